@@ -59,16 +59,25 @@ static const char *kernel_name(Arena *a, const Kernel *k) {
 }
 
 typedef VEC(SimKernel) KernelVec;
+typedef VEC(SimLoop) LoopVec;
 
-static void collect(Arena *a, const Plan *p, double base, KernelVec *out) {
+static void collect(Arena *a, const Plan *p, double base, int loop, KernelVec *out,
+                    LoopVec *loops) {
   for (int i = 0; i < p->kernels.n; i++) {
     const Kernel *k = p->kernels.v[i];
     if (!k->roots.n) continue;
     const HNode *root = k->roots.v[0];
     if (root->kind == H_WHILE || root->kind == H_COND) {
-      for (int q = 0; q < p->inner.n; q++)
-        if (p->inner.v[q]->comp->owner == root && p->inner.v[q]->taken)
-          collect(a, p->inner.v[q], base + k->start_s, out);
+      for (int q = 0; q < p->inner.n; q++) {
+        const Plan *in = p->inner.v[q];
+        if (in->comp->owner != root || !in->taken) continue;
+        int at = loop;
+        if (root->kind == H_WHILE) {
+          at = loops->n;
+          *vec_push(loops) = (SimLoop){in->time_s, in->mult / p->mult, loop};
+        }
+        collect(a, in, base + k->start_s, at, out, loops);
+      }
       continue;
     }
     if (k->scalar && k->time_s == 0) continue;
@@ -89,6 +98,7 @@ static void collect(Arena *a, const Plan *p, double base, KernelVec *out) {
     s->utilisation = k->util;
     s->modelled = k->modelled;
     s->collective = k->collective;
+    s->loop = loop;
   }
 }
 
@@ -145,6 +155,43 @@ static void buffers_at_peak(Arena *a, const Plan *p, BufferVec *out) {
     const HNode *root = p->kernels.v[t]->roots.v[0];
     for (int q = 0; q < p->inner.n; q++)
       if (p->inner.v[q]->comp->owner == root) buffers_at_peak(a, p->inner.v[q], out);
+  }
+}
+
+static double pos_start_s(const Plan *p, int pos) {
+  if (pos < 0) return 0;
+  return pos < p->kernels.n ? p->kernels.v[pos]->start_s : p->time_s;
+}
+
+/* Every buffer of the outermost computation with the time that it lives. */
+static void lives_of(Arena *a, const Plan *p, BufferVec *out) {
+  for (int i = 0; i < p->values.n; i++) {
+    const HValue *v = p->values.v[i];
+    if (v->alias || v->dropped || v->space == SP_SCALAR) continue;
+    int before = out->n;
+    double from = pos_start_s(p, v->first), to = pos_start_s(p, v->last + 1);
+    if (v->is_param)
+      add_buffer(a, p, v, "argument", false, v->bytes, out), from = 0, to = p->time_s;
+    else if (v->is_output) add_buffer(a, p, v, "output", false, v->bytes, out), to = p->time_s;
+    else if (v->node->kind != H_WHILE && v->node->kind != H_COND)
+      add_buffer(a, p, v, "temporary", v->space != SP_HBM && v->copy_bytes == 0, v->bytes, out);
+    if (out->n > before) out->v[before].from_s = from, out->v[before].to_s = to;
+  }
+  for (int q = 0; q < p->inner.n; q++) {
+    const Plan *in = p->inner.v[q];
+    const HNode *owner = in->comp->owner;
+    if (!in->taken || in->peak_hbm <= 0 || !owner) continue;
+    for (int i = 0; i < p->kernels.n; i++) {
+      const Kernel *k = p->kernels.v[i];
+      if (!k->roots.n || k->roots.v[0] != owner) continue;
+      *vec_push(out) = (SimBuffer){.name = arena_printf(a, "%s.%d", op_word(owner), owner->id).p,
+                                   .role = "temporary",
+                                   .type = "body",
+                                   .place = place_of(a, owner),
+                                   .bytes = in->peak_hbm,
+                                   .from_s = k->start_s,
+                                   .to_s = k->start_s + k->time_s};
+    }
   }
 }
 
@@ -211,7 +258,8 @@ Err *sim_estimate(const Module *m, const Chip *chip, const SimOpts *opts, SimRep
   /* energy: idle power all the time, the rest in proportion to how busy the chip is */
   double busy = 0;
   KernelVec ks = {0};
-  collect(arena, p, 0, &ks);
+  LoopVec loops = {0};
+  collect(arena, p, 0, -1, &ks, &loops);
   for (int i = 0; i < ks.n; i++) {
     double u = ks.v[i].bound == SIM_COMPUTE  ? MAX(ks.v[i].utilisation, 0.4)
                : ks.v[i].bound == SIM_MEMORY ? 0.6
@@ -232,11 +280,18 @@ Err *sim_estimate(const Module *m, const Chip *chip, const SimOpts *opts, SimRep
   r->n_kernels = ks.n;
   r->kernels = arena_dup(arena, ks.v, sizeof(SimKernel) * (size_t)ks.n);
   vec_free(&ks);
+  r->n_loops = loops.n;
+  r->loops = arena_dup(arena, loops.v, sizeof(SimLoop) * (size_t)loops.n);
+  vec_free(&loops);
   BufferVec bs = {0};
   buffers_at_peak(arena, p, &bs);
   if (bs.n) qsort(bs.v, (size_t)bs.n, sizeof *bs.v, by_size);
   r->n_buffers = bs.n;
   r->buffers = arena_dup(arena, bs.v, sizeof(SimBuffer) * (size_t)bs.n);
+  vec_free(&bs);
+  lives_of(arena, p, &bs);
+  r->n_lives = bs.n;
+  r->lives = arena_dup(arena, bs.v, sizeof(SimBuffer) * (size_t)bs.n);
   vec_free(&bs);
   plan_lists_free(p);
   hlo_free(g);

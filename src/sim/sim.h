@@ -43,16 +43,23 @@ typedef struct SimKernel {
   double utilisation;  /* of the unit that bounds it, 0..1 */
   bool modelled;       /* no compiler estimate exists for this kind of kernel */
   bool collective;
+  int loop; /* the innermost loop it is in: index into SimReport.loops; -1 none */
 } SimKernel;
+
+typedef struct SimLoop { /* iteration i of a kernel in it starts i * body_s after the first */
+  double body_s, trips;
+  int parent; /* the loop around it; -1 none */
+} SimLoop;
 
 typedef struct SimBuffer {
   const char *name; /* "params['w']", "dot_general.3" */
   const char *role; /* "argument", "output", "temporary", "prefetch" */
   const char *type; /* "bf16[128,32,32,64]{3,0,2,1}" */
   const char *place;
-  double bytes;   /* allocated, padding included */
-  double padding; /* bytes that padding adds */
-  bool on_chip;   /* VMEM or CMEM */
+  double bytes;        /* allocated, padding included */
+  double padding;      /* bytes that padding adds */
+  bool on_chip;        /* VMEM or CMEM */
+  double from_s, to_s; /* when it lives, on one device's timeline */
 } SimBuffer;
 
 typedef struct SimReport {
@@ -79,6 +86,10 @@ typedef struct SimReport {
   SimKernel *kernels; /* in schedule order */
   int n_buffers;
   SimBuffer *buffers; /* live at the moment of peak use, largest first */
+  int n_loops;
+  SimLoop *loops;
+  int n_lives;
+  SimBuffer *lives;   /* all of the run; what a loop's body needs is one buffer of the loop */
   bool unknown_loops; /* a loop whose trip count could not be found was counted once */
   struct Arena *arena;
 } SimReport;

@@ -23,7 +23,7 @@ HostFunction = ctypes.CFUNCTYPE(
 
 
 def register():
-    for step in (_donation, _cpu_rules, _callbacks, _cpu_devices, _pallas):
+    for step in (_donation, _cpu_rules, _callbacks, _cpu_devices, _dlpack, _pallas):
         try:
             step()
         except Exception:  # a JAX whose inside looks different: everything else still works
@@ -155,23 +155,50 @@ def _callbacks():
     cb.emit_python_callback = emit
 
 
+# ---- DLPack -------------------------------------------------------------------------------------------------------------
+
+
+def _dlpack():
+    """Arrays on weft are given away as copies in host memory: JAX knows no DLPack device for other platforms."""
+    from jax._src.array import ArrayImpl
+    if getattr(ArrayImpl, "weft_dlpack", False):
+        return
+    pack, device = ArrayImpl.__dlpack__, ArrayImpl.__dlpack_device__
+
+    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+        if self.platform() != "weft":
+            return pack(self, stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
+        if copy is False:
+            raise BufferError("weft gives arrays to DLPack as copies: copy=False is not possible")
+        return np.array(self).__dlpack__()
+
+    def __dlpack_device__(self):
+        if self.platform() != "weft":
+            return device(self)
+        from jax._src.dlpack import DLDeviceType
+        return DLDeviceType.kDLCPU, 0
+
+    ArrayImpl.__dlpack__, ArrayImpl.__dlpack_device__ = __dlpack__, __dlpack_device__
+    ArrayImpl.weft_dlpack = True
+
+
 # ---- Pallas ---------------------------------------------------------------------------------------------------------------
 
 
 def _pallas():
     """Says what to do about Pallas kernels; JAX's own message only names a missing rule."""
-    import sys
-    module = sys.modules.get("jax._src.pallas.pallas_call")
-    if module is None:  # not imported before the first use of a device: JAX's message stays
-        return
     from jax._src.interpreters import mlir
-    default = module._pallas_call_lowering
+    original = mlir.lower_per_platform
+    if getattr(original, "weft", False):
+        return
 
-    def rule(ctx, *args, interpret, **params):
-        if interpret:
-            return default(ctx, *args, interpret=interpret, **params)
-        raise NotImplementedError(
-            "Pallas kernels are written for one maker's hardware; weft runs them interpreted: "
-            "pass interpret=True to pallas_call")
-
-    mlir.register_lowering(module.pallas_call_p, rule, platform="weft")
+    def lower_per_platform(ctx, description, rules, default, *args, **kwargs):
+        platforms = ctx.platforms or ctx.module_context.platforms
+        compiled = description == "pallas_call" and default is None  # interpreted calls come with a default rule
+        if compiled and "weft" in platforms:
+            raise NotImplementedError(
+                "Pallas kernels are written for one maker's hardware; weft runs them interpreted: "
+                "pass interpret=True to pallas_call")
+        return original(ctx, description, rules, default, *args, **kwargs)
+    lower_per_platform.weft = True
+    mlir.lower_per_platform = lower_per_platform

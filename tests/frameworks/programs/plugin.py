@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.experimental import io_callback
+from jax.experimental import pallas
 from jax.experimental.serialize_executable import deserialize_and_load, serialize
 
 out = {}
@@ -83,5 +84,16 @@ loaded = deserialize_and_load(*serialize(compiled))
 keep("loaded", loaded(jnp.eye(4)))
 out["memory kinds"] = sorted({m.kind for m in jax.devices()[0].addressable_memories()})
 host = jax.device_put(jnp.arange(3.0), jax.sharding.SingleDeviceSharding(jax.devices()[0], memory_kind="pinned_host"))
+
+# Arrays given to and taken from other libraries; Pallas kernels interpreted, or refused with what to do.
+keep("dlpack", np.from_dlpack(jnp.arange(6.0).reshape(2, 3)), jnp.from_dlpack(np.arange(4, dtype=np.float32)) + 1)
+for interpret in (True, False):
+    try:
+        keep(f"pallas {interpret}", pallas.pallas_call(
+            lambda x, out: out.__setitem__(..., x[...] * 2), out_shape=jax.ShapeDtypeStruct((3,), jnp.float32),
+            interpret=interpret)(jnp.arange(3.0)))
+    except Exception as error:
+        out["pallas error"] = "interpret" in str(error)
+
 out["on host"] = [host.sharding.memory_kind, np.asarray(host).tolist()]
 print(json.dumps(out))

@@ -184,7 +184,6 @@ void compile_options_clear(CompileOptions *o);
 void device_assignment_proto(Buf *out, int replicas, int partitions, const int *ids);
 /* OpSharding of a value; empty: replicated. */
 void op_sharding_proto(Buf *out, const Sharding *s, const Mesh *mesh);
-void pb_varint(Buf *b, uint64_t v);
 
 /* ---- programs (executable.c, execute.c) ---- */
 

@@ -1,74 +1,7 @@
 /* The protobuf messages of the ABI: CompileOptionsProto in, DeviceAssignmentProto in and out,
- * OpSharding out. Wire format: key = field << 3 | type; types 0 varint, 1 eight bytes, 2 length and
- * bytes, 5 four bytes. Unknown fields are skipped. */
+ * OpSharding out. Unknown fields are skipped. */
+#include "base/pb.h"
 #include "pjrt/pjrt_priv.h"
-
-typedef struct PbField {
-  int number, type;
-  uint64_t value; /* varint, fixed */
-  Str bytes;      /* type 2 */
-} PbField;
-
-static bool pb_read_varint(Str *in, uint64_t *out) {
-  *out = 0;
-  for (int shift = 0; shift < 70 && in->n; shift += 7) {
-    uint8_t c = (uint8_t)*in->p;
-    in->p++, in->n--;
-    if (shift < 64) *out |= (uint64_t)(c & 127) << shift;
-    if (c < 128) return true;
-  }
-  return false;
-}
-
-/* The next field; false at the end or on damage (then *bad). */
-static bool pb_next(Str *in, PbField *f, bool *bad) {
-  if (!in->n) return false;
-  uint64_t key;
-  *bad = true;
-  if (!pb_read_varint(in, &key) || key >> 32) return false;
-  *f = (PbField){.number = (int)(key >> 3), .type = (int)(key & 7)};
-  if (f->type == 0) {
-    if (!pb_read_varint(in, &f->value)) return false;
-  } else if (f->type == 2) {
-    uint64_t n;
-    if (!pb_read_varint(in, &n) || n > in->n) return false;
-    f->bytes = (Str){in->p, (size_t)n};
-    in->p += n, in->n -= (size_t)n;
-  } else if (f->type == 1 || f->type == 5) {
-    size_t n = f->type == 1 ? 8 : 4;
-    if (in->n < n) return false;
-    memcpy(&f->value, in->p, n);
-    in->p += n, in->n -= n;
-  } else {
-    return false;
-  }
-  *bad = false;
-  return true;
-}
-
-void pb_varint(Buf *b, uint64_t v) {
-  for (; v >= 128; v >>= 7) buf_byte(b, (int)(v & 127) | 128);
-  buf_byte(b, (int)v);
-}
-
-static void pb_int(Buf *b, int field, int64_t v) {
-  pb_varint(b, (uint64_t)field << 3);
-  pb_varint(b, (uint64_t)v);
-}
-
-static void pb_bytes(Buf *b, int field, const Buf *bytes) {
-  pb_varint(b, (uint64_t)field << 3 | 2);
-  pb_varint(b, bytes->n);
-  buf_add(b, bytes->p, bytes->n);
-}
-
-static void pb_ints(Buf *b, int field, int n, const int64_t *v) {
-  if (!n) return;
-  Buf packed = {0};
-  for (int i = 0; i < n; i++) pb_varint(&packed, (uint64_t)v[i]);
-  pb_bytes(b, field, &packed);
-  buf_free(&packed);
-}
 
 /* ---- compile options ---- */
 
@@ -76,22 +9,24 @@ static void pb_ints(Buf *b, int field, int n, const int64_t *v) {
 static Err *assignment_parse(Str in, CompileOptions *o) {
   VEC(int) ids = {0};
   PbField f, g;
-  bool bad = false, bad_inner = false;
+  bool bad_inner = false;
   int64_t replicas = 0, computations = 0;
-  while (pb_next(&in, &f, &bad)) {
+  Pb message = pb_read(in);
+  while (pb_next(&message, &f)) {
     if (f.number == 1 && f.type == 0) replicas = (int64_t)f.value;
     if (f.number == 2 && f.type == 0) computations = (int64_t)f.value;
     if (f.number != 3 || f.type != 2) continue;
-    Str c = f.bytes;
-    while (pb_next(&c, &g, &bad_inner)) {
+    Pb c = pb_read(f.bytes);
+    while (pb_next(&c, &g)) {
       if (g.number != 1) continue;
       uint64_t id;
       if (g.type == 0) *vec_push(&ids) = (int)g.value;
       else if (g.type == 2)
         while (g.bytes.n && pb_read_varint(&g.bytes, &id)) *vec_push(&ids) = (int)id;
     }
+    bad_inner |= c.bad;
   }
-  if (bad || bad_inner || replicas < 1 || computations < 1 || replicas > 1 << 20 ||
+  if (message.bad || bad_inner || replicas < 1 || computations < 1 || replicas > 1 << 20 ||
       computations > 1 << 20 || replicas * computations != ids.n) {
     vec_free(&ids);
     return err_new(ERR_INVALID, "the compile options hold a damaged device assignment");
@@ -108,12 +43,13 @@ static Err *assignment_parse(Str in, CompileOptions *o) {
 Err *compile_options_parse(Str bytes, CompileOptions *o) {
   *o = (CompileOptions){.replicas = 1, .partitions = 1};
   PbField top, f;
-  bool bad = false, bad_inner = false;
+  bool bad_inner = false;
   Err *e = NULL;
-  while (!e && pb_next(&bytes, &top, &bad)) {
+  Pb message = pb_read(bytes);
+  while (!e && pb_next(&message, &top)) {
     if (top.number != 3 || top.type != 2) continue;
-    Str in = top.bytes;
-    while (!e && pb_next(&in, &f, &bad_inner)) {
+    Pb in = pb_read(top.bytes);
+    while (!e && pb_next(&in, &f)) {
       int64_t v = (int64_t)f.value;
       switch (f.number) {
       case 4: o->replicas = v > 0 && v < 1 << 20 ? (int)v : 1; break;
@@ -133,8 +69,9 @@ Err *compile_options_parse(Str bytes, CompileOptions *o) {
       default: break;
       }
     }
+    bad_inner |= in.bad;
   }
-  if (!e && (bad || bad_inner)) e = err_new(ERR_INVALID, "the compile options are damaged");
+  if (!e && (message.bad || bad_inner)) e = err_new(ERR_INVALID, "the compile options are damaged");
   if (!e && o->n_assignment && o->n_assignment != o->replicas * o->partitions)
     e = err_new(ERR_INVALID,
                 "the device assignment names %d devices for %d replicas x %d partitions",

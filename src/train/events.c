@@ -1,5 +1,6 @@
 /* TensorBoard's event files: records (u64 length, masked crc of it, data, masked crc) of
  * protobuf Events with simple_value scalars, which every TensorBoard version reads. */
+#include "base/pb.h"
 #include "train/train_priv.h"
 
 #include <stdio.h>
@@ -29,17 +30,6 @@ static uint32_t masked(const void *p, size_t n) {
   return (c >> 15 | c << 17) + 0xa282ead8u;
 }
 
-static void varint(Buf *b, uint64_t v) {
-  for (; v >= 128; v >>= 7) buf_byte(b, (int)(v & 127) | 128);
-  buf_byte(b, (int)v);
-}
-static void tag(Buf *b, int field, int wire) { varint(b, (uint64_t)field << 3 | (uint64_t)wire); }
-static void bytes(Buf *b, int field, const void *p, size_t n) {
-  tag(b, field, 2);
-  varint(b, n);
-  buf_add(b, p, n);
-}
-
 static Err *record(Events *e, const Buf *data) {
   uint64_t len = data->n;
   uint32_t c1 = masked(&len, 8), c2 = masked(data->p, data->n);
@@ -52,8 +42,7 @@ static void wall_time(Buf *b) {
   struct timespec t;
   clock_gettime(CLOCK_REALTIME, &t);
   double s = (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-  tag(b, 1, 1);
-  buf_add(b, &s, 8);
+  pb_f64(b, 1, s);
 }
 
 Err *events_open(const char *dir, Events **out) {
@@ -71,7 +60,7 @@ Err *events_open(const char *dir, Events **out) {
   free(path);
   Buf b = {0};
   wall_time(&b);
-  bytes(&b, 3, "brain.Event:2", 13);
+  pb_str(&b, 3, STR("brain.Event:2"));
   Err *err = record(e, &b);
   buf_free(&b);
   *out = e;
@@ -80,18 +69,13 @@ Err *events_open(const char *dir, Events **out) {
 
 Err *events_scalar(Events *e, const char *name, int64_t step, double value) {
   Buf v = {0}, s = {0}, b = {0};
-  float f = (float)value;
-  bytes(&v, 1, name, strlen(name));
-  tag(&v, 2, 5);
-  buf_add(&v, &f, 4);
-  bytes(&s, 1, v.p, v.n);
+  pb_str(&v, 1, str_from(name));
+  pb_f32(&v, 2, (float)value);
+  pb_msg(&s, 1, &v);
   wall_time(&b);
-  tag(&b, 2, 0);
-  varint(&b, (uint64_t)step);
-  bytes(&b, 5, s.p, s.n);
+  pb_int(&b, 2, step);
+  pb_msg(&b, 5, &s);
   Err *err = record(e, &b);
-  buf_free(&v);
-  buf_free(&s);
   buf_free(&b);
   return err;
 }

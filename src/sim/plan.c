@@ -408,9 +408,11 @@ static void loop_copies(
   }
 }
 
+/* The most that lives at once, in HBM and on chip. The compiler's peak is the larger of the two,
+ * arguments and results on top (sim.c). */
 static void peak_memory(Plan *p) {
   int n = p->kernels.n + 1;
-  double *all = calloc((size_t)n + 1, sizeof *all), *hbm = calloc((size_t)n + 1, sizeof *hbm);
+  double *chip = calloc((size_t)n + 1, sizeof *chip), *hbm = calloc((size_t)n + 1, sizeof *hbm);
   for (int i = 0; i < p->values.n; i++) {
     HValue *v = p->values.v[i];
     bool own = !v->alias && !v->dropped && !(v->is_param && !p->comp->parent);
@@ -427,13 +429,11 @@ static void peak_memory(Plan *p) {
       a++;
     }
     if (v->node->kind == H_CONST) a = 0, b = p->kernels.n - 1;
-    for (int t = a; own && t <= b; t++) {
-      all[t] += v->bytes;
-      if (v->space == SP_HBM || v->copy_bytes > 0) hbm[t] += v->bytes;
-    }
+    double *room = v->space == SP_HBM || v->copy_bytes > 0 ? hbm : chip;
+    for (int t = a; own && t <= b; t++) room[t] += v->bytes;
     if (v->copy_bytes > 0)
       for (int t = MAX(v->copy_first, 0); t <= MIN(v->copy_last, p->kernels.n - 1); t++)
-        all[t] += v->copy_bytes;
+        chip[t] += v->copy_bytes;
   }
   /* a loop writes over an input of the same size that nobody needs afterwards */
   for (int i = 0; i < p->kernels.n; i++) {
@@ -449,31 +449,32 @@ static void peak_memory(Plan *p) {
         bool state =
             v->is_param && p->comp->parent && !p->law->prefetch; /* of a loop, written over */
         if (taken[q] || (v->is_param && !state) || v->is_output || v->last != i ||
-            v->bytes != o->bytes || v->node->comp != p->comp || v->node->kind == H_CONST)
+            v->bytes != o->bytes || v->node->comp != p->comp || v->node->kind == H_CONST ||
+            v->space != o->space)
           continue;
         taken[q] = true;
-        all[i] -= o->bytes;
-        if (o->space == SP_HBM && v->space == SP_HBM) hbm[i] -= o->bytes;
+        *(o->space == SP_HBM ? &hbm[i] : &chip[i]) -= o->bytes;
         break;
       }
     }
   }
-  int at = 0;
+  int at_chip = 0, at_hbm = 0;
   for (int i = 0; i < p->kernels.n; i++) {
     const HNode *root = p->kernels.v[i]->roots.n ? p->kernels.v[i]->roots.v[0] : NULL;
     if (root && (root->kind == H_WHILE || root->kind == H_COND)) {
       double a = 0, h = 0;
       for (int q = 0; q < p->inner.n; q++)
         if (p->inner.v[q]->comp->owner == root)
-          a = MAX(a, p->inner.v[q]->peak_temp), h = MAX(h, p->inner.v[q]->peak_hbm);
-      all[i] += a;
+          a = MAX(a, p->inner.v[q]->peak_chip), h = MAX(h, p->inner.v[q]->peak_hbm);
+      chip[i] += a;
       hbm[i] += h;
     }
-    if (all[i] > p->peak_temp) p->peak_temp = all[i], at = i;
-    if (hbm[i] > p->peak_hbm) p->peak_hbm = hbm[i];
+    if (chip[i] > p->peak_chip) p->peak_chip = chip[i], at_chip = i;
+    if (hbm[i] > p->peak_hbm) p->peak_hbm = hbm[i], at_hbm = i;
   }
-  p->peak_pos = at;
-  free(all);
+  p->peak_temp = MAX(p->peak_chip, p->peak_hbm);
+  p->peak_pos = p->peak_chip > p->peak_hbm ? at_chip : at_hbm;
+  free(chip);
   free(hbm);
 }
 

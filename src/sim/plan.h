@@ -69,7 +69,8 @@ typedef struct Plan {
   HComp *comp;
   struct Plan *parent;
   double cycles, time_s, copy_s, net_s, flops, bytes;
-  double peak_temp, peak_hbm; /* of this computation's own values */
+  double peak_chip, peak_hbm; /* of this computation's own values, on chip and in HBM */
+  double peak_temp;           /* the larger of the two: what the compiler calls the peak */
   int peak_pos;
   bool unknown_loops;
   VEC(struct Plan *) inner; /* of loops and branches */

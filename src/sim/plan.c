@@ -408,6 +408,43 @@ static void loop_copies(
   }
 }
 
+/* 1: x is computed from `from` by element-wise steps of one kernel, none of which takes in a
+ * broadcast array; 0: not from it; -1: by others. */
+static int plain_path(const HNode *from, const HNode *x, int *budget) {
+  if (x == from) return 1;
+  if (--*budget < 0) return -1;
+  if (x->kind != H_EWISE) return 0;
+  int way = 0;
+  bool spread = false;
+  for (int i = 0; i < x->n_in; i++) {
+    const HNode *y = x->in[i];
+    if (y->val && y != from) continue;
+    int w = plain_path(from, y, budget);
+    if (w) way = way < 0 || w < 0 ? -1 : 1;
+    while (y->kind == H_EWISE && y->n_in == 1) y = y->in[0];
+    spread |= y->kind == H_BCAST && hlo_count(y->in[0]) > 1;
+  }
+  return way && spread ? -1 : way;
+}
+
+/* May kernel k put its result o where its input v was? The compiler does so in HBM, for products
+ * that are no convolutions and for loops, where the input meets nothing that is broadcast on its
+ * way to the result; in GPUs' and loops' memory wherever the sizes agree. */
+static bool writes_over(const Plan *p, const Kernel *k, const HValue *v, const HValue *o) {
+  bool state = v->is_param && p->comp->parent && !p->law->prefetch; /* of a loop */
+  if ((v->is_param && !state) || v->is_output || v->bytes != o->bytes || v->node->comp != p->comp ||
+      v->node->kind == H_CONST || v->space != o->space || k->copy)
+    return false;
+  if (state || !p->law->tpu) return !k->conv && !k->reduce && hlo_light(k->roots.v[0]);
+  if (o->space != SP_HBM || (k->conv && k->conv->conv->is_conv) || v->node->dt != o->node->dt ||
+      v->node->rank != o->node->rank || !hlo_light(o->node))
+    return false;
+  for (int i = 0; i < o->node->rank; i++)
+    if (v->order[i] != o->order[i]) return false;
+  int budget = 500;
+  return plain_path(v->node, o->node, &budget) == 1;
+}
+
 /* The most that lives at once, in HBM and on chip. The compiler's peak is the larger of the two,
  * arguments and results on top (sim.c). */
 static void peak_memory(Plan *p) {
@@ -435,23 +472,17 @@ static void peak_memory(Plan *p) {
       for (int t = MAX(v->copy_first, 0); t <= MIN(v->copy_last, p->kernels.n - 1); t++)
         chip[t] += v->copy_bytes;
   }
-  /* a loop writes over an input of the same size that nobody needs afterwards */
+  /* a kernel writes over an input that nobody needs afterwards */
   for (int i = 0; i < p->kernels.n; i++) {
     const Kernel *k = p->kernels.v[i];
-    if (k->conv || k->reduce || k->copy || !k->roots.n || !hlo_light(k->roots.v[0])) continue;
     bool taken[64] = {false};
     for (int r = 0; r < k->roots.n; r++) {
       const HValue *o = k->roots.v[r]->val;
       if (!o || o->alias || o->dropped || o->space == SP_SCALAR) continue;
       if (o->is_output && !p->comp->parent) continue;
       for (int q = 0; q < k->reads.n && q < 64; q++) {
-        HValue *v = base_of(k->reads.v[q]);
-        bool state =
-            v->is_param && p->comp->parent && !p->law->prefetch; /* of a loop, written over */
-        if (taken[q] || (v->is_param && !state) || v->is_output || v->last != i ||
-            v->bytes != o->bytes || v->node->comp != p->comp || v->node->kind == H_CONST ||
-            v->space != o->space)
-          continue;
+        const HValue *v = base_of(k->reads.v[q]);
+        if (taken[q] || v->last != i || !writes_over(p, k, v, o)) continue;
         taken[q] = true;
         *(o->space == SP_HBM ? &hbm[i] : &chip[i]) -= o->bytes;
         break;

@@ -66,10 +66,10 @@ static HNode *epilogue_end(const Plan *p, HNode *conv, const unsigned char *clai
   HNode *narrow = NULL;
   for (HNode *t = conv; t != v && !v->is_output && p->law->tpu; t = t->users[0]) {
     HNode *u = t->users[0];
-    bool cheap = u->kind == H_EWISE &&
-                 (u->n_in == 1 ||
-                  (u->n_in == 2 && (plan_const_only(u->in[0]) || plan_const_only(u->in[1])))) &&
-                 u->op != OP_EXPONENTIAL && u->op != OP_TANH && u->op != OP_LOGISTIC;
+    bool cheap =
+        u->kind == H_EWISE && u->op != OP_EXPONENTIAL && u->op != OP_TANH && u->op != OP_LOGISTIC;
+    for (int i = 0; i < u->n_in; i++)
+      cheap &= u->in[i] == t || plan_const_only(u->in[i]) || u->in[i]->kind == H_BCAST;
     if (!cheap) narrow = NULL;
     else if (u->op == OP_CONVERT && hlo_bits(u->dt) > hlo_bits(t->dt)) narrow = t;
     else if (u->op == OP_CONVERT) narrow = NULL;

@@ -242,10 +242,7 @@ void plan_kernels(Plan *p) {
     int real = 0;
     for (int q = 0; q < k->inner.n; q++) {
       const HNode *n = k->inner.v[q];
-      bool widen = n->kind == H_EWISE && n->op == OP_CONVERT &&
-                   k->reduce; /* a narrow reduction accumulates wide */
-      if (n->kind != H_RESHAPE && n->kind != H_CONST && !widen &&
-          !(n->kind == H_BCAST && plan_const_only(n)))
+      if (n->kind != H_RESHAPE && n->kind != H_CONST && !(n->kind == H_BCAST && plan_const_only(n)))
         real++;
     }
     k->alone =

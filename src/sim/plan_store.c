@@ -235,6 +235,15 @@ static bool computed_inside(const HNode *n) { /* made from a reduction inside th
   return false;
 }
 
+/* Does the user repeat each element of x, perhaps behind a change of shape? */
+static bool spreads(const HNode *user, const HNode *x) {
+  if (user->kind == H_BCAST) return hlo_count(user) > hlo_count(x);
+  if (user->kind != H_RESHAPE || user->val) return false;
+  for (int i = 0; i < user->n_users; i++)
+    if (user->users[i]->kind == H_BCAST && hlo_count(user->users[i]) > hlo_count(x)) return true;
+  return false;
+}
+
 void plan_stored(Plan *p) {
   HComp *c = p->comp;
   unsigned char *claimed = calloc((size_t)p->g->n_nodes + 1, 1);
@@ -274,9 +283,8 @@ void plan_stored(Plan *p) {
       const HNode *u = n->users[k];
       if (u->comp != n->comp) need = true;
       else if (!absorbs(p, u, n)) need = true;
-      else if (u->kind == H_BCAST && hlo_count(u) > hlo_count(n) && hlo_count(n) > 1 &&
-               !plan_const_only(n) && n->kind != H_RESHAPE && n->kind != H_TRANSPOSE &&
-               !computed_inside(n))
+      else if (spreads(u, n) && hlo_count(n) > 1 && !plan_const_only(n) && n->kind != H_RESHAPE &&
+               n->kind != H_TRANSPOSE && !computed_inside(n))
         need = true;
     }
     if (need) plan_store(p, n);

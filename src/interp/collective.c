@@ -267,6 +267,32 @@ Err *sem_all_gather(Eval *e) {
   return for_each(e, "replica_groups", grouping_reduce(e->op), true, all_gather_one);
 }
 
+/* A sum or a product of bf16: carried in f32 and rounded once, as XLA does (f16 is not). */
+static bool carried_wide(const Region *body, OpKind *kind) {
+  DType dt = body->args[0]->type->dtype;
+  const Op *op = body->first;
+  *kind = op->kind;
+  return dt == DT_BF16 && (op->kind == OP_ADD || op->kind == OP_MULTIPLY) &&
+         op->next == body->last && body->last->operands[0] == &op->results[0] &&
+         ((op->operands[0] == body->args[0] && op->operands[1] == body->args[1]) ||
+          (op->operands[0] == body->args[1] && op->operands[1] == body->args[0]));
+}
+
+static Tensor *fold_wide(Call *c, int i, OpKind kind) {
+  Tensor *first = member(c, i, 0), *acc = tensor_make(DT_F32, first->rank, first->dims);
+  float *a = acc->data;
+  for (int j = 0; j < c->g->size[c->row]; j++) {
+    Tensor *x = tensor_convert(member(c, i, j), DT_F32);
+    const float *v = x->data;
+    for (int64_t k = 0; k < acc->count; k++)
+      a[k] = j == 0 ? v[k] : kind == OP_ADD ? a[k] + v[k] : a[k] * v[k];
+    tensor_release(x);
+  }
+  Tensor *out = tensor_convert(acc, c->e->op->results[i].type->dtype);
+  tensor_release(acc);
+  return out;
+}
+
 /* Folds operand i over the group from its first member on, in the type of the body. */
 static Err *fold(Call *c, int i, Tensor **out) {
   Eval *e = c->e;
@@ -300,6 +326,11 @@ static Err *fold(Call *c, int i, Tensor **out) {
   const Region *body = e->op->regions[0];
   if (body->n_args != 2 || body->last->n_operands != 1)
     return op_err(e->op, ERR_INVALID, "the body takes %d arguments", body->n_args);
+  OpKind kind;
+  if (carried_wide(body, &kind)) {
+    *out = fold_wide(c, i, kind);
+    return NULL;
+  }
   DType dt = body->args[0]->type->dtype;
   RegionEval *re = region_eval_new(&one, body);
   Tensor *from = tensor_convert(first, dt), *acc = tensor_make(dt, first->rank, first->dims);

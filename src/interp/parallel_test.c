@@ -412,7 +412,8 @@ int main(void) {
   static char *const names[] = {
       "partial_manual", "partial_manual_gspmd", "partial_manual2", "nested_manual",
       "coll2d",         "coll2d_gspmd",         "diverge",         "mesh3",
-      "ring",           "grad_shardmap",        "partial_matmul",  "partial_matmul_gspmd"};
+      "ring",           "grad_shardmap",        "partial_matmul",  "partial_matmul_gspmd",
+      "psum_bf16"};
   struct CMUnitTest tests[COUNT_OF(names) + 11] = {cmocka_unit_test(groups),
                                                    cmocka_unit_test(permute),
                                                    cmocka_unit_test(ids),

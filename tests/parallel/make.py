@@ -106,6 +106,17 @@ def grad_shardmap(x, w):
     return jax.value_and_grad(loss)(w)
 
 
+def psum_bf16(x):
+    """Rounded once, not at every addition."""
+    def f(y):
+        b = y.astype(jnp.bfloat16)
+        sums = lax.psum(b, ("a", "b")), lax.psum_scatter(b, "b", scatter_dimension=1, tiled=True)
+        return [s.astype(jnp.float32) for s in sums]
+
+    both = P(("a", "b"))
+    return shard_map(f, mesh=ab, in_specs=both, out_specs=[P(), P("a", "b")])(jnp.sin(x))
+
+
 def partial_matmul(x, w):
     f = lambda a, b: lax.psum(a @ b, "b")
     specs = (P(None, "b"), P("b", None))
@@ -122,5 +133,6 @@ case("diverge", diverge, x)
 case("mesh3", mesh3, x, w)
 case("ring", ring, x)
 case("grad_shardmap", grad_shardmap, x, w)
+case("psum_bf16", psum_bf16, x)
 case("partial_matmul", partial_matmul, x, w, put=[P("a", "b"), P("b", None)])
 case("partial_matmul_gspmd", partial_matmul, x, w, put=[P("a", "b"), P("b", None)], shardy=False)

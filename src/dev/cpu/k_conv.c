@@ -16,6 +16,7 @@
 #include <stdatomic.h>
 
 #include "dev/cpu/conv_general.h"
+#include "dev/cpu/winograd.h"
 
 #define PIECE_FLOPS 1e8
 #define PIECE_BYTES 524288.0
@@ -57,6 +58,7 @@ typedef struct Conv {
   int flip_rank;
   bool widen; /* compute in f32 */
   ConvGeneral *general;
+  Winograd *winograd;
 } Conv;
 
 /* ---- oneDNN ---- */
@@ -430,7 +432,43 @@ static void release(void *state) {
   if (!c) return;
   drop_primitives(c);
   conv_general_free(c->general);
+  free(c->winograd);
   free(c);
+}
+
+/* Channels last, whatever the steps between the others. */
+static WinoImages wino_images(const View *v) {
+  return (WinoImages){.height = v->dims[2],
+                      .width = v->dims[3],
+                      .channels = v->dims[1],
+                      .image_step = v->strides[0],
+                      .row_step = v->strides[2],
+                      .pixel_step = v->strides[3]};
+}
+
+/* A program that asks for more precision than the default gets direct sums. */
+static Winograd *winograd_of(const Conv *c, const Op *op) {
+  if (op_attr(op, "precision_config")) return NULL;
+  const View *x = &c->v[X], *w = &c->v[W], *y = &c->v[Y];
+  if (x->n != 4 || c->groups != 1 || w->dims[3] != 3 || w->dims[4] != 3 || x->strides[1] != 1 ||
+      y->strides[1] != 1)
+    return NULL;
+  for (int i = 0; i < 2; i++)
+    if (c->strides[i] != 1 || c->dilates[i] != 0) return NULL;
+  bool data = c->form == FORM_DATA;
+  Winograd g = {
+      .images = x->dims[0],
+      .source = wino_images(data ? y : x),
+      .result = wino_images(data ? x : y),
+      .top = data ? 2 - c->low[0] : c->low[0],
+      .left = data ? 2 - c->low[1] : c->low[1],
+      .out_step = w->strides[data ? 2 : 1],
+      .in_step = w->strides[data ? 1 : 2],
+      .tap_steps = {data ? -w->strides[3] : w->strides[3], data ? -w->strides[4] : w->strides[4]}};
+  if (!winograd_pays(&g)) return NULL;
+  Winograd *out = xmalloc(sizeof *out);
+  *out = g;
+  return out;
 }
 
 static Err *prepare(const Op *op, void **state) {
@@ -442,6 +480,10 @@ static Err *prepare(const Op *op, void **state) {
   bool narrow = l != DT_F32 || r != DT_F32 || o != DT_F32;
   if (engine && (l == DT_F32 || l == DT_BF16 || l == DT_F16) && r == l && (o == l || o == DT_F32) &&
       recognise(c, op)) {
+    if ((c->winograd = winograd_of(c, op))) {
+      c->widen = narrow;
+      return NULL;
+    }
     int was = single();
     divide(c);
     bool fast = false;
@@ -674,6 +716,16 @@ static Err *run(void *state, const Op *op, void *const *in, void *const *out) {
   r.user[lhs] = (char *)(uintptr_t)operand[0], r.size[lhs] = size[0];
   r.user[rhs] = (char *)(uintptr_t)operand[1], r.size[rhs] = size[1];
   r.user[c->result] = result, r.size[c->result] = size[2];
+  if (memory && c->winograd) {
+    const Winograd *g = c->winograd;
+    float *p[3];
+    for (int i = 0; i < 3; i++) p[i] = (float *)(void *)r.user[i] + c->v[i].offset;
+    if (c->form == FORM_DATA) p[W] -= 2 * (g->tap_steps[0] + g->tap_steps[1]);
+    memory = c->form == FORM_WEIGHTS ? winograd_weights(g, p[X], p[Y], p[W])
+             : c->form == FORM_DATA  ? winograd_forward(g, p[Y], p[W], p[X])
+                                     : winograd_forward(g, p[X], p[W], p[Y]);
+    goto done;
+  }
   const Part *w = &c->part[W];
   bool sums = c->form == FORM_WEIGHTS;
   if (memory && (sums || w->reorder))
@@ -688,6 +740,7 @@ static Err *run(void *state, const Op *op, void *const *in, void *const *out) {
     if (c->sums > 1) cpu_parallel(n, 16384, add_sums, &s);
     cpu_parallel(c->channel_pieces, 1, weights_out, &r);
   }
+done:
   if (memory && own[2]) {
     Cast k = {op_type(op)->dtype, own[2], out[0]};
     cpu_parallel(type_count(op_type(op)), 65536, narrow, &k);

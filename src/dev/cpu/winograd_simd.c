@@ -1,0 +1,253 @@
+/* The transforms of F(4x4, 3x3) with the points 0, 1, -1, 1/2, -2, infinity, 8 channels at a time,
+ * and the two matrix products. With d, g and m the six (three) elements of a column:
+ *
+ *   source    B^T d   kernel   G g   result   A^T m   gradient   A y (the transpose)   kernel back
+ * G^T m (the transpose) */
+#include "dev/cpu/winograd_simd.h"
+
+#include <stddef.h>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+#define AVX2 __attribute__((target("avx2,fma")))
+#define INLINE AVX2 static inline __attribute__((always_inline))
+#define AVX512 __attribute__((target("avx512f")))
+
+#define MUL(a, b) _mm256_mul_ps(_mm256_set1_ps(a), b)
+#define FMA(a, b, c) _mm256_fmadd_ps(_mm256_set1_ps(a), b, c)
+#define ADD(a, b) _mm256_add_ps(a, b)
+#define SUB(a, b) _mm256_sub_ps(a, b)
+
+/* Lanes [0, n) of eight. */
+INLINE __m256i lanes(int64_t n) {
+  return _mm256_cmpgt_epi32(_mm256_set1_epi32(n < 0   ? 0
+                                              : n > 8 ? 8
+                                                      : (int)n),
+                            _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+
+INLINE void source_6(const __m256 *d, __m256 *to) {
+  __m256 p = SUB(d[4], d[2]), q = SUB(d[3], d[1]);
+  to[0] = FMA(1.5f, q, ADD(SUB(d[0], d[2]), p));
+  to[1] = FMA(1.5f, ADD(d[2], d[3]), ADD(p, q));
+  to[2] = FMA(1.5f, SUB(d[3], d[2]), SUB(p, q));
+  to[3] = FMA(2, q, p);
+  to[4] = FMA(-0.5f, q, p);
+  to[5] = FMA(1.5f, p, SUB(SUB(d[5], d[3]), q));
+}
+
+INLINE void kernel_6(const __m256 *g, __m256 *to) {
+  __m256 even = ADD(g[0], g[2]), thirds = MUL(1 / 3.0f, even);
+  to[0] = g[0];
+  to[1] = FMA(1 / 3.0f, g[1], thirds);
+  to[2] = FMA(1 / 3.0f, g[1], SUB(_mm256_setzero_ps(), thirds));
+  to[3] = FMA(-16 / 15.0f, g[0], FMA(-8 / 15.0f, g[1], MUL(-4 / 15.0f, g[2])));
+  to[4] = FMA(1 / 15.0f, g[0], FMA(-2 / 15.0f, g[1], MUL(4 / 15.0f, g[2])));
+  to[5] = g[2];
+}
+
+INLINE void result_4(const __m256 *m, __m256 *to) {
+  __m256 p = ADD(m[1], m[2]), q = SUB(m[1], m[2]);
+  to[0] = ADD(ADD(m[0], p), ADD(m[3], m[4]));
+  to[1] = FMA(0.5f, m[3], FMA(-2, m[4], q));
+  to[2] = FMA(0.25f, m[3], FMA(4, m[4], p));
+  to[3] = FMA(0.125f, m[3], FMA(-8, m[4], ADD(q, m[5])));
+}
+
+INLINE void gradient_6(const __m256 *y, __m256 *to) {
+  __m256 even = ADD(y[0], y[2]), odd = ADD(y[1], y[3]);
+  to[0] = y[0];
+  to[1] = ADD(even, odd);
+  to[2] = SUB(even, odd);
+  to[3] = FMA(0.5f, y[1], FMA(0.25f, y[2], FMA(0.125f, y[3], y[0])));
+  to[4] = FMA(-2, y[1], FMA(4, y[2], FMA(-8, y[3], y[0])));
+  to[5] = y[3];
+}
+
+INLINE void kernel_back_3(const __m256 *m, __m256 *to) {
+  __m256 p = SUB(m[1], m[2]), q = ADD(m[1], m[2]);
+  to[0] = FMA(1 / 3.0f, p, FMA(-16 / 15.0f, m[3], FMA(1 / 15.0f, m[4], m[0])));
+  to[1] = FMA(1 / 3.0f, q, FMA(-8 / 15.0f, m[3], MUL(-2 / 15.0f, m[4])));
+  to[2] = FMA(1 / 3.0f, p, FMA(-4 / 15.0f, m[3], FMA(4 / 15.0f, m[4], m[5])));
+}
+
+/* Both passes over a tile of n x n that becomes out x out. LOAD(i, j) is the tile's element,
+ * STORE(i, j, x) takes the results. */
+#define TILE(one, n, out, LOAD, STORE)                    \
+  do {                                                    \
+    __m256 half_[out][n], in_[n], to_[out];               \
+    for (int j = 0; j < n; j++) {                         \
+      for (int i = 0; i < n; i++) in_[i] = LOAD(i, j);    \
+      one(in_, to_);                                      \
+      for (int i = 0; i < out; i++) half_[i][j] = to_[i]; \
+    }                                                     \
+    for (int i = 0; i < out; i++) {                       \
+      one(half_[i], to_);                                 \
+      for (int j = 0; j < out; j++) STORE(i, j, to_[j]);  \
+    }                                                     \
+  } while (0)
+
+#define PIXEL(i, j) _mm256_loadu_ps(pixels[(i)*n + (j)] + c)
+#define PIXEL_PART(i, j) _mm256_maskload_ps(pixels[(i)*n + (j)] + c, mask)
+#define PLACE(i, j, x) _mm256_store_ps(to + ((i)*WINO_IN + (j)) * place_step + h, x)
+
+#define PIXELS_IN(name, one, size)                                                              \
+  AVX2 static void name(const float *const *pixels, int64_t first, int64_t channels, float *to, \
+                        int64_t place_step) {                                                   \
+    enum { n = size };                                                                          \
+    for (int h = 0; h < PANEL; h += 8) {                                                        \
+      int64_t c = first + h;                                                                    \
+      if (c + 8 <= channels) {                                                                  \
+        TILE(one, n, WINO_IN, PIXEL, PLACE);                                                    \
+      } else {                                                                                  \
+        __m256i mask = lanes(channels - c);                                                     \
+        TILE(one, n, WINO_IN, PIXEL_PART, PLACE);                                               \
+      }                                                                                         \
+    }                                                                                           \
+  }
+PIXELS_IN(source, source_6, WINO_IN)
+PIXELS_IN(gradient, gradient_6, WINO_OUT)
+
+#define FROM(i, j) _mm256_load_ps(from + ((i)*WINO_IN + (j)) * place_step + h)
+
+AVX2 static void result(const float *from, int64_t place_step, float *const *pixels, int64_t first,
+                        int64_t channels) {
+  for (int h = 0; h < PANEL; h += 8) {
+    int64_t c = first + h;
+    if (c >= channels) return;
+#define WHOLE(i, j, x) \
+  if (pixels[(i)*WINO_OUT + (j)]) _mm256_storeu_ps(pixels[(i)*WINO_OUT + (j)] + c, x)
+#define SOME(i, j, x) \
+  if (pixels[(i)*WINO_OUT + (j)]) _mm256_maskstore_ps(pixels[(i)*WINO_OUT + (j)] + c, mask, x)
+    if (c + 8 <= channels) {
+      TILE(result_4, WINO_IN, WINO_OUT, FROM, WHOLE);
+    } else {
+      __m256i mask = lanes(channels - c);
+      TILE(result_4, WINO_IN, WINO_OUT, FROM, SOME);
+    }
+#undef WHOLE
+#undef SOME
+  }
+}
+
+AVX2 static void kernel(const float *taps, float *to, int64_t place_step) {
+#define TAP(i, j) _mm256_loadu_ps(taps + ((i)*3 + (j)) * PANEL + h)
+  for (int h = 0; h < PANEL; h += 8) TILE(kernel_6, 3, WINO_IN, TAP, PLACE);
+#undef TAP
+}
+
+AVX2 static void kernel_back(const float *from, int64_t place_step, float *taps) {
+#define TAP(i, j, x) _mm256_storeu_ps(taps + ((i)*3 + (j)) * PANEL + h, x)
+  for (int h = 0; h < PANEL; h += 8) TILE(kernel_back_3, WINO_IN, 3, FROM, TAP);
+#undef TAP
+}
+
+/* ---- products ---- */
+
+#define ROWS2 6
+
+AVX2 static void multiply_avx2(const float *tiles, int64_t panel_step, int64_t panels,
+                               const float *kernel, float *to) {
+  __m256 sum[ROWS2][2];
+#pragma GCC unroll 6
+  for (int i = 0; i < ROWS2; i++) sum[i][0] = sum[i][1] = _mm256_setzero_ps();
+  for (int64_t p = 0; p < panels; p++, tiles += panel_step)
+#pragma GCC unroll 4
+    for (int c = 0; c < PANEL; c++, kernel += PANEL) {
+      __m256 k0 = _mm256_load_ps(kernel), k1 = _mm256_load_ps(kernel + 8);
+#pragma GCC unroll 6
+      for (int i = 0; i < ROWS2; i++) {
+        __m256 x = _mm256_broadcast_ss(tiles + i * PANEL + c);
+        sum[i][0] = _mm256_fmadd_ps(x, k0, sum[i][0]);
+        sum[i][1] = _mm256_fmadd_ps(x, k1, sum[i][1]);
+      }
+    }
+#pragma GCC unroll 6
+  for (int i = 0; i < ROWS2; i++) {
+    _mm256_store_ps(to + i * PANEL, sum[i][0]);
+    _mm256_store_ps(to + i * PANEL + 8, sum[i][1]);
+  }
+}
+
+#define OUTER(name, n)                                                                             \
+  AVX2 static void name(const float *a, const float *b, int64_t tiles, float *to, int64_t to_step, \
+                        int add) {                                                                 \
+    __m256 sum[n][2];                                                                              \
+    _Pragma("GCC unroll 6") for (int i = 0; i < n; i++) sum[i][0] = sum[i][1] =                    \
+        _mm256_setzero_ps();                                                                       \
+    for (int64_t t = 0; t < tiles; t++, a += PANEL, b += PANEL) {                                  \
+      __m256 k0 = _mm256_load_ps(b), k1 = _mm256_load_ps(b + 8);                                   \
+      _Pragma("GCC unroll 6") for (int i = 0; i < n; i++) {                                        \
+        __m256 x = _mm256_broadcast_ss(a + i);                                                     \
+        sum[i][0] = _mm256_fmadd_ps(x, k0, sum[i][0]);                                             \
+        sum[i][1] = _mm256_fmadd_ps(x, k1, sum[i][1]);                                             \
+      }                                                                                            \
+    }                                                                                              \
+    _Pragma("GCC unroll 6") for (int i = 0; i < n; i++) {                                          \
+      float *row = to + i * to_step;                                                               \
+      _mm256_store_ps(row, add ? ADD(sum[i][0], _mm256_load_ps(row)) : sum[i][0]);                 \
+      _mm256_store_ps(row + 8, add ? ADD(sum[i][1], _mm256_load_ps(row + 8)) : sum[i][1]);         \
+    }                                                                                              \
+  }
+OUTER(outer_6, 6)
+OUTER(outer_5, 5)
+
+static void outer_avx2(const float *a, const float *b, int64_t tiles, float *to, int64_t to_step,
+                       int add) {
+  outer_6(a, b, tiles, to, to_step, add);
+  outer_5(a + 6, b, tiles, to + 6 * to_step, to_step, add);
+  outer_5(a + 11, b, tiles, to + 11 * to_step, to_step, add);
+}
+
+#define ROWS512 16
+
+AVX512 static void multiply_avx512(const float *tiles, int64_t panel_step, int64_t panels,
+                                   const float *kernel, float *to) {
+  __m512 sum[ROWS512];
+#pragma GCC unroll 16
+  for (int i = 0; i < ROWS512; i++) sum[i] = _mm512_setzero_ps();
+  for (int64_t p = 0; p < panels; p++, tiles += panel_step)
+#pragma GCC unroll 2
+    for (int c = 0; c < PANEL; c++, kernel += PANEL) {
+      __m512 k = _mm512_load_ps(kernel);
+#pragma GCC unroll 16
+      for (int i = 0; i < ROWS512; i++)
+        sum[i] = _mm512_fmadd_ps(_mm512_set1_ps(tiles[i * PANEL + c]), k, sum[i]);
+    }
+#pragma GCC unroll 16
+  for (int i = 0; i < ROWS512; i++) _mm512_store_ps(to + i * PANEL, sum[i]);
+}
+
+AVX512 static void outer_avx512(const float *a, const float *b, int64_t tiles, float *to,
+                                int64_t to_step, int add) {
+  __m512 sum[PANEL];
+#pragma GCC unroll 16
+  for (int i = 0; i < PANEL; i++) sum[i] = _mm512_setzero_ps();
+  for (int64_t t = 0; t < tiles; t++, a += PANEL, b += PANEL) {
+    __m512 k = _mm512_load_ps(b);
+#pragma GCC unroll 16
+    for (int i = 0; i < PANEL; i++) sum[i] = _mm512_fmadd_ps(_mm512_set1_ps(a[i]), k, sum[i]);
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < PANEL; i++) {
+    float *row = to + i * to_step;
+    _mm512_store_ps(row, add ? _mm512_add_ps(sum[i], _mm512_load_ps(row)) : sum[i]);
+  }
+}
+
+static const WinoSimd avx2 = {ROWS2,  source,      gradient,      result,
+                              kernel, kernel_back, multiply_avx2, outer_avx2},
+                      avx512 = {ROWS512, source,      gradient,        result,
+                                kernel,  kernel_back, multiply_avx512, outer_avx512};
+
+const WinoSimd *wino_simd(int vector_bits) {
+  return vector_bits >= 512 ? &avx512 : vector_bits >= 256 ? &avx2 : NULL;
+}
+
+#else
+const WinoSimd *wino_simd(int vector_bits) {
+  (void)vector_bits;
+  return NULL;
+}
+#endif

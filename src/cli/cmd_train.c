@@ -38,6 +38,7 @@ static const char usage[] =
     "  --dump-step FILE   write the step program as StableHLO text and stop\n"
     "  --replicas N       data parallel on N devices (--device cpu:N, tpu-v3-8): each gets batch / "
     "N\n"
+    "  --eval-batch N     test examples in one evaluation batch (default: as --batch)\n"
     "  --no-eval          no evaluation on the test examples\n"
     "  --no-compare       no table of other devices at the end\n"
     "  --help             this text\n"
@@ -71,6 +72,7 @@ enum {
   O_DUMP,
   O_NO_COMPARE,
   O_NO_EVAL,
+  O_EVAL_BATCH,
   O_REPLICAS,
   O_BPE,
   O_HELP
@@ -103,6 +105,7 @@ static const struct option options[] = {{"data", 1, NULL, O_DATA},
                                         {"dump-step", 1, NULL, O_DUMP},
                                         {"no-compare", 0, NULL, O_NO_COMPARE},
                                         {"no-eval", 0, NULL, O_NO_EVAL},
+                                        {"eval-batch", 1, NULL, O_EVAL_BATCH},
                                         {"bpe", 1, NULL, O_BPE},
                                         {"replicas", 1, NULL, O_REPLICAS},
                                         {"help", 0, NULL, O_HELP},
@@ -195,7 +198,7 @@ static Err *set(Args *a, int which, char *v) {
   bool numeric = which == O_EPOCHS || which == O_STEPS || which == O_BATCH || which == O_LR ||
                  which == O_WARMUP || which == O_DECAY || which == O_CLIP || which == O_DROPOUT ||
                  which == O_SMOOTHING || which == O_SIZE || which == O_LENGTH || which == O_SEED ||
-                 which == O_SAVE || which == O_EVAL || which == O_REPLICAS;
+                 which == O_SAVE || which == O_EVAL || which == O_REPLICAS || which == O_EVAL_BATCH;
   if (numeric && (!number(v, &x) || x < 0))
     return err_new(ERR_INVALID, "'%s' is not a number of that kind", v);
   switch (which) {
@@ -206,6 +209,10 @@ static Err *set(Args *a, int which, char *v) {
   case O_BATCH:
     if (x < 1) return err_new(ERR_INVALID, "a batch has at least one example");
     c->batch = (int64_t)x;
+    break;
+  case O_EVAL_BATCH:
+    if (x < 1) return err_new(ERR_INVALID, "an evaluation batch has at least one example");
+    c->eval_batch = (int64_t)x;
     break;
   case O_LR: c->opt.lr = x; break;
   case O_SCHEDULE:
@@ -275,7 +282,7 @@ static Err *dump_step(const Args *a, const Data *d) {
   StepProgram p;
   TRY(step_build(a->model, &a->c, d, true, &p));
   Buf text = {0};
-  stablehlo_write_text(&text, p.m, NULL);
+  stablehlo_write_text(&text, p.m, &(TextOpts){.locations = true});
   Err *e = file_write(a->dump, text.p, text.n);
   buf_free(&text);
   step_free(&p);
@@ -412,6 +419,7 @@ static int train(int argc, char **argv) {
       return 2;
     }
     a.c.batch /= a.c.replicas;
+    a.c.eval_batch = (a.c.eval_batch + a.c.replicas - 1) / a.c.replicas;
   }
   char *checkpoint = NULL; /* a run folder stands for the checkpoint in it */
   if (a.resume) {

@@ -22,17 +22,42 @@ static int by_total(const void *a, const void *b) {
   return p > q ? -1 : p < q;
 }
 
-static double role_sum(const SimReport *r, const char *role) {
-  double s = 0;
-  for (int i = 0; i < r->n_buffers; i++)
-    if (!strcmp(r->buffers[i].role, role) && !r->buffers[i].on_chip) s += r->buffers[i].bytes;
-  return s;
+static const char *owner_words(const SimReport *r, SimOwner o) {
+  if (o == SIM_KEPT && r->training) return "activations kept for the backward pass";
+  if (o == SIM_WORKING) return "what the running kernel reads and writes";
+  return sim_owner_name(o);
 }
-static double padding_sum(const SimReport *r) {
-  double s = 0;
-  for (int i = 0; i < r->n_buffers; i++)
-    if (!r->buffers[i].on_chip) s += r->buffers[i].padding;
-  return s;
+
+/* One line for each owner, the largest first, with its largest buffer's name and source line. */
+static void print_owners(const SimReport *r, const char *indent, Buf *o) {
+  bool done[SIM_OWNERS] = {false};
+  for (;;) {
+    int best = -1;
+    for (int k = 0; k < SIM_OWNERS; k++)
+      if (!done[k] && r->owners[k].bytes > 0 &&
+          (best < 0 || r->owners[k].bytes > r->owners[best].bytes))
+        best = k;
+    if (best < 0) break;
+    done[best] = true;
+    const SimHolding *h = &r->owners[best];
+    buf_cstr(o, indent);
+    size_t at = o->n;
+    size(o, h->bytes);
+    while (o->n < at + 12) buf_byte(o, ' ');
+    buf_printf(o, " %s", owner_words(r, (SimOwner)best));
+    if (h->largest)
+      buf_printf(o, "; %s %s %s%s%s", h->n > 1 ? "largest" : "it is", h->largest->name,
+                 h->largest->type, h->largest->place[0] ? "  " : "", h->largest->place);
+    buf_byte(o, '\n');
+  }
+  double padding = 0;
+  for (int k = 0; k < SIM_OWNERS; k++) padding += r->owners[k].padding;
+  if (padding < 0.01 * r->hbm_bytes) return;
+  buf_cstr(o, indent);
+  size_t at = o->n;
+  size(o, padding);
+  while (o->n < at + 12) buf_byte(o, ' ');
+  buf_cstr(o, " of all this is padding to tiles\n");
 }
 
 void sim_print(const SimReport *r, int max_kernels, Buf *o) {
@@ -71,6 +96,8 @@ void sim_print(const SimReport *r, int max_kernels, Buf *o) {
   else buf_cstr(o, "  price      none listed\n");
   if (r->unknown_loops)
     buf_cstr(o, "  note       a loop without a known trip count was counted once\n");
+  buf_cstr(o, "\n  memory by owner\n");
+  print_owners(r, "    ", o);
   buf_cstr(o, "\n  memory at its fullest\n");
   for (int i = 0; i < r->n_buffers && i < 10; i++) {
     const SimBuffer *b = &r->buffers[i];
@@ -183,6 +210,20 @@ void sim_json(const SimReport *r, Buf *o) {
     jstr(o, k->place);
     buf_byte(o, '}');
   }
+  buf_cstr(o, "],\n \"owners\": [");
+  for (int i = 0, n = 0; i < SIM_OWNERS; i++) {
+    const SimHolding *h = &r->owners[i];
+    if (h->bytes <= 0) continue;
+    buf_printf(o, "%s\n  {\"owner\": \"%s\", ", n++ ? "," : "", sim_owner_name((SimOwner)i));
+    jnum(o, "bytes", h->bytes);
+    buf_cstr(o, ", ");
+    jnum(o, "padding", h->padding);
+    buf_printf(o, ", \"buffers\": %d, \"largest\": ", h->n);
+    jstr(o, h->largest ? h->largest->name : "");
+    buf_cstr(o, ", \"place\": ");
+    jstr(o, h->largest ? h->largest->place : "");
+    buf_byte(o, '}');
+  }
   buf_cstr(o, "],\n \"buffers\": [");
   for (int i = 0; i < r->n_buffers && i < 200; i++) {
     const SimBuffer *b = &r->buffers[i];
@@ -196,6 +237,7 @@ void sim_json(const SimReport *r, Buf *o) {
     jnum(o, "bytes", b->bytes);
     buf_cstr(o, ", ");
     jnum(o, "padding", b->padding);
+    buf_printf(o, ", \"owner\": \"%s\"", sim_owner_name(b->owner));
     buf_printf(o, ", \"on_chip\": %s, \"place\": ", b->on_chip ? "true" : "false");
     jstr(o, b->place);
     buf_byte(o, '}');
@@ -212,44 +254,26 @@ Err *sim_fit_error(const SimReport *r, const char *program) {
   size(&b, r->limit_bytes);
   buf_printf(&b, " on %s, over by ", r->chip->name);
   size(&b, r->hbm_bytes - r->limit_bytes);
-  const struct {
-    const char *role, *words;
-  } roles[] = {{"argument", "arguments (parameters, optimiser state, batch)"},
-               {"output", "results"},
-               {"temporary", "temporaries (activations kept for the backward pass)"}};
-  for (int i = 0; i < COUNT_OF(roles); i++) {
-    double s = role_sum(r, roles[i].role);
-    if (s <= 0) continue;
-    buf_cstr(&b, "\n  ");
-    size(&b, s);
-    buf_printf(&b, "  %s", roles[i].words);
-  }
-  if (padding_sum(r) > 0) {
-    buf_cstr(&b, "\n  ");
-    size(&b, padding_sum(r));
-    buf_cstr(&b, "  of these is padding to tiles");
-  }
-  buf_cstr(&b, "\n  largest:");
-  for (int i = 0, k = 0; i < r->n_buffers && k < 5; i++) {
-    const SimBuffer *s = &r->buffers[i];
-    if (s->on_chip) continue;
-    k++;
-    buf_cstr(&b, "\n  ");
-    size(&b, s->bytes);
-    buf_printf(&b, "  %s %s %s %s", s->role, s->name, s->type, s->place);
-  }
-  double temp = r->temp_bytes, fixed = r->hbm_bytes - temp;
+  buf_byte(&b, '\n');
+  print_owners(r, "  ", &b);
+  while (b.n && b.p[b.n - 1] == '\n') b.p[--b.n] = 0;
   Err *e = err_new(ERR_EXHAUSTED, "%s", b.p);
   buf_free(&b);
-  if (fixed < r->limit_bytes && temp > 0)
+  double fixed = 0; /* what a smaller batch does not shrink */
+  for (int o = SIM_PARAMETERS; o <= SIM_STATE; o++) fixed += r->owners[o].bytes;
+  fixed += r->owners[SIM_GRADIENTS].bytes;
+  double scales = r->hbm_bytes - fixed, room = r->limit_bytes - fixed;
+  const SimHolding *slots = &r->owners[SIM_SLOTS];
+  if (room > 0 && scales > 0 && room / scales > 0.01)
     err_hint(e,
-             "temporaries scale with the batch: %.0f %% of this batch should fit; or recompute "
-             "activations, or use "
-             "a chip with more memory",
-             100 * (r->limit_bytes - fixed) / temp * 0.97);
+             "%.0f %% of this batch should fit; or bfloat16 activations, recomputing them, more "
+             "devices or a chip with more memory: weft advise compares these",
+             floor(97 * room / scales));
   else
-    err_hint(e, "the arguments alone do not leave room: use narrower optimiser state, shard over "
-                "more devices, or take "
-                "a chip with more memory");
+    err_hint(
+        e,
+        "no batch is small enough: the state alone takes %.2f GiB%s; use narrower state, shard "
+        "it over more devices, or take a chip with more memory: weft advise compares these",
+        fixed / 1073741824.0, slots->bytes > 0 ? ", optimizer slots included" : "");
   return e;
 }

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "sim/plan.h"
+#include "sim/owner.h"
 
 const char *sim_bound_name(SimBound b) {
   static const char *names[] = {"compute", "memory", "vector", "latency", "network"};
@@ -135,11 +135,12 @@ static void add_buffer(Arena *a, const Plan *p, const HValue *v, const char *rol
   s->on_chip = on_chip;
 }
 
-static void buffers_at_peak(Arena *a, const Plan *p, BufferVec *out) {
+static void buffers_at_peak(Arena *a, const Plan *p, const Owners *owners, BufferVec *out) {
   int t = p->peak_pos;
   for (int i = 0; i < p->values.n; i++) {
     const HValue *v = p->values.v[i];
     if (v->alias || v->dropped || v->space == SP_SCALAR) continue;
+    int before = out->n;
     if (v->is_param && !p->comp->parent) {
       add_buffer(a, p, v, "argument", false, v->bytes, out);
     } else if (v->is_output && !p->comp->parent) {
@@ -148,13 +149,16 @@ static void buffers_at_peak(Arena *a, const Plan *p, BufferVec *out) {
                v->node->kind != H_COND) {
       add_buffer(a, p, v, "temporary", v->space != SP_HBM && v->copy_bytes == 0, v->bytes, out);
     }
+    if (out->n > before)
+      out->v[before].owner = v->is_param && !p->comp->parent ? owners->of_param[v->node->index]
+                                                             : owner_of_value(owners, p, v, t);
     if (v->copy_bytes > 0 && v->copy_first <= t && t <= v->copy_last)
       add_buffer(a, p, v, "prefetch", true, v->copy_bytes, out);
   }
   if (t < p->kernels.n && p->kernels.v[t]->roots.n) {
     const HNode *root = p->kernels.v[t]->roots.v[0];
     for (int q = 0; q < p->inner.n; q++)
-      if (p->inner.v[q]->comp->owner == root) buffers_at_peak(a, p->inner.v[q], out);
+      if (p->inner.v[q]->comp->owner == root) buffers_at_peak(a, p->inner.v[q], owners, out);
   }
 }
 
@@ -198,6 +202,35 @@ static void lives_of(Arena *a, const Plan *p, BufferVec *out) {
 static int by_size(const void *x, const void *y) {
   double a = ((const SimBuffer *)x)->bytes, b = ((const SimBuffer *)y)->bytes;
   return a > b ? -1 : a < b;
+}
+
+/* The owners' parts of what has to fit. Results written over a donated argument are the argument's;
+ * what the plan counts beyond its buffers is nobody's by name, and where a list is longer than the
+ * peak (it was made at another moment than the fullest of device memory) the temporaries shrink to
+ * it. */
+static void owners_add_up(SimReport *r) {
+  double temp = 0, rest = r->hbm_bytes;
+  for (int i = 0; i < r->n_buffers; i++) {
+    const SimBuffer *b = &r->buffers[i];
+    if (b->on_chip) continue;
+    SimHolding *h = &r->owners[b->owner];
+    if (!h->largest) h->largest = b; /* they are sorted */
+    h->bytes += b->bytes;
+    h->padding += b->padding;
+    h->n++;
+  }
+  SimHolding *results = &r->owners[SIM_RESULTS];
+  double fresh = MAX(0, r->output_bytes - r->alias_bytes);
+  if (results->bytes > 0) results->padding *= MIN(1, fresh / results->bytes);
+  if (results->bytes > fresh) results->largest = NULL;
+  results->bytes = fresh;
+  for (int o = SIM_GRADIENTS; o <= SIM_WORKING; o++) temp += r->owners[o].bytes;
+  for (int o = SIM_GRADIENTS; o <= SIM_WORKING && temp > r->temp_bytes; o++) {
+    r->owners[o].bytes *= r->temp_bytes / temp;
+    r->owners[o].padding *= r->temp_bytes / temp;
+  }
+  for (int o = 0; o < SIM_OTHER; o++) rest -= r->owners[o].bytes;
+  r->owners[SIM_OTHER].bytes = MAX(0, rest);
 }
 
 Err *sim_estimate(const Module *m, const Chip *chip, const SimOpts *opts, SimReport **out) {
@@ -284,10 +317,13 @@ Err *sim_estimate(const Module *m, const Chip *chip, const SimOpts *opts, SimRep
   r->loops = arena_dup(arena, loops.v, sizeof(SimLoop) * (size_t)loops.n);
   vec_free(&loops);
   BufferVec bs = {0};
-  buffers_at_peak(arena, p, &bs);
+  const Owners *owners = owners_find(g);
+  r->training = owners->training;
+  buffers_at_peak(arena, p, owners, &bs);
   if (bs.n) qsort(bs.v, (size_t)bs.n, sizeof *bs.v, by_size);
   r->n_buffers = bs.n;
   r->buffers = arena_dup(arena, bs.v, sizeof(SimBuffer) * (size_t)bs.n);
+  owners_add_up(r);
   vec_free(&bs);
   lives_of(arena, p, &bs);
   r->n_lives = bs.n;

@@ -18,6 +18,7 @@
 
 #include "chip/chip.h"
 #include "ir/ir.h"
+#include "prof/prof.h"
 
 typedef struct SimOpts {
   int devices;       /* devices that run the program together; 0: 1 */
@@ -51,14 +52,36 @@ typedef struct SimLoop { /* iteration i of a kernel in it starts i * body_s afte
   int parent; /* the loop around it; -1 none */
 } SimLoop;
 
+/* Whom memory belongs to; owner.c tells how that is found out. */
+typedef enum SimOwner {
+  SIM_PARAMETERS,
+  SIM_SLOTS, /* of the optimizer */
+  SIM_STATE, /* statistics, counters, random keys */
+  SIM_INPUT,
+  SIM_RESULTS, /* new ones: not written over an argument */
+  SIM_GRADIENTS,
+  SIM_KEPT,    /* made earlier, needed later: activations kept for the backward pass */
+  SIM_WORKING, /* read and written by the kernel at the fullest moment */
+  SIM_OTHER,   /* in the peak, but in no buffer that the plan names */
+  SIM_OWNERS
+} SimOwner;
+const char *sim_owner_name(SimOwner o); /* "parameters", "optimizer slots", ... */
+
+typedef struct SimHolding { /* all of one owner at the fullest moment */
+  double bytes, padding;
+  int n;                           /* buffers */
+  const struct SimBuffer *largest; /* NULL: none */
+} SimHolding;
+
 typedef struct SimBuffer {
   const char *name; /* "params['w']", "dot_general.3" */
   const char *role; /* "argument", "output", "temporary", "prefetch" */
   const char *type; /* "bf16[128,32,32,64]{3,0,2,1}" */
   const char *place;
-  double bytes;        /* allocated, padding included */
-  double padding;      /* bytes that padding adds */
-  bool on_chip;        /* VMEM or CMEM */
+  double bytes;   /* allocated, padding included */
+  double padding; /* bytes that padding adds */
+  bool on_chip;   /* VMEM or CMEM */
+  SimOwner owner;
   double from_s, to_s; /* when it lives, on one device's timeline */
 } SimBuffer;
 
@@ -70,6 +93,8 @@ typedef struct SimReport {
   double hbm_bytes; /* what has to fit: arguments + outputs - aliases + temporaries in HBM */
   double limit_bytes;
   bool fits;
+  bool training;                 /* some argument comes back updated */
+  SimHolding owners[SIM_OWNERS]; /* add up to hbm_bytes */
   /* time of one run */
   double time_s;
   double cycles;         /* sum over kernels that have a compiler estimate, loops multiplied */
@@ -106,6 +131,10 @@ Err *sim_fit_error(const SimReport *r, const char *program);
 /* The report as text for people, or as one JSON object. */
 void sim_print(const SimReport *r, int max_kernels, Buf *out);
 void sim_json(const SimReport *r, Buf *out);
+
+/* The report as a program of a recording, and the chip as a device of it (prof/prof.h). */
+ProfProgram *sim_profile(const SimReport *r, Prof *p, const char *name);
+void sim_profile_device(const Chip *chip, ProfDevice *out);
 
 /* Bytes that an array of this type takes in the chip's memory, padding included (arguments and
  * results). */

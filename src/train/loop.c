@@ -18,6 +18,7 @@ struct Trainer {
   ClientProgram *step_exe, *eval_exe;
   int replicas;
   int64_t global;       /* examples in a step, all replicas together */
+  int64_t eval_global;  /* likewise in a batch of the evaluation */
   ClientBuffer **state; /* replica r's values from r * step.n_state on */
   Events *events;
   int64_t at, total, per_epoch; /* steps */
@@ -122,17 +123,19 @@ static Err *save_state(Trainer *t) {
 
 static Err *evaluate(Trainer *t) {
   const Data *d = t->o->data;
-  int64_t batches = (d->n_test + t->o->config.batch - 1) / t->o->config.batch;
+  int64_t batches = (d->n_test + t->eval_global - 1) / t->eval_global;
   if (!batches) return NULL;
-  int prefix = t->eval.n_state, n_args = prefix + t->eval.n_inputs;
-  ClientBuffer **args = xcalloc((size_t)n_args, sizeof *args), *out = NULL;
+  int prefix = t->eval.n_state, in = t->eval.n_inputs, n_args = prefix + in, n = t->replicas;
+  ClientBuffer **args = xcalloc((size_t)(n_args * n), sizeof *args);
+  ClientBuffer **out = xcalloc((size_t)n, sizeof *out);
   Loader *l = NULL;
   double sums[3] = {0};
   LoaderOpts lo = {.data = d,
                    .client = t->o->client,
                    .device = t->o->device,
+                   .n_devices = n,
                    .test = true,
-                   .batch = t->o->config.batch,
+                   .batch = t->eval_global,
                    .n_batches = batches};
   Err *e = loader_open(&lo, &l);
   for (bool more = !e; more && !e;) {
@@ -140,18 +143,23 @@ static Err *evaluate(Trainer *t) {
     double wait;
     e = loader_next(l, &b, &wait, &more);
     if (e || !more) break;
-    memcpy(args, t->state, sizeof *args * (size_t)prefix);
-    for (int i = 0; i < t->eval.n_inputs; i++) args[prefix + i] = b.bufs[i];
-    e = client_execute(t->eval_exe, args, n_args, &out);
-    float m[3];
-    if (!e) e = client_buffer_to_host(out, m, sizeof m);
-    for (int i = 0; i < 3 && !e; i++) sums[i] += (double)m[i];
-    client_buffer_free(out);
-    out = NULL;
+    for (int r = 0; r < n; r++) { /* each replica answers for its part of the batch */
+      memcpy(args + r * n_args, t->state + r * t->step.n_state, sizeof *args * (size_t)prefix);
+      memcpy(args + r * n_args + prefix, b.bufs + r * in, sizeof *args * (size_t)in);
+    }
+    e = client_execute(t->eval_exe, args, n_args, out);
+    for (int r = 0; r < n; r++) {
+      float m[3];
+      if (!e) e = client_buffer_to_host(out[r], m, sizeof m);
+      for (int i = 0; i < 3 && !e; i++) sums[i] += (double)m[i];
+      client_buffer_free(out[r]);
+      out[r] = NULL;
+    }
     batch_free(l, &b);
   }
   loader_close(l);
   free(args);
+  free(out);
   if (e) return err_wrap(e, "while evaluating");
   t->test_loss = sums[0] / MAX(sums[2], 1);
   t->test_accuracy = sums[1] / MAX(sums[2], 1);
@@ -317,6 +325,9 @@ static Err *prepare(Trainer *t, double *compile_s) {
   const TrainOpts *o = t->o;
   t->replicas = MAX(1, o->config.replicas);
   t->global = o->config.batch * t->replicas;
+  TrainConfig ec = o->config;
+  if (ec.eval_batch) ec.batch = ec.eval_batch;
+  t->eval_global = ec.batch * t->replicas;
   if (t->replicas > 1 && o->device + t->replicas > client_device_count(o->client))
     return err_new(ERR_INVALID, "%d replicas on %d devices", t->replicas,
                    client_device_count(o->client));
@@ -329,12 +340,13 @@ static Err *prepare(Trainer *t, double *compile_s) {
   TrainConfig c = o->config;
   if (c.opt.total_steps <= 0) c.opt.total_steps = (double)t->total;
   TRY(step_build(o->model, &c, o->data, true, &t->step));
-  TRY(step_build(o->model, &c, o->data, false, &t->eval));
+  bool eval = o->eval_every >= 0;
+  if (eval) TRY(step_build(o->model, &ec, o->data, false, &t->eval));
   if (o->out) TRY(make_folder(o->out));
   if (o->out) TRY(events_open(o->out, &t->events));
   double t0 = time_now_s();
   TRY(compile(o->client, t->step.m, t->replicas, &t->step_exe));
-  TRY(compile(o->client, t->eval.m, 1, &t->eval_exe));
+  if (eval) TRY(compile(o->client, t->eval.m, t->replicas, &t->eval_exe));
   *compile_s = time_now_s() - t0;
   t->state = xcalloc((size_t)(t->step.n_state * t->replicas) + 1, sizeof *t->state);
   if (o->resume) return load_state(t, o->resume);

@@ -225,9 +225,10 @@ typedef struct OptConfig {
 /* ---- step programs --------------------------------------------------------------------------- */
 
 typedef struct TrainConfig {
-  int64_t batch; /* of one program; the global batch is batch x replicas */
-  int replicas;  /* data parallel: gradients are averaged over this many replicas; 0: 1 */
-  double epochs; /* when steps == 0 */
+  int64_t batch;      /* of one program; the global batch is batch x replicas */
+  int64_t eval_batch; /* of one evaluation program; 0: batch */
+  int replicas;       /* data parallel: gradients are averaged over this many replicas; 0: 1 */
+  double epochs;      /* when steps == 0 */
   int64_t steps;
   OptConfig opt;
   uint64_t seed;

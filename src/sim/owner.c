@@ -1,0 +1,173 @@
+/* Whose memory it is, from names where a program has them and from its data flow where not.
+ *
+ * An argument that comes back updated (an output of its shape that depends on it element by
+ * element) is state of a training step. State that nothing but such updates reads is an optimizer
+ * slot; state that also enters products, broadcasts or reductions is a parameter. Whatever is not
+ * updated and feeds a product as its right side, a lookup as its table or a broadcast is a
+ * parameter too, of a program that only evaluates. The rest is input.
+ *
+ * A temporary is a gradient when only element-wise work lies between it and the new value of a
+ * parameter of its shape; working memory when the kernel at the fullest moment reads or writes it;
+ * anything else waits for a later kernel: in a training step, activations kept for the backward
+ * pass.
+ */
+#include "sim/owner.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+
+const char *sim_owner_name(SimOwner o) {
+  static const char *const names[SIM_OWNERS] = {"parameters",     "optimizer slots", "other state",
+                                                "input",          "results",         "gradients",
+                                                "kept for later", "working",         "other"};
+  return names[o];
+}
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+/* Where `word` begins as one of the words of the name, as "mu" in "state.opt_state[0].mu['w']". */
+static const char *find_word(const char *name, const char *word) {
+  size_t n = strlen(word);
+  for (const char *s = name; *s; s++) {
+    if (s > name && isalnum((unsigned char)s[-1])) continue;
+    size_t k = 0;
+    while (k < n && tolower((unsigned char)s[k]) == word[k]) k++;
+    if (k == n && !isalnum((unsigned char)s[n])) return s;
+  }
+  return NULL;
+}
+
+/* The earliest of them, or the end of the name. */
+static const char *first_word(const char *name, const char *const *words) {
+  const char *best = name + strlen(name);
+  for (; *words; words++) {
+    const char *at = find_word(name, *words);
+    if (at && at < best) best = at;
+  }
+  return best;
+}
+
+static const char *const slot_words[] = {"opt",      "optimizer",  "opt_state", "mu",     "nu",
+                                         "momentum", "velocity",   "exp_avg",   "slot",   "slots",
+                                         "trace",    "exp_avg_sq", "adam_m",    "adam_v", NULL};
+static const char *const statistic_words[] = {"batch_stats",  "moving_mean", "moving_variance",
+                                              "running_mean", "running_var", NULL};
+static const char *const parameter_words[] = {"params", "param", "parameters", "weights", "weight",
+                                              "kernel", "bias",  "embedding",  NULL};
+
+/* ---- data flow ------------------------------------------------------------------------------- */
+
+static bool same_dims(const HNode *a, const HNode *b) {
+  return a->rank == b->rank && !memcmp(a->d, b->d, sizeof *a->d * (size_t)a->rank);
+}
+
+typedef struct Walk {
+  unsigned char *seen; /* by node id */
+  VEC(HNode *) todo;
+  bool updated, used; /* reaches an output element by element; is read by anything else */
+} Walk;
+
+/* Follows a value through element-wise work of its own shape. */
+static void follow(HGraph *g, HNode *from, Walk *w) {
+  memset(w->seen, 0, (size_t)g->n_nodes + 1);
+  w->todo.n = 0;
+  w->updated = w->used = false;
+  *vec_push(&w->todo) = from;
+  w->seen[from->id] = 1;
+  while (w->todo.n) {
+    HNode *n = w->todo.v[--w->todo.n];
+    for (int i = 0; i < n->n_users; i++) {
+      HNode *u = n->users[i];
+      if (u->dead || w->seen[u->id]) continue;
+      bool plain =
+          (u->kind == H_EWISE || u->kind == H_COLL) && same_dims(u, from) && u->comp == from->comp;
+      w->used |= !plain;
+      if (!plain) continue;
+      w->seen[u->id] = 1;
+      w->updated |= u->is_output && u->dt == from->dt;
+      *vec_push(&w->todo) = u;
+    }
+  }
+}
+
+/* Does the first thing that is not a change of form take it as a weight? */
+static bool feeds_as_weight(const HNode *n, int depth) {
+  for (int i = 0; i < n->n_users && depth < 8; i++) {
+    const HNode *u = n->users[i];
+    bool form = u->kind == H_RESHAPE || u->kind == H_TRANSPOSE || u->kind == H_SLICE ||
+                (u->kind == H_EWISE && u->n_in == 1);
+    if ((u->kind == H_CONV && u->n_in > 1 && u->in[1] == n) ||
+        (u->kind == H_GATHER && u->in[0] == n) ||
+        (u->kind == H_BCAST && n->rank > 0 && u->rank > n->rank) ||
+        (form && feeds_as_weight(u, depth + 1)))
+      return true;
+  }
+  return false;
+}
+
+static bool is_float(DType t) { return dtype_is_float(t) || dtype_is_complex(t); }
+
+Owners *owners_find(HGraph *g) {
+  Owners *o = ARENA_NEW(g->arena, Owners);
+  o->of_param = ARENA_ARRAY(g->arena, SimOwner, g->n_params + 1);
+  o->gradient_for = ARENA_ARRAY(g->arena, const HNode *, g->n_nodes + 1);
+  Walk w = {.seen = xcalloc((size_t)g->n_nodes + 1, 1)};
+  bool *updated = xcalloc((size_t)g->n_params + 1, sizeof *updated);
+  for (int i = 0; i < g->n_params; i++) {
+    HNode *p = g->main->params.v[i];
+    const char *name = g->param_names[i];
+    bool real = is_float(p->dt) && p->rank > 0;
+    follow(g, p, &w);
+    updated[i] = w.updated || g->donated[i];
+    o->training |= updated[i] && real;
+    SimOwner *own = &o->of_param[i];
+    const char *slot = first_word(name, slot_words), *stat = first_word(name, statistic_words),
+               *param = first_word(name, parameter_words), *last = name + strlen(name);
+    if (slot < last && slot < param) *own = real ? SIM_SLOTS : SIM_STATE;
+    else if (stat < last) *own = SIM_STATE;
+    else if (param < last && is_float(p->dt)) *own = SIM_PARAMETERS;
+    else if (updated[i] && !real) *own = SIM_STATE; /* counters, random keys */
+    else if (updated[i]) *own = w.used ? SIM_PARAMETERS : SIM_SLOTS;
+    else *own = real && feeds_as_weight(p, 0) ? SIM_PARAMETERS : SIM_INPUT;
+  }
+  /* Gradients: what only element-wise work separates from a parameter's new value, walked backwards
+   * from the outputs of the parameters' shapes. */
+  w.todo.n = 0;
+  for (int i = 0; i < g->n_params && o->training; i++) {
+    HNode *p = g->main->params.v[i];
+    if (!updated[i] || o->of_param[i] != SIM_PARAMETERS) continue;
+    follow(g, p, &w);
+    for (int k = 0; k < g->main->outputs.n; k++) {
+      HNode *out = g->main->outputs.v[k];
+      if (!w.seen[out->id]) continue;
+      w.todo.n = 0;
+      *vec_push(&w.todo) = out;
+      while (w.todo.n) {
+        HNode *n = w.todo.v[--w.todo.n];
+        for (int q = 0; q < n->n_in; q++) {
+          HNode *x = n->in[q];
+          if (!same_dims(x, p) || o->gradient_for[x->id] || x->kind == H_PARAM || x->is_output)
+            continue;
+          o->gradient_for[x->id] = p;
+          if (x->kind == H_EWISE || x->kind == H_COLL) *vec_push(&w.todo) = x;
+        }
+      }
+    }
+  }
+  vec_free(&w.todo);
+  free(w.seen);
+  free(updated);
+  return o;
+}
+
+SimOwner owner_of_value(const Owners *o, const Plan *p, const HValue *v, int t) {
+  if (v->is_output && !p->comp->parent) return SIM_RESULTS;
+  if (!p->comp->parent && v->node->rank > 0 && o->gradient_for[v->node->id]) return SIM_GRADIENTS;
+  const Kernel *k = t < p->kernels.n ? p->kernels.v[t] : NULL;
+  const HNode *root = k && k->roots.n ? k->roots.v[0] : NULL;
+  if (!root || root->kind == H_WHILE || root->kind == H_COND) return SIM_KEPT;
+  if (v->kernel == t) return SIM_WORKING;
+  for (int i = 0; i < k->reads.n; i++)
+    if (base_of(k->reads.v[i]) == v) return SIM_WORKING;
+  return SIM_KEPT;
+}

@@ -1,0 +1,18 @@
+/* owner: whom the memory of a program belongs to. Private to src/sim. */
+#ifndef WEFT_SIM_OWNER_H
+#define WEFT_SIM_OWNER_H
+
+#include "sim/plan.h"
+
+typedef struct Owners {
+  bool training;              /* some argument comes back updated */
+  SimOwner *of_param;         /* by argument */
+  const HNode **gradient_for; /* by node id: the argument that this value updates, NULL: none */
+} Owners;
+
+/* In the graph's arena. */
+Owners *owners_find(HGraph *g);
+/* A value of plan p that lives at position t and is no argument. */
+SimOwner owner_of_value(const Owners *o, const Plan *p, const HValue *v, int t);
+
+#endif

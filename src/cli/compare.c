@@ -4,6 +4,7 @@
 #include "cli/compare.h"
 
 #include "chip/chip.h"
+#include "prof/prof.h"
 #include "sim/sim.h"
 
 #include <math.h>
@@ -12,47 +13,6 @@
 #include <sys/resource.h>
 
 static const char *const chips[] = {"T4", "A100-40GB", "tpu-v2-8", "tpu-v3-8", "tpu-v5litepod-1"};
-
-/* ---- this CPU's peak: chains of fused multiply-adds in registers ----------------------------- */
-
-#if defined(__x86_64__)
-/* FLOP/s of one core with vectors of `lanes` floats: ten independent chains, best of five rounds.
- */
-#define FMA_RATE(name, Vec, lanes, isa)                                            \
-  typedef float Vec __attribute__((vector_size(4 * (lanes))));                     \
-  __attribute__((target(isa))) static double name(void) {                          \
-    Vec a[10], x, y;                                                               \
-    for (int i = 0; i < (lanes); i++) x[i] = 0.999f, y[i] = 1e-6f;                 \
-    for (int k = 0; k < 10; k++) a[k] = x;                                         \
-    double best = 0;                                                               \
-    for (int round = 0; round < 5; round++) {                                      \
-      double t = time_now_s();                                                     \
-      int n = 300000;                                                              \
-      for (int i = 0; i < n; i++) {                                                \
-        _Pragma("GCC unroll 10") for (int k = 0; k < 10; k++) {                    \
-          Vec r;                                                                   \
-          __asm__("vfmadd213ps %2, %1, %0" : "=v"(r) : "v"(x), "v"(y), "0"(a[k])); \
-          a[k] = r;                                                                \
-        }                                                                          \
-      }                                                                            \
-      best = fmax(best, n * 10.0 * 2 * (lanes) / (time_now_s() - t));              \
-    }                                                                              \
-    float sum = 0;                                                                 \
-    for (int k = 0; k < 10; k++) sum += a[k][0];                                   \
-    return isfinite(sum) ? best : 0;                                               \
-  }
-FMA_RATE(fma_rate8, Vec8, 8, "avx2,fma")
-FMA_RATE(fma_rate16, Vec16, 16, "avx512f")
-
-double compare_cpu_peak(void) {
-  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return 0;
-  double one = fma_rate8();
-  if (__builtin_cpu_supports("avx512f")) one = fmax(one, fma_rate16());
-  return one * pool_threads();
-}
-#else
-double compare_cpu_peak(void) { return 0; }
-#endif
 
 /* ---- words ----------------------------------------------------------------------------------- */
 
@@ -183,7 +143,7 @@ Err *compare_print(const Model *model, const TrainConfig *config, const Data *da
   snprintf(cpu.name, sizeof cpu.name, "%.20s", device);
   cpu.memory_bytes = measured_memory(t);
   cpu.examples_per_s = t->step_s > 0 ? (double)config->batch / t->step_s : NAN;
-  double peak = compare_cpu_peak(), flops = step_flops(model, config, data);
+  double peak = prof_host_flops(), flops = step_flops(model, config, data);
   cpu.used = peak > 0 && flops > 0 && t->step_s > 0 ? flops / t->step_s / peak : NAN;
   print_row(out, &cpu);
   buf_cstr(json, "[\n");

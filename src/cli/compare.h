@@ -9,8 +9,5 @@
  * with n devices get n-way data parallel programs of batch / n. */
 Err *compare_print(const Model *model, const TrainConfig *config, const Data *data,
                    const char *device, const TrainResult *r, Buf *out, Buf *json);
-/* f32 multiply-adds that this machine's cores do in registers, FLOP/s, measured in about 50 ms;
- * 0 when not known how. */
-double compare_cpu_peak(void);
 
 #endif

@@ -345,7 +345,7 @@ Err *dev_execute(DevProgram *p, const int *devices, DevBuffer *const *const *arg
   int n = p->opts.replicas * p->opts.partitions;
   Shards *in = xcalloc((size_t)p->n_args, sizeof *in),
          *res = xcalloc((size_t)p->n_results, sizeof *res);
-  DevRun run = {0};
+  DevRun run = {.trace = out_run && out_run->trace};
   Err *e = NULL;
   for (int i = 0; i < p->n_args && !e; i++)
     e = gather_argument(p, n, args, i, donated && donated[i], &in[i]);

@@ -14,6 +14,7 @@
 #define WEFT_DEV_DEV_H
 
 #include "ir/ir.h"
+#include "prof/prof.h"
 
 typedef struct Dev Dev;
 typedef struct DevProgram DevProgram;
@@ -45,6 +46,10 @@ typedef struct DevMemory { /* bytes of one device */
 /* What one run took. A real device reports wall time; a virtual one its own clock. */
 typedef struct DevRun {
   double time_s, energy_j;
+  bool trace; /* in: a real device fills `spans` (malloc'd) with its kernels, numbered as by
+                 DeviceOps.profile */
+  int n_spans;
+  ProfSpan *spans;
 } DevRun;
 
 struct DeviceOps {
@@ -66,7 +71,11 @@ struct DeviceOps {
   /* optional: NULL means unknown */
   Err *(*cost)(const DevProgram *prog, DevCost *out);
   Err *(*memory)(const DevProgram *prog, DevMemory *out);
-  Err *(*report)(const DevProgram *prog, Buf *out_json); /* kernels, times: `weft profile` */
+  Err *(*report)(const DevProgram *prog, Buf *out_json); /* kernels and their times */
+  /* optional, both or none: what recordings say of a device, and a program's kernels (a real
+   * device: known after its first run) */
+  void (*profile_device)(const Dev *dev, ProfDevice *out);
+  Err *(*profile)(const DevProgram *prog, Prof *p, ProfProgram **out);
   /* optional: bytes a tensor takes in the device's memory (padded layout); NULL: its unpadded size
    */
   int64_t (*footprint)(const Dev *dev, const Tensor *t);
@@ -131,7 +140,8 @@ typedef struct DevStats {
 void dev_stats(const Dev *d, int device, DevStats *out);
 
 /* args[p][i] for process p; outs[p][j] are new references. devices[p]: the device of process p.
- * donated[i]: the caller gives the argument up; its buffer is deleted afterwards. */
+ * donated[i]: the caller gives the argument up; its buffer is deleted afterwards. out_run may be
+ * NULL; its `trace` is read, the rest is written. */
 Err *dev_execute(DevProgram *p, const int *devices, DevBuffer *const *const *args,
                  const bool *donated, DevBuffer **const *outs, DevRun *out_run);
 

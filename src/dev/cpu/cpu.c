@@ -112,14 +112,23 @@ static Err *cpu_run(DevProgram *prog, const Shards *args, const bool *donated, S
     if (each != few) free(each);
     if (e) return e;
   }
+  Trace trace = {0};
+  bool tracing = out_run && out_run->trace;
+  if (tracing) {
+    pthread_mutex_lock(&p->lock);
+    trace.first = code_first_kernel(p, c);
+    pthread_mutex_unlock(&p->lock);
+  }
   if (c) {
-    e = code_run(c, prog, args, donated, results);
+    e = code_run(c, prog, args, donated, results, tracing ? &trace : NULL);
   } else {
     InterpOpts o = {prog->opts.replicas, prog->opts.partitions};
     e = interp_run(prog->module, prog->main->name, &o, args, prog->n_args, results,
                    prog->n_results);
   }
-  if (out_run) *out_run = (DevRun){.time_s = time_now_s() - t};
+  if (!out_run) return e;
+  *out_run = (DevRun){.time_s = time_now_s() - t};
+  if (tracing) trace_take(&trace, t, out_run);
   return e;
 }
 
@@ -147,6 +156,20 @@ static Err *cpu_report(const DevProgram *prog, Buf *json) {
   return NULL;
 }
 
+static void cpu_profile_device(const Dev *dev, ProfDevice *out) {
+  (void)dev;
+  *out = (ProfDevice){
+      .kind = "cpu", .peak_flops = prof_host_flops(), .bandwidth = prof_host_bandwidth()};
+}
+
+static Err *cpu_profile(const DevProgram *prog, Prof *prof, ProfProgram **out) {
+  DevMemory memory;
+  TRY(cpu_memory(prog, &memory));
+  *out = program_profile(prog->impl, prof);
+  (*out)->peak_bytes = (double)memory.peak;
+  return NULL;
+}
+
 const DeviceOps dev_cpu = {
     .name = "cpu",
     .open = cpu_open,
@@ -157,4 +180,6 @@ const DeviceOps dev_cpu = {
     .run = cpu_run,
     .memory = cpu_memory,
     .report = cpu_report,
+    .profile_device = cpu_profile_device,
+    .profile = cpu_profile,
 };

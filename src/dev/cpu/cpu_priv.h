@@ -73,8 +73,10 @@ typedef struct CpuProgram {
 
 Err *code_new(const DevProgram *prog, const Module *m, const bool *arg_each, Code **out);
 void code_free(Code *c);
+typedef struct Trace Trace;
+/* trace: gets every step that ran; NULL: nobody asks */
 Err *code_run(Code *c, const DevProgram *prog, const Shards *args, const bool *donated,
-              Shards *results);
+              Shards *results, Trace *trace);
 void code_report(const Code *c, Buf *json);
 
 /* ---- memory of results, kept for reuse (mem.c)
@@ -91,6 +93,25 @@ void cpu_block_free(void *p, size_t n);
 bool coll_supported(const Op *op);
 /* in[operand * n + process], out[result * n + process] */
 Err *coll_run(const Op *op, const DevProgram *prog, int n, void *const *in, void *const *out);
+
+/* ---- recordings (trace.c): kernel numbers are step ids, one compiled pattern after the other;
+ * the last is the interpreter
+ * ------------------------------------------------------------------------------------------------------
+ */
+
+struct Trace {
+  int first; /* kernel number of the code's step 0 */
+  VEC(ProfSpan) spans;
+  VEC(ProfSpan) rest; /* when there are too many to keep: one for each kernel */
+};
+int code_first_kernel(const CpuProgram *p, const Code *c); /* c NULL: the interpreter's */
+void trace_step(Trace *t, const Step *s, double from_s, double to_s);
+void trace_take(Trace *t, double start_s, DevRun *out); /* frees what it does not hand over */
+ProfProgram *program_profile(const CpuProgram *p, Prof *prof);
+/* for a step: name of its kernel, "f32[8,16]->f32[8]", bytes in and out, operations (exec.c) */
+const char *step_name(const Code *c, const Step *s);
+void step_shapes(const Step *s, Buf *b, double *bytes);
+double step_flops(const Code *c, const Step *s);
 
 bool cpu_verbose(void);
 

@@ -14,6 +14,7 @@ typedef struct Exec {
   const DevProgram *prog;
   RunMem *mem;
   int n;
+  Trace *trace;
 } Exec;
 
 /* ---- making ---- */
@@ -357,7 +358,7 @@ static void print_types(Buf *b, const Type *t) {
   buf_byte(b, ']');
 }
 
-static void step_shapes(const Step *s, Buf *b, double *bytes) {
+void step_shapes(const Step *s, Buf *b, double *bytes) {
   int64_t total = 0;
   if (s->kind == STEP_FUSED) {
     for (int i = 0; i < s->fusion->n_in; i++) {
@@ -387,7 +388,7 @@ static void step_shapes(const Step *s, Buf *b, double *bytes) {
   *bytes = (double)total;
 }
 
-static const char *step_name(const Code *c, const Step *s) {
+const char *step_name(const Code *c, const Step *s) {
   static const char *const kinds[] = {"op",   "fused",      "while", "case",
                                       "copy", "collective", "cut",   "join"};
   const StepCode *k = &c->steps[s->id];
@@ -396,7 +397,7 @@ static const char *step_name(const Code *c, const Step *s) {
   return kinds[s->kind];
 }
 
-static double step_flops(const Code *c, const Step *s) {
+double step_flops(const Code *c, const Step *s) {
   const StepCode *k = &c->steps[s->id];
   if (s->kind == STEP_FUSED) return k->fused.flops;
   return s->kind == STEP_OP && k->kernel->flops ? k->kernel->flops(s->op) : 0;
@@ -417,13 +418,15 @@ static Err *run_block(Exec *x, const Block *b) {
   bool verbose = cpu_verbose();
   for (int i = 0; i < b->n; i++) {
     const Step *s = &b->steps[i];
-    if (!verbose) {
+    if (!verbose && !x->trace) {
       TRY(run_step(x, s));
       continue;
     }
-    double t = time_now_s();
+    double from = time_now_s();
     TRY(run_step(x, s));
-    t = time_now_s() - t;
+    double to = time_now_s(), t = to - from;
+    if (x->trace) trace_step(x->trace, s, from, to);
+    if (!verbose) continue;
     StepCode *k = &x->c->steps[s->id];
     k->seconds += t;
     k->runs++;
@@ -535,9 +538,9 @@ static Err *result_at(Exec *x, const Shards *args, const bool *donated, Tensor *
 }
 
 Err *code_run(Code *c, const DevProgram *prog, const Shards *args, const bool *donated,
-              Shards *results) {
+              Shards *results, Trace *trace) {
   const Plan *p = c->plan;
-  Exec x = {.c = c, .plan = p, .prog = prog, .n = p->n_procs};
+  Exec x = {.c = c, .plan = p, .prog = prog, .n = p->n_procs, .trace = trace};
   TRY(mem_get(c, &x.mem));
   const Region *r = p->main->body;
   for (int i = 0; i < r->n_args; i++) {

@@ -170,7 +170,8 @@ static Err *sim_run(DevProgram *prog, const Shards *args, const bool *donated, S
   DevRun host = {0};
   if (v->phantom) TRY(phantom_results(prog, results));
   else TRY(dev_cpu.run(&p->host, args, donated, results, &host));
-  *out_run = (DevRun){p->report ? p->report->time_s : 0, p->report ? p->report->energy_j : 0};
+  *out_run = (DevRun){.time_s = p->report ? p->report->time_s : 0,
+                      .energy_j = p->report ? p->report->energy_j : 0};
   return NULL;
 }
 
@@ -206,6 +207,21 @@ static Err *sim_report(const DevProgram *prog, Buf *out_json) {
   return NULL;
 }
 
+static void profile_device(const Dev *dev, ProfDevice *out) {
+  const Virtual *v = dev->impl;
+  sim_profile_device(v->chip, out);
+}
+
+static Err *profile(const DevProgram *prog, Prof *p, ProfProgram **out) {
+  const VirtualProgram *q = prog->impl;
+  if (!q->report) return no_model(q);
+  Str name = prog->module->name.n ? prog->module->name : STR("main");
+  char *text = xstrndup(name.p, name.n);
+  *out = sim_profile(q->report, p, text);
+  free(text);
+  return NULL;
+}
+
 const DeviceOps dev_sim = {
     .name = "sim",
     .open = sim_open,
@@ -217,5 +233,7 @@ const DeviceOps dev_sim = {
     .cost = sim_cost,
     .memory = sim_memory,
     .report = sim_report,
+    .profile_device = profile_device,
+    .profile = profile,
     .footprint = sim_footprint,
 };

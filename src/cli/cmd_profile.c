@@ -1,0 +1,360 @@
+/* weft profile: a program or a model of the zoo on this CPU (measured) or on a virtual chip (its
+ * own time), or a recording that was written before, as text, for TensorBoard and Perfetto, and as
+ * one HTML file. */
+#include "cli/cli.h"
+
+#include "dev/dev.h"
+#include "prof/prof.h"
+#include "stablehlo/stablehlo.h"
+#include "zoo/zoo.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+static const char usage[] =
+    "usage: weft profile PROGRAM|MODEL [--chip NAME | --device cpu] [options]\n"
+    "       weft profile DIR|FILE.xplane.pb [options]\n"
+    "\n"
+    "PROGRAM is StableHLO text or bytecode; MODEL one of the zoo (its training step, see weft "
+    "train --help);\n"
+    "DIR a log folder with a recording, written by this command, by weft train --profile or by "
+    "jax.profiler.\n"
+    "Prints where the time of a step goes, what bounds it, and the dearest kernels.\n"
+    "\n"
+    "  --chip NAME      a virtual chip (tpu-v3-8, A100-80GB): its own time; nothing is computed\n"
+    "  --device D       cpu (default): measured here\n"
+    "  --steps N        steps to record (default 10 on a chip, 5 on the CPU)\n"
+    "  --batch N        examples in a step of a MODEL, all devices together\n"
+    "  --precision P    f32 or bf16, of a MODEL\n"
+    "  --data D, --data-dir DIR   make real batches of this data set on this host and show whether "
+    "they\n"
+    "                   keep pace with the device (a MODEL's own data set when it is here)\n"
+    "  --input-ms X     instead: a batch takes the host X ms\n"
+    "  --out DIR        write DIR/plugins/profile/...: tensorboard --logdir DIR (with xprof "
+    "installed),\n"
+    "                   and a .trace.json.gz for ui.perfetto.dev\n"
+    "  --html FILE      write the report as one HTML file\n"
+    "  --json           print the summary as JSON\n"
+    "  --kernels N      rows of the kernel table (default 15)\n";
+
+enum {
+  O_CHIP = 256,
+  O_DEVICE,
+  O_STEPS,
+  O_BATCH,
+  O_PRECISION,
+  O_DATA,
+  O_DATA_DIR,
+  O_INPUT,
+  O_OUT,
+  O_HTML,
+  O_JSON,
+  O_KERNELS
+};
+
+static const struct option options[] = {{"chip", 1, NULL, O_CHIP},
+                                        {"device", 1, NULL, O_DEVICE},
+                                        {"steps", 1, NULL, O_STEPS},
+                                        {"batch", 1, NULL, O_BATCH},
+                                        {"precision", 1, NULL, O_PRECISION},
+                                        {"data", 1, NULL, O_DATA},
+                                        {"data-dir", 1, NULL, O_DATA_DIR},
+                                        {"input-ms", 1, NULL, O_INPUT},
+                                        {"out", 1, NULL, O_OUT},
+                                        {"html", 1, NULL, O_HTML},
+                                        {"json", 0, NULL, O_JSON},
+                                        {"kernels", 1, NULL, O_KERNELS},
+                                        {0}};
+
+typedef struct Args {
+  const char *what, *device, *data, *data_dir, *out, *html;
+  bool chip, json, bf16;
+  int64_t batch;
+  int steps, kernels;
+  double input_ms; /* negative: not given */
+} Args;
+
+/* What runs: a module over so many processes, and how long the host makes its batches. */
+typedef struct Work {
+  char *title;
+  Module *m;
+  DevCompileOpts opts;
+  double *make_s; /* of each step; NULL: no input */
+  double batch_bytes;
+} Work;
+
+static void work_free(Work *w) {
+  free(w->title);
+  module_free(w->m);
+  free(w->make_s);
+}
+
+static int64_t attr_count(const Module *m, const char *name) {
+  const Attr *a = attrs_get(m->attrs, m->n_attrs, name);
+  return a && a->kind == AT_INT && a->i > 0 && a->i < 1 << 20 ? a->i : 1;
+}
+
+/* ---- a program, a model ---------------------------------------------------------------------- */
+
+static Err *open_program(const Args *a, const Dev *dev, Work *w) {
+  Buf bytes = {0};
+  TRY(file_read(a->what, &bytes));
+  Err *e = stablehlo_read(a->what, (Str){bytes.p ? bytes.p : "", bytes.n}, &w->m);
+  buf_free(&bytes);
+  TRY(e);
+  w->opts = (DevCompileOpts){.replicas = (int)attr_count(w->m, "mhlo.num_replicas"),
+                             .partitions = (int)attr_count(w->m, "mhlo.num_partitions"),
+                             .auto_spmd = true};
+  if (a->chip && w->opts.replicas == 1) /* the same program on every device that was asked for */
+    w->opts.replicas = MAX(1, dev->n / w->opts.partitions);
+  const char *slash = strrchr(a->what, '/');
+  w->title = xstrdup(slash ? slash + 1 : a->what);
+  return NULL;
+}
+
+/* Makes batches as the loader does, on one thread, and says how long each took. */
+static void measure_input(const Data *d, int64_t batch, int steps, Work *w) {
+  void *dst[3] = {0};
+  for (int f = 0; f < d->n_fields; f++) {
+    size_t n = (size_t)dtype_bytes(d->fields[f].type);
+    for (int k = 0; k < d->fields[f].rank; k++) n *= (size_t)d->fields[f].dims[k];
+    dst[f] = xmalloc(n);
+    w->batch_bytes += (double)n * (double)batch;
+  }
+  w->make_s = xcalloc((size_t)steps, sizeof *w->make_s);
+  int real = MIN(steps, 4);
+  for (int s = 0; s < steps; s++) {
+    w->make_s[s] = s >= real ? w->make_s[1 + s % (real - 1)] : 0;
+    if (s >= real) continue;
+    double t = time_now_s();
+    for (int64_t i = 0; i < batch; i++)
+      d->get(d, false, (s * batch + i) % d->n_train, (uint64_t)(s * batch + i), dst);
+    w->make_s[s] = time_now_s() - t;
+  }
+  for (int f = 0; f < 3; f++) free(dst[f]);
+}
+
+static Err *open_model(const Args *a, const Model *model, const Dev *dev, Work *w) {
+  TrainConfig c = {.seed = 1, .compute = a->bf16 ? DT_BF16 : DT_F32, .augment = true};
+  model->defaults(&c);
+  if (a->bf16) c.compute = DT_BF16;
+  int64_t batch = a->batch ? a->batch : c.batch;
+  c.replicas = a->chip ? dev->n : 1;
+  if (batch % c.replicas)
+    return err_hint(err_new(ERR_INVALID, "a batch of %lld does not divide into %d devices",
+                            (long long)batch, c.replicas),
+                    "--batch %lld", (long long)((batch / c.replicas + 1) * c.replicas));
+  c.batch = batch / c.replicas;
+  if (c.opt.total_steps <= 0) c.opt.total_steps = a->steps;
+  DataOpts o = {.dir = a->data_dir,
+                .length = c.length,
+                .augment = true,
+                .masked = c.masked,
+                .shape = {model->shape[0], model->shape[1], model->shape[2]},
+                .classes = model->classes};
+  Data *d = NULL;
+  Err *e = data_open(a->data ? a->data : model->data, &o, &d);
+  bool made_up = e && !a->data;
+  if (made_up) {
+    err_free(e);
+    e = data_open("synthetic", &o, &d);
+  }
+  TRY(e);
+  StepProgram p;
+  e = step_build(model, &c, d, true, &p);
+  if (!e) {
+    w->m = p.m;
+    p.m = NULL;
+    step_free(&p);
+    w->opts = (DevCompileOpts){.replicas = c.replicas, .partitions = 1};
+    w->title = xasprintf("%s, batch %lld, training step", model->name, (long long)batch);
+    if (a->input_ms < 0 && !made_up && strcmp(d->name, "synthetic"))
+      measure_input(d, batch, a->steps, w);
+  }
+  data_close(d);
+  return e;
+}
+
+/* ---- running --------------------------------------------------------------------------------- */
+
+/* Arguments with small numbers, the same on all devices of a real one. */
+static Err *fill(Dev *dev, const DevProgram *p, DevBuffer **args) {
+  uint64_t seed = 1;
+  for (int i = 0; i < p->n_args; i++) {
+    const Type *t = p->main->type->elems[i];
+    if (t->kind != TY_TENSOR || !type_is_static(t))
+      return err_new(ERR_UNIMPLEMENTED, "argument %d has no fixed shape", i);
+    Tensor *v;
+    TRY(tensor_new(t->dtype, t->rank, t->dims, &v));
+    memset(v->data, 0, tensor_bytes(v));
+    for (int64_t k = 0; k < v->count && dtype_is_float(t->dtype); k++) {
+      seed = seed * 6364136223846793005u + 1442695040888963407u;
+      elem_set_f64(t->dtype, tensor_at(v, k), (double)(seed >> 40) / (1 << 26));
+    }
+    TRY(dev_buffer_new(dev, 0, v, false, &args[i]));
+  }
+  return NULL;
+}
+
+/* One step after the other; what is donated is replaced by the result that took its place. */
+static Err *run_real(Dev *dev, DevProgram *q, int steps, Prof *p) {
+  if (q->opts.replicas * q->opts.partitions > 1)
+    return err_hint(err_new(ERR_UNIMPLEMENTED, "the program runs on %d devices",
+                            q->opts.replicas * q->opts.partitions),
+                    "profile it on a chip: --chip tpu-v3-%d",
+                    q->opts.replicas * q->opts.partitions);
+  DevBuffer **args = xcalloc((size_t)q->n_args + 1, sizeof *args);
+  DevBuffer **outs = xcalloc((size_t)q->n_results + 1, sizeof *outs);
+  bool *donated = xcalloc((size_t)q->n_args + 1, sizeof *donated);
+  for (int i = 0; i < q->n_args; i++) donated[i] = q->aliases[i] >= 0;
+  Err *e = fill(dev, q, args);
+  double begin = time_now_s();
+  for (int s = 0; s < steps && !e; s++) {
+    DevRun run = {.trace = true};
+    double from = time_now_s();
+    e = dev_execute(q, (int[]){0}, (DevBuffer *const *const[]){args}, donated,
+                    (DevBuffer * *const[]){outs}, &run);
+    if (e) break;
+    ProfRun *r = prof_run(p, 0, 0, s, from - begin, time_now_s() - from);
+    r->n_spans = run.n_spans;
+    r->spans = arena_dup(p->arena, run.spans, sizeof *run.spans * (size_t)run.n_spans);
+    free(run.spans);
+    for (int i = 0; i < q->n_args; i++)
+      if (donated[i]) {
+        dev_buffer_release(args[i]);
+        args[i] = dev_buffer_retain(outs[q->aliases[i]]);
+      }
+    for (int j = 0; j < q->n_results; j++) dev_buffer_release(outs[j]);
+  }
+  for (int i = 0; i < q->n_args; i++) dev_buffer_release(args[i]);
+  free(args);
+  free(outs);
+  free(donated);
+  return e;
+}
+
+static Err *record(const Args *a, Prof **out) {
+  if (a->chip) setenv("WEFT_PHANTOM", "1", 1); /* time and memory only */
+  Dev *dev = NULL;
+  TRY(dev_open(a->device, &dev));
+  Work w = {0};
+  DevProgram *q = NULL;
+  Prof *p = NULL;
+  const Model *model = NULL;
+  struct stat st;
+  Err *e = stat(a->what, &st) ? zoo_find(a->what, &model) : NULL;
+  if (!e) e = model ? open_model(a, model, dev, &w) : open_program(a, dev, &w);
+  if (!e && !dev->ops->profile)
+    e = err_new(ERR_UNIMPLEMENTED, "device '%s' has no kernels to show", a->device);
+  if (!e) e = dev_compile(dev, w.m, &w.opts, &q);
+  if (!e) {
+    p = prof_new(w.title);
+    ProfDevice d;
+    dev->ops->profile_device(dev, &d);
+    int n = a->chip ? w.opts.replicas * w.opts.partitions : 1;
+    for (int i = 0; i < n; i++) prof_device(p, &d);
+    ProfProgram *g;
+    if (!a->chip) e = run_real(dev, q, a->steps, p);
+    if (!e) e = dev->ops->profile(q, p, &g);
+    for (int i = 0; i < n && !e && a->chip; i++)
+      for (int s = 0; s < a->steps; s++) prof_run(p, i, 0, s, s * g->time_s, g->time_s);
+    if (!e && a->input_ms >= 0) {
+      w.make_s = xcalloc((size_t)a->steps, sizeof *w.make_s);
+      for (int s = 0; s < a->steps; s++) w.make_s[s] = a->input_ms * 1e-3;
+    }
+    if (!e && w.make_s) prof_join_input(p, &(ProfInput){a->steps, w.make_s, w.batch_bytes, 3});
+    if (!e) prof_end(p);
+  }
+  if (q) dev_program_release(q);
+  work_free(&w);
+  dev_close(dev);
+  if (e) prof_free(p);
+  else *out = p;
+  return e;
+}
+
+static Err *recorded(const char *path, Prof **out) {
+  char *file;
+  TRY(prof_find(path, &file));
+  Buf bytes = {0};
+  Err *e = file_read(file, &bytes);
+  if (!e) e = err_wrap(prof_read_xspace((Str){bytes.p, bytes.n}, out), "%s", file);
+  buf_free(&bytes);
+  free(file);
+  return e;
+}
+
+/* ---- the verb -------------------------------------------------------------------------------- */
+
+static Err *profile(const Args *a) {
+  struct stat st;
+  bool read =
+      str_ends(str_from(a->what), ".xplane.pb") || (!stat(a->what, &st) && S_ISDIR(st.st_mode));
+  Prof *p = NULL;
+  TRY(read ? recorded(a->what, &p) : record(a, &p));
+  ProfSummary *s;
+  Buf text = {0};
+  char *folder = NULL;
+  Err *e = prof_summary(p, 0, &s);
+  if (!e) {
+    if (a->json) prof_json(p, s, &text);
+    else prof_print(p, s, a->kernels, &text);
+    fwrite(text.p, 1, text.n, stdout);
+    text.n = 0;
+  }
+  if (!e && a->html) {
+    prof_html(p, s, &text);
+    e = file_write(a->html, text.p, text.n);
+  }
+  if (!e && a->out) e = prof_write(p, a->out, &folder);
+  FILE *notes = a->json ? stderr : stdout;
+  if (!e && a->html) fprintf(notes, "\nreport: %s\n", a->html);
+  if (!e && folder)
+    fprintf(notes,
+            "\nrecording: %s\n  tensorboard --logdir %s   (pip install tensorboard xprof)\n"
+            "  *.trace.json.gz opens at ui.perfetto.dev\n",
+            folder, a->out);
+  if (!e && !a->json && !a->html && !folder)
+    fputs("\n--html FILE writes a report, --out DIR a recording for TensorBoard and Perfetto\n",
+          stdout);
+  free(folder);
+  buf_free(&text);
+  prof_free(p);
+  return e;
+}
+
+static int run(int argc, char **argv) {
+  Args a = {.kernels = 15, .input_ms = -1};
+  for (int i = 1; i < argc; i++)
+    if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) return fputs(usage, stdout), 0;
+  for (int o; (o = getopt_long(argc, argv, "", options, NULL)) != -1;) switch (o) {
+    case O_CHIP: a.device = optarg, a.chip = true; break;
+    case O_DEVICE: a.device = optarg; break;
+    case O_STEPS: a.steps = atoi(optarg); break;
+    case O_BATCH: a.batch = atoll(optarg); break;
+    case O_PRECISION: a.bf16 = !strcmp(optarg, "bf16"); break;
+    case O_DATA: a.data = optarg; break;
+    case O_DATA_DIR: a.data_dir = optarg; break;
+    case O_INPUT: a.input_ms = atof(optarg); break;
+    case O_OUT: a.out = optarg; break;
+    case O_HTML: a.html = optarg; break;
+    case O_JSON: a.json = true; break;
+    case O_KERNELS: a.kernels = atoi(optarg); break;
+    default: return 2;
+    }
+  if (optind + 1 != argc) return fputs(usage, stderr), 2;
+  a.what = argv[optind];
+  if (!a.device) a.device = "cpu";
+  /* any device that is not this host is a chip */
+  if (strncmp(a.device, "cpu", 3) && strncmp(a.device, "interp", 6)) a.chip = true;
+  if (a.steps <= 0) a.steps = a.chip ? 10 : 5;
+  Err *e = profile(&a);
+  if (!e) return 0;
+  err_report(e);
+  return 1;
+}
+
+const CliVerb cli_profile = {
+    "profile", "where the time of a step goes: text, HTML, TensorBoard, Perfetto", run};

@@ -1,0 +1,19 @@
+/* Private to prof. */
+#ifndef WEFT_PROF_PROF_PRIV_H
+#define WEFT_PROF_PROF_PRIV_H
+
+#include "prof/prof.h"
+
+/* Past this many spans only the first device is written kernel by kernel. */
+#define PROF_MANY_SPANS 1000000
+
+typedef VEC(ProfTotal) TotalVec;
+
+const ProfSpan *prof_spans(const Prof *p, const ProfRun *r, int *n); /* of a run, by start */
+/* Bytes in use from times[i] on, during one run; both malloc'd, n points. */
+double *prof_memory(const ProfProgram *q, bool on_chip, int *n, double **times);
+void prof_time_text(Buf *b, double seconds);
+void prof_bytes_text(Buf *b, double bytes);
+void prof_json_str(Buf *b, const char *s); /* with its quotes */
+
+#endif

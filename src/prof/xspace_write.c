@@ -1,0 +1,338 @@
+/* XSpace: a plane for each device with the lines that xprof's pages are made from, a plane of the
+ * host's threads, and one of ours with the lives of buffers, so that reading gives back all. */
+#include "base/pb.h"
+#include "prof/prof_priv.h"
+#include "prof/xspace.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+const char *const xstat_names[XS_COUNT] = {"",
+#define X(id, name) name,
+                                           XSTATS(X)
+#undef X
+};
+
+static int64_t ps(double s) { return (int64_t)llround(s * 1e12); }
+
+/* ---- parts of a message ---------------------------------------------------------------------- */
+
+static void stat_int(Buf *b, int field, XStatId id, int64_t v) {
+  Buf s = {0};
+  pb_int(&s, 1, id);
+  pb_int(&s, 4, v);
+  pb_msg(b, field, &s);
+}
+static void stat_uint(Buf *b, int field, XStatId id, uint64_t v) {
+  Buf s = {0};
+  pb_int(&s, 1, id);
+  pb_int(&s, 3, (int64_t)v);
+  pb_msg(b, field, &s);
+}
+static void stat_double(Buf *b, int field, XStatId id, double v) {
+  Buf s = {0};
+  pb_int(&s, 1, id);
+  pb_f64(&s, 2, v);
+  pb_msg(b, field, &s);
+}
+static void stat_str(Buf *b, int field, XStatId id, const char *v) {
+  Buf s = {0};
+  pb_int(&s, 1, id);
+  pb_str(&s, 5, str_from(v));
+  pb_msg(b, field, &s);
+}
+
+/* Adds an entry of a plane's map: field 4 event names, 5 stat names. */
+static void map_entry(Buf *plane, int field, int64_t id, Buf *take) {
+  Buf e = {0};
+  pb_int(&e, 1, id);
+  pb_msg(&e, 2, take);
+  pb_msg(plane, field, &e);
+}
+
+static int64_t event_name(Buf *plane, int64_t id, const char *name, const char *display,
+                          Buf *take_stats) {
+  Buf m = {0};
+  pb_int(&m, 1, id);
+  pb_str(&m, 2, str_from(name));
+  if (display) pb_str(&m, 4, str_from(display));
+  if (take_stats) {
+    buf_add(&m, take_stats->p, take_stats->n);
+    buf_free(take_stats);
+  }
+  map_entry(plane, 4, id, &m);
+  return id;
+}
+
+static void stat_names(Buf *plane) {
+  for (int i = 1; i < XS_COUNT; i++) {
+    Buf m = {0};
+    pb_int(&m, 1, i);
+    pb_str(&m, 2, str_from(xstat_names[i]));
+    map_entry(plane, 5, i, &m);
+  }
+}
+
+static void begin_plane(Buf *plane, int id, const char *name) {
+  pb_int(plane, 1, id);
+  pb_str(plane, 2, str_from(name));
+  stat_names(plane);
+}
+
+static void begin_line(const Prof *p, Buf *line, int id, const char *name) {
+  pb_int(line, 1, id);
+  pb_str(line, 2, str_from(name));
+  pb_int(line, 3, (int64_t)llround(p->origin_unix_s * 1e9));
+  pb_str(line, 11, str_from(name));
+}
+
+/* `take_stats`: fields 4 of the event; NULL: none. */
+static void event(Buf *line, int64_t name, double start_s, double time_s, Buf *take_stats) {
+  Buf e = {0};
+  int64_t from = MAX(ps(start_s), 0), to = MAX(ps(start_s + time_s), from);
+  pb_int(&e, 1, name);
+  pb_int(&e, 2, from);
+  pb_int(&e, 3, to - from);
+  if (take_stats) {
+    buf_add(&e, take_stats->p, take_stats->n);
+    buf_free(take_stats);
+  }
+  pb_msg(line, 4, &e);
+}
+
+/* ---- devices --------------------------------------------------------------------------------- */
+
+/* The category of xprof's tables. */
+static const char *category(const ProfKernel *k) {
+  bool fusion = strstr(k->name, "fusion") != NULL;
+  if (k->collective) return k->op;
+  if (!strcmp(k->op, "convolution")) return fusion ? "convolution fusion" : "convolution";
+  if (strstr(k->op, "dot")) return fusion ? "convolution fusion" : "convolution";
+  if (!strcmp(k->op, "copy") || !strcmp(k->op, "transpose") || !strcmp(k->op, "reshape"))
+    return "data formatting";
+  if (strstr(k->op, "reduce")) return fusion ? "loop fusion" : "reduce";
+  if (strstr(k->op, "gather") || strstr(k->op, "scatter") || !strcmp(k->op, "sort")) return k->op;
+  return fusion ? "loop fusion" : "non-fusion elementwise";
+}
+
+/* The user's place "train.py:41 (mlp/dense)" as file and scope. */
+static void split_place(const char *place, Buf *source, Buf *scope) {
+  const char *paren = strstr(place, " (");
+  buf_str(source, (Str){place, paren ? (size_t)(paren - place) : strlen(place)});
+  if (paren) buf_str(scope, (Str){paren + 2, strlen(paren) > 3 ? strlen(paren) - 3 : 0});
+}
+
+static void kernel_name(Buf *plane, int64_t id, const ProfProgram *q, int at) {
+  const ProfKernel *k = &q->kernels[at];
+  Buf text = {0}, stats = {0}, source = {0}, scope = {0};
+  const char *result = strstr(k->shapes, "->");
+  buf_printf(&text, "%%%s = %s %s()", k->name, result ? result + 2 : k->shapes, k->op);
+  split_place(k->place, &source, &scope);
+  if (source.n)
+    buf_printf(&text, ", metadata={op_name=\"%s\" source=\"%s\"}", scope.n ? scope.p : k->op,
+               source.p);
+  buf_printf(&scope, "%s%s:%s", scope.n ? "/" : "", k->op, k->op);
+  stat_uint(&stats, 5, XS_PROGRAM_ID, q->id);
+  stat_uint(&stats, 5, XS_SYMBOL_ID, (uint64_t)at + 1);
+  stat_str(&stats, 5, XS_CATEGORY, category(k));
+  stat_uint(&stats, 5, XS_FLOPS, (uint64_t)k->flops);
+  stat_uint(&stats, 5, XS_MODEL_FLOPS, (uint64_t)k->flops);
+  stat_uint(&stats, 5, XS_BYTES, (uint64_t)k->bytes);
+  stat_str(&stats, 5, XS_TF_OP, scope.p);
+  stat_str(&stats, 5, XS_SOURCE, k->place);
+  stat_str(&stats, 5, XS_OP, k->op);
+  stat_str(&stats, 5, XS_SHAPES, k->shapes);
+  stat_int(&stats, 5, XS_BOUND, k->bound);
+  stat_double(&stats, 5, XS_UTILISATION, k->utilisation);
+  stat_int(&stats, 5, XS_MODELLED, k->modelled);
+  stat_int(&stats, 5, XS_COLLECTIVE, k->collective);
+  event_name(plane, id, text.p, k->name, &stats);
+  buf_free(&text);
+  buf_free(&source);
+  buf_free(&scope);
+}
+
+static void device_stats(Buf *plane, const Prof *p, const ProfDevice *d) {
+  stat_str(plane, 6, XS_DEVICE_TYPE, d->kind);
+  stat_str(plane, 6, XS_KIND, d->kind);
+  stat_str(plane, 6, XS_TITLE, p->title);
+  stat_double(plane, 6, XS_PEAK_TERAFLOPS, d->peak_flops / 1e12);
+  stat_double(plane, 6, XS_PEAK_BANDWIDTH, d->bandwidth / 1e9);
+  stat_int(plane, 6, XS_VIRTUAL, d->is_virtual);
+  stat_double(plane, 6, XS_MEMORY, d->memory_bytes);
+  stat_double(plane, 6, XS_LINK, d->link);
+}
+
+typedef struct DeviceLines {
+  Buf steps, modules, ops, waits;
+  int64_t next, wait_names[2]; /* event name ids of this plane */
+  int64_t *first;              /* of each program's kernels; -1: not named yet */
+  int64_t *module;
+} DeviceLines;
+
+static void name_program(const Prof *p, Buf *plane, DeviceLines *l, int program) {
+  const ProfProgram *q = p->programs.v[program];
+  if (l->module[program]) return;
+  char *name = xasprintf("%s(%llu)", q->name, (unsigned long long)q->id);
+  Buf stats = {0};
+  stat_uint(&stats, 5, XS_PROGRAM_ID, q->id);
+  stat_double(&stats, 5, XS_PROGRAM_FLOPS, q->flops);
+  stat_double(&stats, 5, XS_PROGRAM_PEAK, q->peak_bytes);
+  l->module[program] = event_name(plane, l->next++, name, q->name, &stats);
+  free(name);
+  l->first[program] = l->next;
+  for (int k = 0; k < q->n_kernels; k++) kernel_name(plane, l->next++, q, k);
+}
+
+static void wait_span(Buf *plane, DeviceLines *l, int which, const char *name, double from,
+                      double s) {
+  if (s <= 0) return;
+  if (!l->wait_names[which]) l->wait_names[which] = event_name(plane, l->next++, name, NULL, NULL);
+  event(&l->waits, l->wait_names[which], from, s, NULL);
+}
+
+static void write_run(const Prof *p, Buf *plane, DeviceLines *l, const ProfRun *r, int64_t id,
+                      bool kernels) {
+  name_program(p, plane, l, r->program);
+  double gap = r->start_s - r->input_s - r->transfer_s;
+  wait_span(plane, l, 0, "waits for the host", gap, r->input_s);
+  wait_span(plane, l, 1, "waits for a transfer", gap + r->input_s, r->transfer_s);
+  Buf stats = {0};
+  stat_int(&stats, 4, XS_GROUP_ID, r->step);
+  stat_uint(&stats, 4, XS_RUN_ID, (uint64_t)id);
+  stat_uint(&stats, 4, XS_PROGRAM_ID, p->programs.v[r->program]->id);
+  stat_double(&stats, 4, XS_INPUT_S, r->input_s);
+  stat_double(&stats, 4, XS_TRANSFER_S, r->transfer_s);
+  event(&l->modules, l->module[r->program], r->start_s, r->time_s, &stats);
+  if (!kernels) return;
+  int n;
+  const ProfSpan *s = prof_spans(p, r, &n);
+  for (int i = 0; i < n; i++) {
+    Buf group = {0};
+    stat_int(&group, 4, XS_GROUP_ID, r->step);
+    if (s[i].count != 1) stat_int(&group, 4, XS_OCCURRENCES, (int64_t)s[i].count);
+    event(&l->ops, l->first[r->program] + s[i].kernel, r->start_s + s[i].start_s, s[i].time_s,
+          &group);
+  }
+}
+
+/* From the end of the last step: the time that the device waits belongs to the step it waits for.
+ */
+static void write_step(Buf *plane, DeviceLines *l, int64_t number, double from, double to) {
+  char name[24];
+  snprintf(name, sizeof name, "%lld", (long long)number);
+  Buf stats = {0};
+  stat_int(&stats, 4, XS_GROUP_ID, number);
+  stat_int(&stats, 4, XS_STEP_NUM, number);
+  event(&l->steps, event_name(plane, l->next++, name, NULL, NULL), from, to - from, &stats);
+}
+
+static void device_plane(const Prof *p, int device, bool kernels, Buf *out) {
+  Buf plane = {0};
+  char name[32];
+  snprintf(name, sizeof name, "/device:TPU:%d", device);
+  begin_plane(&plane, device + 1, name);
+  device_stats(&plane, p, &p->devices.v[device]);
+  DeviceLines l = {.next = 1};
+  l.first = xcalloc((size_t)p->programs.n + 1, sizeof *l.first);
+  l.module = xcalloc((size_t)p->programs.n + 1, sizeof *l.module);
+  begin_line(p, &l.steps, 1, XLINE_STEPS);
+  begin_line(p, &l.modules, 2, XLINE_MODULES);
+  begin_line(p, &l.ops, 3, XLINE_OPS);
+  begin_line(p, &l.waits, 4, "Waits");
+  double end = -1, from = 0;
+  int64_t step = -1;
+  for (int i = 0; i < p->runs.n; i++) {
+    const ProfRun *r = &p->runs.v[i];
+    if (r->device != device) continue;
+    if (end < 0 || r->step != step) {
+      if (end >= 0) write_step(&plane, &l, step, from, end);
+      from = end >= 0 ? end : MAX(0, r->start_s - r->input_s - r->transfer_s);
+      step = r->step;
+    }
+    write_run(p, &plane, &l, r, i, kernels);
+    end = r->start_s + r->time_s;
+  }
+  if (end >= 0) write_step(&plane, &l, step, from, end);
+  pb_msg(&plane, 3, &l.steps);
+  pb_msg(&plane, 3, &l.modules);
+  pb_msg(&plane, 3, &l.ops);
+  pb_msg(&plane, 3, &l.waits);
+  free(l.first);
+  free(l.module);
+  pb_msg(out, 1, &plane);
+}
+
+/* ---- the host, and what is ours -------------------------------------------------------------- */
+
+static void host_plane(const Prof *p, Buf *out) {
+  Buf plane = {0};
+  begin_plane(&plane, p->devices.n + 1, XPLANE_HOST);
+  int64_t next = 1;
+  Map *names = map_new();
+  for (int lane = 0; lane < p->lanes.n; lane++) {
+    Buf line = {0};
+    begin_line(p, &line, lane + 1, p->lanes.v[lane]);
+    for (int i = 0; i < p->host.n; i++) {
+      const ProfHost *h = &p->host.v[i];
+      if (h->lane != lane) continue;
+      int64_t id = (int64_t)(intptr_t)map_get(names, str_from(h->name));
+      if (!id) {
+        id = event_name(&plane, next++, h->name, NULL, NULL);
+        map_set(names, str_from(h->name), (void *)(intptr_t)id);
+      }
+      Buf stats = {0};
+      stat_int(&stats, 4, XS_KIND, h->kind);
+      if (h->step >= 0) stat_int(&stats, 4, XS_GROUP_ID, h->step);
+      if (h->bytes > 0) stat_double(&stats, 4, XS_LIFE_BYTES, h->bytes);
+      event(&line, id, h->start_s, h->time_s, &stats);
+    }
+    pb_msg(&plane, 3, &line);
+  }
+  map_free(names);
+  pb_msg(out, 1, &plane);
+}
+
+static void own_plane(const Prof *p, Buf *out) {
+  Buf plane = {0};
+  begin_plane(&plane, p->devices.n + 2, XPLANE_OWN);
+  int64_t next = 1;
+  for (int i = 0; i < p->programs.n; i++) {
+    const ProfProgram *q = p->programs.v[i];
+    Buf line = {0};
+    char name[64];
+    snprintf(name, sizeof name, XLINE_LIVES "%llu", (unsigned long long)q->id);
+    begin_line(p, &line, i + 1, name);
+    for (int k = 0; k < q->n_lives; k++) {
+      const ProfLife *v = &q->lives[k];
+      Buf stats = {0};
+      stat_str(&stats, 5, XS_ROLE, v->role);
+      stat_str(&stats, 5, XS_TYPE, v->type);
+      stat_str(&stats, 5, XS_SOURCE, v->place);
+      stat_double(&stats, 5, XS_LIFE_BYTES, v->bytes);
+      stat_int(&stats, 5, XS_ON_CHIP, v->on_chip);
+      event_name(&plane, next, v->name, NULL, &stats);
+      event(&line, next++, v->from_s, v->to_s - v->from_s, NULL);
+    }
+    pb_msg(&plane, 3, &line);
+  }
+  pb_msg(out, 1, &plane);
+}
+
+void prof_xspace(const Prof *p, Buf *out) {
+  int64_t events = 0;
+  for (int i = 0; i < p->runs.n; i++) {
+    int n;
+    prof_spans(p, &p->runs.v[i], &n);
+    events += n;
+  }
+  for (int d = 0; d < p->devices.n; d++)
+    device_plane(p, d, d == 0 || events <= PROF_MANY_SPANS, out);
+  host_plane(p, out);
+  own_plane(p, out);
+  char host[64] = "host";
+  gethostname(host, sizeof host - 1);
+  pb_str(out, 4, str_from(host));
+}

@@ -17,8 +17,15 @@
 
 typedef enum Space { SP_HBM, SP_VMEM, SP_CMEM, SP_SCALAR } Space;
 
+#define STAYS 6
+typedef struct Stay { /* on chip while kernels first to last run */
+  int first, last;
+  bool fetched; /* copied there from device memory */
+} Stay;
+
 typedef struct HValue {
   HNode *node;
+  int index;     /* in the plan's list */
   int kernel;    /* that writes it; -1: parameter or constant */
   int result;    /* result number of a multi-result node */
   int order[64]; /* dimensions from minor to major */
@@ -31,7 +38,11 @@ typedef struct HValue {
   int first, last;      /* kernels (schedule positions) between which it lives */
   int last_read;        /* the last kernel that reads it */
   struct HValue *alias; /* shares this value's memory */
-  double copy_bytes;    /* a prefetched copy in on-chip memory */
+  Stay stays[STAYS];
+  int n_stays;
+  bool far; /* is in device memory too, until kernel far_last */
+  int far_last;
+  double copy_bytes; /* a prefetched copy in on-chip memory, the last one */
   int copy_first, copy_last;
 } HValue;
 
@@ -48,8 +59,9 @@ typedef struct Kernel {
   bool turns;      /* a copy that moves another dimension into lanes */
   bool pool, soft; /* a windowed reduction with an emitter; a softmax in one kernel */
   HValue *copy_of;
-  double mult; /* how often it runs */
-  int pos;     /* in the schedule */
+  struct Plan *dearest; /* of a loop's or conditional's computations */
+  double mult;          /* how often it runs */
+  int pos;              /* in the schedule */
   bool dead;
   /* cost */
   double cycles, flops, bytes, time_s, start_s, util, vpu;
@@ -95,7 +107,7 @@ typedef struct Law {
   double scoped, fast, cmem; /* bytes */
   double min_alloc;
   bool prefetch, matvec, softmax, keep, nopack;
-  double vhalf, vbcast, cvpu, repeat;
+  double vhalf, vbcast, cvpu, repeat, quotient;
   double one_bytes, rlq, ro[5], iw, cwin, fturn, fmove, vadd,
       lio; /* unfused loops; reductions; integer work; relayouts */
   /* GPU */
@@ -127,6 +139,13 @@ void plan_copies(Plan *p);
 Err *plan_comp(HGraph *g, HComp *c, const Chip *chip, const Law *law, const SimOpts *opts,
                Arena *arena, Plan *parent, double mult, Plan **out);
 void plan_lists_free(Plan *p); /* its lists; the rest is in the arena */
+/* plan_place.c */
+void plan_place(Plan *p);
+void plan_see(Plan *p, int at);
+void plan_settle(Plan *p);
+Space plan_space(const Plan *p, const HValue *v, int at);
+/* plan_peak.c */
+void plan_peak(Plan *p);
 /* layout.c */
 void value_layout(const Law *law, HValue *v,
                   const int *order); /* order NULL: the default of arguments and results */

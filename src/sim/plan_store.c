@@ -171,7 +171,8 @@ static void endings(const HNode *n, int depth, int *budget, int *convs, int *red
   }
 }
 
-static bool worth_storing(const HNode *n, double limit) {
+static bool worth_storing(const Law *law, const HNode *n) {
+  double limit = law->repeat;
   if (n->kind != H_EWISE || hlo_count(n) < 65536) return false;
   if (n->op == OP_SELECT &&
       n->n_users > 1) { /* a masked gradient that the residual path needs as well */
@@ -197,6 +198,7 @@ static bool worth_storing(const HNode *n, double limit) {
       for (int k = 0; k < nl; k++) seen |= leaf[k] == y;
       if (seen || y->kind == H_CONST || y->kind == H_BCAST) continue;
       if (nl < 32) leaf[nl++] = y;
+      if (y->soft) limit = MIN(limit, law->quotient);
       if (!hlo_light(y) || y->soft || y->kind == H_PARAM) {
         double b = hlo_bytes(y);
         if (y->kind == H_CONV) b = MIN(b, hlo_bytes(y));
@@ -278,7 +280,7 @@ void plan_stored(Plan *p) {
       continue;
     }
     if (claimed[n->id] && !n->is_output) continue;
-    bool need = n->is_output || (p->law->tpu && worth_storing(n, p->law->repeat));
+    bool need = n->is_output || (p->law->tpu && worth_storing(p->law, n));
     for (int k = 0; k < n->n_users && !need; k++) {
       const HNode *u = n->users[k];
       if (u->comp != n->comp) need = true;

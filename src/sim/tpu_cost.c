@@ -75,6 +75,7 @@ void law_read(const Chip *chip, Law *law) {
   law->cwin *= 1 << 20;
   FIT(vhalf, "vhalf", 1);
   FIT(repeat, "repeat", 3);
+  FIT(quotient, "quotient", law->repeat);
   FIT(vbcast, "vbcast", 0);
   FIT(cvpu, "cvpu", law->lvpu);
   law->keep = law->prefetch && chip_num(chip, "fit.keep", 1) > 0;

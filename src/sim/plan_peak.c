@@ -1,0 +1,106 @@
+/* The most memory that is alive at once, in device memory and on chip. */
+#include <stdlib.h>
+
+#include "sim/plan.h"
+
+/* 1: x is computed from `from` by element-wise steps of one kernel, none of which takes in a
+ * broadcast array; 0: not from it; -1: by others. */
+static int plain_path(const HNode *from, const HNode *x, int *budget) {
+  if (x == from) return 1;
+  if (--*budget < 0) return -1;
+  if (x->kind != H_EWISE) return 0;
+  int way = 0;
+  bool spread = false;
+  for (int i = 0; i < x->n_in; i++) {
+    const HNode *y = x->in[i];
+    if (y->val && y != from) continue;
+    int w = plain_path(from, y, budget);
+    if (w) way = way < 0 || w < 0 ? -1 : 1;
+    while (y->kind == H_EWISE && y->n_in == 1) y = y->in[0];
+    spread |= y->kind == H_BCAST && hlo_count(y->in[0]) > 1;
+  }
+  return way && spread ? -1 : way;
+}
+
+/* May kernel k put its result o where its input v was? The compiler does so in HBM, for products
+ * that are no convolutions and for loops, where the input meets nothing that is broadcast on its
+ * way to the result; in GPUs' and loops' memory wherever the sizes agree. */
+static bool writes_over(const Plan *p, const Kernel *k, const HValue *v, const HValue *o) {
+  bool state = v->is_param && p->comp->parent && !p->law->prefetch; /* of a loop */
+  if ((v->is_param && !state) || v->is_output || v->bytes != o->bytes || v->node->comp != p->comp ||
+      v->node->kind == H_CONST || v->space != o->space || k->copy)
+    return false;
+  if (state || !p->law->tpu) return !k->conv && !k->reduce && hlo_light(k->roots.v[0]);
+  if (o->space != SP_HBM || (k->conv && k->conv->conv->is_conv) || v->node->dt != o->node->dt ||
+      v->node->rank != o->node->rank || !hlo_light(o->node))
+    return false;
+  for (int i = 0; i < o->node->rank; i++)
+    if (v->order[i] != o->order[i]) return false;
+  int budget = 500;
+  return plain_path(v->node, o->node, &budget) == 1;
+}
+
+/* The most that lives at once, in HBM and on chip. The compiler's peak is the larger of the two,
+ * arguments and results on top (sim.c). */
+void plan_peak(Plan *p) {
+  int n = p->kernels.n + 1;
+  double *chip = calloc((size_t)n + 1, sizeof *chip), *hbm = calloc((size_t)n + 1, sizeof *hbm);
+  for (int i = 0; i < p->values.n; i++) {
+    HValue *v = p->values.v[i];
+    bool own = !v->alias && !v->dropped && !(v->is_param && !p->comp->parent);
+    if (p->comp->parent && v->is_param) own = false; /* the loop's state belongs to the caller */
+    if (v->node->kind == H_CONST) own = v->bytes > 0 && !v->alias;
+    if (v->space == SP_SCALAR) own = false;
+    if (v->is_output && !p->comp->parent) own = false; /* counted with the outputs */
+    if (v->node->kind == H_WHILE || v->node->kind == H_COND) own = false;
+    int a = MAX(v->first, 0), b = MIN(MAX(v->last, v->first), p->kernels.n - 1);
+    const HNode *vn = v->node;
+    if (vn->kind == H_DUS && v->kernel >= 0 && !p->kernels.v[v->kernel]->must_copy &&
+        vn->in[0]->val) { /* written in place */
+      if (vn->in[0]->val->is_param && p->comp->parent) own = false;
+      a++;
+    }
+    if (v->node->kind == H_CONST) a = 0, b = p->kernels.n - 1;
+    for (int t = 0; t < v->n_stays; t++)
+      for (int i2 = MAX(v->stays[t].first, 0); i2 <= v->stays[t].last && i2 < p->kernels.n; i2++)
+        chip[i2] += v->bytes;
+    if (v->n_stays && !v->far) continue;
+    if (v->n_stays) b = MIN(b, v->far_last);
+    for (int t = a; own && t <= b; t++) hbm[t] += v->bytes;
+  }
+  /* a kernel writes over an input that nobody needs afterwards */
+  for (int i = 0; i < p->kernels.n; i++) {
+    const Kernel *k = p->kernels.v[i];
+    bool taken[64] = {false};
+    for (int r = 0; r < k->roots.n; r++) {
+      const HValue *o = k->roots.v[r]->val;
+      if (!o || o->alias || o->dropped || o->space == SP_SCALAR) continue;
+      if (o->is_output && !p->comp->parent) continue;
+      for (int q = 0; q < k->reads.n && q < 64; q++) {
+        const HValue *v = base_of(k->reads.v[q]);
+        if (taken[q] || v->last != i || !writes_over(p, k, v, o)) continue;
+        taken[q] = true;
+        *(o->space == SP_HBM ? &hbm[i] : &chip[i]) -= o->bytes;
+        break;
+      }
+    }
+  }
+  int at_chip = 0, at_hbm = 0;
+  for (int i = 0; i < p->kernels.n; i++) {
+    const HNode *root = p->kernels.v[i]->roots.n ? p->kernels.v[i]->roots.v[0] : NULL;
+    if (root && (root->kind == H_WHILE || root->kind == H_COND)) {
+      double a = 0, h = 0;
+      for (int q = 0; q < p->inner.n; q++)
+        if (p->inner.v[q]->comp->owner == root)
+          a = MAX(a, p->inner.v[q]->peak_chip), h = MAX(h, p->inner.v[q]->peak_hbm);
+      chip[i] += a;
+      hbm[i] += h;
+    }
+    if (chip[i] > p->peak_chip) p->peak_chip = chip[i], at_chip = i;
+    if (hbm[i] > p->peak_hbm) p->peak_hbm = hbm[i], at_hbm = i;
+  }
+  p->peak_temp = MAX(p->peak_chip, p->peak_hbm);
+  p->peak_pos = p->peak_chip > p->peak_hbm ? at_chip : at_hbm;
+  free(chip);
+  free(hbm);
+}

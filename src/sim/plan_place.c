@@ -1,0 +1,291 @@
+/* What is kept or brought on chip (VMEM; CMEM on v4), and when, as the compiler's memory space
+ * assignment does: values one after the other, those first that save most for their size. A value
+ * stays from its making as long as there is room, else it is written back and fetched again for a
+ * later reader, if a transfer has the time. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "sim/plan.h"
+
+#define SMALL 262144 /* bytes */
+typedef VEC(int) Ints;
+
+typedef struct Place {
+  Plan *p;
+  Space fast;
+  int n;         /* kernels */
+  double *used;  /* bytes on chip at each kernel */
+  double *start; /* cycles before each kernel */
+  double *slack; /* cycles of each kernel in which no transfer runs */
+  double cap;
+  Ints *reads; /* by value: kernels that read it, ascending */
+} Place;
+
+static bool room(const Place *m, int a, int b, double bytes) {
+  for (int i = MAX(a, 0); i <= b && i < m->n; i++)
+    if (m->used[i] + bytes > m->cap) return false;
+  return true;
+}
+
+static void take(Place *m, HValue *v, int a, int b, bool fetched) {
+  for (int i = MAX(a, 0); i <= b && i < m->n; i++) m->used[i] += v->bytes;
+  if (v->n_stays && !fetched && v->stays[v->n_stays - 1].last == a - 1) {
+    v->stays[v->n_stays - 1].last = b;
+    return;
+  }
+  if (v->n_stays == STAYS) {
+    v->stays[STAYS - 1].last = b;
+    return;
+  }
+  v->stays[v->n_stays++] = (Stay){a, b, fetched};
+}
+
+/* Is this read worth fetching ahead of the first kernel? Not when the kernel changes its order on
+ * the way, nor for the matrix of a matrix-vector product. */
+static bool fetch_first(const Kernel *k, const HValue *v) {
+  if (k->conv) {
+    const HConv *c = k->conv->conv;
+    if (!c->is_conv) return c->m > 1 && c->n > 1;
+    const HNode *x = k->conv->in[0];
+    const HValue *ov = k->roots.v[0]->val;
+    if (v->node->rank != x->rank || v->node->rank < 2 || hlo_count(v->node) != hlo_count(x))
+      return true;
+    if (!ov || ov->node->rank != k->conv->rank) return true;
+    char ol = c->out[ov->order[0]], os = c->out[ov->order[1]];
+    char il = c->lhs[v->order[0]], is = c->lhs[v->order[1]];
+    return !((ol == 'm' && il == 'k' && is == 's') ||
+             (ol == 'n' && os == 'm' && il == 'k' && is == 's'));
+  }
+  if (k->soft) return false;
+  if (k->pool) {
+    const HNode *n = NULL;
+    const int64_t *win;
+    for (int i = 0; i < k->inner.n; i++)
+      if (k->inner.v[i]->kind == H_RWIN) n = k->inner.v[i];
+    if (!n || !n->src || op_ints(n->src, "window_dimensions", &win) != v->node->rank) return false;
+    return win[v->order[0]] == 1 && win[v->order[1]] == 1;
+  }
+  const HNode *root = k->roots.v[0];
+  if (root->kind == H_GATHER || root->kind == H_DSLICE) return v->node == root->in[0];
+  return k->alone || k->reduce;
+}
+
+static bool product_or_reduce(const Kernel *k) {
+  return k->conv != NULL || k->reduce || k->pool || k->roots.v[0]->kind == H_GATHER ||
+         k->roots.v[0]->kind == H_DSLICE;
+}
+
+/* Cycles of a transfer between device memory and the chip. */
+static double transfer(const Place *m, const HValue *v) {
+  return v->tiles * m->p->law->r[v->bytes / MAX(v->tiles, 1) > 2100 ? 4 : 2];
+}
+
+/* May the kernel write this result straight to on-chip memory? */
+static bool may_stay(const Place *m, const HValue *v) {
+  if (v->kernel < 0 || v->is_output || v->node->n_results > 1 || v->node->kind == H_GET)
+    return false;
+  const Kernel *k = m->p->kernels.v[v->kernel];
+  const HNode *root = k->roots.v[0];
+  if (root->kind == H_WHILE || root->kind == H_COND) return false;
+  if (!m->p->law->keep && (k->conv || k->copy)) return v->bytes < 65536; /* made by two cores */
+  return true;
+}
+
+static double benefit(const Place *m, const HValue *v) {
+  double b = 0, bytes = transfer(m, v);
+  const Ints *at = &m->reads[v->index];
+  for (int i = -1; i < at->n; i++) {
+    int t = i < 0 ? v->kernel : at->v[i];
+    if (t < 0) continue;
+    const Kernel *k = m->p->kernels.v[t];
+    b += k->bound == SIM_COMPUTE ? -0.1 * bytes : bytes;
+  }
+  if (v->bytes <= SMALL) return 1e18; /* there is always room for these */
+  return (v->kernel >= 0 ? 1e12 : 0) +
+         b / sqrt(v->bytes); /* arguments are in device memory anyway */
+}
+
+typedef struct Wish {
+  HValue *v;
+  double benefit;
+} Wish;
+static int better(const void *x, const void *y) {
+  const Wish *a = x, *b = y;
+  return a->benefit > b->benefit   ? -1
+         : a->benefit < b->benefit ? 1
+                                   : a->v->node->id - b->v->node->id;
+}
+
+/* Finds the time for a transfer that ends before kernel `to`; the latest start, or -1. */
+static int fetch_from(const Place *m, const HValue *v, int from, int to) {
+  double need = transfer(m, v), got = 0;
+  for (int s = to - 1; s >= from; s--) {
+    if (m->used[s] + v->bytes > m->cap) return -1;
+    got += m->slack[s];
+    if (got >= need) return s;
+  }
+  return -1;
+}
+
+static void place(Place *m, HValue *v) {
+  const Ints *at = &m->reads[v->index];
+  bool on = false;
+  int last = v->kernel;
+  if (v->n_stays) return;
+  v->far = v->is_param || v->node->kind == H_CONST;
+  for (int i = 0; i < at->n; i++) {
+    int t = at->v[i];
+    const HNode *root = m->p->kernels.v[t]->roots.v[0];
+    bool loop = root->kind == H_WHILE || root->kind == H_COND;
+    if (t <= last) continue;
+    if (!loop && (i == 0 ? may_stay(m, v) && room(m, v->kernel, t, v->bytes)
+                         : on && room(m, last + 1, t, v->bytes))) {
+      take(m, v, i == 0 ? v->kernel : last + 1, t, false);
+      on = true;
+      last = t;
+      continue;
+    }
+    on = false;
+    v->far = true;
+    v->far_last = t;
+    int s = !loop && room(m, t, t, v->bytes) ? fetch_from(m, v, MAX(last + 1, 0), t) : -1;
+    if (s >= 0) {
+      double need = transfer(m, v);
+      for (int q = t - 1; q >= s && need > 0; q--) {
+        double d = MIN(need, m->slack[q]);
+        m->slack[q] -= d;
+        need -= d;
+      }
+      take(m, v, s, t, true);
+      v->far_last = t - 1;
+      on = true;
+    }
+    last = t;
+  }
+  if (v->is_output) v->far = true, v->far_last = m->n;
+}
+
+/* One argument of the first kernels, the largest, is there before the program starts. */
+static void place_first(Place *m) {
+  const Law *law = m->p->law;
+  if (m->p->comp->parent) return;
+  HValue *best = NULL;
+  for (int i = 0, seen = 0; i < m->n && (seen < 2 || m->start[i] < 3 * law->lbase); i++) {
+    const Kernel *k = m->p->kernels.v[i];
+    if (k->scalar || !k->roots.n || !product_or_reduce(k)) continue;
+    seen++;
+    for (int r = 0; r < k->reads.n; r++) {
+      HValue *v = k->reads.v[r];
+      if (!v->is_param || v->node->rank == 0 || v->node->comp != m->p->comp) continue;
+      if (v->bytes > m->cap * 0.95 || 2 * transfer(m, v) <= m->start[i] || !fetch_first(k, v))
+        continue;
+      if ((!best || v->bytes > best->bytes) && room(m, 0, v->last_read, v->bytes)) best = v;
+    }
+  }
+  if (!best) return;
+  take(m, best, 0, MIN(best->last_read, m->n - 1), true);
+  best->far = true;
+}
+
+/* The small state of a loop stays on chip all the time, and so does what it becomes. */
+static void place_state(Place *m) {
+  Plan *p = m->p;
+  for (int i = 0; i < p->values.n; i++) {
+    HValue *v = p->values.v[i];
+    bool stack = false; /* one slice a round */
+    for (int u = 0; u < v->node->n_users; u++)
+      stack |= v->node->users[u]->kind == H_DSLICE || v->node->users[u]->kind == H_DUS;
+    if (!v->is_param || stack || v->bytes > p->vmem_free / 8 || v->node->rank == 0) continue;
+    if (!room(m, 0, m->n, v->bytes)) continue;
+    take(m, v, 0, m->n - 1, true);
+    v->far = true;
+  }
+  for (int i = 0; i < p->comp->outputs.n && i < p->comp->params.n; i++) {
+    HValue *v = p->comp->outputs.v[i]->val;
+    if (!v || v->is_param || v->alias || v->kernel < 0 || v->node->comp != p->comp || v->n_stays)
+      continue;
+    if (p->comp->params.v[i]->val->n_stays && v->node->n_results == 1 &&
+        room(m, v->kernel, m->n, v->bytes))
+      take(m, v, v->kernel, m->n - 1, false);
+  }
+}
+
+void plan_place(Plan *p) {
+  const Law *law = p->law;
+  int n = p->kernels.n;
+  Place m = {.p = p, .fast = law->cmem > 0 ? SP_CMEM : SP_VMEM, .n = n, .cap = p->vmem_free};
+  m.used = calloc((size_t)n + 2, sizeof(double));
+  m.start = calloc((size_t)n + 2, sizeof(double));
+  m.slack = calloc((size_t)n + 2, sizeof(double));
+  m.reads = calloc((size_t)p->values.n + 1, sizeof *m.reads);
+  for (int i = 0; i < p->values.n; i++) p->values.v[i]->index = i;
+  for (int i = 0; i < n; i++) {
+    const Kernel *k = p->kernels.v[i];
+    double c = k->time_s * law->clock;
+    m.start[i + 1] = m.start[i] + c;
+    m.slack[i] = c;
+    if (k->dearest) m.used[i] = k->dearest->peak_chip;
+    for (int r = 0; r < k->reads.n &&
+                    !(k->scalar && k->roots.n && k->roots.v[0]->val && k->roots.v[0]->val->alias);
+         r++) {
+      HValue *v = base_of(k->reads.v[r]);
+      if (v->node->comp != p->comp) continue;
+      Ints *at = &m.reads[v->index];
+      if (!at->n || at->v[at->n - 1] != i) *vec_push(at) = i;
+    }
+  }
+  if (p->loop_body) place_state(&m);
+  place_first(&m);
+  Wish *wish = calloc((size_t)p->values.n + 1, sizeof *wish);
+  int w = 0;
+  for (int i = 0; i < p->values.n; i++) {
+    HValue *v = p->values.v[i];
+    if (v->alias || v->dropped || v->space == SP_SCALAR || v->node->rank == 0 || !m.reads[i].n)
+      continue;
+    if (v->bytes > m.cap * 0.95) continue;
+    wish[w++] = (Wish){v, benefit(&m, v)};
+  }
+  if (w > 1) qsort(wish, (size_t)w, sizeof *wish, better);
+  for (int i = 0; i < w; i++) place(&m, wish[i].v);
+  for (int i = 0; i < p->values.n; i++) vec_free(&m.reads[i]);
+  free(m.reads);
+  free(m.used);
+  free(m.start);
+  free(m.slack);
+  free(wish);
+}
+
+Space plan_space(const Plan *p, const HValue *v, int at) {
+  v = base_of((HValue *)v);
+  if (v->space == SP_SCALAR) return SP_SCALAR;
+  for (int i = 0; i < v->n_stays; i++)
+    if (v->stays[i].first <= at && at <= v->stays[i].last)
+      return p->law->cmem > 0 ? SP_CMEM : SP_VMEM;
+  return SP_HBM;
+}
+
+/* Kernel `at` is about to be costed: its inputs and results are where they are then. */
+void plan_see(Plan *p, int at) {
+  const Kernel *k = p->kernels.v[at];
+  for (int r = 0; r < k->reads.n; r++)
+    if (k->reads.v[r]->node->comp == p->comp && k->reads.v[r]->space != SP_SCALAR)
+      k->reads.v[r]->space = plan_space(p, k->reads.v[r], at);
+  for (int r = 0; r < k->roots.n; r++)
+    if (k->roots.v[r]->val && k->roots.v[r]->val->space != SP_SCALAR)
+      k->roots.v[r]->val->space = plan_space(p, k->roots.v[r]->val, at);
+}
+
+/* Afterwards: on chip for good, or with a copy there for a time. */
+void plan_settle(Plan *p) {
+  for (int i = 0; i < p->values.n; i++) {
+    HValue *v = p->values.v[i];
+    if (v->space == SP_SCALAR) continue;
+    v->space = SP_HBM;
+    if (!v->n_stays) continue;
+    v->space = p->law->cmem > 0 ? SP_CMEM : SP_VMEM;
+    if (!v->far) continue;
+    v->copy_bytes = v->bytes;
+    v->copy_first = v->stays[v->n_stays - 1].first;
+    v->copy_last = v->stays[v->n_stays - 1].last;
+  }
+}

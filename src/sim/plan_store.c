@@ -146,7 +146,8 @@ static void mark_softmax(Plan *p) {
 }
 
 /* An array that several products read is stored once when repeating its making would read more than
- * that: its inputs weigh at least three times the result (twice when it takes an exponential). */
+ * that: its inputs weigh at least three times the result (twice when it takes an exponential or its
+ * like). */
 static int product_readers(const HNode *n, int depth) {
   int r = 0;
   for (int i = 0; i < n->n_users && depth < 4; i++) {
@@ -185,12 +186,12 @@ static bool worth_storing(const Law *law, const HNode *n) {
   }
   const HNode *stack[64], *leaf[32];
   int ns = 0, nl = 0, steps = 0;
-  bool expo = false;
+  bool dear = false;
   double in = 0;
   stack[ns++] = n;
   while (ns && steps++ < 400) {
     const HNode *x = stack[--ns];
-    expo |= x->op == OP_EXPONENTIAL && !x->soft;
+    dear |= (x->op == OP_EXPONENTIAL || x->op == OP_TANH || x->op == OP_LOGISTIC) && !x->soft;
     for (int i = 0; i < x->n_in; i++) {
       const HNode *y = x->in[i];
       if (hlo_count(y) != hlo_count(n)) continue;
@@ -199,7 +200,7 @@ static bool worth_storing(const Law *law, const HNode *n) {
       if (seen || y->kind == H_CONST || y->kind == H_BCAST) continue;
       if (nl < 32) leaf[nl++] = y;
       if (y->soft) limit = MIN(limit, law->quotient);
-      if (!hlo_light(y) || y->soft || y->kind == H_PARAM) {
+      if (!hlo_light(y) || y->val) {
         double b = hlo_bytes(y);
         if (y->kind == H_CONV) b = MIN(b, hlo_bytes(y));
         in += b;
@@ -209,7 +210,7 @@ static bool worth_storing(const Law *law, const HNode *n) {
     }
   }
   double out = hlo_bytes(n);
-  return in >= (limit - 0.01) * out || (expo && in >= 1.99 * out);
+  return in >= (limit - 0.01) * out || (dear && in >= 1.99 * out);
 }
 
 /* Is a windowed reduction one that the compiler has an emitter for? The two dimensions in a tile

@@ -150,8 +150,41 @@ static HValue *add_copy(Plan *p, HValue *v, const int *order) {
   return w;
 }
 
+/* An argument that two convolutions read, with a spatial dimension in its tile and a batch that
+ * fills the lanes, is turned once so that the batch is in lanes. */
+static void turn_images(Plan *p) {
+  for (int i = 0; i < p->comp->params.n; i++) {
+    HValue *v = p->comp->params.v[i]->val, *w = NULL;
+    int r = v->node->rank, n = 0, batch = -1, order[64];
+    if (r < 4 || r > 64) continue;
+    for (int q = 0; q < p->kernels.n; q++) {
+      const Kernel *k = p->kernels.v[q];
+      if (k->dead || !k->conv || !k->conv->conv->is_conv) continue;
+      for (int z = 0; z < k->reads.n; z++) n += k->reads.v[z] == v;
+      const HConv *c = k->conv->conv;
+      if (k->conv->in[0] != v->node &&
+          !(k->conv->in[0]->kind == H_EWISE && k->conv->in[0]->in[0] == v->node))
+        continue;
+      if (c->lhs[v->order[0]] != 'k' || c->lhs[v->order[1]] != 's') continue;
+      for (int d = 0; d < r; d++)
+        if (c->lhs[d] == 'm' && v->node->d[d] % 128 == 0) batch = d;
+    }
+    if (n < 2 || batch < 0) continue;
+    order[0] = batch;
+    for (int d = 0, o = 1; d < r; d++)
+      if (v->order[d] != batch) order[o++] = v->order[d];
+    w = add_copy(p, v, order);
+    for (int q = 0; q + 1 < p->kernels.n; q++) {
+      Kernel *k = p->kernels.v[q];
+      for (int z = 0; z < k->reads.n && !k->dead && k->conv; z++)
+        if (k->reads.v[z] == v) k->reads.v[z] = w;
+    }
+  }
+}
+
 void plan_copies(Plan *p) {
   if (!p->law->tpu) return;
+  turn_images(p);
   int nk = p->kernels.n;
   for (int i = 0; i < nk; i++) {
     Kernel *k = p->kernels.v[i];

@@ -148,7 +148,7 @@ static void place(Place *m, HValue *v) {
     on = false;
     v->far = true;
     v->far_last = t;
-    int s = !loop && room(m, t, t, v->bytes) ? fetch_from(m, v, MAX(last + 1, 0), t) : -1;
+    int s = !loop && room(m, t, t, v->bytes) ? fetch_from(m, v, v->kernel + 1, t) : -1;
     if (s >= 0) {
       double need = transfer(m, v);
       for (int q = t - 1; q >= s && need > 0; q--) {

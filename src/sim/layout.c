@@ -85,6 +85,10 @@ void value_layout(const Law *law, HValue *v, const int *order) {
     for (int i = 0; i < v->node->rank && i < 64; i++) v->order[i] = order[i];
   else value_order_default(law, v->node, v->order);
   v->bytes = value_padded(law, v->node, v->order, &v->tiles);
+  if (v->packed) {
+    v->bytes = up(v->bytes * 4 / v->packed, law->min_alloc);
+    v->tiles /= v->packed;
+  }
   v->plain = hlo_bytes(v->node);
 }
 

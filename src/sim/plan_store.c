@@ -247,6 +247,31 @@ static bool spreads(const HNode *user, const HNode *x) {
   return false;
 }
 
+/* What a convolution makes, clipped (relu) and needed again only to know where it was clipped: the
+ * clipped array and one bit an element are stored, 32 along a side of the image in a word, and the
+ * array itself is not. */
+static void store_mask(Plan *p, HNode *x) {
+  HNode *mask = NULL, *clipped = NULL;
+  for (int i = 0; i < x->n_users; i++) {
+    HNode *u = x->users[i];
+    if (u->kind != H_EWISE || u->n_in != 2 ||
+        !(plan_const_only(u->in[0]) || plan_const_only(u->in[1])))
+      return;
+    if (u->op == OP_COMPARE && !mask) mask = u;
+    else if (u->op == OP_MAXIMUM && !clipped) clipped = u;
+    else return;
+  }
+  if (!mask || !clipped || x->is_output || mask->is_output || x->rank < 3) return;
+  for (int i = 0; i < mask->n_users; i++)
+    if (mask->users[i]->kind != H_EWISE || mask->users[i]->op != OP_SELECT) return;
+  int64_t side = 0;
+  for (int i = 1; i < x->rank - 1; i++)
+    if (x->d[i] <= 32) side = MAX(side, x->d[i]);
+  if (side < 16) return;
+  plan_store(p, mask)->packed = (int)side;
+  plan_store(p, clipped);
+}
+
 void plan_stored(Plan *p) {
   HComp *c = p->comp;
   unsigned char *claimed = calloc((size_t)p->g->n_nodes + 1, 1);
@@ -265,6 +290,7 @@ void plan_stored(Plan *p) {
     if (n->kind == H_RWIN && end != n) claimed[n->id] = 1;
     plan_store(p, end);
     end->val->on_demand = false;
+    if (p->law->tpu && n->kind == H_CONV && n->conv->is_conv) store_mask(p, end);
   }
   for (int i = c->nodes.n - 1; i >= 0; i--) {
     HNode *n = c->nodes.v[i];

@@ -109,6 +109,8 @@ typedef struct Law {
   double min_alloc;
   bool prefetch, matvec, softmax, keep, nopack;
   double vhalf, vbcast, cvpu, repeat, quotient;
+  double lvm; /* what a loop is charged for operands on chip, as a share of one in HBM */
+  double row; /* cycles to turn a register of row values so that they repeat over lanes */
   double one_bytes, rlq, ro[5], iw, cwin, fturn, fmove, vadd,
       lio; /* unfused loops; reductions; integer work; relayouts */
   /* GPU */

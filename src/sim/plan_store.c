@@ -105,8 +105,9 @@ static bool from_product(const HNode *n) {
   return false;
 }
 /* A softmax over whole lanes of a narrow array of rank 3 and more is one kernel. */
-static void inline_softmax(HNode *e, HNode *mx) {
+static void inline_softmax(Plan *p, HNode *e, HNode *mx) {
   HNode *sum = NULL;
+  bool others = false; /* the exponentials are read again: they are stored, the quotient is not */
   const HNode *x = mx->in[0];
   bool narrow = hlo_bits(x->dt) == 16 || (x->op == OP_CONVERT && hlo_bits(x->in[0]->dt) == 16);
   if (!narrow || x->rank < 3 || x->d[x->rank - 1] % 128 || mx->n_dims != 1 ||
@@ -117,10 +118,13 @@ static void inline_softmax(HNode *e, HNode *mx) {
     HNode *r = e->users[u];
     while (r->kind == H_EWISE && r->op == OP_CONVERT && r->n_users == 1) r = r->users[0];
     if (r->kind == H_REDUCE && !sum) sum = r;
-    else if (r->kind != H_EWISE || r->op != OP_DIVIDE) return;
+    else if (r->kind != H_EWISE) return;
+    else others |= r->op != OP_DIVIDE;
   }
   if (!sum || sum->is_output || sum->n_results != 1) return;
-  mx->inlined = sum->inlined = true;
+  mx->inlined = true;
+  if (others) plan_store(p, e);
+  else sum->inlined = true;
 }
 static void mark_softmax(Plan *p) {
   HComp *c = p->comp;
@@ -133,7 +137,7 @@ static void mark_softmax(Plan *p) {
     if (mx->kind != H_REDUCE || mx->n_results != 1 || hlo_count(mx->in[0]) != hlo_count(e))
       continue;
     if (!from_product(mx->in[0])) {
-      inline_softmax(e, (HNode *)mx);
+      inline_softmax(p, e, (HNode *)mx);
       continue;
     }
     bool summed = false;

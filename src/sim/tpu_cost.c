@@ -74,6 +74,8 @@ void law_read(const Chip *chip, Law *law) {
   FIT(cwin, "cwin_mib", 4.2);
   law->cwin *= 1 << 20;
   FIT(vhalf, "vhalf", 1);
+  FIT(row, "row", 0);
+  FIT(lvm, "lvm", 1);
   FIT(repeat, "repeat", 3);
   FIT(quotient, "quotient", law->repeat);
   FIT(vbcast, "vbcast", 0);
@@ -136,7 +138,7 @@ static double pack_cost(const Law *law, const HValue *v) {
 }
 static double write_cost(const Law *law, const HValue *v) {
   if (v->dropped || v->space == SP_SCALAR) return 0;
-  if (v->space == SP_VMEM) return pack_cost(law, v);
+  if (v->space == SP_VMEM) return law->nopack ? 0 : pack_cost(law, v);
   if (v->space == SP_CMEM) return v->tiles * law->c[width(v) == 4 ? 4 : 2] + pack_cost(law, v);
   return v->tiles * law->o[width(v)] * wide(v);
 }
@@ -187,6 +189,28 @@ static double vector_work(const Law *law, const Kernel *k) {
     w += ops * c / 1024 * (half ? law->vhalf : 1);
   }
   return w;
+}
+
+/* Values along rows lie in lanes; repeating them over the lanes of their row turns them first.
+ * Registers turned this way by the broadcasts inside a kernel. */
+static double turned_rows(const Kernel *k) {
+  double sum = 0;
+  for (int i = 0; i < k->inner.n; i++) {
+    const HNode *n = k->inner.v[i];
+    if (n->kind != H_BCAST || n->rank < 2 || hlo_count(n->in[0]) < 8 || plan_const_only(n))
+      continue;
+    int lane = n->rank - 1;
+    for (int r = 0; r < k->reads.n + k->roots.n; r++) {
+      const HValue *v = r < k->reads.n ? k->reads.v[r] : k->roots.v[r - k->reads.n]->val;
+      if (!v || v->node->rank != n->rank || hlo_count(v->node) != hlo_count(n)) continue;
+      lane = v->order[0];
+      break;
+    }
+    bool along = true;
+    for (int q = 0; q < n->n_dims; q++) along &= n->dims[q] != lane;
+    if (along) sum += (double)hlo_count(n->in[0]) / 8;
+  }
+  return sum;
 }
 
 /* Which operand's side of the product a stored value feeds: 0 lhs, 1 rhs, 2 epilogue. */
@@ -398,7 +422,7 @@ static void cost_product(Plan *p, Kernel *k) {
   for (int i = 0; i < k->roots.n; i++) {
     const HValue *v = k->roots.v[i]->val;
     if (!v || v->dropped) continue;
-    s.wo += v->space == SP_VMEM && law->nopack ? 0 : write_cost(law, v);
+    s.wo += write_cost(law, v);
     if (v->space == SP_HBM) s.bo += v->bytes;
   }
   s.out_tiles = (double)hlo_count(cv) / 1024;
@@ -432,7 +456,6 @@ static double loop_cycles(const Law *law, const Kernel *k, double rd, double wr,
   if (k->reduce) {
     n = k->alone ? (one ? 1 : ceil(tiles / law->lwin)) : ceil(tiles / law->rwin);
     if (k->alone) lq = law->rlq;
-    if (k->alone && law->lwin > 512 && tiles > 6 * law->lwin) n = ceil(tiles / 512);
   } else if (k->alone && !k->copy) {
     n = one ? 1 : ceil(tiles / law->lwin);
   } else if (k->copy) {
@@ -447,11 +470,26 @@ static double loop_cycles(const Law *law, const Kernel *k, double rd, double wr,
   return law->lbase + rd / R + wr / R + (R - 1) * MAX(comp / R, (rd + wr) / R + lq) + comp / R;
 }
 
-static double far_read(const Law *law,
-                       HValue *v) { /* the loop model does not look at memory spaces */
+/* An argument that later kernels read as well is copied on chip while its first reader takes it
+ * from HBM. */
+static bool arrives(const Plan *p, const Kernel *k, const HValue *v) {
+  if (!v->is_param || p->comp->parent || v->last_read <= k->pos || !v->n_stays ||
+      !v->stays[0].fetched || v->stays[0].first > k->pos)
+    return false;
+  for (int i = v->stays[0].first; i < k->pos; i++)
+    for (int r = 0; r < p->kernels.v[i]->reads.n; r++)
+      if (p->kernels.v[i]->reads.v[r] == v) return false;
+  return true;
+}
+
+/* What a loop is charged for an operand: on some generations one on chip costs as much as one in
+ * HBM. */
+static double far_read(const Plan *p, const Kernel *k, HValue *v) {
+  const Law *law = p->law;
   while (v->alias) v = v->alias;
   if (v->space == SP_SCALAR) return 0;
-  return v->tiles * law->r[width(v)] * wide(v);
+  double near = v->space == SP_VMEM && !arrives(p, k, v) ? law->lvm : 1;
+  return v->tiles * law->r[width(v)] * wide(v) * near;
 }
 
 /* Moving another dimension into lanes goes through the transpose unit in blocks of 128 x 128. */
@@ -468,7 +506,7 @@ static void cost_loop(Plan *p, Kernel *k) {
   for (int i = 0; i < k->reads.n; i++) {
     HValue *v = k->reads.v[i];
     double part = read_fraction(k, v);
-    rd += (k->copy ? read_cost(law, v) : far_read(law, v)) * part;
+    rd += (k->copy ? read_cost(law, v) : far_read(p, k, v)) * part;
     if (v->node->rank > 0) any_array = true;
     if (!k->copy || k->turns || v->space == SP_HBM) bytes += v->bytes * part;
     all += v->bytes * part;
@@ -510,7 +548,7 @@ static void cost_loop(Plan *p, Kernel *k) {
     any_array |= v->space == SP_HBM && v->node->rank > 0;
   }
   rd *= law->lio, wr *= law->lio;
-  double comp = vector_work(law, k) * law->lvpu;
+  double comp = vector_work(law, k) * law->lvpu + turned_rows(k) * law->row;
   if (k->alone && !k->reduce)
     comp = MIN(comp, tiles * law->lvpu); /* all unfused operations alike */
   if (k->roots.v[0]->kind == H_CONCAT) wr += 0.83 * law->o[4] * tiles;
@@ -539,7 +577,7 @@ static void cost_update(Plan *p, Kernel *k) {
     HValue *v = k->reads.v[i];
     if (v->node == n->in[0]) continue;
     double part = read_fraction(k, v);
-    rd += far_read(law, v) * part;
+    rd += far_read(p, k, v) * part;
     bytes += v->bytes * part;
   }
   for (int i = 0; i < k->roots.n; i++) {

@@ -272,6 +272,24 @@ void plan_copies(Plan *p) {
       k->reads.v[q] = w;
     }
   }
+  /* a reshape that moves elements works in the natural order */
+  nk = p->kernels.n;
+  for (int i = 0; i < nk; i++) {
+    Kernel *k = p->kernels.v[i];
+    if (k->dead || !k->copy || k->copy_of || k->roots.n != 1 || k->roots.v[0]->kind != H_RESHAPE ||
+        k->reads.n != 1)
+      continue;
+    HValue *v = k->reads.v[0];
+    int r = v->node->rank, order[64];
+    if (v->node != k->roots.v[0]->in[0] || r < 3 || r > 64 || v->bytes < 4096 || v->order[0] == 0)
+      continue;
+    bool natural = true;
+    for (int d = 0; d < r; d++) order[d] = r - 1 - d, natural &= d > 1 || v->order[d] == order[d];
+    if (natural) continue;
+    HValue *w = add_copy(p, v, order);
+    k = p->kernels.v[i];
+    k->reads.v[0] = w;
+  }
   /* operations that address rows want the natural order */
   nk = p->kernels.n;
   for (int i = 0; i < nk; i++) {
@@ -332,7 +350,7 @@ void plan_copies(Plan *p) {
                      (n->kind == H_SCATTER && n->n_in >= 3 && v->node == n->in[n->n_in - 1]) ||
                      (n->kind == H_SELSCAT && v->node == n->in[1]);
       if (!operand || v->node->rank != r || v->bytes < 4096 || v->bytes > 64e6) continue;
-      if (v->order[0] == order[0] && (v->order[1] == order[1] || pool)) continue;
+      if (v->order[0] == order[0] && (v->order[1] == order[1] || n->kind == H_RWIN)) continue;
       if (pool) {
         bool ok = true;
         const int64_t *win;

@@ -679,6 +679,17 @@ static void cost_irregular(Plan *p, Kernel *k) {
   k->modelled = true;
 }
 
+/* A reshape of its own, from the natural order to the natural order. */
+static bool moves_elements(const Kernel *k) {
+  const HNode *n = k->roots.v[0];
+  if (!k->copy || n->kind != H_RESHAPE || n->rank < 2 || k->reads.n != 1) return false;
+  const HValue *v = k->reads.v[0], *o = n->val;
+  if (v->node->rank < 2 || !o) return false;
+  for (int d = 0; d < 2; d++)
+    if (v->order[d] != v->node->rank - 1 - d || o->order[d] != n->rank - 1 - d) return false;
+  return true;
+}
+
 void tpu_cost(Plan *p, Kernel *k) {
   const HNode *root = k->roots.n ? k->roots.v[0] : NULL;
   k->bytes = traffic(k);
@@ -717,6 +728,7 @@ void tpu_cost(Plan *p, Kernel *k) {
     cost_irregular(p, k);
     k->costed = false;
   }
+  if (moves_elements(k)) k->costed = false, k->modelled = true; /* no estimate exists */
   k->est = k->cycles;
   if (k->must_copy) { /* the operand must survive: it is copied before it is changed */
     HValue *v = root->val;

@@ -63,14 +63,16 @@ static void kernel_args(Out *o, const ProfProgram *q, const ProfSpan *s) {
 
 static void memory_counter(Out *o, const Prof *p, const ProfRun *r, int pid) {
   int n;
-  double *at = NULL, *bytes = prof_memory(p->programs.v[r->program], false, &n, &at);
+  ProfChange *c = prof_changes(p->programs.v[r->program], false, &n);
+  double now = 0;
   for (int i = 0; i < n; i++) {
+    now += c[i].bytes;
+    if (i + 1 < n && c[i + 1].at_s == c[i].at_s) continue;
     begin(o, "memory", "C", pid, 0);
-    buf_printf(o->b, ",\"ts\":%.3f,\"args\":{\"bytes\":%.0f}}", (r->start_s + at[i]) * 1e6,
-               bytes[i]);
+    buf_printf(o->b, ",\"ts\":%.3f,\"args\":{\"bytes\":%.0f}}", (r->start_s + c[i].at_s) * 1e6,
+               MAX(now, 0));
   }
-  free(at);
-  free(bytes);
+  free(c);
 }
 
 static void device(Out *o, const Prof *p, int d) {

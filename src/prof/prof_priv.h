@@ -10,8 +10,12 @@
 typedef VEC(ProfTotal) TotalVec;
 
 const ProfSpan *prof_spans(const Prof *p, const ProfRun *r, int *n); /* of a run, by start */
-/* Bytes in use from times[i] on, during one run; both malloc'd, n points. */
-double *prof_memory(const ProfProgram *q, bool on_chip, int *n, double **times);
+/* When buffers come and go during one run, by time; malloc'd. */
+typedef struct ProfChange {
+  const ProfLife *life;
+  double at_s, bytes; /* negative: it goes */
+} ProfChange;
+ProfChange *prof_changes(const ProfProgram *q, bool on_chip, int *n);
 void prof_time_text(Buf *b, double seconds);
 void prof_bytes_text(Buf *b, double bytes);
 void prof_json_str(Buf *b, const char *s); /* with its quotes */

@@ -16,36 +16,24 @@ const ProfSpan *prof_spans(const Prof *p, const ProfRun *r, int *n) {
   return r->spans ? r->spans : p->programs.v[r->program]->spans;
 }
 
-typedef struct Change {
-  double at, bytes;
-} Change;
-
 static int change_cmp(const void *x, const void *y) {
-  const Change *a = x, *b = y;
-  return a->at < b->at ? -1 : a->at > b->at;
+  const ProfChange *a = x, *b = y;
+  if (a->at_s != b->at_s) return a->at_s < b->at_s ? -1 : 1;
+  return a->bytes < b->bytes ? -1 : a->bytes > b->bytes; /* what goes makes room for what comes */
 }
 
-double *prof_memory(const ProfProgram *q, bool on_chip, int *n, double **times) {
-  Change *c = xcalloc(2 * (size_t)q->n_lives + 1, sizeof *c);
+ProfChange *prof_changes(const ProfProgram *q, bool on_chip, int *n) {
+  ProfChange *c = xcalloc(2 * (size_t)q->n_lives + 1, sizeof *c);
   int m = 0;
   for (int i = 0; i < q->n_lives; i++) {
     const ProfLife *v = &q->lives[i];
     if (v->on_chip != on_chip || v->to_s <= v->from_s) continue;
-    c[m++] = (Change){v->from_s, v->bytes};
-    c[m++] = (Change){v->to_s, -v->bytes};
+    c[m++] = (ProfChange){v, v->from_s, v->bytes};
+    c[m++] = (ProfChange){v, v->to_s, -v->bytes};
   }
   qsort(c, (size_t)m, sizeof *c, change_cmp);
-  double *bytes = xcalloc((size_t)m + 1, sizeof *bytes), now = 0;
-  *times = xcalloc((size_t)m + 1, sizeof **times);
-  *n = 0;
-  for (int i = 0; i < m; i++) {
-    now += c[i].bytes;
-    if (i + 1 < m && c[i + 1].at == c[i].at) continue;
-    (*times)[*n] = c[i].at;
-    bytes[(*n)++] = MAX(now, 0);
-  }
-  free(c);
-  return bytes;
+  *n = m;
+  return c;
 }
 
 /* The parts of one run and of the gap before it, `gap` long. Kernels that overlap count once: time

@@ -8,37 +8,12 @@
 #ifndef WEFT_PROF_XSPACE_H
 #define WEFT_PROF_XSPACE_H
 
-/* X(id, name): the first block is what xprof looks for, the second is our own. */
-#define XSTATS(X)                                                                                  \
-  X(DEVICE_TYPE, "device_type_string")                                                             \
-  X(PEAK_TERAFLOPS, "peak_teraflops_per_second")                                                   \
-  X(PEAK_BANDWIDTH, "peak_hbm_bw_gigabytes_per_second")                                            \
-  X(GROUP_ID, "group_id")                                                                          \
-  X(STEP_NUM, "step_num") X(RUN_ID, "run_id") X(PROGRAM_ID, "program_id") X(                       \
-      SYMBOL_ID, "symbol_id") X(CATEGORY, "hlo_category") X(FLOPS, "flops")                        \
-      X(MODEL_FLOPS, "model_flops") X(BYTES, "bytes_accessed") X(TF_OP, "tf_op") X(                \
-          SOURCE, "source") X(OCCURRENCES, "occurrences") X(BYTES_ALLOCATED, "bytes_allocated")    \
-          X(BYTES_AVAILABLE, "bytes_available") X(PEAK_BYTES, "peak_bytes_in_use") X(              \
-              FRAGMENTATION, "fragmentation") X(ALLOCATOR, "allocator_name") X(ALLOC_BYTES,        \
-                                                                               "allocation_bytes") \
-              X(REQUESTED, "requested_bytes") X(ADDRESS, "address") X(TF_OP_NAME, "tf_op_name")    \
-                  X(REGION, "region_type") X(DATA_TYPE, "data_type") X(SHAPE, "shape") X(          \
-                      TITLE, "weft_title") X(KIND, "weft_kind") X(VIRTUAL, "weft_virtual")         \
-                      X(MEMORY, "weft_memory_bytes") X(LINK, "weft_link_bytes_per_s") X(           \
-                          OP, "weft_op") X(BOUND, "weft_bound") X(UTILISATION, "weft_utilisation") \
-                          X(SHAPES, "weft_shapes") X(MODELLED, "weft_modelled")                    \
-                              X(COLLECTIVE, "weft_collective") X(PROGRAM_FLOPS, "weft_flops")      \
-                                  X(PROGRAM_PEAK, "weft_peak_bytes") X(INPUT_S, "weft_input_s")    \
-                                      X(TRANSFER_S, "weft_transfer_s") X(ROLE, "weft_role")        \
-                                          X(TYPE, "weft_type") X(LIFE_BYTES, "weft_bytes")         \
-                                              X(ON_CHIP, "weft_on_chip") X(REAL_S, "weft_real_s")
-
 typedef enum XStatId {
   XS_NONE,
 #define X(id, name) XS_##id,
-  XSTATS(X)
+#include "prof/xstats.def"
 #undef X
-      XS_COUNT
+  XS_COUNT
 } XStatId;
 extern const char *const xstat_names[XS_COUNT];
 

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#define MAX_KERNELS 10000000 /* of a program: more is damage */
+
 typedef struct Stat {
   int64_t id;
   double num;
@@ -203,7 +205,7 @@ static void read_programs(Reader *r, const Plane *p) {
       Stat of;
       if (find_stat(p, p->names.v[k].message, 5, XS_SYMBOL_ID, &symbol) &&
           find_stat(p, p->names.v[k].message, 5, XS_PROGRAM_ID, &of) && of.num == id.num)
-        kernels = MAX(kernels, symbol.num < 1e7 ? (int)symbol.num : 0);
+        kernels = MAX(kernels, symbol.num < MAX_KERNELS ? (int)symbol.num : 0);
     }
     char *name = xstrndup(n->display.p, n->display.n);
     ProfProgram *q = prof_program(prof, name, kernels, 0, 0);
@@ -223,7 +225,7 @@ static void read_programs(Reader *r, const Plane *p) {
     ProfKernel *k = &prof->programs.v[program]->kernels[at];
     k->name = arena_str(prof->arena, n->display).p;
     k->op = stat_text(prof, p, n->message, 5, XS_OP);
-    k->place = stat_text(prof, p, n->message, 5, XS_SOURCE);
+    k->place = stat_text(prof, p, n->message, 5, XS_PLACE);
     k->shapes = stat_text(prof, p, n->message, 5, XS_SHAPES);
     k->flops = stat_num(p, n->message, 5, XS_FLOPS, 0);
     k->bytes = stat_num(p, n->message, 5, XS_BYTES, 0);
@@ -267,7 +269,7 @@ static void read_device(Reader *r, const Plane *p) {
     int64_t begin = e->offset_ps, end = begin + e->duration_ps;
     for (; ops && at < ops->events.n; at++) {
       const Event *o = &ops->events.v[at];
-      if (o->offset_ps >= end && o->duration_ps) break;
+      if (o->offset_ps >= end && (o->duration_ps || o->offset_ps > end)) break;
       const Name *name = name_of(p, o->name);
       int kernel = name ? (int)stat_num(p, name->message, 5, XS_SYMBOL_ID, 0) - 1 : -1;
       if (o->offset_ps < begin || kernel < 0 || kernel >= q->n_kernels) continue;
@@ -326,7 +328,7 @@ static void read_lives(Reader *r, const Plane *p) {
       q->lives[i] = (ProfLife){.name = arena_str(prof->arena, n->name).p,
                                .role = stat_text(prof, p, n->message, 5, XS_ROLE),
                                .type = stat_text(prof, p, n->message, 5, XS_TYPE),
-                               .place = stat_text(prof, p, n->message, 5, XS_SOURCE),
+                               .place = stat_text(prof, p, n->message, 5, XS_PLACE),
                                .bytes = stat_num(p, n->message, 5, XS_LIFE_BYTES, 0),
                                .from_s = (double)e->offset_ps * 1e-12,
                                .to_s = (double)(e->offset_ps + e->duration_ps) * 1e-12,

@@ -9,11 +9,14 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-const char *const xstat_names[XS_COUNT] = {"",
+const char *const xstat_names[XS_COUNT] = {
+    "",
 #define X(id, name) name,
-                                           XSTATS(X)
+#include "prof/xstats.def"
 #undef X
 };
+
+enum { WAIT_PROGRAM = 0, WAIT_SYMBOL = 1 << 30 }; /* ids of what is no kernel */
 
 static int64_t ps(double s) { return (int64_t)llround(s * 1e12); }
 
@@ -117,11 +120,28 @@ static const char *category(const ProfKernel *k) {
   return fusion ? "loop fusion" : "non-fusion elementwise";
 }
 
-/* The user's place "train.py:41 (mlp/dense)" as file and scope. */
+/* The user's place "train.py:41 (mlp/dense)" as file and scope; either may be missing. */
 static void split_place(const char *place, Buf *source, Buf *scope) {
   const char *paren = strstr(place, " (");
-  buf_str(source, (Str){place, paren ? (size_t)(paren - place) : strlen(place)});
+  Str file = {place, paren ? (size_t)(paren - place) : strlen(place)};
+  bool line = file.n > 1 && memrchr(file.p, ':', file.n) && file.p[file.n - 1] >= '0' &&
+              file.p[file.n - 1] <= '9';
+  if (line) buf_str(source, file);
+  else buf_str(scope, file);
   if (paren) buf_str(scope, (Str){paren + 2, strlen(paren) > 3 ? strlen(paren) - 3 : 0});
+}
+
+/* All traffic as reads of HBM (memory space 1): operations 1 read, 2 write. */
+static void stat_traffic(Buf *b, double bytes) {
+  Buf access = {0}, list = {0}, s = {0};
+  pb_int(&access, 1, 1);
+  pb_int(&access, 2, 1);
+  pb_int(&access, 3, (int64_t)bytes);
+  pb_msg(&list, 1, &access);
+  pb_int(&s, 1, XS_BREAKDOWN);
+  pb_bytes(&s, 6, &list);
+  buf_free(&list);
+  pb_msg(b, 5, &s);
 }
 
 static void kernel_name(Buf *plane, int64_t id, const ProfProgram *q, int at) {
@@ -140,8 +160,10 @@ static void kernel_name(Buf *plane, int64_t id, const ProfProgram *q, int at) {
   stat_uint(&stats, 5, XS_FLOPS, (uint64_t)k->flops);
   stat_uint(&stats, 5, XS_MODEL_FLOPS, (uint64_t)k->flops);
   stat_uint(&stats, 5, XS_BYTES, (uint64_t)k->bytes);
+  stat_traffic(&stats, k->bytes);
   stat_str(&stats, 5, XS_TF_OP, scope.p);
-  stat_str(&stats, 5, XS_SOURCE, k->place);
+  if (source.n) stat_str(&stats, 5, XS_SOURCE, source.p);
+  stat_str(&stats, 5, XS_PLACE, k->place);
   stat_str(&stats, 5, XS_OP, k->op);
   stat_str(&stats, 5, XS_SHAPES, k->shapes);
   stat_int(&stats, 5, XS_BOUND, k->bound);
@@ -152,6 +174,30 @@ static void kernel_name(Buf *plane, int64_t id, const ProfProgram *q, int at) {
   buf_free(&text);
   buf_free(&source);
   buf_free(&scope);
+}
+
+/* Shares of the peaks over the whole recording, as a chip's own counters would tell them. */
+static void counters(Buf *plane, const Prof *p, int device) {
+  const ProfDevice *d = &p->devices.v[device];
+  double flops = 0, bytes = 0, from = 0, to = 0;
+  bool any = false;
+  for (int i = 0; i < p->runs.n; i++) {
+    const ProfRun *r = &p->runs.v[i];
+    if (r->device != device) continue;
+    const ProfProgram *q = p->programs.v[r->program];
+    int n;
+    const ProfSpan *s = prof_spans(p, r, &n);
+    for (int k = 0; k < n; k++) bytes += q->kernels[s[k].kernel].bytes * s[k].count;
+    flops += q->flops;
+    if (!any) from = r->start_s - r->input_s - r->transfer_s;
+    any = true;
+    to = r->start_s + r->time_s;
+  }
+  if (to <= from) return;
+  if (d->peak_flops > 0)
+    stat_double(plane, 6, XS_MXU, MIN(100, 100 * flops / (to - from) / d->peak_flops));
+  if (d->bandwidth > 0)
+    stat_double(plane, 6, XS_HBM, MIN(100, 100 * bytes / (to - from) / d->bandwidth));
 }
 
 static void device_stats(Buf *plane, const Prof *p, const ProfDevice *d) {
@@ -166,7 +212,7 @@ static void device_stats(Buf *plane, const Prof *p, const ProfDevice *d) {
 }
 
 typedef struct DeviceLines {
-  Buf steps, modules, ops, waits;
+  Buf steps, modules, ops;
   int64_t next, wait_names[2]; /* event name ids of this plane */
   int64_t *first;              /* of each program's kernels; -1: not named yet */
   int64_t *module;
@@ -186,19 +232,32 @@ static void name_program(const Prof *p, Buf *plane, DeviceLines *l, int program)
   for (int k = 0; k < q->n_kernels; k++) kernel_name(plane, l->next++, q, k);
 }
 
-static void wait_span(Buf *plane, DeviceLines *l, int which, const char *name, double from,
-                      double s) {
+/* A wait for the host is an operation of category "infeed" among the kernels: xprof's pages then
+ * say how far the program is input-bound. */
+static void wait_span(Buf *plane, DeviceLines *l, const ProfRun *r, int which, const char *name,
+                      double from, double s) {
   if (s <= 0) return;
-  if (!l->wait_names[which]) l->wait_names[which] = event_name(plane, l->next++, name, NULL, NULL);
-  event(&l->waits, l->wait_names[which], from, s, NULL);
+  if (!l->wait_names[which]) {
+    Buf stats = {0};
+    stat_uint(&stats, 5, XS_PROGRAM_ID, WAIT_PROGRAM);
+    stat_uint(&stats, 5, XS_SYMBOL_ID, WAIT_SYMBOL + (uint64_t)which);
+    stat_str(&stats, 5, XS_CATEGORY, "infeed");
+    stat_str(&stats, 5, XS_TF_OP, which ? "transfer:transfer" : "host:host");
+    char *text = xasprintf("%%%s = infeed()", name);
+    l->wait_names[which] = event_name(plane, l->next++, text, name, &stats);
+    free(text);
+  }
+  Buf group = {0};
+  stat_int(&group, 4, XS_GROUP_ID, r->step);
+  event(&l->ops, l->wait_names[which], from, s, &group);
 }
 
 static void write_run(const Prof *p, Buf *plane, DeviceLines *l, const ProfRun *r, int64_t id,
                       bool kernels) {
   name_program(p, plane, l, r->program);
   double gap = r->start_s - r->input_s - r->transfer_s;
-  wait_span(plane, l, 0, "waits for the host", gap, r->input_s);
-  wait_span(plane, l, 1, "waits for a transfer", gap + r->input_s, r->transfer_s);
+  wait_span(plane, l, r, 0, "wait_for_host", gap, r->input_s);
+  wait_span(plane, l, r, 1, "wait_for_transfer", gap + r->input_s, r->transfer_s);
   Buf stats = {0};
   stat_int(&stats, 4, XS_GROUP_ID, r->step);
   stat_uint(&stats, 4, XS_RUN_ID, (uint64_t)id);
@@ -235,13 +294,13 @@ static void device_plane(const Prof *p, int device, bool kernels, Buf *out) {
   snprintf(name, sizeof name, "/device:TPU:%d", device);
   begin_plane(&plane, device + 1, name);
   device_stats(&plane, p, &p->devices.v[device]);
+  counters(&plane, p, device);
   DeviceLines l = {.next = 1};
   l.first = xcalloc((size_t)p->programs.n + 1, sizeof *l.first);
   l.module = xcalloc((size_t)p->programs.n + 1, sizeof *l.module);
   begin_line(p, &l.steps, 1, XLINE_STEPS);
   begin_line(p, &l.modules, 2, XLINE_MODULES);
   begin_line(p, &l.ops, 3, XLINE_OPS);
-  begin_line(p, &l.waits, 4, "Waits");
   double end = -1, from = 0;
   int64_t step = -1;
   for (int i = 0; i < p->runs.n; i++) {
@@ -259,13 +318,56 @@ static void device_plane(const Prof *p, int device, bool kernels, Buf *out) {
   pb_msg(&plane, 3, &l.steps);
   pb_msg(&plane, 3, &l.modules);
   pb_msg(&plane, 3, &l.ops);
-  pb_msg(&plane, 3, &l.waits);
   free(l.first);
   free(l.module);
   pb_msg(out, 1, &plane);
 }
 
 /* ---- the host, and what is ours -------------------------------------------------------------- */
+
+/* Allocations and releases of the first run of each program on the first device, as an allocator
+ * would tell them: xprof's page of memory. */
+static void memory_line(const Prof *p, Buf *plane, int64_t *next) {
+  const ProfDevice *d = p->devices.n ? &p->devices.v[0] : NULL;
+  Buf line = {0};
+  begin_line(p, &line, p->lanes.n + 1, "device memory");
+  int64_t take = 0, give = 0;
+  bool *seen = xcalloc((size_t)p->programs.n + 1, sizeof *seen);
+  for (int i = 0; i < p->runs.n; i++) {
+    const ProfRun *r = &p->runs.v[i];
+    const ProfProgram *q = p->programs.v[r->program];
+    if (r->device || seen[r->program] || !q->n_lives) continue;
+    seen[r->program] = true;
+    if (!take) take = event_name(plane, (*next)++, "MemoryAllocation", NULL, NULL);
+    if (!give) give = event_name(plane, (*next)++, "MemoryDeallocation", NULL, NULL);
+    int n;
+    ProfChange *c = prof_changes(q, false, &n);
+    double now = 0, peak = 0;
+    for (int k = 0; k < n; k++) {
+      const ProfLife *v = c[k].life;
+      now += c[k].bytes;
+      peak = MAX(peak, now);
+      Buf s = {0};
+      stat_str(&s, 4, XS_ALLOCATOR, "device 0");
+      stat_int(&s, 4, XS_RESERVED, 0);
+      stat_int(&s, 4, XS_BYTES_ALLOCATED, (int64_t)now);
+      stat_int(&s, 4, XS_BYTES_AVAILABLE, (int64_t)MAX(d->memory_bytes - now, 0));
+      stat_int(&s, 4, XS_PEAK_BYTES, (int64_t)peak);
+      stat_double(&s, 4, XS_FRAGMENTATION, 0);
+      stat_int(&s, 4, XS_REQUESTED, (int64_t)v->bytes);
+      stat_int(&s, 4, XS_ALLOC_BYTES, (int64_t)v->bytes);
+      stat_int(&s, 4, XS_ADDRESS, v - q->lives + 1);
+      stat_str(&s, 4, XS_TF_OP, v->name);
+      stat_str(&s, 4, XS_REGION, v->role);
+      stat_str(&s, 4, XS_SHAPE, v->type);
+      event(&line, c[k].bytes > 0 ? take : give, r->start_s + c[k].at_s, 0, &s);
+    }
+    free(c);
+  }
+  free(seen);
+  if (take) pb_msg(plane, 3, &line);
+  else buf_free(&line);
+}
 
 static void host_plane(const Prof *p, Buf *out) {
   Buf plane = {0};
@@ -292,6 +394,7 @@ static void host_plane(const Prof *p, Buf *out) {
     pb_msg(&plane, 3, &line);
   }
   map_free(names);
+  memory_line(p, &plane, &next);
   pb_msg(out, 1, &plane);
 }
 
@@ -310,7 +413,7 @@ static void own_plane(const Prof *p, Buf *out) {
       Buf stats = {0};
       stat_str(&stats, 5, XS_ROLE, v->role);
       stat_str(&stats, 5, XS_TYPE, v->type);
-      stat_str(&stats, 5, XS_SOURCE, v->place);
+      stat_str(&stats, 5, XS_PLACE, v->place);
       stat_double(&stats, 5, XS_LIFE_BYTES, v->bytes);
       stat_int(&stats, 5, XS_ON_CHIP, v->on_chip);
       event_name(&plane, next, v->name, NULL, &stats);

@@ -84,7 +84,9 @@ void value_layout(const Law *law, HValue *v, const int *order) {
   if (order)
     for (int i = 0; i < v->node->rank && i < 64; i++) v->order[i] = order[i];
   else value_order_default(law, v->node, v->order);
-  v->bytes = value_padded(law, v->node, v->order, &v->tiles);
+  HNode as_stored = *v->node;
+  if (v->rounded) as_stored.dt = DT_BF16;
+  v->bytes = value_padded(law, &as_stored, v->order, &v->tiles);
   if (v->packed) {
     v->bytes = up(v->bytes * 4 / v->packed, law->min_alloc);
     v->tiles /= v->packed;

@@ -32,6 +32,7 @@ typedef struct HValue {
   double tiles;  /* (8,128) tiles of the array as laid out: padded elements / 1024 */
   double bytes;  /* padded */
   double plain;  /* unpadded bytes */
+  bool rounded;  /* stored in bf16 whatever the type says */
   int packed;    /* predicates: this many along one side share a word */
   Space space;
   bool is_param, is_output, donated, on_demand;

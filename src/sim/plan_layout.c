@@ -70,8 +70,24 @@ static bool order_serves(const HValue *v, const HConv *c, const char *roles) {
   return role_ok(c, roles[v->order[0]]) && role_ok(c, roles[v->order[1]]);
 }
 
+/* A wide array that only products read, which round it to bf16 anyway, is stored rounded. */
+static bool only_rounded(const Plan *p, const HValue *v) {
+  const HNode *n = v->node;
+  int products = 0;
+  if (!p->law->tpu || n->dt != DT_F32 || v->kernel < 0 || v->alias || n->is_output ||
+      n->kind == H_CONV || !hlo_light(n) || n->rank < 2)
+    return false;
+  for (int i = 0; i < n->n_users; i++) {
+    const HNode *u = n->users[i];
+    if (u->kind == H_CONV && u->comp == n->comp && u->conv->passes == 1) products++;
+    else if (u->kernel != v->kernel) return false;
+  }
+  return products > 0;
+}
+
 void plan_layouts(Plan *p) {
   const Law *law = p->law;
+  for (int i = 0; i < p->values.n; i++) p->values.v[i]->rounded = only_rounded(p, p->values.v[i]);
   for (int i = 0; i < p->values.n; i++) {
     HValue *v = p->values.v[i];
     HNode *n = v->node;

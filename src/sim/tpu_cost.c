@@ -115,6 +115,7 @@ double vpu_weight(const HNode *n) {
 }
 
 static int width(const HValue *v) {
+  if (v->rounded) return 2;
   double b = hlo_bits(v->node->dt) / 8;
   return b >= 4 ? 4 : b >= 2 ? 2 : 1;
 }

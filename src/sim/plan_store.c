@@ -11,6 +11,32 @@
 
 bool plan_is_tiny(const HNode *n) { return hlo_count(n) <= TINY && n->rank <= 1; }
 
+/* Rows that are gathered only to be scattered, perhaps masked in between, are not stored. */
+static bool scattered_rows(const HNode *x) {
+  for (int depth = 0; depth < 4 && x->n_users == 1 && !x->is_output; depth++) {
+    const HNode *u = x->users[0];
+    if (u->comp != x->comp) return false;
+    if (u->kind == H_SCATTER)
+      return u->n_in == 3 && u->in[2] == x && u->in[0] != x && u->in[1] != x;
+    if (u->kind != H_EWISE || hlo_count(u) != hlo_count(x)) return false;
+    x = u;
+  }
+  return false;
+}
+static bool gathered(const HNode *x) {
+  for (int depth = 0; depth < 4; depth++) {
+    if (x->kind == H_GATHER) return scattered_rows(x);
+    const HNode *next = NULL;
+    for (int i = 0; i < x->n_in && x->kind == H_EWISE; i++)
+      if (x->in[i]->kind == H_GATHER ||
+          (x->in[i]->kind == H_EWISE && x->in[i]->n_users == 1 && !next))
+        next = x->in[i];
+    if (!next) return false;
+    x = next;
+  }
+  return false;
+}
+
 /* Does the user compute this operand inside itself? */
 static bool absorbs(const Plan *p, const HNode *user, const HNode *x) {
   if (hlo_light(user)) return true;
@@ -19,6 +45,7 @@ static bool absorbs(const Plan *p, const HNode *user, const HNode *x) {
   case H_CONV: return p->law->tpu;
   case H_DUS: return user->n_in > 1 && user->in[1] == x && user->in[0] != x;
   case H_CONCAT: return true;
+  case H_SCATTER: return p->law->tpu && gathered(x);
   case H_RWIN: return p->law->tpu && user->n_results == 1 && user->in[0] == x;
   default: return false;
   }
@@ -307,7 +334,8 @@ void plan_stored(Plan *p) {
     if (n->kind == H_CONV) continue;
     if (n->inlined) continue;
     if (!hlo_light(n)) {
-      if (!claimed[n->id] && !n->val) plan_store(p, n);
+      bool inside = p->law->tpu && n->kind == H_GATHER && scattered_rows(n);
+      if (!claimed[n->id] && !n->val && !inside) plan_store(p, n);
       continue;
     }
     if (claimed[n->id] && !n->is_output) continue;

@@ -61,10 +61,11 @@ void plan_peak(Plan *p) {
       a++;
     }
     if (v->node->kind == H_CONST) a = 0, b = p->kernels.n - 1;
+    if (v->held && vn->kind == H_DUS) continue; /* written in place */
     for (int t = 0; t < v->n_stays; t++)
       for (int i2 = MAX(v->stays[t].first, 0); i2 <= v->stays[t].last && i2 < p->kernels.n; i2++)
         chip[i2] += v->bytes;
-    if (v->n_stays && !v->far) continue;
+    if ((v->n_stays || v->held) && !v->far) continue;
     if (v->n_stays) b = MIN(b, v->far_last);
     for (int t = a; own && t <= b; t++) hbm[t] += v->bytes;
   }

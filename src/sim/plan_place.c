@@ -131,13 +131,20 @@ static void place(Place *m, HValue *v) {
   const Ints *at = &m->reads[v->index];
   bool on = false;
   int last = v->kernel;
-  if (v->n_stays) return;
+  if (v->n_stays || v->held) return;
   v->far = v->is_param || v->node->kind == H_CONST;
   for (int i = 0; i < at->n; i++) {
     int t = at->v[i];
     const HNode *root = m->p->kernels.v[t]->roots.v[0];
     bool loop = root->kind == H_WHILE || root->kind == H_COND;
     if (t <= last) continue;
+    if (loop && v->loop == t + 1 && i == 0 && may_stay(m, v) &&
+        room(m, v->kernel, t - 1, v->bytes)) {
+      take(m, v, v->kernel, t - 1, false);
+      on = true;
+      last = t;
+      continue;
+    }
     if (!loop && (i == 0 ? may_stay(m, v) && room(m, v->kernel, t, v->bytes)
                          : on && room(m, last + 1, t, v->bytes))) {
       take(m, v, i == 0 ? v->kernel : last + 1, t, false);
@@ -187,15 +194,65 @@ static void place_first(Place *m) {
   best->far = true;
 }
 
+/* Stacks that the program makes itself stay on chip for the whole loop when all of them fit. */
+static void place_stacks(Place *m) {
+  Plan *p = m->p;
+  const HNode *w = p->comp->owner;
+  double all = 0;
+  for (int pass = 0; pass < 2; pass++) {
+    for (int i = 0; i < p->comp->params.n && i < w->n_in; i++) {
+      HValue *v = p->comp->params.v[i]->val;
+      if (!v || !v->is_param || v->node->rank == 0 || w->in[i]->kind == H_PARAM) continue;
+      if (pass == 0) {
+        all += v->bytes;
+        continue;
+      }
+      take(m, v, 0, m->n - 1, false);
+      v->held = true;
+      HValue *o = i < p->comp->outputs.n ? p->comp->outputs.v[i]->val : NULL;
+      if (o && o->node->kind == H_DUS && o->node->in[0] == v->node && !o->n_stays) {
+        o->held = true; /* written in place */
+        o->stays[o->n_stays++] = (Stay){o->kernel, m->n - 1, false};
+      }
+    }
+    if (all > m->cap * 0.6) return;
+  }
+}
+
+/* Outside, their memory is the loop's while it runs. */
+static void place_held(Place *m) {
+  Plan *p = m->p;
+  for (int pass = 0; pass < 2; pass++)
+    for (int t = 0; t < m->n; t++) {
+      const Kernel *k = p->kernels.v[t];
+      const HNode *w = k->roots.n ? k->roots.v[0] : NULL;
+      if (!k->dearest || w->kind != H_WHILE) continue;
+      const HComp *body = k->dearest->comp;
+      for (int i = 0; i < w->n_in && i < body->params.n && pass == 0; i++)
+        if (w->in[i]->val && body->params.v[i]->val->held) base_of(w->in[i]->val)->loop = t + 1;
+      for (int i = 0; i < p->values.n && pass == 1; i++) {
+        HValue *v = p->values.v[i];
+        if (v->node->kind != H_GET || v->node->in[0] != w || v->node->index >= body->params.n)
+          continue;
+        if (!body->params.v[v->node->index]->val->held || v->is_output) continue;
+        int end = v->loop == v->last + 1 ? v->last - 1 : v->last; /* another loop's from there */
+        v->held = true;
+        if (end > t && room(m, t + 1, end, v->bytes)) take(m, v, t + 1, end, false);
+      }
+    }
+}
+
 /* The small state of a loop stays on chip all the time, and so does what it becomes. */
 static void place_state(Place *m) {
   Plan *p = m->p;
+  if (p->law->keep) place_stacks(m);
   for (int i = 0; i < p->values.n; i++) {
     HValue *v = p->values.v[i];
     bool stack = false; /* one slice a round */
     for (int u = 0; u < v->node->n_users; u++)
       stack |= v->node->users[u]->kind == H_DSLICE || v->node->users[u]->kind == H_DUS;
-    if (!v->is_param || stack || v->bytes > p->vmem_free / 8 || v->node->rank == 0) continue;
+    if (!v->is_param || stack || v->n_stays || v->bytes > p->vmem_free / 8 || v->node->rank == 0)
+      continue;
     if (!room(m, 0, m->n, v->bytes)) continue;
     take(m, v, 0, m->n - 1, true);
     v->far = true;
@@ -235,6 +292,7 @@ void plan_place(Plan *p) {
     }
   }
   if (p->loop_body) place_state(&m);
+  if (law->keep) place_held(&m);
   place_first(&m);
   Wish *wish = calloc((size_t)p->values.n + 1, sizeof *wish);
   int w = 0;

@@ -1,8 +1,7 @@
 /* What is kept or brought on chip (VMEM; CMEM on v4), and when, as the compiler's memory space
- * assignment does: values one after the other, those first that save most for their size. A value
- * stays from its making as long as there is room, else it is written back and fetched again for a
- * later reader, if a transfer has the time. */
-#include <math.h>
+ * assignment does: values one after the other, the largest first. A value stays from its making as
+ * long as there is room, else it is written back and fetched again for a later reader, if a
+ * transfer has the time. */
 #include <stdlib.h>
 
 #include "sim/plan.h"
@@ -12,7 +11,6 @@ typedef VEC(int) Ints;
 
 typedef struct Place {
   Plan *p;
-  Space fast;
   int n;         /* kernels */
   double *used;  /* bytes on chip at each kernel */
   double *start; /* cycles before each kernel */
@@ -91,29 +89,13 @@ static bool may_stay(const Place *m, const HValue *v) {
   return true;
 }
 
-static double benefit(const Place *m, const HValue *v) {
-  double b = 0, bytes = transfer(m, v);
-  const Ints *at = &m->reads[v->index];
-  for (int i = -1; i < at->n; i++) {
-    int t = i < 0 ? v->kernel : at->v[i];
-    if (t < 0) continue;
-    const Kernel *k = m->p->kernels.v[t];
-    b += k->bound == SIM_COMPUTE ? -0.1 * bytes : bytes;
-  }
-  if (v->bytes <= SMALL) return 1e18; /* there is always room for these */
-  return (v->kernel >= 0 ? 1e12 : 0) +
-         b / sqrt(v->bytes); /* arguments are in device memory anyway */
-}
-
-typedef struct Wish {
-  HValue *v;
-  double benefit;
-} Wish;
-static int better(const void *x, const void *y) {
-  const Wish *a = x, *b = y;
-  return a->benefit > b->benefit   ? -1
-         : a->benefit < b->benefit ? 1
-                                   : a->v->node->id - b->v->node->id;
+/* Small ones first, there is always room for them; arguments, which are in device memory anyway,
+ * last; else by size. */
+static int rank_of(const HValue *v) { return v->bytes <= SMALL ? 0 : v->kernel >= 0 ? 1 : 2; }
+static int larger(const void *x, const void *y) {
+  const HValue *a = *(HValue *const *)x, *b = *(HValue *const *)y;
+  if (rank_of(a) != rank_of(b)) return rank_of(a) - rank_of(b);
+  return a->bytes > b->bytes ? -1 : a->bytes < b->bytes ? 1 : a->node->id - b->node->id;
 }
 
 /* Finds the time for a transfer that ends before kernel `to`; the latest start, or -1. */
@@ -270,7 +252,7 @@ static void place_state(Place *m) {
 void plan_place(Plan *p) {
   const Law *law = p->law;
   int n = p->kernels.n;
-  Place m = {.p = p, .fast = law->cmem > 0 ? SP_CMEM : SP_VMEM, .n = n, .cap = p->vmem_free};
+  Place m = {.p = p, .n = n, .cap = p->vmem_free};
   m.used = calloc((size_t)n + 2, sizeof(double));
   m.start = calloc((size_t)n + 2, sizeof(double));
   m.slack = calloc((size_t)n + 2, sizeof(double));
@@ -294,23 +276,22 @@ void plan_place(Plan *p) {
   if (p->loop_body) place_state(&m);
   if (law->keep) place_held(&m);
   place_first(&m);
-  Wish *wish = calloc((size_t)p->values.n + 1, sizeof *wish);
-  int w = 0;
+  VEC(HValue *) wish = {0};
   for (int i = 0; i < p->values.n; i++) {
     HValue *v = p->values.v[i];
     if (v->alias || v->dropped || v->space == SP_SCALAR || v->node->rank == 0 || !m.reads[i].n)
       continue;
     if (v->bytes > m.cap * 0.95) continue;
-    wish[w++] = (Wish){v, benefit(&m, v)};
+    *vec_push(&wish) = v;
   }
-  if (w > 1) qsort(wish, (size_t)w, sizeof *wish, better);
-  for (int i = 0; i < w; i++) place(&m, wish[i].v);
+  if (wish.n > 1) qsort(wish.v, (size_t)wish.n, sizeof *wish.v, larger);
+  for (int i = 0; i < wish.n; i++) place(&m, wish.v[i]);
   for (int i = 0; i < p->values.n; i++) vec_free(&m.reads[i]);
   free(m.reads);
   free(m.used);
   free(m.start);
   free(m.slack);
-  free(wish);
+  vec_free(&wish);
 }
 
 Space plan_space(const Plan *p, const HValue *v, int at) {

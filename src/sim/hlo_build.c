@@ -80,6 +80,40 @@ static HConv *dot_info(Build *b, const Op *op, HNode *x, HNode *y) {
   return c;
 }
 
+/* One side of a product that contracts nothing, spread over the result: its dimensions with role
+ * `free` start at result dimension `at`, its batch dimensions are the first, in `batch` order. */
+static HNode *spread_side(Build *b, const Op *op, HNode *x, const char *roles_of, char free, int at,
+                          const char *batch) {
+  const Type *t = op_type(op);
+  const int64_t *order;
+  int nb = op_ints(op, batch, &order), k = 0;
+  int64_t kept[64], map[64];
+  for (int i = 0; i < x->rank; i++) {
+    if (roles_of[i] == 'k') continue; /* of size one */
+    int to = roles_of[i] == free ? at++ : -1;
+    for (int q = 0; q < nb && to < 0; q++)
+      if (order[q] == i) to = q;
+    kept[k] = x->d[i];
+    map[k++] = to;
+  }
+  x = hlo_reshape(b, op, x, k, kept);
+  if (x->dt != t->dtype) x = hlo_ewise(b, OP_CONVERT, op, t->dtype, k, kept, 1, &x);
+  return hlo_bcast(b, op, x, t->rank, t->dims, map);
+}
+
+/* A product that contracts nothing is a multiplication. */
+static HNode *outer_product(Build *b, const Op *op, const HConv *c, HNode *x, HNode *y) {
+  const Type *t = op_type(op);
+  const int64_t *order;
+  if (op->kind != OP_DOT_GENERAL || x->rank > 32 || y->rank > 32) return NULL;
+  int at = op_ints(op, "lhs_batching_dimensions", &order);
+  HNode *in[2];
+  in[0] = spread_side(b, op, x, c->lhs, 'm', at, "lhs_batching_dimensions");
+  for (int i = 0; i < x->rank; i++) at += c->lhs[i] == 'm';
+  in[1] = spread_side(b, op, y, c->rhs, 'n', at, "rhs_batching_dimensions");
+  return hlo_ewise(b, OP_MULTIPLY, op, t->dtype, t->rank, t->dims, 2, in);
+}
+
 static HConv *conv_info(Build *b, const Op *op, HNode *x, HNode *y) {
   HConv *c = ARENA_NEW(b->g->arena, HConv);
   const Type *t = op_type(op);
@@ -442,10 +476,13 @@ static Err *one(Build *b, Op *op, Env *e, int depth) {
     break;
   }
   case OP_DOT:
-  case OP_DOT_GENERAL:
+  case OP_DOT_GENERAL: {
+    HConv *c = dot_info(b, op, in[0], in[1]);
+    if (c->k == 1 && (n = outer_product(b, op, c, in[0], in[1]))) break;
     n = hlo_node(g, b->comp, H_CONV, op->kind, op, dt, rank, d, 2, in);
-    n->conv = dot_info(b, op, in[0], in[1]);
+    n->conv = c;
     break;
+  }
   case OP_CONVOLUTION:
   case OP_DYNAMIC_CONV: {
     HNode *ab[2] = {in[0], strip_reverse(in[1])};

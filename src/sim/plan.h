@@ -113,6 +113,7 @@ typedef struct Law {
   bool prefetch, matvec, softmax, keep, nopack;
   double vhalf, vbcast, cvpu, repeat, quotient;
   double lvm; /* what a loop is charged for operands on chip, as a share of one in HBM */
+  double dw;  /* cycles to multiply and add one register of a depthwise convolution */
   double row; /* cycles to turn a register of row values so that they repeat over lanes */
   double one_bytes, rlq, ro[5], iw, cwin, fturn, fmove, vadd,
       lio; /* unfused loops; reductions; integer work; relayouts */

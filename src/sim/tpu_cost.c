@@ -76,6 +76,7 @@ void law_read(const Chip *chip, Law *law) {
   FIT(vhalf, "vhalf", 1);
   FIT(row, "row", 0);
   FIT(lvm, "lvm", 1);
+  FIT(dw, "dw", 2.2);
   FIT(repeat, "repeat", 3);
   FIT(quotient, "quotient", law->repeat);
   FIT(vbcast, "vbcast", 0);
@@ -333,6 +334,28 @@ static void cost_matvec(Plan *p, Kernel *k) {
   k->util = MIN(1, rd / k->cycles);
 }
 
+/* One filter a channel: forwards and towards the input (one input feature a group), or the gradient
+ * of the filters (as many groups as output features). */
+static bool depthwise(const HConv *c) { return c->is_conv && c->groups > 1 && c->groups == c->n; }
+
+/* Registers multiplied by a depthwise convolution: taps of each output register; a gradient of the
+ * filters adds each pair of registers once for each of its few outputs, which costs a quarter. */
+static double depthwise_work(const Kernel *k, const HNode *cv, const HValue *ov) {
+  const HConv *c = cv->conv;
+  double out = ov ? ov->tiles : (double)hlo_count(cv) / 1024, taps = (double)c->taps;
+  double px = 1;
+  for (int i = 0; i < cv->rank; i++)
+    if (c->out[i] == 's') px *= (double)cv->d[i];
+  if (px >= taps) {
+    for (int i = 0; i < c->n_spatial; i++) taps /= sqrt((double)MAX(1, c->lhs_dil[i]));
+    return out * taps;
+  }
+  double in = (double)hlo_count(cv->in[1]) / 1024;
+  for (int i = 0; i < k->reads.n; i++)
+    if (hlo_count(k->reads.v[i]->node) == hlo_count(cv->in[1])) in = MAX(in, k->reads.v[i]->tiles);
+  return in * px / 4;
+}
+
 static void cost_product(Plan *p, Kernel *k) {
   const Law *law = p->law;
   const HNode *cv = k->conv;
@@ -429,6 +452,10 @@ static void cost_product(Plan *p, Kernel *k) {
   s.out_tiles = (double)hlo_count(cv) / 1024;
   double work = vector_work(law, k);
   s.vpu_e = work * law->cvpu;
+  if (depthwise(c)) { /* on the vector unit, tap by tap */
+    s.passes = 0;
+    s.vpu_e += depthwise_work(k, cv, ov) * law->dw;
+  }
   double comp;
   bool far_in = false, far_out = false;
   for (int i = 0; i < nr; i++)

@@ -42,6 +42,10 @@ static void describe(PJRT_Executable *x) {
   x->sharding_out_sizes = xcalloc(out, sizeof *x->sharding_out_sizes);
   x->kinds_out = xcalloc(out, sizeof *x->kinds_out);
   x->kind_out_sizes = xcalloc(out, sizeof *x->kind_out_sizes);
+  x->layouts_in = xcalloc(in, sizeof *x->layouts_in);
+  x->layouts_out = xcalloc(out, sizeof *x->layouts_out);
+  for (int i = 0; i < p->n_args; i++) x->layouts_in[i] = layout_of_type(f->type->elems[i]);
+  for (int i = 0; i < p->n_results; i++) x->layouts_out[i] = layout_of_type(f->type->results[i]);
   for (int i = 0; i < p->n_args; i++)
     describe_value(p->arg_shardings[i], p->arg_meshes[i],
                    memory_kind_of(f->arg_attrs[i], f->n_arg_attrs[i]), i, x->sharding_in,
@@ -126,6 +130,7 @@ void executable_release(PJRT_Executable *x) {
   free(x->sharding_in), free(x->sharding_in_sizes), free(x->kinds_in), free(x->kind_in_sizes);
   free(x->sharding_out), free(x->sharding_out_sizes), free(x->kinds_out), free(x->kind_out_sizes);
   free(x->out_types), free(x->out_ranks), free(x->out_dims);
+  free(x->layouts_in), free(x->layouts_out);
   buf_free(&x->code);
   buf_free(&x->readable);
   buf_free(&x->options);
@@ -525,7 +530,7 @@ static PJRT_Error *output_shardings(PJRT_Shardings_PJRT_Executable_OutputShardin
 
 const PJRT_Shardings_Extension shardings_extension = {
     .base = {sizeof shardings_extension, PJRT_Extension_Type_SHARDINGS,
-             (PJRT_Extension_Base *)(uintptr_t)&memory_descriptions_extension},
+             (PJRT_Extension_Base *)(uintptr_t)&layouts_extension},
     .PJRT_Shardings_PJRT_Executable_ParameterShardings = parameter_shardings,
     .PJRT_Shardings_PJRT_Executable_OutputShardings = output_shardings,
 };

@@ -200,6 +200,7 @@ struct PJRT_Executable {
   int n_in, n_out;
   const char **kinds_in, **kinds_out; /* memory kinds */
   size_t *kind_in_sizes, *kind_out_sizes;
+  PJRT_Layouts_MemoryLayout **layouts_in, **layouts_out; /* constants */
   PJRT_Buffer_Type *out_types;
   int64_t *out_dims;
   size_t *out_ranks;
@@ -225,6 +226,8 @@ void loaded_release(PJRT_LoadedExecutable *l);
 struct Rendezvous *rendezvous_new(int n);
 void rendezvous_free(struct Rendezvous *r);
 extern const PJRT_Shardings_Extension shardings_extension;
+extern const PJRT_Layouts_Extension layouts_extension;    /* layouts.c */
+PJRT_Layouts_MemoryLayout *layout_of_type(const Type *t); /* NULL: too many dimensions */
 /* Bytes handed out with a deleter. */
 typedef struct OwnedBytes {
   Buf b;

@@ -88,7 +88,6 @@ double dag_flops(const Dag *d);
 #define MAX_LEVELS (MAX_LOOPS + 3)
 
 typedef struct Gen {
-  Jit *j;
   LLVMContextRef ctx;
   LLVMModuleRef mod;
   LLVMBuilderRef b;

@@ -1,27 +1,21 @@
-/* LLVM: one session for the process, one module and library for each program. Fusions that give the
- * same code share it. The pass list is short (the IR is vector IR already): accumulators into
- * registers, common subexpressions, peepholes, blocks joined. */
+/* From fusions to code that runs. Fusions that give the same code share it. What a program's
+ * kernels compile to is looked for in the cache on disk first (base/cache.h): its key is every
+ * kernel's graph written out, this host's instruction set and the build of weft and LLVM. Otherwise
+ * they are divided into units, each with its own LLVM context, that are generated and compiled in
+ * parallel. The pass list is short (the IR is vector IR already): accumulators into registers,
+ * common subexpressions, peepholes, blocks joined. load.c links the objects. */
 #include <llvm-c/Analysis.h>
-#include <llvm-c/LLJIT.h>
-#include <llvm-c/Orc.h>
 #include <llvm-c/Target.h>
 #include <llvm-c/TargetMachine.h>
 #include <llvm-c/Transforms/PassBuilder.h>
 #include <stdio.h>
 
+#include "base/cache.h"
 #include "dev/cpu/emit_priv.h"
+#include "dev/cpu/load.h"
 
 #define PASSES "sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,early-cse"
-#define MODULE_KERNELS 24 /* kernels in one module: modules compile in parallel */
-
-typedef struct Unit { /* one module being filled */
-  LLVMContextRef ctx;
-  LLVMModuleRef mod;
-  LLVMBuilderRef b;
-  LLVMMemoryBufferRef object;
-  int kernels;
-  char *error;
-} Unit;
+#define UNIT_NODES 64 /* graph nodes in a unit, unless one kernel alone has more */
 
 typedef struct Wanted { /* where addresses go when they are known */
   FusedCode *code;
@@ -29,27 +23,41 @@ typedef struct Wanted { /* where addresses go when they are known */
 } Wanted;
 
 typedef struct Kernel {
-  FusedCode code; /* without addresses */
+  Dag dag;
+  FusedCode code; /* without addresses until the image is there */
   bool has_finish;
 } Kernel;
 
+typedef struct Unit { /* kernels [first, end) in one module */
+  int first, end;
+  LLVMContextRef ctx;
+  LLVMModuleRef mod;
+  LLVMMemoryBufferRef object;
+  Err *error;
+} Unit;
+
 struct Jit {
-  LLVMOrcLLJITRef lljit;
-  VEC(Unit) units;
   VEC(Kernel) kernels;
+  VEC(Unit) units;
   VEC(Wanted) wanted;
   Map *by_key; /* key -> kernel + 1 */
+  Buf key;     /* of the whole program */
+  Buf names;   /* of kernels from the cache */
+  Image *image;
 };
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static char *host_cpu, *host_features;
+static LLVMTargetRef target;
+static char *host_triple, *host_cpu, *host_features, *no_target;
 static int vector_bits = 128;
 
 static void start(void) {
   LLVMInitializeNativeTarget();
   LLVMInitializeNativeAsmPrinter();
+  host_triple = LLVMGetDefaultTargetTriple();
   host_cpu = LLVMGetHostCPUName();
   host_features = LLVMGetHostCPUFeatures();
+  if (LLVMGetTargetFromTriple(host_triple, &target, &no_target)) target = NULL;
   if (strstr(host_features, "+avx2")) vector_bits = 256;
   if (strstr(host_features, "+avx512f") && strstr(host_features, "+avx512bw") &&
       strstr(host_features, "+avx512vl"))
@@ -64,69 +72,17 @@ int jit_vector_bits(void) {
   return vector_bits;
 }
 
-static Err *llvm_err(LLVMErrorRef e, const char *what) {
-  if (!e) return NULL;
-  char *text = LLVMGetErrorMessage(e);
-  Err *err = err_new(ERR_INTERNAL, "LLVM: %s: %s", what, text);
-  LLVMDisposeErrorMessage(text);
-  return err;
-}
-
-static Err *machine(LLVMTargetMachineRef *out) {
-  char *triple = LLVMGetDefaultTargetTriple(), *text = NULL;
-  LLVMTargetRef t;
-  Err *e = NULL;
-  if (LLVMGetTargetFromTriple(triple, &t, &text)) {
-    e = err_new(ERR_INTERNAL, "LLVM: %s", text);
-    LLVMDisposeMessage(text);
-  } else {
-    *out = LLVMCreateTargetMachine(t, triple, host_cpu, host_features, LLVMCodeGenLevelDefault,
-                                   LLVMRelocPIC, LLVMCodeModelJITDefault);
-  }
-  LLVMDisposeMessage(triple);
-  return e;
-}
+/* ---- collecting ---- */
 
 Jit *jit_new(void) {
   pthread_once(&once, start);
   Jit *j = xcalloc(1, sizeof *j);
   j->by_key = map_new();
+  unsigned major, minor, patch;
+  LLVMGetVersion(&major, &minor, &patch);
+  buf_printf(&j->key, "kernels\n%s\nllvm %u.%u.%u\n%s\n%s\n%s\n%d\n", build_id() ? build_id() : "",
+             major, minor, patch, host_triple, host_cpu, host_features, vector_bits);
   return j;
-}
-
-static Err *open_session(Jit *j) {
-  LLVMTargetMachineRef tm;
-  TRY(machine(&tm));
-  LLVMOrcLLJITBuilderRef b = LLVMOrcCreateLLJITBuilder();
-  LLVMOrcLLJITBuilderSetJITTargetMachineBuilder(
-      b, LLVMOrcJITTargetMachineBuilderCreateFromTargetMachine(tm));
-  TRY(llvm_err(LLVMOrcCreateLLJIT(&j->lljit, b), "starting"));
-  LLVMOrcJITDylibRef lib = LLVMOrcLLJITGetMainJITDylib(j->lljit);
-  int n = 0;
-  while (math_helpers[n].name) n++;
-  LLVMOrcCSymbolMapPair *pairs = xcalloc((size_t)n, sizeof *pairs);
-  for (int i = 0; i < n; i++) {
-    pairs[i].Name = LLVMOrcLLJITMangleAndIntern(j->lljit, math_helpers[i].name);
-    pairs[i].Sym.Address = (LLVMOrcJITTargetAddress)(uintptr_t)math_helpers[i].fn;
-    pairs[i].Sym.Flags.GenericFlags =
-        LLVMJITSymbolGenericFlagsExported | LLVMJITSymbolGenericFlagsCallable;
-  }
-  Err *e =
-      llvm_err(LLVMOrcJITDylibDefine(lib, LLVMOrcAbsoluteSymbols(pairs, (size_t)n)), "helpers");
-  free(pairs);
-  return e;
-}
-
-static Unit *unit_for_next(Jit *j) {
-  Unit *u = j->units.n ? &j->units.v[j->units.n - 1] : NULL;
-  if (u && u->kernels < MODULE_KERNELS) return u;
-  u = vec_push(&j->units);
-  *u = (Unit){.ctx = LLVMContextCreate()};
-  char *name = xasprintf("weft%d", j->units.n);
-  u->mod = LLVMModuleCreateWithNameInContext(name, u->ctx);
-  free(name);
-  u->b = LLVMCreateBuilderInContext(u->ctx);
-  return u;
 }
 
 Err *jit_add(Jit *j, const Fusion *f, FusedCode *out) {
@@ -141,120 +97,260 @@ Err *jit_add(Jit *j, const Fusion *f, FusedCode *out) {
   Str k = {key.p, key.n};
   int id = (int)(intptr_t)map_get(j->by_key, k) - 1;
   if (id < 0) {
-    Unit *u = unit_for_next(j);
     id = j->kernels.n;
-    Kernel *n = vec_push(&j->kernels);
-    *n = (Kernel){0};
-    char *name = xasprintf("k%d", id);
-    Gen g = {.j = j, .ctx = u->ctx, .mod = u->mod, .b = u->b, .d = &d};
-    e = gen_fusion(&g, &d, name, &n->code);
-    n->has_finish = f->kind == FUSION_SPLIT;
-    free(name);
-    u->kernels++;
+    *vec_push(&j->kernels) = (Kernel){.dag = d, .has_finish = f->kind == FUSION_SPLIT};
     map_set(j->by_key, k, (void *)(intptr_t)(id + 1));
+    buf_printf(&j->key, "%zu:", key.n);
+    buf_str(&j->key, k);
+  } else {
+    dag_free(&d);
   }
   buf_free(&key);
-  dag_free(&d);
-  if (e) return e;
-  *out = j->kernels.v[id].code;
   *vec_push(&j->wanted) = (Wanted){out, id};
   return NULL;
 }
 
+/* ---- compiling ---- */
+
+static LLVMTargetMachineRef machine(void) {
+  return LLVMCreateTargetMachine(target, host_triple, host_cpu, host_features,
+                                 LLVMCodeGenLevelDefault, LLVMRelocPIC, LLVMCodeModelSmall);
+}
+
 static void unit_close(Unit *u) {
   if (!u->mod) return;
-  LLVMDisposeBuilder(u->b);
   LLVMDisposeModule(u->mod);
   LLVMContextDispose(u->ctx);
   u->mod = NULL;
 }
 
-/* Each module has its context and machine: they compile in parallel. */
-static void compile_unit(void *arg, int64_t i) {
-  Unit *u = &((Jit *)arg)->units.v[i];
-  LLVMTargetMachineRef tm;
-  Err *e = machine(&tm);
-  if (e) {
-    u->error = xstrdup(e->msg);
-    err_free(e);
-    return;
-  }
-  char *triple = LLVMGetTargetMachineTriple(tm);
-  LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(tm);
-  LLVMSetTarget(u->mod, triple);
-  LLVMSetModuleDataLayout(u->mod, layout);
-  LLVMDisposeMessage(triple);
-  LLVMDisposeTargetData(layout);
-  char *bad = NULL;
-  const char *dump = env_get("WEFT_DUMP");
-  if (dump && strstr(dump, "llvm")) LLVMDumpModule(u->mod);
-#ifndef NDEBUG
-  if (LLVMVerifyModule(u->mod, LLVMReturnStatusAction, &bad)) u->error = xstrdup(bad);
-  LLVMDisposeMessage(bad);
-#endif
-  if (!u->error) {
-    LLVMPassBuilderOptionsRef o = LLVMCreatePassBuilderOptions();
-    LLVMErrorRef err = LLVMRunPasses(u->mod, PASSES, tm, o);
-    LLVMDisposePassBuilderOptions(o);
-    if (err) {
-      char *text = LLVMGetErrorMessage(err);
-      u->error = xstrdup(text);
-      LLVMDisposeErrorMessage(text);
+static void divide(Jit *j) {
+  int nodes = UNIT_NODES;
+  for (int i = 0; i < j->kernels.n; i++) {
+    if (nodes >= UNIT_NODES) {
+      *vec_push(&j->units) = (Unit){.first = i};
+      nodes = 0;
     }
+    nodes += j->kernels.v[i].dag.nodes.n;
+    j->units.v[j->units.n - 1].end = i + 1;
   }
-  if (!u->error &&
-      LLVMTargetMachineEmitToMemoryBuffer(tm, u->mod, LLVMObjectFile, &bad, &u->object)) {
-    u->error = xstrdup(bad);
-    LLVMDisposeMessage(bad);
-  }
-  LLVMDisposeTargetMachine(tm);
-  unit_close(u);
 }
 
-static Err *look_up(Jit *j, int kernel, bool finish, FusedFn *out) {
-  char *name = xasprintf(finish ? "k%d_finish" : "k%d", kernel);
-  LLVMOrcExecutorAddress at = 0;
-  Err *e = llvm_err(LLVMOrcLLJITLookup(j->lljit, &at, name), name);
-  free(name);
-  *out = (FusedFn)(uintptr_t)at;
+static Err *unit_generate(Jit *j, Unit *u) {
+  u->ctx = LLVMContextCreate();
+  u->mod = LLVMModuleCreateWithNameInContext("weft", u->ctx);
+  LLVMBuilderRef b = LLVMCreateBuilderInContext(u->ctx);
+  Err *e = NULL;
+  for (int i = u->first; i < u->end && !e; i++) {
+    Kernel *k = &j->kernels.v[i];
+    char name[24];
+    snprintf(name, sizeof name, "k%d", i);
+    Gen g = {.ctx = u->ctx, .mod = u->mod, .b = b, .d = &k->dag};
+    e = gen_fusion(&g, &k->dag, name, &k->code);
+  }
+  LLVMDisposeBuilder(b);
   return e;
 }
 
-Err *jit_finish(Jit *j) {
-  if (j->kernels.n == 0) return NULL;
-  TRY(open_session(j));
-  pool_run(j->units.n, compile_unit, j);
+static Err *unit_compile(Unit *u, LLVMTargetMachineRef tm) {
+  LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(tm);
+  LLVMSetTarget(u->mod, host_triple);
+  LLVMSetModuleDataLayout(u->mod, layout);
+  LLVMDisposeTargetData(layout);
+  const char *dump = env_get("WEFT_DUMP");
+  if (dump && strstr(dump, "llvm")) LLVMDumpModule(u->mod);
+  char *bad = NULL;
+  Err *e = NULL;
+#ifndef NDEBUG
+  if (LLVMVerifyModule(u->mod, LLVMReturnStatusAction, &bad))
+    e = err_new(ERR_INTERNAL, "LLVM: %s", bad);
+  LLVMDisposeMessage(bad);
+  if (e) return e;
+#endif
+  LLVMPassBuilderOptionsRef o = LLVMCreatePassBuilderOptions();
+  LLVMErrorRef error = LLVMRunPasses(u->mod, PASSES, tm, o);
+  LLVMDisposePassBuilderOptions(o);
+  if (error) {
+    bad = LLVMGetErrorMessage(error);
+    e = err_new(ERR_INTERNAL, "LLVM: %s", bad);
+    LLVMDisposeErrorMessage(bad);
+  } else if (LLVMTargetMachineEmitToMemoryBuffer(tm, u->mod, LLVMObjectFile, &bad, &u->object)) {
+    e = err_new(ERR_INTERNAL, "LLVM: %s", bad);
+    LLVMDisposeMessage(bad);
+  }
+  return e;
+}
+
+/* Each unit has its context and machine: they run in parallel. */
+static void make_unit(void *arg, int64_t i) {
+  Jit *j = arg;
+  Unit *u = &j->units.v[i];
+  u->error = unit_generate(j, u);
+  LLVMTargetMachineRef tm = u->error ? NULL : machine();
+  if (tm) {
+    u->error = unit_compile(u, tm);
+    LLVMDisposeTargetMachine(tm);
+  }
+  unit_close(u);
+}
+
+static Err *compile_units(Jit *j) {
+  if (!target) return err_new(ERR_INTERNAL, "LLVM: %s", no_target);
+  divide(j);
+  pool_run(j->units.n, make_unit, j);
+  for (int i = 0; i < j->units.n; i++)
+    if (j->units.v[i].error) {
+      Err *e = j->units.v[i].error;
+      j->units.v[i].error = NULL;
+      return e;
+    }
+  return NULL;
+}
+
+/* ---- as bytes ----
+ *   number of kernels, of objects; Saved of each kernel; sizes of the objects; objects, each from a
+ *   multiple of 16 on */
+
+typedef struct Saved {
+  FusedCode code; /* without pointers */
+  char name[32];
+} Saved;
+
+static void pad(Buf *b) {
+  while (b->n % 16) buf_byte(b, 0);
+}
+
+static void save(const Jit *j, const Str *objects, int n, Buf *out) {
+  int64_t counts[2] = {j->kernels.n, n};
+  buf_add(out, counts, sizeof counts);
+  for (int i = 0; i < j->kernels.n; i++) {
+    Saved s = {.code = j->kernels.v[i].code};
+    snprintf(s.name, sizeof s.name, "%s", s.code.name);
+    s.code.run = s.code.finish = NULL;
+    s.code.name = NULL;
+    buf_add(out, &s, sizeof s);
+  }
+  for (int i = 0; i < n; i++) buf_add(out, &objects[i].n, sizeof objects[i].n);
+  for (int i = 0; i < n; i++) {
+    pad(out);
+    buf_str(out, objects[i]);
+  }
+}
+
+static void *helper(const char *name) {
+  for (const Helper *h = math_helpers; h->name; h++)
+    if (!strcmp(h->name, name)) return h->fn;
+  return NULL;
+}
+
+/* false: not what save() writes for these kernels. */
+static bool load(Jit *j, Str bytes) {
+  int64_t counts[2];
+  if (bytes.n < sizeof counts) return false;
+  memcpy(counts, bytes.p, sizeof counts);
+  if (counts[0] != j->kernels.n || counts[1] < 0 || counts[1] > j->kernels.n) return false;
+  size_t nk = (size_t)counts[0], n = (size_t)counts[1], at = sizeof counts;
+  if (bytes.n - at < nk * sizeof(Saved) + n * sizeof(size_t)) return false;
+  const char *saved = bytes.p + at, *sizes = saved + nk * sizeof(Saved);
+  at += nk * sizeof(Saved) + n * sizeof(size_t);
+  Str *objects = xcalloc(n + 1, sizeof *objects);
+  bool ok = true;
+  for (size_t i = 0; i < n && ok; i++) {
+    memcpy(&objects[i].n, sizes + i * sizeof(size_t), sizeof(size_t));
+    at = (at + 15) & ~(size_t)15;
+    ok = at <= bytes.n && objects[i].n <= bytes.n - at;
+    objects[i].p = bytes.p + at;
+    at += objects[i].n;
+  }
+  Err *e = ok ? image_load(objects, (int)n, helper, &j->image) : NULL;
+  free(objects);
+  if (!ok || e) {
+    err_free(e);
+    return false;
+  }
+  buf_add(&j->names, saved, nk * sizeof(Saved));
+  for (size_t i = 0; i < nk; i++) {
+    const Saved *s = (const Saved *)j->names.p + i;
+    j->kernels.v[i].code = s->code;
+    j->kernels.v[i].code.name = s->name;
+  }
+  return true;
+}
+
+static Err *link_units(Jit *j) {
+  int n = j->units.n;
+  Str *objects = xcalloc((size_t)n + 1, sizeof *objects);
+  for (int i = 0; i < n; i++)
+    objects[i] =
+        (Str){LLVMGetBufferStart(j->units.v[i].object), LLVMGetBufferSize(j->units.v[i].object)};
+  Err *e = image_load(objects, n, helper, &j->image);
+  if (!e && build_id()) {
+    Buf b = {0};
+    save(j, objects, n, &b);
+    cache_put((Str){j->key.p, j->key.n}, (Str){b.p, b.n});
+    buf_free(&b);
+  }
+  free(objects);
+  return e;
+}
+
+static void drop_inputs(Jit *j) {
   for (int i = 0; i < j->units.n; i++) {
     Unit *u = &j->units.v[i];
-    if (u->error) return err_new(ERR_INTERNAL, "LLVM: %s", u->error);
-    LLVMMemoryBufferRef object = u->object;
-    u->object = NULL;
-    TRY(llvm_err(LLVMOrcLLJITAddObjectFile(j->lljit, LLVMOrcLLJITGetMainJITDylib(j->lljit), object),
-                 "loading"));
+    unit_close(u);
+    err_free(u->error);
+    if (u->object) LLVMDisposeMemoryBuffer(u->object);
   }
+  vec_free(&j->units);
+  for (int i = 0; i < j->kernels.n; i++) dag_free(&j->kernels.v[i].dag);
+  vec_free(&j->kernels);
+  vec_free(&j->wanted);
+  map_free(j->by_key);
+  j->by_key = NULL;
+  buf_free(&j->key);
+}
+
+static bool from_cache(Jit *j) {
+  Buf file;
+  Str bytes;
+  if (!build_id() || !cache_get((Str){j->key.p, j->key.n}, &file, &bytes)) return false;
+  bool ok = load(j, bytes);
+  buf_free(&file);
+  return ok;
+}
+
+static Err *set_addresses(Jit *j) {
   for (int i = 0; i < j->kernels.n; i++) {
     Kernel *k = &j->kernels.v[i];
-    TRY(look_up(j, i, false, &k->code.run));
-    if (k->has_finish) TRY(look_up(j, i, true, &k->code.finish));
+    char name[24];
+    snprintf(name, sizeof name, "k%d", i);
+    k->code.run = (FusedFn)image_symbol(j->image, name);
+    snprintf(name, sizeof name, "k%d_finish", i);
+    k->code.finish = k->has_finish ? (FusedFn)image_symbol(j->image, name) : NULL;
+    if (!k->code.run || (k->has_finish && !k->code.finish))
+      return err_new(ERR_INTERNAL, "kernel %d was not compiled", i);
   }
   for (int i = 0; i < j->wanted.n; i++)
     *j->wanted.v[i].code = j->kernels.v[j->wanted.v[i].kernel].code;
   return NULL;
 }
 
+Err *jit_finish(Jit *j) {
+  Err *e = NULL;
+  if (j->kernels.n && !from_cache(j)) {
+    e = compile_units(j);
+    if (!e) e = link_units(j);
+  }
+  if (!e && j->kernels.n) e = set_addresses(j);
+  drop_inputs(j);
+  return e;
+}
+
 void jit_free(Jit *j) {
   if (!j) return;
-  for (int i = 0; i < j->units.n; i++) {
-    Unit *u = &j->units.v[i];
-    unit_close(u);
-    if (u->object) LLVMDisposeMemoryBuffer(u->object);
-    free(u->error);
-  }
-  if (j->lljit) LLVMConsumeError(LLVMOrcDisposeLLJIT(j->lljit));
-  vec_free(&j->units);
-  vec_free(&j->kernels);
-  vec_free(&j->wanted);
-  map_free(j->by_key);
+  drop_inputs(j);
+  buf_free(&j->names);
+  image_free(j->image);
   free(j);
 }
 

@@ -318,6 +318,8 @@ void plan_copies(Plan *p) {
     if (n->kind != H_GATHER && n->kind != H_SCATTER && n->kind != H_SORT && !pool) continue;
     int order[64];
     HNode *x = n->in[0];
+    for (int q = 0; q < k->inner.n && n->kind == H_SCATTER; q++) /* rows straight from a gather */
+      if (k->inner.v[q]->kind == H_GATHER) x = k->inner.v[q]->in[0];
     int r = x->rank;
     if (r < 2 || r > 64) continue;
     for (int d = 0; d < r; d++) order[d] = r - 1 - d;

@@ -6,103 +6,10 @@
 
 #include "sim/plan.h"
 
-static void kernel_lists_free(Kernel *k) {
+void plan_kernel_free(Kernel *k) {
   vec_free(&k->roots);
   vec_free(&k->inner);
   vec_free(&k->reads);
-}
-
-/* Next is whatever frees most memory and makes least, as the compiler's list scheduler does; else
- * program order. */
-#define SMALL 65536
-static void schedule(Plan *p) {
-  int n = p->kernels.n;
-  int *indeg = calloc((size_t)n + 1, sizeof *indeg), *key = calloc((size_t)n + 1, sizeof *key);
-  VEC(int) *succ = calloc((size_t)n + 1, sizeof *succ);
-  for (int i = 0; i < n; i++) {
-    Kernel *k = p->kernels.v[i];
-    if (k->dead) continue;
-    key[i] = INT32_MAX;
-    for (int r = 0; r < k->roots.n; r++) key[i] = MIN(key[i], k->roots.v[r]->id);
-    if (k->copy_of && k->copy_of->kernel < 0) key[i] = 0;
-    if (k->copy_of && k->copy_of->kernel >= 0)
-      key[i] = p->kernels.v[k->copy_of->kernel]->roots.v[0]->id;
-  }
-  for (int i = 0; i < n; i++) {
-    Kernel *k = p->kernels.v[i];
-    if (k->dead) continue;
-    for (int r = 0; r < k->reads.n; r++) {
-      if (k->reads.v[r]->node->comp != p->comp) continue;
-      int s = k->reads.v[r]->kernel;
-      if (s < 0 || s == i || p->kernels.v[s]->dead) continue;
-      *vec_push(&succ[s]) = i;
-      indeg[i]++;
-    }
-  }
-  /* uses left of each value, to see which kernel would free one */
-  for (int i = 0; i < p->values.n; i++) p->values.v[i]->last = 0;
-  for (int i = 0; i < n; i++) {
-    Kernel *k = p->kernels.v[i];
-    for (int r = 0; r < k->reads.n && !k->dead; r++) base_of(k->reads.v[r])->last++;
-  }
-  for (int i = 0; i < p->comp->outputs.n; i++)
-    if (p->comp->outputs.v[i]->val) base_of(p->comp->outputs.v[i]->val)->last++;
-  VEC(int) ready = {0};
-  VEC(Kernel *) out = {0};
-  int *newpos = calloc((size_t)n + 1, sizeof *newpos);
-  for (int i = 0; i <= n; i++) newpos[i] = -1;
-  for (int i = 0; i < n; i++)
-    if (!p->kernels.v[i]->dead && indeg[i] == 0) *vec_push(&ready) = i;
-  while (ready.n) {
-    int best = 0;
-    double best_net = 0;
-    for (int c = 0; c < ready.n; c++) {
-      const Kernel *k = p->kernels.v[ready.v[c]];
-      double net = 0;
-      for (int r = 0; r < k->reads.n; r++) {
-        const HValue *v = base_of(k->reads.v[r]);
-        if (v->last == 1 && !v->is_param && v->node->comp == p->comp && v->bytes > SMALL)
-          net += v->bytes;
-      }
-      for (int r = 0; r < k->roots.n; r++) {
-        const HValue *v = k->roots.v[r]->val;
-        if (v && !v->alias && v->bytes > SMALL) net -= v->bytes;
-      }
-      bool better = net > best_net || (net == best_net && key[ready.v[c]] < key[ready.v[best]]);
-      if (c == 0 || better) best = c, best_net = net;
-    }
-    int i = ready.v[best];
-    for (int c = best; c + 1 < ready.n; c++) ready.v[c] = ready.v[c + 1];
-    ready.n--;
-    for (int r = 0; r < p->kernels.v[i]->reads.n; r++) base_of(p->kernels.v[i]->reads.v[r])->last--;
-    newpos[i] = out.n;
-    *vec_push(&out) = p->kernels.v[i];
-    for (int s = 0; s < succ[i].n; s++)
-      if (--indeg[succ[i].v[s]] == 0) *vec_push(&ready) = succ[i].v[s];
-  }
-  for (int i = 0; i < n; i++) { /* a cycle would be our mistake: keep those kernels, in order */
-    if (p->kernels.v[i]->dead || newpos[i] >= 0) continue;
-    newpos[i] = out.n;
-    *vec_push(&out) = p->kernels.v[i];
-  }
-  for (int i = 0; i < n; i++)
-    if (p->kernels.v[i]->dead) kernel_lists_free(p->kernels.v[i]);
-  for (int i = 0; i < out.n; i++) out.v[i]->pos = i;
-  for (int i = 0; i < p->values.n; i++) {
-    HValue *v = p->values.v[i];
-    if (v->kernel >= 0) v->kernel = newpos[v->kernel];
-    if (v->node->kernel >= 0) v->node->kernel = newpos[v->node->kernel];
-  }
-  for (int i = 0; i < n; i++) vec_free(&succ[i]);
-  free(succ);
-  free(indeg);
-  free(key);
-  free(newpos);
-  vec_free(&ready);
-  vec_free(&p->kernels);
-  p->kernels.v = out.v;
-  p->kernels.n = out.n;
-  p->kernels.cap = out.cap;
 }
 
 static void live_ranges(Plan *p) {
@@ -280,7 +187,7 @@ Err *plan_comp(HGraph *g, HComp *c, const Chip *chip, const Law *law, const SimO
   plan_kernels(p);
   plan_layouts(p);
   plan_copies(p);
-  schedule(p);
+  plan_order(p);
   live_ranges(p);
   TRY(time_all(p));
   if (p->loop_body && law->tpu) loop_copies(p);
@@ -290,7 +197,7 @@ Err *plan_comp(HGraph *g, HComp *c, const Chip *chip, const Law *law, const SimO
 
 void plan_lists_free(Plan *p) {
   if (!p) return;
-  for (int i = 0; i < p->kernels.n; i++) kernel_lists_free(p->kernels.v[i]);
+  for (int i = 0; i < p->kernels.n; i++) plan_kernel_free(p->kernels.v[i]);
   for (int i = 0; i < p->inner.n; i++) plan_lists_free(p->inner.v[i]);
   vec_free(&p->kernels);
   vec_free(&p->values);

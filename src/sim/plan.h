@@ -146,6 +146,9 @@ void plan_copies(Plan *p);
 Err *plan_comp(HGraph *g, HComp *c, const Chip *chip, const Law *law, const SimOpts *opts,
                Arena *arena, Plan *parent, double mult, Plan **out);
 void plan_lists_free(Plan *p); /* its lists; the rest is in the arena */
+void plan_kernel_free(Kernel *k);
+/* plan_order.c */
+void plan_order(Plan *p);
 /* plan_place.c */
 void plan_place(Plan *p);
 void plan_see(Plan *p, int at);
@@ -153,6 +156,7 @@ void plan_settle(Plan *p);
 Space plan_space(const Plan *p, const HValue *v, int at);
 /* plan_peak.c */
 void plan_peak(Plan *p);
+bool plan_writes_over(const Plan *p, const Kernel *k, const HValue *v, const HValue *o);
 /* layout.c */
 void value_layout(const Law *law, HValue *v,
                   const int *order); /* order NULL: the default of arguments and results */

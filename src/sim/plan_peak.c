@@ -25,7 +25,7 @@ static int plain_path(const HNode *from, const HNode *x, int *budget) {
 /* May kernel k put its result o where its input v was? The compiler does so in HBM, for products
  * that are no convolutions and for loops, where the input meets nothing that is broadcast on its
  * way to the result; in GPUs' and loops' memory wherever the sizes agree. */
-static bool writes_over(const Plan *p, const Kernel *k, const HValue *v, const HValue *o) {
+bool plan_writes_over(const Plan *p, const Kernel *k, const HValue *v, const HValue *o) {
   bool state = v->is_param && p->comp->parent && !p->law->prefetch; /* of a loop */
   if ((v->is_param && !state) || v->is_output || v->bytes != o->bytes || v->node->comp != p->comp ||
       v->node->kind == H_CONST || v->space != o->space || k->copy)
@@ -79,7 +79,7 @@ void plan_peak(Plan *p) {
       if (o->is_output && !p->comp->parent) continue;
       for (int q = 0; q < k->reads.n && q < 64; q++) {
         const HValue *v = base_of(k->reads.v[q]);
-        if (taken[q] || v->last != i || !writes_over(p, k, v, o)) continue;
+        if (taken[q] || v->last != i || !plan_writes_over(p, k, v, o)) continue;
         taken[q] = true;
         *(o->space == SP_HBM ? &hbm[i] : &chip[i]) -= o->bytes;
         break;

@@ -9,6 +9,7 @@ static const struct {
   Err *(*run)(Module *m);
 } passes[] = {
     {"inline", pass_inline},
+    {"products", pass_products},
     {"simplify", pass_simplify},
     {"unroll", pass_unroll},
 };

@@ -26,6 +26,8 @@ Err *pass_inline(Module *m);
 /* Constant folding (small), common subexpressions, algebraic identities, dead code, trivial control
  * flow. */
 Err *pass_simplify(Module *m);
+/* Convolutions that are matrix products become dot_general. */
+Err *pass_products(Module *m);
 /* Short loops of element-wise work are written out. */
 Err *pass_unroll(Module *m);
 

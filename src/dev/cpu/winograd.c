@@ -1,11 +1,17 @@
-/* Winograd's convolutions: see winograd.h, and winograd_simd.h for the arithmetic.
+/* Convolutions with windows of 3 x 3 and step 1 by Winograd's algorithm F(4x4, 3x3): Lavin and
+ * Gray, "Fast Algorithms for Convolutional Neural Networks", 2015. 36 multiplications for 16
+ * results instead of 144. The points 0, 1, -1, 1/2, -2 (Barabasz et al., "Error Analysis and
+ * Improving the Accuracy of Winograd Convolution", 2020) keep the error near that of direct sums:
+ * 1e-6 to 4e-6 of the results' deviation for 64 to 512 channels, against 1e-6.
+ *
+ *   forward and data   result = sum over channels of source (*) kernel
+ *   weights            kernel = sum over images and places of source (*) result
  *
  * Images are taken in chunks of tiles whose transforms fit a core's share of the caches. Within a
  * chunk the transforms are one parallel step, the products (36 small ones, with the way back for
  * results) the next. Kernels are transformed once. Everything is divided by size, sums run in the
  * order of the tiles: results do not depend on the number of threads. */
-#include "dev/cpu/winograd.h"
-
+#include "dev/cpu/conv.h"
 #include "dev/cpu/cpu_priv.h"
 #include "dev/cpu/winograd_simd.h"
 
@@ -14,13 +20,26 @@
 #define CHUNK_BYTES ((int64_t)6 << 20) /* of transforms */
 #define CHUNK_TILES 192                /* at least, where a pass over all kernels follows */
 
+typedef struct Images {
+  int64_t height, width, channels;
+  int64_t image_step, row_step, pixel_step; /* elements */
+} Images;
+
+typedef struct Winograd {
+  int64_t images;
+  Images source, result;
+  int64_t top, left; /* the window of result (0, 0) starts this much outside the source */
+  /* Of the kernel: elements from channel to channel of the result, of the source, and from tap to
+   * tap; negative when it is turned round. */
+  int64_t out_step, in_step, tap_steps[2];
+} Winograd;
+
 typedef struct Job {
   const Winograd *w;
   const WinoSimd *simd;
   const float *source, *zeros;
   float *result;
-  const float *kernel;
-  float *kernel_out;
+  float *kernel;
   int64_t down, across, tiles;   /* tiles of an image: down * across */
   int64_t in_panels, out_panels; /* of channels */
   int64_t chunk, first, n;       /* tiles of a chunk; of this one: [first, first + n) */
@@ -33,7 +52,7 @@ static int64_t up_to(int64_t n, int64_t m) { return (n + m - 1) / m * m; }
 
 /* Pointers to the size x size pixels of a tile whose first one is `at` rows and columns from 4 x
  * its place. */
-static void pixels(const Job *j, const WinoImages *im, const float *base, int64_t tile, int size,
+static void pixels(const Job *j, const Images *im, const float *base, int64_t tile, int size,
                    int64_t up, int64_t left, const float *outside, const float **to) {
   int64_t per = j->down * j->across, image = tile / per, at = tile % per;
   int64_t y = at / j->across * WINO_OUT - up, x = at % j->across * WINO_OUT - left;
@@ -137,7 +156,7 @@ static void kernels_out(void *arg, int64_t begin, int64_t end) { /* channels of 
     for (int64_t q = 0; q < j->out_panels; q++) {
       int64_t n = MIN(PANEL, w->result.channels - q * PANEL);
       j->simd->kernel_back(j->kernels + (c * j->out_panels + q) * PANEL, j->kernel_place, taps[0]);
-      float *to = j->kernel_out + q * PANEL * w->out_step + c * w->in_step;
+      float *to = j->kernel + q * PANEL * w->out_step + c * w->in_step;
       for (int i = 0; i < 9; i++) {
         float *tap = to + i / 3 * w->tap_steps[0] + i % 3 * w->tap_steps[1];
         for (int64_t k = 0; k < n; k++) tap[k * w->out_step] = taps[i][k];
@@ -146,6 +165,30 @@ static void kernels_out(void *arg, int64_t begin, int64_t end) { /* channels of 
 }
 
 /* ---- both ---- */
+
+static Images images_of(const ConvView *v) {
+  return (Images){.height = v->dims[2],
+                  .width = v->dims[3],
+                  .channels = v->dims[1],
+                  .image_step = v->strides[0],
+                  .row_step = v->strides[2],
+                  .pixel_step = v->strides[3]};
+}
+
+static Winograd winograd_of(const ConvShape *s) {
+  const ConvView *x = &s->v[X], *w = &s->v[W], *y = &s->v[Y];
+  bool data = s->form ==
+              CONV_DATA; /* a convolution of Y with the kernel turned round, in and out exchanged */
+  return (Winograd){
+      .images = x->dims[0],
+      .source = images_of(data ? y : x),
+      .result = images_of(data ? x : y),
+      .top = data ? 2 - s->low[0] : s->low[0],
+      .left = data ? 2 - s->low[1] : s->low[1],
+      .out_step = w->strides[data ? 2 : 1],
+      .in_step = w->strides[data ? 1 : 2],
+      .tap_steps = {data ? -w->strides[3] : w->strides[3], data ? -w->strides[4] : w->strides[4]}};
+}
 
 static void measure(const Winograd *w, Job *j) {
   j->w = w;
@@ -156,21 +199,27 @@ static void measure(const Winograd *w, Job *j) {
   j->out_panels = (w->result.channels + PANEL - 1) / PANEL;
 }
 
-bool winograd_pays(const Winograd *w) {
+bool conv_winograd_fits(const ConvShape *s) {
+  const ConvView *w = &s->v[W];
+  if (s->v[X].n != 4 || s->groups != 1 || w->dims[3] != 3 || w->dims[4] != 3 ||
+      !wino_simd(jit_vector_bits()))
+    return false;
+  for (int i = 0; i < 2; i++)
+    if (s->strides[i] != 1 || s->dilates[i] != 0) return false;
+  Winograd g = winograd_of(s);
   Job j;
-  measure(w, &j);
-  double direct = 9.0 * (double)w->images * (double)(w->result.height * w->result.width);
-  double channels = (double)(w->source.channels * w->result.channels) /
-                    (double)(j.in_panels * j.out_panels * PANEL * PANEL);
-  return wino_simd(jit_vector_bits()) && w->source.channels >= PANEL &&
-         w->result.channels >= PANEL && direct * channels > 1.6 * WINO_PLACES * (double)j.tiles &&
-         direct * (double)(w->source.channels * w->result.channels) > 1e6;
+  measure(&g, &j);
+  if (g.source.channels < PANEL || g.result.channels < PANEL) return false;
+  double direct = 9.0 * (double)g.images * (double)(g.result.height * g.result.width);
+  double channels = (double)(g.source.channels * g.result.channels);
+  double filled = channels / (double)(j.in_panels * j.out_panels * PANEL * PANEL);
+  return direct * filled > 1.6 * WINO_PLACES * (double)j.tiles && direct * channels > 1e6;
 }
 
 /* One block of memory: zeros, transforms of the source, of results or kernels. Steps between places
  * are odd multiples of a cache line, or 36 lines written together would share a few places of the
  * first cache. */
-static char *prepare(Job *j, bool weights, size_t *bytes) {
+static void *prepare(Job *j, bool weights, size_t *bytes) {
   int64_t rows = j->simd->rows,
           per_tile = WINO_PLACES * PANEL * (j->in_panels + (weights ? j->out_panels : 0));
   int64_t fits = CHUNK_BYTES / 4 / per_tile / BLOCK * BLOCK;
@@ -192,35 +241,32 @@ static char *prepare(Job *j, bool weights, size_t *bytes) {
   j->in = p + zeros;
   j->out = j->in + in;
   j->kernels = j->out + out;
-  return (char *)p;
+  return p;
 }
 
-static bool run(Job *j, bool weights) {
+bool conv_winograd_run(const ConvShape *s, float *const *data) {
+  Winograd w = winograd_of(s);
+  bool weights = s->form == CONV_WEIGHTS, turned = s->form == CONV_DATA;
+  float *p[3];
+  for (int i = 0; i < 3; i++) p[i] = data[i] + s->v[i].offset;
+  if (turned) p[W] -= 2 * (w.tap_steps[0] + w.tap_steps[1]);
+  Job j = {.simd = wino_simd(jit_vector_bits()),
+           .source = p[turned ? Y : X],
+           .result = p[turned ? X : Y],
+           .kernel = p[W]};
+  measure(&w, &j);
   size_t bytes;
-  j->simd = wino_simd(jit_vector_bits());
-  char *memory = prepare(j, weights, &bytes);
+  void *memory = prepare(&j, weights, &bytes);
   if (!memory) return false;
-  if (!weights) cpu_parallel(j->out_panels * j->in_panels, 4, kernels_in, j);
-  for (j->first = 0; j->first < j->tiles; j->first += j->chunk) {
-    j->n = MIN(j->chunk, j->tiles - j->first);
-    int64_t blocks = (j->n + BLOCK - 1) / BLOCK;
-    cpu_parallel(blocks, 1, transform_in, j);
-    if (weights) cpu_parallel(WINO_PLACES * j->in_panels, 1, outer, j);
-    else cpu_parallel(blocks * ((j->out_panels + GROUP - 1) / GROUP), 1, multiply, j);
+  if (!weights) cpu_parallel(j.out_panels * j.in_panels, 4, kernels_in, &j);
+  for (j.first = 0; j.first < j.tiles; j.first += j.chunk) {
+    j.n = MIN(j.chunk, j.tiles - j.first);
+    int64_t blocks = (j.n + BLOCK - 1) / BLOCK;
+    cpu_parallel(blocks, 1, transform_in, &j);
+    if (weights) cpu_parallel(WINO_PLACES * j.in_panels, 1, outer, &j);
+    else cpu_parallel(blocks * ((j.out_panels + GROUP - 1) / GROUP), 1, multiply, &j);
   }
-  if (weights) cpu_parallel(j->w->source.channels, 8, kernels_out, j);
+  if (weights) cpu_parallel(w.source.channels, 8, kernels_out, &j);
   cpu_block_free(memory, bytes);
   return true;
-}
-
-bool winograd_forward(const Winograd *w, const float *source, const float *kernel, float *result) {
-  Job j = {.source = source, .kernel = kernel, .result = result};
-  measure(w, &j);
-  return run(&j, false);
-}
-
-bool winograd_weights(const Winograd *w, const float *source, const float *result, float *kernel) {
-  Job j = {.source = source, .result = (float *)(uintptr_t)result, .kernel_out = kernel};
-  measure(w, &j);
-  return run(&j, true);
 }

@@ -1,0 +1,57 @@
+/* dev/cpu, private to convolutions: what one computes, in one order of dimensions, and the ways to
+ * compute it.
+ *
+ *   forward    Y = X * W        lhs is X
+ *   data       lhs_dilation or a reversed window: lhs is Y, out is the gradient of X
+ *   weights    the window is larger than the result: lhs is X, rhs is Y, out is the gradient of W
+ *
+ * Every operand is a strided view, so any order of dimensions, negative padding and groups need no
+ * copy of their own. */
+#ifndef WEFT_DEV_CPU_CONV_H
+#define WEFT_DEV_CPU_CONV_H
+
+#include "dev/cpu/kernel.h"
+
+typedef enum ConvForm { CONV_FORWARD, CONV_DATA, CONV_WEIGHTS } ConvForm;
+enum { X, W, Y };
+
+typedef struct ConvView { /* of X and Y: images, channels, spatial; of W: group, out, in, spatial */
+  int64_t dims[12], strides[12];
+  int64_t offset; /* elements */
+  int n;
+} ConvView;
+
+typedef struct ConvShape {
+  ConvForm form;
+  DType t[3];
+  ConvView v[3];
+  int64_t strides[12], dilates[12], low[12], high[12]; /* dilates: 0 is none */
+  int64_t groups;
+  int result; /* X, W or Y */
+  bool flip;  /* the rhs has to be turned round: gathered so before all else */
+  int64_t flip_dims[CPU_MAX_RANK], flip_strides[CPU_MAX_RANK], flip_offset;
+  int flip_rank;
+} ConvShape;
+
+/* false: none of the three forms, or too many dimensions. */
+bool conv_shape(const Op *op, ConvShape *out);
+
+/* Each way takes data[X, W, Y] at element 0 of the user's arrays. false: no memory. */
+
+typedef struct ConvDnnl ConvDnnl;
+ConvDnnl *conv_dnnl_new(const ConvShape *s,
+                        bool wide); /* wide: all in f32; NULL: oneDNN has nothing fast */
+void conv_dnnl_free(ConvDnnl *c);   /* NULL is fine */
+bool conv_dnnl_run(const ConvDnnl *c, void *const *data,
+                   int *status); /* status: of oneDNN, 0 is good */
+
+/* f32, channels last: strides[1] is 1 in X and Y. */
+bool conv_winograd_fits(const ConvShape *s);
+bool conv_winograd_run(const ConvShape *s, float *const *data);
+
+/* Gradients of images with few channels, f32, channels last and the pixels of a row without gaps.
+ */
+bool conv_spread_fits(const ConvShape *s);
+bool conv_spread_run(const ConvShape *s, float *const *data);
+
+#endif

@@ -1,0 +1,135 @@
+/* Recognises the form of a convolution and brings its operands into one order of dimensions. */
+#include "dev/cpu/conv.h"
+
+#define DIMS 3 /* spatial dimensions at most */
+
+static int64_t at(const int64_t *v, int n, int i, int64_t dflt) { return i < n ? v[i] : dflt; }
+
+bool conv_shape(const Op *op, ConvShape *c) {
+  const Type *l = op->operands[0]->type, *r = op->operands[1]->type, *o = op_type(op);
+  const int64_t *isd, *ksd, *osd, *strides, *pad, *ldil, *rdil, *rev;
+  int ns = op_ints(op, "input_spatial_dimensions", &isd);
+  op_ints(op, "kernel_spatial_dimensions", &ksd);
+  op_ints(op, "output_spatial_dimensions", &osd);
+  int n_strides = op_ints(op, "window_strides", &strides), n_pad = op_ints(op, "padding", &pad);
+  int n_ldil = op_ints(op, "lhs_dilation", &ldil), n_rdil = op_ints(op, "rhs_dilation", &rdil);
+  int n_rev = op_ints(op, "window_reversal", &rev);
+  int ib = (int)op_int(op, "input_batch_dimension", 0),
+      inf = (int)op_int(op, "input_feature_dimension", 0);
+  int kif = (int)op_int(op, "kernel_input_feature_dimension", 0),
+      kof = (int)op_int(op, "kernel_output_feature_dimension", 0);
+  int ob = (int)op_int(op, "output_batch_dimension", 0),
+      of = (int)op_int(op, "output_feature_dimension", 0);
+  int64_t fg = op_int(op, "feature_group_count", 1), bg = op_int(op, "batch_group_count", 1);
+  if (ns > DIMS || type_count(l) == 0 || type_count(r) == 0 || type_count(o) == 0 ||
+      (fg > 1 && bg > 1))
+    return false;
+  int64_t ls[CPU_MAX_RANK], rs[CPU_MAX_RANK], os[CPU_MAX_RANK], out_n = 1, window_n = 1;
+  cpu_strides(l, ls);
+  cpu_strides(r, rs);
+  cpu_strides(o, os);
+  bool dilated = false, strided = false, any_turned = false, all_turned = true;
+  for (int i = 0; i < ns; i++) {
+    int64_t k = r->dims[ksd[i]];
+    bool turned = at(rev, n_rev, i, 0) != 0;
+    dilated |= at(ldil, n_ldil, i, 1) > 1;
+    strided |= at(strides, n_strides, i, 1) > 1;
+    out_n *= o->dims[osd[i]];
+    window_n *= k;
+    if (k > 1) any_turned |= turned, all_turned &= turned;
+  }
+  c->groups = MAX(fg, bg);
+  bool data_ok = bg == 1 && !strided;
+  for (int i = 0; i < ns; i++)
+    if ((r->dims[ksd[i]] - 1) * at(rdil, n_rdil, i, 1) < at(pad, n_pad, 2 * i, 0)) data_ok = false;
+  if (dilated && !data_ok) return false;
+  c->form = dilated                                   ? CONV_DATA
+            : bg > 1 || (out_n < window_n && fg == 1) ? CONV_WEIGHTS
+            : any_turned && all_turned && data_ok     ? CONV_DATA
+                                                      : CONV_FORWARD;
+  c->flip = c->form == CONV_DATA ? !all_turned : any_turned;
+  ConvView *x = &c->v[X], *w = &c->v[W], *y = &c->v[Y];
+  int fake = ns == 0; /* no spatial dimension: one of size 1 */
+  x->n = y->n = 2 + ns + fake;
+  w->n = 3 + ns + fake;
+  int64_t g = c->groups;
+  int64_t *rhs_strides = rs, flipped[CPU_MAX_RANK];
+  if (c->flip) { /* a dense copy, turned round */
+    c->flip_rank = r->rank;
+    for (int i = 0; i < r->rank; i++)
+      c->flip_dims[i] = r->dims[i], c->flip_strides[i] = flipped[i] = rs[i];
+    for (int i = 0; i < ns; i++) {
+      bool turned = at(rev, n_rev, i, 0) != 0;
+      if (r->dims[ksd[i]] < 2 || turned == (c->form == CONV_DATA)) continue;
+      c->flip_strides[ksd[i]] = -rs[ksd[i]];
+      c->flip_offset += (r->dims[ksd[i]] - 1) * rs[ksd[i]];
+    }
+    rhs_strides = flipped;
+  }
+#define DIM(view, i, size, step) ((view)->dims[i] = (size), (view)->strides[i] = (step))
+  switch (c->form) {
+  case CONV_FORWARD:
+    DIM(x, 0, l->dims[ib], ls[ib]), DIM(x, 1, l->dims[inf], ls[inf]);
+    DIM(y, 0, o->dims[ob], os[ob]), DIM(y, 1, o->dims[of], os[of]);
+    DIM(w, 0, g, r->dims[kof] / g * rhs_strides[kof]);
+    DIM(w, 1, r->dims[kof] / g, rhs_strides[kof]), DIM(w, 2, r->dims[kif], rhs_strides[kif]);
+    break;
+  case CONV_DATA:
+    DIM(y, 0, l->dims[ib], ls[ib]), DIM(y, 1, l->dims[inf], ls[inf]);
+    DIM(x, 0, o->dims[ob], os[ob]), DIM(x, 1, o->dims[of], os[of]);
+    DIM(w, 0, g, r->dims[kof] / g * rhs_strides[kof]);
+    DIM(w, 1, r->dims[kif], rhs_strides[kif]), DIM(w, 2, r->dims[kof] / g, rhs_strides[kof]);
+    break;
+  default:
+    DIM(x, 0, l->dims[inf], ls[inf]), DIM(x, 1, l->dims[ib], ls[ib]);
+    DIM(y, 0, r->dims[kif], rhs_strides[kif]), DIM(y, 1, r->dims[kof], rhs_strides[kof]);
+    DIM(w, 0, g, o->dims[of] / g * os[of]);
+    DIM(w, 1, o->dims[of] / g, os[of]), DIM(w, 2, o->dims[ob], os[ob]);
+    break;
+  }
+  for (int i = 0; i < ns; i++) {
+    int64_t lo = at(pad, n_pad, 2 * i, 0), in = l->dims[isd[i]], k = r->dims[ksd[i]],
+            out = o->dims[osd[i]];
+    int64_t st = at(strides, n_strides, i, 1), rd = at(rdil, n_rdil, i, 1),
+            ld = at(ldil, n_ldil, i, 1);
+    int64_t istep = ls[isd[i]], kstep = rhs_strides[ksd[i]], ostep = os[osd[i]];
+    if (c->form == CONV_DATA) {
+      c->strides[i] = ld;
+      c->dilates[i] = rd - 1;
+      c->low[i] = (k - 1) * rd - lo;
+      c->high[i] = (in - 1) * ld + (k - 1) * rd + 1 - out - c->low[i];
+      if (c->high[i] <= -ld) return false; /* the far end of out gets nothing: rare */
+      DIM(y, 2 + i, in, istep), DIM(x, 2 + i, out, ostep), DIM(w, 3 + i, k, kstep);
+      continue;
+    }
+    bool weights = c->form == CONV_WEIGHTS;
+    c->strides[i] = weights ? rd : st;
+    c->dilates[i] = (weights ? st : rd) - 1;
+    if (lo < 0) {
+      x->offset += -lo * istep;
+      in += lo;
+      lo = 0;
+    }
+    c->low[i] = lo;
+    c->high[i] = (out - 1) * st + (k - 1) * rd + 1 - in - lo;
+    if (c->high[i] <= -c->strides[i]) {
+      in += c->high[i];
+      c->high[i] = 0;
+    }
+    if (in < 1) return false;
+    DIM(x, 2 + i, in, istep);
+    if (weights) DIM(y, 2 + i, k, kstep), DIM(w, 3 + i, out, ostep);
+    else DIM(w, 3 + i, k, kstep), DIM(y, 2 + i, out, ostep);
+  }
+  if (fake) {
+    DIM(x, 2, 1, 1), DIM(y, 2, 1, 1), DIM(w, 3, 1, 1);
+    c->strides[0] = 1;
+  }
+#undef DIM
+  DType lt = l->dtype, rt = r->dtype, ot = o->dtype;
+  c->result = c->form == CONV_FORWARD ? Y : c->form == CONV_DATA ? X : W;
+  c->t[c->form == CONV_DATA ? Y : X] = lt;
+  c->t[c->form == CONV_WEIGHTS ? Y : W] = rt;
+  c->t[c->result] = ot;
+  return true;
+}

@@ -96,24 +96,31 @@ static bool reaches_around(Plan *p, int from, int to, unsigned char *seen) {
   return false;
 }
 
+/* A slice written in place in every round of a loop: a loop over the slice. */
+static bool in_place(const HNode *n) {
+  return n->kind == H_DUS && n->comp->parent && n->n_in > 1 && n->in[1] != n->in[0];
+}
+static bool writes_in_place(const Kernel *k) {
+  for (int i = 0; i < k->roots.n; i++)
+    if (in_place(k->roots.v[i])) return true;
+  return false;
+}
+
 static int64_t domain(const Kernel *k) { /* elements that the kernel walks over */
   if (k->roots.n == 0) return 0;
-  const HNode *r = k->roots.v[0];
   if (k->conv) return hlo_count(k->conv);
   int64_t m = 0;
   for (int i = 0; i < k->roots.n; i++) {
     const HNode *n = k->roots.v[i];
-    int64_t c = n->kind == H_REDUCE ? hlo_count(n->in[0]) : hlo_count(n);
-    m = MAX(m, c);
+    m = MAX(m, hlo_count(n->kind == H_REDUCE ? n->in[0] : in_place(n) ? n->in[1] : n));
   }
-  (void)r;
   return m;
 }
 
 static bool loops_over(const Kernel *k) {
   for (int i = 0; i < k->roots.n; i++) {
     const HNode *n = k->roots.v[i];
-    if (!(hlo_light(n) || n->kind == H_REDUCE || n->kind == H_CONV)) return false;
+    if (!(hlo_light(n) || n->kind == H_REDUCE || n->kind == H_CONV || in_place(n))) return false;
     if (n->n_results > 1) return false;
   }
   return true;
@@ -192,7 +199,7 @@ void plan_kernels(Plan *p) {
         if (v->kernel < 0 || v->node->comp != c || hlo_count(v->node) != dom) continue;
         Kernel *s = p->kernels.v[v->kernel];
         if (s == k || s->dead || s->copy || !loops_over(s) || domain(s) != dom) continue;
-        if (!p->law->tpu && s->conv) continue;
+        if (s->conv && (!p->law->tpu || writes_in_place(k))) continue;
         if (s->reduce && !s->conv && !(k->reduce && v->node->kind != H_REDUCE)) continue;
         bool part = false; /* something else of that kernel is needed whole */
         for (int q = 0; q < k->reads.n && !part; q++) {

@@ -599,11 +599,13 @@ static void cost_loop(Plan *p, Kernel *k) {
  * is fused with what computes the slice, or runs in a loop. */
 static void cost_update(Plan *p, Kernel *k) {
   const Law *law = p->law;
-  const HNode *n = k->roots.v[0];
   double rd = 0, wr = 0, bytes = 0;
   for (int i = 0; i < k->reads.n; i++) {
     HValue *v = k->reads.v[i];
-    if (v->node == n->in[0]) continue;
+    bool whole = false; /* the array that is written into */
+    for (int q = 0; q < k->roots.n; q++)
+      whole |= k->roots.v[q]->kind == H_DUS && v->node == k->roots.v[q]->in[0];
+    if (whole) continue;
     double part = read_fraction(k, v);
     rd += far_read(p, k, v) * part;
     bytes += v->bytes * part;
@@ -718,6 +720,12 @@ static bool moves_elements(const Kernel *k) {
   return true;
 }
 
+static bool updates(const Kernel *k) {
+  for (int i = 0; i < k->roots.n; i++)
+    if (k->roots.v[i]->kind == H_DUS) return true;
+  return false;
+}
+
 void tpu_cost(Plan *p, Kernel *k) {
   const HNode *root = k->roots.n ? k->roots.v[0] : NULL;
   k->bytes = traffic(k);
@@ -743,7 +751,7 @@ void tpu_cost(Plan *p, Kernel *k) {
     cost_matvec(p, k);
   } else if (k->conv) {
     cost_product(p, k);
-  } else if (root->kind == H_DUS) {
+  } else if (updates(k)) {
     cost_update(p, k);
   } else if (k->pool) {
     cost_pool(p, k);

@@ -248,6 +248,14 @@ static void link_op(Spread *s, Op *op) {
   for (int k = 0; k < op->n_operands && r; k++) link_all(s, op->operands[k], r);
 }
 
+void dims_tied(Func *f, void (*fn)(void *arg, Value *a, int da, Value *b, int db), void *arg) {
+  Spread s = {.m = f->module};
+  link_region(&s, f->body);
+  for (int i = 0; i < s.links.n; i++)
+    fn(arg, s.links.v[i].a, s.links.v[i].da, s.links.v[i].b, s.links.v[i].db);
+  vec_free(&s.links);
+}
+
 /* ---- seeds ---- */
 
 static void seed(Spread *s, Value *v, const Attr *a) {

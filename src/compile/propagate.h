@@ -21,4 +21,8 @@ void pass_propagate(Module *m, bool all_values);
 /* Gives a program with mhlo.sharding strings a mesh and sdy shardings beside them (gspmd.c). */
 void shardings_from_gspmd(Module *m, int n_devices);
 
+/* Calls fn for every pair of dimensions that an operation of an inlined function ties together:
+ * dimension da of a has the size of db of b, or their groups of a reshape begin with them. */
+void dims_tied(Func *f, void (*fn)(void *arg, Value *a, int da, Value *b, int db), void *arg);
+
 #endif

@@ -52,8 +52,7 @@ static const char *const slot_words[] = {"opt",      "optimizer",  "opt_state", 
                                          "trace",    "exp_avg_sq", "adam_m",    "adam_v", NULL};
 static const char *const statistic_words[] = {"batch_stats",  "moving_mean", "moving_variance",
                                               "running_mean", "running_var", NULL};
-static const char *const parameter_words[] = {"params", "param", "parameters", "weights", "weight",
-                                              "kernel", "bias",  "embedding",  NULL};
+static const char *const parameter_words[] = {"params", "param", "parameters", "state_dict", NULL};
 
 /* ---- data flow ------------------------------------------------------------------------------- */
 
@@ -113,12 +112,16 @@ Owners *owners_find(HGraph *g) {
   o->gradient_for = ARENA_ARRAY(g->arena, const HNode *, g->n_nodes + 1);
   Walk w = {.seen = xcalloc((size_t)g->n_nodes + 1, 1)};
   bool *updated = xcalloc((size_t)g->n_params + 1, sizeof *updated);
+  bool steps = false;
+  for (int i = 0; i < g->n_params; i++) steps |= g->donated[i];
+  for (int i = 0; i < g->main->outputs.n; i++)
+    steps |= g->main->outputs.v[i]->rank == 0 && is_float(g->main->outputs.v[i]->dt);
   for (int i = 0; i < g->n_params; i++) {
     HNode *p = g->main->params.v[i];
     const char *name = g->param_names[i];
     bool real = is_float(p->dt) && p->rank > 0;
     follow(g, p, &w);
-    updated[i] = w.updated || g->donated[i];
+    updated[i] = (w.updated && steps) || g->donated[i];
     o->training |= updated[i] && real;
     SimOwner *own = &o->of_param[i];
     const char *slot = first_word(name, slot_words), *stat = first_word(name, statistic_words),

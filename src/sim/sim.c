@@ -319,6 +319,8 @@ Err *sim_estimate(const Module *m, const Chip *chip, const SimOpts *opts, SimRep
   BufferVec bs = {0};
   const Owners *owners = owners_find(g);
   r->training = owners->training;
+  r->n_args = g->n_params;
+  r->arg_owners = owners->of_param;
   buffers_at_peak(arena, p, owners, &bs);
   if (bs.n) qsort(bs.v, (size_t)bs.n, sizeof *bs.v, by_size);
   r->n_buffers = bs.n;

@@ -93,6 +93,8 @@ typedef struct SimReport {
   double hbm_bytes; /* what has to fit: arguments + outputs - aliases + temporaries in HBM */
   double limit_bytes;
   bool fits;
+  int n_args;
+  const SimOwner *arg_owners;    /* of the program's arguments */
   bool training;                 /* some argument comes back updated */
   SimHolding owners[SIM_OWNERS]; /* add up to hbm_bytes */
   /* time of one run */

@@ -1,0 +1,194 @@
+/* One chip's answers. The largest batch is found by false position on the plan's memory, which is
+ * close to a straight line in the batch, kept inside a bracket of one batch that fits and one that
+ * does not. */
+#include "advise/advise.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define GIB 1073741824.0
+/* TensorFlow's default limit of one convolution's workspace: TF_CUDNN_WORKSPACE_LIMIT_IN_MB */
+#define CONV_WORKSPACE (4 * GIB)
+#define MAX_BATCH ((int64_t)1 << 24) /* of one device: nobody asks for more */
+
+static Err *estimate(const AdviseWork *w, const AdviseCase *c, const Chip *chip, SimReport **out,
+                     double *op_by_op) {
+  Module *m = NULL;
+  TRY(w->build(w->arg, c, &m));
+  if (op_by_op) *op_by_op = advise_op_by_op_bytes(m);
+  Err *e = sim_estimate(m, chip, &(SimOpts){.devices = c->devices, .include_host = true}, out);
+  module_free(m);
+  return e;
+}
+
+static void fit_of(const AdviseWork *w, const AdviseCase *c, const Chip *chip, AdviseFit *out) {
+  *out = (AdviseFit){.batch = c->batch * c->devices};
+  Err *e = estimate(w, c, chip, &out->report, &out->op_by_op_bytes);
+  out->known = !e;
+  if (e) out->why = err_text(e);
+  err_free(e);
+}
+
+static int64_t per_device(int64_t batch, int devices) {
+  return MAX(1, (batch + devices - 1) / devices);
+}
+
+/* Bytes of a batch on one device; infinity when it cannot be made. */
+static double bytes_of(const AdviseWork *w, const AdviseCase *c, const Chip *chip,
+                       AdviseSamples *seen) {
+  SimReport *r = NULL;
+  Err *e = estimate(w, c, chip, &r, NULL);
+  double bytes = e ? INFINITY : r->hbm_bytes;
+  err_free(e);
+  sim_report_free(r);
+  *vec_push(seen) = (AdviseSample){c->batch, bytes};
+  return bytes;
+}
+
+/* Most examples (over all devices) that fit with `reserve` bytes taken already. */
+static int64_t largest(const AdviseWork *w, AdviseRow *row, bool training, double reserve) {
+  const AdviseFit *known = training ? &row->train : &row->eval;
+  if (!known->known) return 0;
+  const Chip *chip = row->ref.chip;
+  AdviseSamples *seen = training ? &row->train_samples : &row->eval_samples;
+  double limit = chip->hbm_usable - reserve;
+  AdviseCase c = {.devices = row->devices, .training = training};
+  if (!seen->n)
+    *vec_push(seen) =
+        (AdviseSample){per_device(known->batch, row->devices), known->report->hbm_bytes};
+  int64_t lo = 0, hi = MAX_BATCH;
+  double lo_bytes = 0, hi_bytes = INFINITY;
+  for (int o = SIM_PARAMETERS; o <= SIM_STATE; o++)
+    lo_bytes += known->report->owners[o].bytes; /* what no batch at all would take, about */
+  for (int i = 0; i < seen->n; i++) {
+    AdviseSample s = seen->v[i];
+    if (s.bytes <= limit && s.batch > lo) lo = s.batch, lo_bytes = s.bytes;
+    if (s.bytes > limit && s.batch < hi) hi = s.batch, hi_bytes = s.bytes;
+  }
+  for (int rounds = 0; rounds < 24 && hi - lo > MAX(1, lo / 512); rounds++) {
+    double slope = isfinite(hi_bytes) ? (hi_bytes - lo_bytes) / (double)(hi - lo)
+                   : lo > 0           ? lo_bytes / (double)lo
+                                      : 0;
+    double guess = slope > 0 ? (double)lo + (limit - lo_bytes) / slope : 2.0 * (double)lo;
+    if (rounds % 3 == 2) guess = isfinite(hi_bytes) ? 0.5 * (double)(lo + hi) : 2 * guess;
+    c.batch = (int64_t)MIN((double)hi - 1, MAX((double)lo + 1, floor(guess)));
+    double bytes = bytes_of(w, &c, chip, seen);
+    if (bytes <= limit) lo = c.batch, lo_bytes = bytes;
+    else hi = c.batch, hi_bytes = bytes;
+  }
+  return lo * row->devices;
+}
+
+/* ---- what to try ----------------------------------------------------------------------------- */
+
+static void tip(AdviseRow *row, bool fits, char *text) {
+  *vec_push(&row->tips) = (AdviseTip){text, fits};
+}
+
+/* The same work with one thing changed; what it brings is said in its own numbers. */
+static void tip_case(const AdviseWork *w, AdviseRow *row, const AdviseFit *base, AdviseCase c,
+                     const char *what) {
+  SimReport *r = NULL;
+  Err *e = estimate(w, &c, row->ref.chip, &r, NULL);
+  if (!e && r->fits &&
+      (!base->report->fits || r->time_s < 0.95 * base->report->time_s ||
+       r->hbm_bytes < 0.95 * base->report->hbm_bytes))
+    tip(row, true,
+        xasprintf("%s: %.2f GiB on a device, %.3g ms a %s%s", what, r->hbm_bytes / GIB,
+                  r->time_s * 1e3, c.training ? "step" : "batch",
+                  base->report->fits ? "" : ", fits"));
+  err_free(e);
+  sim_report_free(r);
+}
+
+static void tips_for(const AdviseWork *w, AdviseRow *row, const AdviseFit *f, bool training,
+                     int64_t most) {
+  if (!f->known) return;
+  const char *kind = training ? "training" : "evaluation";
+  AdviseCase c = {
+      .devices = row->devices, .training = training, .batch = per_device(f->batch, row->devices)};
+  if (!f->report->fits && most > 0) {
+    if (training && f->batch > most) {
+      int64_t parts = (f->batch + most - 1) / most;
+      tip(row, true,
+          xasprintf("training: batch %lld, or %lld as %lld accumulated parts of %lld",
+                    (long long)most, (long long)f->batch, (long long)parts,
+                    (long long)((f->batch + parts - 1) / parts)));
+    } else {
+      tip(row, true, xasprintf("%s in batches of at most %lld", kind, (long long)most));
+    }
+  }
+  if (w->can_narrow) {
+    char *what = xasprintf("%s with bfloat16 activations", kind);
+    AdviseCase narrow = c;
+    narrow.narrow = true;
+    tip_case(w, row, f, narrow, what);
+    free(what);
+  }
+  for (int k = 2; k <= 8 && !w->fixed_devices && !f->report->fits; k *= 2) {
+    AdviseCase more = c;
+    more.devices = row->devices * k;
+    more.batch = per_device(f->batch, more.devices);
+    size_t before = (size_t)row->tips.n;
+    char *what = xasprintf("%s on %d devices, data parallel", kind, more.devices);
+    tip_case(w, row, f, more, what);
+    free(what);
+    if ((size_t)row->tips.n > before) break;
+  }
+  if (!f->report->fits && row->tips.n == 0)
+    tip(row, false,
+        xasprintf("%s: shard the state over devices (FSDP), or a chip with more than "
+                  "%.1f GiB",
+                  kind, f->report->hbm_bytes / GIB));
+}
+
+/* ---- one chip -------------------------------------------------------------------------------- */
+
+Err *advise_chip(const AdviseWork *w, const char *chip, AdviseRow *out) {
+  *out = (AdviseRow){0};
+  TRY(chip_parse(chip, &out->ref));
+  out->name = xstrdup(chip);
+  out->devices = MAX(1, out->ref.devices);
+  AdviseCase c = {.devices = out->devices};
+  if (w->batch) {
+    c.training = true;
+    c.batch = per_device(w->batch, out->devices);
+    fit_of(w, &c, out->ref.chip, &out->train);
+    out->largest_train = largest(w, out, true, 0);
+    if (out->train.known) {
+      const SimReport *r = out->train.report;
+      out->slots_bytes = r->owners[SIM_SLOTS].bytes;
+      out->held_bytes = out->slots_bytes + r->temp_bytes;
+    }
+  }
+  if (w->eval_batch) {
+    c.training = false;
+    c.batch = per_device(w->eval_batch, out->devices);
+    fit_of(w, &c, out->ref.chip, &out->eval);
+    out->largest_eval = largest(w, out, false, 0);
+    if (out->train.known) {
+      out->largest_eval_slots = largest(w, out, false, out->slots_bytes);
+      out->largest_eval_held = largest(w, out, false, out->held_bytes);
+    }
+  }
+  if (out->eval.known && out->ref.chip->kind == CHIP_GPU)
+    out->framework_bytes = out->eval.op_by_op_bytes + out->held_bytes + CONV_WORKSPACE;
+  if (w->batch) tips_for(w, out, &out->train, true, out->largest_train);
+  if (w->eval_batch) tips_for(w, out, &out->eval, false, out->largest_eval);
+  return NULL;
+}
+
+static void fit_free(AdviseFit *f) {
+  sim_report_free(f->report);
+  free(f->why);
+}
+
+void advise_row_free(AdviseRow *r) {
+  fit_free(&r->train);
+  fit_free(&r->eval);
+  for (int i = 0; i < r->tips.n; i++) free(r->tips.v[i].text);
+  vec_free(&r->tips);
+  vec_free(&r->train_samples);
+  vec_free(&r->eval_samples);
+  free(r->name);
+}

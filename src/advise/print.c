@@ -1,0 +1,245 @@
+/* The answers as tables for people and as JSON. */
+#include "advise/advise.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#define GIB 1073741824.0
+
+static void bytes_text(char *s, size_t n, double v) {
+  if (v >= 0.1 * GIB) snprintf(s, n, "%.2f GiB", v / GIB);
+  else snprintf(s, n, "%.1f MiB", v / 1048576);
+}
+
+static void time_text(char *s, size_t n, double t) {
+  if (t < 1) snprintf(s, n, "%.3g ms", t * 1e3);
+  else if (t < 120) snprintf(s, n, "%.3g s", t);
+  else if (t < 7200) snprintf(s, n, "%.3g min", t / 60);
+  else snprintf(s, n, "%.3g h", t / 3600);
+}
+
+static void usd_text(char *s, size_t n, double v) {
+  if (isnan(v)) snprintf(s, n, "-");
+  else snprintf(s, n, v < 0.001 ? "$%.1e" : v < 10 ? "$%.4f" : "$%.2f", v);
+}
+
+static void energy_text(char *s, size_t n, double j) {
+  if (j < 3.6e4) snprintf(s, n, "%.3g J", j);
+  else snprintf(s, n, "%.3g kWh", j / 3.6e6);
+}
+
+static void batch_text(char *s, size_t n, int64_t b) {
+  if (b > 0) snprintf(s, n, "%lld", (long long)b);
+  else snprintf(s, n, "none");
+}
+
+static void print_training(const AdviseWork *w, const AdviseRow *rows, int n, Buf *o) {
+  buf_printf(o, "\ntraining step of %lld examples", (long long)w->batch);
+  if (w->steps > 0) buf_printf(o, "; all: %.0f steps", w->steps);
+  buf_printf(o, "\n  %-18s %-5s %10s %10s %9s %9s %10s %10s %9s %9s\n", "", "fits", "memory", "of",
+             "largest", "step", "examples/s", "energy", "all", "all");
+  for (int i = 0; i < n; i++) {
+    const AdviseRow *r = &rows[i];
+    const SimReport *t = r->train.report;
+    if (!r->train.known) {
+      buf_printf(o, "  %-18s no answer: %s\n", r->name, r->train.why);
+      continue;
+    }
+    char mem[24], of[24], big[24], step[24], energy[24], all[24], usd[24];
+    double steps = w->steps > 0 ? w->steps : 1;
+    bytes_text(mem, sizeof mem, t->hbm_bytes);
+    bytes_text(of, sizeof of, t->limit_bytes);
+    batch_text(big, sizeof big, r->largest_train);
+    time_text(step, sizeof step, t->time_s);
+    energy_text(energy, sizeof energy, t->energy_j * steps);
+    time_text(all, sizeof all, t->time_s * steps);
+    usd_text(usd, sizeof usd, t->usd * steps);
+    buf_printf(o, "  %-18s %-5s %10s %10s %9s %9s %10.0f %10s %9s %9s\n", r->name,
+               t->fits ? "yes" : "NO", mem, of, big, step, (double)r->train.batch / t->time_s,
+               energy, w->steps > 0 ? all : "-", usd);
+  }
+}
+
+static const char *yes_no(const AdviseRow *r, double extra) {
+  return r->eval.report->hbm_bytes + extra <= r->eval.report->limit_bytes ? "yes" : "NO";
+}
+
+static void print_evaluation(const AdviseWork *w, const AdviseRow *rows, int n, Buf *o) {
+  bool state = w->batch > 0;
+  buf_printf(o, "\nevaluation of %lld examples in one batch\n", (long long)w->eval_batch);
+  buf_printf(o, "  %-18s %-27s", "", state ? "training state released" : "");
+  if (state) buf_printf(o, "  %-27s  %s", "optimizer slots resident", "all of training held");
+  buf_printf(o, "\n  %-18s %-5s %10s %10s", "", "fits", "memory", "largest");
+  if (state)
+    buf_printf(o, "  %-5s %10s %10s  %-5s %10s %10s", "fits", "memory", "largest", "fits", "memory",
+               "largest");
+  buf_printf(o, " %9s\n", "time");
+  for (int i = 0; i < n; i++) {
+    const AdviseRow *r = &rows[i];
+    if (!r->eval.known) {
+      buf_printf(o, "  %-18s no answer: %s\n", r->name, r->eval.why);
+      continue;
+    }
+    char a[24], b[24], c[24], la[24], lb[24], lc[24], t[24];
+    double bytes = r->eval.report->hbm_bytes;
+    bytes_text(a, sizeof a, bytes);
+    bytes_text(b, sizeof b, bytes + r->slots_bytes);
+    bytes_text(c, sizeof c, bytes + r->held_bytes);
+    batch_text(la, sizeof la, r->largest_eval);
+    batch_text(lb, sizeof lb, r->largest_eval_slots);
+    batch_text(lc, sizeof lc, r->largest_eval_held);
+    time_text(t, sizeof t, r->eval.report->time_s);
+    buf_printf(o, "  %-18s %-5s %10s %10s", r->name, yes_no(r, 0), a, la);
+    if (state)
+      buf_printf(o, "  %-5s %10s %10s  %-5s %10s %10s", yes_no(r, r->slots_bytes), b, lb,
+                 yes_no(r, r->held_bytes), c, lc);
+    buf_printf(o, " %9s\n", t);
+  }
+}
+
+static const char *owner_words(SimOwner o, bool training) {
+  if (o == SIM_KEPT && training) return "activations kept for backward";
+  if (o == SIM_WORKING) return "running kernel's operands, result";
+  return sim_owner_name(o);
+}
+
+static void print_owners(const char *chip, const AdviseFit *f, const char *what, Buf *o) {
+  if (!f->known) return;
+  const SimReport *r = f->report;
+  double padding = 0;
+  buf_printf(o, "\n%s, %s: who holds the memory of a device\n", chip, what);
+  for (int k = 0; k < SIM_OWNERS; k++) {
+    const SimHolding *h = &r->owners[k];
+    padding += h->padding;
+    if (h->bytes < 1048576.0 / 20) continue;
+    char s[24];
+    bytes_text(s, sizeof s, h->bytes);
+    buf_printf(o, "  %10s  %-34s %s %s\n", s, owner_words((SimOwner)k, r->training),
+               h->largest ? h->largest->type : "", h->largest ? h->largest->place : "");
+  }
+  char s[24];
+  bytes_text(s, sizeof s, r->hbm_bytes);
+  buf_printf(o, "  %10s  together", s);
+  bytes_text(s, sizeof s, padding);
+  if (padding > 1048576.0 / 20) buf_printf(o, ", %s of it padding to tiles", s);
+  bytes_text(s, sizeof s, r->chip->hbm_bytes - r->chip->hbm_usable);
+  buf_printf(o, "; %s more is the runtime's own\n", s);
+}
+
+/* Why a framework can run out of memory where the plan fits. */
+static void print_framework(const AdviseWork *w, const AdviseRow *r, Buf *o) {
+  const SimReport *e = r->eval.report;
+  char s[24];
+  bytes_text(s, sizeof s, r->eval.op_by_op_bytes);
+  buf_printf(o, "  %10s  without fusion, one operation at a time\n", s);
+  bytes_text(s, sizeof s, r->framework_bytes);
+  buf_printf(o, "  %10s  that, %sand a convolution workspace of 4 GiB (TensorFlow's limit): %s\n",
+             s, w->batch ? "all that training holds, " : "",
+             r->framework_bytes <= e->limit_bytes ? "fits"
+             : e->fits                            ? "DOES NOT FIT, unlike the plan"
+                                                  : "DOES NOT FIT");
+}
+
+void advise_print(const AdviseWork *w, const AdviseRow *rows, int n, Buf *o) {
+  buf_printf(o, "%s\n", w->name);
+  if (w->batch) print_training(w, rows, n, o);
+  if (w->eval_batch) print_evaluation(w, rows, n, o);
+  for (int i = 0; i < n && n <= 4; i++) {
+    if (w->batch) print_owners(rows[i].name, &rows[i].train, "training step", o);
+    if (w->eval_batch) print_owners(rows[i].name, &rows[i].eval, "evaluation", o);
+    if (rows[i].framework_bytes > 0) print_framework(w, &rows[i], o);
+  }
+  bool head = false;
+  for (int i = 0; i < n; i++)
+    for (int k = 0; k < rows[i].tips.n; k++) {
+      bool needed = (rows[i].train.known && !rows[i].train.report->fits) ||
+                    (rows[i].eval.known && !rows[i].eval.report->fits);
+      if (n > 4 && !needed) continue;
+      if (!head) buf_cstr(o, "\nwhat to try\n");
+      head = true;
+      buf_printf(o, "  %-18s %s\n", rows[i].name, rows[i].tips.v[k].text);
+    }
+  buf_cstr(o, "\nMemory is of one device, batches are over all devices, time and energy of the "
+              "devices alone.\nEstimates from the program; nothing was run. Prices: lowest listed, "
+              "by the second; weft chips NAME --prices.\n");
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------ */
+
+static void text_json(Buf *o, const char *s) {
+  buf_byte(o, '"');
+  for (; s && *s; s++) {
+    if (*s == '"' || *s == '\\') buf_byte(o, '\\');
+    if ((unsigned char)*s >= 0x20) buf_byte(o, *s);
+    else buf_byte(o, ' ');
+  }
+  buf_byte(o, '"');
+}
+
+static void number_json(Buf *o, const char *key, double v) {
+  if (isfinite(v)) buf_printf(o, ", \"%s\": %.10g", key, v);
+  else buf_printf(o, ", \"%s\": null", key);
+}
+
+static void fit_json(const char *key, const AdviseFit *f, Buf *o) {
+  buf_printf(o, ",\n   \"%s\": {\"batch\": %lld", key, (long long)f->batch);
+  const SimReport *r = f->report;
+  if (!f->known) {
+    buf_cstr(o, ", \"error\": ");
+    text_json(o, f->why);
+    buf_byte(o, '}');
+    return;
+  }
+  buf_printf(o, ", \"fits\": %s", r->fits ? "true" : "false");
+  number_json(o, "hbm_bytes", r->hbm_bytes);
+  number_json(o, "limit_bytes", r->limit_bytes);
+  number_json(o, "peak_bytes", r->peak_bytes);
+  number_json(o, "time_s", r->time_s);
+  number_json(o, "energy_j", r->energy_j);
+  number_json(o, "usd", r->usd);
+  number_json(o, "mfu", r->mfu);
+  number_json(o, "op_by_op_bytes", f->op_by_op_bytes);
+  buf_cstr(o, ", \"owners\": {");
+  double padding = 0;
+  for (int k = 0; k < SIM_OWNERS; k++) {
+    padding += r->owners[k].padding;
+    buf_printf(o, "%s\"%s\": %.10g", k ? ", " : "", sim_owner_name((SimOwner)k),
+               r->owners[k].bytes);
+  }
+  buf_printf(o, "}, \"padding_bytes\": %.10g}", padding);
+}
+
+void advise_json(const AdviseWork *w, const AdviseRow *rows, int n, Buf *o) {
+  buf_cstr(o, "{\"work\": ");
+  text_json(o, w->name);
+  number_json(o, "steps", w->steps > 0 ? w->steps : NAN);
+  buf_cstr(o, ", \"chips\": [");
+  for (int i = 0; i < n; i++) {
+    const AdviseRow *r = &rows[i];
+    buf_printf(o, "%s\n  {\"chip\": ", i ? "," : "");
+    text_json(o, r->name);
+    buf_printf(o, ", \"devices\": %d", r->devices);
+    if (w->batch) {
+      number_json(o, "largest_train_batch", (double)r->largest_train);
+      fit_json("train", &r->train, o);
+    }
+    if (w->eval_batch) {
+      number_json(o, "largest_eval_batch", (double)r->largest_eval);
+      number_json(o, "framework_bytes", r->framework_bytes > 0 ? r->framework_bytes : NAN);
+      if (w->batch) {
+        number_json(o, "largest_eval_batch_slots_resident", (double)r->largest_eval_slots);
+        number_json(o, "largest_eval_batch_training_held", (double)r->largest_eval_held);
+        number_json(o, "slots_bytes", r->slots_bytes);
+        number_json(o, "held_bytes", r->held_bytes);
+      }
+      fit_json("eval", &r->eval, o);
+    }
+    buf_cstr(o, ",\n   \"try\": [");
+    for (int k = 0; k < r->tips.n; k++) {
+      if (k) buf_cstr(o, ", ");
+      text_json(o, r->tips.v[k].text);
+    }
+    buf_cstr(o, "]}");
+  }
+  buf_cstr(o, "]}\n");
+}

@@ -1,0 +1,300 @@
+/* weft advise: one piece of work on many chips: what fits, how large a batch, how long, how much.
+ */
+#include "advise/advise.h"
+#include "cli/cli.h"
+#include "stablehlo/stablehlo.h"
+#include "zoo/zoo.h"
+
+#include <getopt.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static const char usage[] =
+    "usage: weft advise MODEL|PROGRAM [--chip NAME]... [options]\n"
+    "\n"
+    "Answers for each chip, from the program alone: does it fit and who holds the memory, the\n"
+    "largest batch that fits, time, energy, money, and what to try next. MODEL is one of the "
+    "zoo's\n"
+    "(weft train --help lists them): its training step and its evaluation. PROGRAM is StableHLO,\n"
+    "text or bytecode: its batch is found and changed where its operations allow.\n"
+    "\n"
+    "  --chip NAME       repeatable, with or without a count: T4, tpu-v2-8, A100-80GB:8\n"
+    "                    (default: one of each chip; weft chips lists them)\n"
+    "  --batch N         examples in a training step, over all devices of a chip\n"
+    "  --eval-batch N    examples in an evaluation (default: as --batch)\n"
+    "  --data D          the data set whose shapes to take (default: the model's own, made up)\n"
+    "  --data-dir DIR    where its files are\n"
+    "  --precision P     f32, or bf16: products and activations in bfloat16\n"
+    "  --size N, --length N   variant of the model, tokens in an example\n"
+    "  --epochs N, --steps N  of the whole training\n"
+    "  --sort WHAT       time, cost, energy or memory (default: as given; all chips: cost)\n"
+    "  --json            everything as one JSON object\n"
+    "  --help            this text\n"
+    "Exit status 0: everything fits everywhere; 1: something does not, or an error; 2: wrong "
+    "usage.\n";
+
+#define MAX_CHIPS 64
+
+typedef struct AdviseArgs {
+  const char *what, *data, *data_dir, *sort;
+  const char *chips[MAX_CHIPS];
+  int n_chips;
+  int64_t batch, eval_batch;
+  double epochs, steps;
+  int64_t length;
+  int size;
+  DType compute;
+  bool json;
+} AdviseArgs;
+
+/* ---- a model of the zoo as work -------------------------------------------------------------- */
+
+typedef struct ZooWork {
+  const Model *model;
+  TrainConfig config;
+  Data *data;
+} ZooWork;
+
+static Err *zoo_build(void *arg, const AdviseCase *c, Module **out) {
+  const ZooWork *z = arg;
+  TrainConfig t = z->config;
+  t.batch = c->batch;
+  t.replicas = c->training ? c->devices : 1;
+  if (c->narrow) t.compute = DT_BF16;
+  StepProgram p;
+  TRY(step_build(z->model, &t, z->data, c->training, &p));
+  *out = p.m;
+  p.m = NULL;
+  step_free(&p);
+  return NULL;
+}
+
+/* Shapes are all that is needed: a data set whose files are not here is made up. */
+static Err *zoo_work(const AdviseArgs *a, const Model *m, ZooWork *z, AdviseWork *w) {
+  z->model = m;
+  z->config = (TrainConfig){.seed = 1, .compute = a->compute};
+  m->defaults(&z->config);
+  TrainConfig *c = &z->config;
+  c->compute = a->compute;
+  if (a->batch) c->batch = a->batch;
+  if (a->length) c->length = a->length;
+  if (a->size) c->size = a->size;
+  DataOpts o = {.dir = a->data_dir,
+                .length = c->length,
+                .masked = c->masked,
+                .shape = {m->shape[0], m->shape[1], m->shape[2]},
+                .classes = m->classes};
+  Err *e = a->data ? data_open(a->data, &o, &z->data) : NULL;
+  if (e && e->code == ERR_NOT_FOUND && !strncmp(a->data, m->data, strlen(m->data))) {
+    fprintf(stderr, "weft advise: the files of '%s' are not here; shapes of the model's own\n",
+            a->data);
+    err_free(e);
+    e = NULL;
+  }
+  if (!e && !z->data) e = data_open("synthetic", &o, &z->data);
+  if (e) return e;
+  double epochs = a->epochs > 0 ? a->epochs : c->epochs;
+  double steps = a->steps > 0 ? a->steps
+                 : c->steps && !a->epochs
+                     ? (double)c->steps
+                     : epochs * floor((double)z->data->n_train / (double)c->batch);
+  *w = (AdviseWork){.name = m->name,
+                    .batch = c->batch,
+                    .eval_batch = a->eval_batch ? a->eval_batch : c->batch,
+                    .steps = steps,
+                    .can_narrow = c->compute == DT_F32,
+                    .build = zoo_build,
+                    .arg = z};
+  return NULL;
+}
+
+/* ---- a program as work ----------------------------------------------------------------------- */
+
+static Err *program_work(const AdviseArgs *a, AdviseProgram **keep, AdviseWork *w) {
+  Buf bytes = {0};
+  Module *m = NULL;
+  Err *e = file_read(a->what, &bytes);
+  if (!e) e = stablehlo_read(a->what, (Str){bytes.p ? bytes.p : "", bytes.n}, &m);
+  if (!e) e = ir_verify(m);
+  if (!e) e = advise_program(m, a->what, w, keep);
+  int64_t want = a->batch ? a->batch : a->eval_batch;
+  if (!e && want && w->batch) w->batch = want;
+  else if (!e && want) w->eval_batch = want;
+  if (!e) w->steps = a->steps;
+  module_free(m);
+  buf_free(&bytes);
+  return e;
+}
+
+/* ---- order ----------------------------------------------------------------------------------- */
+
+static double key_of(const AdviseRow *r, const char *by) {
+  const AdviseFit *f = r->train.known ? &r->train : &r->eval;
+  if (!f->known || !f->report->fits) return INFINITY;
+  double v = !strcmp(by, "time")     ? f->report->time_s
+             : !strcmp(by, "energy") ? f->report->energy_j
+             : !strcmp(by, "memory") ? f->report->hbm_bytes
+                                     : f->report->usd;
+  return isnan(v) ? 1e300 : v;
+}
+
+static void sort_rows(AdviseRow *rows, int n, const char *by) {
+  for (int i = 1; i < n; i++) { /* insertion: few rows, and equal ones stay in order */
+    AdviseRow r = rows[i];
+    int k = i;
+    for (; k > 0 && key_of(&rows[k - 1], by) > key_of(&r, by); k--) rows[k] = rows[k - 1];
+    rows[k] = r;
+  }
+}
+
+/* ---- the verb -------------------------------------------------------------------------------- */
+
+static bool fits_everywhere(const AdviseRow *rows, int n) {
+  bool all = true;
+  for (int i = 0; i < n; i++) {
+    if (rows[i].train.why || rows[i].eval.why) all = false;
+    if (rows[i].train.known) all &= rows[i].train.report->fits;
+    if (rows[i].eval.known) all &= rows[i].eval.report->fits;
+  }
+  return all;
+}
+
+typedef struct Many {
+  const AdviseWork *work;
+  const char *const *names;
+  AdviseRow *rows;
+  Err **errs;
+} Many;
+
+static void one_chip(void *arg, int64_t i) {
+  Many *m = arg;
+  m->errs[i] = advise_chip(m->work, m->names[i], &m->rows[i]);
+}
+
+static Err *advise(const AdviseArgs *a, bool *fits) {
+  ZooWork z = {0};
+  AdviseProgram *keep = NULL;
+  AdviseWork w = {0};
+  const Model *model = NULL;
+  Err *e = zoo_find(a->what, &model);
+  if (!e) {
+    e = zoo_work(a, model, &z, &w);
+  } else if (access(a->what, R_OK) == 0 || strchr(a->what, '.') || strchr(a->what, '/')) {
+    err_free(e);
+    e = program_work(a, &keep, &w);
+  } else {
+    e = err_wrap(e, "neither a file nor a model");
+  }
+  const char *names[MAX_CHIPS];
+  int n = a->n_chips;
+  memcpy(names, a->chips, sizeof *names * (size_t)n);
+  const Chip *const *all;
+  if (!e && !n) {
+    e = chip_list(&all, &n);
+    n = MIN(n, MAX_CHIPS);
+    for (int i = 0; i < n && !e; i++) names[i] = all[i]->name;
+  }
+  Many many = {&w, names, xcalloc(MAX_CHIPS, sizeof(AdviseRow)), xcalloc(MAX_CHIPS, sizeof(Err *))};
+  AdviseRow *rows = many.rows;
+  if (!e) pool_run(n, one_chip, &many);
+  for (int i = 0; i < n; i++) {
+    if (e) err_free(many.errs[i]);
+    else e = many.errs[i];
+  }
+  int done = n;
+  if (!e) {
+    const char *by = a->sort ? a->sort : a->n_chips ? NULL : "cost";
+    if (by) sort_rows(rows, done, by);
+    Buf out = {0};
+    if (a->json) advise_json(&w, rows, done, &out);
+    else advise_print(&w, rows, done, &out);
+    fwrite(out.p, 1, out.n, stdout);
+    buf_free(&out);
+    *fits = fits_everywhere(rows, done);
+  }
+  for (int i = 0; i < done; i++) advise_row_free(&rows[i]);
+  free(rows);
+  free(many.errs);
+  advise_program_free(keep);
+  data_close(z.data);
+  return e;
+}
+
+static bool number(const char *s, double *out) {
+  char *end;
+  *out = strtod(s, &end);
+  return end != s && !*end && *out >= 1 && *out < 1e15;
+}
+
+static int run(int argc, char **argv) {
+  enum {
+    O_CHIP = 256,
+    O_BATCH,
+    O_EVAL,
+    O_DATA,
+    O_DIR,
+    O_PREC,
+    O_SIZE,
+    O_LEN,
+    O_EPOCHS,
+    O_STEPS,
+    O_SORT,
+    O_JSON,
+    O_HELP
+  };
+  static const struct option options[] = {
+      {"chip", 1, NULL, O_CHIP},       {"batch", 1, NULL, O_BATCH},
+      {"eval-batch", 1, NULL, O_EVAL}, {"data", 1, NULL, O_DATA},
+      {"data-dir", 1, NULL, O_DIR},    {"precision", 1, NULL, O_PREC},
+      {"size", 1, NULL, O_SIZE},       {"length", 1, NULL, O_LEN},
+      {"epochs", 1, NULL, O_EPOCHS},   {"steps", 1, NULL, O_STEPS},
+      {"sort", 1, NULL, O_SORT},       {"json", 0, NULL, O_JSON},
+      {"help", 0, NULL, O_HELP},       {0}};
+  AdviseArgs a = {.compute = DT_F32};
+  for (int o; (o = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+    double x = 0;
+    bool numeric =
+        o == O_BATCH || o == O_EVAL || o == O_SIZE || o == O_LEN || o == O_EPOCHS || o == O_STEPS;
+    if (numeric && !number(optarg, &x))
+      return fprintf(stderr, "weft advise: '%s' is not a number of at least 1\n", optarg), 2;
+    switch (o) {
+    case O_CHIP:
+      if (a.n_chips == MAX_CHIPS) return fprintf(stderr, "weft advise: too many chips\n"), 2;
+      a.chips[a.n_chips++] = optarg;
+      break;
+    case O_BATCH: a.batch = (int64_t)x; break;
+    case O_EVAL: a.eval_batch = (int64_t)x; break;
+    case O_DATA: a.data = optarg; break;
+    case O_DIR: a.data_dir = optarg; break;
+    case O_PREC:
+      if (strcmp(optarg, "f32") && strcmp(optarg, "bf16"))
+        return fprintf(stderr, "weft advise: there is no precision '%s' (f32, bf16)\n", optarg), 2;
+      a.compute = strcmp(optarg, "f32") ? DT_BF16 : DT_F32;
+      break;
+    case O_SIZE: a.size = (int)x; break;
+    case O_LEN: a.length = (int64_t)x; break;
+    case O_EPOCHS: a.epochs = x; break;
+    case O_STEPS: a.steps = x; break;
+    case O_SORT:
+      if (strcmp(optarg, "time") && strcmp(optarg, "cost") && strcmp(optarg, "energy") &&
+          strcmp(optarg, "memory"))
+        return fprintf(stderr, "weft advise: sort by time, cost, energy or memory\n"), 2;
+      a.sort = optarg;
+      break;
+    case O_JSON: a.json = true; break;
+    case O_HELP: return fputs(usage, stdout), 0;
+    default: return fputs(usage, stderr), 2;
+    }
+  }
+  if (optind != argc - 1) return fputs(usage, stderr), 2;
+  a.what = argv[optind];
+  bool fits = false;
+  Err *e = advise(&a, &fits);
+  if (e) err_report(e);
+  return !e && fits ? 0 : 1;
+}
+
+const CliVerb cli_advise = {"advise", "what fits where, the largest batch, time, energy and money",
+                            run};

@@ -1,0 +1,85 @@
+"""`weft advise`: fit, owners, the largest batch; a program asked for another batch; and the wall that the answers predict."""
+import json
+
+import pytest
+
+from conftest import weft
+
+
+def advise(*args, status=(0, 1)):
+    p = weft("advise", *args, "--json")
+    assert p.returncode in status, p.stderr
+    return json.loads(p.stdout)["chips"]
+
+
+def fits(*args, key="train"):
+    return advise(*args)[0][key]["fits"]
+
+
+def test_the_tutorial_in_one_command():
+    t4, v2 = advise("davidnet", "--batch", 512, "--eval-batch", 10000, "--chip", "T4", "--chip", "tpu-v2-8", status=(0,))
+    for row in (t4, v2):
+        for kind in ("train", "eval"):
+            fit = row[kind]
+            assert sum(fit["owners"].values()) == pytest.approx(fit["hbm_bytes"], rel=1e-6)
+            assert fit["owners"]["parameters"] == pytest.approx(6.57e6 * 4, rel=0.05)
+        assert row["train"]["owners"]["kept for later"] > 0.5 * row["train"]["hbm_bytes"]
+        assert row["train"]["owners"]["optimizer slots"] == pytest.approx(row["train"]["owners"]["parameters"], rel=0.02)
+        assert row["eval"]["owners"]["optimizer slots"] == 0
+        assert (row["largest_eval_batch"] > row["largest_eval_batch_slots_resident"] > row["largest_eval_batch_training_held"] > 10000)
+    # one layer's operand and result in f32 are most of it: 10000 x 32 x 32 x (64 + 128) x 4 bytes
+    assert t4["eval"]["hbm_bytes"] == pytest.approx(7.86e9, rel=0.05)
+    assert v2["eval"]["hbm_bytes"] < t4["eval"]["hbm_bytes"] / 7
+    # the plan fits where a framework without fusion, with everything held, does not
+    assert t4["eval"]["fits"] and t4["framework_bytes"] > t4["eval"]["limit_bytes"]
+
+
+@pytest.mark.parametrize("model", ["davidnet", "mnist", "lstm"])
+def test_largest_is_the_edge(model):
+    row = advise(model, "--chip", "K80")[0]
+    train, evaluate = int(row["largest_train_batch"]), int(row["largest_eval_batch"])
+    assert fits(model, "--chip", "K80", "--batch", train) and not fits(model, "--chip", "K80", "--batch", int(train * 1.01) + 1)
+    assert fits(model, "--chip", "K80", "--eval-batch", evaluate, key="eval")
+    assert not fits(model, "--chip", "K80", "--eval-batch", int(evaluate * 1.01) + 1, key="eval")
+
+
+@pytest.mark.parametrize("model,args", [("mnist", ()), ("mlp", ()), ("davidnet", ()), ("resnet50", ()), ("lstm", ()),
+                                        ("gpt2", ("--size", 2)), ("bert", ("--size", 2))])
+def test_a_program_with_another_batch(model, args, tmp_path):
+    """The step of batch 8 asked for batch 24 takes what the step of batch 24 takes."""
+    f = tmp_path / "step.mlir"
+    p = weft("train", model, "--data", "synthetic", "--batch", 8, *args, "--dump-step", f)
+    assert p.returncode == 0, p.stderr
+    for chip in ("T4", "tpu-v3"):
+        changed = advise(f, "--batch", 24, "--chip", chip)[0]["train"]
+        built = advise(model, *args, "--batch", 24, "--chip", chip)[0]["train"]
+        assert changed["batch"] == built["batch"] == 24
+        assert changed["hbm_bytes"] == pytest.approx(built["hbm_bytes"], rel=0.002)
+        assert changed["time_s"] == pytest.approx(built["time_s"], rel=0.01)
+
+
+def test_a_program_whose_batch_cannot_change(tmp_path):
+    f = tmp_path / "odd.mlir"
+    f.write_text("func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n"
+                 "  %c = stablehlo.constant dense<[1.0, 2.0, 3.0, 4.0]> : tensor<4xf32>\n"
+                 "  %0 = stablehlo.add %x, %c : tensor<4xf32>\n  return %0 : tensor<4xf32>\n}\n")
+    assert advise(f, "--chip", "T4")[0]["eval"]["fits"]
+    assert "constant" in advise(f, "--chip", "T4", "--batch", 8)[0]["eval"]["error"]
+
+
+def test_wrong_words():
+    p = weft("advise", "davidnett", "--chip", "T4")
+    assert p.returncode == 1 and "davidnet," in p.stderr
+    p = weft("advise", "davidnet", "--chip", "T44")
+    assert p.returncode == 1 and "T44" in p.stderr and "T4" in p.stderr
+    assert weft("advise", "davidnet", "--batch", "many").returncode == 2
+
+
+def test_the_wall_and_the_way_round_it():
+    """A run that cannot fit fails before it starts, names owners and the next thing to try; the advice works."""
+    run = ("train", "mlp", "--data", "synthetic", "--steps", 1, "--no-compare", "--device", "K80")
+    most = int(advise("mlp", "--chip", "K80")[0]["largest_eval_batch"])
+    p = weft(*run, "--eval-batch", 2 * most)
+    assert p.returncode == 1 and "RESOURCE_EXHAUSTED" in p.stderr
+    for word in ("parameters", "input", "of this batch should fit", "weft advise"):
+        assert word in p.stderr

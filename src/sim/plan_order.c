@@ -150,10 +150,13 @@ static double peak_of(const Order *o, const Ints *order) {
   for (int i = 0; i < p->values.n; i++) p->values.v[i]->index = i;
   for (int i = 0; i < order->n; i++) {
     const Kernel *k = p->kernels.v[order->v[i]];
-    for (int r = 0; r < k->reads.n; r++) last[base_of(k->reads.v[r])->index] = i;
+    for (int r = 0; r < k->reads.n; r++)
+      if (base_of(k->reads.v[r])->node->comp == p->comp) last[base_of(k->reads.v[r])->index] = i;
   }
-  for (int i = 0; i < p->comp->outputs.n; i++)
-    if (p->comp->outputs.v[i]->val) last[base_of(p->comp->outputs.v[i]->val)->index] = order->n;
+  for (int i = 0; i < p->comp->outputs.n; i++) {
+    HValue *v = p->comp->outputs.v[i]->val;
+    if (v && base_of(v)->node->comp == p->comp) last[base_of(v)->index] = order->n;
+  }
   for (int i = 0; i < p->values.n; i++) {
     const HValue *v = p->values.v[i];
     if (!own(o, v) || v->alias || v->kernel < 0) continue;
@@ -167,7 +170,7 @@ static double peak_of(const Order *o, const Ints *order) {
     for (int r = 0; r < k->roots.n; r++)
       for (int q = 0; q < k->reads.n && k->roots.v[r]->val; q++) {
         const HValue *v = base_of(k->reads.v[q]), *w = k->roots.v[r]->val;
-        if (v == taken || last[v->index] != i || w->alias || !own(o, v) || !own(o, w) ||
+        if (v == taken || !own(o, v) || !own(o, w) || last[v->index] != i || w->alias ||
             last[w->index] == order->n || !plan_writes_over(p, k, v, w))
           continue;
         taken = v;

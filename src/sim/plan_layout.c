@@ -41,6 +41,25 @@ static void conv_order(const Law *law, const HNode *n, const HConv *c, const cha
     if (i != ba && i != bb) order[k++] = i;
 }
 
+/* The result of a dot: the last row and the last column dimension share the tiles, whatever the
+ * others would pad. False when it has not both. */
+static bool dot_order(const HNode *n, const HConv *c, int *order) {
+  int m = -1, f = -1, k = 0;
+  for (int i = 0; i < n->rank; i++) {
+    if (n->d[i] <= 1) continue;
+    if (c->out[i] == 'm') m = i;
+    if (c->out[i] == 'n') f = i;
+  }
+  if (m < 0 || f < 0) return false;
+  double dm = (double)n->d[m], df = (double)n->d[f];
+  bool swap = up(dm, 128) * up(df, 8) < up(df, 128) * up(dm, 8);
+  order[k++] = swap ? m : f;
+  order[k++] = swap ? f : m;
+  for (int i = n->rank - 1; i >= 0; i--)
+    if (i != m && i != f) order[k++] = i;
+  return true;
+}
+
 /* The product that reads this node (through element-wise nodes of the same shape), and the roles of
  * its dimensions. */
 static const char *reader_roles(const HNode *n, const HConv **conv, int depth) {
@@ -104,6 +123,8 @@ void plan_layouts(Plan *p) {
       if (conv && conv->conv->is_conv) {
         conv_order(law, n, conv->conv, conv->conv->out, order);
         have = true;
+      } else if (conv && n->rank > 2) {
+        have = dot_order(n, conv->conv, order);
       } else if (!conv && n->kind != H_REDUCE && (roles = reader_roles(n, &rc, 0)) && rc->is_conv) {
         conv_order(law, n, rc, roles, order);
         have = true;
@@ -409,7 +430,8 @@ void plan_copies(Plan *p) {
       value_layout(p->law, v, order);
       continue;
     }
-    if (k->conv && !k->conv->conv->is_conv && !read) {
+    if (k->conv && !k->conv->conv->is_conv && !read &&
+        (k->conv->rank != v->node->rank || k->conv->conv->batch == 1)) {
       value_layout(p->law, v, order);
       continue;
     }

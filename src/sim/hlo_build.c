@@ -358,6 +358,13 @@ static HNode *strip_reverse(HNode *x) {
   return x;
 }
 
+/* The gradient of a transposed convolution's filter: a window larger than the image, which is
+ * spread out. The compiler changes the two about, and reverses what was the window. */
+static bool slides_over_window(const HConv *c, const HNode *x, const HNode *y) {
+  return c->n_spatial > 0 && c->lhs_dil[0] > 1 && hlo_count(y) > hlo_count(x) &&
+         y->kind != H_PARAM && c->window[0] > c->lhs_dil[0] * 2;
+}
+
 static Err *one(Build *b, Op *op, Env *e, int depth) {
   HGraph *g = b->g;
   HNode *in_small[16],
@@ -486,8 +493,12 @@ static Err *one(Build *b, Op *op, Env *e, int depth) {
   case OP_CONVOLUTION:
   case OP_DYNAMIC_CONV: {
     HNode *ab[2] = {in[0], strip_reverse(in[1])};
+    HConv *c = conv_info(b, op, ab[0], ab[1]);
+    if (slides_over_window(c, ab[0], ab[1]))
+      ab[1] = hlo_node(g, b->comp, H_REVERSE, OP_REVERSE, op, ab[1]->dt, ab[1]->rank, ab[1]->d, 1,
+                       &ab[1]);
     n = hlo_node(g, b->comp, H_CONV, op->kind, op, dt, rank, d, 2, ab);
-    n->conv = conv_info(b, op, ab[0], ab[1]);
+    n->conv = c;
     break;
   }
   case OP_CALL: {

@@ -121,7 +121,7 @@ static bool loops_over(const Kernel *k) {
   for (int i = 0; i < k->roots.n; i++) {
     const HNode *n = k->roots.v[i];
     if (!(hlo_light(n) || n->kind == H_REDUCE || n->kind == H_CONV || in_place(n))) return false;
-    if (n->n_results > 1) return false;
+    if (n->n_results > 1 || n->kind == H_REVERSE) return false;
   }
   return true;
 }

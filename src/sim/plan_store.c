@@ -39,10 +39,11 @@ static bool gathered(const HNode *x) {
 
 /* Does the user compute this operand inside itself? */
 static bool absorbs(const Plan *p, const HNode *user, const HNode *x) {
+  if (p->law->tpu && user->kind == H_REVERSE) return false;
   if (hlo_light(user)) return true;
   switch (user->kind) {
   case H_REDUCE: return true;
-  case H_CONV: return p->law->tpu;
+  case H_CONV: return p->law->tpu && x->kind != H_REVERSE;
   case H_DUS: return user->n_in > 1 && user->in[1] == x && user->in[0] != x;
   case H_CONCAT: return true;
   case H_SCATTER: return p->law->tpu && gathered(x);

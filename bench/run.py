@@ -1,143 +1,114 @@
 #!/usr/bin/env python3
-"""Times JAX programs on weft against JAX on XLA:CPU, in turn, and writes a table with ratios.
+"""Times weft against what people use instead, in turn on this machine, and writes a table.
 
-    bench/run.py [WORKLOAD ...] [--rounds 3] [--steps 5] [--out bench/results/DATE.json] [--docs]
+    bench/run.py [WORKLOAD ...] [--peers weft,jax,torch] [--threads 2] [--rounds 2] [--out FILE] [--docs]
 
-Each measurement is a process of its own; the two sides alternate. The figure is the median time of a step after the
-compiling one, of the best round. `limit` is the share of the larger of flops / peak and bytes / bandwidth that weft reaches,
-both measured on this machine by numpy's matrix product and copy."""
+Each measurement is a process of its own that runs the compiling step, a second one and then some that are timed; the peers alternate,
+`--rounds` times. A figure is the median over the rounds of the median over the steps. Peers are found by what an interpreter can
+import: BENCH_JAX, BENCH_TORCH and BENCH_TF name the interpreters (this one otherwise), BENCH_LLMC a checkout of llm.c; a peer that is
+not there is left out. `pip install -r bench/requirements.txt` installs them.
+
+The measurements are kept in --out (bench/results/MACHINE.json); a later run replaces the workloads, peers and thread counts that it
+measures and leaves the others, so a table can be made in parts. --docs writes docs/performance.md from the file."""
 import argparse
-import datetime
 import json
 import os
 import pathlib
-import platform
-import statistics
+import re
 import subprocess
 import sys
-import time
+
+import machine
+import report
+import workloads
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE / "peers"))
+import weft_train  # noqa: E402
+
+INSTALL = "pip install -r bench/requirements.txt"
+
+# name -> script and its arguments, variable with the interpreter, what it must import, environment
+PEERS = {
+    "weft": (["one.py", "jax"], "BENCH_JAX", "jax_plugins.weft", {"JAX_PLATFORMS": "weft", "WEFT_DEVICE": "cpu"}),
+    "weft_train": (["weft_train.py"], "BENCH_JAX", "json", {}),
+    "jax": (["one.py", "jax"], "BENCH_JAX", "jax", {"JAX_PLATFORMS": "cpu"}),
+    "torch": (["one.py", "torch"], "BENCH_TORCH", "torch", {}),
+    "torch_compile": (["one.py", "torch", "--mode", "compile"], "BENCH_TORCH", "torch", {}),
+    "tf": (["one.py", "tensorflow"], "BENCH_TF", "tensorflow", {}),
+    "tf_xla": (["one.py", "tensorflow", "--mode", "xla"], "BENCH_TF", "tensorflow", {}),
+    "llmc": (["llmc.py"], "BENCH_JAX", "numpy", {}),
+}
+ONLY = {"llmc": re.compile("gpt2_[0-9]+x[0-9]+"), "weft_train": re.compile("|".join(weft_train.MODELS))}
 
 
-def measure(name, steps):
-    """In a process of its own: one JSON line."""
-    sys.path.insert(0, str(HERE))
-    import jax
-    import numpy as np
-    import workloads
-    w = workloads.build(name)
-    fn = jax.jit(w.fn, donate_argnums=0 if w.trains else ())
-    state, inputs = jax.device_put((w.state, w.inputs))
-    w.state = None
-    times, loss = [], None
-    t0 = time.perf_counter()
-    state, out = fn(state, *inputs)
-    jax.block_until_ready((state, out))
-    first = time.perf_counter() - t0
-    fast = name == "dispatch"
-    for _ in range(steps * (200 if fast else 1)):
-        t0 = time.perf_counter()
-        state, out = fn(state, *inputs)
-        jax.block_until_ready((state, out))
-        times.append(time.perf_counter() - t0)
-    if w.trains:
-        loss = float(out)
-    else:
-        leaves = [np.asarray(x, np.float64) for x in jax.tree.leaves(out)]
-        loss = float(sum(np.abs(x).mean() for x in leaves))
-    print(json.dumps({"median": statistics.median(times), "least": min(times), "compile": first - min(times),
-                      "check": loss, "flops": w.flops, "bytes": w.bytes,
-                      "rss_mb": peak_rss_mb()}))
+def installed(names):
+    found = []
+    for name in names:
+        _, variable, module, env = PEERS[name]
+        python = os.environ.get(variable, sys.executable)
+        try:
+            ok = subprocess.run([python, "-c", f"import importlib.util as u, sys; sys.exit(not u.find_spec('{module}'))"],
+                                capture_output=True, env=dict(os.environ, **env)).returncode == 0
+        except OSError:
+            ok = False
+        ok = ok and (name != "llmc" or "BENCH_LLMC" in os.environ)
+        if ok:
+            found.append(name)
+        else:
+            how = "BENCH_LLMC=DIR, a checkout of llm.c" if name == "llmc" else f"{INSTALL}, or {variable}=PYTHON"
+            print(f"{name} is left out, it is not installed here ({how})", file=sys.stderr)
+    return found
 
 
-def peak_rss_mb():
-    """Of this process alone: ru_maxrss would count its parent from before exec."""
-    for line in open("/proc/self/status"):
-        if line.startswith("VmHWM"):
-            return int(line.split()[1]) / 1024
-    return 0
-
-
-def limits():
-    """Peak f32 GFLOP/s and GB/s of this machine with the threads we use."""
-    import numpy as np
-    a = np.ones((2048, 2048), np.float32)
-    best = min(_time(lambda: a @ a) for _ in range(5))
-    x, y = np.ones(1 << 26, np.float32), np.empty(1 << 26, np.float32)
-    copy = min(_time(lambda: np.copyto(y, x)) for _ in range(5))
-    return 2 * 2048 ** 3 / best / 1e9, 2 * x.nbytes / copy / 1e9
-
-
-def _time(f):
-    t0 = time.perf_counter()
-    f()
-    return time.perf_counter() - t0
-
-
-def run(side, name, steps, timeout):
-    env = dict(os.environ, JAX_PLATFORMS=side, TF_CPP_MIN_LOG_LEVEL="3", JAX_ENABLE_COMPILATION_CACHE="0")
+def measure(peer, workload, threads, steps, timeout):
+    (script, *arguments), variable, _, env = PEERS[peer]
+    env = dict(os.environ, TF_CPP_MIN_LOG_LEVEL="3", CUDA_VISIBLE_DEVICES="", JAX_ENABLE_COMPILATION_CACHE="0", WEFT_CACHE="0", **env)
+    command = [os.environ.get(variable, sys.executable), str(HERE / "peers" / script), *arguments, workload, "--threads", str(threads),
+               "--steps", str(steps)]
     try:
-        r = subprocess.run([sys.executable, __file__, "--measure", name, "--steps", str(steps)], env=env,
-                           capture_output=True, text=True, timeout=timeout)
+        r = subprocess.run(command, env=env, capture_output=True, text=True, timeout=timeout)
     except subprocess.TimeoutExpired:
         return {"error": f"over {timeout} s"}
     lines = [x for x in r.stdout.splitlines() if x.startswith("{")]
-    return json.loads(lines[-1]) if r.returncode == 0 and lines else {"error": r.stderr.strip().splitlines()[-1:]}
+    if r.returncode == 0 and lines:
+        return json.loads(lines[-1])
+    return {"error": (r.stderr.strip().splitlines() or [f"exit {r.returncode}"])[-1][:200]}
 
 
 def main():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    ap.add_argument("workloads", nargs="*")
+    ap.add_argument("workloads", nargs="*", help="names, or beginnings of names with a *")
+    ap.add_argument("--peers", default=",".join(PEERS))
+    ap.add_argument("--threads", type=int, default=2)
     ap.add_argument("--rounds", type=int, default=2)
-    ap.add_argument("--steps", type=int, default=5)
-    ap.add_argument("--timeout", type=int, default=600)
-    ap.add_argument("--out")
-    ap.add_argument("--docs", action="store_true", help="write docs/performance.md")
-    ap.add_argument("--measure", help=argparse.SUPPRESS)
+    ap.add_argument("--steps", type=int, default=0, help="timed steps (default: the workload's own number)")
+    ap.add_argument("--timeout", type=int, default=300, help="seconds of one measurement")
+    ap.add_argument("--key", choices=("wall", "cpu"), default="wall",
+                    help="what the table compares; cpu with --threads 1 is steady on a machine that others use")
+    ap.add_argument("--out", default=str(HERE / "results" / f"{machine.short_name()}.json"))
+    ap.add_argument("--docs", action="store_true", help="write docs/performance.md from --out")
+    ap.add_argument("--report", action="store_true", help="measure nothing, print what --out holds")
     a = ap.parse_args()
-    if a.measure:
-        return measure(a.measure, a.steps)
-    sys.path.insert(0, str(HERE))
-    os.environ.setdefault("JAX_PLATFORMS", "cpu")
-    import workloads
-    names = a.workloads or list(workloads.WORKLOADS)
-    gflops, gbs = limits()
-    lines = [f"{platform.processor() or platform.machine()}, {os.cpu_count()} CPUs, {gflops:.0f} GFLOP/s f32, {gbs:.0f} GB/s; "
-             f"{datetime.date.today()}", "",
-             "| workload | weft ms | XLA:CPU ms | ratio | limit | compile weft s | compile XLA s | MB weft | MB XLA | check |",
-             "|---|---|---|---|---|---|---|---|---|---|"]
-    print("\n".join(lines))
-    rows, product, count = [], 1.0, 0
-    for name in names:
-        best = {}
-        for _ in range(a.rounds):
-            for side in ("weft", "cpu"):
-                r = run(side, name, a.steps, a.timeout)
-                if side not in best or "error" in best[side] or r.get("median", 1e9) < best[side]["median"]:
-                    best[side] = r
-        w, x = best["weft"], best["cpu"]
-        rows.append({"workload": name, "weft": w, "xla_cpu": x})
-        if "error" in w or "error" in x:
-            line = f"| {name} | {w.get('error', '')} | {x.get('error', '')} | | | | | | | |"
-        else:
-            ratio = x["median"] / w["median"]
-            product, count = product * ratio, count + 1
-            limit = max(w["flops"] / gflops, w["bytes"] / gbs) / 1e9 / w["median"]
-            near = abs(w["check"] - x["check"]) <= 2e-3 * abs(x["check"]) + 1e-6
-            line = (f"| {name} | {w['median'] * 1e3:.4g} | {x['median'] * 1e3:.4g} | {ratio:.2f} | {100 * limit:.0f} % | "
-                    f"{w['compile']:.2f} | {x['compile']:.2f} | {w['rss_mb']:.0f} | {x['rss_mb']:.0f} | "
-                    f"{'equal' if near else '%g against %g' % (w['check'], x['check'])} |")
-        lines.append(line)
-        print(line, flush=True)
-    if count:
-        lines += ["", f"geometric mean of the ratios: {product ** (1 / count):.2f} over {count} rows"]
-        print("\n".join(lines[-2:]))
-    if a.out:
-        pathlib.Path(a.out).write_text(json.dumps(rows, indent=1))
+    results = report.load(a.out)
+    names = [n for n in workloads.WORKLOADS if not a.workloads or any(re.fullmatch(w.replace("*", ".*"), n) for w in a.workloads)]
+    unknown = [w for w in a.workloads if not any(re.fullmatch(w.replace("*", ".*"), n) for n in workloads.WORKLOADS)]
+    if unknown:
+        sys.exit(f"there is no workload {', '.join(unknown)}; there are: {', '.join(workloads.WORKLOADS)}")
+    if not a.report:
+        peers = installed(a.peers.split(","))
+        results["machine"] = machine.describe(results.get("machine"))
+        for name in names:
+            runs = {p: [] for p in peers if p not in ONLY or ONLY[p].fullmatch(name)}
+            for _ in range(a.rounds):
+                for peer in runs:
+                    runs[peer].append(measure(peer, name, a.threads, a.steps, a.timeout))
+            report.add(results, name, a.threads, runs)
+            report.save(a.out, results)
+            print(report.line(results, name, a.threads, a.key), file=sys.stderr, flush=True)
+    print("\n".join(report.table(results, a.threads, a.key, names)))
     if a.docs:
-        text = "# Performance\n\nGenerated by `bench/run.py --docs`: JAX on weft's CPU device against JAX on XLA:CPU, in turn.\n\n"
-        (HERE.parent / "docs" / "performance.md").write_text(text + "\n".join(lines) + "\n")
+        (HERE.parent / "docs" / "performance.md").write_text(report.document(results))
 
 
 if __name__ == "__main__":

@@ -1,299 +1,145 @@
-"""Programs that `make bench` times, written in JAX: training steps of networks people name, and single operations.
+"""What is measured: networks that train (nets.py) and single operations, with their shapes and inputs.
 
-build(name) -> Work: a function to jit, its state (given back and donated when it trains), its inputs, and the least number of
-floating-point operations and bytes of one call, from which the fraction of the machine's limit is computed."""
+WORKLOADS[name]() gives a Train or an Op; making one costs nothing, its numbers are made by `values`. What every framework does
+with one is in peers/. ROWS lists the names in the table's order."""
 import dataclasses
-import functools
-import math
+import typing
 
-import jax
-import jax.numpy as jnp
-import numpy as np
-from jax import lax
+import nets
+from nets import Init
+
+ADAM = dict(kind="adam", lr=1e-4, beta1=0.9, beta2=0.999, eps=1e-7)
+MOMENTUM = dict(kind="momentum", lr=1e-3, momentum=0.9, decay=5e-4)  # Nesterov, the decay added to the gradient
 
 
 @dataclasses.dataclass
-class Work:
-    fn: object
-    state: object
-    inputs: tuple
-    trains: bool
-    flops: float
-    bytes: float
+class Train:
+    """A training step: `net`'s loss of a batch, its gradients, the optimizer's update."""
+    net: object
+    batch: typing.Callable  # Init -> tuple of arrays
+    optimizer: dict
+    bf16: bool = False  # parameters stay f32, everything computed from them is bfloat16
+    steps: int = 5
 
+    def values(self):
+        i = Init()
+        params = self.net.init(i)
+        return params, self.batch(i)
 
-_rng = np.random.default_rng(1)
 
+@dataclasses.dataclass
+class Op:
+    """One call of an operation: fn(F, *inputs). `grad`: the gradients of its sum with regard to the first `grad` inputs."""
+    fn: typing.Callable
+    inputs: typing.Callable  # Init -> tuple of arrays
+    grad: int = 0
+    bf16: bool = False
+    kernels: tuple = ()  # positions of inputs that are convolution kernels
+    images: tuple = ()  # positions of inputs that are images
+    flops: float = 0
+    compare: bool = True  # outputs are the same numbers everywhere
+    steps: int = 15
 
-def normal(*shape, scale=None):
-    fan_in = math.prod(shape[:-1]) if len(shape) > 1 else 1
-    return (_rng.standard_normal(shape) * (scale or (1 / math.sqrt(fan_in)))).astype(np.float32)
+    def values(self):
+        return self.inputs(Init())
 
 
-def conv(x, k, stride=1, padding="SAME"):
-    return lax.conv_general_dilated(x, k, (stride, stride), padding, dimension_numbers=("NHWC", "HWIO", "NHWC"))
+def images(n, side, channels, classes):
+    return lambda i: (i.normal(n, side, side, channels), i.ids(classes, n))
 
 
-def max_pool(x, size, stride=None, padding="VALID"):
-    s = stride or size
-    return lax.reduce_window(x, -jnp.inf, lax.max, (1, size, size, 1), (1, s, s, 1), padding)
+def tokens(n, time, vocab):
+    return lambda i: (i.ids(vocab, n, time), i.ids(vocab, n, time))
 
 
-def batch_norm(p, x):
-    mean, square = jnp.mean(x, (0, 1, 2)), jnp.mean(x * x, (0, 1, 2))
-    return (x - mean) * (lax.rsqrt(square - mean * mean + 1e-5) * p["gain"]) + p["bias"]
+def mlp(batch=256, widths=(784, 4096, 4096, 10), **more):
+    return Train(nets.Mlp(*widths), lambda i: (i.normal(batch, widths[0]), i.ids(widths[-1], batch)), ADAM, **more)
 
 
-def layer_norm(p, x):
-    d = x - jnp.mean(x, -1, keepdims=True)
-    return d * lax.rsqrt(jnp.mean(d * d, -1, keepdims=True) + 1e-5) * p["gain"] + p["bias"]
+def gpt2(batch, time, **more):
+    return Train(nets.Gpt(12, 768, 50257, time), tokens(batch, time, 50257), ADAM, steps=3, **more)
 
 
-def norm_params(n):
-    return {"gain": np.ones(n, np.float32), "bias": np.zeros(n, np.float32)}
+def davidnet(batch, **more):
+    return Train(nets.DavidNet(), images(batch, 32, 3, 10), MOMENTUM, steps=3, **more)
 
 
-def dense_params(n_in, n_out):
-    return {"w": normal(n_in, n_out), "b": np.zeros(n_out, np.float32)}
+def unet(i):
+    return i.normal(4, 128, 128, 3), i.normal(4, 128, 128, 4)
 
 
-def dense(p, x):
-    return x @ p["w"] + p["b"]
+def graph(i, nodes=20000, edges=100000, width=64):
+    return i.normal(nodes, width), i.ids(nodes, edges), i.ids(nodes, edges), i.normal(nodes, 1)
 
 
-def cross_entropy(logits, labels):
-    picked = jnp.take_along_axis(logits, labels[..., None], -1)[..., 0]
-    return jnp.mean(jax.nn.logsumexp(logits, -1) - picked)
-
-
-# ---- training --------------------------------------------------------------------------------------------------------
-
-
-def adam(params, grads, slots, lr=1e-3):
-    m, v, t = slots
-    t = t + 1
-    m = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, m, grads)
-    v = jax.tree.map(lambda v, g: 0.999 * v + 0.001 * g * g, v, grads)
-    a, b = 1 - 0.9 ** t, 1 - 0.999 ** t
-    params = jax.tree.map(lambda p, m, v: p - lr * (m / a) / (jnp.sqrt(v / b) + 1e-8), params, m, v)
-    return params, (m, v, t)
-
-
-def momentum(params, grads, slots, lr=1e-3, decay=5e-4):
-    grads = jax.tree.map(lambda g, p: g + decay * p, grads, params)
-    slots = jax.tree.map(lambda m, g: 0.9 * m + g, slots, grads)
-    return jax.tree.map(lambda p, m, g: p - lr * (g + 0.9 * m), params, slots, grads), slots
-
-
-def training(loss, params, inputs, optimizer, flops):
-    zeros = lambda: jax.tree.map(np.zeros_like, params)
-    slots = (zeros(), zeros(), np.float32(0)) if optimizer is adam else zeros()
-
-    def step(state, *batch):
-        p, s = state
-        value, grads = jax.value_and_grad(loss)(p, *batch)
-        return optimizer(p, grads, s), value
-
-    n = sum(x.size for x in jax.tree.leaves(params))
-    least = 4 * n * (7 if optimizer is adam else 5)  # parameters and slots read and written, gradients written
-    return Work(step, (params, slots), inputs, True, flops, least)
-
-
-def mnist_cnn(batch=128):
-    p = {"c1": normal(3, 3, 1, 32), "b1": np.zeros(32, np.float32), "c2": normal(3, 3, 32, 64),
-         "b2": np.zeros(64, np.float32), "d1": dense_params(9216, 128), "d2": dense_params(128, 10)}
-
-    def loss(p, x, y):
-        x = jax.nn.relu(conv(x, p["c1"], padding="VALID") + p["b1"])
-        x = max_pool(jax.nn.relu(conv(x, p["c2"], padding="VALID") + p["b2"]), 2)
-        x = jax.nn.relu(dense(p["d1"], x.reshape(x.shape[0], -1)))
-        return cross_entropy(dense(p["d2"], x), y)
-
-    flops = 2 * batch * (2 * 676 * 9 * 32 + 3 * (576 * 288 * 64 + 9216 * 128 + 1280))
-    x, y = normal(batch, 28, 28, 1, scale=1), _rng.integers(0, 10, batch).astype(np.int32)
-    return training(loss, p, (x, y), adam, flops)
-
-
-def mlp(batch=256, width=4096):
-    p = [dense_params(784, width), dense_params(width, width), dense_params(width, 10)]
-
-    def loss(p, x, y):
-        x = jax.nn.relu(dense(p[0], x))
-        x = jax.nn.relu(dense(p[1], x))
-        return cross_entropy(dense(p[2], x), y)
-
-    flops = 2 * batch * (2 * 784 * width + 3 * (width * width + width * 10))
-    x, y = normal(batch, 784, scale=1), _rng.integers(0, 10, batch).astype(np.int32)
-    return training(loss, p, (x, y), adam, flops)
-
-
-def lstm(batch=32, time=64, width=512, vocab=256):
-    p = {"emb": normal(vocab, width), "out": dense_params(width, vocab),
-         "cells": [{"x": dense_params(width, 4 * width), "h": normal(width, 4 * width)} for _ in range(2)]}
-
-    def loss(p, tokens, labels):
-        x = p["emb"][tokens].transpose(1, 0, 2)
-        for cell in p["cells"]:
-            def one(carry, gx):
-                h, c = carry
-                i, f, g, o = jnp.split(gx + h @ cell["h"], 4, -1)
-                c = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * jnp.tanh(g)
-                h = jax.nn.sigmoid(o) * jnp.tanh(c)
-                return (h, c), h
-            zero = jnp.zeros((batch, width), jnp.float32)
-            _, x = lax.scan(one, (zero, zero), dense(cell["x"], x))
-        return cross_entropy(dense(p["out"], x), labels.T)
-
-    flops = 3 * 2 * batch * time * (2 * 2 * width * 4 * width + width * vocab)
-    tokens = _rng.integers(0, vocab, (batch, time)).astype(np.int32)
-    return training(loss, p, (tokens, np.roll(tokens, -1, 1)), adam, flops)
-
-
-def davidnet(batch=128):
-    widths = {"prep": (3, 64), "l1": (64, 128), "r1a": (128, 128), "r1b": (128, 128), "l2": (128, 256),
-              "l3": (256, 512), "r3a": (512, 512), "r3b": (512, 512)}
-    p = {k: {"k": normal(3, 3, a, b), "n": norm_params(b)} for k, (a, b) in widths.items()}
-    p["fc"] = normal(512, 10)
-
-    def loss(p, x, y):
-        block = lambda name, x: jax.nn.relu(batch_norm(p[name]["n"], conv(x, p[name]["k"])))
-        x = max_pool(block("l1", block("prep", x)), 2)
-        x = x + block("r1b", block("r1a", x))
-        x = max_pool(block("l2", x), 2)
-        x = max_pool(block("l3", x), 2)
-        x = x + block("r3b", block("r3a", x))
-        return cross_entropy(jnp.max(x, (1, 2)) @ p["fc"] * 0.125, y)
-
-    size = {"prep": 1024, "l1": 1024, "r1a": 256, "r1b": 256, "l2": 256, "l3": 64, "r3a": 16, "r3b": 16}
-    macs = sum(size[k] * 9 * a * b * (2 if k == "prep" else 3) for k, (a, b) in widths.items())
-    x, y = normal(batch, 32, 32, 3, scale=1), _rng.integers(0, 10, batch).astype(np.int32)
-    return training(loss, p, (x, y), momentum, 2 * batch * macs)
-
-
-def resnet50(batch=8):
-    p = {"stem": {"k": normal(7, 7, 3, 64), "n": norm_params(64)}, "blocks": [], "fc": dense_params(2048, 1000)}
-    macs, side, c = 112 * 112 * 147 * 64 * 2, 56, 64
-    plan = []
-    for stage, (n, width) in enumerate([(3, 64), (4, 128), (6, 256), (3, 512)]):
-        for i in range(n):
-            stride = 2 if stage and i == 0 else 1
-            out = 4 * width
-            block = {"a": normal(1, 1, c, width), "b": normal(3, 3, width, width), "c": normal(1, 1, width, out),
-                     "na": norm_params(width), "nb": norm_params(width), "nc": norm_params(out)}
-            macs += 3 * side * side * c * width
-            side //= stride
-            macs += 3 * side * side * (9 * width * width + width * out)
-            if i == 0:
-                block["s"], block["ns"] = normal(1, 1, c, out), norm_params(out)
-                macs += 3 * side * side * c * out
-            p["blocks"].append(block)
-            plan.append(stride)
-            c = out
-
-    def loss(p, x, y):
-        x = jax.nn.relu(batch_norm(p["stem"]["n"], conv(x, p["stem"]["k"], 2, [(3, 3), (3, 3)])))
-        x = max_pool(x, 3, 2, ((0, 0), (1, 1), (1, 1), (0, 0)))
-        for b, stride in zip(p["blocks"], plan):
-            z = jax.nn.relu(batch_norm(b["na"], conv(x, b["a"])))
-            z = jax.nn.relu(batch_norm(b["nb"], conv(z, b["b"], stride, [(1, 1), (1, 1)])))
-            z = batch_norm(b["nc"], conv(z, b["c"]))
-            s = batch_norm(b["ns"], conv(x, b["s"], stride, "VALID")) if "s" in b else x
-            x = jax.nn.relu(z + s)
-        return cross_entropy(dense(p["fc"], jnp.mean(x, (1, 2))), y)
-
-    x, y = normal(batch, 224, 224, 3, scale=1), _rng.integers(0, 1000, batch).astype(np.int32)
-    return training(loss, p, (x, y), momentum, 2 * batch * macs)
-
-
-def transformer(batch, time, causal, vocab, layers=12, width=768):
-    p = {"wte": normal(vocab, width, scale=0.02), "wpe": normal(time, width, scale=0.02), "last": norm_params(width),
-         "h": [{"n1": norm_params(width), "qkv": dense_params(width, 3 * width), "o": dense_params(width, width),
-                "n2": norm_params(width), "up": dense_params(width, 4 * width), "down": dense_params(4 * width, width)}
-               for _ in range(layers)]}
-    heads = width // 64
-
-    def attention(h, x):
-        b, t, c = x.shape
-        q, k, v = (z.reshape(b, t, heads, 64).transpose(0, 2, 1, 3) for z in jnp.split(dense(h["qkv"], x), 3, -1))
-        s = jnp.einsum("bhqd,bhkd->bhqk", q, k) * 0.125
-        if causal:
-            s = jnp.where(jnp.tril(jnp.ones((t, t), bool)), s, -1e30)
-        z = jnp.einsum("bhqk,bhkd->bhqd", jax.nn.softmax(s, -1), v)
-        return dense(h["o"], z.transpose(0, 2, 1, 3).reshape(b, t, c))
-
-    def loss(p, tokens, labels):
-        x = p["wte"][tokens] + p["wpe"]
-        for h in p["h"]:
-            if causal:
-                x = x + attention(h, layer_norm(h["n1"], x))
-                x = x + dense(h["down"], jax.nn.gelu(dense(h["up"], layer_norm(h["n2"], x))))
-            else:
-                x = layer_norm(h["n1"], x + attention(h, x))
-                x = layer_norm(h["n2"], x + dense(h["down"], jax.nn.gelu(dense(h["up"], x), approximate=False)))
-        return cross_entropy(layer_norm(p["last"], x) @ p["wte"].T, labels)
-
-    n = batch * time
-    flops = 6 * n * (layers * (12 * width * width + 2 * time * width) + vocab * width)
-    tokens = _rng.integers(0, vocab, (batch, time)).astype(np.int32)
-    return training(loss, p, (tokens, np.roll(tokens, -1, 1)), adam, flops)
-
-
-# ---- single operations ---------------------------------------------------------------------------------------------------
-
-
-def micro(fn, *inputs, flops=0.0):
-    out = jax.eval_shape(fn, *inputs)
-    moved = sum(x.size * x.dtype.itemsize for x in inputs) + sum(
-        x.size * x.dtype.itemsize for x in jax.tree.leaves(out))
-    return Work(lambda state, *a: (state, fn(*a)), (), inputs, False, flops, moved)
-
-
-def gelu_layer_norm(n=4096):
-    p = norm_params(n)
-    return micro(lambda x: jax.nn.gelu(layer_norm(p, x)), normal(n, n, scale=1))
-
-
-def conv_op(batch, side, c_in, c_out, k, stride=1):
-    out = side // stride
-    return micro(functools.partial(conv, stride=stride), normal(batch, side, side, c_in, scale=1),
-                 normal(k, k, c_in, c_out), flops=2.0 * batch * out * out * k * k * c_in * c_out)
-
-
-def matmul(m, n, k):
-    return micro(jnp.matmul, normal(m, k, scale=1), normal(k, n, scale=1), flops=2.0 * m * n * k)
-
-
-WORKLOADS = {
-    "mnist_cnn": mnist_cnn,
+TRAIN = {
+    "mnist_cnn": lambda: Train(nets.MnistCnn(), images(128, 28, 1, 10), ADAM),
     "mlp": mlp,
-    "lstm": lstm,
-    "davidnet_128": davidnet,
+    "lstm": lambda: Train(nets.Recurrent("lstm", 2, 512, 256), tokens(32, 64, 256), ADAM),
+    "davidnet_128": lambda: davidnet(128),
     "davidnet_512": lambda: davidnet(512),
-    "resnet50_8": resnet50,
-    "gpt2_4x64": lambda: transformer(4, 64, True, 50257),
-    "gpt2_4x256": lambda: transformer(4, 256, True, 50257),
-    "bert_8x128": lambda: transformer(8, 128, False, 30522),
-    "gelu_layer_norm": gelu_layer_norm,
-    "softmax": lambda: micro(lambda x: jax.nn.softmax(x, -1), normal(4096, 4096, scale=1)),
-    "matmul_1024": lambda: matmul(1024, 1024, 1024),
-    "matmul_2048": lambda: matmul(2048, 2048, 2048),
-    "matmul_256x768x3072": lambda: matmul(256, 3072, 768),
-    "conv_stem": lambda: conv_op(8, 224, 3, 64, 7, 2),
-    "conv_3x3_56": lambda: conv_op(8, 56, 64, 64, 3),
-    "conv_3x3_14": lambda: conv_op(8, 14, 256, 256, 3),
-    "conv_1x1_14": lambda: conv_op(8, 14, 1024, 256, 1),
-    "gather_rows": lambda: micro(lambda t, i: t[i], normal(50257, 768, scale=1),
-                                 _rng.integers(0, 50257, 4096).astype(np.int32)),
-    "embedding_grad": lambda: micro(lambda t, i, g: t.at[i].add(g), normal(50257, 256, scale=1),
-                                    _rng.integers(0, 50257, 4096).astype(np.int32), normal(4096, 256, scale=1)),
-    "sort_1m": lambda: micro(jnp.sort, normal(1 << 20, scale=1)),
-    "cumsum_4096": lambda: micro(lambda x: jnp.cumsum(x, 1), normal(4096, 4096, scale=1)),
-    "normal_16m": lambda: micro(lambda k: jax.random.normal(k, (1 << 24,)), np.array([0, 1], np.uint32)),
-    "dispatch": lambda: micro(lambda x: x + 1, np.float32(1)),
+    "resnet50_8": lambda: Train(nets.ResNet50(), images(8, 224, 3, 1000), MOMENTUM, steps=3),
+    "gpt2_4x64": lambda: gpt2(4, 64),
+    "gpt2_4x256": lambda: gpt2(4, 256),
+    "bert_8x128": lambda: Train(nets.Bert(12, 768, 30522, 128), tokens(8, 128, 30522), ADAM, steps=3),
+    "vit_tiny_8": lambda: Train(nets.Vit(12, 192, 224, 16), images(8, 224, 3, 1000), ADAM),
+    "mobilenet_16": lambda: Train(nets.MobileNet(), images(16, 96, 3, 100), MOMENTUM),
+    "unet_4": lambda: Train(nets.UNet(), unet, ADAM),
+    "conv_vae_32": lambda: Train(nets.ConvVae(), lambda i: (i.normal(32, 64, 64, 3), i.normal(32, 64)), ADAM),
+    "gru": lambda: Train(nets.Recurrent("gru", 1, 256, 128), tokens(64, 50, 128), ADAM),
+    "llama_4x256": lambda: Train(nets.Llama(6, 512, 1376, 8192, 256), tokens(4, 256, 8192), ADAM),
+    "graph": lambda: Train(nets.GraphNet(20000, 64), graph, ADAM),
+    "mlp_small": lambda: mlp(32, (64, 128, 128, 10), steps=200),
+    "mlp_bf16": lambda: mlp(bf16=True),
+    "davidnet_128_bf16": lambda: davidnet(128, bf16=True),
+    "gpt2_4x64_bf16": lambda: gpt2(4, 64, bf16=True),
 }
 
 
-def build(name):
-    global _rng
-    _rng = np.random.default_rng(1)
-    return WORKLOADS[name]()
+def square(n):
+    return lambda i: (i.normal(n, n),)
+
+
+def matmul(m, n, k, left="N", right="N", **more):
+    a, b = (m, k) if left == "N" else (k, m), (k, n) if right == "N" else (n, k)
+    return Op(lambda F, x, y: F.matmul(x if left == "N" else F.transpose(x, (1, 0)), y if right == "N" else F.transpose(y, (1, 0))),
+              lambda i: (i.normal(*a), i.normal(*b)), flops=2.0 * m * n * k, **more)
+
+
+def conv(batch, side, n_in, n_out, k, stride=1, grad=0, kind="k"):
+    def inputs(i):
+        return i.normal(batch, side, side, n_in), i.conv(k, n_in, n_out, kind)[kind]
+    out = side // stride
+    return Op(lambda F, x, w: F.conv({kind: w}, x, stride, k // 2), inputs, grad=grad, images=(0,), kernels=(1,),
+              flops=2.0 * batch * out * out * k * k * (n_in if kind == "k" else 1) * n_out * (1 + grad))
+
+
+OPS = {
+    "gelu_layer_norm": lambda: Op(lambda F, x, g, b: F.gelu(F.layer_norm({"gain": g, "bias": b}, x), exact=False),
+                                  lambda i: (i.normal(4096, 4096), i.normal(4096), i.normal(4096))),
+    "softmax": lambda: Op(lambda F, x: F.softmax(x), square(4096)),
+    "matmul_1024": lambda: matmul(1024, 1024, 1024),
+    "matmul_2048": lambda: matmul(2048, 2048, 2048, steps=8),
+    "matmul_1024_bf16": lambda: matmul(1024, 1024, 1024, bf16=True),
+    "matmul_256x3072x768": lambda: matmul(256, 3072, 768),
+    "matmul_256x3072x768_nt": lambda: matmul(256, 3072, 768, right="T"),
+    "matmul_768x3072x256_tn": lambda: matmul(768, 3072, 256, left="T"),
+    "matmul_32x2048x512": lambda: matmul(32, 2048, 512, steps=50),
+    "conv_stem": lambda: conv(8, 224, 3, 64, 7, 2),
+    "conv_3x3_56": lambda: conv(8, 56, 64, 64, 3),
+    "conv_3x3_14": lambda: conv(8, 14, 256, 256, 3),
+    "conv_1x1_14": lambda: conv(8, 14, 1024, 256, 1),
+    "conv_3x3_56_grad": lambda: conv(8, 56, 64, 64, 3, grad=2),
+    "conv_3x3_14_grad": lambda: conv(8, 14, 256, 256, 3, grad=2),
+    "conv_1x1_14_grad": lambda: conv(8, 14, 1024, 256, 1, grad=2),
+    "conv_depthwise_grad": lambda: conv(16, 28, 192, 192, 3, grad=2, kind="kd"),
+    "gather_rows": lambda: Op(lambda F, t, i: F.rows(t, i), lambda i: (i.normal(50257, 768), i.ids(50257, 4096))),
+    "embedding_grad": lambda: Op(lambda F, t, i, w: F.rows(t, i) * w, lambda i: (i.normal(50257, 256), i.ids(50257, 4096),
+                                                                               i.normal(4096, 256)), grad=1),
+    "sort_1m": lambda: Op(lambda F, x: F.sort(x), lambda i: (i.normal(1 << 20),)),
+    "cumsum_4096": lambda: Op(lambda F, x: F.cumsum(x), square(4096)),
+    "normal_16m": lambda: Op(lambda F, key: F.random_normal(key, 1 << 24), lambda i: (i.ids(9, 2).astype("uint32"),), compare=False),
+    "dispatch": lambda: Op(lambda F, x: x + 1.0, lambda i: (i.normal(8),), steps=2000),
+}
+
+WORKLOADS = {**TRAIN, **OPS}

@@ -1,0 +1,203 @@
+"""JAX, on whichever platform JAX_PLATFORMS names: weft's plugin or XLA's CPU backend. A jitted step, its state donated."""
+import functools
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+array, exp, tanh, concat, transpose, reshape, mean = jnp.asarray, jnp.exp, jnp.tanh, jnp.concatenate, jnp.transpose, jnp.reshape, jnp.mean
+relu, silu, relu6, matmul, sort = jax.nn.relu, jax.nn.silu, jax.nn.relu6, jnp.matmul, jnp.sort
+softmax, cumsum = functools.partial(jax.nn.softmax, axis=-1), functools.partial(jnp.cumsum, axis=-1)
+
+
+def open(threads):
+    jax.devices()
+    return {"jax": jax.__version__}
+
+
+# ---- operations ----------------------------------------------------------------------------------------------------------
+
+
+def conv(p, x, stride=1, pad=0):
+    k = p["k"] if "k" in p else p["kd"]
+    groups = 1 if "k" in p else k.shape[3]
+    y = lax.conv_general_dilated(x, k, (stride, stride), [(pad, pad)] * 2, dimension_numbers=("NHWC", "HWIO", "NHWC"),
+                                 feature_group_count=groups)
+    return y + p["b"] if "b" in p else y
+
+
+def conv_transposed(p, x, stride, pad):
+    k = p["kt"]
+    edge = k.shape[0] - 1 - pad
+    return lax.conv_transpose(x, k[::-1, ::-1], (stride, stride), [(edge, edge)] * 2, dimension_numbers=("NHWC", "HWIO", "NHWC"))
+
+
+def max_pool(x, size, stride, pad=0):
+    edge = (pad, pad)
+    return lax.reduce_window(x, -jnp.inf, lax.max, (1, size, size, 1), (1, stride, stride, 1), ((0, 0), edge, edge, (0, 0)))
+
+
+def spatial_max(x): return jnp.max(x, (1, 2))
+def spatial_mean(x): return jnp.mean(x, (1, 2))
+def flatten(x): return x.reshape(x.shape[0], -1)
+def image(x, h, w, c): return x.reshape(x.shape[0], h, w, c)
+def concat_channels(xs): return jnp.concatenate(xs, -1)
+def split(x, n): return jnp.split(x, n, -1)
+def leaky_relu(x): return jax.nn.leaky_relu(x, 0.2)
+def gelu(x, exact): return jax.nn.gelu(x, approximate=not exact)
+def rows(table, ids): return table[ids]
+def embedding(p, ids): return p["table"][ids]
+def tied(p, x): return x @ p["table"].T
+def segment_sum(x, ids, n): return jax.ops.segment_sum(x, ids, n)
+def random_normal(key, n): return jax.random.normal(key, (n,))
+def mean_square(x, y): return jnp.mean(jnp.square((x - y).astype(jnp.float32)))
+
+
+def dense(p, x):
+    y = x @ p["w"]
+    return y + p["b"] if "b" in p else y
+
+
+def batch_norm(p, x):
+    z = x.astype(jnp.float32)
+    m, square = jnp.mean(z, (0, 1, 2)), jnp.mean(z * z, (0, 1, 2))
+    return ((z - m) * (lax.rsqrt(square - m * m + 1e-5) * p["gain"]) + p["bias"]).astype(x.dtype)
+
+
+def layer_norm(p, x):
+    z = x.astype(jnp.float32)
+    d = z - jnp.mean(z, -1, keepdims=True)
+    return (d * lax.rsqrt(jnp.mean(d * d, -1, keepdims=True) + 1e-5) * p["gain"] + p["bias"]).astype(x.dtype)
+
+
+def rms_norm(p, x):
+    return x * lax.rsqrt(jnp.mean(x * x, -1, keepdims=True) + 1e-5) * p["gain"]
+
+
+def attention(q, k, v, causal):
+    s = jnp.einsum("bhqd,bhkd->bhqk", q, k) * (1 / math.sqrt(q.shape[-1]))
+    if causal:
+        s = jnp.where(jnp.tril(jnp.ones(s.shape[-2:], bool)), s, jnp.finfo(s.dtype).min)
+    return jnp.einsum("bhqk,bhkd->bhqd", jax.nn.softmax(s, -1), v)
+
+
+def lstm(p, x, width):
+    def cell(carry, gates):
+        h, c = carry
+        i, f, g, o = jnp.split(gates + h @ p["h"]["w"], 4, -1)
+        c = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * jnp.tanh(g)
+        h = jax.nn.sigmoid(o) * jnp.tanh(c)
+        return (h, c), h
+    zero = jnp.zeros((x.shape[0], width), x.dtype)
+    _, y = lax.scan(cell, (zero, zero), dense(p["x"], x.transpose(1, 0, 2)))
+    return y.transpose(1, 0, 2)
+
+
+def gru(p, x, width):
+    def cell(h, gates):
+        (r, z, n), (hr, hz, hn) = jnp.split(gates, 3, -1), jnp.split(h @ p["h"]["w"], 3, -1)
+        r, z = jax.nn.sigmoid(r + hr), jax.nn.sigmoid(z + hz)
+        h = (1 - z) * jnp.tanh(n + r * hn) + z * h
+        return h, h
+    _, y = lax.scan(cell, jnp.zeros((x.shape[0], width), x.dtype), dense(p["x"], x.transpose(1, 0, 2)))
+    return y.transpose(1, 0, 2)
+
+
+def cross_entropy(logits, labels):
+    logits = logits.astype(jnp.float32)
+    picked = jnp.take_along_axis(logits, labels[..., None], -1)[..., 0]
+    return jnp.mean(jax.nn.logsumexp(logits, -1) - picked)
+
+
+# ---- steps ---------------------------------------------------------------------------------------------------------------
+
+
+def update(o, params, grads, slots):
+    if o["kind"] == "momentum":
+        grads = jax.tree.map(lambda g, p: g + o["decay"] * p, grads, params)
+        slots = jax.tree.map(lambda m, g: o["momentum"] * m + g, slots, grads)
+        return jax.tree.map(lambda p, m, g: p - o["lr"] * (g + o["momentum"] * m), params, slots, grads), slots
+    m, v, t = slots
+    t = t + 1
+    m = jax.tree.map(lambda m, g: o["beta1"] * m + (1 - o["beta1"]) * g, m, grads)
+    v = jax.tree.map(lambda v, g: o["beta2"] * v + (1 - o["beta2"]) * g * g, v, grads)
+    a, b = 1 - o["beta1"] ** t, 1 - o["beta2"] ** t
+    params = jax.tree.map(lambda p, m, v: p - o["lr"] * (m / a) / (jnp.sqrt(v / b) + o["eps"]), params, m, v)
+    return params, (m, v, t)
+
+
+def halve(tree):
+    return jax.tree.map(lambda x: x.astype(jnp.bfloat16) if x.dtype == jnp.float32 else x, tree)
+
+
+def flops_of(jaxpr):
+    """Multiplications and additions of the matrix products and convolutions in it."""
+    total = 0.0
+    for e in jaxpr.eqns:
+        if e.primitive.name == "dot_general":
+            (contract, _), _ = e.params["dimension_numbers"]
+            total += 2.0 * e.outvars[0].aval.size * math.prod(e.invars[0].aval.shape[d] for d in contract)
+        elif e.primitive.name == "conv_general_dilated":
+            k = e.params["dimension_numbers"].rhs_spec
+            one = e.invars[1].aval.size / e.invars[1].aval.shape[k[0]]
+            total += 2.0 * e.outvars[0].aval.size * one / math.prod(e.params["lhs_dilation"])
+        inner = [v for x in e.params.values() for v in (x if isinstance(x, (tuple, list)) else [x])]
+        for j in inner:
+            j = getattr(j, "jaxpr", j)
+            if hasattr(j, "eqns"):
+                total += flops_of(j) * (e.params.get("length", 1) if e.primitive.name == "scan" else 1)
+    return total
+
+
+def size_of(tree):
+    return sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(tree))
+
+
+def prepare_training(work):
+    import by_jax as F
+    params, batch = work.values()
+    o = work.optimizer
+    zeros = lambda: jax.tree.map(np.zeros_like, params)
+    slots = (zeros(), zeros(), np.float32(0)) if o["kind"] == "adam" else zeros()
+
+    def loss(p, *batch):
+        return work.net.loss(F, *((halve(p), *halve(batch)) if work.bf16 else (p, *batch)))
+
+    def one(state, *batch):
+        value, grads = jax.value_and_grad(loss)(state[0], *batch)
+        return update(o, state[0], grads, state[1]), value
+
+    # parameters and slots are read and written, gradients written
+    cost = {"bytes": size_of(params) * (7 if o["kind"] == "adam" else 5)}
+    shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), ((params, slots), batch))
+    jitted = jax.jit(one, donate_argnums=0)
+    kept, batch = jax.device_put(((params, slots), batch))
+    del params, slots
+
+    def step():
+        nonlocal kept
+        kept, value = jitted(kept, *batch)
+        jax.block_until_ready(kept)
+        return value
+    return step, float, lambda: dict(cost, flops=flops_of(jax.make_jaxpr(one)(shapes[0], *shapes[1]).jaxpr))
+
+
+def prepare(work, mode):
+    import by_jax as F
+    if hasattr(work, "net"):
+        return prepare_training(work)
+    inputs = work.values()
+    inputs = jax.device_put(halve(inputs) if work.bf16 else inputs)
+    fn = functools.partial(work.fn, F)
+    if work.grad:
+        fn = jax.grad(lambda *a: jnp.sum(jnp.square(work.fn(F, *a))), tuple(range(work.grad)))
+    jitted = jax.jit(fn)
+    step = lambda: jax.block_until_ready(jitted(*inputs))
+    moved = size_of(inputs) + size_of(jax.eval_shape(fn, *inputs))
+    return step, lambda out: mean_size([np.asarray(x) for x in jax.tree.leaves(out)]), lambda: {"flops": work.flops, "bytes": moved}
+
+
+def mean_size(arrays):
+    return float(sum(np.abs(x.astype(np.float64)).mean() for x in arrays))

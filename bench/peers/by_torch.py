@@ -1,0 +1,153 @@
+"""PyTorch, eager or (mode "compile") with torch.compile; images in channels_last, dense weights [out, in], fused optimizers:
+what its documentation advises for speed on a CPU."""
+import functools
+import math
+
+import numpy as np
+import torch
+import torch.nn.functional as N
+
+exp, tanh, reshape, matmul, concat = torch.exp, torch.tanh, torch.reshape, torch.matmul, torch.cat
+relu, silu, relu6, array = N.relu, N.silu, N.relu6, torch.from_numpy
+softmax, cumsum = functools.partial(torch.softmax, dim=-1), functools.partial(torch.cumsum, dim=-1)
+
+
+def open(threads):
+    torch.set_num_threads(threads)
+    return {"torch": torch.__version__}
+
+
+# ---- operations ----------------------------------------------------------------------------------------------------------
+
+
+def conv(p, x, stride=1, pad=0):
+    k = p["k"] if "k" in p else p["kd"]
+    return N.conv2d(x, k, p.get("b"), stride=stride, padding=pad, groups=1 if "k" in p else k.shape[0])
+
+
+def conv_transposed(p, x, stride, pad): return N.conv_transpose2d(x, p["kt"], stride=stride, padding=pad)
+def max_pool(x, size, stride, pad=0): return N.max_pool2d(x, size, stride, pad)
+def spatial_max(x): return torch.amax(x, (2, 3))
+def spatial_mean(x): return torch.mean(x, (2, 3))
+def flatten(x): return x.permute(0, 2, 3, 1).reshape(x.shape[0], -1)
+def image(x, h, w, c): return x.reshape(x.shape[0], h, w, c).permute(0, 3, 1, 2)
+def concat_channels(xs): return torch.cat(xs, 1)
+def split(x, n): return torch.chunk(x, n, -1)
+def transpose(x, order): return x.permute(order)
+def leaky_relu(x): return N.leaky_relu(x, 0.2)
+def gelu(x, exact): return N.gelu(x, approximate="none" if exact else "tanh")
+def dense(p, x): return N.linear(x, p["w"], p.get("b"))
+def rows(table, ids): return N.embedding(ids, table)
+def embedding(p, ids): return N.embedding(ids, p["table"])
+def tied(p, x): return N.linear(x, p["table"])
+def sort(x): return torch.sort(x).values
+def mean(x, axis=None): return torch.mean(x) if axis is None else torch.mean(x, axis)
+def mean_square(x, y): return torch.mean(torch.square((x - y).float()))
+def segment_sum(x, ids, n): return x.new_zeros((n, x.shape[1])).index_add(0, ids, x)
+def random_normal(key, n): return torch.randn(n)
+def batch_norm(p, x): return N.batch_norm(x, None, None, p["gain"], p["bias"], True, 0.1, 1e-5)
+def layer_norm(p, x): return N.layer_norm(x, x.shape[-1:], p["gain"], p["bias"], 1e-5)
+def rms_norm(p, x): return N.rms_norm(x, x.shape[-1:], p["gain"], 1e-5)
+def attention(q, k, v, causal): return N.scaled_dot_product_attention(q, k, v, is_causal=causal)
+
+
+def recurrent(kind, p, x, width, states):
+    zero = x.new_zeros((1, x.shape[0], width))
+    weights = [p["x"]["w"], p["h"]["w"], p["x"]["b"], torch.zeros_like(p["x"]["b"])]
+    return kind(x, (zero, zero) if states == 2 else zero, weights, True, 1, 0.0, True, False, True)[0]
+
+
+def lstm(p, x, width): return recurrent(torch.lstm, p, x, width, 2)
+def gru(p, x, width): return recurrent(torch.gru, p, x, width, 1)
+
+
+def cross_entropy(logits, labels):
+    return N.cross_entropy(logits.reshape(-1, logits.shape[-1]).float(), labels.reshape(-1))
+
+
+# ---- steps ---------------------------------------------------------------------------------------------------------------
+
+
+def kernel(x, transposed=False):
+    """[h, w, in, out] as torch wants it: [out, in, h, w], or [in, out, h, w] of a transposed convolution."""
+    x = x.permute(2, 3, 0, 1) if transposed else x.permute(3, 2, 0, 1)
+    return x.contiguous(memory_format=torch.channels_last)
+
+
+def parameter(name, x, all_of_them):
+    if isinstance(x, dict):
+        return {k: parameter(k, v, all_of_them) for k, v in x.items()}
+    if isinstance(x, list):
+        return [parameter(name, v, all_of_them) for v in x]
+    x = torch.from_numpy(x)
+    if name in ("k", "kd", "kt"):
+        x = kernel(x, name == "kt")
+    if name == "w":
+        x = x.t().contiguous()
+    x = x.clone().requires_grad_()
+    all_of_them.append(x)
+    return x
+
+
+def halve(tree):
+    if isinstance(tree, (dict, list, tuple)):
+        return {k: halve(v) for k, v in tree.items()} if isinstance(tree, dict) else [halve(v) for v in tree]
+    return tree.bfloat16() if tree.dtype == torch.float32 else tree
+
+
+def batch_tensor(x, is_image=None):
+    x = torch.from_numpy(x)
+    if is_image if is_image is not None else x.dim() == 4:
+        x = x.permute(0, 3, 1, 2).contiguous(memory_format=torch.channels_last)
+    return x.long() if x.dtype == torch.int32 else x
+
+
+def prepare_training(work, mode):
+    import by_torch as F
+    values, batch = work.values()
+    params = []
+    tree = parameter("", values, params)
+    batch = [batch_tensor(x) for x in batch]
+    del values
+    o = work.optimizer
+    if o["kind"] == "adam":
+        optimizer = torch.optim.Adam(params, lr=o["lr"], betas=(o["beta1"], o["beta2"]), eps=o["eps"], fused=True)
+    else:
+        optimizer = torch.optim.SGD(params, lr=o["lr"], momentum=o["momentum"], weight_decay=o["decay"], nesterov=True, fused=True)
+
+    def loss(batch):
+        return work.net.loss(F, *((halve(tree), *halve(batch)) if work.bf16 else (tree, *batch)))
+    if mode == "compile":
+        loss = torch.compile(loss)
+
+    def step():
+        value = loss(batch)
+        optimizer.zero_grad(set_to_none=True)
+        value.backward()
+        optimizer.step()
+        return float(value.detach())
+    return step, float, dict
+
+
+def prepare(work, mode):
+    import by_torch as F
+    if hasattr(work, "net"):
+        return prepare_training(work, mode)
+    inputs = [kernel(torch.from_numpy(x)) if n in work.kernels else
+              torch.from_numpy(x.astype(np.int64)) if x.dtype == np.uint32 else batch_tensor(x, n in work.images)
+              for n, x in enumerate(work.values())]
+    if work.bf16:
+        inputs = halve(inputs)
+    if work.grad:
+        for x in inputs[:work.grad]:
+            x.requires_grad_()
+    fn = functools.partial(work.fn, F)
+    if mode == "compile":
+        fn = torch.compile(fn)
+
+    def step():
+        if not work.grad:
+            with torch.no_grad():
+                return [fn(*inputs)]
+        return torch.autograd.grad(torch.sum(torch.square(fn(*inputs))), inputs[:work.grad])
+    return step, lambda out: float(sum(np.abs(x.double().numpy()).mean() for x in out)), dict

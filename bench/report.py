@@ -1,0 +1,188 @@
+"""The results' file and the tables made from it."""
+import json
+import math
+import pathlib
+import statistics
+
+import workloads
+
+LABELS = {"weft": "weft", "weft_train": "weft train", "jax": "JAX", "torch": "PyTorch", "torch_compile": "torch.compile", "tf": "TensorFlow",
+          "tf_xla": "TF jit_compile", "llmc": "llm.c"}
+ORDER, OURS = tuple(LABELS), ("weft", "weft_train")
+
+
+def load(path):
+    path = pathlib.Path(path)
+    return json.loads(path.read_text()) if path.exists() else {"machine": None, "runs": {}}
+
+
+def save(path, results):
+    path = pathlib.Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
+
+
+def add(results, workload, threads, runs):
+    here = results["runs"].setdefault(workload, {}).setdefault(str(threads), {})
+    for peer, rows in runs.items():
+        here[peer] = rows
+
+
+def figure(rows, key):
+    good = [r[key] for r in rows if key in r]
+    return statistics.median(good) if good else None
+
+
+def spread(rows, key):
+    good = [r[key] for r in rows if key in r]
+    return (max(good) - min(good)) / (2 * statistics.median(good)) if len(good) > 1 else 0
+
+
+def number(x, digits=3):
+    return "" if x is None else f"{x:.{digits}g}" if x < 1000 else f"{x:.0f}"
+
+
+class Row:
+    """One workload with one number of threads. `key`: "wall" or "cpu"."""
+
+    def __init__(self, results, workload, threads, key):
+        peers = results["runs"].get(workload, {}).get(str(threads), {})
+        self.name, self.key = workload, f"{key}_ms"
+        self.peers = {p: peers[p] for p in ORDER if p in peers}
+        self.ms = {p: figure(rows, self.key) for p, rows in self.peers.items()}
+        self.errors = {p: rows[-1]["error"] for p, rows in self.peers.items() if self.ms[p] is None}
+        self.best = min(self.others(self.key), default=None)
+        self.weft = self.ms.get("weft")
+        self.ratio = self.best / self.weft if self.best and self.weft else None
+        self.limit = self.share(results, threads)
+
+    def others(self, key):
+        values = [figure(rows, key) for p, rows in self.peers.items() if p not in OURS]
+        return [v for v in values if v is not None]
+
+    def ours(self, key):
+        return figure(self.peers.get("weft", []), key)
+
+    def share(self, results, threads):
+        """Of the machine's limit that weft reaches: the time that flops or bytes need there, over weft's."""
+        rows = [r for r in self.peers.get("weft", []) if "flops" in r]
+        if not rows or not self.weft or self.name == "dispatch":
+            return None
+        gflops, gbs = results["machine"]["limits"][str(threads)]
+        return max(rows[-1]["flops"] / gflops, rows[-1]["bytes"] / gbs) / 1e6 / self.weft
+
+    def differs(self):
+        """Peers whose loss or result is not weft's: those further than 0.5 % away (bfloat16: 2 %)."""
+        work = workloads.WORKLOADS[self.name]()
+        ours = self.ours("check")
+        if ours is None or not getattr(work, "compare", True):
+            return []
+        close = 2e-2 if work.bf16 else 5e-3
+        checks = {p: figure(rows, "check") for p, rows in self.peers.items()}
+        return [f"{p} {v:.5g}, weft {ours:.5g}" for p, v in checks.items() if v is not None and abs(v - ours) > close * abs(ours) + 1e-6]
+
+
+def line(results, workload, threads, key):
+    row = Row(results, workload, threads, key)
+    cells = [f"{p} {number(v)}" if v else f"{p} failed ({row.errors[p]})" for p, v in row.ms.items()]
+    ratio = f"ratio {row.ratio:.2f}" if row.ratio else ""
+    return f"{workload}: {', '.join(cells)} ms {ratio} {'DIFFERS: ' + ', '.join(row.differs()) if row.differs() else ''}"
+
+
+def rows_of(results, threads, key, names=None):
+    return [Row(results, n, threads, key) for n in names or workloads.WORKLOADS if str(threads) in results["runs"].get(n, {})]
+
+
+def over(a, b, digits=2):
+    return f"{a / b:.{digits}f}" if a and b else ""
+
+
+def summary(rows):
+    ratios = [r.ratio for r in rows if r.ratio]
+    if not ratios:
+        return []
+    below = [r.name for r in rows if r.ratio and r.ratio < 1]
+    return [f"Geometric mean of the ratios to the best peer of each row: **{geometric(ratios):.2f}** over {len(ratios)} rows"
+            + (f"; below 1: {', '.join(below)}." if below else "; none is below 1.")]
+
+
+def geometric(values):
+    return math.exp(sum(map(math.log, values)) / len(values))
+
+
+def speed_table(rows):
+    peers = [p for p in ORDER if p != "weft_train" and any(p in r.peers for r in rows)]
+    lines = ["| workload | " + " | ".join(LABELS[p] for p in peers) + " | ratio | spread | limit | result |", "|---|" + "---|" * (len(peers) + 4)]
+    for r in rows:
+        ms = [number(r.ms.get(p)) if r.ms.get(p) else "fails" if p in r.peers else "" for p in peers]
+        noise = max((spread(x, r.key) for x in r.peers.values()), default=0)
+        lines.append(f"| {r.name} | {' | '.join(ms)} | {f'**{r.ratio:.2f}**' if r.ratio else ''} | {noise:.0%} | "
+                     f"{f'{r.limit:.0%}' if r.limit else ''} | {'; '.join(r.differs()) or 'equal'} |")
+    return lines
+
+
+def start_table(rows):
+    lines = ["| workload | compile weft s | XLA:CPU s | ratio | MB weft | leanest peer MB | ratio |", "|---|---|---|---|---|---|---|"]
+    for r in rows:
+        ours, xla, mb, least = (r.ours("compile_s"), figure(r.peers.get("jax", []), "compile_s"), r.ours("rss_mb"),
+                                min(r.others("rss_mb"), default=None))
+        if ours and (xla or least):
+            lines.append(f"| {r.name} | {number(ours, 2)} | {number(xla, 2)} | {over(xla, ours, 1)} | {number(mb)} | {number(least)} | "
+                         f"{over(least, mb)} |")
+    return lines
+
+
+def train_table(rows):
+    lines = ["| workload | weft train | weft through JAX | PyTorch | llm.c | ratio to PyTorch |", "|---|---|---|---|---|---|"]
+    for r in rows:
+        ours = r.ms.get("weft_train")
+        if ours:
+            torch = min((r.ms[p] for p in ("torch", "torch_compile") if r.ms.get(p)), default=None)
+            lines.append(f"| {r.name} | {number(ours)} | {number(r.weft)} | {number(torch)} | {number(r.ms.get('llmc'))} | "
+                         f"{over(torch, ours)} |")
+    return lines if len(lines) > 2 else []
+
+
+def table(results, threads, key, names=None):
+    rows = rows_of(results, threads, key, names)
+    return speed_table(rows) + [""] + summary(rows) + [""] + start_table(rows) + [""] + train_table(rows)
+
+
+def versions(results):
+    found = {}
+    for by_threads in results["runs"].values():
+        for peers in by_threads.values():
+            for runs in peers.values():
+                for r in runs:
+                    found.update(r.get("versions", {}))
+    return ", ".join(f"{k} {v}" for k, v in sorted(found.items()))
+
+
+def document(results):
+    m = results["machine"]
+    lines = ["# Performance", "",
+             "Generated by `bench/run.py --docs` from `bench/results/`; `make bench` measures on your machine. The workloads are in "
+             "`bench/workloads.py`, what each framework does with them in `bench/peers/`: the same mathematics, shapes and initial "
+             "values, each framework the way its documentation advises for speed (PyTorch: channels-last, fused optimizers). Each "
+             "measurement is a process of its own, the frameworks take turns, a figure is the median over rounds of the median over "
+             "steps. **Ratio**: the best peer's time over weft's, above 1 weft is faster. **Spread**: half the range over the rounds, "
+             "of the row's least steady peer. **Limit**: the time that the row's multiply-adds at the peak, or its bytes at the "
+             "bandwidth, would take, over weft's. **Result**: the loss after the same steps, or the mean size of an operation's "
+             "results, within 0.5 % (bfloat16: 2 %).", "",
+             f"{m['cpu']}, {m['cpus']} CPUs, {m['vectors']}; {m['date']}; {versions(results)}. Limits measured: "
+             + ", ".join(f"{n} thread{'s' if n != '1' else ''} {g:.0f} GFLOP/s and {b:.0f} GB/s" for n, (g, b) in sorted(m["limits"].items())) + "."]
+    for threads, key, title in ((2, "wall", "Milliseconds a step, two threads"),
+                                (1, "cpu", "CPU milliseconds a step, one thread on one core")):
+        rows = rows_of(results, threads, key)
+        if not rows:
+            continue
+        lines += ["", f"## {title}", "", *speed_table(rows), "", *summary(rows)]
+        if train_table(rows):
+            lines += ["", f"## `weft train`: {title[0].lower() + title[1:]}", "",
+                      "The same training by weft's own loop, on made-up data that its loader makes and sends; PyTorch's step has its batch "
+                      "in memory.", "", *train_table(rows)]
+    threads = 2 if rows_of(results, 2, "wall") else 1
+    lines += ["", "## Compile time and memory", "",
+              "Compile time is the first step less a later one; the cache on disk is off. Memory is the peak resident set of the whole "
+              f"process, {threads} thread{'s' if threads > 1 else ''}.", "", *start_table(rows_of(results, threads, "wall"))]
+    return "\n".join(lines) + "\n"

@@ -40,6 +40,7 @@ static const char usage[] =
     "N\n"
     "  --eval-batch N     test examples in one evaluation batch (default: as --batch)\n"
     "  --no-eval          no evaluation on the test examples\n"
+    "  --json             the result as JSON on stdout (with --out also in result.json)\n"
     "  --no-compare       no table of other devices at the end\n"
     "  --help             this text\n"
     "\n";
@@ -72,6 +73,7 @@ enum {
   O_DUMP,
   O_NO_COMPARE,
   O_NO_EVAL,
+  O_JSON,
   O_EVAL_BATCH,
   O_REPLICAS,
   O_BPE,
@@ -105,6 +107,7 @@ static const struct option options[] = {{"data", 1, NULL, O_DATA},
                                         {"dump-step", 1, NULL, O_DUMP},
                                         {"no-compare", 0, NULL, O_NO_COMPARE},
                                         {"no-eval", 0, NULL, O_NO_EVAL},
+                                        {"json", 0, NULL, O_JSON},
                                         {"eval-batch", 1, NULL, O_EVAL_BATCH},
                                         {"bpe", 1, NULL, O_BPE},
                                         {"replicas", 1, NULL, O_REPLICAS},
@@ -119,7 +122,7 @@ typedef struct Args {
   const char *data, *data_dir, *bpe, *device, *plugin, *out, *dump;
   char *resume;
   int64_t save_every, eval_every;
-  bool compare;
+  bool compare, json;
   ClientOption options[MAX_OPTIONS];
   int n_options;
 } Args;
@@ -247,6 +250,7 @@ static Err *set(Args *a, int which, char *v) {
   case O_EVAL: a->eval_every = (int64_t)x; break;
   case O_DUMP: a->dump = v; break;
   case O_NO_COMPARE: a->compare = false; break;
+  case O_JSON: a->json = true; break;
   case O_BPE: a->bpe = v; break;
   case O_NO_EVAL: a->eval_every = -1; break;
   case O_REPLICAS: c->replicas = (int)x; break;
@@ -298,6 +302,7 @@ static void json_text(Buf *b, const char *key, const char *v) {
   buf_cstr(b, "\",\n");
 }
 
+/* To result.json in the run folder, and with --json to stdout. */
 static Err *write_result(const Args *a, const Data *d, const TrainResult *r, const Buf *devices) {
   Buf b = {0};
   buf_cstr(&b, "{\n");
@@ -309,15 +314,21 @@ static Err *write_result(const Args *a, const Data *d, const TrainResult *r, con
   if (a->eval_every >= 0)
     buf_printf(&b, "  \"test_loss\": %.6g,\n  \"test_accuracy\": %.6g,\n", r->test_loss,
                r->test_accuracy);
-  buf_printf(&b, "  \"step_s\": %.6g,\n  \"exposed_input_s\": %.6g,\n  \"compile_s\": %.6g,\n",
-             r->step_s, r->exposed_s, r->compile_s);
+  buf_printf(&b,
+             "  \"step_s\": %.6g,\n  \"step_cpu_s\": %.6g,\n  \"exposed_input_s\": %.6g,\n"
+             "  \"compile_s\": %.6g,\n",
+             r->step_s, r->step_cpu_s, r->exposed_s, r->compile_s);
   buf_printf(&b, "  \"total_s\": %.6g,\n  \"peak_bytes\": %lld", r->total_s,
              (long long)r->memory.peak);
   if (devices->n) buf_printf(&b, ",\n  \"devices\": %s", devices->p);
   buf_cstr(&b, "\n}\n");
-  char *path = xasprintf("%s/result.json", a->out);
-  Err *e = file_write(path, b.p, b.n);
-  free(path);
+  if (a->json) fputs(b.p, stdout);
+  Err *e = NULL;
+  if (a->out) {
+    char *path = xasprintf("%s/result.json", a->out);
+    e = file_write(path, b.p, b.n);
+    free(path);
+  }
   buf_free(&b);
   return e;
 }
@@ -356,7 +367,7 @@ static Err *run(Args *a) {
     signal(SIGINT, on_signal);
     e = train_run(&o, &r);
     if (live.tty) fprintf(stderr, "\n");
-    if (!e) {
+    if (!e && !a->json) {
       if (a->eval_every < 0) printf("training loss %.4f", r.train_loss);
       else printf("test accuracy %.2f %%, loss %.4f", 100 * r.test_accuracy, r.test_loss);
       printf(" after %lld steps in %.1f s (compiling %.1f s, waiting for input %.2f s)\n",
@@ -371,9 +382,9 @@ static Err *run(Args *a) {
       whole.batch = global_batch(a);
       whole.replicas = 0;
       e = compare_print(a->model, &whole, d, where, &r, &table, &json);
-      if (table.n) fputs(table.p, stdout);
+      if (table.n && !a->json) fputs(table.p, stdout);
     }
-    if (!e && a->out) e = write_result(a, d, &r, &json);
+    if (!e && (a->out || a->json)) e = write_result(a, d, &r, &json);
     buf_free(&table);
     buf_free(&json);
   }

@@ -94,7 +94,9 @@ typedef struct Fusion {
 
 bool fusion_has(const Fusion *f, const Op *op);
 /* A constant all of whose elements are equal: its element, else NULL. Looks through broadcasts and
- * reshapes of constants. */
+ * reshapes of constants, not into constants of more than SPLAT_MAX elements: pass_simplify makes
+ * broadcasts of those. */
+#define SPLAT_MAX 65536
 const void *value_splat(const Value *v);
 
 /* ---- plans

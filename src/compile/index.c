@@ -178,7 +178,7 @@ const void *value_splat(const Value *v) {
       size_t b = (size_t)dtype_bytes(t->dtype);
       if (b == 0) return NULL;
       const char *p = t->data;
-      if (t->count > 1 && (t->count > 65536 || memcmp(p, p + b, b * (size_t)(t->count - 1))))
+      if (t->count > 1 && (t->count > SPLAT_MAX || memcmp(p, p + b, b * (size_t)(t->count - 1))))
         return NULL;
       return p;
     }

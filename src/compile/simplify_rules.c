@@ -412,12 +412,29 @@ static bool rule_conv(Simp *s, Op *op) {
   return true;
 }
 
+/* A large constant of one value is that value, spread: nobody reads it from memory. */
+static bool rule_constant(Simp *s, Op *op) {
+  const Tensor *t = simp_constant(&op->results[0]);
+  if (!t || !t->data || t->count <= SPLAT_MAX || op_attr(op, "value")->type->quant) return false;
+  size_t width = (size_t)dtype_bytes(t->dtype);
+  const char *p = t->data;
+  if (!width || memcmp(p, p + width, width * (size_t)(t->count - 1))) return false;
+  Tensor *one = tensor_make(t->dtype, 0, NULL);
+  memcpy(one->data, p, width);
+  Attr *value = attr_tensor(s->m, one, NULL);
+  NamedAttr a = {STR("value"), value}, dims = ints(s, "broadcast_dimensions", 0, NULL);
+  Value *scalar = simp_op(s, op, OP_CONSTANT, 0, NULL, value->type, 1, &a);
+  return done(s, op,
+              simp_op(s, op, OP_BROADCAST_IN_DIM, 1, &scalar, op->results[0].type, 1, &dims));
+}
+
 bool simp_rules(Simp *s, Op *op) {
   for (int i = 0; i < op->n_results; i++)
     if (op->results[i].type->kind != TY_TENSOR || op->results[i].type->quant) return false;
   for (int i = 0; i < op->n_operands; i++)
     if (op->operands[i]->type->kind != TY_TENSOR || op->operands[i]->type->quant) return false;
   switch (op->kind) {
+  case OP_CONSTANT: return rule_constant(s, op);
   case OP_REDUCE: return rule_reduce(s, op);
   case OP_DOT:
   case OP_DOT_GENERAL: return rule_dot(s, op);

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <time.h>
 
 struct Trainer {
   const TrainOpts *o;
@@ -22,7 +23,7 @@ struct Trainer {
   ClientBuffer **state; /* replica r's values from r * step.n_state on */
   Events *events;
   int64_t at, total, per_epoch; /* steps */
-  VEC(double) times;            /* seconds of each step */
+  VEC(double) times, cpu_times; /* seconds of each step */
   double exposed_s, started, looping, train_loss, train_accuracy;
   double test_loss, test_accuracy;
 };
@@ -179,6 +180,12 @@ static Err *evaluate(Trainer *t) {
 
 /* ---- steps ----------------------------------------------------------------------------------- */
 
+static double cpu_now_s(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
 typedef struct Pending { /* a step whose metrics were not read yet */
   ClientBuffer *metrics;
   int64_t step; /* 1, 2, ... */
@@ -266,7 +273,7 @@ static Err *train_steps(Trainer *t) {
                    .n_batches = t->total - t->at};
   Err *e = loader_open(&lo, &l);
   int64_t eval_every = o->eval_every ? o->eval_every : t->per_epoch, evaluated = -1;
-  double from = t->looping = time_now_s();
+  double from = t->looping = time_now_s(), cpu_from = cpu_now_s();
   while (!e && t->at < t->total && !(o->stop && *o->stop)) {
     Batch b = {0};
     double wait;
@@ -281,14 +288,16 @@ static Err *train_steps(Trainer *t) {
     bool eval = due(t->at, eval_every), save = due(t->at, o->save_every);
     if (!e && (eval || save || t->at == t->total))
       e = report(t, &last); /* the step has to be finished anyway */
-    double to = time_now_s();
+    double to = time_now_s(), cpu_to = cpu_now_s();
     *vec_push(&t->times) = to - from;
+    *vec_push(&t->cpu_times) = cpu_to - cpu_from;
     if (!e && eval) {
       e = evaluate(t);
       evaluated = t->at;
     }
     if (!e && save) e = save_state(t);
     from = eval || save ? time_now_s() : to;
+    cpu_from = eval || save ? cpu_now_s() : cpu_to;
   }
   if (!e) e = report(t, &last);
   if (last.metrics) client_buffer_free(last.metrics);
@@ -304,6 +313,11 @@ static Err *train_steps(Trainer *t) {
 static int by_value(const void *a, const void *b) {
   double x = *(const double *)a, y = *(const double *)b;
   return x < y ? -1 : x > y;
+}
+
+static double median(double *v, int n) { /* 0 of nothing; sorts */
+  if (n) qsort(v, (size_t)n, sizeof *v, by_value);
+  return n ? v[n / 2] : 0;
 }
 
 static Err *make_folder(const char *path) {
@@ -376,10 +390,8 @@ Err *train_run(const TrainOpts *o, TrainResult *out) {
     r.steps = t.at - first;
     r.examples = r.steps * t.global;
     r.total_s = time_now_s() - t.started;
-    if (t.times.n) {
-      qsort(t.times.v, (size_t)t.times.n, sizeof(double), by_value);
-      r.step_s = t.times.v[t.times.n / 2];
-    }
+    r.step_s = median(t.times.v, t.times.n);
+    r.step_cpu_s = median(t.cpu_times.v, t.cpu_times.n);
     *out = r;
   }
   for (int i = 0; t.state && i < t.step.n_state * t.replicas; i++) client_buffer_free(t.state[i]);
@@ -390,5 +402,6 @@ Err *train_run(const TrainOpts *o, TrainResult *out) {
   step_free(&t.step);
   step_free(&t.eval);
   vec_free(&t.times);
+  vec_free(&t.cpu_times);
   return e;
 }

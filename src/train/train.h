@@ -301,8 +301,9 @@ typedef struct Progress { /* after a step, or an evaluation */
 
 typedef struct TrainResult {
   double train_loss, test_loss, test_accuracy;
-  double step_s;    /* median time of a step, input included */
-  double exposed_s; /* input time that was not hidden, in all */
+  double step_s;     /* median time of a step, input included */
+  double step_cpu_s; /* the same in CPU time of the whole process */
+  double exposed_s;  /* input time that was not hidden, in all */
   double compile_s, total_s;
   int64_t steps, examples;
   ClientStats stats; /* of the step program, from the plugin */

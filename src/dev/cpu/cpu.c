@@ -9,15 +9,6 @@
 
 #include "interp/interp.h"
 
-bool cpu_verbose(void) {
-  static int known = -1;
-  if (known < 0) {
-    const char *v = env_get("WEFT_VERBOSE");
-    known = v && atoi(v) > 0;
-  }
-  return known > 0;
-}
-
 static Err *cpu_open(Dev *dev, Str args) {
   int64_t n = 1;
   if (args.n) {
@@ -65,7 +56,7 @@ static Err *code_for(CpuProgram *p, const DevProgram *prog, const Module *m, con
   Err *e = code_new(prog, m, each, &c);
   if (e && e->code == ERR_UNIMPLEMENTED) {
     p->interpreted = xstrdup(e->msg);
-    if (cpu_verbose()) fprintf(stderr, "weft,interpreter,whole program,\"%s\"\n", e->msg);
+    if (cpu_verbosity()) fprintf(stderr, "weft,interpreter,whole program,\"%s\"\n", e->msg);
     err_free(e);
     return NULL;
   }

@@ -42,7 +42,7 @@ typedef struct StepCode { /* by Step.id */
   const CpuKernel *kernel;
   void *state;
   FusedCode fused;
-  double seconds; /* spent so far, for reports */
+  double seconds, first; /* spent so far, the first run's share: for reports */
   int64_t runs;
 } StepCode;
 
@@ -54,7 +54,8 @@ struct RunMem { /* memory of one run at a time; kept for the next */
   char *partial;
 };
 
-typedef struct Code { /* the program compiled for one pattern of arguments */
+typedef struct Code Code;
+struct Code { /* the program compiled for one pattern of arguments */
   Plan *plan;
   Jit *jit;
   StepCode *steps;
@@ -62,7 +63,8 @@ typedef struct Code { /* the program compiled for one pattern of arguments */
   pthread_mutex_t lock;
   RunMem *idle;
   bool *arg_each;
-} Code;
+  Code *next; /* of those to report on (verbose.c) */
+};
 
 typedef struct CpuProgram {
   DevProgram *prog;
@@ -77,7 +79,7 @@ typedef struct Trace Trace;
 /* trace: gets every step that ran; NULL: nobody asks */
 Err *code_run(Code *c, const DevProgram *prog, const Shards *args, const bool *donated,
               Shards *results, Trace *trace);
-void code_report(const Code *c, Buf *json);
+void code_report(const Code *c, Buf *json); /* verbose.c */
 
 /* ---- memory of results, kept for reuse (mem.c)
  * ----------------------------------------------------------------------- */
@@ -108,11 +110,20 @@ int code_first_kernel(const CpuProgram *p, const Code *c); /* c NULL: the interp
 void trace_step(Trace *t, const Step *s, double from_s, double to_s);
 void trace_take(Trace *t, double start_s, DevRun *out); /* frees what it does not hand over */
 ProfProgram *program_profile(const CpuProgram *p, Prof *prof);
-/* for a step: name of its kernel, "f32[8,16]->f32[8]", bytes in and out, operations (exec.c) */
+
+/* ---- WEFT_VERBOSE and reports (verbose.c)
+ * ------------------------------------------------------------------------------------------------
+ */
+
+/* for a step: name of its kernel, "f32[8,16]->f32[8]", bytes that it has to read and write,
+ * operations */
 const char *step_name(const Code *c, const Step *s);
 void step_shapes(const Step *s, Buf *b, double *bytes);
 double step_flops(const Code *c, const Step *s);
 
-bool cpu_verbose(void);
+int cpu_verbosity(void); /* 0: off */
+void verbose_open(Code *c);  /* a report is wanted at verbose_close or at the end of the process */
+void verbose_close(Code *c);
+void verbose_step(Code *c, const Step *s, double seconds);
 
 #endif

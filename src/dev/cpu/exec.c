@@ -4,8 +4,6 @@
  * the body made elsewhere is moved at its end. */
 #include "dev/cpu/cpu_priv.h"
 
-#include <stdio.h>
-
 #include "interp/interp.h"
 
 typedef struct Exec {
@@ -80,6 +78,7 @@ Err *code_new(const DevProgram *prog, const Module *m, const bool *arg_each, Cod
     return e;
   }
   partial_size(c, &plan->body);
+  if (cpu_verbosity()) verbose_open(c);
   *out = c;
   return NULL;
 }
@@ -94,6 +93,7 @@ static void mem_free(const Code *c, RunMem *m) {
 
 void code_free(Code *c) {
   if (!c) return;
+  if (cpu_verbosity()) verbose_close(c);
   while (c->idle) {
     RunMem *m = c->idle;
     c->idle = m->next;
@@ -345,77 +345,10 @@ static Err *run_step(Exec *x, const Step *s) {
   return NULL;
 }
 
-/* ---- WEFT_VERBOSE ---- */
-
-static void print_types(Buf *b, const Type *t) {
-  if (t->kind != TY_TENSOR) {
-    buf_cstr(b, "token");
-    return;
-  }
-  buf_cstr(b, dtype_name(t->dtype));
-  buf_byte(b, '[');
-  for (int i = 0; i < t->rank; i++) buf_printf(b, "%s%lld", i ? "," : "", (long long)t->dims[i]);
-  buf_byte(b, ']');
-}
-
-void step_shapes(const Step *s, Buf *b, double *bytes) {
-  int64_t total = 0;
-  if (s->kind == STEP_FUSED) {
-    for (int i = 0; i < s->fusion->n_in; i++) {
-      if (i) buf_byte(b, ' ');
-      print_types(b, s->fusion->in[i]->type);
-      total += type_bytes(s->fusion->in[i]->type);
-    }
-    buf_cstr(b, "->");
-    for (int i = 0; i < s->fusion->n_out; i++) {
-      if (i) buf_byte(b, ' ');
-      print_types(b, s->fusion->out[i].v->type);
-      total += type_bytes(s->fusion->out[i].v->type);
-    }
-  } else {
-    for (int i = 0; i < s->op->n_operands; i++) {
-      if (i) buf_byte(b, ' ');
-      print_types(b, s->op->operands[i]->type);
-      total += type_bytes(s->op->operands[i]->type);
-    }
-    buf_cstr(b, "->");
-    for (int i = 0; i < s->op->n_results; i++) {
-      if (i) buf_byte(b, ' ');
-      print_types(b, s->op->results[i].type);
-      total += type_bytes(s->op->results[i].type);
-    }
-  }
-  *bytes = (double)total;
-}
-
-const char *step_name(const Code *c, const Step *s) {
-  static const char *const kinds[] = {"op",   "fused",      "while", "case",
-                                      "copy", "collective", "cut",   "join"};
-  const StepCode *k = &c->steps[s->id];
-  if (s->kind == STEP_FUSED) return k->fused.name;
-  if (s->kind == STEP_OP) return k->kernel->name;
-  return kinds[s->kind];
-}
-
-double step_flops(const Code *c, const Step *s) {
-  const StepCode *k = &c->steps[s->id];
-  if (s->kind == STEP_FUSED) return k->fused.flops;
-  return s->kind == STEP_OP && k->kernel->flops ? k->kernel->flops(s->op) : 0;
-}
-
-/* weft,kernel,op,shapes,bytes,flops,seconds */
-static void print_step(const Code *c, const Step *s, double seconds) {
-  Buf b = {0};
-  double bytes;
-  step_shapes(s, &b, &bytes);
-  Str op = op_full_name(s->op);
-  fprintf(stderr, "weft,%s,%.*s,\"%s\",%.0f,%.0f,%.9f\n", step_name(c, s), STR_ARG(op), b.p, bytes,
-          step_flops(c, s), seconds);
-  buf_free(&b);
-}
+/* ---- a block ---- */
 
 static Err *run_block(Exec *x, const Block *b) {
-  bool verbose = cpu_verbose();
+  bool verbose = cpu_verbosity() > 0;
   for (int i = 0; i < b->n; i++) {
     const Step *s = &b->steps[i];
     if (!verbose && !x->trace) {
@@ -426,38 +359,9 @@ static Err *run_block(Exec *x, const Block *b) {
     TRY(run_step(x, s));
     double to = time_now_s(), t = to - from;
     if (x->trace) trace_step(x->trace, s, from, to);
-    if (!verbose) continue;
-    StepCode *k = &x->c->steps[s->id];
-    k->seconds += t;
-    k->runs++;
-    print_step(x->c, s, t);
+    if (verbose) verbose_step(x->c, s, t);
   }
   return NULL;
-}
-
-static void report_block(const Code *c, const Block *b, Buf *json, bool *first) {
-  for (int i = 0; i < b->n; i++) {
-    const Step *s = &b->steps[i];
-    const StepCode *k = &c->steps[s->id];
-    Buf shapes = {0};
-    double bytes;
-    step_shapes(s, &shapes, &bytes);
-    Str op = op_full_name(s->op);
-    buf_printf(json,
-               "%s\n{\"name\": \"%s\", \"op\": \"%.*s\", \"shapes\": \"%s\", \"bytes\": %.0f, "
-               "\"flops\": %.0f, "
-               "\"runs\": %lld, \"seconds\": %.9f}",
-               *first ? "" : ",", step_name(c, s), STR_ARG(op), shapes.p, bytes, step_flops(c, s),
-               (long long)k->runs, k->seconds);
-    *first = false;
-    buf_free(&shapes);
-    for (int j = 0; j < s->n_blocks; j++) report_block(c, &s->blocks[j], json, first);
-  }
-}
-
-void code_report(const Code *c, Buf *json) {
-  bool first = true;
-  report_block(c, &c->plan->body, json, &first);
 }
 
 /* ---- a run ---- */

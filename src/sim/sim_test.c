@@ -211,6 +211,72 @@ static void test_does_not_fit(void **state) {
   sim_report_free(r);
 }
 
+/* ---- the memory plan; the numbers are libtpu's for the same programs
+ * ---------------------------------------------------------------------------- */
+
+/* X: the plan's peak is the fuller of the two, not
+ * their sum. */
+static void test_batched_layout(void **state) {
+  (void)state;
+  static const char batched[] =
+      "func.func @main(%a: tensor<256x32x32xbf16>, %b: tensor<256x32x32xbf16>) -> "
+      "tensor<256x32x32xbf16> {\n"
+      "  %0 = stablehlo.dot_general %a, %b, batching_dims = [0] x [0], contracting_dims = [2] x "
+      "[1] "
+      ": (tensor<256x32x32xbf16>, tensor<256x32x32xbf16>) -> tensor<256x32x32xbf16>\n"
+      "  return %0 : tensor<256x32x32xbf16>\n}\n";
+  static const char *const chips[] = {"tpu-v2", "tpu-v4", "tpu-v5e", "tpu-v6e", "tpu7x"};
+  for (int i = 0; i < COUNT_OF(chips); i++) {
+    SimReport *r = estimate(batched, chips[i]);
+    near(r->peak_bytes, 7864320, 0.001);
+    sim_report_free(r);
+  }
+}
+
+static int kernels_of(const SimReport *r, const char *op) {
+  int n = 0;
+  for (int i = 0; i < r->n_kernels; i++) n += !strcmp(r->kernels[i].op, op);
+  return n;
+}
+
+static void test_outer_product(void **state) {
+  (void)state;
+  SimReport *r = estimate(
+      "func.func @main(%a: tensor<64x512xf32>, %b: tensor<64x8xf32>) -> tensor<64x8x512xf32> {\n"
+      "  %0 = stablehlo.dot_general %b, %a, batching_dims = [0] x [0], contracting_dims = [] x [] "
+      ": "
+      "(tensor<64x8xf32>, tensor<64x512xf32>) -> tensor<64x8x512xf32>\n"
+      "  return %0 : tensor<64x8x512xf32>\n}\n",
+      "tpu-v3");
+  assert_int_equal(kernels_of(r, "dot_general"), 0);
+  assert_int_equal(kernels_of(r, "multiply"), 1);
+  sim_report_free(r);
+}
+
+/* Two branches of which each needs a large array for a moment: one after the other, not both first.
+ */
+static void test_order(void **state) {
+  (void)state;
+  SimReport *r = estimate(
+      "func.func @main(%a: tensor<4096x128xf32>, %w: tensor<128x4096xf32>) -> tensor<4096x128xf32> "
+      "{\n"
+      "  %0 = stablehlo.dot %a, %w : (tensor<4096x128xf32>, tensor<128x4096xf32>) -> "
+      "tensor<4096x4096xf32>\n"
+      "  %1 = stablehlo.negate %w : tensor<128x4096xf32>\n"
+      "  %2 = stablehlo.dot %a, %1 : (tensor<4096x128xf32>, tensor<128x4096xf32>) -> "
+      "tensor<4096x4096xf32>\n"
+      "  %3 = stablehlo.dot %0, %a : (tensor<4096x4096xf32>, tensor<4096x128xf32>) -> "
+      "tensor<4096x128xf32>\n"
+      "  %4 = stablehlo.dot %2, %a : (tensor<4096x4096xf32>, tensor<4096x128xf32>) -> "
+      "tensor<4096x128xf32>\n"
+      "  %5 = stablehlo.add %3, %4 : tensor<4096x128xf32>\n"
+      "  return %5 : tensor<4096x128xf32>\n}\n",
+      "tpu-v2");
+  double large = 4096.0 * 4096 * 4;
+  assert_true(r->temp_bytes >= large && r->temp_bytes < 1.5 * large);
+  sim_report_free(r);
+}
+
 /* ---- the golden corpus: nothing makes it stumble
  * ---------------------------------------------------------------------------- */
 
@@ -283,6 +349,9 @@ int main(void) {
                                      cmocka_unit_test(test_padding),
                                      cmocka_unit_test(test_loop),
                                      cmocka_unit_test(test_does_not_fit),
+                                     cmocka_unit_test(test_batched_layout),
+                                     cmocka_unit_test(test_outer_product),
+                                     cmocka_unit_test(test_order),
                                      cmocka_unit_test(test_corpus)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -214,8 +214,8 @@ static void test_does_not_fit(void **state) {
 /* ---- the memory plan; the numbers are libtpu's for the same programs
  * ---------------------------------------------------------------------------- */
 
-/* X: the plan's peak is the fuller of the two, not
- * their sum. */
+/* Rows and columns of a batched product share the tiles: operands that come with the batch in lanes
+ * are turned, and so is the result. */
 static void test_batched_layout(void **state) {
   (void)state;
   static const char batched[] =

@@ -35,6 +35,7 @@ static const char usage[] =
     "  --out DIR          run folder: checkpoint.safetensors, events.out.tfevents.*, result.json\n"
     "  --resume FILE      go on from a checkpoint (a run folder does too)\n"
     "  --save-every N, --eval-every N   steps (default: at the end; after each epoch)\n"
+    "  --profile DIR      record 20 steps: DIR/report.html, and for tensorboard --logdir DIR\n"
     "  --dump-step FILE   write the step program as StableHLO text and stop\n"
     "  --replicas N       data parallel on N devices (--device cpu:N, tpu-v3-8): each gets batch / "
     "N\n"
@@ -77,6 +78,7 @@ enum {
   O_EVAL_BATCH,
   O_REPLICAS,
   O_BPE,
+  O_PROFILE,
   O_HELP
 };
 
@@ -110,6 +112,7 @@ static const struct option options[] = {{"data", 1, NULL, O_DATA},
                                         {"json", 0, NULL, O_JSON},
                                         {"eval-batch", 1, NULL, O_EVAL_BATCH},
                                         {"bpe", 1, NULL, O_BPE},
+                                        {"profile", 1, NULL, O_PROFILE},
                                         {"replicas", 1, NULL, O_REPLICAS},
                                         {"help", 0, NULL, O_HELP},
                                         {0}};
@@ -119,7 +122,7 @@ static const struct option options[] = {{"data", 1, NULL, O_DATA},
 typedef struct Args {
   const Model *model;
   TrainConfig c;
-  const char *data, *data_dir, *bpe, *device, *plugin, *out, *dump;
+  const char *data, *data_dir, *bpe, *device, *plugin, *out, *dump, *profile;
   char *resume;
   int64_t save_every, eval_every;
   bool compare, json;
@@ -252,6 +255,7 @@ static Err *set(Args *a, int which, char *v) {
   case O_NO_COMPARE: a->compare = false; break;
   case O_JSON: a->json = true; break;
   case O_BPE: a->bpe = v; break;
+  case O_PROFILE: a->profile = v; break;
   case O_NO_EVAL: a->eval_every = -1; break;
   case O_REPLICAS: c->replicas = (int)x; break;
   default: assert(false);
@@ -333,6 +337,31 @@ static Err *write_result(const Args *a, const Data *d, const TrainResult *r, con
   return e;
 }
 
+/* The recording as text, as a page and for TensorBoard. */
+static Err *write_profile(const Args *a, Prof *p) {
+  ProfSummary *s;
+  Buf text = {0};
+  char *folder = NULL, *page = xasprintf("%s/report.html", a->profile);
+  Err *e = prof_summary(p, 0, &s);
+  if (!e) {
+    buf_byte(&text, '\n');
+    prof_print(p, s, 8, &text);
+    fputs(text.p, stdout);
+    text.n = 0;
+    e = prof_write(p, a->profile, &folder);
+  }
+  if (!e) {
+    prof_html(p, s, &text);
+    e = file_write(page, text.p, text.n);
+  }
+  if (!e)
+    printf("\nreport: %s\nrecording: %s (tensorboard --logdir %s)\n", page, folder, a->profile);
+  free(folder);
+  free(page);
+  buf_free(&text);
+  return e;
+}
+
 static Err *run(Args *a) {
   Data *d = NULL;
   Client *client = NULL;
@@ -362,6 +391,7 @@ static Err *run(Args *a) {
                    .eval_every = a->eval_every,
                    .progress = show,
                    .arg = &live,
+                   .profile = a->profile ? 20 : 0,
                    .stop = &interrupted};
     TrainResult r;
     signal(SIGINT, on_signal);
@@ -375,6 +405,10 @@ static Err *run(Args *a) {
       if (a->out)
         printf("run folder %s: checkpoint.safetensors, events for TensorBoard, result.json\n",
                a->out);
+    }
+    if (!e && r.profile) {
+      e = write_profile(a, r.profile);
+      prof_free(r.profile);
     }
     Buf table = {0}, json = {0};
     if (!e && a->compare) {

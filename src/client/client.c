@@ -1,21 +1,11 @@
 /* The PJRT client. Each call fills an argument struct, checks that the plugin's table has the slot,
  * and turns a PJRT_Error into an Err. The order of calls is what jaxlib does; nothing optional is
  * required of the plugin. */
-#include "client/client.h"
-
-#include "pjrt_abi/pjrt_abi.h"
+#include "client/client_priv.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <unistd.h>
-
-struct Client {
-  const PJRT_Api *api;
-  PJRT_Client *handle;
-  PJRT_Device *const *devices;
-  int n_devices;
-  char *platform, *version;
-};
 
 struct ClientProgram {
   Client *client;

@@ -77,4 +77,12 @@ Err *client_buffer_wait(ClientBuffer *b);
  * client_buffer_wait / to_host of its outputs. */
 Err *client_execute(ClientProgram *p, ClientBuffer *const *args, int n_args, ClientBuffer **outs);
 
+/* ---- recordings: the profiler extension, where the plugin has it ---- */
+
+typedef struct ClientProfile ClientProfile;
+/* One at a time. errors: ERR_UNIMPLEMENTED on plugins without a profiler */
+Err *client_profile_start(Client *c, ClientProfile **out);
+/* Ends the recording; *out_xspace (buf_free) is an XSpace (prof/prof.h), empty when nothing ran. */
+Err *client_profile_stop(ClientProfile *take, Buf *out_xspace);
+
 #endif

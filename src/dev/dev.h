@@ -127,6 +127,9 @@ struct DevBuffer {
   Tensor *t;        /* the device's own part (a shard), dims are local; NULL after delete */
   bool pinned_host; /* not in device memory */
   bool donated;
+  /* for recordings: in which one, and when on its axis a virtual device has the data */
+  int recording;
+  double arrives_s;
 };
 /* Takes the reference of `t`. errors: ERR_EXHAUSTED with the device's memory report. */
 Err *dev_buffer_new(Dev *d, int device, Tensor *t, bool pinned_host, DevBuffer **out);

@@ -27,7 +27,7 @@ ENTRY(Plugin_Attributes) {
 
 static const PJRT_Api api = {.struct_size = sizeof api,
                              .extension_start =
-                                 (PJRT_Extension_Base *)(uintptr_t)&shardings_extension,
+                                 (PJRT_Extension_Base *)(uintptr_t)&profiler_extension,
                              .pjrt_api_version = {.struct_size = sizeof(PJRT_Api_Version),
                                                   .major_version = PJRT_API_MAJOR,
                                                   .minor_version = PJRT_API_MINOR},

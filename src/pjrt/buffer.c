@@ -123,6 +123,7 @@ ENTRY(Client_BufferFromHostBuffer) {
   if (strides && a->num_byte_strides != a->num_dims)
     return error_new(ERR_INVALID, "%zu strides for %d dimensions", a->num_byte_strides, rank);
   bool dense = !strides || is_dense(rank, a->dims, strides, elem);
+  ProfilerSpan span = profiler_begin();
   bool may_alias = a->host_buffer_semantics >= PJRT_HostBufferSemantics_IMMUTABLE_ZERO_COPY;
   bool foreign =
       may_alias && dense && (uintptr_t)a->data % 64 == 0 && dtype_bits(t) >= 8 && a->data;
@@ -141,6 +142,7 @@ ENTRY(Client_BufferFromHostBuffer) {
     event_release(done);
     return error_from(e);
   }
+  profiler_to_device(span, a->buffer);
   a->done_with_host_buffer = done;
   return NULL;
 }
@@ -287,6 +289,7 @@ ENTRY(Buffer_IsOnCpu) {
 }
 
 ENTRY(Buffer_ReadyEvent) {
+  profiler_waits(a->buffer, false);
   a->event = event_retain(a->buffer->ready);
   return NULL;
 }
@@ -349,6 +352,7 @@ ENTRY(Buffer_ToHostBuffer) {
     a->dst_size = (size_t)bytes;
     return NULL;
   }
+  profiler_waits(b, true);
   int64_t *strides = NULL;
   Err *e = NULL;
   if (a->host_layout) {

@@ -190,8 +190,10 @@ ENTRY(Client_Compile) {
   Str code;
   PTRY(program_code(a->program, &code));
   PJRT_Executable *x;
+  ProfilerSpan span = profiler_begin();
   PTRY(error_from(executable_compile(a->client, a->client->dev, code,
                                      (Str){a->compile_options, a->compile_options_size}, &x)));
+  profiler_compiled(span, x->name);
   return error_from(executable_load(a->client, x, &a->executable));
 }
 

@@ -235,6 +235,30 @@ typedef struct OwnedBytes {
 
 void program_cost(const DevProgram *p, DevCost *out); /* counted from the ops (cost.c) */
 
+/* ---- recordings (profiler.c): nothing happens while none is under way ---- */
+
+typedef struct ProfilerSpan { /* of a call that began while recording; session 0: none */
+  int session;
+  double from_s;
+} ProfilerSpan;
+typedef struct ProfilerRun {
+  ProfilerSpan span;
+  bool is_virtual;
+  double asked_s;
+} ProfilerRun;
+bool profiler_on(void);
+ProfilerSpan profiler_begin(void);
+void profiler_compiled(ProfilerSpan s, const char *name);
+void profiler_to_device(ProfilerSpan s, PJRT_Buffer *b);
+/* The caller waits for the data, or reads it. */
+void profiler_waits(const PJRT_Buffer *b, bool reads);
+/* Around dev_execute: args[process][argument], outs[process][result]; failed: after an error. */
+ProfilerRun profiler_run_begin(const Dev *dev);
+void profiler_run_end(const ProfilerRun *r, DevProgram *p, const int *devices, const DevRun *run,
+                      DevBuffer *const *const *args, DevBuffer *const *const *outs);
+void profiler_run_failed(const ProfilerRun *r);
+extern const PJRT_Profiler_Extension profiler_extension;
+
 /* ---- extras ---- */
 void callbacks_register(void); /* callback.c: custom calls back into Python */
 

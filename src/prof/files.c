@@ -44,7 +44,7 @@ Err *prof_write(Prof *p, const char *dir, char **out_folder) {
   Buf b = {0};
   if (!e) {
     char *path = xasprintf("%s/%s.xplane.pb", folder, host);
-    prof_xspace(p, &b);
+    prof_xspace(p, false, &b);
     e = file_write(path, b.p, b.n);
     free(path);
     buf_free(&b);

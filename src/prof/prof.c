@@ -38,6 +38,7 @@ void prof_free(Prof *p) {
   vec_free(&p->runs);
   vec_free(&p->lanes);
   vec_free(&p->host);
+  vec_free(&p->ticks);
   arena_free(p->arena);
   free(p);
 }

@@ -107,7 +107,7 @@ typedef struct ProfRun {
    * after that its inputs were still crossing from the host */
   double input_s, transfer_s;
   int n_spans;
-  ProfSpan *spans; /* NULL: the program's */
+  const ProfSpan *spans; /* NULL: the program's */
 } ProfRun;
 
 typedef enum ProfHostKind {
@@ -127,6 +127,10 @@ typedef struct ProfHost { /* something the host did */
   int64_t step; /* -1: none */
 } ProfHost;
 
+typedef struct ProfTick { /* the wall clock (seconds from the origin) and this axis at one moment */
+  double real_s, at_s;
+} ProfTick;
+
 typedef struct Prof {
   struct Arena *arena;
   const char *title;    /* "resnet50, batch 128, train step" */
@@ -136,6 +140,7 @@ typedef struct Prof {
   VEC(ProfRun) runs; /* by device, then start: prof_end */
   VEC(const char *) lanes;
   VEC(ProfHost) host;
+  VEC(ProfTick) ticks; /* rising; empty: the axis is the wall clock */
 } Prof;
 
 /* ---- making one ------------------------------------------------------------------------------ */
@@ -212,7 +217,9 @@ void prof_print(Prof *p, const ProfSummary *s, int max_kernels, Buf *out); /* fo
 void prof_json(Prof *p, const ProfSummary *s, Buf *out);
 void prof_chrome(Prof *p, Buf *out);                     /* {"traceEvents": [...]} */
 void prof_html(Prof *p, const ProfSummary *s, Buf *out); /* one file, nothing from outside */
-void prof_xspace(const Prof *p, Buf *out);
+/* beside_host: the caller adds a plane of the host's threads itself (JAX does); ours become lines
+ * of the first device. */
+void prof_xspace(const Prof *p, bool beside_host, Buf *out);
 /* An XSpace by weft, or with JAX's host threads in it. errors: ERR_DATA_LOSS, ERR_NOT_FOUND when
  * there is no device in it */
 Err *prof_read_xspace(Str bytes, Prof **out);

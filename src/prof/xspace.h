@@ -23,6 +23,8 @@ extern const char *const xstat_names[XS_COUNT];
 #define XPLANE_HOST "/host:CPU"
 #define XPLANE_OWN "/weft" /* lives of buffers, and the two clocks */
 #define XLINE_LIVES "lives of program "
+#define XLINE_MEMORY "device memory"
 #define XLINE_CLOCK "clock"
+#define XLINE_HOST "host: " /* of a device plane: what the host did, on the device's axis */
 
 #endif

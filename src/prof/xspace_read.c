@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define MAX_KERNELS 10000000 /* of a program: more is damage */
+#define MAX_TIME ((uint64_t)1 << 61) /* more is damage */
 
 typedef struct Stat {
   int64_t id;
@@ -74,6 +74,11 @@ static double stat_num(const Plane *p, Str message, int field, XStatId id, doubl
   return find_stat(p, message, field, id, &s) ? s.num : dflt;
 }
 
+static int64_t stat_int(const Plane *p, Str message, int field, XStatId id, int64_t dflt) {
+  double v = stat_num(p, message, field, id, (double)dflt);
+  return v > -1e15 && v < 1e15 ? (int64_t)v : dflt;
+}
+
 static const char *stat_text(Prof *prof, const Plane *p, Str message, int field, XStatId id) {
   Stat s;
   return find_stat(p, message, field, id, &s) ? arena_str(prof->arena, s.text).p : "";
@@ -105,7 +110,7 @@ static bool read_line(Str bytes, Line *out) {
   *out = (Line){0};
   while (pb_next(&in, &f)) {
     if (f.number == 2) out->name = f.bytes;
-    if (f.number == 3) out->timestamp_ns = (int64_t)f.value;
+    if (f.number == 3) out->timestamp_ns = (int64_t)MIN(f.value, MAX_TIME);
     if (f.number != 4 || f.type != 2) continue;
     Event *e = vec_push(&out->events);
     *e = (Event){.message = f.bytes};
@@ -113,8 +118,8 @@ static bool read_line(Str bytes, Line *out) {
     Pb ev = pb_read(f.bytes);
     while (pb_next(&ev, &g)) {
       if (g.number == 1) e->name = (int64_t)g.value;
-      if (g.number == 2) e->offset_ps = (int64_t)g.value;
-      if (g.number == 3) e->duration_ps = (int64_t)g.value;
+      if (g.number == 2) e->offset_ps = (int64_t)MIN(g.value, MAX_TIME);
+      if (g.number == 3) e->duration_ps = (int64_t)MIN(g.value, MAX_TIME);
     }
     if (ev.bad) return false;
   }
@@ -173,11 +178,51 @@ typedef struct Reader {
   Prof *prof;
   Plane *planes;
   int n_planes;
-  int64_t origin_ns;
+  int64_t origin_ns, clock_ns; /* of the axis; of the ticks */
 } Reader;
 
 static double seconds(const Reader *r, const Line *l, const Event *e) {
   return (double)(l->timestamp_ns - r->origin_ns) * 1e-9 + (double)e->offset_ps * 1e-12;
+}
+
+/* The moment of the axis for a moment of the wall clock, both from the origin. */
+static double from_wall(const Reader *r, double wall_s) {
+  const ProfTick *t = r->prof->ticks.v;
+  int n = r->prof->ticks.n, lo = 0, hi = n - 1;
+  if (!n) return wall_s;
+  double shift = (double)(r->clock_ns - r->origin_ns) * 1e-9, at = wall_s - shift;
+  if (at <= t[0].real_s) return t[0].at_s + (at - t[0].real_s) + shift;
+  if (at >= t[n - 1].real_s) return t[n - 1].at_s + (at - t[n - 1].real_s) + shift;
+  while (hi - lo > 1) {
+    int mid = (lo + hi) / 2;
+    if (t[mid].real_s <= at) lo = mid;
+    else hi = mid;
+  }
+  double span = t[hi].real_s - t[lo].real_s, part = span > 0 ? (at - t[lo].real_s) / span : 0;
+  return t[lo].at_s + part * (t[hi].at_s - t[lo].at_s) + shift;
+}
+
+/* A line of the host. Those that weft did not write are on the wall clock. */
+static void read_host_line(Reader *r, const Plane *p, const Line *line, Str name) {
+  Prof *prof = r->prof;
+  if (!line->events.n) return;
+  char *lane_name = xstrndup(name.p, name.n);
+  int lane = prof_lane(prof, lane_name);
+  free(lane_name);
+  for (int i = 0; i < line->events.n; i++) {
+    const Event *e = &line->events.v[i];
+    const Name *n = name_of(p, e->name);
+    int kind = (int)stat_int(p, e->message, 4, XS_KIND, -1);
+    char *text = xstrndup(n ? n->name.p : "", n ? n->name.n : 0);
+    double from = seconds(r, line, e), to = from + (double)e->duration_ps * 1e-12;
+    if (kind < 0) from = from_wall(r, from), to = from_wall(r, to);
+    ProfHost *h =
+        prof_host(prof, lane, kind >= 0 && kind <= HOST_WAIT ? (ProfHostKind)kind : HOST_OTHER,
+                  text, from, to - from);
+    free(text);
+    h->step = stat_int(p, e->message, 4, XS_GROUP_ID, -1);
+    h->bytes = stat_num(p, e->message, 4, XS_LIFE_BYTES, 0);
+  }
 }
 
 static int program_with(const Prof *p, uint64_t id) {
@@ -195,22 +240,21 @@ static void read_programs(Reader *r, const Plane *p) {
   Prof *prof = r->prof;
   for (int i = 0; i < p->names.n; i++) {
     const Name *n = &p->names.v[i];
-    Stat id, symbol;
-    if (!find_stat(p, n->message, 5, XS_PROGRAM_ID, &id) ||
-        find_stat(p, n->message, 5, XS_SYMBOL_ID, &symbol) ||
-        program_with(prof, (uint64_t)id.num) >= 0)
+    int64_t id = stat_int(p, n->message, 5, XS_PROGRAM_ID, -1);
+    if (id < 0 || stat_int(p, n->message, 5, XS_SYMBOL_ID, -1) >= 0 ||
+        program_with(prof, (uint64_t)id) >= 0)
       continue;
-    int kernels = 0;
+    int64_t kernels = 0;
     for (int k = 0; k < p->names.n; k++) {
-      Stat of;
-      if (find_stat(p, p->names.v[k].message, 5, XS_SYMBOL_ID, &symbol) &&
-          find_stat(p, p->names.v[k].message, 5, XS_PROGRAM_ID, &of) && of.num == id.num)
-        kernels = MAX(kernels, symbol.num < MAX_KERNELS ? (int)symbol.num : 0);
+      Str m = p->names.v[k].message;
+      int64_t symbol = stat_int(p, m, 5, XS_SYMBOL_ID, 0);
+      if (symbol <= p->names.n && stat_int(p, m, 5, XS_PROGRAM_ID, -1) == id)
+        kernels = MAX(kernels, symbol);
     }
     char *name = xstrndup(n->display.p, n->display.n);
-    ProfProgram *q = prof_program(prof, name, kernels, 0, 0);
+    ProfProgram *q = prof_program(prof, name, (int)kernels, 0, 0);
     free(name);
-    q->id = (uint64_t)id.num;
+    q->id = (uint64_t)id;
     q->flops = stat_num(p, n->message, 5, XS_PROGRAM_FLOPS, 0);
     q->peak_bytes = stat_num(p, n->message, 5, XS_PROGRAM_PEAK, 0);
     for (int k = 0; k < kernels; k++)
@@ -219,8 +263,8 @@ static void read_programs(Reader *r, const Plane *p) {
   }
   for (int i = 0; i < p->names.n; i++) {
     const Name *n = &p->names.v[i];
-    int at = (int)stat_num(p, n->message, 5, XS_SYMBOL_ID, 0) - 1;
-    int program = program_with(prof, (uint64_t)stat_num(p, n->message, 5, XS_PROGRAM_ID, 0));
+    int at = (int)stat_int(p, n->message, 5, XS_SYMBOL_ID, 0) - 1;
+    int program = program_with(prof, (uint64_t)stat_int(p, n->message, 5, XS_PROGRAM_ID, 0));
     if (program < 0 || at < 0 || at >= prof->programs.v[program]->n_kernels) continue;
     ProfKernel *k = &prof->programs.v[program]->kernels[at];
     k->name = arena_str(prof->arena, n->display).p;
@@ -250,6 +294,12 @@ static void read_device(Reader *r, const Plane *p) {
   int device = prof_device(prof, &d);
   if (device == 0) prof->title = stat_text(prof, p, p->message, 6, XS_TITLE);
   read_programs(r, p);
+  for (int i = 0; i < p->lines.n; i++) {
+    Str name = p->lines.v[i].name;
+    size_t skip = strlen(XLINE_HOST);
+    if (str_starts(name, XLINE_HOST))
+      read_host_line(r, p, &p->lines.v[i], (Str){name.p + skip, name.n - skip});
+  }
   const Line *modules = line_named(p, XLINE_MODULES), *ops = line_named(p, XLINE_OPS);
   if (!modules) return;
   int at = 0;
@@ -257,11 +307,10 @@ static void read_device(Reader *r, const Plane *p) {
     const Event *e = &modules->events.v[i];
     const Name *n = name_of(p, e->name);
     int program =
-        n ? program_with(prof, (uint64_t)stat_num(p, n->message, 5, XS_PROGRAM_ID, 0)) : -1;
+        n ? program_with(prof, (uint64_t)stat_int(p, n->message, 5, XS_PROGRAM_ID, 0)) : -1;
     if (program < 0) continue;
-    ProfRun *run =
-        prof_run(prof, device, program, (int64_t)stat_num(p, e->message, 4, XS_GROUP_ID, -1),
-                 seconds(r, modules, e), (double)e->duration_ps * 1e-12);
+    ProfRun *run = prof_run(prof, device, program, stat_int(p, e->message, 4, XS_GROUP_ID, -1),
+                            seconds(r, modules, e), (double)e->duration_ps * 1e-12);
     run->input_s = stat_num(p, e->message, 4, XS_INPUT_S, 0);
     run->transfer_s = stat_num(p, e->message, 4, XS_TRANSFER_S, 0);
     SpanVec spans = {0};
@@ -271,7 +320,7 @@ static void read_device(Reader *r, const Plane *p) {
       const Event *o = &ops->events.v[at];
       if (o->offset_ps >= end && (o->duration_ps || o->offset_ps > end)) break;
       const Name *name = name_of(p, o->name);
-      int kernel = name ? (int)stat_num(p, name->message, 5, XS_SYMBOL_ID, 0) - 1 : -1;
+      int kernel = name ? (int)stat_int(p, name->message, 5, XS_SYMBOL_ID, 0) - 1 : -1;
       if (o->offset_ps < begin || kernel < 0 || kernel >= q->n_kernels) continue;
       *vec_push(&spans) =
           (ProfSpan){kernel, (double)(o->offset_ps - begin) * 1e-12, (double)o->duration_ps * 1e-12,
@@ -287,24 +336,19 @@ static void read_device(Reader *r, const Plane *p) {
 /* ---- the host, and what is ours -------------------------------------------------------------- */
 
 static void read_host(Reader *r, const Plane *p) {
-  Prof *prof = r->prof;
-  for (int l = 0; l < p->lines.n; l++) {
-    const Line *line = &p->lines.v[l];
-    char *name = xstrndup(line->name.p, line->name.n);
-    int lane = prof_lane(prof, name);
-    free(name);
-    for (int i = 0; i < line->events.n; i++) {
-      const Event *e = &line->events.v[i];
-      const Name *n = name_of(p, e->name);
-      double kind = stat_num(p, e->message, 4, XS_KIND, HOST_OTHER);
-      char *text = xstrndup(n ? n->name.p : "", n ? n->name.n : 0);
-      ProfHost *h = prof_host(prof, lane,
-                              kind >= 0 && kind <= HOST_WAIT ? (ProfHostKind)(int)kind : HOST_OTHER,
-                              text, seconds(r, line, e), (double)e->duration_ps * 1e-12);
-      free(text);
-      h->step = (int64_t)stat_num(p, e->message, 4, XS_GROUP_ID, -1);
-      h->bytes = stat_num(p, e->message, 4, XS_LIFE_BYTES, 0);
-    }
+  for (int l = 0; l < p->lines.n; l++)
+    if (!str_is(p->lines.v[l].name, XLINE_MEMORY))
+      read_host_line(r, p, &p->lines.v[l], p->lines.v[l].name);
+}
+
+static void read_clock(Reader *r, const Plane *p) {
+  const Line *line = line_named(p, XLINE_CLOCK);
+  if (!line) return;
+  r->clock_ns = line->timestamp_ns;
+  for (int i = 0; i < line->events.n; i++) {
+    const Event *e = &line->events.v[i];
+    *vec_push(&r->prof->ticks) =
+        (ProfTick){stat_num(p, e->message, 4, XS_REAL_S, 0), (double)e->offset_ps * 1e-12};
   }
 }
 
@@ -358,10 +402,12 @@ Err *prof_read_xspace(Str bytes, Prof **out) {
   Reader r = {.prof = prof, .planes = planes.v, .n_planes = planes.n};
   r.origin_ns = first_time(planes.v, planes.n);
   prof->origin_unix_s = (double)r.origin_ns * 1e-9;
-  for (int i = 0; i < planes.n && ok; i++)
-    if (str_starts(planes.v[i].name, "/device:")) read_device(&r, &planes.v[i]);
   for (int i = 0; i < planes.n && ok; i++) {
-    if (str_starts(planes.v[i].name, "/host:")) read_host(&r, &planes.v[i]);
+    if (str_starts(planes.v[i].name, "/device:")) read_device(&r, &planes.v[i]);
+    if (str_is(planes.v[i].name, XPLANE_OWN)) read_clock(&r, &planes.v[i]);
+  }
+  for (int i = 0; i < planes.n && ok; i++) {
+    if (str_is(planes.v[i].name, XPLANE_HOST)) read_host(&r, &planes.v[i]);
     if (str_is(planes.v[i].name, XPLANE_OWN)) read_lives(&r, &planes.v[i]);
   }
   for (int i = 0; i < planes.n; i++) plane_free(&planes.v[i]);

@@ -105,6 +105,34 @@ static void event(Buf *line, int64_t name, double start_s, double time_s, Buf *t
   pb_msg(line, 4, &e);
 }
 
+/* What the host did as lines of a plane, their names with `prefix`. */
+static void host_lines(const Prof *p, const char *prefix, Buf *plane, int first_line,
+                       int64_t *next) {
+  Map *names = map_new();
+  for (int lane = 0; lane < p->lanes.n; lane++) {
+    Buf line = {0};
+    char *title = xasprintf("%s%s", prefix, p->lanes.v[lane]);
+    begin_line(p, &line, first_line + lane, title);
+    free(title);
+    for (int i = 0; i < p->host.n; i++) {
+      const ProfHost *h = &p->host.v[i];
+      if (h->lane != lane) continue;
+      int64_t id = (int64_t)(intptr_t)map_get(names, str_from(h->name));
+      if (!id) {
+        id = event_name(plane, (*next)++, h->name, NULL, NULL);
+        map_set(names, str_from(h->name), (void *)(intptr_t)id);
+      }
+      Buf stats = {0};
+      stat_int(&stats, 4, XS_KIND, h->kind);
+      if (h->step >= 0) stat_int(&stats, 4, XS_GROUP_ID, h->step);
+      if (h->bytes > 0) stat_double(&stats, 4, XS_LIFE_BYTES, h->bytes);
+      event(&line, id, h->start_s, h->time_s, &stats);
+    }
+    pb_msg(plane, 3, &line);
+  }
+  map_free(names);
+}
+
 /* ---- devices --------------------------------------------------------------------------------- */
 
 /* The category of xprof's tables. */
@@ -288,7 +316,7 @@ static void write_step(Buf *plane, DeviceLines *l, int64_t number, double from, 
   event(&l->steps, event_name(plane, l->next++, name, NULL, NULL), from, to - from, &stats);
 }
 
-static void device_plane(const Prof *p, int device, bool kernels, Buf *out) {
+static void device_plane(const Prof *p, int device, bool kernels, bool host, Buf *out) {
   Buf plane = {0};
   char name[32];
   snprintf(name, sizeof name, "/device:TPU:%d", device);
@@ -318,6 +346,7 @@ static void device_plane(const Prof *p, int device, bool kernels, Buf *out) {
   pb_msg(&plane, 3, &l.steps);
   pb_msg(&plane, 3, &l.modules);
   pb_msg(&plane, 3, &l.ops);
+  if (host) host_lines(p, XLINE_HOST, &plane, 10, &l.next);
   free(l.first);
   free(l.module);
   pb_msg(out, 1, &plane);
@@ -330,7 +359,7 @@ static void device_plane(const Prof *p, int device, bool kernels, Buf *out) {
 static void memory_line(const Prof *p, Buf *plane, int64_t *next) {
   const ProfDevice *d = p->devices.n ? &p->devices.v[0] : NULL;
   Buf line = {0};
-  begin_line(p, &line, p->lanes.n + 1, "device memory");
+  begin_line(p, &line, p->lanes.n + 1, XLINE_MEMORY);
   int64_t take = 0, give = 0;
   bool *seen = xcalloc((size_t)p->programs.n + 1, sizeof *seen);
   for (int i = 0; i < p->runs.n; i++) {
@@ -373,27 +402,7 @@ static void host_plane(const Prof *p, Buf *out) {
   Buf plane = {0};
   begin_plane(&plane, p->devices.n + 1, XPLANE_HOST);
   int64_t next = 1;
-  Map *names = map_new();
-  for (int lane = 0; lane < p->lanes.n; lane++) {
-    Buf line = {0};
-    begin_line(p, &line, lane + 1, p->lanes.v[lane]);
-    for (int i = 0; i < p->host.n; i++) {
-      const ProfHost *h = &p->host.v[i];
-      if (h->lane != lane) continue;
-      int64_t id = (int64_t)(intptr_t)map_get(names, str_from(h->name));
-      if (!id) {
-        id = event_name(&plane, next++, h->name, NULL, NULL);
-        map_set(names, str_from(h->name), (void *)(intptr_t)id);
-      }
-      Buf stats = {0};
-      stat_int(&stats, 4, XS_KIND, h->kind);
-      if (h->step >= 0) stat_int(&stats, 4, XS_GROUP_ID, h->step);
-      if (h->bytes > 0) stat_double(&stats, 4, XS_LIFE_BYTES, h->bytes);
-      event(&line, id, h->start_s, h->time_s, &stats);
-    }
-    pb_msg(&plane, 3, &line);
-  }
-  map_free(names);
+  host_lines(p, "", &plane, 1, &next);
   memory_line(p, &plane, &next);
   pb_msg(out, 1, &plane);
 }
@@ -421,10 +430,19 @@ static void own_plane(const Prof *p, Buf *out) {
     }
     pb_msg(&plane, 3, &line);
   }
+  Buf line = {0};
+  begin_line(p, &line, 0, XLINE_CLOCK);
+  for (int i = 0; i < p->ticks.n; i++) {
+    if (!i) event_name(&plane, next, "tick", NULL, NULL);
+    Buf stats = {0};
+    stat_double(&stats, 4, XS_REAL_S, p->ticks.v[i].real_s);
+    event(&line, next, p->ticks.v[i].at_s, 0, &stats);
+  }
+  pb_msg(&plane, 3, &line);
   pb_msg(out, 1, &plane);
 }
 
-void prof_xspace(const Prof *p, Buf *out) {
+void prof_xspace(const Prof *p, bool beside_host, Buf *out) {
   int64_t events = 0;
   for (int i = 0; i < p->runs.n; i++) {
     int n;
@@ -432,8 +450,8 @@ void prof_xspace(const Prof *p, Buf *out) {
     events += n;
   }
   for (int d = 0; d < p->devices.n; d++)
-    device_plane(p, d, d == 0 || events <= PROF_MANY_SPANS, out);
-  host_plane(p, out);
+    device_plane(p, d, d == 0 || events <= PROF_MANY_SPANS, beside_host && d == 0, out);
+  if (!beside_host) host_plane(p, out);
   own_plane(p, out);
   char host[64] = "host";
   gethostname(host, sizeof host - 1);

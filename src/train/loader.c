@@ -4,9 +4,11 @@
 #include "train/train_priv.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
-enum { AHEAD = 3 };
+enum { AHEAD = LOADER_AHEAD };
 
 struct Loader {
   const Data *data;
@@ -27,7 +29,7 @@ struct Loader {
   Err *error;
 };
 
-static size_t field_bytes(const Field *f) {
+size_t field_bytes(const Field *f) {
   size_t n = (size_t)dtype_bytes(f->type);
   for (int i = 0; i < f->rank; i++) n *= (size_t)f->dims[i];
   return n;
@@ -46,12 +48,29 @@ static void shuffle(Loader *l, int64_t epoch) {
   l->order_epoch = epoch;
 }
 
+/* Seconds that this thread could have run but had no CPU: where virtual devices are computed on the
+ * same cores, that time is not the input's. */
+static double run_delay_s(void) {
+  char path[64];
+  snprintf(path, sizeof path, "/proc/self/task/%d/schedstat", (int)gettid());
+  FILE *f = fopen(path, "r");
+  long long ran = 0, waited = 0;
+  if (!f) return 0;
+  int n = fscanf(f, "%lld %lld", &ran, &waited);
+  fclose(f);
+  return n == 2 ? 1e-9 * (double)waited : 0;
+}
+
 static Err *make_batch(Loader *l, int64_t k, Batch *out) {
   const Data *d = l->data;
   int64_t n = l->test ? d->n_test : d->n_train, epoch = k / l->per_epoch,
           first = k % l->per_epoch * l->batch;
   if (epoch != l->order_epoch) shuffle(l, epoch);
-  *out = (Batch){.epoch = epoch, .index = k % l->per_epoch, .n = (int)MIN(l->batch, n - first)};
+  *out = (Batch){.epoch = epoch,
+                 .index = k % l->per_epoch,
+                 .n = (int)MIN(l->batch, n - first),
+                 .begin_s = time_now_s()};
+  double delay = run_delay_s();
   for (int64_t i = 0; i < l->batch; i++) {
     void *dst[3];
     for (int f = 0; f < d->n_fields; f++)
@@ -64,6 +83,7 @@ static Err *make_batch(Loader *l, int64_t k, Batch *out) {
     for (int f = 0; f < d->n_fields; f++) /* labels (field 1) of what is no example are -1 */
       memset(dst[f], f == 1 ? 0xff : 0, field_bytes(&d->fields[f]));
   }
+  out->make_s = MAX(0, time_now_s() - out->begin_s - (run_delay_s() - delay));
   out->bufs = xcalloc((size_t)(l->n_devices * d->n_fields), sizeof *out->bufs);
   int64_t part = l->batch / l->n_devices;
   for (int dev = 0; dev < l->n_devices; dev++)

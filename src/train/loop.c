@@ -24,6 +24,8 @@ struct Trainer {
   Events *events;
   int64_t at, total, per_epoch; /* steps */
   VEC(double) times, cpu_times; /* seconds of each step */
+  Record record;
+  Prof *profile; /* the finished recording */
   double exposed_s, started, looping, train_loss, train_accuracy;
   double test_loss, test_accuracy;
 };
@@ -254,6 +256,19 @@ static Err *run_step(Trainer *t, Loader *l, Batch *b, ClientBuffer **args, Clien
   return NULL;
 }
 
+static char *record_title(const Trainer *t) {
+  return xasprintf("%s, batch %lld, training", t->o->model->name, (long long)t->global);
+}
+
+/* `all`: the run is over. */
+static Err *record_after(Trainer *t, bool all) {
+  if (!t->record.running || (!all && t->at < t->record.first + t->record.steps)) return NULL;
+  char *title = record_title(t);
+  Err *e = record_finish(&t->record, title, &t->profile);
+  free(title);
+  return e;
+}
+
 static bool due(int64_t at, int64_t every) { return every > 0 && at % every == 0; }
 
 static Err *train_steps(Trainer *t) {
@@ -281,13 +296,16 @@ static Err *train_steps(Trainer *t) {
     e = loader_next(l, &b, &wait, &more);
     if (e || !more) break;
     t->exposed_s += wait;
-    e = run_step(t, l, &b, args, outs, &now);
+    e = record_before_step(&t->record, t->at, &b);
+    if (!e) e = run_step(t, l, &b, args, outs, &now);
+    else batch_free(l, &b);
     if (!e) e = report(t, &last);
     last = now;
     now.metrics = NULL;
     bool eval = due(t->at, eval_every), save = due(t->at, o->save_every);
     if (!e && (eval || save || t->at == t->total))
       e = report(t, &last); /* the step has to be finished anyway */
+    if (!e) e = record_after(t, false);
     double to = time_now_s(), cpu_to = cpu_now_s();
     *vec_push(&t->times) = to - from;
     *vec_push(&t->cpu_times) = cpu_to - cpu_from;
@@ -300,6 +318,7 @@ static Err *train_steps(Trainer *t) {
     cpu_from = eval || save ? cpu_now_s() : cpu_to;
   }
   if (!e) e = report(t, &last);
+  if (!e) e = record_after(t, true);
   if (last.metrics) client_buffer_free(last.metrics);
   loader_close(l);
   free(args);
@@ -376,6 +395,12 @@ Err *train_run(const TrainOpts *o, TrainResult *out) {
     e = err_hint(err_new(ERR_PRECONDITION, "'%s' has already done %lld of %lld steps", o->resume,
                          (long long)t.at, (long long)t.total),
                  "ask for more --epochs or --steps");
+  if (!e && o->profile) { /* the first two steps warm up */
+    t.record =
+        (Record){.client = o->client, .first = MIN(first + 2, t.total - 1), .steps = o->profile};
+    for (int i = 0; i < t.step.n_inputs; i++)
+      t.record.batch_bytes += (double)field_bytes(&t.step.inputs[i]) * t.replicas;
+  }
   if (!e) e = train_steps(&t);
   if (!e) e = save_state(&t);
   if (!e) {
@@ -389,10 +414,13 @@ Err *train_run(const TrainOpts *o, TrainResult *out) {
     r.exposed_s = t.exposed_s;
     r.steps = t.at - first;
     r.examples = r.steps * t.global;
+    r.profile = t.profile;
     r.total_s = time_now_s() - t.started;
     r.step_s = median(t.times.v, t.times.n);
     r.step_cpu_s = median(t.cpu_times.v, t.cpu_times.n);
     *out = r;
+  } else {
+    prof_free(t.profile);
   }
   for (int i = 0; t.state && i < t.step.n_state * t.replicas; i++) client_buffer_free(t.state[i]);
   free(t.state);

@@ -18,6 +18,7 @@
 
 #include "client/client.h"
 #include "ir/build.h"
+#include "prof/prof.h"
 
 /* ---- initial values -------------------------------------------------------------------------- */
 
@@ -183,6 +184,8 @@ typedef struct Batch {
   int64_t epoch, index; /* index within the epoch */
   int n; /* examples that are real: less than the batch size only at the end of an evaluation */
   ClientBuffer **bufs; /* one for each device and field: [device * n_fields + field]; batch_free */
+  double begin_s, make_s; /* when its making began (time_now_s), and how long the host took for it,
+                             waiting for a CPU not counted */
 } Batch;
 typedef struct Loader Loader;
 typedef struct LoaderOpts {
@@ -306,6 +309,7 @@ typedef struct TrainResult {
   double exposed_s;  /* input time that was not hidden, in all */
   double compile_s, total_s;
   int64_t steps, examples;
+  Prof *profile;     /* with TrainOpts.profile: prof_free */
   ClientStats stats; /* of the step program, from the plugin */
   ClientMemory memory;
 } TrainResult;
@@ -324,6 +328,7 @@ typedef struct TrainOpts {
   /* Called when a step's loss is known: one step late, so that nothing stalls. */
   void (*progress)(void *arg, const Progress *p);
   void *arg;
+  int profile;              /* record this many steps, after the first two; 0: none */
   const volatile int *stop; /* becomes nonzero: finish this step, save, return; may be NULL */
 } TrainOpts;
 /* errors: those of building, compiling and running; ERR_ABORTED when the loss is no longer

@@ -13,4 +13,21 @@ static inline uint64_t random_word(uint64_t seed, uint64_t stream, uint64_t i) {
   return (uint64_t)r[1] << 32 | r[0];
 }
 
+enum { LOADER_AHEAD = 3 }; /* batches that a Loader keeps ready */
+
+/* ---- recording some steps (record.c) ---- */
+
+typedef struct Record {
+  Client *client;
+  int64_t first, steps; /* from step `first` on; 0 steps: none */
+  ClientProfile *running;
+  double begin_s;
+  VEC(double) make_s, begins;
+  double batch_bytes;
+} Record;
+Err *record_before_step(Record *r, int64_t step, const Batch *b);
+Err *record_finish(Record *r, const char *title, Prof **out); /* when it is running */
+
+size_t field_bytes(const Field *f); /* loader.c */
+
 #endif

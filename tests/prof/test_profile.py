@@ -1,0 +1,268 @@
+"""`weft profile` and jax.profiler on weft's plugin: what was written is read by JAX's own XSpace reader, sums are checked."""
+import gzip
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from conftest import BUILD, ROOT, weft  # noqa: E402
+
+PROGRAM = """module @scan {
+  func.func @main(%x: tensor<256x512xf32>, %w: tensor<512x512xf32>) -> tensor<256x512xf32> {
+    %n = stablehlo.constant dense<5> : tensor<i32>
+    %z = stablehlo.constant dense<0> : tensor<i32>
+    %one = stablehlo.constant dense<1> : tensor<i32>
+    %r:2 = stablehlo.while(%i = %z, %v = %x) : tensor<i32>, tensor<256x512xf32>
+     cond {
+      %c = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %c : tensor<i1>
+    } do {
+      %d = stablehlo.dot_general %v, %w, contracting_dims = [1] x [0] : (tensor<256x512xf32>, tensor<512x512xf32>) -> tensor<256x512xf32>
+      %t = stablehlo.tanh %d : tensor<256x512xf32>
+      %j = stablehlo.add %i, %one : tensor<i32>
+      stablehlo.return %j, %t : tensor<i32>, tensor<256x512xf32>
+    }
+    return %r#1 : tensor<256x512xf32>
+  }
+}
+"""
+FLOPS = 5 * 2 * 256 * 512 * 512
+
+
+def profile(*args):
+    r = weft("profile", *args, "--json")
+    assert r.returncode == 0, r.stderr
+    return json.loads(r.stdout)
+
+
+def check_sums(d):
+    for step in d["steps"]:
+        assert sum(step["parts"].values()) == pytest.approx(step["time_s"], rel=1e-6)
+    assert d["steps"][0]["start_s"] >= 0
+    busy = sum(k["step_s"] for k in d["kernels"])
+    parts = d["mean"]["parts"]
+    waits = parts["host input"] + parts["transfer"] + parts["idle"]
+    assert busy <= d["mean_step_s"] - waits + 1e-9
+    return busy
+
+
+@pytest.fixture
+def program(tmp_path):
+    path = tmp_path / "scan.mlir"
+    path.write_text(PROGRAM)
+    return path
+
+
+def xspace(folder):
+    from jax.profiler import ProfileData
+
+    file, = pathlib.Path(folder).rglob("*.xplane.pb")
+    return ProfileData.from_file(str(file))
+
+
+def planes(folder):
+    return {p.name: {line.name: list(line.events) for line in p.lines} for p in xspace(folder).planes}
+
+
+def fields(data):
+    """Of a protobuf message: (number, value), bytes or unsigned."""
+    def varint(i):
+        v = shift = 0
+        while True:
+            v |= (data[i] & 127) << shift
+            shift += 7
+            i += 1
+            if data[i - 1] < 128:
+                return v, i
+
+    i = 0
+    while i < len(data):
+        key, i = varint(i)
+        if key & 7 == 0:
+            v, i = varint(i)
+        else:
+            n, i = varint(i) if key & 7 == 2 else ({1: 8, 5: 4}[key & 7], i)
+            v, i = data[i:i + n], i + n
+        yield key >> 3, v
+
+
+def kernel_stats(folder):
+    """Of each named operation of the first device: what the XSpace says of it (JAX's reader leaves that out)."""
+    file, = pathlib.Path(folder).rglob("*.xplane.pb")
+    plane = next(v for k, v in fields(file.read_bytes()) if k == 1)
+    maps = [(k, dict(fields(v))[2]) for k, v in fields(plane) if k in (4, 5)]
+    stat = {d[1]: d[2].decode() for d in (dict(fields(m)) for k, m in maps if k == 5)}
+    out = {}
+    for _, m in (x for x in maps if x[0] == 4):
+        own = {}
+        for s in (dict(fields(v)) for k, v in fields(m) if k == 5):
+            number, value = next((k, v) for k, v in s.items() if k != 1)
+            own[stat[s[1]]] = value.decode() if number == 5 else value
+        out[dict(fields(m)).get(4, b"").decode()] = own
+    return out
+
+
+def test_chip(program, tmp_path):
+    d = profile(program, "--chip", "tpu-v4", "--steps", 4, "--out", tmp_path / "log", "--html", tmp_path / "r.html")
+    assert d["virtual"] and len(d["steps"]) == 4
+    busy = check_sums(d)
+    assert busy == pytest.approx(d["mean_step_s"], rel=1e-6)
+    dots = [k for k in d["kernels"] if k["op"] == "dot_general"]
+    assert sum(k["runs"] for k in dots) == 5 and sum(k["runs"] * k["flops"] for k in dots) >= FLOPS
+    assert all(k["source"].startswith("scan.mlir:") or "scan.mlir:" in k["source"] for k in dots), dots
+    estimate = json.loads(weft("estimate", program, "--chip", "tpu-v4", "--json").stdout)
+    assert d["step_s"] == pytest.approx(estimate["time_s"], rel=1e-6)
+
+
+def test_xspace(program, tmp_path):
+    d = profile(program, "--chip", "tpu-v4", "--steps", 3, "--out", tmp_path)
+    device = planes(tmp_path)["/device:TPU:0"]
+    assert [e.name for e in device["Steps"]] == ["0", "1", "2"]
+    assert len(device["XLA Modules"]) == 3
+    for module in device["XLA Modules"]:
+        assert module.duration_ns == pytest.approx(d["step_s"] * 1e9, abs=1)
+        ops = [e for e in device["XLA Ops"] if module.start_ns <= e.start_ns < module.end_ns]
+        assert sum(e.duration_ns for e in ops) == pytest.approx(module.duration_ns, rel=1e-3)
+    known = kernel_stats(tmp_path)
+    dot, = [k for k in d["kernels"] if k["op"] == "dot_general"]
+    own = known[dot["name"]]
+    assert {"hlo_category", "bytes_accessed", "program_id", "symbol_id", "tf_op"} <= own.keys()
+    assert own["flops"] == pytest.approx(dot["flops"], abs=1) and re.fullmatch(r".*scan.mlir:\d+:\d+", own["source"])
+
+
+def test_read_back(program, tmp_path):
+    wrote = profile(program, "--chip", "tpu-v4", "--input-ms", 2, "--out", tmp_path)
+    read = profile(tmp_path)
+    for key in ("title", "device", "verdict", "virtual"):
+        assert read[key] == wrote[key]
+    for key in ("step_s", "flops", "mfu", "input_share", "peak_bytes", "peak_flops", "make_batch_s"):
+        assert read[key] == pytest.approx(wrote[key], rel=1e-5), key
+    assert [(k["name"], k["source"], k["bound"]) for k in read["kernels"]] == \
+        [(k["name"], k["source"], k["bound"]) for k in wrote["kernels"]]
+
+
+def test_chrome_json_nests(program, tmp_path):
+    profile(program, "--chip", "T4", "--steps", 3, "--input-ms", 1, "--out", tmp_path)
+    file, = tmp_path.rglob("*.trace.json.gz")
+    events = json.loads(gzip.decompress(file.read_bytes()))["traceEvents"]
+    names = {(e["pid"], e["tid"]): e["args"]["name"] for e in events if e["name"] == "thread_name"}
+    spans = {}
+    for e in events:
+        if e["ph"] == "X":
+            assert e["dur"] >= 0 and e["ts"] >= 0
+            spans.setdefault(names[e["pid"], e["tid"]], []).append((e["ts"], e["ts"] + e["dur"]))
+    for line, own in spans.items():  # of one thread: nothing overlaps
+        own.sort()
+        assert all(a[1] <= b[0] + 1e-3 for a, b in zip(own, own[1:])), line
+    for inner, outer in (("kernels", "programs"), ("programs", "steps"), ("waits", "steps")):
+        for a, b in spans[inner]:
+            assert any(c - 1e-3 <= a and b <= d + 1e-3 for c, d in spans[outer]), (inner, a, b)
+    assert "make batch" in {e["name"] for e in events}
+
+
+@pytest.mark.parametrize("ms,bound", [(30, True), (0.001, False)])
+def test_input_bound(program, ms, bound):
+    """A loader slower than the chip decides the step; one that is faster is hidden."""
+    d = profile(program, "--chip", "tpu-v5e", "--input-ms", ms)
+    check_sums(d)
+    device = d["mean_step_s"] - sum(d["mean"]["parts"][k] for k in ("host input", "transfer", "idle"))
+    assert d["verdict"].startswith("input-bound") == bound
+    if bound:
+        assert d["step_s"] == pytest.approx(0.030, rel=1e-6)
+        assert d["input_share"] == pytest.approx(1 - device / 0.030, rel=1e-6)
+    else:
+        assert d["step_s"] == pytest.approx(device, rel=1e-6) and d["input_share"] == 0
+
+
+def test_cpu(program):
+    d = profile(program, "--device", "cpu", "--steps", 4)
+    assert not d["virtual"]
+    check_sums(d)
+    dot, = [k for k in d["kernels"] if k["op"] == "dot_general"]
+    assert dot["runs"] == 5 and "scan.mlir:" in dot["source"] and dot["time_s"] > 0
+    assert d["flops"] >= FLOPS
+
+
+def test_model_and_page(tmp_path):
+    page = tmp_path / "r.html"
+    d = profile("mnist", "--chip", "tpu-v3-8", "--batch", 1024, "--html", page)
+    assert d["devices"] == 8 and d["mean"]["parts"]["collective"] > 0
+    text = page.read_text()
+    data = json.loads(re.search(r"const D = (\{.*?\});\nconst S", text, re.S).group(1))
+    assert data["summary"]["step_s"] == d["step_s"] and data["programs"][0]["lives"]
+    assert not re.search(r"(src|href)\s*=|@import|https?://", text.replace("http://www.w3.org", ""))
+
+
+def test_messages(tmp_path):
+    r = weft("profile", tmp_path)
+    assert r.returncode == 1 and "xplane.pb" in r.stderr
+    bad = tmp_path / "x.xplane.pb"
+    bad.write_bytes(b"\x0a\xff\xff\xff\x0f nonsense")
+    r = weft("profile", bad)
+    assert r.returncode == 1 and "damaged" in r.stderr
+    assert weft("profile").returncode == 2
+
+
+def test_train(tmp_path):
+    r = weft("train", "mnist", "--data", "synthetic", "--steps", 8, "--batch", 64, "--no-eval", "--no-compare",
+             "--device", "tpu-v2", "--profile", tmp_path)
+    assert r.returncode == 0, r.stderr
+    d = profile(tmp_path)
+    check_sums(d)
+    assert d["virtual"] and len(d["steps"]) == 6 and d["make_batch_s"] > 0
+    assert (tmp_path / "report.html").exists()
+
+
+JAX = """
+import sys, time, jax, jax.numpy as jnp
+import numpy as np
+
+@jax.jit
+def step(w, x):
+    return w - 1e-3 * jax.grad(lambda w: (jnp.tanh(x @ w) ** 2).mean())(w)
+
+w = jnp.ones((512, 512))
+host = np.ones((256, 512), np.float32)
+step(w, host).block_until_ready()
+with jax.profiler.trace(sys.argv[1]):
+    for i in range(6):
+        with jax.profiler.TraceAnnotation("load the batch"):
+            time.sleep(float(sys.argv[2]))
+        w = step(w, host)
+    w.block_until_ready()
+"""
+
+
+def run_jax(tmp_path, device, sleep):
+    script = tmp_path / "loop.py"
+    script.write_text(JAX)
+    env = dict(os.environ, JAX_PLATFORMS="weft", WEFT_DEVICE=device, WEFT_PLUGIN=str(BUILD / "libpjrt_weft.so"),
+               PYTHONPATH=str(ROOT / "python"))
+    r = subprocess.run([sys.executable, str(script), str(tmp_path / "log"), str(sleep)], env=env, text=True,
+                       capture_output=True, timeout=300)
+    assert r.returncode == 0, r.stderr
+    return tmp_path / "log"
+
+
+def test_jax_input_bound(tmp_path):
+    """30 ms of loading beside a step of microseconds: the chip waits, and the annotation stands in the same recording."""
+    log = run_jax(tmp_path, "tpu-v5e", 0.03)
+    seen = planes(log)
+    assert len(seen["/device:TPU:0"]["XLA Modules"]) == 6
+    assert "load the batch" in {e.name for line in seen["/host:CPU"].values() for e in line}
+    d = profile(log)
+    check_sums(d)
+    assert d["verdict"].startswith("input-bound") and d["input_share"] > 0.9
+    assert any("loop.py:" in k["source"] for k in d["kernels"])
+
+
+def test_jax_cpu(tmp_path):
+    d = profile(run_jax(tmp_path, "cpu", 0))
+    check_sums(d)
+    assert not d["virtual"] and d["device"] == "cpu" and len(d["steps"]) == 6
+    assert any(k["op"] == "dot_general" and "loop.py:" in k["source"] for k in d["kernels"])

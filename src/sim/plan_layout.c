@@ -94,7 +94,7 @@ static bool only_rounded(const Plan *p, const HValue *v) {
   const HNode *n = v->node;
   int products = 0;
   if (!p->law->tpu || n->dt != DT_F32 || v->kernel < 0 || v->alias || n->is_output ||
-      n->kind == H_CONV || !hlo_light(n) || n->rank < 2)
+      n->kind == H_CONV || (!hlo_light(n) && n->kind != H_CONV) || n->rank < 2)
     return false;
   for (int i = 0; i < n->n_users; i++) {
     const HNode *u = n->users[i];
@@ -181,6 +181,7 @@ static HValue *add_copy(Plan *p, HValue *v, const int *order) {
   *vec_push(&k->roots) = n;
   *vec_push(&k->inner) = n;
   *vec_push(&k->reads) = v;
+  w->rounded = v->rounded;
   value_layout(p->law, w, order);
   k->alone = true;
   k->turns = order && v->order[0] != order[0];

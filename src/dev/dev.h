@@ -54,6 +54,7 @@ typedef struct DevRun {
 
 struct DeviceOps {
   const char *name; /* "cpu" */
+  bool async; /* runs may go on after the caller was told: they take real time, and fail seldom */
   /* args: what follows the name and a colon ("8" of "cpu:8"; a chip's full name for sim), may be
    * empty. Sets dev->n and dev->impl. errors: ERR_INVALID for a bad name or number */
   Err *(*open)(Dev *dev, Str args);

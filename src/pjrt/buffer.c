@@ -25,7 +25,8 @@ static PJRT_Error *bad_shape(DType t, size_t n, const int64_t *dims) {
 
 static DType dtype_of(int type) { return type > 0 && type < DT_TF32 ? (DType)type : DT_INVALID; }
 
-PJRT_Buffer *buffer_promise(PJRT_Memory *m, DType dtype, int rank, const int64_t *dims) {
+static PJRT_Buffer *buffer_object(PJRT_Memory *m, DType dtype, int rank, const int64_t *dims,
+                                  PJRT_Event *take_ready) {
   PJRT_Buffer *b = xcalloc(1, sizeof *b + sizeof(int64_t) * 2 * (size_t)rank);
   b->refs = 1;
   b->client = client_retain(m->client);
@@ -35,20 +36,28 @@ PJRT_Buffer *buffer_promise(PJRT_Memory *m, DType dtype, int rank, const int64_t
   b->dims = (int64_t *)(b + 1);
   b->minor_to_major = b->dims + rank;
   for (int i = 0; i < rank; i++) b->dims[i] = dims[i], b->minor_to_major[i] = rank - 1 - i;
-  b->ready = event_new();
+  b->ready = take_ready;
   pthread_mutex_init(&b->lock, NULL);
   return b;
 }
 
+PJRT_Buffer *buffer_promise(PJRT_Memory *m, DType dtype, int rank, const int64_t *dims) {
+  return buffer_object(m, dtype, rank, dims, event_new());
+}
+
 void buffer_fulfill(PJRT_Buffer *b, DevBuffer *take, PJRT_Error *take_error) {
+  pthread_mutex_lock(&b->lock);
   b->data = take;
+  bool unwanted = b->deleted && !b->holds;
+  pthread_mutex_unlock(&b->lock);
+  if (take && unwanted) dev_buffer_delete(take);
   event_set(b->ready, take_error);
 }
 
 PJRT_Buffer *buffer_wrap(PJRT_Memory *m, DevBuffer *take) {
   Tensor *t = take->t;
-  PJRT_Buffer *b = buffer_promise(m, t->dtype, t->rank, t->dims);
-  buffer_fulfill(b, take, NULL);
+  PJRT_Buffer *b = buffer_object(m, t->dtype, t->rank, t->dims, event_ready());
+  b->data = take;
   return b;
 }
 
@@ -67,9 +76,34 @@ Err *buffer_tensor(PJRT_Buffer *b, Tensor **out) {
   return NULL;
 }
 
+static void drop_if_unwanted(PJRT_Buffer *b) { /* with the lock; gives it back */
+  DevBuffer *drop = b->deleted && !b->holds ? b->data : NULL;
+  pthread_mutex_unlock(&b->lock);
+  if (drop) dev_buffer_delete(drop);
+}
+
 void buffer_delete(PJRT_Buffer *b) {
-  if (__atomic_exchange_n(&b->deleted, true, __ATOMIC_ACQ_REL)) return;
-  if (b->data) dev_buffer_delete(b->data);
+  pthread_mutex_lock(&b->lock);
+  b->deleted = true;
+  drop_if_unwanted(b);
+}
+
+Err *buffer_hold(PJRT_Buffer *b) {
+  pthread_mutex_lock(&b->lock);
+  bool gone = b->deleted;
+  if (!gone) {
+    b->holds++;
+    __atomic_fetch_add(&b->refs, 1, __ATOMIC_RELAXED);
+  }
+  pthread_mutex_unlock(&b->lock);
+  return gone ? err_new(ERR_INVALID, "the buffer has been deleted or donated") : NULL;
+}
+
+void buffer_unhold(PJRT_Buffer *b) {
+  pthread_mutex_lock(&b->lock);
+  b->holds--;
+  drop_if_unwanted(b);
+  buffer_release(b);
 }
 
 void buffer_release(PJRT_Buffer *b) {
@@ -276,7 +310,8 @@ ENTRY(Buffer_Delete) {
 
 ENTRY(Buffer_IsDeleted) {
   PJRT_Buffer *b = a->buffer;
-  a->is_deleted = b->deleted || (b->data && !__atomic_load_n(&b->data->t, __ATOMIC_ACQUIRE));
+  a->is_deleted = b->deleted || (event_is_ready(b->ready) && b->data &&
+                                 !__atomic_load_n(&b->data->t, __ATOMIC_ACQUIRE));
   return NULL;
 }
 
@@ -284,7 +319,9 @@ ENTRY(Buffer_IsDeleted) {
 ENTRY(Buffer_IsOnCpu) {
   PJRT_Buffer *b = a->buffer;
   a->is_on_cpu = dtype_bits(b->dtype) >= 8 || b->dtype == DT_I1;
-  if (b->data && b->data->t && !b->data->t->data) a->is_on_cpu = false;
+  if (!event_is_ready(b->ready)) return NULL; /* only what computes is slow */
+  Tensor *t = b->data ? __atomic_load_n(&b->data->t, __ATOMIC_ACQUIRE) : NULL;
+  if (t && !t->data) a->is_on_cpu = false;
   return NULL;
 }
 

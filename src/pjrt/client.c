@@ -100,6 +100,7 @@ static Err *client_new(const char *spec, PJRT_Client **out) {
   PJRT_Client *c = xcalloc(1, sizeof *c);
   c->refs = 1;
   c->dev = dev;
+  c->queue = queue_new();
   c->n = dev->n;
   c->devices = xcalloc((size_t)c->n, sizeof *c->devices);
   c->device_list = xcalloc((size_t)c->n, sizeof *c->device_list);
@@ -145,6 +146,7 @@ void client_release(PJRT_Client *c) {
     }
     description_clear(&c->devices[i].desc);
   }
+  queue_close(c->queue);
   dev_close(c->dev);
   free(c->topology.name);
   free(c->topology.list);
@@ -180,6 +182,7 @@ ENTRY(Client_Create) {
 }
 
 ENTRY(Client_Destroy) {
+  queue_drain(a->client->queue); /* the process may be about to end */
   /* what a caller tied to the memories goes with its client, even if buffers live on */
   for (int i = 0; i < a->client->n * MEM_KINDS; i++) {
     PJRT_Memory *m = a->client->memory_list[i];

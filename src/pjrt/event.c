@@ -12,10 +12,14 @@ PJRT_Event *event_new(void) {
 }
 
 PJRT_Event *event_ready(void) {
-  PJRT_Event *e = event_new();
-  e->ready = true;
-  return e;
+  static PJRT_Event always = {.refs = 1,
+                              .ready = true,
+                              .lock = PTHREAD_MUTEX_INITIALIZER,
+                              .cond = PTHREAD_COND_INITIALIZER};
+  return event_retain(&always);
 }
+
+bool event_is_ready(const PJRT_Event *e) { return __atomic_load_n(&e->ready, __ATOMIC_ACQUIRE); }
 
 PJRT_Event *event_retain(PJRT_Event *e) {
   __atomic_fetch_add(&e->refs, 1, __ATOMIC_RELAXED);
@@ -52,6 +56,10 @@ void event_set(PJRT_Event *e, PJRT_Error *take) {
 }
 
 void event_on_ready(PJRT_Event *e, PJRT_Event_OnReadyCallback fn, void *arg) {
+  if (event_is_ready(e)) {
+    fn(error_copy(e->error), arg);
+    return;
+  }
   pthread_mutex_lock(&e->lock);
   bool ready = e->ready;
   if (!ready) *vec_push(&e->waiters) = (EventWaiter){fn, arg};

@@ -28,6 +28,29 @@ static void describe_value(const Sharding *s, const Mesh *mesh, const char *kind
   kind_sizes[i] = strlen(kind);
 }
 
+/* Loops, whose rounds nobody has counted, and calls into the host process. */
+static void look_for(const Region *r, bool *loops, bool *calls_back) {
+  for (const Op *op = r->first; op; op = op->next) {
+    *loops |= op->kind == OP_WHILE;
+    *calls_back |=
+        op->kind == OP_CUSTOM_CALL && str_is(op_str(op, "call_target_name"), "weft_host_callback");
+    for (int i = 0; i < op->n_regions; i++) look_for(op->regions[i], loops, calls_back);
+  }
+}
+
+static void describe_run(PJRT_Executable *x, const DevCost *c) {
+  bool loops = false;
+  const Module *m = x->program->module;
+  for (int i = 0; i < m->funcs.n; i++)
+    if (m->funcs.v[i]->body) look_for(m->funcs.v[i]->body, &loops, &x->not_queued);
+  for (int j = 0; j < x->n_out; j++)
+    x->not_queued |= !type_is_static(x->program->main->type->results[j]);
+  /* 20 operations or 10 bytes a ns are more than a core does in programs this small */
+  double ns =
+      (MAX(c->flops, 0) + 20 * MAX(c->transcendentals, 0)) / 20 + MAX(c->bytes_accessed, 0) / 10;
+  x->run_ns = loops ? INT64_MAX : (int64_t)MIN(ns, 1e18);
+}
+
 static void describe(PJRT_Executable *x) {
   DevProgram *p = x->program;
   Func *f = p->main;
@@ -71,6 +94,7 @@ static void describe(PJRT_Executable *x) {
   Err *e = p->ops->cost ? p->ops->cost(p, &c) : NULL;
   if (e || !p->ops->cost) program_cost(p, &c);
   err_free(e);
+  describe_run(x, &c);
   if (c.flops >= 0) named_float(&x->costs[x->n_costs++], "flops", c.flops);
   if (c.transcendentals >= 0)
     named_float(&x->costs[x->n_costs++], "transcendentals", c.transcendentals);

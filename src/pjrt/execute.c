@@ -1,6 +1,7 @@
 /* Execute: arguments checked and waited for, donation decided, the program run once for all its
- * processes, results wrapped. Callers that execute one device in each call (one thread for each)
- * meet in a rendezvous and the last to come runs the program for all. */
+ * processes, results wrapped. Long runs on one device go to the client's queue and Execute returns
+ * at once with results that are promises. Callers that execute one device in each call (one thread
+ * for each) meet in a rendezvous and the last to come runs the program for all. */
 #include "pjrt/pjrt_priv.h"
 
 typedef struct Run {
@@ -27,7 +28,7 @@ static int pointer_cmp(const void *x, const void *y) {
 static Err *check_donations(const Run *r, const bool *donated) {
   bool any = false;
   for (int i = 0; i < r->n_args; i++) any |= donated[i];
-  if (!any) return NULL;
+  if (!any || r->n_args == 1) return NULL;
   PJRT_Buffer **sorted = xcalloc((size_t)r->n_args, sizeof *sorted);
   Err *e = NULL;
   for (int p = 0; p < r->n && !e; p++) {
@@ -50,15 +51,11 @@ static Err *check_donations(const Run *r, const bool *donated) {
   return e;
 }
 
-static Err *wait_for_arguments(const Run *r) {
-  for (int p = 0; p < r->n; p++)
-    for (int i = 0; i < r->n_args; i++) {
-      PJRT_Buffer *b = r->args[p][i];
-      const PJRT_Error *failed = event_wait(b->ready);
-      if (failed) return err_wrap(error_to_err(failed), "argument %d", i);
-      if (b->deleted || !b->data || !__atomic_load_n(&b->data->t, __ATOMIC_ACQUIRE))
-        return err_new(ERR_INVALID, "argument %d: the buffer has been deleted or donated", i);
-    }
+static Err *wait_for(PJRT_Buffer *b, int i) {
+  const PJRT_Error *failed = event_wait(b->ready);
+  if (failed) return err_wrap(error_to_err(failed), "argument %d", i);
+  if (!b->data || !__atomic_load_n(&b->data->t, __ATOMIC_ACQUIRE))
+    return err_new(ERR_INVALID, "argument %d: the buffer has been deleted or donated", i);
   return NULL;
 }
 
@@ -79,29 +76,37 @@ static Err *separate(DevBuffer *out, DevBuffer *const *args, size_t n) {
   return NULL;
 }
 
-static Err *run_program(const Run *r) {
+static void find_dropped(const Run *r, bool *dropped) {
+  const int *aliases = r->l->exe->program->aliases;
+  for (int i = 0; i < r->n_args; i++) dropped[i] = aliases[i] != -1 && !kept(r, i);
+}
+
+static Err *check_run(const Run *r) {
+  if (r->l->deleted) return err_new(ERR_INVALID, "the executable has been deleted");
+  if (r->n_args != r->l->exe->n_in)
+    return err_new(ERR_INVALID, "'%s' takes %d arguments, %d were given", r->l->exe->name,
+                   r->l->exe->n_in, r->n_args);
+  return NULL;
+}
+
+/* The run itself, once the arguments' data is there. outs[process * results + result]. `dropped`
+ * arguments lose their data. */
+static Err *run_program(const Run *r, const bool *dropped, DevBuffer **all_outs) {
   PJRT_LoadedExecutable *l = r->l;
   PJRT_Executable *x = l->exe;
-  DevProgram *p = x->program;
-  if (l->deleted) return err_new(ERR_INVALID, "the executable has been deleted");
-  if (r->n_args != x->n_in)
-    return err_new(ERR_INVALID, "'%s' takes %d arguments, %d were given", x->name, x->n_in,
-                   r->n_args);
-  TRY(wait_for_arguments(r));
   size_t n = (size_t)r->n, na = (size_t)r->n_args, nr = (size_t)x->n_out;
-  bool *donated = xcalloc(na + 1, sizeof *donated), *dropped = xcalloc(na + 1, sizeof *dropped);
-  int *devices = xcalloc(n, sizeof *devices);
-  DevBuffer **all_args = xcalloc(n * na + 1, sizeof *all_args);
-  DevBuffer **all_outs = xcalloc(n * nr + 1, sizeof *all_outs);
-  DevBuffer ***args = xcalloc(n, sizeof *args), ***outs = xcalloc(n, sizeof *outs);
+  for (size_t k = 0; k < n; k++)
+    for (size_t i = 0; i < na; i++) TRY(wait_for(r->args[k][i], (int)i));
+  DevBuffer **all_args = xmalloc(sizeof(void *) * (n * na + 2 * n + 1) + sizeof(int) * n + na);
+  DevBuffer ***args = (DevBuffer ***)(all_args + n * na), ***outs = args + n;
+  int *devices = (int *)(outs + n);
+  bool *donated = (bool *)(devices + n);
   for (size_t k = 0; k < n; k++) {
     devices[k] = l->devices[k]->desc.id;
     args[k] = all_args + k * na;
     outs[k] = all_outs + k * nr;
     for (size_t i = 0; i < na; i++) args[k][i] = dev_buffer_retain(r->args[k][i]->data);
   }
-  for (size_t i = 0; i < na; i++) dropped[i] = p->aliases[i] != -1 && !kept(r, (int)i);
-  Err *e = check_donations(r, dropped);
   for (size_t i = 0; i < na; i++) {
     donated[i] = dropped[i];
     for (size_t k = 0; k < n && donated[i]; k++) {
@@ -110,29 +115,136 @@ static Err *run_program(const Run *r) {
         donated[i] = false; /* the caller's memory is not ours to write */
     }
   }
-  if (!e)
-    e = dev_execute(p, devices, (DevBuffer *const *const *)args, donated,
-                    (DevBuffer * *const *)outs, NULL);
+  double t = time_now_s();
+  Err *e = dev_execute(x->program, devices, (DevBuffer *const *const *)args, donated,
+                       (DevBuffer * *const *)outs, NULL);
+  __atomic_store_n(&x->run_ns, (int64_t)((time_now_s() - t) * 1e9), __ATOMIC_RELAXED);
   for (size_t i = 0; i < na && !e; i++)
     for (size_t k = 0; k < n && dropped[i]; k++) buffer_delete(r->args[k][i]);
-  for (size_t k = 0; k < n && !e; k++) {
-    for (size_t j = 0; j < nr && !e; j++) e = separate(outs[k][j], args[k], na);
-  }
-  for (size_t k = 0; k < n * na; k++) dev_buffer_release(all_args[k]);
   for (size_t k = 0; k < n && !e; k++)
-    for (size_t j = 0; j < nr; j++) {
-      int kind = memory_kind_from(str_from(x->kinds_out[j]));
-      r->outs[k][j] = buffer_wrap(l->devices[k]->memory_list[MAX(kind, 0)], outs[k][j]);
+    for (size_t j = 0; j < nr && !e; j++) {
+      e = separate(outs[k][j], args[k], na);
+      if (!e) continue;
+      for (size_t q = 0; q < n * nr; q++) dev_buffer_release(all_outs[q]);
     }
-  for (size_t k = 0; k < n * nr && e; k++) dev_buffer_release(all_outs[k]);
-  free(donated);
-  free(dropped);
-  free(devices);
+  for (size_t k = 0; k < n * na; k++) dev_buffer_release(all_args[k]);
   free(all_args);
-  free(all_outs);
-  free(args);
-  free(outs);
   return e;
+}
+
+static PJRT_Memory *result_memory(const PJRT_LoadedExecutable *l, size_t process, size_t result) {
+  int kind = memory_kind_from(str_from(l->exe->kinds_out[result]));
+  return l->devices[process]->memory_list[MAX(kind, 0)];
+}
+
+/* Runs before it returns. */
+static Err *run_here(const Run *r) {
+  TRY(check_run(r));
+  PJRT_LoadedExecutable *l = r->l;
+  size_t n = (size_t)r->n, nr = (size_t)l->exe->n_out;
+  for (int k = 0; k < r->n; k++)
+    for (int i = 0; i < r->n_args; i++)
+      if (__atomic_load_n(&r->args[k][i]->deleted, __ATOMIC_ACQUIRE))
+        return err_new(ERR_INVALID, "argument %d: the buffer has been deleted or donated", i);
+  DevBuffer *few_outs[64], **outs = n * nr <= 64 ? few_outs : xmalloc(sizeof *outs * n * nr);
+  bool few_dropped[256], *dropped = r->n_args <= 256 ? few_dropped : xmalloc((size_t)r->n_args);
+  find_dropped(r, dropped);
+  Err *e = check_donations(r, dropped);
+  if (!e) e = run_program(r, dropped, outs);
+  for (size_t k = 0; k < n && !e; k++)
+    for (size_t j = 0; j < nr; j++)
+      r->outs[k][j] = buffer_wrap(result_memory(l, k, j), outs[k * nr + j]);
+  if (outs != few_outs) free(outs);
+  if (dropped != few_dropped) free(dropped);
+  return e;
+}
+
+/* ---- runs in the queue: one device. The arguments are held, so that callers may delete them (and
+ * donation does) before the run; the results are promises. ---- */
+
+#define QUICK_NS 60000 /* shorter runs do not pay for waking a thread */
+
+typedef struct Queued {
+  PJRT_LoadedExecutable *l;
+  PJRT_Buffer **args, **outs; /* held; references of ours */
+  PJRT_Event *done;
+  bool *dropped;
+} Queued;
+
+static void run_queued(void *arg) {
+  Queued *q = arg;
+  PJRT_Executable *x = q->l->exe;
+  DevBuffer **outs = xcalloc((size_t)x->n_out + 1, sizeof *outs);
+  PJRT_Buffer *const *args = q->args;
+  Run r = {.l = q->l, .n = 1, .n_args = x->n_in, .args = &args};
+  PJRT_Error *e = error_from(run_program(&r, q->dropped, outs));
+  for (int i = 0; i < x->n_in; i++) buffer_unhold(q->args[i]);
+  for (int j = 0; j < x->n_out; j++) {
+    buffer_fulfill(q->outs[j], e ? NULL : outs[j], error_copy(e));
+    buffer_release(q->outs[j]);
+  }
+  event_set(q->done, e);
+  event_release(q->done);
+  loaded_release(q->l);
+  free(outs);
+  free(q);
+}
+
+/* May the run go to the queue, and does it pay? Not when callers' threads are needed to finish it
+ * (host callbacks) nor when its arguments come from elsewhere: nobody behind it should wait. */
+static bool for_queue(const Run *r) {
+  const PJRT_Executable *x = r->l->exe;
+  if (!x->program->ops->async || r->l->n != 1 || x->not_queued || !x->client) return false;
+  bool ready = true;
+  for (int i = 0; i < r->n_args; i++) {
+    const PJRT_Buffer *b = r->args[0][i];
+    if (event_is_ready(b->ready)) continue;
+    if (!b->from_queue || b->client != x->client) return false;
+    ready = false;
+  }
+  return !ready || __atomic_load_n(&x->run_ns, __ATOMIC_RELAXED) > QUICK_NS;
+}
+
+/* false, without an error: it was not queued. */
+static Err *enqueue(const Run *r, PJRT_Event **done, bool *queued) {
+  TRY(check_run(r));
+  PJRT_LoadedExecutable *l = r->l;
+  PJRT_Executable *x = l->exe;
+  size_t na = (size_t)x->n_in, nr = (size_t)x->n_out;
+  Queued *q = xmalloc(sizeof *q + sizeof(void *) * (na + nr) + na);
+  *q = (Queued){.l = l, .args = (PJRT_Buffer **)(q + 1)};
+  q->outs = q->args + na;
+  q->dropped = (bool *)(q->outs + nr);
+  find_dropped(r, q->dropped);
+  Err *e = check_donations(r, q->dropped);
+  size_t held = 0;
+  for (; held < na && !e; held++) {
+    q->args[held] = r->args[0][held];
+    e = err_wrap(buffer_hold(q->args[held]), "argument %zu", held);
+    if (e) break;
+  }
+  if (e) {
+    while (held) buffer_unhold(q->args[--held]);
+    free(q);
+    return e;
+  }
+  const int64_t *dims = x->out_dims;
+  for (size_t j = 0; j < nr; j++) {
+    q->outs[j] =
+        buffer_promise(result_memory(l, 0, j), (DType)x->out_types[j], (int)x->out_ranks[j], dims);
+    q->outs[j]->from_queue = true;
+    q->outs[j]->refs = 2;
+    r->outs[0][j] = q->outs[j];
+    dims += x->out_ranks[j];
+  }
+  q->done = event_new();
+  if (done) *done = event_retain(q->done);
+  __atomic_fetch_add(&l->refs, 1, __ATOMIC_RELAXED);
+  for (size_t i = 0; i < na; i++)
+    if (q->dropped[i]) buffer_delete(q->args[i]);
+  if (!queue_push(x->client->queue, run_queued, q)) run_queued(q);
+  *queued = true;
+  return NULL;
 }
 
 /* ---- one device a call ---- */
@@ -179,7 +291,7 @@ static PJRT_Error *meet(PJRT_LoadedExecutable *l, int process, const Run *mine) 
     all.n = r->n;
     all.args = r->args;
     all.outs = r->outs;
-    Err *e = run_program(&all); /* the others only wait: the lock is not in anybody's way */
+    Err *e = run_here(&all); /* the others only wait: the lock is not in anybody's way */
     error_free(r->error);
     r->error = error_from(e);
     memset(r->args, 0, sizeof *r->args * (size_t)r->n);
@@ -207,29 +319,24 @@ ENTRY(LoadedExecutable_Execute) {
   if ((int)a->num_devices != l->n && !one)
     return error_new(ERR_INVALID, "the program runs on %d devices, arguments came for %zu", l->n,
                      a->num_devices);
-  PJRT_Buffer *const **args = xcalloc(a->num_devices, sizeof *args);
-  PJRT_Buffer ***outs = xcalloc(a->num_devices, sizeof *outs);
-  for (size_t k = 0; k < a->num_devices; k++) {
-    args[k] = a->argument_lists[k];
-    outs[k] = a->output_lists[k];
-  }
+  PJRT_Buffer *const **args = (PJRT_Buffer *const **)a->argument_lists;
   r.args = args;
-  r.outs = outs;
-  PJRT_Error *e;
+  r.outs = (PJRT_Buffer ***)a->output_lists;
+  PJRT_Event **done = a->device_complete_events;
   if (one) {
     int process = 0;
     while (process < l->n && l->devices[process] != a->execute_device) process++;
-    e = process < l->n ? meet(l, process, &r)
-                       : error_new(ERR_INVALID, "the program does not run on the given device");
+    PTRY(process < l->n ? meet(l, process, &r)
+                        : error_new(ERR_INVALID, "the program does not run on the given device"));
   } else if (l->n == 1 && a->execute_device && a->execute_device != l->devices[0]) {
-    e = error_new(ERR_UNIMPLEMENTED, "weft: running a program on a device it was not compiled for");
+    return error_new(ERR_UNIMPLEMENTED,
+                     "weft: running a program on a device it was not compiled for");
   } else {
-    e = error_from(run_program(&r));
+    bool queued = false;
+    if (for_queue(&r)) PTRY(error_from(enqueue(&r, done, &queued)));
+    if (queued) return NULL;
+    PTRY(error_from(run_here(&r)));
   }
-  free(args);
-  free(outs);
-  if (e) return e;
-  if (a->device_complete_events)
-    for (size_t k = 0; k < a->num_devices; k++) a->device_complete_events[k] = event_ready();
+  for (size_t k = 0; k < a->num_devices && done; k++) done[k] = event_ready();
   return NULL;
 }

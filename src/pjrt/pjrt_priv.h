@@ -57,8 +57,9 @@ struct PJRT_Event {
   PJRT_Error *error; /* set before ready, then constant */
   VEC(EventWaiter) waiters;
 };
-PJRT_Event *event_new(void); /* one reference */
-PJRT_Event *event_ready(void);
+PJRT_Event *event_new(void);   /* one reference */
+PJRT_Event *event_ready(void); /* one for all */
+bool event_is_ready(const PJRT_Event *e);
 PJRT_Event *event_retain(PJRT_Event *e);
 void event_release(PJRT_Event *e);               /* NULL is fine */
 void event_set(PJRT_Event *e, PJRT_Error *take); /* once; later calls only free the error */
@@ -121,6 +122,7 @@ struct PJRT_Client {
   PJRT_Device **device_list;
   PJRT_Memory **memory_list; /* n * MEM_KINDS */
   PJRT_TopologyDescription topology;
+  struct Queue *queue;
 };
 PJRT_Client *client_retain(PJRT_Client *c);
 void client_release(PJRT_Client *c);
@@ -132,6 +134,15 @@ void named_ints(PJRT_NamedValue *v, const char *name, const int64_t *x, size_t n
 void named_float(PJRT_NamedValue *v, const char *name, double x);
 extern const PJRT_MemoryDescriptions_Extension memory_descriptions_extension;
 
+/* ---- runs that go on after Execute returned (queue.c) ---- */
+
+struct Queue *queue_new(void);
+void queue_drain(struct Queue *q); /* waits until all that was pushed is done */
+void queue_close(struct Queue *q); /* what is in it still runs */
+/* Runs fn(arg) after all that was pushed before. Waits while many are in the queue. false: there is
+ * no thread to be had. */
+bool queue_push(struct Queue *q, void (*fn)(void *arg), void *arg);
+
 /* ---- buffers (buffer.c, copy.c) ---- */
 
 struct PJRT_Buffer {
@@ -142,9 +153,11 @@ struct PJRT_Buffer {
   int rank;
   int64_t *dims, *minor_to_major; /* minor_to_major: rank - 1, ..., 0 */
   DevBuffer *data;                /* NULL until `ready` for buffers under way, and after an error */
-  bool deleted;
   PJRT_Event *ready;
-  pthread_mutex_t lock; /* external references */
+  bool from_queue;      /* a result of a run in the client's queue */
+  pthread_mutex_t lock; /* of what follows, and of `data` becoming known or unwanted */
+  bool deleted;         /* for callers; the data goes when no run holds it any more */
+  int holds;            /* runs under way that read it */
   int external_refs;
   Tensor *external; /* kept alive for them */
 };
@@ -160,6 +173,9 @@ Err *buffer_tensor(PJRT_Buffer *b, Tensor **out);
 bool tensor_is_foreign(const Tensor *t);
 void buffer_release(PJRT_Buffer *b); /* NULL is fine */
 void buffer_delete(PJRT_Buffer *b);
+/* Keeps the buffer and its data for a run, whoever deletes it meanwhile. errors: deleted already */
+Err *buffer_hold(PJRT_Buffer *b);
+void buffer_unhold(PJRT_Buffer *b);
 bool dims_are_sane(size_t n, const int64_t *dims);
 /* Copies elements between strided layouts; strides in bytes, NULL: row-major. */
 void copy_strided(void *dst, const int64_t *dst_strides, const void *src,
@@ -208,6 +224,8 @@ struct PJRT_Executable {
   size_t *sharding_in_sizes, *sharding_out_sizes;
   PJRT_NamedValue costs[4];
   int n_costs;
+  bool not_queued; /* calls into the caller's process, or makes results of unknown size */
+  int64_t run_ns;  /* of the last run; before the first, what it must take at least */
 };
 struct PJRT_LoadedExecutable {
   int refs;

@@ -1,0 +1,108 @@
+/* The queue of a client: runs that Execute left to a thread of ours, in order. The thread starts
+ * with the first of them and belongs to the queue, not to the client: a client may go away inside
+ * the last task, and the thread then ends by itself. A caller that is far ahead waits, so that a
+ * loop without a look at its results does not collect runs without end. */
+#include "pjrt/pjrt_priv.h"
+
+#define MOST_WAITING 32
+
+typedef struct Task {
+  struct Task *next;
+  void (*fn)(void *arg);
+  void *arg;
+} Task;
+
+struct Queue {
+  pthread_mutex_t lock;
+  pthread_cond_t more, less;
+  Task *first, **last;
+  int waiting; /* not begun */
+  bool busy;
+  bool started, closed;
+};
+
+static _Thread_local bool is_worker;
+
+struct Queue *queue_new(void) {
+  struct Queue *q = xcalloc(1, sizeof *q);
+  pthread_mutex_init(&q->lock, NULL);
+  pthread_cond_init(&q->more, NULL);
+  pthread_cond_init(&q->less, NULL);
+  q->last = &q->first;
+  return q;
+}
+
+static void queue_free(struct Queue *q) {
+  pthread_mutex_destroy(&q->lock);
+  pthread_cond_destroy(&q->more);
+  pthread_cond_destroy(&q->less);
+  free(q);
+}
+
+static void *work(void *arg) {
+  struct Queue *q = arg;
+  is_worker = true;
+  pthread_mutex_lock(&q->lock);
+  for (;;) {
+    while (!q->first && !q->closed) pthread_cond_wait(&q->more, &q->lock);
+    Task *t = q->first;
+    if (!t) break;
+    if (!(q->first = t->next)) q->last = &q->first;
+    q->waiting--;
+    q->busy = true;
+    pthread_cond_broadcast(&q->less);
+    pthread_mutex_unlock(&q->lock);
+    t->fn(t->arg);
+    free(t);
+    pthread_mutex_lock(&q->lock);
+    q->busy = false;
+    pthread_cond_broadcast(&q->less);
+  }
+  pthread_mutex_unlock(&q->lock);
+  queue_free(q);
+  return NULL;
+}
+
+static bool start(struct Queue *q) {
+  pthread_t thread;
+  pthread_attr_t attr;
+  pthread_attr_init(&attr);
+  pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+  pthread_attr_setstacksize(&attr, (size_t)16 << 20);
+  q->started = pthread_create(&thread, &attr, work, q) == 0;
+  pthread_attr_destroy(&attr);
+  return q->started;
+}
+
+bool queue_push(struct Queue *q, void (*fn)(void *arg), void *arg) {
+  pthread_mutex_lock(&q->lock);
+  if (!q->started && !start(q)) {
+    pthread_mutex_unlock(&q->lock);
+    return false;
+  }
+  while (q->waiting >= MOST_WAITING && !is_worker) pthread_cond_wait(&q->less, &q->lock);
+  Task *t = xcalloc(1, sizeof *t);
+  *t = (Task){.fn = fn, .arg = arg};
+  *q->last = t;
+  q->last = &t->next;
+  q->waiting++;
+  pthread_cond_signal(&q->more);
+  pthread_mutex_unlock(&q->lock);
+  return true;
+}
+
+void queue_drain(struct Queue *q) {
+  if (is_worker) return;
+  pthread_mutex_lock(&q->lock);
+  while (q->first || q->busy) pthread_cond_wait(&q->less, &q->lock);
+  pthread_mutex_unlock(&q->lock);
+}
+
+void queue_close(struct Queue *q) {
+  pthread_mutex_lock(&q->lock);
+  bool started = q->started;
+  q->closed = true;
+  pthread_cond_signal(&q->more);
+  pthread_mutex_unlock(&q->lock);
+  if (!started) queue_free(q);
+}

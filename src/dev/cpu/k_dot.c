@@ -1,20 +1,22 @@
 /* dot_general: batches of out[m, n] = sum_k lhs[m, k] rhs[k, n] with any strides.
  *
- * f32 by oneDNN's sgemm where the host has AVX-512 (OpenBLAS 0.3.21 does not know newer CPUs and
- * takes its AVX2 kernels: half the speed), else by OpenBLAS, as f64 and complex; one thread a call:
- * the pool divides batches and large products into tiles, by size only. What BLAS cannot address
- * (neither the rows nor the columns of an operand are runs) is gathered first. bf16 and f16 are
- * computed in f32 and rounded once. Integers by loops. */
+ * f32, bf16 and f16 by our own kernels (gemm.h) where the host has AVX2; f64 and complex, and
+ * products with a vector, by BLAS, one thread a call: the pool divides batches and large products
+ * into tiles, by size only. What cannot be addressed (by gemm: dimensions that do not flatten; by
+ * BLAS: neither the rows nor the columns of an operand are runs) is gathered first. On hosts
+ * without AVX2 bf16 and f16 are widened for BLAS and rounded once. Integers by loops. */
 #include <cblas.h>
 #include <dlfcn.h>
 #include <dnnl.h>
 #include <pthread.h>
 
-#include "dev/cpu/kernel.h"
+#include "dev/cpu/cpu_priv.h"
+#include "dev/cpu/gemm.h"
 
 #define TILE_FLOPS 1e8 /* a tile of a large product: half a millisecond */
 #define MAX_TILES 64
 #define MIN_SIDE 128
+#define GRAIN_FLOPS 5e5 /* of small products, for one task */
 
 typedef struct Side {            /* of one operand: [batch][free][contracted] */
   int64_t free_stride, k_stride; /* when `direct` */
@@ -30,6 +32,7 @@ typedef struct Dot {
   int64_t b, m, n, k;
   Side lhs, rhs;
   int64_t tiles, tiles_m, tiles_n, tile_m, tile_n;
+  Gemm gemm;
 } Dot;
 
 static bool in_list(const int64_t *v, int n, int64_t x) {
@@ -55,7 +58,7 @@ static bool flatten(const Type *t, const int64_t *strides, const int64_t *dims, 
 }
 
 static void plan_side(Side *s, const Type *t, const int64_t *batch, int nb, const int64_t *contract,
-                      int nc, int64_t *free_count, int64_t *k_count) {
+                      int nc, bool any_stride, int64_t *free_count, int64_t *k_count) {
   int64_t strides[CPU_MAX_RANK], free_dims[CPU_MAX_RANK];
   int nf = 0;
   cpu_strides(t, strides);
@@ -64,7 +67,8 @@ static void plan_side(Side *s, const Type *t, const int64_t *batch, int nb, cons
   bool a = flatten(t, strides, free_dims, nf, free_count, &s->free_stride);
   bool b = flatten(t, strides, contract, nc, k_count, &s->k_stride);
   s->direct =
-      a && b && (s->free_stride == 1 || s->k_stride == 1 || *free_count == 1 || *k_count == 1);
+      a && b &&
+      (any_stride || s->free_stride == 1 || s->k_stride == 1 || *free_count == 1 || *k_count == 1);
   s->rank = 0;
   for (int i = 0; i < nb; i++)
     s->dims[s->rank] = t->dims[batch[i]], s->strides[s->rank++] = strides[batch[i]];
@@ -97,9 +101,7 @@ static int64_t tile_size(int64_t n, int64_t *tiles) {
   return t;
 }
 
-static Err *prepare(const Op *op, void **state) {
-  static pthread_once_t once = PTHREAD_ONCE_INIT;
-  pthread_once(&once, once_off);
+static Dot *plan_dot(const Op *op, bool any_stride) {
   Dot *d = xcalloc(1, sizeof *d);
   const Type *l = op->operands[0]->type, *r = op->operands[1]->type;
   const int64_t *lb, *rb, *lc, *rc;
@@ -117,8 +119,8 @@ static Err *prepare(const Op *op, void **state) {
     rk[j] = rc[i];
   }
   int64_t k2;
-  plan_side(&d->lhs, l, lb, nb, lk, nc, &d->m, &d->k);
-  plan_side(&d->rhs, r, rb, nb, rk, nc, &d->n, &k2);
+  plan_side(&d->lhs, l, lb, nb, lk, nc, any_stride, &d->m, &d->k);
+  plan_side(&d->rhs, r, rb, nb, rk, nc, any_stride, &d->n, &k2);
   int64_t ls[CPU_MAX_RANK], rs[CPU_MAX_RANK];
   cpu_strides(l, ls);
   cpu_strides(r, rs);
@@ -138,6 +140,13 @@ static Err *prepare(const Op *op, void **state) {
   d->in = l->dtype;
   d->out = op_type(op)->dtype;
   d->math = d->in == DT_BF16 || d->in == DT_F16 ? DT_F32 : d->in;
+  return d;
+}
+
+static Err *prepare(const Op *op, void **state) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, once_off);
+  Dot *d = plan_dot(op, false);
   double want = 2.0 * (double)d->m * (double)d->n * (double)d->k / TILE_FLOPS;
   d->tiles_m = d->tiles_n = 1;
   while (d->tiles_m * d->tiles_n < MIN(want, MAX_TILES)) { /* halve the longer side of a tile */
@@ -153,6 +162,13 @@ static Err *prepare(const Op *op, void **state) {
 }
 
 static void release(void *state) { free(state); }
+
+static Err *prepare_gemm(const Op *op, void **state) {
+  Dot *d = plan_dot(op, true);
+  if (d->b * d->m * d->n * d->k > 0) gemm_plan(&d->gemm, d->m, d->n, d->k, d->in, d->out, d->b);
+  *state = d;
+  return NULL;
+}
 
 /* ---- one product ---- */
 
@@ -215,18 +231,24 @@ static void product(const Dot *d, const char *lhs, const char *rhs, char *out, i
   }
 }
 
+/* Elements of the operands before those of product b. */
+static void batch_at(const Dot *d, int64_t b, int64_t *lhs, int64_t *rhs) {
+  *lhs = *rhs = 0;
+  for (int i = d->n_batch - 1; i >= 0; i--) {
+    int64_t at = b % d->batch_dims[i];
+    b /= d->batch_dims[i];
+    *lhs += at * d->lhs_batch[i];
+    *rhs += at * d->rhs_batch[i];
+  }
+}
+
 static void tasks(void *arg, int64_t begin, int64_t end) {
   const Call *c = arg;
   const Dot *d = c->d;
   int64_t e = dtype_bytes(d->math);
   for (int64_t t = begin; t < end; t++) {
-    int64_t b = t / d->tiles, tile = t % d->tiles, rest = b, lo = 0, ro = 0;
-    for (int i = d->n_batch - 1; i >= 0; i--) {
-      int64_t at = rest % d->batch_dims[i];
-      rest /= d->batch_dims[i];
-      lo += at * d->lhs_batch[i];
-      ro += at * d->rhs_batch[i];
-    }
+    int64_t b = t / d->tiles, tile = t % d->tiles, lo, ro;
+    batch_at(d, b, &lo, &ro);
     int64_t m0 = tile / d->tiles_n * d->tile_m, n0 = tile % d->tiles_n * d->tile_n;
     product(d, c->lhs + lo * e, c->rhs + ro * e, c->out + b * d->m * d->n * e, m0,
             MIN(d->tile_m, d->m - m0), n0, MIN(d->tile_n, d->n - n0));
@@ -298,6 +320,99 @@ memory:
   return op_err(op, ERR_EXHAUSTED, "no memory for packed operands");
 }
 
+/* ---- by gemm ---- */
+
+typedef struct GemmCall {
+  const Dot *d;
+  const char *lhs, *rhs;
+  char *out;
+  GemmArgs args; /* of the product whose tiles are being computed */
+  float *ahead;
+} GemmCall;
+
+static GemmArgs product_args(const GemmCall *c, int64_t b) {
+  const Dot *d = c->d;
+  int64_t lo, ro, e = dtype_bytes(d->in);
+  batch_at(d, b, &lo, &ro);
+  return (GemmArgs){.a = c->lhs + lo * e,
+                    .b = c->rhs + ro * e,
+                    .a_row = d->lhs.free_stride,
+                    .a_k = d->lhs.k_stride,
+                    .b_col = d->rhs.free_stride,
+                    .b_k = d->rhs.k_stride,
+                    .c = c->out + b * d->m * d->n * dtype_bytes(d->out),
+                    .c_row = d->n};
+}
+
+static void gemm_parts(void *arg, int64_t begin, int64_t end) {
+  const GemmCall *c = arg;
+  gemm_ahead(&c->d->gemm, &c->args, c->ahead, begin, end);
+}
+
+static void gemm_tiles(void *arg, int64_t begin, int64_t end) {
+  const GemmCall *c = arg;
+  const Gemm *g = &c->d->gemm;
+  float *scratch = cpu_scratch((size_t)gemm_scratch_floats(g) * 4);
+  for (int64_t t = begin; t < end; t++) gemm_tile(g, &c->args, c->ahead, t, scratch);
+}
+
+/* Products of one tile each. */
+static void gemm_products(void *arg, int64_t begin, int64_t end) {
+  const GemmCall *c = arg;
+  const Gemm *g = &c->d->gemm;
+  int64_t ahead = gemm_ahead_floats(g);
+  float *scratch = cpu_scratch((size_t)(gemm_scratch_floats(g) + ahead) * 4);
+  for (int64_t b = begin; b < end; b++) {
+    GemmArgs x = product_args(c, b);
+    gemm_ahead(g, &x, scratch, 0, gemm_ahead_parts(g));
+    gemm_tile(g, &x, scratch, 0, scratch + ahead);
+  }
+}
+
+static Err *run_gemm(void *state, const Op *op, void *const *in, void *const *out) {
+  const Dot *d = state;
+  const Gemm *g = &d->gemm;
+  if (d->b * d->m * d->n == 0) return NULL;
+  if (d->k == 0) {
+    memset(out[0], 0, (size_t)type_bytes(op_type(op)));
+    return NULL;
+  }
+  GemmCall c = {.d = d, .lhs = in[0], .rhs = in[1], .out = out[0]};
+  void *own[2] = {NULL};
+  size_t bytes[2] = {0}, e = (size_t)dtype_bytes(d->in), ahead = 0;
+  Err *err = NULL;
+  for (int i = 0; i < 2; i++) {
+    const Side *s = i ? &d->rhs : &d->lhs;
+    if (s->direct) continue;
+    bytes[i] = (size_t)type_bytes(op->operands[i]->type);
+    own[i] = cpu_block_alloc(bytes[i]);
+    if (!own[i]) goto memory;
+    cpu_permute(e, s->rank, s->dims, s->strides, in[i], own[i]);
+    *(i ? &c.rhs : &c.lhs) = own[i];
+  }
+  int64_t tiles = g->tiles_m * g->tiles_n;
+  double flops = 2.0 * (double)d->m * (double)d->n * (double)d->k;
+  if (tiles == 1) {
+    cpu_parallel(d->b, (int64_t)(GRAIN_FLOPS / flops) + 1, gemm_products, &c);
+  } else {
+    ahead = (size_t)gemm_ahead_floats(g) * 4;
+    c.ahead = cpu_block_alloc(ahead);
+    if (!c.ahead) goto memory;
+    for (int64_t b = 0; b < d->b; b++) {
+      c.args = product_args(&c, b);
+      cpu_parallel(gemm_ahead_parts(g), 4, gemm_parts, &c);
+      cpu_parallel(tiles, 1, gemm_tiles, &c);
+    }
+  }
+done:
+  cpu_block_free(c.ahead, ahead);
+  for (int i = 0; i < 2; i++) cpu_block_free(own[i], bytes[i]);
+  return err;
+memory:
+  err = op_err(op, ERR_EXHAUSTED, "no memory for packed operands");
+  goto done;
+}
+
 /* ---- integers ---- */
 
 static Err *run_int(void *state, const Op *op, void *const *in, void *const *out) {
@@ -362,6 +477,15 @@ static bool accepts_blas(const Op *op) {
   return l == o && (l == DT_F32 || l == DT_F64 || l == DT_C64 || l == DT_C128);
 }
 
+/* Products with a vector are as fast as memory: nothing to gain from packing. */
+static bool accepts_gemm(const Op *op) {
+  DType l = op->operands[0]->type->dtype;
+  if (!accepts_blas(op) || dtype_is_complex(l) || l == DT_F64 || !gemm_kernels()) return false;
+  double all = macs(op), lhs = (double)type_count(op->operands[0]->type),
+         rhs = (double)type_count(op->operands[1]->type);
+  return l != DT_F32 || (all > lhs && all > rhs);
+}
+
 static bool accepts_int(const Op *op) {
   DType l = op->operands[0]->type->dtype, r = op->operands[1]->type->dtype, o = op_type(op)->dtype;
   bool li = dtype_is_int(l) || l == DT_I1, ri = dtype_is_int(r) || r == DT_I1,
@@ -370,6 +494,13 @@ static bool accepts_int(const Op *op) {
 }
 
 const CpuKernel cpu_kernels_dot[] = {
+    {.name = "dot:gemm",
+     .kind = OP_DOT_GENERAL,
+     .accepts = accepts_gemm,
+     .prepare = prepare_gemm,
+     .run = run_gemm,
+     .release = release,
+     .flops = flops},
     {.name = "dot:blas",
      .kind = OP_DOT_GENERAL,
      .accepts = accepts_blas,

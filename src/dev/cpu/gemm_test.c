@@ -1,0 +1,104 @@
+/* gemm against sums in f64: shapes around the sizes of panels, blocks and tiles, all combinations
+ * of transposed operands, padded rows, every type. Tiles run last to first: their order must not
+ * matter. Guards after the result and the packed side must survive. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "base/base.h"
+#include "dev/cpu/gemm.h"
+
+#define GUARD 16
+#define MARK 12345.0f
+
+static uint64_t rng = 88172645463325252u;
+static int64_t below(int64_t n) {
+  rng ^= rng << 13;
+  rng ^= rng >> 7;
+  rng ^= rng << 17;
+  return (int64_t)(rng % (uint64_t)n);
+}
+
+static char *operand(DType t, int64_t n) { /* multiples of 1/64: exact in bf16 and f16 */
+  char *p = xmalloc((size_t)(n * dtype_bytes(t)) + 1);
+  for (int64_t i = 0; i < n; i++)
+    elem_set_f64(t, p + i * dtype_bytes(t), (double)(below(255) - 127) / 64);
+  return p;
+}
+
+static float *guarded(int64_t n) {
+  float *p = xmalloc(sizeof *p * (size_t)(n + GUARD));
+  for (int64_t i = 0; i < n + GUARD; i++) p[i] = MARK;
+  return p;
+}
+
+static void check_one(int64_t m, int64_t n, int64_t k, bool ta, bool tb, int64_t pad, DType in,
+                      DType out) {
+  Gemm g;
+  gemm_plan(&g, m, n, k, in, out, 1);
+  int64_t as = (ta ? m : k) + pad, bs = (tb ? k : n) + pad, b = dtype_bytes(in);
+  char *x = operand(in, (ta ? k : m) * as), *y = operand(in, (tb ? n : k) * bs);
+  int64_t c_floats = (m * n * dtype_bytes(out) + 3) / 4, n_ahead = gemm_ahead_floats(&g);
+  float *c = guarded(c_floats), *ahead = guarded(n_ahead),
+        *scratch = guarded(gemm_scratch_floats(&g));
+  GemmArgs args = {.a = x,
+                   .b = y,
+                   .a_row = ta ? 1 : as,
+                   .a_k = ta ? as : 1,
+                   .b_col = tb ? bs : 1,
+                   .b_k = tb ? 1 : bs,
+                   .c_row = n,
+                   .c = c};
+  for (int64_t p = gemm_ahead_parts(&g) - 1; p >= 0; p--) gemm_ahead(&g, &args, ahead, p, p + 1);
+  for (int64_t t = g.tiles_m * g.tiles_n - 1; t >= 0; t--) gemm_tile(&g, &args, ahead, t, scratch);
+  double tol = out == DT_F32 ? 1e-6 : out == DT_F16 ? 1e-3 : 8e-3;
+  for (int64_t i = 0; i < m; i++)
+    for (int64_t j = 0; j < n; j++) {
+      double sum = 0, size = 1e-6;
+      for (int64_t p = 0; p < k; p++) {
+        double v = elem_get_f64(in, x + (i * args.a_row + p * args.a_k) * b) *
+                   elem_get_f64(in, y + (j * args.b_col + p * args.b_k) * b);
+        sum += v;
+        size += fabs(v);
+      }
+      double got = elem_get_f64(out, (char *)c + (i * n + j) * dtype_bytes(out));
+      if (fabs(got - sum) <= tol * size) continue;
+      fail_msg("[%lld, %lld] of %lldx%lldx%lld %s%s %s: %g, not %g", (long long)i, (long long)j,
+               (long long)m, (long long)n, (long long)k, ta ? "T" : "N", tb ? "T" : "N",
+               dtype_name(in), got, sum);
+    }
+  for (int i = 0; i < GUARD; i++) {
+    assert_true(c[c_floats + i] == MARK);
+    assert_true(ahead[n_ahead + i] == MARK);
+    assert_true(scratch[gemm_scratch_floats(&g) + i] == MARK);
+  }
+  free(x);
+  free(y);
+  free(c);
+  free(ahead);
+  free(scratch);
+}
+
+static void test_shapes(void **state) {
+  (void)state;
+  if (!gemm_kernels()) skip();
+  static const DType types[][2] = {
+      {DT_F32, DT_F32}, {DT_BF16, DT_BF16}, {DT_BF16, DT_F32}, {DT_F16, DT_F16}, {DT_F16, DT_F32}};
+  for (int i = 0; i < 300; i++) {
+    bool large = i % 10 == 0;
+    int64_t m = 1 + below(large ? 500 : 40), n = 1 + below(large ? 600 : 80),
+            k = 1 + below(i % 7 == 0 ? 700 : 40), turn = below(4);
+    const DType *t = types[i % COUNT_OF(types)];
+    check_one(m, n, k, turn & 1, turn & 2, below(3), t[0], t[1]);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_shapes)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

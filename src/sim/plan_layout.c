@@ -220,6 +220,17 @@ static void turn_images(Plan *p) {
   }
 }
 
+/* Is an operand's order good enough as it is? A gather does not want the dimension that it indexes
+ * in lanes, unless it takes one number a row; a sort wants its dimension there. */
+static bool rows_reachable(const HNode *n, const HValue *v) {
+  const int64_t *map;
+  if (n->kind == H_SORT) return n->src && v->order[0] == op_int(n->src, "dimension", -1);
+  if (n->kind != H_GATHER || !n->src) return false;
+  if (op_ints(n->src, "operand_batching_dims", &map) > 0) return true;
+  return op_ints(n->src, "start_index_map", &map) == 1 && v->node->rank > 2 &&
+         v->order[0] != map[0];
+}
+
 void plan_copies(Plan *p) {
   if (!p->law->tpu) return;
   turn_images(p);
@@ -319,8 +330,10 @@ void plan_copies(Plan *p) {
       continue;
     HValue *v = k->reads.v[0];
     int r = v->node->rank, order[64];
-    if (v->node != k->roots.v[0]->in[0] || r < 3 || r > 64 || v->bytes < 4096 || v->order[0] == 0)
-      continue;
+    const HNode *o = k->roots.v[0];
+    if (v->node != o->in[0] || r < 2 || r > 64 || v->bytes < 4096) continue;
+    if (v->order[0] == 0 && o->rank > 1 && o->d[0] == v->node->d[0])
+      continue; /* with the batch in lanes the others are joined as they lie */
     bool natural = true;
     for (int d = 0; d < r; d++) order[d] = r - 1 - d, natural &= d > 1 || v->order[d] == order[d];
     if (natural) continue;
@@ -390,6 +403,10 @@ void plan_copies(Plan *p) {
                      (n->kind == H_SCATTER && n->n_in >= 3 && v->node == n->in[n->n_in - 1]) ||
                      (n->kind == H_SELSCAT && v->node == n->in[1]);
       if (!operand || v->node->rank != r || v->bytes < 4096 || v->bytes > 64e6) continue;
+      if (v->node == x && rows_reachable(n, v)) {
+        if (n->kind == H_SORT) memcpy(order, v->order, sizeof(int) * (size_t)r);
+        continue;
+      }
       if (v->order[0] == order[0] && (v->order[1] == order[1] || n->kind == H_RWIN)) continue;
       if (pool) {
         bool ok = true;

@@ -1,4 +1,5 @@
 /* The most memory that is alive at once, in device memory and on chip. */
+#include <math.h>
 #include <stdlib.h>
 
 #include "sim/plan.h"
@@ -40,6 +41,49 @@ bool plan_writes_over(const Plan *p, const Kernel *k, const HValue *v, const HVa
   return plain_path(v->node, o->node, &budget) == 1;
 }
 
+/* Memory that a kernel needs besides its operands and results: positions and turned copies of
+ * sorts, the groups of a grouped convolution laid out one by one. */
+static double scratch(const Plan *p, const Kernel *k) {
+  const Law *law = p->law;
+  const HNode *n = k->roots.n ? k->roots.v[0] : NULL;
+  if (!n || !law->tpu || k->copy) return 0;
+  if (k->conv && k->conv->conv->groups > 1 && k->conv->conv->k > 1 &&
+      k->conv->conv->n > k->conv->conv->groups && k->conv->conv->is_conv) {
+    double g = (double)k->conv->conv->groups,
+           side[2] = {(double)k->conv->conv->k, (double)k->conv->conv->n / g};
+    double b = 0;
+    for (int i = 0; i < 2; i++) {
+      const HNode *x = i ? k->conv : k->conv->in[0];
+      b += hlo_bytes(x) / side[i] * ceil(side[i] / 128) * 128 * (ceil(g / 4) * 4 / g);
+    }
+    return b;
+  }
+  if (n->n_in < 1 || n->in[0]->rank < 2 || n->in[0]->rank > 64) return 0;
+  bool top = n->op == OP_CHLO_TOP_K;
+  if (n->kind == H_RWIN && n->n_results == 1 && !k->pool && n->src) { /* a running sum */
+    const int64_t *win;
+    bool whole = false;
+    int nw = op_ints(n->src, "window_dimensions", &win);
+    for (int i = 0; i < nw && i < n->in[0]->rank; i++)
+      whole |= win[i] > 1 && win[i] == n->in[0]->d[i];
+    if (!whole || !n->val) return 0;
+    return n->val->bytes * (law->keep && n->in[0]->val && n->in[0]->val->is_param ? 2 : 1);
+  }
+  if (!(n->kind == H_SORT && n->n_in == 1) && !top) return 0;
+  const HNode *x = n->in[0];
+  const HValue *v = x->val;
+  int r = x->rank, order[64];
+  double tiles;
+  for (int i = 0; i < r; i++) order[i] = r - 1 - i;
+  if (top) order[0] = r - 2, order[1] = r - 1; /* across lanes */
+  else if (v) memcpy(order, v->order, sizeof(int) * (size_t)r);
+  double one = value_padded(law, x, order, &tiles);
+  if (!top) return law->keep && v && v->is_param ? 2 * one : one;
+  bool turn = v && v->order[0] != r - 2;
+  if (x->d[r - 1] >= 1000) return turn && x->d[r - 1] <= 4096 ? one : 0;
+  return law->keep ? 4 * one : (turn ? 3 : 2) * one;
+}
+
 /* The most that lives at once, in HBM and on chip. The compiler's peak is the larger of the two,
  * arguments and results on top (sim.c). */
 void plan_peak(Plan *p) {
@@ -52,7 +96,8 @@ void plan_peak(Plan *p) {
     if (v->node->kind == H_CONST) own = v->bytes > 0 && !v->alias;
     if (v->space == SP_SCALAR) own = false;
     if (v->is_output && !p->comp->parent) own = false; /* counted with the outputs */
-    if (v->node->kind == H_WHILE || v->node->kind == H_COND) own = false;
+    if (v->node->kind == H_WHILE || v->node->kind == H_COND || v->node->n_results > 1)
+      own = false; /* its results are */
     int a = MAX(v->first, 0), b = MIN(MAX(v->last, v->first), p->kernels.n - 1);
     const HNode *vn = v->node;
     if (vn->kind == H_DUS && v->kernel >= 0 && !p->kernels.v[v->kernel]->must_copy &&
@@ -86,6 +131,8 @@ void plan_peak(Plan *p) {
       }
     }
   }
+  for (int i = 0; i < p->kernels.n; i++)
+    *(p->law->keep ? &chip[i] : &hbm[i]) += scratch(p, p->kernels.v[i]);
   int at_chip = 0, at_hbm = 0;
   for (int i = 0; i < p->kernels.n; i++) {
     const HNode *root = p->kernels.v[i]->roots.n ? p->kernels.v[i]->roots.v[0] : NULL;

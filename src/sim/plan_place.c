@@ -61,7 +61,9 @@ static bool fetch_first(const Kernel *k, const HValue *v) {
     for (int i = 0; i < k->inner.n; i++)
       if (k->inner.v[i]->kind == H_RWIN) n = k->inner.v[i];
     if (!n || !n->src || op_ints(n->src, "window_dimensions", &win) != v->node->rank) return false;
-    return win[v->order[0]] == 1 && win[v->order[1]] == 1;
+    const HNode *x = n->in[0];
+    while (x->kind == H_EWISE && x->op == OP_CONVERT) x = x->in[0];
+    return x == v->node && win[v->order[0]] == 1 && win[v->order[1]] == 1;
   }
   const HNode *root = k->roots.v[0];
   if (root->kind == H_GATHER || root->kind == H_DSLICE) return v->node == root->in[0];
@@ -166,8 +168,10 @@ static void place_first(Place *m) {
     for (int r = 0; r < k->reads.n; r++) {
       HValue *v = k->reads.v[r];
       if (!v->is_param || v->node->rank == 0 || v->node->comp != m->p->comp) continue;
-      if (v->bytes > m->cap * 0.95 || 2 * transfer(m, v) <= m->start[i] || !fetch_first(k, v))
+      if (v->bytes > m->cap * (law->cmem > 0 ? 1 : 0.98) || 2 * transfer(m, v) <= m->start[i] ||
+          !fetch_first(k, v))
         continue;
+      if (!law->keep && k->roots.v[0]->kind == H_GATHER && v->bytes > m->cap / 2) continue;
       if ((!best || v->bytes > best->bytes) && room(m, 0, v->last_read, v->bytes)) best = v;
     }
   }

@@ -54,4 +54,12 @@ bool conv_winograd_run(const ConvShape *s, float *const *data);
 bool conv_spread_fits(const ConvShape *s);
 bool conv_spread_run(const ConvShape *s, float *const *data);
 
+/* Gradients of weights as products of gathered windows; f32, channels last as above. */
+bool conv_columns_fits(const ConvShape *s);
+bool conv_columns_run(const ConvShape *s, float *const *data);
+
+/* Each channel by itself, f32, channels last as above. */
+bool conv_depthwise_fits(const ConvShape *s);
+bool conv_depthwise_run(const ConvShape *s, float *const *data);
+
 #endif

@@ -1,21 +1,69 @@
-/* Convolutions, by the first way that fits: Winograd's (winograd.c) for 3 x 3 windows, products
- * spread over the image for gradients of few channels (conv_spread.c), oneDNN (conv_dnnl.c), else
- * im2col and a product (conv_general.c). The first two are in f32 and want channels last; other
- * orders and narrower floats go through copies. */
+/* Convolutions, by the first way that fits: those of the table in f32 with channels last, where
+ * other orders and narrower floats go through copies; else oneDNN (conv_dnnl.c); else im2col and a
+ * product for any type and form (conv_general.c). */
 #include "dev/cpu/conv.h"
 #include "dev/cpu/conv_general.h"
 #include "dev/cpu/cpu_priv.h"
 
-typedef enum Way { WAY_GENERAL, WAY_DNNL, WAY_WINOGRAD, WAY_SPREAD } Way;
+typedef struct Way {
+  bool (*fits)(const ConvShape *s);
+  bool (*run)(const ConvShape *s, float *const *data);
+  bool direct; /* plain sums: also for programs that ask for more than the default precision */
+} Way;
+
+static const Way ways[] = {
+    {conv_winograd_fits, conv_winograd_run, false},
+    {conv_spread_fits, conv_spread_run, true},
+    {conv_depthwise_fits, conv_depthwise_run, true},
+    {conv_columns_fits, conv_columns_run, true},
+};
 
 typedef struct Conv {
-  Way way;
+  const Way *way;
   bool wide;       /* compute in f32 what is narrower */
   ConvShape s, at; /* as the user has it; with channels last */
   bool copied[3];  /* where these differ */
+  int64_t
+      merged; /* so many groups count as one, with zeros for the weights between them; 1: none */
+  ConvView w; /* the weights as they were before */
   ConvDnnl *dnnl;
   ConvGeneral *general;
 } Conv;
+
+/* oneDNN's kernels take groups of eights of channels: smaller ones are put together. */
+static void merge_groups(Conv *c) {
+  ConvView *w = &c->s.v[W];
+  int64_t g = c->s.groups, m = 1;
+  c->merged = 1;
+  c->w = *w;
+  if (g == 1 || (w->dims[1] == 1 && w->dims[2] == 1)) return;
+  while (m <= g && (g % m || w->dims[1] * m % 8 || w->dims[2] * m % 8)) m++;
+  if (m > g) m = g;
+  if (m == 1 || m > 8) return;
+  c->merged = m;
+  c->s.groups = w->dims[0] = g / m;
+  w->dims[1] *= m;
+  w->dims[2] *= m;
+  int64_t step = 1;
+  for (int i = w->n - 1; i >= 0; i--) w->strides[i] = step, step *= w->dims[i];
+}
+
+/* The weights of groups into those of merged ones (zeros stand there), or back. */
+static void move_weights(const Conv *c, float *user, float *merged, bool back) {
+  const ConvView *from = &c->w, *to = &c->s.v[W];
+  int64_t at[12] = {0}, n = 1;
+  for (int i = 0; i < from->n; i++) n *= from->dims[i];
+  for (int64_t k = 0; k < n; k++) {
+    int64_t u = 0, sub = at[0] % c->merged;
+    int64_t m = at[0] / c->merged * to->strides[0] +
+                sub * (from->dims[1] * to->strides[1] + from->dims[2] * to->strides[2]);
+    for (int i = 0; i < from->n; i++) u += at[i] * from->strides[i];
+    for (int i = 1; i < from->n; i++) m += at[i] * to->strides[i];
+    if (back) user[u] = merged[m];
+    else merged[m] = user[u];
+    for (int i = from->n - 1; i >= 0 && ++at[i] == from->dims[i]; i--) at[i] = 0;
+  }
+}
 
 static void channels_last(Conv *c) {
   c->at = c->s;
@@ -51,18 +99,18 @@ static Err *prepare(const Op *op, void **state) {
   bool narrow = l != DT_F32 || o != DT_F32;
   if ((l == DT_F32 || l == DT_BF16 || l == DT_F16) && r == l && (o == l || o == DT_F32) &&
       conv_shape(op, &c->s)) {
+    merge_groups(c);
     channels_last(c);
-    /* a program that asks for more than the default precision gets direct sums */
-    if (!op_attr(op, "precision_config") && conv_winograd_fits(&c->at)) c->way = WAY_WINOGRAD;
-    else if (conv_spread_fits(&c->at)) c->way = WAY_SPREAD;
     c->wide = narrow;
-    if (c->way != WAY_GENERAL) return NULL;
-    if (l != DT_F16) c->dnnl = conv_dnnl_new(&c->s, c->wide = false);
-    if (!c->dnnl && narrow) c->dnnl = conv_dnnl_new(&c->s, c->wide = true);
-    c->way = WAY_DNNL;
+    for (int i = 0; i < COUNT_OF(ways); i++) {
+      if ((op_attr(op, "precision_config") && !ways[i].direct) || !ways[i].fits(&c->at)) continue;
+      c->way = &ways[i];
+      return NULL;
+    }
+    if (l != DT_F16 && c->merged == 1) c->dnnl = conv_dnnl_new(&c->s, c->wide = false);
+    if (!c->dnnl && (narrow || c->merged > 1)) c->dnnl = conv_dnnl_new(&c->s, c->wide = true);
     if (c->dnnl) return NULL;
   }
-  c->way = WAY_GENERAL;
   return conv_general_new(op, &c->general);
 }
 
@@ -123,7 +171,7 @@ static void copy_view(const ConvView *from, const ConvView *to, const float *in,
 
 static Err *run(void *state, const Op *op, void *const *in, void *const *out) {
   const Conv *c = state;
-  if (c->way == WAY_GENERAL) return conv_general_run(c->general, op, in, out);
+  if (c->general) return conv_general_run(c->general, op, in, out);
   Copies k = {0};
   void *operand[2] = {in[0], in[1]}, *result = out[0];
   DType t = op->operands[0]->type->dtype, o = op_type(op)->dtype;
@@ -148,7 +196,16 @@ static Err *run(void *state, const Op *op, void *const *in, void *const *out) {
   data[c->s.form == CONV_DATA ? Y : X] = operand[0];
   data[c->s.form == CONV_WEIGHTS ? Y : W] = operand[1];
   data[c->s.result] = result;
-  if (c->way == WAY_DNNL) {
+  float *user = data[W];
+  if (c->merged > 1) {
+    int64_t n = count(&c->s.v[W]);
+    if (!(data[W] = room(&k, n, 4))) goto done;
+    if (c->s.result != W) {
+      memset(data[W], 0, sizeof(float) * (size_t)n);
+      move_weights(c, user, data[W], false);
+    }
+  }
+  if (c->dnnl) {
     if (!conv_dnnl_run(c->dnnl, data, &status)) k.failed = true;
   } else {
     for (int i = 0; i < 3; i++) {
@@ -157,12 +214,11 @@ static Err *run(void *state, const Op *op, void *const *in, void *const *out) {
       if (!(mine[i] = room(&k, count(&c->s.v[i]), 4))) goto done;
       if (i != c->s.result) copy_view(&c->s.v[i], &c->at.v[i], data[i], mine[i]);
     }
-    float *const *p = (float *const *)(void *)mine;
-    if (!(c->way == WAY_WINOGRAD ? conv_winograd_run(&c->at, p) : conv_spread_run(&c->at, p)))
-      k.failed = true;
+    if (!c->way->run(&c->at, (float *const *)(void *)mine)) k.failed = true;
     else if (c->copied[c->s.result])
       copy_view(&c->at.v[c->s.result], &c->s.v[c->s.result], mine[c->s.result], data[c->s.result]);
   }
+  if (c->merged > 1 && c->s.result == W && !k.failed) move_weights(c, user, data[W], true);
   if (!k.failed && result != out[0]) {
     Cast a = {o, result, out[0]};
     cpu_parallel(results, 65536, narrow, &a);

@@ -35,6 +35,10 @@ typedef struct ConvShape {
 
 /* false: none of the three forms, or too many dimensions. */
 bool conv_shape(const Op *op, ConvShape *out);
+/* The same sums the other way round: a forward convolution of step 1 as a gradient of images with
+ * the kernel turned, or back; X and Y change places. false: it has steps, or is a gradient of
+ * weights. */
+bool conv_turned(const ConvShape *s, ConvShape *out);
 
 /* Each way takes data[X, W, Y] at element 0 of the user's arrays. false: no memory. */
 
@@ -53,6 +57,10 @@ bool conv_winograd_run(const ConvShape *s, float *const *data);
  */
 bool conv_spread_fits(const ConvShape *s);
 bool conv_spread_run(const ConvShape *s, float *const *data);
+
+/* Images of few channels, results and gradients of weights; f32, channels last as above. */
+bool conv_first_fits(const ConvShape *s);
+bool conv_first_run(const ConvShape *s, float *const *data);
 
 /* Gradients of weights as products of gathered windows; f32, channels last as above. */
 bool conv_columns_fits(const ConvShape *s);

@@ -133,3 +133,25 @@ bool conv_shape(const Op *op, ConvShape *c) {
   c->t[c->result] = ot;
   return true;
 }
+
+bool conv_turned(const ConvShape *s, ConvShape *out) {
+  if (s->form == CONV_WEIGHTS) return false;
+  *out = *s;
+  bool data = s->form == CONV_DATA;
+  out->form = data ? CONV_FORWARD : CONV_DATA;
+  out->result = data ? Y : X;
+  out->v[X] = s->v[Y], out->v[Y] = s->v[X];
+  out->t[X] = s->t[Y], out->t[Y] = s->t[X];
+  ConvView *w = &out->v[W];
+  w->dims[1] = s->v[W].dims[2], w->dims[2] = s->v[W].dims[1];
+  w->strides[1] = s->v[W].strides[2], w->strides[2] = s->v[W].strides[1];
+  for (int i = 0; i < w->n - 3; i++) {
+    if (s->strides[i] != 1) return false;
+    int64_t reach = (w->dims[3 + i] - 1) * (s->dilates[i] + 1);
+    out->low[i] = reach - s->low[i];
+    out->high[i] = reach - s->high[i];
+    w->offset += (w->dims[3 + i] - 1) * w->strides[3 + i];
+    w->strides[3 + i] = -w->strides[3 + i];
+  }
+  return true;
+}

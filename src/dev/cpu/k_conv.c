@@ -12,9 +12,8 @@ typedef struct Way {
 } Way;
 
 static const Way ways[] = {
-    {conv_winograd_fits, conv_winograd_run, false},
-    {conv_spread_fits, conv_spread_run, true},
-    {conv_depthwise_fits, conv_depthwise_run, true},
+    {conv_winograd_fits, conv_winograd_run, false}, {conv_first_fits, conv_first_run, true},
+    {conv_spread_fits, conv_spread_run, true},      {conv_depthwise_fits, conv_depthwise_run, true},
     {conv_columns_fits, conv_columns_run, true},
 };
 
@@ -69,6 +68,7 @@ static void channels_last(Conv *c) {
   c->at = c->s;
   for (int i = X; i <= Y; i += Y - X) {
     ConvView *v = &c->at.v[i];
+    c->copied[i] = false;
     int64_t step = v->dims[1];
     bool dense = true; /* the pixels of a row */
     if (v->n > 2) dense = v->strides[v->n - 1] == step || v->dims[v->n - 1] == 1;
@@ -82,6 +82,16 @@ static void channels_last(Conv *c) {
     for (int d = v->n - 1; d >= 2; d--) v->strides[d] = step, step *= v->dims[d];
     v->strides[0] = step;
   }
+}
+
+static bool find_way(Conv *c, bool direct) {
+  channels_last(c);
+  for (int i = 0; i < COUNT_OF(ways); i++) {
+    if ((direct && !ways[i].direct) || !ways[i].fits(&c->at)) continue;
+    c->way = &ways[i];
+    return true;
+  }
+  return false;
 }
 
 static void release(void *state) {
@@ -100,11 +110,11 @@ static Err *prepare(const Op *op, void **state) {
   if ((l == DT_F32 || l == DT_BF16 || l == DT_F16) && r == l && (o == l || o == DT_F32) &&
       conv_shape(op, &c->s)) {
     merge_groups(c);
-    channels_last(c);
     c->wide = narrow;
-    for (int i = 0; i < COUNT_OF(ways); i++) {
-      if ((op_attr(op, "precision_config") && !ways[i].direct) || !ways[i].fits(&c->at)) continue;
-      c->way = &ways[i];
+    if (find_way(c, op_attr(op, "precision_config") != NULL)) return NULL;
+    Conv turned = *c;
+    if (c->merged == 1 && conv_turned(&c->s, &turned.s) && find_way(&turned, true)) {
+      *c = turned;
       return NULL;
     }
     if (l != DT_F16 && c->merged == 1) c->dnnl = conv_dnnl_new(&c->s, c->wide = false);

@@ -29,8 +29,11 @@ double sim_collective_s(const Chip *chip, SimColl kind, double bytes, int device
     double a = 2e-6, bw = link * 0.82;
     if (n > per_node) bw = MIN(bw, chip_num(chip, "nic", 50e9) * 0.9), a = 6e-6;
     double f = (double)(n - 1) / n, lat = a * log2((double)n) * 2;
-    double half =
-        8e6; /* bytes at which half of the bandwidth is reached, from published busbw tables */
+    /* bytes at which half of the bandwidth is reached: what passes in the time that a collective
+     * needs to start and to fill its rings. Inside a node from 8 H100 (Austin et al., ch. 12: an
+     * all-gather of 536 MB takes 1.5 ms, an all-reduce of 58 MB reaches 150 GB/s), between nodes
+     * from a table of 32 GPUs (Bekman: half near 5 MiB). */
+    double half = bw * (n > per_node ? 50e-6 : 230e-6);
     double eff = bytes / (bytes + half);
     switch (kind) {
     case SIM_ALL_REDUCE: return bytes * 2 * f / (bw * eff) + lat;

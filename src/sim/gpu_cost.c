@@ -1,8 +1,10 @@
 /* The cost of one kernel on a GPU: a roofline with the losses that tiles, waves, launches and small
- * sizes bring. product   2MNK padded to tiles / (peak x efficiency x wave efficiency), against
- * bytes / bandwidth; plus a launch loop      bytes / (bandwidth x efficiency); arrays that fit L2
- * move faster; plus a launch Coefficients: fit.* in the chip files, from published training
- * throughputs (docs/accuracy.md). */
+ * sizes bring.
+ *   product   waves of output tiles over the SMs, each 2 tm tn K / (peak x efficiency) and a fill,
+ *             against bytes / bandwidth; plus a launch
+ *   loop      bytes / (bandwidth x efficiency); arrays that fit L2 move faster; plus a launch
+ * Coefficients: fit.* in the chip files are shares of peak and of bandwidth that micro-benchmarks
+ * reach; what is checked against training runs is in docs/accuracy.md. */
 #include <math.h>
 
 #include "sim/plan.h"
@@ -12,6 +14,13 @@ typedef struct Tile {
 } Tile;
 static const Tile tiles[] = {{256, 128}, {128, 256}, {128, 128}, {256, 64}, {64, 256}, {128, 64},
                              {64, 128},  {64, 64},   {32, 64},   {64, 32},  {32, 32}};
+
+/* A wave of tiles fills its pipeline from memory and writes its results: two latencies and a store,
+ * about 1.5 us on every generation. Convolutions gather their operand on the way, which costs a
+ * fifth. Arithmetic and transfers overlap well but not wholly. */
+#define WAVE 1.5e-6
+#define IMPLICIT 0.8
+#define OVERLAP 4.0
 
 static double peak_of(const Chip *c, DType a, int passes, bool *matrix) {
   *matrix = true;
@@ -79,15 +88,26 @@ void gpu_cost(Plan *p, Kernel *k) {
   k->bytes = bytes;
   double mem_bw = bytes < l2 * 0.5 ? bw * 1.6 : bw;
   double t_mem = bytes / mem_bw;
-  double ramp = bytes / (bytes + chip_num(c, "fit.ramp", 2e-6) *
-                                     bw); /* small arrays never reach the bandwidth */
+  /* small arrays never reach the bandwidth */
+  double ramp = MAX(0.05, bytes / (bytes + chip_num(c, "fit.ramp", 2e-6) * bw));
   if (k->conv) {
     const HConv *v = k->conv->conv;
     bool matrix;
     double peak = peak_of(c, k->conv->in[0]->dt, v->passes, &matrix);
-    double m = (double)v->m, n = (double)v->n, kk = (double)v->k * (double)v->taps;
-    double eff = chip_num(c, v->is_conv ? "fit.conv" : "fit.matmul", matrix ? 0.75 : 0.85);
-    if (!matrix) eff = chip_num(c, "fit.fp32", 0.75);
+    double m = (double)v->m, n = (double)v->n, kk = (double)v->k;
+    bool vector = v->groups > 1 && v->k < 8; /* a few features a group: no work for matrix units */
+    if (vector) {
+      peak = peak_of(c, DT_F32, 6, &matrix);
+      matrix = false;
+    } else if (matrix) { /* the contracted side comes in pieces of 16 bytes */
+      double piece = 128 / hlo_bits(k->conv->in[0]->dt);
+      kk = ceil(kk / piece) * piece;
+    }
+    kk *= (double)v->taps;
+    for (int i = 0; i < v->n_spatial; i++) /* the zeros of a strided gradient are not multiplied */
+      kk /= (double)MAX(1, v->lhs_dil[i]);
+    double eff = matrix ? chip_num(c, "fit.matmul", 0.75) : chip_num(c, "fit.fp32", 0.75);
+    if (v->is_conv && matrix) eff *= IMPLICIT;
     double best = 1e300;
     double sms = chip_num(c, "sms", 80) / c->devices_per_chip;
     for (int i = 0; i < COUNT_OF(tiles); i++) {
@@ -103,14 +123,11 @@ void gpu_cost(Plan *p, Kernel *k) {
                      : tm * tn >= 64 * 64  ? 1.4
                                            : 2.0;
       double kpad = ceil(kk / split / 32) * 32;
-      double t = waves * sms * tm * tn * kpad * 2 / peak * small;
+      double t = waves * (sms * tm * tn * kpad * 2 / peak * small / eff + WAVE);
       if (t < best) best = t;
     }
-    if (v->is_conv && v->k < 16)
-      best *= chip_num(c, "fit.thin", 2.0); /* few input channels feed tensor cores badly */
-    double t_comp = best / eff;
-    if (v->passes > 1 && matrix) t_comp *= 1;
-    k->time_s = MAX(t_comp, t_mem / ramp) + launch;
+    double t_comp = best, t_data = t_mem / ramp;
+    k->time_s = pow(pow(t_comp, OVERLAP) + pow(t_data, OVERLAP), 1 / OVERLAP) + launch;
     k->bound = t_comp > t_mem ? SIM_COMPUTE : SIM_MEMORY;
     k->util = MIN(1, (double)v->flops / peak / k->time_s);
     return;
@@ -123,7 +140,7 @@ void gpu_cost(Plan *p, Kernel *k) {
     k->time_s = 0;
     return;
   }
-  k->time_s = MAX(t_vec, t_mem / MAX(ramp, 0.05)) + launch;
+  k->time_s = MAX(t_vec, t_mem / ramp) + launch;
   k->bound = launch > k->time_s * 0.6 ? SIM_LATENCY : t_vec > t_mem ? SIM_VECTOR : SIM_MEMORY;
   k->util = MIN(1, t_mem / k->time_s);
 }

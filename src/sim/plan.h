@@ -117,10 +117,6 @@ typedef struct Law {
   double row; /* cycles to turn a register of row values so that they repeat over lanes */
   double one_bytes, rlq, ro[5], iw, cwin, fturn, fmove, vadd,
       lio; /* unfused loops; reductions; integer work; relayouts */
-  /* GPU */
-  double peak[6]; /* FLOP/s by DType class: f32, tf32, f16/bf16, f64, int8, fp8 */
-  double bw, l2, launch, mem_eff, mm_eff, conv_eff, ew_overhead;
-  int sms;
 } Law;
 
 void law_read(const Chip *chip, Law *law);

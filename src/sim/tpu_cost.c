@@ -83,7 +83,6 @@ void law_read(const Chip *chip, Law *law) {
   FIT(cvpu, "cvpu", law->lvpu);
   law->keep = law->prefetch && chip_num(chip, "fit.keep", 1) > 0;
 #undef FIT
-  law->sms = (int)chip_num(chip, "sms", 0);
 }
 
 /* Relative cost of an element-wise operation on one register of 8 x 128 elements. */

@@ -16,7 +16,8 @@ static Err *estimate(const AdviseWork *w, const AdviseCase *c, const Chip *chip,
   Module *m = NULL;
   TRY(w->build(w->arg, c, &m));
   if (op_by_op) *op_by_op = advise_op_by_op_bytes(m);
-  Err *e = sim_estimate(m, chip, &(SimOpts){.devices = c->devices, .include_host = true}, out);
+  SimOpts opts = {.devices = c->devices, .include_host = true};
+  Err *e = sim_estimate_spmd(m, chip, &opts, w->partitions, out);
   module_free(m);
   return e;
 }
@@ -148,7 +149,7 @@ Err *advise_chip(const AdviseWork *w, const char *chip, AdviseRow *out) {
   *out = (AdviseRow){0};
   TRY(chip_parse(chip, &out->ref));
   out->name = xstrdup(chip);
-  out->devices = MAX(1, out->ref.devices);
+  out->devices = MAX(1, w->fixed_devices ? w->partitions : out->ref.devices);
   AdviseCase c = {.devices = out->devices};
   if (w->batch) {
     c.training = true;

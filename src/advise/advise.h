@@ -22,6 +22,7 @@ typedef struct AdviseWork {
   int64_t eval_batch; /* likewise of an evaluation; 0: none */
   double steps;       /* training steps in all; 0: not known */
   bool can_narrow;    /* build knows `narrow` */
+  int partitions;     /* over which the program is sharded; 0: build makes one device's program */
   bool fixed_devices; /* the program is sharded already: build ignores `devices` */
   /* The program of one device. errors: ERR_UNIMPLEMENTED when it cannot be made */
   Err *(*build)(void *arg, const AdviseCase *c, Module **out);

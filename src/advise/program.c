@@ -18,8 +18,9 @@ static Err *build(void *arg, const AdviseCase *c, Module **out) {
   if (!p->batch && c->batch != 1)
     return err_new(ERR_UNIMPLEMENTED, "no leading dimension of an input is the batch");
   Module *m = module_clone(p->m);
-  bool change = p->batch && c->batch != p->batch;
-  Err *e = change ? pass_rebatch(m, p->is_input, p->is_state, c->batch) : NULL;
+  int64_t batch = c->batch * c->devices; /* a sharded program says the whole */
+  bool change = p->batch && batch != p->batch;
+  Err *e = change ? pass_rebatch(m, p->is_input, p->is_state, batch) : NULL;
   if (e) module_free(m);
   else *out = m;
   return e;
@@ -46,7 +47,11 @@ Err *advise_program(const Module *m, const char *name, AdviseWork *out, AdvisePr
   }
   p->batch = batch_of(p->m, p->is_input, p->is_state);
   int64_t batch = MAX(1, p->batch);
-  *out = (AdviseWork){.name = name, .build = build, .arg = p, .fixed_devices = true};
+  *out = (AdviseWork){.name = name,
+                      .build = build,
+                      .arg = p,
+                      .partitions = sim_devices_of(m),
+                      .fixed_devices = true};
   if (r->training) out->batch = batch;
   else out->eval_batch = batch;
   sim_report_free(r);

@@ -348,12 +348,44 @@ Err *chip_list(const Chip *const **out, int *n) {
   return NULL;
 }
 
+/* Letters to insert, delete or change to make b of a: Levenshtein's distance. */
+static int distance(const char *a, const char *b) {
+  int row[96], n = (int)strlen(b);
+  for (int j = 0; j <= n; j++) row[j] = j;
+  for (int i = 1; a[i - 1]; i++) {
+    int diagonal = row[0];
+    row[0] = i;
+    for (int j = 1; j <= n; j++) {
+      int above = row[j], change = diagonal + (a[i - 1] != b[j - 1]);
+      row[j] = MIN(change, MIN(above, row[j - 1]) + 1);
+      diagonal = above;
+    }
+  }
+  return row[n];
+}
+
+/* The chips whose names are nearest: every one that the name begins, else those a few letters off.
+ */
 static Err *not_found(const char *name) {
-  Buf b = {0};
-  for (int i = 0; i < cat.chips.n; i++) buf_printf(&b, "%s%s", i ? " " : "", cat.chips.v[i]->name);
-  Err *e = err_hint(err_new(ERR_NOT_FOUND, "no chip is called '%s'", name), "known: %s",
-                    b.p ? b.p : "none");
-  buf_free(&b);
+  Buf near = {0}, all = {0};
+  char want[96], have[96];
+  fold(name, want, sizeof want);
+  for (int i = 0; i < cat.chips.n; i++) {
+    const Chip *c = cat.chips.v[i];
+    int best = INT32_MAX;
+    for (int k = 0; k < c->n_aliases; k++) {
+      fold(c->aliases[k], have, sizeof have);
+      bool begins = strlen(want) > 2 && !strncmp(have, want, strlen(want));
+      best = MIN(best, begins ? 0 : distance(want, have));
+    }
+    if (best <= (strlen(want) > 4 ? 2 : 1)) buf_printf(&near, "%s%s", near.n ? ", " : "", c->name);
+    buf_printf(&all, "%s%s", i ? " " : "", c->name);
+  }
+  Err *e = err_new(ERR_NOT_FOUND, "no chip is called '%s'", name);
+  if (near.n) e = err_hint(e, "did you mean %s? known: %s", near.p, all.p);
+  else e = err_hint(e, "known: %s", all.p ? all.p : "none");
+  buf_free(&near);
+  buf_free(&all);
   return e;
 }
 
@@ -390,6 +422,7 @@ Err *chip_parse(const char *name, ChipRef *out) {
     *out = (ChipRef){inner.chip, inner.devices * (int)count, inner.chips * (int)count};
     return NULL;
   }
+  if (!colon && c->kind == CHIP_GPU) return not_found(name); /* A100-80 is no eighty A100 */
   out->chip = c;
   const char *unit = chip_text(c, "slice_unit");
   int cores = (int)chip_num(c, "cores_per_chip", c->devices_per_chip);

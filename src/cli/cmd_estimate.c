@@ -17,7 +17,7 @@ static const char usage[] =
     "  --chip NAME     a chip, with or without a count: tpu-v5e, tpu-v3-8, A100-80GB:8; `weft "
     "chips` lists them\n"
     "  --devices N     how many devices run the program together (collectives); default: the count "
-    "in NAME, else 1\n"
+    "in NAME, else what the program says\n"
     "  --kernels N     rows of the kernel table (default 20)\n"
     "  --json          the whole report as one JSON object\n"
     "Exit status 0: it fits; 1: it does not fit, or cannot be read; 2: wrong usage.\n";
@@ -47,8 +47,9 @@ static int run(int argc, char **argv) {
   if (!e) e = file_read(file, &bytes);
   if (!e) e = stablehlo_read(file, (Str){bytes.p ? bytes.p : "", bytes.n}, &m);
   if (!e) e = ir_verify(m);
-  SimOpts opts = {.devices = devices > 0 ? devices : ref.devices > 0 ? ref.devices : 1};
-  if (!e) e = sim_estimate(m, ref.chip, &opts, &r);
+  int own = e ? 1 : sim_devices_of(m);
+  SimOpts opts = {.devices = devices > 0 ? devices : MAX(own, ref.devices)};
+  if (!e) e = sim_estimate_spmd(m, ref.chip, &opts, own, &r);
   if (!e) {
     if (json) sim_json(r, &out);
     else sim_print(r, kernels, &out);

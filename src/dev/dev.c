@@ -118,8 +118,9 @@ Err *dev_buffer_new(Dev *d, int device, Tensor *t, bool pinned_host, DevBuffer *
       const double gib = 1024.0 * 1024.0 * 1024.0;
       Err *e =
           err_new(ERR_EXHAUSTED,
-                  "a buffer of %.2f GiB does not fit on %s device %d: %.2f of %.2f GiB are in use",
-                  (double)bytes / gib, d->spec, device, (double)in_use / gib, (double)limit / gib);
+                  "a buffer of %.2f %s does not fit on %s device %d: %.2f of %.2f GiB are in use",
+                  (double)bytes / (bytes < 1 << 30 ? gib / 1024 : gib),
+                  bytes < 1 << 30 ? "MiB" : "GiB", d->spec, device, (double)in_use / gib, (double)limit / gib);
       return err_hint(
           e,
           "delete arrays that are not needed (optimizer slots when only evaluating), use a smaller "
@@ -340,13 +341,49 @@ static bool result_on_host(const DevProgram *p, int j) {
   return a && a->kind == AT_STRING && str_ends(a->s, "_host");
 }
 
+/* What the arguments of process k take on its device; a buffer given twice counts once. */
+static int64_t argument_bytes(const DevProgram *p, DevBuffer *const *args) {
+  int64_t bytes = 0;
+  for (int i = 0; i < p->n_args; i++) {
+    const Tensor *t = __atomic_load_n(&args[i]->t, __ATOMIC_ACQUIRE);
+    bool again = !t || args[i]->pinned_host;
+    for (int j = 0; j < i && !again && i < 4096; j++) again = args[j] == args[i];
+    if (!again) bytes += footprint(p->dev, t);
+  }
+  return bytes;
+}
+
+/* Room for a run beside what the devices hold already; the peaks that it will reach. */
+static Err *make_room(const DevProgram *p, int n, const int *devices,
+                      DevBuffer *const *const *args) {
+  DevMemory m = {0};
+  if (!p->ops->memory) return NULL;
+  Err *e = p->ops->memory(p, &m);
+  if (e) { /* no model of this program: only its buffers count */
+    err_free(e);
+    return NULL;
+  }
+  for (int k = 0; k < n; k++) {
+    int64_t own = argument_bytes(p, args[k]);
+    pthread_mutex_lock(&account_lock);
+    DevAccount *a = &p->dev->accounts[devices[k]];
+    int64_t in_use = a->in_use;
+    pthread_mutex_unlock(&account_lock);
+    if (p->ops->beside && in_use > own) TRY(p->ops->beside(p, in_use - own));
+    pthread_mutex_lock(&account_lock);
+    a->peak = MAX(a->peak, a->in_use + m.temp + MAX(0, m.outputs - m.aliased));
+    pthread_mutex_unlock(&account_lock);
+  }
+  return NULL;
+}
+
 Err *dev_execute(DevProgram *p, const int *devices, DevBuffer *const *const *args,
                  const bool *donated, DevBuffer **const *outs, DevRun *out_run) {
   int n = p->opts.replicas * p->opts.partitions;
   Shards *in = xcalloc((size_t)p->n_args, sizeof *in),
          *res = xcalloc((size_t)p->n_results, sizeof *res);
   DevRun run = {.trace = out_run && out_run->trace};
-  Err *e = NULL;
+  Err *e = make_room(p, n, devices, args);
   for (int i = 0; i < p->n_args && !e; i++)
     e = gather_argument(p, n, args, i, donated && donated[i], &in[i]);
   if (!e) e = p->ops->run(p, in, donated, res, &run);

@@ -72,6 +72,9 @@ struct DeviceOps {
   /* optional: NULL means unknown */
   Err *(*cost)(const DevProgram *prog, DevCost *out);
   Err *(*memory)(const DevProgram *prog, DevMemory *out);
+  /* ERR_EXHAUSTED when a run does not fit beside `held` bytes of a device that buffers take which
+   * are no arguments of it */
+  Err *(*beside)(const DevProgram *prog, int64_t held);
   Err *(*report)(const DevProgram *prog, Buf *out_json); /* kernels and their times */
   /* optional, both or none: what recordings say of a device, and a program's kernels (a real
    * device: known after its first run) */

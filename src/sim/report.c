@@ -94,6 +94,8 @@ void sim_print(const SimReport *r, int max_kernels, Buf *o) {
     buf_printf(o, "  price      %.4g USD at %.2f USD/h (%s)\n", r->usd, r->usd_per_hour,
                r->price_source);
   else buf_cstr(o, "  price      none listed\n");
+  if (r->whole)
+    buf_cstr(o, "  note       the program could not be partitioned: this is all devices' work\n");
   if (r->unknown_loops)
     buf_cstr(o, "  note       a loop without a known trip count was counted once\n");
   buf_cstr(o, "\n  memory by owner\n");
@@ -246,25 +248,47 @@ void sim_json(const SimReport *r, Buf *o) {
 }
 
 Err *sim_fit_error(const SimReport *r, const char *program) {
-  if (r->fits) return NULL;
+  return sim_fit_error_beside(r, program, 0);
+}
+
+Err *sim_fit_error_beside(const SimReport *r, const char *program, double held) {
+  double over = r->hbm_bytes + held - r->limit_bytes;
+  if (over <= 0) return NULL;
   Buf b = {0};
   buf_printf(&b, "'%s' needs ", program);
   size(&b, r->hbm_bytes);
-  buf_cstr(&b, " of ");
+  if (held > 0) {
+    buf_cstr(&b, " beside ");
+    size(&b, held);
+    buf_cstr(&b, " of other arrays; together");
+  }
+  buf_cstr(&b, held > 0 ? " more than the " : " of ");
   size(&b, r->limit_bytes);
   buf_printf(&b, " on %s, over by ", r->chip->name);
-  size(&b, r->hbm_bytes - r->limit_bytes);
+  size(&b, over);
   buf_byte(&b, '\n');
   print_owners(r, "  ", &b);
+  if (held > 0) {
+    buf_cstr(&b, "  ");
+    size_t at = b.n;
+    size(&b, held);
+    while (b.n < at + 12) buf_byte(&b, ' ');
+    buf_cstr(&b, " other arrays on the device, no arguments of this program\n");
+  }
   while (b.n && b.p[b.n - 1] == '\n') b.p[--b.n] = 0;
   Err *e = err_new(ERR_EXHAUSTED, "%s", b.p);
   buf_free(&b);
   double fixed = 0; /* what a smaller batch does not shrink */
   for (int o = SIM_PARAMETERS; o <= SIM_STATE; o++) fixed += r->owners[o].bytes;
   fixed += r->owners[SIM_GRADIENTS].bytes;
-  double scales = r->hbm_bytes - fixed, room = r->limit_bytes - fixed;
+  double scales = r->hbm_bytes - fixed, room = r->limit_bytes - fixed - held;
   const SimHolding *slots = &r->owners[SIM_SLOTS];
-  if (room > 0 && scales > 0 && room / scales > 0.01)
+  if (held > 0 && over <= held)
+    err_hint(e,
+             "it fits without the other arrays: delete those that are not needed (optimizer slots "
+             "when only evaluating), or take %.0f %% of this batch: weft advise compares these",
+             floor(97 * MAX(room, 0) / scales));
+  else if (room > 0 && scales > 0 && room / scales > 0.01)
     err_hint(e,
              "%.0f %% of this batch should fit; or bfloat16 activations, recomputing them, more "
              "devices or a chip with more memory: weft advise compares these",

@@ -117,6 +117,7 @@ typedef struct SimReport {
   SimLoop *loops;
   int n_lives;
   SimBuffer *lives;   /* all of the run; what a loop's body needs is one buffer of the loop */
+  bool whole; /* could not be partitioned: the program of all devices, taken for one's */
   bool unknown_loops; /* a loop whose trip count could not be found was counted once */
   struct Arena *arena;
 } SimReport;
@@ -126,9 +127,19 @@ typedef struct SimReport {
 Err *sim_estimate(const Module *m, const Chip *chip, const SimOpts *opts, SimReport **out);
 void sim_report_free(SimReport *r); /* NULL is fine */
 
+/* Likewise for a global program over `partitions` devices: it is partitioned first (compile/
+ * partition.h). Where that is not implemented the whole program is taken for one device's, which
+ * overstates it: report->whole. */
+Err *sim_estimate_spmd(const Module *m, const Chip *chip, const SimOpts *opts, int partitions,
+                       SimReport **out);
+/* Devices that the module says it is for: mhlo.num_replicas x mhlo.num_partitions. */
+int sim_devices_of(const Module *m);
+
 /* The error for a program that does not fit, in the words of the design: what holds the memory, and
  * what to try. NULL when it fits. */
 Err *sim_fit_error(const SimReport *r, const char *program);
+/* Likewise beside `held` bytes that other arrays take on the device. */
+Err *sim_fit_error_beside(const SimReport *r, const char *program, double held);
 
 /* The report as text for people, or as one JSON object. */
 void sim_print(const SimReport *r, int max_kernels, Buf *out);

@@ -132,8 +132,9 @@ static Err *cpu_memory(const DevProgram *prog, DevMemory *out) {
   if (p->codes.n) {
     const Plan *plan = p->codes.v[0]->plan;
     out->temp = plan->arena_bytes + plan->arena_each_bytes;
-    for (int j = 0; j < plan->n_results; j++)
-      if (plan->results[j].reuse_arg >= 0) out->aliased += type_bytes(prog->main->type->results[j]);
+    for (int j = 0; j < plan->n_results; j++) /* taken over only where the caller gives it up */
+      if (plan->results[j].reuse_arg >= 0 && prog->aliases[plan->results[j].reuse_arg] != -1)
+        out->aliased += type_bytes(prog->main->type->results[j]);
   }
   out->peak = out->args + out->outputs + out->temp - out->aliased;
   return NULL;

@@ -9,7 +9,6 @@
 #include "chip/chip.h"
 #include "compile/compile.h"
 #include "compile/numerics.h"
-#include "compile/partition.h"
 #include "dev/dev.h"
 #include "sim/sim.h"
 
@@ -104,36 +103,22 @@ static void sim_program_free(DevProgram *prog) {
   prog->impl = NULL;
 }
 
-/* What one device runs: the global program partitioned over the mesh. Programs whose partitioning
- * is not implemented are estimated whole, which overstates them. */
-static Err *estimate(const DevProgram *prog, const Module *m, const Chip *chip, SimReport **out) {
-  SimOpts opts = {.devices = prog->opts.replicas * prog->opts.partitions};
-  if (prog->opts.partitions == 1) return sim_estimate(m, chip, &opts, out);
-  Module *local = module_clone(m);
-  bool done = false;
-  Err *e = pass_inline(local);
-  if (!e) e = pass_partition(local, &done);
-  if (!e) e = sim_estimate(local, chip, &opts, out);
-  module_free(local);
-  if (e && e->code == ERR_UNIMPLEMENTED) {
-    err_free(e);
-    e = sim_estimate(m, chip, &opts, out);
-  }
-  return e;
+static const char *program_name(const DevProgram *prog) {
+  return prog->module->name.n ? prog->module->name.p : "main";
 }
 
 static Err *sim_compile(DevProgram *prog, const Module *m) {
   Virtual *v = prog->dev->impl;
   VirtualProgram *p = xcalloc(1, sizeof *p);
   prog->impl = p;
-  Err *e = estimate(prog, m, v->chip, &p->report);
+  SimOpts opts = {.devices = prog->opts.replicas * prog->opts.partitions};
+  Err *e = sim_estimate_spmd(m, v->chip, &opts, prog->opts.partitions, &p->report);
   if (e && e->code == ERR_UNIMPLEMENTED) { /* runs all the same, without a model */
     p->model_error = err_text(e);
     err_free(e);
     e = NULL;
   }
-  if (!e && p->report)
-    e = sim_fit_error(p->report, prog->module->name.n ? prog->module->name.p : "main");
+  if (!e && p->report) e = sim_fit_error(p->report, program_name(prog));
   if (!e && !v->phantom) {
     p->host = *prog;
     p->host.ops = &dev_cpu;
@@ -200,6 +185,12 @@ static Err *sim_memory(const DevProgram *prog, DevMemory *out) {
   return NULL;
 }
 
+static Err *sim_beside(const DevProgram *prog, int64_t held) {
+  const VirtualProgram *p = prog->impl;
+  if (!p->report) return NULL;
+  return sim_fit_error_beside(p->report, program_name(prog), (double)held);
+}
+
 static Err *sim_report(const DevProgram *prog, Buf *out_json) {
   const VirtualProgram *p = prog->impl;
   if (!p->report) return no_model(p);
@@ -232,6 +223,7 @@ const DeviceOps dev_sim = {
     .run = sim_run,
     .cost = sim_cost,
     .memory = sim_memory,
+    .beside = sim_beside,
     .report = sim_report,
     .profile_device = profile_device,
     .profile = profile,

@@ -155,7 +155,8 @@ def size_of(tree):
     return sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(tree))
 
 
-def prepare_training(work):
+def training(work):
+    """The step as a function of (state, *batch), and those."""
     import by_jax as F
     params, batch = work.values()
     o = work.optimizer
@@ -165,38 +166,58 @@ def prepare_training(work):
     def loss(p, *batch):
         return work.net.loss(F, *((halve(p), *halve(batch)) if work.bf16 else (p, *batch)))
 
-    def one(state, *batch):
+    def step(state, *batch):
         value, grads = jax.value_and_grad(loss)(state[0], *batch)
         return update(o, state[0], grads, state[1]), value
-
-    # parameters and slots are read and written, gradients written
-    cost = {"bytes": size_of(params) * (7 if o["kind"] == "adam" else 5)}
-    shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), ((params, slots), batch))
-    jitted = jax.jit(one, donate_argnums=0)
-    kept, batch = jax.device_put(((params, slots), batch))
-    del params, slots
-
-    def step():
-        nonlocal kept
-        kept, value = jitted(kept, *batch)
-        jax.block_until_ready(kept)
-        return value
-    return step, float, lambda: dict(cost, flops=flops_of(jax.make_jaxpr(one)(shapes[0], *shapes[1]).jaxpr))
+    return step, (params, slots), batch
 
 
-def prepare(work, mode):
+def operation(work):
     import by_jax as F
-    if hasattr(work, "net"):
-        return prepare_training(work)
-    inputs = work.values()
-    inputs = jax.device_put(halve(inputs) if work.bf16 else inputs)
     fn = functools.partial(work.fn, F)
     if work.grad:
         fn = jax.grad(lambda *a: jnp.sum(jnp.square(work.fn(F, *a))), tuple(range(work.grad)))
-    jitted = jax.jit(fn)
-    step = lambda: jax.block_until_ready(jitted(*inputs))
-    moved = size_of(inputs) + size_of(jax.eval_shape(fn, *inputs))
-    return step, lambda out: mean_size([np.asarray(x) for x in jax.tree.leaves(out)]), lambda: {"flops": work.flops, "bytes": moved}
+    return fn, work.values()
+
+
+def program(work):
+    """-> (what is jitted, its arguments, which of them it may have)"""
+    if hasattr(work, "net"):
+        step, state, batch = training(work)
+        return step, (state, *batch), (0,)
+    fn, inputs = operation(work)
+    return fn, halve(inputs) if work.bf16 else inputs, ()
+
+
+def compile_only(work):
+    fn, args, given_up = program(work)
+    jax.jit(fn, donate_argnums=given_up).lower(*shapes_of(args)).compile()
+
+
+def shapes_of(tree):
+    return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), tree)
+
+
+def prepare(work, mode):
+    fn, args, given_up = program(work)
+    shapes = shapes_of(args)
+    jitted = jax.jit(fn, donate_argnums=given_up)
+    kept, rest = None, jax.device_put(args)
+    if not given_up:
+        step = lambda: jax.block_until_ready(jitted(*rest))
+        moved = size_of(args) + size_of(jax.eval_shape(fn, *shapes))
+        return step, lambda out: mean_size([np.asarray(x) for x in jax.tree.leaves(out)]), lambda: {"flops": work.flops, "bytes": moved}
+    kept, *rest = rest
+    # parameters and slots are read and written, gradients written
+    moved = size_of(shapes[0][0]) * (7 if work.optimizer["kind"] == "adam" else 5)
+    del args
+
+    def step():
+        nonlocal kept
+        kept, value = jitted(kept, *rest)
+        jax.block_until_ready(kept)
+        return value
+    return step, float, lambda: {"bytes": moved, "flops": flops_of(jax.make_jaxpr(fn)(*shapes).jaxpr)}
 
 
 def mean_size(arrays):

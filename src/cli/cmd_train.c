@@ -346,7 +346,7 @@ static Err *write_profile(const Args *a, Prof *p) {
   if (!e) {
     buf_byte(&text, '\n');
     prof_print(p, s, 8, &text);
-    fputs(text.p, stdout);
+    fputs(text.p, a->json ? stderr : stdout);
     text.n = 0;
     e = prof_write(p, a->profile, &folder);
   }
@@ -355,7 +355,8 @@ static Err *write_profile(const Args *a, Prof *p) {
     e = file_write(page, text.p, text.n);
   }
   if (!e)
-    printf("\nreport: %s\nrecording: %s (tensorboard --logdir %s)\n", page, folder, a->profile);
+    fprintf(stderr, "\nreport: %s\nrecording: %s (tensorboard --logdir %s)\n", page, folder,
+            a->profile);
   free(folder);
   free(page);
   buf_free(&text);

@@ -326,7 +326,7 @@ ENTRY(Buffer_IsOnCpu) {
 }
 
 ENTRY(Buffer_ReadyEvent) {
-  profiler_waits(a->buffer, false);
+  profiler_waits(profiler_begin(), a->buffer, false);
   a->event = event_retain(a->buffer->ready);
   return NULL;
 }
@@ -389,7 +389,7 @@ ENTRY(Buffer_ToHostBuffer) {
     a->dst_size = (size_t)bytes;
     return NULL;
   }
-  profiler_waits(b, true);
+  ProfilerSpan span = profiler_begin();
   int64_t *strides = NULL;
   Err *e = NULL;
   if (a->host_layout) {
@@ -411,6 +411,7 @@ ENTRY(Buffer_ToHostBuffer) {
   tensor_release(t);
   free(strides);
   if (e) return error_from(e);
+  profiler_waits(span, b, true);
   a->event = event_ready();
   return NULL;
 }

@@ -115,10 +115,17 @@ static Err *run_program(const Run *r, const bool *dropped, DevBuffer **all_outs)
         donated[i] = false; /* the caller's memory is not ours to write */
     }
   }
+  DevRun run = {.trace = profiler_on()};
+  ProfilerRun recorded = profiler_run_begin(x->program->dev);
   double t = time_now_s();
   Err *e = dev_execute(x->program, devices, (DevBuffer *const *const *)args, donated,
-                       (DevBuffer * *const *)outs, NULL);
+                       (DevBuffer * *const *)outs, &run);
   __atomic_store_n(&x->run_ns, (int64_t)((time_now_s() - t) * 1e9), __ATOMIC_RELAXED);
+  if (e) profiler_run_failed(&recorded);
+  else
+    profiler_run_end(&recorded, x->program, devices, &run, (DevBuffer *const *const *)args,
+                     (DevBuffer *const *const *)outs);
+  free(run.spans);
   for (size_t i = 0; i < na && !e; i++)
     for (size_t k = 0; k < n && dropped[i]; k++) buffer_delete(r->args[k][i]);
   for (size_t k = 0; k < n && !e; k++)

@@ -268,8 +268,8 @@ bool profiler_on(void);
 ProfilerSpan profiler_begin(void);
 void profiler_compiled(ProfilerSpan s, const char *name);
 void profiler_to_device(ProfilerSpan s, PJRT_Buffer *b);
-/* The caller waits for the data, or reads it. */
-void profiler_waits(const PJRT_Buffer *b, bool reads);
+/* The caller waited for the data, or has read it. */
+void profiler_waits(ProfilerSpan s, const PJRT_Buffer *b, bool reads);
 /* Around dev_execute: args[process][argument], outs[process][result]; failed: after an error. */
 ProfilerRun profiler_run_begin(const Dev *dev);
 void profiler_run_end(const ProfilerRun *r, DevProgram *p, const int *devices, const DevRun *run,

@@ -135,8 +135,7 @@ static void arrives(DevBuffer *b, double at) {
   b->arrives_s = at;
 }
 
-void profiler_waits(const PJRT_Buffer *b, bool reads) {
-  ProfilerSpan s = profiler_begin();
+void profiler_waits(ProfilerSpan s, const PJRT_Buffer *b, bool reads) {
   if (!enter(s)) return;
   double at = arrival(b->data);
   if (at > now() || reads) {

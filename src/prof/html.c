@@ -55,8 +55,8 @@ static void program_json(Buf *b, const Prof *p, int at) {
   for (int i = 0; i < q->n_lives; i++) {
     const ProfLife *v = &q->lives[i];
     buf_cstr(b, i ? ",\n[" : "\n[");
-    const char *const words[] = {v->name, v->role, v->type, v->place};
-    for (int k = 0; k < 4; k++) {
+    const char *const words[] = {v->name, v->owner, v->type, v->place};
+    for (int k = 0; k < COUNT_OF(words); k++) {
       prof_json_str(b, words[k]);
       buf_byte(b, ',');
     }

@@ -155,6 +155,24 @@ static int dearest_program(const Prof *p) {
   return best;
 }
 
+/* When the buffers of a measured program live, in one of its runs. */
+static void measured_lives(ProfProgram *g, const ProfRun *r) {
+  double *from = xcalloc((size_t)g->n_kernels + 1, sizeof *from);
+  double *to = xcalloc((size_t)g->n_kernels + 1, sizeof *to);
+  for (int k = r->n_spans - 1; k >= 0; k--) {
+    const ProfSpan *s = &r->spans[k];
+    from[s->kernel] = s->start_s;
+    to[s->kernel] = MAX(to[s->kernel], s->start_s + s->time_s);
+  }
+  for (int i = 0; i < g->n_lives; i++) {
+    ProfLife *v = &g->lives[i];
+    v->from_s = v->from_kernel >= 0 ? from[v->from_kernel] : 0;
+    v->to_s = v->to_kernel >= 0 ? to[v->to_kernel] : r->time_s;
+  }
+  free(from);
+  free(to);
+}
+
 /* Measured kernels: their mean time, and with it what bounds them; and the work of a run. */
 static void measured(Prof *p) {
   for (int q = 0; q < p->programs.n; q++) {
@@ -163,10 +181,12 @@ static void measured(Prof *p) {
     double *count = xcalloc((size_t)g->n_kernels + 1, sizeof *count), flops = 0;
     int runs = 0;
     const ProfDevice *d = NULL;
+    const ProfRun *last = NULL;
     for (int i = 0; i < p->runs.n; i++) {
       const ProfRun *r = &p->runs.v[i];
       if (r->program != q || !r->spans || p->devices.v[r->device].is_virtual) continue;
       d = &p->devices.v[r->device];
+      last = r;
       runs++;
       for (int k = 0; k < r->n_spans; k++) {
         time[r->spans[k].kernel] += r->spans[k].time_s;
@@ -181,6 +201,7 @@ static void measured(Prof *p) {
       prof_bound(d, &g->kernels[k]);
     }
     if (runs) g->flops = flops / runs;
+    if (last && g->n_lives && !g->lives[0].to_s) measured_lives(g, last);
     free(time);
     free(count);
   }

@@ -70,8 +70,12 @@ typedef struct ProfLoop { /* iteration i of what is in it starts i * body_s afte
 
 typedef struct ProfLife {                 /* memory during one run */
   const char *name, *role, *type, *place; /* role: argument, output, temporary, prefetch */
+  const char *owner;                      /* "parameters", "kept for later", "working" */
   double bytes, from_s, to_s;             /* on the run's own time */
   bool on_chip;
+  /* measured: it lives from the first run of one kernel to the last of another, -1: from the
+   * beginning, to the end; prof_end finds the times */
+  int from_kernel, to_kernel;
 } ProfLife;
 
 typedef struct ProfSpan { /* a kernel that ran; start on the run's own time */

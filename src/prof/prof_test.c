@@ -41,8 +41,10 @@ static Prof *example(int steps, double gap_s) {
   for (int i = 1; i < 3; i++) q->kernels[i].count = 3, q->kernels[i].loop = 0;
   q->kernels[1].start_s = 1e-3;
   q->kernels[2].start_s = 1.5e-3;
-  q->lives[0] = (ProfLife){"w", "argument", "f32[8]", "", 40, 0, 3.25e-3, false};
-  q->lives[1] = (ProfLife){"t", "temporary", "f32[2]", "a.py:2", 30, 1e-3, 2e-3, false};
+  q->lives[0] =
+      (ProfLife){"w", "argument", "f32[8]", "", "parameters", 40, 0, 3.25e-3, false, -1, -1};
+  q->lives[1] =
+      (ProfLife){"t", "temporary", "f32[2]", "a.py:2", "working", 30, 1e-3, 2e-3, false, -1, -1};
   q->peak_bytes = 70;
   prof_program_end(p, q);
   for (int s = 0; s < steps; s++) prof_run(p, 0, 0, s, s * (3.25e-3 + gap_s), 3.25e-3);
@@ -162,6 +164,7 @@ static void xspace_comes_back(void **state) {
     assert_int_equal(q->programs.n, 1);
     assert_int_equal(q->programs.v[0]->n_lives, 2);
     assert_string_equal(q->programs.v[0]->lives[1].place, "a.py:2");
+    assert_string_equal(q->programs.v[0]->lives[1].owner, "working");
     assert_string_equal(q->programs.v[0]->kernels[1].place, "a.py:1 (f)");
     assert_int_equal(q->host.n, 1);
     assert_int_equal(q->host.v[0].kind, HOST_INPUT);

@@ -371,6 +371,7 @@ static void read_lives(Reader *r, const Plane *p) {
       if (!n) continue;
       q->lives[i] = (ProfLife){.name = arena_str(prof->arena, n->name).p,
                                .role = stat_text(prof, p, n->message, 5, XS_ROLE),
+                               .owner = stat_text(prof, p, n->message, 5, XS_OWNER),
                                .type = stat_text(prof, p, n->message, 5, XS_TYPE),
                                .place = stat_text(prof, p, n->message, 5, XS_PLACE),
                                .bytes = stat_num(p, n->message, 5, XS_LIFE_BYTES, 0),

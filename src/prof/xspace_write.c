@@ -421,6 +421,7 @@ static void own_plane(const Prof *p, Buf *out) {
       const ProfLife *v = &q->lives[k];
       Buf stats = {0};
       stat_str(&stats, 5, XS_ROLE, v->role);
+      stat_str(&stats, 5, XS_OWNER, v->owner);
       stat_str(&stats, 5, XS_TYPE, v->type);
       stat_str(&stats, 5, XS_PLACE, v->place);
       stat_double(&stats, 5, XS_LIFE_BYTES, v->bytes);

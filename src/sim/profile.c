@@ -38,6 +38,7 @@ ProfProgram *sim_profile(const SimReport *r, Prof *p, const char *name) {
     const SimBuffer *b = &r->lives[i];
     q->lives[i] = (ProfLife){.name = prof_str(p, b->name),
                              .role = prof_str(p, b->role),
+                             .owner = sim_owner_name(b->owner),
                              .type = prof_str(p, b->type),
                              .place = prof_str(p, b->place),
                              .bytes = b->bytes,

@@ -167,20 +167,44 @@ static double pos_start_s(const Plan *p, int pos) {
   return pos < p->kernels.n ? p->kernels.v[pos]->start_s : p->time_s;
 }
 
-/* Every buffer of the outermost computation with the time that it lives. */
-static void lives_of(Arena *a, const Plan *p, BufferVec *out) {
+/* Has this output the memory of a donated argument that is still free? Marks it as taken. */
+static bool takes_argument(const Plan *p, const HValue *v, bool *taken) {
+  for (int i = 0; i < p->comp->params.n; i++) {
+    const HNode *q = p->comp->params.v[i];
+    if (taken[i] || !p->g->donated[q->index] || q->dt != v->node->dt || q->val->bytes != v->bytes)
+      continue;
+    taken[i] = true;
+    return true;
+  }
+  return false;
+}
+
+/* Every buffer of the outermost computation with the time that it lives. Results written over an
+ * argument are the argument's; what a loop's body needs is one buffer of the loop. */
+static void lives_of(Arena *a, const Plan *p, const Owners *owners, BufferVec *out) {
+  bool *taken = xcalloc((size_t)p->comp->params.n + 1, sizeof *taken);
   for (int i = 0; i < p->values.n; i++) {
     const HValue *v = p->values.v[i];
     if (v->alias || v->dropped || v->space == SP_SCALAR) continue;
     int before = out->n;
     double from = pos_start_s(p, v->first), to = pos_start_s(p, v->last + 1);
-    if (v->is_param)
-      add_buffer(a, p, v, "argument", false, v->bytes, out), from = 0, to = p->time_s;
-    else if (v->is_output) add_buffer(a, p, v, "output", false, v->bytes, out), to = p->time_s;
-    else if (v->node->kind != H_WHILE && v->node->kind != H_COND)
+    if (v->is_param) {
+      add_buffer(a, p, v, "argument", false, v->bytes, out);
+      from = 0, to = p->time_s;
+    } else if (v->is_output) {
+      if (takes_argument(p, v, taken)) continue;
+      add_buffer(a, p, v, "output", false, v->bytes, out);
+      to = p->time_s;
+    } else if (v->node->kind != H_WHILE && v->node->kind != H_COND) {
       add_buffer(a, p, v, "temporary", v->space != SP_HBM && v->copy_bytes == 0, v->bytes, out);
-    if (out->n > before) out->v[before].from_s = from, out->v[before].to_s = to;
+    }
+    if (out->n == before) continue;
+    SimBuffer *b = &out->v[before];
+    b->from_s = from, b->to_s = to;
+    b->owner = v->is_param ? owners->of_param[v->node->index]
+                           : owner_of_value(owners, p, v, (MAX(v->first, 0) + v->last) / 2);
   }
+  free(taken);
   for (int q = 0; q < p->inner.n; q++) {
     const Plan *in = p->inner.v[q];
     const HNode *owner = in->comp->owner;
@@ -192,6 +216,7 @@ static void lives_of(Arena *a, const Plan *p, BufferVec *out) {
                                    .role = "temporary",
                                    .type = "body",
                                    .place = place_of(a, owner),
+                                   .owner = SIM_WORKING,
                                    .bytes = in->peak_hbm,
                                    .from_s = k->start_s,
                                    .to_s = k->start_s + k->time_s};
@@ -327,7 +352,7 @@ Err *sim_estimate(const Module *m, const Chip *chip, const SimOpts *opts, SimRep
   r->buffers = arena_dup(arena, bs.v, sizeof(SimBuffer) * (size_t)bs.n);
   owners_add_up(r);
   vec_free(&bs);
-  lives_of(arena, p, &bs);
+  lives_of(arena, p, owners, &bs);
   r->n_lives = bs.n;
   r->lives = arena_dup(arena, bs.v, sizeof(SimBuffer) * (size_t)bs.n);
   vec_free(&bs);

@@ -72,12 +72,91 @@ static void describe(const Code *c, const Block *b, Prof *p, ProfKernel *out) {
   }
 }
 
+/* The kernels of a block by schedule position: at[pos] = step id, and steps without one keep -1. */
+static void by_position(const Block *b, int *at, int n) {
+  for (int i = 0; i < b->n; i++) {
+    const Step *s = &b->steps[i];
+    if (s->pos >= 0 && s->pos < n && !s->n_blocks) at[s->pos] = s->id;
+    for (int j = 0; j < s->n_blocks; j++) by_position(&s->blocks[j], at, n);
+  }
+}
+
+static int last_position(const Block *b) {
+  int last = 0;
+  for (int i = 0; i < b->n; i++) {
+    last = MAX(last, b->steps[i].pos);
+    for (int j = 0; j < b->steps[i].n_blocks; j++)
+      last = MAX(last, last_position(&b->steps[i].blocks[j]));
+  }
+  return last;
+}
+
+/* The operation that makes what is in each place. */
+static void makers(const Plan *plan, const Region *r, const Op **of) {
+  for (const Op *op = r->first; op; op = op->next) {
+    for (int i = 0; i < op->n_results; i++) {
+      int place = plan->value_place[op->results[i].id];
+      if (place >= 0 && !of[place]) of[place] = op;
+    }
+    for (int k = 0; k < op->n_regions; k++) makers(plan, op->regions[k], of);
+  }
+}
+
+/* A place as memory that somebody owns. Arena places are one for each value: sizes count, where
+ * they overlap in the arena does not matter. */
+static void place_life(Prof *p, const Plan *plan, int i, const Op *maker, const int *at, int n,
+                       ProfLife *out) {
+  const Place *q = &plan->places[i];
+  Buf name = {0}, type = {0}, where = {0};
+  *out = (ProfLife){.bytes = (double)q->bytes, .from_kernel = -1, .to_kernel = -1};
+  if (q->kind == PLACE_ARG) {
+    buf_printf(&name, "argument %d", q->index);
+    out->role = "argument", out->owner = "arguments";
+    const Value *v = plan->main->body->args[q->index];
+    type_print(&type, v->type);
+  } else {
+    Str op = maker ? op_full_name(maker) : STR("value");
+    buf_printf(&name, "%.*s.%d", STR_ARG(op), i);
+    if (maker) op_place(&where, maker);
+    bool result = q->kind == PLACE_RESULT;
+    out->role = result ? "output" : "temporary", out->owner = result ? "results" : "temporaries";
+    for (int k = q->begin; k >= 0 && k < n && out->from_kernel < 0; k++) out->from_kernel = at[k];
+    for (int k = MIN(q->end, n - 1); !result && k >= 0 && out->to_kernel < 0; k--)
+      out->to_kernel = at[k];
+  }
+  out->name = text(p, &name);
+  out->type = text(p, &type);
+  out->place = text(p, &where);
+}
+
+static void lives(const Plan *plan, Prof *p, ProfProgram *out) {
+  int n = last_position(&plan->body) + 1, m = 0;
+  int *at = xmalloc(sizeof *at * (size_t)n);
+  for (int i = 0; i < n; i++) at[i] = -1;
+  by_position(&plan->body, at, n);
+  const Op **of = xcalloc((size_t)plan->n_places + 1, sizeof *of);
+  makers(plan, plan->main->body, of);
+  for (int i = 0; i < plan->n_places; i++) {
+    const Place *q = &plan->places[i];
+    bool reused = false; /* a result in a donated argument's memory */
+    for (int j = 0; j < plan->n_results && q->kind == PLACE_RESULT; j++)
+      reused |= plan->results[j].place == i && plan->results[j].reuse_arg >= 0;
+    if (q->kind != PLACE_NONE && q->kind != PLACE_CONST && q->bytes > 0 && !reused)
+      place_life(p, plan, i, of[i], at, n, &out->lives[m++]);
+  }
+  out->n_lives = m;
+  free(at);
+  free(of);
+}
+
 ProfProgram *program_profile(const CpuProgram *p, Prof *prof) {
   Str name = p->prog->module->name.n ? p->prog->module->name : STR("main");
   char *z = xstrndup(name.p, name.n);
   int n = code_first_kernel(p, NULL);
-  ProfProgram *q = prof_program(prof, z, n + 1, 0, 0);
+  const Plan *plan = p->codes.n ? p->codes.v[0]->plan : NULL;
+  ProfProgram *q = prof_program(prof, z, n + 1, 0, plan ? plan->n_places : 0);
   free(z);
+  if (plan) lives(plan, prof, q);
   for (int i = 0; i <= n; i++)
     q->kernels[i] = (ProfKernel){.name = "interpreter",
                                  .op = "module",

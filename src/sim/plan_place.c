@@ -266,7 +266,9 @@ void plan_place(Plan *p) {
     const Kernel *k = p->kernels.v[i];
     double c = k->time_s * law->clock;
     m.start[i + 1] = m.start[i] + c;
-    m.slack[i] = c;
+    /* the compiler takes a kernel's time from its roofline when it looks for room for a transfer */
+    double roof = MAX(k->flops / p->chip->peak_flops, k->bytes / p->chip->hbm_bandwidth);
+    m.slack[i] = k->dearest || p->comp->parent ? c : MIN(c, roof * law->clock);
     if (k->dearest) m.used[i] = k->dearest->peak_chip;
     for (int r = 0; r < k->reads.n &&
                     !(k->scalar && k->roots.n && k->roots.v[0]->val && k->roots.v[0]->val->alias);

@@ -36,6 +36,7 @@ typedef struct HValue {
   int packed;    /* predicates: this many along one side share a word */
   Space space;
   bool is_param, is_output, donated, on_demand;
+  bool given;           /* a result in a donated argument's memory */
   bool dropped;         /* every reader sits in the kernel that makes it: never written */
   int first, last;      /* kernels (schedule positions) between which it lives */
   int last_read;        /* the last kernel that reads it */

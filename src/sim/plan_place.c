@@ -82,7 +82,8 @@ static double transfer(const Place *m, const HValue *v) {
 
 /* May the kernel write this result straight to on-chip memory? */
 static bool may_stay(const Place *m, const HValue *v) {
-  if (v->kernel < 0 || v->is_output || v->node->n_results > 1 || v->node->kind == H_GET)
+  if (v->kernel < 0 || (v->is_output && !v->given) || v->node->n_results > 1 ||
+      v->node->kind == H_GET)
     return false;
   const Kernel *k = m->p->kernels.v[v->kernel];
   const HNode *root = k->roots.v[0];
@@ -109,6 +110,18 @@ static int fetch_from(const Place *m, const HValue *v, int from, int to) {
     if (got >= need) return s;
   }
   return -1;
+}
+
+/* The last kernel by which a result that kernel `at` made on chip is back in device memory. */
+static int written_back(Place *m, const HValue *v, int at) {
+  double need = transfer(m, v);
+  int s = at + 1;
+  while (s < m->n && need > 0 && m->used[s] + v->bytes <= m->cap) {
+    double d = MIN(need, m->slack[s]);
+    m->slack[s++] -= d;
+    need -= d;
+  }
+  return s - 1;
 }
 
 static void place(Place *m, HValue *v) {
@@ -154,6 +167,24 @@ static void place(Place *m, HValue *v) {
     last = t;
   }
   if (v->is_output) v->far = true, v->far_last = m->n;
+}
+
+/* The kernel has an argument on chip that its result replaces: the result is made there too. */
+static void place_given(Place *m, HValue *v) {
+  if (v->n_stays || v->held || !may_stay(m, v)) return;
+  const Kernel *k = m->p->kernels.v[v->kernel];
+  bool there = false;
+  for (int r = 0; r < k->reads.n; r++) {
+    const HValue *x = k->reads.v[r];
+    if (!x->donated || x->bytes != v->bytes) continue;
+    for (int t = 0; t < x->n_stays; t++)
+      there |= x->stays[t].first <= v->kernel && v->kernel <= x->stays[t].last;
+  }
+  int last = MAX(v->last_read, v->kernel);
+  if (!there || !room(m, v->kernel, last, v->bytes)) return;
+  take(m, v, v->kernel, written_back(m, v, last), false);
+  v->far = true;
+  v->far_last = m->n;
 }
 
 /* One argument of the first kernels, the largest, is there before the program starts. */
@@ -253,6 +284,24 @@ static void place_state(Place *m) {
   }
 }
 
+/* Results in the memory of donated arguments are made on chip and written back behind. */
+static void find_given(Plan *p) {
+  HComp *c = p->comp;
+  if (c->parent) return;
+  bool *used = calloc((size_t)c->params.n + 1, sizeof *used);
+  for (int i = 0; i < c->outputs.n; i++) {
+    HValue *v = c->outputs.v[i]->val;
+    for (int k = 0; v && k < c->params.n; k++) {
+      const HNode *q = c->params.v[k];
+      if (used[k] || !q->val->donated || q->dt != v->node->dt || q->val->bytes != v->bytes)
+        continue;
+      used[k] = v->given = true;
+      break;
+    }
+  }
+  free(used);
+}
+
 void plan_place(Plan *p) {
   const Law *law = p->law;
   int n = p->kernels.n;
@@ -282,16 +331,21 @@ void plan_place(Plan *p) {
   if (p->loop_body) place_state(&m);
   if (law->keep) place_held(&m);
   place_first(&m);
+  find_given(p);
   VEC(HValue *) wish = {0};
   for (int i = 0; i < p->values.n; i++) {
     HValue *v = p->values.v[i];
-    if (v->alias || v->dropped || v->space == SP_SCALAR || v->node->rank == 0 || !m.reads[i].n)
+    if (v->alias || v->dropped || v->space == SP_SCALAR || v->node->rank == 0 ||
+        (!m.reads[i].n && !v->given))
       continue;
     if (v->bytes > m.cap * 0.95) continue;
     *vec_push(&wish) = v;
   }
   if (wish.n > 1) qsort(wish.v, (size_t)wish.n, sizeof *wish.v, larger);
-  for (int i = 0; i < wish.n; i++) place(&m, wish.v[i]);
+  for (int i = 0; i < wish.n; i++)
+    if (!wish.v[i]->given) place(&m, wish.v[i]);
+  for (int i = 0; i < wish.n; i++)
+    if (wish.v[i]->given) place_given(&m, wish.v[i]);
   for (int i = 0; i < p->values.n; i++) vec_free(&m.reads[i]);
   free(m.reads);
   free(m.used);

@@ -196,7 +196,10 @@ static double vector_work(const Law *law, const Kernel *k) {
  * Registers turned this way by the broadcasts inside a kernel. */
 static double turned_rows(const Kernel *k) {
   double sum = 0;
-  for (int i = 0; i < k->inner.n; i++) {
+  bool soft = false; /* a softmax beside a product has its rows in lanes already */
+  for (int i = 0; i < k->inner.n && k->conv; i++) soft |= k->inner.v[i]->soft;
+  for (int i = 0; i < k->reads.n && k->conv; i++) soft |= k->reads.v[i]->node->soft;
+  for (int i = 0; i < k->inner.n && !soft; i++) {
     const HNode *n = k->inner.v[i];
     if (n->kind != H_BCAST || n->rank < 2 || hlo_count(n->in[0]) < 8 || plan_const_only(n))
       continue;
@@ -355,6 +358,23 @@ static double depthwise_work(const Kernel *k, const HNode *cv, const HValue *ov)
   return in * px / 4;
 }
 
+/* The size of the contracted dimension that lies in lanes of the streamed operand, when it is one
+ * of several: its multiples cannot share the array. 0 otherwise. */
+static double lane_contracted(const HNode *cv, HValue *const *reads, const int *side, int n) {
+  const HConv *c = cv->conv;
+  int dims = 0;
+  for (const char *q = c->lhs; *q; q++) dims += *q == 'k';
+  if (c->is_conv || dims < 2) return 0;
+  for (int i = 0; i < n; i++) {
+    const HValue *v = reads[i];
+    const HNode *x = cv->in[0];
+    if (side[i] != 0 || v->node->rank != x->rank || hlo_count(v->node) != hlo_count(x)) continue;
+    int lane = v->order[0];
+    return c->lhs[lane] == 'k' && v->node->d[lane] == x->d[lane] ? (double)x->d[lane] : 0;
+  }
+  return 0;
+}
+
 static void cost_product(Plan *p, Kernel *k) {
   const Law *law = p->law;
   const HNode *cv = k->conv;
@@ -413,6 +433,11 @@ static void cost_product(Plan *p, Kernel *k) {
     splits_k = s.k;
     s.batch = (double)c->batch;
   }
+  double inner = lane_contracted(cv, seen, who, nr);
+  if (inner > 0 && inner < S) { /* several dimensions are contracted, the one in lanes is short */
+    s.k = ceil(kk / inner) * (S / 128);
+    splits_k = s.k;
+  }
   s.n = ceil(n / 128);
   s.k_splits = splits_k;
   s.taps = 1;
@@ -450,7 +475,7 @@ static void cost_product(Plan *p, Kernel *k) {
   }
   s.out_tiles = (double)hlo_count(cv) / 1024;
   double work = vector_work(law, k);
-  s.vpu_e = work * law->cvpu;
+  s.vpu_e = work * law->cvpu + turned_rows(k) * law->row;
   if (depthwise(c)) { /* on the vector unit, tap by tap */
     s.passes = 0;
     s.vpu_e += depthwise_work(k, cv, ov) * law->dw;

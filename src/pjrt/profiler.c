@@ -135,6 +135,24 @@ static void arrives(DevBuffer *b, double at) {
   b->arrives_s = at;
 }
 
+void profiler_to_device(ProfilerSpan s, PJRT_Buffer *b) {
+  if (!enter(s)) return;
+  double bytes = (double)dtype_bytes(b->dtype);
+  for (int i = 0; i < b->rank; i++) bytes *= (double)b->dims[i];
+  host_span(HOST_TO_DEVICE, "to device", s.from_s)->bytes = bytes;
+  int at = place_of(b->client->dev, b->memory->device->desc.id);
+  double link = rec.prof->devices.v[at].link;
+  if (rec.prof->devices.v[at].is_virtual && link > 0) {
+    Place *p = &rec.places.v[at];
+    double from = MAX(now(), p->link_free_s);
+    p->link_free_s = from + bytes / link;
+    if (b->data) arrives(b->data, p->link_free_s);
+    int wire = prof_lane(rec.prof, "transfer");
+    prof_host(rec.prof, wire, HOST_TO_DEVICE, "to device", from, bytes / link)->bytes = bytes;
+  }
+  pthread_mutex_unlock(&rec.lock);
+}
+
 void profiler_waits(ProfilerSpan s, const PJRT_Buffer *b, bool reads) {
   if (!enter(s)) return;
   double at = arrival(b->data);

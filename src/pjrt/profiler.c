@@ -175,10 +175,11 @@ ProfilerRun profiler_run_begin(const Dev *dev) {
 
 /* The lock is held. */
 static void computed(void) {
-  if (rec.computing == 0 || --rec.computing > 0) return;
-  double t = time_now_s();
-  *vec_push(&rec.prof->ticks) = (ProfTick){rec.computing_since_s - rec.begin_s, now()};
-  rec.behind_s += t - rec.computing_since_s;
+  if (rec.computing == 0) return;
+  double t = time_now_s(), since = rec.computing_since_s;
+  if (rec.computing == 1) *vec_push(&rec.prof->ticks) = (ProfTick){since - rec.begin_s, now()};
+  if (--rec.computing > 0) return;
+  rec.behind_s += t - since;
   tick();
 }
 

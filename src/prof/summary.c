@@ -188,9 +188,12 @@ void prof_bytes_text(Buf *b, double v) {
 void prof_verdict(const Prof *p, const ProfSummary *s, Buf *o) {
   double step = s->mean.time_s;
   if (step <= 0) return;
-  double waits = 100 * s->input;
   if (s->input >= 0.1) {
-    buf_printf(o, "input-bound: %.0f %% idle, waiting for the host", waits);
+    double waits = 100 * s->input;
+    buf_printf(o,
+               waits > 99 ? "input-bound: %.1f %% idle, waiting for the host"
+                          : "input-bound: %.0f %% idle, waiting for the host",
+               waits);
     if (s->make_s > 0) {
       buf_cstr(o, " (a batch takes ");
       prof_time_text(o, s->make_s);
@@ -244,7 +247,7 @@ void prof_print(Prof *p, const ProfSummary *s, int max_kernels, Buf *o) {
   buf_byte(o, '\n');
   for (int k = 0; k < PART_COUNT; k++) {
     double v = s->mean.part_s[k];
-    if (v <= 0) continue;
+    if (v <= 1e-7 * s->mean.time_s) continue;
     buf_printf(o, "  %-10s %5.1f %%  ", prof_part_names[k], 100 * v / s->mean.time_s);
     Buf t = {0};
     prof_time_text(&t, v);

@@ -12,6 +12,7 @@ static const struct {
     {"products", pass_products},
     {"simplify", pass_simplify},
     {"unroll", pass_unroll},
+    {"hoist", pass_hoist},
 };
 
 bool dump_wanted(const char *stage) {

@@ -1,7 +1,7 @@
 /* compile: from a verified StableHLO module to a plan that an executor runs. compile.c lists the
  * stages in order.
  *
- *   module -> inline -> simplify -> unroll -> fuse -> plan
+ *   module -> inline -> simplify -> unroll -> hoist -> fuse -> plan
  *
  * The first stages go from program to program. `fuse` divides each region's ops into fusions (loops
  * generated as one kernel) and single steps; `plan` orders the steps, finds out how long values
@@ -30,6 +30,8 @@ Err *pass_simplify(Module *m);
 Err *pass_products(Module *m);
 /* Short loops of element-wise work are written out. */
 Err *pass_unroll(Module *m);
+/* Products that a loop adds up become one product of stacks after it. */
+Err *pass_hoist(Module *m);
 
 /* ---- indices
  * --------------------------------------------------------------------------------------------------------

@@ -31,6 +31,15 @@ Tensor *simp_constant(const Value *v);         /* data of a constant op; NULL */
 /* Applies one rule. true: something changed; op may be removed, new ops stand before it. */
 bool simp_rules(Simp *s, Op *op);
 
+/* ---- loops (unroll.c) ---- */
+
+/* The integer that a scalar constant is. */
+bool compile_constant_int(const Value *v, int64_t *out);
+/* How often a while runs when the program gives it: carried value *counter begins at *first and
+ * grows by *by. -1: not known, or more than `most` times. */
+int compile_trip_count(const Op *loop, int most, int *counter, int64_t *first, int64_t *by);
+int compile_uses(const Region *r, const Value *v); /* operands in the region that are v */
+
 /* ---- fuse, plan ---- */
 
 typedef enum NodeKind { NODE_OP, NODE_FUSION } NodeKind;

@@ -11,7 +11,7 @@
 #define MAX_TRIPS 16
 #define MAX_OPS 800 /* after unrolling */
 
-static bool constant_int(const Value *v, int64_t *out) {
+bool compile_constant_int(const Value *v, int64_t *out) {
   const void *p = v->type->kind == TY_TENSOR && v->type->rank == 0 ? value_splat(v) : NULL;
   if (!p || !dtype_is_int(v->type->dtype)) return false;
   *out = elem_get_i64(v->type->dtype, p);
@@ -27,26 +27,37 @@ static bool compares(const Op *op, int64_t a, int64_t b) {
   return str_is(d, "NE") ? a != b : a == b;
 }
 
-/* -1: not known, or too many. */
-static int trip_count(const Op *loop) {
+int compile_uses(const Region *r, const Value *v) {
+  int n = 0;
+  for (const Op *op = r->first; op; op = op->next) {
+    for (int i = 0; i < op->n_operands; i++) n += op->operands[i] == v;
+    for (int i = 0; i < op->n_regions; i++) n += compile_uses(op->regions[i], v);
+  }
+  return n;
+}
+
+int compile_trip_count(const Op *loop, int most, int *counter, int64_t *first, int64_t *by) {
   const Region *cond = loop->regions[0], *body = loop->regions[1];
   const Op *cmp = cond->last->operands[0]->def;
-  int64_t limit, at, by;
-  if (!cmp || cmp->kind != OP_COMPARE || !constant_int(cmp->operands[1], &limit)) return -1;
+  int64_t limit, at;
+  if (!cmp || cmp->kind != OP_COMPARE || !compile_constant_int(cmp->operands[1], &limit)) return -1;
   const Value *var = cmp->operands[0];
   if (var->def || var->region != cond || !dtype_is_signed(var->type->dtype)) return -1;
   int k = var->index;
   const Op *add = body->last->operands[k]->def;
-  if (!constant_int(loop->operands[k], &at) || !add || add->kind != OP_ADD) return -1;
+  if (!compile_constant_int(loop->operands[k], &at) || !add || add->kind != OP_ADD) return -1;
   const Value *arg = body->args[k];
   const Value *step = add->operands[0] == arg ? add->operands[1] : add->operands[0];
-  if ((add->operands[0] != arg && add->operands[1] != arg) || !constant_int(step, &by) || by == 0)
+  if ((add->operands[0] != arg && add->operands[1] != arg) || !compile_constant_int(step, by) ||
+      *by == 0)
     return -1;
+  *counter = k;
+  *first = at;
   int n = 0;
   for (; compares(cmp, at, limit); n++) {
-    if (n == MAX_TRIPS || at > INT32_MAX || at < INT32_MIN || by > INT32_MAX || by < INT32_MIN)
+    if (n == most || at > INT32_MAX || at < INT32_MIN || *by > INT32_MAX || *by < INT32_MIN)
       return -1;
-    at += by;
+    at += *by;
   }
   return n;
 }
@@ -94,7 +105,9 @@ static bool unroll_region(Module *m, Region *r) {
   for (Op *op = r->first, *next; op; op = next) {
     next = op->next;
     if (op->kind == OP_WHILE) {
-      int trips = trip_count(op);
+      int counter;
+      int64_t first, by;
+      int trips = compile_trip_count(op, MAX_TRIPS, &counter, &first, &by);
       if (trips >= 0 && worth_it(op, trips)) {
         write_out(m, op, trips);
         changed = true;

@@ -42,6 +42,8 @@ typedef struct StepCode { /* by Step.id */
   const CpuKernel *kernel;
   void *state;
   FusedCode fused;
+  unsigned fixed;        /* operands from outside the loop; 0 when the kernel does not care */
+  size_t keep_bytes;     /* for what the kernel keeps of them */
   double seconds, first; /* spent so far, the first run's share: for reports */
   int64_t runs;
 } StepCode;
@@ -52,6 +54,11 @@ struct RunMem { /* memory of one run at a time; kept for the next */
   void **ptr; /* place * n_procs + process */
   char *arena, *each;
   char *partial;
+  struct Kept {
+    void *p;
+    int64_t loop; /* the entry to a loop that it was filled in */
+  } *kept;        /* step id * n_procs + process */
+  int64_t loops;  /* entered so far */
 };
 
 typedef struct Code Code;
@@ -121,8 +128,8 @@ const char *step_name(const Code *c, const Step *s);
 void step_shapes(const Step *s, Buf *b, double *bytes);
 double step_flops(const Code *c, const Step *s);
 
-int cpu_verbosity(void); /* 0: off */
-void verbose_open(Code *c);  /* a report is wanted at verbose_close or at the end of the process */
+int cpu_verbosity(void);    /* 0: off */
+void verbose_open(Code *c); /* a report is wanted at verbose_close or at the end of the process */
 void verbose_close(Code *c);
 void verbose_step(Code *c, const Step *s, double seconds);
 

@@ -13,6 +13,7 @@ typedef struct Exec {
   RunMem *mem;
   int n;
   Trace *trace;
+  int64_t loop; /* the entry to the innermost loop */
 } Exec;
 
 /* ---- making ---- */
@@ -32,6 +33,22 @@ static bool collective(void *arg, const Op *op) {
   return coll_supported(op);
 }
 
+/* Operands of an op in a loop that come from outside of it, one bit each. */
+static unsigned fixed_operands(const Op *op) {
+  const Region *loop = op->parent;
+  while (loop && loop->parent && loop->parent->kind != OP_WHILE) loop = loop->parent->parent;
+  if (!loop || !loop->parent) return 0;
+  unsigned fixed = 0;
+  for (int i = 0; i < op->n_operands && i < 32; i++) {
+    const Value *v = op->operands[i];
+    while (v->def && v->def->kind == OP_RESHAPE) v = v->def->operands[0];
+    const Region *r = v->region;
+    while (r && r != loop) r = r->parent ? r->parent->parent : NULL;
+    if (!r) fixed |= 1u << i;
+  }
+  return fixed;
+}
+
 static Err *prepare_block(Code *c, const Block *b) {
   for (int i = 0; i < b->n; i++) {
     const Step *s = &b->steps[i];
@@ -39,6 +56,8 @@ static Err *prepare_block(Code *c, const Block *b) {
     if (s->kind == STEP_OP) {
       k->kernel = cpu_kernel_find(s->op);
       if (k->kernel->prepare) TRY(k->kernel->prepare(s->op, &k->state));
+      if (k->kernel->keep_bytes && (k->fixed = fixed_operands(s->op)))
+        k->keep_bytes = k->kernel->keep_bytes(k->state, k->fixed);
     } else if (s->kind == STEP_FUSED) {
       TRY(jit_add(c->jit, s->fusion, &k->fused));
     }
@@ -87,6 +106,9 @@ static void mem_free(const Code *c, RunMem *m) {
   cpu_block_free(m->arena, (size_t)c->plan->arena_bytes);
   cpu_block_free(m->each, (size_t)c->plan->arena_each_bytes * (size_t)c->plan->n_procs);
   cpu_block_free(m->partial, (size_t)c->partial_bytes);
+  for (int i = 0; i < c->plan->n_steps * c->plan->n_procs; i++)
+    cpu_block_free(m->kept[i].p, c->steps[i / c->plan->n_procs].keep_bytes);
+  free(m->kept);
   free(m->ptr);
   free(m);
 }
@@ -125,6 +147,7 @@ static Err *mem_get(Code *c, RunMem **out) {
   int n = p->n_procs;
   m = xcalloc(1, sizeof *m);
   m->ptr = xcalloc((size_t)p->n_places * (size_t)n + 1, sizeof *m->ptr);
+  m->kept = xcalloc((size_t)p->n_steps * (size_t)n + 1, sizeof *m->kept);
   size_t shared = (size_t)p->arena_bytes, each = (size_t)p->arena_each_bytes * (size_t)n;
   m->arena = shared ? cpu_block_alloc(shared) : NULL;
   m->each = each ? cpu_block_alloc(each) : NULL;
@@ -196,7 +219,17 @@ static Err *run_op(Exec *x, const Step *s, StepCode *k, int process) {
                                 : xmalloc(sizeof(void *) * (size_t)(s->n_in + s->n_out));
   for (int i = 0; i < s->n_in; i++) p[i] = at(x, s->in[i], process);
   for (int i = 0; i < s->n_out; i++) p[s->n_in + i] = at(x, s->out[i], process);
-  Err *e = k->kernel->run(k->state, s->op, p, p + s->n_in);
+  struct Kept *kept =
+      k->keep_bytes ? &x->mem->kept[(size_t)s->id * (size_t)x->n + (size_t)process] : NULL;
+  if (kept && !kept->p) kept->p = cpu_block_alloc(k->keep_bytes);
+  Err *e;
+  if (kept && kept->p) {
+    bool fresh = kept->loop != x->loop;
+    e = k->kernel->run_kept(k->state, s->op, p, p + s->n_in, k->fixed, kept->p, fresh);
+    kept->loop = x->loop;
+  } else {
+    e = k->kernel->run(k->state, s->op, p, p + s->n_in);
+  }
   if (p != few) free(p);
   return e;
 }
@@ -307,9 +340,14 @@ static void move_results(Exec *x, const Block *b) {
 }
 
 static Err *run_while(Exec *x, const Step *s) {
+  int64_t outer = x->loop;
+  x->loop = ++x->mem->loops;
   for (;;) {
     TRY(run_block(x, &s->blocks[0]));
-    if (!*(const uint8_t *)at(x, s->pred, 0)) return NULL;
+    if (!*(const uint8_t *)at(x, s->pred, 0)) {
+      x->loop = outer;
+      return NULL;
+    }
     TRY(run_block(x, &s->blocks[1]));
     move_results(x, &s->blocks[1]);
   }

@@ -36,7 +36,8 @@ static int64_t width_of(const Gemm *g,
   return columns > g->kern->lanes ? 2 * g->kern->lanes : g->kern->lanes;
 }
 
-void gemm_plan(Gemm *g, int64_t m, int64_t n, int64_t k, DType in, DType out, int64_t batch) {
+void gemm_plan(Gemm *g, int64_t m, int64_t n, int64_t k, DType in, DType out, int64_t batch,
+               GemmAhead ahead) {
   const GemmKernels *kern = gemm_kernels();
   *g = (Gemm){.kern = kern, .m = m, .n = n, .k = k, .in = in, .out = out};
   int64_t nr = 2 * kern->lanes;
@@ -44,7 +45,7 @@ void gemm_plan(Gemm *g, int64_t m, int64_t n, int64_t k, DType in, DType out, in
   g->panels = parts_of(m, kern->mr);
   g->thin = m / g->panels;
   g->thick = m % g->panels;
-  g->a_ahead = m <= n;
+  g->a_ahead = ahead == GEMM_A || (ahead == GEMM_SMALLER && m <= n);
   double flops = 2.0 * (double)m * (double)n * (double)k;
   double tile = MIN(TILE_FLOPS, MAX(LEAST_FLOPS, flops / TILES));
   if (batch > 4) tile = MAX(tile, TILE_FLOPS);

@@ -44,8 +44,10 @@ typedef struct GemmArgs {
   void *c;
 } GemmArgs;
 
+typedef enum GemmAhead { GEMM_SMALLER, GEMM_A, GEMM_B } GemmAhead; /* what is packed ahead */
 /* batch: how many such products there are; with enough of them one is not cut. */
-void gemm_plan(Gemm *g, int64_t m, int64_t n, int64_t k, DType in, DType out, int64_t batch);
+void gemm_plan(Gemm *g, int64_t m, int64_t n, int64_t k, DType in, DType out, int64_t batch,
+               GemmAhead ahead);
 int64_t gemm_ahead_floats(const Gemm *g); /* memory for the side packed ahead */
 int64_t gemm_ahead_parts(const Gemm *g);  /* it is packed in so many independent parts */
 void gemm_ahead(const Gemm *g, const GemmArgs *x, float *ahead, int64_t begin, int64_t end);

@@ -40,7 +40,7 @@ static float *guarded(int64_t n) {
 static void check_one(int64_t m, int64_t n, int64_t k, bool ta, bool tb, int64_t pad, DType in,
                       DType out) {
   Gemm g;
-  gemm_plan(&g, m, n, k, in, out, 1);
+  gemm_plan(&g, m, n, k, in, out, 1, (GemmAhead)below(3));
   int64_t as = (ta ? m : k) + pad, bs = (tb ? k : n) + pad, b = dtype_bytes(in);
   char *x = operand(in, (ta ? k : m) * as), *y = operand(in, (tb ? n : k) * bs);
   int64_t c_floats = (m * n * dtype_bytes(out) + 3) / 4, n_ahead = gemm_ahead_floats(&g);

@@ -6,8 +6,6 @@
  * BLAS: neither the rows nor the columns of an operand are runs) is gathered first. On hosts
  * without AVX2 bf16 and f16 are widened for BLAS and rounded once. Integers by loops. */
 #include <cblas.h>
-#include <dlfcn.h>
-#include <dnnl.h>
 #include <pthread.h>
 
 #include "dev/cpu/cpu_priv.h"
@@ -15,7 +13,9 @@
 
 #define TILE_FLOPS 1e8 /* a tile of a large product: half a millisecond */
 #define MAX_TILES 64
+#define TILE_BYTES 1e6 /* of the matrix in a product with few vectors */
 #define MIN_SIDE 128
+#define FEW 3           /* so many vectors times a matrix are as fast as memory without packing */
 #define GRAIN_FLOPS 5e5 /* of small products, for one task */
 
 typedef struct Side {            /* of one operand: [batch][free][contracted] */
@@ -32,7 +32,7 @@ typedef struct Dot {
   int64_t b, m, n, k;
   Side lhs, rhs;
   int64_t tiles, tiles_m, tiles_n, tile_m, tile_n;
-  Gemm gemm;
+  Gemm gemm, kept[2]; /* kept: with the lhs, the rhs packed ahead */
 } Dot;
 
 static bool in_list(const int64_t *v, int n, int64_t x) {
@@ -78,20 +78,7 @@ static void plan_side(Side *s, const Type *t, const int64_t *batch, int nb, cons
     s->dims[s->rank] = t->dims[contract[i]], s->strides[s->rank++] = strides[contract[i]];
 }
 
-static bool by_dnnl;
-static void (*omp_threads)(
-    int n); /* oneDNN's threads are OpenMP's, each calling thread sets their number */
-
-static void once_off(void) {
-  openblas_set_num_threads(1);
-#if defined(__x86_64__)
-  __builtin_cpu_init();
-  by_dnnl = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw");
-#endif
-  void *lib = dlopen("libgomp.so.1", RTLD_LAZY | RTLD_NOLOAD),
-       *fn = lib ? dlsym(lib, "omp_set_num_threads") : NULL;
-  memcpy(&omp_threads, &fn, sizeof fn);
-}
+static void once_off(void) { openblas_set_num_threads(1); }
 
 /* Length of a tile when n is cut into *tiles, in whole vectors; *tiles becomes what that needs. */
 static int64_t tile_size(int64_t n, int64_t *tiles) {
@@ -148,6 +135,8 @@ static Err *prepare(const Op *op, void **state) {
   pthread_once(&once, once_off);
   Dot *d = plan_dot(op, false);
   double want = 2.0 * (double)d->m * (double)d->n * (double)d->k / TILE_FLOPS;
+  if (d->m <= FEW || d->n <= FEW)
+    want = (double)(MAX(d->m, d->n) * d->k) * (double)dtype_bytes(d->math) / TILE_BYTES;
   d->tiles_m = d->tiles_n = 1;
   while (d->tiles_m * d->tiles_n < MIN(want, MAX_TILES)) { /* halve the longer side of a tile */
     int64_t m = d->m / d->tiles_m, n = d->n / d->tiles_n;
@@ -165,7 +154,11 @@ static void release(void *state) { free(state); }
 
 static Err *prepare_gemm(const Op *op, void **state) {
   Dot *d = plan_dot(op, true);
-  if (d->b * d->m * d->n * d->k > 0) gemm_plan(&d->gemm, d->m, d->n, d->k, d->in, d->out, d->b);
+  if (d->b * d->m * d->n * d->k > 0) {
+    gemm_plan(&d->gemm, d->m, d->n, d->k, d->in, d->out, d->b, GEMM_SMALLER);
+    gemm_plan(&d->kept[0], d->m, d->n, d->k, d->in, d->out, d->b, GEMM_A);
+    gemm_plan(&d->kept[1], d->m, d->n, d->k, d->in, d->out, d->b, GEMM_B);
+  }
   *state = d;
   return NULL;
 }
@@ -203,16 +196,19 @@ static void product(const Dot *d, const char *lhs, const char *rhs, char *out, i
   static const double one_z[2] = {1, 0}, zero_z[2] = {0, 0};
   switch (d->math) {
   case DT_F32:
-    if (n == 1 && d->n == 1) { /* rhs is a vector */
-      blasint inc = (blasint)MAX(d->rhs.k_stride, 1);
-      cblas_sgemv(CblasRowMajor, ta, ta == CblasNoTrans ? M : K, ta == CblasNoTrans ? K : M, 1,
-                  (const float *)lhs, lda, (const float *)rhs, inc, 0, (float *)out, 1);
-    } else if (by_dnnl) {
-      static _Thread_local bool alone;
-      if (!alone && omp_threads) omp_threads(1);
-      alone = true;
-      dnnl_sgemm(ta == CblasTrans ? 'T' : 'N', tb == CblasTrans ? 'T' : 'N', m, n, d->k, 1,
-                 (const float *)lhs, lda, (const float *)rhs, ldb, 0, (float *)out, ldc);
+    if (d->m <= FEW) { /* row by row: the rhs is read where it is */
+      bool straight = tb == CblasNoTrans;
+      for (int64_t i = 0; i < m; i++)
+        cblas_sgemv(CblasRowMajor, straight ? CblasTrans : CblasNoTrans, straight ? K : N,
+                    straight ? N : K, 1, (const float *)rhs, ldb,
+                    (const float *)lhs + i * d->lhs.free_stride, (blasint)MAX(d->lhs.k_stride, 1),
+                    0, (float *)out + i * d->n, 1);
+    } else if (d->n <= FEW) { /* column by column */
+      bool straight = ta == CblasNoTrans;
+      for (int64_t j = 0; j < n; j++)
+        cblas_sgemv(CblasRowMajor, ta, straight ? M : K, straight ? K : M, 1, (const float *)lhs,
+                    lda, (const float *)rhs + j * d->rhs.free_stride,
+                    (blasint)MAX(d->rhs.k_stride, 1), 0, (float *)out + j, ldc);
     } else {
       cblas_sgemm(CblasRowMajor, ta, tb, M, N, K, 1, (const float *)lhs, lda, (const float *)rhs,
                   ldb, 0, (float *)out, ldc);
@@ -324,6 +320,7 @@ memory:
 
 typedef struct GemmCall {
   const Dot *d;
+  const Gemm *g;
   const char *lhs, *rhs;
   char *out;
   GemmArgs args; /* of the product whose tiles are being computed */
@@ -346,12 +343,12 @@ static GemmArgs product_args(const GemmCall *c, int64_t b) {
 
 static void gemm_parts(void *arg, int64_t begin, int64_t end) {
   const GemmCall *c = arg;
-  gemm_ahead(&c->d->gemm, &c->args, c->ahead, begin, end);
+  gemm_ahead(c->g, &c->args, c->ahead, begin, end);
 }
 
 static void gemm_tiles(void *arg, int64_t begin, int64_t end) {
   const GemmCall *c = arg;
-  const Gemm *g = &c->d->gemm;
+  const Gemm *g = c->g;
   float *scratch = cpu_scratch((size_t)gemm_scratch_floats(g) * 4);
   for (int64_t t = begin; t < end; t++) gemm_tile(g, &c->args, c->ahead, t, scratch);
 }
@@ -359,7 +356,7 @@ static void gemm_tiles(void *arg, int64_t begin, int64_t end) {
 /* Products of one tile each. */
 static void gemm_products(void *arg, int64_t begin, int64_t end) {
   const GemmCall *c = arg;
-  const Gemm *g = &c->d->gemm;
+  const Gemm *g = c->g;
   int64_t ahead = gemm_ahead_floats(g);
   float *scratch = cpu_scratch((size_t)(gemm_scratch_floats(g) + ahead) * 4);
   for (int64_t b = begin; b < end; b++) {
@@ -369,15 +366,15 @@ static void gemm_products(void *arg, int64_t begin, int64_t end) {
   }
 }
 
-static Err *run_gemm(void *state, const Op *op, void *const *in, void *const *out) {
-  const Dot *d = state;
-  const Gemm *g = &d->gemm;
+/* kept: the operand packed ahead, of a single product; NULL: memory of our own. */
+static Err *run_gemm_as(const Dot *d, const Gemm *g, const Op *op, void *const *in,
+                        void *const *out, float *kept, bool fresh) {
   if (d->b * d->m * d->n == 0) return NULL;
   if (d->k == 0) {
     memset(out[0], 0, (size_t)type_bytes(op_type(op)));
     return NULL;
   }
-  GemmCall c = {.d = d, .lhs = in[0], .rhs = in[1], .out = out[0]};
+  GemmCall c = {.d = d, .g = g, .lhs = in[0], .rhs = in[1], .out = out[0], .ahead = kept};
   void *own[2] = {NULL};
   size_t bytes[2] = {0}, e = (size_t)dtype_bytes(d->in), ahead = 0;
   Err *err = NULL;
@@ -392,25 +389,44 @@ static Err *run_gemm(void *state, const Op *op, void *const *in, void *const *ou
   }
   int64_t tiles = g->tiles_m * g->tiles_n;
   double flops = 2.0 * (double)d->m * (double)d->n * (double)d->k;
-  if (tiles == 1) {
+  if (tiles == 1 && !kept) {
     cpu_parallel(d->b, (int64_t)(GRAIN_FLOPS / flops) + 1, gemm_products, &c);
   } else {
     ahead = (size_t)gemm_ahead_floats(g) * 4;
-    c.ahead = cpu_block_alloc(ahead);
+    if (!kept) c.ahead = cpu_block_alloc(ahead);
     if (!c.ahead) goto memory;
     for (int64_t b = 0; b < d->b; b++) {
       c.args = product_args(&c, b);
-      cpu_parallel(gemm_ahead_parts(g), 4, gemm_parts, &c);
+      if (!kept || fresh) cpu_parallel(gemm_ahead_parts(g), 4, gemm_parts, &c);
       cpu_parallel(tiles, 1, gemm_tiles, &c);
     }
   }
 done:
-  cpu_block_free(c.ahead, ahead);
+  if (!kept) cpu_block_free(c.ahead, ahead);
   for (int i = 0; i < 2; i++) cpu_block_free(own[i], bytes[i]);
   return err;
 memory:
   err = op_err(op, ERR_EXHAUSTED, "no memory for packed operands");
   goto done;
+}
+
+static Err *run_gemm(void *state, const Op *op, void *const *in, void *const *out) {
+  const Dot *d = state;
+  return run_gemm_as(d, &d->gemm, op, in, out, NULL, false);
+}
+
+/* The operand that stays the same is packed once a loop. */
+static size_t keep_bytes(void *state, unsigned fixed) {
+  const Dot *d = state;
+  if (d->b != 1 || d->m * d->n * d->k == 0) return 0;
+  int which = fixed & 2 ? 1 : 0;
+  return (which ? d->rhs : d->lhs).direct ? (size_t)gemm_ahead_floats(&d->kept[which]) * 4 : 0;
+}
+
+static Err *run_kept(void *state, const Op *op, void *const *in, void *const *out, unsigned fixed,
+                     void *kept, bool fresh) {
+  const Dot *d = state;
+  return run_gemm_as(d, &d->kept[fixed & 2 ? 1 : 0], op, in, out, kept, fresh);
 }
 
 /* ---- integers ---- */
@@ -477,13 +493,12 @@ static bool accepts_blas(const Op *op) {
   return l == o && (l == DT_F32 || l == DT_F64 || l == DT_C64 || l == DT_C128);
 }
 
-/* Products with a vector are as fast as memory: nothing to gain from packing. */
 static bool accepts_gemm(const Op *op) {
   DType l = op->operands[0]->type->dtype;
   if (!accepts_blas(op) || dtype_is_complex(l) || l == DT_F64 || !gemm_kernels()) return false;
   double all = macs(op), lhs = (double)type_count(op->operands[0]->type),
          rhs = (double)type_count(op->operands[1]->type);
-  return l != DT_F32 || (all > lhs && all > rhs);
+  return l != DT_F32 || (all > FEW * lhs && all > FEW * rhs);
 }
 
 static bool accepts_int(const Op *op) {
@@ -499,6 +514,8 @@ const CpuKernel cpu_kernels_dot[] = {
      .accepts = accepts_gemm,
      .prepare = prepare_gemm,
      .run = run_gemm,
+     .keep_bytes = keep_bytes,
+     .run_kept = run_kept,
      .release = release,
      .flops = flops},
     {.name = "dot:blas",

@@ -38,6 +38,12 @@ typedef struct CpuKernel {
   void (*release)(void *state);  /* NULL: nothing to give back */
   int in_place;                  /* k + 1: result 0 may take operand k's memory; 0: never */
   double (*flops)(const Op *op); /* optional, for reports; NULL: 0 */
+  /* Optional: in a loop, operands that come from outside of it (bit i of `fixed`: operand i) are
+   * the same at every run. keep_bytes: memory for what the kernel may keep of them from run to run;
+   * 0: nothing to gain. run_kept: run, with that memory; fresh: it is not filled yet. */
+  size_t (*keep_bytes)(void *state, unsigned fixed);
+  Err *(*run_kept)(void *state, const Op *op, void *const *in, void *const *out, unsigned fixed,
+                   void *kept, bool fresh);
 } CpuKernel;
 
 /* The first row that accepts the op; never NULL (the reference comes last). */

@@ -34,6 +34,24 @@ static void merge(Builder *b, int from, int to) {
   b->merged.v[from] = to;
   t->begin = MIN(t->begin, f->begin);
   t->end = MAX(t->end, f->end);
+  if (b->first_read[from] < 0) return;
+  if (b->first_read[to] < 0) b->first_read[to] = b->first_read[from];
+  else b->reads.v[b->last_read[to]].next = b->first_read[from];
+  b->last_read[to] = b->last_read[from];
+}
+
+static void chain_reads(Builder *b) {
+  size_t n = (size_t)b->places.n + 1;
+  b->first_read = xmalloc(n * sizeof(int));
+  b->last_read = xmalloc(n * sizeof(int));
+  for (int i = 0; i < b->places.n; i++) b->first_read[i] = b->last_read[i] = -1;
+  for (int i = 0; i < b->reads.n; i++) {
+    int place = plan_root(b, b->reads.v[i].place);
+    b->reads.v[i].next = -1;
+    if (b->first_read[place] < 0) b->first_read[place] = i;
+    else b->reads.v[b->last_read[place]].next = i;
+    b->last_read[place] = i;
+  }
 }
 
 static void index_steps(const Block *blk, const Step **by_id) {
@@ -53,9 +71,9 @@ static int out_of(Builder *b, const Step *s, int place) {
  * itself must be in place. */
 static bool read_before(Builder *b, const Step *const *steps, int place, int begin, int end, int w,
                         int by) {
-  for (int i = 0; i < b->reads.n; i++) {
+  for (int i = b->first_read[place]; i >= 0; i = b->reads.v[i].next) {
     const Read *r = &b->reads.v[i];
-    if (plan_root(b, r->place) != place || r->pos < begin || r->pos > end || r->pos < w) continue;
+    if (r->pos < begin || r->pos > end || r->pos < w) continue;
     if (r->pos > w || r->step < 0) return false;
     const Step *s = steps[r->step];
     int o = out_of(b, s, by);
@@ -142,9 +160,12 @@ static void reuse_args(Builder *b, const Step *const *steps) {
 void plan_merge(Builder *b) {
   const Step **steps = xcalloc((size_t)b->n_steps + 1, sizeof *steps);
   index_steps(&b->plan->body, steps);
+  chain_reads(b);
   merge_bodies(b, steps);
   merge_in_place(b, &b->plan->body);
   reuse_args(b, steps);
+  free(b->first_read);
+  free(b->last_read);
   free(steps);
 }
 

@@ -99,7 +99,7 @@ static void touch(Builder *b, int place, int pos) {
 static void read_place(Builder *b, int place, int pos, const Step *by, int operand) {
   if (place < 0) return;
   touch(b, place, pos);
-  *vec_push(&b->reads) = (Read){place, pos, by ? by->id : -1, operand};
+  *vec_push(&b->reads) = (Read){place, pos, by ? by->id : -1, operand, -1};
   for (int i = 0; i < b->loops.n; i++) /* outermost loop that the place was made outside of */
     if (b->places.v[place].begin < b->loops.v[i].begin || b->places.v[place].kind != PLACE_ARENA) {
       *vec_push(&b->loops.v[i].used) = place;

@@ -9,6 +9,7 @@ typedef VEC(Value *) Values;
 
 typedef struct Read {
   int place, pos, step, operand; /* step -1: a block's end, a predicate */
+  int next;                      /* of the same place; -1 */
 } Read;
 
 typedef struct Loop {
@@ -29,6 +30,7 @@ typedef struct Builder {
   VEC(Place) places;
   VEC(int) merged; /* place -> place that stands for it, or -1 */
   VEC(Read) reads;
+  int *first_read, *last_read; /* by place, while merging; -1 */
   VEC(Loop) loops;
   VEC(Body) bodies;
   VEC(Tensor *) consts;

@@ -190,7 +190,8 @@ void profiler_run_end(const ProfilerRun *r, DevProgram *p, const int *devices, c
   int n = p->opts.replicas * p->opts.partitions, program = program_of(p);
   double idle_from = 0, arrived = 0, start = r->asked_s;
   for (int k = 0; k < n; k++) {
-    idle_from = MAX(idle_from, rec.places.v[place_of(p->dev, devices[k])].free_s);
+    int at = place_of(p->dev, devices[k]); /* may move the list */
+    idle_from = MAX(idle_from, rec.places.v[at].free_s);
     for (int i = 0; i < p->n_args; i++) arrived = MAX(arrived, arrival(args[k][i]));
   }
   if (r->is_virtual) start = MAX(MAX(r->asked_s, arrived), idle_from);

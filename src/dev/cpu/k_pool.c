@@ -4,13 +4,7 @@
  * padded copy of a row carries. Windows of channels-last data go to k_window.c. */
 #include "dev/cpu/kernel.h"
 
-#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && \
-    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define CLONES \
-  __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default"), optimize("O3")))
-#else
-#define CLONES
-#endif
+#include "dev/cpu/clones.h"
 
 typedef struct Pool {
   int64_t planes, h, w, oh, ow, kh, kw, sh, sw, top, left;
@@ -187,16 +181,11 @@ static bool scatter_of(const Op *op, Pool *p) {
   if (op->operands[2]->type->dtype != DT_F32 ||
       !recognise(op, op->operands[0]->type, op->operands[1]->type, p))
     return false;
-  const Region *r = op->regions[0];
-  const Op *x = r->first;
-  if (cpu_region_binary(op->regions[1], NULL) != OP_ADD || !x || x->kind != OP_COMPARE ||
-      x->next != r->last || r->n_args != 2 || x->operands[0] != r->args[0] ||
-      x->operands[1] != r->args[1] || r->last->operands[0] != &x->results[0] ||
-      str_is(op_str(x, "compare_type"), "TOTALORDER"))
+  bool max;
+  if (cpu_region_binary(op->regions[1], NULL) != OP_ADD || !cpu_region_select(op->regions[0], &max))
     return false;
-  Str d = op_str(x, "comparison_direction");
-  p->kind = str_is(d, "GE") ? OP_MAXIMUM : OP_MINIMUM;
-  return str_is(d, "GE") || str_is(d, "LE");
+  p->kind = max ? OP_MAXIMUM : OP_MINIMUM;
+  return true;
 }
 
 static bool accepts_reduce(const Op *op) {

@@ -4,13 +4,7 @@
  * gets which word is what the reference says (interp/rng.c). */
 #include "dev/cpu/kernel.h"
 
-#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && \
-    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define CLONES \
-  __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default"), optimize("O3")))
-#else
-#define CLONES
-#endif
+#include "dev/cpu/clones.h"
 
 #define LANES 64
 

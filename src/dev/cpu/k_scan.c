@@ -7,13 +7,7 @@
  * follows from the length alone. Sums of bf16 and f16 are kept in f32 and rounded once. */
 #include "dev/cpu/kernel.h"
 
-#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && \
-    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define CLONES \
-  __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default"), optimize("O3")))
-#else
-#define CLONES
-#endif
+#include "dev/cpu/clones.h"
 
 #define LINES 8
 #define BLOCK 8192
@@ -24,18 +18,6 @@ typedef struct Scan {
   OpKind kind;
   DType type;
 } Scan;
-
-/* What lies outside counts as the initial value, once for each place: of no account when it is the
- * identity, or for maxima. */
-static bool harmless(OpKind kind, const Value *init) {
-  if (kind == OP_MAXIMUM || kind == OP_MINIMUM) return true;
-  while (init->def && (init->def->kind == OP_RESHAPE || init->def->kind == OP_BROADCAST_IN_DIM))
-    init = init->def->operands[0];
-  if (!init->def || init->def->kind != OP_CONSTANT) return false;
-  const Attr *a = op_attr(init->def, "value");
-  return a && a->kind == AT_TENSOR && a->tensor->count > 0 &&
-         elem_get_f64(a->tensor->dtype, a->tensor->data) == (kind == OP_MULTIPLY ? 1 : 0);
-}
 
 static bool recognise(const Op *op, Scan *s) {
   if (op->n_results != 1 || op->n_operands != 2) return false;
@@ -69,7 +51,7 @@ static bool recognise(const Op *op, Scan *s) {
   if (!is_float && !is_int) return false;
   if (s->kind != OP_ADD && s->kind != OP_MULTIPLY && s->kind != OP_MAXIMUM && s->kind != OP_MINIMUM)
     return false;
-  if (!harmless(s->kind, op->operands[1])) return false;
+  if (!cpu_window_skips_outside(op)) return false;
   s->outer = s->inner = 1;
   s->n = t->dims[dim];
   for (int i = 0; i < dim; i++) s->outer *= t->dims[i];

@@ -1,18 +1,11 @@
-/* reduce_window and select_and_scatter: pooling and its gradient, cumulative sums.
+/* reduce_window and select_and_scatter: pooling and its gradient.
  *
- * Trailing dimensions that the window does not touch (channels of NHWC) are one run, handled by row
- * functions that the C compiler turns into vectors (built for several instruction sets, chosen at
- * load time). A window over everything before (cumsum, cummax) is a running combination, one pass.
- * bf16 and f16 go through f32 copies: sums are rounded once, maxima are exact. */
+ * Trailing dimensions that the window does not touch (channels of NHWC) are one run, taken a vector
+ * at a time through all places of the window. bf16 and f16 go through f32 copies: sums are rounded
+ * once, maxima are exact. */
 #include "dev/cpu/kernel.h"
 
-#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && \
-    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define CLONES \
-  __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default"), optimize("O3")))
-#else
-#define CLONES
-#endif
+#include "dev/cpu/clones.h"
 
 typedef enum Kind { K_ADD, K_MUL, K_MAX, K_MIN, K_AND, K_OR } Kind;
 
@@ -26,8 +19,7 @@ typedef struct Window {
   int64_t window;                /* positions of the window */
   Kind kind;
   DType type, math;
-  int scan; /* dimension of a running combination, -1 */
-  bool scan_back;
+  int64_t *near; /* of each position: elements from the window's first one */
 } Window;
 
 static bool kind_of(const Region *r, Kind *k) {
@@ -67,8 +59,6 @@ static void window_of(const Op *op, const Type *whole, const Type *pooled, Windo
     w->rank--;
   }
   w->outer = w->window = 1;
-  w->scan = -1;
-  int scans = 0;
   for (int i = 0; i < w->rank; i++) {
     w->in[i] = whole->dims[i];
     w->out[i] = pooled->dims[i];
@@ -76,102 +66,117 @@ static void window_of(const Op *op, const Type *whole, const Type *pooled, Windo
     w->in_step[i] = s[i];
     w->outer *= w->out[i];
     w->window *= w->size[i];
-    bool untouched =
-        w->size[i] == 1 && w->stride[i] == 1 && w->base[i] == 1 && !pad[2 * i] && !pad[2 * i + 1];
-    if (untouched) continue;
-    int64_t n = w->in[i];
-    bool all =
-        w->size[i] == n && w->stride[i] == 1 && w->base[i] == 1 && w->dilate[i] == 1 && n > 1;
-    bool ahead = all && pad[2 * i] == n - 1 && pad[2 * i + 1] == 0,
-         back = all && pad[2 * i] == 0 && pad[2 * i + 1] == n - 1;
-    scans += ahead || back ? 1 : 2;
-    if (ahead || back) w->scan = i, w->scan_back = back;
   }
-  if (scans != 1) w->scan = -1;
+  w->near = xmalloc(sizeof(int64_t) * (size_t)w->window);
+  for (int64_t p = 0; p < w->window; p++) {
+    int64_t rest = p;
+    w->near[p] = 0;
+    for (int i = w->rank - 1; i >= 0; i--) {
+      w->near[p] += rest % w->size[i] * w->dilate[i] * w->in_step[i];
+      rest /= w->size[i];
+    }
+  }
 }
 
-/* ---- rows: a[i] = a[i] op b[i * step] ---- */
+static void release(void *state) {
+  Window *w = state;
+  if (w) free(w->near);
+  free(w);
+}
 
-#define ROW_FN(T, N)                                                                               \
-  CLONES static void row_##N(Kind k, T *restrict a, const T *restrict b, int64_t n,                \
-                             int64_t step) {                                                       \
-    if (step != 1) {                                                                               \
-      for (int64_t i = 0; i < n; i++) {                                                            \
-        T x = b[i * step];                                                                         \
-        a[i] = k == K_ADD   ? a[i] + x                                                             \
-               : k == K_MUL ? a[i] * x                                                             \
-               : k == K_MAX ? (x != x || x > a[i] ? x : a[i])                                      \
-                            : (x != x || x < a[i] ? x : a[i]);                                     \
-      }                                                                                            \
-      return;                                                                                      \
-    }                                                                                              \
-    switch (k) {                                                                                   \
-    case K_ADD:                                                                                    \
-      for (int64_t i = 0; i < n; i++) a[i] += b[i];                                                \
-      break;                                                                                       \
-    case K_MUL:                                                                                    \
-      for (int64_t i = 0; i < n; i++) a[i] *= b[i];                                                \
-      break;                                                                                       \
-    case K_MAX:                                                                                    \
-      for (int64_t i = 0; i < n; i++) a[i] = b[i] > a[i] || b[i] != b[i] ? b[i] : a[i];            \
-      break;                                                                                       \
-    default:                                                                                       \
-      for (int64_t i = 0; i < n; i++) a[i] = b[i] < a[i] || b[i] != b[i] ? b[i] : a[i];            \
-      break;                                                                                       \
-    }                                                                                              \
-  }                                                                                                \
-  typedef struct Reduce_##N {                                                                      \
-    const Window *w;                                                                               \
-    const T *in;                                                                                   \
-    T *out, init;                                                                                  \
-  } Reduce_##N;                                                                                    \
-  static void reduce_##N(void *arg, int64_t begin, int64_t end) {                                  \
-    const Reduce_##N *r = arg;                                                                     \
-    const Window *w = r->w;                                                                        \
-    for (int64_t o = begin; o < end; o++) {                                                        \
-      int64_t at[CPU_MAX_RANK], rest = o, wi[CPU_MAX_RANK] = {0};                                  \
-      for (int i = w->rank - 1; i >= 0; i--)                                                       \
-        at[i] = rest % w->out[i] * w->stride[i] - w->lo[i], rest /= w->out[i];                     \
-      T *a = r->out + o * w->run;                                                                  \
-      for (int64_t i = 0; i < w->run; i++) a[i] = r->init;                                         \
-      for (int64_t p = 0; p < w->window; p++) {                                                    \
-        int64_t off = 0;                                                                           \
-        bool inside = true;                                                                        \
-        for (int i = 0; i < w->rank && inside; i++) {                                              \
-          int64_t x = at[i] + wi[i] * w->dilate[i];                                                \
-          inside = x >= 0 && x % w->base[i] == 0 && x / w->base[i] < w->in[i];                     \
-          off += x / w->base[i] * w->in_step[i];                                                   \
-        }                                                                                          \
-        if (inside) row_##N(w->kind, a, r->in + off, w->run, 1);                                   \
-        for (int i = w->rank - 1; i >= 0 && ++wi[i] == w->size[i]; i--) wi[i] = 0;                 \
-      }                                                                                            \
-    }                                                                                              \
-  }                                                                                                \
-  static void scan_##N(void *arg, int64_t begin, int64_t end) {                                    \
-    const Reduce_##N *r = arg;                                                                     \
-    const Window *w = r->w;                                                                        \
-    int64_t n = w->in[w->scan], step = w->in_step[w->scan];                                        \
-    for (int64_t o = begin; o < end; o++) {                                                        \
-      const T *in = r->in + o * n * step;                                                          \
-      T *out = r->out + o * n * step;                                                              \
-      for (int64_t k = 0; k < n; k++) {                                                            \
-        int64_t i = w->scan_back ? n - 1 - k : k, last = w->scan_back ? i + 1 : i - 1;             \
-        for (int64_t c = 0; c < step; c++) out[i * step + c] = k ? out[last * step + c] : r->init; \
-        row_##N(w->kind, out + i * step, in + i * step, step, 1);                                  \
-      }                                                                                            \
-    }                                                                                              \
-  }                                                                                                \
-  static void window_##N(const Window *w, const void *in, const void *init, void *out) {           \
-    Reduce_##N r = {w, in, out, *(const T *)init};                                                 \
-    if (w->scan >= 0) {                                                                            \
-      int64_t outer = 1;                                                                           \
-      for (int i = 0; i < w->scan; i++) outer *= w->in[i];                                         \
-      int64_t each = w->in[w->scan] * w->in_step[w->scan];                                         \
-      cpu_parallel(outer, MAX(1, 65536 / MAX(each, 1)), scan_##N, &r);                             \
-    } else {                                                                                       \
-      int64_t cost = w->run * w->window + 16;                                                      \
-      cpu_parallel(w->outer, MAX(1, 131072 / cost), reduce_##N, &r);                               \
-    }                                                                                              \
+/* The elements under window o that exist, in order: where their runs start. */
+static int64_t under(const Window *w, int64_t o, int64_t *to) {
+  int64_t at[CPU_MAX_RANK], wi[CPU_MAX_RANK] = {0}, first = 0, n = 0;
+  bool inside = true;
+  for (int i = w->rank - 1; i >= 0; i--) {
+    at[i] = o % w->out[i] * w->stride[i] - w->lo[i], o /= w->out[i];
+    inside &= w->base[i] == 1 && at[i] >= 0 && at[i] + (w->size[i] - 1) * w->dilate[i] < w->in[i];
+    first += at[i] * w->in_step[i];
+  }
+  if (inside) {
+    for (int64_t p = 0; p < w->window; p++) to[p] = first + w->near[p];
+    return w->window;
+  }
+  for (int64_t p = 0; p < w->window; p++) {
+    int64_t off = 0;
+    bool exists = true;
+    for (int i = 0; i < w->rank && exists; i++) {
+      int64_t x = at[i] + wi[i] * w->dilate[i];
+      exists = x >= 0 && x % w->base[i] == 0 && x / w->base[i] < w->in[i];
+      off += x / w->base[i] * w->in_step[i];
+    }
+    if (exists) to[n++] = off;
+    for (int i = w->rank - 1; i >= 0 && ++wi[i] == w->size[i]; i--) wi[i] = 0;
+  }
+  return n;
+}
+
+/* ---- vectors: a type, its mask, and how to choose by one ---- */
+
+#define VECTOR(T, I, N)                                                            \
+  typedef T V_##N __attribute__((vector_size(32), aligned(sizeof(T)), may_alias)); \
+  typedef I M_##N __attribute__((vector_size(32), may_alias));
+VECTOR(float, int32_t, f32)
+VECTOR(double, int64_t, f64)
+VECTOR(int32_t, int32_t, i32)
+VECTOR(int64_t, int64_t, i64)
+VECTOR(uint32_t, int32_t, u32)
+#define AT(N, p) (*(const V_##N *)(p))
+#define CHOOSE(N, m, a, b) ((V_##N)(((M_##N)(m) & (M_##N)(a)) | (~(M_##N)(m) & (M_##N)(b))))
+
+#define ADD(N, a, b) ((a) + (b))
+#define MUL(N, a, b) ((a) * (b))
+#define MORE(N, a, b) CHOOSE(N, ((b) > (a)) | ((b) != (b)), b, a)
+#define LESS(N, a, b) CHOOSE(N, ((b) < (a)) | ((b) != (b)), b, a)
+
+/* a = init op in[off[0]] op in[off[1]] .., for m elements. What does not fill a vector goes through
+ * a padded copy. */
+#define FOLD_KIND(T, N, OP)                                               \
+  for (; c + lanes <= m; c += lanes) {                                    \
+    V_##N x = start;                                                      \
+    for (int64_t p = 0; p < n; p++) x = OP(N, x, AT(N, in + off[p] + c)); \
+    *(V_##N *)(a + c) = x;                                                \
+  }                                                                       \
+  for (; c < m; c++) {                                                    \
+    V_##N x = start;                                                      \
+    for (int64_t p = 0; p < n; p++) {                                     \
+      V_##N y = start;                                                    \
+      y[0] = in[off[p] + c];                                              \
+      x = OP(N, x, y);                                                    \
+    }                                                                     \
+    a[c] = x[0];                                                          \
+  }
+#define ROW_FN(T, N)                                                                            \
+  CLONES static void fold_##N(Kind k, T init, const T *in, const int64_t *off, int64_t n, T *a, \
+                              int64_t m) {                                                      \
+    const int64_t lanes = 32 / (int64_t)sizeof(T);                                              \
+    V_##N start = (V_##N){0} + init;                                                            \
+    int64_t c = 0;                                                                              \
+    switch (k) {                                                                                \
+    case K_ADD: FOLD_KIND(T, N, ADD) break;                                                     \
+    case K_MUL: FOLD_KIND(T, N, MUL) break;                                                     \
+    case K_MAX: FOLD_KIND(T, N, MORE) break;                                                    \
+    default: FOLD_KIND(T, N, LESS) break;                                                       \
+    }                                                                                           \
+  }                                                                                             \
+  typedef struct Reduce_##N {                                                                   \
+    const Window *w;                                                                            \
+    const T *in;                                                                                \
+    T *out, init;                                                                               \
+  } Reduce_##N;                                                                                 \
+  static void reduce_##N(void *arg, int64_t begin, int64_t end) {                               \
+    const Reduce_##N *r = arg;                                                                  \
+    const Window *w = r->w;                                                                     \
+    int64_t *off = cpu_scratch(sizeof(int64_t) * (size_t)w->window);                            \
+    for (int64_t o = begin; o < end; o++) {                                                     \
+      int64_t n = under(w, o, off);                                                             \
+      fold_##N(w->kind, r->init, r->in, off, n, r->out + o * w->run, w->run);                   \
+    }                                                                                           \
+  }                                                                                             \
+  static void window_##N(const Window *w, const void *in, const void *init, void *out) {        \
+    Reduce_##N r = {w, in, out, *(const T *)init};                                              \
+    int64_t cost = w->run * w->window + 16;                                                     \
+    cpu_parallel(w->outer, MAX(1, 131072 / cost), reduce_##N, &r);                              \
   }
 
 ROW_FN(float, f32)
@@ -230,81 +235,64 @@ typedef struct Scatter {
   const void *in, *src;
   void *out;
   bool max;
-  int64_t batch_in, batch_out; /* elements of one entry of dimension 0 */
-  int64_t per_batch;           /* source positions of it */
+  bool exact; /* every element lies under one window, all of which are whole: out is written, not
+                 added to */
+  double init;
+  int64_t per_batch; /* source positions of an entry of dimension 0 */
 } Scatter;
 
-#define SCATTER_FN(T, I, N)                                                                    \
-  CLONES static void pick_##N(bool max, T *restrict best, I *restrict at, const T *restrict x, \
-                              int64_t n, I p) {                                                \
-    if (max)                                                                                   \
-      for (int64_t i = 0; i < n; i++) {                                                        \
-        bool keep = at[i] >= 0 && best[i] >= x[i];                                             \
-        best[i] = keep ? best[i] : x[i];                                                       \
-        at[i] = keep ? at[i] : p;                                                              \
-      }                                                                                        \
-    else                                                                                       \
-      for (int64_t i = 0; i < n; i++) {                                                        \
-        bool keep = at[i] >= 0 && best[i] <= x[i];                                             \
-        best[i] = keep ? best[i] : x[i];                                                       \
-        at[i] = keep ? at[i] : p;                                                              \
-      }                                                                                        \
-  }                                                                                            \
-  CLONES static void give_##N(T *restrict out, const T *restrict src, const I *restrict at,    \
-                              int64_t n, I p) {                                                \
-    for (int64_t i = 0; i < n; i++) out[i] += at[i] == p ? src[i] : 0;                         \
-  }                                                                                            \
-  static void scatter_##N(void *arg, int64_t begin, int64_t end) {                             \
-    const Scatter *s = arg;                                                                    \
-    const Window *w = s->w;                                                                    \
-    size_t row = (size_t)w->run;                                                               \
-    T *best =                                                                                  \
-        cpu_scratch(row * (sizeof(T) + sizeof(I)) + sizeof(int64_t) * (size_t)w->window + 64); \
-    int64_t *off = (int64_t *)((char *)best + ((row * sizeof(T) + 15) & ~(size_t)15));         \
-    I *which = (I *)(off + w->window);                                                         \
-    for (int64_t o = begin * s->per_batch; o < end * s->per_batch; o++) {                      \
-      int64_t at[CPU_MAX_RANK], rest = o, wi[CPU_MAX_RANK] = {0};                              \
-      for (int i = w->rank - 1; i >= 0; i--)                                                   \
-        at[i] = rest % w->out[i] * w->stride[i] - w->lo[i], rest /= w->out[i];                 \
-      for (int64_t i = 0; i < w->run; i++) which[i] = -1, best[i] = 0;                         \
-      for (int64_t p = 0; p < w->window; p++) {                                                \
-        int64_t at_in = 0;                                                                     \
-        bool inside = true;                                                                    \
-        for (int i = 0; i < w->rank && inside; i++) {                                          \
-          int64_t x = at[i] + wi[i];                                                           \
-          inside = x >= 0 && x < w->in[i];                                                     \
-          at_in += x * w->in_step[i];                                                          \
-        }                                                                                      \
-        off[p] = inside ? at_in : -1;                                                          \
-        if (inside) pick_##N(s->max, best, which, (const T *)s->in + at_in, w->run, (I)p);     \
-        for (int i = w->rank - 1; i >= 0 && ++wi[i] == w->size[i]; i--) wi[i] = 0;             \
-      }                                                                                        \
-      for (int64_t p = 0; p < w->window; p++)                                                  \
-        if (off[p] >= 0)                                                                       \
-          give_##N((T *)s->out + off[p], (const T *)s->src + o * w->run, which, w->run, (I)p); \
-    }                                                                                          \
+/* The chosen one of n elements gets src: the first, unless a later one is larger (smaller). */
+#define SCATTER_FN(T, N)                                                                        \
+  CLONES static void select_##N(bool max, bool exact, T init, const T *in, const int64_t *off,  \
+                                int64_t n, const T *src, T *out, int64_t m) {                   \
+    const int64_t lanes = 32 / (int64_t)sizeof(T);                                              \
+    int64_t c = 0;                                                                              \
+    for (; c + lanes <= m; c += lanes) {                                                        \
+      V_##N best = AT(N, in + off[0] + c), give = AT(N, src + c), start = (V_##N){0} + init;    \
+      M_##N at = {0};                                                                           \
+      for (int32_t p = 1; p < (int32_t)n; p++) {                                                \
+        V_##N x = AT(N, in + off[p] + c);                                                       \
+        M_##N keep = max ? (M_##N)(best >= x) : (M_##N)(best <= x);                             \
+        best = CHOOSE(N, keep, best, x);                                                        \
+        at = (keep & at) | (~keep & ((M_##N){0} + p));                                          \
+      }                                                                                         \
+      for (int32_t p = 0; p < (int32_t)n; p++) {                                                \
+        V_##N *to = (V_##N *)(out + off[p] + c);                                                \
+        *to = (exact ? start : *to) + (V_##N)((M_##N)(at == p) & (M_##N)give);                  \
+      }                                                                                         \
+    }                                                                                           \
+    for (; c < m; c++) {                                                                        \
+      int64_t at = 0;                                                                           \
+      for (int64_t p = 1; p < n; p++) {                                                         \
+        T best = in[off[at] + c], x = in[off[p] + c];                                           \
+        if (!(max ? best >= x : best <= x)) at = p;                                             \
+      }                                                                                         \
+      for (int64_t p = 0; p < n && exact; p++) out[off[p] + c] = init;                          \
+      out[off[at] + c] += src[c];                                                               \
+    }                                                                                           \
+  }                                                                                             \
+  static void scatter_##N(void *arg, int64_t begin, int64_t end) {                              \
+    const Scatter *s = arg;                                                                     \
+    const Window *w = s->w;                                                                     \
+    int64_t *off = cpu_scratch(sizeof(int64_t) * (size_t)w->window);                            \
+    for (int64_t o = begin * s->per_batch; o < end * s->per_batch; o++) {                       \
+      int64_t n = under(w, o, off);                                                             \
+      if (n)                                                                                    \
+        select_##N(s->max, s->exact, (T)s->init, s->in, off, n, (const T *)s->src + o * w->run, \
+                   s->out, w->run);                                                             \
+    }                                                                                           \
   }
 
-SCATTER_FN(float, int32_t, f32)
-SCATTER_FN(double, int64_t, f64)
-
-static bool select_dir(const Region *r, bool *max) {
-  const Op *x = r->first;
-  if (!x || x->kind != OP_COMPARE || x->next != r->last || r->n_args != 2 ||
-      x->operands[0] != r->args[0] || x->operands[1] != r->args[1] ||
-      r->last->operands[0] != &x->results[0])
-    return false;
-  Str d = op_str(x, "comparison_direction");
-  *max = str_is(d, "GE");
-  return *max || str_is(d, "LE");
-}
+SCATTER_FN(float, f32)
+SCATTER_FN(double, f64)
 
 static bool accepts_scatter(const Op *op) {
   DType t = op_type(op)->dtype;
   bool max;
   return (t == DT_F32 || t == DT_F64 || t == DT_BF16 || t == DT_F16) &&
-         select_dir(op->regions[0], &max) && cpu_region_binary(op->regions[1], NULL) == OP_ADD &&
-         op->operands[0]->type->dtype == t && op_type(op)->rank > 0;
+         cpu_region_select(op->regions[0], &max) &&
+         cpu_region_binary(op->regions[1], NULL) == OP_ADD && op->operands[0]->type->dtype == t &&
+         op_type(op)->rank > 0;
 }
 
 static Err *prepare_scatter(const Op *op, void **state) {
@@ -316,11 +304,14 @@ static Err *prepare_scatter(const Op *op, void **state) {
 
 static void scatter_any(const Window *w, const Op *op, DType t, const void *in, const void *src,
                         const void *init, void *out) {
-  Scatter s = {.w = w, .in = in, .src = src, .out = out};
-  select_dir(op->regions[0], &s.max);
+  Scatter s = {
+      .w = w, .in = in, .src = src, .out = out, .init = elem_get_f64(t, init), .exact = true};
+  cpu_region_select(op->regions[0], &s.max);
+  for (int i = 0; i < w->rank; i++)
+    s.exact &= w->lo[i] == 0 && w->size[i] == w->stride[i] && w->out[i] * w->size[i] == w->in[i];
   int64_t zero[CPU_MAX_RANK] = {0};
   const Type *whole = op_type(op);
-  cpu_permute((size_t)dtype_bytes(t), whole->rank, whole->dims, zero, init, out);
+  if (!s.exact) cpu_permute((size_t)dtype_bytes(t), whole->rank, whole->dims, zero, init, out);
   bool by_batch =
       w->rank > 0 && w->size[0] == 1 && w->stride[0] == 1 && w->lo[0] == 0 && w->out[0] == w->in[0];
   int64_t batches = by_batch ? w->out[0] : 1;
@@ -355,12 +346,12 @@ const CpuKernel cpu_kernels_window[] = {
      .accepts = accepts_reduce,
      .prepare = prepare_reduce,
      .run = run_reduce,
-     .release = free},
+     .release = release},
     {.name = "select_and_scatter",
      .kind = OP_SELECT_AND_SCATTER,
      .accepts = accepts_scatter,
      .prepare = prepare_scatter,
      .run = run_scatter,
-     .release = free},
+     .release = release},
     {0},
 };

@@ -118,6 +118,17 @@ OpKind cpu_region_binary(const Region *r, bool *swapped) {
   return x->kind;
 }
 
+bool cpu_region_select(const Region *r, bool *max) {
+  const Op *x = r->first;
+  if (!x || x->kind != OP_COMPARE || x->next != r->last || r->n_args != 2 ||
+      x->operands[0] != r->args[0] || x->operands[1] != r->args[1] ||
+      r->last->operands[0] != &x->results[0] || str_is(op_str(x, "compare_type"), "TOTALORDER"))
+    return false;
+  Str d = op_str(x, "comparison_direction");
+  *max = str_is(d, "GE");
+  return *max || str_is(d, "LE");
+}
+
 static _Thread_local struct {
   void *p;
   size_t n;

@@ -62,6 +62,10 @@ void *cpu_scratch(size_t n);
  * order): that op's kind and *swapped; else OP_UNKNOWN. */
 OpKind cpu_region_binary(const Region *r, bool *swapped);
 
+/* A region of select_and_scatter that compares its two arguments in order, but not in total order: *max for GE, false for LE; else false
+ * is returned. */
+bool cpu_region_select(const Region *r, bool *max);
+
 /* Row-major strides in elements. */
 static inline void cpu_strides(const Type *t, int64_t *strides) {
   int64_t s = 1;

@@ -88,28 +88,62 @@ static void transform_in(void *arg, int64_t begin, int64_t end) {
   }
 }
 
-static void multiply(void *arg, int64_t begin, int64_t end) {
-  const Job *j = arg;
-  int64_t groups = (j->out_panels + GROUP - 1) / GROUP, rows = j->simd->rows,
-          place = BLOCK * PANEL + PANEL;
-  float *sums = cpu_scratch(sizeof(float) * (size_t)(GROUP * WINO_PLACES * place));
-  const float *p[WINO_PLACES];
-  for (int64_t b = begin; b < end; b++) {
-    int64_t t0 = b / groups * BLOCK, n = MIN(BLOCK, j->n - t0), first = b % groups * GROUP,
-            many = MIN(GROUP, j->out_panels - first);
-    for (int64_t i = 0; i < WINO_PLACES; i++)
-      for (int64_t q = 0; q < many; q++) {
-        const float *kernel = j->kernels + ((first + q) * WINO_PLACES + i) * j->kernel_place;
-        for (int64_t t = 0; t < n; t += rows)
-          j->simd->multiply(j->in + i * j->in_place + (t0 + t) * PANEL, j->panel, j->in_panels,
-                            kernel, sums + (q * WINO_PLACES + i) * place + t * PANEL);
+/* The kernels between panel q of the result and all of the source. */
+static void kernels_in(const Job *j, int64_t q, float *to) {
+  const Winograd *w = j->w;
+  float taps[9][PANEL] __attribute__((aligned(64))) = {{0}};
+  int64_t n = MIN(PANEL, w->result.channels - q * PANEL);
+  for (int64_t c = 0; c < j->in_panels * PANEL; c++) {
+    const float *from = j->kernel + q * PANEL * w->out_step + c * w->in_step;
+    if (c >= w->source.channels) memset(taps, 0, sizeof taps);
+    else
+      for (int i = 0; i < 9; i++) {
+        const float *tap = from + i / 3 * w->tap_steps[0] + i % 3 * w->tap_steps[1];
+        if (n == PANEL && w->out_step == 1) memcpy(taps[i], tap, sizeof taps[i]);
+        else
+          for (int64_t k = 0; k < n; k++) taps[i][k] = tap[k * w->out_step];
       }
-    for (int64_t t = 0; t < n; t++) {
-      pixels(j, &j->w->result, j->result, j->first + t0 + t, WINO_OUT, 0, 0, NULL, p);
-      for (int64_t q = 0; q < many; q++)
-        j->simd->result(sums + q * WINO_PLACES * place + t * PANEL, place,
-                        (float *const *)(uintptr_t)p, (first + q) * PANEL, j->w->result.channels);
-    }
+    j->simd->kernel(taps[0], to + c * PANEL, j->kernel_place);
+  }
+}
+
+static void all_kernels_in(void *arg, int64_t begin, int64_t end) { /* panels of the result */
+  const Job *j = arg;
+  for (int64_t q = begin; q < end; q++)
+    kernels_in(j, q, j->kernels + q * WINO_PLACES * j->kernel_place);
+}
+
+#define SUMS_PLACE (BLOCK * PANEL + PANEL)
+
+/* A block of tiles from t0 on times `many` panels of kernels, those of the result from `first` on.
+ */
+static void multiply(const Job *j, int64_t t0, int64_t first, int64_t many, const float *kernels,
+                     float *sums) {
+  int64_t n = MIN(BLOCK, j->n - t0);
+  const float *p[WINO_PLACES];
+  for (int64_t i = 0; i < WINO_PLACES; i++)
+    for (int64_t q = 0; q < many; q++)
+      for (int64_t t = 0; t < n; t += j->simd->rows)
+        j->simd->multiply(j->in + i * j->in_place + (t0 + t) * PANEL, j->panel, j->in_panels,
+                          kernels + (q * WINO_PLACES + i) * j->kernel_place,
+                          sums + (q * WINO_PLACES + i) * SUMS_PLACE + t * PANEL);
+  for (int64_t t = 0; t < n; t++) {
+    pixels(j, &j->w->result, j->result, j->first + t0 + t, WINO_OUT, 0, 0, NULL, p);
+    for (int64_t q = 0; q < many; q++)
+      j->simd->result(sums + q * WINO_PLACES * SUMS_PLACE + t * PANEL, SUMS_PLACE,
+                      (float *const *)(uintptr_t)p, (first + q) * PANEL, j->w->result.channels);
+  }
+}
+
+static void blocks_and_groups(void *arg, int64_t begin,
+                              int64_t end) { /* (block, group of panels) */
+  const Job *j = arg;
+  int64_t groups = (j->out_panels + GROUP - 1) / GROUP;
+  float *sums = cpu_scratch(sizeof(float) * (size_t)(GROUP * WINO_PLACES * SUMS_PLACE));
+  for (int64_t b = begin; b < end; b++) {
+    int64_t first = b % groups * GROUP;
+    multiply(j, b / groups * BLOCK, first, MIN(GROUP, j->out_panels - first),
+             j->kernels + first * WINO_PLACES * j->kernel_place, sums);
   }
 }
 
@@ -122,29 +156,6 @@ static void outer(void *arg, int64_t begin, int64_t end) { /* (place, panel of t
       j->simd->outer(j->in + i * j->in_place + q * j->panel,
                      j->out + i * j->out_place + k * j->panel, j->n, to + k * PANEL, step,
                      j->first > 0);
-  }
-}
-
-static void kernels_in(void *arg, int64_t begin,
-                       int64_t end) { /* (panel of the result, panel of the source) */
-  const Job *j = arg;
-  const Winograd *w = j->w;
-  float taps[9][PANEL] __attribute__((aligned(64))) = {{0}};
-  for (int64_t b = begin; b < end; b++) {
-    int64_t q = b / j->in_panels, c0 = b % j->in_panels * PANEL,
-            n = MIN(PANEL, w->result.channels - q * PANEL);
-    if (n < PANEL) memset(taps, 0, sizeof taps);
-    for (int64_t c = c0; c < c0 + PANEL; c++) {
-      const float *from = j->kernel + q * PANEL * w->out_step + c * w->in_step;
-      if (c >= w->source.channels) memset(taps, 0, sizeof taps);
-      else
-        for (int i = 0; i < 9; i++) {
-          const float *tap = from + i / 3 * w->tap_steps[0] + i % 3 * w->tap_steps[1];
-          for (int64_t k = 0; k < n; k++) taps[i][k] = tap[k * w->out_step];
-        }
-      j->simd->kernel(taps[0], j->kernels + q * WINO_PLACES * j->kernel_place + c * PANEL,
-                      j->kernel_place);
-    }
   }
 }
 
@@ -258,13 +269,13 @@ bool conv_winograd_run(const ConvShape *s, float *const *data) {
   size_t bytes;
   void *memory = prepare(&j, weights, &bytes);
   if (!memory) return false;
-  if (!weights) cpu_parallel(j.out_panels * j.in_panels, 4, kernels_in, &j);
+  if (!weights) cpu_parallel(j.out_panels, 1, all_kernels_in, &j);
   for (j.first = 0; j.first < j.tiles; j.first += j.chunk) {
     j.n = MIN(j.chunk, j.tiles - j.first);
     int64_t blocks = (j.n + BLOCK - 1) / BLOCK;
     cpu_parallel(blocks, 1, transform_in, &j);
     if (weights) cpu_parallel(WINO_PLACES * j.in_panels, 1, outer, &j);
-    else cpu_parallel(blocks * ((j.out_panels + GROUP - 1) / GROUP), 1, multiply, &j);
+    else cpu_parallel(blocks * ((j.out_panels + GROUP - 1) / GROUP), 1, blocks_and_groups, &j);
   }
   if (weights) cpu_parallel(w.source.channels, 8, kernels_out, &j);
   cpu_block_free(memory, bytes);

@@ -42,7 +42,9 @@ static double peak_of(const Chip *c, DType a, int passes, bool *matrix) {
   case DT_I8:
   case DT_U8: return chip_num(c, "peak_int8", f32) / dev;
   case DT_F8E4M3FN:
-  case DT_F8E5M2: return chip_num(c, "peak_fp8", half) / dev;
+  case DT_F8E5M2:
+    if (chip_num(c, "peak_fp8", half) <= 0) break;
+    return chip_num(c, "peak_fp8", half) / dev;
   default: break;
   }
   *matrix = false;

@@ -88,6 +88,7 @@ struct HNode {
   bool is_output; /* returned by its computation */
   bool dead;
   bool soft;    /* part of a softmax that stays in the kernel of its product */
+  bool apart;   /* stored although its readers could compute it */
   bool inlined; /* a reduction computed inside its reader: a softmax in one kernel */
   /* marks of the device's compiler */
   struct HValue *val; /* set when the node is stored in memory */

@@ -320,6 +320,26 @@ static HNode *one_per_row(Build *b, const Op *op, int rank, const int64_t *d, DT
   return hlo_unique(b, hlo_node(b->g, b->comp, H_EWISE, OP_SELECT, op, dt, rank, d, 2, x));
 }
 
+/* A gather that takes one position in each row is made one of flat positions: the rows' own numbers
+ * are put beside the indices and both become an offset. In a compiler for TPUs these are kernels.
+ */
+static HNode *row_offsets(Build *b, const Op *op, HNode *idx) {
+  const int64_t *dims;
+  if (op_ints(op, "operand_batching_dims", &dims) < 1 || idx->rank < 2 || idx->rank > 64 ||
+      idx->d[idx->rank - 1] != 1)
+    return idx;
+  int64_t d[64];
+  memcpy(d, idx->d, sizeof *d * (size_t)idx->rank);
+  HNode *part[2] = {idx, NULL};
+  part[1] = hlo_node(b->g, b->comp, H_EWISE, OP_COPY, op, idx->dt, idx->rank, d, 1, &idx);
+  part[1]->apart = true;
+  d[idx->rank - 1] = 2;
+  HNode *both =
+      hlo_node(b->g, b->comp, H_CONCAT, OP_CONCATENATE, op, idx->dt, idx->rank, d, 2, part);
+  both->index = idx->rank - 1;
+  return hlo_node(b->g, b->comp, H_EWISE, OP_ADD, op, idx->dt, idx->rank - 1, d, 1, &both);
+}
+
 static HKind kind_of(const Op *op) {
   switch (op->kind) {
   case OP_GATHER:
@@ -570,6 +590,7 @@ static Err *one(Build *b, Op *op, Env *e, int depth) {
   }
   case OP_RETURN: return NULL;
   case OP_SCATTER: n = one_per_row(b, op, rank, d, dt, in); break;
+  case OP_GATHER: in[1] = row_offsets(b, op, in[1]); break;
   default:
     if (op_info[op->kind].cls == OC_EWISE && op->n_results == 1 && op->n_regions == 0) {
       HNode *x[8];

@@ -340,7 +340,8 @@ void plan_stored(Plan *p) {
       continue;
     }
     if (claimed[n->id] && !n->is_output) continue;
-    bool need = n->is_output || (p->law->tpu && worth_storing(p->law, n));
+    bool need =
+        n->is_output || (n->apart && p->law->tpu) || (p->law->tpu && worth_storing(p->law, n));
     for (int k = 0; k < n->n_users && !need; k++) {
       const HNode *u = n->users[k];
       if (u->comp != n->comp) need = true;

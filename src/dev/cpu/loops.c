@@ -187,6 +187,10 @@ static int64_t grain_of(const Dag *d, int64_t outer, int64_t inner) {
   return MAX(1, (int64_t)(TASK_WORK / (w * (double)MAX(inner, 1))));
 }
 
+/* A loop with this many operations for each stream of memory waits for results, not for memory:
+ * vectors of two registers give it two independent chains. */
+#define LONG_CHAIN 48
+
 static int lanes_of(const Dag *d) {
   int wide = 0, other = 0;
   for (int i = 0; i < d->nodes.n; i++) {
@@ -194,7 +198,9 @@ static int lanes_of(const Dag *d) {
     if (t == DT_F64 || t == DT_I64 || t == DT_U64) wide++;
     else if (t != DT_I1) other++;
   }
-  return jit_vector_bits() / (wide > other ? 64 : 32);
+  int lanes = jit_vector_bits() / (wide > other ? 64 : 32);
+  bool chains = d->f->kind == FUSION_LOOP && d->nodes.n > LONG_CHAIN * (d->f->n_in + d->n_out);
+  return chains ? 2 * lanes : lanes;
 }
 
 /* ---- loop fusions ---- */

@@ -3,10 +3,11 @@
  *   weft,kernel,op,"shapes",bytes,flops,seconds,share of the limit
  *
  * and, when the program is given up or the process ends, a table of its kernels, the dearest first,
- * with equal ones added up; 2: the table only. The limit is the machine's (prof_host_*): the time
- * that the operations need at its peak or the bytes at its bandwidth, whichever is longer. Bytes
- * are what a kernel has to read and write, so an operand of which it takes some rows counts as
- * those; a share above 1 says that they came from the caches. */
+ * with equal ones added up; 2: the table only. Both name the operations left to the interpreter
+ * when the program is compiled. The limit is the machine's (prof_host_*): the time that the
+ * operations need at its peak or the bytes at its bandwidth, whichever is longer. Bytes are what a
+ * kernel has to read and write, so an operand of which it takes some rows counts as those; a share
+ * above 1 says that they came from the caches. */
 #include "dev/cpu/cpu_priv.h"
 
 #include <math.h>
@@ -202,6 +203,20 @@ static void at_end(void) {
   for (Code *c = open_codes; c; c = c->next) print_table(c);
 }
 
+static void name_interpreted(const Code *c, const Block *b) {
+  for (int i = 0; i < b->n; i++) {
+    const Step *s = &b->steps[i];
+    for (int j = 0; j < s->n_blocks; j++) name_interpreted(c, &s->blocks[j]);
+    if (s->kind != STEP_OP || !cpu_kernel_is_reference(c->steps[s->id].kernel)) continue;
+    Buf shapes = {0};
+    double bytes;
+    step_shapes(s, &shapes, &bytes);
+    Str op = op_full_name(s->op);
+    fprintf(stderr, "weft,interpreter,%.*s,\"%s\"\n", STR_ARG(op), shapes.p);
+    buf_free(&shapes);
+  }
+}
+
 void verbose_open(Code *c) {
   pthread_mutex_lock(&lock);
   static bool registered;
@@ -210,6 +225,7 @@ void verbose_open(Code *c) {
   c->next = open_codes;
   open_codes = c;
   pthread_mutex_unlock(&lock);
+  name_interpreted(c, &c->plan->body);
   prof_host_flops(); /* measured now, not between two kernels */
 }
 

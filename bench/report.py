@@ -171,6 +171,8 @@ def document(results):
              "results, within 0.5 % (bfloat16: 2 %).", "",
              f"{m['cpu']}, {m['cpus']} CPUs, {m['vectors']}; {m['date']}; {versions(results)}. Limits measured: "
              + ", ".join(f"{n} thread{'s' if n != '1' else ''} {g:.0f} GFLOP/s and {b:.0f} GB/s" for n, (g, b) in sorted(m["limits"].items())) + "."]
+    if results.get("note"):
+        lines += ["", results["note"]]
     for threads, key, title in ((2, "wall", "Milliseconds a step, two threads"),
                                 (1, "cpu", "CPU milliseconds a step, one thread on one core")):
         rows = rows_of(results, threads, key)

@@ -129,10 +129,10 @@ what they showed was put right.
 ## Published runs
 
 {published}
-Median error {median:.0f} %. A GPU has three coefficients (`fit.*` in data/chips: shares of peak and bandwidth that
-micro-benchmarks reach, the launch); a wave's fill, what convolutions lose and how well arithmetic and transfers overlap are
-the same for all. They were set before these rows were run at the batch sizes of the sources, but rows like them had been
-seen. Programs are estimated as XLA would compile them: frameworks that run one operation at a time move each array once
+Median error {median:.0f} %. A GPU has five coefficients (`fit.*` in data/chips: shares of bandwidth, matrix and vector peak
+that micro-benchmarks reach, launch, ramp); a wave's fill, what convolutions lose and how well arithmetic and transfers
+overlap are the same for all. They were set with most of these rows in view.
+Programs are estimated as XLA would compile them: frameworks that run one operation at a time move each array once
 more per operation and turn it for the convolution library, which makes a third to half of their step (DavidNet on the V100,
 ResNet-50 in PyTorch on the A100). A published run also contains what a step does not (input, evaluation), so an error of
 10 % says little.

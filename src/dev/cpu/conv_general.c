@@ -3,6 +3,8 @@
 
 #include <cblas.h>
 
+#include "ir/build.h"
+
 typedef enum Math { MATH_F32, MATH_F64, MATH_C64, MATH_C128, MATH_INT } Math;
 static const size_t math_bytes[] = {4, 8, 8, 16, 8};
 
@@ -31,7 +33,7 @@ static Math math_of(DType l, DType o) {
 
 bool conv_general_accepts(const Op *op) {
   const Type *l = op->operands[0]->type, *r = op->operands[1]->type, *o = op_type(op);
-  if (l->quant || r->quant || o->quant) return false;
+  if (l->quant || r->quant || o->quant || l->rank > B_MAX_RANK) return false;
   DTypeClass lc = dtype_class(l->dtype), rc = dtype_class(r->dtype), oc = dtype_class(o->dtype);
   if (lc == DC_OTHER || oc == DC_OTHER) return false;
   if (oc == DC_COMPLEX) return l->dtype == o->dtype && r->dtype == o->dtype;
@@ -39,48 +41,35 @@ bool conv_general_accepts(const Op *op) {
   return lc != DC_FLOAT && lc != DC_COMPLEX && rc != DC_FLOAT && rc != DC_COMPLEX;
 }
 
-static int64_t at(const int64_t *v, int n, int i, int64_t dflt) { return i < n ? v[i] : dflt; }
-
 Err *conv_general_new(const Op *op, ConvGeneral **out) {
   const Type *l = op->operands[0]->type, *r = op->operands[1]->type, *o = op_type(op);
-  const int64_t *isd, *ksd, *osd, *strides, *pad, *ldil, *rdil, *rev;
+  const ConvDims d = b_conv_dims(op);
   ConvGeneral *c = xcalloc(1, sizeof *c);
-  int ns = c->ns = op_ints(op, "input_spatial_dimensions", &isd);
-  op_ints(op, "kernel_spatial_dimensions", &ksd);
-  op_ints(op, "output_spatial_dimensions", &osd);
-  int n_strides = op_ints(op, "window_strides", &strides), n_pad = op_ints(op, "padding", &pad);
-  int n_ldil = op_ints(op, "lhs_dilation", &ldil), n_rdil = op_ints(op, "rhs_dilation", &rdil);
-  int n_rev = op_ints(op, "window_reversal", &rev);
-  int ib = (int)op_int(op, "input_batch_dimension", 0),
-      inf = (int)op_int(op, "input_feature_dimension", 0);
-  int kif = (int)op_int(op, "kernel_input_feature_dimension", 0),
-      kof = (int)op_int(op, "kernel_output_feature_dimension", 0);
-  int ob = (int)op_int(op, "output_batch_dimension", 0),
-      of = (int)op_int(op, "output_feature_dimension", 0);
-  int64_t fg = op_int(op, "feature_group_count", 1), bg = op_int(op, "batch_group_count", 1);
+  int ns = c->ns = d.n;
+  int64_t bg = d.batch_groups;
   int64_t ls[CPU_MAX_RANK], rs[CPU_MAX_RANK], os[CPU_MAX_RANK];
   cpu_strides(l, ls);
   cpu_strides(r, rs);
   cpu_strides(o, os);
   c->lt = l->dtype, c->rt = r->dtype, c->ot = o->dtype;
   c->math = math_of(c->lt, c->ot);
-  c->groups = MAX(fg, bg);
-  c->images_of_group = l->dims[ib] / bg;
-  c->features = r->dims[kif];
-  c->channels = r->dims[kof] / c->groups;
-  c->l_batch = ls[ib], c->l_feature = ls[inf];
-  c->l_group = bg > 1 ? c->images_of_group * ls[ib] : c->features * ls[inf];
-  c->o_batch = os[ob], c->o_feature = os[of];
+  c->groups = MAX(d.feature_groups, bg);
+  c->images_of_group = l->dims[d.in_batch] / bg;
+  c->features = r->dims[d.k_in];
+  c->channels = r->dims[d.k_out] / c->groups;
+  c->l_batch = ls[d.in_batch], c->l_feature = ls[d.in_feature];
+  c->l_group = bg > 1 ? c->images_of_group * ls[d.in_batch] : c->features * ls[d.in_feature];
+  c->o_batch = os[d.out_batch], c->o_feature = os[d.out_feature];
   c->n_out = c->n_window = 1;
-  c->w_dims[c->w_rank] = c->groups, c->w_strides[c->w_rank++] = c->channels * rs[kof];
+  c->w_dims[c->w_rank] = c->groups, c->w_strides[c->w_rank++] = c->channels * rs[d.k_out];
   for (int i = 0; i < ns; i++) {
-    int64_t in = l->dims[isd[i]], k = r->dims[ksd[i]], n = o->dims[osd[i]];
-    int64_t st = at(strides, n_strides, i, 1), rd = at(rdil, n_rdil, i, 1),
-            ld = at(ldil, n_ldil, i, 1);
-    int64_t lo = at(pad, n_pad, 2 * i, 0);
-    bool turned = at(rev, n_rev, i, 0) != 0;
+    int64_t in = l->dims[d.in_spatial[i]], k = r->dims[d.k_spatial[i]],
+            n = o->dims[d.out_spatial[i]];
+    int64_t st = d.strides[i], rd = d.rhs_dilation[i], ld = d.lhs_dilation[i];
+    int64_t lo = d.padding[2 * i];
+    bool turned = d.reversal[i];
     c->out_dims[i] = n, c->window[i] = k;
-    c->out_step[i] = os[osd[i]];
+    c->out_step[i] = os[d.out_spatial[i]];
     c->n_out *= n;
     c->n_window *= k;
     c->place[i] = xmalloc(sizeof(int64_t) * (size_t)(n * k + 1));
@@ -88,13 +77,14 @@ Err *conv_general_new(const Op *op, ConvGeneral **out) {
       for (int64_t b = 0; b < k; b++) {
         int64_t x = a * st + b * rd - lo;
         bool inside = x >= 0 && x % ld == 0 && x / ld < in;
-        c->place[i][a * k + b] = inside ? x / ld * ls[isd[i]] : -1;
+        c->place[i][a * k + b] = inside ? x / ld * ls[d.in_spatial[i]] : -1;
       }
-    c->w_dims[c->w_rank] = k, c->w_strides[c->w_rank++] = turned ? -rs[ksd[i]] : rs[ksd[i]];
-    if (turned && k) c->w_offset += (k - 1) * rs[ksd[i]];
+    c->w_dims[c->w_rank] = k,
+    c->w_strides[c->w_rank++] = turned ? -rs[d.k_spatial[i]] : rs[d.k_spatial[i]];
+    if (turned && k) c->w_offset += (k - 1) * rs[d.k_spatial[i]];
   }
-  c->w_dims[c->w_rank] = c->features, c->w_strides[c->w_rank++] = rs[kif];
-  c->w_dims[c->w_rank] = c->channels, c->w_strides[c->w_rank++] = rs[kof];
+  c->w_dims[c->w_rank] = c->features, c->w_strides[c->w_rank++] = rs[d.k_in];
+  c->w_dims[c->w_rank] = c->channels, c->w_strides[c->w_rank++] = rs[d.k_out];
   c->k = c->n_window * c->features;
   *out = c;
   return NULL;

@@ -1,28 +1,19 @@
 /* Recognises the form of a convolution and brings its operands into one order of dimensions. */
 #include "dev/cpu/conv.h"
+#include "ir/build.h"
 
 #define DIMS 3 /* spatial dimensions at most */
 
-static int64_t at(const int64_t *v, int n, int i, int64_t dflt) { return i < n ? v[i] : dflt; }
-
 bool conv_shape(const Op *op, ConvShape *c) {
   const Type *l = op->operands[0]->type, *r = op->operands[1]->type, *o = op_type(op);
-  const int64_t *isd, *ksd, *osd, *strides, *pad, *ldil, *rdil, *rev;
-  int ns = op_ints(op, "input_spatial_dimensions", &isd);
-  op_ints(op, "kernel_spatial_dimensions", &ksd);
-  op_ints(op, "output_spatial_dimensions", &osd);
-  int n_strides = op_ints(op, "window_strides", &strides), n_pad = op_ints(op, "padding", &pad);
-  int n_ldil = op_ints(op, "lhs_dilation", &ldil), n_rdil = op_ints(op, "rhs_dilation", &rdil);
-  int n_rev = op_ints(op, "window_reversal", &rev);
-  int ib = (int)op_int(op, "input_batch_dimension", 0),
-      inf = (int)op_int(op, "input_feature_dimension", 0);
-  int kif = (int)op_int(op, "kernel_input_feature_dimension", 0),
-      kof = (int)op_int(op, "kernel_output_feature_dimension", 0);
-  int ob = (int)op_int(op, "output_batch_dimension", 0),
-      of = (int)op_int(op, "output_feature_dimension", 0);
-  int64_t fg = op_int(op, "feature_group_count", 1), bg = op_int(op, "batch_group_count", 1);
-  if (ns > DIMS || type_count(l) == 0 || type_count(r) == 0 || type_count(o) == 0 ||
-      (fg > 1 && bg > 1))
+  if (l->rank > DIMS + 2) return false;
+  const ConvDims d = b_conv_dims(op);
+  int ns = d.n;
+  const int64_t *isd = d.in_spatial, *ksd = d.k_spatial, *osd = d.out_spatial;
+  int64_t ib = d.in_batch, inf = d.in_feature, kif = d.k_in, kof = d.k_out, ob = d.out_batch,
+          of = d.out_feature;
+  int64_t fg = d.feature_groups, bg = d.batch_groups;
+  if (type_count(l) == 0 || type_count(r) == 0 || type_count(o) == 0 || (fg > 1 && bg > 1))
     return false;
   int64_t ls[CPU_MAX_RANK], rs[CPU_MAX_RANK], os[CPU_MAX_RANK], out_n = 1, window_n = 1;
   cpu_strides(l, ls);
@@ -31,9 +22,9 @@ bool conv_shape(const Op *op, ConvShape *c) {
   bool dilated = false, strided = false, any_turned = false, all_turned = true;
   for (int i = 0; i < ns; i++) {
     int64_t k = r->dims[ksd[i]];
-    bool turned = at(rev, n_rev, i, 0) != 0;
-    dilated |= at(ldil, n_ldil, i, 1) > 1;
-    strided |= at(strides, n_strides, i, 1) > 1;
+    bool turned = d.reversal[i];
+    dilated |= d.lhs_dilation[i] > 1;
+    strided |= d.strides[i] > 1;
     out_n *= o->dims[osd[i]];
     window_n *= k;
     if (k > 1) any_turned |= turned, all_turned &= turned;
@@ -41,7 +32,7 @@ bool conv_shape(const Op *op, ConvShape *c) {
   c->groups = MAX(fg, bg);
   bool data_ok = bg == 1 && !strided;
   for (int i = 0; i < ns; i++)
-    if ((r->dims[ksd[i]] - 1) * at(rdil, n_rdil, i, 1) < at(pad, n_pad, 2 * i, 0)) data_ok = false;
+    if ((r->dims[ksd[i]] - 1) * d.rhs_dilation[i] < d.padding[2 * i]) data_ok = false;
   if (dilated && !data_ok) return false;
   c->form = dilated                                   ? CONV_DATA
             : bg > 1 || (out_n < window_n && fg == 1) ? CONV_WEIGHTS
@@ -59,7 +50,7 @@ bool conv_shape(const Op *op, ConvShape *c) {
     for (int i = 0; i < r->rank; i++)
       c->flip_dims[i] = r->dims[i], c->flip_strides[i] = flipped[i] = rs[i];
     for (int i = 0; i < ns; i++) {
-      bool turned = at(rev, n_rev, i, 0) != 0;
+      bool turned = d.reversal[i];
       if (r->dims[ksd[i]] < 2 || turned == (c->form == CONV_DATA)) continue;
       c->flip_strides[ksd[i]] = -rs[ksd[i]];
       c->flip_offset += (r->dims[ksd[i]] - 1) * rs[ksd[i]];
@@ -88,10 +79,8 @@ bool conv_shape(const Op *op, ConvShape *c) {
     break;
   }
   for (int i = 0; i < ns; i++) {
-    int64_t lo = at(pad, n_pad, 2 * i, 0), in = l->dims[isd[i]], k = r->dims[ksd[i]],
-            out = o->dims[osd[i]];
-    int64_t st = at(strides, n_strides, i, 1), rd = at(rdil, n_rdil, i, 1),
-            ld = at(ldil, n_ldil, i, 1);
+    int64_t lo = d.padding[2 * i], in = l->dims[isd[i]], k = r->dims[ksd[i]], out = o->dims[osd[i]];
+    int64_t st = d.strides[i], rd = d.rhs_dilation[i], ld = d.lhs_dilation[i];
     int64_t istep = ls[isd[i]], kstep = rhs_strides[ksd[i]], ostep = os[osd[i]];
     if (c->form == CONV_DATA) {
       c->strides[i] = ld;

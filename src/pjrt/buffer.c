@@ -146,6 +146,13 @@ static bool is_dense(int rank, const int64_t *dims, const int64_t *strides, size
   return true;
 }
 
+/* Memory for a copy of the caller's array. */
+static Err *device_tensor(const PJRT_Memory *m, DType t, int rank, const int64_t *dims,
+                          Tensor **out) {
+  const DeviceOps *ops = m->client->dev->ops;
+  return ops->tensor ? ops->tensor(t, rank, dims, out) : tensor_new(t, rank, dims, out);
+}
+
 ENTRY(Client_BufferFromHostBuffer) {
   PJRT_Memory *m = memory_of(a->memory, a->device);
   if (!m) m = a->client->memory_list[0];
@@ -167,7 +174,7 @@ ENTRY(Client_BufferFromHostBuffer) {
   if (foreign) {
     tensor = tensor_wrap(t, rank, a->dims, (void *)(uintptr_t)a->data, host_memory_done,
                          event_retain(done));
-  } else if (!(e = tensor_new(t, rank, a->dims, &tensor))) {
+  } else if (!(e = device_tensor(m, t, rank, a->dims, &tensor))) {
     copy_strided(tensor->data, NULL, a->data, dense ? NULL : strides, rank, a->dims, elem);
     clean_narrow(tensor);
   }

@@ -1,6 +1,25 @@
 /* Copies between strided layouts. */
 #include "pjrt/pjrt_priv.h"
 
+#define CHUNK ((size_t)1 << 20)
+
+typedef struct Bytes {
+  char *dst;
+  const char *src;
+  size_t n;
+} Bytes;
+
+static void copy_chunk(void *arg, int64_t i) {
+  const Bytes *b = arg;
+  size_t at = (size_t)i * CHUNK;
+  memcpy(b->dst + at, b->src + at, MIN(CHUNK, b->n - at));
+}
+
+static void copy_bytes(char *dst, const char *src, size_t n) {
+  if (n < 4 * CHUNK) memcpy(dst, src, n);
+  else pool_run((int64_t)((n + CHUNK - 1) / CHUNK), copy_chunk, &(Bytes){dst, src, n});
+}
+
 static void copy_level(char *dst, const int64_t *ds, const char *src, const int64_t *ss, int rank,
                        const int64_t *dims, size_t elem) {
   if (rank == 0) {
@@ -14,7 +33,7 @@ static void copy_level(char *dst, const int64_t *ds, const char *src, const int6
     return;
   }
   if (ds[0] == (int64_t)elem && ss[0] == (int64_t)elem) {
-    memcpy(dst, src, (size_t)n * elem);
+    copy_bytes(dst, src, (size_t)n * elem);
     return;
   }
 #define RUN(T)                                                                         \

@@ -34,8 +34,9 @@ def figure(rows, key):
 
 
 def spread(rows, key):
+    """Half the range over the rounds, as a share of the median; None of one round."""
     good = [r[key] for r in rows if key in r]
-    return (max(good) - min(good)) / (2 * statistics.median(good)) if len(good) > 1 else 0
+    return (max(good) - min(good)) / (2 * statistics.median(good)) if len(good) > 1 else None
 
 
 def number(x, digits=3):
@@ -115,8 +116,8 @@ def speed_table(rows):
     lines = ["| workload | " + " | ".join(LABELS[p] for p in peers) + " | ratio | spread | limit | result |", "|---|" + "---|" * (len(peers) + 4)]
     for r in rows:
         ms = [number(r.ms.get(p)) if r.ms.get(p) else "fails" if p in r.peers else "" for p in peers]
-        noise = max((spread(x, r.key) for x in r.peers.values()), default=0)
-        lines.append(f"| {r.name} | {' | '.join(ms)} | {f'**{r.ratio:.2f}**' if r.ratio else ''} | {noise:.0%} | "
+        noise = max((n for n in (spread(x, r.key) for x in r.peers.values()) if n is not None), default=None)
+        lines.append(f"| {r.name} | {' | '.join(ms)} | {f'**{r.ratio:.2f}**' if r.ratio else ''} | {'' if noise is None else f'{noise:.0%}'} | "
                      f"{f'{r.limit:.0%}' if r.limit else ''} | {'; '.join(r.differs()) or 'equal'} |")
     return lines
 

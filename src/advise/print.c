@@ -99,6 +99,7 @@ static void print_evaluation(const AdviseWork *w, const AdviseRow *rows, int n, 
 
 static const char *owner_words(SimOwner o, bool training) {
   if (o == SIM_KEPT && training) return "activations kept for backward";
+  if (o == SIM_GRADIENTS) return "gradients, copies of weights";
   if (o == SIM_WORKING) return "running kernel's operands, result";
   return sim_owner_name(o);
 }

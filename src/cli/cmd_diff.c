@@ -28,6 +28,7 @@ static const char usage[] =
     "seed\n"
     "  --tol X          what counts as parting: max|a-b| / max|a| (default 1e-5)\n"
     "  --top N          also list the N operations that add the most error (default 5)\n"
+    "  --json           the same as one JSON object\n"
     "  --help           this text\n"
     "\n"
     "Exit status: 0 nothing parts, 1 something does or an error, 2 wrong usage.\n";
@@ -36,6 +37,7 @@ typedef struct DiffArgs {
   const char *program, *devices, *in;
   double tol;
   int top;
+  bool json;
 } DiffArgs;
 
 /* Every tensor that an op of the body makes becomes a result of main. Returns the values in program
@@ -146,12 +148,97 @@ static void print_line(const Value *v, double error) {
   buf_free(&type);
 }
 
-static void explain(const Value *v, const char *second) {
+static const char *reason(const Value *v) {
   OpKind k = v->def->kind;
-  if (k == OP_DOT || k == OP_DOT_GENERAL || k == OP_CONVOLUTION)
-    printf("  products of f32 run in the matrix unit's precision on %s; precision=HIGHEST asks for "
-           "f32\n",
-           second);
+  return k == OP_DOT || k == OP_DOT_GENERAL || k == OP_CONVOLUTION
+             ? "products of f32 run in the matrix unit's precision; precision=HIGHEST asks for f32"
+             : "";
+}
+
+typedef struct DiffResult {
+  const char *first, *second;
+  Value *const *values;
+  int n, at_first; /* -1: nothing parts */
+  int64_t at_element;
+  const double *error; /* by value id */
+  double *added;       /* error that an operation adds to its operands'; used up by next_worst */
+} DiffResult;
+
+/* The operation that adds most of what is left, -1: none. */
+static int next_worst(DiffResult *r, double tol) {
+  int best = -1;
+  for (int j = 0; j < r->n; j++)
+    if (r->added[j] > tol && (best < 0 || r->added[j] > r->added[best])) best = j;
+  return best;
+}
+
+static void print_text(const DiffArgs *a, DiffResult *r) {
+  if (r->at_first < 0) {
+    printf("%s and %s agree: %d values within %g of each other\n", r->first, r->second, r->n,
+           a->tol);
+    return;
+  }
+  const Value *v = r->values[r->at_first];
+  printf("%s and %s part at element %lld of\n", r->first, r->second, (long long)r->at_element);
+  print_line(v, r->error[v->id]);
+  if (*reason(v)) printf("  %s (%s)\n", reason(v), r->second);
+  if (a->top) printf("\nmost error added\n");
+  for (int t = 0; t < a->top; t++) {
+    int best = next_worst(r, a->tol);
+    if (best < 0) break;
+    print_line(r->values[best], r->error[r->values[best]->id]);
+    r->added[best] = 0;
+  }
+}
+
+static void json_text(const char *key, Str s) {
+  printf("\"%s\": \"", key);
+  for (size_t i = 0; i < s.n; i++) {
+    if (s.p[i] == '"' || s.p[i] == '\\') putchar('\\');
+    if ((unsigned char)s.p[i] >= 0x20) putchar(s.p[i]);
+  }
+  putchar('"');
+}
+
+static void json_number(const char *key, double v) {
+  if (isfinite(v)) printf(", \"%s\": %.9g", key, v);
+  else printf(", \"%s\": null", key); /* one is NaN or infinite where the other is not */
+}
+
+static void json_op(const DiffResult *r, int j) {
+  const Value *v = r->values[j];
+  Buf place = {0}, type = {0};
+  op_place(&place, v->def);
+  type_print(&type, v->type);
+  printf("{\"value\": %d, ", j);
+  json_text("op", op_full_name(v->def));
+  printf(", ");
+  json_text("type", (Str){type.p, type.n});
+  printf(", ");
+  json_text("place", (Str){place.p, place.n});
+  json_number("error", r->error[v->id]);
+  json_number("added", r->added[j]);
+  printf(", ");
+  json_text("reason", str_from(reason(v)));
+  printf("}");
+  buf_free(&place);
+  buf_free(&type);
+}
+
+static void print_json(const DiffArgs *a, DiffResult *r) {
+  printf("{\"devices\": [\"%s\", \"%s\"], \"values\": %d, \"tol\": %g, \"agree\": %s, \"first\": ",
+         r->first, r->second, r->n, a->tol, r->at_first < 0 ? "true" : "false");
+  if (r->at_first < 0) printf("null");
+  else json_op(r, r->at_first);
+  printf(", \"element\": %lld, \"top\": [", (long long)(r->at_first < 0 ? -1 : r->at_element));
+  for (int t = 0; t < a->top; t++) {
+    int best = next_worst(r, a->tol);
+    if (best < 0) break;
+    printf("%s\n  ", t ? "," : "");
+    json_op(r, best);
+    r->added[best] = 0;
+  }
+  printf("]}\n");
 }
 
 static Err *diff(const DiffArgs *a, bool *parts) {
@@ -194,22 +281,9 @@ static Err *diff(const DiffArgs *a, bool *parts) {
       if (d > a->tol && at_first < 0) at_first = j, at_element = unused;
     }
     *parts = at_first >= 0;
-    if (at_first < 0) {
-      printf("%s and %s agree: %d values within %g of each other\n", first, second, n, a->tol);
-    } else {
-      printf("%s and %s part at element %lld of\n", first, second, (long long)at_element);
-      print_line(values[at_first], error[values[at_first]->id]);
-      explain(values[at_first], second);
-      if (a->top) printf("\nmost error added\n");
-      for (int t = 0; t < a->top; t++) {
-        int best = -1;
-        for (int j = 0; j < n; j++)
-          if (added[j] > a->tol && (best < 0 || added[j] > added[best])) best = j;
-        if (best < 0) break;
-        print_line(values[best], error[values[best]->id]);
-        added[best] = 0;
-      }
-    }
+    DiffResult r = {first, second, values, n, at_first, at_element, error, added};
+    if (a->json) print_json(a, &r);
+    else print_text(a, &r);
     free(error);
     free(added);
   }
@@ -230,10 +304,13 @@ static Err *diff(const DiffArgs *a, bool *parts) {
 }
 
 static int cmd_diff(int argc, char **argv) {
-  static const struct option longopts[] = {
-      {"devices", required_argument, 0, 'd'}, {"in", required_argument, 0, 'i'},
-      {"tol", required_argument, 0, 't'},     {"top", required_argument, 0, 'n'},
-      {"help", no_argument, 0, 'h'},          {0, 0, 0, 0}};
+  static const struct option longopts[] = {{"devices", required_argument, 0, 'd'},
+                                           {"in", required_argument, 0, 'i'},
+                                           {"tol", required_argument, 0, 't'},
+                                           {"top", required_argument, 0, 'n'},
+                                           {"json", no_argument, 0, 'j'},
+                                           {"help", no_argument, 0, 'h'},
+                                           {0, 0, 0, 0}};
   DiffArgs a = {.devices = "cpu,interp", .tol = 1e-5, .top = 5};
   int opt;
   while ((opt = getopt_long(argc, argv, "h", longopts, NULL)) != -1) switch (opt) {
@@ -241,6 +318,7 @@ static int cmd_diff(int argc, char **argv) {
     case 'i': a.in = optarg; break;
     case 't': a.tol = atof(optarg); break;
     case 'n': a.top = atoi(optarg); break;
+    case 'j': a.json = true; break;
     case 'h': fputs(usage, stdout); return 0;
     default: fputs(usage, stderr); return 2;
     }

@@ -50,6 +50,9 @@ static int run(int argc, char **argv) {
   int own = e ? 1 : sim_devices_of(m);
   SimOpts opts = {.devices = devices > 0 ? devices : MAX(own, ref.devices)};
   if (!e) e = sim_estimate_spmd(m, ref.chip, &opts, own, &r);
+  if (e && e->code == ERR_UNIMPLEMENTED && !e->hint)
+    err_hint(e, "time and memory are those of one shape: lower the program without symbolic or "
+                "bounded dimensions, jax.jit(f).lower(...) of arrays of the size you mean");
   if (!e) {
     if (json) sim_json(r, &out);
     else sim_print(r, kernels, &out);

@@ -8,14 +8,16 @@
 #include "sim/sim.h"
 
 static const char usage[] =
-    "usage: weft systolic M N K [--rows R] [--cols C] [--flow ws|os] [--single] [--draw] [--check] "
-    "[--json]\n"
+    "usage: weft systolic M N K [--rows R] [--cols C] [--flow ws|os] [--single] [--draw] [--svg "
+    "FILE] "
+    "[--check] [--json]\n"
     "\n"
     "Simulates C[M,N] = A[M,K] B[K,N] on an R x C array (default 128 x 128), every element in "
     "every cycle.\n"
     "  --flow ws   weights stay (the TPU); os: results stay\n"
     "  --single    weights are not double-buffered, as SCALE-Sim assumes\n"
     "  --draw      the number of working elements over time\n"
+    "  --svg FILE  the same as a picture, with fill, steady state and drain\n"
     "  --check     multiply real numbers and compare with the plain product\n";
 
 static void draw(const SystolicRun *r) {
@@ -37,7 +39,51 @@ static void draw(const SystolicRun *r) {
   printf("\n       0%*lld cycles\n", W - 8, (long long)r->cycles);
 }
 
+/* Working elements over time as one polygon, a point a column. */
+static Err *draw_svg(const SystolicRun *r, const char *path) {
+  enum { W = 900, H = 240, LEFT = 60, TOP = 40 };
+  Buf b = {0};
+  double x = (double)W / (double)r->cycles, all = (double)r->rows * r->cols;
+  buf_printf(&b,
+             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
+             "font-family=\"sans-serif\" font-size=\"13\">\n<rect width=\"100%%\" height=\"100%%\" "
+             "fill=\"white\"/>\n<text x=\"%d\" y=\"22\">%d x %d array: %lld cycles, %.1f %% "
+             "utilised</text>\n<polygon fill=\"#4878a8\" points=\"%d,%d",
+             W + 2 * LEFT, H + TOP + 60, LEFT, r->rows, r->cols, (long long)r->cycles,
+             100 * r->utilisation, LEFT, TOP + H);
+  for (int i = 0; i <= W; i++) {
+    int64_t t = MIN(r->n_active - 1, (int64_t)((double)i / x)), end = (int64_t)((i + 1) / x);
+    double sum = 0;
+    int64_t n = 0;
+    do sum += (double)r->active[t], n++;
+    while (++t < end && t < r->n_active);
+    buf_printf(&b, " %d,%.1f", LEFT + i, TOP + H * (1 - sum / (double)n / all));
+  }
+  buf_printf(&b, " %d,%d\"/>\n", LEFT + W, TOP + H);
+  const struct {
+    const char *name;
+    int64_t from, to;
+  } parts[] = {{"fill", 0, r->fill},
+               {"steady", r->fill, r->fill + r->steady},
+               {"drain", r->fill + r->steady, r->cycles}};
+  for (int i = 0; i < COUNT_OF(parts); i++) {
+    double from = LEFT + (double)parts[i].from * x, to = LEFT + (double)parts[i].to * x;
+    buf_printf(
+        &b,
+        "<path d=\"M%.1f %d V%d\" stroke=\"#888\" stroke-dasharray=\"3\"/>\n<text x=\"%.1f\" "
+        "y=\"%d\" text-anchor=\"middle\">%s %lld</text>\n",
+        to, TOP, TOP + H + 8, (from + to) / 2, TOP + H + 20 + 16 * (i == 1), parts[i].name,
+        (long long)(parts[i].to - parts[i].from));
+  }
+  buf_printf(&b, "<text x=\"8\" y=\"%d\">100 %%</text>\n<text x=\"24\" y=\"%d\">0</text>\n</svg>\n",
+             TOP + 10, TOP + H);
+  Err *e = file_write(path, b.p, b.n);
+  buf_free(&b);
+  return e;
+}
+
 static int run(int argc, char **argv) {
+  const char *svg = NULL;
   int64_t d[3];
   int nd = 0, rows = 128, cols = 128;
   SystolicFlow flow = SYSTOLIC_WS;
@@ -52,6 +98,7 @@ static int run(int argc, char **argv) {
       else if (strcmp(argv[i], "ws")) return fputs(usage, stderr), 2;
     } else if (!strcmp(argv[i], "--single")) db = false;
     else if (!strcmp(argv[i], "--draw")) want_draw = true;
+    else if (!strcmp(argv[i], "--svg") && i + 1 < argc) svg = argv[++i];
     else if (!strcmp(argv[i], "--check")) check = true;
     else if (!strcmp(argv[i], "--json")) json = true;
     else {
@@ -87,15 +134,16 @@ static int run(int argc, char **argv) {
              "%lld, \"cycles\": %lld, "
              "\"fill\": %lld, \"steady\": %lld, \"drain\": %lld, \"load\": %lld, \"macs\": %lld, "
              "\"folds\": %lld, "
-             "\"utilisation\": %.6f, \"formula_cycles\": %lld, \"scalesim_cycles\": %lld}\n",
+             "\"utilisation\": %.6f, \"formula_cycles\": %lld, \"scalesim_cycles\": %lld, "
+             "\"seconds\": %.9f}\n",
              kind, rows, cols, (long long)d[0], (long long)d[1], (long long)d[2],
              (long long)r.cycles, (long long)r.fill, (long long)r.steady, (long long)r.drain,
              (long long)r.load, (long long)r.macs, (long long)r.folds, r.utilisation,
-             (long long)formula, (long long)scale);
+             (long long)formula, (long long)scale, dt);
     } else {
       printf("%lld x %lld x %lld on a %d x %d array, %s, %s\n", (long long)d[0], (long long)d[1],
              (long long)d[2], rows, cols, kind, db ? "double-buffered" : "single-buffered");
-      printf("  cycles       %lld   (closed form %lld, SCALE-Sim's formula %lld)\n",
+      printf("  cycles       %lld   (closed form %lld, SCALE-Sim prints %lld)\n",
              (long long)r.cycles, (long long)formula, (long long)scale);
       printf("  fill         %lld\n  steady       %lld\n  drain        %lld\n", (long long)r.fill,
              (long long)r.steady, (long long)r.drain);
@@ -121,6 +169,7 @@ static int run(int argc, char **argv) {
       if (worst > 1e-3 * (double)d[2]) status = 1;
     }
     if (want_draw && !json) draw(&r);
+    if (svg && (e = draw_svg(&r, svg))) err_report(e), status = 1;
     systolic_free(&r);
   }
   free(a);

@@ -7,9 +7,9 @@
  * parameter too, of a program that only evaluates. The rest is input.
  *
  * A temporary is a gradient when only element-wise work lies between it and the new value of a
- * parameter of its shape; working memory when the kernel at the fullest moment reads or writes it;
- * anything else waits for a later kernel: in a training step, activations kept for the backward
- * pass.
+ * parameter of its shape, or when it has a matrix parameter's shape, as its narrower copy has;
+ * working memory when the kernel at the fullest moment reads or writes it; anything else waits for
+ * a later kernel: in a training step, activations kept for the backward pass.
  */
 #include "sim/owner.h"
 
@@ -157,6 +157,17 @@ Owners *owners_find(HGraph *g) {
       }
     }
   }
+  /* gradients of narrower type, gathered by loops, and copies of weights keep the weights' shapes
+   */
+  for (const HComp *c = g->comps; c && o->training; c = c->next)
+    for (int k = 0; k < c->nodes.n; k++) {
+      const HNode *n = c->nodes.v[k];
+      for (int i = 0; i < g->n_params && n->rank > 1 && !o->gradient_for[n->id]; i++) {
+        const HNode *p = g->main->params.v[i];
+        if (o->of_param[i] == SIM_PARAMETERS && n != p && is_float(n->dt) && same_dims(n, p))
+          o->gradient_for[n->id] = p;
+      }
+    }
   vec_free(&w.todo);
   free(w.seen);
   free(updated);

@@ -24,6 +24,7 @@ static int by_total(const void *a, const void *b) {
 
 static const char *owner_words(const SimReport *r, SimOwner o) {
   if (o == SIM_KEPT && r->training) return "activations kept for the backward pass";
+  if (o == SIM_GRADIENTS) return "gradients, copies of weights";
   if (o == SIM_WORKING) return "what the running kernel reads and writes";
   return sim_owner_name(o);
 }

@@ -187,9 +187,9 @@ typedef struct SystolicRun {
   bool counted; /* too large to walk: the same counts, wave by wave instead of element by element */
 } SystolicRun;
 
-#define SYSTOLIC_WALK                                                         \
-  4e8 /* element updates; larger runs without inputs are counted wave by wave \
-       */
+/* Element updates up to which a run without inputs is walked element by element; larger ones are
+ * counted wave by wave, which gives the same counts (sim_test.c) in no time. */
+#define SYSTOLIC_WALK 6e4
 /* C[M,N] = A[M,K] B[K,N] on a rows x cols array, every element simulated every cycle. a, b NULL:
  * counts only. Weights are double-buffered when `double_buffer` is set: the next tile's weights
  * march in behind the current ones. */
@@ -199,8 +199,8 @@ void systolic_free(SystolicRun *r);
 /* The same cycles in closed form, without simulating. */
 int64_t systolic_cycles(SystolicFlow flow, int rows, int cols, int64_t m, int64_t n, int64_t k,
                         bool double_buffer);
-/* SCALE-Sim's analytical count for the same dataflow (its stationary values are not
- * double-buffered). */
+/* The count that SCALE-Sim 3.0.0 prints for the same dataflow: stationary values are not
+ * double-buffered, cycles are numbered from 0. */
 int64_t systolic_scalesim_cycles(SystolicFlow flow, int rows, int cols, int64_t m, int64_t n,
                                  int64_t k);
 

@@ -80,12 +80,12 @@ static void test_systolic_counts(void **state) {
    */
   for (int flow = 0; flow < 2; flow++)
     for (int db = 0; db < 2; db++) {
-      enum { M = 1500, N = 600, K = 1400 };
+      enum { M = 150, N = 60, K = 140 };
       float *a = calloc(M * K, sizeof *a), *b = calloc(K * N, sizeof *b);
       SystolicRun walked, counted;
-      assert_null(systolic_run(flow, 192, 160, M, N, K, a, b, db, &walked));
-      assert_null(systolic_run(flow, 192, 160, M, N, K, NULL, NULL, db, &counted));
-      assert_true(walked.cycles * 192.0 * 160 <= SYSTOLIC_WALK || counted.counted);
+      assert_null(systolic_run(flow, 24, 16, M, N, K, a, b, db, &walked));
+      assert_null(systolic_run(flow, 24, 16, M, N, K, NULL, NULL, db, &counted));
+      assert_true(walked.cycles * 24.0 * 16 <= SYSTOLIC_WALK || counted.counted);
       assert_int_equal(walked.macs, counted.macs);
       assert_int_equal(walked.steady, counted.steady);
       assert_int_equal(walked.fill, counted.fill);
@@ -100,12 +100,41 @@ static void test_systolic_counts(void **state) {
 
 static void test_systolic_published(void **state) {
   (void)state;
-  /* SCALE-Sim's published counts: (2 R + C + T - 2) a fold, one fold after another */
-  for (int flow = 0; flow < 2; flow++) {
-    int64_t m = 100, n = 16, k = flow == SYSTOLIC_WS ? 32 : 64;
-    int64_t folds = flow == SYSTOLIC_WS ? 4 * 2 : 13 * 2, t = flow == SYSTOLIC_WS ? m : k;
-    int64_t want = folds * (2 * 8 + 8 + t - 2);
-    assert_int_equal(systolic_scalesim_cycles(flow, 8, 8, m, n, k), want);
+  /* runs of SCALE-Sim 3.0.0: COMPUTE_REPORT.csv, Total Cycles (tools/scalesim.py) */
+  static const struct {
+    SystolicFlow flow;
+    int rows, cols;
+    int64_t m, n, k, cycles;
+  } runs[] = {
+      {SYSTOLIC_WS, 8, 8, 16, 8, 8, 37},
+      {SYSTOLIC_WS, 8, 8, 5, 20, 13, 161},
+      {SYSTOLIC_WS, 16, 16, 64, 64, 64, 1759},
+      {SYSTOLIC_WS, 16, 32, 100, 70, 50, 1943},
+      {SYSTOLIC_WS, 32, 32, 128, 128, 128, 3551},
+      {SYSTOLIC_WS, 32, 16, 33, 65, 97, 2219},
+      {SYSTOLIC_WS, 128, 128, 256, 256, 256, 2551},
+      {SYSTOLIC_WS, 128, 128, 100, 300, 200, 2891},
+      {SYSTOLIC_OS, 8, 8, 16, 8, 8, 43},
+      {SYSTOLIC_OS, 8, 8, 5, 20, 13, 80},
+      {SYSTOLIC_OS, 16, 16, 64, 64, 64, 1503},
+      {SYSTOLIC_OS, 16, 32, 100, 70, 50, 2015},
+      {SYSTOLIC_OS, 32, 32, 128, 128, 128, 3039},
+      {SYSTOLIC_OS, 32, 16, 33, 65, 97, 1429},
+      {SYSTOLIC_OS, 128, 128, 256, 256, 256, 2039},
+      {SYSTOLIC_OS, 128, 128, 100, 300, 200, 1361},
+  };
+  for (int i = 0; i < COUNT_OF(runs); i++) {
+    SystolicFlow flow = runs[i].flow;
+    int R = runs[i].rows, C = runs[i].cols;
+    int64_t m = runs[i].m, n = runs[i].n, k = runs[i].k;
+    assert_int_equal(systolic_scalesim_cycles(flow, R, C, m, n, k), runs[i].cycles);
+    SystolicRun r;
+    assert_null(systolic_run(flow, R, C, m, n, k, NULL, NULL, false, &r));
+    /* it numbers cycles from 0; its output-stationary results are never shifted out, which takes R
+     * cycles a fold */
+    int64_t out = flow == SYSTOLIC_OS ? r.folds * R : 0;
+    assert_int_equal(r.cycles, runs[i].cycles + 1 + out);
+    systolic_free(&r);
   }
   /* without double buffering the simulated array needs no fewer cycles than one that hides its
    * weights */

@@ -15,10 +15,12 @@ static int64_t cdiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 int64_t systolic_scalesim_cycles(SystolicFlow flow, int rows, int cols, int64_t m, int64_t n,
                                  int64_t k) {
-  /* Samajdar et al., SCALE-Sim: (2R + C + T - 2) for each fold */
+  /* What SCALE-Sim 3.0.0 prints, found from its runs (tools/scalesim.py): one fold after another,
+   * the weights loaded before each; output-stationary results vanish without being shifted out. It
+   * prints the number of the last cycle, counted from 0. */
   if (flow == SYSTOLIC_WS)
-    return (2 * (int64_t)rows + cols + m - 2) * cdiv(k, rows) * cdiv(n, cols);
-  return (2 * (int64_t)rows + cols + k - 2) * cdiv(m, rows) * cdiv(n, cols);
+    return (2 * (int64_t)rows + cols + m - 2) * cdiv(k, rows) * cdiv(n, cols) - 1;
+  return ((int64_t)rows + cols + k - 2) * cdiv(m, rows) * cdiv(n, cols) - 1;
 }
 
 int64_t systolic_cycles(SystolicFlow flow, int rows, int cols, int64_t m, int64_t n, int64_t k,

@@ -1,0 +1,46 @@
+"""`weft diff` names the operation where two devices part: the chip's matrix precision, and nothing where there is none."""
+import json
+
+import pytest
+
+from conftest import CORPUS, weft
+
+
+def diff(program, devices):
+    p = weft("diff", program, "--devices", devices, "--json")
+    assert p.returncode in (0, 1), p.stderr
+    d = json.loads(p.stdout)
+    assert d["agree"] == (p.returncode == 0) == (d["first"] is None)
+    return d
+
+
+def test_convolution():
+    d = diff(CORPUS / "conv_2d_same.mlir", "cpu,tpu-v3-8")
+    assert d["first"]["op"] == "stablehlo.convolution" and 1e-4 < d["first"]["error"] < 2e-2 and "precision" in d["first"]["reason"]
+    assert diff(CORPUS / "conv_2d_same.mlir", "cpu,T4")["agree"]  # f32 stays f32 where there is no tf32
+    a100 = diff(CORPUS / "conv_2d_same.mlir", "cpu,A100")["first"]
+    assert a100["op"] == "stablehlo.convolution" and a100["error"] < d["first"]["error"]
+
+
+@pytest.mark.parametrize("precision,low,high", [("DEFAULT", 1e-4, 1e-1), ("HIGH", 1e-7, 1e-4), ("HIGHEST", 0, 2e-6)])
+def test_passes(tmp_path, precision, low, high):
+    """1, 3 and 6 passes of bfloat16; the exponential before the product is the same on both."""
+    f = tmp_path / "p.mlir"
+    f.write_text("func.func @main(%a: tensor<32x64xf32>, %b: tensor<64x16xf32>) -> tensor<32x16xf32> {\n"
+                 "  %0 = stablehlo.tanh %a : tensor<32x64xf32>\n"
+                 f"  %1 = stablehlo.dot_general %0, %b, contracting_dims = [1] x [0], precision = [{precision}, {precision}] : "
+                 "(tensor<32x64xf32>, tensor<64x16xf32>) -> tensor<32x16xf32>\n"
+                 "  %2 = stablehlo.abs %1 : tensor<32x16xf32>\n  return %2 : tensor<32x16xf32>\n}\n")
+    p = weft("diff", f, "--devices", "cpu,tpu-v3-8", "--tol", "1e-9", "--json")
+    d = json.loads(p.stdout)
+    if d["first"] is None:
+        assert precision == "HIGHEST"
+    else:
+        assert d["first"]["op"] == "stablehlo.dot_general" and low <= d["first"]["error"] <= high
+
+
+def test_training_step(tmp_path):
+    f = tmp_path / "step.mlir"
+    assert weft("train", "mnist", "--data", "synthetic", "--batch", 4, "--dump-step", f).returncode == 0
+    first = diff(f, "cpu,tpu-v3-8")["first"]
+    assert first["op"] == "stablehlo.convolution" and first["place"] == "mnist/conv1"

@@ -116,11 +116,11 @@ Err *dev_buffer_new(Dev *d, int device, Tensor *t, bool pinned_host, DevBuffer *
     if (!fits) {
       tensor_release(t);
       const double gib = 1024.0 * 1024.0 * 1024.0;
-      Err *e =
-          err_new(ERR_EXHAUSTED,
-                  "a buffer of %.2f %s does not fit on %s device %d: %.2f of %.2f GiB are in use",
-                  (double)bytes / (bytes < 1 << 30 ? gib / 1024 : gib),
-                  bytes < 1 << 30 ? "MiB" : "GiB", d->spec, device, (double)in_use / gib, (double)limit / gib);
+      Err *e = err_new(
+          ERR_EXHAUSTED,
+          "a buffer of %.2f %s does not fit on %s device %d: %.2f of %.2f GiB are in use",
+          (double)bytes / (bytes < 1 << 30 ? gib / 1024 : gib), bytes < 1 << 30 ? "MiB" : "GiB",
+          d->spec, device, (double)in_use / gib, (double)limit / gib);
       return err_hint(
           e,
           "delete arrays that are not needed (optimizer slots when only evaluating), use a smaller "

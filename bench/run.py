@@ -26,6 +26,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / "peers"))
 import weft_train  # noqa: E402
 
+ROOT = HERE.parent
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(ROOT / "python"), os.environ.get("PYTHONPATH"))))  # weft's JAX plugin
 INSTALL = "pip install -r bench/requirements.txt"
 
 # name -> script and its arguments, variable with the interpreter, what it must import, environment
@@ -108,7 +110,7 @@ def main():
             print(report.line(results, name, a.threads, a.key), file=sys.stderr, flush=True)
     print("\n".join(report.table(results, a.threads, a.key, names)))
     if a.docs:
-        (HERE.parent / "docs" / "performance.md").write_text(report.document(results))
+        (ROOT / "docs" / "performance.md").write_text(report.document(results))
 
 
 if __name__ == "__main__":

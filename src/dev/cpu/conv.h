@@ -27,8 +27,9 @@ typedef struct ConvShape {
   ConvView v[3];
   int64_t strides[12], dilates[12], low[12], high[12]; /* dilates: 0 is none */
   int64_t groups;
-  int result; /* X, W or Y */
-  bool flip;  /* the rhs has to be turned round: gathered so before all else */
+  int result;   /* X, W or Y */
+  bool swapped; /* by conv_swapped: lhs is Y, rhs is X */
+  bool flip;    /* the rhs has to be turned round: gathered so before all else */
   int64_t flip_dims[CPU_MAX_RANK], flip_strides[CPU_MAX_RANK], flip_offset;
   int flip_rank;
 } ConvShape;
@@ -39,6 +40,10 @@ bool conv_shape(const Op *op, ConvShape *out);
  * the kernel turned, or back; X and Y change places. false: it has steps, or is a gradient of
  * weights. */
 bool conv_turned(const ConvShape *s, ConvShape *out);
+/* A gradient of images smaller than their window, as it comes from the kernel of a transposed
+ * convolution: the gradient of that kernel as weights, with the rhs for images. false: another
+ * form, or gaps in the window. */
+bool conv_swapped(const ConvShape *s, ConvShape *out);
 
 /* Each way takes data[X, W, Y] at element 0 of the user's arrays. false: no memory. */
 

@@ -27,7 +27,8 @@ bool conv_columns_fits(const ConvShape *s) {
   if (s->groups != 1 || (s->v[X].n != 3 && s->v[X].n != 4) || s->v[Y].dims[1] < 8) return false;
   bool plain = true;
   for (int i = 0; i < s->v[X].n - 2; i++) plain &= s->strides[i] == 1 && s->dilates[i] == 0;
-  return s->form == CONV_WEIGHTS && (s->v[X].dims[1] < 8 || (!plain && s->v[X].dims[1] >= 32));
+  return s->form == CONV_WEIGHTS &&
+         (s->v[X].dims[1] < 8 || s->swapped || (!plain && s->v[X].dims[1] >= 32));
 }
 
 /* The windows of the places of row `row`. */

@@ -123,6 +123,51 @@ bool conv_shape(const Op *op, ConvShape *c) {
   return true;
 }
 
+bool conv_swapped(const ConvShape *s, ConvShape *out) {
+  const ConvView *x = &s->v[X], *w = &s->v[W], *y = &s->v[Y];
+  if (s->form != CONV_DATA || s->groups != 1) return false;
+  double window = 1, image = 1;
+  for (int i = 2; i < x->n; i++) {
+    if (s->dilates[i - 2] || y->dims[i] < 2) return false;
+    window *= (double)w->dims[i + 1], image *= (double)x->dims[i];
+  }
+  if (window <= image) return false;
+  *out = *s;
+  out->form = CONV_WEIGHTS;
+  out->result = W;
+  out->swapped = true;
+  ConvView *ox = &out->v[X], *ow = &out->v[W], *oy = &out->v[Y];
+  ox->n = y->n, ox->offset = w->offset;
+  ow->n = w->n, ow->offset = x->offset;
+#define DIM(view, i, from, j) \
+  ((view)->dims[i] = (from)->dims[j], (view)->strides[i] = (from)->strides[j])
+  DIM(ox, 0, w, 1), DIM(ox, 1, w, 2);
+  DIM(oy, 0, y, 1), DIM(oy, 1, y, 0);
+  ow->dims[0] = 1, ow->strides[0] = 0;
+  DIM(ow, 1, x, 0), DIM(ow, 2, x, 1);
+  for (int i = 2; i < x->n; i++) {
+    int64_t last = y->dims[i] - 1, step = s->strides[i - 2], low = last * step - s->low[i - 2];
+    DIM(ox, i, w, i + 1), DIM(ow, i + 1, x, i);
+    oy->strides[i] = -y->strides[i];
+    oy->offset += last * y->strides[i];
+    if (low < 0) {
+      ox->offset += -low * ox->strides[i];
+      ox->dims[i] += low;
+      low = 0;
+    }
+    out->low[i - 2] = low;
+    out->high[i - 2] = x->dims[i] + last * step - ox->dims[i] - low;
+    if (out->high[i - 2] <= -step) {
+      ox->dims[i] += out->high[i - 2];
+      out->high[i - 2] = 0;
+    }
+    if (ox->dims[i] < 1) return false;
+  }
+#undef DIM
+  for (int i = X; i <= Y; i++) out->t[i] = s->t[i == X ? W : i == W ? X : Y];
+  return true;
+}
+
 bool conv_turned(const ConvShape *s, ConvShape *out) {
   if (s->form == CONV_WEIGHTS) return false;
   *out = *s;

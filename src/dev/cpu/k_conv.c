@@ -109,8 +109,14 @@ static Err *prepare(const Op *op, void **state) {
   bool narrow = l != DT_F32 || o != DT_F32;
   if ((l == DT_F32 || l == DT_BF16 || l == DT_F16) && r == l && (o == l || o == DT_F32) &&
       conv_shape(op, &c->s)) {
-    merge_groups(c);
     c->wide = narrow;
+    c->merged = 1;
+    Conv swapped = *c;
+    if (conv_swapped(&c->s, &swapped.s) && find_way(&swapped, true)) {
+      *c = swapped;
+      return NULL;
+    }
+    merge_groups(c);
     if (find_way(c, op_attr(op, "precision_config") != NULL)) return NULL;
     Conv turned = *c;
     if (c->merged == 1 && conv_turned(&c->s, &turned.s) && find_way(&turned, true)) {
@@ -203,8 +209,8 @@ static Err *run(void *state, const Op *op, void *const *in, void *const *out) {
     operand[1] = turned;
   }
   void *data[3], *mine[3];
-  data[c->s.form == CONV_DATA ? Y : X] = operand[0];
-  data[c->s.form == CONV_WEIGHTS ? Y : W] = operand[1];
+  data[c->s.form == CONV_DATA || c->s.swapped ? Y : X] = operand[0];
+  data[c->s.swapped ? X : c->s.form == CONV_WEIGHTS ? Y : W] = operand[1];
   data[c->s.result] = result;
   float *user = data[W];
   if (c->merged > 1) {

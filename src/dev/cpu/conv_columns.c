@@ -13,11 +13,8 @@
 
 typedef struct Columns {
   const float *x, *y;
-  float *parts;                                    /* each [window][channels of X][channels of Y] */
-  int64_t height, width, channels, x_image, x_row; /* of X */
-  int64_t images, down, across, depth, y_image, y_row, y_pixel; /* of Y */
-  int64_t rows, columns;                                        /* of the window */
-  int64_t step[2], apart[2], low[2];
+  float *parts; /* each [window][channels of X][channels of Y] */
+  ConvPlane g;
   int64_t elements; /* of a window */
   int64_t at_once;  /* rows of Y */
   int64_t n_parts, per_part;
@@ -33,84 +30,65 @@ bool conv_columns_fits(const ConvShape *s) {
 
 /* The windows of the places of row `row`. */
 static void gather(const Columns *p, int64_t image, int64_t row, float *to) {
-  int64_t run = p->columns * p->channels;
-  for (int64_t c = 0; c < p->across; c++)
-    for (int64_t i = 0; i < p->rows; i++, to += run) {
-      int64_t y = row * p->step[0] + i * p->apart[0] - p->low[0], at = c * p->step[1] - p->low[1];
-      if (y < 0 || y >= p->height) {
+  int64_t run = p->g.columns * p->g.channels;
+  for (int64_t c = 0; c < p->g.across; c++)
+    for (int64_t i = 0; i < p->g.rows; i++, to += run) {
+      int64_t y = row * p->g.step[0] + i * p->g.apart[0] - p->g.low[0],
+              at = c * p->g.step[1] - p->g.low[1];
+      if (y < 0 || y >= p->g.height) {
         memset(to, 0, sizeof(float) * (size_t)run);
         continue;
       }
-      const float *from = p->x + image * p->x_image + y * p->x_row;
-      if (p->apart[1] == 1 && at >= 0 && at + p->columns <= p->width) {
-        memcpy(to, from + at * p->channels, sizeof(float) * (size_t)run);
+      const float *from = p->x + image * p->g.x_image + y * p->g.x_row;
+      if (p->g.apart[1] == 1 && at >= 0 && at + p->g.columns <= p->g.width) {
+        memcpy(to, from + at * p->g.channels, sizeof(float) * (size_t)run);
         continue;
       }
-      for (int64_t j = 0; j < p->columns; j++) {
-        int64_t x = at + j * p->apart[1];
-        if (x < 0 || x >= p->width)
-          memset(to + j * p->channels, 0, sizeof(float) * (size_t)p->channels);
+      for (int64_t j = 0; j < p->g.columns; j++) {
+        int64_t x = at + j * p->g.apart[1];
+        if (x < 0 || x >= p->g.width)
+          memset(to + j * p->g.channels, 0, sizeof(float) * (size_t)p->g.channels);
         else
-          memcpy(to + j * p->channels, from + x * p->channels, sizeof(float) * (size_t)p->channels);
+          memcpy(to + j * p->g.channels, from + x * p->g.channels,
+                 sizeof(float) * (size_t)p->g.channels);
       }
     }
 }
 
 static void parts(void *arg, int64_t begin, int64_t end) {
   const Columns *p = arg;
-  int64_t per_image = (p->down + p->at_once - 1) / p->at_once, size = p->elements * p->depth;
-  float *windows = cpu_scratch(sizeof(float) * (size_t)(p->at_once * p->across * p->elements));
+  int64_t per_image = (p->g.down + p->at_once - 1) / p->at_once, size = p->elements * p->g.depth;
+  float *windows = cpu_scratch(sizeof(float) * (size_t)(p->at_once * p->g.across * p->elements));
   for (int64_t b = begin; b < end; b++) {
-    int64_t first = b * p->per_part, last = MIN(first + p->per_part, p->images * per_image);
+    int64_t first = b * p->per_part, last = MIN(first + p->per_part, p->g.images * per_image);
     for (int64_t k = first; k < last; k++) {
       int64_t image = k / per_image, r0 = k % per_image * p->at_once,
-              n = MIN(p->at_once, p->down - r0);
+              n = MIN(p->at_once, p->g.down - r0);
       for (int64_t r = 0; r < n; r++)
-        gather(p, image, r0 + r, windows + r * p->across * p->elements);
-      const float *y = p->y + image * p->y_image + r0 * p->y_row;
-      cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, (blasint)p->elements, (blasint)p->depth,
-                  (blasint)(n * p->across), 1, windows, (blasint)p->elements, y,
-                  (blasint)p->y_pixel, k > first, p->parts + b * size, (blasint)p->depth);
+        gather(p, image, r0 + r, windows + r * p->g.across * p->elements);
+      const float *y = p->y + image * p->g.y_image + r0 * p->g.y_row;
+      cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, (blasint)p->elements,
+                  (blasint)p->g.depth, (blasint)(n * p->g.across), 1, windows, (blasint)p->elements,
+                  y, (blasint)p->g.y_pixel, k > first, p->parts + b * size, (blasint)p->g.depth);
     }
   }
 }
 
 static void add_parts(void *arg, int64_t begin, int64_t end) {
   const Columns *p = arg;
-  int64_t size = p->elements * p->depth;
+  int64_t size = p->elements * p->g.depth;
   for (int64_t b = 1; b < p->n_parts; b++)
     for (int64_t i = begin; i < end; i++) p->parts[i] += p->parts[b * size + i];
 }
 
 bool conv_columns_run(const ConvShape *s, float *const *data) {
   const ConvView *x = &s->v[X], *w = &s->v[W], *y = &s->v[Y];
-  bool flat = x->n == 3; /* one spatial dimension counts as a single row */
-  int j = flat ? 2 : 3;
-  Columns p = {.x = data[X] + x->offset,
-               .y = data[Y] + y->offset,
-               .height = flat ? 1 : x->dims[2],
-               .width = x->dims[j],
-               .channels = x->dims[1],
-               .x_image = x->strides[0],
-               .x_row = flat ? 0 : x->strides[2],
-               .images = x->dims[0],
-               .down = flat ? 1 : y->dims[2],
-               .across = y->dims[j],
-               .depth = y->dims[1],
-               .y_image = y->strides[0],
-               .y_row = flat ? 0 : y->strides[2],
-               .y_pixel = y->strides[j],
-               .rows = flat ? 1 : w->dims[3],
-               .columns = w->dims[j + 1],
-               .step = {1, s->strides[j - 2]},
-               .apart = {1, s->dilates[j - 2] + 1},
-               .low = {0, s->low[j - 2]}};
-  if (!flat) p.step[0] = s->strides[0], p.apart[0] = s->dilates[0] + 1, p.low[0] = s->low[0];
-  p.elements = p.rows * p.columns * p.channels;
-  int64_t places = MAX(PLACES, COLUMNS / p.elements), size = p.elements * p.depth;
-  bool together = flat || p.y_row == p.across * p.y_pixel;
-  p.at_once = together ? MAX(1, MIN(p.down, places / p.across)) : 1;
-  int64_t steps = p.images * ((p.down + p.at_once - 1) / p.at_once);
+  Columns p = {.x = data[X] + x->offset, .y = data[Y] + y->offset, .g = conv_plane(s)};
+  p.elements = p.g.rows * p.g.columns * p.g.channels;
+  int64_t places = MAX(PLACES, COLUMNS / p.elements), size = p.elements * p.g.depth;
+  bool together = p.g.down == 1 || p.g.y_row == p.g.across * p.g.y_pixel;
+  p.at_once = together ? MAX(1, MIN(p.g.down, places / p.g.across)) : 1;
+  int64_t steps = p.g.images * ((p.g.down + p.at_once - 1) / p.at_once);
   p.n_parts = MAX(2, MIN(MAX_PARTS, PART_ELEMENTS / size));
   p.per_part = (steps + p.n_parts - 1) / p.n_parts;
   p.n_parts = (steps + p.per_part - 1) / p.per_part;
@@ -120,12 +98,11 @@ bool conv_columns_run(const ConvShape *s, float *const *data) {
   cpu_parallel(p.n_parts, 1, parts, &p);
   cpu_parallel(size, 16384, add_parts, &p);
   const float *from = p.parts;
-  for (int64_t i = 0; i < p.rows; i++)
-    for (int64_t k = 0; k < p.columns; k++)
-      for (int64_t c = 0; c < p.channels; c++) {
-        float *to = data[W] + w->offset + c * w->strides[2] + (flat ? 0 : i * w->strides[3]) +
-                    k * w->strides[j + 1];
-        for (int64_t o = 0; o < p.depth; o++) to[o * w->strides[1]] = *from++;
+  for (int64_t i = 0; i < p.g.rows; i++)
+    for (int64_t k = 0; k < p.g.columns; k++)
+      for (int64_t c = 0; c < p.g.channels; c++) {
+        float *to = data[W] + w->offset + c * w->strides[2] + i * p.g.w_row + k * p.g.w_column;
+        for (int64_t o = 0; o < p.g.depth; o++) to[o * w->strides[1]] = *from++;
       }
   free(p.parts);
   return true;

@@ -19,11 +19,9 @@
 typedef struct First {
   const float *x;
   float *y, *w; /* w: [elements][depth], depth a multiple of 16; gradients: PARTS of these */
-  int64_t height, width, channels, x_image, x_row;                          /* of X */
-  int64_t images, down, across, depth, real_depth, y_image, y_row, y_pixel; /* of Y */
-  int64_t rows, columns;                                                    /* of the window */
-  int64_t step[2], apart[2], low[2];
-  int64_t wide; /* elements of a copied row */
+  ConvPlane g;
+  int64_t depth; /* channels of Y, up to a multiple of 16 */
+  int64_t wide;  /* elements of a copied row */
   int64_t elements;
   int64_t offset[MAX_ELEMENTS + ELEMENTS]; /* zeros after the last */
 } First;
@@ -38,17 +36,17 @@ bool conv_first_fits(const ConvShape *s) {
 
 /* The rows under the windows of row `row` of the results, with zeros outside. */
 static void copy_rows(const First *p, int64_t image, int64_t row, float *to) {
-  int64_t c = p->channels, first = p->low[1] * c, last = MIN(p->wide, first + p->width * c),
+  int64_t c = p->g.channels, first = p->g.low[1] * c, last = MIN(p->wide, first + p->g.width * c),
           from = 0;
   if (first < 0) from = -first, first = 0;
-  for (int64_t i = 0; i < p->rows; i++, to += p->wide) {
-    int64_t y = row * p->step[0] + i * p->apart[0] - p->low[0];
-    if (y < 0 || y >= p->height || last <= first) {
+  for (int64_t i = 0; i < p->g.rows; i++, to += p->wide) {
+    int64_t y = row * p->g.step[0] + i * p->g.apart[0] - p->g.low[0];
+    if (y < 0 || y >= p->g.height || last <= first) {
       memset(to, 0, sizeof(float) * (size_t)p->wide);
       continue;
     }
     memset(to, 0, sizeof(float) * (size_t)first);
-    memcpy(to + first, p->x + image * p->x_image + y * p->x_row + from,
+    memcpy(to + first, p->x + image * p->g.x_image + y * p->g.x_row + from,
            sizeof(float) * (size_t)(last - first));
     memset(to + last, 0, sizeof(float) * (size_t)(p->wide - last));
   }
@@ -80,8 +78,8 @@ AVX2 static void block(const First *p, const float *x, int64_t step, const float
   if (n >= BLOCK && m >= 16) { /* masked stores are slow */
 #pragma GCC unroll 6
     for (int i = 0; i < BLOCK; i++) {
-      _mm256_storeu_ps(y + i * p->y_pixel, a[i][0]);
-      _mm256_storeu_ps(y + i * p->y_pixel + 8, a[i][1]);
+      _mm256_storeu_ps(y + i * p->g.y_pixel, a[i][0]);
+      _mm256_storeu_ps(y + i * p->g.y_pixel + 8, a[i][1]);
     }
     return;
   }
@@ -92,21 +90,21 @@ AVX2 static void block(const First *p, const float *x, int64_t step, const float
     _mm256_storeu_ps(rest[i] + 8, a[i][1]);
   }
   for (int64_t i = 0; i < MIN(n, BLOCK); i++)
-    memcpy(y + i * p->y_pixel, rest[i], sizeof(float) * (size_t)MIN(m, 16));
+    memcpy(y + i * p->g.y_pixel, rest[i], sizeof(float) * (size_t)MIN(m, 16));
 }
 
 static void result_rows(void *arg, int64_t begin, int64_t end) {
   const First *p = arg;
-  int64_t step = p->step[1] * p->channels;
-  float *rows = cpu_scratch(sizeof(float) * (size_t)(p->rows * p->wide + BLOCK * step));
+  int64_t step = p->g.step[1] * p->g.channels;
+  float *rows = cpu_scratch(sizeof(float) * (size_t)(p->g.rows * p->wide + BLOCK * step));
   for (int64_t b = begin; b < end; b++) {
-    int64_t image = b / p->down, row = b % p->down;
+    int64_t image = b / p->g.down, row = b % p->g.down;
     copy_rows(p, image, row, rows);
-    float *y = p->y + image * p->y_image + row * p->y_row;
+    float *y = p->y + image * p->g.y_image + row * p->g.y_row;
     for (int64_t k = 0; k < p->depth; k += 16)
-      for (int64_t c = 0; c < p->across; c += BLOCK)
-        block(p, rows + c * step, step, p->w + k, y + c * p->y_pixel + k, p->across - c,
-              p->real_depth - k);
+      for (int64_t c = 0; c < p->g.across; c += BLOCK)
+        block(p, rows + c * step, step, p->w + k, y + c * p->g.y_pixel + k, p->g.across - c,
+              p->g.depth - k);
   }
 }
 
@@ -139,26 +137,26 @@ along(const int64_t *offset, const float *x, int64_t step, const float *y, int64
 
 AVX2 static void weight_parts(void *arg, int64_t begin, int64_t end) {
   const First *p = arg;
-  int64_t step = p->step[1] * p->channels, all = p->images * p->down;
+  int64_t step = p->g.step[1] * p->g.channels, all = p->g.images * p->g.down;
   int64_t padded = (p->elements + ELEMENTS - 1) / ELEMENTS * ELEMENTS, size = padded * p->depth;
-  float *rows = cpu_scratch(sizeof(float) * (size_t)(p->rows * p->wide + BLOCK * step));
+  float *rows = cpu_scratch(sizeof(float) * (size_t)(p->g.rows * p->wide + BLOCK * step));
   for (int64_t part = begin; part < end; part++) {
     float *w = p->w + part * size;
     memset(w, 0, sizeof(float) * (size_t)size);
     for (int64_t b = all * part / PARTS; b < all * (part + 1) / PARTS; b++) {
-      int64_t image = b / p->down, row = b % p->down;
+      int64_t image = b / p->g.down, row = b % p->g.down;
       copy_rows(p, image, row, rows);
-      const float *y = p->y + image * p->y_image + row * p->y_row;
+      const float *y = p->y + image * p->g.y_image + row * p->g.y_row;
       for (int64_t k = 0; k < p->depth; k += 16) {
-        int64_t left = p->real_depth - k;
+        int64_t left = p->g.depth - k;
         __m256i m0 = lanes(left), m1 = lanes(left - 8);
         for (int64_t t = 0; t < padded; t += ELEMENTS) {
           float *to = w + t * p->depth + k;
           if (left >= 16)
-            along(p->offset + t, rows, step, y + k, p->y_pixel, p->across, true, m0, m1, to,
+            along(p->offset + t, rows, step, y + k, p->g.y_pixel, p->g.across, true, m0, m1, to,
                   p->depth);
           else
-            along(p->offset + t, rows, step, y + k, p->y_pixel, p->across, false, m0, m1, to,
+            along(p->offset + t, rows, step, y + k, p->g.y_pixel, p->g.across, false, m0, m1, to,
                   p->depth);
         }
       }
@@ -168,33 +166,14 @@ AVX2 static void weight_parts(void *arg, int64_t begin, int64_t end) {
 
 bool conv_first_run(const ConvShape *s, float *const *data) {
   const ConvView *x = &s->v[X], *w = &s->v[W], *y = &s->v[Y];
-  bool flat = x->n == 3, weights = s->form == CONV_WEIGHTS;
-  int j = flat ? 2 : 3; /* the columns' dimension */
-  First p = {.x = data[X] + x->offset,
-             .y = data[Y] + y->offset,
-             .height = flat ? 1 : x->dims[2],
-             .width = x->dims[j],
-             .channels = x->dims[1],
-             .x_image = x->strides[0],
-             .x_row = flat ? 0 : x->strides[2],
-             .images = x->dims[0],
-             .down = flat ? 1 : y->dims[2],
-             .across = y->dims[j],
-             .depth = (y->dims[1] + 15) / 16 * 16,
-             .real_depth = y->dims[1],
-             .y_image = y->strides[0],
-             .y_row = flat ? 0 : y->strides[2],
-             .y_pixel = y->strides[j],
-             .rows = flat ? 1 : w->dims[3],
-             .columns = w->dims[j + 1],
-             .step = {flat ? 1 : s->strides[0], s->strides[j - 2]},
-             .apart = {flat ? 1 : s->dilates[0] + 1, s->dilates[j - 2] + 1},
-             .low = {flat ? 0 : s->low[0], s->low[j - 2]}};
-  p.wide = ((p.across - 1) * p.step[1] + (p.columns - 1) * p.apart[1] + 1) * p.channels;
-  for (int64_t r = 0; r < p.rows; r++)
-    for (int64_t i = 0; i < p.columns; i++)
-      for (int64_t c = 0; c < p.channels; c++)
-        p.offset[p.elements++] = r * p.wide + i * p.apart[1] * p.channels + c;
+  bool weights = s->form == CONV_WEIGHTS;
+  First p = {.x = data[X] + x->offset, .y = data[Y] + y->offset, .g = conv_plane(s)};
+  p.depth = (p.g.depth + 15) / 16 * 16;
+  p.wide = ((p.g.across - 1) * p.g.step[1] + (p.g.columns - 1) * p.g.apart[1] + 1) * p.g.channels;
+  for (int64_t r = 0; r < p.g.rows; r++)
+    for (int64_t i = 0; i < p.g.columns; i++)
+      for (int64_t c = 0; c < p.g.channels; c++)
+        p.offset[p.elements++] = r * p.wide + i * p.g.apart[1] * p.g.channels + c;
   int64_t size = (p.elements + ELEMENTS - 1) / ELEMENTS * ELEMENTS * p.depth;
   size_t bytes = sizeof(float) * (size_t)(weights ? size * PARTS : size);
   if (!(p.w = cpu_block_alloc(bytes))) return false;
@@ -206,18 +185,17 @@ bool conv_first_run(const ConvShape *s, float *const *data) {
     memset(p.w, 0, bytes);
   }
   float *own = p.w;
-  for (int64_t r = 0; r < p.rows; r++)
-    for (int64_t i = 0; i < p.columns; i++)
-      for (int64_t c = 0; c < p.channels; c++, own += p.depth) {
-        float *user = data[W] + w->offset + c * w->strides[2] + (flat ? 0 : r * w->strides[3]) +
-                      i * w->strides[j + 1];
-        for (int64_t k = 0; k < p.real_depth; k++) {
+  for (int64_t r = 0; r < p.g.rows; r++)
+    for (int64_t i = 0; i < p.g.columns; i++)
+      for (int64_t c = 0; c < p.g.channels; c++, own += p.depth) {
+        float *user = data[W] + w->offset + c * w->strides[2] + r * p.g.w_row + i * p.g.w_column;
+        for (int64_t k = 0; k < p.g.depth; k++) {
           if (weights) user[k * w->strides[1]] = own[k];
           else own[k] = user[k * w->strides[1]];
         }
       }
-  double row = (double)(p.across * p.elements * p.depth);
-  if (!weights) cpu_parallel(p.images * p.down, MAX(1, (int64_t)(1e6 / row)), result_rows, &p);
+  double row = (double)(p.g.across * p.elements * p.depth);
+  if (!weights) cpu_parallel(p.g.images * p.g.down, MAX(1, (int64_t)(1e6 / row)), result_rows, &p);
   cpu_block_free(p.w, bytes);
   return true;
 }

@@ -167,19 +167,9 @@ void advise_print(const AdviseWork *w, const AdviseRow *rows, int n, Buf *o) {
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
-static void text_json(Buf *o, const char *s) {
-  buf_byte(o, '"');
-  for (; s && *s; s++) {
-    if (*s == '"' || *s == '\\') buf_byte(o, '\\');
-    if ((unsigned char)*s >= 0x20) buf_byte(o, *s);
-    else buf_byte(o, ' ');
-  }
-  buf_byte(o, '"');
-}
-
-static void number_json(Buf *o, const char *key, double v) {
-  if (isfinite(v)) buf_printf(o, ", \"%s\": %.10g", key, v);
-  else buf_printf(o, ", \"%s\": null", key);
+static void more_json(Buf *o, const char *key, double v) {
+  buf_cstr(o, ", ");
+  buf_json_num(o, key, v);
 }
 
 static void fit_json(const char *key, const AdviseFit *f, Buf *o) {
@@ -187,19 +177,19 @@ static void fit_json(const char *key, const AdviseFit *f, Buf *o) {
   const SimReport *r = f->report;
   if (!f->known) {
     buf_cstr(o, ", \"error\": ");
-    text_json(o, f->why);
+    buf_json_str(o, f->why);
     buf_byte(o, '}');
     return;
   }
   buf_printf(o, ", \"fits\": %s", r->fits ? "true" : "false");
-  number_json(o, "hbm_bytes", r->hbm_bytes);
-  number_json(o, "limit_bytes", r->limit_bytes);
-  number_json(o, "peak_bytes", r->peak_bytes);
-  number_json(o, "time_s", r->time_s);
-  number_json(o, "energy_j", r->energy_j);
-  number_json(o, "usd", r->usd);
-  number_json(o, "mfu", r->mfu);
-  number_json(o, "op_by_op_bytes", f->op_by_op_bytes);
+  more_json(o, "hbm_bytes", r->hbm_bytes);
+  more_json(o, "limit_bytes", r->limit_bytes);
+  more_json(o, "peak_bytes", r->peak_bytes);
+  more_json(o, "time_s", r->time_s);
+  more_json(o, "energy_j", r->energy_j);
+  more_json(o, "usd", r->usd);
+  more_json(o, "mfu", r->mfu);
+  more_json(o, "op_by_op_bytes", f->op_by_op_bytes);
   buf_cstr(o, ", \"owners\": {");
   double padding = 0;
   for (int k = 0; k < SIM_OWNERS; k++) {
@@ -212,33 +202,33 @@ static void fit_json(const char *key, const AdviseFit *f, Buf *o) {
 
 void advise_json(const AdviseWork *w, const AdviseRow *rows, int n, Buf *o) {
   buf_cstr(o, "{\"work\": ");
-  text_json(o, w->name);
-  number_json(o, "steps", w->steps > 0 ? w->steps : NAN);
+  buf_json_str(o, w->name);
+  more_json(o, "steps", w->steps > 0 ? w->steps : NAN);
   buf_cstr(o, ", \"chips\": [");
   for (int i = 0; i < n; i++) {
     const AdviseRow *r = &rows[i];
     buf_printf(o, "%s\n  {\"chip\": ", i ? "," : "");
-    text_json(o, r->name);
+    buf_json_str(o, r->name);
     buf_printf(o, ", \"devices\": %d", r->devices);
     if (w->batch) {
-      number_json(o, "largest_train_batch", (double)r->largest_train);
+      more_json(o, "largest_train_batch", (double)r->largest_train);
       fit_json("train", &r->train, o);
     }
     if (w->eval_batch) {
-      number_json(o, "largest_eval_batch", (double)r->largest_eval);
-      number_json(o, "framework_bytes", r->framework_bytes > 0 ? r->framework_bytes : NAN);
+      more_json(o, "largest_eval_batch", (double)r->largest_eval);
+      more_json(o, "framework_bytes", r->framework_bytes > 0 ? r->framework_bytes : NAN);
       if (w->batch) {
-        number_json(o, "largest_eval_batch_slots_resident", (double)r->largest_eval_slots);
-        number_json(o, "largest_eval_batch_training_held", (double)r->largest_eval_held);
-        number_json(o, "slots_bytes", r->slots_bytes);
-        number_json(o, "held_bytes", r->held_bytes);
+        more_json(o, "largest_eval_batch_slots_resident", (double)r->largest_eval_slots);
+        more_json(o, "largest_eval_batch_training_held", (double)r->largest_eval_held);
+        more_json(o, "slots_bytes", r->slots_bytes);
+        more_json(o, "held_bytes", r->held_bytes);
       }
       fit_json("eval", &r->eval, o);
     }
     buf_cstr(o, ",\n   \"try\": [");
     for (int k = 0; k < r->tips.n; k++) {
       if (k) buf_cstr(o, ", ");
-      text_json(o, r->tips.v[k].text);
+      buf_json_str(o, r->tips.v[k].text);
     }
     buf_cstr(o, "]}");
   }

@@ -52,14 +52,15 @@ int str_cmp(Str a, Str b); /* byte order; a prefix sorts first */
  */
 
 /* X(name, number, text): the codes of PJRT_Error_Code (= absl status codes). */
-#define ERR_CODES(X)                                                                             \
-  X(CANCELLED, 1, "CANCELLED")                                                                   \
-  X(UNKNOWN, 2, "UNKNOWN") X(INVALID, 3, "INVALID_ARGUMENT") X(DEADLINE, 4, "DEADLINE_EXCEEDED") \
-      X(NOT_FOUND, 5, "NOT_FOUND") X(EXISTS, 6, "ALREADY_EXISTS")                                \
-          X(PERMISSION, 7, "PERMISSION_DENIED") X(EXHAUSTED, 8, "RESOURCE_EXHAUSTED")            \
-              X(PRECONDITION, 9, "FAILED_PRECONDITION") X(ABORTED, 10, "ABORTED")                \
-                  X(RANGE, 11, "OUT_OF_RANGE") X(UNIMPLEMENTED, 12, "UNIMPLEMENTED")             \
-                      X(INTERNAL, 13, "INTERNAL") X(UNAVAILABLE, 14, "UNAVAILABLE")              \
+#define ERR_CODES(X)                                                                  \
+  X(CANCELLED, 1, "CANCELLED")                                                        \
+  X(UNKNOWN, 2, "UNKNOWN")                                                            \
+  X(INVALID, 3, "INVALID_ARGUMENT") X(DEADLINE, 4, "DEADLINE_EXCEEDED")               \
+      X(NOT_FOUND, 5, "NOT_FOUND") X(EXISTS, 6, "ALREADY_EXISTS")                     \
+          X(PERMISSION, 7, "PERMISSION_DENIED") X(EXHAUSTED, 8, "RESOURCE_EXHAUSTED") \
+              X(PRECONDITION, 9, "FAILED_PRECONDITION") X(ABORTED, 10, "ABORTED")     \
+                  X(RANGE, 11, "OUT_OF_RANGE") X(UNIMPLEMENTED, 12, "UNIMPLEMENTED")  \
+                      X(INTERNAL, 13, "INTERNAL") X(UNAVAILABLE, 14, "UNAVAILABLE")   \
                           X(DATA_LOSS, 15, "DATA_LOSS") X(UNAUTHENTICATED, 16, "UNAUTHENTICATED")
 
 typedef enum ErrCode {
@@ -143,6 +144,8 @@ void buf_add(Buf *b, const void *p, size_t n);
 void buf_byte(Buf *b, int c);
 void buf_str(Buf *b, Str s);
 void buf_cstr(Buf *b, const char *s);
+void buf_json_str(Buf *b, const char *s); /* quoted; NULL is ""; '<' escaped, safe inside HTML */
+void buf_json_num(Buf *b, const char *key, double v); /* "key": v, null when not finite */
 void buf_printf(Buf *b, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void buf_free(Buf *b);
 
@@ -177,30 +180,31 @@ const char *env_get(const char *name);                      /* NULL when unset o
  * so that the plugin maps them by identity. Types narrower than a byte are held one element a byte
  * (value in the low bits, signed ones sign-extended), as JAX hands them over. DT_TF32, DT_INDEX and
  * DT_NONE occur only in attributes. */
-#define DTYPES(X)                                                                                 \
-  X(I1, 1, "i1", 1, 1, BOOL)                                                                      \
-  X(I8, 2, "i8", 1, 8, SINT) X(I16, 3, "i16", 2, 16, SINT) X(I32, 4, "i32", 4, 32, SINT)          \
-      X(I64, 5, "i64", 8, 64, SINT) X(U8, 6, "ui8", 1, 8, UINT) X(U16, 7, "ui16", 2, 16, UINT) X( \
-          U32, 8, "ui32", 4, 32, UINT) X(U64, 9, "ui64", 8, 64, UINT)                             \
-          X(F16, 10, "f16", 2, 16, FLOAT) X(F32, 11, "f32", 4, 32, FLOAT) X(                      \
-              F64, 12, "f64", 8, 64, FLOAT) X(BF16, 13, "bf16", 2, 16,                            \
-                                              FLOAT) X(C64, 14, "complex<f32>", 8, 64, COMPLEX)   \
-              X(C128, 15, "complex<f64>", 16, 128, COMPLEX) X(F8E5M2, 16, "f8E5M2", 1, 8, FLOAT)  \
-                  X(F8E4M3FN, 17, "f8E4M3FN", 1, 8,                                               \
-                    FLOAT) X(F8E4M3B11FNUZ, 18, "f8E4M3B11FNUZ", 1, 8,                            \
-                             FLOAT) X(F8E5M2FNUZ, 19, "f8E5M2FNUZ", 1, 8, FLOAT)                  \
-                      X(F8E4M3FNUZ, 20, "f8E4M3FNUZ", 1, 8, FLOAT) X(I4, 21, "i4", 1, 4, SINT)    \
-                          X(U4, 22, "ui4", 1, 4, UINT) X(TOKEN, 23, "token", 0, 0, OTHER) X(      \
-                              I2, 24, "i2", 1, 2, SINT) X(U2, 25, "ui2", 1, 2, UINT)              \
-                              X(F8E4M3, 26, "f8E4M3", 1, 8, FLOAT)                                \
-                                  X(F8E3M4, 27, "f8E3M4", 1, 8, FLOAT)                            \
-                                      X(F8E8M0FNU, 28, "f8E8M0FNU", 1, 8, FLOAT)                  \
-                                          X(F4E2M1FN, 29, "f4E2M1FN", 1, 4, FLOAT)                \
-                                              X(F6E2M3FN, 32, "f6E2M3FN", 1, 6, FLOAT)            \
-                                                  X(F6E3M2FN, 33, "f6E3M2FN", 1, 6, FLOAT)        \
-                                                      X(TF32, 40, "tf32", 4, 19, OTHER)           \
-                                                          X(INDEX, 41, "index", 8, 64, OTHER)     \
-                                                              X(NONE, 42, "none", 0, 0, OTHER)
+#define DTYPES(X)                                                                                  \
+  X(I1, 1, "i1", 1, 1, BOOL)                                                                       \
+  X(I8, 2, "i8", 1, 8, SINT)                                                                       \
+  X(I16, 3, "i16", 2, 16, SINT) X(I32, 4, "i32", 4, 32, SINT) X(I64, 5, "i64", 8, 64, SINT) X(     \
+      U8, 6, "ui8", 1, 8, UINT) X(U16, 7, "ui16", 2, 16, UINT) X(U32, 8, "ui32", 4, 32, UINT)      \
+      X(U64, 9, "ui64", 8, 64, UINT) X(F16, 10, "f16", 2, 16, FLOAT) X(                            \
+          F32, 11, "f32", 4, 32, FLOAT) X(F64, 12, "f64", 8, 64, FLOAT) X(BF16, 13, "bf16", 2, 16, \
+                                                                          FLOAT)                   \
+          X(C64, 14, "complex<f32>", 8, 64, COMPLEX) X(C128, 15, "complex<f64>", 16, 128, COMPLEX) \
+              X(F8E5M2, 16, "f8E5M2", 1, 8, FLOAT) X(F8E4M3FN, 17, "f8E4M3FN", 1, 8, FLOAT)        \
+                  X(F8E4M3B11FNUZ, 18, "f8E4M3B11FNUZ", 1, 8,                                      \
+                    FLOAT) X(F8E5M2FNUZ, 19, "f8E5M2FNUZ", 1, 8, FLOAT)                            \
+                      X(F8E4M3FNUZ, 20, "f8E4M3FNUZ", 1, 8, FLOAT) X(I4, 21, "i4", 1, 4, SINT)     \
+                          X(U4, 22, "ui4", 1, 4, UINT) X(TOKEN, 23, "token", 0, 0, OTHER)          \
+                              X(I2, 24, "i2", 1, 2, SINT)                                          \
+                                  X(U2, 25, "ui2", 1, 2, UINT) X(F8E4M3, 26, "f8E4M3", 1, 8,       \
+                                                                 FLOAT)                            \
+                                      X(F8E3M4, 27, "f8E3M4", 1, 8, FLOAT)                         \
+                                          X(F8E8M0FNU, 28, "f8E8M0FNU", 1, 8, FLOAT)               \
+                                              X(F4E2M1FN, 29, "f4E2M1FN", 1, 4, FLOAT)             \
+                                                  X(F6E2M3FN, 32, "f6E2M3FN", 1, 6, FLOAT)         \
+                                                      X(F6E3M2FN, 33, "f6E3M2FN", 1, 6, FLOAT)     \
+                                                          X(TF32, 40, "tf32", 4, 19, OTHER)        \
+                                                              X(INDEX, 41, "index", 8, 64, OTHER)  \
+                                                                  X(NONE, 42, "none", 0, 0, OTHER)
 
 typedef enum DType {
   DT_INVALID = 0,

@@ -2,6 +2,7 @@
  * hash map (open addressing over an insertion-ordered entry list). */
 #include "base/base.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -265,4 +266,20 @@ bool map_at(const Map *m, int i, Str *key, void **value) {
   *key = m->entries.v[i].key;
   *value = m->entries.v[i].value;
   return true;
+}
+
+void buf_json_str(Buf *b, const char *s) {
+  buf_byte(b, '"');
+  for (; s && *s; s++) {
+    unsigned char c = (unsigned char)*s;
+    if (c == '"' || c == '\\') buf_printf(b, "\\%c", c);
+    else if (c < 32 || c == '<') buf_printf(b, "\\u%04x", c);
+    else buf_byte(b, c);
+  }
+  buf_byte(b, '"');
+}
+
+void buf_json_num(Buf *b, const char *key, double v) {
+  if (isfinite(v)) buf_printf(b, "\"%s\": %.10g", key, v);
+  else buf_printf(b, "\"%s\": null", key);
 }

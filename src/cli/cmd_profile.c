@@ -311,7 +311,7 @@ static Err *profile(const Args *a) {
   if (!e && a->out) e = prof_write(p, a->out, &folder);
   FILE *notes = a->json ? stderr : stdout;
   if (!e && a->html) fprintf(notes, "\nreport: %s\n", a->html);
-  if (!e && folder)
+  if (!e && a->out && folder)
     fprintf(notes,
             "\nrecording: %s\n  tensorboard --logdir %s   (pip install tensorboard xprof)\n"
             "  *.trace.json.gz opens at ui.perfetto.dev\n",

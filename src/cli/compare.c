@@ -62,20 +62,15 @@ static void print_row(Buf *out, const Row *r) {
              memory, step, rate, use, energy, usd);
 }
 
-static void json_number(Buf *out, const char *key, double v) {
-  if (isfinite(v)) buf_printf(out, ", \"%s\": %.6g", key, v);
-  else buf_printf(out, ", \"%s\": null", key);
-}
-
 static void json_row(Buf *out, const Row *r) {
   buf_printf(out, "    {\"device\": \"%s\", \"measured\": %s, \"fits\": %s", r->name,
              r->measured ? "true" : "false", r->fits ? "true" : "false");
-  json_number(out, "memory_bytes", r->memory_bytes);
-  json_number(out, "step_s", r->step_s);
-  json_number(out, "examples_per_s", r->examples_per_s);
-  json_number(out, "utilisation", r->used);
-  json_number(out, "energy_j", r->energy_j);
-  json_number(out, "usd", r->usd);
+  buf_cstr(out, ", "), buf_json_num(out, "memory_bytes", r->memory_bytes);
+  buf_cstr(out, ", "), buf_json_num(out, "step_s", r->step_s);
+  buf_cstr(out, ", "), buf_json_num(out, "examples_per_s", r->examples_per_s);
+  buf_cstr(out, ", "), buf_json_num(out, "utilisation", r->used);
+  buf_cstr(out, ", "), buf_json_num(out, "energy_j", r->energy_j);
+  buf_cstr(out, ", "), buf_json_num(out, "usd", r->usd);
   buf_byte(out, '}');
 }
 

@@ -7,17 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-void prof_json_str(Buf *b, const char *s) {
-  buf_byte(b, '"');
-  for (; *s; s++) {
-    unsigned char c = (unsigned char)*s;
-    if (c == '"' || c == '\\') buf_printf(b, "\\%c", c);
-    else if (c < 32 || c == '<') buf_printf(b, "\\u%04x", c); /* '<': safe inside HTML */
-    else buf_byte(b, c);
-  }
-  buf_byte(b, '"');
-}
-
 typedef struct Out {
   Buf *b;
   int n;
@@ -25,14 +14,14 @@ typedef struct Out {
 
 static void begin(Out *o, const char *name, const char *ph, int pid, int tid) {
   buf_cstr(o->b, o->n++ ? ",\n{\"name\":" : "\n{\"name\":");
-  prof_json_str(o->b, name);
+  buf_json_str(o->b, name);
   buf_printf(o->b, ",\"ph\":\"%s\",\"pid\":%d,\"tid\":%d", ph, pid, tid);
 }
 
 static void label(Out *o, const char *what, int pid, int tid, const char *name, int order) {
   begin(o, what, "M", pid, tid);
   buf_cstr(o->b, ",\"args\":{\"name\":");
-  prof_json_str(o->b, name);
+  buf_json_str(o->b, name);
   buf_cstr(o->b, "}}");
   begin(o, !strcmp(what, "process_name") ? "process_sort_index" : "thread_sort_index", "M", pid,
         tid);
@@ -51,9 +40,9 @@ enum { TID_STEPS = 1, TID_PROGRAMS, TID_KERNELS, TID_WAITS };
 static void kernel_args(Out *o, const ProfProgram *q, const ProfSpan *s) {
   const ProfKernel *k = &q->kernels[s->kernel];
   buf_cstr(o->b, ",\"args\":{\"op\":");
-  prof_json_str(o->b, k->op);
+  buf_json_str(o->b, k->op);
   buf_cstr(o->b, ",\"source\":");
-  prof_json_str(o->b, k->place);
+  buf_json_str(o->b, k->place);
   buf_printf(o->b, ",\"bound\":\"%s\",\"flops\":%.0f,\"bytes\":%.0f", prof_bound_names[k->bound],
              k->flops, k->bytes);
   if (k->utilisation >= 0) buf_printf(o->b, ",\"utilisation\":%.4f", k->utilisation);
@@ -124,7 +113,7 @@ static void device(Out *o, const Prof *p, int d) {
 void prof_chrome(Prof *p, Buf *b) {
   Out o = {b, 0};
   buf_cstr(b, "{\"displayTimeUnit\":\"ms\",\"otherData\":{\"title\":");
-  prof_json_str(b, p->title);
+  buf_json_str(b, p->title);
   buf_cstr(b, ",\"version\":\"weft " WEFT_VERSION "\"},\n\"traceEvents\":[");
   int64_t spans = 0;
   for (int i = 0; i < p->runs.n; i++) {
@@ -148,20 +137,15 @@ void prof_chrome(Prof *p, Buf *b) {
 
 /* ---- the summary ----------------------------------------------------------------------------- */
 
-static void number(Buf *b, const char *key, double v) {
-  if (isfinite(v)) buf_printf(b, "\"%s\":%.9g", key, v);
-  else buf_printf(b, "\"%s\":null", key);
-}
-
 static void step_json(Buf *b, const ProfStep *t) {
   buf_printf(b, "{\"step\":%lld,", (long long)t->number);
-  number(b, "start_s", t->start_s);
+  buf_json_num(b, "start_s", t->start_s);
   buf_byte(b, ',');
-  number(b, "time_s", t->time_s);
+  buf_json_num(b, "time_s", t->time_s);
   buf_cstr(b, ",\"parts\":{");
   for (int k = 0; k < PART_COUNT; k++) {
     if (k) buf_byte(b, ',');
-    number(b, prof_part_names[k], t->part_s[k]);
+    buf_json_num(b, prof_part_names[k], t->part_s[k]);
   }
   buf_cstr(b, "}}");
 }
@@ -171,12 +155,12 @@ void prof_json(Prof *p, const ProfSummary *s, Buf *b) {
   Buf verdict = {0};
   prof_verdict(p, s, &verdict);
   buf_cstr(b, "{\"title\":");
-  prof_json_str(b, p->title);
+  buf_json_str(b, p->title);
   buf_cstr(b, ",\"device\":");
-  prof_json_str(b, d->kind);
+  buf_json_str(b, d->kind);
   buf_printf(b, ",\"devices\":%d,\"virtual\":%s,\"verdict\":", p->devices.n,
              d->is_virtual ? "true" : "false");
-  prof_json_str(b, verdict.p ? verdict.p : "");
+  buf_json_str(b, verdict.p ? verdict.p : "");
   buf_free(&verdict);
   const struct {
     const char *key;
@@ -194,7 +178,7 @@ void prof_json(Prof *p, const ProfSummary *s, Buf *b) {
            {"memory_bytes", d->memory_bytes}};
   for (int i = 0; i < COUNT_OF(f); i++) {
     buf_byte(b, ',');
-    number(b, f[i].key, f[i].v);
+    buf_json_num(b, f[i].key, f[i].v);
   }
   buf_cstr(b, ",\n\"mean\":");
   step_json(b, &s->mean);
@@ -209,29 +193,29 @@ void prof_json(Prof *p, const ProfSummary *s, Buf *b) {
     const ProfTotal *t = &s->totals[i];
     const ProfKernel *k = t->kernel;
     buf_cstr(b, i ? ",\n{\"name\":" : "\n{\"name\":");
-    prof_json_str(b, k->name);
+    buf_json_str(b, k->name);
     buf_cstr(b, ",\"op\":");
-    prof_json_str(b, k->op);
+    buf_json_str(b, k->op);
     buf_cstr(b, ",\"source\":");
-    prof_json_str(b, k->place);
+    buf_json_str(b, k->place);
     buf_cstr(b, ",\"shapes\":");
-    prof_json_str(b, k->shapes);
+    buf_json_str(b, k->shapes);
     buf_cstr(b, ",\"program\":");
-    prof_json_str(b, t->program->name);
+    buf_json_str(b, t->program->name);
     buf_printf(b, ",\"bound\":\"%s\",\"modelled\":%s,\"collective\":%s,",
                prof_bound_names[k->bound], k->modelled ? "true" : "false",
                k->collective ? "true" : "false");
-    number(b, "step_s", t->time_s / n);
+    buf_json_num(b, "step_s", t->time_s / n);
     buf_byte(b, ',');
-    number(b, "runs", t->count / n);
+    buf_json_num(b, "runs", t->count / n);
     buf_byte(b, ',');
-    number(b, "time_s", t->time_s / t->count);
+    buf_json_num(b, "time_s", t->time_s / t->count);
     buf_byte(b, ',');
-    number(b, "flops", k->flops);
+    buf_json_num(b, "flops", k->flops);
     buf_byte(b, ',');
-    number(b, "bytes", k->bytes);
+    buf_json_num(b, "bytes", k->bytes);
     buf_byte(b, ',');
-    number(b, "utilisation", k->utilisation >= 0 ? k->utilisation : NAN);
+    buf_json_num(b, "utilisation", k->utilisation >= 0 ? k->utilisation : NAN);
     buf_byte(b, '}');
   }
   buf_cstr(b, "]}\n");

@@ -22,7 +22,7 @@ static void strings(Buf *b, int n, const char *const *s) {
   buf_byte(b, '[');
   for (int i = 0; i < n; i++) {
     if (i) buf_byte(b, ',');
-    prof_json_str(b, s[i]);
+    buf_json_str(b, s[i]);
   }
   buf_byte(b, ']');
 }
@@ -35,16 +35,16 @@ static void program_json(Buf *b, const Prof *p, int at) {
     if (p->runs.v[i].program == at) mean += p->runs.v[i].time_s, runs++;
   if (runs) total = mean / runs;
   buf_cstr(b, "{\"name\":");
-  prof_json_str(b, q->name);
+  buf_json_str(b, q->name);
   buf_printf(b, ",\"total\":%.9g,\"kernels\":[", total);
   for (int i = 0; i < q->n_kernels; i++) {
     const ProfKernel *k = &q->kernels[i];
     buf_cstr(b, i ? ",\n[" : "\n[");
-    prof_json_str(b, k->name);
+    buf_json_str(b, k->name);
     buf_byte(b, ',');
-    prof_json_str(b, k->op);
+    buf_json_str(b, k->op);
     buf_byte(b, ',');
-    prof_json_str(b, k->place);
+    buf_json_str(b, k->place);
     buf_printf(b, ",\"%s\",%.6g,%.6g,", prof_bound_names[k->bound], k->flops, k->bytes);
     if (k->utilisation >= 0) buf_printf(b, "%.4g]", k->utilisation);
     else buf_cstr(b, "null]");
@@ -57,7 +57,7 @@ static void program_json(Buf *b, const Prof *p, int at) {
     buf_cstr(b, i ? ",\n[" : "\n[");
     const char *const words[] = {v->name, v->owner, v->type, v->place};
     for (int k = 0; k < COUNT_OF(words); k++) {
-      prof_json_str(b, words[k]);
+      buf_json_str(b, words[k]);
       buf_byte(b, ',');
     }
     buf_printf(b, "%.9g,%d,%.9g,%.9g]", v->bytes, v->on_chip, v->from_s, v->to_s);
@@ -85,7 +85,7 @@ static void host_json(Buf *b, const Prof *p) {
   for (int i = 0; map_at(names, i, &key, &value); i++) {
     char *s = xstrndup(key.p, key.n);
     if (i) buf_byte(b, ',');
-    prof_json_str(b, s);
+    buf_json_str(b, s);
     free(s);
   }
   buf_byte(b, ']');

@@ -18,6 +18,5 @@ typedef struct ProfChange {
 ProfChange *prof_changes(const ProfProgram *q, bool on_chip, int *n);
 void prof_time_text(Buf *b, double seconds);
 void prof_bytes_text(Buf *b, double bytes);
-void prof_json_str(Buf *b, const char *s); /* with its quotes */
 
 #endif

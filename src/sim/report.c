@@ -139,27 +139,12 @@ void sim_print(const SimReport *r, int max_kernels, Buf *o) {
   free(s);
 }
 
-static void jstr(Buf *o, const char *s) {
-  buf_byte(o, '"');
-  for (; *s; s++) {
-    unsigned char c = (unsigned char)*s;
-    if (c == '"' || c == '\\') buf_printf(o, "\\%c", c);
-    else if (c < 32) buf_printf(o, "\\u%04x", c);
-    else buf_byte(o, c);
-  }
-  buf_byte(o, '"');
-}
-static void jnum(Buf *o, const char *key, double v) {
-  if (isfinite(v)) buf_printf(o, "\"%s\": %.10g", key, v);
-  else buf_printf(o, "\"%s\": null", key);
-}
-
 /* Kernels carry totals over all their runs, so that columns add up. Their cycles are what the
  * chip's own compiler would estimate: 0 for a kernel marked as modelled, which it has no estimate
  * for (its time counts all the same). */
 void sim_json(const SimReport *r, Buf *o) {
   buf_cstr(o, "{\"chip\": ");
-  jstr(o, r->chip->name);
+  buf_json_str(o, r->chip->name);
   buf_printf(o, ", \"devices\": %d, \"fits\": %s, ", r->devices, r->fits ? "true" : "false");
   const struct {
     const char *k;
@@ -181,36 +166,36 @@ void sim_json(const SimReport *r, Buf *o) {
            {"usd", r->usd},
            {"usd_per_hour", r->usd_per_hour}};
   for (int i = 0; i < COUNT_OF(f); i++) {
-    jnum(o, f[i].k, f[i].v);
+    buf_json_num(o, f[i].k, f[i].v);
     buf_cstr(o, ", ");
   }
   buf_cstr(o, "\"price_source\": ");
-  jstr(o, r->price_source);
+  buf_json_str(o, r->price_source);
   buf_printf(o, ", \"unknown_loops\": %s,\n \"kernels\": [", r->unknown_loops ? "true" : "false");
   for (int i = 0; i < r->n_kernels; i++) {
     const SimKernel *k = &r->kernels[i];
     buf_cstr(o, i ? ",\n  {\"name\": " : "\n  {\"name\": ");
-    jstr(o, k->name);
+    buf_json_str(o, k->name);
     buf_cstr(o, ", \"op\": ");
-    jstr(o, k->op);
+    buf_json_str(o, k->op);
     buf_cstr(o, ", ");
-    jnum(o, "cycles", (r->chip->kind == CHIP_TPU ? k->est_cycles : k->cycles) * k->count);
+    buf_json_num(o, "cycles", (r->chip->kind == CHIP_TPU ? k->est_cycles : k->cycles) * k->count);
     buf_cstr(o, ", ");
-    jnum(o, "time_s", k->time_s * k->count);
+    buf_json_num(o, "time_s", k->time_s * k->count);
     buf_cstr(o, ", ");
-    jnum(o, "count", k->count);
+    buf_json_num(o, "count", k->count);
     buf_cstr(o, ", ");
-    jnum(o, "run_time_s", k->time_s);
+    buf_json_num(o, "run_time_s", k->time_s);
     buf_cstr(o, ", ");
-    jnum(o, "start_s", k->start_s);
+    buf_json_num(o, "start_s", k->start_s);
     buf_printf(o, ", \"bound\": \"%s\", ", sim_bound_name(k->bound));
-    jnum(o, "flops", k->flops * k->count);
+    buf_json_num(o, "flops", k->flops * k->count);
     buf_cstr(o, ", ");
-    jnum(o, "bytes", k->bytes * k->count);
+    buf_json_num(o, "bytes", k->bytes * k->count);
     buf_cstr(o, ", ");
-    jnum(o, "utilisation", k->utilisation);
+    buf_json_num(o, "utilisation", k->utilisation);
     buf_printf(o, ", \"modelled\": %s, \"place\": ", k->modelled ? "true" : "false");
-    jstr(o, k->place);
+    buf_json_str(o, k->place);
     buf_byte(o, '}');
   }
   buf_cstr(o, "],\n \"owners\": [");
@@ -218,31 +203,31 @@ void sim_json(const SimReport *r, Buf *o) {
     const SimHolding *h = &r->owners[i];
     if (h->bytes <= 0) continue;
     buf_printf(o, "%s\n  {\"owner\": \"%s\", ", n++ ? "," : "", sim_owner_name((SimOwner)i));
-    jnum(o, "bytes", h->bytes);
+    buf_json_num(o, "bytes", h->bytes);
     buf_cstr(o, ", ");
-    jnum(o, "padding", h->padding);
+    buf_json_num(o, "padding", h->padding);
     buf_printf(o, ", \"buffers\": %d, \"largest\": ", h->n);
-    jstr(o, h->largest ? h->largest->name : "");
+    buf_json_str(o, h->largest ? h->largest->name : "");
     buf_cstr(o, ", \"place\": ");
-    jstr(o, h->largest ? h->largest->place : "");
+    buf_json_str(o, h->largest ? h->largest->place : "");
     buf_byte(o, '}');
   }
   buf_cstr(o, "],\n \"buffers\": [");
   for (int i = 0; i < r->n_buffers && i < 200; i++) {
     const SimBuffer *b = &r->buffers[i];
     buf_cstr(o, i ? ",\n  {\"name\": " : "\n  {\"name\": ");
-    jstr(o, b->name);
+    buf_json_str(o, b->name);
     buf_cstr(o, ", \"role\": ");
-    jstr(o, b->role);
+    buf_json_str(o, b->role);
     buf_cstr(o, ", \"type\": ");
-    jstr(o, b->type);
+    buf_json_str(o, b->type);
     buf_cstr(o, ", ");
-    jnum(o, "bytes", b->bytes);
+    buf_json_num(o, "bytes", b->bytes);
     buf_cstr(o, ", ");
-    jnum(o, "padding", b->padding);
+    buf_json_num(o, "padding", b->padding);
     buf_printf(o, ", \"owner\": \"%s\"", sim_owner_name(b->owner));
     buf_printf(o, ", \"on_chip\": %s, \"place\": ", b->on_chip ? "true" : "false");
-    jstr(o, b->place);
+    buf_json_str(o, b->place);
     buf_byte(o, '}');
   }
   buf_cstr(o, "]}\n");

@@ -50,6 +50,17 @@ static double value_num(Str v) {
 static const char *const required[] = {"name", "kind",          "devices_per_chip", "clock",
                                        "hbm",  "hbm_bandwidth", "power_idle",       "power_busy"};
 
+const char *chip_how(const ChipFact *f) {
+  static const char *const words[][2] = {/* the strongest doubt first */
+                                         {"guess", "guess"},         {"fitted", "fitted"},
+                                         {"(recalled)", "recalled"}, {"(derived)", "derived"},
+                                         {"(oracle)", "oracle"},     {"(read)", "read"}};
+  if (!strncmp(f->key, "fit.", 4)) return "fitted";
+  for (int i = 0; i < COUNT_OF(words); i++)
+    if (strstr(f->source, words[i][0])) return words[i][1];
+  return NULL;
+}
+
 const ChipFact *chip_fact(const Chip *c, const char *key) {
   for (int i = 0; i < c->n_facts; i++)
     if (!strcmp(c->facts[i].key, key)) return &c->facts[i];

@@ -1,5 +1,6 @@
 /* chip: every file of data/chips is whole and sourced, names of clouds find their chips, mistakes
  * name file and line. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -35,6 +36,22 @@ static void test_catalogue(void **state) {
   assert_int_equal(find("tpu-v3")->devices_per_chip, 2);
   assert_int_equal(find("tpu-v4")->devices_per_chip, 1);
   assert_true(chip_num(find("A100-80GB"), "sms", 0) == 108);
+}
+
+/* Every number says how it is known. */
+static void test_sources(void **state) {
+  (void)state;
+  const Chip *const *all;
+  int n, bad = 0;
+  assert_null(chip_list(&all, &n));
+  for (int i = 0; i < n; i++)
+    for (int k = 0; k < all[i]->n_facts; k++) {
+      const ChipFact *f = &all[i]->facts[k];
+      if (isnan(f->num) || chip_how(f)) continue;
+      print_message("%s:%d: %s = %s: %s\n", all[i]->file, f->line, f->key, f->text, f->source);
+      bad++;
+    }
+  assert_int_equal(bad, 0);
 }
 
 static void test_names(void **state) {
@@ -113,7 +130,8 @@ static void test_prices(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_catalogue), cmocka_unit_test(test_names),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_catalogue),
+                                     cmocka_unit_test(test_sources), cmocka_unit_test(test_names),
                                      cmocka_unit_test(test_errors), cmocka_unit_test(test_prices)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

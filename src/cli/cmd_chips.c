@@ -38,6 +38,21 @@ static int list(void) {
   return 0;
 }
 
+/* "31 read, 8 recalled, 4 fitted": how much of it to believe. */
+static void print_ways(const Chip *c) {
+  static const char *const ways[] = {"read", "oracle", "derived", "recalled", "guess", "fitted"};
+  const char *sep = "";
+  for (int w = 0; w < COUNT_OF(ways); w++) {
+    int n = 0;
+    for (int i = 0; i < c->n_facts; i++) {
+      const char *how = isnan(c->facts[i].num) ? NULL : chip_how(&c->facts[i]);
+      n += how && !strcmp(how, ways[w]);
+    }
+    if (n) printf("%s%d %s", sep, n, ways[w]), sep = ", ";
+  }
+  putchar('\n');
+}
+
 static int prices(const Chip *c, bool all) {
   const Offer *o;
   int n, shown = 0;
@@ -76,7 +91,14 @@ static int run(int argc, char **argv) {
     Chip *c;
     Err *e = file_read(check, &text);
     if (!e) e = chip_read(a, check, (Str){text.p ? text.p : "", text.n}, &c);
-    if (!e) printf("%s: %s, %d facts, every one with a source\n", check, c->name, c->n_facts);
+    if (!e) {
+      printf("%s: %s, %d facts, every one with a source; numbers: ", check, c->name, c->n_facts);
+      print_ways(c);
+    }
+    for (int i = 0; !e && i < c->n_facts; i++)
+      if (!isnan(c->facts[i].num) && !chip_how(&c->facts[i]))
+        printf("  line %d: %s does not say how it is known: (read), (recalled), (derived), guess\n",
+               c->facts[i].line, c->facts[i].key);
     int status = e != NULL;
     if (e) err_report(e);
     buf_free(&text);
@@ -92,6 +114,8 @@ static int run(int argc, char **argv) {
   for (int i = 0; i < ref.chip->n_facts; i++)
     printf("  %-24s %-28s %s\n", ref.chip->facts[i].key, ref.chip->facts[i].text,
            ref.chip->facts[i].source);
+  printf("numbers: ");
+  print_ways(ref.chip);
   return 0;
 }
 

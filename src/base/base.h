@@ -47,21 +47,34 @@ bool str_starts(Str s, const char *prefix);
 bool str_ends(Str s, const char *suffix);
 int str_cmp(Str a, Str b); /* byte order; a prefix sorts first */
 
+/* Letters to insert, drop, change or swap with the next to make b of a, upper and lower case alike;
+ * of the first 64 letters. */
+int str_distance(Str a, Str b);
+
+/* "Did you mean ...?": Nearest near = {.want = name}; nearest_see() of every name there is;
+ * near.best is the nearest that is near enough to be meant, or NULL. */
+typedef struct Nearest {
+  Str want;
+  const char *best;
+  int distance;
+} Nearest;
+void nearest_see(Nearest *near, const char *name);
+
 /* ---- errors
  * -----------------------------------------------------------------------------------------------------
  */
 
 /* X(name, number, text): the codes of PJRT_Error_Code (= absl status codes). */
-#define ERR_CODES(X)                                                                  \
-  X(CANCELLED, 1, "CANCELLED")                                                        \
-  X(UNKNOWN, 2, "UNKNOWN")                                                            \
-  X(INVALID, 3, "INVALID_ARGUMENT") X(DEADLINE, 4, "DEADLINE_EXCEEDED")               \
-      X(NOT_FOUND, 5, "NOT_FOUND") X(EXISTS, 6, "ALREADY_EXISTS")                     \
-          X(PERMISSION, 7, "PERMISSION_DENIED") X(EXHAUSTED, 8, "RESOURCE_EXHAUSTED") \
-              X(PRECONDITION, 9, "FAILED_PRECONDITION") X(ABORTED, 10, "ABORTED")     \
-                  X(RANGE, 11, "OUT_OF_RANGE") X(UNIMPLEMENTED, 12, "UNIMPLEMENTED")  \
-                      X(INTERNAL, 13, "INTERNAL") X(UNAVAILABLE, 14, "UNAVAILABLE")   \
-                          X(DATA_LOSS, 15, "DATA_LOSS") X(UNAUTHENTICATED, 16, "UNAUTHENTICATED")
+#define ERR_CODES(X)                                                                              \
+  X(CANCELLED, 1, "CANCELLED")                                                                    \
+  X(UNKNOWN, 2, "UNKNOWN")                                                                        \
+  X(INVALID, 3, "INVALID_ARGUMENT")                                                               \
+  X(DEADLINE, 4, "DEADLINE_EXCEEDED") X(NOT_FOUND, 5, "NOT_FOUND") X(EXISTS, 6, "ALREADY_EXISTS") \
+      X(PERMISSION, 7, "PERMISSION_DENIED") X(EXHAUSTED, 8, "RESOURCE_EXHAUSTED")                 \
+          X(PRECONDITION, 9, "FAILED_PRECONDITION") X(ABORTED, 10, "ABORTED")                     \
+              X(RANGE, 11, "OUT_OF_RANGE") X(UNIMPLEMENTED, 12, "UNIMPLEMENTED")                  \
+                  X(INTERNAL, 13, "INTERNAL") X(UNAVAILABLE, 14, "UNAVAILABLE")                   \
+                      X(DATA_LOSS, 15, "DATA_LOSS") X(UNAUTHENTICATED, 16, "UNAUTHENTICATED")
 
 typedef enum ErrCode {
   ERR_OK = 0,
@@ -183,21 +196,20 @@ const char *env_get(const char *name);                      /* NULL when unset o
 #define DTYPES(X)                                                                                  \
   X(I1, 1, "i1", 1, 1, BOOL)                                                                       \
   X(I8, 2, "i8", 1, 8, SINT)                                                                       \
-  X(I16, 3, "i16", 2, 16, SINT) X(I32, 4, "i32", 4, 32, SINT) X(I64, 5, "i64", 8, 64, SINT) X(     \
-      U8, 6, "ui8", 1, 8, UINT) X(U16, 7, "ui16", 2, 16, UINT) X(U32, 8, "ui32", 4, 32, UINT)      \
-      X(U64, 9, "ui64", 8, 64, UINT) X(F16, 10, "f16", 2, 16, FLOAT) X(                            \
-          F32, 11, "f32", 4, 32, FLOAT) X(F64, 12, "f64", 8, 64, FLOAT) X(BF16, 13, "bf16", 2, 16, \
-                                                                          FLOAT)                   \
+  X(I16, 3, "i16", 2, 16, SINT)                                                                    \
+  X(I32, 4, "i32", 4, 32, SINT) X(I64, 5, "i64", 8, 64, SINT) X(U8, 6, "ui8", 1, 8, UINT) X(       \
+      U16, 7, "ui16", 2, 16, UINT) X(U32, 8, "ui32", 4, 32, UINT) X(U64, 9, "ui64", 8, 64, UINT)   \
+      X(F16, 10, "f16", 2, 16, FLOAT) X(F32, 11, "f32", 4, 32, FLOAT) X(                           \
+          F64, 12, "f64", 8, 64, FLOAT) X(BF16, 13, "bf16", 2, 16, FLOAT)                          \
           X(C64, 14, "complex<f32>", 8, 64, COMPLEX) X(C128, 15, "complex<f64>", 16, 128, COMPLEX) \
               X(F8E5M2, 16, "f8E5M2", 1, 8, FLOAT) X(F8E4M3FN, 17, "f8E4M3FN", 1, 8, FLOAT)        \
-                  X(F8E4M3B11FNUZ, 18, "f8E4M3B11FNUZ", 1, 8,                                      \
-                    FLOAT) X(F8E5M2FNUZ, 19, "f8E5M2FNUZ", 1, 8, FLOAT)                            \
-                      X(F8E4M3FNUZ, 20, "f8E4M3FNUZ", 1, 8, FLOAT) X(I4, 21, "i4", 1, 4, SINT)     \
-                          X(U4, 22, "ui4", 1, 4, UINT) X(TOKEN, 23, "token", 0, 0, OTHER)          \
-                              X(I2, 24, "i2", 1, 2, SINT)                                          \
-                                  X(U2, 25, "ui2", 1, 2, UINT) X(F8E4M3, 26, "f8E4M3", 1, 8,       \
-                                                                 FLOAT)                            \
-                                      X(F8E3M4, 27, "f8E3M4", 1, 8, FLOAT)                         \
+                  X(F8E4M3B11FNUZ, 18, "f8E4M3B11FNUZ", 1, 8, FLOAT)                               \
+                      X(F8E5M2FNUZ, 19, "f8E5M2FNUZ", 1, 8, FLOAT)                                 \
+                          X(F8E4M3FNUZ, 20, "f8E4M3FNUZ", 1, 8, FLOAT) X(I4, 21, "i4", 1, 4, SINT) \
+                              X(U4, 22, "ui4", 1, 4, UINT) X(TOKEN, 23, "token", 0, 0, OTHER)      \
+                                  X(I2, 24, "i2", 1, 2, SINT) X(U2, 25, "ui2", 1, 2, UINT)         \
+                                      X(F8E4M3, 26, "f8E4M3", 1, 8, FLOAT) X(F8E3M4, 27, "f8E3M4", \
+                                                                             1, 8, FLOAT)          \
                                           X(F8E8M0FNU, 28, "f8E8M0FNU", 1, 8, FLOAT)               \
                                               X(F4E2M1FN, 29, "f4E2M1FN", 1, 4, FLOAT)             \
                                                   X(F6E2M3FN, 32, "f6E2M3FN", 1, 6, FLOAT)         \

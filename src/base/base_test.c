@@ -122,6 +122,35 @@ static void test_int_elements(void **state) {
   assert_true(elem_get_i64(DT_I64, b) == INT64_MIN);
 }
 
+static void test_nearest(void **state) {
+  (void)state;
+  static const struct {
+    const char *a, *b;
+    int d;
+  } pairs[] = {{"", "", 0},           {"", "abc", 3},        {"kitten", "sitting", 3},
+               {"Train", "train", 0}, {"trian", "train", 1}, {"abcdef", "badcfe", 3}};
+  for (int i = 0; i < COUNT_OF(pairs); i++) {
+    Str a = str_from(pairs[i].a), b = str_from(pairs[i].b);
+    assert_int_equal(str_distance(a, b), pairs[i].d);
+    assert_int_equal(str_distance(b, a), pairs[i].d);
+  }
+  static const char *const names[] = {"epochs", "eval-every", "batch", "label-smoothing"};
+  static const struct {
+    const char *want, *best;
+  } asks[] = {{"epohs", "epochs"},
+              {"label", "label-smoothing"},
+              {"eval", "eval-every"},
+              {"zzz", NULL},
+              {"", NULL},
+              {"x", NULL}};
+  for (int i = 0; i < COUNT_OF(asks); i++) {
+    Nearest near = {.want = str_from(asks[i].want)};
+    for (int j = 0; j < COUNT_OF(names); j++) nearest_see(&near, names[j]);
+    if (asks[i].best) assert_string_equal(near.best, asks[i].best);
+    else assert_null(near.best);
+  }
+}
+
 static int64_t marks[4096];
 static void mark(void *arg, int64_t i) {
   __atomic_fetch_add(&((int64_t *)arg)[i], 1, __ATOMIC_RELAXED);
@@ -144,6 +173,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_map),          cmocka_unit_test(test_arena),
       cmocka_unit_test(test_errors),       cmocka_unit_test(test_float_formats),
-      cmocka_unit_test(test_int_elements), cmocka_unit_test(test_pool)};
+      cmocka_unit_test(test_int_elements), cmocka_unit_test(test_nearest),
+      cmocka_unit_test(test_pool)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -359,37 +359,24 @@ Err *chip_list(const Chip *const **out, int *n) {
   return NULL;
 }
 
-/* Letters to insert, delete or change to make b of a: Levenshtein's distance. */
-static int distance(const char *a, const char *b) {
-  int row[96], n = (int)strlen(b);
-  for (int j = 0; j <= n; j++) row[j] = j;
-  for (int i = 1; a[i - 1]; i++) {
-    int diagonal = row[0];
-    row[0] = i;
-    for (int j = 1; j <= n; j++) {
-      int above = row[j], change = diagonal + (a[i - 1] != b[j - 1]);
-      row[j] = MIN(change, MIN(above, row[j - 1]) + 1);
-      diagonal = above;
-    }
-  }
-  return row[n];
-}
-
-/* The chips whose names are nearest: every one that the name begins, else those a few letters off.
+/* The chips whose names are nearest: every one that the name begins, else the fewest letters off.
  */
 static Err *not_found(const char *name) {
+  enum { FAR = 3 };
   Buf near = {0}, all = {0};
   char want[96], have[96];
   fold(name, want, sizeof want);
+  int least = strlen(want) > 4 ? FAR : 2;
   for (int i = 0; i < cat.chips.n; i++) {
     const Chip *c = cat.chips.v[i];
-    int best = INT32_MAX;
+    int best = FAR;
     for (int k = 0; k < c->n_aliases; k++) {
       fold(c->aliases[k], have, sizeof have);
       bool begins = strlen(want) > 2 && !strncmp(have, want, strlen(want));
-      best = MIN(best, begins ? 0 : distance(want, have));
+      best = MIN(best, begins ? 0 : str_distance(str_from(want), str_from(have)));
     }
-    if (best <= (strlen(want) > 4 ? 2 : 1)) buf_printf(&near, "%s%s", near.n ? ", " : "", c->name);
+    if (best < least) near.n = 0, least = best;
+    if (best == least && best < FAR) buf_printf(&near, "%s%s", near.n ? ", " : "", c->name);
     buf_printf(&all, "%s%s", i ? " " : "", c->name);
   }
   Err *e = err_new(ERR_NOT_FOUND, "no chip is called '%s'", name);

@@ -3,15 +3,49 @@
 #ifndef WEFT_CLI_CLI_H
 #define WEFT_CLI_CLI_H
 
-#include "base/base.h"
+#include "client/client.h"
+
+#include <getopt.h>
 
 typedef struct CliVerb {
   const char *name;    /* "run" */
   const char *summary; /* one line for `weft help` */
   /* argv[0] is the verb. Returns the exit status: 0 good, 1 the program or a check failed, 2 wrong
-   * usage. Must answer
-   * --help with its usage on standard output and 0. */
+   * usage. Must answer --help with its usage on standard output and 0. */
   int (*run)(int argc, char **argv);
 } CliVerb;
+
+/* ---- options.c: a command line, and what to say of a wrong one ---------------------------------
+ */
+
+/* Value of --help (also -h) in every verb's table; a verb's own start after it. */
+enum { CLI_HELP = 256, CLI_FIRST };
+#define CLI_HELP_ROW \
+  { "help", no_argument, NULL, CLI_HELP }
+
+typedef struct CliArgs {
+  int argc;
+  char **argv;                  /* argv[0] is the verb */
+  const struct option *options; /* the last row is zero */
+  int at;                       /* row of the option that cli_next returned */
+} CliArgs;
+
+/* getopt_long: the value of the next option, its argument in `optarg`; -1 after the last, with
+ * argv[optind] the first operand; '?' after saying on standard error what is wrong. */
+int cli_next(CliArgs *a);
+
+/* optarg as a number of at least `least`; false after saying what --OPTION wants. */
+bool cli_real(const CliArgs *a, double least, double *out);
+bool cli_count(const CliArgs *a, int64_t least, int64_t *out);
+bool cli_int(const CliArgs *a, int least, int *out);
+
+/* optarg as one of `names` (the last is NULL): its index; -1 after saying which there are. */
+int cli_choice(const CliArgs *a, const char *const *names);
+
+/* optarg, K=V, as a create option of a plugin: a number when V is one. Splits optarg in place. */
+bool cli_plugin_option(const CliArgs *a, ClientOption *options, int *n, int most);
+
+/* "weft VERB: MESSAGE   (weft VERB --help)" on standard error; returns 2. */
+int cli_wrong(const CliArgs *a, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 #endif

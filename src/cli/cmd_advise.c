@@ -5,7 +5,6 @@
 #include "stablehlo/stablehlo.h"
 #include "zoo/zoo.h"
 
-#include <getopt.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -222,15 +221,9 @@ static Err *advise(const AdviseArgs *a, bool *fits) {
   return e;
 }
 
-static bool number(const char *s, double *out) {
-  char *end;
-  *out = strtod(s, &end);
-  return end != s && !*end && *out >= 1 && *out < 1e15;
-}
-
 static int run(int argc, char **argv) {
   enum {
-    O_CHIP = 256,
+    O_CHIP = CLI_FIRST,
     O_BATCH,
     O_EVAL,
     O_DATA,
@@ -241,54 +234,66 @@ static int run(int argc, char **argv) {
     O_EPOCHS,
     O_STEPS,
     O_SORT,
-    O_JSON,
-    O_HELP
+    O_JSON
   };
-  static const struct option options[] = {
-      {"chip", 1, NULL, O_CHIP},       {"batch", 1, NULL, O_BATCH},
-      {"eval-batch", 1, NULL, O_EVAL}, {"data", 1, NULL, O_DATA},
-      {"data-dir", 1, NULL, O_DIR},    {"precision", 1, NULL, O_PREC},
-      {"size", 1, NULL, O_SIZE},       {"length", 1, NULL, O_LEN},
-      {"epochs", 1, NULL, O_EPOCHS},   {"steps", 1, NULL, O_STEPS},
-      {"sort", 1, NULL, O_SORT},       {"json", 0, NULL, O_JSON},
-      {"help", 0, NULL, O_HELP},       {0}};
+  static const struct option options[] = {{"chip", 1, NULL, O_CHIP},
+                                          {"batch", 1, NULL, O_BATCH},
+                                          {"eval-batch", 1, NULL, O_EVAL},
+                                          {"data", 1, NULL, O_DATA},
+                                          {"data-dir", 1, NULL, O_DIR},
+                                          {"precision", 1, NULL, O_PREC},
+                                          {"size", 1, NULL, O_SIZE},
+                                          {"length", 1, NULL, O_LEN},
+                                          {"epochs", 1, NULL, O_EPOCHS},
+                                          {"steps", 1, NULL, O_STEPS},
+                                          {"sort", 1, NULL, O_SORT},
+                                          {"json", 0, NULL, O_JSON},
+                                          CLI_HELP_ROW,
+                                          {0}};
+  static const char *const precisions[] = {"f32", "bf16", NULL};
+  static const char *const orders[] = {"time", "cost", "energy", "memory", NULL};
   AdviseArgs a = {.compute = DT_F32};
-  for (int o; (o = getopt_long(argc, argv, "", options, NULL)) != -1;) {
-    double x = 0;
-    bool numeric =
-        o == O_BATCH || o == O_EVAL || o == O_SIZE || o == O_LEN || o == O_EPOCHS || o == O_STEPS;
-    if (numeric && !number(optarg, &x))
-      return fprintf(stderr, "weft advise: '%s' is not a number of at least 1\n", optarg), 2;
-    switch (o) {
+  CliArgs args = {argc, argv, options, 0};
+  int64_t count;
+  for (int o, i; (o = cli_next(&args)) != -1;) switch (o) {
     case O_CHIP:
-      if (a.n_chips == MAX_CHIPS) return fprintf(stderr, "weft advise: too many chips\n"), 2;
+      if (a.n_chips == MAX_CHIPS) return cli_wrong(&args, "at most %d chips", MAX_CHIPS);
       a.chips[a.n_chips++] = optarg;
       break;
-    case O_BATCH: a.batch = (int64_t)x; break;
-    case O_EVAL: a.eval_batch = (int64_t)x; break;
+    case O_BATCH:
+      if (!cli_count(&args, 1, &a.batch)) return 2;
+      break;
+    case O_EVAL:
+      if (!cli_count(&args, 1, &a.eval_batch)) return 2;
+      break;
     case O_DATA: a.data = optarg; break;
     case O_DIR: a.data_dir = optarg; break;
     case O_PREC:
-      if (strcmp(optarg, "f32") && strcmp(optarg, "bf16"))
-        return fprintf(stderr, "weft advise: there is no precision '%s' (f32, bf16)\n", optarg), 2;
-      a.compute = strcmp(optarg, "f32") ? DT_BF16 : DT_F32;
+      if ((i = cli_choice(&args, precisions)) < 0) return 2;
+      a.compute = i ? DT_BF16 : DT_F32;
       break;
-    case O_SIZE: a.size = (int)x; break;
-    case O_LEN: a.length = (int64_t)x; break;
-    case O_EPOCHS: a.epochs = x; break;
-    case O_STEPS: a.steps = x; break;
+    case O_SIZE:
+      if (!cli_int(&args, 1, &a.size)) return 2;
+      break;
+    case O_LEN:
+      if (!cli_count(&args, 1, &a.length)) return 2;
+      break;
+    case O_EPOCHS:
+      if (!cli_real(&args, 0, &a.epochs)) return 2;
+      break;
+    case O_STEPS:
+      if (!cli_count(&args, 1, &count)) return 2;
+      a.steps = (double)count;
+      break;
     case O_SORT:
-      if (strcmp(optarg, "time") && strcmp(optarg, "cost") && strcmp(optarg, "energy") &&
-          strcmp(optarg, "memory"))
-        return fprintf(stderr, "weft advise: sort by time, cost, energy or memory\n"), 2;
-      a.sort = optarg;
+      if ((i = cli_choice(&args, orders)) < 0) return 2;
+      a.sort = orders[i];
       break;
     case O_JSON: a.json = true; break;
-    case O_HELP: return fputs(usage, stdout), 0;
-    default: return fputs(usage, stderr), 2;
+    case CLI_HELP: return fputs(usage, stdout), 0;
+    default: return 2;
     }
-  }
-  if (optind != argc - 1) return fputs(usage, stderr), 2;
+  if (optind != argc - 1) return cli_wrong(&args, "one MODEL or PROGRAM, please");
   a.what = argv[optind];
   bool fits = false;
   Err *e = advise(&a, &fits);

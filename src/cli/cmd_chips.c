@@ -75,16 +75,25 @@ static int prices(const Chip *c, bool all) {
 }
 
 static int run(int argc, char **argv) {
-  const char *name = NULL, *check = NULL;
+  enum { PRICES = CLI_FIRST, ALL, CHECK };
+  static const struct option options[] = {{"prices", no_argument, NULL, PRICES},
+                                          {"all", no_argument, NULL, ALL},
+                                          {"check", required_argument, NULL, CHECK},
+                                          CLI_HELP_ROW,
+                                          {0}};
+  const char *check = NULL;
   bool want_prices = false, all = false;
-  for (int i = 1; i < argc; i++) {
-    if (!strcmp(argv[i], "--help")) return fputs(usage, stdout), 0;
-    if (!strcmp(argv[i], "--prices")) want_prices = true;
-    else if (!strcmp(argv[i], "--all")) all = true;
-    else if (!strcmp(argv[i], "--check") && i + 1 < argc) check = argv[++i];
-    else if (argv[i][0] == '-' || name) return fputs(usage, stderr), 2;
-    else name = argv[i];
-  }
+  CliArgs args = {argc, argv, options, 0};
+  for (int o; (o = cli_next(&args)) != -1;) switch (o) {
+    case PRICES: want_prices = true; break;
+    case ALL: all = true; break;
+    case CHECK: check = optarg; break;
+    case CLI_HELP: return fputs(usage, stdout), 0;
+    default: return 2;
+    }
+  if (optind < argc - 1) return cli_wrong(&args, "one NAME at a time");
+  const char *name = argv[optind]; /* NULL at the end */
+  if (want_prices && !name) return cli_wrong(&args, "--prices of which chip?");
   if (check) {
     Buf text = {0};
     Arena *a = arena_new();

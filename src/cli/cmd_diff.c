@@ -12,7 +12,6 @@
 #include "dev/dev.h"
 #include "stablehlo/stablehlo.h"
 
-#include <getopt.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -304,28 +303,30 @@ static Err *diff(const DiffArgs *a, bool *parts) {
 }
 
 static int cmd_diff(int argc, char **argv) {
-  static const struct option longopts[] = {{"devices", required_argument, 0, 'd'},
-                                           {"in", required_argument, 0, 'i'},
-                                           {"tol", required_argument, 0, 't'},
-                                           {"top", required_argument, 0, 'n'},
-                                           {"json", no_argument, 0, 'j'},
-                                           {"help", no_argument, 0, 'h'},
-                                           {0, 0, 0, 0}};
+  enum { DEVICES = CLI_FIRST, IN, TOL, TOP, JSON };
+  static const struct option options[] = {{"devices", required_argument, NULL, DEVICES},
+                                          {"in", required_argument, NULL, IN},
+                                          {"tol", required_argument, NULL, TOL},
+                                          {"top", required_argument, NULL, TOP},
+                                          {"json", no_argument, NULL, JSON},
+                                          CLI_HELP_ROW,
+                                          {0}};
   DiffArgs a = {.devices = "cpu,interp", .tol = 1e-5, .top = 5};
-  int opt;
-  while ((opt = getopt_long(argc, argv, "h", longopts, NULL)) != -1) switch (opt) {
-    case 'd': a.devices = optarg; break;
-    case 'i': a.in = optarg; break;
-    case 't': a.tol = atof(optarg); break;
-    case 'n': a.top = atoi(optarg); break;
-    case 'j': a.json = true; break;
-    case 'h': fputs(usage, stdout); return 0;
-    default: fputs(usage, stderr); return 2;
+  CliArgs args = {argc, argv, options, 0};
+  for (int o; (o = cli_next(&args)) != -1;) switch (o) {
+    case DEVICES: a.devices = optarg; break;
+    case IN: a.in = optarg; break;
+    case TOL:
+      if (!cli_real(&args, 0, &a.tol)) return 2;
+      break;
+    case TOP:
+      if (!cli_int(&args, 0, &a.top)) return 2;
+      break;
+    case JSON: a.json = true; break;
+    case CLI_HELP: return fputs(usage, stdout), 0;
+    default: return 2;
     }
-  if (optind != argc - 1) {
-    fprintf(stderr, "weft diff: one PROGRAM, please\n\n%s", usage);
-    return 2;
-  }
+  if (optind != argc - 1) return cli_wrong(&args, "one PROGRAM, please");
   a.program = argv[optind];
   bool parts = false;
   Err *e = diff(&a, &parts);

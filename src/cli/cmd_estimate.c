@@ -11,33 +11,47 @@
 static const char usage[] =
     "usage: weft estimate PROGRAM --chip NAME [--devices N] [--json] [--kernels N]\n"
     "\n"
-    "Compiles PROGRAM (StableHLO text or bytecode, - for standard input) for the chip and prints "
-    "whether it fits, how\n"
-    "long one run takes, what each kernel waits for, energy and price. Nothing is executed.\n"
-    "  --chip NAME     a chip, with or without a count: tpu-v5e, tpu-v3-8, A100-80GB:8; `weft "
-    "chips` lists them\n"
-    "  --devices N     how many devices run the program together (collectives); default: the count "
-    "in NAME, else what the program says\n"
+    "Compiles PROGRAM (StableHLO text or bytecode, - for standard input) for the chip and prints\n"
+    "whether it fits, how long one run takes, what each kernel waits for, energy and price.\n"
+    "Nothing is executed.\n"
+    "\n"
+    "  --chip NAME     a chip, with or without a count: tpu-v5e, tpu-v3-8, A100-80GB:8;\n"
+    "                  weft chips lists them\n"
+    "  --devices N     how many devices run the program together (collectives);\n"
+    "                  default: the count in NAME, else what the program says\n"
     "  --kernels N     rows of the kernel table (default 20)\n"
     "  --json          the whole report as one JSON object\n"
+    "  --help          this text\n"
+    "\n"
     "Exit status 0: it fits; 1: it does not fit, or cannot be read; 2: wrong usage.\n";
 
 static int run(int argc, char **argv) {
-  const char *file = NULL, *name = NULL;
+  enum { CHIP = CLI_FIRST, DEVICES, KERNELS, JSON };
+  static const struct option options[] = {{"chip", required_argument, NULL, CHIP},
+                                          {"devices", required_argument, NULL, DEVICES},
+                                          {"kernels", required_argument, NULL, KERNELS},
+                                          {"json", no_argument, NULL, JSON},
+                                          CLI_HELP_ROW,
+                                          {0}};
+  const char *name = NULL;
   int devices = 0, kernels = 20;
   bool json = false;
-  for (int i = 1; i < argc; i++) {
-    if (!strcmp(argv[i], "--help")) return fputs(usage, stdout), 0;
-    if (!strcmp(argv[i], "--json")) json = true;
-    else if (!strcmp(argv[i], "--chip") && i + 1 < argc) name = argv[++i];
-    else if (!strcmp(argv[i], "--devices") && i + 1 < argc) devices = atoi(argv[++i]);
-    else if (!strcmp(argv[i], "--kernels") && i + 1 < argc) kernels = atoi(argv[++i]);
-    else if (argv[i][0] == '-' && argv[i][1])
-      return fprintf(stderr, "unknown option %s\n%s", argv[i], usage), 2;
-    else if (file) return fprintf(stderr, "one program at a time\n%s", usage), 2;
-    else file = argv[i];
-  }
-  if (!file || !name) return fputs(usage, stderr), 2;
+  CliArgs args = {argc, argv, options, 0};
+  for (int o; (o = cli_next(&args)) != -1;) switch (o) {
+    case CHIP: name = optarg; break;
+    case DEVICES:
+      if (!cli_int(&args, 1, &devices)) return 2;
+      break;
+    case KERNELS:
+      if (!cli_int(&args, 0, &kernels)) return 2;
+      break;
+    case JSON: json = true; break;
+    case CLI_HELP: return fputs(usage, stdout), 0;
+    default: return 2;
+    }
+  if (optind != argc - 1) return cli_wrong(&args, "one PROGRAM, please");
+  if (!name) return cli_wrong(&args, "on which chip? --chip NAME; weft chips lists them");
+  const char *file = argv[optind];
   ChipRef ref;
   Err *e = chip_parse(name, &ref);
   Buf bytes = {0}, out = {0};

@@ -8,7 +8,6 @@
 #include "stablehlo/stablehlo.h"
 #include "zoo/zoo.h"
 
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -37,10 +36,11 @@ static const char usage[] =
     "                   and a .trace.json.gz for ui.perfetto.dev\n"
     "  --html FILE      write the report as one HTML file\n"
     "  --json           print the summary as JSON\n"
-    "  --kernels N      rows of the kernel table (default 15)\n";
+    "  --kernels N      rows of the kernel table (default 15)\n"
+    "  --help           this text\n";
 
 enum {
-  O_CHIP = 256,
+  O_CHIP = CLI_FIRST,
   O_DEVICE,
   O_STEPS,
   O_BATCH,
@@ -66,6 +66,7 @@ static const struct option options[] = {{"chip", 1, NULL, O_CHIP},
                                         {"html", 1, NULL, O_HTML},
                                         {"json", 0, NULL, O_JSON},
                                         {"kernels", 1, NULL, O_KERNELS},
+                                        CLI_HELP_ROW,
                                         {0}};
 
 typedef struct Args {
@@ -326,25 +327,37 @@ static Err *profile(const Args *a) {
 }
 
 static int run(int argc, char **argv) {
+  static const char *const precisions[] = {"f32", "bf16", NULL};
   Args a = {.kernels = 15, .input_ms = -1};
-  for (int i = 1; i < argc; i++)
-    if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) return fputs(usage, stdout), 0;
-  for (int o; (o = getopt_long(argc, argv, "", options, NULL)) != -1;) switch (o) {
+  CliArgs args = {argc, argv, options, 0};
+  for (int o, i; (o = cli_next(&args)) != -1;) switch (o) {
     case O_CHIP: a.device = optarg, a.chip = true; break;
     case O_DEVICE: a.device = optarg; break;
-    case O_STEPS: a.steps = atoi(optarg); break;
-    case O_BATCH: a.batch = atoll(optarg); break;
-    case O_PRECISION: a.bf16 = !strcmp(optarg, "bf16"); break;
+    case O_STEPS:
+      if (!cli_int(&args, 1, &a.steps)) return 2;
+      break;
+    case O_BATCH:
+      if (!cli_count(&args, 1, &a.batch)) return 2;
+      break;
+    case O_PRECISION:
+      if ((i = cli_choice(&args, precisions)) < 0) return 2;
+      a.bf16 = i == 1;
+      break;
     case O_DATA: a.data = optarg; break;
     case O_DATA_DIR: a.data_dir = optarg; break;
-    case O_INPUT: a.input_ms = atof(optarg); break;
+    case O_INPUT:
+      if (!cli_real(&args, 0, &a.input_ms)) return 2;
+      break;
     case O_OUT: a.out = optarg; break;
     case O_HTML: a.html = optarg; break;
     case O_JSON: a.json = true; break;
-    case O_KERNELS: a.kernels = atoi(optarg); break;
+    case O_KERNELS:
+      if (!cli_int(&args, 0, &a.kernels)) return 2;
+      break;
+    case CLI_HELP: return fputs(usage, stdout), 0;
     default: return 2;
     }
-  if (optind + 1 != argc) return fputs(usage, stderr), 2;
+  if (optind + 1 != argc) return cli_wrong(&args, "one PROGRAM, MODEL or DIR, please");
   a.what = argv[optind];
   if (!a.device) a.device = "cpu";
   /* any device that is not this host is a chip */

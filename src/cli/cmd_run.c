@@ -12,7 +12,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <getopt.h>
 
 static const char usage[] =
     "usage: weft run PROGRAM [options]\n"
@@ -428,7 +427,7 @@ static Err *run(const RunArgs *a) {
 
 static int cmd_run(int argc, char **argv) {
   enum {
-    DEVICE = 256,
+    DEVICE = CLI_FIRST,
     IN,
     OUT,
     PLUGIN,
@@ -437,24 +436,23 @@ static int cmd_run(int argc, char **argv) {
     TOPOLOGY,
     PARSE_ONLY,
     PRINT,
-    REPEAT,
-    HELP
+    REPEAT
   };
-  static const struct option longopts[] = {{"device", required_argument, 0, DEVICE},
-                                           {"in", required_argument, 0, IN},
-                                           {"out", required_argument, 0, OUT},
-                                           {"plugin", required_argument, 0, PLUGIN},
-                                           {"option", required_argument, 0, OPTION},
-                                           {"compile-only", no_argument, 0, COMPILE_ONLY},
-                                           {"topology", required_argument, 0, TOPOLOGY},
-                                           {"parse-only", no_argument, 0, PARSE_ONLY},
-                                           {"print", no_argument, 0, PRINT},
-                                           {"repeat", required_argument, 0, REPEAT},
-                                           {"help", no_argument, 0, HELP},
-                                           {0, 0, 0, 0}};
+  static const struct option options[] = {{"device", required_argument, NULL, DEVICE},
+                                          {"in", required_argument, NULL, IN},
+                                          {"out", required_argument, NULL, OUT},
+                                          {"plugin", required_argument, NULL, PLUGIN},
+                                          {"option", required_argument, NULL, OPTION},
+                                          {"compile-only", no_argument, NULL, COMPILE_ONLY},
+                                          {"topology", required_argument, NULL, TOPOLOGY},
+                                          {"parse-only", no_argument, NULL, PARSE_ONLY},
+                                          {"print", no_argument, NULL, PRINT},
+                                          {"repeat", required_argument, NULL, REPEAT},
+                                          CLI_HELP_ROW,
+                                          {0}};
   RunArgs a = {0};
-  int opt;
-  while ((opt = getopt_long(argc, argv, "h", longopts, NULL)) != -1) switch (opt) {
+  CliArgs args = {argc, argv, options, 0};
+  for (int o; (o = cli_next(&args)) != -1;) switch (o) {
     case DEVICE: a.device = optarg; break;
     case IN: a.in = optarg; break;
     case OUT: a.out = optarg; break;
@@ -466,28 +464,16 @@ static int cmd_run(int argc, char **argv) {
       break;
     case PARSE_ONLY: a.parse_only = true; break;
     case PRINT: a.print = true; break;
-    case REPEAT: a.repeat = atoi(optarg); break;
-    case OPTION: {
-      char *eq = strchr(optarg, '=');
-      if (!eq || a.n_options == MAX_OPTIONS) {
-        fprintf(stderr, "weft run: --option wants K=V\n");
-        return 2;
-      }
-      *eq = 0;
-      char *end;
-      int64_t num = strtoll(eq + 1, &end, 0);
-      bool number = end != eq + 1 && !*end;
-      a.options[a.n_options++] = (ClientOption){optarg, number ? NULL : eq + 1, num};
+    case REPEAT:
+      if (!cli_int(&args, 1, &a.repeat)) return 2;
       break;
+    case OPTION:
+      if (!cli_plugin_option(&args, a.options, &a.n_options, MAX_OPTIONS)) return 2;
+      break;
+    case CLI_HELP: return fputs(usage, stdout), 0;
+    default: return 2;
     }
-    case 'h':
-    case HELP: fputs(usage, stdout); return 0;
-    default: fputs(usage, stderr); return 2;
-    }
-  if (optind != argc - 1) {
-    fprintf(stderr, "weft run: one PROGRAM, please\n\n%s", usage);
-    return 2;
-  }
+  if (optind != argc - 1) return cli_wrong(&args, "one PROGRAM, please");
   a.program = argv[optind];
   Err *e = run(&a);
   if (!e) return 0;

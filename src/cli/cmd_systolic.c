@@ -8,17 +8,18 @@
 #include "sim/sim.h"
 
 static const char usage[] =
-    "usage: weft systolic M N K [--rows R] [--cols C] [--flow ws|os] [--single] [--draw] [--svg "
-    "FILE] "
-    "[--check] [--json]\n"
+    "usage: weft systolic M N K [options]\n"
     "\n"
-    "Simulates C[M,N] = A[M,K] B[K,N] on an R x C array (default 128 x 128), every element in "
-    "every cycle.\n"
+    "Simulates C[M,N] = A[M,K] B[K,N] on an R x C array, every element in every cycle.\n"
+    "\n"
+    "  --rows R, --cols C   the array (default 128 x 128)\n"
     "  --flow ws   weights stay (the TPU); os: results stay\n"
     "  --single    weights are not double-buffered, as SCALE-Sim assumes\n"
     "  --draw      the number of working elements over time\n"
     "  --svg FILE  the same as a picture, with fill, steady state and drain\n"
-    "  --check     multiply real numbers and compare with the plain product\n";
+    "  --check     multiply real numbers and compare with the plain product\n"
+    "  --json      the counts as one JSON object\n"
+    "  --help      this text\n";
 
 static void draw(const SystolicRun *r) {
   enum { W = 72, H = 12 };
@@ -83,32 +84,50 @@ static Err *draw_svg(const SystolicRun *r, const char *path) {
 }
 
 static int run(int argc, char **argv) {
+  enum { ROWS = CLI_FIRST, COLS, FLOW, SINGLE, DRAW, SVG, CHECK, JSON };
+  static const struct option options[] = {{"rows", 1, NULL, ROWS},
+                                          {"cols", 1, NULL, COLS},
+                                          {"flow", 1, NULL, FLOW},
+                                          {"single", 0, NULL, SINGLE},
+                                          {"draw", 0, NULL, DRAW},
+                                          {"svg", 1, NULL, SVG},
+                                          {"check", 0, NULL, CHECK},
+                                          {"json", 0, NULL, JSON},
+                                          CLI_HELP_ROW,
+                                          {0}};
+  static const char *const flows[] = {"ws", "os", NULL};
   const char *svg = NULL;
   int64_t d[3];
-  int nd = 0, rows = 128, cols = 128;
+  int rows = 128, cols = 128;
   SystolicFlow flow = SYSTOLIC_WS;
   bool db = true, want_draw = false, check = false, json = false;
-  for (int i = 1; i < argc; i++) {
-    if (!strcmp(argv[i], "--help")) return fputs(usage, stdout), 0;
-    if (!strcmp(argv[i], "--rows") && i + 1 < argc) rows = atoi(argv[++i]);
-    else if (!strcmp(argv[i], "--cols") && i + 1 < argc) cols = atoi(argv[++i]);
-    else if (!strcmp(argv[i], "--flow") && i + 1 < argc) {
-      i++;
-      if (!strcmp(argv[i], "os")) flow = SYSTOLIC_OS;
-      else if (strcmp(argv[i], "ws")) return fputs(usage, stderr), 2;
-    } else if (!strcmp(argv[i], "--single")) db = false;
-    else if (!strcmp(argv[i], "--draw")) want_draw = true;
-    else if (!strcmp(argv[i], "--svg") && i + 1 < argc) svg = argv[++i];
-    else if (!strcmp(argv[i], "--check")) check = true;
-    else if (!strcmp(argv[i], "--json")) json = true;
-    else {
-      char *end;
-      long long v = strtoll(argv[i], &end, 10);
-      if (*end || end == argv[i] || nd == 3) return fputs(usage, stderr), 2;
-      d[nd++] = v;
+  CliArgs args = {argc, argv, options, 0};
+  for (int o, i; (o = cli_next(&args)) != -1;) switch (o) {
+    case ROWS:
+      if (!cli_int(&args, 1, &rows)) return 2;
+      break;
+    case COLS:
+      if (!cli_int(&args, 1, &cols)) return 2;
+      break;
+    case FLOW:
+      if ((i = cli_choice(&args, flows)) < 0) return 2;
+      flow = i ? SYSTOLIC_OS : SYSTOLIC_WS;
+      break;
+    case SINGLE: db = false; break;
+    case DRAW: want_draw = true; break;
+    case SVG: svg = optarg; break;
+    case CHECK: check = true; break;
+    case JSON: json = true; break;
+    case CLI_HELP: return fputs(usage, stdout), 0;
+    default: return 2;
     }
+  if (optind != argc - 3) return cli_wrong(&args, "three sizes, please: M N K");
+  for (int i = 0; i < 3; i++) {
+    char *end;
+    d[i] = strtoll(argv[optind + i], &end, 10);
+    if (*end || d[i] < 1)
+      return cli_wrong(&args, "a size is a whole number of at least 1, not '%s'", argv[optind + i]);
   }
-  if (nd != 3) return fputs(usage, stderr), 2;
   float *a = NULL, *b = NULL;
   if (check && d[0] > 0 && d[1] > 0 && d[2] > 0 && (double)d[0] * (double)d[2] < 1e8 &&
       (double)d[2] * (double)d[1] < 1e8) {

@@ -6,7 +6,6 @@
 #include "stablehlo/stablehlo.h"
 #include "zoo/zoo.h"
 
-#include <getopt.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -37,8 +36,7 @@ static const char usage[] =
     "  --save-every N, --eval-every N   steps (default: at the end; after each epoch)\n"
     "  --profile DIR      record 20 steps: DIR/report.html, and for tensorboard --logdir DIR\n"
     "  --dump-step FILE   write the step program as StableHLO text and stop\n"
-    "  --replicas N       data parallel on N devices (--device cpu:N, tpu-v3-8): each gets batch / "
-    "N\n"
+    "  --replicas N       data parallel on N devices (--device cpu:N, tpu-v3-8), each a part\n"
     "  --eval-batch N     test examples in one evaluation batch (default: as --batch)\n"
     "  --no-eval          no evaluation on the test examples\n"
     "  --json             the result as JSON on stdout (with --out also in result.json)\n"
@@ -47,7 +45,7 @@ static const char usage[] =
     "\n";
 
 enum {
-  O_DATA = 256,
+  O_DATA = CLI_FIRST,
   O_DATA_DIR,
   O_EPOCHS,
   O_STEPS,
@@ -78,8 +76,7 @@ enum {
   O_EVAL_BATCH,
   O_REPLICAS,
   O_BPE,
-  O_PROFILE,
-  O_HELP
+  O_PROFILE
 };
 
 static const struct option options[] = {{"data", 1, NULL, O_DATA},
@@ -114,7 +111,7 @@ static const struct option options[] = {{"data", 1, NULL, O_DATA},
                                         {"bpe", 1, NULL, O_BPE},
                                         {"profile", 1, NULL, O_PROFILE},
                                         {"replicas", 1, NULL, O_REPLICAS},
-                                        {"help", 0, NULL, O_HELP},
+                                        CLI_HELP_ROW,
                                         {0}};
 
 #define MAX_OPTIONS 16
@@ -182,85 +179,59 @@ static void show(void *arg, const Progress *p) {
 
 /* ---- arguments ------------------------------------------------------------------------------- */
 
-static bool number(const char *s, double *out) {
-  char *end;
-  *out = strtod(s, &end);
-  return end != s && !*end && isfinite(*out);
-}
-
-static void plugin_option(Args *a, char *text) {
-  char *eq = strchr(text, '=');
-  double v;
-  if (!eq || a->n_options == MAX_OPTIONS) return;
-  *eq = 0;
-  ClientOption *o = &a->options[a->n_options++];
-  *o = (ClientOption){.name = text, .str = eq + 1};
-  if (number(eq + 1, &v) && v == floor(v)) *o = (ClientOption){.name = text, .num = (int64_t)v};
-}
-
-static Err *set(Args *a, int which, char *v) {
+/* Takes one option into `a`; false after saying what is wrong with it. */
+static bool set(const CliArgs *args, int which, Args *a) {
+  static const char *const schedules[] = {"const", "linear", "cosine", NULL};
+  static const ScheduleKind kinds[] = {LR_CONST, LR_LINEAR, LR_COSINE};
+  static const char *const precisions[] = {"f32", "bf16", NULL};
   TrainConfig *c = &a->c;
-  double x = 0;
-  bool numeric = which == O_EPOCHS || which == O_STEPS || which == O_BATCH || which == O_LR ||
-                 which == O_WARMUP || which == O_DECAY || which == O_CLIP || which == O_DROPOUT ||
-                 which == O_SMOOTHING || which == O_SIZE || which == O_LENGTH || which == O_SEED ||
-                 which == O_SAVE || which == O_EVAL || which == O_REPLICAS || which == O_EVAL_BATCH;
-  if (numeric && (!number(v, &x) || x < 0))
-    return err_new(ERR_INVALID, "'%s' is not a number of that kind", v);
+  int64_t count = 0;
+  int i;
   switch (which) {
-  case O_DATA: a->data = v; break;
-  case O_DATA_DIR: a->data_dir = v; break;
-  case O_EPOCHS: c->epochs = x, c->steps = 0; break;
-  case O_STEPS: c->steps = (int64_t)x; break;
-  case O_BATCH:
-    if (x < 1) return err_new(ERR_INVALID, "a batch has at least one example");
-    c->batch = (int64_t)x;
-    break;
-  case O_EVAL_BATCH:
-    if (x < 1) return err_new(ERR_INVALID, "an evaluation batch has at least one example");
-    c->eval_batch = (int64_t)x;
-    break;
-  case O_LR: c->opt.lr = x; break;
+  case O_DATA: a->data = optarg; return true;
+  case O_DATA_DIR: a->data_dir = optarg; return true;
+  case O_EPOCHS: c->steps = 0; return cli_real(args, 0, &c->epochs);
+  case O_STEPS: return cli_count(args, 1, &c->steps);
+  case O_BATCH: return cli_count(args, 1, &c->batch);
+  case O_EVAL_BATCH: return cli_count(args, 1, &c->eval_batch);
+  case O_LR: return cli_real(args, 0, &c->opt.lr);
   case O_SCHEDULE:
-    if (!strcmp(v, "const")) c->opt.schedule = LR_CONST;
-    else if (!strcmp(v, "linear")) c->opt.schedule = LR_LINEAR;
-    else if (!strcmp(v, "cosine")) c->opt.schedule = LR_COSINE;
-    else return err_new(ERR_INVALID, "there is no schedule '%s' (const, linear, cosine)", v);
-    break;
-  case O_WARMUP: c->opt.warmup_steps = x; break;
-  case O_DECAY: c->opt.decay = x; break;
-  case O_CLIP: c->opt.clip = x; break;
+    if ((i = cli_choice(args, schedules)) >= 0) c->opt.schedule = kinds[i];
+    return i >= 0;
+  case O_WARMUP: return cli_real(args, 0, &c->opt.warmup_steps);
+  case O_DECAY: return cli_real(args, 0, &c->opt.decay);
+  case O_CLIP: return cli_real(args, 0, &c->opt.clip);
   case O_DROPOUT:
-    if (x >= 1) return err_new(ERR_INVALID, "dropout %g leaves nothing", x);
-    c->dropout = x;
-    break;
-  case O_SMOOTHING: c->label_smoothing = x; break;
+    if (!cli_real(args, 0, &c->dropout)) return false;
+    if (c->dropout >= 1) cli_wrong(args, "dropout %g leaves nothing", c->dropout);
+    return c->dropout < 1;
+  case O_SMOOTHING: return cli_real(args, 0, &c->label_smoothing);
   case O_PRECISION:
-    if (!strcmp(v, "f32")) c->compute = DT_F32;
-    else if (!strcmp(v, "bf16")) c->compute = DT_BF16;
-    else return err_new(ERR_INVALID, "there is no precision '%s' (f32, bf16)", v);
-    break;
-  case O_SIZE: c->size = (int)x; break;
-  case O_LENGTH: c->length = (int64_t)x; break;
-  case O_NO_AUGMENT: c->augment = false; break;
-  case O_SEED: c->seed = (uint64_t)x; break;
-  case O_DEVICE: a->device = v; break;
-  case O_PLUGIN: a->plugin = v; break;
-  case O_OPTION: plugin_option(a, v); break;
-  case O_OUT: a->out = v; break;
-  case O_RESUME: a->resume = v; break;
-  case O_SAVE: a->save_every = (int64_t)x; break;
-  case O_EVAL: a->eval_every = (int64_t)x; break;
-  case O_DUMP: a->dump = v; break;
-  case O_NO_COMPARE: a->compare = false; break;
-  case O_JSON: a->json = true; break;
-  case O_BPE: a->bpe = v; break;
-  case O_PROFILE: a->profile = v; break;
-  case O_NO_EVAL: a->eval_every = -1; break;
-  case O_REPLICAS: c->replicas = (int)x; break;
-  default: assert(false);
+    if ((i = cli_choice(args, precisions)) >= 0) c->compute = i ? DT_BF16 : DT_F32;
+    return i >= 0;
+  case O_SIZE: return cli_int(args, 1, &c->size);
+  case O_LENGTH: return cli_count(args, 1, &c->length);
+  case O_NO_AUGMENT: c->augment = false; return true;
+  case O_SEED:
+    if (!cli_count(args, 0, &count)) return false;
+    c->seed = (uint64_t)count;
+    return true;
+  case O_DEVICE: a->device = optarg; return true;
+  case O_PLUGIN: a->plugin = optarg; return true;
+  case O_OPTION: return cli_plugin_option(args, a->options, &a->n_options, MAX_OPTIONS);
+  case O_OUT: a->out = optarg; return true;
+  case O_RESUME: a->resume = optarg; return true;
+  case O_SAVE: return cli_count(args, 1, &a->save_every);
+  case O_EVAL: return cli_count(args, 1, &a->eval_every);
+  case O_DUMP: a->dump = optarg; return true;
+  case O_NO_COMPARE: a->compare = false; return true;
+  case O_JSON: a->json = true; return true;
+  case O_BPE: a->bpe = optarg; return true;
+  case O_PROFILE: a->profile = optarg; return true;
+  case O_NO_EVAL: a->eval_every = -1; return true;
+  case O_REPLICAS: return cli_int(args, 1, &c->replicas);
+  default: assert(false); return false;
   }
-  return NULL;
 }
 
 static void print_usage(void) {
@@ -297,23 +268,16 @@ static Err *dump_step(const Args *a, const Data *d) {
   return e;
 }
 
-static void json_text(Buf *b, const char *key, const char *v) {
-  buf_printf(b, "  \"%s\": \"", key);
-  for (; *v; v++) {
-    if (*v == '"' || *v == '\\') buf_byte(b, '\\');
-    if ((unsigned char)*v >= 0x20) buf_byte(b, *v);
-  }
-  buf_cstr(b, "\",\n");
-}
-
 /* To result.json in the run folder, and with --json to stdout. */
 static Err *write_result(const Args *a, const Data *d, const TrainResult *r, const Buf *devices) {
   Buf b = {0};
-  buf_cstr(&b, "{\n");
-  json_text(&b, "model", a->model->name);
-  json_text(&b, "data", d->name);
-  json_text(&b, "device", a->plugin ? a->plugin : a->device);
-  buf_printf(&b, "  \"batch\": %lld,\n  \"steps\": %lld,\n  \"train_loss\": %.6g,\n",
+  buf_cstr(&b, "{\n  \"model\": ");
+  buf_json_str(&b, a->model->name);
+  buf_cstr(&b, ",\n  \"data\": ");
+  buf_json_str(&b, d->name);
+  buf_cstr(&b, ",\n  \"device\": ");
+  buf_json_str(&b, a->plugin ? a->plugin : a->device);
+  buf_printf(&b, ",\n  \"batch\": %lld,\n  \"steps\": %lld,\n  \"train_loss\": %.6g,\n",
              (long long)global_batch(a), (long long)r->steps, r->train_loss);
   if (a->eval_every >= 0)
     buf_printf(&b, "  \"test_loss\": %.6g,\n  \"test_accuracy\": %.6g,\n", r->test_loss,
@@ -430,34 +394,22 @@ static Err *run(Args *a) {
 
 static int train(int argc, char **argv) {
   Args a = {.compare = true, .device = env_get("WEFT_DEVICE") ? env_get("WEFT_DEVICE") : "cpu"};
-  for (int i = 1; i < argc; i++)
-    if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
-      print_usage();
-      return 0;
-    }
-  if (argc < 2 || argv[1][0] == '-') {
-    fprintf(stderr, "weft train: which model?   weft train --help\n");
-    return 2;
-  }
-  Err *e = zoo_find(argv[1], &a.model);
+  CliArgs args = {argc, argv, options, 0};
+  for (int o; (o = cli_next(&args)) != -1;) /* brings MODEL to the end of argv */
+    if (o == CLI_HELP) return print_usage(), 0;
+    else if (o == '?') return 2;
+  if (optind == argc) return cli_wrong(&args, "which MODEL?");
+  if (optind < argc - 1) return cli_wrong(&args, "what is '%s'?", argv[argc - 1]);
+  Err *e = zoo_find(argv[optind], &a.model);
   if (e) {
     err_report(e);
     return 2;
   }
   a.c = (TrainConfig){.seed = 1, .compute = DT_F32, .augment = true};
-  a.model->defaults(&a.c);
-  for (int o; (o = getopt_long(argc - 1, argv + 1, "", options, NULL)) != -1;) {
-    if (o == '?') return 2;
-    e = set(&a, o, optarg);
-    if (e) {
-      err_report(e);
-      return 2;
-    }
-  }
-  if (optind < argc - 1) {
-    fprintf(stderr, "weft train: what is '%s'?   weft train --help\n", argv[optind + 1]);
-    return 2;
-  }
+  a.model->defaults(&a.c); /* before the options that change them */
+  optind = 1;
+  for (int o; (o = cli_next(&args)) != -1;)
+    if (!set(&args, o, &a)) return 2;
   if (a.c.replicas > 1) {
     if (a.c.batch % a.c.replicas) {
       fprintf(stderr, "weft train: a batch of %lld does not divide into %d replicas\n",

@@ -24,23 +24,38 @@ static void help(FILE *f) {
   fprintf(f, "  %-10s %s\n", "version", "print the version");
 }
 
+static const CliVerb *find(const char *name) {
+  for (int i = 0; i < COUNT_OF(verbs); i++)
+    if (!strcmp(name, verbs[i]->name)) return verbs[i];
+  return NULL;
+}
+
 int main(int argc, char **argv) {
   if (argc < 2) {
     help(stderr);
     return 2;
   }
-  const char *verb = argv[1];
-  if (!strcmp(verb, "help") || !strcmp(verb, "--help") || !strcmp(verb, "-h")) {
+  const char *name = argv[1];
+  bool wants_help = !strcmp(name, "help") || !strcmp(name, "--help") || !strcmp(name, "-h");
+  if (wants_help && argc == 2) {
     help(stdout);
     return 0;
   }
-  if (!strcmp(verb, "version") || !strcmp(verb, "--version")) {
+  if (!strcmp(name, "version") || !strcmp(name, "--version")) {
     printf("weft %s\n", WEFT_VERSION);
     return 0;
   }
-  for (int i = 0; i < COUNT_OF(verbs); i++)
-    if (!strcmp(verb, verbs[i]->name)) return verbs[i]->run(argc - 1, argv + 1);
-  fprintf(stderr, "weft: no verb '%s'\n\n", verb);
+  if (wants_help) name = argv[2]; /* weft help VERB */
+  const CliVerb *verb = find(name);
+  if (verb && wants_help) return verb->run(2, (char *[]){argv[2], "--help", NULL});
+  if (verb) return verb->run(argc - 1, argv + 1);
+  Nearest near = {.want = str_from(name)};
+  for (int i = 0; i < COUNT_OF(verbs); i++) nearest_see(&near, verbs[i]->name);
+  if (near.best) {
+    fprintf(stderr, "weft: no verb '%s'; did you mean %s?   (weft help)\n", name, near.best);
+    return 2;
+  }
+  fprintf(stderr, "weft: no verb '%s'\n\n", name);
   help(stderr);
   return 2;
 }

@@ -105,6 +105,26 @@ def test_wrong_inputs_are_explained(tmp_path):
     assert r.returncode == 1 and "v99" in r.stderr
 
 
+def test_wrong_usage_names_what_was_meant(tmp_path):
+    for args, words in [
+        (["trian"], ["trian", "train"]),
+        (["train", "mnits"], ["mnist"]),
+        (["train", "mnist", "--epohs", "3"], ["weft train", "--epohs", "--epochs"]),
+        (["train", "mnist", "--lr"], ["--lr", "value"]),
+        (["train", "mnist", "--steps", "0"], ["--steps", "at least 1", "'0'"]),
+        (["train", "mnist", "--precision", "f16"], ["f32, bf16", "'f16'"]),
+        (["run", "p.mlir", "--option", "novalue"], ["K=V", "novalue"]),
+        (["estimate", "p.mlir"], ["--chip"]),
+        (["estimate", "p.mlir", "--chip", "t4", "--kernels", "x"], ["--kernels", "'x'"]),
+        (["systolic", "8", "8"], ["M N K"]),
+        (["diff", "p.mlir", "--tol", "-1"], ["--tol", "'-1'"]),
+        (["chips", "--prices"], ["which chip"]),
+    ]:
+        r = weft(*args)
+        assert r.returncode == 2 and r.stdout == "", args
+        assert all(w in r.stderr for w in words) and len(r.stderr.splitlines()) <= 2, (args, r.stderr)
+
+
 def test_every_verb_has_help():
     verbs = [line.split()[0] for line in weft("help").stdout.splitlines() if line.startswith("  ")]
     assert {"run", "train"} <= set(verbs)
@@ -113,6 +133,7 @@ def test_every_verb_has_help():
             continue
         r = weft(verb, "--help")
         assert r.returncode == 0 and f"usage: weft {verb}" in r.stdout, verb
+        assert weft("help", verb).stdout == r.stdout
     assert weft("nonsense").returncode == 2
 
 

@@ -10,6 +10,8 @@
 #define TILE_FLOPS 5e7  /* a quarter of a millisecond, and more */
 #define LEAST_FLOPS 1e6 /* of a tile */
 #define TILES 16        /* wanted of one product */
+#define TILES_BOTH 64   /* of one whose sides are both packed before */
+#define BOTH_FLOATS ((int64_t)4 << 20) /* of the other side at a time */
 
 const GemmKernels *gemm_kernels(void) {
 #if defined(__x86_64__)
@@ -31,8 +33,8 @@ static int64_t row_at(const Gemm *g, int64_t panel) {
   return panel * g->thin + MIN(panel, g->thick);
 }
 
-static int64_t width_of(const Gemm *g,
-                        int64_t columns) { /* of a panel that holds so many columns */
+/* Of a panel that holds so many columns. */
+static int64_t width_of(const Gemm *g, int64_t columns) {
   return columns > g->kern->lanes ? 2 * g->kern->lanes : g->kern->lanes;
 }
 
@@ -47,67 +49,138 @@ void gemm_plan(Gemm *g, int64_t m, int64_t n, int64_t k, DType in, DType out, in
   g->thick = m % g->panels;
   g->a_ahead = ahead == GEMM_A || (ahead == GEMM_SMALLER && m <= n);
   double flops = 2.0 * (double)m * (double)n * (double)k;
-  double tile = MIN(TILE_FLOPS, MAX(LEAST_FLOPS, flops / TILES));
-  if (batch > 4) tile = MAX(tile, TILE_FLOPS);
-  double want = MAX(1, flops / tile);
   /* The side packed ahead is cut only when long; the other one into as many pieces as wanted. */
   int64_t columns = parts_of(n, nr), many = g->a_ahead ? parts_of(g->panels, AHEAD_PANELS)
                                                        : parts_of(n, AHEAD_PANELS * kern->mr);
+  g->both = many > 1;
+  double tile = g->both ? MAX(TILE_FLOPS, flops / TILES_BOTH)
+                        : MIN(TILE_FLOPS, MAX(LEAST_FLOPS, flops / TILES));
+  if (batch > 4) tile = MAX(tile, TILE_FLOPS);
+  double want = MAX(1, flops / tile);
   int64_t others = MAX(1, (int64_t)(want / (double)many + 0.5));
   g->tile_m = parts_of(g->panels, g->a_ahead ? many : MIN(others, g->panels));
   g->tile_n = parts_of(columns, g->a_ahead ? MIN(others, columns) : many) * nr;
   g->tiles_m = parts_of(g->panels, g->tile_m);
   g->tiles_n = parts_of(n, g->tile_n);
+  int64_t pieces = g->a_ahead ? g->tiles_n : g->tiles_m,
+          floats = (g->a_ahead ? g->tile_n : g->tile_m * kern->mr) * k;
+  g->at_once = g->both ? MIN(pieces, MAX(1, BOTH_FLOATS / floats)) : pieces;
 }
 
-int64_t gemm_ahead_floats(const Gemm *g) {
-  return (g->a_ahead ? g->m : parts_of(g->n, g->kern->lanes) * g->kern->lanes) * g->k;
-}
-
-static int64_t ahead_panels(const Gemm *g) {
-  return g->a_ahead ? g->panels : parts_of(g->n, 2 * g->kern->lanes);
-}
-
-int64_t gemm_ahead_parts(const Gemm *g) {
-  return parts_of(g->k, g->kc) * parts_of(ahead_panels(g), PART);
-}
+/* ---- packing ---- */
 
 static const void *at(const Gemm *g, const void *p, int64_t i) {
   return (const char *)p + i * (g->in == DT_F32 ? 4 : 2);
 }
 
-/* Panels lie one after the other in each block of k: the one that begins at row or column i at
- * i * (length of the block). */
-static void pack_a(const Gemm *g, const GemmArgs *x, int64_t panel, int64_t p0, int64_t k,
-                   float *out) {
-  int h = (int)rows_of(g, panel);
-  gemm_pack(g->in, at(g, x->a, row_at(g, panel) * x->a_row + p0 * x->a_k), x->a_row, x->a_k, h, h,
-            k, out);
+/* The rows or columns before a panel, in packed form: those of the last panel of b are filled up to
+ * whole vectors. */
+static int64_t place_of(const Gemm *g, bool a, int64_t panel) {
+  if (a) return row_at(g, panel);
+  return MIN(panel * 2 * g->kern->lanes, parts_of(g->n, g->kern->lanes) * g->kern->lanes);
 }
 
-static void pack_b(const Gemm *g, const GemmArgs *x, int64_t column, int64_t p0, int64_t k,
-                   float *out) {
-  int64_t w = MIN(2 * g->kern->lanes, g->n - column);
-  gemm_pack(g->in, at(g, x->b, column * x->b_col + p0 * x->b_k), x->b_col, x->b_k, (int)w,
-            (int)width_of(g, w), k, out);
+/* Panels [first, last) lie one after the other. */
+static void pack_panels(const Gemm *g, const GemmArgs *x, bool a, int64_t first, int64_t last,
+                        int64_t p0, int64_t k, float *out) {
+  while (first < last) { /* runs of equal ones */
+    int64_t i = first, row, width, held;
+    if (a) {
+      row = row_at(g, first);
+      held = width = rows_of(g, first);
+      while (i < last && rows_of(g, i) == width) i++;
+      gemm_pack(g->in, at(g, x->a, row * x->a_row + p0 * x->a_k), x->a_row, x->a_k, (int)held,
+                (int)width, k, i - first, out);
+    } else {
+      row = first * 2 * g->kern->lanes;
+      held = MIN(2 * g->kern->lanes, g->n - row);
+      width = width_of(g, held);
+      while (i < last && MIN(2 * g->kern->lanes, g->n - i * 2 * g->kern->lanes) == held) i++;
+      gemm_pack(g->in, at(g, x->b, row * x->b_col + p0 * x->b_k), x->b_col, x->b_k, (int)held,
+                (int)width, k, i - first, out);
+    }
+    out += (i - first) * width * k;
+    first = i;
+  }
+}
+
+/* A side, or some panels of it, packed in blocks of k: panel i of a block at (rows before it) *
+ * (length of the block). */
+typedef struct Packed {
+  bool a;
+  int64_t first, last; /* panels */
+  int64_t base, rows;  /* place of the first; of all */
+} Packed;
+
+static Packed packed(const Gemm *g, bool a, int64_t first, int64_t last) {
+  int64_t base = place_of(g, a, first);
+  return (Packed){a, first, last, base, place_of(g, a, last) - base};
+}
+
+static Packed packed_ahead(const Gemm *g) {
+  return packed(g, g->a_ahead, 0, g->a_ahead ? g->panels : parts_of(g->n, 2 * g->kern->lanes));
+}
+
+static Packed packed_other(const Gemm *g, int64_t round) {
+  int64_t each = g->a_ahead ? g->tile_n / (2 * g->kern->lanes) : g->tile_m,
+          all = g->a_ahead ? parts_of(g->n, 2 * g->kern->lanes) : g->panels;
+  return packed(g, !g->a_ahead, MIN(all, round * g->at_once * each),
+                MIN(all, (round + 1) * g->at_once * each));
+}
+
+static int64_t parts(const Gemm *g, const Packed *s) {
+  return parts_of(g->k, g->kc) * parts_of(s->last - s->first, PART);
+}
+
+static void pack_parts(const Gemm *g, const GemmArgs *x, const Packed *s, float *out, int64_t begin,
+                       int64_t end) {
+  int64_t each = parts_of(s->last - s->first, PART);
+  for (int64_t t = begin; t < end; t++) {
+    int64_t p0 = t / each * g->kc, k = MIN(g->kc, g->k - p0), first = s->first + t % each * PART;
+    pack_panels(g, x, s->a, first, MIN(first + PART, s->last), p0, k,
+                out + p0 * s->rows + (place_of(g, s->a, first) - s->base) * k);
+  }
+}
+
+int64_t gemm_ahead_floats(const Gemm *g) { return packed_ahead(g).rows * g->k; }
+
+int64_t gemm_ahead_parts(const Gemm *g) {
+  Packed s = packed_ahead(g);
+  return parts(g, &s);
 }
 
 void gemm_ahead(const Gemm *g, const GemmArgs *x, float *ahead, int64_t begin, int64_t end) {
-  int64_t parts = parts_of(ahead_panels(g), PART), rows = gemm_ahead_floats(g) / g->k;
-  for (int64_t t = begin; t < end; t++) {
-    int64_t p0 = t / parts * g->kc, k = MIN(g->kc, g->k - p0), first = t % parts * PART;
-    float *block = ahead + p0 * rows;
-    for (int64_t i = first; i < MIN(first + PART, ahead_panels(g)); i++) {
-      if (g->a_ahead) pack_a(g, x, i, p0, k, block + row_at(g, i) * k);
-      else pack_b(g, x, i * 2 * g->kern->lanes, p0, k, block + i * 2 * g->kern->lanes * k);
-    }
-  }
+  Packed s = packed_ahead(g);
+  pack_parts(g, x, &s, ahead, begin, end);
+}
+
+int64_t gemm_rounds(const Gemm *g) {
+  return parts_of(g->a_ahead ? g->tiles_n : g->tiles_m, g->at_once);
+}
+
+int64_t gemm_round_tiles(const Gemm *g) {
+  return g->at_once * (g->a_ahead ? g->tiles_m : g->tiles_n);
+}
+
+int64_t gemm_other_floats(const Gemm *g) { return g->both ? packed_other(g, 0).rows * g->k : 0; }
+
+int64_t gemm_other_parts(const Gemm *g, int64_t round) {
+  Packed s = packed_other(g, round);
+  return g->both ? parts(g, &s) : 0;
+}
+
+void gemm_other(const Gemm *g, const GemmArgs *x, int64_t round, float *other, int64_t begin,
+                int64_t end) {
+  Packed s = packed_other(g, round);
+  pack_parts(g, x, &s, other, begin, end);
 }
 
 int64_t gemm_scratch_floats(const Gemm *g) {
   int64_t c = g->out == DT_F32 ? 0 : g->tile_m * g->kern->mr * g->tile_n;
-  return c + (GROUP + 2 * g->kern->lanes) * g->kc;
+  return c + (g->both ? 0 : (GROUP + 2 * g->kern->lanes) * g->kc);
 }
+
+/* ---- multiplying ---- */
 
 /* One panel of a times one of b. c_row: of `c`, whose element (0, 0) is theirs. */
 static void multiply(const Gemm *g, int64_t rows, int64_t columns, int64_t k, const float *a,
@@ -160,73 +233,88 @@ typedef struct Tile {
   int64_t r0;     /* first row */
   int64_t j0, j1; /* columns */
   int64_t p0, k;
-  const float *ahead; /* this block of k */
+  const float *ahead; /* of this tile, this block of k */
   float *c;           /* element (r0, j0) */
   int64_t c_row;
   bool add;
 } Tile;
 
+/* Panels [i0, i1) of a times columns [j0, j1): `a` and `b` hold them packed. */
+static void block(const Gemm *g, const Tile *t, int64_t i0, int64_t i1, int64_t j0, int64_t j1,
+                  const float *a, const float *b, Coming *next) {
+  int64_t nr = 2 * g->kern->lanes, first = row_at(g, i0);
+  for (int64_t j = j0; j < j1; j += nr) {
+    int64_t row = first;
+    for (int64_t i = i0; i < i1; i++) {
+      int64_t rows = rows_of(g, i);
+      ask(next);
+      multiply(g, rows, MIN(nr, j1 - j), t->k, a + (row - first) * t->k, b + (j - j0) * t->k,
+               t->c + (row - t->r0) * t->c_row + (j - t->j0), t->c_row, t->add);
+      row += rows;
+    }
+  }
+}
+
 static void by_columns(const Gemm *g, const GemmArgs *x, const Tile *t, float *group) {
   int64_t nr = 2 * g->kern->lanes;
   for (int64_t j0 = t->j0; j0 < t->j1; j0 += GROUP) {
     int64_t j1 = MIN(j0 + GROUP, t->j1);
-    for (int64_t j = j0; j < j1; j += nr) pack_b(g, x, j, t->p0, t->k, group + (j - j0) * t->k);
+    pack_panels(g, x, false, j0 / nr, parts_of(j1, nr), t->p0, t->k, group);
     Coming next = coming(g, at(g, x->b, j1 * x->b_col + t->p0 * x->b_k), MIN(GROUP, t->j1 - j1),
                          x->b_col, t->k, x->b_k, (j1 - j0) / nr * (t->i1 - t->i0));
-    for (int64_t j = j0; j < j1; j += nr) {
-      int64_t row = t->r0;
-      for (int64_t i = t->i0; i < t->i1; i++) {
-        int64_t rows = rows_of(g, i);
-        ask(&next);
-        multiply(g, rows, MIN(nr, j1 - j), t->k, t->ahead + row * t->k, group + (j - j0) * t->k,
-                 t->c + (row - t->r0) * t->c_row + (j - t->j0), t->c_row, t->add);
-        row += rows;
-      }
-    }
+    block(g, t, t->i0, t->i1, j0, j1, t->ahead, group, &next);
   }
 }
 
 static void by_rows(const Gemm *g, const GemmArgs *x, const Tile *t, float *group) {
   int64_t nr = 2 * g->kern->lanes, step = MAX(1, GROUP / g->kern->mr);
   for (int64_t i0 = t->i0; i0 < t->i1; i0 += step) {
-    int64_t i1 = MIN(i0 + step, t->i1), first = row_at(g, i0);
-    for (int64_t i = i0; i < i1; i++)
-      pack_a(g, x, i, t->p0, t->k, group + (row_at(g, i) - first) * t->k);
+    int64_t i1 = MIN(i0 + step, t->i1);
+    pack_panels(g, x, true, i0, i1, t->p0, t->k, group);
     int64_t after = row_at(g, i1), last = row_at(g, MIN(i1 + step, t->i1));
     Coming next = coming(g, at(g, x->a, after * x->a_row + t->p0 * x->a_k), last - after, x->a_row,
                          t->k, x->a_k, (t->j1 - t->j0) / nr * (i1 - i0));
+    block(g, t, i0, i1, t->j0, t->j1, group, t->ahead, &next);
+  }
+}
+
+/* Both sides are packed: column by column, the next one's panel is asked for meanwhile. */
+static void by_blocks(const Gemm *g, const Tile *t, const float *a, const float *b) {
+  int64_t nr = 2 * g->kern->lanes;
+  for (int64_t i0 = t->i0; i0 < t->i1; i0 += AHEAD_PANELS) {
+    int64_t i1 = MIN(i0 + AHEAD_PANELS, t->i1);
     for (int64_t j = t->j0; j < t->j1; j += nr) {
-      int64_t row = first;
-      for (int64_t i = i0; i < i1; i++) {
-        int64_t rows = rows_of(g, i);
-        ask(&next);
-        multiply(g, rows, MIN(nr, t->j1 - j), t->k, group + (row - first) * t->k,
-                 t->ahead + j * t->k, t->c + (row - t->r0) * t->c_row + (j - t->j0), t->c_row,
-                 t->add);
-        row += rows;
-      }
+      const float *panel = b + (j - t->j0) * t->k;
+      Coming next = {.p = (const char *)(panel + nr * t->k), .runs = j + nr < t->j1};
+      next.lines = parts_of(nr * t->k * 4, 64);
+      next.each = parts_of(next.lines, i1 - i0);
+      block(g, t, i0, i1, j, MIN(j + nr, t->j1), a + (row_at(g, i0) - t->r0) * t->k, panel, &next);
     }
   }
 }
 
-void gemm_tile(const Gemm *g, const GemmArgs *x, const float *ahead, int64_t tile, float *scratch) {
-  Tile t = {.i0 = tile / g->tiles_n * g->tile_m, .j0 = tile % g->tiles_n * g->tile_n};
+void gemm_tile(const Gemm *g, const GemmArgs *x, const float *ahead, const float *other,
+               int64_t tile, float *scratch) {
+  int64_t many = g->a_ahead ? g->tiles_m : g->tiles_n, i = tile % many, j = tile / many;
+  Tile t = {.i0 = (g->a_ahead ? i : j) * g->tile_m, .j0 = (g->a_ahead ? j : i) * g->tile_n};
   t.i1 = MIN(t.i0 + g->tile_m, g->panels);
   t.j1 = MIN(t.j0 + g->tile_n, g->n);
   t.r0 = row_at(g, t.i0);
-  float *group = scratch;
   bool narrow = g->out != DT_F32;
   t.c_row = narrow ? t.j1 - t.j0 : x->c_row;
-  t.c = narrow ? scratch + (GROUP + 2 * g->kern->lanes) * g->kc
+  t.c = narrow ? scratch + gemm_scratch_floats(g) - g->tile_m * g->kern->mr * g->tile_n
                : (float *)x->c + t.r0 * x->c_row + t.j0;
-  int64_t rows = gemm_ahead_floats(g) / g->k;
+  Packed s = packed_ahead(g), o = packed_other(g, j / g->at_once);
+  int64_t here = g->a_ahead ? t.r0 : t.j0, there = (g->a_ahead ? t.j0 : t.r0) - o.base;
   for (t.p0 = 0; t.p0 < g->k; t.p0 += g->kc, t.add = true) {
     t.k = MIN(g->kc, g->k - t.p0);
-    t.ahead = ahead + t.p0 * rows;
-    if (g->a_ahead) by_columns(g, x, &t, group);
-    else by_rows(g, x, &t, group);
+    t.ahead = ahead + t.p0 * s.rows + here * t.k;
+    const float *second = g->both ? other + t.p0 * o.rows + there * t.k : NULL;
+    if (g->both) by_blocks(g, &t, g->a_ahead ? t.ahead : second, g->a_ahead ? second : t.ahead);
+    else if (g->a_ahead) by_columns(g, x, &t, scratch);
+    else by_rows(g, x, &t, scratch);
   }
-  for (int64_t i = t.r0; narrow && i < row_at(g, t.i1); i++)
-    cpu_from_f32(g->out, t.c + (i - t.r0) * t.c_row, (char *)x->c + (i * x->c_row + t.j0) * 2,
+  for (int64_t r = t.r0; narrow && r < row_at(g, t.i1); r++)
+    cpu_from_f32(g->out, t.c + (r - t.r0) * t.c_row, (char *)x->c + (r * x->c_row + t.j0) * 2,
                  t.c_row);
 }

@@ -5,9 +5,11 @@
  * vectors of columns in registers, reads in order. The copy makes transposed operands as good as
  * straight ones and widens bf16 and f16 on the way.
  *
- * The operand with fewer elements is packed ahead, once, by all threads; the other one by each task
- * in groups that stay in the core's cache. A product is cut into tiles by size only, and k into
- * blocks that are added up in order: results do not depend on threads. */
+ * The operand with fewer elements is packed ahead, once, by all threads. When it fits a core's
+ * cache, every task packs its piece of the other one, in groups; else the other one is packed by
+ * all threads too, some tiles' share at a time (a round), or many tasks would pack the same. A
+ * product is cut into tiles by size only, and k into blocks that are added up in order: results do
+ * not depend on threads. */
 #ifndef WEFT_DEV_CPU_GEMM_H
 #define WEFT_DEV_CPU_GEMM_H
 
@@ -34,6 +36,8 @@ typedef struct Gemm {
   int64_t panels;           /* of rows: */
   int64_t thin, thick;      /* thin rows each, the first `thick` panels one more */
   bool a_ahead;             /* which side is packed ahead */
+  bool both;                /* the other one is packed before its tiles */
+  int64_t at_once;          /* pieces of the other side in a round */
   int64_t tile_m, tile_n;   /* panels, columns */
   int64_t tiles_m, tiles_n; /* tiles = tiles_m * tiles_n */
 } Gemm;
@@ -48,15 +52,26 @@ typedef enum GemmAhead { GEMM_SMALLER, GEMM_A, GEMM_B } GemmAhead; /* what is pa
 /* batch: how many such products there are; with enough of them one is not cut. */
 void gemm_plan(Gemm *g, int64_t m, int64_t n, int64_t k, DType in, DType out, int64_t batch,
                GemmAhead ahead);
-int64_t gemm_ahead_floats(const Gemm *g); /* memory for the side packed ahead */
-int64_t gemm_ahead_parts(const Gemm *g);  /* it is packed in so many independent parts */
+/* For the side packed ahead: memory, and the independent parts that it is packed in. */
+int64_t gemm_ahead_floats(const Gemm *g);
+int64_t gemm_ahead_parts(const Gemm *g);
 void gemm_ahead(const Gemm *g, const GemmArgs *x, float *ahead, int64_t begin, int64_t end);
-int64_t gemm_scratch_floats(const Gemm *g);
-void gemm_tile(const Gemm *g, const GemmArgs *x, const float *ahead, int64_t tile, float *scratch);
+/* Round by round: the same for the other side (no memory and no parts where each task packs its
+ * own), then tiles [round, round + 1) * gemm_round_tiles, as far as there are any. */
+int64_t gemm_rounds(const Gemm *g);
+int64_t gemm_other_floats(const Gemm *g);
+int64_t gemm_other_parts(const Gemm *g, int64_t round);
+void gemm_other(const Gemm *g, const GemmArgs *x, int64_t round, float *other, int64_t begin,
+                int64_t end);
+int64_t gemm_round_tiles(const Gemm *g);
+int64_t gemm_scratch_floats(const Gemm *g); /* of a task */
+void gemm_tile(const Gemm *g, const GemmArgs *x, const float *ahead, const float *other,
+               int64_t tile, float *scratch);
 
-/* Copies w rows or columns, `step` elements apart, of k elements, k_step apart, to out[k][width],
- * zero from w on; one of the steps may be anything. Nothing beyond out[k * width) is written. */
+/* Copies `panels` times w rows or columns, `step` elements apart, of k elements, k_step apart, to
+ * out[panel][k][width], zero from w on; one of the steps may be anything. Nothing beyond the last
+ * panel is written. */
 void gemm_pack(DType t, const void *in, int64_t step, int64_t k_step, int w, int width, int64_t k,
-               float *out);
+               int64_t panels, float *out);
 
 #endif

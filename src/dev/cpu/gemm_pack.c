@@ -68,40 +68,62 @@ INLINE void transpose8(DType t, const char *in, int64_t step, int w, int64_t out
     _mm256_storeu_ps(out + (i + 4) * out_step, _mm256_permute2f128_ps(r[i], r[i + 4], 0x31));
 }
 
+/* A row of each panel: w elements, up to `width` filled with zeros, in whole vectors. over: what
+ * follows w <= 8 elements may be read in place of zeros. */
+INLINE void rows(DType t, const char *in, int64_t e, int w, int width, int64_t panels,
+                 int64_t panel, bool over, float *out) {
+  for (int64_t q = 0; q < panels; q++, in += w * e, out += panel) {
+    if (over) {
+      _mm256_storeu_ps(out, load8(t, in));
+    } else if (w == 16) {
+      _mm256_storeu_ps(out, load8(t, in));
+      _mm256_storeu_ps(out + 8, load8(t, in + 8 * e));
+    } else {
+      int whole = w & ~7;
+      for (int i = 0; i < whole; i += 8) _mm256_storeu_ps(out + i, load8(t, in + i * e));
+      for (int i = whole; i < width; i += 8)
+        _mm256_storeu_ps(out + i, load_part(t, in + i * e, w - i));
+    }
+  }
+}
+
 /* Stores go in whole vectors: what one writes beyond its row later rows overwrite; the last rows
- * are written one by one. */
+ * are written one by one. Runs across panels are read through all of them, where memory has them
+ * together; so are, along k, two vectors of each of eight runs, a line. */
 INLINE void pack(DType t, const char *in, int64_t step, int64_t k_step, int w, int width, int64_t k,
-                 float *out) {
-  int64_t e = t == DT_F32 ? 4 : 2, p = 0, spill = ((width + 7) & ~7) - k * width;
-  int whole = w & ~7;
+                 int64_t panels, float *out) {
+  int64_t e = t == DT_F32 ? 4 : 2, done = 0, spill = ((width + 7) & ~7) - k * width;
   step *= e;
   k_step *= e;
+  int64_t next = w * step;
   if (step == e) {
-    for (; p < k && p * width + spill <= 0; p++) {
-      const char *s = in + p * k_step;
-      float *o = out + p * width;
-      for (int i = 0; i < whole; i += 8) _mm256_storeu_ps(o + i, load8(t, s + i * e));
-      for (int i = whole; i < width; i += 8)
-        _mm256_storeu_ps(o + i, load_part(t, s + i * e, w - i));
-    }
+    bool over = w == width && w <= 8 && k_step >= 8 * e; /* there is another row */
+    for (; done < k && done * width + spill <= 0; done++)
+      rows(t, in + done * k_step, e, w, width, panels, k * width, over, out + done * width);
   } else if (k_step == e) {
-    for (; p + 8 <= k && (p + 7) * width + spill <= 0; p += 8)
-      for (int i = (width - 1) & ~7; i >= 0; i -= 8) {
-        const char *s = in + i * step + p * e;
-        float *o = out + p * width + i;
-        if (w - i >= 8) transpose8(t, s, step, 8, width, o);
-        else transpose8(t, s, step, w - i, width, o);
-      }
+    int64_t fit = 0; /* so many rows go in whole vectors */
+    while (fit + 8 <= k && (fit + 7) * width + spill <= 0) fit += 8;
+    done = fit;
+    for (int64_t q = 0; q < panels; q++)
+      for (int64_t p0 = 0; p0 < fit; p0 += 16)
+        for (int i = (width - 1) & ~7; i >= 0; i -= 8)
+          for (int64_t p = p0; p < MIN(p0 + 16, fit); p += 8) {
+            const char *s = in + q * next + i * step + p * e;
+            float *o = out + (q * k + p) * width + i;
+            if (w - i >= 8) transpose8(t, s, step, 8, width, o);
+            else transpose8(t, s, step, w - i, width, o);
+          }
   }
-  for (; p < k; p++)
-    for (int i = 0; i < width; i++)
-      out[p * width + i] = i < w ? load1(t, in + i * step + p * k_step) : 0;
+  for (int64_t q = 0; q < panels; q++)
+    for (int64_t p = done; p < k; p++)
+      for (int i = 0; i < width; i++)
+        out[(q * k + p) * width + i] = i < w ? load1(t, in + q * next + i * step + p * k_step) : 0;
 }
 
 FN void gemm_pack(DType t, const void *in, int64_t step, int64_t k_step, int w, int width,
-                  int64_t k, float *out) {
-  if (t == DT_F32) pack(DT_F32, in, step, k_step, w, width, k, out);
-  else if (t == DT_F16) pack(DT_F16, in, step, k_step, w, width, k, out);
-  else pack(DT_BF16, in, step, k_step, w, width, k, out);
+                  int64_t k, int64_t panels, float *out) {
+  if (t == DT_F32) pack(DT_F32, in, step, k_step, w, width, k, panels, out);
+  else if (t == DT_F16) pack(DT_F16, in, step, k_step, w, width, k, panels, out);
+  else pack(DT_BF16, in, step, k_step, w, width, k, panels, out);
 }
 #endif

@@ -1,0 +1,42 @@
+/* dev/cpu, private to products: what a dot_general computes, and the ways to compute it. */
+#ifndef WEFT_DEV_CPU_DOT_H
+#define WEFT_DEV_CPU_DOT_H
+
+#include "dev/cpu/cpu_priv.h"
+#include "dev/cpu/gemm.h"
+
+/* So many vectors times a matrix are as fast as memory without packing. */
+#define DOT_FEW 3
+
+typedef struct Side {            /* of one operand: [batch][free][contracted] */
+  int64_t free_stride, k_stride; /* when `direct` */
+  bool direct;
+  int64_t dims[CPU_MAX_RANK], strides[CPU_MAX_RANK]; /* for gathering: batch, free, contracted */
+  int rank;
+} Side;
+
+typedef struct Dot {
+  DType in, out, math;
+  int n_batch;
+  int64_t batch_dims[CPU_MAX_RANK], lhs_batch[CPU_MAX_RANK], rhs_batch[CPU_MAX_RANK];
+  int64_t b, m, n, k;
+  Side lhs, rhs;
+  int64_t tiles, tiles_m, tiles_n, tile_m, tile_n; /* for BLAS */
+  Gemm gemm, kept[2];                              /* kept: with the lhs, the rhs packed ahead */
+} Dot;
+
+/* Elements of the operands before those of product b. */
+void dot_batch_at(const Dot *d, int64_t b, int64_t *lhs, int64_t *rhs);
+
+/* f32, bf16 and f16 by gemm.h; operands with any strides. */
+void dot_gemm_plan(Dot *d);
+Err *dot_gemm_run(void *state, const Op *op, void *const *in, void *const *out);
+size_t dot_gemm_keep_bytes(void *state, unsigned fixed);
+Err *dot_gemm_run_kept(void *state, const Op *op, void *const *in, void *const *out, unsigned fixed,
+                       void *kept, bool fresh);
+
+/* All floats by BLAS; operands whose rows or columns are runs. */
+void dot_blas_plan(Dot *d);
+Err *dot_blas_run(void *state, const Op *op, void *const *in, void *const *out);
+
+#endif

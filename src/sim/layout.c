@@ -37,6 +37,10 @@ double value_padded(const Law *law, const HNode *n, const int *order, double *ti
     if (bytes == 1) sub = b > 8 ? 8 : b > 4 ? 8 : 4;
     if (a > 0 && b > 0) elems = elems / (a * b) * up(a, 128) * up(b, sub);
     /* smaller tiles cost almost as much to move as whole ones */
+    if (bytes == 2 && sub < 8) {
+      *tiles = elems / 1024 * 8 / sub;
+      return MAX(up(elems * bytes, law->min_alloc), law->min_alloc);
+    }
     if (bytes >= 4 && sub < 8) {
       *tiles = elems / 1024 * (sub == 4 ? 1.68 : sub == 2 ? 2.6 : law->softmax ? 4 : 1);
       return MAX(up(elems * bytes, law->min_alloc), law->min_alloc);

@@ -94,7 +94,10 @@ static bool needs_copy(const Plan *p, const Kernel *k, int at) {
   const HValue *v = NULL;
   for (int r = 0; r < k->reads.n; r++)
     if (k->reads.v[r]->node == root->in[0]) v = k->reads.v[r];
-  return v && ((v->is_param && !v->donated && !p->comp->parent) || v->last > at);
+  if (!v) return false;
+  if (v->is_param && !p->comp->parent)
+    return !v->donated || v->is_output || v->last_read > at; /* an argument lives to the end */
+  return v->last > at;
 }
 
 /* Every kernel's time, first as if everything were in device memory, which tells how long a
@@ -132,10 +135,28 @@ static Err *time_all(Plan *p) {
   return NULL;
 }
 
+/* Is `of` among what n is computed from, inside the kernel? */
+static bool made_from(const Kernel *k, const HNode *n, const HNode *of, int depth) {
+  if (n == of) return true;
+  if (depth > 64 || (n->val && n != k->conv && depth > 0)) return false;
+  for (int i = 0; i < n->n_in; i++)
+    if (made_from(k, n->in[i], of, depth + 1)) return true;
+  return false;
+}
+
+/* A copy of a loop's state: an array on chip costs what narrowing it does, and half a cycle a
+ * tile. */
+static double copy_cycles(const Law *law, const HValue *v, bool far) {
+  double b = hlo_bits(v->node->dt) / 8;
+  int w = b >= 4 ? 4 : b >= 2 ? 2 : 1;
+  if (far) return law->lbase + v->tiles * (law->r[w] + law->o[w]);
+  if (w == 4) return 0.5 * v->tiles;
+  return law->lbase + v->tiles * (0.5 + law->o[w] - law->r[w]);
+}
+
 /* A loop's state that is still read while its next value is written needs a copy in every
- * iteration. */
-static void loop_copies(
-    Plan *p) { /* state that is still read after its successor is written moves through a copy */
+ * iteration: when the read comes later, or is of a product's operand or a reduction's. */
+static void loop_copies(Plan *p) {
   const HComp *c = p->comp;
   const Law *law = p->law;
   for (int i = 0; i < c->outputs.n && i < c->params.n; i++) {
@@ -146,13 +167,9 @@ static void loop_copies(
     const HValue *old = c->params.v[i]->val;
     bool clash = old->last > v->kernel;
     for (int r = 0; r < k->reads.n && !clash; r++)
-      clash = k->reads.v[r] == old && (k->conv || k->reduce);
+      clash = k->reads.v[r] == old && (k->conv ? made_from(k, k->conv, old->node, 0) : k->reduce);
     if (!clash) continue;
-    double b = hlo_bits(o->dt) / 8;
-    int w = b >= 4 ? 4 : b >= 2 ? 2 : 1;
-    double cyc =
-        law->lbase +
-        v->tiles * (law->r[w] + (old->space == SP_HBM ? law->o[w] : law->o[w] - law->r[w]));
+    double cyc = copy_cycles(law, v, old->space == SP_HBM);
     Kernel *c2 = plan_kernel(p);
     HNode *from = c->outputs.v[i];
     HNode *n = hlo_node(p->g, p->comp, H_EWISE, OP_COPY, o->src, o->dt, o->rank, o->d, 1, &from);

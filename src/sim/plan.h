@@ -108,7 +108,8 @@ typedef struct Law {
   double r[5], o[5], c[5]; /* cycles per tile: index by bytes of an element: 1, 2, 4 (0: VMEM) */
   double vin;
   /* loops */
-  double lbase, lq, lvpu, lwin, rwin, turn[5];
+  double lbase, lq, lvpu, lwin, rwin;
+  double lane, lane_pack;    /* relayouts: to turn a tile into lanes, and to pack a narrow one */
   double scoped, fast, cmem; /* bytes */
   double min_alloc;
   bool prefetch, matvec, softmax, keep, nopack;

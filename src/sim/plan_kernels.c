@@ -220,7 +220,7 @@ void plan_kernels(Plan *p) {
     if (dom < 1024 && !(dom >= 16)) continue;
     for (int r = 0; r < a->reads.n; r++) {
       HNode *src = a->reads.v[r]->node;
-      if (hlo_count(src) != dom) continue;
+      if (hlo_count(src) != dom && !(writes_in_place(a) && hlo_count(src) > dom)) continue;
       /* other kernels that read it */
       for (int j = i + 1; j < p->kernels.n && j < i + 400; j++) {
         Kernel *b = p->kernels.v[j];

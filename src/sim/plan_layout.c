@@ -104,6 +104,13 @@ static bool only_rounded(const Plan *p, const HValue *v) {
   return products > 0;
 }
 
+/* The stored array that a kernel does nothing to but take a slice of; the slice keeps its order. */
+static const HValue *sliced_of(const Kernel *k, const HNode *n) {
+  if (n->kind != H_SLICE && n->kind != H_DSLICE) return NULL;
+  const HValue *v = n->in[0]->val;
+  return k->roots.n == 1 && v && v->node->rank == n->rank && v->bytes > 0 ? v : NULL;
+}
+
 void plan_layouts(Plan *p) {
   const Law *law = p->law;
   for (int i = 0; i < p->values.n; i++) p->values.v[i]->rounded = only_rounded(p, p->values.v[i]);
@@ -159,6 +166,10 @@ void plan_layouts(Plan *p) {
             if (same) memcpy(order, r->order, sizeof(int) * (size_t)n->rank), have = true;
           }
         }
+      }
+      if (!have && k && sliced_of(k, n)) {
+        memcpy(order, sliced_of(k, n)->order, sizeof(int) * (size_t)n->rank);
+        have = true;
       }
       if (have && v->alias) have = false;
       value_layout(law, v, have ? order : NULL);
@@ -444,7 +455,8 @@ void plan_copies(Plan *p) {
         if (!p->kernels.v[q]->dead && base_of(p->kernels.v[q]->reads.v[z]) == v) read = true;
     bool indexed = k->roots.v[0]->kind == H_GATHER || k->roots.v[0]->kind == H_SCATTER ||
                    k->roots.v[0]->kind == H_SORT || k->roots.v[0]->kind == H_SELSCAT;
-    if (!k->conv && !read && !indexed) { /* a loop can write any order */
+    if (!k->conv && !read && !indexed &&
+        !sliced_of(k, v->node)) { /* a loop can write any order */
       value_layout(p->law, v, order);
       continue;
     }

@@ -55,8 +55,8 @@ void law_read(const Chip *chip, Law *law) {
   FIT(lvpu, "lvpu", 0.3);
   FIT(lbase, "lbase", 300);
   FIT(lq, "lq", 300);
-  FIT(turn[2], "turn2", 10);
-  FIT(turn[4], "turn4", 4);
+  FIT(lane, "lane", 9);
+  FIT(lane_pack, "lane_pack", 0);
   law->matvec = chip_num(chip, "fit.matvec", 1) > 0;
   law->softmax = chip_num(chip, "fit.softmax", 0) > 0;
   FIT(lwin, "lwin", 128);
@@ -305,6 +305,19 @@ static double product_cycles(const Law *law, const Shape *s, double *out_comp, i
   return best;
 }
 
+/* The part of a value that a slice of it touches, in whole tiles. */
+static double slice_part(const HValue *v, const HNode *n) {
+  double part = 1;
+  for (int i = 0; i < n->rank && i < v->node->rank; i++) {
+    int d = v->order[i];
+    double all = (double)v->node->d[d], span = (double)n->d[d];
+    if (n->kind == H_SLICE && n->lo && n->hi) span = (double)(n->hi[d] - n->lo[d]);
+    double unit = v->node->rank < 2 ? 1 : i == 0 ? 128 : i == 1 ? 8 : 1;
+    part *= MIN(1, up(span, unit) / up(MAX(all, 1), unit));
+  }
+  return part;
+}
+
 /* The part of a value that the kernel touches: less than all when it only takes slices of it. */
 static double read_fraction(const Kernel *k, const HValue *v) {
   double part = 0, all = (double)hlo_count(v->node);
@@ -314,10 +327,21 @@ static double read_fraction(const Kernel *k, const HValue *v) {
     for (int q = 0; q < n->n_in; q++) {
       if (n->in[q] != v->node) continue;
       if (n->kind != H_SLICE && n->kind != H_DSLICE && !(n->kind == H_GATHER && q == 0)) return 1;
-      part += (double)hlo_count(n);
+      part += n->kind == H_GATHER || n->rank != v->node->rank ? (double)hlo_count(n) / all
+                                                              : slice_part(v, n);
     }
   }
-  return part > 0 && part < all ? part / all : 1;
+  return part > 0 && part < 1 ? part : 1;
+}
+
+/* A matrix with one row or column becomes a vector before it is used so, unless it lies in memory
+ * as one would. */
+static double vector_copy(const Law *law, const HValue *v) {
+  const HNode *n = v->node;
+  int64_t count = hlo_count(n);
+  bool row = n->rank == 2 && (n->d[0] == 1 || n->d[1] == 1);
+  if (!row || count < 2 || (width(v) == 4 && (count % 1024 == 0 || v->kernel >= 0))) return 0;
+  return law->lbase + 0.035 * (double)count / law->cores;
 }
 
 /* A matrix-vector product runs on the vector unit as multiply and reduce. */
@@ -332,6 +356,9 @@ static void cost_matvec(Plan *p, Kernel *k) {
   double wr = big * law->o[4];
   k->windows = (int)n;
   k->cycles = law->lbase + rd + wr + (R - 1) * law->lq;
+  for (int i = 0; i < k->reads.n; i++) k->cycles += vector_copy(law, k->reads.v[i]);
+  for (int i = 0; i < k->roots.n; i++)
+    if (k->roots.v[i]->val) k->cycles += vector_copy(law, k->roots.v[i]->val);
   k->bound = SIM_MEMORY;
   k->util = MIN(1, rd / k->cycles);
 }
@@ -426,6 +453,9 @@ static void cost_product(Plan *p, Kernel *k) {
       if (c->out[i] == 'm') out_px /= (double)cv->d[i];
     gradient &= out_px < (double)c->taps || c->taps == 1;
     s.k = rounds * ceil(unit * pack / S) * (S / 128);
+    double whole = floor(kk / S), rest = kk - whole * S;
+    if (k_lanes && whole >= 1 && rest > 0 && rest <= S / 2 && !gradient) /* so do what is left */
+      s.k = (whole * taps + ceil(taps / floor(S / up(rest, 8)))) * (S / 128);
     splits_k = gradient ? s.k : ceil(kk / 128);
     s.batch = 1;
   } else {
@@ -487,7 +517,9 @@ static void cost_product(Plan *p, Kernel *k) {
       far_in = true;
   for (int i = 0; i < k->roots.n; i++) {
     const HValue *v = k->roots.v[i]->val;
-    if (v && !v->dropped && v->space == SP_HBM) far_out = true;
+    if (v && !v->dropped && (v->space == SP_HBM || pack_cost(law, v) > 0) &&
+        v->space != SP_SCALAR && !(v->space == SP_VMEM && law->nopack))
+      far_out = true;
   }
   s.base = law->base0 + (far_in ? law->base - law->base0 - law->base_out : 0) +
            (far_out ? law->base_out : 0);
@@ -511,7 +543,7 @@ static double loop_cycles(const Law *law, const Kernel *k, double rd, double wr,
   } else if (k->alone && !k->copy) {
     n = one ? 1 : ceil(tiles / law->lwin);
   } else if (k->copy) {
-    n = ceil(2 * bytes / (k->turns ? 1.5 * law->cwin : law->cwin));
+    n = ceil(2 * bytes / law->cwin);
   } else {
     n = ceil(2 * bytes / (law->scoped * (narrow ? 0.72 : 0.985)));
   }
@@ -544,11 +576,58 @@ static double far_read(const Plan *p, const Kernel *k, HValue *v) {
   return v->tiles * law->r[width(v)] * wide(v) * near;
 }
 
-/* Moving another dimension into lanes goes through the transpose unit in blocks of 128 x 128. */
-static double turn_cost(const Law *law, const HValue *v, double tiles) {
-  int64_t a = v->node->d[v->order[0]], b = v->node->rank > 1 ? v->node->d[v->order[1]] : 1;
-  if (a % 128 || b % 128) return 0;
-  return tiles * law->turn[width(v) == 4 ? 4 : 2];
+#define TURN_WINDOW 768 /* tiles of both sides that are turned at a time */
+
+/* Moving another dimension into lanes goes through the transpose unit, window by window: nothing
+ * overlaps, and a tile of any type costs the same. */
+static double turn_cycles(const Law *law, HValue *from, HValue *to, int *windows) {
+  HValue *side[2] = {base_of(from), to};
+  double tiles = side[0]->tiles + to->tiles, per = TURN_WINDOW * law->cores, w = 100;
+  double n = MAX(1, ceil(tiles / per));
+  const HNode *x = to->node; /* windows are whole slices of the outermost dimension */
+  if (n > 1 && x->rank > 2) {
+    double outer = (double)x->d[to->order[x->rank - 1]], take = floor(outer * per / tiles);
+    if (take >= 1) n = ceil(outer / take);
+  }
+  for (int i = 0; i < 2; i++) {
+    double t = side[i]->tiles / n, far = law->lbase - 30;
+    if (side[i]->space == SP_HBM) w += far + t * law->lane;
+    else if (side[i]->space == SP_CMEM) w += far + t * law->lane * 0.41;
+    else if (i && law->lane_pack > 0 && width(to) < 4 && side[0]->space != SP_HBM)
+      w += far + t * law->lane_pack;
+  }
+  *windows = (int)n;
+  return n * w;
+}
+
+/* A concatenation is the largest of its padded operands: along the outermost dimension every window
+ * reads all of them, and moving wide elements within their lanes is work of its own. */
+static double joining(const Law *law, const HNode *n, double tiles) {
+  const HValue *v = n->val;
+  if (!v || n->rank < 1) return 0;
+  if (n->index == v->order[n->rank - 1] && n->rank > 1)
+    return tiles * law->r[width(v)] * (n->n_in - 1);
+  if (n->index == v->order[0] && width(v) == 4) return tiles * 8 * law->lvpu;
+  return 0;
+}
+
+/* Kernels beside one that makes random bits from a counter: the key is taken apart, and each row
+ * has three words of its counters computed once, for nothing where they fill whole registers. */
+static double counters(const Law *law, const Kernel *k) {
+  double t = 0;
+  for (int i = 0; i < k->inner.n; i++) {
+    const HNode *n = k->inner.v[i];
+    if (n->kind == H_SLICE && n->in[0]->val && n->dt == DT_U32 && n->rank == 1 &&
+        hlo_count(n->in[0]) <= 4 && t < law->lbase)
+      t += law->lbase + 8;
+  }
+  for (int i = 0; i < k->inner.n && t > 0; i++) {
+    const HNode *n = k->inner.v[i];
+    if (n->kind != H_IOTA || n->dt != DT_U64 || n->rank < 2) continue;
+    double rows = (double)(hlo_count(n) / MAX(1, n->d[n->rank - 1]));
+    return t + 3 * (rows <= 512 ? law->lbase + 4 : 15 + 3 * rows / 1024);
+  }
+  return t;
 }
 
 static void cost_loop(Plan *p, Kernel *k) {
@@ -560,7 +639,7 @@ static void cost_loop(Plan *p, Kernel *k) {
     double part = read_fraction(k, v);
     rd += (k->copy ? read_cost(law, v) : far_read(p, k, v)) * part;
     if (v->node->rank > 0) any_array = true;
-    if (!k->copy || k->turns || v->space == SP_HBM) bytes += v->bytes * part;
+    if (!k->copy || v->space == SP_HBM) bytes += v->bytes * part;
     all += v->bytes * part;
     narrow |= width(v) == 2;
     if (part >= 1) tiles = MAX(tiles, v->tiles);
@@ -594,7 +673,7 @@ static void cost_loop(Plan *p, Kernel *k) {
     } else {
       wr += write_cost(law, v);
       tiles = MAX(tiles, v->tiles);
-      if (!k->copy || k->turns || v->space == SP_HBM) bytes += v->bytes;
+      if (!k->copy || v->space == SP_HBM) bytes += v->bytes;
       all += width(v) < 4 ? 2 * v->bytes : v->bytes;
     }
     any_array |= v->space == SP_HBM && v->node->rank > 0;
@@ -603,18 +682,19 @@ static void cost_loop(Plan *p, Kernel *k) {
   double comp = vector_work(law, k) * law->lvpu + turned_rows(k) * law->row;
   if (k->alone && !k->reduce)
     comp = MIN(comp, tiles * law->lvpu); /* all unfused operations alike */
-  if (k->roots.v[0]->kind == H_CONCAT) wr += 0.83 * law->o[4] * tiles;
-  if (k->turns && k->roots.v[0]->val) wr += turn_cost(law, k->roots.v[0]->val, tiles);
+  if (k->roots.v[0]->kind == H_CONCAT) wr += joining(law, k->roots.v[0], tiles);
   const HNode *root = k->roots.v[0];
-  if (root->kind == H_TRANSPOSE && k->inner.n == 1 && root->val && k->reads.n == 1 &&
-      root->rank >= 2 && root->dims[root->val->order[0]] != k->reads.v[0]->order[0])
-    wr += turn_cost(law, root->val, tiles);
+  bool moved = root->kind == H_TRANSPOSE && k->inner.n == 1 && root->val && k->reads.n == 1 &&
+               root->rank >= 2 && root->dims[root->val->order[0]] != k->reads.v[0]->order[0];
   k->vpu = comp;
   k->cycles = loop_cycles(law, k, rd, wr, comp, bytes, all, tiles, narrow, &k->windows);
   if (!any_array) k->cycles = 15 + tiles * 0.4;
+  k->cycles += counters(law, k);
   if (k->copy && k->reads.n == 1 && k->reads.v[0]->space != SP_HBM && k->roots.v[0]->val &&
       k->roots.v[0]->val->space == SP_VMEM)
     k->cycles = 100 * MAX(1, ceil(tiles / 384)); /* inside VMEM */
+  if ((k->turns || moved) && root->val)
+    k->cycles = turn_cycles(law, k->reads.v[0], root->val, &k->windows);
   k->bound = comp > rd + wr ? SIM_VECTOR : k->cycles < 2 * law->lbase ? SIM_LATENCY : SIM_MEMORY;
   k->util = MIN(1, MAX(comp, rd + wr) / MAX(k->cycles, 1));
 }
@@ -640,7 +720,7 @@ static void cost_update(Plan *p, Kernel *k) {
     double part = r->kind == H_DUS && r->n_in > 1
                       ? (double)hlo_count(r->in[1]) / (double)MAX(1, hlo_count(r))
                       : 1;
-    wr += r->val->tiles * part * law->o[width(r->val)];
+    wr += write_cost(law, r->val) * part;
     bytes += r->val->bytes * part;
   }
   double R = MAX(1, ceil(ceil(2 * bytes / (law->scoped * 0.985)) / law->cores));
@@ -649,7 +729,10 @@ static void cost_update(Plan *p, Kernel *k) {
       law->lbase + law->lio * (rd + wr) + (R - 1) * law->lq + vector_work(law, k) * law->lvpu / R;
   k->bound = SIM_MEMORY;
   k->util = MIN(1, (rd + wr) / k->cycles);
-  k->modelled = !(p->comp->parent || k->inner.n > 1);
+  const HNode *first = k->roots.v[0];
+  bool plain = k->inner.n <= 1 && (width(first->val) >= 4 || first->rank < 2 ||
+                                   first->val->order[0] == first->rank - 1);
+  k->modelled = !p->comp->parent && plain;
   k->costed = !k->modelled;
 }
 
@@ -658,16 +741,36 @@ static void cost_update(Plan *p, Kernel *k) {
 static void cost_pool(Plan *p, Kernel *k) {
   const Law *law = p->law;
   double rd = 0, wr = 0, out = 0;
-  for (int i = 0; i < k->reads.n; i++) rd += read_cost(law, k->reads.v[i]);
+  const HValue *ov = NULL;
   for (int i = 0; i < k->roots.n; i++) {
     const HValue *v = k->roots.v[i]->val;
     if (!v) continue;
     wr += v->tiles * law->o[width(v)];
     out += v->tiles;
+    ov = v;
   }
+  double work = 0; /* a relayout that is fused in; elements of each window */
+  for (int i = 0; i < k->reads.n; i++) {
+    const HValue *v = k->reads.v[i];
+    rd += read_cost(law, k->reads.v[i]);
+    if (ov && v->node->rank == ov->node->rank && v->node->rank > 1 &&
+        (v->order[0] != ov->order[0] || v->order[1] != ov->order[1]))
+      work += v->tiles * law->fmove;
+  }
+  for (int i = 0; i < k->inner.n; i++)
+    if (k->inner.v[i]->kind == H_RWIN && k->inner.v[i]->lo) {
+      const HNode *w = k->inner.v[i];
+      const HNode *x = w->in[0]->kind == H_PAD ? w->in[0]->in[0] : w->in[0];
+      double taps = 1, in = (double)hlo_count(x) / 1024; /* holes and edges left out */
+      for (int d = 0; d < w->rank; d++) {
+        taps *= (double)w->lo[d];
+        if (w->step) in /= (double)MAX(1, w->step[d]);
+      }
+      if (taps > 4) work += MIN(out, in) * taps * law->dw / 4;
+    }
   double n = MAX(1, ceil(out / 900)), R = ceil(n / (n > 1 ? law->cores : 1));
   k->windows = (int)n;
-  k->cycles = law->base + rd + wr + (R - 1) * law->q;
+  k->cycles = law->base + (rd + wr + work) / R + (R - 1) * MAX((rd + wr) / R + law->q, work / R);
   k->bound = SIM_MEMORY;
   k->util = MIN(1, (rd + wr) / k->cycles);
 }
@@ -733,6 +836,15 @@ static void cost_irregular(Plan *p, Kernel *k) {
   k->modelled = true;
 }
 
+/* A slice of every so many elements, on its own. */
+static bool skips(const Kernel *k) {
+  const HNode *n = k->roots.v[0];
+  if (n->kind != H_SLICE || k->inner.n > 1 || !n->step) return false;
+  for (int d = 0; d < n->rank; d++)
+    if (n->step[d] > 1) return n->rank > 1;
+  return false;
+}
+
 /* A reshape of its own, from the natural order to the natural order. */
 static bool moves_elements(const Kernel *k) {
   const HNode *n = k->roots.v[0];
@@ -786,9 +898,10 @@ void tpu_cost(Plan *p, Kernel *k) {
     cost_loop(p, k);
   } else {
     cost_irregular(p, k);
-    k->costed = false;
+    k->costed = root->op == OP_BITCAST_CONVERT;
+    k->modelled = !k->costed;
   }
-  if (moves_elements(k)) k->costed = false, k->modelled = true; /* no estimate exists */
+  if (moves_elements(k) || skips(k)) k->costed = false, k->modelled = true; /* no estimate exists */
   k->est = k->cycles;
   if (k->must_copy) { /* the operand must survive: it is copied before it is changed */
     HValue *v = root->val;

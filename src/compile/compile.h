@@ -1,11 +1,11 @@
 /* compile: from a verified StableHLO module to a plan that an executor runs. compile.c lists the
  * stages in order.
  *
- *   module -> inline -> simplify -> unroll -> hoist -> fuse -> plan
+ *   module -> inline -> simplify -> unroll -> hoist -> fuse -> order -> plan
  *
  * The first stages go from program to program. `fuse` divides each region's ops into fusions (loops
- * generated as one kernel) and single steps; `plan` orders the steps, finds out how long values
- * live and gives every value a place: an argument, a result, a constant, or an offset in one arena.
+ * generated as one kernel) and single steps; `order` puts them where they give memory back early;
+ * `plan` finds out how long values live and gives every value a place: an argument, a result, a constant, or an offset in one arena.
  * Nothing here knows a machine; what a device can do natively comes in by Target.
  *
  * Ownership   Plan owns a clone of the module and everything else; plan_free.

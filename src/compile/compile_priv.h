@@ -53,6 +53,8 @@ typedef VEC(Node) Nodes;
 /* Divides the ops of one region (terminator left out) into nodes in an order that respects data
  * flow. Values must be numbered. */
 Err *fuse_region(Module *m, const Target *t, Region *r, Nodes *out);
+/* Puts a region's nodes in an order that needs less memory. */
+void order_nodes(const Func *main, const Region *r, Nodes *nodes);
 bool op_is_alias(const Op *op); /* result i has the bytes of operand i: reshape, same-width bitcast,
                                    barrier, copy */
 

@@ -5,13 +5,14 @@
  * initial value of a carried place. A result of main may take a donated argument's memory when
  * every read of the argument comes before the first write.
  *
- * Packing is first-fit in order of birth, best gap: places alive at the same time do not overlap.
- */
+ * Packing: places alive at the same time do not overlap. Each takes the smallest gap that holds it,
+ * in order of birth or, where that wastes memory, the largest place first. */
 #include <stdlib.h>
 
 #include "compile/plan_priv.h"
 
 #define ALIGN 64
+#define MANY 8192 /* places that are packed in order of birth only */
 
 /* May out `o` of the step be written over its input `k`? */
 static bool in_place(Builder *b, const Step *s, int k, int o) {
@@ -103,7 +104,16 @@ static void merge_bodies(Builder *b, const Step *const *steps) {
   }
 }
 
-static void merge_in_place(Builder *b, const Block *blk) {
+/* Does a result that takes over an argument's memory still find it unread when its first write is
+ * that of `in`? */
+static bool keeps_arg(Builder *b, const Step *const *steps, int out, int in) {
+  int arg = b->plan->results[b->places.v[out].index].reuse_arg;
+  if (arg < 0) return true;
+  arg = b->plan->value_place[b->plan->main->body->args[arg]->id];
+  return read_before(b, steps, arg, 0, b->pos, first_write(b, in), in);
+}
+
+static void merge_in_place(Builder *b, const Step *const *steps, const Block *blk) {
   for (int n = 0; n < blk->n; n++) {
     const Step *s = &blk->steps[n];
     for (int o = 0; o < s->n_out; o++) {
@@ -119,41 +129,41 @@ static void merge_in_place(Builder *b, const Block *blk) {
             pi->each != po->each)
           continue;
         if (!in_place(b, s, k, o)) continue;
-        if (po->kind == PLACE_RESULT) merge(b, in, out);
-        else merge(b, out, in);
+        if (po->kind != PLACE_RESULT) merge(b, out, in);
+        else if (keeps_arg(b, steps, out, in)) merge(b, in, out);
+        else continue;
         break;
       }
     }
-    for (int k = 0; k < s->n_blocks; k++) merge_in_place(b, &s->blocks[k]);
+    for (int k = 0; k < s->n_blocks; k++) merge_in_place(b, steps, &s->blocks[k]);
   }
 }
 
-/* Results that may take a donated argument's memory. */
-static void reuse_args(Builder *b, const Step *const *steps) {
+/* Results that may take a donated argument's memory: those that the program asks for, or any. */
+static void reuse_args(Builder *b, const Step *const *steps, bool asked_for) {
   Plan *p = b->plan;
   int n = p->main->body->n_args;
   bool *taken = xcalloc((size_t)n + 1, 1);
-  for (int pass = 0; pass < 2; pass++) /* first what the program asks for, then donors */
-    for (int i = 0; i < n; i++) {
-      const NamedAttr *attrs = p->main->arg_attrs[i];
-      Attr *alias = attrs_get(attrs, p->main->n_arg_attrs[i], "tf.aliasing_output");
-      int arg = p->value_place[p->main->body->args[i]->id];
-      if (arg < 0 || b->places.v[arg].kind != PLACE_ARG || taken[i] || (pass == 0 && !alias))
+  for (int j = 0; j < p->n_results; j++)
+    if (p->results[j].reuse_arg >= 0) taken[p->results[j].reuse_arg] = true;
+  for (int i = 0; i < n; i++) {
+    Attr *alias = attrs_get(p->main->arg_attrs[i], p->main->n_arg_attrs[i], "tf.aliasing_output");
+    int arg = p->value_place[p->main->body->args[i]->id];
+    if (arg < 0 || b->places.v[arg].kind != PLACE_ARG || taken[i] || (asked_for && !alias))
+      continue;
+    for (int j = 0; j < p->n_results; j++) {
+      if (asked_for && alias->i != j) continue;
+      int at = plan_root(b, p->results[j].place);
+      if (at < 0 || p->results[j].reuse_arg >= 0) continue;
+      const Place *q = &b->places.v[at];
+      if (q->kind != PLACE_RESULT || q->index != j || q->bytes != b->places.v[arg].bytes ||
+          q->each != b->places.v[arg].each)
         continue;
-      for (int j = 0; j < p->n_results; j++) {
-        if (pass == 0 && alias->i != j) continue;
-        int at = plan_root(b, p->results[j].place);
-        if (at < 0 || p->results[j].reuse_arg >= 0) continue;
-        const Place *q = &b->places.v[at];
-        if (q->kind != PLACE_RESULT || q->index != j || q->bytes != b->places.v[arg].bytes ||
-            q->each != b->places.v[arg].each)
-          continue;
-        if (!read_before(b, steps, arg, 0, b->pos, q->begin, at)) continue;
-        p->results[j].reuse_arg = i;
-        taken[i] = true;
-        break;
-      }
+      if (!read_before(b, steps, arg, 0, b->pos, q->begin, at)) continue;
+      p->results[j].reuse_arg = i;
+      break;
     }
+  }
   free(taken);
 }
 
@@ -162,8 +172,9 @@ void plan_merge(Builder *b) {
   index_steps(&b->plan->body, steps);
   chain_reads(b);
   merge_bodies(b, steps);
-  merge_in_place(b, &b->plan->body);
-  reuse_args(b, steps);
+  reuse_args(b, steps, true);
+  merge_in_place(b, steps, &b->plan->body);
+  reuse_args(b, steps, false);
   free(b->first_read);
   free(b->last_read);
   free(steps);
@@ -176,6 +187,11 @@ typedef struct Slot {
   int64_t offset, bytes;
 } Slot;
 
+typedef struct Packed { /* slots that have their offset, by offset */
+  Slot **v;
+  int n;
+} Packed;
+
 static int by_begin(const void *a, const void *b) {
   const Slot *x = a, *y = b;
   if (x->begin != y->begin) return x->begin - y->begin;
@@ -183,36 +199,70 @@ static int by_begin(const void *a, const void *b) {
   return x->place - y->place;
 }
 
-static int64_t pack(Slot *slots, int n) {
-  qsort(slots, (size_t)n, sizeof *slots, by_begin);
-  int *active = xmalloc(sizeof(int) * (size_t)(n + 1)); /* by offset */
-  int n_active = 0;
+static int by_bytes(const void *a, const void *b) {
+  const Slot *x = a, *y = b;
+  if (x->bytes != y->bytes) return x->bytes > y->bytes ? -1 : 1;
+  return by_begin(a, b);
+}
+
+/* The smallest gap between the slots that are alive with it. */
+static void place_slot(Packed *p, Slot *s) {
+  int64_t best = -1, best_gap = INT64_MAX, at = 0;
+  for (int j = 0; j <= p->n; j++) {
+    const Slot *o = j < p->n ? p->v[j] : NULL;
+    if (o && (o->end < s->begin || o->begin > s->end)) continue;
+    int64_t gap = o ? o->offset - at : INT64_MAX - 1;
+    if (gap >= s->bytes && gap < best_gap) {
+      best = at;
+      best_gap = gap;
+    }
+    if (o) at = MAX(at, o->offset + o->bytes);
+  }
+  s->offset = best;
+  int k = p->n++;
+  for (; k > 0 && p->v[k - 1]->offset > best; k--) p->v[k] = p->v[k - 1];
+  p->v[k] = s;
+}
+
+/* In order of birth the dead are forgotten, which makes it linear in practice. */
+static int64_t pack(Slot *slots, int n, bool births) {
+  qsort(slots, (size_t)n, sizeof *slots, births ? by_begin : by_bytes);
+  Packed p = {xmalloc(sizeof *p.v * (size_t)(n + 1)), 0};
   int64_t top = 0;
   for (int i = 0; i < n; i++) {
-    Slot *s = &slots[i];
     int k = 0;
-    for (int j = 0; j < n_active; j++)
-      if (slots[active[j]].end >= s->begin) active[k++] = active[j];
-    n_active = k;
-    int64_t best = -1, best_gap = INT64_MAX, at = 0;
-    int where = n_active;
-    for (int j = 0; j <= n_active; j++) {
-      int64_t gap = j < n_active ? slots[active[j]].offset - at : INT64_MAX - 1;
-      if (gap >= s->bytes && gap < best_gap) {
-        best = at;
-        best_gap = gap;
-        where = j;
-      }
-      if (j < n_active) at = MAX(at, slots[active[j]].offset + slots[active[j]].bytes);
-    }
-    s->offset = best;
-    memmove(&active[where + 1], &active[where], sizeof(int) * (size_t)(n_active - where));
-    active[where] = i;
-    n_active++;
-    top = MAX(top, best + s->bytes);
+    for (int j = 0; births && j < p.n; j++)
+      if (p.v[j]->end >= slots[i].begin) p.v[k++] = p.v[j];
+    if (births) p.n = k;
+    place_slot(&p, &slots[i]);
+    top = MAX(top, slots[i].offset + slots[i].bytes);
   }
-  free(active);
+  free(p.v);
   return top;
+}
+
+/* Bytes alive at the worst time: no packing can do with less. */
+static int64_t alive_at_once(const Slot *slots, int n) {
+  int last = 0;
+  for (int i = 0; i < n; i++) last = MAX(last, slots[i].end);
+  int64_t *change = xcalloc((size_t)last + 2, sizeof *change), alive = 0, most = 0;
+  for (int i = 0; i < n; i++) {
+    change[slots[i].begin] += slots[i].bytes;
+    change[slots[i].end + 1] -= slots[i].bytes;
+  }
+  for (int t = 0; t <= last; t++) {
+    alive += change[t];
+    most = MAX(most, alive);
+  }
+  free(change);
+  return most;
+}
+
+static int64_t pack_best(Slot *slots, int n) {
+  int64_t top = pack(slots, n, true);
+  if (n > MANY || top <= alive_at_once(slots, n)) return top;
+  int64_t by_size = pack(slots, n, false);
+  return by_size <= top ? by_size : pack(slots, n, true);
 }
 
 static void rename_blocks(Builder *b, Block *blk) {
@@ -240,7 +290,7 @@ void plan_pack(Builder *b) {
         continue;
       slots[n++] = (Slot){i, q->begin, q->end, 0, (q->bytes + ALIGN - 1) / ALIGN * ALIGN};
     }
-    int64_t top = pack(slots, n);
+    int64_t top = pack_best(slots, n);
     for (int i = 0; i < n; i++) b->places.v[slots[i].place].offset = slots[i].offset;
     free(slots);
     *(each ? &p->arena_each_bytes : &p->arena_bytes) = top;

@@ -360,6 +360,7 @@ static void build_fusion(Builder *b, const Fusion *f, Steps *list) {
 static Err *build_block(Builder *b, Region *r, Steps *list) {
   Nodes nodes = {0};
   TRY(fuse_region(b->plan->module, b->target, r, &nodes));
+  order_nodes(b->plan->main, r, &nodes);
   Err *e = NULL;
   for (int i = 0; i < nodes.n && !e; i++) {
     if (nodes.v[i].kind == NODE_FUSION) build_fusion(b, nodes.v[i].fusion, list);

@@ -4,7 +4,11 @@
  * the body made elsewhere is moved at its end. */
 #include "dev/cpu/cpu_priv.h"
 
+#include <malloc.h>
+
 #include "interp/interp.h"
+
+#define LARGE ((size_t)32 << 20)
 
 typedef struct Exec {
   Code *c;
@@ -149,6 +153,7 @@ static Err *mem_get(Code *c, RunMem **out) {
   m->ptr = xcalloc((size_t)p->n_places * (size_t)n + 1, sizeof *m->ptr);
   m->kept = xcalloc((size_t)p->n_steps * (size_t)n + 1, sizeof *m->kept);
   size_t shared = (size_t)p->arena_bytes, each = (size_t)p->arena_each_bytes * (size_t)n;
+  if (shared + each >= LARGE) malloc_trim(0); /* what compiling and the caller's arrays left */
   m->arena = shared ? cpu_block_alloc(shared) : NULL;
   m->each = each ? cpu_block_alloc(each) : NULL;
   m->partial = c->partial_bytes ? cpu_block_alloc((size_t)c->partial_bytes) : NULL;

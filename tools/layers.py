@@ -46,7 +46,7 @@ def main():
             print(f"{path.relative_to(src)}: folder '{own}' is not in tools/layers.py")
             bad += 1
             continue
-        is_test = re.search(r"_(test|fuzz)\.c$", path.name)
+        is_test = re.search(r"_(test|fuzz)\.[ch]$", path.name)
         for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
             m = re.match(r'\s*#\s*include\s+"([^"]+)/([^"/]+)"', line)
             if not m:

@@ -37,7 +37,16 @@ static void split(Rewriter *w, Value *x, int n, Value **parts) {
   }
 }
 
-static int precision_level(const Op *op) {
+static bool wants(const Op *op) {
+  if (op->kind != OP_DOT && op->kind != OP_DOT_GENERAL && op->kind != OP_CONVOLUTION) return false;
+  if (op_attr(op, "lhs_precision_type")) return false;
+  return op->operands[0]->type->dtype == DT_F32 && op->operands[1]->type->dtype == DT_F32 &&
+         op_type(op)->dtype == DT_F32 && !op->operands[0]->type->quant &&
+         !op->operands[1]->type->quant;
+}
+
+int numerics_level(const Op *op) {
+  if (!wants(op)) return -1;
   const Attr *a = op_attr(op, "precision_config");
   int level = 0;
   for (int i = 0; a && a->kind == AT_ARRAY && i < a->n; i++)
@@ -72,21 +81,13 @@ static void bf16_passes(Rewriter *w, Op *op, int level) {
   op_insert_before(op->next, total); /* after op: every region ends in a terminator */
 }
 
-static bool wants(const Op *op) {
-  if (op->kind != OP_DOT && op->kind != OP_DOT_GENERAL && op->kind != OP_CONVOLUTION) return false;
-  if (op_attr(op, "lhs_precision_type")) return false;
-  return op->operands[0]->type->dtype == DT_F32 && op->operands[1]->type->dtype == DT_F32 &&
-         op_type(op)->dtype == DT_F32 && !op->operands[0]->type->quant &&
-         !op->operands[1]->type->quant;
-}
-
 static void rewrite(Module *m, Region *r, Numerics policy) {
   for (Op *op = r->first, *next; op; op = next) {
     next = op->next;
     for (int i = 0; i < op->n_regions; i++) rewrite(m, op->regions[i], policy);
-    if (!wants(op)) continue;
+    int level = numerics_level(op);
+    if (level < 0) continue;
     Rewriter w = {m, op};
-    int level = precision_level(op);
     if (policy == NUM_BF16_PASSES) {
       bf16_passes(&w, op, level);
     } else if (level < 2) {

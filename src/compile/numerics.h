@@ -17,6 +17,8 @@
 
 typedef enum Numerics { NUM_F32, NUM_BF16_PASSES, NUM_TF32 } Numerics;
 
+/* 0 DEFAULT, 1 HIGH, 2 HIGHEST of a float32 product that the pass may rewrite; -1: another op */
+int numerics_level(const Op *op);
 void pass_numerics(Module *m, Numerics policy);
 
 #endif

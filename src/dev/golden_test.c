@@ -2,190 +2,26 @@
  * its text and its bytecode, twice (the second run finds used memory), against what XLA computed,
  * with the tolerances of the corpus. Entries that only decode are read and verified. GOLDEN=REGEX
  * runs only the names that match, e.g. GOLDEN='^cpu train'. */
-#include <math.h>
 #include <regex.h>
 #include <setjmp.h>
-#include <stdio.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #include <cmocka.h>
-#include <cjson/cJSON.h>
 
-#include "base/npy.h"
-#include "dev/dev.h"
-#include "interp/interp.h"
-#include "stablehlo/stablehlo.h"
-
-#include <stdlib.h>
-
-#define CORPUS WEFT_SOURCE_DIR "/tests/golden/corpus"
-
-typedef struct Case {
-  const cJSON *entry;
-  const char *device, *name, *file; /* "cpu", "add", "add.mlirbc" */
-  char *title;                      /* "cpu add.mlirbc" */
-} Case;
-
-static Err *load_tensor(const Npz *z, const char *name, const Type *t, Tensor **out) {
-  const Npy *a = npz_find(z, name);
-  if (!a) return err_new(ERR_NOT_FOUND, "no array %s", name);
-  if (dtype_bytes(a->dtype) != dtype_bytes(t->dtype))
-    return err_new(ERR_INVALID, "%s is %s, not %s", name, dtype_name(a->dtype),
-                   dtype_name(t->dtype));
-  TRY(tensor_new(t->dtype, a->rank, a->dims, out));
-  if (a->count) memcpy((*out)->data, a->data, tensor_bytes(*out));
-  if (dtype_bits(t->dtype) < 8 && dtype_is_int(t->dtype))
-    for (int64_t i = 0; i < a->count; i++)
-      elem_set_i64(t->dtype, tensor_at(*out, i), ((uint8_t *)a->data)[i]);
-  return NULL;
-}
-
-static double number(const cJSON *o, const char *key) {
-  const cJSON *v = cJSON_GetObjectItem(o, key);
-  return v ? v->valuedouble : 0;
-}
-
-/* One number of each: equal values, both NaN, or close enough. */
-static bool same(double got, double want, double rtol, double atol) {
-  if (isnan(want)) return isnan(got);
-  if (got == want) return true;
-  return fabs(got - want) <= atol + rtol * fabs(want);
-}
-
-/* Entries whose tolerance is too narrow for a correct answer; the allowance is multiplied. */
-static const struct {
-  const char *name, *why;
-  double factor;
-} loose[] = {
-    {"train_davidnet_bf16_sgdm",
-     "max-pool winners that differ by the last bit of bfloat16: one gradient goes elsewhere", 8},
-};
-
-static double loosened(const char *name) {
-  for (int i = 0; i < COUNT_OF(loose); i++)
-    if (!strcmp(name, loose[i].name)) return loose[i].factor;
-  return 1;
-}
-
-static Err *compare(const Tensor *got, const Tensor *want, const cJSON *tol, double factor,
-                    bool shape_only) {
-  if (got->dtype != want->dtype || got->count != want->count || got->rank != want->rank)
-    return err_new(ERR_ABORTED, "type or shape differs (%lld elements of %s)",
-                   (long long)got->count, dtype_name(got->dtype));
-  for (int i = 0; i < got->rank; i++)
-    if (got->dims[i] != want->dims[i])
-      return err_new(ERR_ABORTED, "dimension %d is %lld", i, (long long)got->dims[i]);
-  if (shape_only) return NULL;
-  bool close = tol && !strcmp(cJSON_GetStringValue(cJSON_GetObjectItem(tol, "kind")), "close");
-  double rtol = close ? factor * number(tol, "rtol") : 0,
-         atol = close ? factor * number(tol, "atol") : 0;
-  DType t = got->dtype, r = dtype_real_of(t);
-  int64_t bad = 0, first = -1;
-  double g0 = 0, w0 = 0;
-  for (int64_t i = 0; i < got->count; i++) {
-    const char *g = tensor_at(got, i), *w = tensor_at(want, i);
-    bool ok;
-    double a = 0, b = 0;
-    if (dtype_is_complex(t)) {
-      double gr = elem_get_f64(r, g), gi = elem_get_f64(r, g + dtype_bytes(r));
-      double wr = elem_get_f64(r, w), wi = elem_get_f64(r, w + dtype_bytes(r));
-      a = gr, b = wr;
-      ok = (same(gr, wr, 0, 0) && same(gi, wi, 0, 0)) ||
-           hypot(gr - wr, gi - wi) <= atol + rtol * hypot(wr, wi);
-    } else if (dtype_is_float(t)) {
-      a = elem_get_f64(t, g), b = elem_get_f64(t, w);
-      ok = same(a, b, rtol, atol);
-    } else {
-      a = (double)elem_get_i64(t, g), b = (double)elem_get_i64(t, w);
-      ok = close ? same(a, b, rtol, atol) : elem_get_i64(t, g) == elem_get_i64(t, w);
-    }
-    if (ok) continue;
-    if (!bad++) first = i, g0 = a, w0 = b;
-  }
-  if (!bad) return NULL;
-  return err_new(
-      ERR_ABORTED,
-      "%lld of %lld elements differ; the first is %lld: %.9g, not %.9g (rtol %g, atol %g)",
-      (long long)bad, (long long)got->count, (long long)first, g0, w0, rtol, atol);
-}
-
-static Err *run_case(const Case *c) {
-  char path[512];
-  Buf bytes = {0};
-  Module *m = NULL;
-  Npz z = {0};
-  snprintf(path, sizeof path, CORPUS "/%s", c->file);
-  TRY(file_read(path, &bytes));
-  Err *e = stablehlo_read(c->file, (Str){bytes.p, bytes.n}, &m);
-  buf_free(&bytes);
-  if (!e) e = err_wrap(ir_verify(m), "verify");
-  if (e || cJSON_GetObjectItem(c->entry, "decode_only")) {
-    module_free(m);
-    return e;
-  }
-  snprintf(path, sizeof path, CORPUS "/%s.npz", c->name);
-  e = npz_read(path, &z);
-  const Func *f = module_main(m);
-  int n_in = f->type->n_elems, n_out = f->type->n_results;
-  Shards *args = xcalloc((size_t)n_in + 1, sizeof *args),
-         *res = xcalloc((size_t)n_out + 1, sizeof *res);
-  for (int i = 0; i < n_in && !e; i++) {
-    snprintf(path, sizeof path, "in%d", i);
-    args[i] = (Shards){1, xcalloc(1, sizeof(Tensor *))};
-    e = load_tensor(&z, path, f->type->elems[i], &args[i].t[0]);
-  }
-  DevCompileOpts opts = {(int)number(c->entry, "num_replicas"),
-                         (int)number(c->entry, "num_partitions"), false};
-  int n = MAX(opts.replicas, 1) * MAX(opts.partitions, 1);
-  char *device = xasprintf("%s:%d", c->device, n);
-  Dev *dev = NULL;
-  DevProgram *prog = NULL;
-  if (!e) e = dev_open(device, &dev);
-  if (!e) e = dev_compile(dev, m, &opts, &prog);
-  if (!e) e = dev->ops->run(prog, args, NULL, res, NULL);
-  for (int i = 0; i < n_out; i++) shards_free(&res[i]);
-  if (!e) e = dev->ops->run(prog, args, NULL, res, NULL);
-  free(device);
-  const cJSON *check = cJSON_GetObjectItem(c->entry, "check");
-  bool shape_only = check && !strcmp(check->valuestring, "shape");
-  for (int i = 0; i < n_out && !e; i++) {
-    snprintf(path, sizeof path, "out%d", i);
-    Tensor *want = NULL;
-    if (f->type->results[i]->kind == TY_TOKEN) continue;
-    e = load_tensor(&z, path, f->type->results[i], &want);
-    const cJSON *out = cJSON_GetArrayItem(cJSON_GetObjectItem(c->entry, "outputs"), i);
-    if (!e && res[i].n != 1) e = err_new(ERR_ABORTED, "result %d differs between processes", i);
-    if (!e)
-      e = err_wrap(compare(res[i].t[0], want, cJSON_GetObjectItem(out, "tol"), loosened(c->name),
-                           shape_only),
-                   "result %d", i);
-    tensor_release(want);
-  }
-  dev_program_release(prog);
-  dev_close(dev);
-  for (int i = 0; i < n_in; i++) shards_free(&args[i]);
-  for (int i = 0; i < n_out; i++) shards_free(&res[i]);
-  free(args);
-  free(res);
-  npz_free(&z);
-  module_free(m);
-  return e;
-}
+#include "dev/golden_test.h"
 
 static void golden(void **state) {
-  Err *e = run_case(*state);
+  Err *e = golden_run(*state, 2, golden_close);
   if (!e) return;
   char *text = err_text(e);
   fail_msg("%s: %s", ((Case *)*state)->title, text);
 }
 
 int main(void) {
-  Buf text = {0};
-  Err *e = file_read(CORPUS "/manifest.json", &text);
-  if (e) {
-    err_report(e);
-    return 1;
-  }
-  cJSON *manifest = cJSON_Parse(text.p);
+  cJSON *manifest = golden_manifest();
+  if (!manifest) return 1;
   const cJSON *programs = cJSON_GetObjectItem(manifest, "programs"), *p;
   VEC(struct CMUnitTest) tests = {0};
   regex_t only;
@@ -218,7 +54,6 @@ int main(void) {
   }
   vec_free(&tests);
   cJSON_Delete(manifest);
-  buf_free(&text);
   if (pattern) regfree(&only);
   return failed;
 }

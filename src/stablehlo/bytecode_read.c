@@ -556,21 +556,26 @@ static Err *read_op(Reader *r, Cur *c, Slots *slots, Region *into, int depth);
 
 static Err *read_block_args(Reader *r, Cur *c, Slots *slots, Region **out) {
   int type0 = r->result_types.n, n = cur_count(c, 1);
+  Str *names = ARENA_ARRAY(r->m->arena, Str, n); /* JAX's locations: "params['kernel']" */
   for (int i = 0; i < n; i++) {
     Type *t;
     bool has_loc = true;
     uint64_t type = r->version >= 4 ? cur_flag(c, &has_loc) : cur_varint(c);
     TRY(bc_check(r, c, "block argument"));
     TRY(bc_type(r, type, &t));
-    const Loc *loc;
+    const Loc *loc = NULL;
     if (has_loc) TRY(bc_loc(r, cur_varint(c), &loc));
+    if (loc && loc->kind == LOC_NAME) names[i] = loc->name;
     *vec_push(&r->result_types) = t;
   }
   TRY(bc_check(r, c, "block arguments"));
   if (n > slots->end - slots->next)
     return bc_err(r, c->p, "more values in a region than announced");
   *out = region_new(r->m, n, r->result_types.v + type0);
-  for (int i = 0; i < n; i++) slots->scope->v[slots->next++] = (*out)->args[i];
+  for (int i = 0; i < n; i++) {
+    (*out)->args[i]->name = names[i];
+    slots->scope->v[slots->next++] = (*out)->args[i];
+  }
   r->pending -= n;
   r->result_types.n = type0;
   return NULL;

@@ -30,6 +30,27 @@ static void no_err(Err *e, const char *what) {
   fail();
 }
 
+/* What JAX calls an argument comes and goes as its location. */
+static void test_argument_names(void **state) {
+  (void)state;
+  const char *text = "func.func @main(%arg0: tensor<f32> loc(\"params['w'][0]\"), %x: tensor<f32>) "
+                     "-> tensor<f32> { return %arg0 : tensor<f32> }";
+  Module *m, *again;
+  Buf b = {0};
+  no_err(stablehlo_read("x.mlir", str_from(text), &m), "text");
+  no_err(stablehlo_write_bytecode(&b, m, NULL), "write");
+  no_err(stablehlo_read("x.mlirbc", (Str){b.p, b.n}, &again), "bytecode");
+  Value **args = module_main(again)->body->args;
+  assert_true(str_is(args[0]->name, "params['w'][0]"));
+  assert_true(str_is(args[1]->name, "x"));
+  buf_free(&b);
+  stablehlo_write_text(&b, again, &(TextOpts){.locations = true});
+  assert_non_null(strstr(b.p, "loc(\"params['w'][0]\")"));
+  buf_free(&b);
+  module_free(again);
+  module_free(m);
+}
+
 /* ---- the corpus ---- */
 
 typedef void (*FileFn)(const char *dir, const char *name, Str bytes);
@@ -323,10 +344,11 @@ static void test_mesh_groups(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_numbers),     cmocka_unit_test(test_table),
-      cmocka_unit_test(test_equals_text), cmocka_unit_test(test_round_trip),
-      cmocka_unit_test(test_versions),    cmocka_unit_test(test_refused),
-      cmocka_unit_test(test_mesh_groups), cmocka_unit_test(test_changed_bytes),
+      cmocka_unit_test(test_numbers),        cmocka_unit_test(test_table),
+      cmocka_unit_test(test_equals_text),    cmocka_unit_test(test_round_trip),
+      cmocka_unit_test(test_versions),       cmocka_unit_test(test_refused),
+      cmocka_unit_test(test_mesh_groups),    cmocka_unit_test(test_changed_bytes),
+      cmocka_unit_test(test_argument_names),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -342,6 +342,18 @@ static Err *op_failed(const Op *op, Err *e) {
   return e;
 }
 
+/* An argument: its type, and its name as location where it has one. */
+static Err *put_arg(Writer *w, Buf *out, int type, Str name) {
+  int loc;
+  put_varint(out, (uint64_t)type << 1 | (name.n > 0));
+  if (!name.n) return NULL;
+  Loc *l = ARENA_NEW(w->arena, Loc);
+  *l = (Loc){.kind = LOC_NAME, .name = name};
+  TRY(w_loc(w, l, &loc));
+  put_varint(out, (uint64_t)loc);
+  return NULL;
+}
+
 /* base: number of the region's first value in the scope */
 static Err *put_region(Writer *w, Buf *out, const Region *r, int base) {
   int n_values = count_values(r);
@@ -352,7 +364,7 @@ static Err *put_region(Writer *w, Buf *out, const Region *r, int base) {
   for (int i = 0; i < r->n_args && !e; i++) {
     int t;
     e = value_type(w, r->args[i]->type, vhlo, &t);
-    if (!e) put_varint(&args, (uint64_t)t << 1);
+    if (!e) e = put_arg(w, &args, t, r->args[i]->name);
     set_number(w->values, r->args[i], s.next++);
   }
   for (int i = 0; i < r->n_args && !vhlo && !e; i++) {

@@ -25,7 +25,7 @@ Err *text_bind(Text *t, Str name, Value *v, int n, const char *at) {
   *vec_push(&t->scope) = name;
   bool number = true;
   for (size_t i = 0; i < name.n; i++) number = number && isdigit((unsigned char)name.p[i]);
-  if (!number) v->name = arena_str(t->m->arena, name);
+  if (!number && !v->name.n) v->name = arena_str(t->m->arena, name);
   return NULL;
 }
 
@@ -64,9 +64,10 @@ Err *text_operands(Text *t, Values *out) {
 
 /* ---- regions ---- */
 
-Value *text_arg(Text *t, Type *type, Str name) {
+Value *text_arg(Text *t, Type *type, const Loc *loc) {
   Value *v = ARENA_NEW(t->m->arena, Value);
-  *v = (Value){.type = type, .id = -1, .name = name};
+  *v = (Value){.type = type, .id = -1};
+  if (loc && loc->kind == LOC_NAME) v->name = loc->name;
   return v;
 }
 
@@ -82,7 +83,7 @@ Err *text_block_args(Text *t, int close, Values *args) {
     TRY(text_want(t, ':', "':' and the argument's type"));
     TRY(text_type(t, &ty));
     TRY(text_opt_loc(t, &loc));
-    Value *v = text_arg(t, ty, (Str){0});
+    Value *v = text_arg(t, ty, loc);
     TRY(text_bind(t, name, v, 1, at));
     *vec_push(args) = v;
   } while (text_take(t, ','));

@@ -173,7 +173,8 @@ Err *text_operands(Text *t, Values *out); /* %a, %b: as long as a comma and a % 
 Err *text_bind(Text *t, Str name, Value *v, int n, const char *at);
 int text_scope_open(const Text *t);
 void text_scope_close(Text *t, int mark);
-Value *text_arg(Text *t, Type *type, Str name); /* a region argument */
+/* A region's argument, named as its location: loc("params['kernel']"). */
+Value *text_arg(Text *t, Type *type, const Loc *loc);
 Err *text_block_args(Text *t, int close,
                      Values *args); /* %a: T, %b: U, bound; up to and with the closing token */
 Region *text_new_region(Text *t, const Values *args);

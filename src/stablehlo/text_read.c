@@ -74,7 +74,7 @@ static Err *func_args(Text *t, FuncDraft *d) {
     TRY(opt_dict(t, vec_push(&d->arg_attrs)));
     TRY(text_opt_loc(t, &loc));
     if (name.p) {
-      Value *v = text_arg(t, ty, (Str){0});
+      Value *v = text_arg(t, ty, loc);
       TRY(text_bind(t, name, v, 1, at));
       *vec_push(&d->args) = v;
     }

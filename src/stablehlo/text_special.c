@@ -83,7 +83,7 @@ static Err *reduce_body_op(Text *t, OpDraft *d, Str name) {
   const Type *res = d->results.n ? d->results.v[0] : init;
   Type *scalar = type_tensor_full(t->m, res->dtype, 0, NULL, NULL, res->quant);
   Values args = {0};
-  for (int i = 0; i < 2; i++) *vec_push(&args) = text_arg(t, scalar, (Str){0});
+  for (int i = 0; i < 2; i++) *vec_push(&args) = text_arg(t, scalar, NULL);
   Region *r = text_new_region(t, &args);
   vec_free(&args);
   OpKind kind = op_kind_from_name(name);
@@ -180,7 +180,7 @@ static Err *while_region(Text *t, OpDraft *d, const NameList *names) {
   Values args = {0};
   Err *e = NULL;
   for (int i = 0; i < names->n && !e; i++) {
-    Value *v = text_arg(t, d->results.v[i], (Str){0});
+    Value *v = text_arg(t, d->results.v[i], NULL);
     *vec_push(&args) = v;
     e = text_bind(t, names->v[i].s, v, 1, names->v[i].at);
   }

@@ -164,6 +164,14 @@ void tw_loc(Writer *w, const Loc *l) {
   buf_byte(w->b, ')');
 }
 
+/* An argument's name is its location: %0 may stand for "params['kernel']". */
+static void arg_loc(Writer *w, const Value *arg) {
+  if (!w->opts.locations || !arg->name.n) return;
+  buf_cstr(w->b, " loc(");
+  tw_quoted(w->b, arg->name);
+  buf_byte(w->b, ')');
+}
+
 static void loc_body(Writer *w, const Loc *l) {
   switch (l->kind) {
   case LOC_UNKNOWN: buf_cstr(w->b, "unknown"); return;
@@ -277,6 +285,7 @@ void tw_region(Writer *w, const Region *r, bool labels) {
       tw_value(w, r->args[i]);
       buf_cstr(b, ": ");
       type_print(b, r->args[i]->type);
+      arg_loc(w, r->args[i]);
     }
     buf_cstr(b, "):");
   }
@@ -360,6 +369,7 @@ static void func_signature(Writer *w, const Func *f) {
       buf_byte(b, ' ');
       tw_dict(w, f->arg_attrs[i], f->n_arg_attrs[i]);
     }
+    if (f->body) arg_loc(w, f->body->args[i]);
   }
   buf_byte(b, ')');
   int n = f->type->n_results;

@@ -53,6 +53,32 @@ typedef VEC(Node) Nodes;
 /* Divides the ops of one region (terminator left out) into nodes in an order that respects data
  * flow. Values must be numbered. */
 Err *fuse_region(Module *m, const Target *t, Region *r, Nodes *out);
+bool op_is_heavy(const Op *op); /* costs more than a few cycles an element */
+
+/* ---- again: what fusions compute for themselves although others compute it as well ---- */
+
+#define AGAIN_ROOTS 2
+typedef struct Origin {
+  const Value *root[AGAIN_ROOTS]; /* the large values that it is computed from */
+  int n, ops, heavy;
+  bool again; /* worth it with one root, or where another root is read anyway */
+} Origin;
+
+typedef struct AgainInput { /* a region's ops */
+  const Region *region;
+  int n;
+  Op **ops;
+  bool *fusible;
+  int *const *users; /* positions; n: the region's end */
+  const int *n_users;
+  int (*pos)(const void *arg, const Op *op); /* -1: elsewhere */
+  const void *arg;
+} AgainInput;
+
+Origin *again_find(const AgainInput *in); /* by position; malloc'd */
+
+/* ---- order ---- */
+
 /* Puts a region's nodes in an order that needs less memory. */
 void order_nodes(const Func *main, const Region *r, Nodes *nodes);
 bool op_is_alias(const Op *op); /* result i has the bytes of operand i: reshape, same-width bitcast,

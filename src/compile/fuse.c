@@ -60,6 +60,7 @@ typedef struct Fuser {
   Map *pos;    /* op -> position + 1 */
   int **users; /* by position: positions of users, -1 ended; position n = outside */
   int *n_users;
+  Origin *origins;
   int stamp;
 } Fuser;
 
@@ -81,7 +82,7 @@ bool op_is_alias(const Op *op) {
 
 /* ---- clusters ---- */
 
-static bool is_heavy(const Op *op) {
+bool op_is_heavy(const Op *op) {
   switch (op->kind) {
   case OP_EXPONENTIAL:
   case OP_EXPONENTIAL_MINUS_ONE:
@@ -365,7 +366,7 @@ static bool try_join(Fuser *f, int id, int pos, bool as_out) {
     const Visit *o = &c->visits.v[i];
     if (o->v->def != op) continue;
     n_visits++;
-    bool heavy = is_heavy(op);
+    bool heavy = op_is_heavy(op);
     if (op->kind == OP_REDUCE) continue;
     if (repeats(c, o) && type_count(o->v->type) > 64) {
       if (heavy || ++c->repeats > MAX_LIGHT_REPEATS) ok = is_cheap(op);
@@ -557,6 +558,31 @@ static bool can_fuse(const Fuser *f, const Op *op) {
   return f->t->fusible(f->t->arg, op);
 }
 
+/* Does the cluster read something else that comes from one of these roots? */
+static bool reads_root(const Fuser *f, const Cluster *c, const Op *op, const Origin *o) {
+  for (int i = 0; i < c->visits.n; i++) {
+    const Visit *x = &c->visits.v[i];
+    if (x->inside || x->v->def == op) continue;
+    int p = x->v->def && x->v->region == f->r ? pos_of(f, x->v->def) : -1;
+    const Origin *other = p >= 0 ? &f->origins[p] : NULL;
+    for (int k = 0; k < o->n; k++) {
+      if (x->v == o->root[k]) return true;
+      for (int j = 0; other && j < MIN(other->n, AGAIN_ROOTS); j++)
+        if (other->root[j] == o->root[k]) return true;
+    }
+  }
+  return false;
+}
+
+/* Should each of these clusters compute the op for itself? */
+static bool is_better_again(const Fuser *f, int pos, const int *clusters, int n) {
+  const Origin *o = &f->origins[pos];
+  if (!o->again) return false;
+  for (int i = 0; i < n && o->n > 1; i++)
+    if (!reads_root(f, f->clusters.v[clusters[i]], f->info[pos].op, o)) return false;
+  return true;
+}
+
 static void place_op(Fuser *f, int pos) {
   Info *in = &f->info[pos];
   Op *op = in->op;
@@ -586,7 +612,7 @@ static void place_op(Fuser *f, int pos) {
     in->alias = escapes;
     goto out;
   }
-  if (is_cheap(op)) {
+  if (is_cheap(op) || (!escapes && set.n > 1 && is_better_again(f, pos, set.v, set.n))) {
     for (int i = 0; i < set.n; i++)
       if (!try_join(f, set.v[i], pos, false)) escapes = true;
     if (escapes && new_cluster(f, pos) < 0) in->step = true;
@@ -658,6 +684,21 @@ static Fusion *make_fusion(Fuser *f, Cluster *c) {
 
 static void schedule(Fuser *f, Nodes *out);
 
+static int position(const void *arg, const Op *op) { return pos_of(arg, op); }
+
+static void find_origins(Fuser *f) {
+  AgainInput in = {f->r, f->n, NULL, NULL, f->users, f->n_users, position, f};
+  in.ops = xcalloc((size_t)f->n + 1, sizeof *in.ops);
+  in.fusible = xcalloc((size_t)f->n + 1, 1);
+  for (int i = 0; i < f->n; i++) {
+    in.ops[i] = f->info[i].op;
+    in.fusible[i] = can_fuse(f, in.ops[i]);
+  }
+  f->origins = again_find(&in);
+  free(in.ops);
+  free(in.fusible);
+}
+
 Err *fuse_region(Module *m, const Target *t, Region *r, Nodes *out) {
   Fuser f = {.m = m, .t = t, .r = r, .mem = arena_new()};
   gather_users(&f);
@@ -667,6 +708,7 @@ Err *fuse_region(Module *m, const Target *t, Region *r, Nodes *out) {
     for (int k = 0; k < op->n_regions; k++) add_users_inside(&f, op->regions[k], i);
   }
   for (int k = 0; k < r->last->n_operands; k++) add_user(&f, r->last->operands[k], f.n);
+  find_origins(&f);
   for (int i = f.n - 1; i >= 0; i--) place_op(&f, i);
   schedule(&f, out);
   for (int i = 0; i < f.clusters.n; i++) {
@@ -685,6 +727,7 @@ Err *fuse_region(Module *m, const Target *t, Region *r, Nodes *out) {
   free(f.info);
   free(f.users);
   free(f.n_users);
+  free(f.origins);
   arena_free(f.mem);
   return NULL;
 }

@@ -202,8 +202,19 @@ static void run_needed(Orderer *o, int item) {
   if (!o->items[item].done) run_item(o, item);
 }
 
+/* Would a reader of its results, and of nothing else that is still to be made, give memory back? */
+static bool feeds_a_giver(const Orderer *o, const Item *t) {
+  for (int i = 0; i < t->after.n; i++) {
+    const Item *u = &o->items[t->after.v[i]];
+    if (!u->done && u->waiting == 1 &&
+        (u->alias ? feeds_a_giver(o, u) : u->moves && taken(o, u) < given(o, u, false)))
+      return true;
+  }
+  return false;
+}
+
 static bool can_wait(const Orderer *o, const Item *t) {
-  return t->moves && taken(o, t) > SMALL + given(o, t, true);
+  return t->moves && taken(o, t) > SMALL + given(o, t, true) && !feeds_a_giver(o, t);
 }
 
 static int64_t order(Orderer *o, bool wait) {

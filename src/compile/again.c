@@ -1,0 +1,94 @@
+/* again: which values are better computed again by each fusion that reads them than stored.
+ *
+ * An element-wise value comes from its roots: large values that are in memory anyway, because they
+ * are an argument, or a product, or read by one. Everything small on the way (means, biases)
+ * counts for nothing. A value with one root that is not larger than itself costs nothing to
+ * compute again: whoever reads it reads the root instead, and a backward pass that wants five
+ * values between x and gelu(x) keeps x alone. With two roots, it does where a fusion reads one of
+ * them anyway. */
+#include <stdlib.h>
+
+#include "compile/compile_priv.h"
+
+#define SMALL_PART 8 /* this many times smaller than the result: small */
+#define MOST_OPS 24  /* on the way from the roots */
+#define MOST_HEAVY 2 /* of them exponentials, divisions, ... */
+#define MIN_ELEMENTS 4096
+
+/* ---- what is in memory anyway ---- */
+
+static bool is_computed(const Op *op) { /* one element from one of each operand */
+  OpClass c = op_info[op->kind].cls;
+  return op->n_results == 1 && (c == OC_EWISE || op->kind == OP_BROADCAST_IN_DIM ||
+                                op->kind == OP_IOTA || op->kind == OP_CONSTANT);
+}
+
+static int from_here(const AgainInput *in, const Value *v) {
+  return v->def && v->region == in->region ? in->pos(in->arg, v->def) : -1;
+}
+
+/* Read by a step that is no fusion, or by the region's end. */
+static bool *find_stored(const AgainInput *in) {
+  bool *stored = xcalloc((size_t)in->n + 1, 1);
+  for (int i = in->n - 1; i >= 0; i--)
+    for (int k = 0; k < in->n_users[i] && !stored[i]; k++) {
+      int u = in->users[i][k];
+      stored[i] = u >= in->n || (op_is_alias(in->ops[u]) ? stored[u] : !in->fusible[u]);
+    }
+  return stored;
+}
+
+/* ---- where values come from ---- */
+
+static void anchor(Origin *o, const Value *v) { *o = (Origin){.n = 1, .root = {v}}; }
+
+static void add_root(Origin *o, const Value *root) {
+  for (int i = 0; i < o->n && i < AGAIN_ROOTS; i++)
+    if (o->root[i] == root) return;
+  if (o->n < AGAIN_ROOTS) o->root[o->n] = root;
+  o->n++;
+}
+
+static void add_operand(const AgainInput *in, const Origin *all, const bool *stored, Origin *o,
+                        const Value *v, int64_t count) {
+  if (type_count(v->type) * SMALL_PART <= count || value_splat(v)) return;
+  int p = from_here(in, v);
+  if (p < 0 || stored[p]) {
+    add_root(o, v);
+    return;
+  }
+  const Origin *from = &all[p];
+  for (int i = 0; i < from->n; i++) add_root(o, from->root[i]);
+  o->ops += from->ops;
+  o->heavy += from->heavy;
+}
+
+static void find_origin(const AgainInput *in, Origin *all, const bool *stored, int i) {
+  const Op *op = in->ops[i];
+  Origin *o = &all[i];
+  const Value *v = op->n_results ? &op->results[0] : NULL;
+  if (!v || v->type->kind != TY_TENSOR || op->n_results > 1) return;
+  bool alias = op_is_alias(op);
+  if (!alias && (!in->fusible[i] || !is_computed(op)) && op->kind != OP_CONSTANT) {
+    anchor(o, v);
+    return;
+  }
+  for (int k = 0; k < op->n_operands; k++)
+    add_operand(in, all, stored, o, op->operands[k], type_count(v->type));
+  o->ops += alias ? 0 : 1;
+  o->heavy += op_is_heavy(op);
+  if (o->n > AGAIN_ROOTS || o->ops > MOST_OPS || o->heavy > MOST_HEAVY) {
+    anchor(o, v);
+    return;
+  }
+  o->again = !alias && !stored[i] && op->kind != OP_CONSTANT && type_count(v->type) >= MIN_ELEMENTS;
+  for (int k = 0; k < o->n; k++) o->again &= type_bytes(o->root[k]->type) <= type_bytes(v->type);
+}
+
+Origin *again_find(const AgainInput *in) {
+  Origin *all = xcalloc((size_t)in->n + 1, sizeof *all);
+  bool *stored = find_stored(in);
+  for (int i = 0; i < in->n; i++) find_origin(in, all, stored, i);
+  free(stored);
+  return all;
+}

@@ -115,8 +115,12 @@ static void print_owners(const char *chip, const AdviseFit *f, const char *what,
     if (h->bytes < 1048576.0 / 20) continue;
     char s[24];
     bytes_text(s, sizeof s, h->bytes);
-    buf_printf(o, "  %10s  %-34s %s %s\n", s, owner_words((SimOwner)k, r->training),
-               h->largest ? h->largest->type : "", h->largest ? h->largest->place : "");
+    buf_printf(o, "  %10s  %-34s", s, owner_words((SimOwner)k, r->training));
+    if (h->largest) { /* arguments go by their names, values by the user's line */
+      const SimBuffer *b = h->largest;
+      buf_printf(o, " %s  %s", b->type, b->place[0] ? b->place : b->name);
+    }
+    buf_byte(o, '\n');
   }
   char s[24];
   bytes_text(s, sizeof s, r->hbm_bytes);

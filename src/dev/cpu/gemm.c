@@ -43,7 +43,7 @@ void gemm_plan(Gemm *g, int64_t m, int64_t n, int64_t k, DType in, DType out, in
   const GemmKernels *kern = gemm_kernels();
   *g = (Gemm){.kern = kern, .m = m, .n = n, .k = k, .in = in, .out = out};
   int64_t nr = 2 * kern->lanes;
-  g->kc = parts_of(k, parts_of(k, BLOCK_K));
+  g->kc = parts_of(parts_of(k, parts_of(k, BLOCK_K)), 16) * 16;
   g->panels = parts_of(m, kern->mr);
   g->thin = m / g->panels;
   g->thick = m % g->panels;
@@ -53,13 +53,15 @@ void gemm_plan(Gemm *g, int64_t m, int64_t n, int64_t k, DType in, DType out, in
   int64_t columns = parts_of(n, nr), many = g->a_ahead ? parts_of(g->panels, AHEAD_PANELS)
                                                        : parts_of(n, AHEAD_PANELS * kern->mr);
   g->both = many > 1;
-  double tile = g->both ? MAX(TILE_FLOPS, flops / TILES_BOTH)
-                        : MIN(TILE_FLOPS, MAX(LEAST_FLOPS, flops / TILES));
+  double tile = g->both ? MAX(TILE_FLOPS, flops / TILES_BOTH) : TILE_FLOPS;
+  tile = MIN(tile, MAX(LEAST_FLOPS, flops / TILES));
   if (batch > 4) tile = MAX(tile, TILE_FLOPS);
   double want = MAX(1, flops / tile);
+  bool by_m = g->a_ahead || g->both;
+  if (by_m) many = parts_of(g->panels, AHEAD_PANELS);
   int64_t others = MAX(1, (int64_t)(want / (double)many + 0.5));
-  g->tile_m = parts_of(g->panels, g->a_ahead ? many : MIN(others, g->panels));
-  g->tile_n = parts_of(columns, g->a_ahead ? MIN(others, columns) : many) * nr;
+  g->tile_m = parts_of(g->panels, by_m ? many : MIN(others, g->panels));
+  g->tile_n = parts_of(columns, by_m ? MIN(others, columns) : many) * nr;
   g->tiles_m = parts_of(g->panels, g->tile_m);
   g->tiles_n = parts_of(n, g->tile_n);
   int64_t pieces = g->a_ahead ? g->tiles_n : g->tiles_m,

@@ -8,6 +8,7 @@
 #include <immintrin.h>
 
 #define FN __attribute__((target("avx2,fma,f16c")))
+#define ROWS_AHEAD 12 /* are asked for */
 #define INLINE FN static inline __attribute__((always_inline))
 
 INLINE __m256 load8(DType t, const char *p) {
@@ -98,8 +99,12 @@ INLINE void pack(DType t, const char *in, int64_t step, int64_t k_step, int w, i
   int64_t next = w * step;
   if (step == e) {
     bool over = w == width && w <= 8 && k_step >= 8 * e; /* there is another row */
-    for (; done < k && done * width + spill <= 0; done++)
-      rows(t, in + done * k_step, e, w, width, panels, k * width, over, out + done * width);
+    for (; done < k && done * width + spill <= 0; done++) {
+      const char *from = in + done * k_step;
+      for (int64_t b = 0; b < panels * next; b += 64)
+        __builtin_prefetch(from + ROWS_AHEAD * k_step + b);
+      rows(t, from, e, w, width, panels, k * width, over, out + done * width);
+    }
   } else if (k_step == e) {
     int64_t fit = 0; /* so many rows go in whole vectors */
     while (fit + 8 <= k && (fit + 7) * width + spill <= 0) fit += 8;

@@ -211,51 +211,86 @@ uint64_t hash_bytes(const void *p, size_t n, uint64_t seed) {
 
 typedef struct MapEntry {
   Str key;
+  uint64_t hash;
   void *value;
 } MapEntry;
 
 struct Map {
   VEC(MapEntry) entries;
+  Arena *keys;
   int *slots; /* index into entries + 1; 0 = free */
   int n_slots;
 };
 
-Map *map_new(void) { return xcalloc(1, sizeof(Map)); }
+Map *map_new(void) {
+  Map *m = xcalloc(1, sizeof *m);
+  m->keys = arena_new();
+  return m;
+}
 
 void map_free(Map *m) {
   if (!m) return;
-  for (int i = 0; i < m->entries.n; i++) free((char *)(uintptr_t)m->entries.v[i].key.p);
+  arena_free(m->keys);
   vec_free(&m->entries);
   free(m->slots);
   free(m);
 }
 
-static int map_slot(const Map *m, Str key) {
-  unsigned mask = (unsigned)m->n_slots - 1;
-  unsigned i = (unsigned)hash_bytes(key.p, key.n, 0) & mask;
-  while (m->slots[i] && !str_eq(m->entries.v[m->slots[i] - 1].key, key)) i = (i + 1) & mask;
+/* Eight bytes at a time: keys are pointers, or hundreds of bytes that describe an operation. Each
+ * step is one to one, so different keys of at most eight bytes and one length have different
+ * hashes. */
+static uint64_t key_hash(Str key) {
+  const uint64_t k = 0x9e3779b97f4a7c15u;
+  uint64_t h = key.n * k, w;
+  size_t i = 0;
+  for (; i + 8 <= key.n; i += 8) {
+    memcpy(&w, key.p + i, 8);
+    h = (h ^ w) * k;
+    h ^= h >> 29;
+  }
+  w = 0;
+  if (i < key.n) memcpy(&w, key.p + i, key.n - i);
+  h = (h ^ w) * k;
+  return h ^ (h >> 32);
+}
+
+static int map_slot(const Map *m, Str key, uint64_t hash) {
+  unsigned mask = (unsigned)m->n_slots - 1, i = (unsigned)hash & mask;
+  for (; m->slots[i]; i = (i + 1) & mask) {
+    const MapEntry *e = &m->entries.v[m->slots[i] - 1];
+    if (e->hash == hash && e->key.n == key.n && (key.n <= 8 || !memcmp(e->key.p, key.p, key.n)))
+      break;
+  }
   return (int)i;
+}
+
+static void map_grow(Map *m) {
+  m->n_slots = m->n_slots ? m->n_slots * 2 : 16;
+  free(m->slots);
+  m->slots = xcalloc((size_t)m->n_slots, sizeof *m->slots);
+  unsigned mask = (unsigned)m->n_slots - 1;
+  for (int e = 0; e < m->entries.n; e++) {
+    unsigned i = (unsigned)m->entries.v[e].hash & mask;
+    while (m->slots[i]) i = (i + 1) & mask;
+    m->slots[i] = e + 1;
+  }
 }
 
 void *map_get(const Map *m, Str key) {
   if (!m->n_slots) return NULL;
-  int e = m->slots[map_slot(m, key)];
+  int e = m->slots[map_slot(m, key, key_hash(key))];
   return e ? m->entries.v[e - 1].value : NULL;
 }
 
 void map_set(Map *m, Str key, void *value) {
-  if (2 * (m->entries.n + 1) > m->n_slots) {
-    m->n_slots = m->n_slots ? m->n_slots * 2 : 16;
-    free(m->slots);
-    m->slots = xcalloc((size_t)m->n_slots, sizeof *m->slots);
-    for (int i = 0; i < m->entries.n; i++) m->slots[map_slot(m, m->entries.v[i].key)] = i + 1;
-  }
-  int s = map_slot(m, key);
+  if (2 * (m->entries.n + 1) > m->n_slots) map_grow(m);
+  uint64_t hash = key_hash(key);
+  int s = map_slot(m, key, hash);
   if (m->slots[s]) {
     m->entries.v[m->slots[s] - 1].value = value;
     return;
   }
-  *vec_push(&m->entries) = (MapEntry){{xstrndup(key.p, key.n), key.n}, value};
+  *vec_push(&m->entries) = (MapEntry){arena_str(m->keys, key), hash, value};
   m->slots[s] = m->entries.n;
 }
 

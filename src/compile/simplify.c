@@ -38,8 +38,10 @@ Value *simp_op(Simp *s, Op *at, OpKind kind, int n, Value *const *operands, Type
 
 /* ---- equal ops ---- */
 
+static void key_int(Buf *b, int64_t x) { buf_add(b, &x, sizeof x); }
+
 static void key_attr(Buf *b, const Attr *a) {
-  buf_printf(b, "%d,", (int)a->kind);
+  key_int(b, (int)a->kind);
   buf_add(b, &a->type, sizeof a->type);
   switch (a->kind) {
   case AT_BOOL:
@@ -48,7 +50,7 @@ static void key_attr(Buf *b, const Attr *a) {
   case AT_INTS: buf_add(b, a->ints, sizeof(int64_t) * (size_t)a->n); break;
   case AT_TENSOR:
     if (a->tensor->data && tensor_bytes(a->tensor) <= 4096) {
-      buf_printf(b, "%d:", (int)a->tensor->dtype);
+      key_int(b, (int)a->tensor->dtype);
       buf_add(b, a->tensor->dims, sizeof(int64_t) * (size_t)a->tensor->rank);
       buf_add(b, a->tensor->data, tensor_bytes(a->tensor));
     } else {
@@ -93,7 +95,8 @@ static void key_define(KeyScope *k, Value *v) {
 }
 
 static void key_op(Buf *b, KeyScope *k, Op *op) {
-  buf_printf(b, "%d/%d/%d:", (int)op->kind, op->n_operands, op->n_results);
+  key_int(b, (int)op->kind);
+  key_int(b, (int64_t)op->n_operands << 32 | op->n_results);
   if (op->kind == OP_UNKNOWN) buf_str(b, op->name);
   for (int i = 0; i < op->n_operands; i++) key_value(b, k, op->operands[i]);
   for (int i = 0; i < op->n_results; i++) buf_add(b, &op->results[i].type, sizeof(Type *));
@@ -107,7 +110,8 @@ static void key_op(Buf *b, KeyScope *k, Op *op) {
   KeyScope *in = k ? k : &own;
   for (int i = 0; i < op->n_regions; i++) {
     Region *r = op->regions[i];
-    buf_printf(b, "{%d", r->n_args);
+    buf_byte(b, '{');
+    key_int(b, r->n_args);
     for (int a = 0; a < r->n_args; a++) key_define(in, r->args[a]);
     for (Op *o = r->first; o; o = o->next) {
       key_op(b, in, o);

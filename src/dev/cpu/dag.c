@@ -249,6 +249,8 @@ double dag_flops(const Dag *d) {
 
 /* ---- keys ---- */
 
+static void key_int(Buf *b, int64_t x) { buf_add(b, &x, sizeof x); }
+
 static void key_affine(const Dag *d, Buf *b, const Affine *a) {
   buf_add(b, &a->off, sizeof a->off);
   buf_add(b, a->coef, sizeof *a->coef * (size_t)d->dom.n);
@@ -256,7 +258,7 @@ static void key_affine(const Dag *d, Buf *b, const Affine *a) {
 
 static void key_region(Buf *b, const Region *r) {
   for (const Op *op = r->first; op; op = op->next) {
-    buf_printf(b, "%d(", (int)op->kind);
+    key_int(b, (int)op->kind);
     for (int i = 0; i < op->n_operands; i++) {
       const Value *v = op->operands[i];
       int at = -1, n = 0;
@@ -266,9 +268,9 @@ static void key_region(Buf *b, const Region *r) {
       for (const Op *x = r->first; x && at < 0; x = x->next)
         for (int k = 0; k < x->n_results; k++, n++)
           if (&x->results[k] == v) at = n;
-      buf_printf(b, "%d,", at);
+      key_int(b, at);
     }
-    for (int i = 0; i < op->n_results; i++) buf_printf(b, ":%d", (int)op->results[i].type->dtype);
+    for (int i = 0; i < op->n_results; i++) key_int(b, (int)op->results[i].type->dtype);
     Str dir = op_str(op, "comparison_direction"), kind = op_str(op, "compare_type");
     buf_str(b, dir);
     buf_str(b, kind);
@@ -279,45 +281,60 @@ static void key_region(Buf *b, const Region *r) {
 }
 
 void dag_key(const Dag *d, Buf *b) {
-  buf_printf(b, "%d %d [", (int)d->f->kind, d->dom.n);
-  for (int k = 0; k < d->dom.n; k++)
-    buf_printf(b, "%lld%c", (long long)d->dom.dims[k], d->dom.reduced[k] ? 'r' : ' ');
-  buf_printf(b, "] in %d out %d:", d->f->n_in, d->n_out);
+  int sizes[] = {(int)d->f->kind, d->dom.n,     d->f->n_in, d->n_out,
+                 d->masks.n,      d->reduces.n, d->nodes.n};
+  buf_add(b, sizes, sizeof sizes);
+  for (int k = 0; k < d->dom.n; k++) {
+    key_int(b, d->dom.dims[k]);
+    buf_byte(b, d->dom.reduced[k]);
+  }
   for (int i = 0; i < d->n_out; i++) {
-    buf_printf(b, "%d%c", d->out[i], d->f->out[i].full ? 'f' : 'r');
+    key_int(b, d->out[i]);
+    buf_byte(b, d->f->out[i].full);
     key_affine(d, b, &d->out_lin[i]);
   }
   for (int i = 1; i < d->masks.n; i++) {
-    buf_printf(b, "\nm%d<%lld", d->masks.v[i].parent, (long long)d->masks.v[i].size);
+    key_int(b, d->masks.v[i].parent);
+    key_int(b, d->masks.v[i].size);
     key_affine(d, b, &d->masks.v[i].form);
   }
   for (int i = 0; i < d->reduces.n; i++) {
     const DagReduce *r = &d->reduces.v[i];
-    buf_printf(b, "\nr%d", r->sweep);
-    for (int k = 0; k < r->n; k++) buf_printf(b, " %d %d", r->in[k], r->init[k]);
+    key_int(b, r->sweep);
+    for (int k = 0; k < r->n; k++) {
+      key_int(b, r->in[k]);
+      key_int(b, r->init[k]);
+    }
     for (int k = 0; k < op_type(r->op)->rank; k++) key_affine(d, b, &r->at[k]);
     key_region(b, r->op->regions[0]);
   }
   for (int i = 0; i < d->nodes.n; i++) {
     const DagNode *n = &d->nodes.v[i];
-    buf_printf(b, "\n%d t%d m%d ", (int)n->kind, (int)n->t, n->mask);
+    int node[] = {(int)n->kind, (int)n->t, n->mask};
+    buf_add(b, node, sizeof node);
     switch (n->kind) {
     case N_INPUT:
-      buf_printf(b, "b%d", n->buf);
+      key_int(b, n->buf);
       key_affine(d, b, &n->lin);
       break;
     case N_SPLAT: buf_add(b, value_splat(n->v), (size_t)dtype_bytes(n->t)); break;
-    case N_REDUCE: buf_printf(b, "%d.%d", n->reduce, n->v->index); break;
+    case N_REDUCE:
+      key_int(b, n->reduce);
+      key_int(b, n->v->index);
+      break;
     case N_OP:
-      buf_printf(b, "o%d", (int)n->op->kind);
-      for (int k = 0; k < n->n_in; k++)
-        buf_printf(b, ",%d/%d", n->in[k], n->in_mask ? n->in_mask[k] : 0);
+      key_int(b, (int)n->op->kind);
+      for (int k = 0; k < n->n_in; k++) {
+        key_int(b, n->in[k]);
+        key_int(b, n->in_mask ? n->in_mask[k] : 0);
+      }
       if (n->op->kind == OP_IOTA) key_affine(d, b, &n->lin);
       buf_str(b, op_str(n->op, "comparison_direction"));
       buf_str(b, op_str(n->op, "compare_type"));
-      if (n->op->kind == OP_REDUCE_PRECISION)
-        buf_printf(b, "e%dm%d", (int)op_int(n->op, "exponent_bits", 0),
-                   (int)op_int(n->op, "mantissa_bits", 0));
+      if (n->op->kind == OP_REDUCE_PRECISION) {
+        key_int(b, op_int(n->op, "exponent_bits", 0));
+        key_int(b, op_int(n->op, "mantissa_bits", 0));
+      }
       break;
     }
   }

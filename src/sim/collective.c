@@ -2,6 +2,7 @@
  * Formulas: Austin et al., "How to Scale Your Model"; nccl-tests. No compiler estimate exists:
  * results are marked as modelled. */
 #include <math.h>
+#include <stdlib.h>
 
 #include "sim/plan.h"
 
@@ -29,12 +30,14 @@ double sim_collective_s(const Chip *chip, SimColl kind, double bytes, int device
     double a = 2e-6, bw = link * 0.82;
     if (n > per_node) bw = MIN(bw, chip_num(chip, "nic", 50e9) * 0.9), a = 6e-6;
     double f = (double)(n - 1) / n, lat = a * log2((double)n) * 2;
-    /* bytes at which half of the bandwidth is reached: what passes in the time that a collective
-     * needs to start and to fill its rings. Inside a node from 8 H100 (Austin et al., ch. 12: an
-     * all-gather of 536 MB takes 1.5 ms, an all-reduce of 58 MB reaches 150 GB/s), between nodes
-     * from a table of 32 GPUs (Bekman: half near 5 MiB). */
+    /* What could have passed while a collective starts and its rings fill. It goes in chunks, so
+     * that the filling grows with the root of the size, up to a limit: bytes at which half of the
+     * bandwidth is reached. Inside a node from 8 H100 (Austin et al., ch. 12: an all-gather of
+     * 536 MB takes 1.5 ms, an all-reduce of 58 MB reaches 150 GB/s), between nodes from a table
+     * of 32 GPUs (Bekman: half near 5 MiB). */
     double half = bw * (n > per_node ? 50e-6 : 230e-6);
-    double eff = bytes / (bytes + half);
+    half = MIN(half, sqrt(1.5 * half * bytes));
+    double eff = bytes / MAX(bytes + half, 1);
     switch (kind) {
     case SIM_ALL_REDUCE: return bytes * 2 * f / (bw * eff) + lat;
     case SIM_ALL_TO_ALL: return bytes * f / (bw * eff) + lat;
@@ -70,41 +73,104 @@ double sim_collective_s(const Chip *chip, SimColl kind, double bytes, int device
   }
 }
 
-double collective_time(const Plan *p, const Kernel *k, const HNode *n) {
-  int devices = p->opts && p->opts->devices > 0 ? p->opts->devices : 1;
-  (void)k;
-  double in = 0, out = 0;
-  for (int i = 0; i < n->n_in; i++) in += hlo_bytes(n->in[i]);
-  if (n->n_results > 1)
-    for (int r = 0; r < n->n_results; r++) {
-      double c = hlo_bits(n->res_dt[r]) / 8;
-      for (int d = 0; d < n->res_rank[r]; d++) c *= (double)n->res_d[r][d];
-      out += c;
-    }
-  else out = hlo_bytes(n);
-  int group = devices;
-  if (n->src) { /* replica_groups: members of one group */
-    Attr *g = op_attr(n->src, "replica_groups");
-    if (g && g->kind == AT_TENSOR && g->tensor && g->tensor->rank == 2 && g->tensor->dims[1] > 0)
-      group = (int)g->tensor->dims[1];
+/* What a node exchanges, and among how many. */
+typedef struct Exchange {
+  HNode *node;
+  int level, group; /* collectives on the longest way to it; members of a group */
+  SimColl kind;
+  double bytes;
+} Exchange;
+
+static double result_bytes(const HNode *n) {
+  if (n->n_results <= 1) return hlo_bytes(n);
+  double sum = 0;
+  for (int r = 0; r < n->n_results; r++) {
+    double b = hlo_bits(n->res_dt[r]) / 8;
+    for (int d = 0; d < n->res_rank[r]; d++) b *= (double)n->res_d[r][d];
+    sum += b;
   }
-  if (n->op == OP_PARTITION_ID || n->op == OP_REPLICA_ID) return 0;
-  SimColl kind = SIM_ALL_REDUCE;
-  double bytes = MAX(in, out);
+  return sum;
+}
+
+/* False: nothing crosses the network. */
+static bool exchange_of(const Plan *p, const HNode *n, Exchange *x) {
+  double in = 0;
+  for (int i = 0; i < n->n_in; i++) in += hlo_bytes(n->in[i]);
+  *x = (Exchange){.kind = SIM_ALL_REDUCE, .bytes = MAX(in, result_bytes(n))};
+  x->group = p->opts && p->opts->devices > 0 ? p->opts->devices : 1;
+  Attr *g = n->src ? op_attr(n->src, "replica_groups") : NULL;
+  if (g && g->kind == AT_TENSOR && g->tensor && g->tensor->rank == 2 && g->tensor->dims[1] > 0)
+    x->group = (int)g->tensor->dims[1];
   switch (n->op) {
-  case OP_ALL_GATHER: kind = SIM_ALL_GATHER; break;
-  case OP_REDUCE_SCATTER: kind = SIM_REDUCE_SCATTER; break;
-  case OP_ALL_TO_ALL: kind = SIM_ALL_TO_ALL; break;
+  case OP_ALL_GATHER: x->kind = SIM_ALL_GATHER; return true;
+  case OP_REDUCE_SCATTER: x->kind = SIM_REDUCE_SCATTER; return true;
+  case OP_ALL_TO_ALL: x->kind = SIM_ALL_TO_ALL; return true;
   case OP_COLLECTIVE_PERMUTE:
   case OP_COLLECTIVE_BROADCAST:
   case OP_SEND:
-  case OP_RECV: kind = SIM_PERMUTE; break;
-  case OP_INFEED:
-  case OP_OUTFEED: return bytes / chip_num(p->chip, "pcie", 16e9);
+  case OP_RECV: x->kind = SIM_PERMUTE; return true;
   case OP_ALL_REDUCE:
   case OP_CROSS_REPLICA_SUM:
-  case OP_COLLECTIVE_REDUCE: break;
-  default: return 0;
+  case OP_COLLECTIVE_REDUCE: return true;
+  default: return false;
   }
-  return sim_collective_s(p->chip, kind, bytes, group);
+}
+
+/* XLA's combiners: exchanges of one kind that do not wait for each other, as the gradients of all
+ * parameters, travel as one, up to 30 MiB (xla_gpu_all_reduce_combine_threshold_bytes; taken for
+ * TPUs too). Two of the same level cannot wait for each other. */
+#define COMBINED (30 * 1048576.0)
+
+static int by_level(const void *a, const void *b) {
+  const Exchange *x = a, *y = b;
+  int d = x->level != y->level   ? x->level - y->level
+          : x->kind != y->kind   ? (int)x->kind - (int)y->kind
+          : x->group != y->group ? x->group - y->group
+                                 : (int)x->node->dt - (int)y->node->dt;
+  return d ? d : x->node->id - y->node->id;
+}
+
+static bool combines(const Exchange *x, const Exchange *y) {
+  return x->level == y->level && x->kind == y->kind && x->group == y->group &&
+         x->node->dt == y->node->dt && x->kind != SIM_PERMUTE && x->kind != SIM_ALL_TO_ALL;
+}
+
+static void combine(const Plan *p, const HComp *c) {
+  int *level = xcalloc((size_t)p->g->n_nodes + 1, sizeof *level);
+  VEC(Exchange) all = {0};
+  for (int i = 0; i < c->nodes.n; i++) {
+    HNode *n = c->nodes.v[i];
+    Exchange x;
+    for (int k = 0; k < n->n_in; k++)
+      level[n->id] = MAX(level[n->id], level[n->in[k]->id] + (n->in[k]->kind == H_COLL));
+    if (n->kind != H_COLL || n->dead || !exchange_of(p, n, &x)) continue;
+    x.node = n;
+    x.level = level[n->id];
+    *vec_push(&all) = x;
+  }
+  if (all.n) qsort(all.v, (size_t)all.n, sizeof *all.v, by_level);
+  for (int i = 0, end; i < all.n; i = end) {
+    double sum = all.v[i].bytes;
+    for (end = i + 1; end < all.n && combines(&all.v[i], &all.v[end]); end++) {
+      if (sum + all.v[end].bytes > COMBINED) break;
+      sum += all.v[end].bytes;
+    }
+    for (int k = i; k < end; k++) all.v[k].node->together = sum;
+  }
+  vec_free(&all);
+  free(level);
+}
+
+/* Each has its share of the time that all of its company take. */
+double collective_time(const Plan *p, const Kernel *k, const HNode *n) {
+  (void)k;
+  Exchange x;
+  if (n->op == OP_INFEED || n->op == OP_OUTFEED) {
+    exchange_of(p, n, &x);
+    return x.bytes / chip_num(p->chip, "pcie", 16e9);
+  }
+  if (!exchange_of(p, n, &x) || x.bytes <= 0) return 0;
+  if (n->together == 0) combine(p, n->comp);
+  double all = MAX(n->together, x.bytes);
+  return sim_collective_s(p->chip, x.kind, all, x.group) * x.bytes / all;
 }

@@ -93,6 +93,7 @@ struct HNode {
   /* marks of the device's compiler */
   struct HValue *val; /* set when the node is stored in memory */
   int kernel;         /* index of the kernel that computes it, -1 */
+  double together;    /* a collective: bytes of all that it is combined with; 0: not known yet */
 };
 
 struct HComp {

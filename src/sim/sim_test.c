@@ -309,6 +309,43 @@ static void test_order(void **state) {
 /* ---- the golden corpus: nothing makes it stumble
  * ---------------------------------------------------------------------------- */
 
+/* Measured collectives: Austin et al., "How to Scale Your Model", ch. 12. And gradients that do not
+ * wait for each other travel together. */
+static double network_of(const char *text) {
+  const Chip *c;
+  Module *m = NULL;
+  SimReport *r = NULL;
+  assert_null(chip_find("H100-SXM", &c));
+  assert_null(stablehlo_read("x.mlir", str_from(text), &m));
+  assert_null(sim_estimate(m, c, &(SimOpts){.devices = 8}, &r));
+  double t = r->network_s;
+  sim_report_free(r);
+  module_free(m);
+  return t;
+}
+
+#define ALL_REDUCE(out, in)                                                             \
+  out " = \"stablehlo.all_reduce\"(" in ") ({^bb0(%a: tensor<f32>, %b: tensor<f32>):\n" \
+      "%s = stablehlo.add %a, %b : tensor<f32>\n stablehlo.return %s : tensor<f32>})"   \
+      " {replica_groups = dense<[[0,1,2,3,4,5,6,7]]> : tensor<1x8xi64>}"                \
+      " : (tensor<65536xf32>) -> tensor<65536xf32>\n"
+#define BOTH(second)                                                                      \
+  "func.func @main(%x: tensor<65536xf32>, %y: tensor<65536xf32>) -> (tensor<65536xf32>, " \
+  "tensor<65536xf32>) {\n" ALL_REDUCE("%p", "%x")                                         \
+      ALL_REDUCE("%q", second) "return %p, %q : tensor<65536xf32>, tensor<65536xf32> }"
+
+static void test_collectives(void **state) {
+  (void)state;
+  const Chip *c;
+  assert_null(chip_find("H100-SXM", &c));
+  assert_float_equal(sim_collective_s(c, SIM_ALL_GATHER, 536e6, 8), 1.5e-3, 0.1e-3);
+  assert_float_equal(1e10 * 2 * 7 / 8 / sim_collective_s(c, SIM_ALL_REDUCE, 1e10, 8), 370e9, 10e9);
+  assert_float_equal(58e6 * 2 * 7 / 8 / sim_collective_s(c, SIM_ALL_REDUCE, 58e6, 8), 150e9, 10e9);
+  double together = network_of(BOTH("%y")), chained = network_of(BOTH("%p"));
+  assert_float_equal(chained, 2 * sim_collective_s(c, SIM_ALL_REDUCE, 65536 * 4, 8), 1e-7);
+  assert_float_equal(together, sim_collective_s(c, SIM_ALL_REDUCE, 2 * 65536 * 4, 8), 1e-7);
+}
+
 static void test_corpus(void **state) {
   (void)state;
   const char *dir = WEFT_SOURCE_DIR "/tests/golden/corpus";
@@ -381,6 +418,7 @@ int main(void) {
                                      cmocka_unit_test(test_batched_layout),
                                      cmocka_unit_test(test_outer_product),
                                      cmocka_unit_test(test_order),
-                                     cmocka_unit_test(test_corpus)};
+                                     cmocka_unit_test(test_corpus),
+                                     cmocka_unit_test(test_collectives)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

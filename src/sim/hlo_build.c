@@ -330,9 +330,10 @@ static HNode *row_offsets(Build *b, const Op *op, HNode *idx) {
     return idx;
   int64_t d[64];
   memcpy(d, idx->d, sizeof *d * (size_t)idx->rank);
-  HNode *part[2] = {idx, NULL};
-  part[1] = hlo_node(b->g, b->comp, H_EWISE, OP_COPY, op, idx->dt, idx->rank, d, 1, &idx);
-  part[1]->apart = true;
+  HNode *part[2];
+  part[0] = hlo_node(b->g, b->comp, H_EWISE, OP_COPY, op, idx->dt, idx->rank, d, 1, &idx);
+  part[1] = hlo_node(b->g, b->comp, H_IOTA, OP_IOTA, op, idx->dt, idx->rank, d, 0, NULL);
+  part[0]->apart = part[1]->apart = true;
   d[idx->rank - 1] = 2;
   HNode *both =
       hlo_node(b->g, b->comp, H_CONCAT, OP_CONCATENATE, op, idx->dt, idx->rank, d, 2, part);
@@ -726,12 +727,14 @@ static void narrow_sums(HComp *c) {
     HNode *n = c->nodes.v[i];
     for (int k = 0; k < n->n_comps; k++) narrow_sums(n->comps[k]);
     if (n->dead || n->kind != H_EWISE || n->op != OP_CONVERT) continue;
-    HNode *r = n->in[0];
+    HNode *r = n->in[0], *shape = NULL;
+    if (r->kind == H_RESHAPE && r->n_users == 1 && !r->is_output) shape = r, r = r->in[0];
     if (r->kind != H_REDUCE || r->n_results != 1 || r->n_users != 1 || r->is_output) continue;
     HNode *wide = r->in[0];
     if (wide->kind != H_EWISE || wide->op != OP_CONVERT || wide->in[0]->dt != n->dt) continue;
     r->in[0] = wide->in[0];
     r->dt = n->dt;
+    if (shape) shape->dt = n->dt, r = shape;
     for (int u = 0; u < n->n_users; u++)
       for (int k = 0; k < n->users[u]->n_in; k++)
         if (n->users[u]->in[k] == n) n->users[u]->in[k] = r;

@@ -128,6 +128,8 @@ static inline HValue *base_of(HValue *v) { /* what a view looks at */
   return v;
 }
 
+/* hlo_expand.c */
+void hlo_expand(HGraph *g, const Law *law); /* what the compiler rewrites before it fuses */
 /* plan_store.c */
 void plan_stored(Plan *p); /* decides which nodes are stored */
 HValue *plan_store(Plan *p, HNode *n);

@@ -86,7 +86,12 @@ static bool order_serves(const HValue *v, const HConv *c, const char *roles) {
   if (allowed < 2) return true;
   /* an operand of a convolution may keep a spatial dimension in sublanes; a result may not */
   if (c->is_conv && roles != c->out) return role_ok(c, roles[v->order[0]]);
-  return role_ok(c, roles[v->order[0]]) && role_ok(c, roles[v->order[1]]);
+  if (!role_ok(c, roles[v->order[0]])) return false;
+  if (role_ok(c, roles[v->order[1]])) return true;
+  /* heads may lie in sublanes when no row dimension would fill the lanes */
+  bool fills = c->is_conv || roles == c->out;
+  for (int i = 0; i < r; i++) fills |= role_ok(c, roles[i]) && v->node->d[i] >= 128;
+  return !fills;
 }
 
 /* A wide array that only products read, which round it to bf16 anyway, is stored rounded. */
@@ -232,14 +237,26 @@ static void turn_images(Plan *p) {
 }
 
 /* Is an operand's order good enough as it is? A gather does not want the dimension that it indexes
- * in lanes, unless it takes one number a row; a sort wants its dimension there. */
+ * in lanes, unless it takes one number a row; see sort_order(). */
 static bool rows_reachable(const HNode *n, const HValue *v) {
   const int64_t *map;
-  if (n->kind == H_SORT) return n->src && v->order[0] == op_int(n->src, "dimension", -1);
   if (n->kind != H_GATHER || !n->src) return false;
   if (op_ints(n->src, "operand_batching_dims", &map) > 0) return true;
   return op_ints(n->src, "start_index_map", &map) == 1 && v->node->rank > 2 &&
          v->order[0] != map[0];
+}
+
+/* A sort runs along sublanes when another dimension fills the lanes, else along lanes. */
+static void sort_order(const HNode *n, int *order) {
+  const HNode *x = n->in[0];
+  int r = x->rank, k = 0, other = -1;
+  int along = n->op == OP_SORT && n->src ? (int)op_int(n->src, "dimension", r - 1) : r - 1;
+  for (int d = 0; d < r; d++)
+    if (d != along && x->d[d] >= 128) other = d;
+  if (other >= 0) order[k++] = other;
+  order[k++] = along;
+  for (int d = r - 1; d >= 0; d--)
+    if (d != other && d != along) order[k++] = d;
 }
 
 void plan_copies(Plan *p) {
@@ -399,6 +416,8 @@ void plan_copies(Plan *p) {
       }
       for (int d = r - 1; d >= 0; d--)
         if (win[d] != 1) order[w++] = d;
+    } else if (n->kind == H_SORT) {
+      sort_order(n, order);
     } else if (n->kind == H_GATHER && n->src) { /* the indexed dimension may not be in lanes */
       const int64_t *map;
       int nm = op_ints(n->src, "start_index_map", &map);
@@ -414,10 +433,7 @@ void plan_copies(Plan *p) {
                      (n->kind == H_SCATTER && n->n_in >= 3 && v->node == n->in[n->n_in - 1]) ||
                      (n->kind == H_SELSCAT && v->node == n->in[1]);
       if (!operand || v->node->rank != r || v->bytes < 4096 || v->bytes > 64e6) continue;
-      if (v->node == x && rows_reachable(n, v)) {
-        if (n->kind == H_SORT) memcpy(order, v->order, sizeof(int) * (size_t)r);
-        continue;
-      }
+      if (v->node == x && rows_reachable(n, v)) continue;
       if (v->order[0] == order[0] && (v->order[1] == order[1] || n->kind == H_RWIN)) continue;
       if (pool) {
         bool ok = true;
@@ -455,8 +471,7 @@ void plan_copies(Plan *p) {
         if (!p->kernels.v[q]->dead && base_of(p->kernels.v[q]->reads.v[z]) == v) read = true;
     bool indexed = k->roots.v[0]->kind == H_GATHER || k->roots.v[0]->kind == H_SCATTER ||
                    k->roots.v[0]->kind == H_SORT || k->roots.v[0]->kind == H_SELSCAT;
-    if (!k->conv && !read && !indexed &&
-        !sliced_of(k, v->node)) { /* a loop can write any order */
+    if (!k->conv && !read && !indexed && !sliced_of(k, v->node)) { /* a loop can write any order */
       value_layout(p->law, v, order);
       continue;
     }

@@ -59,7 +59,7 @@ static double scratch(const Plan *p, const Kernel *k) {
     return b;
   }
   if (n->n_in < 1 || n->in[0]->rank < 2 || n->in[0]->rank > 64) return 0;
-  bool top = n->op == OP_CHLO_TOP_K;
+  bool top = n->op == OP_CHLO_TOP_K && n->kind != H_SORT;
   if (n->kind == H_RWIN && n->n_results == 1 && !k->pool && n->src) { /* a running sum */
     const int64_t *win;
     bool whole = false;
@@ -69,16 +69,20 @@ static double scratch(const Plan *p, const Kernel *k) {
     if (!whole || !n->val) return 0;
     return n->val->bytes * (law->keep && n->in[0]->val && n->in[0]->val->is_param ? 2 : 1);
   }
-  if (!(n->kind == H_SORT && n->n_in == 1) && !top) return 0;
+  if (n->kind != H_SORT && !top) return 0;
   const HNode *x = n->in[0];
   const HValue *v = x->val;
   int r = x->rank, order[64];
   double tiles;
   for (int i = 0; i < r; i++) order[i] = r - 1 - i;
   if (top) order[0] = r - 2, order[1] = r - 1; /* across lanes */
-  else if (v) memcpy(order, v->order, sizeof(int) * (size_t)r);
   double one = value_padded(law, x, order, &tiles);
-  if (!top) return law->keep && v && v->is_param ? 2 * one : one;
+  if (!top) { /* an argument is brought on chip */
+    if (!law->prefetch || !law->keep) return 0;
+    if (n->op == OP_CHLO_TOP_K) return 3 * one; /* and both results stay there */
+    const HValue *u = k->reads.n ? k->reads.v[0] : NULL;
+    return v && v->is_param && u == v && v->space == SP_HBM ? v->bytes : 0;
+  }
   bool turn = v && v->order[0] != r - 2;
   if (x->d[r - 1] >= 1000) return turn && x->d[r - 1] <= 4096 ? one : 0;
   return law->keep ? 4 * one : (turn ? 3 : 2) * one;
@@ -118,9 +122,15 @@ void plan_peak(Plan *p) {
   for (int i = 0; i < p->kernels.n; i++) {
     const Kernel *k = p->kernels.v[i];
     bool taken[64] = {false};
+    for (int r = 0; r < k->reads.n && p->law->tpu; r++) { /* a sort works in place */
+      const HValue *v = base_of(k->reads.v[r]);
+      if (k->roots.n && k->roots.v[0]->kind == H_SORT && k->roots.v[0]->n_results > 1 &&
+          !v->is_param && !v->is_output && v->last == i && v->space == SP_HBM)
+        hbm[i] -= v->bytes;
+    }
     for (int r = 0; r < k->roots.n; r++) {
       const HValue *o = k->roots.v[r]->val;
-      if (!o || o->alias || o->dropped || o->space == SP_SCALAR) continue;
+      if (!o || o->node->n_results > 1 || o->alias || o->dropped || o->space == SP_SCALAR) continue;
       if (o->is_output && !p->comp->parent) continue;
       for (int q = 0; q < k->reads.n && q < 64; q++) {
         const HValue *v = base_of(k->reads.v[q]);

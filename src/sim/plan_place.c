@@ -80,6 +80,12 @@ static double transfer(const Place *m, const HValue *v) {
   return v->tiles * m->p->law->r[v->bytes / MAX(v->tiles, 1) > 2100 ? 4 : 2];
 }
 
+/* Can this kernel write on-chip memory? Where two cores have one each, only loops' results may be
+ * spread over both. */
+static bool writes_chip(const Place *m, const Kernel *k) {
+  return m->p->law->keep || !(k->conv || k->copy || k->alone);
+}
+
 /* May the kernel write this result straight to on-chip memory? */
 static bool may_stay(const Place *m, const HValue *v) {
   if (v->kernel < 0 || (v->is_output && !v->given) || v->node->n_results > 1 ||
@@ -88,7 +94,17 @@ static bool may_stay(const Place *m, const HValue *v) {
   const Kernel *k = m->p->kernels.v[v->kernel];
   const HNode *root = k->roots.v[0];
   if (root->kind == H_WHILE || root->kind == H_COND) return false;
-  if (!m->p->law->keep && (k->conv || k->copy)) return v->bytes < 65536; /* made by two cores */
+  return writes_chip(m, k);
+}
+
+/* The next value of a loop's state is made where the state lies. */
+static bool state_stays(const Place *m, const HValue *v) {
+  const HComp *c = m->p->comp;
+  for (int i = 0; i < c->params.n && i < c->outputs.n; i++) {
+    const HValue *o = c->outputs.v[i]->val;
+    if (c->params.v[i] != v->node || !o || o == v || o->kernel < 0 || o->node->comp != c) continue;
+    return writes_chip(m, m->p->kernels.v[o->kernel]);
+  }
   return true;
 }
 
@@ -270,7 +286,7 @@ static void place_state(Place *m) {
       stack |= v->node->users[u]->kind == H_DSLICE || v->node->users[u]->kind == H_DUS;
     if (!v->is_param || stack || v->n_stays || v->bytes > p->vmem_free / 8 || v->node->rank == 0)
       continue;
-    if (!room(m, 0, m->n, v->bytes)) continue;
+    if (!room(m, 0, m->n, v->bytes) || !state_stays(m, v)) continue;
     take(m, v, 0, m->n - 1, true);
     v->far = true;
   }

@@ -267,6 +267,7 @@ Err *sim_estimate(const Module *m, const Chip *chip, const SimOpts *opts, SimRep
   Plan *p = NULL;
   Law *law = ARENA_NEW(arena, Law);
   law_read(chip, law);
+  if (!err && law->tpu) hlo_expand(g, law);
   if (!err) err = plan_comp(g, g->main, chip, law, opts, arena, NULL, 1, &p);
   if (err) {
     plan_lists_free(p);

@@ -71,7 +71,7 @@ void law_read(const Chip *chip, Law *law) {
   FIT(vadd, "vadd", 0);
   FIT(fturn, "fturn", 0);
   FIT(fmove, "fmove", 0);
-  FIT(cwin, "cwin_mib", 4.2);
+  FIT(cwin, "cwin_mib", 8.2);
   law->cwin *= 1 << 20;
   FIT(vhalf, "vhalf", 1);
   FIT(row, "row", 0);
@@ -140,7 +140,9 @@ static double pack_cost(const Law *law, const HValue *v) {
 static double write_cost(const Law *law, const HValue *v) {
   if (v->dropped || v->space == SP_SCALAR) return 0;
   if (v->space == SP_VMEM) return law->nopack ? 0 : pack_cost(law, v);
-  if (v->space == SP_CMEM) return v->tiles * law->c[width(v) == 4 ? 4 : 2] + pack_cost(law, v);
+  if (v->space == SP_CMEM) /* slower to write than to read */
+    return width(v) >= 4 ? v->tiles * 0.82 * law->o[4] * wide(v)
+                         : v->tiles * law->c[2] + pack_cost(law, v);
   return v->tiles * law->o[width(v)] * wide(v);
 }
 
@@ -402,6 +404,13 @@ static double lane_contracted(const HNode *cv, HValue *const *reads, const int *
   return 0;
 }
 
+/* How often a convolution takes each element of its input. */
+static double taps_moved(const HConv *c) {
+  double t = (double)c->taps;
+  for (int i = 0; i < c->n_spatial; i++) t /= (double)MAX(1, c->lhs_dil[i] * c->stride[i]);
+  return MAX(1, t);
+}
+
 static void cost_product(Plan *p, Kernel *k) {
   const Law *law = p->law;
   const HNode *cv = k->conv;
@@ -493,7 +502,8 @@ static void cost_product(Plan *p, Kernel *k) {
       char ol = c->out[ov->order[0]],
            os = c->out[ov->order[1]]; /* a relayout of the operand is fused in */
       char il = c->lhs[v->order[0]], is = c->lhs[v->order[1]];
-      if (ol == 'm' && il == 'k') s.vin += v->tiles * law->fturn;
+      if (ol == 'm' && il == 'k' && is == 's')
+        s.vin += v->tiles * law->fturn * MIN(1, taps_moved(c) / 9);
       else if (ol == 'n' && os == 'm' && il == 'k' && is == 's') s.vin += v->tiles * law->fmove;
     }
   }
@@ -513,11 +523,12 @@ static void cost_product(Plan *p, Kernel *k) {
   double comp;
   bool far_in = false, far_out = false;
   for (int i = 0; i < nr; i++)
-    if (seen[i]->space == SP_HBM && seen[i]->node->rank > 0 && (seen[i]->tiles > 1 || who[i] != 2))
+    if ((seen[i]->space == SP_HBM || seen[i]->space == SP_CMEM) && seen[i]->node->rank > 0 &&
+        (seen[i]->tiles > 1 || who[i] != 2))
       far_in = true;
   for (int i = 0; i < k->roots.n; i++) {
     const HValue *v = k->roots.v[i]->val;
-    if (v && !v->dropped && (v->space == SP_HBM || pack_cost(law, v) > 0) &&
+    if (v && !v->dropped && (v->space == SP_HBM || v->space == SP_CMEM || pack_cost(law, v) > 0) &&
         v->space != SP_SCALAR && !(v->space == SP_VMEM && law->nopack))
       far_out = true;
   }
@@ -543,7 +554,7 @@ static double loop_cycles(const Law *law, const Kernel *k, double rd, double wr,
   } else if (k->alone && !k->copy) {
     n = one ? 1 : ceil(tiles / law->lwin);
   } else if (k->copy) {
-    n = ceil(2 * bytes / law->cwin);
+    n = ceil((narrow ? 2 : 1) * bytes / law->cwin);
   } else {
     n = ceil(2 * bytes / (law->scoped * (narrow ? 0.72 : 0.985)));
   }
@@ -678,6 +689,12 @@ static void cost_loop(Plan *p, Kernel *k) {
     }
     any_array |= v->space == SP_HBM && v->node->rank > 0;
   }
+  for (int i = 0; i < k->inner.n; i++) { /* rows of one image lie apart */
+    const HNode *n = k->inner.v[i];
+    const HValue *v = n->kind == H_RESHAPE ? n->in[0]->val : NULL;
+    if (v && v->is_param && n->rank == 2 && v->node->rank > 2 && v->node->d[v->order[1]] == 1)
+      rd *= 2;
+  }
   rd *= law->lio, wr *= law->lio;
   double comp = vector_work(law, k) * law->lvpu + turned_rows(k) * law->row;
   if (k->alone && !k->reduce)
@@ -688,7 +705,8 @@ static void cost_loop(Plan *p, Kernel *k) {
                root->rank >= 2 && root->dims[root->val->order[0]] != k->reads.v[0]->order[0];
   k->vpu = comp;
   k->cycles = loop_cycles(law, k, rd, wr, comp, bytes, all, tiles, narrow, &k->windows);
-  if (!any_array) k->cycles = 15 + tiles * 0.4;
+  if (!any_array) /* less than a register's worth is written like an array */
+    k->cycles = root->rank > 0 && hlo_count(root) < 1024 ? law->lbase + 2 : 15 + tiles * 0.4;
   k->cycles += counters(law, k);
   if (k->copy && k->reads.n == 1 && k->reads.v[0]->space != SP_HBM && k->roots.v[0]->val &&
       k->roots.v[0]->val->space == SP_VMEM)

@@ -11,6 +11,8 @@ static const struct {
     {"inline", pass_inline},
     {"products", pass_products},
     {"simplify", pass_simplify},
+    {"scatters", pass_scatters},
+    {"masks", pass_masks},
     {"unroll", pass_unroll},
     {"hoist", pass_hoist},
 };

@@ -1,7 +1,7 @@
 /* compile: from a verified StableHLO module to a plan that an executor runs. compile.c lists the
  * stages in order.
  *
- *   module -> inline -> simplify -> unroll -> hoist -> fuse -> order -> plan
+ *   module -> inline -> products -> simplify -> scatters -> masks -> unroll -> hoist -> fuse -> order -> plan
  *
  * The first stages go from program to program. `fuse` divides each region's ops into fusions (loops
  * generated as one kernel) and single steps; `order` puts them where they give memory back early;
@@ -28,6 +28,10 @@ Err *pass_inline(Module *m);
 Err *pass_simplify(Module *m);
 /* Convolutions that are matrix products become dot_general. */
 Err *pass_products(Module *m);
+/* Gradients of gathers without zeros to add to. */
+Err *pass_scatters(Module *m);
+/* The sign of what is rectified is read off the result. */
+Err *pass_masks(Module *m);
 /* Short loops of element-wise work are written out. */
 Err *pass_unroll(Module *m);
 /* Products that a loop adds up become one product of stacks after it. */

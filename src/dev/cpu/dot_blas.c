@@ -9,6 +9,7 @@
 #define MAX_TILES 64
 #define TILE_BYTES 1e6 /* of the matrix in a product with few vectors */
 #define MIN_SIDE 128
+#define INNER 8192 /* elements of two vectors multiplied at a time */
 
 static void once_off(void) { openblas_set_num_threads(1); }
 
@@ -64,6 +65,15 @@ static void product(const Dot *d, const char *lhs, const char *rhs, char *out, i
   CBLAS_TRANSPOSE ta = blas_view(m, d->k, d->lhs.free_stride, d->lhs.k_stride, &lda);
   CBLAS_TRANSPOSE tb = blas_view(d->k, n, d->rhs.k_stride, d->rhs.free_stride, &ldb);
   blasint M = (blasint)m, N = (blasint)n, K = (blasint)d->k;
+  if (d->math == DT_F32 && d->m == 1 && d->n == 1) { /* in parts: a long sum in f32 loses digits */
+    double sum = 0;
+    for (int64_t k = 0; k < d->k; k += INNER)
+      sum += cblas_sdot((blasint)MIN(INNER, d->k - k), (const float *)lhs + k * d->lhs.k_stride,
+                        (blasint)d->lhs.k_stride, (const float *)rhs + k * d->rhs.k_stride,
+                        (blasint)d->rhs.k_stride);
+    *(float *)out = (float)sum;
+    return;
+  }
   static const float one_c[2] = {1, 0}, zero_c[2] = {0, 0};
   static const double one_z[2] = {1, 0}, zero_z[2] = {0, 0};
   switch (d->math) {

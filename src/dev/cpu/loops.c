@@ -16,121 +16,8 @@
 #define UNROLL 4
 #define SERIAL_WORK 300000.0 /* operations on elements below which threads are not worth waking */
 #define TASK_WORK 400000.0
-#define MAX_CHUNKS 64
+#define MAX_CHUNKS 256
 #define MIN_CHUNK 16384 /* elements */
-
-/* ---- walking ---- */
-
-typedef struct Walk {
-  void (*body)(Gen *g, void *arg,
-               int u); /* at g->level, loops' ivs set; u: which of the unrolled */
-  void *arg;
-  int unroll;
-  bool expand; /* no loop at all over the vectors: u counts them */
-} Walk;
-
-static void run_body(Gen *g, const Walk *w, V iv, int u) {
-  g->d->loops[g->d->vloop].iv = iv;
-  g->epoch[g->level] = ++g->next_epoch;
-  w->body(g, w->arg, u);
-}
-
-static V static_mask(Gen *g, int64_t n) {
-  V e[64];
-  for (int i = 0; i < g->vl; i++) e[i] = LLVMConstInt(LLVMInt1TypeInContext(g->ctx), i < n, 0);
-  return LLVMConstVector(e, (unsigned)g->vl);
-}
-
-/* The vector loop over its whole extent. */
-static void walk_vectors(Gen *g, int level, const Walk *w) {
-  Loop *l = &g->d->loops[g->d->vloop];
-  int64_t n = l->extent, step = (int64_t)g->vl * (w->expand ? 1 : w->unroll),
-          full = w->expand ? 0 : n / step * step, i = full;
-  if (full > step) {
-    V iv = gen_open_loop(g, level, gen_i64(g, 0), gen_i64(g, full), step);
-    for (int u = 0; u < w->unroll; u++) {
-      gen_at_level(g, level);
-      run_body(g, w, u ? LLVMBuildAdd(B, iv, gen_i64(g, (int64_t)u * g->vl), "") : iv, u);
-    }
-    gen_close_loop(g, level);
-  } else {
-    i = 0;
-  }
-  gen_open_flat(g, level);
-  for (int u = 0; i < n; i += g->vl, u++) {
-    if (n - i < g->vl) g->tail = static_mask(g, n - i);
-    run_body(g, w, gen_i64(g, i), w->expand ? u : u % w->unroll);
-    g->tail = NULL;
-  }
-  g->point[level - 1] = g->point[level];
-  g->level = level - 1;
-}
-
-/* The vector loop over [lo, hi), not empty; a partial vector only at the very end of the extent. */
-static void walk_range(Gen *g, int level, V lo, V hi, const Walk *w) {
-  Loop *l = &g->d->loops[g->d->vloop];
-  if (l->extent < g->vl) {
-    gen_open_flat(g, level);
-    g->tail = static_mask(g, l->extent);
-    run_body(g, w, gen_i64(g, 0), 0);
-    g->tail = NULL;
-    g->point[level - 1] = g->point[level];
-    g->level = level - 1;
-    return;
-  }
-  gen_at_level(g, level - 1);
-  V n = LLVMBuildSub(B, hi, lo, "");
-  V full = LLVMBuildAnd(B, n, gen_i64(g, -(int64_t)g->vl), "");
-  V mid = LLVMBuildAdd(B, lo, full, "");
-  bool ragged = l->extent % g->vl != 0;
-  if (ragged) {
-    gen_open_if(g, level, LLVMBuildICmp(B, LLVMIntSGT, full, gen_i64(g, 0), ""));
-    /* a loop inside the condition: one level deeper in blocks, the same in nodes */
-    g->point[level + 1] = g->point[level];
-    V saved = g->resume[level];
-    V iv = gen_open_loop(g, level + 1, lo, mid, g->vl);
-    V body_point = g->point[level + 1], inner_resume = g->resume[level + 1];
-    g->point[level] = body_point;
-    g->level = level;
-    run_body(g, w, iv, 0);
-    g->point[level] = inner_resume;
-    g->resume[level] = saved;
-    gen_close_loop(g, level);
-    gen_at_level(g, level - 1);
-    gen_open_if(g, level, LLVMBuildICmp(B, LLVMIntSLT, mid, hi, ""));
-    gen_at_level(g, level);
-    LLVMTypeRef i64 = LLVMInt64TypeInContext(g->ctx);
-    V left = LLVMBuildSub(B, hi, mid, "");
-    g->tail = LLVMBuildICmp(B, LLVMIntULT, gen_lane_ids(g, i64), k_splat(g, left, g->vl), "");
-    run_body(g, w, mid, 0);
-    g->tail = NULL;
-    gen_close_loop(g, level);
-    return;
-  }
-  V iv = gen_open_loop(g, level, lo, hi, g->vl);
-  run_body(g, w, iv, 0);
-  gen_close_loop(g, level);
-}
-
-/* Loops first .. vloop, levels from `level`; the last in vectors. */
-static void walk_loops(Gen *g, int first, int level, const Walk *w) {
-  Dag *d = g->d;
-  if (d->vloop < 0 || first > d->vloop) {
-    gen_open_flat(g, level);
-    w->body(g, w->arg, 0);
-    g->point[level - 1] = g->point[level];
-    g->level = level - 1;
-    return;
-  }
-  if (first == d->vloop) {
-    walk_vectors(g, level, w);
-    return;
-  }
-  Loop *l = &d->loops[first];
-  l->iv = gen_open_loop(g, level, gen_i64(g, 0), gen_i64(g, l->extent), 1);
-  walk_loops(g, first + 1, level + 1, w);
-  gen_close_loop(g, level);
-}
 
 /* Task number -> the loops first .. last - 1 */
 static void decode(Gen *g, int level, V t, int first, int last) {
@@ -259,6 +146,14 @@ static void sweep_body(Gen *g, void *arg, int u) {
     if (d->f->out[i].full && d->nodes.v[d->out[i]].depth == s->number) gen_store(g, i, level);
 }
 
+static void sweep_flush(Gen *g, void *arg) {
+  const Sweep *s = arg;
+  for (int i = 0; i < g->d->reduces.n; i++) {
+    const DagReduce *r = &g->d->reduces.v[i];
+    if (r->sweep == s->number && sum_is_long(r)) sum_flush(g, r, g->level, s->vec, s->unroll);
+  }
+}
+
 static void gen_row(Gen *g, Dag *d, const char *name, FusedCode *out) {
   int nk = 0, n = d->n_loops, last = 0;
   while (nk < n && !d->loops[nk].reduced) nk++;
@@ -286,10 +181,16 @@ static void gen_row(Gen *g, Dag *d, const char *name, FusedCode *out) {
       if (d->reduces.v[i].sweep == s) sum_init(g, &d->reduces.v[i], 1, vec, unroll);
     Sweep sw = {s, vec, unroll};
     Walk w = {.body = sweep_body, .arg = &sw, .unroll = unroll};
+    bool totals = vec && walk_additions(g, nk, &w) >= 2 * WALK_LONG_SUM;
+    if (totals) w.flush = sweep_flush;
+    for (int i = 0; i < d->reduces.n && totals; i++)
+      if (d->reduces.v[i].sweep == s && sum_is_long(&d->reduces.v[i]))
+        sum_init_totals(g, &d->reduces.v[i], 1, vec, unroll);
     walk_loops(g, nk, 2, &w);
     for (int i = 0; i < d->reduces.n; i++) {
       DagReduce *r = &d->reduces.v[i];
       if (r->sweep != s) continue;
+      if (totals && sum_is_long(r)) sum_take_totals(g, r, 1, vec, unroll);
       V v[4];
       sum_collect(g, r, 1, vec, unroll, v);
       sum_with_init(g, r, 1, v);
@@ -312,6 +213,7 @@ static void gen_row(Gen *g, Dag *d, const char *name, FusedCode *out) {
 
 typedef struct Split {
   bool in_registers; /* accumulators of the suffix */
+  int count;         /* of them; of an operand */
   int64_t suffix;    /* elements */
   V *part;           /* per reduction and operand: memory of this task's partial results */
 } Split;
@@ -382,6 +284,13 @@ static void split_body(Gen *g, void *arg, int u) {
   }
   for (int i = 0; i < d->n_out; i++)
     if (d->f->out[i].full) gen_store(g, i, level);
+}
+
+static void split_flush(Gen *g, void *arg) {
+  const Split *s = arg;
+  for (int i = 0; i < g->d->reduces.n; i++)
+    if (sum_is_long(&g->d->reduces.v[i]))
+      sum_flush(g, &g->d->reduces.v[i], g->level, true, s->count);
 }
 
 /* Partial results: for each (reduction, operand) an area of tasks x row elements, row = suffix
@@ -520,6 +429,7 @@ static void gen_split(Gen *g, Dag *d, const char *name, FusedCode *out) {
                                                                                 : 1)
                       : (int)((suffix + g->vl - 1) / g->vl);
   s.in_registers = fs == n || suffix_regs;
+  s.count = count;
   for (int i = 0, at = 0; i < d->reduces.n; i++) {
     DagReduce *r = &d->reduces.v[i];
     if (s.in_registers) {
@@ -543,15 +453,29 @@ static void gen_split(Gen *g, Dag *d, const char *name, FusedCode *out) {
             .arg = &s,
             .unroll = fs == n && !runtime_vectors ? count : 1,
             .expand = suffix_regs};
+  int64_t each = runtime_vectors ? len / g->vl
+                 : suffix_regs   ? len
+                                 : len * walk_additions(g, nk + 1, &w);
+  bool rows = suffix_regs && nk + 1 == n - 1 && count <= 4; /* one loop, vectors without one */
+  bool totals = (fs == n || rows) && each >= 2 * WALK_LONG_SUM;
+  if (totals) w.flush = split_flush;
+  for (int i = 0; i < d->reduces.n && totals; i++)
+    if (sum_is_long(&d->reduces.v[i])) sum_init_totals(g, &d->reduces.v[i], 1, true, count);
   if (runtime_vectors) {
     walk_range(g, 2, lo, hi, &w);
+  } else if (rows && totals) {
+    d->loops[nk].iv = walk_open_blocks(g, 2, lo, hi, 1);
+    walk_loops(g, nk + 1, 3, &w);
+    walk_close_blocks(g, 2, &w);
   } else {
     d->loops[nk].iv = gen_open_loop(g, 2, lo, hi, 1);
     walk_loops(g, nk + 1, 3, &w);
+    if (walk_flush_before(g, nk + 1, &w)) w.flush(g, w.arg);
     gen_close_loop(g, 2);
   }
   for (int i = 0, at = 0; i < d->reduces.n && s.in_registers; i++) {
     DagReduce *r = &d->reduces.v[i];
+    if (totals && sum_is_long(r)) sum_take_totals(g, r, 1, true, count);
     if (fs == n) {
       V v[4];
       sum_collect(g, r, 1, true, count, v);

@@ -1,4 +1,5 @@
-/* dev/cpu/loops, private: blocks and nodes (nodes.c), reductions (sums.c), loops (loops.c). */
+/* dev/cpu/loops, private: blocks and nodes (nodes.c), reductions (sums.c), walks over elements
+ * (walk.c), loops (loops.c). */
 #ifndef WEFT_DEV_CPU_LOOPS_PRIV_H
 #define WEFT_DEV_CPU_LOOPS_PRIV_H
 
@@ -37,8 +38,42 @@ void sum_combine(Gen *g, const DagReduce *r, V *a, V *b, V *out); /* out = body(
 void sum_elements(Gen *g, const DagReduce *r, int level, bool vec, V *out);
 void sum_init(Gen *g, DagReduce *r, int level, bool vec, int count);
 void sum_accumulate(Gen *g, DagReduce *r, int level, bool vec, int u);
+/* A sum of many floats loses digits when each is added to a large total. Of such a sum
+ * (sum_is_long) the accumulators, at most 4, may be emptied into totals now and then; these take
+ * their place in the end. */
+bool sum_is_long(const DagReduce *r);
+void sum_init_totals(Gen *g, DagReduce *r, int level, bool vec, int count);
+void sum_flush(Gen *g, const DagReduce *r, int level, bool vec, int count);
+void sum_take_totals(Gen *g, DagReduce *r, int level, bool vec, int count);
 /* Accumulators -> scalars, without the initial value. */
 void sum_collect(Gen *g, DagReduce *r, int level, bool vec, int count, V *out);
 void sum_with_init(Gen *g, DagReduce *r, int level, V *v); /* and rounded */
+
+/* ---- walk.c ---- */
+
+#define WALK_LONG_SUM 256 /* additions to one accumulator after which its digits are worth care */
+
+typedef struct Walk {
+  /* at g->level, the loops' iv set; u: which of the unrolled */
+  void (*body)(Gen *g, void *arg, int u);
+  void *arg;
+  int unroll;
+  bool expand; /* no loop at all over the vectors: u counts them */
+  /* NULL, or called at g->level after about WALK_LONG_SUM bodies of each u */
+  void (*flush)(Gen *g, void *arg);
+} Walk;
+
+/* The vector loop over [lo, hi), not empty; a partial vector only at the very end of the extent. */
+void walk_range(Gen *g, int level, V lo, V hi, const Walk *w);
+/* Loops first .. vloop, levels from `level`; the last in vectors. */
+void walk_loops(Gen *g, int first, int level, const Walk *w);
+/* for (iv = lo; iv < hi; iv += step), at least once, in blocks with a flush after each. The body is
+ * `level`; no loop may be opened as level + 1. */
+V walk_open_blocks(Gen *g, int level, V lo, V hi, int64_t step);
+void walk_close_blocks(Gen *g, int level, const Walk *w);
+/* Additions to one accumulator in the loops from `first` on. */
+int64_t walk_additions(const Gen *g, int first, const Walk *w);
+/* Is it worth a flush after each turn of the loop before `first`? */
+bool walk_flush_before(const Gen *g, int first, const Walk *w);
 
 #endif

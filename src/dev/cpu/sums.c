@@ -107,9 +107,9 @@ void sum_elements(Gen *g, const DagReduce *r, int level, bool vec, V *out) {
   }
 }
 
-void sum_init(Gen *g, DagReduce *r, int level, bool vec, int count) {
+static void init_from(Gen *g, DagReduce *r, int level, bool vec, int first, int count) {
   for (int k = 0; k < r->n; k++)
-    for (int u = 0; u < count; u++) {
+    for (int u = first; u < first + count; u++) {
       V init = gen_node(g, r->init[k]);
       g->lanes = vec ? g->vl : 0;
       V a = entry_alloca(g, reg_type(g, sum_type(r, k), g->lanes));
@@ -119,6 +119,10 @@ void sum_init(Gen *g, DagReduce *r, int level, bool vec, int count) {
     }
 }
 
+void sum_init(Gen *g, DagReduce *r, int level, bool vec, int count) {
+  init_from(g, r, level, vec, 0, count);
+}
+
 void sum_accumulate(Gen *g, DagReduce *r, int level, bool vec, int u) {
   V x[4], a[4], out[4];
   sum_elements(g, r, level, vec, x);
@@ -126,6 +130,37 @@ void sum_accumulate(Gen *g, DagReduce *r, int level, bool vec, int u) {
   for (int k = 0; k < r->n; k++) a[k] = LLVMBuildLoad2(B, LLVMTypeOf(x[k]), r->acc[k * 8 + u], "");
   sum_combine(g, r, a, x, out);
   for (int k = 0; k < r->n; k++) LLVMBuildStore(B, out[k], r->acc[k * 8 + u]);
+}
+
+/* ---- long sums: accumulators 0 to 3 are emptied into 4 to 7 now and then ---- */
+
+#define TOTAL 4
+
+bool sum_is_long(const DagReduce *r) {
+  DType t = sum_type(r, 0);
+  return r->n == 1 && r->binary == OP_ADD && dtype_is_float(t) && t != DT_F64;
+}
+
+void sum_init_totals(Gen *g, DagReduce *r, int level, bool vec, int count) {
+  init_from(g, r, level, vec, TOTAL, count);
+}
+
+void sum_flush(Gen *g, const DagReduce *r, int level, bool vec, int count) {
+  V init = gen_node_at(g, r->init[0], level, false);
+  g->lanes = vec ? g->vl : 0;
+  LLVMTypeRef t = reg_type(g, sum_type(r, 0), g->lanes);
+  for (int u = 0; u < count; u++) {
+    V total = LLVMBuildLoad2(B, t, r->acc[TOTAL + u], ""),
+      part = LLVMBuildLoad2(B, t, r->acc[u], "");
+    sum_combine(g, r, &total, &part, &total);
+    LLVMBuildStore(B, total, r->acc[TOTAL + u]);
+    LLVMBuildStore(B, sum_neutral(g, r, 0, init), r->acc[u]);
+  }
+}
+
+void sum_take_totals(Gen *g, DagReduce *r, int level, bool vec, int count) {
+  sum_flush(g, r, level, vec, count);
+  for (int u = 0; u < count; u++) r->acc[u] = r->acc[TOTAL + u];
 }
 
 /* Accumulators -> scalars, without the initial value. */

@@ -1,0 +1,104 @@
+/* Long sums keep their digits: elements are base + (position mod 8), made inside the fusion, so
+ * that a hundred million of them cost no memory; the answer is known exactly. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "dev/dev.h"
+#include "interp/interp.h"
+#include "ir/build.h"
+#include "stablehlo/stablehlo.h"
+
+/* Runs `text`, whose one argument is an f32 scalar, and gives its one f32 result. */
+static Tensor *answer(const char *text, float x) {
+  Module *m = NULL;
+  Dev *dev = NULL;
+  DevProgram *prog = NULL;
+  Tensor *scalar = tensor_make(DT_F32, 0, NULL);
+  *(float *)scalar->data = x;
+  Shards arg = {1, (Tensor *[]){scalar}}, got = {0};
+  Err *e = stablehlo_read("sums.mlir", str_from(text), &m);
+  if (!e) e = ir_verify(m);
+  if (!e) e = dev_open("cpu", &dev);
+  if (!e) e = dev_compile(dev, m, NULL, &prog);
+  if (!e) e = dev->ops->run(prog, &arg, NULL, &got, NULL);
+  if (e) fail_msg("%s\n%s", err_text(e), text);
+  Tensor *t = tensor_retain(got.t[0]);
+  shards_free(&got);
+  tensor_release(scalar);
+  dev_program_release(prog);
+  dev_close(dev);
+  module_free(m);
+  return t;
+}
+
+static void check(const char *in, const char *out, const char *across, int64_t n_sum, double tol) {
+  char *text = xasprintf(
+      "func.func @main(%%x: tensor<f32>) -> tensor<%sf32> {\n"
+      "  %%zero = stablehlo.constant dense<0.0> : tensor<f32>\n"
+      "  %%seven = stablehlo.constant dense<7> : tensor<%si32>\n"
+      "  %%i = stablehlo.iota dim = %s : tensor<%si32>\n"
+      "  %%j = stablehlo.and %%i, %%seven : tensor<%si32>\n"
+      "  %%f = stablehlo.convert %%j : (tensor<%si32>) -> tensor<%sf32>\n"
+      "  %%b = stablehlo.broadcast_in_dim %%x, dims = [] : (tensor<f32>) -> tensor<%sf32>\n"
+      "  %%v = stablehlo.add %%b, %%f : tensor<%sf32>\n"
+      "  %%s = stablehlo.reduce(%%v init: %%zero) applies stablehlo.add across dimensions = [%s] : "
+      "(tensor<%sf32>, tensor<f32>) -> tensor<%sf32>\n"
+      "  return %%s : tensor<%sf32>\n}\n",
+      out, in, (char[]){across[0], 0}, in, in, in, in, in, in, across, in, out, out);
+  /* every sum runs over whole periods of eight, or over one element less */
+  double want = (double)n_sum * (0.1f + 3.5) + (n_sum % 8 == 7 ? -0.5 * 7 : 0);
+  Tensor *t = answer(text, 0.1f);
+  for (int64_t i = 0; i < t->count; i++) {
+    double got = ((float *)t->data)[i];
+    if (fabs(got - want) > tol * want)
+      fail_msg("%s -> %s: sum %lld is %.9g, not %.9g (%.2g)", in, out, (long long)i, got, want,
+               got / want - 1);
+  }
+  tensor_release(t);
+  free(text);
+}
+
+static void test_all(void **state) { /* in chunks, the last one ragged */
+  (void)state;
+  check("100000000x", "", "0", 100000000, 2e-5);
+  check("33554431x", "", "0", 33554431, 2e-5);
+  check("4096x", "", "0", 4096, 2e-5);
+}
+
+static void test_rows(void **state) {
+  (void)state;
+  check("64x1048576x", "64x", "1", 1048576, 2e-5);
+  check("64x262143x", "64x", "1", 262143, 2e-5);
+}
+
+static void test_columns(void **state) {
+  (void)state;
+  check("4194304x3x", "3x", "0", 4194304, 2e-5);
+  check("1048576x64x", "64x", "0", 1048576, 6e-5);
+}
+
+static void test_product(void **state) { /* of two long vectors */
+  (void)state;
+  Tensor *t = answer(
+      "func.func @main(%x: tensor<f32>) -> tensor<f32> {\n"
+      "  %b = stablehlo.broadcast_in_dim %x, dims = [] : (tensor<f32>) -> tensor<40000001xf32>\n"
+      "  %s = stablehlo.dot_general %b, %b, contracting_dims = [0] x [0] : "
+      "(tensor<40000001xf32>, tensor<40000001xf32>) -> tensor<f32>\n"
+      "  return %s : tensor<f32>\n}\n",
+      0.1f);
+  double want = 40000001.0 * (double)0.1f * (double)0.1f;
+  assert_true(fabs(*(float *)t->data - want) < 1e-5 * want);
+  tensor_release(t);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_all), cmocka_unit_test(test_rows),
+                                     cmocka_unit_test(test_columns),
+                                     cmocka_unit_test(test_product)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,20 +1,42 @@
 #!/usr/bin/env bash
-# Runs every fuzzer for T seconds (default 60) with ASan and UBSan; seeds are the golden corpus. fuzz.sh [T]
+# Runs fuzzers for T seconds each (default 60) with ASan and UBSan. fuzz.sh [T] [NAME ...]
+# Seeds are files of the project: the golden corpus, the chips; a checkpoint, images and a vocabulary in miniature.
 set -eu
 cd "$(dirname "$0")/.."
 T=${1:-60}
-cmake -S . -B build-fuzz -G Ninja -DCMAKE_C_COMPILER=clang-14 -DWEFT_FUZZ=ON -DWEFT_TESTS=OFF \
+shift || true
+build=${BUILD:-build-fuzz}
+cmake -S . -B "$build" -G Ninja -DCMAKE_C_COMPILER=clang-14 -DWEFT_FUZZ=ON -DWEFT_TESTS=OFF \
   -DWEFT_SANITIZE=address,undefined > /dev/null
-ninja -C build-fuzz $(find src -name "*_fuzz.c" -printf "%f\n" | sed "s/\.c$//")
-for f in build-fuzz/*_fuzz; do
-  name=$(basename "$f" _fuzz)
-  mkdir -p "build-fuzz/corpus-$name"
-  ext=mlir; [ "$name" = bytecode ] && ext=mlirbc
+all=$(find src -name '*_fuzz.c' -printf '%f\n' | sed 's/_fuzz\.c$//' | sort)
+ninja -C "$build" $(printf '%s_fuzz ' ${@:-$all})
+
+seeds_of() { # NAME FOLDER
+  case $1 in
+    bytecode) find tests/golden/corpus -name '*.mlirbc' -size -64k -exec cp {} "$2" \; ;;
+    text) find tests/golden/corpus -name '*.mlir' -size -64k -exec cp {} "$2" \; ;;
+    npy) find tests/golden/corpus -name '*.npz' -size -8k -exec cp {} "$2" \; ;;
+    chip) cp data/chips/*.chip "$2" ;;
+    files)
+      printf 'S\x56\0\0\0\0\0\0\0%s12345678' \
+        '{"__metadata__":{"step":"1"},"w":{"dtype":"F32","shape":[2,1],"data_offsets":[0,8]}}  ' > "$2/safetensors"
+      printf 'I\0\0\x08\x03\0\0\0\x02\0\0\0\x01\0\0\0\x03abcdef' > "$2/idx"
+      python3 - > "$2/tokens" <<'EOF'
+import json
+shown = [*range(33, 127), *range(161, 173), *range(174, 256)]
+names = [chr(b) for b in shown] + [chr(256 + i) for i in range(256 - len(shown))]
+print("T" + json.dumps({n: i for i, n in enumerate(names + ["th", "the"])}) + "\0#version\nt h\nth e\n", end="")
+EOF
+      ;;
+  esac
+}
+
+for name in ${@:-$all}; do
+  mkdir -p "$build/corpus-$name"
   seeds=$(mktemp -d)
-  find tests/golden/corpus -name "*.$ext" -size -64k -exec cp {} "$seeds" \;
-  [ -d "fuzz/$name" ] && cp -r "fuzz/$name/." "$seeds"
+  seeds_of "$name" "$seeds"
   echo "== $name for $T s"
-  "$f" -max_total_time="$T" -timeout=20 -rss_limit_mb=4096 -max_len=65536 -print_final_stats=1 \
-    -artifact_prefix=build-fuzz/ "build-fuzz/corpus-$name" "$seeds"
+  "$build/${name}_fuzz" -max_total_time="$T" -timeout=20 -rss_limit_mb=4096 -max_len=65536 -print_final_stats=1 \
+    -artifact_prefix="$build/" "$build/corpus-$name" "$seeds"
   rm -rf "$seeds"
 done

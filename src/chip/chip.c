@@ -77,14 +77,24 @@ const char *chip_text(const Chip *c, const char *key) {
 
 static double need(const Chip *c, const char *key, double lo, Err **err) {
   const ChipFact *f = chip_fact(c, key);
-  if (*err) return 0;
-  if (!f || isnan(f->num) || f->num < lo) {
+  if (*err) return lo;
+  if (!f || !(f->num >= lo && f->num <= 1e30)) {
     *err = err_new(ERR_INVALID, "'%s' must be a number of at least %g with a known unit, not '%s'",
                    key, lo, f ? f->text : "nothing");
     err_place(*err, "%s:%d", c->file, f ? f->line : 1);
-    return 0;
+    return lo;
   }
   return f->num;
+}
+
+/* A whole number from 1 to 1024, 1 when the file does not say. */
+static int small(const Chip *c, const char *key, Err **err) {
+  double v = chip_fact(c, key) ? need(c, key, 1, err) : 1;
+  if (v == floor(v) && v <= 1024) return (int)v;
+  *err =
+      err_place(err_new(ERR_INVALID, "'%s' must be a whole number from 1 to 1024, not %g", key, v),
+                "%s:%d", c->file, chip_fact(c, key)->line);
+  return 1;
 }
 
 Err *chip_read(Arena *arena, const char *file, Str text, Chip **out) {
@@ -146,9 +156,8 @@ Err *chip_read(Arena *arena, const char *file, Str text, Chip **out) {
     return err_place(err_new(ERR_INVALID, "kind must be tpu or gpu, not '%s'", kind), "%s:%d", file,
                      chip_fact(c, "kind")->line);
   c->kind = strcmp(kind, "tpu") ? CHIP_GPU : CHIP_TPU;
-  int dev = c->devices_per_chip = (int)need(c, "devices_per_chip", 1, &err);
-  if (dev < 1) dev = 1;
-  c->cores_per_device = (int)chip_num(c, "cores_per_device", 1);
+  int dev = c->devices_per_chip = small(c, "devices_per_chip", &err);
+  c->cores_per_device = small(c, "cores_per_device", &err);
   c->clock = need(c, "clock", 1, &err);
   double peak = chip_num(c, "peak_bf16", chip_num(c, "peak_fp16", chip_num(c, "peak_fp32", 0)));
   c->peak_flops = peak / dev;

@@ -114,6 +114,13 @@ static void test_errors(void **state) {
   fails("name = a # s\nname = b # s\n", "x.chip:2");  /* twice */
   fails("name = a # s\n", "x.chip");                  /* incomplete */
   fails("\xff\x00\x01", "x.chip");
+#define CHIP_WITH(devices)                                                   \
+  "name = a # s\nkind = tpu # s\nclock = 1 GHz # s\nhbm = 1 GiB # s\n"       \
+  "hbm_bandwidth = 1 GB/s # s\npower_idle = 1 W # s\npower_busy = 1 W # s\n" \
+  "devices_per_chip = " devices " # s\n"
+  fails(CHIP_WITH("1e18"), "x.chip:8");
+  fails(CHIP_WITH("1.5"), "x.chip:8");
+  fails(CHIP_WITH("1") "cores_per_device = -1 # s\n", "x.chip:9");
 }
 
 static void test_prices(void **state) {

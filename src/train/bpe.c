@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <wctype.h>
 
+enum { MAX_TOKENS = 1 << 24 };
+
 typedef struct Word { /* tokens of a word, in the cache */
   int n;
   int32_t ids[];
@@ -89,8 +91,9 @@ static Err *read_tokens(Bpe *b, const char *path) {
   Err *e = cJSON_IsObject(root) ? NULL : err_new(ERR_DATA_LOSS, "'%s' is not a JSON object", path);
   if (!e) {
     cJSON_ArrayForEach(item, root) {
-      if (!cJSON_IsNumber(item) || item->valueint < 0) {
-        e = err_new(ERR_DATA_LOSS, "'%s': token '%s' has no number", path, item->string);
+      if (!cJSON_IsNumber(item) || item->valueint < 0 || item->valueint >= MAX_TOKENS) {
+        e = err_new(ERR_DATA_LOSS, "'%s': token '%s' has no number below %d", path, item->string,
+                    MAX_TOKENS);
         break;
       }
       b->size = MAX(b->size, item->valueint + 1);

@@ -184,9 +184,11 @@ Err *data_open_cifar(const char *path, bool augment, Data **out) {
   } else {
     e = read_records(found, &im);
   }
-  for (int i = 0; i < N_TRAIN && !e; i++)
-    if (im.train_labels[i] > 9)
-      e = err_new(ERR_DATA_LOSS, "'%s': label %d", found, im.train_labels[i]);
+  for (int i = 0; i < N_TRAIN + N_TEST && !e; i++) {
+    int label = i < N_TRAIN ? im.train_labels[i] : im.test_labels[i - N_TRAIN];
+    if (label > 9)
+      e = err_new(ERR_DATA_LOSS, "'%s': image %d has label %d, not 0 to 9", found, i, label);
+  }
   if (!e) {
     *out = data_from_images("cifar10", im, N_TRAIN, N_TEST, (int64_t[]){SIDE, SIDE, 3}, 10);
   } else {

@@ -107,8 +107,10 @@ Err *data_open_idx(const char *name, const char *dir, Data **out) {
       e = err_new(ERR_DATA_LOSS, "'%s' does not hold a label for each image", path);
     free(path);
   }
-  if (!e && (dims[0][1] != dims[2][1] || dims[0][2] != dims[2][2] || !dims[0][0]))
+  if (!e && (dims[0][1] != dims[2][1] || dims[0][2] != dims[2][2]))
     e = err_new(ERR_DATA_LOSS, "training and test images in '%s' differ in size", found);
+  if (!e && (!dims[0][0] || !dims[2][0] || !dims[0][1] || !dims[0][2]))
+    e = err_new(ERR_DATA_LOSS, "'%s' has no images for training or for testing", found);
   if (!e) {
     int64_t classes = 0;
     for (int64_t i = 0; i < dims[1][0]; i++) classes = MAX(classes, raw[1][i] + 1);

@@ -20,16 +20,6 @@ static size_t bytes_of(const NamedTensor *t) {
   return n;
 }
 
-static void json_string(Buf *b, const char *s) {
-  buf_byte(b, '"');
-  for (; *s; s++) {
-    if (*s == '"' || *s == '\\') buf_byte(b, '\\');
-    if ((unsigned char)*s < 0x20) buf_printf(b, "\\u%04x", *s);
-    else buf_byte(b, *s);
-  }
-  buf_byte(b, '"');
-}
-
 Err *safetensors_write(const char *path, int n, const NamedTensor *t, int n_meta,
                        const char *const *meta) {
   Buf h = {0};
@@ -39,9 +29,9 @@ Err *safetensors_write(const char *path, int n, const NamedTensor *t, int n_meta
     buf_cstr(&h, "\"__metadata__\":{");
     for (int i = 0; i < n_meta; i++) {
       if (i) buf_byte(&h, ',');
-      json_string(&h, meta[2 * i]);
+      buf_json_str(&h, meta[2 * i]);
       buf_byte(&h, ':');
-      json_string(&h, meta[2 * i + 1]);
+      buf_json_str(&h, meta[2 * i + 1]);
     }
     buf_byte(&h, '}');
   }
@@ -55,7 +45,7 @@ Err *safetensors_write(const char *path, int n, const NamedTensor *t, int n_meta
                      dtype_name(t[i].type), t[i].name);
     }
     if (i || n_meta) buf_byte(&h, ',');
-    json_string(&h, t[i].name);
+    buf_json_str(&h, t[i].name);
     buf_printf(&h, ":{\"dtype\":\"%s\",\"shape\":[", type);
     for (int k = 0; k < t[i].rank; k++)
       buf_printf(&h, "%s%lld", k ? "," : "", (long long)t[i].dims[k]);

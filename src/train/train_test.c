@@ -193,6 +193,14 @@ static void data_errors(void **state) {
   assert_int_equal(e->code, ERR_DATA_LOSS);
   err_free(e);
   free(path);
+  data_close(small_data());
+  write_idx("t10k-images-idx3-ubyte", 0, true); /* nothing to test on */
+  write_idx("t10k-labels-idx1-ubyte", 0, false);
+  char *spec = xasprintf("idx:%s", folder);
+  e = data_open(spec, NULL, &d);
+  assert_int_equal(e->code, ERR_DATA_LOSS);
+  err_free(e);
+  free(spec);
 }
 
 /* A vocabulary of the 256 bytes (as GPT-2 writes them) and three merges. */

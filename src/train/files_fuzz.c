@@ -1,0 +1,77 @@
+/* Any bytes as a file that training reads: an Err or data, never a crash. The first byte says which
+ * reader: 'S' a checkpoint, 'I' a file of idx, 'T' a vocabulary of tokens. */
+#include "train/data_priv.h"
+#include "train/train.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void put(int fd, const uint8_t *p, size_t n) {
+  if (ftruncate(fd, 0) || pwrite(fd, p, n, 0) != (ssize_t)n) abort();
+}
+
+/* A folder that only this process sees the contents of: encoder.json and vocab.bpe are links to
+ * files in memory. The vocabulary is what comes before the first NUL. */
+static void tokens(const uint8_t *p, size_t n) {
+  static char folder[] = "/tmp/weft-fuzz-XXXXXX";
+  static int fd[2] = {-1, -1};
+  static const char *const names[] = {"encoder.json", "vocab.bpe"};
+  if (fd[0] < 0) {
+    if (!mkdtemp(folder)) abort();
+    for (int i = 0; i < 2; i++) {
+      fd[i] = memfd_create(names[i], 0);
+      char *at = xasprintf("%s/%s", folder, names[i]), *to = xasprintf("/proc/self/fd/%d", fd[i]);
+      if (symlink(to, at)) abort();
+      free(at);
+      free(to);
+    }
+  }
+  const uint8_t *nul = memchr(p, 0, n);
+  size_t first = nul ? (size_t)(nul - p) : n;
+  put(fd[0], p, first);
+  put(fd[1], nul ? nul + 1 : p, nul ? n - first - 1 : 0);
+  Bpe *b;
+  Err *e = bpe_open(folder, &b);
+  if (!e) {
+    IdVec ids = {0};
+    bpe_encode(b, (Str){(const char *)p, MIN(n, 256)}, &ids);
+    for (int i = 0; i < ids.n; i++)
+      if (ids.v[i] < 0 || ids.v[i] >= bpe_size(b)) abort();
+    vec_free(&ids);
+    bpe_close(b);
+  }
+  err_free(e);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  static int fd = -1;
+  static char path[64];
+  if (!size) return 0;
+  if (fd < 0) {
+    fd = memfd_create("fuzz", 0);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+  }
+  put(fd, data + 1, size - 1);
+  Err *e = NULL;
+  if (*data == 'S') {
+    int n;
+    NamedTensor *t;
+    e = safetensors_read(path, &n, &t);
+    if (!e) safetensors_free(n, t);
+  } else if (*data == 'I') {
+    int rank;
+    int64_t dims[4];
+    uint8_t *bytes;
+    e = idx_read(path, &rank, dims, &bytes);
+    if (!e) free(bytes);
+  } else if (*data == 'T') {
+    tokens(data + 1, size - 1);
+  }
+  err_free(e);
+  return 0;
+}

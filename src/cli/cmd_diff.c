@@ -142,7 +142,9 @@ static void print_line(const Value *v, double error) {
   op_place(&place, v->def);
   type_print(&type, v->type);
   Str name = op_full_name(v->def);
-  printf("  %9.3g  %.*s  %s  %s\n", error, STR_ARG(name), type.p, place.n ? place.p : "");
+  if (isfinite(error)) printf("  %9.3g", error);
+  else printf("  NaN in one"); /* or an infinity */
+  printf("  %.*s  %s  %s\n", STR_ARG(name), type.p, place.n ? place.p : "");
   buf_free(&place);
   buf_free(&type);
 }
@@ -190,54 +192,52 @@ static void print_text(const DiffArgs *a, DiffResult *r) {
   }
 }
 
-static void json_text(const char *key, Str s) {
-  printf("\"%s\": \"", key);
-  for (size_t i = 0; i < s.n; i++) {
-    if (s.p[i] == '"' || s.p[i] == '\\') putchar('\\');
-    if ((unsigned char)s.p[i] >= 0x20) putchar(s.p[i]);
-  }
-  putchar('"');
-}
-
-static void json_number(const char *key, double v) {
-  if (isfinite(v)) printf(", \"%s\": %.9g", key, v);
-  else printf(", \"%s\": null", key); /* one is NaN or infinite where the other is not */
-}
-
-static void json_op(const DiffResult *r, int j) {
+static void json_op(Buf *b, const DiffResult *r, int j) {
   const Value *v = r->values[j];
-  Buf place = {0}, type = {0};
-  op_place(&place, v->def);
-  type_print(&type, v->type);
-  printf("{\"value\": %d, ", j);
-  json_text("op", op_full_name(v->def));
-  printf(", ");
-  json_text("type", (Str){type.p, type.n});
-  printf(", ");
-  json_text("place", (Str){place.p, place.n});
-  json_number("error", r->error[v->id]);
-  json_number("added", r->added[j]);
-  printf(", ");
-  json_text("reason", str_from(reason(v)));
-  printf("}");
-  buf_free(&place);
-  buf_free(&type);
+  Buf text = {0};
+  buf_printf(b, "{\"value\": %d, \"op\": ", j);
+  buf_str(&text, op_full_name(v->def));
+  buf_json_str(b, text.p);
+  text.n = 0;
+  type_print(&text, v->type);
+  buf_cstr(b, ", \"type\": ");
+  buf_json_str(b, text.p);
+  buf_free(&text);
+  op_place(&text, v->def);
+  buf_cstr(b, ", \"place\": ");
+  buf_json_str(b, text.p);
+  buf_cstr(b, ", ");
+  buf_json_num(b, "error", r->error[v->id]);
+  buf_cstr(b, ", ");
+  buf_json_num(b, "added", r->added[j]);
+  buf_cstr(b, ", \"reason\": ");
+  buf_json_str(b, reason(v));
+  buf_byte(b, '}');
+  buf_free(&text);
 }
 
 static void print_json(const DiffArgs *a, DiffResult *r) {
-  printf("{\"devices\": [\"%s\", \"%s\"], \"values\": %d, \"tol\": %g, \"agree\": %s, \"first\": ",
-         r->first, r->second, r->n, a->tol, r->at_first < 0 ? "true" : "false");
-  if (r->at_first < 0) printf("null");
-  else json_op(r, r->at_first);
-  printf(", \"element\": %lld, \"top\": [", (long long)(r->at_first < 0 ? -1 : r->at_element));
+  Buf b = {0};
+  buf_cstr(&b, "{\"devices\": [");
+  buf_json_str(&b, r->first);
+  buf_cstr(&b, ", ");
+  buf_json_str(&b, r->second);
+  buf_printf(&b, "], \"values\": %d, \"tol\": %g, \"agree\": %s, \"first\": ", r->n, a->tol,
+             r->at_first < 0 ? "true" : "false");
+  if (r->at_first < 0) buf_cstr(&b, "null");
+  else json_op(&b, r, r->at_first);
+  buf_printf(&b, ", \"element\": %lld, \"top\": [",
+             (long long)(r->at_first < 0 ? -1 : r->at_element));
   for (int t = 0; t < a->top; t++) {
     int best = next_worst(r, a->tol);
     if (best < 0) break;
-    printf("%s\n  ", t ? "," : "");
-    json_op(r, best);
+    buf_cstr(&b, t ? ",\n  " : "\n  ");
+    json_op(&b, r, best);
     r->added[best] = 0;
   }
-  printf("]}\n");
+  buf_cstr(&b, "]}\n");
+  fputs(b.p, stdout);
+  buf_free(&b);
 }
 
 static Err *diff(const DiffArgs *a, bool *parts) {

@@ -326,6 +326,10 @@ Err *sim_estimate(const Module *m, const Chip *chip, const SimOpts *opts, SimRep
                : ks.v[i].bound == SIM_MEMORY ? 0.6
                                              : 0.3;
     busy += ks.v[i].time_s * ks.v[i].count * u;
+    if (ks.v[i].bound == SIM_MEMORY && ks.v[i].time_s > 0) { /* of the unit that bounds it */
+      double share = ks.v[i].bytes / (chip->hbm_bandwidth * ks.v[i].time_s);
+      ks.v[i].utilisation = MIN(1, MAX(ks.v[i].utilisation, share));
+    }
   }
   double chips = (double)r->devices / chip->devices_per_chip;
   double watts_idle = chip->power_idle, watts_span = chip->power_busy - chip->power_idle;

@@ -442,7 +442,10 @@ static void reshape_op(Spmd *s, const Op *op) {
   const Layout *want = layout_of(s, &op->results[0]);
   Layout need = {0}, has = {0};
   int i = 0, j = 0;
-  while (i < a->rank && j < b->rank) {
+  for (;;) {
+    while (i < a->rank && a->dims[i] == 1) i++; /* belongs to no group */
+    while (j < b->rank && b->dims[j] == 1) j++;
+    if (i == a->rank || j == b->rank) break;
     int64_t pa = a->dims[i], pb = b->dims[j];
     int i0 = i++, j0 = j++;
     while (pa != pb) {
@@ -572,26 +575,107 @@ static void conv_op(Spmd *s, const Op *op) {
   product_op(s, op, &p);
 }
 
-/* Cut indices: each device looks up its own rows in a whole table. */
+static int place_in(const int64_t *v, int n, int64_t x) {
+  for (int i = 0; i < n; i++)
+    if (v[i] == x) return i;
+  return -1;
+}
+
+/* Cut indices: each device looks up its own rows, in a whole table or, along batching dimensions,
+ * in its own part of it. What slices take in full may be cut too. */
 static void gather_op(Spmd *s, const Op *op) {
-  const int64_t *offset, *batch;
-  int no = op_ints(op, "offset_dims", &offset), nb = op_ints(op, "operand_batching_dims", &batch);
-  if (nb) {
-    whole_op(s, op);
-    return;
-  }
-  int64_t vector = op_int(op, "index_vector_dim", 0);
+  const int64_t *offset, *batch, *ids_batch, *collapsed, *sizes;
+  int no = op_ints(op, "offset_dims", &offset), nb = op_ints(op, "operand_batching_dims", &batch),
+      nc = op_ints(op, "collapsed_slice_dims", &collapsed),
+      n_sizes = op_ints(op, "slice_sizes", &sizes);
+  op_ints(op, "start_indices_batching_dims", &ids_batch);
+  int64_t vector = op_int(op, "index_vector_dim", 0), local[MAX_RANK];
+  const Type *x = op->operands[0]->type;
   const Layout *want = layout_of(s, &op->results[0]);
-  Layout need = {0}, has = {0}, none = {0};
-  int id = 0;
+  Layout rows = {0}, need = {0}, has = {0};
+  int id = 0, at = 0;
   for (int d = 0; d < op->results[0].type->rank; d++) {
     if (in_list(offset, no, d)) continue;
     if (id == vector) id++;
+    int b = place_in(ids_batch, nb, id);
+    if (b >= 0) rows.d[batch[b]] = want->d[d];
     need.d[id++] = has.d[d] = want->d[d];
   }
-  Value *in[2] = {operand(s, op->operands[0], &none), operand(s, op->operands[1], &need)};
+  memcpy(local, sizes, sizeof *sizes * (size_t)n_sizes);
+  for (int d = 0; d < x->rank; d++) {
+    if (in_list(collapsed, nc, d) || in_list(batch, nb, d)) continue;
+    int r = (int)offset[at++];
+    if (sizes[d] != x->dims[d]) continue;
+    rows.d[d] = has.d[r] = want->d[r];
+    local[d] = sizes[d] / dim_parts(s, &want->d[r]);
+  }
+  Value *in[2] = {operand(s, op->operands[0], &rows), operand(s, op->operands[1], &need)};
   Type *out = local_type(s, op->results[0].type, &has);
-  set_result(s, op, 0, &same_op(s, op, in, &out)->results[0], &has);
+  Op *c = same_op(s, op, in, &out);
+  fix_ints(s, c, "slice_sizes", local, n_sizes);
+  set_result(s, op, 0, &c->results[0], &has);
+}
+
+static bool is_zero(const Op *op) {
+  while (op && op->kind == OP_BROADCAST_IN_DIM) op = op->operands[0]->def;
+  const Attr *v = op && op->kind == OP_CONSTANT ? op_attr(op, "value") : NULL;
+  if (!v || v->kind != AT_TENSOR || !v->tensor || v->tensor->count < 1 || !is_splat(op))
+    return false;
+  const Tensor *t = v->tensor;
+  return dtype_is_float(t->dtype) ? elem_get_f64(t->dtype, t->data) == 0
+                                  : dtype_is_int(t->dtype) && !elem_get_i64(t->dtype, t->data);
+}
+
+static bool only_adds(const Region *r) {
+  return r->n_args == 2 && r->first->kind == OP_ADD && r->first->next == r->last;
+}
+
+/* Cut along batching dimensions and along windows that are updated in full. Sums into zeros, the
+ * gradients of tables, are cut along the updates as well: each device adds its own, then all add
+ * theirs together. */
+static void scatter_op(Spmd *s, const Op *op) {
+  const int64_t *window, *inserted, *batch, *ids_batch;
+  int n = op->n_results, nw = op_ints(op, "update_window_dims", &window),
+      ni = op_ints(op, "inserted_window_dims", &inserted),
+      nb = op_ints(op, "input_batching_dims", &batch), at = 0, id = 0;
+  op_ints(op, "scatter_indices_batching_dims", &ids_batch);
+  int64_t vector = op_int(op, "index_vector_dim", 0);
+  const Type *x = op->operands[0]->type, *u = op->operands[n + 1]->type;
+  const Layout *want = layout_of(s, &op->results[0]), *given = layout_of(s, op->operands[n + 1]);
+  Layout has = {0}, ids = {0}, update = {0};
+  Dim summed = {0};
+  for (int d = 0; d < x->rank; d++) {
+    if (in_list(inserted, ni, d) || in_list(batch, nb, d)) continue;
+    int w = (int)window[at++];
+    if (u->dims[w] == x->dims[d]) update.d[w] = has.d[d] = want->d[d];
+  }
+  bool sums = n == 1 && is_zero(op->operands[0]->def) && only_adds(op->regions[0]);
+  for (int d = 0; d < u->rank; d++) {
+    if (in_list(window, nw, d)) continue;
+    if (id == vector) id++;
+    int b = place_in(ids_batch, nb, id);
+    const Dim *cut = b >= 0 ? &want->d[batch[b]] : &given->d[d];
+    if (b >= 0) has.d[batch[b]] = *cut;
+    else if (!sums || layout_has_any(want, x->rank, cut) || summed.n + cut->n > MAX_AXES)
+      cut = NULL;
+    if (cut) update.d[d] = ids.d[id] = *cut;
+    for (int k = 0; cut && b < 0 && k < cut->n; k++) summed.a[summed.n++] = cut->a[k];
+    id++;
+  }
+  Value *in[64];
+  Type *out[64];
+  for (int k = 0; k < n; k++) {
+    in[k] = operand(s, op->operands[k], &has);
+    in[n + 1 + k] = operand(s, op->operands[n + 1 + k], &update);
+    out[k] = local_type(s, op->results[k].type, &has);
+  }
+  in[n] = operand(s, op->operands[n], &ids);
+  Op *c = same_op(s, op, in, out);
+  for (int k = 0; k < n; k++) {
+    Value *r = &c->results[k];
+    if (summed.n) r = all_reduce(s, r, &summed, NULL, OP_ADD);
+    set_result(s, op, k, r, &has);
+  }
 }
 
 /* ---- control ---- */
@@ -732,6 +816,10 @@ static Err *partition_op(Spmd *s, Op *op) {
   case OP_DOT_GENERAL: dot_op(s, op); return NULL;
   case OP_CONVOLUTION: conv_op(s, op); return NULL;
   case OP_GATHER: gather_op(s, op); return NULL;
+  case OP_SCATTER:
+    if (op->n_operands > 64) break;
+    scatter_op(s, op);
+    return NULL;
   case OP_SLICE:
   case OP_DYNAMIC_SLICE:
   case OP_PAD:
@@ -781,7 +869,7 @@ static Err *partition_op(Spmd *s, Op *op) {
 }
 
 static Err *partition_region(Spmd *s, const Region *from, Region *to) {
-  assert(s->at == to);
+  s->at = to;
   s->partition_id = NULL;
   for (Op *op = from->first, *next; op; op = next) {
     next = op->next;

@@ -78,7 +78,10 @@ static void link_without(Spread *s, Value *whole, const int64_t *gone, int n, Va
 static void link_reshape(Spread *s, Value *x, Value *r) {
   int i = 0, j = 0;
   const Type *a = x->type, *b = r->type;
-  while (i < a->rank && j < b->rank) {
+  for (;;) {
+    while (i < a->rank && a->dims[i] == 1) i++; /* belongs to no group */
+    while (j < b->rank && b->dims[j] == 1) j++;
+    if (i == a->rank || j == b->rank) return;
     int64_t pa = a->dims[i], pb = b->dims[j];
     int i0 = i++, j0 = j++;
     while (pa != pb) {
@@ -150,14 +153,19 @@ static void link_gather(Spread *s, Op *op) {
     if (id == vector) id++;
     link_dims(s, ids, id++, r, d);
   }
+  for (int i = 0; i < nb; i++) link_dims(s, x, (int)batch[i], ids, (int)ids_batch[i]);
 }
 
 static void link_scatter(Spread *s, Op *op) {
   int n = op->n_results;
-  const int64_t *window, *inserted, *batch;
+  const int64_t *window, *inserted, *batch, *ids_batch;
   int nw = op_ints(op, "update_window_dims", &window),
       ni = op_ints(op, "inserted_window_dims", &inserted);
   int nb = op_ints(op, "input_batching_dims", &batch);
+  op_ints(op, "scatter_indices_batching_dims", &ids_batch);
+  int64_t vector = op_int(op, "index_vector_dim", 0);
+  Value *ids = op->operands[n];
+  for (int i = 0; i < nb; i++) link_dims(s, op->operands[0], (int)batch[i], ids, (int)ids_batch[i]);
   for (int k = 0; k < n; k++) {
     Value *x = op->operands[k], *u = op->operands[n + 1 + k];
     link_all(s, x, &op->results[k]);
@@ -167,6 +175,11 @@ static void link_scatter(Spread *s, Op *op) {
       if (at < nw && u->type->dims[window[at]] == x->type->dims[d])
         link_dims(s, x, d, u, (int)window[at]);
       at++;
+    }
+    for (int d = 0, id = 0; d < u->type->rank; d++) {
+      if (in_list(window, nw, d)) continue;
+      if (id == vector) id++;
+      link_dims(s, ids, id++, u, d);
     }
   }
 }

@@ -206,7 +206,11 @@ static void endings(const HNode *n, int depth, int *budget, int *convs, int *red
 
 static bool worth_storing(const Law *law, const HNode *n) {
   double limit = law->repeat;
-  if (n->kind != H_EWISE || hlo_count(n) < 65536) return false;
+  if (n->kind == H_DSLICE) { /* a round's slice that several kernels read */
+    const HNode *x = n->n_users == 1 && n->users[0]->kind == H_RESHAPE ? n->users[0] : n;
+    return n->comp->parent && x->n_users > 1 && hlo_count(n) >= 1024;
+  }
+  if (n->kind != H_EWISE || hlo_count(n) < (n->comp->parent ? 1024 : 65536)) return false;
   if (n->op == OP_SELECT &&
       n->n_users > 1) { /* a masked gradient that the residual path needs as well */
     int budget = 400, convs = 0, reduces = 0, others = 0;

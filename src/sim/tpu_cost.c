@@ -178,7 +178,8 @@ static double vector_work(const Law *law, const Kernel *k) {
   for (int i = 0; i < k->inner.n; i++) {
     const HNode *n = k->inner.v[i];
     if (n->kind == H_CONV) continue;
-    double c = (double)hlo_count(n->kind == H_REDUCE ? n->in[0] : n);
+    bool update = n->kind == H_DUS && n->n_in > 1;
+    double c = (double)hlo_count(n->kind == H_REDUCE ? n->in[0] : update ? n->in[1] : n);
     if (c <= 1024) continue;
     bool half =
         law->vhalf < 1 && (n->dt == DT_BF16 || (n->op == OP_COMPARE && n->in[0]->dt == DT_BF16));

@@ -57,7 +57,7 @@ static const char *const parameter_words[] = {"params", "param", "parameters", "
 /* ---- data flow ------------------------------------------------------------------------------- */
 
 static bool same_dims(const HNode *a, const HNode *b) {
-  return a->rank == b->rank && !memcmp(a->d, b->d, sizeof *a->d * (size_t)a->rank);
+  return a->rank == b->rank && (!a->rank || !memcmp(a->d, b->d, sizeof *a->d * (size_t)a->rank));
 }
 
 typedef struct Walk {

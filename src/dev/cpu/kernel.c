@@ -2,7 +2,9 @@
  * Helpers that kernels share. */
 #include "dev/cpu/kernel.h"
 
+#include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "compile/compile.h"
 #include "interp/interp.h"
@@ -134,7 +136,11 @@ static _Thread_local struct {
   size_t n;
 } scratch;
 
+static pthread_key_t scratch_key; /* frees it when its thread ends */
+static void make_scratch_key(void) { pthread_key_create(&scratch_key, free); }
+
 void *cpu_scratch(size_t n) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
   if (n > scratch.n) {
     free(scratch.p);
     scratch.n = (n + n / 4 + 4095) & ~(size_t)4095;
@@ -143,6 +149,8 @@ void *cpu_scratch(size_t n) {
       fprintf(stderr, "weft: no memory for %zu bytes of scratch\n", n);
       abort();
     }
+    pthread_once(&once, make_scratch_key);
+    pthread_setspecific(scratch_key, scratch.p);
   }
   return scratch.p;
 }

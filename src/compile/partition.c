@@ -146,6 +146,30 @@ static Value *all_gather(Spmd *s, Value *x, int dim, const Dim *axes) {
   return emit1(s, OP_ALL_GATHER, 1, &x, with_dims(s, x->type, dims), 4, attrs);
 }
 
+static void combine_body(Spmd *s, OpKind combine, Type *scalar, Region *r) {
+  Region *outer = s->at;
+  s->at = r;
+  Value *sum = emit1(s, combine, 2, r->args, scalar, 0, NULL);
+  emit(s, OP_RETURN, 1, &sum, 0, NULL, 0, NULL, 0, NULL);
+  s->at = outer;
+}
+
+/* The sum over `axes`, of which each device gets its part along dim. */
+static Value *reduce_scatter(Spmd *s, Value *x, int dim, const Dim *axes) {
+  Type *scalar = type_tensor(s->m, x->type->dtype, 0, NULL);
+  Region *r = region_new(s->m, 2, (Type *[]){scalar, scalar});
+  combine_body(s, OP_ADD, scalar, r);
+  int64_t dims[MAX_RANK];
+  memcpy(dims, x->type->dims, sizeof *dims * (size_t)x->type->rank);
+  dims[dim] /= dim_parts(s, axes);
+  Type *out = with_dims(s, x->type, dims);
+  NamedAttr attrs[4] = {named("channel_id", attr_int(s->m, DT_I64, s->next_channel++)),
+                        named("replica_groups", groups_over(s, axes)),
+                        named("scatter_dimension", attr_int(s->m, DT_I64, dim)),
+                        named("use_global_device_ids", attr_bool(s->m, true))};
+  return &emit(s, OP_REDUCE_SCATTER, 1, &x, 1, &out, 4, attrs, 1, &r)->results[0];
+}
+
 /* all_reduce with a copy of `body`, or with `combine` when body is NULL. */
 static Value *all_reduce(Spmd *s, Value *x, const Dim *axes, const Region *body, OpKind combine) {
   Type *scalar = type_tensor(s->m, x->type->dtype, 0, NULL);
@@ -170,10 +194,7 @@ static Value *all_reduce(Spmd *s, Value *x, const Dim *axes, const Region *body,
       op_append(r, copy);
     }
     map_free(map);
-  } else {
-    Value *sum = emit1(s, combine, 2, r->args, scalar, 0, NULL);
-    emit(s, OP_RETURN, 1, &sum, 0, NULL, 0, NULL, 0, NULL);
-  }
+  } else combine_body(s, combine, scalar, r);
   s->at = outer;
   NamedAttr attrs[3] = {named("channel_id", attr_int(s->m, DT_I64, s->next_channel++)),
                         named("replica_groups", groups_over(s, axes)),
@@ -229,22 +250,59 @@ static int common_prefix(const Dim *a, const Dim *b) {
   return i;
 }
 
+/* The axes of x that y does not begin with. */
+static Dim rest_of(const Dim *x, const Dim *y) {
+  int keep = common_prefix(x, y);
+  Dim rest = {.n = x->n - keep};
+  memcpy(rest.a, x->a + keep, sizeof *rest.a * (size_t)rest.n);
+  return rest;
+}
+
+static bool same_axes(const Dim *a, const Dim *b) {
+  return a->n == b->n && common_prefix(a, b) == a->n;
+}
+
+/* Axes that leave dimension `from` and cut dimension `to` instead. */
+static Value *all_to_all(Spmd *s, Value *x, int from, int to, const Dim *axes) {
+  int64_t dims[MAX_RANK], n = dim_parts(s, axes);
+  memcpy(dims, x->type->dims, sizeof *dims * (size_t)x->type->rank);
+  dims[from] *= n;
+  dims[to] /= n;
+  NamedAttr attrs[5] = {named("channel_id", attr_int(s->m, DT_I64, s->next_channel++)),
+                        named("concat_dimension", attr_int(s->m, DT_I64, from)),
+                        named("replica_groups", groups_over(s, axes)),
+                        named("split_count", attr_int(s->m, DT_I64, n)),
+                        named("split_dimension", attr_int(s->m, DT_I64, to))};
+  return emit1(s, OP_ALL_TO_ALL, 1, &x, with_dims(s, x->type, dims), 5, attrs);
+}
+
+/* The dimension whose cut grows by just these axes; -1: none. */
+static int moves_to(Spmd *s, const Value *x, const Layout *from, const Layout *to, int d,
+                    const Dim *gone) {
+  for (int e = 0; e < x->type->rank; e++) {
+    Dim more = rest_of(&to->d[e], &from->d[e]);
+    if (e != d && to->d[e].n == from->d[e].n + gone->n && same_axes(&more, gone) &&
+        x->type->dims[e] % dim_parts(s, gone) == 0)
+      return e;
+  }
+  return -1;
+}
+
 static Value *reshard(Spmd *s, Value *x, const Layout *from, const Layout *to) {
   if (x->type->kind != TY_TENSOR) return x;
+  Layout now = *from;
   for (int d = 0; d < x->type->rank;
        d++) { /* gathers first: an axis may move to another dimension */
-    int keep = common_prefix(&from->d[d], &to->d[d]);
-    if (keep == from->d[d].n) continue;
-    Dim gone = {.n = from->d[d].n - keep};
-    memcpy(gone.a, from->d[d].a + keep, sizeof *gone.a * (size_t)gone.n);
-    x = all_gather(s, x, d, &gone);
+    Dim gone = rest_of(&now.d[d], &to->d[d]);
+    if (!gone.n) continue;
+    int e = moves_to(s, x, &now, to, d, &gone);
+    x = e >= 0 ? all_to_all(s, x, d, e, &gone) : all_gather(s, x, d, &gone);
+    now.d[d].n -= gone.n;
+    if (e >= 0) now.d[e] = to->d[e];
   }
   for (int d = 0; d < x->type->rank; d++) {
-    int keep = common_prefix(&from->d[d], &to->d[d]);
-    if (keep == to->d[d].n) continue;
-    Dim more = {.n = to->d[d].n - keep};
-    memcpy(more.a, to->d[d].a + keep, sizeof *more.a * (size_t)more.n);
-    x = own_part(s, x, d, &more);
+    Dim more = rest_of(&to->d[d], &now.d[d]);
+    if (more.n) x = own_part(s, x, d, &more);
   }
   return x;
 }
@@ -253,9 +311,24 @@ static Value *reshard(Spmd *s, Value *x, const Layout *from, const Layout *to) {
 
 static Layout *layout_of(Spmd *s, const Value *v) { return &s->layouts[v->id]; }
 
+/* A broadcast is made again from its source, which is smaller, rather than exchanged. */
 static Value *operand(Spmd *s, Value *old, const Layout *want) {
-  Value *x = s->local[old->id];
-  return reshard(s, x, layout_of(s, old), want);
+  const Layout *has = layout_of(s, old);
+  const Op *def = old->def;
+  bool same = true;
+  for (int d = 0; old->type->kind == TY_TENSOR && d < old->type->rank; d++)
+    same = same && same_axes(&has->d[d], &want->d[d]);
+  if (same || !def || def->kind != OP_BROADCAST_IN_DIM)
+    return reshard(s, s->local[old->id], has, want);
+  const Type *from = def->operands[0]->type;
+  const int64_t *map;
+  int n = op_ints(def, "broadcast_dimensions", &map);
+  Layout need = {0};
+  for (int i = 0; i < n; i++)
+    if (from->dims[i] == old->type->dims[map[i]]) need.d[i] = want->d[map[i]];
+  Value *x = operand(s, def->operands[0], &need);
+  return emit1(s, OP_BROADCAST_IN_DIM, 1, &x, local_type(s, old->type, want), def->n_attrs,
+               def->attrs);
 }
 
 static bool uses_axis(const Layout *l, int rank, AxisRef a) {
@@ -505,31 +578,62 @@ typedef struct Product {
   int from[MAX_RANK][2]; /* result dim -> dim of x, of y; -1 none */
 } Product;
 
+/* Contracted dimension i of a product as its two operands have it cut: alike, or one of them. */
+static const Dim *pair_axes(Spmd *s, const Op *op, const Product *p, int i, bool *alike) {
+  const Dim *x = &layout_of(s, op->operands[0])->d[p->pairs[i][0]],
+            *y = &layout_of(s, op->operands[1])->d[p->pairs[i][1]];
+  *alike = same_axes(x, y);
+  return x->n >= y->n ? x : y;
+}
+
+/* The sum over `axes` as the result wants it: of each device its part where those axes cut it, else
+ * whole. */
+static Value *sum_over(Spmd *s, Value *x, const Dim *axes, const Layout *want, Layout *has) {
+  for (int d = 0; d < x->type->rank; d++) {
+    const Dim *w = &want->d[d];
+    int keep = has->d[d].n;
+    if (w->n != keep + axes->n || common_prefix(w, &has->d[d]) != keep) continue;
+    Dim rest = {.n = axes->n};
+    memcpy(rest.a, w->a + keep, sizeof *rest.a * (size_t)rest.n);
+    if (!same_axes(&rest, axes) || x->type->dims[d] % dim_parts(s, axes)) continue;
+    has->d[d] = *w;
+    return reduce_scatter(s, x, d, axes);
+  }
+  return all_reduce(s, x, axes, NULL, OP_ADD);
+}
+
+/* Contracted dimensions that both operands have cut alike stay cut: the parts' products are summed
+ * over the devices. The result's other dimensions are cut as it wants them; then contracted ones
+ * that only one operand has cut, over axes that are left. */
 static void product_op(Spmd *s, const Op *op, const Product *p) {
   const Type *r = op->results[0].type;
   const Layout *want = layout_of(s, &op->results[0]);
   Layout need[2], has = {0};
   Dim summed = {0};
   memset(need, 0, sizeof need);
-  for (int d = 0; d < r->rank; d++) {
-    if (p->from[d][0] < 0 && p->from[d][1] < 0) continue;
-    has.d[d] = want->d[d];
-    for (int k = 0; k < 2; k++)
-      if (p->from[d][k] >= 0) need[k].d[p->from[d][k]] = want->d[d];
-  }
-  for (int i = 0; i < p->n_pairs; i++) {
-    const Dim *x = &layout_of(s, op->operands[0])->d[p->pairs[i][0]];
-    const Dim *y = &layout_of(s, op->operands[1])->d[p->pairs[i][1]];
-    const Dim *both = x->n >= y->n ? x : y;
-    if (!both->n || layout_has_any(&has, r->rank, both) || summed.n + both->n > MAX_AXES) continue;
-    if (op->operands[0]->type->dims[p->pairs[i][0]] % dim_parts(s, both)) continue;
-    need[0].d[p->pairs[i][0]] = need[1].d[p->pairs[i][1]] = *both;
-    for (int k = 0; k < both->n; k++) summed.a[summed.n++] = both->a[k];
+  for (int pass = 0; pass < 2; pass++) {
+    for (int i = 0; i < p->n_pairs; i++) {
+      bool alike;
+      const Dim *axes = pair_axes(s, op, p, i, &alike);
+      if (!axes->n || alike != (pass == 0) || summed.n + axes->n > MAX_AXES) continue;
+      if (layout_has_any(&has, r->rank, axes)) continue;
+      if (op->operands[0]->type->dims[p->pairs[i][0]] % dim_parts(s, axes)) continue;
+      need[0].d[p->pairs[i][0]] = need[1].d[p->pairs[i][1]] = *axes;
+      for (int k = 0; k < axes->n; k++) summed.a[summed.n++] = axes->a[k];
+    }
+    for (int d = 0; d < r->rank && pass == 0; d++) {
+      if (p->from[d][0] < 0 && p->from[d][1] < 0) continue;
+      Layout taken = {.d = {summed}};
+      while (has.d[d].n < want->d[d].n && !uses_axis(&taken, 1, want->d[d].a[has.d[d].n]))
+        has.d[d].a[has.d[d].n] = want->d[d].a[has.d[d].n], has.d[d].n++;
+      for (int k = 0; k < 2; k++)
+        if (p->from[d][k] >= 0) need[k].d[p->from[d][k]] = has.d[d];
+    }
   }
   Value *in[2] = {operand(s, op->operands[0], &need[0]), operand(s, op->operands[1], &need[1])};
   Type *out = local_type(s, op->results[0].type, &has);
   Value *x = &same_op(s, op, in, &out)->results[0];
-  if (summed.n) x = all_reduce(s, x, &summed, NULL, OP_ADD);
+  if (summed.n) x = sum_over(s, x, &summed, want, &has);
   set_result(s, op, 0, x, &has);
 }
 
@@ -656,7 +760,7 @@ static void scatter_op(Spmd *s, const Op *op) {
     int b = place_in(ids_batch, nb, id);
     const Dim *cut = b >= 0 ? &want->d[batch[b]] : &given->d[d];
     if (b >= 0) has.d[batch[b]] = *cut;
-    else if (!sums || layout_has_any(want, x->rank, cut) || summed.n + cut->n > MAX_AXES)
+    else if (!sums || layout_has_any(&has, x->rank, cut) || summed.n + cut->n > MAX_AXES)
       cut = NULL;
     if (cut) update.d[d] = ids.d[id] = *cut;
     for (int k = 0; cut && b < 0 && k < cut->n; k++) summed.a[summed.n++] = cut->a[k];
@@ -673,7 +777,7 @@ static void scatter_op(Spmd *s, const Op *op) {
   Op *c = same_op(s, op, in, out);
   for (int k = 0; k < n; k++) {
     Value *r = &c->results[k];
-    if (summed.n) r = all_reduce(s, r, &summed, NULL, OP_ADD);
+    if (summed.n) r = sum_over(s, r, &summed, want, &has); /* n is 1 */
     set_result(s, op, k, r, &has);
   }
 }

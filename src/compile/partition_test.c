@@ -321,6 +321,41 @@ static void test_stacks(void **state) {
   assert_int_equal(check_text("stacked", stacked), 0);
 }
 
+/* The gradient of a weight that is cut over the same devices as the batch: own products, summed and
+ * cut in one exchange. */
+static const char weight[] =
+    MESH "func.func @main(%x: tensor<32x8xf32>" CUT(", {}") ", %y: tensor<32x16xf32>" CUT(
+        ", {}") ") -> (tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@m, [{}, {\"d\"}]>}) {\n"
+                "%w = stablehlo.dot_general %x, %y, contracting_dims = [0] x [0] : "
+                "(tensor<32x8xf32>, "
+                "tensor<32x16xf32>) -> tensor<8x16xf32>\n"
+                "return %w : tensor<8x16xf32>}";
+
+static void test_weight_gradient(void **state) {
+  (void)state;
+  assert_int_equal(check_text("weight", weight), 0);
+}
+
+/* An axis that moves to another dimension is exchanged part by part, and a broadcast made anew. */
+static const char moved[] =
+    MESH "func.func @main(%x: tensor<16x8xf32>" CUT(", {}") ", %w: tensor<8xf32>" CUT(
+        "") ") -> "
+            "(tensor<16x8xf32> {sdy.sharding = #sdy.sharding<@m, [{}, {\"d\"}]>}, "
+            "tensor<16x8xf32>" CUT(", {}") ") {\n"
+                                           "%t = stablehlo.transpose %x, dims = [1, 0] : "
+                                           "(tensor<16x8xf32>) -> tensor<8x16xf32>\n"
+                                           "%u = stablehlo.transpose %t, dims = [1, 0] : "
+                                           "(tensor<8x16xf32>) -> tensor<16x8xf32>\n"
+                                           "%b = stablehlo.broadcast_in_dim %w, dims = [1] : "
+                                           "(tensor<8xf32>) -> tensor<16x8xf32>\n"
+                                           "%p = stablehlo.multiply %x, %b : tensor<16x8xf32>\n"
+                                           "return %u, %p : tensor<16x8xf32>, tensor<16x8xf32>}";
+
+static void test_moves(void **state) {
+  (void)state;
+  assert_int_equal(check_text("moved", moved), 1); /* of 8 numbers */
+}
+
 static void test_lookups(void **state) {
   (void)state;
   assert_int_equal(check_text("picked", picked), 0);
@@ -345,9 +380,10 @@ static void test_collectives(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_matmul),
-                                     cmocka_unit_test(test_train_step),
-                                     cmocka_unit_test(test_collectives),
-                                     cmocka_unit_test(test_lookups), cmocka_unit_test(test_stacks)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_matmul),      cmocka_unit_test(test_train_step),
+      cmocka_unit_test(test_collectives), cmocka_unit_test(test_lookups),
+      cmocka_unit_test(test_stacks),      cmocka_unit_test(test_weight_gradient),
+      cmocka_unit_test(test_moves)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -231,20 +231,22 @@ static void link_op(Spread *s, Op *op) {
     }
     return;
   }
-  case OP_WHILE:
+  case OP_WHILE: /* what a loop makes is known before what comes after it */
+    for (int k = 0; k < op->n_results; k++)
+      for (int i = 0; i < 2; i++) link_all(s, op->operands[k], op->regions[i]->args[k]);
+    for (int i = 0; i < 2; i++) link_region(s, op->regions[i]);
     for (int k = 0; k < op->n_results; k++) {
       link_all(s, op->operands[k], &op->results[k]);
-      for (int i = 0; i < 2; i++) link_all(s, op->regions[i]->args[k], &op->results[k]);
       link_all(s, op->regions[1]->last->operands[k], &op->results[k]);
+      for (int i = 0; i < 2; i++) link_all(s, op->regions[i]->args[k], &op->results[k]);
     }
-    for (int i = 0; i < 2; i++) link_region(s, op->regions[i]);
     return;
   case OP_CASE:
   case OP_IF:
     for (int i = 0; i < op->n_regions; i++) {
+      link_region(s, op->regions[i]);
       for (int k = 0; k < op->n_results; k++)
         link_all(s, op->regions[i]->last->operands[k], &op->results[k]);
-      link_region(s, op->regions[i]);
     }
     return;
   case OP_OPTIMIZATION_BARRIER:

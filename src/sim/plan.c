@@ -126,8 +126,9 @@ static Err *time_all(Plan *p) {
       p->cycles += in || k->costed ? (in ? k->cycles : k->est) : 0;
       p->flops += k->flops;
       p->bytes += k->bytes;
-      p->net_s += in ? in->net_s : k->collective ? k->time_s : 0;
-      if (in) p->copy_s += in->copy_s;
+      double trips = in ? in->mult / p->mult : 1;
+      p->net_s += in ? in->net_s * trips : k->collective ? k->time_s : 0;
+      if (in) p->copy_s += in->copy_s * trips;
     }
     if (pass == 0) plan_place(p);
   }

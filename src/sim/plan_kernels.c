@@ -199,7 +199,7 @@ void plan_kernels(Plan *p) {
         if (v->kernel < 0 || v->node->comp != c || hlo_count(v->node) != dom) continue;
         Kernel *s = p->kernels.v[v->kernel];
         if (s == k || s->dead || s->copy || !loops_over(s) || domain(s) != dom) continue;
-        if (s->conv && (!p->law->tpu || writes_in_place(k))) continue;
+        if (s->conv && !p->law->tpu) continue;
         if (s->reduce && !s->conv && !(k->reduce && v->node->kind != H_REDUCE)) continue;
         bool part = false; /* something else of that kernel is needed whole */
         for (int q = 0; q < k->reads.n && !part; q++) {

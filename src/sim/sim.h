@@ -117,7 +117,7 @@ typedef struct SimReport {
   SimLoop *loops;
   int n_lives;
   SimBuffer *lives;   /* all of the run; what a loop's body needs is one buffer of the loop */
-  bool whole; /* could not be partitioned: the program of all devices, taken for one's */
+  bool whole;         /* could not be partitioned: the program of all devices, taken for one's */
   bool unknown_loops; /* a loop whose trip count could not be found was counted once */
   struct Arena *arena;
 } SimReport;

@@ -108,7 +108,9 @@ double vpu_weight(const HNode *n) {
   case OP_CONVERT: return 0.5;
   default: break;
   }
-  if (n->kind == H_BCAST || n->kind == H_RESHAPE || n->kind == H_CONST) return 0;
+  if (n->kind == H_BCAST || n->kind == H_RESHAPE || n->kind == H_CONST || n->kind == H_DUS)
+    return 0;
+  if (n->kind == H_DSLICE) return 0.5;
   if (n->kind == H_IOTA) return 0.5;
   if (n->kind == H_EWISE && n->src && n->src->kind == OP_UNKNOWN) return 10;
   return 1;
@@ -178,8 +180,7 @@ static double vector_work(const Law *law, const Kernel *k) {
   for (int i = 0; i < k->inner.n; i++) {
     const HNode *n = k->inner.v[i];
     if (n->kind == H_CONV) continue;
-    bool update = n->kind == H_DUS && n->n_in > 1;
-    double c = (double)hlo_count(n->kind == H_REDUCE ? n->in[0] : update ? n->in[1] : n);
+    double c = (double)hlo_count(n->kind == H_REDUCE ? n->in[0] : n);
     if (c <= 1024) continue;
     bool half =
         law->vhalf < 1 && (n->dt == DT_BF16 || (n->op == OP_COMPARE && n->in[0]->dt == DT_BF16));
@@ -337,6 +338,20 @@ static double read_fraction(const Kernel *k, const HValue *v) {
   return part > 0 && part < 1 ? part : 1;
 }
 
+/* Is this the array that the kernel writes a slice into? */
+static bool written_into(const Kernel *k, const HValue *v) {
+  for (int q = 0; q < k->roots.n; q++)
+    if (k->roots.v[q]->kind == H_DUS && v->node == k->roots.v[q]->in[0]) return true;
+  return false;
+}
+
+/* The part of a result that is written: a slice of what is updated in place. */
+static double written_part(const HNode *r) {
+  return r->kind == H_DUS && r->n_in > 1
+             ? (double)hlo_count(r->in[1]) / (double)MAX(1, hlo_count(r))
+             : 1;
+}
+
 /* A matrix with one row or column becomes a vector before it is used so, unless it lies in memory
  * as one would. */
 static double vector_copy(const Law *law, const HValue *v) {
@@ -487,6 +502,7 @@ static void cost_product(Plan *p, Kernel *k) {
   double sub_a = 0, sub_b = 0;
   for (int i = 0; i < nr; i++) {
     HValue *v = seen[i];
+    if (written_into(k, v)) continue;
     int w = who[i] == 2 ? 2 : (swap ? 1 - who[i] : who[i]);
     double part = read_fraction(k, v);
     double cost = read_cost(law, v) * part;
@@ -511,8 +527,9 @@ static void cost_product(Plan *p, Kernel *k) {
   for (int i = 0; i < k->roots.n; i++) {
     const HValue *v = k->roots.v[i]->val;
     if (!v || v->dropped) continue;
-    s.wo += write_cost(law, v);
-    if (v->space == SP_HBM) s.bo += v->bytes;
+    double part = written_part(k->roots.v[i]);
+    s.wo += write_cost(law, v) * part;
+    if (v->space == SP_HBM) s.bo += v->bytes * part;
   }
   s.out_tiles = (double)hlo_count(cv) / 1024;
   double work = vector_work(law, k);
@@ -725,10 +742,7 @@ static void cost_update(Plan *p, Kernel *k) {
   double rd = 0, wr = 0, bytes = 0;
   for (int i = 0; i < k->reads.n; i++) {
     HValue *v = k->reads.v[i];
-    bool whole = false; /* the array that is written into */
-    for (int q = 0; q < k->roots.n; q++)
-      whole |= k->roots.v[q]->kind == H_DUS && v->node == k->roots.v[q]->in[0];
-    if (whole) continue;
+    if (written_into(k, v)) continue;
     double part = read_fraction(k, v);
     rd += far_read(p, k, v) * part;
     bytes += v->bytes * part;
@@ -736,9 +750,7 @@ static void cost_update(Plan *p, Kernel *k) {
   for (int i = 0; i < k->roots.n; i++) {
     const HNode *r = k->roots.v[i];
     if (!r->val) continue;
-    double part = r->kind == H_DUS && r->n_in > 1
-                      ? (double)hlo_count(r->in[1]) / (double)MAX(1, hlo_count(r))
-                      : 1;
+    double part = written_part(r);
     wr += write_cost(law, r->val) * part;
     bytes += r->val->bytes * part;
   }

@@ -18,7 +18,10 @@ void *xmalloc(size_t n) {
 }
 
 void *xcalloc(size_t n, size_t size) {
-  void *p = calloc(n ? n : 1, size ? size : 1);
+  /* small ones by malloc: the C library's calloc goes past its fastest lists */
+  bool small = n <= 1024 && size <= 1024 && n * size <= 1024;
+  void *p = small ? malloc(n && size ? n * size : 1) : calloc(n, size ? size : 1);
+  if (small && p) memset(p, 0, n * size);
   if (!p) out_of_memory(n * size);
   return p;
 }

@@ -187,6 +187,11 @@ static Err *sharding_of(Module *m, const NamedAttr *attrs, int n, int rank, int 
   return NULL;
 }
 
+static bool result_on_host(const Func *main, int j) {
+  Attr *a = attrs_get(main->res_attrs[j], main->n_res_attrs[j], "mhlo.memory_kind");
+  return a && a->kind == AT_STRING && str_ends(a->s, "_host");
+}
+
 static Err *record_signature(DevProgram *p) {
   Func *f = p->main;
   Type *t = f->type;
@@ -198,6 +203,8 @@ static Err *record_signature(DevProgram *p) {
   p->result_shardings = xcalloc((size_t)p->n_results, sizeof(Sharding *));
   p->result_meshes = xcalloc((size_t)p->n_results, sizeof(Mesh *));
   p->aliases = xcalloc((size_t)p->n_args, sizeof(int));
+  p->result_on_host = xcalloc((size_t)p->n_results, sizeof(bool));
+  for (int j = 0; j < p->n_results; j++) p->result_on_host[j] = result_on_host(f, j);
   for (int i = 0; i < p->n_args; i++) {
     const NamedAttr *attrs = f->arg_attrs[i];
     int k = f->n_arg_attrs[i];
@@ -267,6 +274,7 @@ void dev_program_release(DevProgram *p) {
   free(p->result_shardings);
   free(p->result_meshes);
   free(p->aliases);
+  free(p->result_on_host);
   module_free(p->module);
   free(p);
 }
@@ -291,14 +299,18 @@ static Err *check_argument(const DevProgram *p, int i, const Tensor *t, const Ty
   return e;
 }
 
-/* Argument i as the backend takes it. *out owns its references. */
+static void release_all(const Shards *s) {
+  for (int k = 0; k < s->n; k++) tensor_release(s->t[k]);
+}
+
+/* Argument i as the backend takes it. *out owns its references; `t` is room for one tensor for each
+ * process, all NULL. */
 static Err *gather_argument(DevProgram *p, int n, DevBuffer *const *const *args, int i, bool donate,
-                            Shards *out) {
+                            Tensor **t, Shards *out) {
   const Type *type = p->main->type->elems[i];
   const Sharding *s = p->arg_shardings[i];
   bool one_each = p->opts.replicas > 1;
   int parts = one_each || s ? n : 1;
-  Tensor **t = xcalloc((size_t)parts, sizeof *t);
   Err *e = NULL;
   for (int k = 0; k < n && !e; k++) {
     DevBuffer *b = args[k][i];
@@ -307,20 +319,14 @@ static Err *gather_argument(DevProgram *p, int n, DevBuffer *const *const *args,
     else if (k < parts) t[k] = own, e = check_argument(p, i, own, type, s != NULL);
     else tensor_release(own);
   }
-  if (e || !s || one_each) {
-    *out = (Shards){parts, t};
-    if (e) shards_free(out);
-    return e;
-  }
+  *out = (Shards){parts, t};
+  if (e || !s || one_each) return e;
   Tensor *whole = NULL;
   e = shard_join(t, n, s, p->arg_meshes[i], type->rank, type->dims, &whole);
-  *out = (Shards){parts, t};
-  shards_free(out);
-  if (e) return err_wrap(e, "argument %d", i);
-  t = xmalloc(sizeof *t);
+  release_all(out);
   t[0] = whole;
-  *out = (Shards){1, t};
-  return NULL;
+  *out = (Shards){whole != NULL, t};
+  return err_wrap(e, "argument %d", i);
 }
 
 static Err *scatter_result(DevProgram *p, int n, const int *devices, int j, const Shards *r,
@@ -334,11 +340,6 @@ static Err *scatter_result(DevProgram *p, int n, const int *devices, int j, cons
     TRY(dev_buffer_new(p->dev, devices[k], t, host, &outs[k][j]));
   }
   return NULL;
-}
-
-static bool result_on_host(const DevProgram *p, int j) {
-  Attr *a = attrs_get(p->main->res_attrs[j], p->main->n_res_attrs[j], "mhlo.memory_kind");
-  return a && a->kind == AT_STRING && str_ends(a->s, "_host");
 }
 
 /* What the arguments of process k take on its device; a buffer given twice counts once. */
@@ -364,12 +365,14 @@ static Err *make_room(const DevProgram *p, int n, const int *devices,
     return NULL;
   }
   for (int k = 0; k < n; k++) {
-    int64_t own = argument_bytes(p, args[k]);
-    pthread_mutex_lock(&account_lock);
     DevAccount *a = &p->dev->accounts[devices[k]];
-    int64_t in_use = a->in_use;
-    pthread_mutex_unlock(&account_lock);
-    if (p->ops->beside && in_use > own) TRY(p->ops->beside(p, in_use - own));
+    if (p->ops->beside) {
+      int64_t own = argument_bytes(p, args[k]);
+      pthread_mutex_lock(&account_lock);
+      int64_t in_use = a->in_use;
+      pthread_mutex_unlock(&account_lock);
+      if (in_use > own) TRY(p->ops->beside(p, in_use - own));
+    }
     pthread_mutex_lock(&account_lock);
     a->peak = MAX(a->peak, a->in_use + m.temp + MAX(0, m.outputs - m.aliased));
     pthread_mutex_unlock(&account_lock);
@@ -380,18 +383,21 @@ static Err *make_room(const DevProgram *p, int n, const int *devices,
 Err *dev_execute(DevProgram *p, const int *devices, DevBuffer *const *const *args,
                  const bool *donated, DevBuffer **const *outs, DevRun *out_run) {
   int n = p->opts.replicas * p->opts.partitions;
-  Shards *in = xcalloc((size_t)p->n_args, sizeof *in),
-         *res = xcalloc((size_t)p->n_results, sizeof *res);
+  size_t n_in = (size_t)p->n_args, n_out = (size_t)p->n_results;
+  Shards *in = xcalloc(1, (n_in + n_out) * sizeof *in + n_in * (size_t)n * sizeof(Tensor *)),
+         *res = in + n_in;
+  Tensor **tensors = (Tensor **)(res + n_out);
   DevRun run = {.trace = out_run && out_run->trace};
   Err *e = make_room(p, n, devices, args);
   for (int i = 0; i < p->n_args && !e; i++)
-    e = gather_argument(p, n, args, i, donated && donated[i], &in[i]);
+    e = gather_argument(p, n, args, i, donated && donated[i], tensors + (size_t)i * (size_t)n,
+                        &in[i]);
   if (!e) e = p->ops->run(p, in, donated, res, &run);
-  for (int i = 0; i < p->n_args; i++) shards_free(&in[i]);
+  for (int i = 0; i < p->n_args; i++) release_all(&in[i]);
   for (int k = 0; k < n; k++)
     for (int j = 0; j < p->n_results; j++) outs[k][j] = NULL;
   for (int j = 0; j < p->n_results && !e; j++)
-    e = scatter_result(p, n, devices, j, &res[j], result_on_host(p, j), outs);
+    e = scatter_result(p, n, devices, j, &res[j], p->result_on_host[j], outs);
   for (int j = 0; j < p->n_results; j++) shards_free(&res[j]);
   for (int k = 0; k < n && e; k++)
     for (int j = 0; j < p->n_results; j++) {
@@ -400,6 +406,5 @@ Err *dev_execute(DevProgram *p, const int *devices, DevBuffer *const *const *arg
     }
   if (out_run) *out_run = run;
   free(in);
-  free(res);
   return e;
 }

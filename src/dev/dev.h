@@ -109,6 +109,7 @@ struct DevProgram {
   const Mesh **arg_meshes, **result_meshes;
   int *aliases; /* per argument: result that reuses it (tf.aliasing_output), -1 none, -2 donor
                    without a result */
+  bool *result_on_host;
 };
 
 /* ---- for the plugin and the command line

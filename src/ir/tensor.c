@@ -1,10 +1,16 @@
-/* Host tensors: one allocation for the object and its dims, one 64-byte aligned block for the data.
- */
+/* Host tensors: one allocation for the object, its dims and the data when that is small; else a
+ * 64-byte aligned block for the data. */
 #include "ir/ir.h"
 
 #include <stdlib.h>
 
-static Err *tensor_object(DType dtype, int rank, const int64_t *dims, Tensor **out) {
+#define SMALL 512 /* bytes */
+
+/* A vector load may touch the whole last 64-byte line. */
+static size_t data_room(size_t bytes) { return (bytes + 127) & ~(size_t)63; }
+
+/* `inside`: with room for the data when that is small. */
+static Err *tensor_object(DType dtype, int rank, const int64_t *dims, bool inside, Tensor **out) {
   int64_t count = 1, bytes;
   for (int i = 0; i < rank; i++) {
     if (dims[i] < 0) return err_new(ERR_INVALID, "negative dimension %lld", (long long)dims[i]);
@@ -12,11 +18,11 @@ static Err *tensor_object(DType dtype, int rank, const int64_t *dims, Tensor **o
   }
   if (mul_overflows(count, MAX(dtype_bytes(dtype), 1), &bytes) || bytes > INT64_MAX / 4)
     return err_new(ERR_INVALID, "tensor size overflows");
-  Tensor *t = xcalloc(1, sizeof *t + sizeof(int64_t) * (size_t)rank);
-  t->refs = 1;
-  t->dtype = dtype;
-  t->rank = rank;
-  t->dims = (int64_t *)(t + 1);
+  size_t head = sizeof(Tensor) + sizeof(int64_t) * (size_t)rank;
+  inside = inside && bytes <= SMALL;
+  Tensor *t = xmalloc(inside ? head + 63 + data_room((size_t)bytes) : head);
+  *t = (Tensor){.refs = 1, .dtype = dtype, .rank = rank, .dims = (int64_t *)(t + 1)};
+  if (inside) t->data = (void *)(((uintptr_t)t + head + 63) & ~(uintptr_t)63);
   if (rank) memcpy(t->dims, dims, sizeof(int64_t) * (size_t)rank);
   t->count = count;
   *out = t;
@@ -30,15 +36,16 @@ static void release_free(void *arg, void *data) {
 
 Err *tensor_new(DType dtype, int rank, const int64_t *dims, Tensor **out) {
   Tensor *t;
-  TRY(tensor_object(dtype, rank, dims, &t));
-  size_t bytes = tensor_bytes(t);
-  /* a vector load may touch the whole last 64-byte line */
-  t->data = aligned_alloc(64, (bytes + 127) & ~(size_t)63);
+  TRY(tensor_object(dtype, rank, dims, true, &t));
   if (!t->data) {
-    free(t);
-    return err_new(ERR_EXHAUSTED, "cannot allocate %zu bytes of host memory", bytes);
+    size_t bytes = tensor_bytes(t);
+    t->data = aligned_alloc(64, data_room(bytes));
+    t->release = release_free;
+    if (!t->data) {
+      free(t);
+      return err_new(ERR_EXHAUSTED, "cannot allocate %zu bytes of host memory", bytes);
+    }
   }
-  t->release = release_free;
   *out = t;
   return NULL;
 }
@@ -56,7 +63,7 @@ Tensor *tensor_make(DType dtype, int rank, const int64_t *dims) {
 Tensor *tensor_wrap(DType dtype, int rank, const int64_t *dims, void *data,
                     void (*release)(void *, void *), void *arg) {
   Tensor *t = NULL;
-  Err *e = tensor_object(dtype, rank, dims, &t);
+  Err *e = tensor_object(dtype, rank, dims, false, &t);
   if (e) {
     err_report(e);
     abort();

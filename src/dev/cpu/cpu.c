@@ -66,6 +66,21 @@ static Err *code_for(CpuProgram *p, const DevProgram *prog, const Module *m, con
   return NULL;
 }
 
+static DevMemory memory_of(const CpuProgram *p, const DevProgram *prog) {
+  DevMemory m = {0};
+  for (int i = 0; i < prog->n_args; i++) m.args += type_bytes(prog->main->type->elems[i]);
+  for (int j = 0; j < prog->n_results; j++) m.outputs += type_bytes(prog->main->type->results[j]);
+  if (p->codes.n) {
+    const Plan *plan = p->codes.v[0]->plan;
+    m.temp = plan->arena_bytes + plan->arena_each_bytes;
+    for (int j = 0; j < plan->n_results; j++) /* taken over only where the caller gives it up */
+      if (plan->results[j].reuse_arg >= 0 && prog->aliases[plan->results[j].reuse_arg] != -1)
+        m.aliased += type_bytes(prog->main->type->results[j]);
+  }
+  m.peak = m.args + m.outputs + m.temp - m.aliased;
+  return m;
+}
+
 static Err *cpu_compile(DevProgram *prog, const Module *m) {
   CpuProgram *p = xcalloc(1, sizeof *p);
   pthread_mutex_init(&p->lock, NULL);
@@ -81,6 +96,7 @@ static Err *cpu_compile(DevProgram *prog, const Module *m) {
     program_free(p);
     return e;
   }
+  p->memory = memory_of(p, prog);
   prog->impl = p;
   return NULL;
 }
@@ -125,18 +141,7 @@ static Err *cpu_run(DevProgram *prog, const Shards *args, const bool *donated, S
 
 static Err *cpu_memory(const DevProgram *prog, DevMemory *out) {
   const CpuProgram *p = prog->impl;
-  *out = (DevMemory){0};
-  for (int i = 0; i < prog->n_args; i++) out->args += type_bytes(prog->main->type->elems[i]);
-  for (int j = 0; j < prog->n_results; j++)
-    out->outputs += type_bytes(prog->main->type->results[j]);
-  if (p->codes.n) {
-    const Plan *plan = p->codes.v[0]->plan;
-    out->temp = plan->arena_bytes + plan->arena_each_bytes;
-    for (int j = 0; j < plan->n_results; j++) /* taken over only where the caller gives it up */
-      if (plan->results[j].reuse_arg >= 0 && prog->aliases[plan->results[j].reuse_arg] != -1)
-        out->aliased += type_bytes(prog->main->type->results[j]);
-  }
-  out->peak = out->args + out->outputs + out->temp - out->aliased;
+  *out = p->memory;
   return NULL;
 }
 

@@ -77,6 +77,7 @@ typedef struct CpuProgram {
   DevProgram *prog;
   pthread_mutex_t lock;
   VEC(Code *) codes;
+  DevMemory memory;  /* of a run with the first of them */
   char *interpreted; /* why the whole program is left to the interpreter; NULL */
 } CpuProgram;
 

@@ -125,10 +125,11 @@ Err *vjp_dynamic_slice(Grad *g, Op *op) {
 Err *vjp_dynamic_update_slice(Grad *g, Op *op) {
   Build *b = g->b;
   Value *ct = CT, *update = IN(1);
-  if (grad_active(g, IN(0)))
-    grad_add(g, IN(0), b_dynamic_update(b, ct, b_full(b, update->type, 0), op->operands + 2));
+  /* the part is read before it is overwritten: then that can be done in place */
   if (grad_active(g, update))
     grad_add(g, update, b_dynamic_slice(b, ct, op->operands + 2, update->type->dims));
+  if (grad_active(g, IN(0)))
+    grad_add(g, IN(0), b_dynamic_update(b, ct, b_full(b, update->type, 0), op->operands + 2));
   return NULL;
 }
 

@@ -98,6 +98,45 @@ static bool same_order(const Op *loop, const Trips *t, const Value *p, const Val
   return ok;
 }
 
+static bool is_zero(const Value *v) {
+  const char *p = v->type->kind == TY_TENSOR ? value_splat(v) : NULL;
+  for (int i = 0; p && i < dtype_bytes(v->type->dtype); i++)
+    if (p[i]) return false;
+  return p != NULL;
+}
+
+/* Carried value k starts as zeros and the loop adds to each part once: then it writes the parts.
+ * So come the gradients of slices out of reverse mode. */
+static bool write_once(Op *loop, int k, const Trips *t) {
+  const Region *cond = loop->regions[0], *body = loop->regions[1];
+  Value *stack = body->args[k];
+  Op *put = body->last->operands[k]->def;
+  if (!put || put->kind != OP_DYNAMIC_UPDATE_SLICE || put->operands[0] != stack ||
+      compile_uses(body, stack) != 2 || compile_uses(cond, cond->args[k]) ||
+      !is_zero(loop->operands[k]))
+    return false;
+  Value *sum = put->operands[1];
+  const Type *part = sum->type, *whole = stack->type;
+  Op *add = sum->def;
+  if (!add || add->kind != OP_ADD || add->parent != body || compile_uses(body, sum) != 1 ||
+      part->rank < 1 || part->dims[0] != 1 ||
+      !same_order(loop, t, put->operands[2], put->operands[2]) || whole->dims[0] < t->count)
+    return false;
+  for (int i = 1; i < part->rank; i++)
+    if (part->dims[i] != whole->dims[i]) return false;
+  for (int side = 0; side < 2; side++) {
+    Op *get = add->operands[side]->def;
+    if (!get || get->kind != OP_DYNAMIC_SLICE || get->operands[0] != stack ||
+        get->operands[1] != put->operands[2] || compile_uses(body, &get->results[0]) != 1)
+      continue;
+    put->operands[1] = add->operands[!side];
+    op_remove(add);
+    op_remove(get);
+    return true;
+  }
+  return false;
+}
+
 static void shift(Module *m, Op *dot, const char *name, bool contracting) {
   const int64_t *old;
   int64_t v[DOM_MAX * 2];
@@ -209,6 +248,7 @@ static bool hoist_region(Module *m, Region *r) {
     if (op->kind != OP_WHILE) continue;
     Trips t;
     t.count = compile_trip_count(op, MAX_TRIPS, &t.counter, &t.first, &t.by);
+    for (int k = 0; k < op->n_results && t.count > 1; k++) changed |= write_once(op, k, &t);
     for (int k = 0; k < op->n_results && t.count > 1; k++) changed |= hoist_sum(m, op, k, &t);
     Op *less = drop_fixed(m, op);
     changed |= less != op;

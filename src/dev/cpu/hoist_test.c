@@ -15,7 +15,8 @@
 #include "stablehlo/stablehlo.h"
 
 /* h and d at step t: SLICE picks the order in which the stack of h is read, PUT the one in which
- * the stack of d is written; w is the same at every step. */
+ * the stack of d is written, ADD whether d is added to what START has there; w is the same at every
+ * step. */
 static const char program[] =
     "func.func @main(%hs: tensor<5x4x8xf32>, %w: tensor<8x24xf32>, %ds: tensor<5x4x24xf32>, "
     "%s: tensor<8x24xf32>) -> (tensor<8x24xf32>, tensor<5x4x24xf32>, tensor<4x8xf32>) {\n"
@@ -24,7 +25,9 @@ static const char program[] =
     "  %four = stablehlo.constant dense<4> : tensor<i32>\n"
     "  %five = stablehlo.constant dense<5> : tensor<i32>\n"
     "  %carry = stablehlo.constant dense<0.5> : tensor<4x8xf32>\n"
-    "  %r:6 = stablehlo.while(%i = %zero, %hs_ = %hs, %w_ = %w, %ds_ = %ds, %s_ = %s, %c = %carry) "
+    "  %none = stablehlo.constant dense<0.0> : tensor<5x4x24xf32>\n"
+    "  %r:6 = stablehlo.while(%i = %zero, %hs_ = %hs, %w_ = %w, %ds_ = START, %s_ = %s, %c = "
+    "%carry) "
     ": tensor<i32>, tensor<5x4x8xf32>, tensor<8x24xf32>, tensor<5x4x24xf32>, tensor<8x24xf32>, "
     "tensor<4x8xf32>\n"
     "  cond {\n"
@@ -46,7 +49,10 @@ static const char program[] =
     "tensor<4x24xf32>) -> tensor<8x24xf32>\n"
     "    %sum = stablehlo.add %s_, %g : tensor<8x24xf32>\n"
     "    %q = stablehlo.reshape %d : (tensor<4x24xf32>) -> tensor<1x4x24xf32>\n"
-    "    %put = stablehlo.dynamic_update_slice %ds_, %q, PUT, %zero, %zero : "
+    "    %old = stablehlo.dynamic_slice %ds_, PUT, %zero, %zero, sizes = [1, 4, 24] : "
+    "(tensor<5x4x24xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x4x24xf32>\n"
+    "    %new = stablehlo.add %old, %q : tensor<1x4x24xf32>\n"
+    "    %put = stablehlo.dynamic_update_slice %ds_, PART, PUT, %zero, %zero : "
     "(tensor<5x4x24xf32>, tensor<1x4x24xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> "
     "tensor<5x4x24xf32>\n"
     "    %n = stablehlo.add %i, %one : tensor<i32>\n"
@@ -56,13 +62,24 @@ static const char program[] =
     "  return %r#4, %r#3, %r#5 : tensor<8x24xf32>, tensor<5x4x24xf32>, tensor<4x8xf32>\n"
     "}\n";
 
-static Module *read_program(const char *slice, const char *put) {
+typedef struct Words {
+  const char *slice, *put, *part, *start;
+} Words;
+
+static Module *read_program(const Words *w) {
+  const struct {
+    const char *word, *by;
+  } words[] = {{"SLICE", w->slice}, {"PUT", w->put}, {"PART", w->part}, {"START", w->start}};
   Buf b = {0};
   for (const char *p = program; *p;) {
-    const char *name = !strncmp(p, "SLICE", 5) ? slice : !strncmp(p, "PUT", 3) ? put : NULL;
-    if (name) buf_cstr(&b, name);
-    else buf_byte(&b, (uint8_t)*p);
-    p += name ? (name == slice && *p == 'S' ? 5 : 3) : 1;
+    int k = 0;
+    while (k < COUNT_OF(words) && strncmp(p, words[k].word, strlen(words[k].word))) k++;
+    if (k == COUNT_OF(words)) {
+      buf_byte(&b, (uint8_t)*p++);
+      continue;
+    }
+    buf_cstr(&b, words[k].by);
+    p += strlen(words[k].word);
   }
   Module *m = NULL;
   Err *e = stablehlo_read("loop.mlir", (Str){(const char *)b.p, b.n}, &m);
@@ -71,8 +88,8 @@ static Module *read_program(const char *slice, const char *put) {
   return m;
 }
 
-static void run_both(const char *slice, const char *put) {
-  Module *m = read_program(slice, put);
+static void run_both(const Words *words) {
+  Module *m = read_program(words);
   Func *f = module_main(m);
   Shards args[4], want[3] = {0}, got[3] = {0};
   for (int i = 0; i < 4; i++) {
@@ -100,8 +117,8 @@ static void run_both(const char *slice, const char *put) {
       const float *a = got[o].t[0]->data, *b = want[o].t[0]->data;
       for (int64_t i = 0; i < want[o].t[0]->count; i++)
         if (fabsf(a[i] - b[i]) > 2e-5f)
-          fail_msg("%s %s run %d: result %d element %lld is %g, not %g", slice, put, again, o,
-                   (long long)i, (double)a[i], (double)b[i]);
+          fail_msg("%s %s %s run %d: result %d element %lld is %g, not %g", words->slice,
+                   words->put, words->start, again, o, (long long)i, (double)a[i], (double)b[i]);
     }
   }
   if (e) fail_msg("%s", err_text(e));
@@ -113,8 +130,8 @@ static void run_both(const char *slice, const char *put) {
 }
 
 /* Products left in the loop, and values it carries. */
-static void after_hoist(const char *slice, const char *put, int *dots, int *carried) {
-  Module *m = read_program(slice, put);
+static void after_hoist(const Words *words, int *dots, int *carried) {
+  Module *m = read_program(words);
   Err *e = pass_simplify(m);
   if (!e) e = pass_hoist(m);
   if (!e) e = ir_verify(m);
@@ -131,19 +148,24 @@ static void after_hoist(const char *slice, const char *put, int *dots, int *carr
 static void test_sums(void **state) {
   (void)state;
   static const struct {
-    const char *slice, *put;
+    Words words;
     int dots, carried;
   } cases[] = {
-      {"%i", "%i", 2, 3},       {"%back", "%back", 2, 3},
-      {"%i", "%back", 3, 4}, /* step t of one is not step t of the other */
-      {"%zero", "%zero", 3, 4}, {"%i", "%one", 3, 4},
+      {{"%i", "%i", "%q", "%ds"}, 2, 3},
+      {{"%back", "%back", "%q", "%ds"}, 2, 3},
+      {{"%i", "%back", "%q", "%ds"}, 3, 4}, /* step t of one is not step t of the other */
+      {{"%zero", "%zero", "%q", "%ds"}, 3, 4},
+      {{"%i", "%one", "%q", "%ds"}, 3, 4},
+      {{"%back", "%back", "%new", "%none"}, 2, 3}, /* added to nothing */
+      {{"%back", "%back", "%new", "%ds"}, 3, 4},
+      {{"%zero", "%zero", "%new", "%none"}, 3, 4}, /* all in one place */
   };
   for (int i = 0; i < COUNT_OF(cases); i++) {
     int dots, carried;
-    after_hoist(cases[i].slice, cases[i].put, &dots, &carried);
+    after_hoist(&cases[i].words, &dots, &carried);
     assert_int_equal(dots, cases[i].dots);
     assert_int_equal(carried, cases[i].carried);
-    run_both(cases[i].slice, cases[i].put);
+    run_both(&cases[i].words);
   }
 }
 

@@ -177,10 +177,7 @@ const void *value_splat(const Value *v) {
       if (!t || !t->data || t->count == 0 || t->dtype == DT_TOKEN) return NULL;
       size_t b = (size_t)dtype_bytes(t->dtype);
       if (b == 0) return NULL;
-      const char *p = t->data;
-      if (t->count > 1 && (t->count > SPLAT_MAX || memcmp(p, p + b, b * (size_t)(t->count - 1))))
-        return NULL;
-      return p;
+      return t->splat || (t->count <= SPLAT_MAX && tensor_is_splat(t)) ? t->data : NULL;
     }
     if (op->kind != OP_BROADCAST_IN_DIM && op->kind != OP_RESHAPE && op->kind != OP_BROADCAST)
       return NULL;

@@ -418,7 +418,7 @@ static bool rule_constant(Simp *s, Op *op) {
   if (!t || !t->data || t->count <= SPLAT_MAX || op_attr(op, "value")->type->quant) return false;
   size_t width = (size_t)dtype_bytes(t->dtype);
   const char *p = t->data;
-  if (!width || memcmp(p, p + width, width * (size_t)(t->count - 1))) return false;
+  if (!width || !tensor_is_splat(t)) return false;
   Tensor *one = tensor_make(t->dtype, 0, NULL);
   memcpy(one->data, p, width);
   Attr *value = attr_tensor(s->m, one, NULL);

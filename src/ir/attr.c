@@ -155,7 +155,9 @@ bool attr_equal(const Attr *a, const Attr *b) {
   case AT_TENSOR:
     return type_same(a->type, b->type) &&
            (a->tensor->count == 0 ||
-            !memcmp(a->tensor->data, b->tensor->data, tensor_bytes(a->tensor)));
+            !memcmp(a->tensor->data, b->tensor->data,
+                    a->tensor->splat && b->tensor->splat ? (size_t)dtype_bytes(a->tensor->dtype)
+                                                         : tensor_bytes(a->tensor)));
   case AT_ARRAY:
     if (a->n != b->n) return false;
     for (int i = 0; i < a->n; i++)

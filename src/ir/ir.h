@@ -55,6 +55,7 @@ struct Tensor {
   Tensor **elems; /* tuple */
   int n_elems;
   bool phantom;
+  bool splat; /* known to be one value: data need not be read to see it */
 };
 
 /* Uninitialised data. errors: ERR_EXHAUSTED when the memory is not there, ERR_INVALID when the size
@@ -62,6 +63,9 @@ struct Tensor {
 Err *tensor_new(DType dtype, int rank, const int64_t *dims, Tensor **out);
 Tensor *tensor_make(DType dtype, int rank,
                     const int64_t *dims); /* small ones: ends the program when out of memory */
+/* The element everywhere. Takes next to no memory until it is read. */
+Err *tensor_splat(DType dtype, int rank, const int64_t *dims, const void *element, Tensor **out);
+bool tensor_is_splat(const Tensor *t); /* at least one element, all of the same bytes */
 /* Borrows data; release(arg, data) is called when the last reference goes (NULL: nothing to do). */
 Tensor *tensor_wrap(DType dtype, int rank, const int64_t *dims, void *data,
                     void (*release)(void *, void *), void *arg);

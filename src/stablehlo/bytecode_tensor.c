@@ -60,23 +60,23 @@ Err *bc_tensor(Reader *r, const Type *type, Str blob, Attr **out) {
   }
   if (splat && n > 1) TRY(room_for_splat(r, type, bytes));
   Tensor *t;
+  if (splat && n > 0) {
+    uint8_t one[16];
+    if (is_bool) one[0] = at[0] & 1;
+    else memcpy(one, at, (size_t)size);
+    if (size == 1) clean_narrow(dt, one, 1);
+    TRY(tensor_splat(dt, type->rank, type->dims, one, &t));
+    *out = attr_tensor(r->m, t, type->quant);
+    return NULL;
+  }
   TRY(tensor_new(dt, type->rank, type->dims, &t));
   uint8_t *d = t->data;
   if (whole) {
     if (bytes) memcpy(d, blob.p, blob.n);
   } else if (by_byte) {
     for (int64_t i = 0; i < n; i++) d[i] = at[i] != 0;
-  } else if (splat && is_bool) {
-    if (n) memset(d, (at[0] & 1) != 0, (size_t)n);
   } else if (packed) {
     for (int64_t i = 0; i < n; i++) d[i] = (at[i / 8] >> (i % 8)) & 1;
-  } else if (n) {
-    memcpy(d, blob.p, (size_t)size);
-    for (size_t done = (size_t)size; done < (size_t)bytes;) { /* doubling copies */
-      size_t step = MIN(done, (size_t)bytes - done);
-      memcpy(d + done, d, step);
-      done += step;
-    }
   }
   if (size == 1) clean_narrow(dt, d, n);
   *out = attr_tensor(r->m, t, type->quant);

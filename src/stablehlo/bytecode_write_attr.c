@@ -65,10 +65,7 @@ Err *w_loc(Writer *w, const Loc *l, int *out) {
 
 /* ---- elements ---- */
 
-static bool is_splat(const Tensor *t) {
-  size_t size = (size_t)dtype_bytes(t->dtype), bytes = tensor_bytes(t);
-  return t->count > 1 && !memcmp(t->data, (const char *)t->data + size, bytes - size);
-}
+static bool is_splat(const Tensor *t) { return t->count > 1 && tensor_is_splat(t); }
 
 /* The elements as a blob of the file; see bytecode_tensor.c. */
 void w_put_elements(Buf *b, const Tensor *t) {

@@ -119,16 +119,6 @@ Err *text_take_bytes(Text *t, const char *at, int64_t bytes) {
   return NULL;
 }
 
-static void repeat(Tensor *x) { /* the first element everywhere */
-  size_t size = (size_t)dtype_bytes(x->dtype), total = tensor_bytes(x), done = size;
-  char *p = x->data;
-  while (done < total) {
-    size_t n = MIN(done, total - done);
-    memcpy(p + done, p, n);
-    done += n;
-  }
-}
-
 static int hex_digit(int c) {
   return isdigit(c) ? c - '0' : isxdigit(c) ? (c | 32) - 'a' + 10 : -1;
 }
@@ -177,11 +167,18 @@ static Err *from_hex(Text *t, const char *at, const Type *ty, Str hex, Tensor **
   if (have != (size_t)want && !splat)
     return text_err_at(t, at, "%zu bytes of elements, but the type needs %lld", have,
                        (long long)want);
-  if (splat) TRY(text_take_bytes(t, at, want));
+  if (splat) {
+    TRY(text_take_bytes(t, at, want));
+    Tensor *one = tensor_make(ty->dtype, 0, NULL);
+    Err *e = hex_bytes(t, at, hex, one->data);
+    normalise(one);
+    if (!e) e = tensor_splat(ty->dtype, ty->rank, ty->dims, one->data, out);
+    tensor_release(one);
+    return e;
+  }
   TRY(tensor_new(ty->dtype, ty->rank, ty->dims, out));
   if ((*out)->count == 0) return NULL;
   TRY(hex_bytes(t, at, hex, (*out)->data));
-  if (splat) repeat(*out);
   normalise(*out);
   return NULL;
 }
@@ -207,9 +204,7 @@ static Err *fill(Text *t, const Type *ty, size_t length, Tensor **out) {
     char one[16];
     TRY(element(t, ty->dtype, one));
     TRY(text_take_bytes(t, at, type_bytes(ty)));
-    TRY(tensor_new(ty->dtype, ty->rank, ty->dims, out));
-    if (count) memcpy((*out)->data, one, (size_t)dtype_bytes(ty->dtype)), repeat(*out);
-    return NULL;
+    return tensor_splat(ty->dtype, ty->rank, ty->dims, one, out);
   }
   if (count > (int64_t)length)
     return text_err_at(t, at, "fewer elements than the type has (%lld)", (long long)count);

@@ -233,11 +233,6 @@ static void nested(Buf *b, const Tensor *t, int dim, const char **p) {
   buf_byte(b, ']');
 }
 
-static bool is_splat(const Tensor *t) {
-  size_t size = (size_t)dtype_bytes(t->dtype), total = tensor_bytes(t);
-  return total <= size || !memcmp(t->data, (const char *)t->data + size, total - size);
-}
-
 static void hex_bytes(Buf *b, const Tensor *t) {
   const unsigned char *p = t->data;
   size_t n = tensor_bytes(t);
@@ -258,7 +253,7 @@ void tw_dense(Writer *w, const Attr *a) {
   Buf *b = w->b;
   const Tensor *t = a->tensor;
   buf_cstr(b, "dense<");
-  if (t->count > 0 && is_splat(t)) {
+  if (tensor_is_splat(t)) {
     element(b, t->dtype, t->data);
   } else if (t->count > 0 && w->opts.elide_elements > 0 && t->count > w->opts.elide_elements) {
     buf_cstr(b, "\"0x...elided\"");

@@ -103,6 +103,16 @@ static void describe(PJRT_Executable *x) {
   if (c.optimal_s >= 0) named_float(&x->costs[x->n_costs++], "optimal_seconds", c.optimal_s);
 }
 
+/* PJRT has no entry by which a host feeds a running program or is fed by it. */
+static Err *no_streams(Op *op, void *unused) {
+  (void)unused;
+  if (op->kind != OP_INFEED && op->kind != OP_OUTFEED &&
+      !((op->kind == OP_SEND || op->kind == OP_RECV) && op_bool(op, "is_host_transfer", false)))
+    return NULL;
+  return err_hint(op_err(op, ERR_UNIMPLEMENTED, "there is no host at the other end"),
+                  "host callbacks work: jax.experimental.io_callback, jax.debug.callback");
+}
+
 Err *executable_compile(PJRT_Client *c, Dev *d, Str code, Str options, PJRT_Executable **out) {
   CompileOptions o;
   TRY(compile_options_parse(options, &o));
@@ -114,6 +124,8 @@ Err *executable_compile(PJRT_Client *c, Dev *d, Str code, Str options, PJRT_Exec
         err_new(ERR_INVALID, "the program wants %d replicas x %d partitions, there are %d devices",
                 o.replicas, o.partitions, d->n),
         "set WEFT_DEVICE to a device with more, for example cpu:%d", o.replicas * o.partitions);
+  for (int i = 0; !e && i < m->funcs.n; i++)
+    if (m->funcs.v[i]->body) e = ir_walk(m->funcs.v[i]->body, no_streams, NULL);
   if (!e && o.partitions > 1 && !o.shardy) shardings_from_gspmd(m, o.partitions);
   DevCompileOpts opts = {o.replicas, o.partitions, o.spmd};
   if (!e) e = dev_compile(d, m, &opts, &p);

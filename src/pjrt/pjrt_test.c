@@ -310,6 +310,12 @@ static void bad_programs_are_errors(void **state) {
         PJRT_Error_Code_INVALID_ARGUMENT);
   static const char damaged[] = {0x1a, 100, 0x20};
   fails(compile("module { }", damaged, sizeof damaged, &l), PJRT_Error_Code_INVALID_ARGUMENT);
+  static const char feeds[] = /* to a host that cannot take it */
+      "func.func @main(%x: tensor<f32>, %t: !stablehlo.token) -> !stablehlo.token {\n"
+      "  %r = \"stablehlo.outfeed\"(%x, %t) : (tensor<f32>, !stablehlo.token) -> "
+      "!stablehlo.token\n"
+      "  return %r : !stablehlo.token\n}";
+  fails(compile(feeds, one_device, sizeof one_device, &l), PJRT_Error_Code_UNIMPLEMENTED);
 }
 
 static void transfers_in_pieces(void **state) {

@@ -82,6 +82,21 @@ def summary(groups):
     return out, bad
 
 
+def near_limit(weft, folder):
+    """Cases whose need is close to the memory of the chip: how often both say the same."""
+    groups = {}
+    for r in csv.DictReader(open(DATA / "oracle/limits.csv")):
+        d = estimate(weft, folder / (r["program"] + ".mlir"), r["chip"])
+        g = groups.setdefault(r["chip"], [0, 0, 0, 0.0])
+        g[0] += 1
+        g[1] += r["fits"] == "1"
+        g[2] += d["fits"] == (r["fits"] == "1")
+        g[3] = max(g[3], abs(d["peak_bytes"] / float(r["need_bytes"]) - 1))
+    return [["chip", "cases", "fit", "agree %", "worst need %"]] + [
+        [c, g[0], g[1], "%.0f" % (100 * g[2] / g[0]), "%.1f" % (100 * g[3])]
+        for c, g in sorted(groups.items(), key=lambda x: CHIPS.index(x[0]))]
+
+
 def published(weft, folder):
     rows = [["workload", "chip", "numbers", "published ms", "weft ms", "error %", "source"]]
     errors = []
@@ -129,12 +144,26 @@ softmax, layer norm, transposes, pooling, loops. The law of matrix products and 
 of these programs (products: 0.1 to 3 % median); the rest were compiled afterwards to find what goes wrong, and some of
 what they showed was put right.
 
+## Own programs of every family
+
+{families}
+The families of the oracle's programs at shapes of their own (sorts, top-k, running sums, slices, padding, depthwise and
+grouped convolutions, pooling, random bits, gathers, loops among them). The first table that was made of them, before
+anything was put right, had medians of 4 to 9 % and 90th percentiles of 44 to 87 %; rules came from them since, so
+that they are no longer blind.
+
 ## Own blocks and steps
 
 {blocks}
-Architectures that the oracle's programs do not have (Llama, mixture of experts, ViT, T5, MBConv, squeeze-and-excite,
-DCGAN, VAE, GRU, graph convolution, training steps with momentum and clipping), compiled with the same libtpu. The
-rows of `tune` were looked into and rules came from them. Those of `judge` were only measured: a blind test, of few rows.
+Architectures that the oracle's programs do not have (Llama, GPT, BERT, mixture of experts, ViT, MLP-Mixer, T5, MBConv,
+ResNet, squeeze-and-excite, DCGAN, VAE, denoising networks, LSTM, GRU, graph convolution; adam, momentum, LAMB, clipping;
+f32 and bf16), blocks and whole training steps, compiled with the same libtpu. The rows of `tune` were looked into and
+rules came from them. Of `judge` only the totals were seen, while the rules changed: no kernel of theirs was read.
+
+## Near the limit of memory
+
+{limits}
+Programs sized to need 90 to 110 % of a chip's usable memory: does the compiler take them, and does weft say so?
 
 ## Published runs
 
@@ -180,6 +209,11 @@ def main():
     rows, _ = summary(compare(weft, folder, "blocks.csv", jobs))
     text, blocks = table("Own blocks and steps", rows)
     print(text)
+    rows, _ = summary(compare(weft, folder, "families.csv", jobs))
+    text, families = table("Own programs of every family", rows)
+    print(text)
+    text, limits = table("Near the limit of memory", near_limit(weft, folder))
+    print(text)
     rows, errors = published(weft, folder)
     text, pub = table("Published runs", [r[:-1] for r in rows])
     print(text)
@@ -187,7 +221,7 @@ def main():
     print("out of bounds:\n  " + "\n  ".join(bad) if bad else "all within bounds")
     (ROOT / "docs").mkdir(exist_ok=True)
     (ROOT / "docs/accuracy.md").write_text(PAGE.format(
-        visible=visible, sweep=sweep, blocks=blocks, published=pub, median=100 * at(errors, .5),
+        visible=visible, sweep=sweep, families=families, blocks=blocks, limits=limits, published=pub, median=100 * at(errors, .5),
         bad="\n".join("- " + b for b in bad) + "\n" if bad else "None.\n"))
     return 1 if bad and "--check" in sys.argv else 0
 

@@ -378,7 +378,8 @@ void plan_copies(Plan *p) {
     for (int q = 0; q < k->inner.n && k->pool; q++)
       if (k->inner.v[q]->kind == H_RWIN) n = k->inner.v[q];
     bool pool = n->kind == H_RWIN || n->kind == H_SELSCAT;
-    if (n->kind != H_GATHER && n->kind != H_SCATTER && n->kind != H_SORT && !pool) continue;
+    bool top = n->kind == H_OTHER && n->op == OP_CHLO_TOP_K;
+    if (n->kind != H_GATHER && n->kind != H_SCATTER && n->kind != H_SORT && !pool && !top) continue;
     int order[64];
     HNode *x = n->in[0];
     for (int q = 0; q < k->inner.n && n->kind == H_SCATTER; q++) /* rows straight from a gather */
@@ -418,6 +419,10 @@ void plan_copies(Plan *p) {
         if (win[d] != 1) order[w++] = d;
     } else if (n->kind == H_SORT) {
       sort_order(n, order);
+    } else if (top) { /* across sublanes where the rows fill half the lanes */
+      if (x->d[r - 2] < 64) continue;
+      order[0] = r - 2;
+      order[1] = r - 1;
     } else if (n->kind == H_GATHER && n->src) { /* the indexed dimension may not be in lanes */
       const int64_t *map;
       int nm = op_ints(n->src, "start_index_map", &map);
@@ -465,6 +470,10 @@ void plan_copies(Plan *p) {
     value_order_default(p->law, v->node, order);
     if ((order[0] == v->order[0] && order[1] == v->order[1]) || v->bytes < 4096) continue;
     Kernel *k = p->kernels.v[v->kernel];
+    if (k->roots.v[0]->kind == H_GATHER && order[0] == v->order[0] && v->node->rank > 2) {
+      value_layout(p->law, v, order); /* rows land in any order */
+      continue;
+    }
     bool read = false;
     for (int q = 0; q < p->kernels.n && !read; q++)
       for (int z = 0; z < p->kernels.v[q]->reads.n; z++)

@@ -59,7 +59,6 @@ static double scratch(const Plan *p, const Kernel *k) {
     return b;
   }
   if (n->n_in < 1 || n->in[0]->rank < 2 || n->in[0]->rank > 64) return 0;
-  bool top = n->op == OP_CHLO_TOP_K && n->kind != H_SORT;
   if (n->kind == H_RWIN && n->n_results == 1 && !k->pool && n->src) { /* a running sum */
     const int64_t *win;
     bool whole = false;
@@ -69,23 +68,11 @@ static double scratch(const Plan *p, const Kernel *k) {
     if (!whole || !n->val) return 0;
     return n->val->bytes * (law->keep && n->in[0]->val && n->in[0]->val->is_param ? 2 : 1);
   }
-  if (n->kind != H_SORT && !top) return 0;
-  const HNode *x = n->in[0];
-  const HValue *v = x->val;
-  int r = x->rank, order[64];
-  double tiles;
-  for (int i = 0; i < r; i++) order[i] = r - 1 - i;
-  if (top) order[0] = r - 2, order[1] = r - 1; /* across lanes */
-  double one = value_padded(law, x, order, &tiles);
-  if (!top) { /* an argument is brought on chip */
-    if (!law->prefetch || !law->keep) return 0;
-    if (n->op == OP_CHLO_TOP_K) return 3 * one; /* and both results stay there */
-    const HValue *u = k->reads.n ? k->reads.v[0] : NULL;
-    return v && v->is_param && u == v && v->space == SP_HBM ? v->bytes : 0;
-  }
-  bool turn = v && v->order[0] != r - 2;
-  if (x->d[r - 1] >= 1000) return turn && x->d[r - 1] <= 4096 ? one : 0;
-  return law->keep ? 4 * one : (turn ? 3 : 2) * one;
+  if (n->kind != H_SORT || !law->prefetch || !law->keep) return 0;
+  const HValue *v = n->in[0]->val, *u = k->reads.n ? k->reads.v[0] : NULL;
+  if (n->op == OP_CHLO_TOP_K && v) return 3 * v->bytes; /* and both results stay there */
+  /* an argument is brought on chip */
+  return v && v->is_param && u == v && v->space == SP_HBM ? v->bytes : 0;
 }
 
 /* The most that lives at once, in HBM and on chip. The compiler's peak is the larger of the two,

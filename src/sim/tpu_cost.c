@@ -102,7 +102,7 @@ double vpu_weight(const HNode *n) {
   case OP_LOGISTIC: return 6;
   case OP_TANH: return 4;
   case OP_SQRT: return 5;
-  case OP_EXPONENTIAL: return 4;
+  case OP_EXPONENTIAL: return 3;
   case OP_DIVIDE: return 3;
   case OP_RSQRT: return 2;
   case OP_CONVERT: return 0.5;
@@ -251,6 +251,7 @@ typedef struct Shape {                 /* of a product in the terms of the law, 
   double k_splits;                     /* most parts that k may be cut into */
   double la, lb, le, wo;               /* cycles to move: lhs, rhs, epilogue inputs, results */
   double ba, bb, be, bo;               /* bytes in VMEM windows of the same */
+  double load; /* cycles to load a tile of weights: the least that streaming past it takes */
   double vin, vpu_a, vpu_e, rate;
   double lhs_tiles, out_tiles;
 } Shape;
@@ -274,7 +275,7 @@ static double product_cycles(const Law *law, const Shape *s, double *out_comp, i
           double mul = tot > 1 ? mg : 1, R = tot > 1 ? ceil(tot / mg) : 1;
           double inA = s->la / (iB * iM * iK) * mul, inB = s->lb / (iB * iN * iK) * mul;
           double io = iB * iM * iN, wo = s->wo / io * mul, ie = s->le / io * mul;
-          double rows = MAX(m * 8, law->wl);
+          double rows = MAX(m * 8, s->load);
           double mxu = law->mx * s->passes * s->taps * b * rows * (ceil(n / ss) * S) *
                        (ceil(k / ss) * S) / (law->macs / mg);
           double vec = (s->vpu_a * iN + s->vpu_e) / R;
@@ -455,6 +456,7 @@ static void cost_product(Plan *p, Kernel *k) {
   if (swap) m = (double)c->n, n = (double)c->m;
   double kk = (double)c->k, taps = (double)c->taps, S = law->side, splits_k;
   s.m = up(m, 8) / 8;
+  s.load = law->wl;
   if (c->is_conv) {
     /* rows are counted in the dimension that lies in sublanes: the batch, or the features of a
      * weight gradient */
@@ -478,6 +480,8 @@ static void cost_product(Plan *p, Kernel *k) {
       if (c->out[i] == 'm') out_px /= (double)cv->d[i];
     gradient &= out_px < (double)c->taps || c->taps == 1;
     s.k = rounds * ceil(unit * pack / S) * (S / 128);
+    if (gradient && (double)c->m / out_px <= 4)
+      s.load = MAX(32, 0.45 * s.load); /* few channels: part of a tile */
     double whole = floor(kk / S), rest = kk - whole * S;
     if (k_lanes && whole >= 1 && rest > 0 && rest <= S / 2 && !gradient) /* so do what is left */
       s.k = (whole * taps + ceil(taps / floor(S / up(rest, 8)))) * (S / 128);
@@ -705,7 +709,7 @@ static void cost_loop(Plan *p, Kernel *k) {
       if (!k->copy || v->space == SP_HBM) bytes += v->bytes;
       all += width(v) < 4 ? 2 * v->bytes : v->bytes;
     }
-    any_array |= v->space == SP_HBM && v->node->rank > 0;
+    any_array |= (v->space == SP_HBM || v->space == SP_CMEM) && v->node->rank > 0;
   }
   for (int i = 0; i < k->inner.n; i++) { /* rows of one image lie apart */
     const HNode *n = k->inner.v[i];
@@ -724,7 +728,7 @@ static void cost_loop(Plan *p, Kernel *k) {
   k->vpu = comp;
   k->cycles = loop_cycles(law, k, rd, wr, comp, bytes, all, tiles, narrow, &k->windows);
   if (!any_array) /* less than a register's worth is written like an array */
-    k->cycles = root->rank > 0 && hlo_count(root) < 1024 ? law->lbase + 2 : 15 + tiles * 0.4;
+    k->cycles = root->rank > 0 && hlo_count(root) < 1024 ? law->lbase + 2 : 15 + tiles * 0.25;
   k->cycles += counters(law, k);
   if (k->copy && k->reads.n == 1 && k->reads.v[0]->space != SP_HBM && k->roots.v[0]->val &&
       k->roots.v[0]->val->space == SP_VMEM)
@@ -876,12 +880,31 @@ static bool skips(const Kernel *k) {
   return false;
 }
 
+/* Elements spread apart along rows or lanes: a product with a matrix of zeros and ones, in three
+ * passes. 0 for other kernels. */
+static double spreading(const Law *law, const Kernel *k, int *windows) {
+  const HNode *n = k->roots.v[0];
+  if (n->kind != H_PAD || k->inner.n > 2 || n->rank < 2 || !n->val || k->reads.n < 1) return 0;
+  for (int i = 0; i < 2; i++) {
+    int d = n->val->order[i];
+    if (n->step[d] < 1) continue;
+    double from = law->side, to = up((double)n->d[d], law->side); /* block by block */
+    double others = (double)hlo_count(n) / (double)MAX(1, n->d[d]);
+    *windows = 1;
+    return law->base + read_cost(law, k->reads.v[0]) + write_cost(law, n->val) +
+           3 * up(others, 8) * from * to / law->macs;
+  }
+  return 0;
+}
+
 /* A reshape of its own, from the natural order to the natural order. */
 static bool moves_elements(const Kernel *k) {
   const HNode *n = k->roots.v[0];
-  if (!k->copy || n->kind != H_RESHAPE || n->rank < 2 || k->reads.n != 1) return false;
+  if (!k->copy || n->kind != H_RESHAPE || k->reads.n != 1) return false;
   const HValue *v = k->reads.v[0], *o = n->val;
   if (v->node->rank < 2 || !o) return false;
+  int r = v->node->rank;
+  if (n->rank < 2) return v->node->d[r - 1] % 128 || v->node->d[r - 2] % 8;
   for (int d = 0; d < 2; d++)
     if (v->order[d] != v->node->rank - 1 - d || o->order[d] != n->rank - 1 - d) return false;
   return true;
@@ -927,6 +950,8 @@ void tpu_cost(Plan *p, Kernel *k) {
   } else if (root->kind == H_REDUCE || hlo_light(root) || root->kind == H_CONCAT ||
              root->kind == H_DSLICE) {
     cost_loop(p, k);
+    double t = spreading(p->law, k, &k->windows);
+    if (t > 0) k->cycles = t;
   } else {
     cost_irregular(p, k);
     k->costed = root->op == OP_BITCAST_CONVERT;

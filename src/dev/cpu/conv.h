@@ -81,6 +81,12 @@ bool conv_first_run(const ConvShape *s, float *const *data);
 bool conv_columns_fits(const ConvShape *s);
 bool conv_columns_run(const ConvShape *s, float *const *data);
 
+/* All forms as products of windows that are gathered into gemm's panels; f32, channels last as
+ * above.
+ */
+bool conv_gemm_fits(const ConvShape *s);
+bool conv_gemm_run(const ConvShape *s, float *const *data);
+
 /* Each channel by itself, f32, channels last as above. */
 bool conv_depthwise_fits(const ConvShape *s);
 bool conv_depthwise_run(const ConvShape *s, float *const *data);

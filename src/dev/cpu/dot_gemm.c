@@ -15,9 +15,6 @@ typedef struct GemmCall {
   const Gemm *g;
   const char *lhs, *rhs;
   char *out;
-  GemmArgs args; /* of the product whose tiles are being computed */
-  int64_t round;
-  float *ahead, *other;
 } GemmCall;
 
 static GemmArgs product_args(const GemmCall *c, int64_t b) {
@@ -32,25 +29,6 @@ static GemmArgs product_args(const GemmCall *c, int64_t b) {
                     .b_k = d->rhs.k_stride,
                     .c = c->out + b * d->m * d->n * dtype_bytes(d->out),
                     .c_row = d->n};
-}
-
-static void gemm_parts(void *arg, int64_t begin, int64_t end) {
-  const GemmCall *c = arg;
-  gemm_ahead(c->g, &c->args, c->ahead, begin, end);
-}
-
-static void gemm_others(void *arg, int64_t begin, int64_t end) {
-  const GemmCall *c = arg;
-  gemm_other(c->g, &c->args, c->round, c->other, begin, end);
-}
-
-static void gemm_tiles(void *arg, int64_t begin, int64_t end) { /* of this round */
-  const GemmCall *c = arg;
-  const Gemm *g = c->g;
-  int64_t first = c->round * gemm_round_tiles(g);
-  float *scratch = cpu_scratch((size_t)gemm_scratch_floats(g) * 4);
-  for (int64_t t = first + begin; t < first + end; t++)
-    gemm_tile(g, &c->args, c->ahead, c->other, t, scratch);
 }
 
 /* Products of one tile each. */
@@ -74,9 +52,9 @@ static Err *run_as(const Dot *d, const Gemm *g, const Op *op, void *const *in, v
     memset(out[0], 0, (size_t)type_bytes(op_type(op)));
     return NULL;
   }
-  GemmCall c = {.d = d, .g = g, .lhs = in[0], .rhs = in[1], .out = out[0], .ahead = kept};
+  GemmCall c = {.d = d, .g = g, .lhs = in[0], .rhs = in[1], .out = out[0]};
   void *own[2] = {NULL};
-  size_t bytes[2] = {0}, e = (size_t)dtype_bytes(d->in), ahead = 0, other = 0;
+  size_t bytes[2] = {0}, e = (size_t)dtype_bytes(d->in);
   Err *err = NULL;
   for (int i = 0; i < 2; i++) {
     const Side *s = i ? &d->rhs : &d->lhs;
@@ -92,23 +70,12 @@ static Err *run_as(const Dot *d, const Gemm *g, const Op *op, void *const *in, v
   if (tiles == 1 && !kept) {
     cpu_parallel(d->b, (int64_t)(GRAIN_FLOPS / flops) + 1, gemm_products, &c);
   } else {
-    ahead = (size_t)gemm_ahead_floats(g) * 4;
-    other = (size_t)gemm_other_floats(g) * 4;
-    if (!kept && !(c.ahead = cpu_block_alloc(ahead))) goto memory;
-    if (other && !(c.other = cpu_block_alloc(other))) goto memory;
     for (int64_t b = 0; b < d->b; b++) {
-      c.args = product_args(&c, b);
-      if (!kept || fresh) cpu_parallel(gemm_ahead_parts(g), 4, gemm_parts, &c);
-      for (c.round = 0; c.round < gemm_rounds(g); c.round++) {
-        cpu_parallel(gemm_other_parts(g, c.round), 4, gemm_others, &c);
-        int64_t per = gemm_round_tiles(g);
-        cpu_parallel(MIN(per, tiles - c.round * per), 1, gemm_tiles, &c);
-      }
+      GemmArgs x = product_args(&c, b);
+      if (!gemm_run(g, &x, kept, fresh)) goto memory;
     }
   }
 done:
-  if (!kept) cpu_block_free(c.ahead, ahead);
-  cpu_block_free(c.other, other);
   for (int i = 0; i < 2; i++) cpu_block_free(own[i], bytes[i]);
   return err;
 memory:

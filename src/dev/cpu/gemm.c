@@ -3,7 +3,6 @@
 
 #include "dev/cpu/cpu_priv.h"
 
-#define BLOCK_K 320     /* two panels of such length stay in the innermost cache */
 #define AHEAD_PANELS 64 /* rows of a tile / mr: as many panels stay in the second cache */
 #define GROUP 256       /* columns, or rows, packed at a time by a task */
 #define PART 8          /* panels packed ahead as one part */
@@ -43,7 +42,7 @@ void gemm_plan(Gemm *g, int64_t m, int64_t n, int64_t k, DType in, DType out, in
   const GemmKernels *kern = gemm_kernels();
   *g = (Gemm){.kern = kern, .m = m, .n = n, .k = k, .in = in, .out = out};
   int64_t nr = 2 * kern->lanes;
-  g->kc = parts_of(parts_of(k, parts_of(k, BLOCK_K)), 16) * 16;
+  g->kc = parts_of(parts_of(k, parts_of(k, GEMM_MAX_K)), 16) * 16;
   g->panels = parts_of(m, kern->mr);
   g->thin = m / g->panels;
   g->thick = m % g->panels;
@@ -91,15 +90,17 @@ static void pack_panels(const Gemm *g, const GemmArgs *x, bool a, int64_t first,
       row = row_at(g, first);
       held = width = rows_of(g, first);
       while (i < last && rows_of(g, i) == width) i++;
-      gemm_pack(g->in, at(g, x->a, row * x->a_row + p0 * x->a_k), x->a_row, x->a_k, (int)held,
-                (int)width, k, i - first, out);
+      if (x->gather) x->gather(x->of, row, (int)width, i - first, p0, k, out);
+      else
+        gemm_pack(g->in, at(g, x->a, row * x->a_row + p0 * x->a_k), x->a_row, x->a_k, (int)held,
+                  (int)width, k, i - first, width * k, out);
     } else {
       row = first * 2 * g->kern->lanes;
       held = MIN(2 * g->kern->lanes, g->n - row);
       width = width_of(g, held);
       while (i < last && MIN(2 * g->kern->lanes, g->n - i * 2 * g->kern->lanes) == held) i++;
       gemm_pack(g->in, at(g, x->b, row * x->b_col + p0 * x->b_k), x->b_col, x->b_k, (int)held,
-                (int)width, k, i - first, out);
+                (int)width, k, i - first, width * k, out);
     }
     out += (i - first) * width * k;
     first = i;
@@ -178,7 +179,7 @@ void gemm_other(const Gemm *g, const GemmArgs *x, int64_t round, float *other, i
 }
 
 int64_t gemm_scratch_floats(const Gemm *g) {
-  int64_t c = g->out == DT_F32 ? 0 : g->tile_m * g->kern->mr * g->tile_n;
+  int64_t c = g->tile_m * g->kern->mr * g->tile_n; /* of results, for those that go elsewhere */
   return c + (g->both ? 0 : (GROUP + 2 * g->kern->lanes) * g->kc);
 }
 
@@ -274,8 +275,10 @@ static void by_rows(const Gemm *g, const GemmArgs *x, const Tile *t, float *grou
     int64_t i1 = MIN(i0 + step, t->i1);
     pack_panels(g, x, true, i0, i1, t->p0, t->k, group);
     int64_t after = row_at(g, i1), last = row_at(g, MIN(i1 + step, t->i1));
-    Coming next = coming(g, at(g, x->a, after * x->a_row + t->p0 * x->a_k), last - after, x->a_row,
-                         t->k, x->a_k, (t->j1 - t->j0) / nr * (i1 - i0));
+    Coming next = {0};
+    if (!x->gather)
+      next = coming(g, at(g, x->a, after * x->a_row + t->p0 * x->a_k), last - after, x->a_row, t->k,
+                    x->a_k, (t->j1 - t->j0) / nr * (i1 - i0));
     block(g, t, i0, i1, t->j0, t->j1, group, t->ahead, &next);
   }
 }
@@ -302,10 +305,10 @@ void gemm_tile(const Gemm *g, const GemmArgs *x, const float *ahead, const float
   t.i1 = MIN(t.i0 + g->tile_m, g->panels);
   t.j1 = MIN(t.j0 + g->tile_n, g->n);
   t.r0 = row_at(g, t.i0);
-  bool narrow = g->out != DT_F32;
-  t.c_row = narrow ? t.j1 - t.j0 : x->c_row;
-  t.c = narrow ? scratch + gemm_scratch_floats(g) - g->tile_m * g->kern->mr * g->tile_n
-               : (float *)x->c + t.r0 * x->c_row + t.j0;
+  bool narrow = g->out != DT_F32, later = narrow || x->c_at;
+  t.c_row = later ? t.j1 - t.j0 : x->c_row;
+  t.c = later ? scratch + gemm_scratch_floats(g) - g->tile_m * g->kern->mr * g->tile_n
+              : (float *)x->c + t.r0 * x->c_row + t.j0;
   Packed s = packed_ahead(g), o = packed_other(g, j / g->at_once);
   int64_t here = g->a_ahead ? t.r0 : t.j0, there = (g->a_ahead ? t.j0 : t.r0) - o.base;
   for (t.p0 = 0; t.p0 < g->k; t.p0 += g->kc, t.add = true) {
@@ -316,7 +319,9 @@ void gemm_tile(const Gemm *g, const GemmArgs *x, const float *ahead, const float
     else if (g->a_ahead) by_columns(g, x, &t, scratch);
     else by_rows(g, x, &t, scratch);
   }
-  for (int64_t r = t.r0; narrow && r < row_at(g, t.i1); r++)
-    cpu_from_f32(g->out, t.c + (r - t.r0) * t.c_row, (char *)x->c + (r * x->c_row + t.j0) * 2,
-                 t.c_row);
+  for (int64_t r = t.r0; later && r < row_at(g, t.i1); r++) {
+    const float *from = t.c + (r - t.r0) * t.c_row;
+    if (narrow) cpu_from_f32(g->out, from, (char *)x->c + (r * x->c_row + t.j0) * 2, t.c_row);
+    else memcpy(x->c_at(x->of, r) + t.j0, from, sizeof(float) * (size_t)t.c_row);
+  }
 }

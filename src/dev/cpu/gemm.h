@@ -42,10 +42,20 @@ typedef struct Gemm {
   int64_t tiles_m, tiles_n; /* tiles = tiles_m * tiles_n */
 } Gemm;
 
+/* Instead of a in memory: packs `panels` times `rows` rows from `row` on, elements [p0, p0 + k) of
+ * each, k at most GEMM_MAX_K, to out[panel][k][rows]. */
+#define GEMM_MAX_K 320
+typedef void (*GemmGatherFn)(const void *of, int64_t row, int rows, int64_t panels, int64_t p0,
+                             int64_t k, float *out);
+
 typedef struct GemmArgs {
   const void *a, *b;                     /* element (i, p) of a at i * a_row + p * a_k, .. */
   int64_t a_row, a_k, b_col, b_k, c_row; /* elements */
   void *c;
+  GemmGatherFn gather; /* NULL: a is in memory */
+  /* Where row i of the results begins; NULL: at c + i * c_row. f32 only. */
+  float *(*c_at)(const void *of, int64_t row);
+  const void *of; /* for both */
 } GemmArgs;
 
 typedef enum GemmAhead { GEMM_SMALLER, GEMM_A, GEMM_B } GemmAhead; /* what is packed ahead */
@@ -68,10 +78,14 @@ int64_t gemm_scratch_floats(const Gemm *g); /* of a task */
 void gemm_tile(const Gemm *g, const GemmArgs *x, const float *ahead, const float *other,
                int64_t tile, float *scratch);
 
+/* All of it, on the pool. kept: memory for the side packed ahead, NULL: of our own; fresh: it is
+ * not filled yet. false: no memory. */
+bool gemm_run(const Gemm *g, const GemmArgs *x, float *kept, bool fresh);
+
 /* Copies `panels` times w rows or columns, `step` elements apart, of k elements, k_step apart, to
- * out[panel][k][width], zero from w on; one of the steps may be anything. Nothing beyond the last
- * panel is written. */
+ * out[panel][k][width], zero from w on, panels panel_step apart; one of the steps may be anything.
+ * Nothing beyond the last panel is written. */
 void gemm_pack(DType t, const void *in, int64_t step, int64_t k_step, int w, int width, int64_t k,
-               int64_t panels, float *out);
+               int64_t panels, int64_t panel_step, float *out);
 
 #endif

@@ -92,7 +92,7 @@ INLINE void rows(DType t, const char *in, int64_t e, int w, int width, int64_t p
  * are written one by one. Runs across panels are read through all of them, where memory has them
  * together; so are, along k, two vectors of each of eight runs, a line. */
 INLINE void pack(DType t, const char *in, int64_t step, int64_t k_step, int w, int width, int64_t k,
-                 int64_t panels, float *out) {
+                 int64_t panels, int64_t panel_step, float *out) {
   int64_t e = t == DT_F32 ? 4 : 2, done = 0, spill = ((width + 7) & ~7) - k * width;
   step *= e;
   k_step *= e;
@@ -103,7 +103,7 @@ INLINE void pack(DType t, const char *in, int64_t step, int64_t k_step, int w, i
       const char *from = in + done * k_step;
       for (int64_t b = 0; b < panels * next; b += 64)
         __builtin_prefetch(from + ROWS_AHEAD * k_step + b);
-      rows(t, from, e, w, width, panels, k * width, over, out + done * width);
+      rows(t, from, e, w, width, panels, panel_step, over, out + done * width);
     }
   } else if (k_step == e) {
     int64_t fit = 0; /* so many rows go in whole vectors */
@@ -114,7 +114,7 @@ INLINE void pack(DType t, const char *in, int64_t step, int64_t k_step, int w, i
         for (int i = (width - 1) & ~7; i >= 0; i -= 8)
           for (int64_t p = p0; p < MIN(p0 + 16, fit); p += 8) {
             const char *s = in + q * next + i * step + p * e;
-            float *o = out + (q * k + p) * width + i;
+            float *o = out + q * panel_step + p * width + i;
             if (w - i >= 8) transpose8(t, s, step, 8, width, o);
             else transpose8(t, s, step, w - i, width, o);
           }
@@ -122,13 +122,14 @@ INLINE void pack(DType t, const char *in, int64_t step, int64_t k_step, int w, i
   for (int64_t q = 0; q < panels; q++)
     for (int64_t p = done; p < k; p++)
       for (int i = 0; i < width; i++)
-        out[(q * k + p) * width + i] = i < w ? load1(t, in + q * next + i * step + p * k_step) : 0;
+        out[q * panel_step + p * width + i] =
+            i < w ? load1(t, in + q * next + i * step + p * k_step) : 0;
 }
 
 FN void gemm_pack(DType t, const void *in, int64_t step, int64_t k_step, int w, int width,
-                  int64_t k, int64_t panels, float *out) {
-  if (t == DT_F32) pack(DT_F32, in, step, k_step, w, width, k, panels, out);
-  else if (t == DT_F16) pack(DT_F16, in, step, k_step, w, width, k, panels, out);
-  else pack(DT_BF16, in, step, k_step, w, width, k, panels, out);
+                  int64_t k, int64_t panels, int64_t panel_step, float *out) {
+  if (t == DT_F32) pack(DT_F32, in, step, k_step, w, width, k, panels, panel_step, out);
+  else if (t == DT_F16) pack(DT_F16, in, step, k_step, w, width, k, panels, panel_step, out);
+  else pack(DT_BF16, in, step, k_step, w, width, k, panels, panel_step, out);
 }
 #endif

@@ -14,7 +14,7 @@ typedef struct Way {
 static const Way ways[] = {
     {conv_winograd_fits, conv_winograd_run, false}, {conv_first_fits, conv_first_run, true},
     {conv_spread_fits, conv_spread_run, true},      {conv_depthwise_fits, conv_depthwise_run, true},
-    {conv_columns_fits, conv_columns_run, true},
+    {conv_gemm_fits, conv_gemm_run, true},          {conv_columns_fits, conv_columns_run, true},
 };
 
 typedef struct Conv {

@@ -264,6 +264,31 @@ static void donated_memory_still_read_is_not(void **unused) { /* x is read after
   plan_free(q);
 }
 
+/* y = x tanh(x) goes into a product; what the gradient wants of x is computed from x. */
+static void backward_passes_read_what_is_stored(void **unused) {
+  (void)unused;
+  Prog p = start();
+  Value *a = b_arg(&p.b, f32(&p, 64, 64)), *g = b_arg(&p.b, a->type);
+  Value *x = b_matmul(&p.b, a, a), *t = b_tanh(&p.b, x), *y = b_mul(&p.b, x, t);
+  Value *slope = b_add(&p.b, t, b_sub(&p.b, x, b_mul(&p.b, y, t)));
+  Value *dx = b_mul(&p.b, b_mul(&p.b, g, b_matmul(&p.b, y, a)), slope);
+  Value *out = b_matmul(&p.b, dx, a);
+  b_return(&p.b, 1, &out);
+  Plan *q = plan_of(p.m);
+  const Fusion *last = NULL;
+  int stored = 0;
+  for (int i = 0; i < q->body.n; i++) {
+    if (q->body.steps[i].kind != STEP_FUSED) continue;
+    last = q->body.steps[i].fusion;
+    stored += last->n_out;
+  }
+  assert_int_equal(stored, 2); /* y and dx: not t, not slope */
+  for (int i = 0; i < last->n_in; i++)
+    assert_true(!last->in[i]->def || last->in[i]->def->kind == OP_DOT_GENERAL ||
+                last->in[i]->def->kind == OP_MULTIPLY);
+  plan_free(q);
+}
+
 /* Eight gradients, then eight updates: memory for two arrays is enough. */
 static void updates_run_where_gradients_are_made(void **unused) {
   (void)unused;
@@ -325,6 +350,7 @@ int main(void) {
       cmocka_unit_test(heavy_work_is_not_repeated),
       cmocka_unit_test(donated_memory_is_taken),
       cmocka_unit_test(donated_memory_still_read_is_not),
+      cmocka_unit_test(backward_passes_read_what_is_stored),
       cmocka_unit_test(updates_run_where_gradients_are_made),
       cmocka_unit_test(large_values_wait_for_their_reader),
       cmocka_unit_test(dead_memory_is_used_again),

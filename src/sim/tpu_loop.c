@@ -1,0 +1,212 @@
+/* Kernels without a product on a TPU: loops, relayouts, concatenations, updates in place. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "sim/tpu.h"
+
+/* An unfused operation runs in one window while its arrays fit, else in windows of a fixed number
+ * of tiles. */
+static double loop_cycles(const Law *law, const Kernel *k, double rd, double wr, double comp,
+                          double bytes, double all_bytes, double tiles, bool narrow, int *windows) {
+  double n, lq = law->lq;
+  bool one = all_bytes <= law->one_bytes;
+  if (k->reduce) {
+    n = k->alone ? (one ? 1 : ceil(tiles / law->lwin)) : ceil(tiles / law->rwin);
+    if (k->alone) lq = law->rlq;
+  } else if (k->alone && !k->copy) {
+    n = one ? 1 : ceil(tiles / law->lwin);
+  } else if (k->copy) {
+    n = ceil((narrow ? 2 : 1) * bytes / law->cwin);
+  } else {
+    n = ceil(2 * bytes / (law->scoped * (narrow ? 0.72 : 0.985)));
+  }
+  if (n < 1) n = 1;
+  double mg = n > 1 ? law->cores : 1, R = ceil(n / mg);
+  *windows = (int)MIN(n, 1e9);
+  if (R <= 1) return law->lbase + rd + wr + comp;
+  return law->lbase + rd / R + wr / R + (R - 1) * MAX(comp / R, (rd + wr) / R + lq) + comp / R;
+}
+
+/* An argument that later kernels read as well is copied on chip while its first reader takes it
+ * from HBM. */
+static bool arrives(const Plan *p, const Kernel *k, const HValue *v) {
+  if (!v->is_param || p->comp->parent || v->last_read <= k->pos || !v->n_stays ||
+      !v->stays[0].fetched || v->stays[0].first > k->pos)
+    return false;
+  for (int i = v->stays[0].first; i < k->pos; i++)
+    for (int r = 0; r < p->kernels.v[i]->reads.n; r++)
+      if (p->kernels.v[i]->reads.v[r] == v) return false;
+  return true;
+}
+
+/* What a loop is charged for an operand: on some generations one on chip costs as much as one in
+ * HBM. */
+static double far_read(const Plan *p, const Kernel *k, HValue *v) {
+  const Law *law = p->law;
+  while (v->alias) v = v->alias;
+  if (v->space == SP_SCALAR) return 0;
+  double near = v->space == SP_VMEM && !arrives(p, k, v) ? law->lvm : 1;
+  return v->tiles * law->r[tpu_width(v)] * tpu_wide(v) * near;
+}
+
+#define TURN_WINDOW 768 /* tiles of both sides that are turned at a time */
+
+/* Moving another dimension into lanes goes through the transpose unit, window by window: nothing
+ * overlaps, and a tile of any type costs the same. */
+static double turn_cycles(const Law *law, HValue *from, HValue *to, int *windows) {
+  HValue *side[2] = {base_of(from), to};
+  double tiles = side[0]->tiles + to->tiles, per = TURN_WINDOW * law->cores, w = 100;
+  double n = MAX(1, ceil(tiles / per));
+  const HNode *x = to->node; /* windows are whole slices of the outermost dimension */
+  if (n > 1 && x->rank > 2) {
+    double outer = (double)x->d[to->order[x->rank - 1]], take = floor(outer * per / tiles);
+    if (take >= 1) n = ceil(outer / take);
+  }
+  for (int i = 0; i < 2; i++) {
+    double t = side[i]->tiles / n, far = law->lbase - 30;
+    if (side[i]->space == SP_HBM) w += far + t * law->lane;
+    else if (side[i]->space == SP_CMEM) w += far + t * law->lane * 0.41;
+    else if (i && law->lane_pack > 0 && tpu_width(to) < 4 && side[0]->space != SP_HBM)
+      w += far + t * law->lane_pack;
+  }
+  *windows = (int)n;
+  return n * w;
+}
+
+/* A concatenation is the largest of its padded operands: along the outermost dimension every window
+ * reads all of them, and moving wide elements within their lanes is work of its own. */
+static double joining(const Law *law, const HNode *n, double tiles) {
+  const HValue *v = n->val;
+  if (!v || n->rank < 1) return 0;
+  if (n->index == v->order[n->rank - 1] && n->rank > 1)
+    return tiles * law->r[tpu_width(v)] * (n->n_in - 1);
+  if (n->index == v->order[0] && tpu_width(v) == 4) return tiles * 8 * law->lvpu;
+  return 0;
+}
+
+/* Kernels beside one that makes random bits from a counter: the key is taken apart, and each row
+ * has three words of its counters computed once, for nothing where they fill whole registers. */
+static double counters(const Law *law, const Kernel *k) {
+  double t = 0;
+  for (int i = 0; i < k->inner.n; i++) {
+    const HNode *n = k->inner.v[i];
+    if (n->kind == H_SLICE && n->in[0]->val && n->dt == DT_U32 && n->rank == 1 &&
+        hlo_count(n->in[0]) <= 4 && t < law->lbase)
+      t += law->lbase + 8;
+  }
+  for (int i = 0; i < k->inner.n && t > 0; i++) {
+    const HNode *n = k->inner.v[i];
+    if (n->kind != H_IOTA || n->dt != DT_U64 || n->rank < 2) continue;
+    double rows = (double)(hlo_count(n) / MAX(1, n->d[n->rank - 1]));
+    return t + 3 * (rows <= 512 ? law->lbase + 4 : 15 + 3 * rows / 1024);
+  }
+  return t;
+}
+
+void tpu_loop(Plan *p, Kernel *k) {
+  const Law *law = p->law;
+  double rd = 0, wr = 0, bytes = 0, all = 0, tiles = 0;
+  bool any_array = false, narrow = false;
+  for (int i = 0; i < k->reads.n; i++) {
+    HValue *v = k->reads.v[i];
+    double part = tpu_read_fraction(k, v);
+    rd += (k->copy ? tpu_read_cost(law, v) : far_read(p, k, v)) * part;
+    if (v->node->rank > 0) any_array = true;
+    if (!k->copy || v->space == SP_HBM) bytes += v->bytes * part;
+    all += v->bytes * part;
+    narrow |= tpu_width(v) == 2;
+    if (part >= 1) tiles = MAX(tiles, v->tiles);
+  }
+  bool reduced = false;
+  for (int i = 0; i < k->roots.n && k->reduce;
+       i++) { /* walked anyway when a whole array is written as well */
+    const HNode *n = k->roots.v[i];
+    if (n->kind != H_REDUCE && n->val && !n->val->dropped && !n->val->alias && n->val->tiles > 16)
+      reduced = true;
+  }
+  for (int i = 0; i < k->roots.n; i++) {
+    HNode *n = k->roots.v[i];
+    HValue *v = n->val;
+    if (!v || v->dropped || v->alias) continue;
+    if (n->kind ==
+        H_REDUCE) { /* the estimate charges the window it walks over, as 4-byte results */
+      double t = (double)hlo_count(n->in[0]) / 1024;
+      int wide_in = 4;
+      for (int q = 0; q < k->reads.n; q++)
+        if (hlo_count(k->reads.v[q]->node) == hlo_count(n->in[0])) {
+          t = MAX(t, k->reads.v[q]->tiles);
+          if (tpu_width(k->reads.v[q]) < 4) wide_in = 2;
+        }
+      if (!reduced) {
+        wr += t * law->ro[wide_in];
+        if (wide_in == 2) all += t * 4096;
+      }
+      reduced = true;
+      tiles = MAX(tiles, t);
+    } else {
+      wr += tpu_write_cost(law, v);
+      tiles = MAX(tiles, v->tiles);
+      if (!k->copy || v->space == SP_HBM) bytes += v->bytes;
+      all += tpu_width(v) < 4 ? 2 * v->bytes : v->bytes;
+    }
+    any_array |= (v->space == SP_HBM || v->space == SP_CMEM) && v->node->rank > 0;
+  }
+  for (int i = 0; i < k->inner.n; i++) { /* rows of one image lie apart */
+    const HNode *n = k->inner.v[i];
+    const HValue *v = n->kind == H_RESHAPE ? n->in[0]->val : NULL;
+    if (v && v->is_param && n->rank == 2 && v->node->rank > 2 && v->node->d[v->order[1]] == 1)
+      rd *= 2;
+  }
+  rd *= law->lio, wr *= law->lio;
+  double comp = tpu_vector_work(law, k) * law->lvpu + tpu_turned_rows(k) * law->row;
+  if (k->alone && !k->reduce)
+    comp = MIN(comp, tiles * law->lvpu); /* all unfused operations alike */
+  if (k->roots.v[0]->kind == H_CONCAT) wr += joining(law, k->roots.v[0], tiles);
+  const HNode *root = k->roots.v[0];
+  bool moved = root->kind == H_TRANSPOSE && k->inner.n == 1 && root->val && k->reads.n == 1 &&
+               root->rank >= 2 && root->dims[root->val->order[0]] != k->reads.v[0]->order[0];
+  k->vpu = comp;
+  k->cycles = loop_cycles(law, k, rd, wr, comp, bytes, all, tiles, narrow, &k->windows);
+  if (!any_array) /* less than a register's worth is written like an array */
+    k->cycles = root->rank > 0 && hlo_count(root) < 1024 ? law->lbase + 2 : 15 + tiles * 0.25;
+  k->cycles += counters(law, k);
+  if (k->copy && k->reads.n == 1 && k->reads.v[0]->space != SP_HBM && k->roots.v[0]->val &&
+      k->roots.v[0]->val->space == SP_VMEM)
+    k->cycles = 100 * MAX(1, ceil(tiles / 384)); /* inside VMEM */
+  if ((k->turns || moved) && root->val)
+    k->cycles = turn_cycles(law, k->reads.v[0], root->val, &k->windows);
+  k->bound = comp > rd + wr ? SIM_VECTOR : k->cycles < 2 * law->lbase ? SIM_LATENCY : SIM_MEMORY;
+  k->util = MIN(1, MAX(comp, rd + wr) / MAX(k->cycles, 1));
+}
+
+/* A slice written in place into a larger array: a loop over the slice. libtpu estimates it where it
+ * is fused with what computes the slice, or runs in a loop. */
+void tpu_update(Plan *p, Kernel *k) {
+  const Law *law = p->law;
+  double rd = 0, wr = 0, bytes = 0;
+  for (int i = 0; i < k->reads.n; i++) {
+    HValue *v = k->reads.v[i];
+    if (tpu_written_into(k, v)) continue;
+    double part = tpu_read_fraction(k, v);
+    rd += far_read(p, k, v) * part;
+    bytes += v->bytes * part;
+  }
+  for (int i = 0; i < k->roots.n; i++) {
+    const HNode *r = k->roots.v[i];
+    if (!r->val) continue;
+    double part = tpu_written_part(r);
+    wr += tpu_write_cost(law, r->val) * part;
+    bytes += r->val->bytes * part;
+  }
+  double R = MAX(1, ceil(ceil(2 * bytes / (law->scoped * 0.985)) / law->cores));
+  k->windows = (int)R;
+  k->cycles = law->lbase + law->lio * (rd + wr) + (R - 1) * law->lq +
+              tpu_vector_work(law, k) * law->lvpu / R;
+  k->bound = SIM_MEMORY;
+  k->util = MIN(1, (rd + wr) / k->cycles);
+  const HNode *first = k->roots.v[0];
+  bool plain = k->inner.n <= 1 && (tpu_width(first->val) >= 4 || first->rank < 2 ||
+                                   first->val->order[0] == first->rank - 1);
+  k->modelled = !p->comp->parent && plain;
+  k->costed = !k->modelled;
+}

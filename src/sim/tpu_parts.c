@@ -1,0 +1,134 @@
+/* What the cost of any kernel on a TPU is made of: moving operands and results between memories,
+ * and the vector work of what is computed inside. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "sim/tpu.h"
+
+static double up(double x, double m) { return ceil(x / m) * m; }
+
+int tpu_width(const HValue *v) {
+  if (v->rounded) return 2;
+  double b = hlo_bits(v->node->dt) / 8;
+  return b >= 4 ? 4 : b >= 2 ? 2 : 1;
+}
+
+double tpu_wide(const HValue *v) { return MAX(1, hlo_bits(v->node->dt) / 32); }
+
+double tpu_base_bytes(const HValue *v) {
+  while (v->alias) v = v->alias;
+  return v->space == SP_HBM || v->space == SP_CMEM ? v->bytes : 0;
+}
+
+double tpu_read_cost(const Law *law, HValue *v) {
+  while (v->alias) v = v->alias;
+  if (v->space == SP_VMEM || v->space == SP_SCALAR) return 0;
+  if (v->space == SP_CMEM) return v->tiles * law->c[tpu_width(v) == 4 ? 4 : 2];
+  return v->tiles * law->r[tpu_width(v)] * tpu_wide(v);
+}
+
+/* A narrow result is packed from 32-bit registers; the estimate charges that even when the result
+ * stays on chip. */
+double tpu_pack_cost(const Law *law, const HValue *v) {
+  int w = tpu_width(v);
+  return w < 4 ? v->tiles * (law->o[w] - law->r[w]) : 0;
+}
+
+double tpu_write_cost(const Law *law, const HValue *v) {
+  if (v->dropped || v->space == SP_SCALAR) return 0;
+  if (v->space == SP_VMEM) return law->nopack ? 0 : tpu_pack_cost(law, v);
+  if (v->space == SP_CMEM) /* slower to write than to read */
+    return tpu_width(v) >= 4 ? v->tiles * 0.82 * law->o[4] * tpu_wide(v)
+                             : v->tiles * law->c[2] + tpu_pack_cost(law, v);
+  return v->tiles * law->o[tpu_width(v)] * tpu_wide(v);
+}
+
+/* Vector work of the nodes computed inside, in register operations; products left out. */
+double tpu_vector_work(const Law *law, const Kernel *k) {
+  double w = 0;
+  for (int i = 0; i < k->inner.n; i++) {
+    const HNode *n = k->inner.v[i];
+    if (n->kind == H_CONV) continue;
+    double c = (double)hlo_count(n->kind == H_REDUCE ? n->in[0] : n);
+    if (c <= 1024) continue;
+    bool half =
+        law->vhalf < 1 && (n->dt == DT_BF16 || (n->op == OP_COMPARE && n->in[0]->dt == DT_BF16));
+    double ops = vpu_weight(n);
+    if (ops == 1 && n->kind == H_EWISE &&
+        (dtype_class(n->dt) == DC_SINT || dtype_class(n->dt) == DC_UINT))
+      ops = law->iw;
+    if (n->kind == H_EWISE)
+      for (int q = 0; q < n->n_in; q++)
+        if (n->in[q]->kind == H_CONST || n->in[q]->kind == H_BCAST) ops += law->vbcast;
+    w += ops * c / 1024 * (half ? law->vhalf : 1);
+  }
+  return w;
+}
+
+/* Values along rows lie in lanes; repeating them over the lanes of their row turns them first.
+ * Registers turned this way by the broadcasts inside a kernel. */
+double tpu_turned_rows(const Kernel *k) {
+  double sum = 0;
+  bool soft = false; /* a softmax beside a product has its rows in lanes already */
+  for (int i = 0; i < k->inner.n && k->conv; i++) soft |= k->inner.v[i]->soft;
+  for (int i = 0; i < k->reads.n && k->conv; i++) soft |= k->reads.v[i]->node->soft;
+  for (int i = 0; i < k->inner.n && !soft; i++) {
+    const HNode *n = k->inner.v[i];
+    if (n->kind != H_BCAST || n->rank < 2 || hlo_count(n->in[0]) < 8 || plan_const_only(n))
+      continue;
+    int lane = n->rank - 1;
+    for (int r = 0; r < k->reads.n + k->roots.n; r++) {
+      const HValue *v = r < k->reads.n ? k->reads.v[r] : k->roots.v[r - k->reads.n]->val;
+      if (!v || v->node->rank != n->rank || hlo_count(v->node) != hlo_count(n)) continue;
+      lane = v->order[0];
+      break;
+    }
+    bool along = true;
+    for (int q = 0; q < n->n_dims; q++) along &= n->dims[q] != lane;
+    if (along) sum += (double)hlo_count(n->in[0]) / 8;
+  }
+  return sum;
+}
+
+/* The part of a value that a slice of it touches, in whole tiles. */
+static double slice_part(const HValue *v, const HNode *n) {
+  double part = 1;
+  for (int i = 0; i < n->rank && i < v->node->rank; i++) {
+    int d = v->order[i];
+    double all = (double)v->node->d[d], span = (double)n->d[d];
+    if (n->kind == H_SLICE && n->lo && n->hi) span = (double)(n->hi[d] - n->lo[d]);
+    double unit = v->node->rank < 2 ? 1 : i == 0 ? 128 : i == 1 ? 8 : 1;
+    part *= MIN(1, up(span, unit) / up(MAX(all, 1), unit));
+  }
+  return part;
+}
+
+/* The part of a value that the kernel touches: less than all when it only takes slices of it. */
+double tpu_read_fraction(const Kernel *k, const HValue *v) {
+  double part = 0, all = (double)hlo_count(v->node);
+  if (all <= 0) return 1;
+  for (int i = 0; i < k->inner.n; i++) {
+    const HNode *n = k->inner.v[i];
+    for (int q = 0; q < n->n_in; q++) {
+      if (n->in[q] != v->node) continue;
+      if (n->kind != H_SLICE && n->kind != H_DSLICE && !(n->kind == H_GATHER && q == 0)) return 1;
+      part += n->kind == H_GATHER || n->rank != v->node->rank ? (double)hlo_count(n) / all
+                                                              : slice_part(v, n);
+    }
+  }
+  return part > 0 && part < 1 ? part : 1;
+}
+
+/* Is this the array that the kernel writes a slice into? */
+bool tpu_written_into(const Kernel *k, const HValue *v) {
+  for (int q = 0; q < k->roots.n; q++)
+    if (k->roots.v[q]->kind == H_DUS && v->node == k->roots.v[q]->in[0]) return true;
+  return false;
+}
+
+/* The part of a result that is written: a slice of what is updated in place. */
+double tpu_written_part(const HNode *r) {
+  return r->kind == H_DUS && r->n_in > 1
+             ? (double)hlo_count(r->in[1]) / (double)MAX(1, hlo_count(r))
+             : 1;
+}

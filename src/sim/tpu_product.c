@@ -1,0 +1,323 @@
+/* Products and convolutions on a TPU: the windows with the least estimate, and the matrix-vector
+ * products that run as loops. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "sim/tpu.h"
+
+static double up(double x, double m) { return ceil(x / m) * m; }
+
+static int splits(double n, double *out, int max) {
+  static const int parts[] = {1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11,  12,  13,  14,  16, 18,
+                              20, 22, 24, 28, 32, 40, 48, 57, 64, 96, 128, 192, 256, 384, 512};
+  int k = 0;
+  double last = -1;
+  for (int i = 0; i < COUNT_OF(parts) && k < max; i++) {
+    if (parts[i] > n && i) break;
+    double w = ceil(n / parts[i]);
+    if (w != last) out[k++] = w;
+    last = w;
+  }
+  return k;
+}
+
+/* Which operand's side of the product a stored value feeds: 0 lhs, 1 rhs, 2 epilogue. */
+static void feeds(const Kernel *k, HNode *n, int side, HValue **seen, int *who, int n_seen,
+                  int stamp) {
+  if (n->visit == stamp) return; /* shared subexpressions: each node once */
+  n->visit = stamp;
+  for (int i = 0; i < n_seen; i++)
+    if (seen[i]->node == n || (seen[i]->alias && seen[i]->alias->node == n)) {
+      if (who[i] == 2) who[i] = side;
+      if (seen[i]->node == n) return;
+    }
+  if (n->val && n != k->conv->in[side]) {
+    bool inner = false;
+    for (int i = 0; i < k->inner.n && !inner; i++) inner = k->inner.v[i] == n;
+    if (!inner) {
+      for (int i = 0; i < n_seen; i++) /* a relayout stands in for the value itself */
+        if (seen[i]->node->op == OP_COPY && seen[i]->node->n_in == 1 && seen[i]->node->in[0] == n &&
+            who[i] == 2)
+          who[i] = side;
+      return;
+    }
+  }
+  for (int i = 0; i < n->n_in; i++) feeds(k, n->in[i], side, seen, who, n_seen, stamp);
+}
+
+typedef struct Shape {                 /* of a product in the terms of the law, tiles */
+  double m, n, k, batch, taps, passes; /* m rows/8, n lanes/128, k lanes/128 */
+  double base;                         /* start-up; less when nothing comes from HBM */
+  double k_splits;                     /* most parts that k may be cut into */
+  double la, lb, le, wo;               /* cycles to move: lhs, rhs, epilogue inputs, results */
+  double ba, bb, be, bo;               /* bytes in VMEM windows of the same */
+  double load; /* cycles to load a tile of weights: the least that streaming past it takes */
+  double vin, vpu_a, vpu_e, rate;
+  double lhs_tiles, out_tiles;
+} Shape;
+
+static double product_cycles(const Law *law, const Shape *s, double *out_comp, int *out_windows) {
+  double mo[40], no[40], ko[40], bo[40];
+  int nm = splits(s->m, mo, 40), nn = splits(s->n, no, 40), nk = splits(s->k_splits, ko, 40),
+      nb = splits(s->batch, bo, 12);
+  double S = law->side, ss = S / 128, mg = law->cores;
+  double best = 1e300, comp_best = 0, least = 1e300, spill = 0;
+  int win_best = 1;
+  for (int ib = 0; ib < nb; ib++)
+    for (int in = 0; in < nn; in++)
+      for (int ik = 0; ik < nk; ik++)
+        for (int im = 0; im < nm; im++) {
+          double b = bo[ib], m = mo[im], n = no[in], k = ceil(s->k * ko[ik] / s->k_splits);
+          double iB = ceil(s->batch / b), iM = ceil(s->m / m), iN = ceil(s->n / n),
+                 iK = ceil(s->k_splits / ko[ik]);
+          double tot = iB * iM * iN * iK;
+          if (tot > 20000) continue;
+          double mul = tot > 1 ? mg : 1, R = tot > 1 ? ceil(tot / mg) : 1;
+          double inA = s->la / (iB * iM * iK) * mul, inB = s->lb / (iB * iN * iK) * mul;
+          double io = iB * iM * iN, wo = s->wo / io * mul, ie = s->le / io * mul;
+          double rows = MAX(m * 8, s->load);
+          double mxu = law->mx * s->passes * s->taps * b * rows * (ceil(n / ss) * S) *
+                       (ceil(k / ss) * S) / (law->macs / mg);
+          double vec = (s->vpu_a * iN + s->vpu_e) / R;
+          double comp = MAX(mxu, vec) + law->vadd * MIN(mxu, vec) + s->vin / R +
+                        (iK > 1 ? law->kk * s->out_tiles / io : 0);
+          double nl = iM * iK * iB == 1 ? 1 : R,
+                 nr = iK == 1 ? (iN * iB == 1 ? 1 : MAX(1, iN * iB / mul)) : R;
+          double nw = MAX(1, io / mul), R1 = MAX(R - 1, 1);
+          double dma = ((nl - 1) * inA + (nr - 1) * inB + (nw - 1) * (wo + ie)) / R1;
+          double t = s->base + inA + inB + ie +
+                     (R - 1) * MAX(comp + law->w, dma + (dma > 0 ? law->q : 0)) + comp + wo;
+          double v = s->ba / (iB * iM * iK) * (nl > 1 ? 2 : 1) +
+                     s->bb / (iB * iN * iK) * (nr > 1 ? 2 : 1) +
+                     (s->bo + s->be) / io * (nw > 1 ? 2 : 1) +
+                     (iK > 1 ? s->out_tiles * 4096 / io : 0);
+          if (v > law->scoped * 0.97) { /* too large; the least bad one counts when nothing fits */
+            if (v > least) continue;
+            least = v;
+            t = 1e200 + v;
+          }
+          if (t < best) {
+            if (t >= 1e200)
+              spill = s->base + inA + inB + (R - 1) * MAX(comp + law->w, dma + law->q) + comp + wo;
+            best = t;
+            comp_best = comp * R;
+            win_best = (int)tot;
+          }
+        }
+  if (best >= 1e200) best = spill;
+  *out_comp = comp_best;
+  *out_windows = win_best;
+  return best;
+}
+
+/* One filter a channel: forwards and towards the input (one input feature a group), or the gradient
+ * of the filters (as many groups as output features). */
+static bool depthwise(const HConv *c) { return c->is_conv && c->groups > 1 && c->groups == c->n; }
+
+/* Registers multiplied by a depthwise convolution: taps of each output register; a gradient of the
+ * filters adds each pair of registers once for each of its few outputs, which costs a quarter. */
+static double depthwise_work(const Kernel *k, const HNode *cv, const HValue *ov) {
+  const HConv *c = cv->conv;
+  double out = ov ? ov->tiles : (double)hlo_count(cv) / 1024, taps = (double)c->taps;
+  double px = 1;
+  for (int i = 0; i < cv->rank; i++)
+    if (c->out[i] == 's') px *= (double)cv->d[i];
+  if (px >= taps) {
+    for (int i = 0; i < c->n_spatial; i++) taps /= sqrt((double)MAX(1, c->lhs_dil[i]));
+    return out * taps;
+  }
+  double in = (double)hlo_count(cv->in[1]) / 1024;
+  for (int i = 0; i < k->reads.n; i++)
+    if (hlo_count(k->reads.v[i]->node) == hlo_count(cv->in[1])) in = MAX(in, k->reads.v[i]->tiles);
+  return in * px / 4;
+}
+
+/* The size of the contracted dimension that lies in lanes of the streamed operand, when it is one
+ * of several: its multiples cannot share the array. 0 otherwise. */
+static double lane_contracted(const HNode *cv, HValue *const *reads, const int *side, int n) {
+  const HConv *c = cv->conv;
+  int dims = 0;
+  for (const char *q = c->lhs; *q; q++) dims += *q == 'k';
+  if (c->is_conv || dims < 2) return 0;
+  for (int i = 0; i < n; i++) {
+    const HValue *v = reads[i];
+    const HNode *x = cv->in[0];
+    if (side[i] != 0 || v->node->rank != x->rank || hlo_count(v->node) != hlo_count(x)) continue;
+    int lane = v->order[0];
+    return c->lhs[lane] == 'k' && v->node->d[lane] == x->d[lane] ? (double)x->d[lane] : 0;
+  }
+  return 0;
+}
+
+/* How often a convolution takes each element of its input. */
+static double taps_moved(const HConv *c) {
+  double t = (double)c->taps;
+  for (int i = 0; i < c->n_spatial; i++) t /= (double)MAX(1, c->lhs_dil[i] * c->stride[i]);
+  return MAX(1, t);
+}
+
+void tpu_product(Plan *p, Kernel *k) {
+  const Law *law = p->law;
+  const HNode *cv = k->conv;
+  const HConv *c = cv->conv;
+  int nr = k->reads.n;
+  HValue **seen = k->reads.v;
+  int *who = calloc((size_t)nr + 1, sizeof *who);
+  for (int i = 0; i < nr; i++) who[i] = 2;
+  feeds(k, cv->in[0], 0, seen, who, nr, 2 * cv->id + 1);
+  feeds(k, cv->in[1], 1, seen, who, nr, 2 * cv->id + 2);
+  Shape s = {0};
+  /* which side streams: the result's lanes are the stationary side */
+  bool swap = false;
+  const HValue *ov = NULL;
+  for (int i = 0; i < k->roots.n; i++)
+    if (hlo_count(k->roots.v[i]) == hlo_count(cv) && k->roots.v[i]->val) ov = k->roots.v[i]->val;
+  if (ov && ov->node->rank == cv->rank && cv->rank >= 1) {
+    const HValue *b = ov;
+    char lane = c->out[b->order[0]];
+    if (cv->rank == 1) lane = c->out[0];
+    swap = lane == 'm';
+  } else if (c->n < 128 && c->m > c->n && !c->is_conv) {
+    swap = true;
+  }
+  double m = (double)c->m, n = (double)c->n;
+  if (swap) m = (double)c->n, n = (double)c->m;
+  double kk = (double)c->k, taps = (double)c->taps, S = law->side, splits_k;
+  s.m = up(m, 8) / 8;
+  s.load = law->wl;
+  if (c->is_conv) {
+    /* rows are counted in the dimension that lies in sublanes: the batch, or the features of a
+     * weight gradient */
+    const HValue *lv = NULL;
+    for (int i = 0; i < nr; i++)
+      if (who[i] == 0 && seen[i]->node->rank == cv->in[0]->rank &&
+          hlo_count(seen[i]->node) == hlo_count(cv->in[0]))
+        lv = seen[i];
+    bool k_lanes = lv && c->lhs[lv->order[0]] == 'k';
+    for (int i = 0; i < c->n_spatial; i++) taps /= (double)MAX(1, c->lhs_dil[i]);
+    if (taps < 1) taps = 1;
+    /* several taps share the contracted side of the array when one leaves room */
+    double unit = k_lanes ? up(kk, 128) : up(kk, 8), pack = floor(S / unit);
+    if (pack < 1) pack = 1;
+    if (pack > taps) pack = taps;
+    double rounds = ceil(taps / pack);
+    bool gradient = true; /* the window is the image: contracted positions may be split */
+    for (int i = 0; i < c->n_spatial; i++) gradient &= c->window[i] > 3;
+    double out_px = (double)c->m;
+    for (int i = 0; i < cv->rank; i++)
+      if (c->out[i] == 'm') out_px /= (double)cv->d[i];
+    gradient &= out_px < (double)c->taps || c->taps == 1;
+    s.k = rounds * ceil(unit * pack / S) * (S / 128);
+    if (gradient && (double)c->m / out_px <= 4)
+      s.load = MAX(32, 0.45 * s.load); /* few channels: part of a tile */
+    double whole = floor(kk / S), rest = kk - whole * S;
+    if (k_lanes && whole >= 1 && rest > 0 && rest <= S / 2 && !gradient) /* so do what is left */
+      s.k = (whole * taps + ceil(taps / floor(S / up(rest, 8)))) * (S / 128);
+    splits_k = gradient ? s.k : ceil(kk / 128);
+    s.batch = 1;
+  } else {
+    s.k = ceil(kk / 128);
+    splits_k = s.k;
+    s.batch = (double)c->batch;
+  }
+  double inner = lane_contracted(cv, seen, who, nr);
+  if (inner > 0 && inner < S) { /* several dimensions are contracted, the one in lanes is short */
+    s.k = ceil(kk / inner) * (S / 128);
+    splits_k = s.k;
+  }
+  s.n = ceil(n / 128);
+  s.k_splits = splits_k;
+  s.taps = 1;
+  s.passes = c->passes;
+  if ((cv->in[0]->dt == DT_I8 || cv->in[0]->dt == DT_U8))
+    s.passes = chip_num(p->chip, "fit.int8", 1);
+  double sub_a = 0, sub_b = 0;
+  for (int i = 0; i < nr; i++) {
+    HValue *v = seen[i];
+    if (tpu_written_into(k, v)) continue;
+    int w = who[i] == 2 ? 2 : (swap ? 1 - who[i] : who[i]);
+    double part = tpu_read_fraction(k, v);
+    double cost = tpu_read_cost(law, v) * part;
+    double by = tpu_base_bytes(v) * part;
+    (void)sub_a;
+    (void)sub_b;
+    if (w == 0) s.la += cost, s.ba += by;
+    else if (w == 1) s.lb += cost, s.bb += by;
+    else s.le += cost, s.be += by;
+    if (v->space == SP_VMEM || v->space == SP_CMEM) s.vin += v->tiles * law->vin;
+    if (c->is_conv && who[i] == 0 && ov && v->is_param && v->node->rank == cv->in[0]->rank &&
+        v->node->rank >= 2 && hlo_count(v->node) == hlo_count(cv->in[0]) &&
+        ov->node->rank == cv->rank && hlo_bits(v->node->dt) == 16) {
+      char ol = c->out[ov->order[0]],
+           os = c->out[ov->order[1]]; /* a relayout of the operand is fused in */
+      char il = c->lhs[v->order[0]], is = c->lhs[v->order[1]];
+      if (ol == 'm' && il == 'k' && is == 's')
+        s.vin += v->tiles * law->fturn * MIN(1, taps_moved(c) / 9);
+      else if (ol == 'n' && os == 'm' && il == 'k' && is == 's') s.vin += v->tiles * law->fmove;
+    }
+  }
+  for (int i = 0; i < k->roots.n; i++) {
+    const HValue *v = k->roots.v[i]->val;
+    if (!v || v->dropped) continue;
+    double part = tpu_written_part(k->roots.v[i]);
+    s.wo += tpu_write_cost(law, v) * part;
+    if (v->space == SP_HBM) s.bo += v->bytes * part;
+  }
+  s.out_tiles = (double)hlo_count(cv) / 1024;
+  double work = tpu_vector_work(law, k);
+  s.vpu_e = work * law->cvpu + tpu_turned_rows(k) * law->row;
+  if (depthwise(c)) { /* on the vector unit, tap by tap */
+    s.passes = 0;
+    s.vpu_e += depthwise_work(k, cv, ov) * law->dw;
+  }
+  double comp;
+  bool far_in = false, far_out = false;
+  for (int i = 0; i < nr; i++)
+    if ((seen[i]->space == SP_HBM || seen[i]->space == SP_CMEM) && seen[i]->node->rank > 0 &&
+        (seen[i]->tiles > 1 || who[i] != 2))
+      far_in = true;
+  for (int i = 0; i < k->roots.n; i++) {
+    const HValue *v = k->roots.v[i]->val;
+    if (v && !v->dropped &&
+        (v->space == SP_HBM || v->space == SP_CMEM || tpu_pack_cost(law, v) > 0) &&
+        v->space != SP_SCALAR && !(v->space == SP_VMEM && law->nopack))
+      far_out = true;
+  }
+  s.base = law->base0 + (far_in ? law->base - law->base0 - law->base_out : 0) +
+           (far_out ? law->base_out : 0);
+  k->cycles = product_cycles(law, &s, &comp, &k->windows);
+  k->util = MIN(1, (double)c->flops * c->passes / 2 / law->macs / MAX(k->cycles, 1));
+  k->bound = comp > 0.6 * k->cycles      ? SIM_COMPUTE
+             : k->cycles < 3 * law->base ? SIM_LATENCY
+                                         : SIM_MEMORY;
+  free(who);
+}
+
+/* A matrix with one row or column becomes a vector before it is used so, unless it lies in memory
+ * as one would. */
+static double vector_copy(const Law *law, const HValue *v) {
+  const HNode *n = v->node;
+  int64_t count = hlo_count(n);
+  bool row = n->rank == 2 && (n->d[0] == 1 || n->d[1] == 1);
+  if (!row || count < 2 || (tpu_width(v) == 4 && (count % 1024 == 0 || v->kernel >= 0))) return 0;
+  return law->lbase + 0.035 * (double)count / law->cores;
+}
+
+/* A matrix-vector product runs on the vector unit as multiply and reduce. */
+void tpu_matvec(Plan *p, Kernel *k) {
+  const Law *law = p->law;
+  double rd = 0, big = 0;
+  for (int i = 0; i < k->reads.n; i++) {
+    rd += k->reads.v[i]->tiles * law->r[tpu_width(k->reads.v[i])];
+    big = MAX(big, k->reads.v[i]->tiles);
+  }
+  double n = ceil(big / law->rwin), R = ceil(n / (n > 1 ? law->cores : 1));
+  double wr = big * law->o[4];
+  k->windows = (int)n;
+  k->cycles = law->lbase + rd + wr + (R - 1) * law->lq;
+  for (int i = 0; i < k->reads.n; i++) k->cycles += vector_copy(law, k->reads.v[i]);
+  for (int i = 0; i < k->roots.n; i++)
+    if (k->roots.v[i]->val) k->cycles += vector_copy(law, k->roots.v[i]->val);
+  k->bound = SIM_MEMORY;
+  k->util = MIN(1, rd / k->cycles);
+}

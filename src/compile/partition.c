@@ -782,6 +782,20 @@ static void scatter_op(Spmd *s, const Op *op) {
   }
 }
 
+/* Stays: what JAX recomputes behind one must not be merged with what came before it. */
+static void barrier_op(Spmd *s, const Op *op) {
+  Value **in = xmalloc(sizeof *in * (size_t)(op->n_operands + 1));
+  Type **out = xmalloc(sizeof *out * (size_t)(op->n_results + 1));
+  for (int i = 0; i < op->n_results; i++) {
+    in[i] = operand(s, op->operands[i], layout_of(s, &op->results[i]));
+    out[i] = in[i]->type;
+  }
+  Op *c = same_op(s, op, in, out);
+  for (int i = 0; i < op->n_results; i++) s->local[op->results[i].id] = &c->results[i];
+  free(in);
+  free(out);
+}
+
 /* ---- control ---- */
 
 static Err *partition_region(Spmd *s, const Region *from, Region *to);
@@ -953,10 +967,7 @@ static Err *partition_op(Spmd *s, Op *op) {
     s->local[op->results[0].id] = operand(s, op->operands[0], layout_of(s, &op->results[0]));
     return NULL;
   case OP_SHARDING_GROUP: return NULL;
-  case OP_OPTIMIZATION_BARRIER:
-    for (int i = 0; i < op->n_results; i++)
-      s->local[op->results[i].id] = operand(s, op->operands[i], layout_of(s, &op->results[i]));
-    return NULL;
+  case OP_OPTIMIZATION_BARRIER: barrier_op(s, op); return NULL;
   case OP_WHILE:
   case OP_CASE:
   case OP_IF: return control_op(s, op);

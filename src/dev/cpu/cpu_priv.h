@@ -59,6 +59,11 @@ struct RunMem { /* memory of one run at a time; kept for the next */
     int64_t loop; /* the entry to a loop that it was filled in */
   } *kept;        /* step id * n_procs + process */
   int64_t loops;  /* entered so far */
+  struct Bound {
+    void **bufs;
+    int64_t run;
+  } *bound;     /* step id * n_procs + process: a fusion's buffers, as of a run */
+  int64_t runs; /* so far */
 };
 
 typedef struct Code Code;

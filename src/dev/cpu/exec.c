@@ -110,9 +110,12 @@ static void mem_free(const Code *c, RunMem *m) {
   cpu_block_free(m->arena, (size_t)c->plan->arena_bytes);
   cpu_block_free(m->each, (size_t)c->plan->arena_each_bytes * (size_t)c->plan->n_procs);
   cpu_block_free(m->partial, (size_t)c->partial_bytes);
-  for (int i = 0; i < c->plan->n_steps * c->plan->n_procs; i++)
+  for (int i = 0; i < c->plan->n_steps * c->plan->n_procs; i++) {
     cpu_block_free(m->kept[i].p, c->steps[i / c->plan->n_procs].keep_bytes);
+    free(m->bound[i].bufs);
+  }
   free(m->kept);
+  free(m->bound);
   free(m->ptr);
   free(m);
 }
@@ -152,6 +155,7 @@ static Err *mem_get(Code *c, RunMem **out) {
   m = xcalloc(1, sizeof *m);
   m->ptr = xcalloc((size_t)p->n_places * (size_t)n + 1, sizeof *m->ptr);
   m->kept = xcalloc((size_t)p->n_steps * (size_t)n + 1, sizeof *m->kept);
+  m->bound = xcalloc((size_t)p->n_steps * (size_t)n + 1, sizeof *m->bound);
   size_t shared = (size_t)p->arena_bytes, each = (size_t)p->arena_each_bytes * (size_t)n;
   if (shared + each >= LARGE) malloc_trim(0); /* what compiling and the caller's arrays left */
   m->arena = shared ? cpu_block_alloc(shared) : NULL;
@@ -202,20 +206,25 @@ static void fused_chunk(void *arg, int64_t begin, int64_t end) {
         t->code->scratch_bytes ? cpu_scratch((size_t)t->code->scratch_bytes) : NULL);
 }
 
+/* Places do not move during a run: a step of a loop finds its buffers once. */
+static void **bind(Exec *x, const Step *s, int process) {
+  struct Bound *b = &x->mem->bound[(size_t)s->id * (size_t)x->n + (size_t)process];
+  if (b->run == x->mem->runs) return b->bufs;
+  b->run = x->mem->runs;
+  if (!b->bufs) b->bufs = xmalloc(sizeof(void *) * (size_t)(s->n_in + s->n_out + 1));
+  for (int i = 0; i < s->n_in; i++) b->bufs[i] = at(x, s->in[i], process);
+  for (int i = 0; i < s->n_out; i++) b->bufs[s->n_in + i] = at(x, s->out[i], process);
+  b->bufs[s->n_in + s->n_out] = x->mem->partial;
+  return b->bufs;
+}
+
 static void run_fused(Exec *x, const Step *s, const FusedCode *k, int process) {
-  void *few[FEW * 2], **bufs = s->n_in + s->n_out + 1 <= FEW * 2
-                                   ? few
-                                   : xmalloc(sizeof(void *) * (size_t)(s->n_in + s->n_out + 1));
-  for (int i = 0; i < s->n_in; i++) bufs[i] = at(x, s->in[i], process);
-  for (int i = 0; i < s->n_out; i++) bufs[s->n_in + i] = at(x, s->out[i], process);
-  bufs[s->n_in + s->n_out] = x->mem->partial;
-  FusedTask t = {k, k->run, bufs};
+  FusedTask t = {k, k->run, bind(x, s, process)};
   cpu_parallel(k->outer, k->grain, fused_chunk, &t);
   if (k->finish) {
     t.fn = k->finish;
     cpu_parallel(k->finish_outer, k->finish_grain, fused_chunk, &t);
   }
-  if (bufs != few) free(bufs);
 }
 
 static Err *run_op(Exec *x, const Step *s, StepCode *k, int process) {
@@ -316,12 +325,15 @@ static void copy_place(Exec *x, int from, int to) {
   }
 }
 
-/* All moves at once: a value may go to a place that another comes from. */
-static void move_results(Exec *x, const Block *b) {
-  bool crossed = false;
-  for (int i = 0; i < b->n_results && !crossed; i++)
-    for (int j = 0; j < i && !crossed; j++)
-      crossed = b->from[i] >= 0 && b->from[i] == b->to[j] && b->from[j] != b->to[j];
+/* Does a value go to a place that another comes from? */
+static bool moves_cross(const Block *b) {
+  for (int i = 0; i < b->n_results; i++)
+    for (int j = 0; j < i; j++)
+      if (b->from[i] >= 0 && b->from[i] == b->to[j] && b->from[j] != b->to[j]) return true;
+  return false;
+}
+
+static void move_results(Exec *x, const Block *b, bool crossed) {
   if (!crossed) {
     for (int i = 0; i < b->n_results; i++) copy_place(x, b->from[i], b->to[i]);
     return;
@@ -347,6 +359,7 @@ static void move_results(Exec *x, const Block *b) {
 static Err *run_while(Exec *x, const Step *s) {
   int64_t outer = x->loop;
   x->loop = ++x->mem->loops;
+  bool crossed = moves_cross(&s->blocks[1]);
   for (;;) {
     TRY(run_block(x, &s->blocks[0]));
     if (!*(const uint8_t *)at(x, s->pred, 0)) {
@@ -354,7 +367,7 @@ static Err *run_while(Exec *x, const Step *s) {
       return NULL;
     }
     TRY(run_block(x, &s->blocks[1]));
-    move_results(x, &s->blocks[1]);
+    move_results(x, &s->blocks[1], crossed);
   }
 }
 
@@ -364,7 +377,7 @@ static Err *run_case(Exec *x, const Step *s) {
   if (s->op->kind == OP_IF) i = i ? 0 : 1;
   else if (i < 0 || i >= s->n_blocks) i = s->n_blocks - 1;
   TRY(run_block(x, &s->blocks[i]));
-  move_results(x, &s->blocks[i]);
+  move_results(x, &s->blocks[i], moves_cross(&s->blocks[i]));
   return NULL;
 }
 
@@ -489,6 +502,7 @@ Err *code_run(Code *c, const DevProgram *prog, const Shards *args, const bool *d
   const Plan *p = c->plan;
   Exec x = {.c = c, .plan = p, .prog = prog, .n = p->n_procs, .trace = trace};
   TRY(mem_get(c, &x.mem));
+  x.mem->runs++;
   const Region *r = p->main->body;
   for (int i = 0; i < r->n_args; i++) {
     int place = p->value_place[r->args[i]->id];

@@ -7,6 +7,9 @@
 #include "dev/cpu/conv.h"
 
 #define PIECES 16
+#define STRIP 6 /* places of a row that weights are read once for */
+#define MAX_TAPS 256
+#define CACHED 12288
 
 typedef float V8 __attribute__((vector_size(32), aligned(4), may_alias));
 
@@ -39,7 +42,7 @@ bool conv_depthwise_fits(const ConvShape *s) {
   int64_t taps = 1;
   for (int i = 3; i < w->n; i++) taps *= w->dims[i];
   return (s->v[X].n == 3 || s->v[X].n == 4) && s->groups > 1 && s->groups == s->v[X].dims[1] &&
-         s->groups == s->v[Y].dims[1] && taps <= 256;
+         s->groups == s->v[Y].dims[1] && taps <= MAX_TAPS;
 }
 
 /* y[c] = sum of x[t][c] * w[t][c] */
@@ -65,6 +68,45 @@ CLONES static void gather(const float *const *x, const float *const *w, int n, i
     float a = 0;
     for (int t = 0; t < n; t++) a += x[t][c] * w[t][c];
     y[c] = a;
+  }
+}
+
+/* The same for channels [first, last) of `places` of them, STRIP at least, x_step and y_step apart.
+ * The last strip may overlap. */
+CLONES static void strips(const float *const *x, const float *const *w, int n, int64_t x_step,
+                          int64_t first, int64_t last, float *y, int64_t y_step, int64_t places) {
+  for (int64_t s = 0; s < places; s += STRIP) {
+    int64_t k = MIN(s, places - STRIP), c = first, at = k * x_step;
+    float *to = y + k * y_step;
+    for (; c + 16 <= last; c += 16) {
+      V8 a[STRIP][2] = {{{0}}};
+      for (int t = 0; t < n; t++) {
+        const float *p = x[t] + at + c;
+        V8 w0 = AT(w[t] + c), w1 = AT(w[t] + c + 8);
+#pragma GCC unroll 6
+        for (int i = 0; i < STRIP; i++)
+          a[i][0] += AT(p + i * x_step) * w0, a[i][1] += AT(p + i * x_step + 8) * w1;
+      }
+#pragma GCC unroll 6
+      for (int i = 0; i < STRIP; i++)
+        *(V8 *)(to + i * y_step + c) = a[i][0], *(V8 *)(to + i * y_step + c + 8) = a[i][1];
+    }
+    for (; c + 8 <= last; c += 8) {
+      V8 a[STRIP] = {{0}};
+      for (int t = 0; t < n; t++) {
+        V8 w0 = AT(w[t] + c);
+#pragma GCC unroll 6
+        for (int i = 0; i < STRIP; i++) a[i] += AT(x[t] + at + i * x_step + c) * w0;
+      }
+#pragma GCC unroll 6
+      for (int i = 0; i < STRIP; i++) *(V8 *)(to + i * y_step + c) = a[i];
+    }
+    for (; c < last; c++)
+      for (int i = 0; i < STRIP; i++) {
+        float a = 0;
+        for (int t = 0; t < n; t++) a += x[t][at + i * x_step + c] * w[t][c];
+        to[i * y_step + c] = a;
+      }
   }
 }
 
@@ -98,14 +140,36 @@ static int64_t reads(const Depthwise *d, int dim, int64_t place, int64_t k, int6
   return at >= 0 && at < size ? at : -1;
 }
 
+/* The places of a row whose taps all lie inside the columns of `from`, a step apart each. None
+ * where few taps read the same element: rows are then better read once, in order. */
+static void inner(const Depthwise *d, const Grid *from, const Grid *to, int64_t *first,
+                  int64_t *last) {
+  *first = *last = 0;
+  int64_t steps = d->step[0] * d->step[1];
+  if ((d->data && d->step[1] != 1) || d->rows * d->columns < 4 * steps) return;
+#define INSIDE(at) \
+  (reads(d, 1, at, 0, from->width) >= 0 && reads(d, 1, at, d->columns - 1, from->width) >= 0)
+  while (*first < to->width && !INSIDE(*first)) ++*first;
+  *last = *first;
+  while (*last < to->width && INSIDE(*last)) ++*last;
+#undef INSIDE
+}
+
 static void result_rows(void *arg, int64_t begin, int64_t end) { /* (image, row) */
   const Depthwise *d = arg;
   const Grid *from = d->data ? &d->y : &d->x, *to = d->data ? &d->x : &d->y;
-  const float *in[256], *w[256];
+  const float *in[MAX_TAPS], *w[MAX_TAPS];
+  int64_t first, last, x_step = (d->data ? 1 : d->step[1]) * from->pixel_step;
+  /* Channels at a time whose weights, and as much of the image, stay in the innermost cache. */
+  int64_t block = CACHED / (d->rows * d->columns * 4) / 16 * 16;
+  block = block >= d->channels ? d->channels : 16;
+  inner(d, from, to, &first, &last);
   for (int64_t b = begin; b < end; b++) {
     int64_t image = b / to->height, row = b % to->height;
-    float *out = to->p + image * to->image_step + row * to->row_step;
-    for (int64_t col = 0; col < to->width; col++, out += to->pixel_step) {
+    float *line = to->p + image * to->image_step + row * to->row_step;
+    for (int64_t col = 0, done; col < to->width; col += done) {
+      float *out = line + col * to->pixel_step;
+      done = col == first && col + STRIP <= last ? last - first : 1;
       int n = 0;
       for (int64_t i = 0; i < d->rows; i++) {
         int64_t y = reads(d, 0, row, i, from->height);
@@ -116,7 +180,9 @@ static void result_rows(void *arg, int64_t begin, int64_t end) { /* (image, row)
           w[n++] = d->w + (i * d->columns + j) * d->channels;
         }
       }
-      gather(in, w, n, d->channels, out);
+      if (done == 1) gather(in, w, n, d->channels, out);
+      for (int64_t c = 0; done > 1 && c < d->channels; c += block)
+        strips(in, w, n, x_step, c, MIN(c + block, d->channels), out, to->pixel_step, done);
     }
   }
 }

@@ -316,6 +316,11 @@ static void bad_programs_are_errors(void **state) {
       "!stablehlo.token\n"
       "  return %r : !stablehlo.token\n}";
   fails(compile(feeds, one_device, sizeof one_device, &l), PJRT_Error_Code_UNIMPLEMENTED);
+  static const char known[] = "\x3a\x07\x0a\x05xla_a", unknown[] = "\x3a\x07\x0a\x05other",
+                    program[] = "func.func @main() { return }";
+  ok(compile(program, known, sizeof known - 1, &l), "an option of XLA");
+  CALL(LoadedExecutable_Destroy, gone, .executable = l);
+  fails(compile(program, unknown, sizeof unknown - 1, &l), PJRT_Error_Code_INVALID_ARGUMENT);
 }
 
 static void transfers_in_pieces(void **state) {

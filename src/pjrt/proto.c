@@ -40,6 +40,17 @@ static Err *assignment_parse(Str in, CompileOptions *o) {
   return NULL;
 }
 
+/* An entry of env_option_overrides: 1 name, 2 value. XLA's flags mean nothing here and are
+ * accepted, as programs set them for other backends; other names are mistakes. */
+static Err *override_check(Str entry) {
+  PbField f;
+  Pb message = pb_read(entry);
+  while (pb_next(&message, &f))
+    if (f.number == 1 && f.type == 2 && !str_starts(f.bytes, "xla_"))
+      return err_new(ERR_INVALID, "No such compile option: '%.*s'", STR_ARG(f.bytes));
+  return NULL;
+}
+
 Err *compile_options_parse(Str bytes, CompileOptions *o) {
   *o = (CompileOptions){.replicas = 1, .partitions = 1};
   PbField top, f;
@@ -47,6 +58,7 @@ Err *compile_options_parse(Str bytes, CompileOptions *o) {
   Err *e = NULL;
   Pb message = pb_read(bytes);
   while (!e && pb_next(&message, &top)) {
+    if (top.number == 7 && top.type == 2) e = override_check(top.bytes);
     if (top.number != 3 || top.type != 2) continue;
     Pb in = pb_read(top.bytes);
     while (!e && pb_next(&in, &f)) {

@@ -38,14 +38,19 @@ Err *idx_read(const char *path, int *rank, int64_t dims[4], uint8_t **out) {
       goto out;
     }
   }
-  data = malloc((size_t)count + 1);
-  if (!data) {
-    e = err_new(ERR_EXHAUSTED, "no memory for %lld bytes of '%s'", (long long)count, path);
-    goto out;
-  }
-  if (!read_all(f, data, (size_t)count)) {
-    e = err_new(ERR_DATA_LOSS, "'%s' is shorter than its header says", path);
-    goto out;
+  for (size_t have = 0, n = (size_t)count; !data || have < n;) { /* the header may lie */
+    size_t room = MIN(n, MAX(2 * have, (size_t)1 << 26));
+    uint8_t *more = realloc(data, room + 1);
+    if (!more) {
+      e = err_new(ERR_EXHAUSTED, "no memory for %zu bytes of '%s'", room, path);
+      goto out;
+    }
+    data = more;
+    if (!read_all(f, data + have, room - have)) {
+      e = err_new(ERR_DATA_LOSS, "'%s' is shorter than its header says", path);
+      goto out;
+    }
+    have = room;
   }
   *rank = head[3];
   *out = data;

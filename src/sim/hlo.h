@@ -153,4 +153,10 @@ HNode *hlo_transpose(Build *b, const Op *src, HNode *x, const int64_t *perm);
 HNode *hlo_ewise(Build *b, OpKind op, const Op *src, DType dt, int rank, const int64_t *d, int n_in,
                  HNode **in);
 
+/* hlo_product.c */
+HConv *hlo_dot_info(Build *b, const Op *op, HNode *x, HNode *y);
+HConv *hlo_conv_info(Build *b, const Op *op, HNode *x, HNode *y);
+HNode *hlo_outer_product(Build *b, const Op *op, const HConv *c, HNode *x,
+                         HNode *y); /* a product that contracts nothing, or NULL */
+
 #endif

@@ -165,7 +165,8 @@ struct Step {
   int *in, *out; /* places; in of STEP_OP: operands, then captured values */
   int n_blocks;
   Block *blocks;
-  int pred; /* STEP_WHILE: place of the condition; STEP_CASE: place of the selector */
+  int pred;  /* STEP_WHILE: place of the condition; STEP_CASE: place of the selector */
+  int trips; /* STEP_WHILE: how often the body runs, and the condition need not; -1: ask it */
   int index;
   bool each; /* runs once for each process */
   int pos;   /* schedule position */

@@ -179,6 +179,8 @@ static void block_results(Builder *b, Block *blk, const Region *r, int n, const 
   b->pos++;
 }
 
+#define MAX_TRIPS (1 << 20) /* counted when compiled */
+
 static Err *build_while(Builder *b, Op *op, Steps *list) {
   int n = op->n_operands;
   int *carried = ARENA_ARRAY(b->plan->mem, int, n);
@@ -198,6 +200,10 @@ static Err *build_while(Builder *b, Op *op, Steps *list) {
   Steps cond = {0}, body = {0};
   TRY(build_block(b, op->regions[0], &cond));
   finish_block(b, &head.blocks[0], &cond);
+  int counter;
+  int64_t first, by;
+  bool only_tells = head.blocks[0].n == 1 && head.blocks[0].steps[0].kind == STEP_FUSED;
+  head.trips = only_tells ? compile_trip_count(op, MAX_TRIPS, &counter, &first, &by) : -1;
   head.pred = place_of(b, op->regions[0]->last->operands[0]);
   read_place(b, head.pred, b->pos++, NULL, 0);
   if (head.pred >= 0 && b->places.v[head.pred].each)

@@ -360,15 +360,16 @@ static Err *run_while(Exec *x, const Step *s) {
   int64_t outer = x->loop;
   x->loop = ++x->mem->loops;
   bool crossed = moves_cross(&s->blocks[1]);
-  for (;;) {
-    TRY(run_block(x, &s->blocks[0]));
-    if (!*(const uint8_t *)at(x, s->pred, 0)) {
-      x->loop = outer;
-      return NULL;
+  for (int64_t i = 0; s->trips < 0 || i < s->trips; i++) {
+    if (s->trips < 0) {
+      TRY(run_block(x, &s->blocks[0]));
+      if (!*(const uint8_t *)at(x, s->pred, 0)) break;
     }
     TRY(run_block(x, &s->blocks[1]));
     move_results(x, &s->blocks[1], crossed);
   }
+  x->loop = outer;
+  return NULL;
 }
 
 static Err *run_case(Exec *x, const Step *s) {

@@ -109,10 +109,13 @@ void plan_peak(Plan *p) {
   for (int i = 0; i < p->kernels.n; i++) {
     const Kernel *k = p->kernels.v[i];
     bool taken[64] = {false};
-    for (int r = 0; r < k->reads.n && p->law->tpu; r++) { /* a sort works in place */
+    const HNode *sort =
+        p->law->tpu && k->roots.n && k->roots.v[0]->kind == H_SORT ? k->roots.v[0] : NULL;
+    bool apart = sort && sort->n_results == 1 && sort->val && sort->val->is_output;
+    for (int r = 0; sort && !apart && r < k->reads.n; r++) { /* works in place */
       const HValue *v = base_of(k->reads.v[r]);
-      if (k->roots.n && k->roots.v[0]->kind == H_SORT && k->roots.v[0]->n_results > 1 &&
-          !v->is_param && !v->is_output && v->last == i && v->space == SP_HBM)
+      if ((sort->n_results > 1 || v->node->dt == sort->dt) && !v->is_param && !v->is_output &&
+          v->last == i && v->space == SP_HBM)
         hbm[i] -= v->bytes;
     }
     for (int r = 0; r < k->roots.n; r++) {

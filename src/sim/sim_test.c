@@ -182,6 +182,38 @@ static void test_estimates(void **state) {
   }
 }
 
+/* What the compiler writes as other operations has libtpu's cycles: a stable sort that is turned
+ * both ways, a small top-k that is a sort. */
+static void test_rewritten(void **state) {
+  (void)state;
+  static const char sort[] =
+      "func.func @main(%x: tensor<256x1024xf32>) -> tensor<256x1024xf32> {\n"
+      "  %0 = \"stablehlo.sort\"(%x) <{dimension = 1 : i64, is_stable = true}> ({\n"
+      "  ^bb0(%a: tensor<f32>, %b: tensor<f32>):\n"
+      "    %1 = stablehlo.compare LT, %a, %b, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>\n"
+      "    stablehlo.return %1 : tensor<i1>\n"
+      "  }) : (tensor<256x1024xf32>) -> tensor<256x1024xf32>\n"
+      "  return %0 : tensor<256x1024xf32>\n}\n";
+  static const char top[] =
+      "func.func @main(%x: tensor<1000x100xf32>) -> (tensor<1000x3xf32>, tensor<1000x3xi32>) {\n"
+      "  %v, %i = chlo.top_k(%x, k = 3) : tensor<1000x100xf32> -> "
+      "(tensor<1000x3xf32>, tensor<1000x3xi32>)\n"
+      "  return %v, %i : tensor<1000x3xf32>, tensor<1000x3xi32>\n}\n";
+  static const struct {
+    const char *text, *chip;
+    double cycles, peak;
+  } want[] = {{sort, "tpu-v2", 12897, 4198400},
+              {sort, "tpu-v5e", 8144, 5244928},
+              {sort, "tpu-v6e", 6720, 5244928},
+              {top, "tpu-v5e", 4014, 2164224}};
+  for (int i = 0; i < COUNT_OF(want); i++) {
+    SimReport *r = estimate(want[i].text, want[i].chip);
+    near(r->cycles, want[i].cycles, 0.1);
+    near(r->peak_bytes, want[i].peak, 0.05);
+    sim_report_free(r);
+  }
+}
+
 static void test_padding(void **state) {
   (void)state;
   /* 3 columns: the long side goes to lanes, 3 rows pad to 4; libtpu says 4 x 65536 x 4 bytes */
@@ -412,6 +444,7 @@ int main(void) {
                                      cmocka_unit_test(test_systolic_counts),
                                      cmocka_unit_test(test_systolic_published),
                                      cmocka_unit_test(test_estimates),
+                                     cmocka_unit_test(test_rewritten),
                                      cmocka_unit_test(test_padding),
                                      cmocka_unit_test(test_loop),
                                      cmocka_unit_test(test_does_not_fit),

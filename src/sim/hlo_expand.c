@@ -1,7 +1,7 @@
 /* Operations that a compiler for TPUs writes as others before it fuses: stable sorts carry a
  * number for each element, small top-k are sorts, running sums go block by block, images are laid
- * out anew before their dimensions are joined, and narrow arrays stay narrow through gathers and
- * maxima. Linear in the graph; a node that is expanded becomes the last of its expansion. */
+ * out anew before their dimensions are joined, and narrow arrays stay narrow through maxima. Linear
+ * in the graph; a node that is expanded becomes the last of its expansion. */
 #include <stdlib.h>
 
 #include "sim/plan.h"
@@ -31,17 +31,12 @@ static bool widens(const HNode *n) {
   return n->kind == H_EWISE && n->op == OP_CONVERT && n->in[0]->dt == DT_BF16 && n->dt == DT_F32;
 }
 
-/* What picks or compares elements of a widened array does so before they are widened. */
+/* The largest of widened elements is found before they are widened. */
 static void stay_narrow(Expand *x, HNode *n) {
   HNode *w = n->in[0];
   if (n->n_results != 1 || !widens(w)) return;
-  bool gather = n->kind == H_GATHER;
-  if (n->kind == H_REDUCE) {
-    const Region *r = n->src && n->src->n_regions ? n->src->regions[0] : NULL;
-    if (!r || !r->first || r->first->kind != OP_MAXIMUM || n->n_in < 1) return;
-  } else if (!gather) {
-    return;
-  }
+  const Region *r = n->src && n->src->n_regions ? n->src->regions[0] : NULL;
+  if (!r || !r->first || r->first->kind != OP_MAXIMUM || n->n_in < 1) return;
   HNode *m = before(x, n, n->kind, n->op, w->in[0]->dt, n->rank, n->d, n->n_in, n->in);
   m->in[0] = w->in[0];
   m->n_dims = n->n_dims;
@@ -122,7 +117,6 @@ static void join_images(Expand *x, HNode *n) {
 
 static void expand(Expand *x, HNode *n) {
   switch (n->kind) {
-  case H_GATHER:
   case H_REDUCE: stay_narrow(x, n); break;
   case H_SORT: number_elements(x, n); break;
   case H_OTHER:

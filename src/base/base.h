@@ -2,11 +2,13 @@
  * pool.
  *
  * Errors      `Err *` is NULL on success. An Err has a code (the numbers of PJRT_Error_Code), a
- * message, an optional place in the user's program and an optional hint. It is made once (err_new),
- * wrapped on the way up (err_wrap) and freed by whoever prints it (err_free). Memory      running
- * out of host memory for small things ends the program here (xmalloc), so nobody checks. Device
- * buffers may be huge: they use tensor_new / try_malloc, whose failure is an ordinary Err. Threads
- * Arena, Buf, Map: one thread at a time. Pool: any thread. Err: whoever holds it.
+ *             message, an optional place in the user's program and an optional hint. It is made
+ *             once (err_new), wrapped on the way up (err_wrap) and freed by whoever prints it
+ *             (err_free).
+ * Memory      running out of host memory for small things ends the program here (xmalloc), so
+ *             nobody checks. Device buffers may be huge: they use tensor_new / try_malloc, whose
+ *             failure is an ordinary Err.
+ * Threads     Arena, Buf, Map: one thread at a time. Pool: any thread. Err: whoever holds it.
  */
 #ifndef WEFT_BASE_BASE_H
 #define WEFT_BASE_BASE_H
@@ -28,8 +30,7 @@
 #define PRINTF_LIKE(f, a)
 #endif
 
-/* ---- strings: pointer and length, not NUL-terminated
- * --------------------------------------------------------- */
+/* ---- strings: pointer and length, not NUL-terminated ----------------------------------------- */
 
 typedef struct Str {
   const char *p;
@@ -60,21 +61,28 @@ typedef struct Nearest {
 } Nearest;
 void nearest_see(Nearest *near, const char *name);
 
-/* ---- errors
- * -----------------------------------------------------------------------------------------------------
- */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
 /* X(name, number, text): the codes of PJRT_Error_Code (= absl status codes). */
-#define ERR_CODES(X)                                                                              \
-  X(CANCELLED, 1, "CANCELLED")                                                                    \
-  X(UNKNOWN, 2, "UNKNOWN")                                                                        \
-  X(INVALID, 3, "INVALID_ARGUMENT")                                                               \
-  X(DEADLINE, 4, "DEADLINE_EXCEEDED") X(NOT_FOUND, 5, "NOT_FOUND") X(EXISTS, 6, "ALREADY_EXISTS") \
-      X(PERMISSION, 7, "PERMISSION_DENIED") X(EXHAUSTED, 8, "RESOURCE_EXHAUSTED")                 \
-          X(PRECONDITION, 9, "FAILED_PRECONDITION") X(ABORTED, 10, "ABORTED")                     \
-              X(RANGE, 11, "OUT_OF_RANGE") X(UNIMPLEMENTED, 12, "UNIMPLEMENTED")                  \
-                  X(INTERNAL, 13, "INTERNAL") X(UNAVAILABLE, 14, "UNAVAILABLE")                   \
-                      X(DATA_LOSS, 15, "DATA_LOSS") X(UNAUTHENTICATED, 16, "UNAUTHENTICATED")
+/* clang-format off */
+#define ERR_CODES(X)                        \
+  X(CANCELLED, 1, "CANCELLED")              \
+  X(UNKNOWN, 2, "UNKNOWN")                  \
+  X(INVALID, 3, "INVALID_ARGUMENT")         \
+  X(DEADLINE, 4, "DEADLINE_EXCEEDED")       \
+  X(NOT_FOUND, 5, "NOT_FOUND")              \
+  X(EXISTS, 6, "ALREADY_EXISTS")            \
+  X(PERMISSION, 7, "PERMISSION_DENIED")     \
+  X(EXHAUSTED, 8, "RESOURCE_EXHAUSTED")     \
+  X(PRECONDITION, 9, "FAILED_PRECONDITION") \
+  X(ABORTED, 10, "ABORTED")                 \
+  X(RANGE, 11, "OUT_OF_RANGE")              \
+  X(UNIMPLEMENTED, 12, "UNIMPLEMENTED")     \
+  X(INTERNAL, 13, "INTERNAL")               \
+  X(UNAVAILABLE, 14, "UNAVAILABLE")         \
+  X(DATA_LOSS, 15, "DATA_LOSS")             \
+  X(UNAUTHENTICATED, 16, "UNAUTHENTICATED")
+/* clang-format on */
 
 typedef enum ErrCode {
   ERR_OK = 0,
@@ -108,9 +116,7 @@ void err_report(Err *e);      /* prints err_text on stderr and frees e */
     if (try_err_) return try_err_; \
   } while (0)
 
-/* ---- memory
- * -----------------------------------------------------------------------------------------------------
- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 void *
 xmalloc(size_t n); /* ends the program with a message when there is no memory; n == 0 is fine */
@@ -175,9 +181,7 @@ bool map_at(const Map *m, int i, Str *key, void **value);
 uint64_t hash_bytes(const void *p, size_t n,
                     uint64_t seed); /* FNV-1a style, stable across runs and machines */
 
-/* ---- files
- * ------------------------------------------------------------------------------------------------------
- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 /* Whole file; *out.p is NUL-terminated and freed by the caller. "-" is standard input. */
 Err *file_read(const char *path, Buf *out);
@@ -185,38 +189,49 @@ Err *file_write(const char *path, const void *p, size_t n); /* by a temporary fi
 double time_now_s(void);                                    /* monotonic seconds */
 const char *env_get(const char *name);                      /* NULL when unset or empty */
 
-/* ---- element types
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- element types --------------------------------------------------------------------------- */
 
 /* X(id, PJRT_Buffer_Type number, StableHLO name, bytes in memory, bits, class). Numbers are PJRT's,
  * so that the plugin maps them by identity. Types narrower than a byte are held one element a byte
  * (value in the low bits, signed ones sign-extended), as JAX hands them over. DT_TF32, DT_INDEX and
  * DT_NONE occur only in attributes. */
-#define DTYPES(X)                                                                                  \
-  X(I1, 1, "i1", 1, 1, BOOL)                                                                       \
-  X(I8, 2, "i8", 1, 8, SINT)                                                                       \
-  X(I16, 3, "i16", 2, 16, SINT)                                                                    \
-  X(I32, 4, "i32", 4, 32, SINT) X(I64, 5, "i64", 8, 64, SINT) X(U8, 6, "ui8", 1, 8, UINT) X(       \
-      U16, 7, "ui16", 2, 16, UINT) X(U32, 8, "ui32", 4, 32, UINT) X(U64, 9, "ui64", 8, 64, UINT)   \
-      X(F16, 10, "f16", 2, 16, FLOAT) X(F32, 11, "f32", 4, 32, FLOAT) X(                           \
-          F64, 12, "f64", 8, 64, FLOAT) X(BF16, 13, "bf16", 2, 16, FLOAT)                          \
-          X(C64, 14, "complex<f32>", 8, 64, COMPLEX) X(C128, 15, "complex<f64>", 16, 128, COMPLEX) \
-              X(F8E5M2, 16, "f8E5M2", 1, 8, FLOAT) X(F8E4M3FN, 17, "f8E4M3FN", 1, 8, FLOAT)        \
-                  X(F8E4M3B11FNUZ, 18, "f8E4M3B11FNUZ", 1, 8, FLOAT)                               \
-                      X(F8E5M2FNUZ, 19, "f8E5M2FNUZ", 1, 8, FLOAT)                                 \
-                          X(F8E4M3FNUZ, 20, "f8E4M3FNUZ", 1, 8, FLOAT) X(I4, 21, "i4", 1, 4, SINT) \
-                              X(U4, 22, "ui4", 1, 4, UINT) X(TOKEN, 23, "token", 0, 0, OTHER)      \
-                                  X(I2, 24, "i2", 1, 2, SINT) X(U2, 25, "ui2", 1, 2, UINT)         \
-                                      X(F8E4M3, 26, "f8E4M3", 1, 8, FLOAT) X(F8E3M4, 27, "f8E3M4", \
-                                                                             1, 8, FLOAT)          \
-                                          X(F8E8M0FNU, 28, "f8E8M0FNU", 1, 8, FLOAT)               \
-                                              X(F4E2M1FN, 29, "f4E2M1FN", 1, 4, FLOAT)             \
-                                                  X(F6E2M3FN, 32, "f6E2M3FN", 1, 6, FLOAT)         \
-                                                      X(F6E3M2FN, 33, "f6E3M2FN", 1, 6, FLOAT)     \
-                                                          X(TF32, 40, "tf32", 4, 19, OTHER)        \
-                                                              X(INDEX, 41, "index", 8, 64, OTHER)  \
-                                                                  X(NONE, 42, "none", 0, 0, OTHER)
+/* clang-format off */
+#define DTYPES(X)                                    \
+  X(I1, 1, "i1", 1, 1, BOOL)                         \
+  X(I8, 2, "i8", 1, 8, SINT)                         \
+  X(I16, 3, "i16", 2, 16, SINT)                      \
+  X(I32, 4, "i32", 4, 32, SINT)                      \
+  X(I64, 5, "i64", 8, 64, SINT)                      \
+  X(U8, 6, "ui8", 1, 8, UINT)                        \
+  X(U16, 7, "ui16", 2, 16, UINT)                    \
+  X(U32, 8, "ui32", 4, 32, UINT)                     \
+  X(U64, 9, "ui64", 8, 64, UINT)                     \
+  X(F16, 10, "f16", 2, 16, FLOAT)                    \
+  X(F32, 11, "f32", 4, 32, FLOAT)                    \
+  X(F64, 12, "f64", 8, 64, FLOAT)                   \
+  X(BF16, 13, "bf16", 2, 16, FLOAT)                  \
+  X(C64, 14, "complex<f32>", 8, 64, COMPLEX)         \
+  X(C128, 15, "complex<f64>", 16, 128, COMPLEX)      \
+  X(F8E5M2, 16, "f8E5M2", 1, 8, FLOAT)               \
+  X(F8E4M3FN, 17, "f8E4M3FN", 1, 8, FLOAT)           \
+  X(F8E4M3B11FNUZ, 18, "f8E4M3B11FNUZ", 1, 8, FLOAT) \
+  X(F8E5M2FNUZ, 19, "f8E5M2FNUZ", 1, 8, FLOAT)       \
+  X(F8E4M3FNUZ, 20, "f8E4M3FNUZ", 1, 8, FLOAT)       \
+  X(I4, 21, "i4", 1, 4, SINT)                        \
+  X(U4, 22, "ui4", 1, 4, UINT)                       \
+  X(TOKEN, 23, "token", 0, 0, OTHER)                 \
+  X(I2, 24, "i2", 1, 2, SINT)                        \
+  X(U2, 25, "ui2", 1, 2, UINT)                       \
+  X(F8E4M3, 26, "f8E4M3", 1, 8, FLOAT)               \
+  X(F8E3M4, 27, "f8E3M4", 1, 8, FLOAT)               \
+  X(F8E8M0FNU, 28, "f8E8M0FNU", 1, 8, FLOAT)         \
+  X(F4E2M1FN, 29, "f4E2M1FN", 1, 4, FLOAT)           \
+  X(F6E2M3FN, 32, "f6E2M3FN", 1, 6, FLOAT)           \
+  X(F6E3M2FN, 33, "f6E3M2FN", 1, 6, FLOAT)           \
+  X(TF32, 40, "tf32", 4, 19, OTHER)                  \
+  X(INDEX, 41, "index", 8, 64, OTHER)                \
+  X(NONE, 42, "none", 0, 0, OTHER)
+/* clang-format on */
 
 typedef enum DType {
   DT_INVALID = 0,
@@ -262,9 +277,7 @@ void elem_set_f64(DType t, void *p,
 int64_t elem_get_i64(DType t, const void *p); /* int, uint, bool; u64 reinterpreted */
 void elem_set_i64(DType t, void *p, int64_t v); /* wraps to the type's width */
 
-/* ---- threads
- * ----------------------------------------------------------------------------------------------------
- */
+/* ---- threads --------------------------------------------------------------------------------- */
 
 /* One pool for the process. pool_run calls fn(arg, i) for i in 0..n-1 on the caller and the pool's
  * threads and returns when all are done. May be called from several threads and from inside fn

@@ -4,10 +4,11 @@
  *            ~/.cache/weft. Only a folder that belongs to this user and that nobody else may write
  *            to is used: machine code is kept in it.
  * Entry      one file, named by the hash of its key. It holds the whole key and a checksum: an
- * entry that is cut short, damaged or another key's is as good as none. Writers    any number of
- * processes: an entry appears by rename. Size       at most $WEFT_CACHE_MB (512) and 10000 entries;
- * the least recently used ones go. Errors     none: what cannot be kept is made again.     thread:
- * any
+ *            entry that is cut short, damaged or another key's is as good as none.
+ * Writers    any number of processes: an entry appears by rename.
+ * Size       at most $WEFT_CACHE_MB (512) and 10000 entries; the least recently used ones go.
+ * Errors     none: what cannot be kept is made again.
+ * Thread     any
  */
 #ifndef WEFT_BASE_CACHE_H
 #define WEFT_BASE_CACHE_H

@@ -7,9 +7,7 @@
 
 #include "chip/chip_priv.h"
 
-/* ---- one file
- * -----------------------------------------------------------------------------------------------------
- */
+/* ---- one file -------------------------------------------------------------------------------- */
 
 typedef struct Unit {
   const char *name;
@@ -184,9 +182,7 @@ Err *chip_read(Arena *arena, const char *file, Str text, Chip **out) {
   return NULL;
 }
 
-/* ---- the catalogue
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- the catalogue --------------------------------------------------------------------------- */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {

@@ -11,7 +11,8 @@
  * compiled-in one of the same name.
  *
  * Ownership   the catalogue is built once, on first use, and lives as long as the process;
- * everything returned here is borrowed from it. Threads: any, after the first call returned.
+ *             everything returned here is borrowed from it. Threads: any, after the first call
+ *             returned.
  */
 #ifndef WEFT_CHIP_CHIP_H
 #define WEFT_CHIP_CHIP_H
@@ -79,9 +80,7 @@ const char *chip_text(const Chip *c, const char *key); /* NULL when absent */
  * malloc'd as a whole in `arena`. */
 Err *chip_read(Arena *arena, const char *file, Str text, Chip **out);
 
-/* ---- prices
- * ------------------------------------------------------------------------------------------------------
- */
+/* ---- prices ---------------------------------------------------------------------------------- */
 
 typedef struct Offer {
   const char *cloud, *instance, *region;

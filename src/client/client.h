@@ -2,9 +2,10 @@
  * C. Knows nothing of the compiler: a program is text or bytecode, a tensor is bytes.
  *
  * Element types are DType = PJRT_Buffer_Type numbers. Sub-byte elements are one byte each on the
- * host. Data is dense row-major. Threads     a Client and its programs may be used from several
- * threads; a ClientBuffer by one at a time. Errors      whatever the plugin says comes back as an
- * Err with its code and text.
+ * host. Data is dense row-major.
+ * Threads    a Client and its programs may be used from several threads; a ClientBuffer by one at a
+ *            time.
+ * Errors     whatever the plugin says comes back as an Err with its code and text.
  */
 #ifndef WEFT_CLIENT_CLIENT_H
 #define WEFT_CLIENT_CLIENT_H

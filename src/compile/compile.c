@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* clang-format off */
 static const struct {
   const char *name;
   Err *(*run)(Module *m);
@@ -16,6 +17,7 @@ static const struct {
     {"unroll", pass_unroll},
     {"hoist", pass_hoist},
 };
+/* clang-format on */
 
 bool dump_wanted(const char *stage) {
   const char *want = env_get("WEFT_DUMP");

@@ -16,8 +16,7 @@
 
 #include "ir/ir.h"
 
-/* ---- program to program
- * -------------------------------------------------------------------------------------------- */
+/* ---- program to program ---------------------------------------------------------------------- */
 
 /* Inlines func.call, composites without a known name, and named computations into main; removes
  * functions not reachable. Afterwards main holds the whole program. errors: recursion, unknown
@@ -37,9 +36,7 @@ Err *pass_unroll(Module *m);
 /* Products that a loop adds up become one product of stacks after it. */
 Err *pass_hoist(Module *m);
 
-/* ---- indices
- * --------------------------------------------------------------------------------------------------------
- */
+/* ---- indices --------------------------------------------------------------------------------- */
 
 #define DOM_MAX 12
 
@@ -70,9 +67,7 @@ int index_range(const Op *op, int k, int *dims);
 Affine index_flat(const Domain *d, const Type *t, const Affine *at);
 bool affine_equal(const Domain *d, const Affine *a, const Affine *b);
 
-/* ---- fusions
- * --------------------------------------------------------------------------------------------------------
- */
+/* ---- fusions --------------------------------------------------------------------------------- */
 
 typedef enum FusionKind {
   FUSION_LOOP, /* every domain element once */
@@ -105,9 +100,7 @@ bool fusion_has(const Fusion *f, const Op *op);
 #define SPLAT_MAX 65536
 const void *value_splat(const Value *v);
 
-/* ---- plans
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- plans ----------------------------------------------------------------------------------- */
 
 typedef struct Target {
   void *arg;

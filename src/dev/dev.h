@@ -7,8 +7,9 @@
  * shardings.
  *
  * Buffers     reference counted; data lives in host memory (phantom devices: no data). A buffer
- * belongs to one device and is accounted against that device's memory: going over the limit is
- * ERR_EXHAUSTED with a report. Threads     everything here may be called from any thread.
+ *             belongs to one device and is accounted against that device's memory: going over the
+ *             limit is ERR_EXHAUSTED with a report.
+ * Threads     everything here may be called from any thread.
  */
 #ifndef WEFT_DEV_DEV_H
 #define WEFT_DEV_DEV_H
@@ -21,8 +22,7 @@ typedef struct DevProgram DevProgram;
 typedef struct DevBuffer DevBuffer;
 typedef struct DeviceOps DeviceOps;
 
-/* ---- what a backend provides
- * ------------------------------------------------------------------------------------- */
+/* ---- what a backend provides ----------------------------------------------------------------- */
 
 typedef struct DevInfo { /* one device; strings live as long as the Dev */
   const char *kind;      /* "cpu", "TPU v3", "NVIDIA A100-SXM4-80GB" */
@@ -112,8 +112,7 @@ struct DevProgram {
   bool *result_on_host;
 };
 
-/* ---- for the plugin and the command line
- * --------------------------------------------------------------------------- */
+/* ---- for the plugin and the command line ----------------------------------------------------- */
 
 /* Devices by name: "cpu", "cpu:8", "interp", "interp:8", "null", or a chip as clouds name it
  * ("tpu-v3-8", "A100-80GB:8"). NULL or "": WEFT_DEVICE, else "cpu". errors: ERR_NOT_FOUND listing

@@ -19,18 +19,15 @@ typedef const void *const *Ins;
       r[i] = (T)(expr);                                                                      \
     }                                                                                        \
   }
-#define FLOATS(T, s)                                                           \
-  BINARY(add_##s, T, x + y)                                                    \
-  BINARY(sub_##s, T, x - y)                                                    \
-  BINARY(mul_##s, T, x *y)                                                     \
-  BINARY(div_##s, T, x / y) BINARY(max_##s, T,                                 \
-                                   isnan(x) || isnan(y)               ? (T)NAN \
-                                   : x > y || (x == y && !signbit(x)) ? x      \
-                                                                      : y)     \
-      BINARY(min_##s, T,                                                       \
-             isnan(x) || isnan(y)              ? (T)NAN                        \
-             : x < y || (x == y && signbit(x)) ? x                             \
-                                               : y)
+/* clang-format off */
+#define FLOATS(T, s)                                                                           \
+  BINARY(add_##s, T, x + y)                                                                    \
+  BINARY(sub_##s, T, x - y)                                                                    \
+  BINARY(mul_##s, T, x *y)                                                                     \
+  BINARY(div_##s, T, x / y)                                                                    \
+  BINARY(max_##s, T, isnan(x) || isnan(y) ? (T)NAN : x > y || (x == y && !signbit(x)) ? x : y) \
+  BINARY(min_##s, T, isnan(x) || isnan(y) ? (T)NAN : x < y || (x == y && signbit(x)) ? x : y)
+/* clang-format on */
 FLOATS(float, f32)
 FLOATS(double, f64)
 /* Wrapping arithmetic is the same for signed and unsigned. */

@@ -3,14 +3,14 @@
  * sem_<fn>() for each row of ir/ops.def.
  *
  * Numerics    transcendental functions of f16, bf16, f32 and f8 are computed in double and rounded
- * once; reductions and dots run in the element type (dot: accumulation type) in row-major order of
- * the input. Processes   a program over N = replicas x partitions processes runs in lock step: a
- * value is one tensor for all (Shards.n
- *             == 1) or one for each. Process p is replica p / partitions, partition p % partitions.
- * Control flow whose predicate differs between processes runs each branch for its own processes.
- *             sdy.manual_computation cuts its operands into blocks by in_shardings (Shards of N)
- * and joins its results; the custom calls SPMDFullToShardShape / SPMDShardToFullShape do the same
- * for the older form.
+ *             once; reductions and dots run in the element type (dot: accumulation type) in
+ *             row-major order of the input.
+ * Processes   a program over N = replicas x partitions processes runs in lock step: a value is one
+ *             tensor for all (Shards.n == 1) or one for each. Process p is replica p / partitions,
+ *             partition p % partitions. Control flow whose predicate differs between processes runs
+ *             each branch for its own processes. sdy.manual_computation cuts its operands into
+ *             blocks by in_shardings (Shards of N) and joins its results; the custom calls
+ *             SPMDFullToShardShape / SPMDShardToFullShape do the same for the older form.
  */
 #ifndef WEFT_INTERP_INTERP_H
 #define WEFT_INTERP_INTERP_H

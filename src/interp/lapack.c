@@ -35,8 +35,7 @@ FOUR(sgehrd_, dgehrd_, cgehrd_, zgehrd_)
 FOUR(sgtsv_, dgtsv_, cgtsv_, zgtsv_)
 FOUR(strsm_, dtrsm_, ctrsm_, ztrsm_)
 
-/* ---- one call's view of its operands and results
- * --------------------------------------------------------------------------- */
+/* ---- one call's view of its operands and results --------------------------------------------- */
 
 typedef struct Call {
   const Op *op;
@@ -126,9 +125,7 @@ static int64_t square(int n) { return (int64_t)n * n; }
 #define P void *
 static char up = 'U', no = 'N'; /* Fortran takes addresses */
 
-/* ---- factorizations
- * ------------------------------------------------------------------------------------------------------------
- */
+/* ---- factorizations -------------------------------------------------------------------------- */
 
 /* in: a; out: a, info */
 static void potrf(Call *c) {
@@ -251,9 +248,7 @@ static void sytrd(Call *c) {
   }
 }
 
-/* ---- eigenvalues, singular values
- * --------------------------------------------------------------------------------------------------
- */
+/* ---- eigenvalues, singular values ------------------------------------------------------------ */
 
 /* in: a; out: a (vectors), w, info */
 static void syevd(Call *c) {
@@ -455,9 +450,7 @@ static void gees(Call *c) {
   }
 }
 
-/* ---- solving
- * ----------------------------------------------------------------------------------------------------------------------------
- */
+/* ---- solving --------------------------------------------------------------------------------- */
 
 /* in: dl, d, du, b; out: dl, d, du, b, info. dl[0] and du[n - 1] are not used. */
 static void gtsv(Call *c) {
@@ -494,11 +487,10 @@ static void trsm(Call *c) {
   }
 }
 
-/* ---- the table
- * ----------------------------------------------------------------------------------------------------------------------------
- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
-#define ALL(name) {s##name##_, d##name##_, c##name##_, z##name##_}
+#define ALL(name) \
+  { s##name##_, d##name##_, c##name##_, z##name##_ }
 /* Shapes, one word for each operand and result: an element type (T the routine's, R its real one, C its complex one, I i32,
  * ? anything) and the dimensions after the batch: m x n is the matrix, k = min(m, n), l = n - 1, t at most k, a and b free.
  * The svd's u and vt depend on the mode and are checked by hand. */
@@ -547,10 +539,13 @@ static bool fits(Check *k, const char **spec, DType dtype, int rank, const int64
     if (dims[i] != k->matrix->dims[i]) return false;
   for (int i = 0; i < n; i++) {
     int64_t d = dims[n_batch + i], small = MIN(k->c->m, k->c->n);
-    int64_t *named = s[1 + i] == 'a' ? &k->a : s[1 + i] == 'b' ? &k->b : s[1 + i] == 't' ? &k->t : NULL;
+    int64_t *named = s[1 + i] == 'a'   ? &k->a
+                     : s[1 + i] == 'b' ? &k->b
+                     : s[1 + i] == 't' ? &k->t
+                                       : NULL;
     if (d > INT32_MAX / 8) return false;
     if (named && *named < 0) *named = d;
-    bool good = named ? d == *named && (s[1 + i] != 't' || d <= small)
+    bool good = named             ? d == *named && (s[1 + i] != 't' || d <= small)
                 : s[1 + i] == 'm' ? d == k->c->m
                 : s[1 + i] == 'n' ? d == k->c->n
                 : s[1 + i] == 'k' ? d == small
@@ -590,7 +585,8 @@ static bool fits_together(const Call *c, const Check *k) {
     if (mode == 'S') return du[0] == c->m && du[1] == small && dv[0] == small && dv[1] == c->n;
     return mode == 'N';
   }
-  if (routines[c->routine].run == trsm) return (letter(c, "side", 'L') == 'L' ? k->a : k->b) == c->n;
+  if (routines[c->routine].run == trsm)
+    return (letter(c, "side", 'L') == 'L' ? k->a : k->b) == c->n;
   if (routines[c->routine].run == ormqr) return (flag(c, "left") ? k->a : k->b) == c->m;
   return true;
 }
@@ -601,14 +597,22 @@ static Err *lapack_call(const Op *op, Tensor *const *in, Tensor **results) {
   if (r < 0) return op_err(op, ERR_INTERNAL, "not a LAPACK routine");
   bool cplx = type > 1;
   const char *spec_in = routines[r].in;
-  const char *spec_out = cplx && routines[r].out_complex ? routines[r].out_complex : routines[r].out;
+  const char *spec_out =
+      cplx && routines[r].out_complex ? routines[r].out_complex : routines[r].out;
   if (op->n_operands != words(spec_in) || op->n_results != words(spec_out))
-    return op_err(op, ERR_INVALID, "%d operands and %d results expected", words(spec_in), words(spec_out));
+    return op_err(op, ERR_INVALID, "%d operands and %d results expected", words(spec_in),
+                  words(spec_out));
   const Tensor *matrix = in[routines[r].run == gtsv ? 3 : 0];
   if (matrix->rank < 2) return op_err(op, ERR_INVALID, "a matrix expected");
   for (int i = matrix->rank - 2; i < matrix->rank; i++)
-    if (matrix->dims[i] > INT32_MAX / 8) return op_err(op, ERR_INVALID, "the matrix is too large for LAPACK");
-  Call c = {.op = op, .in = in, .out = results, .fn = routines[r].fn[type], .t = types[type], .cplx = cplx};
+    if (matrix->dims[i] > INT32_MAX / 8)
+      return op_err(op, ERR_INVALID, "the matrix is too large for LAPACK");
+  Call c = {.op = op,
+            .in = in,
+            .out = results,
+            .fn = routines[r].fn[type],
+            .t = types[type],
+            .cplx = cplx};
   c.routine = r;
   c.elem = (size_t)dtype_bytes(c.t);
   c.m = (int)matrix->dims[matrix->rank - 2];
@@ -621,7 +625,8 @@ static Err *lapack_call(const Op *op, Tensor *const *in, Tensor **results) {
       return op_err(op, ERR_INVALID, "operand %d does not have the routine's shape", i);
   for (int i = 0; i < op->n_results; i++) {
     const Type *t = op->results[i].type;
-    if (t->kind != TY_TENSOR || !type_is_static(t) || !fits(&k, &spec_out, t->dtype, t->rank, t->dims))
+    if (t->kind != TY_TENSOR || !type_is_static(t) ||
+        !fits(&k, &spec_out, t->dtype, t->rank, t->dims))
       return op_err(op, ERR_INVALID, "result %d does not have the routine's shape", i);
     TRY(tensor_new(t->dtype, t->rank, t->dims, &results[i]));
     memset(results[i]->data, 0, tensor_bytes(results[i]));

@@ -1,7 +1,8 @@
 /* ir: StableHLO in memory. Module > Func > Region > Op > Region ...; Value, Type, Attr.
  *
  * Ownership   everything of a module lives in the module's arena and dies with module_free; no
- * individual frees. Tensor data (constants) is reference counted and released by module_free.
+ *             individual frees. Tensor data (constants) is reference counted and released by
+ *             module_free.
  * Threads     a module is read by many threads, changed by one.
  *
  * Canonical form, whichever reader made it (text, bytecode of any VHLO version, builder):
@@ -36,8 +37,7 @@ typedef struct Attr Attr;
 typedef struct Loc Loc;
 typedef struct Tensor Tensor;
 
-/* ---- tensors: constant data, host values
- * ------------------------------------------------------------------------ */
+/* ---- tensors: constant data, host values ----------------------------------------------------- */
 
 /* Dense row-major data in host memory, reference counted (atomically). Sub-byte elements take one
  * byte each; complex is (re, im); i1 is one byte, 0 or 1. A token is a Tensor of DT_TOKEN without
@@ -80,9 +80,7 @@ static inline void *tensor_at(const Tensor *t, int64_t i) {
   return (char *)t->data + (size_t)i * (size_t)dtype_bytes(t->dtype);
 }
 
-/* ---- types
- * --------------------------------------------------------------------------------------------------------
- */
+/* ---- types ----------------------------------------------------------------------------------- */
 
 #define DIM_DYNAMIC INT64_MIN
 
@@ -133,9 +131,7 @@ int64_t type_count(const Type *t);      /* elements of a static tensor */
 int64_t type_bytes(const Type *t);      /* bytes in memory, unpadded; tuples added up; tokens 0 */
 void type_print(Buf *b, const Type *t); /* as StableHLO text */
 
-/* ---- locations
- * ------------------------------------------------------------------------------------------------------
- */
+/* ---- locations ------------------------------------------------------------------------------- */
 
 typedef enum LocKind { LOC_UNKNOWN, LOC_FILE, LOC_NAME, LOC_CALLSITE, LOC_FUSED } LocKind;
 struct Loc {
@@ -151,9 +147,7 @@ struct Loc {
  */
 void loc_print(Buf *b, const Loc *l);
 
-/* ---- attributes
- * ---------------------------------------------------------------------------------------------------
- */
+/* ---- attributes ------------------------------------------------------------------------------ */
 
 typedef struct NamedAttr {
   Str name;
@@ -243,9 +237,7 @@ Attr *attr_array(Module *m, int n, Attr *const *items);
 Attr *attr_dict(Module *m, int n, const NamedAttr *items); /* copies and sorts */
 bool attr_equal(const Attr *a, const Attr *b);
 
-/* ---- operations
- * -----------------------------------------------------------------------------------------------------
- */
+/* ---- operations ------------------------------------------------------------------------------ */
 
 /* How an op is looped over, costed, sharded when nothing more is said of it. */
 typedef enum OpClass {
@@ -357,8 +349,7 @@ Func *
 module_main(const Module *m); /* "main", else the first public function; NULL when there is none */
 const Mesh *module_mesh(const Module *m, Str name);
 
-/* ---- building and changing
- * ------------------------------------------------------------------------------------------ */
+/* ---- building and changing ------------------------------------------------------------------- */
 
 Func *func_new(Module *m, Str name, int n_in, Type *const *in, int n_out,
                Type *const *out); /* body with arguments */
@@ -379,9 +370,7 @@ Op *op_clone(Module *m, const Op *op, Value **map);
 void value_replace_all(Func *f, Value *from,
                        Value *to); /* every use in f; linear in the function */
 
-/* ---- reading
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 Attr *attrs_get(const NamedAttr *attrs, int n, const char *name); /* NULL when absent */
 Attr *op_attr(const Op *op, const char *name);
@@ -440,8 +429,7 @@ Err *ir_walk(Region *r, Err *(*fn)(Op *op, void *arg), void *arg);
 /* Deepest nesting of regions and of types the readers accept; deeper input is ERR_INVALID. */
 #define IR_MAX_DEPTH 200
 
-/* ---- verification and shape inference
- * --------------------------------------------------------------------------------- */
+/* ---- verification and shape inference -------------------------------------------------------- */
 
 /* Checks the whole module against the specification's constraints: dominance, arity, attributes,
  * types, regions, terminators, symbols. The message names op, constraint, and the line. */
@@ -452,12 +440,10 @@ Err *ir_verify(const Module *m);
  * reshape, ...) return the declared types after checking them. */
 Err *ir_infer(Module *m, const Op *op, Type **out);
 
-/* ---- printing (debugging and the text writer's base)
- * ------------------------------------------------------------------ */
+/* ---- printing (debugging and the text writer's base) ----------------------------------------- */
 /* The full writer is stablehlo/stablehlo.h. */
 
-/* ---- values on several processes
- * ------------------------------------------------------------------------------------ */
+/* ---- values on several processes ------------------------------------------------------------- */
 
 /* A program over N processes (replicas x partitions) runs as one job. A value is the same on all of
  * them (n == 1) or one tensor for each (n == N). */

@@ -7,7 +7,8 @@
  *             callback runs.
  * Versions    arguments are read and written only as far as the caller's struct_size reaches.
  * Execution   is synchronous: Execute returns when the results exist, its events are ready. Buffers
- * may still be unfinished (async transfers, alias buffers): users of the data wait for them.
+ *             may still be unfinished (async transfers, alias buffers): users of the data wait for
+ *             them.
  */
 #ifndef WEFT_PJRT_PJRT_H
 #define WEFT_PJRT_PJRT_H

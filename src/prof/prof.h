@@ -10,7 +10,8 @@
  * Kernels     A program lists its kernels once; a run is the program's timeline moved to the run's
  *             start. Runs on a real device have spans of their own.
  * Steps       The runs with one step number. The time of a step is divided, without rest and
- * without overlap, into the parts of PROF_PARTS (summary.c); all outputs show that division.
+ *             without overlap, into the parts of PROF_PARTS (summary.c); all outputs show that
+ *             division.
  * Ownership   Everything that a Prof shows lives in its arena; strings given to prof_* are copied.
  * Threads     a Prof: one at a time.
  */

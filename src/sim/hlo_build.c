@@ -9,9 +9,7 @@
 #define MAX_DEPTH 64
 #define MAX_NODES 4000000
 
-/* ---- the walk
- * ------------------------------------------------------------------------------------------------------------
- */
+/* ---- the walk -------------------------------------------------------------------------------- */
 
 typedef struct Env {
   HNode **map; /* by Value.id of the function being walked */
@@ -475,9 +473,7 @@ static Err *walk(Build *b, Region *r, Env *e, int depth, HNode ***outs, int *n_o
   return NULL;
 }
 
-/* ---- users and dead code
- * ---------------------------------------------------------------------------------------------------
- */
+/* ---- users and dead code --------------------------------------------------------------------- */
 
 static void mark_live(HNode *n) {
   /* explicit stack: graphs are deep */
@@ -569,9 +565,7 @@ static void narrow_sums(HComp *c) {
   }
 }
 
-/* ---- entry
- * ------------------------------------------------------------------------------------------------------------------
- */
+/* ---- entry ----------------------------------------------------------------------------------- */
 
 void hlo_free(HGraph *g) {
   for (HComp *c = g ? g->comps : NULL; c; c = c->next) {

@@ -40,8 +40,7 @@ int64_t *hlo_ints(HGraph *g, const int64_t *v, int n) {
   return n ? arena_dup(g->arena, v, sizeof *v * (size_t)n) : NULL;
 }
 
-/* ---- common subexpressions
- * -------------------------------------------------------------------------------------------- */
+/* ---- common subexpressions ------------------------------------------------------------------- */
 
 static void key_of(const HNode *n, Buf *b) {
   b->n = 0;
@@ -81,8 +80,7 @@ HNode *hlo_unique(Build *b, HNode *n) {
   return n;
 }
 
-/* ---- making nodes with simplification
- * ---------------------------------------------------------------------------------- */
+/* ---- making nodes with simplification -------------------------------------------------------- */
 
 HNode *hlo_const(Build *b, const Op *src, DType dt, int rank, const int64_t *d, double v) {
   HNode *n = hlo_node(b->g, b->comp, H_CONST, OP_CONSTANT, src, dt, rank, d, 0, NULL);

@@ -49,8 +49,7 @@ static void live_ranges(Plan *p) {
   }
 }
 
-/* ---- memory spaces, costs, time
- * ---------------------------------------------------------------------------------------------- */
+/* ---- memory spaces, costs, time -------------------------------------------------------------- */
 
 /* A loop or a conditional: its computations are planned, the dearest one counts. */
 static Err *plan_called(Plan *p, Kernel *k, HNode *root) {

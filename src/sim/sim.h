@@ -11,7 +11,8 @@
  * prefetch) are marked SIM_MODELLED.
  *
  * Ownership   the report owns everything it shows; it borrows the chip (which lives for ever) and
- * nothing of the module. Threads     any number of estimates at once.
+ *             nothing of the module.
+ * Threads     any number of estimates at once.
  */
 #ifndef WEFT_SIM_SIM_H
 #define WEFT_SIM_SIM_H
@@ -153,8 +154,7 @@ void sim_profile_device(const Chip *chip, ProfDevice *out);
  * results). */
 double sim_array_bytes(const Chip *chip, const Type *t);
 
-/* ---- collectives, as used for SPMD programs and by the advisor
- * ------------------------------------------------------- */
+/* ---- collectives, as used for SPMD programs and by the advisor ------------------------------- */
 
 typedef enum SimColl {
   SIM_ALL_REDUCE,
@@ -167,8 +167,7 @@ typedef enum SimColl {
  * array on one device. */
 double sim_collective_s(const Chip *chip, SimColl kind, double bytes, int devices);
 
-/* ---- the systolic array, processing element by processing element
- * ----------------------------------------------------- */
+/* ---- the systolic array, processing element by processing element ---------------------------- */
 
 typedef enum SystolicFlow { SYSTOLIC_WS, SYSTOLIC_OS } SystolicFlow;
 

@@ -42,8 +42,7 @@ static SimReport *estimate(const char *text, const char *chip) {
   return r;
 }
 
-/* ---- the systolic array
- * --------------------------------------------------------------------------------------------- */
+/* ---- the systolic array ---------------------------------------------------------------------- */
 
 static void test_systolic_numbers(void **state) {
   (void)state;
@@ -149,9 +148,7 @@ static void test_systolic_published(void **state) {
   }
 }
 
-/* ---- programs
- * -----------------------------------------------------------------------------------------------------------
- */
+/* ---- programs -------------------------------------------------------------------------------- */
 
 static const char add[] =
     "func.func @main(%a: tensor<1024x1024xf32>, %b: tensor<1024x1024xf32>) -> "
@@ -272,8 +269,7 @@ static void test_does_not_fit(void **state) {
   sim_report_free(r);
 }
 
-/* ---- the memory plan; the numbers are libtpu's for the same programs
- * ---------------------------------------------------------------------------- */
+/* ---- the memory plan; the numbers are libtpu's for the same programs ------------------------- */
 
 /* Rows and columns of a batched product share the tiles: operands that come with the batch in lanes
  * are turned, and so is the result. */
@@ -338,8 +334,7 @@ static void test_order(void **state) {
   sim_report_free(r);
 }
 
-/* ---- the golden corpus: nothing makes it stumble
- * ---------------------------------------------------------------------------- */
+/* ---- the golden corpus: nothing makes it stumble --------------------------------------------- */
 
 /* Measured collectives: Austin et al., "How to Scale Your Model", ch. 12. And gradients that do not
  * wait for each other travel together. */

@@ -8,8 +8,7 @@
 #include "dev/cpu/kernel.h"
 #include "dev/dev.h"
 
-/* ---- generated code (jit.c, emit*.c, loops.c)
- * -------------------------------------------------------------------- */
+/* ---- generated code (jit.c, emit*.c, loops.c) ------------------------------------------------ */
 
 /* One fusion compiled. Work is `tasks` calls of run(bufs, first, last, scratch) over [0, outer) in
  * chunks of `grain`; a split fusion writes partial results and ends with one call of finish(bufs,
@@ -34,9 +33,7 @@ void jit_free(Jit *j);
 bool jit_fusible(const Op *op);
 int jit_vector_bits(void); /* of this host */
 
-/* ---- programs
- * ------------------------------------------------------------------------------------------------------
- */
+/* ---- programs -------------------------------------------------------------------------------- */
 
 typedef struct StepCode { /* by Step.id */
   const CpuKernel *kernel;
@@ -57,12 +54,12 @@ struct RunMem { /* memory of one run at a time; kept for the next */
   struct Kept {
     void *p;
     int64_t loop; /* the entry to a loop that it was filled in */
-  } *kept;        /* step id * n_procs + process */
+  } * kept;       /* step id * n_procs + process */
   int64_t loops;  /* entered so far */
   struct Bound {
     void **bufs;
     int64_t run;
-  } *bound;     /* step id * n_procs + process: a fusion's buffers, as of a run */
+  } * bound;    /* step id * n_procs + process: a fusion's buffers, as of a run */
   int64_t runs; /* so far */
 };
 
@@ -94,16 +91,13 @@ Err *code_run(Code *c, const DevProgram *prog, const Shards *args, const bool *d
               Shards *results, Trace *trace);
 void code_report(const Code *c, Buf *json); /* verbose.c */
 
-/* ---- memory of results, kept for reuse (mem.c)
- * ----------------------------------------------------------------------- */
+/* ---- memory of results, kept for reuse (mem.c) ----------------------------------------------- */
 
 Err *cpu_tensor_new(DType t, int rank, const int64_t *dims, Tensor **out);
 void *cpu_block_alloc(size_t n); /* NULL: none left */
 void cpu_block_free(void *p, size_t n);
 
-/* ---- collectives (coll.c)
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- collectives (coll.c) -------------------------------------------------------------------- */
 
 bool coll_supported(const Op *op);
 /* in[operand * n + process], out[result * n + process] */
@@ -124,9 +118,7 @@ void trace_step(Trace *t, const Step *s, double from_s, double to_s);
 void trace_take(Trace *t, double start_s, DevRun *out); /* frees what it does not hand over */
 ProfProgram *program_profile(const CpuProgram *p, Prof *prof);
 
-/* ---- WEFT_VERBOSE and reports (verbose.c)
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- WEFT_VERBOSE and reports (verbose.c) ---------------------------------------------------- */
 
 /* for a step: name of its kernel, "f32[8,16]->f32[8]", bytes that it has to read and write,
  * operations */

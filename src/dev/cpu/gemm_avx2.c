@@ -15,9 +15,11 @@
 #define V_FMA(sum, x, y) __asm__("vfmadd231ps %2, %1, %0" : "+x"(sum) : "x"(x), "x"(y))
 #include "dev/cpu/gemm_tile.h"
 
-KERNELS(1)
-KERNELS(2)
-KERNELS(3) KERNELS(4) KERNELS(5) KERNELS(6)
+/* clang-format off */
+KERNELS(1) KERNELS(2) KERNELS(3) KERNELS(4) KERNELS(5) KERNELS(6)
 
-    const GemmKernels gemm_avx2 = {MR, LANES, {ROW(1) ROW(2) ROW(3) ROW(4) ROW(5) ROW(6)}};
+const GemmKernels gemm_avx2 = {MR, LANES, {
+  ROW(1) ROW(2) ROW(3) ROW(4) ROW(5) ROW(6)
+}};
+/* clang-format on */
 #endif

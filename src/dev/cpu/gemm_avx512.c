@@ -14,13 +14,13 @@
 #define V_FMA(sum, x, y) __asm__("vfmadd231ps %2, %1, %0" : "+v"(sum) : "v"(x), "v"(y))
 #include "dev/cpu/gemm_tile.h"
 
-KERNELS(1)
-KERNELS(2)
-KERNELS(3) KERNELS(4) KERNELS(5) KERNELS(6) KERNELS(7) KERNELS(8) KERNELS(9) KERNELS(10) KERNELS(11)
-    KERNELS(12)
+/* clang-format off */
+KERNELS(1) KERNELS(2) KERNELS(3) KERNELS(4) KERNELS(5) KERNELS(6) KERNELS(7) KERNELS(8)
+KERNELS(9) KERNELS(10) KERNELS(11) KERNELS(12)
 
-        const GemmKernels gemm_avx512 = {MR,
-                                         LANES,
-                                         {ROW(1) ROW(2) ROW(3) ROW(4) ROW(5) ROW(6) ROW(7) ROW(8)
-                                              ROW(9) ROW(10) ROW(11) ROW(12)}};
+const GemmKernels gemm_avx512 = {MR, LANES, {
+  ROW(1) ROW(2) ROW(3) ROW(4) ROW(5) ROW(6) ROW(7) ROW(8) ROW(9) ROW(10)
+  ROW(11) ROW(12)
+}};
+/* clang-format on */
 #endif

@@ -7,17 +7,19 @@
  * the reference kernel (interp_eval) accepts every op and comes last. Fused loops do not come here:
  * they are generated (emit.c).
  *
- * Data      dense row-major host memory as in Tensor (i1 one byte, sub-byte types one element a
- * byte, bf16 two bytes, complex (re, im)). in[0 .. n_operands-1] are the operands, then the values
- * from outside that the op's regions use, in the order of cpu_captures(). out[i] is memory for
- * result i, aligned to 64 bytes, uninitialised. Counts may be zero. Shapes    all static:
- * op->operands[i]->type, op->results[i].type. Sharing   out never overlaps in, except: when
- * `in_place` says operand k + 1 (0: never), out[0] may be the very address in[k] (then the planner
- * has found that nobody needs the operand afterwards). The kernel must handle both cases. Threads
- * run() may be called from several threads at once with the same state: the state is read-only
- * after prepare. Parallelism by pool_run, split by size, never by thread count; results may not
- * depend on the number of threads. Inside pool_run a nested pool_run runs inline. Scratch
- * cpu_scratch(n) for the current thread; or memory of its own.
+ * Data       dense row-major host memory as in Tensor (i1 one byte, sub-byte types one element a
+ *            byte, bf16 two bytes, complex (re, im)). in[0 .. n_operands-1] are the operands, then
+ *            the values from outside that the op's regions use, in the order of cpu_captures().
+ *            out[i] is memory for result i, aligned to 64 bytes, uninitialised. Counts may be zero.
+ * Shapes     all static: op->operands[i]->type, op->results[i].type.
+ * Sharing    out never overlaps in, except: when `in_place` says operand k + 1 (0: never), out[0]
+ *            may be the very address in[k] (then the planner has found that nobody needs the
+ *            operand afterwards). The kernel must handle both cases.
+ * Threads    run() may be called from several threads at once with the same state: the state is
+ *            read-only after prepare. Parallelism by pool_run, split by size, never by thread
+ *            count; results may not depend on the number of threads. Inside pool_run a nested
+ *            pool_run runs inline.
+ * Scratch    cpu_scratch(n) for the current thread; or memory of its own.
  */
 #ifndef WEFT_DEV_CPU_KERNEL_H
 #define WEFT_DEV_CPU_KERNEL_H

@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#define WARM_UP 2 /* steps that take memory and start threads */
+
 struct Trainer {
   const TrainOpts *o;
   StepProgram step, eval;
@@ -334,9 +336,12 @@ static int by_value(const void *a, const void *b) {
   return x < y ? -1 : x > y;
 }
 
-static double median(double *v, int n) { /* 0 of nothing; sorts */
-  if (n) qsort(v, (size_t)n, sizeof *v, by_value);
-  return n ? v[n / 2] : 0;
+/* Of the steps after those that warm up; 0 of nothing. Sorts. */
+static double median(double *v, int n) {
+  int warm = MIN(WARM_UP, n - 1);
+  if (n < 1) return 0;
+  qsort(v + warm, (size_t)(n - warm), sizeof *v, by_value);
+  return v[warm + (n - warm - 1) / 2];
 }
 
 static Err *make_folder(const char *path) {
@@ -395,9 +400,9 @@ Err *train_run(const TrainOpts *o, TrainResult *out) {
     e = err_hint(err_new(ERR_PRECONDITION, "'%s' has already done %lld of %lld steps", o->resume,
                          (long long)t.at, (long long)t.total),
                  "ask for more --epochs or --steps");
-  if (!e && o->profile) { /* the first two steps warm up */
-    t.record =
-        (Record){.client = o->client, .first = MIN(first + 2, t.total - 1), .steps = o->profile};
+  if (!e && o->profile) {
+    t.record = (Record){
+        .client = o->client, .first = MIN(first + WARM_UP, t.total - 1), .steps = o->profile};
     for (int i = 0; i < t.step.n_inputs; i++)
       t.record.batch_bytes += (double)field_bytes(&t.step.inputs[i]) * t.replicas;
   }

@@ -180,8 +180,9 @@ def test_xla_s_plugin_trains_the_same(tmp_path):
 
 
 @pytest.mark.parametrize("args, say", [
-    (["train", "nothing"], "models:"), (["train", "mnist", "--batch", "x"], "not a number"),
-    (["train", "mnist", "--data", "idx:/nowhere"], "train-images"), (["train", "gpt2", "--data", "synthetic", "--length", 0], "text"),
+    (["train", "nothing"], "models:"), (["train", "mnist", "--batch", "x"], "--batch wants a whole number"),
+    (["train", "mnist", "--data", "idx:/nowhere"], "train-images"),
+    (["train", "gpt2", "--data", "synthetic", "--length", 0], "--length wants a whole number"),
     (["train", "mnist", "--data", "synthetic", "--batch", 100000], "more than"),
     (["train", "mnist", "--data", "synthetic", "--plugin", "/nowhere.so"], "/nowhere.so")])
 def test_errors_say_what_to_do(args, say):

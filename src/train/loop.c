@@ -197,9 +197,10 @@ typedef struct Pending { /* a step whose metrics were not read yet */
 
 static double recent_rate(const Trainer *t) { /* seconds a step, over the last 50 */
   double sum = 0;
-  int n = MIN(50, t->times.n);
+  int n = MIN(50, t->times.n - 1); /* the first time is that of handing the first step over */
+  if (n < 1) return time_now_s() - t->looping;
   for (int i = t->times.n - n; i < t->times.n; i++) sum += t->times.v[i];
-  return n ? sum / n : 0;
+  return sum / n;
 }
 
 static Err *report(Trainer *t, Pending *p) {

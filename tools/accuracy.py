@@ -201,18 +201,15 @@ def main():
             for m in t.getmembers():
                 (folder / m.name).write_bytes(t.extractfile(m).read())
     jobs = max(1, (os.cpu_count() or 2))
-    rows, bad = summary(compare(weft, folder, "rows.csv", jobs))
-    text, visible = table("Programs from the oracle", rows)
-    print(text)
-    rows, _ = summary(compare(weft, folder, "sweep.csv", jobs))
-    text, sweep = table("Own sweep", rows)
-    print(text)
-    rows, _ = summary(compare(weft, folder, "blocks.csv", jobs))
-    text, blocks = table("Own blocks and steps", rows)
-    print(text)
-    rows, _ = summary(compare(weft, folder, "families.csv", jobs))
-    text, families = table("Own programs of every family", rows)
-    print(text)
+    tables = {}
+    for name, file, title in (("visible", "rows.csv", "Programs from the oracle"), ("sweep", "sweep.csv", "Own sweep"),
+                              ("blocks", "blocks.csv", "Own blocks and steps"),
+                              ("families", "families.csv", "Own programs of every family")):
+        rows, out = summary(compare(weft, folder, file, jobs))
+        if name == "visible":
+            bad = out
+        text, tables[name] = table(title, rows)
+        print(text)
     text, limits = table("Near the limit of memory", near_limit(weft, folder))
     print(text)
     rows, errors = published(weft, folder)
@@ -222,7 +219,7 @@ def main():
     print("out of bounds:\n  " + "\n  ".join(bad) if bad else "all within bounds")
     (ROOT / "docs").mkdir(exist_ok=True)
     (ROOT / "docs/accuracy.md").write_text(PAGE.format(
-        visible=visible, sweep=sweep, families=families, blocks=blocks, limits=limits, published=pub, median=100 * at(errors, .5),
+        **tables, limits=limits, published=pub, median=100 * at(errors, .5),
         bad="\n".join("- " + b for b in bad) + "\n" if bad else "None.\n"))
     return 1 if bad and "--check" in sys.argv else 0
 

@@ -146,25 +146,11 @@ int main(void) {
   manifest = golden_manifest();
   if (!manifest) return 1;
   const cJSON *programs = cJSON_GetObjectItem(manifest, "programs"), *p;
-  VEC(struct CMUnitTest) tests = {0};
+  GoldenTests tests = {0};
   *vec_push(&tests) = (struct CMUnitTest)cmocka_unit_test(precision_shows);
-  cJSON_ArrayForEach(p, programs) {
-    const char *name = cJSON_GetStringValue(cJSON_GetObjectItem(p, "name"));
-    for (int i = 0; i < COUNT_OF(devices); i++) {
-      Case *c = xcalloc(1, sizeof *c);
-      char *title = xasprintf("%s %s", devices[i], name);
-      *c = (Case){p, devices[i], name, xasprintf("%s.mlirbc", name), title};
-      *vec_push(&tests) = (struct CMUnitTest){title, golden, NULL, NULL, c};
-    }
-  }
-  int failed = _cmocka_run_group_tests("golden on chips", tests.v, (size_t)tests.n, NULL, NULL);
-  for (int i = 1; i < tests.n; i++) {
-    Case *c = tests.v[i].initial_state;
-    free((char *)c->file);
-    free(c->title);
-    free(c);
-  }
-  vec_free(&tests);
+  cJSON_ArrayForEach(p, programs) for (int i = 0; i < COUNT_OF(devices); i++)
+      golden_add(&tests, p, devices[i], ".mlirbc", golden);
+  int failed = golden_run_all("golden on chips", &tests);
   cJSON_Delete(manifest);
   return failed;
 }

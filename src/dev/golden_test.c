@@ -23,7 +23,7 @@ int main(void) {
   cJSON *manifest = golden_manifest();
   if (!manifest) return 1;
   const cJSON *programs = cJSON_GetObjectItem(manifest, "programs"), *p;
-  VEC(struct CMUnitTest) tests = {0};
+  GoldenTests tests = {0};
   regex_t only;
   const char *pattern = env_get("GOLDEN");
   if (pattern && regcomp(&only, pattern, REG_EXTENDED | REG_NOSUB)) {
@@ -31,28 +31,17 @@ int main(void) {
     return 1;
   }
   cJSON_ArrayForEach(p, programs) {
-    const char *name = cJSON_GetStringValue(cJSON_GetObjectItem(p, "name"));
     static const char *const ends[] = {".mlir", ".mlirbc"}, *const devices[] = {"interp", "cpu"};
+    const char *name = cJSON_GetStringValue(cJSON_GetObjectItem(p, "name"));
     for (int i = 0; i < COUNT_OF(ends) * COUNT_OF(devices); i++) {
       const char *device = devices[i / COUNT_OF(ends)], *end = ends[i % COUNT_OF(ends)];
       char *title = xasprintf("%s %s%s", device, name, end);
-      if (pattern && regexec(&only, title, 0, NULL, 0)) {
-        free(title);
-        continue;
-      }
-      Case *c = xcalloc(1, sizeof *c);
-      *c = (Case){p, device, name, xasprintf("%s%s", name, end), title};
-      *vec_push(&tests) = (struct CMUnitTest){title, golden, NULL, NULL, c};
+      if (!pattern || !regexec(&only, title, 0, NULL, 0))
+        golden_add(&tests, p, device, end, golden);
+      free(title);
     }
   }
-  int failed = _cmocka_run_group_tests("golden", tests.v, (size_t)tests.n, NULL, NULL);
-  for (int i = 0; i < tests.n; i++) {
-    Case *c = tests.v[i].initial_state;
-    free((char *)c->file);
-    free(c->title);
-    free(c);
-  }
-  vec_free(&tests);
+  int failed = golden_run_all("golden", &tests);
   cJSON_Delete(manifest);
   if (pattern) regfree(&only);
   return failed;

@@ -177,6 +177,33 @@ static Err *golden_run(const Case *c, int times, GoldenCompare *compare) {
   return e;
 }
 
+/* ---- a test for each case; include <cmocka.h> before this file ---- */
+
+typedef VEC(struct CMUnitTest) GoldenTests;
+
+static void golden_add(GoldenTests *tests, const cJSON *entry, const char *device, const char *end,
+                       CMUnitTestFunction test) {
+  const char *name = cJSON_GetStringValue(cJSON_GetObjectItem(entry, "name"));
+  Case *c = xcalloc(1, sizeof *c);
+  char *file = xasprintf("%s%s", name, end), *title = xasprintf("%s %s", device, file);
+  *c = (Case){entry, device, name, file, title};
+  *vec_push(tests) = (struct CMUnitTest){title, test, NULL, NULL, c};
+}
+
+/* How many failed; frees the cases. */
+static int golden_run_all(const char *group, GoldenTests *tests) {
+  int failed = _cmocka_run_group_tests(group, tests->v, (size_t)tests->n, NULL, NULL);
+  for (int i = 0; i < tests->n; i++) {
+    Case *c = tests->v[i].initial_state;
+    if (!c) continue; /* a test of its own */
+    free((char *)c->file);
+    free(c->title);
+    free(c);
+  }
+  vec_free(tests);
+  return failed;
+}
+
 /* The names of the manifest; the caller frees it with cJSON_Delete. */
 static cJSON *golden_manifest(void) {
   Buf text = {0};

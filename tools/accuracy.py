@@ -19,12 +19,27 @@ GROUPS = ("micro", "block", "step", "judge block", "judge step", "tune block", "
 CHIPS = ["tpu-v2", "tpu-v3", "tpu-v4", "tpu-v5e", "tpu-v5p", "tpu-v6e", "tpu7x"]
 
 
+def estimates(weft, pairs, jobs=2):
+    """(program, chip) pairs -> {pair: report}; many programs a process, one chip."""
+    by_chip = {}
+    for program, chip in pairs:
+        by_chip.setdefault(chip, []).append(str(program))
+    runs = [(chip, programs[i:i + 100]) for chip, programs in by_chip.items() for i in range(0, len(programs), 100)]
+
+    def one(job):
+        chip, programs = job
+        p = subprocess.run([weft, "estimate", *programs, "--chip", chip, "--json"], capture_output=True, text=True)
+        lines = p.stdout.splitlines() if len(programs) > 1 else [p.stdout]
+        if len(lines) != len(programs) or not lines[0]:
+            sys.exit(f"accuracy: {chip}: exit {p.returncode}: {p.stderr[-400:]}")
+        return [((d["program"], chip), d) for d in map(json.loads, lines)]
+
+    with futures.ThreadPoolExecutor(jobs) as pool:
+        return dict(pair for pairs in pool.map(one, runs) for pair in pairs)
+
+
 def estimate(weft, program, chip):
-    p = subprocess.run([weft, "estimate", str(program), "--chip", chip, "--json"], capture_output=True, text=True)
-    try:
-        return json.loads(p.stdout)
-    except ValueError:
-        sys.exit(f"accuracy: {program.name} on {chip}: exit {p.returncode}: {p.stderr[-400:]}")
+    return next(iter(estimates(weft, [(program, chip)]).values()))
 
 
 def at(values, share):
@@ -44,12 +59,11 @@ def table(title, rows):
 
 def compare(weft, folder, name, jobs):
     rows = list(csv.DictReader(open(DATA / "oracle" / name)))
-    def one(r):
-        return r, estimate(weft, folder / (r["program"] + ".mlir"), r["chip"])
-    with futures.ThreadPoolExecutor(jobs) as pool:
-        done = list(pool.map(one, rows))
+    path = {r["program"]: str(folder / (r["program"] + ".mlir")) for r in rows}
+    done = estimates(weft, [(path[r["program"]], r["chip"]) for r in rows], jobs)
     groups = {}
-    for r, d in done:
+    for r in rows:
+        d = done[path[r["program"]], r["chip"]]
         group = r["group"] if "part" not in r else r["part"] + " " + r["group"]
         g = groups.setdefault((r["chip"], group), dict(cycles=[], peak=[], fits=[], names=[]))
         peak, want = float(r["peak_bytes"]), float(r["est_cycles"])

@@ -1,5 +1,5 @@
-/* weft estimate: fit, step time, kernels, energy and price of a program on a chip, without running
- * it. */
+/* weft estimate: fit, step time, kernels, energy and price of programs on chips, without running
+ * them. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -9,21 +9,77 @@
 #include "stablehlo/stablehlo.h"
 
 static const char usage[] =
-    "usage: weft estimate PROGRAM --chip NAME [--devices N] [--json] [--kernels N]\n"
+    "usage: weft estimate PROGRAM... --chip NAME [--chip NAME]... [--devices N] [--json]\n"
+    "                     [--kernels N]\n"
     "\n"
     "Compiles PROGRAM (StableHLO text or bytecode, - for standard input) for the chip and prints\n"
     "whether it fits, how long one run takes, what each kernel waits for, energy and price.\n"
-    "Nothing is executed.\n"
+    "Nothing is executed. Of several programs or chips, each on each: one line of a table.\n"
     "\n"
     "  --chip NAME     a chip, with or without a count: tpu-v5e, tpu-v3-8, A100-80GB:8;\n"
     "                  weft chips lists them\n"
     "  --devices N     how many devices run the program together (collectives);\n"
     "                  default: the count in NAME, else what the program says\n"
     "  --kernels N     rows of the kernel table (default 20)\n"
-    "  --json          the whole report as one JSON object\n"
+    "  --json          the whole report as one JSON object; of several, one object a line\n"
     "  --help          this text\n"
     "\n"
-    "Exit status 0: it fits; 1: it does not fit, or cannot be read; 2: wrong usage.\n";
+    "Exit status 0: it fits; 1: it does not fit, or cannot be read; 2: wrong usage. Of several: 0\n"
+    "when all fit.\n";
+
+#define MOST_CHIPS 64
+
+typedef struct Request {
+  char **programs;
+  const char *names[MOST_CHIPS];
+  ChipRef chips[MOST_CHIPS];
+  int n_programs, n_chips, devices, kernels;
+  bool json;
+} Request;
+
+static bool several(const Request *q) { return q->n_programs > 1 || q->n_chips > 1; }
+
+/* One program on one chip, printed; *fits tells whether it does. */
+static Err *report(const Request *q, const Module *m, const char *file, const ChipRef *ref,
+                   bool *fits) {
+  int own = sim_devices_of(m);
+  SimOpts opts = {.devices = q->devices > 0 ? q->devices : MAX(own, ref->devices)};
+  SimReport *r = NULL;
+  Err *e = sim_estimate_spmd(m, ref->chip, &opts, own, &r);
+  if (e && e->code == ERR_UNIMPLEMENTED && !e->hint)
+    err_hint(e, "time and memory are those of one shape: lower the program without symbolic or "
+                "bounded dimensions, jax.jit(f).lower(...) of arrays of the size you mean");
+  if (e) return e;
+  Buf out = {0};
+  if (q->json) sim_json(r, file, several(q), &out);
+  else if (several(q)) sim_print_row(r, file, &out);
+  else sim_print(r, q->kernels, &out);
+  fwrite(out.p, 1, out.n, stdout);
+  *fits = r->fits;
+  if (!r->fits && !q->json && !several(q)) e = sim_fit_error(r, file);
+  sim_report_free(r);
+  buf_free(&out);
+  return e;
+}
+
+/* One program on every chip: 0 when it fits all of them. */
+static int estimate(const Request *q, const char *file) {
+  Buf bytes = {0};
+  Module *m = NULL;
+  int status = 0;
+  Err *e = file_read(file, &bytes);
+  if (!e) e = stablehlo_read(file, (Str){bytes.p ? bytes.p : "", bytes.n}, &m);
+  if (!e) e = ir_verify(m);
+  for (int i = 0; i < q->n_chips && !e; i++) {
+    bool fits = false;
+    e = report(q, m, file, &q->chips[i], &fits);
+    if (!fits) status = 1;
+  }
+  if (e) err_report(e), status = 1;
+  module_free(m);
+  buf_free(&bytes);
+  return status;
+}
 
 static int run(int argc, char **argv) {
   enum { CHIP = CLI_FIRST, DEVICES, KERNELS, JSON };
@@ -33,52 +89,39 @@ static int run(int argc, char **argv) {
                                           {"json", no_argument, NULL, JSON},
                                           CLI_HELP_ROW,
                                           {0}};
-  const char *name = NULL;
-  int devices = 0, kernels = 20;
-  bool json = false;
+  Request q = {.kernels = 20};
   CliArgs args = {argc, argv, options, 0};
   for (int o; (o = cli_next(&args)) != -1;) switch (o) {
-    case CHIP: name = optarg; break;
+    case CHIP:
+      if (q.n_chips == MOST_CHIPS) return cli_wrong(&args, "at most %d times --chip", MOST_CHIPS);
+      q.names[q.n_chips++] = optarg;
+      break;
     case DEVICES:
-      if (!cli_int(&args, 1, &devices)) return 2;
+      if (!cli_int(&args, 1, &q.devices)) return 2;
       break;
     case KERNELS:
-      if (!cli_int(&args, 0, &kernels)) return 2;
+      if (!cli_int(&args, 0, &q.kernels)) return 2;
       break;
-    case JSON: json = true; break;
+    case JSON: q.json = true; break;
     case CLI_HELP: return fputs(usage, stdout), 0;
     default: return 2;
     }
-  if (optind != argc - 1) return cli_wrong(&args, "one PROGRAM, please");
-  if (!name) return cli_wrong(&args, "on which chip? --chip NAME; weft chips lists them");
-  const char *file = argv[optind];
-  ChipRef ref;
-  Err *e = chip_parse(name, &ref);
-  Buf bytes = {0}, out = {0};
-  Module *m = NULL;
-  SimReport *r = NULL;
-  int status = 1;
-  if (!e) e = file_read(file, &bytes);
-  if (!e) e = stablehlo_read(file, (Str){bytes.p ? bytes.p : "", bytes.n}, &m);
-  if (!e) e = ir_verify(m);
-  int own = e ? 1 : sim_devices_of(m);
-  SimOpts opts = {.devices = devices > 0 ? devices : MAX(own, ref.devices)};
-  if (!e) e = sim_estimate_spmd(m, ref.chip, &opts, own, &r);
-  if (e && e->code == ERR_UNIMPLEMENTED && !e->hint)
-    err_hint(e, "time and memory are those of one shape: lower the program without symbolic or "
-                "bounded dimensions, jax.jit(f).lower(...) of arrays of the size you mean");
-  if (!e) {
-    if (json) sim_json(r, &out);
-    else sim_print(r, kernels, &out);
-    fwrite(out.p, 1, out.n, stdout);
-    status = r->fits ? 0 : 1;
-    if (!r->fits && !json) e = sim_fit_error(r, file);
+  q.programs = argv + optind;
+  q.n_programs = argc - optind;
+  if (q.n_programs < 1) return cli_wrong(&args, "a PROGRAM, please");
+  if (!q.n_chips) return cli_wrong(&args, "on which chip? --chip NAME; weft chips lists them");
+  for (int i = 0; i < q.n_chips; i++) {
+    Err *e = chip_parse(q.names[i], &q.chips[i]);
+    if (e) return err_report(e), 1;
   }
-  if (e) err_report(e);
-  sim_report_free(r);
-  module_free(m);
-  buf_free(&bytes);
-  buf_free(&out);
+  int status = 0;
+  if (several(&q) && !q.json) {
+    Buf head = {0};
+    sim_print_row(NULL, "program", &head);
+    fwrite(head.p, 1, head.n, stdout);
+    buf_free(&head);
+  }
+  for (int i = 0; i < q.n_programs; i++) status |= estimate(&q, q.programs[i]);
   return status;
 }
 

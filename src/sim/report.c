@@ -142,8 +142,34 @@ void sim_print(const SimReport *r, int max_kernels, Buf *o) {
 /* Kernels carry totals over all their runs, so that columns add up. Their cycles are what the
  * chip's own compiler would estimate: 0 for a kernel marked as modelled, which it has no estimate
  * for (its time counts all the same). */
-void sim_json(const SimReport *r, Buf *o) {
-  buf_cstr(o, "{\"chip\": ");
+void sim_print_row(const SimReport *r, const char *program, Buf *o) {
+  const char *slash = strrchr(program, '/');
+  buf_printf(o, "%-32s ", slash ? slash + 1 : program);
+  if (!r) {
+    buf_printf(o, "%-14s %-5s %12s %12s %7s %10s\n", "chip", "fits", "memory", "step time", "MFU %",
+               "USD");
+    return;
+  }
+  Buf memory = {0}, time = {0};
+  size(&memory, r->hbm_bytes);
+  secs(&time, r->time_s);
+  buf_printf(o, "%-14s %-5s %12s %12s %7.1f ", r->chip->name, r->fits ? "yes" : "NO", memory.p,
+             time.p, 100 * r->mfu);
+  if (isnan(r->usd)) buf_printf(o, "%10s\n", "-");
+  else buf_printf(o, "%10.3g\n", r->usd);
+  buf_free(&memory);
+  buf_free(&time);
+}
+
+void sim_json(const SimReport *r, const char *program, bool one_line, Buf *o) {
+  size_t start = o->n;
+  buf_byte(o, '{');
+  if (program) {
+    buf_cstr(o, "\"program\": ");
+    buf_json_str(o, program);
+    buf_cstr(o, ", ");
+  }
+  buf_cstr(o, "\"chip\": ");
   buf_json_str(o, r->chip->name);
   buf_printf(o, ", \"devices\": %d, \"fits\": %s, ", r->devices, r->fits ? "true" : "false");
   const struct {
@@ -230,7 +256,10 @@ void sim_json(const SimReport *r, Buf *o) {
     buf_json_str(o, b->place);
     buf_byte(o, '}');
   }
-  buf_cstr(o, "]}\n");
+  buf_cstr(o, "]}");
+  for (size_t i = start; i < o->n && one_line; i++) /* strings have none */
+    if (o->p[i] == '\n') o->p[i] = ' ';
+  buf_byte(o, '\n');
 }
 
 Err *sim_fit_error(const SimReport *r, const char *program) {

@@ -142,9 +142,11 @@ Err *sim_fit_error(const SimReport *r, const char *program);
 /* Likewise beside `held` bytes that other arrays take on the device. */
 Err *sim_fit_error_beside(const SimReport *r, const char *program, double held);
 
-/* The report as text for people, or as one JSON object. */
+/* The report as text for people, as one row of a table (r NULL: its head), or as one JSON object
+ * (program NULL: without its name), on one line if asked for. */
 void sim_print(const SimReport *r, int max_kernels, Buf *out);
-void sim_json(const SimReport *r, Buf *out);
+void sim_print_row(const SimReport *r, const char *program, Buf *out);
+void sim_json(const SimReport *r, const char *program, bool one_line, Buf *out);
 
 /* The report as a program of a recording, and the chip as a device of it (prof/prof.h). */
 ProfProgram *sim_profile(const SimReport *r, Prof *p, const char *name);

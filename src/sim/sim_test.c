@@ -421,7 +421,7 @@ static void test_corpus(void **state) {
       if (chips[i]->kind == CHIP_TPU && fabs(cycles - r->cycles) > 1e-6 * r->cycles + 1)
         fail_msg("%s on %s: kernels %g, whole %g", f->d_name, chips[i]->name, cycles, r->cycles);
       Buf out = {0};
-      sim_json(r, &out);
+      sim_json(r, NULL, false, &out);
       sim_print(r, 10, &out);
       assert_true(out.n > 100);
       buf_free(&out);

@@ -54,6 +54,19 @@ def test_does_not_fit(tmp_path):
     assert weft("estimate", f, "--chip", "H100").returncode == 0
 
 
+def test_several_programs_and_chips(programs):
+    files = [programs / "mnist_cnn_b64.mlir", programs / "elt_add_f32_8x128.mlir"]
+    chips = ["--chip", "tpu-v5e", "--chip", "T4"]
+    p = weft("estimate", *files, *chips, "--json")
+    rows = [json.loads(line) for line in p.stdout.splitlines()]
+    assert [(r["program"], r["chip"]) for r in rows] == [(str(f), c) for f in files for c in ("tpu-v5e", "T4")]
+    assert rows[0]["cycles"] == estimate(files[0], "tpu-v5e")["cycles"]
+    table = weft("estimate", *files, *chips).stdout.splitlines()
+    assert len(table) == 5 and table[1].split()[:3] == ["mnist_cnn_b64.mlir", "tpu-v5e", "yes"]
+    p = weft("estimate", "missing.mlir", files[0], *chips)  # the others are still answered
+    assert p.returncode == 1 and "missing.mlir" in p.stderr and len(p.stdout.splitlines()) == 3
+
+
 def test_unknown_chip(programs):
     p = weft("estimate", programs / "elt_add_f32_8x128.mlir", "--chip", "tpu-v99")
     assert p.returncode == 1 and "tpu-v99" in p.stderr and "tpu-v5e" in p.stderr

@@ -194,7 +194,7 @@ static Err *sim_beside(const DevProgram *prog, int64_t held) {
 static Err *sim_report(const DevProgram *prog, Buf *out_json) {
   const VirtualProgram *p = prog->impl;
   if (!p->report) return no_model(p);
-  sim_json(p->report, out_json);
+  sim_json(p->report, NULL, false, out_json);
   return NULL;
 }
 

@@ -122,22 +122,6 @@ static void tasks(void *arg, int64_t begin, int64_t end) {
   }
 }
 
-typedef struct Widen {
-  DType t;
-  const char *in;
-  float *out;
-} Widen;
-
-static void widen(void *arg, int64_t begin, int64_t end) {
-  const Widen *w = arg;
-  cpu_to_f32(w->t, w->in + begin * 2, w->out + begin, end - begin);
-}
-
-static void narrow(void *arg, int64_t begin, int64_t end) {
-  const Widen *w = arg;
-  cpu_from_f32(w->t, w->out + begin, (char *)w->in + begin * 2, end - begin);
-}
-
 Err *dot_blas_run(void *state, const Op *op, void *const *in, void *const *out) {
   const Dot *d = state;
   int64_t total = d->b * d->m * d->n;
@@ -162,8 +146,7 @@ Err *dot_blas_run(void *state, const Op *op, void *const *in, void *const *out) 
     if (d->math != d->in) {
       own[2 * i + 1] = aligned_alloc(64, ((size_t)n * 4 + 127) & ~(size_t)63);
       if (!own[2 * i + 1]) goto memory;
-      Widen w = {d->in, *p, own[2 * i + 1]};
-      cpu_parallel(n, 65536, widen, &w);
+      cpu_widen(d->in, *p, own[2 * i + 1], n);
       *p = own[2 * i + 1];
     }
   }
@@ -176,10 +159,7 @@ Err *dot_blas_run(void *state, const Op *op, void *const *in, void *const *out) 
   int64_t grain = MAX(1, (int64_t)(5e5 / (flops / (double)d->tiles + 1)));
   if (flops * (double)d->b < 2e5) grain = d->b * d->tiles;
   cpu_parallel(d->b * d->tiles, grain, tasks, &c);
-  if (d->out != d->math) {
-    Widen w = {d->out, out[0], own[4]};
-    cpu_parallel(total, 65536, narrow, &w);
-  }
+  if (d->out != d->math) cpu_narrow(d->out, own[4], out[0], total);
   for (int i = 0; i < 5; i++) free(own[i]);
   return NULL;
 memory:

@@ -132,22 +132,6 @@ static Err *prepare(const Op *op, void **state) {
 
 /* ---- running ---- */
 
-typedef struct Cast {
-  DType t;
-  const char *in;
-  char *out;
-} Cast;
-
-static void widen(void *arg, int64_t begin, int64_t end) {
-  const Cast *c = arg;
-  cpu_to_f32(c->t, c->in + 2 * begin, (float *)(void *)c->out + begin, end - begin);
-}
-
-static void narrow(void *arg, int64_t begin, int64_t end) {
-  const Cast *c = arg;
-  cpu_from_f32(c->t, (const float *)(const void *)c->in + begin, c->out + 2 * begin, end - begin);
-}
-
 typedef struct Copies { /* memory of this run */
   void *p[8];
   size_t bytes[8];
@@ -195,9 +179,8 @@ static Err *run(void *state, const Op *op, void *const *in, void *const *out) {
   int status = 0;
   for (int i = 0; i < 2 && c->wide && t != DT_F32; i++) {
     int64_t n = type_count(op->operands[i]->type);
-    Cast a = {t, in[i], operand[i] = room(&k, n, 4)};
-    if (k.failed) goto done;
-    cpu_parallel(n, 65536, widen, &a);
+    if (!(operand[i] = room(&k, n, 4))) goto done;
+    cpu_widen(t, in[i], operand[i], n);
   }
   if (c->wide && o != DT_F32 && !(result = room(&k, results, 4))) goto done;
   if (c->s.flip) {
@@ -235,10 +218,7 @@ static Err *run(void *state, const Op *op, void *const *in, void *const *out) {
       copy_view(&c->at.v[c->s.result], &c->s.v[c->s.result], mine[c->s.result], data[c->s.result]);
   }
   if (c->merged > 1 && c->s.result == W && !k.failed) move_weights(c, user, data[W], true);
-  if (!k.failed && result != out[0]) {
-    Cast a = {o, result, out[0]};
-    cpu_parallel(results, 65536, narrow, &a);
-  }
+  if (!k.failed && result != out[0]) cpu_narrow(o, result, out[0], results);
 done:
   for (int i = 0; i < k.n; i++) cpu_block_free(k.p[i], k.bytes[i]);
   if (k.failed) return op_err(op, ERR_EXHAUSTED, "no memory for copies of its operands");

@@ -142,34 +142,6 @@ void cpu_permute(size_t bytes, int rank, const int64_t *dims, const int64_t *str
   cpu_parallel(p.dims[0], total < 65536 ? p.dims[0] : grain, permute_range, &p);
 }
 
-/* ---- conversions ---- */
-
-void cpu_to_f32(DType t, const void *in, float *out, int64_t n) {
-  const uint16_t *s = in;
-  if (t == DT_BF16) {
-    for (int64_t i = 0; i < n; i++) {
-      uint32_t u = (uint32_t)s[i] << 16;
-      memcpy(&out[i], &u, 4);
-    }
-  } else {
-    for (int64_t i = 0; i < n; i++) out[i] = f16_to_f32(s[i]);
-  }
-}
-
-void cpu_from_f32(DType t, const float *in, void *out, int64_t n) {
-  uint16_t *d = out;
-  if (t == DT_BF16) {
-    for (int64_t i = 0; i < n; i++) {
-      uint32_t u;
-      memcpy(&u, &in[i], 4);
-      uint32_t r = (u + 0x7fff + ((u >> 16) & 1)) >> 16;
-      d[i] = (uint16_t)((u & 0x7fffffff) > 0x7f800000 ? (u >> 16) | 0x40 : r);
-    }
-  } else {
-    for (int64_t i = 0; i < n; i++) d[i] = f32_to_f16(in[i]);
-  }
-}
-
 /* ---- kernels ---- */
 
 static size_t elem_bytes(const Value *v) { return (size_t)dtype_bytes(v->type->dtype); }

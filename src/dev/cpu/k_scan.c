@@ -263,10 +263,10 @@ static Err *run(void *state, const Op *op, void *const *in, void *const *out) {
   }
   float init, *wide = aligned_alloc(64, ((size_t)n * 8 + 127) & ~(size_t)63);
   if (!wide) return op_err(op, ERR_EXHAUSTED, "no memory for f32 copies");
-  cpu_to_f32(s->type, in[0], wide, n);
+  cpu_widen(s->type, in[0], wide, n);
   cpu_to_f32(s->type, in[1], &init, 1);
   scan(s, DT_F32, wide, &init, wide + n);
-  cpu_from_f32(s->type, wide + n, out[0], n);
+  cpu_narrow(s->type, wide + n, out[0], n);
   free(wide);
   return NULL;
 }

@@ -3,9 +3,10 @@
  * Trailing dimensions that the window does not touch (channels of NHWC) are one run, taken a vector
  * at a time through all places of the window. bf16 and f16 go through f32 copies: sums are rounded
  * once, maxima are exact. */
-#include "dev/cpu/kernel.h"
+#include <stdatomic.h>
 
 #include "dev/cpu/clones.h"
+#include "dev/cpu/cpu_priv.h"
 
 typedef enum Kind { K_ADD, K_MUL, K_MAX, K_MIN, K_AND, K_OR } Kind;
 
@@ -185,6 +186,75 @@ ROW_FN(int32_t, i32)
 ROW_FN(int64_t, i64)
 ROW_FN(uint32_t, u32)
 
+/* ---- bf16 and f16: copies in f32, of an entry of dimension 0 at a time ---- */
+
+/* Entries of dimension 0 that windows do not join; 1: all is one. */
+static int64_t batches_of(const Window *w) {
+  bool apart = w->rank > 0 && w->size[0] == 1 && w->stride[0] == 1 && w->base[0] == 1 &&
+               w->lo[0] == 0 && w->out[0] == w->in[0];
+  return apart ? MAX(w->out[0], 1) : 1;
+}
+
+typedef struct Scatter Scatter;
+typedef struct Narrow {
+  const Window *w;
+  DType t;
+  const char *in, *src; /* src: of select_and_scatter */
+  char *out;
+  float init;
+  const Scatter *scatter;
+  int64_t whole, pooled, batches; /* whole, pooled: elements of a batch */
+  atomic_bool failed;
+} Narrow;
+
+static void scatter_wide(const Scatter *like, const float *in, const float *src, float init,
+                         float *out);
+
+static void narrow_batches(void *arg, int64_t begin, int64_t end) {
+  Narrow *r = arg;
+  bool back = r->scatter;
+  size_t bytes = sizeof(float) * (size_t)(r->whole * (back ? 2 : 1) + r->pooled);
+  float *in = cpu_block_alloc(bytes);
+  if (!in) {
+    atomic_store(&r->failed, true);
+    return;
+  }
+  float *pooled = in + r->whole, *whole = pooled + r->pooled;
+  for (int64_t b = begin; b < end; b++) {
+    cpu_to_f32(r->t, r->in + b * r->whole * 2, in, r->whole);
+    if (back) {
+      cpu_to_f32(r->t, r->src + b * r->pooled * 2, pooled, r->pooled);
+      scatter_wide(r->scatter, in, pooled, r->init, whole);
+      cpu_from_f32(r->t, whole, r->out + b * r->whole * 2, r->whole);
+    } else {
+      Reduce_f32 one = {r->w, in, pooled, r->init};
+      reduce_f32(&one, 0, r->w->outer / r->batches);
+      cpu_from_f32(r->t, pooled, r->out + b * r->pooled * 2, r->pooled);
+    }
+  }
+  cpu_block_free(in, bytes);
+}
+
+static Err *run_narrow(Narrow *r, const Op *op, const Type *whole, const Type *pooled) {
+  r->batches = batches_of(r->w);
+  r->whole = type_count(whole) / r->batches;
+  r->pooled = type_count(pooled) / r->batches;
+  if (r->batches > 1 || r->scatter) {
+    cpu_parallel(r->batches, MAX(1, 65536 / (r->whole + r->pooled)), narrow_batches, r);
+  } else {
+    size_t bytes = sizeof(float) * (size_t)(r->whole + r->pooled);
+    float *in = cpu_block_alloc(bytes);
+    if (in) {
+      cpu_widen(r->t, r->in, in, r->whole);
+      window_f32(r->w, in, &r->init, in + r->whole);
+      cpu_narrow(r->t, in + r->whole, r->out, r->pooled);
+    }
+    r->failed = !in;
+    cpu_block_free(in, bytes);
+  }
+  return atomic_load(&r->failed) ? op_err(op, ERR_EXHAUSTED, "no memory for f32 copies") : NULL;
+}
+
 static bool accepts_reduce(const Op *op) {
   if (op->n_results != 1 || op->n_operands != 2 || !cpu_window_skips_outside(op)) return false;
   DType t = op->operands[0]->type->dtype;
@@ -216,21 +286,15 @@ static Err *run_reduce(void *state, const Op *op, void *const *in, void *const *
   case DT_U32: window_u32(w, in[0], in[1], out[0]); return NULL;
   default: break;
   }
-  int64_t n = type_count(op->operands[0]->type), m = type_count(op_type(op));
-  float init, *wide = malloc(sizeof(float) * (size_t)(n + m));
-  if (!wide) return op_err(op, ERR_EXHAUSTED, "no memory for f32 copies");
-  cpu_to_f32(t, in[0], wide, n);
-  cpu_to_f32(t, in[1], &init, 1);
-  window_f32(w, wide, &init, wide + n);
-  cpu_from_f32(t, wide + n, out[0], m);
-  free(wide);
-  return NULL;
+  Narrow n = {.w = w, .t = t, .in = in[0], .out = out[0]};
+  cpu_to_f32(t, in[1], &n.init, 1);
+  return run_narrow(&n, op, op->operands[0]->type, op_type(op));
 }
 
 /* ---- select_and_scatter: the first largest (or smallest) of each window gets the source added
  * ---- */
 
-typedef struct Scatter {
+struct Scatter {
   const Window *w;
   const void *in, *src;
   void *out;
@@ -239,7 +303,7 @@ typedef struct Scatter {
                  added to */
   double init;
   int64_t per_batch; /* source positions of an entry of dimension 0 */
-} Scatter;
+};
 
 /* The chosen one of n elements gets src: the first, unless a later one is larger (smaller). */
 #define SCATTER_FN(T, N)                                                                        \
@@ -302,41 +366,39 @@ static Err *prepare_scatter(const Op *op, void **state) {
   return NULL;
 }
 
-static void scatter_any(const Window *w, const Op *op, DType t, const void *in, const void *src,
-                        const void *init, void *out) {
-  Scatter s = {
-      .w = w, .in = in, .src = src, .out = out, .init = elem_get_f64(t, init), .exact = true};
+static Scatter scatter_of(const Window *w, const Op *op) {
+  Scatter s = {.w = w, .exact = true, .per_batch = w->outer / batches_of(w)};
   cpu_region_select(op->regions[0], &s.max);
   for (int i = 0; i < w->rank; i++)
     s.exact &= w->lo[i] == 0 && w->size[i] == w->stride[i] && w->out[i] * w->size[i] == w->in[i];
-  int64_t zero[CPU_MAX_RANK] = {0};
-  const Type *whole = op_type(op);
-  if (!s.exact) cpu_permute((size_t)dtype_bytes(t), whole->rank, whole->dims, zero, init, out);
-  bool by_batch =
-      w->rank > 0 && w->size[0] == 1 && w->stride[0] == 1 && w->lo[0] == 0 && w->out[0] == w->in[0];
-  int64_t batches = by_batch ? w->out[0] : 1;
-  s.per_batch = w->outer / MAX(batches, 1);
-  int64_t cost = s.per_batch * (w->run * w->window * 2 + 32);
-  cpu_parallel(batches, MAX(1, 131072 / MAX(cost, 1)), t == DT_F64 ? scatter_f64 : scatter_f32, &s);
+  return s;
+}
+
+static void scatter_wide(const Scatter *like, const float *in, const float *src, float init,
+                         float *out) { /* one batch */
+  Scatter s = *like;
+  s.in = in, s.src = src, s.out = out, s.init = init;
+  int64_t n = s.w->rank ? s.w->in[0] * s.w->in_step[0] / batches_of(s.w) : s.w->run;
+  for (int64_t i = 0; i < n && !s.exact; i++) out[i] = init;
+  scatter_f32(&s, 0, 1);
 }
 
 static Err *run_scatter(void *state, const Op *op, void *const *in, void *const *out) {
   const Window *w = state;
-  DType t = op_type(op)->dtype;
-  if (type_count(op_type(op)) == 0) return NULL;
-  if (t == DT_F32 || t == DT_F64) {
-    scatter_any(w, op, t, in[0], in[1], in[2], out[0]);
-    return NULL;
+  const Type *whole = op_type(op);
+  DType t = whole->dtype;
+  if (type_count(whole) == 0) return NULL;
+  Scatter s = scatter_of(w, op);
+  if (t == DT_BF16 || t == DT_F16) {
+    Narrow n = {.w = w, .t = t, .in = in[0], .src = in[1], .out = out[0], .scatter = &s};
+    cpu_to_f32(t, in[2], &n.init, 1);
+    return run_narrow(&n, op, whole, op->operands[1]->type);
   }
-  int64_t n = type_count(op_type(op)), m = type_count(op->operands[1]->type);
-  float init, *wide = malloc(sizeof(float) * (size_t)(2 * n + m));
-  if (!wide) return op_err(op, ERR_EXHAUSTED, "no memory for f32 copies");
-  cpu_to_f32(t, in[0], wide, n);
-  cpu_to_f32(t, in[1], wide + n, m);
-  cpu_to_f32(t, in[2], &init, 1);
-  scatter_any(w, op, DT_F32, wide, wide + n, &init, wide + n + m);
-  cpu_from_f32(t, wide + n + m, out[0], n);
-  free(wide);
+  s.in = in[0], s.src = in[1], s.out = out[0], s.init = elem_get_f64(t, in[2]);
+  int64_t zero[CPU_MAX_RANK] = {0}, batches = batches_of(w);
+  if (!s.exact) cpu_permute((size_t)dtype_bytes(t), whole->rank, whole->dims, zero, in[2], out[0]);
+  int64_t cost = s.per_batch * (w->run * w->window * 2 + 32);
+  cpu_parallel(batches, MAX(1, 131072 / MAX(cost, 1)), t == DT_F64 ? scatter_f64 : scatter_f32, &s);
   return NULL;
 }
 

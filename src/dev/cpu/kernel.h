@@ -91,6 +91,9 @@ void cpu_permute(size_t bytes, int rank, const int64_t *dims, const int64_t *str
 /* Conversion of n elements: bf16 or f16 to f32 and back (rounded to nearest even). Serial. */
 void cpu_to_f32(DType t, const void *in, float *out, int64_t n);
 void cpu_from_f32(DType t, const float *in, void *out, int64_t n);
+/* The same on the pool. */
+void cpu_widen(DType t, const void *in, float *out, int64_t n);
+void cpu_narrow(DType t, const float *in, void *out, int64_t n);
 
 /* reduce_window with one operand: may places outside the operand be skipped? They count as the initial value, so a sum or product
  * needs the neutral one (max, min, and, or take the initial value any number of times). */

@@ -666,22 +666,22 @@ static Case cases[] = {
     {"top_k_i8", TOP("2x3000xi8", "2x7xi8", "2x7xi32"), "top_k", 0, 0, 0},
     {"top_k_f64", TOP("2x3000xf64", "2x7xf64", "2x7xi32"), "top_k", 0, 0, 0},
     {"top_k_all", TOP("7xbf16", "7xbf16", "7xi32"), "top_k", 0, 0, 0},
-#define POOL(t, o, init, op, attrs)                                  \
-  "func.func @main(%a: tensor<" t ">, %b: tensor<f32>) -> tensor<" o \
-  "> { %r = \"stablehlo.reduce_window\"(%a, " init ") <{" attrs      \
-  "}> ({ ^bb0(%x: tensor<f32>, %y: tensor<f32>): %s = stablehlo." op \
-  " %x, %y : tensor<f32> stablehlo.return %s : tensor<f32> }) : ("   \
-  "tensor<" t ">, tensor<f32>) -> tensor<" o "> return %r : tensor<" o "> }"
-#define UNPOOL(t, o, direction, attrs)                                                      \
-  "func.func @main(%a: tensor<" t ">, %b: tensor<" o ">, %c: tensor<f32>) -> tensor<" t     \
-  "> { %r = \"stablehlo.select_and_scatter\"("                                              \
-  "%a, %b, %c) <{" attrs                                                                    \
-  "}> ({ ^bb0(%x: tensor<f32>, %y: tensor<f32>): %s = stablehlo.compare " direction         \
-  ", %x, %y, FLOAT : ("                                                                     \
-  "tensor<f32>, tensor<f32>) -> tensor<i1> stablehlo.return %s : tensor<i1> }, { ^bb0(%x: " \
-  "tensor<f32>, %y: tensor<f32>): %s = "                                                    \
-  "stablehlo.add %x, %y : tensor<f32> stablehlo.return %s : tensor<f32> }) : (tensor<" t    \
-  ">, tensor<" o ">, tensor<f32>) -> tensor<" t "> return %r : tensor<" t "> }"
+#define POOL_OF(e, t, o, init, op, attrs)                                                  \
+  "func.func @main(%a: tensor<" t ">, %b: tensor<" e ">) -> tensor<" o                     \
+  "> { %r = \"stablehlo.reduce_window\"(%a, " init ") <{" attrs "}> ({ ^bb0(%x: tensor<" e \
+  ">, %y: tensor<" e ">): %s = stablehlo." op " %x, %y : tensor<" e                        \
+  "> stablehlo.return %s : tensor<" e "> }) : (tensor<" t ">, tensor<" e ">) -> tensor<" o \
+  "> return %r : tensor<" o "> }"
+#define POOL(t, o, init, op, attrs) POOL_OF("f32", t, o, init, op, attrs)
+#define UNPOOL_OF(e, t, o, direction, attrs)                                                  \
+  "func.func @main(%a: tensor<" t ">, %b: tensor<" o ">, %c: tensor<" e ">) -> tensor<" t     \
+  "> { %r = \"stablehlo.select_and_scatter\"(%a, %b, %c) <{" attrs "}> ({ ^bb0(%x: tensor<" e \
+  ">, %y: tensor<" e ">): %s = stablehlo.compare " direction ", %x, %y, FLOAT : (tensor<" e   \
+  ">, tensor<" e ">) -> tensor<i1> stablehlo.return %s : "                                    \
+  "tensor<i1> }, { ^bb0(%x: tensor<" e ">, %y: tensor<" e ">): %s = stablehlo.add %x, %y "    \
+  ": tensor<" e "> stablehlo.return %s : tensor<" e "> }) : (tensor<" t ">, tensor<" o        \
+  ">, tensor<" e ">) -> tensor<" t "> return %r : tensor<" t "> }"
+#define UNPOOL(t, o, direction, attrs) UNPOOL_OF("f32", t, o, direction, attrs)
 #define P22 "window_dimensions = array<i64: 1, 1, 2, 2>, window_strides = array<i64: 1, 1, 2, 2>"
 #define P33                                                                                       \
   "window_dimensions = array<i64: 1, 1, 3, 3>, window_strides = array<i64: 1, 1, 2, 1>, padding " \
@@ -706,6 +706,17 @@ static Case cases[] = {
     {"unpool_max", UNPOOL("2x3x8x40xf32", "2x3x4x20xf32", "GE", P22), "unpool:planes", 1e-30, 0, 0},
     {"unpool_min_pad", UNPOOL("2x3x8x10xf32", "2x3x4x11xf32", "LE", P33), "unpool:planes", 1e-5, 0,
      0},
+#define LAST33                                                                                    \
+  "window_dimensions = array<i64: 1, 3, 3, 1>, window_strides = array<i64: 1, 2, 1, 1>, padding " \
+  "= dense<[[0, 0], [1, 1], [1, 2], [0, 0]]> : tensor<4x2xi64>"
+    {"pool_max_bf16", POOL_OF("bf16", "3x8x10x19xbf16", "3x4x11x19xbf16", "%b", "maximum", LAST33),
+     "reduce_window", 0, 0, 0},
+    {"pool_max_f16_one", POOL_OF("f16", "1x8x10x19xf16", "1x4x11x19xf16", "%b", "maximum", LAST33),
+     "reduce_window", 0, 0, 0},
+    {"unpool_max_bf16", UNPOOL_OF("bf16", "3x8x10x19xbf16", "3x4x11x19xbf16", "GE", LAST33),
+     "select_and_scatter", 2e-2, 0, 0},
+    {"unpool_max_f16", UNPOOL_OF("f16", "3x8x10x19xf16", "3x4x11x19xf16", "GE", LAST33),
+     "select_and_scatter", 2e-3, 0, 0},
     {"unpool_1d", UNPOOL("3x40xf32", "3x36xf32", "GE", "window_dimensions = array<i64: 1, 5>"),
      "unpool:planes", 1e-5, 0, 0},
 #define CHOL(t, lower)                              \

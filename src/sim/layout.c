@@ -92,7 +92,8 @@ void value_layout(const Law *law, HValue *v, const int *order) {
   if (v->rounded) as_stored.dt = DT_BF16;
   v->bytes = value_padded(law, &as_stored, v->order, &v->tiles);
   if (v->packed) {
-    v->bytes = up(v->bytes * 4 / v->packed, law->min_alloc);
+    int word = v->packed <= 8 ? 1 : v->packed <= 16 ? 2 : 4;
+    v->bytes = up(v->bytes * word / v->packed, law->min_alloc);
     v->tiles /= v->packed;
   }
   v->plain = hlo_bytes(v->node);

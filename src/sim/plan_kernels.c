@@ -37,7 +37,7 @@ static void gather(Plan *p, Kernel *k, int stamp, int *mark) {
     if (n->kind == H_CONV) {
       if (!k->conv || n->conv->flops > k->conv->conv->flops) k->conv = n;
     }
-    if (n->kind == H_REDUCE) k->reduce = true;
+    if (n->kind == H_REDUCE || (n->val && n->val->lone)) k->reduce = true;
     if (n->inlined) k->soft = true;
     if (n->kind == H_RWIN) k->pool = plan_pool_emitter(p, n);
     for (int i = 0; i < n->n_in; i++) {
@@ -192,6 +192,7 @@ void plan_kernels(Plan *p) {
       Kernel *k = p->kernels.v[i];
       best = -1;
       if (k->dead || k->conv || k->copy || !loops_over(k) || k->roots.v[0]->val->alias) continue;
+      if (k->roots.v[0]->val->lone) continue;
       int64_t dom = domain(k);
       if (dom < 2) continue;
       for (int r = 0; r < k->reads.n; r++) {
@@ -199,6 +200,7 @@ void plan_kernels(Plan *p) {
         if (v->kernel < 0 || v->node->comp != c || hlo_count(v->node) != dom) continue;
         Kernel *s = p->kernels.v[v->kernel];
         if (s == k || s->dead || s->copy || !loops_over(s) || domain(s) != dom) continue;
+        if (s->roots.v[0]->val->lone) continue;
         if (s->conv && !p->law->tpu) continue;
         if (s->reduce && !s->conv && !(k->reduce && v->node->kind != H_REDUCE)) continue;
         bool part = false; /* something else of that kernel is needed whole */
@@ -216,6 +218,7 @@ void plan_kernels(Plan *p) {
   for (int i = 0; i < p->kernels.n && !big; i++) {
     Kernel *a = p->kernels.v[i];
     if (a->dead || a->copy || a->conv || !loops_over(a) || a->roots.v[0]->val->alias) continue;
+    if (a->roots.v[0]->val->lone) continue;
     int64_t dom = domain(a);
     if (dom < 1024 && !(dom >= 16)) continue;
     for (int r = 0; r < a->reads.n; r++) {
@@ -225,7 +228,7 @@ void plan_kernels(Plan *p) {
       for (int j = i + 1; j < p->kernels.n && j < i + 400; j++) {
         Kernel *b = p->kernels.v[j];
         if (b->dead || b->copy || b->conv || !loops_over(b) || domain(b) != dom ||
-            b->roots.v[0]->val->alias)
+            b->roots.v[0]->val->alias || b->roots.v[0]->val->lone)
           continue;
         if (a->reduce != b->reduce && !(dom <= 8192)) continue;
         bool shares = false;

@@ -284,8 +284,9 @@ static bool spreads(const HNode *user, const HNode *x) {
 }
 
 /* What a convolution makes, clipped (relu) and needed again only to know where it was clipped: the
- * clipped array and one bit an element are stored, 32 along a side of the image in a word, and the
- * array itself is not. */
+ * clipped array and one bit an element are stored, up to 32 along a side of the image in a word, and
+ * the array itself is not, unless the clipped one is pooled: then a kernel of its own finds the
+ * bits. */
 static void store_mask(Plan *p, HNode *x) {
   HNode *mask = NULL, *clipped = NULL;
   for (int i = 0; i < x->n_users; i++) {
@@ -303,8 +304,10 @@ static void store_mask(Plan *p, HNode *x) {
   int64_t side = 0;
   for (int i = 1; i < x->rank - 1; i++)
     if (x->d[i] <= 32) side = MAX(side, x->d[i]);
-  if (side < 16) return;
-  plan_store(p, mask)->packed = (int)side;
+  if (side < 8) return;
+  HValue *v = plan_store(p, mask);
+  v->packed = (int)side;
+  for (int i = 0; i < clipped->n_users; i++) v->lone |= clipped->users[i]->kind == H_RWIN;
   plan_store(p, clipped);
 }
 

@@ -74,7 +74,7 @@ void law_read(const Chip *chip, Law *law) {
 
 /* Relative cost of an element-wise operation on one register of 8 x 128 elements. */
 double vpu_weight(const HNode *n) {
-  if (n->val && n->val->packed) return 60; /* bit after bit, shifted and added */
+  if (n->val && n->val->packed) return n->val->lone ? 3 : 10; /* bit after bit, shifted and added */
   switch (n->op) {
   case OP_SINE:
   case OP_COSINE: return 82;

@@ -9,8 +9,8 @@
 #include "stablehlo/stablehlo.h"
 
 static const char usage[] =
-    "usage: weft estimate PROGRAM... --chip NAME [--chip NAME]... [--devices N] [--json]\n"
-    "                     [--kernels N]\n"
+    "usage: weft estimate PROGRAM... --chip NAME [--chip NAME]... [--devices N]\n"
+    "                     [--attention HOW] [--kernels N] [--json]\n"
     "\n"
     "Compiles PROGRAM (StableHLO text or bytecode, - for standard input) for the chip and prints\n"
     "whether it fits, how long one run takes, what each kernel waits for, energy and price.\n"
@@ -20,6 +20,8 @@ static const char usage[] =
     "                  weft chips lists them\n"
     "  --devices N     how many devices run the program together (collectives);\n"
     "                  default: the count in NAME, else what the program says\n"
+    "  --attention HOW plain: products and softmax apart, as XLA compiles them (default);\n"
+    "                  fused: one kernel, as cuDNN and FlashAttention, on GPUs that can\n"
     "  --kernels N     rows of the kernel table (default 20)\n"
     "  --json          the whole report as one JSON object; of several, one object a line\n"
     "  --help          this text\n"
@@ -34,7 +36,7 @@ typedef struct Request {
   const char *names[MOST_CHIPS];
   ChipRef chips[MOST_CHIPS];
   int n_programs, n_chips, devices, kernels;
-  bool json;
+  bool json, fused;
 } Request;
 
 static bool several(const Request *q) { return q->n_programs > 1 || q->n_chips > 1; }
@@ -43,7 +45,8 @@ static bool several(const Request *q) { return q->n_programs > 1 || q->n_chips >
 static Err *report(const Request *q, const Module *m, const char *file, const ChipRef *ref,
                    bool *fits) {
   int own = sim_devices_of(m);
-  SimOpts opts = {.devices = q->devices > 0 ? q->devices : MAX(own, ref->devices)};
+  SimOpts opts = {.devices = q->devices > 0 ? q->devices : MAX(own, ref->devices),
+                  .fused_attention = q->fused};
   SimReport *r = NULL;
   Err *e = sim_estimate_spmd(m, ref->chip, &opts, own, &r);
   if (e && e->code == ERR_UNIMPLEMENTED && !e->hint)
@@ -82,9 +85,10 @@ static int estimate(const Request *q, const char *file) {
 }
 
 static int run(int argc, char **argv) {
-  enum { CHIP = CLI_FIRST, DEVICES, KERNELS, JSON };
+  enum { CHIP = CLI_FIRST, DEVICES, ATTENTION, KERNELS, JSON };
   static const struct option options[] = {{"chip", required_argument, NULL, CHIP},
                                           {"devices", required_argument, NULL, DEVICES},
+                                          {"attention", required_argument, NULL, ATTENTION},
                                           {"kernels", required_argument, NULL, KERNELS},
                                           {"json", no_argument, NULL, JSON},
                                           CLI_HELP_ROW,
@@ -99,6 +103,12 @@ static int run(int argc, char **argv) {
     case DEVICES:
       if (!cli_int(&args, 1, &q.devices)) return 2;
       break;
+    case ATTENTION: {
+      int how = cli_choice(&args, (const char *const[]){"plain", "fused", NULL});
+      if (how < 0) return 2;
+      q.fused = how == 1;
+      break;
+    }
     case KERNELS:
       if (!cli_int(&args, 0, &q.kernels)) return 2;
       break;

@@ -90,6 +90,8 @@ struct HNode {
   bool soft;    /* part of a softmax that stays in the kernel of its product */
   bool apart;   /* stored although its readers could compute it */
   bool inlined; /* a reduction computed inside its reader: a softmax in one kernel */
+  int attention; /* number of the attention inside which it is computed; 0: none */
+  bool scores;   /* that attention's scores */
   /* marks of the device's compiler */
   struct HValue *val; /* set when the node is stored in memory */
   int kernel;         /* index of the kernel that computes it, -1 */

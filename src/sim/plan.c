@@ -127,10 +127,12 @@ static Err *time_all(Plan *p) {
       p->bytes += k->bytes;
       double trips = in ? in->mult / p->mult : 1;
       p->net_s += in ? in->net_s * trips : k->collective ? k->time_s : 0;
+      p->exposed_s += in ? in->exposed_s * trips : k->collective ? k->time_s : 0;
       if (in) p->copy_s += in->copy_s * trips;
     }
     if (pass == 0) plan_place(p);
   }
+  plan_overlap(p);
   plan_settle(p);
   return NULL;
 }

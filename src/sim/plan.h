@@ -38,6 +38,7 @@ typedef struct HValue {
   Space space;
   bool is_param, is_output, donated, on_demand;
   bool given;           /* a result in a donated argument's memory */
+  struct HValue *over;  /* that argument */
   bool dropped;         /* every reader sits in the kernel that makes it: never written */
   int first, last;      /* kernels (schedule positions) between which it lives */
   int last_read;        /* the last kernel that reads it */
@@ -64,6 +65,7 @@ typedef struct Kernel {
   bool copy;       /* a relayout made up by the planner */
   bool turns;      /* a copy that moves another dimension into lanes */
   bool pool, soft; /* a windowed reduction with an emitter; a softmax in one kernel */
+  int attention;   /* which attention it computes forward or backward; 0: none */
   HValue *copy_of;
   struct Plan *dearest; /* of a loop's or conditional's computations */
   double mult;          /* how often it runs */
@@ -87,6 +89,7 @@ typedef struct Plan {
   HComp *comp;
   struct Plan *parent;
   double cycles, time_s, copy_s, net_s, flops, bytes;
+  double exposed_s; /* of net_s: under no computing */
   double peak_chip, peak_hbm; /* of this computation's own values, on chip and in HBM */
   double peak_temp;           /* the larger of the two: what the compiler calls the peak */
   int peak_pos;
@@ -129,6 +132,8 @@ static inline HValue *base_of(HValue *v) { /* what a view looks at */
   return v;
 }
 
+/* hlo_narrow.c */
+void hlo_narrow(HGraph *g); /* loop state that is only ever rounded becomes bf16 */
 /* hlo_expand.c */
 void hlo_expand(HGraph *g, const Law *law); /* what the compiler rewrites before it fuses */
 /* plan_store.c */
@@ -155,6 +160,8 @@ void plan_place(Plan *p);
 void plan_see(Plan *p, int at);
 void plan_settle(Plan *p);
 Space plan_space(const Plan *p, const HValue *v, int at);
+/* plan_overlap.c */
+void plan_overlap(Plan *p); /* exchanges under computing: shortens them to what is exposed */
 /* plan_peak.c */
 void plan_peak(Plan *p);
 bool plan_writes_over(const Plan *p, const Kernel *k, const HValue *v, const HValue *o);
@@ -166,6 +173,9 @@ double value_padded(const Law *law, const HNode *n, const int *order, double *ti
 /* tpu_cost.c, gpu_cost.c */
 void tpu_cost(Plan *p, Kernel *k);
 void gpu_cost(Plan *p, Kernel *k);
+/* gpu_attention.c */
+int gpu_attention(HGraph *g, bool mark); /* counts, and marks what stays inside the kernels */
+bool gpu_attention_causal(const Kernel *k);
 /* collective.c */
 double collective_time(const Plan *p, const Kernel *k, const HNode *n);
 double vpu_weight(const HNode *n);

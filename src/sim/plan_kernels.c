@@ -160,6 +160,22 @@ static bool reshape_is_bitcast(const Plan *p, const HNode *n) {
   return c == d || (c % 8 == 0 && d % 8 == 0) || c == 1 || d == 1;
 }
 
+/* Results of one attention that do not wait for each other are one kernel's: the output; the three
+ * gradients. */
+static void join_attention(Plan *p, unsigned char *seen, int *stamp, int *mark) {
+  for (int i = 0; i < p->kernels.n; i++) {
+    Kernel *k = p->kernels.v[i];
+    for (int q = 0; q < k->inner.n && !k->attention; q++) k->attention = k->inner.v[q]->attention;
+  }
+  for (int i = 0; i < p->kernels.n; i++)
+    for (int j = i + 1; j < p->kernels.n && p->kernels.v[i]->attention; j++) {
+      const Kernel *a = p->kernels.v[i], *b = p->kernels.v[j];
+      if (a->attention == b->attention && !a->dead && !b->dead && !reaches(p, i, j, seen) &&
+          !reaches(p, j, i, seen))
+        merge_into(p, i, j, stamp, mark);
+    }
+}
+
 void plan_kernels(Plan *p) {
   HComp *c = p->comp;
   int *mark = calloc((size_t)p->g->n_nodes + 1, sizeof *mark), stamp = 0;
@@ -185,6 +201,7 @@ void plan_kernels(Plan *p) {
   }
   for (int i = 0; i < p->kernels.n; i++) gather(p, p->kernels.v[i], ++stamp, mark);
   unsigned char *seen = calloc((size_t)p->kernels.n + 1, 1);
+  join_attention(p, seen, &stamp, mark);
   bool big = p->kernels.n > 6000; /* merging is quadratic in the worst case */
   /* loops and reductions join the kernel that makes a full-size input of theirs */
   for (int at = 0; at < p->kernels.n && !big; at++)

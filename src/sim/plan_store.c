@@ -322,7 +322,8 @@ void plan_stored(Plan *p) {
   }
   for (int i = c->nodes.n - 1; i >= 0; i--) {
     HNode *n = c->nodes.v[i];
-    if (n->dead || (n->kind != H_CONV && !(n->kind == H_RWIN && plan_pool_emitter(p, n)))) continue;
+    if (n->dead || n->attention) continue;
+    if (n->kind != H_CONV && !(n->kind == H_RWIN && plan_pool_emitter(p, n))) continue;
     if (n->kind == H_RWIN && claimed[n->id]) continue;
     HNode *end = epilogue_end(p, n, claimed);
     for (HNode *v = n; v != end; v = v->users[0]) claimed[v->users[0]->id] = 1;
@@ -340,7 +341,7 @@ void plan_stored(Plan *p) {
       continue;
     }
     if (n->kind == H_CONV) continue;
-    if (n->inlined) continue;
+    if (n->inlined || n->attention) continue;
     if (!hlo_light(n)) {
       bool inside = p->law->tpu && n->kind == H_GATHER && scattered_rows(n);
       if (!claimed[n->id] && !n->val && !inside) plan_store(p, n);

@@ -84,7 +84,12 @@ void sim_print(const SimReport *r, int max_kernels, Buf *o) {
   secs(o, r->time_s);
   if (r->network_s > 0) {
     buf_cstr(o, ", of which network ");
-    secs(o, r->network_s);
+    secs(o, r->network_exposed_s);
+    if (r->network_s > r->network_exposed_s * 1.001) {
+      buf_cstr(o, " (");
+      secs(o, r->network_s);
+      buf_cstr(o, ", the rest under computing)");
+    }
   }
   if (r->cycles > 0) buf_printf(o, "  (%.0f cycles with an estimate)", r->cycles);
   buf_printf(o, "\n  work       %.4g FLOP, %.1f %% of peak (MFU)", r->flops, 100 * r->mfu);
@@ -97,6 +102,11 @@ void sim_print(const SimReport *r, int max_kernels, Buf *o) {
   else buf_cstr(o, "  price      none listed\n");
   if (r->whole)
     buf_cstr(o, "  note       the program could not be partitioned: this is all devices' work\n");
+  if (r->attentions)
+    buf_printf(o,
+               "  note       %d attention%s as XLA compiles %s, with scores in memory; --attention "
+               "fused: as FlashAttention\n",
+               r->attentions, r->attentions > 1 ? "s" : "", r->attentions > 1 ? "them" : "it");
   if (r->unknown_loops)
     buf_cstr(o, "  note       a loop without a known trip count was counted once\n");
   buf_cstr(o, "\n  memory by owner\n");
@@ -185,6 +195,7 @@ void sim_json(const SimReport *r, const char *program, bool one_line, Buf *o) {
            {"alias_bytes", r->alias_bytes},
            {"temp_bytes", r->temp_bytes},
            {"network_s", r->network_s},
+           {"network_exposed_s", r->network_exposed_s},
            {"flops", r->flops},
            {"bytes", r->model_bytes},
            {"mfu", r->mfu},

@@ -48,6 +48,7 @@ static const char *kernel_name(Arena *a, const Kernel *k) {
       if (n < 3 && !dup) words[n++] = op_word(x);
     }
   }
+  if (k->attention) words[0] = "attention", n = 1;
   if (n == 0) words[n++] = op_word(k->roots.v[0]);
   Buf b = {0};
   for (int i = 0; i < n; i++) buf_printf(&b, "%s%s", i ? "_" : "", words[i]);
@@ -258,6 +259,15 @@ static void owners_add_up(SimReport *r) {
   r->owners[SIM_OTHER].bytes = MAX(0, rest);
 }
 
+/* XLA leaves a softmax between two products as it is; frameworks call a fused kernel by name. */
+static int attention(HGraph *g, const Chip *chip, bool fused) {
+  const char *how = env_get("WEFT_ATTENTION");
+  fused |= how && !strcmp(how, "fused");
+  if (chip_num(chip, "fused_attention", 0) <= 0) return 0;
+  int n = gpu_attention(g, fused);
+  return fused ? 0 : n;
+}
+
 Err *sim_estimate(const Module *m, const Chip *chip, const SimOpts *opts, SimReport **out) {
   static const SimOpts none;
   if (!opts) opts = &none;
@@ -268,6 +278,7 @@ Err *sim_estimate(const Module *m, const Chip *chip, const SimOpts *opts, SimRep
   Law *law = ARENA_NEW(arena, Law);
   law_read(chip, law);
   if (!err && law->tpu) hlo_expand(g, law);
+  int attentions = err ? 0 : attention(g, chip, opts->fused_attention);
   if (!err) err = plan_comp(g, g->main, chip, law, opts, arena, NULL, 1, &p);
   if (err) {
     plan_lists_free(p);
@@ -311,6 +322,8 @@ Err *sim_estimate(const Module *m, const Chip *chip, const SimOpts *opts, SimRep
     r->time_s = law->tpu ? law->lbase / law->clock : chip_num(chip, "fit.launch", 2.5e-6);
   r->cycles = law->tpu ? p->cycles : p->time_s * law->clock;
   r->network_s = p->net_s;
+  r->network_exposed_s = p->exposed_s;
+  r->attentions = attentions;
   r->exposed_copy_s = p->copy_s;
   r->flops = p->flops;
   r->model_bytes = p->bytes;

@@ -24,6 +24,8 @@
 typedef struct SimOpts {
   int devices;       /* devices that run the program together; 0: 1 */
   bool include_host; /* add the launch of the program from the host to the time */
+  bool fused_attention; /* on GPUs that can: attention as cuDNN and FlashAttention compute it, its
+                           scores never stored; also with WEFT_ATTENTION=fused. Else as XLA does */
 } SimOpts;
 
 /* What a kernel waits for most of its time. */
@@ -102,7 +104,8 @@ typedef struct SimReport {
   double time_s;
   double cycles;         /* sum over kernels that have a compiler estimate, loops multiplied */
   double exposed_copy_s; /* prefetch that no kernel hides */
-  double network_s;      /* collectives */
+  double network_s;      /* collectives, of it network_exposed_s that no computing hides */
+  double network_exposed_s;
   double flops;          /* useful, of one device */
   double model_bytes;    /* device memory traffic */
   double mfu;            /* flops / (time x peak) */
@@ -119,6 +122,7 @@ typedef struct SimReport {
   int n_lives;
   SimBuffer *lives;   /* all of the run; what a loop's body needs is one buffer of the loop */
   bool whole;         /* could not be partitioned: the program of all devices, taken for one's */
+  int attentions;     /* that a fused kernel would compute and that were left apart */
   bool unknown_loops; /* a loop whose trip count could not be found was counted once */
   struct Arena *arena;
 } SimReport;

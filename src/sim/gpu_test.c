@@ -1,0 +1,145 @@
+/* What frameworks do on GPUs beyond the program: fused attention, exchanges under computing. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "sim/sim.h"
+#include "stablehlo/stablehlo.h"
+
+static SimReport *estimate(const char *text, const char *chip, SimOpts opts) {
+  const Chip *c;
+  Module *m = NULL;
+  SimReport *r = NULL;
+  assert_null(chip_find(chip, &c));
+  assert_null(stablehlo_read("x.mlir", str_from(text), &m));
+  assert_null(sim_estimate(m, c, &opts, &r));
+  module_free(m);
+  return r;
+}
+
+#define HEADS "tensor<16x2048x64xbf16>"
+#define SCORES "tensor<16x2048x2048xbf16>"
+#define WIDE "tensor<16x2048x2048xf32>"
+#define ROWS "tensor<16x2048xf32>"
+#define REDUCE(out, in, init, op)                                                              \
+  out " = stablehlo.reduce(" in " init: " init ") applies stablehlo." op " across dimensions " \
+      "= [2] : (" WIDE ", tensor<f32>) -> " ROWS "\n"
+#define SPREAD(out, in) \
+  out " = stablehlo.broadcast_in_dim " in ", dims = [0, 1] : (" ROWS ") -> " WIDE "\n"
+/* softmax(q k) v, and the gradients of q and k by its weighted square */
+#define FORWARD                                                                                  \
+  "%z = stablehlo.constant dense<0.0> : tensor<f32>\n"                                           \
+  "%low = stablehlo.constant dense<0xFF800000> : tensor<f32>\n"                                  \
+  "%s = stablehlo.dot_general %q, %k, batching_dims = [0] x [0], contracting_dims = [2] x [2] "  \
+  ": (" HEADS ", " HEADS ") -> " SCORES "\n"                                                     \
+  "%w = stablehlo.convert %s : (" SCORES ") -> " WIDE "\n" REDUCE("%m", "%w", "%low", "maximum") \
+      SPREAD("%mb",                                                                              \
+             "%m") "%d = stablehlo.subtract %w, %mb : " WIDE "\n"                                \
+                   "%e = stablehlo.exponential %d : " WIDE "\n" REDUCE("%l", "%e", "%z", "add")  \
+                       SPREAD("%lb", "%l") "%pw = stablehlo.divide %e, %lb : " WIDE "\n"         \
+                                           "%p = stablehlo.convert %pw : (" WIDE ") -> " SCORES  \
+                                           "\n"                                                  \
+                                           "%o = stablehlo.dot_general %p, %v, batching_dims = " \
+                                           "[0] x [0], contracting_dims = [2] x [1] "            \
+                                           ": (" SCORES ", " HEADS ") -> " HEADS "\n"
+#define BACKWARD                                                                                 \
+  "%h = stablehlo.multiply %o, %go : " HEADS "\n"                                                \
+  "%dp = stablehlo.dot_general %h, %v, batching_dims = [0] x [0], contracting_dims = [2] x [2] " \
+  ": (" HEADS ", " HEADS ") -> " SCORES "\n"                                                     \
+  "%dw = stablehlo.convert %dp : (" SCORES ") -> " WIDE "\n"                                     \
+  "%pd = stablehlo.multiply %pw, %dw : " WIDE "\n" REDUCE("%t", "%pd", "%z", "add")              \
+      SPREAD("%tb", "%t") "%dd = stablehlo.subtract %dw, %tb : " WIDE "\n"                       \
+                          "%dx = stablehlo.multiply %pw, %dd : " WIDE "\n"                       \
+                          "%ds = stablehlo.convert %dx : (" WIDE ") -> " SCORES "\n"             \
+                          "%gq = stablehlo.dot_general %ds, %k, batching_dims = [0] x [0], "     \
+                          "contracting_dims = [2] x [1] "                                        \
+                          ": (" SCORES ", " HEADS ") -> " HEADS "\n"                             \
+                          "%gk = stablehlo.dot_general %ds, %q, batching_dims = [0] x [0], "     \
+                          "contracting_dims = [1] x [1] "                                        \
+                          ": (" SCORES ", " HEADS ") -> " HEADS "\n"
+#define ARGS "%q: " HEADS ", %k: " HEADS ", %v: " HEADS ", %go: " HEADS
+static const char forward[] =
+    "func.func @main(" ARGS ") -> " HEADS " {\n" FORWARD "return %o : " HEADS " }";
+static const char training[] =
+    "func.func @main(" ARGS ") -> (" HEADS ", " HEADS ", " HEADS ") {\n" FORWARD BACKWARD
+    "return %o, %gq, %gk : " HEADS ", " HEADS ", " HEADS " }";
+static const char returned[] = "func.func @main(" ARGS ") -> (" HEADS ", " SCORES ") {\n" FORWARD
+                               "return %o, %p : " HEADS ", " SCORES " }";
+
+/* Scores of 16 x 2048 x 2048: in memory when products and softmax stand apart, nowhere when one
+ * kernel computes them; the work that counts is the program's either way. */
+static void test_attention(void **state) {
+  (void)state;
+  const double scores = 16.0 * 2048 * 2048 * 2;
+  SimReport *plain = estimate(training, "A100-80GB", (SimOpts){0});
+  SimReport *fused = estimate(training, "A100-80GB", (SimOpts){.fused_attention = true});
+  assert_int_equal(plain->attentions, 1);
+  assert_true(plain->temp_bytes >= scores);
+  assert_int_equal(fused->attentions, 0);
+  assert_true(fused->temp_bytes < scores);
+  assert_int_equal(fused->n_kernels, 3); /* forward, what follows, backward */
+  assert_true(fused->time_s < 0.5 * plain->time_s);
+  double products = 5 * 2.0 * 16 * 2048 * 2048 * 64;
+  assert_true(fused->flops > products && fused->flops < 1.2 * products);
+  sim_report_free(plain);
+  sim_report_free(fused);
+}
+
+/* Left as it is: on chips without such kernels, and when the scores are wanted outside. */
+static void test_attention_apart(void **state) {
+  (void)state;
+  const struct {
+    const char *text, *chip;
+  } cases[] = {{forward, "V100"}, {forward, "tpu-v5e"}, {returned, "A100-80GB"}};
+  for (int i = 0; i < 3; i++) {
+    SimReport *a = estimate(cases[i].text, cases[i].chip, (SimOpts){0});
+    SimReport *b = estimate(cases[i].text, cases[i].chip, (SimOpts){.fused_attention = true});
+    assert_int_equal(a->attentions, 0);
+    assert_true(a->time_s == b->time_s && a->temp_bytes == b->temp_bytes);
+    sim_report_free(a);
+    sim_report_free(b);
+  }
+}
+
+#define MATRIX "tensor<4096x4096xbf16>"
+#define DOT(out, a, b)                                                                             \
+  out " = stablehlo.dot_general " a ", " b ", contracting_dims = [1] x [0] : (" MATRIX ", " MATRIX \
+      ") -> " MATRIX "\n"
+#define SUM(out, in)                                                                               \
+  out " = \"stablehlo.all_reduce\"(" in ") ({^bb0(%a: tensor<bf16>, %b: tensor<bf16>):\n"          \
+      "%c = stablehlo.add %a, %b : tensor<bf16>\n stablehlo.return %c : tensor<bf16>})"            \
+      " {replica_groups = dense<[[0,1,2,3,4,5,6,7]]> : tensor<1x8xi64>} : (" MATRIX ") -> " MATRIX \
+      "\n"
+
+/* An exchange beside products that do not wait for it costs no time; before one that does, all. */
+static void test_overlap(void **state) {
+  (void)state;
+  static const char beside[] =
+      "func.func @main(%x: " MATRIX ", %y: " MATRIX ") -> (" MATRIX ", " MATRIX
+      ") {\n" SUM("%s", "%x") DOT("%1", "%y", "%y") DOT("%2", "%1", "%y")
+          DOT("%3", "%2", "%y") "return %s, %3 : " MATRIX ", " MATRIX " }";
+  static const char before[] =
+      "func.func @main(%x: " MATRIX ", %y: " MATRIX ") -> (" MATRIX ", " MATRIX
+      ") {\n" SUM("%s", "%x") DOT("%1", "%s", "%y") DOT("%2", "%1", "%y")
+          DOT("%3", "%2", "%y") "return %s, %3 : " MATRIX ", " MATRIX " }";
+  const char *chips[] = {"H100-SXM", "tpu-v5p"};
+  for (int i = 0; i < 2; i++) {
+    SimReport *a = estimate(beside, chips[i], (SimOpts){.devices = 8});
+    SimReport *b = estimate(before, chips[i], (SimOpts){.devices = 8});
+    assert_true(a->network_s > 0 && a->network_exposed_s < 1e-12);
+    assert_true(b->network_s > 0 && b->network_exposed_s > 0.999 * b->network_s);
+    double difference = b->time_s - a->time_s - b->network_s;
+    assert_true(difference < 0.02 * b->time_s && difference > -0.02 * b->time_s);
+    sim_report_free(a);
+    sim_report_free(b);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_attention),
+                                     cmocka_unit_test(test_attention_apart),
+                                     cmocka_unit_test(test_overlap)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

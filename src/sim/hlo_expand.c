@@ -115,8 +115,16 @@ static void join_images(Expand *x, HNode *n) {
   n->apart = true;
 }
 
+/* Rows are gathered from the wide array, everybody else widens the narrow one again. */
+static void widen_for_rows(Expand *x, HNode *n) {
+  HNode *w = n->in[0];
+  if (!widens(w) || w->n_users < 2 || w->is_output) return;
+  n->in[0] = before(x, n, H_EWISE, OP_CONVERT, w->dt, w->rank, w->d, 1, w->in);
+}
+
 static void expand(Expand *x, HNode *n) {
   switch (n->kind) {
+  case H_GATHER: widen_for_rows(x, n); break;
   case H_REDUCE: stay_narrow(x, n); break;
   case H_SORT: number_elements(x, n); break;
   case H_OTHER:
@@ -130,6 +138,7 @@ static void expand(Expand *x, HNode *n) {
 
 void hlo_expand(HGraph *g, const Law *law) {
   int id = 0;
+  hlo_narrow(g);
   for (HComp *c = g->comps; c; c = c->next) {
     Expand x = {g, c, law};
     HNode **old = c->nodes.v;

@@ -259,8 +259,37 @@ static void sort_order(const HNode *n, int *order) {
     if (d != other && d != along) order[k++] = d;
 }
 
+/* A transposition that renames the dimensions of an array which lies in the wanted order already. */
+static void transposed_views(Plan *p) {
+  for (int i = 0; i < p->kernels.n; i++) {
+    Kernel *k = p->kernels.v[i];
+    if (k->dead || !k->copy || k->copy_of || k->roots.n != 1) continue;
+    HNode *n = k->roots.v[0];
+    HValue *v = n->val, *x = n->in[0]->val;
+    if (n->kind != H_TRANSPOSE || n->rank < 2 || n->rank > 64 || !x || x->alias || v->alias ||
+        v->rounded != x->rounded)
+      continue;
+    int order[64]; /* of the result, when nothing moves */
+    for (int d = 0; d < n->rank; d++)
+      for (int q = 0; q < n->rank; q++)
+        if (n->dims[q] == x->order[d]) order[d] = q;
+    if (n->is_output) {
+      int want[64];
+      value_order_default(p->law, n, want);
+      if (p->comp->parent || want[0] != order[0] || want[1] != order[1]) continue;
+    } else if (order[0] != v->order[0] || order[1] != v->order[1]) {
+      continue;
+    }
+    value_layout(p->law, v, order);
+    v->alias = x;
+    k->copy = false;
+    k->scalar = true;
+  }
+}
+
 void plan_copies(Plan *p) {
   if (!p->law->tpu) return;
+  transposed_views(p);
   turn_images(p);
   int nk = p->kernels.n;
   for (int i = 0; i < nk; i++) {

@@ -27,11 +27,13 @@ static int plain_path(const HNode *from, const HNode *x, int *budget) {
  * that are no convolutions and for loops, where the input meets nothing that is broadcast on its
  * way to the result; in GPUs' and loops' memory wherever the sizes agree. */
 bool plan_writes_over(const Plan *p, const Kernel *k, const HValue *v, const HValue *o) {
-  bool state = v->is_param && p->comp->parent && !p->law->prefetch; /* of a loop */
+  bool state = v->is_param && p->comp->parent &&
+               (!p->law->prefetch || (v->space == SP_HBM && o->space == SP_HBM)); /* of a loop */
   if ((v->is_param && !state) || v->is_output || v->bytes != o->bytes || v->node->comp != p->comp ||
       v->node->kind == H_CONST || v->space != o->space || k->copy)
     return false;
-  if (state || !p->law->tpu) return !k->conv && !k->reduce && hlo_light(k->roots.v[0]);
+  if ((state || !p->law->tpu) && !k->conv) return !k->reduce && hlo_light(k->roots.v[0]);
+  if (!p->law->tpu) return false;
   if (o->space != SP_HBM || (k->conv && k->conv->conv->is_conv) || v->node->dt != o->node->dt ||
       v->node->rank != o->node->rank || !hlo_light(o->node))
     return false;
@@ -97,7 +99,11 @@ void plan_peak(Plan *p) {
       a++;
     }
     if (v->node->kind == H_CONST) a = 0, b = p->kernels.n - 1;
-    if (v->held && vn->kind == H_DUS) continue; /* written in place */
+    if (v->held && vn->kind == H_DUS) { /* written in place; by a kernel of several results beside
+                                           the old one, as the compiler counts */
+      if (p->kernels.v[v->kernel]->roots.n > 1) chip[v->kernel] += v->bytes;
+      continue;
+    }
     for (int t = 0; t < v->n_stays; t++)
       for (int i2 = MAX(v->stays[t].first, 0); i2 <= v->stays[t].last && i2 < p->kernels.n; i2++)
         chip[i2] += v->bytes;

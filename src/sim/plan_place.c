@@ -140,6 +140,15 @@ static int written_back(Place *m, const HValue *v, int at) {
   return s - 1;
 }
 
+/* Kernel t writes its result over argument v, which it reads, in device memory. */
+static bool written_over(const Place *m, const HValue *v, int t) {
+  const Kernel *k = m->p->kernels.v[t];
+  if (!v->donated || writes_chip(m, k)) return false;
+  for (int r = 0; r < k->roots.n; r++)
+    if (k->roots.v[r]->val && k->roots.v[r]->val->over == v) return true;
+  return false;
+}
+
 static void place(Place *m, HValue *v) {
   const Ints *at = &m->reads[v->index];
   bool on = false;
@@ -168,7 +177,9 @@ static void place(Place *m, HValue *v) {
     on = false;
     v->far = true;
     v->far_last = t;
-    int s = !loop && room(m, t, t, v->bytes) ? fetch_from(m, v, v->kernel + 1, t) : -1;
+    int s = !loop && room(m, t, t, v->bytes) && !written_over(m, v, t)
+                ? fetch_from(m, v, v->kernel + 1, t)
+                : -1;
     if (s >= 0) {
       double need = transfer(m, v);
       for (int q = t - 1; q >= s && need > 0; q--) {
@@ -227,29 +238,36 @@ static void place_first(Place *m) {
   best->far = true;
 }
 
-/* Stacks that the program makes itself stay on chip for the whole loop when all of them fit. */
+/* Stacks that the program makes itself stay on chip for the whole loop; when not all of them fit,
+ * the largest do of those that leave room for others. */
 static void place_stacks(Place *m) {
   Plan *p = m->p;
   const HNode *w = p->comp->owner;
-  double all = 0;
-  for (int pass = 0; pass < 2; pass++) {
-    for (int i = 0; i < p->comp->params.n && i < w->n_in; i++) {
-      HValue *v = p->comp->params.v[i]->val;
-      if (!v || !v->is_param || v->node->rank == 0 || w->in[i]->kind == H_PARAM) continue;
-      if (pass == 0) {
-        all += v->bytes;
-        continue;
-      }
-      take(m, v, 0, m->n - 1, false);
-      v->held = true;
-      HValue *o = i < p->comp->outputs.n ? p->comp->outputs.v[i]->val : NULL;
-      if (o && o->node->kind == H_DUS && o->node->in[0] == v->node && !o->n_stays) {
-        o->held = true; /* written in place */
-        o->stays[o->n_stays++] = (Stay){o->kernel, m->n - 1, false};
-      }
-    }
-    if (all > m->cap * 0.6) return;
+  VEC(HValue *) stacks = {0};
+  double all = 0, limit = m->cap * 0.6, most = m->cap;
+  for (int i = 0; i < p->comp->params.n && i < w->n_in; i++) {
+    HValue *v = p->comp->params.v[i]->val;
+    if (!v || !v->is_param || v->node->rank == 0 || w->in[i]->kind == H_PARAM) continue;
+    *vec_push(&stacks) = v;
+    all += v->bytes;
   }
+  if (all > limit) limit = m->cap * 0.87, most = m->cap / 4;
+  if (stacks.n > 1) qsort(stacks.v, (size_t)stacks.n, sizeof *stacks.v, larger);
+  double held = 0;
+  for (int i = 0; i < stacks.n; i++) {
+    HValue *v = stacks.v[i];
+    int k = v->node->index;
+    if (v->bytes > most || held + v->bytes > limit) continue;
+    held += v->bytes;
+    take(m, v, 0, m->n - 1, false);
+    v->held = true;
+    HValue *o = k < p->comp->outputs.n ? p->comp->outputs.v[k]->val : NULL;
+    if (o && o->node->kind == H_DUS && o->node->in[0] == v->node && !o->n_stays) {
+      o->held = true; /* written in place */
+      o->stays[o->n_stays++] = (Stay){o->kernel, m->n - 1, false};
+    }
+  }
+  vec_free(&stacks);
 }
 
 /* Outside, their memory is the loop's while it runs. */
@@ -312,6 +330,7 @@ static void find_given(Plan *p) {
       if (used[k] || !q->val->donated || q->dt != v->node->dt || q->val->bytes != v->bytes)
         continue;
       used[k] = v->given = true;
+      v->over = q->val;
       break;
     }
   }

@@ -83,8 +83,9 @@ struct DeviceOps {
   /* optional: bytes a tensor takes in the device's memory (padded layout); NULL: its unpadded size
    */
   int64_t (*footprint)(const Dev *dev, const Tensor *t);
-  /* optional: memory for an argument, uninitialised; NULL: tensor_new */
-  Err *(*tensor)(DType t, int rank, const int64_t *dims, Tensor **out);
+  /* optional: memory for an argument, uninitialised, or of zeros, which takes none until it is
+   * written; NULL: tensor_new */
+  Err *(*tensor)(DType t, int rank, const int64_t *dims, bool zeros, Tensor **out);
 };
 
 struct Dev {

@@ -146,11 +146,23 @@ static bool is_dense(int rank, const int64_t *dims, const int64_t *strides, size
   return true;
 }
 
-/* Memory for a copy of the caller's array. */
-static Err *device_tensor(const PJRT_Memory *m, DType t, int rank, const int64_t *dims,
-                          Tensor **out) {
+/* Arrays of zeros (an optimizer's slots before the first step) are worth knowing when large. */
+static bool is_zeros(const char *p, size_t n) {
+  static const char none[64];
+  return n >= 1 << 20 && !memcmp(p, none, sizeof none) && !memcmp(p, p + 64, n - 64);
+}
+
+/* A copy of the caller's array. */
+static Err *device_copy(const PJRT_Memory *m, DType t, int rank, const int64_t *dims,
+                        const void *data, const int64_t *strides, Tensor **out) {
   const DeviceOps *ops = m->client->dev->ops;
-  return ops->tensor ? ops->tensor(t, rank, dims, out) : tensor_new(t, rank, dims, out);
+  size_t elem = (size_t)dtype_bytes(t), n = elem;
+  for (int i = 0; i < rank; i++) n *= (size_t)dims[i];
+  bool zeros = ops->tensor && !strides && is_zeros(data, n);
+  TRY(ops->tensor ? ops->tensor(t, rank, dims, zeros, out) : tensor_new(t, rank, dims, out));
+  if (!zeros) copy_strided((*out)->data, NULL, data, strides, rank, dims, elem);
+  clean_narrow(*out);
+  return NULL;
 }
 
 ENTRY(Client_BufferFromHostBuffer) {
@@ -174,9 +186,8 @@ ENTRY(Client_BufferFromHostBuffer) {
   if (foreign) {
     tensor = tensor_wrap(t, rank, a->dims, (void *)(uintptr_t)a->data, host_memory_done,
                          event_retain(done));
-  } else if (!(e = device_tensor(m, t, rank, a->dims, &tensor))) {
-    copy_strided(tensor->data, NULL, a->data, dense ? NULL : strides, rank, a->dims, elem);
-    clean_narrow(tensor);
+  } else {
+    e = device_copy(m, t, rank, a->dims, a->data, dense ? NULL : strides, &tensor);
   }
   if (!e) e = buffer_make(m, tensor, &a->buffer);
   if (e) {

@@ -168,6 +168,41 @@ static void zero_copy_ends_with_the_buffer(void **state) {
   free(host);
 }
 
+/* An array of zeros takes memory only when something is written there. */
+static void large_zeros(void **state) {
+  (void)state;
+  enum { N = 2 << 20 };
+  PJRT_LoadedExecutable *l;
+  ok(compile("module @add { func.func @main(%a: tensor<2097152xf32> {tf.aliasing_output = 0 : i32})"
+             " -> tensor<2097152xf32> { %c = stablehlo.constant dense<2.0> : tensor<2097152xf32>"
+             " %0 = stablehlo.add %a, %c : tensor<2097152xf32>\n"
+             " return %0 : tensor<2097152xf32> } }",
+             one_device, sizeof one_device, &l),
+     "compile");
+  float *x = calloc(N, sizeof *x), *y = calloc(N, sizeof *y);
+  for (int last = 0; last < 2; last++) { /* all zeros; all but the last */
+    x[N - 1] = (float)last;
+    PJRT_Buffer *in = put(0, PJRT_Buffer_Type_F32, 1, (int64_t[]){N}, NULL, x), *out = NULL;
+    get(in, y, N * sizeof *y);
+    assert_memory_equal(x, y, N * sizeof *y);
+    PJRT_Buffer **outs = &out, *const *args = &in;
+    PJRT_Event *done = NULL;
+    PJRT_ExecuteOptions o = {.struct_size = 80};
+    PJRT_LoadedExecutable_Execute_Args e = ARGS(
+        LoadedExecutable_Execute, .executable = l, .options = &o, .argument_lists = &args,
+        .num_devices = 1, .num_args = 1, .output_lists = &outs, .device_complete_events = &done);
+    ok(api->PJRT_LoadedExecutable_Execute(&e), "execute");
+    await(done);
+    get(out, y, N * sizeof *y);
+    for (int i = 0; i < N; i++) assert_true(y[i] == x[i] + 2);
+    destroy(in);
+    destroy(out);
+  }
+  free(x);
+  free(y);
+  CALL(LoadedExecutable_Destroy, gone, .executable = l);
+}
+
 static void runs_and_donates(void **state) {
   (void)state;
   PJRT_LoadedExecutable *l;
@@ -419,11 +454,17 @@ static int teardown(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(every_slot_is_set),      cmocka_unit_test(devices_and_memories),
-      cmocka_unit_test(strides_and_layouts),    cmocka_unit_test(zero_copy_ends_with_the_buffer),
-      cmocka_unit_test(runs_and_donates),       cmocka_unit_test(shards_over_eight_devices),
-      cmocka_unit_test(older_shardings_spread), cmocka_unit_test(bad_programs_are_errors),
-      cmocka_unit_test(transfers_in_pieces),    cmocka_unit_test(alias_and_error_buffers),
+      cmocka_unit_test(every_slot_is_set),
+      cmocka_unit_test(devices_and_memories),
+      cmocka_unit_test(strides_and_layouts),
+      cmocka_unit_test(zero_copy_ends_with_the_buffer),
+      cmocka_unit_test(large_zeros),
+      cmocka_unit_test(runs_and_donates),
+      cmocka_unit_test(shards_over_eight_devices),
+      cmocka_unit_test(older_shardings_spread),
+      cmocka_unit_test(bad_programs_are_errors),
+      cmocka_unit_test(transfers_in_pieces),
+      cmocka_unit_test(alias_and_error_buffers),
       cmocka_unit_test(older_callers),
   };
   return cmocka_run_group_tests(tests, setup, teardown);

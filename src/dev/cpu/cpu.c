@@ -180,5 +180,5 @@ const DeviceOps dev_cpu = {
     .report = cpu_report,
     .profile_device = cpu_profile_device,
     .profile = cpu_profile,
-    .tensor = cpu_tensor_new,
+    .tensor = cpu_tensor_for_argument,
 };

@@ -94,6 +94,7 @@ void code_report(const Code *c, Buf *json); /* verbose.c */
 /* ---- memory of results, kept for reuse (mem.c) ----------------------------------------------- */
 
 Err *cpu_tensor_new(DType t, int rank, const int64_t *dims, Tensor **out);
+Err *cpu_tensor_for_argument(DType t, int rank, const int64_t *dims, bool zeros, Tensor **out);
 void *cpu_block_alloc(size_t n); /* NULL: none left */
 void cpu_block_free(void *p, size_t n);
 

@@ -96,14 +96,37 @@ void cpu_block_free(void *p, size_t n) {
 
 static void give_back(void *arg, void *data) { cpu_block_free(data, (size_t)(uintptr_t)arg); }
 
-Err *cpu_tensor_new(DType t, int rank, const int64_t *dims, Tensor **out) {
+static Err *tensor_bytes_of(DType t, int rank, const int64_t *dims, int64_t *out) {
   int64_t n = dtype_bytes(t);
   for (int i = 0; i < rank; i++)
     if (mul_overflows(n, dims[i], &n))
       return err_new(ERR_INVALID, "a result is larger than memory can be");
-  if ((size_t)n < SMALL) return tensor_new(t, rank, dims, out);
-  void *p = cpu_block_alloc((size_t)n);
+  *out = n;
+  return NULL;
+}
+
+static Err *wrap_block(void *p, int64_t n, DType t, int rank, const int64_t *dims, Tensor **out) {
   if (!p) return err_new(ERR_EXHAUSTED, "no memory for a result of %.1f MiB", (double)n / 1048576);
   *out = tensor_wrap(t, rank, dims, p, give_back, (void *)(uintptr_t)n);
+  return NULL;
+}
+
+Err *cpu_tensor_new(DType t, int rank, const int64_t *dims, Tensor **out) {
+  int64_t n;
+  TRY(tensor_bytes_of(t, rank, dims, &n));
+  if ((size_t)n < SMALL) return tensor_new(t, rank, dims, out);
+  return wrap_block(cpu_block_alloc((size_t)n), n, t, rank, dims, out);
+}
+
+Err *cpu_tensor_for_argument(DType t, int rank, const int64_t *dims, bool zeros, Tensor **out) {
+  int64_t n;
+  TRY(tensor_bytes_of(t, rank, dims, &n));
+  if (zeros && (size_t)n >= HUGE) { /* pages that the system has just made are zeros */
+    size_t whole = (size_t)n;
+    class_of(&whole);
+    return wrap_block(fresh(whole), n, t, rank, dims, out);
+  }
+  TRY(cpu_tensor_new(t, rank, dims, out));
+  if (zeros) memset((*out)->data, 0, (size_t)n);
   return NULL;
 }

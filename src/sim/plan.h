@@ -89,7 +89,7 @@ typedef struct Plan {
   HComp *comp;
   struct Plan *parent;
   double cycles, time_s, copy_s, net_s, flops, bytes;
-  double exposed_s; /* of net_s: under no computing */
+  double exposed_s;           /* of net_s: under no computing */
   double peak_chip, peak_hbm; /* of this computation's own values, on chip and in HBM */
   double peak_temp;           /* the larger of the two: what the compiler calls the peak */
   int peak_pos;
@@ -120,7 +120,9 @@ typedef struct Law {
   double vhalf, vbcast, cvpu, repeat, quotient;
   double lvm; /* what a loop is charged for operands on chip, as a share of one in HBM */
   double dw;  /* cycles to multiply and add one register of a depthwise convolution */
-  double row; /* cycles to turn a register of row values so that they repeat over lanes */
+  double
+      row_pack; /* neighbouring taps share the array: 0 never, 1 of operands made inside, 2 always */
+  double row;   /* cycles to turn a register of row values so that they repeat over lanes */
   double one_bytes, rlq, ro[5], iw, cwin, fturn, fmove, vadd,
       lio; /* unfused loops; reductions; integer work; relayouts */
 } Law;

@@ -177,6 +177,23 @@ static void mark_softmax(Plan *p) {
   }
 }
 
+/* Is it a concatenation that only products and sums read? They put it together from its padded
+ * operands themselves. In loops it is stored: so the sums of their kernels are nearer. */
+static bool joined_inside(const HNode *n) {
+  if (n->kind != H_CONCAT || n->is_output || !n->n_users || n->comp->parent) return false;
+  for (int i = 0; i < n->n_users; i++) {
+    const HNode *u = n->users[i];
+    for (int depth = 0; depth < 3 && u->n_users == 1 && !u->is_output; depth++) {
+      bool moved = u->kind == H_TRANSPOSE || u->kind == H_RESHAPE ||
+                   (u->kind == H_EWISE && u->op == OP_CONVERT);
+      if (!moved) break;
+      u = u->users[0];
+    }
+    if (u->kind != H_REDUCE && (u->kind != H_CONV || u->conv->is_conv)) return false;
+  }
+  return true;
+}
+
 /* An array that several products read is stored once when repeating its making would read more than
  * that: its inputs weigh at least three times the result (twice when it takes an exponential or its
  * like). */
@@ -185,7 +202,7 @@ static int product_readers(const HNode *n, int depth) {
   for (int i = 0; i < n->n_users && depth < 4; i++) {
     const HNode *u = n->users[i];
     if (u->kind == H_CONV) r++;
-    else if (u->kind == H_TRANSPOSE || u->kind == H_RESHAPE ||
+    else if (u->kind == H_TRANSPOSE || u->kind == H_RESHAPE || joined_inside(u) ||
              (u->kind == H_EWISE && u->op == OP_CONVERT))
       r += product_readers(u, depth + 1);
   }
@@ -220,6 +237,7 @@ static bool worth_storing(const Law *law, const HNode *n) {
   } else if (product_readers(n, 0) < 2) {
     return false;
   }
+  if (vpu_weight(n) >= 20) return true; /* a sine or the like */
   const HNode *stack[64], *leaf[32];
   int ns = 0, nl = 0, steps = 0;
   bool dear = false;
@@ -343,7 +361,7 @@ void plan_stored(Plan *p) {
     if (n->kind == H_CONV) continue;
     if (n->inlined || n->attention) continue;
     if (!hlo_light(n)) {
-      bool inside = p->law->tpu && n->kind == H_GATHER && scattered_rows(n);
+      bool inside = p->law->tpu && ((n->kind == H_GATHER && scattered_rows(n)) || joined_inside(n));
       if (!claimed[n->id] && !n->val && !inside) plan_store(p, n);
       continue;
     }

@@ -64,6 +64,7 @@ void law_read(const Chip *chip, Law *law) {
   FIT(row, "row", 0);
   FIT(lvm, "lvm", 1);
   FIT(dw, "dw", 2.2);
+  FIT(row_pack, "row_pack", 1);
   FIT(repeat, "repeat", 3);
   FIT(quotient, "quotient", law->repeat);
   FIT(vbcast, "vbcast", 0);

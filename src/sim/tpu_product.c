@@ -149,11 +149,49 @@ static double lane_contracted(const HNode *cv, HValue *const *reads, const int *
   return 0;
 }
 
+/* Is an operand computed inside the kernel, by more than moving and converting it? */
+static bool is_computed(const HNode *n) {
+  while (!n->val && n->n_in &&
+         (n->kind == H_RESHAPE || n->kind == H_TRANSPOSE || n->kind == H_PAD ||
+          (n->kind == H_EWISE && n->op == OP_CONVERT)))
+    n = n->in[0];
+  return !n->val;
+}
+
+/* Do the filter's output features lie in lanes, as on the way forwards? */
+static bool features_in_lanes(const Kernel *k, const HNode *cv, const int *side) {
+  for (int i = 0; i < k->reads.n; i++) {
+    const HValue *v = k->reads.v[i];
+    if (side[i] == 1 && v->node->rank == cv->in[1]->rank &&
+        hlo_count(v->node) == hlo_count(cv->in[1]))
+      return cv->conv->rhs[v->order[0]] == 'n';
+  }
+  return false;
+}
+
 /* How often a convolution takes each element of its input. */
 static double taps_moved(const HConv *c) {
   double t = (double)c->taps;
   for (int i = 0; i < c->n_spatial; i++) t /= (double)MAX(1, c->lhs_dil[i] * c->stride[i]);
   return MAX(1, t);
+}
+
+/* Results are packed from the same registers: what is counted too much when there are several of the
+ * product's size, or a wide one, which needs no packing. */
+static double packed_twice(const Law *law, const Kernel *k) {
+  double all = 0, most = 0;
+  bool wide = false;
+  for (int i = 0; i < k->roots.n; i++) {
+    const HValue *v = k->roots.v[i]->val;
+    if (!v || v->dropped || v->alias || v->space == SP_SCALAR || k->roots.v[i]->kind == H_DUS ||
+        hlo_count(v->node) != hlo_count(k->conv))
+      continue;
+    double pack = v->space == SP_VMEM && law->nopack ? 0 : tpu_pack_cost(law, v);
+    wide |= tpu_width(v) >= 4;
+    all += pack;
+    most = MAX(most, pack);
+  }
+  return wide ? all : all - most;
 }
 
 void tpu_product(Plan *p, Kernel *k) {
@@ -200,13 +238,21 @@ void tpu_product(Plan *p, Kernel *k) {
     double unit = k_lanes ? up(kk, 128) : up(kk, 8), pack = floor(S / unit);
     if (pack < 1) pack = 1;
     if (pack > taps) pack = taps;
-    double rounds = ceil(taps / pack);
     bool gradient = true; /* the window is the image: contracted positions may be split */
     for (int i = 0; i < c->n_spatial; i++) gradient &= c->window[i] > 3;
     double out_px = (double)c->m;
     for (int i = 0; i < cv->rank; i++)
       if (c->out[i] == 'm') out_px /= (double)cv->d[i];
     gradient &= out_px < (double)c->taps || c->taps == 1;
+    double rounds = ceil(taps / pack);
+    if (k_lanes && !gradient && taps == (double)c->taps && c->taps > 1 &&
+        law->row_pack > (is_computed(cv->in[0]) ? 0 : 1) && features_in_lanes(k, cv, who)) {
+      /* a copy beside it, shifted along the row, fills the lanes that are left */
+      double row = (double)c->window[c->n_spatial - 1];
+      unit = up(kk, 8);
+      pack = MAX(1, MIN(row, floor(S / unit)));
+      rounds = taps / row * ceil(row / pack);
+    }
     s.k = rounds * ceil(unit * pack / S) * (S / 128);
     if (gradient && (double)c->m / out_px <= 4)
       s.load = MAX(32, 0.45 * s.load); /* few channels: part of a tile */
@@ -263,6 +309,7 @@ void tpu_product(Plan *p, Kernel *k) {
     s.wo += tpu_write_cost(law, v) * part;
     if (v->space == SP_HBM) s.bo += v->bytes * part;
   }
+  s.wo -= packed_twice(law, k);
   s.out_tiles = (double)hlo_count(cv) / 1024;
   double work = tpu_vector_work(law, k);
   s.vpu_e = work * law->cvpu + tpu_turned_rows(k) * law->row;

@@ -64,9 +64,11 @@ void conv_dnnl_free(ConvDnnl *c);   /* NULL is fine */
 bool conv_dnnl_run(const ConvDnnl *c, void *const *data,
                    int *status); /* status: of oneDNN, 0 is good */
 
-/* f32, channels last: strides[1] is 1 in X and Y. */
+/* f32, channels last: strides[1] is 1 in X and Y. The sums are not the plain ones: not for programs
+ * that ask for more than the default precision. *finite: false if a result is not; then the results
+ * are to be had another way. */
 bool conv_winograd_fits(const ConvShape *s);
-bool conv_winograd_run(const ConvShape *s, float *const *data);
+bool conv_winograd_run(const ConvShape *s, float *const *data, bool *finite);
 
 /* Gradients of images with few channels, f32, channels last and the pixels of a row without gaps.
  */

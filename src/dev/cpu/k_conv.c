@@ -1,6 +1,6 @@
-/* Convolutions, by the first way that fits: those of the table in f32 with channels last, where
- * other orders and narrower floats go through copies; else oneDNN (conv_dnnl.c); else im2col and a
- * product for any type and form (conv_general.c). */
+/* Convolutions, by the first way that fits: Winograd's algorithm and those of the table in f32 with
+ * channels last, where other orders and narrower floats go through copies; else oneDNN
+ * (conv_dnnl.c); else im2col and a product for any type and form (conv_general.c). */
 #include "dev/cpu/conv.h"
 #include "dev/cpu/conv_general.h"
 #include "dev/cpu/cpu_priv.h"
@@ -8,16 +8,16 @@
 typedef struct Way {
   bool (*fits)(const ConvShape *s);
   bool (*run)(const ConvShape *s, float *const *data);
-  bool direct; /* plain sums: also for programs that ask for more than the default precision */
 } Way;
 
 static const Way ways[] = {
-    {conv_winograd_fits, conv_winograd_run, false}, {conv_first_fits, conv_first_run, true},
-    {conv_spread_fits, conv_spread_run, true},      {conv_depthwise_fits, conv_depthwise_run, true},
-    {conv_gemm_fits, conv_gemm_run, true},          {conv_columns_fits, conv_columns_run, true},
+    {conv_first_fits, conv_first_run},         {conv_spread_fits, conv_spread_run},
+    {conv_depthwise_fits, conv_depthwise_run}, {conv_gemm_fits, conv_gemm_run},
+    {conv_columns_fits, conv_columns_run},
 };
 
 typedef struct Conv {
+  bool winograd;
   const Way *way;
   bool wide;       /* compute in f32 what is narrower */
   ConvShape s, at; /* as the user has it; with channels last */
@@ -27,6 +27,7 @@ typedef struct Conv {
   ConvView w; /* the weights as they were before */
   ConvDnnl *dnnl;
   ConvGeneral *general;
+  struct Conv *plain; /* without Winograd; made when a result was not finite */
 } Conv;
 
 /* oneDNN's kernels take groups of eights of channels: smaller ones are put together. */
@@ -84,10 +85,13 @@ static void channels_last(Conv *c) {
   }
 }
 
+/* direct: plain sums only. */
 static bool find_way(Conv *c, bool direct) {
   channels_last(c);
+  c->winograd = !direct && conv_winograd_fits(&c->at);
+  if (c->winograd) return true;
   for (int i = 0; i < COUNT_OF(ways); i++) {
-    if ((direct && !ways[i].direct) || !ways[i].fits(&c->at)) continue;
+    if (!ways[i].fits(&c->at)) continue;
     c->way = &ways[i];
     return true;
   }
@@ -99,12 +103,11 @@ static void release(void *state) {
   if (!c) return;
   conv_dnnl_free(c->dnnl);
   conv_general_free(c->general);
+  release(c->plain);
   free(c);
 }
 
-static Err *prepare(const Op *op, void **state) {
-  Conv *c = xcalloc(1, sizeof *c);
-  *state = c;
+static Err *make(const Op *op, bool direct, Conv *c) {
   DType l = op->operands[0]->type->dtype, r = op->operands[1]->type->dtype, o = op_type(op)->dtype;
   bool narrow = l != DT_F32 || o != DT_F32;
   if ((l == DT_F32 || l == DT_BF16 || l == DT_F16) && r == l && (o == l || o == DT_F32) &&
@@ -112,12 +115,12 @@ static Err *prepare(const Op *op, void **state) {
     c->wide = narrow;
     c->merged = 1;
     Conv swapped = *c;
-    if (conv_swapped(&c->s, &swapped.s) && find_way(&swapped, true)) {
+    if (conv_swapped(&c->s, &swapped.s) && find_way(&swapped, direct)) {
       *c = swapped;
       return NULL;
     }
     merge_groups(c);
-    if (find_way(c, op_attr(op, "precision_config") != NULL)) return NULL;
+    if (find_way(c, direct)) return NULL;
     Conv turned = *c;
     if (c->merged == 1 && conv_turned(&c->s, &turned.s) && find_way(&turned, true)) {
       *c = turned;
@@ -128,6 +131,26 @@ static Err *prepare(const Op *op, void **state) {
     if (c->dnnl) return NULL;
   }
   return conv_general_new(op, &c->general);
+}
+
+static Err *prepare(const Op *op, void **state) {
+  Conv *c = xcalloc(1, sizeof *c);
+  *state = c;
+  return make(op, op_attr(op, "precision_config") != NULL, c);
+}
+
+static Err *make_plain(const Op *op, Conv *c) {
+  static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+  Err *e = NULL;
+  pthread_mutex_lock(&lock);
+  if (!c->plain) {
+    Conv *plain = xcalloc(1, sizeof *plain);
+    e = make(op, true, plain);
+    if (e) release(plain);
+    else c->plain = plain;
+  }
+  pthread_mutex_unlock(&lock);
+  return e;
 }
 
 /* ---- running ---- */
@@ -170,13 +193,14 @@ static void copy_view(const ConvView *from, const ConvView *to, const float *in,
 }
 
 static Err *run(void *state, const Op *op, void *const *in, void *const *out) {
-  const Conv *c = state;
+  Conv *c = state;
   if (c->general) return conv_general_run(c->general, op, in, out);
   Copies k = {0};
   void *operand[2] = {in[0], in[1]}, *result = out[0];
   DType t = op->operands[0]->type->dtype, o = op_type(op)->dtype;
   int64_t results = type_count(op_type(op));
   int status = 0;
+  bool finite = true;
   for (int i = 0; i < 2 && c->wide && t != DT_F32; i++) {
     int64_t n = type_count(op->operands[i]->type);
     if (!(operand[i] = room(&k, n, 4))) goto done;
@@ -213,7 +237,9 @@ static Err *run(void *state, const Op *op, void *const *in, void *const *out) {
       if (!(mine[i] = room(&k, count(&c->s.v[i]), 4))) goto done;
       if (i != c->s.result) copy_view(&c->s.v[i], &c->at.v[i], data[i], mine[i]);
     }
-    if (!c->way->run(&c->at, (float *const *)(void *)mine)) k.failed = true;
+    float *const *f = (float *const *)(void *)mine;
+    if (!(c->winograd ? conv_winograd_run(&c->at, f, &finite) : c->way->run(&c->at, f)))
+      k.failed = true;
     else if (c->copied[c->s.result])
       copy_view(&c->at.v[c->s.result], &c->s.v[c->s.result], mine[c->s.result], data[c->s.result]);
   }
@@ -222,7 +248,10 @@ static Err *run(void *state, const Op *op, void *const *in, void *const *out) {
 done:
   for (int i = 0; i < k.n; i++) cpu_block_free(k.p[i], k.bytes[i]);
   if (k.failed) return op_err(op, ERR_EXHAUSTED, "no memory for copies of its operands");
-  return status ? op_err(op, ERR_INTERNAL, "oneDNN fails with status %d", status) : NULL;
+  if (status) return op_err(op, ERR_INTERNAL, "oneDNN fails with status %d", status);
+  if (finite) return NULL;
+  TRY(make_plain(op, c));
+  return run(c->plain, op, in, out);
 }
 
 /* ---- rows ---- */

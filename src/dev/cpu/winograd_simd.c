@@ -1,5 +1,6 @@
-/* The transforms of F(4x4, 3x3) with the points 0, 1, -1, 1/2, -2, infinity, 8 channels at a time,
- * and the two matrix products. With d, g and m the six (three) elements of a column:
+/* The transforms of F(4x4, 3x3) with the points 0, 1, -1, 1/2, -2, infinity and of F(4x4, 2x2)
+ * without -2, 8 channels at a time, and the two matrix products. With d, g and m the elements of a
+ * column:
  *
  *   source    B^T d   kernel   G g   result   A^T m   gradient   A y (the transpose)   kernel back
  * G^T m (the transpose) */
@@ -72,6 +73,51 @@ INLINE void kernel_back_3(const __m256 *m, __m256 *to) {
   to[2] = FMA(1 / 3.0f, p, FMA(-4 / 15.0f, m[3], FMA(4 / 15.0f, m[4], m[5])));
 }
 
+INLINE void source_5(const __m256 *d, __m256 *to) {
+  __m256 p = SUB(d[3], d[1]), q = SUB(d[2], d[0]);
+  to[0] = FMA(2, p, SUB(_mm256_setzero_ps(), q));
+  to[1] = FMA(0.5f, SUB(d[2], d[1]), d[3]);
+  to[2] = FMA(0.5f, d[1], FMA(-1.5f, d[2], d[3]));
+  to[3] = p;
+  to[4] = FMA(-0.5f, p, SUB(d[4], d[2]));
+}
+
+INLINE void kernel_5(const __m256 *g, __m256 *to) {
+  to[0] = g[0];
+  to[1] = ADD(g[0], g[1]);
+  to[2] = MUL(1 / 3.0f, SUB(g[1], g[0]));
+  to[3] = FMA(-4 / 3.0f, g[1], MUL(-8 / 3.0f, g[0]));
+  to[4] = g[1];
+}
+
+INLINE void result_5(const __m256 *m, __m256 *to) {
+  __m256 p = ADD(m[1], m[2]), q = SUB(m[1], m[2]);
+  to[0] = ADD(m[0], ADD(p, m[3]));
+  to[1] = FMA(0.5f, m[3], q);
+  to[2] = FMA(0.25f, m[3], p);
+  to[3] = FMA(0.125f, m[3], ADD(q, m[4]));
+}
+
+INLINE void gradient_5(const __m256 *y, __m256 *to) {
+  __m256 even = ADD(y[0], y[2]), odd = ADD(y[1], y[3]);
+  to[0] = y[0];
+  to[1] = ADD(even, odd);
+  to[2] = SUB(even, odd);
+  to[3] = FMA(0.5f, y[1], FMA(0.25f, y[2], FMA(0.125f, y[3], y[0])));
+  to[4] = y[3];
+}
+
+INLINE void kernel_back_2(const __m256 *m, __m256 *to) {
+  to[0] = FMA(-1 / 3.0f, m[2], FMA(-8 / 3.0f, m[3], ADD(m[0], m[1])));
+  to[1] = FMA(1 / 3.0f, m[2], FMA(-4 / 3.0f, m[3], ADD(m[1], m[4])));
+}
+
+/* All lanes of a sum are finite (it counts a sum that overflows as not). */
+INLINE bool all_finite(__m256 x) {
+  __m256 zero = _mm256_setzero_ps();
+  return _mm256_movemask_ps(_mm256_cmp_ps(SUB(x, x), zero, _CMP_NEQ_UQ)) == 0;
+}
+
 /* Both passes over a tile of n x n that becomes out x out. LOAD(i, j) is the tile's element,
  * STORE(i, j, x) takes the results. */
 #define TILE(one, n, out, LOAD, STORE)                    \
@@ -90,58 +136,68 @@ INLINE void kernel_back_3(const __m256 *m, __m256 *to) {
 
 #define PIXEL(i, j) _mm256_loadu_ps(pixels[(i)*n + (j)] + c)
 #define PIXEL_PART(i, j) _mm256_maskload_ps(pixels[(i)*n + (j)] + c, mask)
-#define PLACE(i, j, x) _mm256_store_ps(to + ((i)*WINO_IN + (j)) * place_step + h, x)
+#define PLACE(i, j, x) _mm256_store_ps(to + ((i)*in + (j)) * place_step + h, x)
 
-#define PIXELS_IN(name, one, size)                                                              \
+#define PIXELS_IN(name, one, size, in_)                                                         \
   AVX2 static void name(const float *const *pixels, int64_t first, int64_t channels, float *to, \
                         int64_t place_step) {                                                   \
-    enum { n = size };                                                                          \
+    enum { n = size, in = in_ };                                                                \
     for (int h = 0; h < PANEL; h += 8) {                                                        \
       int64_t c = first + h;                                                                    \
       if (c + 8 <= channels) {                                                                  \
-        TILE(one, n, WINO_IN, PIXEL, PLACE);                                                    \
+        TILE(one, n, in, PIXEL, PLACE);                                                         \
       } else {                                                                                  \
         __m256i mask = lanes(channels - c);                                                     \
-        TILE(one, n, WINO_IN, PIXEL_PART, PLACE);                                               \
+        TILE(one, n, in, PIXEL_PART, PLACE);                                                    \
       }                                                                                         \
     }                                                                                           \
   }
-PIXELS_IN(source, source_6, WINO_IN)
-PIXELS_IN(gradient, gradient_6, WINO_OUT)
+PIXELS_IN(source3, source_6, 6, 6)
+PIXELS_IN(gradient3, gradient_6, WINO_OUT, 6)
+PIXELS_IN(source2, source_5, 5, 5)
+PIXELS_IN(gradient2, gradient_5, WINO_OUT, 5)
 
-#define FROM(i, j) _mm256_load_ps(from + ((i)*WINO_IN + (j)) * place_step + h)
-
-AVX2 static void result(const float *from, int64_t place_step, float *const *pixels, int64_t first,
-                        int64_t channels) {
-  for (int h = 0; h < PANEL; h += 8) {
-    int64_t c = first + h;
-    if (c >= channels) return;
+#define FROM(i, j) _mm256_load_ps(from + ((i)*in + (j)) * place_step + h)
+#define TO(i, j) pixels[(i)*WINO_OUT + (j)]
 #define WHOLE(i, j, x) \
-  if (pixels[(i)*WINO_OUT + (j)]) _mm256_storeu_ps(pixels[(i)*WINO_OUT + (j)] + c, x)
+  if (TO(i, j)) _mm256_storeu_ps(TO(i, j) + c, x), sum = ADD(sum, x)
 #define SOME(i, j, x) \
-  if (pixels[(i)*WINO_OUT + (j)]) _mm256_maskstore_ps(pixels[(i)*WINO_OUT + (j)] + c, mask, x)
-    if (c + 8 <= channels) {
-      TILE(result_4, WINO_IN, WINO_OUT, FROM, WHOLE);
-    } else {
-      __m256i mask = lanes(channels - c);
-      TILE(result_4, WINO_IN, WINO_OUT, FROM, SOME);
-    }
-#undef WHOLE
-#undef SOME
+  if (TO(i, j)) _mm256_maskstore_ps(TO(i, j) + c, mask, x), sum = ADD(sum, x)
+#define RESULT(name, one, in_)                                                       \
+  AVX2 static bool name(const float *from, int64_t place_step, float *const *pixels, \
+                        int64_t first, int64_t channels) {                           \
+    enum { in = in_ };                                                               \
+    __m256 sum = _mm256_setzero_ps();                                                \
+    for (int h = 0; h < PANEL; h += 8) {                                             \
+      int64_t c = first + h;                                                         \
+      if (c >= channels) break;                                                      \
+      if (c + 8 <= channels) {                                                       \
+        TILE(one, in, WINO_OUT, FROM, WHOLE);                                        \
+      } else {                                                                       \
+        __m256i mask = lanes(channels - c);                                          \
+        TILE(one, in, WINO_OUT, FROM, SOME);                                         \
+      }                                                                              \
+    }                                                                                \
+    return all_finite(sum);                                                          \
   }
-}
+RESULT(result3, result_4, 6)
+RESULT(result2, result_5, 5)
 
-AVX2 static void kernel(const float *taps, float *to, int64_t place_step) {
-#define TAP(i, j) _mm256_loadu_ps(taps + ((i)*3 + (j)) * PANEL + h)
-  for (int h = 0; h < PANEL; h += 8) TILE(kernel_6, 3, WINO_IN, TAP, PLACE);
-#undef TAP
-}
-
-AVX2 static void kernel_back(const float *from, int64_t place_step, float *taps) {
-#define TAP(i, j, x) _mm256_storeu_ps(taps + ((i)*3 + (j)) * PANEL + h, x)
-  for (int h = 0; h < PANEL; h += 8) TILE(kernel_back_3, WINO_IN, 3, FROM, TAP);
-#undef TAP
-}
+#define TAP(i, j) _mm256_loadu_ps(taps + ((i)*n + (j)) * PANEL + h)
+#define TAP_BACK(i, j, x) _mm256_storeu_ps(taps + ((i)*n + (j)) * PANEL + h, x), sum = ADD(sum, x)
+#define KERNEL(name, one, back, one_back, n_, in_)                            \
+  AVX2 static void name(const float *taps, float *to, int64_t place_step) {   \
+    enum { n = n_, in = in_ };                                                \
+    for (int h = 0; h < PANEL; h += 8) TILE(one, n, in, TAP, PLACE);          \
+  }                                                                           \
+  AVX2 static bool back(const float *from, int64_t place_step, float *taps) { \
+    enum { n = n_, in = in_ };                                                \
+    __m256 sum = _mm256_setzero_ps();                                         \
+    for (int h = 0; h < PANEL; h += 8) TILE(one_back, in, n, FROM, TAP_BACK); \
+    return all_finite(sum);                                                   \
+  }
+KERNEL(kernel3, kernel_6, kernel_back3, kernel_back_3, 3, 6)
+KERNEL(kernel2, kernel_5, kernel_back2, kernel_back_2, 2, 5)
 
 /* ---- products ---- */
 
@@ -236,18 +292,23 @@ AVX512 static void outer_avx512(const float *a, const float *b, int64_t tiles, f
   }
 }
 
-static const WinoSimd avx2 = {ROWS2,  source,      gradient,      result,
-                              kernel, kernel_back, multiply_avx2, outer_avx2},
-                      avx512 = {ROWS512, source,      gradient,        result,
-                                kernel,  kernel_back, multiply_avx512, outer_avx512};
+#define ALL(taps, in, rows, multiply, outer)                                                       \
+  {                                                                                                \
+    in, in *in, rows, source##taps, gradient##taps, result##taps, kernel##taps, kernel_back##taps, \
+        multiply, outer                                                                            \
+  }
+static const WinoSimd avx2[] = {ALL(2, 5, ROWS2, multiply_avx2, outer_avx2),
+                                ALL(3, 6, ROWS2, multiply_avx2, outer_avx2)},
+                      avx512[] = {ALL(2, 5, ROWS512, multiply_avx512, outer_avx512),
+                                  ALL(3, 6, ROWS512, multiply_avx512, outer_avx512)};
 
-const WinoSimd *wino_simd(int vector_bits) {
-  return vector_bits >= 512 ? &avx512 : vector_bits >= 256 ? &avx2 : NULL;
+const WinoSimd *wino_simd(int vector_bits, int taps) {
+  return vector_bits >= 512 ? &avx512[taps - 2] : vector_bits >= 256 ? &avx2[taps - 2] : NULL;
 }
 
 #else
-const WinoSimd *wino_simd(int vector_bits) {
-  (void)vector_bits;
+const WinoSimd *wino_simd(int vector_bits, int taps) {
+  (void)vector_bits, (void)taps;
   return NULL;
 }
 #endif

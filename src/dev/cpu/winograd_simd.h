@@ -1,30 +1,33 @@
 /* dev/cpu, private to winograd.c: its arithmetic, for vectors of AVX2 or AVX-512.
  *
- * Transformed tiles lie as [place of 36][panel of 16 channels][tile][16]; `place_step` and
+ * Transformed tiles lie as [place][panel of 16 channels][tile][16]; `place_step` and
  * `panel_step` are elements. What a tile does not cover is a pointer to zeros (sources) or NULL
  * (results). */
 #ifndef WEFT_DEV_CPU_WINOGRAD_SIMD_H
 #define WEFT_DEV_CPU_WINOGRAD_SIMD_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define WINO_OUT 4 /* a tile of results is 4 x 4, ... */
-#define WINO_IN 6  /* of the source 6 x 6 */
+#define WINO_IN 6  /* of the source 6 x 6 for 3 taps, 5 x 5 for 2 */
 #define WINO_PLACES 36
 #define PANEL 16
 
 typedef struct WinoSimd {
-  int rows; /* tiles that multiply() takes at once */
+  int in, places; /* of a tile of the source; places = in * in */
+  int rows;       /* tiles that multiply() takes at once */
   /* Of one tile, channels [first, first + PANEL), those from `channels` on are zero. */
   void (*source)(const float *const *pixels, int64_t first, int64_t channels, float *to,
                  int64_t place_step);
   void (*gradient)(const float *const *pixels, int64_t first, int64_t channels, float *to,
                    int64_t place_step);
-  void (*result)(const float *from, int64_t place_step, float *const *pixels, int64_t first,
+  /* Gives whether all of them are finite. */
+  bool (*result)(const float *from, int64_t place_step, float *const *pixels, int64_t first,
                  int64_t channels);
-  /* Kernels: taps are [9][PANEL]. */
+  /* Kernels: taps are [taps x taps][PANEL]. */
   void (*kernel)(const float *taps, float *to, int64_t place_step);
-  void (*kernel_back)(const float *from, int64_t place_step, float *taps);
+  bool (*kernel_back)(const float *from, int64_t place_step, float *taps);
   /* to[row][PANEL] = sum over channels of tiles[panel][row][channel] * kernel[channel][PANEL], for
    * `rows` tiles. */
   void (*multiply)(const float *tiles, int64_t panel_step, int64_t panels, const float *kernel,
@@ -33,6 +36,7 @@ typedef struct WinoSimd {
   void (*outer)(const float *a, const float *b, int64_t tiles, float *to, int64_t to_step, int add);
 } WinoSimd;
 
-const WinoSimd *wino_simd(int vector_bits); /* NULL: none for so few */
+/* taps: 3 or 2. NULL: none for so few bits. */
+const WinoSimd *wino_simd(int vector_bits, int taps);
 
 #endif

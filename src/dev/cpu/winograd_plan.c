@@ -1,0 +1,116 @@
+/* Which convolutions Winograd's algorithm is worth while for, and their tiles. */
+#include "dev/cpu/cpu_priv.h"
+#include "dev/cpu/winograd.h"
+
+#define GAIN 1.6          /* multiplications less, at least */
+#define KERNEL_BYTES 64e6 /* of transformed kernels that are cut into shifts */
+
+static int64_t up(int64_t n, int64_t by) { return (n + by - 1) / by; }
+
+/* Adds the blocks of `block` taps out of n: tap i is first + step * i. In reverse their order is
+ * that of the places they read. reads: the place that tap 0 reads; apart: from tap to tap. */
+static bool cut(WinoAxis *a, int64_t n, int64_t first, int64_t step, int64_t block, bool reverse,
+                int64_t reads, int64_t apart) {
+  for (int64_t i = 0; i < n; i += block) {
+    if (a->n == WINO_SHIFTS) return false;
+    int64_t many = MIN(block, n - i), from = reverse ? i + many - 1 : i;
+    a->shift[a->n++] = (WinoShift){reads + from * apart, first + step * from, many};
+  }
+  a->tap_step = reverse ? -step : step;
+  return n > 0;
+}
+
+/* Spatial dimension d of the views; `rest`: the remainder of this run. */
+static bool axis_of(const ConvShape *s, int d, int64_t block, int64_t rest, WinoAxis *a) {
+  bool data = s->form == CONV_DATA;
+  int64_t k = s->v[W].dims[3 + d], step = s->strides[d], apart = s->dilates[d] + 1, low = s->low[d];
+  *a = (WinoAxis){.result = s->v[data ? X : Y].dims[2 + d],
+                  .source = s->v[data ? Y : X].dims[2 + d],
+                  .out = block == 1 ? 1 : WINO_OUT,
+                  .lanes = 1,
+                  .step = 1,
+                  .source_step = step};
+  a->in = a->out + block - 1;
+  bool ok = true;
+  if (apart > 1 && (block > 1 || data)) {
+    a->lanes = a->step = a->source_step = apart;
+    ok = step == 1 && cut(a, k, 0, 1, block, data, data ? low : -low, data ? -apart : apart);
+  } else if (data) {
+    a->first = ((rest - low) % step + step) % step;
+    a->step = step;
+    a->source_step = 1;
+    ok = cut(a, k > rest ? up(k - rest, step) : 0, rest, step, block, true,
+             (a->first + low - rest) / step, -1);
+  } else if (block == 1) {
+    ok = cut(a, k, 0, 1, 1, false, -low, apart);
+  } else {
+    for (int64_t p = 0; p < MIN(step, k); p++)
+      ok &= cut(a, up(k - p, step), p, step, block, false, p - low, step);
+  }
+  a->tiles = a->result > a->first ? up(up(a->result - a->first, a->step), a->out) : 0;
+  return ok;
+}
+
+static bool axes_of(const ConvShape *s, const WinoPlan *p, int run, WinoAxis axes[WINO_DIMS]) {
+  int n = s->v[X].n - 2;
+  axes[0] = (WinoAxis){1, 1, 1, 1, 1, 1, 0, 1, 1, 1, 1, {{0, 0, 1}}};
+  bool ok = true;
+  for (int d = n - 1; d >= 0; d--) {
+    int64_t rests = s->form == CONV_DATA ? s->strides[d] : 1;
+    int at = d + WINO_DIMS - n;
+    ok &= axis_of(s, d, at ? p->taps : 1, run % rests, &axes[at]);
+    run /= (int)rests;
+  }
+  return ok;
+}
+
+bool wino_axes(const ConvShape *s, const WinoPlan *p, int run, WinoAxis axes[WINO_DIMS]) {
+  axes_of(s, p, run, axes);
+  return axes[0].tiles && axes[1].tiles && axes[2].tiles;
+}
+
+/* Multiplications for a pair of channels; 0: it cannot be cut. *shifts: the most of a run. */
+static double cost(const ConvShape *s, const WinoPlan *p, int *shifts) {
+  double sum = 0;
+  *shifts = 0;
+  for (int run = 0; run < p->runs; run++) {
+    WinoAxis a[WINO_DIMS];
+    if (!axes_of(s, p, run, a)) return 0;
+    double c = (double)s->v[X].dims[0] * (double)(a[1].in * a[2].in);
+    for (int d = 0; d < WINO_DIMS; d++) c *= (double)(a[d].lanes * a[d].tiles * a[d].n);
+    *shifts = MAX(*shifts, a[0].n * a[1].n * a[2].n);
+    sum += c;
+  }
+  return sum;
+}
+
+bool wino_plan(const ConvShape *s, WinoPlan *best) {
+  const ConvView *w = &s->v[W], *y = &s->v[Y];
+  int n = s->v[X].n - 2;
+  if (n < 2 || n > WINO_DIMS || !wino_simd(jit_vector_bits(), 3)) return false;
+  int64_t in = w->dims[s->form == CONV_DATA ? 1 : 2], out = w->dims[s->form == CONV_DATA ? 2 : 1];
+  if (in < PANEL || out < PANEL) return false;
+  WinoPlan p = {.runs = 1};
+  double direct = (double)y->dims[0], least = 0;
+  for (int d = 0; d < n; d++) {
+    if (s->form == CONV_DATA) p.runs *= (int)MIN(s->strides[d], 8);
+    if (s->strides[d] > 7) return false;
+    direct *= (double)(y->dims[2 + d] * w->dims[3 + d]);
+  }
+  for (p.taps = 2; p.taps <= 3; p.taps++) {
+    int shifts;
+    double c = cost(s, &p, &shifts), panels = (double)(up(in, PANEL) * up(out, PANEL));
+    bool large = 4.0 * shifts * PANEL * PANEL * panels * (p.taps + 3) * (p.taps + 3) > KERNEL_BYTES;
+    if (c == 0 || (shifts > 1 && large) || (least > 0 && c >= least)) continue;
+    least = c;
+    *best = p;
+  }
+  double channels = (double)(in * out),
+         filled = channels / (double)(up(in, PANEL) * up(out, PANEL) * PANEL * PANEL);
+  return least > 0 && direct * filled > GAIN * least && direct * channels > 1e6;
+}
+
+bool conv_winograd_fits(const ConvShape *s) {
+  WinoPlan p;
+  return wino_plan(s, &p);
+}

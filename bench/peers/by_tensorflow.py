@@ -161,7 +161,7 @@ def prepare_training(work, mode):
     powers = [tf.Variable(1.0), tf.Variable(1.0)]
 
     def update(v, g, m, s):
-        g = tf.convert_to_tensor(g)
+        g = tf.zeros_like(v) if g is None else tf.convert_to_tensor(g)  # None: the loss does not depend on it
         if o["kind"] == "momentum":
             tf.raw_ops.ResourceApplyMomentum(var=v.handle, accum=m.handle, lr=o["lr"], grad=g + o["decay"] * v, momentum=o["momentum"],
                                              use_nesterov=True)

@@ -277,6 +277,7 @@ static void transposed_views(Plan *p) {
       int want[64];
       value_order_default(p->law, n, want);
       if (p->comp->parent || want[0] != order[0] || want[1] != order[1]) continue;
+      if (x->is_param) continue; /* a result has memory of its own */
     } else if (order[0] != v->order[0] || order[1] != v->order[1]) {
       continue;
     }

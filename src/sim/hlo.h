@@ -32,11 +32,12 @@ typedef enum HKind {
   H_DUS,
   H_SORT,
   H_RNG,
-  H_WHILE, /* comps[0] condition, comps[1] body, trip */
-  H_COND,  /* comps = branches */
-  H_COLL,  /* collective */
-  H_OTHER, /* anything else: fft, cholesky, custom_call, infeed ... */
-  H_GET    /* result `index` of in[0] */
+  H_WHILE,   /* comps[0] condition, comps[1] body, trip */
+  H_COND,    /* comps = branches */
+  H_COLL,    /* collective */
+  H_OTHER,   /* anything else: fft, cholesky, custom_call, infeed ... */
+  H_BARRIER, /* in[0] as it is, but only when all of `after` is there: nothing is fused across */
+  H_GET      /* result `index` of in[0] */
 } HKind;
 
 typedef struct HNode HNode;
@@ -82,14 +83,16 @@ struct HNode {
   DType *res_dt; /* types of the results when n_results > 1 */
   int *res_rank;
   int64_t **res_d;
-  HComp *comp; /* the computation it belongs to */
+  HComp *comp;   /* the computation it belongs to */
+  HNode **after; /* BARRIER */
+  int n_after;
   int n_users;
   HNode **users;
   bool is_output; /* returned by its computation */
   bool dead;
-  bool soft;    /* part of a softmax that stays in the kernel of its product */
-  bool apart;   /* stored although its readers could compute it */
-  bool inlined; /* a reduction computed inside its reader: a softmax in one kernel */
+  bool soft;     /* part of a softmax that stays in the kernel of its product */
+  bool apart;    /* stored although its readers could compute it */
+  bool inlined;  /* a reduction computed inside its reader: a softmax in one kernel */
   int attention; /* number of the attention inside which it is computed; 0: none */
   bool scores;   /* that attention's scores */
   /* marks of the device's compiler */
@@ -135,7 +138,7 @@ void hlo_users(HGraph *g, HComp *c); /* fills users, n_users; marks dead nodes; 
 static inline bool hlo_light(const HNode *n) { /* can be computed inside its consumers */
   return n->kind == H_EWISE || n->kind == H_BCAST || n->kind == H_RESHAPE ||
          n->kind == H_TRANSPOSE || n->kind == H_SLICE || n->kind == H_PAD || n->kind == H_REVERSE ||
-         n->kind == H_IOTA || n->kind == H_CONST || n->kind == H_DSLICE;
+         n->kind == H_IOTA || n->kind == H_CONST || n->kind == H_DSLICE || n->kind == H_BARRIER;
 }
 void hlo_dump(const HGraph *g, const HComp *c, int indent, Buf *out);
 

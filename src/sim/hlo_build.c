@@ -210,6 +210,24 @@ static bool slides_over_window(const HConv *c, const HNode *x, const HNode *y) {
          y->kind != H_PARAM && c->window[0] > c->lhs_dil[0] * 2;
 }
 
+/* What is computed again from its results (jax.checkpoint) waits until all operands are there. Those
+ * that are there from the start are handed on, unless there is nothing else to wait with. */
+static void barrier(Build *b, const Op *op, HNode **in, Env *e) {
+  HNode **after = ARENA_ARRAY(b->g->arena, HNode *, op->n_operands + 1);
+  int n = 0;
+  for (int i = 0; i < op->n_operands; i++)
+    if (in[i]->kind != H_PARAM && in[i]->kind != H_CONST) after[n++] = in[i];
+  for (int i = 0; i < op->n_results; i++) {
+    HNode *x = in[i];
+    if (n > 0 && x->kind != H_CONST && x->rank > 0 && (x->kind != H_PARAM || n == 1)) {
+      x = hlo_node(b->g, b->comp, H_BARRIER, op->kind, op, x->dt, x->rank, x->d, 1, &x);
+      x->after = after;
+      x->n_after = n;
+    }
+    e->map[op->results[i].id] = x;
+  }
+}
+
 static Err *one(Build *b, Op *op, Env *e, int depth) {
   HGraph *g = b->g;
   HNode *in_small[16],
@@ -378,9 +396,7 @@ static Err *one(Build *b, Op *op, Env *e, int depth) {
     for (int i = 0; i < op->n_results && i < no; i++) e->map[op->results[i].id] = o[i];
     return NULL;
   }
-  case OP_OPTIMIZATION_BARRIER:
-    for (int i = 0; i < op->n_results; i++) e->map[op->results[i].id] = in[i];
-    return NULL;
+  case OP_OPTIMIZATION_BARRIER: barrier(b, op, in, e); return NULL;
   case OP_SHARDING_CONSTRAINT:
   case OP_RESHARD:
   case OP_PROPAGATION_BARRIER:
@@ -625,7 +641,7 @@ Err *hlo_build(const Module *m, Arena *arena, HGraph **out) {
 static const char *kind_names[] = {
     "param",   "const",  "iota",   "ewise", "bcast", "reshape", "transpose", "slice",   "pad",
     "reverse", "concat", "reduce", "conv",  "rwin",  "selscat", "gather",    "scatter", "dslice",
-    "dus",     "sort",   "rng",    "while", "cond",  "coll",    "other",     "get"};
+    "dus",     "sort",   "rng",    "while", "cond",  "coll",    "other",     "barrier", "get"};
 void hlo_dump(const HGraph *g, const HComp *c, int indent, Buf *out) {
   for (int i = 0; i < c->nodes.n; i++) {
     const HNode *n = c->nodes.v[i];

@@ -16,6 +16,7 @@ static bool rounds(const HNode *u) {
 }
 static bool moves(const HNode *u, const HNode *x) { /* hands elements of x on as they are */
   return u->kind == H_RESHAPE || u->kind == H_TRANSPOSE || u->kind == H_SLICE ||
+         u->kind == H_BARRIER ||
          ((u->kind == H_DSLICE || (u->kind == H_DUS && u->in[1] != x)) && u->in[0] == x);
 }
 

@@ -10,6 +10,7 @@ void plan_kernel_free(Kernel *k) {
   vec_free(&k->roots);
   vec_free(&k->inner);
   vec_free(&k->reads);
+  vec_free(&k->waits);
 }
 
 static void live_ranges(Plan *p) {

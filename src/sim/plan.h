@@ -58,14 +58,15 @@ typedef struct Kernel {
   VEC(HNode *) roots; /* stored nodes it computes, in program order */
   VEC(HNode *) inner; /* nodes computed inside, roots included, topological */
   VEC(HValue *) reads;
-  HNode *conv;     /* its product, or NULL */
-  bool reduce;     /* has a reduction root */
-  bool alone;      /* a single unfused operation */
-  bool scalar;     /* scalar arithmetic: free */
-  bool copy;       /* a relayout made up by the planner */
-  bool turns;      /* a copy that moves another dimension into lanes */
-  bool pool, soft; /* a windowed reduction with an emitter; a softmax in one kernel */
-  int attention;   /* which attention it computes forward or backward; 0: none */
+  VEC(HValue *) waits; /* that must have been made before */
+  HNode *conv;         /* its product, or NULL */
+  bool reduce;         /* has a reduction root */
+  bool alone;          /* a single unfused operation */
+  bool scalar;         /* scalar arithmetic: free */
+  bool copy;           /* a relayout made up by the planner */
+  bool turns;          /* a copy that moves another dimension into lanes */
+  bool pool, soft;     /* a windowed reduction with an emitter; a softmax in one kernel */
+  int attention;       /* which attention it computes forward or backward; 0: none */
   HValue *copy_of;
   struct Plan *dearest; /* of a loop's or conditional's computations */
   double mult;          /* how often it runs */

@@ -24,7 +24,7 @@ static int by_id(const void *a, const void *b) {
 static void gather(Plan *p, Kernel *k, int stamp, int *mark) {
   VEC(HNode *) stack = {0};
   k->inner.n = 0;
-  k->reads.n = 0;
+  k->reads.n = k->waits.n = 0;
   k->conv = NULL;
   k->reduce = false;
   for (int i = 0; i < k->roots.n; i++) {
@@ -39,6 +39,8 @@ static void gather(Plan *p, Kernel *k, int stamp, int *mark) {
     }
     if (n->kind == H_REDUCE || (n->val && n->val->lone)) k->reduce = true;
     if (n->inlined) k->soft = true;
+    for (int i = 0; i < n->n_after; i++)
+      if (n->after[i]->val && n->after[i]->comp == p->comp) *vec_push(&k->waits) = n->after[i]->val;
     if (n->kind == H_RWIN) k->pool = plan_pool_emitter(p, n);
     for (int i = 0; i < n->n_in; i++) {
       HNode *x = n->in[i];
@@ -70,9 +72,10 @@ static bool reaches(Plan *p, int from, int to, unsigned char *seen) {
   bool hit = false;
   while (stack.n && !hit) {
     Kernel *k = p->kernels.v[stack.v[--stack.n]];
-    for (int i = 0; i < k->reads.n; i++) {
-      int src = base_of(k->reads.v[i])->kernel;
-      if (src < 0 || k->reads.v[i]->node->comp != p->comp) continue;
+    for (int i = 0; i < k->reads.n + k->waits.n; i++) {
+      const HValue *v = i < k->reads.n ? k->reads.v[i] : k->waits.v[i - k->reads.n];
+      int src = base_of((HValue *)v)->kernel;
+      if (src < 0 || v->node->comp != p->comp) continue;
       if (src == from) hit = true;
       if (!seen[src]) {
         seen[src] = 1;
@@ -92,6 +95,10 @@ static bool reaches_around(Plan *p, int from, int to, unsigned char *seen) {
     int src = base_of(k->reads.v[i])->kernel;
     if (src < 0 || src == from) continue;
     if (reaches(p, from, src, seen)) return true;
+  }
+  for (int i = 0; i < k->waits.n; i++) {
+    int src = base_of(k->waits.v[i])->kernel;
+    if (src >= 0 && reaches(p, from, src, seen)) return true;
   }
   return false;
 }
@@ -135,7 +142,7 @@ static void merge_into(Plan *p, int dst, int src, int *stamp, int *mark) {
   }
   b->dead = true;
   b->roots.n = 0;
-  b->reads.n = 0;
+  b->reads.n = b->waits.n = 0;
   gather(p, a, ++*stamp, mark);
 }
 

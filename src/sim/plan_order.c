@@ -32,9 +32,10 @@ static void graph(Order *o) {
     if (k->copy_of && k->copy_of->kernel < 0) o->key[i] = 0;
     if (k->copy_of && k->copy_of->kernel >= 0)
       o->key[i] = p->kernels.v[k->copy_of->kernel]->roots.v[0]->id;
-    for (int r = 0; r < k->reads.n; r++) {
-      if (k->reads.v[r]->node->comp != p->comp) continue;
-      int s = k->reads.v[r]->kernel;
+    for (int r = 0; r < k->reads.n + k->waits.n; r++) {
+      const HValue *v = r < k->reads.n ? k->reads.v[r] : k->waits.v[r - k->reads.n];
+      if (v->node->comp != p->comp) continue;
+      int s = v->kernel;
       if (s < 0 || s == i || p->kernels.v[s]->dead) continue;
       *vec_push(&o->succ[s]) = i;
       *vec_push(&o->pred[i]) = s;

@@ -39,7 +39,7 @@ static bool gathered(const HNode *x) {
 
 /* Does the user compute this operand inside itself? */
 static bool absorbs(const Plan *p, const HNode *user, const HNode *x) {
-  if (p->law->tpu && user->kind == H_REVERSE) return false;
+  if ((p->law->tpu && user->kind == H_REVERSE) || user->kind == H_BARRIER) return false;
   if (hlo_light(user)) return true;
   switch (user->kind) {
   case H_REDUCE: return true;

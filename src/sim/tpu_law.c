@@ -96,7 +96,8 @@ double vpu_weight(const HNode *n) {
   case OP_CONVERT: return 0.5;
   default: break;
   }
-  if (n->kind == H_BCAST || n->kind == H_RESHAPE || n->kind == H_CONST || n->kind == H_DUS)
+  if (n->kind == H_BCAST || n->kind == H_RESHAPE || n->kind == H_BARRIER || n->kind == H_CONST ||
+      n->kind == H_DUS)
     return 0;
   if (n->kind == H_DSLICE) return 0.5;
   if (n->kind == H_IOTA) return 0.5;

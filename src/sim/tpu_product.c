@@ -183,10 +183,11 @@ static double packed_twice(const Law *law, const Kernel *k) {
   bool wide = false;
   for (int i = 0; i < k->roots.n; i++) {
     const HValue *v = k->roots.v[i]->val;
-    if (!v || v->dropped || v->alias || v->space == SP_SCALAR || k->roots.v[i]->kind == H_DUS ||
-        hlo_count(v->node) != hlo_count(k->conv))
-      continue;
+    if (!v || v->dropped || v->alias || v->space == SP_SCALAR) continue;
+    const HNode *n = k->roots.v[i]->kind == H_DUS ? k->roots.v[i]->in[1] : v->node;
+    if (hlo_count(n) != hlo_count(k->conv)) continue;
     double pack = v->space == SP_VMEM && law->nopack ? 0 : tpu_pack_cost(law, v);
+    pack *= tpu_written_part(k->roots.v[i]);
     wide |= tpu_width(v) >= 4;
     all += pack;
     most = MAX(most, pack);

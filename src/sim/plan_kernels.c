@@ -279,8 +279,9 @@ void plan_kernels(Plan *p) {
       if (n->kind != H_RESHAPE && n->kind != H_CONST && !(n->kind == H_BCAST && plan_const_only(n)))
         real++;
     }
-    k->alone =
-        real <= 1 && !k->conv && k->roots.v[0]->kind != H_CONCAT; /* that is pads and maxima */
+    k->alone = real <= 1 && !k->conv &&
+               k->roots.v[0]->kind != H_CONCAT && /* that is pads and maxima */
+               !k->roots.v[0]->val->lone;
   }
   free(seen);
   free(mark);

@@ -121,7 +121,8 @@ void tpu_loop(Plan *p, Kernel *k) {
   for (int i = 0; i < k->roots.n && k->reduce;
        i++) { /* walked anyway when a whole array is written as well */
     const HNode *n = k->roots.v[i];
-    if (n->kind != H_REDUCE && n->val && !n->val->dropped && !n->val->alias && n->val->tiles > 16)
+    if (n->kind != H_REDUCE && n->val && !n->val->dropped && !n->val->alias && !n->val->lone &&
+        n->val->tiles > 16)
       reduced = true;
   }
   for (int i = 0; i < k->roots.n; i++) {

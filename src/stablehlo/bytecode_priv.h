@@ -1,5 +1,5 @@
-/* bytecode: private to the MLIR bytecode reader. bytecode_read.c reads the file's sections and the
- * operations; bytecode_attr.c attributes and locations, with bytecode_sdy.c for meshes and
+/* bytecode: private to the MLIR bytecode reader. bytecode_read.c reads the file's sections and
+ * tables, through the window of bytecode_cursor.c; bytecode_op.c the operations; bytecode_attr.c attributes and locations, with bytecode_sdy.c for meshes and
  * shardings, bytecode_shlo.c for unversioned dialects, bytecode_tensor.c for the elements of
  * constants, bytecode_text.c for what stands as text; bytecode_type.c types. */
 #ifndef WEFT_STABLEHLO_BYTECODE_PRIV_H
@@ -24,6 +24,7 @@ int64_t cur_svarint(Cur *c);
 uint64_t cur_flag(Cur *c, bool *flag); /* value << 1 | flag */
 /* A number of things that take at least `min_bytes` each: more than the window can hold is bad. */
 int cur_count(Cur *c, int min_bytes);
+int cur_fit(Cur *c, uint64_t n, int min_bytes); /* the same of a number that was read otherwise */
 Str cur_bytes(Cur *c, uint64_t n);
 static inline size_t cur_left(const Cur *c) { return (size_t)(c->end - c->p); }
 
@@ -145,6 +146,7 @@ typedef struct Reader {
 /* ERR_INVALID at a place in the file. `at` may be NULL. */
 Err *bc_err(const Reader *r, const uint8_t *at, const char *fmt, ...) PRINTF_LIKE(3, 4);
 Err *bc_check(const Reader *r, const Cur *c, const char *what); /* NULL when the cursor is well */
+Err *bc_unimplemented(Err *e);                                  /* makes it ERR_UNIMPLEMENTED */
 Str bc_string(const Reader *r, Cur *c);                         /* string ref; bad index: c->bad */
 
 /* A string, symbol or enumeration that shares a string of the table (which is copied into the
@@ -171,6 +173,28 @@ Err *bc_svarints(Reader *r, Cur *c, int *n, int64_t **out);
 Err *bc_ints(Reader *r, Cur *c, DType elem, Attr **out); /* list of svarints as AT_INTS */
 Err *bc_array(Reader *r, Entry *e, Cur *c);
 double bc_apfloat(Cur *c, DType t);
+
+/* ---- bytecode_read.c: sections ---- */
+
+enum {
+  S_STRINGS,
+  S_DIALECTS,
+  S_ATTRS,
+  S_OFFSETS,
+  S_IR,
+  S_RESOURCES,
+  S_RESOURCE_OFFSETS,
+  S_VERSION,
+  S_PROPS,
+  S_COUNT
+};
+
+/* Takes one with its header; ids are those above. */
+Err *bc_section(const Reader *r, Cur *c, int *id, Cur *body);
+
+/* ---- bytecode_op.c: the section of operations ---- */
+
+Err *bc_read_ir(Reader *r, Cur c);
 
 /* ---- bytecode_sdy.c ---- */
 

@@ -1,5 +1,7 @@
 /* Reader of MLIR bytecode, versions 0 to 6. The file is a list of sections; strings and tables come
  * last, so the section headers are scanned first and the tables read before the operations. */
+#include <stdlib.h>
+
 #include "stablehlo/bytecode_priv.h"
 #include "stablehlo/stablehlo.h"
 

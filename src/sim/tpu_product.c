@@ -7,6 +7,8 @@
 
 static double up(double x, double m) { return ceil(x / m) * m; }
 
+#define UNPACK 6 /* vector operations to take bits of a register's elements out of their words */
+
 static int splits(double n, double *out, int max) {
   static const int parts[] = {1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11,  12,  13,  14,  16, 18,
                               20, 22, 24, 28, 32, 40, 48, 57, 64, 96, 128, 192, 256, 384, 512};
@@ -222,6 +224,7 @@ void tpu_product(Plan *p, Kernel *k) {
   double m = (double)c->m, n = (double)c->n;
   if (swap) m = (double)c->n, n = (double)c->m;
   double kk = (double)c->k, taps = (double)c->taps, S = law->side, splits_k;
+  bool gradient = false; /* the window is the image: contracted positions may be split */
   s.m = up(m, 8) / 8;
   s.load = law->wl;
   if (c->is_conv) {
@@ -239,7 +242,7 @@ void tpu_product(Plan *p, Kernel *k) {
     double unit = k_lanes ? up(kk, 128) : up(kk, 8), pack = floor(S / unit);
     if (pack < 1) pack = 1;
     if (pack > taps) pack = taps;
-    bool gradient = true; /* the window is the image: contracted positions may be split */
+    gradient = true;
     for (int i = 0; i < c->n_spatial; i++) gradient &= c->window[i] > 3;
     double out_px = (double)c->m;
     for (int i = 0; i < cv->rank; i++)
@@ -292,6 +295,7 @@ void tpu_product(Plan *p, Kernel *k) {
     else if (w == 1) s.lb += cost, s.bb += by;
     else s.le += cost, s.be += by;
     if (v->space == SP_VMEM || v->space == SP_CMEM) s.vin += v->tiles * law->vin;
+    if (v->packed && !gradient) s.vin += v->tiles * v->packed * UNPACK * law->lvpu;
     if (c->is_conv && who[i] == 0 && ov && v->is_param && v->node->rank == cv->in[0]->rank &&
         v->node->rank >= 2 && hlo_count(v->node) == hlo_count(cv->in[0]) &&
         ov->node->rank == cv->rank && hlo_bits(v->node->dt) == 16) {

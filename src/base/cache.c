@@ -107,6 +107,8 @@ static const char *cache_folder(void) {
   return folder;
 }
 
+bool cache_is_on(void) { return cache_folder() != NULL; }
+
 /* ---- entries ---- */
 
 /* Eight bytes at a time: entries are megabytes. */

@@ -15,6 +15,7 @@
 
 #include "base/base.h"
 
+bool cache_is_on(void);
 /* true: *file holds the entry (buf_free), *value points into it, aligned to 16. */
 bool cache_get(Str key, Buf *file, Str *value);
 void cache_put(Str key, Str value);

@@ -14,6 +14,7 @@
 #ifndef WEFT_COMPILE_COMPILE_H
 #define WEFT_COMPILE_COMPILE_H
 
+#include "base/wire.h"
 #include "ir/ir.h"
 
 /* ---- program to program ---------------------------------------------------------------------- */
@@ -191,7 +192,9 @@ typedef struct Plan {
 /* Clones and compiles `m`. errors: ERR_UNIMPLEMENTED when the program has what only the interpreter
  * can do (dynamic shapes, quantized types, tuples, infeed, ...): the message says what. */
 Err *compile_program(const Module *m, const Target *t, Plan **out);
-void plan_free(Plan *p);
+void plan_free(Plan *p); /* NULL is fine */
+/* The plan as bytes (base/wire.h); reading makes one, also when it is bad: plan_free. */
+void plan_wire(Wire *w, Plan **p);
 void plan_print(Buf *b, const Plan *p);
 
 #endif

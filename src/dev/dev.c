@@ -5,6 +5,7 @@
 #include "compile/compile.h"
 #include "compile/propagate.h"
 #include "interp/interp.h"
+#include "ir/wire.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -226,8 +227,22 @@ static Err *record_signature(DevProgram *p) {
   return NULL;
 }
 
+static DevProgram *program_new(Dev *d, const DevCompileOpts *opts) {
+  DevProgram *p = xcalloc(1, sizeof *p);
+  p->ops = d->ops;
+  p->dev = d;
+  p->opts = *opts;
+  __atomic_store_n(&p->refs, 1, __ATOMIC_RELAXED);
+  return p;
+}
+
+static void program_drop(DevProgram *p) {
+  p->ops = NULL; /* nothing of the backend's to free */
+  dev_program_release(p);
+}
+
 Err *dev_compile(Dev *d, const Module *m, const DevCompileOpts *opts, DevProgram **out) {
-  DevCompileOpts o = opts ? *opts : (DevCompileOpts){1, 1, false};
+  DevCompileOpts o = opts ? *opts : (DevCompileOpts){1, 1, false, false};
   o.replicas = MAX(o.replicas, 1);
   o.partitions = MAX(o.partitions, 1);
   if (o.replicas * o.partitions > d->n)
@@ -237,13 +252,9 @@ Err *dev_compile(Dev *d, const Module *m, const DevCompileOpts *opts, DevProgram
                     "choose a device with more, for example %.*s:%d", (int)strcspn(d->spec, ":"),
                     d->spec, o.replicas * o.partitions);
   TRY(ir_verify(m));
-  DevProgram *p = xcalloc(1, sizeof *p);
-  p->ops = d->ops;
-  p->dev = d;
-  p->opts = o;
+  DevProgram *p = program_new(d, &o);
   p->module = module_clone(m);
   p->main = module_main(p->module);
-  __atomic_store_n(&p->refs, 1, __ATOMIC_RELAXED);
   Err *e =
       p->main && p->main->body ? NULL : err_new(ERR_INVALID, "the program has no main function");
   if (!e && o.partitions > 1) { /* results without a sharding get the one that propagation brings */
@@ -253,8 +264,40 @@ Err *dev_compile(Dev *d, const Module *m, const DevCompileOpts *opts, DevProgram
   if (!e) e = record_signature(p);
   if (!e) e = d->ops->compile(p, p->module);
   if (e) {
-    p->ops = NULL; /* nothing of the backend's to free */
-    dev_program_release(p);
+    program_drop(p);
+    return e;
+  }
+  *out = p;
+  return NULL;
+}
+
+bool dev_keeps(const Dev *d, const DevCompileOpts *opts, Buf *key) {
+  if (!d->ops->save || opts->replicas * opts->partitions != 1) return false;
+  buf_cstr(key, d->ops->name);
+  return d->ops->kept(key);
+}
+
+bool dev_program_save(DevProgram *p, Buf *out) {
+  Wire w = {.out = out};
+  if (!p->ops->save || module_func(p->module, STR("main")) != p->main) return false;
+  IrWire *ir = ir_wire_new(&w);
+  ir_wire_module(ir, &p->module, false);
+  ir_wire_free(ir);
+  return !w.bad && p->ops->save(p, out);
+}
+
+Err *dev_program_load(Dev *d, Str saved, const DevCompileOpts *opts, DevProgram **out) {
+  DevProgram *p = program_new(d, opts);
+  Wire w = {.in = saved};
+  IrWire *ir = ir_wire_new(&w);
+  ir_wire_module(ir, &p->module, false);
+  ir_wire_free(ir);
+  p->main = module_func(p->module, STR("main"));
+  Err *e = w.bad || !p->main ? err_new(ERR_DATA_LOSS, "the saved program is damaged") : NULL;
+  if (!e) e = record_signature(p);
+  if (!e) e = d->ops->load(p, w.in);
+  if (e) {
+    program_drop(p);
     return e;
   }
   *out = p;

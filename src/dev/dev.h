@@ -34,6 +34,7 @@ typedef struct DevInfo { /* one device; strings live as long as the Dev */
 typedef struct DevCompileOpts {
   int replicas, partitions; /* at least 1 */
   bool auto_spmd;           /* use_spmd_partitioning */
+  bool keep;                /* dev_program_save will be called */
 } DevCompileOpts;
 
 typedef struct DevCost { /* -1: unknown */
@@ -83,6 +84,12 @@ struct DeviceOps {
   /* optional: bytes a tensor takes in the device's memory (padded layout); NULL: its unpadded size
    */
   int64_t (*footprint)(const Dev *dev, const Tensor *t);
+  /* optional, all or none: compiled programs as bytes, of one process. kept: adds what they depend
+   * on besides the program (machine, build, settings); false: nothing can be kept. save: once, right
+   * after compile; false: not this one. load: like compile; errors: ERR_DATA_LOSS damaged */
+  bool (*kept)(Buf *out);
+  bool (*save)(DevProgram *prog, Buf *out);
+  Err *(*load)(DevProgram *prog, Str saved);
   /* optional: memory for an argument, uninitialised, or of zeros, which takes none until it is
    * written; NULL: tensor_new */
   Err *(*tensor)(DType t, int rank, const int64_t *dims, bool zeros, Tensor **out);
@@ -103,7 +110,8 @@ struct DevProgram {
   void *impl;
   DevCompileOpts opts;
   int n_args, n_results;
-  Module *module; /* the program as given: types, shardings, attributes; owned */
+  Module *module; /* the program as given: types, shardings, attributes; owned. Of a loaded program
+                     only declarations: main->body is NULL */
   Func *main;
   Sharding **arg_shardings,
       **result_shardings; /* NULL entries: replicated (whole on every device) */
@@ -124,6 +132,17 @@ const DeviceOps *const *dev_backends(int *n);
 
 /* Verifies, records shardings and donation, compiles. The module is borrowed. */
 Err *dev_compile(Dev *d, const Module *m, const DevCompileOpts *opts, DevProgram **out);
+/* Compiled programs as bytes. dev_keeps: adds to `key` all that such bytes depend on besides the
+ * module; false: programs of this kind are not kept. save: once, right after dev_compile with
+ * opts.keep; false: this one cannot be kept. load: errors: ERR_DATA_LOSS damaged */
+bool dev_keeps(const Dev *d, const DevCompileOpts *opts, Buf *key);
+bool dev_program_save(DevProgram *p, Buf *out);
+Err *dev_program_load(Dev *d, Str saved, const DevCompileOpts *opts, DevProgram **out);
+
+/* The same through the cache on disk, by the bytes that the program was read from (kept.c). A note
+ * of the caller's is kept beside it. dev_keep: opts.keep was set; what cannot be kept is not. */
+bool dev_find(Dev *d, Str code, const DevCompileOpts *opts, Buf *note, DevProgram **out);
+void dev_keep(DevProgram *p, Str code, Str note);
 DevProgram *dev_program_retain(DevProgram *p);
 void dev_program_release(DevProgram *p);
 

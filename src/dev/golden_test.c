@@ -1,7 +1,8 @@
 /* The golden corpus on the devices that compute, interp and cpu: every entry of the manifest, from
- * its text and its bytecode, twice (the second run finds used memory), against what XLA computed,
- * with the tolerances of the corpus. Entries that only decode are read and verified. GOLDEN=REGEX
- * runs only the names that match, e.g. GOLDEN='^cpu train'. */
+ * its text and its bytecode, three times (the second run finds used memory, the third is of the
+ * program as the cache on disk gives it back), against what XLA computed, with the tolerances of the
+ * corpus. Entries that only decode are read and verified. GOLDEN=REGEX runs only the names that
+ * match, e.g. GOLDEN='^cpu train'. */
 #include <regex.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +14,7 @@
 #include "dev/golden_test.h"
 
 static void golden(void **state) {
-  Err *e = golden_run(*state, 2, golden_close);
+  Err *e = golden_run(*state, 3, golden_close);
   if (!e) return;
   char *text = err_text(e);
   fail_msg("%s: %s", ((Case *)*state)->title, text);

@@ -9,4 +9,7 @@ struct ModuleTables {
   VEC(Tensor *) tensors; /* released with the module */
 };
 
+/* Every region of the body knows its function. */
+void ir_set_func(Func *f);
+
 #endif

@@ -92,6 +92,8 @@ static void set_region_func(Region *r, Func *f) {
   for (Op *op = r->first; op; op = op->next) set_op_func(op, f);
 }
 
+void ir_set_func(Func *f) { set_region_func(f->body, f); }
+
 Region *region_new(Module *m, int n_args, Type *const *arg_types) {
   Region *r = ARENA_NEW(m->arena, Region);
   r->n_args = n_args;
@@ -433,7 +435,7 @@ Module *module_clone(const Module *m) {
     }
     if (f->body) {
       g->body = copy_region(&c, f->body);
-      set_region_func(g->body, g);
+      ir_set_func(g);
     }
   }
   map_free(c.values);

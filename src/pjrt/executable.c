@@ -1,5 +1,6 @@
-/* Programs: compiled once, described to the caller (shardings, memory kinds, shapes, cost), saved
- * and loaded. A saved program is the bytes and options it was made from; loading compiles again. */
+/* Programs: described to the caller (shardings, memory kinds, shapes, cost), saved and loaded. A
+ * saved program is the bytes and options it was made from; loading makes it again, which is quick
+ * where it is in the cache on disk (compiled.c). */
 #include "pjrt/pjrt_priv.h"
 
 #include "compile/compile.h"
@@ -28,30 +29,7 @@ static void describe_value(const Sharding *s, const Mesh *mesh, const char *kind
   kind_sizes[i] = strlen(kind);
 }
 
-/* Loops, whose rounds nobody has counted, and calls into the host process. */
-static void look_for(const Region *r, bool *loops, bool *calls_back) {
-  for (const Op *op = r->first; op; op = op->next) {
-    *loops |= op->kind == OP_WHILE;
-    *calls_back |=
-        op->kind == OP_CUSTOM_CALL && str_is(op_str(op, "call_target_name"), "weft_host_callback");
-    for (int i = 0; i < op->n_regions; i++) look_for(op->regions[i], loops, calls_back);
-  }
-}
-
-static void describe_run(PJRT_Executable *x, const DevCost *c) {
-  bool loops = false;
-  const Module *m = x->program->module;
-  for (int i = 0; i < m->funcs.n; i++)
-    if (m->funcs.v[i]->body) look_for(m->funcs.v[i]->body, &loops, &x->not_queued);
-  for (int j = 0; j < x->n_out; j++)
-    x->not_queued |= !type_is_static(x->program->main->type->results[j]);
-  /* 20 operations or 10 bytes a ns are more than a core does in programs this small */
-  double ns =
-      (MAX(c->flops, 0) + 20 * MAX(c->transcendentals, 0)) / 20 + MAX(c->bytes_accessed, 0) / 10;
-  x->run_ns = loops ? INT64_MAX : (int64_t)MIN(ns, 1e18);
-}
-
-static void describe(PJRT_Executable *x) {
+static void describe(PJRT_Executable *x, const ProgramFacts *facts) {
   DevProgram *p = x->program;
   Func *f = p->main;
   size_t in = (size_t)p->n_args + 1, out = (size_t)p->n_results + 1;
@@ -90,11 +68,12 @@ static void describe(PJRT_Executable *x) {
     x->out_ranks[i] = (size_t)t->rank;
     for (int k = 0; k < t->rank; k++) x->out_dims[dims++] = t->dims[k];
   }
-  DevCost c = {-1, -1, -1, -1};
-  Err *e = p->ops->cost ? p->ops->cost(p, &c) : NULL;
-  if (e || !p->ops->cost) program_cost(p, &c);
-  err_free(e);
-  describe_run(x, &c);
+  const DevCost c = facts->cost;
+  x->not_queued = facts->not_queued;
+  /* 20 operations or 10 bytes a ns are more than a core does in programs this small */
+  double ns =
+      (MAX(c.flops, 0) + 20 * MAX(c.transcendentals, 0)) / 20 + MAX(c.bytes_accessed, 0) / 10;
+  x->run_ns = facts->loops ? INT64_MAX : (int64_t)MIN(ns, 1e18);
   if (c.flops >= 0) named_float(&x->costs[x->n_costs++], "flops", c.flops);
   if (c.transcendentals >= 0)
     named_float(&x->costs[x->n_costs++], "transcendentals", c.transcendentals);
@@ -103,34 +82,13 @@ static void describe(PJRT_Executable *x) {
   if (c.optimal_s >= 0) named_float(&x->costs[x->n_costs++], "optimal_seconds", c.optimal_s);
 }
 
-/* PJRT has no entry by which a host feeds a running program or is fed by it. */
-static Err *no_streams(Op *op, void *unused) {
-  (void)unused;
-  if (op->kind != OP_INFEED && op->kind != OP_OUTFEED &&
-      !((op->kind == OP_SEND || op->kind == OP_RECV) && op_bool(op, "is_host_transfer", false)))
-    return NULL;
-  return err_hint(op_err(op, ERR_UNIMPLEMENTED, "there is no host at the other end"),
-                  "host callbacks work: jax.experimental.io_callback, jax.debug.callback");
-}
-
 Err *executable_compile(PJRT_Client *c, Dev *d, Str code, Str options, PJRT_Executable **out) {
   CompileOptions o;
   TRY(compile_options_parse(options, &o));
-  Module *m = NULL;
-  DevProgram *p = NULL;
-  Err *e = stablehlo_read("program", code, &m);
-  if (!e && o.replicas * o.partitions > d->n)
-    e = err_hint(
-        err_new(ERR_INVALID, "the program wants %d replicas x %d partitions, there are %d devices",
-                o.replicas, o.partitions, d->n),
-        "set WEFT_DEVICE to a device with more, for example cpu:%d", o.replicas * o.partitions);
-  for (int i = 0; !e && i < m->funcs.n; i++)
-    if (m->funcs.v[i]->body) e = ir_walk(m->funcs.v[i]->body, no_streams, NULL);
-  if (!e && o.partitions > 1 && !o.shardy) shardings_from_gspmd(m, o.partitions);
-  DevCompileOpts opts = {o.replicas, o.partitions, o.spmd};
-  if (!e) e = dev_compile(d, m, &opts, &p);
+  ProgramFacts facts;
+  DevProgram *p;
+  Err *e = program_make(d, code, &o, &facts, &p);
   if (e) {
-    module_free(m);
     compile_options_clear(&o);
     return e;
   }
@@ -139,8 +97,8 @@ Err *executable_compile(PJRT_Client *c, Dev *d, Str code, Str options, PJRT_Exec
   x->client = c ? client_retain(c) : NULL;
   x->program = p;
   x->opts = o;
-  x->name = xstrndup(m->name.p ? m->name.p : "program", m->name.p ? m->name.n : 7);
-  module_free(m);
+  Str name = p->module->name.n ? p->module->name : STR("program");
+  x->name = xstrndup(name.p, name.n);
   buf_add(&x->code, code.p, code.n);
   buf_add(&x->options, options.p, options.n);
   uint64_t h = hash_bytes(d->spec, strlen(d->spec),
@@ -148,7 +106,7 @@ Err *executable_compile(PJRT_Client *c, Dev *d, Str code, Str options, PJRT_Exec
   snprintf(x->fingerprint, sizeof x->fingerprint, "%016llx%016llx",
            (unsigned long long)hash_bytes(code.p, code.n, h),
            (unsigned long long)hash_bytes(options.p, options.n, hash_bytes(code.p, code.n, ~h)));
-  describe(x);
+  describe(x, &facts);
   *out = x;
   return NULL;
 }
@@ -445,7 +403,7 @@ static Err *strip_sdy(Func *f, Region *r) {
  * that of one device after partitioning, with its collectives. */
 static Err *readable(PJRT_Executable *x) {
   const Module *given = x->program->module;
-  if (given->meshes.n == 0) { /* nothing of sdy in it */
+  if (given->meshes.n == 0) { /* nothing of sdy in it, as in all that is kept on disk */
     buf_add(&x->readable, x->code.p, x->code.n);
     return NULL;
   }

@@ -236,6 +236,14 @@ struct PJRT_LoadedExecutable {
   bool deleted;
   struct Rendezvous *rendezvous; /* for callers that execute one device a call */
 };
+/* What is asked of a program's operations, counted once. */
+typedef struct ProgramFacts {
+  DevCost cost; /* -1: unknown */
+  bool loops;   /* whose rounds nobody has counted */
+  bool not_queued;
+} ProgramFacts;
+/* compiled.c: programs compiled, or found in the cache on disk as they once were compiled. */
+Err *program_make(Dev *d, Str code, const CompileOptions *o, ProgramFacts *facts, DevProgram **out);
 Err *executable_compile(PJRT_Client *c, Dev *d, Str code, Str options, PJRT_Executable **out);
 Err *executable_load(PJRT_Client *c, PJRT_Executable *take, PJRT_LoadedExecutable **out);
 PJRT_Executable *executable_retain(PJRT_Executable *e);

@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/cache.h"
 #include "interp/interp.h"
 
 static Err *cpu_open(Dev *dev, Str args) {
@@ -31,6 +32,13 @@ static void cpu_close(Dev *dev) { (void)dev; }
 static void cpu_info(const Dev *dev, int i, DevInfo *out) {
   (void)dev;
   *out = (DevInfo){.kind = "cpu", .coords = {i, 0, 0}};
+}
+
+static CpuProgram *program_new(DevProgram *prog) {
+  CpuProgram *p = xcalloc(1, sizeof *p);
+  pthread_mutex_init(&p->lock, NULL);
+  p->prog = prog;
+  return p;
 }
 
 static void program_free(CpuProgram *p) {
@@ -82,9 +90,7 @@ static DevMemory memory_of(const CpuProgram *p, const DevProgram *prog) {
 }
 
 static Err *cpu_compile(DevProgram *prog, const Module *m) {
-  CpuProgram *p = xcalloc(1, sizeof *p);
-  pthread_mutex_init(&p->lock, NULL);
-  p->prog = prog;
+  CpuProgram *p = program_new(prog);
   bool *each = xcalloc((size_t)prog->n_args + 1, 1);
   for (int i = 0; i < prog->n_args; i++) each[i] = prog->opts.replicas > 1;
   const char *off = env_get("WEFT_INTERPRET");
@@ -96,6 +102,26 @@ static Err *cpu_compile(DevProgram *prog, const Module *m) {
     program_free(p);
     return e;
   }
+  p->memory = memory_of(p, prog);
+  prog->impl = p;
+  return NULL;
+}
+
+static bool cpu_kept(Buf *out) {
+  jit_host(out);
+  return build_id() && !env_get("WEFT_DUMP") && !env_get("WEFT_INTERPRET");
+}
+
+static bool cpu_save(DevProgram *prog, Buf *out) {
+  CpuProgram *p = prog->impl;
+  return p->codes.n == 1 && code_save(p->codes.v[0], out);
+}
+
+static Err *cpu_load(DevProgram *prog, Str saved) {
+  Code *c;
+  TRY(code_load(prog, saved, &c));
+  CpuProgram *p = program_new(prog);
+  *vec_push(&p->codes) = c;
   p->memory = memory_of(p, prog);
   prog->impl = p;
   return NULL;
@@ -180,5 +206,8 @@ const DeviceOps dev_cpu = {
     .report = cpu_report,
     .profile_device = cpu_profile_device,
     .profile = cpu_profile,
+    .kept = cpu_kept,
+    .save = cpu_save,
+    .load = cpu_load,
     .tensor = cpu_tensor_for_argument,
 };

@@ -22,14 +22,25 @@ typedef struct FusedCode {
   int64_t partial_bytes; /* memory for partial results: bufs[n_in + n_out] */
   double flops;          /* for reports */
   const char *name;
+  int kernel; /* its number in Kernels */
 } FusedCode;
+
+/* Compiled kernels with their code in memory (kernels.c). */
+typedef struct Kernels Kernels;
+void kernels_write(const FusedCode *codes, int n, const Str *objects, int n_objects, Buf *out);
+Err *kernels_load(Str bytes, Kernels **out); /* bytes are not needed afterwards */
+int kernels_count(const Kernels *k);         /* NULL: 0 */
+const FusedCode *kernels_at(const Kernels *k, int i);
+void kernels_free(Kernels *k); /* NULL is fine */
 
 typedef struct Jit Jit;
 Jit *jit_new(void);
 /* Generates code for the fusion (equal fusions share it). *out is filled by jit_finish. */
 Err *jit_add(Jit *j, const Fusion *f, FusedCode *out);
-Err *jit_finish(Jit *j); /* compiles all that was added; from here on the code may run */
-void jit_free(Jit *j);
+Err *jit_finish(Jit *j, Kernels **out); /* compiles all that was added; *out NULL: nothing */
+Str jit_bytes(const Jit *j);            /* after jit_finish: what kernels_load takes */
+void jit_free(Jit *j);                  /* not the kernels; NULL is fine */
+void jit_host(Buf *out);                /* all that compiled code depends on besides the program */
 bool jit_fusible(const Op *op);
 int jit_vector_bits(void); /* of this host */
 
@@ -66,7 +77,8 @@ struct RunMem { /* memory of one run at a time; kept for the next */
 typedef struct Code Code;
 struct Code { /* the program compiled for one pattern of arguments */
   Plan *plan;
-  Jit *jit;
+  Kernels *kernels;
+  Buf bytes; /* of the kernels, until they are saved */
   StepCode *steps;
   int64_t partial_bytes;
   pthread_mutex_t lock;
@@ -83,12 +95,19 @@ typedef struct CpuProgram {
   char *interpreted; /* why the whole program is left to the interpreter; NULL */
 } CpuProgram;
 
+/* code.c: making and keeping */
 Err *code_new(const DevProgram *prog, const Module *m, const bool *arg_each, Code **out);
+/* The code as bytes, once, and only of a program with opts.keep. false: it cannot be kept */
+bool code_save(Code *c, Buf *out);
+/* errors: ERR_DATA_LOSS damaged */
+Err *code_load(const DevProgram *prog, Str saved, Code **out);
 void code_free(Code *c);
+/* exec.c */
 typedef struct Trace Trace;
 /* trace: gets every step that ran; NULL: nobody asks */
 Err *code_run(Code *c, const DevProgram *prog, const Shards *args, const bool *donated,
               Shards *results, Trace *trace);
+void run_mem_free(const Code *c, RunMem *m);
 void code_report(const Code *c, Buf *json); /* verbose.c */
 
 /* ---- memory of results, kept for reuse (mem.c) ----------------------------------------------- */

@@ -20,93 +20,9 @@ typedef struct Exec {
   int64_t loop; /* the entry to the innermost loop */
 } Exec;
 
-/* ---- making ---- */
+/* ---- memory of a run ---- */
 
-static bool fusible(void *arg, const Op *op) {
-  (void)arg;
-  return jit_fusible(op);
-}
-
-static int in_place(void *arg, const Op *op) {
-  (void)arg;
-  return cpu_kernel_find(op)->in_place;
-}
-
-static bool collective(void *arg, const Op *op) {
-  (void)arg;
-  return coll_supported(op);
-}
-
-/* Operands of an op in a loop that come from outside of it, one bit each. */
-static unsigned fixed_operands(const Op *op) {
-  const Region *loop = op->parent;
-  while (loop && loop->parent && loop->parent->kind != OP_WHILE) loop = loop->parent->parent;
-  if (!loop || !loop->parent) return 0;
-  unsigned fixed = 0;
-  for (int i = 0; i < op->n_operands && i < 32; i++) {
-    const Value *v = op->operands[i];
-    while (v->def && v->def->kind == OP_RESHAPE) v = v->def->operands[0];
-    const Region *r = v->region;
-    while (r && r != loop) r = r->parent ? r->parent->parent : NULL;
-    if (!r) fixed |= 1u << i;
-  }
-  return fixed;
-}
-
-static Err *prepare_block(Code *c, const Block *b) {
-  for (int i = 0; i < b->n; i++) {
-    const Step *s = &b->steps[i];
-    StepCode *k = &c->steps[s->id];
-    if (s->kind == STEP_OP) {
-      k->kernel = cpu_kernel_find(s->op);
-      if (k->kernel->prepare) TRY(k->kernel->prepare(s->op, &k->state));
-      if (k->kernel->keep_bytes && (k->fixed = fixed_operands(s->op)))
-        k->keep_bytes = k->kernel->keep_bytes(k->state, k->fixed);
-    } else if (s->kind == STEP_FUSED) {
-      TRY(jit_add(c->jit, s->fusion, &k->fused));
-    }
-    for (int j = 0; j < s->n_blocks; j++) TRY(prepare_block(c, &s->blocks[j]));
-  }
-  return NULL;
-}
-
-static void partial_size(Code *c, const Block *b) {
-  for (int i = 0; i < b->n; i++) {
-    const Step *s = &b->steps[i];
-    c->partial_bytes = MAX(c->partial_bytes, c->steps[s->id].fused.partial_bytes);
-    for (int j = 0; j < s->n_blocks; j++) partial_size(c, &s->blocks[j]);
-  }
-}
-
-Err *code_new(const DevProgram *prog, const Module *m, const bool *arg_each, Code **out) {
-  Target t = {.fusible = fusible,
-              .in_place = in_place,
-              .collective = collective,
-              .replicas = prog->opts.replicas,
-              .partitions = prog->opts.partitions,
-              .arg_each = arg_each};
-  Plan *plan;
-  TRY(compile_program(m, &t, &plan));
-  Code *c = xcalloc(1, sizeof *c);
-  c->plan = plan;
-  c->jit = jit_new();
-  c->steps = xcalloc((size_t)plan->n_steps + 1, sizeof *c->steps);
-  c->arg_each = xcalloc((size_t)prog->n_args + 1, 1);
-  memcpy(c->arg_each, arg_each, (size_t)prog->n_args);
-  pthread_mutex_init(&c->lock, NULL);
-  Err *e = prepare_block(c, &plan->body);
-  if (!e) e = jit_finish(c->jit);
-  if (e) {
-    code_free(c);
-    return e;
-  }
-  partial_size(c, &plan->body);
-  if (cpu_verbosity()) verbose_open(c);
-  *out = c;
-  return NULL;
-}
-
-static void mem_free(const Code *c, RunMem *m) {
+void run_mem_free(const Code *c, RunMem *m) {
   cpu_block_free(m->arena, (size_t)c->plan->arena_bytes);
   cpu_block_free(m->each, (size_t)c->plan->arena_each_bytes * (size_t)c->plan->n_procs);
   cpu_block_free(m->partial, (size_t)c->partial_bytes);
@@ -119,27 +35,6 @@ static void mem_free(const Code *c, RunMem *m) {
   free(m->ptr);
   free(m);
 }
-
-void code_free(Code *c) {
-  if (!c) return;
-  if (cpu_verbosity()) verbose_close(c);
-  while (c->idle) {
-    RunMem *m = c->idle;
-    c->idle = m->next;
-    mem_free(c, m);
-  }
-  for (int i = 0; i < c->plan->n_steps; i++)
-    if (c->steps[i].kernel && c->steps[i].kernel->release)
-      c->steps[i].kernel->release(c->steps[i].state);
-  jit_free(c->jit);
-  plan_free(c->plan);
-  pthread_mutex_destroy(&c->lock);
-  free(c->steps);
-  free(c->arg_each);
-  free(c);
-}
-
-/* ---- memory of a run ---- */
 
 static Err *mem_get(Code *c, RunMem **out) {
   pthread_mutex_lock(&c->lock);
@@ -162,7 +57,7 @@ static Err *mem_get(Code *c, RunMem **out) {
   m->each = each ? cpu_block_alloc(each) : NULL;
   m->partial = c->partial_bytes ? cpu_block_alloc((size_t)c->partial_bytes) : NULL;
   if ((shared && !m->arena) || (each && !m->each) || (c->partial_bytes && !m->partial)) {
-    mem_free(c, m);
+    run_mem_free(c, m);
     return err_new(ERR_EXHAUSTED, "no memory for %.1f MiB of temporary values",
                    (double)(shared + each) / 1048576);
   }

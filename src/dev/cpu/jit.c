@@ -3,7 +3,7 @@
  * kernel's graph written out, this host's instruction set and the build of weft and LLVM. Otherwise
  * they are divided into units, each with its own LLVM context, that are generated and compiled in
  * parallel. The pass list is short (the IR is vector IR already): accumulators into registers,
- * common subexpressions, peepholes, blocks joined. load.c links the objects. */
+ * common subexpressions, peepholes, blocks joined. kernels.c loads the objects. */
 #include <llvm-c/Analysis.h>
 #include <llvm-c/Target.h>
 #include <llvm-c/TargetMachine.h>
@@ -12,7 +12,6 @@
 
 #include "base/cache.h"
 #include "dev/cpu/emit_priv.h"
-#include "dev/cpu/load.h"
 
 #define PASSES "sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,early-cse"
 #define UNIT_NODES 64 /* graph nodes in a unit, unless one kernel alone has more */
@@ -24,8 +23,7 @@ typedef struct Wanted { /* where addresses go when they are known */
 
 typedef struct Kernel {
   Dag dag;
-  FusedCode code; /* without addresses until the image is there */
-  bool has_finish;
+  FusedCode code; /* without addresses */
 } Kernel;
 
 typedef struct Unit { /* kernels [first, end) in one module */
@@ -42,8 +40,7 @@ struct Jit {
   VEC(Wanted) wanted;
   Map *by_key; /* key -> kernel + 1 */
   Buf key;     /* of the whole program */
-  Buf names;   /* of kernels from the cache */
-  Image *image;
+  Buf bytes;   /* of what was compiled, or found */
 };
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -72,16 +69,22 @@ int jit_vector_bits(void) {
   return vector_bits;
 }
 
+void jit_host(Buf *out) {
+  pthread_once(&once, start);
+  unsigned major, minor, patch;
+  LLVMGetVersion(&major, &minor, &patch);
+  buf_printf(out, "%s\nllvm %u.%u.%u\n%s\n%s\n%s\n%d\n", build_id() ? build_id() : "", major, minor,
+             patch, host_triple, host_cpu, host_features, vector_bits);
+}
+
 /* ---- collecting ---- */
 
 Jit *jit_new(void) {
   pthread_once(&once, start);
   Jit *j = xcalloc(1, sizeof *j);
   j->by_key = map_new();
-  unsigned major, minor, patch;
-  LLVMGetVersion(&major, &minor, &patch);
-  buf_printf(&j->key, "kernels\n%s\nllvm %u.%u.%u\n%s\n%s\n%s\n%d\n", build_id() ? build_id() : "",
-             major, minor, patch, host_triple, host_cpu, host_features, vector_bits);
+  buf_cstr(&j->key, "kernels\n");
+  jit_host(&j->key);
   return j;
 }
 
@@ -98,7 +101,7 @@ Err *jit_add(Jit *j, const Fusion *f, FusedCode *out) {
   int id = (int)(intptr_t)map_get(j->by_key, k) - 1;
   if (id < 0) {
     id = j->kernels.n;
-    *vec_push(&j->kernels) = (Kernel){.dag = d, .has_finish = f->kind == FUSION_SPLIT};
+    *vec_push(&j->kernels) = (Kernel){.dag = d};
     map_set(j->by_key, k, (void *)(intptr_t)(id + 1));
     buf_printf(&j->key, "%zu:", key.n);
     buf_str(&j->key, k);
@@ -207,90 +210,24 @@ static Err *compile_units(Jit *j) {
   return NULL;
 }
 
-/* ---- as bytes ----
- *   number of kernels, of objects; Saved of each kernel; sizes of the objects; objects, each from a
- *   multiple of 16 on */
-
-typedef struct Saved {
-  FusedCode code; /* without pointers */
-  char name[32];
-} Saved;
-
-static void pad(Buf *b) {
-  while (b->n % 16) buf_byte(b, 0);
-}
-
-static void save(const Jit *j, const Str *objects, int n, Buf *out) {
-  int64_t counts[2] = {j->kernels.n, n};
-  buf_add(out, counts, sizeof counts);
-  for (int i = 0; i < j->kernels.n; i++) {
-    Saved s = {.code = j->kernels.v[i].code};
-    snprintf(s.name, sizeof s.name, "%s", s.code.name);
-    s.code.run = s.code.finish = NULL;
-    s.code.name = NULL;
-    buf_add(out, &s, sizeof s);
-  }
-  for (int i = 0; i < n; i++) buf_add(out, &objects[i].n, sizeof objects[i].n);
-  for (int i = 0; i < n; i++) {
-    pad(out);
-    buf_str(out, objects[i]);
-  }
-}
-
-static void *helper(const char *name) {
-  for (const Helper *h = math_helpers; h->name; h++)
-    if (!strcmp(h->name, name)) return h->fn;
-  return NULL;
-}
-
-/* false: not what save() writes for these kernels. */
-static bool load(Jit *j, Str bytes) {
-  int64_t counts[2];
-  if (bytes.n < sizeof counts) return false;
-  memcpy(counts, bytes.p, sizeof counts);
-  if (counts[0] != j->kernels.n || counts[1] < 0 || counts[1] > j->kernels.n) return false;
-  size_t nk = (size_t)counts[0], n = (size_t)counts[1], at = sizeof counts;
-  if (bytes.n - at < nk * sizeof(Saved) + n * sizeof(size_t)) return false;
-  const char *saved = bytes.p + at, *sizes = saved + nk * sizeof(Saved);
-  at += nk * sizeof(Saved) + n * sizeof(size_t);
-  Str *objects = xcalloc(n + 1, sizeof *objects);
-  bool ok = true;
-  for (size_t i = 0; i < n && ok; i++) {
-    memcpy(&objects[i].n, sizes + i * sizeof(size_t), sizeof(size_t));
-    at = (at + 15) & ~(size_t)15;
-    ok = at <= bytes.n && objects[i].n <= bytes.n - at;
-    objects[i].p = bytes.p + at;
-    at += objects[i].n;
-  }
-  Err *e = ok ? image_load(objects, (int)n, helper, &j->image) : NULL;
-  free(objects);
-  if (!ok || e) {
-    err_free(e);
-    return false;
-  }
-  buf_add(&j->names, saved, nk * sizeof(Saved));
-  for (size_t i = 0; i < nk; i++) {
-    const Saved *s = (const Saved *)j->names.p + i;
-    j->kernels.v[i].code = s->code;
-    j->kernels.v[i].code.name = s->name;
-  }
-  return true;
-}
-
-static Err *link_units(Jit *j) {
-  int n = j->units.n;
+/* Written as bytes and loaded from them, as from the cache. */
+static Err *link_units(Jit *j, Kernels **out) {
+  int n = j->units.n, nk = j->kernels.n;
   Str *objects = xcalloc((size_t)n + 1, sizeof *objects);
+  FusedCode *codes = xcalloc((size_t)nk + 1, sizeof *codes);
   for (int i = 0; i < n; i++)
     objects[i] =
         (Str){LLVMGetBufferStart(j->units.v[i].object), LLVMGetBufferSize(j->units.v[i].object)};
-  Err *e = image_load(objects, n, helper, &j->image);
-  if (!e && build_id()) {
-    Buf b = {0};
-    save(j, objects, n, &b);
-    cache_put((Str){j->key.p, j->key.n}, (Str){b.p, b.n});
-    buf_free(&b);
-  }
+  for (int i = 0; i < nk; i++) codes[i] = j->kernels.v[i].code;
+  Buf b = {0};
+  kernels_write(codes, nk, objects, n, &b);
+  Str bytes = {b.p, b.n};
+  Err *e = kernels_load(bytes, out);
+  if (!e && build_id()) cache_put((Str){j->key.p, j->key.n}, bytes);
+  if (e) buf_free(&b);
+  else j->bytes = b;
   free(objects);
+  free(codes);
   return e;
 }
 
@@ -310,47 +247,39 @@ static void drop_inputs(Jit *j) {
   buf_free(&j->key);
 }
 
-static bool from_cache(Jit *j) {
+static bool from_cache(Jit *j, Kernels **out) {
   Buf file;
   Str bytes;
   if (!build_id() || !cache_get((Str){j->key.p, j->key.n}, &file, &bytes)) return false;
-  bool ok = load(j, bytes);
+  Err *e = kernels_load(bytes, out);
+  bool ok = !e && kernels_count(*out) == j->kernels.n;
+  if (!e && !ok) kernels_free(*out);
+  if (ok) buf_str(&j->bytes, bytes);
+  else *out = NULL;
+  err_free(e);
   buf_free(&file);
   return ok;
 }
 
-static Err *set_addresses(Jit *j) {
-  for (int i = 0; i < j->kernels.n; i++) {
-    Kernel *k = &j->kernels.v[i];
-    char name[24];
-    snprintf(name, sizeof name, "k%d", i);
-    k->code.run = (FusedFn)image_symbol(j->image, name);
-    snprintf(name, sizeof name, "k%d_finish", i);
-    k->code.finish = k->has_finish ? (FusedFn)image_symbol(j->image, name) : NULL;
-    if (!k->code.run || (k->has_finish && !k->code.finish))
-      return err_new(ERR_INTERNAL, "kernel %d was not compiled", i);
-  }
-  for (int i = 0; i < j->wanted.n; i++)
-    *j->wanted.v[i].code = j->kernels.v[j->wanted.v[i].kernel].code;
-  return NULL;
-}
-
-Err *jit_finish(Jit *j) {
+Err *jit_finish(Jit *j, Kernels **out) {
+  *out = NULL;
   Err *e = NULL;
-  if (j->kernels.n && !from_cache(j)) {
+  if (j->kernels.n && !from_cache(j, out)) {
     e = compile_units(j);
-    if (!e) e = link_units(j);
+    if (!e) e = link_units(j, out);
   }
-  if (!e && j->kernels.n) e = set_addresses(j);
+  for (int i = 0; i < j->wanted.n && !e; i++)
+    *j->wanted.v[i].code = *kernels_at(*out, j->wanted.v[i].kernel);
   drop_inputs(j);
   return e;
 }
 
+Str jit_bytes(const Jit *j) { return (Str){j->bytes.p, j->bytes.n}; }
+
 void jit_free(Jit *j) {
   if (!j) return;
   drop_inputs(j);
-  buf_free(&j->names);
-  image_free(j->image);
+  buf_free(&j->bytes);
   free(j);
 }
 

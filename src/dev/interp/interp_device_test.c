@@ -46,7 +46,7 @@ static void run(const char *spec, const int32_t (*rows)[2], const int32_t *sum) 
   DevProgram *p;
   no_err(dev_open(spec, &d));
   no_err(stablehlo_read_text("test.mlir", str_from(program), &m));
-  DevCompileOpts opts = {1, N, true};
+  DevCompileOpts opts = {.replicas = 1, .partitions = N, .auto_spmd = true};
   no_err(dev_compile(d, m, &opts, &p));
   module_free(m);
   int devices[N];
@@ -117,7 +117,7 @@ static void too_few_devices(void **state) {
   DevProgram *p = NULL;
   no_err(dev_open("interp:2", &d));
   no_err(stablehlo_read_text("test.mlir", str_from(program), &m));
-  DevCompileOpts opts = {1, N, true};
+  DevCompileOpts opts = {.replicas = 1, .partitions = N, .auto_spmd = true};
   Err *e = dev_compile(d, m, &opts, &p);
   assert_non_null(e);
   assert_int_equal(e->code, ERR_INVALID);

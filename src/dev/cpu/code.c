@@ -1,0 +1,178 @@
+/* A program's code: the plan with a kernel for each of its steps, made from a module, or loaded as it
+ * was once made. */
+#include "dev/cpu/cpu_priv.h"
+
+#include <stdlib.h>
+
+/* ---- what the machine can do ---- */
+
+static bool fusible(void *arg, const Op *op) {
+  (void)arg;
+  return jit_fusible(op);
+}
+
+static int in_place(void *arg, const Op *op) {
+  (void)arg;
+  return cpu_kernel_find(op)->in_place;
+}
+
+static bool collective(void *arg, const Op *op) {
+  (void)arg;
+  return coll_supported(op);
+}
+
+/* Operands of an op in a loop that come from outside of it, one bit each. */
+static unsigned fixed_operands(const Op *op) {
+  const Region *loop = op->parent;
+  while (loop && loop->parent && loop->parent->kind != OP_WHILE) loop = loop->parent->parent;
+  if (!loop || !loop->parent) return 0;
+  unsigned fixed = 0;
+  for (int i = 0; i < op->n_operands && i < 32; i++) {
+    const Value *v = op->operands[i];
+    while (v->def && v->def->kind == OP_RESHAPE) v = v->def->operands[0];
+    const Region *r = v->region;
+    while (r && r != loop) r = r->parent ? r->parent->parent : NULL;
+    if (!r) fixed |= 1u << i;
+  }
+  return fixed;
+}
+
+/* jit NULL: the kernels are there. */
+static Err *prepare_block(Code *c, Jit *jit, const Block *b) {
+  for (int i = 0; i < b->n; i++) {
+    const Step *s = &b->steps[i];
+    StepCode *k = &c->steps[s->id];
+    if (s->kind == STEP_OP) {
+      k->kernel = cpu_kernel_find(s->op);
+      if (k->kernel->prepare) TRY(k->kernel->prepare(s->op, &k->state));
+      if (k->kernel->keep_bytes && (k->fixed = fixed_operands(s->op)))
+        k->keep_bytes = k->kernel->keep_bytes(k->state, k->fixed);
+    } else if (s->kind == STEP_FUSED && jit) {
+      TRY(jit_add(jit, s->fusion, &k->fused));
+    }
+    for (int j = 0; j < s->n_blocks; j++) TRY(prepare_block(c, jit, &s->blocks[j]));
+  }
+  return NULL;
+}
+
+static void partial_size(Code *c, const Block *b) {
+  for (int i = 0; i < b->n; i++) {
+    const Step *s = &b->steps[i];
+    c->partial_bytes = MAX(c->partial_bytes, c->steps[s->id].fused.partial_bytes);
+    for (int j = 0; j < s->n_blocks; j++) partial_size(c, &s->blocks[j]);
+  }
+}
+
+static Code *code_of(Plan *plan) {
+  Code *c = xcalloc(1, sizeof *c);
+  c->plan = plan;
+  c->steps = xcalloc((size_t)plan->n_steps + 1, sizeof *c->steps);
+  c->arg_each = xcalloc((size_t)plan->main->type->n_elems + 1, 1);
+  pthread_mutex_init(&c->lock, NULL);
+  return c;
+}
+
+static void ready(Code *c) {
+  partial_size(c, &c->plan->body);
+  if (cpu_verbosity()) verbose_open(c);
+}
+
+Err *code_new(const DevProgram *prog, const Module *m, const bool *arg_each, Code **out) {
+  Target t = {.fusible = fusible,
+              .in_place = in_place,
+              .collective = collective,
+              .replicas = prog->opts.replicas,
+              .partitions = prog->opts.partitions,
+              .arg_each = arg_each};
+  Plan *plan;
+  TRY(compile_program(m, &t, &plan));
+  Code *c = code_of(plan);
+  memcpy(c->arg_each, arg_each, (size_t)prog->n_args);
+  Jit *jit = jit_new();
+  Err *e = prepare_block(c, jit, &plan->body);
+  if (!e) e = jit_finish(jit, &c->kernels);
+  if (!e && prog->opts.keep) buf_str(&c->bytes, jit_bytes(jit));
+  jit_free(jit);
+  if (e) {
+    code_free(c);
+    return e;
+  }
+  ready(c);
+  *out = c;
+  return NULL;
+}
+
+void code_free(Code *c) {
+  if (!c) return;
+  if (cpu_verbosity()) verbose_close(c);
+  while (c->idle) {
+    RunMem *m = c->idle;
+    c->idle = m->next;
+    run_mem_free(c, m);
+  }
+  for (int i = 0; i < c->plan->n_steps; i++)
+    if (c->steps[i].kernel && c->steps[i].kernel->release)
+      c->steps[i].kernel->release(c->steps[i].state);
+  kernels_free(c->kernels);
+  buf_free(&c->bytes);
+  plan_free(c->plan);
+  pthread_mutex_destroy(&c->lock);
+  free(c->steps);
+  free(c->arg_each);
+  free(c);
+}
+
+/* ---- as bytes: the kernels, the plan, each step's kernel ---- */
+
+static void wire_kernels(Wire *w, Code *c, const Block *b) {
+  for (int i = 0; i < b->n && !w->bad; i++) {
+    const Step *s = &b->steps[i];
+    FusedCode *f = &c->steps[s->id].fused;
+    if (s->kind == STEP_FUSED) {
+      wire_small(w, &f->kernel, 0, kernels_count(c->kernels) - 1);
+      if (wire_reads(w) && !w->bad) *f = *kernels_at(c->kernels, f->kernel);
+    }
+    for (int j = 0; j < s->n_blocks; j++) wire_kernels(w, c, &s->blocks[j]);
+  }
+}
+
+bool code_save(Code *c, Buf *out) {
+  Wire w = {.out = out};
+  Str bytes = {c->bytes.p, c->bytes.n};
+  int n = (int)bytes.n;
+  wire_count(&w, &n, 1);
+  buf_str(out, bytes);
+  plan_wire(&w, &c->plan);
+  wire_kernels(&w, c, &c->plan->body);
+  buf_free(&c->bytes);
+  return !w.bad;
+}
+
+Err *code_load(const DevProgram *prog, Str saved, Code **out) {
+  Wire w = {.in = saved};
+  int n = 0;
+  wire_count(&w, &n, 1);
+  Str bytes = wire_view(&w, (size_t)n);
+  Plan *plan;
+  plan_wire(&w, &plan);
+  const Type *t = plan->main ? plan->main->type : NULL;
+  if (w.bad || plan->n_procs != 1 || t->n_elems != prog->n_args ||
+      t->n_results != prog->n_results) {
+    plan_free(plan);
+    return err_new(ERR_DATA_LOSS, "the saved program is damaged");
+  }
+  Code *c = code_of(plan);
+  Err *e = n ? kernels_load(bytes, &c->kernels) : NULL;
+  if (!e) {
+    wire_kernels(&w, c, &plan->body);
+    if (w.bad || w.in.n) e = err_new(ERR_DATA_LOSS, "the saved program is damaged");
+  }
+  if (!e) e = prepare_block(c, NULL, &plan->body);
+  if (e) {
+    code_free(c);
+    return e;
+  }
+  ready(c);
+  *out = c;
+  return NULL;
+}

@@ -5,8 +5,6 @@
 
 #include "sim/plan.h"
 
-#define SMALL 65536 /* bytes that no decision depends on */
-
 typedef VEC(int) Ints;
 
 typedef struct Order {
@@ -19,7 +17,7 @@ typedef struct Order {
 } Order;
 
 static bool own(const Order *o, const HValue *v) {
-  return !v->is_param && v->node->comp == o->p->comp && v->bytes > SMALL;
+  return !v->is_param && v->node->comp == o->p->comp;
 }
 
 static void graph(Order *o) {
@@ -70,10 +68,11 @@ static void list_order(Order *o, Ints *out) {
       }
       for (int r = 0; r < k->roots.n; r++) {
         const HValue *v = k->roots.v[r]->val;
-        if (v && !v->alias && v->bytes > SMALL) net -= v->bytes;
+        if (v && !v->alias) net -= v->bytes;
       }
-      bool better =
-          net > best_net || (net == best_net && o->key[ready.v[c]] < o->key[ready.v[best]]);
+      /* of equals the one with more users, then the one that became ready last */
+      int more = o->succ[ready.v[c]].n - (c ? o->succ[ready.v[best]].n : 0);
+      bool better = net > best_net || (net == best_net && more >= 0);
       if (c == 0 || better) best = c, best_net = net;
     }
     int i = ready.v[best];

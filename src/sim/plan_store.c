@@ -234,8 +234,11 @@ static bool worth_storing(const Law *law, const HNode *n) {
     endings(n, 0, &budget, &convs, &reduces, &others);
     if (convs < 2 || reduces < 1 || others < 1) return false;
     limit = 2;
-  } else if (product_readers(n, 0) < 2) {
-    return false;
+  } else {
+    int readers = product_readers(n, 0);
+    if (readers < 2) return false;
+    /* each reader would read the inputs, not the result; that would be written and read by all */
+    limit = MIN(limit, (readers + 1.0) / (readers - 1));
   }
   if (vpu_weight(n) >= 20) return true; /* a sine or the like */
   const HNode *stack[64], *leaf[32];

@@ -55,6 +55,24 @@ static double peak_of(const Chip *c, DType a, int passes, bool *matrix) {
   return f32 / dev;
 }
 
+/* The bytes of a value that the kernel reads: where it only takes slices or rows of it, or writes a
+ * slice into it, not all. */
+static double read_bytes(const Kernel *k, const HValue *v) {
+  double part = 0, all = (double)hlo_count(v->node);
+  bool slices = false;
+  for (int i = 0; i < k->inner.n; i++) {
+    const HNode *n = k->inner.v[i];
+    for (int q = 0; q < n->n_in; q++) {
+      if (n->in[q] != v->node) continue;
+      bool some = n->kind == H_SLICE || n->kind == H_DSLICE || n->kind == H_GATHER;
+      if (q > 0 || (!some && n->kind != H_DUS)) return v->plain;
+      slices = true;
+      if (some) part += (double)hlo_count(n);
+    }
+  }
+  return slices && all > 0 ? v->plain * MIN(1, part / all) : v->plain;
+}
+
 /* An attention kernel: blocks of 128 queries of one head to an SM; its products at a share of what
  * large ones reach, over nothing but the operands and results of the whole. */
 static double attention_s(const Chip *c, const Kernel *k) {
@@ -78,10 +96,14 @@ void gpu_cost(Plan *p, Kernel *k) {
   const HNode *root = k->roots.n ? k->roots.v[0] : NULL;
   if (!root) return;
   double rd = 0, wr = 0;
-  for (int i = 0; i < k->reads.n; i++) rd += k->reads.v[i]->plain;
+  for (int i = 0; i < k->reads.n; i++) rd += read_bytes(k, k->reads.v[i]);
   for (int i = 0; i < k->roots.n; i++) {
-    const HValue *v = k->roots.v[i]->val;
-    if (v && !v->dropped && !v->alias) wr += v->plain;
+    const HNode *n = k->roots.v[i];
+    const HValue *v = n->val;
+    if (!v || v->dropped || v->alias) continue;
+    bool updates = n->kind == H_DUS && n->n_in > 1;
+    wr += updates ? MIN(v->plain, hlo_bytes(n->in[1])) : v->plain;
+    if (updates && k->must_copy && i == 0) rd += v->plain, wr += v->plain;
   }
   int products = 0;
   for (int i = 0; i < k->inner.n; i++) products += k->inner.v[i]->kind == H_CONV;
@@ -104,9 +126,6 @@ void gpu_cost(Plan *p, Kernel *k) {
     k->util = 1;
     return;
   }
-  if (root->kind == H_GATHER) rd = wr;
-  if (root->kind == H_DSLICE) rd = wr;
-  if (root->kind == H_DUS) rd = wr = hlo_bytes(root->in[root->n_in > 1 ? 1 : 0]);
   if (root->kind == H_SORT) {
     double len = root->in[0]->rank ? (double)root->in[0]->d[root->in[0]->rank - 1] : 1;
     rd *= MAX(1, ceil(log2(len + 1) / 4)), wr *= MAX(1, ceil(log2(len + 1) / 4));

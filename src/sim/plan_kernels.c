@@ -37,7 +37,7 @@ static void gather(Plan *p, Kernel *k, int stamp, int *mark) {
     if (n->kind == H_CONV) {
       if (!k->conv || n->conv->flops > k->conv->conv->flops) k->conv = n;
     }
-    if (n->kind == H_REDUCE || (n->val && n->val->lone)) k->reduce = true;
+    if (n->kind == H_REDUCE || (n->val && n->val->lone && n->val->packed)) k->reduce = true;
     if (n->inlined) k->soft = true;
     for (int i = 0; i < n->n_after; i++)
       if (n->after[i]->val && n->after[i]->comp == p->comp) *vec_push(&k->waits) = n->after[i]->val;

@@ -154,6 +154,21 @@ static void inline_softmax(Plan *p, HNode *e, HNode *mx) {
   if (others) plan_store(p, e);
   else sum->inlined = true;
 }
+/* Is the softmax of exponentials e for one product alone, as where nothing goes backwards? */
+static bool forward_only(const HNode *e) {
+  int sums = 0, products = 0;
+  if (e->is_output || e->n_users != 2) return false;
+  for (int u = 0; u < 2; u++) {
+    const HNode *r = e->users[u];
+    while (r->kind == H_EWISE && r->n_users == 1 && !r->is_output) r = r->users[0];
+    while ((r->kind == H_RESHAPE || r->kind == H_TRANSPOSE) && r->n_users == 1 && !r->is_output)
+      r = r->users[0];
+    sums += r->kind == H_REDUCE;
+    products += r->kind == H_CONV;
+  }
+  return sums == 1 && products == 1;
+}
+
 static void mark_softmax(Plan *p) {
   HComp *c = p->comp;
   for (int i = 0; i < c->nodes.n; i++) {
@@ -166,6 +181,15 @@ static void mark_softmax(Plan *p) {
       continue;
     if (!from_product(mx->in[0])) {
       inline_softmax(p, e, (HNode *)mx);
+      continue;
+    }
+    if (p->law->scores && forward_only(e)) { /* the scores are stored, all else is repeated */
+      ((HNode *)mx)->inlined = true;
+      HNode *scores = mx->in[0];
+      while (scores->kind == H_EWISE && scores->n_in &&
+             hlo_count(scores->in[0]) == hlo_count(scores))
+        scores = scores->in[0];
+      if (scores->kind == H_CONV) plan_store(p, scores)->lone = true;
       continue;
     }
     bool summed = false;

@@ -205,7 +205,7 @@ void tpu_cost(Plan *p, Kernel *k) {
     tpu_update(p, k);
   } else if (k->pool) {
     cost_pool(p, k);
-  } else if (k->soft) {
+  } else if (k->soft && root->kind != H_REDUCE) {
     cost_softmax(p, k);
   } else if (root->kind == H_REDUCE || hlo_light(root) || root->kind == H_CONCAT ||
              root->kind == H_DSLICE) {

@@ -23,9 +23,9 @@ static int plain_path(const HNode *from, const HNode *x, int *budget) {
   return way && spread ? -1 : way;
 }
 
-/* May kernel k put its result o where its input v was? The compiler does so in HBM, for products
- * that are no convolutions and for loops, where the input meets nothing that is broadcast on its
- * way to the result; in GPUs' and loops' memory wherever the sizes agree. */
+/* May kernel k put its result o where its input v was? The compiler does so in HBM where the input
+ * meets nothing that is broadcast on its way to the result; in GPUs' and loops' memory wherever the
+ * sizes agree. */
 bool plan_writes_over(const Plan *p, const Kernel *k, const HValue *v, const HValue *o) {
   bool state = v->is_param && p->comp->parent &&
                (!p->law->prefetch || (v->space == SP_HBM && o->space == SP_HBM)); /* of a loop */
@@ -34,8 +34,8 @@ bool plan_writes_over(const Plan *p, const Kernel *k, const HValue *v, const HVa
     return false;
   if ((state || !p->law->tpu) && !k->conv) return !k->reduce && hlo_light(k->roots.v[0]);
   if (!p->law->tpu) return false;
-  if (o->space != SP_HBM || (k->conv && k->conv->conv->is_conv) || v->node->dt != o->node->dt ||
-      v->node->rank != o->node->rank || !hlo_light(o->node))
+  if (o->space != SP_HBM || v->node->dt != o->node->dt || v->node->rank != o->node->rank ||
+      !hlo_light(o->node))
     return false;
   for (int i = 0; i < o->node->rank; i++)
     if (v->order[i] != o->order[i]) return false;

@@ -356,6 +356,28 @@ static void store_mask(Plan *p, HNode *x) {
   plan_store(p, clipped);
 }
 
+/* Where a clipped array is stored, what asks for the places where it was clipped reads that, not
+ * what it was made from. */
+static void ask_clipped(Plan *p, HNode *m) {
+  for (int side = 0; side < 2; side++) {
+    HNode *x = m->in[side], *limit = m->in[1 - side];
+    if (!plan_const_only(limit)) continue;
+    for (int i = 0; i < x->n_users; i++) {
+      HNode *u = x->users[i];
+      if (u->kind != H_EWISE || u->op != OP_COMPARE || u->in[0] != x ||
+          !plan_const_only(u->in[1]) || u->comp != m->comp || !u->src ||
+          !str_is(op_str(u->src, "comparison_direction"), "GT"))
+        continue;
+      HNode **users = ARENA_ARRAY(p->arena, HNode *, m->n_users + 1);
+      memcpy(users, m->users, sizeof *users * (size_t)m->n_users);
+      users[m->n_users++] = u;
+      m->users = users;
+      u->in[0] = m;
+      x->users[i--] = x->users[--x->n_users];
+    }
+  }
+}
+
 void plan_stored(Plan *p) {
   HComp *c = p->comp;
   unsigned char *claimed = calloc((size_t)p->g->n_nodes + 1, 1);
@@ -364,6 +386,12 @@ void plan_stored(Plan *p) {
     HValue *v = plan_store(p, c->params.v[i]);
     v->is_param = true;
     if (!c->parent) v->donated = p->g->donated[c->params.v[i]->index];
+  }
+  for (int i = 0; i < c->nodes.n && p->law->tpu; i++) {
+    HNode *n = c->nodes.v[i];
+    if (n->dead || n->kind != H_EWISE || n->op != OP_MAXIMUM || !worth_storing(p->law, n)) continue;
+    plan_store(p, n);
+    ask_clipped(p, n);
   }
   for (int i = c->nodes.n - 1; i >= 0; i--) {
     HNode *n = c->nodes.v[i];

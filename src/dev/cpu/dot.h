@@ -5,7 +5,7 @@
 #include "dev/cpu/cpu_priv.h"
 #include "dev/cpu/gemm.h"
 
-/* So many vectors times a matrix are as fast as memory without packing. */
+/* BLAS: so many vectors times a matrix are as fast as memory without packing. */
 #define DOT_FEW 3
 
 typedef struct Side {            /* of one operand: [batch][free][contracted] */
@@ -15,6 +15,15 @@ typedef struct Side {            /* of one operand: [batch][free][contracted] */
   int rank;
 } Side;
 
+typedef struct Few { /* rows times a matrix: */
+  bool lhs;          /* the lhs has the rows */
+  bool dots;         /* the matrix's runs are along k */
+  bool packed;       /* rows are copied: widened, or filled up to k_whole */
+  int64_t few, big, k_whole;
+  int64_t columns, pieces; /* of the matrix, for a task; how many */
+  int64_t part, parts;     /* of k */
+} Few;
+
 typedef struct Dot {
   DType in, out, math;
   int n_batch;
@@ -22,7 +31,8 @@ typedef struct Dot {
   int64_t b, m, n, k;
   Side lhs, rhs;
   int64_t tiles, tiles_m, tiles_n, tile_m, tile_n; /* for BLAS */
-  Gemm gemm, kept[2];                              /* kept: with the lhs, the rhs packed ahead */
+  Few few;
+  Gemm gemm, kept[2]; /* kept: with the lhs, the rhs packed ahead */
 } Dot;
 
 /* Elements of the operands before those of product b. */
@@ -34,6 +44,10 @@ Err *dot_gemm_run(void *state, const Op *op, void *const *in, void *const *out);
 size_t dot_gemm_keep_bytes(void *state, unsigned fixed);
 Err *dot_gemm_run_kept(void *state, const Op *op, void *const *in, void *const *out, unsigned fixed,
                        void *kept, bool fresh);
+
+/* f32, bf16 and f16 where one operand has few rows; false: not for this one. */
+bool dot_few_plan(Dot *d);
+Err *dot_few_run(void *state, const Op *op, void *const *in, void *const *out);
 
 /* All floats by BLAS; operands whose rows or columns are runs. */
 void dot_blas_plan(Dot *d);

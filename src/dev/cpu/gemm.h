@@ -18,10 +18,16 @@
 /* c[0 .. mr)[0 .. vectors) (+)= sum over k of a[k][mr] b[k][vectors] */
 typedef void (*GemmKernelFn)(int64_t k, const float *a, const float *b, float *c, int64_t ldc,
                              bool add);
+/* c[few][n] += a[few][k] b: few rows; b is read once, where it is. Rows of a, c are a_ld, c_ld
+ * apart. along: b[p] is a run of n, b_step to the next; dots: b[.][j] is a run of k, and so is a's
+ * row, zero from k on up to whole vectors. */
+typedef void (*GemmFewFn)(int64_t few, const float *a, int64_t a_ld, const void *b, int64_t b_step,
+                          int64_t n, int64_t k, float *c, int64_t c_ld);
 #define GEMM_MAX_MR 12
 typedef struct GemmKernels {
   int mr, lanes;
   GemmKernelFn fn[GEMM_MAX_MR][2]; /* [rows - 1][vectors - 1] */
+  GemmFewFn along[3], dots[3];     /* b in f32, bf16, f16 */
 } GemmKernels;
 extern const GemmKernels gemm_avx2, gemm_avx512;
 

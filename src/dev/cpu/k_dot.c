@@ -1,7 +1,7 @@
 /* dot_general: batches of out[m, n] = sum_k lhs[m, k] rhs[k, n] with any strides.
  *
- * f32, bf16 and f16 by our own kernels (dot_gemm.c) where the host has AVX2; f64 and complex, and
- * products with a vector, by BLAS (dot_blas.c). Integers by loops. What cannot be addressed (by
+ * f32, bf16 and f16 by our own kernels where the host has AVX2: few rows times a matrix (dot_few.c),
+ * others (dot_gemm.c); f64 and complex by BLAS (dot_blas.c). Integers by loops. What cannot be addressed (by
  * gemm: dimensions that do not flatten; by BLAS: neither the rows nor the columns of an operand are
  * runs) is gathered first. */
 #include "dev/cpu/dot.h"
@@ -116,6 +116,13 @@ static Err *prepare_gemm(const Op *op, void **state) {
   return NULL;
 }
 
+static Err *prepare_few(const Op *op, void **state) {
+  Dot *d = plan_dot(op, true);
+  dot_few_plan(d);
+  *state = d;
+  return NULL;
+}
+
 static Err *prepare_int(const Op *op, void **state) {
   *state = plan_dot(op, false);
   return NULL;
@@ -187,6 +194,15 @@ static bool accepts_blas(const Op *op) {
   return l == o && (l == DT_F32 || l == DT_F64 || l == DT_C64 || l == DT_C128);
 }
 
+static bool accepts_few(const Op *op) {
+  DType l = op->operands[0]->type->dtype;
+  if (!accepts_blas(op) || dtype_is_complex(l) || l == DT_F64) return false;
+  Dot *d = plan_dot(op, true);
+  bool ok = dot_few_plan(d);
+  free(d);
+  return ok;
+}
+
 static bool accepts_gemm(const Op *op) {
   DType l = op->operands[0]->type->dtype;
   if (!accepts_blas(op) || dtype_is_complex(l) || l == DT_F64 || !gemm_kernels()) return false;
@@ -203,6 +219,13 @@ static bool accepts_int(const Op *op) {
 }
 
 const CpuKernel cpu_kernels_dot[] = {
+    {.name = "dot:few",
+     .kind = OP_DOT_GENERAL,
+     .accepts = accepts_few,
+     .prepare = prepare_few,
+     .run = dot_few_run,
+     .release = release,
+     .flops = flops},
     {.name = "dot:gemm",
      .kind = OP_DOT_GENERAL,
      .accepts = accepts_gemm,

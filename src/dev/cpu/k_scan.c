@@ -10,6 +10,7 @@
 #include "dev/cpu/clones.h"
 
 #define LINES 8
+#define TILE 64 /* of each line are copied: powers of two apart they would evict each other */
 #define BLOCK 8192
 
 typedef struct Scan {
@@ -81,10 +82,14 @@ static bool recognise(const Op *op, Scan *s) {
     const T *in = in_;                                                                            \
     T *out = out_, *acc = acc_, a[LINES];                                                         \
     for (int j = 0; j < LINES; j++) a[j] = acc[j];                                                \
-    for (int64_t i = 0; i < n; i++) {                                                             \
-      for (int j = 0; j < LINES; j++) a[j] = F(a[j], in[i * d + j * line]);                       \
-      if (store)                                                                                  \
-        for (int j = 0; j < LINES; j++) out[i * d + j * line] = a[j];                             \
+    for (int64_t i = 0; i < n; i += TILE) {                                                       \
+      T t[LINES][TILE + 64 / sizeof(T)];                                                          \
+      int64_t m = MIN(TILE, n - i), at = d > 0 ? i : -(i + m - 1);                                \
+      for (int j = 0; j < LINES; j++) memcpy(t[j], in + at + j * line, (size_t)m * sizeof(T));    \
+      for (int64_t q = 0, x = d > 0 ? 0 : m - 1; q < m; q++, x += d)                              \
+        for (int j = 0; j < LINES; j++) t[j][x] = a[j] = F(a[j], t[j][x]);                        \
+      for (int j = 0; store && j < LINES; j++)                                                    \
+        memcpy(out + at + j * line, t[j], (size_t)m * sizeof(T));                                 \
     }                                                                                             \
     for (int j = 0; j < LINES; j++) acc[j] = a[j];                                                \
   }                                                                                               \

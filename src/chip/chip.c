@@ -429,7 +429,12 @@ Err *chip_parse(const char *name, ChipRef *out) {
   out->chip = c;
   const char *unit = chip_text(c, "slice_unit");
   int cores = (int)chip_num(c, "cores_per_chip", c->devices_per_chip);
-  if (!colon && unit && !strcmp(unit, "core")) out->chips = (int)MAX(1, count / MAX(1, cores));
+  bool by_core = !colon && unit && !strcmp(unit, "core");
+  if (by_core && count > 1 && count % MAX(1, cores))
+    return err_hint(
+        err_new(ERR_INVALID, "'%s' counts cores, and a %s has %d of them", name, c->title, cores),
+        "%s-%ld or %s-%ld", c->name, count - count % cores, c->name, count + cores - count % cores);
+  if (by_core) out->chips = (int)MAX(1, count / MAX(1, cores));
   else out->chips = (int)count;
   out->devices = out->chips * c->devices_per_chip;
   return NULL;

@@ -93,6 +93,13 @@ static Err *make_input(const DiffArgs *a, const Npz *z, int i, const Type *t, Te
   return NULL;
 }
 
+static Err *known(const char *device) {
+  Dev *dev = NULL;
+  TRY(dev_open(device, &dev));
+  dev_close(dev);
+  return NULL;
+}
+
 static Err *run_on(const char *device, const Module *m, Tensor *const *in, Tensor **out,
                    int n_out) {
   Dev *dev = NULL;
@@ -262,6 +269,7 @@ static Err *diff(const DiffArgs *a, bool *parts) {
   Tensor **in = xcalloc((size_t)n_in, sizeof *in), **x = xcalloc((size_t)n, sizeof *x),
          **y = xcalloc((size_t)n, sizeof *y);
   for (int i = 0; i < n_in && !e; i++) e = make_input(a, &z, i, f->type->elems[i], &in[i]);
+  if (!e) e = known(second); /* before the first one works for minutes */
   if (!e) e = run_on(first, m, in, x, n);
   if (!e) e = run_on(second, m, in, y, n);
   if (!e) {

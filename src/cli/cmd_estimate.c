@@ -7,6 +7,7 @@
 #include "cli/cli.h"
 #include "sim/sim.h"
 #include "stablehlo/stablehlo.h"
+#include "zoo/zoo.h"
 
 static const char usage[] =
     "usage: weft estimate PROGRAM... --chip NAME [--chip NAME]... [--devices N]\n"
@@ -71,6 +72,9 @@ static int estimate(const Request *q, const char *file) {
   Module *m = NULL;
   int status = 0;
   Err *e = file_read(file, &bytes);
+  for (int i = 0; e && zoo_all[i]; i++)
+    if (!strcmp(file, zoo_all[i]->name))
+      err_hint(e, "of a model: weft advise %s --chip %s, or weft profile", file, q->names[0]);
   if (!e) e = stablehlo_read(file, (Str){bytes.p ? bytes.p : "", bytes.n}, &m);
   if (!e) e = ir_verify(m);
   for (int i = 0; i < q->n_chips && !e; i++) {

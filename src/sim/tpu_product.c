@@ -317,7 +317,8 @@ void tpu_product(Plan *p, Kernel *k) {
   s.wo -= packed_twice(law, k);
   s.out_tiles = (double)hlo_count(cv) / 1024;
   double work = tpu_vector_work(law, k);
-  s.vpu_e = work * law->cvpu + tpu_turned_rows(k) * law->row;
+  double rows = tpu_turned_rows(k) * law->row;
+  s.vpu_e = work * law->cvpu + (law->row_beside ? 0 : rows);
   if (depthwise(c)) { /* on the vector unit, tap by tap */
     s.passes = 0;
     s.vpu_e += depthwise_work(k, cv, ov) * law->dw;
@@ -338,6 +339,8 @@ void tpu_product(Plan *p, Kernel *k) {
   s.base = law->base0 + (far_in ? law->base - law->base0 - law->base_out : 0) +
            (far_out ? law->base_out : 0);
   k->cycles = product_cycles(law, &s, &comp, &k->windows);
+  if (law->row_beside && rows > 0) /* while the array works: the longer of both counts */
+    k->cycles = MAX(k->cycles, 0.3 * law->base0 + rows + work * law->cvpu + comp / 4);
   k->util = MIN(1, (double)c->flops * c->passes / 2 / law->macs / MAX(k->cycles, 1));
   k->bound = comp > 0.6 * k->cycles      ? SIM_COMPUTE
              : k->cycles < 3 * law->base ? SIM_LATENCY

@@ -204,30 +204,6 @@ static void kernel_name(Buf *plane, int64_t id, const ProfProgram *q, int at) {
   buf_free(&scope);
 }
 
-/* Shares of the peaks over the whole recording, as a chip's own counters would tell them. */
-static void counters(Buf *plane, const Prof *p, int device) {
-  const ProfDevice *d = &p->devices.v[device];
-  double flops = 0, bytes = 0, from = 0, to = 0;
-  bool any = false;
-  for (int i = 0; i < p->runs.n; i++) {
-    const ProfRun *r = &p->runs.v[i];
-    if (r->device != device) continue;
-    const ProfProgram *q = p->programs.v[r->program];
-    int n;
-    const ProfSpan *s = prof_spans(p, r, &n);
-    for (int k = 0; k < n; k++) bytes += q->kernels[s[k].kernel].bytes * s[k].count;
-    flops += q->flops;
-    if (!any) from = r->start_s - r->input_s - r->transfer_s;
-    any = true;
-    to = r->start_s + r->time_s;
-  }
-  if (to <= from) return;
-  if (d->peak_flops > 0)
-    stat_double(plane, 6, XS_MXU, MIN(100, 100 * flops / (to - from) / d->peak_flops));
-  if (d->bandwidth > 0)
-    stat_double(plane, 6, XS_HBM, MIN(100, 100 * bytes / (to - from) / d->bandwidth));
-}
-
 static void device_stats(Buf *plane, const Prof *p, const ProfDevice *d) {
   stat_str(plane, 6, XS_DEVICE_TYPE, d->kind);
   stat_str(plane, 6, XS_KIND, d->kind);
@@ -322,7 +298,6 @@ static void device_plane(const Prof *p, int device, bool kernels, bool host, Buf
   snprintf(name, sizeof name, "/device:TPU:%d", device);
   begin_plane(&plane, device + 1, name);
   device_stats(&plane, p, &p->devices.v[device]);
-  counters(&plane, p, device);
   DeviceLines l = {.next = 1};
   l.first = xcalloc((size_t)p->programs.n + 1, sizeof *l.first);
   l.module = xcalloc((size_t)p->programs.n + 1, sizeof *l.module);
@@ -398,9 +373,38 @@ static void memory_line(const Prof *p, Buf *plane, int64_t *next) {
   else buf_free(&line);
 }
 
+/* Shares of the peaks over the whole recording, as the chips' own counters would tell them. The
+ * overview page looks for them among the host's stats: the mean of all devices. */
+static void counters(Buf *plane, const Prof *p) {
+  double matrix = 0, memory = 0;
+  for (int device = 0; device < p->devices.n; device++) {
+    const ProfDevice *d = &p->devices.v[device];
+    double flops = 0, bytes = 0, from = 0, to = 0;
+    bool any = false;
+    for (int i = 0; i < p->runs.n; i++) {
+      const ProfRun *r = &p->runs.v[i];
+      if (r->device != device) continue;
+      const ProfProgram *q = p->programs.v[r->program];
+      int n;
+      const ProfSpan *s = prof_spans(p, r, &n);
+      for (int k = 0; k < n; k++) bytes += q->kernels[s[k].kernel].bytes * s[k].count;
+      flops += q->flops;
+      if (!any) from = r->start_s - r->input_s - r->transfer_s;
+      any = true;
+      to = r->start_s + r->time_s;
+    }
+    if (to <= from) continue;
+    if (d->peak_flops > 0) matrix += MIN(100, 100 * flops / (to - from) / d->peak_flops);
+    if (d->bandwidth > 0) memory += MIN(100, 100 * bytes / (to - from) / d->bandwidth);
+  }
+  if (matrix > 0) stat_double(plane, 6, XS_MXU, matrix / p->devices.n);
+  if (memory > 0) stat_double(plane, 6, XS_HBM, memory / p->devices.n);
+}
+
 static void host_plane(const Prof *p, Buf *out) {
   Buf plane = {0};
   begin_plane(&plane, p->devices.n + 1, XPLANE_HOST);
+  counters(&plane, p);
   int64_t next = 1;
   host_lines(p, "", &plane, 1, &next);
   memory_line(p, &plane, &next);

@@ -4,6 +4,15 @@
 
 #include "sim/tpu.h"
 
+/* A window has at most so many tiles along the sublanes of what is summed. */
+static bool tall(const Kernel *k) {
+  for (int i = 0; i < k->reads.n; i++) {
+    const HValue *v = k->reads.v[i];
+    if (v->node->rank == 2 && v->node->d[v->order[1]] > 8 * 1024) return true;
+  }
+  return false;
+}
+
 /* An unfused operation runs in one window while its arrays fit, else in windows of a fixed number
  * of tiles. */
 static double loop_cycles(const Law *law, const Kernel *k, double rd, double wr, double comp,
@@ -11,6 +20,7 @@ static double loop_cycles(const Law *law, const Kernel *k, double rd, double wr,
   double n, lq = law->lq;
   bool one = all_bytes <= law->one_bytes;
   if (k->reduce) {
+    one = all_bytes <= (narrow ? 1 : 0.75) * law->one_bytes && !tall(k);
     n = k->alone ? (one ? 1 : ceil(tiles / law->lwin)) : ceil(tiles / law->rwin);
     if (k->alone) lq = law->rlq;
   } else if (k->alone && !k->copy) {

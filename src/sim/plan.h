@@ -117,7 +117,7 @@ typedef struct Law {
   double lane, lane_pack;    /* relayouts: to turn a tile into lanes, and to pack a narrow one */
   double scoped, fast, cmem; /* bytes */
   double min_alloc;
-  bool prefetch, matvec, softmax, scores, row_beside, keep, nopack;
+  bool prefetch, matvec, softmax, scores, rotates, row_beside, keep, nopack;
   double vhalf, vbcast, cvpu, repeat, quotient;
   double lvm; /* what a loop is charged for operands on chip, as a share of one in HBM */
   double dw;  /* cycles to multiply and add one register of a depthwise convolution */

@@ -176,6 +176,22 @@ static bool updates(const Kernel *k) {
   return false;
 }
 
+/* The sum of a loop's state is taken by the product that makes the state's next value, and once
+ * before the loop: the share of the kernel's time that a round has. */
+static double share_of_round(const Plan *p, const Kernel *k) {
+  const HComp *c = p->comp;
+  if (!p->law->rotates || !p->loop_body || !p->parent || k->conv || k->roots.n != 1 ||
+      k->reads.n != 1 || k->roots.v[0]->kind != H_REDUCE || hlo_count(k->roots.v[0]) > 1)
+    return 1;
+  for (int i = 0; i < c->params.n && i < c->outputs.n; i++) {
+    const HValue *o = c->outputs.v[i]->val;
+    if (c->params.v[i]->val != k->reads.v[0] || !o || o->kernel < 0 || o->node->comp != c) continue;
+    if (p->kernels.v[o->kernel]->conv && p->mult > p->parent->mult)
+      return p->parent->mult / p->mult;
+  }
+  return 1;
+}
+
 void tpu_cost(Plan *p, Kernel *k) {
   const HNode *root = k->roots.n ? k->roots.v[0] : NULL;
   k->bytes = traffic(k);
@@ -218,6 +234,7 @@ void tpu_cost(Plan *p, Kernel *k) {
     k->modelled = !k->costed;
   }
   if (moves_elements(k) || skips(k)) k->costed = false, k->modelled = true; /* no estimate exists */
+  k->cycles *= share_of_round(p, k);
   k->est = k->cycles;
   if (k->must_copy) { /* the operand must survive: it is copied before it is changed */
     HValue *v = root->val;

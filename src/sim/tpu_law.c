@@ -46,6 +46,7 @@ void law_read(const Chip *chip, Law *law) {
   FIT(lane_pack, "lane_pack", 0);
   law->matvec = chip_num(chip, "fit.matvec", 1) > 0;
   law->softmax = chip_num(chip, "fit.softmax", 0) > 0;
+  law->rotates = chip_num(chip, "fit.rotates", 0) > 0;
   law->row_beside = chip_num(chip, "fit.row_beside", 0) > 0;
   law->scores = chip_num(chip, "fit.scores", 0) > 0;
   FIT(lwin, "lwin", 128);

@@ -213,6 +213,9 @@ void tpu_update(Plan *p, Kernel *k) {
   k->windows = (int)R;
   k->cycles = law->lbase + law->lio * (rd + wr) + (R - 1) * law->lq +
               tpu_vector_work(law, k) * law->lvpu / R;
+  const HNode *one = k->roots.n == 1 && k->roots.v[0]->kind == H_DUS ? k->roots.v[0] : NULL;
+  if (law->rotates && one && one->n_in > 1 && hlo_count(one->in[1]) == 1 && hlo_count(one) <= 1024)
+    k->cycles = 15; /* one number, by the scalar unit */
   k->bound = SIM_MEMORY;
   k->util = MIN(1, (rd + wr) / k->cycles);
   const HNode *first = k->roots.v[0];

@@ -183,7 +183,8 @@ static void mark_softmax(Plan *p) {
       inline_softmax(p, e, (HNode *)mx);
       continue;
     }
-    if (p->law->scores && forward_only(e)) { /* the scores are stored, all else is repeated */
+    /* of short rows the scores are stored, all else is repeated */
+    if (p->law->scores && forward_only(e) && e->d[e->rank - 1] <= 256) {
       ((HNode *)mx)->inlined = true;
       HNode *scores = mx->in[0];
       while (scores->kind == H_EWISE && scores->n_in &&

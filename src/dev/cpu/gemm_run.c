@@ -2,6 +2,8 @@
 #include "dev/cpu/cpu_priv.h"
 #include "dev/cpu/gemm.h"
 
+#define ALONE ((size_t)128 << 10) /* bytes that one thread packs sooner than another is told */
+
 typedef struct Call {
   const Gemm *g;
   const GemmArgs *x;
@@ -31,7 +33,8 @@ bool gemm_run(const Gemm *g, const GemmArgs *x, float *kept, bool fresh) {
   size_t ahead = (size_t)gemm_ahead_floats(g) * 4, other = (size_t)gemm_other_floats(g) * 4;
   Call c = {.g = g, .x = x, .ahead = kept ? kept : cpu_block_alloc(ahead)};
   bool ok = c.ahead && (!other || (c.other = cpu_block_alloc(other)));
-  if (ok && (!kept || fresh)) cpu_parallel(gemm_ahead_parts(g), 4, aheads, &c);
+  int64_t parts = gemm_ahead_parts(g);
+  if (ok && (!kept || fresh)) cpu_parallel(parts, ahead <= ALONE ? parts : 4, aheads, &c);
   for (; ok && c.round < gemm_rounds(g); c.round++) {
     cpu_parallel(gemm_other_parts(g, c.round), 4, others, &c);
     int64_t per = gemm_round_tiles(g), all = g->tiles_m * g->tiles_n;

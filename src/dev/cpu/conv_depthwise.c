@@ -24,6 +24,7 @@ typedef struct Depthwise {
   int64_t step[2], apart[2], low[2];
   bool data;
   float *w;     /* [rows][columns][channels] */
+  float *zeros; /* of one place */
   float *parts; /* of gradients of weights: [PIECES] of these */
 } Depthwise;
 
@@ -71,43 +72,60 @@ CLONES static void gather(const float *const *x, const float *const *w, int n, i
   }
 }
 
-/* The same for channels [first, last) of `places` of them, STRIP at least, x_step and y_step apart.
- * The last strip may overlap. */
-CLONES static void strips(const float *const *x, const float *const *w, int n, int64_t x_step,
-                          int64_t first, int64_t last, float *y, int64_t y_step, int64_t places) {
-  for (int64_t s = 0; s < places; s += STRIP) {
-    int64_t k = MIN(s, places - STRIP), c = first, at = k * x_step;
-    float *to = y + k * y_step;
-    for (; c + 16 <= last; c += 16) {
-      V8 a[STRIP][2] = {{{0}}};
-      for (int t = 0; t < n; t++) {
-        const float *p = x[t] + at + c;
-        V8 w0 = AT(w[t] + c), w1 = AT(w[t] + c + 8);
+/* The same for channels [first, last) of `places` of them. Tap t of place i is at x[t] + at + i *
+ * x_step; edge: at x[t * STRIP + i]. */
+static inline __attribute__((always_inline)) void
+strip(int places, bool edge, const float *const *x, int64_t at, int64_t x_step,
+      const float *const *w, int n, int64_t first, int64_t last, float *y, int64_t y_step) {
+  int64_t c = first;
+#define FROM(t, i) ((edge ? x[(t)*STRIP + (i)] : x[t] + at + (i)*x_step) + c)
+  for (; c + 16 <= last; c += 16) {
+    V8 a[STRIP][2] = {{{0}}};
+    for (int t = 0; t < n; t++) {
+      V8 w0 = AT(w[t] + c), w1 = AT(w[t] + c + 8);
 #pragma GCC unroll 6
-        for (int i = 0; i < STRIP; i++)
-          a[i][0] += AT(p + i * x_step) * w0, a[i][1] += AT(p + i * x_step + 8) * w1;
+      for (int i = 0; i < places; i++) {
+        const float *p = FROM(t, i);
+        a[i][0] += AT(p) * w0, a[i][1] += AT(p + 8) * w1;
       }
-#pragma GCC unroll 6
-      for (int i = 0; i < STRIP; i++)
-        *(V8 *)(to + i * y_step + c) = a[i][0], *(V8 *)(to + i * y_step + c + 8) = a[i][1];
     }
-    for (; c + 8 <= last; c += 8) {
-      V8 a[STRIP] = {{0}};
-      for (int t = 0; t < n; t++) {
-        V8 w0 = AT(w[t] + c);
 #pragma GCC unroll 6
-        for (int i = 0; i < STRIP; i++) a[i] += AT(x[t] + at + i * x_step + c) * w0;
-      }
-#pragma GCC unroll 6
-      for (int i = 0; i < STRIP; i++) *(V8 *)(to + i * y_step + c) = a[i];
-    }
-    for (; c < last; c++)
-      for (int i = 0; i < STRIP; i++) {
-        float a = 0;
-        for (int t = 0; t < n; t++) a += x[t][at + i * x_step + c] * w[t][c];
-        to[i * y_step + c] = a;
-      }
+    for (int i = 0; i < places; i++)
+      *(V8 *)(y + i * y_step + c) = a[i][0], *(V8 *)(y + i * y_step + c + 8) = a[i][1];
   }
+  for (; c + 8 <= last; c += 8) {
+    V8 a[STRIP] = {{0}};
+    for (int t = 0; t < n; t++) {
+      V8 w0 = AT(w[t] + c);
+#pragma GCC unroll 6
+      for (int i = 0; i < places; i++) a[i] += AT(FROM(t, i)) * w0;
+    }
+#pragma GCC unroll 6
+    for (int i = 0; i < places; i++) *(V8 *)(y + i * y_step + c) = a[i];
+  }
+  for (; c < last; c++)
+    for (int i = 0; i < places; i++) {
+      float a = 0;
+      for (int t = 0; t < n; t++) a += *FROM(t, i) * w[t][c];
+      y[i * y_step + c] = a;
+    }
+#undef FROM
+}
+
+CLONES static void strips(int places, bool edge, const float *const *x, int64_t at, int64_t x_step,
+                          const float *const *w, int n, int64_t first, int64_t last, float *y,
+                          int64_t y_step) {
+#define CASE(k)                                                                      \
+  case 2 * (k): strip(k, false, x, at, x_step, w, n, first, last, y, y_step); break; \
+  case 2 * (k) + 1: strip(k, true, x, at, x_step, w, n, first, last, y, y_step); break
+  switch (2 * places + edge) {
+    CASE(2);
+    CASE(3);
+    CASE(4);
+    CASE(5);
+    CASE(6);
+  }
+#undef CASE
 }
 
 /* w[c] += sum over n places of x[c] * y[c], these a step apart */
@@ -136,17 +154,21 @@ CLONES static void along(const float *x, int64_t x_step, const float *y, int64_t
 static int64_t reads(const Depthwise *d, int dim, int64_t place, int64_t k, int64_t size) {
   int64_t at = d->data ? place + d->low[dim] - k * d->apart[dim]
                        : place * d->step[dim] + k * d->apart[dim] - d->low[dim];
-  if (d->data) at = at % d->step[dim] || at < 0 ? -1 : at / d->step[dim];
+  if (d->data && d->step[dim] != 1) at = at % d->step[dim] || at < 0 ? -1 : at / d->step[dim];
   return at >= 0 && at < size ? at : -1;
 }
 
-/* The places of a row whose taps all lie inside the columns of `from`, a step apart each. None
- * where few taps read the same element: rows are then better read once, in order. */
+/* Rows are cut into strips where many taps read the same element; where few do they are better read
+ * once, in order. */
+static bool by_strips(const Depthwise *d, const Grid *to) {
+  if (d->data && d->step[1] != 1) return false;
+  return to->width > 1 && d->rows * d->columns >= 4 * d->step[0] * d->step[1];
+}
+
+/* The places of a row whose taps all lie inside: [*first, *last). */
 static void inner(const Depthwise *d, const Grid *from, const Grid *to, int64_t *first,
                   int64_t *last) {
-  *first = *last = 0;
-  int64_t steps = d->step[0] * d->step[1];
-  if ((d->data && d->step[1] != 1) || d->rows * d->columns < 4 * steps) return;
+  *first = 0;
 #define INSIDE(at) \
   (reads(d, 1, at, 0, from->width) >= 0 && reads(d, 1, at, d->columns - 1, from->width) >= 0)
   while (*first < to->width && !INSIDE(*first)) ++*first;
@@ -155,34 +177,84 @@ static void inner(const Depthwise *d, const Grid *from, const Grid *to, int64_t 
 #undef INSIDE
 }
 
+typedef struct Lines { /* under the window of a row of results, and their weights */
+  const float *x[MAX_TAPS], *w[MAX_TAPS];
+  int n;
+} Lines;
+
+static void lines_of(const Depthwise *d, const Grid *from, int64_t image, int64_t row, Lines *l) {
+  l->n = 0;
+  for (int64_t i = 0; i < d->rows; i++) {
+    int64_t y = reads(d, 0, row, i, from->height);
+    if (y < 0) continue;
+    l->x[l->n] = from->p + image * from->image_step + y * from->row_step;
+    l->w[l->n++] = d->w + i * d->columns * d->channels;
+  }
+}
+
+/* Of some places of a row, from column `at` on; edge: some lie outside. */
+typedef struct Taps {
+  const float *x[MAX_TAPS * STRIP], *w[MAX_TAPS];
+  int n;
+} Taps;
+
+static void taps_of(const Depthwise *d, const Grid *from, const Lines *l, int64_t at,
+                    int64_t places, bool edge, Taps *k) {
+  k->n = 0;
+  int64_t several = edge ? places : 1;
+  for (int64_t j = 0; j < d->columns; j++) {
+    if (several == 1) {
+      int64_t x = reads(d, 1, at, j, from->width);
+      for (int i = 0; x >= 0 && i < l->n; i++, k->n++) {
+        k->x[k->n] = l->x[i] + x * from->pixel_step;
+        k->w[k->n] = l->w[i] + j * d->channels;
+      }
+      continue;
+    }
+    int64_t off[STRIP];
+    bool any = false;
+    for (int64_t p = 0; p < several; p++) {
+      off[p] = reads(d, 1, at + p, j, from->width);
+      any |= off[p] >= 0;
+      off[p] *= from->pixel_step;
+    }
+    for (int i = 0; any && i < l->n; i++, k->n++) {
+      const float **to = k->x + k->n * STRIP;
+      for (int64_t p = 0; p < several; p++) to[p] = off[p] < 0 ? d->zeros : l->x[i] + off[p];
+      k->w[k->n] = l->w[i] + j * d->channels;
+    }
+  }
+}
+
 static void result_rows(void *arg, int64_t begin, int64_t end) { /* (image, row) */
   const Depthwise *d = arg;
   const Grid *from = d->data ? &d->y : &d->x, *to = d->data ? &d->x : &d->y;
-  const float *in[MAX_TAPS], *w[MAX_TAPS];
-  int64_t first, last, x_step = (d->data ? 1 : d->step[1]) * from->pixel_step;
+  int64_t x_step = (d->data ? 1 : d->step[1]) * from->pixel_step;
   /* Channels at a time whose weights, and as much of the image, stay in the innermost cache. */
   int64_t block = CACHED / (d->rows * d->columns * 4) / 16 * 16;
   block = block >= d->channels ? d->channels : 16;
-  inner(d, from, to, &first, &last);
+  int64_t cuts[4] = {0, 0, 0, to->width}, longest = by_strips(d, to) ? STRIP : 1;
+  if (longest > 1) inner(d, from, to, &cuts[1], &cuts[2]);
+  Lines lines;
+  Taps k;
   for (int64_t b = begin; b < end; b++) {
     int64_t image = b / to->height, row = b % to->height;
+    lines_of(d, from, image, row, &lines);
     float *line = to->p + image * to->image_step + row * to->row_step;
-    for (int64_t col = 0, done; col < to->width; col += done) {
-      float *out = line + col * to->pixel_step;
-      done = col == first && col + STRIP <= last ? last - first : 1;
-      int n = 0;
-      for (int64_t i = 0; i < d->rows; i++) {
-        int64_t y = reads(d, 0, row, i, from->height);
-        for (int64_t j = 0; y >= 0 && j < d->columns; j++) {
-          int64_t x = reads(d, 1, col, j, from->width);
-          if (x < 0) continue;
-          in[n] = from->p + image * from->image_step + y * from->row_step + x * from->pixel_step;
-          w[n++] = d->w + (i * d->columns + j) * d->channels;
-        }
+    for (int part = 0; part < 3; part++) { /* the middle one lies inside: one list of taps */
+      int64_t begin_at = cuts[part], n = cuts[part + 1] - begin_at,
+              many = (n + longest - 1) / longest;
+      for (int64_t s = 0; s < many; s++) {
+        int64_t first = n * s / many, places = n * (s + 1) / many - first;
+        if (longest > 1 && n > 4 * STRIP) first = MIN(s * STRIP, n - STRIP), places = STRIP;
+        bool edge = part != 1 || places == 1;
+        float *out = line + (begin_at + first) * to->pixel_step;
+        if (edge || s == 0) taps_of(d, from, &lines, begin_at + first, places, edge, &k);
+        if (places == 1) gather(k.x, k.w, k.n, d->channels, out);
+        for (int64_t c = 0; places > 1 && c < d->channels; c += block)
+          strips((int)places, edge, k.x, edge ? 0 : first * x_step, x_step, k.w, k.n, c,
+                 MIN(c + block, d->channels), out, to->pixel_step);
       }
-      if (done == 1) gather(in, w, n, d->channels, out);
-      for (int64_t c = 0; done > 1 && c < d->channels; c += block)
-        strips(in, w, n, x_step, c, MIN(c + block, d->channels), out, to->pixel_step, done);
     }
   }
 }
@@ -227,11 +299,12 @@ bool conv_depthwise_run(const ConvShape *s, float *const *data) {
                  .apart = {flat ? 1 : s->dilates[0] + 1, s->dilates[j] + 1},
                  .low = {flat ? 0 : s->low[0], s->low[j]},
                  .data = s->form == CONV_DATA};
-  int64_t n = d.rows * d.columns * d.channels;
-  d.w = aligned_alloc(64, (sizeof(float) * (size_t)(n * (weights ? PIECES + 1 : 1)) + 63) &
-                              ~(size_t)63);
+  int64_t n = d.rows * d.columns * d.channels, all = n * (weights ? PIECES + 1 : 1) + d.channels;
+  d.w = aligned_alloc(64, (sizeof(float) * (size_t)all + 63) & ~(size_t)63);
   if (!d.w) return false;
   d.parts = d.w + n;
+  d.zeros = d.w + all - d.channels;
+  memset(d.zeros, 0, sizeof(float) * (size_t)d.channels);
   if (weights) {
     cpu_parallel(PIECES, 1, weight_parts, &d);
     memcpy(d.w, d.parts, sizeof(float) * (size_t)n);

@@ -22,6 +22,7 @@
 #define BLOCK 48                       /* tiles of a task; a multiple of every `rows` */
 #define GROUP 4                        /* panels of results of a task */
 #define CHUNK_BYTES ((int64_t)6 << 20) /* of transforms */
+#define MANY_GROUPS 8                  /* these are tasks of their own */
 #define CHUNK_TILES 192                /* at least, where a pass over all kernels follows */
 
 typedef struct Images {
@@ -297,10 +298,30 @@ static bool run(Job *j) {
   return true;
 }
 
+typedef struct Groups {
+  const ConvShape *s;
+  const WinoPlan *plan;
+  Job like; /* of the first */
+  atomic_bool failed, odd;
+} Groups;
+
+static void groups(void *arg, int64_t begin, int64_t end) {
+  Groups *x = arg;
+  for (int64_t g = begin; g < end && !atomic_load(&x->odd); g++) {
+    Job j = x->like;
+    j.source.p += g * j.source.channels;
+    j.result.p += g * j.result.channels;
+    j.kernel += g * x->s->v[W].strides[0];
+    for (int r = 0; r < x->plan->runs; r++)
+      if (wino_axes(x->s, x->plan, r, j.axes) && !run(&j)) atomic_store(&x->failed, true);
+    if (atomic_load(&j.odd)) atomic_store(&x->odd, true);
+  }
+}
+
 bool conv_winograd_run(const ConvShape *s, float *const *data, bool *finite) {
   WinoPlan plan;
   wino_plan(s, &plan);
-  bool back = s->form == CONV_DATA, ok = true;
+  bool back = s->form == CONV_DATA;
   const ConvView *w = &s->v[W];
   Job j = {.simd = wino_simd(jit_vector_bits(), plan.taps),
            .taps = plan.taps,
@@ -314,13 +335,8 @@ bool conv_winograd_run(const ConvShape *s, float *const *data, bool *finite) {
   j.source.channels = w->dims[back ? 1 : 2];
   j.result.channels = w->dims[back ? 2 : 1];
   for (int d = 0; d < w->n - 3; d++) j.tap_steps[WINO_DIMS - (w->n - 3) + d] = w->strides[3 + d];
-  for (int64_t g = 0; g < s->groups; g++) {
-    for (int r = 0; ok && r < plan.runs; r++)
-      if (wino_axes(s, &plan, r, j.axes)) ok = run(&j);
-    j.source.p += j.source.channels;
-    j.result.p += j.result.channels;
-    j.kernel += w->strides[0];
-  }
-  *finite = !atomic_load(&j.odd);
-  return ok;
+  Groups x = {.s = s, .plan = &plan, .like = j};
+  cpu_parallel(s->groups, s->groups < MANY_GROUPS ? s->groups : 1, groups, &x);
+  *finite = !atomic_load(&x.odd);
+  return !atomic_load(&x.failed);
 }

@@ -9,7 +9,8 @@ import: BENCH_JAX, BENCH_TORCH and BENCH_TF name the interpreters (this one othe
 not there is left out. `pip install -r bench/requirements.txt` installs them.
 
 The measurements are kept in --out (bench/results/MACHINE.json); a later run replaces the workloads, peers and thread counts that it
-measures and leaves the others, so a table can be made in parts. --docs writes docs/performance.md from the file."""
+measures and leaves the others, so a table can be made in parts. --docs writes docs/performance.md from the file, with a
+table of MACHINE-peers.json, of peers that were measured in runs of their own, where there is one."""
 import argparse
 import json
 import os
@@ -110,7 +111,7 @@ def main():
             print(report.line(results, name, a.threads, a.key), file=sys.stderr, flush=True)
     print("\n".join(report.table(results, a.threads, a.key, names)))
     if a.docs:
-        (ROOT / "docs" / "performance.md").write_text(report.document(results))
+        (ROOT / "docs" / "performance.md").write_text(report.document(results, report.load(a.out.replace(".json", "-peers.json"))))
 
 
 if __name__ == "__main__":

@@ -86,10 +86,11 @@ static void piece(const Call *c, int64_t b, int64_t j0, int64_t n, int64_t p0, i
   const char *m = c->big + ((f->lhs ? ro : lo) + j0 * big->free_stride) * e;
   const GemmKernels *kern = gemm_kernels();
   for (int64_t i = 0; i < f->few; i++) memset(sums + i * ld, 0, sizeof *sums * (size_t)n);
-  for (int64_t j = 0; f->dots && j < n; j += 4) /* rows of the matrix from end to end */
-    for (int64_t p = p0; p < p1; p += BLOCK)
+  int64_t run = f->few <= LONG_FEW ? LONG : BLOCK, four = p1 - p0 <= run ? n : 4;
+  for (int64_t j = 0; f->dots && j < n; j += four) /* rows of the matrix from end to end */
+    for (int64_t p = p0; p < p1; p += run)
       kern->dots[t](f->few, a + p, a_ld, m + (j * big->free_stride + p) * e, big->free_stride,
-                    MIN(4, n - j), MIN(BLOCK, p1 - p), sums + j, ld);
+                    MIN(four, n - j), MIN(run, p1 - p), sums + j, ld);
   for (int64_t p = p0; !f->dots && p < p1; p += BLOCK) {
     float *to = p == p0 ? sums : block;
     for (int64_t i = 0; p > p0 && i < f->few; i++) memset(to + i * ld, 0, sizeof *to * (size_t)n);

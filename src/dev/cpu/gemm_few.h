@@ -5,7 +5,6 @@
 
 typedef enum FewType { FEW_F32, FEW_BF16, FEW_F16 } FewType;
 #define FEW_BYTES(t) ((t) == FEW_F32 ? 4 : 2)
-#define DOTS_AHEAD 1024 /* bytes of a run that are asked for */
 #define FEW_INLINE FN static inline __attribute__((always_inline))
 
 FEW_INLINE V few_load(FewType t, const char *p) {
@@ -77,9 +76,8 @@ FEW_INLINE void few_along(FewType t, int64_t few, const float *a, int64_t a_ld, 
 /* ---- b[.][j] are runs: sums of products along them, four at a time; a is filled up with zeros to
  * whole vectors ---- */
 
-FEW_INLINE void few_dots_group(FewType t, bool ask, int rows, int cols, const float *a,
-                               int64_t a_ld, const char *b, int64_t b_step, int64_t k, float *c,
-                               int64_t c_ld) {
+FEW_INLINE void few_dots_group(FewType t, int rows, int cols, const float *a, int64_t a_ld,
+                               const char *b, int64_t b_step, int64_t k, float *c, int64_t c_ld) {
   V s[FEW][4];
   const int64_t e = FEW_BYTES(t), far = b_step * e;
 #pragma GCC unroll 8
@@ -94,7 +92,6 @@ FEW_INLINE void few_dots_group(FewType t, bool ask, int rows, int cols, const fl
 #pragma GCC unroll 4
     for (int j = 0; j < cols; j++) {
       V y = few_load(t, b + j * far + p * e);
-      if (ask) __builtin_prefetch(b + j * far + p * e + DOTS_AHEAD);
 #pragma GCC unroll 8
       for (int i = 0; i < rows; i++) V_FMA(s[i][j], x[i], y);
     }
@@ -137,12 +134,9 @@ FEW_INLINE void few_dots(FewType t, int64_t few, const float *a, int64_t a_ld, c
       rows = cols == 1 ? 1 : few - i >= FEW ? FEW : MIN(2, few - i);
       const float *x = a + i * a_ld;
       float *s = c + i * c_ld;
-      if (rows == FEW && i == 0) few_dots_group(t, true, FEW, 4, x, a_ld, b, b_step, k, s, c_ld);
-      else if (rows == FEW) few_dots_group(t, false, FEW, 4, x, a_ld, b, b_step, k, s, c_ld);
-      else if (rows == 2 && i == 0) few_dots_group(t, true, 2, 4, x, a_ld, b, b_step, k, s, c_ld);
-      else if (rows == 2) few_dots_group(t, false, 2, 4, x, a_ld, b, b_step, k, s, c_ld);
-      else if (cols == 4 && i == 0) few_dots_group(t, true, 1, 4, x, a_ld, b, b_step, k, s, c_ld);
-      else if (cols == 4) few_dots_group(t, false, 1, 4, x, a_ld, b, b_step, k, s, c_ld);
+      if (rows == FEW) few_dots_group(t, FEW, 4, x, a_ld, b, b_step, k, s, c_ld);
+      else if (rows == 2) few_dots_group(t, 2, 4, x, a_ld, b, b_step, k, s, c_ld);
+      else if (cols == 4) few_dots_group(t, 1, 4, x, a_ld, b, b_step, k, s, c_ld);
       else *s += few_dot(t, x, b, k);
     }
   }

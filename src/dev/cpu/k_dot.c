@@ -169,8 +169,14 @@ static bool plain(const Op *op) {
       op_attr(op, "rhs_precision_type"))
     return false;
   const Type *l = op->operands[0]->type, *r = op->operands[1]->type;
-  return !l->quant && !r->quant && !op_type(op)->quant && type_count(l) < INT32_MAX &&
-         type_count(r) < INT32_MAX && type_count(op_type(op)) < INT32_MAX;
+  return !l->quant && !r->quant && !op_type(op)->quant;
+}
+
+static bool plain_floats(const Op *op) {
+  DType l = op->operands[0]->type->dtype, r = op->operands[1]->type->dtype, o = op_type(op)->dtype;
+  if (!plain(op) || l != r) return false;
+  if (l == DT_BF16 || l == DT_F16) return o == l || o == DT_F32;
+  return l == o && (l == DT_F32 || l == DT_F64 || l == DT_C64 || l == DT_C128);
 }
 
 static double macs(const Op *op) {
@@ -185,18 +191,19 @@ static double flops(const Op *op) {
   return macs(op) * (dtype_is_complex(op_type(op)->dtype) ? 8 : 2);
 }
 
+/* BLAS counts in 32 bits. */
 static bool accepts_blas(const Op *op) {
-  DType l = op->operands[0]->type->dtype, r = op->operands[1]->type->dtype, o = op_type(op)->dtype;
-  if (!plain(op) || l != r) return false;
-  if (l == DT_BF16 || l == DT_F16) return o == l || o == DT_F32;
-  if (dtype_is_complex(l) && macs(op) < 1000)
-    return false; /* a few terms are added in order, to the last bit as specified */
-  return l == o && (l == DT_F32 || l == DT_F64 || l == DT_C64 || l == DT_C128);
+  const Type *l = op->operands[0]->type, *r = op->operands[1]->type, *o = op_type(op);
+  if (!plain_floats(op) || type_count(l) >= INT32_MAX || type_count(r) >= INT32_MAX ||
+      type_count(o) >= INT32_MAX)
+    return false;
+  return !dtype_is_complex(l->dtype) ||
+         macs(op) >= 1000; /* a few terms are added in order, to the last bit as specified */
 }
 
 static bool accepts_few(const Op *op) {
   DType l = op->operands[0]->type->dtype;
-  if (!accepts_blas(op) || dtype_is_complex(l) || l == DT_F64) return false;
+  if (!plain_floats(op) || dtype_is_complex(l) || l == DT_F64) return false;
   Dot *d = plan_dot(op, true);
   bool ok = dot_few_plan(d);
   free(d);
@@ -205,7 +212,7 @@ static bool accepts_few(const Op *op) {
 
 static bool accepts_gemm(const Op *op) {
   DType l = op->operands[0]->type->dtype;
-  if (!accepts_blas(op) || dtype_is_complex(l) || l == DT_F64 || !gemm_kernels()) return false;
+  if (!plain_floats(op) || dtype_is_complex(l) || l == DT_F64 || !gemm_kernels()) return false;
   double all = macs(op), lhs = (double)type_count(op->operands[0]->type),
          rhs = (double)type_count(op->operands[1]->type);
   return l != DT_F32 || (all > DOT_FEW * lhs && all > DOT_FEW * rhs);

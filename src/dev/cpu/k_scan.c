@@ -74,6 +74,13 @@ static bool recognise(const Op *op, Scan *s) {
    : (b) < (a) || ((a) == 0 && (b) == 0 && !__builtin_signbit(a)) ? (b)       \
                                                                   : (a))
 
+/* In pieces that the compiler copies by a few vectors, without a call. */
+static inline void tile_copy(void *to, const void *from, size_t bytes) {
+  size_t b = 0;
+  for (; b + 64 <= bytes; b += 64) memcpy((char *)to + b, (const char *)from + b, 64);
+  if (b < bytes) memcpy((char *)to + b, (const char *)from + b, bytes - b);
+}
+
 /* lines_: LINES chains of n elements, `line` apart, each from its start in acc, left there.  rows_:
  * n vectors of m elements, `step` apart. d is 1 or -1, the direction. */
 #define SCAN(name, T, F)                                                                          \
@@ -84,12 +91,12 @@ static bool recognise(const Op *op, Scan *s) {
     for (int j = 0; j < LINES; j++) a[j] = acc[j];                                                \
     for (int64_t i = 0; i < n; i += TILE) {                                                       \
       T t[LINES][TILE + 64 / sizeof(T)];                                                          \
-      int64_t m = MIN(TILE, n - i), at = d > 0 ? i : -(i + m - 1);                                \
-      for (int j = 0; j < LINES; j++) memcpy(t[j], in + at + j * line, (size_t)m * sizeof(T));    \
+      const int64_t m = MIN(TILE, n - i), at = d > 0 ? i : -(i + m - 1);                          \
+      for (int j = 0; j < LINES; j++) tile_copy(t[j], in + at + j * line, (size_t)m * sizeof(T)); \
       for (int64_t q = 0, x = d > 0 ? 0 : m - 1; q < m; q++, x += d)                              \
         for (int j = 0; j < LINES; j++) t[j][x] = a[j] = F(a[j], t[j][x]);                        \
       for (int j = 0; store && j < LINES; j++)                                                    \
-        memcpy(out + at + j * line, t[j], (size_t)m * sizeof(T));                                 \
+        tile_copy(out + at + j * line, t[j], (size_t)m * sizeof(T));                              \
     }                                                                                             \
     for (int j = 0; j < LINES; j++) acc[j] = a[j];                                                \
   }                                                                                               \

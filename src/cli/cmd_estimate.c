@@ -22,7 +22,7 @@ static const char usage[] =
     "  --devices N     how many devices run the program together (collectives);\n"
     "                  default: the count in NAME, else what the program says\n"
     "  --attention HOW plain: products and softmax apart, as XLA compiles them (default);\n"
-    "                  fused: one kernel, as cuDNN and FlashAttention, on GPUs that can\n"
+    "                  fused: one kernel, as FlashAttention or Pallas, on chips that can\n"
     "  --kernels N     rows of the kernel table (default 20)\n"
     "  --json          the whole report as one JSON object; of several, one object a line\n"
     "  --help          this text\n"

@@ -22,9 +22,6 @@ static const Tile tiles[] = {{256, 128}, {128, 256}, {128, 128}, {256, 64}, {64,
 #define WAVE 1.5e-6
 #define IMPLICIT 0.65
 #define OVERLAP 4.0
-/* Products inside attention kernels against large ones: FlashAttention-2 names 50 to 73 % of the
- * peak on the A100, backward less than forward, where large products reach 87 %. */
-#define ATTENTION 0.7
 
 static double peak_of(const Chip *c, DType a, int passes, bool *matrix) {
   *matrix = true;
@@ -85,7 +82,7 @@ static double attention_s(const Chip *c, const Kernel *k) {
     if (n->scores) scores = n->conv;
   }
   double peak = peak_of(c, k->conv->in[0]->dt, 1, &matrix);
-  if (gpu_attention_causal(k)) flops /= 2;
+  if (attention_causal(k)) flops /= 2;
   double blocks = (double)scores->batch * ceil((double)scores->m / 128);
   double waves = ceil(blocks / sms) * sms / blocks;
   return flops * waves / (peak * chip_num(c, "fit.matmul", 0.75) * ATTENTION);
@@ -105,11 +102,9 @@ void gpu_cost(Plan *p, Kernel *k) {
     wr += updates ? MIN(v->plain, hlo_bytes(n->in[1])) : v->plain;
     if (updates && k->must_copy && i == 0) rd += v->plain, wr += v->plain;
   }
-  int products = 0;
-  for (int i = 0; i < k->inner.n; i++) products += k->inner.v[i]->kind == H_CONV;
   for (int i = 0; i < k->inner.n; i++) {
     const HNode *n = k->inner.v[i];
-    if (n->scores && products > 2) continue; /* computed again: no work of the program's */
+    if (attention_again(k, n)) continue;
     if (n->conv) k->flops += (double)n->conv->flops;
     else if (n->kind == H_EWISE) k->flops += (double)hlo_count(n);
     else if (n->kind == H_REDUCE) k->flops += (double)hlo_count(n->in[0]);

@@ -92,7 +92,7 @@ static void test_attention_apart(void **state) {
   (void)state;
   const struct {
     const char *text, *chip;
-  } cases[] = {{forward, "V100"}, {forward, "tpu-v5e"}, {returned, "A100-80GB"}};
+  } cases[] = {{forward, "V100"}, {forward, "tpu-v3"}, {returned, "A100-80GB"}};
   for (int i = 0; i < 3; i++) {
     SimReport *a = estimate(cases[i].text, cases[i].chip, (SimOpts){0});
     SimReport *b = estimate(cases[i].text, cases[i].chip, (SimOpts){.fused_attention = true});

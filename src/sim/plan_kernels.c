@@ -225,7 +225,7 @@ void plan_kernels(Plan *p) {
         Kernel *s = p->kernels.v[v->kernel];
         if (s == k || s->dead || s->copy || !loops_over(s) || domain(s) != dom) continue;
         if (s->roots.v[0]->val->lone) continue;
-        if (s->conv && !p->law->tpu) continue;
+        if (s->attention || (s->conv && !p->law->tpu)) continue;
         if (s->reduce && !s->conv && !(k->reduce && v->node->kind != H_REDUCE)) continue;
         bool part = false; /* something else of that kernel is needed whole */
         for (int q = 0; q < k->reads.n && !part; q++) {
@@ -265,6 +265,7 @@ void plan_kernels(Plan *p) {
   for (int i = 0; i < p->kernels.n; i++) {
     Kernel *k = p->kernels.v[i];
     if (k->dead) continue;
+    if (k->attention && p->law->tpu) k->conv = NULL; /* a custom call: default layouts */
     if (k->roots.n == 1 && k->roots.v[0]->val->alias) {
       k->scalar = true;
       continue;

@@ -173,7 +173,7 @@ static void mark_softmax(Plan *p) {
   HComp *c = p->comp;
   for (int i = 0; i < c->nodes.n; i++) {
     HNode *e = c->nodes.v[i];
-    if (e->dead || e->kind != H_EWISE || e->op != OP_EXPONENTIAL) continue;
+    if (e->dead || e->attention || e->kind != H_EWISE || e->op != OP_EXPONENTIAL) continue;
     HNode *sub = e->in[0];
     if (sub->kind != H_EWISE || sub->op != OP_SUBTRACT) continue;
     const HNode *mx = through_shape(sub->in[1]);

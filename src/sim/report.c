@@ -105,7 +105,7 @@ void sim_print(const SimReport *r, int max_kernels, Buf *o) {
   if (r->attentions)
     buf_printf(o,
                "  note       %d attention%s as XLA compiles %s, with scores in memory; --attention "
-               "fused: as FlashAttention\n",
+               "fused: in one kernel\n",
                r->attentions, r->attentions > 1 ? "s" : "", r->attentions > 1 ? "them" : "it");
   if (r->unknown_loops)
     buf_cstr(o, "  note       a loop without a known trip count was counted once\n");

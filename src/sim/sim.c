@@ -264,7 +264,7 @@ static int attention(HGraph *g, const Chip *chip, bool fused) {
   const char *how = env_get("WEFT_ATTENTION");
   fused |= how && !strcmp(how, "fused");
   if (chip_num(chip, "fused_attention", 0) <= 0) return 0;
-  int n = gpu_attention(g, fused);
+  int n = attention_mark(g, fused);
   return fused ? 0 : n;
 }
 

@@ -192,11 +192,28 @@ static double share_of_round(const Plan *p, const Kernel *k) {
   return 1;
 }
 
+/* Attention by a kernel of its own (Pallas' splash attention). */
+static void cost_attention(const Plan *p, Kernel *k) {
+  const Chip *c = p->chip;
+  double flops = 0;
+  for (int i = 0; i < k->inner.n; i++)
+    if (k->inner.v[i]->conv) flops += (double)k->inner.v[i]->conv->flops;
+  if (attention_causal(k)) flops /= 2;
+  double compute = flops / (c->peak_flops * ATTENTION), data = k->bytes / c->hbm_bandwidth;
+  k->time_s = MAX(compute, data);
+  k->cycles = k->time_s * p->law->clock;
+  k->bound = compute > data ? SIM_COMPUTE : SIM_MEMORY;
+  k->util = MIN(1, k->flops / c->peak_flops / k->time_s);
+  k->modelled = true;
+  k->costed = false;
+}
+
 void tpu_cost(Plan *p, Kernel *k) {
   const HNode *root = k->roots.n ? k->roots.v[0] : NULL;
   k->bytes = traffic(k);
   for (int i = 0; i < k->inner.n; i++) {
     const HNode *n = k->inner.v[i];
+    if (attention_again(k, n)) continue;
     if (n->conv) k->flops += (double)n->conv->flops;
     else if (n->kind == H_EWISE) k->flops += (double)hlo_count(n);
     else if (n->kind == H_REDUCE) k->flops += (double)hlo_count(n->in[0]);
@@ -212,6 +229,7 @@ void tpu_cost(Plan *p, Kernel *k) {
     k->util = 1;
     return;
   }
+  if (k->attention) return cost_attention(p, k);
   const HConv *cv = k->conv ? k->conv->conv : NULL;
   if (cv && !cv->is_conv && (cv->m == 1 || cv->n == 1) && p->law->matvec && cv->k > 1) {
     tpu_matvec(p, k);

@@ -1,6 +1,6 @@
-/* Attention in one kernel, as cuDNN and FlashAttention compute it on GPUs that have them: the
- * scores of a softmax between two products of 16-bit numbers stay in the SMs, forward and backward,
- * and the backward kernel computes them again.
+/* Attention in one kernel, as cuDNN and FlashAttention on GPUs and splash attention on TPUs compute
+ * it: the scores of a softmax between two products of 16-bit numbers are never stored, forward and
+ * backward, and the backward kernel computes them again.
  *
  * For each such score product: everything of the scores' size that follows from it, the statistics
  * of rows, and the products that only meet scores (the gradient of the probabilities) are marked
@@ -102,7 +102,7 @@ static HNode *scores_of(const HNode *e) {
   return NULL;
 }
 
-int gpu_attention(HGraph *g, bool mark) {
+int attention_mark(HGraph *g, bool mark) {
   int groups = 0;
   unsigned char *in = xcalloc((size_t)g->n_nodes + 1, 1);
   for (HComp *c = g->comps; c; c = c->next)
@@ -147,11 +147,18 @@ static bool compares_positions(const HNode *p) {
 }
 
 /* Are scores hidden where positions compare so? Kernels leave such blocks out. */
-bool gpu_attention_causal(const Kernel *k) {
+bool attention_causal(const Kernel *k) {
   for (int i = 0; i < k->inner.n; i++) {
     const HNode *n = k->inner.v[i];
     for (int q = 0; q < n->n_in && n->attention && n->kind == H_EWISE; q++)
       if (!n->in[q]->attention && compares_positions(n->in[q])) return true;
   }
   return false;
+}
+
+/* Scores that a backward kernel computes again are no work of the program's. */
+bool attention_again(const Kernel *k, const HNode *n) {
+  int products = 0;
+  for (int i = 0; i < k->inner.n && n->scores; i++) products += k->inner.v[i]->kind == H_CONV;
+  return products > 2;
 }

@@ -2,7 +2,7 @@
 #include "dev/cpu/cpu_priv.h"
 #include "dev/cpu/winograd.h"
 
-#define GAIN 1.6          /* multiplications less, at least */
+#define GAIN 1.35         /* multiplications less, at least */
 #define KERNEL_BYTES 64e6 /* of transformed kernels that are cut into shifts */
 
 static int64_t up(int64_t n, int64_t by) { return (n + by - 1) / by; }

@@ -184,7 +184,7 @@ static void mark_softmax(Plan *p) {
       continue;
     }
     /* of short rows the scores are stored, all else is repeated */
-    if (p->law->scores && forward_only(e) && e->d[e->rank - 1] <= 256) {
+    if (p->law->scores && forward_only(e) && e->d[e->rank - 1] < 512) {
       ((HNode *)mx)->inlined = true;
       HNode *scores = mx->in[0];
       while (scores->kind == H_EWISE && scores->n_in &&

@@ -2,6 +2,7 @@
  * of their operations. Programs that call back into this process are not kept. */
 #include "pjrt/pjrt_priv.h"
 
+#include "base/cache.h"
 #include "base/wire.h"
 #include "compile/propagate.h"
 #include "stablehlo/stablehlo.h"
@@ -62,7 +63,7 @@ static Err *compile(Dev *d, const Module *m, const CompileOptions *o, const DevC
 
 Err *program_make(Dev *d, Str code, const CompileOptions *o, ProgramFacts *facts,
                   DevProgram **out) {
-  DevCompileOpts opts = {o->replicas, o->partitions, o->spmd, .keep = true};
+  DevCompileOpts opts = {o->replicas, o->partitions, o->spmd, .keep = cache_is_on()};
   Buf note = {0};
   if (dev_find(d, code, &opts, &note, out)) {
     wire_facts(&(Wire){.in = {note.p, note.n}}, facts);
@@ -74,7 +75,7 @@ Err *program_make(Dev *d, Str code, const CompileOptions *o, ProgramFacts *facts
   if (!e && o->partitions > 1 && !o->shardy) shardings_from_gspmd(m, o->partitions);
   if (!e) e = compile(d, m, o, &opts, out);
   if (!e) find_facts(*out, facts);
-  if (!e && !facts->not_queued) {
+  if (!e && opts.keep && !facts->not_queued) {
     wire_facts(&(Wire){.out = &note}, facts);
     dev_keep(*out, code, (Str){note.p, note.n});
   }

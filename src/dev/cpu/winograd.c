@@ -77,8 +77,8 @@ static int64_t lines_of(const Job *j, int64_t tile, int64_t shift, Lines *l) {
 /* Pointers to n x n pixels. */
 static void pixels(const Images *im, int64_t image, const Lines *l, const int64_t *size, int n,
                    const float *outside, const float **to) {
-  const float *base = im->p + image * im->image_step + l->at[0] * im->steps[0];
   bool exists = l->at[0] >= 0 && l->at[0] < size[0];
+  const float *base = im->p + image * im->image_step + (exists ? l->at[0] * im->steps[0] : 0);
   for (int i = 0; i < n; i++) {
     int64_t y = l->at[1] + i * l->step[1];
     bool row = exists && y >= 0 && y < size[1];

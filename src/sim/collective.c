@@ -155,7 +155,10 @@ static void combine(const Plan *p, const HComp *c) {
       if (sum + all.v[end].bytes > COMBINED) break;
       sum += all.v[end].bytes;
     }
-    for (int k = i; k < end; k++) all.v[k].node->together = sum;
+    for (int k = i; k < end; k++) {
+      all.v[k].node->together = sum;
+      all.v[k].node->company = 1 + all.v[i].node->id;
+    }
   }
   vec_free(&all);
   free(level);

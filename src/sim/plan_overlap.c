@@ -27,6 +27,44 @@ static bool gathers(const Kernel *k) {
   return n->op == OP_ALL_GATHER;
 }
 
+/* Exchanges that travel as one start when the last of them is ready and arrive together. */
+static bool company(const Kernel *a, const Kernel *b) {
+  return exchanges(a) && exchanges(b) && a->roots.v[0]->company &&
+         a->roots.v[0]->company == b->roots.v[0]->company;
+}
+static void wait_for(Two *t, int i, const Ints *all) {
+  const Plan *p = t->p;
+  const Kernel *k = p->kernels.v[i];
+  for (int r = 0; r < k->reads.n; r++) {
+    const HValue *v = base_of(k->reads.v[r]);
+    if (v->node->comp != p->comp || v->kernel < 0 || v->kernel == i) continue;
+    *vec_push(&t->pred[i]) = v->kernel;
+    if (!exchanges(p->kernels.v[v->kernel])) continue;
+    for (int c = 0; c < all->n; c++)
+      if (all->v[c] != i && all->v[c] != v->kernel &&
+          company(p->kernels.v[all->v[c]], p->kernels.v[v->kernel]))
+        *vec_push(&t->pred[i]) = all->v[c];
+  }
+}
+
+/* Each waits for what any of its company waits for: the first collects it, the others copy. */
+static void travel_together(Two *t, const Ints *all) {
+  Kernel *const *k = t->p->kernels.v;
+  for (int a = 1; a < all->n; a++) {
+    int b = 0;
+    while (b < a && !company(k[all->v[a]], k[all->v[b]])) b++;
+    Ints *own = &t->pred[all->v[a]], *first = &t->pred[all->v[b]];
+    for (int q = 0; b < a && q < own->n; q++) *vec_push(first) = own->v[q];
+  }
+  for (int a = 1; a < all->n; a++) {
+    int b = 0;
+    while (b < a && !company(k[all->v[a]], k[all->v[b]])) b++;
+    Ints *own = &t->pred[all->v[a]], *first = &t->pred[all->v[b]];
+    if (b < a) own->n = 0;
+    for (int q = 0; b < a && q < first->n; q++) *vec_push(own) = first->v[q];
+  }
+}
+
 /* When kernel i could start, or -1: something that it needs has no place yet. */
 static double ready(const Two *t, int i) {
   double at = 0;
@@ -96,21 +134,19 @@ void plan_overlap(Plan *p) {
     *(exchanges(p->kernels.v[i]) ? &network : &compute) += p->kernels.v[i]->time_s;
   if (network <= 0) return;
   Two t = {.p = p};
+  Ints all = {0};
   t.pred = xcalloc((size_t)n, sizeof *t.pred);
   t.done = xcalloc((size_t)n, sizeof *t.done);
   t.read = xcalloc((size_t)n, sizeof *t.read);
   for (int i = 0; i < n; i++) {
-    const Kernel *k = p->kernels.v[i];
     t.done[i] = -1;
-    for (int r = 0; r < k->reads.n; r++) {
-      const HValue *v = base_of(k->reads.v[r]);
-      if (v->node->comp == p->comp && v->kernel >= 0 && v->kernel != i)
-        *vec_push(&t.pred[i]) = v->kernel;
-    }
+    if (exchanges(p->kernels.v[i])) *vec_push(&all) = i;
   }
-  double all = both(&t);
-  if (all >= 0 && all < network + compute) {
-    double share = MAX(0, all - compute) / network;
+  for (int i = 0; i < n; i++) wait_for(&t, i, &all);
+  travel_together(&t, &all);
+  double end = both(&t);
+  if (end >= 0 && end < network + compute) {
+    double share = MAX(0, end - compute) / network;
     p->exposed_s -= network * (1 - share);
     p->time_s = 0;
     for (int i = 0; i < n; i++) {
@@ -121,6 +157,7 @@ void plan_overlap(Plan *p) {
     }
   }
   for (int i = 0; i < n; i++) vec_free(&t.pred[i]);
+  vec_free(&all);
   free(t.pred);
   free(t.done);
   free(t.read);

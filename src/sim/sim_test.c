@@ -334,6 +334,64 @@ static void test_order(void **state) {
   sim_report_free(r);
 }
 
+/* What comes from a barrier waits for all that goes into it, also where that frees nothing. */
+static void test_barrier(void **state) {
+  (void)state;
+  SimReport *r =
+      estimate("func.func @main(%x: tensor<1024x1024xf32>, %w: tensor<1024x4096xf32>) -> "
+               "(tensor<1024x4096xf32>, tensor<1024x1024xf32>) {\n"
+               "  %n = stablehlo.dot %x, %x : (tensor<1024x1024xf32>, tensor<1024x1024xf32>) -> "
+               "tensor<1024x1024xf32>\n"
+               "  %b = stablehlo.dot %n, %w : (tensor<1024x1024xf32>, tensor<1024x4096xf32>) -> "
+               "tensor<1024x4096xf32>\n"
+               "  %0:2 = stablehlo.optimization_barrier %n, %b : tensor<1024x1024xf32>, "
+               "tensor<1024x4096xf32>\n"
+               "  %c = stablehlo.dot %0#0, %x : (tensor<1024x1024xf32>, tensor<1024x1024xf32>) -> "
+               "tensor<1024x1024xf32>\n"
+               "  return %b, %c : tensor<1024x4096xf32>, tensor<1024x1024xf32>\n}\n",
+               "tpu-v2");
+  const SimKernel *last = &r->kernels[r->n_kernels - 1];
+  near(last->flops, 2.0 * 1024 * 1024 * 1024, 0.01);
+  sim_report_free(r);
+}
+
+/* A stack of f32 that a loop leaves, and only a product reads, is one of bf16. */
+static void test_narrow_state(void **state) {
+  (void)state;
+  static const char loop[] =
+      "func.func @main(%x: tensor<512x512xf32>, %w: tensor<512x8xf32>) -> tensor<64x512x8xf32> {\n"
+      "  %c0 = stablehlo.constant dense<0> : tensor<i32>\n"
+      "  %z = stablehlo.constant dense<0.0> : tensor<64x512x512xf32>\n"
+      "  %0:3 = stablehlo.while(%i = %c0, %v = %x, %s = %z) : tensor<i32>, tensor<512x512xf32>, "
+      "tensor<64x512x512xf32>\n"
+      "  cond {\n    %n = stablehlo.constant dense<64> : tensor<i32>\n"
+      "    %1 = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>\n"
+      "    stablehlo.return %1 : tensor<i1>\n  } do {\n"
+      "    %one = stablehlo.constant dense<1> : tensor<i32>\n"
+      "    %zero = stablehlo.constant dense<0> : tensor<i32>\n"
+      "    %2 = stablehlo.add %i, %one : tensor<i32>\n"
+      "    %3 = stablehlo.sine %v : tensor<512x512xf32>\n"
+      "    %4 = stablehlo.reshape %3 : (tensor<512x512xf32>) -> tensor<1x512x512xf32>\n"
+      "    %5 = stablehlo.dynamic_update_slice %s, %4, %i, %zero, %zero : "
+      "(tensor<64x512x512xf32>, tensor<1x512x512xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> "
+      "tensor<64x512x512xf32>\n"
+      "    stablehlo.return %2, %3, %5 : tensor<i32>, tensor<512x512xf32>, "
+      "tensor<64x512x512xf32>\n  }\n"
+      "  %6 = stablehlo.dot_general %0#2, %w, contracting_dims = [2] x [0]%s : "
+      "(tensor<64x512x512xf32>, tensor<512x8xf32>) -> tensor<64x512x8xf32>\n"
+      "  return %6 : tensor<64x512x8xf32>\n}\n";
+  double stack = 64.0 * 512 * 512 * 4;
+  for (int exact = 0; exact < 2; exact++) { /* six passes need all digits */
+    char text[3000];
+    const char *at = strstr(loop, "%s :");
+    sprintf(text, "%.*s%s%s", (int)(at - loop), loop,
+            exact ? ", precision = [HIGHEST, HIGHEST]" : "", at + 2);
+    SimReport *r = estimate(text, "tpu-v2");
+    near(r->temp_bytes, exact ? stack : stack / 2, 0.1);
+    sim_report_free(r);
+  }
+}
+
 /* ---- the golden corpus: nothing makes it stumble --------------------------------------------- */
 
 /* Measured collectives: Austin et al., "How to Scale Your Model", ch. 12. And gradients that do not
@@ -446,6 +504,8 @@ int main(void) {
                                      cmocka_unit_test(test_batched_layout),
                                      cmocka_unit_test(test_outer_product),
                                      cmocka_unit_test(test_order),
+                                     cmocka_unit_test(test_barrier),
+                                     cmocka_unit_test(test_narrow_state),
                                      cmocka_unit_test(test_corpus),
                                      cmocka_unit_test(test_collectives)};
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,12 +10,13 @@
 #define DOTS 12     /* along k; from so many on packing pays */
 #define RATIO 4     /* and the matrix must have so many times more */
 #define COLUMNS 512 /* rows of sums so long stay in the first cache, */
-#define LONG 2048   /* or these of LONG_FEW */
+#define LONG 2048   /* or these of LONG_FEW; of a single one four times more */
 #define LONG_FEW 3
-#define BLOCK 512    /* of k */
-#define TASK 131072  /* elements of the matrix, wanted of a task */
-#define MAX_PARTS 64 /* and of single sums so many times more */
-#define AHEAD 16     /* between rows of sums: powers of two would share cache lines */
+#define BLOCK 512      /* of k */
+#define TASK 131072    /* elements of the matrix, wanted of a task */
+#define LEAST_PART 128 /* or putting the parts together costs as much */
+#define MAX_PARTS 64   /* and of single sums so many times more */
+#define AHEAD 16       /* between rows of sums: powers of two would share cache lines */
 
 static int type_index(DType t) { return t == DT_F32 ? 0 : t == DT_BF16 ? 1 : 2; }
 static int64_t parts_of(int64_t n, int64_t size) { return (n + size - 1) / size; }
@@ -35,11 +36,11 @@ bool dot_few_plan(Dot *d) {
   f->k_whole = parts_of(d->k, kern->lanes) * kern->lanes;
   f->packed = d->in != DT_F32 || other->k_stride != 1 || (f->dots && f->k_whole != d->k);
   /* Along k a task takes whole rows of the matrix, across it runs as long as there are sums for. */
-  int64_t whole = f->few <= LONG_FEW ? LONG : COLUMNS;
+  int64_t whole = f->few == 1 ? 4 * LONG : f->few <= LONG_FEW ? LONG : COLUMNS;
   if (f->dots) whole = MIN(whole, parts_of(MAX(1, TASK / d->k), 4) * 4);
   f->columns = MIN(whole, f->big);
   f->pieces = parts_of(f->big, f->columns);
-  int64_t want = f->columns * d->k / TASK;
+  int64_t want = MIN(f->columns * d->k / TASK, d->k / LEAST_PART);
   if (d->b > 8 || f->pieces > 8 || want < 2) want = 1;
   f->part =
       parts_of(parts_of(d->k, MIN(want, f->columns > 8 ? MAX_PARTS : MAX_PARTS * MAX_PARTS)), 64) *

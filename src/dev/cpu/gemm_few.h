@@ -66,7 +66,6 @@ FEW_INLINE void few_along(FewType t, int64_t few, const float *a, int64_t a_ld, 
       else if (rows == FEW) few_along_group(t, false, FEW, 4, x, a_ld, b, b_step, n, s, c_ld);
       else if (rows == 2 && i == 0) few_along_group(t, true, 2, 4, x, a_ld, b, b_step, n, s, c_ld);
       else if (rows == 2) few_along_group(t, false, 2, 4, x, a_ld, b, b_step, n, s, c_ld);
-      else if (ku == 4 && i == 0) few_along_group(t, true, 1, 4, x, a_ld, b, b_step, n, s, c_ld);
       else if (ku == 4) few_along_group(t, false, 1, 4, x, a_ld, b, b_step, n, s, c_ld);
       else few_along_group(t, false, 1, 1, x, a_ld, b, b_step, n, s, c_ld);
     }

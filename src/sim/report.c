@@ -277,6 +277,8 @@ Err *sim_fit_error(const SimReport *r, const char *program) {
   return sim_fit_error_beside(r, program, 0);
 }
 
+#define ALONE 4096 /* bytes of arguments that make no batch: scalars, padded */
+
 Err *sim_fit_error_beside(const SimReport *r, const char *program, double held) {
   double over = r->hbm_bytes + held - r->limit_bytes;
   if (over <= 0) return NULL;
@@ -314,6 +316,8 @@ Err *sim_fit_error_beside(const SimReport *r, const char *program, double held) 
              "it fits without the other arrays: delete those that are not needed (optimizer slots "
              "when only evaluating), or take %.0f %% of this batch: weft advise compares these",
              floor(97 * MAX(room, 0) / scales));
+  else if (r->owners[SIM_INPUT].bytes <= ALONE && fixed <= ALONE)
+    err_hint(e, "make it in parts, in a narrower type, or shard it over more devices");
   else if (room > 0 && scales > 0 && room / scales > 0.01)
     err_hint(e,
              "%.0f %% of this batch should fit; or bfloat16 activations, recomputing them, more "

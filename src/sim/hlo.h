@@ -99,7 +99,7 @@ struct HNode {
   struct HValue *val; /* set when the node is stored in memory */
   int kernel;         /* index of the kernel that computes it, -1 */
   double together;    /* a collective: bytes of all that it is combined with; 0: not known yet */
-  int company; /* 1 + the number of the first of them */
+  int company;        /* 1 + the number of the first of them */
 };
 
 struct HComp {

@@ -22,8 +22,8 @@
 #include "prof/prof.h"
 
 typedef struct SimOpts {
-  int devices;       /* devices that run the program together; 0: 1 */
-  bool include_host; /* add the launch of the program from the host to the time */
+  int devices;          /* devices that run the program together; 0: 1 */
+  bool include_host;    /* add the launch of the program from the host to the time */
   bool fused_attention; /* on GPUs that can: attention as cuDNN and FlashAttention compute it, its
                            scores never stored; also with WEFT_ATTENTION=fused. Else as XLA does */
 } SimOpts;
@@ -106,10 +106,10 @@ typedef struct SimReport {
   double exposed_copy_s; /* prefetch that no kernel hides */
   double network_s;      /* collectives, of it network_exposed_s that no computing hides */
   double network_exposed_s;
-  double flops;          /* useful, of one device */
-  double model_bytes;    /* device memory traffic */
-  double mfu;            /* flops / (time x peak) */
-  double energy_j;       /* all devices */
+  double flops;       /* useful, of one device */
+  double model_bytes; /* device memory traffic */
+  double mfu;         /* flops / (time x peak) */
+  double energy_j;    /* all devices */
   double usd; /* all devices, at the lowest listed on-demand price; NaN when no price is listed */
   double usd_per_hour;
   const char *price_source;

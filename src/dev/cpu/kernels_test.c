@@ -183,8 +183,8 @@ static void kernel_case(void **state) {
   "> { %r = stablehlo.convolution(%a, %b) dim_numbers = " dims ", window = {" attrs              \
   "} {" GROUPS(f, b) "} : (tensor<" l ">, tensor<" r ">) -> tensor<" o "> return %r : tensor<" o \
                      "> }"
-#define DOT(batch, contract, l, r, o)                                                           \
-  "func.func @main(%a: tensor<" l ">, %b: tensor<" r ">) -> tensor<" o                          \
+#define DOT(batch, contract, l, r, o)                                                            \
+  "func.func @main(%a: tensor<" l ">, %b: tensor<" r ">) -> tensor<" o                           \
   "> { %r = stablehlo.dot_general %a, %b, " batch "contracting_dims = " contract " : (tensor<" l \
   ">, tensor<" r ">) -> tensor<" o "> return %r : tensor<" o "> }"
 #define FEW "dot:few" /* few rows times a matrix: its runs along the columns, or along k */
@@ -195,13 +195,20 @@ static void kernel_case(void **state) {
 static Case cases[] = {
     {"few_1", DOT("", "[1] x [0]", "1x700xf32", "700x1030xf32", "1x1030xf32"), FEW, 1e-5, 0, 0},
     {"few_5_odd", DOT("", "[1] x [0]", "5x77xf32", "77x101xf32", "5x101xf32"), FEW, 1e-5, 0, 0},
-    {"few_24_turned", DOT("", "[0] x [0]", "530x24xf32", "530x200xf32", "24x200xf32"), FEW, 1e-5, 0, 0},
-    {"few_7_dots", DOT("", "[1] x [1]", "7x1037xf32", "131x1037xf32", "7x131xf32"), FEW, 1e-5, 0, 0},
+    {"few_24_turned", DOT("", "[0] x [0]", "530x24xf32", "530x200xf32", "24x200xf32"), FEW, 1e-5, 0,
+     0},
+    {"few_7_dots", DOT("", "[1] x [1]", "7x1037xf32", "131x1037xf32", "7x131xf32"), FEW, 1e-5, 0,
+     0},
     {"few_rhs", DOT("", "[1] x [0]", "257x530xf32", "530x10xf32", "257x10xf32"), FEW, 1e-5, 0, 0},
-    {"few_rhs_turned", DOT("", "[0] x [1]", "64x515xf32", "3x64xf32", "515x3xf32"), FEW, 1e-5, 0, 0},
-    {"few_batch", DOT("batching_dims = [0, 2] x [1, 0], ", "[3] x [3]", "3x2x4x40xf32", "4x3x50x40xf32", "3x4x2x50xf32"), FEW, 1e-5, 0, 0},
+    {"few_rhs_turned", DOT("", "[0] x [1]", "64x515xf32", "3x64xf32", "515x3xf32"), FEW, 1e-5, 0,
+     0},
+    {"few_batch",
+     DOT("batching_dims = [0, 2] x [1, 0], ", "[3] x [3]", "3x2x4x40xf32", "4x3x50x40xf32",
+         "3x4x2x50xf32"),
+     FEW, 1e-5, 0, 0},
     {"few_bf16", DOT("", "[1] x [0]", "4x90xbf16", "90x333xbf16", "4x333xbf16"), FEW, 8e-3, 0, 0},
-    {"few_bf16_dots", DOT("", "[1] x [1]", "4x93xbf16", "333x93xbf16", "4x333xf32"), FEW, 1e-5, 0, 0},
+    {"few_bf16_dots", DOT("", "[1] x [1]", "4x93xbf16", "333x93xbf16", "4x333xf32"), FEW, 1e-5, 0,
+     0},
     {"few_f16", DOT("", "[1] x [0]", "2x90xf16", "90x333xf16", "2x333xf32"), FEW, 1e-5, 0, 0},
     {"few_vectors", DOT("", "[0] x [0]", "100001xf32", "100001xf32", "f32"), FEW, 1e-5, 0, 0},
     {"few_long", DOT("", "[0] x [0]", "70001x2xf32", "70001x9xf32", "2x9xf32"), FEW, 5e-5, 0, 0},

@@ -1,5 +1,4 @@
 /* The cache on disk: what comes back, what is refused, writers at once, the limit. */
-#include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,6 +11,7 @@
 #include <cmocka.h>
 
 #include "base/cache.h"
+#include "base/test_folder.h"
 
 static char folder[] = "/tmp/weft-cache-test-XXXXXX";
 
@@ -29,20 +29,6 @@ static bool holds(Str key, const char *want, size_t n) {
   buf_free(&file);
   assert_true(same); /* another value than was put is worse than none */
   return true;
-}
-
-static int each_file(void (*fn)(const char *path, void *arg), void *arg) {
-  int n = 0;
-  DIR *d = opendir(folder);
-  for (struct dirent *e; (e = readdir(d));) {
-    if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..")) continue;
-    char *path = xasprintf("%s/%s", folder, e->d_name);
-    if (fn) fn(path, arg);
-    free(path);
-    n++;
-  }
-  closedir(d);
-  return n;
 }
 
 static void returns_what_was_put(void **state) {
@@ -88,10 +74,10 @@ static void refuses_damaged_entries(void **state) {
   Str key = STR("one key");
   char *v = bytes_of(100, 9);
   for (long at = -1; at < 48 + 100; at++) {
-    each_file(remove_file, NULL);
+    test_each_file(folder, remove_file, NULL);
     cache_put(key, (Str){v, 100});
     assert_true(holds(key, v, 100));
-    each_file(damage, &(Damage){at});
+    test_each_file(folder, damage, &(Damage){at});
     Buf file;
     Str got;
     if (cache_get(key, &file, &got)) { /* only the padding may differ */
@@ -141,7 +127,7 @@ static void stays_within_its_limit(void **state) {
     cache_put(str_from(k), (Str){v, 50000});
   }
   int64_t bytes = 0;
-  each_file(add_size, &bytes);
+  test_each_file(folder, add_size, &bytes);
   assert_true(bytes < 12 << 20); /* trimmed now and then, not at each entry */
   assert_true(holds(STR("many 399"), v, 50000));
   free(v);
@@ -163,7 +149,7 @@ int main(void) {
       cmocka_unit_test(knows_its_build),
   };
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
-  each_file(remove_file, NULL);
+  test_each_file(folder, remove_file, NULL);
   rmdir(folder);
   return failed;
 }

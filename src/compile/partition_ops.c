@@ -209,20 +209,9 @@ void spmd_reshape_op(Spmd *s, const Op *op) {
   const Type *a = op->operands[0]->type, *b = op->results[0].type;
   const Layout *want = spmd_layout_of(s, &op->results[0]);
   Layout need = {0}, has = {0};
-  int i = 0, j = 0;
-  for (;;) {
-    while (i < a->rank && a->dims[i] == 1) i++; /* belongs to no group */
-    while (j < b->rank && b->dims[j] == 1) j++;
-    if (i == a->rank || j == b->rank) break;
-    int64_t pa = a->dims[i], pb = b->dims[j];
-    int i0 = i++, j0 = j++;
-    while (pa != pb) {
-      if (pa < pb && i < a->rank) pa *= a->dims[i++];
-      else if (pb < pa && j < b->rank) pb *= b->dims[j++];
-      else break;
-    }
+  int i0, j0, i = 0, j = 0;
+  while (reshape_group(a, b, &i, &j, &i0, &j0))
     if (a->dims[i0] % spmd_dim_parts(s, &want->d[j0]) == 0) need.d[i0] = has.d[j0] = want->d[j0];
-  }
   Value *x = spmd_operand(s, op->operands[0], &need);
   x = spmd_emit1(s, OP_RESHAPE, 1, &x, spmd_local_type(s, op->results[0].type, &has), 0, NULL);
   spmd_set_result(s, op, 0, x, &has);

@@ -74,23 +74,24 @@ static void link_without(Spread *s, Value *whole, const int64_t *gone, int n, Va
     if (!in_list(gone, n, d)) link_dims(s, whole, d, rest, at++);
 }
 
-/* Groups of equal products; the major dimensions of a group tie. */
-static void link_reshape(Spread *s, Value *x, Value *r) {
-  int i = 0, j = 0;
-  const Type *a = x->type, *b = r->type;
-  for (;;) {
-    while (i < a->rank && a->dims[i] == 1) i++; /* belongs to no group */
-    while (j < b->rank && b->dims[j] == 1) j++;
-    if (i == a->rank || j == b->rank) return;
-    int64_t pa = a->dims[i], pb = b->dims[j];
-    int i0 = i++, j0 = j++;
-    while (pa != pb) {
-      if (pa < pb && i < a->rank) pa *= a->dims[i++];
-      else if (pb < pa && j < b->rank) pb *= b->dims[j++];
-      else return;
-    }
-    link_dims(s, x, i0, r, j0);
+bool reshape_group(const Type *a, const Type *b, int *i, int *j, int *i0, int *j0) {
+  while (*i < a->rank && a->dims[*i] == 1) ++*i; /* belongs to no group */
+  while (*j < b->rank && b->dims[*j] == 1) ++*j;
+  if (*i == a->rank || *j == b->rank) return false;
+  int64_t pa = a->dims[*i], pb = b->dims[*j];
+  *i0 = (*i)++, *j0 = (*j)++;
+  while (pa != pb) {
+    if (pa < pb && *i < a->rank) pa *= a->dims[(*i)++];
+    else if (pb < pa && *j < b->rank) pb *= b->dims[(*j)++];
+    else return false; /* arrays without elements */
   }
+  return true;
+}
+
+/* The major dimensions of a group tie. */
+static void link_reshape(Spread *s, Value *x, Value *r) {
+  int i0, j0, i = 0, j = 0;
+  while (reshape_group(x->type, r->type, &i, &j, &i0, &j0)) link_dims(s, x, i0, r, j0);
 }
 
 static void link_dot(Spread *s, Op *op) {

@@ -1,6 +1,5 @@
 /* Programs in the cache on disk: what comes back runs the same, what is damaged is made again, what
  * was made for another machine is not taken, writers do not disturb each other. */
-#include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "base/test_folder.h"
 #include "dev/dev.h"
 #include "interp/interp.h"
 #include "stablehlo/stablehlo.h"
@@ -103,20 +103,6 @@ static void make_and_run(float out[52], bool *found) {
   dev_program_release(p);
 }
 
-static int each_entry(void (*fn)(const char *path, void *arg), void *arg) {
-  int n = 0;
-  DIR *d = opendir(folder);
-  for (struct dirent *e; (e = readdir(d));) {
-    if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..")) continue;
-    char *path = xasprintf("%s/%s", folder, e->d_name);
-    if (fn) fn(path, arg);
-    free(path);
-    n++;
-  }
-  closedir(d);
-  return n;
-}
-
 static void remove_entry(const char *path, void *arg) {
   (void)arg;
   unlink(path);
@@ -130,7 +116,7 @@ static void comes_back_the_same(void **state) {
   float got[52];
   make_and_run(want, &found);
   assert_false(found);
-  assert_true(each_entry(NULL, NULL) > 0);
+  assert_true(test_each_file(folder, NULL, NULL) > 0);
   make_and_run(got, &found);
   assert_true(found);
   assert_memory_equal(got, want, sizeof got);
@@ -160,7 +146,7 @@ static void damaged_entries_are_made_again(void **state) {
   float got[52];
   for (int k = 0; k < 16; k++) {
     int at = k / 2;
-    each_entry(k % 2 ? flip : cut, &at);
+    test_each_file(folder, k % 2 ? flip : cut, &at);
     make_and_run(got, &found);
     assert_false(found);
     assert_memory_equal(got, want, sizeof got);
@@ -208,7 +194,7 @@ static void wait_well(pid_t pid) {
 
 static void other_machines_and_processes(void **state) {
   (void)state;
-  each_entry(remove_entry, NULL);
+  test_each_file(folder, remove_entry, NULL);
   pid_t all[4];
   for (int i = 0; i < 4; i++) all[i] = spawn(own_argv, "write");
   for (int i = 0; i < 4; i++) wait_well(all[i]);
@@ -224,7 +210,7 @@ static int as_child(const char *mode) {
   make_and_run(first, &found);
   if (strcmp(mode, "write") != 0) return found == !strcmp(mode, "found") ? 0 : 1;
   for (int i = 0; i < 20; i++) {
-    each_entry(remove_entry, NULL); /* so that all write it again and again */
+    test_each_file(folder, remove_entry, NULL); /* so that all write it again and again */
     make_and_run(again, &found);
     if (memcmp(first, again, sizeof first) != 0) return 2;
   }
@@ -247,7 +233,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(other_machines_and_processes),
   };
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
-  each_entry(remove_entry, NULL);
+  test_each_file(folder, remove_entry, NULL);
   rmdir(folder);
   dev_close(dev);
   return failed;

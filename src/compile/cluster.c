@@ -1,0 +1,252 @@
+/* Clusters: what is computed together.
+ *
+ * A cluster knows each (value, affine index over its domain) that it visits; a producer can join
+ * when the indices of its operands are affine too (index.c), dividing domain dimensions where
+ * reshapes ask for it. Reductions join as rows (cluster_reduce.c) or start a cluster whose domain is
+ * their operand's shape.
+ *
+ * Costs: visits are bounded by MAX_VISITS for a cluster, what would be computed many times over
+ * (heavy ops below a broadcast, branches of a concatenate) stays out. */
+#include "compile/fuse_priv.h"
+
+#include <stdlib.h>
+
+#define MAX_VISITS 700
+#define MAX_LIGHT_REPEATS 6
+
+static bool has_member(const Cluster *c, int pos) {
+  for (int i = 0; i < c->members.n; i++)
+    if (c->members.v[i] == pos) return true;
+  return false;
+}
+
+Affine *cluster_index(Fuser *f, int rank) { return ARENA_ARRAY(f->mem, Affine, rank + 1); }
+
+/* Finds or adds. false: too many. */
+static bool add_visit(Fuser *f, Cluster *c, Value *v, const Affine *at, bool masked) {
+  for (int i = 0; i < c->visits.n; i++) {
+    Visit *o = &c->visits.v[i];
+    if (o->v != v || o->masked != masked) continue;
+    bool same = true;
+    for (int d = 0; d < v->type->rank && same; d++) same = affine_equal(&c->dom, &o->at[d], &at[d]);
+    if (same) return true;
+  }
+  if (c->visits.n >= MAX_VISITS) return false;
+  Affine *own = cluster_index(f, v->type->rank);
+  if (v->type->rank) memcpy(own, at, sizeof *at * (size_t)v->type->rank);
+  *vec_push(&c->visits) = (Visit){v, own, false, masked};
+  return true;
+}
+
+/* Domain dimension k becomes two: [dims / inner, inner]. Indices are rewritten in fresh memory
+ * (they may be saved). */
+static bool split_dim(Fuser *f, Cluster *c, int k, int64_t inner) {
+  Domain *d = &c->dom;
+  if (d->n == DOM_MAX) return false;
+  for (int i = d->n; i > k + 1; i--) {
+    d->dims[i] = d->dims[i - 1];
+    d->reduced[i] = d->reduced[i - 1];
+  }
+  d->dims[k + 1] = inner;
+  d->dims[k] /= inner;
+  d->reduced[k + 1] = d->reduced[k];
+  d->n++;
+  for (int i = 0; i < c->visits.n; i++) {
+    Visit *o = &c->visits.v[i];
+    Affine *at = cluster_index(f, o->v->type->rank);
+    for (int j = 0; j < o->v->type->rank; j++) {
+      at[j] = o->at[j];
+      for (int x = d->n - 1; x > k + 1; x--) at[j].coef[x] = at[j].coef[x - 1];
+      at[j].coef[k + 1] = o->at[j].coef[k];
+      at[j].coef[k] = o->at[j].coef[k] * inner;
+    }
+    o->at = at;
+  }
+  return true;
+}
+
+/* Row-major over the whole domain (full) or over its kept dimensions (row). */
+bool cluster_in_order(const Cluster *c, const Visit *o, bool full) {
+  Affine l = index_flat(&c->dom, o->v->type, o->at);
+  if (l.off) return false;
+  int64_t s = 1;
+  for (int k = c->dom.n - 1; k >= 0; k--) {
+    bool in = full || !c->dom.reduced[k];
+    int64_t want = in ? s : 0;
+    if (c->dom.dims[k] > 1 && l.coef[k] != want) return false;
+    if (in) s *= c->dom.dims[k];
+  }
+  return s == type_count(o->v->type);
+}
+
+/* The index leaves out an outer dimension but depends on an inner one: computed again for each
+ * outer step. */
+static bool repeats(const Cluster *c, const Visit *o) {
+  bool inner = false;
+  for (int k = c->dom.n - 1; k >= 0; k--) {
+    if (c->dom.dims[k] == 1) continue;
+    bool depends = false;
+    for (int d = 0; d < o->v->type->rank; d++) depends |= o->at[d].coef[k] != 0;
+    if (depends) inner = true;
+    else if (inner) return true;
+  }
+  return false;
+}
+
+typedef struct Saved {
+  FusionKind kind;
+  Domain dom;
+  Visit *visits;
+  int n, repeats;
+} Saved;
+
+static Saved save(const Cluster *c) {
+  Saved s = {c->kind, c->dom, xmalloc(sizeof(Visit) * (size_t)(c->visits.n + 1)), c->visits.n,
+             c->repeats};
+  if (s.n) memcpy(s.visits, c->visits.v, sizeof(Visit) * (size_t)s.n);
+  return s;
+}
+
+static bool restore(Cluster *c, Saved *s, bool ok) {
+  if (!ok) {
+    c->kind = s->kind;
+    c->dom = s->dom;
+    c->repeats = s->repeats;
+    c->visits.n = s->n;
+    if (s->n) memcpy(c->visits.v, s->visits, sizeof(Visit) * (size_t)s->n);
+  }
+  free(s->visits);
+  return ok;
+}
+
+/* The op's visits become computed here; its operands are visited. */
+static bool expand(Fuser *f, Cluster *c, Op *op) {
+again:
+  for (int i = 0; i < c->visits.n; i++) {
+    if (c->visits.v[i].v->def != op || c->visits.v[i].inside) continue;
+    Affine at[DOM_MAX];
+    bool masked = c->visits.v[i].masked || op->kind == OP_PAD || op->kind == OP_CONCATENATE;
+    for (int k = 0; k < op->n_operands; k++) {
+      if (value_splat(op->operands[k])) continue;
+      int split;
+      int64_t inner;
+      memset(at, 0, sizeof at);
+      if (!index_operand(&c->dom, op, k, c->visits.v[i].at, at, &split, &inner)) {
+        if (split < 0 || !split_dim(f, c, split, inner)) return false;
+        goto again;
+      }
+      if (!add_visit(f, c, op->operands[k], at, masked)) return false;
+    }
+    c->visits.v[i].inside = true;
+  }
+  return true;
+}
+
+static void join(Fuser *f, Cluster *c, int id, int pos) {
+  if (!has_member(c, pos)) {
+    *vec_push(&c->members) = pos;
+    *vec_push(&f->info[pos].inside) = id;
+  }
+  c->first = MIN(c->first, pos);
+  c->last = MAX(c->last, pos);
+}
+
+/* ---- joining ---- */
+
+bool cluster_take(Fuser *f, int id, int pos, bool as_out) {
+  Cluster *c = f->clusters.v[id];
+  Op *op = f->info[pos].op;
+  if (has_member(c, pos)) return true;
+  Saved s = save(c);
+  bool ok = true;
+  int n_visits = 0;
+  if (op->kind == OP_REDUCE) ok = cluster_take_reduce(f, c, op);
+  for (int i = 0; i < c->visits.n && ok; i++) {
+    const Visit *o = &c->visits.v[i];
+    if (o->v->def != op) continue;
+    n_visits++;
+    bool heavy = op_is_heavy(op);
+    if (op->kind == OP_REDUCE) continue;
+    if (repeats(c, o) && type_count(o->v->type) > 64) {
+      if (heavy || ++c->repeats > MAX_LIGHT_REPEATS) ok = op_is_cheap(op);
+    }
+    if (o->masked && !op_is_cheap(op) && (heavy || ++c->repeats > MAX_LIGHT_REPEATS)) ok = false;
+    if (n_visits > 1 && heavy) ok = false;
+    if (n_visits > 2 && !op_is_cheap(op) && ++c->repeats > MAX_LIGHT_REPEATS) ok = false;
+  }
+  if (ok) ok = expand(f, c, op);
+  for (int i = 0; i < c->visits.n && ok && as_out; i++) {
+    const Visit *o = &c->visits.v[i];
+    if (o->v->def != op) continue;
+    bool whole = cluster_in_order(c, o, true),
+         row = c->kind == FUSION_ROW && cluster_in_order(c, o, false);
+    ok = !o->masked && (whole || row);
+  }
+  if (ok && as_out && c->kind == FUSION_SPLIT)
+    for (int i = 0; i < c->visits.n && ok; i++)
+      if (c->visits.v[i].v->def == op) ok = cluster_in_order(c, &c->visits.v[i], true);
+  if (!restore(c, &s, ok)) return false;
+  join(f, c, id, pos);
+  return true;
+}
+
+/* ---- new clusters ---- */
+
+static bool any_reduced(const Domain *d) {
+  for (int k = 0; k < d->n; k++)
+    if (d->reduced[k]) return true;
+  return false;
+}
+
+void cluster_free(Cluster *c) {
+  vec_free(&c->visits);
+  vec_free(&c->members);
+  vec_free(&c->outs);
+  free(c);
+}
+
+int cluster_new(Fuser *f, int pos) {
+  Op *op = f->info[pos].op;
+  Cluster *c = xcalloc(1, sizeof *c);
+  int id = f->clusters.n;
+  c->first = c->last = pos;
+  const Type *shape = op->kind == OP_REDUCE ? op->operands[0]->type : op_type(op);
+  Affine at[DOM_MAX];
+  memset(at, 0, sizeof at);
+  int64_t count = 1, kept = 1;
+  const int64_t *rd = NULL;
+  int nr = op->kind == OP_REDUCE ? op_ints(op, "dimensions", &rd) : 0, next = 0;
+  for (int i = 0; i < shape->rank; i++) {
+    bool red = false;
+    for (int j = 0; j < nr; j++) red |= rd[j] == i;
+    if (shape->dims[i] > 1) {
+      c->dom.dims[c->dom.n] = shape->dims[i];
+      c->dom.reduced[c->dom.n] = red;
+      if (!red) at[next].coef[c->dom.n] = 1;
+      c->dom.n++;
+    }
+    if (!red) {
+      next++;
+      kept *= shape->dims[i];
+    }
+    count *= shape->dims[i];
+  }
+  if (op->kind == OP_REDUCE) {
+    bool inner = c->dom.n > 0 && c->dom.reduced[c->dom.n - 1];
+    c->kind = inner && (kept >= MIN_ROWS || count <= SMALL_COUNT) ? FUSION_ROW : FUSION_SPLIT;
+    if (!any_reduced(&c->dom)) c->kind = FUSION_ROW; /* of one element each */
+  }
+  for (int i = 0; i < op->n_results; i++) {
+    add_visit(f, c, &op->results[i], at, false);
+    *vec_push(&c->outs) = &op->results[i];
+  }
+  if (!expand(f, c, op)) {
+    vec_free(&c->visits);
+    vec_free(&c->outs);
+    free(c);
+    return -1;
+  }
+  *vec_push(&f->clusters) = c;
+  join(f, c, id, pos);
+  return id;
+}

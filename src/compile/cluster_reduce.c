@@ -1,0 +1,118 @@
+/* A reduction joins the cluster of its users, which becomes one of rows: for each element of the kept
+ * dimensions, sweeps over the reduced ones. */
+#include "compile/fuse_priv.h"
+
+/* Is a reduction of this shape worth sweeping by rows: along what is contiguous, of rows that are
+ * many or short? */
+static bool suits_rows(const Op *op, const int64_t *rd, int nr, int64_t size) {
+  const Type *from = op->operands[0]->type;
+  int last = from->rank - 1;
+  bool last_reduced = false;
+  while (last > 0 && from->dims[last] == 1) last--;
+  for (int i = 0; i < nr; i++) last_reduced |= rd[i] == last;
+  if (!last_reduced && type_count(from) > 256) return false;
+  return type_count(op_type(op)) >= MIN_ROWS || size <= SMALL_COUNT;
+}
+
+/* The cluster sums rows already: this one is another sum over the same. */
+static bool take_as_sum(const Cluster *c, const bool *depends, int64_t size) {
+  int64_t rows = 1;
+  for (int k = 0; k < c->dom.n; k++) {
+    if (c->dom.reduced[k]) rows *= c->dom.dims[k];
+    if (depends[k] && c->dom.reduced[k]) return false;
+  }
+  return rows == size;
+}
+
+/* Rows of a larger whole: what no visit depends on is summed over. */
+static bool take_as_rows(Cluster *c, const bool *depends, int64_t size) {
+  int64_t others = 1;
+  for (int k = 0; k < c->dom.n; k++)
+    if (!depends[k]) others *= c->dom.dims[k];
+  if (others != size || depends[c->dom.n - 1]) return false;
+  for (int k = 0; k < c->dom.n; k++) c->dom.reduced[k] = !depends[k];
+  c->kind = FUSION_ROW;
+  return true;
+}
+
+/* The domain with the reduced dimensions put in where the operand has them; map: new dimension -> old
+ * one or -1. */
+static bool domain_below(const Cluster *c, const Op *op, const int64_t *rd, int nr, Domain *nd,
+                         int *map) {
+  const Type *from = op->operands[0]->type;
+  int n = 0, d = 0, at = 0;
+  memset(nd, 0, sizeof *nd);
+  for (int i = 0; i < from->rank; i++) {
+    bool red = false;
+    for (int j = 0; j < nr; j++) red |= rd[j] == i;
+    if (red) {
+      if (n == DOM_MAX) return false;
+      nd->dims[n] = from->dims[i];
+      nd->reduced[n] = true;
+      map[n++] = -1;
+      continue;
+    }
+    int64_t want = op_type(op)->dims[at++], have = 1; /* by the domain dimensions that make it up */
+    while (have < want && d < c->dom.n) {
+      if (n == DOM_MAX) return false;
+      have *= c->dom.dims[d];
+      nd->dims[n] = c->dom.dims[d];
+      map[n++] = d++;
+    }
+    if (have != want) return false;
+  }
+  for (; d < c->dom.n; d++) {
+    if (c->dom.dims[d] != 1 || n == DOM_MAX) return false;
+    nd->dims[n] = 1;
+    map[n++] = d;
+  }
+  nd->n = n;
+  return true;
+}
+
+/* The cluster becomes the reduction's epilogue: all visits of the result are the whole domain, in
+ * order. */
+static bool take_epilogue(Fuser *f, Cluster *c, const Op *op, const int64_t *rd, int nr) {
+  bool any = false;
+  for (int i = 0; i < c->visits.n; i++) {
+    if (c->visits.v[i].v->def != op) continue;
+    if (!cluster_in_order(c, &c->visits.v[i], true)) return false;
+    any = true;
+  }
+  Domain nd;
+  int map[DOM_MAX];
+  if (!any || !domain_below(c, op, rd, nr, &nd, map)) return false;
+  for (int i = 0; i < c->visits.n; i++) {
+    Visit *o = &c->visits.v[i];
+    Affine *ix = cluster_index(f, o->v->type->rank);
+    for (int j = 0; j < o->v->type->rank; j++) {
+      ix[j].off = o->at[j].off;
+      for (int k = 0; k < nd.n; k++) ix[j].coef[k] = map[k] >= 0 ? o->at[j].coef[map[k]] : 0;
+    }
+    o->at = ix;
+  }
+  c->dom = nd;
+  c->kind = FUSION_ROW;
+  return true;
+}
+
+bool cluster_take_reduce(Fuser *f, Cluster *c, const Op *op) {
+  if (c->kind == FUSION_SPLIT) return false;
+  const int64_t *rd;
+  int nr = op_ints(op, "dimensions", &rd);
+  int64_t size = 1;
+  for (int i = 0; i < nr; i++) size *= op->operands[0]->type->dims[rd[i]];
+  if (!suits_rows(op, rd, nr, size)) return false;
+  bool depends[DOM_MAX] = {false}, all = true;
+  for (int i = 0; i < c->visits.n; i++) {
+    const Visit *o = &c->visits.v[i];
+    if (o->v->def != op) continue;
+    if (o->masked) return false;
+    for (int d = 0; d < o->v->type->rank; d++)
+      for (int k = 0; k < c->dom.n; k++) depends[k] |= o->at[d].coef[k] != 0 && c->dom.dims[k] > 1;
+  }
+  for (int k = 0; k < c->dom.n; k++) all &= depends[k] || c->dom.dims[k] == 1;
+  if (c->kind == FUSION_ROW) return take_as_sum(c, depends, size);
+  if (!all) return take_as_rows(c, depends, size);
+  return c->dom.n + nr <= DOM_MAX && size != 1 && take_epilogue(f, c, op, rd, nr);
+}

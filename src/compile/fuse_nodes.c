@@ -1,0 +1,136 @@
+/* fuse: from clusters to nodes. */
+#include "compile/fuse_priv.h"
+
+#include <stdlib.h>
+
+/* ---- a cluster as a fusion ---- */
+
+static int by_int(const void *a, const void *b) { return *(const int *)a - *(const int *)b; }
+
+bool fusion_has(const Fusion *f, const Op *op) {
+  for (int i = 0; i < f->n_ops; i++)
+    if (f->ops[i] == op) return true;
+  return false;
+}
+
+static Fusion *make_fusion(Fuser *f, Cluster *c) {
+  Arena *a = f->m->arena;
+  Fusion *u = ARENA_NEW(a, Fusion);
+  u->kind = c->kind;
+  u->dom = c->dom;
+  qsort(c->members.v, (size_t)c->members.n, sizeof(int), by_int);
+  u->n_ops = c->members.n;
+  u->ops = ARENA_ARRAY(a, const Op *, c->members.n);
+  for (int i = 0; i < c->members.n; i++) u->ops[i] = f->info[c->members.v[i]].op;
+  u->out = ARENA_ARRAY(a, FusionOut, c->outs.n);
+  for (int i = 0; i < c->outs.n; i++) {
+    FusionOut *o = &u->out[u->n_out];
+    o->v = c->outs.v[i];
+    for (int j = 0; j < c->visits.n;
+         j++) { /* the visit that is in order; a multi-output may have others */
+      const Visit *v = &c->visits.v[j];
+      if (v->v != o->v) continue;
+      bool full = cluster_in_order(c, v, true);
+      if (!full && !cluster_in_order(c, v, false)) continue;
+      o->full = full && !(o->v->def->kind == OP_REDUCE);
+      if (v->v->type->rank) memcpy(o->at, v->at, sizeof(Affine) * (size_t)v->v->type->rank);
+      u->n_out++;
+      break;
+    }
+  }
+  u->in = ARENA_ARRAY(a, Value *, c->visits.n);
+  u->in_place = ARENA_ARRAY(a, bool, c->visits.n);
+  for (int j = 0; j < c->visits.n; j++) {
+    const Visit *v = &c->visits.v[j];
+    if (v->inside) continue;
+    int k = 0;
+    while (k < u->n_in && u->in[k] != v->v) k++;
+    if (k == u->n_in) {
+      u->in[u->n_in++] = v->v;
+      u->in_place[k] = c->kind == FUSION_LOOP;
+    }
+    u->in_place[k] &= !v->masked && cluster_in_order(c, v, true);
+  }
+  return u;
+}
+
+/* ---- order: as written, each node as late as its last op, producers first ---- */
+
+typedef struct Order {
+  Fuser *f;
+  Fusion **fusions; /* by cluster */
+  bool *done;       /* by cluster, then by op */
+  int *home;        /* position -> cluster that outputs it, or -1 */
+  Nodes *out;
+} Order;
+
+static void emit_value(Order *o, Value *v);
+
+static void emit_cluster(Order *o, int id) {
+  if (o->done[id]) return;
+  o->done[id] = true;
+  Fusion *u = o->fusions[id];
+  for (int i = 0; i < u->n_in; i++) emit_value(o, u->in[i]);
+  *vec_push(o->out) = (Node){NODE_FUSION, NULL, u};
+}
+
+static void emit_inside(Order *o, const Region *r) {
+  for (Op *op = r->first; op; op = op->next) {
+    for (int i = 0; i < op->n_operands; i++) emit_value(o, op->operands[i]);
+    for (int i = 0; i < op->n_regions; i++) emit_inside(o, op->regions[i]);
+  }
+}
+
+static void emit_op(Order *o, int pos) {
+  Fuser *f = o->f;
+  if (o->done[f->clusters.n + pos]) return;
+  o->done[f->clusters.n + pos] = true;
+  Op *op = f->info[pos].op;
+  for (int i = 0; i < op->n_operands; i++) emit_value(o, op->operands[i]);
+  for (int i = 0; i < op->n_regions; i++) emit_inside(o, op->regions[i]);
+  *vec_push(o->out) = (Node){NODE_OP, op, NULL};
+}
+
+static void emit_value(Order *o, Value *v) {
+  if (!v->def || v->region != o->f->r) return;
+  int p = fuser_pos(o->f, v->def);
+  if (p < 0) return;
+  const Info *in = &o->f->info[p];
+  if (in->alias || in->step) emit_op(o, p);
+  else if (o->home[p] >= 0) emit_cluster(o, o->home[p]);
+}
+
+/* A fusion of one op that a library kernel does as well or better becomes that op's own step. */
+static bool is_plain_move(const Fusion *u) {
+  if (u->n_ops != 1 || u->n_out != 1) return false;
+  OpKind k = u->ops[0]->kind;
+  return k == OP_CONCATENATE || k == OP_TRANSPOSE;
+}
+
+void fuser_nodes(Fuser *f, Nodes *out) {
+  Order o = {.f = f, .out = out};
+  o.fusions = xcalloc((size_t)f->clusters.n + 1, sizeof *o.fusions);
+  o.done = xcalloc((size_t)(f->clusters.n + f->n) + 1, sizeof *o.done);
+  o.home = xmalloc(sizeof(int) * (size_t)(f->n + 1));
+  for (int i = 0; i < f->n; i++) o.home[i] = -1;
+  for (int id = 0; id < f->clusters.n; id++) {
+    Cluster *c = f->clusters.v[id];
+    o.fusions[id] = make_fusion(f, c);
+    if (is_plain_move(o.fusions[id])) {
+      f->info[c->members.v[0]].step = true;
+      o.done[id] = true;
+      continue;
+    }
+    for (int k = 0; k < c->outs.n; k++) o.home[fuser_pos(f, c->outs.v[k]->def)] = id;
+  }
+  for (int i = 0; i < f->n; i++) {
+    const Info *in = &f->info[i];
+    if (in->step || in->alias) emit_op(&o, i);
+    if (o.home[i] >= 0 && f->clusters.v[o.home[i]]->last == i) emit_cluster(&o, o.home[i]);
+  }
+  for (int id = 0; id < f->clusters.n; id++)
+    if (!o.done[id]) emit_cluster(&o, id);
+  free(o.fusions);
+  free(o.done);
+  free(o.home);
+}

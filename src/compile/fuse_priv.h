@@ -1,0 +1,81 @@
+/* fuse, private: clusters, the fusions in the making, and what fuse.c (which op goes where), cluster.c
+ * (what a cluster computes), cluster_reduce.c (its sums) and fuse_nodes.c (the result) share. */
+#ifndef WEFT_COMPILE_FUSE_PRIV_H
+#define WEFT_COMPILE_FUSE_PRIV_H
+
+#include "compile/compile_priv.h"
+
+#define SMALL_COUNT 16384 /* below this, shapes do not matter for speed */
+#define MIN_ROWS 16       /* fewer rows than this of a long reduction: cut the rows instead */
+
+typedef struct Visit { /* a value at an index over the domain */
+  Value *v;
+  Affine *at;  /* rank of v entries */
+  bool inside; /* computed here; else read from memory */
+  bool masked; /* below a pad or concatenate */
+} Visit;
+
+typedef struct Cluster {
+  FusionKind kind;
+  Domain dom;
+  VEC(Visit) visits;
+  VEC(int) members; /* positions of ops */
+  VEC(Value *) outs;
+  int first, last; /* positions */
+  int repeats;
+} Cluster;
+
+typedef struct Info { /* of the op at a position */
+  Op *op;
+  VEC(int) inside; /* clusters that compute it */
+  bool alias;      /* exists in memory as another name of its operand */
+  bool step;       /* a step of its own */
+  int stamp;
+} Info;
+
+typedef struct Fuser {
+  Module *m;
+  const Target *t;
+  Region *r;
+  Arena *mem;
+  int n;
+  Info *info;
+  VEC(Cluster *) clusters;
+  Map *pos;    /* op -> position + 1 */
+  int **users; /* by position: positions of users, -1 ended; position n = outside */
+  int *n_users;
+  Origin *origins;
+  int stamp;
+} Fuser;
+
+/* ---- fuse.c ---- */
+
+int fuser_pos(const Fuser *f, const Op *op); /* -1: of another region */
+bool op_is_cheap(const Op *op);              /* computed again rather than stored */
+
+/* ---- cluster.c ---- */
+
+/* A cluster of the op at `pos` alone, its results as outputs: the cluster's number; -1: not
+ * possible. */
+int cluster_new(Fuser *f, int pos);
+/* Tries to compute the op inside cluster `id`; as_out: its results become outputs. Leaves the
+ * cluster as it was on failure. */
+bool cluster_take(Fuser *f, int id, int pos, bool as_out);
+void cluster_free(Cluster *c);
+/* Is the visit row-major over the whole domain (full) or over its kept dimensions (row)? */
+bool cluster_in_order(const Cluster *c, const Visit *o, bool full);
+Affine *cluster_index(Fuser *f, int rank);
+
+/* ---- cluster_reduce.c ---- */
+
+/* A reduction joins the cluster of its users: as rows of what they compute, or with them as its
+ * epilogue. false: it cannot; the cluster may be changed. */
+bool cluster_take_reduce(Fuser *f, Cluster *c, const Op *op);
+
+/* ---- fuse_nodes.c ---- */
+
+/* The clusters as fusions and the other ops as steps of their own, in an order that respects data
+ * flow. */
+void fuser_nodes(Fuser *f, Nodes *out);
+
+#endif

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Slow checks: warnings as errors, format, ASan+UBSan over the unit tests.
+# Slow checks: warnings as errors, format, ASan+UBSan over the unit tests, and what AVX-512 hosts run, emulated.
 set -u
 cd "$(dirname "$0")/.."
 fail=0
@@ -13,4 +13,7 @@ fi
 cmake -S . -B build-check -G Ninja -DWEFT_WERROR=ON -DWEFT_SANITIZE=address,undefined >/dev/null
 ninja -C build-check || exit 1
 ASAN_OPTIONS=detect_leaks=1 ctest --test-dir build-check --output-on-failure --timeout 1200 -j2 || fail=1
+cmake -S . -B build-avx512 -G Ninja -DCMAKE_BUILD_TYPE=Release -DWEFT_EMULATE_AVX512=ON >/dev/null
+ninja -C build-avx512 || exit 1
+ctest --test-dir build-avx512 --output-on-failure --timeout 1200 -j2 || fail=1
 exit $fail

@@ -1,22 +1,20 @@
 /* gemm's kernels with AVX-512: 12 rows by 32 columns, 24 sums in 32 registers. */
 #if defined(__x86_64__)
-#include <immintrin.h>
+#include "dev/cpu/avx512.h"
 
 #define LANES 16
 #define MR 12
-#define V __m512
-#define FN __attribute__((target("avx512f")))
-#define V_ZERO _mm512_setzero_ps
-#define V_SET _mm512_set1_ps
-#define V_LOAD _mm512_loadu_ps
-#define V_STORE _mm512_storeu_ps
-#define V_ADD _mm512_add_ps
-#define V_FMA(sum, x, y) __asm__("vfmadd231ps %2, %1, %0" : "+v"(sum) : "v"(x), "v"(y))
-#define V_BF16(p)      \
-  _mm512_castsi512_ps( \
-      _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(p))), 16))
-#define V_F16(p) _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(p)))
-#define V_SUM _mm512_reduce_add_ps
+#define V V16
+#define FN AVX512
+#define V_ZERO V16_ZERO
+#define V_SET V16_SET
+#define V_LOAD V16_LOAD
+#define V_STORE V16_STORE
+#define V_ADD V16_ADD
+#define V_FMA V16_FMA
+#define V_BF16 V16_BF16
+#define V_F16 V16_F16
+#define V_SUM V16_SUM
 #define FEW 4
 #include "dev/cpu/gemm_tile.h"
 #include "dev/cpu/gemm_few.h"

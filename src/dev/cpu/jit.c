@@ -59,6 +59,9 @@ static void start(void) {
   if (strstr(host_features, "+avx512f") && strstr(host_features, "+avx512bw") &&
       strstr(host_features, "+avx512vl"))
     vector_bits = 512;
+#ifdef WEFT_EMULATE_AVX512
+  if (vector_bits >= 256) vector_bits = 512;
+#endif
   const char *want = env_get("WEFT_VECTOR_BITS");
   if (want && (atoi(want) == 128 || atoi(want) == 256 || atoi(want) == 512))
     vector_bits = MIN(vector_bits, atoi(want));

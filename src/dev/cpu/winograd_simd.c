@@ -9,11 +9,10 @@
 #include <stddef.h>
 
 #if defined(__x86_64__)
-#include <immintrin.h>
+#include "dev/cpu/avx512.h"
 
 #define AVX2 __attribute__((target("avx2,fma")))
 #define INLINE AVX2 static inline __attribute__((always_inline))
-#define AVX512 __attribute__((target("avx512f")))
 
 #define MUL(a, b) _mm256_mul_ps(_mm256_set1_ps(a), b)
 #define FMA(a, b, c) _mm256_fmadd_ps(_mm256_set1_ps(a), b, c)
@@ -260,35 +259,34 @@ static void outer_avx2(const float *a, const float *b, int64_t tiles, float *to,
 
 AVX512 static void multiply_avx512(const float *tiles, int64_t panel_step, int64_t panels,
                                    const float *kernel, float *to) {
-  __m512 sum[ROWS512];
+  V16 sum[ROWS512];
 #pragma GCC unroll 16
-  for (int i = 0; i < ROWS512; i++) sum[i] = _mm512_setzero_ps();
+  for (int i = 0; i < ROWS512; i++) sum[i] = V16_ZERO();
   for (int64_t p = 0; p < panels; p++, tiles += panel_step)
 #pragma GCC unroll 2
     for (int c = 0; c < PANEL; c++, kernel += PANEL) {
-      __m512 k = _mm512_load_ps(kernel);
+      V16 k = V16_LOAD(kernel);
 #pragma GCC unroll 16
-      for (int i = 0; i < ROWS512; i++)
-        sum[i] = _mm512_fmadd_ps(_mm512_set1_ps(tiles[i * PANEL + c]), k, sum[i]);
+      for (int i = 0; i < ROWS512; i++) V16_FMA(sum[i], V16_SET(tiles[i * PANEL + c]), k);
     }
 #pragma GCC unroll 16
-  for (int i = 0; i < ROWS512; i++) _mm512_store_ps(to + i * PANEL, sum[i]);
+  for (int i = 0; i < ROWS512; i++) V16_STORE(to + i * PANEL, sum[i]);
 }
 
 AVX512 static void outer_avx512(const float *a, const float *b, int64_t tiles, float *to,
                                 int64_t to_step, int add) {
-  __m512 sum[PANEL];
+  V16 sum[PANEL];
 #pragma GCC unroll 16
-  for (int i = 0; i < PANEL; i++) sum[i] = _mm512_setzero_ps();
+  for (int i = 0; i < PANEL; i++) sum[i] = V16_ZERO();
   for (int64_t t = 0; t < tiles; t++, a += PANEL, b += PANEL) {
-    __m512 k = _mm512_load_ps(b);
+    V16 k = V16_LOAD(b);
 #pragma GCC unroll 16
-    for (int i = 0; i < PANEL; i++) sum[i] = _mm512_fmadd_ps(_mm512_set1_ps(a[i]), k, sum[i]);
+    for (int i = 0; i < PANEL; i++) V16_FMA(sum[i], V16_SET(a[i]), k);
   }
 #pragma GCC unroll 16
   for (int i = 0; i < PANEL; i++) {
     float *row = to + i * to_step;
-    _mm512_store_ps(row, add ? _mm512_add_ps(sum[i], _mm512_load_ps(row)) : sum[i]);
+    V16_STORE(row, add ? V16_ADD(sum[i], V16_LOAD(row)) : sum[i]);
   }
 }
 

@@ -1,0 +1,65 @@
+/* The AVX-512 that this folder's kernels use. With -DWEFT_EMULATE_AVX512=ON (cmake) each vector is
+ * two of AVX2 and the device takes itself for 512 bits wide, so that a host without AVX-512 runs,
+ * slowly, the code that a host with it would: `make check` passes the tests so. */
+#pragma once
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+#ifndef WEFT_EMULATE_AVX512
+#define AVX512 __attribute__((target("avx512f")))
+
+/* Written so that gcc keeps the sum in one register. */
+#define V16_FMA(sum, x, y) __asm__("vfmadd231ps %2, %1, %0" : "+v"(sum) : "v"(x), "v"(y))
+typedef __m512 V16;
+#define V16_ZERO _mm512_setzero_ps
+#define V16_SET _mm512_set1_ps
+#define V16_LOAD _mm512_loadu_ps
+#define V16_STORE _mm512_storeu_ps
+#define V16_ADD _mm512_add_ps
+#define V16_SUM _mm512_reduce_add_ps
+#define V16_BF16(p)    \
+  _mm512_castsi512_ps( \
+      _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(p))), 16))
+#define V16_F16(p) _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(p)))
+#else
+#define AVX512 __attribute__((target("avx2,fma,f16c")))
+#define V16_FN AVX512 static inline __attribute__((always_inline, unused))
+
+typedef struct V16 {
+  __m256 lo, hi;
+} V16;
+
+V16_FN V16 V16_SET(float x) { return (V16){_mm256_set1_ps(x), _mm256_set1_ps(x)}; }
+V16_FN V16 V16_ZERO(void) { return V16_SET(0); }
+V16_FN V16 V16_LOAD(const float *p) { return (V16){_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)}; }
+V16_FN void V16_STORE(float *p, V16 x) {
+  _mm256_storeu_ps(p, x.lo);
+  _mm256_storeu_ps(p + 8, x.hi);
+}
+V16_FN V16 V16_ADD(V16 a, V16 b) {
+  return (V16){_mm256_add_ps(a.lo, b.lo), _mm256_add_ps(a.hi, b.hi)};
+}
+/* In the order of _mm512_reduce_add_ps: halves, quarters, pairs. */
+V16_FN float V16_SUM(V16 a) {
+  __m256 h = _mm256_add_ps(a.lo, a.hi);
+  __m128 q = _mm_add_ps(_mm256_castps256_ps128(h), _mm256_extractf128_ps(h, 1));
+  q = _mm_add_ps(q, _mm_movehl_ps(q, q));
+  return _mm_cvtss_f32(_mm_add_ss(q, _mm_movehdup_ps(q)));
+}
+#define V16_FMA(sum, x, y)                                                               \
+  (sum) = (V16) {                                                                        \
+    _mm256_fmadd_ps((x).lo, (y).lo, (sum).lo), _mm256_fmadd_ps((x).hi, (y).hi, (sum).hi) \
+  }
+V16_FN __m256 v16_half_bf16(const void *p) {
+  return _mm256_castsi256_ps(
+      _mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p)), 16));
+}
+V16_FN V16 V16_BF16(const void *p) {
+  return (V16){v16_half_bf16(p), v16_half_bf16((const char *)p + 16)};
+}
+V16_FN V16 V16_F16(const void *p) {
+  return (V16){_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p)),
+               _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)((const char *)p + 16)))};
+}
+#endif
+#endif

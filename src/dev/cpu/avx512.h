@@ -4,6 +4,7 @@
 #pragma once
 #if defined(__x86_64__)
 #include <immintrin.h>
+#include <stdint.h>
 
 #ifndef WEFT_EMULATE_AVX512
 #define AVX512 __attribute__((target("avx512f")))
@@ -17,6 +18,11 @@ typedef __m512 V16;
 #define V16_STORE _mm512_storeu_ps
 #define V16_ADD _mm512_add_ps
 #define V16_SUM _mm512_reduce_add_ps
+/* The first n lanes: of what is loaded (the others are zero), and of what is stored. */
+typedef __mmask16 V16Mask;
+#define V16_MASK(n) ((__mmask16)((1u << (n)) - 1))
+#define V16_LOAD_MASK(p, m) _mm512_maskz_loadu_ps(m, p)
+#define V16_STORE_MASK _mm512_mask_storeu_ps
 #define V16_BF16(p)    \
   _mm512_castsi512_ps( \
       _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(p))), 16))
@@ -50,6 +56,21 @@ V16_FN float V16_SUM(V16 a) {
   (sum) = (V16) {                                                                        \
     _mm256_fmadd_ps((x).lo, (y).lo, (sum).lo), _mm256_fmadd_ps((x).hi, (y).hi, (sum).hi) \
   }
+typedef struct V16Mask {
+  __m256i lo, hi;
+} V16Mask;
+V16_FN V16Mask V16_MASK(int64_t n) {
+  __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+  return (V16Mask){_mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), lanes),
+                   _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n - 8), lanes)};
+}
+V16_FN V16 V16_LOAD_MASK(const float *p, V16Mask m) {
+  return (V16){_mm256_maskload_ps(p, m.lo), _mm256_maskload_ps(p + 8, m.hi)};
+}
+V16_FN void V16_STORE_MASK(float *p, V16Mask m, V16 x) {
+  _mm256_maskstore_ps(p, m.lo, x.lo);
+  _mm256_maskstore_ps(p + 8, m.hi, x.hi);
+}
 V16_FN __m256 v16_half_bf16(const void *p) {
   return _mm256_castsi256_ps(
       _mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p)), 16));

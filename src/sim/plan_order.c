@@ -20,6 +20,61 @@ static bool own(const Order *o, const HValue *v) {
   return !v->is_param && v->node->comp == o->p->comp;
 }
 
+/* Which results lie in the memory of which donated arguments. */
+static void find_given(Plan *p) {
+  HComp *c = p->comp;
+  if (c->parent) return;
+  bool *used = calloc((size_t)c->params.n + 1, sizeof *used);
+  for (int i = 0; i < c->outputs.n; i++) {
+    HValue *v = c->outputs.v[i]->val;
+    for (int k = 0; v && k < c->params.n; k++) {
+      const HNode *q = c->params.v[k];
+      if (used[k] || !q->val->donated || q->dt != v->node->dt || q->val->bytes != v->bytes)
+        continue;
+      used[k] = v->given = true;
+      v->over = q->val;
+      break;
+    }
+  }
+  free(used);
+}
+
+static bool leads_to(const Order *o, int from, int to) {
+  Ints stack = {0};
+  unsigned char *seen = calloc((size_t)o->n + 1, 1);
+  *vec_push(&stack) = from;
+  while (stack.n && !seen[to]) {
+    int k = stack.v[--stack.n];
+    if (seen[k]) continue;
+    seen[k] = 1;
+    for (int i = 0; i < o->succ[k].n; i++) *vec_push(&stack) = o->succ[k].v[i];
+  }
+  bool hit = seen[to];
+  vec_free(&stack);
+  free(seen);
+  return hit;
+}
+
+/* A donated argument is written over when all others have read it. */
+static void readers_first(Order *o) {
+  const Plan *p = o->p;
+  for (int i = 0; i < p->values.n; i++) p->values.v[i]->index = -1;
+  for (int i = 0; i < p->values.n; i++)
+    if (p->values.v[i]->over) p->values.v[i]->over->index = p->values.v[i]->kernel;
+  for (int r = 0; r < o->n; r++) {
+    const Kernel *k = p->kernels.v[r];
+    for (int q = 0; q < k->reads.n && !k->dead; q++) {
+      const HValue *v = base_of(k->reads.v[q]);
+      int w = v->node->comp == p->comp ? v->index : -1; /* who writes over it */
+      bool known = w < 0 || w == r;
+      for (int z = 0; !known && z < o->pred[w].n; z++) known = o->pred[w].v[z] == r;
+      if (known || leads_to(o, w, r)) continue;
+      *vec_push(&o->succ[r]) = w;
+      *vec_push(&o->pred[w]) = r;
+    }
+  }
+}
+
 static void graph(Order *o) {
   Plan *p = o->p;
   for (int i = 0; i < o->n; i++) {
@@ -195,6 +250,8 @@ void plan_order(Plan *p) {
   o.uses = calloc((size_t)n + 1, sizeof *o.uses);
   o.size = calloc((size_t)n + 1, sizeof *o.size);
   graph(&o);
+  find_given(p);
+  readers_first(&o);
   Ints list = {0}, depth = {0};
   list_order(&o, &list);
   depth_first(&o, &list, &depth);

@@ -330,25 +330,6 @@ static void place_state(Place *m) {
   }
 }
 
-/* Results in the memory of donated arguments are made on chip and written back behind. */
-static void find_given(Plan *p) {
-  HComp *c = p->comp;
-  if (c->parent) return;
-  bool *used = calloc((size_t)c->params.n + 1, sizeof *used);
-  for (int i = 0; i < c->outputs.n; i++) {
-    HValue *v = c->outputs.v[i]->val;
-    for (int k = 0; v && k < c->params.n; k++) {
-      const HNode *q = c->params.v[k];
-      if (used[k] || !q->val->donated || q->dt != v->node->dt || q->val->bytes != v->bytes)
-        continue;
-      used[k] = v->given = true;
-      v->over = q->val;
-      break;
-    }
-  }
-  free(used);
-}
-
 void plan_place(Plan *p) {
   const Law *law = p->law;
   int n = p->kernels.n;
@@ -378,7 +359,6 @@ void plan_place(Plan *p) {
   if (p->loop_body) place_state(&m);
   if (law->keep) place_held(&m);
   place_first(&m);
-  find_given(p);
   VEC(HValue *) wish = {0};
   for (int i = 0; i < p->values.n; i++) {
     HValue *v = p->values.v[i];

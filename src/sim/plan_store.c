@@ -74,15 +74,50 @@ HValue *plan_store(Plan *p, HNode *n) {
   return v;
 }
 
+#define DIAMOND 16 /* nodes */
+
+/* Several element-wise users of v that meet again in one node, as in x * (1 - t) + x * (1 - t) * t:
+ * that node, or NULL when something else needs one of those between. */
+static HNode *meets_again(HNode *v, const unsigned char *claimed) {
+  HNode *set[DIAMOND] = {v};
+  for (int n = 1; n < DIAMOND; n++) {
+    HNode *next = NULL; /* the first user outside */
+    int open = 0;       /* nodes that are needed outside */
+    bool last = false;
+    for (int i = 0; i < n; i++) {
+      last = set[i]->is_output;
+      for (int u = 0; u < set[i]->n_users; u++) {
+        HNode *w = set[i]->users[u];
+        bool inside = false;
+        for (int k = 0; k < n; k++) inside |= set[k] == w;
+        last |= !inside;
+        if (!inside && (!next || w->id < next->id)) next = w;
+      }
+      open += last;
+    }
+    if (n > 1 && open == 1 && last) return set[n - 1];
+    if (!next || next->comp != v->comp || claimed[next->id] || next->kind != H_EWISE ||
+        hlo_count(next) != hlo_count(v))
+      return NULL;
+    set[n] = next;
+  }
+  return NULL;
+}
+
 /* The user chain of a product that becomes its epilogue: element-wise, one user at a time, same
  * number of elements. */
 static HNode *epilogue_end(const Plan *p, HNode *conv, const unsigned char *claimed) {
   HNode *v = conv;
   int64_t count = hlo_count(conv);
   for (int steps = 0; steps < 200; steps++) {
-    if (v->n_users != 1 || v->is_output) break;
-    HNode *u = v->users[0];
-    if (u->comp != conv->comp || claimed[u->id - 0]) break;
+    if (v->is_output) break;
+    HNode *u = v->n_users == 1 ? v->users[0] : NULL;
+    if (v->n_users > 1 && p->law->tpu && v->kind == H_EWISE) {
+      u = meets_again(v, claimed);
+      if (u) v = u;
+      if (u) continue;
+    }
+    if (!u || u->comp != conv->comp || claimed[u->id]) break;
     bool ew = u->kind == H_EWISE || u->kind == H_RESHAPE || u->kind == H_TRANSPOSE;
     if (!ew || hlo_count(u) != count) break;
     if (!p->law->tpu && u->kind != H_EWISE) break;

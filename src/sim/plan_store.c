@@ -297,8 +297,9 @@ static bool worth_storing(const Law *law, const HNode *n) {
   } else {
     int readers = product_readers(n, 0);
     if (readers < 2) return false;
-    /* each reader would read the inputs, not the result; that would be written and read by all */
-    limit = MIN(limit, (readers + 1.0) / (readers - 1));
+    /* each reader would read the inputs, not the result; that would be written and read by all.
+     * Where it comes to the same, two readers ask for the result, more do not. */
+    limit = MIN(limit, (readers + 1.0) / (readers - 1) + (readers > 2 ? 0.02 : 0));
   }
   if (vpu_weight(n) >= 20) return true; /* a sine or the like */
   const HNode *stack[64], *leaf[32];

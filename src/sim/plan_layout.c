@@ -41,14 +41,42 @@ static void conv_order(const Law *law, const HNode *n, const HConv *c, const cha
     if (i != ba && i != bb) order[k++] = i;
 }
 
+/* The order in which an operand lies that is an argument or a loop's result, perhaps transposed. */
+static bool given_order(const Law *law, const HNode *n, int *order) {
+  int r = n->rank, in[64];
+  if (r > 64) return false;
+  if (n->kind == H_GET || n->kind == H_PARAM) {
+    value_order_default(law, n, order);
+    return true;
+  }
+  if ((n->kind != H_TRANSPOSE && n->kind != H_EWISE) || n->n_in != 1 || n->in[0]->rank != r ||
+      !given_order(law, n->in[0], in))
+    return false;
+  for (int i = 0; i < r; i++)
+    for (int d = 0; d < r; d++)
+      if ((n->kind == H_TRANSPOSE ? (int)n->dims[d] : d) == in[i]) order[i] = d;
+  return true;
+}
+
 /* The result of a dot: the last row and the last column dimension share the tiles, whatever the
- * others would pad. False when it has not both. */
-static bool dot_order(const HNode *n, const HConv *c, int *order) {
-  int m = -1, f = -1, k = 0;
+ * others would pad; the last row is the one that is nearest to the lanes in the operand. False when
+ * it has not both. */
+static bool dot_order(const Law *law, const HNode *n, const HNode *dot, int *order) {
+  const HConv *c = dot->conv;
+  int m = -1, f = -1, k = 0, left[64], row = 0, rows = 0;
   for (int i = 0; i < n->rank; i++) {
+    rows += c->out[i] == 'm';
     if (n->d[i] <= 1) continue;
     if (c->out[i] == 'm') m = i;
     if (c->out[i] == 'n') f = i;
+  }
+  const HNode *x = dot->in[0];
+  if (rows > 1 && c->batch == 1 && !x->val && given_order(law, x, left)) {
+    int q = 0;
+    while (q < x->rank && (c->lhs[left[q]] != 'm' || x->d[left[q]] <= 1)) q++;
+    for (int d = 0; q < x->rank && d < left[q]; d++) row += c->lhs[d] == 'm';
+    for (int i = 0, at = 0; i < n->rank && q < x->rank; i++)
+      if (c->out[i] == 'm' && at++ == row) m = i;
   }
   if (m < 0 || f < 0) return false;
   double dm = (double)n->d[m], df = (double)n->d[f];
@@ -136,7 +164,7 @@ void plan_layouts(Plan *p) {
         conv_order(law, n, conv->conv, conv->conv->out, order);
         have = true;
       } else if (conv && n->rank > 2) {
-        have = dot_order(n, conv->conv, order);
+        have = dot_order(law, n, conv, order);
       } else if (!conv && n->kind != H_REDUCE && (roles = reader_roles(n, &rc, 0)) && rc->is_conv) {
         conv_order(law, n, rc, roles, order);
         have = true;
@@ -210,6 +238,7 @@ static void turn_images(Plan *p) {
   for (int i = 0; i < p->comp->params.n; i++) {
     HValue *v = p->comp->params.v[i]->val, *w = NULL;
     int r = v->node->rank, n = 0, batch = -1, order[64];
+    bool narrow = true; /* both round it */
     if (r < 4 || r > 64) continue;
     for (int q = 0; q < p->kernels.n; q++) {
       const Kernel *k = p->kernels.v[q];
@@ -219,6 +248,7 @@ static void turn_images(Plan *p) {
       if (k->conv->in[0] != v->node &&
           !(k->conv->in[0]->kind == H_EWISE && k->conv->in[0]->in[0] == v->node))
         continue;
+      narrow &= k->conv->in[0]->dt == DT_BF16;
       if (c->lhs[v->order[0]] != 'k' || c->lhs[v->order[1]] != 's') continue;
       for (int d = 0; d < r; d++)
         if (c->lhs[d] == 'm' && v->node->d[d] % 128 == 0) batch = d;
@@ -228,6 +258,8 @@ static void turn_images(Plan *p) {
     for (int d = 0, o = 1; d < r; d++)
       if (v->order[d] != batch) order[o++] = v->order[d];
     w = add_copy(p, v, order);
+    w->rounded = narrow && v->node->dt == DT_F32;
+    value_layout(p->law, w, order);
     for (int q = 0; q + 1 < p->kernels.n; q++) {
       Kernel *k = p->kernels.v[q];
       for (int z = 0; z < k->reads.n && !k->dead && k->conv; z++)
@@ -333,7 +365,13 @@ void plan_copies(Plan *p) {
               p->kernels.v[z]->roots.v[0]->val->order[0] == order[0] &&
               p->kernels.v[z]->roots.v[0]->val->order[1] == order[1])
             w = p->kernels.v[z]->roots.v[0]->val;
-        if (!w) w = add_copy(p, v, order);
+        if (!w) {
+          w = add_copy(p, v, order);
+          if (v->is_param && n->dt == DT_F32 && x->dt == DT_BF16) { /* rounded on the way */
+            w->rounded = true;
+            value_layout(p->law, w, order);
+          }
+        }
         k = p->kernels.v[i];
         k->reads.v[q] = w;
       }

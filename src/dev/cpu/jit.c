@@ -2,9 +2,12 @@
  * kernels compile to is looked for in the cache on disk first (base/cache.h): its key is every
  * kernel's graph written out, this host's instruction set and the build of weft and LLVM. Otherwise
  * they are divided into units, each with its own LLVM context, that are generated and compiled in
- * parallel. The pass list is short (the IR is vector IR already): accumulators into registers,
- * common subexpressions, peepholes, blocks joined. kernels.c loads the objects. */
+ * parallel. The pass list is short (the IR is vector IR already, with addresses formed loop by loop):
+ * accumulators into registers, common subexpressions, blocks joined. Strength reduction of loops is
+ * off for the same reason: it took a quarter of the time and left the code as it was. kernels.c
+ * loads the objects. */
 #include <llvm-c/Analysis.h>
+#include <llvm-c/Support.h>
 #include <llvm-c/Target.h>
 #include <llvm-c/TargetMachine.h>
 #include <llvm-c/Transforms/PassBuilder.h>
@@ -13,7 +16,9 @@
 #include "base/cache.h"
 #include "dev/cpu/emit_priv.h"
 
-#define PASSES "sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,early-cse"
+#define PASSES "mem2reg,early-cse,simplifycfg"
+/* Peepholes find nothing in arithmetic on f32, and much in integers: conditions, roundings. */
+#define PASSES_INTEGER "mem2reg,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,early-cse"
 #define UNIT_NODES 64 /* graph nodes in a unit, unless one kernel alone has more */
 
 typedef struct Wanted { /* where addresses go when they are known */
@@ -49,6 +54,8 @@ static char *host_triple, *host_cpu, *host_features, *no_target;
 static int vector_bits = 128;
 
 static void start(void) {
+  const char *const options[] = {"weft", "-disable-lsr"};
+  LLVMParseCommandLineOptions(COUNT_OF(options), options, NULL);
   LLVMInitializeNativeTarget();
   LLVMInitializeNativeAsmPrinter();
   host_triple = LLVMGetDefaultTargetTriple();
@@ -118,9 +125,25 @@ Err *jit_add(Jit *j, const Fusion *f, FusedCode *out) {
 
 /* ---- compiling ---- */
 
-static LLVMTargetMachineRef machine(void) {
+/* Machines know the host's features, which takes longer to find out than a small kernel to compile:
+ * they are kept. Each works for one thread at a time. */
+static pthread_mutex_t machines_lock = PTHREAD_MUTEX_INITIALIZER;
+static VEC(LLVMTargetMachineRef) machines;
+
+static LLVMTargetMachineRef machine_take(void) {
+  LLVMTargetMachineRef tm = NULL;
+  pthread_mutex_lock(&machines_lock);
+  if (machines.n) tm = machines.v[--machines.n];
+  pthread_mutex_unlock(&machines_lock);
+  if (tm) return tm;
   return LLVMCreateTargetMachine(target, host_triple, host_cpu, host_features,
                                  LLVMCodeGenLevelDefault, LLVMRelocPIC, LLVMCodeModelSmall);
+}
+
+static void machine_give(LLVMTargetMachineRef tm) {
+  pthread_mutex_lock(&machines_lock);
+  *vec_push(&machines) = tm;
+  pthread_mutex_unlock(&machines_lock);
 }
 
 static void unit_close(Unit *u) {
@@ -158,7 +181,23 @@ static Err *unit_generate(Jit *j, Unit *u) {
   return e;
 }
 
-static Err *unit_compile(Unit *u, LLVMTargetMachineRef tm) {
+static bool has_integers(const Dag *d) {
+  for (int i = 0; i < d->nodes.n; i++) {
+    const DagNode *n = &d->nodes.v[i];
+    DTypeClass c = dtype_class(n->t);
+    if (n->kind == N_OP && (c == DC_SINT || c == DC_UINT || n->t == DT_BF16 || n->t == DT_F16))
+      return true;
+  }
+  return d->masks.n > 1; /* [0] is none */
+}
+
+static const char *passes_for(const Jit *j, const Unit *u) {
+  for (int i = u->first; i < u->end; i++)
+    if (has_integers(&j->kernels.v[i].dag)) return PASSES_INTEGER;
+  return PASSES;
+}
+
+static Err *unit_compile(Unit *u, const char *passes, LLVMTargetMachineRef tm) {
   LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(tm);
   LLVMSetTarget(u->mod, host_triple);
   LLVMSetModuleDataLayout(u->mod, layout);
@@ -174,7 +213,7 @@ static Err *unit_compile(Unit *u, LLVMTargetMachineRef tm) {
   if (e) return e;
 #endif
   LLVMPassBuilderOptionsRef o = LLVMCreatePassBuilderOptions();
-  LLVMErrorRef error = LLVMRunPasses(u->mod, PASSES, tm, o);
+  LLVMErrorRef error = LLVMRunPasses(u->mod, passes, tm, o);
   LLVMDisposePassBuilderOptions(o);
   if (error) {
     bad = LLVMGetErrorMessage(error);
@@ -192,10 +231,10 @@ static void make_unit(void *arg, int64_t i) {
   Jit *j = arg;
   Unit *u = &j->units.v[i];
   u->error = unit_generate(j, u);
-  LLVMTargetMachineRef tm = u->error ? NULL : machine();
-  if (tm) {
-    u->error = unit_compile(u, tm);
-    LLVMDisposeTargetMachine(tm);
+  if (!u->error) {
+    LLVMTargetMachineRef tm = machine_take();
+    u->error = unit_compile(u, passes_for(j, u), tm);
+    machine_give(tm);
   }
   unit_close(u);
 }

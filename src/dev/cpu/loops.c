@@ -13,7 +13,7 @@
 
 #define B g->b
 
-#define UNROLL 4
+#define HEAVY_BODY 8         /* operations that take as long as an addition */
 #define SERIAL_WORK 300000.0 /* operations on elements below which threads are not worth waking */
 #define TASK_WORK 400000.0
 #define MAX_CHUNKS 256
@@ -36,35 +36,62 @@ static void decode(Gen *g, int level, V t, int first, int last) {
 
 /* ---- costs ---- */
 
+static double op_work(const Op *op) {
+  switch (op->kind) {
+  case OP_EXPONENTIAL:
+  case OP_LOG:
+  case OP_LOGISTIC: return 20;
+  case OP_TANH:
+  case OP_CHLO_ERF:
+  case OP_LOG_PLUS_ONE:
+  case OP_EXPONENTIAL_MINUS_ONE: return 30;
+  case OP_DIVIDE:
+  case OP_SQRT:
+  case OP_RSQRT: return 8;
+  case OP_SINE:
+  case OP_COSINE:
+  case OP_TAN:
+  case OP_POWER:
+  case OP_ATAN2:
+  case OP_CBRT:
+  case OP_REMAINDER: return 300;
+  default: return 1;
+  }
+}
+
 static double work_per_element(const Dag *d) {
   double w = 0;
   for (int i = 0; i < d->nodes.n; i++) {
     const DagNode *n = &d->nodes.v[i];
     if (!n->vec) continue;
     if (n->kind == N_INPUT) w += gen_vector_stride(d, &n->lin) == 1 ? 2 : 8;
-    if (n->kind != N_OP) continue;
-    switch (n->op->kind) {
-    case OP_EXPONENTIAL:
-    case OP_LOG:
-    case OP_LOGISTIC: w += 20; break;
-    case OP_TANH:
-    case OP_CHLO_ERF:
-    case OP_LOG_PLUS_ONE:
-    case OP_EXPONENTIAL_MINUS_ONE: w += 30; break;
-    case OP_DIVIDE:
-    case OP_SQRT:
-    case OP_RSQRT: w += 8; break;
-    case OP_SINE:
-    case OP_COSINE:
-    case OP_TAN:
-    case OP_POWER:
-    case OP_ATAN2:
-    case OP_CBRT:
-    case OP_REMAINDER: w += 300; break;
-    default: w += 1;
-    }
+    if (n->kind == N_OP) w += op_work(n->op);
   }
   return w + d->reduces.n + 1;
+}
+
+/* Operations for each element below a node that no node in `seen` has counted. */
+static double work_below(const Dag *d, int node, bool *seen) {
+  const DagNode *n = &d->nodes.v[node];
+  if (seen[node] || !n->vec) return 0;
+  seen[node] = true;
+  double w = n->kind == N_OP ? op_work(n->op) : 0;
+  for (int k = 0; n->kind == N_OP && k < n->n_in; k++) w += work_below(d, n->in[k], seen);
+  return w;
+}
+
+/* How many vectors a sweep's loop takes at a time. Sums wait for their last addition, so several run
+ * side by side, unless there is enough to do in between: more copies of that would only be more to
+ * compile. */
+static int unroll_of(const Dag *d, int sweep, int lanes) {
+  bool *seen = xcalloc((size_t)d->nodes.n + 1, 1);
+  double w = 0;
+  for (int i = 0; i < d->reduces.n; i++)
+    for (int k = 0; k < d->reduces.v[i].n; k++)
+      if (d->reduces.v[i].sweep == sweep) w += work_below(d, d->reduces.v[i].in[k], seen);
+  free(seen);
+  int n = w > 2 * HEAVY_BODY ? 1 : w > HEAVY_BODY ? 2 : 4;
+  return d->loops[d->vloop].extent >= (int64_t)lanes * n ? n : 1;
 }
 
 /* How many tasks of `inner` elements each make one chunk of work. */
@@ -176,12 +203,12 @@ static void gen_row(Gen *g, Dag *d, const char *name, FusedCode *out) {
     for (int i = 0; i < d->reduces.n; i++) sums |= d->reduces.v[i].sweep == s;
     for (int i = 0; i < d->n_out; i++) any |= d->f->out[i].full && d->nodes.v[d->out[i]].depth == s;
     if (!any && !sums) continue;
-    int unroll = vec && sums && d->loops[d->vloop].extent >= (int64_t)g->vl * UNROLL ? UNROLL : 1;
+    int unroll = vec && sums ? unroll_of(d, s, g->vl) : 1;
     for (int i = 0; i < d->reduces.n; i++)
       if (d->reduces.v[i].sweep == s) sum_init(g, &d->reduces.v[i], 1, vec, unroll);
     Sweep sw = {s, vec, unroll};
     Walk w = {.body = sweep_body, .arg = &sw, .unroll = unroll};
-    bool totals = vec && walk_additions(g, nk, &w) >= 2 * WALK_LONG_SUM;
+    bool totals = vec && sums && walk_additions(g, nk, &w) >= 2 * WALK_LONG_SUM;
     if (totals) w.flush = sweep_flush;
     for (int i = 0; i < d->reduces.n && totals; i++)
       if (d->reduces.v[i].sweep == s && sum_is_long(&d->reduces.v[i]))
@@ -424,10 +451,9 @@ static void gen_split(Gen *g, Dag *d, const char *name, FusedCode *out) {
     }
   out->partial_bytes = offset;
   bool suffix_regs = fs < n && fs == n - 1 && (suffix + g->vl - 1) / g->vl <= 8;
-  int count = fs == n ? (runtime_vectors                                        ? 1
-                         : d->loops[d->vloop].extent >= (int64_t)g->vl * UNROLL ? UNROLL
-                                                                                : 1)
-                      : (int)((suffix + g->vl - 1) / g->vl);
+  int count = fs < n            ? (int)((suffix + g->vl - 1) / g->vl)
+              : runtime_vectors ? 1
+                                : unroll_of(d, 0, g->vl);
   s.in_registers = fs == n || suffix_regs;
   s.count = count;
   for (int i = 0, at = 0; i < d->reduces.n; i++) {

@@ -108,6 +108,30 @@ V gen_affine(Gen *g, const Affine *a) {
   return off;
 }
 
+/* The address of the first lane: what an outer loop adds is added there, so that the innermost is left
+ * with what the machine's addressing does. */
+static V gen_address(Gen *g, V base, LLVMTypeRef elem, const Affine *a) {
+  V off = NULL;
+  int level = 0;
+  if (a->off) off = gen_i64(g, a->off);
+  for (int i = 0; i < g->d->n_loops; i++) {
+    const Loop *l = &g->d->loops[i];
+    int64_t c = a->coef[l->last];
+    if (l->extent == 1 || c == 0) continue;
+    if (off && l->level != level) {
+      gen_at_level(g, level);
+      base = LLVMBuildGEP2(B, elem, base, &off, 1, "");
+      off = NULL;
+    }
+    level = l->level;
+    gen_at_level(g, level);
+    V t = c == 1 ? l->iv : LLVMBuildMul(B, l->iv, gen_i64(g, c), "");
+    off = off ? LLVMBuildAdd(B, off, t, "") : t;
+  }
+  gen_at_level(g, level);
+  return off ? LLVMBuildGEP2(B, elem, base, &off, 1, "") : base;
+}
+
 int64_t gen_vector_stride(const Dag *d, const Affine *a) {
   return d->vloop < 0 || d->loops[d->vloop].extent == 1 ? 0 : a->coef[d->loops[d->vloop].last];
 }
@@ -160,14 +184,13 @@ V gen_align(V load, DType t) {
 
 static V emit_load(Gen *g, DagNode *n) {
   V base = gen_base(g, n->buf);
-  V off = gen_affine(g, &n->lin);
+  V ptr = gen_address(g, base, mem_type(g, n->t, 0), &n->lin);
   V mask = n->mask ? gen_mask(g, n->mask) : NULL;
   bool mask_vec = n->mask && g->d->masks.v[n->mask].vec;
   gen_at_level(g, n->level);
   g->lanes = n->vec ? g->vl : 0;
   LLVMTypeRef et = mem_type(g, n->t, 0), vt = mem_type(g, n->t, g->vl),
               p = LLVMPointerTypeInContext(g->ctx, 0);
-  V ptr = LLVMBuildGEP2(B, et, base, &off, 1, "");
   if (!n->vec) {
     if (mask) ptr = LLVMBuildSelect(B, mask, ptr, base, "");
     return from_mem(g, n->t, gen_align(LLVMBuildLoad2(B, et, ptr, ""), n->t));
@@ -270,9 +293,8 @@ void gen_store(Gen *g, int out, int level) {
   V v = gen_node_at(g, d->out[out], level, vec);
   g->lanes = vec ? g->vl : 0;
   v = to_mem(g, t, v);
-  V base = gen_base(g, d->f->n_in + out), off = gen_affine(g, &d->out_lin[out]);
+  V ptr = gen_address(g, gen_base(g, d->f->n_in + out), mem_type(g, t, 0), &d->out_lin[out]);
   gen_at_level(g, level);
-  V ptr = LLVMBuildGEP2(B, mem_type(g, t, 0), base, &off, 1, "");
   if (!vec || (!g->tail && stride == 1)) {
     gen_align(LLVMBuildStore(B, v, ptr), t);
     return;

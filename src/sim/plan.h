@@ -118,6 +118,7 @@ typedef struct Law {
   double scoped, fast, cmem; /* bytes */
   double min_alloc;
   bool prefetch, matvec, softmax, scores, rotates, row_beside, keep, nopack;
+  bool offload; /* scatters run beside the core, from device memory to device memory */
   double vhalf, vbcast, cvpu, repeat, quotient;
   double lvm; /* what a loop is charged for operands on chip, as a share of one in HBM */
   double dw;  /* cycles to multiply and add one register of a depthwise convolution */

@@ -86,6 +86,11 @@ static bool writes_chip(const Place *m, const Kernel *k) {
   return m->p->law->keep || !(k->conv || k->copy || k->alone);
 }
 
+/* Works from device memory to device memory. */
+static bool beside(const Place *m, const Kernel *k) {
+  return m->p->law->offload && k->roots.v[0]->kind == H_SCATTER;
+}
+
 /* May the kernel write this result straight to on-chip memory? */
 static bool may_stay(const Place *m, const HValue *v) {
   if (v->kernel < 0 || (v->is_output && !v->given) || v->node->n_results > 1 ||
@@ -93,7 +98,7 @@ static bool may_stay(const Place *m, const HValue *v) {
     return false;
   const Kernel *k = m->p->kernels.v[v->kernel];
   const HNode *root = k->roots.v[0];
-  if (root->kind == H_WHILE || root->kind == H_COND) return false;
+  if (root->kind == H_WHILE || root->kind == H_COND || beside(m, k)) return false;
   return writes_chip(m, k);
 }
 
@@ -159,6 +164,7 @@ static void place(Place *m, HValue *v) {
     int t = at->v[i];
     const HNode *root = m->p->kernels.v[t]->roots.v[0];
     bool loop = root->kind == H_WHILE || root->kind == H_COND;
+    bool far = loop || beside(m, m->p->kernels.v[t]);
     if (t <= last) continue;
     if (loop && v->loop == t + 1 && i == 0 && may_stay(m, v) &&
         room(m, v->kernel, t - 1, v->bytes)) {
@@ -167,8 +173,8 @@ static void place(Place *m, HValue *v) {
       last = t;
       continue;
     }
-    if (!loop && (i == 0 ? may_stay(m, v) && room(m, v->kernel, t, v->bytes)
-                         : on && room(m, last + 1, t, v->bytes))) {
+    if (!far && (i == 0 ? may_stay(m, v) && room(m, v->kernel, t, v->bytes)
+                        : on && room(m, last + 1, t, v->bytes))) {
       take(m, v, i == 0 ? v->kernel : last + 1, t, false);
       on = true;
       last = t;
@@ -177,7 +183,7 @@ static void place(Place *m, HValue *v) {
     on = false;
     v->far = true;
     v->far_last = t;
-    int s = !loop && room(m, t, t, v->bytes) && !written_over(m, v, t)
+    int s = !far && room(m, t, t, v->bytes) && !written_over(m, v, t)
                 ? fetch_from(m, v, v->kernel + 1, t)
                 : -1;
     if (s >= 0) {

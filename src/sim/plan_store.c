@@ -46,7 +46,7 @@ static bool absorbs(const Plan *p, const HNode *user, const HNode *x) {
   case H_CONV: return p->law->tpu && x->kind != H_REVERSE;
   case H_DUS: return user->n_in > 1 && user->in[1] == x && user->in[0] != x;
   case H_CONCAT: return true;
-  case H_SCATTER: return p->law->tpu && gathered(x);
+  case H_SCATTER: return p->law->tpu && !p->law->offload && gathered(x);
   case H_RWIN: return p->law->tpu && user->n_results == 1 && user->in[0] == x;
   default: return false;
   }
@@ -453,7 +453,8 @@ void plan_stored(Plan *p) {
     if (n->kind == H_CONV) continue;
     if (n->inlined || n->attention) continue;
     if (!hlo_light(n)) {
-      bool inside = p->law->tpu && ((n->kind == H_GATHER && scattered_rows(n)) || joined_inside(n));
+      bool rows = !p->law->offload && n->kind == H_GATHER && scattered_rows(n);
+      bool inside = p->law->tpu && (rows || joined_inside(n));
       if (!claimed[n->id] && !n->val && !inside) plan_store(p, n);
       continue;
     }

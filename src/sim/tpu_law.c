@@ -72,6 +72,7 @@ void law_read(const Chip *chip, Law *law) {
   FIT(quotient, "quotient", law->repeat);
   FIT(vbcast, "vbcast", 0);
   FIT(cvpu, "cvpu", law->lvpu);
+  law->offload = chip_num(chip, "fit.offload", 0) > 0;
   law->keep = law->prefetch && chip_num(chip, "fit.keep", 1) > 0;
 #undef FIT
 }

@@ -16,6 +16,7 @@ typedef struct Place {
   double *start; /* cycles before each kernel */
   double *slack; /* cycles of each kernel in which no transfer runs */
   double cap;
+  int early;   /* the first kernels: up to the second product or reduction */
   Ints *reads; /* by value: kernels that read it, ascending */
 } Place;
 
@@ -220,24 +221,53 @@ static void place_given(Place *m, HValue *v) {
   v->far_last = m->n;
 }
 
-/* One argument of the first kernels, the largest, is there before the program starts. */
+/* Is the value itself an operand of the kernel's product or sum, and of nothing else in it? Views
+ * and edges belong to the operand. */
+static bool is_operand(const Kernel *k, const HNode *x) {
+  for (int i = 0; i < k->inner.n; i++) {
+    const HNode *n = k->inner.v[i];
+    for (int q = 0; q < n->n_in; q++) {
+      if (n->in[q] != x || n == k->conv || (!k->conv && n->kind == H_REDUCE)) continue;
+      bool view = n->kind == H_RESHAPE || n->kind == H_TRANSPOSE || n->kind == H_PAD;
+      if (hlo_light(n) && !(view && !n->val && is_operand(k, n))) return false;
+    }
+  }
+  return true;
+}
+
+/* Does a product take it, and every kernel that reads it take it as it is: no conversion, no sum
+ * with what is computed there? Without a product, the first kernels count alone. */
+static bool taken_as_it_is(const Place *m, const HValue *v) {
+  const Ints *at = &m->reads[v->index];
+  bool product = false, whole = true;
+  for (int i = 0; i < at->n; i++) {
+    const Kernel *k = m->p->kernels.v[at->v[i]];
+    product |= k->conv != NULL;
+    whole &= product_or_reduce(k) && is_operand(k, v->node);
+  }
+  return product ? whole : at->n > 0 && at->v[0] < m->early;
+}
+
+/* One argument, the largest of those that all their readers take as they are, is there before the
+ * program starts. */
 static void place_first(Place *m) {
   const Law *law = m->p->law;
-  if (m->p->comp->parent) return;
+  const HComp *c = m->p->comp;
+  if (c->parent) return;
+  for (int seen = 0; m->early < m->n && seen < 2; m->early++) {
+    const Kernel *k = m->p->kernels.v[m->early];
+    seen += !k->scalar && k->roots.n && product_or_reduce(k);
+  }
   HValue *best = NULL;
-  for (int i = 0, seen = 0; i < m->n && (seen < 2 || m->start[i] < 3 * law->lbase); i++) {
-    const Kernel *k = m->p->kernels.v[i];
-    if (k->scalar || !k->roots.n || !product_or_reduce(k)) continue;
-    seen++;
-    for (int r = 0; r < k->reads.n; r++) {
-      HValue *v = k->reads.v[r];
-      if (!v->is_param || v->node->rank == 0 || v->node->comp != m->p->comp) continue;
-      if (v->bytes > m->cap * (law->cmem > 0 ? 1 : 0.98) || 2 * transfer(m, v) <= m->start[i] ||
-          !fetch_first(k, v))
-        continue;
-      if (!law->keep && k->roots.v[0]->kind == H_GATHER && v->bytes > m->cap / 2) continue;
-      if ((!best || v->bytes > best->bytes) && room(m, 0, v->last_read, v->bytes)) best = v;
-    }
+  for (int i = 0; i < c->params.n; i++) {
+    HValue *v = c->params.v[i]->val;
+    if (!v || v->donated || v->node->rank == 0 || !taken_as_it_is(m, v)) continue;
+    const Kernel *k = m->p->kernels.v[m->reads[v->index].v[0]];
+    if (v->bytes > m->cap * (law->cmem > 0 ? 1 : 0.98) || !product_or_reduce(k) ||
+        !fetch_first(k, v))
+      continue;
+    if (!law->keep && k->roots.v[0]->kind == H_GATHER && v->bytes > m->cap / 2) continue;
+    if ((!best || v->bytes > best->bytes) && room(m, 0, v->last_read, v->bytes)) best = v;
   }
   if (!best) return;
   take(m, best, 0, MIN(best->last_read, m->n - 1), true);

@@ -20,6 +20,7 @@ typedef enum Space { SP_HBM, SP_VMEM, SP_CMEM, SP_SCALAR } Space;
 #define STAYS 6
 typedef struct Stay { /* on chip while kernels first to last run */
   int first, last;
+  int ready;    /* the first kernel that can read it there: one that runs before it arrives cannot */
   bool fetched; /* copied there from device memory */
 } Stay;
 

@@ -389,6 +389,7 @@ void plan_copies(Plan *p) {
     int64_t lanes = x->d[x->rank - 1], rows = x->d[x->rank - 2];
     if (n->d[n->rank - 1] >= 128 || lanes <= 128 || rows >= 1024 || n->val->bytes < 65536) continue;
     HValue *v = n->val, *w = add_copy(p, v, v->order);
+    p->kernels.v[p->kernels.n - 1]->turns = true; /* the heads' features are in lanes before */
     for (int q = 0; q < nk; q++)
       for (int z = 0; z < p->kernels.v[q]->reads.n; z++)
         if (p->kernels.v[q]->reads.v[z] == v) p->kernels.v[q]->reads.v[z] = w;

@@ -26,7 +26,8 @@ static bool room(const Place *m, int a, int b, double bytes) {
   return true;
 }
 
-static void take(Place *m, HValue *v, int a, int b, bool fetched) {
+/* On chip from kernel a to b; what is fetched can be read there from kernel `ready`. */
+static void take(Place *m, HValue *v, int a, int ready, int b, bool fetched) {
   for (int i = MAX(a, 0); i <= b && i < m->n; i++) m->used[i] += v->bytes;
   if (v->n_stays && !fetched && v->stays[v->n_stays - 1].last == a - 1) {
     v->stays[v->n_stays - 1].last = b;
@@ -36,7 +37,7 @@ static void take(Place *m, HValue *v, int a, int b, bool fetched) {
     v->stays[STAYS - 1].last = b;
     return;
   }
-  v->stays[v->n_stays++] = (Stay){a, b, fetched};
+  v->stays[v->n_stays++] = (Stay){a, b, ready, fetched};
 }
 
 /* Is this read worth fetching ahead of the first kernel? Not when the kernel changes its order on
@@ -169,14 +170,15 @@ static void place(Place *m, HValue *v) {
     if (t <= last) continue;
     if (loop && v->loop == t + 1 && i == 0 && may_stay(m, v) &&
         room(m, v->kernel, t - 1, v->bytes)) {
-      take(m, v, v->kernel, t - 1, false);
+      take(m, v, v->kernel, v->kernel, t - 1, false);
       on = true;
       last = t;
       continue;
     }
     if (!far && (i == 0 ? may_stay(m, v) && room(m, v->kernel, t, v->bytes)
                         : on && room(m, last + 1, t, v->bytes))) {
-      take(m, v, i == 0 ? v->kernel : last + 1, t, false);
+      int from = i == 0 ? v->kernel : last + 1;
+      take(m, v, from, from, t, false);
       on = true;
       last = t;
       continue;
@@ -194,7 +196,7 @@ static void place(Place *m, HValue *v) {
         m->slack[q] -= d;
         need -= d;
       }
-      take(m, v, s, t, true);
+      take(m, v, s, t, t, true);
       v->far_last = t - 1;
       on = true;
     }
@@ -216,7 +218,7 @@ static void place_given(Place *m, HValue *v) {
   }
   int last = MAX(v->last_read, v->kernel);
   if (!there || !room(m, v->kernel, last, v->bytes)) return;
-  take(m, v, v->kernel, written_back(m, v, last), false);
+  take(m, v, v->kernel, v->kernel, written_back(m, v, last), false);
   v->far = true;
   v->far_last = m->n;
 }
@@ -270,7 +272,7 @@ static void place_first(Place *m) {
     if ((!best || v->bytes > best->bytes) && room(m, 0, v->last_read, v->bytes)) best = v;
   }
   if (!best) return;
-  take(m, best, 0, MIN(best->last_read, m->n - 1), true);
+  take(m, best, 0, 0, MIN(best->last_read, m->n - 1), true);
   best->far = true;
 }
 
@@ -307,12 +309,12 @@ static void place_stacks(Place *m) {
     int k = v->node->index;
     if (v->bytes > most || held + v->bytes > limit) continue;
     held += v->bytes;
-    take(m, v, 0, m->n - 1, false);
+    take(m, v, 0, 0, m->n - 1, false);
     v->held = true;
     HValue *o = k < p->comp->outputs.n ? p->comp->outputs.v[k]->val : NULL;
     if (o && o->node->kind == H_DUS && o->node->in[0] == v->node && !o->n_stays) {
       o->held = true; /* written in place */
-      o->stays[o->n_stays++] = (Stay){o->kernel, m->n - 1, false};
+      o->stays[o->n_stays++] = (Stay){o->kernel, m->n - 1, o->kernel, false};
     }
   }
   vec_free(&stacks);
@@ -336,7 +338,7 @@ static void place_held(Place *m) {
         if (!body->params.v[v->node->index]->val->held || v->is_output) continue;
         int end = v->loop == v->last + 1 ? v->last - 1 : v->last; /* another loop's from there */
         v->held = true;
-        if (end > t && room(m, t + 1, end, v->bytes)) take(m, v, t + 1, end, false);
+        if (end > t && room(m, t + 1, end, v->bytes)) take(m, v, t + 1, t + 1, end, false);
       }
     }
 }
@@ -353,7 +355,7 @@ static void place_state(Place *m) {
     if (!v->is_param || stack || v->n_stays || v->bytes > p->vmem_free / 8 || v->node->rank == 0)
       continue;
     if (!room(m, 0, m->n, v->bytes) || !state_stays(m, v)) continue;
-    take(m, v, 0, m->n - 1, true);
+    take(m, v, 0, 0, m->n - 1, true);
     v->far = true;
   }
   for (int i = 0; i < p->comp->outputs.n && i < p->comp->params.n; i++) {
@@ -362,7 +364,7 @@ static void place_state(Place *m) {
       continue;
     if (p->comp->params.v[i]->val->n_stays && v->node->n_results == 1 &&
         room(m, v->kernel, m->n, v->bytes))
-      take(m, v, v->kernel, m->n - 1, false);
+      take(m, v, v->kernel, v->kernel, m->n - 1, false);
   }
 }
 
@@ -421,7 +423,7 @@ Space plan_space(const Plan *p, const HValue *v, int at) {
   v = base_of((HValue *)v);
   if (v->space == SP_SCALAR) return SP_SCALAR;
   for (int i = 0; i < v->n_stays; i++)
-    if (v->stays[i].first <= at && at <= v->stays[i].last)
+    if (v->stays[i].ready <= at && at <= v->stays[i].last)
       return p->law->cmem > 0 ? SP_CMEM : SP_VMEM;
   return SP_HBM;
 }

@@ -113,6 +113,7 @@ typedef struct Law {
   double base, base0, base_out, w, q, wl, mx, kk, pp;
   double r[5], o[5], c[5]; /* cycles per tile: index by bytes of an element: 1, 2, 4 (0: VMEM) */
   double vin;
+  double lat; /* cycles until a transfer moves, for each one beyond the first */
   /* loops */
   double lbase, lq, lvpu, lwin, rwin;
   double lane, lane_pack;    /* relayouts: to turn a tile into lanes, and to pack a narrow one */

@@ -38,6 +38,7 @@ void law_read(const Chip *chip, Law *law) {
   FIT(c[2], "c2", 0.3);
   FIT(c[4], "c4", 0.3);
   FIT(vin, "vin", 0.03);
+  FIT(lat, "lat", 0);
   FIT(pp, "pp", 0);
   FIT(lvpu, "lvpu", 0.3);
   FIT(lbase, "lbase", 300);

@@ -47,9 +47,16 @@ static void feeds(const Kernel *k, HNode *n, int side, HValue **seen, int *who, 
   for (int i = 0; i < n->n_in; i++) feeds(k, n->in[i], side, seen, who, n_seen, stamp);
 }
 
+/* An operand in another order than its maker's. */
+static bool relaid_operand(const HNode *cv, const HValue *v) {
+  return v->node->op == OP_COPY && v->node->n_in == 1 &&
+         (v->node->in[0] == cv->in[0] || v->node->in[0] == cv->in[1]);
+}
+
 typedef struct Shape {                 /* of a product in the terms of the law, tiles */
   double m, n, k, batch, taps, passes; /* m rows/8, n lanes/128, k lanes/128 */
   double base;                         /* start-up; less when nothing comes from HBM */
+  double wait;                         /* in each window, for transfers beyond the first */
   double k_splits;                     /* most parts that k may be cut into */
   double la, lb, le, wo;               /* cycles to move: lhs, rhs, epilogue inputs, results */
   double ba, bb, be, bo;               /* bytes in VMEM windows of the same */
@@ -88,7 +95,8 @@ static double product_cycles(const Law *law, const Shape *s, double *out_comp, i
           double nw = MAX(1, io / mul), R1 = MAX(R - 1, 1);
           double dma = ((nl - 1) * inA + (nr - 1) * inB + (nw - 1) * (wo + ie)) / R1;
           double t = s->base + inA + inB + ie +
-                     (R - 1) * MAX(comp + law->w, dma + (dma > 0 ? law->q : 0)) + comp + wo;
+                     (R - 1) * MAX(comp + law->w, dma + (dma > 0 ? law->q + s->wait : 0)) + comp +
+                     wo;
           double v = s->ba / (iB * iM * iK) * (nl > 1 ? 2 : 1) +
                      s->bb / (iB * iN * iK) * (nr > 1 ? 2 : 1) +
                      (s->bo + s->be) / io * (nw > 1 ? 2 : 1) +
@@ -325,10 +333,13 @@ void tpu_product(Plan *p, Kernel *k) {
   }
   double comp;
   bool far_in = false, far_out = false;
+  int streams = 0; /* operands that come from HBM */
   for (int i = 0; i < nr; i++)
     if ((seen[i]->space == SP_HBM || seen[i]->space == SP_CMEM) && seen[i]->node->rank > 0 &&
-        (seen[i]->tiles > 1 || who[i] != 2))
+        (who[i] != 2 || relaid_operand(cv, seen[i]))) { /* the epilogue's come in beside it */
       far_in = true;
+      streams += seen[i]->space == SP_HBM && tpu_read_fraction(k, seen[i]) >= 1;
+    }
   for (int i = 0; i < k->roots.n; i++) {
     const HValue *v = k->roots.v[i]->val;
     if (v && !v->dropped &&
@@ -338,6 +349,8 @@ void tpu_product(Plan *p, Kernel *k) {
   }
   s.base = law->base0 + (far_in ? law->base - law->base0 - law->base_out : 0) +
            (far_out ? law->base_out : 0);
+  s.wait = MAX(0, streams - 1) * law->lat;
+  s.base += s.wait;
   k->cycles = product_cycles(law, &s, &comp, &k->windows);
   if (law->row_beside && rows > 0) /* while the array works: the longer of both counts */
     k->cycles = MAX(k->cycles, 0.3 * law->base0 + rows + work * law->cvpu + comp / 4);

@@ -6,6 +6,10 @@
 
 static int dag_node(Dag *d, const Value *v, const Affine *at, int mask);
 
+bool dag_keeps_digits(const DagNode *n) {
+  return n->loose && !(n->kind == N_OP && n->op->kind == OP_CONVERT);
+}
+
 static bool same_index(const Dag *d, const Value *v, const Affine *a, const Affine *b) {
   for (int i = 0; i < v->type->rank; i++)
     if (!affine_equal(&d->dom, &a[i], &b[i])) return false;
@@ -45,6 +49,18 @@ static int operand_mask(Dag *d, const Op *op, int k, const Affine *at, int paren
   return parent;
 }
 
+static bool is_loose(const Dag *d, const DagNode *n) {
+  if (n->t != DT_BF16 && n->t != DT_F16) return false;
+  switch (emit_digits(n->op->kind)) {
+  case DIGITS_MORE: return true;
+  case DIGITS_OF_TYPE: return n->op->kind == OP_CONVERT; /* rounded for everybody (nodes.c) */
+  case DIGITS_OF_OPERANDS: break;
+  }
+  for (int k = 0; k < n->n_in; k++)
+    if (dag_keeps_digits(&d->nodes.v[n->in[k]])) return true;
+  return false;
+}
+
 static int add_reduce(Dag *d, const Op *op, const Affine *at, int mask) {
   for (int i = 0; i < d->reduces.n; i++)
     if (d->reduces.v[i].op == op && same_index(d, &op->results[0], d->reduces.v[i].at, at))
@@ -66,6 +82,9 @@ static int add_reduce(Dag *d, const Op *op, const Affine *at, int mask) {
     r.init[k] = dag_node(d, op->operands[n + k], from, 0);
     r.sweep = MAX(r.sweep, MAX(d->nodes.v[r.in[k]].depth, d->nodes.v[r.init[k]].depth));
   }
+  r.loose = n == 1 && op->operands[0]->type->dtype == op_type(op)->dtype &&
+            (r.binary == OP_MAXIMUM || r.binary == OP_MINIMUM) &&
+            dag_keeps_digits(&d->nodes.v[r.in[0]]);
   *vec_push(&d->reduces) = r;
   return d->reduces.n - 1;
 }
@@ -93,6 +112,7 @@ static int dag_node(Dag *d, const Value *v, const Affine *at, int mask) {
     n.kind = N_REDUCE;
     n.op = v->def;
     n.reduce = add_reduce(d, v->def, at, mask);
+    n.loose = d->reduces.v[n.reduce].loose;
     n.depth = d->reduces.v[n.reduce].sweep + 1;
   } else {
     const Op *op = v->def;
@@ -126,6 +146,7 @@ static int dag_node(Dag *d, const Value *v, const Affine *at, int mask) {
       n.in[k] = dag_node(d, op->operands[k], from, m);
       n.depth = MAX(n.depth, d->nodes.v[n.in[k]].depth);
     }
+    n.loose = is_loose(d, &n);
   }
   *vec_push(&d->nodes) = n;
   return d->nodes.n - 1;

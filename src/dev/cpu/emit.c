@@ -1,6 +1,6 @@
 /* One op on registers. All operands have g->lanes lanes (0: a scalar). bf16 and f16 are f32 in
- * registers and rounded after every op, as XLA does without excess precision; narrow integers are
- * bytes and wrapped after every op; i1 is i1. */
+ * registers; emit_op leaves its result unrounded, who wants it in its type rounds it (round_to).
+ * Narrow integers are bytes and wrapped after every op; i1 is i1. */
 #include <math.h>
 
 #include "dev/cpu/emit_priv.h"
@@ -126,11 +126,15 @@ V from_mem(Gen *g, DType t, V v) {
   }
 }
 
-V to_mem(Gen *g, DType t, V v) {
+V to_mem(Gen *g, DType t, V v, bool rounded) {
   switch (t) {
   case DT_I1: return LLVMBuildZExt(B, v, mem_type(g, t, g->lanes), "");
   case DT_F16: return LLVMBuildFPTrunc(B, v, mem_type(g, t, g->lanes), "");
-  case DT_BF16: return LLVMBuildTrunc(B, bf16_bits(g, v), mem_type(g, t, g->lanes), "");
+  case DT_BF16: {
+    V u = LLVMBuildBitCast(B, v, reg_type(g, DT_I32, g->lanes), "");
+    u = rounded ? LLVMBuildLShr(B, u, k_int(g, DT_I32, 16), "") : bf16_bits(g, v);
+    return LLVMBuildTrunc(B, u, mem_type(g, t, g->lanes), "");
+  }
   default: return v;
   }
 }
@@ -142,7 +146,7 @@ static V intrinsic1(Gen *g, const char *name, V x) {
 
 /* ---- conversions ---- */
 
-V emit_convert(Gen *g, DType from, DType to, V v) {
+static V convert(Gen *g, DType from, DType to, V v) { /* floats are left unrounded */
   if (from == to) return v;
   DTypeClass cf = dtype_class(from), ct = dtype_class(to);
   LLVMTypeRef rt = reg_type(g, to, g->lanes);
@@ -152,14 +156,10 @@ V emit_convert(Gen *g, DType from, DType to, V v) {
   }
   if (cf == DC_FLOAT && ct == DC_FLOAT) {
     if (to == DT_F64) return LLVMBuildFPExt(B, v, rt, "");
-    if (from == DT_F64) v = LLVMBuildFPTrunc(B, v, reg_type(g, DT_F32, g->lanes), "");
-    return round_to(g, to, v);
+    return from == DT_F64 ? LLVMBuildFPTrunc(B, v, rt, "") : v;
   }
-  if (ct == DC_FLOAT) {
-    bool is_signed = cf == DC_SINT;
-    V r = is_signed ? LLVMBuildSIToFP(B, v, rt, "") : LLVMBuildUIToFP(B, v, rt, "");
-    return round_to(g, to, r);
-  }
+  if (ct == DC_FLOAT)
+    return cf == DC_SINT ? LLVMBuildSIToFP(B, v, rt, "") : LLVMBuildUIToFP(B, v, rt, "");
   if (cf == DC_FLOAT) {
     if (dtype_bits(to) < 8) {
       int bits = dtype_bits(to);
@@ -180,10 +180,15 @@ V emit_convert(Gen *g, DType from, DType to, V v) {
   return round_to(g, to, v);
 }
 
+V emit_convert(Gen *g, DType from, DType to, V v) {
+  v = convert(g, from, to, v);
+  return from != to && dtype_is_float(to) ? round_to(g, to, v) : v;
+}
+
 static V emit_bitcast(Gen *g, DType from, DType to, V v) {
   DType mid = dtype_bytes(from) == 2 ? DT_U16 : from;
   if (from == DT_BF16 || from == DT_F16) {
-    v = to_mem(g, from, v);
+    v = to_mem(g, from, v, true);
     v = LLVMBuildBitCast(B, v, reg_type(g, DT_U16, g->lanes), "");
     from = mid;
   }
@@ -407,11 +412,43 @@ static V emit_int_fn(Gen *g, OpKind k, DType t, V *in) {
 
 /* ---- dispatch ---- */
 
+Digits emit_digits(OpKind k) {
+  switch (k) {
+  case OP_CONVERT:
+  case OP_BITCAST_CONVERT:
+  case OP_COMPARE:
+  case OP_IS_FINITE:
+  case OP_SIGN:
+  case OP_CEIL:
+  case OP_FLOOR:
+  case OP_ROUND_NEAREST_EVEN:
+  case OP_ROUND_NEAREST_AFZ:
+  case OP_REMAINDER:
+  case OP_REDUCE_PRECISION:
+  case OP_IOTA: return DIGITS_OF_TYPE;
+  case OP_BROADCAST_IN_DIM:
+  case OP_RESHAPE:
+  case OP_COPY:
+  case OP_TRANSPOSE:
+  case OP_SLICE:
+  case OP_REVERSE:
+  case OP_PAD:
+  case OP_CONCATENATE:
+  case OP_SELECT:
+  case OP_CLAMP:
+  case OP_MAXIMUM:
+  case OP_MINIMUM:
+  case OP_ABS:
+  case OP_NEGATE: return DIGITS_OF_OPERANDS;
+  default: return DIGITS_MORE;
+  }
+}
+
 V emit_op(Gen *g, const Op *op, const DType *in_t, V *in, DType out_t) {
   DType t = op->n_operands ? in_t[op->kind == OP_SELECT ? 1 : 0] : out_t;
   DTypeClass c = dtype_class(t);
   switch (op->kind) {
-  case OP_CONVERT: return emit_convert(g, t, out_t, in[0]);
+  case OP_CONVERT: return convert(g, t, out_t, in[0]);
   case OP_BITCAST_CONVERT: return emit_bitcast(g, t, out_t, in[0]);
   case OP_BROADCAST_IN_DIM:
   case OP_RESHAPE:
@@ -438,14 +475,13 @@ V emit_op(Gen *g, const Op *op, const DType *in_t, V *in, DType out_t) {
   case OP_SHIFT_LEFT:
   case OP_SHIFT_RIGHT_LOGICAL:
   case OP_SHIFT_RIGHT_ARITHMETIC: return emit_shift(g, op->kind, t, in[0], in[1]);
-  case OP_REDUCE_PRECISION: return round_to(g, t, emit_round_precision(g, op, in[0]));
+  case OP_REDUCE_PRECISION: return emit_round_precision(g, op, in[0]);
   default: break;
   }
   if (c == DC_FLOAT) {
     V r = emit_float_fn(g, op->kind, t, op->n_operands, in);
     assert(r);
-    return op->kind == OP_ABS || op->kind == OP_NEGATE || op->kind == OP_SIGN ? r
-                                                                              : round_to(g, t, r);
+    return r;
   }
   if (c == DC_BOOL) {
     if (op->kind == OP_ADD) return LLVMBuildOr(B, in[0], in[1], "");
@@ -612,6 +648,8 @@ void emit_region(Gen *g, const Region *r, V *args, V *results) {
     if (op->kind == OP_CONSTANT)
       vals[n] = k_splat(g, k_elem(g, op_type(op)->dtype, value_splat(&op->results[0])), g->lanes);
     else vals[n] = emit_op(g, op, in_t, in, op_type(op)->dtype);
+    if (emit_digits(op->kind) == DIGITS_MORE || op->kind == OP_CONVERT)
+      vals[n] = round_to(g, op_type(op)->dtype, vals[n]);
     n++;
   }
 }

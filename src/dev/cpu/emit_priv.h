@@ -17,18 +17,20 @@ typedef struct DagNode {
   const Value *v;
   const Op *op; /* N_OP */
   DType t;
-  Affine *at;       /* index of v */
-  int mask;         /* condition under which it is meant; 0: always */
-  int n_in, *in;    /* N_OP: nodes */
-  int *in_mask;     /* pad, concatenate: condition of each operand */
-  int buf;          /* N_INPUT: number of the input */
-  Affine lin;       /* N_INPUT: element number; iota: the value */
-  int reduce;       /* N_REDUCE */
-  int depth;        /* sweeps that must be over before it can be computed */
-  int level;        /* loop level that it belongs to */
-  bool vec;         /* differs along the vector loop */
-  LLVMValueRef val; /* valid when epoch is the level's */
-  unsigned epoch;
+  Affine *at;           /* index of v */
+  int mask;             /* condition under which it is meant; 0: always */
+  int n_in, *in;        /* N_OP: nodes */
+  int *in_mask;         /* pad, concatenate: condition of each operand */
+  int buf;              /* N_INPUT: number of the input */
+  Affine lin;           /* N_INPUT: element number; iota: the value */
+  int reduce;           /* N_REDUCE */
+  int depth;            /* sweeps that must be over before it can be computed */
+  int level;            /* loop level that it belongs to */
+  bool vec;             /* differs along the vector loop */
+  bool loose;           /* val has more digits than bf16 or f16 */
+  LLVMValueRef val;     /* valid when epoch is the level's */
+  LLVMValueRef rounded; /* val in its type, when one needed it */
+  unsigned epoch, rounded_epoch;
 } DagNode;
 
 typedef struct DagMask { /* 0 <= form < size, and the parent's */
@@ -48,6 +50,7 @@ typedef struct DagReduce {
   int *in, *init; /* nodes */
   int sweep;
   OpKind binary;     /* of the body, or OP_UNKNOWN */
+  bool loose;        /* a maximum or minimum of values that are */
   LLVMValueRef *acc; /* memory of the accumulators */
   int unroll;
 } DagReduce;
@@ -80,7 +83,8 @@ typedef struct Dag {
 Err *dag_build(const Fusion *f, Dag *d);
 void dag_key(const Dag *d, Buf *key); /* equal keys: equal code */
 void dag_free(Dag *d);
-void dag_levels(Dag *d); /* after the loops are chosen */
+void dag_levels(Dag *d);                 /* after the loops are chosen */
+bool dag_keeps_digits(const DagNode *n); /* is seen by its users with more digits than its type */
 double dag_flops(const Dag *d);
 
 /* ---- generating a function ---- */
@@ -119,11 +123,22 @@ LLVMValueRef k_f32(Gen *g, double v);                         /* at the current 
 LLVMValueRef k_int(Gen *g, DType t, int64_t v);
 LLVMValueRef k_elem(Gen *g, DType t, const void *elem);
 #define round_to emit_round_to                          /* interp has a round_to */
-LLVMValueRef round_to(Gen *g, DType t, LLVMValueRef v); /* after arithmetic: bf16, f16, sub-byte */
+LLVMValueRef round_to(Gen *g, DType t, LLVMValueRef v); /* to bf16, f16, sub-byte integers */
 LLVMValueRef from_mem(Gen *g, DType t, LLVMValueRef v);
-LLVMValueRef to_mem(Gen *g, DType t, LLVMValueRef v);
+LLVMValueRef to_mem(Gen *g, DType t, LLVMValueRef v, bool rounded); /* rounded: it is already */
 
-/* emit.c: one op on registers, all of the same lanes */
+/* emit.c: one op on registers, all of the same lanes.
+ *
+ * Within a kernel bf16 and f16 keep the digits of f32 from one arithmetic op to the next: they are
+ * rounded, to nearest even, where they are stored and where the program looks at them: compares or
+ * converts them, takes their floor or their bits. What a convert makes has the digits of its type,
+ * always. So has what reduce_precision makes. */
+typedef enum Digits {
+  DIGITS_OF_TYPE,     /* operands are wanted rounded, and the result is then in its type */
+  DIGITS_OF_OPERANDS, /* passes on what it is given */
+  DIGITS_MORE         /* arithmetic */
+} Digits;
+Digits emit_digits(OpKind k);
 LLVMValueRef emit_op(Gen *g, const Op *op, const DType *in_t, LLVMValueRef *in, DType out_t);
 LLVMValueRef emit_convert(Gen *g, DType from, DType to, LLVMValueRef v);
 bool emit_supports(const Op *op);

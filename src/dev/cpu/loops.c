@@ -248,7 +248,7 @@ typedef struct Split {
 static LLVMTypeRef acc_type(Gen *g, DType t, int lanes) {
   return t == DT_I1 ? mem_type(g, t, lanes) : reg_type(g, t, lanes);
 }
-static V acc_out(Gen *g, DType t, V v) { return t == DT_I1 ? to_mem(g, t, v) : v; }
+static V acc_out(Gen *g, DType t, V v) { return t == DT_I1 ? to_mem(g, t, v, true) : v; }
 static V acc_in(Gen *g, DType t, V v) { return t == DT_I1 ? from_mem(g, t, v) : v; }
 static int64_t acc_bytes(DType t) { return t == DT_BF16 || t == DT_F16 ? 4 : dtype_bytes(t); }
 
@@ -385,7 +385,7 @@ static void gen_finish(Gen *g, Dag *d, const char *name, int64_t chunks, int64_t
       if (d->f->out[o].full || n->kind != N_REDUCE || n->reduce != i) continue;
       DType ty = n->t;
       g->lanes = vec ? g->vl : 0;
-      V v = to_mem(g, ty, round_to(g, ty, a[n->v->index]));
+      V v = to_mem(g, ty, a[n->v->index], false);
       V dst = gen_base(g, d->f->n_in + o);
       gen_at_level(g, 1);
       V at = LLVMBuildAdd(B, LLVMBuildMul(B, k0, gen_i64(g, suffix), ""),

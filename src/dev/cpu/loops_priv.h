@@ -22,10 +22,10 @@ int64_t gen_vector_stride(const Dag *d, const Affine *a);
 V gen_lane_ids(Gen *g, LLVMTypeRef t);
 V gen_base(Gen *g, int buf);
 V gen_align(V load, DType t);
-V gen_node(Gen *g, int id);
-/* With as many lanes as asked for (a scalar is spread); the builder stands at `level` afterwards.
- */
-V gen_node_at(Gen *g, int id, int level, bool vec);
+V gen_node(Gen *g, int id); /* in the digits of its type */
+/* With as many lanes as asked for (a scalar is spread), in the digits of its type when `rounded`;
+ * the builder stands at `level` afterwards. */
+V gen_node_at(Gen *g, int id, int level, bool vec, bool rounded);
 void gen_store(Gen *g, int out, int level);
 
 /* ---- sums.c: the accumulators of a reduction, at most 8 for each operand ---- */
@@ -47,7 +47,7 @@ void sum_flush(Gen *g, const DagReduce *r, int level, bool vec, int count);
 void sum_take_totals(Gen *g, DagReduce *r, int level, bool vec, int count);
 /* Accumulators -> scalars, without the initial value. */
 void sum_collect(Gen *g, DagReduce *r, int level, bool vec, int count, V *out);
-void sum_with_init(Gen *g, DagReduce *r, int level, V *v); /* and rounded */
+void sum_with_init(Gen *g, DagReduce *r, int level, V *v); /* and rounded, unless r->loose */
 
 /* ---- walk.c ---- */
 

@@ -175,7 +175,7 @@ static V gen_mask(Gen *g, int id) {
   return ok;
 }
 
-V gen_node(Gen *g, int id);
+static V raw_node(Gen *g, int id);
 
 V gen_align(V load, DType t) {
   LLVMSetAlignment(load, (unsigned)dtype_bytes(t));
@@ -234,10 +234,21 @@ static V emit_iota(Gen *g, DagNode *n) {
   return emit_convert(g, mid, n->t, x);
 }
 
-/* The value of a node with as many lanes as asked for (a scalar is spread). The builder stands at
- * `level` afterwards. */
-V gen_node_at(Gen *g, int id, int level, bool vec) {
-  V v = gen_node(g, id);
+V gen_node(Gen *g, int id) {
+  DagNode *n = &g->d->nodes.v[id];
+  V v = raw_node(g, id);
+  if (!n->loose) return v;
+  if (n->rounded && n->rounded_epoch == g->epoch[n->level]) return n->rounded;
+  gen_at_level(g, n->level);
+  g->lanes = n->vec ? g->vl : 0;
+  n->rounded = round_to(g, n->t, v);
+  n->rounded_epoch = n->epoch;
+  return n->rounded;
+}
+
+V gen_node_at(Gen *g, int id, int level, bool vec, bool rounded) {
+  rounded |= !dag_keeps_digits(&g->d->nodes.v[id]);
+  V v = rounded ? gen_node(g, id) : raw_node(g, id);
   gen_at_level(g, level);
   return vec && !g->d->nodes.v[id].vec ? k_splat(g, v, g->vl) : v;
 }
@@ -248,7 +259,7 @@ static V emit_opnode(Gen *g, DagNode *n) {
   V in[8];
   DType in_t[8];
   for (int k = 0; k < n->n_in; k++) {
-    in[k] = gen_node_at(g, n->in[k], n->level, n->vec);
+    in[k] = gen_node_at(g, n->in[k], n->level, n->vec, emit_digits(op->kind) == DIGITS_OF_TYPE);
     in_t[k] = op->operands[k]->type->dtype;
   }
   if (n->in_mask) {
@@ -269,7 +280,7 @@ static V emit_opnode(Gen *g, DagNode *n) {
   return emit_op(g, op, in_t, in, n->t);
 }
 
-V gen_node(Gen *g, int id) {
+static V raw_node(Gen *g, int id) {
   DagNode *n = &g->d->nodes.v[id];
   if (n->val && n->epoch == g->epoch[n->level]) return n->val;
   V v = NULL;
@@ -290,9 +301,9 @@ void gen_store(Gen *g, int out, int level) {
   DType t = o->v->type->dtype;
   int64_t stride = gen_vector_stride(d, &d->out_lin[out]);
   bool vec = stride != 0 && level == d->loops[d->vloop].level;
-  V v = gen_node_at(g, d->out[out], level, vec);
+  V v = gen_node_at(g, d->out[out], level, vec, false);
   g->lanes = vec ? g->vl : 0;
-  v = to_mem(g, t, v);
+  v = to_mem(g, t, v, !dag_keeps_digits(&d->nodes.v[d->out[out]]));
   V ptr = gen_address(g, gen_base(g, d->f->n_in + out), mem_type(g, t, 0), &d->out_lin[out]);
   gen_at_level(g, level);
   if (!vec || (!g->tail && stride == 1)) {

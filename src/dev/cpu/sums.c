@@ -90,11 +90,17 @@ static V entry_alloca(Gen *g, LLVMTypeRef t) {
   return LLVMBuildAlloca(B, t, "");
 }
 
+/* A body that needs no rounding of what it is given. */
+static bool in_f32(const DagReduce *r) {
+  return r->n == 1 && (r->binary == OP_ADD || r->binary == OP_MULTIPLY || r->binary == OP_MAXIMUM ||
+                       r->binary == OP_MINIMUM);
+}
+
 /* The element a reduction takes in, spread to the current lanes, neutral where the mask is off. */
 void sum_elements(Gen *g, const DagReduce *r, int level, bool vec, V *out) {
   for (int k = 0; k < r->n; k++) {
     DType from = r->op->operands[k]->type->dtype, to = sum_type(r, k);
-    V x = gen_node_at(g, r->in[k], level, vec);
+    V x = gen_node_at(g, r->in[k], level, vec, from != to || !in_f32(r));
     g->lanes = vec ? g->vl : 0;
     x = emit_convert(g, from, to, x);
     if (g->tail && vec) {
@@ -146,7 +152,7 @@ void sum_init_totals(Gen *g, DagReduce *r, int level, bool vec, int count) {
 }
 
 void sum_flush(Gen *g, const DagReduce *r, int level, bool vec, int count) {
-  V init = gen_node_at(g, r->init[0], level, false);
+  V init = gen_node_at(g, r->init[0], level, false, true);
   g->lanes = vec ? g->vl : 0;
   LLVMTypeRef t = reg_type(g, sum_type(r, 0), g->lanes);
   for (int u = 0; u < count; u++) {
@@ -181,8 +187,8 @@ void sum_collect(Gen *g, DagReduce *r, int level, bool vec, int count, V *out) {
 
 void sum_with_init(Gen *g, DagReduce *r, int level, V *v) {
   V init[4];
-  for (int k = 0; k < r->n; k++) init[k] = gen_node_at(g, r->init[k], level, false);
+  for (int k = 0; k < r->n; k++) init[k] = gen_node_at(g, r->init[k], level, false, true);
   g->lanes = 0;
   sum_combine(g, r, init, v, v);
-  for (int k = 0; k < r->n; k++) v[k] = round_to(g, sum_type(r, k), v[k]);
+  for (int k = 0; k < r->n && !r->loose; k++) v[k] = round_to(g, sum_type(r, k), v[k]);
 }

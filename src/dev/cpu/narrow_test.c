@@ -1,0 +1,157 @@
+/* bf16 and f16 inside a kernel: chains of arithmetic are rounded once, at their end; what the
+ * program looks at on the way (conversions, comparisons) it sees in the digits of its type. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "dev/dev.h"
+#include "interp/interp.h"
+#include "stablehlo/stablehlo.h"
+
+#define ROWS 16
+#define COLUMNS 101 /* the last vector of a row is not full */
+#define N (ROWS * COLUMNS)
+
+static Tensor *input(DType t) {
+  Tensor *x = tensor_make(t, 2, (const int64_t[]){ROWS, COLUMNS});
+  for (int i = 0; i < N; i++)
+    elem_set_f64(t, (char *)x->data + i * dtype_bytes(t), 3.0 * sin(i * 0.7 + 0.1));
+  return x;
+}
+
+/* What `body` makes of x, with S for its shape and T for its type. */
+static Tensor *answer(const char *result, const char *body, Tensor *x) {
+  Module *m = NULL;
+  Dev *dev = NULL;
+  DevProgram *prog = NULL;
+  char *text = xasprintf("func.func @main(%%x: tensor<ST>) -> tensor<%s> {\n%s"
+                         "  return %%r : tensor<%s>\n}\n",
+                         result, body, result);
+  Buf b = {0};
+  for (const char *p = text; *p; p++) {
+    if (*p == 'S') buf_printf(&b, "%dx%dx", ROWS, COLUMNS);
+    else if (*p == 'T') buf_cstr(&b, dtype_name(x->dtype));
+    else buf_byte(&b, (uint8_t)*p);
+  }
+  Shards arg = {1, (Tensor *[]){x}}, got = {0};
+  Err *e = stablehlo_read("narrow.mlir", (Str){b.p, b.n}, &m);
+  if (!e) e = ir_verify(m);
+  if (!e) e = dev_open("cpu", &dev);
+  if (!e) e = dev_compile(dev, m, NULL, &prog);
+  if (!e) e = dev->ops->run(prog, &arg, NULL, &got, NULL);
+  if (e) fail_msg("%s\n%s", err_text(e), text);
+  Tensor *t = tensor_retain(got.t[0]);
+  shards_free(&got);
+  dev_program_release(prog);
+  dev_close(dev);
+  module_free(m);
+  buf_free(&b);
+  free(text);
+  return t;
+}
+
+static double at(const Tensor *t, int64_t i) {
+  return elem_get_f64(t->dtype, (const char *)t->data + i * dtype_bytes(t->dtype));
+}
+
+static double rounded(DType t, double x) {
+  uint64_t bits;
+  elem_set_f64(t, &bits, x);
+  return elem_get_f64(t, &bits);
+}
+
+static const DType types[] = {DT_BF16, DT_F16};
+
+/* tanh(x + x^3 / 2): within half a unit of the last digit; six roundings would not be */
+static void test_chain(void **state) {
+  (void)state;
+  for (int k = 0; k < COUNT_OF(types); k++) {
+    Tensor *x = input(types[k]);
+    Tensor *r = answer("ST",
+                       "  %half = stablehlo.constant dense<0.5> : tensor<ST>\n"
+                       "  %2 = stablehlo.multiply %x, %x : tensor<ST>\n"
+                       "  %3 = stablehlo.multiply %2, %x : tensor<ST>\n"
+                       "  %4 = stablehlo.multiply %3, %half : tensor<ST>\n"
+                       "  %5 = stablehlo.add %x, %4 : tensor<ST>\n"
+                       "  %r = stablehlo.tanh %5 : tensor<ST>\n",
+                       x);
+    double unit = types[k] == DT_BF16 ? 0x1p-8 : 0x1p-11;
+    for (int i = 0; i < N; i++) {
+      double v = at(x, i), want = tanh(v + 0.5 * v * v * v);
+      assert_true(fabs(at(r, i) - want) <= 1.01 * unit * fabs(want));
+    }
+    tensor_release(x);
+    tensor_release(r);
+  }
+}
+
+/* Conversions between other ops keep to their type: there and back, and out of a chain. */
+static void test_convert(void **state) {
+  (void)state;
+  for (int k = 0; k < COUNT_OF(types); k++) {
+    Tensor *x = input(types[k]);
+    Tensor *r = answer("Sf32",
+                       "  %w = stablehlo.convert %x : (tensor<ST>) -> tensor<Sf32>\n"
+                       "  %s = stablehlo.sine %w : tensor<Sf32>\n"
+                       "  %n = stablehlo.convert %s : (tensor<Sf32>) -> tensor<ST>\n"
+                       "  %v = stablehlo.convert %n : (tensor<ST>) -> tensor<Sf32>\n"
+                       "  %r = stablehlo.subtract %s, %v : tensor<Sf32>\n",
+                       x);
+    for (int i = 0; i < N; i++) {
+      float s = (float)sin(at(x, i));
+      double want = s - (float)rounded(types[k], s);
+      assert_true(fabs(at(r, i) - want) <= 1e-6);
+    }
+    tensor_release(r);
+    r = answer("Sf32",
+               "  %m = stablehlo.multiply %x, %x : tensor<ST>\n"
+               "  %r = stablehlo.convert %m : (tensor<ST>) -> tensor<Sf32>\n",
+               x);
+    for (int i = 0; i < N; i++) assert_true(at(r, i) == rounded(types[k], at(x, i) * at(x, i)));
+    tensor_release(x);
+    tensor_release(r);
+  }
+}
+
+/* A row's largest product is equal to the maximum of the row, wherever each was computed. */
+static void test_compare(void **state) {
+  (void)state;
+  for (int k = 0; k < COUNT_OF(types); k++) {
+    Tensor *x = input(types[k]);
+    Tensor *r = answer("Si1",
+                       "  %low = stablehlo.constant dense<-1000.0> : tensor<T>\n"
+                       "  %m = stablehlo.multiply %x, %x : tensor<ST>\n"
+                       "  %y = stablehlo.add %m, %x : tensor<ST>\n"
+                       "  %t = stablehlo.reduce(%y init: %low) applies stablehlo.maximum across "
+                       "dimensions = [1] : (tensor<ST>, tensor<T>) -> tensor<16xT>\n"
+                       "  %b = stablehlo.broadcast_in_dim %t, dims = [0] : (tensor<16xT>) -> "
+                       "tensor<ST>\n"
+                       "  %r = stablehlo.compare EQ, %y, %b : (tensor<ST>, tensor<ST>) -> "
+                       "tensor<Si1>\n",
+                       x);
+    for (int i = 0; i < ROWS; i++) {
+      double top = -1000;
+      for (int j = 0; j < COLUMNS; j++) {
+        double v = at(x, i * COLUMNS + j);
+        top = fmax(top, rounded(types[k], v * v + v));
+      }
+      for (int j = 0; j < COLUMNS; j++) {
+        double v = at(x, i * COLUMNS + j);
+        bool want = rounded(types[k], v * v + v) == top;
+        assert_int_equal(((uint8_t *)r->data)[i * COLUMNS + j], want);
+      }
+    }
+    tensor_release(x);
+    tensor_release(r);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_chain), cmocka_unit_test(test_convert),
+                                     cmocka_unit_test(test_compare)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

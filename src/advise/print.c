@@ -1,32 +1,10 @@
 /* The answers as tables for people and as JSON. */
 #include "advise/advise.h"
 
+#include "base/units.h"
+
 #include <math.h>
 #include <stdio.h>
-
-#define GIB 1073741824.0
-
-static void bytes_text(char *s, size_t n, double v) {
-  if (v >= 0.1 * GIB) snprintf(s, n, "%.2f GiB", v / GIB);
-  else snprintf(s, n, "%.1f MiB", v / 1048576);
-}
-
-static void time_text(char *s, size_t n, double t) {
-  if (t < 1) snprintf(s, n, "%.3g ms", t * 1e3);
-  else if (t < 120) snprintf(s, n, "%.3g s", t);
-  else if (t < 7200) snprintf(s, n, "%.3g min", t / 60);
-  else snprintf(s, n, "%.3g h", t / 3600);
-}
-
-static void usd_text(char *s, size_t n, double v) {
-  if (isnan(v)) snprintf(s, n, "-");
-  else snprintf(s, n, v < 0.001 ? "$%.1e" : v < 10 ? "$%.4f" : "$%.2f", v);
-}
-
-static void energy_text(char *s, size_t n, double j) {
-  if (j < 3.6e4) snprintf(s, n, "%.3g J", j);
-  else snprintf(s, n, "%.3g kWh", j / 3.6e6);
-}
 
 static void batch_text(char *s, size_t n, int64_t b) {
   if (b > 0) snprintf(s, n, "%lld", (long long)b);
@@ -45,15 +23,16 @@ static void print_training(const AdviseWork *w, const AdviseRow *rows, int n, Bu
       buf_printf(o, "  %-18s no answer: %s\n", r->name, r->train.why);
       continue;
     }
-    char mem[24], of[24], big[24], step[24], energy[24], all[24], usd[24];
+    char mem[UNITS_TEXT], of[UNITS_TEXT], big[UNITS_TEXT], step[UNITS_TEXT], energy[UNITS_TEXT],
+        all[UNITS_TEXT], usd[UNITS_TEXT];
     double steps = w->steps > 0 ? w->steps : 1;
-    bytes_text(mem, sizeof mem, t->hbm_bytes);
-    bytes_text(of, sizeof of, t->limit_bytes);
+    units_bytes(mem, t->hbm_bytes);
+    units_bytes(of, t->limit_bytes);
     batch_text(big, sizeof big, r->largest_train);
-    time_text(step, sizeof step, t->time_s);
-    energy_text(energy, sizeof energy, t->energy_j * steps);
-    time_text(all, sizeof all, t->time_s * steps);
-    usd_text(usd, sizeof usd, t->usd * steps);
+    units_time(step, t->time_s);
+    units_energy(energy, t->energy_j * steps);
+    units_time(all, t->time_s * steps);
+    units_usd(usd, t->usd * steps);
     buf_printf(o, "  %-18s %-5s %10s %10s %9s %9s %10.0f %10s %9s %9s\n", r->name,
                t->fits ? "yes" : "NO", mem, of, big, step, (double)r->train.batch / t->time_s,
                energy, w->steps > 0 ? all : "-", usd);
@@ -80,15 +59,16 @@ static void print_evaluation(const AdviseWork *w, const AdviseRow *rows, int n, 
       buf_printf(o, "  %-18s no answer: %s\n", r->name, r->eval.why);
       continue;
     }
-    char a[24], b[24], c[24], la[24], lb[24], lc[24], t[24];
+    char a[UNITS_TEXT], b[UNITS_TEXT], c[UNITS_TEXT], la[UNITS_TEXT], lb[UNITS_TEXT],
+        lc[UNITS_TEXT], t[UNITS_TEXT];
     double bytes = r->eval.report->hbm_bytes;
-    bytes_text(a, sizeof a, bytes);
-    bytes_text(b, sizeof b, bytes + r->slots_bytes);
-    bytes_text(c, sizeof c, bytes + r->held_bytes);
+    units_bytes(a, bytes);
+    units_bytes(b, bytes + r->slots_bytes);
+    units_bytes(c, bytes + r->held_bytes);
     batch_text(la, sizeof la, r->largest_eval);
     batch_text(lb, sizeof lb, r->largest_eval_slots);
     batch_text(lc, sizeof lc, r->largest_eval_held);
-    time_text(t, sizeof t, r->eval.report->time_s);
+    units_time(t, r->eval.report->time_s);
     buf_printf(o, "  %-18s %-5s %10s %10s", r->name, yes_no(r, 0), a, la);
     if (state)
       buf_printf(o, "  %-5s %10s %10s  %-5s %10s %10s", yes_no(r, r->slots_bytes), b, lb,
@@ -113,8 +93,8 @@ static void print_owners(const char *chip, const AdviseFit *f, const char *what,
     const SimHolding *h = &r->owners[k];
     padding += h->padding;
     if (h->bytes < 1048576.0 / 20) continue;
-    char s[24];
-    bytes_text(s, sizeof s, h->bytes);
+    char s[UNITS_TEXT];
+    units_bytes(s, h->bytes);
     buf_printf(o, "  %10s  %-34s", s, owner_words((SimOwner)k, r->training));
     if (h->largest) { /* arguments go by their names, values by the user's line */
       const SimBuffer *b = h->largest;
@@ -122,22 +102,22 @@ static void print_owners(const char *chip, const AdviseFit *f, const char *what,
     }
     buf_byte(o, '\n');
   }
-  char s[24];
-  bytes_text(s, sizeof s, r->hbm_bytes);
+  char s[UNITS_TEXT];
+  units_bytes(s, r->hbm_bytes);
   buf_printf(o, "  %10s  together", s);
-  bytes_text(s, sizeof s, padding);
+  units_bytes(s, padding);
   if (padding > 1048576.0 / 20) buf_printf(o, ", %s of it padding to tiles", s);
-  bytes_text(s, sizeof s, r->chip->hbm_bytes - r->chip->hbm_usable);
+  units_bytes(s, r->chip->hbm_bytes - r->chip->hbm_usable);
   buf_printf(o, "; %s more is the runtime's own\n", s);
 }
 
 /* Why a framework can run out of memory where the plan fits. */
 static void print_framework(const AdviseWork *w, const AdviseRow *r, Buf *o) {
   const SimReport *e = r->eval.report;
-  char s[24];
-  bytes_text(s, sizeof s, r->eval.op_by_op_bytes);
+  char s[UNITS_TEXT];
+  units_bytes(s, r->eval.op_by_op_bytes);
   buf_printf(o, "  %10s  without fusion, one operation at a time\n", s);
-  bytes_text(s, sizeof s, r->framework_bytes);
+  units_bytes(s, r->framework_bytes);
   buf_printf(o, "  %10s  that, %sand a convolution workspace of 4 GiB (TensorFlow's limit): %s\n",
              s, w->batch ? "all that training holds, " : "",
              r->framework_bytes <= e->limit_bytes ? "fits"

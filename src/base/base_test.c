@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "base/base.h"
+#include "base/units.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -169,11 +169,26 @@ static void test_pool(void **state) {
   for (int i = 0; i < 4096; i++) assert_int_equal(marks[i], 600);
 }
 
+static void test_units(void **state) {
+  (void)state;
+  char s[UNITS_TEXT];
+  assert_string_equal(units_bytes(s, 1023), "1023 B");
+  assert_string_equal(units_bytes(s, 98.3 * 1048576), "98.30 MiB");
+  assert_string_equal(units_bytes(s, 1e15), "909.5 TiB");
+  assert_string_equal(units_time(s, 0), "0.000 s");
+  assert_string_equal(units_time(s, 0.0644), "64.40 ms");
+  assert_string_equal(units_time(s, 9.99996e-6), "10.00 us"); /* rounds up: one digit fewer */
+  assert_string_equal(units_time(s, 86400), "24.00 h");
+  assert_string_equal(units_energy(s, 7.2e6), "2.000 kWh");
+  assert_string_equal(units_usd(s, 0.00054), "$0.00054");
+  assert_string_equal(units_usd(s, (double)NAN), "-");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_map),          cmocka_unit_test(test_arena),
-      cmocka_unit_test(test_errors),       cmocka_unit_test(test_float_formats),
-      cmocka_unit_test(test_int_elements), cmocka_unit_test(test_nearest),
-      cmocka_unit_test(test_pool)};
+      cmocka_unit_test(test_units),         cmocka_unit_test(test_map),
+      cmocka_unit_test(test_arena),         cmocka_unit_test(test_errors),
+      cmocka_unit_test(test_float_formats), cmocka_unit_test(test_int_elements),
+      cmocka_unit_test(test_nearest),       cmocka_unit_test(test_pool)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

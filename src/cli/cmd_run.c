@@ -3,6 +3,8 @@
 #include "cli/cli.h"
 
 #include "base/npy.h"
+#include "base/units.h"
+#include "chip/chip.h"
 #include "client/client.h"
 #include "compile/compile.h"
 #include "compile/propagate.h"
@@ -29,7 +31,8 @@ static const char usage[] =
     "  --topology T     compile for T without devices (with --plugin libtpu.so: v5e:2x2)\n"
     "  --parse-only     read and verify, print nothing\n"
     "  --print          print the program as StableHLO text and stop\n"
-    "  --repeat N       run N times and print the time of each\n"
+    "  --repeat N       run N times; prints the first run's time, the median and the range of the "
+    "others\n"
     "  --help           this text\n"
     "\n"
     "Types that numpy lacks are stored as unsigned integers of their width (bfloat16 as uint16, f8 "
@@ -227,6 +230,29 @@ static void mask_narrow(Tensor *t) {
   for (int64_t k = 0; k < t->count; k++) *(uint8_t *)tensor_at(t, k) &= (uint8_t)((1 << bits) - 1);
 }
 
+static int by_value(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return x < y ? -1 : x > y;
+}
+
+/* The first run apart: it touches memory and reads files that later ones find ready. */
+static void print_times(const RunArgs *a, double *seconds, int n) {
+  char first[UNITS_TEXT], median[UNITS_TEXT], least[UNITS_TEXT], most[UNITS_TEXT];
+  int later = n - 1;
+  printf("first run %s", units_time(first, seconds[0]));
+  if (later) {
+    qsort(seconds + 1, (size_t)later, sizeof *seconds, by_value);
+    printf("; %d more: median %s, %s to %s", later, units_time(median, seconds[1 + later / 2]),
+           units_time(least, seconds[1]), units_time(most, seconds[later]));
+  }
+  const char *device = a->device ? a->device : env_get("WEFT_DEVICE");
+  ChipRef chip;
+  Err *other = device && !a->plugin ? chip_parse(device, &chip) : NULL;
+  bool on_chip = device && !a->plugin && !other;
+  err_free(other);
+  puts(on_chip ? " (of this machine; weft estimate tells the chip's)" : "");
+}
+
 static Err *run_on_plugin(const RunArgs *a, const Module *m, const Func *f, Str bytes) {
   ClientCompileOpts co = {(int)attr_count(m, "mhlo.num_replicas"),
                           (int)attr_count(m, "mhlo.num_partitions")};
@@ -265,6 +291,7 @@ static Err *run_on_plugin(const RunArgs *a, const Module *m, const Func *f, Str 
   Npy *arrays = xcalloc((size_t)n_out, sizeof *arrays);
   int n_arrays = 0;
   Cuts cuts = {0};
+  VEC(double) seconds = {0};
   e = client_compile(c, bytes, &co, &p);
   if (!e && a->compile_only) {
     ClientStats stats;
@@ -284,8 +311,9 @@ static Err *run_on_plugin(const RunArgs *a, const Module *m, const Func *f, Str 
     double t0 = time_now_s();
     if (!e) e = client_execute(p, args, n_in, outs);
     for (int i = 0; i < n_out * procs && !e; i++) e = client_buffer_wait(outs[i]);
-    if (!e && a->repeat) printf("run %d: %.6f s\n", r, time_now_s() - t0);
+    if (!e && a->repeat) *vec_push(&seconds) = time_now_s() - t0;
   }
+  if (!e && a->repeat) print_times(a, seconds.v, seconds.n);
   for (int j = 0; j < n_out && !e; j++) {
     if (client_buffer_type(outs[j]) == DT_TOKEN) continue;
     Tensor *t = NULL;
@@ -308,6 +336,7 @@ static Err *run_on_plugin(const RunArgs *a, const Module *m, const Func *f, Str 
 out:
   for (int j = 0; j < n_arrays; j++) npy_free(&arrays[j]);
   free(arrays);
+  vec_free(&seconds);
   module_free(cuts.m);
   for (int i = 0; i < n_in; i++) tensor_release(in[i]);
   for (int i = 0; i < n_in * procs; i++) client_buffer_free(args[i]);

@@ -3,6 +3,7 @@
  * nothing of it is run. */
 #include "cli/compare.h"
 
+#include "base/units.h"
 #include "chip/chip.h"
 #include "prof/prof.h"
 #include "sim/sim.h"
@@ -14,33 +15,6 @@
 
 static const char *const chips[] = {"T4", "A100-40GB", "tpu-v2-8", "tpu-v3-8", "tpu-v5litepod-1"};
 
-/* ---- words ----------------------------------------------------------------------------------- */
-
-static void bytes_text(char *s, size_t n, double v) {
-  const char *u[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-  int i = 0;
-  while (v >= 1024 && i < 4) v /= 1024, i++;
-  snprintf(s, n, v < 10 && i ? "%.2f %s" : v < 100 && i ? "%.1f %s" : "%.0f %s", v, u[i]);
-}
-
-static void time_text(char *s, size_t n, double t) {
-  if (t < 1e-3) snprintf(s, n, "%.0f us", t * 1e6);
-  else if (t < 1) snprintf(s, n, t < 0.01 ? "%.2f ms" : "%.1f ms", t * 1e3);
-  else if (t < 120) snprintf(s, n, "%.1f s", t);
-  else snprintf(s, n, "%.0f min", t / 60);
-}
-
-static void energy_text(char *s, size_t n, double j) {
-  if (!(j > 0)) snprintf(s, n, "-");
-  else if (j < 1e4) snprintf(s, n, "%.*f J", j < 100 ? 1 : 0, j);
-  else snprintf(s, n, "%.2f Wh", j / 3600);
-}
-
-static void usd_text(char *s, size_t n, double v) {
-  if (isnan(v) || v < 0) snprintf(s, n, "-");
-  else snprintf(s, n, v < 1e-4 ? "$%.1e" : v < 0.01 ? "$%.5f" : "$%.3f", v);
-}
-
 typedef struct Row { /* of one device; NaN: not known */
   char name[40];
   bool fits, measured;
@@ -49,15 +23,16 @@ typedef struct Row { /* of one device; NaN: not known */
 } Row;
 
 static void print_row(Buf *out, const Row *r) {
-  char name[60], memory[16], step[16], rate[16], use[16], energy[16], usd[16];
+  char name[60], memory[UNITS_TEXT], step[UNITS_TEXT], rate[UNITS_TEXT], use[UNITS_TEXT],
+      energy[UNITS_TEXT], usd[UNITS_TEXT];
   snprintf(name, sizeof name, "%s%s", r->name, r->measured ? " (measured)" : "");
-  bytes_text(memory, sizeof memory, r->memory_bytes);
-  time_text(step, sizeof step, r->step_s);
+  units_bytes(memory, r->memory_bytes);
+  units_time(step, r->step_s);
   snprintf(rate, sizeof rate, "%.0f", r->examples_per_s);
   if (isnan(r->used)) snprintf(use, sizeof use, "-");
   else snprintf(use, sizeof use, "%.1f %%", 100 * r->used);
-  energy_text(energy, sizeof energy, r->energy_j);
-  usd_text(usd, sizeof usd, r->usd);
+  units_energy(energy, r->energy_j);
+  units_usd(usd, r->usd);
   buf_printf(out, "  %-24s %-5s %11s %10s %12s %7s %11s %10s\n", name, r->fits ? "yes" : "NO",
              memory, step, rate, use, energy, usd);
 }

@@ -16,7 +16,5 @@ typedef struct ProfChange {
   double at_s, bytes; /* negative: it goes */
 } ProfChange;
 ProfChange *prof_changes(const ProfProgram *q, bool on_chip, int *n);
-void prof_time_text(Buf *b, double seconds);
-void prof_bytes_text(Buf *b, double bytes);
 
 #endif

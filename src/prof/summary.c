@@ -2,6 +2,8 @@
  * for a terminal. */
 #include "prof/prof_priv.h"
 
+#include "base/units.h"
+
 #include <math.h>
 #include <stdlib.h>
 
@@ -171,20 +173,6 @@ Err *prof_summary(Prof *p, int device, ProfSummary **out) {
 
 /* ---- words ----------------------------------------------------------------------------------- */
 
-void prof_time_text(Buf *b, double t) {
-  double a = fabs(t);
-  if (a >= 1) buf_printf(b, "%.3f s", t);
-  else if (a >= 1e-3) buf_printf(b, "%.3f ms", t * 1e3);
-  else buf_printf(b, "%.2f us", t * 1e6);
-}
-
-void prof_bytes_text(Buf *b, double v) {
-  static const char *const u[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-  int i = 0;
-  while (v >= 1024 && i < 4) v /= 1024, i++;
-  buf_printf(b, i ? "%.2f %s" : "%.0f %s", v, u[i]);
-}
-
 void prof_verdict(const Prof *p, const ProfSummary *s, Buf *o) {
   double step = s->mean.time_s;
   if (step <= 0) return;
@@ -196,9 +184,9 @@ void prof_verdict(const Prof *p, const ProfSummary *s, Buf *o) {
                waits);
     if (s->make_s > 0) {
       buf_cstr(o, " (a batch takes ");
-      prof_time_text(o, s->make_s);
+      buf_time(o, s->make_s);
       buf_cstr(o, " to make, the device needs ");
-      prof_time_text(o, step * s->busy);
+      buf_time(o, step * s->busy);
       buf_byte(o, ')');
     }
     buf_cstr(o, s->mean.part_s[PART_TRANSFER] > s->mean.part_s[PART_INPUT]
@@ -222,7 +210,7 @@ void prof_verdict(const Prof *p, const ProfSummary *s, Buf *o) {
              100 * s->mean.part_s[s->dearest] / step);
   if (s->make_s > 0) {
     buf_cstr(o, "; not input-bound (a batch takes ");
-    prof_time_text(o, s->make_s);
+    buf_time(o, s->make_s);
     buf_cstr(o, " to make)");
   }
   (void)p;
@@ -236,11 +224,11 @@ void prof_print(Prof *p, const ProfSummary *s, int max_kernels, Buf *o) {
   if (p->devices.n > 1) buf_printf(o, ", %d devices", p->devices.n);
   buf_printf(o, "%s\n\n", d->is_virtual ? ", virtual time" : ", measured");
   row(o, "step");
-  prof_time_text(o, s->median_s);
+  buf_time(o, s->median_s);
   buf_printf(o, " (median of %d, ", s->n_steps - s->first);
-  prof_time_text(o, s->min_s);
+  buf_time(o, s->min_s);
   buf_cstr(o, " to ");
-  prof_time_text(o, s->max_s);
+  buf_time(o, s->max_s);
   buf_cstr(o, ")\n");
   row(o, "verdict");
   prof_verdict(p, s, o);
@@ -250,7 +238,7 @@ void prof_print(Prof *p, const ProfSummary *s, int max_kernels, Buf *o) {
     if (v <= 1e-7 * s->mean.time_s) continue;
     buf_printf(o, "  %-10s %5.1f %%  ", prof_part_names[k], 100 * v / s->mean.time_s);
     Buf t = {0};
-    prof_time_text(&t, v);
+    buf_time(&t, v);
     buf_printf(o, "%12s  %s\n", t.p, prof_part_says[k]);
     buf_free(&t);
   }
@@ -259,10 +247,10 @@ void prof_print(Prof *p, const ProfSummary *s, int max_kernels, Buf *o) {
   if (s->mfu > 0) buf_printf(o, ", %.1f %% of peak (MFU)", 100 * s->mfu);
   buf_printf(o, ", device busy %.1f %%\n", 100 * s->busy);
   row(o, "memory");
-  prof_bytes_text(o, s->peak_bytes);
+  buf_bytes(o, s->peak_bytes);
   if (d->memory_bytes > 0) {
     buf_cstr(o, " of ");
-    prof_bytes_text(o, d->memory_bytes);
+    buf_bytes(o, d->memory_bytes);
   }
   double total = 0;
   for (int i = 0; i < s->n_totals; i++) total += s->totals[i].time_s;
@@ -274,7 +262,7 @@ void prof_print(Prof *p, const ProfSummary *s, int max_kernels, Buf *o) {
     const ProfKernel *k = t->kernel;
     Buf time = {0};
     double one = t->time_s / t->count;
-    prof_time_text(&time, t->time_s / n);
+    buf_time(&time, t->time_s / n);
     buf_printf(o, "    %5.1f%% %12s %6.0f %-8s %9.1f %8.1f ", 100 * t->time_s / total, time.p,
                t->count / n, prof_bound_names[k->bound], k->flops / one / 1e9,
                k->bytes / one / 1e9);

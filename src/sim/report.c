@@ -2,19 +2,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/units.h"
 #include "sim/sim.h"
-
-static void size(Buf *b, double n) {
-  static const char *u[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-  int k = 0;
-  while (fabs(n) >= 1024 && k < 4) n /= 1024, k++;
-  buf_printf(b, k ? "%.2f %s" : "%.0f %s", n, u[k]);
-}
-static void secs(Buf *b, double t) {
-  if (t >= 1) buf_printf(b, "%.3f s", t);
-  else if (t >= 1e-3) buf_printf(b, "%.3f ms", t * 1e3);
-  else buf_printf(b, "%.2f us", t * 1e6);
-}
 
 static int by_total(const void *a, const void *b) {
   const SimKernel *x = *(SimKernel *const *)a, *y = *(SimKernel *const *)b;
@@ -43,7 +32,7 @@ static void print_owners(const SimReport *r, const char *indent, Buf *o) {
     const SimHolding *h = &r->owners[best];
     buf_cstr(o, indent);
     size_t at = o->n;
-    size(o, h->bytes);
+    buf_bytes(o, h->bytes);
     while (o->n < at + 12) buf_byte(o, ' ');
     buf_printf(o, " %s", owner_words(r, (SimOwner)best));
     if (h->largest)
@@ -56,7 +45,7 @@ static void print_owners(const SimReport *r, const char *indent, Buf *o) {
   if (padding < 0.01 * r->hbm_bytes) return;
   buf_cstr(o, indent);
   size_t at = o->n;
-  size(o, padding);
+  buf_bytes(o, padding);
   while (o->n < at + 12) buf_byte(o, ' ');
   buf_cstr(o, " of all this is padding to tiles\n");
 }
@@ -65,36 +54,36 @@ void sim_print(const SimReport *r, int max_kernels, Buf *o) {
   buf_printf(o, "%s", r->chip->title);
   if (r->devices > 1) buf_printf(o, ", %d devices", r->devices);
   buf_cstr(o, "\n\n  memory     ");
-  size(o, r->hbm_bytes);
+  buf_bytes(o, r->hbm_bytes);
   buf_cstr(o, " of ");
-  size(o, r->limit_bytes);
+  buf_bytes(o, r->limit_bytes);
   buf_printf(o, r->fits ? "  fits" : "  DOES NOT FIT, over by ");
-  if (!r->fits) size(o, r->hbm_bytes - r->limit_bytes);
+  if (!r->fits) buf_bytes(o, r->hbm_bytes - r->limit_bytes);
   buf_cstr(o, "\n             arguments ");
-  size(o, r->argument_bytes);
+  buf_bytes(o, r->argument_bytes);
   buf_cstr(o, ", results ");
-  size(o, r->output_bytes);
+  buf_bytes(o, r->output_bytes);
   buf_cstr(o, ", shared ");
-  size(o, r->alias_bytes);
+  buf_bytes(o, r->alias_bytes);
   buf_cstr(o, ", temporaries ");
-  size(o, r->temp_bytes);
+  buf_bytes(o, r->temp_bytes);
   buf_cstr(o, ", peak with on-chip copies ");
-  size(o, r->peak_bytes);
+  buf_bytes(o, r->peak_bytes);
   buf_cstr(o, "\n  step time  ");
-  secs(o, r->time_s);
+  buf_time(o, r->time_s);
   if (r->network_s > 0) {
     buf_cstr(o, ", of which network ");
-    secs(o, r->network_exposed_s);
+    buf_time(o, r->network_exposed_s);
     if (r->network_s > r->network_exposed_s * 1.001) {
       buf_cstr(o, " (");
-      secs(o, r->network_s);
+      buf_time(o, r->network_s);
       buf_cstr(o, ", the rest under computing)");
     }
   }
   if (r->cycles > 0) buf_printf(o, "  (%.0f cycles with an estimate)", r->cycles);
   buf_printf(o, "\n  work       %.4g FLOP, %.1f %% of peak (MFU)", r->flops, 100 * r->mfu);
   buf_cstr(o, "\n  traffic    ");
-  size(o, r->model_bytes);
+  buf_bytes(o, r->model_bytes);
   buf_printf(o, " of device memory\n  energy     %.4g J\n", r->energy_j);
   if (!isnan(r->usd))
     buf_printf(o, "  price      %.4g USD at %.2f USD/h (%s)\n", r->usd, r->usd_per_hour,
@@ -116,7 +105,7 @@ void sim_print(const SimReport *r, int max_kernels, Buf *o) {
     const SimBuffer *b = &r->buffers[i];
     buf_cstr(o, "    ");
     size_t at = o->n;
-    size(o, b->bytes);
+    buf_bytes(o, b->bytes);
     while (o->n < at + 12) buf_byte(o, ' ');
     buf_printf(o, " %-10s %-28s %s%s%s", b->role, b->name, b->type, b->on_chip ? " on chip" : "",
                b->place[0] ? "  " : "");
@@ -137,11 +126,11 @@ void sim_print(const SimReport *r, int max_kernels, Buf *o) {
   for (int i = 0; i < r->n_kernels && i < max_kernels; i++) {
     buf_printf(o, "    %5.1f%% ", total > 0 ? 100 * s[i]->time_s * s[i]->count / total : 0);
     Buf t = {0};
-    secs(&t, s[i]->time_s);
+    buf_time(&t, s[i]->time_s);
     buf_printf(o, "%12s %8.0f %-8s %10.3f ", t.p, s[i]->count, sim_bound_name(s[i]->bound),
                s[i]->flops / 1e9);
     t.n = 0;
-    size(&t, s[i]->bytes);
+    buf_bytes(&t, s[i]->bytes);
     buf_printf(o, "%12s %5.0f%%  %s%s%s%s\n", t.p, 100 * s[i]->utilisation, s[i]->name,
                s[i]->modelled ? " (modelled)" : "", s[i]->place[0] ? "  " : "", s[i]->place);
     buf_free(&t);
@@ -161,8 +150,8 @@ void sim_print_row(const SimReport *r, const char *program, Buf *o) {
     return;
   }
   Buf memory = {0}, time = {0};
-  size(&memory, r->hbm_bytes);
-  secs(&time, r->time_s);
+  buf_bytes(&memory, r->hbm_bytes);
+  buf_time(&time, r->time_s);
   buf_printf(o, "%-14s %-5s %12s %12s %7.1f ", r->chip->name, r->fits ? "yes" : "NO", memory.p,
              time.p, 100 * r->mfu);
   if (isnan(r->usd)) buf_printf(o, "%10s\n", "-");
@@ -284,22 +273,22 @@ Err *sim_fit_error_beside(const SimReport *r, const char *program, double held) 
   if (over <= 0) return NULL;
   Buf b = {0};
   buf_printf(&b, "'%s' needs ", program);
-  size(&b, r->hbm_bytes);
+  buf_bytes(&b, r->hbm_bytes);
   if (held > 0) {
     buf_cstr(&b, " beside ");
-    size(&b, held);
+    buf_bytes(&b, held);
     buf_cstr(&b, " of other arrays; together");
   }
   buf_cstr(&b, held > 0 ? " more than the " : " of ");
-  size(&b, r->limit_bytes);
+  buf_bytes(&b, r->limit_bytes);
   buf_printf(&b, " on %s, over by ", r->chip->name);
-  size(&b, over);
+  buf_bytes(&b, over);
   buf_byte(&b, '\n');
   print_owners(r, "  ", &b);
   if (held > 0) {
     buf_cstr(&b, "  ");
     size_t at = b.n;
-    size(&b, held);
+    buf_bytes(&b, held);
     while (b.n < at + 12) buf_byte(&b, ' ');
     buf_cstr(&b, " other arrays on the device, no arguments of this program\n");
   }

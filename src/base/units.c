@@ -1,0 +1,62 @@
+#include "base/units.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *with(char *s, double v, const char *unit) {
+  double a = fabs(v);
+  if (isnan(v)) return strcpy(s, "-");
+  snprintf(s, UNITS_TEXT, "%.*f %s", a < 9.9995 ? 3 : a < 99.995 ? 2 : a < 999.95 ? 1 : 0, v, unit);
+  return s;
+}
+
+const char *units_bytes(char s[UNITS_TEXT], double v) {
+  static const char *const unit[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  int k = 0;
+  while (fabs(v) >= 1024 && k < 4) v /= 1024, k++;
+  if (k) return with(s, v, unit[k]);
+  snprintf(s, UNITS_TEXT, "%.0f B", v);
+  return s;
+}
+
+const char *units_time(char s[UNITS_TEXT], double v) {
+  double a = fabs(v);
+  return a == 0     ? with(s, 0, "s")
+         : a < 1e-6 ? with(s, v * 1e9, "ns")
+         : a < 1e-3 ? with(s, v * 1e6, "us")
+         : a < 1    ? with(s, v * 1e3, "ms")
+         : a < 120  ? with(s, v, "s")
+         : a < 7200 ? with(s, v / 60, "min")
+                    : with(s, v / 3600, "h");
+}
+
+const char *units_energy(char s[UNITS_TEXT], double v) {
+  double a = fabs(v);
+  return a < 1       ? with(s, v * 1e3, "mJ")
+         : a < 3.6e4 ? with(s, v, "J")
+         : a < 3.6e6 ? with(s, v / 3600, "Wh")
+                     : with(s, v / 3.6e6, "kWh");
+}
+
+const char *units_usd(char s[UNITS_TEXT], double v) {
+  if (isnan(v)) return strcpy(s, "-");
+  snprintf(s, UNITS_TEXT,
+           v == 0     ? "$%.0f"
+           : v < 1e-4 ? "$%.1e"
+           : v < 0.01 ? "$%.5f"
+           : v < 10   ? "$%.4f"
+                      : "$%.2f",
+           v);
+  return s;
+}
+
+void buf_bytes(Buf *b, double v) {
+  char s[UNITS_TEXT];
+  buf_cstr(b, units_bytes(s, v));
+}
+
+void buf_time(Buf *b, double v) {
+  char s[UNITS_TEXT];
+  buf_cstr(b, units_time(s, v));
+}

@@ -102,7 +102,19 @@ static HNode *scores_of(const HNode *e) {
   return NULL;
 }
 
-int attention_mark(HGraph *g, bool mark) {
+/* One product of scores, and one that reads what follows from them. */
+static bool only_forward(const Area *a) {
+  int inside = 0, readers = 0;
+  for (int i = 0; i < a->nodes.n; i++) {
+    const HNode *n = a->nodes.v[i];
+    if (!a->in[n->id]) continue;
+    inside += n->kind == H_CONV;
+    for (int u = 0; u < n->n_users; u++) readers += !a->in[n->users[u]->id];
+  }
+  return inside == 1 && readers == 1;
+}
+
+int attention_mark(HGraph *g, bool mark, double forward) {
   int groups = 0;
   unsigned char *in = xcalloc((size_t)g->n_nodes + 1, 1);
   for (HComp *c = g->comps; c; c = c->next)
@@ -116,12 +128,13 @@ int attention_mark(HGraph *g, bool mark) {
       grow(&a);
       bool closed = close_area(&a) && in[e->id];
       groups += closed;
+      bool here = mark || (closed && 4 * (double)a.count > forward && only_forward(&a));
       for (int k = 0; k < a.nodes.n; k++) {
         HNode *n = a.nodes.v[k];
-        if (closed && mark && in[n->id]) n->attention = groups;
+        if (closed && here && in[n->id]) n->attention = groups;
         in[n->id] = 0;
       }
-      s->scores = closed && mark;
+      s->scores = closed && here;
       vec_free(&a.nodes);
     }
   free(in);

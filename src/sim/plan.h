@@ -120,6 +120,8 @@ typedef struct Law {
   double scoped, fast, cmem; /* bytes */
   double min_alloc;
   bool prefetch, matvec, softmax, scores, rotates, row_beside, keep, nopack;
+  bool
+      queries; /* attention that only goes forwards loops over queries rather than store its scores */
   bool offload; /* scatters run beside the core, from device memory to device memory */
   double vhalf, vbcast, cvpu, repeat, quotient;
   double lvm; /* what a loop is charged for operands on chip, as a share of one in HBM */
@@ -184,7 +186,9 @@ void gpu_cost(Plan *p, Kernel *k);
  * peak on the A100, backward less than forward, where large products reach 87 %. Taken for Pallas'
  * kernels on TPUs too. */
 #define ATTENTION 0.7
-int attention_mark(HGraph *g, bool mark); /* counts, and marks what stays inside the kernels */
+/* Counts, and marks what stays inside kernels: all, or what only goes forwards and whose scores are
+ * larger than so many bytes. */
+int attention_mark(HGraph *g, bool mark, double forward);
 bool attention_causal(const Kernel *k);
 bool attention_again(const Kernel *k, const HNode *n);
 /* collective.c */

@@ -260,11 +260,11 @@ static void owners_add_up(SimReport *r) {
 }
 
 /* XLA leaves a softmax between two products as it is; frameworks call a fused kernel by name. */
-static int attention(HGraph *g, const Chip *chip, bool fused) {
+static int attention(HGraph *g, const Chip *chip, const Law *law, bool fused) {
   const char *how = env_get("WEFT_ATTENTION");
   fused |= how && !strcmp(how, "fused");
   if (chip_num(chip, "fused_attention", 0) <= 0) return 0;
-  int n = attention_mark(g, fused);
+  int n = attention_mark(g, fused, law->queries ? law->fast : HUGE_VAL);
   return fused ? 0 : n;
 }
 
@@ -278,7 +278,7 @@ Err *sim_estimate(const Module *m, const Chip *chip, const SimOpts *opts, SimRep
   Law *law = ARENA_NEW(arena, Law);
   law_read(chip, law);
   if (!err && law->tpu) hlo_expand(g, law);
-  int attentions = err ? 0 : attention(g, chip, opts->fused_attention);
+  int attentions = err ? 0 : attention(g, chip, law, opts->fused_attention);
   if (!err) err = plan_comp(g, g->main, chip, law, opts, arena, NULL, 1, &p);
   if (err) {
     plan_lists_free(p);

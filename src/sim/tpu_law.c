@@ -73,6 +73,7 @@ void law_read(const Chip *chip, Law *law) {
   FIT(quotient, "quotient", law->repeat);
   FIT(vbcast, "vbcast", 0);
   FIT(cvpu, "cvpu", law->lvpu);
+  law->queries = chip_num(chip, "fit.queries", 0) > 0;
   law->offload = chip_num(chip, "fit.offload", 0) > 0;
   law->keep = law->prefetch && chip_num(chip, "fit.keep", 1) > 0;
 #undef FIT

@@ -24,6 +24,19 @@ typedef struct Few { /* rows times a matrix: */
   int64_t part, parts;     /* of k */
 } Few;
 
+typedef struct SmallRows { /* of a task: panels of `thin` rows, the first `thick` one more */
+  int64_t rows, panels, thin, thick;
+} SmallRows;
+typedef struct Small { /* products that are read where they are: */
+  bool pack;           /* the rhs is copied: its columns are no runs, or far apart */
+  int64_t b_k, b_step; /* of its rows; of panels of columns */
+  int64_t wide;        /* columns of a panel */
+  int64_t kc;          /* block of k */
+  int64_t near;        /* panels of rows that go together */
+  int64_t pieces;      /* tasks of a product: */
+  SmallRows rows[2];   /* of all but the last one, of the last one */
+} Small;
+
 typedef struct Dot {
   DType in, out, math;
   int n_batch;
@@ -32,6 +45,7 @@ typedef struct Dot {
   Side lhs, rhs;
   int64_t tiles, tiles_m, tiles_n, tile_m, tile_n; /* for BLAS */
   Few few;
+  Small small;
   Gemm gemm, kept[2]; /* kept: with the lhs, the rhs packed ahead */
 } Dot;
 
@@ -48,6 +62,10 @@ Err *dot_gemm_run_kept(void *state, const Op *op, void *const *in, void *const *
 /* f32, bf16 and f16 where one operand has few rows; false: not for this one. */
 bool dot_few_plan(Dot *d);
 Err *dot_few_run(void *state, const Op *op, void *const *in, void *const *out);
+
+/* f32 where both operands stay in the caches of a core; false: not for this one. */
+bool dot_small_plan(Dot *d);
+Err *dot_small_run(void *state, const Op *op, void *const *in, void *const *out);
 
 /* All floats by BLAS; operands whose rows or columns are runs. */
 void dot_blas_plan(Dot *d);

@@ -23,11 +23,21 @@ typedef void (*GemmKernelFn)(int64_t k, const float *a, const float *b, float *c
  * row, zero from k on up to whole vectors. */
 typedef void (*GemmFewFn)(int64_t few, const float *a, int64_t a_ld, const void *b, int64_t b_step,
                           int64_t n, int64_t k, float *c, int64_t c_ld);
+/* c[mr][columns] (+)= sum over k of a b, both where they are: element (i, p) of a at i * a_row +
+ * p * a_k, rows of b b_k apart. The columns may end within the last vector: what follows them is
+ * not read, and written only before c_end (NULL: nothing is). */
+typedef struct GemmAt {
+  int64_t a_row, a_k, b_k, c_row;
+  const float *c_end;
+} GemmAt;
+typedef void (*GemmPanelFn)(const GemmAt *at, int64_t k, const float *a, const float *b, float *c,
+                            int64_t columns, bool add);
 #define GEMM_MAX_MR 12
 typedef struct GemmKernels {
   int mr, lanes;
-  GemmKernelFn fn[GEMM_MAX_MR][2]; /* [rows - 1][vectors - 1] */
-  GemmFewFn along[3], dots[3];     /* b in f32, bf16, f16 */
+  GemmKernelFn fn[GEMM_MAX_MR][2];   /* [rows - 1][vectors - 1] */
+  GemmPanelFn panel[2][GEMM_MAX_MR]; /* [vectors - 1][rows - 1]; one vector: for any rows */
+  GemmFewFn along[3], dots[3];       /* b in f32, bf16, f16 */
 } GemmKernels;
 extern const GemmKernels gemm_avx2, gemm_avx512;
 

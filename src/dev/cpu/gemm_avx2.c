@@ -19,6 +19,11 @@
 #define V_F16(p) _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(p)))
 #define V_SUM gemm_sum
 #define FEW 3
+#define M __m256i
+#define V_MASK(n) \
+  _mm256_cmpgt_epi32(_mm256_set1_epi32((int)(n)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7))
+#define V_LOAD_MASK _mm256_maskload_ps
+#define V_STORE_MASK _mm256_maskstore_ps
 #include "dev/cpu/gemm_tile.h"
 
 FN static inline float gemm_sum(__m256 v) {
@@ -27,12 +32,13 @@ FN static inline float gemm_sum(__m256 v) {
   return _mm_cvtss_f32(_mm_add_ss(s, _mm_movehdup_ps(s)));
 }
 #include "dev/cpu/gemm_few.h"
+#include "dev/cpu/gemm_small.h"
 
 /* clang-format off */
 KERNELS(1) KERNELS(2) KERNELS(3) KERNELS(4) KERNELS(5) KERNELS(6)
 
 const GemmKernels gemm_avx2 = {MR, LANES, {
   ROW(1) ROW(2) ROW(3) ROW(4) ROW(5) ROW(6)
-}, FEW_LIST(along), FEW_LIST(dots)};
+}, SMALL_LIST, FEW_LIST(along), FEW_LIST(dots)};
 /* clang-format on */
 #endif

@@ -16,8 +16,13 @@
 #define V_F16 V16_F16
 #define V_SUM V16_SUM
 #define FEW 4
+#define M V16Mask
+#define V_MASK V16_MASK
+#define V_LOAD_MASK V16_LOAD_MASK
+#define V_STORE_MASK V16_STORE_MASK
 #include "dev/cpu/gemm_tile.h"
 #include "dev/cpu/gemm_few.h"
+#include "dev/cpu/gemm_small.h"
 
 /* clang-format off */
 KERNELS(1) KERNELS(2) KERNELS(3) KERNELS(4) KERNELS(5) KERNELS(6) KERNELS(7) KERNELS(8)
@@ -26,6 +31,6 @@ KERNELS(9) KERNELS(10) KERNELS(11) KERNELS(12)
 const GemmKernels gemm_avx512 = {MR, LANES, {
   ROW(1) ROW(2) ROW(3) ROW(4) ROW(5) ROW(6) ROW(7) ROW(8) ROW(9) ROW(10)
   ROW(11) ROW(12)
-}, FEW_LIST(along), FEW_LIST(dots)};
+}, SMALL_LIST, FEW_LIST(along), FEW_LIST(dots)};
 /* clang-format on */
 #endif

@@ -109,7 +109,47 @@ static void test_shapes(void **state) {
   }
 }
 
+/* Every panel of a small product, every width: exact, and nothing beyond the columns changes. */
+static void test_panels(void **state) {
+  (void)state;
+  const GemmKernels *kern = gemm_kernels();
+  if (!kern) skip();
+  for (int64_t columns = 1; columns <= 2 * kern->lanes; columns++) {
+    const GemmPanelFn *fn = kern->panel[columns > kern->lanes];
+    for (int rows = 1; rows <= GEMM_MAX_MR && fn[rows - 1]; rows++) {
+      int64_t k = 1 + below(20), turned = below(2), n = columns + below(5);
+      GemmAt at = {.a_row = turned ? 1 : k + below(3),
+                   .a_k = turned ? rows + below(3) : 1,
+                   .b_k = columns + below(4),
+                   .c_row = n};
+      int64_t all = rows * n + kern->lanes;
+      float *a = (float *)operand(DT_F32, (rows + 3) * (k + 3)),
+            *b = (float *)operand(DT_F32, k * at.b_k), *c = guarded(all);
+      for (int add = 0; add < 2; add++) fn[rows - 1](&at, k, a, b, c, columns, add);
+      for (int64_t i = 0; i < all; i++) {
+        double sum = 0;
+        for (int64_t p = 0; p < k && i / n < rows && i % n < columns; p++)
+          sum += 2 * (double)a[i / n * at.a_row + p * at.a_k] * (double)b[p * at.b_k + i % n];
+        bool outside = i / n >= rows || i % n >= columns;
+        assert_true(outside ? c[i] == MARK : (double)c[i] == sum);
+      }
+      at.c_end = c + all; /* of rows that follow one another */
+      fn[rows - 1](&at, k, a, b, c, columns, false);
+      for (int64_t i = 0; i < columns; i++) {
+        double sum = 0;
+        for (int64_t p = 0; p < k; p++)
+          sum += (double)a[(rows - 1) * at.a_row + p * at.a_k] * (double)b[p * at.b_k + i];
+        assert_true((double)c[(rows - 1) * n + i] == sum);
+      }
+      for (int i = 0; i < GUARD; i++) assert_true(c[all + i] == MARK);
+      free(a);
+      free(b);
+      free(c);
+    }
+  }
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_shapes)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_shapes), cmocka_unit_test(test_panels)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

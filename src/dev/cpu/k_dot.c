@@ -1,9 +1,10 @@
 /* dot_general: batches of out[m, n] = sum_k lhs[m, k] rhs[k, n] with any strides.
  *
- * f32, bf16 and f16 by our own kernels where the host has AVX2: few rows times a matrix (dot_few.c),
- * others (dot_gemm.c); f64 and complex by BLAS (dot_blas.c). Integers by loops. What cannot be addressed (by
- * gemm: dimensions that do not flatten; by BLAS: neither the rows nor the columns of an operand are
- * runs) is gathered first. */
+ * f32, bf16 and f16 by our own kernels where the host has AVX2: f32 with operands that stay in a
+ * core's caches (dot_small.c), few rows times a matrix (dot_few.c), others (dot_gemm.c); f64 and
+ * complex by BLAS (dot_blas.c). Integers by loops. What cannot be addressed (by gemm: dimensions
+ * that do not flatten; by BLAS: neither the rows nor the columns of an operand are runs) is
+ * gathered first. */
 #include "dev/cpu/dot.h"
 
 static bool in_list(const int64_t *v, int n, int64_t x) {
@@ -95,7 +96,7 @@ static Dot *plan_dot(const Op *op, bool any_stride) {
 void dot_batch_at(const Dot *d, int64_t b, int64_t *lhs, int64_t *rhs) {
   *lhs = *rhs = 0;
   for (int i = d->n_batch - 1; i >= 0; i--) {
-    int64_t at = b % d->batch_dims[i];
+    int64_t at = i ? b % d->batch_dims[i] : b;
     b /= d->batch_dims[i];
     *lhs += at * d->lhs_batch[i];
     *rhs += at * d->rhs_batch[i];
@@ -119,6 +120,13 @@ static Err *prepare_gemm(const Op *op, void **state) {
 static Err *prepare_few(const Op *op, void **state) {
   Dot *d = plan_dot(op, true);
   dot_few_plan(d);
+  *state = d;
+  return NULL;
+}
+
+static Err *prepare_small(const Op *op, void **state) {
+  Dot *d = plan_dot(op, true);
+  dot_small_plan(d);
   *state = d;
   return NULL;
 }
@@ -210,6 +218,14 @@ static bool accepts_few(const Op *op) {
   return ok;
 }
 
+static bool accepts_small(const Op *op) {
+  if (!plain_floats(op) || op_type(op)->dtype != DT_F32) return false;
+  Dot *d = plan_dot(op, true);
+  bool ok = dot_small_plan(d);
+  free(d);
+  return ok;
+}
+
 static bool accepts_gemm(const Op *op) {
   DType l = op->operands[0]->type->dtype;
   if (!plain_floats(op) || dtype_is_complex(l) || l == DT_F64 || !gemm_kernels()) return false;
@@ -226,6 +242,13 @@ static bool accepts_int(const Op *op) {
 }
 
 const CpuKernel cpu_kernels_dot[] = {
+    {.name = "dot:small",
+     .kind = OP_DOT_GENERAL,
+     .accepts = accepts_small,
+     .prepare = prepare_small,
+     .run = dot_small_run,
+     .release = release,
+     .flops = flops},
     {.name = "dot:few",
      .kind = OP_DOT_GENERAL,
      .accepts = accepts_few,

@@ -23,6 +23,8 @@ typedef struct Case {
   int64_t low, high; /* of integer operands; 0, 0: -3 .. 20 */
 } Case;
 
+#define GUARD 0xAB /* around results */
+
 static uint64_t rng = 88172645463325252u;
 static uint64_t next(void) {
   rng ^= rng << 13;
@@ -144,7 +146,7 @@ static void kernel_case(void **state) {
     size_t bytes = ((size_t)type_bytes(op->results[i].type) + 127) & ~(size_t)63;
     out[i] = aligned_alloc(64, bytes);
     again[i] = aligned_alloc(64, bytes);
-    memset(out[i], 0xAB, bytes);
+    memset(out[i], GUARD, bytes);
     memset(again[i], 0xCD, bytes);
   }
   void *s = NULL;
@@ -155,6 +157,8 @@ static void kernel_case(void **state) {
   must(x.e, c->name);
   for (int i = 0; i < nr; i++) {
     compare(c, "pool", want[i], out[i]);
+    for (int64_t b = type_bytes(op->results[i].type); b % 64; b++)
+      if (((unsigned char *)out[i])[b] != GUARD) fail_msg("%s: wrote beyond its result", c->name);
     if (memcmp(out[i], again[i], (size_t)type_bytes(op->results[i].type)))
       fail_msg("%s: depends on the number of threads", c->name);
   }
@@ -188,18 +192,19 @@ static void kernel_case(void **state) {
   "> { %r = stablehlo.dot_general %a, %b, " batch "contracting_dims = " contract " : (tensor<" l \
   ">, tensor<" r ">) -> tensor<" o "> return %r : tensor<" o "> }"
 #define FEW "dot:few" /* few rows times a matrix: its runs along the columns, or along k */
+#define SMALL "dot:small" /* operands that stay in the caches: read in place, or a copied rhs */
 #define NHWC "[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]"
 #define NCHW "[b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1]"
 
 /* clang-format off: a program a line */
 static Case cases[] = {
     {"few_1", DOT("", "[1] x [0]", "1x700xf32", "700x1030xf32", "1x1030xf32"), FEW, 1e-5, 0, 0},
-    {"few_5_odd", DOT("", "[1] x [0]", "5x77xf32", "77x101xf32", "5x101xf32"), FEW, 1e-5, 0, 0},
+    {"few_5_odd", DOT("", "[1] x [0]", "5x777xf32", "777x101xf32", "5x101xf32"), FEW, 1e-5, 0, 0},
     {"few_24_turned", DOT("", "[0] x [0]", "530x24xf32", "530x200xf32", "24x200xf32"), FEW, 1e-5, 0,
      0},
     {"few_7_dots", DOT("", "[1] x [1]", "7x1037xf32", "131x1037xf32", "7x131xf32"), FEW, 1e-5, 0,
      0},
-    {"few_rhs", DOT("", "[1] x [0]", "257x530xf32", "530x10xf32", "257x10xf32"), FEW, 1e-5, 0, 0},
+    {"few_rhs", DOT("", "[1] x [0]", "257x5300xf32", "5300x10xf32", "257x10xf32"), FEW, 1e-5, 0, 0},
     {"few_rhs_turned", DOT("", "[0] x [1]", "64x515xf32", "3x64xf32", "515x3xf32"), FEW, 1e-5, 0,
      0},
     {"few_batch",
@@ -212,6 +217,28 @@ static Case cases[] = {
     {"few_f16", DOT("", "[1] x [0]", "2x90xf16", "90x333xf16", "2x333xf32"), FEW, 1e-5, 0, 0},
     {"few_vectors", DOT("", "[0] x [0]", "100001xf32", "100001xf32", "f32"), FEW, 1e-5, 0, 0},
     {"few_long", DOT("", "[0] x [0]", "70001x2xf32", "70001x9xf32", "2x9xf32"), FEW, 5e-5, 0, 0},
+    {"small", DOT("", "[1] x [0]", "33x33xf32", "33x33xf32", "33x33xf32"), SMALL, 1e-5, 0, 0},
+    {"small_odd",
+     DOT("batching_dims = [0] x [0], ", "[2] x [1]", "51x7x5xf32", "51x5x7xf32", "51x7x7xf32"),
+     SMALL, 1e-5, 0, 0},
+    {"small_rhs_turned",
+     DOT("batching_dims = [0] x [0], ", "[2] x [2]", "9x13x70xf32", "9x37x70xf32", "9x13x37xf32"),
+     SMALL, 1e-5, 0, 0},
+    {"small_both_turned",
+     DOT("batching_dims = [1] x [0], ", "[0] x [2]", "31x3x50xf32", "3x19x31xf32", "3x50x19xf32"),
+     SMALL, 1e-5, 0, 0},
+    {"small_pieces", DOT("", "[1] x [0]", "1003x100xf32", "100x90xf32", "1003x90xf32"), SMALL, 1e-5,
+     0, 0},
+    {"small_long", DOT("", "[1] x [0]", "101x1300xf32", "1300x18xf32", "101x18xf32"), SMALL, 1e-5,
+     0, 0},
+    {"small_heads",
+     DOT("batching_dims = [0, 2] x [0, 2], ", "[3] x [3]", "2x50x12x64xf32", "2x60x12x64xf32",
+         "2x12x50x60xf32"),
+     SMALL, 1e-5, 0, 0},
+    {"small_slices",
+     DOT("batching_dims = [0, 1] x [0, 2], ", "[3] x [1]", "2x12x40x60xf32", "2x60x12x64xf32",
+         "2x12x40x64xf32"),
+     SMALL, 1e-5, 0, 0},
     {"conv_same",
      CONVG(NHWC, "stride = [1, 1], pad = [[1, 1], [1, 1]]", 1, 1, "8x14x14x16xf32", "3x3x16x32xf32",
            "8x14x14x32xf32"),

@@ -1,0 +1,61 @@
+/* A panel of a small product, its operands read where they are (gemm_panel in gemm.h). Included
+ * after gemm_tile.h, with the same macros and M, V_MASK(n), V_LOAD_MASK, V_STORE_MASK: the first
+ * n <= LANES elements of a vector. */
+
+FN static inline __attribute__((always_inline)) void small_panel(int mr, int nv, const GemmAt *at,
+                                                                 int64_t k, const float *a,
+                                                                 const float *b, float *c,
+                                                                 int64_t columns, bool add) {
+  V acc[GEMM_MAX_MR][2];
+#pragma GCC unroll 16
+  for (int i = 0; i < mr; i++)
+#pragma GCC unroll 2
+    for (int j = 0; j < nv; j++) acc[i][j] = V_ZERO();
+  const int64_t a_row = at->a_row, a_k = at->a_k, b_k = at->b_k, last = columns - (nv - 1) * LANES;
+  const M mask = V_MASK(last);
+  const float *low = a + 6 * a_row; /* six rows by one address and few registers */
+  for (int64_t p = 0; p < k; p++) {
+    V y[2];
+    if (nv == 2) y[0] = V_LOAD(b);
+    y[nv - 1] = V_LOAD_MASK(b + (nv - 1) * LANES, mask);
+#pragma GCC unroll 16
+    for (int i = 0; i < mr; i++) {
+      V x = V_SET(i < 6 ? a[i * a_row] : low[(i - 6) * a_row]);
+#pragma GCC unroll 2
+      for (int j = 0; j < nv; j++) V_FMA(acc[i][j], x, y[j]);
+    }
+    a += a_k;
+    low += a_k;
+    b += b_k;
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < mr; i++) {
+    float *o = c + i * at->c_row, *end = o + (nv - 1) * LANES;
+    if (nv == 2) V_STORE(o, add ? V_ADD(V_LOAD(o), acc[i][0]) : acc[i][0]);
+    V sum = acc[i][nv - 1];
+    if (add) sum = V_ADD(V_LOAD_MASK(end, mask), sum);
+    if (last == LANES || end + LANES <= at->c_end) V_STORE(end, sum);
+    else V_STORE_MASK(end, mask, sum);
+  }
+}
+
+#define SMALL(mr, nv)                                                                           \
+  FN static void small_##mr##x##nv(const GemmAt *at, int64_t k, const float *a, const float *b, \
+                                   float *c, int64_t columns, bool add) {                       \
+    small_panel(mr, nv, at, k, a, b, c, columns, add);                                          \
+  }
+#define SMALL_ROW(mr, nv) small_##mr##x##nv,
+#define SMALL_TO_6(X, nv) X(1, nv) X(2, nv) X(3, nv) X(4, nv) X(5, nv) X(6, nv)
+#define SMALL_TO_12(X, nv) \
+  SMALL_TO_6(X, nv) X(7, nv) X(8, nv) X(9, nv) X(10, nv) X(11, nv) X(12, nv)
+
+/* clang-format off */
+SMALL_TO_12(SMALL, 1)
+#if MR == 12
+SMALL_TO_12(SMALL, 2)
+#define SMALL_LIST {{SMALL_TO_12(SMALL_ROW, 1)}, {SMALL_TO_12(SMALL_ROW, 2)}}
+#else
+SMALL_TO_6(SMALL, 2)
+#define SMALL_LIST {{SMALL_TO_12(SMALL_ROW, 1)}, {SMALL_TO_6(SMALL_ROW, 2)}}
+#endif
+/* clang-format on */

@@ -27,6 +27,9 @@ typedef __mmask16 V16Mask;
   _mm512_castsi512_ps( \
       _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(p))), 16))
 #define V16_F16(p) _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(p)))
+/* sum += the products of the two bf16 in each lane; hosts with AVX512_BF16 only. */
+#define AVX512_BF16 __attribute__((target("avx512f,avx512bf16")))
+#define V16_FMA_PAIRS(sum, x, y) __asm__("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(x), "v"(y))
 #else
 #define AVX512 __attribute__((target("avx2,fma,f16c")))
 #define V16_FN AVX512 static inline __attribute__((always_inline, unused))
@@ -55,6 +58,18 @@ V16_FN float V16_SUM(V16 a) {
 #define V16_FMA(sum, x, y)                                                               \
   (sum) = (V16) {                                                                        \
     _mm256_fmadd_ps((x).lo, (y).lo, (sum).lo), _mm256_fmadd_ps((x).hi, (y).hi, (sum).hi) \
+  }
+#define AVX512_BF16 AVX512
+V16_FN __m256 v16_half_pairs(__m256 sum, __m256 x, __m256 y) {
+  __m256 odd = _mm256_castsi256_ps(_mm256_set1_epi32(-65536));
+  sum = _mm256_fmadd_ps(_mm256_and_ps(x, odd), _mm256_and_ps(y, odd), sum);
+  x = _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_castps_si256(x), 16));
+  y = _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_castps_si256(y), 16));
+  return _mm256_fmadd_ps(x, y, sum);
+}
+#define V16_FMA_PAIRS(sum, x, y)                                                       \
+  (sum) = (V16) {                                                                      \
+    v16_half_pairs((sum).lo, (x).lo, (y).lo), v16_half_pairs((sum).hi, (x).hi, (y).hi) \
   }
 typedef struct V16Mask {
   __m256i lo, hi;

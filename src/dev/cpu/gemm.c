@@ -24,6 +24,19 @@ const GemmKernels *gemm_kernels(void) {
 #endif
 }
 
+const GemmKernels *gemm_pairs(void) {
+#if defined(WEFT_EMULATE_AVX512)
+  return &gemm_avx512_bf16;
+#elif defined(__x86_64__)
+  const GemmKernels *kern = gemm_kernels();
+  return kern && kern->lanes == gemm_avx512_bf16.lanes && __builtin_cpu_supports("avx512bf16")
+             ? &gemm_avx512_bf16
+             : NULL;
+#else
+  return NULL;
+#endif
+}
+
 static int64_t parts_of(int64_t n, int64_t size) { return (n + size - 1) / size; }
 
 /* Rows of the panel, and where they begin. */
@@ -39,8 +52,11 @@ static int64_t width_of(const Gemm *g, int64_t columns) {
 
 void gemm_plan(Gemm *g, int64_t m, int64_t n, int64_t k, DType in, DType out, int64_t batch,
                GemmAhead ahead) {
-  const GemmKernels *kern = gemm_kernels();
-  *g = (Gemm){.kern = kern, .m = m, .n = n, .k = k, .in = in, .out = out};
+  const GemmKernels *pairs = in == DT_BF16 ? gemm_pairs() : NULL,
+                    *kern = pairs ? pairs : gemm_kernels();
+  *g = (Gemm){.kern = kern, .m = m, .n = n, .k_in = k, .in = in, .out = out};
+  g->pair = pairs ? 2 : 1;
+  g->k = k = parts_of(k, g->pair);
   int64_t nr = 2 * kern->lanes;
   g->kc = parts_of(parts_of(k, parts_of(k, GEMM_MAX_K)), 16) * 16;
   g->panels = parts_of(m, kern->mr);
@@ -74,6 +90,16 @@ static const void *at(const Gemm *g, const void *p, int64_t i) {
   return (const char *)p + i * (g->in == DT_F32 ? 4 : 2);
 }
 
+/* From `in` on, the first of floats [p0, p0 + k) of k. */
+static void pack_side(const Gemm *g, const void *in, int64_t step, int64_t k_step, int64_t held,
+                      int64_t width, int64_t p0, int64_t k, int64_t panels, float *out) {
+  if (g->pair == 1)
+    gemm_pack(g->in, in, step, k_step, (int)held, (int)width, k, panels, width * k, out);
+  else
+    gemm_pack_pairs(in, step, k_step, (int)held, (int)width, MIN(2 * k, g->k_in - 2 * p0), panels,
+                    width * k, out);
+}
+
 /* The rows or columns before a panel, in packed form: those of the last panel of b are filled up to
  * whole vectors. */
 static int64_t place_of(const Gemm *g, bool a, int64_t panel) {
@@ -92,15 +118,15 @@ static void pack_panels(const Gemm *g, const GemmArgs *x, bool a, int64_t first,
       while (i < last && rows_of(g, i) == width) i++;
       if (x->gather) x->gather(x->of, row, (int)width, i - first, p0, k, out);
       else
-        gemm_pack(g->in, at(g, x->a, row * x->a_row + p0 * x->a_k), x->a_row, x->a_k, (int)held,
-                  (int)width, k, i - first, width * k, out);
+        pack_side(g, at(g, x->a, row * x->a_row + p0 * g->pair * x->a_k), x->a_row, x->a_k, held,
+                  width, p0, k, i - first, out);
     } else {
       row = first * 2 * g->kern->lanes;
       held = MIN(2 * g->kern->lanes, g->n - row);
       width = width_of(g, held);
       while (i < last && MIN(2 * g->kern->lanes, g->n - i * 2 * g->kern->lanes) == held) i++;
-      gemm_pack(g->in, at(g, x->b, row * x->b_col + p0 * x->b_k), x->b_col, x->b_k, (int)held,
-                (int)width, k, i - first, width * k, out);
+      pack_side(g, at(g, x->b, row * x->b_col + p0 * g->pair * x->b_k), x->b_col, x->b_k, held,
+                width, p0, k, i - first, out);
     }
     out += (i - first) * width * k;
     first = i;
@@ -237,9 +263,11 @@ typedef struct Tile {
   int64_t j0, j1; /* columns */
   int64_t p0, k;
   const float *ahead; /* of this tile, this block of k */
-  float *c;           /* element (r0, j0) */
+  float *c;           /* element (r0, j0), or with `passing` of each pair of panels */
   int64_t c_row;
-  bool add;
+  bool add, passing;
+  char *narrow; /* c's place in bf16 or f16, in the last block of k; NULL: not now */
+  int64_t narrow_row;
 } Tile;
 
 /* Panels [i0, i1) of a times columns [j0, j1): `a` and `b` hold them packed. */
@@ -251,8 +279,12 @@ static void block(const Gemm *g, const Tile *t, int64_t i0, int64_t i1, int64_t 
     for (int64_t i = i0; i < i1; i++) {
       int64_t rows = rows_of(g, i);
       ask(next);
-      multiply(g, rows, MIN(nr, j1 - j), t->k, a + (row - first) * t->k, b + (j - j0) * t->k,
-               t->c + (row - t->r0) * t->c_row + (j - t->j0), t->c_row, t->add);
+      float *c = t->passing ? t->c : t->c + (row - t->r0) * t->c_row + (j - t->j0);
+      multiply(g, rows, MIN(nr, j1 - j), t->k, a + (row - first) * t->k, b + (j - j0) * t->k, c,
+               t->c_row, t->add);
+      if (t->narrow)
+        gemm_narrow(g->out, c, t->c_row, rows, MIN(nr, j1 - j),
+                    t->narrow + ((row - t->r0) * t->narrow_row + j - t->j0) * 2, t->narrow_row);
       row += rows;
     }
   }
@@ -263,8 +295,9 @@ static void by_columns(const Gemm *g, const GemmArgs *x, const Tile *t, float *g
   for (int64_t j0 = t->j0; j0 < t->j1; j0 += GROUP) {
     int64_t j1 = MIN(j0 + GROUP, t->j1);
     pack_panels(g, x, false, j0 / nr, parts_of(j1, nr), t->p0, t->k, group);
-    Coming next = coming(g, at(g, x->b, j1 * x->b_col + t->p0 * x->b_k), MIN(GROUP, t->j1 - j1),
-                         x->b_col, t->k, x->b_k, (j1 - j0) / nr * (t->i1 - t->i0));
+    Coming next =
+        coming(g, at(g, x->b, j1 * x->b_col + t->p0 * g->pair * x->b_k), MIN(GROUP, t->j1 - j1),
+               x->b_col, t->k * g->pair, x->b_k, (j1 - j0) / nr * (t->i1 - t->i0));
     block(g, t, t->i0, t->i1, j0, j1, t->ahead, group, &next);
   }
 }
@@ -277,8 +310,8 @@ static void by_rows(const Gemm *g, const GemmArgs *x, const Tile *t, float *grou
     int64_t after = row_at(g, i1), last = row_at(g, MIN(i1 + step, t->i1));
     Coming next = {0};
     if (!x->gather)
-      next = coming(g, at(g, x->a, after * x->a_row + t->p0 * x->a_k), last - after, x->a_row, t->k,
-                    x->a_k, (t->j1 - t->j0) / nr * (i1 - i0));
+      next = coming(g, at(g, x->a, after * x->a_row + t->p0 * g->pair * x->a_k), last - after,
+                    x->a_row, t->k * g->pair, x->a_k, (t->j1 - t->j0) / nr * (i1 - i0));
     block(g, t, i0, i1, t->j0, t->j1, group, t->ahead, &next);
   }
 }
@@ -306,22 +339,23 @@ void gemm_tile(const Gemm *g, const GemmArgs *x, const float *ahead, const float
   t.j1 = MIN(t.j0 + g->tile_n, g->n);
   t.r0 = row_at(g, t.i0);
   bool narrow = g->out != DT_F32, later = narrow || x->c_at;
-  t.c_row = later ? t.j1 - t.j0 : x->c_row;
+  char *out = (char *)x->c + (t.r0 * x->c_row + t.j0) * 2;
+  t.passing = narrow && g->k <= g->kc;
+  t.c_row = t.passing ? 2 * g->kern->lanes : later ? t.j1 - t.j0 : x->c_row;
+  t.narrow_row = x->c_row;
   t.c = later ? scratch + gemm_scratch_floats(g) - g->tile_m * g->kern->mr * g->tile_n
               : (float *)x->c + t.r0 * x->c_row + t.j0;
   Packed s = packed_ahead(g), o = packed_other(g, j / g->at_once);
   int64_t here = g->a_ahead ? t.r0 : t.j0, there = (g->a_ahead ? t.j0 : t.r0) - o.base;
   for (t.p0 = 0; t.p0 < g->k; t.p0 += g->kc, t.add = true) {
     t.k = MIN(g->kc, g->k - t.p0);
+    t.narrow = narrow && t.p0 + t.k == g->k ? out : NULL;
     t.ahead = ahead + t.p0 * s.rows + here * t.k;
     const float *second = g->both ? other + t.p0 * o.rows + there * t.k : NULL;
     if (g->both) by_blocks(g, &t, g->a_ahead ? t.ahead : second, g->a_ahead ? second : t.ahead);
     else if (g->a_ahead) by_columns(g, x, &t, scratch);
     else by_rows(g, x, &t, scratch);
   }
-  for (int64_t r = t.r0; later && r < row_at(g, t.i1); r++) {
-    const float *from = t.c + (r - t.r0) * t.c_row;
-    if (narrow) cpu_from_f32(g->out, from, (char *)x->c + (r * x->c_row + t.j0) * 2, t.c_row);
-    else memcpy(x->c_at(x->of, r) + t.j0, from, sizeof(float) * (size_t)t.c_row);
-  }
+  for (int64_t r = t.r0; x->c_at && r < row_at(g, t.i1); r++)
+    memcpy(x->c_at(x->of, r) + t.j0, t.c + (r - t.r0) * t.c_row, sizeof(float) * (size_t)t.c_row);
 }

@@ -40,13 +40,19 @@ typedef struct GemmKernels {
   GemmFewFn along[3], dots[3];       /* b in f32, bf16, f16 */
 } GemmKernels;
 extern const GemmKernels gemm_avx2, gemm_avx512;
+/* For bf16 in pairs: a float of a packed panel holds elements 2 p and 2 p + 1 of k. Only fn. */
+extern const GemmKernels gemm_avx512_bf16;
 
 /* The widest that this host can run (jit_vector_bits); NULL: none. */
 const GemmKernels *gemm_kernels(void);
+/* Those for pairs of bf16, on hosts with instructions for them (AVX512_BF16: products of bf16 are
+ * added to f32 without being widened, denormals count as zero); NULL: others. */
+const GemmKernels *gemm_pairs(void);
 
 typedef struct Gemm {
   const GemmKernels *kern;
-  int64_t m, n, k;
+  int64_t m, n, k;          /* k in floats of a packed panel */
+  int64_t pair, k_in;       /* elements of k in one of them: 1, or 2 of bf16; k in elements */
   DType in, out;            /* f32, bf16, f16 */
   int64_t kc;               /* block of k */
   int64_t panels;           /* of rows: */
@@ -103,5 +109,11 @@ bool gemm_run(const Gemm *g, const GemmArgs *x, float *kept, bool fresh);
  * Nothing beyond the last panel is written. */
 void gemm_pack(DType t, const void *in, int64_t step, int64_t k_step, int w, int width, int64_t k,
                int64_t panels, int64_t panel_step, float *out);
+/* out[rows][columns] in bf16 or f16 from c, rounded to nearest even; rows c_row and out_row apart. */
+void gemm_narrow(DType t, const float *c, int64_t c_row, int64_t rows, int64_t columns, void *out,
+                 int64_t out_row);
+/* gemm_pack of bf16, k of them, to out[panel][(k + 1) / 2][width], the even one in the low half. */
+void gemm_pack_pairs(const void *in, int64_t step, int64_t k_step, int w, int width, int64_t k,
+                     int64_t panels, int64_t panel_step, float *out);
 
 #endif

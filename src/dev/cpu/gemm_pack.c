@@ -88,14 +88,12 @@ INLINE void rows(DType t, const char *in, int64_t e, int w, int width, int64_t p
   }
 }
 
-/* Stores go in whole vectors: what one writes beyond its row later rows overwrite; the last rows
+/* Steps in bytes. Stores go in whole vectors: what one writes beyond its row later rows overwrite; the last rows
  * are written one by one. Runs across panels are read through all of them, where memory has them
  * together; so are, along k, two vectors of each of eight runs, a line. */
 INLINE void pack(DType t, const char *in, int64_t step, int64_t k_step, int w, int width, int64_t k,
                  int64_t panels, int64_t panel_step, float *out) {
   int64_t e = t == DT_F32 ? 4 : 2, done = 0, spill = ((width + 7) & ~7) - k * width;
-  step *= e;
-  k_step *= e;
   int64_t next = w * step;
   if (step == e) {
     bool over = w == width && w <= 8 && k_step >= 8 * e; /* there is another row */
@@ -128,8 +126,90 @@ INLINE void pack(DType t, const char *in, int64_t step, int64_t k_step, int w, i
 
 FN void gemm_pack(DType t, const void *in, int64_t step, int64_t k_step, int w, int width,
                   int64_t k, int64_t panels, int64_t panel_step, float *out) {
-  if (t == DT_F32) pack(DT_F32, in, step, k_step, w, width, k, panels, panel_step, out);
-  else if (t == DT_F16) pack(DT_F16, in, step, k_step, w, width, k, panels, panel_step, out);
-  else pack(DT_BF16, in, step, k_step, w, width, k, panels, panel_step, out);
+  if (t == DT_F32) pack(DT_F32, in, 4 * step, 4 * k_step, w, width, k, panels, panel_step, out);
+  else if (t == DT_F16)
+    pack(DT_F16, in, 2 * step, 2 * k_step, w, width, k, panels, panel_step, out);
+  else pack(DT_BF16, in, 2 * step, 2 * k_step, w, width, k, panels, panel_step, out);
+}
+
+/* A row of each panel: element i of the row at `even` and of that at `odd` become one float. */
+INLINE void pair_rows(const char *even, const char *odd, int w, int width, int64_t panels,
+                      int64_t panel, float *out) {
+  for (int64_t q = 0; q < panels; q++, even += 2 * w, odd += 2 * w, out += panel) {
+    int i = 0;
+    for (; i + 8 <= w; i += 8) {
+      __m128i a = _mm_loadu_si128((const __m128i *)(even + 2 * i)),
+              b = _mm_loadu_si128((const __m128i *)(odd + 2 * i));
+      _mm_storeu_si128((__m128i *)(out + i), _mm_unpacklo_epi16(a, b));
+      _mm_storeu_si128((__m128i *)(out + i + 4), _mm_unpackhi_epi16(a, b));
+    }
+    for (; i + 4 <= w; i += 4) {
+      __m128i a = _mm_loadl_epi64((const __m128i *)(even + 2 * i)),
+              b = _mm_loadl_epi64((const __m128i *)(odd + 2 * i));
+      _mm_storeu_si128((__m128i *)(out + i), _mm_unpacklo_epi16(a, b));
+    }
+    for (; i < width; i++) {
+      uint16_t pair[2] = {0, 0};
+      if (i < w) memcpy(&pair[0], even + 2 * i, 2), memcpy(&pair[1], odd + 2 * i, 2);
+      memcpy(out + i, pair, 4);
+    }
+  }
+}
+
+FN void gemm_pack_pairs(const void *in, int64_t step, int64_t k_step, int w, int width, int64_t k,
+                        int64_t panels, int64_t panel_step, float *out) {
+  const char *from = in;
+  int64_t whole = k / 2;
+  if (step == 1) {
+    for (int64_t p = 0; p < whole; p++)
+      pair_rows(from + 4 * p * k_step, from + (4 * p + 2) * k_step, w, width, panels, panel_step,
+                out + p * width);
+  } else if (k_step == 1) { /* pairs lie in memory as they are wanted */
+    pack(DT_F32, from, 2 * step, 4, w, width, whole, panels, panel_step, out);
+  } else {
+    for (int64_t q = 0; q < panels; q++)
+      for (int64_t p = 0; p < whole; p++)
+        for (int i = 0; i < width; i++) {
+          const char *s = from + 2 * ((q * w + i) * step + 2 * p * k_step);
+          uint16_t pair[2] = {0, 0};
+          if (i < w) memcpy(&pair[0], s, 2), memcpy(&pair[1], s + 2 * k_step, 2);
+          memcpy(out + q * panel_step + p * width + i, pair, 4);
+        }
+  }
+  for (int64_t q = 0; k & 1 && q < panels; q++)
+    for (int i = 0; i < width; i++) {
+      uint16_t pair[2] = {0, 0};
+      if (i < w) memcpy(&pair[0], from + 2 * ((q * w + i) * step + 2 * whole * k_step), 2);
+      memcpy(out + q * panel_step + whole * width + i, pair, 4);
+    }
+}
+
+INLINE __m128i narrow8(DType t, __m256 x) {
+  if (t == DT_F16) return _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT);
+  __m256i u = _mm256_castps_si256(x),
+          odd = _mm256_and_si256(_mm256_srli_epi32(u, 16), _mm256_set1_epi32(1)),
+          r = _mm256_add_epi32(u, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff))),
+          quiet = _mm256_or_si256(u, _mm256_set1_epi32(0x400000)),
+          nan = _mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_UNORD_Q));
+  r = _mm256_srli_epi32(_mm256_blendv_epi8(r, quiet, nan), 16);
+  return _mm_packus_epi32(_mm256_castsi256_si128(r), _mm256_extracti128_si256(r, 1));
+}
+
+INLINE void narrow(DType t, const float *c, int64_t c_row, int64_t rows, int64_t columns, char *out,
+                   int64_t out_row) {
+  for (int64_t i = 0; i < rows; i++, c += c_row, out += 2 * out_row) {
+    int64_t j = 0;
+    for (; j + 8 <= columns; j += 8)
+      _mm_storeu_si128((__m128i *)(out + 2 * j), narrow8(t, _mm256_loadu_ps(c + j)));
+    if (j == columns) continue;
+    __m128i last = narrow8(t, load_part(DT_F32, (const char *)(c + j), (int)(columns - j)));
+    memcpy(out + 2 * j, &last, 2 * (size_t)(columns - j));
+  }
+}
+
+FN void gemm_narrow(DType t, const float *c, int64_t c_row, int64_t rows, int64_t columns,
+                    void *out, int64_t out_row) {
+  if (t == DT_F16) narrow(DT_F16, c, c_row, rows, columns, out, out_row);
+  else narrow(DT_BF16, c, c_row, rows, columns, out, out_row);
 }
 #endif

@@ -234,6 +234,10 @@ static bool accepts_gemm(const Op *op) {
   return l != DT_F32 || (all > DOT_FEW * lhs && all > DOT_FEW * rhs);
 }
 
+static bool accepts_pairs(const Op *op) {
+  return op->operands[0]->type->dtype == DT_BF16 && gemm_pairs() && accepts_gemm(op);
+}
+
 static bool accepts_int(const Op *op) {
   DType l = op->operands[0]->type->dtype, r = op->operands[1]->type->dtype, o = op_type(op)->dtype;
   bool li = dtype_is_int(l) || l == DT_I1, ri = dtype_is_int(r) || r == DT_I1,
@@ -254,6 +258,15 @@ const CpuKernel cpu_kernels_dot[] = {
      .accepts = accepts_few,
      .prepare = prepare_few,
      .run = dot_few_run,
+     .release = release,
+     .flops = flops},
+    {.name = "dot:bf16", /* the host has instructions for it */
+     .kind = OP_DOT_GENERAL,
+     .accepts = accepts_pairs,
+     .prepare = prepare_gemm,
+     .run = dot_gemm_run,
+     .keep_bytes = dot_gemm_keep_bytes,
+     .run_kept = dot_gemm_run_kept,
      .release = release,
      .flops = flops},
     {.name = "dot:gemm",

@@ -278,14 +278,16 @@ static bool rows_reachable(const HNode *n, const HValue *v) {
          v->order[0] != map[0];
 }
 
-/* A sort runs along sublanes when another dimension fills the lanes, else along lanes. */
-static void sort_order(const HNode *n, int *order) {
+/* A sort runs along sublanes when another dimension fills whole tiles of lanes, else as it comes. */
+static void sort_order(const Law *law, const HNode *n, int *order) {
   const HNode *x = n->in[0];
   int r = x->rank, k = 0, other = -1;
   int along = n->op == OP_SORT && n->src ? (int)op_int(n->src, "dimension", r - 1) : r - 1;
   for (int d = 0; d < r; d++)
-    if (d != along && x->d[d] >= 128) other = d;
-  if (other >= 0) order[k++] = other;
+    if (d != along && x->d[d] % 128 == 0) other = d;
+  value_order_default(law, x, order);
+  if (other < 0) return;
+  order[k++] = other;
   order[k++] = along;
   for (int d = r - 1; d >= 0; d--)
     if (d != other && d != along) order[k++] = d;
@@ -487,7 +489,7 @@ void plan_copies(Plan *p) {
       for (int d = r - 1; d >= 0; d--)
         if (win[d] != 1) order[w++] = d;
     } else if (n->kind == H_SORT) {
-      sort_order(n, order);
+      sort_order(p->law, n, order);
     } else if (top) { /* across sublanes where the rows fill half the lanes */
       if (x->d[r - 2] < 64) continue;
       order[0] = r - 2;

@@ -68,6 +68,38 @@ static void cost_pool(Plan *p, Kernel *k) {
   k->util = MIN(1, (rd + wr) / k->cycles);
 }
 
+#define SCAN_BLOCK 128 /* elements of a running sum that are summed by one window */
+#define SCAN_KERNELS 8 /* relayouts, windows in the blocks, the blocks' last elements, their sum */
+#define SCAN_ON_CHIP 2 /* passes over the array in device memory when the rest stays on chip */
+#define SCAN_PASSES 7  /* and when nothing does */
+
+/* Does the window reach over the whole of a dimension that is longer than a block? */
+static const HNode *running_sum(const Kernel *k) {
+  for (int i = 0; i < k->inner.n; i++) {
+    const HNode *n = k->inner.v[i];
+    if (n->kind != H_RWIN || !n->lo) continue;
+    for (int d = 0; d < n->rank && n->rank == n->in[0]->rank; d++)
+      if (n->lo[d] > SCAN_BLOCK && n->lo[d] >= n->in[0]->d[d] && n->d[d] == n->in[0]->d[d])
+        return n;
+  }
+  return NULL;
+}
+
+/* XLA writes a running sum as windows over blocks of 128 elements, a running sum of the blocks' last
+ * elements, and an addition; the dimension moves out of the tile before and back after it. */
+static void cost_running_sum(Plan *p, Kernel *k) {
+  const Law *law = p->law;
+  double moved = 0;
+  for (int i = 0; i < k->roots.n; i++) {
+    const HValue *v = k->roots.v[i]->val;
+    if (v) moved += v->tiles * (law->r[tpu_width(v)] + law->o[tpu_width(v)]);
+  }
+  bool on_chip = law->fast > 0 && law->keep;
+  k->cycles = SCAN_KERNELS * law->lbase + (on_chip ? SCAN_ON_CHIP : SCAN_PASSES) * moved;
+  k->bound = SIM_MEMORY;
+  k->util = MIN(1, 2 * moved / k->cycles);
+}
+
 /* A softmax in one kernel: rows are read once, reduced, and written. */
 static void cost_softmax(Plan *p, Kernel *k) {
   const Law *law = p->law;
@@ -237,6 +269,8 @@ void tpu_cost(Plan *p, Kernel *k) {
     tpu_product(p, k);
   } else if (updates(k)) {
     tpu_update(p, k);
+  } else if (running_sum(k)) {
+    cost_running_sum(p, k);
   } else if (k->pool) {
     cost_pool(p, k);
   } else if (k->soft && root->kind != H_REDUCE) {

@@ -241,6 +241,33 @@ static double peak_of(const Order *o, const Ints *order) {
   return peak;
 }
 
+/* The relayout of a result that is too large to be on chip and whose lanes stay what they are runs
+ * beside the core on chips that have something there for it. */
+static bool beside(const Plan *p, const Kernel *k) {
+  const HValue *v = k->copy_of, *w = k->roots.n ? k->roots.v[0]->val : NULL;
+  return p->law->offload && k->copy && v && w && w->is_output && v->bytes >= p->vmem_free &&
+         v->order[0] == w->order[0] && v->node->d[v->order[0]] % 128 == 0;
+}
+
+/* So that there is computing beside it, everything that it waits for comes first. */
+static void relayouts_first(const Order *o, Ints *order) {
+  const Plan *p = o->p;
+  unsigned char *first = calloc((size_t)o->n + 1, 1);
+  Ints out = {0};
+  bool any = false;
+  for (int i = order->n - 1; i >= 0; i--) {
+    int k = order->v[i];
+    any |= first[k] = first[k] || beside(p, p->kernels.v[k]);
+    for (int q = 0; first[k] && q < o->pred[k].n; q++) first[o->pred[k].v[q]] = 1;
+  }
+  for (int pass = 0; pass < 2 && any; pass++)
+    for (int i = 0; i < order->n; i++)
+      if (first[order->v[i]] == !pass) *vec_push(&out) = order->v[i];
+  for (int i = 0; i < out.n; i++) order->v[i] = out.v[i];
+  vec_free(&out);
+  free(first);
+}
+
 void plan_order(Plan *p) {
   int n = p->kernels.n;
   Order o = {.p = p, .n = n};
@@ -258,7 +285,8 @@ void plan_order(Plan *p) {
   /* the second order is taken for a clear gain only: the compiler's own lists come out a little
    * better than ours */
   bool deep = depth.n == list.n && peak_of(&o, &depth) < 0.95 * peak_of(&o, &list);
-  const Ints *best = deep ? &depth : &list;
+  Ints *best = deep ? &depth : &list;
+  relayouts_first(&o, best);
   int *newpos = calloc((size_t)n + 1, sizeof *newpos);
   VEC(Kernel *) out = {0};
   for (int i = 0; i <= n; i++) newpos[i] = -1;

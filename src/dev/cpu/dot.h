@@ -33,6 +33,7 @@ typedef struct Small { /* products that are read where they are: */
   int64_t wide;        /* columns of a panel */
   int64_t kc;          /* block of k */
   int64_t near;        /* panels of rows that go together */
+  int64_t ask;         /* panels during which the next product's operands are asked for; 0: no */
   int64_t pieces;      /* tasks of a product: */
   SmallRows rows[2];   /* of all but the last one, of the last one */
 } Small;
@@ -66,6 +67,9 @@ Err *dot_few_run(void *state, const Op *op, void *const *in, void *const *out);
 /* f32 where both operands stay in the caches of a core; false: not for this one. */
 bool dot_small_plan(Dot *d);
 Err *dot_small_run(void *state, const Op *op, void *const *in, void *const *out);
+
+/* Integers and bools of any width. */
+Err *dot_int_run(void *state, const Op *op, void *const *in, void *const *out);
 
 /* All floats by BLAS; operands whose rows or columns are runs. */
 void dot_blas_plan(Dot *d);

@@ -6,6 +6,7 @@
 #define SPAN 32768       /* floats that a rhs may span and not be copied; half of it */
 #define ALIAS 256        /* where rows are multiples of so many: they share cache lines */
 #define PACK_ROWS 128    /* of a task that copies its rhs */
+#define ASK_FLOATS 12288 /* so large operands are asked for during the product before */
 #define BLOCK 512        /* of k */
 #define GRAIN 2.5e5      /* multiplications of a task */
 
@@ -18,7 +19,7 @@ static SmallRows rows_of(int64_t rows, int64_t panel) {
 
 /* Few rows times a matrix: better here where dot_few.c would gather sums of few elements. */
 static bool better_than_few(const Dot *d) {
-  if (d->small.pack || d->k > 2 * BLOCK) return false;
+  if ((d->small.pack && d->m <= d->n) || d->k > 2 * BLOCK) return false;
   return d->n >= (d->k <= BLOCK / 4 ? 4 : 6) && (d->m >= 4 || d->n * d->k <= 2 * BLOCK);
 }
 
@@ -45,6 +46,9 @@ bool dot_small_plan(Dot *d) {
   s->pieces = parts_of(d->m, rows);
   s->rows[0] = rows_of(rows, panel);
   s->rows[1] = rows_of(d->m - (s->pieces - 1) * rows, panel);
+  s->ask = (d->m + d->n) * d->k < ASK_FLOATS
+               ? 0
+               : s->rows[1].panels * parts_of(d->n, s->wide) * parts_of(d->k, s->kc);
   return true;
 }
 
@@ -56,7 +60,8 @@ typedef struct Call {
 
 /* Rows of one product. Where the columns end within a vector, whole ones are written: what comes
  * after them, the beginning of the next rows, is written later. */
-static void product(const Dot *d, const SmallRows *rows, const float *a, const float *b, float *c) {
+static void product(const Dot *d, const SmallRows *rows, const float *a, const float *b, float *c,
+                    GemmComing next[2]) {
   const Small *s = &d->small;
   const GemmKernels *kern = gemm_kernels();
   GemmAt at = {.a_row = d->lhs.free_stride,
@@ -76,6 +81,8 @@ static void product(const Dot *d, const SmallRows *rows, const float *a, const f
         row = first;
         for (int64_t i = i0, n; i < i1; i++) {
           n = rows->thin + (i < rows->thick);
+          gemm_ask(&next[0]);
+          gemm_ask(&next[1]);
           fn[n - 1](&at, k, x, y, z, w, p > 0);
           x += n * at.a_row;
           z += n * d->n;
@@ -115,8 +122,16 @@ static void tasks(void *arg, int64_t begin, int64_t end) {
     packed = rhs;
     int64_t row = piece * s->rows[0].rows;
     bool last = piece == s->pieces - 1;
+    GemmComing next[2] = {0};
+    if (s->ask && last && b + 1 < d->b) {
+      const Side *l = &d->lhs, *r = &d->rhs;
+      int64_t l1, r1;
+      dot_batch_at(d, b + 1, &l1, &r1);
+      next[0] = gemm_coming(DT_F32, c->lhs + l1, d->m, l->free_stride, d->k, l->k_stride, s->ask);
+      next[1] = gemm_coming(DT_F32, c->rhs + r1, d->n, r->free_stride, d->k, r->k_stride, s->ask);
+    }
     product(d, &s->rows[last], c->lhs + lo + row * d->lhs.free_stride, s->pack ? copy : rhs,
-            c->out + (b * d->m + row) * d->n);
+            c->out + (b * d->m + row) * d->n, next);
     piece = last ? 0 : piece + 1;
     b += last;
   }

@@ -227,36 +227,6 @@ static void multiply(const Gemm *g, int64_t rows, int64_t columns, int64_t k, co
       c[i * c_row + j] = add ? c[i * c_row + j] + whole[i * width + j] : whole[i * width + j];
 }
 
-/* What the next group will be packed from, asked for line by line while this one is multiplied. */
-typedef struct Coming {
-  const char *p; /* next line */
-  int64_t line, lines, run, runs, stride;
-  int64_t each; /* lines for each pair of panels */
-} Coming;
-
-static Coming coming(const Gemm *g, const void *p, int64_t count, int64_t step, int64_t k,
-                     int64_t k_step, int64_t calls) {
-  int64_t e = g->in == DT_F32 ? 4 : 2;
-  bool across = step == 1; /* runs across the panel, else along k */
-  if (count <= 0 || (!across && k_step != 1)) return (Coming){0};
-  Coming c = {.p = p,
-              .lines = parts_of((across ? count : k) * e, 64),
-              .runs = across ? k : count,
-              .stride = (across ? k_step : step) * e};
-  c.each = parts_of(c.lines * c.runs, MAX(calls, 1));
-  return c;
-}
-
-static void ask(Coming *c) {
-  for (int64_t i = 0; i < c->each && c->run < c->runs; i++) {
-    __builtin_prefetch(c->p + c->line * 64, 0, 2);
-    if (++c->line < c->lines) continue;
-    c->line = 0;
-    c->run++;
-    c->p += c->stride;
-  }
-}
-
 typedef struct Tile {
   int64_t i0, i1; /* panels */
   int64_t r0;     /* first row */
@@ -272,13 +242,13 @@ typedef struct Tile {
 
 /* Panels [i0, i1) of a times columns [j0, j1): `a` and `b` hold them packed. */
 static void block(const Gemm *g, const Tile *t, int64_t i0, int64_t i1, int64_t j0, int64_t j1,
-                  const float *a, const float *b, Coming *next) {
+                  const float *a, const float *b, GemmComing *next) {
   int64_t nr = 2 * g->kern->lanes, first = row_at(g, i0);
   for (int64_t j = j0; j < j1; j += nr) {
     int64_t row = first;
     for (int64_t i = i0; i < i1; i++) {
       int64_t rows = rows_of(g, i);
-      ask(next);
+      gemm_ask(next);
       float *c = t->passing ? t->c : t->c + (row - t->r0) * t->c_row + (j - t->j0);
       multiply(g, rows, MIN(nr, j1 - j), t->k, a + (row - first) * t->k, b + (j - j0) * t->k, c,
                t->c_row, t->add);
@@ -295,9 +265,9 @@ static void by_columns(const Gemm *g, const GemmArgs *x, const Tile *t, float *g
   for (int64_t j0 = t->j0; j0 < t->j1; j0 += GROUP) {
     int64_t j1 = MIN(j0 + GROUP, t->j1);
     pack_panels(g, x, false, j0 / nr, parts_of(j1, nr), t->p0, t->k, group);
-    Coming next =
-        coming(g, at(g, x->b, j1 * x->b_col + t->p0 * g->pair * x->b_k), MIN(GROUP, t->j1 - j1),
-               x->b_col, t->k * g->pair, x->b_k, (j1 - j0) / nr * (t->i1 - t->i0));
+    GemmComing next = gemm_coming(g->in, at(g, x->b, j1 * x->b_col + t->p0 * g->pair * x->b_k),
+                                  MIN(GROUP, t->j1 - j1), x->b_col, t->k * g->pair, x->b_k,
+                                  (j1 - j0) / nr * (t->i1 - t->i0));
     block(g, t, t->i0, t->i1, j0, j1, t->ahead, group, &next);
   }
 }
@@ -308,10 +278,11 @@ static void by_rows(const Gemm *g, const GemmArgs *x, const Tile *t, float *grou
     int64_t i1 = MIN(i0 + step, t->i1);
     pack_panels(g, x, true, i0, i1, t->p0, t->k, group);
     int64_t after = row_at(g, i1), last = row_at(g, MIN(i1 + step, t->i1));
-    Coming next = {0};
+    GemmComing next = {0};
     if (!x->gather)
-      next = coming(g, at(g, x->a, after * x->a_row + t->p0 * g->pair * x->a_k), last - after,
-                    x->a_row, t->k * g->pair, x->a_k, (t->j1 - t->j0) / nr * (i1 - i0));
+      next =
+          gemm_coming(g->in, at(g, x->a, after * x->a_row + t->p0 * g->pair * x->a_k), last - after,
+                      x->a_row, t->k * g->pair, x->a_k, (t->j1 - t->j0) / nr * (i1 - i0));
     block(g, t, i0, i1, t->j0, t->j1, group, t->ahead, &next);
   }
 }
@@ -323,7 +294,7 @@ static void by_blocks(const Gemm *g, const Tile *t, const float *a, const float 
     int64_t i1 = MIN(i0 + AHEAD_PANELS, t->i1);
     for (int64_t j = t->j0; j < t->j1; j += nr) {
       const float *panel = b + (j - t->j0) * t->k;
-      Coming next = {.p = (const char *)(panel + nr * t->k), .runs = j + nr < t->j1};
+      GemmComing next = {.p = (const char *)(panel + nr * t->k), .runs = j + nr < t->j1};
       next.lines = parts_of(nr * t->k * 4, 64);
       next.each = parts_of(next.lines, i1 - i0);
       block(g, t, i0, i1, j, MIN(j + nr, t->j1), a + (row_at(g, i0) - t->r0) * t->k, panel, &next);

@@ -116,4 +116,25 @@ void gemm_narrow(DType t, const float *c, int64_t c_row, int64_t rows, int64_t c
 void gemm_pack_pairs(const void *in, int64_t step, int64_t k_step, int w, int width, int64_t k,
                      int64_t panels, int64_t panel_step, float *out);
 
+/* Memory that will be read soon, asked for line by line while something else is multiplied: `count`
+ * rows or columns as for gemm_pack, in about `calls` calls of gemm_ask. Nothing where neither step
+ * is 1. */
+typedef struct GemmComing {
+  const char *p; /* next line */
+  int64_t line, lines, run, runs, stride;
+  int64_t each; /* lines for each call */
+} GemmComing;
+GemmComing gemm_coming(DType t, const void *p, int64_t count, int64_t step, int64_t k,
+                       int64_t k_step, int64_t calls);
+
+static inline void gemm_ask(GemmComing *c) {
+  for (int64_t i = 0; i < c->each && c->run < c->runs; i++) {
+    __builtin_prefetch(c->p + c->line * 64, 0, 2);
+    if (++c->line < c->lines) continue;
+    c->line = 0;
+    c->run++;
+    c->p += c->stride;
+  }
+}
+
 #endif

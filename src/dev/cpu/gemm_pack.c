@@ -4,6 +4,19 @@
 
 #include "dev/cpu/kernel.h"
 
+GemmComing gemm_coming(DType t, const void *p, int64_t count, int64_t step, int64_t k,
+                       int64_t k_step, int64_t calls) {
+  int64_t e = t == DT_F32 ? 4 : 2;
+  bool across = step == 1; /* runs across the panel, else along k */
+  if (count <= 0 || (!across && k_step != 1)) return (GemmComing){0};
+  int64_t lines = ((across ? count : k) * e + 63) / 64, runs = across ? k : count;
+  return (GemmComing){.p = p,
+                      .lines = lines,
+                      .runs = runs,
+                      .stride = (across ? k_step : step) * e,
+                      .each = (lines * runs + MAX(calls, 1) - 1) / MAX(calls, 1)};
+}
+
 #if defined(__x86_64__)
 #include <immintrin.h>
 

@@ -2,9 +2,9 @@
  *
  * f32, bf16 and f16 by our own kernels where the host has AVX2: f32 with operands that stay in a
  * core's caches (dot_small.c), few rows times a matrix (dot_few.c), others (dot_gemm.c); f64 and
- * complex by BLAS (dot_blas.c). Integers by loops. What cannot be addressed (by gemm: dimensions
- * that do not flatten; by BLAS: neither the rows nor the columns of an operand are runs) is
- * gathered first. */
+ * complex by BLAS (dot_blas.c); integers in panels (dot_int.c). What cannot be addressed (by BLAS:
+ * neither the rows nor the columns of an operand are runs; by the others: dimensions that do not
+ * flatten) is gathered first. */
 #include "dev/cpu/dot.h"
 
 static bool in_list(const int64_t *v, int n, int64_t x) {
@@ -132,43 +132,11 @@ static Err *prepare_small(const Op *op, void **state) {
 }
 
 static Err *prepare_int(const Op *op, void **state) {
-  *state = plan_dot(op, false);
+  *state = plan_dot(op, true);
   return NULL;
 }
 
 static void release(void *state) { free(state); }
-
-/* ---- integers ---- */
-
-static Err *run_int(void *state, const Op *op, void *const *in, void *const *out) {
-  const Dot *d = state;
-  DType lt = op->operands[0]->type->dtype, rt = op->operands[1]->type->dtype;
-  int64_t lb = dtype_bytes(lt), rb = dtype_bytes(rt), ob = dtype_bytes(d->out);
-  int64_t nl = type_count(op->operands[0]->type), nr = type_count(op->operands[1]->type);
-  if (d->b * d->m * d->n == 0) return NULL;
-  int64_t *l = xmalloc(sizeof *l * (size_t)(nl + nr + d->n + 1)), *r = l + nl, *row = r + nr;
-  char *tmp = xmalloc((size_t)MAX(nl * lb, nr * rb) + 1);
-  cpu_permute((size_t)lb, d->lhs.rank, d->lhs.dims, d->lhs.strides, in[0], tmp); /* [b, m, k] */
-  for (int64_t i = 0; i < nl; i++) l[i] = elem_get_i64(lt, tmp + i * lb);
-  cpu_permute((size_t)rb, d->rhs.rank, d->rhs.dims, d->rhs.strides, in[1], tmp); /* [b, n, k] */
-  for (int64_t i = 0; i < nr; i++) r[i] = elem_get_i64(rt, tmp + i * rb);
-  bool is_bool = d->out == DT_I1;
-  for (int64_t b = 0; b < d->b; b++)
-    for (int64_t m = 0; m < d->m; m++) {
-      const int64_t *a = l + (b * d->m + m) * d->k;
-      for (int64_t n = 0; n < d->n; n++) {
-        const int64_t *c = r + (b * d->n + n) * d->k;
-        uint64_t sum = 0;
-        for (int64_t k = 0; k < d->k; k++) sum += (uint64_t)a[k] * (uint64_t)c[k];
-        row[n] = is_bool ? sum != 0 : (int64_t)sum;
-      }
-      for (int64_t n = 0; n < d->n; n++)
-        elem_set_i64(d->out, (char *)out[0] + ((b * d->m + m) * d->n + n) * ob, row[n]);
-    }
-  free(tmp);
-  free(l);
-  return NULL;
-}
 
 /* ---- rows ---- */
 
@@ -285,11 +253,11 @@ const CpuKernel cpu_kernels_dot[] = {
      .run = dot_blas_run,
      .release = release,
      .flops = flops},
-    {.name = "dot:loops",
+    {.name = "dot:int",
      .kind = OP_DOT_GENERAL,
      .accepts = accepts_int,
      .prepare = prepare_int,
-     .run = run_int,
+     .run = dot_int_run,
      .release = release,
      .flops = flops},
     {0},

@@ -191,8 +191,9 @@ static void kernel_case(void **state) {
   "func.func @main(%a: tensor<" l ">, %b: tensor<" r ">) -> tensor<" o                           \
   "> { %r = stablehlo.dot_general %a, %b, " batch "contracting_dims = " contract " : (tensor<" l \
   ">, tensor<" r ">) -> tensor<" o "> return %r : tensor<" o "> }"
-#define FEW "dot:few" /* few rows times a matrix: its runs along the columns, or along k */
+#define FEW "dot:few"     /* few rows times a matrix: its runs along the columns, or along k */
 #define SMALL "dot:small" /* operands that stay in the caches: read in place, or a copied rhs */
+#define INT "dot:int"
 #define NHWC "[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]"
 #define NCHW "[b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1]"
 
@@ -239,6 +240,21 @@ static Case cases[] = {
      DOT("batching_dims = [0, 1] x [0, 2], ", "[3] x [1]", "2x12x40x60xf32", "2x60x12x64xf32",
          "2x12x40x64xf32"),
      SMALL, 1e-5, 0, 0},
+    {"int8", DOT("", "[1] x [0]", "77x130xi8", "130x301xi8", "77x301xi32"), INT, 0, -128, 127},
+    {"int8_narrow", DOT("", "[1] x [1]", "9x33xi8", "17x33xi8", "9x17xi8"), INT, 0, -128, 127},
+    {"int_mixed", DOT("", "[0] x [0]", "65x5xui8", "65x50xi16", "5x50xi32"), INT, 0, 0, 255},
+    {"int32_wraps", DOT("", "[1] x [0]", "6x40xi32", "40x19xi32", "6x19xi32"), INT, 0, -2000000000,
+     2000000000},
+    {"int64",
+     DOT("batching_dims = [0, 2] x [1, 0], ", "[3] x [3]", "3x2x4x40xi64", "4x3x50x40xi64",
+         "3x4x2x50xi64"),
+     INT, 0, -2000000000, 2000000000},
+    {"int64_of_32", DOT("", "[1] x [0]", "5x9xi32", "9x3xi32", "5x3xi64"), INT, 0, -2000000000,
+     2000000000},
+    {"int_apart", DOT("", "[0, 2] x [2, 0]", "7x6x5xui16", "5x33x7xui16", "6x33xui32"), INT, 0, 0,
+     65535},
+    {"int4", DOT("", "[1] x [0]", "3x18xi4", "18x5xi4", "3x5xi32"), INT, 0, -8, 7},
+    {"int_bools", DOT("", "[1] x [0]", "30x3xi1", "3x40xi1", "30x40xi1"), INT, 0, 0, 1},
     {"conv_same",
      CONVG(NHWC, "stride = [1, 1], pad = [[1, 1], [1, 1]]", 1, 1, "8x14x14x16xf32", "3x3x16x32xf32",
            "8x14x14x32xf32"),

@@ -122,6 +122,26 @@ static void widen_for_rows(Expand *x, HNode *n) {
   n->in[0] = before(x, n, H_EWISE, OP_CONVERT, w->dt, w->rank, w->d, 1, w->in);
 }
 
+static bool all_zero(const HNode *n) {
+  while ((n->kind == H_BCAST || n->kind == H_RESHAPE) && n->n_in == 1) n = n->in[0];
+  return n->kind == H_CONST && n->splat && n->value == 0;
+}
+
+/* Rows added up from nothing, and something else added to the sums: they are added to that. */
+static void add_rows_to(Expand *x, HNode *n) {
+  for (int i = 0; i < n->n_in && n->n_in == 2 && n->op == OP_ADD; i++) {
+    HNode *s = n->in[i], *y = n->in[1 - i];
+    const Region *r = s->src && s->src->n_regions ? s->src->regions[0] : NULL;
+    if (s->kind != H_SCATTER || s->comp != n->comp || s->n_in != 3 || s->n_users != 1 ||
+        s->is_output || y == s || !all_zero(s->in[0]) || !r || !r->first ||
+        r->first->kind != OP_ADD)
+      continue;
+    n->src = s->src;
+    become(n, H_SCATTER, s->op, x, 3, (HNode *[]){y, s->in[1], s->in[2]});
+    return;
+  }
+}
+
 static void expand(Expand *x, HNode *n) {
   switch (n->kind) {
   case H_GATHER: widen_for_rows(x, n); break;
@@ -132,6 +152,7 @@ static void expand(Expand *x, HNode *n) {
     break;
   case H_GET: cut_result(x, n); break;
   case H_RESHAPE: join_images(x, n); break;
+  case H_EWISE: add_rows_to(x, n); break;
   default: break;
   }
 }

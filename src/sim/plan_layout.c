@@ -453,6 +453,7 @@ void plan_copies(Plan *p) {
     if (n->kind != H_GATHER && n->kind != H_SCATTER && n->kind != H_SORT && !pool && !top) continue;
     int order[64];
     HNode *x = n->in[0];
+    const HValue *added_to = NULL;
     for (int q = 0; q < k->inner.n && n->kind == H_SCATTER; q++) /* rows straight from a gather */
       if (k->inner.v[q]->kind == H_GATHER) x = k->inner.v[q]->in[0];
     int r = x->rank;
@@ -506,7 +507,8 @@ void plan_copies(Plan *p) {
     for (int q = 0; q < k->reads.n; q++) {
       HValue *v = k->reads.v[q];
       bool operand = v->node == x ||
-                     (n->kind == H_SCATTER && n->n_in >= 3 && v->node == n->in[n->n_in - 1]) ||
+                     (n->kind == H_SCATTER && n->n_in >= 3 &&
+                      (v->node == n->in[n->n_in - 1] || v->node == n->in[0])) ||
                      (n->kind == H_SELSCAT && v->node == n->in[1]);
       if (!operand || v->node->rank != r || v->bytes < 4096 || v->bytes > 64e6) continue;
       if (v->node == x && rows_reachable(n, v)) continue;
@@ -526,10 +528,17 @@ void plan_copies(Plan *p) {
       HValue *w = add_copy(p, v, order);
       k = p->kernels.v[i];
       k->reads.v[q] = w;
+      if (n->kind == H_SCATTER && v->node == n->in[0] && v->kernel >= 0) added_to = v;
     }
     HValue *made = k->pool ? k->roots.v[0]->val : n->val;
     if (n->rank == r && made && made->node->rank == r && n->n_results == 1)
       value_layout(p->law, made, order);
+    if (added_to && !n->is_output) { /* and back */
+      HValue *w = add_copy(p, made, added_to->order);
+      for (int z = 0; z + 1 < p->kernels.n; z++)
+        for (int q = 0; q < p->kernels.v[z]->reads.n; q++)
+          if (p->kernels.v[z]->reads.v[q] == made) p->kernels.v[z]->reads.v[q] = w;
+    }
   }
   /* results of the program keep the default order */
   if (p->comp->parent) return;

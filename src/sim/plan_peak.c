@@ -93,7 +93,7 @@ void plan_peak(Plan *p) {
       own = false; /* its results are */
     int a = MAX(v->first, 0), b = MIN(MAX(v->last, v->first), p->kernels.n - 1);
     const HNode *vn = v->node;
-    bool adds = vn->kind == H_SCATTER && p->law->offload;
+    bool adds = vn->kind == H_SCATTER && v->space == SP_HBM;
     if ((vn->kind == H_DUS || adds) && v->kernel >= 0 && !p->kernels.v[v->kernel]->must_copy &&
         vn->in[0]->val) { /* written in place */
       if (vn->in[0]->val->is_param && p->comp->parent) own = false;

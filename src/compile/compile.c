@@ -10,6 +10,7 @@ static const struct {
   Err *(*run)(Module *m);
 } passes[] = {
     {"inline", pass_inline},
+    {"pairs", pass_pairs},
     {"products", pass_products},
     {"simplify", pass_simplify},
     {"scatters", pass_scatters},

@@ -89,7 +89,23 @@ static int add_reduce(Dag *d, const Op *op, const Affine *at, int mask) {
   return d->reduces.n - 1;
 }
 
+/* Reads a part of the complex number `of` from memory. */
+static void read_part(Dag *d, DagNode *n, const Value *of, const Affine *at, bool imag) {
+  n->kind = N_INPUT;
+  n->part = imag ? 2 : 1;
+  while (d->f->in[n->buf] != of) n->buf++;
+  n->lin = index_flat(&d->dom, of->type, at);
+  n->lin.off = 2 * n->lin.off + imag;
+  for (int k = 0; k < d->dom.n; k++) n->lin.coef[k] *= 2;
+  *vec_push(&d->leaves) = n->lin;
+}
+
 static int dag_node(Dag *d, const Value *v, const Affine *at, int mask) {
+  bool imag = v->def && v->def->kind == OP_IMAG;
+  const Value *whole = imag || (v->def && v->def->kind == OP_REAL) ? v->def->operands[0] : NULL;
+  if (whole && !fusion_has(d->f, v->def)) whole = NULL;
+  if (whole && whole->def && fusion_has(d->f, whole->def)) /* put together here, of two parts */
+    return dag_node(d, whole->def->operands[imag], at, mask);
   const void *splat = value_splat(v);
   for (int i = 0; i < d->nodes.n; i++) {
     const DagNode *o = &d->nodes.v[i];
@@ -103,6 +119,8 @@ static int dag_node(Dag *d, const Value *v, const Affine *at, int mask) {
   if (splat) {
     n.kind = N_SPLAT;
     n.mask = 0;
+  } else if (whole) {
+    read_part(d, &n, whole, at, imag);
   } else if (!v->def || !fusion_has(d->f, v->def)) {
     n.kind = N_INPUT;
     while (d->f->in[n.buf] != v) n.buf++;
@@ -336,6 +354,7 @@ void dag_key(const Dag *d, Buf *b) {
     switch (n->kind) {
     case N_INPUT:
       key_int(b, n->buf);
+      key_int(b, n->part);
       key_affine(d, b, &n->lin);
       break;
     case N_SPLAT: buf_add(b, value_splat(n->v), (size_t)dtype_bytes(n->t)); break;

@@ -519,7 +519,16 @@ static bool type_ok(DType t) {
   }
 }
 
+/* Complex numbers are in memory only: their parts are read and written (nodes.c). */
+static bool supports_parts(const Op *op) {
+  DType t = op->operands[0]->type->dtype;
+  if (op->kind == OP_COMPLEX) return t == DT_F32 || t == DT_F64;
+  return dtype_is_complex(t) && !value_splat(op->operands[0]);
+}
+
 bool emit_supports(const Op *op) {
+  if (op->kind == OP_REAL || op->kind == OP_IMAG || op->kind == OP_COMPLEX)
+    return supports_parts(op);
   for (int i = 0; i < op->n_operands; i++)
     if (!type_ok(op->operands[i]->type->dtype)) return false;
   for (int i = 0; i < op->n_results; i++)
@@ -619,7 +628,7 @@ bool emit_region_supported(const Region *r) {
       continue;
     }
     if (op_info[op->kind].cls != OC_EWISE || op->n_regions || op->n_operands > 3 ||
-        !emit_supports(op))
+        op->kind == OP_REAL || op->kind == OP_IMAG || op->kind == OP_COMPLEX || !emit_supports(op))
       return false;
     for (int i = 0; i < op->n_operands; i++) /* nothing from outside */
       if (op->operands[i]->region != r) return false;

@@ -2,6 +2,8 @@
  * insertion point; a node is emitted at the level of the innermost loop that it depends on, so
  * nothing invariant is computed inside. Values are kept until the level's epoch changes (another
  * turn of unrolling, another sweep). */
+#include <math.h>
+
 #include "dev/cpu/loops_priv.h"
 
 #define B g->b
@@ -150,6 +152,13 @@ V gen_base(Gen *g, int buf) { /* in the entry block */
   return LLVMBuildLoad2(B, p, slot, "");
 }
 
+/* Are all values of the form, those of lanes beyond the end included, 32-bit numbers? */
+static bool is_small(const Dag *d, const Affine *a) {
+  double most = fabs((double)a->off) + 64 * fabs((double)gen_vector_stride(d, a));
+  for (int k = 0; k < d->dom.n; k++) most += fabs((double)a->coef[k]) * (double)d->dom.dims[k];
+  return most < INT32_MAX;
+}
+
 static V gen_mask(Gen *g, int id) {
   DagMask *m = &g->d->masks.v[id];
   if (m->val && m->epoch == g->epoch[m->level]) return m->val;
@@ -159,8 +168,14 @@ static V gen_mask(Gen *g, int id) {
   V size = gen_i64(g, m->size);
   int64_t stride = gen_vector_stride(g->d, &m->form);
   if (m->vec && stride) {
-    V step = LLVMBuildMul(B, gen_lane_ids(g, LLVMInt64TypeInContext(g->ctx)),
-                          k_splat(g, gen_i64(g, stride), g->vl), "");
+    LLVMTypeRef t = LLVMInt64TypeInContext(g->ctx);
+    if (is_small(g->d, &m->form) && m->size <= INT32_MAX) { /* twice as many to a vector */
+      t = LLVMInt32TypeInContext(g->ctx);
+      x = LLVMBuildTrunc(B, x, t, "");
+      size = LLVMConstInt(t, (unsigned long long)m->size, 1);
+    }
+    V by = k_splat(g, LLVMConstInt(t, (unsigned long long)stride, 1), g->vl);
+    V step = LLVMBuildMul(B, gen_lane_ids(g, t), by, "");
     x = LLVMBuildAdd(B, k_splat(g, x, g->vl), step, "");
     size = k_splat(g, size, g->vl);
   }
@@ -182,6 +197,34 @@ V gen_align(V load, DType t) {
   return load;
 }
 
+/* a0 b0 a1 b1 ...: the parts of complex numbers as they lie in memory; or a mask for both. */
+static V interleave(Gen *g, V a, V b) {
+  LLVMTypeRef i32 = LLVMInt32TypeInContext(g->ctx);
+  V e[128];
+  for (int i = 0; i < 2 * g->vl; i++)
+    e[i] = LLVMConstInt(i32, (unsigned long long)(i / 2 + i % 2 * g->vl), 0);
+  return LLVMBuildShuffleVector(B, a, b, LLVMConstVector(e, 2 * (unsigned)g->vl), "");
+}
+
+/* One part of neighbouring complex numbers: both are loaded, as the other part's node does, too. */
+static V load_part(Gen *g, const DagNode *n, V ptr, V mask) {
+  LLVMTypeRef i32 = LLVMInt32TypeInContext(g->ctx), vt = mem_type(g, n->t, 2 * g->vl);
+  V back = gen_i64(g, -1), both, e[64];
+  if (n->part == 2) ptr = LLVMBuildGEP2(B, mem_type(g, n->t, 0), ptr, &back, 1, "");
+  if (mask) {
+    LLVMTypeRef types[2] = {vt, LLVMPointerTypeInContext(g->ctx, 0)};
+    V align = LLVMConstInt(i32, (unsigned long long)dtype_bytes(n->t), 0);
+    V args[4] = {ptr, align, interleave(g, mask, mask), LLVMConstNull(vt)};
+    both = gen_intrinsic(g, "llvm.masked.load", types, 2, args, 4);
+  } else {
+    both = gen_align(LLVMBuildLoad2(B, vt, ptr, ""), n->t);
+  }
+  for (int i = 0; i < g->vl; i++)
+    e[i] = LLVMConstInt(i32, (unsigned long long)(2 * i + n->part - 1), 0);
+  return LLVMBuildShuffleVector(B, both, LLVMGetPoison(vt), LLVMConstVector(e, (unsigned)g->vl),
+                                "");
+}
+
 static V emit_load(Gen *g, DagNode *n) {
   V base = gen_base(g, n->buf);
   V ptr = gen_address(g, base, mem_type(g, n->t, 0), &n->lin);
@@ -195,11 +238,16 @@ static V emit_load(Gen *g, DagNode *n) {
     if (mask) ptr = LLVMBuildSelect(B, mask, ptr, base, "");
     return from_mem(g, n->t, gen_align(LLVMBuildLoad2(B, et, ptr, ""), n->t));
   }
+  int64_t stride = gen_vector_stride(g->d, &n->lin);
+  if (mask && !mask_vec && stride == 1 && type_count(n->v->type) >= g->vl) {
+    ptr = LLVMBuildSelect(B, mask, ptr, base, ""); /* whole vectors: any that can be read will do */
+    mask = NULL;
+  }
   if (mask && !mask_vec) mask = k_splat(g, mask, g->vl);
   if (g->tail) mask = mask ? LLVMBuildAnd(B, mask, g->tail, "") : g->tail;
-  int64_t stride = gen_vector_stride(g->d, &n->lin);
   LLVMTypeRef i32 = LLVMInt32TypeInContext(g->ctx);
   V align = LLVMConstInt(i32, (unsigned long long)dtype_bytes(n->t), 0);
+  if (n->part && stride == 2) return load_part(g, n, ptr, mask);
   if (stride == 1) {
     if (!mask) return from_mem(g, n->t, gen_align(LLVMBuildLoad2(B, vt, ptr, ""), n->t));
     LLVMTypeRef types[2] = {vt, p};
@@ -295,26 +343,18 @@ static V raw_node(Gen *g, int id) {
   return v;
 }
 
-void gen_store(Gen *g, int out, int level) {
-  Dag *d = g->d;
-  const FusionOut *o = &d->f->out[out];
-  DType t = o->v->type->dtype;
-  int64_t stride = gen_vector_stride(d, &d->out_lin[out]);
-  bool vec = stride != 0 && level == d->loops[d->vloop].level;
-  V v = gen_node_at(g, d->out[out], level, vec, false);
-  g->lanes = vec ? g->vl : 0;
-  v = to_mem(g, t, v, !dag_keeps_digits(&d->nodes.v[d->out[out]]));
-  V ptr = gen_address(g, gen_base(g, d->f->n_in + out), mem_type(g, t, 0), &d->out_lin[out]);
-  gen_at_level(g, level);
-  if (!vec || (!g->tail && stride == 1)) {
+/* Stores v at ptr, its lanes `stride` elements apart, those that the tail has. */
+static void store_lanes(Gen *g, DType t, V v, V ptr, int64_t stride, V tail) {
+  int lanes = (int)LLVMGetVectorSize(LLVMTypeOf(v));
+  if (!tail && stride == 1) {
     gen_align(LLVMBuildStore(B, v, ptr), t);
     return;
   }
   LLVMTypeRef p = LLVMPointerTypeInContext(g->ctx, 0);
   V align = LLVMConstInt(LLVMInt32TypeInContext(g->ctx), (unsigned long long)dtype_bytes(t), 0);
-  V mask = g->tail ? g->tail : k_splat(g, LLVMConstInt(LLVMInt1TypeInContext(g->ctx), 1, 0), g->vl);
+  V mask = tail ? tail : k_splat(g, LLVMConstInt(LLVMInt1TypeInContext(g->ctx), 1, 0), lanes);
   if (stride == 1) {
-    LLVMTypeRef types[2] = {mem_type(g, t, g->vl), p};
+    LLVMTypeRef types[2] = {mem_type(g, t, lanes), p};
     V args[4] = {v, ptr, align, mask};
     gen_intrinsic(g, "llvm.masked.store", types, 2, args, 4);
     return;
@@ -325,4 +365,37 @@ void gen_store(Gen *g, int out, int level) {
   LLVMTypeRef types[2] = {mem_type(g, t, g->vl), LLVMVectorType(p, (unsigned)g->vl)};
   V args[4] = {v, ptrs, align, mask};
   gen_intrinsic(g, "llvm.masked.scatter", types, 2, args, 4);
+}
+
+static void store_complex(Gen *g, const Value *v, V re, V im, V ptr, int64_t stride) {
+  DType t = dtype_real_of(v->type->dtype);
+  V one = gen_i64(g, 1), next = LLVMBuildGEP2(B, mem_type(g, t, 0), ptr, &one, 1, "");
+  if (!g->lanes) {
+    gen_align(LLVMBuildStore(B, re, ptr), t);
+    gen_align(LLVMBuildStore(B, im, next), t);
+  } else if (stride == 1) {
+    V tail = g->tail ? interleave(g, g->tail, g->tail) : NULL;
+    store_lanes(g, t, interleave(g, re, im), ptr, 1, tail);
+  } else {
+    store_lanes(g, t, re, ptr, 2 * stride, g->tail);
+    store_lanes(g, t, im, next, 2 * stride, g->tail);
+  }
+}
+
+void gen_store(Gen *g, int out, int level) {
+  Dag *d = g->d;
+  const FusionOut *o = &d->f->out[out];
+  DType t = o->v->type->dtype;
+  int64_t stride = gen_vector_stride(d, &d->out_lin[out]);
+  bool vec = stride != 0 && level == d->loops[d->vloop].level;
+  const int *parts = dtype_is_complex(t) ? d->nodes.v[d->out[out]].in : NULL;
+  V v = gen_node_at(g, parts ? parts[0] : d->out[out], level, vec, false);
+  V im = parts ? gen_node_at(g, parts[1], level, vec, false) : NULL;
+  g->lanes = vec ? g->vl : 0;
+  if (!parts) v = to_mem(g, t, v, !dag_keeps_digits(&d->nodes.v[d->out[out]]));
+  V ptr = gen_address(g, gen_base(g, d->f->n_in + out), mem_type(g, t, 0), &d->out_lin[out]);
+  gen_at_level(g, level);
+  if (parts) store_complex(g, o->v, v, im, ptr, stride);
+  else if (vec) store_lanes(g, t, v, ptr, stride, g->tail);
+  else gen_align(LLVMBuildStore(B, v, ptr), t);
 }

@@ -1,7 +1,8 @@
 /* Operations that a compiler for TPUs writes as others before it fuses: stable sorts carry a
  * number for each element, small top-k are sorts, running sums go block by block, images are laid
- * out anew before their dimensions are joined, and narrow arrays stay narrow through maxima. Linear
- * in the graph; a node that is expanded becomes the last of its expansion. */
+ * out anew before their dimensions are joined, narrow arrays stay narrow through maxima, and rows
+ * that are added up go to what their sums are added to. Linear in the graph; a node that is expanded
+ * becomes the last of its expansion. */
 #include <stdlib.h>
 
 #include "sim/plan.h"

@@ -61,14 +61,15 @@ static bool given_order(const Law *law, const HNode *n, int *order) {
 /* The result of a dot: the last row and the last column dimension share the tiles, whatever the
  * others would pad; the last row is the one that is nearest to the lanes in the operand. False when
  * it has not both. */
-static bool dot_order(const Law *law, const HNode *n, const HNode *dot, int *order) {
+static bool dot_order(const Law *law, const HNode *n, const HNode *dot, const char *out,
+                      int *order) {
   const HConv *c = dot->conv;
   int m = -1, f = -1, k = 0, left[64], row = 0, rows = 0;
   for (int i = 0; i < n->rank; i++) {
-    rows += c->out[i] == 'm';
+    rows += out[i] == 'm';
     if (n->d[i] <= 1) continue;
-    if (c->out[i] == 'm') m = i;
-    if (c->out[i] == 'n') f = i;
+    if (out[i] == 'm') m = i;
+    if (out[i] == 'n') f = i;
   }
   const HNode *x = dot->in[0];
   if (rows > 1 && c->batch == 1 && !x->val && given_order(law, x, left)) {
@@ -76,9 +77,14 @@ static bool dot_order(const Law *law, const HNode *n, const HNode *dot, int *ord
     while (q < x->rank && (c->lhs[left[q]] != 'm' || x->d[left[q]] <= 1)) q++;
     for (int d = 0; q < x->rank && d < left[q]; d++) row += c->lhs[d] == 'm';
     for (int i = 0, at = 0; i < n->rank && q < x->rank; i++)
-      if (c->out[i] == 'm' && at++ == row) m = i;
+      if (out[i] == 'm' && at++ == row) m = i;
   }
   if (m < 0 || f < 0) return false;
+  if (m > f) { /* of equals the later one lies in lanes */
+    int t = m;
+    m = f;
+    f = t;
+  }
   double dm = (double)n->d[m], df = (double)n->d[f];
   bool swap = up(dm, 128) * up(df, 8) < up(df, 128) * up(dm, 8);
   order[k++] = swap ? m : f;
@@ -86,6 +92,24 @@ static bool dot_order(const Law *law, const HNode *n, const HNode *dot, int *ord
   for (int i = n->rank - 1; i >= 0; i--)
     if (i != m && i != f) order[k++] = i;
   return true;
+}
+
+/* What the dimensions of n are to the product that it is made of, element by element. */
+static void made_roles(const HNode *n, const HNode *product, char *roles) {
+  int from[64];
+  for (int i = 0; i < n->rank; i++) from[i] = i;
+  for (const HNode *x = n; x != product;) {
+    const HNode *next = NULL;
+    for (int k = 0; k < x->n_in && !next; k++)
+      if (x->in[k]->rank == n->rank && hlo_count(x->in[k]) == hlo_count(n) &&
+          (x->in[k] == product || (!x->in[k]->val && x->in[k]->kind != H_BCAST)))
+        next = x->in[k];
+    bool moves = x->kind == H_TRANSPOSE;
+    if (!next || (x->kind != H_EWISE && !moves)) break;
+    for (int i = 0; i < n->rank && moves; i++) from[i] = (int)x->dims[from[i]];
+    x = next;
+  }
+  for (int i = 0; i < n->rank; i++) roles[i] = product->conv->out[from[i]];
 }
 
 /* The product that reads this node (through element-wise nodes of the same shape), and the roles of
@@ -160,11 +184,13 @@ void plan_layouts(Plan *p) {
         conv = k->conv;
       const HConv *rc;
       const char *roles;
+      char made[64];
+      if (conv) made_roles(n, conv, made);
       if (conv && conv->conv->is_conv) {
-        conv_order(law, n, conv->conv, conv->conv->out, order);
+        conv_order(law, n, conv->conv, made, order);
         have = true;
       } else if (conv && n->rank > 2) {
-        have = dot_order(law, n, conv, order);
+        have = dot_order(law, n, conv, made, order);
       } else if (!conv && n->kind != H_REDUCE && (roles = reader_roles(n, &rc, 0)) && rc->is_conv) {
         conv_order(law, n, rc, roles, order);
         have = true;

@@ -151,11 +151,12 @@ static bool only_rounded(const Plan *p, const HValue *v) {
   const HNode *n = v->node;
   int products = 0;
   if (!p->law->tpu || n->dt != DT_F32 || v->kernel < 0 || v->alias || n->is_output ||
-      n->kind == H_CONV || (!hlo_light(n) && n->kind != H_CONV) || n->rank < 2)
+      (!hlo_light(n) && n->kind != H_CONCAT) || n->rank < 2)
     return false;
   for (int i = 0; i < n->n_users; i++) {
     const HNode *u = n->users[i];
-    if (u->kind == H_CONV && u->comp == n->comp && u->conv->passes == 1) products++;
+    bool rounds = u->kind == H_EWISE && u->op == OP_CONVERT && u->dt == DT_BF16 && !u->val;
+    if (u->comp == n->comp && (rounds || (u->kind == H_CONV && u->conv->passes == 1))) products++;
     else if (u->kernel != v->kernel) return false;
   }
   return products > 0;
@@ -395,7 +396,8 @@ void plan_copies(Plan *p) {
             w = p->kernels.v[z]->roots.v[0]->val;
         if (!w) {
           w = add_copy(p, v, order);
-          if (v->is_param && n->dt == DT_F32 && x->dt == DT_BF16) { /* rounded on the way */
+          if (v->is_param && n->dt == DT_F32 &&
+              (x->dt == DT_BF16 || c->passes == 1)) { /* rounded on the way */
             w->rounded = true;
             value_layout(p->law, w, order);
           }

@@ -2,13 +2,14 @@
  * columns are no runs. Tasks are whole products, or pieces of the rows of one. */
 #include "dev/cpu/dot.h"
 
-#define NEAR_FLOATS 4096 /* of the lhs: with a panel of the rhs in the first one */
-#define SPAN 32768       /* floats that a rhs may span and not be copied; half of it */
-#define ALIAS 256        /* where rows are multiples of so many: they share cache lines */
-#define PACK_ROWS 128    /* of a task that copies its rhs */
-#define ASK_FLOATS 12288 /* so large operands are asked for during the product before */
-#define BLOCK 512        /* of k */
-#define GRAIN 2.5e5      /* multiplications of a task */
+#define NEAR_FLOATS 4096    /* of the lhs: with a panel of the rhs in the first one */
+#define RESULT_FLOATS 16384 /* written column by column: longer rows one panel at a time */
+#define SPAN 32768          /* floats that a rhs may span and not be copied; half of it */
+#define ALIAS 256           /* where rows are multiples of so many: they share cache lines */
+#define PACK_ROWS 128       /* of a task that copies its rhs */
+#define ASK_FLOATS 12288    /* so large operands are asked for during the product before */
+#define BLOCK 512           /* of k */
+#define GRAIN 2.5e5         /* multiplications of a task */
 
 static int64_t parts_of(int64_t n, int64_t size) { return (n + size - 1) / size; }
 
@@ -40,7 +41,7 @@ bool dot_small_plan(Dot *d) {
   s->b_k = s->pack ? s->wide : d->rhs.k_stride;
   s->b_step = s->pack ? s->wide * d->k : s->wide;
   s->kc = parts_of(d->k, parts_of(d->k, BLOCK));
-  s->near = MAX(1, NEAR_FLOATS / (s->kc * panel));
+  s->near = MAX(1, MIN(NEAR_FLOATS / s->kc, RESULT_FLOATS / d->n) / panel);
   int64_t want = MAX(s->pack ? PACK_ROWS : 1, (int64_t)(GRAIN / (double)(d->n * d->k))),
           rows = MIN(d->m, parts_of(want, panel) * panel);
   s->pieces = parts_of(d->m, rows);

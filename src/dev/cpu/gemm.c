@@ -5,6 +5,7 @@
 
 #define AHEAD_PANELS 64 /* rows of a tile / mr: as many panels stay in the second cache */
 #define GROUP 256       /* columns, or rows, packed at a time by a task */
+#define SHORT 64        /* block of k that results are written row by row with */
 #define PART 8          /* panels packed ahead as one part */
 #define TILE_FLOPS 5e7  /* a quarter of a millisecond, and more */
 #define LEAST_FLOPS 1e6 /* of a tile */
@@ -240,21 +241,39 @@ typedef struct Tile {
   int64_t narrow_row;
 } Tile;
 
-/* Panels [i0, i1) of a times columns [j0, j1): `a` and `b` hold them packed. */
+/* One panel of a, whose first row is `row`, times one of b from column j on. */
+static void pair(const Gemm *g, const Tile *t, int64_t row, int64_t rows, int64_t j,
+                 int64_t columns, const float *a, const float *b) {
+  int64_t i = row - t->r0;
+  float *c = t->passing ? t->c : t->c + i * t->c_row + (j - t->j0);
+  multiply(g, rows, columns, t->k, a, b, c, t->c_row, t->add);
+  if (t->narrow)
+    gemm_narrow(g->out, c, t->c_row, rows, columns, t->narrow + (i * t->narrow_row + j - t->j0) * 2,
+                t->narrow_row);
+}
+
+/* Panels [i0, i1) of a times columns [j0, j1): `a` and `b` hold them packed. Column by column, so
+ * that a panel of b stays in the first cache; row by row where k is so short that writing the
+ * results is most of the work. */
 static void block(const Gemm *g, const Tile *t, int64_t i0, int64_t i1, int64_t j0, int64_t j1,
                   const float *a, const float *b, GemmComing *next) {
   int64_t nr = 2 * g->kern->lanes, first = row_at(g, i0);
+  if (t->k <= SHORT) {
+    for (int64_t i = i0; i < i1; i++)
+      for (int64_t j = j0; j < j1; j += nr) {
+        int64_t row = row_at(g, i);
+        gemm_ask(next);
+        pair(g, t, row, rows_of(g, i), j, MIN(nr, j1 - j), a + (row - first) * t->k,
+             b + (j - j0) * t->k);
+      }
+    return;
+  }
   for (int64_t j = j0; j < j1; j += nr) {
     int64_t row = first;
     for (int64_t i = i0; i < i1; i++) {
       int64_t rows = rows_of(g, i);
       gemm_ask(next);
-      float *c = t->passing ? t->c : t->c + (row - t->r0) * t->c_row + (j - t->j0);
-      multiply(g, rows, MIN(nr, j1 - j), t->k, a + (row - first) * t->k, b + (j - j0) * t->k, c,
-               t->c_row, t->add);
-      if (t->narrow)
-        gemm_narrow(g->out, c, t->c_row, rows, MIN(nr, j1 - j),
-                    t->narrow + ((row - t->r0) * t->narrow_row + j - t->j0) * 2, t->narrow_row);
+      pair(g, t, row, rows, j, MIN(nr, j1 - j), a + (row - first) * t->k, b + (j - j0) * t->k);
       row += rows;
     }
   }
@@ -292,6 +311,10 @@ static void by_blocks(const Gemm *g, const Tile *t, const float *a, const float 
   int64_t nr = 2 * g->kern->lanes;
   for (int64_t i0 = t->i0; i0 < t->i1; i0 += AHEAD_PANELS) {
     int64_t i1 = MIN(i0 + AHEAD_PANELS, t->i1);
+    if (t->k <= SHORT) {
+      block(g, t, i0, i1, t->j0, t->j1, a + (row_at(g, i0) - t->r0) * t->k, b, &(GemmComing){0});
+      continue;
+    }
     for (int64_t j = t->j0; j < t->j1; j += nr) {
       const float *panel = b + (j - t->j0) * t->k;
       GemmComing next = {.p = (const char *)(panel + nr * t->k), .runs = j + nr < t->j1};

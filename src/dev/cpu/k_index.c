@@ -6,9 +6,10 @@
  * both sides.
  *
  * A scatter whose windows are either equal or disjoint (every indexed dimension has window size 1:
- * rows, single elements) divides the operand's places into ranges: each task goes through all
- * updates in order and takes those of its range, so the sums do not depend on the number of
- * threads. */
+ * rows, single elements) divides the operand's places into parts: the updates are put in order of
+ * the parts, those of a part stay in the order they have, so the sums do not depend on the number
+ * of threads. */
+#include "dev/cpu/clones.h"
 #include "dev/cpu/kernel.h"
 
 typedef struct Walk {
@@ -135,49 +136,76 @@ static inline int64_t index_at(DType t, const char *p, int64_t i) {
   }
 }
 
+/* n windows along the innermost batch dimension: index vectors are `at_step` apart from `at` on, their
+ * windows on the other side from `other` on; in the operand the batch selects a place, too. */
+typedef struct Row {
+  int64_t n, at, at_step, other, other_step, selected, selected_step;
+} Row;
+
+#define WINDOWS_BODY(GET)                                                                  \
+  for (int64_t i = 0; i < r->n; i++) {                                                     \
+    int64_t base = r->selected + i * r->selected_step;                                     \
+    bool inside = true;                                                                    \
+    for (int k = 0; k < n_vec; k++) {                                                      \
+      int64_t j = r->at + i * r->at_step + k * w->vec_step, v = GET, d = w->to_operand[k], \
+              most = w->dims[d] - w->window[d];                                            \
+      if (clamp) v = v > most ? most : v, v = v < 0 ? 0 : v;                               \
+      else inside &= v >= 0 && v <= most;                                                  \
+      base += inside ? v * w->step[d] : 0;                                                 \
+    }                                                                                      \
+    from[i] = inside ? base : -1;                                                          \
+    to[i] = r->other + i * r->other_step;                                                  \
+  }
+#define INLINE static inline __attribute__((always_inline))
+INLINE void windows_i32(const Walk *w, const int32_t *x, int n_vec, bool clamp, const Row *r,
+                        int64_t *from, int64_t *to) {
+  WINDOWS_BODY(x[j])
+}
+
+static void windows_row(const Walk *w, const char *indices, bool clamp, const Row *r, int64_t *from,
+                        int64_t *to) {
+  const int32_t *x = (const int32_t *)(const void *)indices;
+  int n_vec = w->n_vec;
+  if (w->index == DT_I32 && n_vec == 1) windows_i32(w, x, 1, clamp, r, from, to);
+  else if (w->index == DT_I32 && n_vec == 2) windows_i32(w, x, 2, clamp, r, from, to);
+  else if (w->index == DT_I32) windows_i32(w, x, n_vec, clamp, r, from, to);
+  else WINDOWS_BODY(index_at(w->index, indices, j))
+}
+
 /* Where index vectors begin .. end - 1 have their windows. clamp: moved into the operand; else
  * from[i] is -1 when the window is not inside as a whole. */
 static void windows(const Walk *w, const char *indices, bool clamp, int64_t begin, int64_t end,
                     int64_t *from, int64_t *to) {
-  int64_t c[CPU_MAX_RANK], rest = begin, at = 0, other = 0, selected = 0;
+  int64_t c[CPU_MAX_RANK], rest = begin;
   for (int b = w->n_batch - 1; b >= 0; b--) {
     c[b] = rest % w->batch[b];
     rest /= w->batch[b];
-    at += c[b] * w->batch_step[b];
-    other += c[b] * w->other_step[b];
-    if (w->batching[b] >= 0) selected += c[b] * w->step[w->batching[b]];
   }
-  for (int64_t i = begin; i < end; i++) {
-    int64_t base = selected;
-    bool inside = true;
-    for (int k = 0; k < w->n_vec; k++) {
-      int64_t d = w->to_operand[k], v = index_at(w->index, indices, at + k * w->vec_step),
-              most = w->dims[d] - w->window[d];
-      if (clamp) v = v > most ? most : v, v = v < 0 ? 0 : v;
-      else inside &= v >= 0 && v <= most;
-      base += inside ? v * w->step[d] : 0;
+  int last = w->n_batch - 1;
+  for (int64_t i = begin; i < end;) {
+    Row r = {.n = last < 0 ? 1 : MIN(end - i, w->batch[last] - c[last])};
+    for (int b = 0; b <= last; b++) {
+      int64_t place = w->batching[b] >= 0 ? w->step[w->batching[b]] : 0;
+      r.at_step = w->batch_step[b], r.other_step = w->other_step[b], r.selected_step = place;
+      r.at += c[b] * r.at_step, r.other += c[b] * r.other_step, r.selected += c[b] * place;
     }
-    from[i - begin] = inside ? base : -1;
-    to[i - begin] = other;
-    for (int b = w->n_batch - 1; b >= 0; b--) {
-      int64_t sel = w->batching[b] >= 0 ? w->step[w->batching[b]] : 0;
-      at += w->batch_step[b], other += w->other_step[b], selected += sel;
-      if (++c[b] < w->batch[b]) break;
-      at -= c[b] * w->batch_step[b], other -= c[b] * w->other_step[b], selected -= c[b] * sel;
-      c[b] = 0;
-    }
+    windows_row(w, indices, clamp, &r, from + (i - begin), to + (i - begin));
+    i += r.n;
+    if (last >= 0) c[last] = 0;
+    for (int b = last - 1; b >= 0 && ++c[b] == w->batch[b]; b--) c[b] = 0;
   }
 }
 
-#define BATCH 256 /* index vectors at a time */
+#define BATCH 256   /* index vectors at a time */
+#define MAX_PARTS 8 /* of the operand of a scatter */
 
 typedef struct Run {
   const Walk *w;
   const char *indices;
   const char *in;
   char *out;
-  int64_t *from, *to; /* of all index vectors */
-  int64_t range;      /* scatter: elements of the operand for each task */
+  int64_t *from, *to;           /* of all index vectors */
+  int64_t first[MAX_PARTS + 1]; /* scatter: of the windows in each part of the operand */
 } Run;
 
 /* ---- gather ---- */
@@ -359,6 +387,64 @@ static void combine(OpKind kind, DType t, char *dst, const char *src, int64_t n)
   }
 }
 
+/* dst[from[i] + k] = combination with src[to[i] + k], k < run, in order of i: what is common, in
+ * vectors. */
+typedef void Apply(int64_t n, const int64_t *from, const int64_t *to, int64_t run, void *dst,
+                   const void *src);
+#define APPLY(name, T, expr)                                                              \
+  CLONES static void name(int64_t n, const int64_t *from, const int64_t *to, int64_t run, \
+                          void *dst, const void *src) {                                   \
+    for (int64_t i = 0; i < n; i++) {                                                     \
+      T *d = (T *)dst + from[i];                                                          \
+      const T *s = (const T *)src + to[i];                                                \
+      _Pragma("GCC ivdep") for (int64_t k = 0; k < run; k++) {                            \
+        T a = d[k], b = s[k];                                                             \
+        d[k] = (expr);                                                                    \
+      }                                                                                   \
+    }                                                                                     \
+  }                                                                                       \
+  static void name##_one(int64_t n, const int64_t *from, const int64_t *to, int64_t run,  \
+                         void *dst, const void *src) {                                    \
+    (void)run;                                                                            \
+    for (int64_t i = 0; i < n; i++) {                                                     \
+      T a = ((T *)dst)[from[i]], b = ((const T *)src)[to[i]];                             \
+      ((T *)dst)[from[i]] = (expr);                                                       \
+    }                                                                                     \
+  }
+APPLY(add_f32, float, a + b)
+APPLY(add_f64, double, a + b)
+APPLY(add_i32, uint32_t, a + b)
+APPLY(add_i64, uint64_t, a + b)
+APPLY(max_f32, float, LARGER(a, b))
+APPLY(min_f32, float, SMALLER(a, b))
+
+#define ROW(kind, t, name)        \
+  {                               \
+    kind, t, { name, name##_one } \
+  }
+static const struct {
+  OpKind kind;
+  DType t;
+  Apply *how[2]; /* runs, runs of one element */
+} applies[] = {
+    ROW(OP_ADD, DT_F32, add_f32),     ROW(OP_ADD, DT_F64, add_f64),
+    ROW(OP_ADD, DT_I32, add_i32),     ROW(OP_ADD, DT_U32, add_i32),
+    ROW(OP_ADD, DT_I64, add_i64),     ROW(OP_ADD, DT_U64, add_i64),
+    ROW(OP_MAXIMUM, DT_F32, max_f32), ROW(OP_MINIMUM, DT_F32, min_f32),
+};
+
+static void apply(const Walk *w, int64_t n, const int64_t *from, const int64_t *to, char *dst,
+                  const char *src) {
+  for (int i = 0; i < COUNT_OF(applies); i++)
+    if (applies[i].kind == w->combine && applies[i].t == w->type) {
+      applies[i].how[w->run == 1](n, from, to, w->run, dst, src);
+      return;
+    }
+  int64_t b = dtype_bytes(w->type);
+  for (int64_t i = 0; i < n; i++)
+    combine(w->combine, w->type, dst + from[i] * b, src + to[i] * b, w->run);
+}
+
 static OpKind body_kind(const Region *r) {
   if (r->n_args == 2 && r->first == r->last && r->last->n_operands == 1 &&
       r->last->operands[0] == r->args[1])
@@ -398,18 +484,37 @@ static Err *prepare_scatter(const Op *op, void **state) {
   return NULL;
 }
 
-static void scatter_range(void *arg, int64_t begin, int64_t end) {
+/* The windows of parts begin .. end - 1 of the operand, in order. */
+static void scatter_parts(void *arg, int64_t begin, int64_t end) {
   const Run *r = arg;
   const Walk *w = r->w;
-  int64_t b = dtype_bytes(w->type);
-  int64_t lo = begin * r->range, hi = end * r->range;
-  for (int64_t i = 0; i < w->n; i++) {
-    int64_t from = r->from[i];
-    if (from < lo || from >= hi) continue;
-    const char *update = r->in + r->to[i] * b;
-    for (int64_t k = 0; k < w->n_runs; k++)
-      combine(w->combine, w->type, r->out + (from + w->at_operand[k]) * b,
-              update + w->at_other[k] * b, w->run);
+  int64_t b = dtype_bytes(w->type), first = r->first[begin], n = r->first[end] - first;
+  const int64_t *from = r->from + first, *to = r->to + first;
+  if (w->n_runs == 1) {
+    apply(w, n, from, to, r->out, r->in);
+    return;
+  }
+  for (int64_t i = 0; i < n; i++)
+    apply(w, w->n_runs, w->at_operand, w->at_other, r->out + from[i] * b, r->in + to[i] * b);
+}
+
+/* Puts the windows in order of the parts of the operand that they lie in, those that are not inside
+ * it left out: XLA drops them whole, too. part[i] needs room for w->n. */
+static void sort_windows(Run *r, int parts, int64_t size, const int64_t *from, const int64_t *to,
+                         uint8_t *part) {
+  int64_t n = r->w->n, next[MAX_PARTS + 1] = {0};
+  for (int64_t i = 0; i < n; i++) {
+    part[i] = (uint8_t)(from[i] < 0 ? parts : parts == 1 ? 0 : from[i] / size);
+    next[part[i]]++;
+  }
+  for (int64_t k = 0, at = 0; k <= parts; k++) {
+    int64_t count = next[k];
+    r->first[k] = next[k] = at;
+    at += count;
+  }
+  for (int64_t i = 0; i < n; i++) {
+    int64_t at = next[part[i]]++;
+    r->from[at] = from[i], r->to[at] = to[i];
   }
 }
 
@@ -432,26 +537,17 @@ static Err *run_scatter(void *state, const Op *op, void *const *in, void *const 
     cpu_parallel(count * dtype_bytes(w->type), 1 << 20, copy, &c);
   }
   if (type_count(op->operands[2]->type) == 0) return NULL;
-  Run r = {.w = w, .indices = in[1], .in = in[2], .out = out[0], .range = count};
-  r.from = xmalloc(sizeof(int64_t) * 2 * (size_t)w->n);
-  r.to = r.from + w->n;
+  size_t n = (size_t)w->n;
+  int64_t *places = xmalloc(n * (4 * sizeof *places + 1));
+  Run r = {.w = w, .indices = in[1], .in = in[2], .out = out[0], .from = places, .to = places + n};
   cpu_parallel(w->n, 16384, find_windows, &r);
-  if (w->aligned) {
-    /* each range looks at every index vector: not more ranges than the work is worth */
-    int64_t work = w->n * w->n_runs * (4 + w->run / 4), parts = MAX(1, MIN(8, work / 50000));
-    r.range = (count + parts - 1) / parts;
-    cpu_parallel(parts, 1, scatter_range, &r);
-  } else {
-    int64_t b = dtype_bytes(w->type);
-    for (int64_t i = 0; i < w->n; i++) {
-      if (r.from[i] < 0)
-        continue; /* a window that is partly outside is dropped whole, as XLA does */
-      for (int64_t k = 0; k < w->n_runs; k++)
-        combine(w->combine, w->type, r.out + (r.from[i] + w->at_operand[k]) * b,
-                r.in + (r.to[i] + w->at_other[k]) * b, w->run);
-    }
-  }
-  free(r.from);
+  int64_t work = w->n * w->n_runs * (4 + w->run / 4);
+  int parts = w->aligned ? (int)MAX(1, MIN(MAX_PARTS, work / 50000)) : 1;
+  r.from += 2 * n, r.to += 2 * n;
+  sort_windows(&r, parts, (count + parts - 1) / parts, places, places + n,
+               (uint8_t *)(places + 4 * n));
+  cpu_parallel(parts, 1, scatter_parts, &r);
+  free(places);
   return NULL;
 }
 

@@ -1,5 +1,10 @@
 /* Kernels that move elements: transpose, slice, reverse, broadcast, concatenate, pad,
  * dynamic_slice, dynamic_update_slice; and the strided gather they share. */
+#if defined(__SSE2__)
+#include <xmmintrin.h>
+#endif
+
+#include "dev/cpu/clones.h"
 #include "dev/cpu/kernel.h"
 
 /* ---- strided gather ---- */
@@ -23,12 +28,16 @@ typedef struct Permute {
     T *d = (T *)dst;                                        \
     if (stride == 0)                                        \
       for (int64_t i = 0; i < n; i++) d[i] = s[0];          \
+    else if (stride == -1)                                  \
+      for (int64_t i = 0; i < n; i++) d[i] = s[-i];         \
+    else if (stride == 2)                                   \
+      for (int64_t i = 0; i < n; i++) d[i] = s[2 * i];      \
     else                                                    \
       for (int64_t i = 0; i < n; i++) d[i] = s[i * stride]; \
     return;                                                 \
   }
 
-static void copy_row(size_t bytes, int64_t n, int64_t stride, const char *src, char *dst) {
+CLONES static void copy_row(size_t bytes, int64_t n, int64_t stride, const char *src, char *dst) {
   if (stride == 1) {
     memcpy(dst, src, (size_t)n * bytes);
     return;
@@ -58,8 +67,43 @@ static void copy_row(size_t bytes, int64_t n, int64_t stride, const char *src, c
     return;                                                                \
   }
 
+#if defined(__SSE2__)
+/* Elements of four bytes, four by four in registers. */
+static void transpose_fours(int64_t na, int64_t nb, int64_t da, int64_t sb, const float *s,
+                            float *d) {
+  for (int64_t a0 = 0; a0 < na; a0 += TILE)
+    for (int64_t b0 = 0; b0 < nb; b0 += TILE) {
+      int64_t a1 = MIN(a0 + TILE, na), b1 = MIN(b0 + TILE, nb), a = a0;
+      for (; a + 4 <= a1; a += 4) {
+        int64_t b = b0;
+        for (; b + 4 <= b1; b += 4) {
+          const float *from = s + a + b * sb;
+          float *to = d + a * da + b;
+          __m128 r0 = _mm_loadu_ps(from), r1 = _mm_loadu_ps(from + sb),
+                 r2 = _mm_loadu_ps(from + 2 * sb), r3 = _mm_loadu_ps(from + 3 * sb);
+          _MM_TRANSPOSE4_PS(r0, r1, r2, r3);
+          _mm_storeu_ps(to, r0);
+          _mm_storeu_ps(to + da, r1);
+          _mm_storeu_ps(to + 2 * da, r2);
+          _mm_storeu_ps(to + 3 * da, r3);
+        }
+        for (; b < b1; b++)
+          for (int i = 0; i < 4; i++) d[(a + i) * da + b] = s[a + i + b * sb];
+      }
+      for (; a < a1; a++)
+        for (int64_t b = b0; b < b1; b++) d[a * da + b] = s[a + b * sb];
+    }
+}
+#endif
+
 static void transpose(size_t bytes, int64_t na, int64_t nb, int64_t da, int64_t sb, const char *src,
                       char *dst) {
+#if defined(__SSE2__)
+  if (bytes == 4) {
+    transpose_fours(na, nb, da, sb, (const float *)(const void *)src, (float *)(void *)dst);
+    return;
+  }
+#endif
   switch (bytes) {
     TILES(uint8_t)
     TILES(uint16_t)
@@ -105,8 +149,24 @@ static void permute_range(void *arg, int64_t begin, int64_t end) {
   walk(&p, 0, p.in, p.out, os);
 }
 
+/* The bytes of a gather of one run, -1: there are more. */
+static int64_t one_run(size_t bytes, int rank, const int64_t *dims, const int64_t *strides) {
+  int64_t run = 1;
+  for (int i = rank - 1; i >= 0; i--) {
+    if (dims[i] == 1) continue;
+    if (strides[i] != run) return -1;
+    run *= dims[i];
+  }
+  return run * (int64_t)bytes;
+}
+
 void cpu_permute(size_t bytes, int rank, const int64_t *dims, const int64_t *strides,
                  const void *in, void *out) {
+  int64_t run = one_run(bytes, rank, dims, strides);
+  if (run >= 0 && run < 1 << 20) {
+    memcpy(out, in, (size_t)run);
+    return;
+  }
   Permute p = {.bytes = bytes, .tile = -1, .in = in, .out = out};
   int64_t total = 1;
   for (int i = 0; i < rank; i++) {
@@ -123,19 +183,9 @@ void cpu_permute(size_t bytes, int rank, const int64_t *dims, const int64_t *str
     p.rank++;
   }
   if (total == 0) return;
-  if (p.rank == 0) {
-    memcpy(out, in, bytes);
-    return;
-  }
   if (p.strides[p.rank - 1] != 1 && p.strides[p.rank - 1] != 0)
     for (int k = 0; k < p.rank - 1; k++)
       if (p.strides[k] == 1) p.tile = k;
-  if (p.rank == 1 && p.strides[0] == 1) {
-    if (total * (int64_t)bytes < 1 << 20) {
-      memcpy(out, in, (size_t)total * bytes);
-      return;
-    }
-  }
   p.inner = total / p.dims[0];
   int64_t grain = MAX(1, 65536 / MAX(1, p.inner));
   if (p.tile == 0) grain = MAX(grain, TILE);
@@ -205,19 +255,51 @@ static Err *run_reverse(void *state, const Op *op, void *const *in, void *const 
   return NULL;
 }
 
+/* n pieces of `bytes` bytes, in_step and out_step bytes apart. */
+#define PIECES(T)                                                                            \
+  case sizeof(T):                                                                            \
+    for (int64_t i = 0; i < n; i++) memcpy(out + i * out_step, in + i * in_step, sizeof(T)); \
+    return;
+
+static void copy_pieces(size_t bytes, int64_t n, const char *in, int64_t in_step, char *out,
+                        int64_t out_step) {
+  switch (bytes) {
+    PIECES(uint8_t)
+    PIECES(uint16_t)
+    PIECES(uint32_t)
+    PIECES(uint64_t)
+  default:
+    for (int64_t i = 0; i < n; i++) memcpy(out + i * out_step, in + i * in_step, bytes);
+  }
+}
+
+typedef struct Concat {
+  const Op *op;
+  void *const *in;
+  char *out;
+  int64_t row, inner, dim; /* bytes of a row of the result, of one place along the dimension */
+} Concat;
+
 /* Rows of operand i go to their place in each outer row of the result. */
+static void concat_rows(void *arg, int64_t begin, int64_t end) {
+  const Concat *c = arg;
+  int64_t off = 0;
+  for (int k = 0; k < c->op->n_operands; k++) {
+    int64_t part = c->inner * c->op->operands[k]->type->dims[c->dim];
+    if (part)
+      copy_pieces((size_t)part, end - begin, (const char *)c->in[k] + begin * part, part,
+                  c->out + begin * c->row + off, c->row);
+    off += part;
+  }
+}
+
 static Err *run_concatenate(void *state, const Op *op, void *const *in, void *const *out) {
   (void)state;
   const Type *to = op_type(op);
   int64_t dim = op_int(op, "dimension", 0), outer = 1, inner = (int64_t)elem_bytes(&op->results[0]);
   for (int i = 0; i < to->rank; i++) *(i < dim ? &outer : &inner) *= i == dim ? 1 : to->dims[i];
-  int64_t row = inner * to->dims[dim], off = 0;
-  for (int k = 0; k < op->n_operands; k++) {
-    int64_t part = inner * op->operands[k]->type->dims[dim];
-    for (int64_t i = 0; i < outer && part; i++)
-      memcpy((char *)out[0] + i * row + off, (const char *)in[k] + i * part, (size_t)part);
-    off += part;
-  }
+  Concat c = {op, in, out[0], inner * to->dims[dim], inner, dim};
+  cpu_parallel(outer, MAX(1, 262144 / MAX(1, c.row)), concat_rows, &c);
   return NULL;
 }
 
@@ -226,22 +308,17 @@ static void copy_box(size_t bytes, int rank, const int64_t *dims, const char *in
                      char *out, const int64_t *os) {
   for (int i = 0; i < rank; i++)
     if (dims[i] == 0) return;
+  int64_t b = (int64_t)bytes;
   if (rank == 0) {
     memcpy(out, in, bytes);
-    return;
-  }
-  if (rank == 1) {
-    if (is[0] == 1 && os[0] == 1) {
-      memcpy(out, in, (size_t)dims[0] * bytes);
-      return;
-    }
+  } else if (rank == 1 && is[0] == 1 && os[0] == 1) {
+    memcpy(out, in, (size_t)dims[0] * bytes);
+  } else if (rank == 1) {
+    copy_pieces(bytes, dims[0], in, is[0] * b, out, os[0] * b);
+  } else {
     for (int64_t i = 0; i < dims[0]; i++)
-      memcpy(out + i * os[0] * (int64_t)bytes, in + i * is[0] * (int64_t)bytes, bytes);
-    return;
+      copy_box(bytes, rank - 1, dims + 1, in + i * is[0] * b, is + 1, out + i * os[0] * b, os + 1);
   }
-  for (int64_t i = 0; i < dims[0]; i++)
-    copy_box(bytes, rank - 1, dims + 1, in + i * is[0] * (int64_t)bytes, is + 1,
-             out + i * os[0] * (int64_t)bytes, os + 1);
 }
 
 static Err *run_pad(void *state, const Op *op, void *const *in, void *const *out) {

@@ -41,17 +41,36 @@ static void conv_order(const Law *law, const HNode *n, const HConv *c, const cha
     if (i != ba && i != bb) order[k++] = i;
 }
 
-/* The order in which an operand lies that is an argument or a loop's result, perhaps transposed. */
-static bool given_order(const Law *law, const HNode *n, int *order) {
-  int r = n->rank, in[64];
-  if (r > 64) return false;
+/* The order in which an operand lies that comes from an argument or a loop's result, perhaps
+ * transposed or through products that keep its rows. */
+static bool given_order(const Law *law, const HNode *n, int *order, int depth) {
+  int r = n->rank, in[64], k = 0;
+  const HNode *x = NULL;
+  if (r > 64 || depth > 16) return false;
   if (n->kind == H_GET || n->kind == H_PARAM) {
     value_order_default(law, n, order);
     return true;
   }
-  if ((n->kind != H_TRANSPOSE && n->kind != H_EWISE) || n->n_in != 1 || n->in[0]->rank != r ||
-      !given_order(law, n->in[0], in))
+  bool dot = n->kind == H_CONV && !n->conv->is_conv && n->conv->batch == 1;
+  for (int i = 0; i < n->n_in && !x; i++)
+    if (n->in[i]->rank == r && (dot || n->kind == H_CONCAT || hlo_count(n->in[i]) == hlo_count(n)))
+      x = n->in[i];
+  if ((n->kind != H_TRANSPOSE && n->kind != H_EWISE && n->kind != H_CONCAT && !dot) || !x ||
+      (dot && x != n->in[0]) || !given_order(law, x, in, depth + 1))
     return false;
+  if (dot) { /* columns first, then the rows as they lie in the operand */
+    const HConv *c = n->conv;
+    if (c->out[r - 1] != 'n') return false;
+    order[k++] = r - 1;
+    for (int i = 0; i < r; i++) {
+      int row = 0, at = 0;
+      if (c->lhs[in[i]] != 'm') continue;
+      for (int d = 0; d < in[i]; d++) row += c->lhs[d] == 'm';
+      for (int d = 0; d < r; d++)
+        if (c->out[d] == 'm' && at++ == row) order[k++] = d;
+    }
+    return k == r;
+  }
   for (int i = 0; i < r; i++)
     for (int d = 0; d < r; d++)
       if ((n->kind == H_TRANSPOSE ? (int)n->dims[d] : d) == in[i]) order[i] = d;
@@ -72,7 +91,7 @@ static bool dot_order(const Law *law, const HNode *n, const HNode *dot, const ch
     if (out[i] == 'n') f = i;
   }
   const HNode *x = dot->in[0];
-  if (rows > 1 && c->batch == 1 && !x->val && given_order(law, x, left)) {
+  if (rows > 1 && c->batch == 1 && x->kind != H_PARAM && given_order(law, x, left, 0)) {
     int q = 0;
     while (q < x->rank && (c->lhs[left[q]] != 'm' || x->d[left[q]] <= 1)) q++;
     for (int d = 0; q < x->rank && d < left[q]; d++) row += c->lhs[d] == 'm';

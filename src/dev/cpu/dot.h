@@ -67,6 +67,9 @@ Err *dot_few_run(void *state, const Op *op, void *const *in, void *const *out);
 /* f32 where both operands stay in the caches of a core; false: not for this one. */
 bool dot_small_plan(Dot *d);
 Err *dot_small_run(void *state, const Op *op, void *const *in, void *const *out);
+size_t dot_small_keep_bytes(void *state, unsigned fixed);
+Err *dot_small_run_kept(void *state, const Op *op, void *const *in, void *const *out,
+                        unsigned fixed, void *kept, bool fresh);
 
 /* Integers and bools of any width. */
 Err *dot_int_run(void *state, const Op *op, void *const *in, void *const *out);

@@ -57,6 +57,7 @@ typedef struct Call {
   const Dot *d;
   const float *lhs, *rhs;
   float *out;
+  float *kept; /* the copy of the rhs; NULL: each task makes its own */
 } Call;
 
 /* Rows of one product. Where the columns end within a vector, whole ones are written: what comes
@@ -108,13 +109,17 @@ static void pack(const Dot *d, const float *rhs, float *copy) {
               s->b_step, copy + whole * s->b_step);
 }
 
+static size_t copy_bytes(const Dot *d) {
+  const Small *s = &d->small;
+  return s->pack ? sizeof(float) * (size_t)(parts_of(d->n, s->wide) * s->b_step) : 0;
+}
+
 static void tasks(void *arg, int64_t begin, int64_t end) {
   const Call *c = arg;
   const Dot *d = c->d;
   const Small *s = &d->small;
-  float *copy =
-      s->pack ? cpu_scratch(sizeof *copy * (size_t)(parts_of(d->n, s->wide) * s->b_step)) : NULL;
-  const float *packed = NULL;
+  float *copy = c->kept ? c->kept : s->pack ? cpu_scratch(copy_bytes(d)) : NULL;
+  const float *packed = c->kept ? c->rhs : NULL;
   int64_t b = begin / s->pieces, piece = begin % s->pieces, lo, ro;
   for (int64_t t = begin; t < end; t++) {
     dot_batch_at(d, b, &lo, &ro);
@@ -138,12 +143,29 @@ static void tasks(void *arg, int64_t begin, int64_t end) {
   }
 }
 
-Err *dot_small_run(void *state, const Op *op, void *const *in, void *const *out) {
-  (void)op;
-  const Dot *d = state;
+static Err *run_as(const Dot *d, void *const *in, void *const *out, float *kept) {
   const Small *s = &d->small;
-  Call c = {.d = d, .lhs = in[0], .rhs = in[1], .out = out[0]};
+  Call c = {.d = d, .lhs = in[0], .rhs = in[1], .out = out[0], .kept = kept};
   double each = (double)s->rows[0].rows * (double)d->n * (double)d->k;
   cpu_parallel(d->b * s->pieces, (int64_t)(GRAIN / each) + 1, tasks, &c);
   return NULL;
+}
+
+Err *dot_small_run(void *state, const Op *op, void *const *in, void *const *out) {
+  (void)op;
+  return run_as(state, in, out, NULL);
+}
+
+/* A rhs that stays the same is copied once a loop. */
+size_t dot_small_keep_bytes(void *state, unsigned fixed) {
+  const Dot *d = state;
+  return d->b == 1 && fixed & 2 ? copy_bytes(d) : 0;
+}
+
+Err *dot_small_run_kept(void *state, const Op *op, void *const *in, void *const *out,
+                        unsigned fixed, void *kept, bool fresh) {
+  (void)op;
+  (void)fixed;
+  if (fresh) pack(state, in[1], kept);
+  return run_as(state, in, out, kept);
 }

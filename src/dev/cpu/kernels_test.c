@@ -162,6 +162,16 @@ static void kernel_case(void **state) {
     if (memcmp(out[i], again[i], (size_t)type_bytes(op->results[i].type)))
       fail_msg("%s: depends on the number of threads", c->name);
   }
+  for (unsigned fixed = 1; k->keep_bytes && fixed < 4; fixed++) { /* in a loop */
+    size_t keep = k->keep_bytes(s, fixed);
+    void *kept = keep ? aligned_alloc(64, (keep + 63) & ~(size_t)63) : NULL;
+    for (int turn = 0; kept && turn < 2; turn++) {
+      memset(again[0], 0xCD, (size_t)type_bytes(op->results[0].type));
+      must(k->run_kept(s, op, data, again, fixed, kept, turn == 0), c->name);
+      compare(c, "kept", want[0], again[0]);
+    }
+    free(kept);
+  }
   if (k->in_place) {
     memcpy(again[0], data[k->in_place - 1],
            (size_t)type_bytes(op->operands[k->in_place - 1]->type));
@@ -219,6 +229,7 @@ static Case cases[] = {
     {"few_vectors", DOT("", "[0] x [0]", "100001xf32", "100001xf32", "f32"), FEW, 1e-5, 0, 0},
     {"few_long", DOT("", "[0] x [0]", "70001x2xf32", "70001x9xf32", "2x9xf32"), FEW, 5e-5, 0, 0},
     {"small", DOT("", "[1] x [0]", "33x33xf32", "33x33xf32", "33x33xf32"), SMALL, 1e-5, 0, 0},
+    {"small_kept", DOT("", "[1] x [1]", "32x64xf32", "70x64xf32", "32x70xf32"), SMALL, 1e-5, 0, 0},
     {"small_odd",
      DOT("batching_dims = [0] x [0], ", "[2] x [1]", "51x7x5xf32", "51x5x7xf32", "51x7x7xf32"),
      SMALL, 1e-5, 0, 0},

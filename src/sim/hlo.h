@@ -144,25 +144,31 @@ static inline bool hlo_light(const HNode *n) { /* can be computed inside its con
 void hlo_dump(const HGraph *g, const HComp *c, int indent, Buf *out);
 
 /* hlo_make.c: nodes as the walk makes them */
-typedef struct Build {
+typedef struct Maker {
   HGraph *g;
   Map *cse;
   HComp *comp;
-} Build;
+} Maker;
 int64_t *hlo_ints(HGraph *g, const int64_t *v, int n);
-HNode *hlo_unique(Build *b, HNode *n);
-HNode *hlo_const(Build *b, const Op *src, DType dt, int rank, const int64_t *d, double v);
+HNode *hlo_unique(Maker *b, HNode *n);
+HNode *hlo_const(Maker *b, const Op *src, DType dt, int rank, const int64_t *d, double v);
 bool hlo_same_shape(const HNode *a, int rank, const int64_t *d);
-HNode *hlo_bcast(Build *b, const Op *src, HNode *x, int rank, const int64_t *d, const int64_t *map);
-HNode *hlo_reshape(Build *b, const Op *src, HNode *x, int rank, const int64_t *d);
-HNode *hlo_transpose(Build *b, const Op *src, HNode *x, const int64_t *perm);
-HNode *hlo_ewise(Build *b, OpKind op, const Op *src, DType dt, int rank, const int64_t *d, int n_in,
+HNode *hlo_bcast(Maker *b, const Op *src, HNode *x, int rank, const int64_t *d, const int64_t *map);
+HNode *hlo_reshape(Maker *b, const Op *src, HNode *x, int rank, const int64_t *d);
+HNode *hlo_transpose(Maker *b, const Op *src, HNode *x, const int64_t *perm);
+HNode *hlo_ewise(Maker *b, OpKind op, const Op *src, DType dt, int rank, const int64_t *d, int n_in,
                  HNode **in);
+HNode *hlo_one_per_row(Maker *b, const Op *scatter, int rank, const int64_t *d, DType dt,
+                       HNode **in); /* as a select, or NULL */
+HNode *hlo_row_offsets(Maker *b, const Op *gather, HNode *indices);
+
+/* hlo_narrow.c */
+void hlo_narrow_sums(HComp *c);
 
 /* hlo_product.c */
-HConv *hlo_dot_info(Build *b, const Op *op, HNode *x, HNode *y);
-HConv *hlo_conv_info(Build *b, const Op *op, HNode *x, HNode *y);
-HNode *hlo_outer_product(Build *b, const Op *op, const HConv *c, HNode *x,
+HConv *hlo_dot_info(Maker *b, const Op *op, HNode *x, HNode *y);
+HConv *hlo_conv_info(Maker *b, const Op *op, HNode *x, HNode *y);
+HNode *hlo_outer_product(Maker *b, const Op *op, const HConv *c, HNode *x,
                          HNode *y); /* a product that contracts nothing, or NULL */
 
 #endif

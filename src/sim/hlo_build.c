@@ -15,9 +15,9 @@ typedef struct Env {
   HNode **map; /* by Value.id of the function being walked */
 } Env;
 
-static Err *walk(Build *b, Region *r, Env *e, int depth, HNode ***outs, int *n_outs);
+static Err *walk(Maker *b, Region *r, Env *e, int depth, HNode ***outs, int *n_outs);
 
-static Err *call_func(Build *b, const Op *op, Func *f, HNode **args, int n, int depth,
+static Err *call_func(Maker *b, const Op *op, Func *f, HNode **args, int n, int depth,
                       HNode ***outs, int *n_outs) {
   if (depth > MAX_DEPTH)
     return op_err(op, ERR_INVALID, "calls nest deeper than %d, or recurse", MAX_DEPTH);
@@ -37,8 +37,7 @@ static HComp *comp_new(HGraph *g) {
   return c;
 }
 
-static Err *nested(Build *b, Region *r, Env *e, HNode *owner, HNode **args, bool shapes_from_args,
-                   int depth, HComp **out) {
+static Err *nested(Maker *b, Region *r, Env *e, HNode *owner, int depth, HComp **out) {
   HComp *c = comp_new(b->g);
   c->parent = b->comp;
   c->owner = owner;
@@ -46,8 +45,6 @@ static Err *nested(Build *b, Region *r, Env *e, HNode *owner, HNode **args, bool
   b->comp = c;
   for (int i = 0; i < r->n_args; i++) {
     const Type *t = r->args[i]->type;
-    (void)args;
-    (void)shapes_from_args;
     HNode *p =
         hlo_node(b->g, c, H_PARAM, OP_UNKNOWN, NULL, t->kind == TY_TENSOR ? t->dtype : DT_TOKEN,
                  t->kind == TY_TENSOR ? t->rank : 0, t->dims, 0, NULL);
@@ -126,45 +123,6 @@ static void set_types(HGraph *g, HNode *n, const Op *op) {
   }
 }
 
-/* A scatter of one number into each row of an array of equal constants is a comparison with the
- * position and a select; compilers know that. NULL when it is not one. */
-static HNode *one_per_row(Build *b, const Op *op, int rank, const int64_t *d, DType dt,
-                          HNode **in) {
-  const int64_t *dims;
-  int nb = op_ints(op, "input_batching_dims", &dims);
-  if (op->n_operands != 3 || rank < 2 || nb != rank - 1 || in[0]->kind != H_CONST || !in[0]->splat)
-    return NULL;
-  int64_t count = 1, map[64], rows[64];
-  if (rank > 64) return NULL;
-  for (int i = 0; i < nb; i++) map[i] = dims[i], rows[i] = d[dims[i]], count *= rows[i];
-  if (hlo_count(in[1]) != count || hlo_count(in[2]) != count) return NULL;
-  HNode *x[2];
-  for (int i = 0; i < 2; i++)
-    x[i] = hlo_bcast(b, op, hlo_reshape(b, op, in[i + 1], nb, rows), rank, d, map);
-  return hlo_unique(b, hlo_node(b->g, b->comp, H_EWISE, OP_SELECT, op, dt, rank, d, 2, x));
-}
-
-/* A gather that takes one position in each row is made one of flat positions: the rows' own numbers
- * are put beside the indices and both become an offset. In a compiler for TPUs these are kernels.
- */
-static HNode *row_offsets(Build *b, const Op *op, HNode *idx) {
-  const int64_t *dims;
-  if (op_ints(op, "operand_batching_dims", &dims) < 1 || idx->rank < 2 || idx->rank > 64 ||
-      idx->d[idx->rank - 1] != 1)
-    return idx;
-  int64_t d[64];
-  memcpy(d, idx->d, sizeof *d * (size_t)idx->rank);
-  HNode *part[2];
-  part[0] = hlo_node(b->g, b->comp, H_EWISE, OP_COPY, op, idx->dt, idx->rank, d, 1, &idx);
-  part[1] = hlo_node(b->g, b->comp, H_IOTA, OP_IOTA, op, idx->dt, idx->rank, d, 0, NULL);
-  part[0]->apart = part[1]->apart = true;
-  d[idx->rank - 1] = 2;
-  HNode *both =
-      hlo_node(b->g, b->comp, H_CONCAT, OP_CONCATENATE, op, idx->dt, idx->rank, d, 2, part);
-  both->index = idx->rank - 1;
-  return hlo_node(b->g, b->comp, H_EWISE, OP_ADD, op, idx->dt, idx->rank - 1, d, 1, &both);
-}
-
 static HKind kind_of(const Op *op) {
   switch (op->kind) {
   case OP_GATHER:
@@ -212,7 +170,7 @@ static bool slides_over_window(const HConv *c, const HNode *x, const HNode *y) {
 
 /* What is computed again from its results (jax.checkpoint) waits until all operands are there. Those
  * that are there from the start are handed on, unless there is nothing else to wait with. */
-static void barrier(Build *b, const Op *op, HNode **in, Env *e) {
+static void barrier(Maker *b, const Op *op, HNode **in, Env *e) {
   HNode **after = ARENA_ARRAY(b->g->arena, HNode *, op->n_operands + 1);
   int n = 0;
   for (int i = 0; i < op->n_operands; i++)
@@ -228,39 +186,37 @@ static void barrier(Build *b, const Op *op, HNode **in, Env *e) {
   }
 }
 
-static Err *one(Build *b, Op *op, Env *e, int depth) {
-  HGraph *g = b->g;
-  HNode *in_small[16],
-      **in = op->n_operands <= 16 ? in_small : ARENA_ARRAY(g->arena, HNode *, op->n_operands);
-  for (int i = 0; i < op->n_operands; i++) {
-    in[i] = e->map[op->operands[i]->id];
-    if (!in[i]) return op_err(op, ERR_INTERNAL, "operand %d was not seen before", i);
+/* Calls, and composites that have a decomposition: the body's nodes in place of the operation. */
+static Err *inlines(Maker *b, const Op *op, HNode **in, Env *e, int depth, bool *done) {
+  HNode **o;
+  int no;
+  *done = true;
+  if (op->kind == OP_NAMED_COMPUTATION || op->kind == OP_MANUAL_COMPUTATION) {
+    Region *r = op->regions[0];
+    for (int i = 0; i < r->n_args && i < op->n_operands; i++) e->map[r->args[i]->id] = in[i];
+    TRY(walk(b, r, e, depth + 1, &o, &no));
+  } else {
+    Str name = op_str(op, op->kind == OP_CALL ? "callee" : "decomposition");
+    Func *f = module_func(b->g->module, name);
+    bool fits = f && f->body && f->body->n_args == op->n_operands;
+    if (!f && op->kind == OP_CALL)
+      return op_err(op, ERR_NOT_FOUND, "calls '%.*s', which is not there", STR_ARG(name));
+    if (!fits && op->kind == OP_COMPOSITE) {
+      *done = false;
+      return NULL;
+    }
+    TRY(call_func(b, op, f, in, op->n_operands, depth, &o, &no));
   }
-  if (g->n_nodes > MAX_NODES)
-    return op_err(op, ERR_EXHAUSTED, "the program has more than %d operations after inlining",
-                  MAX_NODES);
-  for (int i = 0; i < op->n_results; i++)
-    if (op->results[i].type->kind == TY_TENSOR && !type_is_static(op->results[i].type))
-      return op_err(op, ERR_UNIMPLEMENTED, "a timing model needs static shapes");
-  const Type *t = op->n_results ? op->results[0].type : NULL;
-  DType dt = t && t->kind == TY_TENSOR ? t->dtype : DT_TOKEN;
-  int rank = t && t->kind == TY_TENSOR ? t->rank : 0;
-  const int64_t *d = t && t->kind == TY_TENSOR ? t->dims : NULL;
+  for (int i = 0; i < op->n_results && i < no; i++) e->map[op->results[i].id] = o[i];
+  return NULL;
+}
+
+/* What moves elements and computes nothing; NULL for other operations. */
+static HNode *moved(Maker *b, const Op *op, HNode **in, DType dt, int rank, const int64_t *d) {
+  HGraph *g = b->g;
   HNode *n = NULL;
   const int64_t *v;
   switch (op->kind) {
-  case OP_CONSTANT: {
-    Attr *a = op_attr(op, "value");
-    double x;
-    if (a && a->kind == AT_TENSOR && splat_of(a->tensor, &x)) n = hlo_const(b, op, dt, rank, d, x);
-    else n = hlo_node(g, b->comp, H_CONST, op->kind, op, dt, rank, d, 0, NULL);
-    break;
-  }
-  case OP_IOTA:
-    n = hlo_node(g, b->comp, H_IOTA, op->kind, op, dt, rank, d, 0, NULL);
-    n->index = (int)op_int(op, "iota_dimension", 0);
-    n = hlo_unique(b, n);
-    break;
   case OP_BROADCAST_IN_DIM:
     op_ints(op, "broadcast_dimensions", &v);
     n = hlo_bcast(b, op, in[0], rank, d, v);
@@ -326,6 +282,44 @@ static Err *one(Build *b, Op *op, Env *e, int depth) {
     n = hlo_node(g, b->comp, H_CONCAT, op->kind, op, dt, rank, d, op->n_operands, in);
     n->index = (int)op_int(op, "dimension", 0);
     break;
+  default: break;
+  }
+  return n;
+}
+
+static Err *one(Maker *b, Op *op, Env *e, int depth) {
+  HGraph *g = b->g;
+  HNode *in_small[16],
+      **in = op->n_operands <= 16 ? in_small : ARENA_ARRAY(g->arena, HNode *, op->n_operands);
+  for (int i = 0; i < op->n_operands; i++) {
+    in[i] = e->map[op->operands[i]->id];
+    if (!in[i]) return op_err(op, ERR_INTERNAL, "operand %d was not seen before", i);
+  }
+  if (g->n_nodes > MAX_NODES)
+    return op_err(op, ERR_EXHAUSTED, "the program has more than %d operations after inlining",
+                  MAX_NODES);
+  for (int i = 0; i < op->n_results; i++)
+    if (op->results[i].type->kind == TY_TENSOR && !type_is_static(op->results[i].type))
+      return op_err(op, ERR_UNIMPLEMENTED, "a timing model needs static shapes");
+  const Type *t = op->n_results ? op->results[0].type : NULL;
+  DType dt = t && t->kind == TY_TENSOR ? t->dtype : DT_TOKEN;
+  int rank = t && t->kind == TY_TENSOR ? t->rank : 0;
+  const int64_t *d = t && t->kind == TY_TENSOR ? t->dims : NULL;
+  HNode *n = NULL;
+  const int64_t *v;
+  switch (op->kind) {
+  case OP_CONSTANT: {
+    Attr *a = op_attr(op, "value");
+    double x;
+    if (a && a->kind == AT_TENSOR && splat_of(a->tensor, &x)) n = hlo_const(b, op, dt, rank, d, x);
+    else n = hlo_node(g, b->comp, H_CONST, op->kind, op, dt, rank, d, 0, NULL);
+    break;
+  }
+  case OP_IOTA:
+    n = hlo_node(g, b->comp, H_IOTA, op->kind, op, dt, rank, d, 0, NULL);
+    n->index = (int)op_int(op, "iota_dimension", 0);
+    n = hlo_unique(b, n);
+    break;
   case OP_REDUCE: {
     int nd = op_ints(op, "dimensions", &v);
     int64_t red = 1;
@@ -364,37 +358,14 @@ static Err *one(Build *b, Op *op, Env *e, int depth) {
     n->conv = c;
     break;
   }
-  case OP_CALL: {
-    Func *f = module_func(g->module, op_str(op, "callee"));
-    if (!f)
-      return op_err(op, ERR_NOT_FOUND, "calls '%.*s', which is not there",
-                    STR_ARG(op_str(op, "callee")));
-    HNode **o;
-    int no;
-    TRY(call_func(b, op, f, in, op->n_operands, depth, &o, &no));
-    for (int i = 0; i < op->n_results && i < no; i++) e->map[op->results[i].id] = o[i];
-    return NULL;
-  }
-  case OP_COMPOSITE: {
-    Func *f = module_func(g->module, op_str(op, "decomposition"));
-    if (f && f->body && f->body->n_args == op->n_operands) {
-      HNode **o;
-      int no;
-      TRY(call_func(b, op, f, in, op->n_operands, depth, &o, &no));
-      for (int i = 0; i < op->n_results && i < no; i++) e->map[op->results[i].id] = o[i];
-      return NULL;
-    }
-    break;
-  }
+  case OP_CALL:
+  case OP_COMPOSITE:
   case OP_NAMED_COMPUTATION:
   case OP_MANUAL_COMPUTATION: {
-    Region *r = op->regions[0];
-    for (int i = 0; i < r->n_args && i < op->n_operands; i++) e->map[r->args[i]->id] = in[i];
-    HNode **o;
-    int no;
-    TRY(walk(b, r, e, depth + 1, &o, &no));
-    for (int i = 0; i < op->n_results && i < no; i++) e->map[op->results[i].id] = o[i];
-    return NULL;
+    bool inlined;
+    TRY(inlines(b, op, in, e, depth, &inlined));
+    if (inlined) return NULL;
+    break;
   }
   case OP_OPTIMIZATION_BARRIER: barrier(b, op, in, e); return NULL;
   case OP_SHARDING_CONSTRAINT:
@@ -414,8 +385,8 @@ static Err *one(Build *b, Op *op, Env *e, int depth) {
     set_types(g, n, op);
     n->n_comps = 2;
     n->comps = ARENA_ARRAY(g->arena, HComp *, 2);
-    TRY(nested(b, op->regions[0], e, n, in, false, depth, &n->comps[0]));
-    TRY(nested(b, op->regions[1], e, n, in, false, depth, &n->comps[1]));
+    TRY(nested(b, op->regions[0], e, n, depth, &n->comps[0]));
+    TRY(nested(b, op->regions[1], e, n, depth, &n->comps[1]));
     n->trip = trip_count(n);
     break;
   }
@@ -426,13 +397,14 @@ static Err *one(Build *b, Op *op, Env *e, int depth) {
     n->n_comps = op->n_regions;
     n->comps = ARENA_ARRAY(g->arena, HComp *, op->n_regions);
     for (int i = 0; i < op->n_regions; i++)
-      TRY(nested(b, op->regions[i], e, n, NULL, false, depth, &n->comps[i]));
+      TRY(nested(b, op->regions[i], e, n, depth, &n->comps[i]));
     break;
   }
   case OP_RETURN: return NULL;
-  case OP_SCATTER: n = one_per_row(b, op, rank, d, dt, in); break;
-  case OP_GATHER: in[1] = row_offsets(b, op, in[1]); break;
+  case OP_SCATTER: n = hlo_one_per_row(b, op, rank, d, dt, in); break;
+  case OP_GATHER: in[1] = hlo_row_offsets(b, op, in[1]); break;
   default:
+    if ((n = moved(b, op, in, dt, rank, d))) break;
     if (op_info[op->kind].cls == OC_EWISE && op->n_results == 1 && op->n_regions == 0) {
       HNode *x[8];
       if (op->n_operands > 8) break;
@@ -472,7 +444,7 @@ static Err *one(Build *b, Op *op, Env *e, int depth) {
   return NULL;
 }
 
-static Err *walk(Build *b, Region *r, Env *e, int depth, HNode ***outs, int *n_outs) {
+static Err *walk(Maker *b, Region *r, Env *e, int depth, HNode ***outs, int *n_outs) {
   if (depth > MAX_DEPTH) return err_new(ERR_INVALID, "regions nest deeper than %d", MAX_DEPTH);
   for (Op *op = r->first; op; op = op->next) {
     if (op->kind == OP_RETURN) {
@@ -489,107 +461,7 @@ static Err *walk(Build *b, Region *r, Env *e, int depth, HNode ***outs, int *n_o
   return NULL;
 }
 
-/* ---- users and dead code --------------------------------------------------------------------- */
-
-static void mark_live(HNode *n) {
-  /* explicit stack: graphs are deep */
-  VEC(HNode *) stack = {0};
-  *vec_push(&stack) = n;
-  while (stack.n) {
-    HNode *x = stack.v[--stack.n];
-    if (!x->dead) continue;
-    x->dead = false;
-    for (int i = 0; i < x->n_in; i++)
-      if (x->in[i]->dead) *vec_push(&stack) = x->in[i];
-    for (int k = 0; k < x->n_comps; k++)
-      for (int i = 0; i < x->comps[k]->outputs.n; i++)
-        if (x->comps[k]->outputs.v[i]->dead) *vec_push(&stack) = x->comps[k]->outputs.v[i];
-  }
-  vec_free(&stack);
-}
-
-static bool side_effect(const HNode *n) {
-  return n->kind == H_COLL ||
-         (n->kind == H_OTHER && n->src && op_bool(n->src, "has_side_effect", false));
-}
-
-static void set_dead(HComp *c) {
-  for (int i = 0; i < c->nodes.n; i++) {
-    HNode *n = c->nodes.v[i];
-    n->dead = true;
-    n->n_users = 0;
-    n->is_output = false;
-    for (int k = 0; k < n->n_comps; k++) set_dead(n->comps[k]);
-  }
-}
-static void live_roots(HComp *c) {
-  for (int i = 0; i < c->nodes.n; i++)
-    if (side_effect(c->nodes.v[i])) mark_live(c->nodes.v[i]);
-}
-static void count_users(HGraph *g, HComp *c, bool fill) {
-  for (int i = 0; i < c->nodes.n; i++) {
-    HNode *n = c->nodes.v[i];
-    if (n->dead) continue;
-    for (int k = 0; k < n->n_in; k++) {
-      HNode *x = n->in[k];
-      if (fill) x->users[x->n_users] = n;
-      x->n_users++;
-    }
-    for (int k = 0; k < n->n_comps; k++) count_users(g, n->comps[k], fill);
-  }
-  for (int i = 0; i < c->outputs.n; i++) c->outputs.v[i]->is_output = true;
-}
-static void alloc_users(HGraph *g, HComp *c) {
-  for (int i = 0; i < c->nodes.n; i++) {
-    HNode *n = c->nodes.v[i];
-    n->users = n->n_users ? ARENA_ARRAY(g->arena, HNode *, n->n_users) : NULL;
-    n->n_users = 0;
-    for (int k = 0; k < n->n_comps; k++) alloc_users(g, n->comps[k]);
-  }
-}
-
-void hlo_users(HGraph *g, HComp *c) {
-  set_dead(c);
-  for (int i = 0; i < c->outputs.n; i++) mark_live(c->outputs.v[i]);
-  for (int i = 0; i < c->params.n; i++) c->params.v[i]->dead = false;
-  live_roots(c);
-  count_users(g, c, false);
-  alloc_users(g, c);
-  count_users(g, c, true);
-}
-
-/* A sum that is widened on the way in and narrowed on the way out is one of narrow numbers, as the
- * compiler's propagation of bf16 has it. */
-static void narrow_sums(HComp *c) {
-  for (int i = 0; i < c->nodes.n; i++) {
-    HNode *n = c->nodes.v[i];
-    for (int k = 0; k < n->n_comps; k++) narrow_sums(n->comps[k]);
-    if (n->dead || n->kind != H_EWISE || n->op != OP_CONVERT) continue;
-    HNode *r = n->in[0], *shape = NULL;
-    if (r->kind == H_RESHAPE && r->n_users == 1 && !r->is_output) shape = r, r = r->in[0];
-    if (r->kind != H_REDUCE || r->n_results != 1 || r->n_users != 1 || r->is_output) continue;
-    HNode *wide = r->in[0];
-    if (wide->kind != H_EWISE || wide->op != OP_CONVERT || wide->in[0]->dt != n->dt) continue;
-    r->in[0] = wide->in[0];
-    r->dt = n->dt;
-    if (shape) shape->dt = n->dt, r = shape;
-    for (int u = 0; u < n->n_users; u++)
-      for (int k = 0; k < n->users[u]->n_in; k++)
-        if (n->users[u]->in[k] == n) n->users[u]->in[k] = r;
-    for (int k = 0; k < c->outputs.n; k++)
-      if (c->outputs.v[k] == n) c->outputs.v[k] = r;
-  }
-}
-
 /* ---- entry ----------------------------------------------------------------------------------- */
-
-void hlo_free(HGraph *g) {
-  for (HComp *c = g ? g->comps : NULL; c; c = c->next) {
-    vec_free(&c->nodes);
-    vec_free(&c->params);
-    vec_free(&c->outputs);
-  }
-}
 
 Err *hlo_build(const Module *m, Arena *arena, HGraph **out) {
   *out = NULL;
@@ -600,7 +472,7 @@ Err *hlo_build(const Module *m, Arena *arena, HGraph **out) {
   g->module = m;
   *out = g;
   g->main = comp_new(g);
-  Build b = {g, map_new(), g->main};
+  Maker b = {g, map_new(), g->main};
   int nv = ir_number(f);
   Env e = {arena_alloc(arena, sizeof(HNode *) * (size_t)MAX(nv, 1))};
   g->n_params = f->body->n_args;
@@ -633,31 +505,7 @@ Err *hlo_build(const Module *m, Arena *arena, HGraph **out) {
   if (err) return err;
   for (int i = 0; i < n; i++) *vec_push(&g->main->outputs) = o[i];
   hlo_users(g, g->main);
-  narrow_sums(g->main);
+  hlo_narrow_sums(g->main);
   hlo_users(g, g->main);
   return NULL;
-}
-
-static const char *kind_names[] = {
-    "param",   "const",  "iota",   "ewise", "bcast", "reshape", "transpose", "slice",   "pad",
-    "reverse", "concat", "reduce", "conv",  "rwin",  "selscat", "gather",    "scatter", "dslice",
-    "dus",     "sort",   "rng",    "while", "cond",  "coll",    "other",     "barrier", "get"};
-void hlo_dump(const HGraph *g, const HComp *c, int indent, Buf *out) {
-  for (int i = 0; i < c->nodes.n; i++) {
-    const HNode *n = c->nodes.v[i];
-    if (n->dead) continue;
-    buf_printf(out, "%*s%%%d = %s %s %s[", indent, "", n->id, kind_names[n->kind],
-               op_info[n->op].id, dtype_name(n->dt));
-    for (int k = 0; k < n->rank; k++) buf_printf(out, "%s%lld", k ? "," : "", (long long)n->d[k]);
-    buf_cstr(out, "] (");
-    for (int k = 0; k < n->n_in; k++) buf_printf(out, "%s%%%d", k ? ", " : "", n->in[k]->id);
-    buf_printf(out, ") users %d%s", n->n_users, n->is_output ? " out" : "");
-    if (n->kind == H_WHILE) buf_printf(out, " trip %lld", (long long)n->trip);
-    if (n->conv)
-      buf_printf(out, " b%lld m%lld n%lld k%lld taps%lld %s,%s->%s", (long long)n->conv->batch,
-                 (long long)n->conv->m, (long long)n->conv->n, (long long)n->conv->k,
-                 (long long)n->conv->taps, n->conv->lhs, n->conv->rhs, n->conv->out);
-    buf_byte(out, '\n');
-    for (int k = 0; k < n->n_comps; k++) hlo_dump(g, n->comps[k], indent + 4, out);
-  }
 }

@@ -62,7 +62,7 @@ static void key_of(const HNode *n, Buf *b) {
   }
 }
 
-HNode *hlo_unique(Build *b, HNode *n) {
+HNode *hlo_unique(Maker *b, HNode *n) {
   if (n->kind == H_CONST && !n->splat) return n;
   if (n->kind == H_EWISE && n->op == OP_UNKNOWN) return n;
   Buf k = {0};
@@ -82,7 +82,7 @@ HNode *hlo_unique(Build *b, HNode *n) {
 
 /* ---- making nodes with simplification -------------------------------------------------------- */
 
-HNode *hlo_const(Build *b, const Op *src, DType dt, int rank, const int64_t *d, double v) {
+HNode *hlo_const(Maker *b, const Op *src, DType dt, int rank, const int64_t *d, double v) {
   HNode *n = hlo_node(b->g, b->comp, H_CONST, OP_CONSTANT, src, dt, rank, d, 0, NULL);
   n->splat = true;
   n->value = v;
@@ -96,7 +96,7 @@ bool hlo_same_shape(const HNode *a, int rank, const int64_t *d) {
   return true;
 }
 
-HNode *hlo_bcast(Build *b, const Op *src, HNode *x, int rank, const int64_t *d,
+HNode *hlo_bcast(Maker *b, const Op *src, HNode *x, int rank, const int64_t *d,
                  const int64_t *map) {
   if (x->kind == H_CONST && x->splat) return hlo_const(b, src, x->dt, rank, d, x->value);
   if (hlo_same_shape(x, rank, d)) {
@@ -137,7 +137,7 @@ HNode *hlo_bcast(Build *b, const Op *src, HNode *x, int rank, const int64_t *d,
   return hlo_unique(b, n);
 }
 
-HNode *hlo_reshape(Build *b, const Op *src, HNode *x, int rank, const int64_t *d) {
+HNode *hlo_reshape(Maker *b, const Op *src, HNode *x, int rank, const int64_t *d) {
   if (hlo_same_shape(x, rank, d)) return x;
   if (x->kind == H_CONST && x->splat) return hlo_const(b, src, x->dt, rank, d, x->value);
   if (x->kind == H_RESHAPE) return hlo_reshape(b, src, x->in[0], rank, d);
@@ -163,7 +163,7 @@ HNode *hlo_reshape(Build *b, const Op *src, HNode *x, int rank, const int64_t *d
   return hlo_unique(b, n);
 }
 
-HNode *hlo_transpose(Build *b, const Op *src, HNode *x, const int64_t *perm) {
+HNode *hlo_transpose(Maker *b, const Op *src, HNode *x, const int64_t *perm) {
   bool id = true;
   int64_t d[64];
   if (x->rank > 64) return NULL;
@@ -212,7 +212,7 @@ static double fold_ewise(OpKind op, double x, double y, bool *ok) {
   return 0;
 }
 
-HNode *hlo_ewise(Build *b, OpKind op, const Op *src, DType dt, int rank, const int64_t *d, int n_in,
+HNode *hlo_ewise(Maker *b, OpKind op, const Op *src, DType dt, int rank, const int64_t *d, int n_in,
                  HNode **in) {
   if (op == OP_CONVERT && in[0]->dt == dt) return in[0];
   bool all = n_in > 0, ok;
@@ -233,4 +233,42 @@ HNode *hlo_ewise(Build *b, OpKind op, const Op *src, DType dt, int rank, const i
     if (op == OP_MINIMUM && cy && isinf(y->value) && y->value > 0) return x;
   }
   return hlo_unique(b, hlo_node(b->g, b->comp, H_EWISE, op, src, dt, rank, d, n_in, in));
+}
+
+/* A scatter of one number into each row of an array of equal constants is a comparison with the
+ * position and a select; compilers know that. NULL when it is not one. */
+HNode *hlo_one_per_row(Maker *b, const Op *op, int rank, const int64_t *d, DType dt, HNode **in) {
+  const int64_t *dims;
+  int nb = op_ints(op, "input_batching_dims", &dims);
+  if (op->n_operands != 3 || rank < 2 || nb != rank - 1 || in[0]->kind != H_CONST || !in[0]->splat)
+    return NULL;
+  int64_t count = 1, map[64], rows[64];
+  if (rank > 64) return NULL;
+  for (int i = 0; i < nb; i++) map[i] = dims[i], rows[i] = d[dims[i]], count *= rows[i];
+  if (hlo_count(in[1]) != count || hlo_count(in[2]) != count) return NULL;
+  HNode *x[2];
+  for (int i = 0; i < 2; i++)
+    x[i] = hlo_bcast(b, op, hlo_reshape(b, op, in[i + 1], nb, rows), rank, d, map);
+  return hlo_unique(b, hlo_node(b->g, b->comp, H_EWISE, OP_SELECT, op, dt, rank, d, 2, x));
+}
+
+/* A gather that takes one position in each row is made one of flat positions: the rows' own numbers
+ * are put beside the indices and both become an offset. In a compiler for TPUs these are kernels.
+ */
+HNode *hlo_row_offsets(Maker *b, const Op *op, HNode *idx) {
+  const int64_t *dims;
+  if (op_ints(op, "operand_batching_dims", &dims) < 1 || idx->rank < 2 || idx->rank > 64 ||
+      idx->d[idx->rank - 1] != 1)
+    return idx;
+  int64_t d[64];
+  memcpy(d, idx->d, sizeof *d * (size_t)idx->rank);
+  HNode *part[2];
+  part[0] = hlo_node(b->g, b->comp, H_EWISE, OP_COPY, op, idx->dt, idx->rank, d, 1, &idx);
+  part[1] = hlo_node(b->g, b->comp, H_IOTA, OP_IOTA, op, idx->dt, idx->rank, d, 0, NULL);
+  part[0]->apart = part[1]->apart = true;
+  d[idx->rank - 1] = 2;
+  HNode *both =
+      hlo_node(b->g, b->comp, H_CONCAT, OP_CONCATENATE, op, idx->dt, idx->rank, d, 2, part);
+  both->index = idx->rank - 1;
+  return hlo_node(b->g, b->comp, H_EWISE, OP_ADD, op, idx->dt, idx->rank - 1, d, 1, &both);
 }

@@ -156,3 +156,26 @@ void hlo_narrow(HGraph *g) {
   for (HComp *c = g->comps; c; c = c->next) round_inputs(&w, c);
   hlo_users(g, g->main);
 }
+
+/* A sum that is widened on the way in and narrowed on the way out is one of narrow numbers, as the
+ * compiler's propagation of bf16 has it. */
+void hlo_narrow_sums(HComp *c) {
+  for (int i = 0; i < c->nodes.n; i++) {
+    HNode *n = c->nodes.v[i];
+    for (int k = 0; k < n->n_comps; k++) hlo_narrow_sums(n->comps[k]);
+    if (n->dead || n->kind != H_EWISE || n->op != OP_CONVERT) continue;
+    HNode *r = n->in[0], *shape = NULL;
+    if (r->kind == H_RESHAPE && r->n_users == 1 && !r->is_output) shape = r, r = r->in[0];
+    if (r->kind != H_REDUCE || r->n_results != 1 || r->n_users != 1 || r->is_output) continue;
+    HNode *wide = r->in[0];
+    if (wide->kind != H_EWISE || wide->op != OP_CONVERT || wide->in[0]->dt != n->dt) continue;
+    r->in[0] = wide->in[0];
+    r->dt = n->dt;
+    if (shape) shape->dt = n->dt, r = shape;
+    for (int u = 0; u < n->n_users; u++)
+      for (int k = 0; k < n->users[u]->n_in; k++)
+        if (n->users[u]->in[k] == n) n->users[u]->in[k] = r;
+    for (int k = 0; k < c->outputs.n; k++)
+      if (c->outputs.v[k] == n) c->outputs.v[k] = r;
+  }
+}

@@ -1,4 +1,5 @@
 /* dot and convolution in one description: sizes, roles of dimensions, useful operations. */
+#include "ir/build.h"
 #include "sim/hlo.h"
 
 static bool in_list(const int64_t *v, int n, int64_t x) {
@@ -26,7 +27,7 @@ static char *roles(HGraph *g, int rank, char fill) {
   return r;
 }
 
-HConv *hlo_dot_info(Build *b, const Op *op, HNode *x, HNode *y) {
+HConv *hlo_dot_info(Maker *b, const Op *op, HNode *x, HNode *y) {
   const int64_t *lb, *rb, *lc, *rc;
   int nlb = op_ints(op, "lhs_batching_dimensions", &lb),
       nrb = op_ints(op, "rhs_batching_dimensions", &rb);
@@ -70,7 +71,7 @@ HConv *hlo_dot_info(Build *b, const Op *op, HNode *x, HNode *y) {
 
 /* One side of a product that contracts nothing, spread over the result: its dimensions with role
  * `free` start at result dimension `at`, its batch dimensions are the first, in `batch` order. */
-static HNode *spread_side(Build *b, const Op *op, HNode *x, const char *roles_of, char free, int at,
+static HNode *spread_side(Maker *b, const Op *op, HNode *x, const char *roles_of, char free, int at,
                           const char *batch) {
   const Type *t = op_type(op);
   const int64_t *order;
@@ -90,7 +91,7 @@ static HNode *spread_side(Build *b, const Op *op, HNode *x, const char *roles_of
 }
 
 /* A product that contracts nothing is a multiplication. */
-HNode *hlo_outer_product(Build *b, const Op *op, const HConv *c, HNode *x, HNode *y) {
+HNode *hlo_outer_product(Maker *b, const Op *op, const HConv *c, HNode *x, HNode *y) {
   const Type *t = op_type(op);
   const int64_t *order;
   if (op->kind != OP_DOT_GENERAL || x->rank > 32 || y->rank > 32) return NULL;
@@ -102,59 +103,47 @@ HNode *hlo_outer_product(Build *b, const Op *op, const HConv *c, HNode *x, HNode
   return hlo_ewise(b, OP_MULTIPLY, op, t->dtype, t->rank, t->dims, 2, in);
 }
 
-HConv *hlo_conv_info(Build *b, const Op *op, HNode *x, HNode *y) {
+HConv *hlo_conv_info(Maker *b, const Op *op, HNode *x, HNode *y) {
   HConv *c = ARENA_NEW(b->g->arena, HConv);
   const Type *t = op_type(op);
-  const int64_t *is, *ks, *os, *v;
-  int ns = op_ints(op, "input_spatial_dimensions", &is);
-  op_ints(op, "kernel_spatial_dimensions", &ks);
-  op_ints(op, "output_spatial_dimensions", &os);
-  int64_t ib = op_int(op, "input_batch_dimension", 0),
-          inf = op_int(op, "input_feature_dimension", 1);
-  int64_t kif = op_int(op, "kernel_input_feature_dimension", 0),
-          kof = op_int(op, "kernel_output_feature_dimension", 1);
-  int64_t ob = op_int(op, "output_batch_dimension", 0),
-          of = op_int(op, "output_feature_dimension", 1);
-  int64_t fg = op_int(op, "feature_group_count", 1), bg = op_int(op, "batch_group_count", 1);
+  const ConvDims d = b_conv_dims(op);
+  int ns = d.n;
   char *lr = roles(b->g, x->rank, 's'), *rr = roles(b->g, y->rank, 's'),
        *orl = roles(b->g, t->rank, 's');
-  lr[ib] = 'm';
-  lr[inf] = 'k';
-  rr[kif] = 'k';
-  rr[kof] = 'n';
-  orl[ob] = 'm';
-  orl[of] = 'n';
+  lr[d.in_batch] = 'm';
+  lr[d.in_feature] = 'k';
+  rr[d.k_in] = 'k';
+  rr[d.k_out] = 'n';
+  orl[d.out_batch] = 'm';
+  orl[d.out_feature] = 'n';
   c->lhs = lr;
   c->rhs = rr;
   c->out = orl;
   c->is_conv = true;
-  c->groups = MAX(fg, bg);
+  c->groups = MAX(d.feature_groups, d.batch_groups);
   c->batch = 1;
-  c->n = t->dims[of];
-  c->k = y->d[kif];
-  c->m = t->dims[ob];
+  c->n = t->dims[d.out_feature];
+  c->k = y->d[d.k_in];
+  c->m = t->dims[d.out_batch];
   c->taps = 1;
   c->n_spatial = ns;
   c->window = arena_alloc(b->g->arena, sizeof(int64_t) * (size_t)(ns ? ns : 1) * 4);
   c->stride = c->window + ns;
   c->lhs_dil = c->stride + ns;
   c->rhs_dil = c->lhs_dil + ns;
-  int nst = op_ints(op, "window_strides", &v);
-  for (int i = 0; i < ns; i++) c->stride[i] = nst ? v[i] : 1;
-  int nld = op_ints(op, "lhs_dilation", &v);
-  for (int i = 0; i < ns; i++) c->lhs_dil[i] = nld ? v[i] : 1;
-  int nrd = op_ints(op, "rhs_dilation", &v);
-  for (int i = 0; i < ns; i++) c->rhs_dil[i] = nrd ? v[i] : 1;
+  for (int i = 0; i < ns; i++) {
+    c->stride[i] = d.strides[i];
+    c->lhs_dil[i] = d.lhs_dilation[i];
+    c->rhs_dil[i] = d.rhs_dilation[i];
+  }
   double useful =
       1; /* valid (output, tap) pairs per spatial dimension, padding and holes left out */
-  const int64_t *pad;
-  int npad = op_ints(op, "padding", &pad);
   for (int i = 0; i < ns; i++) {
-    c->window[i] = y->d[ks[i]];
-    c->taps *= y->d[ks[i]];
-    c->m *= t->dims[os[i]];
-    int64_t lo = npad ? pad[2 * i] : 0, in_n = x->d[is[i]], n_ok = 0;
-    int64_t outs = t->dims[os[i]], win = c->window[i];
+    c->window[i] = y->d[d.k_spatial[i]];
+    c->taps *= y->d[d.k_spatial[i]];
+    c->m *= t->dims[d.out_spatial[i]];
+    int64_t lo = d.padding[2 * i], in_n = x->d[d.in_spatial[i]], n_ok = 0;
+    int64_t outs = t->dims[d.out_spatial[i]], win = c->window[i];
     if (outs * win <= 4000000) {
       for (int64_t o = 0; o < outs; o++)
         for (int64_t w = 0; w < win; w++) {
@@ -167,6 +156,6 @@ HConv *hlo_conv_info(Build *b, const Op *op, HNode *x, HNode *y) {
     }
   }
   c->passes = precision_passes(op, x->dt, y->dt);
-  c->flops = (int64_t)(2.0 * useful * (double)t->dims[ob] * (double)c->n * (double)c->k);
+  c->flops = (int64_t)(2.0 * useful * (double)t->dims[d.out_batch] * (double)c->n * (double)c->k);
   return c;
 }

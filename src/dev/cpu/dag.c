@@ -2,6 +2,8 @@
  * index, so that what two users want at the same place is computed once. Then the domain's
  * dimensions are grouped: neighbours that every address walks through as if they were one become
  * one loop. */
+#include <math.h>
+
 #include "dev/cpu/emit_priv.h"
 
 static int dag_node(Dag *d, const Value *v, const Affine *at, int mask);
@@ -59,6 +61,21 @@ static bool is_loose(const Dag *d, const DagNode *n) {
   for (int k = 0; k < n->n_in; k++)
     if (dag_keeps_digits(&d->nodes.v[n->in[k]])) return true;
   return false;
+}
+
+/* Arithmetic makes NaNs without digits of their own and passes on those it is given. */
+static bool is_odd_nan(const Dag *d, const DagNode *n) {
+  bool narrow = !dtype_is_float(n->t) || n->t == DT_BF16, odd = false;
+  if (n->kind == N_INPUT) return !narrow;
+  if (n->kind == N_SPLAT) return !narrow && isnan(elem_get_f64(n->t, value_splat(n->v)));
+  if (n->kind == N_REDUCE) {
+    const DagReduce *r = &d->reduces.v[n->reduce];
+    for (int k = 0; k < r->n; k++)
+      odd |= d->nodes.v[r->in[k]].odd_nan || d->nodes.v[r->init[k]].odd_nan;
+    return odd;
+  }
+  for (int k = 0; k < n->n_in; k++) odd |= d->nodes.v[n->in[k]].odd_nan;
+  return odd || (n->op->kind == OP_BITCAST_CONVERT && !narrow);
 }
 
 static int add_reduce(Dag *d, const Op *op, const Affine *at, int mask) {
@@ -166,6 +183,7 @@ static int dag_node(Dag *d, const Value *v, const Affine *at, int mask) {
     }
     n.loose = is_loose(d, &n);
   }
+  n.odd_nan = is_odd_nan(d, &n);
   *vec_push(&d->nodes) = n;
   return d->nodes.n - 1;
 }

@@ -87,8 +87,10 @@ static V bf16_bits(Gen *g, V v) {
   V u = LLVMBuildBitCast(B, v, reg_type(g, DT_I32, g->lanes), "");
   V odd = LLVMBuildAnd(B, LLVMBuildLShr(B, u, k_int(g, DT_I32, 16), ""), k_int(g, DT_I32, 1), "");
   V r = LLVMBuildAdd(B, u, LLVMBuildAdd(B, odd, k_int(g, DT_I32, 0x7fff), ""), "");
-  V nan = LLVMBuildOr(B, u, k_int(g, DT_I32, 0x400000), "");
-  r = sel(g, fcmp(g, LLVMRealUNO, v, v), nan, r);
+  if (!g->plain_nan) { /* else the addition leaves them as they are */
+    V nan = LLVMBuildOr(B, u, k_int(g, DT_I32, 0x400000), "");
+    r = sel(g, fcmp(g, LLVMRealUNO, v, v), nan, r);
+  }
   return LLVMBuildLShr(B, r, k_int(g, DT_I32, 16), "");
 }
 

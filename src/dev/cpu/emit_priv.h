@@ -29,6 +29,7 @@ typedef struct DagNode {
   int level;            /* loop level that it belongs to */
   bool vec;             /* differs along the vector loop */
   bool loose;           /* val has more digits than bf16 or f16 */
+  bool odd_nan;         /* val may be a NaN that bf16 has no place for the digits of */
   LLVMValueRef val;     /* valid when epoch is the level's */
   LLVMValueRef rounded; /* val in its type, when one needed it */
   unsigned epoch, rounded_epoch;
@@ -105,6 +106,7 @@ typedef struct Gen {
   unsigned epoch[MAX_LEVELS], next_epoch;
   int level;                              /* deepest open level */
   LLVMValueRef tail;                      /* mask of a partial vector, or NULL */
+  bool plain_nan;                         /* what is rounded now is no odd_nan */
   LLVMValueRef bufs, begin, end, scratch; /* parameters */
 } Gen;
 

@@ -4,6 +4,7 @@
 #include "dev/cpu/conv.h"
 #include "dev/cpu/conv_general.h"
 #include "dev/cpu/cpu_priv.h"
+#include "dev/cpu/gemm.h"
 
 typedef struct Way {
   bool (*fits)(const ConvShape *s);
@@ -139,6 +140,32 @@ static Err *prepare(const Op *op, void **state) {
   return make(op, op_attr(op, "precision_config") != NULL, c);
 }
 
+/* By oneDNN's kernels for bf16, on hosts with instructions for it. */
+static Conv *in_bf16(const Op *op) {
+  if (op->operands[0]->type->dtype != DT_BF16 || op->operands[1]->type->dtype != DT_BF16 ||
+      !gemm_pairs())
+    return NULL;
+  Conv *c = xcalloc(1, sizeof *c);
+  c->merged = 1;
+  if (conv_shape(op, &c->s)) c->dnnl = conv_dnnl_new(&c->s, false);
+  if (c->dnnl) return c;
+  release(c);
+  return NULL;
+}
+
+static bool accepts_bf16(const Op *op) {
+  DType o = op_type(op)->dtype;
+  if (!conv_general_accepts(op) || (o != DT_BF16 && o != DT_F32)) return false;
+  Conv *c = in_bf16(op);
+  release(c);
+  return c != NULL;
+}
+
+static Err *prepare_bf16(const Op *op, void **state) {
+  *state = in_bf16(op);
+  return *state ? NULL : op_err(op, ERR_INTERNAL, "oneDNN has no kernel any more");
+}
+
 static Err *make_plain(const Op *op, Conv *c) {
   static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
   Err *e = NULL;
@@ -263,6 +290,13 @@ static double flops(const Op *op) {
 }
 
 const CpuKernel cpu_kernels_conv[] = {
+    {.name = "conv:bf16",
+     .kind = OP_CONVOLUTION,
+     .accepts = accepts_bf16,
+     .prepare = prepare_bf16,
+     .run = run,
+     .release = release,
+     .flops = flops},
     {.name = "conv",
      .kind = OP_CONVOLUTION,
      .accepts = conv_general_accepts,

@@ -150,8 +150,33 @@ static void test_compare(void **state) {
   }
 }
 
+/* NaNs of all digits, from f32 and from bf16, stay NaNs. */
+static void test_nan(void **state) {
+  (void)state;
+  static const uint32_t wide[] = {0x7fffffff, 0xffffffff, 0x7f800001, 0xff80ffff, 0x7fc00000};
+  static const uint16_t narrow[] = {0x7fff, 0xffff, 0x7f81, 0xffc0};
+  Tensor *x = input(DT_F32), *y = input(DT_BF16);
+  for (int i = 0; i < N; i += 3) {
+    ((uint32_t *)x->data)[i] = wide[i / 3 % COUNT_OF(wide)];
+    ((uint16_t *)y->data)[i] = narrow[i / 3 % COUNT_OF(narrow)];
+  }
+  Tensor *r = answer("Sbf16", "  %r = stablehlo.convert %x : (tensor<ST>) -> tensor<Sbf16>\n", x),
+         *s = answer("ST",
+                     "  %m = stablehlo.multiply %x, %x : tensor<ST>\n"
+                     "  %r = stablehlo.add %m, %x : tensor<ST>\n",
+                     y);
+  for (int i = 0; i < N; i++) {
+    assert_int_equal(isnan(at(r, i)), i % 3 == 0);
+    assert_int_equal(isnan(at(s, i)), i % 3 == 0);
+  }
+  tensor_release(x);
+  tensor_release(y);
+  tensor_release(r);
+  tensor_release(s);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_chain), cmocka_unit_test(test_convert),
-                                     cmocka_unit_test(test_compare)};
+                                     cmocka_unit_test(test_compare), cmocka_unit_test(test_nan)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -225,6 +225,22 @@ static V load_part(Gen *g, const DagNode *n, V ptr, V mask) {
                                 "");
 }
 
+/* Is a condition the same for all lanes? Vectors begin at multiples of their length. */
+static bool mask_is_whole(const Gen *g, int id) {
+  const Dag *d = g->d;
+  for (; id; id = d->masks.v[id].parent) {
+    const DagMask *m = &d->masks.v[id];
+    if (!m->vec) continue;
+    if (gen_vector_stride(d, &m->form) != 1 || m->size <= 0 || m->size % g->vl ||
+        m->form.off % g->vl)
+      return false;
+    for (int i = 0; i < d->n_loops; i++)
+      if (i != d->vloop && d->loops[i].extent > 1 && m->form.coef[d->loops[i].last] % g->vl)
+        return false;
+  }
+  return true;
+}
+
 static V emit_load(Gen *g, DagNode *n) {
   V base = gen_base(g, n->buf);
   V ptr = gen_address(g, base, mem_type(g, n->t, 0), &n->lin);
@@ -239,13 +255,15 @@ static V emit_load(Gen *g, DagNode *n) {
     return from_mem(g, n->t, gen_align(LLVMBuildLoad2(B, et, ptr, ""), n->t));
   }
   int64_t stride = gen_vector_stride(g->d, &n->lin);
-  if (mask && !mask_vec && stride == 1 && type_count(n->v->type) >= g->vl) {
+  LLVMTypeRef i32 = LLVMInt32TypeInContext(g->ctx);
+  bool whole = mask && (!mask_vec || (!g->tail && mask_is_whole(g, n->mask)));
+  if (whole && stride == 1 && type_count(n->v->type) >= g->vl) {
+    if (mask_vec) mask = LLVMBuildExtractElement(B, mask, LLVMConstNull(i32), "");
     ptr = LLVMBuildSelect(B, mask, ptr, base, ""); /* whole vectors: any that can be read will do */
     mask = NULL;
   }
   if (mask && !mask_vec) mask = k_splat(g, mask, g->vl);
   if (g->tail) mask = mask ? LLVMBuildAnd(B, mask, g->tail, "") : g->tail;
-  LLVMTypeRef i32 = LLVMInt32TypeInContext(g->ctx);
   V align = LLVMConstInt(i32, (unsigned long long)dtype_bytes(n->t), 0);
   if (n->part && stride == 2) return load_part(g, n, ptr, mask);
   if (stride == 1) {
@@ -289,7 +307,9 @@ V gen_node(Gen *g, int id) {
   if (n->rounded && n->rounded_epoch == g->epoch[n->level]) return n->rounded;
   gen_at_level(g, n->level);
   g->lanes = n->vec ? g->vl : 0;
+  g->plain_nan = !n->odd_nan;
   n->rounded = round_to(g, n->t, v);
+  g->plain_nan = false;
   n->rounded_epoch = n->epoch;
   return n->rounded;
 }
@@ -392,7 +412,10 @@ void gen_store(Gen *g, int out, int level) {
   V v = gen_node_at(g, parts ? parts[0] : d->out[out], level, vec, false);
   V im = parts ? gen_node_at(g, parts[1], level, vec, false) : NULL;
   g->lanes = vec ? g->vl : 0;
-  if (!parts) v = to_mem(g, t, v, !dag_keeps_digits(&d->nodes.v[d->out[out]]));
+  const DagNode *n = &d->nodes.v[d->out[out]];
+  g->plain_nan = !n->odd_nan;
+  if (!parts) v = to_mem(g, t, v, !dag_keeps_digits(n));
+  g->plain_nan = false;
   V ptr = gen_address(g, gen_base(g, d->f->n_in + out), mem_type(g, t, 0), &d->out_lin[out]);
   gen_at_level(g, level);
   if (parts) store_complex(g, o->v, v, im, ptr, stride);

@@ -96,11 +96,22 @@ static bool in_f32(const DagReduce *r) {
                        r->binary == OP_MINIMUM);
 }
 
+/* The node of the element. A sum takes what an arithmetic op before a conversion to f32 has, not
+ * rounded in between. */
+static int element_of(const Dag *d, const DagReduce *r, int k) {
+  const DagNode *n = &d->nodes.v[r->in[k]];
+  bool wider = r->n == 1 && r->binary == OP_ADD && n->kind == N_OP && n->t == DT_F32 &&
+               n->op->kind == OP_CONVERT && dag_keeps_digits(&d->nodes.v[n->in[0]]);
+  return wider ? n->in[0] : r->in[k];
+}
+
 /* The element a reduction takes in, spread to the current lanes, neutral where the mask is off. */
 void sum_elements(Gen *g, const DagReduce *r, int level, bool vec, V *out) {
   for (int k = 0; k < r->n; k++) {
-    DType from = r->op->operands[k]->type->dtype, to = sum_type(r, k);
-    V x = gen_node_at(g, r->in[k], level, vec, from != to || !in_f32(r));
+    int node = element_of(g->d, r, k);
+    DType from = g->d->nodes.v[node].t, to = sum_type(r, k);
+    bool rounded = from != to && node == r->in[k];
+    V x = gen_node_at(g, node, level, vec, rounded || !in_f32(r));
     g->lanes = vec ? g->vl : 0;
     x = emit_convert(g, from, to, x);
     if (g->tail && vec) {

@@ -85,6 +85,16 @@ static void test_attention(void **state) {
   assert_true(fused->flops > products && fused->flops < 1.2 * products);
   sim_report_free(plain);
   sim_report_free(fused);
+  /* tpu7x loops over queries where nothing goes backwards */
+  SimReport *one = estimate(forward, "tpu7x", (SimOpts){0});
+  SimReport *both = estimate(training, "tpu7x", (SimOpts){0});
+  SimReport *older = estimate(forward, "tpu-v5e", (SimOpts){0});
+  assert_true(one->temp_bytes < scores);
+  assert_true(both->temp_bytes >= scores);
+  assert_true(older->temp_bytes >= scores);
+  sim_report_free(one);
+  sim_report_free(both);
+  sim_report_free(older);
 }
 
 /* Left as it is: on chips without such kernels, and when the scores are wanted outside. */

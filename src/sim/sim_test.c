@@ -334,6 +334,28 @@ static void test_order(void **state) {
   sim_report_free(r);
 }
 
+/* A donated argument is written over when others have read it, whatever comes first otherwise. */
+static void test_donated_order(void **state) {
+  (void)state;
+  for (int donated = 0; donated < 2; donated++) {
+    char text[1024];
+    snprintf(text, sizeof text,
+             "func.func @main(%%p: tensor<1024x1024xf32>%s, %%x: tensor<1024x1024xf32>, "
+             "%%w: tensor<1024x2048xf32>) -> (tensor<1024x2048xf32>, tensor<1024x1024xf32>) {\n"
+             "  %%r = stablehlo.dot %%p, %%w : (tensor<1024x1024xf32>, tensor<1024x2048xf32>) -> "
+             "tensor<1024x2048xf32>\n"
+             "  %%u = stablehlo.dot %%x, %%x : (tensor<1024x1024xf32>, tensor<1024x1024xf32>) -> "
+             "tensor<1024x1024xf32>\n"
+             "  %%n = stablehlo.add %%p, %%u : tensor<1024x1024xf32>\n"
+             "  return %%r, %%n : tensor<1024x2048xf32>, tensor<1024x1024xf32>\n}\n",
+             donated ? " {jax.buffer_donor = true}" : "");
+    SimReport *r = estimate(text, "tpu-v2");
+    assert_int_equal(r->n_kernels, 2);
+    near(r->kernels[1].flops, (donated ? 2.0 : 4.0) * 1024 * 1024 * 1024, 0.01);
+    sim_report_free(r);
+  }
+}
+
 /* What comes from a barrier waits for all that goes into it, also where that frees nothing. */
 static void test_barrier(void **state) {
   (void)state;
@@ -505,6 +527,7 @@ int main(void) {
                                      cmocka_unit_test(test_outer_product),
                                      cmocka_unit_test(test_order),
                                      cmocka_unit_test(test_barrier),
+                                     cmocka_unit_test(test_donated_order),
                                      cmocka_unit_test(test_narrow_state),
                                      cmocka_unit_test(test_corpus),
                                      cmocka_unit_test(test_collectives)};

@@ -337,15 +337,19 @@ static V emit_float_fn(Gen *g, OpKind k, DType t, int n, V *in) {
     return wide ? call_lanes(g, "weft_logistic_f64", t, 1, in) : math_logistic(g, in[0]);
   case OP_CHLO_ERF: return wide ? call_lanes(g, "weft_erf_f64", t, 1, in) : math_erf(g, in[0]);
   case OP_SINE:
-    return call_lanes(g, wide ? "weft_sin_f64" : "weft_sin_f32", wide ? t : DT_F32, n, in);
+    return wide ? call_lanes(g, "weft_sin_f64", t, n, in)
+                : math_call(g, "weft_sin_f32", "weft_sines", n, in);
   case OP_COSINE:
-    return call_lanes(g, wide ? "weft_cos_f64" : "weft_cos_f32", wide ? t : DT_F32, n, in);
+    return wide ? call_lanes(g, "weft_cos_f64", t, n, in)
+                : math_call(g, "weft_cos_f32", "weft_cosines", n, in);
   case OP_TAN:
-    return call_lanes(g, wide ? "weft_tan_f64" : "weft_tan_f32", wide ? t : DT_F32, n, in);
+    return wide ? call_lanes(g, "weft_tan_f64", t, n, in)
+                : math_call(g, "weft_tan_f32", "weft_tangents", n, in);
   case OP_CBRT:
     return call_lanes(g, wide ? "weft_cbrt_f64" : "weft_cbrt_f32", wide ? t : DT_F32, n, in);
   case OP_POWER:
-    return call_lanes(g, wide ? "weft_pow_f64" : "weft_pow_f32", wide ? t : DT_F32, n, in);
+    return wide ? call_lanes(g, "weft_pow_f64", t, n, in)
+                : math_call(g, "weft_pow_f32", "weft_powers", n, in);
   case OP_ATAN2:
     return call_lanes(g, wide ? "weft_atan2_f64" : "weft_atan2_f32", wide ? t : DT_F32, n, in);
   case OP_REMAINDER:

@@ -44,6 +44,8 @@ void kernels_write(const FusedCode *codes, int n, const Str *objects, int n_obje
 static void *helper(const char *name) {
   for (const Helper *h = math_helpers; h->name; h++)
     if (!strcmp(h->name, name)) return h->fn;
+  for (const Helper *h = lanes_helpers; h->name; h++)
+    if (!strcmp(h->name, name)) return h->fn;
   return NULL;
 }
 

@@ -192,6 +192,29 @@ LLVMValueRef call_lanes(Gen *g, const char *helper, DType t, int n, LLVMValueRef
   return r;
 }
 
+/* The same by a function on arrays (lanes.c), through the stack. */
+static LLVMValueRef call_arrays(Gen *g, const char *helper, int n, LLVMValueRef *args) {
+  LLVMTypeRef v = LLVMTypeOf(args[0]), p = LLVMPointerTypeInContext(g->ctx, 0),
+              i64 = LLVMInt64TypeInContext(g->ctx);
+  LLVMTypeRef params[4] = {p, p, p, p};
+  params[n + 1] = i64;
+  LLVMTypeRef ft = LLVMFunctionType(LLVMVoidTypeInContext(g->ctx), params, (unsigned)n + 2, 0);
+  LLVMValueRef fn = LLVMGetNamedFunction(g->mod, helper), at[4];
+  if (!fn) fn = LLVMAddFunction(g->mod, helper, ft);
+  LLVMBasicBlockRef here = LLVMGetInsertBlock(B);
+  LLVMPositionBuilderBefore(B, LLVMGetFirstInstruction(LLVMGetEntryBasicBlock(g->fn)));
+  for (int k = 0; k <= n; k++) at[k] = LLVMBuildAlloca(B, v, "");
+  LLVMPositionBuilderBefore(B, LLVMGetBasicBlockTerminator(here));
+  for (int k = 0; k < n; k++) LLVMBuildStore(B, args[k], at[k]);
+  at[n + 1] = LLVMConstInt(i64, (unsigned long long)g->lanes, 0);
+  LLVMBuildCall2(B, ft, fn, at, (unsigned)n + 2, "");
+  return LLVMBuildLoad2(B, v, at[n], "");
+}
+
+LLVMValueRef math_call(Gen *g, const char *lane, const char *lanes, int n, LLVMValueRef *args) {
+  return g->lanes ? call_arrays(g, lanes, n, args) : call_lanes(g, lane, DT_F32, n, args);
+}
+
 static float f_tan(float x) { return (float)tan((double)x); }
 static float f_pow(float x, float y) { return (float)pow((double)x, (double)y); }
 static float f_atan2(float x, float y) { return (float)atan2((double)x, (double)y); }

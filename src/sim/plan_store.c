@@ -344,7 +344,11 @@ bool plan_pool_emitter(const Plan *p, const HNode *n) {
   if (hlo_bits(x->dt) == 32 && x->d[x->rank - 1] % 128) return true; /* a relayout is fused in */
   int order[64];
   value_order_default(p->law, x, order);
-  return x->rank == n->rank && win[order[0]] == 1 && win[order[1]] == 1;
+  if (x->rank != n->rank || win[order[0]] != 1) return false;
+  bool overlap = false;
+  for (int i = 0; i < n->rank; i++) overlap |= win[i] > (n->step ? n->step[i] : 1);
+  return win[order[1]] == 1 ||
+         overlap; /* a relayout on the way in, where elements are read often */
 }
 
 static bool computed_inside(const HNode *n) { /* made from a reduction inside the same kernel */

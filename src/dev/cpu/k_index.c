@@ -198,6 +198,7 @@ static void windows(const Walk *w, const char *indices, bool clamp, int64_t begi
 
 #define BATCH 256   /* index vectors at a time */
 #define MAX_PARTS 8 /* of the operand of a scatter */
+#define SMALL_WINDOW 8
 
 typedef struct Run {
   const Walk *w;
@@ -498,16 +499,27 @@ static void scatter_parts(void *arg, int64_t begin, int64_t end) {
     apply(w, w->n_runs, w->at_operand, w->at_other, r->out + from[i] * b, r->in + to[i] * b);
 }
 
-/* Puts the windows in order of the parts of the operand that they lie in, those that are not inside
- * it left out: XLA drops them whole, too. part[i] needs room for w->n. */
-static void sort_windows(Run *r, int parts, int64_t size, const int64_t *from, const int64_t *to,
-                         uint8_t *part) {
-  int64_t n = r->w->n, next[MAX_PARTS + 1] = {0};
+/* Leaves out the windows that are not inside the operand: XLA drops them whole, too. */
+static int64_t keep_inside(int64_t n, int64_t *from, int64_t *to) {
+  int64_t kept = 0;
   for (int64_t i = 0; i < n; i++) {
-    part[i] = (uint8_t)(from[i] < 0 ? parts : parts == 1 ? 0 : from[i] / size);
+    int64_t f = from[i], t = to[i];
+    from[kept] = f, to[kept] = t;
+    kept += f >= 0;
+  }
+  return kept;
+}
+
+/* Puts n windows in order of the parts, of `size` elements, of the operand that they lie in; those
+ * of a part stay in their order. part[i]: room for n. */
+static void sort_windows(Run *r, int parts, int64_t size, int64_t n, const int64_t *from,
+                         const int64_t *to, uint8_t *part) {
+  int64_t next[MAX_PARTS] = {0};
+  for (int64_t i = 0; i < n; i++) {
+    part[i] = (uint8_t)(from[i] / size);
     next[part[i]]++;
   }
-  for (int64_t k = 0, at = 0; k <= parts; k++) {
+  for (int64_t k = 0, at = 0; k < parts; k++) {
     int64_t count = next[k];
     r->first[k] = next[k] = at;
     at += count;
@@ -537,15 +549,20 @@ static Err *run_scatter(void *state, const Op *op, void *const *in, void *const 
     cpu_parallel(count * dtype_bytes(w->type), 1 << 20, copy, &c);
   }
   if (type_count(op->operands[2]->type) == 0) return NULL;
+  /* putting the windows in order costs as much as a dozen elements of each */
+  int64_t elements = w->run * w->n_runs, work = w->n * (4 * w->n_runs + elements / 4);
+  bool divide = w->aligned && elements >= SMALL_WINDOW;
+  int parts = divide ? (int)MAX(1, MIN(MAX_PARTS, work / 50000)) : 1;
   size_t n = (size_t)w->n;
-  int64_t *places = xmalloc(n * (4 * sizeof *places + 1));
+  int64_t *places = xmalloc(n * (parts > 1 ? 4 * sizeof *places + 1 : 2 * sizeof *places));
   Run r = {.w = w, .indices = in[1], .in = in[2], .out = out[0], .from = places, .to = places + n};
   cpu_parallel(w->n, 16384, find_windows, &r);
-  int64_t work = w->n * w->n_runs * (4 + w->run / 4);
-  int parts = w->aligned ? (int)MAX(1, MIN(MAX_PARTS, work / 50000)) : 1;
-  r.from += 2 * n, r.to += 2 * n;
-  sort_windows(&r, parts, (count + parts - 1) / parts, places, places + n,
-               (uint8_t *)(places + 4 * n));
+  r.first[parts] = keep_inside(w->n, r.from, r.to);
+  if (parts > 1) {
+    r.from += 2 * n, r.to += 2 * n;
+    sort_windows(&r, parts, (count + parts - 1) / parts, r.first[parts], places, places + n,
+                 (uint8_t *)(places + 4 * n));
+  }
   cpu_parallel(parts, 1, scatter_parts, &r);
   free(places);
   return NULL;

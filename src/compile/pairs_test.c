@@ -1,0 +1,126 @@
+/* Complex arithmetic by parts: no op on complex numbers is left but reading and writing parts, and
+ * the interpreter answers the same before and after, zeros, infinities and NaN included. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "compile/compile.h"
+#include "interp/interp.h"
+#include "stablehlo/stablehlo.h"
+
+#define C "tensor<12x12xcomplex<f32>>"
+#define R "tensor<12x12xf32>"
+#define UNARY(op, to) "%r = stablehlo." op " %a : (" C ") -> " to "\n return %r : " to
+#define BINARY(op) "%r = stablehlo." op " %a, %b : " C "\n return %r : " C
+
+typedef struct Case {
+  const char *name, *result, *body;
+  bool special; /* of zeros, infinities and NaN, too */
+} Case;
+
+static Case cases[] = {
+    {"add", C, BINARY("add"), true},
+    {"subtract", C, BINARY("subtract"), true},
+    {"multiply", C, BINARY("multiply"), true},
+    {"divide", C, BINARY("divide"), false},
+    {"negate", C, "%r = stablehlo.negate %a : " C "\n return %r : " C, true},
+    {"abs", R, UNARY("abs", R), true},
+    {"real", R, UNARY("real", R), true},
+    {"imag", R, UNARY("imag", R), true},
+    {"sign", C, "%r = stablehlo.sign %a : " C "\n return %r : " C, false},
+    {"exponential", C, "%r = stablehlo.exponential %a : " C "\n return %r : " C, false},
+    {"compare", "tensor<12x12xi1>",
+     "%r = stablehlo.compare EQ, %a, %b, FLOAT : (" C ", " C ") -> tensor<12x12xi1>\n"
+     "return %r : tensor<12x12xi1>",
+     true},
+    {"moved", C,
+     "%p = stablehlo.transpose %a, dims = [1, 0] : (" C ") -> " C "\n"
+     "%s = stablehlo.slice %p [0:12, 3:9] : (" C ") -> tensor<12x6xcomplex<f32>>\n"
+     "%c = stablehlo.concatenate %s, %s, dim = 1 : (tensor<12x6xcomplex<f32>>, "
+     "tensor<12x6xcomplex<f32>>) -> " C "\n"
+     "%k = stablehlo.constant dense<(1.5, -2.0)> : " C "\n"
+     "%m = stablehlo.multiply %c, %k : " C "\n"
+     "%r = stablehlo.add %m, %a : " C "\n return %r : " C,
+     true},
+    {"sum", "tensor<12xcomplex<f32>>",
+     "%z = stablehlo.constant dense<(1.0, 2.0)> : tensor<complex<f32>>\n"
+     "%r = stablehlo.reduce(%a init: %z) applies stablehlo.add across dimensions = [1] : (" C
+     ", tensor<complex<f32>>) -> tensor<12xcomplex<f32>>\n return %r : tensor<12xcomplex<f32>>",
+     false},
+};
+
+static void ok(Err *e) {
+  if (e) fail_msg("%s", err_text(e));
+}
+
+static Module *read(const Case *c) {
+  Buf b = {0};
+  buf_printf(&b, "func.func @main(%%a: " C ", %%b: " C ") -> %s {\n %s\n}\n", c->result, c->body);
+  Module *m = NULL;
+  ok(stablehlo_read("case.mlir", (Str){b.p, b.n}, &m));
+  ok(ir_verify(m));
+  buf_free(&b);
+  return m;
+}
+
+static Tensor *run(const Module *m, Tensor *const *in) {
+  Tensor *own[2] = {in[0], in[1]};
+  Shards args[2] = {{1, &own[0]}, {1, &own[1]}}, result = {0};
+  ok(interp_run(m, STR(""), NULL, args, 2, &result, 1));
+  Tensor *t = tensor_retain(result.t[0]);
+  shards_free(&result);
+  return t;
+}
+
+static bool is_plain(const Op *op) {
+  bool any = false;
+  for (int i = 0; i < op->n_operands; i++) any |= dtype_is_complex(op->operands[i]->type->dtype);
+  return !any || op->kind == OP_REAL || op->kind == OP_IMAG || op->kind == OP_RETURN ||
+         op_info[op->kind].cls == OC_MOVE;
+}
+
+static void pairs(void **state) {
+  const Case *c = *state;
+  Module *before = read(c), *after = read(c);
+  ok(pass_pairs(after));
+  ok(ir_verify(after));
+  for (const Op *op = module_main(after)->body->first; op; op = op->next) assert_true(is_plain(op));
+  static const float odd[] = {0, -0.0f, 1, -2.5f, INFINITY, -INFINITY, NAN, 1e15f, -1e-15f};
+  Tensor *in[2];
+  for (int i = 0; i < 2; i++) {
+    int64_t dims[] = {12, 12};
+    in[i] = tensor_make(DT_C64, 2, dims);
+    for (int64_t k = 0; k < 288; k++) {
+      float plain = (float)((k * 37 + i * 101) % 83 - 41) / 8;
+      ((float *)in[i]->data)[k] =
+          c->special ? odd[(k * (i ? 7 : 5) + k / 9) % COUNT_OF(odd)] : plain;
+    }
+  }
+  Tensor *want = run(before, in), *got = run(after, in);
+  DType r = dtype_real_of(want->dtype);
+  int64_t b = dtype_bytes(r), n = (int64_t)tensor_bytes(want) / b;
+  assert_int_equal(tensor_bytes(want), tensor_bytes(got));
+  for (int64_t k = 0; k < n; k++) {
+    double w = elem_get_f64(r, (char *)want->data + k * b),
+           g = elem_get_f64(r, (char *)got->data + k * b);
+    bool same = w == g || (isnan(w) && isnan(g)) || fabs(w - g) <= 4e-6 * (1 + fabs(w));
+    if (!same) fail_msg("%s: part %lld is %g, not %g", c->name, (long long)k, g, w);
+  }
+  for (int i = 0; i < 2; i++) tensor_release(in[i]);
+  tensor_release(want);
+  tensor_release(got);
+  module_free(before);
+  module_free(after);
+}
+
+int main(void) {
+  struct CMUnitTest tests[COUNT_OF(cases)];
+  for (int i = 0; i < COUNT_OF(cases); i++)
+    tests[i] = (struct CMUnitTest){cases[i].name, pairs, NULL, NULL, &cases[i]};
+  return _cmocka_run_group_tests("pairs", tests, COUNT_OF(tests), NULL, NULL);
+}

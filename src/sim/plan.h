@@ -20,7 +20,7 @@ typedef enum Space { SP_HBM, SP_VMEM, SP_CMEM, SP_SCALAR } Space;
 #define STAYS 6
 typedef struct Stay { /* on chip while kernels first to last run */
   int first, last;
-  int ready;    /* the first kernel that can read it there: one that runs before it arrives cannot */
+  int ready; /* the first kernel that can read it there: one that runs before it arrives cannot */
   bool fetched; /* copied there from device memory */
 } Stay;
 
@@ -48,6 +48,7 @@ typedef struct HValue {
   int n_stays;
   bool held; /* in memory that a loop keeps on chip */
   int loop;  /* 1 + the kernel of the loop that takes it over so */
+  bool born; /* could be made on chip */
   bool far;  /* is in device memory too, until kernel far_last */
   int far_last;
   double copy_bytes; /* a prefetched copy in on-chip memory, the last one */

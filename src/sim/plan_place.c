@@ -116,12 +116,13 @@ static bool state_stays(const Place *m, const HValue *v) {
 }
 
 /* Small ones first, there is always room for them; arguments, which are in device memory anyway,
- * last; else by size. */
+ * last; else by size, and of equals first what can be made on chip and need not be brought there. */
 static int rank_of(const HValue *v) { return v->bytes <= SMALL ? 0 : v->kernel >= 0 ? 1 : 2; }
 static int larger(const void *x, const void *y) {
   const HValue *a = *(HValue *const *)x, *b = *(HValue *const *)y;
   if (rank_of(a) != rank_of(b)) return rank_of(a) - rank_of(b);
-  return a->bytes > b->bytes ? -1 : a->bytes < b->bytes ? 1 : a->node->id - b->node->id;
+  if (a->bytes != b->bytes) return a->bytes > b->bytes ? -1 : 1;
+  return a->born != b->born ? b->born - a->born : a->node->id - b->node->id;
 }
 
 /* Finds the time for a transfer that ends before kernel `to`; the latest start, or -1. */
@@ -404,6 +405,7 @@ void plan_place(Plan *p) {
         (!m.reads[i].n && !v->given))
       continue;
     if (v->bytes > m.cap * 0.95) continue;
+    v->born = may_stay(&m, v);
     *vec_push(&wish) = v;
   }
   if (wish.n > 1) qsort(wish.v, (size_t)wish.n, sizeof *wish.v, larger);

@@ -47,6 +47,7 @@ typedef struct Dot {
   int64_t tiles, tiles_m, tiles_n, tile_m, tile_n; /* for BLAS */
   Few few;
   Small small;
+  int64_t part;       /* of k, for dot_long.c */
   Gemm gemm, kept[2]; /* kept: with the lhs, the rhs packed ahead */
 } Dot;
 
@@ -70,6 +71,10 @@ Err *dot_small_run(void *state, const Op *op, void *const *in, void *const *out)
 size_t dot_small_keep_bytes(void *state, unsigned fixed);
 Err *dot_small_run_kept(void *state, const Op *op, void *const *in, void *const *out,
                         unsigned fixed, void *kept, bool fresh);
+
+/* f32 with few results of many terms; false: not for this one. */
+bool dot_long_plan(Dot *d);
+Err *dot_long_run(void *state, const Op *op, void *const *in, void *const *out);
 
 /* Integers and bools of any width. */
 Err *dot_int_run(void *state, const Op *op, void *const *in, void *const *out);

@@ -1,10 +1,10 @@
 /* dot_general: batches of out[m, n] = sum_k lhs[m, k] rhs[k, n] with any strides.
  *
  * f32, bf16 and f16 by our own kernels where the host has AVX2: f32 with operands that stay in a
- * core's caches (dot_small.c), few rows times a matrix (dot_few.c), others (dot_gemm.c); f64 and
- * complex by BLAS (dot_blas.c); integers in panels (dot_int.c). What cannot be addressed (by BLAS:
- * neither the rows nor the columns of an operand are runs; by the others: dimensions that do not
- * flatten) is gathered first. */
+ * core's caches (dot_small.c), few rows times a matrix (dot_few.c), f32 with few results of many
+ * terms (dot_long.c), others (dot_gemm.c); f64 and complex by BLAS (dot_blas.c); integers in panels
+ * (dot_int.c). What cannot be addressed (by BLAS: neither the rows nor the columns of an operand are
+ * runs; by the others: dimensions that do not flatten) is gathered first. */
 #include "dev/cpu/dot.h"
 
 static bool in_list(const int64_t *v, int n, int64_t x) {
@@ -131,6 +131,13 @@ static Err *prepare_small(const Op *op, void **state) {
   return NULL;
 }
 
+static Err *prepare_long(const Op *op, void **state) {
+  Dot *d = plan_dot(op, true);
+  dot_long_plan(d);
+  *state = d;
+  return NULL;
+}
+
 static Err *prepare_int(const Op *op, void **state) {
   *state = plan_dot(op, true);
   return NULL;
@@ -194,6 +201,14 @@ static bool accepts_small(const Op *op) {
   return ok;
 }
 
+static bool accepts_long(const Op *op) {
+  if (!plain_floats(op) || op_type(op)->dtype != DT_F32) return false;
+  Dot *d = plan_dot(op, true);
+  bool ok = dot_long_plan(d);
+  free(d);
+  return ok;
+}
+
 static bool accepts_gemm(const Op *op) {
   DType l = op->operands[0]->type->dtype;
   if (!plain_floats(op) || dtype_is_complex(l) || l == DT_F64 || !gemm_kernels()) return false;
@@ -237,6 +252,13 @@ const CpuKernel cpu_kernels_dot[] = {
      .run = dot_gemm_run,
      .keep_bytes = dot_gemm_keep_bytes,
      .run_kept = dot_gemm_run_kept,
+     .release = release,
+     .flops = flops},
+    {.name = "dot:long",
+     .kind = OP_DOT_GENERAL,
+     .accepts = accepts_long,
+     .prepare = prepare_long,
+     .run = dot_long_run,
      .release = release,
      .flops = flops},
     {.name = "dot:gemm",

@@ -198,7 +198,7 @@ static void windows(const Walk *w, const char *indices, bool clamp, int64_t begi
 
 #define BATCH 256   /* index vectors at a time */
 #define MAX_PARTS 8 /* of the operand of a scatter */
-#define SMALL_WINDOW 8
+#define SMALL_WINDOW 64
 
 typedef struct Run {
   const Walk *w;
@@ -515,8 +515,9 @@ static int64_t keep_inside(int64_t n, int64_t *from, int64_t *to) {
 static void sort_windows(Run *r, int parts, int64_t size, int64_t n, const int64_t *from,
                          const int64_t *to, uint8_t *part) {
   int64_t next[MAX_PARTS] = {0};
+  double scale = 1 / (double)size; /* equal windows are of one part however it is rounded */
   for (int64_t i = 0; i < n; i++) {
-    part[i] = (uint8_t)(from[i] / size);
+    part[i] = (uint8_t)MIN(parts - 1, (int)((double)from[i] * scale));
     next[part[i]]++;
   }
   for (int64_t k = 0, at = 0; k < parts; k++) {
@@ -549,7 +550,7 @@ static Err *run_scatter(void *state, const Op *op, void *const *in, void *const 
     cpu_parallel(count * dtype_bytes(w->type), 1 << 20, copy, &c);
   }
   if (type_count(op->operands[2]->type) == 0) return NULL;
-  /* putting the windows in order costs as much as a dozen elements of each */
+  /* putting the windows in order costs as much as some dozen elements of each */
   int64_t elements = w->run * w->n_runs, work = w->n * (4 * w->n_runs + elements / 4);
   bool divide = w->aligned && elements >= SMALL_WINDOW;
   int parts = divide ? (int)MAX(1, MIN(MAX_PARTS, work / 50000)) : 1;

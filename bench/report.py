@@ -144,9 +144,20 @@ def train_table(rows):
     return lines if len(lines) > 2 else []
 
 
+def bf16_table(rows):
+    """weft's bfloat16 rows beside the same in float32."""
+    wide = {r.name: r.weft for r in rows}
+    lines = ["| workload | float32 | bfloat16 | bfloat16 over float32 |", "|---|---|---|---|"]
+    for r in rows:
+        name = r.name.removesuffix("_bf16")
+        if name != r.name and r.weft and wide.get(name):
+            lines.append(f"| {name} | {number(wide[name])} | {number(r.weft)} | {over(r.weft, wide[name])} |")
+    return lines if len(lines) > 2 else []
+
+
 def table(results, threads, key, names=None):
     rows = rows_of(results, threads, key, names)
-    return speed_table(rows) + [""] + summary(rows) + [""] + start_table(rows) + [""] + train_table(rows)
+    return speed_table(rows) + [""] + summary(rows) + [""] + start_table(rows) + [""] + train_table(rows) + [""] + bf16_table(rows)
 
 
 def versions(results):
@@ -195,6 +206,9 @@ def document(results, more):
             lines += ["", f"## `weft train`: {title[0].lower() + title[1:]}", "",
                       "The same training by weft's own loop, on made-up data that its loader makes and sends; PyTorch's step has its batch "
                       "in memory.", "", *train_table(rows)]
+        if bf16_table(rows):
+            lines += ["", f"## weft in bfloat16: {title[0].lower() + title[1:]}", "",
+                      "Parameters stay float32, everything computed from them is bfloat16.", "", *bf16_table(rows)]
     threads = 2 if rows_of(results, 2, "wall") else 1
     lines += ["", "## Compile time and memory", "",
               "Compile time is the first step less a later one; the cache on disk is off. Memory is the peak resident set of the whole "

@@ -90,10 +90,14 @@ TRAIN = {
     "llama_4x256": lambda: Train(nets.Llama(6, 512, 1376, 8192, 256), tokens(4, 256, 8192), ADAM),
     "graph": lambda: Train(nets.GraphNet(20000, 64), graph, ADAM),
     "mlp_small": lambda: mlp(32, (64, 128, 128, 10), steps=200),
-    "mlp_bf16": lambda: mlp(bf16=True),
-    "davidnet_128_bf16": lambda: davidnet(128, bf16=True),
-    "gpt2_4x64_bf16": lambda: gpt2(4, 64, bf16=True),
 }
+
+
+def in_bf16(name):
+    return lambda: dataclasses.replace(TRAIN[name](), bf16=True)
+
+
+BF16 = {f"{n}_bf16": in_bf16(n) for n in ("mlp", "davidnet_128", "gpt2_4x64", "mnist_cnn", "bert_8x128")}
 
 
 def square(n):
@@ -142,4 +146,4 @@ OPS = {
     "dispatch": lambda: Op(lambda F, x: x + 1.0, lambda i: (i.normal(8),), steps=2000),
 }
 
-WORKLOADS = {**TRAIN, **OPS}
+WORKLOADS = {**TRAIN, **BF16, **OPS}

@@ -161,8 +161,13 @@ Err *code_load(const DevProgram *prog, Str saved, Code **out) {
     plan_free(plan);
     return err_new(ERR_DATA_LOSS, "the saved program is damaged");
   }
+  Err *e = ir_verify(plan->module); /* kernels are chosen by operations that hold together */
+  if (e) {
+    plan_free(plan);
+    return e;
+  }
   Code *c = code_of(plan);
-  Err *e = n ? kernels_load(bytes, &c->kernels) : NULL;
+  e = n ? kernels_load(bytes, &c->kernels) : NULL;
   if (!e) {
     wire_kernels(&w, c, &plan->body);
     if (w.bad || w.in.n) e = err_new(ERR_DATA_LOSS, "the saved program is damaged");

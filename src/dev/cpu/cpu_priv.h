@@ -73,6 +73,10 @@ struct RunMem { /* memory of one run at a time; kept for the next */
     int64_t run;
   } * bound;    /* step id * n_procs + process: a fusion's buffers, as of a run */
   int64_t runs; /* so far */
+  struct Turns {
+    struct Tape **of; /* by block; NULL: not run yet */
+    int n;
+  } * turns; /* by step id */
 };
 
 typedef struct Code Code;
@@ -109,6 +113,15 @@ typedef struct Trace Trace;
 Err *code_run(Code *c, const DevProgram *prog, const Shards *args, const bool *donated,
               Shards *results, Trace *trace);
 void run_mem_free(const Code *c, RunMem *m);
+/* tape.c: blocks of steps that run many times, of programs of one process */
+typedef struct Tape Tape;
+/* A block of a loop or branch as it is in this run; of the memory */
+Tape *tape_of(const Code *c, RunMem *m, const Step *s, int block);
+/* other: runs a step that the tape cannot */
+Err *tape_run(const Tape *t, Err *(*other)(void *arg, const Step *s), void *arg);
+bool tape_moves(const Tape *t);    /* are the block's results in their places after it? */
+bool tape_crosses(const Block *b); /* does a result go to a place that another comes from? */
+void tape_free(Tape *t);           /* NULL is fine */
 void code_report(const Code *c, Buf *json); /* verbose.c */
 
 /* ---- memory of results, kept for reuse (mem.c) ----------------------------------------------- */

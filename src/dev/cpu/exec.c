@@ -30,6 +30,11 @@ void run_mem_free(const Code *c, RunMem *m) {
     cpu_block_free(m->kept[i].p, c->steps[i / c->plan->n_procs].keep_bytes);
     free(m->bound[i].bufs);
   }
+  for (int i = 0; i < c->plan->n_steps; i++) {
+    for (int k = 0; k < m->turns[i].n; k++) tape_free(m->turns[i].of[k]);
+    free(m->turns[i].of);
+  }
+  free(m->turns);
   free(m->kept);
   free(m->bound);
   free(m->ptr);
@@ -51,6 +56,7 @@ static Err *mem_get(Code *c, RunMem **out) {
   m->ptr = xcalloc((size_t)p->n_places * (size_t)n + 1, sizeof *m->ptr);
   m->kept = xcalloc((size_t)p->n_steps * (size_t)n + 1, sizeof *m->kept);
   m->bound = xcalloc((size_t)p->n_steps * (size_t)n + 1, sizeof *m->bound);
+  m->turns = xcalloc((size_t)p->n_steps + 1, sizeof *m->turns);
   size_t shared = (size_t)p->arena_bytes, each = (size_t)p->arena_each_bytes * (size_t)n;
   if (shared + each >= LARGE) malloc_trim(0); /* what compiling and the caller's arrays left */
   m->arena = shared ? cpu_block_alloc(shared) : NULL;
@@ -220,14 +226,6 @@ static void copy_place(Exec *x, int from, int to) {
   }
 }
 
-/* Does a value go to a place that another comes from? */
-static bool moves_cross(const Block *b) {
-  for (int i = 0; i < b->n_results; i++)
-    for (int j = 0; j < i; j++)
-      if (b->from[i] >= 0 && b->from[i] == b->to[j] && b->from[j] != b->to[j]) return true;
-  return false;
-}
-
 static void move_results(Exec *x, const Block *b, bool crossed) {
   if (!crossed) {
     for (int i = 0; i < b->n_results; i++) copy_place(x, b->from[i], b->to[i]);
@@ -251,17 +249,36 @@ static void move_results(Exec *x, const Block *b, bool crossed) {
   free(tmp);
 }
 
+static Err *run_step(Exec *x, const Step *s);
+static Err *run_other(void *arg, const Step *s) { return run_step(arg, s); }
+
+/* The block of a loop or branch as a tape; NULL: it goes step by step. */
+static const Tape *tape_for(const Exec *x, const Step *s, int block) {
+  bool watched = x->trace || cpu_verbosity();
+  return x->loop && x->n == 1 && !watched ? tape_of(x->c, x->mem, s, block) : NULL;
+}
+
+/* Runs a block and moves its results where they go (a loop's condition has none). */
+static Err *run_region(Exec *x, const Step *s, int block, const Tape *t) {
+  const Block *b = &s->blocks[block];
+  if (t) TRY(tape_run(t, run_other, x));
+  else TRY(run_block(x, b));
+  bool condition = s->kind == STEP_WHILE && block == 0;
+  if (!condition && !(t && tape_moves(t))) move_results(x, b, tape_crosses(b));
+  return NULL;
+}
+
 static Err *run_while(Exec *x, const Step *s) {
   int64_t outer = x->loop;
   x->loop = ++x->mem->loops;
-  bool crossed = moves_cross(&s->blocks[1]);
+  const Tape *condition = tape_for(x, s, 0), *body = tape_for(x, s, 1);
+  const uint8_t *more = s->trips < 0 ? at(x, s->pred, 0) : NULL;
   for (int64_t i = 0; s->trips < 0 || i < s->trips; i++) {
     if (s->trips < 0) {
-      TRY(run_block(x, &s->blocks[0]));
-      if (!*(const uint8_t *)at(x, s->pred, 0)) break;
+      TRY(run_region(x, s, 0, condition));
+      if (!*more) break;
     }
-    TRY(run_block(x, &s->blocks[1]));
-    move_results(x, &s->blocks[1], crossed);
+    TRY(run_region(x, s, 1, body));
   }
   x->loop = outer;
   return NULL;
@@ -272,9 +289,7 @@ static Err *run_case(Exec *x, const Step *s) {
   int64_t i = elem_get_i64(t->dtype, at(x, s->pred, 0));
   if (s->op->kind == OP_IF) i = i ? 0 : 1;
   else if (i < 0 || i >= s->n_blocks) i = s->n_blocks - 1;
-  TRY(run_block(x, &s->blocks[i]));
-  move_results(x, &s->blocks[i], moves_cross(&s->blocks[i]));
-  return NULL;
+  return run_region(x, s, (int)i, tape_for(x, s, (int)i));
 }
 
 static Err *run_step(Exec *x, const Step *s) {

@@ -1,0 +1,179 @@
+/* Blocks that run many times, the bodies of loops: their steps in a row, with everything found
+ * beforehand that stays the same during a run, so that a turn over a few numbers costs little more
+ * than the kernels' own work. What takes more than that (loops inside, work for several threads) is
+ * left to the caller, step by step. For one process. */
+#include "dev/cpu/cpu_priv.h"
+
+#define MOST_CROSSED 65536 /* bytes of results changing places for which memory is kept */
+
+typedef enum EntryKind { CALL, OP, MOVE, STEP } EntryKind;
+
+typedef struct Entry {
+  EntryKind kind;
+  FusedFn fn; /* CALL: of all its tasks */
+  int64_t tasks;
+  const StepCode *code; /* OP */
+  const Step *step;     /* OP, STEP */
+  void **bufs;          /* CALL, OP: operands, then results */
+  void *to;             /* MOVE */
+  const void *from;
+  size_t bytes;
+} Entry;
+
+struct Tape {
+  int64_t run; /* whose addresses these are */
+  VEC(Entry) entries;
+  void **bufs; /* of all entries */
+  int n_bufs;
+  char *crossed; /* results on their way */
+  bool moves;    /* the block's results too */
+};
+
+static Entry *add(Tape *t, EntryKind kind) {
+  Entry *e = vec_push(&t->entries);
+  *e = (Entry){.kind = kind};
+  return e;
+}
+
+static void add_move(Tape *t, void *to, const void *from, int64_t bytes) {
+  if (to == from || !bytes) return;
+  Entry *e = add(t, MOVE);
+  e->to = to;
+  e->from = from;
+  e->bytes = (size_t)bytes;
+}
+
+static void *at(const RunMem *m, int place) { return place < 0 ? NULL : m->ptr[place]; }
+
+/* Operands and results of a step, and the memory for partial results, as the next bufs of the tape. */
+static void **bind(Tape *t, const RunMem *m, const Step *s) {
+  void **first = t->bufs + t->n_bufs;
+  for (int i = 0; i < s->n_in; i++) t->bufs[t->n_bufs++] = at(m, s->in[i]);
+  for (int i = 0; i < s->n_out; i++) t->bufs[t->n_bufs++] = at(m, s->out[i]);
+  t->bufs[t->n_bufs++] = m->partial;
+  return first;
+}
+
+static bool is_serial(const FusedCode *k) {
+  bool finishes = !k->finish || k->finish_outer <= MAX(k->finish_grain, 1);
+  return k->outer <= MAX(k->grain, 1) && finishes && !k->scratch_bytes;
+}
+
+static void add_call(Tape *t, FusedFn fn, int64_t tasks, void **bufs) {
+  if (!fn || tasks <= 0) return;
+  Entry *e = add(t, CALL);
+  e->fn = fn;
+  e->tasks = tasks;
+  e->bufs = bufs;
+}
+
+static void add_step(Tape *t, const Code *c, const RunMem *m, const Step *s) {
+  const StepCode *k = &c->steps[s->id];
+  if (s->kind == STEP_FUSED && is_serial(&k->fused)) {
+    void **bufs = bind(t, m, s);
+    add_call(t, k->fused.run, k->fused.outer, bufs);
+    add_call(t, k->fused.finish, k->fused.finish_outer, bufs);
+  } else if (s->kind == STEP_OP && !k->keep_bytes) {
+    Entry *e = add(t, OP);
+    e->code = k;
+    e->step = s;
+    e->bufs = bind(t, m, s);
+  } else if (s->kind == STEP_COPY && s->in[0] >= 0 && s->out[0] >= 0) {
+    add_move(t, at(m, s->out[0]), at(m, s->in[0]), c->plan->places[s->out[0]].bytes);
+  } else if (s->kind != STEP_COPY) {
+    add(t, STEP)->step = s;
+  }
+}
+
+bool tape_crosses(const Block *b) {
+  for (int i = 0; i < b->n_results; i++)
+    for (int j = 0; j < i; j++)
+      if (b->from[i] >= 0 && b->from[i] == b->to[j] && b->from[j] != b->to[j]) return true;
+  return false;
+}
+
+/* The block's results to their places; false: they cross and are too large to be kept meanwhile. */
+static bool add_results(Tape *t, const Code *c, const RunMem *m, const Block *b) {
+  bool crossed = tape_crosses(b);
+  int64_t total = 0;
+  for (int i = 0; i < b->n_results && crossed; i++)
+    if (b->to[i] >= 0 && b->from[i] != b->to[i])
+      total += (c->plan->places[b->to[i]].bytes + 15) / 16 * 16;
+  if (total > MOST_CROSSED) return false;
+  if (total && !t->crossed) t->crossed = xmalloc((size_t)total);
+  for (int pass = crossed ? 0 : 1; pass < 2; pass++) {
+    char *p = t->crossed;
+    for (int i = 0; i < b->n_results; i++) {
+      if (b->to[i] < 0 || b->from[i] < 0 || b->from[i] == b->to[i]) continue;
+      int64_t bytes = c->plan->places[b->to[i]].bytes;
+      void *from = at(m, b->from[i]), *to = at(m, b->to[i]);
+      if (!crossed) {
+        add_move(t, to, from, bytes);
+        continue;
+      }
+      if (pass == 0) add_move(t, p, from, bytes);
+      else add_move(t, to, p, bytes);
+      p += (bytes + 15) / 16 * 16;
+    }
+  }
+  return true;
+}
+
+static int most_bufs(const Block *b) {
+  int n = 0;
+  for (int i = 0; i < b->n; i++) n += b->steps[i].n_in + b->steps[i].n_out + 1;
+  return n;
+}
+
+Tape *tape_of(const Code *c, RunMem *m, const Step *s, int block) {
+  struct Turns *all = &m->turns[s->id];
+  if (!all->of) {
+    all->of = xcalloc((size_t)s->n_blocks, sizeof *all->of);
+    all->n = s->n_blocks;
+  }
+  const Block *b = &s->blocks[block];
+  Tape *t = all->of[block];
+  if (t && t->run == m->runs) return t;
+  if (!t) {
+    t = all->of[block] = xcalloc(1, sizeof *t);
+    t->bufs = xcalloc((size_t)most_bufs(b) + 1, sizeof *t->bufs);
+  }
+  t->run = m->runs;
+  t->entries.n = t->n_bufs = 0;
+  for (int i = 0; i < b->n; i++) add_step(t, c, m, &b->steps[i]);
+  t->moves = (s->kind == STEP_WHILE && block == 0) || add_results(t, c, m, b);
+  return t;
+}
+
+bool tape_moves(const Tape *t) { return t->moves; }
+
+static inline void move(void *to, const void *from, size_t n) {
+  switch (n) { /* what loops carry most: no call */
+  case 1: memcpy(to, from, 1); return;
+  case 4: memcpy(to, from, 4); return;
+  case 8: memcpy(to, from, 8); return;
+  case 16: memcpy(to, from, 16); return;
+  default: memmove(to, from, n);
+  }
+}
+
+Err *tape_run(const Tape *t, Err *(*other)(void *arg, const Step *s), void *arg) {
+  const Entry *end = t->entries.v + t->entries.n;
+  for (const Entry *e = t->entries.v; e < end; e++) switch (e->kind) {
+    case CALL: e->fn(e->bufs, 0, e->tasks, NULL); break;
+    case MOVE: move(e->to, e->from, e->bytes); break;
+    case OP:
+      TRY(e->code->kernel->run(e->code->state, e->step->op, e->bufs, e->bufs + e->step->n_in));
+      break;
+    case STEP: TRY(other(arg, e->step)); break;
+    }
+  return NULL;
+}
+
+void tape_free(Tape *t) {
+  if (!t) return;
+  vec_free(&t->entries);
+  free(t->bufs);
+  free(t->crossed);
+  free(t);
+}

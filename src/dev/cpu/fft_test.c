@@ -23,7 +23,9 @@ static double number(uint32_t *seed) { /* -1 .. 1 */
 static double error_of(int64_t n, bool wide, bool swapped) {
   Fft *f = fft_new(n, wide);
   size_t area = (size_t)fft_area(f), count = (size_t)(2 * n * FFT_LANES);
-  double *from = xmalloc(count * sizeof *from), worst = 0, largest = 0;
+  double *from = xmalloc(count * sizeof *from), *roots = xmalloc(2 * (size_t)n * sizeof *roots),
+         worst = 0, largest = 0;
+  for (int64_t k = 0; k < n; k++) fft_root(k, n, &roots[2 * k], &roots[2 * k + 1]);
   float *narrow = xmalloc(2 * area * sizeof *narrow);
   double *exact = xmalloc(2 * area * sizeof *exact);
   uint32_t seed = (uint32_t)n;
@@ -35,12 +37,12 @@ static double error_of(int64_t n, bool wide, bool swapped) {
                   : fft_forward(f, narrow, narrow + area, swapped);
   for (int64_t k = 0; k < n; k++)
     for (int l = 0; l < FFT_LANES; l++) {
-      double re = 0, im = 0, c, d;
+      double re = 0, im = 0;
       for (int64_t j = 0; j < n; j++) {
         int64_t a = j * FFT_LANES + l, b = a + n * FFT_LANES;
         double x = from[swapped ? b : a], y = from[swapped ? a : b];
-        fft_root(j * k % n, n, &c, &d);
-        re += x * c - y * d, im += x * d + y * c;
+        const double *w = &roots[2 * (j * k % n)];
+        re += x * w[0] - y * w[1], im += x * w[1] + y * w[0];
       }
       int64_t a = k * FFT_LANES + l, b = a + n * FFT_LANES, r = swapped ? b : a,
               i = swapped ? a : b;
@@ -49,7 +51,7 @@ static double error_of(int64_t n, bool wide, bool swapped) {
       worst = fmax(worst, fmax(fabs(got_re - re), fabs(got_im - im)));
       largest = fmax(largest, fmax(fabs(re), fabs(im)));
     }
-  free(from), free(narrow), free(exact);
+  free(from), free(roots), free(narrow), free(exact);
   fft_free(f);
   return worst / largest;
 }

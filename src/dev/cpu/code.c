@@ -37,12 +37,24 @@ static unsigned fixed_operands(const Op *op) {
   return fixed;
 }
 
+/* All shapes known, as kernels expect: a compiled program has no others, a damaged one may. */
+static bool is_known(const Type *t) { return t->kind != TY_TENSOR || type_is_static(t); }
+
+static bool is_static(const Op *op) {
+  for (int i = 0; i < op->n_operands; i++)
+    if (!is_known(op->operands[i]->type)) return false;
+  for (int i = 0; i < op->n_results; i++)
+    if (!is_known(op->results[i].type)) return false;
+  return true;
+}
+
 /* jit NULL: the kernels are there. */
 static Err *prepare_block(Code *c, Jit *jit, const Block *b) {
   for (int i = 0; i < b->n; i++) {
     const Step *s = &b->steps[i];
     StepCode *k = &c->steps[s->id];
     if (s->kind == STEP_OP) {
+      if (!jit && !is_static(s->op)) return err_new(ERR_DATA_LOSS, "the saved program is damaged");
       k->kernel = cpu_kernel_find(s->op);
       if (k->kernel->prepare) TRY(k->kernel->prepare(s->op, &k->state));
       if (k->kernel->keep_bytes && (k->fixed = fixed_operands(s->op)))

@@ -10,11 +10,6 @@
 #include "base/cache.h"
 #include "interp/interp.h"
 
-static bool interprets(void) {
-  const char *set = env_get("WEFT_INTERPRET");
-  return set && atoi(set) > 0;
-}
-
 static Err *cpu_open(Dev *dev, Str args) {
   int64_t n = 1;
   if (args.n) {
@@ -29,7 +24,6 @@ static Err *cpu_open(Dev *dev, Str args) {
     return err_new(ERR_INVALID, "the number of devices must be from 1 to 4096");
   dev->n = (int)n;
   dev->impl = NULL;
-  if (!interprets()) jit_warm();
   return NULL;
 }
 
@@ -99,7 +93,8 @@ static Err *cpu_compile(DevProgram *prog, const Module *m) {
   CpuProgram *p = program_new(prog);
   bool *each = xcalloc((size_t)prog->n_args + 1, 1);
   for (int i = 0; i < prog->n_args; i++) each[i] = prog->opts.replicas > 1;
-  if (interprets()) p->interpreted = xstrdup("WEFT_INTERPRET is set");
+  const char *off = env_get("WEFT_INTERPRET");
+  if (off && atoi(off) > 0) p->interpreted = xstrdup("WEFT_INTERPRET is set");
   Code *c;
   Err *e = code_for(p, prog, m, each, &c);
   free(each);

@@ -41,7 +41,6 @@ Err *jit_finish(Jit *j, Kernels **out); /* compiles all that was added; *out NUL
 Str jit_bytes(const Jit *j);            /* after jit_finish: what kernels_load takes */
 void jit_free(Jit *j);                  /* not the kernels; NULL is fine */
 void jit_host(Buf *out);                /* all that compiled code depends on besides the program */
-void jit_warm(void);                    /* starts LLVM in the background, once */
 bool jit_fusible(const Op *op);
 int jit_vector_bits(void); /* of this host */
 

@@ -12,10 +12,9 @@
 #include <llvm-c/TargetMachine.h>
 #include <llvm-c/Transforms/PassBuilder.h>
 #include <stdio.h>
-#include <unistd.h>
 
 #include "base/cache.h"
-#include "dev/cpu/loops_priv.h"
+#include "dev/cpu/emit_priv.h"
 
 #define PASSES "mem2reg,early-cse,simplifycfg"
 /* Peepholes find nothing in arithmetic on f32, and much in integers: conditions, roundings. */
@@ -223,54 +222,6 @@ static Err *unit_compile(Unit *u, const char *passes, LLVMTargetMachineRef tm) {
     LLVMDisposeMessage(bad);
   }
   return e;
-}
-
-/* ---- a first kernel, for nothing but what LLVM does when it is first used: two thirds of the time
- * that the first program's first kernel would take ---- */
-
-static pthread_t warmer;
-static pid_t warmer_process;
-
-static void *warm(void *unused) {
-  (void)unused;
-  Unit u = {.ctx = LLVMContextCreate()};
-  u.mod = LLVMModuleCreateWithNameInContext("warm", u.ctx);
-  Dag d = {.vloop = -1};
-  Gen g = {.ctx = u.ctx, .mod = u.mod, .b = LLVMCreateBuilderInContext(u.ctx), .d = &d};
-  g.vl = g.lanes = vector_bits / 32;
-  gen_open_function(&g, "warm");
-  LLVMValueRef at = gen_open_loop(&g, 1, g.begin, g.end, g.vl), base = gen_base(&g, 0);
-  gen_at_level(&g, 1);
-  LLVMTypeRef type = mem_type(&g, DT_F32, g.vl);
-  LLVMValueRef p = LLVMBuildGEP2(g.b, mem_type(&g, DT_F32, 0), base, &at, 1, "");
-  LLVMValueRef x = gen_align(LLVMBuildLoad2(g.b, type, p, ""), DT_F32);
-  gen_align(LLVMBuildStore(g.b, math_exp(&g, x), p), DT_F32);
-  gen_close_loop(&g, 1);
-  LLVMDisposeBuilder(g.b);
-  LLVMTargetMachineRef tm = machine_take();
-  err_free(unit_compile(&u, PASSES, tm));
-  machine_give(tm);
-  if (u.object) LLVMDisposeMemoryBuffer(u.object);
-  unit_close(&u);
-  return NULL;
-}
-
-/* LLVM must not be taken down under it. */
-static void end_warm(void) {
-  if (getpid() == warmer_process) pthread_join(warmer, NULL); /* a fork has no such thread */
-}
-
-static void begin_warm(void) {
-  if (!target || sysconf(_SC_NPROCESSORS_ONLN) == 1 || pthread_create(&warmer, NULL, warm, NULL))
-    return;
-  warmer_process = getpid();
-  atexit(end_warm);
-}
-
-void jit_warm(void) {
-  static pthread_once_t begun = PTHREAD_ONCE_INIT;
-  pthread_once(&once, start); /* not by the thread: what the environment says is read here */
-  pthread_once(&begun, begin_warm);
 }
 
 /* ---- units ---- */

@@ -184,29 +184,27 @@ static bool accepts_blas(const Op *op) {
          macs(op) >= 1000; /* a few terms are added in order, to the last bit as specified */
 }
 
+static bool planned(const Op *op, bool (*plan)(Dot *d)) {
+  Dot *d = plan_dot(op, true);
+  bool ok = plan(d);
+  free(d);
+  return ok;
+}
+
 static bool accepts_few(const Op *op) {
   DType l = op->operands[0]->type->dtype;
   if (!plain_floats(op) || dtype_is_complex(l) || l == DT_F64) return false;
-  Dot *d = plan_dot(op, true);
-  bool ok = dot_few_plan(d);
-  free(d);
-  return ok;
+  return planned(op, dot_few_plan);
 }
 
 static bool accepts_small(const Op *op) {
   if (!plain_floats(op) || op_type(op)->dtype != DT_F32) return false;
-  Dot *d = plan_dot(op, true);
-  bool ok = dot_small_plan(d);
-  free(d);
-  return ok;
+  return planned(op, dot_small_plan);
 }
 
 static bool accepts_long(const Op *op) {
   if (!plain_floats(op) || op_type(op)->dtype != DT_F32) return false;
-  Dot *d = plan_dot(op, true);
-  bool ok = dot_long_plan(d);
-  free(d);
-  return ok;
+  return planned(op, dot_long_plan);
 }
 
 static bool accepts_gemm(const Op *op) {

@@ -8,9 +8,7 @@
 
 #include <cmocka.h>
 
-#include "dev/dev.h"
-#include "interp/interp.h"
-#include "stablehlo/stablehlo.h"
+#include "dev/cpu/answer_test.h"
 
 #define ROWS 16
 #define COLUMNS 101 /* the last vector of a row is not full */
@@ -25,9 +23,6 @@ static Tensor *input(DType t) {
 
 /* What `body` makes of x, with S for its shape and T for its type. */
 static Tensor *answer(const char *result, const char *body, Tensor *x) {
-  Module *m = NULL;
-  Dev *dev = NULL;
-  DevProgram *prog = NULL;
   char *text = xasprintf("func.func @main(%%x: tensor<ST>) -> tensor<%s> {\n%s"
                          "  return %%r : tensor<%s>\n}\n",
                          result, body, result);
@@ -37,20 +32,9 @@ static Tensor *answer(const char *result, const char *body, Tensor *x) {
     else if (*p == 'T') buf_cstr(&b, dtype_name(x->dtype));
     else buf_byte(&b, (uint8_t)*p);
   }
-  Shards arg = {1, (Tensor *[]){x}}, got = {0};
-  Err *e = stablehlo_read("narrow.mlir", (Str){b.p, b.n}, &m);
-  if (!e) e = ir_verify(m);
-  if (!e) e = dev_open("cpu", &dev);
-  if (!e) e = dev_compile(dev, m, NULL, &prog);
-  if (!e) e = dev->ops->run(prog, &arg, NULL, &got, NULL);
-  if (e) fail_msg("%s\n%s", err_text(e), text);
-  Tensor *t = tensor_retain(got.t[0]);
-  shards_free(&got);
-  dev_program_release(prog);
-  dev_close(dev);
-  module_free(m);
-  buf_free(&b);
   free(text);
+  Tensor *t = answer_of(b.p, x);
+  buf_free(&b);
   return t;
 }
 

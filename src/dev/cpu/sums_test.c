@@ -8,31 +8,15 @@
 
 #include <cmocka.h>
 
-#include "dev/dev.h"
-#include "interp/interp.h"
+#include "dev/cpu/answer_test.h"
 #include "ir/build.h"
-#include "stablehlo/stablehlo.h"
 
 /* Runs `text`, whose one argument is an f32 scalar, and gives its one f32 result. */
 static Tensor *answer(const char *text, float x) {
-  Module *m = NULL;
-  Dev *dev = NULL;
-  DevProgram *prog = NULL;
   Tensor *scalar = tensor_make(DT_F32, 0, NULL);
   *(float *)scalar->data = x;
-  Shards arg = {1, (Tensor *[]){scalar}}, got = {0};
-  Err *e = stablehlo_read("sums.mlir", str_from(text), &m);
-  if (!e) e = ir_verify(m);
-  if (!e) e = dev_open("cpu", &dev);
-  if (!e) e = dev_compile(dev, m, NULL, &prog);
-  if (!e) e = dev->ops->run(prog, &arg, NULL, &got, NULL);
-  if (e) fail_msg("%s\n%s", err_text(e), text);
-  Tensor *t = tensor_retain(got.t[0]);
-  shards_free(&got);
+  Tensor *t = answer_of(text, scalar);
   tensor_release(scalar);
-  dev_program_release(prog);
-  dev_close(dev);
-  module_free(m);
   return t;
 }
 

@@ -687,6 +687,15 @@ static Case cases[] = {
             "1, 7"),
      "gather", 0, 0, 0},
 
+    {"gather_single",
+     GATHER("700xf32", "70x100x1xi32", "70x100xf32",
+            "collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 2", "1"),
+     "gather", 0, -10, 710},
+    {"gather_single_c128",
+     GATHER("30x20xcomplex<f64>", "1000x2xi32", "1000xcomplex<f64>",
+            "collapsed_slice_dims = [0, 1], start_index_map = [1, 0], index_vector_dim = 1",
+            "1, 1"),
+     "gather", 0, -2, 40},
 #define SCATTER(l, i, u, e, dims, op)                                                             \
   "func.func @main(%a: tensor<" l ">, %b: tensor<" i ">, %c: tensor<" u ">) -> tensor<" l         \
   "> { %r = \"stablehlo.scatter\"(%a, %b, %c) "                                                   \
@@ -732,6 +741,21 @@ static Case cases[] = {
              "index_vector_dim = 1",
              BODY("add", "f32")),
      "scatter", 1e-30, -2, 32},
+#define SINGLE \
+  "inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1"
+    {"scatter_max_elements",
+     SCATTER("300xf32", "2000x1xi32", "2000xf32", "f32", SINGLE, BODY("maximum", "f32")), "scatter",
+     0, -2, 310},
+    {"scatter_min_elements",
+     SCATTER("300xi32", "2000x1xi32", "2000xi32", "i32", SINGLE, BODY("minimum", "i32")), "scatter",
+     0, -2, 310},
+    {"scatter_set_elements",
+     SCATTER("300xf64", "2000x1xi32", "2000xf64", "f64", SINGLE,
+             "stablehlo.return %y : tensor<f64>"),
+     "scatter", 0, -2, 310},
+    {"scatter_multiply_elements_bf16",
+     SCATTER("300xbf16", "700x1xi32", "700xbf16", "bf16", SINGLE, BODY("multiply", "bf16")),
+     "scatter", 0, -2, 310},
     {"scatter_columns",
      SCATTER("30x20xf32", "9x1xi32", "30x9xf32", "f32",
              "update_window_dims = [0], inserted_window_dims = [1], scatter_dims_to_operand_dims = "
@@ -789,10 +813,11 @@ static Case cases[] = {
   " }) : (tensor<" n "x" key ">, tensor<" n "xui8>, tensor<" n "xf64>) -> (tensor<" n "x" key    \
   ">, tensor<" n "xui8>, tensor<" n "xf64>) return %r#0, %r#1, %r#2 : "                          \
   "tensor<" n "x" key ">, tensor<" n "xui8>, tensor<" n "xf64> }"
-#define TOP(t, o, i)                                                               \
-  "func.func @main(%a: tensor<" t ">) -> (tensor<" o ">, tensor<" i                \
-  ">) { %r:2 = chlo.top_k(%a, k = 7) : tensor<" t "> -> (tensor<" o ">, tensor<" i \
+#define TOP_OF(k, t, o, i)                                                             \
+  "func.func @main(%a: tensor<" t ">) -> (tensor<" o ">, tensor<" i                    \
+  ">) { %r:2 = chlo.top_k(%a, k = " k ") : tensor<" t "> -> (tensor<" o ">, tensor<" i \
   ">) return %r#0, %r#1 : tensor<" o ">, tensor<" i "> }"
+#define TOP(t, o, i) TOP_OF("7", t, o, i)
     {"sort_f32_total", SORT1("5x300xf32", "f32", "1", LESS("LT", "TOTALORDER", "f32")), "sort:keys",
      0, 0, 0},
     {"sort_f32_jax", SORT1("2000x3xf32", "f32", "0", JAX_FLOAT), "sort:keys", 0, 0, 0},
@@ -817,6 +842,12 @@ static Case cases[] = {
     {"top_k_f32", TOP("5x300xf32", "5x7xf32", "5x7xi32"), "top_k", 0, 0, 0},
     {"top_k_i8", TOP("2x3000xi8", "2x7xi8", "2x7xi32"), "top_k", 0, 0, 0},
     {"top_k_f64", TOP("2x3000xf64", "2x7xf64", "2x7xi32"), "top_k", 0, 0, 0},
+    {"top_k_of_many", TOP("3x5000xf32", "3x7xf32", "3x7xi32"), "top_k", 0, 0, 0},
+    {"top_k_of_few_values", TOP("3x5000xi32", "3x7xi32", "3x7xi32"), "top_k", 0, 0, 3},
+    {"top_k_buffer", TOP_OF("20", "3x5000xf32", "3x20xf32", "3x20xi32"), "top_k", 0, 0, 0},
+    {"top_k_buffer_equals", TOP_OF("70", "3x5000xi32", "3x70xi32", "3x70xi32"), "top_k", 0, 0, 3},
+    {"top_k_buffer_i8", TOP_OF("20", "2x900xi8", "2x20xi8", "2x20xi32"), "top_k", 0, -128, 127},
+    {"top_k_most", TOP_OF("20", "2x50xf32", "2x20xf32", "2x20xi32"), "top_k", 0, 0, 0},
     {"top_k_all", TOP("7xbf16", "7xbf16", "7xi32"), "top_k", 0, 0, 0},
 #define POOL_OF(e, t, o, init, op, attrs)                                                  \
   "func.func @main(%a: tensor<" t ">, %b: tensor<" e ">) -> tensor<" o                     \

@@ -253,8 +253,10 @@ static void link_op(Spread *s, Op *op) {
   case OP_OPTIMIZATION_BARRIER:
     for (int k = 0; k < op->n_results; k++) link_all(s, op->operands[k], &op->results[k]);
     return;
-  case OP_MANUAL_COMPUTATION:
   case OP_CUSTOM_CALL:
+    if (str_is(op_str(op, "call_target_name"), "LayoutConstraint")) break;
+    return;
+  case OP_MANUAL_COMPUTATION:
   case OP_BITCAST_CONVERT:
   case OP_FFT:
   case OP_RNG_BIT_GENERATOR: return;

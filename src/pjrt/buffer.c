@@ -27,15 +27,15 @@ static DType dtype_of(int type) { return type > 0 && type < DT_TF32 ? (DType)typ
 
 static PJRT_Buffer *buffer_object(PJRT_Memory *m, DType dtype, int rank, const int64_t *dims,
                                   PJRT_Event *take_ready) {
-  PJRT_Buffer *b = xcalloc(1, sizeof *b + sizeof(int64_t) * 2 * (size_t)rank);
+  PJRT_Buffer *b = xcalloc(1, sizeof *b + sizeof(int64_t) * (size_t)rank);
   b->refs = 1;
   b->client = client_retain(m->client);
   b->memory = m;
   b->dtype = dtype;
   b->rank = rank;
   b->dims = (int64_t *)(b + 1);
-  b->minor_to_major = b->dims + rank;
-  for (int i = 0; i < rank; i++) b->dims[i] = dims[i], b->minor_to_major[i] = rank - 1 - i;
+  for (int i = 0; i < rank; i++) b->dims[i] = dims[i];
+  b->layout = layout_row_major(rank);
   b->ready = take_ready;
   pthread_mutex_init(&b->lock, NULL);
   return b;
@@ -74,6 +74,14 @@ Err *buffer_tensor(PJRT_Buffer *b, Tensor **out) {
   if (!t) return err_new(ERR_INVALID, "the buffer has been deleted or donated");
   *out = tensor_retain(t);
   return NULL;
+}
+
+Err *buffer_memory(PJRT_Buffer *b, Tensor **out) {
+  if (!b->layout->is_row_major)
+    return err_hint(err_new(ERR_UNIMPLEMENTED, "weft: the memory of an array whose layout is %.*s",
+                            STR_ARG(b->layout->text)),
+                    "read it by a copy, or change its layout first: jax.device_put(x, x.sharding)");
+  return buffer_tensor(b, out);
 }
 
 static void drop_if_unwanted(PJRT_Buffer *b) { /* with the lock; gives it back */
@@ -171,6 +179,8 @@ ENTRY(Client_BufferFromHostBuffer) {
   DType t = dtype_of(a->type);
   PTRY(bad_shape(t, a->num_dims, a->dims));
   int rank = (int)a->num_dims;
+  Layout *layout;
+  PTRY(error_from(layout_from_caller(a->device_layout, rank, &layout)));
   size_t elem = (size_t)dtype_bytes(t);
   const int64_t *strides = a->num_byte_strides ? a->byte_strides : NULL;
   if (strides && a->num_byte_strides != a->num_dims)
@@ -194,6 +204,7 @@ ENTRY(Client_BufferFromHostBuffer) {
     event_release(done);
     return error_from(e);
   }
+  a->buffer->layout = layout;
   profiler_to_device(span, a->buffer);
   a->done_with_host_buffer = done;
   return NULL;
@@ -204,10 +215,13 @@ ENTRY(Client_CreateUninitializedBuffer) {
   if (!m) m = a->client->memory_list[0];
   DType t = dtype_of(a->shape_element_type);
   PTRY(bad_shape(t, a->shape_num_dims, a->shape_dims));
+  Layout *layout;
+  PTRY(error_from(layout_from_caller(a->shape_layout, (int)a->shape_num_dims, &layout)));
   Tensor *tensor;
   Err *e = tensor_new(t, (int)a->shape_num_dims, a->shape_dims, &tensor);
   if (!e) memset(tensor->data, 0, tensor_bytes(tensor)); /* any value is allowed: a defined one */
   if (!e) e = buffer_make(m, tensor, &a->buffer);
+  if (!e) a->buffer->layout = layout;
   return error_from(e);
 }
 
@@ -250,8 +264,11 @@ ENTRY(Client_CreateViewOfDeviceBuffer) {
 ENTRY(Client_CreateErrorBuffer) {
   DType t = dtype_of(a->shape_element_type);
   PTRY(bad_shape(t, a->shape_num_dims, a->shape_dims));
+  Layout *layout;
+  PTRY(error_from(layout_from_caller(a->shape_layout, (int)a->shape_num_dims, &layout)));
   PJRT_Memory *m = a->memory ? a->memory : a->client->memory_list[0];
   a->buffer = buffer_promise(m, t, (int)a->shape_num_dims, a->shape_dims);
+  a->buffer->layout = layout;
   buffer_fulfill(a->buffer, NULL,
                  error_new((ErrCode)a->error_code, "%.*s", (int)a->error_message_size,
                            a->error_message ? a->error_message : ""));
@@ -297,7 +314,7 @@ ENTRY(Buffer_GetMemoryLayout) {
   l.type = PJRT_Buffer_MemoryLayout_Type_TILED;
   l.tiled = (PJRT_Buffer_MemoryLayout_Tiled){
       .struct_size = PJRT_END(PJRT_Buffer_MemoryLayout_Tiled, num_tiles),
-      .minor_to_major = a->buffer->minor_to_major,
+      .minor_to_major = a->buffer->layout->minor_to_major,
       .minor_to_major_size = (size_t)a->buffer->rank,
   };
   a->layout = l;
@@ -333,10 +350,11 @@ ENTRY(Buffer_IsDeleted) {
   return NULL;
 }
 
-/* True: callers read the memory in place. Elements narrower than a byte go through ToHostBuffer. */
+/* True: callers read the memory in place. Elements narrower than a byte and other layouts than
+ * row-major go through ToHostBuffer. */
 ENTRY(Buffer_IsOnCpu) {
   PJRT_Buffer *b = a->buffer;
-  a->is_on_cpu = dtype_bits(b->dtype) >= 8 || b->dtype == DT_I1;
+  a->is_on_cpu = (dtype_bits(b->dtype) >= 8 || b->dtype == DT_I1) && b->layout->is_row_major;
   if (!event_is_ready(b->ready)) return NULL; /* only what computes is slow */
   Tensor *t = b->data ? __atomic_load_n(&b->data->t, __ATOMIC_ACQUIRE) : NULL;
   if (t && !t->data) a->is_on_cpu = false;
@@ -351,7 +369,7 @@ ENTRY(Buffer_ReadyEvent) {
 
 static PJRT_Error *data_pointer(PJRT_Buffer *b, void **out) {
   Tensor *t;
-  PTRY(error_from(buffer_tensor(b, &t)));
+  PTRY(error_from(buffer_memory(b, &t)));
   *out = t->data;
   tensor_release(t);
   return NULL;
@@ -371,7 +389,7 @@ ENTRY(Buffer_OpaqueDeviceMemoryDataPointer) {
 ENTRY(Buffer_IncreaseExternalReferenceCount) {
   PJRT_Buffer *b = a->buffer;
   Tensor *t;
-  PTRY(error_from(buffer_tensor(b, &t)));
+  PTRY(error_from(buffer_memory(b, &t)));
   pthread_mutex_lock(&b->lock);
   if (b->external_refs++ == 0) {
     b->external = t;
@@ -410,9 +428,10 @@ ENTRY(Buffer_ToHostBuffer) {
   ProfilerSpan span = profiler_begin();
   int64_t *strides = NULL;
   Err *e = NULL;
-  if (a->host_layout) {
+  if (a->host_layout || !b->layout->is_row_major) {
     strides = xcalloc((size_t)b->rank + 1, sizeof *strides);
-    e = layout_strides(a->host_layout, b->rank, b->dims, elem, strides);
+    if (a->host_layout) e = layout_strides(a->host_layout, b->rank, b->dims, elem, strides);
+    else layout_dense_strides(b->layout, b->dims, elem, strides);
   }
   if (!e && a->dst_size < (size_t)bytes)
     e = err_new(ERR_INVALID, "the host has room for %zu bytes, the buffer has %lld", a->dst_size,
@@ -438,12 +457,14 @@ static PJRT_Error *copy_to(PJRT_Buffer *b, PJRT_Memory *m, PJRT_Buffer **out) {
   const PJRT_Error *failed = event_wait(b->ready);
   if (failed) { /* the copy carries the error on */
     *out = buffer_promise(m, b->dtype, b->rank, b->dims);
+    (*out)->layout = b->layout;
     buffer_fulfill(*out, NULL, error_copy(failed));
     return NULL;
   }
   Tensor *t;
   PTRY(error_from(buffer_tensor(b, &t)));
   PTRY(error_from(buffer_make(m, t, out)));
+  (*out)->layout = b->layout;
   return NULL;
 }
 
@@ -458,7 +479,7 @@ ENTRY(Buffer_Bitcast) {
   DType t = dtype_of(a->element_type);
   PTRY(bad_shape(t, a->num_dims, a->dims));
   Tensor *base;
-  PTRY(error_from(buffer_tensor(b, &base)));
+  PTRY(error_from(buffer_memory(b, &base)));
   Tensor *view = tensor_wrap(t, (int)a->num_dims, a->dims, base->data, base_release, base);
   if (tensor_bytes(view) != tensor_bytes(base)) {
     PJRT_Error *e = error_new(ERR_INVALID, "a bitcast from %zu to %zu bytes", tensor_bytes(base),

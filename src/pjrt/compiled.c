@@ -49,7 +49,7 @@ static Err *no_streams(Op *op, void *unused) {
                   "host callbacks work: jax.experimental.io_callback, jax.debug.callback");
 }
 
-static Err *compile(Dev *d, const Module *m, const CompileOptions *o, const DevCompileOpts *opts,
+static Err *compile(Dev *d, Module *m, const CompileOptions *o, const DevCompileOpts *opts,
                     DevProgram **out) {
   if (o->replicas * o->partitions > d->n)
     return err_hint(
@@ -58,6 +58,7 @@ static Err *compile(Dev *d, const Module *m, const CompileOptions *o, const DevC
         "set WEFT_DEVICE to a device with more, for example cpu:%d", o->replicas * o->partitions);
   for (int i = 0; i < m->funcs.n; i++)
     if (m->funcs.v[i]->body) TRY(ir_walk(m->funcs.v[i]->body, no_streams, NULL));
+  TRY(layouts_choose(m));
   return dev_compile(d, m, opts, out);
 }
 

@@ -84,29 +84,3 @@ void copy_strided(void *dst, const int64_t *dst_strides, const void *src,
   copy_level(dst, d, src, s, r, n, elem);
   free(all);
 }
-
-Err *layout_strides(const PJRT_Buffer_MemoryLayout *l, int rank, const int64_t *dims, size_t elem,
-                    int64_t *out) {
-  if (l->type == PJRT_Buffer_MemoryLayout_Type_STRIDES) {
-    if (l->strides.num_byte_strides != (size_t)rank)
-      return err_new(ERR_INVALID, "the layout has %zu strides, the buffer %d dimensions",
-                     l->strides.num_byte_strides, rank);
-    if (rank) memcpy(out, l->strides.byte_strides, (size_t)rank * sizeof *out);
-    return NULL;
-  }
-  if (l->tiled.num_tiles)
-    return err_new(ERR_UNIMPLEMENTED, "weft: tiled host layouts (%zu tiles)", l->tiled.num_tiles);
-  if (l->tiled.minor_to_major_size != (size_t)rank)
-    return err_new(ERR_INVALID, "the layout orders %zu dimensions, the buffer has %d",
-                   l->tiled.minor_to_major_size, rank);
-  int64_t stride = (int64_t)elem;
-  for (int i = 0; i < rank; i++) out[i] = -1;
-  for (int i = 0; i < rank; i++) {
-    int64_t d = l->tiled.minor_to_major[i];
-    if (d < 0 || d >= rank || out[d] != -1)
-      return err_new(ERR_INVALID, "the layout's minor_to_major is not a permutation");
-    out[d] = stride;
-    stride *= dims[d];
-  }
-  return NULL;
-}

@@ -45,8 +45,10 @@ static void describe(PJRT_Executable *x, const ProgramFacts *facts) {
   x->kind_out_sizes = xcalloc(out, sizeof *x->kind_out_sizes);
   x->layouts_in = xcalloc(in, sizeof *x->layouts_in);
   x->layouts_out = xcalloc(out, sizeof *x->layouts_out);
-  for (int i = 0; i < p->n_args; i++) x->layouts_in[i] = layout_of_type(f->type->elems[i]);
-  for (int i = 0; i < p->n_results; i++) x->layouts_out[i] = layout_of_type(f->type->results[i]);
+  for (int i = 0; i < p->n_args; i++)
+    x->layouts_in[i] = layout_of_value(f->arg_attrs[i], f->n_arg_attrs[i], f->type->elems[i]);
+  for (int i = 0; i < p->n_results; i++)
+    x->layouts_out[i] = layout_of_value(f->res_attrs[i], f->n_res_attrs[i], f->type->results[i]);
   for (int i = 0; i < p->n_args; i++)
     describe_value(p->arg_shardings[i], p->arg_meshes[i],
                    memory_kind_of(f->arg_attrs[i], f->n_arg_attrs[i]), i, x->sharding_in,

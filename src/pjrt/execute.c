@@ -159,8 +159,10 @@ static Err *run_here(const Run *r) {
   Err *e = check_donations(r, dropped);
   if (!e) e = run_program(r, dropped, outs);
   for (size_t k = 0; k < n && !e; k++)
-    for (size_t j = 0; j < nr; j++)
+    for (size_t j = 0; j < nr; j++) {
       r->outs[k][j] = buffer_wrap(result_memory(l, k, j), outs[k * nr + j]);
+      r->outs[k][j]->layout = l->exe->layouts_out[j];
+    }
   if (outs != few_outs) free(outs);
   if (dropped != few_dropped) free(dropped);
   return e;
@@ -242,6 +244,7 @@ static Err *enqueue(const Run *r, PJRT_Event **done, bool *queued) {
   for (size_t j = 0; j < nr; j++) {
     q->outs[j] =
         buffer_promise(result_memory(l, 0, j), (DType)x->out_types[j], (int)x->out_ranks[j], dims);
+    q->outs[j]->layout = x->layouts_out[j];
     q->outs[j]->from_queue = true;
     q->outs[j]->refs = 2;
     r->outs[0][j] = q->outs[j];

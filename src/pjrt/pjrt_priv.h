@@ -143,6 +143,34 @@ void queue_close(struct Queue *q); /* what is in it still runs */
  * no thread to be had. */
 bool queue_push(struct Queue *q, void (*fn)(void *arg), void *arg);
 
+/* ---- layouts (layouts.c) ---- */
+
+/* The order in which callers see an array's elements. Tensors are row-major whatever the layout of
+ * their buffer says: elements are put in its order where they leave (ToHostBuffer), and memory is
+ * shown in place of row-major buffers only. One object for each order; they belong to nobody. */
+struct PJRT_Layouts_MemoryLayout {
+  int rank;
+  bool is_row_major;
+  Str text; /* "{1,0}": minor to major */
+  int64_t minor_to_major[];
+};
+typedef PJRT_Layouts_MemoryLayout Layout;
+Layout *layout_row_major(int rank);
+Layout *layout_of_order(int rank, const int64_t *minor_to_major); /* a permutation */
+/* NULL: row-major. errors: tiles, strides, wrong rank */
+Err *layout_from_caller(const PJRT_Buffer_MemoryLayout *l, int rank, Layout **out);
+/* Byte strides of a layout; of one as ToHostBuffer gives it. errors: tiles, wrong rank */
+void layout_dense_strides(const Layout *l, const int64_t *dims, size_t elem, int64_t *out);
+Err *layout_strides(const PJRT_Buffer_MemoryLayout *l, int rank, const int64_t *dims, size_t elem,
+                    int64_t *out);
+/* Checks the layouts that a program asks of its arguments and results (mhlo.layout_mode) and
+ * settles those that it leaves open: row-major for arguments, for results the order that takes no
+ * transposition. */
+Err *layouts_choose(Module *m);
+/* Of an argument or a result of a program whose layouts are settled. */
+Layout *layout_of_value(const NamedAttr *attrs, int n, const Type *t);
+extern const PJRT_Layouts_Extension layouts_extension;
+
 /* ---- buffers (buffer.c, copy.c) ---- */
 
 struct PJRT_Buffer {
@@ -151,8 +179,9 @@ struct PJRT_Buffer {
   PJRT_Memory *memory;
   DType dtype;
   int rank;
-  int64_t *dims, *minor_to_major; /* minor_to_major: rank - 1, ..., 0 */
-  DevBuffer *data;                /* NULL until `ready` for buffers under way, and after an error */
+  int64_t *dims;
+  Layout *layout;
+  DevBuffer *data; /* NULL until `ready` for buffers under way, and after an error */
   PJRT_Event *ready;
   bool from_queue;      /* a result of a run in the client's queue */
   pthread_mutex_t lock; /* of what follows, and of `data` becoming known or unwanted */
@@ -169,6 +198,8 @@ Err *buffer_make(PJRT_Memory *m, Tensor *t, PJRT_Buffer **out);
 PJRT_Buffer *buffer_wrap(PJRT_Memory *m, DevBuffer *take);
 /* Waits until the data is there. *out is a new reference to the tensor. */
 Err *buffer_tensor(PJRT_Buffer *b, Tensor **out);
+/* The same for who reads memory in place. errors: not row-major */
+Err *buffer_memory(PJRT_Buffer *b, Tensor **out);
 /* Memory that others may see (the caller's, or a view's base): a program must not write to it. */
 bool tensor_is_foreign(const Tensor *t);
 void buffer_release(PJRT_Buffer *b); /* NULL is fine */
@@ -180,9 +211,6 @@ bool dims_are_sane(size_t n, const int64_t *dims);
 /* Copies elements between strided layouts; strides in bytes, NULL: row-major. */
 void copy_strided(void *dst, const int64_t *dst_strides, const void *src,
                   const int64_t *src_strides, int rank, const int64_t *dims, size_t elem);
-/* Byte strides of a layout as ToHostBuffer gives it. errors: tiles, wrong rank */
-Err *layout_strides(const PJRT_Buffer_MemoryLayout *l, int rank, const int64_t *dims, size_t elem,
-                    int64_t *out);
 PJRT_Memory *memory_of(PJRT_Memory *m,
                        PJRT_Device *d); /* m, else the device's default; may be NULL */
 
@@ -216,7 +244,7 @@ struct PJRT_Executable {
   int n_in, n_out;
   const char **kinds_in, **kinds_out; /* memory kinds */
   size_t *kind_in_sizes, *kind_out_sizes;
-  PJRT_Layouts_MemoryLayout **layouts_in, **layouts_out; /* constants */
+  Layout **layouts_in, **layouts_out;
   PJRT_Buffer_Type *out_types;
   int64_t *out_dims;
   size_t *out_ranks;
@@ -252,8 +280,6 @@ void loaded_release(PJRT_LoadedExecutable *l);
 struct Rendezvous *rendezvous_new(int n);
 void rendezvous_free(struct Rendezvous *r);
 extern const PJRT_Shardings_Extension shardings_extension;
-extern const PJRT_Layouts_Extension layouts_extension;    /* layouts.c */
-PJRT_Layouts_MemoryLayout *layout_of_type(const Type *t); /* NULL: too many dimensions */
 /* Bytes handed out with a deleter. */
 typedef struct OwnedBytes {
   Buf b;

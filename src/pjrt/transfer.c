@@ -48,6 +48,12 @@ ENTRY(Client_CreateBuffersForAsyncHostToDevice) {
     const PJRT_ShapeSpec *spec = &a->shape_specs[i];
     DType t = dtype_of(spec->element_type);
     error = shape_check(t, spec->num_dims, spec->dims);
+    Layout *layout = NULL;
+    if (!error && (size_t)i < a->num_device_layouts)
+      error = error_from(layout_from_caller(a->device_layouts[i], (int)spec->num_dims, &layout));
+    if (!error && layout && !layout->is_row_major) /* bytes come as they lie on the device */
+      error = error_new(ERR_UNIMPLEMENTED, "weft: transfers in pieces to an array of layout %.*s",
+                        STR_ARG(layout->text));
     if (!error)
       error = error_from(tensor_new(t, (int)spec->num_dims, spec->dims, &m->slots[i].tensor));
     if (!error) m->slots[i].buffer = buffer_promise(m->memory, t, (int)spec->num_dims, spec->dims);
@@ -177,9 +183,12 @@ struct PJRT_FulfillAliasBufferCallback {
 ENTRY(Client_CreateAliasBuffer) {
   DType t = dtype_of(a->shape_element_type);
   PTRY(shape_check(t, a->shape_num_dims, a->shape_dims));
+  Layout *layout;
+  PTRY(error_from(layout_from_caller(a->shape_layout, (int)a->shape_num_dims, &layout)));
   PJRT_Memory *m = a->memory ? a->memory : a->client->memory_list[0];
   PJRT_FulfillAliasBufferCallback *cb = xcalloc(1, sizeof *cb);
   cb->alias = buffer_promise(m, t, (int)a->shape_num_dims, a->shape_dims);
+  cb->alias->layout = layout;
   cb->alias->refs = 2;
   a->alias_buffer = cb->alias;
   a->fulfill_alias_buffer_cb = cb;
@@ -232,6 +241,7 @@ ENTRY(Buffer_DonateWithControlDependency) {
                                  b->memory->kind != MEM_DEVICE, &data)));
   Dependency *d = xcalloc(1, sizeof *d);
   d->out = buffer_promise(b->memory, b->dtype, b->rank, b->dims);
+  d->out->layout = b->layout;
   d->out->refs = 2;
   d->data = data;
   a->callback_data = d;
@@ -244,7 +254,7 @@ ENTRY(Buffer_DonateWithControlDependency) {
 
 static Err *read_raw(PJRT_Buffer *b, void *dst, int64_t offset, int64_t size) {
   Tensor *t;
-  TRY(buffer_tensor(b, &t));
+  TRY(buffer_memory(b, &t));
   int64_t end;
   Err *e = NULL;
   if (offset < 0 || size < 0 || add_overflows(offset, size, &end) || end > (int64_t)tensor_bytes(t))

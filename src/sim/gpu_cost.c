@@ -1,56 +1,15 @@
 /* The cost of one kernel on a GPU: a roofline with the losses that tiles, waves, launches and small
  * sizes bring.
- *   product   waves of output tiles over the SMs, each 2 tm tn K / (peak x efficiency) and a fill,
- *             against bytes / bandwidth; plus a launch
+ *   product   its arithmetic (gpu_product.c) against bytes / bandwidth; plus a launch
  *   loop      bytes / (bandwidth x efficiency); arrays that fit L2 move faster; plus a launch
  * Coefficients: fit.* in the chip files are shares of peak and of bandwidth that micro-benchmarks
  * reach; what is checked against training runs is in docs/accuracy.md. */
 #include <math.h>
 
-#include "sim/plan.h"
+#include "sim/gpu.h"
 
-typedef struct Tile {
-  int m, n;
-} Tile;
-static const Tile tiles[] = {{256, 128}, {128, 256}, {128, 128}, {256, 64}, {64, 256}, {128, 64},
-                             {64, 128},  {64, 64},   {32, 64},   {64, 32},  {32, 32}};
-
-/* A wave of tiles fills its pipeline from memory and writes its results: two latencies and a store,
- * about 1.5 us on every generation. Convolutions gather their operand on the way, which costs a
- * third (chosen by leaving out one published run at a time). Arithmetic and transfers overlap well
- * but not wholly. */
-#define WAVE 1.5e-6
-#define IMPLICIT 0.65
+/* Arithmetic and transfers overlap well but not wholly. */
 #define OVERLAP 4.0
-
-static double peak_of(const Chip *c, DType a, int passes, bool *matrix) {
-  *matrix = true;
-  double half = chip_num(c, "peak_bf16", chip_num(c, "peak_fp16", 0)),
-         f32 = chip_num(c, "peak_fp32", 1e12);
-  double dev = c->devices_per_chip;
-  const char *num = chip_text(c, "numerics");
-  switch (a) {
-  case DT_BF16:
-    if (num && !strcmp(num, "fp16-tc")) break; /* no bf16 units: computed as f32 */
-    return half > 0 ? half / dev : f32 / dev;
-  case DT_F16: return chip_num(c, "peak_fp16", half > 0 ? half : f32) / dev;
-  case DT_F32:
-    if (passes <= 1 && chip_num(c, "peak_tf32", 0) > 0) return chip_num(c, "peak_tf32", f32) / dev;
-    break;
-  case DT_F64:
-    *matrix = false;
-    return chip_num(c, "peak_fp64_tc", chip_num(c, "peak_fp64", f32 / 32)) / dev;
-  case DT_I8:
-  case DT_U8: return chip_num(c, "peak_int8", f32) / dev;
-  case DT_F8E4M3FN:
-  case DT_F8E5M2:
-    if (chip_num(c, "peak_fp8", half) <= 0) break;
-    return chip_num(c, "peak_fp8", half) / dev;
-  default: break;
-  }
-  *matrix = false;
-  return f32 / dev;
-}
 
 /* The bytes of a value that the kernel reads: where it only takes slices or rows of it, or writes a
  * slice into it, not all. */
@@ -81,7 +40,7 @@ static double attention_s(const Chip *c, const Kernel *k) {
     if (n->kind == H_CONV) flops += (double)n->conv->flops;
     if (n->scores) scores = n->conv;
   }
-  double peak = peak_of(c, k->conv->in[0]->dt, 1, &matrix);
+  double peak = gpu_peak(c, k->conv->in[0]->dt, 1, &matrix);
   if (attention_causal(k)) flops /= 2;
   double blocks = (double)scores->batch * ceil((double)scores->m / 128);
   double waves = ceil(blocks / sms) * sms / blocks;
@@ -136,49 +95,18 @@ void gpu_cost(Plan *p, Kernel *k) {
     k->time_s = pow(pow(t_comp, OVERLAP) + pow(t_data, OVERLAP), 1 / OVERLAP) + launch;
     k->bound = t_comp > t_data ? SIM_COMPUTE : SIM_MEMORY;
     bool matrix;
-    k->util = MIN(1, k->flops / peak_of(c, k->conv->in[0]->dt, 1, &matrix) / k->time_s);
+    k->util = MIN(1, k->flops / gpu_peak(c, k->conv->in[0]->dt, 1, &matrix) / k->time_s);
     return;
   }
   if (k->conv) {
-    const HConv *v = k->conv->conv;
-    bool matrix;
-    double peak = peak_of(c, k->conv->in[0]->dt, v->passes, &matrix);
-    double m = (double)v->m, n = (double)v->n, kk = (double)v->k;
-    bool vector = v->groups > 1 && v->k < 8; /* a few features a group: no work for matrix units */
-    if (vector) {
-      peak = peak_of(c, DT_F32, 6, &matrix);
-      matrix = false;
-    } else if (matrix) { /* the contracted side comes in pieces of 16 bytes */
-      double piece = 128 / hlo_bits(k->conv->in[0]->dt);
-      kk = ceil(kk / piece) * piece;
-    }
-    kk *= (double)v->taps;
-    for (int i = 0; i < v->n_spatial; i++) /* the zeros of a strided gradient are not multiplied */
-      kk /= (double)MAX(1, v->lhs_dil[i]);
-    double eff = matrix ? chip_num(c, "fit.matmul", 0.75) : chip_num(c, "fit.fp32", 0.75);
-    if (v->is_conv && matrix) eff *= IMPLICIT;
-    double best = 1e300;
-    double sms = chip_num(c, "sms", 80) / c->devices_per_chip;
-    for (int i = 0; i < COUNT_OF(tiles); i++) {
-      double tm = tiles[i].m, tn = tiles[i].n;
-      double count = ceil(m / tm) * ceil(n / tn) * (double)v->batch;
-      double split = 1;
-      if (count < sms && kk >= 2048)
-        split = MIN(floor(sms / count), floor(kk / 1024)); /* split the contraction */
-      if (split < 1) split = 1;
-      double waves = ceil(count * split / sms);
-      double small = tm * tn >= 128 * 128  ? 1
-                     : tm * tn >= 128 * 64 ? 1.15
-                     : tm * tn >= 64 * 64  ? 1.4
-                                           : 2.0;
-      double kpad = ceil(kk / split / 32) * 32;
-      double t = waves * (sms * tm * tn * kpad * 2 / peak * small / eff + WAVE);
-      if (t < best) best = t;
-    }
-    double t_comp = best, t_data = t_mem / ramp;
-    k->time_s = pow(pow(t_comp, OVERLAP) + pow(t_data, OVERLAP), 1 / OVERLAP) + launch;
-    k->bound = t_comp > t_mem ? SIM_COMPUTE : SIM_MEMORY;
-    k->util = MIN(1, (double)v->flops / peak / k->time_s);
+    double peak, t_comp = gpu_product_s(c, k->conv, &peak);
+    double t_data = t_mem / ramp / gpu_line_share(k->conv);
+    double turned = gpu_turned_bytes(c, k);
+    k->bytes += turned;
+    k->time_s =
+        pow(pow(t_comp, OVERLAP) + pow(t_data, OVERLAP), 1 / OVERLAP) + launch + turned / bw;
+    k->bound = t_comp > t_data + turned / bw ? SIM_COMPUTE : SIM_MEMORY;
+    k->util = MIN(1, (double)k->conv->conv->flops / peak / k->time_s);
     return;
   }
   double ops = 0;

@@ -104,6 +104,12 @@ static HNode *meets_again(HNode *v, const unsigned char *claimed) {
   return NULL;
 }
 
+/* What GPUs' libraries compute with a convolution's result on the way: a bias or what it is added
+ * to, clipping, the narrower type. */
+static bool library_epilogue(const HNode *u) {
+  return u->op == OP_ADD || u->op == OP_MAXIMUM || u->op == OP_CONVERT;
+}
+
 /* The user chain of a product that becomes its epilogue: element-wise, one user at a time, same
  * number of elements. */
 static HNode *epilogue_end(const Plan *p, HNode *conv, const unsigned char *claimed) {
@@ -121,6 +127,7 @@ static HNode *epilogue_end(const Plan *p, HNode *conv, const unsigned char *clai
     bool ew = u->kind == H_EWISE || u->kind == H_RESHAPE || u->kind == H_TRANSPOSE;
     if (!ew || hlo_count(u) != count) break;
     if (!p->law->tpu && u->kind != H_EWISE) break;
+    if (!p->law->tpu && conv->kind == H_CONV && conv->conv->is_conv && !library_epilogue(u)) break;
     if (u->kind == H_TRANSPOSE && v != conv) break;
     v = u;
   }

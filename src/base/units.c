@@ -31,12 +31,22 @@ const char *units_time(char s[UNITS_TEXT], double v) {
                     : with(s, v / 3600, "h");
 }
 
+const char *units_flop(char s[UNITS_TEXT], double v) {
+  static const char *const unit[] = {"FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP", "EFLOP"};
+  int k = 0;
+  while (fabs(v) >= 1000 && k < 6) v /= 1000, k++;
+  if (k) return with(s, v, unit[k]);
+  snprintf(s, UNITS_TEXT, "%.0f FLOP", v);
+  return s;
+}
+
 const char *units_energy(char s[UNITS_TEXT], double v) {
   double a = fabs(v);
-  return a < 1       ? with(s, v * 1e3, "mJ")
-         : a < 3.6e4 ? with(s, v, "J")
-         : a < 3.6e6 ? with(s, v / 3600, "Wh")
-                     : with(s, v / 3.6e6, "kWh");
+  return a < 1e-3 && a > 0 ? with(s, v * 1e6, "uJ")
+         : a < 1           ? with(s, v * 1e3, "mJ")
+         : a < 3.6e4       ? with(s, v, "J")
+         : a < 3.6e6       ? with(s, v / 3600, "Wh")
+                           : with(s, v / 3.6e6, "kWh");
 }
 
 const char *units_usd(char s[UNITS_TEXT], double v) {

@@ -6,8 +6,9 @@
 
 /* Into s, which is returned; NaN is "-". */
 #define UNITS_TEXT 32
-const char *units_bytes(char s[UNITS_TEXT], double bytes);  /* "98.30 MiB" */
-const char *units_time(char s[UNITS_TEXT], double seconds); /* "64.42 ms" */
+const char *units_bytes(char s[UNITS_TEXT], double bytes);     /* "98.30 MiB" */
+const char *units_time(char s[UNITS_TEXT], double seconds);    /* "64.42 ms" */
+const char *units_flop(char s[UNITS_TEXT], double operations); /* "62.31 TFLOP" */
 const char *units_energy(char s[UNITS_TEXT], double joules);
 const char *units_usd(char s[UNITS_TEXT], double dollars);
 

@@ -81,13 +81,19 @@ void sim_print(const SimReport *r, int max_kernels, Buf *o) {
     }
   }
   if (r->cycles > 0) buf_printf(o, "  (%.0f cycles with an estimate)", r->cycles);
-  buf_printf(o, "\n  work       %.4g FLOP, %.1f %% of peak (MFU)", r->flops, 100 * r->mfu);
+  char text[UNITS_TEXT];
+  buf_printf(o, "\n  work       %s, %.1f %% of peak (MFU)", units_flop(text, r->flops),
+             100 * r->mfu);
   buf_cstr(o, "\n  traffic    ");
   buf_bytes(o, r->model_bytes);
-  buf_printf(o, " of device memory\n  energy     %.4g J\n", r->energy_j);
+  buf_printf(o, " of device memory\n  energy     %s", units_energy(text, r->energy_j));
+  if (r->time_s > 0) buf_printf(o, ", %.0f W", r->energy_j / r->time_s);
+  buf_byte(o, '\n');
+  bool million = r->usd < 1e-4; /* of runs: one costs next to nothing */
   if (!isnan(r->usd))
-    buf_printf(o, "  price      %.4g USD at %.2f USD/h (%s)\n", r->usd, r->usd_per_hour,
-               r->price_source);
+    buf_printf(o, "  price      %s%s at %.2f USD/h (%s)\n",
+               units_usd(text, r->usd * (million ? 1e6 : 1)), million ? " a million steps" : "",
+               r->usd_per_hour, r->price_source);
   else buf_cstr(o, "  price      none listed\n");
   if (r->whole)
     buf_cstr(o, "  note       the program could not be partitioned: this is all devices' work\n");

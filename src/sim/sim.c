@@ -268,6 +268,34 @@ static int attention(HGraph *g, const Chip *chip, const Law *law, bool fused) {
   return fused ? 0 : n;
 }
 
+/* Joules of one chip: idle power all the time, the rest in proportion to how busy it is, which also
+ * sets what kernels use of the unit that bounds them. A busy matrix unit draws nearly all, streaming
+ * memory three quarters (checked on the powers in docs/accuracy.md). */
+static double energy(const Chip *chip, KernelVec *ks, double time_s) {
+  double busy = 0;
+  for (int i = 0; i < ks->n; i++) {
+    SimKernel *k = &ks->v[i];
+    double u = k->bound == SIM_COMPUTE  ? 0.6 + 0.4 * k->utilisation
+               : k->bound == SIM_MEMORY ? 0.75
+               : k->bound == SIM_VECTOR ? 0.6
+                                        : 0.3;
+    busy += k->time_s * k->count * u;
+    if (k->bound == SIM_MEMORY && k->time_s > 0)
+      k->utilisation = MIN(1, MAX(k->utilisation, k->bytes / (chip->hbm_bandwidth * k->time_s)));
+  }
+  return chip->power_idle * time_s + (chip->power_busy - chip->power_idle) * MIN(busy, time_s);
+}
+
+/* Seconds for arguments that are returned as they are and not donated: each is copied. */
+static double returned_s(const HGraph *g, const Chip *chip) {
+  double bytes = 0;
+  for (int i = 0; i < g->main->outputs.n; i++) {
+    const HNode *o = g->main->outputs.v[i];
+    if (o->kind == H_PARAM && !g->donated[o->index]) bytes += 2 * hlo_bytes(o);
+  }
+  return bytes / (chip->hbm_bandwidth * chip_num(chip, "fit.stream", 0.83));
+}
+
 Err *sim_estimate(const Module *m, const Chip *chip, const SimOpts *opts, SimReport **out) {
   static const SimOpts none;
   if (!opts) opts = &none;
@@ -317,39 +345,25 @@ Err *sim_estimate(const Module *m, const Chip *chip, const SimOpts *opts, SimRep
   r->hbm_bytes = r->argument_bytes + r->output_bytes - r->alias_bytes + r->temp_bytes;
   r->limit_bytes = chip->hbm_usable;
   r->fits = r->hbm_bytes <= r->limit_bytes;
-  r->time_s = p->time_s + (opts->include_host ? chip_num(chip, "fit.dispatch", 0) : 0);
-  if (r->time_s <= 0) /* results that are arguments: a launch all the same */
+  double returned = returned_s(g, chip);
+  r->time_s = p->time_s + returned + (opts->include_host ? chip_num(chip, "fit.dispatch", 0) : 0);
+  if (r->time_s <= 0) /* results that are donated arguments: a launch all the same */
     r->time_s = law->tpu ? law->lbase / law->clock : chip_num(chip, "fit.launch", 2.5e-6);
   r->cycles = law->tpu ? p->cycles : p->time_s * law->clock;
   r->network_s = p->net_s;
   r->network_exposed_s = p->exposed_s;
   r->attentions = attentions;
-  r->exposed_copy_s = p->copy_s;
+  r->exposed_copy_s = p->copy_s + returned;
   r->flops = p->flops;
   r->model_bytes = p->bytes;
   r->mfu = r->time_s > 0 ? r->flops / (r->time_s * chip->peak_flops) : 0;
   r->unknown_loops = p->unknown_loops;
-  /* energy: idle power all the time, the rest in proportion to how busy the chip is */
-  double busy = 0;
   KernelVec ks = {0};
   LoopVec loops = {0};
   collect(arena, p, 0, -1, &ks, &loops);
-  for (int i = 0; i < ks.n; i++) {
-    double u = ks.v[i].bound == SIM_COMPUTE  ? MAX(ks.v[i].utilisation, 0.4)
-               : ks.v[i].bound == SIM_MEMORY ? 0.6
-                                             : 0.3;
-    busy += ks.v[i].time_s * ks.v[i].count * u;
-    if (ks.v[i].bound == SIM_MEMORY && ks.v[i].time_s > 0) { /* of the unit that bounds it */
-      double share = ks.v[i].bytes / (chip->hbm_bandwidth * ks.v[i].time_s);
-      ks.v[i].utilisation = MIN(1, MAX(ks.v[i].utilisation, share));
-    }
-  }
-  double chips = (double)r->devices / chip->devices_per_chip;
-  double watts_idle = chip->power_idle, watts_span = chip->power_busy - chip->power_idle;
-  r->energy_j = chips * (watts_idle * r->time_s + watts_span * MIN(busy, r->time_s));
+  r->energy_j = energy(chip, &ks, r->time_s) * r->devices / chip->devices_per_chip;
   const Offer *offer = NULL;
-  double price = chip_price(chip, false, &offer);
-  r->usd_per_hour = price * chips;
+  r->usd_per_hour = chip_price(chip, false, &offer) * r->devices / chip->devices_per_chip;
   r->usd = r->usd_per_hour * r->time_s / 3600;
   r->price_source = offer ? arena_printf(arena, "%s %s %s, %s", offer->cloud, offer->instance,
                                          offer->region, offer->date)

@@ -252,7 +252,7 @@ static void level_of(const Dag *d, const Affine *a, int *level, bool *vec) {
     for (int k = l->first; k <= l->last; k++) on |= a->coef[k] != 0 && d->dom.dims[k] > 1;
     if (!on) continue;
     *level = MAX(*level, l->level);
-    if (i == d->vloop) *vec = true;
+    if (i == d->vloop || (d->braid && i == d->vloop - 1)) *vec = true;
   }
 }
 

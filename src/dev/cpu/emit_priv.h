@@ -80,6 +80,7 @@ typedef struct Dag {
   int n_loops;
   Loop loops[MAX_LOOPS]; /* in the order they are nested */
   int vloop;             /* vector loop, -1: none */
+  bool braid;            /* lanes go through the loop before it, too: see gen_lane_steps */
 } Dag;
 
 Err *dag_build(const Fusion *f, Dag *d);
@@ -106,6 +107,7 @@ typedef struct Gen {
   unsigned epoch[MAX_LEVELS], next_epoch;
   int level;                              /* deepest open level */
   LLVMValueRef tail;                      /* mask of a partial vector, or NULL */
+  int64_t first_lane;                     /* braid: element of the block that lane 0 is */
   bool plain_nan;                         /* what is rounded now is no odd_nan */
   LLVMValueRef bufs, begin, end, scratch; /* parameters */
 } Gen;

@@ -1,4 +1,4 @@
-/* dev/cpu/loops, private: blocks and nodes (nodes.c), reductions (sums.c), walks over elements
+/* dev/cpu/loops, private: blocks and nodes (nodes.c), their memory (access.c), reductions (sums.c), walks over elements
  * (walk.c), loops (loops.c). */
 #ifndef WEFT_DEV_CPU_LOOPS_PRIV_H
 #define WEFT_DEV_CPU_LOOPS_PRIV_H
@@ -18,14 +18,27 @@ void gen_open_if(Gen *g, int level, V cond); /* closed by gen_close_loop */
 void gen_close_loop(Gen *g, int level);
 void gen_open_flat(Gen *g, int level); /* a level without a loop: the place of the one outside */
 V gen_affine(Gen *g, const Affine *a); /* of the first lane */
-int64_t gen_vector_stride(const Dag *d, const Affine *a);
+int64_t gen_vector_stride(const Dag *d, const Affine *a); /* along the vector loop */
 V gen_lane_ids(Gen *g, LLVMTypeRef t);
 V gen_base(Gen *g, int buf);
-V gen_align(V load, DType t);
 V gen_node(Gen *g, int id); /* in the digits of its type */
 /* With as many lanes as asked for (a scalar is spread), in the digits of its type when `rounded`;
  * the builder stands at `level` afterwards. */
 V gen_node_at(Gen *g, int id, int level, bool vec, bool rounded);
+
+V gen_mask(Gen *g, int id);
+V gen_address(Gen *g, V base, LLVMTypeRef elem, const Affine *a); /* of the first lane */
+
+/* ---- access.c ---- */
+
+/* How far each lane is from where gen_affine points. Usually a multiple of the stride; in a braid,
+ * elements of the vector loop, which is short, and of the loop before it are lanes side by side:
+ * lane l is element first_lane + l of a block of rows. */
+void gen_lane_steps(const Gen *g, const Affine *a, int64_t *steps);
+bool gen_steps_none(const Gen *g, const int64_t *steps); /* are all 0? */
+V gen_const_lanes(Gen *g, LLVMTypeRef t, const int64_t *v);
+V gen_align(V load, DType t);
+V gen_load(Gen *g, DagNode *n);
 void gen_store(Gen *g, int out, int level);
 
 /* ---- sums.c: the accumulators of a reduction, at most 8 for each operand ---- */
@@ -47,7 +60,10 @@ void sum_flush(Gen *g, const DagReduce *r, int level, bool vec, int count);
 void sum_take_totals(Gen *g, DagReduce *r, int level, bool vec, int count);
 /* Accumulators -> scalars, without the initial value. */
 void sum_collect(Gen *g, DagReduce *r, int level, bool vec, int count, V *out);
-void sum_with_init(Gen *g, DagReduce *r, int level, V *v); /* and rounded, unless r->loose */
+/* The accumulators of a row in each lane. */
+void sum_collect_lanes(Gen *g, const DagReduce *r, int level, V *out);
+void sum_with_init(Gen *g, DagReduce *r, int level, bool vec,
+                   V *v); /* and rounded, unless r->loose */
 
 /* ---- walk.c ---- */
 
@@ -65,6 +81,11 @@ typedef struct Walk {
 
 /* The vector loop over [lo, hi), not empty; a partial vector only at the very end of the extent. */
 void walk_range(Gen *g, int level, V lo, V hi, const Walk *w);
+/* Of a braid: rows of a block, whose elements fill whole vectors. */
+int64_t walk_braid_rows(const Gen *g);
+/* The braid of rows [lo, hi), not empty; lo is a multiple of the block's, a part of one comes only at
+ * the very end. */
+void walk_braid(Gen *g, int level, V lo, V hi, const Walk *w);
 /* Loops first .. vloop, levels from `level`; the last in vectors. */
 void walk_loops(Gen *g, int first, int level, const Walk *w);
 /* for (iv = lo; iv < hi; iv += step), at least once, in blocks with a flush after each. The body is
@@ -75,5 +96,23 @@ void walk_close_blocks(Gen *g, int level, const Walk *w);
 int64_t walk_additions(const Gen *g, int first, const Walk *w);
 /* Is it worth a flush after each turn of the loop before `first`? */
 bool walk_flush_before(const Gen *g, int first, const Walk *w);
+
+/* ---- loops.c: what the kinds of fusions share ---- */
+
+/* Task number -> the loops first .. last - 1 */
+void gen_decode(Gen *g, int level, V t, int first, int last);
+double gen_op_work(const Op *op); /* in simple operations, for a vector */
+/* How many vectors a sweep's loop takes at a time. Sums wait for their last addition, so several run
+ * side by side, unless there is enough to do in between: more copies of that would only be more to
+ * compile. */
+int gen_unroll(const Dag *d, int sweep, int lanes);
+/* How many tasks of `inner` elements each make one chunk of work. */
+int64_t gen_grain(const Dag *d, int64_t outer, int64_t inner);
+/* Opens the tasks' loop: a task is a run, [*lo, *hi), of the rows of loop p at one place of the loops
+ * before it; runs begin at multiples of `block`. width: elements of a row. */
+void gen_open_runs(Gen *g, Dag *d, int p, int64_t block, int64_t width, FusedCode *out, V *lo,
+                   V *hi);
+void gen_row(Gen *g, Dag *d, const char *name, FusedCode *out);   /* rows.c */
+void gen_split(Gen *g, Dag *d, const char *name, FusedCode *out); /* split.c */
 
 #endif

@@ -196,10 +196,16 @@ void sum_collect(Gen *g, DagReduce *r, int level, bool vec, int count, V *out) {
   g->lanes = 0;
 }
 
-void sum_with_init(Gen *g, DagReduce *r, int level, V *v) {
+void sum_collect_lanes(Gen *g, const DagReduce *r, int level, V *out) {
+  gen_at_level(g, level);
+  for (int k = 0; k < r->n; k++)
+    out[k] = LLVMBuildLoad2(B, reg_type(g, sum_type(r, k), g->vl), r->acc[k * 8], "");
+}
+
+void sum_with_init(Gen *g, DagReduce *r, int level, bool vec, V *v) {
   V init[4];
-  for (int k = 0; k < r->n; k++) init[k] = gen_node_at(g, r->init[k], level, false, true);
-  g->lanes = 0;
+  for (int k = 0; k < r->n; k++) init[k] = gen_node_at(g, r->init[k], level, vec, true);
+  g->lanes = vec ? g->vl : 0;
   sum_combine(g, r, init, v, v);
   for (int k = 0; k < r->n && !r->loose; k++) v[k] = round_to(g, sum_type(r, k), v[k]);
 }

@@ -125,6 +125,46 @@ void walk_range(Gen *g, int level, V lo, V hi, const Walk *w) {
   else gen_close_loop(g, level);
 }
 
+int64_t walk_braid_rows(const Gen *g) {
+  int64_t rows = 1, width = g->d->loops[g->d->vloop].extent;
+  while (rows * width % g->vl) rows++;
+  return rows;
+}
+
+static void braid_block(Gen *g, const Walk *w, int64_t rows) {
+  int64_t n = rows * g->d->loops[g->d->vloop].extent;
+  for (int64_t i = 0; i < n; i += g->vl) {
+    g->first_lane = i;
+    if (n - i < g->vl) g->tail = static_mask(g, n - i);
+    run_body(g, w, gen_i64(g, 0), (int)(i / g->vl));
+    g->tail = NULL;
+  }
+}
+
+void walk_braid(Gen *g, int level, V lo, V hi, const Walk *w) {
+  Loop *rows = &g->d->loops[g->d->vloop - 1];
+  int64_t block = walk_braid_rows(g), rest = rows->extent % block;
+  gen_at_level(g, level - 1);
+  V n = LLVMBuildSub(B, hi, lo, "");
+  V mid = LLVMBuildSub(B, hi, LLVMBuildURem(B, n, gen_i64(g, block), ""), "");
+  if (rows->extent >= block) {
+    gen_open_if(g, level, LLVMBuildICmp(B, LLVMIntSLT, lo, mid, ""));
+    g->point[level + 1] = g->point[level];
+    rows->iv = gen_open_loop(g, level + 1, lo, mid, block);
+    g->point[level] = g->point[level + 1];
+    g->level = level;
+    braid_block(g, w, block);
+    gen_close_loop(g, level + 1);
+    gen_close_loop(g, level);
+  }
+  if (!rest) return;
+  gen_at_level(g, level - 1);
+  gen_open_if(g, level, LLVMBuildICmp(B, LLVMIntSLT, mid, hi, ""));
+  rows->iv = mid;
+  braid_block(g, w, rest);
+  gen_close_loop(g, level);
+}
+
 /* Loops first .. vloop, levels from `level`; the last in vectors. */
 void walk_loops(Gen *g, int first, int level, const Walk *w) {
   Dag *d = g->d;

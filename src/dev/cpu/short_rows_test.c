@@ -1,0 +1,183 @@
+/* Fused loops over short innermost dimensions, whose lanes go through several rows, and reductions of
+ * short rows, one in each lane: against the interpreter, bit for bit where no sum's order matters. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "dev/cpu/answer_test.h"
+
+static Tensor *numbers(DType t, int rank, const int64_t *dims) {
+  Tensor *x = tensor_make(t, rank, dims);
+  uint64_t rng = 88172645463325252u;
+  for (int64_t i = 0; i < x->count; i++) {
+    rng ^= rng << 13, rng ^= rng >> 7, rng ^= rng << 17;
+    double v = (double)(int64_t)(rng % 201) / 8 - 12;
+    if (dtype_is_float(t)) elem_set_f64(t, (char *)x->data + i * dtype_bytes(t), v);
+    else elem_set_i64(t, (char *)x->data + i * dtype_bytes(t), t == DT_I1 ? v > 0 : (int64_t)v);
+  }
+  return x;
+}
+
+static void check(DType t, int rank, const int64_t *dims, const char *text, double tol) {
+  Tensor *x = numbers(t, rank, dims), *got = answer_of(text, x);
+  Module *m = NULL;
+  Shards arg = {1, (Tensor *[]){x}}, want = {0};
+  Err *e = stablehlo_read("test.mlir", str_from(text), &m);
+  if (!e) e = interp_run(m, STR("main"), NULL, &arg, 1, &want, 1);
+  if (e) fail_msg("%s\n%s", err_text(e), text);
+  DType o = got->dtype;
+  for (int64_t i = 0; i < got->count; i++) {
+    const char *a = (char *)got->data + i * dtype_bytes(o),
+               *b = (char *)want.t[0]->data + i * dtype_bytes(o);
+    if (!memcmp(a, b, (size_t)dtype_bytes(o))) continue;
+    double u = dtype_is_float(o) ? elem_get_f64(o, a) : (double)elem_get_i64(o, a),
+           v = dtype_is_float(o) ? elem_get_f64(o, b) : (double)elem_get_i64(o, b);
+    if (!(fabs(u - v) <= tol * fmax(1, fabs(v))))
+      fail_msg("element %lld is %g, not %g\n%s", (long long)i, u, v, text);
+  }
+  shards_free(&want);
+  tensor_release(got);
+  tensor_release(x);
+  module_free(m);
+}
+
+#define FOR_SHAPES(rows, width)                                    \
+  static const int64_t n_rows[] = {2, 3, 7, 8, 9, 64, 777, 20001}, \
+                       n_width[] = {2, 3, 4, 5, 7, 11};            \
+  for (int i_ = 0; i_ < COUNT_OF(n_rows); i_++)                    \
+    for (int j_ = 0; j_ < COUNT_OF(n_width); j_++)                 \
+      for (long long rows = n_rows[i_], width = n_width[j_], once_ = 1; once_; once_ = 0)
+
+static const struct {
+  DType t;
+  const char *name;
+} types[] = {{DT_F32, "f32"}, {DT_F64, "f64"}, {DT_BF16, "bf16"},
+             {DT_I8, "i8"},   {DT_I32, "i32"}, {DT_I1, "i1"}};
+
+/* Each element several times, as jnp.repeat does. */
+static void test_repeat(void **state) {
+  (void)state;
+  FOR_SHAPES(rows, width) {
+    for (int k = 0; k < COUNT_OF(types); k++) {
+      const char *e = types[k].name;
+      char *text =
+          xasprintf("func.func @main(%%x: tensor<%lldx%s>) -> tensor<%lldx%lldx%s> {\n"
+                    "  %%r = stablehlo.broadcast_in_dim %%x, dims = [0] : (tensor<%lldx%s>) -> "
+                    "tensor<%lldx%lldx%s>\n  return %%r : tensor<%lldx%lldx%s>\n}\n",
+                    rows, e, rows, width, e, rows, e, rows, width, e, rows, width, e);
+      check(types[k].t, 1, (int64_t[]){rows}, text, 0);
+      free(text);
+    }
+  }
+}
+
+/* Of each row the first and the last element are cut off and the rest is reversed; columns have a
+ * number of their own. */
+static void test_rows(void **state) {
+  (void)state;
+  FOR_SHAPES(rows, width) {
+    char *text =
+        xasprintf("func.func @main(%%x: tensor<%lldx%lldxf32>) -> tensor<%lldx%lldxf32> {\n"
+                  "  %%s = stablehlo.slice %%x [0:%lld, 1:%lld] : (tensor<%lldx%lldxf32>) -> "
+                  "tensor<%lldx%lldxf32>\n"
+                  "  %%r = stablehlo.reverse %%s, dims = [1] : tensor<%lldx%lldxf32>\n"
+                  "  %%i = stablehlo.iota dim = 1 : tensor<%lldx%lldxf32>\n"
+                  "  %%j = stablehlo.iota dim = 0 : tensor<%lldx%lldxf32>\n"
+                  "  %%a = stablehlo.multiply %%r, %%i : tensor<%lldx%lldxf32>\n"
+                  "  %%b = stablehlo.subtract %%a, %%j : tensor<%lldx%lldxf32>\n"
+                  "  return %%b : tensor<%lldx%lldxf32>\n}\n",
+                  rows, width + 2, rows, width, rows, width + 1, rows, width + 2, rows, width, rows,
+                  width, rows, width, rows, width, rows, width, rows, width, rows, width);
+    check(DT_F32, 2, (int64_t[]){rows, width + 2}, text, 0);
+    free(text);
+  }
+}
+
+/* A column is put before the row, a constant after it. */
+static void test_joined(void **state) {
+  (void)state;
+  FOR_SHAPES(rows, width) {
+    char *text = xasprintf(
+        "func.func @main(%%x: tensor<%lldx%lldxf32>) -> tensor<%lldx%lldxf32> {\n"
+        "  %%c = stablehlo.constant dense<7.0> : tensor<f32>\n"
+        "  %%s = stablehlo.slice %%x [0:%lld, 1:2] : (tensor<%lldx%lldxf32>) -> "
+        "tensor<%lldx1xf32>\n"
+        "  %%n = stablehlo.negate %%s : tensor<%lldx1xf32>\n"
+        "  %%j = stablehlo.concatenate %%n, %%x, dim = 1 : (tensor<%lldx1xf32>, "
+        "tensor<%lldx%lldxf32>) -> tensor<%lldx%lldxf32>\n"
+        "  %%p = stablehlo.pad %%j, %%c, low = [0, 0], high = [0, 1], interior = [0, 0] : "
+        "(tensor<%lldx%lldxf32>, tensor<f32>) -> tensor<%lldx%lldxf32>\n"
+        "  return %%p : tensor<%lldx%lldxf32>\n}\n",
+        rows, width, rows, width + 2, rows, rows, width, rows, rows, rows, rows, width, rows,
+        width + 1, rows, width + 1, rows, width + 2, rows, width + 2);
+    check(DT_F32, 2, (int64_t[]){rows, width}, text, 0);
+    free(text);
+  }
+}
+
+#define ARGMAX                                                                                 \
+  "  %%i = stablehlo.iota dim = 1 : tensor<%lldx%lldxi32>\n"                                   \
+  "  %%low = stablehlo.constant dense<0xFF800000> : tensor<f32>\n"                             \
+  "  %%none = stablehlo.constant dense<0> : tensor<i32>\n"                                     \
+  "  %%m:2 = stablehlo.reduce(%%x init: %%low), (%%i init: %%none) across dimensions = [1] : " \
+  "(tensor<%lldx%lldxf32>, tensor<%lldx%lldxi32>, tensor<f32>, tensor<i32>) -> "               \
+  "(tensor<%lldxf32>, "                                                                        \
+  "tensor<%lldxi32>) reducer(%%a: tensor<f32>, %%c: tensor<f32>) (%%b: tensor<i32>, %%d: "     \
+  "tensor<i32>) {\n"                                                                           \
+  "    %%g = stablehlo.compare GT, %%a, %%c : (tensor<f32>, tensor<f32>) -> tensor<i1>\n"      \
+  "    %%e = stablehlo.compare EQ, %%a, %%c : (tensor<f32>, tensor<f32>) -> tensor<i1>\n"      \
+  "    %%l = stablehlo.compare LT, %%b, %%d : (tensor<i32>, tensor<i32>) -> tensor<i1>\n"      \
+  "    %%f = stablehlo.and %%e, %%l : tensor<i1>\n"                                            \
+  "    %%h = stablehlo.or %%g, %%f : tensor<i1>\n"                                             \
+  "    %%p = stablehlo.select %%g, %%a, %%c : tensor<i1>, tensor<f32>\n"                       \
+  "    %%q = stablehlo.select %%h, %%b, %%d : tensor<i1>, tensor<i32>\n"                       \
+  "    stablehlo.return %%p, %%q : tensor<f32>, tensor<i32>\n  }\n"
+
+static void test_argmax(void **state) {
+  (void)state;
+  FOR_SHAPES(rows, width) {
+    char *text =
+        xasprintf("func.func @main(%%x: tensor<%lldx%lldxf32>) -> tensor<%lldxi32> {\n" ARGMAX
+                  "  return %%m#1 : tensor<%lldxi32>\n}\n",
+                  rows, width, rows, rows, width, rows, width, rows, width, rows, rows, rows);
+    check(DT_F32, 2, (int64_t[]){rows, width}, text, 0);
+    free(text);
+  }
+}
+
+/* Two sweeps: what is taken off every element is found first. */
+static void test_softmax(void **state) {
+  (void)state;
+  FOR_SHAPES(rows, width) {
+    char *text = xasprintf(
+        "func.func @main(%%x: tensor<%lldx%lldxf32>) -> tensor<%lldxf32> {\n"
+        "  %%z = stablehlo.constant dense<0.0> : tensor<f32>\n"
+        "  %%low = stablehlo.constant dense<0xFF800000> : tensor<f32>\n"
+        "  %%m = stablehlo.reduce(%%x init: %%low) applies stablehlo.maximum across dimensions = "
+        "[1] "
+        ": (tensor<%lldx%lldxf32>, tensor<f32>) -> tensor<%lldxf32>\n"
+        "  %%b = stablehlo.broadcast_in_dim %%m, dims = [0] : (tensor<%lldxf32>) -> "
+        "tensor<%lldx%lldxf32>\n"
+        "  %%d = stablehlo.subtract %%x, %%b : tensor<%lldx%lldxf32>\n"
+        "  %%e = stablehlo.exponential %%d : tensor<%lldx%lldxf32>\n"
+        "  %%s = stablehlo.reduce(%%e init: %%z) applies stablehlo.add across dimensions = [1] : "
+        "(tensor<%lldx%lldxf32>, tensor<f32>) -> tensor<%lldxf32>\n"
+        "  %%l = stablehlo.log %%s : tensor<%lldxf32>\n"
+        "  %%r = stablehlo.add %%l, %%m : tensor<%lldxf32>\n  return %%r : tensor<%lldxf32>\n}\n",
+        rows, width, rows, rows, width, rows, rows, rows, width, rows, width, rows, width, rows,
+        width, rows, rows, rows, rows);
+    check(DT_F32, 2, (int64_t[]){rows, width}, text, 2e-6);
+    free(text);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_repeat), cmocka_unit_test(test_rows),
+                                     cmocka_unit_test(test_joined), cmocka_unit_test(test_argmax),
+                                     cmocka_unit_test(test_softmax)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -45,6 +45,10 @@ bool conv_turned(const ConvShape *s, ConvShape *out);
  * form, or gaps in the window. */
 bool conv_swapped(const ConvShape *s, ConvShape *out);
 
+/* oneDNN's kernels take groups of eights of channels: so many smaller ones are put together, 8 at
+ * most. */
+int64_t conv_merged(const ConvShape *s);
+
 /* X, Y and the window of a convolution over one or two spatial dimensions; one counts as a single
  * row. Steps are in elements. */
 typedef struct ConvPlane {
@@ -69,6 +73,10 @@ bool conv_dnnl_run(const ConvDnnl *c, void *const *data,
  * are to be had another way. */
 bool conv_winograd_fits(const ConvShape *s);
 bool conv_winograd_run(const ConvShape *s, float *const *data, bool *finite);
+
+/* Few channels, or groups of few; f32 in any order. *finite: as above, for gradients of weights. */
+bool conv_planar_fits(const ConvShape *s);
+bool conv_planar_run(const ConvShape *s, float *const *data, bool *finite);
 
 /* Gradients of images with few channels, f32, channels last and the pixels of a row without gaps.
  */

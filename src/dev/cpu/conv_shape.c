@@ -190,6 +190,14 @@ bool conv_turned(const ConvShape *s, ConvShape *out) {
   return true;
 }
 
+int64_t conv_merged(const ConvShape *s) {
+  const ConvView *w = &s->v[W];
+  if (s->groups == 1 || (w->dims[1] == 1 && w->dims[2] == 1)) return 1;
+  for (int64_t m = 1; m <= MIN(8, s->groups); m++)
+    if (s->groups % m == 0 && w->dims[1] * m % 8 == 0 && w->dims[2] * m % 8 == 0) return m;
+  return s->groups <= 8 ? s->groups : 1;
+}
+
 ConvPlane conv_plane(const ConvShape *s) {
   const ConvView *x = &s->v[X], *w = &s->v[W], *y = &s->v[Y];
   bool flat = x->n == 3;

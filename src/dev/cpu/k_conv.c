@@ -9,16 +9,22 @@
 typedef struct Way {
   bool (*fits)(const ConvShape *s);
   bool (*run)(const ConvShape *s, float *const *data);
+  bool (*checked)(const ConvShape *s, float *const *data, bool *finite); /* instead */
 } Way;
 
+/* These may spread what is not finite. */
+static const Way winograd = {.fits = conv_winograd_fits, .checked = conv_winograd_run},
+                 planar = {.fits = conv_planar_fits, .checked = conv_planar_run};
+
 static const Way ways[] = {
-    {conv_first_fits, conv_first_run},         {conv_spread_fits, conv_spread_run},
-    {conv_depthwise_fits, conv_depthwise_run}, {conv_gemm_fits, conv_gemm_run},
-    {conv_columns_fits, conv_columns_run},
+    {.fits = conv_first_fits, .run = conv_first_run},
+    {.fits = conv_spread_fits, .run = conv_spread_run},
+    {.fits = conv_depthwise_fits, .run = conv_depthwise_run},
+    {.fits = conv_gemm_fits, .run = conv_gemm_run},
+    {.fits = conv_columns_fits, .run = conv_columns_run},
 };
 
 typedef struct Conv {
-  bool winograd;
   const Way *way;
   bool wide;       /* compute in f32 what is narrower */
   ConvShape s, at; /* as the user has it; with channels last */
@@ -31,16 +37,12 @@ typedef struct Conv {
   struct Conv *plain; /* without Winograd; made when a result was not finite */
 } Conv;
 
-/* oneDNN's kernels take groups of eights of channels: smaller ones are put together. */
 static void merge_groups(Conv *c) {
   ConvView *w = &c->s.v[W];
-  int64_t g = c->s.groups, m = 1;
+  int64_t g = c->s.groups, m = conv_merged(&c->s);
   c->merged = 1;
   c->w = *w;
-  if (g == 1 || (w->dims[1] == 1 && w->dims[2] == 1)) return;
-  while (m <= g && (g % m || w->dims[1] * m % 8 || w->dims[2] * m % 8)) m++;
-  if (m > g) m = g;
-  if (m == 1 || m > 8) return;
+  if (m < 2) return;
   c->merged = m;
   c->s.groups = w->dims[0] = g / m;
   w->dims[1] *= m;
@@ -89,8 +91,10 @@ static void channels_last(Conv *c) {
 /* direct: plain sums only. */
 static bool find_way(Conv *c, bool direct) {
   channels_last(c);
-  c->winograd = !direct && conv_winograd_fits(&c->at);
-  if (c->winograd) return true;
+  if (!direct && winograd.fits(&c->at)) {
+    c->way = &winograd;
+    return true;
+  }
   for (int i = 0; i < COUNT_OF(ways); i++) {
     if (!ways[i].fits(&c->at)) continue;
     c->way = &ways[i];
@@ -118,6 +122,11 @@ static Err *make(const Op *op, bool direct, Conv *c) {
     Conv swapped = *c;
     if (conv_swapped(&c->s, &swapped.s) && find_way(&swapped, direct)) {
       *c = swapped;
+      return NULL;
+    }
+    if (!direct && planar.fits(&c->s)) {
+      c->at = c->s;
+      c->way = &planar;
       return NULL;
     }
     merge_groups(c);
@@ -265,7 +274,7 @@ static Err *run(void *state, const Op *op, void *const *in, void *const *out) {
       if (i != c->s.result) copy_view(&c->s.v[i], &c->at.v[i], data[i], mine[i]);
     }
     float *const *f = (float *const *)(void *)mine;
-    if (!(c->winograd ? conv_winograd_run(&c->at, f, &finite) : c->way->run(&c->at, f)))
+    if (!(c->way->run ? c->way->run(&c->at, f) : c->way->checked(&c->at, f, &finite)))
       k.failed = true;
     else if (c->copied[c->s.result])
       copy_view(&c->at.v[c->s.result], &c->s.v[c->s.result], mine[c->s.result], data[c->s.result]);

@@ -46,10 +46,11 @@ typedef struct HValue {
   struct HValue *alias; /* shares this value's memory */
   Stay stays[STAYS];
   int n_stays;
-  bool held; /* in memory that a loop keeps on chip */
-  int loop;  /* 1 + the kernel of the loop that takes it over so */
-  bool born; /* could be made on chip */
-  bool far;  /* is in device memory too, until kernel far_last */
+  bool held;    /* in memory that a loop keeps on chip */
+  int loop;     /* 1 + the kernel of the loop that takes it over so */
+  bool born;    /* could be made on chip */
+  double worth; /* being there: see weigh() */
+  bool far;     /* is in device memory too, until kernel far_last */
   int far_last;
   double copy_bytes; /* a prefetched copy in on-chip memory, the last one */
   int copy_first, copy_last;

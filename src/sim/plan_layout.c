@@ -81,7 +81,7 @@ static bool given_order(const Law *law, const HNode *n, int *order, int depth) {
  * others would pad; the last row is the one that is nearest to the lanes in the operand. False when
  * it has not both. */
 static bool dot_order(const Law *law, const HNode *n, const HNode *dot, const char *out,
-                      int *order) {
+                      const int *from, int *order) {
   const HConv *c = dot->conv;
   int m = -1, f = -1, k = 0, left[64], row = 0, rows = 0;
   for (int i = 0; i < n->rank; i++) {
@@ -91,12 +91,15 @@ static bool dot_order(const Law *law, const HNode *n, const HNode *dot, const ch
     if (out[i] == 'n') f = i;
   }
   const HNode *x = dot->in[0];
-  if (rows > 1 && c->batch == 1 && x->kind != H_PARAM && given_order(law, x, left, 0)) {
+  if (rows > 1 && c->batch == 1 && given_order(law, x, left, 0)) {
     int q = 0;
     while (q < x->rank && (c->lhs[left[q]] != 'm' || x->d[left[q]] <= 1)) q++;
     for (int d = 0; q < x->rank && d < left[q]; d++) row += c->lhs[d] == 'm';
-    for (int i = 0, at = 0; i < n->rank && q < x->rank; i++)
-      if (out[i] == 'm' && at++ == row) m = i;
+    for (int d = 0, at = 0; d < dot->rank && q < x->rank; d++) {
+      if (c->out[d] != 'm' || at++ != row) continue;
+      for (int i = 0; i < n->rank; i++)
+        if (from[i] == d) m = i;
+    }
   }
   if (m < 0 || f < 0) return false;
   if (m > f) { /* of equals the later one lies in lanes */
@@ -113,9 +116,9 @@ static bool dot_order(const Law *law, const HNode *n, const HNode *dot, const ch
   return true;
 }
 
-/* What the dimensions of n are to the product that it is made of, element by element. */
-static void made_roles(const HNode *n, const HNode *product, char *roles) {
-  int from[64];
+/* Which dimensions of the product that it is made of, element by element, those of n are, and their
+ * roles there. */
+static void made_roles(const HNode *n, const HNode *product, int *from, char *roles) {
   for (int i = 0; i < n->rank; i++) from[i] = i;
   for (const HNode *x = n; x != product;) {
     const HNode *next = NULL;
@@ -205,12 +208,13 @@ void plan_layouts(Plan *p) {
       const HConv *rc;
       const char *roles;
       char made[64];
-      if (conv) made_roles(n, conv, made);
+      int from[64];
+      if (conv) made_roles(n, conv, from, made);
       if (conv && conv->conv->is_conv) {
         conv_order(law, n, conv->conv, made, order);
         have = true;
       } else if (conv && n->rank > 2) {
-        have = dot_order(law, n, conv, made, order);
+        have = dot_order(law, n, conv, made, from, order);
       } else if (!conv && n->kind != H_REDUCE && (roles = reader_roles(n, &rc, 0)) && rc->is_conv) {
         conv_order(law, n, rc, roles, order);
         have = true;
@@ -436,7 +440,9 @@ void plan_copies(Plan *p) {
       continue;
     const HNode *x = n->in[0];
     int64_t lanes = x->d[x->rank - 1], rows = x->d[x->rank - 2];
-    if (n->d[n->rank - 1] >= 128 || lanes <= 128 || rows >= 1024 || n->val->bytes < 65536) continue;
+    if (n->d[n->rank - 1] >= 128 || lanes <= 128 || rows >= MIN(lanes, 1024) ||
+        n->val->bytes < 65536)
+      continue;
     HValue *v = n->val, *w = add_copy(p, v, v->order);
     p->kernels.v[p->kernels.n - 1]->turns = true; /* the heads' features are in lanes before */
     for (int q = 0; q < nk; q++)

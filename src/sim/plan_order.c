@@ -1,6 +1,6 @@
-/* The order in which kernels run. As the compiler does, two orders are made and the one that needs
- * less memory is taken: a list in which next is whatever frees most and makes least, and one that
- * goes from the results to the arguments, depth first. */
+/* The order in which kernels run. As the compiler does, three orders are made and the one that needs
+ * least memory is taken: a list in which next is whatever frees most and makes least, and two that
+ * go from the results to the arguments, depth first. */
 #include <stdlib.h>
 
 #include "sim/plan.h"
@@ -156,7 +156,9 @@ static void sort_inputs(const Order *o, Ints *v) {
   }
 }
 
-static void depth_first(Order *o, const Ints *any, Ints *out) {
+/* Inputs before what needs them, from the results backwards: `deep` takes those first that most
+ * depends on, else they come as the program has them. */
+static void depth_first(Order *o, const Ints *any, bool deep, Ints *out) {
   Plan *p = o->p;
   for (int i = 0; i < any->n; i++) { /* an order in which inputs come first */
     int k = any->v[i];
@@ -171,9 +173,14 @@ static void depth_first(Order *o, const Ints *any, Ints *out) {
     }
   }
   Ints roots = {0}, stack = {0};
+  for (int i = 0; i < p->comp->outputs.n && !deep; i++) {
+    const HValue *v = p->comp->outputs.v[i]->val;
+    if (v && base_of((HValue *)v)->kernel >= 0 && base_of((HValue *)v)->node->comp == p->comp)
+      *vec_push(&roots) = base_of((HValue *)v)->kernel;
+  }
   for (int i = 0; i < any->n; i++)
     if (o->succ[any->v[i]].n == 0) *vec_push(&roots) = any->v[i];
-  sort_inputs(o, &roots);
+  if (deep) sort_inputs(o, &roots);
   unsigned char *seen = calloc((size_t)o->n + 1, 1); /* 1: inputs pushed, 2: done */
   for (int r = 0; r < roots.n; r++) {
     *vec_push(&stack) = roots.v[r];
@@ -186,7 +193,7 @@ static void depth_first(Order *o, const Ints *any, Ints *out) {
         continue;
       }
       seen[k] = 1;
-      sort_inputs(o, &o->pred[k]);
+      if (deep) sort_inputs(o, &o->pred[k]);
       for (int q = o->pred[k].n - 1; q >= 0; q--)
         if (!seen[o->pred[k].v[q]]) *vec_push(&stack) = o->pred[k].v[q];
     }
@@ -214,7 +221,7 @@ static double peak_of(const Order *o, const Ints *order) {
   }
   for (int i = 0; i < p->values.n; i++) {
     const HValue *v = p->values.v[i];
-    if (!own(o, v) || v->alias || v->kernel < 0) continue;
+    if (!own(o, v) || v->alias || v->kernel < 0 || v->given) continue; /* its argument's memory */
     live[pos[v->kernel]] += v->bytes;
     live[MAX(last[i], pos[v->kernel]) + 1] -= v->bytes;
   }
@@ -279,13 +286,20 @@ void plan_order(Plan *p) {
   graph(&o);
   find_given(p);
   readers_first(&o);
-  Ints list = {0}, depth = {0};
+  Ints list = {0}, depth = {0}, post = {0};
   list_order(&o, &list);
-  depth_first(&o, &list, &depth);
-  /* the second order is taken for a clear gain only: the compiler's own lists come out a little
-   * better than ours */
-  bool deep = depth.n == list.n && peak_of(&o, &depth) < 0.95 * peak_of(&o, &list);
-  Ints *best = deep ? &depth : &list;
+  depth_first(&o, &list, false, &post);
+  depth_first(&o, &list, true, &depth);
+  /* the others are taken for a clear gain only: the compiler's own lists come out a little better
+   * than ours */
+  double least = 0.95 * peak_of(&o, &list);
+  bool waits = false; /* on barriers, which they know nothing of */
+  for (int i = 0; i < n; i++) waits |= p->kernels.v[i]->waits.n > 0;
+  Ints *best = &list, *other[2] = {&depth, &post};
+  for (int i = 0; i < (waits ? 1 : 2); i++) {
+    double peak = other[i]->n == list.n ? peak_of(&o, other[i]) : least;
+    if (peak < least) best = other[i], least = peak;
+  }
   relayouts_first(&o, best);
   int *newpos = calloc((size_t)n + 1, sizeof *newpos);
   VEC(Kernel *) out = {0};
@@ -319,6 +333,7 @@ void plan_order(Plan *p) {
   free(newpos);
   vec_free(&list);
   vec_free(&depth);
+  vec_free(&post);
   vec_free(&p->kernels);
   p->kernels.v = out.v;
   p->kernels.n = out.n;

@@ -2,9 +2,11 @@
  * assignment does: values one after the other, the largest first. A value stays from its making as
  * long as there is room, else it is written back and fetched again for a later reader, if a
  * transfer has the time. */
+#include <math.h>
 #include <stdlib.h>
 
 #include "sim/plan.h"
+#include "sim/tpu.h"
 
 #define SMALL 262144 /* bytes */
 typedef VEC(int) Ints;
@@ -115,14 +117,45 @@ static bool state_stays(const Place *m, const HValue *v) {
   return true;
 }
 
-/* Small ones first, there is always room for them; arguments, which are in device memory anyway,
- * last; else by size, and of equals first what can be made on chip and need not be brought there. */
-static int rank_of(const HValue *v) { return v->bytes <= SMALL ? 0 : v->kernel >= 0 ? 1 : 2; }
-static int larger(const void *x, const void *y) {
+/* What a kernel gains when one of its operands or results is on chip, in seconds: the transfer when
+ * it waits for memory, else how far it is from that, less than nothing. */
+static double gain(const Place *m, const Kernel *k, double bytes) {
+  double compute = k->flops / m->p->chip->peak_flops, memory = k->bytes / m->p->chip->hbm_bandwidth;
+  return memory > compute ? bytes / m->p->chip->hbm_bandwidth : memory - compute;
+}
+
+/* The order in which values are tried: by what their maker and readers gain, and the smaller the
+ * better. */
+static void weigh(const Place *m, HValue *v) {
+  const Ints *at = &m->reads[v->index];
+  double sum = 0;
+  if (v->kernel >= 0 && !v->is_param) {
+    const Kernel *k = m->p->kernels.v[v->kernel];
+    if (!k->dearest) sum = gain(m, k, v->plain);
+  }
+  for (int i = 0; i < at->n; i++) {
+    const Kernel *k = m->p->kernels.v[at->v[i]];
+    if (k->dearest) continue;
+    double g = gain(m, k, v->plain * tpu_read_fraction(k, v));
+    sum = sum > 0 && g > 0 ? sum + g : MAX(sum, g);
+  }
+  v->worth = v->bytes > 0 ? sum / sqrt(v->bytes) : 0;
+}
+
+/* Small ones first, there is always room for them; then by worth, and of equals first what can be
+ * made on chip and need not be brought there. */
+static int dearer(const void *x, const void *y) {
   const HValue *a = *(HValue *const *)x, *b = *(HValue *const *)y;
-  if (rank_of(a) != rank_of(b)) return rank_of(a) - rank_of(b);
+  bool sa = a->bytes <= SMALL, sb = b->bytes <= SMALL;
+  if (sa != sb) return sb - sa;
+  if (a->worth != b->worth) return a->worth > b->worth ? -1 : 1;
   if (a->bytes != b->bytes) return a->bytes > b->bytes ? -1 : 1;
   return a->born != b->born ? b->born - a->born : a->node->id - b->node->id;
+}
+static int larger(const void *x, const void *y) {
+  const HValue *a = *(HValue *const *)x, *b = *(HValue *const *)y;
+  if (a->bytes != b->bytes) return a->bytes > b->bytes ? -1 : 1;
+  return a->node->id - b->node->id;
 }
 
 /* Finds the time for a transfer that ends before kernel `to`; the latest start, or -1. */
@@ -406,9 +439,10 @@ void plan_place(Plan *p) {
       continue;
     if (v->bytes > m.cap * 0.95) continue;
     v->born = may_stay(&m, v);
+    weigh(&m, v);
     *vec_push(&wish) = v;
   }
-  if (wish.n > 1) qsort(wish.v, (size_t)wish.n, sizeof *wish.v, larger);
+  if (wish.n > 1) qsort(wish.v, (size_t)wish.n, sizeof *wish.v, dearer);
   for (int i = 0; i < wish.n; i++)
     if (!wish.v[i]->given) place(&m, wish.v[i]);
   for (int i = 0; i < wish.n; i++)

@@ -160,8 +160,9 @@ static const HNode *through_shape(const HNode *n) {
   while (n->kind == H_BCAST || n->kind == H_RESHAPE) n = n->in[0];
   return n;
 }
-static bool from_product(const HNode *n) {
+static bool from_product(const HNode *n, bool *narrow) {
   for (int depth = 0; depth < 16; depth++) {
+    *narrow |= hlo_bits(n->dt) < 32;
     if (n->kind == H_CONV) return true;
     if (n->kind != H_EWISE && n->kind != H_RESHAPE && n->kind != H_TRANSPOSE) return false;
     const HNode *next = NULL;
@@ -221,10 +222,13 @@ static void mark_softmax(Plan *p) {
     const HNode *mx = through_shape(sub->in[1]);
     if (mx->kind != H_REDUCE || mx->n_results != 1 || hlo_count(mx->in[0]) != hlo_count(e))
       continue;
-    if (!from_product(mx->in[0])) {
+    bool narrow = false;
+    if (!from_product(mx->in[0], &narrow)) {
       inline_softmax(p, e, (HNode *)mx);
       continue;
     }
+    e->soft = true;
+    if (!narrow) continue; /* scores that were never rounded: the exponentials are repeated */
     /* of short rows the scores are stored, all else is repeated */
     if (p->law->scores && forward_only(e) && e->d[e->rank - 1] < 512) {
       ((HNode *)mx)->inlined = true;
@@ -324,7 +328,7 @@ static bool worth_storing(const Law *law, const HNode *n) {
       for (int k = 0; k < nl; k++) seen |= leaf[k] == y;
       if (seen || y->kind == H_CONST || y->kind == H_BCAST) continue;
       if (nl < 32) leaf[nl++] = y;
-      if (y->soft) limit = MIN(limit, law->quotient);
+      if (y->soft && y->val) limit = MIN(limit, law->quotient);
       if (!hlo_light(y) || y->val) {
         double b = hlo_bytes(y);
         if (y->kind == H_CONV) b = MIN(b, hlo_bytes(y));

@@ -70,8 +70,7 @@ double tpu_vector_work(const Law *law, const Kernel *k) {
 double tpu_turned_rows(const Kernel *k) {
   double sum = 0;
   bool soft = false; /* a softmax beside a product has its rows in lanes already */
-  for (int i = 0; i < k->inner.n; i++)
-    soft |= k->inner.v[i]->inlined || (k->conv && k->inner.v[i]->soft);
+  for (int i = 0; i < k->inner.n; i++) soft |= k->inner.v[i]->inlined || k->inner.v[i]->soft;
   for (int i = 0; i < k->reads.n && k->conv; i++) soft |= k->reads.v[i]->node->soft;
   for (int i = 0; i < k->inner.n && !soft; i++) {
     const HNode *n = k->inner.v[i];

@@ -12,6 +12,7 @@ static const struct {
     {"inline", pass_inline},
     {"pairs", pass_pairs},
     {"products", pass_products},
+    {"special", pass_special},
     {"simplify", pass_simplify},
     {"scatters", pass_scatters},
     {"masks", pass_masks},

@@ -28,6 +28,8 @@ Err *pass_inline(Module *m);
 Err *pass_simplify(Module *m);
 /* Convolutions that are matrix products become dot_general. */
 Err *pass_products(Module *m);
+/* Functions that front ends write out as polynomials become one operation. */
+Err *pass_special(Module *m);
 /* Gradients of gathers without zeros to add to. */
 Err *pass_scatters(Module *m);
 /* The sign of what is rectified is read off the result. */

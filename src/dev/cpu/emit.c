@@ -336,6 +336,7 @@ static V emit_float_fn(Gen *g, OpKind k, DType t, int n, V *in) {
   case OP_LOGISTIC:
     return wide ? call_lanes(g, "weft_logistic_f64", t, 1, in) : math_logistic(g, in[0]);
   case OP_CHLO_ERF: return wide ? call_lanes(g, "weft_erf_f64", t, 1, in) : math_erf(g, in[0]);
+  case OP_CHLO_ERFC: return wide ? call_lanes(g, "weft_erfc_f64", t, 1, in) : math_erfc(g, in[0]);
   case OP_SINE:
     return wide ? call_lanes(g, "weft_sin_f64", t, n, in)
                 : math_call(g, "weft_sin_f32", "weft_sines", n, in);
@@ -597,6 +598,7 @@ bool emit_supports(const Op *op) {
   case OP_TANH:
   case OP_LOGISTIC:
   case OP_CHLO_ERF:
+  case OP_CHLO_ERFC:
   case OP_SINE:
   case OP_COSINE:
   case OP_TAN:

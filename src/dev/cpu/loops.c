@@ -38,6 +38,7 @@ double gen_op_work(const Op *op) {
   case OP_LOGISTIC: return 20;
   case OP_TANH:
   case OP_CHLO_ERF:
+  case OP_CHLO_ERFC:
   case OP_LOG_PLUS_ONE:
   case OP_EXPONENTIAL_MINUS_ONE: return 30;
   case OP_DIVIDE:

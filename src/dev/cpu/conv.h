@@ -49,6 +49,9 @@ bool conv_swapped(const ConvShape *s, ConvShape *out);
  * most. */
 int64_t conv_merged(const ConvShape *s);
 
+/* Windows of many elements that do not overlap: as products they need no element twice. */
+bool conv_patches(const ConvShape *s);
+
 /* X, Y and the window of a convolution over one or two spatial dimensions; one counts as a single
  * row. Steps are in elements. */
 typedef struct ConvPlane {

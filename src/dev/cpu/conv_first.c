@@ -30,8 +30,9 @@ bool conv_first_fits(const ConvShape *s) {
   const ConvView *x = &s->v[X], *w = &s->v[W];
   int64_t elements = x->dims[1];
   for (int i = 3; i < w->n; i++) elements *= w->dims[i];
-  return s->form != CONV_DATA && s->groups == 1 && (x->n == 3 || x->n == 4) && x->dims[1] < 8 &&
-         s->v[Y].dims[1] >= 8 && elements <= MAX_ELEMENTS && jit_vector_bits() >= 256;
+  return s->form != CONV_DATA && s->groups == 1 && !conv_patches(s) && (x->n == 3 || x->n == 4) &&
+         x->dims[1] < 8 && s->v[Y].dims[1] >= 8 && elements <= MAX_ELEMENTS &&
+         jit_vector_bits() >= 256;
 }
 
 /* The rows under the windows of row `row` of the results, with zeros outside. */

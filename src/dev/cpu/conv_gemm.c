@@ -248,8 +248,9 @@ bool conv_gemm_fits(const ConvShape *s) {
   if (places * (double)elements * (double)w.depth < MIN_MACS) return false;
   if (s->form == CONV_WEIGHTS) {
     if (!together(w.places, w.to_steps, w.images, w.to_image)) return false;
-    return straight(&w) || n == 3 || (w.depth >= 128 && places < 4000);
+    return straight(&w) || n == 3 || conv_patches(s) || (w.depth >= 128 && places < 4000);
   }
+  if (conv_patches(s)) return true;
   if (w.channels < 16) return false;
   if (straight(&w)) return n != 2 && w.depth >= 16;
   return w.depth >= 128 || (n == 1 && w.depth >= 64) || (n == 3 && steps && w.depth >= 16);

@@ -338,7 +338,7 @@ bool conv_planar_fits(const ConvShape *s) {
        rows = x->strides[n + 1] == 1 && y->strides[n + 1] == 1, steps = false;
   for (int i = 0; i < n; i++) steps |= s->strides[i] > 1;
   bool parts = steps && s->form == CONV_DATA; /* many small convolutions */
-  if (conv_volume(w.taps) == 1) return false;
+  if (conv_volume(w.taps) == 1 || conv_patches(s)) return false;
   if (s->groups > 1) {
     int64_t m = conv_merged(s);
     if (most == 1) return rows && !last;

@@ -20,11 +20,14 @@ bool conv_shape(const Op *op, ConvShape *c) {
   cpu_strides(r, rs);
   cpu_strides(o, os);
   bool dilated = false, strided = false, any_turned = false, all_turned = true;
+  bool apart = ns > 0, beside = ns > 0; /* windows that do not overlap; their gradient */
   for (int i = 0; i < ns; i++) {
     int64_t k = r->dims[ksd[i]];
     bool turned = d.reversal[i];
     dilated |= d.lhs_dilation[i] > 1;
     strided |= d.strides[i] > 1;
+    apart &= d.strides[i] > 1 && d.strides[i] >= k;
+    beside &= d.rhs_dilation[i] > 1 && d.rhs_dilation[i] >= o->dims[osd[i]];
     out_n *= o->dims[osd[i]];
     window_n *= k;
     if (k > 1) any_turned |= turned, all_turned &= turned;
@@ -34,10 +37,10 @@ bool conv_shape(const Op *op, ConvShape *c) {
   for (int i = 0; i < ns; i++)
     if ((r->dims[ksd[i]] - 1) * d.rhs_dilation[i] < d.padding[2 * i]) data_ok = false;
   if (dilated && !data_ok) return false;
-  c->form = dilated                                   ? CONV_DATA
-            : bg > 1 || (out_n < window_n && fg == 1) ? CONV_WEIGHTS
-            : any_turned && all_turned && data_ok     ? CONV_DATA
-                                                      : CONV_FORWARD;
+  c->form = dilated                                                         ? CONV_DATA
+            : bg > 1 || (fg == 1 && !apart && (beside || out_n < window_n)) ? CONV_WEIGHTS
+            : any_turned && all_turned && data_ok                           ? CONV_DATA
+                                                                            : CONV_FORWARD;
   c->flip = c->form == CONV_DATA ? !all_turned : any_turned;
   ConvView *x = &c->v[X], *w = &c->v[W], *y = &c->v[Y];
   int fake = ns == 0; /* no spatial dimension: one of size 1 */
@@ -196,6 +199,16 @@ int64_t conv_merged(const ConvShape *s) {
   for (int64_t m = 1; m <= MIN(8, s->groups); m++)
     if (s->groups % m == 0 && w->dims[1] * m % 8 == 0 && w->dims[2] * m % 8 == 0) return m;
   return s->groups <= 8 ? s->groups : 1;
+}
+
+bool conv_patches(const ConvShape *s) {
+  const ConvView *w = &s->v[W];
+  int64_t elements = w->dims[2];
+  for (int i = 3; i < w->n; i++) {
+    if (s->strides[i - 3] < w->dims[i] || s->dilates[i - 3]) return false;
+    elements *= w->dims[i];
+  }
+  return s->form != CONV_DATA && s->groups == 1 && elements >= 192 && w->dims[1] >= 16;
 }
 
 ConvPlane conv_plane(const ConvShape *s) {

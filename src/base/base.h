@@ -187,7 +187,16 @@ uint64_t hash_bytes(const void *p, size_t n,
 Err *file_read(const char *path, Buf *out);
 Err *file_write(const char *path, const void *p, size_t n); /* by a temporary file and rename */
 double time_now_s(void);                                    /* monotonic seconds */
-const char *env_get(const char *name);                      /* NULL when unset or empty */
+
+/* ---- environment variables (docs/env.md) ------------------------------------------------------ */
+
+const char *env_get(const char *name); /* NULL when unset or empty */
+/* A value that is none of these counts as unset and is named on stderr, once. */
+int64_t env_int(const char *name, int64_t least, int64_t most, int64_t otherwise);
+bool env_flag(const char *name);                          /* 1: true */
+int env_choice(const char *name, const char *choices);    /* "a|b": which; -1: none */
+void env_complain(const char *name, const char *fmt, ...) /* for other kinds of values */
+    PRINTF_LIKE(2, 3);
 
 /* ---- element types --------------------------------------------------------------------------- */
 

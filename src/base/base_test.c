@@ -184,11 +184,35 @@ static void test_units(void **state) {
   assert_string_equal(units_usd(s, (double)NAN), "-");
 }
 
+static void test_environment(void **state) {
+  (void)state;
+  unsetenv("WEFT_TEST");
+  assert_int_equal(env_int("WEFT_TEST", 1, 9, 4), 4);
+  assert_int_equal(env_choice("WEFT_TEST", "a|bc"), -1);
+  assert_false(env_flag("WEFT_TEST"));
+  setenv("WEFT_TEST", "1", 1);
+  assert_true(env_flag("WEFT_TEST"));
+  setenv("WEFT_TEST", "0", 1);
+  assert_false(env_flag("WEFT_TEST"));
+  static const char *const numbers[] = {"10", "0", "7x", "x", "-3"};
+  for (int i = 0; i < COUNT_OF(numbers); i++) {
+    setenv("WEFT_TEST", numbers[i], 1);
+    assert_int_equal(env_int("WEFT_TEST", 1, 9, 4), 4);
+  }
+  static const char *const words[] = {"bc", "b", "bcd", "a"};
+  static const int which[] = {1, -1, -1, 0};
+  for (int i = 0; i < COUNT_OF(words); i++) {
+    setenv("WEFT_TEST", words[i], 1);
+    assert_int_equal(env_choice("WEFT_TEST", "a|bc"), which[i]);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_units),         cmocka_unit_test(test_map),
       cmocka_unit_test(test_arena),         cmocka_unit_test(test_errors),
       cmocka_unit_test(test_float_formats), cmocka_unit_test(test_int_elements),
-      cmocka_unit_test(test_nearest),       cmocka_unit_test(test_pool)};
+      cmocka_unit_test(test_nearest),       cmocka_unit_test(test_pool),
+      cmocka_unit_test(test_environment)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -90,15 +90,21 @@ static bool make_folder(char *path) {
 
 static void find_folder(void) {
   const char *want = env_get("WEFT_CACHE"), *xdg = env_get("XDG_CACHE_HOME"),
-             *home = env_get("HOME"), *mb = env_get("WEFT_CACHE_MB");
-  limit_bytes = (mb && atoll(mb) > 0 ? atoll(mb) : DEFAULT_MB) << 20;
+             *home = env_get("HOME");
+  limit_bytes = env_int("WEFT_CACHE_MB", 1, 1 << 30, DEFAULT_MB) << 20;
   if (want && (!strcmp(want, "0") || !strcmp(want, "off"))) return;
   char *path = want                 ? xstrdup(want)
                : xdg && *xdg == '/' ? xasprintf("%s/weft", xdg)
                : home               ? xasprintf("%s/.cache/weft", home)
                                     : NULL;
-  if (path && make_folder(path)) folder = path;
-  else free(path);
+  if (path && make_folder(path)) {
+    folder = path;
+    return;
+  }
+  if (want)
+    env_complain("WEFT_CACHE", "is not used, programs are compiled anew each time: it must be a "
+                               "folder that can be made or is only yours to write");
+  free(path);
 }
 
 static const char *cache_folder(void) {

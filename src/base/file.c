@@ -1,4 +1,4 @@
-/* Files, clock, environment. */
+/* Files and the clock. */
 #include "base/base.h"
 
 #include <errno.h>
@@ -44,9 +44,4 @@ double time_now_s(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-const char *env_get(const char *name) {
-  const char *s = getenv(name);
-  return s && *s ? s : NULL;
 }

@@ -23,6 +23,12 @@ static const struct {
     {'V', 2, DT_U16}, {'V', 4, DT_U32}, {'V', 8, DT_U64},
 };
 
+bool npy_holds(DType got, DType want) {
+  for (int i = 0; i < COUNT_OF(kinds); i++)
+    if (kinds[i].dtype == want) return got == want;
+  return dtype_bytes(got) == dtype_bytes(want);
+}
+
 /* ---- .npy ------------------------------------------------------------------------------------ */
 
 /* The text after 'key': in the header dict, or NULL. */
@@ -97,7 +103,9 @@ Err *npy_parse(const void *bytes, size_t n, Npy *out) {
   for (int i = 0; i < COUNT_OF(kinds); i++)
     if (kinds[i].kind == *kind && kinds[i].bytes == width) out->dtype = kinds[i].dtype;
   if (!out->dtype) {
-    e = err_new(ERR_INVALID, "npy: element type %.8s is not supported", descr);
+    e = err_hint(
+        err_new(ERR_INVALID, "npy: elements of type %.*s", (int)strcspn(descr, ",}"), descr),
+        "numbers and booleans can be read: x.astype('float32')");
     goto out;
   }
   if ((e = parse_shape(shape, out))) goto out;
@@ -234,10 +242,13 @@ static Err *read_member(const uint8_t *p, size_t n, const Entry *m, Npy *out) {
 Err *npz_parse(const void *bytes, size_t n, Npz *out) {
   const uint8_t *p = bytes;
   memset(out, 0, sizeof *out);
-  if (n < 22) return err_new(ERR_INVALID, "not a .npz (zip) file");
-  size_t end = n - 22;
-  while (le32(p + end) != 0x06054b50)
-    if (end-- == 0 || n - end > 70000) return err_new(ERR_INVALID, "not a .npz (zip) file");
+  size_t end = n < 22 ? 0 : n - 22;
+  while (n >= 22 && end && n - end < 70000 && le32(p + end) != 0x06054b50) end--;
+  if (n < 22 || le32(p + end) != 0x06054b50)
+    return n >= 4 && le32(p) == 0x04034b50
+               ? err_new(ERR_DATA_LOSS, "the .npz (zip) file is cut short")
+               : err_hint(err_new(ERR_INVALID, "not a .npz (zip) file"),
+                          "write it with numpy.savez(FILE, in0=..., in1=...)");
   uint64_t count = le16(p + end + 10), dir = le32(p + end + 16);
   if (dir == 0xffffffff || count == 0xffff) {
     if (end < 20 || le32(p + end - 20) != 0x07064b50)

@@ -27,6 +27,9 @@ typedef struct Npz {
   Npy *arrays; /* in file order */
 } Npz;
 
+/* May an array of `got` be taken for one of `want`? The same type, or one that numpy has not got and
+ * whose bits it stores as another's of that size (bfloat16, float8, int4). */
+bool npy_holds(DType got, DType want);
 /* errors: NOT_FOUND and what else file_read says; INVALID for anything that is not such a file. */
 Err *npy_read(const char *path, Npy *out);
 Err *npz_read(const char *path, Npz *out);

@@ -70,8 +70,30 @@ static void golden(void **state) {
   npz_free(&z);
 }
 
+static void types(void **state) {
+  (void)state;
+  assert_true(npy_holds(DT_F32, DT_F32));
+  assert_false(npy_holds(DT_I32, DT_F32)); /* of one size, but numpy has both */
+  assert_true(npy_holds(DT_U16, DT_BF16));
+  assert_false(npy_holds(DT_U8, DT_BF16));
+}
+
+/* A file that lost its end was an .npz; other bytes never were. */
+static void damaged(void **state) {
+  (void)state;
+  static const char cut[64] = "PK\x03\x04", other[64] = "{}";
+  Npz z;
+  Err *e = npz_parse(cut, sizeof cut, &z);
+  assert_int_equal(e->code, ERR_DATA_LOSS);
+  err_free(e);
+  e = npz_parse(other, sizeof other, &z);
+  assert_int_equal(e->code, ERR_INVALID);
+  err_free(e);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(round_trip), cmocka_unit_test(header_forms),
-                                     cmocka_unit_test(golden)};
+                                     cmocka_unit_test(golden), cmocka_unit_test(types),
+                                     cmocka_unit_test(damaged)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

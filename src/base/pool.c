@@ -70,13 +70,10 @@ static void *worker(void *unused) {
 
 static void start(void) {
   cpu_set_t set;
-  const char *want = env_get("WEFT_THREADS");
-  if (want) {
-    n_threads = atoi(want);
-  } else if (sched_getaffinity(0, sizeof set, &set) == 0) {
-    n_threads = CPU_COUNT(&set);
-  }
-  n_threads = n_threads < 1 ? 1 : n_threads > MAX_THREADS ? MAX_THREADS : n_threads;
+  n_threads = (int)env_int("WEFT_THREADS", 1, MAX_THREADS, 0);
+  if (!n_threads && sched_getaffinity(0, sizeof set, &set) == 0)
+    n_threads = MIN(CPU_COUNT(&set), MAX_THREADS);
+  n_threads = MAX(n_threads, 1);
   for (int i = 1; i < n_threads; i++) {
     pthread_t t;
     pthread_attr_t attr;

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "chip/chip_priv.h"
 
@@ -39,6 +40,10 @@ static Err *each_in_dir(const char *dir, const char *ext, Err *(*fn)(void *, con
 Err *data_each(const char *folder, const char *ext,
                Err *(*fn)(void *arg, const char *file, Str text), void *arg) {
   const char *root = env_get("WEFT_DATA");
+  if (root && access(root, R_OK | X_OK))
+    return err_hint(
+        err_new(ERR_NOT_FOUND, "cannot read the data folder %s: %s", root, strerror(errno)),
+        "WEFT_DATA must name a folder with chips/ and prices/");
   if (root) {
     char *dir = xasprintf("%s/%s", root, folder);
     Err *err = each_in_dir(dir, ext, fn, arg);

@@ -69,10 +69,15 @@ static Err *read_inputs(const RunArgs *a, const Func *f, Tensor **in) {
     Type *t = f->type->elems[i];
     const Npy *got = npz_find(&z, name);
     if (!got) {
-      e = err_new(ERR_NOT_FOUND, "%s has no array '%s'", a->in, name);
+      Buf names = {0};
+      for (int k = 0; k < z.n; k++) buf_printf(&names, "%s%s", k ? ", " : "", z.arrays[k].name);
+      e = err_hint(err_new(ERR_NOT_FOUND, "%s has no array '%s'", a->in, name),
+                   "it has %s; the arguments of @%.*s are in0 to in%d", names.p ? names.p : "none",
+                   STR_ARG(f->name), n - 1);
+      buf_free(&names);
       break;
     }
-    if (got->dtype != t->dtype && dtype_bytes(got->dtype) != dtype_bytes(t->dtype)) {
+    if (!npy_holds(got->dtype, t->dtype)) {
       e = err_new(ERR_INVALID, "%s of %s is %s, the program takes %s", name, a->in,
                   dtype_name(got->dtype), dtype_name(t->dtype));
       break;
@@ -419,6 +424,16 @@ static bool is_self_checking(Module *const *modules, int n) {
   return false;
 }
 
+/* Operations that nobody has heard of are a matter for other plugins. */
+static Err *is_known(Op *op, void *unused) {
+  (void)unused;
+  if (op->kind != OP_UNKNOWN) return NULL;
+  Nearest near = {.want = op->name};
+  for (int k = 1; k < OP_COUNT; k++) nearest_see(&near, op_info[k].name);
+  Err *e = op_err(op, ERR_UNIMPLEMENTED, "no such operation");
+  return near.best ? err_hint(e, "did you mean %s?", near.best) : e;
+}
+
 static Err *run(const RunArgs *a) {
   Buf bytes = {0};
   TRY(file_read(a->program, &bytes));
@@ -444,10 +459,15 @@ static Err *run(const RunArgs *a) {
     buf_free(&text);
   } else if (!e && !a->parse_only) {
     const Func *f = n ? module_main(modules[0]) : NULL;
+    for (int i = 0; i < n && !e && !a->plugin; i++)
+      for (int k = 0; k < modules[i]->funcs.n && !e; k++)
+        if (modules[i]->funcs.v[k]->body) e = ir_walk(modules[i]->funcs.v[k]->body, is_known, NULL);
+    if (e) goto out;
     if (!a->plugin && is_self_checking(modules, n)) e = run_checks(a, modules, n);
     else if (!f || !f->body) e = err_new(ERR_INVALID, "%s has no @main", a->program);
     else e = run_on_plugin(a, modules[0], f, program);
   }
+out:
   for (int i = 0; i < n; i++) module_free(modules[i]);
   free(modules);
   buf_free(&bytes);

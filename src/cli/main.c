@@ -2,6 +2,7 @@
  * list. */
 #include "cli/cli.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -30,6 +31,13 @@ static const CliVerb *find(const char *name) {
   return NULL;
 }
 
+/* A full disk must not look like a success. */
+static int written(int rc) {
+  if (fflush(stdout) == 0 && !ferror(stdout)) return rc;
+  fprintf(stderr, "weft: cannot write the output: %s\n", strerror(errno));
+  return rc ? rc : 1;
+}
+
 int main(int argc, char **argv) {
   if (argc < 2) {
     help(stderr);
@@ -39,16 +47,16 @@ int main(int argc, char **argv) {
   bool wants_help = !strcmp(name, "help") || !strcmp(name, "--help") || !strcmp(name, "-h");
   if (wants_help && argc == 2) {
     help(stdout);
-    return 0;
+    return written(0);
   }
   if (!strcmp(name, "version") || !strcmp(name, "--version")) {
     printf("weft %s\n", WEFT_VERSION);
-    return 0;
+    return written(0);
   }
   if (wants_help) name = argv[2]; /* weft help VERB */
   const CliVerb *verb = find(name);
-  if (verb && wants_help) return verb->run(2, (char *[]){argv[2], "--help", NULL});
-  if (verb) return verb->run(argc - 1, argv + 1);
+  if (verb && wants_help) return written(verb->run(2, (char *[]){argv[2], "--help", NULL}));
+  if (verb) return written(verb->run(argc - 1, argv + 1));
   Nearest near = {.want = str_from(name)};
   for (int i = 0; i < COUNT_OF(verbs); i++) nearest_see(&near, verbs[i]->name);
   if (near.best) {

@@ -21,6 +21,21 @@ static const struct {
 };
 /* clang-format on */
 
+/* A stage that does not exist prints nothing: its name is probably a slip. */
+static void check_dump(void) {
+  const char *want = env_get("WEFT_DUMP");
+  for (size_t n; want && *want; want += n + (want[n] == ',')) {
+    Str s = {want, n = strcspn(want, ",")};
+    bool ok = str_is(s, "fuse") || str_is(s, "plan") || str_is(s, "llvm");
+    for (int i = 0; i < COUNT_OF(passes); i++) ok |= str_is(s, passes[i].name);
+    if (ok) continue;
+    Buf names = {0};
+    for (int i = 0; i < COUNT_OF(passes); i++) buf_printf(&names, "%s, ", passes[i].name);
+    env_complain("WEFT_DUMP", "names no stage '%.*s': there are %splan, llvm", STR_ARG(s), names.p);
+    buf_free(&names);
+  }
+}
+
 bool dump_wanted(const char *stage) {
   const char *want = env_get("WEFT_DUMP");
   size_t n = strlen(stage);
@@ -148,6 +163,7 @@ void plan_print(Buf *b, const Plan *p) {
 }
 
 Err *compile_program(const Module *m, const Target *t, Plan **out) {
+  check_dump();
   Module *own = module_clone(m);
   Err *e = NULL;
   for (int i = 0; i < COUNT_OF(passes) && !e; i++) {

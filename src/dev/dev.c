@@ -65,6 +65,14 @@ Err *dev_open(const char *spec, Dev **out) {
   d->spec = xstrdup(spec);
   Err *e = ops->open(d, args);
   if (e) {
+    if (e->code == ERR_NOT_FOUND && args.p == spec) { /* not a chip: what else it may be */
+      Buf hint = {0};
+      for (int i = 0; i < COUNT_OF(backends); i++)
+        if (backends[i] != ops) buf_printf(&hint, "%s, ", backends[i]->name);
+      buf_printf(&hint, "or a chip: %s", e->hint ? e->hint : "weft chips");
+      err_hint(e, "%s", hint.p);
+      buf_free(&hint);
+    }
     free(d->spec);
     free(d);
     return err_wrap(e, "opening device '%s'", spec);

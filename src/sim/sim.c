@@ -261,8 +261,7 @@ static void owners_add_up(SimReport *r) {
 
 /* XLA leaves a softmax between two products as it is; frameworks call a fused kernel by name. */
 static int attention(HGraph *g, const Chip *chip, const Law *law, bool fused) {
-  const char *how = env_get("WEFT_ATTENTION");
-  fused |= how && !strcmp(how, "fused");
+  fused |= env_choice("WEFT_ATTENTION", "plain|fused") == 1;
   if (chip_num(chip, "fused_attention", 0) <= 0) return 0;
   int n = attention_mark(g, fused, law->queries ? law->fast : HUGE_VAL);
   return fused ? 0 : n;

@@ -65,8 +65,12 @@ Err *data_open_text(const char *path, const DataOpts *o, Data **out) {
   int64_t len = o->length ? o->length : 64;
   Err *e = read_ids(path, o, t);
   if (!e && t->ids.n < (len + 2) * 20)
-    e = err_new(ERR_INVALID, "'%s' has %d tokens: too short for windows of %lld", path, t->ids.n,
-                (long long)len);
+    e = err_hint(
+        err_new(ERR_INVALID,
+                "'%s' has %d tokens: windows of %lld want %lld, of which the last tenth is "
+                "for testing",
+                path, t->ids.n, (long long)len, (long long)(len + 2) * 20),
+        "use a longer text, or shorter windows: --length");
   if (e) {
     vec_free(&t->ids);
     free(t);

@@ -134,6 +134,8 @@ static Err *finish_training(Net *n, const TrainConfig *c, NetOut out, StateList 
 
 Err *step_build(const Model *model, const TrainConfig *c, const Data *d, bool training,
                 StepProgram *out) {
+  if (c->size && !model->sized)
+    return err_new(ERR_INVALID, "model '%s' comes in one size: leave --size out", model->name);
   Module *m = module_new();
   Net n = {
       .training = training, .compute = c->compute ? c->compute : DT_F32, .replicas = c->replicas};

@@ -250,6 +250,7 @@ typedef struct Model {
   /* in[i]: the data's fields with the batch dimension in front */
   Err *(*build)(Net *n, const TrainConfig *c, const Data *d, Value *const *in, NetOut *out);
   int64_t shape[3], classes; /* of made-up data; text: classes is the vocabulary */
+  bool sized;                /* TrainConfig.size means something */
 } Model;
 
 typedef struct StepProgram {

@@ -55,5 +55,11 @@ static Err *build(Net *n, const TrainConfig *c, const Data *d, Value *const *in,
 }
 
 const Model zoo_bert = {
-    "bert", "BERT, masked tokens; --size 12 (default) is BERT-base", "text", defaults, build, {0},
-    30522};
+    .name = "bert",
+    .summary = "BERT, masked tokens; --size 12 (default) is BERT-base",
+    .data = "text",
+    .defaults = defaults,
+    .build = build,
+    .classes = 30522,
+    .sized = true,
+};

@@ -47,7 +47,12 @@ static Err *build(Net *n, const TrainConfig *c, const Data *d, Value *const *in,
   return NULL;
 }
 
-const Model zoo_davidnet = {"davidnet", "residual network for CIFAR-10 in 24 epochs (Page)",
-                            "cifar10",  defaults,
-                            build,      {32, 32, 3},
-                            10};
+const Model zoo_davidnet = {
+    .name = "davidnet",
+    .summary = "residual network for CIFAR-10 in 24 epochs (Page)",
+    .data = "cifar10",
+    .defaults = defaults,
+    .build = build,
+    .shape = {32, 32, 3},
+    .classes = 10,
+};

@@ -47,4 +47,11 @@ static Err *build(Net *n, const TrainConfig *c, const Data *d, Value *const *in,
 }
 
 const Model zoo_gpt2 = {
-    "gpt2", "GPT-2; --size 12 (default) is the 124 M model", "text", defaults, build, {0}, 50257};
+    .name = "gpt2",
+    .summary = "GPT-2; --size 12 (default) is the 124 M model",
+    .data = "text",
+    .defaults = defaults,
+    .build = build,
+    .classes = 50257,
+    .sized = true,
+};

@@ -26,7 +26,12 @@ static Err *build(Net *n, const TrainConfig *c, const Data *d, Value *const *in,
   return NULL;
 }
 
-const Model zoo_lstm = {"lstm", "embedding, two LSTM layers of 512, dense (--size: width)",
-                        "text", defaults,
-                        build,  {0},
-                        256};
+const Model zoo_lstm = {
+    .name = "lstm",
+    .summary = "embedding, two LSTM layers of 512, dense (--size: width)",
+    .data = "text",
+    .defaults = defaults,
+    .build = build,
+    .classes = 256,
+    .sized = true,
+};

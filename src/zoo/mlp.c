@@ -25,10 +25,13 @@ static Err *build(Net *n, const TrainConfig *c, const Data *d, Value *const *in,
   return NULL;
 }
 
-const Model zoo_mlp = {"mlp",
-                       "dense 4096, 4096, classes (--size: width)",
-                       "fashion-mnist",
-                       defaults,
-                       build,
-                       {28, 28, 1},
-                       10};
+const Model zoo_mlp = {
+    .name = "mlp",
+    .summary = "dense 4096, 4096, classes (--size: width)",
+    .data = "fashion-mnist",
+    .defaults = defaults,
+    .build = build,
+    .shape = {28, 28, 1},
+    .classes = 10,
+    .sized = true,
+};

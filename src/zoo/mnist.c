@@ -30,10 +30,11 @@ static Err *build(Net *n, const TrainConfig *c, const Data *d, Value *const *in,
 }
 
 const Model zoo_mnist = {
-    "mnist",
-    "conv 32, conv 64, max-pool, dropout, dense 128, dense 10 (Keras' example)",
-    "fashion-mnist",
-    defaults,
-    build,
-    {28, 28, 1},
-    10};
+    .name = "mnist",
+    .summary = "conv 32, conv 64, max-pool, dropout, dense 128, dense 10 (Keras' example)",
+    .data = "fashion-mnist",
+    .defaults = defaults,
+    .build = build,
+    .shape = {28, 28, 1},
+    .classes = 10,
+};

@@ -48,5 +48,12 @@ static Err *build(Net *n, const TrainConfig *c, const Data *d, Value *const *in,
   return NULL;
 }
 
-const Model zoo_resnet50 = {"resnet50", "ResNet-50 v1.5", "synthetic", defaults,
-                            build,      {224, 224, 3},    1000};
+const Model zoo_resnet50 = {
+    .name = "resnet50",
+    .summary = "ResNet-50 v1.5",
+    .data = "synthetic",
+    .defaults = defaults,
+    .build = build,
+    .shape = {224, 224, 3},
+    .classes = 1000,
+};

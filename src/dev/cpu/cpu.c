@@ -93,8 +93,7 @@ static Err *cpu_compile(DevProgram *prog, const Module *m) {
   CpuProgram *p = program_new(prog);
   bool *each = xcalloc((size_t)prog->n_args + 1, 1);
   for (int i = 0; i < prog->n_args; i++) each[i] = prog->opts.replicas > 1;
-  const char *off = env_get("WEFT_INTERPRET");
-  if (off && atoi(off) > 0) p->interpreted = xstrdup("WEFT_INTERPRET is set");
+  if (env_flag("WEFT_INTERPRET")) p->interpreted = xstrdup("WEFT_INTERPRET is set");
   Code *c;
   Err *e = code_for(p, prog, m, each, &c);
   free(each);
@@ -109,7 +108,7 @@ static Err *cpu_compile(DevProgram *prog, const Module *m) {
 
 static bool cpu_kept(Buf *out) {
   jit_host(out);
-  return build_id() && !env_get("WEFT_DUMP") && !env_get("WEFT_INTERPRET");
+  return build_id() && !env_get("WEFT_DUMP") && !env_flag("WEFT_INTERPRET");
 }
 
 static bool cpu_save(DevProgram *prog, Buf *out) {

@@ -69,9 +69,8 @@ static void start(void) {
 #ifdef WEFT_EMULATE_AVX512
   if (vector_bits >= 256) vector_bits = 512;
 #endif
-  const char *want = env_get("WEFT_VECTOR_BITS");
-  if (want && (atoi(want) == 128 || atoi(want) == 256 || atoi(want) == 512))
-    vector_bits = MIN(vector_bits, atoi(want));
+  int want = env_choice("WEFT_VECTOR_BITS", "128|256|512");
+  if (want >= 0) vector_bits = MIN(vector_bits, 128 << want);
 }
 
 int jit_vector_bits(void) {

@@ -15,10 +15,7 @@
 
 int cpu_verbosity(void) {
   static int known = -1;
-  if (known < 0) {
-    const char *v = env_get("WEFT_VERBOSE");
-    known = v ? MAX(0, atoi(v)) : 0;
-  }
+  if (known < 0) known = (int)env_int("WEFT_VERBOSE", 0, 2, 0);
   return known;
 }
 

@@ -46,7 +46,7 @@ static Err *sim_open(Dev *dev, Str args) {
   Virtual *v = xcalloc(1, sizeof *v);
   v->chip = ref.chip;
   v->numerics = numerics_of(ref.chip);
-  v->phantom = env_get("WEFT_PHANTOM") != NULL;
+  v->phantom = env_flag("WEFT_PHANTOM");
   dev->n = ref.devices ? ref.devices : 1;
   v->host = (Dev){.ops = &dev_cpu, .n = dev->n, .spec = dev->spec};
   char count[16];

@@ -379,11 +379,36 @@ static void test_collectives(void **state) {
   for (int i = 0; i < COUNT_OF(names); i++) check_program(names[i]);
 }
 
+/* What a program says of values that it only names: groups sharded alike, layouts. */
+static void test_wishes(void **state) {
+  (void)state;
+  static const char text[] =
+      "module { sdy.mesh @mesh = <[\"x\"=8]>\n"
+      "func.func @main(%a: tensor<16x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{\"x\"}, {}]>})"
+      " -> tensor<4x16xf32> {\n"
+      "  %i = stablehlo.iota dim = 0 : tensor<16x4xf32>\n"
+      "  sdy.sharding_group %a group_id = 3 : tensor<16x4xf32>\n"
+      "  sdy.sharding_group %i group_id = 3 : tensor<16x4xf32>\n"
+      "  %l = stablehlo.custom_call @LayoutConstraint(%i) : (tensor<16x4xf32>) -> "
+      "tensor<16x4xf32>\n"
+      "  %t = stablehlo.transpose %l, dims = [1, 0] : (tensor<16x4xf32>) -> tensor<4x16xf32>\n"
+      "  return %t : tensor<4x16xf32>\n}}";
+  Module *m = NULL;
+  must(stablehlo_read("wishes", str_from(text), &m));
+  pass_propagate(m, false);
+  const Func *f = module_main(m);
+  const Sharding *s = sharding(f->res_attrs[0], f->n_res_attrs[0]);
+  assert_non_null(s);
+  assert_int_equal(s->dims[0].n_axes, 0);
+  assert_int_equal(s->dims[1].n_axes, 1);
+  module_free(m);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_matmul),      cmocka_unit_test(test_train_step),
       cmocka_unit_test(test_collectives), cmocka_unit_test(test_lookups),
       cmocka_unit_test(test_stacks),      cmocka_unit_test(test_weight_gradient),
-      cmocka_unit_test(test_moves)};
+      cmocka_unit_test(test_moves),       cmocka_unit_test(test_wishes)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

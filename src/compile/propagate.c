@@ -21,12 +21,18 @@ typedef struct Link {
   int da, db;
 } Link;
 
+typedef struct Group { /* sdy.sharding_group: values sharded alike */
+  int64_t id;
+  Value *first;
+} Group;
+
 typedef struct Spread {
   Module *m;
   const Mesh *mesh;
   Str mesh_name;
   Axes **dims; /* by value id: rank entries, NULL for rank 0 or non-tensors */
   VEC(Link) links;
+  VEC(Group) groups;
 } Spread;
 
 static bool axis_same(AxisRef a, AxisRef b) {
@@ -185,6 +191,15 @@ static void link_scatter(Spread *s, Op *op) {
   }
 }
 
+static void link_group(Spread *s, int64_t id, Value *v) {
+  for (int i = 0; i < s->groups.n; i++)
+    if (s->groups.v[i].id == id) {
+      link_all(s, s->groups.v[i].first, v);
+      return;
+    }
+  *vec_push(&s->groups) = (Group){id, v};
+}
+
 static void link_op(Spread *s, Op *op);
 
 static void link_region(Spread *s, Region *r) {
@@ -253,6 +268,7 @@ static void link_op(Spread *s, Op *op) {
   case OP_OPTIMIZATION_BARRIER:
     for (int k = 0; k < op->n_results; k++) link_all(s, op->operands[k], &op->results[k]);
     return;
+  case OP_SHARDING_GROUP: link_group(s, op_int(op, "group_id", 0), op->operands[0]); return;
   case OP_CUSTOM_CALL:
     if (str_is(op_str(op, "call_target_name"), "LayoutConstraint")) break;
     return;
@@ -272,6 +288,7 @@ void dims_tied(Func *f, void (*fn)(void *arg, Value *a, int da, Value *b, int db
   for (int i = 0; i < s.links.n; i++)
     fn(arg, s.links.v[i].a, s.links.v[i].da, s.links.v[i].b, s.links.v[i].db);
   vec_free(&s.links);
+  vec_free(&s.groups);
 }
 
 /* ---- seeds ---- */
@@ -456,4 +473,5 @@ void pass_propagate(Module *m, bool all_values) {
   for (int i = 0; i < n_values; i++) free(s.dims[i]);
   free(s.dims);
   vec_free(&s.links);
+  vec_free(&s.groups);
 }

@@ -3,7 +3,7 @@
 
 /* Newest StableHLO that the readers take; callers write programs for the smaller of theirs and
  * this. */
-static const int64_t stablehlo_current[3] = {1, 13, 7};
+static const int64_t stablehlo_current[3] = {1, 20, 0};
 static const int64_t stablehlo_minimum[3] = {0, 9, 0};
 
 ENTRY(Plugin_Initialize) {

@@ -10,6 +10,7 @@ static const struct {
   Err *(*run)(Module *m);
 } passes[] = {
     {"inline", pass_inline},
+    {"windows", pass_windows},
     {"pairs", pass_pairs},
     {"products", pass_products},
     {"special", pass_special},

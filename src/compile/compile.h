@@ -35,6 +35,8 @@ Err *pass_scatters(Module *m);
 /* The sign of what is rectified is read off the result. */
 Err *pass_masks(Module *m);
 Err *pass_pairs(Module *m);
+/* reduce_window that no kernel is made for, written as element-wise arithmetic. */
+Err *pass_windows(Module *m);
 /* Short loops of element-wise work are written out. */
 Err *pass_unroll(Module *m);
 /* Products that a loop adds up become one product of stacks after it. */

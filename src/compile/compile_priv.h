@@ -39,6 +39,8 @@ bool compile_constant_int(const Value *v, int64_t *out);
  * grows by *by. -1: not known, or more than `most` times. */
 int compile_trip_count(const Op *loop, int most, int *counter, int64_t *first, int64_t *by);
 int compile_uses(const Region *r, const Value *v); /* operands in the region that are v */
+/* What was built behind `end`, the terminator of the region of `at`, goes before `at`. */
+void compile_move_built(Op *end, Op *at);
 
 /* ---- fuse, plan ---- */
 

@@ -63,22 +63,13 @@ static Value *pick(Build *b, const Op *op, int dim) {
   return b_select(b, here, b_bcast(b, u, t->rank, t->dims, map), b_full(b, op_type(op), 0));
 }
 
-/* What was built at the end of the region goes before `at`. */
-static void move_built(Op *end, Op *at) {
-  while (end->next) {
-    Op *op = end->next;
-    op_remove(op);
-    op_insert_before(at, op);
-  }
-}
-
 static bool make_pick(Module *m, Op *op) {
   int dim = adds_to_zeros(op) ? picked_dim(op) : -1;
   if (dim < 0) return false;
   Build b = {.m = m, .r = op->results[0].region, .loc = op->loc};
   Op *end = b.r->last;
   Value *v = pick(&b, op, dim);
-  move_built(end, op);
+  compile_move_built(end, op);
   value_replace_all(b.r->func, &op->results[0], v);
   op_remove(op);
   return true;

@@ -1,0 +1,322 @@
+/* pass_windows: reduce_window with a body or a type that no kernel is made for, written with
+ * element-wise arithmetic on whole arrays, which is fused and compiled as any other.
+ *
+ * A window over everything before (or after) in one dimension is a running combination, cumlogsumexp
+ * for one: a loop takes a step along the dimension for all rows at once. A few long rows are cut into
+ * blocks that go side by side, and what comes before each block is combined with it afterwards.
+ *
+ * Other windows go one dimension after the other, the last first, so that the order of the elements
+ * stays: shifted copies are combined, of long windows by doubling.
+ *
+ * The initial value of a running combination is taken for neutral, as the specification wants it. */
+#include "compile/compile_priv.h"
+#include "ir/build.h"
+
+#define MAX_VALUES 4
+#define MAX_BODY 64
+#define MAX_CHAIN 16 /* copies; longer windows by doubling */
+
+typedef struct Body {
+  const Region *r;
+  int n;     /* values combined */
+  bool swap; /* the elements come in reverse */
+} Body;
+
+/* ---- the body ---- */
+
+static bool is_elementwise(const Region *r) {
+  int n = 0;
+  for (const Op *op = r->first; op != r->last; op = op->next) {
+    bool constant = op->kind == OP_CONSTANT && value_splat(&op->results[0]);
+    if (++n > MAX_BODY || op->n_results != 1 || op->results[0].type->rank || op->n_regions ||
+        (!constant && op_info[op->kind].cls != OC_EWISE))
+      return false;
+    for (int i = 0; i < op->n_operands; i++)
+      if (op->operands[i]->region != r) return false;
+  }
+  for (int i = 0; i < r->last->n_operands; i++)
+    if (r->last->operands[i]->region != r) return false;
+  return true;
+}
+
+/* out = body(x, y), element by element; all of one shape. out may be x or y. */
+static void combine(Build *b, const Body *f, Value *const *x, Value *const *y, Value **out) {
+  const Value *names[2 * MAX_VALUES + MAX_BODY];
+  Value *vals[2 * MAX_VALUES + MAX_BODY];
+  const Type *shape = x[0]->type;
+  int n = 0;
+  for (int i = 0; i < 2 * f->n; i++, n++) {
+    names[n] = f->r->args[i];
+    vals[n] = (i < f->n) != f->swap ? x[i % f->n] : y[i % f->n];
+  }
+  for (const Op *op = f->r->first;; op = op->next) {
+    Value *in[8];
+    for (int i = 0; i < op->n_operands; i++)
+      for (int k = 0; k < n; k++)
+        if (names[k] == op->operands[i]) in[i] = vals[k];
+    if (op == f->r->last) {
+      for (int i = 0; i < f->n; i++) out[i] = in[i];
+      return;
+    }
+    Type *t = b_type_as(b, shape, op_type(op)->dtype);
+    names[n] = &op->results[0];
+    if (op->kind == OP_CONSTANT) {
+      Type *scalar = b_type(b, t->dtype, 0, NULL);
+      vals[n] = b_bcast_scalar(b, b_const(b, scalar, value_splat(&op->results[0])), t);
+    } else {
+      vals[n] = &b_op(b, op->kind, op->n_operands, in, 1, &t, op->n_attrs, op->attrs, 0, NULL)
+                     ->results[0];
+    }
+    n++;
+  }
+}
+
+/* ---- running combinations ---- */
+
+/* y[i] = x[0] .. x[i] combined, of rows x[steps, lanes]. */
+static void scan_steps(Build *b, const Body *f, Value *const *x, Value *const *init, Value **y) {
+  const int64_t steps = b_dim(x[0], 0), lanes = b_dim(x[0], 1), row[2] = {1, lanes};
+  int n = f->n, n_in = 1 + 2 * n; /* the step, what is combined so far, the result */
+  Value *in[1 + 2 * MAX_VALUES], *out[1 + 2 * MAX_VALUES];
+  Type *types[1 + 2 * MAX_VALUES];
+  in[0] = b_scalar_i64(b, DT_I32, 0);
+  for (int i = 0; i < n; i++) {
+    in[1 + i] = b_bcast_scalar(b, init[i], b_type(b, b_dtype(x[i]), 1, &lanes));
+    in[1 + n + i] = b_bcast_scalar(b, init[i], x[i]->type);
+  }
+  for (int i = 0; i < n_in; i++) types[i] = in[i]->type;
+  Build cond = {b->m, region_new(b->m, n_in, types), b->loc},
+        body = {b->m, region_new(b->m, n_in, types), b->loc};
+  Value *go = b_compare(&cond, "LT", cond.r->args[0], b_scalar_i64(&cond, DT_I32, steps));
+  b_return(&cond, 1, &go);
+  Value *at[2] = {body.r->args[0], b_scalar_i64(&body, DT_I32, 0)}, *now[MAX_VALUES];
+  for (int i = 0; i < n; i++)
+    now[i] = b_reshape(&body, b_dynamic_slice(&body, x[i], at, row), 1, &lanes);
+  combine(&body, f, body.r->args + 1, now, out + 1);
+  out[0] = b_add(&body, at[0], b_scalar_i64(&body, DT_I32, 1));
+  for (int i = 0; i < n; i++)
+    out[1 + n + i] =
+        b_dynamic_update(&body, body.r->args[1 + n + i], b_reshape(&body, out[1 + i], 2, row), at);
+  b_return(&body, n_in, out);
+  Op *loop = b_op(b, OP_WHILE, n_in, in, n_in, types, 0, NULL, 2, (Region *[]){cond.r, body.r});
+  for (int i = 0; i < n; i++) y[i] = &loop->results[1 + n + i];
+}
+
+#define FEW_LANES 64
+#define MANY_LANES 512
+#define BLOCK_STEPS 256
+
+/* y[i] = x[0] .. x[i] combined, of x[length, rows]. */
+static void scan(Build *b, const Body *f, Value *const *x, Value *const *init, Value **y) {
+  const int64_t length = b_dim(x[0], 0), rows = b_dim(x[0], 1);
+  if (rows >= FEW_LANES || length <= FEW_LANES) {
+    scan_steps(b, f, x, init, y);
+    return;
+  }
+  int64_t blocks = MIN(MAX((MANY_LANES + rows - 1) / rows, length / BLOCK_STEPS), length / 4);
+  const int64_t steps = (length + blocks - 1) / blocks, lanes = blocks * rows;
+  Value *side[MAX_VALUES], *total[MAX_VALUES], *before[MAX_VALUES];
+  for (int i = 0; i < f->n; i++) { /* blocks side by side */
+    Value *all = b_pad(b, x[i], init[i], (int64_t[]){0, 0}, (int64_t[]){blocks * steps - length, 0},
+                       (int64_t[]){0, 0});
+    all = b_reshape(b, all, 3, (int64_t[]){blocks, steps, rows});
+    side[i] = b_reshape(b, b_transpose(b, all, (int[]){1, 0, 2}), 2, (int64_t[]){steps, lanes});
+  }
+  scan_steps(b, f, side, init, side);
+  for (int i = 0; i < f->n; i++)
+    total[i] =
+        b_reshape(b, b_slice_dim(b, side[i], 0, steps - 1, steps), 2, (int64_t[]){blocks, rows});
+  scan(b, f, total, init, total);
+  for (int i = 0; i < f->n; i++) {
+    Value *none = b_bcast_scalar(b, init[i], b_type(b, b_dtype(x[i]), 2, (int64_t[]){1, rows}));
+    Value *rest = b_slice_dim(b, total[i], 0, 0, blocks - 1);
+    before[i] = b_reshape(b, b_concat(b, 2, (Value *[]){none, rest}, 0), 1, &lanes);
+    before[i] = b_bcast_last(b, before[i], side[i]->type);
+  }
+  combine(b, f, before, side, side);
+  for (int i = 0; i < f->n; i++) {
+    Value *all = b_reshape(b, side[i], 3, (int64_t[]){steps, blocks, rows});
+    all = b_reshape(b, b_transpose(b, all, (int[]){1, 0, 2}), 2, (int64_t[]){blocks * steps, rows});
+    y[i] = b_slice_dim(b, all, 0, 0, length);
+  }
+}
+
+/* Along dimension `dim` of operands of any rank. */
+static void scan_dim(Build *b, Body f, int dim, bool back, Value *const *x, Value *const *init,
+                     Value **y) {
+  const Type *t = x[0]->type;
+  int to_front[B_MAX_RANK], from_front[B_MAX_RANK], rank = t->rank;
+  int64_t turned[B_MAX_RANK], at = dim;
+  for (int i = 0; i < rank; i++) {
+    to_front[i] = i == 0 ? dim : i <= dim ? i - 1 : i;
+    from_front[to_front[i]] = i;
+    turned[i] = t->dims[to_front[i]];
+  }
+  Value *rows[MAX_VALUES];
+  f.swap = back;
+  for (int i = 0; i < f.n; i++) {
+    Value *v = back ? b_reverse(b, x[i], 1, &at) : x[i];
+    rows[i] = b_reshape(b, b_transpose(b, v, to_front), 2,
+                        (int64_t[]){t->dims[dim], type_count(t) / t->dims[dim]});
+  }
+  scan(b, &f, rows, init, rows);
+  for (int i = 0; i < f.n; i++) {
+    Value *v = b_transpose(b, b_reshape(b, rows[i], rank, turned), from_front);
+    y[i] = back ? b_reverse(b, v, 1, &at) : v;
+  }
+}
+
+/* ---- other windows ---- */
+
+typedef struct Along {
+  int64_t size, stride, base, dilation, lo, hi;
+} Along;
+
+static Value *strided(Build *b, Value *x, int dim, int64_t start, int64_t n, int64_t stride) {
+  int64_t from[B_MAX_RANK] = {0}, to[B_MAX_RANK], by[B_MAX_RANK];
+  for (int i = 0; i < b_rank(x); i++) to[i] = b_dim(x, i), by[i] = 1;
+  from[dim] = start, to[dim] = start + (n - 1) * stride + 1, by[dim] = stride;
+  return b_slice(b, x, from, to, by);
+}
+
+static void strided_all(Build *b, const Body *f, Value *const *x, int dim, int64_t start, int64_t n,
+                        int64_t stride, Value **out) {
+  for (int i = 0; i < f->n; i++) out[i] = strided(b, x[i], dim, start, n, stride);
+}
+
+/* Windows along one dimension, by doubling: power k has 2^k elements. */
+static void double_dim(Build *b, const Body *f, int dim, const Along *w, int64_t n, Value **x) {
+  Value *power[MAX_VALUES], *part[MAX_VALUES], *all[MAX_VALUES];
+  int64_t have = 0; /* elements of the window combined so far: its last ones */
+  memcpy(power, x, sizeof power);
+  for (int64_t p = 1; p <= w->size; p *= 2) {
+    if (w->size & p) {
+      strided_all(b, f, power, dim, (w->size - have - p) * w->dilation, n, 1, part);
+      if (have) combine(b, f, part, all, all);
+      else memcpy(all, part, sizeof all);
+      have += p;
+    }
+    int64_t left = b_dim(power[0], dim) - p * w->dilation;
+    if (2 * p > w->size) break;
+    Value *first[MAX_VALUES];
+    strided_all(b, f, power, dim, 0, left, 1, first);
+    strided_all(b, f, power, dim, p * w->dilation, left, 1, part);
+    combine(b, f, first, part, power);
+  }
+  memcpy(x, all, sizeof all);
+}
+
+static void window_dim(Build *b, const Body *f, int dim, const Along *w, Value *const *init,
+                       Value **x) {
+  for (int i = 0; i < f->n; i++) {
+    int64_t lo[B_MAX_RANK] = {0}, hi[B_MAX_RANK] = {0}, in[B_MAX_RANK] = {0};
+    lo[dim] = w->lo, hi[dim] = w->hi, in[dim] = w->base - 1;
+    if (w->lo || w->hi || w->base > 1) x[i] = b_pad(b, x[i], init[i], lo, hi, in);
+  }
+  int64_t n = (b_dim(x[0], dim) - (w->size - 1) * w->dilation - 1) / w->stride + 1;
+  if (w->size > MAX_CHAIN && w->stride == 1) {
+    double_dim(b, f, dim, w, n, x);
+    return;
+  }
+  Value *all[MAX_VALUES], *next[MAX_VALUES];
+  strided_all(b, f, x, dim, 0, n, w->stride, all);
+  for (int64_t k = 1; k < w->size; k++) {
+    strided_all(b, f, x, dim, k * w->dilation, n, w->stride, next);
+    combine(b, f, all, next, all);
+  }
+  memcpy(x, all, sizeof all);
+}
+
+/* ---- the pass ---- */
+
+static int64_t int_at(const Op *op, const char *name, int i, int64_t otherwise) {
+  const int64_t *v;
+  return i < op_ints(op, name, &v) ? v[i] : otherwise;
+}
+
+/* The dimension that the window runs along as a whole; -1. */
+static int running_dim(const Type *t, const Along *w, bool *back) {
+  int dim = -1;
+  for (int i = 0; i < t->rank; i++) {
+    const Along *x = &w[i];
+    if (x->stride != 1 || x->base != 1 || (x->dilation != 1 && x->size > 1)) return -1;
+    if (x->size == 1 && !x->lo && !x->hi) continue;
+    if (dim >= 0 || x->size != t->dims[i] || x->size < 3 || x->lo + x->hi != x->size - 1 ||
+        (x->lo && x->hi))
+      return -1;
+    dim = i;
+    *back = x->hi > 0;
+  }
+  return dim;
+}
+
+/* Kernels combine one operand of these types by one of these operations. */
+static bool kernel_takes(const Op *op) {
+  const Region *r = op->regions[0];
+  const Op *f = r->first;
+  if (op->n_results != 1 || f->next != r->last || r->last->operands[0] != &f->results[0] ||
+      f->n_operands != 2 || f->operands[0]->def || f->operands[1]->def ||
+      f->operands[0] == f->operands[1])
+    return false;
+  DType t = op_type(op)->dtype;
+  bool number = t == DT_F32 || t == DT_F64 || t == DT_BF16 || t == DT_F16 || t == DT_I32 ||
+                t == DT_I64 || t == DT_U32 || t == DT_U64;
+  return number && (f->kind == OP_ADD || f->kind == OP_MULTIPLY || f->kind == OP_MAXIMUM ||
+                    f->kind == OP_MINIMUM);
+}
+
+static bool wanted(const Op *op) {
+  if (op->n_results > MAX_VALUES || op->n_operands != 2 * op->n_results || kernel_takes(op) ||
+      !is_elementwise(op->regions[0]))
+    return false;
+  for (int i = 0; i < op->n_operands; i++) {
+    const Type *t = op->operands[i]->type;
+    if (!type_is_static(t) || t->quant || t->rank > B_MAX_RANK - 2 || type_count(t) == 0 ||
+        op->regions[0]->args[i]->type->dtype != op->operands[i % op->n_results]->type->dtype)
+      return false;
+  }
+  return type_count(op_type(op)) > 0;
+}
+
+static void rewrite(Module *m, Op *op) {
+  Build b = {m, op->results[0].region, op->loc};
+  Op *end = b.r->last;
+  Body f = {op->regions[0], op->n_results, false};
+  Along w[B_MAX_RANK];
+  Value *x[MAX_VALUES];
+  Value *const *init = op->operands + f.n;
+  const Type *t = op->operands[0]->type;
+  bool back = false;
+  for (int i = 0; i < t->rank; i++)
+    w[i] = (Along){int_at(op, "window_dimensions", i, 1), int_at(op, "window_strides", i, 1),
+                   int_at(op, "base_dilations", i, 1),    int_at(op, "window_dilations", i, 1),
+                   int_at(op, "padding", 2 * i, 0),       int_at(op, "padding", 2 * i + 1, 0)};
+  for (int i = 0; i < t->rank; i++)
+    if (w[i].lo < 0 || w[i].hi < 0) return;
+  memcpy(x, op->operands, sizeof *x * (size_t)f.n);
+  int dim = running_dim(t, w, &back);
+  if (dim >= 0) {
+    scan_dim(&b, f, dim, back, x, init, x);
+  } else {
+    Value *start[MAX_VALUES];
+    for (int i = t->rank - 1; i >= 0; i--) window_dim(&b, &f, i, &w[i], init, x);
+    for (int i = 0; i < f.n; i++) start[i] = b_bcast_scalar(&b, init[i], x[i]->type);
+    combine(&b, &f, start, x, x);
+  }
+  compile_move_built(end, op);
+  for (int i = 0; i < f.n; i++) value_replace_all(b.r->func, &op->results[i], x[i]);
+  op_remove(op);
+}
+
+static void walk(Module *m, Region *r) {
+  for (Op *op = r->first, *next; op; op = next) {
+    next = op->next;
+    for (int i = 0; i < op->n_regions; i++) walk(m, op->regions[i]);
+    if (op->kind == OP_REDUCE_WINDOW && wanted(op)) rewrite(m, op);
+  }
+}
+
+Err *pass_windows(Module *m) {
+  walk(m, module_main(m)->body);
+  return NULL;
+}

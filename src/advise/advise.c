@@ -6,6 +6,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/units.h"
+
 #define GIB 1073741824.0
 /* TensorFlow's default limit of one convolution's workspace: TF_CUDNN_WORKSPACE_LIMIT_IN_MB */
 #define CONV_WORKSPACE (4 * GIB)
@@ -91,12 +93,13 @@ static void tip_case(const AdviseWork *w, AdviseRow *row, const AdviseFit *base,
                      const char *what) {
   SimReport *r = NULL;
   Err *e = estimate(w, &c, row->ref.chip, &r, NULL);
+  char bytes[UNITS_TEXT], time[UNITS_TEXT];
   if (!e && r->fits &&
       (!base->report->fits || r->time_s < 0.95 * base->report->time_s ||
        r->hbm_bytes < 0.95 * base->report->hbm_bytes))
     tip(row, true,
-        xasprintf("%s: %.2f GiB on a device, %.3g ms a %s%s", what, r->hbm_bytes / GIB,
-                  r->time_s * 1e3, c.training ? "step" : "batch",
+        xasprintf("%s: %s on a device, %s a %s%s", what, units_bytes(bytes, r->hbm_bytes),
+                  units_time(time, r->time_s), c.training ? "step" : "batch",
                   base->report->fits ? "" : ", fits"));
   err_free(e);
   sim_report_free(r);
@@ -105,6 +108,7 @@ static void tip_case(const AdviseWork *w, AdviseRow *row, const AdviseFit *base,
 static void tips_for(const AdviseWork *w, AdviseRow *row, const AdviseFit *f, bool training,
                      int64_t most) {
   if (!f->known) return;
+  char bytes[UNITS_TEXT];
   const char *kind = training ? "training" : "evaluation";
   AdviseCase c = {
       .devices = row->devices, .training = training, .batch = per_device(f->batch, row->devices)};
@@ -138,9 +142,8 @@ static void tips_for(const AdviseWork *w, AdviseRow *row, const AdviseFit *f, bo
   }
   if (!f->report->fits && row->tips.n == 0)
     tip(row, false,
-        xasprintf("%s: shard the state over devices (FSDP), or a chip with more than "
-                  "%.1f GiB",
-                  kind, f->report->hbm_bytes / GIB));
+        xasprintf("%s: shard the state over devices (FSDP), or a chip with more than %s", kind,
+                  units_bytes(bytes, f->report->hbm_bytes)));
 }
 
 /* ---- one chip -------------------------------------------------------------------------------- */

@@ -15,7 +15,8 @@ static void print_training(const AdviseWork *w, const AdviseRow *rows, int n, Bu
   buf_printf(o, "\ntraining step of %lld examples", (long long)w->batch);
   if (w->steps > 0) buf_printf(o, "; all: %.0f steps", w->steps);
   buf_printf(o, "\n  %-18s %-5s %10s %10s %9s %9s %10s %10s %9s %9s\n", "", "fits", "memory", "of",
-             "largest", "step", "examples/s", "energy", "all", "all");
+             "largest", "step", "examples/s", w->steps > 0 ? "all energy" : "energy",
+             w->steps > 0 ? "all time" : "", w->steps > 0 ? "all price" : "price");
   for (int i = 0; i < n; i++) {
     const AdviseRow *r = &rows[i];
     const SimReport *t = r->train.report;
@@ -35,7 +36,7 @@ static void print_training(const AdviseWork *w, const AdviseRow *rows, int n, Bu
     units_usd(usd, t->usd * steps);
     buf_printf(o, "  %-18s %-5s %10s %10s %9s %9s %10.0f %10s %9s %9s\n", r->name,
                t->fits ? "yes" : "NO", mem, of, big, step, (double)r->train.batch / t->time_s,
-               energy, w->steps > 0 ? all : "-", usd);
+               energy, w->steps > 0 ? all : "", usd);
   }
 }
 

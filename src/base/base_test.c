@@ -181,6 +181,8 @@ static void test_units(void **state) {
   assert_string_equal(units_time(s, 86400), "24.00 h");
   assert_string_equal(units_energy(s, 7.2e6), "2.000 kWh");
   assert_string_equal(units_usd(s, 0.00054), "$0.00054");
+  assert_string_equal(units_usd(s, 3.44e-6), "$0.0000034");
+  assert_string_equal(units_usd(s, 12.346), "$12.35");
   assert_string_equal(units_usd(s, (double)NAN), "-");
 }
 

@@ -51,13 +51,9 @@ const char *units_energy(char s[UNITS_TEXT], double v) {
 
 const char *units_usd(char s[UNITS_TEXT], double v) {
   if (isnan(v)) return strcpy(s, "-");
-  snprintf(s, UNITS_TEXT,
-           v == 0     ? "$%.0f"
-           : v < 1e-4 ? "$%.1e"
-           : v < 0.01 ? "$%.5f"
-           : v < 10   ? "$%.4f"
-                      : "$%.2f",
-           v);
+  double a = fabs(v);
+  int digits = a == 0 ? 0 : a >= 10 ? 2 : a >= 0.01 ? 4 : (int)MIN(20, 1 - floor(log10(a)));
+  snprintf(s, UNITS_TEXT, "$%.*f", digits, v);
   return s;
 }
 

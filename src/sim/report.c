@@ -24,7 +24,7 @@ static void print_owners(const SimReport *r, const char *indent, Buf *o) {
   for (;;) {
     int best = -1;
     for (int k = 0; k < SIM_OWNERS; k++)
-      if (!done[k] && r->owners[k].bytes > 0 &&
+      if (!done[k] && r->owners[k].bytes >= 1 &&
           (best < 0 || r->owners[k].bytes > r->owners[best].bytes))
         best = k;
     if (best < 0) break;

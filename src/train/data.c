@@ -138,7 +138,7 @@ static void get_synthetic(const Data *d, bool test, int64_t index, uint64_t rand
 Err *data_open_synthetic(const DataOpts *o, Data **out) {
   Data *d = xcalloc(1, sizeof *d);
   d->name = xstrdup("synthetic");
-  d->n_train = 51200;
+  d->n_train = o->shape[0] == 32 ? 50000 : o->shape[0] == 28 ? 60000 : 51200; /* CIFAR-10, MNIST */
   d->n_test = 512;
   d->classes = o->classes ? o->classes : 10;
   d->get = get_synthetic;

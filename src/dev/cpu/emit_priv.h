@@ -17,19 +17,21 @@ typedef struct DagNode {
   const Value *v;
   const Op *op; /* N_OP */
   DType t;
-  Affine *at;           /* index of v */
-  int mask;             /* condition under which it is meant; 0: always */
-  int n_in, *in;        /* N_OP: nodes */
-  int *in_mask;         /* pad, concatenate: condition of each operand */
-  int buf;              /* N_INPUT: number of the input */
-  int part;             /* N_INPUT: 1 real, 2 imaginary part of a complex one; lin counts parts */
-  Affine lin;           /* N_INPUT: element number; iota: the value */
-  int reduce;           /* N_REDUCE */
-  int depth;            /* sweeps that must be over before it can be computed */
-  int level;            /* loop level that it belongs to */
-  bool vec;             /* differs along the vector loop */
-  bool loose;           /* val has more digits than bf16 or f16 */
-  bool odd_nan;         /* val may be a NaN that bf16 has no place for the digits of */
+  Affine *at;        /* index of v */
+  int mask;          /* condition under which it is meant; 0: always */
+  int n_in, *in;     /* N_OP: nodes */
+  int *in_mask;      /* pad, concatenate: condition of each operand */
+  int buf;           /* N_INPUT: number of the input */
+  int part;          /* N_INPUT: 1 real, 2 imaginary part of a complex one; lin counts parts */
+  Affine lin;        /* N_INPUT: element number; iota: the value */
+  int reduce;        /* N_REDUCE */
+  int depth;         /* sweeps that must be over before it can be computed */
+  int level;         /* loop level that it belongs to */
+  bool vec;          /* differs along the vector loop */
+  bool loose;        /* val has more digits than bf16 or f16 */
+  bool odd_nan;      /* val may be a NaN that bf16 has no place for the digits of */
+  LLVMValueRef kept; /* memory that sweep kept_in leaves val in for later ones; NULL: none */
+  int kept_in;
   LLVMValueRef val;     /* valid when epoch is the level's */
   LLVMValueRef rounded; /* val in its type, when one needed it */
   unsigned epoch, rounded_epoch;
@@ -107,6 +109,8 @@ typedef struct Gen {
   unsigned epoch[MAX_LEVELS], next_epoch;
   int level;                              /* deepest open level */
   LLVMValueRef tail;                      /* mask of a partial vector, or NULL */
+  int sweep;                              /* over the rows of a block */
+  LLVMValueRef block_row;                 /* number of the row in its block */
   int64_t first_lane;                     /* braid: element of the block that lane 0 is */
   bool plain_nan;                         /* what is rounded now is no odd_nan */
   LLVMValueRef bufs, begin, end, scratch; /* parameters */

@@ -66,13 +66,12 @@ static double work_per_element(const Dag *d) {
   return w + d->reduces.n + 1;
 }
 
-/* Operations for each element below a node that no node in `seen` has counted. */
-static double work_below(const Dag *d, int node, bool *seen) {
+double gen_work_below(const Dag *d, int node, bool *seen) {
   const DagNode *n = &d->nodes.v[node];
   if (seen[node] || !n->vec) return 0;
   seen[node] = true;
   double w = n->kind == N_OP ? gen_op_work(n->op) : 0;
-  for (int k = 0; n->kind == N_OP && k < n->n_in; k++) w += work_below(d, n->in[k], seen);
+  for (int k = 0; n->kind == N_OP && k < n->n_in; k++) w += gen_work_below(d, n->in[k], seen);
   return w;
 }
 
@@ -81,7 +80,7 @@ int gen_unroll(const Dag *d, int sweep, int lanes) {
   double w = 0;
   for (int i = 0; i < d->reduces.n; i++)
     for (int k = 0; k < d->reduces.v[i].n; k++)
-      if (d->reduces.v[i].sweep == sweep) w += work_below(d, d->reduces.v[i].in[k], seen);
+      if (d->reduces.v[i].sweep == sweep) w += gen_work_below(d, d->reduces.v[i].in[k], seen);
   free(seen);
   int n = w > 2 * HEAVY_BODY ? 1 : w > HEAVY_BODY ? 2 : 4;
   return d->loops[d->vloop].extent >= (int64_t)lanes * n ? n : 1;

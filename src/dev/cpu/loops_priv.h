@@ -16,6 +16,7 @@ void gen_open_function(Gen *g, const char *name);
 V gen_open_loop(Gen *g, int level, V lo, V hi, int64_t step);
 void gen_open_if(Gen *g, int level, V cond); /* closed by gen_close_loop */
 void gen_close_loop(Gen *g, int level);
+V gen_alloca(Gen *g, LLVMTypeRef t);   /* in the entry block */
 void gen_open_flat(Gen *g, int level); /* a level without a loop: the place of the one outside */
 V gen_affine(Gen *g, const Affine *a); /* of the first lane */
 int64_t gen_vector_stride(const Dag *d, const Affine *a); /* along the vector loop */
@@ -40,6 +41,28 @@ V gen_const_lanes(Gen *g, LLVMTypeRef t, const int64_t *v);
 V gen_align(V load, DType t);
 V gen_load(Gen *g, DagNode *n);
 void gen_store(Gen *g, int out, int level);
+
+/* ---- blocks.c: several sweeps over the same rows ---- */
+
+/* Rows are swept in blocks, each sweep over all of a block: what ends one row, a chain of few
+ * operations, goes on beside the next row. What several sweeps need and is dear to compute is kept in
+ * memory by the first of them. */
+typedef struct RowBlock {
+  int64_t rows; /* of a block; 1: blocks are not worth it */
+  int kept_loops;
+  V first, end;    /* tasks of this one */
+  V resume;        /* after the rows' loop */
+  V (*results)[4]; /* of each reduction, by row */
+} RowBlock;
+/* Opens the loop over tasks, in blocks or one by one; the levels are set. */
+void block_open(Gen *g, RowBlock *b, int kept_loops, int last_sweep);
+void block_close(Gen *g, RowBlock *b);
+/* Around each sweep: the loop over the rows, as level 1, with the results of earlier sweeps. */
+void block_open_sweep(Gen *g, RowBlock *b, int sweep);
+void block_close_sweep(Gen *g, const RowBlock *b);
+void block_set_results(Gen *g, const RowBlock *b, int reduce, const V *v);
+void block_keep(Gen *g, int level);  /* what this sweep leaves, at the current element */
+V block_kept(Gen *g, DagNode *node); /* NULL: it is computed here */
 
 /* ---- sums.c: the accumulators of a reduction, at most 8 for each operand ---- */
 
@@ -106,12 +129,15 @@ double gen_op_work(const Op *op); /* in simple operations, for a vector */
  * side by side, unless there is enough to do in between: more copies of that would only be more to
  * compile. */
 int gen_unroll(const Dag *d, int sweep, int lanes);
+/* Operations for each element below a node that no node in `seen` has counted. */
+double gen_work_below(const Dag *d, int node, bool *seen);
 /* How many tasks of `inner` elements each make one chunk of work. */
 int64_t gen_grain(const Dag *d, int64_t outer, int64_t inner);
 /* Opens the tasks' loop: a task is a run, [*lo, *hi), of the rows of loop p at one place of the loops
  * before it; runs begin at multiples of `block`. width: elements of a row. */
 void gen_open_runs(Gen *g, Dag *d, int p, int64_t block, int64_t width, FusedCode *out, V *lo,
                    V *hi);
+void gen_set_results(Gen *g, int reduce, const V *v); /* what the nodes of a reduction are now */
 void gen_row(Gen *g, Dag *d, const char *name, FusedCode *out);   /* rows.c */
 void gen_split(Gen *g, Dag *d, const char *name, FusedCode *out); /* split.c */
 

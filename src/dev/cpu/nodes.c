@@ -29,6 +29,7 @@ void gen_open_function(Gen *g, const char *name) {
   LLVMPositionBuilderAtEnd(B, new_block(g));
   g->point[0] = LLVMBuildRetVoid(B);
   g->level = 0;
+  g->sweep = 0;
   g->tail = NULL;
   for (int i = 0; i < MAX_LEVELS; i++) g->epoch[i] = ++g->next_epoch;
 }
@@ -93,6 +94,12 @@ void gen_open_flat(Gen *g, int level) {
   g->point[level] = g->point[level - 1];
   g->level = level;
   g->epoch[level] = ++g->next_epoch;
+}
+
+V gen_alloca(Gen *g, LLVMTypeRef t) {
+  LLVMBasicBlockRef entry = LLVMGetEntryBasicBlock(g->fn);
+  LLVMPositionBuilder(B, entry, LLVMGetFirstInstruction(entry));
+  return LLVMBuildAlloca(B, t, "");
 }
 
 /* ---- nodes ---- */
@@ -263,11 +270,11 @@ static V emit_opnode(Gen *g, DagNode *n) {
 static V raw_node(Gen *g, int id) {
   DagNode *n = &g->d->nodes.v[id];
   if (n->val && n->epoch == g->epoch[n->level]) return n->val;
-  V v = NULL;
+  V v = block_kept(g, n);
   switch (n->kind) {
   case N_SPLAT: v = k_elem(g, n->t, value_splat(n->v)); break;
   case N_INPUT: v = gen_load(g, n); break;
-  case N_OP: v = emit_opnode(g, n); break;
+  case N_OP: v = v ? v : emit_opnode(g, n); break;
   case N_REDUCE: assert(!"a reduction is used before its sweep"); break;
   }
   n->val = v;

@@ -19,6 +19,7 @@ static void sweep_body(Gen *g, void *arg, int u) {
     if (d->reduces.v[i].sweep == s->number) sum_accumulate(g, &d->reduces.v[i], level, s->vec, u);
   for (int i = 0; i < d->n_out; i++)
     if (d->f->out[i].full && d->nodes.v[d->out[i]].depth == s->number) gen_store(g, i, level);
+  block_keep(g, level);
 }
 
 static void sweep_flush(Gen *g, void *arg) {
@@ -29,7 +30,7 @@ static void sweep_flush(Gen *g, void *arg) {
   }
 }
 
-static void set_results(Gen *g, int reduce, const V *v) {
+void gen_set_results(Gen *g, int reduce, const V *v) {
   for (int k = 0; k < g->d->nodes.n; k++) {
     DagNode *o = &g->d->nodes.v[k];
     if (o->kind != N_REDUCE || o->reduce != reduce) continue;
@@ -146,7 +147,7 @@ static void across_rows(Gen *g, void *arg, int u) {
       if (r->sweep != s) continue;
       sum_collect_lanes(g, r, level, v);
       sum_with_init(g, r, level, true, v);
-      set_results(g, i, v);
+      gen_set_results(g, i, v);
     }
   }
   for (int i = 0; i < d->n_out; i++)
@@ -173,14 +174,16 @@ void gen_row(Gen *g, Dag *d, const char *name, FusedCode *out) {
   for (int i = 0; i < nk; i++) outer *= d->loops[i].extent;
   row_levels(d, nk);
   gen_open_function(g, name);
-  V t = gen_open_loop(g, 1, g->begin, g->end, 1);
-  gen_decode(g, 1, t, 0, nk);
+  int last = last_sweep(d);
+  RowBlock block;
+  block_open(g, &block, nk, last);
   bool vec = d->vloop >= 0;
-  for (int s = 0, last = last_sweep(d); s <= last; s++) {
+  for (int s = 0; s <= last; s++) {
     bool any = false, sums = false;
     for (int i = 0; i < d->reduces.n; i++) sums |= d->reduces.v[i].sweep == s;
     for (int i = 0; i < d->n_out; i++) any |= d->f->out[i].full && d->nodes.v[d->out[i]].depth == s;
     if (!any && !sums) continue;
+    block_open_sweep(g, &block, s);
     int unroll = vec && sums ? gen_unroll(d, s, g->vl) : 1;
     for (int i = 0; i < d->reduces.n; i++)
       if (d->reduces.v[i].sweep == s) sum_init(g, &d->reduces.v[i], 1, vec, unroll);
@@ -199,12 +202,13 @@ void gen_row(Gen *g, Dag *d, const char *name, FusedCode *out) {
       V v[4];
       sum_collect(g, r, 1, vec, unroll, v);
       sum_with_init(g, r, 1, false, v);
-      set_results(g, i, v);
+      block_set_results(g, &block, i, v);
     }
+    for (int i = 0; i < d->n_out && s == last; i++)
+      if (!d->f->out[i].full) gen_store(g, i, 1);
+    block_close_sweep(g, &block);
   }
-  for (int i = 0; i < d->n_out; i++)
-    if (!d->f->out[i].full) gen_store(g, i, 1);
-  gen_close_loop(g, 1);
+  block_close(g, &block);
   out->outer = outer;
   out->grain = gen_grain(d, outer, inner);
 }

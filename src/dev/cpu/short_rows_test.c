@@ -1,5 +1,5 @@
-/* Fused loops over short innermost dimensions, whose lanes go through several rows, and reductions of
- * short rows, one in each lane: against the interpreter, bit for bit where no sum's order matters. */
+/* Fused loops over short innermost dimensions, whose lanes go through several rows, reductions of
+ * short rows, one in each lane, and rows that are swept several times, in blocks: against the interpreter, bit for bit where no sum's order matters. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -175,9 +175,51 @@ static void test_softmax(void **state) {
   }
 }
 
+/* The gradient of a softmax: a maximum, two sums and a last sweep over the same row, each of which
+ * needs the exponentials. */
+static void test_swept(void **state) {
+  (void)state;
+  static const int64_t n_rows[] = {2, 5, 16, 33, 1201},
+                       n_width[] = {17, 64, 100, 196, 511, 600, 3000};
+  for (int i = 0; i < COUNT_OF(n_rows); i++)
+    for (int j = 0; j < COUNT_OF(n_width); j++)
+      for (int k = 0; k < 3; k += 2) {
+        char *m = xasprintf("%lldx%lldx%s", (long long)n_rows[i], (long long)n_width[j],
+                            types[k].name),
+             *v = xasprintf("%lldx%s", (long long)n_rows[i], types[k].name);
+        char *text = xasprintf(
+            "func.func @main(%%x: tensor<%s>) -> tensor<%s> {\n"
+            "  %%low = stablehlo.constant dense<0xFF%s> : tensor<%s>\n"
+            "  %%zero = stablehlo.constant dense<0.0> : tensor<%s>\n"
+            "  %%m = stablehlo.reduce(%%x init: %%low) applies stablehlo.maximum across dimensions "
+            "= "
+            "[1] : (tensor<%s>, tensor<%s>) -> tensor<%s>\n"
+            "  %%mb = stablehlo.broadcast_in_dim %%m, dims = [0] : (tensor<%s>) -> tensor<%s>\n"
+            "  %%d = stablehlo.subtract %%x, %%mb : tensor<%s>\n"
+            "  %%e = stablehlo.exponential %%d : tensor<%s>\n"
+            "  %%s = stablehlo.reduce(%%e init: %%zero) applies stablehlo.add across dimensions = "
+            "[1] : (tensor<%s>, tensor<%s>) -> tensor<%s>\n"
+            "  %%sb = stablehlo.broadcast_in_dim %%s, dims = [0] : (tensor<%s>) -> tensor<%s>\n"
+            "  %%y = stablehlo.divide %%e, %%sb : tensor<%s>\n"
+            "  %%p = stablehlo.multiply %%y, %%x : tensor<%s>\n"
+            "  %%t = stablehlo.reduce(%%p init: %%zero) applies stablehlo.add across dimensions = "
+            "[1] : (tensor<%s>, tensor<%s>) -> tensor<%s>\n"
+            "  %%tb = stablehlo.broadcast_in_dim %%t, dims = [0] : (tensor<%s>) -> tensor<%s>\n"
+            "  %%g = stablehlo.subtract %%x, %%tb : tensor<%s>\n"
+            "  %%r = stablehlo.multiply %%y, %%g : tensor<%s>\n"
+            "  return %%r : tensor<%s>\n}\n",
+            m, m, k ? "80" : "800000", types[k].name, types[k].name, m, types[k].name, v, v, m, m,
+            m, m, types[k].name, v, v, m, m, m, m, types[k].name, v, v, m, m, m, m);
+        check(types[k].t, 2, (int64_t[]){n_rows[i], n_width[j]}, text, k ? 0.1 : 1e-5);
+        free(text);
+        free(m);
+        free(v);
+      }
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_repeat), cmocka_unit_test(test_rows),
-                                     cmocka_unit_test(test_joined), cmocka_unit_test(test_argmax),
-                                     cmocka_unit_test(test_softmax)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_repeat),  cmocka_unit_test(test_rows),
+                                     cmocka_unit_test(test_joined),  cmocka_unit_test(test_argmax),
+                                     cmocka_unit_test(test_softmax), cmocka_unit_test(test_swept)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

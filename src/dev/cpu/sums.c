@@ -84,12 +84,6 @@ static void across(Gen *g, const DagReduce *r, V *v) {
     v[k] = LLVMBuildExtractElement(B, v[k], LLVMConstInt(i32, 0, 0), "");
 }
 
-static V entry_alloca(Gen *g, LLVMTypeRef t) {
-  LLVMBasicBlockRef entry = LLVMGetEntryBasicBlock(g->fn);
-  LLVMPositionBuilder(B, entry, LLVMGetFirstInstruction(entry));
-  return LLVMBuildAlloca(B, t, "");
-}
-
 /* A body that needs no rounding of what it is given. */
 static bool in_f32(const DagReduce *r) {
   return r->n == 1 && (r->binary == OP_ADD || r->binary == OP_MULTIPLY || r->binary == OP_MAXIMUM ||
@@ -129,7 +123,7 @@ static void init_from(Gen *g, DagReduce *r, int level, bool vec, int first, int 
     for (int u = first; u < first + count; u++) {
       V init = gen_node(g, r->init[k]);
       g->lanes = vec ? g->vl : 0;
-      V a = entry_alloca(g, reg_type(g, sum_type(r, k), g->lanes));
+      V a = gen_alloca(g, reg_type(g, sum_type(r, k), g->lanes));
       gen_at_level(g, level);
       LLVMBuildStore(B, sum_neutral(g, r, k, init), a);
       r->acc[k * 8 + u] = a;

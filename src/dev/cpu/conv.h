@@ -71,15 +71,15 @@ void conv_dnnl_free(ConvDnnl *c);   /* NULL is fine */
 bool conv_dnnl_run(const ConvDnnl *c, void *const *data,
                    int *status); /* status: of oneDNN, 0 is good */
 
-/* f32, channels last: strides[1] is 1 in X and Y. The sums are not the plain ones: not for programs
+/* f32, or X and Y as bf16 where t[] says so; channels last: strides[1] is 1 in X and Y. The sums are not the plain ones: not for programs
  * that ask for more than the default precision. *finite: false if a result is not; then the results
  * are to be had another way. */
 bool conv_winograd_fits(const ConvShape *s);
-bool conv_winograd_run(const ConvShape *s, float *const *data, bool *finite);
+bool conv_winograd_run(const ConvShape *s, void *const *data, bool *finite);
 
 /* Few channels, or groups of few; f32 in any order. *finite: as above, for gradients of weights. */
 bool conv_planar_fits(const ConvShape *s);
-bool conv_planar_run(const ConvShape *s, float *const *data, bool *finite);
+bool conv_planar_run(const ConvShape *s, void *const *data, bool *finite);
 
 /* Gradients of images with few channels, f32, channels last and the pixels of a row without gaps.
  */

@@ -352,8 +352,8 @@ bool conv_planar_fits(const ConvShape *s) {
          (n == 1 && most <= 32 && (w.channels % 8 || w.depth % 8));
 }
 
-bool conv_planar_run(const ConvShape *s, float *const *data, bool *finite) {
-  ConvWindows w = conv_windows(s, data, 0);
+bool conv_planar_run(const ConvShape *s, void *const *data, bool *finite) {
+  ConvWindows w = conv_windows(s, (float *const *)(uintptr_t)data, 0);
   Job j = {s, finite};
   return conv_residues(&w, s->form == CONV_DATA, run, &j);
 }

@@ -9,7 +9,7 @@
 typedef struct Way {
   bool (*fits)(const ConvShape *s);
   bool (*run)(const ConvShape *s, float *const *data);
-  bool (*checked)(const ConvShape *s, float *const *data, bool *finite); /* instead */
+  bool (*checked)(const ConvShape *s, void *const *data, bool *finite); /* instead */
 } Way;
 
 /* These may spread what is not finite. */
@@ -27,7 +27,7 @@ static const Way ways[] = {
 typedef struct Conv {
   const Way *way;
   bool wide;       /* compute in f32 what is narrower */
-  ConvShape s, at; /* as the user has it; with channels last */
+  ConvShape s, at; /* as the user has it; with channels last, and the types it is computed with */
   bool copied[3];  /* where these differ */
   int64_t
       merged; /* so many groups count as one, with zeros for the weights between them; 1: none */
@@ -91,10 +91,14 @@ static void channels_last(Conv *c) {
 /* direct: plain sums only. */
 static bool find_way(Conv *c, bool direct) {
   channels_last(c);
+  bool as_is = !c->copied[X] && !c->copied[Y];
+  for (int i = 0; i < 3; i++)
+    if (i == W || c->at.t[i] != DT_BF16 || !as_is) c->at.t[i] = DT_F32;
   if (!direct && winograd.fits(&c->at)) {
     c->way = &winograd;
     return true;
   }
+  c->at.t[X] = c->at.t[Y] = DT_F32;
   for (int i = 0; i < COUNT_OF(ways); i++) {
     if (!ways[i].fits(&c->at)) continue;
     c->way = &ways[i];
@@ -126,6 +130,7 @@ static Err *make(const Op *op, bool direct, Conv *c) {
     }
     if (!direct && planar.fits(&c->s)) {
       c->at = c->s;
+      c->at.t[X] = c->at.t[W] = c->at.t[Y] = DT_F32;
       c->way = &planar;
       return NULL;
     }
@@ -228,6 +233,8 @@ static void copy_view(const ConvView *from, const ConvView *to, const float *in,
   cpu_permute(4, to->n, dims, strides, in + from->offset, out + to->offset);
 }
 
+static DType computed_as(const Conv *c, int i) { return c->dnnl ? DT_F32 : c->at.t[i]; }
+
 static Err *run(void *state, const Op *op, void *const *in, void *const *out) {
   Conv *c = state;
   if (c->general) return conv_general_run(c->general, op, in, out);
@@ -237,14 +244,18 @@ static Err *run(void *state, const Op *op, void *const *in, void *const *out) {
   int64_t results = type_count(op_type(op));
   int status = 0;
   bool finite = true;
-  for (int i = 0; i < 2 && c->wide && t != DT_F32; i++) {
+  int role[] = {c->s.form == CONV_DATA || c->s.swapped ? Y : X, c->s.swapped                ? X
+                                                                : c->s.form == CONV_WEIGHTS ? Y
+                                                                                            : W};
+  for (int i = 0; i < 2 && c->wide; i++) {
     int64_t n = type_count(op->operands[i]->type);
+    if (t == computed_as(c, role[i])) continue;
     if (!(operand[i] = room(&k, n, 4))) goto done;
     cpu_widen(t, in[i], operand[i], n);
   }
-  if (c->wide && o != DT_F32 && !(result = room(&k, results, 4))) goto done;
+  if (c->wide && o != computed_as(c, c->s.result) && !(result = room(&k, results, 4))) goto done;
   if (c->s.flip) {
-    size_t size = c->wide ? 4 : (size_t)dtype_bytes(t);
+    size_t size = c->wide ? (size_t)dtype_bytes(computed_as(c, role[1])) : (size_t)dtype_bytes(t);
     void *turned = room(&k, type_count(op->operands[1]->type), size);
     if (!turned) goto done;
     cpu_permute(size, c->s.flip_rank, c->s.flip_dims, c->s.flip_strides,
@@ -252,8 +263,8 @@ static Err *run(void *state, const Op *op, void *const *in, void *const *out) {
     operand[1] = turned;
   }
   void *data[3], *mine[3];
-  data[c->s.form == CONV_DATA || c->s.swapped ? Y : X] = operand[0];
-  data[c->s.swapped ? X : c->s.form == CONV_WEIGHTS ? Y : W] = operand[1];
+  data[role[0]] = operand[0];
+  data[role[1]] = operand[1];
   data[c->s.result] = result;
   float *user = data[W];
   if (c->merged > 1) {
@@ -273,8 +284,8 @@ static Err *run(void *state, const Op *op, void *const *in, void *const *out) {
       if (!(mine[i] = room(&k, count(&c->s.v[i]), 4))) goto done;
       if (i != c->s.result) copy_view(&c->s.v[i], &c->at.v[i], data[i], mine[i]);
     }
-    float *const *f = (float *const *)(void *)mine;
-    if (!(c->way->run ? c->way->run(&c->at, f) : c->way->checked(&c->at, f, &finite)))
+    if (!(c->way->run ? c->way->run(&c->at, (float *const *)(void *)mine)
+                      : c->way->checked(&c->at, mine, &finite)))
       k.failed = true;
     else if (c->copied[c->s.result])
       copy_view(&c->at.v[c->s.result], &c->s.v[c->s.result], mine[c->s.result], data[c->s.result]);

@@ -26,7 +26,9 @@
 #define CHUNK_TILES 192                /* at least, where a pass over all kernels follows */
 
 typedef struct Images {
-  float *p;
+  char *p;
+  DType type;
+  int64_t size;                                   /* bytes of an element */
   int64_t channels, image_step, steps[WINO_DIMS]; /* elements */
 } Images;
 
@@ -74,37 +76,40 @@ static int64_t lines_of(const Job *j, int64_t tile, int64_t shift, Lines *l) {
   return tile;
 }
 
-/* Pointers to n x n pixels. */
-static void pixels(const Images *im, int64_t image, const Lines *l, const int64_t *size, int n,
-                   const float *outside, const float **to) {
+/* Pointers to rows x n pixels. */
+static void pixels(const Images *im, int64_t image, const Lines *l, const int64_t *size, int rows,
+                   int n, const void *outside, const void **to) {
   bool exists = l->at[0] >= 0 && l->at[0] < size[0];
-  const float *base = im->p + image * im->image_step + (exists ? l->at[0] * im->steps[0] : 0);
-  for (int i = 0; i < n; i++) {
+  int64_t base = image * im->image_step + (exists ? l->at[0] * im->steps[0] : 0);
+  for (int i = 0; i < rows; i++) {
     int64_t y = l->at[1] + i * l->step[1];
     bool row = exists && y >= 0 && y < size[1];
     for (int k = 0; k < n; k++) {
       int64_t x = l->at[2] + k * l->step[2];
-      to[i * n + k] =
-          row && x >= 0 && x < size[2] ? base + y * im->steps[1] + x * im->steps[2] : outside;
+      to[i * n + k] = row && x >= 0 && x < size[2]
+                          ? im->p + (base + y * im->steps[1] + x * im->steps[2]) * im->size
+                          : outside;
     }
   }
 }
 
-static void source_pixels(const Job *j, int64_t tile, int64_t shift, const float **to) {
+static void source_pixels(const Job *j, int64_t tile, int64_t shift, const void **to) {
   Lines l;
   int64_t image = lines_of(j, tile, shift, &l);
   int64_t size[] = {j->axes[0].source, j->axes[1].source, j->axes[2].source};
-  pixels(&j->source, image, &l, size, j->simd->in, j->zeros, to);
+  pixels(&j->source, image, &l, size, j->simd->flat ? 1 : j->simd->in, j->simd->in, j->zeros, to);
 }
 
-static void result_pixels(const Job *j, int64_t tile, const float *outside, const float **to) {
+static void result_pixels(const Job *j, int64_t tile, const void *outside, const void **to) {
   Lines l;
   int64_t image = lines_of(j, tile, -1, &l);
   int64_t size[] = {j->axes[0].result, j->axes[1].result, j->axes[2].result};
-  pixels(&j->result, image, &l, size, WINO_OUT, outside, to);
+  pixels(&j->result, image, &l, size, j->simd->flat ? 1 : WINO_OUT, WINO_OUT, outside, to);
 }
 
-/* Tap i of taps x taps of a shift; NULL: it has not so many. */
+static int all_taps(const Job *j) { return j->simd->flat ? j->taps : j->taps * j->taps; }
+
+/* Tap i of a shift's; NULL: it has not so many. */
 static float *tap_at(const Job *j, int64_t shift, int i, float *kernel) {
   int of[] = {0, i / j->taps, i % j->taps};
   for (int d = WINO_DIMS - 1; d >= 0; d--) {
@@ -121,7 +126,7 @@ static float *tap_at(const Job *j, int64_t shift, int i, float *kernel) {
 
 static void transform_in(void *arg, int64_t begin, int64_t end) {
   const Job *j = arg;
-  const float *p[BLOCK][WINO_PLACES];
+  const void *p[BLOCK][WINO_PLACES];
   int64_t panels = j->in_panels / j->shifts;
   for (int64_t b = begin; b < end; b++) {
     int64_t t0 = b * BLOCK, n = MIN(BLOCK, j->n - t0);
@@ -129,15 +134,17 @@ static void transform_in(void *arg, int64_t begin, int64_t end) {
       for (int64_t t = 0; t < n; t++) source_pixels(j, j->first + t0 + t, s, p[t]);
       for (int64_t q = 0; q < panels; q++)
         for (int64_t t = 0; t < n; t++)
-          j->simd->source(p[t], q * PANEL, j->source.channels,
-                          j->in + (s * panels + q) * j->panel + (t0 + t) * PANEL, j->in_place);
+          j->simd->source[j->source.type == DT_BF16](
+              p[t], q * PANEL, j->source.channels,
+              j->in + (s * panels + q) * j->panel + (t0 + t) * PANEL, j->in_place);
     }
     if (!j->weights) continue;
     for (int64_t t = 0; t < n; t++) result_pixels(j, j->first + t0 + t, j->zeros, p[t]);
     for (int64_t q = 0; q < j->out_panels; q++)
       for (int64_t t = 0; t < n; t++)
-        j->simd->gradient(p[t], q * PANEL, j->result.channels,
-                          j->out + q * j->panel + (t0 + t) * PANEL, j->out_place);
+        j->simd->gradient[j->result.type == DT_BF16](p[t], q * PANEL, j->result.channels,
+                                                     j->out + q * j->panel + (t0 + t) * PANEL,
+                                                     j->out_place);
   }
 }
 
@@ -150,7 +157,7 @@ static void kernels_in(const Job *j, int64_t q, float *to) {
     memset(taps, 0, sizeof taps);
     for (int64_t c = 0; c < channels; c++, to += PANEL) {
       if (c == j->source.channels) memset(taps, 0, sizeof taps);
-      for (int i = 0; i < j->taps * j->taps && c < j->source.channels; i++) {
+      for (int i = 0; i < all_taps(j) && c < j->source.channels; i++) {
         const float *tap = tap_at(j, s, i, j->kernel + q * PANEL * j->out_step + c * j->in_step);
         if (!tap) continue;
         if (n == PANEL && j->out_step == 1) memcpy(taps[i], tap, sizeof taps[i]);
@@ -175,7 +182,7 @@ static void all_kernels_in(void *arg, int64_t begin, int64_t end) { /* panels of
 static bool multiply(const Job *j, int64_t t0, int64_t first, int64_t many, const float *kernels,
                      float *sums) {
   int64_t n = MIN(BLOCK, j->n - t0), places = j->simd->places;
-  const float *p[WINO_PLACES];
+  const void *p[WINO_PLACES];
   bool finite = true;
   for (int64_t i = 0; i < places; i++)
     for (int64_t q = 0; q < many; q++)
@@ -186,9 +193,9 @@ static bool multiply(const Job *j, int64_t t0, int64_t first, int64_t many, cons
   for (int64_t t = 0; t < n; t++) {
     result_pixels(j, j->first + t0 + t, NULL, p);
     for (int64_t q = 0; q < many; q++)
-      finite &=
-          j->simd->result(sums + q * places * SUMS_PLACE + t * PANEL, SUMS_PLACE,
-                          (float *const *)(uintptr_t)p, (first + q) * PANEL, j->result.channels);
+      finite &= j->simd->result[j->result.type == DT_BF16](
+          sums + q * places * SUMS_PLACE + t * PANEL, SUMS_PLACE, (void *const *)(uintptr_t)p,
+          (first + q) * PANEL, j->result.channels);
   }
   return finite;
 }
@@ -230,7 +237,7 @@ static void kernels_out(void *arg, int64_t begin,
       if (!j->simd->kernel_back(j->kernels + (row * j->out_panels + q) * PANEL, j->kernel_place,
                                 taps[0]))
         atomic_store(&j->odd, true);
-      for (int i = 0; i < j->taps * j->taps; i++) {
+      for (int i = 0; i < all_taps(j); i++) {
         float *tap = tap_at(j, shift, i, j->kernel + q * PANEL * j->out_step + c * j->in_step);
         for (int64_t k = 0; tap && k < n; k++) tap[k * j->out_step] = taps[i][k];
       }
@@ -239,8 +246,10 @@ static void kernels_out(void *arg, int64_t begin,
 
 /* ---- both ---- */
 
-static Images images_of(const ConvView *v, float *p) {
-  Images im = {.p = p + v->offset, .image_step = v->strides[0]};
+static Images images_of(const ConvView *v, DType t, void *p) {
+  int64_t size = dtype_bytes(t);
+  Images im = {
+      .p = (char *)p + v->offset * size, .type = t, .size = size, .image_step = v->strides[0]};
   for (int d = 0; d < v->n - 2; d++) im.steps[WINO_DIMS - (v->n - 2) + d] = v->strides[2 + d];
   return im;
 }
@@ -309,8 +318,8 @@ static void groups(void *arg, int64_t begin, int64_t end) {
   Groups *x = arg;
   for (int64_t g = begin; g < end && !atomic_load(&x->odd); g++) {
     Job j = x->like;
-    j.source.p += g * j.source.channels;
-    j.result.p += g * j.result.channels;
+    j.source.p += g * j.source.channels * j.source.size;
+    j.result.p += g * j.result.channels * j.result.size;
     j.kernel += g * x->s->v[W].strides[0];
     for (int r = 0; r < x->plan->runs; r++)
       if (wino_axes(x->s, x->plan, r, j.axes) && !run(&j)) atomic_store(&x->failed, true);
@@ -318,18 +327,21 @@ static void groups(void *arg, int64_t begin, int64_t end) {
   }
 }
 
-bool conv_winograd_run(const ConvShape *s, float *const *data, bool *finite) {
+bool conv_winograd_run(const ConvShape *shape, void *const *data, bool *finite) {
   WinoPlan plan;
-  wino_plan(s, &plan);
+  ConvShape turned = *shape;
+  const ConvShape *s = &turned;
+  wino_plan(&turned, &plan);
   bool back = s->form == CONV_DATA;
+  int from = back ? Y : X, to = back ? X : Y;
   const ConvView *w = &s->v[W];
-  Job j = {.simd = wino_simd(jit_vector_bits(), plan.taps),
+  Job j = {.simd = wino_simd(jit_vector_bits(), plan.taps, plan.flat),
            .taps = plan.taps,
            .weights = s->form == CONV_WEIGHTS,
            .images = s->v[X].dims[0],
-           .source = images_of(&s->v[back ? Y : X], data[back ? Y : X]),
-           .result = images_of(&s->v[back ? X : Y], data[back ? X : Y]),
-           .kernel = data[W] + w->offset,
+           .source = images_of(&s->v[from], s->t[from], data[from]),
+           .result = images_of(&s->v[to], s->t[to], data[to]),
+           .kernel = (float *)data[W] + w->offset,
            .out_step = w->strides[back ? 2 : 1],
            .in_step = w->strides[back ? 1 : 2]};
   j.source.channels = w->dims[back ? 1 : 2];

@@ -10,7 +10,8 @@
  *   steps, backward          each remainder of the results' places has taps of its own: a run each
  *   gaps                     results as far apart as the taps: lanes, the tiles of each remainder
  *
- * Of three dimensions the outermost goes tap by tap, tiles of one place. */
+ * Of three dimensions the outermost goes tap by tap, tiles of one place; so do both others where
+ * tiles are flat: sequences, and windows that are much longer than wide. */
 #ifndef WEFT_DEV_CPU_WINOGRAD_H
 #define WEFT_DEV_CPU_WINOGRAD_H
 
@@ -37,12 +38,14 @@ typedef struct WinoAxis {
 } WinoAxis;
 
 typedef struct WinoPlan {
-  int taps; /* 3: F(4x4, 3x3), 2: F(4x4, 2x2) */
-  int runs; /* remainders of the results' places */
+  int taps;  /* 3: F(4x4, 3x3), 2: F(4x4, 2x2) */
+  bool flat; /* F(4, 3) and F(4, 2), along `along`, tap by tap along the others */
+  int along; /* a spatial dimension */
+  int runs;  /* remainders of the results' places */
 } WinoPlan;
 
-/* false: not worth it, or it cannot be cut so. */
-bool wino_plan(const ConvShape *s, WinoPlan *p);
+/* false: not worth it, or it cannot be cut so. *s: with the plan's dimension last. */
+bool wino_plan(ConvShape *s, WinoPlan *p);
 /* The axes of a run; false: it has no results. */
 bool wino_axes(const ConvShape *s, const WinoPlan *p, int run, WinoAxis axes[WINO_DIMS]);
 

@@ -2,7 +2,8 @@
 #include "dev/cpu/cpu_priv.h"
 #include "dev/cpu/winograd.h"
 
-#define GAIN 1.35         /* multiplications less, at least */
+#define GAIN 1.35         /* multiplications less, at least; */
+#define FLAT_GAIN 1.2     /* flat tiles are transformed faster */
 #define KERNEL_BYTES 64e6 /* of transformed kernels that are cut into shifts */
 
 static int64_t up(int64_t n, int64_t by) { return (n + by - 1) / by; }
@@ -53,12 +54,12 @@ static bool axis_of(const ConvShape *s, int d, int64_t block, int64_t rest, Wino
 
 static bool axes_of(const ConvShape *s, const WinoPlan *p, int run, WinoAxis axes[WINO_DIMS]) {
   int n = s->v[X].n - 2;
-  axes[0] = (WinoAxis){1, 1, 1, 1, 1, 1, 0, 1, 1, 1, 1, {{0, 0, 1}}};
+  axes[0] = axes[1] = (WinoAxis){1, 1, 1, 1, 1, 1, 0, 1, 1, 1, 1, {{0, 0, 1}}};
   bool ok = true;
   for (int d = n - 1; d >= 0; d--) {
     int64_t rests = s->form == CONV_DATA ? s->strides[d] : 1;
     int at = d + WINO_DIMS - n;
-    ok &= axis_of(s, d, at ? p->taps : 1, run % rests, &axes[at]);
+    ok &= axis_of(s, d, at > (p->flat ? 1 : 0) ? p->taps : 1, run % rests, &axes[at]);
     run /= (int)rests;
   }
   return ok;
@@ -84,10 +85,28 @@ static double cost(const ConvShape *s, const WinoPlan *p, int *shifts) {
   return sum;
 }
 
-bool wino_plan(const ConvShape *s, WinoPlan *best) {
+/* Spatial dimension d and the last one change places. */
+static ConvShape with_last(const ConvShape *s, int d) {
+  ConvShape t = *s;
+  int last = s->v[X].n - 3;
+  t.strides[d] = s->strides[last], t.strides[last] = s->strides[d];
+  t.dilates[d] = s->dilates[last], t.dilates[last] = s->dilates[d];
+  t.low[d] = s->low[last], t.low[last] = s->low[d];
+  t.high[d] = s->high[last], t.high[last] = s->high[d];
+  for (int i = 0; i < 3; i++) {
+    int first = i == W ? 3 : 2;
+    const ConvView *v = &s->v[i];
+    t.v[i].dims[first + d] = v->dims[first + last], t.v[i].dims[first + last] = v->dims[first + d];
+    t.v[i].strides[first + d] = v->strides[first + last];
+    t.v[i].strides[first + last] = v->strides[first + d];
+  }
+  return t;
+}
+
+bool wino_plan(ConvShape *s, WinoPlan *best) {
   const ConvView *w = &s->v[W], *y = &s->v[Y];
   int n = s->v[X].n - 2;
-  if (n < 2 || n > WINO_DIMS || !wino_simd(jit_vector_bits(), 3)) return false;
+  if (n < 1 || n > WINO_DIMS || !wino_simd(jit_vector_bits(), 3, false)) return false;
   int64_t in = w->dims[s->form == CONV_DATA ? 1 : 2], out = w->dims[s->form == CONV_DATA ? 2 : 1];
   if (in < PANEL || out < PANEL) return false;
   WinoPlan p = {.runs = 1};
@@ -97,20 +116,29 @@ bool wino_plan(const ConvShape *s, WinoPlan *best) {
     if (s->strides[d] > 7) return false;
     direct *= (double)(y->dims[2 + d] * w->dims[3 + d]);
   }
-  for (p.taps = 2; p.taps <= 3; p.taps++) {
+  double panels = (double)(up(in, PANEL) * up(out, PANEL));
+  for (int k = n > 1 ? 0 : 2; k < 2 * (n + 1); k++) { /* squares; then flat along each dimension */
+    p.taps = 2 + k % 2;
+    p.flat = k >= 2;
+    p.along = p.flat ? k / 2 - 1 : n - 1;
+    ConvShape turned = with_last(s, p.along);
     int shifts;
-    double c = cost(s, &p, &shifts), panels = (double)(up(in, PANEL) * up(out, PANEL));
-    bool large = 4.0 * shifts * PANEL * PANEL * panels * (p.taps + 3) * (p.taps + 3) > KERNEL_BYTES;
+    double c = cost(&turned, &p, &shifts), places = p.taps + 3;
+    if (!p.flat) places *= places;
+    bool large = 4.0 * shifts * PANEL * PANEL * panels * places > KERNEL_BYTES;
     if (c == 0 || (shifts > 1 && large) || (least > 0 && c >= least)) continue;
     least = c;
     *best = p;
   }
+  if (least == 0) return false;
+  *s = with_last(s, best->along);
   double channels = (double)(in * out),
          filled = channels / (double)(up(in, PANEL) * up(out, PANEL) * PANEL * PANEL);
-  return least > 0 && direct * filled > GAIN * least && direct * channels > 1e6;
+  return direct * filled > (best->flat ? FLAT_GAIN : GAIN) * least && direct * channels > 1e6;
 }
 
 bool conv_winograd_fits(const ConvShape *s) {
   WinoPlan p;
-  return wino_plan(s, &p);
+  ConvShape turned = *s;
+  return wino_plan(&turned, &p);
 }

@@ -132,71 +132,118 @@ INLINE bool all_finite(__m256 x) {
       for (int j = 0; j < out; j++) STORE(i, j, to_[j]);  \
     }                                                     \
   } while (0)
+/* The only pass of a flat one. */
+#define LINE(one, n, out, LOAD, STORE)                 \
+  do {                                                 \
+    __m256 in_[n], to_[out];                           \
+    for (int j = 0; j < n; j++) in_[j] = LOAD(0, j);   \
+    one(in_, to_);                                     \
+    for (int j = 0; j < out; j++) STORE(0, j, to_[j]); \
+  } while (0)
 
-#define PIXEL(i, j) _mm256_loadu_ps(pixels[(i)*n + (j)] + c)
-#define PIXEL_PART(i, j) _mm256_maskload_ps(pixels[(i)*n + (j)] + c, mask)
+/* Eight elements at p, or the first n of them. */
+typedef enum { F32, BF16 } Stored;
+INLINE __m256 load(Stored t, const void *p, int64_t at) {
+  if (t == F32) return _mm256_loadu_ps((const float *)p + at);
+  __m128i half = _mm_loadu_si128((const __m128i *)(const void *)((const uint16_t *)p + at));
+  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(half), 16));
+}
+
+INLINE __m256 load_part(Stored t, const void *p, int64_t at, int64_t n) {
+  if (t == F32) return _mm256_maskload_ps((const float *)p + at, lanes(n));
+  uint16_t part[8] = {0};
+  for (int64_t i = 0; i < n; i++) part[i] = ((const uint16_t *)p)[at + i];
+  return load(t, part, 0);
+}
+
+/* Rounded to nearest even; what is not finite has no meaning here: it is computed again. */
+INLINE __m128i rounded(__m256 x) {
+  __m256i bits = _mm256_castps_si256(x),
+          odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+  bits = _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
+  bits = _mm256_srli_epi32(bits, 16);
+  return _mm_packus_epi32(_mm256_castsi256_si128(bits), _mm256_extracti128_si256(bits, 1));
+}
+
+INLINE void store(Stored t, void *p, int64_t at, __m256 x) {
+  if (t == F32) _mm256_storeu_ps((float *)p + at, x);
+  else _mm_storeu_si128((__m128i *)(void *)((uint16_t *)p + at), rounded(x));
+}
+
+INLINE void store_part(Stored t, void *p, int64_t at, int64_t n, __m256 x) {
+  if (t == F32) {
+    _mm256_maskstore_ps((float *)p + at, lanes(n), x);
+    return;
+  }
+  uint16_t part[8];
+  _mm_storeu_si128((__m128i *)(void *)part, rounded(x));
+  for (int64_t i = 0; i < n; i++) ((uint16_t *)p)[at + i] = part[i];
+}
+
+#define PIXEL(i, j) load(stored, pixels[(i)*n + (j)], c)
+#define PIXEL_PART(i, j) load_part(stored, pixels[(i)*n + (j)], c, MIN_LANES(channels - c))
+#define MIN_LANES(n) ((n) < 0 ? 0 : (n) > 8 ? 8 : (n))
 #define PLACE(i, j, x) _mm256_store_ps(to + ((i)*in + (j)) * place_step + h, x)
 
-#define PIXELS_IN(name, one, size, in_)                                                         \
-  AVX2 static void name(const float *const *pixels, int64_t first, int64_t channels, float *to, \
-                        int64_t place_step) {                                                   \
-    enum { n = size, in = in_ };                                                                \
-    for (int h = 0; h < PANEL; h += 8) {                                                        \
-      int64_t c = first + h;                                                                    \
-      if (c + 8 <= channels) {                                                                  \
-        TILE(one, n, in, PIXEL, PLACE);                                                         \
-      } else {                                                                                  \
-        __m256i mask = lanes(channels - c);                                                     \
-        TILE(one, n, in, PIXEL_PART, PLACE);                                                    \
-      }                                                                                         \
-    }                                                                                           \
+#define PIXELS_IN(name, type, PASS, one, size, in_)                                       \
+  AVX2 static void name##type(const void *const *pixels, int64_t first, int64_t channels, \
+                              float *to, int64_t place_step) {                            \
+    enum { n = size, in = in_ };                                                          \
+    const Stored stored = type;                                                           \
+    for (int h = 0; h < PANEL; h += 8) {                                                  \
+      int64_t c = first + h;                                                              \
+      if (c + 8 <= channels) PASS(one, n, in, PIXEL, PLACE);                              \
+      else PASS(one, n, in, PIXEL_PART, PLACE);                                           \
+    }                                                                                     \
   }
-PIXELS_IN(source3, source_6, 6, 6)
-PIXELS_IN(gradient3, gradient_6, WINO_OUT, 6)
-PIXELS_IN(source2, source_5, 5, 5)
-PIXELS_IN(gradient2, gradient_5, WINO_OUT, 5)
 
 #define FROM(i, j) _mm256_load_ps(from + ((i)*in + (j)) * place_step + h)
 #define TO(i, j) pixels[(i)*WINO_OUT + (j)]
 #define WHOLE(i, j, x) \
-  if (TO(i, j)) _mm256_storeu_ps(TO(i, j) + c, x), sum = ADD(sum, x)
+  if (TO(i, j)) store(stored, TO(i, j), c, x), sum = ADD(sum, x)
 #define SOME(i, j, x) \
-  if (TO(i, j)) _mm256_maskstore_ps(TO(i, j) + c, mask, x), sum = ADD(sum, x)
-#define RESULT(name, one, in_)                                                       \
-  AVX2 static bool name(const float *from, int64_t place_step, float *const *pixels, \
-                        int64_t first, int64_t channels) {                           \
-    enum { in = in_ };                                                               \
-    __m256 sum = _mm256_setzero_ps();                                                \
-    for (int h = 0; h < PANEL; h += 8) {                                             \
-      int64_t c = first + h;                                                         \
-      if (c >= channels) break;                                                      \
-      if (c + 8 <= channels) {                                                       \
-        TILE(one, in, WINO_OUT, FROM, WHOLE);                                        \
-      } else {                                                                       \
-        __m256i mask = lanes(channels - c);                                          \
-        TILE(one, in, WINO_OUT, FROM, SOME);                                         \
-      }                                                                              \
-    }                                                                                \
-    return all_finite(sum);                                                          \
+  if (TO(i, j)) store_part(stored, TO(i, j), c, channels - c, x), sum = ADD(sum, x)
+#define RESULT(name, type, PASS, one, in_)                                                \
+  AVX2 static bool name##type(const float *from, int64_t place_step, void *const *pixels, \
+                              int64_t first, int64_t channels) {                          \
+    enum { in = in_ };                                                                    \
+    const Stored stored = type;                                                           \
+    __m256 sum = _mm256_setzero_ps();                                                     \
+    for (int h = 0; h < PANEL; h += 8) {                                                  \
+      int64_t c = first + h;                                                              \
+      if (c >= channels) break;                                                           \
+      if (c + 8 <= channels) PASS(one, in, WINO_OUT, FROM, WHOLE);                        \
+      else PASS(one, in, WINO_OUT, FROM, SOME);                                           \
+    }                                                                                     \
+    return all_finite(sum);                                                               \
   }
-RESULT(result3, result_4, 6)
-RESULT(result2, result_5, 5)
 
 #define TAP(i, j) _mm256_loadu_ps(taps + ((i)*n + (j)) * PANEL + h)
 #define TAP_BACK(i, j, x) _mm256_storeu_ps(taps + ((i)*n + (j)) * PANEL + h, x), sum = ADD(sum, x)
-#define KERNEL(name, one, back, one_back, n_, in_)                            \
+#define KERNEL(name, back, PASS, one, one_back, n_, in_)                      \
   AVX2 static void name(const float *taps, float *to, int64_t place_step) {   \
     enum { n = n_, in = in_ };                                                \
-    for (int h = 0; h < PANEL; h += 8) TILE(one, n, in, TAP, PLACE);          \
+    for (int h = 0; h < PANEL; h += 8) PASS(one, n, in, TAP, PLACE);          \
   }                                                                           \
   AVX2 static bool back(const float *from, int64_t place_step, float *taps) { \
     enum { n = n_, in = in_ };                                                \
     __m256 sum = _mm256_setzero_ps();                                         \
-    for (int h = 0; h < PANEL; h += 8) TILE(one_back, in, n, FROM, TAP_BACK); \
+    for (int h = 0; h < PANEL; h += 8) PASS(one_back, in, n, FROM, TAP_BACK); \
     return all_finite(sum);                                                   \
   }
-KERNEL(kernel3, kernel_6, kernel_back3, kernel_back_3, 3, 6)
-KERNEL(kernel2, kernel_5, kernel_back2, kernel_back_2, 2, 5)
+
+#define STEPS(suffix, PASS, taps, in, result_one)                      \
+  PIXELS_IN(source##suffix, F32, PASS, source_##in, in, in)            \
+  PIXELS_IN(source##suffix, BF16, PASS, source_##in, in, in)           \
+  PIXELS_IN(gradient##suffix, F32, PASS, gradient_##in, WINO_OUT, in)  \
+  PIXELS_IN(gradient##suffix, BF16, PASS, gradient_##in, WINO_OUT, in) \
+  RESULT(result##suffix, F32, PASS, result_one, in)                    \
+  RESULT(result##suffix, BF16, PASS, result_one, in)                   \
+  KERNEL(kernel##suffix, kernel_back##suffix, PASS, kernel_##in, kernel_back_##taps, taps, in)
+STEPS(3, TILE, 3, 6, result_4)
+STEPS(2, TILE, 2, 5, result_5)
+STEPS(3_flat, LINE, 3, 6, result_4)
+STEPS(2_flat, LINE, 2, 5, result_5)
 
 /* ---- products ---- */
 
@@ -290,23 +337,32 @@ AVX512 static void outer_avx512(const float *a, const float *b, int64_t tiles, f
   }
 }
 
-#define ALL(taps, in, rows, multiply, outer)                                                       \
-  {                                                                                                \
-    in, in *in, rows, source##taps, gradient##taps, result##taps, kernel##taps, kernel_back##taps, \
-        multiply, outer                                                                            \
+#define ALL(suffix, in, places, flat, rows, multiply, outer)                              \
+  {                                                                                       \
+    in, places, flat, rows, {source##suffix##F32, source##suffix##BF16},                  \
+        {gradient##suffix##F32, gradient##suffix##BF16},                                  \
+        {result##suffix##F32, result##suffix##BF16}, kernel##suffix, kernel_back##suffix, \
+        multiply, outer                                                                   \
   }
-static const WinoSimd avx2[] = {ALL(2, 5, ROWS2, multiply_avx2, outer_avx2),
-                                ALL(3, 6, ROWS2, multiply_avx2, outer_avx2)},
-                      avx512[] = {ALL(2, 5, ROWS512, multiply_avx512, outer_avx512),
-                                  ALL(3, 6, ROWS512, multiply_avx512, outer_avx512)};
+#define WIDTH(rows, multiply, outer)                                                              \
+  {                                                                                               \
+    {ALL(2, 5, 25, false, rows, multiply, outer), ALL(3, 6, 36, false, rows, multiply, outer)}, { \
+      ALL(2_flat, 5, 5, true, rows, multiply, outer),                                             \
+          ALL(3_flat, 6, 6, true, rows, multiply, outer)                                          \
+    }                                                                                             \
+  }
+static const WinoSimd avx2[2][2] = WIDTH(ROWS2, multiply_avx2, outer_avx2),
+                      avx512[2][2] = WIDTH(ROWS512, multiply_avx512, outer_avx512);
 
-const WinoSimd *wino_simd(int vector_bits, int taps) {
-  return vector_bits >= 512 ? &avx512[taps - 2] : vector_bits >= 256 ? &avx2[taps - 2] : NULL;
+const WinoSimd *wino_simd(int vector_bits, int taps, bool flat) {
+  return vector_bits >= 512   ? &avx512[flat][taps - 2]
+         : vector_bits >= 256 ? &avx2[flat][taps - 2]
+                              : NULL;
 }
 
 #else
-const WinoSimd *wino_simd(int vector_bits, int taps) {
-  (void)vector_bits, (void)taps;
+const WinoSimd *wino_simd(int vector_bits, int taps, bool flat) {
+  (void)vector_bits, (void)taps, (void)flat;
   return NULL;
 }
 #endif

@@ -9,23 +9,25 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define WINO_OUT 4 /* a tile of results is 4 x 4, ... */
-#define WINO_IN 6  /* of the source 6 x 6 for 3 taps, 5 x 5 for 2 */
+#define WINO_OUT 4 /* a tile of results is 4 x 4, of the source 6 x 6 for 3 taps, 5 x 5 for 2; */
+                   /* flat: 1 x 4, 1 x 6, 1 x 5 */
 #define WINO_PLACES 36
 #define PANEL 16
 
+/* Of one tile, channels [first, first + PANEL), those from `channels` on are zero. */
+typedef void WinoIn(const void *const *pixels, int64_t first, int64_t channels, float *to,
+                    int64_t place_step);
+/* Gives whether all of them are finite. */
+typedef bool WinoOut(const float *from, int64_t place_step, void *const *pixels, int64_t first,
+                     int64_t channels);
+
 typedef struct WinoSimd {
-  int in, places; /* of a tile of the source; places = in * in */
-  int rows;       /* tiles that multiply() takes at once */
-  /* Of one tile, channels [first, first + PANEL), those from `channels` on are zero. */
-  void (*source)(const float *const *pixels, int64_t first, int64_t channels, float *to,
-                 int64_t place_step);
-  void (*gradient)(const float *const *pixels, int64_t first, int64_t channels, float *to,
-                   int64_t place_step);
-  /* Gives whether all of them are finite. */
-  bool (*result)(const float *from, int64_t place_step, float *const *pixels, int64_t first,
-                 int64_t channels);
-  /* Kernels: taps are [taps x taps][PANEL]. */
+  int in, places; /* of a tile of the source: in columns */
+  bool flat;
+  int rows;                        /* tiles that multiply() takes at once */
+  WinoIn *source[2], *gradient[2]; /* of f32, of bf16 */
+  WinoOut *result[2];
+  /* Kernels: taps are [taps x taps][PANEL], flat [taps][PANEL]. */
   void (*kernel)(const float *taps, float *to, int64_t place_step);
   bool (*kernel_back)(const float *from, int64_t place_step, float *taps);
   /* to[row][PANEL] = sum over channels of tiles[panel][row][channel] * kernel[channel][PANEL], for
@@ -37,6 +39,6 @@ typedef struct WinoSimd {
 } WinoSimd;
 
 /* taps: 3 or 2. NULL: none for so few bits. */
-const WinoSimd *wino_simd(int vector_bits, int taps);
+const WinoSimd *wino_simd(int vector_bits, int taps, bool flat);
 
 #endif

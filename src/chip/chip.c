@@ -27,6 +27,19 @@ static Str trim(Str s) {
   return s;
 }
 
+/* Takes the next line that is neither empty nor a comment; counts those passed over, too. */
+static bool next_line(Str *rest, Str *out, int *line) {
+  while (rest->n) {
+    const char *end = memchr(rest->p, '\n', rest->n);
+    size_t n = end ? (size_t)(end - rest->p) : rest->n;
+    *out = trim((Str){rest->p, n});
+    rest->p += MIN(n + 1, rest->n), rest->n -= MIN(n + 1, rest->n);
+    ++*line;
+    if (out->n && out->p[0] != '#') return true;
+  }
+  return false;
+}
+
 static const char *cstr(Arena *a, Str s) { return arena_str(a, s).p; }
 
 /* A number with a known unit, else NaN; an unknown unit after a number is text (a topology "2x2").
@@ -101,13 +114,7 @@ Err *chip_read(Arena *arena, const char *file, Str text, Chip **out) {
   VEC(ChipFact) facts = {0};
   Err *err = NULL;
   int line = 0;
-  for (size_t i = 0; i < text.n && !err;) {
-    size_t e = i;
-    while (e < text.n && text.p[e] != '\n') e++;
-    Str l = trim((Str){text.p + i, e - i});
-    i = e + 1;
-    line++;
-    if (!l.n || l.p[0] == '#') continue;
+  for (Str l; !err && next_line(&text, &l, &line);) {
     const char *eq = memchr(l.p, '=', l.n);
     const char *hash = NULL;
     for (size_t k = 0; k + 1 < l.n && !hash; k++)
@@ -271,13 +278,7 @@ static double num_or_nan(const char *s) {
 static Err *add_prices(void *arg, const char *file, Str text) {
   (void)arg;
   int col[PC_N], line = 0;
-  for (size_t i = 0; i < text.n;) {
-    size_t e = i;
-    while (e < text.n && text.p[e] != '\n') e++;
-    Str l = trim((Str){text.p + i, e - i});
-    i = e + 1;
-    line++;
-    if (!l.n || l.p[0] == '#') continue;
+  for (Str l; next_line(&text, &l, &line);) {
     const char *f[32];
     int n = csv_fields(cat.arena, l, f, 32);
     if (line == 1) {

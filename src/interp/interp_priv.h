@@ -104,6 +104,10 @@ typedef struct Frame {
                           evaluated from outside */
   void *captured_arg;
 } Frame;
+const Plan *plan_of(Run *run, const Func *f); /* the run's */
+void plans_free(Run *run);
+void frame_bury(Frame *f, const Op *op); /* releases what op was the last to use */
+void frame_free(Frame *f);               /* its values */
 
 struct Ctx {
   Run *run;

@@ -337,7 +337,7 @@ static InferFn find_fn(OpKind k) {
 
 Err *infer_op(Infer *f) { return find_fn(f->op->kind)(f); }
 
-static Err *check_arity(const Op *op) {
+Err *ir_check_arity(const Op *op) {
   const OpInfo *o = &op_info[op->kind];
   if (o->operands != VARIADIC && op->n_operands != o->operands)
     return op_err(op, ERR_INVALID, "has %d operands, but takes %d", op->n_operands, o->operands);
@@ -349,7 +349,7 @@ static Err *check_arity(const Op *op) {
 }
 
 Err *ir_infer(Module *m, const Op *op, Type **out) {
-  TRY(check_arity(op));
+  TRY(ir_check_arity(op));
   Arena *a = arena_new();
   Infer f = {.op = op, .arena = a, .m = m};
   f.out = ARENA_ARRAY(a, Shape, op->n_results);

@@ -47,7 +47,8 @@ enum {
 unsigned elem_class(const Type *t);
 const char *elem_class_words(unsigned mask, char buf[96]);
 
-Err *infer_op(Infer *f); /* infer.c: dispatch */
+Err *infer_op(Infer *f);           /* infer.c: dispatch */
+Err *ir_check_arity(const Op *op); /* operands, regions, results against ops.def */
 
 static inline const Type *in_type(const Infer *f, int i) { return f->op->operands[i]->type; }
 static inline const Type *res_type(const Infer *f, int i) { return f->op->results[i].type; }

@@ -247,17 +247,6 @@ typedef struct Verify {
 
 static Err *verify_region(Verify *v, const Region *r, int depth);
 
-static Err *check_arity(const Op *op) {
-  const OpInfo *o = &op_info[op->kind];
-  if (o->operands != VARIADIC && op->n_operands != o->operands)
-    return op_err(op, ERR_INVALID, "has %d operands, but takes %d", op->n_operands, o->operands);
-  if (o->regions != VARIADIC && op->n_regions != o->regions)
-    return op_err(op, ERR_INVALID, "has %d regions, but takes %d", op->n_regions, o->regions);
-  if (o->results != VARIADIC && op->n_results != o->results)
-    return op_err(op, ERR_INVALID, "has %d results, but makes %d", op->n_results, o->results);
-  return NULL;
-}
-
 static Err *own_constraints(Verify *v, const Op *op) {
   if (arena_bytes(v->arena) > (1 << 20)) { /* scratch of many operations */
     arena_free(v->arena);
@@ -282,7 +271,7 @@ static Err *verify_op(Verify *v, const Op *op, int depth) {
       TRY(check_type(op, op->operands[i]->type));
   for (int i = 0; i < op->n_results; i++) TRY(check_type(op, op->results[i].type));
   if (op->kind != OP_UNKNOWN) {
-    TRY(check_arity(op));
+    TRY(ir_check_arity(op));
     TRY(check_attrs(op));
   }
   for (int i = 0; i < op->n_regions; i++) {

@@ -324,8 +324,8 @@ ENTRY(Device_MemoryStats) {
   SET_IF(Device_MemoryStats, bytes_reserved_is_set, true);
   SET_IF(Device_MemoryStats, peak_bytes_reserved, 0);
   SET_IF(Device_MemoryStats, peak_bytes_reserved_is_set, true);
-  SET_IF(Device_MemoryStats, bytes_reservable_limit, 0);
-  SET_IF(Device_MemoryStats, bytes_reservable_limit_is_set, false);
+  SET_IF(Device_MemoryStats, bytes_reservable_limit, s.limit);
+  SET_IF(Device_MemoryStats, bytes_reservable_limit_is_set, limited);
   SET_IF(Device_MemoryStats, largest_free_block_bytes, limited ? s.limit - s.in_use : 0);
   SET_IF(Device_MemoryStats, largest_free_block_bytes_is_set, limited);
   SET_IF(Device_MemoryStats, pool_bytes, 0);

@@ -6,7 +6,6 @@
  * keep a few lines from standing for billions of nodes, an alias knows how many nodes it expands to
  * and each use counts them.
  */
-#include "stablehlo/mesh_groups.h"
 #include "stablehlo/text_priv.h"
 
 #include <stdlib.h>
@@ -73,13 +72,13 @@ Err *text_int_list(Text *t, Ints *out) {
   return text_want(t, ']', "',' or ']'");
 }
 
-static Err *array_attr(Text *t, Attr **out) {
+Err *text_attr_list(Text *t, const char *what, Err *(*item)(Text *t, Attr **out), Attr **out) {
   AttrList v = {0};
-  Err *e = text_want(t, '[', "'['");
+  Err *e = text_want(t, '[', what);
   if (!e && !text_take(t, ']')) {
     do {
       Attr *a = NULL;
-      e = text_attr(t, &a);
+      e = item(t, &a);
       *vec_push(&v) = a;
     } while (!e && text_take(t, ','));
     if (!e) e = text_want(t, ']', "',' or ']'");
@@ -333,138 +332,6 @@ static Err *opaque_attr(Text *t, const char *at, bool body, Attr **out) {
   return NULL;
 }
 
-/* ---- replica groups by the axes of a mesh ---- */
-
-typedef VEC(AxisRef) AxisRefs;
-
-/* #stablehlo.axis_ref<name = "x", sub_axis_info = (1)2> */
-static Err *axis_ref(Text *t, AxisRef *out) {
-  *out = (AxisRef){0};
-  if (!text_is(t, T_HASH) || !str_is(t->s, "stablehlo.axis_ref"))
-    return text_expected(t, "#stablehlo.axis_ref<...>");
-  text_next(t);
-  TRY(text_want(t, '<', "'<'"));
-  TRY(text_want_word(t, "name"));
-  TRY(text_want(t, '=', "'='"));
-  TRY(text_string(t, &out->name));
-  if (text_take(t, ',')) {
-    TRY(text_want_word(t, "sub_axis_info"));
-    TRY(text_want(t, '=', "'='"));
-    if (text_is(t, T_HASH)) { /* #stablehlo.sub_axis_info(1)2 */
-      if (!str_is(t->s, "stablehlo.sub_axis_info")) return text_expected(t, "a sub-axis");
-      text_next(t);
-    }
-    TRY(text_want(t, '(', "'(' and the size before the sub-axis"));
-    TRY(text_int(t, &out->sub_pre));
-    TRY(text_want(t, ')', "')'"));
-    TRY(text_int(t, &out->sub_size));
-    if (out->sub_pre < 1 || out->sub_size < 1)
-      return text_err_at(t, t->start, "sub-axis sizes must be positive");
-  }
-  return text_want(t, '>', "'>' after the axis");
-}
-
-/* #stablehlo.mesh<axes = [#stablehlo.mesh_axis<name = "x", size = 2>], device_ids = dense<..>> */
-static Err *inline_mesh(Text *t, Mesh *m) {
-  Attr *ids = NULL;
-  VEC(MeshAxis) v = {0};
-  TRY(text_want(t, '<', "'<'"));
-  TRY(text_want_word(t, "axes"));
-  TRY(text_want(t, '=', "'='"));
-  TRY(text_want(t, '[', "'['"));
-  Err *e = NULL;
-  if (!text_is(t, ']')) do {
-      MeshAxis *a = vec_push(&v);
-      *a = (MeshAxis){0};
-      if (text_is(t, T_HASH) && str_is(t->s, "stablehlo.mesh_axis")) text_next(t);
-      e = text_want(t, '<', "'<' and an axis");
-      if (!e) e = text_want_word(t, "name");
-      if (!e) e = text_want(t, '=', "'='");
-      if (!e) e = text_string(t, &a->name);
-      if (!e) e = text_want(t, ',', "','");
-      if (!e) e = text_want_word(t, "size");
-      if (!e) e = text_want(t, '=', "'='");
-      if (!e) e = text_int(t, &a->size);
-      if (!e) e = text_want(t, '>', "'>' after the axis");
-    } while (!e && text_take(t, ','));
-  if (!e) e = text_want(t, ']', "',' or ']'");
-  m->axes = arena_dup(t->m->arena, v.v, sizeof *v.v * (size_t)v.n);
-  m->n_axes = v.n;
-  vec_free(&v);
-  if (e) return e;
-  if (text_take(t, ',')) {
-    const char *at = t->start;
-    TRY(text_want_word(t, "device_ids"));
-    TRY(text_want(t, '=', "'='"));
-    TRY(text_attr(t, &ids));
-    if (ids->kind != AT_TENSOR || ids->dtype != DT_I64)
-      return text_err_at(t, at, "expected dense<..> of i64");
-    m->ids = ids->tensor->data;
-    m->n_ids = (int)ids->tensor->count;
-  }
-  return text_want(t, '>', "'>' after the mesh");
-}
-
-/* After #stablehlo.replica_group_mesh_axes<: the matrix of groups when the mesh is known, else
- * text. */
-static Err *mesh_groups_read(Text *t, Str *name, Mesh *own, AxisRefs *axes) {
-  TRY(text_want_word(t, "mesh"));
-  TRY(text_want(t, '=', "'='"));
-  if (text_is(t, T_HASH) && str_is(t->s, "stablehlo.mesh")) {
-    text_next(t);
-    TRY(inline_mesh(t, own));
-  } else {
-    TRY(text_symbol(t, name));
-  }
-  TRY(text_want(t, ',', "','"));
-  TRY(text_want_word(t, "axes"));
-  TRY(text_want(t, '=', "'='"));
-  TRY(text_want(t, '[', "'[' and axes"));
-  if (!text_is(t, ']')) do {
-      TRY(axis_ref(t, vec_push(axes)));
-    } while (text_take(t, ','));
-  TRY(text_want(t, ']', "',' or ']'"));
-  return text_want(t, '>', "'>' after the replica groups");
-}
-
-static Err *mesh_groups_attr(Text *t, Attr **out) {
-  const char *at = t->start;
-  Str name = {0};
-  Mesh own = {0};
-  AxisRefs axes = {0};
-  Err *e = mesh_groups_read(t, &name, &own, &axes);
-  const Mesh *mesh = name.p ? map_get(t->meshes, name) : &own;
-  if (!e && mesh) {
-    int64_t total = 1;
-    for (int i = 0; i < mesh->n_axes && !e; i++)
-      if (mul_overflows(total, mesh->axes[i].size, &total) || total > 1 << 24)
-        e = text_err_at(t, at, "the mesh of the replica groups is too large");
-    if (!e) e = text_take_bytes(t, at, total * 8); /* the matrix is as large as the mesh */
-    if (!e) e = text_place(t, mesh_groups(t->m, mesh, axes.v, axes.n, out), at);
-  } else if (!e) {
-    Buf b = {0};
-    buf_cstr(&b, "#stablehlo.replica_group_mesh_axes<mesh = @");
-    buf_str(&b, name);
-    buf_cstr(&b, ", axes = [");
-    for (int i = 0; i < axes.n; i++) {
-      const AxisRef *x = &axes.v[i];
-      buf_printf(&b, "%s#stablehlo.axis_ref<name = \"", i ? ", " : "");
-      buf_str(&b, x->name);
-      buf_byte(&b, '"');
-      if (x->sub_size)
-        buf_printf(&b, ", sub_axis_info = (%lld)%lld", (long long)x->sub_pre,
-                   (long long)x->sub_size);
-      buf_byte(&b, '>');
-    }
-    buf_cstr(&b, "]>");
-    *out = attr_string(t->m, (Str){b.p, b.n});
-    (*out)->kind = AT_OPAQUE;
-    buf_free(&b);
-  }
-  vec_free(&axes);
-  return e;
-}
-
 static Err *dialect_attr(Text *t, Attr **out) {
   const char *at = t->start, *end = t->p;
   Str full = t->s;
@@ -514,7 +381,7 @@ static Err *dialect_attr(Text *t, Attr **out) {
       return text_want(t, '>', "'>'");
     }
     if (str_is(name, "bounds")) return bounds_attr(t, out);
-    if (str_is(name, "replica_group_mesh_axes")) return mesh_groups_attr(t, out);
+    if (str_is(name, "replica_group_mesh_axes")) return text_mesh_groups(t, out);
     if (is_struct_name(name) || str_is(name, "conv")) return struct_attr(t, name, out);
   }
   if (str_is(dialect, "sdy")) {
@@ -525,125 +392,13 @@ static Err *dialect_attr(Text *t, Attr **out) {
   return opaque_attr(t, at, true, out);
 }
 
-/* ---- numbers ---- */
-
-static Err *int_in_range(Text *t, const char *at, DType d, int64_t v, bool neg) {
-  int bits = d == DT_INDEX ? 64 : dtype_bits(d);
-  if (bits >= 64) return NULL;
-  bool uns = dtype_class(d) == DC_UINT;
-  int64_t lo = uns ? 0 : -((int64_t)1 << (bits - 1)), hi = ((int64_t)1 << bits) - 1;
-  if (d == DT_I1) lo = -1;
-  if (v < lo || v > hi || (neg && uns && v))
-    return text_err_at(t, at, "%lld does not fit in %s", (long long)v, dtype_name(d));
-  return NULL;
-}
-
-static Err *float_of_bits(Text *t, DType d, const char *at, int64_t bits, double *out) {
-  if (dtype_bits(d) < 64 && (bits < 0 || bits >= (int64_t)1 << dtype_bits(d)))
-    return text_err_at(t, at, "bit pattern does not fit in %s", dtype_name(d));
-  *out = float_decode(d, (uint64_t)bits);
-  return NULL;
-}
-
-static Err *number_attr(Text *t, Attr **out) {
-  const char *at = t->start;
-  bool neg = text_take(t, '-');
-  if (text_is(t, T_FLOAT)) {
-    double v;
-    DType d = DT_F64;
-    TRY(text_number(t, &v));
-    if (neg) v = -v;
-    if (text_take(t, ':')) {
-      Type *ty;
-      TRY(text_type(t, &ty));
-      if (ty->kind != TY_SCALAR || !dtype_is_float(ty->dtype))
-        return text_err_at(t, at, "a float needs a float type");
-      d = ty->dtype;
-      v = float_decode(d, float_encode(d, v));
-    }
-    *out = attr_float(t->m, d, v);
-    return NULL;
-  }
-  if (!text_is(t, T_INT)) return text_expected(t, "a number");
-  bool hex = t->s.n > 2 && t->s.p[1] == 'x';
-  int64_t v;
-  TRY(text_int(t, &v));
-  if (neg) v = (int64_t)(0 - (uint64_t)v);
-  DType d = DT_I64;
-  if (text_take(t, ':')) {
-    Type *ty;
-    TRY(text_type(t, &ty));
-    if (ty->kind != TY_SCALAR) return text_err_at(t, at, "an integer needs an integer type");
-    d = ty->dtype;
-  }
-  if (dtype_is_float(d)) {
-    double f = (double)v;
-    if (hex) TRY(float_of_bits(t, d, at, v, &f));
-    *out = attr_float(t->m, d, f);
-    return NULL;
-  }
-  TRY(int_in_range(t, at, d, v, neg));
-  if (dtype_class(d) == DC_SINT && dtype_bits(d) < 64) { /* 255 : i8 is -1 */
-    int shift = 64 - dtype_bits(d);
-    v = (int64_t)((uint64_t)v << shift) >> shift;
-  }
-  if (d == DT_I1) *out = attr_bool(t->m, v != 0);
-  else *out = attr_int(t->m, d, v);
-  return NULL;
-}
-
-/* ---- array<i64: 1, 2> ---- */
-
-static Err *dense_array(Text *t, Attr **out) {
-  TRY(text_want(t, '<', "'<' after array"));
-  DType d;
-  Quant q;
-  bool has;
-  const char *at = t->start;
-  TRY(text_elem(t, &d, &q, &has));
-  if (dtype_is_float(d)) { /* kept as an array of floats */
-    AttrList v = {0};
-    Err *e = NULL;
-    if (text_take(t, ':')) do {
-        double f = 0;
-        e = text_number(t, &f);
-        *vec_push(&v) = attr_float(t->m, d, f);
-      } while (!e && text_take(t, ','));
-    if (!e) e = text_want(t, '>', "',' or '>'");
-    if (!e) *out = attr_array(t->m, v.n, v.v);
-    vec_free(&v);
-    return e;
-  }
-  if (has || !(dtype_is_int(d) || d == DT_I1))
-    return text_err_at(t, at, "array<> holds integers or floats");
-  Ints v = {0};
-  Err *e = NULL;
-  if (text_take(t, ':')) do {
-      int64_t x = 0;
-      bool b;
-      if (d == DT_I1 && t->tok == T_ID) {
-        e = text_bool(t, &b);
-        x = !e && b;
-      } else {
-        const char *where = t->start;
-        e = text_int(t, &x);
-        if (!e) e = int_in_range(t, where, d, x, false);
-      }
-      *vec_push(&v) = x;
-    } while (!e && text_take(t, ','));
-  if (!e) e = text_want(t, '>', "',' or '>'");
-  if (!e) *out = attr_ints(t->m, d, v.n, v.v);
-  vec_free(&v);
-  return e;
-}
-
 /* ---- any ---- */
 
 static Err *word_attr(Text *t, Attr **out) {
   const char *at = t->start;
   if (text_take_word(t, "dense")) return text_dense(t, out);
   if (text_take_word(t, "dense_resource")) return text_dense_resource(t, out);
-  if (text_take_word(t, "array")) return dense_array(t, out);
+  if (text_take_word(t, "array")) return text_dense_array(t, out);
   if (text_take_word(t, "unit")) {
     *out = attr_unit(t->m);
     return NULL;
@@ -675,7 +430,7 @@ static Err *attr_inner(Text *t, Attr **out) {
   switch ((int)t->tok) {
   case T_HASH: return dialect_attr(t, out);
   case T_ID: return word_attr(t, out);
-  case '[': return array_attr(t, out);
+  case '[': return text_attr_list(t, "'['", text_attr, out);
   case '{': {
     Attrs v = {0};
     Err *e = text_attr_dict(t, &v);
@@ -685,7 +440,7 @@ static Err *attr_inner(Text *t, Attr **out) {
   }
   case '-':
   case T_INT:
-  case T_FLOAT: return number_attr(t, out);
+  case T_FLOAT: return text_number_attr(t, out);
   case T_STR: {
     Str s;
     TRY(text_string(t, &s));

@@ -1,7 +1,7 @@
 /* Private to the text reader and writer.
  *
  * Reader: characters -> tokens (text_lex.c) -> types (text_type.c), attributes (text_attr.c,
- * text_dense.c, text_sdy.c), locations (text_loc.c) -> operations (text_op.c; pretty forms:
+ * text_number.c, text_dense.c, text_mesh_groups.c, text_sdy.c), locations (text_loc.c) -> operations (text_op.c; pretty forms:
  * text_form.c by table, text_special.c by hand) -> functions and modules (text_read.c). Attributes
  * as written become canonical in text_canon.c.
  */
@@ -111,7 +111,12 @@ Err *text_func_type_parts(Text *t, Types *in, Types *out); /* (T, U) -> V or (V,
 Err *text_elem(Text *t, DType *dtype, Quant *q, bool *has_quant); /* element type */
 
 Err *text_attr(Text *t, Attr **out);
+/* [item, item] as an array; `what`: expected at the beginning */
+Err *text_attr_list(Text *t, const char *what, Err *(*item)(Text *t, Attr **out), Attr **out);
 Err *text_attr_dict(Text *t, Attrs *out);     /* { ... }, appended */
+Err *text_number_attr(Text *t, Attr **out);   /* -1 : i8, 0x7F : f8E4M3 */
+Err *text_dense_array(Text *t, Attr **out);   /* after `array` */
+Err *text_mesh_groups(Text *t, Attr **out);   /* after #stablehlo.replica_group_mesh_axes */
 Err *text_int_list(Text *t, Ints *out);       /* [1, 2] */
 Err *text_struct_fields(Text *t, Attrs *out); /* k = v, k = v up to > (not taken) */
 Err *text_conv_dims(Text *t, Attrs *out);     /* [b, 0, f]x[..]->[..] */

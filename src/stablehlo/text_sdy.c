@@ -84,9 +84,8 @@ static Err *mesh_axes(Text *t, Mesh *m) {
   return e;
 }
 
-Err *text_mesh(Text *t, Attr **out) {
+static Err *mesh_body(Text *t, Attr **out) { /* after <, with > */
   Mesh *m = ARENA_NEW(t->m->arena, Mesh);
-  TRY(text_want(t, '<', "'<' and a mesh"));
   TRY(mesh_axes(t, m));
   if (text_take(t, ',')) {
     TRY(text_want_word(t, "device_ids"));
@@ -98,12 +97,15 @@ Err *text_mesh(Text *t, Attr **out) {
     vec_free(&v);
     if (e) return e;
   }
-  TRY(text_want(t, '>', "'>' after the mesh"));
-  Attr *a = attr_unit(t->m);
-  a->kind = AT_MESH;
-  a->mesh = m;
-  *out = a;
-  return NULL;
+  *out = attr_unit(t->m);
+  (*out)->kind = AT_MESH;
+  (*out)->mesh = m;
+  return text_want(t, '>', "'>' after the mesh");
+}
+
+Err *text_mesh(Text *t, Attr **out) {
+  TRY(text_want(t, '<', "'<' and a mesh"));
+  return mesh_body(t, out);
 }
 
 static Err *sharding_body(Text *t, Sharding *s) { /* after < */
@@ -150,17 +152,7 @@ Err *text_sharding(Text *t, Attr **out) {
 }
 
 Err *text_sharding_list(Text *t, Attr **out) {
-  AttrList v = {0};
-  Err *e = text_want(t, '[', "'[' and shardings");
-  if (!e && !text_is(t, ']')) do {
-      Attr *a = NULL;
-      e = text_sharding(t, &a);
-      *vec_push(&v) = a;
-    } while (!e && text_take(t, ','));
-  if (!e) e = text_want(t, ']', "',' or ']'");
-  if (!e) *out = attr_array(t->m, v.n, v.v);
-  vec_free(&v);
-  return e;
+  return text_attr_list(t, "'[' and shardings", text_sharding, out);
 }
 
 Err *text_axes(Text *t, Attr **out) {
@@ -203,25 +195,7 @@ Err *text_sdy_attr(Text *t, Str name, const char *at, bool *known, Attr **out) {
     TRY(text_axes(t, out));
     return text_want(t, '>', "'>'");
   }
-  if (str_is(name, "mesh")) {
-    Mesh *m = ARENA_NEW(t->m->arena, Mesh);
-    TRY(mesh_axes(t, m));
-    if (text_take(t, ',')) {
-      TRY(text_want_word(t, "device_ids"));
-      TRY(text_want(t, '=', "'='"));
-      Ints v = {0};
-      Err *e = text_int_list(t, &v);
-      m->ids = arena_dup(t->m->arena, v.v, sizeof *v.v * (size_t)v.n);
-      m->n_ids = v.n;
-      vec_free(&v);
-      if (e) return e;
-    }
-    Attr *a = attr_unit(t->m);
-    a->kind = AT_MESH;
-    a->mesh = m;
-    *out = a;
-    return text_want(t, '>', "'>'");
-  }
+  if (str_is(name, "mesh")) return mesh_body(t, out);
   *known = false;
   return NULL;
 }

@@ -20,17 +20,22 @@ typedef struct Writer {
   Arena *arena; /* names */
 } Writer;
 
-/* ---- attributes: text_write_attr.c ---- */
-void tw_attr(Writer *w, const Attr *a);
+/* ---- numbers: text_write_number.c ---- */
 void tw_dense(Writer *w, const Attr *a);
 void tw_float(Buf *b, DType d, const void *p); /* one element, as MLIR prints it */
-void tw_quoted(Buf *b, Str s);
-void tw_symbol(Buf *b, Str s); /* with @ */
-void tw_key(Buf *b, Str s);
+void tw_float_value(Buf *b, DType d, double v);
+
+/* ---- Shardy: text_write_sdy.c ---- */
 void tw_sharding(Buf *b, const Sharding *s);
 void tw_sharding_list(Buf *b, const Attr *a);
 void tw_mesh(Buf *b, const Mesh *m);
 void tw_axes(Buf *b, const Attr *a);
+
+/* ---- attributes: text_write_attr.c ---- */
+void tw_attr(Writer *w, const Attr *a);
+void tw_quoted(Buf *b, Str s);
+void tw_symbol(Buf *b, Str s); /* with @ */
+void tw_key(Buf *b, Str s);
 void tw_dict(Writer *w, const NamedAttr *v, int n);     /* {a = 1, b} */
 void tw_int_list(Buf *b, const Attr *a, bool booleans); /* [1, 2] */
 void tw_conv_dims(Buf *b, const Op *op);

@@ -292,7 +292,20 @@ static void endings(const HNode *n, int depth, int *budget, int *convs, int *red
   }
 }
 
-static bool worth_storing(const Law *law, const HNode *n) {
+/* Who else reads it: whether a sum does, and how many kernels that write an array of its size, be
+ * it in a product's epilogue. */
+static void read_beside(const HNode *n, const unsigned char *claimed, int depth, int *budget,
+                        int *sum, int *rest) {
+  for (int i = 0; i < n->n_users && depth < 8 && *budget > 0; i++, --*budget) {
+    const HNode *u = n->users[i];
+    if (u->kind == H_REDUCE) *sum = 1;
+    else if (u->kind == H_CONV || hlo_count(u) != hlo_count(n)) continue;
+    else if (claimed[u->id] || u->is_output || !hlo_light(u)) ++*rest;
+    else read_beside(u, claimed, depth + 1, budget, sum, rest);
+  }
+}
+
+static bool worth_storing(const Law *law, const HNode *n, const unsigned char *claimed) {
   double limit = law->repeat;
   if (n->kind == H_DSLICE) { /* a round's slice that several kernels read */
     const HNode *x = n->n_users == 1 && n->users[0]->kind == H_RESHAPE ? n->users[0] : n;
@@ -306,8 +319,12 @@ static bool worth_storing(const Law *law, const HNode *n) {
     if (convs < 2 || reduces < 1 || others < 1) return false;
     limit = 2;
   } else {
-    int readers = product_readers(n, 0);
+    int readers = product_readers(n, 0), budget = 200, sum = 0, rest = 0;
     if (readers < 2) return false;
+    read_beside(n, claimed, 0, &budget, &sum, &rest);
+    for (int i = 0; n->op == OP_CONVERT && i < n->in[0]->n_users; i++) /* before it is rounded */
+      if (n->in[0]->users[i]->kind == H_REDUCE) sum = 1;
+    readers += sum + MIN(rest, 1);
     /* each reader would read the inputs, not the result; that would be written and read by all.
      * Where it comes to the same, two readers ask for the result, more do not. */
     limit = MIN(limit, (readers + 1.0) / (readers - 1) + (readers > 2 ? 0.02 : 0));
@@ -441,7 +458,8 @@ void plan_stored(Plan *p) {
   }
   for (int i = 0; i < c->nodes.n && p->law->tpu; i++) {
     HNode *n = c->nodes.v[i];
-    if (n->dead || n->kind != H_EWISE || n->op != OP_MAXIMUM || !worth_storing(p->law, n)) continue;
+    if (n->dead || n->kind != H_EWISE || n->op != OP_MAXIMUM || !worth_storing(p->law, n, claimed))
+      continue;
     plan_store(p, n);
     ask_clipped(p, n);
   }
@@ -474,8 +492,8 @@ void plan_stored(Plan *p) {
       continue;
     }
     if (claimed[n->id] && !n->is_output) continue;
-    bool need =
-        n->is_output || (n->apart && p->law->tpu) || (p->law->tpu && worth_storing(p->law, n));
+    bool need = n->is_output || (n->apart && p->law->tpu) ||
+                (p->law->tpu && worth_storing(p->law, n, claimed));
     for (int k = 0; k < n->n_users && !need; k++) {
       const HNode *u = n->users[k];
       if (u->comp != n->comp) need = true;

@@ -13,6 +13,7 @@ double tpu_pack_cost(const Law *law, const HValue *v);
 double tpu_write_cost(const Law *law, const HValue *v);
 double tpu_vector_work(const Law *law, const Kernel *k);
 double tpu_turned_rows(const Kernel *k);
+double tpu_spread_rows(const Kernel *k);
 double tpu_read_fraction(const Kernel *k, const HValue *v);
 bool tpu_written_into(const Kernel *k, const HValue *v);
 double tpu_written_part(const HNode *r);

@@ -66,6 +66,8 @@ void law_read(const Chip *chip, Law *law) {
   law->cwin *= 1 << 20;
   FIT(vhalf, "vhalf", 1);
   FIT(row, "row", 0);
+  FIT(spread, "spread", 0);
+  FIT(scores_mx, "scores_mx", 0);
   FIT(lvm, "lvm", 1);
   FIT(dw, "dw", 2.2);
   FIT(row_pack, "row_pack", 1);

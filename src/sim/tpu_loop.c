@@ -175,7 +175,8 @@ void tpu_loop(Plan *p, Kernel *k) {
       rd *= 2;
   }
   rd *= law->lio, wr *= law->lio;
-  double comp = tpu_vector_work(law, k) * law->lvpu + tpu_turned_rows(k) * law->row;
+  double spread = tpu_spread_rows(k) * law->spread;
+  double comp = tpu_vector_work(law, k) * law->lvpu + tpu_turned_rows(k) * law->row + spread;
   if (k->alone && !k->reduce)
     comp = MIN(comp, tiles * law->lvpu); /* all unfused operations alike */
   if (k->roots.v[0]->kind == H_CONCAT) wr += joining(law, k->roots.v[0], tiles);
@@ -184,6 +185,8 @@ void tpu_loop(Plan *p, Kernel *k) {
                root->rank >= 2 && root->dims[root->val->order[0]] != k->reads.v[0]->order[0];
   k->vpu = comp;
   k->cycles = loop_cycles(law, k, rd, wr, comp, bytes, all, tiles, narrow, &k->windows);
+  if (spread > 0 && wr <= 0) /* with nothing to write, reading hides nothing */
+    k->cycles = MAX(k->cycles, law->lbase + rd + comp);
   if (!any_array) /* less than a register's worth is written like an array */
     k->cycles = root->rank > 0 && hlo_count(root) < 1024 ? law->lbase + 2 : 15 + tiles * 0.25;
   k->cycles += counters(law, k);

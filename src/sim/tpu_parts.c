@@ -65,17 +65,35 @@ double tpu_vector_work(const Law *law, const Kernel *k) {
   return w;
 }
 
+/* A softmax, or what goes backwards through one, has its rows in lanes already. */
+static bool rows_in_lanes(const Kernel *k) {
+  for (int i = 0; i < k->inner.n; i++)
+    if (k->inner.v[i]->inlined || k->inner.v[i]->soft) return true;
+  for (int i = 0; i < k->reads.n; i++)
+    if (k->reads.v[i]->node->soft) return true;
+  return false;
+}
+
+static bool spreads_rows(const HNode *n) {
+  return n->kind == H_BCAST && n->rank >= 2 && hlo_count(n->in[0]) >= 8 && !plan_const_only(n);
+}
+
+/* Registers that such a kernel fills with row values, one lane each. */
+double tpu_spread_rows(const Kernel *k) {
+  double sum = 0;
+  for (int i = 0; i < k->inner.n && !k->conv && rows_in_lanes(k); i++)
+    if (spreads_rows(k->inner.v[i])) sum += (double)hlo_count(k->inner.v[i]) / 1024;
+  return sum;
+}
+
 /* Values along rows lie in lanes; repeating them over the lanes of their row turns them first.
  * Registers turned this way by the broadcasts inside a kernel. */
 double tpu_turned_rows(const Kernel *k) {
   double sum = 0;
-  bool soft = false; /* a softmax beside a product has its rows in lanes already */
-  for (int i = 0; i < k->inner.n; i++) soft |= k->inner.v[i]->inlined || k->inner.v[i]->soft;
-  for (int i = 0; i < k->reads.n && k->conv; i++) soft |= k->reads.v[i]->node->soft;
-  for (int i = 0; i < k->inner.n && !soft; i++) {
+  if (rows_in_lanes(k)) return 0;
+  for (int i = 0; i < k->inner.n; i++) {
     const HNode *n = k->inner.v[i];
-    if (n->kind != H_BCAST || n->rank < 2 || hlo_count(n->in[0]) < 8 || plan_const_only(n))
-      continue;
+    if (!spreads_rows(n)) continue;
     int lane = n->rank - 1;
     for (int r = 0; r < k->reads.n + k->roots.n; r++) {
       const HValue *v = r < k->reads.n ? k->reads.v[r] : k->roots.v[r - k->reads.n]->val;

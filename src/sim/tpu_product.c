@@ -205,6 +205,15 @@ static double packed_twice(const Law *law, const Kernel *k) {
   return wide ? all : all - most;
 }
 
+/* A product that meets a softmax's exponentials in its epilogue: so many times the array's own time,
+ * wherever they lie; its own time where all fits in one window. */
+static double beside_scores(const Law *law, const HConv *c, const HValue *scores) {
+  double S = law->side, mx = (double)c->batch * up((double)c->m, 8) * up((double)c->n, S) *
+                             up((double)c->k, S) * c->passes / law->macs;
+  bool one = 3 * scores->bytes <= law->scoped;
+  return law->base0 + mx * (one ? 1.1 : law->scores_mx);
+}
+
 void tpu_product(Plan *p, Kernel *k) {
   const Law *law = p->law;
   const HNode *cv = k->conv;
@@ -354,6 +363,9 @@ void tpu_product(Plan *p, Kernel *k) {
   k->cycles = product_cycles(law, &s, &comp, &k->windows);
   if (law->row_beside && rows > 0) /* while the array works: the longer of both counts */
     k->cycles = MAX(k->cycles, 0.3 * law->base0 + rows + work * law->cvpu + comp / 4);
+  for (int i = 0; i < nr && law->scores_mx > 0; i++)
+    if (who[i] == 2 && seen[i]->node->soft && hlo_count(seen[i]->node) == hlo_count(cv))
+      k->cycles = beside_scores(law, c, seen[i]);
   k->util = MIN(1, (double)c->flops * c->passes / 2 / law->macs / MAX(k->cycles, 1));
   k->bound = comp > 0.6 * k->cycles      ? SIM_COMPUTE
              : k->cycles < 3 * law->base ? SIM_LATENCY

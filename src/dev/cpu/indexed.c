@@ -174,16 +174,25 @@ void walk_windows(const Walk *w, const char *indices, bool clamp, int64_t begin,
 }
 
 bool walk_is_simple(const Walk *w) {
-  if (w->run != 1 || w->n_runs != 1 || w->n_vec < 1 || w->n_vec > 2 || w->index != DT_I32)
-    return false;
+  bool known = w->index == DT_I32 || w->index == DT_U32 || w->index == DT_I64;
+  if (w->n_runs != 1 || w->n_vec < 1 || w->n_vec > 2 || !known) return false;
   int64_t count = 1, vectors = 1;
   for (int d = 0; d < w->rank; d++) count *= w->dims[d];
   for (int b = w->n_batch - 1; b >= 0; b--) {
-    bool dense = w->batch_step[b] == vectors * w->n_vec && w->other_step[b] == vectors;
+    bool dense = w->batch_step[b] == vectors * w->n_vec && w->other_step[b] == vectors * w->run;
     if (w->batching[b] >= 0 || (w->batch[b] > 1 && !dense)) return false;
     vectors *= w->batch[b];
   }
   return count <= INT32_MAX && (w->n_vec == 1 || w->vec_step == 1);
+}
+
+/* Indices as 32-bit numbers; those that are too large for that are outside of every operand. */
+CLONES static void narrow_i64(const int64_t *x, int64_t n, int32_t *to) {
+  for (int64_t i = 0; i < n; i++)
+    to[i] = x[i] > INT32_MAX ? INT32_MAX : x[i] < -1 ? -1 : (int32_t)x[i];
+}
+CLONES static void narrow_u32(const uint32_t *x, int64_t n, int32_t *to) {
+  for (int64_t i = 0; i < n; i++) to[i] = x[i] > INT32_MAX ? INT32_MAX : (int32_t)x[i];
 }
 
 CLONES static void simple_one(const int32_t *x, int32_t top, int32_t step, bool clamp, int64_t n,
@@ -215,11 +224,17 @@ CLONES static void simple_two(const int32_t *x, const int32_t *top, const int32_
 
 void walk_simple(const Walk *w, const char *indices, bool clamp, int64_t begin, int64_t end,
                  int32_t *at) {
-  const int32_t *x = (const int32_t *)(const void *)indices + begin * w->n_vec;
-  int32_t top[2], step[2];
+  int32_t top[2], step[2], narrow[2 * SIMPLE_BATCH];
+  int64_t first = begin * w->n_vec, n = (end - begin) * w->n_vec;
+  const int32_t *x = narrow;
+  assert(n <= COUNT_OF(narrow));
+  if (w->index == DT_I64) narrow_i64((const int64_t *)(const void *)indices + first, n, narrow);
+  else if (w->index == DT_U32)
+    narrow_u32((const uint32_t *)(const void *)indices + first, n, narrow);
+  else x = (const int32_t *)(const void *)indices + first;
   for (int k = 0; k < w->n_vec; k++) {
     int64_t d = w->to_operand[k];
-    top[k] = (int32_t)(w->dims[d] - 1), step[k] = (int32_t)w->step[d];
+    top[k] = (int32_t)(w->dims[d] - w->window[d]), step[k] = (int32_t)w->step[d];
   }
   if (w->n_vec == 1) simple_one(x, top[0], step[0], clamp, end - begin, at);
   else simple_two(x, top, step, clamp, end - begin, at);

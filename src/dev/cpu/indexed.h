@@ -28,9 +28,10 @@ void walk_free(void *state); /* NULL is fine */
  * from[i] is -1 when the window is not inside as a whole. */
 void walk_windows(const Walk *w, const char *indices, bool clamp, int64_t begin, int64_t end,
                   int64_t *from, int64_t *to);
-/* Windows of one element each, of which the one at index vector i is element i of the other side,
- * in an operand that 32 bits can number: where they are in the operand, -1 as above. */
+/* Windows of one run each, of which the one at index vector i is run i of the other side, in an
+ * operand that 32 bits can number: where they are in the operand, -1 as above. */
 bool walk_is_simple(const Walk *w);
+#define SIMPLE_BATCH 256 /* index vectors at a time, at most */
 void walk_simple(const Walk *w, const char *indices, bool clamp, int64_t begin, int64_t end,
                  int32_t *at);
 

@@ -65,30 +65,37 @@ static void gather_runs(void *arg, int64_t begin,
               r->out + (size_t)w->at_other[k] * unit);
 }
 
-/* Single elements, in the order of the index vectors. */
-#define PICKS(T)                                     \
-  case sizeof(T): {                                  \
-    const T *s = (const T *)(const void *)r->in;     \
-    T *d = (T *)(void *)r->out + i;                  \
-    for (int64_t k = 0; k < n; k++) d[k] = s[at[k]]; \
-    break;                                           \
-  }
+/* Rows of `run` bytes, in the order of the index vectors. */
+#define ROWS(N)                                                                           \
+  case N:                                                                                 \
+    for (int64_t k = 0; k < n; k++) memcpy(out + k * (N), in + (int64_t)at[k] * unit, N); \
+    return;
 
-static void gather_elements(void *arg, int64_t begin, int64_t end) {
+static void gather_rows(int64_t unit, int64_t run, int64_t n, const int32_t *at, const char *in,
+                        char *out) {
+  switch (run) {
+    ROWS(1)
+    ROWS(2)
+    ROWS(4)
+    ROWS(8)
+    ROWS(12)
+    ROWS(16)
+    ROWS(32)
+    ROWS(64)
+    ROWS(128)
+  default:
+    for (int64_t k = 0; k < n; k++) memcpy(out + k * run, in + (int64_t)at[k] * unit, (size_t)run);
+  }
+}
+
+static void gather_simple(void *arg, int64_t begin, int64_t end) {
   const Gather *r = arg;
-  int32_t at[BATCH];
-  int64_t b = dtype_bytes(r->w->type);
-  for (int64_t i = begin; i < end; i += BATCH) {
-    int64_t n = MIN(BATCH, end - i);
+  int32_t at[SIMPLE_BATCH];
+  int64_t unit = dtype_bytes(r->w->type), run = unit * r->w->run;
+  for (int64_t i = begin; i < end; i += SIMPLE_BATCH) {
+    int64_t n = MIN(SIMPLE_BATCH, end - i);
     walk_simple(r->w, r->indices, true, i, i + n, at);
-    switch (b) {
-      PICKS(uint8_t)
-      PICKS(uint16_t)
-      PICKS(uint32_t)
-      PICKS(uint64_t)
-    default:
-      for (int64_t k = 0; k < n; k++) memcpy(r->out + (i + k) * b, r->in + at[k] * b, (size_t)b);
-    }
+    gather_rows(unit, run, n, at, r->in, r->out + i * run);
   }
 }
 
@@ -102,7 +109,8 @@ static Err *run(void *state, const Op *op, void *const *in, void *const *out) {
   if (type_count(op_type(op)) == 0) return NULL;
   Gather r = {.w = w, .indices = in[1], .in = in[0], .out = out[0]};
   if (walk_is_simple(w)) {
-    cpu_parallel(w->n, 65536, gather_elements, &r);
+    cpu_parallel(w->n, MAX(1, 1000000 / (16 + w->run * dtype_bytes(w->type) / 8)), gather_simple,
+                 &r);
     return NULL;
   }
   int64_t cost = 16 + w->run * dtype_bytes(w->type) / 8;

@@ -115,9 +115,23 @@ static void combine(OpKind kind, DType t, char *dst, const char *src, int64_t n)
  * vectors. */
 typedef void Apply(int64_t n, const int64_t *from, const int64_t *to, int64_t run, void *dst,
                    const void *src);
-/* dst[at[i]] = combination with src[i]; nothing where at[i] is negative. skip: when it is known to
+/* dst[at[i] + k] = combination with src[i * run + k], k < run; nothing where at[i] is negative. skip: when it is known to
  * change nothing. */
-typedef void Each(int64_t n, const int32_t *at, void *dst, const void *src);
+typedef void Each(int64_t n, const int32_t *at, int64_t run, void *dst, const void *src);
+#define EACH_ROW(T, expr, N)                                   \
+  if (run == (N)) {                                            \
+    for (int64_t i = 0; i < n; i++) {                          \
+      if (at[i] < 0) continue;                                 \
+      T *d = (T *)dst + at[i];                                 \
+      const T *s = (const T *)src + i * (N);                   \
+      _Pragma("GCC ivdep") for (int64_t k = 0; k < (N); k++) { \
+        T a = d[k], b = s[k];                                  \
+        (void)a;                                               \
+        d[k] = (expr);                                         \
+      }                                                        \
+    }                                                          \
+    return;                                                    \
+  }
 #define APPLY(name, T, skip, expr)                                                        \
   CLONES static void name(int64_t n, const int64_t *from, const int64_t *to, int64_t run, \
                           void *dst, const void *src) {                                   \
@@ -140,14 +154,21 @@ typedef void Each(int64_t n, const int32_t *at, void *dst, const void *src);
       ((T *)dst)[from[i]] = (expr);                                                       \
     }                                                                                     \
   }                                                                                       \
-  static void name##_each(int64_t n, const int32_t *at, void *dst, const void *src) {     \
-    for (int64_t i = 0; i < n; i++) {                                                     \
-      if (at[i] < 0) continue;                                                            \
-      T a = ((T *)dst)[at[i]], b = ((const T *)src)[i];                                   \
-      (void)a;                                                                            \
-      if (skip) continue;                                                                 \
-      ((T *)dst)[at[i]] = (expr);                                                         \
+  CLONES static void name##_each(int64_t n, const int32_t *at, int64_t run, void *dst,    \
+                                 const void *src) {                                       \
+    if (run == 1) {                                                                       \
+      for (int64_t i = 0; i < n; i++) {                                                   \
+        if (at[i] < 0) continue;                                                          \
+        T a = ((T *)dst)[at[i]], b = ((const T *)src)[i];                                 \
+        (void)a;                                                                          \
+        if (skip) continue;                                                               \
+        ((T *)dst)[at[i]] = (expr);                                                       \
+      }                                                                                   \
+      return;                                                                             \
     }                                                                                     \
+    EACH_ROW(T, expr, 2)                                                                  \
+    EACH_ROW(T, expr, 3) EACH_ROW(T, expr, 4) EACH_ROW(T, expr, 8) EACH_ROW(T, expr, 16)  \
+        EACH_ROW(T, expr, 32) EACH_ROW(T, expr, run)                                      \
   }
 APPLY(add_f32, float, false, a + b)
 APPLY(add_f64, double, false, a + b)
@@ -190,20 +211,18 @@ static void apply(const Walk *w, int64_t n, const int64_t *from, const int64_t *
     combine(w->combine, w->type, dst + from[i] * b, src + to[i] * b, w->run);
 }
 
-#define BATCH 256 /* single elements at a time */
-
-static void scatter_elements(const Walk *w, const char *indices, const char *in, char *out) {
+static void scatter_simple(const Walk *w, const char *indices, const char *in, char *out) {
   Each *each = NULL;
   for (int i = 0; i < COUNT_OF(applies); i++)
     if (applies[i].kind == w->combine && applies[i].t == w->type) each = applies[i].each;
-  int64_t b = dtype_bytes(w->type);
-  int32_t at[BATCH];
-  for (int64_t i = 0; i < w->n; i += BATCH) {
-    int64_t n = MIN(BATCH, w->n - i);
+  int64_t b = dtype_bytes(w->type), run = w->run;
+  int32_t at[SIMPLE_BATCH];
+  for (int64_t i = 0; i < w->n; i += SIMPLE_BATCH) {
+    int64_t n = MIN(SIMPLE_BATCH, w->n - i);
     walk_simple(w, indices, false, i, i + n, at);
-    if (each) each(n, at, out, in + i * b);
+    if (each) each(n, at, run, out, in + i * run * b);
     for (int64_t k = 0; !each && k < n; k++)
-      if (at[k] >= 0) combine(w->combine, w->type, out + at[k] * b, in + (i + k) * b, 1);
+      if (at[k] >= 0) combine(w->combine, w->type, out + at[k] * b, in + (i + k) * run * b, run);
   }
 }
 
@@ -311,8 +330,8 @@ static Err *run(void *state, const Op *op, void *const *in, void *const *out) {
     cpu_parallel(count * dtype_bytes(w->type), 1 << 20, copy, &c);
   }
   if (type_count(op->operands[2]->type) == 0) return NULL;
-  if (walk_is_simple(w)) {
-    scatter_elements(w, in[1], in[2], out[0]);
+  if (walk_is_simple(w) && w->run < SMALL_WINDOW) {
+    scatter_simple(w, in[1], in[2], out[0]);
     return NULL;
   }
   /* putting the windows in order costs as much as some dozen elements of each */

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "advise/advise.h"
 #include "chip/chip.h"
 #include "cli/cli.h"
 #include "sim/sim.h"
@@ -11,7 +12,7 @@
 
 static const char usage[] =
     "usage: weft estimate PROGRAM... --chip NAME [--chip NAME]... [--devices N]\n"
-    "                     [--attention HOW] [--kernels N] [--json]\n"
+    "                     [--batch N] [--attention HOW] [--kernels N] [--json]\n"
     "\n"
     "Compiles PROGRAM (StableHLO text or bytecode, - for standard input) for the chip and prints\n"
     "whether it fits, how long one run takes, what each kernel waits for, energy and price.\n"
@@ -21,6 +22,8 @@ static const char usage[] =
     "                  weft chips lists them\n"
     "  --devices N     how many devices run the program together (collectives);\n"
     "                  default: the count in NAME, else what the program says\n"
+    "  --batch N       the program at another batch, over all devices: every dimension that\n"
+    "                  belongs to its inputs' leading one is resized\n"
     "  --attention HOW plain: products and softmax apart, as XLA compiles them (default);\n"
     "                  fused: one kernel, as FlashAttention or Pallas, on chips that can\n"
     "  --kernels N     rows of the kernel table (default 20)\n"
@@ -36,7 +39,7 @@ typedef struct Request {
   char **programs;
   const char *names[MOST_CHIPS];
   ChipRef chips[MOST_CHIPS];
-  int n_programs, n_chips, devices, kernels;
+  int n_programs, n_chips, devices, batch, kernels;
   bool json, fused;
 } Request;
 
@@ -59,11 +62,26 @@ static Err *report(const Request *q, const Module *m, const char *file, const Ch
   else if (several(q)) sim_print_row(r, file, &out);
   else sim_print(r, q->kernels, &out);
   fwrite(out.p, 1, out.n, stdout);
+  fflush(stdout);
   *fits = r->fits;
   if (!r->fits && !q->json && !several(q)) e = sim_fit_error(r, file);
   sim_report_free(r);
   buf_free(&out);
   return e;
+}
+
+/* The program for another batch, in place of *m. */
+static Err *resize(Module **m, const char *file, int batch) {
+  AdviseWork w;
+  AdviseProgram *p = NULL;
+  Module *other = NULL;
+  TRY(advise_program(*m, file, &w, &p));
+  Err *e = w.build(w.arg, &(AdviseCase){.batch = batch, .devices = 1}, &other);
+  advise_program_free(p);
+  if (e) return e;
+  module_free(*m);
+  *m = other;
+  return NULL;
 }
 
 /* One program on every chip: 0 when it fits all of them. */
@@ -77,6 +95,7 @@ static int estimate(const Request *q, const char *file) {
       err_hint(e, "of a model: weft advise %s --chip %s, or weft profile", file, q->names[0]);
   if (!e) e = stablehlo_read(file, (Str){bytes.p ? bytes.p : "", bytes.n}, &m);
   if (!e) e = ir_verify(m);
+  if (!e && q->batch) e = resize(&m, file, q->batch);
   for (int i = 0; i < q->n_chips && !e; i++) {
     bool fits = false;
     e = report(q, m, file, &q->chips[i], &fits);
@@ -89,9 +108,10 @@ static int estimate(const Request *q, const char *file) {
 }
 
 static int run(int argc, char **argv) {
-  enum { CHIP = CLI_FIRST, DEVICES, ATTENTION, KERNELS, JSON };
+  enum { CHIP = CLI_FIRST, DEVICES, BATCH, ATTENTION, KERNELS, JSON };
   static const struct option options[] = {{"chip", required_argument, NULL, CHIP},
                                           {"devices", required_argument, NULL, DEVICES},
+                                          {"batch", required_argument, NULL, BATCH},
                                           {"attention", required_argument, NULL, ATTENTION},
                                           {"kernels", required_argument, NULL, KERNELS},
                                           {"json", no_argument, NULL, JSON},
@@ -106,6 +126,9 @@ static int run(int argc, char **argv) {
       break;
     case DEVICES:
       if (!cli_int(&args, 1, &q.devices)) return 2;
+      break;
+    case BATCH:
+      if (!cli_int(&args, 1, &q.batch)) return 2;
       break;
     case ATTENTION: {
       int how = cli_choice(&args, (const char *const[]){"plain", "fused", NULL});

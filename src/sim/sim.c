@@ -286,13 +286,14 @@ static double energy(const Chip *chip, KernelVec *ks, double time_s) {
 }
 
 /* Seconds for arguments that are returned as they are and not donated: each is copied. */
-static double returned_s(const HGraph *g, const Chip *chip) {
-  double bytes = 0;
+static double returned_s(const HGraph *g, const Chip *chip, const Law *law) {
+  double start = law->tpu ? law->lbase / law->clock : chip_num(chip, "fit.launch", 2.5e-6);
+  double bandwidth = chip->hbm_bandwidth * chip_num(chip, "fit.stream", 0.83), s = 0;
   for (int i = 0; i < g->main->outputs.n; i++) {
     const HNode *o = g->main->outputs.v[i];
-    if (o->kind == H_PARAM && !g->donated[o->index]) bytes += 2 * hlo_bytes(o);
+    if (o->kind == H_PARAM && !g->donated[o->index]) s += start + 2 * hlo_bytes(o) / bandwidth;
   }
-  return bytes / (chip->hbm_bandwidth * chip_num(chip, "fit.stream", 0.83));
+  return s;
 }
 
 Err *sim_estimate(const Module *m, const Chip *chip, const SimOpts *opts, SimReport **out) {
@@ -344,7 +345,7 @@ Err *sim_estimate(const Module *m, const Chip *chip, const SimOpts *opts, SimRep
   r->hbm_bytes = r->argument_bytes + r->output_bytes - r->alias_bytes + r->temp_bytes;
   r->limit_bytes = chip->hbm_usable;
   r->fits = r->hbm_bytes <= r->limit_bytes;
-  double returned = returned_s(g, chip);
+  double returned = returned_s(g, chip, law);
   r->time_s = p->time_s + returned + (opts->include_host ? chip_num(chip, "fit.dispatch", 0) : 0);
   if (r->time_s <= 0) /* results that are donated arguments: a launch all the same */
     r->time_s = law->tpu ? law->lbase / law->clock : chip_num(chip, "fit.launch", 2.5e-6);

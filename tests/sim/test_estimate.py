@@ -67,6 +67,14 @@ def test_several_programs_and_chips(programs):
     assert p.returncode == 1 and "missing.mlir" in p.stderr and len(p.stdout.splitlines()) == 3
 
 
+def test_another_batch(programs):
+    """The program of one batch, asked for another, answers as the program that was written for it."""
+    p = weft("estimate", programs / "davidnet_b128.mlir", "--chip", "A100-80GB", "--batch", "64", "--json")
+    got, want = json.loads(p.stdout), estimate(programs / "davidnet_b64.mlir", "A100-80GB")
+    for key in ("time_s", "peak_bytes", "flops"):
+        assert got[key] == pytest.approx(want[key], rel=0.01), key
+
+
 def test_unknown_chip(programs):
     p = weft("estimate", programs / "elt_add_f32_8x128.mlir", "--chip", "tpu-v99")
     assert p.returncode == 1 and "tpu-v99" in p.stderr and "tpu-v5e" in p.stderr

@@ -131,8 +131,9 @@ typedef struct Law {
   double
       row_pack; /* neighbouring taps share the array: 0 never, 1 of operands made inside, 2 always */
   double row;   /* cycles to turn a register of row values so that they repeat over lanes */
-  double spread;    /* and to fill one with values that lie in lanes already */
-  double scores_mx; /* products beside a softmax's exponentials: times the array's own cycles */
+  double spread;       /* and to fill one with values that lie in lanes already */
+  double quotient_row; /* of rows this long and longer */
+  double scores_mx;    /* products beside a softmax's exponentials: times the array's own cycles */
   double one_bytes, rlq, ro[5], iw, cwin, fturn, fmove, vadd,
       lio; /* unfused loops; reductions; integer work; relayouts */
 } Law;

@@ -17,6 +17,7 @@ typedef struct Place {
   double *used;  /* bytes on chip at each kernel */
   double *start; /* cycles before each kernel */
   double *slack; /* cycles of each kernel in which no transfer runs */
+  double *due;   /* cycles before each kernel as the compiler reckons them */
   double cap;
   int early;   /* the first kernels: up to the second product or reduction */
   Ints *reads; /* by value: kernels that read it, ascending */
@@ -26,6 +27,14 @@ static bool room(const Place *m, int a, int b, double bytes) {
   for (int i = MAX(a, 0); i <= b && i < m->n; i++)
     if (m->used[i] + bytes > m->cap) return false;
   return true;
+}
+
+/* Between two readers a value may wait on chip for so many times what filling all of it takes. */
+#define WAIT 8
+static bool waits_long(const Place *m, int a, int b) {
+  const Plan *p = m->p;
+  double fill = m->cap / p->chip->hbm_bandwidth * p->law->clock;
+  return m->due[b] - m->due[MAX(a, 0)] > WAIT * fill;
 }
 
 /* On chip from kernel a to b; what is fetched can be read there from kernel `ready`. */
@@ -209,8 +218,9 @@ static void place(Place *m, HValue *v) {
       last = t;
       continue;
     }
-    if (!far && (i == 0 ? may_stay(m, v) && room(m, v->kernel, t, v->bytes)
-                        : on && room(m, last + 1, t, v->bytes))) {
+    if (!far && !waits_long(m, last, t) &&
+        (i == 0 ? may_stay(m, v) && room(m, v->kernel, t, v->bytes)
+                : on && room(m, last + 1, t, v->bytes))) {
       int from = i == 0 ? v->kernel : last + 1;
       take(m, v, from, from, t, false);
       on = true;
@@ -409,6 +419,7 @@ void plan_place(Plan *p) {
   m.used = calloc((size_t)n + 2, sizeof(double));
   m.start = calloc((size_t)n + 2, sizeof(double));
   m.slack = calloc((size_t)n + 2, sizeof(double));
+  m.due = calloc((size_t)n + 2, sizeof(double));
   m.reads = calloc((size_t)p->values.n + 1, sizeof *m.reads);
   for (int i = 0; i < p->values.n; i++) p->values.v[i]->index = i;
   for (int i = 0; i < n; i++) {
@@ -417,6 +428,7 @@ void plan_place(Plan *p) {
     m.start[i + 1] = m.start[i] + c;
     /* the compiler takes a kernel's time from its roofline when it looks for room for a transfer */
     double roof = MAX(k->flops / p->chip->peak_flops, k->bytes / p->chip->hbm_bandwidth);
+    m.due[i + 1] = m.due[i] + (k->dearest ? c : MIN(c, roof * law->clock));
     m.slack[i] = k->dearest || p->comp->parent ? c : MIN(c, roof * law->clock);
     if (k->dearest) m.used[i] = k->dearest->peak_chip;
     for (int r = 0; r < k->reads.n &&
@@ -452,6 +464,7 @@ void plan_place(Plan *p) {
   free(m.used);
   free(m.start);
   free(m.slack);
+  free(m.due);
   vec_free(&wish);
 }
 

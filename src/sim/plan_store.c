@@ -345,7 +345,8 @@ static bool worth_storing(const Law *law, const HNode *n, const unsigned char *c
       for (int k = 0; k < nl; k++) seen |= leaf[k] == y;
       if (seen || y->kind == H_CONST || y->kind == H_BCAST) continue;
       if (nl < 32) leaf[nl++] = y;
-      if (y->soft && y->val) limit = MIN(limit, law->quotient);
+      if (y->soft && y->val && (double)y->d[y->rank - 1] >= law->quotient_row)
+        limit = MIN(limit, law->quotient);
       if (!hlo_light(y) || y->val) {
         double b = hlo_bytes(y);
         if (y->kind == H_CONV) b = MIN(b, hlo_bytes(y));

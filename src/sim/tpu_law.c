@@ -73,6 +73,7 @@ void law_read(const Chip *chip, Law *law) {
   FIT(row_pack, "row_pack", 1);
   FIT(repeat, "repeat", 3);
   FIT(quotient, "quotient", law->repeat);
+  FIT(quotient_row, "quotient_row", 0);
   FIT(vbcast, "vbcast", 0);
   FIT(cvpu, "cvpu", law->lvpu);
   law->queries = chip_num(chip, "fit.queries", 0) > 0;

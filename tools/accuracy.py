@@ -221,6 +221,13 @@ convolutions, Llama with grouped queries, a segmenting U-Net, attention between 
 graph attention; windowed, linear and forward attention, DenseNet). `first`: before any of them was looked at. Afterwards rules
 came from some of them: dimensions of transposed products, rows that keep their order, arguments turned as bf16.
 
+## Unseen programs, third set
+
+{unseen3}
+Blocks and steps of common architectures at other widths and batches (attention, GPT, BERT and Llama layers, a ViT, an LSTM,
+an MLP, convolution blocks). `first`: before any of them was looked at. Afterwards rules came that the older sets and these
+showed: what goes on chip first, how long it may wait there, a third order of kernels, which gradients are stored.
+
 ## Near the limit of memory
 
 {limits}
@@ -276,6 +283,7 @@ def main():
                               ("families", "families.csv", "Own programs of every family"),
                               ("unseen", "unseen.csv", "Unseen programs"),
                               ("unseen2", "unseen2.csv", "Unseen programs, second set"),
+                              ("unseen3", "unseen3.csv", "Unseen programs, third set"),
                               ("fresh", "fresh.csv", "Fresh shapes of every family")):
         rows, out = summary(compare(weft, folder, file, jobs))
         if name == "visible":

@@ -28,6 +28,8 @@ Err *pass_inline(Module *m);
 Err *pass_simplify(Module *m);
 /* Convolutions that are matrix products become dot_general. */
 Err *pass_products(Module *m);
+/* Products too small for a kernel become multiplications and sums. */
+Err *pass_tiny_products(Module *m);
 /* Functions that front ends write out as polynomials become one operation. */
 Err *pass_special(Module *m);
 /* Gradients of gathers without zeros to add to. */

@@ -1,0 +1,103 @@
+/* Products that are written as multiplications: which ones, in any order of dimensions, and that the
+ * interpreter answers the same before and after. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "compile/compile.h"
+#include "interp/interp.h"
+#include "stablehlo/stablehlo.h"
+
+static const struct {
+  const char *dims, *lhs, *rhs, *out;
+  bool rewritten;
+} cases[] = {
+    {"contracting_dims = [1] x [0]", "5x1", "1x7", "5x7x", true}, /* outer */
+    {"contracting_dims = [] x []", "5", "7", "5x7x", true},
+    {"batching_dims = [1] x [0], contracting_dims = [0] x [2]", "1x3x2", "3x4x1", "3x2x4x", true},
+    {"batching_dims = [0] x [0], contracting_dims = [1] x [1]", "9x30", "9x30", "9x",
+     true}, /* dots */
+    {"batching_dims = [0] x [0], contracting_dims = [2] x [1]", "9x1x30", "9x30x1", "9x1x1x", true},
+    {"batching_dims = [1] x [0], contracting_dims = [0] x [1]", "30x9", "9x30", "9x", true},
+    {"batching_dims = [0] x [0], contracting_dims = [2] x [1]", "9x6x30", "9x30", "9x6x",
+     true}, /* x vector */
+    {"batching_dims = [0] x [0], contracting_dims = [1] x [1]", "9x30", "9x30x6", "9x6x", true},
+    {"batching_dims = [0, 2] x [0, 1], contracting_dims = [3] x [2]", "3x5x4x6", "3x4x6", "3x4x5x",
+     true},
+    {"batching_dims = [0] x [0], contracting_dims = [1, 3] x [2, 1]", "9x2x4x3", "9x3x2", "9x4x",
+     true},
+    {"batching_dims = [0] x [0], contracting_dims = [2] x [1]", "20x3x3", "20x3x3", "20x3x3x",
+     true},
+    {"batching_dims = [2] x [1], contracting_dims = [0] x [2]", "4x5x20", "3x20x4", "20x5x3x",
+     true},
+    {"batching_dims = [0] x [0], contracting_dims = [2, 1] x [1, 3]", "20x2x3x2", "20x3x4x2",
+     "20x2x4x", true},
+    {"batching_dims = [0] x [0], contracting_dims = [2] x [1]", "2x3x3", "2x3x3", "2x3x3x", false},
+    {"batching_dims = [0] x [0], contracting_dims = [2] x [1]", "20x9x20", "20x20x9", "20x9x9x",
+     false},
+    {"contracting_dims = [1] x [0]", "50x20", "20", "50x", true},
+    {"contracting_dims = [0] x [0]", "50", "50x20", "20x", true},
+    {"contracting_dims = [0] x [0]", "50", "50", "", false},
+    {"contracting_dims = [0] x [0]", "500x200", "500", "200x", false},
+    {"contracting_dims = [1] x [0]", "30x3", "3x30", "30x30x", false},
+};
+
+static void ok(Err *e, const char *text) {
+  if (e) fail_msg("%s\n%s", err_text(e), text);
+}
+
+static Tensor *result_of(const Module *m, Tensor *const *in, const char *text) {
+  Shards arg[2] = {{1, (Tensor *[]){in[0]}}, {1, (Tensor *[]){in[1]}}}, out = {0};
+  ok(interp_run(m, (Str){0}, NULL, arg, 2, &out, 1), text);
+  Tensor *t = tensor_retain(out.t[0]);
+  shards_free(&out);
+  return t;
+}
+
+static void same_answer(void **state) {
+  (void)state;
+  for (int c = 0; c < COUNT_OF(cases); c++) {
+    char *text = xasprintf(
+        "func.func @main(%%a: tensor<%sxf32>, %%b: tensor<%sxf32>) -> tensor<%sf32> {\n"
+        "  %%0 = stablehlo.dot_general %%a, %%b, %s : (tensor<%sxf32>, tensor<%sxf32>) -> "
+        "tensor<%sf32>\n  return %%0 : tensor<%sf32>\n}\n",
+        cases[c].lhs, cases[c].rhs, cases[c].out, cases[c].dims, cases[c].lhs, cases[c].rhs,
+        cases[c].out, cases[c].out);
+    Module *before = NULL, *after = NULL;
+    ok(stablehlo_read("test.mlir", str_from(text), &before), text);
+    ok(stablehlo_read("test.mlir", str_from(text), &after), text);
+    ok(pass_tiny_products(after), text);
+    ok(ir_verify(after), text);
+    bool product = false;
+    for (const Op *op = module_main(after)->body->first; op; op = op->next)
+      product |= op->kind == OP_DOT_GENERAL;
+    if (product == cases[c].rewritten) fail_msg("%s\n%s", product ? "is left" : "is not", text);
+    Tensor *in[2];
+    for (int i = 0; i < 2; i++) {
+      const Type *t = module_main(before)->body->args[i]->type;
+      in[i] = tensor_make(t->dtype, t->rank, t->dims);
+      for (int64_t k = 0; k < in[i]->count; k++)
+        ((float *)in[i]->data)[k] = (float)((k * 37 + i * 11) % 19 - 9);
+    }
+    Tensor *want = result_of(before, in, text), *got = result_of(after, in, text);
+    assert_int_equal(want->count, got->count);
+    for (int64_t k = 0; k < want->count; k++) /* small integers: exact */
+      if (((float *)want->data)[k] != ((float *)got->data)[k]) fail_msg("differs: %s", text);
+    for (int i = 0; i < 2; i++) tensor_release(in[i]);
+    tensor_release(want);
+    tensor_release(got);
+    module_free(before);
+    module_free(after);
+    free(text);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(same_answer)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -243,7 +243,8 @@ void prof_print(Prof *p, const ProfSummary *s, int max_kernels, Buf *o) {
     buf_free(&t);
   }
   row(o, "work");
-  buf_printf(o, "%.4g FLOP a step", s->mean.flops);
+  char text[UNITS_TEXT];
+  buf_printf(o, "%s a step", units_flop(text, s->mean.flops));
   if (s->mfu > 0) buf_printf(o, ", %.1f %% of peak (MFU)", 100 * s->mfu);
   buf_printf(o, ", device busy %.1f %%\n", 100 * s->busy);
   row(o, "memory");

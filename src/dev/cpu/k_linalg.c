@@ -1,4 +1,4 @@
-/* cholesky and triangular_solve by LAPACK and BLAS (single-threaded), the matrices of a batch
+/* cholesky, triangular_solve and LU: many small matrices one in each lane (small_linalg.h), others by LAPACK and BLAS (single-threaded), the matrices of a batch
  * divided by the pool. f32, f64 and complex; a row-major matrix is the column-major transpose of
  * itself, so the calls say the other triangle. One large triangular_solve divides its right-hand
  * sides, by size only. */
@@ -6,7 +6,7 @@
 #include <math.h>
 #include <pthread.h>
 
-#include "dev/cpu/kernel.h"
+#include "dev/cpu/small_linalg.h"
 
 /* From OpenBLAS's LAPACK; Fortran's calling convention, with the length of the text at the end. */
 void spotrf_(const char *uplo, const int *n, float *a, const int *lda, int *info, size_t len);
@@ -79,6 +79,10 @@ static Err *run_cholesky(void *state, const Op *op, void *const *in, void *const
   int64_t count = type_count(t), n = t->dims[t->rank - 1];
   if (count == 0) return NULL;
   Chol c = {t->dtype, n, op_bool(op, "lower", false), in[0], out[0]};
+  if (small_suits(t->dtype, count / (n * n), n, n)) {
+    small_cholesky(t->dtype, c.lower, count / (n * n), n, in[0], out[0]);
+    return NULL;
+  }
   cpu_parallel(count / (n * n), MAX(1, 1000000 / (n * n * n / 3 + 100)), factor, &c);
   return NULL;
 }
@@ -158,6 +162,12 @@ static Err *run_solve(void *state, const Op *op, void *const *in, void *const *o
              .a = in[0],
              .x = out[0]};
   s.n = s.left ? s.rows : s.cols;
+  if (small_suits(t->dtype, count / (s.rows * s.cols), s.n, s.left ? s.cols : s.rows)) {
+    SmallSolve small = {s.left, s.lower, s.unit, s.how != CblasNoTrans, count / (s.rows * s.cols),
+                        s.rows, s.cols};
+    small_solve(t->dtype, &small, in[0], out[0]);
+    return NULL;
+  }
   int64_t sides = s.left ? s.cols : s.rows;
   double work = (double)s.n * (double)s.n; /* of a right-hand side */
   s.pieces = MAX(1, MIN(MIN(16, sides / 32), (int64_t)(work * (double)sides / 1e7)));
@@ -180,7 +190,35 @@ static double flops_solve(const Op *op) {
          (double)(op_bool(op, "left_side", false) ? t->dims[t->rank - 2] : t->dims[t->rank - 1]);
 }
 
+/* ---- LU: jax.lax.linalg.lu, of small matrices ---- */
+
+static Err *run_lu(void *state, const Op *op, void *const *in, void *const *out) {
+  (void)state;
+  const Type *t = op_type(op);
+  int64_t rows = t->dims[t->rank - 2], cols = t->dims[t->rank - 1];
+  small_lu(t->dtype, type_count(t) / (rows * cols), rows, cols, in[0], out[0], out[1], out[2]);
+  return NULL;
+}
+
+static bool accepts_lu(const Op *op) {
+  Str name = op_str(op, "call_target_name");
+  DType want = str_is(name, "lapack_sgetrf_ffi")   ? DT_F32
+               : str_is(name, "lapack_dgetrf_ffi") ? DT_F64
+                                                   : DT_I1;
+  if (want == DT_I1 || op->n_operands != 1 || op->n_results != 3) return false;
+  const Type *t = op->operands[0]->type;
+  if (!type_is_static(t) || t->dtype != want || t->rank < 3 || type_count(t) == 0) return false;
+  int64_t rows = t->dims[t->rank - 2], cols = t->dims[t->rank - 1],
+          batch = type_count(t) / (rows * cols);
+  return small_suits(t->dtype, batch, rows, cols) && op_type(op)->dtype == want &&
+         type_count(op_type(op)) == type_count(t) && op->results[1].type->dtype == DT_I32 &&
+         op->results[2].type->dtype == DT_I32 &&
+         type_count(op->results[1].type) == batch * MIN(rows, cols) &&
+         type_count(op->results[2].type) == batch;
+}
+
 const CpuKernel cpu_kernels_linalg[] = {
+    {.name = "lu:small", .kind = OP_CUSTOM_CALL, .accepts = accepts_lu, .run = run_lu},
     {.name = "cholesky:lapack",
      .kind = OP_CHOLESKY,
      .accepts = accepts_cholesky,

@@ -1032,6 +1032,9 @@ static Case cases[] = {
     {"cholesky_f64_upper", CHOL("50x50xf64", "false"), "cholesky:lapack", 1e-13, 0, 0},
     {"cholesky_c64", CHOL("2x3x9x9xcomplex<f32>", "true"), "cholesky:lapack", 1e-5, 0, 0},
     {"cholesky_c128_upper", CHOL("9x9xcomplex<f64>", "false"), "cholesky:lapack", 1e-13, 0, 0},
+    {"cholesky_many", CHOL("37x7x7xf32", "true"), "cholesky:lapack", 1e-5, 0, 0},
+    {"cholesky_many_upper", CHOL("5x3x20x20xf64", "false"), "cholesky:lapack", 1e-13, 0, 0},
+    {"cholesky_many_not_positive", CHOL("9x4x4xf32", "true"), "cholesky:lapack", 0, 0, 0},
     {"cholesky_not_positive", CHOL("3x4x4xf32", "true"), "cholesky:lapack", 0, 0, 0},
     {"solve_left_lower",
      SOLVE("2x20x20xf32", "2x20x300xf32", HOW("true", "true", "NO_TRANSPOSE", "false")),
@@ -1045,6 +1048,27 @@ static Case cases[] = {
     {"solve_right_adjoint",
      SOLVE("5x8x8xcomplex<f32>", "5x7x8xcomplex<f32>", HOW("false", "true", "ADJOINT", "false")),
      "triangular_solve:blas", 1e-4, 0, 0},
+    {"solve_many_lower",
+     SOLVE("37x5x5xf32", "37x5x3xf32", HOW("true", "true", "NO_TRANSPOSE", "true")),
+     "triangular_solve:blas", 1e-4, 0, 0},
+    {"solve_many_upper_t",
+     SOLVE("9x5x5xf64", "9x5x3xf64", HOW("true", "false", "TRANSPOSE", "false")),
+     "triangular_solve:blas", 1e-9, 0, 0},
+    {"solve_many_right",
+     SOLVE("9x5x5xf64", "9x3x5xf64", HOW("false", "true", "NO_TRANSPOSE", "false")),
+     "triangular_solve:blas", 1e-9, 0, 0},
+    {"solve_many_right_upper_t",
+     SOLVE("9x5x5xf64", "9x3x5xf64", HOW("false", "false", "TRANSPOSE", "true")),
+     "triangular_solve:blas", 1e-9, 0, 0},
+#define LU(letter, a, k, info)                                                         \
+  "func.func @main(%a: tensor<" a ">) -> (tensor<" a ">, tensor<" k ">, tensor<" info  \
+  ">) { %r:3 = stablehlo.custom_call @lapack_" letter                                  \
+  "getrf_ffi(%a) {api_version = 4 : i32, mhlo.backend_config = {}} : (tensor<" a       \
+  ">) -> (tensor<" a ">, tensor<" k ">, tensor<" info "> ) return %r#0, %r#1, %r#2 : " \
+  "tensor<" a ">, tensor<" k ">, tensor<" info "> }"
+    {"lu_many", LU("s", "37x7x7xf32", "37x7xi32", "37xi32"), "lu:small", 1e-4, 0, 0},
+    {"lu_many_wide", LU("d", "3x3x5x9xf64", "3x3x5xi32", "3x3xi32"), "lu:small", 1e-11, 0, 0},
+    {"lu_many_tall", LU("d", "20x9x5xf64", "20x5xi32", "20xi32"), "lu:small", 1e-11, 0, 0},
     {"solve_wide",
      SOLVE("300x300xf32", "300x900xf32", HOW("true", "true", "NO_TRANSPOSE", "false")),
      "triangular_solve:blas", 1e-4, 0, 0},

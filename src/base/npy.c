@@ -154,22 +154,6 @@ static void npy_emit(Buf *b, const Npy *a) {
   buf_add(b, a->data, (size_t)a->count * (size_t)width);
 }
 
-Err *npy_read(const char *path, Npy *out) {
-  Buf b = {0};
-  TRY(file_read(path, &b));
-  Err *e = npy_parse(b.p, b.n, out);
-  buf_free(&b);
-  return err_wrap(e, "%s", path);
-}
-
-Err *npy_write(const char *path, const Npy *a) {
-  Buf b = {0};
-  npy_emit(&b, a);
-  Err *e = file_write(path, b.p, b.n);
-  buf_free(&b);
-  return e;
-}
-
 /* ---- .npz ------------------------------------------------------------------------------------ */
 
 static Err *inflate_raw(const uint8_t *p, size_t n, uint8_t *out, size_t out_n) {

@@ -31,7 +31,6 @@ typedef struct Npz {
  * whose bits it stores as another's of that size (bfloat16, float8, int4). */
 bool npy_holds(DType got, DType want);
 /* errors: NOT_FOUND and what else file_read says; INVALID for anything that is not such a file. */
-Err *npy_read(const char *path, Npy *out);
 Err *npz_read(const char *path, Npz *out);
 /* The same from bytes in memory. */
 Err *npy_parse(const void *p, size_t n, Npy *out);
@@ -41,7 +40,6 @@ void npy_free(Npy *a);
 void npz_free(Npz *z);
 
 /* Writes; element types numpy lacks are written as unsigned integers of the same width. */
-Err *npy_write(const char *path, const Npy *a);
 Err *npz_write(const char *path, const Npy *arrays, int n);
 
 #endif

@@ -115,17 +115,14 @@ Err *client_open(const char *plugin, const ClientOption *opts, int n_opts, Clien
   c->api = api;
   c->handle = create.client;
   ARGS(Client_PlatformName, name, .client = c->handle);
-  ARGS(Client_PlatformVersion, version, .client = c->handle);
   ARGS(Client_AddressableDevices, devices, .client = c->handle);
   e = CALL(api, Client_PlatformName, &name);
-  if (!e) e = CALL(api, Client_PlatformVersion, &version);
   if (!e) e = CALL(api, Client_AddressableDevices, &devices);
   if (e) {
     client_close(c);
     return e;
   }
   c->platform = xstrndup(name.platform_name, name.platform_name_size);
-  c->version = xstrndup(version.platform_version, version.platform_version_size);
   c->devices = devices.addressable_devices;
   c->n_devices = (int)devices.num_addressable_devices;
   *out = c;
@@ -137,18 +134,11 @@ void client_close(Client *c) {
   ARGS(Client_Destroy, del, .client = c->handle);
   err_free(CALL(c->api, Client_Destroy, &del));
   free(c->platform);
-  free(c->version);
   free(c);
 }
 
 const char *client_platform(const Client *c) { return c->platform; }
-const char *client_platform_version(const Client *c) { return c->version; }
 int client_device_count(const Client *c) { return c->n_devices; }
-
-void client_abi_version(const Client *c, int *major, int *minor) {
-  *major = c->api->pjrt_api_version.major_version;
-  *minor = c->api->pjrt_api_version.minor_version;
-}
 
 const char *client_device_kind(const Client *c, int device) {
   ARGS(Device_GetDescription, get, .device = c->devices[device]);

@@ -29,9 +29,7 @@ typedef struct ClientOption { /* a create option (PJRT_NamedValue) */
 Err *client_open(const char *plugin, const ClientOption *opts, int n_opts, Client **out);
 void client_close(Client *c);                 /* NULL is fine; programs and buffers must be gone */
 const char *client_platform(const Client *c); /* "weft", "cpu", "tpu" */
-const char *client_platform_version(const Client *c); /* one or more lines */
-void client_abi_version(const Client *c, int *major, int *minor);
-int client_device_count(const Client *c); /* addressable ones */
+int client_device_count(const Client *c);     /* addressable ones */
 const char *client_device_kind(const Client *c, int device);
 
 typedef struct ClientMemory { /* bytes; -1 unknown */

@@ -10,7 +10,7 @@ struct Client {
   PJRT_Client *handle;
   PJRT_Device *const *devices;
   int n_devices;
-  char *platform, *version;
+  char *platform;
 };
 
 #endif

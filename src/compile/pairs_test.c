@@ -1,17 +1,8 @@
 /* Complex arithmetic by parts: no op on complex numbers is left but reading and writing parts, and
  * the interpreter answers the same before and after, zeros, infinities and NaN included. */
+#include "compile/pass_test.h"
+
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
-
-#include "compile/compile.h"
-#include "interp/interp.h"
-#include "stablehlo/stablehlo.h"
 
 #define C "tensor<12x12xcomplex<f32>>"
 #define R "tensor<12x12xf32>"
@@ -54,27 +45,12 @@ static Case cases[] = {
      false},
 };
 
-static void ok(Err *e) {
-  if (e) fail_msg("%s", err_text(e));
-}
-
 static Module *read(const Case *c) {
   Buf b = {0};
   buf_printf(&b, "func.func @main(%%a: " C ", %%b: " C ") -> %s {\n %s\n}\n", c->result, c->body);
-  Module *m = NULL;
-  ok(stablehlo_read("case.mlir", (Str){b.p, b.n}, &m));
-  ok(ir_verify(m));
+  Module *m = read_program((Str){b.p, b.n});
   buf_free(&b);
   return m;
-}
-
-static Tensor *run(const Module *m, Tensor *const *in) {
-  Tensor *own[2] = {in[0], in[1]};
-  Shards args[2] = {{1, &own[0]}, {1, &own[1]}}, result = {0};
-  ok(interp_run(m, STR(""), NULL, args, 2, &result, 1));
-  Tensor *t = tensor_retain(result.t[0]);
-  shards_free(&result);
-  return t;
 }
 
 static bool is_plain(const Op *op) {
@@ -101,7 +77,7 @@ static void pairs(void **state) {
           c->special ? odd[(k * (i ? 7 : 5) + k / 9) % COUNT_OF(odd)] : plain;
     }
   }
-  Tensor *want = run(before, in), *got = run(after, in);
+  Tensor *want = run(before, 2, in), *got = run(after, 2, in);
   DType r = dtype_real_of(want->dtype);
   int64_t b = dtype_bytes(r), n = (int64_t)tensor_bytes(want) / b;
   assert_int_equal(tensor_bytes(want), tensor_bytes(got));

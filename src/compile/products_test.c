@@ -1,18 +1,6 @@
 /* Convolutions that are products: which ones become dot_general, and that the interpreter answers
  * the same before and after. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-
-#include <cmocka.h>
-
-#include <math.h>
-#include <stdlib.h>
-
-#include "compile/compile.h"
-#include "interp/interp.h"
-#include "stablehlo/stablehlo.h"
+#include "compile/pass_test.h"
 
 typedef struct Case {
   const char *name, *dims, *window, *lhs, *rhs, *out, *groups;
@@ -55,10 +43,6 @@ static Case cases[] = {
     {"no_batch", NHWC, "", "0x5x4x3xf32", "1x1x3x6xf32", "0x5x4x6xf32", ONE, false},
 };
 
-static void ok(Err *e) {
-  if (e) fail_msg("%s", err_text(e));
-}
-
 static Module *read(const Case *c) {
   Buf b = {0};
   buf_printf(
@@ -67,19 +51,9 @@ static Module *read(const Case *c) {
       "stablehlo.convolution(%%a, %%b) dim_numbers = %s, "
       "window = {%s} {%s} : (tensor<%s>, tensor<%s>) -> tensor<%s> return %%r : tensor<%s> }",
       c->lhs, c->rhs, c->out, c->dims, c->window, c->groups, c->lhs, c->rhs, c->out, c->out);
-  Module *m = NULL;
-  ok(stablehlo_read("case.mlir", (Str){(char *)b.p, b.n}, &m));
+  Module *m = read_program((Str){b.p, b.n});
   buf_free(&b);
   return m;
-}
-
-static Tensor *run(const Module *m, Tensor *const *in) {
-  Shards args[2] = {{1, (Tensor **)(uintptr_t)&in[0]}, {1, (Tensor **)(uintptr_t)&in[1]}},
-         result = {0};
-  ok(interp_run(m, STR(""), NULL, args, 2, &result, 1));
-  Tensor *t = tensor_retain(result.t[0]);
-  shards_free(&result);
-  return t;
 }
 
 static void product(void **state) {
@@ -99,7 +73,7 @@ static void product(void **state) {
     for (int64_t k = 0; k < in[i]->count; k++)
       ((float *)in[i]->data)[k] = (float)((k * 37 + i * 11) % 19 - 9);
   }
-  Tensor *want = run(before, in), *got = run(after, in);
+  Tensor *want = run(before, 2, in), *got = run(after, 2, in);
   assert_int_equal(want->count, got->count);
   for (int64_t k = 0; k < want->count; k++) /* small integers: exact */
     assert_true(((float *)want->data)[k] == ((float *)got->data)[k]);

@@ -1,17 +1,6 @@
 /* Windows written out: no reduce_window is left, and the interpreter answers the same before and
  * after. The body takes the last number that is not 0: the order of the elements matters. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
-
-#include "compile/compile.h"
-#include "interp/interp.h"
-#include "stablehlo/stablehlo.h"
+#include "compile/pass_test.h"
 
 typedef struct Case {
   const char *name, *type, *elem, *result, *attrs, *body;
@@ -67,10 +56,6 @@ static Case cases[] = {
      BINARY("add", "complex<f32>")},
 };
 
-static void ok(Err *e) {
-  if (e) fail_msg("%s", err_text(e));
-}
-
 static Module *read(const Case *c) {
   char *text =
       xasprintf("func.func @main(%%a: tensor<%s>) -> tensor<%s> {\n"
@@ -81,19 +66,9 @@ static Module *read(const Case *c) {
                 "return %%w : tensor<%s>\n}\n",
                 c->type, c->result, strstr(c->elem, "complex") ? "(0.0, 0.0)" : "0", c->elem,
                 c->attrs, c->elem, c->elem, c->body, c->type, c->elem, c->result, c->result);
-  Module *m = NULL;
-  ok(stablehlo_read("case.mlir", str_from(text), &m));
-  ok(ir_verify(m));
+  Module *m = read_program(str_from(text));
   free(text);
   return m;
-}
-
-static Tensor *run(const Module *m, Tensor *in) {
-  Shards arg = {1, &in}, result = {0};
-  ok(interp_run(m, STR(""), NULL, &arg, 1, &result, 1));
-  Tensor *t = tensor_retain(result.t[0]);
-  shards_free(&result);
-  return t;
 }
 
 static void windows(void **state) {
@@ -112,7 +87,7 @@ static void windows(void **state) {
     if (dtype_is_float(r)) elem_set_f64(r, p, (double)v);
     else elem_set_i64(r, p, v);
   }
-  Tensor *want = run(before, in), *got = run(after, in);
+  Tensor *want = run(before, 1, &in), *got = run(after, 1, &in);
   assert_int_equal(tensor_bytes(want), tensor_bytes(got));
   assert_memory_equal(want->data, got->data, tensor_bytes(want));
   tensor_release(in);

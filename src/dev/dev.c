@@ -26,11 +26,6 @@ typedef struct DevAccount {
 
 static pthread_mutex_t account_lock = PTHREAD_MUTEX_INITIALIZER;
 
-const DeviceOps *const *dev_backends(int *n) {
-  *n = COUNT_OF(backends);
-  return backends;
-}
-
 /* ---- devices ---- */
 
 static const DeviceOps *backend_named(Str name) {

@@ -128,7 +128,6 @@ struct DevProgram {
  * what there is. */
 Err *dev_open(const char *spec, Dev **out);
 void dev_close(Dev *d);
-const DeviceOps *const *dev_backends(int *n);
 
 /* Verifies, records shardings and donation, compiles. The module is borrowed. */
 Err *dev_compile(Dev *d, const Module *m, const DevCompileOpts *opts, DevProgram **out);

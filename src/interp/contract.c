@@ -291,19 +291,6 @@ static void contract(const Algorithm *al, const Tensor *lhs, const Tensor *rhs, 
   for (int i = 0; i < COUNT_OF(all); i++) free(all[i]);
 }
 
-Err *contract_bmnk(const Op *op, const Tensor *lhs, const Tensor *rhs, int64_t b, int64_t m,
-                   int64_t n, int64_t k, DType acc, Tensor *out) {
-  (void)op;
-  Algorithm al = {.acc = acc, .n = 1};
-  Group gb = {0}, gm = {0}, gn = {0}, gk = {0};
-  group_add(&gb, b, m * k, n * k, m * n);
-  group_add(&gm, m, k, 0, n);
-  group_add(&gn, n, 0, k, 1);
-  group_add(&gk, k, 1, 1, 0);
-  contract(&al, lhs, rhs, out, &gb, &gm, &gn, &gk);
-  return NULL;
-}
-
 static bool listed(const int64_t *v, int n, int64_t x) {
   for (int i = 0; i < n; i++)
     if (v[i] == x) return true;

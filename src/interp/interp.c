@@ -367,33 +367,6 @@ Err *region_run(RegionRun *x, Tensor *const *args, Tensor **results) {
   return e;
 }
 
-Err *eval_region(Eval *e, const Region *r, Tensor *const *args, Tensor **results) {
-  RegionRun *x = region_run_new(e, r);
-  Err *err = region_run(x, args, results);
-  region_run_free(x);
-  return err;
-}
-
-Err *eval_func(Eval *e, const Func *f, Tensor *const *args, int n_args, Tensor **results,
-               int n_results) {
-  uint8_t *active = xcalloc((size_t)e->run->n, 1);
-  active[e->process] = 1;
-  Ctx c = {.run = e->run, .n = e->run->n, .active = active, .process = e->process, .depth = 1};
-  Shards *a = xcalloc((size_t)n_args + 1, sizeof *a),
-         *r = xcalloc((size_t)n_results + 1, sizeof *r);
-  for (int i = 0; i < n_args; i++) a[i] = shards_one(tensor_retain(args[i]));
-  Err *err = ctx_call(&c, f, a, n_args, r, n_results);
-  for (int i = 0; i < n_results && !err; i++) {
-    results[i] = tensor_retain(shards_at(&r[i], e->process));
-    shards_free(&r[i]);
-  }
-  for (int i = 0; i < n_args; i++) shards_free(&a[i]);
-  free(a);
-  free(r);
-  free(active);
-  return err;
-}
-
 /* ---- entry points -------------------------------------------------------------------------- */
 
 static bool ids_seen(const Region *r, uint8_t *seen, int n, int *count) {

@@ -82,13 +82,8 @@ Tensor *eval_captured(Eval *e, const Value *v); /* borrowed; NULL when unknown *
 /* Dispatches one per-process op: quantization, error places. */
 Err *eval_dispatch(Eval *e);
 
-/* Runs a region or a function on one process: args borrowed, results new references (n = terminator
+/* A region many times, by the same process: args borrowed, results new references (n = terminator
  * operands). Any operation but collectives may be inside. Slow way; reductions use region.c. */
-Err *eval_region(Eval *e, const Region *r, Tensor *const *args, Tensor **results);
-Err *eval_func(Eval *e, const Func *f, Tensor *const *args, int n_args, Tensor **results,
-               int n_results);
-
-/* The same region many times, by the same process. args borrowed, results new references. */
 typedef struct RegionRun RegionRun;
 RegionRun *region_run_new(Eval *e, const Region *r);
 Err *region_run(RegionRun *x, Tensor *const *args, Tensor **results);
@@ -207,11 +202,10 @@ Tensor *tensor_reshaped(Tensor *t, int rank,
 /* A region of element-wise operations on scalars, resolved once and then evaluated many times, on
  * single elements or on vectors of elements ("lifted"): every argument is a tensor of dims [m], the
  * results are too. Bodies with other operations (calls, control flow) are evaluated element by
- * element with eval_region. */
+ * element with region_run. */
 typedef struct RegionEval RegionEval;
 RegionEval *region_eval_new(Eval *e, const Region *r);
 void region_eval_free(RegionEval *re);
-bool region_eval_liftable(const RegionEval *re);
 /* If the body returns its argument k as result i: k, else -1. */
 int region_eval_returns_arg(const RegionEval *re, int i);
 /* args borrowed, all of m elements; results: borrowed until the next call. */
@@ -220,14 +214,6 @@ Err *region_eval_run(RegionEval *re, Tensor *const *args, int64_t m, Tensor **re
 /* ---- quant.c ------------------------------------------------------------------------------- */
 
 Err *quant_eval(Eval *e, SemFn fn);
-
-/* ---- contract.c ---------------------------------------------------------------------------- */
-
-/* Batched matrix product out[b,m,n] = sum_k lhs[b,m,k] * rhs[b,n,k], accumulated in `acc`'s
- * arithmetic in order of k; the operands are converted to lhs_as / rhs_as first. Also used by
- * ragged_dot. */
-Err *contract_bmnk(const Op *op, const Tensor *lhs, const Tensor *rhs, int64_t b, int64_t m,
-                   int64_t n, int64_t k, DType acc, Tensor *out);
 
 /* ---- collective.c, parallel.c, sharding.c -------------------------------------------------- */
 

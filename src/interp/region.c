@@ -187,8 +187,6 @@ void region_eval_free(RegionEval *re) {
   free(re);
 }
 
-bool region_eval_liftable(const RegionEval *re) { return re->liftable; }
-
 int region_eval_returns_arg(const RegionEval *re, int i) {
   return re->liftable && re->result[i] < re->r->n_args ? re->result[i] : -1;
 }

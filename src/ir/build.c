@@ -353,10 +353,10 @@ Value *b_dynamic_update(Build *b, Value *x, Value *update, Value *const *start) 
 
 /* ---- indexing -------------------------------------------------------------------------------- */
 
+/* At most B_MAX_RANK of them: who moves data asks for the rank first, an estimate need not. */
 static int read_ints(const Op *op, const char *name, int64_t *out) {
   const int64_t *v;
-  int n = op_ints(op, name, &v);
-  assert(n <= B_MAX_RANK);
+  int n = MIN(op_ints(op, name, &v), B_MAX_RANK);
   if (n) memcpy(out, v, sizeof(int64_t) * (size_t)n);
   return n;
 }
@@ -582,7 +582,7 @@ Value *b_matmul(Build *b, Value *x, Value *y) {
 
 ConvDims b_conv_dims(const Op *op) {
   ConvDims d = {0};
-  d.n = op->operands[0]->type->rank - 2;
+  d.n = MIN(op->operands[0]->type->rank - 2, B_MAX_RANK);
   d.in_batch = op_int(op, "input_batch_dimension", 0);
   d.in_feature = op_int(op, "input_feature_dimension", 0);
   d.k_in = op_int(op, "kernel_input_feature_dimension", 0);
@@ -597,9 +597,9 @@ ConvDims b_conv_dims(const Op *op) {
   read_ints(op, "lhs_dilation", d.lhs_dilation);
   read_ints(op, "rhs_dilation", d.rhs_dilation);
   const int64_t *v;
-  int n = op_ints(op, "padding", &v);
+  int n = MIN(op_ints(op, "padding", &v), COUNT_OF(d.padding));
   for (int i = 0; i < n; i++) d.padding[i] = v[i];
-  n = op_ints(op, "window_reversal", &v);
+  n = MIN(op_ints(op, "window_reversal", &v), COUNT_OF(d.reversal));
   for (int i = 0; i < n; i++) d.reversal[i] = v[i] != 0;
   d.feature_groups = op_int(op, "feature_group_count", 1);
   d.batch_groups = op_int(op, "batch_group_count", 1);

@@ -29,11 +29,6 @@ void named_int(PJRT_NamedValue *v, const char *name, int64_t x) {
   v->int64_value = x;
 }
 
-void named_string(PJRT_NamedValue *v, const char *name, const char *s) {
-  named(v, name, PJRT_NamedValue_STRING, strlen(s));
-  v->string_value = s;
-}
-
 void named_ints(PJRT_NamedValue *v, const char *name, const int64_t *x, size_t n) {
   named(v, name, PJRT_NamedValue_INT64_LIST, n);
   v->int64_array_value = x;

@@ -129,7 +129,6 @@ void client_release(PJRT_Client *c);
 void describe_device(const Dev *d, int i, PJRT_DeviceDescription *out);
 void description_clear(PJRT_DeviceDescription *d);
 void named_int(PJRT_NamedValue *v, const char *name, int64_t x);
-void named_string(PJRT_NamedValue *v, const char *name, const char *s);
 void named_ints(PJRT_NamedValue *v, const char *name, const int64_t *x, size_t n);
 void named_float(PJRT_NamedValue *v, const char *name, double x);
 extern const PJRT_MemoryDescriptions_Extension memory_descriptions_extension;

@@ -31,7 +31,6 @@ typedef struct TextOpts {
 } TextOpts;
 /* Pretty form as JAX prints it; what is written reads back to the same module. opts may be NULL. */
 void stablehlo_write_text(Buf *out, const Module *m, const TextOpts *opts);
-void stablehlo_write_op(Buf *out, const Op *op); /* one op, one line, for messages and dumps */
 
 /* MLIR bytecode version 6, VHLO; `version` such as "1.13.7" goes into the producer and chooses op
  * versions; NULL: the oldest op versions that suffice. errors ERR_UNIMPLEMENTED names an op that

@@ -241,13 +241,6 @@ static void loc_definitions(Writer *w) {
 
 /* ---- operations ---- */
 
-void tw_types(Buf *b, const Value *const *v, int n) {
-  for (int i = 0; i < n; i++) {
-    if (i) buf_cstr(b, ", ");
-    type_print(b, v[i]->type);
-  }
-}
-
 void tw_func_type(Writer *w, const Op *op) {
   Buf *b = w->b;
   buf_byte(b, '(');
@@ -500,26 +493,6 @@ void stablehlo_write_text(Buf *out, const Module *m, const TextOpts *opts) {
   tw_loc(&w, m->loc);
   buf_byte(out, '\n');
   loc_definitions(&w);
-  map_free(w.locs);
-  vec_free(&w.loc_list);
-  arena_free(w.arena);
-}
-
-void stablehlo_write_op(Buf *out, const Op *op) {
-  Writer w = {.b = out, .locs = map_new(), .arena = arena_new(), .opts = {.elide_elements = 16}};
-  const Region *r = op->parent;
-  while (r && r->parent) r = r->parent->parent;
-  if (r && r->func && r->func->body == r) name_func(&w, r->func);
-  size_t from = out->n;
-  tw_op(&w, op);
-  size_t to = from; /* one line */
-  for (size_t i = from; i < out->n; i++) {
-    bool blank = out->p[i] == '\n' || (out->p[i] == ' ' && to > from && out->p[to - 1] == ' ');
-    if (!blank) out->p[to++] = out->p[i];
-    else if (out->p[i] == '\n' && to > from && out->p[to - 1] != ' ') out->p[to++] = ' ';
-  }
-  out->n = to;
-  out->p[to] = 0;
   map_free(w.locs);
   vec_free(&w.loc_list);
   arena_free(w.arena);

@@ -56,7 +56,6 @@ void text_attrs_free(TextAttrs *v);
 /* ---- operations: text_write.c, text_write_form.c ---- */
 void tw_value(Writer *w, const Value *v);
 void tw_operands(Writer *w, const Op *op, int from, int to);
-void tw_types(Buf *b, const Value *const *v, int n);
 void tw_func_type(Writer *w, const Op *op);
 void tw_region(Writer *w, const Region *r, bool labels); /* { ... } */
 void tw_op(Writer *w, const Op *op);

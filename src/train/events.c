@@ -48,7 +48,8 @@ static void wall_time(Buf *b) {
 Err *events_open(const char *dir, Events **out) {
   char host[64] = "host";
   gethostname(host, sizeof host - 1);
-  char *path = xasprintf("%s/events.out.tfevents.%lld.%s.weft", dir, (long long)time(NULL), host);
+  char *path = xasprintf("%s/events.out.tfevents.%lld.%s.%d.weft", dir, (long long)time(NULL), host,
+                         (int)getpid());
   Events *e = xcalloc(1, sizeof *e);
   e->f = fopen(path, "ab");
   if (!e->f) {

@@ -53,11 +53,6 @@ Value *net_max_pool(Net *n, Value *x, int64_t size, int64_t stride, int64_t pad)
   return b_reduce_window(&n->b, OP_MAXIMUM, x, &w);
 }
 
-Value *net_avg_pool(Net *n, Value *x, int64_t size, int64_t stride) {
-  Window w = {.size = (int64_t[]){1, size, size, 1}, .strides = (int64_t[]){1, stride, stride, 1}};
-  return b_muls(&n->b, b_reduce_window(&n->b, OP_ADD, x, &w), 1.0 / (double)(size * size));
-}
-
 Value *net_global_max(Net *n, Value *x) {
   return b_reduce(&n->b, OP_MAXIMUM, x, 2, (int64_t[]){1, 2});
 }

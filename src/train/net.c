@@ -35,7 +35,6 @@ static NetParam *add_state(Net *n, StateKind kind, const char *name, int rank, c
       .spec = {.name = scoped(n, name), .kind = kind, .type = DT_F32, .rank = rank, .init = init}};
   assert(rank <= COUNT_OF(p->spec.dims));
   memcpy(p->spec.dims, dims, sizeof *dims * (size_t)rank);
-  p->spec.lr_scale = 1;
   p->arg = b_arg(&n->b, b_type(&n->b, DT_F32, rank, dims));
   p->arg->name = arena_str(n->b.m->arena, str_from(p->spec.name));
   return p;
@@ -55,11 +54,6 @@ Value *net_stat(Net *n, const char *name, int rank, const int64_t *dims, double 
 void net_set_stat(Net *n, Value *stat, Value *next) {
   for (int i = 0; i < n->stats.n; i++)
     if (n->stats.v[i].arg == stat) n->stats.v[i].next = next;
-}
-
-void net_lr_scale(Net *n, Value *param, double scale) {
-  for (int i = 0; i < n->params.n; i++)
-    if (n->params.v[i].arg == param) n->params.v[i].spec.lr_scale = scale;
 }
 
 Value *net_stop_gradient(Net *n, Value *x) {

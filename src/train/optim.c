@@ -119,9 +119,8 @@ Err *opt_apply(Net *n, const OptConfig *o, Value *loss, Value **out_lr, StateSpe
     }
     for (int i = 0; i < np; i++) {
       NetParam *p = &n->params.v[i];
-      Value *rate = p->spec.lr_scale == 1 ? lr : b_muls(b, lr, p->spec.lr_scale);
-      if (o->kind == OPT_SGD) sgd(n, o, p, g[i], rate, &l);
-      else adam(n, o, p, g[i], rate, c1, c2, &l);
+      if (o->kind == OPT_SGD) sgd(n, o, p, g[i], lr, &l);
+      else adam(n, o, p, g[i], lr, c1, c2, &l);
     }
     *out_lr = lr;
     *slots = l.spec.v;

@@ -52,8 +52,7 @@ typedef struct StateSpec {
   int rank;
   int64_t dims[6];
   Init init;
-  bool decay;      /* weight decay applies */
-  double lr_scale; /* times the learning rate */
+  bool decay; /* weight decay applies */
 } StateSpec;
 
 typedef struct NetParam {
@@ -91,7 +90,6 @@ Value *net_param(Net *n, const char *name, int rank, const int64_t *dims, Init i
                  unsigned flags);
 Value *net_stat(Net *n, const char *name, int rank, const int64_t *dims, double initial);
 void net_set_stat(Net *n, Value *stat, Value *next);
-void net_lr_scale(Net *n, Value *param, double scale);
 /* A value that gradients do not flow through. */
 Value *net_stop_gradient(Net *n, Value *x);
 
@@ -105,7 +103,6 @@ typedef enum ConvPad { PAD_VALID, PAD_SAME } ConvPad;
 Value *net_conv(Net *n, const char *name, Value *x, int64_t size, int64_t stride, ConvPad same,
                 int64_t pad, int64_t filters, bool bias, Init init);
 Value *net_max_pool(Net *n, Value *x, int64_t size, int64_t stride, int64_t pad);
-Value *net_avg_pool(Net *n, Value *x, int64_t size, int64_t stride);
 Value *net_global_max(Net *n, Value *x); /* (B, H, W, C) -> (B, C) */
 Value *net_global_mean(Net *n, Value *x);
 Value *net_relu(Net *n, Value *x);

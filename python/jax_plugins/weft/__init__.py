@@ -41,7 +41,7 @@ def initialize():
 
     path = _library_path()
     if not pathlib.Path(path).exists():
-        logger.warning("weft: no library at %s", path)
+        logger.warning("weft: no library at %s; build weft (make), or set WEFT_PLUGIN to where it is", path)
         return
     xb.register_plugin("weft", priority=PRIORITY, library_path=path, options=_options)
     from jax_plugins.weft import rules

@@ -23,7 +23,7 @@ HostFunction = ctypes.CFUNCTYPE(
 
 
 def register():
-    for step in (_donation, _cpu_rules, _callbacks, _cpu_devices, _dlpack, _pallas):
+    for step in (_donation, _cpu_rules, _callbacks, _cpu_devices, _dlpack, _pallas, _custom_partitioning):
         try:
             step()
         except Exception:  # a JAX whose inside looks different: everything else still works
@@ -44,6 +44,17 @@ def _cpu_rules():
     for primitive, entry in rules["cpu"].items():
         if primitive.name in CPU_RULES and primitive not in rules["weft"]:
             rules["weft"][primitive] = entry
+
+
+def _custom_partitioning():
+    """The function itself: a program over several devices is computed whole, so nobody has to be told how to cut it."""
+    from jax._src import core
+    from jax._src.custom_partitioning import custom_partitioning_p
+    from jax._src.interpreters import mlir
+
+    def lower(ctx, *values, call, **_):
+        return mlir.lower_fun(core.jaxpr_as_fun(call), multiple_results=True)(ctx, *values)
+    mlir.register_lowering(custom_partitioning_p, lower, platform="weft")
 
 
 def _cpu_devices():

@@ -102,6 +102,7 @@ static V load_pieces(Gen *g, DType t, V ptr, const int64_t *steps, V mask) {
     if (mask && (!on || !LLVMIsAConstantInt(on))) return NULL;
     if (want[i]) lo = MIN(lo, steps[i]), hi = MAX(hi, steps[i]);
   }
+  if (lo > hi) return LLVMConstNull(mem_type(g, t, g->vl));
   int64_t first[MAX_NARROW_PIECES], width = MIN(g->vl, hi - lo + 1);
   int n = 0, most = dtype_bytes(t) < 4 ? MAX_NARROW_PIECES : MAX_PIECES;
   for (int64_t next = lo; next <= hi;) {

@@ -329,7 +329,8 @@ static bool worth_storing(const Law *law, const HNode *n, const unsigned char *c
      * Where it comes to the same, two readers ask for the result, more do not. */
     limit = MIN(limit, (readers + 1.0) / (readers - 1) + (readers > 2 ? 0.02 : 0));
   }
-  if (vpu_weight(n) >= 20) return true; /* a sine or the like */
+  if (vpu_weight(n) >= 30 || n->op == OP_ATAN2 || n->op == OP_POWER || n->op == OP_CBRT)
+    return true; /* a sine or the like */
   const HNode *stack[64], *leaf[32];
   int ns = 0, nl = 0, steps = 0;
   bool dear = false;

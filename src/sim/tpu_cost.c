@@ -199,7 +199,9 @@ static bool moves_elements(const Kernel *k) {
   if (n->rank < 2) return v->node->d[r - 1] % 128 || v->node->d[r - 2] % 8;
   for (int d = 0; d < 2; d++)
     if (v->order[d] != v->node->rank - 1 - d || o->order[d] != n->rank - 1 - d) return false;
-  return true;
+  bool tiles_stay = v->node->d[r - 1] == n->d[n->rank - 1] && v->node->d[r - 2] % 8 == 0 &&
+                    n->d[n->rank - 2] % 8 == 0;
+  return !tiles_stay; /* else a plain copy */
 }
 
 static bool updates(const Kernel *k) {

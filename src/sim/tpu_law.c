@@ -82,34 +82,50 @@ void law_read(const Chip *chip, Law *law) {
 #undef FIT
 }
 
-/* Relative cost of an element-wise operation on one register of 8 x 128 elements. */
-double vpu_weight(const HNode *n) {
-  if (n->val && n->val->packed) return n->val->lone ? 3 : 10; /* bit after bit, shifted and added */
-  switch (n->op) {
-  case OP_SINE:
-  case OP_COSINE: return 82;
-  case OP_TAN: return 120;
-  case OP_ATAN2: return 40;
-  case OP_POWER: return 20;
-  case OP_REMAINDER: return 30;
-  case OP_CBRT: return 20;
-  case OP_LOG_PLUS_ONE:
-  case OP_EXPONENTIAL_MINUS_ONE: return 10;
-  case OP_LOG:
-  case OP_LOGISTIC: return 6;
-  case OP_TANH: return 4;
-  case OP_SQRT: return 5;
-  case OP_EXPONENTIAL: return 3;
-  case OP_DIVIDE: return 3;
-  case OP_RSQRT: return 2;
-  case OP_CONVERT: return 0.5;
-  default: break;
+/* Operands that are arrays: constants and scalars that are repeated are parts of the instruction. */
+static int array_operands(const HNode *n) {
+  int arrays = 0;
+  for (int i = 0; i < n->n_in; i++) {
+    const HNode *x = n->in[i];
+    while (x->kind == H_BCAST && !x->val) x = x->in[0];
+    arrays += !(x->kind == H_CONST && x->splat) && hlo_count(x) > 1;
   }
+  return arrays;
+}
+
+/* Instruction slots that an element-wise operation takes on one register of 8 x 128 elements: one for
+ * each array that it joins, none for what has an instruction of its own beside others, more for
+ * what is several instructions. Read off single operations of f32[1024,512] in the oracle's compiler:
+ * whole numbers of quarter cycles on v5e and tpu7x. */
+double vpu_weight(const HNode *n) {
+  if (n->val && n->val->packed) return n->val->lone ? 6 : 20; /* bit after bit, shifted and added */
   if (n->kind == H_BCAST || n->kind == H_RESHAPE || n->kind == H_BARRIER || n->kind == H_CONST ||
       n->kind == H_DUS)
     return 0;
-  if (n->kind == H_DSLICE) return 0.5;
-  if (n->kind == H_IOTA) return 0.5;
-  if (n->kind == H_EWISE && n->src && n->src->kind == OP_UNKNOWN) return 10;
-  return 1;
+  if (n->kind == H_DSLICE || n->kind == H_IOTA) return 1;
+  if (n->kind != H_EWISE) return 2;
+  int arrays = array_operands(n);
+  double join = n->n_in > 1 ? MAX(1, arrays) : 0;
+  switch (n->op) {
+  case OP_SINE:
+  case OP_COSINE: return 150;
+  case OP_TAN: return 185;
+  case OP_CHLO_LGAMMA: return 190;
+  case OP_CHLO_ERFC:
+  case OP_CHLO_ERF_INV: return 44;
+  case OP_CHLO_ERF: return 21;
+  case OP_REMAINDER: return 33;
+  case OP_LOGISTIC: return 6;
+  case OP_FLOOR:
+  case OP_CEIL:
+  case OP_ROUND_NEAREST_EVEN:
+  case OP_ROUND_NEAREST_AFZ:
+  case OP_LOG: return 3;
+  case OP_TANH:
+  case OP_RSQRT:
+  case OP_EXPONENTIAL: return 2;
+  case OP_DIVIDE:
+  case OP_POWER: return join + 2;
+  default: return join;
+  }
 }

@@ -55,6 +55,16 @@ static bool arrives(const Plan *p, const Kernel *k, const HValue *v) {
   return true;
 }
 
+/* Rows that lie alone in their tiles (a dimension of one beside the lanes) are taken eight at a time
+ * by what is fused: the share of the time that is left. */
+static double rows_together(const Kernel *k, const HValue *v) {
+  const HNode *n = v->node;
+  if (k->alone || k->copy || k->reduce || n->rank < 3 || tpu_width(v) < 4 ||
+      n->d[v->order[1]] > 1 || v->tiles <= 0 || (hlo_count(n) / MAX(1, n->d[v->order[0]])) % 8)
+    return 1;
+  return MIN(1, v->bytes / 4096 / v->tiles);
+}
+
 /* What a loop is charged for an operand: on some generations one on chip costs as much as one in
  * HBM. */
 static double far_read(const Plan *p, const Kernel *k, HValue *v) {
@@ -62,7 +72,7 @@ static double far_read(const Plan *p, const Kernel *k, HValue *v) {
   while (v->alias) v = v->alias;
   if (v->space == SP_SCALAR) return 0;
   double near = v->space == SP_VMEM && !arrives(p, k, v) ? law->lvm : 1;
-  return v->tiles * law->r[tpu_width(v)] * tpu_wide(v) * near;
+  return v->tiles * law->r[tpu_width(v)] * tpu_wide(v) * near * rows_together(k, v);
 }
 
 #define TURN_WINDOW 768 /* tiles of both sides that are turned at a time */
@@ -89,15 +99,20 @@ static double turn_cycles(const Law *law, HValue *from, HValue *to, int *windows
   return n * w;
 }
 
-/* A concatenation is the largest of its padded operands: along the outermost dimension every window
- * reads all of them, and moving wide elements within their lanes is work of its own. */
-static double joining(const Law *law, const HNode *n, double tiles) {
+#define JOIN_WIDE 15  /* instruction slots to pad a register and to take the larger of two */
+#define JOIN_NARROW 8 /* of 16 bits, two in a word */
+
+/* A concatenation is the largest of its operands, each padded to the size of the result. */
+static double joining(const Law *law, const HNode *n, double tiles, double *rd) {
   const HValue *v = n->val;
-  if (!v || n->rank < 1) return 0;
-  if (n->index == v->order[n->rank - 1] && n->rank > 1)
-    return tiles * law->r[tpu_width(v)] * (n->n_in - 1);
-  if (n->index == v->order[0] && tpu_width(v) == 4) return tiles * 8 * law->lvpu;
-  return 0;
+  if (!v || n->rank < 2) return 0;
+  bool equal = true;
+  for (int i = 1; i < n->n_in; i++) equal &= hlo_count(n->in[i]) == hlo_count(n->in[0]);
+  if (!equal && n->index == v->order[n->rank - 1] && 4 * v->bytes > law->scoped) {
+    *rd += tiles * law->r[tpu_width(v)] * (n->n_in - 1); /* every window reads all operands */
+    return 0;
+  }
+  return tiles * (tpu_width(v) == 4 ? JOIN_WIDE : JOIN_NARROW) * law->lvpu * (n->n_in - 1);
 }
 
 /* Kernels beside one that makes random bits from a counter: the key is taken apart, and each row
@@ -123,6 +138,7 @@ void tpu_loop(Plan *p, Kernel *k) {
   const Law *law = p->law;
   double rd = 0, wr = 0, bytes = 0, all = 0, tiles = 0;
   bool any_array = false, narrow = false;
+  int widest = 0;
   for (int i = 0; i < k->reads.n; i++) {
     HValue *v = k->reads.v[i];
     double part = tpu_read_fraction(k, v);
@@ -131,6 +147,7 @@ void tpu_loop(Plan *p, Kernel *k) {
     if (!k->copy || v->space == SP_HBM) bytes += v->bytes * part;
     all += v->bytes * part;
     narrow |= tpu_width(v) == 2;
+    widest = MAX(widest, tpu_width(v));
     if (part >= 1) tiles = MAX(tiles, v->tiles);
   }
   bool reduced = false;
@@ -161,10 +178,10 @@ void tpu_loop(Plan *p, Kernel *k) {
       reduced = true;
       tiles = MAX(tiles, t);
     } else {
-      wr += tpu_write_cost(law, v);
+      wr += tpu_write_cost(law, v) * rows_together(k, v);
       tiles = MAX(tiles, v->tiles);
       if (!k->copy || v->space == SP_HBM) bytes += v->bytes;
-      all += tpu_width(v) < 4 ? 2 * v->bytes : v->bytes;
+      all += tpu_width(v) < 4 && tpu_width(v) <= widest ? 2 * v->bytes : v->bytes;
     }
     any_array |= (v->space == SP_HBM || v->space == SP_CMEM) && v->node->rank > 0;
   }
@@ -179,7 +196,7 @@ void tpu_loop(Plan *p, Kernel *k) {
   double comp = tpu_vector_work(law, k) * law->lvpu + tpu_turned_rows(k) * law->row + spread;
   if (k->alone && !k->reduce)
     comp = MIN(comp, tiles * law->lvpu); /* all unfused operations alike */
-  if (k->roots.v[0]->kind == H_CONCAT) wr += joining(law, k->roots.v[0], tiles);
+  if (k->roots.v[0]->kind == H_CONCAT) comp += joining(law, k->roots.v[0], tiles, &rd);
   const HNode *root = k->roots.v[0];
   bool moved = root->kind == H_TRANSPOSE && k->inner.n == 1 && root->val && k->reads.n == 1 &&
                root->rank >= 2 && root->dims[root->val->order[0]] != k->reads.v[0]->order[0];

@@ -54,9 +54,8 @@ double tpu_vector_work(const Law *law, const Kernel *k) {
     bool half =
         law->vhalf < 1 && (n->dt == DT_BF16 || (n->op == OP_COMPARE && n->in[0]->dt == DT_BF16));
     double ops = vpu_weight(n);
-    if (ops == 1 && n->kind == H_EWISE &&
-        (dtype_class(n->dt) == DC_SINT || dtype_class(n->dt) == DC_UINT))
-      ops = law->iw;
+    if (n->kind == H_EWISE && (dtype_class(n->dt) == DC_SINT || dtype_class(n->dt) == DC_UINT))
+      ops *= law->iw;
     if (n->kind == H_EWISE)
       for (int q = 0; q < n->n_in; q++)
         if (n->in[q]->kind == H_CONST || n->in[q]->kind == H_BCAST) ops += law->vbcast;

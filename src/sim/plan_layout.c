@@ -544,10 +544,8 @@ void plan_copies(Plan *p) {
         if (win[d] != 1) order[w++] = d;
     } else if (n->kind == H_SORT) {
       sort_order(p->law, n, order);
-    } else if (top) { /* across sublanes where the rows fill half the lanes */
-      if (x->d[r - 2] < 64) continue;
-      order[0] = r - 2;
-      order[1] = r - 1;
+    } else if (top) { /* in the order of the result, which is narrow */
+      value_order_default(p->law, n, order);
     } else if (n->kind == H_GATHER && n->src) { /* the indexed dimension may not be in lanes */
       const int64_t *map;
       int nm = op_ints(n->src, "start_index_map", &map);

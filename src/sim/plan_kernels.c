@@ -133,6 +133,13 @@ static bool loops_over(const Kernel *k) {
   return true;
 }
 
+/* Does it do nothing but widen an array? */
+static bool only_widens(const Kernel *k) {
+  const HNode *n = k->roots.n == 1 ? k->roots.v[0] : NULL;
+  return n && n->kind == H_EWISE && n->op == OP_CONVERT && k->inner.n == 1 &&
+         hlo_bits(n->dt) > hlo_bits(n->in[0]->dt);
+}
+
 static void merge_into(Plan *p, int dst, int src, int *stamp, int *mark) {
   Kernel *a = p->kernels.v[dst], *b = p->kernels.v[src];
   for (int i = 0; i < b->roots.n; i++) {
@@ -254,7 +261,7 @@ void plan_kernels(Plan *p) {
         if (b->dead || b->copy || b->conv || !loops_over(b) || domain(b) != dom ||
             b->roots.v[0]->val->alias || b->roots.v[0]->val->lone)
           continue;
-        if (a->reduce != b->reduce && !(dom <= 8192)) continue;
+        if (a->reduce != b->reduce && dom > 8192 && !only_widens(a) && !only_widens(b)) continue;
         bool shares = false;
         for (int q = 0; q < b->reads.n && !shares; q++) shares = b->reads.v[q] == a->reads.v[r];
         if (!shares || reaches(p, i, j, seen)) continue;

@@ -19,6 +19,19 @@ static double reduced_at_once(const Law *law) {
   return 1260 * law->scoped / (16 << 20) * law->cores;
 }
 
+/* Are elements added, which takes 32 bits whatever they are stored in? */
+static bool sums(const Kernel *k) {
+  for (int i = 0; i < k->inner.n; i++) {
+    const HNode *n = k->inner.v[i];
+    if (n->kind != H_REDUCE) continue;
+    if (!n->src || n->src->n_regions != 1) return true;
+    const Op *op = n->src->regions[0]->first;
+    for (; op; op = op->next)
+      if (op->kind == OP_ADD) return true;
+  }
+  return false;
+}
+
 /* An unfused operation runs in one window while its arrays fit, else in windows of a fixed number
  * of tiles. */
 static double loop_cycles(const Law *law, const Kernel *k, double rd, double wr, double comp,
@@ -26,7 +39,7 @@ static double loop_cycles(const Law *law, const Kernel *k, double rd, double wr,
   double n, lq = law->lq;
   bool one = all_bytes <= law->one_bytes;
   if (k->reduce) {
-    one = tiles <= reduced_at_once(law) && !tall(k);
+    one = tiles * (narrow && !sums(k) ? 0.8 : 1) <= reduced_at_once(law) && !tall(k);
     n = k->alone ? (one ? 1 : ceil(tiles / law->lwin)) : ceil(tiles / law->rwin);
     if (k->alone) lq = law->rlq;
   } else if (k->alone && !k->copy) {

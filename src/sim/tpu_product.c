@@ -244,6 +244,8 @@ void tpu_product(Plan *p, Kernel *k) {
   bool gradient = false; /* the window is the image: contracted positions may be split */
   s.m = up(m, 8) / 8;
   s.load = law->wl;
+  if (n >= 8 && kk * taps >= 8 && !(S > 128 && c->is_conv)) /* only what holds weights is loaded */
+    s.load *= MAX(0.25, MIN(1, MIN(up(n, 8), up(kk * taps, 8)) / 128));
   if (c->is_conv) {
     /* rows are counted in the dimension that lies in sublanes: the batch, or the features of a
      * weight gradient */
@@ -275,8 +277,8 @@ void tpu_product(Plan *p, Kernel *k) {
       rounds = taps / row * ceil(row / pack);
     }
     s.k = rounds * ceil(unit * pack / S) * (S / 128);
-    if (gradient && (double)c->m / out_px <= 4)
-      s.load = MAX(32, 0.45 * s.load); /* few channels: part of a tile */
+    if (gradient && S > 128 && (double)c->m / out_px <= 4) s.load *= 0.45; /* few channels */
+    if (gradient) s.load = MAX(s.load, MIN(law->wl, 44));
     double whole = floor(kk / S), rest = kk - whole * S;
     if (k_lanes && whole >= 1 && rest > 0 && rest <= S / 2 && !gradient) /* so do what is left */
       s.k = (whole * taps + ceil(taps / floor(S / up(rest, 8)))) * (S / 128);

@@ -153,6 +153,8 @@ static double copy_cycles(const Law *law, const HValue *v, bool far) {
   double b = hlo_bits(v->node->dt) / 8;
   int w = b >= 4 ? 4 : b >= 2 ? 2 : 1;
   if (far) return law->lbase + v->tiles * (law->r[w] + law->o[w]);
+  if (law->cmem > 0)
+    return law->lbase + v->tiles * (w == 4 ? law->r[4] : law->r[w] + 0.8 * law->o[w]);
   if (w == 4) return 0.5 * v->tiles;
   return law->lbase + v->tiles * (0.5 + law->o[w] - law->r[w]);
 }
@@ -172,7 +174,10 @@ static void loop_copies(Plan *p) {
     for (int r = 0; r < k->reads.n && !clash; r++)
       clash = k->reads.v[r] == old && (k->conv ? made_from(k, k->conv, old->node, 0) : k->reduce);
     if (!clash) continue;
-    double cyc = copy_cycles(law, v, old->space == SP_HBM);
+    bool far = old->space == SP_HBM;
+    double cyc = copy_cycles(law, v, far);
+    if ((far || law->cmem > 0) && law->rotates && p->parent && p->mult > 0) /* once before */
+      cyc += copy_cycles(law, v, true) * p->parent->mult / p->mult;
     Kernel *c2 = plan_kernel(p);
     HNode *from = c->outputs.v[i];
     HNode *n = hlo_node(p->g, p->comp, H_EWISE, OP_COPY, o->src, o->dt, o->rank, o->d, 1, &from);

@@ -467,7 +467,9 @@ void plan_copies(Plan *p) {
       bool operand = false;
       for (int z = 0; z < n->n_in; z++) operand |= n->in[z] == v->node;
       if (!operand || v->node->rank != n->rank || v->bytes < 4096) continue;
-      if (v->order[0] == want[0] && v->order[1] == want[1]) continue;
+      if (v->order[0] == want[0] &&
+          (v->order[1] == want[1] || (n->kind == H_CONCAT && v->node->d[v->order[1]] == 1)))
+        continue;
       HValue *w = add_copy(p, v, want);
       k = p->kernels.v[i];
       k->reads.v[q] = w;
@@ -486,6 +488,17 @@ void plan_copies(Plan *p) {
     if (v->node != o->in[0] || r < 2 || r > 64 || v->bytes < 4096) continue;
     if (v->order[0] == 0 && o->rank > 1 && o->d[0] == v->node->d[0])
       continue; /* with the batch in lanes the others are joined as they lie */
+    if (v->order[0] == r - 1 && o->rank > 2 && o->val->order[0] == 0) continue; /* turned */
+    if (hlo_bits(v->node->dt) == 16 && o->rank == 2 && o->d[0] == v->node->d[0] &&
+        v->order[0] == r - 1 && v->order[1] == 0 && r > 2 &&
+        up((double)o->d[0], 128) * (double)v->node->d[r - 1] <=
+            up((double)v->node->d[r - 1], 128) * (double)o->d[0]) { /* by way of lanes */
+      for (int d = 1; d < r; d++) order[d] = r - d;
+      order[0] = 0;
+      HValue *w = add_copy(p, v, order);
+      p->kernels.v[i]->reads.v[0] = w;
+      continue;
+    }
     bool natural = true;
     for (int d = 0; d < r; d++) order[d] = r - 1 - d, natural &= d > 1 || v->order[d] == order[d];
     if (natural) continue;

@@ -210,13 +210,18 @@ static bool skips(const Kernel *k) {
 static double spreading(const Law *law, const Kernel *k, int *windows) {
   const HNode *n = k->roots.v[0];
   if (n->kind != H_PAD || k->inner.n > 2 || n->rank < 2 || !n->val || k->reads.n < 1) return 0;
-  for (int i = 0; i < 2; i++) {
+  bool both = n->step[n->val->order[0]] > 0 && n->step[n->val->order[1]] > 0;
+  for (int i = 0; i < 2 && !both; i++) {
     int d = n->val->order[i];
     if (n->step[d] < 1) continue;
     double from = law->side, to = up((double)n->d[d], law->side); /* block by block */
     double others = (double)hlo_count(n) / (double)MAX(1, n->d[d]);
+    int w = tpu_width(n->val);
+    double cut = 0; /* of what the last block has too much */
+    if (n->in[0]->d[d] % 128)
+      cut = law->lbase + n->val->tiles * (law->o[w] + law->r[w] * (law->fast > 0 ? law->lvm : 1));
     *windows = 1;
-    return law->base + tpu_read_cost(law, k->reads.v[0]) + tpu_write_cost(law, n->val) +
+    return law->base + tpu_read_cost(law, k->reads.v[0]) + tpu_write_cost(law, n->val) + cut +
            3 * up(others, 8) * from * to / law->macs;
   }
   return 0;
@@ -242,6 +247,9 @@ static bool updates(const Kernel *k) {
     if (k->roots.v[i]->kind == H_DUS) return true;
   return false;
 }
+
+#define SUM_SLOTS \
+  10 /* instruction slots to widen a register of a product's result and to add it up */
 
 /* The sum of a loop's state is taken by the product that makes the state's next value, and once
  * before the loop: the share of the kernel's time that a round has. */
@@ -321,7 +329,10 @@ void tpu_cost(Plan *p, Kernel *k) {
     k->modelled = !k->costed;
   }
   if (moves_elements(k) || skips(k)) k->costed = false, k->modelled = true; /* no estimate exists */
-  k->cycles *= share_of_round(p, k);
+  double share = share_of_round(p, k);
+  k->cycles *= share;
+  if (share < 1 && p->law->cores > 1) /* the rest, beside the product */
+    k->cycles += SUM_SLOTS * p->law->lvpu * k->reads.v[0]->tiles;
   k->est = k->cycles;
   if (k->must_copy) { /* the operand must survive: it is copied before it is changed */
     HValue *v = root->val;

@@ -92,9 +92,14 @@ static double far_read(const Plan *p, const Kernel *k, HValue *v) {
 
 /* Moving another dimension into lanes goes through the transpose unit, window by window: nothing
  * overlaps, and a tile of any type costs the same. */
-static double turn_cycles(const Law *law, HValue *from, HValue *to, int *windows) {
+static double turn_cycles(const Law *law, HValue *from, HValue *to, bool joins, int *windows) {
   HValue *side[2] = {base_of(from), to};
-  double tiles = side[0]->tiles + to->tiles, per = TURN_WINDOW * law->cores, w = 100;
+  bool on_chip = joins && law->fast > 0 && to->node->d[0] != from->node->d[0]; /* moved once more */
+  double held[2];
+  for (int i = 0; i < 2; i++) /* rows that are joined fill their tiles */
+    held[i] =
+        joins ? MIN(side[i]->tiles, side[i]->bytes / tpu_width(side[i]) / 1024) : side[i]->tiles;
+  double tiles = held[0] + held[1], per = TURN_WINDOW * law->cores, w = 100;
   double n = MAX(1, ceil(tiles / per));
   const HNode *x = to->node; /* windows are whole slices of the outermost dimension */
   if (n > 1 && x->rank > 2) {
@@ -102,8 +107,8 @@ static double turn_cycles(const Law *law, HValue *from, HValue *to, int *windows
     if (take >= 1) n = ceil(outer / take);
   }
   for (int i = 0; i < 2; i++) {
-    double t = side[i]->tiles / n, far = law->lbase - 30;
-    if (side[i]->space == SP_HBM) w += far + t * law->lane;
+    double t = held[i] / n, far = law->lbase - 30;
+    if (side[i]->space == SP_HBM && !(i && on_chip)) w += far + t * law->lane;
     else if (side[i]->space == SP_CMEM) w += far + t * law->lane * 0.41;
     else if (i && law->lane_pack > 0 && tpu_width(to) < 4 && side[0]->space != SP_HBM)
       w += far + t * law->lane_pack;
@@ -114,6 +119,17 @@ static double turn_cycles(const Law *law, HValue *from, HValue *to, int *windows
 
 #define JOIN_WIDE 15  /* instruction slots to pad a register and to take the larger of two */
 #define JOIN_NARROW 8 /* of 16 bits, two in a word */
+
+/* A reshape of its own from the first dimension in lanes to the last one, or back. */
+static bool lanes_split(const Kernel *k) {
+  const HNode *n = k->roots.v[0];
+  if (!k->copy || n->kind != H_RESHAPE || !n->val || k->reads.n != 1) return false;
+  const HValue *v = k->reads.v[0];
+  int r = v->node->rank;
+  if (r < 2 || n->rank < 2 || (r == 2 && n->rank == 2)) return false;
+  return (v->order[0] == 0 && n->val->order[0] == n->rank - 1) ||
+         (v->order[0] == r - 1 && n->val->order[0] == 0);
+}
 
 /* A concatenation is the largest of its operands, each padded to the size of the result. */
 static double joining(const Law *law, const HNode *n, double tiles, double *rd) {
@@ -155,7 +171,8 @@ void tpu_loop(Plan *p, Kernel *k) {
   for (int i = 0; i < k->reads.n; i++) {
     HValue *v = k->reads.v[i];
     double part = tpu_read_fraction(k, v);
-    rd += (k->copy ? tpu_read_cost(law, v) : far_read(p, k, v)) * part;
+    rd += (k->copy && base_of(v)->space != SP_CMEM ? tpu_read_cost(law, v) : far_read(p, k, v)) *
+          part;
     if (v->node->rank > 0) any_array = true;
     if (!k->copy || v->space == SP_HBM) bytes += v->bytes * part;
     all += v->bytes * part;
@@ -205,12 +222,12 @@ void tpu_loop(Plan *p, Kernel *k) {
       rd *= 2;
   }
   rd *= law->lio, wr *= law->lio;
+  const HNode *root = k->roots.v[0];
   double spread = tpu_spread_rows(k) * law->spread;
   double comp = tpu_vector_work(law, k) * law->lvpu + tpu_turned_rows(k) * law->row + spread;
   if (k->alone && !k->reduce)
     comp = MIN(comp, tiles * law->lvpu); /* all unfused operations alike */
-  if (k->roots.v[0]->kind == H_CONCAT) comp += joining(law, k->roots.v[0], tiles, &rd);
-  const HNode *root = k->roots.v[0];
+  if (root->kind == H_CONCAT) comp += joining(law, root, tiles, &rd);
   bool moved = root->kind == H_TRANSPOSE && k->inner.n == 1 && root->val && k->reads.n == 1 &&
                root->rank >= 2 && root->dims[root->val->order[0]] != k->reads.v[0]->order[0];
   k->vpu = comp;
@@ -223,8 +240,9 @@ void tpu_loop(Plan *p, Kernel *k) {
   if (k->copy && k->reads.n == 1 && k->reads.v[0]->space != SP_HBM && k->roots.v[0]->val &&
       k->roots.v[0]->val->space == SP_VMEM)
     k->cycles = 100 * MAX(1, ceil(tiles / 384)); /* inside VMEM */
-  if ((k->turns || moved) && root->val)
-    k->cycles = turn_cycles(law, k->reads.v[0], root->val, &k->windows);
+  bool joins = lanes_split(k);
+  if ((k->turns || moved || joins) && root->val)
+    k->cycles = turn_cycles(law, k->reads.v[0], root->val, joins, &k->windows);
   k->bound = comp > rd + wr ? SIM_VECTOR : k->cycles < 2 * law->lbase ? SIM_LATENCY : SIM_MEMORY;
   k->util = MIN(1, MAX(comp, rd + wr) / MAX(k->cycles, 1));
 }
@@ -253,7 +271,7 @@ void tpu_update(Plan *p, Kernel *k) {
   k->cycles = law->lbase + law->lio * (rd + wr) + (R - 1) * law->lq +
               tpu_vector_work(law, k) * law->lvpu / R;
   const HNode *one = k->roots.n == 1 && k->roots.v[0]->kind == H_DUS ? k->roots.v[0] : NULL;
-  if (law->rotates && one && one->n_in > 1 && hlo_count(one->in[1]) == 1 && hlo_count(one) <= 1024)
+  if (one && one->n_in > 1 && hlo_count(one->in[1]) == 1 && hlo_count(one) <= 1024)
     k->cycles = 15; /* one number, by the scalar unit */
   k->bound = SIM_MEMORY;
   k->util = MIN(1, (rd + wr) / k->cycles);

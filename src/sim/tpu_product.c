@@ -343,22 +343,28 @@ void tpu_product(Plan *p, Kernel *k) {
     s.vpu_e += depthwise_work(k, cv, ov) * law->dw;
   }
   double comp;
-  bool far_in = false, far_out = false;
+  bool far_in = false, far_out = false, hbm = false;
   int streams = 0; /* operands that come from HBM */
   for (int i = 0; i < nr; i++)
     if ((seen[i]->space == SP_HBM || seen[i]->space == SP_CMEM) && seen[i]->node->rank > 0 &&
         (who[i] != 2 || relaid_operand(cv, seen[i]))) { /* the epilogue's come in beside it */
       far_in = true;
+      hbm |= seen[i]->space == SP_HBM;
       streams += seen[i]->space == SP_HBM && tpu_read_fraction(k, seen[i]) >= 1;
     }
   for (int i = 0; i < k->roots.n; i++) {
     const HValue *v = k->roots.v[i]->val;
+    hbm |= v && !v->dropped && v->space == SP_HBM;
     if (v && !v->dropped &&
         (v->space == SP_HBM || v->space == SP_CMEM || tpu_pack_cost(law, v) > 0) &&
         v->space != SP_SCALAR && !(v->space == SP_VMEM && law->nopack))
       far_out = true;
   }
-  s.base = law->base0 + (far_in ? law->base - law->base0 - law->base_out : 0) +
+  double start = law->base - law->base0 - law->base_out;
+  s.base = law->base0 +
+           (!far_in ? 0
+            : hbm   ? start
+                    : 0.8 * start) + /* the shared memory is nearer */
            (far_out ? law->base_out : 0);
   s.wait = MAX(0, streams - 1) * law->lat;
   s.base += s.wait;

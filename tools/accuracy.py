@@ -195,6 +195,14 @@ dilated, transposed, grouped, one- and three-dimensional ones as plain ones, whi
 `first`: the estimates before any of them was looked at, the blind test. The other rows: now, after rules came from the
 running sums, sorts, pooling and unfused reductions among them.
 
+## The oracle's own mix at other shapes
+
+{mix}
+Drawn at random, odd sizes among them: families in the oracle's proportions (a fifth products, an eighth convolutions), operations of its
+library that its visible half does not use. `first`: before any of them was looked at, the blind test. The other rows: now, after
+vector work was counted anew from single operations and rules came for running sums, reshapes, concatenations, scans and what
+a tile of weights takes to load.
+
 ## Own blocks and steps
 
 {blocks}
@@ -284,7 +292,8 @@ def main():
                               ("unseen", "unseen.csv", "Unseen programs"),
                               ("unseen2", "unseen2.csv", "Unseen programs, second set"),
                               ("unseen3", "unseen3.csv", "Unseen programs, third set"),
-                              ("fresh", "fresh.csv", "Fresh shapes of every family")):
+                              ("fresh", "fresh.csv", "Fresh shapes of every family"),
+                              ("mix", "mix.csv", "The oracle's own mix at other shapes")):
         rows, out = summary(compare(weft, folder, file, jobs))
         if name == "visible":
             bad = out

@@ -9,7 +9,7 @@
 
 #define MANY 8           /* products from which on kernels take longer to call than to run */
 #define MAX_VECTOR 65536 /* elements of a matrix that is multiplied by a vector, along its rows; */
-#define MAX_ACROSS 16384 /* along its columns */
+#define MAX_ACROSS 16384 /* along its columns, of many */
 #define MAX_MATRIX 4096  /* multiplications of two small matrices */
 #define TERMS 8          /* of each result, written one by one; ... */
 #define MORE_TERMS 16    /* when there are few results */
@@ -127,7 +127,8 @@ static Value *rewritten(Build *b, const Product *p) {
   const Side *s = &p->side[n > m];
   for (int i = 0; i < p->d.n_contract; i++)
     along &= s->contract[i] >= b_rank(s->x) - p->d.n_contract;
-  bool small = m * n * p->terms <= (along ? MAX_VECTOR : MAX_ACROSS);
+  /* Along columns the vector's elements are scalars, which are dear if it is fused. */
+  bool small = m * n * p->terms <= (along ? MAX_VECTOR : many ? MAX_ACROSS : 0);
   return vector && small ? sum_of_products(b, p) : NULL;
 }
 

@@ -22,15 +22,18 @@ static void mark(const Dag *d, int node, bool *seen) {
   for (int k = 0; n->kind == N_OP && k < n->n_in; k++) mark(d, n->in[k], seen);
 }
 
-/* The nodes that a sweep takes in or stores. */
-static int roots(const Dag *d, int sweep, int *out) {
-  int n = 0;
+/* The nodes that a sweep takes in or stores; malloc'd. */
+static int *roots(const Dag *d, int sweep, int *count) {
+  int n = 0, most = d->n_out + 1;
+  for (int i = 0; i < d->reduces.n; i++) most += d->reduces.v[i].n;
+  int *out = xcalloc((size_t)most, sizeof *out);
   for (int i = 0; i < d->reduces.n; i++)
     for (int k = 0; d->reduces.v[i].sweep == sweep && k < d->reduces.v[i].n; k++)
       out[n++] = d->reduces.v[i].in[k];
   for (int i = 0; i < d->n_out; i++)
     if (d->f->out[i].full && d->nodes.v[d->out[i]].depth == sweep) out[n++] = d->out[i];
-  return n;
+  *count = n;
+  return out;
 }
 
 /* Elements of a row, its innermost dimension in whole vectors. */
@@ -58,9 +61,8 @@ static bool is_dear(const Dag *d, int node) {
 static void keep(Gen *g, int sweep, const bool *earlier, const int *since, int64_t room,
                  int *left) {
   Dag *d = g->d;
-  int n_roots = 0, *root = xcalloc((size_t)d->nodes.n + 1, sizeof *root);
+  int n_roots, *root = roots(d, sweep, &n_roots);
   bool *seen = xcalloc((size_t)d->nodes.n + 1, 1), *wanted = xcalloc((size_t)d->nodes.n + 1, 1);
-  n_roots = roots(d, sweep, root);
   for (int i = 0; i < n_roots; i++) {
     mark(d, root[i], seen);
     wanted[root[i]] = true;
@@ -86,18 +88,18 @@ static void keep(Gen *g, int sweep, const bool *earlier, const int *since, int64
 static void find_kept(Gen *g, int last_sweep, int64_t room) {
   Dag *d = g->d;
   bool *earlier = xcalloc((size_t)d->nodes.n + 1, 1);
-  int *since = xcalloc((size_t)d->nodes.n + 1, sizeof *since),
-      *root = xcalloc((size_t)d->nodes.n + 1, sizeof *root), left = MAX_KEPT;
+  int *since = xcalloc((size_t)d->nodes.n + 1, sizeof *since), left = MAX_KEPT;
   if (room * 4 > KEEP_BYTES || d->vloop < 0) last_sweep = -1;
   for (int s = 0; s <= last_sweep; s++) {
     if (s > 0) keep(g, s, earlier, since, room, &left);
-    for (int i = 0, n = roots(d, s, root); i < n; i++) mark(d, root[i], earlier);
+    int n, *root = roots(d, s, &n);
+    for (int i = 0; i < n; i++) mark(d, root[i], earlier);
+    free(root);
     for (int i = 0; i < d->nodes.n; i++)
       if (!earlier[i]) since[i] = s + 1;
   }
   free(earlier);
   free(since);
-  free(root);
 }
 
 static V kept_pointer(Gen *g, const DagNode *n) {

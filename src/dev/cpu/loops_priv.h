@@ -1,5 +1,5 @@
-/* dev/cpu/loops, private: blocks and nodes (nodes.c), their memory (access.c), reductions (sums.c), walks over elements
- * (walk.c), loops (loops.c). */
+/* dev/cpu/loops, private: blocks and nodes (nodes.c), their memory (access.c), several
+ * sweeps over rows (blocks.c), reductions (sums.c), walks over elements (walk.c), loops (loops.c). */
 #ifndef WEFT_DEV_CPU_LOOPS_PRIV_H
 #define WEFT_DEV_CPU_LOOPS_PRIV_H
 

@@ -371,7 +371,9 @@ bool plan_pool_emitter(const Plan *p, const HNode *n) {
   if (op_ints(n->src, "window_dimensions", &win) != x->rank) return false;
   while (x->kind == H_EWISE && !x->val && x->n_in) x = x->in[0];
   if (x->kind != H_PARAM) return true;
-  if (hlo_bits(x->dt) == 32 && x->d[x->rank - 1] % 128) return true; /* a relayout is fused in */
+  int64_t lanes = x->d[x->rank - 1];
+  if (lanes % 128 && (hlo_bits(x->dt) == 32 || lanes > 64))
+    return true; /* a relayout is fused in */
   int order[64];
   value_order_default(p->law, x, order);
   if (x->rank != n->rank || win[order[0]] != 1) return false;

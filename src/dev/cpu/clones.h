@@ -7,8 +7,13 @@
     !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define CLONES \
   __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default"), optimize("O3")))
+/* Products and sums may become one instruction, rounded once. */
+#define CLONES_FUSED                                                           \
+  __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default"), \
+                 optimize("O3", "fp-contract=fast")))
 #else
 #define CLONES
+#define CLONES_FUSED
 #endif
 
 #endif

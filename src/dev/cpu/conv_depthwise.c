@@ -10,6 +10,7 @@
 #define STRIP 6 /* places of a row that weights are read once for */
 #define MAX_TAPS 256
 #define CACHED 12288
+#define TOGETHER 12 /* sums in registers */
 
 typedef float V8 __attribute__((vector_size(32), aligned(4), may_alias));
 
@@ -47,8 +48,8 @@ bool conv_depthwise_fits(const ConvShape *s) {
 }
 
 /* y[c] = sum of x[t][c] * w[t][c] */
-CLONES static void gather(const float *const *x, const float *const *w, int n, int64_t channels,
-                          float *y) {
+CLONES_FUSED static void gather(const float *const *x, const float *const *w, int n,
+                                int64_t channels, float *y) {
   int64_t c = 0;
 #define AT(p) (*(const V8 *)(p))
   for (; c + 32 <= channels; c += 32) {
@@ -112,9 +113,9 @@ strip(int places, bool edge, const float *const *x, int64_t at, int64_t x_step,
 #undef FROM
 }
 
-CLONES static void strips(int places, bool edge, const float *const *x, int64_t at, int64_t x_step,
-                          const float *const *w, int n, int64_t first, int64_t last, float *y,
-                          int64_t y_step) {
+CLONES_FUSED static void strips(int places, bool edge, const float *const *x, int64_t at,
+                                int64_t x_step, const float *const *w, int n, int64_t first,
+                                int64_t last, float *y, int64_t y_step) {
 #define CASE(k)                                                                      \
   case 2 * (k): strip(k, false, x, at, x_step, w, n, first, last, y, y_step); break; \
   case 2 * (k) + 1: strip(k, true, x, at, x_step, w, n, first, last, y, y_step); break
@@ -129,8 +130,8 @@ CLONES static void strips(int places, bool edge, const float *const *x, int64_t 
 }
 
 /* w[c] += sum over n places of x[c] * y[c], these a step apart */
-CLONES static void along(const float *x, int64_t x_step, const float *y, int64_t y_step, int64_t n,
-                         int64_t channels, float *w) {
+CLONES_FUSED static void along(const float *x, int64_t x_step, const float *y, int64_t y_step,
+                               int64_t n, int64_t channels, float *w) {
   int64_t c = 0;
   for (; c + 32 <= channels; c += 32) {
     V8 a = {0}, b = {0}, d = {0}, e = {0};
@@ -148,6 +149,53 @@ CLONES static void along(const float *x, int64_t x_step, const float *y, int64_t
   }
   for (; c < channels; c++)
     for (int64_t i = 0; i < n; i++) w[c] += x[i * x_step + c] * y[i * y_step + c];
+}
+
+/* w[t * w_step + c] += sum over n places of x[at[t] + c] * y[c], these a step apart; for `taps` of
+ * them. */
+static inline __attribute__((always_inline)) void
+along_together(int taps, const float *x, const int64_t *at, int64_t x_step, const float *y,
+               int64_t y_step, int64_t n, int64_t channels, float *w, int64_t w_step) {
+  int64_t c = 0;
+  for (; c + 8 <= channels; c += 8) {
+    V8 sum[TOGETHER];
+    const float *p[TOGETHER], *q = y + c;
+#pragma GCC unroll 12
+    for (int t = 0; t < taps; t++) sum[t] = AT(w + t * w_step + c), p[t] = x + at[t] + c;
+    for (int64_t i = 0, far = 0; i < n; i++, far += x_step, q += y_step) {
+      V8 g = AT(q);
+#pragma GCC unroll 12
+      for (int t = 0; t < taps; t++) sum[t] += AT(p[t] + far) * g;
+    }
+#pragma GCC unroll 12
+    for (int t = 0; t < taps; t++) *(V8 *)(w + t * w_step + c) = sum[t];
+  }
+  for (; c < channels; c++)
+    for (int t = 0; t < taps; t++)
+      for (int64_t i = 0; i < n; i++)
+        w[t * w_step + c] += x[at[t] + i * x_step + c] * y[i * y_step + c];
+}
+
+CLONES_FUSED static void along_taps(int taps, const float *x, const int64_t *at, int64_t x_step,
+                                    const float *y, int64_t y_step, int64_t n, int64_t channels,
+                                    float *w, int64_t w_step) {
+#define CASE(k) \
+  case k: along_together(k, x, at, x_step, y, y_step, n, channels, w, w_step); break
+  switch (taps) {
+    CASE(1);
+    CASE(2);
+    CASE(3);
+    CASE(4);
+    CASE(5);
+    CASE(6);
+    CASE(7);
+    CASE(8);
+    CASE(9);
+    CASE(10);
+    CASE(11);
+    CASE(12);
+  }
+#undef CASE
 }
 
 /* Where tap k of the result at `place` reads along one dimension; -1: nowhere. */
@@ -259,9 +307,54 @@ static void result_rows(void *arg, int64_t begin, int64_t end) { /* (image, row)
   }
 }
 
+/* Of the places of a row of Y that tap column j reads inside: [*first, *last). */
+static void range_of(const Depthwise *d, int64_t j, int64_t *first, int64_t *last) {
+  *first = 0, *last = d->y.width;
+  while (*first < *last && reads(d, 1, *first, j, d->x.width) < 0) ++*first;
+  while (*last > *first && reads(d, 1, *last - 1, j, d->x.width) < 0) --*last;
+}
+
+/* Where column j of a row of X is read first, from place `place` of Y. */
+static int64_t begins(const Depthwise *d, int64_t place, int64_t j) {
+  return (place * d->step[1] + j * d->apart[1] - d->low[1]) * d->x.pixel_step;
+}
+
+/* Adds a row of Y to the gradients of one row of the window, `w`. [first, last): the places that
+ * all columns read inside. */
+static void add_row(const Depthwise *d, const float *x, const float *y, int64_t first, int64_t last,
+                    float *w) {
+  int64_t at[TOGETHER], x_step = d->step[1] * d->x.pixel_step,
+                        parts = (d->columns + TOGETHER - 1) / TOGETHER;
+  for (int64_t k = 0; k < parts && first < last; k++) {
+    int64_t j = d->columns * k / parts, n = d->columns * (k + 1) / parts - j;
+    for (int64_t t = 0; t < n; t++) at[t] = begins(d, first, j + t);
+    along_taps((int)n, x, at, x_step, y + first * d->y.pixel_step, d->y.pixel_step, last - first,
+               d->channels, w + j * d->channels, d->channels);
+  }
+  for (int64_t j = 0; j < d->columns; j++) {
+    int64_t from, to;
+    range_of(d, j, &from, &to);
+    int64_t left = MIN(first, to) - from, right = MAX(from, MAX(first, last));
+    float *sums = w + j * d->channels;
+    if (left > 0)
+      along(x + begins(d, from, j), x_step, y + from * d->y.pixel_step, d->y.pixel_step, left,
+            d->channels, sums);
+    if (to > right)
+      along(x + begins(d, right, j), x_step, y + right * d->y.pixel_step, d->y.pixel_step,
+            to - right, d->channels, sums);
+  }
+}
+
 static void weight_parts(void *arg, int64_t begin, int64_t end) {
   const Depthwise *d = arg;
   int64_t n = d->rows * d->columns * d->channels, rows = d->images * d->y.height;
+  int64_t first = 0, last = d->y.width;
+  for (int64_t j = 0; j < d->columns; j++) {
+    int64_t from, to;
+    range_of(d, j, &from, &to);
+    first = MAX(first, from), last = MIN(last, to);
+  }
+  last = MAX(first, last);
   for (int64_t part = begin; part < end; part++) {
     float *w = d->parts + part * n;
     memset(w, 0, sizeof(float) * (size_t)n);
@@ -270,16 +363,9 @@ static void weight_parts(void *arg, int64_t begin, int64_t end) {
       const float *y = d->y.p + image * d->y.image_step + row * d->y.row_step;
       for (int64_t i = 0; i < d->rows; i++) {
         int64_t at = reads(d, 0, row, i, d->x.height);
-        const float *x = d->x.p + image * d->x.image_step + at * d->x.row_step;
-        for (int64_t j = 0; at >= 0 && j < d->columns; j++) {
-          int64_t first = 0, last = d->y.width;
-          while (first < last && reads(d, 1, first, j, d->x.width) < 0) first++;
-          while (last > first && reads(d, 1, last - 1, j, d->x.width) < 0) last--;
-          if (first == last) continue;
-          along(x + reads(d, 1, first, j, d->x.width) * d->x.pixel_step,
-                d->step[1] * d->x.pixel_step, y + first * d->y.pixel_step, d->y.pixel_step,
-                last - first, d->channels, w + (i * d->columns + j) * d->channels);
-        }
+        if (at >= 0)
+          add_row(d, d->x.p + image * d->x.image_step + at * d->x.row_step, y, first, last,
+                  w + i * d->columns * d->channels);
       }
     }
   }

@@ -177,7 +177,7 @@ static bool accepts_bf16(const Op *op) {
 
 static Err *prepare_bf16(const Op *op, void **state) {
   *state = in_bf16(op);
-  return *state ? NULL : op_err(op, ERR_INTERNAL, "oneDNN has no kernel any more");
+  return *state ? NULL : prepare(op, state);
 }
 
 static Err *make_plain(const Op *op, Conv *c) {

@@ -152,24 +152,41 @@ CLONES_FUSED static void along(const float *x, int64_t x_step, const float *y, i
 }
 
 /* w[t * w_step + c] += sum over n places of x[at[t] + c] * y[c], these a step apart; for `taps` of
- * them. */
+ * them. From channel c on, `wide` vectors at a time; gives the first channel that is left. */
+static inline __attribute__((always_inline)) int64_t
+along_wide(int taps, int wide, int64_t c, const float *x, const int64_t *at, int64_t x_step,
+           const float *y, int64_t y_step, int64_t n, int64_t channels, float *w, int64_t w_step) {
+  for (; c + 8 * wide <= channels; c += 8 * wide) {
+    V8 sum[TOGETHER][4];
+    const float *p[TOGETHER], *q = y + c;
+#pragma GCC unroll 12
+    for (int t = 0; t < taps; t++) {
+      p[t] = x + at[t] + c;
+#pragma GCC unroll 4
+      for (int v = 0; v < wide; v++) sum[t][v] = AT(w + t * w_step + c + 8 * v);
+    }
+    for (int64_t i = 0, far = 0; i < n; i++, far += x_step, q += y_step)
+#pragma GCC unroll 4
+      for (int v = 0; v < wide; v++) {
+        V8 g = AT(q + 8 * v);
+#pragma GCC unroll 12
+        for (int t = 0; t < taps; t++) sum[t][v] += AT(p[t] + far + 8 * v) * g;
+      }
+#pragma GCC unroll 12
+    for (int t = 0; t < taps; t++)
+#pragma GCC unroll 4
+      for (int v = 0; v < wide; v++) *(V8 *)(w + t * w_step + c + 8 * v) = sum[t][v];
+  }
+  return c;
+}
+
 static inline __attribute__((always_inline)) void
 along_together(int taps, const float *x, const int64_t *at, int64_t x_step, const float *y,
                int64_t y_step, int64_t n, int64_t channels, float *w, int64_t w_step) {
   int64_t c = 0;
-  for (; c + 8 <= channels; c += 8) {
-    V8 sum[TOGETHER];
-    const float *p[TOGETHER], *q = y + c;
-#pragma GCC unroll 12
-    for (int t = 0; t < taps; t++) sum[t] = AT(w + t * w_step + c), p[t] = x + at[t] + c;
-    for (int64_t i = 0, far = 0; i < n; i++, far += x_step, q += y_step) {
-      V8 g = AT(q);
-#pragma GCC unroll 12
-      for (int t = 0; t < taps; t++) sum[t] += AT(p[t] + far) * g;
-    }
-#pragma GCC unroll 12
-    for (int t = 0; t < taps; t++) *(V8 *)(w + t * w_step + c) = sum[t];
-  }
+  if (taps <= 6)
+    c = along_wide(taps, taps <= 3 ? 4 : 2, c, x, at, x_step, y, y_step, n, channels, w, w_step);
+  c = along_wide(taps, 1, c, x, at, x_step, y, y_step, n, channels, w, w_step);
   for (; c < channels; c++)
     for (int t = 0; t < taps; t++)
       for (int64_t i = 0; i < n; i++)
@@ -394,7 +411,8 @@ bool conv_depthwise_run(const ConvShape *s, float *const *data) {
   if (weights) {
     cpu_parallel(PIECES, 1, weight_parts, &d);
     memcpy(d.w, d.parts, sizeof(float) * (size_t)n);
-    for (int64_t k = n; k < n * PIECES; k++) d.w[k % n] += d.parts[k];
+    for (int64_t part = 1; part < PIECES; part++)
+      for (int64_t k = 0; k < n; k++) d.w[k] += d.parts[part * n + k];
   }
   float *w = d.w;
   for (int64_t i = 0; i < d.rows; i++)

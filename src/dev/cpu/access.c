@@ -5,7 +5,7 @@
 
 void gen_lane_steps(const Gen *g, const Affine *a, int64_t *steps) {
   const Dag *d = g->d;
-  int64_t by = gen_vector_stride(d, a), width = d->loops[d->vloop].extent;
+  int64_t by = dag_vector_stride(d, a), width = d->loops[d->vloop].extent;
   int64_t rows = d->braid ? a->coef[d->loops[d->vloop - 1].last] : 0;
   for (int64_t l = 0; l < g->vl; l++) {
     int64_t e = g->first_lane + l;
@@ -71,7 +71,7 @@ static bool mask_is_whole(const Gen *g, int id) {
   for (; id; id = d->masks.v[id].parent) {
     const DagMask *m = &d->masks.v[id];
     if (!m->vec) continue;
-    if (gen_vector_stride(d, &m->form) != 1 || m->size <= 0 || m->size % g->vl ||
+    if (dag_vector_stride(d, &m->form) != 1 || m->size <= 0 || m->size % g->vl ||
         m->form.off % g->vl)
       return false;
     for (int i = 0; i < d->n_loops; i++)
@@ -149,7 +149,7 @@ V gen_load(Gen *g, DagNode *n) {
     if (mask) ptr = LLVMBuildSelect(B, mask, ptr, base, "");
     return from_mem(g, n->t, gen_align(LLVMBuildLoad2(B, et, ptr, ""), n->t));
   }
-  int64_t stride = gen_vector_stride(g->d, &n->lin), steps[64];
+  int64_t stride = dag_vector_stride(g->d, &n->lin), steps[64];
   gen_lane_steps(g, &n->lin, steps);
   LLVMTypeRef i32 = LLVMInt32TypeInContext(g->ctx);
   bool whole = mask && (!mask_vec || (!g->tail && mask_is_whole(g, n->mask)));

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "dev/cpu/loops_priv.h"
+#include "dev/cpu/shape.h"
 
 #define B g->b
 
@@ -52,7 +53,7 @@ static bool is_dear(const Dag *d, int node) {
   bool held = n->t == DT_F32 || n->t == DT_BF16 || n->t == DT_F16; /* f32 in registers */
   if (n->kind != N_OP || !held || n->level != d->loops[d->vloop].level) return false;
   bool *seen = xcalloc((size_t)d->nodes.n + 1, 1);
-  double work = gen_work_below(d, node, seen);
+  double work = shape_work_below(d, node, seen);
   free(seen);
   return work >= KEEP_WORK;
 }
@@ -168,7 +169,7 @@ void block_close(Gen *g, RowBlock *b) {
 }
 
 static V result_pointer(Gen *g, const RowBlock *b, int reduce, int k) {
-  LLVMTypeRef t = reg_type(g, sum_type(&g->d->reduces.v[reduce], k), 0);
+  LLVMTypeRef t = reg_type(g, shape_sum_type(&g->d->reduces.v[reduce], k), 0);
   return LLVMBuildGEP2(B, t, b->results[reduce][k], &g->block_row, 1, "");
 }
 
@@ -188,7 +189,8 @@ void block_open_sweep(Gen *g, RowBlock *b, int sweep) {
     if (r->sweep >= sweep) continue;
     V v[4];
     for (int k = 0; k < r->n; k++)
-      v[k] = LLVMBuildLoad2(B, reg_type(g, sum_type(r, k), 0), result_pointer(g, b, i, k), "");
+      v[k] =
+          LLVMBuildLoad2(B, reg_type(g, shape_sum_type(r, k), 0), result_pointer(g, b, i, k), "");
     gen_set_results(g, i, v);
   }
 }

@@ -48,23 +48,40 @@ static bool is_static(const Op *op) {
   return true;
 }
 
-/* jit NULL: the kernels are there. */
-static Err *prepare_block(Code *c, Jit *jit, const Block *b) {
+/* trusted: the plan was made here */
+static Err *prepare_block(Code *c, const Block *b, bool trusted) {
   for (int i = 0; i < b->n; i++) {
     const Step *s = &b->steps[i];
     StepCode *k = &c->steps[s->id];
     if (s->kind == STEP_OP) {
-      if (!jit && !is_static(s->op)) return err_new(ERR_DATA_LOSS, "the saved program is damaged");
+      if (!trusted && !is_static(s->op))
+        return err_new(ERR_DATA_LOSS, "the saved program is damaged");
       k->kernel = cpu_kernel_find(s->op);
       if (k->kernel->prepare) TRY(k->kernel->prepare(s->op, &k->state));
       if (k->kernel->keep_bytes && (k->fixed = fixed_operands(s->op)))
         k->keep_bytes = k->kernel->keep_bytes(k->state, k->fixed);
-    } else if (s->kind == STEP_FUSED && jit) {
-      TRY(jit_add(jit, s->fusion, &k->fused));
     }
-    for (int j = 0; j < s->n_blocks; j++) TRY(prepare_block(c, jit, &s->blocks[j]));
+    for (int j = 0; j < s->n_blocks; j++) TRY(prepare_block(c, &s->blocks[j], trusted));
   }
   return NULL;
+}
+
+static Err *add_fusions(Code *c, Jit *jit, const Block *b) {
+  for (int i = 0; i < b->n; i++) {
+    const Step *s = &b->steps[i];
+    if (s->kind == STEP_FUSED) TRY(jit_add(jit, s->fusion, &c->steps[s->id].fused));
+    for (int j = 0; j < s->n_blocks; j++) TRY(add_fusions(c, jit, &s->blocks[j]));
+  }
+  return NULL;
+}
+
+static Err *generate(Code *c, bool keep) {
+  Jit *jit = jit_new();
+  Err *e = add_fusions(c, jit, &c->plan->body);
+  if (!e) e = jit_finish(jit, &c->kernels);
+  if (!e && keep) buf_str(&c->bytes, jit_bytes(jit));
+  jit_free(jit);
+  return e;
 }
 
 static void partial_size(Code *c, const Block *b) {
@@ -100,11 +117,8 @@ Err *code_new(const DevProgram *prog, const Module *m, const bool *arg_each, Cod
   TRY(compile_program(m, &t, &plan));
   Code *c = code_of(plan);
   memcpy(c->arg_each, arg_each, (size_t)prog->n_args);
-  Jit *jit = jit_new();
-  Err *e = prepare_block(c, jit, &plan->body);
-  if (!e) e = jit_finish(jit, &c->kernels);
-  if (!e && prog->opts.keep) buf_str(&c->bytes, jit_bytes(jit));
-  jit_free(jit);
+  Err *e = prepare_block(c, &plan->body, true);
+  if (!e && !late_start(c)) e = generate(c, prog->opts.keep);
   if (e) {
     code_free(c);
     return e;
@@ -114,14 +128,33 @@ Err *code_new(const DevProgram *prog, const Module *m, const bool *arg_each, Cod
   return NULL;
 }
 
-void code_free(Code *c) {
-  if (!c) return;
-  if (cpu_verbosity()) verbose_close(c);
+static void free_idle(Code *c) {
   while (c->idle) {
     RunMem *m = c->idle;
     c->idle = m->next;
     run_mem_free(c, m);
   }
+}
+
+void code_generate(Code *c) {
+  free_idle(c); /* the memory for partial results may become another */
+  Err *e = generate(c, false);
+  if (e) {
+    err_free(e); /* strips they stay */
+    late_never(c->late);
+    return;
+  }
+  late_free(c->late);
+  c->late = NULL;
+  c->partial_bytes = 0;
+  partial_size(c, &c->plan->body);
+}
+
+void code_free(Code *c) {
+  if (!c) return;
+  if (cpu_verbosity()) verbose_close(c);
+  free_idle(c);
+  late_free(c->late);
   for (int i = 0; i < c->plan->n_steps; i++)
     if (c->steps[i].kernel && c->steps[i].kernel->release)
       c->steps[i].kernel->release(c->steps[i].state);
@@ -149,6 +182,7 @@ static void wire_kernels(Wire *w, Code *c, const Block *b) {
 }
 
 bool code_save(Code *c, Buf *out) {
+  if (c->late) return false; /* made again as fast as read */
   Wire w = {.out = out};
   Str bytes = {c->bytes.p, c->bytes.n};
   int n = (int)bytes.n;
@@ -184,7 +218,7 @@ Err *code_load(const DevProgram *prog, Str saved, Code **out) {
     wire_kernels(&w, c, &plan->body);
     if (w.bad || w.in.n) e = err_new(ERR_DATA_LOSS, "the saved program is damaged");
   }
-  if (!e) e = prepare_block(c, NULL, &plan->body);
+  if (!e) e = prepare_block(c, &plan->body, false);
   if (e) {
     code_free(c);
     return e;

@@ -10,15 +10,15 @@
 
 /* ---- generated code (jit.c, emit*.c, loops.c) ------------------------------------------------ */
 
-/* One fusion compiled. Work is `tasks` calls of run(bufs, first, last, scratch) over [0, outer) in
+/* One fusion compiled. Work is calls of run(bufs, first, last, self) over [0, outer) in
  * chunks of `grain`; a split fusion writes partial results and ends with one call of finish(bufs,
  * ...) over [0, finish_outer). */
-typedef void (*FusedFn)(void *const *bufs, int64_t begin, int64_t end, void *scratch);
+typedef void (*FusedFn)(void *const *bufs, int64_t begin, int64_t end, const void *self);
 typedef struct FusedCode {
   FusedFn run, finish;
+  const void *self; /* NULL in generated code */
   int64_t outer, grain;
   int64_t finish_outer, finish_grain;
-  int64_t scratch_bytes; /* of each call */
   int64_t partial_bytes; /* memory for partial results: bufs[n_in + n_out] */
   double flops;          /* for reports */
   const char *name;
@@ -78,6 +78,7 @@ struct RunMem { /* memory of one run at a time; kept for the next */
   } * turns; /* by step id */
 };
 
+typedef struct Late Late;
 typedef struct Code Code;
 struct Code { /* the program compiled for one pattern of arguments */
   Plan *plan;
@@ -87,6 +88,8 @@ struct Code { /* the program compiled for one pattern of arguments */
   int64_t partial_bytes;
   pthread_mutex_t lock;
   RunMem *idle;
+  int running; /* runs under way */
+  Late *late;  /* the fusions run as strips; NULL: their code is generated */
   bool *arg_each;
   Code *next; /* of those to report on (verbose.c) */
 };
@@ -106,6 +109,13 @@ bool code_save(Code *c, Buf *out);
 /* errors: ERR_DATA_LOSS damaged */
 Err *code_load(const DevProgram *prog, Str saved, Code **out);
 void code_free(Code *c);
+/* Generates what runs as strips so far; the lock is held and nothing runs. */
+void code_generate(Code *c);
+/* late.c: all fusions as strips, if they are few and light. false: their code is wanted now */
+bool late_start(Code *c);
+bool late_is_due(Late *l); /* after a run: has it cost as much as generating the code? */
+void late_never(Late *l);
+void late_free(Late *l); /* NULL is fine */
 /* exec.c */
 typedef struct Trace Trace;
 /* trace: gets every step that ran; NULL: nobody asks */

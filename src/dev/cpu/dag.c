@@ -294,6 +294,10 @@ void dag_levels(Dag *d) {
   }
 }
 
+int64_t dag_vector_stride(const Dag *d, const Affine *a) {
+  return d->vloop < 0 || d->loops[d->vloop].extent == 1 ? 0 : a->coef[d->loops[d->vloop].last];
+}
+
 double dag_flops(const Dag *d) {
   double total = 1, sum = 0;
   for (int k = 0; k < d->dom.n; k++) total *= (double)d->dom.dims[k];

@@ -90,6 +90,7 @@ void dag_key(const Dag *d, Buf *key); /* equal keys: equal code */
 void dag_free(Dag *d);
 void dag_levels(Dag *d);                 /* after the loops are chosen */
 bool dag_keeps_digits(const DagNode *n); /* is seen by its users with more digits than its type */
+int64_t dag_vector_stride(const Dag *d, const Affine *a); /* of a form, from lane to lane */
 double dag_flops(const Dag *d);
 
 /* ---- generating a function ---- */
@@ -107,13 +108,13 @@ typedef struct Gen {
   LLVMValueRef point[MAX_LEVELS];  /* insert before this */
   LLVMValueRef resume[MAX_LEVELS]; /* the point after the loop of the level */
   unsigned epoch[MAX_LEVELS], next_epoch;
-  int level;                              /* deepest open level */
-  LLVMValueRef tail;                      /* mask of a partial vector, or NULL */
-  int sweep;                              /* over the rows of a block */
-  LLVMValueRef block_row;                 /* number of the row in its block */
-  int64_t first_lane;                     /* braid: element of the block that lane 0 is */
-  bool plain_nan;                         /* what is rounded now is no odd_nan */
-  LLVMValueRef bufs, begin, end, scratch; /* parameters */
+  int level;                     /* deepest open level */
+  LLVMValueRef tail;             /* mask of a partial vector, or NULL */
+  int sweep;                     /* over the rows of a block */
+  LLVMValueRef block_row;        /* number of the row in its block */
+  int64_t first_lane;            /* braid: element of the block that lane 0 is */
+  bool plain_nan;                /* what is rounded now is no odd_nan */
+  LLVMValueRef bufs, begin, end; /* parameters */
 } Gen;
 
 /* jit.c */

@@ -45,6 +45,7 @@ static Err *mem_get(Code *c, RunMem **out) {
   pthread_mutex_lock(&c->lock);
   RunMem *m = c->idle;
   if (m) c->idle = m->next;
+  c->running++;
   pthread_mutex_unlock(&c->lock);
   if (m) {
     *out = m;
@@ -84,6 +85,8 @@ static void mem_put(Code *c, RunMem *m) {
   pthread_mutex_lock(&c->lock);
   m->next = c->idle;
   c->idle = m;
+  c->running--;
+  if (c->late && late_is_due(c->late) && !c->running) code_generate(c);
   pthread_mutex_unlock(&c->lock);
 }
 
@@ -103,8 +106,7 @@ typedef struct FusedTask {
 
 static void fused_chunk(void *arg, int64_t begin, int64_t end) {
   const FusedTask *t = arg;
-  t->fn(t->bufs, begin, end,
-        t->code->scratch_bytes ? cpu_scratch((size_t)t->code->scratch_bytes) : NULL);
+  t->fn(t->bufs, begin, end, t->code->self);
 }
 
 /* Places do not move during a run: a step of a loop finds its buffers once. */

@@ -48,20 +48,15 @@ struct Jit {
   Buf bytes;   /* of what was compiled, or found */
 };
 
-static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_once_t host_once = PTHREAD_ONCE_INIT, target_once = PTHREAD_ONCE_INIT;
 static LLVMTargetRef target;
 static char *host_triple, *host_cpu, *host_features, *no_target;
 static int vector_bits = 128;
 
-static void start(void) {
-  const char *const options[] = {"weft", "-disable-lsr", "-disable-post-ra"};
-  LLVMParseCommandLineOptions(COUNT_OF(options), options, NULL);
-  LLVMInitializeNativeTarget();
-  LLVMInitializeNativeAsmPrinter();
+static void know_host(void) {
   host_triple = LLVMGetDefaultTargetTriple();
   host_cpu = LLVMGetHostCPUName();
   host_features = LLVMGetHostCPUFeatures();
-  if (LLVMGetTargetFromTriple(host_triple, &target, &no_target)) target = NULL;
   if (strstr(host_features, "+avx2")) vector_bits = 256;
   if (strstr(host_features, "+avx512f") && strstr(host_features, "+avx512bw") &&
       strstr(host_features, "+avx512vl"))
@@ -73,13 +68,21 @@ static void start(void) {
   if (want >= 0) vector_bits = MIN(vector_bits, 128 << want);
 }
 
+static void start(void) {
+  const char *const options[] = {"weft", "-disable-lsr", "-disable-post-ra"};
+  LLVMParseCommandLineOptions(COUNT_OF(options), options, NULL);
+  LLVMInitializeNativeTarget();
+  LLVMInitializeNativeAsmPrinter();
+  if (LLVMGetTargetFromTriple(host_triple, &target, &no_target)) target = NULL;
+}
+
 int jit_vector_bits(void) {
-  pthread_once(&once, start);
+  pthread_once(&host_once, know_host);
   return vector_bits;
 }
 
 void jit_host(Buf *out) {
-  pthread_once(&once, start);
+  pthread_once(&host_once, know_host);
   unsigned major, minor, patch;
   LLVMGetVersion(&major, &minor, &patch);
   buf_printf(out, "%s\nllvm %u.%u.%u\n%s\n%s\n%s\n%d\n", build_id() ? build_id() : "", major, minor,
@@ -89,7 +92,6 @@ void jit_host(Buf *out) {
 /* ---- collecting ---- */
 
 Jit *jit_new(void) {
-  pthread_once(&once, start);
   Jit *j = xcalloc(1, sizeof *j);
   j->by_key = map_new();
   buf_cstr(&j->key, "kernels\n");
@@ -241,6 +243,7 @@ static void make_unit(void *arg, int64_t i) {
 }
 
 static Err *compile_units(Jit *j) {
+  pthread_once(&target_once, start);
   if (!target) return err_new(ERR_INTERNAL, "LLVM: %s", no_target);
   divide(j);
   pool_run(j->units.n, make_unit, j);

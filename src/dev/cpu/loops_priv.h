@@ -19,7 +19,6 @@ void gen_close_loop(Gen *g, int level);
 V gen_alloca(Gen *g, LLVMTypeRef t);   /* in the entry block */
 void gen_open_flat(Gen *g, int level); /* a level without a loop: the place of the one outside */
 V gen_affine(Gen *g, const Affine *a); /* of the first lane */
-int64_t gen_vector_stride(const Dag *d, const Affine *a); /* along the vector loop */
 V gen_lane_ids(Gen *g, LLVMTypeRef t);
 V gen_base(Gen *g, int buf);
 V gen_node(Gen *g, int id); /* in the digits of its type */
@@ -66,7 +65,6 @@ V block_kept(Gen *g, DagNode *node); /* NULL: it is computed here */
 
 /* ---- sums.c: the accumulators of a reduction, at most 8 for each operand ---- */
 
-DType sum_type(const DagReduce *r, int k);
 /* A neutral element at the current lanes; init: the initial value, a scalar. */
 V sum_neutral(Gen *g, const DagReduce *r, int k, V init);
 void sum_combine(Gen *g, const DagReduce *r, V *a, V *b, V *out); /* out = body(a, b) */
@@ -75,9 +73,8 @@ void sum_elements(Gen *g, const DagReduce *r, int level, bool vec, V *out);
 void sum_init(Gen *g, DagReduce *r, int level, bool vec, int count);
 void sum_accumulate(Gen *g, DagReduce *r, int level, bool vec, int u);
 /* A sum of many floats loses digits when each is added to a large total. Of such a sum
- * (sum_is_long) the accumulators, at most 4, may be emptied into totals now and then; these take
+ * (shape_sum_is_long) the accumulators, at most 4, may be emptied into totals now and then; these take
  * their place in the end. */
-bool sum_is_long(const DagReduce *r);
 void sum_init_totals(Gen *g, DagReduce *r, int level, bool vec, int count);
 void sum_flush(Gen *g, const DagReduce *r, int level, bool vec, int count);
 void sum_take_totals(Gen *g, DagReduce *r, int level, bool vec, int count);
@@ -90,15 +87,13 @@ void sum_with_init(Gen *g, DagReduce *r, int level, bool vec,
 
 /* ---- walk.c ---- */
 
-#define WALK_LONG_SUM 256 /* additions to one accumulator after which its digits are worth care */
-
 typedef struct Walk {
   /* at g->level, the loops' iv set; u: which of the unrolled */
   void (*body)(Gen *g, void *arg, int u);
   void *arg;
   int unroll;
   bool expand; /* no loop at all over the vectors: u counts them */
-  /* NULL, or called at g->level after about WALK_LONG_SUM bodies of each u */
+  /* NULL, or called at g->level after about LONG_SUM bodies of each u */
   void (*flush)(Gen *g, void *arg);
 } Walk;
 
@@ -115,24 +110,11 @@ void walk_loops(Gen *g, int first, int level, const Walk *w);
  * `level`; no loop may be opened as level + 1. */
 V walk_open_blocks(Gen *g, int level, V lo, V hi, int64_t step);
 void walk_close_blocks(Gen *g, int level, const Walk *w);
-/* Additions to one accumulator in the loops from `first` on. */
-int64_t walk_additions(const Gen *g, int first, const Walk *w);
-/* Is it worth a flush after each turn of the loop before `first`? */
-bool walk_flush_before(const Gen *g, int first, const Walk *w);
 
 /* ---- loops.c: what the kinds of fusions share ---- */
 
 /* Task number -> the loops first .. last - 1 */
 void gen_decode(Gen *g, int level, V t, int first, int last);
-double gen_op_work(const Op *op); /* in simple operations, for a vector */
-/* How many vectors a sweep's loop takes at a time. Sums wait for their last addition, so several run
- * side by side, unless there is enough to do in between: more copies of that would only be more to
- * compile. */
-int gen_unroll(const Dag *d, int sweep, int lanes);
-/* Operations for each element below a node that no node in `seen` has counted. */
-double gen_work_below(const Dag *d, int node, bool *seen);
-/* How many tasks of `inner` elements each make one chunk of work. */
-int64_t gen_grain(const Dag *d, int64_t outer, int64_t inner);
 /* Opens the tasks' loop: a task is a run, [*lo, *hi), of the rows of loop p at one place of the loops
  * before it; runs begin at multiples of `block`. width: elements of a row. */
 void gen_open_runs(Gen *g, Dag *d, int p, int64_t block, int64_t width, FusedCode *out, V *lo,

@@ -25,7 +25,6 @@ void gen_open_function(Gen *g, const char *name) {
   g->bufs = LLVMGetParam(g->fn, 0);
   g->begin = LLVMGetParam(g->fn, 1);
   g->end = LLVMGetParam(g->fn, 2);
-  g->scratch = LLVMGetParam(g->fn, 3);
   LLVMPositionBuilderAtEnd(B, new_block(g));
   g->point[0] = LLVMBuildRetVoid(B);
   g->level = 0;
@@ -141,10 +140,6 @@ V gen_address(Gen *g, V base, LLVMTypeRef elem, const Affine *a) {
   return off ? LLVMBuildGEP2(B, elem, base, &off, 1, "") : base;
 }
 
-int64_t gen_vector_stride(const Dag *d, const Affine *a) {
-  return d->vloop < 0 || d->loops[d->vloop].extent == 1 ? 0 : a->coef[d->loops[d->vloop].last];
-}
-
 V gen_lane_ids(Gen *g, LLVMTypeRef t) {
   V e[64];
   for (int i = 0; i < g->vl; i++) e[i] = LLVMConstInt(t, (unsigned long long)i, 0);
@@ -161,7 +156,7 @@ V gen_base(Gen *g, int buf) { /* in the entry block */
 
 /* Are all values of the form, those of lanes beyond the end included, 32-bit numbers? */
 static bool is_small(const Dag *d, const Affine *a) {
-  double most = fabs((double)a->off) + 64 * fabs((double)gen_vector_stride(d, a));
+  double most = fabs((double)a->off) + 64 * fabs((double)dag_vector_stride(d, a));
   if (d->braid) most += 64 * fabs((double)a->coef[d->loops[d->vloop - 1].last]);
   for (int k = 0; k < d->dom.n; k++) most += fabs((double)a->coef[k]) * (double)d->dom.dims[k];
   return most < INT32_MAX;

@@ -2,6 +2,7 @@
  * vectors, its sums are in registers, its results scalars; short rows go side by side, one in each
  * lane. */
 #include "dev/cpu/loops_priv.h"
+#include "dev/cpu/shape.h"
 
 #define B g->b
 
@@ -26,7 +27,7 @@ static void sweep_flush(Gen *g, void *arg) {
   const Sweep *s = arg;
   for (int i = 0; i < g->d->reduces.n; i++) {
     const DagReduce *r = &g->d->reduces.v[i];
-    if (r->sweep == s->number && sum_is_long(r)) sum_flush(g, r, g->level, s->vec, s->unroll);
+    if (r->sweep == s->number && shape_sum_is_long(r)) sum_flush(g, r, g->level, s->vec, s->unroll);
   }
 }
 
@@ -39,17 +40,8 @@ void gen_set_results(Gen *g, int reduce, const V *v) {
   }
 }
 
-static int last_sweep(const Dag *d) {
-  int last = 0;
-  for (int i = 0; i < d->reduces.n; i++) last = MAX(last, d->reduces.v[i].sweep);
-  for (int i = 0; i < d->n_out; i++)
-    if (d->f->out[i].full) last = MAX(last, d->nodes.v[d->out[i]].depth);
-  return last;
-}
-
 /* ---- short rows: one in each lane, their elements one after the other without a loop ---- */
 
-#define MAX_ACROSS 16        /* elements of a row */
 #define MAX_ACROSS_CODE 1000 /* nodes, written out */
 
 static int64_t row_length(const Dag *d, int nk) {
@@ -78,9 +70,9 @@ static double body_work(const DagReduce *r) {
 }
 
 static double node_work(const Dag *d, const DagNode *n) {
-  int64_t stride = n->kind == N_INPUT ? llabs(gen_vector_stride(d, &n->lin)) : 0;
+  int64_t stride = n->kind == N_INPUT ? llabs(dag_vector_stride(d, &n->lin)) : 0;
   if (n->kind == N_INPUT) return stride <= 1 ? 2 : stride <= 4 ? 2 * (double)stride : 12;
-  return n->kind == N_OP ? gen_op_work(n->op) : 0;
+  return n->kind == N_OP ? shape_op_work(n->op) : 0;
 }
 
 /* For each row, in operations, levels set accordingly: with its elements in a vector, ... */
@@ -110,7 +102,7 @@ static double work_across(const Gen *g, const Dag *d, int64_t length) {
 
 static bool is_across(const Gen *g, Dag *d, int nk) {
   int64_t length = row_length(d, nk);
-  if (nk < 1 || nk == d->n_loops || d->loops[nk - 1].extent < g->vl || length > MAX_ACROSS ||
+  if (nk < 1 || nk == d->n_loops || d->loops[nk - 1].extent < g->vl || length > SHORT_ROW ||
       length * d->nodes.n > MAX_ACROSS_CODE)
     return false;
   row_levels(d, nk);
@@ -127,7 +119,7 @@ static void across_rows(Gen *g, void *arg, int u) {
   (void)u;
   Dag *d = g->d;
   int nk = *(const int *)arg, level = g->level;
-  for (int s = 0, last = last_sweep(d); s <= last; s++) {
+  for (int s = 0, last = shape_last_sweep(d); s <= last; s++) {
     for (int i = 0; i < d->reduces.n; i++)
       if (d->reduces.v[i].sweep == s) sum_init(g, &d->reduces.v[i], level, true, 1);
     gen_open_flat(g, level + 1);
@@ -170,11 +162,9 @@ void gen_row(Gen *g, Dag *d, const char *name, FusedCode *out) {
     gen_across(g, d, nk, name, out);
     return;
   }
-  int64_t outer = 1, inner = row_length(d, nk);
-  for (int i = 0; i < nk; i++) outer *= d->loops[i].extent;
-  row_levels(d, nk);
+  shape_row(d, &out->outer, &out->grain);
   gen_open_function(g, name);
-  int last = last_sweep(d);
+  int last = shape_last_sweep(d);
   RowBlock block;
   block_open(g, &block, nk, last);
   bool vec = d->vloop >= 0;
@@ -184,21 +174,21 @@ void gen_row(Gen *g, Dag *d, const char *name, FusedCode *out) {
     for (int i = 0; i < d->n_out; i++) any |= d->f->out[i].full && d->nodes.v[d->out[i]].depth == s;
     if (!any && !sums) continue;
     block_open_sweep(g, &block, s);
-    int unroll = vec && sums ? gen_unroll(d, s, g->vl) : 1;
+    int unroll = vec && sums ? shape_unroll(d, s, g->vl) : 1;
     for (int i = 0; i < d->reduces.n; i++)
       if (d->reduces.v[i].sweep == s) sum_init(g, &d->reduces.v[i], 1, vec, unroll);
     Sweep sw = {s, vec, unroll};
     Walk w = {.body = sweep_body, .arg = &sw, .unroll = unroll};
-    bool totals = vec && sums && walk_additions(g, nk, &w) >= 2 * WALK_LONG_SUM;
+    bool totals = vec && sums && shape_additions(d, g->vl, nk, unroll) >= 2 * LONG_SUM;
     if (totals) w.flush = sweep_flush;
     for (int i = 0; i < d->reduces.n && totals; i++)
-      if (d->reduces.v[i].sweep == s && sum_is_long(&d->reduces.v[i]))
+      if (d->reduces.v[i].sweep == s && shape_sum_is_long(&d->reduces.v[i]))
         sum_init_totals(g, &d->reduces.v[i], 1, vec, unroll);
     walk_loops(g, nk, 2, &w);
     for (int i = 0; i < d->reduces.n; i++) {
       DagReduce *r = &d->reduces.v[i];
       if (r->sweep != s) continue;
-      if (totals && sum_is_long(r)) sum_take_totals(g, r, 1, vec, unroll);
+      if (totals && shape_sum_is_long(r)) sum_take_totals(g, r, 1, vec, unroll);
       V v[4];
       sum_collect(g, r, 1, vec, unroll, v);
       sum_with_init(g, r, 1, false, v);
@@ -209,6 +199,4 @@ void gen_row(Gen *g, Dag *d, const char *name, FusedCode *out) {
     block_close_sweep(g, &block);
   }
   block_close(g, &block);
-  out->outer = outer;
-  out->grain = gen_grain(d, outer, inner);
 }

@@ -2,16 +2,14 @@
  * registers or in the partial results' memory, one set a task; `finish` adds them up in order of the
  * chunks: the result does not depend on threads. */
 #include "dev/cpu/loops_priv.h"
+#include "dev/cpu/shape.h"
 
 #define B g->b
-
-#define MAX_CHUNKS 256
-#define MIN_CHUNK 16384 /* elements */
 
 typedef struct Split {
   bool in_registers; /* accumulators of the suffix */
   int count;         /* of them; of an operand */
-  int64_t suffix;    /* elements */
+  int first_suffix;  /* loop */
   V *part;           /* per reduction and operand: memory of this task's partial results */
 } Split;
 
@@ -20,18 +18,17 @@ static LLVMTypeRef acc_type(Gen *g, DType t, int lanes) {
 }
 static V acc_out(Gen *g, DType t, V v) { return t == DT_I1 ? to_mem(g, t, v, true) : v; }
 static V acc_in(Gen *g, DType t, V v) { return t == DT_I1 ? from_mem(g, t, v) : v; }
-static int64_t acc_bytes(DType t) { return t == DT_BF16 || t == DT_F16 ? 4 : dtype_bytes(t); }
 
 static V load_part(Gen *g, DType t, V ptr) {
   V v = LLVMBuildLoad2(B, acc_type(g, t, g->lanes), ptr, "");
-  LLVMSetAlignment(v, (unsigned)acc_bytes(t));
+  LLVMSetAlignment(v, (unsigned)shape_part_bytes(t));
   return acc_in(g, t, v);
 }
 
 static void store_part(Gen *g, DType t, V v,
                        V ptr) { /* rows of partial results are padded to whole vectors */
   V s = LLVMBuildStore(B, acc_out(g, t, v), ptr);
-  LLVMSetAlignment(s, (unsigned)acc_bytes(t));
+  LLVMSetAlignment(s, (unsigned)shape_part_bytes(t));
 }
 
 /* Number of the suffix element at the current indices. */
@@ -48,14 +45,6 @@ static V suffix_index(Gen *g, int first, int level) {
   return off;
 }
 
-static int first_suffix(const Dag *d) {
-  int i = d->n_loops;
-  while (i > 0 && !d->loops[i - 1].reduced) i--;
-  bool any = false;
-  for (int k = 0; k < d->n_loops; k++) any |= d->loops[k].reduced;
-  return any ? i : d->n_loops;
-}
-
 static void split_body(Gen *g, void *arg, int u) {
   Split *s = arg;
   Dag *d = g->d;
@@ -68,15 +57,15 @@ static void split_body(Gen *g, void *arg, int u) {
     }
     V x[4], a[4], ptr[4];
     sum_elements(g, r, level, true, x);
-    V idx = suffix_index(g, first_suffix(d), level);
+    V idx = suffix_index(g, s->first_suffix, level);
     g->lanes = g->vl;
     for (int k = 0; k < r->n; k++) {
-      DType t = sum_type(r, k);
+      DType t = shape_sum_type(r, k);
       ptr[k] = LLVMBuildGEP2(B, acc_type(g, t, 0), s->part[at + k], &idx, 1, "");
       a[k] = load_part(g, t, ptr[k]);
     }
     sum_combine(g, r, a, x, a);
-    for (int k = 0; k < r->n; k++) store_part(g, sum_type(r, k), a[k], ptr[k]);
+    for (int k = 0; k < r->n; k++) store_part(g, shape_sum_type(r, k), a[k], ptr[k]);
     at += r->n;
   }
   for (int i = 0; i < d->n_out; i++)
@@ -86,24 +75,19 @@ static void split_body(Gen *g, void *arg, int u) {
 static void split_flush(Gen *g, void *arg) {
   const Split *s = arg;
   for (int i = 0; i < g->d->reduces.n; i++)
-    if (sum_is_long(&g->d->reduces.v[i]))
+    if (shape_sum_is_long(&g->d->reduces.v[i]))
       sum_flush(g, &g->d->reduces.v[i], g->level, true, s->count);
 }
 
-/* Partial results: for each (reduction, operand) an area of tasks x row elements, row = suffix
- * rounded up to whole vectors. */
-static int64_t part_row(const Gen *g, int64_t suffix) {
-  return suffix == 1 ? 1 : (suffix + g->vl - 1) / g->vl * g->vl + g->vl;
-}
-
-static void gen_finish(Gen *g, Dag *d, const char *name, int64_t chunks, int64_t kept,
-                       int64_t suffix, int64_t tasks, FusedCode *out) {
+/* Partial results: for each (reduction, operand) an area of tasks x row elements. */
+static void gen_finish(Gen *g, Dag *d, const char *name, const SplitShape *shape, FusedCode *out) {
+  int64_t chunks = shape->chunks, suffix = shape->suffix, row = shape->row, offset = 0;
   char *fname = xasprintf("%s_finish", name);
   gen_open_function(g, fname);
   free(fname);
   bool vec = suffix > 1;
-  int64_t vectors = vec ? (suffix + g->vl - 1) / g->vl : 1, row = part_row(g, suffix), offset = 0;
-  out->finish_outer = kept * vectors;
+  int64_t vectors = vec ? (suffix + g->vl - 1) / g->vl : 1;
+  out->finish_outer = shape->kept * vectors;
   out->finish_grain = MAX(1, 65536 / (chunks * (vec ? g->vl : 1)));
   V t = gen_open_loop(g, 1, g->begin, g->end, 1);
   gen_at_level(g, 1);
@@ -122,7 +106,7 @@ static void gen_finish(Gen *g, Dag *d, const char *name, int64_t chunks, int64_t
     int64_t offsets[4];
     for (int k = 0; k < r->n; k++) {
       offsets[k] = offset;
-      offset += (tasks * row * acc_bytes(sum_type(r, k)) + 63) / 64 * 64;
+      offset += (shape->tasks * row * shape_part_bytes(shape_sum_type(r, k)) + 63) / 64 * 64;
     }
     V c = gen_open_loop(g, 2, gen_i64(g, 0), gen_i64(g, chunks), 1);
     gen_at_level(g, 2);
@@ -132,7 +116,7 @@ static void gen_finish(Gen *g, Dag *d, const char *name, int64_t chunks, int64_t
                          "");
     V a[4], x[4];
     for (int k = 0; k < r->n; k++) {
-      DType ty = sum_type(r, k);
+      DType ty = shape_sum_type(r, k);
       V off = gen_i64(g, offsets[k]);
       V area = LLVMBuildGEP2(B, LLVMInt8TypeInContext(g->ctx), base, &off, 1, "");
       x[k] = load_part(g, ty, LLVMBuildGEP2(B, acc_type(g, ty, 0), area, &idx, 1, ""));
@@ -147,7 +131,7 @@ static void gen_finish(Gen *g, Dag *d, const char *name, int64_t chunks, int64_t
       gen_at_level(g, 1);
       g->lanes = vec ? g->vl : 0;
       init[k] = k_splat(g, init[k], g->lanes);
-      a[k] = LLVMBuildLoad2(B, reg_type(g, sum_type(r, k), g->lanes), r->acc[k * 8], "");
+      a[k] = LLVMBuildLoad2(B, reg_type(g, shape_sum_type(r, k), g->lanes), r->acc[k * 8], "");
     }
     sum_combine(g, r, init, a, a);
     for (int o = 0; o < d->n_out; o++) {
@@ -177,34 +161,20 @@ static void gen_finish(Gen *g, Dag *d, const char *name, int64_t chunks, int64_t
 }
 
 void gen_split(Gen *g, Dag *d, const char *name, FusedCode *out) {
-  int n = d->n_loops, fs = first_suffix(d), nk = 0;
-  while (nk < fs && !d->loops[nk].reduced) nk++;
-  int64_t kept = 1, suffix = 1, reduced = 1;
-  for (int i = 0; i < n; i++) *(i < nk ? &kept : i < fs ? &reduced : &suffix) *= d->loops[i].extent;
-  int64_t total = kept * suffix * reduced, r0 = d->loops[nk].extent;
-  /* chunks: by size only */
-  int64_t chunks = MIN(MAX_CHUNKS, MAX(1, total / kept / MIN_CHUNK));
-  chunks = MIN(chunks, MAX(1, r0 / 4));
-  if (suffix > 1) chunks = MIN(chunks, MAX(1, reduced / 16));
-  int64_t len = (r0 + chunks - 1) / chunks;
-  bool runtime_vectors = fs == n && nk == n - 1; /* the chunked loop is the vector loop */
-  if (runtime_vectors) len = (len + g->vl - 1) / g->vl * g->vl;
-  chunks = (r0 + len - 1) / len;
-  int64_t tasks = kept * chunks, row = part_row(g, suffix);
-  for (int i = 0; i < n; i++) d->loops[i].level = i < nk ? 1 : i - nk + 2;
-  d->vloop = n - 1;
-  dag_levels(d);
+  const SplitShape shape = shape_split(d, g->vl, &out->grain);
+  int n = d->n_loops, fs = shape.first_suffix, nk = shape.kept_loops, count = shape.count;
+  int64_t row = shape.row;
   gen_open_function(g, name);
   V t = gen_open_loop(g, 1, g->begin, g->end, 1);
   gen_at_level(g, 1);
-  V k0 = LLVMBuildUDiv(B, t, gen_i64(g, chunks), ""),
-    c = LLVMBuildURem(B, t, gen_i64(g, chunks), "");
+  V k0 = LLVMBuildUDiv(B, t, gen_i64(g, shape.chunks), ""),
+    c = LLVMBuildURem(B, t, gen_i64(g, shape.chunks), "");
   gen_decode(g, 1, k0, 0, nk);
   gen_at_level(g, 1);
-  V lo = LLVMBuildMul(B, c, gen_i64(g, len), ""), hi = LLVMBuildAdd(B, lo, gen_i64(g, len), "");
-  V r0v = gen_i64(g, r0);
+  V len = gen_i64(g, shape.length), r0v = gen_i64(g, d->loops[nk].extent);
+  V lo = LLVMBuildMul(B, c, len, ""), hi = LLVMBuildAdd(B, lo, len, "");
   hi = LLVMBuildSelect(B, LLVMBuildICmp(B, LLVMIntSLT, hi, r0v, ""), hi, r0v, "");
-  Split s = {.suffix = suffix};
+  Split s = {.in_registers = shape.in_registers, .first_suffix = fs, .count = count};
   int n_part = 0;
   for (int i = 0; i < d->reduces.n; i++) n_part += d->reduces.v[i].n;
   s.part = xcalloc((size_t)n_part + 1, sizeof(V));
@@ -213,19 +183,13 @@ void gen_split(Gen *g, Dag *d, const char *name, FusedCode *out) {
   gen_at_level(g, 1);
   for (int i = 0, at = 0; i < d->reduces.n; i++)
     for (int k = 0; k < d->reduces.v[i].n; k++, at++) {
-      DType ty = sum_type(&d->reduces.v[i], k);
-      V off = LLVMBuildAdd(B, LLVMBuildMul(B, t, gen_i64(g, row * acc_bytes(ty)), ""),
+      DType ty = shape_sum_type(&d->reduces.v[i], k);
+      V off = LLVMBuildAdd(B, LLVMBuildMul(B, t, gen_i64(g, row * shape_part_bytes(ty)), ""),
                            gen_i64(g, offset), "");
       s.part[at] = LLVMBuildGEP2(B, LLVMInt8TypeInContext(g->ctx), base, &off, 1, "");
-      offset += (tasks * row * acc_bytes(ty) + 63) / 64 * 64;
+      offset += (shape.tasks * row * shape_part_bytes(ty) + 63) / 64 * 64;
     }
-  out->partial_bytes = offset;
-  bool suffix_regs = fs < n && fs == n - 1 && (suffix + g->vl - 1) / g->vl <= 8;
-  int count = fs < n            ? (int)((suffix + g->vl - 1) / g->vl)
-              : runtime_vectors ? 1
-                                : gen_unroll(d, 0, g->vl);
-  s.in_registers = fs == n || suffix_regs;
-  s.count = count;
+  out->partial_bytes = shape.part_bytes;
   for (int i = 0, at = 0; i < d->reduces.n; i++) {
     DagReduce *r = &d->reduces.v[i];
     if (s.in_registers) {
@@ -237,7 +201,7 @@ void gen_split(Gen *g, Dag *d, const char *name, FusedCode *out) {
       gen_at_level(g, 2);
       g->lanes = g->vl;
       for (int k = 0; k < r->n; k++) {
-        DType ty = sum_type(r, k);
+        DType ty = shape_sum_type(r, k);
         store_part(g, ty, sum_neutral(g, r, k, init[k]),
                    LLVMBuildGEP2(B, acc_type(g, ty, 0), s.part[at + k], &iv, 1, ""));
       }
@@ -245,43 +209,39 @@ void gen_split(Gen *g, Dag *d, const char *name, FusedCode *out) {
     }
     at += r->n;
   }
+  bool expand = shape.in_registers && fs < n, totals = shape.totals;
   Walk w = {.body = split_body,
             .arg = &s,
-            .unroll = fs == n && !runtime_vectors ? count : 1,
-            .expand = suffix_regs};
-  int64_t each = runtime_vectors ? len / g->vl
-                 : suffix_regs   ? len
-                                 : len * walk_additions(g, nk + 1, &w);
-  bool rows = suffix_regs && nk + 1 == n - 1 && count <= 4; /* one loop, vectors without one */
-  bool totals = (fs == n || rows) && each >= 2 * WALK_LONG_SUM;
+            .unroll = fs == n && !shape.vector_chunks ? count : 1,
+            .expand = expand};
   if (totals) w.flush = split_flush;
   for (int i = 0; i < d->reduces.n && totals; i++)
-    if (sum_is_long(&d->reduces.v[i])) sum_init_totals(g, &d->reduces.v[i], 1, true, count);
-  if (runtime_vectors) {
+    if (shape_sum_is_long(&d->reduces.v[i])) sum_init_totals(g, &d->reduces.v[i], 1, true, count);
+  if (shape.vector_chunks) {
     walk_range(g, 2, lo, hi, &w);
-  } else if (rows && totals) {
+  } else if (expand && totals) {
     d->loops[nk].iv = walk_open_blocks(g, 2, lo, hi, 1);
     walk_loops(g, nk + 1, 3, &w);
     walk_close_blocks(g, 2, &w);
   } else {
     d->loops[nk].iv = gen_open_loop(g, 2, lo, hi, 1);
     walk_loops(g, nk + 1, 3, &w);
-    if (walk_flush_before(g, nk + 1, &w)) w.flush(g, w.arg);
+    if (w.flush && shape_flush_before(d, g->vl, nk + 1, w.unroll)) w.flush(g, w.arg);
     gen_close_loop(g, 2);
   }
   for (int i = 0, at = 0; i < d->reduces.n && s.in_registers; i++) {
     DagReduce *r = &d->reduces.v[i];
-    if (totals && sum_is_long(r)) sum_take_totals(g, r, 1, true, count);
+    if (totals && shape_sum_is_long(r)) sum_take_totals(g, r, 1, true, count);
     if (fs == n) {
       V v[4];
       sum_collect(g, r, 1, true, count, v);
-      for (int k = 0; k < r->n; k++) store_part(g, sum_type(r, k), v[k], s.part[at + k]);
+      for (int k = 0; k < r->n; k++) store_part(g, shape_sum_type(r, k), v[k], s.part[at + k]);
     } else {
       gen_at_level(g, 1);
       g->lanes = g->vl;
       for (int k = 0; k < r->n; k++)
         for (int u = 0; u < count; u++) {
-          DType ty = sum_type(r, k);
+          DType ty = shape_sum_type(r, k);
           V v = LLVMBuildLoad2(B, reg_type(g, ty, g->vl), r->acc[k * 8 + u], ""),
             o = gen_i64(g, (int64_t)u * g->vl);
           store_part(g, ty, v, LLVMBuildGEP2(B, acc_type(g, ty, 0), s.part[at + k], &o, 1, ""));
@@ -291,7 +251,6 @@ void gen_split(Gen *g, Dag *d, const char *name, FusedCode *out) {
   }
   gen_close_loop(g, 1);
   free(s.part);
-  out->outer = tasks;
-  out->grain = gen_grain(d, tasks, total / tasks);
-  gen_finish(g, d, name, chunks, kept, suffix, tasks, out);
+  out->outer = shape.tasks;
+  gen_finish(g, d, name, &shape, out);
 }

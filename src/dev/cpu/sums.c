@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "dev/cpu/loops_priv.h"
+#include "dev/cpu/shape.h"
 
 #define B g->b
 
@@ -26,12 +27,10 @@ static bool identity_of(const DagReduce *r, DType t, double *f, int64_t *i) {
   }
 }
 
-DType sum_type(const DagReduce *r, int k) { return r->op->results[k].type->dtype; }
-
 /* A neutral element at the current lanes; the builder stands where it is wanted. init: the initial
  * value, a scalar. */
 V sum_neutral(Gen *g, const DagReduce *r, int k, V init) {
-  DType t = sum_type(r, k);
+  DType t = shape_sum_type(r, k);
   double f = 0;
   int64_t i = 0;
   if (r->n == 1 && identity_of(r, t, &f, &i)) {
@@ -43,7 +42,7 @@ V sum_neutral(Gen *g, const DagReduce *r, int k, V init) {
 
 /* out = body(a, b), at the current lanes. Sums and products of bf16 and f16 stay in f32. */
 void sum_combine(Gen *g, const DagReduce *r, V *a, V *b, V *out) {
-  DType t = sum_type(r, 0);
+  DType t = shape_sum_type(r, 0);
   if (r->n == 1 && (t == DT_BF16 || t == DT_F16) &&
       (r->binary == OP_ADD || r->binary == OP_MULTIPLY)) {
     out[0] =
@@ -103,7 +102,7 @@ static int element_of(const Dag *d, const DagReduce *r, int k) {
 void sum_elements(Gen *g, const DagReduce *r, int level, bool vec, V *out) {
   for (int k = 0; k < r->n; k++) {
     int node = element_of(g->d, r, k);
-    DType from = g->d->nodes.v[node].t, to = sum_type(r, k);
+    DType from = g->d->nodes.v[node].t, to = shape_sum_type(r, k);
     bool rounded = from != to && node == r->in[k];
     V x = gen_node_at(g, node, level, vec, rounded || !in_f32(r));
     g->lanes = vec ? g->vl : 0;
@@ -123,7 +122,7 @@ static void init_from(Gen *g, DagReduce *r, int level, bool vec, int first, int 
     for (int u = first; u < first + count; u++) {
       V init = gen_node(g, r->init[k]);
       g->lanes = vec ? g->vl : 0;
-      V a = gen_alloca(g, reg_type(g, sum_type(r, k), g->lanes));
+      V a = gen_alloca(g, reg_type(g, shape_sum_type(r, k), g->lanes));
       gen_at_level(g, level);
       LLVMBuildStore(B, sum_neutral(g, r, k, init), a);
       r->acc[k * 8 + u] = a;
@@ -147,11 +146,6 @@ void sum_accumulate(Gen *g, DagReduce *r, int level, bool vec, int u) {
 
 #define TOTAL 4
 
-bool sum_is_long(const DagReduce *r) {
-  DType t = sum_type(r, 0);
-  return r->n == 1 && r->binary == OP_ADD && dtype_is_float(t) && t != DT_F64;
-}
-
 void sum_init_totals(Gen *g, DagReduce *r, int level, bool vec, int count) {
   init_from(g, r, level, vec, TOTAL, count);
 }
@@ -159,7 +153,7 @@ void sum_init_totals(Gen *g, DagReduce *r, int level, bool vec, int count) {
 void sum_flush(Gen *g, const DagReduce *r, int level, bool vec, int count) {
   V init = gen_node_at(g, r->init[0], level, false, true);
   g->lanes = vec ? g->vl : 0;
-  LLVMTypeRef t = reg_type(g, sum_type(r, 0), g->lanes);
+  LLVMTypeRef t = reg_type(g, shape_sum_type(r, 0), g->lanes);
   for (int u = 0; u < count; u++) {
     V total = LLVMBuildLoad2(B, t, r->acc[TOTAL + u], ""),
       part = LLVMBuildLoad2(B, t, r->acc[u], "");
@@ -181,7 +175,7 @@ void sum_collect(Gen *g, DagReduce *r, int level, bool vec, int count, V *out) {
     V x[4];
     g->lanes = vec ? g->vl : 0;
     for (int k = 0; k < r->n; k++)
-      x[k] = LLVMBuildLoad2(B, reg_type(g, sum_type(r, k), g->lanes), r->acc[k * 8 + u], "");
+      x[k] = LLVMBuildLoad2(B, reg_type(g, shape_sum_type(r, k), g->lanes), r->acc[k * 8 + u], "");
     if (u == 0)
       for (int k = 0; k < r->n; k++) out[k] = x[k];
     else sum_combine(g, r, out, x, out);
@@ -193,7 +187,7 @@ void sum_collect(Gen *g, DagReduce *r, int level, bool vec, int count, V *out) {
 void sum_collect_lanes(Gen *g, const DagReduce *r, int level, V *out) {
   gen_at_level(g, level);
   for (int k = 0; k < r->n; k++)
-    out[k] = LLVMBuildLoad2(B, reg_type(g, sum_type(r, k), g->vl), r->acc[k * 8], "");
+    out[k] = LLVMBuildLoad2(B, reg_type(g, shape_sum_type(r, k), g->vl), r->acc[k * 8], "");
 }
 
 void sum_with_init(Gen *g, DagReduce *r, int level, bool vec, V *v) {
@@ -201,5 +195,5 @@ void sum_with_init(Gen *g, DagReduce *r, int level, bool vec, V *v) {
   for (int k = 0; k < r->n; k++) init[k] = gen_node_at(g, r->init[k], level, vec, true);
   g->lanes = vec ? g->vl : 0;
   sum_combine(g, r, init, v, v);
-  for (int k = 0; k < r->n && !r->loose; k++) v[k] = round_to(g, sum_type(r, k), v[k]);
+  for (int k = 0; k < r->n && !r->loose; k++) v[k] = round_to(g, shape_sum_type(r, k), v[k]);
 }

@@ -11,6 +11,7 @@ typedef enum EntryKind { CALL, OP, MOVE, STEP } EntryKind;
 typedef struct Entry {
   EntryKind kind;
   FusedFn fn; /* CALL: of all its tasks */
+  const void *self;
   int64_t tasks;
   const StepCode *code; /* OP */
   const Step *step;     /* OP, STEP */
@@ -56,13 +57,14 @@ static void **bind(Tape *t, const RunMem *m, const Step *s) {
 
 static bool is_serial(const FusedCode *k) {
   bool finishes = !k->finish || k->finish_outer <= MAX(k->finish_grain, 1);
-  return k->outer <= MAX(k->grain, 1) && finishes && !k->scratch_bytes;
+  return k->outer <= MAX(k->grain, 1) && finishes;
 }
 
-static void add_call(Tape *t, FusedFn fn, int64_t tasks, void **bufs) {
+static void add_call(Tape *t, FusedFn fn, const void *self, int64_t tasks, void **bufs) {
   if (!fn || tasks <= 0) return;
   Entry *e = add(t, CALL);
   e->fn = fn;
+  e->self = self;
   e->tasks = tasks;
   e->bufs = bufs;
 }
@@ -71,8 +73,8 @@ static void add_step(Tape *t, const Code *c, const RunMem *m, const Step *s) {
   const StepCode *k = &c->steps[s->id];
   if (s->kind == STEP_FUSED && is_serial(&k->fused)) {
     void **bufs = bind(t, m, s);
-    add_call(t, k->fused.run, k->fused.outer, bufs);
-    add_call(t, k->fused.finish, k->fused.finish_outer, bufs);
+    add_call(t, k->fused.run, k->fused.self, k->fused.outer, bufs);
+    add_call(t, k->fused.finish, k->fused.self, k->fused.finish_outer, bufs);
   } else if (s->kind == STEP_OP && !k->keep_bytes) {
     Entry *e = add(t, OP);
     e->code = k;
@@ -160,7 +162,7 @@ static inline void move(void *to, const void *from, size_t n) {
 Err *tape_run(const Tape *t, Err *(*other)(void *arg, const Step *s), void *arg) {
   const Entry *end = t->entries.v + t->entries.n;
   for (const Entry *e = t->entries.v; e < end; e++) switch (e->kind) {
-    case CALL: e->fn(e->bufs, 0, e->tasks, NULL); break;
+    case CALL: e->fn(e->bufs, 0, e->tasks, e->self); break;
     case MOVE: move(e->to, e->from, e->bytes); break;
     case OP:
       TRY(e->code->kernel->run(e->code->state, e->step->op, e->bufs, e->bufs + e->step->n_in));

@@ -1,6 +1,7 @@
 /* Walking over elements: loops inside loops, the innermost in vectors, what is left over as one
  * vector under a mask, long sums in blocks. */
 #include "dev/cpu/loops_priv.h"
+#include "dev/cpu/shape.h"
 
 #define B g->b
 
@@ -17,9 +18,9 @@ static V static_mask(Gen *g, int64_t n) {
 }
 
 V walk_open_blocks(Gen *g, int level, V lo, V hi, int64_t step) {
-  V first = gen_open_loop(g, level, lo, hi, step * WALK_LONG_SUM);
+  V first = gen_open_loop(g, level, lo, hi, step * LONG_SUM);
   gen_at_level(g, level);
-  V end = LLVMBuildAdd(B, first, gen_i64(g, step * WALK_LONG_SUM), "");
+  V end = LLVMBuildAdd(B, first, gen_i64(g, step * LONG_SUM), "");
   end = LLVMBuildSelect(B, LLVMBuildICmp(B, LLVMIntSLT, end, hi, ""), end, hi, "");
   V iv = gen_open_loop(g, level + 1, first, end, step);
   g->point[level] = g->point[level + 1];
@@ -34,28 +35,13 @@ void walk_close_blocks(Gen *g, int level, const Walk *w) {
   gen_close_loop(g, level);
 }
 
-/* Additions to one accumulator in the loops from `first` on. */
-int64_t walk_additions(const Gen *g, int first, const Walk *w) {
-  int64_t n = 1;
-  for (int i = first; i <= g->d->vloop; i++)
-    n *= i < g->d->vloop ? g->d->loops[i].extent
-                         : MAX(1, g->d->loops[i].extent / ((int64_t)g->vl * w->unroll));
-  return n;
-}
-
-/* Is it worth a flush after each turn of the loop before `first`? */
-bool walk_flush_before(const Gen *g, int first, const Walk *w) {
-  return w->flush && walk_additions(g, first, w) >= WALK_LONG_SUM / 4 &&
-         (first == g->d->vloop || walk_additions(g, first + 1, w) < WALK_LONG_SUM / 4);
-}
-
 /* The vector loop over its whole extent. */
 static void walk_vectors(Gen *g, int level, const Walk *w) {
   Loop *l = &g->d->loops[g->d->vloop];
   int64_t n = l->extent, step = (int64_t)g->vl * (w->expand ? 1 : w->unroll),
           full = w->expand ? 0 : n / step * step, i = full;
   if (full > step) {
-    bool blocks = w->flush && full >= 2 * WALK_LONG_SUM * step;
+    bool blocks = w->flush && full >= 2 * LONG_SUM * step;
     V zero = gen_i64(g, 0), to = gen_i64(g, full);
     V iv = blocks ? walk_open_blocks(g, level, zero, to, step)
                   : gen_open_loop(g, level, zero, to, step);
@@ -182,6 +168,6 @@ void walk_loops(Gen *g, int first, int level, const Walk *w) {
   Loop *l = &d->loops[first];
   l->iv = gen_open_loop(g, level, gen_i64(g, 0), gen_i64(g, l->extent), 1);
   walk_loops(g, first + 1, level + 1, w);
-  if (walk_flush_before(g, first + 1, w)) w->flush(g, w->arg);
+  if (w->flush && shape_flush_before(d, g->vl, first + 1, w->unroll)) w->flush(g, w->arg);
   gen_close_loop(g, level);
 }

@@ -1,0 +1,43 @@
+/* dev/cpu/strips, private: the functions on strips of numbers, for each width of vectors. */
+#ifndef WEFT_DEV_CPU_STRIPS_PRIV_H
+#define WEFT_DEV_CPU_STRIPS_PRIV_H
+
+#include <stdint.h>
+
+/* f32, i32 and u32 lie in strips as in memory; i1 as 0 or -1 of 32 bits. u_: of u32, i_: of both or of
+ * i32. */
+/* clang-format off */
+#define STRIP_FNS(X)                                                                              \
+  X(copy) X(neg) X(abs) X(sqrt) X(rsqrt) X(exp) X(expm1) X(log) X(log1p) X(tanh) X(logistic)      \
+  X(erf) X(erfc) X(floor) X(ceil) X(round) X(sign) X(finite) X(f_to_i) X(f_to_mask) X(i_to_f)             \
+  X(i_to_mask) X(mask_to_f) X(mask_to_i) X(add) X(sub) X(mul) X(div) X(max) X(min) X(eq) X(ne)    \
+  X(ge) X(gt) X(le) X(lt) X(select) X(clamp) X(i_neg) X(i_abs) X(not) X(i_add) X(i_sub) X(i_mul)  \
+  X(i_max) X(i_min) X(u_max) X(u_min) X(and) X(or) X(xor) X(shl) X(shr) X(sar) X(i_eq) X(i_ne)    \
+  X(i_ge) X(i_gt) X(i_le) X(i_lt) X(u_ge) X(u_gt) X(u_le) X(u_lt) X(load_mask) X(store_mask)
+#define STRIP_SUMS(X) X(add) X(mul) X(max) X(min) X(i_add) X(i_mul) X(i_max) X(i_min) X(and) X(or)
+/* clang-format on */
+
+#define STRIP_ID(name) STRIP_##name,
+#define SUM_ID(name) SUM_##name,
+enum { STRIP_FNS(STRIP_ID) N_STRIPS };
+enum { STRIP_SUMS(SUM_ID) N_SUMS };
+
+/* to[i] = f(in[0][i], ...); `to` may be one of `in`. same: bit k: in[k] is one vector of equal numbers,
+ * for all i. */
+typedef void (*StripFn)(void *to, const void *const *in, unsigned same, int64_t n);
+/* Takes the strip into `count` (1, 2 or 4) vectors of sums, one vector after the other. */
+typedef void (*StripSum)(void *sums, const void *x, int64_t n, int count);
+
+/* `count` vectors of sums to one number, in all lanes of the first. */
+typedef void (*StripFold)(void *sums, int count);
+
+typedef struct StripSimd {
+  int lanes;
+  StripFn fn[N_STRIPS];
+  StripSum sum[N_SUMS];
+  StripFold fold[N_SUMS];
+} StripSimd;
+
+extern const StripSimd strips_avx2, strips_avx512;
+
+#endif

@@ -1,0 +1,142 @@
+/* Strips give what generated code gives, bit for bit: elementwise functions, reductions along, across
+ * and in chunks, what sweeps keep, conditions, strides, over lengths around vectors, strips and blocks
+ * of long sums. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "dev/cpu/answer_test.h"
+
+static Tensor *numbers(int64_t rows, int64_t columns) {
+  Tensor *x = tensor_make(DT_F32, 2, (int64_t[]){rows, columns});
+  uint32_t seed = 7;
+  for (int64_t i = 0; i < x->count; i++) {
+    seed = seed * 1664525u + 1013904223u;
+    ((float *)x->data)[i] = ((float)(seed >> 8) / (1 << 23) - 1) * (seed & 1 ? 4 : 100);
+  }
+  return x;
+}
+
+static Tensor *answer(const char *text, Tensor *x, const char *strips) {
+  setenv("WEFT_STRIPS", strips, 1);
+  Tensor *t = answer_of(text, x);
+  unsetenv("WEFT_STRIPS");
+  return t;
+}
+
+static void check(const char *text, int64_t rows, int64_t columns) {
+  Tensor *x = numbers(rows, columns);
+  Tensor *a = answer(text, x, "always"), *b = answer(text, x, "off");
+  if (memcmp(a->data, b->data, tensor_bytes(a))) fail_msg("strips differ\n%s", text);
+  tensor_release(a);
+  tensor_release(b);
+  tensor_release(x);
+}
+
+static const int64_t sizes[][2] = {{1, 1},    {1, 7},     {5, 8},     {3, 511},    {2, 1029},
+                                   {700, 17}, {9, 20013}, {20013, 3}, {3000, 200}, {1, 300007}};
+
+static void elementwise(void **state) {
+  (void)state;
+  static const char *const ops[] = {"exponential", "exponential_minus_one",
+                                    "log",         "log_plus_one",
+                                    "tanh",        "logistic",
+                                    "sqrt",        "rsqrt",
+                                    "floor",       "ceil",
+                                    "sign",        "abs",
+                                    "negate"};
+  for (int i = 0; i < COUNT_OF(sizes); i++)
+    for (int k = 0; k < COUNT_OF(ops); k++) {
+      long long n = sizes[i][0], m = sizes[i][1];
+      char *t = xasprintf(
+          "func.func @main(%%x: tensor<%lldx%lldxf32>) -> tensor<%lldx%lldxf32> {\n"
+          "  %%0 = stablehlo.%s %%x : tensor<%lldx%lldxf32>\n"
+          "  %%1 = stablehlo.maximum %%0, %%x : tensor<%lldx%lldxf32>\n"
+          "  %%2 = stablehlo.compare LT, %%1, %%x : (tensor<%lldx%lldxf32>, tensor<%lldx%lldxf32>) "
+          "-> tensor<%lldx%lldxi1>\n"
+          "  %%3 = stablehlo.select %%2, %%0, %%1 : tensor<%lldx%lldxi1>, tensor<%lldx%lldxf32>\n"
+          "  return %%3 : tensor<%lldx%lldxf32>\n}\n",
+          n, m, n, m, ops[k], n, m, n, m, n, m, n, m, n, m, n, m, n, m, n, m);
+      check(t, n, m);
+      free(t);
+    }
+}
+
+static void reductions(void **state) {
+  (void)state;
+  static const char *const bodies[] = {"add", "maximum", "minimum", "multiply"};
+  static const char *const across[] = {"0", "1", "0, 1"};
+  for (int i = 0; i < COUNT_OF(sizes); i++)
+    for (int k = 0; k < COUNT_OF(bodies); k++)
+      for (int a = 0; a < 3; a++) {
+        long long n = sizes[i][0], m = sizes[i][1];
+        char out[32] = "";
+        if (a < 2) snprintf(out, sizeof out, "%lldx", a ? n : m);
+        char *t = xasprintf("func.func @main(%%x: tensor<%lldx%lldxf32>) -> tensor<%sf32> {\n"
+                            "  %%i = stablehlo.constant dense<0.5> : tensor<f32>\n"
+                            "  %%y = stablehlo.logistic %%x : tensor<%lldx%lldxf32>\n"
+                            "  %%r = stablehlo.reduce(%%y init: %%i) applies stablehlo.%s across "
+                            "dimensions = [%s] : "
+                            "(tensor<%lldx%lldxf32>, tensor<f32>) -> tensor<%sf32>\n"
+                            "  return %%r : tensor<%sf32>\n}\n",
+                            n, m, out, n, m, bodies[k], across[a], n, m, out, out);
+        check(t, n, m);
+        free(t);
+      }
+}
+
+static void softmax(void **state) { /* three sweeps, an exponential that is kept */
+  (void)state;
+  for (int i = 0; i < COUNT_OF(sizes); i++) {
+    long long n = sizes[i][0], m = sizes[i][1];
+    char *t = xasprintf(
+        "func.func @main(%%x: tensor<%lldx%lldxf32>) -> tensor<%lldx%lldxf32> {\n"
+        "  %%l = stablehlo.constant dense<0xFF800000> : tensor<f32>\n"
+        "  %%z = stablehlo.constant dense<0.0> : tensor<f32>\n"
+        "  %%m = stablehlo.reduce(%%x init: %%l) applies stablehlo.maximum across dimensions = [1] "
+        ": "
+        "(tensor<%lldx%lldxf32>, tensor<f32>) -> tensor<%lldxf32>\n"
+        "  %%b = stablehlo.broadcast_in_dim %%m, dims = [0] : (tensor<%lldxf32>) -> "
+        "tensor<%lldx%lldxf32>\n"
+        "  %%d = stablehlo.subtract %%x, %%b : tensor<%lldx%lldxf32>\n"
+        "  %%e = stablehlo.exponential %%d : tensor<%lldx%lldxf32>\n"
+        "  %%s = stablehlo.reduce(%%e init: %%z) applies stablehlo.add across dimensions = [1] : "
+        "(tensor<%lldx%lldxf32>, tensor<f32>) -> tensor<%lldxf32>\n"
+        "  %%c = stablehlo.broadcast_in_dim %%s, dims = [0] : (tensor<%lldxf32>) -> "
+        "tensor<%lldx%lldxf32>\n"
+        "  %%r = stablehlo.divide %%e, %%c : tensor<%lldx%lldxf32>\n"
+        "  return %%r : tensor<%lldx%lldxf32>\n}\n",
+        n, m, n, m, n, m, n, n, n, m, n, m, n, m, n, m, n, n, n, m, n, m, n, m);
+    check(t, n, m);
+    free(t);
+  }
+}
+
+static void integers(void **state) { /* turned, counted, converted */
+  (void)state;
+  for (int i = 0; i < COUNT_OF(sizes); i++) {
+    long long n = sizes[i][0], m = sizes[i][1];
+    char *t = xasprintf(
+        "func.func @main(%%x: tensor<%lldx%lldxf32>) -> tensor<%lldx%lldxi32> {\n"
+        "  %%t = stablehlo.transpose %%x, dims = [1, 0] : (tensor<%lldx%lldxf32>) -> "
+        "tensor<%lldx%lldxf32>\n"
+        "  %%c = stablehlo.convert %%t : (tensor<%lldx%lldxf32>) -> tensor<%lldx%lldxi32>\n"
+        "  %%i = stablehlo.iota dim = 1 : tensor<%lldx%lldxi32>\n"
+        "  %%s = stablehlo.shift_right_arithmetic %%c, %%i : tensor<%lldx%lldxi32>\n"
+        "  %%r = stablehlo.xor %%s, %%i : tensor<%lldx%lldxi32>\n"
+        "  return %%r : tensor<%lldx%lldxi32>\n}\n",
+        n, m, m, n, n, m, m, n, m, n, m, n, m, n, m, n, m, n, m, n);
+    check(t, n, m);
+    free(t);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(elementwise), cmocka_unit_test(reductions),
+                                     cmocka_unit_test(softmax), cmocka_unit_test(integers)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -203,6 +203,10 @@ library that its visible half does not use. `first`: before any of them was look
 vector work was counted anew from single operations and rules came for running sums, reshapes, concatenations, scans and what
 a tile of weights takes to load.
 
+{last}
+The same once more, drawn when those rules stood: `first` is where they stand blind. One converted array and one pool were put right
+afterwards.
+
 ## Own blocks and steps
 
 {blocks}
@@ -293,7 +297,8 @@ def main():
                               ("unseen2", "unseen2.csv", "Unseen programs, second set"),
                               ("unseen3", "unseen3.csv", "Unseen programs, third set"),
                               ("fresh", "fresh.csv", "Fresh shapes of every family"),
-                              ("mix", "mix.csv", "The oracle's own mix at other shapes")):
+                              ("mix", "mix.csv", "The oracle's own mix at other shapes"),
+                              ("last", "last.csv", "The same mix once more")):
         rows, out = summary(compare(weft, folder, file, jobs))
         if name == "visible":
             bad = out

@@ -148,6 +148,20 @@ static void drain(void *arg, int64_t begin, int64_t end) {
   }
 }
 
+/* Elements of a byte: how often each key comes is all there is to know. */
+static void sort_bytes(const Fill *f, int64_t n) {
+  int64_t counts[256] = {0};
+  char element[256];
+  for (int64_t i = 0; i < n; i++) {
+    const char *p = f->in + i * f->step;
+    uint64_t key = key_at(f->k, p);
+    counts[key]++;
+    element[key] = *p;
+  }
+  for (int64_t key = 0, i = 0; key < 256; key++)
+    for (int64_t last = i + counts[key]; i < last; i++) f->out[i * f->step] = element[key];
+}
+
 static void sort_single(const Run *r, int64_t row, char *space) {
   const Sort *s = r->s;
   int64_t n = s->n, base = row / s->inner * n * s->inner + row % s->inner;
@@ -160,6 +174,10 @@ static void sort_single(const Run *r, int64_t row, char *space) {
             a,
             s->inner,
             bytes};
+  if (bytes == 1 && n >= 64) {
+    sort_bytes(&f, n);
+    return;
+  }
   cpu_parallel(n, 65536, fill, &f);
   f.e = sort_entries(a, b, n, s->keys[0].bits, false, at);
   cpu_parallel(n, 65536, drain, &f);

@@ -35,8 +35,8 @@ typedef struct Planar {
   int64_t bands[DIMS];
   int64_t n, pitch, channel; /* elements: of a band, of its rows, of a channel's copy */
   int64_t together;          /* channels copied together */
-  int64_t *at;               /* of the taps of these */
-  float *weights;            /* [group][channels][taps][depth]; gradients: PARTS of these */
+  int64_t *at, *rest;        /* of the taps of these; of those of the channels that are left */
+  float *weights; /* [group][channels/together][taps][together][depth]; gradients: PARTS of these */
 } Planar;
 
 static int64_t up(int64_t n, int64_t by) { return (n + by - 1) / by; }
@@ -80,12 +80,13 @@ static void plan(Planar *p, const ConvWindows *w) {
   p->together = MAX(1, MIN(w->channels, COPY_ELEMENTS / MAX(1, p->channel)));
 }
 
-static void places_of_taps(const Planar *p, const ConvWindows *w, int64_t *at) {
+/* Channels innermost: sums are rounded as a product over [taps][channels] would be. */
+static void places_of_taps(const Planar *p, const ConvWindows *w, int64_t channels, int64_t *at) {
   int64_t rows = p->band[1] + p->halo[1];
-  for (int64_t c = 0; c < p->together; c++)
-    for (int64_t a = 0; a < w->taps[0]; a++)
-      for (int64_t b = 0; b < w->taps[1]; b++)
-        for (int64_t d = 0; d < w->taps[2]; d++) {
+  for (int64_t a = 0; a < w->taps[0]; a++)
+    for (int64_t b = 0; b < w->taps[1]; b++)
+      for (int64_t d = 0; d < w->taps[2]; d++)
+        for (int64_t c = 0; c < channels; c++) {
           int64_t y = b * w->apart[1] - p->back[1], x = d * w->apart[2] - p->back[2];
           int64_t copy =
               (a * p->remainders[1] + y % w->stride[1]) * p->remainders[2] + x % w->stride[2];
@@ -235,8 +236,8 @@ static void results(void *arg, int64_t begin, int64_t end) {
     for (int64_t c = 0, many; c < w.channels; c += many) {
       many = MIN(p->together, w.channels - c);
       copy_source(p, &w, &b, c, many, source);
-      p->simd->results(source, p->at, many * p->taps, weights + c * p->taps * w.depth, w.depth,
-                       p->n, c > 0, sum, p->n);
+      p->simd->results(source, many == p->together ? p->at : p->rest, many * p->taps,
+                       weights + c * p->taps * w.depth, w.depth, p->n, c > 0, sum, p->n);
     }
     float *to = w.to + b.image * w.to_image;
     for (int i = 0; i < DIMS; i++) to += b.place[i] * w.to_steps[i];
@@ -269,8 +270,8 @@ static void weight_parts(void *arg, int64_t begin, int64_t end) {
       for (int64_t c = 0, many; c < w.channels; c += many) {
         many = MIN(p->together, w.channels - c);
         copy_source(p, &w, &b, c, many, source);
-        p->simd->weights(source, p->at, many * p->taps, y, p->n, p->n, w.depth,
-                         sums + c * p->taps * w.depth);
+        p->simd->weights(source, many == p->together ? p->at : p->rest, many * p->taps, y, p->n,
+                         p->n, w.depth, sums + c * p->taps * w.depth);
       }
     }
   }
@@ -278,10 +279,12 @@ static void weight_parts(void *arg, int64_t begin, int64_t end) {
 
 /* ---- both ---- */
 
-/* The weights, [channels][taps][depth], to or from where the user has them. */
+/* The weights, in the order of Planar.weights, to or from where the user has them. */
 static void move_weights(const Planar *p, const ConvWindows *w, float *own, bool out) {
-  for (int64_t c = 0; c < w->channels; c++)
-    for (int64_t t = 0; t < p->taps; t++) {
+  for (int64_t c0 = 0, many; c0 < w->channels; c0 += many) {
+    many = MIN(p->together, w->channels - c0);
+    for (int64_t i = 0; i < p->taps * many; i++) {
+      int64_t t = i / many, c = c0 + i % many;
       int64_t x = t % w->taps[2], y = t / w->taps[2] % w->taps[1], z = t / w->taps[2] / w->taps[1];
       float *user =
           w->w + c * w->in_step + z * w->tap_steps[0] + y * w->tap_steps[1] + x * w->tap_steps[2];
@@ -290,6 +293,7 @@ static void move_weights(const Planar *p, const ConvWindows *w, float *own, bool
         else *own = user[o * w->out_step];
       }
     }
+  }
 }
 
 typedef struct Job {
@@ -305,12 +309,15 @@ static bool run(void *arg, const ConvWindows *w) {
       .first = w, .simd = kernels(), .groups = j->s->groups, .group_step = j->s->v[W].strides[0]};
   plan(&p, w);
   int64_t size = w->channels * p.taps * w->depth, all = p.groups * size;
-  size_t places = sizeof(int64_t) * (size_t)(p.together * p.taps),
+  int64_t rest = w->channels % p.together;
+  size_t places = sizeof(int64_t) * (size_t)((p.together + rest) * p.taps),
          bytes = places + sizeof(float) * (size_t)(all * (gradients ? PARTS : 1)) + 64;
   p.at = cpu_block_alloc(bytes);
   if (!p.at) return false;
   p.weights = (float *)(void *)((char *)p.at + places);
-  places_of_taps(&p, w, p.at);
+  p.rest = p.at + p.together * p.taps;
+  places_of_taps(&p, w, p.together, p.at);
+  places_of_taps(&p, w, rest, p.rest);
   int64_t tasks = p.groups * w->images * conv_volume(p.bands);
   double macs = (double)(w->channels * ((p.taps * w->depth + 4) * p.n));
   if (gradients) {

@@ -574,6 +574,8 @@ void plan_copies(Plan *p) {
                      (n->kind == H_SCATTER && n->n_in >= 3 &&
                       (v->node == n->in[n->n_in - 1] || v->node == n->in[0])) ||
                      (n->kind == H_SELSCAT && v->node == n->in[1]);
+      if (n->kind == H_GATHER && v->node == x && v->node->rank == r && v->bytes > 64e6)
+        memcpy(order, v->order, sizeof(int) * (size_t)r); /* too large to turn: so is the result */
       if (!operand || v->node->rank != r || v->bytes < 4096 || v->bytes > 64e6) continue;
       if (v->node == x && rows_reachable(n, v)) continue;
       if (v->order[0] == order[0] && (v->order[1] == order[1] || n->kind == H_RWIN)) continue;

@@ -332,6 +332,10 @@ static Case cases[] = {
      CONVG("[f, 0, 1, b]x[i, 0, 1, o]->[0, 1, b, f]", "pad = [[1, 1], [1, 1]]", 1, 16,
            "4x9x8x16xf32", "4x9x8x16xf32", "3x3x1x16xf32"),
      0, 1e-5, 0, 0},
+    {"conv_weights_depthwise_long", /* more taps than go together, channels that do not fill one */
+     CONVG("[f, 0, b]x[i, 0, o]->[0, b, f]", "pad = [[14, 0]]", 1, 21, "3x40x21xf32", "3x40x21xf32",
+           "15x1x21xf32"),
+     0, 1e-5, 0, 0},
     {"conv_one_image",
      CONVG(NHWC, "pad = [[1, 1], [1, 1]]", 1, 1, "1x28x28x64xf32", "3x3x64x128xf32",
            "1x28x28x128xf32"),

@@ -48,7 +48,8 @@ def at(values, share):
 
 
 def table(title, rows):
-    """rows: lists of cells -> text table and Markdown table."""
+    """rows: lists of cells -> text table and Markdown table; what nothing can be said of is a dash."""
+    rows = [["-" if c == "nan" else c for c in r] for r in rows]
     width = [max(len(str(r[i])) for r in rows) for i in range(len(rows[0]))]
     text = [title] + ["  ".join(str(c).rjust(w) if i else str(c).ljust(w) for i, (c, w) in enumerate(zip(r, width)))
                       for r in rows]

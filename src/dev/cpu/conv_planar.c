@@ -335,6 +335,8 @@ static bool run(void *arg, const ConvWindows *w) {
   return true;
 }
 
+#define LEAST_WORK 20000 /* multiplications: fewer are added up in order */
+
 bool conv_planar_fits(const ConvShape *s) {
   int n = s->v[X].n - 2;
   if (!kernels() || n < 1 || n > DIMS || s->swapped) return false;
@@ -346,6 +348,9 @@ bool conv_planar_fits(const ConvShape *s) {
   for (int i = 0; i < n; i++) steps |= s->strides[i] > 1;
   bool parts = steps && s->form == CONV_DATA; /* many small convolutions */
   if (conv_volume(w.taps) == 1 || conv_patches(s)) return false;
+  double work = (double)w.channels * (double)w.depth * (double)conv_volume(w.taps);
+  for (int i = 0; i < n + 2; i++) work *= i == 1 ? 1 : (double)y->dims[i];
+  if (s->groups == 1 && work < LEAST_WORK) return false;
   if (s->groups > 1) {
     int64_t m = conv_merged(s);
     if (most == 1) return rows && !last;

@@ -167,8 +167,9 @@ typedef void Each(int64_t n, const int32_t *at, int64_t run, void *dst, const vo
       return;                                                                             \
     }                                                                                     \
     EACH_ROW(T, expr, 2)                                                                  \
-    EACH_ROW(T, expr, 3) EACH_ROW(T, expr, 4) EACH_ROW(T, expr, 8) EACH_ROW(T, expr, 16)  \
-        EACH_ROW(T, expr, 32) EACH_ROW(T, expr, run)                                      \
+    EACH_ROW(T, expr, 3)                                                                  \
+    EACH_ROW(T, expr, 4) EACH_ROW(T, expr, 8) EACH_ROW(T, expr, 16) EACH_ROW(T, expr, 32) \
+        EACH_ROW(T, expr, run)                                                            \
   }
 APPLY(add_f32, float, false, a + b)
 APPLY(add_f64, double, false, a + b)

@@ -6,7 +6,8 @@
 #include "dev/cpu/strips.h"
 
 #define MOST_NODES 64
-#define MOST_EXCESS_S 1e-4 /* of one run */
+#define MOST_EXCESS_S 1e-4 /* of one run, or ... */
+#define MOST_EXCESS 0.4    /* ... of its time */
 #define COMPILE_S 5e-3
 #define COMPILE_NODE_S 0.3e-3
 
@@ -14,6 +15,7 @@ struct Late {
   VEC(Strips *) strips;
   int nodes;
   bool always;           /* strips whatever they cost */
+  double code_s;         /* a run of generated code */
   double run_s, spent_s; /* what a run takes longer, and all have */
 };
 
@@ -27,9 +29,9 @@ static bool add_block(Code *c, Late *l, const Block *b) {
       *vec_push(&l->strips) = t;
       c->steps[s->id].fused = strips_code(t);
       l->run_s += strips_excess_s(t);
+      l->code_s += strips_run_s(t);
       l->nodes += strips_nodes(t);
-      bool many = l->nodes > MOST_NODES || l->run_s > MOST_EXCESS_S;
-      if (many && !l->always) return false;
+      if (l->nodes > MOST_NODES && !l->always) return false;
     }
     for (int k = 0; k < s->n_blocks; k++)
       if (!add_block(c, l, &s->blocks[k])) return false;
@@ -50,6 +52,8 @@ bool late_start(Code *c) {
   Late *l = xcalloc(1, sizeof *l);
   l->always = want && !strcmp(want, "always");
   bool ok = add_block(c, l, &c->plan->body);
+  double most = MAX(MOST_EXCESS_S, MOST_EXCESS * l->code_s);
+  ok = ok && (l->always || l->run_s <= most);
   if (ok && l->strips.n) c->late = l;
   else late_free(l);
   return ok;

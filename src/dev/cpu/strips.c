@@ -375,14 +375,14 @@ static double bytes_of(const Value *v) {
   return (double)type_count(v->type) * dtype_bytes(v->type->dtype);
 }
 
-static double excess(const Strips *s) {
+static double excess(const Strips *s, double *out_run_s) {
   const Dag *d = &s->d;
   double line = d->vloop >= 0 ? (double)d->loops[d->vloop].extent : 1, lines = 1, bytes = 0;
   for (int i = 0; i < d->n_loops; i++)
     if (i != d->vloop) lines *= (double)d->loops[i].extent;
   for (int i = 0; i < s->f->n_in; i++) bytes += bytes_of(s->f->in[i]);
   for (int i = 0; i < s->f->n_out; i++) bytes += bytes_of(s->f->out[i].v);
-  double calls = 0, strips = 0, fills = 0, sweeps = 0, saved = 0;
+  double calls = 0, strips = 0, fills = 0, sweeps = 0;
   for (int k = 0; k <= s->sweeps; k++) {
     sweeps += s->sweep[k].dos.n > 0;
     double pieces = s->sweep[k].n_slots ? (double)(int64_t)(line / STRIP + 1) : 1;
@@ -392,14 +392,14 @@ static double excess(const Strips *s) {
       calls += pieces;
       strips += o->vec && (o->slot >= 0 || (o->kind == DO_FN && o->row >= 0));
       fills += !o->vec && o->slot >= 0;
-      if (o->kind == DO_KEPT) saved += shape_op_work(d->nodes.v[o->node].op);
     }
   }
   double more = lines * (sweeps * LINE_NS + calls * CALL_NS + d->reduces.n * SUM_NS) +
-                lines * line * (strips * ELEMENT_NS - saved * WORK_NS) +
+                lines * line * strips * ELEMENT_NS +
                 lines * MIN(line, STRIP) * fills * ELEMENT_NS / 2;
   double same = lines * line * shape_work(d) * WORK_NS;
   double memory = bytes > CACHED_BYTES ? bytes * BYTE_NS : 0;
+  *out_run_s = MAX(same, memory) * 1e-9;
   return MAX(0, MAX(same + more, memory) - MAX(same, memory)) * 1e-9;
 }
 
@@ -507,12 +507,13 @@ Strips *strips_new(const Fusion *f) {
   s->code.run = strips_run;
   s->code.self = s;
   s->code.flops = dag_flops(d);
-  s->excess_s = excess(s);
+  s->excess_s = excess(s, &s->run_s);
   return s;
 }
 
 FusedCode strips_code(const Strips *s) { return s->code; }
 double strips_excess_s(const Strips *s) { return s->excess_s; }
+double strips_run_s(const Strips *s) { return s->run_s; }
 int strips_nodes(const Strips *s) { return s->d.nodes.n; }
 
 void strips_free(Strips *s) {

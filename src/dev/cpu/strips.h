@@ -17,6 +17,7 @@ Strips *strips_new(const Fusion *f);
 FusedCode strips_code(const Strips *s); /* s lives as long */
 /* About how much longer than generated code one run takes, and how many nodes that would have. */
 double strips_excess_s(const Strips *s);
+double strips_run_s(const Strips *s); /* of generated code */
 int strips_nodes(const Strips *s);
 void strips_free(Strips *s); /* NULL is fine */
 

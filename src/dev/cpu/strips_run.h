@@ -59,7 +59,7 @@ struct Strips {
   int n_rows;
   size_t row_bytes;
   size_t slots_at, sums_at, rows_at, scratch_bytes;
-  double excess_s;
+  double run_s, excess_s;
 };
 
 void strips_run(void *const *bufs, int64_t begin, int64_t end, const void *strips);

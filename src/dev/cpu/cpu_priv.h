@@ -113,7 +113,7 @@ void code_free(Code *c);
 void code_generate(Code *c);
 /* late.c: all fusions as strips, if they are few and light. false: their code is wanted now */
 bool late_start(Code *c);
-bool late_is_due(Late *l); /* after a run: has it cost as much as generating the code? */
+bool late_is_due(Late *l); /* before a run: did the others cost as much as its code? */
 void late_never(Late *l);
 void late_free(Late *l); /* NULL is fine */
 /* exec.c */

@@ -43,6 +43,7 @@ void run_mem_free(const Code *c, RunMem *m) {
 
 static Err *mem_get(Code *c, RunMem **out) {
   pthread_mutex_lock(&c->lock);
+  if (c->late && !c->running && late_is_due(c->late)) code_generate(c);
   RunMem *m = c->idle;
   if (m) c->idle = m->next;
   c->running++;
@@ -86,7 +87,6 @@ static void mem_put(Code *c, RunMem *m) {
   m->next = c->idle;
   c->idle = m;
   c->running--;
-  if (c->late && late_is_due(c->late) && !c->running) code_generate(c);
   pthread_mutex_unlock(&c->lock);
 }
 

@@ -17,15 +17,16 @@
 
 /* How far errors grow on the way from an operand to a result. The gradients of training steps come
  * through many layers and gates: a pooling or ReLU that decides otherwise sends a gradient
- * elsewhere; their losses do not. The largest seen are 10 and 107, of single elements 60 and 610;
- * in proportion to the loss of a product, tf32's a quarter of bfloat16's. */
+ * elsewhere; their losses do not. The largest seen are 10 and 147, of single elements 60 and 610:
+ * another order of a sum of 108 terms moved one step's from 95 to 147 (tf32 rounds anew in every
+ * layer). In proportion to the loss of a product, tf32's a quarter of bfloat16's. */
 typedef struct Growth {
   double norm, element;
 } Growth;
 
 static Growth growth_of(const char *program, const Tensor *result) {
   bool gradient = !strncmp(program, "train_", 6) && result->rank > 0;
-  return gradient ? (Growth){128, 1024} : (Growth){16, 128};
+  return gradient ? (Growth){192, 1024} : (Growth){16, 128};
 }
 
 static double product_loss(const char *device, int level) {

@@ -109,8 +109,7 @@ static Err *run(void *state, const Op *op, void *const *in, void *const *out) {
   if (type_count(op_type(op)) == 0) return NULL;
   Gather r = {.w = w, .indices = in[1], .in = in[0], .out = out[0]};
   if (walk_is_simple(w)) {
-    cpu_parallel(w->n, MAX(1, 1000000 / (16 + w->run * dtype_bytes(w->type) / 8)), gather_simple,
-                 &r);
+    cpu_parallel(w->n, MAX(1, 200000 / (4 + w->run * dtype_bytes(w->type) / 8)), gather_simple, &r);
     return NULL;
   }
   int64_t cost = 16 + w->run * dtype_bytes(w->type) / 8;

@@ -25,8 +25,10 @@ int main(int argc, char **argv) {
     float loss = model.mean_loss;
     gpt2_zero_grad(&model);
     gpt2_backward(&model);
-    gpt2_update(&model, (float)atof(argv[6]), (float)atof(argv[7]), (float)atof(argv[8]), (float)atof(argv[9]), 0, step);
-    printf("%f %f %f\n", loss, seconds(CLOCK_MONOTONIC) - wall, seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu);
+    gpt2_update(&model, (float)atof(argv[6]), (float)atof(argv[7]), (float)atof(argv[8]),
+                (float)atof(argv[9]), 0, step);
+    printf("%f %f %f\n", loss, seconds(CLOCK_MONOTONIC) - wall,
+           seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu);
     fflush(stdout);
   }
   return 0;

@@ -9,8 +9,8 @@ import: BENCH_JAX, BENCH_TORCH and BENCH_TF name the interpreters (this one othe
 not there is left out. `pip install -r bench/requirements.txt` installs them.
 
 The measurements are kept in --out (bench/results/MACHINE.json); a later run replaces the workloads, peers and thread counts that it
-measures and leaves the others, so a table can be made in parts. --docs writes docs/performance.md from the file, with a
-table of MACHINE-peers.json, of peers that were measured in runs of their own, where there is one."""
+measures and leaves the others, so a table can be made in parts. --docs writes docs/performance.md from the files of all machines, each with a
+table of its MACHINE-peers.json, of peers that were measured in runs of their own, where there is one."""
 import argparse
 import json
 import os
@@ -90,7 +90,7 @@ def main():
     ap.add_argument("--key", choices=("wall", "cpu"), default="wall",
                     help="what the table compares; cpu with --threads 1 is steady on a machine that others use")
     ap.add_argument("--out", default=str(HERE / "results" / f"{machine.short_name()}.json"))
-    ap.add_argument("--docs", action="store_true", help="write docs/performance.md from --out")
+    ap.add_argument("--docs", action="store_true", help="write docs/performance.md from all files beside --out")
     ap.add_argument("--report", action="store_true", help="measure nothing, print what --out holds")
     a = ap.parse_args()
     results = report.load(a.out)
@@ -111,7 +111,7 @@ def main():
             print(report.line(results, name, a.threads, a.key), file=sys.stderr, flush=True)
     print("\n".join(report.table(results, a.threads, a.key, names)))
     if a.docs:
-        (ROOT / "docs" / "performance.md").write_text(report.document(results, report.load(a.out.replace(".json", "-peers.json"))))
+        (ROOT / "docs" / "performance.md").write_text(report.document(report.kept(pathlib.Path(a.out).parent)))
 
 
 if __name__ == "__main__":

@@ -12,7 +12,8 @@
 
 static const char usage[] =
     "usage: weft estimate PROGRAM... --chip NAME [--chip NAME]... [--devices N]\n"
-    "                     [--batch N] [--attention HOW] [--kernels N] [--json]\n"
+    "                     [--batch N] [--attention HOW] [--eager] [--kernels N]\n"
+    "                     [--json]\n"
     "\n"
     "Compiles PROGRAM (StableHLO text or bytecode, - for standard input) for the chip and prints\n"
     "whether it fits, how long one run takes, what each kernel waits for, energy and price.\n"
@@ -26,6 +27,10 @@ static const char usage[] =
     "                  belongs to its inputs' leading one is resized\n"
     "  --attention HOW plain: products and softmax apart, as XLA compiles them (default);\n"
     "                  fused: one kernel, as FlashAttention or Pallas, on chips that can\n"
+    "  --eager         on GPUs: as a framework that runs one operation at a time (PyTorch without\n"
+    "                  torch.compile): nothing fused but what its own kernels and cuDNN's do, "
+    "each\n"
+    "                  operation issued by the host; default: as XLA compiles\n"
     "  --kernels N     rows of the kernel table (default 20)\n"
     "  --json          the whole report as one JSON object; of several, one object a line\n"
     "  --help          this text\n"
@@ -40,7 +45,7 @@ typedef struct Request {
   const char *names[MOST_CHIPS];
   ChipRef chips[MOST_CHIPS];
   int n_programs, n_chips, devices, batch, kernels;
-  bool json, fused;
+  bool json, fused, eager;
 } Request;
 
 static bool several(const Request *q) { return q->n_programs > 1 || q->n_chips > 1; }
@@ -50,7 +55,8 @@ static Err *report(const Request *q, const Module *m, const char *file, const Ch
                    bool *fits) {
   int own = sim_devices_of(m);
   SimOpts opts = {.devices = q->devices > 0 ? q->devices : MAX(own, ref->devices),
-                  .fused_attention = q->fused};
+                  .fused_attention = q->fused,
+                  .eager = q->eager};
   SimReport *r = NULL;
   Err *e = sim_estimate_spmd(m, ref->chip, &opts, own, &r);
   if (e && e->code == ERR_UNIMPLEMENTED && !e->hint)
@@ -108,11 +114,12 @@ static int estimate(const Request *q, const char *file) {
 }
 
 static int run(int argc, char **argv) {
-  enum { CHIP = CLI_FIRST, DEVICES, BATCH, ATTENTION, KERNELS, JSON };
+  enum { CHIP = CLI_FIRST, DEVICES, BATCH, ATTENTION, EAGER, KERNELS, JSON };
   static const struct option options[] = {{"chip", required_argument, NULL, CHIP},
                                           {"devices", required_argument, NULL, DEVICES},
                                           {"batch", required_argument, NULL, BATCH},
                                           {"attention", required_argument, NULL, ATTENTION},
+                                          {"eager", no_argument, NULL, EAGER},
                                           {"kernels", required_argument, NULL, KERNELS},
                                           {"json", no_argument, NULL, JSON},
                                           CLI_HELP_ROW,
@@ -136,6 +143,7 @@ static int run(int argc, char **argv) {
       q.fused = how == 1;
       break;
     }
+    case EAGER: q.eager = true; break;
     case KERNELS:
       if (!cli_int(&args, 0, &q.kernels)) return 2;
       break;
@@ -150,6 +158,9 @@ static int run(int argc, char **argv) {
   for (int i = 0; i < q.n_chips; i++) {
     Err *e = chip_parse(q.names[i], &q.chips[i]);
     if (e) return err_report(e), 1;
+    if (q.eager && q.chips[i].chip->kind == CHIP_TPU)
+      return cli_wrong(&args, "--eager is for GPUs: a TPU runs what XLA compiled, and %s is one",
+                       q.names[i]);
   }
   int status = 0;
   if (several(&q) && !q.json) {

@@ -187,9 +187,77 @@ static void test_convolutions(void **state) {
   assert_true(convolution_s(groups, "A100-80GB", &a) > 2 * convolution_s(half, "A100-80GB", &b));
 }
 
+#define PLANE "tensor<4096x1024xf32>"
+#define LINES "tensor<4096xf32>"
+#define BOTH "func.func @main(%x: " PLANE ", %y: " PLANE ") -> " PLANE " {\n"
+#define OVER(op, out, in, init)                                                                \
+  out " = stablehlo.reduce(" in " init: " init ") applies stablehlo." op " across dimensions " \
+      "= [1] : (" PLANE ", tensor<f32>) -> " LINES "\n"
+#define BACK(out, in) \
+  out " = stablehlo.broadcast_in_dim " in ", dims = [0] : (" LINES ") -> " PLANE "\n"
+
+/* One operation at a time: what meets in a sum is there before it, GELU and softmax are one kernel
+ * all the same, an update is one too, and the host issues each. */
+static void test_eager(void **state) {
+  (void)state;
+  static const char residual[] =
+      BOTH "%a = stablehlo.tanh %x : " PLANE "\n%b = stablehlo.exponential %y : " PLANE
+           "\n%s = stablehlo.add %a, %b : " PLANE "\n%t = stablehlo.logistic %s : " PLANE
+           "\nreturn %t : " PLANE " }";
+  static const char gate[] =
+      BOTH "%a = stablehlo.logistic %x : " PLANE "\n%b = stablehlo.multiply %a, %x : " PLANE
+           "\n%c = stablehlo.multiply %b, %y : " PLANE "\nreturn %c : " PLANE " }";
+  static const char softmax[] =
+      BOTH "%z = stablehlo.constant dense<0.0> : tensor<f32>\n"
+           "%low = stablehlo.constant dense<0xFF800000> : tensor<f32>\n" OVER("maximum", "%m", "%x",
+                                                                              "%low")
+               BACK("%n", "%m") "%d = stablehlo.subtract %x, %n : " PLANE
+                                "\n%e = stablehlo.exponential %d : " PLANE
+                                "\n" OVER("add", "%s", "%e", "%z")
+                                    BACK("%u", "%s") "%p = stablehlo.divide %e, %u : " PLANE
+                                                     "\nreturn %p : " PLANE " }";
+  static const char update[] =
+      "func.func @main(%w: " PLANE " {tf.aliasing_output = 0 : i32}, %v: " PLANE
+      " {tf.aliasing_output = 1 : i32}, %g: " PLANE ") -> (" PLANE ", " PLANE ") {\n"
+      "%h = stablehlo.constant dense<0.9> : " PLANE "\n%a = stablehlo.multiply %v, %h : " PLANE
+      "\n%n = stablehlo.add %a, %g : " PLANE "\n%s = stablehlo.subtract %w, %n : " PLANE
+      "\nreturn %s, %n : " PLANE ", " PLANE " }";
+  const struct {
+    const char *text;
+    int compiled, eager;
+    double arrays; /* read and written by the latter */
+  } cases[] = {{residual, 1, 4, 9}, {gate, 1, 1, 3}, {softmax, 0, 1, 2}, {update, 1, 1, 5}};
+  const double array = 4096.0 * 1024 * 4;
+  for (int i = 0; i < COUNT_OF(cases); i++) {
+    SimReport *a = estimate(cases[i].text, "A100-80GB", (SimOpts){0});
+    SimReport *b = estimate(cases[i].text, "A100-80GB", (SimOpts){.eager = true});
+    if (cases[i].compiled) assert_int_equal(a->n_kernels, cases[i].compiled);
+    assert_false(a->eager || !b->eager || a->host_s > 0);
+    assert_int_equal(b->n_kernels, cases[i].eager);
+    assert_true(b->model_bytes >= cases[i].arrays * array);
+    assert_true(b->model_bytes < (cases[i].arrays + 0.01) * array);
+    sim_report_free(a);
+    sim_report_free(b);
+  }
+  /* a hundred small operations: the host is what takes the time */
+  Buf text = {0};
+  buf_cstr(&text, "func.func @main(%v0: tensor<2048xf32>, %w: tensor<2048xf32>) -> "
+                  "tensor<2048xf32> {\n");
+  for (int i = 1; i <= 100; i++)
+    buf_printf(&text, "%%v%d = stablehlo.%s %%v%d, %%w : tensor<2048xf32>\n", i,
+               i % 2 ? "add" : "subtract", i - 1);
+  buf_cstr(&text, "return %v100 : tensor<2048xf32> }");
+  SimReport *r = estimate(text.p, "H100-SXM", (SimOpts){.eager = true});
+  assert_int_equal(r->n_kernels, 100);
+  assert_true(r->time_s > 100 * 5e-6 && r->time_s < 103 * 5e-6 && r->host_s > 0);
+  sim_report_free(r);
+  buf_free(&text);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_convolutions), cmocka_unit_test(test_attention),
-      cmocka_unit_test(test_attention_apart), cmocka_unit_test(test_overlap)};
+      cmocka_unit_test(test_eager), cmocka_unit_test(test_convolutions),
+      cmocka_unit_test(test_attention), cmocka_unit_test(test_attention_apart),
+      cmocka_unit_test(test_overlap)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -92,6 +92,7 @@ struct HNode {
   bool dead;
   bool soft;     /* part of a softmax that stays in the kernel of its product */
   bool apart;    /* stored although its readers could compute it */
+  bool ends;     /* the result of an operation of a framework that runs one at a time */
   bool inlined;  /* a reduction computed inside its reader: a softmax in one kernel */
   int attention; /* number of the attention inside which it is computed; 0: none */
   bool scores;   /* that attention's scores */

@@ -93,7 +93,8 @@ typedef struct Plan {
   HComp *comp;
   struct Plan *parent;
   double cycles, time_s, copy_s, net_s, flops, bytes;
-  double exposed_s;           /* of net_s: under no computing */
+  double host_s, issue_s; /* eager: of time_s, waiting for the host; what that takes to issue it */
+  double exposed_s;       /* of net_s: under no computing */
   double peak_chip, peak_hbm; /* of this computation's own values, on chip and in HBM */
   double peak_temp;           /* the larger of the two: what the compiler calls the peak */
   int peak_pos;
@@ -155,6 +156,10 @@ HValue *plan_store(Plan *p, HNode *n);
 bool plan_is_tiny(const HNode *n);    /* scalar arithmetic */
 bool plan_const_only(const HNode *n); /* made of constants: recomputed for nothing */
 bool plan_pool_emitter(const Plan *p, const HNode *n);
+HNode *plan_library_end(const Plan *p, HNode *conv); /* of what a GPU's library takes along */
+/* eager.c */
+void eager_stored(Plan *p);
+bool eager_sums_rows(const Kernel *k);
 /* plan_kernels.c */
 Kernel *plan_kernel(Plan *p);
 void plan_kernels(Plan *p);

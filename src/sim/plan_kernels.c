@@ -190,6 +190,25 @@ static void join_attention(Plan *p, unsigned char *seen, int *stamp, int *mark) 
     }
 }
 
+/* An operation that walks over rows twice, once to sum them up (softmax, normalisation), holds each
+ * row meanwhile: one kernel, where nothing that it sums up is somebody else's. */
+static void join_row_sums(Plan *p, int at, unsigned char *seen, int *stamp, int *mark) {
+  Kernel *s = p->kernels.v[at];
+  for (int i = at + 1; i < p->kernels.n && !s->dead && eager_sums_rows(s); i++) {
+    Kernel *k = p->kernels.v[i];
+    bool sum = false, row = false;
+    if (k->dead || k->conv || k->copy || !loops_over(k) || domain(k) != domain(s)) continue;
+    for (int r = 0; r < k->reads.n; r++) {
+      const HValue *v = k->reads.v[r];
+      sum |= v->kernel == at && v->node->comp == p->comp;
+      for (int q = 0; q < s->reads.n; q++)
+        row |= s->reads.v[q] == v && hlo_count(v->node) == domain(s);
+    }
+    if (!sum || !row || reaches_around(p, at, i, seen)) continue;
+    merge_into(p, at, i, stamp, mark);
+  }
+}
+
 void plan_kernels(Plan *p) {
   HComp *c = p->comp;
   int *mark = calloc((size_t)p->g->n_nodes + 1, sizeof *mark), stamp = 0;
@@ -233,6 +252,7 @@ void plan_kernels(Plan *p) {
         if (s == k || s->dead || s->copy || !loops_over(s) || domain(s) != dom) continue;
         if (s->roots.v[0]->val->lone) continue;
         if (s->attention || (s->conv && !p->law->tpu)) continue;
+        if (v->node->ends) continue;
         if (s->reduce && !s->conv && !(k->reduce && v->node->kind != H_REDUCE)) continue;
         bool part = false; /* something else of that kernel is needed whole */
         for (int q = 0; q < k->reads.n && !part; q++) {
@@ -245,6 +265,8 @@ void plan_kernels(Plan *p) {
       }
       if (best >= 0) merge_into(p, best, i, &stamp, mark);
     }
+  bool eager = p->opts->eager && !p->law->tpu;
+  for (int i = 0; i < p->kernels.n && eager && !big; i++) join_row_sums(p, i, seen, &stamp, mark);
   /* siblings: same domain, a shared full-size input, no dependence */
   for (int i = 0; i < p->kernels.n && !big; i++) {
     Kernel *a = p->kernels.v[i];
@@ -261,6 +283,7 @@ void plan_kernels(Plan *p) {
         if (b->dead || b->copy || b->conv || !loops_over(b) || domain(b) != dom ||
             b->roots.v[0]->val->alias || b->roots.v[0]->val->lone)
           continue;
+        if (eager && !(a->reduce && b->reduce) && src->ends) continue;
         if (a->reduce != b->reduce && dom > 8192 && !only_widens(a) && !only_widens(b)) continue;
         bool shares = false;
         for (int q = 0; q < b->reads.n && !shares; q++) shares = b->reads.v[q] == a->reads.v[r];

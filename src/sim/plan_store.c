@@ -110,6 +110,21 @@ static bool library_epilogue(const HNode *u) {
   return u->op == OP_ADD || u->op == OP_MAXIMUM || u->op == OP_CONVERT;
 }
 
+/* Where every operation is a call: cuBLAS adds a bias, both libraries write the narrower type. */
+HNode *plan_library_end(const Plan *p, HNode *conv) {
+  HNode *v = conv;
+  while (!v->is_output && v->n_users == 1) {
+    HNode *u = v->users[0];
+    if (u->comp != p->comp || u->kind != H_EWISE || hlo_count(u) != hlo_count(v)) break;
+    const HNode *other = u->n_in == 2 ? u->in[u->in[0] == v] : NULL;
+    bool bias = u->op == OP_ADD && other && other->kind == H_BCAST && other->in[0]->rank <= 1;
+    bool narrows = u->op == OP_CONVERT && hlo_bits(u->dt) <= hlo_bits(v->dt);
+    if (!narrows && !(bias && !conv->conv->is_conv)) break;
+    v = u;
+  }
+  return v;
+}
+
 /* The user chain of a product that becomes its epilogue: element-wise, one user at a time, same
  * number of elements. */
 static HNode *epilogue_end(const Plan *p, HNode *conv, const unsigned char *claimed) {
@@ -467,12 +482,14 @@ void plan_stored(Plan *p) {
     plan_store(p, n);
     ask_clipped(p, n);
   }
+  bool eager = p->opts->eager && !p->law->tpu;
+  if (eager) eager_stored(p);
   for (int i = c->nodes.n - 1; i >= 0; i--) {
     HNode *n = c->nodes.v[i];
     if (n->dead || n->attention) continue;
     if (n->kind != H_CONV && !(n->kind == H_RWIN && plan_pool_emitter(p, n))) continue;
     if (n->kind == H_RWIN && claimed[n->id]) continue;
-    HNode *end = epilogue_end(p, n, claimed);
+    HNode *end = eager ? plan_library_end(p, n) : epilogue_end(p, n, claimed);
     for (HNode *v = n; v != end; v = v->users[0]) claimed[v->users[0]->id] = 1;
     if (n->kind == H_RWIN && end != n) claimed[n->id] = 1;
     plan_store(p, end);

@@ -102,6 +102,11 @@ void sim_print(const SimReport *r, int max_kernels, Buf *o) {
                "  note       %d attention%s as XLA compiles %s, with scores in memory; --attention "
                "fused: in one kernel\n",
                r->attentions, r->attentions > 1 ? "s" : "", r->attentions > 1 ? "them" : "it");
+  if (r->eager) {
+    buf_cstr(o, "  eager      one operation at a time; ");
+    if (r->host_s > 0) buf_time(o, r->host_s), buf_cstr(o, " of it waiting for the host\n");
+    else buf_cstr(o, "the host keeps ahead of the device\n");
+  }
   if (r->unknown_loops)
     buf_cstr(o, "  note       a loop without a known trip count was counted once\n");
   buf_cstr(o, "\n  memory by owner\n");
@@ -191,6 +196,7 @@ void sim_json(const SimReport *r, const char *program, bool one_line, Buf *o) {
            {"temp_bytes", r->temp_bytes},
            {"network_s", r->network_s},
            {"network_exposed_s", r->network_exposed_s},
+           {"host_s", r->host_s},
            {"flops", r->flops},
            {"bytes", r->model_bytes},
            {"mfu", r->mfu},

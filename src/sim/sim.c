@@ -352,6 +352,8 @@ Err *sim_estimate(const Module *m, const Chip *chip, const SimOpts *opts, SimRep
   r->cycles = law->tpu ? p->cycles : p->time_s * law->clock;
   r->network_s = p->net_s;
   r->network_exposed_s = p->exposed_s;
+  r->eager = opts->eager && !law->tpu;
+  r->host_s = p->host_s;
   r->attentions = attentions;
   r->exposed_copy_s = p->copy_s + returned;
   r->flops = p->flops;

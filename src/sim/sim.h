@@ -22,8 +22,9 @@
 #include "prof/prof.h"
 
 typedef struct SimOpts {
-  int devices;          /* devices that run the program together; 0: 1 */
-  bool include_host;    /* add the launch of the program from the host to the time */
+  int devices;       /* devices that run the program together; 0: 1 */
+  bool include_host; /* add the launch of the program from the host to the time */
+  bool eager; /* on GPUs: as a framework that runs one operation at a time, not as XLA compiles */
   bool fused_attention; /* on GPUs that can: attention as cuDNN and FlashAttention compute it, its
                            scores never stored; also with WEFT_ATTENTION=fused. Else as XLA does */
 } SimOpts;
@@ -106,6 +107,8 @@ typedef struct SimReport {
   double exposed_copy_s; /* prefetch that no kernel hides */
   double network_s;      /* collectives, of it network_exposed_s that no computing hides */
   double network_exposed_s;
+  double host_s;      /* eager: of time_s, what the device waits for the host to launch kernels */
+  bool eager;         /* estimated so */
   double flops;       /* useful, of one device */
   double model_bytes; /* device memory traffic */
   double mfu;         /* flops / (time x peak) */

@@ -75,6 +75,17 @@ def test_another_batch(programs):
         assert got[key] == pytest.approx(want[key], rel=0.01), key
 
 
+def test_eager(programs):
+    """One operation at a time moves more and is slower; on a TPU there is no such thing."""
+    program = programs / "davidnet_b128.mlir"
+    a = json.loads(weft("estimate", program, "--chip", "T4", "--json").stdout)
+    b = json.loads(weft("estimate", program, "--chip", "T4", "--json", "--eager").stdout)
+    assert a["flops"] == pytest.approx(b["flops"], rel=0.02)
+    assert b["bytes"] > 1.1 * a["bytes"] and b["time_s"] > a["time_s"] and b["peak_bytes"] >= a["peak_bytes"]
+    p = weft("estimate", program, "--chip", "tpu-v3", "--eager")
+    assert p.returncode == 2 and "GPUs" in p.stderr
+
+
 def test_unknown_chip(programs):
     p = weft("estimate", programs / "elt_add_f32_8x128.mlir", "--chip", "tpu-v99")
     assert p.returncode == 1 and "tpu-v99" in p.stderr and "tpu-v5e" in p.stderr

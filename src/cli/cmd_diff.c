@@ -1,9 +1,11 @@
 /* weft diff: one program on two devices, value by value: names the first operation whose results
  * part, and by how much.
  *
- * The program is inlined and every value of @main's body becomes a result, so both devices show all
- * intermediate values of one run. The error of a value is max|a - b| / max|a|, so that it does not
- * depend on scale. Values inside loops and branches show only as the loop's results.
+ * The program is inlined and what its operations compute becomes a result, so that both devices show
+ * all intermediate values of one run; where they would take more than AT_ONCE, of several runs, one
+ * for each stretch of the program. What only moves numbers has its operands' error. The error of a
+ * value is max|a - b| / max|a|, so that it does not depend on scale. Values inside loops and branches
+ * show only as the loop's results.
  */
 #include "cli/cli.h"
 
@@ -39,26 +41,47 @@ typedef struct DiffArgs {
   bool json;
 } DiffArgs;
 
-/* Every tensor that an op of the body makes becomes a result of main. Returns the values in program
- * order. */
-static Value **expose_all(Module *m, Func *f, int *out_n) {
+#define AT_ONCE (1u << 30) /* bytes of values held of one device */
+
+/* Its results have no error that its operands have not. */
+static bool only_moves(const Op *op) {
+  switch (op->kind) {
+  case OP_BROADCAST_IN_DIM:
+  case OP_BROADCAST:
+  case OP_RESHAPE:
+  case OP_TRANSPOSE:
+  case OP_SLICE:
+  case OP_REVERSE:
+  case OP_CONCATENATE:
+  case OP_PAD:
+  case OP_IOTA:
+  case OP_CONSTANT: return true;
+  default: return false;
+  }
+}
+
+/* The tensors that ops of the body compute, in program order. */
+static Value **computed(const Func *f, int *out_n) {
   VEC(Value *) v = {0};
   for (Op *op = f->body->first; op; op = op->next)
     for (int i = 0; i < op->n_results; i++)
-      if (op->kind != OP_CONSTANT && type_is_static(op->results[i].type))
-        *vec_push(&v) = &op->results[i];
-  Op *ret = f->body->last;
-  ret->operands = arena_dup(m->arena, v.v, sizeof(Value *) * (size_t)v.n);
-  ret->n_operands = v.n;
-  Type **types = xmalloc(sizeof *types * (size_t)(v.n + 1));
-  for (int i = 0; i < v.n; i++) types[i] = v.v[i]->type;
-  f->type = type_func(m, f->type->n_elems, f->type->elems, v.n, types);
-  f->res_attrs = ARENA_ARRAY(m->arena, NamedAttr *, v.n);
-  f->n_res_attrs = ARENA_ARRAY(m->arena, int, v.n);
-  for (int i = 0; i < f->type->n_elems; i++) f->n_arg_attrs[i] = 0; /* nothing may be donated */
-  free(types);
+      if (!only_moves(op) && type_is_static(op->results[i].type)) *vec_push(&v) = &op->results[i];
   *out_n = v.n;
   return v.v;
+}
+
+/* These become the results of main. */
+static void expose(Module *m, Func *f, Value *const *v, int n) {
+  Op *ret = f->body->last;
+  ret->operands = arena_dup(m->arena, v, sizeof(Value *) * (size_t)n);
+  ret->n_operands = n;
+  Type **types = xmalloc(sizeof *types * (size_t)(n + 1));
+  for (int i = 0; i < n; i++) types[i] = v[i]->type;
+  f->type = type_func(m, f->type->n_elems, f->type->elems, n, types);
+  f->res_attrs = ARENA_ARRAY(m->arena, NamedAttr *, n);
+  f->n_res_attrs = ARENA_ARRAY(m->arena, int, n);
+  for (int i = 0; i < f->type->n_elems; i++) f->n_arg_attrs[i] = 0; /* nothing may be donated */
+  free(types);
 }
 
 static double next_normal(uint64_t *state) {
@@ -71,6 +94,8 @@ static double next_normal(uint64_t *state) {
 }
 
 static Err *make_input(const DiffArgs *a, const Npz *z, int i, const Type *t, Tensor **out) {
+  if (t->kind != TY_TENSOR || !type_is_static(t))
+    return err_new(ERR_UNIMPLEMENTED, "argument %d has no fixed shape", i);
   TRY(tensor_new(t->dtype, t->rank, t->dims, out));
   Tensor *x = *out;
   if (a->in) {
@@ -124,6 +149,18 @@ static Err *run_on(const char *device, const Module *m, Tensor *const *in, Tenso
   return err_wrap(e, "on %s", device);
 }
 
+/* Most programs are of f32: without a call for each number. */
+static void worst_of_f32(const float *a, const float *b, int64_t n, double *scale, double *worst,
+                         int64_t *at) {
+  for (int64_t k = 0; k < n; k++) {
+    double x = a[k], y = b[k], d = x == y ? 0 : fabs(x - y);
+    if (x != x && y != y) continue;
+    if (d != d) d = INFINITY;
+    if (d > *worst) *worst = d, *at = k;
+    if (isfinite(x) && fabs(x) > *scale) *scale = fabs(x);
+  }
+}
+
 /* max|a - b| / max|a|; infinity when one has a NaN where the other has none. *at: the worst
  * element. */
 static double error_of(const Tensor *a, const Tensor *b, int64_t *at) {
@@ -132,6 +169,10 @@ static double error_of(const Tensor *a, const Tensor *b, int64_t *at) {
   size_t w = (size_t)dtype_bytes(real);
   double scale = 0, worst = 0;
   *at = 0;
+  if (a->dtype == DT_F32) {
+    worst_of_f32(a->data, b->data, n, &scale, &worst, at);
+    n = 0;
+  }
   for (int64_t k = 0; k < n; k++) {
     double x = elem_get_f64(real, (char *)a->data + (size_t)k * w),
            y = elem_get_f64(real, (char *)b->data + (size_t)k * w);
@@ -247,6 +288,68 @@ static void print_json(const DiffArgs *a, DiffResult *r) {
   buf_free(&b);
 }
 
+/* The error of each of n values on both devices, and where it is worst. */
+static Err *errors_of(Module *m, Func *f, Value *const *v, int n, Tensor *const *in,
+                      const char *first, const char *second, double *error, int64_t *at) {
+  Tensor **x = xcalloc((size_t)n + 1, sizeof *x), **y = xcalloc((size_t)n + 1, sizeof *y);
+  expose(m, f, v, n);
+  Err *e = run_on(first, m, in, x, n);
+  if (!e) e = run_on(second, m, in, y, n);
+  for (int j = 0; j < n; j++) {
+    if (!e) error[j] = error_of(x[j], y[j], &at[j]);
+    tensor_release(x[j]);
+    tensor_release(y[j]);
+  }
+  free(x);
+  free(y);
+  return e;
+}
+
+static Err *compare(const DiffArgs *a, Module *m, Func *f, Tensor *const *in, const char *first,
+                    const char *second, bool *parts) {
+  int n = 0;
+  Value **values = computed(f, &n);
+  double *of = xcalloc((size_t)n + 1, sizeof *of), *added = xcalloc((size_t)n + 1, sizeof *added);
+  int64_t *at = xcalloc((size_t)n + 1, sizeof *at);
+  Err *e = NULL;
+  for (int j = 0, end; j < n && !e; j = end) {
+    double bytes = 0;
+    for (end = j; end < n && (end == j || bytes < AT_ONCE); end++)
+      bytes += (double)type_count(values[end]->type) * dtype_bytes(values[end]->type->dtype);
+    e = errors_of(m, f, values + j, end - j, in, first, second, of + j, at + j);
+  }
+  if (!e) {
+    ir_number(f);
+    double *error = xcalloc((size_t)f->n_values + 1, sizeof *error); /* by value id */
+    int at_first = -1, j = 0;
+    for (const Op *op = f->body->first; op; op = op->next) {
+      double inherited = 0;
+      for (int k = 0; k < op->n_operands; k++)
+        inherited = fmax(inherited, error[op->operands[k]->id]);
+      for (int k = 0; k < op->n_results; k++) {
+        const Value *v = &op->results[k];
+        error[v->id] = inherited;
+        if (j == n || values[j] != v) continue;
+        error[v->id] = of[j];
+        added[j] = of[j] - inherited;
+        if (of[j] > a->tol && at_first < 0) at_first = j;
+        j++;
+      }
+    }
+    *parts = at_first >= 0;
+    DiffResult r = {first, second, values, n, at_first, at_first < 0 ? 0 : at[at_first],
+                    error, added};
+    if (a->json) print_json(a, &r);
+    else print_text(a, &r);
+    free(error);
+  }
+  free(values);
+  free(of);
+  free(added);
+  free(at);
+  return e;
+}
+
 static Err *diff(const DiffArgs *a, bool *parts) {
   char *first = xstrdup(a->devices), *second = strchr(first, ',');
   if (!second || !second[1] || strchr(second + 1, ',')) {
@@ -264,45 +367,13 @@ static Err *diff(const DiffArgs *a, bool *parts) {
   if (!e && a->in) e = npz_read(a->in, &z);
   Func *f = e ? NULL : module_main(m);
   if (!e && (!f || !f->body)) e = err_new(ERR_INVALID, "%s has no @main", a->program);
-  int n_in = e ? 0 : f->type->n_elems, n = 0;
-  Value **values = e ? NULL : expose_all(m, f, &n);
-  Tensor **in = xcalloc((size_t)n_in, sizeof *in), **x = xcalloc((size_t)n, sizeof *x),
-         **y = xcalloc((size_t)n, sizeof *y);
+  int n_in = e ? 0 : f->type->n_elems;
+  Tensor **in = xcalloc((size_t)n_in + 1, sizeof *in);
   for (int i = 0; i < n_in && !e; i++) e = make_input(a, &z, i, f->type->elems[i], &in[i]);
   if (!e) e = known(second); /* before the first one works for minutes */
-  if (!e) e = run_on(first, m, in, x, n);
-  if (!e) e = run_on(second, m, in, y, n);
-  if (!e) {
-    ir_number(f);
-    double *error = xcalloc((size_t)f->n_values, sizeof *error); /* by value id */
-    double *added = xcalloc((size_t)n, sizeof *added);
-    int at_first = -1;
-    int64_t at_element = 0, unused;
-    for (int j = 0; j < n; j++) {
-      double d = error_of(x[j], y[j], &unused), inherited = 0;
-      const Op *op = values[j]->def;
-      for (int k = 0; k < op->n_operands; k++)
-        inherited = fmax(inherited, error[op->operands[k]->id]);
-      error[values[j]->id] = d;
-      added[j] = d - inherited;
-      if (d > a->tol && at_first < 0) at_first = j, at_element = unused;
-    }
-    *parts = at_first >= 0;
-    DiffResult r = {first, second, values, n, at_first, at_element, error, added};
-    if (a->json) print_json(a, &r);
-    else print_text(a, &r);
-    free(error);
-    free(added);
-  }
+  if (!e) e = compare(a, m, f, in, first, second, parts);
   for (int i = 0; i < n_in; i++) tensor_release(in[i]);
-  for (int j = 0; j < n; j++) {
-    tensor_release(x[j]);
-    tensor_release(y[j]);
-  }
   free(in);
-  free(x);
-  free(y);
-  free(values);
   npz_free(&z);
   module_free(m);
   buf_free(&bytes);

@@ -39,6 +39,25 @@ def test_passes(tmp_path, precision, low, high):
         assert d["first"]["op"] == "stablehlo.dot_general" and low <= d["first"]["error"] <= high
 
 
+def test_moved_values(tmp_path):
+    """What only moves numbers is not listed but hands on its operands' error: the sum adds little to the product's."""
+    f = tmp_path / "p.mlir"
+    f.write_text("func.func @main(%a: tensor<32x64xf32>, %b: tensor<64x16xf32>) -> tensor<16x32xf32> {\n"
+                 "  %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : "
+                 "(tensor<32x64xf32>, tensor<64x16xf32>) -> tensor<32x16xf32>\n"
+                 "  %1 = stablehlo.transpose %0, dims = [1, 0] : (tensor<32x16xf32>) -> tensor<16x32xf32>\n"
+                 "  %2 = stablehlo.negate %1 : tensor<16x32xf32>\n  return %2 : tensor<16x32xf32>\n}\n")
+    d = json.loads(weft("diff", f, "--devices", "cpu,tpu-v3-8", "--json").stdout)
+    assert d["values"] == 2 and [t["op"] for t in d["top"]] == ["stablehlo.dot_general"]
+
+
+def test_dynamic_shape(tmp_path):
+    f = tmp_path / "d.mlir"
+    f.write_text("func.func @main(%x: tensor<?x4xf32>) -> tensor<?x4xf32> {\n  return %x : tensor<?x4xf32>\n}\n")
+    p = weft("diff", f)
+    assert p.returncode == 1 and "argument 0 has no fixed shape" in p.stderr
+
+
 def test_training_step(tmp_path):
     f = tmp_path / "step.mlir"
     assert weft("train", "mnist", "--data", "synthetic", "--batch", 4, "--dump-step", f).returncode == 0

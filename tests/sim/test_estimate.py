@@ -86,6 +86,15 @@ def test_eager(programs):
     assert p.returncode == 2 and "GPUs" in p.stderr
 
 
+def test_unknown_operation(tmp_path):
+    f = tmp_path / "x.mlir"
+    f.write_text("func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n  %y = stablehlo.nosuch %x : tensor<4xf32>\n"
+                 "  return %y : tensor<4xf32>\n}\n")
+    for verb in ("estimate", "advise", "profile"):
+        p = weft(verb, f, "--chip", "T4")
+        assert p.returncode == 1 and "x.mlir:2:" in p.stderr and "nosuch: no such operation" in p.stderr, verb
+
+
 def test_unknown_chip(programs):
     p = weft("estimate", programs / "elt_add_f32_8x128.mlir", "--chip", "tpu-v99")
     assert p.returncode == 1 and "tpu-v99" in p.stderr and "tpu-v5e" in p.stderr

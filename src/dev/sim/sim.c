@@ -114,7 +114,7 @@ static Err *sim_compile(DevProgram *prog, const Module *m) {
   SimOpts opts = {.devices = prog->opts.replicas * prog->opts.partitions};
   Err *e = sim_estimate_spmd(m, v->chip, &opts, prog->opts.partitions, &p->report);
   if (e && e->code == ERR_UNIMPLEMENTED) { /* runs all the same, without a model */
-    p->model_error = err_text(e);
+    p->model_error = xstrdup(e->msg);
     err_free(e);
     e = NULL;
   }

@@ -308,7 +308,9 @@ static Err *one(Maker *b, Op *op, Env *e, int depth) {
   HNode *n = NULL;
   const int64_t *v;
   switch (op->kind) {
-  case OP_UNKNOWN: return op_err(op, ERR_UNIMPLEMENTED, "no such operation");
+  case OP_UNKNOWN:
+    return err_hint(op_err(op, ERR_UNIMPLEMENTED, "no such operation"),
+                    "StableHLO, CHLO and JAX's portable custom calls are known");
   case OP_CONSTANT: {
     Attr *a = op_attr(op, "value");
     double x;

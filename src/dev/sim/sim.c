@@ -114,7 +114,10 @@ static Err *sim_compile(DevProgram *prog, const Module *m) {
   SimOpts opts = {.devices = prog->opts.replicas * prog->opts.partitions};
   Err *e = sim_estimate_spmd(m, v->chip, &opts, prog->opts.partitions, &p->report);
   if (e && e->code == ERR_UNIMPLEMENTED) { /* runs all the same, without a model */
-    p->model_error = xstrdup(e->msg);
+    Buf why = {0};
+    buf_printf(&why, "%s%s%s", e->place ? e->place : "", e->place ? ": " : "", e->msg);
+    p->model_error = xstrdup(why.p);
+    buf_free(&why);
     err_free(e);
     e = NULL;
   }

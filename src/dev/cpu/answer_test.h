@@ -1,4 +1,4 @@
-/* For tests: what a program, as text, with one argument and one result, gives on the cpu device.
+/* For tests: what a program, as text, with one or two arguments and one result, gives on the cpu device.
  * Include it after cmocka. */
 #ifndef WEFT_ANSWER_TEST_H
 #define WEFT_ANSWER_TEST_H
@@ -8,16 +8,16 @@
 #include "ir/ir.h"
 #include "stablehlo/stablehlo.h"
 
-static Tensor *answer_of(const char *text, Tensor *x) {
+static inline Tensor *answer_of2(const char *text, Tensor *x, Tensor *y) {
   Module *m = NULL;
   Dev *dev = NULL;
   DevProgram *prog = NULL;
-  Shards arg = {1, (Tensor *[]){x}}, got = {0};
+  Shards args[] = {{1, (Tensor *[]){x}}, {1, (Tensor *[]){y}}}, got = {0};
   Err *e = stablehlo_read("test.mlir", str_from(text), &m);
   if (!e) e = ir_verify(m);
   if (!e) e = dev_open("cpu", &dev);
   if (!e) e = dev_compile(dev, m, NULL, &prog);
-  if (!e) e = dev->ops->run(prog, &arg, NULL, &got, NULL);
+  if (!e) e = dev->ops->run(prog, args, NULL, &got, NULL);
   if (e) fail_msg("%s\n%s", err_text(e), text);
   Tensor *t = tensor_retain(got.t[0]);
   shards_free(&got);
@@ -26,5 +26,7 @@ static Tensor *answer_of(const char *text, Tensor *x) {
   module_free(m);
   return t;
 }
+
+static inline Tensor *answer_of(const char *text, Tensor *x) { return answer_of2(text, x, NULL); }
 
 #endif

@@ -326,33 +326,34 @@ emit_round_precision(Gen *g, const Op *op,
 static V emit_float_fn(Gen *g, OpKind k, DType t, int n, V *in) {
   bool wide = t == DT_F64;
   switch (k) {
-  case OP_EXPONENTIAL: return wide ? call_lanes(g, "weft_exp_f64", t, 1, in) : math_exp(g, in[0]);
+  case OP_EXPONENTIAL: return wide ? math_library(g, "exp", t, 1, in) : math_exp(g, in[0]);
   case OP_EXPONENTIAL_MINUS_ONE:
-    return wide ? call_lanes(g, "weft_expm1_f64", t, 1, in) : math_expm1(g, in[0]);
-  case OP_LOG: return wide ? call_lanes(g, "weft_log_f64", t, 1, in) : math_log(g, in[0]);
-  case OP_LOG_PLUS_ONE:
-    return wide ? call_lanes(g, "weft_log1p_f64", t, 1, in) : math_log1p(g, in[0]);
-  case OP_TANH: return wide ? call_lanes(g, "weft_tanh_f64", t, 1, in) : math_tanh(g, in[0]);
-  case OP_LOGISTIC:
-    return wide ? call_lanes(g, "weft_logistic_f64", t, 1, in) : math_logistic(g, in[0]);
-  case OP_CHLO_ERF: return wide ? call_lanes(g, "weft_erf_f64", t, 1, in) : math_erf(g, in[0]);
-  case OP_CHLO_ERFC: return wide ? call_lanes(g, "weft_erfc_f64", t, 1, in) : math_erfc(g, in[0]);
+    return wide ? math_library(g, "expm1", t, 1, in) : math_expm1(g, in[0]);
+  case OP_LOG: return wide ? math_library(g, "log", t, 1, in) : math_log(g, in[0]);
+  case OP_LOG_PLUS_ONE: return wide ? math_library(g, "log1p", t, 1, in) : math_log1p(g, in[0]);
+  case OP_TANH: return wide ? math_library(g, "tanh", t, 1, in) : math_tanh(g, in[0]);
+  case OP_LOGISTIC: {
+    if (!wide) return math_logistic(g, in[0]);
+    V minus = LLVMBuildFNeg(B, in[0], ""), one = k_real(g, t, 1);
+    return LLVMBuildFDiv(B, one, LLVMBuildFAdd(B, one, math_library(g, "exp", t, 1, &minus), ""),
+                         "");
+  }
+  case OP_CHLO_ERF: return wide ? math_library(g, "erf", t, 1, in) : math_erf(g, in[0]);
+  case OP_CHLO_ERFC: return wide ? math_library(g, "erfc", t, 1, in) : math_erfc(g, in[0]);
   case OP_SINE:
-    return wide ? call_lanes(g, "weft_sin_f64", t, n, in)
+    return wide ? math_library(g, "sin", t, n, in)
                 : math_call(g, "weft_sin_f32", "weft_sines", n, in);
   case OP_COSINE:
-    return wide ? call_lanes(g, "weft_cos_f64", t, n, in)
+    return wide ? math_library(g, "cos", t, n, in)
                 : math_call(g, "weft_cos_f32", "weft_cosines", n, in);
   case OP_TAN:
-    return wide ? call_lanes(g, "weft_tan_f64", t, n, in)
+    return wide ? math_library(g, "tan", t, n, in)
                 : math_call(g, "weft_tan_f32", "weft_tangents", n, in);
-  case OP_CBRT:
-    return call_lanes(g, wide ? "weft_cbrt_f64" : "weft_cbrt_f32", wide ? t : DT_F32, n, in);
+  case OP_CBRT: return math_library(g, "cbrt", wide ? t : DT_F32, n, in);
   case OP_POWER:
-    return wide ? call_lanes(g, "weft_pow_f64", t, n, in)
+    return wide ? math_library(g, "pow", t, n, in)
                 : math_call(g, "weft_pow_f32", "weft_powers", n, in);
-  case OP_ATAN2:
-    return call_lanes(g, wide ? "weft_atan2_f64" : "weft_atan2_f32", wide ? t : DT_F32, n, in);
+  case OP_ATAN2: return math_library(g, "atan2", wide ? t : DT_F32, n, in);
   case OP_REMAINDER:
     return call_lanes(g, wide ? "weft_fmod_f64" : "weft_fmod_f32", wide ? t : DT_F32, n, in);
   case OP_SQRT: return intrinsic1(g, "llvm.sqrt", in[0]);

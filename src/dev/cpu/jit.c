@@ -85,8 +85,8 @@ void jit_host(Buf *out) {
   pthread_once(&host_once, know_host);
   unsigned major, minor, patch;
   LLVMGetVersion(&major, &minor, &patch);
-  buf_printf(out, "%s\nllvm %u.%u.%u\n%s\n%s\n%s\n%d\n", build_id() ? build_id() : "", major, minor,
-             patch, host_triple, host_cpu, host_features, vector_bits);
+  buf_printf(out, "%s\nllvm %u.%u.%u\n%s\n%s\n%s\n%d %d\n", build_id() ? build_id() : "", major,
+             minor, patch, host_triple, host_cpu, host_features, vector_bits, libmvec_here());
 }
 
 /* ---- collecting ---- */

@@ -46,7 +46,7 @@ static void *helper(const char *name) {
     if (!strcmp(h->name, name)) return h->fn;
   for (const Helper *h = lanes_helpers; h->name; h++)
     if (!strcmp(h->name, name)) return h->fn;
-  return NULL;
+  return libmvec_symbol(name);
 }
 
 static Err *set_addresses(Kernels *k) {

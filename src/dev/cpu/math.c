@@ -1,6 +1,7 @@
 /* Elementary functions in generated code: on f32 the formulas of math_forms.h; f64 and the rarer
- * functions call the C library lane by lane. */
+ * functions call the C library, a vector at a time where it can (libmvec.c), else lane by lane. */
 #include <math.h>
+#include <stdio.h>
 
 #include "dev/cpu/emit_priv.h"
 
@@ -71,6 +72,13 @@ LLVMValueRef call_lanes(Gen *g, const char *helper, DType t, int n, LLVMValueRef
   return r;
 }
 
+LLVMValueRef math_library(Gen *g, const char *fn, DType t, int n, LLVMValueRef *args) {
+  LLVMValueRef r = t == DT_F64 ? libmvec_call(g, fn, n, args) : libmvec_f32(g, fn, n, args);
+  char name[32];
+  snprintf(name, sizeof name, "weft_%s_%s", fn, t == DT_F64 ? "f64" : "f32");
+  return r ? r : call_lanes(g, name, t, n, args);
+}
+
 /* The same by a function on arrays (lanes.c), through the stack. */
 static LLVMValueRef call_arrays(Gen *g, const char *helper, int n, LLVMValueRef *args) {
   LLVMTypeRef v = LLVMTypeOf(args[0]), p = LLVMPointerTypeInContext(g->ctx, 0),
@@ -100,7 +108,6 @@ static float f_atan2(float x, float y) { return (float)atan2((double)x, (double)
 static float f_cbrt(float x) { return (float)cbrt((double)x); }
 static float f_sin(float x) { return (float)sin((double)x); }
 static float f_cos(float x) { return (float)cos((double)x); }
-static double d_logistic(double x) { return 1 / (1 + exp(-x)); }
 
 static int64_t ipow(int64_t x, int64_t y) {
   if (y < 0) return x == 1 ? 1 : x == -1 ? (y % 2 ? -1 : 1) : 0;
@@ -143,7 +150,6 @@ const Helper math_helpers[] = {
     {"weft_tanh_f64", (void *)tanh},
     {"weft_erf_f64", (void *)erf},
     {"weft_erfc_f64", (void *)erfc},
-    {"weft_logistic_f64", (void *)d_logistic},
     {"weft_ipow_i64", (void *)ipow},
     {"weft_upow_i64", (void *)upow},
     {"memset", (void *)memset},

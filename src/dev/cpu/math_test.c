@@ -1,4 +1,4 @@
-/* Elementary functions of f32 against the C library in double: numbers of every exponent, special
+/* Elementary functions against the C library in a wider type: numbers of every exponent, special
  * values, and the places where the formulas change. */
 #include <float.h>
 #include <math.h>
@@ -28,6 +28,7 @@ static const struct {
     {"stablehlo.log_plus_one", log1p, 2, 0},
     {"stablehlo.tanh", tanh, 4, 0},
     {"stablehlo.logistic", logistic, 3, FLT_MIN}, /* 1 / infinity */
+    {"stablehlo.cbrt", cbrt, 0.001, 0},
     {"chlo.erf", erf, 5, 0},
     {"chlo.erfc", erfc, 5, 0},
 };
@@ -75,7 +76,80 @@ static void within_ulps(void **state) {
   tensor_release(x);
 }
 
+/* ---- f64 ---- */
+
+static long double logistic_l(long double x) { return 1 / (1 + expl(-x)); }
+
+static const struct {
+  const char *op;
+  long double (*want)(long double), (*want2)(long double, long double);
+  double ulps;
+} wide_functions[] = {
+    {"stablehlo.exponential", expl, NULL, 4},
+    {"stablehlo.exponential_minus_one", expm1l, NULL, 4},
+    {"stablehlo.log", logl, NULL, 4},
+    {"stablehlo.log_plus_one", log1pl, NULL, 4},
+    {"stablehlo.tanh", tanhl, NULL, 4},
+    {"stablehlo.logistic", logistic_l, NULL, 5},
+    {"stablehlo.sine", sinl, NULL, 4},
+    {"stablehlo.cosine", cosl, NULL, 4},
+    {"stablehlo.tan", tanl, NULL, 4},
+    {"stablehlo.cbrt", cbrtl, NULL, 4},
+    {"chlo.erf", erfl, NULL, 4},
+    {"chlo.erfc", erfcl, NULL, 4},
+    {"stablehlo.atan2", NULL, atan2l, 4},
+    {"stablehlo.power", NULL, powl, 4},
+};
+
+static Tensor *wide_numbers(int seed) { /* a count that leaves part of a vector */
+  static const double odd[] = {0.0, -0.0, INFINITY, -INFINITY, NAN,    5e-324, -5e-324, 1.0,
+                               2,   -1.0, -745.2,   709.78,    709.79, 1e22,   -3,      0.5};
+  enum { ODD = COUNT_OF(odd), ALL = 20003 };
+  Tensor *t = tensor_make(DT_F64, 1, (int64_t[]){ALL});
+  double *x = t->data;
+  uint64_t u = (uint64_t)seed;
+  for (int i = 0; i < ALL; i++) {
+    u = u * 6364136223846793005u + 1442695040888963407u;
+    if (i < ODD * ODD) x[i] = odd[seed == 1 ? i % ODD : i / ODD]; /* each with each */
+    else if (i % 3 == 0) memcpy(&x[i], &u, 8);
+    else x[i] = ((double)(u >> 11) / (1ull << 52) - 1) * (i % 3 == 1 ? 700 : 6);
+  }
+  return t;
+}
+
+static void f64_within_ulps(void **state) {
+  (void)state;
+  Tensor *x = wide_numbers(1), *y = wide_numbers(2);
+  int n = (int)x->dims[0];
+  for (int k = 0; k < COUNT_OF(wide_functions); k++) {
+    char text[400], t[40];
+    const char *op = wide_functions[k].op;
+    bool two = wide_functions[k].want2;
+    snprintf(t, sizeof t, "tensor<%dxf64>", n);
+    snprintf(text, sizeof text,
+             "func.func @main(%%a: %s%s%s) -> %s {\n%%0 = %s %%a%s : %s%s%s\nreturn %%0 : %s\n}", t,
+             two ? ", %b: " : "", two ? t : "", t, op, two ? ", %b" : "", t,
+             op[0] == 'c' ? " -> " : "", op[0] == 'c' ? t : "", t);
+    Tensor *got = two ? answer_of2(text, x, y) : answer_of(text, x);
+    const double *a = x->data, *b = y->data, *out = got->data;
+    for (int i = 0; i < n; i++) {
+      long double want = two ? wide_functions[k].want2((long double)a[i], (long double)b[i])
+                             : wide_functions[k].want((long double)a[i]);
+      double near = (double)want;
+      if ((isnan(near) && isnan(out[i])) || (near == out[i] && signbit(near) == signbit(out[i])))
+        continue;
+      double ulp = nextafter(fabs(near), INFINITY) - fabs(near);
+      if (!(fabs((double)(out[i] - want)) <= (wide_functions[k].ulps + 0.5) * ulp))
+        fail_msg("%s(%.17g, %.17g) is %.17g, not %.17g", op, a[i], b[i], out[i], near);
+    }
+    tensor_release(got);
+  }
+  tensor_release(x);
+  tensor_release(y);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(within_ulps)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(within_ulps),
+                                     cmocka_unit_test(f64_within_ulps)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -109,16 +109,22 @@ Err *compare_print(const Model *model, const TrainConfig *config, const Data *da
              (long long)config->batch, (long long)t->steps);
   buf_printf(out, "  %-24s %-5s %11s %10s %12s %7s %11s %10s\n", "", "fits", "memory", "step",
              "examples/s", "used", "energy", "dollars");
+  ChipRef own;
+  Err *no_chip = chip_parse(device, &own), *e = NULL;
   Row cpu = {.fits = true, .measured = true, .step_s = t->step_s, .energy_j = NAN, .usd = NAN};
   snprintf(cpu.name, sizeof cpu.name, "%.20s", device);
   cpu.memory_bytes = measured_memory(t);
   cpu.examples_per_s = t->step_s > 0 ? (double)config->batch / t->step_s : NAN;
-  double peak = prof_host_flops(), flops = step_flops(model, config, data);
+  double peak = no_chip ? prof_host_flops() : 0, flops = step_flops(model, config, data);
   cpu.used = peak > 0 && flops > 0 && t->step_s > 0 ? flops / t->step_s / peak : NAN;
+  if (!no_chip) { /* what this machine took to compute a chip's numbers says nothing of the chip */
+    e = chip_row(model, config, data, device, t->steps, &cpu);
+    snprintf(cpu.name, sizeof cpu.name, "%.24s (this run)", device);
+  }
+  err_free(no_chip);
   print_row(out, &cpu);
   buf_cstr(json, "[\n");
   json_row(json, &cpu);
-  Err *e = NULL;
   for (int i = 0; i < COUNT_OF(chips) && !e; i++) {
     Row row;
     e = chip_row(model, config, data, chips[i], t->steps, &row);

@@ -50,6 +50,7 @@ typedef struct HValue {
   int loop;     /* 1 + the kernel of the loop that takes it over so */
   bool born;    /* could be made on chip */
   double worth; /* being there: see weigh() */
+  double at;    /* where it lies there */
   bool far;     /* is in device memory too, until kernel far_last */
   int far_last;
   double copy_bytes; /* a prefetched copy in on-chip memory, the last one */
@@ -178,6 +179,17 @@ void plan_place(Plan *p);
 void plan_see(Plan *p, int at);
 void plan_settle(Plan *p);
 Space plan_space(const Plan *p, const HValue *v, int at);
+/* plan_heap.c */
+typedef struct Chunk { /* memory from `at` on, while kernels a to b run */
+  int a, b;
+  double at, bytes;
+} Chunk;
+typedef struct Heap {
+  VEC(Chunk) chunks; /* by address */
+  double size;
+} Heap;
+double heap_gap(const Heap *h, int a, int b, double bytes, double at);
+void heap_put(Heap *h, int a, int b, double at, double bytes);
 /* plan_overlap.c */
 void plan_overlap(Plan *p); /* exchanges under computing: shortens them to what is exposed */
 /* plan_peak.c */

@@ -13,6 +13,7 @@ typedef VEC(int) Ints;
 
 typedef struct Place {
   Plan *p;
+  Heap heap;     /* where the values that are not small lie */
   int n;         /* kernels */
   double *used;  /* bytes on chip at each kernel */
   double *start; /* cycles before each kernel */
@@ -23,10 +24,16 @@ typedef struct Place {
   Ints *reads; /* by value: kernels that read it, ascending */
 } Place;
 
+/* Where a value of this size could lie from kernel a to b, or -1: `at`, or wherever it fits with
+ * `at` negative. For small ones there is always a crack. */
+static double fits(const Place *m, int a, int b, double bytes, double at) {
+  a = MAX(a, 0), b = MIN(b, m->n - 1);
+  for (int i = a; i <= b; i++)
+    if (m->used[i] + bytes > m->cap) return -1;
+  return bytes <= SMALL ? 0 : heap_gap(&m->heap, a, b, bytes, at);
+}
 static bool room(const Place *m, int a, int b, double bytes) {
-  for (int i = MAX(a, 0); i <= b && i < m->n; i++)
-    if (m->used[i] + bytes > m->cap) return false;
-  return true;
+  return fits(m, a, b, bytes, -1) >= 0;
 }
 
 /* Between two readers a value may wait on chip for so many times what filling all of it takes. */
@@ -39,8 +46,16 @@ static bool waits_long(const Place *m, int a, int b) {
 
 /* On chip from kernel a to b; what is fetched can be read there from kernel `ready`. */
 static void take(Place *m, HValue *v, int a, int ready, int b, bool fetched) {
+  bool on = v->n_stays && !fetched && v->stays[v->n_stays - 1].last == a - 1;
+  const Ints *r = &m->reads[v->index];
+  for (int i = r->n - 1; !on; i--) { /* where it can lie for most of its readers */
+    bool beyond = i >= 0 && r->v[i] > b;
+    v->at = fits(m, a, beyond ? r->v[i] : b, v->bytes, -1);
+    if (!beyond || v->at >= 0) break;
+  }
+  if (v->bytes > SMALL) heap_put(&m->heap, MAX(a, 0), b, MAX(v->at, 0), v->bytes);
   for (int i = MAX(a, 0); i <= b && i < m->n; i++) m->used[i] += v->bytes;
-  if (v->n_stays && !fetched && v->stays[v->n_stays - 1].last == a - 1) {
+  if (on) {
     v->stays[v->n_stays - 1].last = b;
     return;
   }
@@ -173,7 +188,7 @@ static int fetch_from(const Place *m, const HValue *v, int from, int to) {
   for (int s = to - 1; s >= from; s--) {
     if (m->used[s] + v->bytes > m->cap) return -1;
     got += m->slack[s];
-    if (got >= need) return s;
+    if (got >= need) return room(m, s, to, v->bytes) ? s : -1;
   }
   return -1;
 }
@@ -220,7 +235,7 @@ static void place(Place *m, HValue *v) {
     }
     if (!far && !waits_long(m, last, t) &&
         (i == 0 ? may_stay(m, v) && room(m, v->kernel, t, v->bytes)
-                : on && room(m, last + 1, t, v->bytes))) {
+                : on && fits(m, last + 1, t, v->bytes, v->at) >= 0)) {
       int from = i == 0 ? v->kernel : last + 1;
       take(m, v, from, from, t, false);
       on = true;
@@ -415,7 +430,7 @@ static void place_state(Place *m) {
 void plan_place(Plan *p) {
   const Law *law = p->law;
   int n = p->kernels.n;
-  Place m = {.p = p, .n = n, .cap = p->vmem_free};
+  Place m = {.p = p, .n = n, .cap = p->vmem_free, .heap.size = p->vmem_free};
   m.used = calloc((size_t)n + 2, sizeof(double));
   m.start = calloc((size_t)n + 2, sizeof(double));
   m.slack = calloc((size_t)n + 2, sizeof(double));
@@ -430,7 +445,7 @@ void plan_place(Plan *p) {
     double roof = MAX(k->flops / p->chip->peak_flops, k->bytes / p->chip->hbm_bandwidth);
     m.due[i + 1] = m.due[i] + (k->dearest ? c : MIN(c, roof * law->clock));
     m.slack[i] = k->dearest || p->comp->parent ? c : MIN(c, roof * law->clock);
-    if (k->dearest) m.used[i] = k->dearest->peak_chip;
+    if (k->dearest) heap_put(&m.heap, i, i, 0, m.used[i] = k->dearest->peak_chip);
     for (int r = 0; r < k->reads.n &&
                     !(k->scalar && k->roots.n && k->roots.v[0]->val && k->roots.v[0]->val->alias);
          r++) {
@@ -462,6 +477,7 @@ void plan_place(Plan *p) {
   for (int i = 0; i < p->values.n; i++) vec_free(&m.reads[i]);
   free(m.reads);
   free(m.used);
+  vec_free(&m.heap.chunks);
   free(m.start);
   free(m.slack);
   free(m.due);

@@ -60,7 +60,9 @@ typedef struct ProfKernel {
   double utilisation;          /* of the unit that bounds it, 0 ... 1; negative: unknown */
   double start_s, count; /* virtual: the first run, and how often it runs in a program's run */
   int loop;              /* the innermost loop it is in; -1 none */
-  bool modelled;         /* its time rests on a model that was never checked kernel by kernel */
+  int n_reads;           /* of the program's lives; 0: none, or not known */
+  const int *reads;
+  bool modelled; /* its time rests on a model that was never checked kernel by kernel */
   bool collective;
 } ProfKernel;
 
@@ -74,7 +76,7 @@ typedef struct ProfLife {                 /* memory during one run */
   const char *owner;                      /* "parameters", "kept for later", "working" */
   double bytes, from_s, to_s;             /* on the run's own time */
   bool on_chip;
-  /* measured: it lives from the first run of one kernel to the last of another, -1: from the
+  /* which kernel makes it, -1: none, or not known; measured: it lives from the first run of one kernel to the last of another, -1: from the
    * beginning, to the end; prof_end finds the times */
   int from_kernel, to_kernel;
 } ProfLife;

@@ -16,5 +16,7 @@ typedef struct ProfChange {
   double at_s, bytes; /* negative: it goes */
 } ProfChange;
 ProfChange *prof_changes(const ProfProgram *q, bool on_chip, int *n);
+/* XLA's HloProto of a program, kernel by kernel; nothing when it has none. */
+void prof_hlo_proto(const ProfProgram *q, Buf *out);
 
 #endif

@@ -447,6 +447,27 @@ static void own_plane(const Prof *p, Buf *out) {
   pb_msg(out, 1, &plane);
 }
 
+/* The programs in XLA's own form, where xprof looks for them. */
+static void metadata_plane(const Prof *p, Buf *out) {
+  Buf plane = {0};
+  begin_plane(&plane, p->devices.n + 3, XPLANE_METADATA);
+  for (int i = 0; i < p->programs.n; i++) {
+    const ProfProgram *q = p->programs.v[i];
+    Buf hlo = {0}, stat = {0}, stats = {0};
+    prof_hlo_proto(q, &hlo);
+    if (hlo.n) {
+      char *name = xasprintf("%s(%llu)", q->name, (unsigned long long)q->id);
+      pb_int(&stat, 1, XS_HLO_PROTO);
+      pb_bytes(&stat, 6, &hlo);
+      pb_msg(&stats, 5, &stat);
+      event_name(&plane, (int64_t)q->id, name, NULL, &stats);
+      free(name);
+    }
+    buf_free(&hlo);
+  }
+  pb_msg(out, 1, &plane);
+}
+
 void prof_xspace(const Prof *p, bool beside_host, Buf *out) {
   int64_t events = 0;
   for (int i = 0; i < p->runs.n; i++) {
@@ -458,6 +479,7 @@ void prof_xspace(const Prof *p, bool beside_host, Buf *out) {
     device_plane(p, d, d == 0 || events <= PROF_MANY_SPANS, beside_host && d == 0, out);
   if (!beside_host) host_plane(p, out);
   own_plane(p, out);
+  metadata_plane(p, out);
   char host[64] = "host";
   gethostname(host, sizeof host - 1);
   pb_str(out, 4, str_from(host));

@@ -27,6 +27,7 @@ typedef struct Stay { /* on chip while kernels first to last run */
 typedef struct HValue {
   HNode *node;
   int index;     /* in the plan's list */
+  int life;      /* 1 + its number among the report's */
   int kernel;    /* that writes it; -1: parameter or constant */
   int result;    /* result number of a multi-result node */
   int order[64]; /* dimensions from minor to major */
@@ -75,6 +76,7 @@ typedef struct Kernel {
   struct Plan *dearest; /* of a loop's or conditional's computations */
   double mult;          /* how often it runs */
   int pos;              /* in the schedule */
+  int shown;            /* 1 + its number among the report's */
   bool dead;
   /* cost */
   double cycles, flops, bytes, time_s, start_s, util, vpu;

@@ -17,20 +17,23 @@ ProfProgram *sim_profile(const SimReport *r, Prof *p, const char *name) {
   q->peak_bytes = r->hbm_bytes;
   for (int i = 0; i < r->n_kernels; i++) {
     const SimKernel *k = &r->kernels[i];
-    q->kernels[i] = (ProfKernel){.name = prof_str(p, k->name),
-                                 .op = prof_str(p, k->op),
-                                 .place = prof_str(p, k->place),
-                                 .shapes = "",
-                                 .bound = bound_of(k->bound),
-                                 .time_s = k->time_s,
-                                 .flops = k->flops,
-                                 .bytes = k->bytes,
-                                 .utilisation = k->utilisation,
-                                 .start_s = k->start_s,
-                                 .count = k->count,
-                                 .loop = k->loop,
-                                 .modelled = k->modelled,
-                                 .collective = k->collective};
+    q->kernels[i] =
+        (ProfKernel){.name = prof_str(p, k->name),
+                     .op = prof_str(p, k->op),
+                     .place = prof_str(p, k->place),
+                     .shapes = "",
+                     .bound = bound_of(k->bound),
+                     .time_s = k->time_s,
+                     .flops = k->flops,
+                     .bytes = k->bytes,
+                     .utilisation = k->utilisation,
+                     .start_s = k->start_s,
+                     .count = k->count,
+                     .loop = k->loop,
+                     .n_reads = k->n_reads,
+                     .reads = arena_dup(p->arena, k->reads, sizeof *k->reads * (size_t)k->n_reads),
+                     .modelled = k->modelled,
+                     .collective = k->collective};
   }
   for (int i = 0; i < r->n_loops; i++)
     q->loops[i] = (ProfLoop){r->loops[i].body_s, r->loops[i].trips, r->loops[i].parent};
@@ -44,7 +47,9 @@ ProfProgram *sim_profile(const SimReport *r, Prof *p, const char *name) {
                              .bytes = b->bytes,
                              .from_s = b->from_s,
                              .to_s = b->to_s,
-                             .on_chip = b->on_chip};
+                             .on_chip = b->on_chip,
+                             .from_kernel = b->maker,
+                             .to_kernel = -1};
   }
   prof_program_end(p, q);
   return q;

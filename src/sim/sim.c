@@ -61,11 +61,12 @@ static const char *kernel_name(Arena *a, const Kernel *k) {
 
 typedef VEC(SimKernel) KernelVec;
 typedef VEC(SimLoop) LoopVec;
+typedef VEC(const Kernel *) ShownVec;
 
-static void collect(Arena *a, const Plan *p, double base, int loop, KernelVec *out,
-                    LoopVec *loops) {
+static void collect(Arena *a, const Plan *p, double base, int loop, KernelVec *out, LoopVec *loops,
+                    ShownVec *shown) {
   for (int i = 0; i < p->kernels.n; i++) {
-    const Kernel *k = p->kernels.v[i];
+    Kernel *k = p->kernels.v[i];
     if (!k->roots.n) continue;
     const HNode *root = k->roots.v[0];
     if (root->kind == H_WHILE || root->kind == H_COND) {
@@ -77,7 +78,7 @@ static void collect(Arena *a, const Plan *p, double base, int loop, KernelVec *o
           at = loops->n;
           *vec_push(loops) = (SimLoop){in->time_s, in->mult / p->mult, loop};
         }
-        collect(a, in, base + k->start_s, at, out, loops);
+        collect(a, in, base + k->start_s, at, out, loops, shown);
       }
       continue;
     }
@@ -85,6 +86,8 @@ static void collect(Arena *a, const Plan *p, double base, int loop, KernelVec *o
     const HNode *m = main_node(k);
     SimKernel *s = vec_push(out);
     *s = (SimKernel){0};
+    k->shown = out->n;
+    *vec_push(shown) = k;
     s->name = kernel_name(a, k);
     s->op = op_word(m);
     s->place = place_of(a, m);
@@ -202,6 +205,8 @@ static void lives_of(Arena *a, const Plan *p, const Owners *owners, BufferVec *o
     if (out->n == before) continue;
     SimBuffer *b = &out->v[before];
     b->from_s = from, b->to_s = to;
+    p->values.v[i]->life = out->n;
+    b->maker = v->is_param || v->kernel < 0 ? -1 : p->kernels.v[v->kernel]->shown - 1;
     b->owner = v->is_param ? owners->of_param[v->node->index]
                            : owner_of_value(owners, p, v, (MAX(v->first, 0) + v->last) / 2);
   }
@@ -219,9 +224,26 @@ static void lives_of(Arena *a, const Plan *p, const Owners *owners, BufferVec *o
                                    .place = place_of(a, owner),
                                    .owner = SIM_WORKING,
                                    .bytes = in->peak_hbm,
+                                   .maker = -1,
                                    .from_s = k->start_s,
                                    .to_s = k->start_s + k->time_s};
     }
+  }
+}
+
+/* Which of the lives each kernel reads. */
+static void reads_of(Arena *a, const ShownVec *shown, SimKernel *kernels) {
+  for (int i = 0; i < shown->n; i++) {
+    const Kernel *k = shown->v[i];
+    int *reads = ARENA_ARRAY(a, int, k->reads.n + 1), n = 0;
+    for (int r = 0; r < k->reads.n; r++) {
+      int life = base_of(k->reads.v[r])->life - 1;
+      bool twice = life < 0;
+      for (int q = 0; q < n && !twice; q++) twice = reads[q] == life;
+      if (!twice) reads[n++] = life;
+    }
+    kernels[i].reads = reads;
+    kernels[i].n_reads = n;
   }
 }
 
@@ -362,7 +384,8 @@ Err *sim_estimate(const Module *m, const Chip *chip, const SimOpts *opts, SimRep
   r->unknown_loops = p->unknown_loops;
   KernelVec ks = {0};
   LoopVec loops = {0};
-  collect(arena, p, 0, -1, &ks, &loops);
+  ShownVec shown = {0};
+  collect(arena, p, 0, -1, &ks, &loops, &shown);
   r->energy_j = energy(chip, &ks, r->time_s) * r->devices / chip->devices_per_chip;
   const Offer *offer = NULL;
   r->usd_per_hour = chip_price(chip, false, &offer) * r->devices / chip->devices_per_chip;
@@ -391,6 +414,8 @@ Err *sim_estimate(const Module *m, const Chip *chip, const SimOpts *opts, SimRep
   lives_of(arena, p, owners, &bs);
   r->n_lives = bs.n;
   r->lives = arena_dup(arena, bs.v, sizeof(SimBuffer) * (size_t)bs.n);
+  reads_of(arena, &shown, r->kernels);
+  vec_free(&shown);
   vec_free(&bs);
   plan_lists_free(p);
   hlo_free(g);

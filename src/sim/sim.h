@@ -49,6 +49,8 @@ typedef struct SimKernel {
   bool modelled;       /* no compiler estimate exists for this kind of kernel */
   bool collective;
   int loop; /* the innermost loop it is in: index into SimReport.loops; -1 none */
+  int n_reads;
+  const int *reads; /* which of SimReport.lives it reads */
 } SimKernel;
 
 typedef struct SimLoop { /* iteration i of a kernel in it starts i * body_s after the first */
@@ -87,6 +89,7 @@ typedef struct SimBuffer {
   bool on_chip;   /* VMEM or CMEM */
   SimOwner owner;
   double from_s, to_s; /* when it lives, on one device's timeline */
+  int maker;           /* of lives: the kernel that makes it; -1: an argument, or a loop */
 } SimBuffer;
 
 typedef struct SimReport {

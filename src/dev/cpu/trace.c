@@ -118,6 +118,9 @@ static void place_life(Prof *p, const Plan *plan, int i, const Op *maker, const 
     Str op = maker ? op_full_name(maker) : STR("value");
     buf_printf(&name, "%.*s.%d", STR_ARG(op), i);
     if (maker) op_place(&where, maker);
+    for (int k = 0; maker && k < maker->n_results && !type.n; k++)
+      if ((double)type_bytes(maker->results[k].type) == (double)q->bytes)
+        type_print(&type, maker->results[k].type);
     bool result = q->kind == PLACE_RESULT;
     out->role = result ? "output" : "temporary", out->owner = result ? "results" : "temporaries";
     for (int k = q->begin; k >= 0 && k < n && out->from_kernel < 0; k++) out->from_kernel = at[k];
@@ -129,7 +132,8 @@ static void place_life(Prof *p, const Plan *plan, int i, const Op *maker, const 
   out->place = text(p, &where);
 }
 
-static void lives(const Plan *plan, Prof *p, ProfProgram *out) {
+/* life_of[place]: its number, -1: none. */
+static void lives(const Plan *plan, Prof *p, ProfProgram *out, int *life_of) {
   int n = last_position(&plan->body) + 1, m = 0;
   int *at = xmalloc(sizeof *at * (size_t)n);
   for (int i = 0; i < n; i++) at[i] = -1;
@@ -141,12 +145,25 @@ static void lives(const Plan *plan, Prof *p, ProfProgram *out) {
     bool reused = false; /* a result in a donated argument's memory */
     for (int j = 0; j < plan->n_results && q->kind == PLACE_RESULT; j++)
       reused |= plan->results[j].place == i && plan->results[j].reuse_arg >= 0;
-    if (q->kind != PLACE_NONE && q->kind != PLACE_CONST && q->bytes > 0 && !reused)
-      place_life(p, plan, i, of[i], at, n, &out->lives[m++]);
+    bool shown = q->kind != PLACE_NONE && q->kind != PLACE_CONST && q->bytes > 0 && !reused;
+    life_of[i] = shown ? m : -1;
+    if (shown) place_life(p, plan, i, of[i], at, n, &out->lives[m++]);
   }
   out->n_lives = m;
   free(at);
   free(of);
+}
+
+static void reads(const Block *b, Prof *p, const int *life_of, ProfKernel *out) {
+  for (int i = 0; i < b->n; i++) {
+    const Step *s = &b->steps[i];
+    int *list = ARENA_ARRAY(p->arena, int, s->n_in + 1), n = 0;
+    for (int k = 0; k < s->n_in; k++)
+      if (s->in[k] >= 0 && life_of[s->in[k]] >= 0) list[n++] = life_of[s->in[k]];
+    out[s->id].reads = list;
+    out[s->id].n_reads = n;
+    for (int j = 0; j < s->n_blocks; j++) reads(&s->blocks[j], p, life_of, out);
+  }
 }
 
 ProfProgram *program_profile(const CpuProgram *p, Prof *prof) {
@@ -156,7 +173,8 @@ ProfProgram *program_profile(const CpuProgram *p, Prof *prof) {
   const Plan *plan = p->codes.n ? p->codes.v[0]->plan : NULL;
   ProfProgram *q = prof_program(prof, z, n + 1, 0, plan ? plan->n_places : 0);
   free(z);
-  if (plan) lives(plan, prof, q);
+  int *life_of = plan ? xmalloc(sizeof *life_of * ((size_t)plan->n_places + 1)) : NULL;
+  if (plan) lives(plan, prof, q, life_of);
   for (int i = 0; i <= n; i++)
     q->kernels[i] = (ProfKernel){.name = "interpreter",
                                  .op = "module",
@@ -169,5 +187,7 @@ ProfProgram *program_profile(const CpuProgram *p, Prof *prof) {
     describe(c, &c->plan->body, prof, q->kernels + code_first_kernel(p, c));
     for (int s = 0; s < c->plan->n_steps && !i; s++) q->flops += q->kernels[s].flops;
   }
+  if (plan) reads(&plan->body, prof, life_of, q->kernels);
+  free(life_of);
   return q;
 }

@@ -13,6 +13,7 @@
 
 #define MAX_VISITS 700
 #define MAX_LIGHT_REPEATS 6
+#define FEW_LANES 64
 
 static bool has_member(const Cluster *c, int pos) {
   for (int i = 0; i < c->members.n; i++)
@@ -89,6 +90,18 @@ static bool repeats(const Cluster *c, const Visit *o) {
     for (int d = 0; d < o->v->type->rank; d++) depends |= o->at[d].coef[k] != 0;
     if (depends) inner = true;
     else if (inner) return true;
+  }
+  return false;
+}
+
+/* A sum over [.., many, few] has the few in the lanes: what does not depend on them is a scalar for
+ * each of the many, where a loop of its own takes a vector of them at a time. */
+static bool wastes_lanes(const Cluster *c, const Visit *o) {
+  int64_t few = 1;
+  for (int k = c->dom.n - 1; k >= 0; k--) {
+    for (int d = 0; d < o->v->type->rank; d++)
+      if (o->at[d].coef[k]) return few > 1 && few <= FEW_LANES && type_count(o->v->type) > 64;
+    few *= c->dom.dims[k];
   }
   return false;
 }
@@ -172,6 +185,7 @@ bool cluster_take(Fuser *f, int id, int pos, bool as_out) {
     }
     if (o->masked && !op_is_cheap(op) && (heavy || ++c->repeats > MAX_LIGHT_REPEATS)) ok = false;
     if (n_visits > 1 && heavy) ok = false;
+    if (c->kind == FUSION_SPLIT && heavy && wastes_lanes(c, o)) ok = false;
     if (n_visits > 2 && !op_is_cheap(op) && ++c->repeats > MAX_LIGHT_REPEATS) ok = false;
   }
   if (ok) ok = expand(f, c, op);

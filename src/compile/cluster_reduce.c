@@ -2,6 +2,12 @@
  * dimensions, sweeps over the reduced ones. */
 #include "compile/fuse_priv.h"
 
+#define SHORT_SIZE 16 /* elements of a row that may be one of several side by side */
+/* Additions for an element that a vector's lane saves, against writing and reading a row's sum; and
+ * of all rows, against starting another loop. */
+#define DEAR_WORK 30
+#define LEAST_LOOP 8000
+
 /* Is a reduction of this shape worth sweeping by rows: along what is contiguous, of rows that are
  * many or short? */
 static bool suits_rows(const Op *op, const int64_t *rd, int nr, int64_t size) {
@@ -70,6 +76,27 @@ static bool domain_below(const Cluster *c, const Op *op, const int64_t *rd, int 
   return true;
 }
 
+/* In additions, for one element. */
+static int64_t work_of(const Op *op) {
+  switch (op->kind) {
+  case OP_DIVIDE:
+  case OP_SQRT:
+  case OP_RSQRT: return 6;
+  default: return op_is_heavy(op) ? 20 : 1;
+  }
+}
+
+/* A row's results are scalars: what is computed from each is better left to a loop of its own, which
+ * takes a vector of rows at a time, where it is much beside summing the row. (The shortest rows lie
+ * side by side in the lanes and do so already.) */
+static bool is_dear_epilogue(const Fuser *f, const Cluster *c, int64_t size) {
+  if (size <= SHORT_SIZE) return false;
+  int64_t work = 0, rows = 1;
+  for (int i = 0; i < c->members.n; i++) work += work_of(f->info[c->members.v[i]].op);
+  for (int k = 0; k < c->dom.n; k++) rows *= c->dom.dims[k];
+  return work > DEAR_WORK + size / 2 && work * rows > LEAST_LOOP;
+}
+
 /* The cluster becomes the reduction's epilogue: all visits of the result are the whole domain, in
  * order. */
 static bool take_epilogue(Fuser *f, Cluster *c, const Op *op, const int64_t *rd, int nr) {
@@ -114,5 +141,6 @@ bool cluster_take_reduce(Fuser *f, Cluster *c, const Op *op) {
   for (int k = 0; k < c->dom.n; k++) all &= depends[k] || c->dom.dims[k] == 1;
   if (c->kind == FUSION_ROW) return take_as_sum(c, depends, size);
   if (!all) return take_as_rows(c, depends, size);
-  return c->dom.n + nr <= DOM_MAX && size != 1 && take_epilogue(f, c, op, rd, nr);
+  return c->dom.n + nr <= DOM_MAX && size != 1 && !is_dear_epilogue(f, c, size) &&
+         take_epilogue(f, c, op, rd, nr);
 }

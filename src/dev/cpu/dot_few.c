@@ -16,7 +16,9 @@
 #define TASK 131072    /* elements of the matrix, wanted of a task */
 #define LEAST_PART 128 /* or putting the parts together costs as much */
 #define MAX_PARTS 64   /* and of single sums so many times more */
-#define AHEAD 16       /* between rows of sums: powers of two would share cache lines */
+/* Between rows of sums: powers of two would share cache lines; and a row's last vector is written
+ * whole. */
+#define AHEAD 16
 
 static int type_index(DType t) { return t == DT_F32 ? 0 : t == DT_BF16 ? 1 : 2; }
 static int64_t parts_of(int64_t n, int64_t size) { return (n + size - 1) / size; }
@@ -86,7 +88,8 @@ static void piece(const Call *c, int64_t b, int64_t j0, int64_t n, int64_t p0, i
       f->packed ? c->packed + b * f->few * f->k_whole : (const float *)c->few + (f->lhs ? lo : ro);
   const char *m = c->big + ((f->lhs ? ro : lo) + j0 * big->free_stride) * e;
   const GemmKernels *kern = gemm_kernels();
-  for (int64_t i = 0; i < f->few; i++) memset(sums + i * ld, 0, sizeof *sums * (size_t)n);
+  int64_t whole = MIN(n + AHEAD, ld); /* with what is added up beyond the end and not used */
+  for (int64_t i = 0; i < f->few; i++) memset(sums + i * ld, 0, sizeof *sums * (size_t)whole);
   int64_t run = f->few <= LONG_FEW ? LONG : BLOCK, four = p1 - p0 <= run ? n : 4;
   for (int64_t j = 0; f->dots && j < n; j += four) /* rows of the matrix from end to end */
     for (int64_t p = p0; p < p1; p += run)
@@ -94,7 +97,8 @@ static void piece(const Call *c, int64_t b, int64_t j0, int64_t n, int64_t p0, i
                     MIN(four, n - j), MIN(run, p1 - p), sums + j, ld);
   for (int64_t p = p0; !f->dots && p < p1; p += BLOCK) {
     float *to = p == p0 ? sums : block;
-    for (int64_t i = 0; p > p0 && i < f->few; i++) memset(to + i * ld, 0, sizeof *to * (size_t)n);
+    for (int64_t i = 0; p > p0 && i < f->few; i++)
+      memset(to + i * ld, 0, sizeof *to * (size_t)whole);
     kern->along[t](f->few, a + p, a_ld, m + p * big->k_stride * e, big->k_stride, n,
                    MIN(BLOCK, p1 - p), to, ld);
     for (int64_t i = 0; p > p0 && i < f->few; i++)

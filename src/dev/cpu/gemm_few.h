@@ -18,10 +18,12 @@ FEW_INLINE V few_load_part(FewType t, const char *p, int64_t n) {
   return few_load(t, part);
 }
 
-/* ---- b[p] are runs: a row of sums takes `ku` of them at a time ---- */
+/* ---- b[p] are runs: a row of sums takes `ku` of them at a time; what follows a run's end up to
+ * the last one's may be read ---- */
 
 FEW_INLINE void few_along_group(FewType t, bool ask, int rows, int ku, const float *a, int64_t a_ld,
-                                const char *b, int64_t b_step, int64_t n, float *c, int64_t c_ld) {
+                                const char *b, const char *end, int64_t b_step, int64_t n, float *c,
+                                int64_t c_ld) {
   V x[FEW * 4];
   const int64_t e = FEW_BYTES(t), far = b_step * e;
 #pragma GCC unroll 8
@@ -44,30 +46,39 @@ FEW_INLINE void few_along_group(FewType t, bool ask, int rows, int ku, const flo
     for (int i = 0; i < rows; i++) V_STORE(c + i * c_ld + j, s[i]);
   }
   if (j == n) return;
+  V s[FEW]; /* rows of sums have room for a whole vector at their end (dot_few.c) */
+#pragma GCC unroll 8
+  for (int i = 0; i < rows; i++) s[i] = V_LOAD(c + i * c_ld + j);
+#pragma GCC unroll 8
   for (int u = 0; u < ku; u++) {
-    float y[LANES];
-    V_STORE(y, few_load_part(t, b + u * far + j * e, n - j));
-    for (int i = 0; i < rows; i++)
-      for (int64_t q = 0; q < n - j; q++) c[i * c_ld + j + q] += a[i * a_ld + u] * y[q];
+    const char *p = b + u * far + j * e;
+    V y = p + LANES * e <= end ? few_load(t, p) : few_load_part(t, p, n - j);
+#pragma GCC unroll 8
+    for (int i = 0; i < rows; i++) V_FMA(s[i], x[i * ku + u], y);
   }
+#pragma GCC unroll 8
+  for (int i = 0; i < rows; i++) V_STORE(c + i * c_ld + j, s[i]);
 }
 
 FEW_INLINE void few_along(FewType t, int64_t few, const float *a, int64_t a_ld, const void *b_,
                           int64_t b_step, int64_t n, int64_t k, float *c, int64_t c_ld) {
   const char *b = b_;
   int64_t e = FEW_BYTES(t);
+  const char *end = b + ((k - 1) * b_step + n) * e;
   for (int64_t p = 0, ku; p < k; p += ku, b += ku * b_step * e) {
     ku = k - p >= 4 ? 4 : 1;
     for (int64_t i = 0, rows; i < few; i += rows) {
       rows = ku == 1 ? 1 : few - i >= FEW ? FEW : MIN(2, few - i);
       const float *x = a + i * a_ld + p;
       float *s = c + i * c_ld;
-      if (rows == FEW && i == 0) few_along_group(t, true, FEW, 4, x, a_ld, b, b_step, n, s, c_ld);
-      else if (rows == FEW) few_along_group(t, false, FEW, 4, x, a_ld, b, b_step, n, s, c_ld);
-      else if (rows == 2 && i == 0) few_along_group(t, true, 2, 4, x, a_ld, b, b_step, n, s, c_ld);
-      else if (rows == 2) few_along_group(t, false, 2, 4, x, a_ld, b, b_step, n, s, c_ld);
-      else if (ku == 4) few_along_group(t, false, 1, 4, x, a_ld, b, b_step, n, s, c_ld);
-      else few_along_group(t, false, 1, 1, x, a_ld, b, b_step, n, s, c_ld);
+      if (rows == FEW && i == 0)
+        few_along_group(t, true, FEW, 4, x, a_ld, b, end, b_step, n, s, c_ld);
+      else if (rows == FEW) few_along_group(t, false, FEW, 4, x, a_ld, b, end, b_step, n, s, c_ld);
+      else if (rows == 2 && i == 0)
+        few_along_group(t, true, 2, 4, x, a_ld, b, end, b_step, n, s, c_ld);
+      else if (rows == 2) few_along_group(t, false, 2, 4, x, a_ld, b, end, b_step, n, s, c_ld);
+      else if (ku == 4) few_along_group(t, false, 1, 4, x, a_ld, b, end, b_step, n, s, c_ld);
+      else few_along_group(t, false, 1, 1, x, a_ld, b, end, b_step, n, s, c_ld);
     }
   }
 }

@@ -351,8 +351,7 @@ static V emit_float_fn(Gen *g, OpKind k, DType t, int n, V *in) {
                 : math_call(g, "weft_tan_f32", "weft_tangents", n, in);
   case OP_CBRT: return math_library(g, "cbrt", wide ? t : DT_F32, n, in);
   case OP_POWER:
-    return wide ? math_library(g, "pow", t, n, in)
-                : math_call(g, "weft_pow_f32", "weft_powers", n, in);
+    return wide ? math_library(g, "pow", t, n, in) : math_power(g, in);
   case OP_ATAN2: return math_library(g, "atan2", wide ? t : DT_F32, n, in);
   case OP_REMAINDER:
     return call_lanes(g, wide ? "weft_fmod_f64" : "weft_fmod_f32", wide ? t : DT_F32, n, in);

@@ -102,6 +102,48 @@ LLVMValueRef math_call(Gen *g, const char *lane, const char *lanes, int n, LLVMV
   return g->lanes ? call_arrays(g, lanes, n, args) : call_lanes(g, lane, DT_F32, n, args);
 }
 
+/* ---- powers ---- */
+
+#define MOST_HALVES 8 /* of an exponent that is made of products and roots */
+
+/* Twice the constant that all lanes of y are, if it is a whole number; 0: it is not. */
+static int halves_of(LLVMValueRef y) {
+  if (!LLVMIsConstant(y)) return 0;
+  if (LLVMGetTypeKind(LLVMTypeOf(y)) == LLVMVectorTypeKind) {
+    LLVMValueRef first = LLVMGetAggregateElement(y, 0);
+    unsigned n = LLVMGetVectorSize(LLVMTypeOf(y));
+    for (unsigned i = 1; first && i < n; i++)
+      if (LLVMGetAggregateElement(y, i) != first) return 0;
+    y = first;
+  }
+  if (!y || !LLVMIsAConstantFP(y)) return 0;
+  LLVMBool inexact;
+  double twice = 2 * LLVMConstRealGetDouble(y, &inexact);
+  return twice == rint(twice) && fabs(twice) <= MOST_HALVES ? (int)twice : 0;
+}
+
+/* In double, where nothing overflows and the roundings do not show. */
+static LLVMValueRef power_of_halves(Gen *g, LLVMValueRef x, int halves) {
+  if (halves & 1) { /* the roots of -0 and -infinity have their sign; powers do not */
+    LLVMValueRef end = LLVMBuildOr(B, LLVMBuildFCmp(B, LLVMRealOEQ, x, k_f32(g, 0), ""),
+                                   LLVMBuildFCmp(B, LLVMRealOEQ, x, k_f32(g, -INFINITY), ""), "");
+    x = LLVMBuildSelect(B, end, one_arg(g, "llvm.fabs", x), x, "");
+  }
+  LLVMTypeRef wide = reg_type(g, DT_F64, g->lanes);
+  LLVMValueRef d = LLVMBuildFPExt(B, x, wide, ""),
+               p = halves & 1 ? one_arg(g, "llvm.sqrt", d) : NULL;
+  for (int i = 0; i < abs(halves) / 2; i++) p = p ? LLVMBuildFMul(B, p, d, "") : d;
+  if (halves < 0)
+    p = LLVMBuildFDiv(B, k_splat(g, LLVMConstReal(reg_type(g, DT_F64, 0), 1), g->lanes), p, "");
+  return LLVMBuildFPTrunc(B, p, reg_type(g, DT_F32, g->lanes), "");
+}
+
+LLVMValueRef math_power(Gen *g, LLVMValueRef *args) {
+  int halves = halves_of(args[1]);
+  return halves ? power_of_halves(g, args[0], halves)
+                : math_call(g, "weft_pow_f32", "weft_powers", 2, args);
+}
+
 static float f_tan(float x) { return (float)tan((double)x); }
 static float f_pow(float x, float y) { return (float)pow((double)x, (double)y); }
 static float f_atan2(float x, float y) { return (float)atan2((double)x, (double)y); }

@@ -148,8 +148,37 @@ static void f64_within_ulps(void **state) {
   tensor_release(y);
 }
 
+/* Exponents that are multiples of a half, and one that is not. */
+static void powers(void **state) {
+  (void)state;
+  static const double exponents[] = {-4, -2.5, -1.5, -1, -0.5, 0.5, 1.5, 2.5, 3, 3.5, 4, 0.7};
+  Tensor *x = numbers();
+  for (int k = 0; k < COUNT_OF(exponents); k++) {
+    char text[400];
+    snprintf(text, sizeof text,
+             "func.func @main(%%a: tensor<%dxf32>) -> tensor<%dxf32> {\n"
+             "%%e = stablehlo.constant dense<%.1f> : tensor<%dxf32>\n"
+             "%%0 = stablehlo.power %%a, %%e : tensor<%dxf32>\nreturn %%0 : tensor<%dxf32>\n}",
+             N, N, exponents[k], N, N, N);
+    Tensor *got = answer_of(text, x);
+    const float *in = x->data, *out = got->data, e = (float)exponents[k];
+    for (int i = 0; i < N; i++) {
+      double want = pow((double)in[i], (double)e);
+      float near = (float)want;
+      if ((isnan(near) && isnan(out[i])) || (near == out[i] && !signbit(near) == !signbit(out[i])))
+        continue;
+      double ulp = (double)(nextafterf(fabsf(near), INFINITY) - fabsf(near));
+      if (!(fabs((double)out[i] - want) <= 0.501 * ulp))
+        fail_msg("%.9g to the power %g is %.9g, not %.9g", (double)in[i], exponents[k],
+                 (double)out[i], want);
+    }
+    tensor_release(got);
+  }
+  tensor_release(x);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(within_ulps),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(within_ulps), cmocka_unit_test(powers),
                                      cmocka_unit_test(f64_within_ulps)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

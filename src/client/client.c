@@ -293,6 +293,18 @@ void client_program_stats(const ClientProgram *p, ClientStats *out) {
   executable_stats(p->client->api, p->exec, out);
 }
 
+/* libtpu ends the process over a program for more devices than the topology has. */
+static Err *enough_devices(const PJRT_Api *api, PJRT_TopologyDescription *topology,
+                           const char *name, const ClientCompileOpts *opts) {
+  int want = MAX(opts->replicas, 1) * MAX(opts->partitions, 1);
+  ARGS(TopologyDescription_GetDeviceDescriptions, get, .topology = topology);
+  TRY(CALL(api, TopologyDescription_GetDeviceDescriptions, &get));
+  if (get.num_descriptions >= (size_t)want) return NULL;
+  return err_hint(err_new(ERR_INVALID, "the program is for %d devices, '%s' has %d", want, name,
+                          (int)get.num_descriptions),
+                  "--topology with more of them, for example v5e:4x2 for 8");
+}
+
 Err *client_compile_only(const char *plugin, const char *topology, Str program,
                          const ClientCompileOpts *opts, ClientStats *out, char **out_platform) {
   /* libtpu: no metadata server to ask when there is no TPU */
@@ -304,6 +316,7 @@ Err *client_compile_only(const char *plugin, const char *topology, Str program,
   TRY(err_wrap(CALL(api, TopologyDescription_Create, &create), "topology '%s'", topology));
   ARGS(TopologyDescription_PlatformName, name, .topology = create.topology);
   Err *e = CALL(api, TopologyDescription_PlatformName, &name);
+  if (!e) e = enough_devices(api, create.topology, topology, opts);
   Buf options = {0};
   write_compile_options(&options, program, opts);
   PJRT_Program prog = program_arg(program);

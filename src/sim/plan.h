@@ -22,6 +22,7 @@ typedef struct Stay { /* on chip while kernels first to last run */
   int first, last;
   int ready; /* the first kernel that can read it there: one that runs before it arrives cannot */
   bool fetched; /* copied there from device memory */
+  int pieces;   /* in so many, one after the other */
 } Stay;
 
 typedef struct HValue {
@@ -128,7 +129,9 @@ typedef struct Law {
   bool prefetch, matvec, softmax, scores, rotates, row_beside, keep, nopack;
   bool
       queries; /* attention that only goes forwards loops over queries rather than store its scores */
-  bool offload; /* scatters run beside the core, from device memory to device memory */
+  bool quarters; /* large arrays are fetched in four pieces */
+  double piece;  /* or in pieces of so many bytes */
+  bool offload;  /* scatters run beside the core, from device memory to device memory */
   double vhalf, vbcast, cvpu, repeat, quotient;
   double lvm; /* what a loop is charged for operands on chip, as a share of one in HBM */
   double dw;  /* cycles to multiply and add one register of a depthwise convolution */
@@ -141,6 +144,11 @@ typedef struct Law {
   double one_bytes, rlq, ro[5], iw, cwin, fturn, fmove, vadd,
       lio; /* unfused loops; reductions; integer work; relayouts */
 } Law;
+
+/* The first kernel while which piece k of a fetched value is there. */
+static inline int plan_piece(const Stay *s, int k) {
+  return MAX(s->first, 0) + (int)((double)(s->ready - MAX(s->first, 0)) * k / s->pieces);
+}
 
 void law_read(const Chip *chip, Law *law);
 

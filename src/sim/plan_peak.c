@@ -106,8 +106,10 @@ void plan_peak(Plan *p) {
       continue;
     }
     for (int t = 0; t < v->n_stays; t++)
-      for (int i2 = MAX(v->stays[t].first, 0); i2 <= v->stays[t].last && i2 < p->kernels.n; i2++)
-        chip[i2] += v->bytes;
+      for (int k = 0; k < v->stays[t].pieces; k++)
+        for (int i2 = plan_piece(&v->stays[t], k); i2 <= v->stays[t].last && i2 < p->kernels.n;
+             i2++)
+          chip[i2] += v->bytes / v->stays[t].pieces;
     if ((v->n_stays || v->held) && !v->far) continue;
     if (v->n_stays) b = MIN(b, v->far_last);
     for (int t = a; own && t <= b; t++) hbm[t] += v->bytes;

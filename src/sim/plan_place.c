@@ -9,6 +9,7 @@
 #include "sim/tpu.h"
 
 #define SMALL 262144 /* bytes */
+#define LARGE 1048576
 typedef VEC(int) Ints;
 
 typedef struct Place {
@@ -44,6 +45,13 @@ static bool waits_long(const Place *m, int a, int b) {
   return m->due[b] - m->due[MAX(a, 0)] > WAIT * fill;
 }
 
+/* In how many pieces an array is fetched: large ones in quarters, or in pieces of one size. */
+static int pieces(const Place *m, const HValue *v) {
+  const Law *law = m->p->law;
+  if (law->quarters) return v->bytes >= LARGE && v->node->rank > 1 ? 4 : 1;
+  return law->piece > 0 ? (int)MAX(1, ceil(v->bytes / law->piece)) : 1;
+}
+
 /* On chip from kernel a to b; what is fetched can be read there from kernel `ready`. */
 static void take(Place *m, HValue *v, int a, int ready, int b, bool fetched) {
   bool on = v->n_stays && !fetched && v->stays[v->n_stays - 1].last == a - 1;
@@ -53,8 +61,13 @@ static void take(Place *m, HValue *v, int a, int ready, int b, bool fetched) {
     v->at = fits(m, a, beyond ? r->v[i] : b, v->bytes, -1);
     if (!beyond || v->at >= 0) break;
   }
-  if (v->bytes > SMALL) heap_put(&m->heap, MAX(a, 0), b, MAX(v->at, 0), v->bytes);
-  for (int i = MAX(a, 0); i <= b && i < m->n; i++) m->used[i] += v->bytes;
+  Stay stay = {a, b, ready, fetched, fetched ? pieces(m, v) : 1};
+  for (int k = 0; k < stay.pieces; k++) {
+    int from = plan_piece(&stay, k);
+    double bytes = v->bytes / stay.pieces;
+    if (v->bytes > SMALL) heap_put(&m->heap, from, b, MAX(v->at, 0) + k * bytes, bytes);
+    for (int i = from; i <= b && i < m->n; i++) m->used[i] += bytes;
+  }
   if (on) {
     v->stays[v->n_stays - 1].last = b;
     return;
@@ -63,7 +76,7 @@ static void take(Place *m, HValue *v, int a, int ready, int b, bool fetched) {
     v->stays[STAYS - 1].last = b;
     return;
   }
-  v->stays[v->n_stays++] = (Stay){a, b, ready, fetched};
+  v->stays[v->n_stays++] = stay;
 }
 
 /* Is this read worth fetching ahead of the first kernel? Not when the kernel changes its order on
@@ -182,15 +195,39 @@ static int larger(const void *x, const void *y) {
   return a->node->id - b->node->id;
 }
 
-/* Finds the time for a transfer that ends before kernel `to`; the latest start, or -1. */
+/* Finds the time for a transfer that ends before kernel `to`; the start, or -1. The compiler would
+ * rather begin when what runs in the meantime takes a few times as long as the transfer does, longer
+ * for one in pieces, than as late as possible. */
 static int fetch_from(const Place *m, const HValue *v, int from, int to) {
-  double need = transfer(m, v), got = 0;
-  for (int s = to - 1; s >= from; s--) {
+  double need = transfer(m, v), got = 0, like = need * (pieces(m, v) > 1 ? 10 : 2);
+  int latest = -1;
+  for (int s = to - 1; s >= from && latest < 0; s--) {
     if (m->used[s] + v->bytes > m->cap) return -1;
     got += m->slack[s];
-    if (got >= need) return room(m, s, to, v->bytes) ? s : -1;
+    if (got >= need) latest = s;
   }
+  if (latest < 0) return -1;
+  int best = latest;
+  for (int s = latest - 1; s >= from; s--) {
+    double was = m->due[to] - m->due[best], is = m->due[to] - m->due[s];
+    if (is > was && fabs(is - like) >= fabs(was - like)) break;
+    best = s;
+  }
+  for (; best <= latest; best++)
+    if (room(m, best, to, v->bytes)) return best;
   return -1;
+}
+
+/* Uses the time of the kernels from s to t for a transfer: one in pieces is under way from the
+ * start, another ends as the last one may. */
+static void spend(Place *m, const HValue *v, int s, int t) {
+  double need = transfer(m, v);
+  bool first = pieces(m, v) > 1;
+  for (int i = 0; i < t - s && need > 0; i++) {
+    double *slack = &m->slack[first ? s + i : t - 1 - i], d = MIN(need, *slack);
+    *slack -= d;
+    need -= d;
+  }
 }
 
 /* The last kernel by which a result that kernel `at` made on chip is back in device memory. */
@@ -249,12 +286,7 @@ static void place(Place *m, HValue *v) {
                 ? fetch_from(m, v, v->kernel + 1, t)
                 : -1;
     if (s >= 0) {
-      double need = transfer(m, v);
-      for (int q = t - 1; q >= s && need > 0; q--) {
-        double d = MIN(need, m->slack[q]);
-        m->slack[q] -= d;
-        need -= d;
-      }
+      spend(m, v, s, t);
       take(m, v, s, t, t, true);
       v->far_last = t - 1;
       on = true;
@@ -373,7 +405,7 @@ static void place_stacks(Place *m) {
     HValue *o = k < p->comp->outputs.n ? p->comp->outputs.v[k]->val : NULL;
     if (o && o->node->kind == H_DUS && o->node->in[0] == v->node && !o->n_stays) {
       o->held = true; /* written in place */
-      o->stays[o->n_stays++] = (Stay){o->kernel, m->n - 1, o->kernel, false};
+      o->stays[o->n_stays++] = (Stay){o->kernel, m->n - 1, o->kernel, false, 1};
     }
   }
   vec_free(&stacks);

@@ -252,6 +252,18 @@ static void describe_programs(Prof *p) {
   rec.programs.n = 0;
 }
 
+/* The program that the devices spent most time on: the recording is of that. */
+static int dearest(const Prof *p) {
+  double *s = xcalloc((size_t)p->programs.n + 1, sizeof *s);
+  int best = 0;
+  for (int i = 0; i < p->runs.n; i++)
+    if (p->runs.v[i].program < p->programs.n) s[p->runs.v[i].program] += p->runs.v[i].time_s;
+  for (int i = 1; i < p->programs.n; i++)
+    if (s[i] > s[best]) best = i;
+  free(s);
+  return best;
+}
+
 static void stop(void) {
   pthread_mutex_lock(&rec.lock);
   if (rec.on) {
@@ -259,7 +271,7 @@ static void stop(void) {
     Prof *p = rec.prof;
     tick();
     describe_programs(p);
-    if (p->programs.n) p->title = p->programs.v[0]->name;
+    if (p->programs.n) p->title = p->programs.v[dearest(p)]->name;
     prof_end(p);
     if (p->devices.n) prof_xspace(p, true, &rec.bytes);
     prof_free(p);

@@ -186,11 +186,30 @@ static void xspace_comes_back(void **state) {
   }
 }
 
+/* A program that only hands on its arguments takes no time and has no kernels. */
+static void empty_programs_come_back(void **state) {
+  (void)state;
+  Prof *p = example(2, 0.5e-3), *q;
+  prof_program_end(p, prof_program(p, "nothing", 0, 0, 0));
+  prof_run(p, 0, 1, -1, 0, 0);
+  prof_run(p, 0, 1, -1, 20e-3, 0);
+  prof_end(p);
+  Buf b = {0};
+  prof_xspace(p, false, &b);
+  assert_null(prof_read_xspace((Str){b.p, b.n}, &q));
+  assert_int_equal(q->runs.n, 4);
+  for (int i = 0; i < 4; i++)
+    assert_int_equal(q->runs.v[i].n_spans, q->programs.v[q->runs.v[i].program]->n_kernels ? 7 : 0);
+  buf_free(&b);
+  prof_free(p);
+  prof_free(q);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(loops_are_written_out), cmocka_unit_test(long_loops_are_one_span_a_kernel),
       cmocka_unit_test(parts_add_up),          cmocka_unit_test(slow_input_decides),
       cmocka_unit_test(fast_input_is_hidden),  cmocka_unit_test(memory_over_time),
-      cmocka_unit_test(xspace_comes_back)};
+      cmocka_unit_test(xspace_comes_back),     cmocka_unit_test(empty_programs_come_back)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

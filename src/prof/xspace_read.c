@@ -328,7 +328,9 @@ static void read_device(Reader *r, const Plane *p) {
       q->kernels[kernel].time_s = (double)o->duration_ps * 1e-12;
     }
     run->n_spans = spans.n;
-    run->spans = arena_dup(prof->arena, spans.v, sizeof *spans.v * (size_t)(spans.n + 1));
+    ProfSpan *list = ARENA_ARRAY(prof->arena, ProfSpan, spans.n + 1); /* NULL: the program's */
+    if (spans.n) memcpy(list, spans.v, sizeof *list * (size_t)spans.n);
+    run->spans = list;
     vec_free(&spans);
   }
 }

@@ -320,6 +320,22 @@ static void read_beside(const HNode *n, const unsigned char *claimed, int depth,
   }
 }
 
+/* A weight that another product than the forward one multiplies by constants, as where a sum is
+ * derived, and whose result is then cut into heads: the cut moves over to the weight, and a narrower
+ * weight is made for both. */
+static bool cut_for_constants(const HNode *n) {
+  bool cut = false;
+  for (int i = 0; i < n->n_users; i++) {
+    const HNode *u = n->users[i];
+    while ((u->kind == H_TRANSPOSE || u->kind == H_RESHAPE) && u->n_users == 1) u = u->users[0];
+    if (u->kind != H_CONV || u->conv->is_conv || u->n_users != 1) continue;
+    const HNode *r = u->users[0];
+    cut |= (plan_const_only(u->in[0]) || plan_const_only(u->in[1])) && r->kind == H_RESHAPE &&
+           r->rank > u->rank;
+  }
+  return cut;
+}
+
 static bool worth_storing(const Law *law, const HNode *n, const unsigned char *claimed) {
   double limit = law->repeat;
   if (n->kind == H_DSLICE) { /* a round's slice that several kernels read */
@@ -336,6 +352,7 @@ static bool worth_storing(const Law *law, const HNode *n, const unsigned char *c
   } else {
     int readers = product_readers(n, 0), budget = 200, sum = 0, rest = 0;
     if (readers < 2) return false;
+    if (n->op == OP_CONVERT && hlo_bits(n->dt) < 32 && cut_for_constants(n)) return true;
     read_beside(n, claimed, 0, &budget, &sum, &rest);
     for (int i = 0; n->op == OP_CONVERT && i < n->in[0]->n_users; i++) /* before it is rounded */
       if (n->in[0]->users[i]->kind == H_REDUCE) sum = 1;

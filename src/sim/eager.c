@@ -8,7 +8,8 @@
  *     (their gradients, gates);
  *   - arrays that have nothing to do with each other and are added or chosen between (a residual
  *     connection, a mask, summed gradients) meet in an operation of its own;
- *   - so does clipping at a constant, and what random numbers decide (dropout);
+ *   - so does clipping at a constant, what random numbers decide (dropout), adding an array that is
+ *     repeated along some dimension (a mask, positions) and a product's result times a constant;
  *   - a product takes along what cuBLAS does: a bias and the narrower type; a convolution the type;
  *   - updating what comes back as a result is one kernel an array, as in fused optimizers.
  * That is the fewest operations that a framework can do with, so a lower bound of its time. */
@@ -96,6 +97,32 @@ static void ended(Plan *p, HNode *x, const bool *claimed, Sources *of) {
     ends(p, x, of);
 }
 
+/* An array of several dimensions repeated along others, nothing that the rest is made from: a mask,
+ * positions. What has one dimension is a bias or a scale, which kernels take along. */
+static bool repeats(const HNode *n, const Sources *of) {
+  if (n->op != OP_ADD && n->op != OP_SUBTRACT) return false;
+  for (int i = 0; i < n->n_in && n->n_in == 2; i++) {
+    const HNode *x = n->in[i];
+    if (x->kind != H_BCAST || !of[x->id].n || meet(&of[x->id], &of[n->in[1 - i]->id])) continue;
+    int long_ones = 0;
+    for (int k = 0; k < x->in[0]->rank; k++) long_ones += x->in[0]->d[k] > 1;
+    if (long_ones > 1 && of[n->in[1 - i]->id].n) return true;
+  }
+  return false;
+}
+
+/* A product's result times a constant, wanted for nothing else: the scale of attention's scores. */
+static bool scales_product(const HNode *n, const Sources *of) {
+  if ((n->op != OP_MULTIPLY && n->op != OP_DIVIDE) || n->n_in != 2) return false;
+  for (int i = 0; i < 2; i++) {
+    const HNode *x = n->in[i];
+    bool product = x->kind == H_CONV || (of[x->id].n == 1 && of[x->id].v[0] == x);
+    if (product && x->n_users == 1 && plan_const_only(n->in[1 - i]))
+      return x->ends || x->kind == H_CONV;
+  }
+  return false;
+}
+
 static void meeting(Plan *p, HNode *n, const bool *claimed, Sources *of) {
   Sources all = {0}, parts[8];
   bool apart = n->n_in <= 8, chance = false;
@@ -108,12 +135,13 @@ static void meeting(Plan *p, HNode *n, const bool *claimed, Sources *of) {
     unite(&all, &parts[i]);
     full++;
   }
-  bool clips = (n->op == OP_MAXIMUM || n->op == OP_MINIMUM || n->op == OP_CLAMP) && full == 1;
+  bool clips = (n->op == OP_MAXIMUM || n->op == OP_MINIMUM || n->op == OP_CLAMP);
   bool adds = n->op == OP_ADD || n->op == OP_SUBTRACT || n->op == OP_SELECT ||
               n->op == OP_MAXIMUM || n->op == OP_MINIMUM;
   of[n->id] = all;
   if (n->op == OP_COMPARE) return;
-  if (!clips && !(full > 1 && apart && (adds || chance))) return;
+  bool own = full == 1 && (clips || repeats(n, of) || scales_product(n, of));
+  if (!own && !(full > 1 && apart && (adds || chance))) return;
   for (int i = 0; i < n->n_in; i++) ended(p, n->in[i], claimed, of);
   if (!only_summed(n)) ends(p, n, of);
 }

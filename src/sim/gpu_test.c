@@ -222,11 +222,19 @@ static void test_eager(void **state) {
       "%h = stablehlo.constant dense<0.9> : " PLANE "\n%a = stablehlo.multiply %v, %h : " PLANE
       "\n%n = stablehlo.add %a, %g : " PLANE "\n%s = stablehlo.subtract %w, %n : " PLANE
       "\nreturn %s, %n : " PLANE ", " PLANE " }";
+  static const char mask[] =
+      "func.func @main(%x: tensor<64x64x1024xf32>, %m: tensor<64x1024xf32>) -> "
+      "tensor<64x64x1024xf32> {\n%a = stablehlo.exponential %x : tensor<64x64x1024xf32>\n"
+      "%b = stablehlo.broadcast_in_dim %m, dims = [0, 2] : (tensor<64x1024xf32>) -> "
+      "tensor<64x64x1024xf32>\n%s = stablehlo.add %a, %b : tensor<64x64x1024xf32>\n"
+      "%t = stablehlo.tanh %s : tensor<64x64x1024xf32>\n"
+      "return %t : tensor<64x64x1024xf32> }";
   const struct {
     const char *text;
     int compiled, eager;
     double arrays; /* read and written by the latter */
-  } cases[] = {{residual, 1, 4, 9}, {gate, 1, 1, 3}, {softmax, 0, 1, 2}, {update, 1, 1, 5}};
+  } cases[] = {
+      {residual, 1, 4, 9}, {gate, 1, 1, 3}, {softmax, 0, 1, 2}, {update, 1, 1, 5}, {mask, 1, 3, 6}};
   const double array = 4096.0 * 1024 * 4;
   for (int i = 0; i < COUNT_OF(cases); i++) {
     SimReport *a = estimate(cases[i].text, "A100-80GB", (SimOpts){0});
@@ -235,7 +243,7 @@ static void test_eager(void **state) {
     assert_false(a->eager || !b->eager || a->host_s > 0);
     assert_int_equal(b->n_kernels, cases[i].eager);
     assert_true(b->model_bytes >= cases[i].arrays * array);
-    assert_true(b->model_bytes < (cases[i].arrays + 0.01) * array);
+    assert_true(b->model_bytes < (cases[i].arrays + 0.02) * array);
     sim_report_free(a);
     sim_report_free(b);
   }

@@ -185,11 +185,10 @@ static bool multiply(const Job *j, int64_t t0, int64_t first, int64_t many, cons
   const void *p[WINO_PLACES];
   bool finite = true;
   for (int64_t i = 0; i < places; i++)
-    for (int64_t q = 0; q < many; q++)
-      for (int64_t t = 0; t < n; t += j->simd->rows)
-        j->simd->multiply(j->in + i * j->in_place + (t0 + t) * PANEL, j->panel, j->in_panels,
-                          kernels + (q * places + i) * j->kernel_place,
-                          sums + (q * places + i) * SUMS_PLACE + t * PANEL);
+    for (int64_t t = 0; t < n; t += j->simd->rows)
+      j->simd->multiply(j->in + i * j->in_place + (t0 + t) * PANEL, j->panel, j->in_panels,
+                        kernels + i * j->kernel_place, places * j->kernel_place,
+                        sums + i * SUMS_PLACE + t * PANEL, places * SUMS_PLACE, many);
   for (int64_t t = 0; t < n; t++) {
     result_pixels(j, j->first + t0 + t, NULL, p);
     for (int64_t q = 0; q < many; q++)
@@ -218,10 +217,8 @@ static void outer(void *arg, int64_t begin, int64_t end) { /* (place, panel of t
   for (int64_t b = begin; b < end; b++) {
     int64_t i = b / j->in_panels, q = b % j->in_panels, step = j->out_panels * PANEL;
     float *to = j->kernels + i * j->kernel_place + q * PANEL * step;
-    for (int64_t k = 0; k < j->out_panels; k++)
-      j->simd->outer(j->in + i * j->in_place + q * j->panel,
-                     j->out + i * j->out_place + k * j->panel, j->n, to + k * PANEL, step,
-                     j->first > 0);
+    j->simd->outer(j->in + i * j->in_place + q * j->panel, j->out + i * j->out_place, j->panel,
+                   j->out_panels, j->n, to, step, j->first > 0);
   }
 }
 

@@ -11,6 +11,7 @@
 #if defined(__x86_64__)
 #include "dev/cpu/avx512.h"
 
+#define MIN_OF(a, b) ((a) < (b) ? (a) : (b))
 #define AVX2 __attribute__((target("avx2,fma")))
 #define INLINE AVX2 static inline __attribute__((always_inline))
 
@@ -249,8 +250,8 @@ STEPS(2_flat, LINE, 2, 5, result_5)
 
 #define ROWS2 6
 
-AVX2 static void multiply_avx2(const float *tiles, int64_t panel_step, int64_t panels,
-                               const float *kernel, float *to) {
+AVX2 static void multiply_1_avx2(const float *tiles, int64_t panel_step, int64_t panels,
+                                 const float *kernel, float *to) {
   __m256 sum[ROWS2][2];
 #pragma GCC unroll 6
   for (int i = 0; i < ROWS2; i++) sum[i][0] = sum[i][1] = _mm256_setzero_ps();
@@ -270,6 +271,13 @@ AVX2 static void multiply_avx2(const float *tiles, int64_t panel_step, int64_t p
     _mm256_store_ps(to + i * PANEL, sum[i][0]);
     _mm256_store_ps(to + i * PANEL + 8, sum[i][1]);
   }
+}
+
+static void multiply_avx2(const float *tiles, int64_t panel_step, int64_t panels,
+                          const float *kernel, int64_t kernel_step, float *to, int64_t to_step,
+                          int64_t many) {
+  for (int64_t q = 0; q < many; q++)
+    multiply_1_avx2(tiles, panel_step, panels, kernel + q * kernel_step, to + q * to_step);
 }
 
 #define OUTER(name, n)                                                                             \
@@ -295,45 +303,85 @@ AVX2 static void multiply_avx2(const float *tiles, int64_t panel_step, int64_t p
 OUTER(outer_6, 6)
 OUTER(outer_5, 5)
 
-static void outer_avx2(const float *a, const float *b, int64_t tiles, float *to, int64_t to_step,
-                       int add) {
-  outer_6(a, b, tiles, to, to_step, add);
-  outer_5(a + 6, b, tiles, to + 6 * to_step, to_step, add);
-  outer_5(a + 11, b, tiles, to + 11 * to_step, to_step, add);
-}
-
-#define ROWS512 16
-
-AVX512 static void multiply_avx512(const float *tiles, int64_t panel_step, int64_t panels,
-                                   const float *kernel, float *to) {
-  V16 sum[ROWS512];
-#pragma GCC unroll 16
-  for (int i = 0; i < ROWS512; i++) sum[i] = V16_ZERO();
-  for (int64_t p = 0; p < panels; p++, tiles += panel_step)
-#pragma GCC unroll 2
-    for (int c = 0; c < PANEL; c++, kernel += PANEL) {
-      V16 k = V16_LOAD(kernel);
-#pragma GCC unroll 16
-      for (int i = 0; i < ROWS512; i++) V16_FMA(sum[i], V16_SET(tiles[i * PANEL + c]), k);
-    }
-#pragma GCC unroll 16
-  for (int i = 0; i < ROWS512; i++) V16_STORE(to + i * PANEL, sum[i]);
-}
-
-AVX512 static void outer_avx512(const float *a, const float *b, int64_t tiles, float *to,
-                                int64_t to_step, int add) {
-  V16 sum[PANEL];
-#pragma GCC unroll 16
-  for (int i = 0; i < PANEL; i++) sum[i] = V16_ZERO();
-  for (int64_t t = 0; t < tiles; t++, a += PANEL, b += PANEL) {
-    V16 k = V16_LOAD(b);
-#pragma GCC unroll 16
-    for (int i = 0; i < PANEL; i++) V16_FMA(sum[i], V16_SET(a[i]), k);
+static void outer_avx2(const float *a, const float *b, int64_t b_step, int64_t many, int64_t tiles,
+                       float *to, int64_t to_step, int add) {
+  for (int64_t q = 0; q < many; q++, b += b_step, to += PANEL) {
+    outer_6(a, b, tiles, to, to_step, add);
+    outer_5(a + 6, b, tiles, to + 6 * to_step, to_step, add);
+    outer_5(a + 11, b, tiles, to + 11 * to_step, to_step, add);
   }
-#pragma GCC unroll 16
-  for (int i = 0; i < PANEL; i++) {
-    float *row = to + i * to_step;
-    V16_STORE(row, add ? V16_ADD(sum[i], V16_LOAD(row)) : sum[i]);
+}
+
+#define ROWS512 12
+
+/* Two vectors of results for each element of a tile: with one, loads would be the limit. */
+#define MULTIPLY512(name, n)                                                                      \
+  AVX512 static void name(const float *tiles, int64_t panel_step, int64_t panels,                 \
+                          const float *kernel, int64_t kernel_step, float *to, int64_t to_step) { \
+    V16 sum[ROWS512][n];                                                                          \
+    _Pragma("GCC unroll 12") for (int i = 0; i < ROWS512; i++)                                    \
+        _Pragma("GCC unroll 2") for (int q = 0; q < n; q++) sum[i][q] = V16_ZERO();               \
+    for (int64_t p = 0; p < panels; p++, tiles += panel_step)                                     \
+      for (int c = 0; c < PANEL; c++, kernel += PANEL) {                                          \
+        V16 k[n];                                                                                 \
+        _Pragma("GCC unroll 2") for (int q = 0; q < n; q++) k[q] =                                \
+            V16_LOAD(kernel + q * kernel_step);                                                   \
+        _Pragma("GCC unroll 12") for (int i = 0; i < ROWS512; i++) {                              \
+          V16 x = V16_SET(tiles[i * PANEL + c]);                                                  \
+          _Pragma("GCC unroll 2") for (int q = 0; q < n; q++) V16_FMA(sum[i][q], x, k[q]);        \
+        }                                                                                         \
+      }                                                                                           \
+    _Pragma("GCC unroll 12") for (int i = 0; i < ROWS512; i++)                                    \
+        _Pragma("GCC unroll 2") for (int q = 0; q < n; q++)                                       \
+            V16_STORE(to + q * to_step + i * PANEL, sum[i][q]);                                   \
+  }
+MULTIPLY512(multiply_1, 1)
+MULTIPLY512(multiply_2, 2)
+
+static void multiply_avx512(const float *tiles, int64_t panel_step, int64_t panels,
+                            const float *kernel, int64_t kernel_step, float *to, int64_t to_step,
+                            int64_t many) {
+  int64_t q = 0;
+  for (; q + 2 <= many; q += 2, kernel += 2 * kernel_step, to += 2 * to_step)
+    multiply_2(tiles, panel_step, panels, kernel, kernel_step, to, to_step);
+  if (q < many) multiply_1(tiles, panel_step, panels, kernel, kernel_step, to, to_step);
+}
+
+#define OUTER512(name, n)                                                                  \
+  AVX512 static void name(const float *a, const float *b, int64_t b_step, int64_t tiles,   \
+                          float *to, int64_t to_step, int add) {                           \
+    V16 sum[8][n];                                                                         \
+    _Pragma("GCC unroll 8") for (int i = 0; i < 8; i++)                                    \
+        _Pragma("GCC unroll 3") for (int q = 0; q < n; q++) sum[i][q] = V16_ZERO();        \
+    for (int64_t t = 0; t < tiles; t++, a += PANEL, b += PANEL) {                          \
+      V16 k[n];                                                                            \
+      _Pragma("GCC unroll 3") for (int q = 0; q < n; q++) k[q] = V16_LOAD(b + q * b_step); \
+      _Pragma("GCC unroll 8") for (int i = 0; i < 8; i++) {                                \
+        V16 x = V16_SET(a[i]);                                                             \
+        _Pragma("GCC unroll 3") for (int q = 0; q < n; q++) V16_FMA(sum[i][q], x, k[q]);   \
+      }                                                                                    \
+    }                                                                                      \
+    _Pragma("GCC unroll 8") for (int i = 0; i < 8; i++)                                    \
+        _Pragma("GCC unroll 3") for (int q = 0; q < n; q++) {                              \
+      float *row = to + i * to_step + q * PANEL;                                           \
+      V16_STORE(row, add ? V16_ADD(sum[i][q], V16_LOAD(row)) : sum[i][q]);                 \
+    }                                                                                      \
+  }
+OUTER512(outer_8x1, 1)
+OUTER512(outer_8x2, 2)
+OUTER512(outer_8x3, 3)
+
+static void outer_avx512(const float *a, const float *b, int64_t b_step, int64_t many,
+                         int64_t tiles, float *to, int64_t to_step, int add) {
+  while (many > 0) {
+    int64_t n = many == 4 ? 2 : MIN_OF(many, 3);
+    for (int h = 0; h < PANEL; h += 8)
+      (n == 3   ? outer_8x3
+       : n == 2 ? outer_8x2
+                : outer_8x1)(a + h, b, b_step, tiles, to + h * to_step, to_step, add);
+    many -= n;
+    b += n * b_step;
+    to += n * PANEL;
   }
 }
 

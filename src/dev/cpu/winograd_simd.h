@@ -31,11 +31,13 @@ typedef struct WinoSimd {
   void (*kernel)(const float *taps, float *to, int64_t place_step);
   bool (*kernel_back)(const float *from, int64_t place_step, float *taps);
   /* to[row][PANEL] = sum over channels of tiles[panel][row][channel] * kernel[channel][PANEL], for
-   * `rows` tiles. */
+   * `rows` tiles; for `many` panels of results, kernel_step and to_step apart. */
   void (*multiply)(const float *tiles, int64_t panel_step, int64_t panels, const float *kernel,
-                   float *to);
-  /* to[i * to_step + j] (+)= sum over tiles of a[tile][i] * b[tile][j], 16 x 16. */
-  void (*outer)(const float *a, const float *b, int64_t tiles, float *to, int64_t to_step, int add);
+                   int64_t kernel_step, float *to, int64_t to_step, int64_t many);
+  /* to[i * to_step + j] (+)= sum over tiles of a[tile][i] * b[tile][j], 16 x 16; for `many` panels
+   * b_step apart, their results PANEL. */
+  void (*outer)(const float *a, const float *b, int64_t b_step, int64_t many, int64_t tiles,
+                float *to, int64_t to_step, int add);
 } WinoSimd;
 
 /* taps: 3 or 2. NULL: none for so few bits. */

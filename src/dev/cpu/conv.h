@@ -66,8 +66,9 @@ ConvPlane conv_plane(const ConvShape *s);
 
 typedef struct ConvDnnl ConvDnnl;
 ConvDnnl *conv_dnnl_new(const ConvShape *s,
-                        bool wide); /* wide: all in f32; NULL: oneDNN has nothing fast */
-void conv_dnnl_free(ConvDnnl *c);   /* NULL is fine */
+                        bool wide);     /* wide: all in f32; NULL: oneDNN has nothing fast */
+void conv_dnnl_free(ConvDnnl *c);       /* NULL is fine */
+bool conv_dnnl_full(const ConvDnnl *c); /* its kernel is made for AVX-512 */
 bool conv_dnnl_run(const ConvDnnl *c, void *const *data,
                    int *status); /* status: of oneDNN, 0 is good */
 

@@ -31,6 +31,7 @@ struct ConvDnnl {
   int divided;  /* X or Y: the side whose channels are divided */
   int arg[3];   /* DNNL_ARG_ of X, W, Y */
   bool wide;    /* all in f32 */
+  bool full;    /* its kernel is made for AVX-512 */
 };
 
 /* ---- oneDNN ---- */
@@ -207,11 +208,12 @@ static dnnl_status_t build(ConvDnnl *c, bool *fast) {
   int64_t places = 1;
   for (int i = 2; i < v[Y].n; i++) places *= v[Y].dims[i];
   bool few = c->s.form == CONV_WEIGHTS && v[X].dims[1] <= 4;
-  if ((few || (c->s.form == CONV_FORWARD && places >= 49)) && v[X].n == 4 && channels_last(&v[X]) &&
+  if ((few || (c->s.form == CONV_FORWARD && places >= 49)) && v[X].n <= 5 && channels_last(&v[X]) &&
       channels_last(&v[Y]) && !grouped) {
+    static const dnnl_format_tag_t last[] = {dnnl_nwc, dnnl_nhwc, dnnl_ndhwc};
     dnnl_memory_desc_t x, y;
-    dnnl_memory_desc_init_by_tag(&x, v[X].n, any[X].dims, any[X].data_type, dnnl_nhwc);
-    dnnl_memory_desc_init_by_tag(&y, v[Y].n, any[Y].dims, any[Y].data_type, dnnl_nhwc);
+    dnnl_memory_desc_init_by_tag(&x, v[X].n, any[X].dims, any[X].data_type, last[v[X].n - 3]);
+    dnnl_memory_desc_init_by_tag(&y, v[Y].n, any[Y].dims, any[Y].data_type, last[v[Y].n - 3]);
     if (!describe(c, &x, &any[W], &y, &pd)) {
       if (strncmp(info(pd), few ? "jit:avx512" : "brg", few ? 10 : 3)) {
         dnnl_primitive_desc_destroy(pd);
@@ -225,6 +227,7 @@ static dnnl_status_t build(ConvDnnl *c, bool *fast) {
   if (!pd) s = describe(c, &any[X], &any[W], &any[Y], &pd);
   if (s) return s;
   *fast = strncmp(info(pd), "ref", 3) != 0 && !strstr(info(pd), "gemm");
+  c->full = *fast && strstr(info(pd), "avx512") != NULL;
   static const dnnl_query_t what[3][3] = {
       {dnnl_query_src_md, dnnl_query_weights_md, dnnl_query_dst_md},
       {dnnl_query_diff_src_md, dnnl_query_weights_md, dnnl_query_diff_dst_md},
@@ -275,6 +278,8 @@ ConvDnnl *conv_dnnl_new(const ConvShape *s, bool wide) {
   conv_dnnl_free(c);
   return NULL;
 }
+
+bool conv_dnnl_full(const ConvDnnl *c) { return c->full; }
 
 void conv_dnnl_free(ConvDnnl *c) {
   if (!c) return;

@@ -1,6 +1,7 @@
 /* Convolutions, by the first way that fits: Winograd's algorithm and those of the table in f32 with
  * channels last, where other orders and narrower floats go through copies; else oneDNN
- * (conv_dnnl.c); else im2col and a product for any type and form (conv_general.c). */
+ * (conv_dnnl.c), whose kernels for AVX-512 come before some of the table; else im2col and a product
+ * for any type and form (conv_general.c). */
 #include "dev/cpu/conv.h"
 #include "dev/cpu/conv_general.h"
 #include "dev/cpu/cpu_priv.h"
@@ -10,18 +11,38 @@ typedef struct Way {
   bool (*fits)(const ConvShape *s);
   bool (*run)(const ConvShape *s, float *const *data);
   bool (*checked)(const ConvShape *s, void *const *data, bool *finite); /* instead */
+  bool (*ahead)(const ConvShape *s); /* of oneDNN's kernels for AVX-512; NULL: always */
 } Way;
 
 /* These may spread what is not finite. */
 static const Way winograd = {.fits = conv_winograd_fits, .checked = conv_winograd_run},
                  planar = {.fits = conv_planar_fits, .checked = conv_planar_run};
 
+static bool one_channel(const ConvShape *s) { return s->v[X].n == 3 || s->v[X].dims[1] == 1; }
+
+#define FEW_PLACES 800
+
+/* Plain products, steps in three dimensions, gradients of large weights by few places. */
+static bool as_product(const ConvShape *s) {
+  const ConvView *w = &s->v[W], *y = &s->v[Y];
+  int64_t taps = 1, places = y->dims[0];
+  bool steps = false;
+  for (int i = 3; i < w->n; i++) {
+    taps *= w->dims[i], places *= y->dims[i - 1];
+    steps |= s->strides[i - 3] > 1;
+  }
+  return conv_patches(s) || taps == 1 || (s->form == CONV_FORWARD && y->n == 5 && steps) ||
+         (s->form == CONV_WEIGHTS && places < FEW_PLACES);
+}
+
+static bool swapped(const ConvShape *s) { return s->swapped; }
+
 static const Way ways[] = {
-    {.fits = conv_first_fits, .run = conv_first_run},
+    {.fits = conv_first_fits, .run = conv_first_run, .ahead = one_channel},
     {.fits = conv_spread_fits, .run = conv_spread_run},
     {.fits = conv_depthwise_fits, .run = conv_depthwise_run},
-    {.fits = conv_gemm_fits, .run = conv_gemm_run},
-    {.fits = conv_columns_fits, .run = conv_columns_run},
+    {.fits = conv_gemm_fits, .run = conv_gemm_run, .ahead = as_product},
+    {.fits = conv_columns_fits, .run = conv_columns_run, .ahead = swapped},
 };
 
 typedef struct Conv {
@@ -30,8 +51,9 @@ typedef struct Conv {
   ConvShape s, at; /* as the user has it; with channels last, and the types it is computed with */
   bool copied[3];  /* where these differ */
   int64_t
-      merged; /* so many groups count as one, with zeros for the weights between them; 1: none */
-  ConvView w; /* the weights as they were before */
+      merged;  /* so many groups count as one, with zeros for the weights between them; 1: none */
+  bool turned; /* the weights are copied for oneDNN */
+  ConvView w;  /* the weights as they were before */
   ConvDnnl *dnnl;
   ConvGeneral *general;
   struct Conv *plain; /* without Winograd; made when a result was not finite */
@@ -88,8 +110,10 @@ static void channels_last(Conv *c) {
   }
 }
 
+typedef enum Among { ALL, AHEAD } Among; /* the ways of the table */
+
 /* direct: plain sums only. */
-static bool find_way(Conv *c, bool direct) {
+static bool find_way(Conv *c, bool direct, Among among) {
   channels_last(c);
   bool as_is = !c->copied[X] && !c->copied[Y];
   for (int i = 0; i < 3; i++)
@@ -101,6 +125,7 @@ static bool find_way(Conv *c, bool direct) {
   c->at.t[X] = c->at.t[Y] = DT_F32;
   for (int i = 0; i < COUNT_OF(ways); i++) {
     if (!ways[i].fits(&c->at)) continue;
+    if (among == AHEAD && ways[i].ahead && !ways[i].ahead(&c->at)) continue;
     c->way = &ways[i];
     return true;
   }
@@ -116,6 +141,39 @@ static void release(void *state) {
   free(c);
 }
 
+#define TURN_PLACES 2048 /* from here on turning the weights round is nothing */
+
+/* Gradients of images of step 1 as results with the kernel turned: oneDNN leaves channels last as
+ * they are for those, and its other kernels are slow with gaps. */
+static bool turn(const Conv *c, Conv *to) {
+  const ConvView *y = &c->s.v[Y];
+  int64_t places = y->dims[0];
+  bool gaps = false;
+  for (int i = 2; i < y->n; i++) places *= y->dims[i], gaps |= c->s.dilates[i - 2] > 0;
+  if (c->s.form != CONV_DATA || c->merged > 1 || c->s.flip || (places < TURN_PLACES && !gaps))
+    return false;
+  *to = *c;
+  if (!conv_turned(&c->s, &to->s)) return false;
+  for (int i = 0; i < y->n - 2; i++)
+    if (to->s.low[i] < 0 || to->s.high[i] < 0) return false;
+  ConvView *w = &to->s.v[W];
+  int64_t step = 1;
+  to->turned = true;
+  to->w = *w;
+  w->offset = 0;
+  for (int i = w->n - 1; i >= 0; i--) w->strides[i] = step, step *= w->dims[i];
+  return true;
+}
+
+/* With one of its kernels for AVX-512. */
+static bool by_onednn(Conv *c) {
+  c->dnnl = conv_dnnl_new(&c->s, c->wide);
+  if (c->dnnl && conv_dnnl_full(c->dnnl)) return true;
+  conv_dnnl_free(c->dnnl);
+  c->dnnl = NULL;
+  return false;
+}
+
 static Err *make(const Op *op, bool direct, Conv *c) {
   DType l = op->operands[0]->type->dtype, r = op->operands[1]->type->dtype, o = op_type(op)->dtype;
   bool narrow = l != DT_F32 || o != DT_F32;
@@ -124,7 +182,7 @@ static Err *make(const Op *op, bool direct, Conv *c) {
     c->wide = narrow;
     c->merged = 1;
     Conv swapped = *c;
-    if (conv_swapped(&c->s, &swapped.s) && find_way(&swapped, direct)) {
+    if (conv_swapped(&c->s, &swapped.s) && find_way(&swapped, direct, ALL)) {
       *c = swapped;
       return NULL;
     }
@@ -135,9 +193,18 @@ static Err *make(const Op *op, bool direct, Conv *c) {
       return NULL;
     }
     merge_groups(c);
-    if (find_way(c, direct)) return NULL;
-    Conv turned = *c;
-    if (c->merged == 1 && conv_turned(&c->s, &turned.s) && find_way(&turned, true)) {
+    Conv turned;
+    if (jit_vector_bits() >= 512) {
+      if (find_way(c, direct, AHEAD)) return NULL;
+      if (turn(c, &turned) && by_onednn(&turned)) {
+        *c = turned;
+        return NULL;
+      }
+      if (by_onednn(c)) return NULL;
+    }
+    if (find_way(c, direct, ALL)) return NULL;
+    turned = *c;
+    if (c->merged == 1 && conv_turned(&c->s, &turned.s) && find_way(&turned, true, ALL)) {
       *c = turned;
       return NULL;
     }
@@ -274,6 +341,10 @@ static Err *run(void *state, const Op *op, void *const *in, void *const *out) {
       memset(data[W], 0, sizeof(float) * (size_t)n);
       move_weights(c, user, data[W], false);
     }
+  }
+  if (c->turned) {
+    if (!(data[W] = room(&k, count(&c->w), 4))) goto done;
+    copy_view(&c->w, &c->s.v[W], user, data[W]);
   }
   if (c->dnnl) {
     if (!conv_dnnl_run(c->dnnl, data, &status)) k.failed = true;

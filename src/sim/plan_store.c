@@ -336,6 +336,18 @@ static bool cut_for_constants(const HNode *n) {
   return cut;
 }
 
+/* Does all that is made of x, element by element, end in n? */
+static bool leads_only_to(const HNode *x, const HNode *n, int *budget) {
+  for (int i = 0; i < x->n_users; i++) {
+    const HNode *u = x->users[i];
+    if (u == n) continue;
+    if (--*budget < 0 || u->kind != H_EWISE || u->is_output || hlo_count(u) != hlo_count(n) ||
+        !leads_only_to(u, n, budget))
+      return false;
+  }
+  return x->n_users > 0;
+}
+
 static bool worth_storing(const Law *law, const HNode *n, const unsigned char *claimed) {
   double limit = law->repeat;
   if (n->kind == H_DSLICE) { /* a round's slice that several kernels read */
@@ -365,11 +377,15 @@ static bool worth_storing(const Law *law, const HNode *n, const unsigned char *c
     return true; /* a sine or the like */
   const HNode *stack[64], *leaf[32];
   int ns = 0, nl = 0, steps = 0;
-  bool dear = false;
+  bool dear = false, gate = false;
+  bool fresh = false; /* takes in a product that nothing else needs */
+  int products = 0;
   double in = 0;
   stack[ns++] = n;
   while (ns && steps++ < 400) {
     const HNode *x = stack[--ns];
+    gate |= x->op == OP_TANH || x->op == OP_LOGISTIC ||
+            (x->op == OP_EXPONENTIAL && x->in[0]->op == OP_NEGATE);
     dear |= (x->op == OP_EXPONENTIAL || x->op == OP_TANH || x->op == OP_LOGISTIC) && !x->soft;
     for (int i = 0; i < x->n_in; i++) {
       const HNode *y = x->in[i];
@@ -382,14 +398,18 @@ static bool worth_storing(const Law *law, const HNode *n, const unsigned char *c
         limit = MIN(limit, law->quotient);
       if (!hlo_light(y) || y->val) {
         double b = hlo_bytes(y);
-        if (y->kind == H_CONV) b = MIN(b, hlo_bytes(y));
         in += b;
+        int budget = 200;
+        products += y->kind == H_CONV;
+        fresh |= y->kind == H_CONV && leads_only_to(y, n, &budget);
       } else if (ns < 64) {
         stack[ns++] = y;
       }
     }
   }
   double out = hlo_bytes(n);
+  /* of several products that are stored anyway, as in a gated unit, even dear things are repeated */
+  if (gate && !fresh && products >= 2) return in >= 3.5 * out;
   return in >= (limit - 0.01) * out || (dear && in >= 1.99 * out);
 }
 

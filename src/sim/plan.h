@@ -120,7 +120,8 @@ typedef struct Law {
   double base, base0, base_out, w, q, wl, mx, kk, pp;
   double r[5], o[5], c[5]; /* cycles per tile: index by bytes of an element: 1, 2, 4 (0: VMEM) */
   double vin;
-  double lat; /* cycles until a transfer moves, for each one beyond the first */
+  double share; /* of the array's time, to add up what arrays that share columns make */
+  double lat;   /* cycles until a transfer moves, for each one beyond the first */
   /* loops */
   double lbase, lq, lvpu, lwin, rwin;
   double lane, lane_pack;    /* relayouts: to turn a tile into lanes, and to pack a narrow one */
@@ -133,8 +134,9 @@ typedef struct Law {
   double piece;  /* or in pieces of so many bytes */
   bool offload;  /* scatters run beside the core, from device memory to device memory */
   double vhalf, vbcast, cvpu, repeat, quotient;
-  double lvm; /* what a loop is charged for operands on chip, as a share of one in HBM */
-  double dw;  /* cycles to multiply and add one register of a depthwise convolution */
+  double lvm;  /* what a loop is charged for operands on chip, as a share of one in HBM */
+  double join; /* instruction slots to pad a register and to take the larger of two */
+  double dw;   /* cycles to multiply and add one register of a depthwise convolution */
   double
       row_pack; /* neighbouring taps share the array: 0 never, 1 of operands made inside, 2 always */
   double row;   /* cycles to turn a register of row values so that they repeat over lanes */

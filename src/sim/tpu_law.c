@@ -38,6 +38,7 @@ void law_read(const Chip *chip, Law *law) {
   FIT(c[2], "c2", 0.3);
   FIT(c[4], "c4", 0.3);
   FIT(vin, "vin", 0.03);
+  FIT(share, "share", 0);
   FIT(lat, "lat", 0);
   FIT(pp, "pp", 0);
   FIT(lvpu, "lvpu", 0.3);
@@ -72,6 +73,7 @@ void law_read(const Chip *chip, Law *law) {
   FIT(scores_mx, "scores_mx", 0);
   FIT(lvm, "lvm", 1);
   FIT(dw, "dw", 2.2);
+  FIT(join, "join", 15);
   FIT(row_pack, "row_pack", 1);
   FIT(repeat, "repeat", 3);
   FIT(quotient, "quotient", law->repeat);
@@ -105,6 +107,7 @@ double vpu_weight(const HNode *n) {
       n->kind == H_DUS)
     return 0;
   if (n->kind == H_DSLICE || n->kind == H_IOTA) return 1;
+  if (n->kind == H_REDUCE && n->n_in == 2) return 1;
   if (n->kind != H_EWISE) return 2;
   int arrays = array_operands(n);
   double join = n->n_in > 1 ? MAX(1, arrays) : 0;

@@ -32,6 +32,14 @@ static bool sums(const Kernel *k) {
   return false;
 }
 
+#define WINDOW 1064  /* tiles of the largest window that a loop is cut into */
+#define AT_ONCE 1260 /* that a loop may take whole */
+
+static double cut(const Law *law, double tiles) {
+  if (law->fast <= 0) return 1;
+  return tiles <= AT_ONCE ? 1 : ceil(tiles / WINDOW);
+}
+
 /* An unfused operation runs in one window while its arrays fit, else in windows of a fixed number
  * of tiles. */
 static double loop_cycles(const Law *law, const Kernel *k, double rd, double wr, double comp,
@@ -39,15 +47,18 @@ static double loop_cycles(const Law *law, const Kernel *k, double rd, double wr,
   double n, lq = law->lq;
   bool one = all_bytes <= law->one_bytes;
   if (k->reduce) {
-    one = tiles * (narrow && !sums(k) ? 0.8 : 1) <= reduced_at_once(law) && !tall(k);
-    n = k->alone ? (one ? 1 : ceil(tiles / law->lwin)) : ceil(tiles / law->rwin);
+    one = tiles * (!narrow ? 1 : sums(k) ? 0.75 : 0.8) <= reduced_at_once(law) && !tall(k);
+    n = k->alone ? (one ? 1 : ceil(tiles / law->lwin))
+                 : (law->fast > 0 ? cut(law, tiles) : ceil(tiles / law->rwin));
     if (k->alone) lq = law->rlq;
   } else if (k->alone && !k->copy) {
     n = one ? 1 : ceil(tiles / law->lwin);
   } else if (k->copy) {
     n = ceil((narrow ? 2 : 1) * bytes / law->cwin);
+    if (law->scoped > 16 << 20) n = all_bytes <= law->cwin ? 1 : ceil(tiles / 1024);
   } else {
     n = ceil(2 * bytes / (law->scoped * (narrow ? 0.72 : 0.985)));
+    n = MAX(n, cut(law, tiles));
   }
   if (n < 1) n = 1;
   double mg = n > 1 ? law->cores : 1, R = ceil(n / mg);
@@ -117,8 +128,7 @@ static double turn_cycles(const Law *law, HValue *from, HValue *to, bool joins, 
   return n * w;
 }
 
-#define JOIN_WIDE 15  /* instruction slots to pad a register and to take the larger of two */
-#define JOIN_NARROW 8 /* of 16 bits, two in a word */
+#define JOIN_NARROW 8 /* instruction slots to join registers of 16 bits, two in a word */
 
 /* A reshape of its own from the first dimension in lanes to the last one, or back. */
 static bool lanes_split(const Kernel *k) {
@@ -141,7 +151,7 @@ static double joining(const Law *law, const HNode *n, double tiles, double *rd) 
     *rd += tiles * law->r[tpu_width(v)] * (n->n_in - 1); /* every window reads all operands */
     return 0;
   }
-  return tiles * (tpu_width(v) == 4 ? JOIN_WIDE : JOIN_NARROW) * law->lvpu * (n->n_in - 1);
+  return tiles * (tpu_width(v) == 4 ? law->join : JOIN_NARROW) * law->lvpu * (n->n_in - 1);
 }
 
 /* Kernels beside one that makes random bits from a counter: the key is taken apart, and each row
@@ -227,6 +237,7 @@ void tpu_loop(Plan *p, Kernel *k) {
   double comp = tpu_vector_work(law, k) * law->lvpu + tpu_turned_rows(k) * law->row + spread;
   if (k->alone && !k->reduce)
     comp = MIN(comp, tiles * law->lvpu); /* all unfused operations alike */
+  if (k->alone && k->reduce && law->scoped > 16 << 20) comp = 0;
   if (root->kind == H_CONCAT) comp += joining(law, root, tiles, &rd);
   bool moved = root->kind == H_TRANSPOSE && k->inner.n == 1 && root->val && k->reads.n == 1 &&
                root->rank >= 2 && root->dims[root->val->order[0]] != k->reads.v[0]->order[0];

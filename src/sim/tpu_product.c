@@ -60,10 +60,18 @@ typedef struct Shape {                 /* of a product in the terms of the law, 
   double k_splits;                     /* most parts that k may be cut into */
   double la, lb, le, wo;               /* cycles to move: lhs, rhs, epilogue inputs, results */
   double ba, bb, be, bo;               /* bytes in VMEM windows of the same */
-  double load; /* cycles to load a tile of weights: the least that streaming past it takes */
+  double share; /* of the array's time that it takes to add what arrays that share columns make */
+  double load;  /* cycles to load a tile of weights: the least that streaming past it takes */
   double vin, vpu_a, vpu_e, rate;
   double lhs_tiles, out_tiles;
 } Shape;
+
+/* Columns of tiles that are fewer than the arrays of a core share them: parts of the contracted side
+ * run side by side, and the vector unit adds their results. */
+static double shared_columns(const Law *law, double n, double k) {
+  double arrays = law->macs / law->cores / (law->side * law->side), left = fmod(n, arrays);
+  return left > 0 ? left / n * (1 - 1 / k) : 0;
+}
 
 static double product_cycles(const Law *law, const Shape *s, double *out_comp, int *out_windows) {
   double mo[40], no[40], ko[40], bo[40];
@@ -88,6 +96,7 @@ static double product_cycles(const Law *law, const Shape *s, double *out_comp, i
           double mxu = law->mx * s->passes * s->taps * b * rows * (ceil(n / ss) * S) *
                        (ceil(k / ss) * S) / (law->macs / mg);
           double vec = (s->vpu_a * iN + s->vpu_e) / R;
+          mxu *= 1 + s->share * shared_columns(law, n, k);
           double comp = MAX(mxu, vec) + law->vadd * MIN(mxu, vec) + s->vin / R +
                         (iK > 1 ? law->kk * s->out_tiles / io : 0);
           double nl = iM * iK * iB == 1 ? 1 : R,
@@ -289,6 +298,7 @@ void tpu_product(Plan *p, Kernel *k) {
     splits_k = s.k;
     s.batch = (double)c->batch;
   }
+  s.share = !c->is_conv || (gradient && s.n > 1) ? law->share : 0;
   double inner = lane_contracted(cv, seen, who, nr);
   if (inner > 0 && inner < S) { /* several dimensions are contracted, the one in lanes is short */
     s.k = ceil(kk / inner) * (S / 128);

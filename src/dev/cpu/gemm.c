@@ -97,8 +97,8 @@ static void pack_side(const Gemm *g, const void *in, int64_t step, int64_t k_ste
   if (g->pair == 1)
     gemm_pack(g->in, in, step, k_step, (int)held, (int)width, k, panels, width * k, out);
   else
-    gemm_pack_pairs(in, step, k_step, (int)held, (int)width, MIN(2 * k, g->k_in - 2 * p0), panels,
-                    width * k, out);
+    gemm_pack_pairs(g->kern, in, step, k_step, (int)held, (int)width, MIN(2 * k, g->k_in - 2 * p0),
+                    panels, width * k, out);
 }
 
 /* The rows or columns before a panel, in packed form: those of the last panel of b are filled up to
@@ -247,9 +247,11 @@ static void pair(const Gemm *g, const Tile *t, int64_t row, int64_t rows, int64_
   int64_t i = row - t->r0;
   float *c = t->passing ? t->c : t->c + i * t->c_row + (j - t->j0);
   multiply(g, rows, columns, t->k, a, b, c, t->c_row, t->add);
-  if (t->narrow)
-    gemm_narrow(g->out, c, t->c_row, rows, columns, t->narrow + (i * t->narrow_row + j - t->j0) * 2,
-                t->narrow_row);
+  if (!t->narrow) return;
+  char *out = t->narrow + (i * t->narrow_row + j - t->j0) * 2;
+  if (g->kern->narrow && g->out == DT_BF16)
+    g->kern->narrow(c, t->c_row, rows, columns, (uint16_t *)out, t->narrow_row);
+  else gemm_narrow(g->out, c, t->c_row, rows, columns, out, t->narrow_row);
 }
 
 /* Panels [i0, i1) of a times columns [j0, j1): `a` and `b` hold them packed. Column by column, so

@@ -32,12 +32,20 @@ typedef struct GemmAt {
 } GemmAt;
 typedef void (*GemmPanelFn)(const GemmAt *at, int64_t k, const float *a, const float *b, float *c,
                             int64_t columns, bool add);
+/* For pairs of bf16: rows along a panel, two of k at a time, become floats of it (of gemm_pack_pairs:
+ * step is 1, k even). Results become bf16 (as by gemm_narrow). */
+typedef void (*GemmPairRowsFn)(const char *in, int64_t k_step, int w, int width, int64_t k,
+                               int64_t panels, int64_t panel_step, float *out);
+typedef void (*GemmNarrowFn)(const float *c, int64_t c_row, int64_t rows, int64_t columns,
+                             uint16_t *out, int64_t out_row);
 #define GEMM_MAX_MR 12
 typedef struct GemmKernels {
   int mr, lanes;
   GemmKernelFn fn[GEMM_MAX_MR][2];   /* [rows - 1][vectors - 1] */
   GemmPanelFn panel[2][GEMM_MAX_MR]; /* [vectors - 1][rows - 1]; one vector: for any rows */
   GemmFewFn along[3], dots[3];       /* b in f32, bf16, f16 */
+  GemmPairRowsFn pair_rows;          /* NULL: gemm_pack.c's own */
+  GemmNarrowFn narrow;
 } GemmKernels;
 extern const GemmKernels gemm_avx2, gemm_avx512;
 /* For bf16 in pairs: a float of a packed panel holds elements 2 p and 2 p + 1 of k. Only fn. */
@@ -113,8 +121,8 @@ void gemm_pack(DType t, const void *in, int64_t step, int64_t k_step, int w, int
 void gemm_narrow(DType t, const float *c, int64_t c_row, int64_t rows, int64_t columns, void *out,
                  int64_t out_row);
 /* gemm_pack of bf16, k of them, to out[panel][(k + 1) / 2][width], the even one in the low half. */
-void gemm_pack_pairs(const void *in, int64_t step, int64_t k_step, int w, int width, int64_t k,
-                     int64_t panels, int64_t panel_step, float *out);
+void gemm_pack_pairs(const GemmKernels *kern, const void *in, int64_t step, int64_t k_step, int w,
+                     int width, int64_t k, int64_t panels, int64_t panel_step, float *out);
 
 /* Memory that will be read soon, asked for line by line while something else is multiplied: `count`
  * rows or columns as for gemm_pack, in about `calls` calls of gemm_ask. Nothing where neither step

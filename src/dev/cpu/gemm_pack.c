@@ -22,6 +22,7 @@ GemmComing gemm_coming(DType t, const void *p, int64_t count, int64_t step, int6
 
 #define FN __attribute__((target("avx2,fma,f16c")))
 #define ROWS_AHEAD 12 /* are asked for */
+#define MAX_WIDTH 32  /* of a panel */
 #define INLINE FN static inline __attribute__((always_inline))
 
 INLINE __m256 load8(DType t, const char *p) {
@@ -57,11 +58,15 @@ INLINE __m256 load_part(DType t, const char *p, int n) {
   return load8(t, (const char *)few);
 }
 
-/* out[j][i] = in[i][j] for w <= 8 rows i; zero for the rest. */
-INLINE void transpose8(DType t, const char *in, int64_t step, int w, int64_t out_step, float *out) {
+/* out[j][i] = in[i][j] for w <= 8 rows i of n <= 8 elements; zero for the rest. */
+INLINE void transpose8(DType t, const char *in, int64_t step, int w, int n, int64_t out_step,
+                       float *out) {
   __m256 r[8], s[8];
 #pragma GCC unroll 8
-  for (int i = 0; i < 8; i++) r[i] = i < w ? load8(t, in + i * step) : _mm256_setzero_ps();
+  for (int i = 0; i < 8; i++)
+    r[i] = i >= w   ? _mm256_setzero_ps()
+           : n == 8 ? load8(t, in + i * step)
+                    : load_part(t, in + i * step, n);
 #pragma GCC unroll 4
   for (int i = 0; i < 4; i++) {
     s[2 * i] = _mm256_unpacklo_ps(r[2 * i], r[2 * i + 1]);
@@ -101,6 +106,23 @@ INLINE void rows(DType t, const char *in, int64_t e, int w, int width, int64_t p
   }
 }
 
+/* The last k rows of a panel of columns: nothing is written beyond them. */
+INLINE void last_rows(DType t, const char *in, int64_t step, int w, int width, int64_t k,
+                      float *out) {
+  int64_t e = t == DT_F32 ? 4 : 2;
+  for (int64_t p = 0; p < k; p += 8) {
+    float part[8][MAX_WIDTH];
+    int n = (int)MIN(8, k - p);
+    for (int i = 0; i < width; i += 8) {
+      if (w - i >= 8 && n == 8)
+        transpose8(t, in + i * step + p * e, step, 8, 8, MAX_WIDTH, &part[0][i]);
+      else transpose8(t, in + i * step + p * e, step, w - i, n, MAX_WIDTH, &part[0][i]);
+    }
+    for (int r = 0; r < n; r++)
+      memcpy(out + (p + r) * width, part[r], sizeof(float) * (size_t)width);
+  }
+}
+
 /* Steps in bytes. Stores go in whole vectors: what one writes beyond its row later rows overwrite; the last rows
  * are written one by one. Runs across panels are read through all of them, where memory has them
  * together; so are, along k, two vectors of each of eight runs, a line. */
@@ -119,16 +141,19 @@ INLINE void pack(DType t, const char *in, int64_t step, int64_t k_step, int w, i
   } else if (k_step == e) {
     int64_t fit = 0; /* so many rows go in whole vectors */
     while (fit + 8 <= k && (fit + 7) * width + spill <= 0) fit += 8;
-    done = fit;
     for (int64_t q = 0; q < panels; q++)
       for (int64_t p0 = 0; p0 < fit; p0 += 16)
         for (int i = (width - 1) & ~7; i >= 0; i -= 8)
           for (int64_t p = p0; p < MIN(p0 + 16, fit); p += 8) {
             const char *s = in + q * next + i * step + p * e;
             float *o = out + q * panel_step + p * width + i;
-            if (w - i >= 8) transpose8(t, s, step, 8, width, o);
-            else transpose8(t, s, step, w - i, width, o);
+            if (w - i >= 8) transpose8(t, s, step, 8, 8, width, o);
+            else transpose8(t, s, step, w - i, 8, width, o);
           }
+    for (int64_t q = 0; q < panels; q++)
+      last_rows(t, in + q * next + fit * e, step, w, width, k - fit,
+                out + q * panel_step + fit * width);
+    return;
   }
   for (int64_t q = 0; q < panels; q++)
     for (int64_t p = done; p < k; p++)
@@ -169,11 +194,14 @@ INLINE void pair_rows(const char *even, const char *odd, int w, int width, int64
   }
 }
 
-FN void gemm_pack_pairs(const void *in, int64_t step, int64_t k_step, int w, int width, int64_t k,
-                        int64_t panels, int64_t panel_step, float *out) {
+FN void gemm_pack_pairs(const GemmKernels *kern, const void *in, int64_t step, int64_t k_step,
+                        int w, int width, int64_t k, int64_t panels, int64_t panel_step,
+                        float *out) {
   const char *from = in;
   int64_t whole = k / 2;
-  if (step == 1) {
+  if (step == 1 && kern->pair_rows) {
+    kern->pair_rows(from, k_step, w, width, 2 * whole, panels, panel_step, out);
+  } else if (step == 1) {
     for (int64_t p = 0; p < whole; p++)
       pair_rows(from + 4 * p * k_step, from + (4 * p + 2) * k_step, w, width, panels, panel_step,
                 out + p * width);

@@ -149,7 +149,41 @@ static void test_panels(void **state) {
   }
 }
 
+/* Any bits to bf16, as a number in f64 would become one: ties, denormals, infinities, NaN. */
+static void test_narrow(void **state) {
+  (void)state;
+  const GemmKernels *pairs = gemm_pairs();
+  if (!gemm_kernels()) skip();
+  for (int i = 0; i < 2000; i++) {
+    uint32_t bits[2][40];
+    uint16_t out[2][44];
+    float in[2][40];
+    int64_t columns = 1 + below(40);
+    for (int r = 0; r < 2; r++)
+      for (int j = 0; j < 40; j++) {
+        uint32_t u = (uint32_t)below((int64_t)1 << 32);
+        if (i % 4 == 0) u &= 0x807fffff;                           /* denormal */
+        if (i % 4 == 1) u = (u & 0xffff0000) | 0x8000;             /* a tie */
+        if (i % 4 == 2 && below(4) == 0) u |= 0x7f800000;          /* NaN */
+        if (i % 8 == 3 && below(4) == 0) u = 0x7f7f8000 - (u & 1); /* about the largest */
+        bits[r][j] = u;
+      }
+    memcpy(in, bits, sizeof in);
+    memset(out, 0xab, sizeof out);
+    if (pairs && pairs->narrow) pairs->narrow(in[0], 40, 2, columns, out[0], 44);
+    else gemm_narrow(DT_BF16, in[0], 40, 2, columns, out, 44);
+    for (int r = 0; r < 2; r++)
+      for (int64_t j = 0; j < 44; j++) {
+        uint16_t want = 0xabab;
+        if (j < columns) elem_set_f64(DT_BF16, &want, (double)in[r][j]);
+        if (j < columns && isnan(in[r][j])) assert_true(isnan(elem_get_f64(DT_BF16, &out[r][j])));
+        else assert_int_equal(out[r][j], want);
+      }
+  }
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_shapes), cmocka_unit_test(test_panels)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_shapes), cmocka_unit_test(test_panels),
+                                     cmocka_unit_test(test_narrow)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

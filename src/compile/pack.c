@@ -19,8 +19,11 @@ static bool in_place(Builder *b, const Step *s, int k, int o) {
   if (s->kind == STEP_COPY) return true;
   /* a step that runs once for each process would read again what it has overwritten for all */
   if (s->each && s->out[o] >= 0 && !b->places.v[s->out[o]].each) return false;
-  if (s->kind == STEP_OP)
+  if (s->kind == STEP_OP) {
+    for (int i = 0; i < s->n_in; i++) /* read while it is written */
+      if (i != k && plan_root(b, s->in[i]) == plan_root(b, s->in[k])) return false;
     return o == 0 && b->target->in_place && b->target->in_place(b->target->arg, s->op) == k + 1;
+  }
   if (s->kind != STEP_FUSED || !s->fusion->in_place[k]) return false;
   const FusionOut *out = &s->fusion->out[o];
   for (int i = 0; i < s->n_in; i++) /* the same memory under another name */

@@ -83,6 +83,20 @@ static bool comparator_is_greater(const Op *op) {
   return true;
 }
 
+bool interp_approx_top_k(const Op *op, int *dim, bool *greater) {
+  Str name = op_str(op, "call_target_name");
+  if (op->kind != OP_CUSTOM_CALL ||
+      (!str_is(name, "ApproxTopK") && !str_is(name, "PartialReduce")) || op->n_operands < 4 ||
+      op->n_results != 2)
+    return false;
+  const Type *t = op->operands[0]->type;
+  int64_t d = config_int(op, "reduction_dim", t->rank - 1);
+  if (d < 0) d += t->rank;
+  *dim = (int)d;
+  *greater = comparator_is_greater(op);
+  return d >= 0 && d < t->rank;
+}
+
 /* operands: values, indices, two initial values. Exact: a recall of 1 satisfies any target. */
 static Err *approx_top_k(const Op *op, Tensor *const *in, Tensor **results) {
   const Tensor *x = in[0];

@@ -57,6 +57,9 @@ Err *sharding_from_gspmd(Module *m, Str text, int rank, int n_devices, Sharding 
  * for an unknown name. */
 typedef Err *(*CustomCallFn)(const Op *op, Tensor *const *operands, Tensor **results);
 CustomCallFn custom_call_find(Str target);
+/* The custom calls of jax.lax.approx_max_k and approx_min_k (values, indices, two initial values):
+ * along which dimension, and whether larger values come first. */
+bool interp_approx_top_k(const Op *op, int *dim, bool *greater);
 void custom_call_register(const char *target,
                           CustomCallFn fn); /* process-wide; for the plugin's host callbacks */
 

@@ -87,6 +87,7 @@ static V lane_pointers(Gen *g, DType t, V ptr, const int64_t *steps) {
 }
 
 #define MAX_PIECES 4        /* that are as fast as a gather */
+#define MAX_WIDE_PIECES 8   /* where one instruction takes lanes of two vectors */
 #define MAX_NARROW_PIECES 8 /* of types that there are no gathers of */
 
 /* Lanes that are near each other, from a few neighbouring elements at a time. NULL: they are not, or
@@ -104,7 +105,9 @@ static V load_pieces(Gen *g, DType t, V ptr, const int64_t *steps, V mask) {
   }
   if (lo > hi) return LLVMConstNull(mem_type(g, t, g->vl));
   int64_t first[MAX_NARROW_PIECES], width = MIN(g->vl, hi - lo + 1);
-  int n = 0, most = dtype_bytes(t) < 4 ? MAX_NARROW_PIECES : MAX_PIECES;
+  int n = 0, most = dtype_bytes(t) < 4         ? MAX_NARROW_PIECES
+                    : jit_vector_bits() >= 512 ? MAX_WIDE_PIECES
+                                               : MAX_PIECES;
   for (int64_t next = lo; next <= hi;) {
     int64_t left = INT64_MAX; /* the first that no piece has */
     for (int i = 0; i < g->vl; i++)
@@ -134,6 +137,14 @@ static V load_pieces(Gen *g, DType t, V ptr, const int64_t *steps, V mask) {
     all = LLVMBuildShuffleVector(B, all, x, LLVMConstVector(e, (unsigned)g->vl), "");
   }
   return all;
+}
+
+static V reversed(Gen *g, V v) {
+  LLVMTypeRef i32 = LLVMInt32TypeInContext(g->ctx);
+  V e[64];
+  for (int i = 0; i < g->vl; i++) e[i] = LLVMConstInt(i32, (unsigned long long)(g->vl - 1 - i), 0);
+  return LLVMBuildShuffleVector(B, v, LLVMGetPoison(LLVMTypeOf(v)),
+                                LLVMConstVector(e, (unsigned)g->vl), "");
 }
 
 /* A vector of which no lane is wanted may lie where there is no memory: a masked load leaves it alone,
@@ -177,6 +188,16 @@ V gen_load(Gen *g, DagNode *n) {
     LLVMTypeRef types[2] = {vt, p};
     V args[4] = {ptr, align, mask, LLVMConstNull(vt)};
     return from_mem(g, n->t, gen_intrinsic(g, "llvm.masked.load", types, 2, args, 4));
+  }
+  if (mask && stride == -1 && !g->d->braid) { /* backwards, and turned round */
+    V first = gen_i64(g, 1 - g->vl);
+    ptr = LLVMBuildGEP2(B, et, ptr, &first, 1, "");
+    mask = reversed(g, mask);
+    if (mask_vec) ptr = LLVMBuildSelect(B, any_lane(g, mask), ptr, base, "");
+    LLVMTypeRef types[2] = {vt, p};
+    V args[4] = {ptr, align, mask, LLVMConstNull(vt)};
+    V v = gen_intrinsic(g, "llvm.masked.load", types, 2, args, 4);
+    return from_mem(g, n->t, reversed(g, v));
   }
   V pieces = load_pieces(g, n->t, ptr, steps, mask);
   if (pieces) return from_mem(g, n->t, pieces);

@@ -163,7 +163,7 @@ static V convert(Gen *g, DType from, DType to, V v) { /* floats are left unround
   if (ct == DC_FLOAT)
     return cf == DC_SINT ? LLVMBuildSIToFP(B, v, rt, "") : LLVMBuildUIToFP(B, v, rt, "");
   if (cf == DC_FLOAT) {
-    if (dtype_bits(to) < 8) {
+    if (dtype_bits(to) <= 16) { /* by way of numbers of 32 bits: there are instructions for these */
       int bits = dtype_bits(to);
       double lo = ct == DC_SINT ? -(double)(1 << (bits - 1)) : 0,
              hi = (double)((1 << (ct == DC_SINT ? bits - 1 : bits)) - 1);
@@ -172,6 +172,7 @@ static V convert(Gen *g, DType from, DType to, V v) { /* floats are left unround
       v = sel(g, fcmp(g, LLVMRealOLT, v, klo), klo, v);
       v = sel(g, fcmp(g, LLVMRealOGT, v, khi), khi, v);
       v = sel(g, nan, k_real(g, from, 0), v);
+      return LLVMBuildTrunc(B, LLVMBuildFPToSI(B, v, reg_type(g, DT_I32, g->lanes), ""), rt, "");
     }
     LLVMTypeRef types[2] = {rt, LLVMTypeOf(v)};
     return gen_intrinsic(g, ct == DC_SINT ? "llvm.fptosi.sat" : "llvm.fptoui.sat", types, 2, &v, 1);

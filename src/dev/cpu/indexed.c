@@ -180,7 +180,7 @@ bool walk_is_simple(const Walk *w) {
   for (int d = 0; d < w->rank; d++) count *= w->dims[d];
   for (int b = w->n_batch - 1; b >= 0; b--) {
     bool dense = w->batch_step[b] == vectors * w->n_vec && w->other_step[b] == vectors * w->run;
-    if (w->batching[b] >= 0 || (w->batch[b] > 1 && !dense)) return false;
+    if (w->batch[b] > 1 && !dense) return false;
     vectors *= w->batch[b];
   }
   return count <= INT32_MAX && (w->n_vec == 1 || w->vec_step == 1);
@@ -222,6 +222,25 @@ CLONES static void simple_two(const int32_t *x, const int32_t *top, const int32_
   }
 }
 
+/* What the batch selects in the operand is added: row by row of the innermost batch dimension. */
+CLONES static void add_batch(int32_t first, int32_t step, int64_t n, int32_t *at) {
+  for (int64_t i = 0; i < n; i++) at[i] += at[i] < 0 ? 0 : first + (int32_t)i * step;
+}
+
+static void add_batches(const Walk *w, int64_t begin, int64_t end, int32_t *at) {
+  int last = w->n_batch - 1;
+  for (int64_t i = begin, n; i < end; i += n) {
+    int64_t c = i % w->batch[last], rest = i / w->batch[last], first = 0;
+    n = MIN(end - i, w->batch[last] - c);
+    for (int b = last - 1; b >= 0; b--) {
+      if (w->batching[b] >= 0) first += rest % w->batch[b] * w->step[w->batching[b]];
+      rest /= w->batch[b];
+    }
+    int64_t step = w->batching[last] >= 0 ? w->step[w->batching[last]] : 0;
+    add_batch((int32_t)(first + c * step), (int32_t)step, n, at + (i - begin));
+  }
+}
+
 void walk_simple(const Walk *w, const char *indices, bool clamp, int64_t begin, int64_t end,
                  int32_t *at) {
   int32_t top[2], step[2], narrow[2 * SIMPLE_BATCH];
@@ -238,4 +257,7 @@ void walk_simple(const Walk *w, const char *indices, bool clamp, int64_t begin, 
   }
   if (w->n_vec == 1) simple_one(x, top[0], step[0], clamp, end - begin, at);
   else simple_two(x, top, step, clamp, end - begin, at);
+  bool batching = false;
+  for (int b = 0; b < w->n_batch; b++) batching |= w->batching[b] >= 0;
+  if (batching) add_batches(w, begin, end, at);
 }

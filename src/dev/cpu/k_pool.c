@@ -190,7 +190,7 @@ static bool scatter_of(const Op *op, Pool *p) {
 
 static bool accepts_reduce(const Op *op) {
   Pool p;
-  return op->n_results == 1 && reduce_of(op, &p);
+  return op->n_results == 1 && !cpu_window_is_running(op) && reduce_of(op, &p);
 }
 
 static bool accepts_scatter(const Op *op) {

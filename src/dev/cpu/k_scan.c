@@ -2,7 +2,7 @@
  * cumsum, cummax and their like are written.
  *
  * One pass. Along the last dimension LINES rows go side by side, because a single chain of
- * additions waits for itself; along another one the elements below are a vector. A few long rows
+ * additions waits for itself (SHORT_LINES of short ones, as they lie); along another one the elements below are a vector. A few long rows
  * are cut into blocks: totals of the blocks, then each block from what comes before it; the cut
  * follows from the length alone. Sums of bf16 and f16 are kept in f32 and rounded once. */
 #include "dev/cpu/kernel.h"
@@ -12,6 +12,8 @@
 #define LINES 8
 #define TILE 64 /* of each line are copied: powers of two apart they would evict each other */
 #define BLOCK 8192
+#define SHORT 32 /* elements of a line that are not worth copying */
+#define SHORT_LINES 16
 
 typedef struct Scan {
   int64_t outer, n, inner;
@@ -74,6 +76,12 @@ static bool recognise(const Op *op, Scan *s) {
    : (b) < (a) || ((a) == 0 && (b) == 0 && !__builtin_signbit(a)) ? (b)       \
                                                                   : (a))
 
+/* The same for one number at a time: what is rare is a branch. */
+#define FMORE1(a, b) \
+  (__builtin_expect(!__builtin_islessgreater(a, b), 0) ? FMORE(a, b) : ((a) > (b) ? (a) : (b)))
+#define FLESS1(a, b) \
+  (__builtin_expect(!__builtin_islessgreater(a, b), 0) ? FLESS(a, b) : ((a) < (b) ? (a) : (b)))
+
 /* In pieces that the compiler copies by a few vectors, without a call. */
 static inline void tile_copy(void *to, const void *from, size_t bytes) {
   size_t b = 0;
@@ -83,7 +91,8 @@ static inline void tile_copy(void *to, const void *from, size_t bytes) {
 
 /* lines_: LINES chains of n elements, `line` apart, each from its start in acc, left there.  rows_:
  * n vectors of m elements, `step` apart. d is 1 or -1, the direction. */
-#define SCAN(name, T, F)                                                                          \
+#define SCAN(name, T, F) SCAN_BY(name, T, F, F)
+#define SCAN_BY(name, T, F, ONE)                                                                  \
   static void lines_##name(const void *in_, void *out_, int64_t n, int64_t d, int64_t line,       \
                            void *acc_, bool store) {                                              \
     const T *in = in_;                                                                            \
@@ -94,7 +103,7 @@ static inline void tile_copy(void *to, const void *from, size_t bytes) {
       const int64_t m = MIN(TILE, n - i), at = d > 0 ? i : -(i + m - 1);                          \
       for (int j = 0; j < LINES; j++) tile_copy(t[j], in + at + j * line, (size_t)m * sizeof(T)); \
       for (int64_t q = 0, x = d > 0 ? 0 : m - 1; q < m; q++, x += d)                              \
-        for (int j = 0; j < LINES; j++) t[j][x] = a[j] = F(a[j], t[j][x]);                        \
+        for (int j = 0; j < LINES; j++) t[j][x] = a[j] = ONE(a[j], t[j][x]);                      \
       for (int j = 0; store && j < LINES; j++)                                                    \
         tile_copy(out + at + j * line, t[j], (size_t)m * sizeof(T));                              \
     }                                                                                             \
@@ -105,10 +114,18 @@ static inline void tile_copy(void *to, const void *from, size_t bytes) {
     const T *in = in_;                                                                            \
     T *out = out_, a = *(T *)acc_;                                                                \
     for (int64_t i = 0; i < n; i++) {                                                             \
-      a = F(a, in[i * d]);                                                                        \
+      a = ONE(a, in[i * d]);                                                                      \
       if (store) out[i * d] = a;                                                                  \
     }                                                                                             \
     *(T *)acc_ = a;                                                                               \
+  }                                                                                               \
+  static void short_##name(const void *in_, void *out_, int64_t n, int64_t d, int64_t line,       \
+                           const void *init) {                                                    \
+    const T *in = in_;                                                                            \
+    T *out = out_, a[SHORT_LINES];                                                                \
+    for (int j = 0; j < SHORT_LINES; j++) a[j] = *(const T *)init;                                \
+    for (int64_t i = 0; i < n; i++, in += d, out += d)                                            \
+      for (int j = 0; j < SHORT_LINES; j++) out[j * line] = a[j] = ONE(a[j], in[j * line]);       \
   }                                                                                               \
   CLONES static void rows_##name(const void *in_, void *out_, int64_t n, int64_t step, int64_t m, \
                                  const void *init) {                                              \
@@ -122,13 +139,13 @@ static inline void tile_copy(void *to, const void *from, size_t bytes) {
     }                                                                                             \
   }                                                                                               \
   static void join_##name(void *a, const void *b) { *(T *)a = F(*(T *)a, *(const T *)b); }
-#define KINDS(name, T, more, less) \
-  SCAN(name##_add, T, PLUS)        \
-  SCAN(name##_mul, T, TIMES) SCAN(name##_max, T, more) SCAN(name##_min, T, less)
-KINDS(f32, float, FMORE, FLESS)
-KINDS(f64, double, FMORE, FLESS)
-KINDS(u32, uint32_t, MORE, LESS)
-KINDS(u64, uint64_t, MORE, LESS)
+#define KINDS(name, T, more, less, more1, less1) \
+  SCAN(name##_add, T, PLUS)                      \
+  SCAN(name##_mul, T, TIMES) SCAN_BY(name##_max, T, more, more1) SCAN_BY(name##_min, T, less, less1)
+KINDS(f32, float, FMORE, FLESS, FMORE1, FLESS1)
+KINDS(f64, double, FMORE, FLESS, FMORE1, FLESS1)
+KINDS(u32, uint32_t, MORE, LESS, MORE, LESS)
+KINDS(u64, uint64_t, MORE, LESS, MORE, LESS)
 SCAN(i32_max, int32_t, MORE)
 SCAN(i32_min, int32_t, LESS)
 SCAN(i64_max, int64_t, MORE)
@@ -138,12 +155,13 @@ typedef struct Fns {
   void (*lines)(const void *in, void *out, int64_t n, int64_t d, int64_t line, void *acc,
                 bool store);
   void (*line)(const void *in, void *out, int64_t n, int64_t d, void *acc, bool store);
+  void (*few)(const void *in, void *out, int64_t n, int64_t d, int64_t line, const void *init);
   void (*rows)(const void *in, void *out, int64_t n, int64_t step, int64_t m, const void *init);
   void (*join)(void *a, const void *b);
   int64_t bytes;
 } Fns;
 #define FNS(name, T) \
-  { lines_##name, line_##name, rows_##name, join_##name, sizeof(T) }
+  { lines_##name, line_##name, short_##name, rows_##name, join_##name, sizeof(T) }
 #define FOUR(name, T) \
   { FNS(name##_add, T), FNS(name##_mul, T), FNS(name##_max, T), FNS(name##_min, T) }
 static const Fns of_f32[] = FOUR(f32, float), of_f64[] = FOUR(f64, double),
@@ -183,6 +201,11 @@ static void some_lines(void *arg, int64_t begin, int64_t end) {
   uint64_t acc[LINES];
   for (int64_t o = begin; o < end;) {
     int64_t at = (o * s->n + first) * b, m = end - o >= LINES ? LINES : 1;
+    if (s->n <= SHORT && end - o >= SHORT_LINES) {
+      r->f->few(r->in + at, r->out + at, s->n, d, s->n, r->init);
+      o += SHORT_LINES;
+      continue;
+    }
     for (int j = 0; j < LINES; j++) memcpy((char *)acc + j * b, r->init, (size_t)b);
     if (m == LINES) r->f->lines(r->in + at, r->out + at, s->n, d, s->n, acc, true);
     else r->f->line(r->in + at, r->out + at, s->n, d, acc, true);
@@ -257,7 +280,8 @@ static void scan(const Scan *s, DType math, const void *in, const void *init, vo
       free(r.totals);
       return;
     }
-    cpu_parallel(s->outer, (65536 / s->n + LINES) / LINES * LINES, some_lines, &r);
+    cpu_parallel(s->outer, (65536 / s->n + SHORT_LINES) / SHORT_LINES * SHORT_LINES, some_lines,
+                 &r);
     return;
   }
   r.part = MIN(s->inner, 1024);
@@ -283,7 +307,7 @@ static Err *run(void *state, const Op *op, void *const *in, void *const *out) {
   return NULL;
 }
 
-static bool accepts(const Op *op) {
+bool cpu_window_is_running(const Op *op) {
   Scan s;
   return recognise(op, &s);
 }
@@ -301,7 +325,7 @@ static Err *prepare(const Op *op, void **state) {
 const CpuKernel cpu_kernels_scan[] = {
     {.name = "scan",
      .kind = OP_REDUCE_WINDOW,
-     .accepts = accepts,
+     .accepts = cpu_window_is_running,
      .prepare = prepare,
      .run = run,
      .release = free},

@@ -111,12 +111,53 @@ static void combine(OpKind kind, DType t, char *dst, const char *src, int64_t n)
   }
 }
 
+/* The same by numbers, where a branch would be mispredicted half of the time. */
+static inline float picked(float a, float b, bool second) {
+  uint32_t x, y;
+  memcpy(&x, &a, 4);
+  memcpy(&y, &b, 4);
+  x ^= (x ^ y) & -(uint32_t)second;
+  memcpy(&a, &x, 4);
+  return a;
+}
+static inline bool is_negative(float a) {
+  uint32_t x;
+  memcpy(&x, &a, 4);
+  return x >> 31;
+}
+static inline float larger(float a, float b) {
+  return picked(a, b, (b > a) | (b != b) | ((a == b) & is_negative(a)));
+}
+static inline float smaller(float a, float b) {
+  return picked(a, b, (b < a) | (b != b) | ((a == b) & !is_negative(a)));
+}
+/* One number: what is rare is a branch. */
+static inline float larger_one(float a, float b) {
+  if (__builtin_expect(!__builtin_islessgreater(a, b), 0)) return LARGER(a, b);
+  return a > b ? a : b;
+}
+static inline float smaller_one(float a, float b) {
+  if (__builtin_expect(!__builtin_islessgreater(a, b), 0)) return SMALLER(a, b);
+  return a < b ? a : b;
+}
+static inline float of_bf16(uint16_t x) {
+  uint32_t u = (uint32_t)x << 16;
+  float f;
+  memcpy(&f, &u, 4);
+  return f;
+}
+static inline uint16_t to_bf16(float f) {
+  uint32_t u;
+  memcpy(&u, &f, 4);
+  uint32_t r = (u + 0x7fff + (u >> 16 & 1)) >> 16;
+  return (uint16_t)((u & 0x7fffffff) > 0x7f800000 ? u >> 16 | 0x40 : r);
+}
+
 /* dst[from[i] + k] = combination with src[to[i] + k], k < run, in order of i: what is common, in
  * vectors. */
 typedef void Apply(int64_t n, const int64_t *from, const int64_t *to, int64_t run, void *dst,
                    const void *src);
-/* dst[at[i] + k] = combination with src[i * run + k], k < run; nothing where at[i] is negative. skip: when it is known to
- * change nothing. */
+/* dst[at[i] + k] = combination with src[i * run + k], k < run; nothing where at[i] is negative. */
 typedef void Each(int64_t n, const int32_t *at, int64_t run, void *dst, const void *src);
 #define EACH_ROW(T, expr, N)                                   \
   if (run == (N)) {                                            \
@@ -132,55 +173,67 @@ typedef void Each(int64_t n, const int32_t *at, int64_t run, void *dst, const vo
     }                                                          \
     return;                                                    \
   }
-#define APPLY(name, T, skip, expr)                                                        \
-  CLONES static void name(int64_t n, const int64_t *from, const int64_t *to, int64_t run, \
-                          void *dst, const void *src) {                                   \
-    for (int64_t i = 0; i < n; i++) {                                                     \
-      T *d = (T *)dst + from[i];                                                          \
-      const T *s = (const T *)src + to[i];                                                \
-      _Pragma("GCC ivdep") for (int64_t k = 0; k < run; k++) {                            \
-        T a = d[k], b = s[k];                                                             \
-        (void)a;                                                                          \
-        d[k] = (expr);                                                                    \
-      }                                                                                   \
-    }                                                                                     \
-  }                                                                                       \
-  static void name##_one(int64_t n, const int64_t *from, const int64_t *to, int64_t run,  \
-                         void *dst, const void *src) {                                    \
-    (void)run;                                                                            \
-    for (int64_t i = 0; i < n; i++) {                                                     \
-      T a = ((T *)dst)[from[i]], b = ((const T *)src)[to[i]];                             \
-      (void)a;                                                                            \
-      ((T *)dst)[from[i]] = (expr);                                                       \
-    }                                                                                     \
-  }                                                                                       \
-  CLONES static void name##_each(int64_t n, const int32_t *at, int64_t run, void *dst,    \
-                                 const void *src) {                                       \
-    if (run == 1) {                                                                       \
-      for (int64_t i = 0; i < n; i++) {                                                   \
-        if (at[i] < 0) continue;                                                          \
-        T a = ((T *)dst)[at[i]], b = ((const T *)src)[i];                                 \
-        (void)a;                                                                          \
-        if (skip) continue;                                                               \
-        ((T *)dst)[at[i]] = (expr);                                                       \
-      }                                                                                   \
-      return;                                                                             \
-    }                                                                                     \
-    EACH_ROW(T, expr, 2)                                                                  \
-    EACH_ROW(T, expr, 3)                                                                  \
-    EACH_ROW(T, expr, 4) EACH_ROW(T, expr, 8) EACH_ROW(T, expr, 16) EACH_ROW(T, expr, 32) \
-        EACH_ROW(T, expr, run)                                                            \
+#define APPLY(name, T, expr) APPLY_ONE(name, T, expr, expr)
+#define APPLY_ONE(name, T, expr, one)                                                       \
+  CLONES static void name(int64_t n, const int64_t *from, const int64_t *to, int64_t run,   \
+                          void *dst, const void *src) {                                     \
+    for (int64_t i = 0; i < n; i++) {                                                       \
+      T *d = (T *)dst + from[i];                                                            \
+      const T *s = (const T *)src + to[i];                                                  \
+      _Pragma("GCC ivdep") for (int64_t k = 0; k < run; k++) {                              \
+        T a = d[k], b = s[k];                                                               \
+        (void)a;                                                                            \
+        d[k] = (expr);                                                                      \
+      }                                                                                     \
+    }                                                                                       \
+  }                                                                                         \
+  static void name##_one(int64_t n, const int64_t *from, const int64_t *to, int64_t run,    \
+                         void *dst, const void *src) {                                      \
+    (void)run;                                                                              \
+    for (int64_t i = 0; i < n; i++) {                                                       \
+      T a = ((T *)dst)[from[i]], b = ((const T *)src)[to[i]];                               \
+      (void)a;                                                                              \
+      ((T *)dst)[from[i]] = (one);                                                          \
+    }                                                                                       \
+  }                                                                                         \
+  CLONES static void name##_each(int64_t n, const int32_t *at, int64_t run, void *dst,      \
+                                 const void *src) {                                         \
+    if (run == 1) {                                                                         \
+      for (int64_t i = 0; i < n; i++) {                                                     \
+        if (at[i] < 0) continue;                                                            \
+        T a = ((T *)dst)[at[i]], b = ((const T *)src)[i];                                   \
+        (void)a;                                                                            \
+        ((T *)dst)[at[i]] = (one);                                                          \
+      }                                                                                     \
+      return;                                                                               \
+    }                                                                                       \
+    EACH_ROW(T, expr, 2)                                                                    \
+    EACH_ROW(T, expr, 3)                                                                    \
+    EACH_ROW(T, expr, 4)                                                                    \
+    EACH_ROW(T, expr, 8) EACH_ROW(T, expr, 16) EACH_ROW(T, expr, 32) EACH_ROW(T, expr, run) \
   }
-APPLY(add_f32, float, false, a + b)
-APPLY(add_f64, double, false, a + b)
-APPLY(add_i32, uint32_t, false, a + b)
-APPLY(add_i64, uint64_t, false, a + b)
-APPLY(max_f32, float, b <= a && b != 0, LARGER(a, b))
-APPLY(min_f32, float, b >= a && b != 0, SMALLER(a, b))
-APPLY(max_i32, int32_t, b <= a, a > b ? a : b)
-APPLY(min_i32, int32_t, b >= a, a < b ? a : b)
-APPLY(set_32, uint32_t, false, b)
-APPLY(set_64, uint64_t, false, b)
+APPLY(add_f32, float, a + b)
+APPLY(add_f64, double, a + b)
+APPLY(add_i32, uint32_t, a + b)
+APPLY(add_i64, uint64_t, a + b)
+APPLY(mul_f32, float, a *b)
+APPLY(mul_f64, double, a *b)
+APPLY_ONE(max_f32, float, larger(a, b), larger_one(a, b))
+APPLY_ONE(min_f32, float, smaller(a, b), smaller_one(a, b))
+APPLY(max_f64, double, LARGER(a, b))
+APPLY(min_f64, double, SMALLER(a, b))
+APPLY(max_i32, int32_t, a > b ? a : b)
+APPLY(min_i32, int32_t, a < b ? a : b)
+APPLY(add_bf16, uint16_t, to_bf16(of_bf16(a) + of_bf16(b)))
+APPLY(mul_bf16, uint16_t, to_bf16(of_bf16(a) * of_bf16(b)))
+APPLY_ONE(max_bf16, uint16_t, to_bf16(larger(of_bf16(a), of_bf16(b))),
+          to_bf16(larger_one(of_bf16(a), of_bf16(b))))
+APPLY_ONE(min_bf16, uint16_t, to_bf16(smaller(of_bf16(a), of_bf16(b))),
+          to_bf16(smaller_one(of_bf16(a), of_bf16(b))))
+APPLY(set_8, uint8_t, b)
+APPLY(set_16, uint16_t, b)
+APPLY(set_32, uint32_t, b)
+APPLY(set_64, uint64_t, b)
 
 #define ROW(kind, t, name) \
   { kind, t, {name, name##_one}, name##_each }
@@ -190,14 +243,22 @@ static const struct {
   Apply *how[2]; /* runs, runs of one element */
   Each *each;
 } applies[] = {
-    ROW(OP_ADD, DT_F32, add_f32),     ROW(OP_ADD, DT_F64, add_f64),
-    ROW(OP_ADD, DT_I32, add_i32),     ROW(OP_ADD, DT_U32, add_i32),
-    ROW(OP_ADD, DT_I64, add_i64),     ROW(OP_ADD, DT_U64, add_i64),
-    ROW(OP_MAXIMUM, DT_F32, max_f32), ROW(OP_MINIMUM, DT_F32, min_f32),
-    ROW(OP_MAXIMUM, DT_I32, max_i32), ROW(OP_MINIMUM, DT_I32, min_i32),
-    ROW(OP_RETURN, DT_F32, set_32),   ROW(OP_RETURN, DT_I32, set_32),
-    ROW(OP_RETURN, DT_U32, set_32),   ROW(OP_RETURN, DT_F64, set_64),
-    ROW(OP_RETURN, DT_I64, set_64),   ROW(OP_RETURN, DT_U64, set_64),
+    ROW(OP_ADD, DT_F32, add_f32),       ROW(OP_ADD, DT_F64, add_f64),
+    ROW(OP_ADD, DT_I32, add_i32),       ROW(OP_ADD, DT_U32, add_i32),
+    ROW(OP_ADD, DT_I64, add_i64),       ROW(OP_ADD, DT_U64, add_i64),
+    ROW(OP_ADD, DT_BF16, add_bf16),     ROW(OP_MULTIPLY, DT_F32, mul_f32),
+    ROW(OP_MULTIPLY, DT_F64, mul_f64),  ROW(OP_MULTIPLY, DT_BF16, mul_bf16),
+    ROW(OP_MAXIMUM, DT_F32, max_f32),   ROW(OP_MINIMUM, DT_F32, min_f32),
+    ROW(OP_MAXIMUM, DT_F64, max_f64),   ROW(OP_MINIMUM, DT_F64, min_f64),
+    ROW(OP_MAXIMUM, DT_BF16, max_bf16), ROW(OP_MINIMUM, DT_BF16, min_bf16),
+    ROW(OP_MAXIMUM, DT_I32, max_i32),   ROW(OP_MINIMUM, DT_I32, min_i32),
+    ROW(OP_RETURN, DT_I1, set_8),       ROW(OP_RETURN, DT_I8, set_8),
+    ROW(OP_RETURN, DT_U8, set_8),       ROW(OP_RETURN, DT_BF16, set_16),
+    ROW(OP_RETURN, DT_F16, set_16),     ROW(OP_RETURN, DT_I16, set_16),
+    ROW(OP_RETURN, DT_U16, set_16),     ROW(OP_RETURN, DT_F32, set_32),
+    ROW(OP_RETURN, DT_I32, set_32),     ROW(OP_RETURN, DT_U32, set_32),
+    ROW(OP_RETURN, DT_F64, set_64),     ROW(OP_RETURN, DT_I64, set_64),
+    ROW(OP_RETURN, DT_U64, set_64),
 };
 
 static void apply(const Walk *w, int64_t n, const int64_t *from, const int64_t *to, char *dst,

@@ -1,4 +1,4 @@
-/* top_k: the k elements of each row that come first, in order.
+/* top_k: the k elements of each row that come first, in order; approx_top_k is the same, exactly.
  *
  * Of k small beside the row, candidates are collected: elements whose key is below that of the
  * k-th best seen so far, which few are after the first hundred; whole blocks without any are left
@@ -10,6 +10,7 @@
  * end, so no two rows of the same elements differ. */
 #include "dev/cpu/clones.h"
 #include "dev/cpu/sorting.h"
+#include "interp/interp.h"
 
 typedef struct TopK {
   Key key;
@@ -19,7 +20,7 @@ typedef struct TopK {
 
 typedef struct TopRun {
   const TopK *t;
-  const char *in;
+  const char *in, *places; /* what stands for the positions; NULL: they do */
   char *values, *indices;
 } TopRun;
 
@@ -27,7 +28,9 @@ static void give(const TopRun *r, int64_t row, int64_t i, int64_t from) {
   const TopK *t = r->t;
   int64_t b = dtype_bytes(t->key.type), ib = dtype_bytes(t->index);
   memcpy(r->values + (row * t->k + i) * b, r->in + (row * t->n + from) * b, (size_t)b);
-  elem_set_i64(t->index, r->indices + (row * t->k + i) * ib, from);
+  char *index = r->indices + (row * t->k + i) * ib;
+  if (r->places) memcpy(index, r->places + (row * t->n + from) * ib, (size_t)ib);
+  else elem_set_i64(t->index, index, from);
 }
 
 /* ---- few of many ---- */
@@ -35,16 +38,16 @@ static void give(const TopRun *r, int64_t row, int64_t i, int64_t from) {
 #define BLOCK 64
 #define SPARE 256 /* of the buffer, beyond twice k */
 
-/* Keys of n <= BLOCK elements of up to 32 bits, the largest first; the smallest of them. */
+/* Keys of n <= BLOCK elements of up to 32 bits; the smallest of them. */
 CLONES static uint32_t block_keys(const Key *k, const char *in, int64_t n, uint32_t *keys) {
   const uint32_t *x = (const uint32_t *)(const void *)in;
-  uint32_t least = UINT32_MAX;
+  uint32_t least = UINT32_MAX, turn = k->down ? UINT32_MAX : 0;
   int64_t b = dtype_bytes(k->type);
   if (k->type == DT_F32)
     for (int64_t i = 0; i < n; i++)
-      keys[i] = ~(x[i] ^ ((uint32_t)((int32_t)x[i] >> 31) | 0x80000000));
+      keys[i] = turn ^ x[i] ^ ((uint32_t)((int32_t)x[i] >> 31) | 0x80000000);
   else if (k->type == DT_I32)
-    for (int64_t i = 0; i < n; i++) keys[i] = ~(x[i] ^ 0x80000000);
+    for (int64_t i = 0; i < n; i++) keys[i] = turn ^ x[i] ^ 0x80000000;
   else
     for (int64_t i = 0; i < n; i++) keys[i] = (uint32_t)key_at(k, in + i * b);
   for (int64_t i = 0; i < n; i++) least = keys[i] < least ? keys[i] : least;
@@ -179,6 +182,8 @@ static Err *prepare(const Op *op, void **state) {
   const Type *t = op->operands[0]->type;
   TopK *k = xcalloc(1, sizeof *k);
   k->key = (Key){.type = t->dtype, .down = true, .bits = dtype_bits(t->dtype)};
+  int dim;
+  if (op->kind == OP_CUSTOM_CALL) interp_approx_top_k(op, &dim, &k->key.down);
   k->n = t->dims[t->rank - 1];
   k->k = op_type(op)->dims[t->rank - 1];
   k->rows = k->n ? type_count(t) / k->n : 0;
@@ -190,7 +195,7 @@ static Err *prepare(const Op *op, void **state) {
 static Err *run(void *state, const Op *op, void *const *in, void *const *out) {
   const TopK *t = state;
   if (type_count(op_type(op)) == 0) return NULL;
-  TopRun r = {t, in[0], out[0], out[1]};
+  TopRun r = {t, in[0], op->kind == OP_CUSTOM_CALL ? in[1] : NULL, out[0], out[1]};
   bool narrow = t->key.bits <= 32, handful = narrow && t->k <= HANDFUL;
   cpu_parallel(t->rows, MAX(1, 16384 / t->n),
                handful                      ? handful_rows
@@ -206,10 +211,28 @@ static bool accepts(const Op *op) {
          op_type(op)->dims[t->rank - 1] <= t->dims[t->rank - 1];
 }
 
+static bool accepts_approx(const Op *op) {
+  int dim;
+  bool greater;
+  if (!interp_approx_top_k(op, &dim, &greater)) return false;
+  const Type *t = op->operands[0]->type, *at = op->operands[1]->type;
+  for (int i = 0; i < 2; i++)
+    if (op->results[i].type->kind != TY_TENSOR ||
+        op->results[i].type->dtype != op->operands[i]->type->dtype)
+      return false;
+  return dim == t->rank - 1 && at->rank == t->rank && at->dims[dim] == t->dims[dim] && accepts(op);
+}
+
 const CpuKernel cpu_kernels_topk[] = {
     {.name = "top_k",
      .kind = OP_CHLO_TOP_K,
      .accepts = accepts,
+     .prepare = prepare,
+     .run = run,
+     .release = free},
+    {.name = "top_k",
+     .kind = OP_CUSTOM_CALL,
+     .accepts = accepts_approx,
      .prepare = prepare,
      .run = run,
      .release = free},

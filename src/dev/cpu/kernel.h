@@ -99,4 +99,7 @@ void cpu_narrow(DType t, const float *in, void *out, int64_t n);
  * needs the neutral one (max, min, and, or take the initial value any number of times). */
 bool cpu_window_skips_outside(const Op *op);
 
+/* Is it a running combination, as cumsum and its like are written (k_scan.c)? */
+bool cpu_window_is_running(const Op *op);
+
 #endif

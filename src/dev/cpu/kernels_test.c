@@ -852,6 +852,34 @@ static Case cases[] = {
      SCATTER("17x7xcomplex<f32>", "33x1xi32", "33x7xcomplex<f32>", "complex<f32>", ROWS_,
              BODY("add", "complex<f32>")),
      "scatter", 1e-30, 0, 0},
+    {"scatter_max_nan",
+     SCATTER("17x1xf32", "330x1xi32", "330x1xf32", "f32", ROWS_, BODY("maximum", "f32")), "scatter",
+     0, -3, 20},
+    {"scatter_min_nan",
+     SCATTER("17x1xbf16", "330x1xi32", "330x1xbf16", "bf16", ROWS_, BODY("minimum", "bf16")),
+     "scatter", 0, -3, 20},
+    {"scatter_max_f64",
+     SCATTER("17x3xf64", "330x1xi32", "330x3xf64", "f64", ROWS_, BODY("maximum", "f64")), "scatter",
+     0, -3, 20},
+    {"scatter_mul_f32",
+     SCATTER("17x16xf32", "33x1xi32", "33x16xf32", "f32", ROWS_, BODY("multiply", "f32")),
+     "scatter", 1e-6, 0, 0},
+    {"scatter_mul_bf16",
+     SCATTER("17x16xbf16", "33x1xi32", "33x16xbf16", "bf16", ROWS_, BODY("multiply", "bf16")),
+     "scatter", 1e-30, 0, 0},
+    {"scatter_add_bf16_rows",
+     SCATTER("17x2xbf16", "330x1xi32", "330x2xbf16", "bf16", ROWS_, BODY("add", "bf16")), "scatter",
+     1e-30, 0, 0},
+    {"scatter_set_i8",
+     SCATTER("17x3xi8", "33x1xi32", "33x3xi8", "i8", ROWS_, "stablehlo.return %y : tensor<i8>"),
+     "scatter", 0, 0, 0},
+    {"scatter_batches",
+     SCATTER("5x3x40xf32", "5x3x70x1xi32", "5x3x70xf32", "f32",
+             "inserted_window_dims = [2], input_batching_dims = [0, 1], "
+             "scatter_indices_batching_dims = [0, 1], scatter_dims_to_operand_dims = [2], "
+             "index_vector_dim = 3",
+             BODY("add", "f32")),
+     "scatter", 1e-30, -2, 42},
     {"scatter_elements",
      SCATTER("30x20xf32", "2000x2xi32", "2000xf32", "f32",
              "inserted_window_dims = [0, 1], scatter_dims_to_operand_dims = [1, 0], "
@@ -933,6 +961,13 @@ static Case cases[] = {
   " }) : (tensor<" n "x" key ">, tensor<" n "xui8>, tensor<" n "xf64>) -> (tensor<" n "x" key    \
   ">, tensor<" n "xui8>, tensor<" n "xf64>) return %r#0, %r#1, %r#2 : "                          \
   "tensor<" n "x" key ">, tensor<" n "xui8>, tensor<" n "xf64> }"
+#define APPROX(t, o)                                                                              \
+  "func.func @main(%a: tensor<" t "xf32>, %b: tensor<" t                                          \
+  "xi32>, %c: tensor<f32>, %d: tensor<i32>) "                                                     \
+  "-> (tensor<" o "xf32>, tensor<" o "xi32>) { %r:2 = stablehlo.custom_call @ApproxTopK(%a, %b, " \
+  "%c, %d) {mhlo.backend_config = {reduction_dim = 1 : i64}} : (tensor<" t "xf32>, tensor<" t     \
+  "xi32>, tensor<f32>, tensor<i32>) -> (tensor<" o "xf32>, tensor<" o "xi32>) return %r#0, %r#1 " \
+  ": tensor<" o "xf32>, tensor<" o "xi32> }"
 #define TOP_OF(k, t, o, i)                                                             \
   "func.func @main(%a: tensor<" t ">) -> (tensor<" o ">, tensor<" i                    \
   ">) { %r:2 = chlo.top_k(%a, k = " k ") : tensor<" t "> -> (tensor<" o ">, tensor<" i \
@@ -959,6 +994,8 @@ static Case cases[] = {
     {"sort_two_keys_long", SORT3("70000", "i32", TWO_KEYS), "sort:keys", 0, 0, 0},
     {"sort_key_value", SORT3("300", "i16", LESS("LT", "SIGNED", "i16")), "sort:keys", 0, 0, 0},
     {"sort_long_keys", SORT3("3000", "i64", LESS("LT", "SIGNED", "i64")), "sort:keys", 0, 0, 0},
+    {"approx_top_k", APPROX("5x300", "5x7"), "top_k", 0, 0, 0},
+    {"approx_top_k_most", APPROX("3x90", "3x50"), "top_k", 0, 0, 0},
     {"top_k_f32", TOP("5x300xf32", "5x7xf32", "5x7xi32"), "top_k", 0, 0, 0},
     {"top_k_i8", TOP("2x3000xi8", "2x7xi8", "2x7xi32"), "top_k", 0, 0, 0},
     {"top_k_f64", TOP("2x3000xf64", "2x7xf64", "2x7xi32"), "top_k", 0, 0, 0},
@@ -1092,6 +1129,12 @@ static Case cases[] = {
      1e-5, 0, 0},
     {"scan_add_back", SCAN("21x700xf32", "f32", "add", "1, 700", "[[0, 0], [0, 699]]", "0.0"),
      "scan", 1e-5, 0, 0},
+    {"scan_short", SCAN("210x3xf32", "f32", "maximum", "1, 3", "[[0, 0], [2, 0]]", "0.0"), "scan",
+     0, 0, 0},
+    {"scan_short_back", SCAN("77x32xbf16", "bf16", "add", "1, 32", "[[0, 0], [0, 31]]", "0.0"),
+     "scan", 2e-2, 0, 0},
+    {"scan_short_i64", SCAN("33x17xi64", "i64", "multiply", "1, 17", "[[0, 0], [16, 0]]", "1"),
+     "scan", 0, 0, 0},
     {"scan_max_down", SCAN("70x37xf32", "f32", "maximum", "70, 1", "[[69, 0], [0, 0]]", "0.0"),
      "scan", 0, 0, 0},
     {"scan_min_up", SCAN("70x37xf64", "f64", "minimum", "70, 1", "[[0, 69], [0, 0]]", "0.0"),

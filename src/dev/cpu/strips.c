@@ -367,8 +367,9 @@ static void plan_sweeps(Strips *s) {
 #define CALL_NS 12.0
 #define LINE_NS 50.0 /* of each sweep */
 #define SUM_NS 15.0
-#define WORK_NS 0.03 /* an addition's, in generated code */
-#define BYTE_NS 0.06 /* of memory that is not in the cache */
+#define STRIDED_NS 1.0 /* of an element that is not beside the one before, where shuffles take it */
+#define WORK_NS 0.03   /* an addition's, in generated code */
+#define BYTE_NS 0.06   /* of memory that is not in the cache */
 #define CACHED_BYTES 32e6
 
 static double bytes_of(const Value *v) {
@@ -397,6 +398,11 @@ static double excess(const Strips *s, double *out_run_s) {
   double more = lines * (sweeps * LINE_NS + calls * CALL_NS + d->reduces.n * SUM_NS) +
                 lines * line * strips * ELEMENT_NS +
                 lines * MIN(line, STRIP) * fills * ELEMENT_NS / 2;
+  for (int i = 0; i < d->nodes.n; i++) {
+    const DagNode *n = &d->nodes.v[i];
+    if (n->kind == N_INPUT && n->vec && llabs(dag_vector_stride(d, &n->lin)) > 1)
+      more += lines * line * STRIDED_NS;
+  }
   double same = lines * line * shape_work(d) * WORK_NS;
   double memory = bytes > CACHED_BYTES ? bytes * BYTE_NS : 0;
   *out_run_s = MAX(same, memory) * 1e-9;

@@ -127,9 +127,10 @@ typedef enum StepKind {
   STEP_CASE,       /* blocks[i] branch i; stablehlo.if: blocks[0] true, blocks[1] false */
   STEP_COPY,       /* bytes of in[0] to out[0] */
   STEP_COLLECTIVE, /* one op over all processes at once: in and out of every process */
-  STEP_CUT, /* manual_computation: operand `index` into blocks: in[0] whole, out[0] one for each
+  STEP_CUT,  /* manual_computation: operand `index` into blocks: in[0] whole, out[0] one for each
                process */
-  STEP_JOIN /* manual_computation: result `index` */
+  STEP_JOIN, /* manual_computation: result `index` */
+  STEP_VIEW  /* dynamic_slice: out[0], a PLACE_VIEW, becomes the address in in[0]; no bytes move */
 } StepKind;
 
 typedef enum PlaceKind {
@@ -137,7 +138,8 @@ typedef enum PlaceKind {
   PLACE_ARENA,  /* offset in the arena of the process (each) or of all */
   PLACE_ARG,    /* argument `index` of main */
   PLACE_RESULT, /* result `index` of main, allocated by the run */
-  PLACE_CONST   /* data of constant `index` in Plan.consts */
+  PLACE_CONST,  /* data of constant `index` in Plan.consts */
+  PLACE_VIEW    /* a part of another place, elsewhere at every turn of a loop */
 } PlaceKind;
 
 typedef struct Place {

@@ -99,6 +99,7 @@ static void touch(Builder *b, int place, int pos) {
 static void read_place(Builder *b, int place, int pos, const Step *by, int operand) {
   if (place < 0) return;
   touch(b, place, pos);
+  if (b->places.v[place].kind == PLACE_VIEW) read_place(b, b->places.v[place].index, pos, NULL, 0);
   *vec_push(&b->reads) = (Read){place, pos, by ? by->id : -1, operand, -1};
   for (int i = 0; i < b->loops.n; i++) /* outermost loop that the place was made outside of */
     if (b->places.v[place].begin < b->loops.v[i].begin || b->places.v[place].kind != PLACE_ARENA) {
@@ -109,7 +110,7 @@ static void read_place(Builder *b, int place, int pos, const Step *by, int opera
 
 static void write_place(Builder *b, int place, int pos) { touch(b, place, pos); }
 
-static int place_of(Builder *b, const Value *v) { return b->plan->value_place[v->id]; }
+static int place_of(const Builder *b, const Value *v) { return b->plan->value_place[v->id]; }
 
 static int make_value(Builder *b, const Value *v) {
   int64_t bytes = v->type->kind == TY_TENSOR ? type_bytes(v->type) : 0;
@@ -316,6 +317,65 @@ int op_captures(const Op *op, Value ***out) {
   return v.n;
 }
 
+/* ---- slices of stacks ---- */
+
+#define LEAST_VIEW 1024 /* bytes; fewer are copied as fast as addresses are changed */
+#define VIEW_ALIGN 64
+
+static bool is_aligned_run(const Op *op) {
+  const Type *whole = op->operands[0]->type, *part = op_type(op);
+  int64_t unit = dtype_bytes(part->dtype);
+  int k = 0, rank = part->rank;
+  while (k < rank && part->dims[k] == 1) k++;
+  for (int i = k + 1; i < rank; i++)
+    if (part->dims[i] != whole->dims[i]) return false;
+  for (int i = MAX(k, 1); i < rank; i++)
+    if (i > k || part->dims[i] == whole->dims[i]) unit *= whole->dims[i];
+  return dtype_bits(part->dtype) >= 8 && unit % VIEW_ALIGN == 0 && type_bytes(part) >= LEAST_VIEW;
+}
+
+/* Is it read by single steps of this block only, also under other names? */
+static bool read_by_steps(const Region *r, const Value *v) {
+  for (const Op *x = r->first; x; x = x->next) {
+    for (int i = 0; i < x->n_operands; i++) {
+      if (x->operands[i] != v) continue;
+      bool one_step = x != r->last && !x->n_regions && op_info[x->kind].cls != OC_COLLECTIVE;
+      if (!one_step || (op_is_alias(x) && !read_by_steps(r, &x->results[0]))) return false;
+    }
+    Value **cap;
+    int n = x->n_regions ? op_captures(x, &cap) : 0;
+    bool inside = false;
+    for (int i = 0; i < n; i++) inside |= cap[i] == v;
+    if (x->n_regions) free(cap);
+    if (inside) return false;
+  }
+  return true;
+}
+
+/* A loop's slice of a stack that was there before the loop and stays until after it is read where it
+ * is. */
+static bool is_view(const Builder *b, const Op *op) {
+  if (op->kind != OP_DYNAMIC_SLICE || !b->loops.n || b->manual || b->plan->n_procs > 1)
+    return false;
+  int whole = place_of(b, op->operands[0]);
+  if (whole < 0) return false;
+  const Place *p = &b->places.v[whole];
+  if (p->kind == PLACE_NONE || p->kind == PLACE_VIEW ||
+      (p->kind == PLACE_ARENA && (p->begin < 0 || p->begin >= b->loops.v[b->loops.n - 1].begin)))
+    return false;
+  return is_aligned_run(op) && read_by_steps(op->parent, &op->results[0]);
+}
+
+static void build_view(Builder *b, const Op *op, Steps *list) {
+  int whole = place_of(b, op->operands[0]), part = make_value(b, &op->results[0]);
+  b->places.v[part].kind = PLACE_VIEW;
+  b->places.v[part].index = whole;
+  Step *s = new_step(b, list, STEP_VIEW, op, op->n_operands, 1);
+  for (int i = 0; i < op->n_operands; i++) s->in[i] = place_of(b, op->operands[i]);
+  s->out[0] = part;
+  step_reads(b, s);
+}
+
 static Err *build_op(Builder *b, Op *op, Steps *list) {
   if (op_is_alias(op)) {
     for (int i = 0; i < op->n_results; i++)
@@ -338,6 +398,10 @@ static Err *build_op(Builder *b, Op *op, Steps *list) {
   case OP_IF: return build_case(b, op, list);
   case OP_MANUAL_COMPUTATION: return build_manual(b, op, list);
   default: break;
+  }
+  if (is_view(b, op)) {
+    build_view(b, op, list);
+    return NULL;
   }
   Value **cap;
   int n_cap = op_captures(op, &cap);

@@ -85,13 +85,16 @@ static bool is_whole(const Step *s) {
   case STEP_COPY:
   case STEP_CUT:
   case STEP_JOIN: return s->n_in == 1 && s->n_out == 1;
+  case STEP_VIEW:
+    return s->op->kind == OP_DYNAMIC_SLICE && s->n_in == s->op->n_operands && s->n_out == 1 &&
+           s->out[0] >= 0;
   }
   return false;
 }
 
 static void wire_step(PlanWire *x, Step *s) {
   Wire *w = x->w;
-  WIRE_ENUM(x, &s->kind, StepKind, STEP_JOIN);
+  WIRE_ENUM(x, &s->kind, StepKind, STEP_VIEW);
   ir_wire_op(x->ir, &s->op);
   bool fused = s->fusion != NULL;
   wire_bool(w, &fused);
@@ -143,7 +146,7 @@ static int64_t last_index(const Plan *p, PlaceKind k) {
 static void wire_place(PlanWire *x, Place *q) {
   Wire *w = x->w;
   const Plan *p = x->p;
-  WIRE_ENUM(x, &q->kind, PlaceKind, PLACE_CONST);
+  WIRE_ENUM(x, &q->kind, PlaceKind, PLACE_VIEW);
   wire_small(w, &q->index, 0, (int)last_index(p, q->kind));
   wire_range(w, &q->bytes, 0, INT64_MAX);
   wire_range(w, &q->offset, 0, INT64_MAX);

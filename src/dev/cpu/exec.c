@@ -109,11 +109,13 @@ static void fused_chunk(void *arg, int64_t begin, int64_t end) {
   t->fn(t->bufs, begin, end, t->code->self);
 }
 
-/* Places do not move during a run: a step of a loop finds its buffers once. */
+/* Places do not move during a run, but for views: a step of a loop finds its buffers once. */
 static void **bind(Exec *x, const Step *s, int process) {
   struct Bound *b = &x->mem->bound[(size_t)s->id * (size_t)x->n + (size_t)process];
   if (b->run == x->mem->runs) return b->bufs;
   b->run = x->mem->runs;
+  for (int i = 0; i < s->n_in; i++)
+    if (s->in[i] >= 0 && x->plan->places[s->in[i]].kind == PLACE_VIEW) b->run = 0;
   if (!b->bufs) b->bufs = xmalloc(sizeof(void *) * (size_t)(s->n_in + s->n_out + 1));
   for (int i = 0; i < s->n_in; i++) b->bufs[i] = at(x, s->in[i], process);
   for (int i = 0; i < s->n_out; i++) b->bufs[s->n_in + i] = at(x, s->out[i], process);
@@ -149,6 +151,12 @@ static Err *run_op(Exec *x, const Step *s, StepCode *k, int process) {
   }
   if (p != few) free(p);
   return e;
+}
+
+static void run_view(Exec *x, const Step *s) {
+  void *in[CPU_MAX_RANK + 1];
+  for (int i = 0; i < s->n_in; i++) in[i] = at(x, s->in[i], 0);
+  x->mem->ptr[s->out[0]] = cpu_slice_start(s->op, in);
 }
 
 static Err *run_collective(Exec *x, const Step *s) {
@@ -310,6 +318,7 @@ static Err *run_step(Exec *x, const Step *s) {
   case STEP_COLLECTIVE: return run_collective(x, s);
   case STEP_CUT: return run_cut(x, s);
   case STEP_JOIN: return run_join(x, s);
+  case STEP_VIEW: run_view(x, s); return NULL;
   }
   return NULL;
 }

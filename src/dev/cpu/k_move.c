@@ -361,6 +361,14 @@ static int64_t start_of(const Op *op, void *const *in, int first, const Type *wh
   return off;
 }
 
+void *cpu_slice_start(const Op *op, void *const *in) {
+  const Type *whole = op->operands[0]->type;
+  int64_t s[CPU_MAX_RANK];
+  cpu_strides(whole, s);
+  int64_t off = start_of(op, in, 1, whole, op_type(op)->dims, s);
+  return (char *)in[0] + off * (int64_t)elem_bytes(&op->results[0]);
+}
+
 static Err *run_dynamic_slice(void *state, const Op *op, void *const *in, void *const *out) {
   (void)state;
   const Type *from = op->operands[0]->type, *to = op_type(op);

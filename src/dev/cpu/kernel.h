@@ -78,6 +78,9 @@ static inline void cpu_strides(const Type *t, int64_t *strides) {
 }
 #define CPU_MAX_RANK 64
 
+/* Where a dynamic_slice of contiguous elements begins in its operand. */
+void *cpu_slice_start(const Op *op, void *const *in);
+
 /* pool_run over [0, n) in chunks of `grain` (>= 1): fn(arg, begin, end). Split by size only. */
 void cpu_parallel(int64_t n, int64_t grain, void (*fn)(void *arg, int64_t begin, int64_t end),
                   void *arg);

@@ -6,7 +6,7 @@
 
 #define MOST_CROSSED 65536 /* bytes of results changing places for which memory is kept */
 
-typedef enum EntryKind { CALL, OP, MOVE, STEP } EntryKind;
+typedef enum EntryKind { CALL, OP, MOVE, VIEW, STEP } EntryKind;
 
 typedef struct Entry {
   EntryKind kind;
@@ -14,18 +14,21 @@ typedef struct Entry {
   const void *self;
   int64_t tasks;
   const StepCode *code; /* OP */
-  const Step *step;     /* OP, STEP */
-  void **bufs;          /* CALL, OP: operands, then results */
+  const Step *step;     /* OP, VIEW, STEP */
+  void **bufs;          /* CALL, OP, VIEW: operands, then results */
   void *to;             /* MOVE */
   const void *from;
   size_t bytes;
+  int patch, n_patches; /* VIEW: whose address changes, in Tape.patches */
 } Entry;
 
 struct Tape {
   int64_t run; /* whose addresses these are */
   VEC(Entry) entries;
   void **bufs; /* of all entries */
+  int *places; /* of each of bufs */
   int n_bufs;
+  VEC(void **) patches;
   char *crossed; /* results on their way */
   bool moves;    /* the block's results too */
 };
@@ -49,8 +52,12 @@ static void *at(const RunMem *m, int place) { return place < 0 ? NULL : m->ptr[p
 /* Operands and results of a step, and the memory for partial results, as the next bufs of the tape. */
 static void **bind(Tape *t, const RunMem *m, const Step *s) {
   void **first = t->bufs + t->n_bufs;
-  for (int i = 0; i < s->n_in; i++) t->bufs[t->n_bufs++] = at(m, s->in[i]);
-  for (int i = 0; i < s->n_out; i++) t->bufs[t->n_bufs++] = at(m, s->out[i]);
+  for (int i = 0; i < s->n_in + s->n_out; i++) {
+    int place = i < s->n_in ? s->in[i] : s->out[i - s->n_in];
+    t->places[t->n_bufs] = place;
+    t->bufs[t->n_bufs++] = at(m, place);
+  }
+  t->places[t->n_bufs] = -1;
   t->bufs[t->n_bufs++] = m->partial;
   return first;
 }
@@ -78,6 +85,10 @@ static void add_step(Tape *t, const Code *c, const RunMem *m, const Step *s) {
   } else if (s->kind == STEP_OP && !k->keep_bytes) {
     Entry *e = add(t, OP);
     e->code = k;
+    e->step = s;
+    e->bufs = bind(t, m, s);
+  } else if (s->kind == STEP_VIEW) {
+    Entry *e = add(t, VIEW);
     e->step = s;
     e->bufs = bind(t, m, s);
   } else if (s->kind == STEP_COPY && s->in[0] >= 0 && s->out[0] >= 0) {
@@ -121,6 +132,21 @@ static bool add_results(Tape *t, const Code *c, const RunMem *m, const Block *b)
   return true;
 }
 
+/* A view's address goes where its readers look for it; steps left to the caller ask the run's memory. */
+static void find_patches(Tape *t, RunMem *m) {
+  t->patches.n = 0;
+  for (int i = 0; i < t->entries.n; i++) {
+    Entry *e = &t->entries.v[i];
+    if (e->kind != VIEW) continue;
+    int place = e->step->out[0];
+    e->patch = t->patches.n;
+    *vec_push(&t->patches) = &m->ptr[place];
+    for (int k = 0; k < t->n_bufs; k++)
+      if (t->places[k] == place) *vec_push(&t->patches) = &t->bufs[k];
+    e->n_patches = t->patches.n - e->patch;
+  }
+}
+
 static int most_bufs(const Block *b) {
   int n = 0;
   for (int i = 0; i < b->n; i++) n += b->steps[i].n_in + b->steps[i].n_out + 1;
@@ -139,15 +165,22 @@ Tape *tape_of(const Code *c, RunMem *m, const Step *s, int block) {
   if (!t) {
     t = all->of[block] = xcalloc(1, sizeof *t);
     t->bufs = xcalloc((size_t)most_bufs(b) + 1, sizeof *t->bufs);
+    t->places = xcalloc((size_t)most_bufs(b) + 1, sizeof *t->places);
   }
   t->run = m->runs;
   t->entries.n = t->n_bufs = 0;
   for (int i = 0; i < b->n; i++) add_step(t, c, m, &b->steps[i]);
+  find_patches(t, m);
   t->moves = (s->kind == STEP_WHILE && block == 0) || add_results(t, c, m, b);
   return t;
 }
 
 bool tape_moves(const Tape *t) { return t->moves; }
+
+static void look(const Tape *t, const Entry *e) {
+  void *p = cpu_slice_start(e->step->op, e->bufs);
+  for (int k = 0; k < e->n_patches; k++) *t->patches.v[e->patch + k] = p;
+}
 
 static inline void move(void *to, const void *from, size_t n) {
   switch (n) { /* what loops carry most: no call */
@@ -164,6 +197,7 @@ Err *tape_run(const Tape *t, Err *(*other)(void *arg, const Step *s), void *arg)
   for (const Entry *e = t->entries.v; e < end; e++) switch (e->kind) {
     case CALL: e->fn(e->bufs, 0, e->tasks, e->self); break;
     case MOVE: move(e->to, e->from, e->bytes); break;
+    case VIEW: look(t, e); break;
     case OP:
       TRY(e->code->kernel->run(e->code->state, e->step->op, e->bufs, e->bufs + e->step->n_in));
       break;
@@ -175,7 +209,9 @@ Err *tape_run(const Tape *t, Err *(*other)(void *arg, const Step *s), void *arg)
 void tape_free(Tape *t) {
   if (!t) return;
   vec_free(&t->entries);
+  vec_free(&t->patches);
   free(t->bufs);
+  free(t->places);
   free(t->crossed);
   free(t);
 }

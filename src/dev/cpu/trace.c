@@ -145,7 +145,8 @@ static void lives(const Plan *plan, Prof *p, ProfProgram *out, int *life_of) {
     bool reused = false; /* a result in a donated argument's memory */
     for (int j = 0; j < plan->n_results && q->kind == PLACE_RESULT; j++)
       reused |= plan->results[j].place == i && plan->results[j].reuse_arg >= 0;
-    bool shown = q->kind != PLACE_NONE && q->kind != PLACE_CONST && q->bytes > 0 && !reused;
+    bool shown = q->kind != PLACE_NONE && q->kind != PLACE_CONST && q->kind != PLACE_VIEW &&
+                 q->bytes > 0 && !reused;
     life_of[i] = shown ? m : -1;
     if (shown) place_life(p, plan, i, of[i], at, n, &out->lives[m++]);
   }

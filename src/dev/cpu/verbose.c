@@ -70,8 +70,8 @@ void step_shapes(const Step *s, Buf *b, double *bytes) {
 }
 
 const char *step_name(const Code *c, const Step *s) {
-  static const char *const kinds[] = {"op",   "fused",      "while", "case",
-                                      "copy", "collective", "cut",   "join"};
+  static const char *const kinds[] = {"op",         "fused", "while", "case", "copy",
+                                      "collective", "cut",   "join",  "view"};
   const StepCode *k = &c->steps[s->id];
   if (s->kind == STEP_FUSED) return k->fused.name;
   if (s->kind == STEP_OP) return k->kernel->name;

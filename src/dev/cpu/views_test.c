@@ -1,0 +1,138 @@
+/* Slices of stacks in loops, which are read where they are: by fused loops, by products, under another
+ * name, in a loop inside, as what is carried on, of stacks that the program made itself, at places
+ * beyond the end. The interpreter knows the answer. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "dev/dev.h"
+#include "interp/interp.h"
+#include "stablehlo/stablehlo.h"
+
+/* S: tensor<6xRxCxf32>, P: tensor<1xRxCxf32>, M: tensor<RxCxf32>, Q: tensor<RxRxf32>. */
+static const char program[] =
+    "func.func @main(%n: tensor<i32>, %a: $S) -> ($S, $M, $M, $Q) {\n"
+    "  %zero = stablehlo.constant dense<0> : tensor<i32>\n"
+    "  %one = stablehlo.constant dense<1> : tensor<i32>\n"
+    "  %none = stablehlo.constant dense<0.0> : $M\n"
+    "  %square = stablehlo.constant dense<0.0> : $Q\n"
+    "  %b = stablehlo.cosine %a : $S\n"
+    "  %c = stablehlo.negate %b : $S\n"
+    "  %r:5 = stablehlo.while(%i = %zero, %t = %b, %x = %none, %y = %none, %q = %square)"
+    " : tensor<i32>, $S, $M, $M, $Q\n"
+    "  cond {\n"
+    "    %go = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>\n"
+    "    stablehlo.return %go : tensor<i1>\n"
+    "  } do {\n"
+    "    %p = stablehlo.dynamic_slice %a, %i, %zero, %zero, sizes = [1, $R, $C]"
+    " : ($S, tensor<i32>, tensor<i32>, tensor<i32>) -> $P\n"
+    "    %m = stablehlo.reshape %p : ($P) -> $M\n"
+    "    %u = stablehlo.dynamic_slice %c, %i, %zero, %zero, sizes = [1, $R, $C]"
+    " : ($S, tensor<i32>, tensor<i32>, tensor<i32>) -> $P\n"
+    "    %v = stablehlo.reshape %u : ($P) -> $M\n"
+    "    %old = stablehlo.dynamic_slice %t, %i, %zero, %zero, sizes = [1, $R, $C]"
+    " : ($S, tensor<i32>, tensor<i32>, tensor<i32>) -> $P\n"
+    "    %new = stablehlo.add %old, %u : $P\n"
+    "    %t1 = stablehlo.dynamic_update_slice %t, %new, %zero, %zero, %zero"
+    " : ($S, $P, tensor<i32>, tensor<i32>, tensor<i32>) -> $S\n"
+    "    %d = stablehlo.dot_general %m, %v, contracting_dims = [1] x [1] : ($M, $M) -> $Q\n"
+    "    %q1 = stablehlo.add %q, %d : $Q\n"
+    "    %in:2 = stablehlo.while(%j = %zero, %w = %x) : tensor<i32>, $M\n"
+    "    cond {\n"
+    "      %more = stablehlo.compare LT, %j, %i : (tensor<i32>, tensor<i32>) -> tensor<i1>\n"
+    "      stablehlo.return %more : tensor<i1>\n"
+    "    } do {\n"
+    "      %o = stablehlo.dynamic_slice %c, %j, %zero, %zero, sizes = [1, $R, $C]"
+    " : ($S, tensor<i32>, tensor<i32>, tensor<i32>) -> $P\n"
+    "      %o1 = stablehlo.reshape %o : ($P) -> $M\n"
+    "      %s = stablehlo.add %o1, %m : $M\n"
+    "      %w1 = stablehlo.subtract %s, %w : $M\n"
+    "      %j1 = stablehlo.add %j, %one : tensor<i32>\n"
+    "      stablehlo.return %j1, %w1 : tensor<i32>, $M\n"
+    "    }\n"
+    "    %x1 = stablehlo.add %in#1, %v : $M\n"
+    "    %i1 = stablehlo.add %i, %one : tensor<i32>\n"
+    "    stablehlo.return %i1, %t1, %x1, %v, %q1 : tensor<i32>, $S, $M, $M, $Q\n"
+    "  }\n"
+    "  return %r#1, %r#2, %r#3, %r#4 : $S, $M, $M, $Q\n"
+    "}\n";
+
+static Module *read_program(int rows, int columns) {
+  Buf b = {0};
+  for (const char *p = program; *p; p++) {
+    if (*p != '$') {
+      buf_byte(&b, (uint8_t)*p);
+      continue;
+    }
+    switch (*++p) {
+    case 'S': buf_printf(&b, "tensor<6x%dx%dxf32>", rows, columns); break;
+    case 'P': buf_printf(&b, "tensor<1x%dx%dxf32>", rows, columns); break;
+    case 'M': buf_printf(&b, "tensor<%dx%dxf32>", rows, columns); break;
+    case 'Q': buf_printf(&b, "tensor<%dx%dxf32>", rows, rows); break;
+    case 'R': buf_printf(&b, "%d", rows); break;
+    default: buf_printf(&b, "%d", columns);
+    }
+  }
+  Module *m = NULL;
+  Err *e = stablehlo_read("stack.mlir", (Str){b.p, b.n}, &m);
+  if (e) fail_msg("%s", err_text(e));
+  buf_free(&b);
+  return m;
+}
+
+static void compare(const Tensor *got, const Tensor *want, int rows, int columns) {
+  const float *x = got->data, *y = want->data;
+  for (int64_t i = 0; i < want->count; i++)
+    if (!(fabsf(x[i] - y[i]) <= 1e-4f * (1 + fabsf(y[i]))))
+      fail_msg("%dx%d: element %lld is %.9g, not %.9g", rows, columns, (long long)i, (double)x[i],
+               (double)y[i]);
+}
+
+static void test_stacks(void **state) {
+  (void)state;
+  static const int shapes[][2] = {{3, 5}, {16, 16}, {16, 18}, {1, 256}, {64, 512}, {200, 640}};
+  static const int turns[] = {6, 1, 0, 8, 6};
+  Dev *dev = NULL;
+  assert_null(dev_open("cpu", &dev));
+  for (int k = 0; k < COUNT_OF(shapes); k++) {
+    Module *m = read_program(shapes[k][0], shapes[k][1]);
+    const Func *f = module_main(m);
+    DevProgram *prog = NULL;
+    Err *e = dev_compile(dev, m, NULL, &prog);
+    for (int t = 0; t < COUNT_OF(turns) && !e; t++) {
+      Tensor *args[2];
+      Shards in[2], want[4] = {0}, got[4] = {0};
+      for (int i = 0; i < 2; i++) {
+        const Type *type = f->type->elems[i];
+        args[i] = tensor_make(type->dtype, type->rank, type->dims);
+        in[i] = (Shards){1, &args[i]};
+      }
+      *(int32_t *)args[0]->data = turns[t];
+      for (int64_t j = 0; j < args[1]->count; j++)
+        ((float *)args[1]->data)[j] = (float)((j * 7919 + t) % 201 - 100) / 64;
+      e = interp_run(m, (Str){0}, NULL, in, 2, want, 4);
+      if (!e) e = dev->ops->run(prog, in, NULL, got, NULL);
+      for (int o = 0; o < 4 && !e; o++)
+        compare(got[o].t[0], want[o].t[0], shapes[k][0], shapes[k][1]);
+      for (int i = 0; i < 2; i++) tensor_release(args[i]);
+      for (int o = 0; o < 4; o++) {
+        shards_free(&want[o]);
+        shards_free(&got[o]);
+      }
+    }
+    if (e) fail_msg("%dx%d: %s", shapes[k][0], shapes[k][1], err_text(e));
+    dev_program_release(prog);
+    module_free(m);
+  }
+  dev_close(dev);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_stacks)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

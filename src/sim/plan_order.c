@@ -290,9 +290,9 @@ void plan_order(Plan *p) {
   list_order(&o, &list);
   depth_first(&o, &list, false, &post);
   depth_first(&o, &list, true, &depth);
-  /* the others are taken for a clear gain only: the compiler's own lists come out a little better
+  /* the others are taken for a gain that shows: the compiler's own lists come out a little better
    * than ours */
-  double least = 0.95 * peak_of(&o, &list);
+  double least = 0.99 * peak_of(&o, &list);
   bool waits = false; /* on barriers, which they know nothing of */
   for (int i = 0; i < n; i++) waits |= p->kernels.v[i]->waits.n > 0;
   Ints *best = &list, *other[2] = {&depth, &post};

@@ -209,6 +209,10 @@ a tile of weights takes to load.
 The same once more, drawn when those rules stood: `first` is where they stand blind. One converted array and one pool were put right
 afterwards.
 
+{blind}
+And a third time, every generation. `first`: before any of them was looked at. Rules came afterwards for the windows of loops, copies and
+reductions, and for v4's products of few columns.
+
 ## Own blocks and steps
 
 {blocks}
@@ -302,7 +306,8 @@ def main():
                               ("unseen3", "unseen3.csv", "Unseen programs, third set"),
                               ("fresh", "fresh.csv", "Fresh shapes of every family"),
                               ("mix", "mix.csv", "The oracle's own mix at other shapes"),
-                              ("last", "last.csv", "The same mix once more")):
+                              ("last", "last.csv", "The same mix once more"),
+                              ("blind", "blind.csv", "The same mix a third time")):
         rows, out = summary(compare(weft, folder, file, jobs))
         if name == "visible":
             bad = out

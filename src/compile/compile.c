@@ -16,6 +16,7 @@ static const struct {
     {"tiny_products", pass_tiny_products},
     {"special", pass_special},
     {"simplify", pass_simplify},
+    {"pools", pass_pools},
     {"scatters", pass_scatters},
     {"masks", pass_masks},
     {"unroll", pass_unroll},

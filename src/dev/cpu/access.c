@@ -154,6 +154,38 @@ static V any_lane(Gen *g, V mask) {
   return LLVMBuildICmp(B, LLVMIntNE, bits, LLVMConstNull(LLVMTypeOf(bits)), "");
 }
 
+#define MOST_ALONE 4
+
+/* In a loop that is one function memory becomes registers where it is read and written as what it is:
+ * the lanes of a constant mask as a shorter vector, or one by one. NULL: not so few. */
+static V load_few(Gen *g, DType t, V ptr, V mask) {
+  int ones = 0, last = -1;
+  if (!g->is_cycle || !LLVMIsConstant(mask)) return NULL;
+  bool on[64];
+  for (int i = 0; i < g->vl; i++) {
+    V x = LLVMGetAggregateElement(mask, (unsigned)i);
+    if (!x || !LLVMIsAConstantInt(x)) return NULL;
+    on[i] = LLVMConstIntGetZExtValue(x);
+    if (on[i]) ones++, last = i;
+  }
+  LLVMTypeRef et = mem_type(g, t, 0), i32 = LLVMInt32TypeInContext(g->ctx);
+  V all = LLVMConstNull(mem_type(g, t, g->vl));
+  if (ones > 1 && ones == last + 1) {
+    V e[64], x = gen_align(LLVMBuildLoad2(B, mem_type(g, t, ones), ptr, ""), t);
+    for (int i = 0; i < g->vl; i++) e[i] = LLVMConstInt(i32, (unsigned long long)MIN(i, ones), 0);
+    return LLVMBuildShuffleVector(B, x, LLVMConstNull(LLVMTypeOf(x)),
+                                  LLVMConstVector(e, (unsigned)g->vl), "");
+  }
+  if (ones > MOST_ALONE) return NULL;
+  for (int i = 0; i < g->vl; i++) {
+    V at = gen_i64(g, i);
+    if (!on[i]) continue;
+    V x = gen_align(LLVMBuildLoad2(B, et, LLVMBuildGEP2(B, et, ptr, &at, 1, ""), ""), t);
+    all = LLVMBuildInsertElement(B, all, x, LLVMConstInt(i32, (unsigned long long)i, 0), "");
+  }
+  return all;
+}
+
 V gen_load(Gen *g, DagNode *n) {
   V base = gen_base(g, n->buf);
   V ptr = gen_address(g, base, mem_type(g, n->t, 0), &n->lin);
@@ -184,6 +216,8 @@ V gen_load(Gen *g, DagNode *n) {
     V first = gen_i64(g, steps[0]);
     if (steps[0]) ptr = LLVMBuildGEP2(B, et, ptr, &first, 1, "");
     if (!mask) return from_mem(g, n->t, gen_align(LLVMBuildLoad2(B, vt, ptr, ""), n->t));
+    V few = load_few(g, n->t, ptr, mask);
+    if (few) return from_mem(g, n->t, few);
     if (mask_vec) ptr = LLVMBuildSelect(B, any_lane(g, mask), ptr, base, "");
     LLVMTypeRef types[2] = {vt, p};
     V args[4] = {ptr, align, mask, LLVMConstNull(vt)};
@@ -208,10 +242,31 @@ V gen_load(Gen *g, DagNode *n) {
   return from_mem(g, n->t, gen_intrinsic(g, "llvm.masked.gather", types, 2, args, 4));
 }
 
+/* How many lanes a constant mask has, the first ones; 0: others. */
+static int first_lanes(const Gen *g, V mask, int lanes) {
+  int n = 0;
+  for (int i = 0; i < lanes; i++) {
+    V x = LLVMIsConstant(mask) ? LLVMGetAggregateElement(mask, (unsigned)i) : NULL;
+    if (!x || !LLVMIsAConstantInt(x)) return 0;
+    if (!LLVMConstIntGetZExtValue(x)) continue;
+    if (n++ < i) return 0;
+  }
+  return g->is_cycle ? n : 0;
+}
+
 /* Stores v at ptr, its lanes `steps` apart (NULL: in a row), those that the tail has. */
 static void store_lanes(Gen *g, DType t, V v, V ptr, const int64_t *steps, V tail) {
   int lanes = (int)LLVMGetVectorSize(LLVMTypeOf(v));
   if (!tail && !steps) {
+    gen_align(LLVMBuildStore(B, v, ptr), t);
+    return;
+  }
+  int few = tail && !steps ? first_lanes(g, tail, lanes) : 0;
+  if (few) {
+    V e[64];
+    for (int i = 0; i < few; i++)
+      e[i] = LLVMConstInt(LLVMInt32TypeInContext(g->ctx), (unsigned long long)i, 0);
+    v = LLVMBuildShuffleVector(B, v, v, LLVMConstVector(e, (unsigned)few), "");
     gen_align(LLVMBuildStore(B, v, ptr), t);
     return;
   }

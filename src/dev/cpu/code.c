@@ -69,7 +69,9 @@ static Err *prepare_block(Code *c, const Block *b, bool trusted) {
 static Err *add_fusions(Code *c, Jit *jit, const Block *b) {
   for (int i = 0; i < b->n; i++) {
     const Step *s = &b->steps[i];
-    if (s->kind == STEP_FUSED) TRY(jit_add(jit, s->fusion, &c->steps[s->id].fused));
+    FusedCode *f = &c->steps[s->id].fused;
+    if (s->kind == STEP_FUSED) TRY(jit_add(jit, s->fusion, f));
+    if (s->kind == STEP_WHILE && jit_add_loop(jit, c->plan, s, f)) continue;
     for (int j = 0; j < s->n_blocks; j++) TRY(add_fusions(c, jit, &s->blocks[j]));
   }
   return NULL;
@@ -92,6 +94,17 @@ static void partial_size(Code *c, const Block *b) {
   }
 }
 
+/* The memory that loops of one function work on. */
+static void loop_places(Code *c, const Block *b) {
+  for (int i = 0; i < b->n; i++) {
+    const Step *s = &b->steps[i];
+    StepCode *k = &c->steps[s->id];
+    if (s->kind == STEP_WHILE && k->fused.run && !k->places)
+      k->n_places = cycle_places(c->plan, s, &k->places);
+    for (int j = 0; j < s->n_blocks; j++) loop_places(c, &s->blocks[j]);
+  }
+}
+
 static Code *code_of(Plan *plan) {
   Code *c = xcalloc(1, sizeof *c);
   c->plan = plan;
@@ -103,6 +116,7 @@ static Code *code_of(Plan *plan) {
 
 static void ready(Code *c) {
   partial_size(c, &c->plan->body);
+  loop_places(c, &c->plan->body);
   if (cpu_verbosity()) verbose_open(c);
 }
 
@@ -148,6 +162,7 @@ void code_generate(Code *c) {
   c->late = NULL;
   c->partial_bytes = 0;
   partial_size(c, &c->plan->body);
+  loop_places(c, &c->plan->body);
 }
 
 void code_free(Code *c) {
@@ -158,6 +173,7 @@ void code_free(Code *c) {
   for (int i = 0; i < c->plan->n_steps; i++)
     if (c->steps[i].kernel && c->steps[i].kernel->release)
       c->steps[i].kernel->release(c->steps[i].state);
+  for (int i = 0; i < c->plan->n_steps; i++) free(c->steps[i].places);
   kernels_free(c->kernels);
   buf_free(&c->bytes);
   plan_free(c->plan);
@@ -176,6 +192,12 @@ static void wire_kernels(Wire *w, Code *c, const Block *b) {
     if (s->kind == STEP_FUSED) {
       wire_small(w, &f->kernel, 0, kernels_count(c->kernels) - 1);
       if (wire_reads(w) && !w->bad) *f = *kernels_at(c->kernels, f->kernel);
+    }
+    if (s->kind == STEP_WHILE) {
+      int k = f->run ? f->kernel + 1 : 0;
+      wire_small(w, &k, 0, kernels_count(c->kernels));
+      if (wire_reads(w) && !w->bad && k) *f = *kernels_at(c->kernels, k - 1);
+      if (k) continue;
     }
     for (int j = 0; j < s->n_blocks; j++) wire_kernels(w, c, &s->blocks[j]);
   }

@@ -37,19 +37,25 @@ typedef struct Jit Jit;
 Jit *jit_new(void);
 /* Generates code for the fusion (equal fusions share it). *out is filled by jit_finish. */
 Err *jit_add(Jit *j, const Fusion *f, FusedCode *out);
+/* The loop as one function, if it is one for that (cycle.h). */
+bool jit_add_loop(Jit *j, const Plan *p, const Step *s, FusedCode *out);
 Err *jit_finish(Jit *j, Kernels **out); /* compiles all that was added; *out NULL: nothing */
 Str jit_bytes(const Jit *j);            /* after jit_finish: what kernels_load takes */
 void jit_free(Jit *j);                  /* not the kernels; NULL is fine */
 void jit_host(Buf *out);                /* all that compiled code depends on besides the program */
 bool jit_fusible(const Op *op);
 int jit_vector_bits(void); /* of this host */
+/* What such a loop gets as bufs: places, malloc'd. */
+int cycle_places(const Plan *p, const Step *s, int **out);
 
 /* ---- programs -------------------------------------------------------------------------------- */
 
 typedef struct StepCode { /* by Step.id */
   const CpuKernel *kernel;
   void *state;
-  FusedCode fused;
+  FusedCode fused; /* of a loop: all of it, when it has one (cycle.h) */
+  int *places;     /* its bufs */
+  int n_places;
   unsigned fixed;        /* operands from outside the loop; 0 when the kernel does not care */
   size_t keep_bytes;     /* for what the kernel keeps of them */
   double seconds, first; /* spent so far, the first run's share: for reports */
@@ -157,6 +163,7 @@ struct Trace {
   VEC(ProfSpan) rest; /* when there are too many to keep: one for each kernel */
 };
 int code_first_kernel(const CpuProgram *p, const Code *c); /* c NULL: the interpreter's */
+/* of a loop or branch: only when it is one kernel */
 void trace_step(Trace *t, const Step *s, double from_s, double to_s);
 void trace_take(Trace *t, double start_s, DevRun *out); /* frees what it does not hand over */
 ProfProgram *program_profile(const CpuProgram *p, Prof *prof);

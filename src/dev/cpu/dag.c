@@ -317,7 +317,7 @@ static void key_affine(const Dag *d, Buf *b, const Affine *a) {
   buf_add(b, a->coef, sizeof *a->coef * (size_t)d->dom.n);
 }
 
-static void key_region(Buf *b, const Region *r) {
+void dag_key_region(Buf *b, const Region *r) {
   for (const Op *op = r->first; op; op = op->next) {
     key_int(b, (int)op->kind);
     for (int i = 0; i < op->n_operands; i++) {
@@ -367,7 +367,7 @@ void dag_key(const Dag *d, Buf *b) {
       key_int(b, r->init[k]);
     }
     for (int k = 0; k < op_type(r->op)->rank; k++) key_affine(d, b, &r->at[k]);
-    key_region(b, r->op->regions[0]);
+    dag_key_region(b, r->op->regions[0]);
   }
   for (int i = 0; i < d->nodes.n; i++) {
     const DagNode *n = &d->nodes.v[i];

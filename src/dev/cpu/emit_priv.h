@@ -87,6 +87,7 @@ typedef struct Dag {
 
 Err *dag_build(const Fusion *f, Dag *d);
 void dag_key(const Dag *d, Buf *key); /* equal keys: equal code */
+void dag_key_region(Buf *key, const Region *r);
 void dag_free(Dag *d);
 void dag_levels(Dag *d);                 /* after the loops are chosen */
 bool dag_keeps_digits(const DagNode *n); /* is seen by its users with more digits than its type */
@@ -113,6 +114,7 @@ typedef struct Gen {
   int sweep;                     /* over the rows of a block */
   LLVMValueRef block_row;        /* number of the row in its block */
   int64_t first_lane;            /* braid: element of the block that lane 0 is */
+  bool is_cycle;                 /* part of a loop that is one function (cycle.h) */
   bool plain_nan;                /* what is rounded now is no odd_nan */
   LLVMValueRef bufs, begin, end; /* parameters */
 } Gen;

@@ -278,7 +278,23 @@ static Err *run_region(Exec *x, const Step *s, int block, const Tape *t) {
   return NULL;
 }
 
+/* All of a loop in one function. */
+static void run_cycle(Exec *x, const Step *s, const StepCode *k) {
+  struct Bound *b = &x->mem->bound[s->id];
+  if (b->run != x->mem->runs) {
+    b->run = x->mem->runs;
+    if (!b->bufs) b->bufs = xmalloc(sizeof(void *) * (size_t)(k->n_places + 1));
+    for (int i = 0; i < k->n_places; i++) b->bufs[i] = at(x, k->places[i], 0);
+  }
+  k->fused.run(b->bufs, 0, k->fused.outer, k->fused.self);
+}
+
 static Err *run_while(Exec *x, const Step *s) {
+  const StepCode *k = &x->c->steps[s->id];
+  if (k->fused.run) {
+    run_cycle(x, s, k);
+    return NULL;
+  }
   int64_t outer = x->loop;
   x->loop = ++x->mem->loops;
   const Tape *condition = tape_for(x, s, 0), *body = tape_for(x, s, 1);
@@ -336,7 +352,8 @@ static Err *run_block(Exec *x, const Block *b) {
     double from = time_now_s();
     TRY(run_step(x, s));
     double to = time_now_s(), t = to - from;
-    if (x->trace) trace_step(x->trace, s, from, to);
+    bool whole = !s->n_blocks || x->c->steps[s->id].fused.run;
+    if (x->trace && whole) trace_step(x->trace, s, from, to);
     if (verbose) verbose_step(x->c, s, t);
   }
   return NULL;

@@ -14,11 +14,15 @@
 #include <stdio.h>
 
 #include "base/cache.h"
-#include "dev/cpu/emit_priv.h"
+#include "dev/cpu/cycle.h"
 
 #define PASSES "mem2reg,early-cse,simplifycfg"
 /* Peepholes find nothing in arithmetic on f32, and much in integers: conditions, roundings. */
 #define PASSES_INTEGER "mem2reg,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,early-cse"
+/* Loops: the functions of their steps become one, its memory registers. */
+#define PASSES_CYCLE                                                                           \
+  "always-inline,function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg," \
+  "loop-mssa(licm),early-cse<memssa>,dse)"
 #define UNIT_NODES 64 /* graph nodes in a unit, unless one kernel alone has more */
 
 typedef struct Wanted { /* where addresses go when they are known */
@@ -28,6 +32,7 @@ typedef struct Wanted { /* where addresses go when they are known */
 
 typedef struct Kernel {
   Dag dag;
+  Cycle cycle;    /* with a plan: instead of a fusion */
   FusedCode code; /* without addresses */
 } Kernel;
 
@@ -91,6 +96,17 @@ void jit_host(Buf *out) {
 
 /* ---- collecting ---- */
 
+static void kernel_free(Kernel *k) {
+  if (k->cycle.plan) cycle_free(&k->cycle);
+  else dag_free(&k->dag);
+}
+
+static int kernel_nodes(const Kernel *k) {
+  int n = k->dag.nodes.n;
+  for (int i = 0; i < k->cycle.dags.n; i++) n += k->cycle.dags.v[i].nodes.n;
+  return n;
+}
+
 Jit *jit_new(void) {
   Jit *j = xcalloc(1, sizeof *j);
   j->by_key = map_new();
@@ -99,29 +115,43 @@ Jit *jit_new(void) {
   return j;
 }
 
+/* The kernel with this key: k, which is given up when there is one already. */
+static void add_kernel(Jit *j, Buf *key, Kernel *k, FusedCode *out) {
+  Str s = {key->p, key->n};
+  int id = (int)(intptr_t)map_get(j->by_key, s) - 1;
+  if (id < 0) {
+    id = j->kernels.n;
+    *vec_push(&j->kernels) = *k;
+    map_set(j->by_key, s, (void *)(intptr_t)(id + 1));
+    buf_printf(&j->key, "%zu:", key->n);
+    buf_str(&j->key, s);
+  } else {
+    kernel_free(k);
+  }
+  buf_free(key);
+  *vec_push(&j->wanted) = (Wanted){out, id};
+}
+
 Err *jit_add(Jit *j, const Fusion *f, FusedCode *out) {
-  Dag d;
-  Err *e = dag_build(f, &d);
+  Kernel k = {0};
+  Err *e = dag_build(f, &k.dag);
   if (e) {
-    dag_free(&d);
+    dag_free(&k.dag);
     return e;
   }
   Buf key = {0};
-  dag_key(&d, &key);
-  Str k = {key.p, key.n};
-  int id = (int)(intptr_t)map_get(j->by_key, k) - 1;
-  if (id < 0) {
-    id = j->kernels.n;
-    *vec_push(&j->kernels) = (Kernel){.dag = d};
-    map_set(j->by_key, k, (void *)(intptr_t)(id + 1));
-    buf_printf(&j->key, "%zu:", key.n);
-    buf_str(&j->key, k);
-  } else {
-    dag_free(&d);
-  }
-  buf_free(&key);
-  *vec_push(&j->wanted) = (Wanted){out, id};
+  dag_key(&k.dag, &key);
+  add_kernel(j, &key, &k, out);
   return NULL;
+}
+
+bool jit_add_loop(Jit *j, const Plan *p, const Step *s, FusedCode *out) {
+  Kernel k = {0};
+  if (!cycle_new(p, s, &k.cycle)) return false;
+  Buf key = {0};
+  cycle_key(&k.cycle, &key);
+  add_kernel(j, &key, &k, out);
+  return true;
 }
 
 /* ---- compiling ---- */
@@ -161,7 +191,7 @@ static void divide(Jit *j) {
       *vec_push(&j->units) = (Unit){.first = i};
       nodes = 0;
     }
-    nodes += j->kernels.v[i].dag.nodes.n;
+    nodes += kernel_nodes(&j->kernels.v[i]);
     j->units.v[j->units.n - 1].end = i + 1;
   }
 }
@@ -176,7 +206,8 @@ static Err *unit_generate(Jit *j, Unit *u) {
     char name[24];
     snprintf(name, sizeof name, "k%d", i);
     Gen g = {.ctx = u->ctx, .mod = u->mod, .b = b, .d = &k->dag};
-    e = gen_fusion(&g, &k->dag, name, &k->code);
+    e = k->cycle.plan ? cycle_gen(u->ctx, u->mod, b, &k->cycle, name, &k->code)
+                      : gen_fusion(&g, &k->dag, name, &k->code);
   }
   LLVMDisposeBuilder(b);
   return e;
@@ -193,6 +224,8 @@ static bool has_integers(const Dag *d) {
 }
 
 static const char *passes_for(const Jit *j, const Unit *u) {
+  for (int i = u->first; i < u->end; i++)
+    if (j->kernels.v[i].cycle.plan) return PASSES_CYCLE;
   for (int i = u->first; i < u->end; i++)
     if (has_integers(&j->kernels.v[i].dag)) return PASSES_INTEGER;
   return PASSES;
@@ -285,7 +318,7 @@ static void drop_inputs(Jit *j) {
     if (u->object) LLVMDisposeMemoryBuffer(u->object);
   }
   vec_free(&j->units);
-  for (int i = 0; i < j->kernels.n; i++) dag_free(&j->kernels.v[i].dag);
+  for (int i = 0; i < j->kernels.n; i++) kernel_free(&j->kernels.v[i]);
   vec_free(&j->kernels);
   vec_free(&j->wanted);
   map_free(j->by_key);

@@ -95,8 +95,16 @@ static void gen_loop(Gen *g, Dag *d, const char *name, FusedCode *out) {
   gen_close_loop(g, 1);
 }
 
+/* A vector of few numbers leaves no lanes unused. */
+static int lanes_of(const Gen *g, const Dag *d) {
+  int lanes = shape_lanes(d);
+  bool few = g->is_cycle && d->f->kind == FUSION_LOOP && d->n_loops == 1;
+  while (few && lanes > 4 && lanes / 2 >= d->loops[0].extent) lanes /= 2;
+  return lanes;
+}
+
 Err *gen_fusion(Gen *g, Dag *d, const char *name, FusedCode *out) {
-  g->vl = shape_lanes(d);
+  g->vl = lanes_of(g, d);
   switch (d->f->kind) {
   case FUSION_LOOP:
     gen_loop(g, d, name, out);

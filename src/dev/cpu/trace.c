@@ -12,7 +12,6 @@ int code_first_kernel(const CpuProgram *p, const Code *c) {
 }
 
 void trace_step(Trace *t, const Step *s, double from_s, double to_s) {
-  if (s->n_blocks) return;
   ProfSpan span = {t->first + s->id, from_s, to_s - from_s, 1};
   if (t->spans.n < MAX_SPANS) {
     *vec_push(&t->spans) = span;

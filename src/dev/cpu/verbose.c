@@ -73,14 +73,14 @@ const char *step_name(const Code *c, const Step *s) {
   static const char *const kinds[] = {"op",         "fused", "while", "case", "copy",
                                       "collective", "cut",   "join",  "view"};
   const StepCode *k = &c->steps[s->id];
-  if (s->kind == STEP_FUSED) return k->fused.name;
+  if (s->kind == STEP_FUSED || k->fused.run) return k->fused.name ? k->fused.name : "fused";
   if (s->kind == STEP_OP) return k->kernel->name;
   return kinds[s->kind];
 }
 
 double step_flops(const Code *c, const Step *s) {
   const StepCode *k = &c->steps[s->id];
-  if (s->kind == STEP_FUSED) return k->fused.flops;
+  if (s->kind == STEP_FUSED || k->fused.run) return k->fused.flops;
   return s->kind == STEP_OP && k->kernel->flops ? k->kernel->flops(s->op) : 0;
 }
 

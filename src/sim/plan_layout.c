@@ -173,7 +173,8 @@ static bool only_rounded(const Plan *p, const HValue *v) {
   const HNode *n = v->node;
   int products = 0;
   if (!p->law->tpu || n->dt != DT_F32 || v->kernel < 0 || v->alias || n->is_output ||
-      (!hlo_light(n) && n->kind != H_CONCAT) || n->rank < 2)
+      (!hlo_light(n) && n->kind != H_CONCAT && !(n->kind == H_RWIN && n->n_results == 1)) ||
+      n->rank < 2)
     return false;
   for (int i = 0; i < n->n_users; i++) {
     const HNode *u = n->users[i];

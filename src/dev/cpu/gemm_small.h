@@ -2,6 +2,8 @@
  * after gemm_tile.h, with the same macros and M, V_MASK(n), V_LOAD_MASK, V_STORE_MASK: the first
  * n <= LANES elements of a vector. */
 
+#define ASK_RESULTS 32 /* products so long: the results' lines are asked for before them */
+
 FN static inline __attribute__((always_inline)) void small_panel(int mr, int nv, const GemmAt *at,
                                                                  int64_t k, const float *a,
                                                                  const float *b, float *c,
@@ -11,6 +13,11 @@ FN static inline __attribute__((always_inline)) void small_panel(int mr, int nv,
   for (int i = 0; i < mr; i++)
 #pragma GCC unroll 2
     for (int j = 0; j < nv; j++) acc[i][j] = V_ZERO();
+  if (k >= ASK_RESULTS)
+#pragma GCC unroll 16
+    for (int i = 0; i < mr; i++)
+#pragma GCC unroll 2
+      for (int j = 0; j < nv; j++) __builtin_prefetch(c + i * at->c_row + j * LANES, 1);
   const int64_t a_row = at->a_row, a_k = at->a_k, b_k = at->b_k, last = columns - (nv - 1) * LANES;
   const M mask = V_MASK(last);
   const float *low = a + 6 * a_row; /* six rows by one address and few registers */

@@ -16,4 +16,23 @@
 #define CLONES_FUSED
 #endif
 
+/* Before a loop: its iterations do not overlap. */
+#if defined(__clang__)
+#define IVDEP _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define IVDEP _Pragma("GCC ivdep")
+#endif
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <stdbool.h>
+
+/* __builtin_cpu_supports("f16c") is an error in clang 14. */
+static inline bool has_f16c(void) {
+  unsigned a, b, c = 0, d;
+  __builtin_cpu_init();
+  return __builtin_cpu_supports("avx") && __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+}
+#endif
+
 #endif

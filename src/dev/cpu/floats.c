@@ -9,11 +9,6 @@
 #if defined(__x86_64__)
 #define F16C __attribute__((target("avx,f16c")))
 
-static bool has_f16c(void) {
-  __builtin_cpu_init();
-  return __builtin_cpu_supports("avx") && __builtin_cpu_supports("f16c");
-}
-
 F16C static int64_t eights_from_f16(const uint16_t *in, float *out, int64_t n) {
   int64_t i = 0;
   for (; i + 8 <= n; i += 8)

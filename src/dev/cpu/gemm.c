@@ -1,6 +1,7 @@
 /* gemm: blocks, tiles and the order in which panels are packed. */
 #include "dev/cpu/gemm.h"
 
+#include "dev/cpu/clones.h"
 #include "dev/cpu/cpu_priv.h"
 
 #define AHEAD_PANELS 64 /* rows of a tile / mr: as many panels stay in the second cache */
@@ -16,9 +17,7 @@
 const GemmKernels *gemm_kernels(void) {
 #if defined(__x86_64__)
   __builtin_cpu_init();
-  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") ||
-      !__builtin_cpu_supports("f16c"))
-    return NULL;
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !has_f16c()) return NULL;
   return jit_vector_bits() >= 512 ? &gemm_avx512 : &gemm_avx2;
 #else
   return NULL;

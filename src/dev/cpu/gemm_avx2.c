@@ -39,6 +39,6 @@ KERNELS(1) KERNELS(2) KERNELS(3) KERNELS(4) KERNELS(5) KERNELS(6)
 
 const GemmKernels gemm_avx2 = {MR, LANES, {
   ROW(1) ROW(2) ROW(3) ROW(4) ROW(5) ROW(6)
-}, SMALL_LIST, FEW_LIST(along), FEW_LIST(dots)};
+}, SMALL_LIST, FEW_LIST(along), FEW_LIST(dots), .pair_rows = NULL};
 /* clang-format on */
 #endif

@@ -159,19 +159,19 @@ typedef void Apply(int64_t n, const int64_t *from, const int64_t *to, int64_t ru
                    const void *src);
 /* dst[at[i] + k] = combination with src[i * run + k], k < run; nothing where at[i] is negative. */
 typedef void Each(int64_t n, const int32_t *at, int64_t run, void *dst, const void *src);
-#define EACH_ROW(T, expr, N)                                   \
-  if (run == (N)) {                                            \
-    for (int64_t i = 0; i < n; i++) {                          \
-      if (at[i] < 0) continue;                                 \
-      T *d = (T *)dst + at[i];                                 \
-      const T *s = (const T *)src + i * (N);                   \
-      _Pragma("GCC ivdep") for (int64_t k = 0; k < (N); k++) { \
-        T a = d[k], b = s[k];                                  \
-        (void)a;                                               \
-        d[k] = (expr);                                         \
-      }                                                        \
-    }                                                          \
-    return;                                                    \
+#define EACH_ROW(T, expr, N)                    \
+  if (run == (N)) {                             \
+    for (int64_t i = 0; i < n; i++) {           \
+      if (at[i] < 0) continue;                  \
+      T *d = (T *)dst + at[i];                  \
+      const T *s = (const T *)src + i * (N);    \
+      IVDEP for (int64_t k = 0; k < (N); k++) { \
+        T a = d[k], b = s[k];                   \
+        (void)a;                                \
+        d[k] = (expr);                          \
+      }                                         \
+    }                                           \
+    return;                                     \
   }
 #define APPLY(name, T, expr) APPLY_ONE(name, T, expr, expr)
 #define APPLY_ONE(name, T, expr, one)                                                       \
@@ -180,7 +180,7 @@ typedef void Each(int64_t n, const int32_t *at, int64_t run, void *dst, const vo
     for (int64_t i = 0; i < n; i++) {                                                       \
       T *d = (T *)dst + from[i];                                                            \
       const T *s = (const T *)src + to[i];                                                  \
-      _Pragma("GCC ivdep") for (int64_t k = 0; k < run; k++) {                              \
+      IVDEP for (int64_t k = 0; k < run; k++) {                                             \
         T a = d[k], b = s[k];                                                               \
         (void)a;                                                                            \
         d[k] = (expr);                                                                      \

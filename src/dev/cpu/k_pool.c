@@ -53,8 +53,8 @@ static int64_t rows_of(const int64_t *dims) { return dims[DEPTH] * dims[ROW]; }
 
 #define PLUS(a, b) ((a) + (b))
 #define TIMES(a, b) ((a) * (b))
-#define MORE(a, b) (((b) > (a)) | ((b) != (b)) ? (b) : (a))
-#define LESS(a, b) (((b) < (a)) | ((b) != (b)) ? (b) : (a))
+#define MORE(a, b) ((((b) > (a)) | ((b) != (b))) ? (b) : (a))
+#define LESS(a, b) ((((b) < (a)) | ((b) != (b))) ? (b) : (a))
 
 /* out[j] = x[0][j] op x[1][j] op .. */
 #define FOLD(name, F)                                                                      \

@@ -1,11 +1,8 @@
 /* Kernels that move elements: transpose, slice, reverse, broadcast, concatenate, pad,
  * dynamic_slice, dynamic_update_slice; and the strided gather they share. */
-#if defined(__SSE2__)
-#include <xmmintrin.h>
-#endif
-
 #include "dev/cpu/clones.h"
 #include "dev/cpu/kernel.h"
+#include "dev/cpu/turns.h"
 
 /* ---- strided gather ---- */
 
@@ -16,11 +13,14 @@ typedef struct Permute {
   int tile; /* the dimension that is contiguous in the input, when it is not the last: tiles of it
                and the last; -1 */
   int64_t inner; /* elements below the outermost dimension */
+  int block;     /* the dimensions from here on are a small block, dense in the input, too; -1 */
+  int64_t size;  /* its elements */
+  uint8_t from[TURN_BLOCK];
   const char *in;
   char *out;
 } Permute;
 
-#define TILE 32
+#define LINE 64 /* elements: whole squares for each thread (turns.c) */
 
 #define ROW(T)                                              \
   case sizeof(T): {                                         \
@@ -39,7 +39,14 @@ typedef struct Permute {
 
 CLONES static void copy_row(size_t bytes, int64_t n, int64_t stride, const char *src, char *dst) {
   if (stride == 1) {
-    memcpy(dst, src, (size_t)n * bytes);
+    size_t all = (size_t)n * bytes, at = 0;
+    if (all > 512) {
+      memcpy(dst, src, all);
+      return;
+    }
+    for (; at + 32 <= all; at += 32) memcpy(dst + at, src + at, 32); /* without a call */
+    for (; at + 4 <= all; at += 4) memcpy(dst + at, src + at, 4);
+    for (; at < all; at++) dst[at] = src[at];
     return;
   }
   switch (bytes) {
@@ -53,74 +60,15 @@ CLONES static void copy_row(size_t bytes, int64_t n, int64_t stride, const char 
   }
 }
 
-/* d[a * da + b] = s[a + b * sb] */
-#define TILES(T)                                                           \
-  case sizeof(T): {                                                        \
-    const T *s = (const T *)src;                                           \
-    T *d = (T *)dst;                                                       \
-    for (int64_t a0 = 0; a0 < na; a0 += TILE)                              \
-      for (int64_t b0 = 0; b0 < nb; b0 += TILE) {                          \
-        int64_t a1 = MIN(a0 + TILE, na), b1 = MIN(b0 + TILE, nb);          \
-        for (int64_t a = a0; a < a1; a++)                                  \
-          for (int64_t b = b0; b < b1; b++) d[a * da + b] = s[a + b * sb]; \
-      }                                                                    \
-    return;                                                                \
-  }
-
-#if defined(__SSE2__)
-/* Elements of four bytes, four by four in registers. */
-static void transpose_fours(int64_t na, int64_t nb, int64_t da, int64_t sb, const float *s,
-                            float *d) {
-  for (int64_t a0 = 0; a0 < na; a0 += TILE)
-    for (int64_t b0 = 0; b0 < nb; b0 += TILE) {
-      int64_t a1 = MIN(a0 + TILE, na), b1 = MIN(b0 + TILE, nb), a = a0;
-      for (; a + 4 <= a1; a += 4) {
-        int64_t b = b0;
-        for (; b + 4 <= b1; b += 4) {
-          const float *from = s + a + b * sb;
-          float *to = d + a * da + b;
-          __m128 r0 = _mm_loadu_ps(from), r1 = _mm_loadu_ps(from + sb),
-                 r2 = _mm_loadu_ps(from + 2 * sb), r3 = _mm_loadu_ps(from + 3 * sb);
-          _MM_TRANSPOSE4_PS(r0, r1, r2, r3);
-          _mm_storeu_ps(to, r0);
-          _mm_storeu_ps(to + da, r1);
-          _mm_storeu_ps(to + 2 * da, r2);
-          _mm_storeu_ps(to + 3 * da, r3);
-        }
-        for (; b < b1; b++)
-          for (int i = 0; i < 4; i++) d[(a + i) * da + b] = s[a + i + b * sb];
-      }
-      for (; a < a1; a++)
-        for (int64_t b = b0; b < b1; b++) d[a * da + b] = s[a + b * sb];
-    }
-}
-#endif
-
-static void transpose(size_t bytes, int64_t na, int64_t nb, int64_t da, int64_t sb, const char *src,
-                      char *dst) {
-#if defined(__SSE2__)
-  if (bytes == 4) {
-    transpose_fours(na, nb, da, sb, (const float *)(const void *)src, (float *)(void *)dst);
-    return;
-  }
-#endif
-  switch (bytes) {
-    TILES(uint8_t)
-    TILES(uint16_t)
-    TILES(uint32_t)
-    TILES(uint64_t)
-  default:
-    for (int64_t a = 0; a < na; a++)
-      for (int64_t b = 0; b < nb; b++)
-        memcpy(dst + (size_t)(a * da + b) * bytes, src + (a + b * sb) * (int64_t)bytes, bytes);
-  }
-}
-
 /* Dimensions k .. rank - 1; out dense. Skips the tiled dimension, which the innermost call handles.
  */
 static void walk(const Permute *p, int k, const char *in, char *out, const int64_t *out_strides) {
   int last = p->rank - 1;
   int64_t b = (int64_t)p->bytes;
+  if (k + 1 == p->block) {
+    turn_blocks(p->bytes, p->dims[k], p->size, p->from, p->strides[k], in, out);
+    return;
+  }
   if (k == p->tile) {
     walk(p, k + 1, in, out, out_strides);
     return;
@@ -128,8 +76,8 @@ static void walk(const Permute *p, int k, const char *in, char *out, const int64
   if (k == last) {
     if (p->tile < 0) copy_row(p->bytes, p->dims[k], p->strides[k], in, out);
     else
-      transpose(p->bytes, p->dims[p->tile], p->dims[last], out_strides[p->tile], p->strides[last],
-                in, out);
+      turn_plane(p->bytes, p->dims[p->tile], p->dims[last], out_strides[p->tile], p->strides[last],
+                 in, out);
     return;
   }
   for (int64_t i = 0; i < p->dims[k]; i++)
@@ -160,6 +108,34 @@ static int64_t one_run(size_t bytes, int rank, const int64_t *dims, const int64_
   return run * (int64_t)bytes;
 }
 
+/* Do the innermost dimensions cut both sides into the same small blocks? */
+static void find_blocks(Permute *p) {
+  int64_t size = 1;
+  p->block = -1;
+  for (int k = p->rank - 1; k > 0 && (size *= p->dims[k]) <= TURN_BLOCK; k--) {
+    int64_t most = 0;
+    bool forward = true;
+    for (int i = k; i < p->rank; i++) {
+      most += p->strides[i] * (p->dims[i] - 1);
+      forward &= p->strides[i] > 0;
+    }
+    if (!forward || most != size - 1 || k == p->rank - 1) continue;
+    bool seen[TURN_BLOCK] = {0}, dense = true;
+    for (int64_t j = 0; j < size; j++) {
+      int64_t rest = j, at = 0;
+      for (int i = p->rank - 1; i >= k; rest /= p->dims[i--])
+        at += rest % p->dims[i] * p->strides[i];
+      dense &= !seen[at];
+      seen[at] = true;
+      p->from[j] = (uint8_t)at;
+    }
+    if (!dense || p->dims[k - 1] < 4) continue;
+    p->block = k;
+    p->size = size;
+    return;
+  }
+}
+
 void cpu_permute(size_t bytes, int rank, const int64_t *dims, const int64_t *strides,
                  const void *in, void *out) {
   int64_t run = one_run(bytes, rank, dims, strides);
@@ -186,9 +162,11 @@ void cpu_permute(size_t bytes, int rank, const int64_t *dims, const int64_t *str
   if (p.strides[p.rank - 1] != 1 && p.strides[p.rank - 1] != 0)
     for (int k = 0; k < p.rank - 1; k++)
       if (p.strides[k] == 1) p.tile = k;
+  find_blocks(&p);
+  if (p.block > 0) p.tile = -1;
   p.inner = total / p.dims[0];
   int64_t grain = MAX(1, 65536 / MAX(1, p.inner));
-  if (p.tile == 0) grain = MAX(grain, TILE);
+  if (p.tile == 0) grain = (grain + LINE - 1) / LINE * LINE;
   cpu_parallel(p.dims[0], total < 65536 ? p.dims[0] : grain, permute_range, &p);
 }
 

@@ -1,4 +1,4 @@
-/* Loops that are one function: slices read and written at indices that change and leave the array, windows
+/* Loops that are one function, or run from a tape: slices read and written at indices that change and leave the array, windows
  * of several pieces, scatters of one window, small vectors of odd lengths. The interpreter knows the
  * answer. */
 #include <math.h>
@@ -60,6 +60,13 @@ static const Case cases[] = {
      "    %y = stablehlo.dynamic_update_slice %x, %t, %i1 : (tensor<300x#>, tensor<37x#>, "
      "tensor<i32>) "
      "-> tensor<300x#>\n"},
+    /* too large for one function: from a tape */
+    {"12x700x#",
+     "    %s = stablehlo.dynamic_slice %x, %one, %at, sizes = [11, 150] : (tensor<12x700x#>, "
+     "tensor<i32>, tensor<i32>) -> tensor<11x150x#>\n"
+     "    %t = stablehlo.add %s, %s : tensor<11x150x#>\n"
+     "    %y = stablehlo.dynamic_update_slice %x, %t, %zero, %at : (tensor<12x700x#>, "
+     "tensor<11x150x#>, tensor<i32>, tensor<i32>) -> tensor<12x700x#>\n"},
     /* neighbours of odd lengths, put together again */
     {"3x#",
      "    %p = stablehlo.slice %x [0:1] : (tensor<3x#>) -> tensor<1x#>\n"

@@ -2,11 +2,25 @@
  * beforehand that stays the same during a run, so that a turn over a few numbers costs little more
  * than the kernels' own work. What takes more than that (loops inside, work for several threads) is
  * left to the caller, step by step. For one process. */
-#include "dev/cpu/cpu_priv.h"
+#include "dev/cpu/cycle.h"
 
 #define MOST_CROSSED 65536 /* bytes of results changing places for which memory is kept */
 
-typedef enum EntryKind { CALL, OP, MOVE, VIEW, STEP } EntryKind;
+#define MOST_WINDOW (1 << 20) /* bytes of a slice that one thread moves */
+
+typedef enum EntryKind { CALL, OP, MOVE, SLICE, UPDATE, VIEW, STEP } EntryKind;
+
+/* Where a slice is in its array. */
+typedef struct Window {
+  Box box;
+  int64_t first; /* byte, before what the indices add */
+  int n;
+  struct {
+    const void *index;
+    bool wide; /* 64 bits */
+    int64_t top, step;
+  } dims[8];
+} Window;
 
 typedef struct Entry {
   EntryKind kind;
@@ -16,17 +30,20 @@ typedef struct Entry {
   const StepCode *code; /* OP */
   const Step *step;     /* OP, VIEW, STEP */
   void **bufs;          /* CALL, OP, VIEW: operands, then results */
-  void *to;             /* MOVE */
+  void *to;             /* MOVE, SLICE, UPDATE */
   const void *from;
   size_t bytes;
+  Window *window;       /* SLICE, UPDATE */
   int patch, n_patches; /* VIEW: whose address changes, in Tape.patches */
 } Entry;
 
 struct Tape {
   int64_t run; /* whose addresses these are */
   VEC(Entry) entries;
-  void **bufs; /* of all entries */
-  int *places; /* of each of bufs */
+  VEC(Window *) windows;
+  int n_windows; /* in use */
+  void **bufs;   /* of all entries */
+  int *places;   /* of each of bufs */
   int n_bufs;
   VEC(void **) patches;
   char *crossed; /* results on their way */
@@ -76,12 +93,69 @@ static void add_call(Tape *t, FusedFn fn, const void *self, int64_t tasks, void 
   e->bufs = bufs;
 }
 
+static int64_t index_of(const void *p, bool wide) {
+  return wide ? *(const int64_t *)p : *(const int32_t *)p;
+}
+
+/* Of a slice of `part` in `whole`; s->in from `first` on are its indices. false: not so simple */
+static bool find_window(const Code *c, const RunMem *m, const Step *s, int first, const Type *whole,
+                        const Type *part, Window *w) {
+  int64_t step = dtype_bytes(whole->dtype);
+  w->n = 0;
+  w->first = 0;
+  if (!cycle_box(whole, part, &w->box) || w->box.n * w->box.piece > MOST_WINDOW) return false;
+  for (int i = whole->rank - 1; i >= 0; step *= whole->dims[i--]) {
+    DType t = s->op->operands[first + i]->type->dtype;
+    int64_t top = whole->dims[i] - part->dims[i];
+    int p = s->in[first + i];
+    if ((t != DT_I32 && t != DT_I64) || p < 0) return false;
+    if (top <= 0) continue;
+    if (c->plan->places[p].kind == PLACE_CONST) {
+      int64_t x = index_of(at(m, p), t == DT_I64);
+      w->first += MAX(0, MIN(x, top)) * step;
+      continue;
+    }
+    if (w->n == COUNT_OF(w->dims)) return false;
+    w->dims[w->n].index = at(m, p);
+    w->dims[w->n].wide = t == DT_I64;
+    w->dims[w->n].top = top;
+    w->dims[w->n++].step = step;
+  }
+  return true;
+}
+
+/* Is the address of a place the same at every turn? */
+static bool stays(const Code *c, int place) {
+  return place >= 0 && c->plan->places[place].kind != PLACE_VIEW;
+}
+
+static bool add_window(Tape *t, const Code *c, const RunMem *m, const Step *s) {
+  OpKind kind = s->op->kind;
+  bool update = kind == OP_DYNAMIC_UPDATE_SLICE;
+  if (kind != OP_DYNAMIC_SLICE && !update) return false;
+  const Type *whole = s->op->operands[0]->type,
+             *part = update ? s->op->operands[1]->type : op_type(s->op);
+  if (!stays(c, s->in[0]) || !stays(c, s->out[0]) || !stays(c, s->in[update])) return false;
+  if (update && at(m, s->in[0]) != at(m, s->out[0])) return false;
+  if (t->n_windows == t->windows.n) *vec_push(&t->windows) = xmalloc(sizeof(Window));
+  Window *w = t->windows.v[t->n_windows];
+  if (!find_window(c, m, s, update ? 2 : 1, whole, part, w)) return false;
+  t->n_windows++;
+  Entry *e = add(t, update ? UPDATE : SLICE);
+  e->window = w;
+  e->to = at(m, s->out[0]);
+  e->from = at(m, s->in[update ? 1 : 0]);
+  return true;
+}
+
 static void add_step(Tape *t, const Code *c, const RunMem *m, const Step *s) {
   const StepCode *k = &c->steps[s->id];
   if (s->kind == STEP_FUSED && is_serial(&k->fused)) {
     void **bufs = bind(t, m, s);
     add_call(t, k->fused.run, k->fused.self, k->fused.outer, bufs);
     add_call(t, k->fused.finish, k->fused.self, k->fused.finish_outer, bufs);
+  } else if (s->kind == STEP_OP && add_window(t, c, m, s)) {
+    return;
   } else if (s->kind == STEP_OP && !k->keep_bytes) {
     Entry *e = add(t, OP);
     e->code = k;
@@ -168,7 +242,7 @@ Tape *tape_of(const Code *c, RunMem *m, const Step *s, int block) {
     t->places = xcalloc((size_t)most_bufs(b) + 1, sizeof *t->places);
   }
   t->run = m->runs;
-  t->entries.n = t->n_bufs = 0;
+  t->entries.n = t->n_bufs = t->n_windows = 0;
   for (int i = 0; i < b->n; i++) add_step(t, c, m, &b->steps[i]);
   find_patches(t, m);
   t->moves = (s->kind == STEP_WHILE && block == 0) || add_results(t, c, m, b);
@@ -192,11 +266,36 @@ static inline void move(void *to, const void *from, size_t n) {
   }
 }
 
+static int64_t start_of(const Window *w) {
+  int64_t off = w->first;
+  for (int i = 0; i < w->n; i++) {
+    int64_t x = index_of(w->dims[i].index, w->dims[i].wide);
+    off += MAX(0, MIN(x, w->dims[i].top)) * w->dims[i].step;
+  }
+  return off;
+}
+
+static void slice(const Entry *e) {
+  const Box *b = &e->window->box;
+  const char *from = (const char *)e->from + start_of(e->window);
+  for (int64_t i = 0; i < b->n; i++)
+    move((char *)e->to + i * b->piece, from + b->at[i], (size_t)b->piece);
+}
+
+static void update(const Entry *e) {
+  const Box *b = &e->window->box;
+  char *to = (char *)e->to + start_of(e->window);
+  for (int64_t i = 0; i < b->n; i++)
+    move(to + b->at[i], (const char *)e->from + i * b->piece, (size_t)b->piece);
+}
+
 Err *tape_run(const Tape *t, Err *(*other)(void *arg, const Step *s), void *arg) {
   const Entry *end = t->entries.v + t->entries.n;
   for (const Entry *e = t->entries.v; e < end; e++) switch (e->kind) {
     case CALL: e->fn(e->bufs, 0, e->tasks, e->self); break;
     case MOVE: move(e->to, e->from, e->bytes); break;
+    case SLICE: slice(e); break;
+    case UPDATE: update(e); break;
     case VIEW: look(t, e); break;
     case OP:
       TRY(e->code->kernel->run(e->code->state, e->step->op, e->bufs, e->bufs + e->step->n_in));
@@ -209,6 +308,8 @@ Err *tape_run(const Tape *t, Err *(*other)(void *arg, const Step *s), void *arg)
 void tape_free(Tape *t) {
   if (!t) return;
   vec_free(&t->entries);
+  for (int i = 0; i < t->windows.n; i++) free(t->windows.v[i]);
+  vec_free(&t->windows);
   vec_free(&t->patches);
   free(t->bufs);
   free(t->places);

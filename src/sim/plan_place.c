@@ -116,9 +116,10 @@ static bool product_or_reduce(const Kernel *k) {
          k->roots.v[0]->kind == H_DSLICE;
 }
 
-/* Cycles of a transfer between device memory and the chip. */
+/* Cycles of a transfer between device memory and the chip, by the bandwidth that the kernels' times
+ * are reckoned with here. */
 static double transfer(const Place *m, const HValue *v) {
-  return v->tiles * m->p->law->r[v->bytes / MAX(v->tiles, 1) > 2100 ? 4 : 2];
+  return v->bytes / m->p->chip->hbm_bandwidth * m->p->law->clock;
 }
 
 /* Can this kernel write on-chip memory? Where two cores have one each, only loops' results may be

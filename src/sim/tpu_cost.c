@@ -59,9 +59,11 @@ static void cost_pool(Plan *p, Kernel *k) {
         taps *= (double)w->lo[d];
         if (w->step) in /= (double)MAX(1, w->step[d]);
       }
-      if (taps > 4) work += MIN(out, in) * taps * law->dw / 4;
+      if (taps > 4)
+        work += MIN(out, in) * taps * law->dw / 4 * (hlo_bits(w->dt) < 32 ? law->vhalf : 1);
     }
-  double n = MAX(1, ceil(out / 900)), R = ceil(n / (n > 1 ? law->cores : 1));
+  double n = MAX(1, ceil(out / (900 * law->scoped / (16 << 20))));
+  double R = ceil(n / (n > 1 ? law->cores : 1));
   k->windows = (int)n;
   k->cycles = law->base + (rd + wr + work) / R + (R - 1) * MAX((rd + wr) / R + law->q, work / R);
   k->bound = SIM_MEMORY;

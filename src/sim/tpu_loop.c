@@ -99,6 +99,12 @@ static double far_read(const Plan *p, const Kernel *k, HValue *v) {
   return v->tiles * law->r[tpu_width(v)] * tpu_wide(v) * near * rows_together(k, v);
 }
 
+/* And for a result: one in the memory that cores share as much as one in HBM. */
+static double far_write(const Law *law, const HValue *v) {
+  if (v->dropped || v->space != SP_CMEM) return tpu_write_cost(law, v);
+  return v->tiles * law->o[tpu_width(v)] * tpu_wide(v);
+}
+
 #define TURN_WINDOW 768 /* tiles of both sides that are turned at a time */
 
 /* Moving another dimension into lanes goes through the transpose unit, window by window: nothing
@@ -218,7 +224,7 @@ void tpu_loop(Plan *p, Kernel *k) {
       reduced = true;
       tiles = MAX(tiles, t);
     } else {
-      wr += tpu_write_cost(law, v) * rows_together(k, v);
+      wr += far_write(law, v) * rows_together(k, v);
       tiles = MAX(tiles, v->tiles);
       if (!k->copy || v->space == SP_HBM) bytes += v->bytes;
       all += tpu_width(v) < 4 && tpu_width(v) <= widest ? 2 * v->bytes : v->bytes;

@@ -298,7 +298,7 @@ void tpu_product(Plan *p, Kernel *k) {
     splits_k = s.k;
     s.batch = (double)c->batch;
   }
-  s.share = !c->is_conv || (gradient && s.n > 1) ? law->share : 0;
+  s.share = !c->is_conv || c->taps == 1 || (gradient && n > S) ? law->share : 0;
   double inner = lane_contracted(cv, seen, who, nr);
   if (inner > 0 && inner < S) { /* several dimensions are contracted, the one in lanes is short */
     s.k = ceil(kk / inner) * (S / 128);

@@ -87,7 +87,7 @@ static V lane_pointers(Gen *g, DType t, V ptr, const int64_t *steps) {
 }
 
 #define MAX_PIECES 4        /* that are as fast as a gather */
-#define MAX_WIDE_PIECES 8   /* where one instruction takes lanes of two vectors */
+#define MAX_WIDE_PIECES 16  /* where one instruction takes lanes of two vectors */
 #define MAX_NARROW_PIECES 8 /* of types that there are no gathers of */
 
 /* Lanes that are near each other, from a few neighbouring elements at a time. NULL: they are not, or
@@ -104,7 +104,7 @@ static V load_pieces(Gen *g, DType t, V ptr, const int64_t *steps, V mask) {
     if (want[i]) lo = MIN(lo, steps[i]), hi = MAX(hi, steps[i]);
   }
   if (lo > hi) return LLVMConstNull(mem_type(g, t, g->vl));
-  int64_t first[MAX_NARROW_PIECES], width = MIN(g->vl, hi - lo + 1);
+  int64_t first[MAX_WIDE_PIECES], width = MIN(g->vl, hi - lo + 1);
   int n = 0, most = dtype_bytes(t) < 4         ? MAX_NARROW_PIECES
                     : jit_vector_bits() >= 512 ? MAX_WIDE_PIECES
                                                : MAX_PIECES;

@@ -123,6 +123,8 @@ static Value *rewritten(Build *b, const Product *p) {
   int64_t most = vector ? VECTOR_TERMS : m * n <= FEW_RESULTS ? MORE_TERMS : TERMS;
   if (m * n == 1) return many ? sum_of_products(b, p) : NULL;
   if (many && p->terms <= most && m * n * p->terms <= MAX_MATRIX) return sum_of_terms(b, p);
+  if (vector && p->many == 1 && p->terms <= VECTOR_TERMS && m * n * p->terms > MAX_VECTOR)
+    return sum_of_terms(b, p); /* as of the colours of images */
   bool along = true;
   const Side *s = &p->side[n > m];
   for (int i = 0; i < p->d.n_contract; i++)

@@ -41,6 +41,8 @@ static const struct {
     {"batching_dims = [0] x [0], contracting_dims = [2] x [1]", "20x9x20", "20x20x9", "20x9x9x",
      false},
     {"contracting_dims = [1] x [0]", "50x20", "20", "50x", true},
+    {"contracting_dims = [2] x [0]", "200x150x3", "3", "200x150x", true},
+    {"contracting_dims = [0] x [1]", "4", "30000x4", "30000x", true},
     {"contracting_dims = [0] x [0]", "50", "50x20", "20x", false},
     {"contracting_dims = [0] x [0]", "50", "50", "", false},
     {"contracting_dims = [0] x [0]", "500x200", "500", "200x", false},

@@ -142,8 +142,10 @@ static dnnl_status_t describe(const ConvDnnl *c, const dnnl_memory_desc_t *x,
   dnnl_status_t s = dnnl_primitive_attr_create(&attr);
   if (s) return s;
   dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user);
+  dnnl_memory_desc_t weights = *w; /* gradients are f32, what they belong to is not */
+  weights.data_type = x->data_type;
   s = dnnl_dilated_convolution_forward_desc_init(&fd, dnnl_forward_training,
-                                                 dnnl_convolution_direct, x, w, NULL, y,
+                                                 dnnl_convolution_direct, x, &weights, NULL, y,
                                                  c->s.strides, c->s.dilates, c->s.low, c->s.high);
   if (!s) s = dnnl_primitive_desc_create(&hint, &fd, attr, engine, NULL);
   if (!s && c->s.form == CONV_FORWARD) {

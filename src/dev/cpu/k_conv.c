@@ -221,14 +221,15 @@ static Err *prepare(const Op *op, void **state) {
   return make(op, op_attr(op, "precision_config") != NULL, c);
 }
 
-/* By oneDNN's kernels for bf16, on hosts with instructions for it. */
+/* By oneDNN's kernels for bf16, on hosts with instructions for it; not gradients of images with few
+ * channels, where it has nothing fast. */
 static Conv *in_bf16(const Op *op) {
   if (op->operands[0]->type->dtype != DT_BF16 || op->operands[1]->type->dtype != DT_BF16 ||
       !gemm_pairs())
     return NULL;
   Conv *c = xcalloc(1, sizeof *c);
   c->merged = 1;
-  if (conv_shape(op, &c->s)) c->dnnl = conv_dnnl_new(&c->s, false);
+  if (conv_shape(op, &c->s) && !conv_spread_fits(&c->s)) c->dnnl = conv_dnnl_new(&c->s, false);
   if (c->dnnl) return c;
   release(c);
   return NULL;

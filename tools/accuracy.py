@@ -246,6 +246,14 @@ Blocks and steps of common architectures at other widths and batches (attention,
 an MLP, convolution blocks). `first`: before any of them was looked at. Afterwards rules came that the older sets and these
 showed: what goes on chip first, how long it may wait there, a third order of kernels, which gradients are stored.
 
+## Unseen programs, fourth set
+
+{unseen4}
+Blocks and small steps of other architectures at widths and batches of their own (mixer, T5, shifted windows, mixture of experts, inverted
+bottleneck, Llama with two groups; Lion, recommendation, LSTM language model, GRU encoder and decoder, autoencoder, ViT, U-Net, depthwise
+networks). `first`: before any of them was looked at. The other rows: now, after the place of values on chip, when transfers begin
+and in which pieces, weights multiplied by constants and gated units got rules, of which this set gave one (the weights).
+
 ## Near the limit of memory
 
 {limits}
@@ -304,6 +312,7 @@ def main():
                               ("unseen", "unseen.csv", "Unseen programs"),
                               ("unseen2", "unseen2.csv", "Unseen programs, second set"),
                               ("unseen3", "unseen3.csv", "Unseen programs, third set"),
+                              ("unseen4", "unseen4.csv", "Unseen programs, fourth set"),
                               ("fresh", "fresh.csv", "Fresh shapes of every family"),
                               ("mix", "mix.csv", "The oracle's own mix at other shapes"),
                               ("last", "last.csv", "The same mix once more"),

@@ -52,7 +52,8 @@ double tpu_vector_work(const Law *law, const Kernel *k) {
     double c = (double)hlo_count(n->kind == H_REDUCE ? n->in[0] : n);
     if (c <= 1024) continue;
     double ops = vpu_weight(n);
-    bool half = law->vhalf < 1 && ops < 30 && /* a sine is computed in f32 */
+    if (k->conv && n->kind == H_REDUCE) ops = 2; /* a product's results are widened first */
+    bool half = law->vhalf < 1 && ops < 30 &&    /* a sine is computed in f32 */
                 (n->dt == DT_BF16 || (n->op == OP_COMPARE && n->in[0]->dt == DT_BF16));
     if (n->kind == H_EWISE && (dtype_class(n->dt) == DC_SINT || dtype_class(n->dt) == DC_UINT))
       ops *= law->iw;

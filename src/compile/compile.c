@@ -98,7 +98,7 @@ static void dump_module(const char *stage, Module *m) {
 
 static void print_places(Buf *b, const Plan *p, const int *v, int n) {
   for (int i = 0; i < n; i++) {
-    static const char *const kinds[] = {"none", "@", "arg", "result", "const"};
+    static const char *const kinds[] = {"none", "@", "arg", "result", "const", "view of place "};
     if (v[i] < 0) {
       buf_cstr(b, " -");
       continue;
@@ -112,8 +112,8 @@ static void print_places(Buf *b, const Plan *p, const int *v, int n) {
 static void print_block(Buf *b, const Plan *p, const Block *blk, int depth) {
   for (int i = 0; i < blk->n; i++) {
     const Step *s = &blk->steps[i];
-    static const char *const kinds[] = {"op",   "fused",      "while", "case",
-                                        "copy", "collective", "cut",   "join"};
+    static const char *const kinds[] = {"op",         "fused", "while", "case", "copy",
+                                        "collective", "cut",   "join",  "view"};
     buf_printf(b, "%*s%d %s", 2 * depth, "", s->pos, kinds[s->kind]);
     if (s->kind == STEP_FUSED) {
       static const char *const shapes[] = {"loop", "row", "split"};

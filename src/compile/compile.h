@@ -132,7 +132,8 @@ typedef enum StepKind {
   STEP_CUT,  /* manual_computation: operand `index` into blocks: in[0] whole, out[0] one for each
                process */
   STEP_JOIN, /* manual_computation: result `index` */
-  STEP_VIEW  /* dynamic_slice: out[0], a PLACE_VIEW, becomes the address in in[0]; no bytes move */
+  STEP_VIEW /* dynamic_slice, dynamic_update_slice: out[0], a PLACE_VIEW, becomes the address in in[0];
+                no bytes move */
 } StepKind;
 
 typedef enum PlaceKind {

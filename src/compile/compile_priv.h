@@ -39,6 +39,8 @@ bool compile_constant_int(const Value *v, int64_t *out);
  * grows by *by. -1: not known, or more than `most` times. */
 int compile_trip_count(const Op *loop, int most, int *counter, int64_t *first, int64_t *by);
 int compile_uses(const Region *r, const Value *v); /* operands in the region that are v */
+/* Is `place`, in the body of the loop, each of 0 .. n - 1 once in its n turns? (hoist.c) */
+bool compile_visits_all(const Op *loop, const Value *place, int64_t n);
 /* What was built behind `end`, the terminator of the region of `at`, goes before `at`. */
 void compile_move_built(Op *end, Op *at);
 

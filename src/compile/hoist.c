@@ -98,6 +98,12 @@ static bool same_order(const Op *loop, const Trips *t, const Value *p, const Val
   return ok;
 }
 
+bool compile_visits_all(const Op *loop, const Value *place, int64_t n) {
+  Trips t;
+  t.count = compile_trip_count(loop, MAX_TRIPS, &t.counter, &t.first, &t.by);
+  return n > 0 && t.count == n && same_order(loop, &t, place, place);
+}
+
 static bool is_zero(const Value *v) {
   const char *p = v->type->kind == TY_TENSOR ? value_splat(v) : NULL;
   for (int i = 0; p && i < dtype_bytes(v->type->dtype); i++)

@@ -108,7 +108,10 @@ static void read_place(Builder *b, int place, int pos, const Step *by, int opera
     }
 }
 
-static void write_place(Builder *b, int place, int pos) { touch(b, place, pos); }
+static void write_place(Builder *b, int place, int pos) {
+  touch(b, place, pos);
+  if (place >= 0 && b->places.v[place].kind == PLACE_VIEW) touch(b, b->places.v[place].index, pos);
+}
 
 static int place_of(const Builder *b, const Value *v) { return b->plan->value_place[v->id]; }
 
@@ -190,6 +193,10 @@ static Err *build_while(Builder *b, Op *op, Steps *list) {
     b->plan->value_place[op->regions[0]->args[i]->id] = carried[i];
     b->plan->value_place[op->regions[1]->args[i]->id] = carried[i];
     if (b->places.v[carried[i]].kind == PLACE_NONE) continue;
+    if (plan_is_all_put(op, i)) {
+      write_place(b, carried[i], b->pos++);
+      continue;
+    }
     Step *c = new_step(b, list, STEP_COPY, op, 1, 1);
     c->in[0] = place_of(b, op->operands[i]);
     c->out[0] = carried[i];
@@ -211,6 +218,7 @@ static Err *build_while(Builder *b, Op *op, Steps *list) {
     return op_err(op, ERR_UNIMPLEMENTED,
                   "a loop that ends at different times on different processes");
   int begin = b->pos;
+  plan_find_puts(b, op);
   TRY(build_block(b, op->regions[1], &body));
   finish_block(b, &head.blocks[1], &body);
   block_results(b, &head.blocks[1], op->regions[1], n, carried);
@@ -242,6 +250,25 @@ static Err *build_case(Builder *b, Op *op, Steps *list) {
   }
   *vec_push(list) = head;
   return NULL;
+}
+
+/* out becomes the part of in[0] that a slice or a put means. */
+static void build_view(Builder *b, const Op *op, const Value *out, Steps *list) {
+  int whole = place_of(b, op->operands[0]), part = make_value(b, out);
+  b->places.v[part].kind = PLACE_VIEW;
+  b->places.v[part].index = whole;
+  Step *s = new_step(b, list, STEP_VIEW, op, op->n_operands, 1);
+  for (int i = 0; i < op->n_operands; i++)
+    s->in[i] = op->operands[i] == out ? -1 : place_of(b, op->operands[i]);
+  s->out[0] = part;
+  step_reads(b, s);
+}
+
+/* A place for what a step makes. */
+static void make_result(Builder *b, const Value *v, Steps *list) {
+  const Op *put = plan_put_of(b, v);
+  if (put) build_view(b, put, v, list);
+  else make_value(b, v);
 }
 
 /* Every axis that the shardings name is manual: each block belongs to one process. */
@@ -317,65 +344,6 @@ int op_captures(const Op *op, Value ***out) {
   return v.n;
 }
 
-/* ---- slices of stacks ---- */
-
-#define LEAST_VIEW 1024 /* bytes; fewer are copied as fast as addresses are changed */
-#define VIEW_ALIGN 64
-
-static bool is_aligned_run(const Op *op) {
-  const Type *whole = op->operands[0]->type, *part = op_type(op);
-  int64_t unit = dtype_bytes(part->dtype);
-  int k = 0, rank = part->rank;
-  while (k < rank && part->dims[k] == 1) k++;
-  for (int i = k + 1; i < rank; i++)
-    if (part->dims[i] != whole->dims[i]) return false;
-  for (int i = MAX(k, 1); i < rank; i++)
-    if (i > k || part->dims[i] == whole->dims[i]) unit *= whole->dims[i];
-  return dtype_bits(part->dtype) >= 8 && unit % VIEW_ALIGN == 0 && type_bytes(part) >= LEAST_VIEW;
-}
-
-/* Is it read by single steps of this block only, also under other names? */
-static bool read_by_steps(const Region *r, const Value *v) {
-  for (const Op *x = r->first; x; x = x->next) {
-    for (int i = 0; i < x->n_operands; i++) {
-      if (x->operands[i] != v) continue;
-      bool one_step = x != r->last && !x->n_regions && op_info[x->kind].cls != OC_COLLECTIVE;
-      if (!one_step || (op_is_alias(x) && !read_by_steps(r, &x->results[0]))) return false;
-    }
-    Value **cap;
-    int n = x->n_regions ? op_captures(x, &cap) : 0;
-    bool inside = false;
-    for (int i = 0; i < n; i++) inside |= cap[i] == v;
-    if (x->n_regions) free(cap);
-    if (inside) return false;
-  }
-  return true;
-}
-
-/* A loop's slice of a stack that was there before the loop and stays until after it is read where it
- * is. */
-static bool is_view(const Builder *b, const Op *op) {
-  if (op->kind != OP_DYNAMIC_SLICE || !b->loops.n || b->manual || b->plan->n_procs > 1)
-    return false;
-  int whole = place_of(b, op->operands[0]);
-  if (whole < 0) return false;
-  const Place *p = &b->places.v[whole];
-  if (p->kind == PLACE_NONE || p->kind == PLACE_VIEW ||
-      (p->kind == PLACE_ARENA && (p->begin < 0 || p->begin >= b->loops.v[b->loops.n - 1].begin)))
-    return false;
-  return is_aligned_run(op) && read_by_steps(op->parent, &op->results[0]);
-}
-
-static void build_view(Builder *b, const Op *op, Steps *list) {
-  int whole = place_of(b, op->operands[0]), part = make_value(b, &op->results[0]);
-  b->places.v[part].kind = PLACE_VIEW;
-  b->places.v[part].index = whole;
-  Step *s = new_step(b, list, STEP_VIEW, op, op->n_operands, 1);
-  for (int i = 0; i < op->n_operands; i++) s->in[i] = place_of(b, op->operands[i]);
-  s->out[0] = part;
-  step_reads(b, s);
-}
-
 static Err *build_op(Builder *b, Op *op, Steps *list) {
   if (op_is_alias(op)) {
     for (int i = 0; i < op->n_results; i++)
@@ -399,13 +367,17 @@ static Err *build_op(Builder *b, Op *op, Steps *list) {
   case OP_MANUAL_COMPUTATION: return build_manual(b, op, list);
   default: break;
   }
-  if (is_view(b, op)) {
-    build_view(b, op, list);
+  if (plan_slice_is_view(b, op)) {
+    build_view(b, op, &op->results[0], list);
+    return NULL;
+  }
+  if (plan_put_is_done(b, op)) {
+    b->plan->value_place[op->results[0].id] = place_of(b, op->operands[0]);
     return NULL;
   }
   Value **cap;
   int n_cap = op_captures(op, &cap);
-  for (int i = 0; i < op->n_results; i++) make_value(b, &op->results[i]);
+  for (int i = 0; i < op->n_results; i++) make_result(b, &op->results[i], list);
   bool coll = op_info[op->kind].cls == OC_COLLECTIVE || is_spmd_call(op);
   Step *s = new_step(b, list, coll ? STEP_COLLECTIVE : STEP_OP, op, op->n_operands + n_cap,
                      op->n_results);
@@ -419,7 +391,7 @@ static Err *build_op(Builder *b, Op *op, Steps *list) {
 }
 
 static void build_fusion(Builder *b, const Fusion *f, Steps *list) {
-  for (int i = 0; i < f->n_out; i++) make_value(b, f->out[i].v);
+  for (int i = 0; i < f->n_out; i++) make_result(b, f->out[i].v, list);
   Step *s = new_step(b, list, STEP_FUSED, f->ops[f->n_ops - 1], f->n_in, f->n_out);
   s->fusion = f;
   for (int i = 0; i < f->n_in; i++) s->in[i] = place_of(b, f->in[i]);
@@ -547,6 +519,7 @@ Err *plan_build(Module *m, const Target *t, Plan **out) {
   vec_free(&b.reads);
   vec_free(&b.bodies);
   vec_free(&b.consts);
+  vec_free(&b.puts);
   for (int i = 0; i < b.loops.n; i++) vec_free(&b.loops.v[i].used);
   vec_free(&b.loops);
   if (e) {

@@ -17,6 +17,12 @@ typedef struct Loop {
   VEC(int) used; /* places made outside and read inside */
 } Loop;
 
+typedef struct Put { /* dynamic_update_slice of v into a stack that nobody else uses */
+  Op *op;
+  const Value *v;
+  bool done; /* v is computed in the stack */
+} Put;
+
 typedef struct Body { /* a block whose results are moved to places */
   int *from;
   const int *to;
@@ -34,11 +40,21 @@ typedef struct Builder {
   VEC(Loop) loops;
   VEC(Body) bodies;
   VEC(Tensor *) consts;
+  VEC(Put) puts;
   int pos, n_steps, manual;
 } Builder;
 
 int plan_root(const Builder *b, int place);
 void plan_merge(Builder *b);
 void plan_pack(Builder *b);
+
+/* plan_views.c */
+bool plan_slice_is_view(const Builder *b, const Op *op); /* may this slice be read where it is? */
+void plan_find_puts(Builder *b, const Op *loop);         /* in the body, which is built next */
+Op *plan_put_of(Builder *b, const Value *v); /* v is made next: in the stack of this put; or NULL */
+/* Does the loop write all of carried value k before anybody reads it? Then it need not begin as
+ * anything. */
+bool plan_is_all_put(const Op *loop, int k);
+bool plan_put_is_done(const Builder *b, const Op *op);
 
 #endif

@@ -170,7 +170,7 @@ static bool step_ok(Cycle *c, const Step *s, int *steps, int *nodes) {
   switch (s->kind) {
   case STEP_FUSED: return fusion_ok(c, s->fusion, nodes);
   case STEP_OP: return op_ok(c->plan, s);
-  case STEP_VIEW: return indices_ok(s->op, 1, s->op->n_operands);
+  case STEP_VIEW: return s->op->kind == OP_DYNAMIC_SLICE && indices_ok(s->op, 1, s->op->n_operands);
   case STEP_COPY: return c->plan->places[s->out[0]].bytes <= MOST_MOVED;
   case STEP_WHILE:
     return (s->trips >= 0 ||

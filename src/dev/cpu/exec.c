@@ -114,8 +114,10 @@ static void **bind(Exec *x, const Step *s, int process) {
   struct Bound *b = &x->mem->bound[(size_t)s->id * (size_t)x->n + (size_t)process];
   if (b->run == x->mem->runs) return b->bufs;
   b->run = x->mem->runs;
-  for (int i = 0; i < s->n_in; i++)
-    if (s->in[i] >= 0 && x->plan->places[s->in[i]].kind == PLACE_VIEW) b->run = 0;
+  for (int i = 0; i < s->n_in + s->n_out; i++) {
+    int place = i < s->n_in ? s->in[i] : s->out[i - s->n_in];
+    if (place >= 0 && x->plan->places[place].kind == PLACE_VIEW) b->run = 0;
+  }
   if (!b->bufs) b->bufs = xmalloc(sizeof(void *) * (size_t)(s->n_in + s->n_out + 1));
   for (int i = 0; i < s->n_in; i++) b->bufs[i] = at(x, s->in[i], process);
   for (int i = 0; i < s->n_out; i++) b->bufs[s->n_in + i] = at(x, s->out[i], process);
@@ -154,7 +156,7 @@ static Err *run_op(Exec *x, const Step *s, StepCode *k, int process) {
 }
 
 static void run_view(Exec *x, const Step *s) {
-  void *in[CPU_MAX_RANK + 1];
+  void *in[CPU_MAX_RANK + 2];
   for (int i = 0; i < s->n_in; i++) in[i] = at(x, s->in[i], 0);
   x->mem->ptr[s->out[0]] = cpu_slice_start(s->op, in);
 }

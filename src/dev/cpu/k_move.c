@@ -343,8 +343,10 @@ void *cpu_slice_start(const Op *op, void *const *in) {
   const Type *whole = op->operands[0]->type;
   int64_t s[CPU_MAX_RANK];
   cpu_strides(whole, s);
-  int64_t off = start_of(op, in, 1, whole, op_type(op)->dims, s);
-  return (char *)in[0] + off * (int64_t)elem_bytes(&op->results[0]);
+  bool put = op->kind == OP_DYNAMIC_UPDATE_SLICE;
+  const Type *part = put ? op->operands[1]->type : op_type(op);
+  int64_t off = start_of(op, in, put ? 2 : 1, whole, part->dims, s);
+  return (char *)in[0] + off * (int64_t)elem_bytes(op->operands[0]);
 }
 
 static Err *run_dynamic_slice(void *state, const Op *op, void *const *in, void *const *out) {

@@ -1,0 +1,115 @@
+/* Views: parts of stacks that a loop uses where they are.
+ *
+ * A slice of a stack that was there before the loop and stays until after it is read in place. What
+ * a loop puts into a stack is computed there, if the place is known by then and nobody else asks for
+ * the stack meanwhile. */
+#include <stdlib.h>
+
+#include "compile/plan_priv.h"
+
+#define LEAST_VIEW 1024 /* bytes; fewer are copied as fast as addresses are changed */
+#define VIEW_ALIGN 64
+
+static bool is_aligned_run(const Type *whole, const Type *part) {
+  int64_t unit = dtype_bytes(part->dtype);
+  int k = 0, rank = part->rank;
+  while (k < rank && part->dims[k] == 1) k++;
+  for (int i = k + 1; i < rank; i++)
+    if (part->dims[i] != whole->dims[i]) return false;
+  for (int i = MAX(k, 1); i < rank; i++)
+    if (i > k || part->dims[i] == whole->dims[i]) unit *= whole->dims[i];
+  return dtype_bits(part->dtype) >= 8 && unit % VIEW_ALIGN == 0 && type_bytes(part) >= LEAST_VIEW;
+}
+
+/* Is it read by single steps of this block only, also under other names? */
+static bool read_by_steps(const Region *r, const Value *v) {
+  for (const Op *x = r->first; x; x = x->next) {
+    for (int i = 0; i < x->n_operands; i++) {
+      if (x->operands[i] != v) continue;
+      bool one_step = x != r->last && !x->n_regions && op_info[x->kind].cls != OC_COLLECTIVE;
+      if (!one_step || (op_is_alias(x) && !read_by_steps(r, &x->results[0]))) return false;
+    }
+    Value **cap;
+    int n = x->n_regions ? op_captures(x, &cap) : 0;
+    bool inside = false;
+    for (int i = 0; i < n; i++) inside |= cap[i] == v;
+    if (x->n_regions) free(cap);
+    if (inside) return false;
+  }
+  return true;
+}
+
+static bool in_loop(const Builder *b) { return b->loops.n && !b->manual && b->plan->n_procs == 1; }
+
+bool plan_slice_is_view(const Builder *b, const Op *op) {
+  if (op->kind != OP_DYNAMIC_SLICE || !in_loop(b)) return false;
+  int whole = b->plan->value_place[op->operands[0]->id];
+  if (whole < 0) return false;
+  const Place *p = &b->places.v[whole];
+  if (p->kind == PLACE_NONE || p->kind == PLACE_VIEW ||
+      (p->kind == PLACE_ARENA && (p->begin < 0 || p->begin >= b->loops.v[b->loops.n - 1].begin)))
+    return false;
+  return is_aligned_run(op->operands[0]->type, op_type(op)) &&
+         read_by_steps(op->parent, &op->results[0]);
+}
+
+/* ---- what is put into a stack ---- */
+
+static const Value *original(const Value *v) {
+  while (v->def && v->def->kind == OP_RESHAPE) v = v->def->operands[0];
+  return v;
+}
+
+/* Nobody sees the stack but who puts this into it. */
+static bool is_private(const Op *loop, const Op *put) {
+  const Region *cond = loop->regions[0], *body = loop->regions[1];
+  const Value *stack = put->operands[0];
+  return stack->region == body && !stack->def &&
+         body->last->operands[stack->index] == &put->results[0] && compile_uses(body, stack) == 1 &&
+         compile_uses(body, &put->results[0]) == 1 &&
+         compile_uses(cond, cond->args[stack->index]) == 0;
+}
+
+bool plan_is_all_put(const Op *loop, int k) {
+  const Op *put = loop->regions[1]->last->operands[k]->def;
+  if (!put || put->kind != OP_DYNAMIC_UPDATE_SLICE || put->parent != loop->regions[1] ||
+      put->operands[0] != loop->regions[1]->args[k] || !is_private(loop, put))
+    return false;
+  const Type *whole = put->operands[0]->type, *part = put->operands[1]->type;
+  for (int i = 1; i < part->rank; i++)
+    if (part->dims[i] != whole->dims[i]) return false;
+  return part->rank > 0 && part->dims[0] == 1 &&
+         compile_visits_all(loop, put->operands[2], whole->dims[0]);
+}
+
+void plan_find_puts(Builder *b, const Op *loop) {
+  const Region *body = loop->regions[1];
+  for (Op *op = body->first; op && in_loop(b); op = op->next) {
+    if (op->kind != OP_DYNAMIC_UPDATE_SLICE) continue;
+    const Value *v = original(op->operands[1]);
+    bool made_here = v->def && v->region == body && !op_is_alias(v->def) && !v->def->n_regions &&
+                     v->def->kind != OP_CONSTANT;
+    if (made_here && is_aligned_run(op->operands[0]->type, op->operands[1]->type) &&
+        is_private(loop, op) && read_by_steps(body, v))
+      *vec_push(&b->puts) = (Put){op, v, false};
+  }
+}
+
+Op *plan_put_of(Builder *b, const Value *v) {
+  for (int i = 0; i < b->puts.n; i++) {
+    Put *p = &b->puts.v[i];
+    if (p->v != v) continue;
+    for (int k = 2; k < p->op->n_operands; k++)
+      if (b->plan->value_place[p->op->operands[k]->id] < 0) return NULL;
+    if (b->plan->value_place[p->op->operands[0]->id] < 0) return NULL;
+    p->done = true;
+    return p->op;
+  }
+  return NULL;
+}
+
+bool plan_put_is_done(const Builder *b, const Op *op) {
+  for (int i = 0; i < b->puts.n; i++)
+    if (b->puts.v[i].op == op) return b->puts.v[i].done;
+  return false;
+}

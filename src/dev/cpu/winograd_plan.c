@@ -4,13 +4,14 @@
 
 /* What the steps cost, counted in multiplications of a direct sum. Measured on a Zen 4 with AVX2 and
  * AVX-512; both do 16 of these a cycle. */
-#define PRODUCT 1.15      /* a multiplication between transforms */
-#define SOURCE 55.0       /* a transformed element of the source, */
-#define FLAT 45.0         /* of a flat tile, */
-#define RESULT 30.0       /* of the result, */
-#define KERNEL 65.0       /* of the kernels: with many channels and few places the most of all */
-#define WEIGHTS 1.1       /* direct gradients of weights are slower */
-#define GAIN 1.1          /* at least */
+#define PRODUCT 1.15  /* a multiplication between transforms */
+#define SOURCE 55.0   /* a transformed element of the source, */
+#define FLAT 45.0     /* of a flat tile, */
+#define RESULT 30.0   /* of the result, */
+#define KERNEL 65.0   /* of the kernels: with many channels and few places the most of all */
+#define WEIGHTS 1.1   /* direct gradients of weights are slower */
+#define GAIN_AVX2 0.9 /* at least; direct sums are slower there */
+#define GAIN 1.0
 #define KERNEL_BYTES 64e6 /* of transformed kernels that are cut into shifts */
 
 static int64_t up(int64_t n, int64_t by) { return (n + by - 1) / by; }
@@ -143,7 +144,8 @@ bool wino_plan(ConvShape *s, WinoPlan *best) {
   *s = with_last(s, best->along);
   direct *= (double)(in * out);
   if (s->form == CONV_WEIGHTS) direct *= WEIGHTS;
-  return direct > GAIN * least && direct > 1e6;
+  double gain = jit_vector_bits() >= 512 ? GAIN : GAIN_AVX2;
+  return direct > gain * least && direct > 1e6;
 }
 
 bool conv_winograd_fits(const ConvShape *s) {

@@ -72,6 +72,10 @@ size_t dot_small_keep_bytes(void *state, unsigned fixed);
 Err *dot_small_run_kept(void *state, const Op *op, void *const *in, void *const *out,
                         unsigned fixed, void *kept, bool fresh);
 
+/* bf16 in pairs, where the rhs stays in the caches of a core; false: not for this one. */
+bool dot_pairs_plan(Dot *d);
+Err *dot_pairs_run(void *state, const Op *op, void *const *in, void *const *out);
+
 /* f32 with few results of many terms; false: not for this one. */
 bool dot_long_plan(Dot *d);
 Err *dot_long_run(void *state, const Op *op, void *const *in, void *const *out);

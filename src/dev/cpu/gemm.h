@@ -48,7 +48,7 @@ typedef struct GemmKernels {
   GemmNarrowFn narrow;
 } GemmKernels;
 extern const GemmKernels gemm_avx2, gemm_avx512;
-/* For bf16 in pairs: a float of a packed panel holds elements 2 p and 2 p + 1 of k. Only fn. */
+/* For bf16 in pairs: a float of a packed panel holds elements 2 p and 2 p + 1 of k. Not along, dots. */
 extern const GemmKernels gemm_avx512_bf16;
 
 /* The widest that this host can run (jit_vector_bits); NULL: none. */

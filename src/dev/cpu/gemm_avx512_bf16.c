@@ -13,7 +13,12 @@
 #define V_STORE V16_STORE
 #define V_ADD V16_ADD
 #define V_FMA V16_FMA_PAIRS
+#define M V16Mask
+#define V_MASK V16_MASK
+#define V_LOAD_MASK V16_LOAD_MASK
+#define V_STORE_MASK V16_STORE_MASK
 #include "dev/cpu/gemm_tile.h"
+#include "dev/cpu/gemm_small.h"
 
 #ifndef WEFT_EMULATE_AVX512
 #define PACK __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,avx512bf16")))
@@ -66,16 +71,19 @@ PACK static void narrow(const float *c, int64_t c_row, int64_t rows, int64_t col
     if (denormal) gemm_narrow(DT_BF16, c, c_row, 1, columns, out, out_row);
   }
 }
+#define PAIR_ROWS pair_rows
+#define NARROW narrow
 #else
-#define pair_rows NULL
-#define narrow NULL
+#define PAIR_ROWS NULL
+#define NARROW NULL
 #endif
 
 /* clang-format off */
 KERNELS(1) KERNELS(2) KERNELS(3) KERNELS(4) KERNELS(5) KERNELS(6) KERNELS(7) KERNELS(8)
 KERNELS(9) KERNELS(10) KERNELS(11) KERNELS(12)
 
-const GemmKernels gemm_avx512_bf16 = {.pair_rows = pair_rows, .narrow = narrow, .mr = MR, .lanes = LANES, .fn = {
+const GemmKernels gemm_avx512_bf16 = {.mr = MR, .lanes = LANES, .pair_rows = PAIR_ROWS, .narrow = NARROW,
+  .panel = SMALL_LIST, .fn = {
   ROW(1) ROW(2) ROW(3) ROW(4) ROW(5) ROW(6) ROW(7) ROW(8) ROW(9) ROW(10)
   ROW(11) ROW(12)
 }};

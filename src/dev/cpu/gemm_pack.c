@@ -143,13 +143,17 @@ INLINE void pack(DType t, const char *in, int64_t step, int64_t k_step, int w, i
     while (fit + 8 <= k && (fit + 7) * width + spill <= 0) fit += 8;
     for (int64_t q = 0; q < panels; q++)
       for (int64_t p0 = 0; p0 < fit; p0 += 16)
-        for (int i = (width - 1) & ~7; i >= 0; i -= 8)
+        for (int i = (width - 1) & ~7; i >= 0; i -= 8) {
+          const char *after = in + (q + 1) * next + i * step + p0 * e;
+#pragma GCC unroll 8
+          for (int r = 0; r < 8; r++) __builtin_prefetch(after + r * step); /* the next panel's */
           for (int64_t p = p0; p < MIN(p0 + 16, fit); p += 8) {
             const char *s = in + q * next + i * step + p * e;
             float *o = out + q * panel_step + p * width + i;
             if (w - i >= 8) transpose8(t, s, step, 8, 8, width, o);
             else transpose8(t, s, step, w - i, 8, width, o);
           }
+        }
     for (int64_t q = 0; q < panels; q++)
       last_rows(t, in + q * next + fit * e, step, w, width, k - fit,
                 out + q * panel_step + fit * width);

@@ -1,10 +1,11 @@
 /* dot_general: batches of out[m, n] = sum_k lhs[m, k] rhs[k, n] with any strides.
  *
  * f32, bf16 and f16 by our own kernels where the host has AVX2: f32 with operands that stay in a
- * core's caches (dot_small.c), few rows times a matrix (dot_few.c), f32 with few results of many
- * terms (dot_long.c), others (dot_gemm.c); f64 and complex by BLAS (dot_blas.c); integers in panels
- * (dot_int.c). What cannot be addressed (by BLAS: neither the rows nor the columns of an operand are
- * runs; by the others: dimensions that do not flatten) is gathered first. */
+ * core's caches (dot_small.c; bf16 where it goes in pairs: dot_pairs.c), few rows times a matrix
+ * (dot_few.c), f32 with few results of many terms (dot_long.c), others (dot_gemm.c); f64 and complex
+ * by BLAS (dot_blas.c); integers in panels (dot_int.c). What cannot be addressed (by BLAS: neither
+ * the rows nor the columns of an operand are runs; by the others: dimensions that do not flatten) is
+ * gathered first. */
 #include "dev/cpu/dot.h"
 
 static bool in_list(const int64_t *v, int n, int64_t x) {
@@ -131,6 +132,13 @@ static Err *prepare_small(const Op *op, void **state) {
   return NULL;
 }
 
+static Err *prepare_pairs(const Op *op, void **state) {
+  Dot *d = plan_dot(op, true);
+  dot_pairs_plan(d);
+  *state = d;
+  return NULL;
+}
+
 static Err *prepare_long(const Op *op, void **state) {
   Dot *d = plan_dot(op, true);
   dot_long_plan(d);
@@ -219,6 +227,10 @@ static bool accepts_pairs(const Op *op) {
   return op->operands[0]->type->dtype == DT_BF16 && gemm_pairs() && accepts_gemm(op);
 }
 
+static bool accepts_small_pairs(const Op *op) {
+  return accepts_pairs(op) && planned(op, dot_pairs_plan);
+}
+
 static bool accepts_int(const Op *op) {
   DType l = op->operands[0]->type->dtype, r = op->operands[1]->type->dtype, o = op_type(op)->dtype;
   bool li = dtype_is_int(l) || l == DT_I1, ri = dtype_is_int(r) || r == DT_I1,
@@ -241,6 +253,13 @@ const CpuKernel cpu_kernels_dot[] = {
      .accepts = accepts_few,
      .prepare = prepare_few,
      .run = dot_few_run,
+     .release = release,
+     .flops = flops},
+    {.name = "dot:bf16-small",
+     .kind = OP_DOT_GENERAL,
+     .accepts = accepts_small_pairs,
+     .prepare = prepare_pairs,
+     .run = dot_pairs_run,
      .release = release,
      .flops = flops},
     {.name = "dot:bf16", /* the host has instructions for it */

@@ -1,52 +1,14 @@
-/* dev/cpu, private: programs, runs, generated code. */
+/* dev/cpu, private: programs and runs. */
 #ifndef WEFT_DEV_CPU_CPU_PRIV_H
 #define WEFT_DEV_CPU_CPU_PRIV_H
 
 #include <pthread.h>
 
 #include "compile/compile.h"
-#include "dev/cpu/kernel.h"
+#include "dev/cpu/kernel/kernel.h"
+#include "dev/cpu/kernel/mem.h"
+#include "dev/cpu/loops/loops.h"
 #include "dev/dev.h"
-
-/* ---- generated code (jit.c, emit*.c, loops.c) ------------------------------------------------ */
-
-/* One fusion compiled. Work is calls of run(bufs, first, last, self) over [0, outer) in
- * chunks of `grain`; a split fusion writes partial results and ends with one call of finish(bufs,
- * ...) over [0, finish_outer). */
-typedef void (*FusedFn)(void *const *bufs, int64_t begin, int64_t end, const void *self);
-typedef struct FusedCode {
-  FusedFn run, finish;
-  const void *self; /* NULL in generated code */
-  int64_t outer, grain;
-  int64_t finish_outer, finish_grain;
-  int64_t partial_bytes; /* memory for partial results: bufs[n_in + n_out] */
-  double flops;          /* for reports */
-  const char *name;
-  int kernel; /* its number in Kernels */
-} FusedCode;
-
-/* Compiled kernels with their code in memory (kernels.c). */
-typedef struct Kernels Kernels;
-void kernels_write(const FusedCode *codes, int n, const Str *objects, int n_objects, Buf *out);
-Err *kernels_load(Str bytes, Kernels **out); /* bytes are not needed afterwards */
-int kernels_count(const Kernels *k);         /* NULL: 0 */
-const FusedCode *kernels_at(const Kernels *k, int i);
-void kernels_free(Kernels *k); /* NULL is fine */
-
-typedef struct Jit Jit;
-Jit *jit_new(void);
-/* Generates code for the fusion (equal fusions share it). *out is filled by jit_finish. */
-Err *jit_add(Jit *j, const Fusion *f, FusedCode *out);
-/* The loop as one function, if it is one for that (cycle.h). */
-bool jit_add_loop(Jit *j, const Plan *p, const Step *s, FusedCode *out);
-Err *jit_finish(Jit *j, Kernels **out); /* compiles all that was added; *out NULL: nothing */
-Str jit_bytes(const Jit *j);            /* after jit_finish: what kernels_load takes */
-void jit_free(Jit *j);                  /* not the kernels; NULL is fine */
-void jit_host(Buf *out);                /* all that compiled code depends on besides the program */
-bool jit_fusible(const Op *op);
-int jit_vector_bits(void); /* of this host */
-/* What such a loop gets as bufs: places, malloc'd. */
-int cycle_places(const Plan *p, const Step *s, int **out);
 
 /* ---- programs -------------------------------------------------------------------------------- */
 
@@ -138,13 +100,6 @@ bool tape_moves(const Tape *t);    /* are the block's results in their places af
 bool tape_crosses(const Block *b); /* does a result go to a place that another comes from? */
 void tape_free(Tape *t);           /* NULL is fine */
 void code_report(const Code *c, Buf *json); /* verbose.c */
-
-/* ---- memory of results, kept for reuse (mem.c) ----------------------------------------------- */
-
-Err *cpu_tensor_new(DType t, int rank, const int64_t *dims, Tensor **out);
-Err *cpu_tensor_for_argument(DType t, int rank, const int64_t *dims, bool zeros, Tensor **out);
-void *cpu_block_alloc(size_t n); /* NULL: none left */
-void cpu_block_free(void *p, size_t n);
 
 /* ---- collectives (coll.c) -------------------------------------------------------------------- */
 

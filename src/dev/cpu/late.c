@@ -3,7 +3,7 @@
  * is done after all, between two runs. A program with loops, or whose first run would pay for it,
  * has its code generated at once. */
 #include "dev/cpu/cpu_priv.h"
-#include "dev/cpu/strips.h"
+#include "dev/cpu/strips/strips.h"
 
 #define MOST_NODES 64
 #define MOST_EXCESS_S 1e-4 /* of one run, or ... */

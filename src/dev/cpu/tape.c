@@ -2,7 +2,8 @@
  * beforehand that stays the same during a run, so that a turn over a few numbers costs little more
  * than the kernels' own work. What takes more than that (loops inside, work for several threads) is
  * left to the caller, step by step. For one process. */
-#include "dev/cpu/cycle.h"
+#include "dev/cpu/cpu_priv.h"
+#include "dev/cpu/loops/cycle.h"
 
 #define MOST_CROSSED 65536 /* bytes of results changing places for which memory is kept */
 

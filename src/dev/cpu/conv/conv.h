@@ -1,0 +1,108 @@
+/* dev/cpu, private to convolutions: what one computes, in one order of dimensions, and the ways to
+ * compute it.
+ *
+ *   forward    Y = X * W        lhs is X
+ *   data       lhs_dilation or a reversed window: lhs is Y, out is the gradient of X
+ *   weights    the window is larger than the result: lhs is X, rhs is Y, out is the gradient of W
+ *
+ * Every operand is a strided view, so any order of dimensions, negative padding and groups need no
+ * copy of their own. */
+#ifndef WEFT_DEV_CPU_CONV_H
+#define WEFT_DEV_CPU_CONV_H
+
+#include "dev/cpu/kernel/kernel.h"
+
+typedef enum ConvForm { CONV_FORWARD, CONV_DATA, CONV_WEIGHTS } ConvForm;
+enum { X, W, Y };
+
+typedef struct ConvView { /* of X and Y: images, channels, spatial; of W: group, out, in, spatial */
+  int64_t dims[12], strides[12];
+  int64_t offset; /* elements */
+  int n;
+} ConvView;
+
+typedef struct ConvShape {
+  ConvForm form;
+  DType t[3];
+  ConvView v[3];
+  int64_t strides[12], dilates[12], low[12], high[12]; /* dilates: 0 is none */
+  int64_t groups;
+  int result;   /* X, W or Y */
+  bool swapped; /* by conv_swapped: lhs is Y, rhs is X */
+  bool flip;    /* the rhs has to be turned round: gathered so before all else */
+  int64_t flip_dims[CPU_MAX_RANK], flip_strides[CPU_MAX_RANK], flip_offset;
+  int flip_rank;
+} ConvShape;
+
+/* false: none of the three forms, or too many dimensions. */
+bool conv_shape(const Op *op, ConvShape *out);
+/* The same sums the other way round: a forward convolution of step 1 as a gradient of images with
+ * the kernel turned, or back; X and Y change places. false: it has steps, or is a gradient of
+ * weights. */
+bool conv_turned(const ConvShape *s, ConvShape *out);
+/* A gradient of images smaller than their window, as it comes from the kernel of a transposed
+ * convolution: the gradient of that kernel as weights, with the rhs for images. false: another
+ * form, or gaps in the window. */
+bool conv_swapped(const ConvShape *s, ConvShape *out);
+
+/* oneDNN's kernels take groups of eights of channels: so many smaller ones are put together, 8 at
+ * most. */
+int64_t conv_merged(const ConvShape *s);
+
+/* Windows of many elements that do not overlap: as products they need no element twice. */
+bool conv_patches(const ConvShape *s);
+
+/* X, Y and the window of a convolution over one or two spatial dimensions; one counts as a single
+ * row. Steps are in elements. */
+typedef struct ConvPlane {
+  int64_t images, height, width, channels, x_image, x_row; /* of X */
+  int64_t down, across, depth, y_image, y_row, y_pixel;    /* of Y; depth: its channels */
+  int64_t rows, columns, step[2], apart[2], low[2];        /* of the window */
+  int64_t w_row, w_column;
+} ConvPlane;
+ConvPlane conv_plane(const ConvShape *s);
+
+/* Each way takes data[X, W, Y] at element 0 of the user's arrays. false: no memory. */
+
+typedef struct ConvDnnl ConvDnnl;
+ConvDnnl *conv_dnnl_new(const ConvShape *s,
+                        bool wide);     /* wide: all in f32; NULL: oneDNN has nothing fast */
+void conv_dnnl_free(ConvDnnl *c);       /* NULL is fine */
+bool conv_dnnl_full(const ConvDnnl *c); /* its kernel is made for AVX-512 */
+bool conv_dnnl_run(const ConvDnnl *c, void *const *data,
+                   int *status); /* status: of oneDNN, 0 is good */
+
+/* f32, or X and Y as bf16 where t[] says so; channels last: strides[1] is 1 in X and Y. The sums are not the plain ones: not for programs
+ * that ask for more than the default precision. *finite: false if a result is not; then the results
+ * are to be had another way. */
+bool conv_winograd_fits(const ConvShape *s);
+bool conv_winograd_run(const ConvShape *s, void *const *data, bool *finite);
+
+/* Few channels, or groups of few; f32 in any order. *finite: as above, for gradients of weights. */
+bool conv_planar_fits(const ConvShape *s);
+bool conv_planar_run(const ConvShape *s, void *const *data, bool *finite);
+
+/* Gradients of images with few channels, f32, channels last and the pixels of a row without gaps.
+ */
+bool conv_spread_fits(const ConvShape *s);
+bool conv_spread_run(const ConvShape *s, float *const *data);
+
+/* Images of few channels, results and gradients of weights; f32, channels last as above. */
+bool conv_first_fits(const ConvShape *s);
+bool conv_first_run(const ConvShape *s, float *const *data);
+
+/* Gradients of weights as products of gathered windows; f32, channels last as above. */
+bool conv_columns_fits(const ConvShape *s);
+bool conv_columns_run(const ConvShape *s, float *const *data);
+
+/* All forms as products of windows that are gathered into gemm's panels; f32, channels last as
+ * above.
+ */
+bool conv_gemm_fits(const ConvShape *s);
+bool conv_gemm_run(const ConvShape *s, float *const *data);
+
+/* Each channel by itself, f32, channels last as above. */
+bool conv_depthwise_fits(const ConvShape *s);
+bool conv_depthwise_run(const ConvShape *s, float *const *data);
+
+#endif

@@ -1,0 +1,268 @@
+/* Convolutions as products (gemm.h) of windows that are gathered straight into its panels: [places,
+ * window x channels] times the weights [window x channels, channels of the result]. Gradients of
+ * weights are the windows, transposed, times Y. Gradients of images are convolutions of Y, one for
+ * each residue of the place by the steps: those taps of the window that hit it, backwards. */
+#include "dev/cpu/conv/conv_windows.h"
+#include "dev/cpu/kernel/kernel.h"
+#include "dev/cpu/kernel/mem.h"
+#include "dev/cpu/dot/gemm.h"
+
+#define DIMS CONV_DIMS
+#define GATHERED 4096 /* elements of windows copied at a time, before they are packed */
+#define MIN_MACS 1e5  /* smaller ones are not worth it */
+
+typedef struct Spot {
+  int64_t image, of[DIMS]; /* counts */
+  int64_t at[DIMS];        /* where the window begins in the source */
+} Spot;
+
+static Spot place_at(const ConvWindows *w, int64_t place) {
+  Spot p;
+  for (int i = DIMS - 1; i >= 0; i--) {
+    p.of[i] = place % w->places[i];
+    p.at[i] = p.of[i] * w->stride[i] - w->low[i];
+    place /= w->places[i];
+  }
+  p.image = place;
+  return p;
+}
+
+static void next_place(const ConvWindows *w, Spot *p) {
+  for (int i = DIMS - 1; i >= 0; i--) {
+    p->at[i] += w->stride[i];
+    if (++p->of[i] < w->places[i]) return;
+    p->of[i] = 0;
+    p->at[i] = -w->low[i];
+  }
+  p->image++;
+}
+
+typedef struct Element { /* of a window */
+  int64_t tap[DIMS], channel;
+} Element;
+
+static Element element_at(const ConvWindows *w, int64_t i) {
+  Element e = {.channel = i % w->channels};
+  i /= w->channels;
+  for (int d = DIMS - 1; d >= 0; d--) {
+    e.tap[d] = i % w->taps[d];
+    i /= w->taps[d];
+  }
+  return e;
+}
+
+/* n elements of a place's window, from one on; zeros outside the source. */
+static void window(const ConvWindows *w, const Spot *p, Element e, int64_t n, float *to) {
+  const float *image = w->from + p->image * w->image_step;
+  bool runs = w->apart[2] == 1 && w->steps[2] == w->channels; /* a row of a window lies together */
+  bool whole = runs && p->at[2] >= 0 && p->at[2] + w->taps[2] <= w->size[2];
+  while (n > 0) {
+    const float *row = image;
+    bool inside = true;
+    for (int i = 0; i < DIMS - 1; i++) {
+      int64_t y = p->at[i] + e.tap[i] * w->apart[i];
+      inside &= y >= 0 && y < w->size[i];
+      row += y * w->steps[i];
+    }
+    int64_t x = p->at[2] + e.tap[2] * w->apart[2], taps = 1;
+    if (!inside || whole) taps = w->taps[2] - e.tap[2];
+    int64_t run = MIN(n, taps * w->channels - e.channel);
+    if (inside && x >= 0 && x < w->size[2])
+      memcpy(to, row + x * w->steps[2] + e.channel, sizeof(float) * (size_t)run);
+    else memset(to, 0, sizeof(float) * (size_t)run);
+    to += run;
+    n -= run;
+    e.channel = 0;
+    e.tap[2] += taps;
+    for (int i = DIMS - 1; i > 0 && e.tap[i] == w->taps[i]; i--) e.tap[i] = 0, e.tap[i - 1]++;
+  }
+}
+
+/* Rows are places. */
+static void gather_places(const void *of, int64_t row, int rows, int64_t panels, int64_t p0,
+                          int64_t k, float *out) {
+  float some[GEMM_MAX_MR * GEMM_MAX_K];
+  Spot place = place_at(of, row);
+  Element first = element_at(of, p0);
+  for (int64_t q = 0; q < panels; q++, out += rows * k) {
+    for (int i = 0; i < rows; i++, next_place(of, &place))
+      window(of, &place, first, k, some + i * k);
+    gemm_pack(DT_F32, some, k, 1, rows, rows, k, 1, rows * k, out);
+  }
+}
+
+/* Rows are elements of the window, k runs over places. */
+static void gather_elements(const void *of, int64_t row, int rows, int64_t panels, int64_t p0,
+                            int64_t k, float *out) {
+  float some[GATHERED];
+  int64_t at_once = GATHERED / 16 / rows;
+  for (int64_t q = 0; q < panels; q += at_once) {
+    int64_t n = MIN(at_once, panels - q), run = n * rows;
+    Spot place = place_at(of, p0);
+    Element first = element_at(of, row + q * rows);
+    for (int64_t p = 0; p < k; p += GATHERED / run) {
+      int64_t places = MIN(GATHERED / run, k - p);
+      for (int64_t i = 0; i < places; i++, next_place(of, &place))
+        window(of, &place, first, run, some + i * run);
+      gemm_pack(DT_F32, some, 1, run, rows, rows, places, n, rows * k, out + (q * k + p) * rows);
+    }
+  }
+}
+
+static float *result_at(const void *of, int64_t place) {
+  const ConvWindows *w = of;
+  int64_t at = 0;
+  for (int i = DIMS - 1; i >= 0; i--) {
+    at += place % w->places[i] * w->to_steps[i];
+    place /= w->places[i];
+  }
+  return w->to + at + place * w->to_image;
+}
+
+/* ---- both directions ---- */
+
+/* Pixels, of all images, as many elements apart as those of a row. */
+static bool together(const int64_t *sizes, const int64_t *steps, int64_t images, int64_t image) {
+  int64_t step = steps[2];
+  for (int i = DIMS - 1; i >= 0; i--) {
+    if (sizes[i] > 1 && steps[i] != step) return false;
+    step *= sizes[i];
+  }
+  return images == 1 || image == step;
+}
+
+/* Windows of one pixel, all pixels in order: nothing needs to be gathered. */
+static bool straight(const ConvWindows *w) {
+  if (conv_volume(w->taps) != 1) return false;
+  for (int i = 0; i < DIMS; i++)
+    if (w->stride[i] != 1 || w->low[i] != 0 || w->places[i] != w->size[i]) return false;
+  return together(w->size, w->steps, w->images, w->image_step);
+}
+
+static bool multiply(GemmArgs *x, int64_t m, int64_t n, int64_t k) {
+  Gemm g;
+  gemm_plan(&g, m, n, k, DT_F32, DT_F32, 1, GEMM_SMALLER);
+  return gemm_run(&g, x, NULL, true);
+}
+
+static void zero(void *arg, int64_t begin, int64_t end) { /* places */
+  const ConvWindows *w = arg;
+  for (int64_t i = begin; i < end; i++)
+    memset(result_at(w, i), 0, sizeof(float) * (size_t)w->depth);
+}
+
+static bool results(void *arg, const ConvWindows *w) {
+  (void)arg;
+  int64_t places = w->images * conv_volume(w->places), depth = w->depth;
+  if (conv_volume(w->taps) == 0) {
+    cpu_parallel(places, MAX(1, 16384 / depth), zero, (void *)(uintptr_t)w);
+    return true;
+  }
+  int64_t dims[] = {w->taps[0], w->taps[1], w->taps[2], w->channels, depth},
+          strides[] = {w->tap_steps[0], w->tap_steps[1], w->tap_steps[2], w->in_step, w->out_step},
+          n = depth;
+  bool dense = true;
+  for (int i = DIMS + 1; i > 0; i--) {
+    dense &= dims[i - 1] == 1 || strides[i - 1] == n;
+    n *= dims[i - 1];
+  }
+  dense &= strides[DIMS + 1] == 1;
+  float *own = NULL;
+  size_t bytes = (size_t)n * sizeof(float);
+  if (!dense) {
+    if (!(own = cpu_block_alloc(bytes))) return false;
+    cpu_permute(4, DIMS + 2, dims, strides, w->w, own);
+  }
+  bool plain = together(w->places, w->to_steps, w->images, w->to_image);
+  GemmArgs x = {.a = w->from,
+                .a_row = w->steps[2],
+                .a_k = 1,
+                .gather = straight(w) ? NULL : gather_places,
+                .of = w,
+                .b = own ? own : w->w,
+                .b_col = 1,
+                .b_k = depth,
+                .c = w->to,
+                .c_row = w->to_steps[2],
+                .c_at = plain ? NULL : result_at};
+  bool ok = multiply(&x, places, depth, n / depth);
+  cpu_block_free(own, bytes);
+  return ok;
+}
+
+/* ---- gradients of weights ---- */
+
+typedef struct Spread { /* of dense gradients to where the user has them */
+  const ConvWindows *w;
+  const float *from;
+} Spread;
+
+static void spread(void *arg, int64_t begin, int64_t end) { /* elements of the window */
+  const Spread *s = arg;
+  const ConvWindows *w = s->w;
+  for (int64_t i = begin; i < end; i++) {
+    int64_t t = i / w->channels;
+    float *to = w->w + i % w->channels * w->in_step;
+    for (int d = DIMS - 1; d >= 0; d--) {
+      to += t % w->taps[d] * w->tap_steps[d];
+      t /= w->taps[d];
+    }
+    for (int64_t o = 0; o < w->depth; o++) to[o * w->out_step] = s->from[i * w->depth + o];
+  }
+}
+
+static bool weights(const ConvWindows *w) {
+  int64_t elements = conv_volume(w->taps) * w->channels, depth = w->depth;
+  size_t bytes = (size_t)(elements * depth) * sizeof(float);
+  float *sums = cpu_block_alloc(bytes);
+  if (!sums) return false;
+  GemmArgs x = {.a = w->from,
+                .a_row = 1,
+                .a_k = w->steps[2],
+                .gather = straight(w) ? NULL : gather_elements,
+                .of = w,
+                .b = w->to,
+                .b_col = 1,
+                .b_k = w->to_steps[2],
+                .c = sums,
+                .c_row = depth};
+  bool ok = multiply(&x, elements, depth, w->images * conv_volume(w->places));
+  Spread s = {w, sums};
+  if (ok) cpu_parallel(elements, MAX(1, 16384 / depth), spread, &s);
+  cpu_block_free(sums, bytes);
+  return ok;
+}
+
+/* ---- both ---- */
+
+/* Gathering costs as much as some multiply-adds for each element, so it wants many channels on the
+ * other side; oneDNN has no good kernel for three dimensions with steps, nor for the gradients of
+ * their weights. */
+bool conv_gemm_fits(const ConvShape *s) {
+  int n = s->v[X].n - 2;
+  if (!gemm_kernels() || n < 1 || n > DIMS || s->groups != 1 || s->swapped) return false;
+  ConvWindows w = conv_windows(s, (float *[3]){NULL, NULL, NULL}, 0);
+  int64_t elements = conv_volume(w.taps) * w.channels;
+  double places = (double)w.images;
+  bool steps = false;
+  for (int i = 0; i < n; i++) places *= (double)s->v[Y].dims[2 + i], steps |= s->strides[i] > 1;
+  if (places * (double)elements * (double)w.depth < MIN_MACS) return false;
+  if (s->form == CONV_WEIGHTS) {
+    if (!together(w.places, w.to_steps, w.images, w.to_image)) return false;
+    return straight(&w) || n == 3 || conv_patches(s) || (w.depth >= 128 && places < 4000);
+  }
+  if (conv_patches(s)) return true;
+  if (w.channels < 16) return false;
+  if (straight(&w)) return n != 2 && w.depth >= 16;
+  return w.depth >= 128 || (n == 1 && w.depth >= 64) || (n == 3 && steps && w.depth >= 16);
+}
+
+bool conv_gemm_run(const ConvShape *s, float *const *data) {
+  bool ok = true;
+  for (int64_t g = 0; g < s->groups && ok; g++) {
+    ConvWindows w = conv_windows(s, data, g);
+    ok = s->form == CONV_WEIGHTS ? weights(&w)
+                                 : conv_residues(&w, s->form == CONV_DATA, results, NULL);
+  }
+  return ok;
+}

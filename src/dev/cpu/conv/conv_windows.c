@@ -1,0 +1,75 @@
+/* Groups of convolutions as windows: see the header. */
+#include "dev/cpu/conv/conv_windows.h"
+
+#define DIMS CONV_DIMS
+
+ConvWindows conv_windows(const ConvShape *s, float *const *data, int64_t group) {
+  bool back = s->form == CONV_DATA;
+  const ConvView *from = &s->v[back ? Y : X], *to = &s->v[back ? X : Y], *k = &s->v[W];
+  int n = s->v[X].n - 2;
+  ConvWindows w = {.images = s->v[X].dims[0],
+                   .channels = k->dims[back ? 1 : 2],
+                   .depth = k->dims[back ? 2 : 1],
+                   .image_step = from->strides[0],
+                   .channel_step = from->strides[1],
+                   .to_image = to->strides[0],
+                   .to_channel = to->strides[1],
+                   .in_step = k->strides[back ? 1 : 2],
+                   .out_step = k->strides[back ? 2 : 1]};
+  w.from = data[back ? Y : X] + from->offset + group * w.channels * w.channel_step;
+  w.to = data[back ? X : Y] + to->offset + group * w.depth * w.to_channel;
+  w.w = data[W] + k->offset + group * k->strides[0];
+  for (int i = 0; i < DIMS; i++) {
+    int d = i - (DIMS - n); /* spatial dimension of the view */
+    bool is = d >= 0;
+    w.steps[i] = is ? from->strides[2 + d] : 0;
+    w.to_steps[i] = is ? to->strides[2 + d] : 0;
+    w.tap_steps[i] = is ? k->strides[3 + d] : 0;
+    w.size[i] = is ? from->dims[2 + d] : 1;
+    w.places[i] = is ? to->dims[2 + d] : 1;
+    w.taps[i] = is ? k->dims[3 + d] : 1;
+    w.stride[i] = is ? s->strides[d] : 1;
+    w.apart[i] = is ? s->dilates[d] + 1 : 1;
+    w.low[i] = is ? s->low[d] : 0;
+  }
+  return w;
+}
+
+static int64_t gcd(int64_t a, int64_t b) { return b ? gcd(b, a % b) : a; }
+
+/* The places of X that leave the remainders `rest` when divided by the steps: place rest + step * q
+ * gets Y at (rest + low - tap * apart) / step + q, of the taps where that is whole. */
+static ConvWindows residue(const ConvWindows *all, const int64_t *rest) {
+  ConvWindows w = *all;
+  for (int i = 0; i < DIMS; i++) {
+    int64_t step = all->stride[i], apart = all->apart[i], first = 0,
+            every = step / gcd(step, apart);
+    while (first < every && (rest[i] + all->low[i] - first * apart) % step) first++;
+    w.places[i] = (all->places[i] - rest[i] + step - 1) / step;
+    w.to += rest[i] * all->to_steps[i];
+    w.to_steps[i] = step * all->to_steps[i];
+    w.stride[i] = 1;
+    w.taps[i] =
+        first < every && first < all->taps[i] ? (all->taps[i] - first + every - 1) / every : 0;
+    if (w.taps[i] == 0) continue;
+    w.w += first * all->tap_steps[i];
+    w.tap_steps[i] = every * all->tap_steps[i];
+    w.low[i] = -(rest[i] + all->low[i] - first * apart) / step;
+    w.apart[i] = -(every * apart / step);
+  }
+  return w;
+}
+
+bool conv_residues(const ConvWindows *all, bool data, bool (*each)(void *arg, const ConvWindows *w),
+                   void *arg) {
+  if (!data) return each(arg, all);
+  int64_t rest[DIMS], n[DIMS];
+  for (int i = 0; i < DIMS; i++) n[i] = MIN(all->stride[i], all->places[i]);
+  for (rest[0] = 0; rest[0] < n[0]; rest[0]++)
+    for (rest[1] = 0; rest[1] < n[1]; rest[1]++)
+      for (rest[2] = 0; rest[2] < n[2]; rest[2]++) {
+        ConvWindows w = residue(all, rest);
+        if (!each(arg, &w)) return false;
+      }
+  return true;
+}

@@ -1,0 +1,35 @@
+/* dev/cpu, private to convolutions: one group as windows over a source. The source is X, or Y for
+ * gradients of images; every place of the results has a window there. Of fewer than three spatial
+ * dimensions the outer ones have size 1. */
+#ifndef WEFT_DEV_CPU_CONV_WINDOWS_H
+#define WEFT_DEV_CPU_CONV_WINDOWS_H
+
+#include "dev/cpu/conv/conv.h"
+
+#define CONV_DIMS 3
+
+typedef struct ConvWindows {
+  int64_t images, channels, depth;            /* channels of the source, of results */
+  int64_t size[CONV_DIMS], places[CONV_DIMS]; /* of the source, of results */
+  int64_t taps[CONV_DIMS], stride[CONV_DIMS]; /* stride: of the window, between places */
+  int64_t apart[CONV_DIMS], low[CONV_DIMS];   /* taps, in the source; padding before it */
+  const float *from;                          /* the source; steps in elements */
+  int64_t image_step, channel_step, steps[CONV_DIMS];
+  float *to; /* results; for gradients of weights these are read */
+  int64_t to_image, to_channel, to_steps[CONV_DIMS];
+  float *w; /* weights; for gradients these are written */
+  int64_t tap_steps[CONV_DIMS], in_step, out_step;
+} ConvWindows;
+
+/* Of group `group`. For gradients of images see conv_residues. */
+ConvWindows conv_windows(const ConvShape *s, float *const *data, int64_t group);
+
+/* The windows that give a convolution's results: these themselves forward; for gradients of images
+ * one for each remainder of the place by the steps, of the taps that hit it, backwards (apart < 0).
+ * Such a one may have no taps: its results are zero. Ends at the first false. */
+bool conv_residues(const ConvWindows *all, bool data, bool (*each)(void *arg, const ConvWindows *w),
+                   void *arg);
+
+static inline int64_t conv_volume(const int64_t *v) { return v[0] * v[1] * v[2]; }
+
+#endif

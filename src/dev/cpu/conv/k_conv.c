@@ -1,0 +1,403 @@
+/* Convolutions, by the first way that fits: Winograd's algorithm and those of the table in f32 with
+ * channels last, where other orders and narrower floats go through copies; else oneDNN
+ * (conv_dnnl.c), whose kernels for AVX-512 come before some of the table; else im2col and a product
+ * for any type and form (conv_general.c). */
+#include <pthread.h>
+
+#include "dev/cpu/conv/conv.h"
+#include "dev/cpu/conv/conv_general.h"
+#include "dev/cpu/kernel/kernel.h"
+#include "dev/cpu/kernel/mem.h"
+#include "dev/cpu/dot/gemm.h"
+
+typedef struct Way {
+  bool (*fits)(const ConvShape *s);
+  bool (*run)(const ConvShape *s, float *const *data);
+  bool (*checked)(const ConvShape *s, void *const *data, bool *finite); /* instead */
+  bool (*ahead)(const ConvShape *s); /* of oneDNN's kernels for AVX-512; NULL: always */
+} Way;
+
+/* These may spread what is not finite. */
+static const Way winograd = {.fits = conv_winograd_fits, .checked = conv_winograd_run},
+                 planar = {.fits = conv_planar_fits, .checked = conv_planar_run};
+
+static bool one_channel(const ConvShape *s) { return s->v[X].n == 3 || s->v[X].dims[1] == 1; }
+
+#define FEW_PLACES 800
+
+/* Plain products, steps in three dimensions, gradients of large weights by few places. */
+static bool as_product(const ConvShape *s) {
+  const ConvView *w = &s->v[W], *y = &s->v[Y];
+  int64_t taps = 1, places = y->dims[0];
+  bool steps = false;
+  for (int i = 3; i < w->n; i++) {
+    taps *= w->dims[i], places *= y->dims[i - 1];
+    steps |= s->strides[i - 3] > 1;
+  }
+  return conv_patches(s) || taps == 1 || (s->form == CONV_FORWARD && y->n == 5 && steps) ||
+         (s->form == CONV_WEIGHTS && places < FEW_PLACES);
+}
+
+static bool swapped(const ConvShape *s) { return s->swapped; }
+
+static const Way ways[] = {
+    {.fits = conv_first_fits, .run = conv_first_run, .ahead = one_channel},
+    {.fits = conv_spread_fits, .run = conv_spread_run},
+    {.fits = conv_depthwise_fits, .run = conv_depthwise_run},
+    {.fits = conv_gemm_fits, .run = conv_gemm_run, .ahead = as_product},
+    {.fits = conv_columns_fits, .run = conv_columns_run, .ahead = swapped},
+};
+
+typedef struct Conv {
+  const Way *way;
+  bool wide;       /* compute in f32 what is narrower */
+  ConvShape s, at; /* as the user has it; with channels last, and the types it is computed with */
+  bool copied[3];  /* where these differ */
+  int64_t
+      merged;  /* so many groups count as one, with zeros for the weights between them; 1: none */
+  bool turned; /* the weights are copied for oneDNN */
+  ConvView w;  /* the weights as they were before */
+  ConvDnnl *dnnl;
+  ConvGeneral *general;
+  struct Conv *plain; /* without Winograd; made when a result was not finite */
+} Conv;
+
+static void merge_groups(Conv *c) {
+  ConvView *w = &c->s.v[W];
+  int64_t g = c->s.groups, m = conv_merged(&c->s);
+  c->merged = 1;
+  c->w = *w;
+  if (m < 2) return;
+  c->merged = m;
+  c->s.groups = w->dims[0] = g / m;
+  w->dims[1] *= m;
+  w->dims[2] *= m;
+  int64_t step = 1;
+  for (int i = w->n - 1; i >= 0; i--) w->strides[i] = step, step *= w->dims[i];
+}
+
+/* The weights of groups into those of merged ones (zeros stand there), or back. */
+static void move_weights(const Conv *c, float *user, float *merged, bool back) {
+  const ConvView *from = &c->w, *to = &c->s.v[W];
+  int64_t at[12] = {0}, n = 1;
+  for (int i = 0; i < from->n; i++) n *= from->dims[i];
+  for (int64_t k = 0; k < n; k++) {
+    int64_t u = 0, sub = at[0] % c->merged;
+    int64_t m = at[0] / c->merged * to->strides[0] +
+                sub * (from->dims[1] * to->strides[1] + from->dims[2] * to->strides[2]);
+    for (int i = 0; i < from->n; i++) u += at[i] * from->strides[i];
+    for (int i = 1; i < from->n; i++) m += at[i] * to->strides[i];
+    if (back) user[u] = merged[m];
+    else merged[m] = user[u];
+    for (int i = from->n - 1; i >= 0 && ++at[i] == from->dims[i]; i--) at[i] = 0;
+  }
+}
+
+static void channels_last(Conv *c) {
+  c->at = c->s;
+  for (int i = X; i <= Y; i += Y - X) {
+    ConvView *v = &c->at.v[i];
+    c->copied[i] = false;
+    int64_t step = v->dims[1];
+    bool dense = true; /* the pixels of a row */
+    if (v->n > 2) dense = v->strides[v->n - 1] == step || v->dims[v->n - 1] == 1;
+    if ((v->strides[1] == 1 || v->dims[1] == 1) && dense) {
+      v->strides[1] = 1;
+      continue;
+    }
+    c->copied[i] = true;
+    v->strides[1] = 1;
+    v->offset = 0;
+    for (int d = v->n - 1; d >= 2; d--) v->strides[d] = step, step *= v->dims[d];
+    v->strides[0] = step;
+  }
+}
+
+typedef enum Among { ALL, AHEAD } Among; /* the ways of the table */
+
+/* direct: plain sums only. */
+static bool find_way(Conv *c, bool direct, Among among) {
+  channels_last(c);
+  bool as_is = !c->copied[X] && !c->copied[Y];
+  for (int i = 0; i < 3; i++)
+    if (i == W || c->at.t[i] != DT_BF16 || !as_is) c->at.t[i] = DT_F32;
+  if (!direct && winograd.fits(&c->at)) {
+    c->way = &winograd;
+    return true;
+  }
+  c->at.t[X] = c->at.t[Y] = DT_F32;
+  for (int i = 0; i < COUNT_OF(ways); i++) {
+    if (!ways[i].fits(&c->at)) continue;
+    if (among == AHEAD && ways[i].ahead && !ways[i].ahead(&c->at)) continue;
+    c->way = &ways[i];
+    return true;
+  }
+  return false;
+}
+
+static void release(void *state) {
+  Conv *c = state;
+  if (!c) return;
+  conv_dnnl_free(c->dnnl);
+  conv_general_free(c->general);
+  release(c->plain);
+  free(c);
+}
+
+#define TURN_PLACES 2048 /* from here on turning the weights round is nothing */
+
+/* Gradients of images of step 1 as results with the kernel turned: oneDNN leaves channels last as
+ * they are for those, and its other kernels are slow with gaps. */
+static bool turn(const Conv *c, Conv *to) {
+  const ConvView *y = &c->s.v[Y];
+  int64_t places = y->dims[0];
+  bool gaps = false;
+  for (int i = 2; i < y->n; i++) places *= y->dims[i], gaps |= c->s.dilates[i - 2] > 0;
+  if (c->s.form != CONV_DATA || c->merged > 1 || c->s.flip || (places < TURN_PLACES && !gaps))
+    return false;
+  *to = *c;
+  if (!conv_turned(&c->s, &to->s)) return false;
+  for (int i = 0; i < y->n - 2; i++)
+    if (to->s.low[i] < 0 || to->s.high[i] < 0) return false;
+  ConvView *w = &to->s.v[W];
+  int64_t step = 1;
+  to->turned = true;
+  to->w = *w;
+  w->offset = 0;
+  for (int i = w->n - 1; i >= 0; i--) w->strides[i] = step, step *= w->dims[i];
+  return true;
+}
+
+/* With one of its kernels for AVX-512. */
+static bool by_onednn(Conv *c) {
+  c->dnnl = conv_dnnl_new(&c->s, c->wide);
+  if (c->dnnl && conv_dnnl_full(c->dnnl)) return true;
+  conv_dnnl_free(c->dnnl);
+  c->dnnl = NULL;
+  return false;
+}
+
+static Err *make(const Op *op, bool direct, Conv *c) {
+  DType l = op->operands[0]->type->dtype, r = op->operands[1]->type->dtype, o = op_type(op)->dtype;
+  bool narrow = l != DT_F32 || o != DT_F32;
+  if ((l == DT_F32 || l == DT_BF16 || l == DT_F16) && r == l && (o == l || o == DT_F32) &&
+      conv_shape(op, &c->s)) {
+    c->wide = narrow;
+    c->merged = 1;
+    Conv swapped = *c;
+    if (conv_swapped(&c->s, &swapped.s) && find_way(&swapped, direct, ALL)) {
+      *c = swapped;
+      return NULL;
+    }
+    if (!direct && planar.fits(&c->s)) {
+      c->at = c->s;
+      c->at.t[X] = c->at.t[W] = c->at.t[Y] = DT_F32;
+      c->way = &planar;
+      return NULL;
+    }
+    merge_groups(c);
+    Conv turned;
+    if (cpu_vector_bits() >= 512) {
+      if (find_way(c, direct, AHEAD)) return NULL;
+      if (turn(c, &turned) && by_onednn(&turned)) {
+        *c = turned;
+        return NULL;
+      }
+      if (by_onednn(c)) return NULL;
+    }
+    if (find_way(c, direct, ALL)) return NULL;
+    turned = *c;
+    if (c->merged == 1 && conv_turned(&c->s, &turned.s) && find_way(&turned, true, ALL)) {
+      *c = turned;
+      return NULL;
+    }
+    if (l != DT_F16 && c->merged == 1) c->dnnl = conv_dnnl_new(&c->s, c->wide = false);
+    if (!c->dnnl && (narrow || c->merged > 1)) c->dnnl = conv_dnnl_new(&c->s, c->wide = true);
+    if (c->dnnl) return NULL;
+  }
+  return conv_general_new(op, &c->general);
+}
+
+static Err *prepare(const Op *op, void **state) {
+  Conv *c = xcalloc(1, sizeof *c);
+  *state = c;
+  return make(op, op_attr(op, "precision_config") != NULL, c);
+}
+
+/* By oneDNN's kernels for bf16, on hosts with instructions for it; not gradients of images with few
+ * channels, where it has nothing fast. */
+static Conv *in_bf16(const Op *op) {
+  if (op->operands[0]->type->dtype != DT_BF16 || op->operands[1]->type->dtype != DT_BF16 ||
+      !gemm_pairs())
+    return NULL;
+  Conv *c = xcalloc(1, sizeof *c);
+  c->merged = 1;
+  if (conv_shape(op, &c->s) && !conv_spread_fits(&c->s)) c->dnnl = conv_dnnl_new(&c->s, false);
+  if (c->dnnl) return c;
+  release(c);
+  return NULL;
+}
+
+static bool accepts_bf16(const Op *op) {
+  DType o = op_type(op)->dtype;
+  if (!conv_general_accepts(op) || (o != DT_BF16 && o != DT_F32)) return false;
+  Conv *c = in_bf16(op);
+  release(c);
+  return c != NULL;
+}
+
+static Err *prepare_bf16(const Op *op, void **state) {
+  *state = in_bf16(op);
+  return *state ? NULL : prepare(op, state);
+}
+
+static Err *make_plain(const Op *op, Conv *c) {
+  static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+  Err *e = NULL;
+  pthread_mutex_lock(&lock);
+  if (!c->plain) {
+    Conv *plain = xcalloc(1, sizeof *plain);
+    e = make(op, true, plain);
+    if (e) release(plain);
+    else c->plain = plain;
+  }
+  pthread_mutex_unlock(&lock);
+  return e;
+}
+
+/* ---- running ---- */
+
+typedef struct Copies { /* memory of this run */
+  void *p[8];
+  size_t bytes[8];
+  int n;
+  bool failed;
+} Copies;
+
+static void *room(Copies *k, int64_t elements, size_t size) {
+  size_t n = (size_t)elements * size;
+  void *p = cpu_block_alloc(n);
+  if (!p) k->failed = true;
+  else k->p[k->n] = p, k->bytes[k->n++] = n;
+  return p;
+}
+
+static int64_t count(const ConvView *v) {
+  int64_t n = 1;
+  for (int i = 0; i < v->n; i++) n *= v->dims[i];
+  return n;
+}
+
+/* The elements of `to`, in the order of its strides (dense), from where `from` has them. */
+static void copy_view(const ConvView *from, const ConvView *to, const float *in, float *out) {
+  int64_t dims[12], strides[12];
+  bool done[12] = {false};
+  for (int k = 0; k < to->n; k++) {
+    int next = -1;
+    for (int i = 0; i < to->n; i++)
+      if (!done[i] && (next < 0 || to->strides[i] > to->strides[next] ||
+                       (to->strides[i] == to->strides[next] && to->dims[i] == 1)))
+        next = i;
+    done[next] = true;
+    dims[k] = to->dims[next], strides[k] = from->strides[next];
+  }
+  cpu_permute(4, to->n, dims, strides, in + from->offset, out + to->offset);
+}
+
+static DType computed_as(const Conv *c, int i) { return c->dnnl ? DT_F32 : c->at.t[i]; }
+
+static Err *run(void *state, const Op *op, void *const *in, void *const *out) {
+  Conv *c = state;
+  if (c->general) return conv_general_run(c->general, op, in, out);
+  Copies k = {0};
+  void *operand[2] = {in[0], in[1]}, *result = out[0];
+  DType t = op->operands[0]->type->dtype, o = op_type(op)->dtype;
+  int64_t results = type_count(op_type(op));
+  int status = 0;
+  bool finite = true;
+  int role[] = {c->s.form == CONV_DATA || c->s.swapped ? Y : X, c->s.swapped                ? X
+                                                                : c->s.form == CONV_WEIGHTS ? Y
+                                                                                            : W};
+  for (int i = 0; i < 2 && c->wide; i++) {
+    int64_t n = type_count(op->operands[i]->type);
+    if (t == computed_as(c, role[i])) continue;
+    if (!(operand[i] = room(&k, n, 4))) goto done;
+    cpu_widen(t, in[i], operand[i], n);
+  }
+  if (c->wide && o != computed_as(c, c->s.result) && !(result = room(&k, results, 4))) goto done;
+  if (c->s.flip) {
+    size_t size = c->wide ? (size_t)dtype_bytes(computed_as(c, role[1])) : (size_t)dtype_bytes(t);
+    void *turned = room(&k, type_count(op->operands[1]->type), size);
+    if (!turned) goto done;
+    cpu_permute(size, c->s.flip_rank, c->s.flip_dims, c->s.flip_strides,
+                (const char *)operand[1] + c->s.flip_offset * (int64_t)size, turned);
+    operand[1] = turned;
+  }
+  void *data[3], *mine[3];
+  data[role[0]] = operand[0];
+  data[role[1]] = operand[1];
+  data[c->s.result] = result;
+  float *user = data[W];
+  if (c->merged > 1) {
+    int64_t n = count(&c->s.v[W]);
+    if (!(data[W] = room(&k, n, 4))) goto done;
+    if (c->s.result != W) {
+      memset(data[W], 0, sizeof(float) * (size_t)n);
+      move_weights(c, user, data[W], false);
+    }
+  }
+  if (c->turned) {
+    if (!(data[W] = room(&k, count(&c->w), 4))) goto done;
+    copy_view(&c->w, &c->s.v[W], user, data[W]);
+  }
+  if (c->dnnl) {
+    if (!conv_dnnl_run(c->dnnl, data, &status)) k.failed = true;
+  } else {
+    for (int i = 0; i < 3; i++) {
+      mine[i] = data[i];
+      if (!c->copied[i]) continue;
+      if (!(mine[i] = room(&k, count(&c->s.v[i]), 4))) goto done;
+      if (i != c->s.result) copy_view(&c->s.v[i], &c->at.v[i], data[i], mine[i]);
+    }
+    if (!(c->way->run ? c->way->run(&c->at, (float *const *)(void *)mine)
+                      : c->way->checked(&c->at, mine, &finite)))
+      k.failed = true;
+    else if (c->copied[c->s.result])
+      copy_view(&c->at.v[c->s.result], &c->s.v[c->s.result], mine[c->s.result], data[c->s.result]);
+  }
+  if (c->merged > 1 && c->s.result == W && !k.failed) move_weights(c, user, data[W], true);
+  if (!k.failed && result != out[0]) cpu_narrow(o, result, out[0], results);
+done:
+  for (int i = 0; i < k.n; i++) cpu_block_free(k.p[i], k.bytes[i]);
+  if (k.failed) return op_err(op, ERR_EXHAUSTED, "no memory for copies of its operands");
+  if (status) return op_err(op, ERR_INTERNAL, "oneDNN fails with status %d", status);
+  if (finite) return NULL;
+  TRY(make_plain(op, c));
+  return run(c->plain, op, in, out);
+}
+
+/* ---- rows ---- */
+
+static double flops(const Op *op) {
+  const Type *r = op->operands[1]->type;
+  double of = (double)r->dims[op_int(op, "kernel_output_feature_dimension", 0)];
+  return of == 0 ? 0 : 2.0 * (double)type_count(op_type(op)) * (double)type_count(r) / of;
+}
+
+const CpuKernel cpu_kernels_conv[] = {
+    {.name = "conv:bf16",
+     .kind = OP_CONVOLUTION,
+     .accepts = accepts_bf16,
+     .prepare = prepare_bf16,
+     .run = run,
+     .release = release,
+     .flops = flops},
+    {.name = "conv",
+     .kind = OP_CONVOLUTION,
+     .accepts = conv_general_accepts,
+     .prepare = prepare,
+     .run = run,
+     .release = release,
+     .flops = flops},
+    {0},
+};

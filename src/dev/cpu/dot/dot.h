@@ -1,0 +1,90 @@
+/* dev/cpu, private to products: what a dot_general computes, and the ways to compute it. */
+#ifndef WEFT_DEV_CPU_DOT_H
+#define WEFT_DEV_CPU_DOT_H
+
+#include "dev/cpu/kernel/kernel.h"
+#include "dev/cpu/dot/gemm.h"
+
+/* BLAS: so many vectors times a matrix are as fast as memory without packing. */
+#define DOT_FEW 3
+
+typedef struct Side {            /* of one operand: [batch][free][contracted] */
+  int64_t free_stride, k_stride; /* when `direct` */
+  bool direct;
+  int64_t dims[CPU_MAX_RANK], strides[CPU_MAX_RANK]; /* for gathering: batch, free, contracted */
+  int rank;
+} Side;
+
+typedef struct Few { /* rows times a matrix: */
+  bool lhs;          /* the lhs has the rows */
+  bool dots;         /* the matrix's runs are along k */
+  bool packed;       /* rows are copied: widened, or filled up to k_whole */
+  int64_t few, big, k_whole;
+  int64_t columns, pieces; /* of the matrix, for a task; how many */
+  int64_t part, parts;     /* of k */
+} Few;
+
+typedef struct SmallRows { /* of a task: panels of `thin` rows, the first `thick` one more */
+  int64_t rows, panels, thin, thick;
+} SmallRows;
+typedef struct Small { /* products that are read where they are: */
+  bool pack;           /* the rhs is copied: its columns are no runs, or far apart */
+  int64_t b_k, b_step; /* of its rows; of panels of columns */
+  int64_t wide;        /* columns of a panel */
+  int64_t kc;          /* block of k */
+  int64_t near;        /* panels of rows that go together */
+  int64_t ask;         /* panels during which the next product's operands are asked for; 0: no */
+  int64_t pieces;      /* tasks of a product: */
+  SmallRows rows[2];   /* of all but the last one, of the last one */
+} Small;
+
+typedef struct Dot {
+  DType in, out, math;
+  int n_batch;
+  int64_t batch_dims[CPU_MAX_RANK], lhs_batch[CPU_MAX_RANK], rhs_batch[CPU_MAX_RANK];
+  int64_t b, m, n, k;
+  Side lhs, rhs;
+  int64_t tiles, tiles_m, tiles_n, tile_m, tile_n; /* for BLAS */
+  Few few;
+  Small small;
+  int64_t part;       /* of k, for dot_long.c */
+  Gemm gemm, kept[2]; /* kept: with the lhs, the rhs packed ahead */
+} Dot;
+
+/* Elements of the operands before those of product b. */
+void dot_batch_at(const Dot *d, int64_t b, int64_t *lhs, int64_t *rhs);
+
+/* f32, bf16 and f16 by gemm.h; operands with any strides. */
+void dot_gemm_plan(Dot *d);
+Err *dot_gemm_run(void *state, const Op *op, void *const *in, void *const *out);
+size_t dot_gemm_keep_bytes(void *state, unsigned fixed);
+Err *dot_gemm_run_kept(void *state, const Op *op, void *const *in, void *const *out, unsigned fixed,
+                       void *kept, bool fresh);
+
+/* f32, bf16 and f16 where one operand has few rows; false: not for this one. */
+bool dot_few_plan(Dot *d);
+Err *dot_few_run(void *state, const Op *op, void *const *in, void *const *out);
+
+/* f32 where both operands stay in the caches of a core; false: not for this one. */
+bool dot_small_plan(Dot *d);
+Err *dot_small_run(void *state, const Op *op, void *const *in, void *const *out);
+size_t dot_small_keep_bytes(void *state, unsigned fixed);
+Err *dot_small_run_kept(void *state, const Op *op, void *const *in, void *const *out,
+                        unsigned fixed, void *kept, bool fresh);
+
+/* bf16 in pairs, where the rhs stays in the caches of a core; false: not for this one. */
+bool dot_pairs_plan(Dot *d);
+Err *dot_pairs_run(void *state, const Op *op, void *const *in, void *const *out);
+
+/* f32 with few results of many terms; false: not for this one. */
+bool dot_long_plan(Dot *d);
+Err *dot_long_run(void *state, const Op *op, void *const *in, void *const *out);
+
+/* Integers and bools of any width. */
+Err *dot_int_run(void *state, const Op *op, void *const *in, void *const *out);
+
+/* All floats by BLAS; operands whose rows or columns are runs. */
+void dot_blas_plan(Dot *d);
+Err *dot_blas_run(void *state, const Op *op, void *const *in, void *const *out);
+
+#endif

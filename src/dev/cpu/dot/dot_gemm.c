@@ -1,0 +1,105 @@
+/* Products by gemm.h. */
+#include "dev/cpu/dot/dot.h"
+
+#include "dev/cpu/kernel/mem.h"
+
+#define GRAIN_FLOPS 5e5 /* of small products, for one task */
+
+void dot_gemm_plan(Dot *d) {
+  if (d->b * d->m * d->n * d->k == 0) return;
+  gemm_plan(&d->gemm, d->m, d->n, d->k, d->in, d->out, d->b, GEMM_SMALLER);
+  gemm_plan(&d->kept[0], d->m, d->n, d->k, d->in, d->out, d->b, GEMM_A);
+  gemm_plan(&d->kept[1], d->m, d->n, d->k, d->in, d->out, d->b, GEMM_B);
+}
+
+typedef struct GemmCall {
+  const Dot *d;
+  const Gemm *g;
+  const char *lhs, *rhs;
+  char *out;
+} GemmCall;
+
+static GemmArgs product_args(const GemmCall *c, int64_t b) {
+  const Dot *d = c->d;
+  int64_t lo, ro, e = dtype_bytes(d->in);
+  dot_batch_at(d, b, &lo, &ro);
+  return (GemmArgs){.a = c->lhs + lo * e,
+                    .b = c->rhs + ro * e,
+                    .a_row = d->lhs.free_stride,
+                    .a_k = d->lhs.k_stride,
+                    .b_col = d->rhs.free_stride,
+                    .b_k = d->rhs.k_stride,
+                    .c = c->out + b * d->m * d->n * dtype_bytes(d->out),
+                    .c_row = d->n};
+}
+
+/* Products of one tile each. */
+static void gemm_products(void *arg, int64_t begin, int64_t end) {
+  const GemmCall *c = arg;
+  const Gemm *g = c->g;
+  int64_t ahead = gemm_ahead_floats(g);
+  float *scratch = cpu_scratch((size_t)(gemm_scratch_floats(g) + ahead) * 4);
+  for (int64_t b = begin; b < end; b++) {
+    GemmArgs x = product_args(c, b);
+    gemm_ahead(g, &x, scratch, 0, gemm_ahead_parts(g));
+    gemm_tile(g, &x, scratch, NULL, 0, scratch + ahead);
+  }
+}
+
+/* kept: the operand packed ahead, of a single product; NULL: memory of our own. */
+static Err *run_as(const Dot *d, const Gemm *g, const Op *op, void *const *in, void *const *out,
+                   float *kept, bool fresh) {
+  if (d->b * d->m * d->n == 0) return NULL;
+  if (d->k == 0) {
+    memset(out[0], 0, (size_t)type_bytes(op_type(op)));
+    return NULL;
+  }
+  GemmCall c = {.d = d, .g = g, .lhs = in[0], .rhs = in[1], .out = out[0]};
+  void *own[2] = {NULL};
+  size_t bytes[2] = {0}, e = (size_t)dtype_bytes(d->in);
+  Err *err = NULL;
+  for (int i = 0; i < 2; i++) {
+    const Side *s = i ? &d->rhs : &d->lhs;
+    if (s->direct) continue;
+    bytes[i] = (size_t)type_bytes(op->operands[i]->type);
+    own[i] = cpu_block_alloc(bytes[i]);
+    if (!own[i]) goto memory;
+    cpu_permute(e, s->rank, s->dims, s->strides, in[i], own[i]);
+    *(i ? &c.rhs : &c.lhs) = own[i];
+  }
+  int64_t tiles = g->tiles_m * g->tiles_n;
+  double flops = 2.0 * (double)d->m * (double)d->n * (double)d->k;
+  if (tiles == 1 && !kept) {
+    cpu_parallel(d->b, (int64_t)(GRAIN_FLOPS / flops) + 1, gemm_products, &c);
+  } else {
+    for (int64_t b = 0; b < d->b; b++) {
+      GemmArgs x = product_args(&c, b);
+      if (!gemm_run(g, &x, kept, fresh)) goto memory;
+    }
+  }
+done:
+  for (int i = 0; i < 2; i++) cpu_block_free(own[i], bytes[i]);
+  return err;
+memory:
+  err = op_err(op, ERR_EXHAUSTED, "no memory for packed operands");
+  goto done;
+}
+
+Err *dot_gemm_run(void *state, const Op *op, void *const *in, void *const *out) {
+  const Dot *d = state;
+  return run_as(d, &d->gemm, op, in, out, NULL, false);
+}
+
+/* The operand that stays the same is packed once a loop. */
+size_t dot_gemm_keep_bytes(void *state, unsigned fixed) {
+  const Dot *d = state;
+  if (d->b != 1 || d->m * d->n * d->k == 0) return 0;
+  int which = fixed & 2 ? 1 : 0;
+  return (which ? d->rhs : d->lhs).direct ? (size_t)gemm_ahead_floats(&d->kept[which]) * 4 : 0;
+}
+
+Err *dot_gemm_run_kept(void *state, const Op *op, void *const *in, void *const *out, unsigned fixed,
+                       void *kept, bool fresh) {
+  const Dot *d = state;
+  return run_as(d, &d->kept[fixed & 2 ? 1 : 0], op, in, out, kept, fresh);
+}

@@ -1,0 +1,171 @@
+/* Products of which one operand stays in a core's second cache: neither is packed but a rhs whose
+ * columns are no runs. Tasks are whole products, or pieces of the rows of one. */
+#include "dev/cpu/dot/dot.h"
+
+#define NEAR_FLOATS 4096    /* of the lhs: with a panel of the rhs in the first one */
+#define RESULT_FLOATS 16384 /* written column by column: longer rows one panel at a time */
+#define SPAN 32768          /* floats that a rhs may span and not be copied; half of it */
+#define ALIAS 256           /* where rows are multiples of so many: they share cache lines */
+#define PACK_ROWS 128       /* of a task that copies its rhs */
+#define ASK_FLOATS 12288    /* so large operands are asked for during the product before */
+#define BLOCK 512           /* of k */
+#define GRAIN 2.5e5         /* multiplications of a task */
+
+static int64_t parts_of(int64_t n, int64_t size) { return (n + size - 1) / size; }
+
+static SmallRows rows_of(int64_t rows, int64_t panel) {
+  int64_t panels = parts_of(rows, panel);
+  return (SmallRows){rows, panels, rows / panels, rows % panels};
+}
+
+/* Few rows times a matrix: better here where dot_few.c would gather sums of few elements. */
+static bool better_than_few(const Dot *d) {
+  if ((d->small.pack && d->m <= d->n) || d->k > 2 * BLOCK) return false;
+  return d->n >= (d->k <= BLOCK / 4 ? 4 : 6) && (d->m >= 4 || d->n * d->k <= 2 * BLOCK);
+}
+
+bool dot_small_plan(Dot *d) {
+  const GemmKernels *kern = gemm_kernels();
+  Small *s = &d->small;
+  if (!kern || d->in != DT_F32 || d->out != DT_F32 || d->b * d->m * d->n * d->k == 0) return false;
+  if (!d->lhs.direct || !d->rhs.direct) return false;
+  s->wide = d->n > kern->lanes ? 2 * kern->lanes : kern->lanes;
+  int64_t panel = s->wide == kern->lanes ? GEMM_MAX_MR : kern->mr,
+          span = d->rhs.k_stride % ALIAS ? SPAN : SPAN / 2;
+  s->pack = d->rhs.free_stride != 1 || (d->m > panel && d->k * d->rhs.k_stride > span);
+  if (d->n * d->k > (s->pack ? SPAN / 2 : SPAN)) return false;
+  /* A lhs with runs along its rows: each panel reads a part of k lines. */
+  if (d->lhs.k_stride != 1 && d->m * d->k > SPAN && (d->n > s->wide || d->k > BLOCK / 2))
+    return false;
+  if (dot_few_plan(d) && !better_than_few(d)) return false;
+  s->b_k = s->pack ? s->wide : d->rhs.k_stride;
+  s->b_step = s->pack ? s->wide * d->k : s->wide;
+  s->kc = parts_of(d->k, parts_of(d->k, BLOCK));
+  s->near = MAX(1, MIN(NEAR_FLOATS / s->kc, RESULT_FLOATS / d->n) / panel);
+  int64_t want = MAX(s->pack ? PACK_ROWS : 1, (int64_t)(GRAIN / (double)(d->n * d->k))),
+          rows = MIN(d->m, parts_of(want, panel) * panel);
+  s->pieces = parts_of(d->m, rows);
+  s->rows[0] = rows_of(rows, panel);
+  s->rows[1] = rows_of(d->m - (s->pieces - 1) * rows, panel);
+  s->ask = (d->m + d->n) * d->k < ASK_FLOATS
+               ? 0
+               : s->rows[1].panels * parts_of(d->n, s->wide) * parts_of(d->k, s->kc);
+  return true;
+}
+
+typedef struct Call {
+  const Dot *d;
+  const float *lhs, *rhs;
+  float *out;
+  float *kept; /* the copy of the rhs; NULL: each task makes its own */
+} Call;
+
+/* Rows of one product. Where the columns end within a vector, whole ones are written: what comes
+ * after them, the beginning of the next rows, is written later. */
+static void product(const Dot *d, const SmallRows *rows, const float *a, const float *b, float *c,
+                    GemmComing next[2]) {
+  const Small *s = &d->small;
+  const GemmKernels *kern = gemm_kernels();
+  GemmAt at = {.a_row = d->lhs.free_stride,
+               .a_k = d->lhs.k_stride,
+               .b_k = s->b_k,
+               .c_row = d->n,
+               .c_end = c + rows->rows * d->n};
+  int64_t end = (d->n - 1) / s->wide * s->wide;
+  for (int64_t p = 0; p < d->k; p += s->kc) {
+    int64_t k = MIN(s->kc, d->k - p), row = 0;
+    for (int64_t i0 = 0; i0 < rows->panels; i0 += s->near) {
+      int64_t i1 = MIN(i0 + s->near, rows->panels), first = row;
+      for (int64_t j = end, w = d->n - end; j >= 0; j -= s->wide, w = s->wide) {
+        const GemmPanelFn *fn = kern->panel[w > kern->lanes];
+        const float *x = a + first * at.a_row, *y = b + j / s->wide * s->b_step;
+        float *z = c + first * d->n + j;
+        row = first;
+        for (int64_t i = i0, n; i < i1; i++) {
+          n = rows->thin + (i < rows->thick);
+          gemm_ask(&next[0]);
+          gemm_ask(&next[1]);
+          fn[n - 1](&at, k, x, y, z, w, p > 0);
+          x += n * at.a_row;
+          z += n * d->n;
+          row += n;
+        }
+      }
+    }
+    a += s->kc * at.a_k;
+    b += s->kc * at.b_k;
+    at.c_end = NULL;
+  }
+}
+
+static void pack(const Dot *d, const float *rhs, float *copy) {
+  const Small *s = &d->small;
+  int64_t step = d->rhs.free_stride, k_step = d->rhs.k_stride, whole = d->n / s->wide,
+          left = d->n % s->wide;
+  if (whole)
+    gemm_pack(DT_F32, rhs, step, k_step, (int)s->wide, (int)s->wide, d->k, whole, s->b_step, copy);
+  if (left)
+    gemm_pack(DT_F32, rhs + whole * s->wide * step, step, k_step, (int)left, (int)s->wide, d->k, 1,
+              s->b_step, copy + whole * s->b_step);
+}
+
+static size_t copy_bytes(const Dot *d) {
+  const Small *s = &d->small;
+  return s->pack ? sizeof(float) * (size_t)(parts_of(d->n, s->wide) * s->b_step) : 0;
+}
+
+static void tasks(void *arg, int64_t begin, int64_t end) {
+  const Call *c = arg;
+  const Dot *d = c->d;
+  const Small *s = &d->small;
+  float *copy = c->kept ? c->kept : s->pack ? cpu_scratch(copy_bytes(d)) : NULL;
+  const float *packed = c->kept ? c->rhs : NULL;
+  int64_t b = begin / s->pieces, piece = begin % s->pieces, lo, ro;
+  for (int64_t t = begin; t < end; t++) {
+    dot_batch_at(d, b, &lo, &ro);
+    const float *rhs = c->rhs + ro;
+    if (s->pack && packed != rhs) pack(d, rhs, copy);
+    packed = rhs;
+    int64_t row = piece * s->rows[0].rows;
+    bool last = piece == s->pieces - 1;
+    GemmComing next[2] = {0};
+    if (s->ask && last && b + 1 < d->b) {
+      const Side *l = &d->lhs, *r = &d->rhs;
+      int64_t l1, r1;
+      dot_batch_at(d, b + 1, &l1, &r1);
+      next[0] = gemm_coming(DT_F32, c->lhs + l1, d->m, l->free_stride, d->k, l->k_stride, s->ask);
+      next[1] = gemm_coming(DT_F32, c->rhs + r1, d->n, r->free_stride, d->k, r->k_stride, s->ask);
+    }
+    product(d, &s->rows[last], c->lhs + lo + row * d->lhs.free_stride, s->pack ? copy : rhs,
+            c->out + (b * d->m + row) * d->n, next);
+    piece = last ? 0 : piece + 1;
+    b += last;
+  }
+}
+
+static Err *run_as(const Dot *d, void *const *in, void *const *out, float *kept) {
+  const Small *s = &d->small;
+  Call c = {.d = d, .lhs = in[0], .rhs = in[1], .out = out[0], .kept = kept};
+  double each = (double)s->rows[0].rows * (double)d->n * (double)d->k;
+  cpu_parallel(d->b * s->pieces, (int64_t)(GRAIN / each) + 1, tasks, &c);
+  return NULL;
+}
+
+Err *dot_small_run(void *state, const Op *op, void *const *in, void *const *out) {
+  (void)op;
+  return run_as(state, in, out, NULL);
+}
+
+/* A rhs that stays the same is copied once a loop. */
+size_t dot_small_keep_bytes(void *state, unsigned fixed) {
+  const Dot *d = state;
+  return d->b == 1 && fixed & 2 ? copy_bytes(d) : 0;
+}
+
+Err *dot_small_run_kept(void *state, const Op *op, void *const *in, void *const *out,
+                        unsigned fixed, void *kept, bool fresh) {
+  (void)op;
+  (void)fixed;
+  if (fresh) pack(state, in[1], kept);
+  return run_as(state, in, out, kept);
+}

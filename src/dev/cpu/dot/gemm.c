@@ -1,0 +1,356 @@
+/* gemm: blocks, tiles and the order in which panels are packed. */
+#include "dev/cpu/dot/gemm.h"
+
+#include "dev/cpu/kernel/clones.h"
+#include "dev/cpu/kernel/kernel.h"
+
+#define AHEAD_PANELS 64 /* rows of a tile / mr: as many panels stay in the second cache */
+#define GROUP 256       /* columns, or rows, packed at a time by a task */
+#define SHORT 64        /* block of k that results are written row by row with */
+#define PART 8          /* panels packed ahead as one part */
+#define TILE_FLOPS 5e7  /* a quarter of a millisecond, and more */
+#define LEAST_FLOPS 1e6 /* of a tile */
+#define TILES 16        /* wanted of one product */
+#define TILES_BOTH 64   /* of one whose sides are both packed before */
+#define BOTH_FLOATS ((int64_t)4 << 20) /* of the other side at a time */
+
+const GemmKernels *gemm_kernels(void) {
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !has_f16c()) return NULL;
+  return cpu_vector_bits() >= 512 ? &gemm_avx512 : &gemm_avx2;
+#else
+  return NULL;
+#endif
+}
+
+const GemmKernels *gemm_pairs(void) {
+#if defined(WEFT_EMULATE_AVX512)
+  return &gemm_avx512_bf16;
+#elif defined(__x86_64__)
+  const GemmKernels *kern = gemm_kernels();
+  return kern && kern->lanes == gemm_avx512_bf16.lanes && __builtin_cpu_supports("avx512bf16")
+             ? &gemm_avx512_bf16
+             : NULL;
+#else
+  return NULL;
+#endif
+}
+
+static int64_t parts_of(int64_t n, int64_t size) { return (n + size - 1) / size; }
+
+/* Rows of the panel, and where they begin. */
+static int64_t rows_of(const Gemm *g, int64_t panel) { return g->thin + (panel < g->thick); }
+static int64_t row_at(const Gemm *g, int64_t panel) {
+  return panel * g->thin + MIN(panel, g->thick);
+}
+
+/* Of a panel that holds so many columns. */
+static int64_t width_of(const Gemm *g, int64_t columns) {
+  return columns > g->kern->lanes ? 2 * g->kern->lanes : g->kern->lanes;
+}
+
+void gemm_plan(Gemm *g, int64_t m, int64_t n, int64_t k, DType in, DType out, int64_t batch,
+               GemmAhead ahead) {
+  const GemmKernels *pairs = in == DT_BF16 ? gemm_pairs() : NULL,
+                    *kern = pairs ? pairs : gemm_kernels();
+  *g = (Gemm){.kern = kern, .m = m, .n = n, .k_in = k, .in = in, .out = out};
+  g->pair = pairs ? 2 : 1;
+  g->k = k = parts_of(k, g->pair);
+  int64_t nr = 2 * kern->lanes;
+  g->kc = parts_of(parts_of(k, parts_of(k, GEMM_MAX_K)), 16) * 16;
+  g->panels = parts_of(m, kern->mr);
+  g->thin = m / g->panels;
+  g->thick = m % g->panels;
+  g->a_ahead = ahead == GEMM_A || (ahead == GEMM_SMALLER && m <= n);
+  double flops = 2.0 * (double)m * (double)n * (double)k;
+  /* The side packed ahead is cut only when long; the other one into as many pieces as wanted. */
+  int64_t columns = parts_of(n, nr), many = g->a_ahead ? parts_of(g->panels, AHEAD_PANELS)
+                                                       : parts_of(n, AHEAD_PANELS * kern->mr);
+  g->both = many > 1;
+  double tile = g->both ? MAX(TILE_FLOPS, flops / TILES_BOTH) : TILE_FLOPS;
+  tile = MIN(tile, MAX(LEAST_FLOPS, flops / TILES));
+  if (batch > 4) tile = MAX(tile, TILE_FLOPS);
+  double want = MAX(1, flops / tile);
+  bool by_m = g->a_ahead || g->both;
+  if (by_m) many = parts_of(g->panels, AHEAD_PANELS);
+  int64_t others = MAX(1, (int64_t)(want / (double)many + 0.5));
+  g->tile_m = parts_of(g->panels, by_m ? many : MIN(others, g->panels));
+  g->tile_n = parts_of(columns, by_m ? MIN(others, columns) : many) * nr;
+  g->tiles_m = parts_of(g->panels, g->tile_m);
+  g->tiles_n = parts_of(n, g->tile_n);
+  int64_t pieces = g->a_ahead ? g->tiles_n : g->tiles_m,
+          floats = (g->a_ahead ? g->tile_n : g->tile_m * kern->mr) * k;
+  g->at_once = g->both ? MIN(pieces, MAX(1, BOTH_FLOATS / floats)) : pieces;
+}
+
+/* ---- packing ---- */
+
+static const void *at(const Gemm *g, const void *p, int64_t i) {
+  return (const char *)p + i * (g->in == DT_F32 ? 4 : 2);
+}
+
+/* From `in` on, the first of floats [p0, p0 + k) of k. */
+static void pack_side(const Gemm *g, const void *in, int64_t step, int64_t k_step, int64_t held,
+                      int64_t width, int64_t p0, int64_t k, int64_t panels, float *out) {
+  if (g->pair == 1)
+    gemm_pack(g->in, in, step, k_step, (int)held, (int)width, k, panels, width * k, out);
+  else
+    gemm_pack_pairs(g->kern, in, step, k_step, (int)held, (int)width, MIN(2 * k, g->k_in - 2 * p0),
+                    panels, width * k, out);
+}
+
+/* The rows or columns before a panel, in packed form: those of the last panel of b are filled up to
+ * whole vectors. */
+static int64_t place_of(const Gemm *g, bool a, int64_t panel) {
+  if (a) return row_at(g, panel);
+  return MIN(panel * 2 * g->kern->lanes, parts_of(g->n, g->kern->lanes) * g->kern->lanes);
+}
+
+/* Panels [first, last) lie one after the other. */
+static void pack_panels(const Gemm *g, const GemmArgs *x, bool a, int64_t first, int64_t last,
+                        int64_t p0, int64_t k, float *out) {
+  while (first < last) { /* runs of equal ones */
+    int64_t i = first, row, width, held;
+    if (a) {
+      row = row_at(g, first);
+      held = width = rows_of(g, first);
+      while (i < last && rows_of(g, i) == width) i++;
+      if (x->gather) x->gather(x->of, row, (int)width, i - first, p0, k, out);
+      else
+        pack_side(g, at(g, x->a, row * x->a_row + p0 * g->pair * x->a_k), x->a_row, x->a_k, held,
+                  width, p0, k, i - first, out);
+    } else {
+      row = first * 2 * g->kern->lanes;
+      held = MIN(2 * g->kern->lanes, g->n - row);
+      width = width_of(g, held);
+      while (i < last && MIN(2 * g->kern->lanes, g->n - i * 2 * g->kern->lanes) == held) i++;
+      pack_side(g, at(g, x->b, row * x->b_col + p0 * g->pair * x->b_k), x->b_col, x->b_k, held,
+                width, p0, k, i - first, out);
+    }
+    out += (i - first) * width * k;
+    first = i;
+  }
+}
+
+/* A side, or some panels of it, packed in blocks of k: panel i of a block at (rows before it) *
+ * (length of the block). */
+typedef struct Packed {
+  bool a;
+  int64_t first, last; /* panels */
+  int64_t base, rows;  /* place of the first; of all */
+} Packed;
+
+static Packed packed(const Gemm *g, bool a, int64_t first, int64_t last) {
+  int64_t base = place_of(g, a, first);
+  return (Packed){a, first, last, base, place_of(g, a, last) - base};
+}
+
+static Packed packed_ahead(const Gemm *g) {
+  return packed(g, g->a_ahead, 0, g->a_ahead ? g->panels : parts_of(g->n, 2 * g->kern->lanes));
+}
+
+static Packed packed_other(const Gemm *g, int64_t round) {
+  int64_t each = g->a_ahead ? g->tile_n / (2 * g->kern->lanes) : g->tile_m,
+          all = g->a_ahead ? parts_of(g->n, 2 * g->kern->lanes) : g->panels;
+  return packed(g, !g->a_ahead, MIN(all, round * g->at_once * each),
+                MIN(all, (round + 1) * g->at_once * each));
+}
+
+static int64_t parts(const Gemm *g, const Packed *s) {
+  return parts_of(g->k, g->kc) * parts_of(s->last - s->first, PART);
+}
+
+static void pack_parts(const Gemm *g, const GemmArgs *x, const Packed *s, float *out, int64_t begin,
+                       int64_t end) {
+  int64_t each = parts_of(s->last - s->first, PART);
+  for (int64_t t = begin; t < end; t++) {
+    int64_t p0 = t / each * g->kc, k = MIN(g->kc, g->k - p0), first = s->first + t % each * PART;
+    pack_panels(g, x, s->a, first, MIN(first + PART, s->last), p0, k,
+                out + p0 * s->rows + (place_of(g, s->a, first) - s->base) * k);
+  }
+}
+
+int64_t gemm_ahead_floats(const Gemm *g) { return packed_ahead(g).rows * g->k; }
+
+int64_t gemm_ahead_parts(const Gemm *g) {
+  Packed s = packed_ahead(g);
+  return parts(g, &s);
+}
+
+void gemm_ahead(const Gemm *g, const GemmArgs *x, float *ahead, int64_t begin, int64_t end) {
+  Packed s = packed_ahead(g);
+  pack_parts(g, x, &s, ahead, begin, end);
+}
+
+int64_t gemm_rounds(const Gemm *g) {
+  return parts_of(g->a_ahead ? g->tiles_n : g->tiles_m, g->at_once);
+}
+
+int64_t gemm_round_tiles(const Gemm *g) {
+  return g->at_once * (g->a_ahead ? g->tiles_m : g->tiles_n);
+}
+
+int64_t gemm_other_floats(const Gemm *g) { return g->both ? packed_other(g, 0).rows * g->k : 0; }
+
+int64_t gemm_other_parts(const Gemm *g, int64_t round) {
+  Packed s = packed_other(g, round);
+  return g->both ? parts(g, &s) : 0;
+}
+
+void gemm_other(const Gemm *g, const GemmArgs *x, int64_t round, float *other, int64_t begin,
+                int64_t end) {
+  Packed s = packed_other(g, round);
+  pack_parts(g, x, &s, other, begin, end);
+}
+
+int64_t gemm_scratch_floats(const Gemm *g) {
+  int64_t c = g->tile_m * g->kern->mr * g->tile_n; /* of results, for those that go elsewhere */
+  return c + (g->both ? 0 : (GROUP + 2 * g->kern->lanes) * g->kc);
+}
+
+/* ---- multiplying ---- */
+
+/* One panel of a times one of b. c_row: of `c`, whose element (0, 0) is theirs. */
+static void multiply(const Gemm *g, int64_t rows, int64_t columns, int64_t k, const float *a,
+                     const float *b, float *c, int64_t c_row, bool add) {
+  int64_t lanes = g->kern->lanes, width = width_of(g, columns);
+  GemmKernelFn fn = g->kern->fn[rows - 1][width / lanes - 1];
+  if (columns == width) {
+    fn(k, a, b, c, c_row, add);
+    return;
+  }
+  float whole[GEMM_MAX_MR * 32];
+  fn(k, a, b, whole, width, false);
+  for (int64_t i = 0; i < rows; i++)
+    for (int64_t j = 0; j < columns; j++)
+      c[i * c_row + j] = add ? c[i * c_row + j] + whole[i * width + j] : whole[i * width + j];
+}
+
+typedef struct Tile {
+  int64_t i0, i1; /* panels */
+  int64_t r0;     /* first row */
+  int64_t j0, j1; /* columns */
+  int64_t p0, k;
+  const float *ahead; /* of this tile, this block of k */
+  float *c;           /* element (r0, j0), or with `passing` of each pair of panels */
+  int64_t c_row;
+  bool add, passing;
+  char *narrow; /* c's place in bf16 or f16, in the last block of k; NULL: not now */
+  int64_t narrow_row;
+} Tile;
+
+/* One panel of a, whose first row is `row`, times one of b from column j on. */
+static void pair(const Gemm *g, const Tile *t, int64_t row, int64_t rows, int64_t j,
+                 int64_t columns, const float *a, const float *b) {
+  int64_t i = row - t->r0;
+  float *c = t->passing ? t->c : t->c + i * t->c_row + (j - t->j0);
+  multiply(g, rows, columns, t->k, a, b, c, t->c_row, t->add);
+  if (!t->narrow) return;
+  char *out = t->narrow + (i * t->narrow_row + j - t->j0) * 2;
+  if (g->kern->narrow && g->out == DT_BF16)
+    g->kern->narrow(c, t->c_row, rows, columns, (uint16_t *)out, t->narrow_row);
+  else gemm_narrow(g->out, c, t->c_row, rows, columns, out, t->narrow_row);
+}
+
+/* Panels [i0, i1) of a times columns [j0, j1): `a` and `b` hold them packed. Column by column, so
+ * that a panel of b stays in the first cache; row by row where k is so short that writing the
+ * results is most of the work. */
+static void block(const Gemm *g, const Tile *t, int64_t i0, int64_t i1, int64_t j0, int64_t j1,
+                  const float *a, const float *b, GemmComing *next) {
+  int64_t nr = 2 * g->kern->lanes, first = row_at(g, i0);
+  if (t->k <= SHORT) {
+    for (int64_t i = i0; i < i1; i++)
+      for (int64_t j = j0; j < j1; j += nr) {
+        int64_t row = row_at(g, i);
+        gemm_ask(next);
+        pair(g, t, row, rows_of(g, i), j, MIN(nr, j1 - j), a + (row - first) * t->k,
+             b + (j - j0) * t->k);
+      }
+    return;
+  }
+  for (int64_t j = j0; j < j1; j += nr) {
+    int64_t row = first;
+    for (int64_t i = i0; i < i1; i++) {
+      int64_t rows = rows_of(g, i);
+      gemm_ask(next);
+      pair(g, t, row, rows, j, MIN(nr, j1 - j), a + (row - first) * t->k, b + (j - j0) * t->k);
+      row += rows;
+    }
+  }
+}
+
+static void by_columns(const Gemm *g, const GemmArgs *x, const Tile *t, float *group) {
+  int64_t nr = 2 * g->kern->lanes;
+  for (int64_t j0 = t->j0; j0 < t->j1; j0 += GROUP) {
+    int64_t j1 = MIN(j0 + GROUP, t->j1);
+    pack_panels(g, x, false, j0 / nr, parts_of(j1, nr), t->p0, t->k, group);
+    GemmComing next = gemm_coming(g->in, at(g, x->b, j1 * x->b_col + t->p0 * g->pair * x->b_k),
+                                  MIN(GROUP, t->j1 - j1), x->b_col, t->k * g->pair, x->b_k,
+                                  (j1 - j0) / nr * (t->i1 - t->i0));
+    block(g, t, t->i0, t->i1, j0, j1, t->ahead, group, &next);
+  }
+}
+
+static void by_rows(const Gemm *g, const GemmArgs *x, const Tile *t, float *group) {
+  int64_t nr = 2 * g->kern->lanes, step = MAX(1, GROUP / g->kern->mr);
+  for (int64_t i0 = t->i0; i0 < t->i1; i0 += step) {
+    int64_t i1 = MIN(i0 + step, t->i1);
+    pack_panels(g, x, true, i0, i1, t->p0, t->k, group);
+    int64_t after = row_at(g, i1), last = row_at(g, MIN(i1 + step, t->i1));
+    GemmComing next = {0};
+    if (!x->gather)
+      next =
+          gemm_coming(g->in, at(g, x->a, after * x->a_row + t->p0 * g->pair * x->a_k), last - after,
+                      x->a_row, t->k * g->pair, x->a_k, (t->j1 - t->j0) / nr * (i1 - i0));
+    block(g, t, i0, i1, t->j0, t->j1, group, t->ahead, &next);
+  }
+}
+
+/* Both sides are packed: column by column, the next one's panel is asked for meanwhile. */
+static void by_blocks(const Gemm *g, const Tile *t, const float *a, const float *b) {
+  int64_t nr = 2 * g->kern->lanes;
+  for (int64_t i0 = t->i0; i0 < t->i1; i0 += AHEAD_PANELS) {
+    int64_t i1 = MIN(i0 + AHEAD_PANELS, t->i1);
+    if (t->k <= SHORT) {
+      block(g, t, i0, i1, t->j0, t->j1, a + (row_at(g, i0) - t->r0) * t->k, b, &(GemmComing){0});
+      continue;
+    }
+    for (int64_t j = t->j0; j < t->j1; j += nr) {
+      const float *panel = b + (j - t->j0) * t->k;
+      GemmComing next = {.p = (const char *)(panel + nr * t->k), .runs = j + nr < t->j1};
+      next.lines = parts_of(nr * t->k * 4, 64);
+      next.each = parts_of(next.lines, i1 - i0);
+      block(g, t, i0, i1, j, MIN(j + nr, t->j1), a + (row_at(g, i0) - t->r0) * t->k, panel, &next);
+    }
+  }
+}
+
+void gemm_tile(const Gemm *g, const GemmArgs *x, const float *ahead, const float *other,
+               int64_t tile, float *scratch) {
+  int64_t many = g->a_ahead ? g->tiles_m : g->tiles_n, i = tile % many, j = tile / many;
+  Tile t = {.i0 = (g->a_ahead ? i : j) * g->tile_m, .j0 = (g->a_ahead ? j : i) * g->tile_n};
+  t.i1 = MIN(t.i0 + g->tile_m, g->panels);
+  t.j1 = MIN(t.j0 + g->tile_n, g->n);
+  t.r0 = row_at(g, t.i0);
+  bool narrow = g->out != DT_F32, later = narrow || x->c_at;
+  char *out = (char *)x->c + (t.r0 * x->c_row + t.j0) * 2;
+  t.passing = narrow && g->k <= g->kc;
+  t.c_row = t.passing ? 2 * g->kern->lanes : later ? t.j1 - t.j0 : x->c_row;
+  t.narrow_row = x->c_row;
+  t.c = later ? scratch + gemm_scratch_floats(g) - g->tile_m * g->kern->mr * g->tile_n
+              : (float *)x->c + t.r0 * x->c_row + t.j0;
+  Packed s = packed_ahead(g), o = packed_other(g, j / g->at_once);
+  int64_t here = g->a_ahead ? t.r0 : t.j0, there = (g->a_ahead ? t.j0 : t.r0) - o.base;
+  for (t.p0 = 0; t.p0 < g->k; t.p0 += g->kc, t.add = true) {
+    t.k = MIN(g->kc, g->k - t.p0);
+    t.narrow = narrow && t.p0 + t.k == g->k ? out : NULL;
+    t.ahead = ahead + t.p0 * s.rows + here * t.k;
+    const float *second = g->both ? other + t.p0 * o.rows + there * t.k : NULL;
+    if (g->both) by_blocks(g, &t, g->a_ahead ? t.ahead : second, g->a_ahead ? second : t.ahead);
+    else if (g->a_ahead) by_columns(g, x, &t, scratch);
+    else by_rows(g, x, &t, scratch);
+  }
+  for (int64_t r = t.r0; x->c_at && r < row_at(g, t.i1); r++)
+    memcpy(x->c_at(x->of, r) + t.j0, t.c + (r - t.r0) * t.c_row, sizeof(float) * (size_t)t.c_row);
+}

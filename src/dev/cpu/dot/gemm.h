@@ -1,0 +1,148 @@
+/* dev/cpu/gemm: c[m, n] = sum_k a[m, k] b[k, n] in f32, for operands with any strides.
+ *
+ * The scheme is that of Goto and van de Geijn (Anatomy of High-Performance Matrix Multiplication,
+ * ACM TOMS 34, 2008): operands are copied into panels that the innermost kernel, mr rows by two
+ * vectors of columns in registers, reads in order. The copy makes transposed operands as good as
+ * straight ones and widens bf16 and f16 on the way.
+ *
+ * The operand with fewer elements is packed ahead, once, by all threads. When it fits a core's
+ * cache, every task packs its piece of the other one, in groups; else the other one is packed by
+ * all threads too, some tiles' share at a time (a round), or many tasks would pack the same. A
+ * product is cut into tiles by size only, and k into blocks that are added up in order: results do
+ * not depend on threads. */
+#ifndef WEFT_DEV_CPU_GEMM_H
+#define WEFT_DEV_CPU_GEMM_H
+
+#include "base/base.h"
+
+/* c[0 .. mr)[0 .. vectors) (+)= sum over k of a[k][mr] b[k][vectors] */
+typedef void (*GemmKernelFn)(int64_t k, const float *a, const float *b, float *c, int64_t ldc,
+                             bool add);
+/* c[few][n] += a[few][k] b: few rows; b is read once, where it is. Rows of a, c are a_ld, c_ld
+ * apart. along: b[p] is a run of n, b_step to the next; dots: b[.][j] is a run of k, and so is a's
+ * row, zero from k on up to whole vectors. */
+typedef void (*GemmFewFn)(int64_t few, const float *a, int64_t a_ld, const void *b, int64_t b_step,
+                          int64_t n, int64_t k, float *c, int64_t c_ld);
+/* c[mr][columns] (+)= sum over k of a b, both where they are: element (i, p) of a at i * a_row +
+ * p * a_k, rows of b b_k apart. The columns may end within the last vector: what follows them is
+ * not read, and written only before c_end (NULL: nothing is). */
+typedef struct GemmAt {
+  int64_t a_row, a_k, b_k, c_row;
+  const float *c_end;
+} GemmAt;
+typedef void (*GemmPanelFn)(const GemmAt *at, int64_t k, const float *a, const float *b, float *c,
+                            int64_t columns, bool add);
+/* For pairs of bf16: rows along a panel, two of k at a time, become floats of it (of gemm_pack_pairs:
+ * step is 1, k even). Results become bf16 (as by gemm_narrow). */
+typedef void (*GemmPairRowsFn)(const char *in, int64_t k_step, int w, int width, int64_t k,
+                               int64_t panels, int64_t panel_step, float *out);
+typedef void (*GemmNarrowFn)(const float *c, int64_t c_row, int64_t rows, int64_t columns,
+                             uint16_t *out, int64_t out_row);
+#define GEMM_MAX_MR 12
+typedef struct GemmKernels {
+  int mr, lanes;
+  GemmKernelFn fn[GEMM_MAX_MR][2];   /* [rows - 1][vectors - 1] */
+  GemmPanelFn panel[2][GEMM_MAX_MR]; /* [vectors - 1][rows - 1]; one vector: for any rows */
+  GemmFewFn along[3], dots[3];       /* b in f32, bf16, f16 */
+  GemmPairRowsFn pair_rows;          /* NULL: gemm_pack.c's own */
+  GemmNarrowFn narrow;
+} GemmKernels;
+extern const GemmKernels gemm_avx2, gemm_avx512;
+/* For bf16 in pairs: a float of a packed panel holds elements 2 p and 2 p + 1 of k. Not along, dots. */
+extern const GemmKernels gemm_avx512_bf16;
+
+/* The widest that this host can run (cpu_vector_bits); NULL: none. */
+const GemmKernels *gemm_kernels(void);
+/* Those for pairs of bf16, on hosts with instructions for them (AVX512_BF16: products of bf16 are
+ * added to f32 without being widened, denormals count as zero); NULL: others. */
+const GemmKernels *gemm_pairs(void);
+
+typedef struct Gemm {
+  const GemmKernels *kern;
+  int64_t m, n, k;          /* k in floats of a packed panel */
+  int64_t pair, k_in;       /* elements of k in one of them: 1, or 2 of bf16; k in elements */
+  DType in, out;            /* f32, bf16, f16 */
+  int64_t kc;               /* block of k */
+  int64_t panels;           /* of rows: */
+  int64_t thin, thick;      /* thin rows each, the first `thick` panels one more */
+  bool a_ahead;             /* which side is packed ahead */
+  bool both;                /* the other one is packed before its tiles */
+  int64_t at_once;          /* pieces of the other side in a round */
+  int64_t tile_m, tile_n;   /* panels, columns */
+  int64_t tiles_m, tiles_n; /* tiles = tiles_m * tiles_n */
+} Gemm;
+
+/* Instead of a in memory: packs `panels` times `rows` rows from `row` on, elements [p0, p0 + k) of
+ * each, k at most GEMM_MAX_K, to out[panel][k][rows]. */
+#define GEMM_MAX_K 320
+typedef void (*GemmGatherFn)(const void *of, int64_t row, int rows, int64_t panels, int64_t p0,
+                             int64_t k, float *out);
+
+typedef struct GemmArgs {
+  const void *a, *b;                     /* element (i, p) of a at i * a_row + p * a_k, .. */
+  int64_t a_row, a_k, b_col, b_k, c_row; /* elements */
+  void *c;
+  GemmGatherFn gather; /* NULL: a is in memory */
+  /* Where row i of the results begins; NULL: at c + i * c_row. f32 only. */
+  float *(*c_at)(const void *of, int64_t row);
+  const void *of; /* for both */
+} GemmArgs;
+
+typedef enum GemmAhead { GEMM_SMALLER, GEMM_A, GEMM_B } GemmAhead; /* what is packed ahead */
+/* batch: how many such products there are; with enough of them one is not cut. */
+void gemm_plan(Gemm *g, int64_t m, int64_t n, int64_t k, DType in, DType out, int64_t batch,
+               GemmAhead ahead);
+/* For the side packed ahead: memory, and the independent parts that it is packed in. */
+int64_t gemm_ahead_floats(const Gemm *g);
+int64_t gemm_ahead_parts(const Gemm *g);
+void gemm_ahead(const Gemm *g, const GemmArgs *x, float *ahead, int64_t begin, int64_t end);
+/* Round by round: the same for the other side (no memory and no parts where each task packs its
+ * own), then tiles [round, round + 1) * gemm_round_tiles, as far as there are any. */
+int64_t gemm_rounds(const Gemm *g);
+int64_t gemm_other_floats(const Gemm *g);
+int64_t gemm_other_parts(const Gemm *g, int64_t round);
+void gemm_other(const Gemm *g, const GemmArgs *x, int64_t round, float *other, int64_t begin,
+                int64_t end);
+int64_t gemm_round_tiles(const Gemm *g);
+int64_t gemm_scratch_floats(const Gemm *g); /* of a task */
+void gemm_tile(const Gemm *g, const GemmArgs *x, const float *ahead, const float *other,
+               int64_t tile, float *scratch);
+
+/* All of it, on the pool. kept: memory for the side packed ahead, NULL: of our own; fresh: it is
+ * not filled yet. false: no memory. */
+bool gemm_run(const Gemm *g, const GemmArgs *x, float *kept, bool fresh);
+
+/* Copies `panels` times w rows or columns, `step` elements apart, of k elements, k_step apart, to
+ * out[panel][k][width], zero from w on, panels panel_step apart; one of the steps may be anything.
+ * Nothing beyond the last panel is written. */
+void gemm_pack(DType t, const void *in, int64_t step, int64_t k_step, int w, int width, int64_t k,
+               int64_t panels, int64_t panel_step, float *out);
+/* out[rows][columns] in bf16 or f16 from c, rounded to nearest even; rows c_row and out_row apart. */
+void gemm_narrow(DType t, const float *c, int64_t c_row, int64_t rows, int64_t columns, void *out,
+                 int64_t out_row);
+/* gemm_pack of bf16, k of them, to out[panel][(k + 1) / 2][width], the even one in the low half. */
+void gemm_pack_pairs(const GemmKernels *kern, const void *in, int64_t step, int64_t k_step, int w,
+                     int width, int64_t k, int64_t panels, int64_t panel_step, float *out);
+
+/* Memory that will be read soon, asked for line by line while something else is multiplied: `count`
+ * rows or columns as for gemm_pack, in about `calls` calls of gemm_ask. Nothing where neither step
+ * is 1. */
+typedef struct GemmComing {
+  const char *p; /* next line */
+  int64_t line, lines, run, runs, stride;
+  int64_t each; /* lines for each call */
+} GemmComing;
+GemmComing gemm_coming(DType t, const void *p, int64_t count, int64_t step, int64_t k,
+                       int64_t k_step, int64_t calls);
+
+static inline void gemm_ask(GemmComing *c) {
+  for (int64_t i = 0; i < c->each && c->run < c->runs; i++) {
+    __builtin_prefetch(c->p + c->line * 64, 0, 2);
+    if (++c->line < c->lines) continue;
+    c->line = 0;
+    c->run++;
+    c->p += c->stride;
+  }
+}
+
+#endif

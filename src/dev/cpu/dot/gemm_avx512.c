@@ -1,0 +1,36 @@
+/* gemm's kernels with AVX-512: 12 rows by 32 columns, 24 sums in 32 registers. */
+#if defined(__x86_64__)
+#include "dev/cpu/kernel/avx512.h"
+
+#define LANES 16
+#define MR 12
+#define V V16
+#define FN AVX512
+#define V_ZERO V16_ZERO
+#define V_SET V16_SET
+#define V_LOAD V16_LOAD
+#define V_STORE V16_STORE
+#define V_ADD V16_ADD
+#define V_FMA V16_FMA
+#define V_BF16 V16_BF16
+#define V_F16 V16_F16
+#define V_SUM V16_SUM
+#define FEW 4
+#define M V16Mask
+#define V_MASK V16_MASK
+#define V_LOAD_MASK V16_LOAD_MASK
+#define V_STORE_MASK V16_STORE_MASK
+#include "dev/cpu/dot/gemm_tile.h"
+#include "dev/cpu/dot/gemm_few.h"
+#include "dev/cpu/dot/gemm_small.h"
+
+/* clang-format off */
+KERNELS(1) KERNELS(2) KERNELS(3) KERNELS(4) KERNELS(5) KERNELS(6) KERNELS(7) KERNELS(8)
+KERNELS(9) KERNELS(10) KERNELS(11) KERNELS(12)
+
+const GemmKernels gemm_avx512 = {MR, LANES, {
+  ROW(1) ROW(2) ROW(3) ROW(4) ROW(5) ROW(6) ROW(7) ROW(8) ROW(9) ROW(10)
+  ROW(11) ROW(12)
+}, SMALL_LIST, FEW_LIST(along), FEW_LIST(dots), .pair_rows = NULL};
+/* clang-format on */
+#endif

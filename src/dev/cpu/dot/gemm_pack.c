@@ -1,0 +1,260 @@
+/* Packing for gemm: rows or columns of an operand become the columns of a panel [k][width]. Runs
+ * along the panel are copied, runs along k are transposed eight by eight, in registers. */
+#include "dev/cpu/dot/gemm.h"
+
+#include "dev/cpu/kernel/kernel.h"
+
+GemmComing gemm_coming(DType t, const void *p, int64_t count, int64_t step, int64_t k,
+                       int64_t k_step, int64_t calls) {
+  int64_t e = t == DT_F32 ? 4 : 2;
+  bool across = step == 1; /* runs across the panel, else along k */
+  if (count <= 0 || (!across && k_step != 1)) return (GemmComing){0};
+  int64_t lines = ((across ? count : k) * e + 63) / 64, runs = across ? k : count;
+  return (GemmComing){.p = p,
+                      .lines = lines,
+                      .runs = runs,
+                      .stride = (across ? k_step : step) * e,
+                      .each = (lines * runs + MAX(calls, 1) - 1) / MAX(calls, 1)};
+}
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+#define FN __attribute__((target("avx2,fma,f16c")))
+#define ROWS_AHEAD 12 /* are asked for */
+#define MAX_WIDTH 32  /* of a panel */
+#define INLINE FN static inline __attribute__((always_inline))
+
+INLINE __m256 load8(DType t, const char *p) {
+  if (t == DT_F32) return _mm256_loadu_ps((const float *)p);
+  __m128i h = _mm_loadu_si128((const __m128i *)p);
+  if (t == DT_F16) return _mm256_cvtph_ps(h);
+  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(h), 16));
+}
+
+INLINE float load1(DType t, const char *p) {
+  float f;
+  if (t == DT_F32) {
+    memcpy(&f, p, 4);
+    return f;
+  }
+  uint16_t h;
+  memcpy(&h, p, 2);
+  if (t == DT_F16) return _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(h)));
+  uint32_t u = (uint32_t)h << 16;
+  memcpy(&f, &u, 4);
+  return f;
+}
+
+/* The first n <= 8 elements, zero for the rest. */
+INLINE __m256 load_part(DType t, const char *p, int n) {
+  if (n <= 0) return _mm256_setzero_ps();
+  if (t == DT_F32) {
+    __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    return _mm256_maskload_ps((const float *)p, _mm256_cmpgt_epi32(_mm256_set1_epi32(n), lane));
+  }
+  uint16_t few[8] = {0};
+  for (int i = 0; i < n; i++) memcpy(&few[i], p + 2 * i, 2);
+  return load8(t, (const char *)few);
+}
+
+/* out[j][i] = in[i][j] for w <= 8 rows i of n <= 8 elements; zero for the rest. */
+INLINE void transpose8(DType t, const char *in, int64_t step, int w, int n, int64_t out_step,
+                       float *out) {
+  __m256 r[8], s[8];
+#pragma GCC unroll 8
+  for (int i = 0; i < 8; i++)
+    r[i] = i >= w   ? _mm256_setzero_ps()
+           : n == 8 ? load8(t, in + i * step)
+                    : load_part(t, in + i * step, n);
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; i++) {
+    s[2 * i] = _mm256_unpacklo_ps(r[2 * i], r[2 * i + 1]);
+    s[2 * i + 1] = _mm256_unpackhi_ps(r[2 * i], r[2 * i + 1]);
+  }
+#pragma GCC unroll 2
+  for (int i = 0; i < 8; i += 4) {
+    r[i] = _mm256_shuffle_ps(s[i], s[i + 2], 0x44);
+    r[i + 1] = _mm256_shuffle_ps(s[i], s[i + 2], 0xee);
+    r[i + 2] = _mm256_shuffle_ps(s[i + 1], s[i + 3], 0x44);
+    r[i + 3] = _mm256_shuffle_ps(s[i + 1], s[i + 3], 0xee);
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; i++)
+    _mm256_storeu_ps(out + i * out_step, _mm256_permute2f128_ps(r[i], r[i + 4], 0x20));
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; i++)
+    _mm256_storeu_ps(out + (i + 4) * out_step, _mm256_permute2f128_ps(r[i], r[i + 4], 0x31));
+}
+
+/* A row of each panel: w elements, up to `width` filled with zeros, in whole vectors. over: what
+ * follows w <= 8 elements may be read in place of zeros. */
+INLINE void rows(DType t, const char *in, int64_t e, int w, int width, int64_t panels,
+                 int64_t panel, bool over, float *out) {
+  for (int64_t q = 0; q < panels; q++, in += w * e, out += panel) {
+    if (over) {
+      _mm256_storeu_ps(out, load8(t, in));
+    } else if (w == 16) {
+      _mm256_storeu_ps(out, load8(t, in));
+      _mm256_storeu_ps(out + 8, load8(t, in + 8 * e));
+    } else {
+      int whole = w & ~7;
+      for (int i = 0; i < whole; i += 8) _mm256_storeu_ps(out + i, load8(t, in + i * e));
+      for (int i = whole; i < width; i += 8)
+        _mm256_storeu_ps(out + i, load_part(t, in + i * e, w - i));
+    }
+  }
+}
+
+/* The last k rows of a panel of columns: nothing is written beyond them. */
+INLINE void last_rows(DType t, const char *in, int64_t step, int w, int width, int64_t k,
+                      float *out) {
+  int64_t e = t == DT_F32 ? 4 : 2;
+  for (int64_t p = 0; p < k; p += 8) {
+    float part[8][MAX_WIDTH];
+    int n = (int)MIN(8, k - p);
+    for (int i = 0; i < width; i += 8) {
+      if (w - i >= 8 && n == 8)
+        transpose8(t, in + i * step + p * e, step, 8, 8, MAX_WIDTH, &part[0][i]);
+      else transpose8(t, in + i * step + p * e, step, w - i, n, MAX_WIDTH, &part[0][i]);
+    }
+    for (int r = 0; r < n; r++)
+      memcpy(out + (p + r) * width, part[r], sizeof(float) * (size_t)width);
+  }
+}
+
+/* Steps in bytes. Stores go in whole vectors: what one writes beyond its row later rows overwrite; the last rows
+ * are written one by one. Runs across panels are read through all of them, where memory has them
+ * together; so are, along k, two vectors of each of eight runs, a line. */
+INLINE void pack(DType t, const char *in, int64_t step, int64_t k_step, int w, int width, int64_t k,
+                 int64_t panels, int64_t panel_step, float *out) {
+  int64_t e = t == DT_F32 ? 4 : 2, done = 0, spill = ((width + 7) & ~7) - k * width;
+  int64_t next = w * step;
+  if (step == e) {
+    bool over = w == width && w <= 8 && k_step >= 8 * e; /* there is another row */
+    for (; done < k && done * width + spill <= 0; done++) {
+      const char *from = in + done * k_step;
+      for (int64_t b = 0; b < panels * next; b += 64)
+        __builtin_prefetch(from + ROWS_AHEAD * k_step + b);
+      rows(t, from, e, w, width, panels, panel_step, over, out + done * width);
+    }
+  } else if (k_step == e) {
+    int64_t fit = 0; /* so many rows go in whole vectors */
+    while (fit + 8 <= k && (fit + 7) * width + spill <= 0) fit += 8;
+    for (int64_t q = 0; q < panels; q++)
+      for (int64_t p0 = 0; p0 < fit; p0 += 16)
+        for (int i = (width - 1) & ~7; i >= 0; i -= 8) {
+          const char *after = in + (q + 1) * next + i * step + p0 * e;
+#pragma GCC unroll 8
+          for (int r = 0; r < 8; r++) __builtin_prefetch(after + r * step); /* the next panel's */
+          for (int64_t p = p0; p < MIN(p0 + 16, fit); p += 8) {
+            const char *s = in + q * next + i * step + p * e;
+            float *o = out + q * panel_step + p * width + i;
+            if (w - i >= 8) transpose8(t, s, step, 8, 8, width, o);
+            else transpose8(t, s, step, w - i, 8, width, o);
+          }
+        }
+    for (int64_t q = 0; q < panels; q++)
+      last_rows(t, in + q * next + fit * e, step, w, width, k - fit,
+                out + q * panel_step + fit * width);
+    return;
+  }
+  for (int64_t q = 0; q < panels; q++)
+    for (int64_t p = done; p < k; p++)
+      for (int i = 0; i < width; i++)
+        out[q * panel_step + p * width + i] =
+            i < w ? load1(t, in + q * next + i * step + p * k_step) : 0;
+}
+
+FN void gemm_pack(DType t, const void *in, int64_t step, int64_t k_step, int w, int width,
+                  int64_t k, int64_t panels, int64_t panel_step, float *out) {
+  if (t == DT_F32) pack(DT_F32, in, 4 * step, 4 * k_step, w, width, k, panels, panel_step, out);
+  else if (t == DT_F16)
+    pack(DT_F16, in, 2 * step, 2 * k_step, w, width, k, panels, panel_step, out);
+  else pack(DT_BF16, in, 2 * step, 2 * k_step, w, width, k, panels, panel_step, out);
+}
+
+/* A row of each panel: element i of the row at `even` and of that at `odd` become one float. */
+INLINE void pair_rows(const char *even, const char *odd, int w, int width, int64_t panels,
+                      int64_t panel, float *out) {
+  for (int64_t q = 0; q < panels; q++, even += 2 * w, odd += 2 * w, out += panel) {
+    int i = 0;
+    for (; i + 8 <= w; i += 8) {
+      __m128i a = _mm_loadu_si128((const __m128i *)(even + 2 * i)),
+              b = _mm_loadu_si128((const __m128i *)(odd + 2 * i));
+      _mm_storeu_si128((__m128i *)(out + i), _mm_unpacklo_epi16(a, b));
+      _mm_storeu_si128((__m128i *)(out + i + 4), _mm_unpackhi_epi16(a, b));
+    }
+    for (; i + 4 <= w; i += 4) {
+      __m128i a = _mm_loadl_epi64((const __m128i *)(even + 2 * i)),
+              b = _mm_loadl_epi64((const __m128i *)(odd + 2 * i));
+      _mm_storeu_si128((__m128i *)(out + i), _mm_unpacklo_epi16(a, b));
+    }
+    for (; i < width; i++) {
+      uint16_t pair[2] = {0, 0};
+      if (i < w) memcpy(&pair[0], even + 2 * i, 2), memcpy(&pair[1], odd + 2 * i, 2);
+      memcpy(out + i, pair, 4);
+    }
+  }
+}
+
+FN void gemm_pack_pairs(const GemmKernels *kern, const void *in, int64_t step, int64_t k_step,
+                        int w, int width, int64_t k, int64_t panels, int64_t panel_step,
+                        float *out) {
+  const char *from = in;
+  int64_t whole = k / 2;
+  if (step == 1 && kern->pair_rows) {
+    kern->pair_rows(from, k_step, w, width, 2 * whole, panels, panel_step, out);
+  } else if (step == 1) {
+    for (int64_t p = 0; p < whole; p++)
+      pair_rows(from + 4 * p * k_step, from + (4 * p + 2) * k_step, w, width, panels, panel_step,
+                out + p * width);
+  } else if (k_step == 1) { /* pairs lie in memory as they are wanted */
+    pack(DT_F32, from, 2 * step, 4, w, width, whole, panels, panel_step, out);
+  } else {
+    for (int64_t q = 0; q < panels; q++)
+      for (int64_t p = 0; p < whole; p++)
+        for (int i = 0; i < width; i++) {
+          const char *s = from + 2 * ((q * w + i) * step + 2 * p * k_step);
+          uint16_t pair[2] = {0, 0};
+          if (i < w) memcpy(&pair[0], s, 2), memcpy(&pair[1], s + 2 * k_step, 2);
+          memcpy(out + q * panel_step + p * width + i, pair, 4);
+        }
+  }
+  for (int64_t q = 0; k & 1 && q < panels; q++)
+    for (int i = 0; i < width; i++) {
+      uint16_t pair[2] = {0, 0};
+      if (i < w) memcpy(&pair[0], from + 2 * ((q * w + i) * step + 2 * whole * k_step), 2);
+      memcpy(out + q * panel_step + whole * width + i, pair, 4);
+    }
+}
+
+INLINE __m128i narrow8(DType t, __m256 x) {
+  if (t == DT_F16) return _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT);
+  __m256i u = _mm256_castps_si256(x),
+          odd = _mm256_and_si256(_mm256_srli_epi32(u, 16), _mm256_set1_epi32(1)),
+          r = _mm256_add_epi32(u, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff))),
+          quiet = _mm256_or_si256(u, _mm256_set1_epi32(0x400000)),
+          nan = _mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_UNORD_Q));
+  r = _mm256_srli_epi32(_mm256_blendv_epi8(r, quiet, nan), 16);
+  return _mm_packus_epi32(_mm256_castsi256_si128(r), _mm256_extracti128_si256(r, 1));
+}
+
+INLINE void narrow(DType t, const float *c, int64_t c_row, int64_t rows, int64_t columns, char *out,
+                   int64_t out_row) {
+  for (int64_t i = 0; i < rows; i++, c += c_row, out += 2 * out_row) {
+    int64_t j = 0;
+    for (; j + 8 <= columns; j += 8)
+      _mm_storeu_si128((__m128i *)(out + 2 * j), narrow8(t, _mm256_loadu_ps(c + j)));
+    if (j == columns) continue;
+    __m128i last = narrow8(t, load_part(DT_F32, (const char *)(c + j), (int)(columns - j)));
+    memcpy(out + 2 * j, &last, 2 * (size_t)(columns - j));
+  }
+}
+
+FN void gemm_narrow(DType t, const float *c, int64_t c_row, int64_t rows, int64_t columns,
+                    void *out, int64_t out_row) {
+  if (t == DT_F16) narrow(DT_F16, c, c_row, rows, columns, out, out_row);
+  else narrow(DT_BF16, c, c_row, rows, columns, out, out_row);
+}
+#endif

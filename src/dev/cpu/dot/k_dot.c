@@ -1,0 +1,305 @@
+/* dot_general: batches of out[m, n] = sum_k lhs[m, k] rhs[k, n] with any strides.
+ *
+ * f32, bf16 and f16 by our own kernels where the host has AVX2: f32 with operands that stay in a
+ * core's caches (dot_small.c; bf16 where it goes in pairs: dot_pairs.c), few rows times a matrix
+ * (dot_few.c), f32 with few results of many terms (dot_long.c), others (dot_gemm.c); f64 and complex
+ * by BLAS (dot_blas.c); integers in panels (dot_int.c). What cannot be addressed (by BLAS: neither
+ * the rows nor the columns of an operand are runs; by the others: dimensions that do not flatten) is
+ * gathered first. */
+#include "dev/cpu/dot/dot.h"
+
+static bool in_list(const int64_t *v, int n, int64_t x) {
+  for (int i = 0; i < n; i++)
+    if (v[i] == x) return true;
+  return false;
+}
+
+/* The dimensions as one run of a common stride; 1 for a single element. */
+static bool flatten(const Type *t, const int64_t *strides, const int64_t *dims, int n,
+                    int64_t *count, int64_t *stride) {
+  *count = 1;
+  *stride = 0;
+  bool ok = true;
+  for (int i = n - 1; i >= 0; i--) {
+    int64_t d = t->dims[dims[i]];
+    if (d == 1) continue;
+    if (*stride == 0) *stride = strides[dims[i]];
+    else if (strides[dims[i]] != *stride * *count) ok = false;
+    *count *= d;
+  }
+  return ok;
+}
+
+static void plan_side(Side *s, const Type *t, const int64_t *batch, int nb, const int64_t *contract,
+                      int nc, bool any_stride, int64_t *free_count, int64_t *k_count) {
+  int64_t strides[CPU_MAX_RANK], free_dims[CPU_MAX_RANK];
+  int nf = 0;
+  cpu_strides(t, strides);
+  for (int i = 0; i < t->rank; i++)
+    if (!in_list(batch, nb, i) && !in_list(contract, nc, i)) free_dims[nf++] = i;
+  bool a = flatten(t, strides, free_dims, nf, free_count, &s->free_stride);
+  bool b = flatten(t, strides, contract, nc, k_count, &s->k_stride);
+  s->direct =
+      a && b &&
+      (any_stride || s->free_stride == 1 || s->k_stride == 1 || *free_count == 1 || *k_count == 1);
+  s->rank = 0;
+  for (int i = 0; i < nb; i++)
+    s->dims[s->rank] = t->dims[batch[i]], s->strides[s->rank++] = strides[batch[i]];
+  for (int i = 0; i < nf; i++)
+    s->dims[s->rank] = t->dims[free_dims[i]], s->strides[s->rank++] = strides[free_dims[i]];
+  for (int i = 0; i < nc; i++)
+    s->dims[s->rank] = t->dims[contract[i]], s->strides[s->rank++] = strides[contract[i]];
+}
+
+static Dot *plan_dot(const Op *op, bool any_stride) {
+  Dot *d = xcalloc(1, sizeof *d);
+  const Type *l = op->operands[0]->type, *r = op->operands[1]->type;
+  const int64_t *lb, *rb, *lc, *rc;
+  int nb = op_ints(op, "lhs_batching_dimensions", &lb),
+      nc = op_ints(op, "lhs_contracting_dimensions", &lc);
+  op_ints(op, "rhs_batching_dimensions", &rb);
+  op_ints(op, "rhs_contracting_dimensions", &rc);
+  /* Contracted dimensions in the order of the lhs's memory where possible: both sides list them in
+   * the same order. */
+  int64_t lk[CPU_MAX_RANK], rk[CPU_MAX_RANK];
+  for (int i = 0; i < nc; i++) {
+    int j = i;
+    for (; j > 0 && lk[j - 1] > lc[i]; j--) lk[j] = lk[j - 1], rk[j] = rk[j - 1];
+    lk[j] = lc[i];
+    rk[j] = rc[i];
+  }
+  int64_t k2;
+  plan_side(&d->lhs, l, lb, nb, lk, nc, any_stride, &d->m, &d->k);
+  plan_side(&d->rhs, r, rb, nb, rk, nc, any_stride, &d->n, &k2);
+  int64_t ls[CPU_MAX_RANK], rs[CPU_MAX_RANK];
+  cpu_strides(l, ls);
+  cpu_strides(r, rs);
+  d->n_batch = nb;
+  d->b = 1;
+  int64_t lpack = d->m * d->k, rpack = d->n * d->k;
+  for (int i = nb - 1; i >= 0; i--) {
+    d->batch_dims[i] = l->dims[lb[i]];
+    d->lhs_batch[i] = d->lhs.direct ? ls[lb[i]] : lpack;
+    d->rhs_batch[i] = d->rhs.direct ? rs[rb[i]] : rpack;
+    lpack *= d->batch_dims[i];
+    rpack *= d->batch_dims[i];
+    d->b *= d->batch_dims[i];
+  }
+  if (!d->lhs.direct) d->lhs.free_stride = d->k, d->lhs.k_stride = 1;
+  if (!d->rhs.direct) d->rhs.free_stride = d->k, d->rhs.k_stride = 1;
+  d->in = l->dtype;
+  d->out = op_type(op)->dtype;
+  d->math = d->in == DT_BF16 || d->in == DT_F16 ? DT_F32 : d->in;
+  return d;
+}
+
+/* Elements of the operands before those of product b. */
+void dot_batch_at(const Dot *d, int64_t b, int64_t *lhs, int64_t *rhs) {
+  *lhs = *rhs = 0;
+  for (int i = d->n_batch - 1; i >= 0; i--) {
+    int64_t at = i ? b % d->batch_dims[i] : b;
+    b /= d->batch_dims[i];
+    *lhs += at * d->lhs_batch[i];
+    *rhs += at * d->rhs_batch[i];
+  }
+}
+
+static Err *prepare_blas(const Op *op, void **state) {
+  Dot *d = plan_dot(op, false);
+  dot_blas_plan(d);
+  *state = d;
+  return NULL;
+}
+
+static Err *prepare_gemm(const Op *op, void **state) {
+  Dot *d = plan_dot(op, true);
+  dot_gemm_plan(d);
+  *state = d;
+  return NULL;
+}
+
+static Err *prepare_few(const Op *op, void **state) {
+  Dot *d = plan_dot(op, true);
+  dot_few_plan(d);
+  *state = d;
+  return NULL;
+}
+
+static Err *prepare_small(const Op *op, void **state) {
+  Dot *d = plan_dot(op, true);
+  dot_small_plan(d);
+  *state = d;
+  return NULL;
+}
+
+static Err *prepare_pairs(const Op *op, void **state) {
+  Dot *d = plan_dot(op, true);
+  dot_pairs_plan(d);
+  *state = d;
+  return NULL;
+}
+
+static Err *prepare_long(const Op *op, void **state) {
+  Dot *d = plan_dot(op, true);
+  dot_long_plan(d);
+  *state = d;
+  return NULL;
+}
+
+static Err *prepare_int(const Op *op, void **state) {
+  *state = plan_dot(op, true);
+  return NULL;
+}
+
+static void release(void *state) { free(state); }
+
+/* ---- rows ---- */
+
+static bool plain(const Op *op) {
+  if (op_attr(op, "lhs_precision_type") || op_attr(op, "accumulation_type") ||
+      op_attr(op, "rhs_precision_type"))
+    return false;
+  const Type *l = op->operands[0]->type, *r = op->operands[1]->type;
+  return !l->quant && !r->quant && !op_type(op)->quant;
+}
+
+static bool plain_floats(const Op *op) {
+  DType l = op->operands[0]->type->dtype, r = op->operands[1]->type->dtype, o = op_type(op)->dtype;
+  if (!plain(op) || l != r) return false;
+  if (l == DT_BF16 || l == DT_F16) return o == l || o == DT_F32;
+  return l == o && (l == DT_F32 || l == DT_F64 || l == DT_C64 || l == DT_C128);
+}
+
+static double macs(const Op *op) {
+  const int64_t *lc;
+  double f = (double)type_count(op_type(op));
+  int nc = op_ints(op, "lhs_contracting_dimensions", &lc);
+  for (int i = 0; i < nc; i++) f *= (double)op->operands[0]->type->dims[lc[i]];
+  return f;
+}
+
+static double flops(const Op *op) {
+  return macs(op) * (dtype_is_complex(op_type(op)->dtype) ? 8 : 2);
+}
+
+/* BLAS counts in 32 bits. */
+static bool accepts_blas(const Op *op) {
+  const Type *l = op->operands[0]->type, *r = op->operands[1]->type, *o = op_type(op);
+  if (!plain_floats(op) || type_count(l) >= INT32_MAX || type_count(r) >= INT32_MAX ||
+      type_count(o) >= INT32_MAX)
+    return false;
+  return !dtype_is_complex(l->dtype) ||
+         macs(op) >= 1000; /* a few terms are added in order, to the last bit as specified */
+}
+
+static bool planned(const Op *op, bool (*plan)(Dot *d)) {
+  Dot *d = plan_dot(op, true);
+  bool ok = plan(d);
+  free(d);
+  return ok;
+}
+
+static bool accepts_few(const Op *op) {
+  DType l = op->operands[0]->type->dtype;
+  if (!plain_floats(op) || dtype_is_complex(l) || l == DT_F64) return false;
+  return planned(op, dot_few_plan);
+}
+
+static bool accepts_small(const Op *op) {
+  if (!plain_floats(op) || op_type(op)->dtype != DT_F32) return false;
+  return planned(op, dot_small_plan);
+}
+
+static bool accepts_long(const Op *op) {
+  if (!plain_floats(op) || op_type(op)->dtype != DT_F32) return false;
+  return planned(op, dot_long_plan);
+}
+
+static bool accepts_gemm(const Op *op) {
+  DType l = op->operands[0]->type->dtype;
+  if (!plain_floats(op) || dtype_is_complex(l) || l == DT_F64 || !gemm_kernels()) return false;
+  double all = macs(op), lhs = (double)type_count(op->operands[0]->type),
+         rhs = (double)type_count(op->operands[1]->type);
+  return l != DT_F32 || (all > DOT_FEW * lhs && all > DOT_FEW * rhs);
+}
+
+static bool accepts_pairs(const Op *op) {
+  return op->operands[0]->type->dtype == DT_BF16 && gemm_pairs() && accepts_gemm(op);
+}
+
+static bool accepts_small_pairs(const Op *op) {
+  return accepts_pairs(op) && planned(op, dot_pairs_plan);
+}
+
+static bool accepts_int(const Op *op) {
+  DType l = op->operands[0]->type->dtype, r = op->operands[1]->type->dtype, o = op_type(op)->dtype;
+  bool li = dtype_is_int(l) || l == DT_I1, ri = dtype_is_int(r) || r == DT_I1,
+       oi = dtype_is_int(o) || o == DT_I1;
+  return plain(op) && li && ri && oi;
+}
+
+const CpuKernel cpu_kernels_dot[] = {
+    {.name = "dot:small",
+     .kind = OP_DOT_GENERAL,
+     .accepts = accepts_small,
+     .prepare = prepare_small,
+     .run = dot_small_run,
+     .keep_bytes = dot_small_keep_bytes,
+     .run_kept = dot_small_run_kept,
+     .release = release,
+     .flops = flops},
+    {.name = "dot:few",
+     .kind = OP_DOT_GENERAL,
+     .accepts = accepts_few,
+     .prepare = prepare_few,
+     .run = dot_few_run,
+     .release = release,
+     .flops = flops},
+    {.name = "dot:bf16-small",
+     .kind = OP_DOT_GENERAL,
+     .accepts = accepts_small_pairs,
+     .prepare = prepare_pairs,
+     .run = dot_pairs_run,
+     .release = release,
+     .flops = flops},
+    {.name = "dot:bf16", /* the host has instructions for it */
+     .kind = OP_DOT_GENERAL,
+     .accepts = accepts_pairs,
+     .prepare = prepare_gemm,
+     .run = dot_gemm_run,
+     .keep_bytes = dot_gemm_keep_bytes,
+     .run_kept = dot_gemm_run_kept,
+     .release = release,
+     .flops = flops},
+    {.name = "dot:long",
+     .kind = OP_DOT_GENERAL,
+     .accepts = accepts_long,
+     .prepare = prepare_long,
+     .run = dot_long_run,
+     .release = release,
+     .flops = flops},
+    {.name = "dot:gemm",
+     .kind = OP_DOT_GENERAL,
+     .accepts = accepts_gemm,
+     .prepare = prepare_gemm,
+     .run = dot_gemm_run,
+     .keep_bytes = dot_gemm_keep_bytes,
+     .run_kept = dot_gemm_run_kept,
+     .release = release,
+     .flops = flops},
+    {.name = "dot:blas",
+     .kind = OP_DOT_GENERAL,
+     .accepts = accepts_blas,
+     .prepare = prepare_blas,
+     .run = dot_blas_run,
+     .release = release,
+     .flops = flops},
+    {.name = "dot:int",
+     .kind = OP_DOT_GENERAL,
+     .accepts = accepts_int,
+     .prepare = prepare_int,
+     .run = dot_int_run,
+     .release = release,
+     .flops = flops},
+    {0},
+};

@@ -1,0 +1,28 @@
+/* What the host's vector instructions allow. */
+#include <pthread.h>
+
+#include "dev/cpu/kernel/kernel.h"
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static int bits = 128;
+
+static void know_host(void) {
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  if (__builtin_cpu_supports("avx2")) bits = 256;
+#ifdef WEFT_EMULATE_AVX512
+  if (bits == 256) bits = 512;
+#else
+  if (bits == 256 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512vl"))
+    bits = 512;
+#endif
+#endif
+  int want = env_choice("WEFT_VECTOR_BITS", "128|256|512");
+  if (want >= 0) bits = MIN(bits, 128 << want);
+}
+
+int cpu_vector_bits(void) {
+  pthread_once(&once, know_host);
+  return bits;
+}

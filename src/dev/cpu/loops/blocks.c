@@ -1,0 +1,212 @@
+/* Blocks of rows, and values that one sweep keeps for the next. */
+#include <stdlib.h>
+
+#include "dev/cpu/loops/loops_priv.h"
+#include "dev/cpu/loops/shape.h"
+
+#define B g->b
+
+#define BLOCK 2048       /* elements of a block: with what is kept of them in the first cache */
+#define MAX_ROWS 16      /* of a block */
+#define MIN_ROWS 4       /* fewer are not worth their loops */
+#define KEEP_WORK 12     /* operations that are dearer than to write and read a value */
+#define KEEP_BYTES 32768 /* of one value, for all elements of a block */
+#define MAX_KEPT 4
+
+/* ---- what several sweeps need ---- */
+
+/* Marks what is computed below a node for each element. */
+static void mark(const Dag *d, int node, bool *seen) {
+  const DagNode *n = &d->nodes.v[node];
+  if (seen[node] || !n->vec) return;
+  seen[node] = true;
+  for (int k = 0; n->kind == N_OP && k < n->n_in; k++) mark(d, n->in[k], seen);
+}
+
+/* The nodes that a sweep takes in or stores; malloc'd. */
+static int *roots(const Dag *d, int sweep, int *count) {
+  int n = 0, most = d->n_out + 1;
+  for (int i = 0; i < d->reduces.n; i++) most += d->reduces.v[i].n;
+  int *out = xcalloc((size_t)most, sizeof *out);
+  for (int i = 0; i < d->reduces.n; i++)
+    for (int k = 0; d->reduces.v[i].sweep == sweep && k < d->reduces.v[i].n; k++)
+      out[n++] = d->reduces.v[i].in[k];
+  for (int i = 0; i < d->n_out; i++)
+    if (d->f->out[i].full && d->nodes.v[d->out[i]].depth == sweep) out[n++] = d->out[i];
+  *count = n;
+  return out;
+}
+
+/* Elements of a row, its innermost dimension in whole vectors. */
+static int64_t row_room(const Gen *g, int kept_loops) {
+  const Dag *d = g->d;
+  int64_t n = 1;
+  for (int i = kept_loops; i < d->n_loops; i++) {
+    int64_t e = d->loops[i].extent;
+    n *= i == d->vloop ? (e + g->vl - 1) / g->vl * g->vl : e;
+  }
+  return n;
+}
+
+static bool is_dear(const Dag *d, int node) {
+  const DagNode *n = &d->nodes.v[node];
+  bool held = n->t == DT_F32 || n->t == DT_BF16 || n->t == DT_F16; /* f32 in registers */
+  if (n->kind != N_OP || !held || n->level != d->loops[d->vloop].level) return false;
+  bool *seen = xcalloc((size_t)d->nodes.n + 1, 1);
+  double work = shape_work_below(d, node, seen);
+  free(seen);
+  return work >= KEEP_WORK;
+}
+
+/* Of what both an earlier sweep and this one compute, the nodes that this one uses directly. */
+static void keep(Gen *g, int sweep, const bool *earlier, const int *since, int64_t room,
+                 int *left) {
+  Dag *d = g->d;
+  int n_roots, *root = roots(d, sweep, &n_roots);
+  bool *seen = xcalloc((size_t)d->nodes.n + 1, 1), *wanted = xcalloc((size_t)d->nodes.n + 1, 1);
+  for (int i = 0; i < n_roots; i++) {
+    mark(d, root[i], seen);
+    wanted[root[i]] = true;
+  }
+  for (int i = 0; i < d->nodes.n; i++)
+    for (int k = 0; seen[i] && !earlier[i] && d->nodes.v[i].kind == N_OP && k < d->nodes.v[i].n_in;
+         k++)
+      wanted[d->nodes.v[i].in[k]] = true;
+  for (int i = 0; i < d->nodes.n; i++) {
+    DagNode *n = &d->nodes.v[i];
+    if (!wanted[i] || !earlier[i] || n->kept || !is_dear(d, i) || *left == 0) continue;
+    LLVMTypeRef f32 = reg_type(g, DT_F32, 0);
+    n->kept = gen_alloca(g, LLVMArrayType2(f32, (uint64_t)room));
+    LLVMSetAlignment(n->kept, 64);
+    n->kept_in = since[i];
+    --*left;
+  }
+  free(root);
+  free(seen);
+  free(wanted);
+}
+
+static void find_kept(Gen *g, int last_sweep, int64_t room) {
+  Dag *d = g->d;
+  bool *earlier = xcalloc((size_t)d->nodes.n + 1, 1);
+  int *since = xcalloc((size_t)d->nodes.n + 1, sizeof *since), left = MAX_KEPT;
+  if (room * 4 > KEEP_BYTES || d->vloop < 0) last_sweep = -1;
+  for (int s = 0; s <= last_sweep; s++) {
+    if (s > 0) keep(g, s, earlier, since, room, &left);
+    int n, *root = roots(d, s, &n);
+    for (int i = 0; i < n; i++) mark(d, root[i], earlier);
+    free(root);
+    for (int i = 0; i < d->nodes.n; i++)
+      if (!earlier[i]) since[i] = s + 1;
+  }
+  free(earlier);
+  free(since);
+}
+
+static V kept_pointer(Gen *g, const DagNode *n) {
+  const Dag *d = g->d;
+  int64_t stride = 1;
+  V at = gen_i64(g, 0);
+  for (int i = d->n_loops - 1; i >= 0; i--) {
+    const Loop *l = &d->loops[i];
+    if (l->level <= 1) continue;
+    at = LLVMBuildAdd(B, at, LLVMBuildMul(B, l->iv, gen_i64(g, stride), ""), "");
+    stride *= i == d->vloop ? (l->extent + g->vl - 1) / g->vl * g->vl : l->extent;
+  }
+  if (g->block_row)
+    at = LLVMBuildAdd(B, at, LLVMBuildMul(B, g->block_row, gen_i64(g, stride), ""), "");
+  return LLVMBuildGEP2(B, reg_type(g, DT_F32, 0), n->kept, &at, 1, "");
+}
+
+void block_keep(Gen *g, int level) {
+  for (int i = 0; i < g->d->nodes.n; i++) {
+    const DagNode *n = &g->d->nodes.v[i];
+    if (!n->kept || n->kept_in != g->sweep) continue;
+    V v = gen_node_at(g, i, level, true, false);
+    LLVMSetAlignment(LLVMBuildStore(B, v, kept_pointer(g, n)), 4 * (unsigned)g->vl);
+  }
+}
+
+V block_kept(Gen *g, DagNode *n) {
+  if (!n->kept || g->sweep <= n->kept_in) return NULL;
+  gen_at_level(g, n->level);
+  V v = LLVMBuildLoad2(B, reg_type(g, DT_F32, g->vl), kept_pointer(g, n), "");
+  LLVMSetAlignment(v, 4 * (unsigned)g->vl);
+  return v;
+}
+
+/* ---- blocks ---- */
+
+static int64_t rows_of(const Dag *d, int kept_loops, int last_sweep) {
+  int64_t inner = 1, rows = 1;
+  for (int i = 0; i < d->n_loops; i++) *(i < kept_loops ? &rows : &inner) *= d->loops[i].extent;
+  int64_t n = MIN(MIN(BLOCK / inner, MAX_ROWS), rows);
+  if (last_sweep < 1 || n < MIN_ROWS) return 1;
+  for (int i = 0; i < d->nodes.n; i++)
+    if (d->nodes.v[i].kind == N_REDUCE && d->nodes.v[i].level != 1) return 1;
+  return n;
+}
+
+void block_open(Gen *g, RowBlock *b, int kept_loops, int last_sweep) {
+  Dag *d = g->d;
+  *b = (RowBlock){.rows = rows_of(d, kept_loops, last_sweep), .kept_loops = kept_loops};
+  find_kept(g, last_sweep, b->rows * row_room(g, kept_loops));
+  g->block_row = NULL;
+  b->first = gen_open_loop(g, 1, g->begin, g->end, b->rows);
+  if (b->rows == 1) {
+    gen_decode(g, 1, b->first, 0, kept_loops);
+    return;
+  }
+  gen_at_level(g, 1);
+  b->end = LLVMBuildAdd(B, b->first, gen_i64(g, b->rows), "");
+  b->end = LLVMBuildSelect(B, LLVMBuildICmp(B, LLVMIntSLT, b->end, g->end, ""), b->end, g->end, "");
+  b->results = xcalloc((size_t)d->reduces.n + 1, sizeof *b->results);
+}
+
+void block_close(Gen *g, RowBlock *b) {
+  free(b->results);
+  gen_close_loop(g, 1);
+}
+
+static V result_pointer(Gen *g, const RowBlock *b, int reduce, int k) {
+  LLVMTypeRef t = reg_type(g, shape_sum_type(&g->d->reduces.v[reduce], k), 0);
+  return LLVMBuildGEP2(B, t, b->results[reduce][k], &g->block_row, 1, "");
+}
+
+void block_open_sweep(Gen *g, RowBlock *b, int sweep) {
+  g->sweep = sweep;
+  if (b->rows == 1) return;
+  V t = gen_open_loop(g, 2, b->first, b->end, 1);
+  b->resume = g->resume[2];
+  g->point[1] = g->point[2];
+  g->level = 1;
+  g->epoch[1] = ++g->next_epoch;
+  gen_decode(g, 1, t, 0, b->kept_loops);
+  gen_at_level(g, 1);
+  g->block_row = LLVMBuildSub(B, t, b->first, "");
+  for (int i = 0; i < g->d->reduces.n; i++) {
+    const DagReduce *r = &g->d->reduces.v[i];
+    if (r->sweep >= sweep) continue;
+    V v[4];
+    for (int k = 0; k < r->n; k++)
+      v[k] =
+          LLVMBuildLoad2(B, reg_type(g, shape_sum_type(r, k), 0), result_pointer(g, b, i, k), "");
+    gen_set_results(g, i, v);
+  }
+}
+
+void block_set_results(Gen *g, const RowBlock *b, int reduce, const V *v) {
+  gen_set_results(g, reduce, v);
+  for (int k = 0; b->rows > 1 && k < g->d->reduces.v[reduce].n; k++) {
+    LLVMTypeRef t = LLVMTypeOf(v[k]);
+    b->results[reduce][k] = gen_alloca(g, LLVMArrayType2(t, (uint64_t)b->rows));
+    gen_at_level(g, 1);
+    LLVMBuildStore(B, v[k], result_pointer(g, b, reduce, k));
+  }
+}
+
+void block_close_sweep(Gen *g, const RowBlock *b) {
+  if (b->rows == 1) return;
+  g->point[1] = b->resume;
+  g->level = 1;
+}

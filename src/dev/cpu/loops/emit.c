@@ -1,0 +1,672 @@
+/* One op on registers. All operands have g->lanes lanes (0: a scalar). bf16 and f16 are f32 in
+ * registers; emit_op leaves its result unrounded, who wants it in its type rounds it (round_to).
+ * Narrow integers are bytes and wrapped after every op; i1 is i1. */
+#include <math.h>
+
+#include "dev/cpu/loops/emit_priv.h"
+
+#define B g->b
+typedef LLVMValueRef V;
+
+/* ---- types and constants ---- */
+
+static bool is_f32ish(DType t) { return t == DT_F32 || t == DT_BF16 || t == DT_F16; }
+
+static LLVMTypeRef with_lanes(LLVMTypeRef t, int lanes) {
+  return lanes ? LLVMVectorType(t, (unsigned)lanes) : t;
+}
+
+LLVMTypeRef reg_type(Gen *g, DType t, int lanes) {
+  LLVMTypeRef e;
+  if (t == DT_I1) e = LLVMInt1TypeInContext(g->ctx);
+  else if (is_f32ish(t)) e = LLVMFloatTypeInContext(g->ctx);
+  else if (t == DT_F64) e = LLVMDoubleTypeInContext(g->ctx);
+  else e = LLVMIntTypeInContext(g->ctx, (unsigned)dtype_bytes(t) * 8);
+  return with_lanes(e, lanes);
+}
+
+LLVMTypeRef mem_type(Gen *g, DType t, int lanes) {
+  LLVMTypeRef e;
+  if (t == DT_F32) e = LLVMFloatTypeInContext(g->ctx);
+  else if (t == DT_F64) e = LLVMDoubleTypeInContext(g->ctx);
+  else if (t == DT_F16) e = LLVMHalfTypeInContext(g->ctx);
+  else e = LLVMIntTypeInContext(g->ctx, (unsigned)dtype_bytes(t) * 8);
+  return with_lanes(e, lanes);
+}
+
+V k_splat(Gen *g, V s, int lanes) {
+  if (lanes == 0) return s;
+  if (LLVMIsConstant(s)) {
+    V e[64];
+    assert(lanes <= 64);
+    for (int i = 0; i < lanes; i++) e[i] = s;
+    return LLVMConstVector(e, (unsigned)lanes);
+  }
+  LLVMTypeRef i32 = LLVMInt32TypeInContext(g->ctx),
+              t = LLVMVectorType(LLVMTypeOf(s), (unsigned)lanes);
+  V one = LLVMBuildInsertElement(B, LLVMGetPoison(t), s, LLVMConstInt(i32, 0, 0), "");
+  return LLVMBuildShuffleVector(B, one, LLVMGetPoison(t),
+                                LLVMConstNull(LLVMVectorType(i32, (unsigned)lanes)), "");
+}
+
+V k_f32(Gen *g, double v) {
+  return k_splat(g, LLVMConstReal(LLVMFloatTypeInContext(g->ctx), v), g->lanes);
+}
+
+V k_int(Gen *g, DType t, int64_t v) {
+  return k_splat(g, LLVMConstInt(reg_type(g, t, 0), (unsigned long long)v, 1), g->lanes);
+}
+
+static V k_real(Gen *g, DType t, double v) {
+  return k_splat(g, LLVMConstReal(reg_type(g, t, 0), v), g->lanes);
+}
+
+V k_elem(Gen *g, DType t, const void *p) { /* always a scalar */
+  if (dtype_is_float(t)) {
+    if (t == DT_F64) {
+      uint64_t u;
+      memcpy(&u, p, 8);
+      return LLVMConstBitCast(LLVMConstInt(LLVMInt64TypeInContext(g->ctx), u, 0),
+                              reg_type(g, t, 0));
+    }
+    float f = (float)elem_get_f64(t, p);
+    uint32_t u;
+    if (t == DT_F32) memcpy(&u, p, 4);
+    else memcpy(&u, &f, 4);
+    return LLVMConstBitCast(LLVMConstInt(LLVMInt32TypeInContext(g->ctx), u, 0), reg_type(g, t, 0));
+  }
+  return LLVMConstInt(reg_type(g, t, 0), (unsigned long long)elem_get_i64(t, p), 1);
+}
+
+static V fcmp(Gen *g, LLVMRealPredicate p, V a, V b) { return LLVMBuildFCmp(B, p, a, b, ""); }
+static V icmp(Gen *g, LLVMIntPredicate p, V a, V b) { return LLVMBuildICmp(B, p, a, b, ""); }
+static V sel(Gen *g, V c, V a, V b) { return LLVMBuildSelect(B, c, a, b, ""); }
+
+/* f32 -> the bf16 bits, in the low half of an i32 */
+static V bf16_bits(Gen *g, V v) {
+  V u = LLVMBuildBitCast(B, v, reg_type(g, DT_I32, g->lanes), "");
+  V odd = LLVMBuildAnd(B, LLVMBuildLShr(B, u, k_int(g, DT_I32, 16), ""), k_int(g, DT_I32, 1), "");
+  V r = LLVMBuildAdd(B, u, LLVMBuildAdd(B, odd, k_int(g, DT_I32, 0x7fff), ""), "");
+  if (!g->plain_nan) { /* else the addition leaves them as they are */
+    V nan = LLVMBuildOr(B, u, k_int(g, DT_I32, 0x400000), "");
+    r = sel(g, fcmp(g, LLVMRealUNO, v, v), nan, r);
+  }
+  return LLVMBuildLShr(B, r, k_int(g, DT_I32, 16), "");
+}
+
+V round_to(Gen *g, DType t, V v) {
+  switch (t) {
+  case DT_BF16: {
+    V u = LLVMBuildShl(B, bf16_bits(g, v), k_int(g, DT_I32, 16), "");
+    return LLVMBuildBitCast(B, u, reg_type(g, DT_F32, g->lanes), "");
+  }
+  case DT_F16: {
+    V h = LLVMBuildFPTrunc(B, v, mem_type(g, DT_F16, g->lanes), "");
+    return LLVMBuildFPExt(B, h, reg_type(g, DT_F32, g->lanes), "");
+  }
+  case DT_I4:
+  case DT_I2: {
+    V s = k_int(g, t, 8 - dtype_bits(t));
+    return LLVMBuildAShr(B, LLVMBuildShl(B, v, s, ""), s, "");
+  }
+  case DT_U4:
+  case DT_U2: return LLVMBuildAnd(B, v, k_int(g, t, (1 << dtype_bits(t)) - 1), "");
+  default: return v;
+  }
+}
+
+V from_mem(Gen *g, DType t, V v) {
+  switch (t) {
+  case DT_I1: return icmp(g, LLVMIntNE, v, LLVMConstNull(LLVMTypeOf(v)));
+  case DT_F16: return LLVMBuildFPExt(B, v, reg_type(g, DT_F32, g->lanes), "");
+  case DT_BF16: {
+    V u = LLVMBuildShl(B, LLVMBuildZExt(B, v, reg_type(g, DT_I32, g->lanes), ""),
+                       k_int(g, DT_I32, 16), "");
+    return LLVMBuildBitCast(B, u, reg_type(g, DT_F32, g->lanes), "");
+  }
+  default: return v;
+  }
+}
+
+V to_mem(Gen *g, DType t, V v, bool rounded) {
+  switch (t) {
+  case DT_I1: return LLVMBuildZExt(B, v, mem_type(g, t, g->lanes), "");
+  case DT_F16: return LLVMBuildFPTrunc(B, v, mem_type(g, t, g->lanes), "");
+  case DT_BF16: {
+    V u = LLVMBuildBitCast(B, v, reg_type(g, DT_I32, g->lanes), "");
+    u = rounded ? LLVMBuildLShr(B, u, k_int(g, DT_I32, 16), "") : bf16_bits(g, v);
+    return LLVMBuildTrunc(B, u, mem_type(g, t, g->lanes), "");
+  }
+  default: return v;
+  }
+}
+
+static V intrinsic1(Gen *g, const char *name, V x) {
+  LLVMTypeRef t = LLVMTypeOf(x);
+  return gen_intrinsic(g, name, &t, 1, &x, 1);
+}
+
+/* ---- conversions ---- */
+
+static V convert(Gen *g, DType from, DType to, V v) { /* floats are left unrounded */
+  if (from == to) return v;
+  DTypeClass cf = dtype_class(from), ct = dtype_class(to);
+  LLVMTypeRef rt = reg_type(g, to, g->lanes);
+  if (ct == DC_BOOL) {
+    if (cf == DC_FLOAT) return fcmp(g, LLVMRealUNE, v, LLVMConstNull(LLVMTypeOf(v)));
+    return icmp(g, LLVMIntNE, v, LLVMConstNull(LLVMTypeOf(v)));
+  }
+  if (cf == DC_FLOAT && ct == DC_FLOAT) {
+    if (to == DT_F64) return LLVMBuildFPExt(B, v, rt, "");
+    return from == DT_F64 ? LLVMBuildFPTrunc(B, v, rt, "") : v;
+  }
+  if (ct == DC_FLOAT)
+    return cf == DC_SINT ? LLVMBuildSIToFP(B, v, rt, "") : LLVMBuildUIToFP(B, v, rt, "");
+  if (cf == DC_FLOAT) {
+    if (dtype_bits(to) <= 16) { /* by way of numbers of 32 bits: there are instructions for these */
+      int bits = dtype_bits(to);
+      double lo = ct == DC_SINT ? -(double)(1 << (bits - 1)) : 0,
+             hi = (double)((1 << (ct == DC_SINT ? bits - 1 : bits)) - 1);
+      V klo = k_real(g, from, lo), khi = k_real(g, from, hi);
+      V nan = fcmp(g, LLVMRealUNO, v, v);
+      v = sel(g, fcmp(g, LLVMRealOLT, v, klo), klo, v);
+      v = sel(g, fcmp(g, LLVMRealOGT, v, khi), khi, v);
+      v = sel(g, nan, k_real(g, from, 0), v);
+      return LLVMBuildTrunc(B, LLVMBuildFPToSI(B, v, reg_type(g, DT_I32, g->lanes), ""), rt, "");
+    }
+    LLVMTypeRef types[2] = {rt, LLVMTypeOf(v)};
+    return gen_intrinsic(g, ct == DC_SINT ? "llvm.fptosi.sat" : "llvm.fptoui.sat", types, 2, &v, 1);
+  }
+  int bf = cf == DC_BOOL ? 1 : dtype_bytes(from) * 8, bt = dtype_bytes(to) * 8;
+  if (bt > bf) v = cf == DC_SINT ? LLVMBuildSExt(B, v, rt, "") : LLVMBuildZExt(B, v, rt, "");
+  else if (bt < bf) v = LLVMBuildTrunc(B, v, rt, "");
+  return round_to(g, to, v);
+}
+
+V emit_convert(Gen *g, DType from, DType to, V v) {
+  v = convert(g, from, to, v);
+  return from != to && dtype_is_float(to) ? round_to(g, to, v) : v;
+}
+
+static V emit_bitcast(Gen *g, DType from, DType to, V v) {
+  DType mid = dtype_bytes(from) == 2 ? DT_U16 : from;
+  if (from == DT_BF16 || from == DT_F16) {
+    v = to_mem(g, from, v, true);
+    v = LLVMBuildBitCast(B, v, reg_type(g, DT_U16, g->lanes), "");
+    from = mid;
+  }
+  if (to == DT_BF16) return from_mem(g, DT_BF16, v);
+  if (to == DT_F16)
+    return from_mem(g, DT_F16, LLVMBuildBitCast(B, v, mem_type(g, DT_F16, g->lanes), ""));
+  if (dtype_bits(to) < 8) return round_to(g, to, v);
+  return LLVMBuildBitCast(B, v, reg_type(g, to, g->lanes), "");
+}
+
+/* ---- comparisons ---- */
+
+static V emit_compare(Gen *g, const Op *op, DType t, V a, V b) {
+  Str dir = op_str(op, "comparison_direction");
+  bool eq = str_is(dir, "EQ"), ne = str_is(dir, "NE"), ge = str_is(dir, "GE"),
+       gt = str_is(dir, "GT"), le = str_is(dir, "LE");
+  DTypeClass c = dtype_class(t);
+  if (c == DC_FLOAT && str_is(op_str(op, "compare_type"),
+                              "TOTALORDER")) { /* order of the bits, sign and magnitude */
+    DType u = t == DT_F64 ? DT_I64 : DT_I32;
+    LLVMTypeRef it = reg_type(g, u, g->lanes);
+    V one[2] = {a, b};
+    for (int i = 0; i < 2; i++) {
+      V x = LLVMBuildBitCast(B, one[i], it, "");
+      V sign = LLVMBuildAShr(B, x, k_int(g, u, dtype_bytes(u) * 8 - 1), "");
+      one[i] = LLVMBuildXor(B, x, LLVMBuildLShr(B, sign, k_int(g, u, 1), ""), "");
+    }
+    a = one[0];
+    b = one[1];
+    c = DC_SINT;
+  }
+  if (c == DC_FLOAT)
+    return fcmp(g,
+                eq   ? LLVMRealOEQ
+                : ne ? LLVMRealUNE
+                : ge ? LLVMRealOGE
+                : gt ? LLVMRealOGT
+                : le ? LLVMRealOLE
+                     : LLVMRealOLT,
+                a, b);
+  if (c == DC_SINT)
+    return icmp(g,
+                eq   ? LLVMIntEQ
+                : ne ? LLVMIntNE
+                : ge ? LLVMIntSGE
+                : gt ? LLVMIntSGT
+                : le ? LLVMIntSLE
+                     : LLVMIntSLT,
+                a, b);
+  return icmp(g,
+              eq   ? LLVMIntEQ
+              : ne ? LLVMIntNE
+              : ge ? LLVMIntUGE
+              : gt ? LLVMIntUGT
+              : le ? LLVMIntULE
+                   : LLVMIntULT,
+              a, b);
+}
+
+static V emit_minmax(Gen *g, DType t, bool max, V a, V b) {
+  DTypeClass c = dtype_class(t);
+  if (c == DC_FLOAT) {                                       /* a NaN on either side wins */
+    V pick = fcmp(g, max ? LLVMRealUGE : LLVMRealULE, a, b); /* also when one is NaN */
+    V other = fcmp(g, LLVMRealUNO, b, b);
+    bool no_nan = LLVMIsConstant(b) && !LLVMIsUndef(b);
+    if (no_nan && LLVMIsConstant(other)) return sel(g, pick, a, b);
+    return sel(g, other, b, sel(g, pick, a, b));
+  }
+  LLVMIntPredicate p =
+      c == DC_SINT ? (max ? LLVMIntSGT : LLVMIntSLT) : (max ? LLVMIntUGT : LLVMIntULT);
+  return sel(g, icmp(g, p, a, b), a, b);
+}
+
+/* ---- integers ---- */
+
+static V emit_int_divide(Gen *g, DType t, bool rem, V a, V b) {
+  V zero = k_int(g, t, 0), one = k_int(g, t, 1);
+  V by_zero = icmp(g, LLVMIntEQ, b, zero);
+  if (!dtype_is_signed(t)) {
+    V d = sel(g, by_zero, one, b);
+    V r = rem ? LLVMBuildURem(B, a, d, "") : LLVMBuildUDiv(B, a, d, "");
+    return round_to(g, t, sel(g, by_zero, rem ? a : k_int(g, t, -1), r));
+  }
+  V minus = icmp(g, LLVMIntEQ, b, k_int(g, t, -1)); /* smallest / -1 overflows */
+  V d = sel(g, LLVMBuildOr(B, by_zero, minus, ""), one, b);
+  V r = rem ? LLVMBuildSRem(B, a, d, "") : LLVMBuildSDiv(B, a, d, "");
+  r = sel(g, minus, rem ? zero : LLVMBuildNeg(B, a, ""), r);
+  return round_to(g, t, sel(g, by_zero, rem ? a : k_int(g, t, -1), r));
+}
+
+static V emit_shift(Gen *g, OpKind k, DType t, V a, V b) {
+  int bits = dtype_bits(t);
+  V over = icmp(g, LLVMIntUGE, b, k_int(g, t, bits)); /* negative shifts are over, too */
+  V safe = sel(g, over, k_int(g, t, 0), b), r, out = k_int(g, t, 0);
+  V ua = bits < 8 ? LLVMBuildAnd(B, a, k_int(g, t, (1 << bits) - 1), "") : a;
+  if (k == OP_SHIFT_LEFT) r = LLVMBuildShl(B, a, safe, "");
+  else if (k == OP_SHIFT_RIGHT_LOGICAL) r = LLVMBuildLShr(B, ua, safe, "");
+  else {
+    if (bits < 8 && !dtype_is_signed(t)) { /* the top bit of the narrow type is the sign */
+      V s = k_int(g, t, 8 - bits);
+      a = LLVMBuildAShr(B, LLVMBuildShl(B, a, s, ""), s, "");
+    }
+    r = LLVMBuildAShr(B, a, safe, "");
+    out = LLVMBuildAShr(B, a, k_int(g, t, bits - 1), "");
+  }
+  return round_to(g, t, sel(g, over, out, r));
+}
+
+static V emit_ipow(Gen *g, DType t, V a, V b) {
+  bool s = dtype_is_signed(t);
+  DType wide = s ? DT_I64 : DT_U64;
+  V args[2] = {emit_convert(g, t, wide, a), emit_convert(g, t, wide, b)};
+  return emit_convert(g, wide, t,
+                      call_lanes(g, s ? "weft_ipow_i64" : "weft_upow_i64", wide, 2, args));
+}
+
+/* ---- floats ---- */
+
+static V
+emit_round_precision(Gen *g, const Op *op,
+                     V x) { /* f32, exponent of 8 bits: nearest even at `m` mantissa bits */
+  int m = (int)op_int(op, "mantissa_bits", 23);
+  if (m >= 23) return x;
+  V u = LLVMBuildBitCast(B, x, reg_type(g, DT_I32, g->lanes), "");
+  V odd =
+      LLVMBuildAnd(B, LLVMBuildLShr(B, u, k_int(g, DT_I32, 23 - m), ""), k_int(g, DT_I32, 1), "");
+  V r = LLVMBuildAdd(B, u, LLVMBuildAdd(B, odd, k_int(g, DT_I32, (1 << (22 - m)) - 1), ""), "");
+  r = LLVMBuildAnd(B, r, k_int(g, DT_I32, ~((1 << (23 - m)) - 1)), "");
+  r = LLVMBuildBitCast(B, r, reg_type(g, DT_F32, g->lanes), "");
+  return sel(g, fcmp(g, LLVMRealUNO, x, x), x, r);
+}
+
+static V emit_float_fn(Gen *g, OpKind k, DType t, int n, V *in) {
+  bool wide = t == DT_F64;
+  switch (k) {
+  case OP_EXPONENTIAL: return wide ? math_library(g, "exp", t, 1, in) : math_exp(g, in[0]);
+  case OP_EXPONENTIAL_MINUS_ONE:
+    return wide ? math_library(g, "expm1", t, 1, in) : math_expm1(g, in[0]);
+  case OP_LOG: return wide ? math_library(g, "log", t, 1, in) : math_log(g, in[0]);
+  case OP_LOG_PLUS_ONE: return wide ? math_library(g, "log1p", t, 1, in) : math_log1p(g, in[0]);
+  case OP_TANH: return wide ? math_library(g, "tanh", t, 1, in) : math_tanh(g, in[0]);
+  case OP_LOGISTIC: {
+    if (!wide) return math_logistic(g, in[0]);
+    V minus = LLVMBuildFNeg(B, in[0], ""), one = k_real(g, t, 1);
+    return LLVMBuildFDiv(B, one, LLVMBuildFAdd(B, one, math_library(g, "exp", t, 1, &minus), ""),
+                         "");
+  }
+  case OP_CHLO_ERF: return wide ? math_library(g, "erf", t, 1, in) : math_erf(g, in[0]);
+  case OP_CHLO_ERFC: return wide ? math_library(g, "erfc", t, 1, in) : math_erfc(g, in[0]);
+  case OP_SINE:
+    return wide ? math_library(g, "sin", t, n, in)
+                : math_call(g, "weft_sin_f32", "weft_sines", n, in);
+  case OP_COSINE:
+    return wide ? math_library(g, "cos", t, n, in)
+                : math_call(g, "weft_cos_f32", "weft_cosines", n, in);
+  case OP_TAN:
+    return wide ? math_library(g, "tan", t, n, in)
+                : math_call(g, "weft_tan_f32", "weft_tangents", n, in);
+  case OP_CBRT: return math_library(g, "cbrt", wide ? t : DT_F32, n, in);
+  case OP_POWER: return wide ? math_library(g, "pow", t, n, in) : math_power(g, in);
+  case OP_ATAN2: return math_library(g, "atan2", wide ? t : DT_F32, n, in);
+  case OP_REMAINDER:
+    return call_lanes(g, wide ? "weft_fmod_f64" : "weft_fmod_f32", wide ? t : DT_F32, n, in);
+  case OP_SQRT: return intrinsic1(g, "llvm.sqrt", in[0]);
+  case OP_RSQRT: return LLVMBuildFDiv(B, k_real(g, t, 1), intrinsic1(g, "llvm.sqrt", in[0]), "");
+  case OP_CEIL: return intrinsic1(g, "llvm.ceil", in[0]);
+  case OP_FLOOR: return intrinsic1(g, "llvm.floor", in[0]);
+  case OP_ROUND_NEAREST_EVEN: return intrinsic1(g, "llvm.roundeven", in[0]);
+  case OP_ROUND_NEAREST_AFZ: { /* away from zero at a tie */
+    V r = intrinsic1(g, "llvm.trunc", in[0]),
+      d = intrinsic1(g, "llvm.fabs", LLVMBuildFSub(B, in[0], r, ""));
+    LLVMTypeRef ty = LLVMTypeOf(in[0]);
+    V args[2] = {k_real(g, t, 1), in[0]};
+    V one = gen_intrinsic(g, "llvm.copysign", &ty, 1, args, 2);
+    V up = sel(g, fcmp(g, LLVMRealOGE, d, k_real(g, t, 0.5)), LLVMBuildFAdd(B, r, one, ""), r);
+    args[0] = up;
+    return gen_intrinsic(g, "llvm.copysign", &ty, 1, args, 2);
+  }
+  case OP_ABS: return intrinsic1(g, "llvm.fabs", in[0]);
+  case OP_NEGATE: return LLVMBuildFNeg(B, in[0], "");
+  case OP_SIGN: {
+    V zero = k_real(g, t, 0);
+    V r = sel(g, fcmp(g, LLVMRealOGT, in[0], zero), k_real(g, t, 1), in[0]);
+    return sel(g, fcmp(g, LLVMRealOLT, in[0], zero), k_real(g, t, -1), r);
+  }
+  case OP_ADD: return LLVMBuildFAdd(B, in[0], in[1], "");
+  case OP_SUBTRACT: return LLVMBuildFSub(B, in[0], in[1], "");
+  case OP_MULTIPLY: return LLVMBuildFMul(B, in[0], in[1], "");
+  case OP_DIVIDE: return LLVMBuildFDiv(B, in[0], in[1], "");
+  default: return NULL;
+  }
+}
+
+static V emit_int_fn(Gen *g, OpKind k, DType t, V *in) {
+  int narrow = dtype_bits(t) < 8 && dtype_bits(t) > 1;
+  switch (k) {
+  case OP_ADD: return LLVMBuildAdd(B, in[0], in[1], "");
+  case OP_SUBTRACT: return LLVMBuildSub(B, in[0], in[1], "");
+  case OP_MULTIPLY: return LLVMBuildMul(B, in[0], in[1], "");
+  case OP_NEGATE: return LLVMBuildNeg(B, in[0], "");
+  case OP_ABS:
+    return dtype_is_signed(t) ? sel(g, icmp(g, LLVMIntSLT, in[0], k_int(g, t, 0)),
+                                    LLVMBuildNeg(B, in[0], ""), in[0])
+                              : in[0];
+  case OP_SIGN: {
+    V r = sel(g, icmp(g, LLVMIntNE, in[0], k_int(g, t, 0)), k_int(g, t, 1), k_int(g, t, 0));
+    return dtype_is_signed(t)
+               ? sel(g, icmp(g, LLVMIntSLT, in[0], k_int(g, t, 0)), k_int(g, t, -1), r)
+               : r;
+  }
+  case OP_POPCNT: {
+    V x = narrow ? LLVMBuildAnd(B, in[0], k_int(g, t, (1 << dtype_bits(t)) - 1), "") : in[0];
+    return intrinsic1(g, "llvm.ctpop", x);
+  }
+  case OP_COUNT_LEADING_ZEROS: {
+    V x = narrow ? LLVMBuildAnd(B, in[0], k_int(g, t, (1 << dtype_bits(t)) - 1), "") : in[0];
+    LLVMTypeRef ty = LLVMTypeOf(x);
+    V args[2] = {x, LLVMConstInt(LLVMInt1TypeInContext(g->ctx), 0, 0)};
+    V r = gen_intrinsic(g, "llvm.ctlz", &ty, 1, args, 2);
+    return narrow ? LLVMBuildSub(B, r, k_int(g, t, 8 - dtype_bits(t)), "") : r;
+  }
+  default: return NULL;
+  }
+}
+
+/* ---- dispatch ---- */
+
+Digits emit_digits(OpKind k) {
+  switch (k) {
+  case OP_CONVERT:
+  case OP_BITCAST_CONVERT:
+  case OP_COMPARE:
+  case OP_IS_FINITE:
+  case OP_SIGN:
+  case OP_CEIL:
+  case OP_FLOOR:
+  case OP_ROUND_NEAREST_EVEN:
+  case OP_ROUND_NEAREST_AFZ:
+  case OP_REMAINDER:
+  case OP_REDUCE_PRECISION:
+  case OP_IOTA: return DIGITS_OF_TYPE;
+  case OP_BROADCAST_IN_DIM:
+  case OP_RESHAPE:
+  case OP_COPY:
+  case OP_TRANSPOSE:
+  case OP_SLICE:
+  case OP_REVERSE:
+  case OP_PAD:
+  case OP_CONCATENATE:
+  case OP_SELECT:
+  case OP_CLAMP:
+  case OP_MAXIMUM:
+  case OP_MINIMUM:
+  case OP_ABS:
+  case OP_NEGATE: return DIGITS_OF_OPERANDS;
+  default: return DIGITS_MORE;
+  }
+}
+
+V emit_op(Gen *g, const Op *op, const DType *in_t, V *in, DType out_t) {
+  DType t = op->n_operands ? in_t[op->kind == OP_SELECT ? 1 : 0] : out_t;
+  DTypeClass c = dtype_class(t);
+  switch (op->kind) {
+  case OP_CONVERT: return convert(g, t, out_t, in[0]);
+  case OP_BITCAST_CONVERT: return emit_bitcast(g, t, out_t, in[0]);
+  case OP_BROADCAST_IN_DIM:
+  case OP_RESHAPE:
+  case OP_COPY:
+  case OP_TRANSPOSE:
+  case OP_SLICE:
+  case OP_REVERSE: return in[0];
+  case OP_COMPARE: return emit_compare(g, op, t, in[0], in[1]);
+  case OP_SELECT: return sel(g, in[0], in[1], in[2]);
+  case OP_MAXIMUM: return emit_minmax(g, t, true, in[0], in[1]);
+  case OP_MINIMUM: return emit_minmax(g, t, false, in[0], in[1]);
+  case OP_CLAMP: {
+    DType u = in_t[1];
+    return emit_minmax(g, u, false, emit_minmax(g, u, true, in[1], in[0]), in[2]);
+  }
+  case OP_IS_FINITE: {
+    V a = intrinsic1(g, "llvm.fabs", in[0]);
+    return fcmp(g, LLVMRealOLT, a, k_real(g, t, INFINITY));
+  }
+  case OP_AND: return LLVMBuildAnd(B, in[0], in[1], "");
+  case OP_OR: return LLVMBuildOr(B, in[0], in[1], "");
+  case OP_XOR: return LLVMBuildXor(B, in[0], in[1], "");
+  case OP_NOT: return round_to(g, t, LLVMBuildNot(B, in[0], ""));
+  case OP_SHIFT_LEFT:
+  case OP_SHIFT_RIGHT_LOGICAL:
+  case OP_SHIFT_RIGHT_ARITHMETIC: return emit_shift(g, op->kind, t, in[0], in[1]);
+  case OP_REDUCE_PRECISION: return emit_round_precision(g, op, in[0]);
+  default: break;
+  }
+  if (c == DC_FLOAT) {
+    V r = emit_float_fn(g, op->kind, t, op->n_operands, in);
+    assert(r);
+    return r;
+  }
+  if (c == DC_BOOL) {
+    if (op->kind == OP_ADD) return LLVMBuildOr(B, in[0], in[1], "");
+    if (op->kind == OP_MULTIPLY) return LLVMBuildAnd(B, in[0], in[1], "");
+    assert(!"an op on i1");
+  }
+  if (op->kind == OP_DIVIDE || op->kind == OP_REMAINDER)
+    return emit_int_divide(g, t, op->kind == OP_REMAINDER, in[0], in[1]);
+  if (op->kind == OP_POWER) return emit_ipow(g, t, in[0], in[1]);
+  V r = emit_int_fn(g, op->kind, t, in);
+  assert(r);
+  return round_to(g, t, r);
+}
+
+static bool type_ok(DType t) {
+  switch (t) {
+  case DT_I1:
+  case DT_I2:
+  case DT_U2:
+  case DT_I4:
+  case DT_U4:
+  case DT_I8:
+  case DT_I16:
+  case DT_I32:
+  case DT_I64:
+  case DT_U8:
+  case DT_U16:
+  case DT_U32:
+  case DT_U64:
+  case DT_F16:
+  case DT_BF16:
+  case DT_F32:
+  case DT_F64: return true;
+  default: return false;
+  }
+}
+
+/* Complex numbers are in memory only: their parts are read and written (nodes.c). */
+static bool supports_parts(const Op *op) {
+  DType t = op->operands[0]->type->dtype;
+  if (op->kind == OP_COMPLEX) return t == DT_F32 || t == DT_F64;
+  return dtype_is_complex(t) && !value_splat(op->operands[0]);
+}
+
+bool emit_supports(const Op *op) {
+  if (op->kind == OP_REAL || op->kind == OP_IMAG || op->kind == OP_COMPLEX)
+    return supports_parts(op);
+  for (int i = 0; i < op->n_operands; i++)
+    if (!type_ok(op->operands[i]->type->dtype)) return false;
+  for (int i = 0; i < op->n_results; i++)
+    if (!type_ok(op->results[i].type->dtype)) return false;
+  DType t = op->n_operands ? op->operands[op->kind == OP_SELECT ? 1 : 0]->type->dtype : DT_F32;
+  DTypeClass c = dtype_class(t);
+  bool num = c == DC_FLOAT || c == DC_SINT || c == DC_UINT;
+  bool whole = c == DC_SINT || c == DC_UINT;
+  switch (op->kind) {
+  case OP_IOTA: return dtype_class(op_type(op)->dtype) != DC_BOOL;
+  case OP_BROADCAST_IN_DIM:
+  case OP_RESHAPE:
+  case OP_COPY:
+  case OP_TRANSPOSE:
+  case OP_SLICE:
+  case OP_REVERSE:
+  case OP_CONCATENATE:
+  case OP_CONVERT:
+  case OP_COMPARE:
+  case OP_MAXIMUM:
+  case OP_MINIMUM:
+  case OP_CLAMP: return true;
+  case OP_SELECT: return true;
+  case OP_PAD: {
+    const int64_t *v;
+    int n = op_ints(op, "interior_padding", &v);
+    for (int i = 0; i < n; i++)
+      if (v[i]) return false;
+    return true;
+  }
+  case OP_BITCAST_CONVERT:
+    return op->operands[0]->type->rank == op_type(op)->rank &&
+           dtype_bits(t) == dtype_bits(op_type(op)->dtype) && c != DC_BOOL &&
+           dtype_class(op_type(op)->dtype) != DC_BOOL;
+  case OP_AND:
+  case OP_OR:
+  case OP_XOR:
+  case OP_NOT: return c != DC_FLOAT;
+  case OP_SHIFT_LEFT:
+  case OP_SHIFT_RIGHT_LOGICAL:
+  case OP_SHIFT_RIGHT_ARITHMETIC:
+  case OP_POPCNT:
+  case OP_COUNT_LEADING_ZEROS: return whole;
+  case OP_ADD:
+  case OP_MULTIPLY: return true;
+  case OP_SUBTRACT:
+  case OP_DIVIDE:
+  case OP_REMAINDER:
+  case OP_POWER:
+  case OP_ABS:
+  case OP_NEGATE:
+  case OP_SIGN: return num;
+  case OP_REDUCE_PRECISION:
+    return (t == DT_F32 || t == DT_BF16) && op_int(op, "exponent_bits", 0) == 8 &&
+           op_int(op, "mantissa_bits", 0) >= 1;
+  case OP_EXPONENTIAL:
+  case OP_EXPONENTIAL_MINUS_ONE:
+  case OP_LOG:
+  case OP_LOG_PLUS_ONE:
+  case OP_TANH:
+  case OP_LOGISTIC:
+  case OP_CHLO_ERF:
+  case OP_CHLO_ERFC:
+  case OP_SINE:
+  case OP_COSINE:
+  case OP_TAN:
+  case OP_CBRT:
+  case OP_ATAN2:
+  case OP_SQRT:
+  case OP_RSQRT:
+  case OP_CEIL:
+  case OP_FLOOR:
+  case OP_ROUND_NEAREST_EVEN:
+  case OP_ROUND_NEAREST_AFZ:
+  case OP_IS_FINITE: return c == DC_FLOAT;
+  case OP_REDUCE: {
+    if (op->n_operands != 2 * op->n_results) return false;
+    for (int i = 0; i < op->n_results; i++)
+      if (op->results[i].type->dtype != op->operands[op->n_results + i]->type->dtype) return false;
+    return op->n_results <= 4 && emit_region_supported(op->regions[0]);
+  }
+  default: return false;
+  }
+}
+
+/* ---- scalar regions ---- */
+
+bool emit_region_supported(const Region *r) {
+  if (r->n_args > 8) return false;
+  int n = 0;
+  for (const Op *op = r->first; op; op = op->next) {
+    if (++n > 64) return false;
+    if (op == r->last) break;
+    for (int i = 0; i < op->n_results; i++)
+      if (op->results[i].type->rank) return false;
+    if (op->kind == OP_CONSTANT) {
+      if (!type_ok(op_type(op)->dtype) || !value_splat(&op->results[0])) return false;
+      continue;
+    }
+    if (op_info[op->kind].cls != OC_EWISE || op->n_regions || op->n_operands > 3 ||
+        op->kind == OP_REAL || op->kind == OP_IMAG || op->kind == OP_COMPLEX || !emit_supports(op))
+      return false;
+    for (int i = 0; i < op->n_operands; i++) /* nothing from outside */
+      if (op->operands[i]->region != r) return false;
+  }
+  for (int i = 0; i < r->last->n_operands; i++)
+    if (r->last->operands[i]->region != r) return false;
+  return true;
+}
+
+void emit_region(Gen *g, const Region *r, V *args, V *results) {
+  const Value *names[80];
+  V vals[80];
+  int n = 0;
+  for (int i = 0; i < r->n_args; i++, n++) names[n] = r->args[i], vals[n] = args[i];
+  for (const Op *op = r->first; op; op = op->next) {
+    V in[8];
+    DType in_t[8];
+    for (int i = 0; i < op->n_operands; i++)
+      for (int k = 0; k < n; k++)
+        if (names[k] == op->operands[i]) in[i] = vals[k], in_t[i] = op->operands[i]->type->dtype;
+    if (op == r->last) {
+      for (int i = 0; i < op->n_operands; i++) results[i] = in[i];
+      return;
+    }
+    names[n] = &op->results[0];
+    if (op->kind == OP_CONSTANT)
+      vals[n] = k_splat(g, k_elem(g, op_type(op)->dtype, value_splat(&op->results[0])), g->lanes);
+    else vals[n] = emit_op(g, op, in_t, in, op_type(op)->dtype);
+    if (emit_digits(op->kind) == DIGITS_MORE || op->kind == OP_CONVERT)
+      vals[n] = round_to(g, op_type(op)->dtype, vals[n]);
+    n++;
+  }
+}

@@ -1,0 +1,124 @@
+/* Loops of a fusion. A function works on a range of tasks: elements, rows, or chunks of a split
+ * reduction. The innermost dimension goes in vectors; what is left over is one more vector under a
+ * mask.
+ *
+ *   loop   [tasks: outer dimensions] x inner dimensions x vector; or elements alone. When the innermost
+ *          dimension is shorter than a vector, lanes go through it and the one before it (walk_braid)
+ *   row    reductions along what is contiguous (rows.c)
+ *   split  reductions in chunks (split.c)
+ */
+#include "dev/cpu/loops/loops_priv.h"
+#include "dev/cpu/loops/shape.h"
+
+#define B g->b
+
+void gen_decode(Gen *g, int level, V t, int first, int last) {
+  gen_at_level(g, level);
+  for (int i = last - 1; i >= first; i--) {
+    Loop *l = &g->d->loops[i];
+    if (i == first) {
+      l->iv = t;
+      return;
+    }
+    V e = gen_i64(g, l->extent);
+    l->iv = LLVMBuildURem(B, t, e, "");
+    t = LLVMBuildUDiv(B, t, e, "");
+  }
+}
+
+/* ---- loop fusions ---- */
+
+static void store_all(Gen *g, void *arg, int u) {
+  (void)arg;
+  (void)u;
+  for (int i = 0; i < g->d->n_out; i++) gen_store(g, i, g->level);
+}
+
+#define MAX_BRAID 600 /* nodes of a block */
+
+/* Rows shorter than a vector: are several side by side worth their code? */
+static bool is_braid(Gen *g, Dag *d) {
+  int n = d->n_loops;
+  int64_t width = d->loops[n - 1].extent, rows = d->loops[n - 2].extent;
+  if (width >= g->vl || rows < 2) return false;
+  d->vloop = n - 1;
+  int64_t block = MIN(walk_braid_rows(g), rows);
+  return (block * width + g->vl - 1) / g->vl * d->nodes.n <= MAX_BRAID;
+}
+
+void gen_open_runs(Gen *g, Dag *d, int p, int64_t block, int64_t width, FusedCode *out, V *lo,
+                   V *hi) {
+  int64_t outer = 1, rows = d->loops[p].extent, blocks = (rows + block - 1) / block;
+  for (int i = 0; i < p; i++) outer *= d->loops[i].extent;
+  int64_t runs = MIN(blocks, (64 + outer - 1) / outer), len = (blocks + runs - 1) / runs * block;
+  runs = (rows + len - 1) / len;
+  out->outer = outer * runs;
+  out->grain = shape_grain(d, out->outer, len * width);
+  V t = gen_open_loop(g, 1, g->begin, g->end, 1), all = gen_i64(g, rows);
+  gen_at_level(g, 1);
+  *lo = LLVMBuildMul(B, LLVMBuildURem(B, t, gen_i64(g, runs), ""), gen_i64(g, len), "");
+  *hi = LLVMBuildAdd(B, *lo, gen_i64(g, len), "");
+  *hi = LLVMBuildSelect(B, LLVMBuildICmp(B, LLVMIntSLT, *hi, all, ""), *hi, all, "");
+  gen_decode(g, 1, LLVMBuildUDiv(B, t, gen_i64(g, runs), ""), 0, p);
+}
+
+static void gen_braid(Gen *g, Dag *d, FusedCode *out) {
+  Walk w = {.body = store_all, .unroll = 1};
+  V lo, hi;
+  int p = d->n_loops - 2;
+  d->braid = true;
+  for (int i = 0; i < d->n_loops; i++) d->loops[i].level = i < p ? 1 : 2;
+  dag_levels(d);
+  gen_open_runs(g, d, p, walk_braid_rows(g), d->loops[p + 1].extent, out, &lo, &hi);
+  walk_braid(g, 2, lo, hi, &w);
+  gen_close_loop(g, 1);
+}
+
+static void gen_loop(Gen *g, Dag *d, const char *name, FusedCode *out) {
+  Walk w = {.body = store_all, .unroll = 1};
+  int n = d->n_loops;
+  gen_open_function(g, name);
+  if (n <= 1) {
+    shape_loop(d, g->vl, &out->outer, &out->grain);
+    if (n) walk_range(g, 1, g->begin, g->end, &w);
+    else walk_loops(g, 0, 1, &w);
+    return;
+  }
+  if (is_braid(g, d)) {
+    gen_braid(g, d, out);
+    return;
+  }
+  int p = shape_loop(d, g->vl, &out->outer, &out->grain);
+  V t = gen_open_loop(g, 1, g->begin, g->end, 1);
+  gen_decode(g, 1, t, 0, p);
+  walk_loops(g, p, 2, &w);
+  gen_close_loop(g, 1);
+}
+
+/* A vector of few numbers leaves no lanes unused. */
+static int lanes_of(const Gen *g, const Dag *d) {
+  int lanes = shape_lanes(d);
+  bool few = g->is_cycle && d->f->kind == FUSION_LOOP && d->n_loops == 1;
+  while (few && lanes > 4 && lanes / 2 >= d->loops[0].extent) lanes /= 2;
+  return lanes;
+}
+
+Err *gen_fusion(Gen *g, Dag *d, const char *name, FusedCode *out) {
+  g->vl = lanes_of(g, d);
+  switch (d->f->kind) {
+  case FUSION_LOOP:
+    gen_loop(g, d, name, out);
+    out->name = "fused:loop";
+    break;
+  case FUSION_ROW:
+    gen_row(g, d, name, out);
+    out->name = "fused:row";
+    break;
+  case FUSION_SPLIT:
+    gen_split(g, d, name, out);
+    out->name = "fused:split";
+    break;
+  }
+  out->flops = dag_flops(d);
+  return NULL;
+}

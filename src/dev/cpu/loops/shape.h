@@ -1,0 +1,51 @@
+/* How the loops of a fusion are cut: into tasks, vectors, accumulators and chunks. By size only, never
+ * by the number of threads. Generated code (loops.c) and strips (strips.c) do the same in the same
+ * order, so that both give the same digits. */
+#ifndef WEFT_DEV_CPU_SHAPE_H
+#define WEFT_DEV_CPU_SHAPE_H
+
+#include "dev/cpu/loops/emit_priv.h"
+
+#define SHORT_ROW 16 /* elements of a row that may be one of several side by side (rows.c) */
+#define LONG_SUM 256 /* additions to one accumulator after which its digits are worth care */
+
+int shape_lanes(const Dag *d);      /* of a vector */
+double shape_op_work(const Op *op); /* for an element, in additions */
+/* Operations for each element below a node that no node in `seen` has counted. */
+double shape_work_below(const Dag *d, int node, bool *seen);
+double shape_work(const Dag *d); /* the same of the whole graph, with memory */
+/* How many tasks of `inner` elements each make one chunk of work. */
+int64_t shape_grain(const Dag *d, int64_t outer, int64_t inner);
+DType shape_sum_type(const DagReduce *r, int k);
+bool shape_sum_is_long(const DagReduce *r); /* a sum of floats that loses digits when it is long */
+
+/* Each chooses d->vloop and the loops' levels, and how many tasks there are. */
+/* returns the number of loops that are tasks, when there are two or more loops */
+int shape_loop(Dag *d, int lanes, int64_t *outer, int64_t *grain);
+int shape_row(Dag *d, int64_t *outer, int64_t *grain); /* returns the number of kept loops */
+
+typedef struct SplitShape {
+  int kept_loops, first_suffix;  /* loops: kept, reduced from kept_loops on, suffix */
+  int64_t kept, suffix, reduced; /* elements */
+  int64_t chunks, length;        /* of the first reduced loop */
+  int64_t tasks, row;            /* elements between the partial results of two tasks */
+  bool vector_chunks;            /* the chunked loop is the vector loop */
+  bool in_registers;  /* the accumulators; else they are the partial results themselves */
+  bool totals;        /* long sums are emptied now and then */
+  int count;          /* accumulators of an operand */
+  int64_t part_bytes; /* of all partial results */
+} SplitShape;
+SplitShape shape_split(Dag *d, int lanes, int64_t *grain);
+int64_t shape_part_bytes(DType t); /* an element's as a partial result */
+
+int shape_last_sweep(const Dag *d);
+/* How many vectors a sweep's loop takes at a time. Sums wait for their last addition, so several run
+ * side by side, unless there is enough to do in between: more copies of that would only be more to
+ * compile. */
+int shape_unroll(const Dag *d, int sweep, int lanes);
+/* Additions to one accumulator in the loops from `first` on. */
+int64_t shape_additions(const Dag *d, int lanes, int first, int unroll);
+/* Is it worth emptying long sums after each turn of the loop before `first`? */
+bool shape_flush_before(const Dag *d, int lanes, int first, int unroll);
+
+#endif

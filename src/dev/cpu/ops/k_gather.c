@@ -1,0 +1,145 @@
+/* gather by runs of memory (indexed.h). */
+#include "dev/cpu/ops/indexed.h"
+
+#define BATCH 256 /* index vectors at a time */
+
+typedef struct Gather {
+  const Walk *w;
+  const char *indices, *in;
+  char *out;
+  int64_t *from, *to; /* of all index vectors */
+} Gather;
+
+#define COPIES(T)                                          \
+  case sizeof(T): {                                        \
+    const T *s = (const T *)(const void *)in;              \
+    T *d = (T *)(void *)out;                               \
+    for (int64_t i = 0; i < n; i++) d[to[i]] = s[from[i]]; \
+    return;                                                \
+  }
+
+/* n runs of `bytes` bytes, at offsets in units of `unit` bytes. */
+static void copy_runs(size_t unit, size_t bytes, int64_t n, const int64_t *from, const int64_t *to,
+                      const char *in, char *out) {
+  if (unit == bytes) switch (bytes) {
+      COPIES(uint8_t)
+      COPIES(uint16_t)
+      COPIES(uint32_t)
+      COPIES(uint64_t)
+    default: break;
+    }
+  for (int64_t i = 0; i < n; i++)
+    memcpy(out + (size_t)to[i] * unit, in + (size_t)from[i] * unit, bytes);
+}
+
+static void gather_vectors(void *arg, int64_t begin, int64_t end) {
+  const Gather *r = arg;
+  const Walk *w = r->w;
+  size_t unit = (size_t)dtype_bytes(w->type), bytes = unit * (size_t)w->run;
+  int64_t from[BATCH], to[BATCH];
+  for (int64_t i = begin; i < end; i += BATCH) {
+    int64_t n = MIN(BATCH, end - i);
+    walk_windows(w, r->indices, true, i, i + n, from, to);
+    if (w->n_runs == 1) {
+      copy_runs(unit, bytes, n, from, to, r->in, r->out);
+      continue;
+    }
+    for (int64_t k = 0; k < n; k++)
+      copy_runs(unit, bytes, w->n_runs, w->at_operand, w->at_other, r->in + (size_t)from[k] * unit,
+                r->out + (size_t)to[k] * unit);
+  }
+}
+
+static void find_windows(void *arg, int64_t begin, int64_t end) {
+  const Gather *r = arg;
+  walk_windows(r->w, r->indices, true, begin, end, r->from + begin, r->to + begin);
+}
+
+static void gather_runs(void *arg, int64_t begin,
+                        int64_t end) { /* of the runs of a window, all index vectors */
+  const Gather *r = arg;
+  const Walk *w = r->w;
+  size_t unit = (size_t)dtype_bytes(w->type), bytes = unit * (size_t)w->run;
+  for (int64_t k = begin; k < end; k++)
+    copy_runs(unit, bytes, w->n, r->from, r->to, r->in + (size_t)w->at_operand[k] * unit,
+              r->out + (size_t)w->at_other[k] * unit);
+}
+
+/* Rows of `run` bytes, in the order of the index vectors. */
+#define ROWS(N)                                                                           \
+  case N:                                                                                 \
+    for (int64_t k = 0; k < n; k++) memcpy(out + k * (N), in + (int64_t)at[k] * unit, N); \
+    return;
+
+static void gather_rows(int64_t unit, int64_t run, int64_t n, const int32_t *at, const char *in,
+                        char *out) {
+  switch (run) {
+    ROWS(1)
+    ROWS(2)
+    ROWS(4)
+    ROWS(8)
+    ROWS(12)
+    ROWS(16)
+    ROWS(32)
+    ROWS(64)
+    ROWS(128)
+  default:
+    for (int64_t k = 0; k < n; k++) memcpy(out + k * run, in + (int64_t)at[k] * unit, (size_t)run);
+  }
+}
+
+static void gather_simple(void *arg, int64_t begin, int64_t end) {
+  const Gather *r = arg;
+  int32_t at[SIMPLE_BATCH];
+  int64_t unit = dtype_bytes(r->w->type), run = unit * r->w->run;
+  for (int64_t i = begin; i < end; i += SIMPLE_BATCH) {
+    int64_t n = MIN(SIMPLE_BATCH, end - i);
+    walk_simple(r->w, r->indices, true, i, i + n, at);
+    gather_rows(unit, run, n, at, r->in, r->out + i * run);
+  }
+}
+
+static Err *prepare(const Op *op, void **state) {
+  *state = walk_new(op, false, op->operands[0]->type, op->operands[1]->type, op_type(op));
+  return NULL;
+}
+
+static Err *run(void *state, const Op *op, void *const *in, void *const *out) {
+  const Walk *w = state;
+  if (type_count(op_type(op)) == 0) return NULL;
+  Gather r = {.w = w, .indices = in[1], .in = in[0], .out = out[0]};
+  if (walk_is_simple(w)) {
+    cpu_parallel(w->n, MAX(1, 200000 / (4 + w->run * dtype_bytes(w->type) / 8)), gather_simple, &r);
+    return NULL;
+  }
+  int64_t cost = 16 + w->run * dtype_bytes(w->type) / 8;
+  if (w->n_runs == 1 || !w->window_first) {
+    cpu_parallel(w->n, MAX(1, 200000 / (cost * w->n_runs)), gather_vectors, &r);
+    return NULL;
+  }
+  r.from = xmalloc(sizeof(int64_t) * 2 * (size_t)w->n);
+  r.to = r.from + w->n;
+  cpu_parallel(w->n, 16384, find_windows, &r);
+  cpu_parallel(w->n_runs, MAX(1, 200000 / (cost * w->n)), gather_runs, &r);
+  free(r.from);
+  return NULL;
+}
+
+static bool accepts(const Op *op) {
+  const Type *t = op->operands[0]->type, *o = op_type(op);
+  const int64_t *sizes;
+  int n = op_ints(op, "slice_sizes", &sizes);
+  for (int i = 0; i < n; i++)
+    if (sizes[i] > t->dims[i]) return false; /* the reference explains */
+  return !t->quant && !o->quant && t->dtype == o->dtype && t->dtype != DT_TOKEN;
+}
+
+const CpuKernel cpu_kernels_gather[] = {
+    {.name = "gather",
+     .kind = OP_GATHER,
+     .accepts = accepts,
+     .prepare = prepare,
+     .run = run,
+     .release = walk_free},
+    {0},
+};

@@ -1,0 +1,237 @@
+/* cholesky, triangular_solve and LU: many small matrices one in each lane (small_linalg.h), others by LAPACK and BLAS (single-threaded), the matrices of a batch
+ * divided by the pool. f32, f64 and complex; a row-major matrix is the column-major transpose of
+ * itself, so the calls say the other triangle. One large triangular_solve divides its right-hand
+ * sides, by size only. */
+#include <cblas.h>
+#include <math.h>
+#include <pthread.h>
+
+#include "dev/cpu/ops/small_linalg.h"
+
+/* From OpenBLAS's LAPACK; Fortran's calling convention, with the length of the text at the end. */
+void spotrf_(const char *uplo, const int *n, float *a, const int *lda, int *info, size_t len);
+void dpotrf_(const char *uplo, const int *n, double *a, const int *lda, int *info, size_t len);
+void cpotrf_(const char *uplo, const int *n, void *a, const int *lda, int *info, size_t len);
+void zpotrf_(const char *uplo, const int *n, void *a, const int *lda, int *info, size_t len);
+
+static void once_off(void) { openblas_set_num_threads(1); }
+
+static Err *prepare(const Op *op, void **state) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  (void)op;
+  pthread_once(&once, once_off);
+  *state = NULL;
+  return NULL;
+}
+
+static bool blas_type(DType t) { return t == DT_F32 || t == DT_F64 || t == DT_C64 || t == DT_C128; }
+
+/* ---- cholesky ---- */
+
+typedef struct Chol {
+  DType t;
+  int64_t n;
+  bool lower;
+  const char *in;
+  char *out;
+} Chol;
+
+static void factor(void *arg, int64_t begin, int64_t end) {
+  const Chol *c = arg;
+  int64_t b = dtype_bytes(c->t), size = c->n * c->n * b;
+  int n = (int)c->n, info = 0;
+  DType r = dtype_real_of(c->t);
+  bool is_complex = dtype_is_complex(c->t);
+  const char *triangle =
+      c->lower
+          ? "U"
+          : "L"; /* seen in columns; a Hermitian matrix's transpose has the transposed factor */
+  for (int64_t k = begin; k < end; k++) {
+    char *a = c->out + k * size;
+    const char *in = c->in + k * size;
+    for (int64_t i = 0; i < c->n; i++) { /* the named triangle; zeros in the other */
+      int64_t lo = c->lower ? 0 : i, hi = c->lower ? i + 1 : c->n;
+      memset(a + i * c->n * b, 0, (size_t)(lo * b));
+      if (a != in)
+        memcpy(a + (i * c->n + lo) * b, in + (i * c->n + lo) * b, (size_t)((hi - lo) * b));
+      memset(a + (i * c->n + hi) * b, 0, (size_t)((c->n - hi) * b));
+    }
+    switch (c->t) {
+    case DT_F32: spotrf_(triangle, &n, (float *)(void *)a, &n, &info, 1); break;
+    case DT_F64: dpotrf_(triangle, &n, (double *)(void *)a, &n, &info, 1); break;
+    case DT_C64: cpotrf_(triangle, &n, a, &n, &info, 1); break;
+    default: zpotrf_(triangle, &n, a, &n, &info, 1); break;
+    }
+    bool good = info == 0;
+    for (int64_t i = 0; i < c->n && good; i++) good = elem_get_f64(r, a + (i * c->n + i) * b) > 0;
+    for (int64_t i = 0; i < c->n && !good; i++)
+      for (int64_t j = c->lower ? 0 : i; j < (c->lower ? i + 1 : c->n); j++) {
+        char *p = a + (i * c->n + j) * b;
+        elem_set_f64(r, p, NAN);
+        if (is_complex) elem_set_f64(r, p + b / 2, NAN);
+      }
+  }
+}
+
+static Err *run_cholesky(void *state, const Op *op, void *const *in, void *const *out) {
+  (void)state;
+  const Type *t = op_type(op);
+  int64_t count = type_count(t), n = t->dims[t->rank - 1];
+  if (count == 0) return NULL;
+  Chol c = {t->dtype, n, op_bool(op, "lower", false), in[0], out[0]};
+  if (small_suits(t->dtype, count / (n * n), n, n)) {
+    small_cholesky(t->dtype, c.lower, count / (n * n), n, in[0], out[0]);
+    return NULL;
+  }
+  cpu_parallel(count / (n * n), MAX(1, 1000000 / (n * n * n / 3 + 100)), factor, &c);
+  return NULL;
+}
+
+static bool accepts_cholesky(const Op *op) {
+  const Type *t = op->operands[0]->type;
+  return blas_type(t->dtype) && t->rank >= 2 && t->dims[t->rank - 1] == t->dims[t->rank - 2] &&
+         t->dims[t->rank - 1] < INT32_MAX && op_type(op)->dtype == t->dtype;
+}
+
+static double flops_cholesky(const Op *op) {
+  const Type *t = op_type(op);
+  return (double)type_count(t) * (double)t->dims[t->rank - 1] / 3;
+}
+
+/* ---- triangular_solve ---- */
+
+typedef struct Solve {
+  DType t;
+  bool left, lower, unit;
+  CBLAS_TRANSPOSE how;
+  int64_t n, rows, cols, pieces, piece; /* of right-hand sides */
+  const char *a;
+  char *x;
+} Solve;
+
+static void solve(void *arg, int64_t begin, int64_t end) {
+  const Solve *s = arg;
+  int64_t b = dtype_bytes(s->t);
+  for (int64_t k = begin; k < end; k++) {
+    int64_t batch = k / s->pieces, first = k % s->pieces * s->piece,
+            sides = MIN(s->piece, (s->left ? s->cols : s->rows) - first);
+    const char *a = s->a + batch * s->n * s->n * b;
+    char *x = s->x + (batch * s->rows * s->cols + (s->left ? first : first * s->cols)) * b;
+    int m = (int)(s->left ? s->rows : sides), n = (int)(s->left ? sides : s->cols), lda = (int)s->n,
+        ldx = (int)s->cols;
+    CBLAS_SIDE side = s->left ? CblasLeft : CblasRight;
+    CBLAS_UPLO uplo = s->lower ? CblasLower : CblasUpper;
+    CBLAS_DIAG diag = s->unit ? CblasUnit : CblasNonUnit;
+    static const float one_c[2] = {1, 0};
+    static const double one_z[2] = {1, 0};
+    switch (s->t) {
+    case DT_F32:
+      cblas_strsm(CblasRowMajor, side, uplo, s->how, diag, m, n, 1, (const float *)(const void *)a,
+                  lda, (float *)(void *)x, ldx);
+      break;
+    case DT_F64:
+      cblas_dtrsm(CblasRowMajor, side, uplo, s->how, diag, m, n, 1, (const double *)(const void *)a,
+                  lda, (double *)(void *)x, ldx);
+      break;
+    case DT_C64:
+      cblas_ctrsm(CblasRowMajor, side, uplo, s->how, diag, m, n, one_c, a, lda, x, ldx);
+      break;
+    default:
+      cblas_ztrsm(CblasRowMajor, side, uplo, s->how, diag, m, n, one_z, a, lda, x, ldx);
+      break;
+    }
+  }
+}
+
+static Err *run_solve(void *state, const Op *op, void *const *in, void *const *out) {
+  (void)state;
+  const Type *t = op_type(op);
+  int64_t count = type_count(t);
+  if (count == 0) return NULL;
+  if (out[0] != in[1]) memcpy(out[0], in[1], (size_t)type_bytes(t));
+  Str how = op_str(op, "transpose_a");
+  Solve s = {.t = t->dtype,
+             .left = op_bool(op, "left_side", false),
+             .lower = op_bool(op, "lower", false),
+             .unit = op_bool(op, "unit_diagonal", false),
+             .how = str_is(how, "ADJOINT")     ? CblasConjTrans
+                    : str_is(how, "TRANSPOSE") ? CblasTrans
+                                               : CblasNoTrans,
+             .rows = t->dims[t->rank - 2],
+             .cols = t->dims[t->rank - 1],
+             .a = in[0],
+             .x = out[0]};
+  s.n = s.left ? s.rows : s.cols;
+  if (small_suits(t->dtype, count / (s.rows * s.cols), s.n, s.left ? s.cols : s.rows)) {
+    SmallSolve small = {s.left, s.lower, s.unit, s.how != CblasNoTrans, count / (s.rows * s.cols),
+                        s.rows, s.cols};
+    small_solve(t->dtype, &small, in[0], out[0]);
+    return NULL;
+  }
+  int64_t sides = s.left ? s.cols : s.rows;
+  double work = (double)s.n * (double)s.n; /* of a right-hand side */
+  s.pieces = MAX(1, MIN(MIN(16, sides / 32), (int64_t)(work * (double)sides / 1e7)));
+  s.piece = (sides + s.pieces - 1) / s.pieces;
+  s.pieces = (sides + s.piece - 1) / s.piece;
+  cpu_parallel(count / (s.rows * s.cols) * s.pieces,
+               MAX(1, (int64_t)(1e6 / (work * (double)s.piece + 100))), solve, &s);
+  return NULL;
+}
+
+static bool accepts_solve(const Op *op) {
+  const Type *a = op->operands[0]->type, *t = op_type(op);
+  return blas_type(t->dtype) && a->dtype == t->dtype && t->rank >= 2 && type_count(a) < INT32_MAX &&
+         type_count(t) < INT32_MAX;
+}
+
+static double flops_solve(const Op *op) {
+  const Type *t = op_type(op);
+  return (double)type_count(t) *
+         (double)(op_bool(op, "left_side", false) ? t->dims[t->rank - 2] : t->dims[t->rank - 1]);
+}
+
+/* ---- LU: jax.lax.linalg.lu, of small matrices ---- */
+
+static Err *run_lu(void *state, const Op *op, void *const *in, void *const *out) {
+  (void)state;
+  const Type *t = op_type(op);
+  int64_t rows = t->dims[t->rank - 2], cols = t->dims[t->rank - 1];
+  small_lu(t->dtype, type_count(t) / (rows * cols), rows, cols, in[0], out[0], out[1], out[2]);
+  return NULL;
+}
+
+static bool accepts_lu(const Op *op) {
+  Str name = op_str(op, "call_target_name");
+  DType want = str_is(name, "lapack_sgetrf_ffi")   ? DT_F32
+               : str_is(name, "lapack_dgetrf_ffi") ? DT_F64
+                                                   : DT_I1;
+  if (want == DT_I1 || op->n_operands != 1 || op->n_results != 3) return false;
+  const Type *t = op->operands[0]->type;
+  if (!type_is_static(t) || t->dtype != want || t->rank < 3 || type_count(t) == 0) return false;
+  int64_t rows = t->dims[t->rank - 2], cols = t->dims[t->rank - 1],
+          batch = type_count(t) / (rows * cols);
+  return small_suits(t->dtype, batch, rows, cols) && op_type(op)->dtype == want &&
+         type_count(op_type(op)) == type_count(t) && op->results[1].type->dtype == DT_I32 &&
+         op->results[2].type->dtype == DT_I32 &&
+         type_count(op->results[1].type) == batch * MIN(rows, cols) &&
+         type_count(op->results[2].type) == batch;
+}
+
+const CpuKernel cpu_kernels_linalg[] = {
+    {.name = "lu:small", .kind = OP_CUSTOM_CALL, .accepts = accepts_lu, .run = run_lu},
+    {.name = "cholesky:lapack",
+     .kind = OP_CHOLESKY,
+     .accepts = accepts_cholesky,
+     .prepare = prepare,
+     .run = run_cholesky,
+     .in_place = 1,
+     .flops = flops_cholesky},
+    {.name = "triangular_solve:blas",
+     .kind = OP_TRIANGULAR_SOLVE,
+     .accepts = accepts_solve,
+     .prepare = prepare,
+     .run = run_solve,
+     .in_place = 2,
+     .flops = flops_solve},
+    {0},
+};

@@ -1,0 +1,333 @@
+/* Running combinations: reduce_window over everything before (or after) in one dimension, as
+ * cumsum, cummax and their like are written.
+ *
+ * One pass. Along the last dimension LINES rows go side by side, because a single chain of
+ * additions waits for itself (SHORT_LINES of short ones, as they lie); along another one the elements below are a vector. A few long rows
+ * are cut into blocks: totals of the blocks, then each block from what comes before it; the cut
+ * follows from the length alone. Sums of bf16 and f16 are kept in f32 and rounded once. */
+#include "dev/cpu/kernel/kernel.h"
+
+#include "dev/cpu/kernel/clones.h"
+
+#define LINES 8
+#define TILE 64 /* of each line are copied: powers of two apart they would evict each other */
+#define BLOCK 8192
+#define SHORT 32 /* elements of a line that are not worth copying */
+#define SHORT_LINES 16
+
+typedef struct Scan {
+  int64_t outer, n, inner;
+  bool back;
+  OpKind kind;
+  DType type;
+} Scan;
+
+static bool recognise(const Op *op, Scan *s) {
+  if (op->n_results != 1 || op->n_operands != 2) return false;
+  const Type *t = op->operands[0]->type, *o = op_type(op);
+  const int64_t *size, *stride, *base, *dilate, *pad;
+  int ns = op_ints(op, "window_dimensions", &size), nst = op_ints(op, "window_strides", &stride);
+  int nb = op_ints(op, "base_dilations", &base), nd = op_ints(op, "window_dilations", &dilate),
+      np = op_ints(op, "padding", &pad);
+  if (ns != t->rank || t->quant || o->quant || o->dtype != t->dtype ||
+      op->operands[1]->type->dtype != t->dtype)
+    return false;
+  int dim = -1;
+  for (int i = 0; i < t->rank; i++) {
+    if ((i < nst && stride[i] != 1) || (i < nb && base[i] != 1) || (i < nd && dilate[i] != 1))
+      return false;
+    int64_t lo = 2 * i < np ? pad[2 * i] : 0, hi = 2 * i + 1 < np ? pad[2 * i + 1] : 0;
+    if (size[i] == 1 && !lo && !hi) continue;
+    if (dim >= 0 || size[i] != t->dims[i] || size[i] < 2) return false;
+    bool ahead = lo == size[i] - 1 && hi == 0, behind = hi == size[i] - 1 && lo == 0;
+    if (!ahead && !behind) return false;
+    dim = i;
+    s->back = behind;
+  }
+  if (dim < 0) return false;
+  s->type = t->dtype;
+  s->kind = cpu_region_binary(op->regions[0], NULL);
+  const Region *r = op->regions[0];
+  if (r->args[0]->type->dtype != t->dtype) return false;
+  bool is_float = s->type == DT_F32 || s->type == DT_F64 || s->type == DT_BF16 || s->type == DT_F16;
+  bool is_int = s->type == DT_I32 || s->type == DT_I64 || s->type == DT_U32 || s->type == DT_U64;
+  if (!is_float && !is_int) return false;
+  if (s->kind != OP_ADD && s->kind != OP_MULTIPLY && s->kind != OP_MAXIMUM && s->kind != OP_MINIMUM)
+    return false;
+  if (!cpu_window_skips_outside(op)) return false;
+  s->outer = s->inner = 1;
+  s->n = t->dims[dim];
+  for (int i = 0; i < dim; i++) s->outer *= t->dims[i];
+  for (int i = dim + 1; i < t->rank; i++) s->inner *= t->dims[i];
+  return true;
+}
+
+#define PLUS(a, b) ((a) + (b))
+#define TIMES(a, b) ((a) * (b))
+#define MORE(a, b) ((b) > (a) ? (b) : (a))
+#define LESS(a, b) ((b) < (a) ? (b) : (a))
+/* NaN wins; of two zeros the positive one is the larger. */
+#define FMORE(a, b)                                                          \
+  ((a) != (a) || (b) != (b)                                      ? (a) + (b) \
+   : (b) > (a) || ((a) == 0 && (b) == 0 && __builtin_signbit(a)) ? (b)       \
+                                                                 : (a))
+#define FLESS(a, b)                                                           \
+  ((a) != (a) || (b) != (b)                                       ? (a) + (b) \
+   : (b) < (a) || ((a) == 0 && (b) == 0 && !__builtin_signbit(a)) ? (b)       \
+                                                                  : (a))
+
+/* The same for one number at a time: what is rare is a branch. */
+#define FMORE1(a, b) \
+  (__builtin_expect(!__builtin_islessgreater(a, b), 0) ? FMORE(a, b) : ((a) > (b) ? (a) : (b)))
+#define FLESS1(a, b) \
+  (__builtin_expect(!__builtin_islessgreater(a, b), 0) ? FLESS(a, b) : ((a) < (b) ? (a) : (b)))
+
+/* In pieces that the compiler copies by a few vectors, without a call. */
+static inline void tile_copy(void *to, const void *from, size_t bytes) {
+  size_t b = 0;
+  for (; b + 64 <= bytes; b += 64) memcpy((char *)to + b, (const char *)from + b, 64);
+  if (b < bytes) memcpy((char *)to + b, (const char *)from + b, bytes - b);
+}
+
+/* lines_: LINES chains of n elements, `line` apart, each from its start in acc, left there.  rows_:
+ * n vectors of m elements, `step` apart. d is 1 or -1, the direction. */
+#define SCAN(name, T, F) SCAN_BY(name, T, F, F)
+#define SCAN_BY(name, T, F, ONE)                                                                  \
+  static void lines_##name(const void *in_, void *out_, int64_t n, int64_t d, int64_t line,       \
+                           void *acc_, bool store) {                                              \
+    const T *in = in_;                                                                            \
+    T *out = out_, *acc = acc_, a[LINES];                                                         \
+    for (int j = 0; j < LINES; j++) a[j] = acc[j];                                                \
+    for (int64_t i = 0; i < n; i += TILE) {                                                       \
+      T t[LINES][TILE + 64 / sizeof(T)];                                                          \
+      const int64_t m = MIN(TILE, n - i), at = d > 0 ? i : -(i + m - 1);                          \
+      for (int j = 0; j < LINES; j++) tile_copy(t[j], in + at + j * line, (size_t)m * sizeof(T)); \
+      for (int64_t q = 0, x = d > 0 ? 0 : m - 1; q < m; q++, x += d)                              \
+        for (int j = 0; j < LINES; j++) t[j][x] = a[j] = ONE(a[j], t[j][x]);                      \
+      for (int j = 0; store && j < LINES; j++)                                                    \
+        tile_copy(out + at + j * line, t[j], (size_t)m * sizeof(T));                              \
+    }                                                                                             \
+    for (int j = 0; j < LINES; j++) acc[j] = a[j];                                                \
+  }                                                                                               \
+  static void line_##name(const void *in_, void *out_, int64_t n, int64_t d, void *acc_,          \
+                          bool store) {                                                           \
+    const T *in = in_;                                                                            \
+    T *out = out_, a = *(T *)acc_;                                                                \
+    for (int64_t i = 0; i < n; i++) {                                                             \
+      a = ONE(a, in[i * d]);                                                                      \
+      if (store) out[i * d] = a;                                                                  \
+    }                                                                                             \
+    *(T *)acc_ = a;                                                                               \
+  }                                                                                               \
+  static void short_##name(const void *in_, void *out_, int64_t n, int64_t d, int64_t line,       \
+                           const void *init) {                                                    \
+    const T *in = in_;                                                                            \
+    T *out = out_, a[SHORT_LINES];                                                                \
+    for (int j = 0; j < SHORT_LINES; j++) a[j] = *(const T *)init;                                \
+    for (int64_t i = 0; i < n; i++, in += d, out += d)                                            \
+      for (int j = 0; j < SHORT_LINES; j++) out[j * line] = a[j] = ONE(a[j], in[j * line]);       \
+  }                                                                                               \
+  CLONES static void rows_##name(const void *in_, void *out_, int64_t n, int64_t step, int64_t m, \
+                                 const void *init) {                                              \
+    const T *in = in_, *last;                                                                     \
+    T *out = out_, first = *(const T *)init;                                                      \
+    for (int64_t c = 0; c < m; c++) out[c] = F(first, in[c]);                                     \
+    for (int64_t i = 1; i < n; i++) {                                                             \
+      last = out;                                                                                 \
+      in += step, out += step;                                                                    \
+      for (int64_t c = 0; c < m; c++) out[c] = F(last[c], in[c]);                                 \
+    }                                                                                             \
+  }                                                                                               \
+  static void join_##name(void *a, const void *b) { *(T *)a = F(*(T *)a, *(const T *)b); }
+#define KINDS(name, T, more, less, more1, less1) \
+  SCAN(name##_add, T, PLUS)                      \
+  SCAN(name##_mul, T, TIMES) SCAN_BY(name##_max, T, more, more1) SCAN_BY(name##_min, T, less, less1)
+KINDS(f32, float, FMORE, FLESS, FMORE1, FLESS1)
+KINDS(f64, double, FMORE, FLESS, FMORE1, FLESS1)
+KINDS(u32, uint32_t, MORE, LESS, MORE, LESS)
+KINDS(u64, uint64_t, MORE, LESS, MORE, LESS)
+SCAN(i32_max, int32_t, MORE)
+SCAN(i32_min, int32_t, LESS)
+SCAN(i64_max, int64_t, MORE)
+SCAN(i64_min, int64_t, LESS)
+
+typedef struct Fns {
+  void (*lines)(const void *in, void *out, int64_t n, int64_t d, int64_t line, void *acc,
+                bool store);
+  void (*line)(const void *in, void *out, int64_t n, int64_t d, void *acc, bool store);
+  void (*few)(const void *in, void *out, int64_t n, int64_t d, int64_t line, const void *init);
+  void (*rows)(const void *in, void *out, int64_t n, int64_t step, int64_t m, const void *init);
+  void (*join)(void *a, const void *b);
+  int64_t bytes;
+} Fns;
+#define FNS(name, T) \
+  { lines_##name, line_##name, short_##name, rows_##name, join_##name, sizeof(T) }
+#define FOUR(name, T) \
+  { FNS(name##_add, T), FNS(name##_mul, T), FNS(name##_max, T), FNS(name##_min, T) }
+static const Fns of_f32[] = FOUR(f32, float), of_f64[] = FOUR(f64, double),
+                 of_u32[] = FOUR(u32, uint32_t), of_u64[] = FOUR(u64, uint64_t);
+static const Fns of_i32[] = {FNS(u32_add, uint32_t), FNS(u32_mul, uint32_t), FNS(i32_max, int32_t),
+                             FNS(i32_min, int32_t)};
+static const Fns of_i64[] = {FNS(u64_add, uint64_t), FNS(u64_mul, uint64_t), FNS(i64_max, int64_t),
+                             FNS(i64_min, int64_t)};
+
+static const Fns *fns(OpKind kind, DType t) {
+  int i = kind == OP_ADD ? 0 : kind == OP_MULTIPLY ? 1 : kind == OP_MAXIMUM ? 2 : 3;
+  switch (t) {
+  case DT_F64: return &of_f64[i];
+  case DT_I32: return &of_i32[i];
+  case DT_I64: return &of_i64[i];
+  case DT_U32: return &of_u32[i];
+  case DT_U64: return &of_u64[i];
+  default: return &of_f32[i];
+  }
+}
+
+typedef struct Run {
+  const Scan *s;
+  const Fns *f;
+  const char *in;
+  char *out;
+  const char *init;
+  int64_t part; /* elements of a vector for each task */
+  char *totals; /* of blocks */
+  int64_t blocks;
+} Run;
+
+static void some_lines(void *arg, int64_t begin, int64_t end) {
+  const Run *r = arg;
+  const Scan *s = r->s;
+  int64_t b = r->f->bytes, d = s->back ? -1 : 1, first = s->back ? s->n - 1 : 0;
+  uint64_t acc[LINES];
+  for (int64_t o = begin; o < end;) {
+    int64_t at = (o * s->n + first) * b, m = end - o >= LINES ? LINES : 1;
+    if (s->n <= SHORT && end - o >= SHORT_LINES) {
+      r->f->few(r->in + at, r->out + at, s->n, d, s->n, r->init);
+      o += SHORT_LINES;
+      continue;
+    }
+    for (int j = 0; j < LINES; j++) memcpy((char *)acc + j * b, r->init, (size_t)b);
+    if (m == LINES) r->f->lines(r->in + at, r->out + at, s->n, d, s->n, acc, true);
+    else r->f->line(r->in + at, r->out + at, s->n, d, acc, true);
+    o += m;
+  }
+}
+
+static void some_rows(void *arg, int64_t begin, int64_t end) { /* (outer, part of the vector) */
+  const Run *r = arg;
+  const Scan *s = r->s;
+  int64_t b = r->f->bytes, parts = (s->inner + r->part - 1) / r->part,
+          step = s->back ? -s->inner : s->inner;
+  for (int64_t i = begin; i < end; i++) {
+    int64_t c = i % parts * r->part, m = MIN(r->part, s->inner - c);
+    int64_t at = ((i / parts * s->n + (s->back ? s->n - 1 : 0)) * s->inner + c) * b;
+    r->f->rows(r->in + at, r->out + at, s->n, step, m, r->init);
+  }
+}
+
+/* Blocks of one line: their totals, or (when `out` is set) their elements from the totals before.
+ */
+static void some_blocks(void *arg, int64_t begin, int64_t end) {
+  const Run *r = arg;
+  const Scan *s = r->s;
+  int64_t b = r->f->bytes, d = s->back ? -1 : 1;
+  bool store = r->out != NULL;
+  for (int64_t k = begin; k < end;) {
+    int64_t at = s->back ? s->n - 1 - k * BLOCK : k * BLOCK;
+    bool many = end - k >= LINES && (k + LINES) * BLOCK <= s->n;
+    const char *in = r->in + at * b;
+    char *out = store ? r->out + at * b : NULL, *acc = r->totals + k * b;
+    if (many) r->f->lines(in, out, BLOCK, d, d * BLOCK, acc, store);
+    else r->f->line(in, out, MIN(BLOCK, s->n - k * BLOCK), d, acc, store);
+    k += many ? LINES : 1;
+  }
+}
+
+static void long_line(const Run *line, int64_t o) {
+  Run r = *line;
+  const Scan *s = r.s;
+  int64_t b = r.f->bytes, blocks = (s->n + BLOCK - 1) / BLOCK;
+  r.in += o * s->n * b;
+  char *out = r.out + o * s->n * b, identity[8] = {0};
+  r.out = NULL;
+  /* the first element of each block starts its total: maxima have no other beginning that suits all
+   */
+  for (int64_t k = 0; k < blocks; k++) {
+    int64_t at = s->back ? s->n - 1 - k * BLOCK : k * BLOCK;
+    if (s->kind == OP_ADD) memcpy(r.totals + k * b, identity, (size_t)b);
+    else if (s->kind == OP_MULTIPLY)
+      elem_set_f64(s->type == DT_BF16 || s->type == DT_F16 ? DT_F32 : s->type, r.totals + k * b, 1);
+    else memcpy(r.totals + k * b, r.in + at * b, (size_t)b);
+  }
+  cpu_parallel(blocks, LINES, some_blocks, &r);
+  char before[8], total[8];
+  memcpy(before, r.init, (size_t)b);
+  for (int64_t k = 0; k < blocks; k++) {
+    memcpy(total, r.totals + k * b, (size_t)b);
+    memcpy(r.totals + k * b, before, (size_t)b);
+    r.f->join(before, total);
+  }
+  r.out = out;
+  cpu_parallel(blocks, LINES, some_blocks, &r);
+}
+
+static void scan(const Scan *s, DType math, const void *in, const void *init, void *out) {
+  Run r = {.s = s, .f = fns(s->kind, math), .in = in, .out = out, .init = init};
+  if (s->inner == 1) {
+    if (s->outer < LINES && s->n > 4 * BLOCK) {
+      r.totals = xmalloc((size_t)((s->n + BLOCK - 1) / BLOCK * r.f->bytes));
+      for (int64_t o = 0; o < s->outer; o++) long_line(&r, o);
+      free(r.totals);
+      return;
+    }
+    cpu_parallel(s->outer, (65536 / s->n + SHORT_LINES) / SHORT_LINES * SHORT_LINES, some_lines,
+                 &r);
+    return;
+  }
+  r.part = MIN(s->inner, 1024);
+  int64_t parts = (s->inner + r.part - 1) / r.part;
+  cpu_parallel(s->outer * parts, MAX(1, 65536 / (s->n * r.part)), some_rows, &r);
+}
+
+static Err *run(void *state, const Op *op, void *const *in, void *const *out) {
+  const Scan *s = state;
+  int64_t n = type_count(op_type(op));
+  if (n == 0) return NULL;
+  if (s->type != DT_BF16 && s->type != DT_F16) {
+    scan(s, s->type, in[0], in[1], out[0]);
+    return NULL;
+  }
+  float init, *wide = aligned_alloc(64, ((size_t)n * 8 + 127) & ~(size_t)63);
+  if (!wide) return op_err(op, ERR_EXHAUSTED, "no memory for f32 copies");
+  cpu_widen(s->type, in[0], wide, n);
+  cpu_to_f32(s->type, in[1], &init, 1);
+  scan(s, DT_F32, wide, &init, wide + n);
+  cpu_narrow(s->type, wide + n, out[0], n);
+  free(wide);
+  return NULL;
+}
+
+bool cpu_window_is_running(const Op *op) {
+  Scan s;
+  return recognise(op, &s);
+}
+
+static Err *prepare(const Op *op, void **state) {
+  Scan *s = xcalloc(1, sizeof *s);
+  if (!recognise(op, s)) {
+    free(s);
+    return op_err(op, ERR_INTERNAL, "no running combination");
+  }
+  *state = s;
+  return NULL;
+}
+
+const CpuKernel cpu_kernels_scan[] = {
+    {.name = "scan",
+     .kind = OP_REDUCE_WINDOW,
+     .accepts = cpu_window_is_running,
+     .prepare = prepare,
+     .run = run,
+     .release = free},
+    {0},
+};

@@ -1,0 +1,42 @@
+/* Strips with AVX-512; emulated (avx512.h), each vector is two of AVX2. */
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+#define LANES 16
+#define V_BLEND(mask, a, b) ((F)(((I)(a) & (mask)) | ((I)(b) & ~(mask))))
+#ifndef WEFT_EMULATE_AVX512
+#define FN __attribute__((target("avx512f,avx512bw,avx512vl")))
+#define V_FMA(a, b, c) ((F)_mm512_fmadd_ps((__m512)(a), (__m512)(b), (__m512)(c)))
+#define V_SQRT(a) ((F)_mm512_sqrt_ps((__m512)(a)))
+#define V_ROUND(a, mode) ((F)_mm512_roundscale_ps((__m512)(a), mode))
+#define V_LOAD_SOME(p, n) ((F)_mm512_maskz_loadu_ps((__mmask16)((1u << (n)) - 1), p))
+#define V_STORE_SOME(p, n, v) _mm512_mask_storeu_ps(p, (__mmask16)((1u << (n)) - 1), (__m512)(v))
+#else
+#define FN __attribute__((target("avx2,fma")))
+#pragma GCC diagnostic ignored "-Wpsabi"
+typedef float Wide __attribute__((vector_size(64)));
+typedef union Halves {
+  Wide v;
+  __m256 h[2];
+} Halves;
+#define ON_HALVES(call)                                     \
+  __extension__({                                           \
+    Halves r_;                                              \
+    for (int half = 0; half < 2; half++) r_.h[half] = call; \
+    (F) r_.v;                                               \
+  })
+#define HALF(a) ((Halves){.v = (Wide)(a)}.h[half])
+#define V_FMA(a, b, c) ON_HALVES(_mm256_fmadd_ps(HALF(a), HALF(b), HALF(c)))
+#define V_SQRT(a) ON_HALVES(_mm256_sqrt_ps(HALF(a)))
+#define V_ROUND(a, mode) ON_HALVES(_mm256_round_ps(HALF(a), mode))
+#endif
+#define V_DOWN(v, n)                                                                        \
+  __builtin_shufflevector((F)(v), (F)(v), (n), (n) + 1, (n) + 2, (n) + 3, (n) + 4, (n) + 5, \
+                          (n) + 6, (n) + 7, (n) + 8, (n) + 9, (n) + 10, (n) + 11, (n) + 12, \
+                          (n) + 13, (n) + 14, (n) + 15)
+#define V_FIRST(v) \
+  __builtin_shufflevector((F)(v), (F)(v), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+#include "dev/cpu/strips/strips_simd.h"
+
+const StripSimd strips_avx512 = STRIPS_SIMD;
+#endif

@@ -77,21 +77,7 @@ static void pairs(void **state) {
           c->special ? odd[(k * (i ? 7 : 5) + k / 9) % COUNT_OF(odd)] : plain;
     }
   }
-  Tensor *want = run(before, 2, in), *got = run(after, 2, in);
-  DType r = dtype_real_of(want->dtype);
-  int64_t b = dtype_bytes(r), n = (int64_t)tensor_bytes(want) / b;
-  assert_int_equal(tensor_bytes(want), tensor_bytes(got));
-  for (int64_t k = 0; k < n; k++) {
-    double w = elem_get_f64(r, (char *)want->data + k * b),
-           g = elem_get_f64(r, (char *)got->data + k * b);
-    bool same = w == g || (isnan(w) && isnan(g)) || fabs(w - g) <= 4e-6 * (1 + fabs(w));
-    if (!same) fail_msg("%s: part %lld is %g, not %g", c->name, (long long)k, g, w);
-  }
-  for (int i = 0; i < 2; i++) tensor_release(in[i]);
-  tensor_release(want);
-  tensor_release(got);
-  module_free(before);
-  module_free(after);
+  same_result(c->name, before, after, 2, in, 4e-6);
 }
 
 int main(void) {

@@ -2,11 +2,13 @@
 #ifndef WEFT_COMPILE_PASS_TEST_H
 #define WEFT_COMPILE_PASS_TEST_H
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -33,6 +35,28 @@ static inline Tensor *run(const Module *m, int n, Tensor *const *in) {
   Tensor *t = tensor_retain(result.t[0]);
   shards_free(&result);
   return t;
+}
+
+/* Both programs give the same for the arguments: the same bits, or to tol * (1 + |value|). Frees all
+ * of them. */
+static inline void same_result(const char *name, Module *before, Module *after, int n, Tensor **in,
+                               double tol) {
+  Tensor *want = run(before, n, in), *got = run(after, n, in);
+  DType r = dtype_real_of(want->dtype);
+  int64_t b = dtype_bytes(r), parts = (int64_t)tensor_bytes(want) / b;
+  assert_int_equal(tensor_bytes(want), tensor_bytes(got));
+  for (int64_t k = 0; k < parts; k++) {
+    const char *wp = (char *)want->data + k * b, *gp = (char *)got->data + k * b;
+    double w = elem_get_f64(r, wp), g = elem_get_f64(r, gp);
+    bool same = !memcmp(wp, gp, (size_t)b);
+    if (tol > 0) same |= w == g || (isnan(w) && isnan(g)) || fabs(w - g) <= tol * (1 + fabs(w));
+    if (!same) fail_msg("%s: part %lld is %g, not %g", name, (long long)k, g, w);
+  }
+  for (int i = 0; i < n; i++) tensor_release(in[i]);
+  tensor_release(want);
+  tensor_release(got);
+  module_free(before);
+  module_free(after);
 }
 
 #endif

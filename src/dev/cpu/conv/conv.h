@@ -105,4 +105,9 @@ bool conv_gemm_run(const ConvShape *s, float *const *data);
 bool conv_depthwise_fits(const ConvShape *s);
 bool conv_depthwise_run(const ConvShape *s, float *const *data);
 
+/* Each channel by itself with large windows, or groups of few; channels last. f32, or X and Y as
+ * bf16 where t[] says so. `finite` is not touched. */
+bool conv_lanes_fits(const ConvShape *s);
+bool conv_lanes_run(const ConvShape *s, void *const *data, bool *finite);
+
 #endif

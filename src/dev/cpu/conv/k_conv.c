@@ -21,6 +21,8 @@ typedef struct Way {
 static const Way winograd = {.fits = conv_winograd_fits, .checked = conv_winograd_run},
                  planar = {.fits = conv_planar_fits, .checked = conv_planar_run};
 
+static const Way lanes = {.fits = conv_lanes_fits, .checked = conv_lanes_run};
+
 static bool one_channel(const ConvShape *s) { return s->v[X].n == 3 || s->v[X].dims[1] == 1; }
 
 #define FEW_PLACES 800
@@ -43,6 +45,7 @@ static bool swapped(const ConvShape *s) { return s->swapped; }
 static const Way ways[] = {
     {.fits = conv_first_fits, .run = conv_first_run, .ahead = one_channel},
     {.fits = conv_spread_fits, .run = conv_spread_run},
+    {.fits = conv_lanes_fits, .checked = conv_lanes_run},
     {.fits = conv_depthwise_fits, .run = conv_depthwise_run},
     {.fits = conv_gemm_fits, .run = conv_gemm_run, .ahead = as_product},
     {.fits = conv_columns_fits, .run = conv_columns_run, .ahead = swapped},
@@ -111,6 +114,16 @@ static void channels_last(Conv *c) {
     for (int d = v->n - 1; d >= 2; d--) v->strides[d] = step, step *= v->dims[d];
     v->strides[0] = step;
   }
+}
+
+/* Without copies of X and Y. */
+static bool by_lanes(Conv *c) {
+  channels_last(c);
+  if (c->copied[X] || c->copied[Y] || !lanes.fits(&c->at)) return false;
+  for (int i = 0; i < 3; i++)
+    if (i == W || c->at.t[i] != DT_BF16) c->at.t[i] = DT_F32;
+  c->way = &lanes;
+  return true;
 }
 
 typedef enum Among { ALL, AHEAD } Among; /* the ways of the table */
@@ -189,6 +202,7 @@ static Err *make(const Op *op, bool direct, Conv *c) {
       *c = swapped;
       return NULL;
     }
+    if (by_lanes(c)) return NULL;
     if (!direct && planar.fits(&c->s)) {
       c->at = c->s;
       c->at.t[X] = c->at.t[W] = c->at.t[Y] = DT_F32;
@@ -224,6 +238,12 @@ static Err *prepare(const Op *op, void **state) {
   return make(op, op_attr(op, "precision_config") != NULL, c);
 }
 
+/* For groups of several channels it is faster. */
+static bool lanes_before_onednn(Conv *c) {
+  const ConvView *w = &c->s.v[W];
+  return by_lanes(c) && (c->s.form == CONV_WEIGHTS || (w->dims[1] == 1 && w->dims[2] == 1));
+}
+
 /* By oneDNN's kernels for bf16, on hosts with instructions for it; not gradients of images with few
  * channels, where it has nothing fast. */
 static Conv *in_bf16(const Op *op) {
@@ -232,7 +252,8 @@ static Conv *in_bf16(const Op *op) {
     return NULL;
   Conv *c = xcalloc(1, sizeof *c);
   c->merged = 1;
-  if (conv_shape(op, &c->s) && !conv_spread_fits(&c->s)) c->dnnl = conv_dnnl_new(&c->s, false);
+  if (conv_shape(op, &c->s) && !conv_spread_fits(&c->s) && !lanes_before_onednn(c))
+    c->dnnl = conv_dnnl_new(&c->s, false);
   if (c->dnnl) return c;
   release(c);
   return NULL;

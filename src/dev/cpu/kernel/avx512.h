@@ -27,6 +27,16 @@ typedef __mmask16 V16Mask;
   _mm512_castsi512_ps( \
       _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(p))), 16))
 #define V16_F16(p) _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(p)))
+/* Rounded to nearest even; NaN stay NaN. */
+AVX512 static inline __attribute__((always_inline, unused)) void V16_STORE_BF16(void *p, V16 x) {
+  __m512i bits = _mm512_castps_si512(x), high = _mm512_srli_epi32(bits, 16),
+          odd = _mm512_and_si512(high, _mm512_set1_epi32(1)),
+          sum = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff))),
+          nan = _mm512_or_si512(high, _mm512_set1_epi32(0x40));
+  __mmask16 is_nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
+  sum = _mm512_mask_mov_epi32(_mm512_srli_epi32(sum, 16), is_nan, nan);
+  _mm256_storeu_si256((__m256i *)p, _mm512_cvtepi32_epi16(sum));
+}
 /* sum += the products of the two bf16 in each lane; hosts with AVX512_BF16 only. */
 #define AVX512_BF16 __attribute__((target("avx512f,avx512bf16")))
 #define V16_FMA_PAIRS(sum, x, y) __asm__("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(x), "v"(y))
@@ -92,6 +102,19 @@ V16_FN __m256 v16_half_bf16(const void *p) {
 }
 V16_FN V16 V16_BF16(const void *p) {
   return (V16){v16_half_bf16(p), v16_half_bf16((const char *)p + 16)};
+}
+V16_FN __m128i v16_half_to_bf16(__m256 x) {
+  __m256i bits = _mm256_castps_si256(x), high = _mm256_srli_epi32(bits, 16),
+          odd = _mm256_and_si256(high, _mm256_set1_epi32(1)),
+          sum = _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff))),
+          nan = _mm256_or_si256(high, _mm256_set1_epi32(0x40)),
+          is_nan = _mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_UNORD_Q));
+  sum = _mm256_blendv_epi8(_mm256_srli_epi32(sum, 16), nan, is_nan);
+  return _mm_packus_epi32(_mm256_castsi256_si128(sum), _mm256_extracti128_si256(sum, 1));
+}
+V16_FN void V16_STORE_BF16(void *p, V16 x) {
+  _mm_storeu_si128((__m128i *)p, v16_half_to_bf16(x.lo));
+  _mm_storeu_si128((__m128i *)p + 1, v16_half_to_bf16(x.hi));
 }
 V16_FN V16 V16_F16(const void *p) {
   return (V16){_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p)),

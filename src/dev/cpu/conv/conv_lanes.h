@@ -1,0 +1,35 @@
+/* dev/cpu, private to conv_lanes.c: its inner loops, for each width of vectors. A vector is LANES
+ * floats, however many registers that takes. */
+#ifndef WEFT_DEV_CPU_CONV_LANES_H
+#define WEFT_DEV_CPU_CONV_LANES_H
+
+#include "base/base.h"
+
+#define LANES 16
+
+/* What goes into the lanes of `inputs` vectors from a pixel's channels [0, in), in <= LANES: lane l
+ * of vector k is channel index[k][l]; index NULL: one vector, lane l is channel l, zero from `in` on. */
+typedef struct LanesSpread {
+  int64_t in, inputs;
+  const int32_t (*index)[LANES];
+  int64_t apart; /* floats between the vectors of a pixel */
+} LanesSpread;
+
+/* n pixels, `step` elements (f32 or bf16) apart, one after the other to `to`. */
+void lanes_spread(const LanesSpread *s, DType t, const void *from, int64_t step, int64_t n,
+                  float *to);
+
+typedef struct LanesKernels {
+  /* to[p * to_step] = sum over t of w[t * LANES] * from[at[t] + p * step], vectors, for p < places;
+   * half: to is bf16 */
+  void (*results)(int64_t places, int64_t step, const float *from, const int64_t *at, int64_t taps,
+                  const float *w, bool half, void *to, int64_t to_step);
+  /* w[t * LANES] += sum over r, p of from[at[t] + r * row + p * step] * y[r * y_row + p * y_step] */
+  void (*weights)(int64_t rows, int64_t row, int64_t places, int64_t step, const float *from,
+                  const int64_t *at, int64_t taps, const float *y, int64_t y_row, int64_t y_step,
+                  float *w);
+} LanesKernels;
+
+extern const LanesKernels lanes_avx2, lanes_avx512;
+
+#endif

@@ -12,7 +12,8 @@
 #include "compile/plan_priv.h"
 
 #define ALIGN 64
-#define MANY 8192 /* places that are packed in order of birth only */
+#define MANY 8192        /* places that are packed in order of birth only */
+#define MAX_UPDATES 1024 /* of one carried value in one turn of its loop */
 
 /* May out `o` of the step be written over its input `k`? */
 static bool in_place(Builder *b, const Step *s, int k, int o) {
@@ -58,10 +59,11 @@ static void chain_reads(Builder *b) {
   }
 }
 
-static void index_steps(const Block *blk, const Step **by_id) {
+static void index_steps(const Block *blk, const Step **by_id, const Step **by_pos) {
   for (int i = 0; i < blk->n; i++) {
-    by_id[blk->steps[i].id] = &blk->steps[i];
-    for (int k = 0; k < blk->steps[i].n_blocks; k++) index_steps(&blk->steps[i].blocks[k], by_id);
+    const Step *s = &blk->steps[i];
+    by_id[s->id] = by_pos[s->pos] = s;
+    for (int k = 0; k < s->n_blocks; k++) index_steps(&s->blocks[k], by_id, by_pos);
   }
 }
 
@@ -88,7 +90,35 @@ static bool read_before(Builder *b, const Step *const *steps, int place, int beg
 
 static int first_write(Builder *b, int place) { return b->places.v[place].begin; }
 
-static void merge_bodies(Builder *b, const Step *const *steps) {
+/* What is written over step after step, x.at[i].set(..).at[j].set(..), from the carried value `to`
+ * on until `from`, becomes one place: its first write is where `to` is read last. */
+static void merge_updates(Builder *b, const Step *const *steps, const Step *const *by_pos,
+                          const Body *y, int from, int to) {
+  int link[MAX_UPDATES], n = 0;
+  for (int at = from; at != to;) {
+    const Place *p = &b->places.v[at];
+    if (n == MAX_UPDATES || p->kind != PLACE_ARENA || p->begin < y->begin || p->end > y->end ||
+        (n && p->end != first_write(b, link[n - 1])))
+      return;
+    link[n++] = at;
+    const Step *s = by_pos[p->begin];
+    int o = s ? out_of(b, s, at) : -1, next = -1;
+    for (int k = 0; o >= 0 && k < s->n_in && next < 0; k++) {
+      int in = plan_root(b, s->in[k]);
+      if (in >= 0 && in != at && b->places.v[in].bytes == p->bytes &&
+          b->places.v[in].each == p->each && in_place(b, s, k, o))
+        next = in;
+    }
+    if (next < 0) return;
+    at = next;
+  }
+  if (n < 2 ||
+      !read_before(b, steps, to, y->begin, y->end, first_write(b, link[n - 1]), link[n - 1]))
+    return;
+  for (int i = 1; i < n; i++) merge(b, link[i], from);
+}
+
+static void merge_bodies(Builder *b, const Step *const *steps, const Step *const *by_pos) {
   for (int k = 0; k < b->bodies.n; k++) {
     const Body *y = &b->bodies.v[k];
     for (int i = 0; i < y->n; i++) {
@@ -98,6 +128,7 @@ static void merge_bodies(Builder *b, const Step *const *steps) {
       if (f->kind != PLACE_ARENA || (t->kind != PLACE_ARENA && t->kind != PLACE_RESULT)) continue;
       if (f->bytes != t->bytes || f->each != t->each || f->begin < y->begin || f->end > y->end)
         continue;
+      if (y->loop) merge_updates(b, steps, by_pos, y, from, to);
       if (!read_before(b, steps, to, y->begin, y->end, first_write(b, from), from)) continue;
       bool other =
           false; /* another value of this body merged with it already and alive at the same time */
@@ -172,15 +203,17 @@ static void reuse_args(Builder *b, const Step *const *steps, bool asked_for) {
 
 void plan_merge(Builder *b) {
   const Step **steps = xcalloc((size_t)b->n_steps + 1, sizeof *steps);
-  index_steps(&b->plan->body, steps);
+  const Step **by_pos = xcalloc((size_t)b->pos + 1, sizeof *by_pos);
+  index_steps(&b->plan->body, steps, by_pos);
   chain_reads(b);
-  merge_bodies(b, steps);
+  merge_bodies(b, steps, by_pos);
   reuse_args(b, steps, true);
   merge_in_place(b, steps, &b->plan->body);
   reuse_args(b, steps, false);
   free(b->first_read);
   free(b->last_read);
   free(steps);
+  free(by_pos);
 }
 
 /* ---- packing ---- */

@@ -1,5 +1,5 @@
 /* Slices of stacks in loops, which are read where they are, and what loops put into stacks, which is
- * made there: by fused loops, by products, under another
+ * made there, and what loops update: by fused loops, by products, under another
  * name, in a loop inside, as what is carried on, of stacks that the program made itself, at places
  * beyond the end. The interpreter knows the answer. */
 #include <math.h>
@@ -107,6 +107,46 @@ static const char puts_program[] =
     "  return %r#1, %r#2, %r#3, %r#4, %r#5 : $S, $S, $S, $S, $M\n"
     "}\n";
 
+/* A loop that updates what it carries twice a turn and reads it between and after. */
+static const char updates_program[] =
+    "func.func @main(%n: tensor<i32>, %a: $S) -> ($S, $S, $M) {\n"
+    "  %zero = stablehlo.constant dense<0> : tensor<i32>\n"
+    "  %one = stablehlo.constant dense<1> : tensor<i32>\n"
+    "  %five = stablehlo.constant dense<5> : tensor<i32>\n"
+    "  %none = stablehlo.constant dense<0.0> : $M\n"
+    "  %b = stablehlo.cosine %a : $S\n"
+    "  %r:4 = stablehlo.while(%i = %zero, %t = %a, %u = %b, %x = %none)"
+    " : tensor<i32>, $S, $S, $M\n"
+    "  cond {\n"
+    "    %go = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>\n"
+    "    stablehlo.return %go : tensor<i1>\n"
+    "  } do {\n"
+    "    %back = stablehlo.subtract %five, %i : tensor<i32>\n"
+    "    %m = stablehlo.tanh %x : $M\n"
+    "    %p = stablehlo.reshape %m : ($M) -> $P\n"
+    "    %t1 = stablehlo.dynamic_update_slice %t, %p, %i, %zero, %zero"
+    " : ($S, $P, tensor<i32>, tensor<i32>, tensor<i32>) -> $S\n"
+    "    %s = stablehlo.dynamic_slice %t1, %back, %zero, %zero, sizes = [1, $R, $C]"
+    " : ($S, tensor<i32>, tensor<i32>, tensor<i32>) -> $P\n"
+    "    %s1 = stablehlo.cosine %s : $P\n"
+    "    %t2 = stablehlo.dynamic_update_slice %t1, %s1, %back, %zero, %zero"
+    " : ($S, $P, tensor<i32>, tensor<i32>, tensor<i32>) -> $S\n"
+    "    %u1 = stablehlo.dynamic_update_slice %u, %s1, %back, %zero, %zero"
+    " : ($S, $P, tensor<i32>, tensor<i32>, tensor<i32>) -> $S\n"
+    "    %u2 = stablehlo.dynamic_update_slice %u1, %p, %i, %zero, %zero"
+    " : ($S, $P, tensor<i32>, tensor<i32>, tensor<i32>) -> $S\n"
+    "    %old = stablehlo.dynamic_slice %u, %back, %zero, %zero, sizes = [1, $R, $C]"
+    " : ($S, tensor<i32>, tensor<i32>, tensor<i32>) -> $P\n"
+    "    %o = stablehlo.reshape %old : ($P) -> $M\n"
+    "    %d = stablehlo.dot_general %o, %o, contracting_dims = [1] x [1] : ($M, $M) -> $Q\n"
+    "    %e = stablehlo.dot_general %d, %o, contracting_dims = [1] x [0] : ($Q, $M) -> $M\n"
+    "    %x1 = stablehlo.add %x, %e : $M\n"
+    "    %i1 = stablehlo.add %i, %one : tensor<i32>\n"
+    "    stablehlo.return %i1, %t2, %u2, %x1 : tensor<i32>, $S, $S, $M\n"
+    "  }\n"
+    "  return %r#1, %r#2, %r#3 : $S, $S, $M\n"
+    "}\n";
+
 static Module *read_program(const char *program, int rows, int columns, int turns) {
   Buf b = {0};
   for (const char *p = program; *p; p++) {
@@ -193,7 +233,15 @@ static void test_puts(void **state) {
       check(puts_program, shapes[k][0], shapes[k][1], 2, &turns[t], 1);
 }
 
+static void test_updates(void **state) {
+  (void)state;
+  static const int turns[] = {6, 1, 0, 5};
+  for (int k = 0; k < COUNT_OF(shapes); k++)
+    check(updates_program, shapes[k][0], shapes[k][1], 2, turns, COUNT_OF(turns));
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_slices), cmocka_unit_test(test_puts)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_slices), cmocka_unit_test(test_puts),
+                                     cmocka_unit_test(test_updates)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -120,6 +120,38 @@ static void transposes_fold_into_products(void **unused) {
   module_free(p.m);
 }
 
+/* The outer product is made the other way round; what has no elements takes no part. */
+static void outer_products_turn_around(void **unused) {
+  (void)unused;
+  Prog p = start();
+  Value *x = b_arg(&p.b, f32(&p, 4, 0)), *y = b_arg(&p.b, f32(&p, 6, 0));
+  Type *t = f32(&p, 4, 6);
+  int perm[2] = {1, 0};
+  Value *z =
+      b_mul(&p.b, b_bcast_like(&p.b, x, t, (int[]){0}), b_bcast_like(&p.b, y, t, (int[]){1}));
+  z = b_transpose(&p.b, z, perm);
+  b_return(&p.b, 1, &z);
+  ok(pass_simplify(p.m));
+  ok(ir_verify(p.m));
+  assert_int_equal(count(p.m, OP_TRANSPOSE), 0);
+  assert_int_equal(count(p.m, OP_MULTIPLY), 1);
+  module_free(p.m);
+}
+
+static void no_elements_no_work(void **unused) {
+  (void)unused;
+  Prog p = start();
+  Value *x = b_arg(&p.b, f32(&p, 4, 6));
+  Value *none = b_tanh(&p.b, b_slice_dim(&p.b, x, 0, 2, 2));
+  Value *y = b_concat(&p.b, 3, (Value *[]){none, x, none}, 0);
+  b_return(&p.b, 1, &y);
+  ok(pass_simplify(p.m));
+  const Op *ret = module_main(p.m)->body->last;
+  assert_ptr_equal(ret->operands[0], x);
+  assert_ptr_equal(module_main(p.m)->body->first, ret);
+  module_free(p.m);
+}
+
 static Value *rows_added(Prog *p, Value *x, Value *ids, Value *u) {
   IndexDims d = {.n_offset = 1, .n_collapsed = 1, .n_map = 1, .index_vector_dim = 1, .offset = {1}};
   return b_scatter(&p->b, OP_ADD, x, b_reshape(&p->b, ids, 2, (int64_t[]){b_dim(ids, 0), 1}), u,
@@ -341,6 +373,8 @@ int main(void) {
       cmocka_unit_test(adding_zero_stays),
       cmocka_unit_test(equal_ops_merge_and_constants_fold),
       cmocka_unit_test(transposes_fold_into_products),
+      cmocka_unit_test(outer_products_turn_around),
+      cmocka_unit_test(no_elements_no_work),
       cmocka_unit_test(rows_are_added_to_what_is_there),
       cmocka_unit_test(one_element_of_each_row_is_a_select),
       cmocka_unit_test(signs_come_from_what_is_kept),

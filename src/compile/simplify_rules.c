@@ -171,6 +171,36 @@ static bool rule_transpose(Simp *s, Op *op) {
   return false;
 }
 
+/* transpose of arithmetic on what is broadcast, as outer products are: the broadcasts put their
+ * dimensions elsewhere. Only when nobody else wants it the other way round. */
+static bool rule_transpose_of_ewise(Simp *s, Op *op) {
+  Op *in = op->operands[0]->def;
+  const int64_t *perm, *map;
+  int n = op_ints(op, "permutation", &perm);
+  if (!in || op_info[in->kind].cls != OC_EWISE || in->n_results != 1 || in->n_operands > 4 ||
+      n > MAX_RANK || !simp_single_use(s, &in->results[0]) || !type_is_static(op_type(op)))
+    return false;
+  for (int i = 0; i < in->n_operands; i++)
+    if (in->operands[i]->type->rank && !def_of(in->operands[i], OP_BROADCAST_IN_DIM)) return false;
+  int64_t where[MAX_RANK];
+  for (int i = 0; i < n; i++) where[perm[i]] = i;
+  Value *operands[4];
+  for (int i = 0; i < in->n_operands; i++) {
+    operands[i] = in->operands[i];
+    if (!operands[i]->type->rank) continue;
+    const Op *spread = operands[i]->def;
+    int64_t to[MAX_RANK];
+    int k = op_ints(spread, "broadcast_dimensions", &map);
+    for (int j = 0; j < k; j++) to[j] = where[map[j]];
+    NamedAttr a = ints(s, "broadcast_dimensions", k, to);
+    Type *t = type_tensor(s->m, spread->results[0].type->dtype, n, op_type(op)->dims);
+    operands[i] = simp_op(s, op, OP_BROADCAST_IN_DIM, 1, &spread->operands[0], t, 1, &a);
+  }
+  return done(
+      s, op,
+      simp_op(s, op, in->kind, in->n_operands, operands, op_type(op), in->n_attrs, in->attrs));
+}
+
 static bool rule_broadcast(Simp *s, Op *op) {
   Value *a = op->operands[0];
   const int64_t *map;
@@ -229,6 +259,23 @@ static bool all_are(const Op *op, const char *name, int64_t want) {
   return true;
 }
 
+/* Operands without elements add nothing. */
+static bool rule_concatenate(Simp *s, Op *op) {
+  Value *a = op->operands[0];
+  if (op->n_operands == 1) return same_type(a, &op->results[0]) && done(s, op, a);
+  Value *in[MAX_RANK];
+  int n = 0;
+  for (int i = 0; i < op->n_operands; i++) {
+    Value *v = op->operands[i];
+    if (!type_is_static(v->type)) return false;
+    if (!type_count(v->type)) continue;
+    if (n == MAX_RANK) return false;
+    in[n++] = v;
+  }
+  return n && n < op->n_operands &&
+         done(s, op, simp_op(s, op, OP_CONCATENATE, n, in, op_type(op), op->n_attrs, op->attrs));
+}
+
 static bool rule_move(Simp *s, Op *op) {
   Value *a = op->n_operands ? op->operands[0] : NULL;
   switch (op->kind) {
@@ -243,8 +290,7 @@ static bool rule_move(Simp *s, Op *op) {
     return same_type(a, &op->results[0]) && all_are(op, "edge_padding_low", 0) &&
            all_are(op, "edge_padding_high", 0) && all_are(op, "interior_padding", 0) &&
            done(s, op, a);
-  case OP_CONCATENATE:
-    return op->n_operands == 1 && same_type(a, &op->results[0]) && done(s, op, a);
+  case OP_CONCATENATE: return rule_concatenate(s, op);
   case OP_REVERSE: {
     const int64_t *d;
     int n = op_ints(op, "dimensions", &d);
@@ -428,11 +474,23 @@ static bool rule_constant(Simp *s, Op *op) {
               simp_op(s, op, OP_BROADCAST_IN_DIM, 1, &scalar, op->results[0].type, 1, &dims));
 }
 
+/* What has no elements is a constant. */
+static bool rule_empty(Simp *s, Op *op) {
+  OpClass c = op_info[op->kind].cls;
+  if (op->n_results != 1 || op->kind == OP_CONSTANT || c == OC_CONTROL || c == OC_DYNAMIC ||
+      !simp_is_pure(op) || !type_is_static(op_type(op)) || type_count(op_type(op)))
+    return false;
+  const Type *t = op_type(op);
+  NamedAttr a = {STR("value"), attr_tensor(s->m, tensor_make(t->dtype, t->rank, t->dims), NULL)};
+  return done(s, op, simp_op(s, op, OP_CONSTANT, 0, NULL, op_type(op), 1, &a));
+}
+
 bool simp_rules(Simp *s, Op *op) {
   for (int i = 0; i < op->n_results; i++)
     if (op->results[i].type->kind != TY_TENSOR || op->results[i].type->quant) return false;
   for (int i = 0; i < op->n_operands; i++)
     if (op->operands[i]->type->kind != TY_TENSOR || op->operands[i]->type->quant) return false;
+  if (rule_empty(s, op)) return true;
   switch (op->kind) {
   case OP_CONSTANT: return rule_constant(s, op);
   case OP_REDUCE: return rule_reduce(s, op);
@@ -440,7 +498,8 @@ bool simp_rules(Simp *s, Op *op) {
   case OP_DOT_GENERAL: return rule_dot(s, op);
   case OP_CONVOLUTION: return rule_conv(s, op);
   case OP_MAP: return rule_map(s, op);
-  case OP_TRANSPOSE: return rule_transpose(s, op) || rule_transpose_of_dot(s, op);
+  case OP_TRANSPOSE:
+    return rule_transpose(s, op) || rule_transpose_of_dot(s, op) || rule_transpose_of_ewise(s, op);
   case OP_SHARDING_CONSTRAINT:
   case OP_RESHARD:
   case OP_PROPAGATION_BARRIER:

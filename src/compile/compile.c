@@ -17,6 +17,7 @@ static const struct {
     {"special", pass_special},
     {"simplify", pass_simplify},
     {"pools", pass_pools},
+    {"spread", pass_spread},
     {"scatters", pass_scatters},
     {"masks", pass_masks},
     {"unroll", pass_unroll},

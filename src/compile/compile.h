@@ -1,7 +1,7 @@
 /* compile: from a verified StableHLO module to a plan that an executor runs. compile.c lists the
  * stages in order.
  *
- *   module -> inline -> products -> simplify -> pools -> scatters -> masks -> unroll -> hoist -> fuse -> order -> plan
+ *   module -> inline -> products -> simplify -> pools -> spread -> scatters -> masks -> unroll -> hoist -> fuse -> order -> plan
  *
  * The first stages go from program to program. `fuse` divides each region's ops into fusions (loops
  * generated as one kernel) and single steps; `order` puts them where they give memory back early;
@@ -34,6 +34,8 @@ Err *pass_tiny_products(Module *m);
 Err *pass_special(Module *m);
 /* Windows over whole dimensions, gradients of means over windows that do not overlap. */
 Err *pass_pools(Module *m);
+/* What is spread out between zeros, to be added to something. */
+Err *pass_spread(Module *m);
 /* Gradients of gathers without zeros to add to. */
 Err *pass_scatters(Module *m);
 /* The sign of what is rectified is read off the result. */

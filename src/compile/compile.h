@@ -1,7 +1,8 @@
 /* compile: from a verified StableHLO module to a plan that an executor runs. compile.c lists the
  * stages in order.
  *
- *   module -> inline -> products -> simplify -> pools -> spread -> scatters -> masks -> unroll -> hoist -> fuse -> order -> plan
+ *   module -> inline -> products -> repeats -> simplify -> pools -> spread -> scatters -> masks ->
+ *     unroll -> hoist -> fuse -> order -> plan
  *
  * The first stages go from program to program. `fuse` divides each region's ops into fusions (loops
  * generated as one kernel) and single steps; `order` puts them where they give memory back early;
@@ -28,6 +29,8 @@ Err *pass_inline(Module *m);
 Err *pass_simplify(Module *m);
 /* Convolutions that are matrix products become dot_general. */
 Err *pass_products(Module *m);
+/* Products of operands that are repeated along a batch dimension read them once. */
+Err *pass_repeats(Module *m);
 /* Products too small for a kernel become multiplications and sums. */
 Err *pass_tiny_products(Module *m);
 /* Functions that front ends write out as polynomials become one operation. */

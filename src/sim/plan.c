@@ -209,6 +209,66 @@ static void loop_copies(Plan *p) {
   }
 }
 
+/* Does a loop write one slice of state i in each round, the last one first? *stack: does it write
+ * slices at all? */
+static bool from_the_end(const HComp *body, int i, bool *stack) {
+  const HNode *o = i < body->outputs.n ? body->outputs.v[i] : NULL;
+  *stack = o && o->kind == H_DUS && o->in[0] == body->params.v[i];
+  if (!*stack) return false;
+  for (int k = 2; k < o->n_in; k++)
+    for (const HNode *n = o->in[k]; n->n_in > 0; n = n->in[n->op == OP_SELECT ? n->n_in - 1 : 0])
+      if (n->op == OP_SUBTRACT) return true;
+  return false;
+}
+
+/* A stack that is written from its first slice on starts as it is found. One that is written from the
+ * end is filled with its constant, and so are all others that begin as the same constant. */
+static bool filled(const HNode *init) {
+  bool stack = false;
+  for (int i = 0; i < init->n_users; i++) {
+    const HNode *w = init->users[i];
+    for (int k = 0; w->kind == H_WHILE && k < w->n_in; k++)
+      if (w->in[k] == init && from_the_end(w->comps[1], k, &stack)) return true;
+  }
+  return false;
+}
+
+static void fill_stacks(Plan *p) {
+  const Law *law = p->law;
+  for (int i = p->kernels.n - 1; i >= 0; i--) {
+    const Kernel *k = p->kernels.v[i];
+    const HNode *w = k->roots.n ? k->roots.v[0] : NULL;
+    for (int s = 0; k->dearest && w->kind == H_WHILE && s < w->n_in; s++) {
+      const HNode *init = w->in[s];
+      bool stack;
+      from_the_end(w->comps[1], s, &stack);
+      if (!stack || !plan_const_only(init) || !filled(init)) continue;
+      const HValue *v = w->comps[1]->params.v[s]->val;
+      double b = hlo_bits(init->dt) / 8;
+      int width = b >= 4 ? 4 : b >= 2 ? 2 : 1;
+      bool far = v->space == SP_HBM;
+      double n = v->tiles * 4096 <= law->one_bytes ? 1 : ceil(v->tiles / law->lwin);
+      double tile = far || law->cmem > 0 ? law->o[width]
+                    : width == 4         ? 0.25
+                                         : law->o[width] - law->r[width] + 0.25;
+      Kernel *c = plan_kernel(p);
+      *vec_push(&c->roots) = hlo_node(p->g, p->comp, H_BCAST, OP_BROADCAST_IN_DIM, init->src,
+                                      init->dt, init->rank, init->d, 1, (HNode *[]){(HNode *)init});
+      c->costed = true;
+      c->windows = (int)n;
+      c->cycles = c->est =
+          law->lbase + v->tiles * tile + (ceil(n / (n > 1 ? law->cores : 1)) - 1) * law->lq;
+      c->time_s = c->cycles / law->clock;
+      c->start_s = p->time_s;
+      c->bytes = far ? v->bytes : 0;
+      c->bound = SIM_MEMORY;
+      c->util = 1;
+      p->cycles += c->cycles;
+      p->time_s += c->time_s;
+    }
+  }
+}
+
 Err *plan_comp(HGraph *g, HComp *c, const Chip *chip, const Law *law, const SimOpts *opts,
                Arena *arena, Plan *parent, double mult, Plan **out) {
   Plan *p = ARENA_NEW(arena, Plan);
@@ -231,6 +291,7 @@ Err *plan_comp(HGraph *g, HComp *c, const Chip *chip, const Law *law, const SimO
   live_ranges(p);
   TRY(time_all(p));
   if (p->loop_body && law->tpu) loop_copies(p);
+  if (law->tpu) fill_stacks(p);
   plan_peak(p);
   return NULL;
 }

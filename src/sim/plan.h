@@ -130,6 +130,7 @@ typedef struct Law {
   bool prefetch, matvec, softmax, scores, rotates, row_beside, keep, nopack;
   bool
       queries; /* attention that only goes forwards loops over queries rather than store its scores */
+  bool pairs;    /* short loops that do the same are joined, two at a time */
   bool quarters; /* large arrays are fetched in four pieces */
   double piece;  /* or in pieces of so many bytes */
   bool offload;  /* scatters run beside the core, from device memory to device memory */
@@ -179,6 +180,7 @@ void plan_kernels(Plan *p);
 /* plan_layout.c */
 void plan_layouts(Plan *p);
 void plan_copies(Plan *p);
+bool plan_slices_tiles(const Plan *p, const HNode *n);
 /* plan.c */
 Err *plan_comp(HGraph *g, HComp *c, const Chip *chip, const Law *law, const SimOpts *opts,
                Arena *arena, Plan *parent, double mult, Plan **out);

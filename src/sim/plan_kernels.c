@@ -140,6 +140,30 @@ static bool only_widens(const Kernel *k) {
          hlo_bits(n->dt) > hlo_bits(n->in[0]->dt);
 }
 
+#define RESULTS 8 /* that a kernel may write */
+
+static bool inside(const Kernel *k, const HNode *n) {
+  for (int i = 0; i < k->inner.n; i++)
+    if (k->inner.v[i] == n) return true;
+  return false;
+}
+
+/* Results of a that somebody beside a and b needs. */
+static int results(const Kernel *a, const Kernel *b) {
+  int count = 0;
+  for (int i = 0; i < a->roots.n; i++) {
+    const HNode *n = a->roots.v[i];
+    bool needed = n->is_output;
+    for (int u = 0; u < n->n_users && !needed; u++)
+      needed = !inside(a, n->users[u]) && !inside(b, n->users[u]);
+    count += needed;
+  }
+  return count;
+}
+static bool too_many_results(const Kernel *a, const Kernel *b) {
+  return a->roots.n + b->roots.n > RESULTS && results(a, b) + results(b, a) > RESULTS;
+}
+
 static void merge_into(Plan *p, int dst, int src, int *stamp, int *mark) {
   Kernel *a = p->kernels.v[dst], *b = p->kernels.v[src];
   for (int i = 0; i < b->roots.n; i++) {
@@ -209,6 +233,91 @@ static void join_row_sums(Plan *p, int at, unsigned char *seen, int *stamp, int 
   }
 }
 
+/* The kernel that makes a full-size input of kernel `at` and can make its results as well, the last of
+ * several; -1: none. `loops`: of two loops without a sum or a product, else of others. */
+static int maker_to_join(Plan *p, int at, bool loops, unsigned char *seen) {
+  const Kernel *k = p->kernels.v[at];
+  int best = -1;
+  if (k->dead || k->conv || k->copy || !loops_over(k) || k->roots.v[0]->val->alias) return -1;
+  if (k->roots.v[0]->val->lone) return -1;
+  int64_t dom = domain(k);
+  if (dom < 2) return -1;
+  for (int r = 0; r < k->reads.n; r++) {
+    HValue *v = base_of(k->reads.v[r]);
+    if (v->kernel < 0 || v->node->comp != p->comp || hlo_count(v->node) != dom) continue;
+    Kernel *s = p->kernels.v[v->kernel];
+    if (s == k || s->dead || s->copy || !loops_over(s) || domain(s) != dom) continue;
+    if (s->roots.v[0]->val->lone) continue;
+    if (s->attention || (s->conv && !p->law->tpu)) continue;
+    if (v->node->ends) continue;
+    if (s->reduce && !s->conv && !(k->reduce && v->node->kind != H_REDUCE)) continue;
+    bool both = p->law->tpu && !s->conv && !s->reduce && !k->reduce;
+    if (both != loops || (both && s->roots.n > 1)) continue;
+    bool part = false; /* something else of that kernel is needed whole */
+    for (int q = 0; q < k->reads.n && !part; q++) {
+      HValue *w = base_of(k->reads.v[q]);
+      part = w->kernel == v->kernel && w->node->comp == p->comp && hlo_count(w->node) != dom &&
+             !(w->node->soft && k->roots.v[0]->soft);
+    }
+    if (part || reaches_around(p, v->kernel, at, seen)) continue;
+    if (p->law->tpu && too_many_results(s, k)) continue;
+    best = MAX(best, v->kernel);
+  }
+  return best;
+}
+
+#define MOST_READS 16
+
+/* Loops and reductions join what makes their input; what was merged may join another maker. On TPUs a
+ * loop that has one result joins the last of its readers that it can, the others read that. */
+static void join_makers(Plan *p, unsigned char *seen, int *stamp, int *mark) {
+  int n = p->kernels.n;
+  for (int at = 0; at < n; at++)
+    for (int i = at, m; (m = maker_to_join(p, i, false, seen)) >= 0; i = m)
+      merge_into(p, m, i, stamp, mark);
+  for (int reads = 1; reads <= MOST_READS && p->law->tpu; reads++)
+    for (int at = n - 1; at >= 0; at--) {
+      const Kernel *k = p->kernels.v[at];
+      if (k->dead || (k->reads.n != reads && (reads < MOST_READS || k->reads.n < reads))) continue;
+      for (int i = at, m; (m = maker_to_join(p, i, true, seen)) >= 0; i = m)
+        merge_into(p, m, i, stamp, mark);
+    }
+}
+
+#define SHORT 65536 /* elements */
+
+static bool same_work(const Kernel *a, const Kernel *b) {
+  bool same = a->inner.n == b->inner.n && a->roots.n == b->roots.n && domain(a) == domain(b);
+  for (int i = 0; same && i < a->inner.n; i++)
+    same = a->inner.v[i]->kind == b->inner.v[i]->kind && a->inner.v[i]->op == b->inner.v[i]->op &&
+           a->inner.v[i]->dt == b->inner.v[i]->dt;
+  return same;
+}
+
+static bool short_loop(const Kernel *k) { /* that is a fusion */
+  int work = 0;
+  for (int i = 0; i < k->inner.n; i++) work += k->inner.v[i]->kind == H_EWISE;
+  return work > 1 && !k->dead && !k->copy && !k->conv && !k->reduce && loops_over(k) &&
+         !k->roots.v[0]->val->alias && !k->roots.v[0]->val->lone && domain(k) > 2 &&
+         domain(k) <= SHORT;
+}
+
+/* Two short loops that do the same with different arrays, as where an optimizer updates biases, become
+ * one. */
+static void join_pairs(Plan *p, unsigned char *seen, int *stamp, int *mark) {
+  unsigned char *paired = calloc((size_t)p->kernels.n + 1, 1);
+  for (int i = 0; i < p->kernels.n; i++)
+    for (int j = i + 1; j < p->kernels.n && !paired[i] && short_loop(p->kernels.v[i]); j++) {
+      const Kernel *a = p->kernels.v[i], *b = p->kernels.v[j];
+      if (paired[j] || !short_loop(b) || !same_work(a, b) || too_many_results(a, b) ||
+          reaches(p, i, j, seen) || reaches(p, j, i, seen))
+        continue;
+      merge_into(p, i, j, stamp, mark);
+      paired[i] = paired[j] = 1;
+    }
+  free(paired);
+}
+
 void plan_kernels(Plan *p) {
   HComp *c = p->comp;
   int *mark = calloc((size_t)p->g->n_nodes + 1, sizeof *mark), stamp = 0;
@@ -236,35 +345,7 @@ void plan_kernels(Plan *p) {
   unsigned char *seen = calloc((size_t)p->kernels.n + 1, 1);
   join_attention(p, seen, &stamp, mark);
   bool big = p->kernels.n > 6000; /* merging is quadratic in the worst case */
-  /* loops and reductions join the kernel that makes a full-size input of theirs */
-  for (int at = 0; at < p->kernels.n && !big; at++)
-    for (int i = at, best; i >= 0; i = best) { /* what was merged may join another producer */
-      Kernel *k = p->kernels.v[i];
-      best = -1;
-      if (k->dead || k->conv || k->copy || !loops_over(k) || k->roots.v[0]->val->alias) continue;
-      if (k->roots.v[0]->val->lone) continue;
-      int64_t dom = domain(k);
-      if (dom < 2) continue;
-      for (int r = 0; r < k->reads.n; r++) {
-        HValue *v = base_of(k->reads.v[r]);
-        if (v->kernel < 0 || v->node->comp != c || hlo_count(v->node) != dom) continue;
-        Kernel *s = p->kernels.v[v->kernel];
-        if (s == k || s->dead || s->copy || !loops_over(s) || domain(s) != dom) continue;
-        if (s->roots.v[0]->val->lone) continue;
-        if (s->attention || (s->conv && !p->law->tpu)) continue;
-        if (v->node->ends) continue;
-        if (s->reduce && !s->conv && !(k->reduce && v->node->kind != H_REDUCE)) continue;
-        bool part = false; /* something else of that kernel is needed whole */
-        for (int q = 0; q < k->reads.n && !part; q++) {
-          HValue *w = base_of(k->reads.v[q]);
-          part = w->kernel == v->kernel && w->node->comp == c && hlo_count(w->node) != dom &&
-                 !(w->node->soft && k->roots.v[0]->soft);
-        }
-        if (part || reaches_around(p, v->kernel, i, seen)) continue;
-        if (best < 0 || v->kernel > best) best = v->kernel;
-      }
-      if (best >= 0) merge_into(p, best, i, &stamp, mark);
-    }
+  if (!big) join_makers(p, seen, &stamp, mark);
   bool eager = p->opts->eager && !p->law->tpu;
   for (int i = 0; i < p->kernels.n && eager && !big; i++) join_row_sums(p, i, seen, &stamp, mark);
   /* siblings: same domain, a shared full-size input, no dependence */
@@ -287,11 +368,12 @@ void plan_kernels(Plan *p) {
         if (a->reduce != b->reduce && dom > 8192 && !only_widens(a) && !only_widens(b)) continue;
         bool shares = false;
         for (int q = 0; q < b->reads.n && !shares; q++) shares = b->reads.v[q] == a->reads.v[r];
-        if (!shares || reaches(p, i, j, seen)) continue;
+        if (!shares || reaches(p, i, j, seen) || (p->law->tpu && too_many_results(a, b))) continue;
         merge_into(p, i, j, &stamp, mark);
       }
     }
   }
+  if (p->law->pairs && !c->parent && !big) join_pairs(p, seen, &stamp, mark);
   for (int i = 0; i < p->kernels.n; i++) {
     Kernel *k = p->kernels.v[i];
     if (k->dead) continue;

@@ -192,6 +192,26 @@ static const HValue *sliced_of(const Kernel *k, const HNode *n) {
   return k->roots.n == 1 && v && v->node->rank == n->rank && v->bytes > 0 ? v : NULL;
 }
 
+/* What a loop does not change lies in its body as it does outside. NULL: in its default order. */
+static const int *order_outside(const Plan *p, const HValue *v) {
+  const HComp *c = p->comp;
+  const HNode *w = c->owner;
+  int i = v->node->index;
+  if (!p->law->tpu || !v->is_param || !p->loop_body || i >= w->n_in || i >= c->outputs.n ||
+      c->outputs.v[i] != v->node || v->node->rank < 2)
+    return NULL;
+  const HValue *out = w->in[i]->val;
+  return out && out->bytes > 0 && !out->is_param && out->node->rank == v->node->rank ? out->order
+                                                                                     : NULL;
+}
+
+/* Does a round of a loop take a slice of an array whose rounds lie beside each other in its tiles? */
+bool plan_slices_tiles(const Plan *p, const HNode *n) {
+  const HValue *v = n->kind == H_DSLICE ? n->in[0]->val : NULL;
+  const int *order = v && n->rank > 2 ? order_outside(p, v) : NULL;
+  return order && n->d[order[1]] == 1 && n->in[0]->d[order[1]] > 1;
+}
+
 void plan_layouts(Plan *p) {
   const Law *law = p->law;
   for (int i = 0; i < p->values.n; i++) p->values.v[i]->rounded = only_rounded(p, p->values.v[i]);
@@ -258,7 +278,7 @@ void plan_layouts(Plan *p) {
       if (have && v->alias) have = false;
       value_layout(law, v, have ? order : NULL);
     } else {
-      value_layout(law, v, NULL);
+      value_layout(law, v, order_outside(p, v));
     }
     if (v->alias) v->bytes = v->alias->bytes, v->tiles = v->alias->tiles;
   }
@@ -281,6 +301,15 @@ static HValue *add_copy(Plan *p, HValue *v, const int *order) {
   k->alone = true;
   k->turns = order && v->order[0] != order[0];
   return w;
+}
+
+/* The first so many kernels read w, a copy of v, and so do views of v. */
+static void read_instead(Plan *p, HValue *v, HValue *w, int kernels) {
+  for (int i = 0; i < p->values.n; i++)
+    if (p->values.v[i]->alias == v) p->values.v[i]->alias = w;
+  for (int i = 0; i < kernels; i++)
+    for (int q = 0; q < p->kernels.v[i]->reads.n; q++)
+      if (p->kernels.v[i]->reads.v[q] == v) p->kernels.v[i]->reads.v[q] = w;
 }
 
 /* An argument that two convolutions read, with a spatial dimension in its tile and a batch that
@@ -344,6 +373,19 @@ static void sort_order(const Law *law, const HNode *n, int *order) {
     if (d != other && d != along) order[k++] = d;
 }
 
+/* Is it only what loops read and do not change? */
+static bool for_loops(const HNode *n) {
+  for (int i = 0; i < n->n_users; i++) {
+    const HNode *w = n->users[i];
+    if (w->kind != H_WHILE) return false;
+    const HComp *body = w->comps[1];
+    for (int k = 0; k < w->n_in; k++)
+      if (w->in[k] == n && (k >= body->outputs.n || body->outputs.v[k] != body->params.v[k]))
+        return false;
+  }
+  return n->n_users > 0;
+}
+
 /* A transposition that renames the dimensions of an array which lies in the wanted order already. */
 static void transposed_views(Plan *p) {
   for (int i = 0; i < p->kernels.n; i++) {
@@ -363,7 +405,7 @@ static void transposed_views(Plan *p) {
       value_order_default(p->law, n, want);
       if (p->comp->parent || want[0] != order[0] || want[1] != order[1]) continue;
       if (x->is_param) continue; /* a result has memory of its own */
-    } else if (order[0] != v->order[0] || order[1] != v->order[1]) {
+    } else if ((order[0] != v->order[0] || order[1] != v->order[1]) && !for_loops(n)) {
       continue;
     }
     value_layout(p->law, v, order);
@@ -449,6 +491,23 @@ void plan_copies(Plan *p) {
     for (int q = 0; q < nk; q++)
       for (int z = 0; z < p->kernels.v[q]->reads.n; z++)
         if (p->kernels.v[q]->reads.v[z] == v) p->kernels.v[q]->reads.v[z] = w;
+  }
+  /* a slice of tiles is laid out anew, by a product that reads it inside that */
+  nk = p->kernels.n;
+  for (int i = 0; i < nk && p->loop_body; i++) {
+    Kernel *k = p->kernels.v[i];
+    HNode *n = !k->dead && k->roots.n == 1 ? k->roots.v[0] : NULL;
+    if (!n || !plan_slices_tiles(p, n)) continue;
+    HValue *v = n->val;
+    int order[64];
+    bool loops = false;
+    for (int q = 0; q < nk; q++)
+      for (int z = 0; z < p->kernels.v[q]->reads.n; z++)
+        loops |= base_of(p->kernels.v[q]->reads.v[z]) == v && !p->kernels.v[q]->conv &&
+                 !p->kernels.v[q]->roots.v[0]->val->alias;
+    if (!loops) continue;
+    value_order_default(p->law, n, order);
+    read_instead(p, v, add_copy(p, v, order), nk);
   }
   /* padding and concatenation work in the order of their result */
   nk = p->kernels.n;

@@ -37,9 +37,30 @@ static bool gathered(const HNode *x) {
   return false;
 }
 
-/* Does the user compute this operand inside itself? */
+bool plan_const_only(const HNode *n) { /* made of constants: recomputed for nothing */
+  for (int depth = 0; depth < 64; depth++) {
+    if (n->kind == H_CONST) return n->splat;
+    if (n->kind == H_IOTA) return true;
+    if (n->kind == H_BCAST || n->kind == H_RESHAPE || (n->kind == H_EWISE && n->n_in == 1))
+      n = n->in[0];
+    else return false;
+  }
+  return false;
+}
+
+/* Is it the edge that windows reach over? */
+static bool edges(const HNode *n) {
+  for (int i = 0; i < n->n_users; i++)
+    if (n->users[i]->kind != H_RWIN) return false;
+  return n->kind == H_PAD && n->n_users > 0;
+}
+
+/* Does the user compute this operand inside itself? A TPU's kernels put things together, and take
+ * them apart, as they lie in memory. */
 static bool absorbs(const Plan *p, const HNode *user, const HNode *x) {
   if ((p->law->tpu && user->kind == H_REVERSE) || user->kind == H_BARRIER) return false;
+  bool moves = user->kind == H_PAD || user->kind == H_SLICE || user->kind == H_CONCAT;
+  if (p->law->tpu && moves && !edges(user)) return plan_const_only(x);
   if (hlo_light(user)) return true;
   switch (user->kind) {
   case H_REDUCE: return true;
@@ -50,17 +71,6 @@ static bool absorbs(const Plan *p, const HNode *user, const HNode *x) {
   case H_RWIN: return p->law->tpu && user->n_results == 1 && user->in[0] == x;
   default: return false;
   }
-}
-
-bool plan_const_only(const HNode *n) { /* made of constants: recomputed for nothing */
-  for (int depth = 0; depth < 64; depth++) {
-    if (n->kind == H_CONST) return n->splat;
-    if (n->kind == H_IOTA) return true;
-    if (n->kind == H_BCAST || n->kind == H_RESHAPE || (n->kind == H_EWISE && n->n_in == 1))
-      n = n->in[0];
-    else return false;
-  }
-  return false;
 }
 
 HValue *plan_store(Plan *p, HNode *n) {
@@ -263,10 +273,10 @@ static void mark_softmax(Plan *p) {
   }
 }
 
-/* Is it a concatenation that only products and sums read? They put it together from its padded
- * operands themselves. In loops it is stored: so the sums of their kernels are nearer. */
+/* Is it a concatenation that only products and sums read, or that is written into a stack? They put
+ * it together from its padded operands themselves. */
 static bool joined_inside(const HNode *n) {
-  if (n->kind != H_CONCAT || n->is_output || !n->n_users || n->comp->parent) return false;
+  if (n->kind != H_CONCAT || n->is_output || !n->n_users) return false;
   for (int i = 0; i < n->n_users; i++) {
     const HNode *u = n->users[i];
     for (int depth = 0; depth < 3 && u->n_users == 1 && !u->is_output; depth++) {
@@ -275,7 +285,8 @@ static bool joined_inside(const HNode *n) {
       if (!moved) break;
       u = u->users[0];
     }
-    if (u->kind != H_REDUCE && (u->kind != H_CONV || u->conv->is_conv)) return false;
+    bool stack = u->kind == H_DUS && n->comp->parent;
+    if (u->kind != H_REDUCE && !stack && (u->kind != H_CONV || u->conv->is_conv)) return false;
   }
   return true;
 }
@@ -350,10 +361,6 @@ static bool leads_only_to(const HNode *x, const HNode *n, int *budget) {
 
 static bool worth_storing(const Law *law, const HNode *n, const unsigned char *claimed) {
   double limit = law->repeat;
-  if (n->kind == H_DSLICE) { /* a round's slice that several kernels read */
-    const HNode *x = n->n_users == 1 && n->users[0]->kind == H_RESHAPE ? n->users[0] : n;
-    return n->comp->parent && x->n_users > 1 && hlo_count(n) >= 1024;
-  }
   if (n->kind != H_EWISE || hlo_count(n) < (n->comp->parent ? 1024 : 65536)) return false;
   if (n->op == OP_SELECT &&
       n->n_users > 1) { /* a masked gradient that the residual path needs as well */
@@ -371,7 +378,7 @@ static bool worth_storing(const Law *law, const HNode *n, const unsigned char *c
     readers += sum + MIN(rest, 1);
     /* each reader would read the inputs, not the result; that would be written and read by all.
      * Where it comes to the same, two readers ask for the result, more do not. */
-    limit = MIN(limit, (readers + 1.0) / (readers - 1) + (readers > 2 ? 0.02 : 0));
+    limit = MIN(limit, (readers + 1.0) / (readers - 1) + (readers > 2 ? 1e-6 : 0));
   }
   if (vpu_weight(n) >= 30 || n->op == OP_ATAN2 || n->op == OP_POWER || n->op == OP_CBRT)
     return true; /* a sine or the like */
@@ -387,9 +394,15 @@ static bool worth_storing(const Law *law, const HNode *n, const unsigned char *c
     gate |= x->op == OP_TANH || x->op == OP_LOGISTIC ||
             (x->op == OP_EXPONENTIAL && x->in[0]->op == OP_NEGATE);
     dear |= (x->op == OP_EXPONENTIAL || x->op == OP_TANH || x->op == OP_LOGISTIC) && !x->soft;
+    if (x->kind == H_SLICE || x->kind == H_DSLICE) { /* of something that is stored */
+      in += hlo_bytes(x);
+      continue;
+    }
     for (int i = 0; i < x->n_in; i++) {
       const HNode *y = x->in[i];
+      if (x->kind == H_PAD && !plan_const_only(y)) in += hlo_bytes(y);
       if (hlo_count(y) != hlo_count(n)) continue;
+      if (y->kind == H_BCAST && !plan_const_only(y)) in += hlo_bytes(y->in[0]);
       bool seen = false;
       for (int k = 0; k < nl; k++) seen |= leaf[k] == y;
       if (seen || y->kind == H_CONST || y->kind == H_BCAST) continue;
@@ -410,7 +423,33 @@ static bool worth_storing(const Law *law, const HNode *n, const unsigned char *c
   double out = hlo_bytes(n);
   /* of several products that are stored anyway, as in a gated unit, even dear things are repeated */
   if (gate && !fresh && products >= 2) return in >= 3.5 * out;
-  return in >= (limit - 0.01) * out || (dear && in >= 1.99 * out);
+  return in >= (limit - (limit < 3 ? 0 : 0.01)) * out || (dear && in >= 1.99 * out);
+}
+
+#define VECTOR 65536 /* elements */
+#define LEAVES 3
+
+/* Is it a short array that several others are made of, itself made of several? It costs a kernel each to
+ * make it again, and nothing to keep. */
+static bool shared_vector(HNode *n, const unsigned char *claimed) {
+  const HNode *stack[32] = {n}, *leaf[32];
+  int ns = 1, nl = 0;
+  int64_t count = hlo_count(n);
+  if (n->kind != H_EWISE || n->n_users < 2 || count < 16 || count >= VECTOR || n->comp->parent ||
+      meets_again(n, claimed))
+    return false;
+  for (int steps = 0; ns && steps < 64; steps++) {
+    const HNode *x = stack[--ns];
+    for (int i = 0; i < x->n_in; i++) {
+      const HNode *y = x->in[i];
+      bool seen = plan_const_only(y) || hlo_count(y) != count;
+      for (int k = 0; k < nl; k++) seen |= leaf[k] == y;
+      if (seen) continue;
+      if (y->kind == H_EWISE && !y->val && ns < 32) stack[ns++] = y;
+      else if (nl < 32) leaf[nl++] = y;
+    }
+  }
+  return nl >= LEAVES;
 }
 
 /* Is a windowed reduction one that the compiler has an emitter for? The two dimensions in a tile
@@ -550,7 +589,8 @@ void plan_stored(Plan *p) {
       continue;
     }
     if (claimed[n->id] && !n->is_output) continue;
-    bool need = n->is_output || (n->apart && p->law->tpu) ||
+    bool need = n->is_output || (n->apart && p->law->tpu) || plan_slices_tiles(p, n) ||
+                (p->law->tpu && shared_vector(n, claimed)) ||
                 (p->law->tpu && worth_storing(p->law, n, claimed));
     for (int k = 0; k < n->n_users && !need; k++) {
       const HNode *u = n->users[k];

@@ -17,6 +17,7 @@ double tpu_spread_rows(const Kernel *k);
 double tpu_read_fraction(const Kernel *k, const HValue *v);
 bool tpu_written_into(const Kernel *k, const HValue *v);
 double tpu_written_part(const HNode *r);
+double tpu_packed_twice(const Law *law, const Kernel *k);
 /* tpu_product.c */
 void tpu_product(Plan *p, Kernel *k);
 void tpu_matvec(Plan *p, Kernel *k);

@@ -51,6 +51,7 @@ void law_read(const Chip *chip, Law *law) {
   law->rotates = chip_num(chip, "fit.rotates", 0) > 0;
   law->row_beside = chip_num(chip, "fit.row_beside", 0) > 0;
   law->scores = chip_num(chip, "fit.scores", 0) > 0;
+  law->pairs = chip_num(chip, "fit.pairs", 0) > 0;
   law->quarters = chip_num(chip, "fit.quarters", 0) > 0;
   law->piece = chip_num(chip, "fit.piece_mib", 0) * (1 << 20);
   FIT(lwin, "lwin", 128);

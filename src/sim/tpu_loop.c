@@ -179,6 +179,15 @@ static double counters(const Law *law, const Kernel *k) {
   return t;
 }
 
+/* A copy inside VMEM. Elements that stay in their lanes go through registers, where narrow ones are
+ * packed anew. */
+static double inside_chip(const Law *law, const Kernel *k, double tiles) {
+  const HValue *v = k->copy_of, *o = k->roots.v[0]->val;
+  if (!v || v->node->rank < 2 || v->order[0] != o->order[0]) return 100 * MAX(1, ceil(tiles / 384));
+  if (tpu_width(o) >= 4) return 15 + 0.5 * o->tiles;
+  return law->lbase + tpu_pack_cost(law, o) + o->tiles;
+}
+
 void tpu_loop(Plan *p, Kernel *k) {
   const Law *law = p->law;
   double rd = 0, wr = 0, bytes = 0, all = 0, tiles = 0;
@@ -237,6 +246,7 @@ void tpu_loop(Plan *p, Kernel *k) {
     if (v && v->is_param && n->rank == 2 && v->node->rank > 2 && v->node->d[v->order[1]] == 1)
       rd *= 2;
   }
+  wr -= tpu_packed_twice(law, k);
   rd *= law->lio, wr *= law->lio;
   const HNode *root = k->roots.v[0];
   double spread = tpu_spread_rows(k) * law->spread;
@@ -256,7 +266,7 @@ void tpu_loop(Plan *p, Kernel *k) {
   k->cycles += counters(law, k);
   if (k->copy && k->reads.n == 1 && k->reads.v[0]->space != SP_HBM && k->roots.v[0]->val &&
       k->roots.v[0]->val->space == SP_VMEM)
-    k->cycles = 100 * MAX(1, ceil(tiles / 384)); /* inside VMEM */
+    k->cycles = inside_chip(law, k, tiles);
   bool joins = lanes_split(k);
   if ((k->turns || moved || joins) && root->val)
     k->cycles = turn_cycles(law, k->reads.v[0], root->val, joins, &k->windows);
@@ -283,6 +293,7 @@ void tpu_update(Plan *p, Kernel *k) {
     wr += tpu_write_cost(law, r->val) * part;
     bytes += r->val->bytes * part;
   }
+  wr -= tpu_packed_twice(law, k);
   double R = MAX(1, ceil(ceil(2 * bytes / (law->scoped * 0.985)) / law->cores));
   k->windows = (int)R;
   k->cycles = law->lbase + law->lio * (rd + wr) + (R - 1) * law->lq +

@@ -97,8 +97,11 @@ double tpu_turned_rows(const Kernel *k) {
     int lane = n->rank - 1;
     for (int r = 0; r < k->reads.n + k->roots.n; r++) {
       const HValue *v = r < k->reads.n ? k->reads.v[r] : k->roots.v[r - k->reads.n]->val;
-      if (!v || v->node->rank != n->rank || hlo_count(v->node) != hlo_count(n)) continue;
-      lane = v->order[0];
+      if (!v || v->node->rank < 1 || hlo_count(v->node) != hlo_count(n)) continue;
+      if (v->node->rank == n->rank) lane = v->order[0];
+      else if (v->order[0] == 0 && v->node->d[0] == n->d[0])
+        lane = 0; /* its first dimension stays */
+      else continue;
       break;
     }
     bool along = true;
@@ -149,4 +152,25 @@ double tpu_written_part(const HNode *r) {
   return r->kind == H_DUS && r->n_in > 1
              ? (double)hlo_count(r->in[1]) / (double)MAX(1, hlo_count(r))
              : 1;
+}
+
+/* Results are packed from the same registers: what is counted too much when there are several of the
+ * kernel's size, or a wide one, which needs no packing. */
+double tpu_packed_twice(const Law *law, const Kernel *k) {
+  double all = 0, most = 0;
+  int64_t size = k->conv ? hlo_count(k->conv) : 0;
+  bool wide = false;
+  for (int i = 0; i < k->roots.n; i++) {
+    const HValue *v = k->roots.v[i]->val;
+    if (!v || v->dropped || v->alias || v->space == SP_SCALAR) continue;
+    const HNode *n = k->roots.v[i]->kind == H_DUS ? k->roots.v[i]->in[1] : v->node;
+    if (k->conv && hlo_count(n) != size) continue;
+    if (!k->conv && (n->kind == H_REDUCE || v->space != SP_VMEM)) continue;
+    double pack = v->space == SP_VMEM && law->nopack ? 0 : tpu_pack_cost(law, v);
+    pack *= tpu_written_part(k->roots.v[i]);
+    wide |= tpu_width(v) >= 4;
+    all += pack;
+    most = MAX(most, pack);
+  }
+  return wide && k->conv ? all : all - most;
 }

@@ -195,25 +195,6 @@ static double taps_moved(const HConv *c) {
   return MAX(1, t);
 }
 
-/* Results are packed from the same registers: what is counted too much when there are several of the
- * product's size, or a wide one, which needs no packing. */
-static double packed_twice(const Law *law, const Kernel *k) {
-  double all = 0, most = 0;
-  bool wide = false;
-  for (int i = 0; i < k->roots.n; i++) {
-    const HValue *v = k->roots.v[i]->val;
-    if (!v || v->dropped || v->alias || v->space == SP_SCALAR) continue;
-    const HNode *n = k->roots.v[i]->kind == H_DUS ? k->roots.v[i]->in[1] : v->node;
-    if (hlo_count(n) != hlo_count(k->conv)) continue;
-    double pack = v->space == SP_VMEM && law->nopack ? 0 : tpu_pack_cost(law, v);
-    pack *= tpu_written_part(k->roots.v[i]);
-    wide |= tpu_width(v) >= 4;
-    all += pack;
-    most = MAX(most, pack);
-  }
-  return wide ? all : all - most;
-}
-
 /* A product that meets a softmax's exponentials in its epilogue: so many times the array's own time,
  * wherever they lie; its own time where all fits in one window. */
 static double beside_scores(const Law *law, const HConv *c, const HValue *scores) {
@@ -343,7 +324,7 @@ void tpu_product(Plan *p, Kernel *k) {
     s.wo += tpu_write_cost(law, v) * part;
     if (v->space == SP_HBM) s.bo += v->bytes * part;
   }
-  s.wo -= packed_twice(law, k);
+  s.wo -= tpu_packed_twice(law, k);
   s.out_tiles = (double)hlo_count(cv) / 1024;
   double work = tpu_vector_work(law, k);
   double rows = tpu_turned_rows(k) * law->row;

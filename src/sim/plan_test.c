@@ -1,0 +1,128 @@
+/* plan: which nodes share a kernel, on small programs. What the compiler does in each case was read off
+ * its own plans; see docs/accuracy.md. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "chip/chip.h"
+#include "sim/sim.h"
+#include "stablehlo/stablehlo.h"
+
+static SimReport *estimate(const char *text, const char *chip) {
+  const Chip *c = NULL;
+  Module *m = NULL;
+  SimReport *r = NULL;
+  assert_null(chip_find(chip, &c));
+  assert_null(stablehlo_read("test", str_from(text), &m));
+  assert_null(ir_verify(m));
+  assert_null(sim_estimate(m, c, NULL, &r));
+  module_free(m);
+  return r;
+}
+
+static int kernels(const char *text, const char *chip, const char *op) {
+  SimReport *r = estimate(text, chip);
+  int n = 0;
+  for (int i = 0; i < r->n_kernels; i++) n += !op || !strcmp(r->kernels[i].op, op);
+  sim_report_free(r);
+  return n;
+}
+
+/* What is cut into parts is stored first, each part is not made again. */
+static void test_slices(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func public @main(%a: tensor<64x384xf32>) -> tensor<64x128xf32> {\n"
+      "  %b = stablehlo.multiply %a, %a : tensor<64x384xf32>\n"
+      "  %c = stablehlo.slice %b [0:64, 0:128] : (tensor<64x384xf32>) -> tensor<64x128xf32>\n"
+      "  %d = stablehlo.slice %b [0:64, 128:256] : (tensor<64x384xf32>) -> tensor<64x128xf32>\n"
+      "  %e = stablehlo.add %c, %d : tensor<64x128xf32>\n"
+      "  return %e : tensor<64x128xf32>\n}\n";
+  assert_int_equal(kernels(text, "tpu-v5e", NULL), 2);
+}
+
+/* A kernel writes eight results at most. */
+static void test_results(void **state) {
+  (void)state;
+  Buf b = {0};
+  buf_cstr(&b, "func.func public @main(%a: tensor<256x128xf32>) -> (");
+  for (int i = 0; i < 10; i++) buf_printf(&b, "%stensor<256x128xf32>", i ? ", " : "");
+  buf_cstr(&b, ") {\n");
+  for (int i = 0; i < 10; i++)
+    buf_printf(&b,
+               "  %%c%d = stablehlo.constant dense<%d.5> : tensor<256x128xf32>\n"
+               "  %%s%d = stablehlo.sine %%a : tensor<256x128xf32>\n"
+               "  %%r%d = stablehlo.multiply %%s%d, %%c%d : tensor<256x128xf32>\n",
+               i, i, i, i, i, i);
+  buf_cstr(&b, "  return ");
+  for (int i = 0; i < 10; i++) buf_printf(&b, "%s%%r%d", i ? ", " : "", i);
+  buf_cstr(&b, " : ");
+  for (int i = 0; i < 10; i++) buf_printf(&b, "%stensor<256x128xf32>", i ? ", " : "");
+  buf_cstr(&b, "\n}\n");
+  assert_int_equal(kernels(b.p, "tpu-v5e", NULL), 2);
+  buf_free(&b);
+}
+
+/* Updates of two biases are one kernel on some generations. */
+static void test_pairs(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func public @main(%a: tensor<256xf32>, %b: tensor<256xf32>, %c: tensor<256xf32>, "
+      "%d: tensor<256xf32>) -> (tensor<256xf32>, tensor<256xf32>) {\n"
+      "  %k = stablehlo.constant dense<0.1> : tensor<256xf32>\n"
+      "  %e = stablehlo.multiply %b, %k : tensor<256xf32>\n"
+      "  %f = stablehlo.subtract %a, %e : tensor<256xf32>\n"
+      "  %g = stablehlo.multiply %d, %k : tensor<256xf32>\n"
+      "  %h = stablehlo.subtract %c, %g : tensor<256xf32>\n"
+      "  return %f, %h : tensor<256xf32>, tensor<256xf32>\n}\n";
+  assert_int_equal(kernels(text, "tpu-v6e", NULL), 1);
+  assert_int_equal(kernels(text, "tpu-v5e", NULL), 2);
+}
+
+/* A stack that a loop writes from its end is filled with its constant before. */
+static void test_stacks(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func public @main(%%x: tensor<64x128xf32>) -> tensor<16x64x128xf32> {\n"
+      "  %%zero = stablehlo.constant dense<0> : tensor<i32>\n"
+      "  %%one = stablehlo.constant dense<1> : tensor<i32>\n"
+      "  %%last = stablehlo.constant dense<15> : tensor<i32>\n"
+      "  %%n = stablehlo.constant dense<16> : tensor<i32>\n"
+      "  %%init = stablehlo.constant dense<0.0> : tensor<16x64x128xf32>\n"
+      "  %%r:3 = stablehlo.while(%%i = %%zero, %%s = %%init, %%y = %%x) : tensor<i32>, "
+      "tensor<16x64x128xf32>, tensor<64x128xf32>\n"
+      "   cond {\n"
+      "    %%p = stablehlo.compare LT, %%i, %%n : (tensor<i32>, tensor<i32>) -> tensor<i1>\n"
+      "    stablehlo.return %%p : tensor<i1>\n"
+      "  } do {\n"
+      "    %%back = stablehlo.subtract %%last, %%i : tensor<i32>\n"
+      "    %%z = stablehlo.sine %%y : tensor<64x128xf32>\n"
+      "    %%row = stablehlo.reshape %%z : (tensor<64x128xf32>) -> tensor<1x64x128xf32>\n"
+      "    %%t = stablehlo.dynamic_update_slice %%s, %%row, %%%s, %%zero, %%zero : "
+      "(tensor<16x64x128xf32>, tensor<1x64x128xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> "
+      "tensor<16x64x128xf32>\n"
+      "    %%j = stablehlo.add %%i, %%one : tensor<i32>\n"
+      "    stablehlo.return %%j, %%t, %%z : tensor<i32>, tensor<16x64x128xf32>, "
+      "tensor<64x128xf32>\n"
+      "  }\n"
+      "  return %%r#1 : tensor<16x64x128xf32>\n}\n";
+  for (int back = 0; back < 2; back++) {
+    Buf b = {0};
+    buf_printf(&b, text, back ? "back" : "i");
+    assert_int_equal(kernels(b.p, "tpu-v5e", "broadcast_in_dim"), back);
+    buf_free(&b);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_slices),
+      cmocka_unit_test(test_results),
+      cmocka_unit_test(test_pairs),
+      cmocka_unit_test(test_stacks),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

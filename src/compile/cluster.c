@@ -14,6 +14,7 @@
 #define MAX_VISITS 700
 #define MAX_LIGHT_REPEATS 6
 #define FEW_LANES 64
+#define MOST_BRANCHES 4 /* of a concatenate: each lane computes all and takes one */
 
 static bool has_member(const Cluster *c, int pos) {
   for (int i = 0; i < c->members.n; i++)
@@ -170,6 +171,7 @@ bool cluster_take(Fuser *f, int id, int pos, bool as_out) {
   Cluster *c = f->clusters.v[id];
   Op *op = f->info[pos].op;
   if (has_member(c, pos)) return true;
+  if (op->kind == OP_CONCATENATE && op->n_operands > MOST_BRANCHES) return false;
   Saved s = save(c);
   bool ok = true;
   int n_visits = 0;
@@ -219,12 +221,30 @@ void cluster_free(Cluster *c) {
   free(c);
 }
 
+#define MANY_APART 16 /* elements: pieces that are written without the others' between them */
+
+bool op_is_in_parts(const Op *op) {
+  if (op->kind != OP_CONCATENATE || op->n_operands < 2 || op->n_operands > MAX_PARTS) return false;
+  const Type *t = op->operands[0]->type;
+  bool same = true, all_splat = true;
+  for (int k = 0; k < op->n_operands; k++) {
+    same &= op->operands[k]->type == t;
+    all_splat &= value_splat(op->operands[k]) != NULL;
+  }
+  if (!same || all_splat) return false;
+  int64_t run = 1; /* of a piece in memory */
+  for (int64_t i = op_int(op, "dimension", 0); i < t->rank; i++) run *= t->dims[i];
+  return run == 1 || run >= MANY_APART;
+}
+
 int cluster_new(Fuser *f, int pos) {
   Op *op = f->info[pos].op;
+  bool parts = op_is_in_parts(op);
+  if (op->kind == OP_CONCATENATE && !parts && op->n_operands > MOST_BRANCHES) return -1;
   Cluster *c = xcalloc(1, sizeof *c);
   int id = f->clusters.n;
   c->first = c->last = pos;
-  const Type *shape = op->kind == OP_REDUCE ? op->operands[0]->type : op_type(op);
+  const Type *shape = op->kind == OP_REDUCE || parts ? op->operands[0]->type : op_type(op);
   Affine at[DOM_MAX];
   memset(at, 0, sizeof at);
   int64_t count = 1, kept = 1;
@@ -251,9 +271,12 @@ int cluster_new(Fuser *f, int pos) {
     if (!any_reduced(&c->dom)) c->kind = FUSION_ROW; /* of one element each */
   }
   for (int i = 0; i < op->n_results; i++) {
-    add_visit(f, c, &op->results[i], at, false);
+    if (!parts) add_visit(f, c, &op->results[i], at, false);
     *vec_push(&c->outs) = &op->results[i];
   }
+  for (int i = 0; i < op->n_operands && parts; i++)
+    if (!value_splat(op->operands[i])) add_visit(f, c, op->operands[i], at, false);
+  c->parts = parts ? op : NULL;
   if (!expand(f, c, op)) {
     vec_free(&c->visits);
     vec_free(&c->outs);

@@ -17,6 +17,8 @@ static const struct {
     {"tiny_products", pass_tiny_products},
     {"special", pass_special},
     {"simplify", pass_simplify},
+    {"pads", pass_pads},
+    {"apart", pass_apart},
     {"pools", pass_pools},
     {"spread", pass_spread},
     {"scatters", pass_scatters},

@@ -33,6 +33,10 @@ Err *pass_products(Module *m);
 Err *pass_repeats(Module *m);
 /* Products too small for a kernel become multiplications and sums. */
 Err *pass_tiny_products(Module *m);
+/* Sums of padded pieces become the pieces side by side. */
+Err *pass_pads(Module *m);
+/* Arithmetic on columns side by side is done on the columns. */
+Err *pass_apart(Module *m);
 /* Functions that front ends write out as polynomials become one operation. */
 Err *pass_special(Module *m);
 /* Windows over whole dimensions, gradients of means over windows that do not overlap. */
@@ -92,10 +96,13 @@ typedef enum FusionKind {
                   combining step */
 } FusionKind;
 
+#define MAX_PARTS 16
+/* What is stored: v, or operand `part` of the concatenate that makes v. The parts of a v follow each other, and all of them are there. */
 typedef struct FusionOut {
   Value *v;
+  int part;  /* -1: v itself */
   bool full; /* one element for each domain element; else for each element of the kept dimensions */
-  Affine at[DOM_MAX];
+  Affine at[DOM_MAX]; /* in v */
 } FusionOut;
 
 typedef struct Fusion {

@@ -31,6 +31,9 @@ Tensor *simp_constant(const Value *v);         /* data of a constant op; NULL */
 /* Applies one rule. true: something changed; op may be removed, new ops stand before it. */
 bool simp_rules(Simp *s, Op *op);
 
+/* The same for a slice: of what it is made from (simplify_slices.c). */
+bool simp_slice(Simp *s, Op *op);
+
 /* ---- loops (unroll.c) ---- */
 
 /* The integer that a scalar constant is. */

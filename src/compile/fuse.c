@@ -176,7 +176,6 @@ static bool can_fuse(const Fuser *f, const Op *op) {
     for (int64_t i = perm[last] + 1; i < n; i++) after *= op->operands[0]->type->dims[i];
     if (after != 1) return false;
   }
-  if (op->kind == OP_CONCATENATE && op->n_operands > 4) return false;
   return f->t->fusible(f->t->arg, op);
 }
 

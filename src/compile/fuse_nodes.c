@@ -13,6 +13,51 @@ bool fusion_has(const Fusion *f, const Op *op) {
   return false;
 }
 
+/* The visit of v that is in order (there may be others), or one that an output can be written with. */
+static const Visit *visit_in_order(const Cluster *c, const Value *v, bool *full) {
+  for (int j = 0; j < c->visits.n; j++) {
+    const Visit *o = &c->visits.v[j];
+    if (o->v != v) continue;
+    *full = cluster_in_order(c, o, true);
+    if (*full || cluster_in_order(c, o, false)) return o;
+  }
+  return NULL;
+}
+
+static FusionOut *add_out(Fusion *u, Value *v, const Visit *at, int part, bool full) {
+  FusionOut *o = &u->out[u->n_out++];
+  *o = (FusionOut){.v = v, .part = part, .full = full};
+  if (v->type->rank) memcpy(o->at, at->at, sizeof(Affine) * (size_t)v->type->rank);
+  return o;
+}
+
+/* A piece that is one value all over is visited nowhere: it is where the others are. */
+static void add_parts(Fusion *u, const Cluster *c, const Op *op) {
+  int64_t dim = op_int(op, "dimension", 0), at = 0;
+  const Visit *in_order = NULL;
+  bool full;
+  for (int k = 0; k < op->n_operands && !in_order; k++)
+    in_order = visit_in_order(c, op->operands[k], &full);
+  assert(in_order);
+  full &= c->kind == FUSION_LOOP || !cluster_in_order(c, in_order, false);
+  for (int k = 0; k < op->n_operands; k++) {
+    FusionOut *o = add_out(u, (Value *)&op->results[0], in_order, k, full);
+    o->at[dim].off += at;
+    at += op->operands[k]->type->dims[dim];
+  }
+}
+
+static void add_outs(Fuser *f, const Cluster *c, Fusion *u) {
+  u->out = ARENA_ARRAY(f->m->arena, FusionOut, c->outs.n + MAX_PARTS);
+  for (int i = 0; i < c->outs.n; i++) {
+    Value *v = c->outs.v[i];
+    bool full;
+    const Visit *o = c->parts == v->def ? NULL : visit_in_order(c, v, &full);
+    if (c->parts == v->def) add_parts(u, c, v->def);
+    else if (o) add_out(u, v, o, -1, full && v->def->kind != OP_REDUCE);
+  }
+}
+
 static Fusion *make_fusion(Fuser *f, Cluster *c) {
   Arena *a = f->m->arena;
   Fusion *u = ARENA_NEW(a, Fusion);
@@ -22,22 +67,7 @@ static Fusion *make_fusion(Fuser *f, Cluster *c) {
   u->n_ops = c->members.n;
   u->ops = ARENA_ARRAY(a, const Op *, c->members.n);
   for (int i = 0; i < c->members.n; i++) u->ops[i] = f->info[c->members.v[i]].op;
-  u->out = ARENA_ARRAY(a, FusionOut, c->outs.n);
-  for (int i = 0; i < c->outs.n; i++) {
-    FusionOut *o = &u->out[u->n_out];
-    o->v = c->outs.v[i];
-    for (int j = 0; j < c->visits.n;
-         j++) { /* the visit that is in order; a multi-output may have others */
-      const Visit *v = &c->visits.v[j];
-      if (v->v != o->v) continue;
-      bool full = cluster_in_order(c, v, true);
-      if (!full && !cluster_in_order(c, v, false)) continue;
-      o->full = full && !(o->v->def->kind == OP_REDUCE);
-      if (v->v->type->rank) memcpy(o->at, v->at, sizeof(Affine) * (size_t)v->v->type->rank);
-      u->n_out++;
-      break;
-    }
-  }
+  add_outs(f, c, u);
   u->in = ARENA_ARRAY(a, Value *, c->visits.n);
   u->in_place = ARENA_ARRAY(a, bool, c->visits.n);
   for (int j = 0; j < c->visits.n; j++) {
@@ -47,7 +77,7 @@ static Fusion *make_fusion(Fuser *f, Cluster *c) {
     while (k < u->n_in && u->in[k] != v->v) k++;
     if (k == u->n_in) {
       u->in[u->n_in++] = v->v;
-      u->in_place[k] = c->kind == FUSION_LOOP;
+      u->in_place[k] = c->kind == FUSION_LOOP && !c->parts;
     }
     u->in_place[k] &= !v->masked && cluster_in_order(c, v, true);
   }
@@ -102,9 +132,18 @@ static void emit_value(Order *o, Value *v) {
 
 /* A fusion of one op that a library kernel does as well or better becomes that op's own step. */
 static bool is_plain_move(const Fusion *u) {
-  if (u->n_ops != 1 || u->n_out != 1) return false;
-  OpKind k = u->ops[0]->kind;
-  return k == OP_CONCATENATE || k == OP_TRANSPOSE;
+  OpKind last = u->ops[u->n_ops - 1]->kind;
+  for (int i = 0; i + 1 < u->n_ops; i++)
+    if (u->ops[i]->kind != OP_RESHAPE) return false;
+  return last == OP_CONCATENATE || (last == OP_TRANSPOSE && u->n_ops == 1 && u->n_out == 1);
+}
+
+static void make_steps(Fuser *f, const Cluster *c) {
+  for (int i = 0; i < c->members.n; i++) {
+    Info *in = &f->info[c->members.v[i]];
+    if (op_is_alias(in->op)) in->alias = true;
+    else in->step = true;
+  }
 }
 
 void fuser_nodes(Fuser *f, Nodes *out) {
@@ -117,7 +156,7 @@ void fuser_nodes(Fuser *f, Nodes *out) {
     Cluster *c = f->clusters.v[id];
     o.fusions[id] = make_fusion(f, c);
     if (is_plain_move(o.fusions[id])) {
-      f->info[c->members.v[0]].step = true;
+      make_steps(f, c);
       o.done[id] = true;
       continue;
     }

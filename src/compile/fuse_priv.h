@@ -21,6 +21,8 @@ typedef struct Cluster {
   VEC(Visit) visits;
   VEC(int) members; /* positions of ops */
   VEC(Value *) outs;
+  const Op
+      *parts; /* the concatenate whose operands are what is computed, element by element; NULL */
   int first, last; /* positions */
   int repeats;
 } Cluster;
@@ -58,6 +60,9 @@ bool op_is_cheap(const Op *op);              /* computed again rather than store
 /* A cluster of the op at `pos` alone, its results as outputs: the cluster's number; -1: not
  * possible. */
 int cluster_new(Fuser *f, int pos);
+/* A concatenate of equal shapes is written piece by piece: an element of each for every element of the
+ * domain, which is their shape. */
+bool op_is_in_parts(const Op *op);
 /* Tries to compute the op inside cluster `id`; as_out: its results become outputs. Leaves the
  * cluster as it was on failure. */
 bool cluster_take(Fuser *f, int id, int pos, bool as_out);

@@ -100,7 +100,8 @@ static void add_op(Orderer *o, int item, Op *op) {
 static void add_fusion(Orderer *o, int item, const Fusion *f) {
   o->items[item].moves = true;
   for (int i = 0; i < f->n_in; i++) add_read(o, item, f->in[i]);
-  for (int i = 0; i < f->n_out; i++) add_result(o, item, f->out[i].v);
+  for (int i = 0; i < f->n_out; i++)
+    if (f->out[i].part <= 0) add_result(o, item, f->out[i].v);
 }
 
 /* The result of the region whose memory argument i may become; -1. */

@@ -391,7 +391,8 @@ static Err *build_op(Builder *b, Op *op, Steps *list) {
 }
 
 static void build_fusion(Builder *b, const Fusion *f, Steps *list) {
-  for (int i = 0; i < f->n_out; i++) make_result(b, f->out[i].v, list);
+  for (int i = 0; i < f->n_out; i++)
+    if (f->out[i].part <= 0) make_result(b, f->out[i].v, list);
   Step *s = new_step(b, list, STEP_FUSED, f->ops[f->n_ops - 1], f->n_in, f->n_out);
   s->fusion = f;
   for (int i = 0; i < f->n_in; i++) s->in[i] = place_of(b, f->in[i]);

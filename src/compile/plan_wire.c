@@ -31,6 +31,11 @@ static void wire_affine(PlanWire *x, Affine *a, int n) {
   for (int i = 0; i < n; i++) wire_int(x->w, &a->coef[i]);
 }
 
+static bool part_ok(const FusionOut *o) {
+  const Op *op = o->v->def;
+  return o->part < 0 || (op && op->kind == OP_CONCATENATE && o->part < op->n_operands);
+}
+
 static void wire_fusion(PlanWire *x, Fusion *f) {
   WIRE_ENUM(x, &f->kind, FusionKind, FUSION_SPLIT);
   wire_small(x->w, &f->dom.n, 0, DOM_MAX);
@@ -57,6 +62,8 @@ static void wire_fusion(PlanWire *x, Fusion *f) {
     FusionOut *o = &f->out[i];
     ir_wire_value(x->ir, &o->v);
     wire_bool(x->w, &o->full);
+    wire_small(x->w, &o->part, -1, MAX_PARTS - 1);
+    x->w->bad |= !x->w->bad && !part_ok(o);
     int rank = x->w->bad ? 0 : o->v->type->rank;
     for (int k = 0; k < MIN(rank, DOM_MAX); k++) wire_affine(x, &o->at[k], f->dom.n);
   }

@@ -144,6 +144,35 @@ static bool rule_reshape(Simp *s, Op *op) {
   return false;
 }
 
+/* transpose(concatenate) of pieces whose dimensions longer than one keep their order: the pieces are
+ * reshaped, and side by side otherwise. */
+static bool transpose_pieces(Simp *s, Op *op, const int64_t *perm) {
+  Op *in = def_of(op->operands[0], OP_CONCATENATE);
+  if (!in || !simp_single_use(s, &in->results[0]) || in->n_operands > MAX_PARTS) return false;
+  int rank = op_type(op)->rank;
+  int64_t dim = op_int(in, "dimension", 0), to = 0, dims[MAX_RANK];
+  Value *pieces[MAX_PARTS];
+  for (int k = 0; k < in->n_operands; k++) {
+    const Type *t = in->operands[k]->type;
+    int64_t last = -1;
+    if (!type_is_static(t) || rank > MAX_RANK) return false;
+    for (int i = 0; i < rank; i++) {
+      if (t->dims[perm[i]] > 1 && perm[i] < last) return false;
+      if (t->dims[perm[i]] > 1) last = perm[i];
+    }
+  }
+  for (int k = 0; k < in->n_operands; k++) {
+    for (int i = 0; i < rank; i++) {
+      dims[i] = in->operands[k]->type->dims[perm[i]];
+      if (perm[i] == dim) to = i;
+    }
+    Type *t = type_tensor(s->m, op_type(op)->dtype, rank, dims);
+    pieces[k] = simp_op(s, op, OP_RESHAPE, 1, &in->operands[k], t, 0, NULL);
+  }
+  NamedAttr a = {STR("dimension"), attr_int(s->m, DT_I64, to)};
+  return done(s, op, simp_op(s, op, OP_CONCATENATE, in->n_operands, pieces, op_type(op), 1, &a));
+}
+
 static bool rule_transpose(Simp *s, Op *op) {
   const int64_t *perm;
   int n = op_ints(op, "permutation", &perm);
@@ -160,7 +189,13 @@ static bool rule_transpose(Simp *s, Op *op) {
   }
   if (identity) return done(s, op, a);
   if (ordered) return done(s, op, simp_op(s, op, OP_RESHAPE, 1, &a, op_type(op), 0, NULL));
-  Op *in = def_of(a, OP_TRANSPOSE);
+  if (transpose_pieces(s, op, perm)) return true;
+  Op *in = def_of(a, OP_BROADCAST_IN_DIM);
+  if (in && in->operands[0]->type->rank == 0) {
+    NamedAttr none = ints(s, "broadcast_dimensions", 0, NULL);
+    return done(s, op, simp_op(s, op, OP_BROADCAST_IN_DIM, 1, in->operands, op_type(op), 1, &none));
+  }
+  in = def_of(a, OP_TRANSPOSE);
   const int64_t *first;
   if (in && n <= MAX_RANK && op_ints(in, "permutation", &first) == n) {
     int64_t both[MAX_RANK];
@@ -283,7 +318,7 @@ static bool rule_move(Simp *s, Op *op) {
   case OP_TRANSPOSE: return rule_transpose(s, op);
   case OP_BROADCAST:
   case OP_BROADCAST_IN_DIM: return rule_broadcast(s, op);
-  case OP_SLICE: return same_type(a, &op->results[0]) && done(s, op, a);
+  case OP_SLICE: return (same_type(a, &op->results[0]) && done(s, op, a)) || simp_slice(s, op);
   case OP_COPY: return same_type(a, &op->results[0]) && done(s, op, a);
   case OP_BITCAST_CONVERT: return same_type(a, &op->results[0]) && done(s, op, a);
   case OP_PAD:

@@ -61,6 +61,7 @@ void step_shapes(const Step *s, Buf *b, double *bytes) {
   }
   buf_cstr(b, "->");
   for (int i = 0; i < n_out; i++) {
+    if (f && f->out[i].part > 0) continue; /* of the same value */
     const Type *t = f ? f->out[i].v->type : s->op->results[i].type;
     if (i) buf_byte(b, ' ');
     print_type(b, t);

@@ -254,8 +254,7 @@ static int first_lanes(const Gen *g, V mask, int lanes) {
   return g->is_cycle ? n : 0;
 }
 
-/* Stores v at ptr, its lanes `steps` apart (NULL: in a row), those that the tail has. */
-static void store_lanes(Gen *g, DType t, V v, V ptr, const int64_t *steps, V tail) {
+void gen_store_lanes(Gen *g, DType t, V v, V ptr, const int64_t *steps, V tail) {
   int lanes = (int)LLVMGetVectorSize(LLVMTypeOf(v));
   if (!tail && !steps) {
     gen_align(LLVMBuildStore(B, v, ptr), t);
@@ -292,16 +291,31 @@ static void store_complex(Gen *g, const Value *v, V re, V im, V ptr, const int64
     gen_align(LLVMBuildStore(B, im, next), t);
   } else if (!steps) {
     V tail = g->tail ? interleave(g, g->tail, g->tail) : NULL;
-    store_lanes(g, t, interleave(g, re, im), ptr, NULL, tail);
+    gen_store_lanes(g, t, interleave(g, re, im), ptr, NULL, tail);
   } else {
     int64_t twice[64];
     for (int i = 0; i < g->vl; i++) twice[i] = 2 * steps[i];
-    store_lanes(g, t, re, ptr, twice, g->tail);
-    store_lanes(g, t, im, next, twice, g->tail);
+    gen_store_lanes(g, t, re, ptr, twice, g->tail);
+    gen_store_lanes(g, t, im, next, twice, g->tail);
   }
 }
 
+V gen_stored(Gen *g, int out, int level, bool vec, V *im) {
+  Dag *d = g->d;
+  DType t = d->f->out[out].v->type->dtype;
+  const int *parts = dtype_is_complex(t) ? d->nodes.v[d->out[out]].in : NULL;
+  V v = gen_node_at(g, parts ? parts[0] : d->out[out], level, vec, false);
+  *im = parts ? gen_node_at(g, parts[1], level, vec, false) : NULL;
+  g->lanes = vec ? g->vl : 0;
+  const DagNode *n = &d->nodes.v[d->out[out]];
+  g->plain_nan = !n->odd_nan;
+  if (!parts) v = to_mem(g, t, v, !dag_keeps_digits(n));
+  g->plain_nan = false;
+  return v;
+}
+
 void gen_store(Gen *g, int out, int level) {
+  if (gen_store_woven(g, out, level)) return;
   Dag *d = g->d;
   const FusionOut *o = &d->f->out[out];
   DType t = o->v->type->dtype;
@@ -309,14 +323,7 @@ void gen_store(Gen *g, int out, int level) {
   bool vec = d->vloop >= 0 && level >= d->loops[d->vloop].level;
   if (vec) gen_lane_steps(g, &d->out_lin[out], by);
   vec = vec && !gen_steps_none(g, by);
-  const int *parts = dtype_is_complex(t) ? d->nodes.v[d->out[out]].in : NULL;
-  V v = gen_node_at(g, parts ? parts[0] : d->out[out], level, vec, false);
-  V im = parts ? gen_node_at(g, parts[1], level, vec, false) : NULL;
-  g->lanes = vec ? g->vl : 0;
-  const DagNode *n = &d->nodes.v[d->out[out]];
-  g->plain_nan = !n->odd_nan;
-  if (!parts) v = to_mem(g, t, v, !dag_keeps_digits(n));
-  g->plain_nan = false;
+  V im, v = gen_stored(g, out, level, vec, &im);
   V ptr = gen_address(g, gen_base(g, d->f->n_in + out), mem_type(g, t, 0), &d->out_lin[out]);
   gen_at_level(g, level);
   if (vec && in_a_row(g, by)) {
@@ -324,7 +331,7 @@ void gen_store(Gen *g, int out, int level) {
     if (by[0]) ptr = LLVMBuildGEP2(B, mem_type(g, t, 0), ptr, &first, 1, "");
     steps = NULL;
   }
-  if (parts) store_complex(g, o->v, v, im, ptr, steps);
-  else if (vec) store_lanes(g, t, v, ptr, steps, g->tail);
+  if (im) store_complex(g, o->v, v, im, ptr, steps);
+  else if (vec) gen_store_lanes(g, t, v, ptr, steps, g->tail);
   else gen_align(LLVMBuildStore(B, v, ptr), t);
 }

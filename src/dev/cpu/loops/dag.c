@@ -205,6 +205,15 @@ static void add_loop(Dag *d, int first, int last) {
   for (int k = first; k <= last; k++) l->extent *= d->dom.dims[k];
 }
 
+static int out_node(Dag *d, const FusionOut *o) {
+  if (o->part < 0) return dag_node(d, o->v, o->at, 0);
+  Affine from[DOM_MAX];
+  bool ok = index_operand(&d->dom, o->v->def, o->part, o->at, from, NULL, NULL);
+  assert(ok);
+  (void)ok;
+  return dag_node(d, o->v->def->operands[o->part], from, 0);
+}
+
 Err *dag_build(const Fusion *f, Dag *d) {
   *d = (Dag){.f = f, .dom = f->dom, .mem = arena_new(), .vloop = -1};
   *vec_push(&d->masks) = (DagMask){0};
@@ -212,7 +221,7 @@ Err *dag_build(const Fusion *f, Dag *d) {
   d->out = ARENA_ARRAY(d->mem, int, f->n_out);
   d->out_lin = ARENA_ARRAY(d->mem, Affine, f->n_out);
   for (int i = 0; i < f->n_out; i++) {
-    d->out[i] = dag_node(d, f->out[i].v, f->out[i].at, 0);
+    d->out[i] = out_node(d, &f->out[i]);
     d->out_lin[i] = index_flat(&d->dom, f->out[i].v->type, f->out[i].at);
     *vec_push(&d->leaves) = d->out_lin[i];
   }
@@ -352,6 +361,7 @@ void dag_key(const Dag *d, Buf *b) {
   for (int i = 0; i < d->n_out; i++) {
     key_int(b, d->out[i]);
     buf_byte(b, d->f->out[i].full);
+    key_int(b, d->f->out[i].part);
     key_affine(d, b, &d->out_lin[i]);
   }
   for (int i = 1; i < d->masks.n; i++) {

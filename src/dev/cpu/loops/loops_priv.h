@@ -39,7 +39,17 @@ bool gen_steps_none(const Gen *g, const int64_t *steps); /* are all 0? */
 V gen_const_lanes(Gen *g, LLVMTypeRef t, const int64_t *v);
 V gen_align(V load, DType t);
 V gen_load(Gen *g, DagNode *n);
+/* What output `out` has at the current lanes, as it is in memory. *im: of a complex one, else NULL. */
+V gen_stored(Gen *g, int out, int level, bool vec, V *im);
+/* Stores v at ptr, its lanes `steps` apart (NULL: in a row), those that the tail has (NULL: all). */
+void gen_store_lanes(Gen *g, DType t, V v, V ptr, const int64_t *steps, V tail);
 void gen_store(Gen *g, int out, int level);
+
+/* ---- weave.c ---- */
+
+/* The output, if it is a part of a value whose parts lie between each other in memory: with the first
+ * of them all are stored. */
+bool gen_store_woven(Gen *g, int out, int level);
 
 /* ---- blocks.c: several sweeps over the same rows ---- */
 

@@ -10,41 +10,6 @@
 
 #include "dev/cpu/answer_test.h"
 
-static Tensor *numbers(DType t, int rank, const int64_t *dims) {
-  Tensor *x = tensor_make(t, rank, dims);
-  uint64_t rng = 88172645463325252u;
-  for (int64_t i = 0; i < x->count; i++) {
-    rng ^= rng << 13, rng ^= rng >> 7, rng ^= rng << 17;
-    double v = (double)(int64_t)(rng % 201) / 8 - 12;
-    if (dtype_is_float(t)) elem_set_f64(t, (char *)x->data + i * dtype_bytes(t), v);
-    else elem_set_i64(t, (char *)x->data + i * dtype_bytes(t), t == DT_I1 ? v > 0 : (int64_t)v);
-  }
-  return x;
-}
-
-static void check(DType t, int rank, const int64_t *dims, const char *text, double tol) {
-  Tensor *x = numbers(t, rank, dims), *got = answer_of(text, x);
-  Module *m = NULL;
-  Shards arg = {1, (Tensor *[]){x}}, want = {0};
-  Err *e = stablehlo_read("test.mlir", str_from(text), &m);
-  if (!e) e = interp_run(m, STR("main"), NULL, &arg, 1, &want, 1);
-  if (e) fail_msg("%s\n%s", err_text(e), text);
-  DType o = got->dtype;
-  for (int64_t i = 0; i < got->count; i++) {
-    const char *a = (char *)got->data + i * dtype_bytes(o),
-               *b = (char *)want.t[0]->data + i * dtype_bytes(o);
-    if (!memcmp(a, b, (size_t)dtype_bytes(o))) continue;
-    double u = dtype_is_float(o) ? elem_get_f64(o, a) : (double)elem_get_i64(o, a),
-           v = dtype_is_float(o) ? elem_get_f64(o, b) : (double)elem_get_i64(o, b);
-    if (!(fabs(u - v) <= tol * fmax(1, fabs(v))))
-      fail_msg("element %lld is %g, not %g\n%s", (long long)i, u, v, text);
-  }
-  shards_free(&want);
-  tensor_release(got);
-  tensor_release(x);
-  module_free(m);
-}
-
 #define FOR_SHAPES(rows, width)                                    \
   static const int64_t n_rows[] = {2, 3, 7, 8, 9, 64, 777, 20001}, \
                        n_width[] = {2, 3, 4, 5, 7, 11};            \
@@ -69,7 +34,7 @@ static void test_repeat(void **state) {
                     "  %%r = stablehlo.broadcast_in_dim %%x, dims = [0] : (tensor<%lldx%s>) -> "
                     "tensor<%lldx%lldx%s>\n  return %%r : tensor<%lldx%lldx%s>\n}\n",
                     rows, e, rows, width, e, rows, e, rows, width, e, rows, width, e);
-      check(types[k].t, 1, (int64_t[]){rows}, text, 0);
+      check_answer(types[k].t, 1, (int64_t[]){rows}, text, 0);
       free(text);
     }
   }
@@ -92,7 +57,7 @@ static void test_rows(void **state) {
                   "  return %%b : tensor<%lldx%lldxf32>\n}\n",
                   rows, width + 2, rows, width, rows, width + 1, rows, width + 2, rows, width, rows,
                   width, rows, width, rows, width, rows, width, rows, width, rows, width);
-    check(DT_F32, 2, (int64_t[]){rows, width + 2}, text, 0);
+    check_answer(DT_F32, 2, (int64_t[]){rows, width + 2}, text, 0);
     free(text);
   }
 }
@@ -114,7 +79,7 @@ static void test_joined(void **state) {
         "  return %%p : tensor<%lldx%lldxf32>\n}\n",
         rows, width, rows, width + 2, rows, rows, width, rows, rows, rows, rows, width, rows,
         width + 1, rows, width + 1, rows, width + 2, rows, width + 2);
-    check(DT_F32, 2, (int64_t[]){rows, width}, text, 0);
+    check_answer(DT_F32, 2, (int64_t[]){rows, width}, text, 0);
     free(text);
   }
 }
@@ -144,7 +109,7 @@ static void test_argmax(void **state) {
         xasprintf("func.func @main(%%x: tensor<%lldx%lldxf32>) -> tensor<%lldxi32> {\n" ARGMAX
                   "  return %%m#1 : tensor<%lldxi32>\n}\n",
                   rows, width, rows, rows, width, rows, width, rows, width, rows, rows, rows);
-    check(DT_F32, 2, (int64_t[]){rows, width}, text, 0);
+    check_answer(DT_F32, 2, (int64_t[]){rows, width}, text, 0);
     free(text);
   }
 }
@@ -170,7 +135,7 @@ static void test_softmax(void **state) {
         "  %%r = stablehlo.add %%l, %%m : tensor<%lldxf32>\n  return %%r : tensor<%lldxf32>\n}\n",
         rows, width, rows, rows, width, rows, rows, rows, width, rows, width, rows, width, rows,
         width, rows, rows, rows, rows);
-    check(DT_F32, 2, (int64_t[]){rows, width}, text, 2e-6);
+    check_answer(DT_F32, 2, (int64_t[]){rows, width}, text, 2e-6);
     free(text);
   }
 }
@@ -210,7 +175,7 @@ static void test_swept(void **state) {
             "  return %%r : tensor<%s>\n}\n",
             m, m, k ? "80" : "800000", types[k].name, types[k].name, m, types[k].name, v, v, m, m,
             m, m, types[k].name, v, v, m, m, m, m, types[k].name, v, v, m, m, m, m);
-        check(types[k].t, 2, (int64_t[]){n_rows[i], n_width[j]}, text, k ? 0.1 : 1e-5);
+        check_answer(types[k].t, 2, (int64_t[]){n_rows[i], n_width[j]}, text, k ? 0.1 : 1e-5);
         free(text);
         free(m);
         free(v);

@@ -213,15 +213,15 @@ int64_t gemm_scratch_floats(const Gemm *g) {
 
 /* One panel of a times one of b. c_row: of `c`, whose element (0, 0) is theirs. */
 static void multiply(const Gemm *g, int64_t rows, int64_t columns, int64_t k, const float *a,
-                     const float *b, float *c, int64_t c_row, bool add) {
+                     const float *b, float *c, int64_t c_row, bool add, GemmComing *next) {
   int64_t lanes = g->kern->lanes, width = width_of(g, columns);
   GemmKernelFn fn = g->kern->fn[rows - 1][width / lanes - 1];
   if (columns == width) {
-    fn(k, a, b, c, c_row, add);
+    fn(k, a, b, c, c_row, add, next);
     return;
   }
   float whole[GEMM_MAX_MR * 32];
-  fn(k, a, b, whole, width, false);
+  fn(k, a, b, whole, width, false, next);
   for (int64_t i = 0; i < rows; i++)
     for (int64_t j = 0; j < columns; j++)
       c[i * c_row + j] = add ? c[i * c_row + j] + whole[i * width + j] : whole[i * width + j];
@@ -242,10 +242,10 @@ typedef struct Tile {
 
 /* One panel of a, whose first row is `row`, times one of b from column j on. */
 static void pair(const Gemm *g, const Tile *t, int64_t row, int64_t rows, int64_t j,
-                 int64_t columns, const float *a, const float *b) {
+                 int64_t columns, const float *a, const float *b, GemmComing *next) {
   int64_t i = row - t->r0;
   float *c = t->passing ? t->c : t->c + i * t->c_row + (j - t->j0);
-  multiply(g, rows, columns, t->k, a, b, c, t->c_row, t->add);
+  multiply(g, rows, columns, t->k, a, b, c, t->c_row, t->add, next);
   if (!t->narrow) return;
   char *out = t->narrow + (i * t->narrow_row + j - t->j0) * 2;
   if (g->kern->narrow && g->out == DT_BF16)
@@ -263,9 +263,8 @@ static void block(const Gemm *g, const Tile *t, int64_t i0, int64_t i1, int64_t 
     for (int64_t i = i0; i < i1; i++)
       for (int64_t j = j0; j < j1; j += nr) {
         int64_t row = row_at(g, i);
-        gemm_ask(next);
         pair(g, t, row, rows_of(g, i), j, MIN(nr, j1 - j), a + (row - first) * t->k,
-             b + (j - j0) * t->k);
+             b + (j - j0) * t->k, next);
       }
     return;
   }
@@ -273,11 +272,29 @@ static void block(const Gemm *g, const Tile *t, int64_t i0, int64_t i1, int64_t 
     int64_t row = first;
     for (int64_t i = i0; i < i1; i++) {
       int64_t rows = rows_of(g, i);
-      gemm_ask(next);
-      pair(g, t, row, rows, j, MIN(nr, j1 - j), a + (row - first) * t->k, b + (j - j0) * t->k);
+      pair(g, t, row, rows, j, MIN(nr, j1 - j), a + (row - first) * t->k, b + (j - j0) * t->k,
+           next);
       row += rows;
     }
   }
+}
+
+/* What is packed after rows or columns [.., end) of a tile: those that follow, or the first ones of
+ * the next block of k. */
+static GemmComing after(const Gemm *g, const GemmArgs *x, const Tile *t, bool a, int64_t end,
+                        int64_t calls) {
+  int64_t first = a ? t->r0 : t->j0, last = a ? row_at(g, t->i1) : t->j1,
+          step = a ? x->a_row : x->b_col, k_step = a ? x->a_k : x->b_k, p0 = t->p0, k = t->k,
+          group = parts_of(GROUP, g->kern->mr) * g->kern->mr;
+  if (a && x->gather) return (GemmComing){0};
+  if (end == last) {
+    end = first;
+    p0 += k;
+    k = MIN(k, g->k - p0);
+  }
+  const char *p = at(g, a ? x->a : x->b, end * step + p0 * g->pair * k_step);
+  calls *= t->k / GEMM_ASK;
+  return gemm_coming(g->in, p, k > 0 ? MIN(group, last - end) : 0, step, k * g->pair, k_step, calls);
 }
 
 static void by_columns(const Gemm *g, const GemmArgs *x, const Tile *t, float *group) {
@@ -285,9 +302,7 @@ static void by_columns(const Gemm *g, const GemmArgs *x, const Tile *t, float *g
   for (int64_t j0 = t->j0; j0 < t->j1; j0 += GROUP) {
     int64_t j1 = MIN(j0 + GROUP, t->j1);
     pack_panels(g, x, false, j0 / nr, parts_of(j1, nr), t->p0, t->k, group);
-    GemmComing next = gemm_coming(g->in, at(g, x->b, j1 * x->b_col + t->p0 * g->pair * x->b_k),
-                                  MIN(GROUP, t->j1 - j1), x->b_col, t->k * g->pair, x->b_k,
-                                  (j1 - j0) / nr * (t->i1 - t->i0));
+    GemmComing next = after(g, x, t, false, j1, parts_of(j1 - j0, nr) * (t->i1 - t->i0));
     block(g, t, t->i0, t->i1, j0, j1, t->ahead, group, &next);
   }
 }
@@ -297,12 +312,8 @@ static void by_rows(const Gemm *g, const GemmArgs *x, const Tile *t, float *grou
   for (int64_t i0 = t->i0; i0 < t->i1; i0 += step) {
     int64_t i1 = MIN(i0 + step, t->i1);
     pack_panels(g, x, true, i0, i1, t->p0, t->k, group);
-    int64_t after = row_at(g, i1), last = row_at(g, MIN(i1 + step, t->i1));
-    GemmComing next = {0};
-    if (!x->gather)
-      next =
-          gemm_coming(g->in, at(g, x->a, after * x->a_row + t->p0 * g->pair * x->a_k), last - after,
-                      x->a_row, t->k * g->pair, x->a_k, (t->j1 - t->j0) / nr * (i1 - i0));
+    GemmComing next =
+        after(g, x, t, true, row_at(g, i1), parts_of(t->j1 - t->j0, nr) * (i1 - i0));
     block(g, t, i0, i1, t->j0, t->j1, group, t->ahead, &next);
   }
 }
@@ -320,7 +331,7 @@ static void by_blocks(const Gemm *g, const Tile *t, const float *a, const float 
       const float *panel = b + (j - t->j0) * t->k;
       GemmComing next = {.p = (const char *)(panel + nr * t->k), .runs = j + nr < t->j1};
       next.lines = parts_of(nr * t->k * 4, 64);
-      next.each = parts_of(next.lines, i1 - i0);
+      next.each = parts_of(next.lines, MAX(1, (i1 - i0) * (t->k / GEMM_ASK)));
       block(g, t, i0, i1, j, MIN(j + nr, t->j1), a + (row_at(g, i0) - t->r0) * t->k, panel, &next);
     }
   }

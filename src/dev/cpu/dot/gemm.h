@@ -15,9 +15,32 @@
 
 #include "base/base.h"
 
-/* c[0 .. mr)[0 .. vectors) (+)= sum over k of a[k][mr] b[k][vectors] */
+/* Memory that will be read soon, asked for line by line while something else is multiplied: `count`
+ * rows or columns as for gemm_pack, in about `calls` calls of gemm_ask. Nothing where neither step
+ * is 1. Many at once would fill the queue of lines on their way, and the next loads wait. */
+typedef struct GemmComing {
+  const char *p; /* next line */
+  int64_t line, lines, run, runs, stride;
+  int64_t each; /* lines for each call */
+} GemmComing;
+GemmComing gemm_coming(DType t, const void *p, int64_t count, int64_t step, int64_t k,
+                       int64_t k_step, int64_t calls);
+
+static inline void gemm_ask(GemmComing *c) {
+  for (int64_t i = 0; i < c->each && c->run < c->runs; i++) {
+    __builtin_prefetch(c->p + c->line * 64, 0, 2);
+    if (++c->line < c->lines) continue;
+    c->line = 0;
+    c->run++;
+    c->p += c->stride;
+  }
+}
+
+/* c[0 .. mr)[0 .. vectors) (+)= sum over k of a[k][mr] b[k][vectors]; every GEMM_ASK steps of k
+ * calls gemm_ask. */
+#define GEMM_ASK 4
 typedef void (*GemmKernelFn)(int64_t k, const float *a, const float *b, float *c, int64_t ldc,
-                             bool add);
+                             bool add, GemmComing *next);
 /* c[few][n] += a[few][k] b: few rows; b is read once, where it is. Rows of a, c are a_ld, c_ld
  * apart. along: b[p] is a run of n, b_step to the next; dots: b[.][j] is a run of k, and so is a's
  * row, zero from k on up to whole vectors. */
@@ -123,26 +146,5 @@ void gemm_narrow(DType t, const float *c, int64_t c_row, int64_t rows, int64_t c
 /* gemm_pack of bf16, k of them, to out[panel][(k + 1) / 2][width], the even one in the low half. */
 void gemm_pack_pairs(const GemmKernels *kern, const void *in, int64_t step, int64_t k_step, int w,
                      int width, int64_t k, int64_t panels, int64_t panel_step, float *out);
-
-/* Memory that will be read soon, asked for line by line while something else is multiplied: `count`
- * rows or columns as for gemm_pack, in about `calls` calls of gemm_ask. Nothing where neither step
- * is 1. */
-typedef struct GemmComing {
-  const char *p; /* next line */
-  int64_t line, lines, run, runs, stride;
-  int64_t each; /* lines for each call */
-} GemmComing;
-GemmComing gemm_coming(DType t, const void *p, int64_t count, int64_t step, int64_t k,
-                       int64_t k_step, int64_t calls);
-
-static inline void gemm_ask(GemmComing *c) {
-  for (int64_t i = 0; i < c->each && c->run < c->runs; i++) {
-    __builtin_prefetch(c->p + c->line * 64, 0, 2);
-    if (++c->line < c->lines) continue;
-    c->line = 0;
-    c->run++;
-    c->p += c->stride;
-  }
-}
 
 #endif

@@ -19,7 +19,8 @@ FN static inline __attribute__((always_inline)) void gemm_step(int mr, int nv, V
 
 FN static inline __attribute__((always_inline)) void gemm_body(int mr, int nv, int64_t k,
                                                                const float *a, const float *b,
-                                                               float *c, int64_t ldc, bool add) {
+                                                               float *c, int64_t ldc, bool add,
+                                                               GemmComing *next) {
   V acc[MR][2];
 #pragma GCC unroll 16
   for (int i = 0; i < mr; i++) {
@@ -28,13 +29,14 @@ FN static inline __attribute__((always_inline)) void gemm_body(int mr, int nv, i
     for (int j = 0; j < nv; j++) acc[i][j] = V_ZERO();
   }
   int64_t p = 0;
-  for (; p + 4 <= k; p += 4) {
+  for (; p + GEMM_ASK <= k; p += GEMM_ASK) {
+    gemm_ask(next);
 #pragma GCC unroll 4
-    for (int ahead = 0; ahead < 4 * mr; ahead += 16) __builtin_prefetch(a + 512 + ahead);
+    for (int ahead = 0; ahead < GEMM_ASK * mr; ahead += 16) __builtin_prefetch(a + 512 + ahead);
 #pragma GCC unroll 4
-    for (int u = 0; u < 4; u++) gemm_step(mr, nv, acc, a + u * mr, b + u * nv * LANES);
-    a += 4 * mr;
-    b += 4 * nv * LANES;
+    for (int u = 0; u < GEMM_ASK; u++) gemm_step(mr, nv, acc, a + u * mr, b + u * nv * LANES);
+    a += GEMM_ASK * mr;
+    b += GEMM_ASK * nv * LANES;
   }
   for (; p < k; p++) {
     gemm_step(mr, nv, acc, a, b);
@@ -52,9 +54,9 @@ FN static inline __attribute__((always_inline)) void gemm_body(int mr, int nv, i
 
 #define KERNEL(mr, nv)                                                                   \
   FN static void kernel_##mr##x##nv(int64_t k, const float *a, const float *b, float *c, \
-                                    int64_t ldc, bool add) {                             \
-    if (add) gemm_body(mr, nv, k, a, b, c, ldc, true);                                   \
-    else gemm_body(mr, nv, k, a, b, c, ldc, false);                                      \
+                                    int64_t ldc, bool add, GemmComing *next) {           \
+    if (add) gemm_body(mr, nv, k, a, b, c, ldc, true, next);                             \
+    else gemm_body(mr, nv, k, a, b, c, ldc, false, next);                                \
   }
 #define KERNELS(mr) KERNEL(mr, 1) KERNEL(mr, 2)
 #define ROW(mr) {kernel_##mr##x1, kernel_##mr##x2},

@@ -54,8 +54,8 @@ typedef struct Dot {
 /* Elements of the operands before those of product b. */
 void dot_batch_at(const Dot *d, int64_t b, int64_t *lhs, int64_t *rhs);
 
-/* f32, bf16 and f16 by gemm.h; operands with any strides. */
-void dot_gemm_plan(Dot *d);
+/* Those of gemm.h: f32, bf16, f16, int8; operands with any strides. */
+bool dot_gemm_plan(Dot *d);
 Err *dot_gemm_run(void *state, const Op *op, void *const *in, void *const *out);
 size_t dot_gemm_keep_bytes(void *state, unsigned fixed);
 Err *dot_gemm_run_kept(void *state, const Op *op, void *const *in, void *const *out, unsigned fixed,
@@ -64,6 +64,9 @@ Err *dot_gemm_run_kept(void *state, const Op *op, void *const *in, void *const *
 /* f32, bf16 and f16 where one operand has few rows; false: not for this one. */
 bool dot_few_plan(Dot *d);
 Err *dot_few_run(void *state, const Op *op, void *const *in, void *const *out);
+size_t dot_few_keep_bytes(void *state, unsigned fixed);
+Err *dot_few_run_kept(void *state, const Op *op, void *const *in, void *const *out, unsigned fixed,
+                      void *kept, bool fresh);
 
 /* f32 where both operands stay in the caches of a core; false: not for this one. */
 bool dot_small_plan(Dot *d);
@@ -84,7 +87,7 @@ Err *dot_long_run(void *state, const Op *op, void *const *in, void *const *out);
 Err *dot_int_run(void *state, const Op *op, void *const *in, void *const *out);
 
 /* All floats by BLAS; operands whose rows or columns are runs. */
-void dot_blas_plan(Dot *d);
+bool dot_blas_plan(Dot *d);
 Err *dot_blas_run(void *state, const Op *op, void *const *in, void *const *out);
 
 #endif

@@ -21,7 +21,7 @@ static int64_t tile_size(int64_t n, int64_t *tiles) {
   return t;
 }
 
-void dot_blas_plan(Dot *d) {
+bool dot_blas_plan(Dot *d) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   pthread_once(&once, once_off);
   double want = 2.0 * (double)d->m * (double)d->n * (double)d->k / TILE_FLOPS;
@@ -36,6 +36,7 @@ void dot_blas_plan(Dot *d) {
   d->tile_m = tile_size(d->m, &d->tiles_m);
   d->tile_n = tile_size(d->n, &d->tiles_n);
   d->tiles = d->tiles_m * d->tiles_n;
+  return true;
 }
 
 typedef struct Call {

@@ -8,8 +8,9 @@
 
 #include "dev/cpu/kernel/mem.h"
 
-#define ALONG 24    /* rows at most, for a matrix with runs along its columns: */
-#define DOTS 12     /* along k; from so many on packing pays */
+#define ALONG 24 /* rows at most, for a matrix with runs along its columns: */
+#define DOTS 12  /* along k; from so many on packing pays */
+#define KEPT 5 /* rows at least, for a matrix packed in a loop: sums that hide each other's delay */
 #define RATIO 4     /* and the matrix must have so many times more */
 #define COLUMNS 512 /* rows of sums so long stay in the first cache, */
 #define LONG 2048   /* or these of LONG_FEW; of a single one four times more */
@@ -177,4 +178,20 @@ Err *dot_few_run(void *state, const Op *op, void *const *in, void *const *out) {
   if (f->parts > 1) cpu_parallel(d->b * f->pieces, 4, join, &c);
   cpu_block_free(own, packed + sums);
   return NULL;
+}
+
+/* A matrix that stays the same is packed once a loop, and multiplied as any other, where there are
+ * rows enough for that to be worth it. */
+static unsigned matrix(const Dot *d) { return d->few.lhs ? 2 : 1; }
+
+size_t dot_few_keep_bytes(void *state, unsigned fixed) {
+  const Dot *d = state;
+  int64_t least = d->gemm.per > 1 ? 2 : KEPT; /* several elements at a time: twice as fast */
+  return d->few.few >= least && fixed & matrix(d) ? dot_gemm_keep_bytes(state, matrix(d)) : 0;
+}
+
+Err *dot_few_run_kept(void *state, const Op *op, void *const *in, void *const *out, unsigned fixed,
+                      void *kept, bool fresh) {
+  (void)fixed;
+  return dot_gemm_run_kept(state, op, in, out, matrix(state), kept, fresh);
 }

@@ -5,11 +5,12 @@
 
 #define GRAIN_FLOPS 5e5 /* of small products, for one task */
 
-void dot_gemm_plan(Dot *d) {
-  if (d->b * d->m * d->n * d->k == 0) return;
+bool dot_gemm_plan(Dot *d) {
+  if (d->b * d->m * d->n * d->k == 0) return true;
   gemm_plan(&d->gemm, d->m, d->n, d->k, d->in, d->out, d->b, GEMM_SMALLER);
   gemm_plan(&d->kept[0], d->m, d->n, d->k, d->in, d->out, d->b, GEMM_A);
   gemm_plan(&d->kept[1], d->m, d->n, d->k, d->in, d->out, d->b, GEMM_B);
+  return true;
 }
 
 typedef struct GemmCall {

@@ -24,6 +24,17 @@ const GemmKernels *gemm_kernels(void) {
 #endif
 }
 
+const GemmKernels *gemm_quads(void) {
+#if defined(__x86_64__) && !defined(WEFT_EMULATE_AVX512)
+  const GemmKernels *kern = gemm_kernels();
+  return kern && kern->lanes == gemm_avx512_vnni.lanes && __builtin_cpu_supports("avx512vnni")
+             ? &gemm_avx512_vnni
+             : NULL;
+#else
+  return NULL;
+#endif
+}
+
 const GemmKernels *gemm_pairs(void) {
 #if defined(WEFT_EMULATE_AVX512)
   return &gemm_avx512_bf16;
@@ -52,11 +63,13 @@ static int64_t width_of(const Gemm *g, int64_t columns) {
 
 void gemm_plan(Gemm *g, int64_t m, int64_t n, int64_t k, DType in, DType out, int64_t batch,
                GemmAhead ahead) {
-  const GemmKernels *pairs = in == DT_BF16 ? gemm_pairs() : NULL,
-                    *kern = pairs ? pairs : gemm_kernels();
+  const GemmKernels *several = in == DT_BF16          ? gemm_pairs()
+                               : dtype_bytes(in) == 1 ? gemm_quads()
+                                                      : NULL,
+                    *kern = several ? several : gemm_kernels();
   *g = (Gemm){.kern = kern, .m = m, .n = n, .k_in = k, .in = in, .out = out};
-  g->pair = pairs ? 2 : 1;
-  g->k = k = parts_of(k, g->pair);
+  g->per = kern->per;
+  g->k = k = parts_of(k, g->per);
   int64_t nr = 2 * kern->lanes;
   g->kc = parts_of(parts_of(k, parts_of(k, GEMM_MAX_K)), 16) * 16;
   g->panels = parts_of(m, kern->mr);
@@ -87,17 +100,29 @@ void gemm_plan(Gemm *g, int64_t m, int64_t n, int64_t k, DType in, DType out, in
 /* ---- packing ---- */
 
 static const void *at(const Gemm *g, const void *p, int64_t i) {
-  return (const char *)p + i * (g->in == DT_F32 ? 4 : 2);
+  return (const char *)p + i * dtype_bytes(g->in);
+}
+
+/* What a row or column takes in packed form, of k floats: before each block of a column there may be
+ * one more. */
+static int64_t depth(const Gemm *g, bool a, int64_t k) {
+  return a || !g->kern->head ? k : k + parts_of(k, g->kc);
 }
 
 /* From `in` on, the first of floats [p0, p0 + k) of k. */
-static void pack_side(const Gemm *g, const void *in, int64_t step, int64_t k_step, int64_t held,
-                      int64_t width, int64_t p0, int64_t k, int64_t panels, float *out) {
-  if (g->pair == 1)
-    gemm_pack(g->in, in, step, k_step, (int)held, (int)width, k, panels, width * k, out);
-  else
-    gemm_pack_pairs(g->kern, in, step, k_step, (int)held, (int)width, MIN(2 * k, g->k_in - 2 * p0),
-                    panels, width * k, out);
+static void pack_side(const Gemm *g, bool a, const void *in, int64_t step, int64_t k_step,
+                      int64_t held, int64_t width, int64_t p0, int64_t k, int64_t panels,
+                      float *out) {
+  int64_t panel = width * depth(g, a, k), elements = MIN(g->per * k, g->k_in - g->per * p0);
+  int w = (int)held, all = (int)width;
+  bool head = !a && g->kern->head;
+  float *to = out + (head ? width : 0);
+  if (g->per == 1) gemm_pack(g->in, in, step, k_step, w, all, k, panels, panel, to);
+  else if (g->per == 2)
+    gemm_pack_pairs(g->kern, in, step, k_step, w, all, elements, panels, panel, to);
+  else gemm_pack_quads(a && g->in == DT_I8, in, step, k_step, w, all, elements, panels, panel, to);
+  for (int64_t q = 0; head && q < panels; q++)
+    g->kern->head(g->in == DT_I8, width, k, out + q * panel);
 }
 
 /* The rows or columns before a panel, in packed form: those of the last panel of b are filled up to
@@ -118,17 +143,17 @@ static void pack_panels(const Gemm *g, const GemmArgs *x, bool a, int64_t first,
       while (i < last && rows_of(g, i) == width) i++;
       if (x->gather) x->gather(x->of, row, (int)width, i - first, p0, k, out);
       else
-        pack_side(g, at(g, x->a, row * x->a_row + p0 * g->pair * x->a_k), x->a_row, x->a_k, held,
+        pack_side(g, a, at(g, x->a, row * x->a_row + p0 * g->per * x->a_k), x->a_row, x->a_k, held,
                   width, p0, k, i - first, out);
     } else {
       row = first * 2 * g->kern->lanes;
       held = MIN(2 * g->kern->lanes, g->n - row);
       width = width_of(g, held);
       while (i < last && MIN(2 * g->kern->lanes, g->n - i * 2 * g->kern->lanes) == held) i++;
-      pack_side(g, at(g, x->b, row * x->b_col + p0 * g->pair * x->b_k), x->b_col, x->b_k, held,
+      pack_side(g, a, at(g, x->b, row * x->b_col + p0 * g->per * x->b_k), x->b_col, x->b_k, held,
                 width, p0, k, i - first, out);
     }
-    out += (i - first) * width * k;
+    out += (i - first) * width * depth(g, a, k);
     first = i;
   }
 }
@@ -167,11 +192,14 @@ static void pack_parts(const Gemm *g, const GemmArgs *x, const Packed *s, float 
   for (int64_t t = begin; t < end; t++) {
     int64_t p0 = t / each * g->kc, k = MIN(g->kc, g->k - p0), first = s->first + t % each * PART;
     pack_panels(g, x, s->a, first, MIN(first + PART, s->last), p0, k,
-                out + p0 * s->rows + (place_of(g, s->a, first) - s->base) * k);
+                out + depth(g, s->a, p0) * s->rows +
+                    (place_of(g, s->a, first) - s->base) * depth(g, s->a, k));
   }
 }
 
-int64_t gemm_ahead_floats(const Gemm *g) { return packed_ahead(g).rows * g->k; }
+int64_t gemm_ahead_floats(const Gemm *g) {
+  return packed_ahead(g).rows * depth(g, g->a_ahead, g->k);
+}
 
 int64_t gemm_ahead_parts(const Gemm *g) {
   Packed s = packed_ahead(g);
@@ -191,7 +219,9 @@ int64_t gemm_round_tiles(const Gemm *g) {
   return g->at_once * (g->a_ahead ? g->tiles_m : g->tiles_n);
 }
 
-int64_t gemm_other_floats(const Gemm *g) { return g->both ? packed_other(g, 0).rows * g->k : 0; }
+int64_t gemm_other_floats(const Gemm *g) {
+  return g->both ? packed_other(g, 0).rows * depth(g, !g->a_ahead, g->k) : 0;
+}
 
 int64_t gemm_other_parts(const Gemm *g, int64_t round) {
   Packed s = packed_other(g, round);
@@ -206,7 +236,7 @@ void gemm_other(const Gemm *g, const GemmArgs *x, int64_t round, float *other, i
 
 int64_t gemm_scratch_floats(const Gemm *g) {
   int64_t c = g->tile_m * g->kern->mr * g->tile_n; /* of results, for those that go elsewhere */
-  return c + (g->both ? 0 : (GROUP + 2 * g->kern->lanes) * g->kc);
+  return c + (g->both ? 0 : (GROUP + 2 * g->kern->lanes) * depth(g, !g->a_ahead, g->kc));
 }
 
 /* ---- multiplying ---- */
@@ -220,11 +250,11 @@ static void multiply(const Gemm *g, int64_t rows, int64_t columns, int64_t k, co
     fn(k, a, b, c, c_row, add, next);
     return;
   }
-  float whole[GEMM_MAX_MR * 32];
-  fn(k, a, b, whole, width, false, next);
-  for (int64_t i = 0; i < rows; i++)
-    for (int64_t j = 0; j < columns; j++)
-      c[i * c_row + j] = add ? c[i * c_row + j] + whole[i * width + j] : whole[i * width + j];
+  float whole[GEMM_MAX_MR * 32] = {0};
+  size_t bytes = sizeof *c * (size_t)columns;
+  for (int64_t i = 0; add && i < rows; i++) memcpy(whole + i * width, c + i * c_row, bytes);
+  fn(k, a, b, whole, width, add, next);
+  for (int64_t i = 0; i < rows; i++) memcpy(c + i * c_row, whole + i * width, bytes);
 }
 
 typedef struct Tile {
@@ -258,13 +288,13 @@ static void pair(const Gemm *g, const Tile *t, int64_t row, int64_t rows, int64_
  * results is most of the work. */
 static void block(const Gemm *g, const Tile *t, int64_t i0, int64_t i1, int64_t j0, int64_t j1,
                   const float *a, const float *b, GemmComing *next) {
-  int64_t nr = 2 * g->kern->lanes, first = row_at(g, i0);
+  int64_t nr = 2 * g->kern->lanes, first = row_at(g, i0), deep = depth(g, false, t->k);
   if (t->k <= SHORT) {
     for (int64_t i = i0; i < i1; i++)
       for (int64_t j = j0; j < j1; j += nr) {
         int64_t row = row_at(g, i);
         pair(g, t, row, rows_of(g, i), j, MIN(nr, j1 - j), a + (row - first) * t->k,
-             b + (j - j0) * t->k, next);
+             b + (j - j0) * deep, next);
       }
     return;
   }
@@ -272,7 +302,7 @@ static void block(const Gemm *g, const Tile *t, int64_t i0, int64_t i1, int64_t 
     int64_t row = first;
     for (int64_t i = i0; i < i1; i++) {
       int64_t rows = rows_of(g, i);
-      pair(g, t, row, rows, j, MIN(nr, j1 - j), a + (row - first) * t->k, b + (j - j0) * t->k,
+      pair(g, t, row, rows, j, MIN(nr, j1 - j), a + (row - first) * t->k, b + (j - j0) * deep,
            next);
       row += rows;
     }
@@ -292,9 +322,9 @@ static GemmComing after(const Gemm *g, const GemmArgs *x, const Tile *t, bool a,
     p0 += k;
     k = MIN(k, g->k - p0);
   }
-  const char *p = at(g, a ? x->a : x->b, end * step + p0 * g->pair * k_step);
+  const char *p = at(g, a ? x->a : x->b, end * step + p0 * g->per * k_step);
   calls *= t->k / GEMM_ASK;
-  return gemm_coming(g->in, p, k > 0 ? MIN(group, last - end) : 0, step, k * g->pair, k_step, calls);
+  return gemm_coming(g->in, p, k > 0 ? MIN(group, last - end) : 0, step, k * g->per, k_step, calls);
 }
 
 static void by_columns(const Gemm *g, const GemmArgs *x, const Tile *t, float *group) {
@@ -312,15 +342,14 @@ static void by_rows(const Gemm *g, const GemmArgs *x, const Tile *t, float *grou
   for (int64_t i0 = t->i0; i0 < t->i1; i0 += step) {
     int64_t i1 = MIN(i0 + step, t->i1);
     pack_panels(g, x, true, i0, i1, t->p0, t->k, group);
-    GemmComing next =
-        after(g, x, t, true, row_at(g, i1), parts_of(t->j1 - t->j0, nr) * (i1 - i0));
+    GemmComing next = after(g, x, t, true, row_at(g, i1), parts_of(t->j1 - t->j0, nr) * (i1 - i0));
     block(g, t, i0, i1, t->j0, t->j1, group, t->ahead, &next);
   }
 }
 
 /* Both sides are packed: column by column, the next one's panel is asked for meanwhile. */
 static void by_blocks(const Gemm *g, const Tile *t, const float *a, const float *b) {
-  int64_t nr = 2 * g->kern->lanes;
+  int64_t nr = 2 * g->kern->lanes, deep = depth(g, false, t->k);
   for (int64_t i0 = t->i0; i0 < t->i1; i0 += AHEAD_PANELS) {
     int64_t i1 = MIN(i0 + AHEAD_PANELS, t->i1);
     if (t->k <= SHORT) {
@@ -328,9 +357,9 @@ static void by_blocks(const Gemm *g, const Tile *t, const float *a, const float 
       continue;
     }
     for (int64_t j = t->j0; j < t->j1; j += nr) {
-      const float *panel = b + (j - t->j0) * t->k;
-      GemmComing next = {.p = (const char *)(panel + nr * t->k), .runs = j + nr < t->j1};
-      next.lines = parts_of(nr * t->k * 4, 64);
+      const float *panel = b + (j - t->j0) * deep;
+      GemmComing next = {.p = (const char *)(panel + nr * deep), .runs = j + nr < t->j1};
+      next.lines = parts_of(nr * deep * 4, 64);
       next.each = parts_of(next.lines, MAX(1, (i1 - i0) * (t->k / GEMM_ASK)));
       block(g, t, i0, i1, j, MIN(j + nr, t->j1), a + (row_at(g, i0) - t->r0) * t->k, panel, &next);
     }
@@ -344,7 +373,7 @@ void gemm_tile(const Gemm *g, const GemmArgs *x, const float *ahead, const float
   t.i1 = MIN(t.i0 + g->tile_m, g->panels);
   t.j1 = MIN(t.j0 + g->tile_n, g->n);
   t.r0 = row_at(g, t.i0);
-  bool narrow = g->out != DT_F32, later = narrow || x->c_at;
+  bool narrow = dtype_bytes(g->out) == 2, later = narrow || x->c_at;
   char *out = (char *)x->c + (t.r0 * x->c_row + t.j0) * 2;
   t.passing = narrow && g->k <= g->kc;
   t.c_row = t.passing ? 2 * g->kern->lanes : later ? t.j1 - t.j0 : x->c_row;
@@ -356,8 +385,9 @@ void gemm_tile(const Gemm *g, const GemmArgs *x, const float *ahead, const float
   for (t.p0 = 0; t.p0 < g->k; t.p0 += g->kc, t.add = true) {
     t.k = MIN(g->kc, g->k - t.p0);
     t.narrow = narrow && t.p0 + t.k == g->k ? out : NULL;
-    t.ahead = ahead + t.p0 * s.rows + here * t.k;
-    const float *second = g->both ? other + t.p0 * o.rows + there * t.k : NULL;
+    t.ahead = ahead + depth(g, s.a, t.p0) * s.rows + here * depth(g, s.a, t.k);
+    const float *second =
+        g->both ? other + depth(g, o.a, t.p0) * o.rows + there * depth(g, o.a, t.k) : NULL;
     if (g->both) by_blocks(g, &t, g->a_ahead ? t.ahead : second, g->a_ahead ? second : t.ahead);
     else if (g->a_ahead) by_columns(g, x, &t, scratch);
     else by_rows(g, x, &t, scratch);

@@ -61,30 +61,39 @@ typedef void (*GemmPairRowsFn)(const char *in, int64_t k_step, int w, int width,
                                int64_t panels, int64_t panel_step, float *out);
 typedef void (*GemmNarrowFn)(const float *c, int64_t c_row, int64_t rows, int64_t columns,
                              uint16_t *out, int64_t out_row);
+/* For quads of int8, before a panel of columns: what their sums begin with, as rows are moved by 128
+ * where they are signed (flip). */
+typedef void (*GemmHeadFn)(bool flip, int64_t width, int64_t k, float *panel);
 #define GEMM_MAX_MR 12
 typedef struct GemmKernels {
   int mr, lanes;
+  int per;                           /* elements of k that a float of a panel holds */
   GemmKernelFn fn[GEMM_MAX_MR][2];   /* [rows - 1][vectors - 1] */
   GemmPanelFn panel[2][GEMM_MAX_MR]; /* [vectors - 1][rows - 1]; one vector: for any rows */
   GemmFewFn along[3], dots[3];       /* b in f32, bf16, f16 */
   GemmPairRowsFn pair_rows;          /* NULL: gemm_pack.c's own */
   GemmNarrowFn narrow;
+  GemmHeadFn head; /* NULL: sums begin with zero */
 } GemmKernels;
 extern const GemmKernels gemm_avx2, gemm_avx512;
 /* For bf16 in pairs: a float of a packed panel holds elements 2 p and 2 p + 1 of k. Not along, dots. */
 extern const GemmKernels gemm_avx512_bf16;
+/* For int8 in quads, rows of either sign times columns of signed ones to int32. Only fn. */
+extern const GemmKernels gemm_avx512_vnni;
 
 /* The widest that this host can run (cpu_vector_bits); NULL: none. */
 const GemmKernels *gemm_kernels(void);
 /* Those for pairs of bf16, on hosts with instructions for them (AVX512_BF16: products of bf16 are
  * added to f32 without being widened, denormals count as zero); NULL: others. */
 const GemmKernels *gemm_pairs(void);
+/* Those for quads of int8 (AVX512_VNNI); NULL: none. */
+const GemmKernels *gemm_quads(void);
 
 typedef struct Gemm {
   const GemmKernels *kern;
   int64_t m, n, k;          /* k in floats of a packed panel */
-  int64_t pair, k_in;       /* elements of k in one of them: 1, or 2 of bf16; k in elements */
-  DType in, out;            /* f32, bf16, f16 */
+  int64_t per, k_in;        /* elements of k in one of them; k in elements */
+  DType in, out;            /* f32, bf16, f16; i8 or u8 rows and i8 columns to i32 */
   int64_t kc;               /* block of k */
   int64_t panels;           /* of rows: */
   int64_t thin, thick;      /* thin rows each, the first `thick` panels one more */
@@ -146,5 +155,10 @@ void gemm_narrow(DType t, const float *c, int64_t c_row, int64_t rows, int64_t c
 /* gemm_pack of bf16, k of them, to out[panel][(k + 1) / 2][width], the even one in the low half. */
 void gemm_pack_pairs(const GemmKernels *kern, const void *in, int64_t step, int64_t k_step, int w,
                      int width, int64_t k, int64_t panels, int64_t panel_step, float *out);
+
+/* gemm_pack of bytes, k of them, to out[panel][(k + 3) / 4][width], the first one in the low bits.
+ * flip: each moved by 128. */
+void gemm_pack_quads(bool flip, const void *in, int64_t step, int64_t k_step, int w, int width,
+                     int64_t k, int64_t panels, int64_t panel_step, float *out);
 
 #endif

@@ -37,8 +37,9 @@ FN static inline float gemm_sum(__m256 v) {
 /* clang-format off */
 KERNELS(1) KERNELS(2) KERNELS(3) KERNELS(4) KERNELS(5) KERNELS(6)
 
-const GemmKernels gemm_avx2 = {MR, LANES, {
+const GemmKernels gemm_avx2 = {.mr = MR, .lanes = LANES, .per = 1, .panel = SMALL_LIST,
+  .along = FEW_LIST(along), .dots = FEW_LIST(dots), .fn = {
   ROW(1) ROW(2) ROW(3) ROW(4) ROW(5) ROW(6)
-}, SMALL_LIST, FEW_LIST(along), FEW_LIST(dots), .pair_rows = NULL};
+}};
 /* clang-format on */
 #endif

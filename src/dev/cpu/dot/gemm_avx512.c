@@ -28,9 +28,10 @@
 KERNELS(1) KERNELS(2) KERNELS(3) KERNELS(4) KERNELS(5) KERNELS(6) KERNELS(7) KERNELS(8)
 KERNELS(9) KERNELS(10) KERNELS(11) KERNELS(12)
 
-const GemmKernels gemm_avx512 = {MR, LANES, {
+const GemmKernels gemm_avx512 = {.mr = MR, .lanes = LANES, .per = 1, .panel = SMALL_LIST,
+  .along = FEW_LIST(along), .dots = FEW_LIST(dots), .fn = {
   ROW(1) ROW(2) ROW(3) ROW(4) ROW(5) ROW(6) ROW(7) ROW(8) ROW(9) ROW(10)
   ROW(11) ROW(12)
-}, SMALL_LIST, FEW_LIST(along), FEW_LIST(dots), .pair_rows = NULL};
+}};
 /* clang-format on */
 #endif

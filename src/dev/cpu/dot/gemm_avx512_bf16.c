@@ -82,7 +82,7 @@ PACK static void narrow(const float *c, int64_t c_row, int64_t rows, int64_t col
 KERNELS(1) KERNELS(2) KERNELS(3) KERNELS(4) KERNELS(5) KERNELS(6) KERNELS(7) KERNELS(8)
 KERNELS(9) KERNELS(10) KERNELS(11) KERNELS(12)
 
-const GemmKernels gemm_avx512_bf16 = {.mr = MR, .lanes = LANES, .pair_rows = PAIR_ROWS, .narrow = NARROW,
+const GemmKernels gemm_avx512_bf16 = {.mr = MR, .lanes = LANES, .per = 2, .pair_rows = PAIR_ROWS, .narrow = NARROW,
   .panel = SMALL_LIST, .fn = {
   ROW(1) ROW(2) ROW(3) ROW(4) ROW(5) ROW(6) ROW(7) ROW(8) ROW(9) ROW(10)
   ROW(11) ROW(12)

@@ -6,7 +6,7 @@
 
 GemmComing gemm_coming(DType t, const void *p, int64_t count, int64_t step, int64_t k,
                        int64_t k_step, int64_t calls) {
-  int64_t e = t == DT_F32 ? 4 : 2;
+  int64_t e = dtype_bytes(t);
   bool across = step == 1; /* runs across the panel, else along k */
   if (count <= 0 || (!across && k_step != 1)) return (GemmComing){0};
   int64_t lines = ((across ? count : k) * e + 63) / 64, runs = across ? k : count;
@@ -227,6 +227,75 @@ FN void gemm_pack_pairs(const GemmKernels *kern, const void *in, int64_t step, i
       if (i < w) memcpy(&pair[0], from + 2 * ((q * w + i) * step + 2 * whole * k_step), 2);
       memcpy(out + q * panel_step + whole * width + i, pair, 4);
     }
+}
+
+/* Four rows of w bytes, one below the other, become floats of a row of each panel. */
+INLINE void quad_rows(const char *in, int64_t k_step, int w, int width, int64_t panels,
+                      int64_t panel, float *out) {
+  for (int64_t q = 0; q < panels; q++, in += w, out += panel) {
+    int i = 0;
+    for (; i + 16 <= w; i += 16) {
+      __m128i r[4], s[4];
+#pragma GCC unroll 4
+      for (int u = 0; u < 4; u++) r[u] = _mm_loadu_si128((const __m128i *)(in + u * k_step + i));
+      s[0] = _mm_unpacklo_epi8(r[0], r[1]);
+      s[1] = _mm_unpackhi_epi8(r[0], r[1]);
+      s[2] = _mm_unpacklo_epi8(r[2], r[3]);
+      s[3] = _mm_unpackhi_epi8(r[2], r[3]);
+      __m128i *to = (__m128i *)(out + i);
+      _mm_storeu_si128(to, _mm_unpacklo_epi16(s[0], s[2]));
+      _mm_storeu_si128(to + 1, _mm_unpackhi_epi16(s[0], s[2]));
+      _mm_storeu_si128(to + 2, _mm_unpacklo_epi16(s[1], s[3]));
+      _mm_storeu_si128(to + 3, _mm_unpackhi_epi16(s[1], s[3]));
+    }
+    for (int j = i; w >= 4 && j < w; j += 4) { /* the last four may be done twice */
+      i = MIN(j, w - 4);
+      __m128i r[4];
+#pragma GCC unroll 4
+      for (int u = 0; u < 4; u++) r[u] = _mm_loadu_si32(in + u * k_step + i);
+      r[0] = _mm_unpacklo_epi16(_mm_unpacklo_epi8(r[0], r[1]), _mm_unpacklo_epi8(r[2], r[3]));
+      _mm_storeu_si128((__m128i *)(out + i), r[0]);
+      i += 4;
+    }
+    for (; i < width; i++) {
+      char quad[4] = {0};
+      for (int u = 0; i < w && u < 4; u++) quad[u] = in[u * k_step + i];
+      memcpy(out + i, quad, 4);
+    }
+  }
+}
+
+FN void gemm_pack_quads(bool flip, const void *in, int64_t step, int64_t k_step, int w, int width,
+                        int64_t k, int64_t panels, int64_t panel_step, float *out) {
+  const char *from = in;
+  int64_t whole = k / 4, done = 0, all = (k + 3) / 4;
+  if (step == 1) {
+    for (; done < whole; done++) {
+      for (int64_t b = 0; b < panels * w; b += 64)
+        for (int u = 0; u < 4; u++)
+          __builtin_prefetch(from + (4 * done + ROWS_AHEAD + u) * k_step + b);
+      quad_rows(from + 4 * done * k_step, k_step, w, width, panels, panel_step, out + done * width);
+    }
+  } else if (k_step == 1) { /* quads lie in memory as they are wanted */
+    pack(DT_F32, from, step, 4, w, width, whole, panels, panel_step, out);
+    done = whole;
+  }
+  for (int64_t q = 0; q < panels; q++) {
+    float *panel = out + q * panel_step;
+    for (int64_t p = done; p < all; p++)
+      for (int i = 0; i < width; i++) {
+        char quad[4] = {0};
+        for (int64_t u = 0; i < w && u < MIN(4, k - 4 * p); u++)
+          quad[u] = from[(q * w + i) * step + (4 * p + u) * k_step];
+        memcpy(panel + p * width + i, quad, 4);
+      }
+    for (int64_t i = 0; flip && i < all * width; i++) {
+      uint32_t quad;
+      memcpy(&quad, panel + i, 4);
+      quad ^= 0x80808080;
+      memcpy(panel + i, &quad, 4);
+    }
+  }
 }
 
 INLINE __m128i narrow8(DType t, __m256 x) {

@@ -24,11 +24,17 @@ static int64_t below(int64_t n) {
   return (int64_t)(rng % (uint64_t)n);
 }
 
-static char *operand(DType t, int64_t n) { /* multiples of 1/64: exact in bf16 and f16 */
+/* Integers; of floats multiples of 1/64: exact in bf16 and f16. */
+static char *operand(DType t, int64_t n) {
   char *p = xmalloc((size_t)(n * dtype_bytes(t)) + 1);
   for (int64_t i = 0; i < n; i++)
-    elem_set_f64(t, p + i * dtype_bytes(t), (double)(below(255) - 127) / 64);
+    if (dtype_is_int(t)) elem_set_i64(t, p + i, below(256) - 128);
+    else elem_set_f64(t, p + i * dtype_bytes(t), (double)(below(255) - 127) / 64);
   return p;
+}
+
+static double element(DType t, const char *p) {
+  return dtype_is_int(t) ? (double)elem_get_i64(t, p) : elem_get_f64(t, p);
 }
 
 static float *guarded(int64_t n) {
@@ -42,8 +48,9 @@ static void check_one(int64_t m, int64_t n, int64_t k, bool ta, bool tb, int64_t
   Gemm g;
   gemm_plan(&g, m, n, k, in, out, 1, (GemmAhead)below(3));
   if (g.both && below(2)) g.at_once = 1; /* as if there was memory for no more */
+  DType right = in == DT_U8 ? DT_I8 : in;
   int64_t as = (ta ? m : k) + pad, bs = (tb ? k : n) + pad, b = dtype_bytes(in);
-  char *x = operand(in, (ta ? k : m) * as), *y = operand(in, (tb ? n : k) * bs);
+  char *x = operand(in, (ta ? k : m) * as), *y = operand(right, (tb ? n : k) * bs);
   int64_t c_floats = (m * n * dtype_bytes(out) + 3) / 4, n_ahead = gemm_ahead_floats(&g),
           n_other = gemm_other_floats(&g);
   float *c = guarded(c_floats), *ahead = guarded(n_ahead), *other = guarded(n_other),
@@ -64,17 +71,17 @@ static void check_one(int64_t m, int64_t n, int64_t k, bool ta, bool tb, int64_t
     for (int64_t t = end - 1; t >= first; t--) gemm_tile(&g, &args, ahead, other, t, scratch);
     end = first;
   }
-  double tol = out == DT_F32 ? 1e-6 : out == DT_F16 ? 1e-3 : 8e-3;
+  double tol = out == DT_I32 ? 0 : out == DT_F32 ? 1e-6 : out == DT_F16 ? 1e-3 : 8e-3;
   for (int64_t i = 0; i < m; i++)
     for (int64_t j = 0; j < n; j++) {
       double sum = 0, size = 1e-6;
       for (int64_t p = 0; p < k; p++) {
-        double v = elem_get_f64(in, x + (i * args.a_row + p * args.a_k) * b) *
-                   elem_get_f64(in, y + (j * args.b_col + p * args.b_k) * b);
+        double v = element(in, x + (i * args.a_row + p * args.a_k) * b) *
+                   element(right, y + (j * args.b_col + p * args.b_k) * b);
         sum += v;
         size += fabs(v);
       }
-      double got = elem_get_f64(out, (char *)c + (i * n + j) * dtype_bytes(out));
+      double got = element(out, (char *)c + (i * n + j) * dtype_bytes(out));
       if (fabs(got - sum) <= tol * size) continue;
       fail_msg("[%lld, %lld] of %lldx%lldx%lld %s%s %s: %g, not %g", (long long)i, (long long)j,
                (long long)m, (long long)n, (long long)k, ta ? "T" : "N", tb ? "T" : "N",
@@ -97,13 +104,15 @@ static void check_one(int64_t m, int64_t n, int64_t k, bool ta, bool tb, int64_t
 static void test_shapes(void **state) {
   (void)state;
   if (!gemm_kernels()) skip();
-  static const DType types[][2] = {
-      {DT_F32, DT_F32}, {DT_BF16, DT_BF16}, {DT_BF16, DT_F32}, {DT_F16, DT_F16}, {DT_F16, DT_F32}};
-  for (int i = 0; i < 300; i++) {
+  static const DType types[][2] = {{DT_F32, DT_F32}, {DT_BF16, DT_BF16}, {DT_BF16, DT_F32},
+                                   {DT_F16, DT_F16}, {DT_F16, DT_F32},   {DT_I8, DT_I32},
+                                   {DT_U8, DT_I32}};
+  for (int i = 0; i < 420; i++) {
     bool large = i % 10 == 5;
     int64_t m = 1 + below(large ? 500 : 40), n = 1 + below(large ? 600 : 80),
-            k = 1 + below(i % 7 == 0 ? 700 : 40), turn = below(4);
+            k = 1 + below(i % 9 == 0 ? 700 : 40), turn = below(4);
     const DType *t = types[i % COUNT_OF(types)];
+    if (dtype_is_int(t[0]) && !gemm_quads()) continue;
     if (i % 30 == 0) m += 380, n += 380; /* both sides packed before the tiles */
     check_one(m, n, k, turn & 1, turn & 2, below(3), t[0], t[1]);
   }

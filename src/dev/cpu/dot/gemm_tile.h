@@ -1,8 +1,13 @@
 /* The innermost kernels of gemm, for one width of vectors. The includer defines LANES, MR, V, and
  * the macros FN (target attributes), V_ZERO, V_SET, V_LOAD, V_STORE, V_ADD, V_FMA. Instantiated for
  * every number of rows up to MR and for one and two vectors of columns: a panel of rows is never
- * padded, panels are made equal instead. */
+ * padded, panels are made equal instead. With HEAD 1 a panel of columns begins with what their sums
+ * begin with. */
 #include "dev/cpu/dot/gemm.h"
+
+#ifndef HEAD
+#define HEAD 0
+#endif
 
 FN static inline __attribute__((always_inline)) void gemm_step(int mr, int nv, V acc[MR][2],
                                                                const float *a, const float *b) {
@@ -26,8 +31,9 @@ FN static inline __attribute__((always_inline)) void gemm_body(int mr, int nv, i
   for (int i = 0; i < mr; i++) {
     __builtin_prefetch(c + i * ldc, 1);
 #pragma GCC unroll 2
-    for (int j = 0; j < nv; j++) acc[i][j] = V_ZERO();
+    for (int j = 0; j < nv; j++) acc[i][j] = HEAD ? V_LOAD(b + j * LANES) : V_ZERO();
   }
+  b += HEAD * nv * LANES;
   int64_t p = 0;
   for (; p + GEMM_ASK <= k; p += GEMM_ASK) {
     gemm_ask(next);

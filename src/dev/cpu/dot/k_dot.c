@@ -2,10 +2,10 @@
  *
  * f32, bf16 and f16 by our own kernels where the host has AVX2: f32 with operands that stay in a
  * core's caches (dot_small.c; bf16 where it goes in pairs: dot_pairs.c), few rows times a matrix
- * (dot_few.c), f32 with few results of many terms (dot_long.c), others (dot_gemm.c); f64 and complex
- * by BLAS (dot_blas.c); integers in panels (dot_int.c). What cannot be addressed (by BLAS: neither
- * the rows nor the columns of an operand are runs; by the others: dimensions that do not flatten) is
- * gathered first. */
+ * (dot_few.c), f32 with few results of many terms (dot_long.c), others (dot_gemm.c, and int8 where
+ * the host has AVX512_VNNI); f64 and complex by BLAS (dot_blas.c); other integers in panels
+ * (dot_int.c). What cannot be addressed (by BLAS: neither the rows nor the columns of an operand are
+ * runs; by the others: dimensions that do not flatten) is gathered first. */
 #include "dev/cpu/dot/dot.h"
 
 static bool in_list(const int64_t *v, int n, int64_t x) {
@@ -104,52 +104,28 @@ void dot_batch_at(const Dot *d, int64_t b, int64_t *lhs, int64_t *rhs) {
   }
 }
 
-static Err *prepare_blas(const Op *op, void **state) {
-  Dot *d = plan_dot(op, false);
-  dot_blas_plan(d);
+/* A product and the plan of one way to compute it. */
+static Err *prepare(const Op *op, bool any_stride, bool (*plan)(Dot *d), void **state) {
+  Dot *d = plan_dot(op, any_stride);
+  if (plan) plan(d);
   *state = d;
   return NULL;
 }
 
-static Err *prepare_gemm(const Op *op, void **state) {
-  Dot *d = plan_dot(op, true);
-  dot_gemm_plan(d);
-  *state = d;
-  return NULL;
-}
+/* In a loop it multiplies as dot:gemm does. */
+static bool plan_few(Dot *d) { return dot_few_plan(d) && dot_gemm_plan(d); }
 
-static Err *prepare_few(const Op *op, void **state) {
-  Dot *d = plan_dot(op, true);
-  dot_few_plan(d);
-  *state = d;
-  return NULL;
-}
-
-static Err *prepare_small(const Op *op, void **state) {
-  Dot *d = plan_dot(op, true);
-  dot_small_plan(d);
-  *state = d;
-  return NULL;
-}
-
-static Err *prepare_pairs(const Op *op, void **state) {
-  Dot *d = plan_dot(op, true);
-  dot_pairs_plan(d);
-  *state = d;
-  return NULL;
-}
-
-static Err *prepare_long(const Op *op, void **state) {
-  Dot *d = plan_dot(op, true);
-  dot_long_plan(d);
-  *state = d;
-  return NULL;
-}
-
-static Err *prepare_int(const Op *op, void **state) {
-  *state = plan_dot(op, true);
-  return NULL;
-}
+#define PREPARE(way, any_stride, plan)                    \
+  static Err *prepare_##way(const Op *op, void **state) { \
+    return prepare(op, any_stride, plan, state);          \
+  }
+PREPARE(blas, false, dot_blas_plan)
+PREPARE(gemm, true, dot_gemm_plan)
+PREPARE(few, true, plan_few)
+PREPARE(small, true, dot_small_plan)
+PREPARE(pairs, true, dot_pairs_plan)
+PREPARE(long, true, dot_long_plan)
+PREPARE(int, true, NULL)
 
 static void release(void *state) { free(state); }
 
@@ -231,6 +207,12 @@ static bool accepts_small_pairs(const Op *op) {
   return accepts_pairs(op) && planned(op, dot_pairs_plan);
 }
 
+static bool accepts_quads(const Op *op) {
+  DType l = op->operands[0]->type->dtype, r = op->operands[1]->type->dtype, o = op_type(op)->dtype;
+  return plain(op) && gemm_quads() && (l == DT_I8 || l == DT_U8) && r == DT_I8 &&
+         (o == DT_I32 || o == DT_U32);
+}
+
 static bool accepts_int(const Op *op) {
   DType l = op->operands[0]->type->dtype, r = op->operands[1]->type->dtype, o = op_type(op)->dtype;
   bool li = dtype_is_int(l) || l == DT_I1, ri = dtype_is_int(r) || r == DT_I1,
@@ -238,68 +220,25 @@ static bool accepts_int(const Op *op) {
   return plain(op) && li && ri && oi;
 }
 
+#define ROW(called, taken, prepared, ...)                                          \
+  {                                                                                \
+    .name = called, .kind = OP_DOT_GENERAL, .accepts = taken, .prepare = prepared, \
+    .release = release, .flops = flops, __VA_ARGS__                                \
+  }
+#define GEMM .run = dot_gemm_run, .keep_bytes = dot_gemm_keep_bytes, .run_kept = dot_gemm_run_kept
+
 const CpuKernel cpu_kernels_dot[] = {
-    {.name = "dot:small",
-     .kind = OP_DOT_GENERAL,
-     .accepts = accepts_small,
-     .prepare = prepare_small,
-     .run = dot_small_run,
-     .keep_bytes = dot_small_keep_bytes,
-     .run_kept = dot_small_run_kept,
-     .release = release,
-     .flops = flops},
-    {.name = "dot:few",
-     .kind = OP_DOT_GENERAL,
-     .accepts = accepts_few,
-     .prepare = prepare_few,
-     .run = dot_few_run,
-     .release = release,
-     .flops = flops},
-    {.name = "dot:bf16-small",
-     .kind = OP_DOT_GENERAL,
-     .accepts = accepts_small_pairs,
-     .prepare = prepare_pairs,
-     .run = dot_pairs_run,
-     .release = release,
-     .flops = flops},
-    {.name = "dot:bf16", /* the host has instructions for it */
-     .kind = OP_DOT_GENERAL,
-     .accepts = accepts_pairs,
-     .prepare = prepare_gemm,
-     .run = dot_gemm_run,
-     .keep_bytes = dot_gemm_keep_bytes,
-     .run_kept = dot_gemm_run_kept,
-     .release = release,
-     .flops = flops},
-    {.name = "dot:long",
-     .kind = OP_DOT_GENERAL,
-     .accepts = accepts_long,
-     .prepare = prepare_long,
-     .run = dot_long_run,
-     .release = release,
-     .flops = flops},
-    {.name = "dot:gemm",
-     .kind = OP_DOT_GENERAL,
-     .accepts = accepts_gemm,
-     .prepare = prepare_gemm,
-     .run = dot_gemm_run,
-     .keep_bytes = dot_gemm_keep_bytes,
-     .run_kept = dot_gemm_run_kept,
-     .release = release,
-     .flops = flops},
-    {.name = "dot:blas",
-     .kind = OP_DOT_GENERAL,
-     .accepts = accepts_blas,
-     .prepare = prepare_blas,
-     .run = dot_blas_run,
-     .release = release,
-     .flops = flops},
-    {.name = "dot:int",
-     .kind = OP_DOT_GENERAL,
-     .accepts = accepts_int,
-     .prepare = prepare_int,
-     .run = dot_int_run,
-     .release = release,
-     .flops = flops},
+    ROW("dot:small", accepts_small, prepare_small, .run = dot_small_run,
+        .keep_bytes = dot_small_keep_bytes, .run_kept = dot_small_run_kept),
+    ROW("dot:few", accepts_few, prepare_few, .run = dot_few_run, .keep_bytes = dot_few_keep_bytes,
+        .run_kept = dot_few_run_kept),
+    /* the host has instructions for it, and for int8 */
+    ROW("dot:bf16-small", accepts_small_pairs, prepare_pairs, .run = dot_pairs_run),
+    ROW("dot:bf16", accepts_pairs, prepare_gemm, GEMM),
+    ROW("dot:long", accepts_long, prepare_long, .run = dot_long_run),
+    ROW("dot:gemm", accepts_gemm, prepare_gemm, GEMM),
+    ROW("dot:blas", accepts_blas, prepare_blas, .run = dot_blas_run),
+    ROW("dot:int8", accepts_quads, prepare_gemm, GEMM),
+    ROW("dot:int", accepts_int, prepare_int, .run = dot_int_run),
     {0},
 };

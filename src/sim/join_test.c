@@ -1,4 +1,4 @@
-/* plan: which nodes share a kernel, on small programs. What the compiler does in each case was read off
+/* join: which nodes share a kernel, on small programs. What the compiler does in each case was read off
  * its own plans; see docs/accuracy.md. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -91,10 +91,6 @@ bool conv_spread_run(const ConvShape *s, float *const *data);
 bool conv_first_fits(const ConvShape *s);
 bool conv_first_run(const ConvShape *s, float *const *data);
 
-/* Gradients of weights as products of gathered windows; f32, channels last as above. */
-bool conv_columns_fits(const ConvShape *s);
-bool conv_columns_run(const ConvShape *s, float *const *data);
-
 /* All forms as products of windows that are gathered into gemm's panels; f32, channels last as
  * above.
  */

@@ -9,7 +9,9 @@
 
 #define DIMS CONV_DIMS
 #define GATHERED 4096 /* elements of windows copied at a time, before they are packed */
-#define MIN_MACS 1e5  /* smaller ones are not worth it */
+#define LONG_PLACES 2048
+#define LONG_RESULTS ((int64_t)1 << 20)
+#define MIN_MACS 1e5 /* smaller ones are not worth it */
 
 typedef struct Spot {
   int64_t image, of[DIMS]; /* counts */
@@ -107,6 +109,15 @@ static void gather_elements(const void *of, int64_t row, int rows, int64_t panel
       gemm_pack(DT_F32, some, 1, run, rows, rows, places, n, rows * k, out + (q * k + p) * rows);
     }
   }
+}
+
+/* The same, a place after the other. */
+static void gather_windows(const void *of, int64_t row, int64_t rows, int64_t p, int64_t k,
+                           float *out, int64_t pitch) {
+  Spot place = place_at(of, p);
+  Element first = element_at(of, row);
+  for (int64_t i = 0; i < k; i++, next_place(of, &place), out += pitch)
+    window(of, &place, first, rows, out);
 }
 
 static float *result_at(const void *of, int64_t place) {
@@ -211,22 +222,44 @@ static void spread(void *arg, int64_t begin, int64_t end) { /* elements of the w
   }
 }
 
+/* Elements of the window by channels of Y: sums of many places. */
+static bool is_long(int64_t elements, int64_t depth, double places) {
+  return places >= LONG_PLACES && elements * depth <= LONG_RESULTS;
+}
+
 static bool weights(const ConvWindows *w) {
-  int64_t elements = conv_volume(w->taps) * w->channels, depth = w->depth;
+  int64_t elements = conv_volume(w->taps) * w->channels, depth = w->depth,
+          places = w->images * conv_volume(w->places);
   size_t bytes = (size_t)(elements * depth) * sizeof(float);
   float *sums = cpu_block_alloc(bytes);
   if (!sums) return false;
-  GemmArgs x = {.a = w->from,
-                .a_row = 1,
-                .a_k = w->steps[2],
-                .gather = straight(w) ? NULL : gather_elements,
-                .of = w,
-                .b = w->to,
-                .b_col = 1,
-                .b_k = w->to_steps[2],
-                .c = sums,
-                .c_row = depth};
-  bool ok = multiply(&x, elements, depth, w->images * conv_volume(w->places));
+  bool ok, in_memory = straight(w);
+  if (is_long(elements, depth, (double)places)) {
+    GemmLong g = {.m = elements,
+                  .n = depth,
+                  .k = places,
+                  .a = w->from,
+                  .a_row = 1,
+                  .a_k = w->steps[2],
+                  .gather = in_memory ? NULL : gather_windows,
+                  .of = w,
+                  .b = w->to,
+                  .b_k = w->to_steps[2],
+                  .c = sums};
+    ok = gemm_long_run(&g);
+  } else {
+    GemmArgs x = {.a = w->from,
+                  .a_row = 1,
+                  .a_k = w->steps[2],
+                  .gather = in_memory ? NULL : gather_elements,
+                  .of = w,
+                  .b = w->to,
+                  .b_col = 1,
+                  .b_k = w->to_steps[2],
+                  .c = sums,
+                  .c_row = depth};
+    ok = multiply(&x, elements, depth, places);
+  }
   Spread s = {w, sums};
   if (ok) cpu_parallel(elements, MAX(1, 16384 / depth), spread, &s);
   cpu_block_free(sums, bytes);
@@ -240,16 +273,23 @@ static bool weights(const ConvWindows *w) {
  * their weights. */
 bool conv_gemm_fits(const ConvShape *s) {
   int n = s->v[X].n - 2;
-  if (!gemm_kernels() || n < 1 || n > DIMS || s->groups != 1 || s->swapped) return false;
+  if (!gemm_kernels() || n < 1 || n > DIMS || s->groups != 1) return false;
   ConvWindows w = conv_windows(s, (float *[3]){NULL, NULL, NULL}, 0);
   int64_t elements = conv_volume(w.taps) * w.channels;
   double places = (double)w.images;
-  bool steps = false;
-  for (int i = 0; i < n; i++) places *= (double)s->v[Y].dims[2 + i], steps |= s->strides[i] > 1;
+  bool steps = false, plain = true;
+  for (int i = 0; i < n; i++) {
+    places *= (double)s->v[Y].dims[2 + i];
+    steps |= s->strides[i] > 1;
+    plain &= s->strides[i] == 1 && s->dilates[i] == 0;
+  }
   if (places * (double)elements * (double)w.depth < MIN_MACS) return false;
   if (s->form == CONV_WEIGHTS) {
-    if (!together(w.places, w.to_steps, w.images, w.to_image)) return false;
-    return straight(&w) || n == 3 || conv_patches(s) || (w.depth >= 128 && places < 4000);
+    conv_forwards(&w);
+    if (!together(w.places, w.to_steps, w.images, w.to_image) || w.depth < 8) return false;
+    return straight(&w) || n == 3 || conv_patches(s) || s->swapped || w.channels < 8 ||
+           (!plain && w.channels >= 32) || w.channels % 8 || w.depth % 8 ||
+           (w.depth >= 128 && places < 4000);
   }
   if (conv_patches(s)) return true;
   if (w.channels < 16) return false;
@@ -261,6 +301,7 @@ bool conv_gemm_run(const ConvShape *s, float *const *data) {
   bool ok = true;
   for (int64_t g = 0; g < s->groups && ok; g++) {
     ConvWindows w = conv_windows(s, data, g);
+    if (s->form == CONV_WEIGHTS) conv_forwards(&w);
     ok = s->form == CONV_WEIGHTS ? weights(&w)
                                  : conv_residues(&w, s->form == CONV_DATA, results, NULL);
   }

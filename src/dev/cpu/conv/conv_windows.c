@@ -35,6 +35,17 @@ ConvWindows conv_windows(const ConvShape *s, float *const *data, int64_t group) 
   return w;
 }
 
+void conv_forwards(ConvWindows *w) {
+  for (int i = 0; i < DIMS; i++) {
+    if (w->to_steps[i] >= 0) continue;
+    int64_t last = w->places[i] - 1;
+    w->to += last * w->to_steps[i];
+    w->to_steps[i] = -w->to_steps[i];
+    w->low[i] -= last * w->stride[i];
+    w->stride[i] = -w->stride[i];
+  }
+}
+
 static int64_t gcd(int64_t a, int64_t b) { return b ? gcd(b, a % b) : a; }
 
 /* The places of X that leave the remainders `rest` when divided by the steps: place rest + step * q

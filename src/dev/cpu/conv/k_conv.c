@@ -27,7 +27,7 @@ static bool one_channel(const ConvShape *s) { return s->v[X].n == 3 || s->v[X].d
 
 #define FEW_PLACES 800
 
-/* Plain products, steps in three dimensions, gradients of large weights by few places. */
+/* Plain products, the kernels of transposed convolutions, steps in three dimensions, gradients of large weights by few places. */
 static bool as_product(const ConvShape *s) {
   const ConvView *w = &s->v[W], *y = &s->v[Y];
   int64_t taps = 1, places = y->dims[0];
@@ -36,11 +36,10 @@ static bool as_product(const ConvShape *s) {
     taps *= w->dims[i], places *= y->dims[i - 1];
     steps |= s->strides[i - 3] > 1;
   }
-  return conv_patches(s) || taps == 1 || (s->form == CONV_FORWARD && y->n == 5 && steps) ||
-         (s->form == CONV_WEIGHTS && places < FEW_PLACES);
+  return s->swapped || conv_patches(s) || taps == 1 ||
+         (s->form == CONV_FORWARD && y->n == 5 && steps) ||
+         (s->form == CONV_WEIGHTS && (places < FEW_PLACES || steps));
 }
-
-static bool swapped(const ConvShape *s) { return s->swapped; }
 
 static const Way ways[] = {
     {.fits = conv_first_fits, .run = conv_first_run, .ahead = one_channel},
@@ -48,7 +47,6 @@ static const Way ways[] = {
     {.fits = conv_lanes_fits, .checked = conv_lanes_run},
     {.fits = conv_depthwise_fits, .run = conv_depthwise_run},
     {.fits = conv_gemm_fits, .run = conv_gemm_run, .ahead = as_product},
-    {.fits = conv_columns_fits, .run = conv_columns_run, .ahead = swapped},
 };
 
 typedef struct Conv {

@@ -47,7 +47,6 @@ typedef struct Dot {
   int64_t tiles, tiles_m, tiles_n, tile_m, tile_n; /* for BLAS */
   Few few;
   Small small;
-  int64_t part;       /* of k, for dot_long.c */
   Gemm gemm, kept[2]; /* kept: with the lhs, the rhs packed ahead */
 } Dot;
 

@@ -144,6 +144,19 @@ void gemm_tile(const Gemm *g, const GemmArgs *x, const float *ahead, const float
  * not filled yet. false: no memory. */
 bool gemm_run(const Gemm *g, const GemmArgs *x, float *kept, bool fresh);
 
+/* A product whose k is much longer than its sides, in f32 (gemm_long.c). */
+typedef struct GemmLong {
+  int64_t m, n, k;
+  const float *a, *b; /* element (i, p) of a at i * a_row + p * a_k; columns of b are runs */
+  int64_t a_row, a_k, b_k;
+  /* Instead of a in memory: elements [p, p + k) of rows [row, row + rows) to out[k][pitch]. */
+  void (*gather)(const void *of, int64_t row, int64_t rows, int64_t p, int64_t k, float *out,
+                 int64_t pitch);
+  const void *of;
+  float *c; /* [m][n] */
+} GemmLong;
+bool gemm_long_run(const GemmLong *g); /* false: no memory */
+
 /* Copies `panels` times w rows or columns, `step` elements apart, of k elements, k_step apart, to
  * out[panel][k][width], zero from w on, panels panel_step apart; one of the steps may be anything.
  * Nothing beyond the last panel is written. */

@@ -1,6 +1,7 @@
 """JAX, on whichever platform JAX_PLATFORMS names: weft's plugin or XLA's CPU backend. A jitted step, its state donated."""
 import functools
 import math
+import time
 
 import jax
 import jax.numpy as jnp
@@ -198,15 +199,32 @@ def shapes_of(tree):
     return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), tree)
 
 
+class Jitted:
+    """What is jitted, compiled ahead of its first call (which finds it compiled) to see what of that call is the compiler's."""
+
+    def __init__(self, fn, given_up):
+        self.fn, self.spent = jax.jit(fn, donate_argnums=given_up), {}
+
+    def __call__(self, *args):
+        if not self.spent:
+            t = time.perf_counter()
+            lowered = self.fn.lower(*args)
+            t, lower = time.perf_counter(), time.perf_counter() - t
+            lowered.compile()
+            self.spent = {"lower_s": lower, "compiler_s": time.perf_counter() - t}
+        return self.fn(*args)
+
+
 def prepare(work, mode):
     fn, args, given_up = program(work)
     shapes = shapes_of(args)
-    jitted = jax.jit(fn, donate_argnums=given_up)
-    kept, rest = None, jax.device_put(args)
+    jitted = Jitted(fn, given_up)
+    kept, rest = None, jax.block_until_ready(jax.device_put(args))
     if not given_up:
         step = lambda: jax.block_until_ready(jitted(*rest))
         moved = size_of(args) + size_of(jax.eval_shape(fn, *shapes))
-        return step, lambda out: mean_size([np.asarray(x) for x in jax.tree.leaves(out)]), lambda: {"flops": work.flops, "bytes": moved}
+        return step, lambda out: mean_size([np.asarray(x) for x in jax.tree.leaves(out)]), lambda: {
+            "flops": work.flops, "bytes": moved, **jitted.spent}
     kept, *rest = rest
     # parameters and slots are read and written, gradients written
     moved = size_of(shapes[0][0]) * (7 if work.optimizer["kind"] == "adam" else 5)
@@ -217,7 +235,7 @@ def prepare(work, mode):
         kept, value = jitted(kept, *rest)
         jax.block_until_ready(kept)
         return value
-    return step, float, lambda: {"bytes": moved, "flops": flops_of(jax.make_jaxpr(fn)(*shapes).jaxpr)}
+    return step, float, lambda: {"bytes": moved, "flops": flops_of(jax.make_jaxpr(fn)(*shapes).jaxpr), **jitted.spent}
 
 
 def mean_size(arrays):

@@ -3,7 +3,8 @@
 
 FRAMEWORK is a module by_FRAMEWORK.py here, with `open(threads)` that starts it and gives its versions, and
 `prepare(work, mode)` that gives a function of no arguments: one step, finished when it returns; what it gives back, `value`
-turns into one number: the loss, or the mean size of an operation's results."""
+turns into one number: the loss, or the mean size of an operation's results. `extra` gives, once all is run, what else is known: flops, bytes,
+and for compilers that can be asked, compiler_s and lower_s, of the first step's time what they and the tracing before them took."""
 import argparse
 import importlib
 import json
@@ -60,8 +61,7 @@ def main():
     typical, typical_cpu = statistics.median(wall), statistics.median(cpu)
     rss = peak_rss_mb()
     print(json.dumps({"wall_ms": typical * 1e3, "cpu_ms": typical_cpu * 1e3, "least_ms": min(wall) * 1e3,
-                      "compile_s": max(0.0, first - typical), "compile_cpu_s": max(0.0, first_cpu - typical_cpu), "rss_mb": rss,
-                      "check": value(out), "versions": versions, **extra()}))
+                      "first_s": first, "first_cpu_s": first_cpu, "rss_mb": rss, "check": value(out), "versions": versions, **extra()}))
 
 
 if __name__ == "__main__":

@@ -5,13 +5,15 @@
  * reshapes ask for it. Reductions join as rows (cluster_reduce.c) or start a cluster whose domain is
  * their operand's shape.
  *
- * Costs: visits are bounded by MAX_VISITS for a cluster, what would be computed many times over
- * (heavy ops below a broadcast, branches of a concatenate) stays out. */
+ * Costs: visits are bounded by MAX_VISITS for a cluster, reductions that wait for each other by
+ * MAX_SWEEPS; what would be computed many times over (heavy ops below a broadcast, branches of a
+ * concatenate) stays out. */
 #include "compile/fuse_priv.h"
 
 #include <stdlib.h>
 
 #define MAX_VISITS 700
+#define MAX_SWEEPS 8 /* each may compute again what those before it did */
 #define MAX_LIGHT_REPEATS 6
 #define FEW_LANES 64
 #define MOST_BRANCHES 4 /* of a concatenate: each lane computes all and takes one */
@@ -156,7 +158,20 @@ again:
   return true;
 }
 
+/* Reductions one after the other from the op's users on, in the cluster. */
+static int sweeps_after(const Fuser *f, int id, int pos) {
+  int most = 0;
+  for (int i = 0; i < f->n_users[pos]; i++) {
+    const Info *u = f->users[pos][i] < f->n ? &f->info[f->users[pos][i]] : NULL;
+    for (int j = 0; u && j < u->inside.n; j++)
+      if (u->inside.v[j] == id) most = MAX(most, u->sweeps);
+  }
+  return most;
+}
+
 static void join(Fuser *f, Cluster *c, int id, int pos) {
+  bool sums = f->info[pos].op->kind == OP_REDUCE;
+  f->info[pos].sweeps = MAX(f->info[pos].sweeps, sweeps_after(f, id, pos) + sums);
   if (!has_member(c, pos)) {
     *vec_push(&c->members) = pos;
     *vec_push(&f->info[pos].inside) = id;
@@ -175,7 +190,8 @@ bool cluster_take(Fuser *f, int id, int pos, bool as_out) {
   Saved s = save(c);
   bool ok = true;
   int n_visits = 0;
-  if (op->kind == OP_REDUCE) ok = cluster_take_reduce(f, c, op);
+  if (op->kind == OP_REDUCE)
+    ok = sweeps_after(f, id, pos) < MAX_SWEEPS && cluster_take_reduce(f, c, op);
   for (int i = 0; i < c->visits.n && ok; i++) {
     const Visit *o = &c->visits.v[i];
     if (o->v->def != op) continue;

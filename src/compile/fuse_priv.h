@@ -32,6 +32,7 @@ typedef struct Info { /* of the op at a position */
   VEC(int) inside; /* clusters that compute it */
   bool alias;      /* exists in memory as another name of its operand */
   bool step;       /* a step of its own */
+  int sweeps;      /* of its cluster: reductions one after the other, from here on */
   int stamp;
 } Info;
 

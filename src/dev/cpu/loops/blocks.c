@@ -11,7 +11,7 @@
 #define MIN_ROWS 4       /* fewer are not worth their loops */
 #define KEEP_WORK 12     /* operations that are dearer than to write and read a value */
 #define KEEP_BYTES 32768 /* of one value, for all elements of a block */
-#define MAX_KEPT 4
+#define MAX_KEPT 4       /* values at a time */
 
 /* ---- what several sweeps need ---- */
 
@@ -58,9 +58,51 @@ static bool is_dear(const Dag *d, int node) {
   return work >= KEEP_WORK;
 }
 
+typedef struct Keeping {
+  int64_t room;
+  bool *earlier; /* by node: computed in a sweep before this one, ... */
+  int *since;    /* ... the first time in this one */
+  V slot[MAX_KEPT];
+  int tenant[MAX_KEPT]; /* the node whose values are there; -1: none yet */
+} Keeping;
+
+static bool is_tenant(const Keeping *k, int node) {
+  for (int i = 0; i < MAX_KEPT; i++)
+    if (k->tenant[i] == node) return true;
+  return false;
+}
+
+/* Memory that nobody reads any more when the node is first computed; a long chain of sums needs
+ * two. */
+static void give_slot(Gen *g, Keeping *k, int node) {
+  DagNode *n = &g->d->nodes.v[node];
+  for (int i = 0; i < MAX_KEPT && !n->kept; i++) {
+    if (k->tenant[i] >= 0 && g->d->nodes.v[k->tenant[i]].kept_until >= k->since[node]) continue;
+    if (!k->slot[i]) {
+      LLVMTypeRef f32 = reg_type(g, DT_F32, 0);
+      k->slot[i] = gen_alloca(g, LLVMArrayType2(f32, (uint64_t)k->room));
+      LLVMSetAlignment(k->slot[i], 64);
+    }
+    k->tenant[i] = node;
+    n->kept = k->slot[i];
+    n->kept_in = k->since[node];
+  }
+}
+
+/* What the sweep reads of what is kept: below `node`, as far as it is computed again. */
+static void read_below(Dag *d, const Keeping *k, int node, int sweep, bool *seen) {
+  DagNode *n = &d->nodes.v[node];
+  if (seen[node] || !n->vec) return;
+  seen[node] = true;
+  if (is_tenant(k, node) && n->kept_in < sweep) {
+    n->kept_until = sweep;
+    return;
+  }
+  for (int i = 0; n->kind == N_OP && i < n->n_in; i++) read_below(d, k, n->in[i], sweep, seen);
+}
+
 /* Of what both an earlier sweep and this one compute, the nodes that this one uses directly. */
-static void keep(Gen *g, int sweep, const bool *earlier, const int *since, int64_t room,
-                 int *left) {
+static void keep(Gen *g, int sweep, Keeping *k) {
   Dag *d = g->d;
   int n_roots, *root = roots(d, sweep, &n_roots);
   bool *seen = xcalloc((size_t)d->nodes.n + 1, 1), *wanted = xcalloc((size_t)d->nodes.n + 1, 1);
@@ -69,18 +111,19 @@ static void keep(Gen *g, int sweep, const bool *earlier, const int *since, int64
     wanted[root[i]] = true;
   }
   for (int i = 0; i < d->nodes.n; i++)
-    for (int k = 0; seen[i] && !earlier[i] && d->nodes.v[i].kind == N_OP && k < d->nodes.v[i].n_in;
-         k++)
-      wanted[d->nodes.v[i].in[k]] = true;
-  for (int i = 0; i < d->nodes.n; i++) {
-    DagNode *n = &d->nodes.v[i];
-    if (!wanted[i] || !earlier[i] || n->kept || !is_dear(d, i) || *left == 0) continue;
-    LLVMTypeRef f32 = reg_type(g, DT_F32, 0);
-    n->kept = gen_alloca(g, LLVMArrayType2(f32, (uint64_t)room));
-    LLVMSetAlignment(n->kept, 64);
-    n->kept_in = since[i];
-    --*left;
-  }
+    for (int j = 0;
+         seen[i] && !k->earlier[i] && d->nodes.v[i].kind == N_OP && j < d->nodes.v[i].n_in; j++)
+      wanted[d->nodes.v[i].in[j]] = true;
+  for (int i = 0; i < d->nodes.n; i++)
+    if (wanted[i] && is_tenant(k, i)) d->nodes.v[i].kept_until = sweep;
+  for (int i = 0; i < d->nodes.n; i++)
+    if (wanted[i] && k->earlier[i] && !d->nodes.v[i].kept && is_dear(d, i)) {
+      give_slot(g, k, i);
+      d->nodes.v[i].kept_until = sweep;
+    }
+  free(seen);
+  seen = xcalloc((size_t)d->nodes.n + 1, 1);
+  for (int i = 0; i < n_roots; i++) read_below(d, k, root[i], sweep, seen);
   free(root);
   free(seen);
   free(wanted);
@@ -88,19 +131,20 @@ static void keep(Gen *g, int sweep, const bool *earlier, const int *since, int64
 
 static void find_kept(Gen *g, int last_sweep, int64_t room) {
   Dag *d = g->d;
-  bool *earlier = xcalloc((size_t)d->nodes.n + 1, 1);
-  int *since = xcalloc((size_t)d->nodes.n + 1, sizeof *since), left = MAX_KEPT;
+  Keeping k = {.room = room, .tenant = {-1, -1, -1, -1}};
+  k.earlier = xcalloc((size_t)d->nodes.n + 1, 1);
+  k.since = xcalloc((size_t)d->nodes.n + 1, sizeof *k.since);
   if (room * 4 > KEEP_BYTES || d->vloop < 0) last_sweep = -1;
   for (int s = 0; s <= last_sweep; s++) {
-    if (s > 0) keep(g, s, earlier, since, room, &left);
+    if (s > 0) keep(g, s, &k);
     int n, *root = roots(d, s, &n);
-    for (int i = 0; i < n; i++) mark(d, root[i], earlier);
+    for (int i = 0; i < n; i++) mark(d, root[i], k.earlier);
     free(root);
     for (int i = 0; i < d->nodes.n; i++)
-      if (!earlier[i]) since[i] = s + 1;
+      if (!k.earlier[i]) k.since[i] = s + 1;
   }
-  free(earlier);
-  free(since);
+  free(k.earlier);
+  free(k.since);
 }
 
 static V kept_pointer(Gen *g, const DagNode *n) {
@@ -128,7 +172,7 @@ void block_keep(Gen *g, int level) {
 }
 
 V block_kept(Gen *g, DagNode *n) {
-  if (!n->kept || g->sweep <= n->kept_in) return NULL;
+  if (!n->kept || g->sweep <= n->kept_in || g->sweep > n->kept_until) return NULL;
   gen_at_level(g, n->level);
   V v = LLVMBuildLoad2(B, reg_type(g, DT_F32, g->vl), kept_pointer(g, n), "");
   LLVMSetAlignment(v, 4 * (unsigned)g->vl);

@@ -32,7 +32,7 @@ typedef struct DagNode {
   bool loose;        /* val has more digits than bf16 or f16 */
   bool odd_nan;      /* val may be a NaN that bf16 has no place for the digits of */
   LLVMValueRef kept; /* memory that sweep kept_in leaves val in for later ones; NULL: none */
-  int kept_in;
+  int kept_in, kept_until;
   LLVMValueRef val;     /* valid when epoch is the level's */
   LLVMValueRef rounded; /* val in its type, when one needed it */
   unsigned epoch, rounded_epoch;

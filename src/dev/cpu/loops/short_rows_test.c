@@ -182,9 +182,47 @@ static void test_swept(void **state) {
       }
 }
 
+/* Many sums that wait for each other, of values that some of the later sweeps need again: `back` is
+ * how many sums later. */
+static void test_chain(void **state) {
+  (void)state;
+  static const int64_t n_rows[] = {1, 3, 64}, n_width[] = {17, 64, 3000, 9000};
+  static const int sums[] = {4, 11, 30};
+  for (int c = 0; c < COUNT_OF(n_rows) * COUNT_OF(n_width) * COUNT_OF(sums); c++) {
+    int64_t rows = n_rows[c % 3], width = n_width[c / 3 % 4];
+    int n = sums[c / 12];
+    char *m = xasprintf("tensor<%lldx%lldxf32>", (long long)rows, (long long)width),
+         *v = xasprintf("tensor<%lldxf32>", (long long)rows);
+    Buf b = {0};
+    buf_printf(&b,
+               "func.func @main(%%x0: %s) -> %s {\n"
+               "  %%z = stablehlo.constant dense<0.0> : tensor<f32>\n"
+               "  %%l = stablehlo.constant dense<1.0e-3> : tensor<f32>\n"
+               "  %%lm = stablehlo.broadcast_in_dim %%l, dims = [] : (tensor<f32>) -> %s\n",
+               m, m, m);
+    for (int i = 0; i < n; i++) {
+      int back = i % 3 == 2 ? i - 2 : i % 7 == 6 ? 1 : i;
+      buf_printf(&b,
+                 "  %%s%d = stablehlo.reduce(%%x%d init: %%z) applies stablehlo.add across "
+                 "dimensions = [1] : (%s, tensor<f32>) -> %s\n"
+                 "  %%b%d = stablehlo.broadcast_in_dim %%s%d, dims = [0] : (%s) -> %s\n"
+                 "  %%c%d = stablehlo.multiply %%b%d, %%lm : %s\n"
+                 "  %%d%d = stablehlo.subtract %%x%d, %%c%d : %s\n"
+                 "  %%x%d = stablehlo.tanh %%d%d : %s\n",
+                 i, i, m, v, i, i, v, m, i, i, m, i, back, i, m, i + 1, i, m);
+    }
+    buf_printf(&b, "  return %%x%d : %s\n}\n", n, m);
+    check(DT_F32, 2, (int64_t[]){rows, width}, b.p, 1e-4);
+    buf_free(&b);
+    free(m);
+    free(v);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_repeat),  cmocka_unit_test(test_rows),
                                      cmocka_unit_test(test_joined),  cmocka_unit_test(test_argmax),
-                                     cmocka_unit_test(test_softmax), cmocka_unit_test(test_swept)};
+                                     cmocka_unit_test(test_softmax), cmocka_unit_test(test_swept),
+                                     cmocka_unit_test(test_chain)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

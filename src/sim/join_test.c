@@ -117,12 +117,27 @@ static void test_stacks(void **state) {
   }
 }
 
+/* What computes with parts of one array is one kernel, as the halves of a rotary embedding are. */
+static void test_parts(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func public @main(%x: tensor<64x256xf32>, %c: tensor<64x128xf32>, %d: "
+      "tensor<64x128xf32>) -> (tensor<64x128xf32>, tensor<64x128xf32>) {\n"
+      "  %a = stablehlo.slice %x [0:64, 0:128] : (tensor<64x256xf32>) -> tensor<64x128xf32>\n"
+      "  %b = stablehlo.slice %x [0:64, 128:256] : (tensor<64x256xf32>) -> tensor<64x128xf32>\n"
+      "  %0 = stablehlo.multiply %a, %c : tensor<64x128xf32>\n"
+      "  %1 = stablehlo.multiply %b, %d : tensor<64x128xf32>\n"
+      "  %2 = stablehlo.subtract %0, %1 : tensor<64x128xf32>\n"
+      "  %3 = stablehlo.sine %a : tensor<64x128xf32>\n"
+      "  %4 = stablehlo.add %3, %b : tensor<64x128xf32>\n"
+      "  return %2, %4 : tensor<64x128xf32>, tensor<64x128xf32>\n}\n";
+  assert_int_equal(kernels(text, "tpu-v5e", NULL), 1);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_slices),
-      cmocka_unit_test(test_results),
-      cmocka_unit_test(test_pairs),
-      cmocka_unit_test(test_stacks),
+      cmocka_unit_test(test_slices), cmocka_unit_test(test_results), cmocka_unit_test(test_pairs),
+      cmocka_unit_test(test_stacks), cmocka_unit_test(test_parts),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

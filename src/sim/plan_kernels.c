@@ -284,6 +284,21 @@ static void join_makers(Plan *p, unsigned char *seen, int *stamp, int *mark) {
     }
 }
 
+/* Does it read an array only to cut parts out of it, and compute something of them? */
+static bool takes_parts(const Kernel *k, const HNode *n) {
+  bool parts = false, computes = false;
+  for (int i = 0; i < k->inner.n; i++) {
+    const HNode *x = k->inner.v[i];
+    computes |= x->kind == H_EWISE && dtype_class(x->dt) == DC_FLOAT;
+    for (int q = 0; q < x->n_in; q++) {
+      if (x->in[q] != n) continue;
+      if (x->kind != H_SLICE) return false;
+      parts = true;
+    }
+  }
+  return parts && computes;
+}
+
 #define SHORT 65536 /* elements */
 
 static bool same_work(const Kernel *a, const Kernel *b) {
@@ -357,7 +372,9 @@ void plan_kernels(Plan *p) {
     if (dom < 1024 && !(dom >= 16)) continue;
     for (int r = 0; r < a->reads.n; r++) {
       HNode *src = a->reads.v[r]->node;
-      if (hlo_count(src) != dom && !(writes_in_place(a) && hlo_count(src) > dom)) continue;
+      if (hlo_count(src) < dom ||
+          (hlo_count(src) > dom && !writes_in_place(a) && !takes_parts(a, src)))
+        continue;
       /* other kernels that read it */
       for (int j = i + 1; j < p->kernels.n && j < i + 400; j++) {
         Kernel *b = p->kernels.v[j];

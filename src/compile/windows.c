@@ -1,4 +1,4 @@
-/* pass_windows: reduce_window with a body or a type that no kernel is made for, written with
+/* pass_windows: reduce_window with a body, a type or a shape that no kernel is made for, written with
  * element-wise arithmetic on whole arrays, which is fused and compiled as any other.
  *
  * A window over everything before (or after) in one dimension is a running combination, cumlogsumexp
@@ -20,6 +20,7 @@ typedef struct Body {
   const Region *r;
   int n;     /* values combined */
   bool swap; /* the elements come in reverse */
+  bool wide; /* computed in f32, for results of fewer digits: rounded once */
 } Body;
 
 /* ---- the body ---- */
@@ -58,7 +59,7 @@ static void combine(Build *b, const Body *f, Value *const *x, Value *const *y, V
       for (int i = 0; i < f->n; i++) out[i] = in[i];
       return;
     }
-    Type *t = b_type_as(b, shape, op_type(op)->dtype);
+    Type *t = b_type_as(b, shape, f->wide ? DT_F32 : op_type(op)->dtype);
     names[n] = &op->results[0];
     if (op->kind == OP_CONSTANT) {
       Type *scalar = b_type(b, t->dtype, 0, NULL);
@@ -250,8 +251,8 @@ static int running_dim(const Type *t, const Along *w, bool *back) {
   return dim;
 }
 
-/* Kernels combine one operand of these types by one of these operations. */
-static bool kernel_takes(const Op *op) {
+/* One operand of these types, combined by one of these operations: all that kernels do. */
+static bool is_plain(const Op *op) {
   const Region *r = op->regions[0];
   const Op *f = r->first;
   if (op->n_results != 1 || f->next != r->last || r->last->operands[0] != &f->results[0] ||
@@ -265,8 +266,38 @@ static bool kernel_takes(const Op *op) {
                     f->kind == OP_MINIMUM);
 }
 
+#define LONG_RUN 8 /* elements behind the window that kernels take a vector at a time */
+#define LONG_WINDOW \
+  32 /* kernels have no longer ones of f32; with steps, longer ones are too many copies */
+
+/* A kernel does it better: running combinations, channels behind the window, images of f32, and what
+ * pass_pools knows. Windows along one dimension are better written out, and so is what would go an
+ * element at a time. */
+static bool kernel_takes(const Op *op, const Along *w) {
+  const Type *t = op->operands[0]->type;
+  bool back, base = false, dilated = false, steps = false, is_long = false, whole = false;
+  if (!is_plain(op)) return false;
+  if (running_dim(t, w, &back) >= 0) return true;
+  int64_t run = 1, touched = 0;
+  for (int i = t->rank - 1; i >= 0; i--) {
+    const Along *x = &w[i];
+    if (x->size == 1 && x->stride == 1 && !x->lo && !x->hi && x->base == 1) {
+      if (!touched) run *= t->dims[i];
+      continue;
+    }
+    touched++;
+    base |= x->base > 1;
+    dilated |= x->dilation > 1;
+    steps |= x->stride > 1;
+    is_long |= x->size > LONG_WINDOW;
+    whole |= op_type(op)->dims[i] == 1;
+  }
+  if (run >= LONG_RUN || whole || (steps && is_long)) return true;
+  return t->dtype == DT_F32 && (base || (!dilated && !is_long && (touched > 1 || steps)));
+}
+
 static bool wanted(const Op *op) {
-  if (op->n_results > MAX_VALUES || op->n_operands != 2 * op->n_results || kernel_takes(op) ||
+  if (op->n_results > MAX_VALUES || op->n_operands != 2 * op->n_results ||
       !is_elementwise(op->regions[0]))
     return false;
   for (int i = 0; i < op->n_operands; i++) {
@@ -281,10 +312,9 @@ static bool wanted(const Op *op) {
 static void rewrite(Module *m, Op *op) {
   Build b = {m, op->results[0].region, op->loc};
   Op *end = b.r->last;
-  Body f = {op->regions[0], op->n_results, false};
+  Body f = {op->regions[0], op->n_results, false, false};
   Along w[B_MAX_RANK];
-  Value *x[MAX_VALUES];
-  Value *const *init = op->operands + f.n;
+  Value *x[MAX_VALUES], *init[MAX_VALUES];
   const Type *t = op->operands[0]->type;
   bool back = false;
   for (int i = 0; i < t->rank; i++)
@@ -293,7 +323,13 @@ static void rewrite(Module *m, Op *op) {
                    int_at(op, "padding", 2 * i, 0),       int_at(op, "padding", 2 * i + 1, 0)};
   for (int i = 0; i < t->rank; i++)
     if (w[i].lo < 0 || w[i].hi < 0) return;
-  memcpy(x, op->operands, sizeof *x * (size_t)f.n);
+  if (kernel_takes(op, w)) return;
+  DType narrow = op_type(op)->dtype;
+  f.wide = is_plain(op) && (narrow == DT_BF16 || narrow == DT_F16);
+  for (int i = 0; i < f.n; i++) {
+    x[i] = op->operands[i], init[i] = op->operands[f.n + i];
+    if (f.wide) x[i] = b_convert(&b, x[i], DT_F32), init[i] = b_convert(&b, init[i], DT_F32);
+  }
   int dim = running_dim(t, w, &back);
   if (dim >= 0) {
     scan_dim(&b, f, dim, back, x, init, x);
@@ -303,6 +339,7 @@ static void rewrite(Module *m, Op *op) {
     for (int i = 0; i < f.n; i++) start[i] = b_bcast_scalar(&b, init[i], x[i]->type);
     combine(&b, &f, start, x, x);
   }
+  if (f.wide) x[0] = b_convert(&b, x[0], narrow);
   compile_move_built(end, op);
   for (int i = 0; i < f.n; i++) value_replace_all(b.r->func, &op->results[i], x[i]);
   op_remove(op);

@@ -312,6 +312,51 @@ static void read_instead(Plan *p, HValue *v, HValue *w, int kernels) {
       if (p->kernels.v[i]->reads.v[q] == v) p->kernels.v[i]->reads.v[q] = w;
 }
 
+static bool same_order(const HValue *a, const HValue *b) {
+  return a->node->rank == b->node->rank && a->order[0] == b->order[0] && a->order[1] == b->order[1];
+}
+
+/* A copy of v, with all its digits, in the order of `like`; or NULL. */
+static HValue *copy_like(const Plan *p, const HValue *v, const HValue *like) {
+  for (int i = 0; i < p->kernels.n; i++) {
+    HValue *w = p->kernels.v[i]->copy_of == v ? p->kernels.v[i]->roots.v[0]->val : NULL;
+    if (w && same_order(w, like) && w->rounded == v->rounded) return w;
+  }
+  return NULL;
+}
+
+/* Sums of rows meet a table that lies in another order. Where rows were read from a copy of the
+ * table in theirs, and nothing else comes in, the copy is updated and turned back, else the sums are
+ * turned first, as they are for a lone result: its order reaches its maker. Returns whether it is
+ * the former. */
+static bool update_rows(Plan *p, int i) {
+  Kernel *k = p->kernels.v[i];
+  HValue *sums = NULL, *table = NULL;
+  int rows = 0, tables = 0, at = 0;
+  if (k->dead || k->conv || k->copy || k->reduce || k->roots.v[0]->kind != H_EWISE) return false;
+  for (int q = 0; q < k->reads.n; q++) {
+    HValue *v = k->reads.v[q];
+    if (v->node->comp != p->comp || v->node->rank != k->roots.v[0]->rank || v->node->rank < 2 ||
+        v->node->rank > 64 || v->bytes < 4096 || v->rounded)
+      continue;
+    if (v->node->kind == H_SCATTER) sums = v, rows++, at = q;
+    else table = v, tables += v->is_param;
+  }
+  if (rows != 1 || tables < 1 || same_order(sums, table)) return false;
+  bool alone = tables == 1 && k->roots.n == 1 && p->comp->outputs.n > 1;
+  HValue *w = alone ? copy_like(p, table, sums) : NULL;
+  if (w) {
+    for (int q = 0; q < k->reads.n; q++)
+      if (k->reads.v[q] == table) k->reads.v[q] = w;
+    value_layout(p->law, k->roots.v[0]->val, sums->order);
+    return true;
+  }
+  w = copy_like(p, sums, table);
+  if (!w) w = add_copy(p, sums, table->order);
+  p->kernels.v[i]->reads.v[at] = w;
+  return false;
+}
+
 /* An argument that two convolutions read, with a spatial dimension in its tile and a batch that
  * fills the lanes, is turned once so that the batch is in lanes. */
 static void turn_images(Plan *p) {
@@ -668,6 +713,9 @@ void plan_copies(Plan *p) {
   }
   /* results of the program keep the default order */
   if (p->comp->parent) return;
+  bool *turned = ARENA_ARRAY(p->arena, bool, p->kernels.n + 1);
+  for (int i = 0, n = p->kernels.n; i < n; i++) turned[i] = update_rows(p, i);
+  nk = p->kernels.n;
   for (int i = 0; i < p->comp->outputs.n; i++) {
     HValue *v = p->comp->outputs.v[i]->val;
     if (!v || v->is_param || v->alias || v->node->rank < 2 || v->node->rank > 64) continue;
@@ -685,7 +733,8 @@ void plan_copies(Plan *p) {
       for (int z = 0; z < p->kernels.v[q]->reads.n; z++)
         if (!p->kernels.v[q]->dead && base_of(p->kernels.v[q]->reads.v[z]) == v) read = true;
     bool indexed = k->roots.v[0]->kind == H_GATHER || k->roots.v[0]->kind == H_SCATTER ||
-                   k->roots.v[0]->kind == H_SORT || k->roots.v[0]->kind == H_SELSCAT;
+                   k->roots.v[0]->kind == H_SORT || k->roots.v[0]->kind == H_SELSCAT ||
+                   (v->kernel < nk && turned[v->kernel]);
     if (!k->conv && !read && !indexed && !sliced_of(k, v->node)) { /* a loop can write any order */
       value_layout(p->law, v, order);
       continue;

@@ -154,11 +154,11 @@ static Err *time_all(Plan *p) {
 }
 
 /* Is `of` among what n is computed from, inside the kernel? */
-static bool made_from(const Kernel *k, const HNode *n, const HNode *of, int depth) {
+bool plan_made_from(const Kernel *k, const HNode *n, const HNode *of, int depth) {
   if (n == of) return true;
   if (depth > 64 || (n->val && n != k->conv && depth > 0)) return false;
   for (int i = 0; i < n->n_in; i++)
-    if (made_from(k, n->in[i], of, depth + 1)) return true;
+    if (plan_made_from(k, n->in[i], of, depth + 1)) return true;
   return false;
 }
 
@@ -187,7 +187,8 @@ static void loop_copies(Plan *p) {
     const HValue *old = c->params.v[i]->val;
     bool clash = old->last > v->kernel;
     for (int r = 0; r < k->reads.n && !clash; r++)
-      clash = k->reads.v[r] == old && (k->conv ? made_from(k, k->conv, old->node, 0) : k->reduce);
+      clash =
+          k->reads.v[r] == old && (k->conv ? plan_made_from(k, k->conv, old->node, 0) : k->reduce);
     if (!clash) continue;
     bool far = old->space == SP_HBM;
     double cyc = copy_cycles(law, v, far);

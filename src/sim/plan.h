@@ -130,10 +130,13 @@ typedef struct Law {
   bool prefetch, matvec, softmax, scores, rotates, row_beside, keep, nopack;
   bool
       queries; /* attention that only goes forwards loops over queries rather than store its scores */
-  bool pairs;    /* short loops that do the same are joined, two at a time */
-  bool quarters; /* large arrays are fetched in four pieces */
-  double piece;  /* or in pieces of so many bytes */
-  bool offload;  /* scatters run beside the core, from device memory to device memory */
+  bool pairs;     /* short loops that do the same are joined, two at a time */
+  double windows; /* bytes that the least of kernels has on chip for its windows, where what windows
+                     leave there is for values; 0: `scoped` is for windows alone */
+  bool tall;      /* 16-bit operands of products lie in tiles of 16 rows, all else in tiles of 8 */
+  bool quarters;  /* large arrays are fetched in four pieces */
+  double piece;   /* or in pieces of so many bytes */
+  bool offload;   /* scatters run beside the core, from device memory to device memory */
   double vhalf, vbcast, cvpu, repeat, quotient;
   double lvm;  /* what a loop is charged for operands on chip, as a share of one in HBM */
   double join; /* instruction slots to pad a register and to take the larger of two */
@@ -184,6 +187,7 @@ bool plan_slices_tiles(const Plan *p, const HNode *n);
 /* plan.c */
 Err *plan_comp(HGraph *g, HComp *c, const Chip *chip, const Law *law, const SimOpts *opts,
                Arena *arena, Plan *parent, double mult, Plan **out);
+bool plan_made_from(const Kernel *k, const HNode *n, const HNode *of, int depth);
 void plan_lists_free(Plan *p); /* its lists; the rest is in the arena */
 void plan_kernel_free(Kernel *k);
 /* plan_order.c */

@@ -23,24 +23,36 @@ static int plain_path(const HNode *from, const HNode *x, int *budget) {
   return way && spread ? -1 : way;
 }
 
+/* Does a product take it, perhaps computed on? */
+static bool feeds_product(const Plan *p, const HValue *v) {
+  for (int i = 0; i < p->kernels.n; i++) {
+    const Kernel *k = p->kernels.v[i];
+    for (int r = 0; k->conv && r < k->reads.n; r++)
+      if (k->reads.v[r] == v && plan_made_from(k, k->conv, v->node, 0)) return true;
+  }
+  return false;
+}
+
 /* May kernel k put its result o where its input v was? The compiler does so in HBM where the input
  * meets nothing that is broadcast on its way to the result; in GPUs' and loops' memory wherever the
  * sizes agree. */
 bool plan_writes_over(const Plan *p, const Kernel *k, const HValue *v, const HValue *o) {
+  Space from = plan_space(p, v, k->pos), to = plan_space(p, o, k->pos);
   bool state = v->is_param && p->comp->parent &&
-               (!p->law->prefetch || (v->space == SP_HBM && o->space == SP_HBM)); /* of a loop */
+               (!p->law->prefetch || (from == SP_HBM && to == SP_HBM)); /* of a loop */
   if ((v->is_param && !state) || v->is_output || v->bytes != o->bytes || v->node->comp != p->comp ||
-      v->node->kind == H_CONST || v->space != o->space || k->copy)
+      v->node->kind == H_CONST || from != to || k->copy)
     return false;
   if ((state || !p->law->tpu) && !k->conv) return !k->reduce && hlo_light(k->roots.v[0]);
   if (!p->law->tpu) return false;
-  if (o->space != SP_HBM || v->node->dt != o->node->dt || v->node->rank != o->node->rank ||
+  if (to != SP_HBM || v->node->dt != o->node->dt || v->node->rank != o->node->rank ||
       !hlo_light(o->node))
     return false;
   for (int i = 0; i < o->node->rank; i++)
     if (v->order[i] != o->order[i]) return false;
   int budget = 500;
-  return plain_path(v->node, o->node, &budget) == 1;
+  if (plain_path(v->node, o->node, &budget) != 1) return false;
+  return !p->law->tall || hlo_bits(v->node->dt) != 16 || feeds_product(p, v) == feeds_product(p, o);
 }
 
 /* Memory that a kernel needs besides its operands and results: positions and turned copies of
@@ -135,7 +147,7 @@ void plan_peak(Plan *p) {
         const HValue *v = base_of(k->reads.v[q]);
         if (taken[q] || v->last != i || !plan_writes_over(p, k, v, o)) continue;
         taken[q] = true;
-        *(o->space == SP_HBM ? &hbm[i] : &chip[i]) -= o->bytes;
+        *(plan_space(p, o, i) == SP_HBM ? &hbm[i] : &chip[i]) -= o->bytes;
         break;
       }
     }

@@ -297,20 +297,24 @@ static void place(Place *m, HValue *v) {
   if (v->is_output) v->far = true, v->far_last = m->n;
 }
 
-/* The kernel has an argument on chip that its result replaces: the result is made there too. */
+/* The kernel has the argument on chip whose memory its result takes: the result is made there, over
+ * it, and written back while the next kernels run. */
 static void place_given(Place *m, HValue *v) {
-  if (v->n_stays || v->held || !may_stay(m, v)) return;
+  if (v->n_stays || v->held || !v->over || !may_stay(m, v)) return;
+  const HValue *x = v->over;
   const Kernel *k = m->p->kernels.v[v->kernel];
-  bool there = false;
-  for (int r = 0; r < k->reads.n; r++) {
-    const HValue *x = k->reads.v[r];
-    if (!x->donated || x->bytes != v->bytes) continue;
-    for (int t = 0; t < x->n_stays; t++)
-      there |= x->stays[t].first <= v->kernel && v->kernel <= x->stays[t].last;
-  }
-  int last = MAX(v->last_read, v->kernel);
-  if (!there || !room(m, v->kernel, last, v->bytes)) return;
-  take(m, v, v->kernel, v->kernel, written_back(m, v, last), false);
+  bool there = false, read = false;
+  for (int r = 0; r < k->reads.n; r++) read |= base_of(k->reads.v[r]) == x;
+  for (int t = 0; t < x->n_stays && read; t++)
+    there |= x->stays[t].ready <= v->kernel && v->kernel <= x->stays[t].last;
+  if (!there) return;
+  int from = v->kernel + 1, back = written_back(m, v, MAX(v->last_read, v->kernel));
+  while (back >= from && fits(m, from, back, v->bytes, x->at) < 0) back--;
+  if (back < v->last_read) return;
+  v->at = x->at;
+  if (v->bytes > SMALL && back >= from) heap_put(&m->heap, from, back, v->at, v->bytes);
+  for (int i = from; i <= back && i < m->n; i++) m->used[i] += v->bytes;
+  v->stays[v->n_stays++] = (Stay){v->kernel, back, v->kernel, false, 1};
   v->far = true;
   v->far_last = m->n;
 }
@@ -353,14 +357,13 @@ static void place_first(Place *m) {
     seen += !k->scalar && k->roots.n && product_or_reduce(k);
   }
   HValue *best = NULL;
+  double most = m->p->vmem_free * (law->cmem > 0 ? 1 : 0.98);
   for (int i = 0; i < c->params.n; i++) {
     HValue *v = c->params.v[i]->val;
     if (!v || v->donated || v->node->rank == 0 || !taken_as_it_is(m, v)) continue;
     const Kernel *k = m->p->kernels.v[m->reads[v->index].v[0]];
-    if (v->bytes > m->cap * (law->cmem > 0 ? 1 : 0.98) || !product_or_reduce(k) ||
-        !fetch_first(k, v))
-      continue;
-    if (!law->keep && k->roots.v[0]->kind == H_GATHER && v->bytes > m->cap / 2) continue;
+    if (v->bytes > most || !product_or_reduce(k) || !fetch_first(k, v)) continue;
+    if (!law->keep && k->roots.v[0]->kind == H_GATHER && v->bytes > most / 2) continue;
     if ((!best || v->bytes > best->bytes) && room(m, 0, v->last_read, v->bytes)) best = v;
   }
   if (!best) return;
@@ -386,14 +389,14 @@ static void place_stacks(Place *m) {
   Plan *p = m->p;
   const HNode *w = p->comp->owner;
   VEC(HValue *) stacks = {0};
-  double all = 0, limit = m->cap * 0.6, most = m->cap;
+  double all = 0, limit = p->vmem_free * 0.6, most = p->vmem_free;
   for (int i = 0; i < p->comp->params.n && i < w->n_in; i++) {
     HValue *v = p->comp->params.v[i]->val;
     if (!v || !v->is_param || v->node->rank == 0 || w->in[i]->kind == H_PARAM) continue;
     *vec_push(&stacks) = v;
     all += v->bytes;
   }
-  if (all > limit) limit = m->cap * 0.87 - largest_made(m), most = m->cap / 4;
+  if (all > limit) limit = p->vmem_free * 0.87 - largest_made(m), most = p->vmem_free / 4;
   if (stacks.n > 1) qsort(stacks.v, (size_t)stacks.n, sizeof *stacks.v, larger);
   double held = 0;
   for (int i = 0; i < stacks.n; i++) {
@@ -463,7 +466,10 @@ static void place_state(Place *m) {
 void plan_place(Plan *p) {
   const Law *law = p->law;
   int n = p->kernels.n;
-  Place m = {.p = p, .n = n, .cap = p->vmem_free, .heap.size = p->vmem_free};
+  Place m = {.p = p, .n = n, .cap = p->vmem_free};
+  bool shared = law->windows > 0 && !p->comp->parent; /* loops count: their scalars leave no more */
+  if (shared) m.cap += law->scoped;
+  m.heap.size = m.cap;
   m.used = calloc((size_t)n + 2, sizeof(double));
   m.start = calloc((size_t)n + 2, sizeof(double));
   m.slack = calloc((size_t)n + 2, sizeof(double));
@@ -478,7 +484,9 @@ void plan_place(Plan *p) {
     double roof = MAX(k->flops / p->chip->peak_flops, k->bytes / p->chip->hbm_bandwidth);
     m.due[i + 1] = m.due[i] + (k->dearest ? c : MIN(c, roof * law->clock));
     m.slack[i] = k->dearest || p->comp->parent ? c : MIN(c, roof * law->clock);
-    if (k->dearest) heap_put(&m.heap, i, i, 0, m.used[i] = k->dearest->peak_chip);
+    if (shared) m.used[i] = k->dearest ? law->scoped : tpu_windows(law, k);
+    if (k->dearest) m.used[i] += k->dearest->peak_chip;
+    if (m.used[i] > 0) heap_put(&m.heap, i, i, 0, m.used[i]);
     for (int r = 0; r < k->reads.n &&
                     !(k->scalar && k->roots.n && k->roots.v[0]->val && k->roots.v[0]->val->alias);
          r++) {

@@ -15,6 +15,7 @@ double tpu_vector_work(const Law *law, const Kernel *k);
 double tpu_turned_rows(const Kernel *k);
 double tpu_spread_rows(const Kernel *k);
 double tpu_read_fraction(const Kernel *k, const HValue *v);
+double tpu_windows(const Law *law, const Kernel *k);
 bool tpu_written_into(const Kernel *k, const HValue *v);
 double tpu_written_part(const HNode *r);
 double tpu_packed_twice(const Law *law, const Kernel *k);

@@ -140,6 +140,24 @@ double tpu_read_fraction(const Kernel *k, const HValue *v) {
   return part > 0 && part < 1 ? part : 1;
 }
 
+/* Bytes of on-chip memory that are kept for a kernel's windows, where that is settled kernel by
+ * kernel: two windows of everything that it reads and writes, if they hold it all. Operations that
+ * are not fused, and what has no window, get the most that there is. */
+double tpu_windows(const Law *law, const Kernel *k) {
+  const HNode *root = k->roots.n ? k->roots.v[0] : NULL;
+  bool plain = root && (k->conv || k->reduce || k->copy || hlo_light(root) || root->kind == H_DUS);
+  if (!plain || k->scalar || (k->alone && k->reduce)) return law->scoped;
+  double all = 0;
+  for (int r = 0; r < k->reads.n; r++)
+    if (!tpu_written_into(k, k->reads.v[r]))
+      all += k->reads.v[r]->bytes * tpu_read_fraction(k, k->reads.v[r]);
+  for (int r = 0; r < k->roots.n; r++)
+    if (k->roots.v[r]->val && !k->roots.v[r]->val->dropped)
+      all += k->roots.v[r]->val->bytes * tpu_written_part(k->roots.v[r]);
+  double need = law->windows + 2 * all;
+  return need <= law->scoped ? need : law->scoped * (k->conv ? 1 : 0.7);
+}
+
 /* Is this the array that the kernel writes a slice into? */
 bool tpu_written_into(const Kernel *k, const HValue *v) {
   for (int q = 0; q < k->roots.n; q++)

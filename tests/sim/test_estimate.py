@@ -118,3 +118,16 @@ def test_sample_of_the_oracle(programs):
         peak.append(abs(d["peak_bytes"] / float(r["peak_bytes"]) - 1))
     assert statistics.median(cycles) < 0.06 and sorted(cycles)[int(0.9 * len(cycles))] < 0.35
     assert statistics.median(peak) < 0.03
+
+
+@pytest.mark.parametrize("archive, table, program, chip", [
+    ("programs", "rows", "bertlayer_fwdbwd_b32_t128_d768", "tpu-v5p"),  # a result over an operand that is fetched later
+    ("programs", "rows", "bottleneck_fwdbwd_b32_56_c64", "tpu7x"),  # on-chip memory that windows leave
+    ("unseen3", "unseen3", "w_mlp_adam_b256", "tpu-v5e"),  # results over arguments on chip
+    ("unseen", "unseen", "s_decode_b8_c512", "tpu-v6e")])
+def test_peaks(tmp_path, archive, table, program, chip):
+    with tarfile.open(HERE / f"oracle/{archive}.tar.xz") as t:
+        (tmp_path / "x.mlir").write_bytes(t.extractfile(program + ".mlir").read())
+    rows = csv.DictReader(open(HERE / f"oracle/{table}.csv"))
+    want = [float(r["peak_bytes"]) for r in rows if (r["program"], r["chip"]) == (program, chip)]
+    assert estimate(tmp_path / "x.mlir", chip)["peak_bytes"] == pytest.approx(want[0], rel=0.01)

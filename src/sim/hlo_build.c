@@ -211,6 +211,24 @@ static Err *inlines(Maker *b, const Op *op, HNode **in, Env *e, int depth, bool 
   return NULL;
 }
 
+/* The branch that is taken whatever comes in: the only one, or one that a constant chooses, as
+ * JAX's choices by platform; else -1. */
+static int branch_taken(const Op *op, const HNode *choice) {
+  if (op->n_regions == 1) return 0;
+  if (choice->kind != H_CONST || !choice->splat) return -1;
+  if (op->kind == OP_IF) return choice->value != 0 ? 0 : 1;
+  bool named = choice->value >= 0 && choice->value < op->n_regions;
+  return named ? (int)choice->value : op->n_regions - 1;
+}
+
+static Err *take_branch(Maker *b, const Op *op, Region *r, Env *e, int depth) {
+  HNode **o;
+  int n;
+  TRY(walk(b, r, e, depth + 1, &o, &n));
+  for (int i = 0; i < op->n_results && i < n; i++) e->map[op->results[i].id] = o[i];
+  return NULL;
+}
+
 /* What moves elements and computes nothing; NULL for other operations. */
 static HNode *moved(Maker *b, const Op *op, HNode **in, DType dt, int rank, const int64_t *d) {
   HGraph *g = b->g;
@@ -395,6 +413,8 @@ static Err *one(Maker *b, Op *op, Env *e, int depth) {
   }
   case OP_IF:
   case OP_CASE: {
+    int taken = branch_taken(op, in[0]);
+    if (taken >= 0) return take_branch(b, op, op->regions[taken], e, depth);
     n = hlo_node(g, b->comp, H_COND, op->kind, op, dt, rank, d, op->n_operands, in);
     set_types(g, n, op);
     n->n_comps = op->n_regions;

@@ -82,9 +82,10 @@ static void graph(Order *o) {
     if (k->dead) continue;
     o->key[i] = INT32_MAX;
     for (int r = 0; r < k->roots.n; r++) o->key[i] = MIN(o->key[i], k->roots.v[r]->id);
-    if (k->copy_of && k->copy_of->kernel < 0) o->key[i] = 0;
-    if (k->copy_of && k->copy_of->kernel >= 0)
-      o->key[i] = p->kernels.v[k->copy_of->kernel]->roots.v[0]->id;
+    if (k->copy_of) { /* an argument's, or of what is made outside of this computation: at once */
+      bool here = k->copy_of->kernel >= 0 && k->copy_of->node->comp == p->comp;
+      o->key[i] = here ? p->kernels.v[k->copy_of->kernel]->roots.v[0]->id : 0;
+    }
     for (int r = 0; r < k->reads.n + k->waits.n; r++) {
       const HValue *v = r < k->reads.n ? k->reads.v[r] : k->waits.v[r - k->reads.n];
       if (v->node->comp != p->comp) continue;

@@ -30,7 +30,7 @@ typedef struct Storage { /* memory of a value and its aliases */
 typedef struct Item {
   Ints in, out;       /* storages, each once */
   Ints before, after; /* items that this one waits for, that wait for it */
-  int waiting;
+  int waiting, seen;
   bool moves, alias, done;
 } Item;
 
@@ -44,6 +44,7 @@ typedef struct Orderer {
   Ints ready;
   Nodes out;
   int64_t alive, peak;
+  int looks; /* so far: waits_for */
 } Orderer;
 
 static bool add_once(Ints *list, int x) {
@@ -196,10 +197,41 @@ static void run_ready(Orderer *o) {
   o->ready.n = 0;
 }
 
+/* Does it wait for `other`? Each is looked at once: `seen`. */
+static bool waits_for(Orderer *o, int item, int other, int seen) {
+  Item *t = &o->items[item];
+  if (item == other) return true;
+  if (t->done || t->seen == seen) return false;
+  t->seen = seen;
+  for (int i = 0; i < t->before.n; i++)
+    if (waits_for(o, t->before.v[i], other, seen)) return true;
+  return false;
+}
+
+static void run_needed(Orderer *o, int item);
+
+/* What a loop carries is read by all who can before its next value is made, which then takes its
+ * memory and need not be moved there. */
+static void run_readers_before(Orderer *o, int item) {
+  for (int i = 0; i < o->items[item].out.n; i++) {
+    int arg = o->storages.v[o->items[item].out.v[i]].into;
+    for (int k = 0; arg >= 0 && k < o->storages.v[arg].readers.n; k++) {
+      int reader = o->storages.v[arg].readers.v[k];
+      const Item *t = &o->items[reader];
+      if (t->done || !t->moves || taken(o, t) > SMALL + given(o, t, false) ||
+          waits_for(o, reader, item, ++o->looks))
+        continue;
+      run_needed(o, reader);
+    }
+  }
+}
+
 /* It and what it waits for. */
 static void run_needed(Orderer *o, int item) {
   for (int i = 0; i < o->items[item].before.n; i++)
     if (!o->items[o->items[item].before.v[i]].done) run_needed(o, o->items[item].before.v[i]);
+  if (o->items[item].done) return;
+  if (o->r->parent) run_readers_before(o, item);
   if (!o->items[item].done) run_item(o, item);
 }
 

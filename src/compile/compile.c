@@ -13,6 +13,7 @@ static const struct {
     {"windows", pass_windows},
     {"pairs", pass_pairs},
     {"products", pass_products},
+    {"groups", pass_groups},
     {"repeats", pass_repeats},
     {"tiny_products", pass_tiny_products},
     {"special", pass_special},

@@ -1,8 +1,8 @@
 /* compile: from a verified StableHLO module to a plan that an executor runs. compile.c lists the
  * stages in order.
  *
- *   module -> inline -> products -> repeats -> simplify -> pools -> spread -> scatters -> masks ->
- *     unroll -> hoist -> fuse -> order -> plan
+ *   module -> inline -> products -> groups -> repeats -> simplify -> pools -> spread -> scatters ->
+ *     masks -> unroll -> hoist -> fuse -> order -> plan
  *
  * The first stages go from program to program. `fuse` divides each region's ops into fusions (loops
  * generated as one kernel) and single steps; `order` puts them where they give memory back early;
@@ -29,6 +29,8 @@ Err *pass_inline(Module *m);
 Err *pass_simplify(Module *m);
 /* Convolutions that are matrix products become dot_general. */
 Err *pass_products(Module *m);
+/* Convolutions of groups with large windows and few results become dot_general. */
+Err *pass_groups(Module *m);
 /* Products of operands that are repeated along a batch dimension read them once. */
 Err *pass_repeats(Module *m);
 /* Products too small for a kernel become multiplications and sums. */
@@ -144,7 +146,7 @@ typedef enum StepKind {
   STEP_CUT,  /* manual_computation: operand `index` into blocks: in[0] whole, out[0] one for each
                process */
   STEP_JOIN, /* manual_computation: result `index` */
-  STEP_VIEW /* dynamic_slice, dynamic_update_slice: out[0], a PLACE_VIEW, becomes the address in in[0];
+  STEP_VIEW /* slice, dynamic_slice, dynamic_update_slice: out[0], a PLACE_VIEW, becomes the address in in[0];
                 no bytes move */
 } StepKind;
 
@@ -154,7 +156,7 @@ typedef enum PlaceKind {
   PLACE_ARG,    /* argument `index` of main */
   PLACE_RESULT, /* result `index` of main, allocated by the run */
   PLACE_CONST,  /* data of constant `index` in Plan.consts */
-  PLACE_VIEW    /* a part of another place, elsewhere at every turn of a loop */
+  PLACE_VIEW    /* a part of another place, of a loop's elsewhere at every turn */
 } PlaceKind;
 
 typedef struct Place {

@@ -62,6 +62,9 @@ typedef VEC(Node) Nodes;
 Err *fuse_region(Module *m, const Target *t, Region *r, Nodes *out);
 bool op_is_heavy(const Op *op); /* costs more than a few cycles an element */
 
+/* A slice that its readers can read where it lies (plan_views.c). */
+bool op_is_part_of_argument(const Op *op);
+
 /* ---- again: what fusions compute for themselves although others compute it as well ---- */
 
 #define AGAIN_ROOTS 2

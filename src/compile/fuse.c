@@ -220,6 +220,10 @@ static void place_op(Fuser *f, int pos) {
     }
   }
   bool alias = op_is_alias(op);
+  if (escapes && op_is_part_of_argument(op)) { /* nothing to compute */
+    in->step = true;
+    goto out;
+  }
   if (op->kind == OP_CONSTANT || (!alias && !can_fuse(f, op))) {
     in->step = true;
     goto out;

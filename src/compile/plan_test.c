@@ -1,33 +1,43 @@
-/* What a loop carries is updated where it is: the plan copies nothing that can stay. */
+/* What a loop carries is updated where it is, parts of arguments are read there: the plan copies
+ * nothing that can stay. */
 #include "compile/pass_test.h"
 
 #define UPDATE(to, from, part, at)                                                   \
   "%" to " = stablehlo.dynamic_update_slice %" from ", %" part ", %" at ", %zero : " \
   "(tensor<64x32xf32>, tensor<1x32xf32>, tensor<i32>, tensor<i32>) -> tensor<64x32xf32>\n"
 
-/* One turn, from %x to %y. */
+#define KEEP                                                                               \
+  "%p = stablehlo.reshape %x : (tensor<64x32xf32>) -> tensor<1x64x32xf32>\n"               \
+  "%s1 = stablehlo.dynamic_update_slice %s, %p, %i, %zero, %zero : (tensor<8x64x32xf32>, " \
+  "tensor<1x64x32xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<8x64x32xf32>\n"
+#define NO_STACK "%s1 = stablehlo.reshape %s : (tensor<8x64x32xf32>) -> tensor<8x64x32xf32>\n"
+
+/* One turn, from %x to %y, from %s to %s1. */
 static const struct Case {
   const char *name, *body;
   int apart; /* updates whose result lies elsewhere than what they update, or has to be moved */
 } cases[] = {
-    {"one", UPDATE("y", "x", "one", "i"), 0},
-    {"two", UPDATE("x1", "x", "one", "i") UPDATE("y", "x1", "two", "j"), 0},
+    {"one", UPDATE("y", "x", "one", "i") NO_STACK, 0},
+    {"two", UPDATE("x1", "x", "one", "i") UPDATE("y", "x1", "two", "j") NO_STACK, 0},
     {"two_with_a_reader_between",
      UPDATE("x1", "x", "one", "i") "%p = stablehlo.dot_general %x1, %x1, contracting_dims = [0] x "
                                    "[0] : (tensor<64x32xf32>, tensor<64x32xf32>) -> "
                                    "tensor<32x32xf32>\n"
                                    "%q = stablehlo.slice %p [0:1, 0:32] : (tensor<32x32xf32>) -> "
-                                   "tensor<1x32xf32>\n" UPDATE("y", "x1", "q", "j"),
+                                   "tensor<1x32xf32>\n" UPDATE("y", "x1", "q", "j") NO_STACK,
      0},
     {"three",
-     UPDATE("x1", "x", "one", "i") UPDATE("x2", "x1", "two", "j") UPDATE("y", "x2", "one", "j"), 0},
+     UPDATE("x1", "x", "one", "i") UPDATE("x2", "x1", "two", "j") UPDATE("y", "x2", "one", "j")
+         NO_STACK,
+     0},
     {"the_old_one_is_read_later",
      UPDATE("x1", "x", "one", "i") "%p = stablehlo.dot_general %x1, %x, contracting_dims = [0] x "
                                    "[0] : (tensor<64x32xf32>, tensor<64x32xf32>) -> "
                                    "tensor<32x32xf32>\n"
                                    "%q = stablehlo.slice %p [0:1, 0:32] : (tensor<32x32xf32>) -> "
-                                   "tensor<1x32xf32>\n" UPDATE("y", "x1", "q", "j"),
+                                   "tensor<1x32xf32>\n" UPDATE("y", "x1", "q", "j") NO_STACK,
      2},
+    {"the_old_one_is_kept_in_a_stack", "%y = stablehlo.tanh %x : tensor<64x32xf32>\n" KEEP, 0},
 };
 
 static bool fusible(void *arg, const Op *op) {
@@ -44,19 +54,20 @@ static int in_place(void *arg, const Op *op) {
 static void carried_values_stay(void **state) {
   const struct Case *c = *state;
   char *text = xasprintf(
-      "func.func @main(%%a: tensor<64x32xf32>, %%one: tensor<1x32xf32>, %%n: tensor<i32>) -> "
-      "tensor<64x32xf32> {\n"
+      "func.func @main(%%a: tensor<64x32xf32>, %%one: tensor<1x32xf32>, %%n: tensor<i32>, "
+      "%%stack: tensor<8x64x32xf32>) -> (tensor<64x32xf32>, tensor<8x64x32xf32>) {\n"
       "%%zero = stablehlo.constant dense<0> : tensor<i32>\n"
       "%%step = stablehlo.constant dense<1> : tensor<i32>\n"
       "%%two = stablehlo.negate %%one : tensor<1x32xf32>\n"
-      "%%r:2 = stablehlo.while(%%i = %%zero, %%x = %%a) : tensor<i32>, tensor<64x32xf32>\n"
+      "%%r:3 = stablehlo.while(%%i = %%zero, %%x = %%a, %%s = %%stack) : tensor<i32>, "
+      "tensor<64x32xf32>, tensor<8x64x32xf32>\n"
       "cond {\n"
       "%%go = stablehlo.compare LT, %%i, %%n : (tensor<i32>, tensor<i32>) -> tensor<i1>\n"
       "stablehlo.return %%go : tensor<i1>\n"
       "} do {\n"
       "%%j = stablehlo.add %%i, %%step : tensor<i32>\n%s"
-      "stablehlo.return %%j, %%y : tensor<i32>, tensor<64x32xf32>\n}\n"
-      "return %%r#1 : tensor<64x32xf32>\n}\n",
+      "stablehlo.return %%j, %%y, %%s1 : tensor<i32>, tensor<64x32xf32>, tensor<8x64x32xf32>\n}\n"
+      "return %%r#1, %%r#2 : tensor<64x32xf32>, tensor<8x64x32xf32>\n}\n",
       c->body);
   Module *m = read_program(str_from(text));
   Target target = {.fusible = fusible, .in_place = in_place, .replicas = 1, .partitions = 1};
@@ -81,10 +92,42 @@ static void carried_values_stay(void **state) {
   free(text);
 }
 
+/* The product reads the second matrix of an argument where it lies; of one that is a result as well,
+ * or begins between two lines of cache, a copy. */
+static void parts_of_arguments_are_not_copied(void **state) {
+  (void)state;
+  static const struct {
+    const char *rows, *result;
+    int views;
+  } parts[] = {{"64:128", "%y", 1}, {"63:127", "%y", 0}, {"64:128", "%w", 0}};
+  for (int i = 0; i < COUNT_OF(parts); i++) {
+    char *text = xasprintf(
+        "func.func @main(%%a: tensor<256x24xf32>, %%x: tensor<64x24xf32>) -> tensor<64x24xf32> {\n"
+        "%%w = stablehlo.slice %%a [%s, 0:24] : (tensor<256x24xf32>) -> tensor<64x24xf32>\n"
+        "%%d = stablehlo.dot_general %%w, %%x, contracting_dims = [1] x [1] : "
+        "(tensor<64x24xf32>, tensor<64x24xf32>) -> tensor<64x64xf32>\n"
+        "%%y = stablehlo.dot_general %%d, %%x, contracting_dims = [1] x [0] : "
+        "(tensor<64x64xf32>, tensor<64x24xf32>) -> tensor<64x24xf32>\n"
+        "return %s : tensor<64x24xf32>\n}\n",
+        parts[i].rows, parts[i].result);
+    Module *m = read_program(str_from(text));
+    Target target = {.fusible = fusible, .in_place = in_place, .replicas = 1, .partitions = 1};
+    Plan *p = NULL;
+    ok(compile_program(m, &target, &p));
+    int views = 0;
+    for (int k = 0; k < p->body.n; k++) views += p->body.steps[k].kind == STEP_VIEW;
+    if (views != parts[i].views) fail_msg("%d views of %s", views, text);
+    plan_free(p);
+    module_free(m);
+    free(text);
+  }
+}
+
 int main(void) {
-  struct CMUnitTest tests[COUNT_OF(cases)];
+  struct CMUnitTest tests[COUNT_OF(cases) + 1];
   for (int i = 0; i < COUNT_OF(cases); i++)
     tests[i] = (struct CMUnitTest){cases[i].name, carried_values_stay, NULL, NULL,
                                    (void *)(uintptr_t)&cases[i]};
+  tests[COUNT_OF(cases)] = (struct CMUnitTest)cmocka_unit_test(parts_of_arguments_are_not_copied);
   return _cmocka_run_group_tests("plan", tests, COUNT_OF(tests), NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* Views: parts of stacks that a loop uses where they are.
  *
- * A slice of a stack that was there before the loop and stays until after it is read in place. What
+ * A slice of a stack that was there before the loop and stays until after it is read in place; so is
+ * one of an argument, the weights of one layer out of a stack of all for one. What
  * a loop puts into a stack is computed there, if the place is known by then and nobody else asks for
  * the stack meanwhile. */
 #include <stdlib.h>
@@ -10,15 +11,22 @@
 #define LEAST_VIEW 1024 /* bytes; fewer are copied as fast as addresses are changed */
 #define VIEW_ALIGN 64
 
-static bool is_aligned_run(const Type *whole, const Type *part) {
-  int64_t unit = dtype_bytes(part->dtype);
+/* Are the part's elements one run? *unit: bytes of a row of the dimension that it is cut in. */
+static bool is_run(const Type *whole, const Type *part, int64_t *unit) {
   int k = 0, rank = part->rank;
   while (k < rank && part->dims[k] == 1) k++;
   for (int i = k + 1; i < rank; i++)
     if (part->dims[i] != whole->dims[i]) return false;
+  *unit = dtype_bytes(part->dtype);
   for (int i = MAX(k, 1); i < rank; i++)
-    if (i > k || part->dims[i] == whole->dims[i]) unit *= whole->dims[i];
-  return dtype_bits(part->dtype) >= 8 && unit % VIEW_ALIGN == 0 && type_bytes(part) >= LEAST_VIEW;
+    if (i > k || part->dims[i] == whole->dims[i]) *unit *= whole->dims[i];
+  return dtype_bits(part->dtype) >= 8 && type_bytes(part) >= LEAST_VIEW;
+}
+
+/* Wherever it is. */
+static bool is_aligned_run(const Type *whole, const Type *part) {
+  int64_t unit;
+  return is_run(whole, part, &unit) && unit % VIEW_ALIGN == 0;
 }
 
 /* Is it read by single steps of this block only, also under other names? */
@@ -39,9 +47,32 @@ static bool read_by_steps(const Region *r, const Value *v) {
   return true;
 }
 
+/* One run that begins where kernels like it. */
+static bool is_aligned_slice(const Op *op) {
+  const Type *whole = op->operands[0]->type;
+  const int64_t *start, *step;
+  int n = op_ints(op, "start_indices", &start), m = op_ints(op, "strides", &step);
+  for (int i = 0; i < m; i++)
+    if (step[i] != 1) return false;
+  int64_t offset = 0, unit = dtype_bytes(whole->dtype), row;
+  for (int i = n - 1; i >= 0; i--) {
+    offset += start[i] * unit;
+    unit *= whole->dims[i];
+  }
+  return offset % VIEW_ALIGN == 0 && is_run(whole, op_type(op), &row);
+}
+
+bool op_is_part_of_argument(const Op *op) {
+  return op->kind == OP_SLICE && !op->parent->parent && !op->operands[0]->def &&
+         op->operands[0]->region == op->parent && type_is_static(op->operands[0]->type) &&
+         is_aligned_slice(op) && read_by_steps(op->parent, &op->results[0]);
+}
+
 static bool in_loop(const Builder *b) { return b->loops.n && !b->manual && b->plan->n_procs == 1; }
 
 bool plan_slice_is_view(const Builder *b, const Op *op) {
+  if (op->kind == OP_SLICE)
+    return b->plan->n_procs == 1 && !b->manual && op_is_part_of_argument(op);
   if (op->kind != OP_DYNAMIC_SLICE || !in_loop(b)) return false;
   int whole = b->plan->value_place[op->operands[0]->id];
   if (whole < 0) return false;

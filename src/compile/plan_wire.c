@@ -93,7 +93,8 @@ static bool is_whole(const Step *s) {
   case STEP_CUT:
   case STEP_JOIN: return s->n_in == 1 && s->n_out == 1;
   case STEP_VIEW:
-    return (s->op->kind == OP_DYNAMIC_SLICE || s->op->kind == OP_DYNAMIC_UPDATE_SLICE) &&
+    return (s->op->kind == OP_SLICE || s->op->kind == OP_DYNAMIC_SLICE ||
+            s->op->kind == OP_DYNAMIC_UPDATE_SLICE) &&
            s->n_in == s->op->n_operands && s->n_out == 1 && s->out[0] >= 0;
   }
   return false;

@@ -147,6 +147,21 @@ static const char updates_program[] =
     "  return %r#1, %r#2, %r#3 : $S, $S, $M\n"
     "}\n";
 
+/* Parts of an argument outside of loops: of a product, of a loop and a product, at an end. */
+static const char parts_program[] =
+    "func.func @main(%n: tensor<i32>, %a: $S) -> ($Q, $Q, $M, $S) {\n"
+    "  %p = stablehlo.slice %a [2:3, 0:$R, 0:$C] : ($S) -> $P\n"
+    "  %m = stablehlo.reshape %p : ($P) -> $M\n"
+    "  %q = stablehlo.slice %a [5:6, 0:$R, 0:$C] : ($S) -> $P\n"
+    "  %o = stablehlo.reshape %q : ($P) -> $M\n"
+    "  %d = stablehlo.dot_general %m, %o, contracting_dims = [1] x [1] : ($M, $M) -> $Q\n"
+    "  %e = stablehlo.dot_general %m, %m, contracting_dims = [1] x [1] : ($M, $M) -> $Q\n"
+    "  %t = stablehlo.tanh %m : $M\n"
+    "  %u = stablehlo.add %t, %o : $M\n"
+    "  %s = stablehlo.negate %a : $S\n"
+    "  return %d, %e, %u, %s : $Q, $Q, $M, $S\n"
+    "}\n";
+
 static Module *read_program(const char *program, int rows, int columns, int turns) {
   Buf b = {0};
   for (const char *p = program; *p; p++) {
@@ -240,8 +255,15 @@ static void test_updates(void **state) {
     check(updates_program, shapes[k][0], shapes[k][1], 2, turns, COUNT_OF(turns));
 }
 
+static void test_parts(void **state) {
+  (void)state;
+  static const int turns[] = {1, 2};
+  for (int k = 0; k < COUNT_OF(shapes); k++)
+    check(parts_program, shapes[k][0], shapes[k][1], 2, turns, COUNT_OF(turns));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_slices), cmocka_unit_test(test_puts),
-                                     cmocka_unit_test(test_updates)};
+                                     cmocka_unit_test(test_updates), cmocka_unit_test(test_parts)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -81,7 +81,7 @@ static inline void cpu_strides(const Type *t, int64_t *strides) {
 }
 #define CPU_MAX_RANK 64
 
-/* Where the part of a dynamic_slice or dynamic_update_slice begins in the operand; its elements are one run. */
+/* Where the part of a slice, dynamic_slice or dynamic_update_slice begins in the operand; its elements are one run. */
 void *cpu_slice_start(const Op *op, void *const *in);
 
 /* pool_run over [0, n) in chunks of `grain` (>= 1): fn(arg, begin, end). Split by size only. */

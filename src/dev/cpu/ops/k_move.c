@@ -343,10 +343,17 @@ void *cpu_slice_start(const Op *op, void *const *in) {
   const Type *whole = op->operands[0]->type;
   int64_t s[CPU_MAX_RANK];
   cpu_strides(whole, s);
+  int64_t b = (int64_t)elem_bytes(op->operands[0]), off = 0;
+  if (op->kind == OP_SLICE) {
+    const int64_t *start;
+    int n = op_ints(op, "start_indices", &start);
+    for (int i = 0; i < n; i++) off += start[i] * s[i];
+    return (char *)in[0] + off * b;
+  }
   bool put = op->kind == OP_DYNAMIC_UPDATE_SLICE;
   const Type *part = put ? op->operands[1]->type : op_type(op);
-  int64_t off = start_of(op, in, put ? 2 : 1, whole, part->dims, s);
-  return (char *)in[0] + off * (int64_t)elem_bytes(op->operands[0]);
+  off = start_of(op, in, put ? 2 : 1, whole, part->dims, s);
+  return (char *)in[0] + off * b;
 }
 
 static Err *run_dynamic_slice(void *state, const Op *op, void *const *in, void *const *out) {

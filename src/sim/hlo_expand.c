@@ -128,14 +128,14 @@ static bool all_zero(const HNode *n) {
   return n->kind == H_CONST && n->splat && n->value == 0;
 }
 
-/* Rows added up from nothing, and something else added to the sums: they are added to that. */
+/* Rows added up from nothing, and something else but such sums added to them: they are added to that. */
 static void add_rows_to(Expand *x, HNode *n) {
   for (int i = 0; i < n->n_in && n->n_in == 2 && n->op == OP_ADD; i++) {
     HNode *s = n->in[i], *y = n->in[1 - i];
     const Region *r = s->src && s->src->n_regions ? s->src->regions[0] : NULL;
     if (s->kind != H_SCATTER || s->comp != n->comp || s->n_in != 3 || s->n_users != 1 ||
         s->is_output || y == s || !all_zero(s->in[0]) || !r || !r->first ||
-        r->first->kind != OP_ADD)
+        r->first->kind != OP_ADD || (y->kind == H_SCATTER && all_zero(y->in[0])))
       continue;
     n->src = s->src;
     become(n, H_SCATTER, s->op, x, 3, (HNode *[]){y, s->in[1], s->in[2]});

@@ -132,6 +132,13 @@ static void test_parts(void **state) {
       "  %4 = stablehlo.add %3, %b : tensor<64x128xf32>\n"
       "  return %2, %4 : tensor<64x128xf32>, tensor<64x128xf32>\n}\n";
   assert_int_equal(kernels(text, "tpu-v5e", NULL), 1);
+  static const char slices[] =
+      "func.func public @main(%x: tensor<64x256xf32>) -> (tensor<64x128xf32>, tensor<64x128xf32>) "
+      "{\n"
+      "  %a = stablehlo.slice %x [0:64, 0:128] : (tensor<64x256xf32>) -> tensor<64x128xf32>\n"
+      "  %b = stablehlo.slice %x [0:64, 128:256] : (tensor<64x256xf32>) -> tensor<64x128xf32>\n"
+      "  return %a, %b : tensor<64x128xf32>, tensor<64x128xf32>\n}\n";
+  assert_int_equal(kernels(slices, "tpu-v5e", NULL), 1);
 }
 
 int main(void) {

@@ -284,19 +284,16 @@ static void join_makers(Plan *p, unsigned char *seen, int *stamp, int *mark) {
     }
 }
 
-/* Does it read an array only to cut parts out of it, and compute something of them? */
+/* Does it read an array only to cut parts out of it? */
 static bool takes_parts(const Kernel *k, const HNode *n) {
-  bool parts = false, computes = false;
-  for (int i = 0; i < k->inner.n; i++) {
-    const HNode *x = k->inner.v[i];
-    computes |= x->kind == H_EWISE && dtype_class(x->dt) == DC_FLOAT;
-    for (int q = 0; q < x->n_in; q++) {
-      if (x->in[q] != n) continue;
-      if (x->kind != H_SLICE) return false;
+  bool parts = false;
+  for (int i = 0; i < k->inner.n; i++)
+    for (int q = 0; q < k->inner.v[i]->n_in; q++) {
+      if (k->inner.v[i]->in[q] != n) continue;
+      if (k->inner.v[i]->kind != H_SLICE) return false;
       parts = true;
     }
-  }
-  return parts && computes;
+  return parts;
 }
 
 #define SHORT 65536 /* elements */

@@ -342,7 +342,7 @@ static bool update_rows(Plan *p, int i) {
     if (v->node->kind == H_SCATTER) sums = v, rows++, at = q;
     else table = v, tables += v->is_param;
   }
-  if (rows != 1 || tables < 1 || same_order(sums, table)) return false;
+  if (rows < 1 || tables < 1 || same_order(sums, table)) return false;
   bool alone = tables == 1 && k->roots.n == 1 && p->comp->outputs.n > 1;
   HValue *w = alone ? copy_like(p, table, sums) : NULL;
   if (w) {
@@ -351,6 +351,7 @@ static bool update_rows(Plan *p, int i) {
     value_layout(p->law, k->roots.v[0]->val, sums->order);
     return true;
   }
+  if (rows > 1) return false;
   w = copy_like(p, sums, table);
   if (!w) w = add_copy(p, sums, table->order);
   p->kernels.v[i]->reads.v[at] = w;

@@ -52,6 +52,11 @@ int64_t conv_merged(const ConvShape *s);
 /* Windows of many elements that do not overlap: as products they need no element twice. */
 bool conv_patches(const ConvShape *s);
 
+/* The share of a window's taps that lie inside the image, mean of all places; 1 without gaps, where
+ * it is not worth asking. Below CONV_SPARSE leaving out the others pays. */
+#define CONV_SPARSE 0.7
+double conv_inside(const ConvShape *s);
+
 /* X, Y and the window of a convolution over one or two spatial dimensions; one counts as a single
  * row. Steps are in elements. */
 typedef struct ConvPlane {

@@ -201,6 +201,10 @@ static bool results(void *arg, const ConvWindows *w) {
   return ok;
 }
 
+static bool results_in_regions(void *arg, const ConvWindows *w) {
+  return conv_regions(w, results, arg);
+}
+
 /* ---- gradients of weights ---- */
 
 typedef struct Spread { /* of dense gradients to where the user has them */
@@ -298,12 +302,13 @@ bool conv_gemm_fits(const ConvShape *s) {
 }
 
 bool conv_gemm_run(const ConvShape *s, float *const *data) {
-  bool ok = true;
+  bool ok = true, sparse = conv_inside(s) < CONV_SPARSE;
   for (int64_t g = 0; g < s->groups && ok; g++) {
     ConvWindows w = conv_windows(s, data, g);
     if (s->form == CONV_WEIGHTS) conv_forwards(&w);
-    ok = s->form == CONV_WEIGHTS ? weights(&w)
-                                 : conv_residues(&w, s->form == CONV_DATA, results, NULL);
+    ok = s->form == CONV_WEIGHTS
+             ? weights(&w)
+             : conv_residues(&w, s->form == CONV_DATA, sparse ? results_in_regions : results, NULL);
   }
   return ok;
 }

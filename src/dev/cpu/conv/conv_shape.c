@@ -211,6 +211,22 @@ bool conv_patches(const ConvShape *s) {
   return s->form != CONV_DATA && s->groups == 1 && elements >= 192 && w->dims[1] >= 16;
 }
 
+double conv_inside(const ConvShape *s) {
+  double share = 1;
+  for (int d = 0; d < s->v[X].n - 2; d++) {
+    int64_t places = s->v[Y].dims[2 + d], taps = s->v[W].dims[3 + d], size = s->v[X].dims[2 + d],
+            apart = s->dilates[d] + 1, step = s->strides[d], sum = 0;
+    if (apart == 1) continue;
+    for (int64_t t = 0; t < taps; t++) { /* place i reads i * step + far */
+      int64_t far = t * apart - s->low[d], first = far < 0 ? (-far + step - 1) / step : 0,
+              last = far < size ? MIN(places, (size - far + step - 1) / step) : 0;
+      sum += MAX(0, last - first);
+    }
+    share *= (double)sum / (double)(places * taps);
+  }
+  return share;
+}
+
 ConvPlane conv_plane(const ConvShape *s) {
   const ConvView *x = &s->v[X], *w = &s->v[W], *y = &s->v[Y];
   bool flat = x->n == 3;

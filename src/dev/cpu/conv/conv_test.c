@@ -293,6 +293,18 @@ static Case cases[] = {
            "pad = [[1, 1], [1, 1], [0, 2]], lhs_dilate = [2, 2, 2]", 1, 1, "2x9x8x8x12xf32",
            "2x18x16x16x8xf32", "2x2x2x12x8xf32"),
      0, 1e-5, 0, 0},
+    {"conv_sparse", /* taps outside the image are left out, at some places all but one */
+     CONVG(NHWC, "stride = [1, 2], pad = [[12, 12], [6, 7]], rhs_dilate = [12, 6]", 1, 1,
+           "2x15x17x16xf32", "3x3x16x130xf32", "2x15x9x130xf32"),
+     0, 1e-5, 0, 0},
+    {"conv_sparse_data",
+     CONVG(NHWC, "pad = [[14, 8], [9, 9]], rhs_dilate = [11, 9], reverse = [true, true]", 1, 1,
+           "2x14x13x18xf32", "3x3x18x128xf32", "2x14x13x128xf32"),
+     0, 1e-5, 0, 0},
+    {"conv_sparse_none", /* some places have no taps */
+     CONVG("[b, 0, f]x[0, i, o]->[b, 0, f]", "pad = [[40, 30]], rhs_dilate = [25]", 1, 1,
+           "2x41x16xf32", "3x16x128xf32", "2x61x128xf32"),
+     0, 1e-5, 0, 0},
     {"conv_lanes_depthwise", /* the last vector of channels is not full */
      CONVG(NHWC, "pad = [[2, 2], [3, 1]]", 37, 1, "2x13x19x37xf32", "5x5x1x37xf32",
            "2x13x19x37xf32"),

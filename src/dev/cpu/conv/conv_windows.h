@@ -30,6 +30,10 @@ ConvWindows conv_windows(const ConvShape *s, float *const *data, int64_t group);
 bool conv_residues(const ConvWindows *all, bool data, bool (*each)(void *arg, const ConvWindows *w),
                    void *arg);
 
+/* The same results in parts, each of the places whose windows have the same taps inside the source,
+ * with just those taps. */
+bool conv_regions(const ConvWindows *all, bool (*each)(void *arg, const ConvWindows *w), void *arg);
+
 /* Gradients of weights whose results are read backwards (conv_swapped): the same sums forwards; the
  * windows then begin further and further back (stride < 0). */
 void conv_forwards(ConvWindows *w);

@@ -144,6 +144,7 @@ bool wino_plan(ConvShape *s, WinoPlan *best) {
   *s = with_last(s, best->along);
   direct *= (double)(in * out);
   if (s->form == CONV_WEIGHTS) direct *= WEIGHTS;
+  else if (conv_inside(s) < CONV_SPARSE) direct *= conv_inside(s);
   double gain = cpu_vector_bits() >= 512 ? GAIN : GAIN_AVX2;
   return direct > gain * least && direct > 1e6;
 }

@@ -21,6 +21,27 @@ FEW_INLINE V few_load_part(FewType t, const char *p, int64_t n) {
 /* ---- b[p] are runs: a row of sums takes `ku` of them at a time; what follows a run's end up to
  * the last one's may be read ---- */
 
+/* A vector of each row's sums, of n columns; n < LANES: rows of sums have room for a whole vector at
+ * their end (dot_few.c). ask: the next `ku` runs are brought to the second cache; in the first one
+ * they would drive each other out. */
+FEW_INLINE void few_along_vector(FewType t, bool ask, int rows, int ku, const V *x, const char *b,
+                                 int64_t far, const char *end, int64_t n, float *c, int64_t c_ld) {
+  V s[FEW];
+#pragma GCC unroll 8
+  for (int i = 0; i < rows; i++) s[i] = V_LOAD(c + i * c_ld);
+#pragma GCC unroll 8
+  for (int u = 0; u < ku; u++) {
+    const char *p = b + u * far;
+    bool whole = n == LANES || p + LANES * FEW_BYTES(t) <= end;
+    V y = whole ? few_load(t, p) : few_load_part(t, p, n);
+    if (ask) __builtin_prefetch(p + ku * far, 0, 2);
+#pragma GCC unroll 8
+    for (int i = 0; i < rows; i++) V_FMA(s[i], x[i * ku + u], y);
+  }
+#pragma GCC unroll 8
+  for (int i = 0; i < rows; i++) V_STORE(c + i * c_ld, s[i]);
+}
+
 FEW_INLINE void few_along_group(FewType t, bool ask, int rows, int ku, const float *a, int64_t a_ld,
                                 const char *b, const char *end, int64_t b_step, int64_t n, float *c,
                                 int64_t c_ld) {
@@ -31,33 +52,9 @@ FEW_INLINE void few_along_group(FewType t, bool ask, int rows, int ku, const flo
 #pragma GCC unroll 8
     for (int u = 0; u < ku; u++) x[i * ku + u] = V_SET(a[i * a_ld + u]);
   int64_t j = 0;
-  for (; j + LANES <= n; j += LANES) {
-    V s[FEW];
-#pragma GCC unroll 8
-    for (int i = 0; i < rows; i++) s[i] = V_LOAD(c + i * c_ld + j);
-#pragma GCC unroll 8
-    for (int u = 0; u < ku; u++) {
-      V y = few_load(t, b + u * far + j * e);
-      if (ask) __builtin_prefetch(b + (ku + u) * far + j * e);
-#pragma GCC unroll 8
-      for (int i = 0; i < rows; i++) V_FMA(s[i], x[i * ku + u], y);
-    }
-#pragma GCC unroll 8
-    for (int i = 0; i < rows; i++) V_STORE(c + i * c_ld + j, s[i]);
-  }
-  if (j == n) return;
-  V s[FEW]; /* rows of sums have room for a whole vector at their end (dot_few.c) */
-#pragma GCC unroll 8
-  for (int i = 0; i < rows; i++) s[i] = V_LOAD(c + i * c_ld + j);
-#pragma GCC unroll 8
-  for (int u = 0; u < ku; u++) {
-    const char *p = b + u * far + j * e;
-    V y = p + LANES * e <= end ? few_load(t, p) : few_load_part(t, p, n - j);
-#pragma GCC unroll 8
-    for (int i = 0; i < rows; i++) V_FMA(s[i], x[i * ku + u], y);
-  }
-#pragma GCC unroll 8
-  for (int i = 0; i < rows; i++) V_STORE(c + i * c_ld + j, s[i]);
+  for (; j + LANES <= n; j += LANES)
+    few_along_vector(t, ask, rows, ku, x, b + j * e, far, end, LANES, c + j, c_ld);
+  if (j < n) few_along_vector(t, false, rows, ku, x, b + j * e, far, end, n - j, c + j, c_ld);
 }
 
 FEW_INLINE void few_along(FewType t, int64_t few, const float *a, int64_t a_ld, const void *b_,
@@ -65,59 +62,55 @@ FEW_INLINE void few_along(FewType t, int64_t few, const float *a, int64_t a_ld, 
   const char *b = b_;
   int64_t e = FEW_BYTES(t);
   const char *end = b + ((k - 1) * b_step + n) * e;
+#define GROUP(ask, rows, ku) few_along_group(t, ask, rows, ku, x, a_ld, b, end, b_step, n, s, c_ld)
   for (int64_t p = 0, ku; p < k; p += ku, b += ku * b_step * e) {
     ku = k - p >= 4 ? 4 : 1;
     for (int64_t i = 0, rows; i < few; i += rows) {
       rows = ku == 1 ? 1 : few - i >= FEW ? FEW : MIN(2, few - i);
       const float *x = a + i * a_ld + p;
       float *s = c + i * c_ld;
-      if (rows == FEW && i == 0)
-        few_along_group(t, true, FEW, 4, x, a_ld, b, end, b_step, n, s, c_ld);
-      else if (rows == FEW) few_along_group(t, false, FEW, 4, x, a_ld, b, end, b_step, n, s, c_ld);
-      else if (rows == 2 && i == 0)
-        few_along_group(t, true, 2, 4, x, a_ld, b, end, b_step, n, s, c_ld);
-      else if (rows == 2) few_along_group(t, false, 2, 4, x, a_ld, b, end, b_step, n, s, c_ld);
-      else if (ku == 4) few_along_group(t, false, 1, 4, x, a_ld, b, end, b_step, n, s, c_ld);
-      else few_along_group(t, false, 1, 1, x, a_ld, b, end, b_step, n, s, c_ld);
+      if (rows == FEW && i == 0) GROUP(true, FEW, 4);
+      else if (rows == FEW) GROUP(false, FEW, 4);
+      else if (rows == 2 && i == 0) GROUP(true, 2, 4);
+      else if (rows == 2) GROUP(false, 2, 4);
+      else if (ku == 4) GROUP(false, 1, 4);
+      else GROUP(false, 1, 1);
     }
   }
+#undef GROUP
 }
 
 /* ---- b[.][j] are runs: sums of products along them, four at a time; a is filled up with zeros to
  * whole vectors ---- */
 
+/* sums[rows][4] += a vector of each row times one of each run, of n elements. */
+FEW_INLINE void few_dots_vector(FewType t, int rows, int cols, const float *a, int64_t a_ld,
+                                const char *b, int64_t far, int64_t n, V *sums) {
+  V x[FEW];
+#pragma GCC unroll 8
+  for (int i = 0; i < rows; i++) x[i] = V_LOAD(a + i * a_ld);
+#pragma GCC unroll 4
+  for (int j = 0; j < cols; j++) {
+    V y = n == LANES ? few_load(t, b + j * far) : few_load_part(t, b + j * far, n);
+#pragma GCC unroll 8
+    for (int i = 0; i < rows; i++) V_FMA(sums[i * 4 + j], x[i], y);
+  }
+}
+
 FEW_INLINE void few_dots_group(FewType t, int rows, int cols, const float *a, int64_t a_ld,
                                const char *b, int64_t b_step, int64_t k, float *c, int64_t c_ld) {
-  V s[FEW][4];
+  V s[FEW * 4];
   const int64_t e = FEW_BYTES(t), far = b_step * e;
-#pragma GCC unroll 8
-  for (int i = 0; i < rows; i++)
-#pragma GCC unroll 4
-    for (int j = 0; j < cols; j++) s[i][j] = V_ZERO();
+#pragma GCC unroll 16
+  for (int i = 0; i < 4 * rows; i++) s[i] = V_ZERO();
   int64_t p = 0;
-  for (; p + LANES <= k; p += LANES) {
-    V x[FEW];
-#pragma GCC unroll 8
-    for (int i = 0; i < rows; i++) x[i] = V_LOAD(a + i * a_ld + p);
-#pragma GCC unroll 4
-    for (int j = 0; j < cols; j++) {
-      V y = few_load(t, b + j * far + p * e);
-#pragma GCC unroll 8
-      for (int i = 0; i < rows; i++) V_FMA(s[i][j], x[i], y);
-    }
-  }
-  if (p < k) {
-#pragma GCC unroll 4
-    for (int j = 0; j < cols; j++) {
-      V y = few_load_part(t, b + j * far + p * e, k - p);
-#pragma GCC unroll 8
-      for (int i = 0; i < rows; i++) V_FMA(s[i][j], V_LOAD(a + i * a_ld + p), y);
-    }
-  }
+  for (; p + LANES <= k; p += LANES)
+    few_dots_vector(t, rows, cols, a + p, a_ld, b + p * e, far, LANES, s);
+  if (p < k) few_dots_vector(t, rows, cols, a + p, a_ld, b + p * e, far, k - p, s);
 #pragma GCC unroll 8
   for (int i = 0; i < rows; i++)
 #pragma GCC unroll 4
-    for (int j = 0; j < cols; j++) c[i * c_ld + j] += V_SUM(s[i][j]);
+    for (int j = 0; j < cols; j++) c[i * c_ld + j] += V_SUM(s[i * 4 + j]);
 }
 
 /* A single sum: several of them, or each addition would wait for the one before. */
@@ -138,18 +131,20 @@ FEW_INLINE void few_dots(FewType t, int64_t few, const float *a, int64_t a_ld, c
                          int64_t b_step, int64_t n, int64_t k, float *c, int64_t c_ld) {
   const char *b = b_;
   int64_t e = FEW_BYTES(t);
+#define GROUP(rows) few_dots_group(t, rows, 4, x, a_ld, b, b_step, k, s, c_ld)
   for (int64_t j = 0, cols; j < n; j += cols, b += cols * b_step * e, c += cols) {
     cols = n - j >= 4 ? 4 : 1;
     for (int64_t i = 0, rows; i < few; i += rows) {
       rows = cols == 1 ? 1 : few - i >= FEW ? FEW : MIN(2, few - i);
       const float *x = a + i * a_ld;
       float *s = c + i * c_ld;
-      if (rows == FEW) few_dots_group(t, FEW, 4, x, a_ld, b, b_step, k, s, c_ld);
-      else if (rows == 2) few_dots_group(t, 2, 4, x, a_ld, b, b_step, k, s, c_ld);
-      else if (cols == 4) few_dots_group(t, 1, 4, x, a_ld, b, b_step, k, s, c_ld);
+      if (rows == FEW) GROUP(FEW);
+      else if (rows == 2) GROUP(2);
+      else if (cols == 4) GROUP(1);
       else *s += few_dot(t, x, b, k);
     }
   }
+#undef GROUP
 }
 
 #define FEW_KERNEL(way, name, t)                                                              \

@@ -144,9 +144,22 @@ static bool may_stay(const Place *m, const HValue *v) {
   return writes_chip(m, k);
 }
 
-/* The next value of a loop's state is made where the state lies. */
+/* Is it written into a stack, perhaps converted? */
+static bool stacked(const HNode *n) {
+  for (int i = 0; i < n->n_users; i++) {
+    const HNode *u = n->users[i];
+    if (u->kind == H_DUS && u->n_in > 1 && u->in[1] == n) return true;
+    bool same = u->kind == H_RESHAPE || (u->kind == H_EWISE && u->op == OP_CONVERT);
+    if (same && stacked(u)) return true;
+  }
+  return false;
+}
+
+/* The next value of a loop's state is made where the state lies. What goes into stacks as well does
+ * not lie on the chips of two cores. */
 static bool state_stays(const Place *m, const HValue *v) {
   const HComp *c = m->p->comp;
+  if (!m->p->law->keep && stacked(v->node)) return false;
   for (int i = 0; i < c->params.n && i < c->outputs.n; i++) {
     const HValue *o = c->outputs.v[i]->val;
     if (c->params.v[i] != v->node || !o || o == v || o->kernel < 0 || o->node->comp != c) continue;
@@ -252,11 +265,18 @@ static bool written_over(const Place *m, const HValue *v, int t) {
   return false;
 }
 
+/* Is it state that each round of a loop makes anew? */
+static bool changes(const Place *m, const HValue *v) {
+  const HComp *c = m->p->comp;
+  int i = v->node->index;
+  return m->p->loop_body && v->is_param && i < c->outputs.n && c->outputs.v[i] != v->node;
+}
+
 static void place(Place *m, HValue *v) {
   const Ints *at = &m->reads[v->index];
   bool on = false;
   int last = v->kernel;
-  if (v->n_stays || v->held) return;
+  if (v->n_stays || v->held || changes(m, v)) return;
   v->far = v->is_param || v->node->kind == H_CONST;
   for (int i = 0; i < at->n; i++) {
     int t = at->v[i];

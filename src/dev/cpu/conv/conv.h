@@ -52,6 +52,10 @@ int64_t conv_merged(const ConvShape *s);
 /* Windows of many elements that do not overlap: as products they need no element twice. */
 bool conv_patches(const ConvShape *s);
 
+/* Backwards: every place of Y gives a window of X of its own, and so many of its pixels lie together
+ * in a row; 1: not so. */
+int64_t conv_fan(const ConvShape *s);
+
 /* The share of a window's taps that lie inside the image, mean of all places; 1 without gaps, where
  * it is not worth asking. Below CONV_SPARSE leaving out the others pays. */
 #define CONV_SPARSE 0.7

@@ -162,27 +162,29 @@ static void zero(void *arg, int64_t begin, int64_t end) { /* places */
     memset(result_at(w, i), 0, sizeof(float) * (size_t)w->depth);
 }
 
+/* arg: so many results along the last dimension, with weights of their own, come from each place;
+ * they lie together. */
 static bool results(void *arg, const ConvWindows *w) {
-  (void)arg;
-  int64_t places = w->images * conv_volume(w->places), depth = w->depth;
-  if (conv_volume(w->taps) == 0) {
+  int64_t places = w->images * conv_volume(w->places), fan = *(const int64_t *)arg,
+          depth = fan * w->depth;
+  if (conv_volume(w->taps) == 0) { /* never with more than one */
     cpu_parallel(places, MAX(1, 16384 / depth), zero, (void *)(uintptr_t)w);
     return true;
   }
-  int64_t dims[] = {w->taps[0], w->taps[1], w->taps[2], w->channels, depth},
-          strides[] = {w->tap_steps[0], w->tap_steps[1], w->tap_steps[2], w->in_step, w->out_step},
-          n = depth;
+  int64_t column = w->tap_steps[2],
+          dims[] = {w->taps[0], w->taps[1], w->taps[2], w->channels, fan, w->depth},
+          strides[] = {w->tap_steps[0], w->tap_steps[1], column, w->in_step, column, w->out_step},
+          n = 1;
   bool dense = true;
-  for (int i = DIMS + 1; i > 0; i--) {
-    dense &= dims[i - 1] == 1 || strides[i - 1] == n;
-    n *= dims[i - 1];
+  for (int i = DIMS + 2; i >= 0; i--) {
+    dense &= dims[i] == 1 || strides[i] == n;
+    n *= dims[i];
   }
-  dense &= strides[DIMS + 1] == 1;
   float *own = NULL;
   size_t bytes = (size_t)n * sizeof(float);
   if (!dense) {
     if (!(own = cpu_block_alloc(bytes))) return false;
-    cpu_permute(4, DIMS + 2, dims, strides, w->w, own);
+    cpu_permute(4, DIMS + 3, dims, strides, w->w, own);
   }
   bool plain = together(w->places, w->to_steps, w->images, w->to_image);
   GemmArgs x = {.a = w->from,
@@ -297,18 +299,25 @@ bool conv_gemm_fits(const ConvShape *s) {
   }
   if (conv_patches(s)) return true;
   if (w.channels < 16) return false;
+  if (conv_fan(s) > 1) return true;
   if (straight(&w)) return n != 2 && w.depth >= 16;
   return w.depth >= 128 || (n == 1 && w.depth >= 64) || (n == 3 && steps && w.depth >= 16);
 }
 
 bool conv_gemm_run(const ConvShape *s, float *const *data) {
   bool ok = true, sparse = conv_inside(s) < CONV_SPARSE;
+  int64_t fan = conv_fan(s);
   for (int64_t g = 0; g < s->groups && ok; g++) {
     ConvWindows w = conv_windows(s, data, g);
     if (s->form == CONV_WEIGHTS) conv_forwards(&w);
+    if (fan > 1) {
+      w.taps[2] = w.stride[2] = 1;
+      w.places[2] = w.size[2];
+      w.to_steps[2] *= fan;
+    }
     ok = s->form == CONV_WEIGHTS
              ? weights(&w)
-             : conv_residues(&w, s->form == CONV_DATA, sparse ? results_in_regions : results, NULL);
+             : conv_residues(&w, s->form == CONV_DATA, sparse ? results_in_regions : results, &fan);
   }
   return ok;
 }

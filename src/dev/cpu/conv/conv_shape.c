@@ -211,6 +211,18 @@ bool conv_patches(const ConvShape *s) {
   return s->form != CONV_DATA && s->groups == 1 && elements >= 192 && w->dims[1] >= 16;
 }
 
+int64_t conv_fan(const ConvShape *s) {
+  const ConvView *w = &s->v[W], *x = &s->v[X];
+  int last = x->n - 3;
+  for (int i = 0; i <= last; i++)
+    if (s->strides[i] != w->dims[3 + i] || s->dilates[i] || s->low[i] ||
+        x->dims[2 + i] != s->strides[i] * s->v[Y].dims[2 + i])
+      return 1;
+  int64_t fan = w->dims[3 + last], depth = w->dims[2];
+  bool together = x->strides[2 + last] == depth && fan * depth >= 32;
+  return s->form == CONV_DATA && s->groups == 1 && together ? fan : 1;
+}
+
 double conv_inside(const ConvShape *s) {
   double share = 1;
   for (int d = 0; d < s->v[X].n - 2; d++) {

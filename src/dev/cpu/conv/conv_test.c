@@ -305,6 +305,20 @@ static Case cases[] = {
      CONVG("[b, 0, f]x[0, i, o]->[b, 0, f]", "pad = [[40, 30]], rhs_dilate = [25]", 1, 1,
            "2x41x16xf32", "3x16x128xf32", "2x61x128xf32"),
      0, 1e-5, 0, 0},
+    {"conv_fan", /* the gradient of patches */
+     CONVG("[b, 0, 1, f]x[0, 1, o, i]->[b, 0, 1, f]",
+           "pad = [[1, 1], [2, 2]], lhs_dilate = [2, 3], reverse = [true, true]", 1, 1,
+           "3x7x9x24xf32", "2x3x40x24xf32", "3x14x27x40xf32"),
+     0, 1e-5, 0, 0},
+    {"conv_fan_transposed", /* channels first */
+     CONVG(NCHW, "pad = [[1, 1], [1, 1]], lhs_dilate = [2, 2]", 1, 1, "3x20x7x9xf32",
+           "40x20x2x2xf32", "3x40x14x18xf32"),
+     0, 1e-5, 0, 0},
+    {"conv_fan_3d",
+     CONVG("[b, 0, 1, 2, f]x[0, 1, 2, i, o]->[b, 0, 1, 2, f]",
+           "pad = [[1, 1], [0, 0], [3, 3]], lhs_dilate = [2, 1, 4]", 1, 1, "2x5x6x7x16xf32",
+           "2x1x4x16x24xf32", "2x10x6x28x24xf32"),
+     0, 1e-5, 0, 0},
     {"conv_lanes_depthwise", /* the last vector of channels is not full */
      CONVG(NHWC, "pad = [[2, 2], [3, 1]]", 37, 1, "2x13x19x37xf32", "5x5x1x37xf32",
            "2x13x19x37xf32"),

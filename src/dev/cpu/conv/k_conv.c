@@ -36,7 +36,7 @@ static bool as_product(const ConvShape *s) {
     taps *= w->dims[i], places *= y->dims[i - 1];
     steps |= s->strides[i - 3] > 1;
   }
-  return s->swapped || conv_patches(s) || taps == 1 ||
+  return s->swapped || conv_patches(s) || conv_fan(s) > 1 || taps == 1 ||
          (s->form == CONV_FORWARD && y->n == 5 && steps) ||
          (s->form == CONV_WEIGHTS && (places < FEW_PLACES || steps));
 }

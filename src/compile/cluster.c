@@ -283,7 +283,8 @@ int cluster_new(Fuser *f, int pos) {
   }
   if (op->kind == OP_REDUCE) {
     bool inner = c->dom.n > 0 && c->dom.reduced[c->dom.n - 1];
-    c->kind = inner && (kept >= MIN_ROWS || count <= SMALL_COUNT) ? FUSION_ROW : FUSION_SPLIT;
+    bool rows = inner ? kept >= MIN_ROWS || count <= SMALL_COUNT : reduce_lies_across(op);
+    c->kind = rows ? FUSION_ROW : FUSION_SPLIT;
     if (!any_reduced(&c->dom)) c->kind = FUSION_ROW; /* of one element each */
   }
   for (int i = 0; i < op->n_results; i++) {

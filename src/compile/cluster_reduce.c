@@ -2,11 +2,25 @@
  * dimensions, sweeps over the reduced ones. */
 #include "compile/fuse_priv.h"
 
-#define SHORT_SIZE 16 /* elements of a row that may be one of several side by side */
 /* Additions for an element that a vector's lane saves, against writing and reading a row's sum; and
  * of all rows, against starting another loop. */
 #define DEAR_WORK 30
 #define LEAST_LOOP 8000
+
+#define MANY_BESIDE 64
+
+bool reduce_lies_across(const Op *op) {
+  const Type *from = op->operands[0]->type;
+  const int64_t *rd;
+  int nr = op_ints(op, "dimensions", &rd), last = -1;
+  int64_t size = 1, beside = 1;
+  for (int i = 0; i < nr; i++) {
+    size *= from->dims[rd[i]];
+    if (from->dims[rd[i]] > 1) last = MAX(last, (int)rd[i]);
+  }
+  for (int i = last + 1; i < from->rank; i++) beside *= from->dims[i];
+  return last >= 0 && size <= SHORT_ROW && beside >= MANY_BESIDE;
+}
 
 /* Is a reduction of this shape worth sweeping by rows: along what is contiguous, of rows that are
  * many or short? */
@@ -16,6 +30,7 @@ static bool suits_rows(const Op *op, const int64_t *rd, int nr, int64_t size) {
   bool last_reduced = false;
   while (last > 0 && from->dims[last] == 1) last--;
   for (int i = 0; i < nr; i++) last_reduced |= rd[i] == last;
+  if (reduce_lies_across(op)) return true;
   if (!last_reduced && type_count(from) > 256) return false;
   return type_count(op_type(op)) >= MIN_ROWS || size <= SMALL_COUNT;
 }
@@ -31,11 +46,11 @@ static bool take_as_sum(const Cluster *c, const bool *depends, int64_t size) {
 }
 
 /* Rows of a larger whole: what no visit depends on is summed over. */
-static bool take_as_rows(Cluster *c, const bool *depends, int64_t size) {
+static bool take_as_rows(Cluster *c, const Op *op, const bool *depends, int64_t size) {
   int64_t others = 1;
   for (int k = 0; k < c->dom.n; k++)
     if (!depends[k]) others *= c->dom.dims[k];
-  if (others != size || depends[c->dom.n - 1]) return false;
+  if (others != size || (depends[c->dom.n - 1] && !reduce_lies_across(op))) return false;
   for (int k = 0; k < c->dom.n; k++) c->dom.reduced[k] = !depends[k];
   c->kind = FUSION_ROW;
   return true;
@@ -90,7 +105,7 @@ static int64_t work_of(const Op *op) {
  * takes a vector of rows at a time, where it is much beside summing the row. (The shortest rows lie
  * side by side in the lanes and do so already.) */
 static bool is_dear_epilogue(const Fuser *f, const Cluster *c, int64_t size) {
-  if (size <= SHORT_SIZE) return false;
+  if (size <= SHORT_ROW) return false;
   int64_t work = 0, rows = 1;
   for (int i = 0; i < c->members.n; i++) work += work_of(f->info[c->members.v[i]].op);
   for (int k = 0; k < c->dom.n; k++) rows *= c->dom.dims[k];
@@ -140,7 +155,7 @@ bool cluster_take_reduce(Fuser *f, Cluster *c, const Op *op) {
   }
   for (int k = 0; k < c->dom.n; k++) all &= depends[k] || c->dom.dims[k] == 1;
   if (c->kind == FUSION_ROW) return take_as_sum(c, depends, size);
-  if (!all) return take_as_rows(c, depends, size);
+  if (!all) return take_as_rows(c, op, depends, size);
   return c->dom.n + nr <= DOM_MAX && size != 1 && !is_dear_epilogue(f, c, size) &&
          take_epilogue(f, c, op, rd, nr);
 }

@@ -90,10 +90,13 @@ bool affine_equal(const Domain *d, const Affine *a, const Affine *b);
 
 /* ---- fusions --------------------------------------------------------------------------------- */
 
+#define SHORT_ROW \
+  16 /* elements of a row that may be one of several side by side, in a vector's lanes */
+
 typedef enum FusionKind {
   FUSION_LOOP, /* every domain element once */
-  FUSION_ROW,  /* for each element of the kept dimensions: sweeps over the reduced ones (the last
-                  dimension is reduced) */
+  FUSION_ROW,  /* for each element of the kept dimensions: sweeps over the reduced ones: the last
+                  dimension is one, or they are few and rows lie side by side */
   FUSION_SPLIT /* reductions whose reduced dimensions are cut into chunks: partial results, then a
                   combining step */
 } FusionKind;

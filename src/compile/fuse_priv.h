@@ -74,6 +74,8 @@ Affine *cluster_index(Fuser *f, int rank);
 
 /* ---- cluster_reduce.c ---- */
 
+/* Of few elements, with many others beside each: a vector's lanes are rows. */
+bool reduce_lies_across(const Op *op);
 /* A reduction joins the cluster of its users: as rows of what they compute, or with them as its
  * epilogue. false: it cannot; the cluster may be changed. */
 bool cluster_take_reduce(Fuser *f, Cluster *c, const Op *op);

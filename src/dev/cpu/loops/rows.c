@@ -96,7 +96,7 @@ static double work_across(const Gen *g, const Dag *d, int64_t length) {
   }
   for (int i = 0; i < d->reduces.n; i++) w += each * body_work(&d->reduces.v[i]);
   for (int i = 0; i < d->n_out; i++)
-    if (d->f->out[i].full) w += each * 2 * g->vl;
+    if (d->f->out[i].full) w += each * (dag_vector_stride(d, &d->out_lin[i]) == 1 ? 2 : 2 * g->vl);
   return w / g->vl;
 }
 

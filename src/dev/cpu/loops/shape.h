@@ -6,7 +6,6 @@
 
 #include "dev/cpu/loops/emit_priv.h"
 
-#define SHORT_ROW 16 /* elements of a row that may be one of several side by side (rows.c) */
 #define LONG_SUM 256 /* additions to one accumulator after which its digits are worth care */
 
 int shape_lanes(const Dag *d);      /* of a vector */

@@ -212,8 +212,48 @@ static void test_chain(void **state) {
                  i, i, m, v, i, i, v, m, i, i, m, i, back, i, m, i + 1, i, m);
     }
     buf_printf(&b, "  return %%x%d : %s\n}\n", n, m);
-    check(DT_F32, 2, (int64_t[]){rows, width}, b.p, 1e-4);
+    check_answer(DT_F32, 2, (int64_t[]){rows, width}, b.p, 1e-4);
     buf_free(&b);
+    free(m);
+    free(v);
+  }
+}
+
+/* Few elements with many others beside each: softmax, its sums and the place of the largest, along the first and
+ * a middle dimension. */
+static void test_beside(void **state) {
+  (void)state;
+  static const int64_t outer[] = {1, 3, 40}, n_few[] = {2, 5, 8, 16}, n_beside[] = {64, 77, 1030};
+  for (int c = 0; c < COUNT_OF(outer) * COUNT_OF(n_few) * COUNT_OF(n_beside) * 2; c++) {
+    int64_t dims[3] = {outer[c % 3], n_few[c / 3 % 4], n_beside[c / 12 % 3]};
+    const char *e = c / 36 ? "f64" : "f32";
+    char *m = xasprintf("tensor<%lldx%lldx%lldx%s>", (long long)dims[0], (long long)dims[1],
+                        (long long)dims[2], e);
+    char *v = xasprintf("tensor<%lldx%lldx%s>", (long long)dims[0], (long long)dims[2], e);
+    char *body = xasprintf("  %%low = stablehlo.constant dense<-1.0e30> : tensor<%s>\n"
+                           "  %%zero = stablehlo.constant dense<0.0> : tensor<%s>\n"
+                           "  %%m = stablehlo.reduce(%%x init: %%low) applies stablehlo.maximum "
+                           "across dimensions = [1] : "
+                           "(%s, tensor<%s>) -> %s\n"
+                           "  %%mb = stablehlo.broadcast_in_dim %%m, dims = [0, 2] : (%s) -> %s\n"
+                           "  %%d = stablehlo.subtract %%x, %%mb : %s\n"
+                           "  %%e = stablehlo.exponential %%d : %s\n"
+                           "  %%s = stablehlo.reduce(%%e init: %%zero) applies stablehlo.add "
+                           "across dimensions = [1] : "
+                           "(%s, tensor<%s>) -> %s\n",
+                           e, e, m, e, v, v, m, m, m, m, e, v);
+    char *sums =
+        xasprintf("func.func @main(%%x: %s) -> %s {\n%s  return %%s : %s\n}", m, v, body, v);
+    char *whole = xasprintf("func.func @main(%%x: %s) -> %s {\n%s"
+                            "  %%sb = stablehlo.broadcast_in_dim %%s, dims = [0, 2] : (%s) -> %s\n"
+                            "  %%y = stablehlo.divide %%e, %%sb : %s\n  return %%y : %s\n}",
+                            m, m, body, v, m, m, m);
+    DType t = c / 36 ? DT_F64 : DT_F32;
+    check_answer(t, 3, dims, sums, 1e-5);
+    check_answer(t, 3, dims, whole, 1e-5);
+    free(sums);
+    free(whole);
+    free(body);
     free(m);
     free(v);
   }
@@ -223,6 +263,6 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_repeat),  cmocka_unit_test(test_rows),
                                      cmocka_unit_test(test_joined),  cmocka_unit_test(test_argmax),
                                      cmocka_unit_test(test_softmax), cmocka_unit_test(test_swept),
-                                     cmocka_unit_test(test_chain)};
+                                     cmocka_unit_test(test_chain),   cmocka_unit_test(test_beside)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

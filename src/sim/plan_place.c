@@ -276,7 +276,7 @@ static void place(Place *m, HValue *v) {
   const Ints *at = &m->reads[v->index];
   bool on = false;
   int last = v->kernel;
-  if (v->n_stays || v->held || changes(m, v)) return;
+  if (v->n_stays || v->held || (!m->p->law->keep && changes(m, v))) return;
   v->far = v->is_param || v->node->kind == H_CONST;
   for (int i = 0; i < at->n; i++) {
     int t = at->v[i];

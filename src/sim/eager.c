@@ -175,23 +175,3 @@ void eager_stored(Plan *p) {
   free(claimed);
   free(late);
 }
-
-/* ---- kernels --------------------------------------------------------------------------------- */
-
-#define ROW 65536 /* elements of a row that one kernel holds */
-
-/* Nothing but sums along whole rows? */
-bool eager_sums_rows(const Kernel *k) {
-  for (int i = 0; i < k->roots.n; i++) {
-    const HNode *n = k->roots.v[i];
-    if (n->kind != H_REDUCE) return false;
-    const HNode *x = n->in[0];
-    int64_t row = 1;
-    for (int q = 0; q < n->n_dims; q++) {
-      row *= x->d[n->dims[q]];
-      if (n->dims[q] < x->rank - n->n_dims) return false;
-    }
-    if (row > ROW) return false;
-  }
-  return k->roots.n > 0 && !k->conv;
-}

@@ -9,7 +9,8 @@ typedef struct Tile {
   int m, n;
 } Tile;
 static const Tile tiles[] = {{256, 128}, {128, 256}, {128, 128}, {256, 64}, {64, 256}, {128, 64},
-                             {64, 128},  {64, 64},   {32, 64},   {64, 32},  {32, 32}};
+                             {64, 128},  {64, 64},   {32, 64},   {64, 32},  {32, 32},  {8, 64},
+                             {64, 8},    {1, 64},    {64, 1}}; /* the last: a matrix and a vector */
 
 /* A wave of tiles fills its pipeline from memory and writes its results: two latencies and a store,
  * about 1.5 us on every generation. Convolutions gather their operand on the way, which costs a

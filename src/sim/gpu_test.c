@@ -1,4 +1,5 @@
 /* What frameworks do on GPUs beyond the program: fused attention, exchanges under computing. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -111,6 +112,71 @@ static void test_attention_apart(void **state) {
     sim_report_free(a);
     sim_report_free(b);
   }
+}
+
+/* The rows of a softmax are held by one kernel where XLA writes it through Triton and in the
+ * frameworks; the scores are stored as the product rounds them. So compiled is not slower than one
+ * operation at a time. */
+static void test_rows(void **state) {
+  (void)state;
+  SimReport *xla = estimate(training, "A100-80GB", (SimOpts){0});
+  SimReport *eager = estimate(training, "A100-80GB", (SimOpts){.eager = true});
+  SimReport *older = estimate(training, "V100", (SimOpts){0});
+  assert_true(xla->time_s <= eager->time_s);
+  assert_true(xla->n_kernels < older->n_kernels);
+  const double scores = 16.0 * 2048 * 2048 * 2;
+  double most = 0;
+  for (int i = 0; i < xla->n_kernels; i++) most = fmax(most, xla->kernels[i].bytes);
+  assert_true(most < 3.1 * scores); /* no scores of 32 bits */
+  sim_report_free(xla);
+  sim_report_free(eager);
+  sim_report_free(older);
+}
+
+/* A matrix times a vector takes what reading the matrix does, with and without matrix units. */
+static void test_vector(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func @main(%x: tensor<1x8192xf32>, %w: tensor<8192x8192xf32>) -> tensor<1x8192xf32> {\n"
+      "%y = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<1x8192xf32>, "
+      "tensor<8192x8192xf32>) -> tensor<1x8192xf32>\n return %y : tensor<1x8192xf32> }";
+  const char *chips[] = {"K80", "P100", "V100", "T4", "A100", "H100-SXM"};
+  for (int i = 0; i < 6; i++) {
+    SimReport *r = estimate(text, chips[i], (SimOpts){0});
+    double read = 8192.0 * 8192 * 4 / r->chip->hbm_bandwidth;
+    assert_true(r->time_s > read && r->time_s < 1.6 * read);
+    sim_report_free(r);
+  }
+}
+
+/* Two results of one array are one kernel in long programs as in short ones. */
+static void test_long(void **state) {
+  (void)state;
+  const int arrays = 3500;
+  const char *t = "tensor<4096xf32>";
+  Buf text = {0};
+  for (int part = 0; part < 4; part++) {
+    buf_cstr(&text, part == 0   ? "func.func @main("
+                    : part == 1 ? ") -> ("
+                    : part == 2 ? ") {\n"
+                                : "return ");
+    for (int i = 0; i < arrays; i++) {
+      const char *sep = i ? ", " : "";
+      if (part == 0) buf_printf(&text, "%s%%x%d: %s", sep, i, t);
+      if (part == 1) buf_printf(&text, "%s%s, %s", sep, t, t);
+      if (part == 2)
+        buf_printf(&text, "%%a%d = stablehlo.sine %%x%d : %s\n%%b%d = stablehlo.tanh %%a%d : %s\n",
+                   i, i, t, i, i, t);
+      if (part == 3) buf_printf(&text, "%s%%a%d, %%b%d", sep, i, i);
+    }
+  }
+  buf_cstr(&text, " : ");
+  for (int i = 0; i < 2 * arrays; i++) buf_printf(&text, "%s%s", i ? ", " : "", t);
+  buf_cstr(&text, " }");
+  SimReport *r = estimate(text.p, "A100", (SimOpts){0});
+  assert_int_equal(r->n_kernels, arrays);
+  sim_report_free(r);
+  buf_free(&text);
 }
 
 #define MATRIX "tensor<4096x4096xbf16>"
@@ -264,8 +330,9 @@ static void test_eager(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_eager), cmocka_unit_test(test_convolutions),
+      cmocka_unit_test(test_eager),     cmocka_unit_test(test_convolutions),
       cmocka_unit_test(test_attention), cmocka_unit_test(test_attention_apart),
-      cmocka_unit_test(test_overlap)};
+      cmocka_unit_test(test_rows),      cmocka_unit_test(test_vector),
+      cmocka_unit_test(test_long),      cmocka_unit_test(test_overlap)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -176,7 +176,6 @@ bool plan_pool_emitter(const Plan *p, const HNode *n);
 HNode *plan_library_end(const Plan *p, HNode *conv); /* of what a GPU's library takes along */
 /* eager.c */
 void eager_stored(Plan *p);
-bool eager_sums_rows(const Kernel *k);
 /* plan_kernels.c */
 Kernel *plan_kernel(Plan *p);
 void plan_kernels(Plan *p);

@@ -62,45 +62,35 @@ static void gather(Plan *p, Kernel *k, int stamp, int *mark) {
   if (k->inner.n > 1) qsort(k->inner.v, (size_t)k->inner.n, sizeof *k->inner.v, by_id);
 }
 
-static bool reaches(Plan *p, int from, int to, unsigned char *seen) {
-  /* does kernel `to` depend, directly or not, on kernel `from`? walk backwards from `to` */
+typedef struct Seen { /* which kernels a walk has come by: those with its number */
+  int *walk, last;
+} Seen;
+
+/* Does kernel `to` depend, directly or not, on kernel `from`? around: by another way than by reading
+ * what that makes. */
+static bool depends(const Plan *p, int to, int from, bool around, Seen *seen) {
   if (to == from) return true;
+  int walk = ++seen->last;
   VEC(int) stack = {0};
-  memset(seen, 0, (size_t)p->kernels.n);
   *vec_push(&stack) = to;
-  seen[to] = 1;
   bool hit = false;
   while (stack.n && !hit) {
-    Kernel *k = p->kernels.v[stack.v[--stack.n]];
+    int at = stack.v[--stack.n];
+    const Kernel *k = p->kernels.v[at];
     for (int i = 0; i < k->reads.n + k->waits.n; i++) {
-      const HValue *v = i < k->reads.n ? k->reads.v[i] : k->waits.v[i - k->reads.n];
-      int src = base_of((HValue *)v)->kernel;
-      if (src < 0 || v->node->comp != p->comp) continue;
-      if (src == from) hit = true;
-      if (!seen[src]) {
-        seen[src] = 1;
-        *vec_push(&stack) = src;
+      HValue *v = i < k->reads.n ? k->reads.v[i] : k->waits.v[i - k->reads.n];
+      int src = base_of(v)->kernel;
+      if (src < 0 || v->node->comp != p->comp || seen->walk[src] == walk) continue;
+      if (src == from) {
+        if (around && at == to && i < k->reads.n) continue;
+        hit = true;
       }
+      seen->walk[src] = walk;
+      *vec_push(&stack) = src;
     }
   }
   vec_free(&stack);
   return hit;
-}
-
-/* Everything but one direct edge: does `to` depend on `from` by another way? */
-static bool reaches_around(Plan *p, int from, int to, unsigned char *seen) {
-  Kernel *k = p->kernels.v[to];
-  for (int i = 0; i < k->reads.n; i++) {
-    if (k->reads.v[i]->node->comp != p->comp) continue;
-    int src = base_of(k->reads.v[i])->kernel;
-    if (src < 0 || src == from) continue;
-    if (reaches(p, from, src, seen)) return true;
-  }
-  for (int i = 0; i < k->waits.n; i++) {
-    int src = base_of(k->waits.v[i])->kernel;
-    if (src >= 0 && reaches(p, from, src, seen)) return true;
-  }
-  return false;
 }
 
 /* A slice written in place in every round of a loop: a loop over the slice. */
@@ -200,7 +190,7 @@ static bool reshape_is_bitcast(const Plan *p, const HNode *n) {
 
 /* Results of one attention that do not wait for each other are one kernel's: the output; the three
  * gradients. */
-static void join_attention(Plan *p, unsigned char *seen, int *stamp, int *mark) {
+static void join_attention(Plan *p, Seen *seen, int *stamp, int *mark) {
   for (int i = 0; i < p->kernels.n; i++) {
     Kernel *k = p->kernels.v[i];
     for (int q = 0; q < k->inner.n && !k->attention; q++) k->attention = k->inner.v[q]->attention;
@@ -208,17 +198,39 @@ static void join_attention(Plan *p, unsigned char *seen, int *stamp, int *mark) 
   for (int i = 0; i < p->kernels.n; i++)
     for (int j = i + 1; j < p->kernels.n && p->kernels.v[i]->attention; j++) {
       const Kernel *a = p->kernels.v[i], *b = p->kernels.v[j];
-      if (a->attention == b->attention && !a->dead && !b->dead && !reaches(p, i, j, seen) &&
-          !reaches(p, j, i, seen))
+      if (a->attention == b->attention && !a->dead && !b->dead && !depends(p, j, i, false, seen) &&
+          !depends(p, i, j, false, seen))
         merge_into(p, i, j, stamp, mark);
     }
 }
 
-/* An operation that walks over rows twice, once to sum them up (softmax, normalisation), holds each
- * row meanwhile: one kernel, where nothing that it sums up is somebody else's. */
-static void join_row_sums(Plan *p, int at, unsigned char *seen, int *stamp, int *mark) {
+#define ROW 65536 /* elements of a row that one kernel holds */
+
+/* Nothing but sums along whole rows? */
+static bool sums_rows(const Kernel *k) {
+  for (int i = 0; i < k->roots.n; i++) {
+    const HNode *n = k->roots.v[i];
+    if (n->kind != H_REDUCE) return false;
+    const HNode *x = n->in[0];
+    int64_t row = 1;
+    for (int q = 0; q < n->n_dims; q++) {
+      row *= x->d[n->dims[q]];
+      if (n->dims[q] < x->rank - n->n_dims) return false;
+    }
+    if (row > ROW) return false;
+  }
+  return k->roots.n > 0 && !k->conv;
+}
+
+/* What walks over rows twice, once to sum them up (softmax, normalisation), holds each row meanwhile:
+ * one kernel, where nothing that it sums up is somebody else's. So do the frameworks' own kernels,
+ * and XLA's where it writes them through Triton, which asks for what fused attention does. */
+static bool holds_rows(const Plan *p) {
+  return !p->law->tpu && (p->opts->eager || chip_num(p->chip, "fused_attention", 0) > 0);
+}
+static void join_row_sums(Plan *p, int at, Seen *seen, int *stamp, int *mark) {
   Kernel *s = p->kernels.v[at];
-  for (int i = at + 1; i < p->kernels.n && !s->dead && eager_sums_rows(s); i++) {
+  for (int i = at + 1; i < p->kernels.n && !s->dead && sums_rows(s); i++) {
     Kernel *k = p->kernels.v[i];
     bool sum = false, row = false;
     if (k->dead || k->conv || k->copy || !loops_over(k) || domain(k) != domain(s)) continue;
@@ -228,14 +240,14 @@ static void join_row_sums(Plan *p, int at, unsigned char *seen, int *stamp, int 
       for (int q = 0; q < s->reads.n; q++)
         row |= s->reads.v[q] == v && hlo_count(v->node) == domain(s);
     }
-    if (!sum || !row || reaches_around(p, at, i, seen)) continue;
+    if (!sum || !row || depends(p, i, at, true, seen)) continue;
     merge_into(p, at, i, stamp, mark);
   }
 }
 
 /* The kernel that makes a full-size input of kernel `at` and can make its results as well, the last of
  * several; -1: none. `loops`: of two loops without a sum or a product, else of others. */
-static int maker_to_join(Plan *p, int at, bool loops, unsigned char *seen) {
+static int maker_to_join(Plan *p, int at, bool loops, Seen *seen) {
   const Kernel *k = p->kernels.v[at];
   int best = -1;
   if (k->dead || k->conv || k->copy || !loops_over(k) || k->roots.v[0]->val->alias) return -1;
@@ -259,7 +271,7 @@ static int maker_to_join(Plan *p, int at, bool loops, unsigned char *seen) {
       part = w->kernel == v->kernel && w->node->comp == p->comp && hlo_count(w->node) != dom &&
              !(w->node->soft && k->roots.v[0]->soft);
     }
-    if (part || reaches_around(p, v->kernel, at, seen)) continue;
+    if (part || depends(p, at, v->kernel, true, seen)) continue;
     if (p->law->tpu && too_many_results(s, k)) continue;
     best = MAX(best, v->kernel);
   }
@@ -270,7 +282,7 @@ static int maker_to_join(Plan *p, int at, bool loops, unsigned char *seen) {
 
 /* Loops and reductions join what makes their input; what was merged may join another maker. On TPUs a
  * loop that has one result joins the last of its readers that it can, the others read that. */
-static void join_makers(Plan *p, unsigned char *seen, int *stamp, int *mark) {
+static void join_makers(Plan *p, Seen *seen, int *stamp, int *mark) {
   int n = p->kernels.n;
   for (int at = 0; at < n; at++)
     for (int i = at, m; (m = maker_to_join(p, i, false, seen)) >= 0; i = m)
@@ -316,18 +328,21 @@ static bool short_loop(const Kernel *k) { /* that is a fusion */
 
 /* Two short loops that do the same with different arrays, as where an optimizer updates biases, become
  * one. */
-static void join_pairs(Plan *p, unsigned char *seen, int *stamp, int *mark) {
-  unsigned char *paired = calloc((size_t)p->kernels.n + 1, 1);
+static void join_pairs(Plan *p, Seen *seen, int *stamp, int *mark) {
+  VEC(int) loops = {0};
   for (int i = 0; i < p->kernels.n; i++)
-    for (int j = i + 1; j < p->kernels.n && !paired[i] && short_loop(p->kernels.v[i]); j++) {
-      const Kernel *a = p->kernels.v[i], *b = p->kernels.v[j];
-      if (paired[j] || !short_loop(b) || !same_work(a, b) || too_many_results(a, b) ||
-          reaches(p, i, j, seen) || reaches(p, j, i, seen))
+    if (short_loop(p->kernels.v[i])) *vec_push(&loops) = i;
+  for (int at = 0; at < loops.n; at++)
+    for (int to = at + 1, i = loops.v[at]; to < loops.n && i >= 0; to++) {
+      int j = loops.v[to];
+      if (j < 0 || !same_work(p->kernels.v[i], p->kernels.v[j]) ||
+          too_many_results(p->kernels.v[i], p->kernels.v[j]) || depends(p, j, i, false, seen) ||
+          depends(p, i, j, false, seen))
         continue;
       merge_into(p, i, j, stamp, mark);
-      paired[i] = paired[j] = 1;
+      loops.v[to] = i = -1; /* both have found theirs */
     }
-  free(paired);
+  vec_free(&loops);
 }
 
 void plan_kernels(Plan *p) {
@@ -354,14 +369,13 @@ void plan_kernels(Plan *p) {
     }
   }
   for (int i = 0; i < p->kernels.n; i++) gather(p, p->kernels.v[i], ++stamp, mark);
-  unsigned char *seen = calloc((size_t)p->kernels.n + 1, 1);
-  join_attention(p, seen, &stamp, mark);
-  bool big = p->kernels.n > 6000; /* merging is quadratic in the worst case */
-  if (!big) join_makers(p, seen, &stamp, mark);
+  Seen seen = {xcalloc((size_t)p->kernels.n + 1, sizeof(int)), 0};
+  join_attention(p, &seen, &stamp, mark);
+  join_makers(p, &seen, &stamp, mark);
   bool eager = p->opts->eager && !p->law->tpu;
-  for (int i = 0; i < p->kernels.n && eager && !big; i++) join_row_sums(p, i, seen, &stamp, mark);
+  for (int i = 0; i < p->kernels.n && holds_rows(p); i++) join_row_sums(p, i, &seen, &stamp, mark);
   /* siblings: same domain, a shared full-size input, no dependence */
-  for (int i = 0; i < p->kernels.n && !big; i++) {
+  for (int i = 0; i < p->kernels.n; i++) {
     Kernel *a = p->kernels.v[i];
     if (a->dead || a->copy || a->conv || !loops_over(a) || a->roots.v[0]->val->alias) continue;
     if (a->roots.v[0]->val->lone) continue;
@@ -382,12 +396,13 @@ void plan_kernels(Plan *p) {
         if (a->reduce != b->reduce && dom > 8192 && !only_widens(a) && !only_widens(b)) continue;
         bool shares = false;
         for (int q = 0; q < b->reads.n && !shares; q++) shares = b->reads.v[q] == a->reads.v[r];
-        if (!shares || reaches(p, i, j, seen) || (p->law->tpu && too_many_results(a, b))) continue;
+        if (!shares || depends(p, j, i, false, &seen) || (p->law->tpu && too_many_results(a, b)))
+          continue;
         merge_into(p, i, j, &stamp, mark);
       }
     }
   }
-  if (p->law->pairs && !c->parent && !big) join_pairs(p, seen, &stamp, mark);
+  if (p->law->pairs && !c->parent) join_pairs(p, &seen, &stamp, mark);
   for (int i = 0; i < p->kernels.n; i++) {
     Kernel *k = p->kernels.v[i];
     if (k->dead) continue;
@@ -410,6 +425,6 @@ void plan_kernels(Plan *p) {
                k->roots.v[0]->kind != H_CONCAT && /* that is pads and maxima */
                !k->roots.v[0]->val->lone;
   }
-  free(seen);
+  free(seen.walk);
   free(mark);
 }

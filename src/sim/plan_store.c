@@ -159,7 +159,7 @@ static HNode *epilogue_end(const Plan *p, HNode *conv, const unsigned char *clai
   /* a widening conversion at the end, and scaling after it, is repeated by every reader, so that
    * the narrow array is stored */
   HNode *narrow = NULL;
-  for (HNode *t = conv; t != v && !v->is_output && p->law->tpu; t = t->users[0]) {
+  for (HNode *t = conv; t != v && !v->is_output; t = t->users[0]) {
     HNode *u = t->users[0];
     bool cheap =
         u->kind == H_EWISE && u->op != OP_EXPONENTIAL && u->op != OP_TANH && u->op != OP_LOGISTIC;

@@ -167,11 +167,12 @@ bool plan_made_from(const Kernel *k, const HNode *n, const HNode *of, int depth)
 static double copy_cycles(const Law *law, const HValue *v, bool far) {
   double b = hlo_bits(v->node->dt) / 8;
   int w = b >= 4 ? 4 : b >= 2 ? 2 : 1;
-  if (far) return law->lbase + v->tiles * (law->r[w] + law->o[w]);
+  if (far) return law->lbase + v->tiles * (law->loop.r[w] + law->loop.o[w]);
   if (law->cmem > 0)
-    return law->lbase + v->tiles * (w == 4 ? law->r[4] : law->r[w] + 0.8 * law->o[w]);
+    return law->lbase +
+           v->tiles * (w == 4 ? law->loop.r[4] : law->loop.r[w] + 0.8 * law->loop.o[w]);
   if (w == 4) return 0.5 * v->tiles;
-  return law->lbase + v->tiles * (0.5 + law->o[w] - law->r[w]);
+  return law->lbase + v->tiles * (0.5 + law->loop.o[w] - law->loop.r[w]);
 }
 
 /* A loop's state that is still read while its next value is written needs a copy in every
@@ -249,9 +250,9 @@ static void fill_stacks(Plan *p) {
       int width = b >= 4 ? 4 : b >= 2 ? 2 : 1;
       bool far = v->space == SP_HBM;
       double n = v->tiles * 4096 <= law->one_bytes ? 1 : ceil(v->tiles / law->lwin);
-      double tile = far || law->cmem > 0 ? law->o[width]
+      double tile = far || law->cmem > 0 ? law->loop.o[width]
                     : width == 4         ? 0.25
-                                         : law->o[width] - law->r[width] + 0.25;
+                                         : law->loop.o[width] - law->loop.r[width] + 0.25;
       Kernel *c = plan_kernel(p);
       *vec_push(&c->roots) = hlo_node(p->g, p->comp, H_BCAST, OP_BROADCAST_IN_DIM, init->src,
                                       init->dt, init->rank, init->d, 1, (HNode *[]){(HNode *)init});

@@ -111,6 +111,10 @@ typedef struct Plan {
   double mult;
 } Plan;
 
+typedef struct Rates { /* cycles per tile read and written: index by bytes of an element, 1, 2, 4 */
+  double r[5], o[5];
+} Rates;
+
 /* The chip's cost law, read once from its file. */
 typedef struct Law {
   bool tpu;
@@ -118,7 +122,8 @@ typedef struct Law {
   int side, cores;
   /* products */
   double base, base0, base_out, w, q, wl, mx, kk, pp;
-  double r[5], o[5], c[5]; /* cycles per tile: index by bytes of an element: 1, 2, 4 (0: VMEM) */
+  Rates product, loop;
+  double c[5]; /* read from CMEM, likewise */
   double vin;
   double share; /* of the array's time, to add up what arrays that share columns make */
   double lat;   /* cycles until a transfer moves, for each one beyond the first */
@@ -147,8 +152,8 @@ typedef struct Law {
   double spread;       /* and to fill one with values that lie in lanes already */
   double quotient_row; /* of rows this long and longer */
   double scores_mx;    /* products beside a softmax's exponentials: times the array's own cycles */
-  double one_bytes, rlq, ro[5], iw, cwin, fturn, fmove, vadd,
-      lio; /* unfused loops; reductions; integer work; relayouts */
+  double one_bytes, rlq, ro[5], iw, cwin, fturn, fmove,
+      vadd; /* unfused loops; reductions; integer work; relayouts */
 } Law;
 
 /* The first kernel while which piece k of a fetched value is there. */

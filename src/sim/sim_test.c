@@ -211,6 +211,59 @@ static void test_rewritten(void **state) {
   }
 }
 
+/* Taps of few features share the array forwards, where images lie in sublanes and the filter's
+ * output features in lanes, and not otherwise; in a gradient that lies turned each pixel of the
+ * window has rows of its own. */
+static void test_shared_array(void **state) {
+  (void)state;
+#define CONVOLUTION(x, w, y, dims, pad)                                                        \
+  "func.func @main(%x: tensor<" x ">, %w: tensor<" w ">) -> tensor<" y "> {\n"                 \
+  "  %0 = stablehlo.convolution(%x, %w) dim_numbers = " dims ", window = {pad = " pad          \
+  "} {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<" x ">, tensor<" w \
+  ">) -> tensor<" y ">\n  return %0 : tensor<" y ">\n}\n"
+  static const char five[] =
+      CONVOLUTION("32x14x14x64xbf16", "5x5x64x192xbf16", "32x14x14x192xbf16",
+                  "[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]", "[[2, 2], [2, 2]]");
+  static const char wide[] =
+      CONVOLUTION("16x28x28x320xf32", "3x3x320x96xf32", "16x28x28x96xf32",
+                  "[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]", "[[1, 1], [1, 1]]");
+  static const char gradient[] =
+      CONVOLUTION("40x18x18x160xbf16", "40x18x18x32xbf16", "3x3x160x32xbf16",
+                  "[f, 0, 1, b]x[i, 0, 1, o]->[0, 1, b, f]", "[[1, 1], [1, 1]]");
+#undef CONVOLUTION
+  static const struct {
+    const char *text, *chip;
+    double cycles;
+  } want[] = {{five, "tpu-v5e", 58514},
+              {wide, "tpu-v5e", 94627},
+              {gradient, "tpu-v4", 29748},
+              {gradient, "tpu-v5e", 53186},
+              {gradient, "tpu-v6e", 36505}};
+  for (int i = 0; i < COUNT_OF(want); i++) {
+    SimReport *r = estimate(want[i].text, want[i].chip);
+    near(r->cycles, want[i].cycles, 0.06);
+    sim_report_free(r);
+  }
+}
+
+/* Loops move tiles slower than products do, narrow ones most of all. */
+static void test_narrow_loops(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func @main(%a: tensor<1024x1024xf32>) -> tensor<1024x1024xbf16> {\n"
+      "  %0 = stablehlo.convert %a : (tensor<1024x1024xf32>) -> tensor<1024x1024xbf16>\n"
+      "  return %0 : tensor<1024x1024xbf16>\n}\n";
+  static const struct {
+    const char *chip;
+    double cycles;
+  } want[] = {{"tpu-v4", 13341}, {"tpu-v5e", 35944}, {"tpu-v5p", 10307}, {"tpu-v6e", 14086}};
+  for (int i = 0; i < COUNT_OF(want); i++) {
+    SimReport *r = estimate(text, want[i].chip);
+    near(r->cycles, want[i].cycles, 0.04);
+    sim_report_free(r);
+  }
+}
+
 static void test_padding(void **state) {
   (void)state;
   /* 3 columns: the long side goes to lanes, 3 rows pad to 4; libtpu says 4 x 65536 x 4 bytes */
@@ -632,6 +685,8 @@ int main(void) {
                                      cmocka_unit_test(test_systolic_published),
                                      cmocka_unit_test(test_estimates),
                                      cmocka_unit_test(test_rewritten),
+                                     cmocka_unit_test(test_shared_array),
+                                     cmocka_unit_test(test_narrow_loops),
                                      cmocka_unit_test(test_padding),
                                      cmocka_unit_test(test_loop),
                                      cmocka_unit_test(test_does_not_fit),

@@ -8,9 +8,9 @@
 int tpu_width(const HValue *v);
 double tpu_wide(const HValue *v);
 double tpu_base_bytes(const HValue *v);
-double tpu_read_cost(const Law *law, HValue *v);
-double tpu_pack_cost(const Law *law, const HValue *v);
-double tpu_write_cost(const Law *law, const HValue *v);
+double tpu_read_cost(const Law *law, const Rates *at, HValue *v);
+double tpu_pack_cost(const Rates *at, const HValue *v);
+double tpu_write_cost(const Law *law, const Rates *at, const HValue *v);
 double tpu_vector_work(const Law *law, const Kernel *k);
 double tpu_turned_rows(const Kernel *k);
 double tpu_spread_rows(const Kernel *k);
@@ -18,7 +18,7 @@ double tpu_read_fraction(const Kernel *k, const HValue *v);
 double tpu_windows(const Law *law, const Kernel *k);
 bool tpu_written_into(const Kernel *k, const HValue *v);
 double tpu_written_part(const HNode *r);
-double tpu_packed_twice(const Law *law, const Kernel *k);
+double tpu_packed_twice(const Law *law, const Rates *at, const Kernel *k);
 /* tpu_product.c */
 void tpu_product(Plan *p, Kernel *k);
 void tpu_matvec(Plan *p, Kernel *k);

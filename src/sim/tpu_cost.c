@@ -38,14 +38,14 @@ static void cost_pool(Plan *p, Kernel *k) {
   for (int i = 0; i < k->roots.n; i++) {
     const HValue *v = k->roots.v[i]->val;
     if (!v) continue;
-    wr += v->tiles * law->o[tpu_width(v)];
+    wr += v->tiles * law->product.o[tpu_width(v)];
     out += v->tiles;
     ov = v;
   }
   double work = 0; /* a relayout that is fused in; elements of each window */
   for (int i = 0; i < k->reads.n; i++) {
     const HValue *v = k->reads.v[i];
-    rd += tpu_read_cost(law, k->reads.v[i]);
+    rd += tpu_read_cost(law, &law->product, k->reads.v[i]);
     if (ov && v->node->rank == ov->node->rank && v->node->rank > 1 &&
         (v->order[0] != ov->order[0] || v->order[1] != ov->order[1]))
       work += v->tiles * law->fmove;
@@ -89,10 +89,10 @@ static int running_sum(const Kernel *k) {
 static double scan_pass(const Law *law, double in, double out, int width, bool far_in,
                         bool far_out) {
   double t = law->lbase;
-  t += in * law->r[width] * (far_in || law->cmem > 0 ? 1 : law->lvm);
-  if (far_out) t += out * law->o[width];
-  else if (law->cmem > 0) t += out * 1.2 * law->o[width];
-  else if (width < 4 && !law->nopack) t += out * (law->o[width] - law->r[width]);
+  t += in * law->loop.r[width] * (far_in || law->cmem > 0 ? 1 : law->lvm);
+  if (far_out) t += out * law->loop.o[width];
+  else if (law->cmem > 0) t += out * 1.2 * law->loop.o[width];
+  else if (width < 4 && !law->nopack) t += out * (law->loop.o[width] - law->loop.r[width]);
   return t;
 }
 
@@ -123,7 +123,7 @@ static void cost_running_sum(Plan *p, Kernel *k) {
     double turn =
         quick ? 100 * ceil(work / 384) : law->lbase + 2 * work * law->lane * (near ? 0.41 : 1);
     double window = quick ? law->lbase + 800 : law->base + taken;
-    if (!near) window += work * (2 * law->r[width] + law->o[width]);
+    if (!near) window += work * (2 * law->loop.r[width] + law->loop.o[width]);
     t += 2 * turn + window + scan_pass(law, far, far, width, true, !near);
     if (len != blocks * SCAN_BLOCK)
       t += quick ? 100 * ceil(2 * far / 384) : scan_pass(law, far, far, width, !near, !near);
@@ -132,7 +132,7 @@ static void cost_running_sum(Plan *p, Kernel *k) {
   }
   k->cycles = t;
   k->bound = SIM_MEMORY;
-  k->util = MIN(1, far * (law->r[width] + law->o[width]) / k->cycles);
+  k->util = MIN(1, far * (law->loop.r[width] + law->loop.o[width]) / k->cycles);
 }
 
 /* A softmax in one kernel: rows are read once, reduced, and written. */
@@ -140,10 +140,11 @@ static void cost_softmax(Plan *p, Kernel *k) {
   const Law *law = p->law;
   double rd = 0, wr = 0, bytes = 0;
   for (int i = 0; i < k->reads.n; i++)
-    rd += tpu_read_cost(law, k->reads.v[i]), bytes += k->reads.v[i]->bytes;
+    rd += tpu_read_cost(law, &law->product, k->reads.v[i]), bytes += k->reads.v[i]->bytes;
   for (int i = 0; i < k->roots.n; i++)
     if (k->roots.v[i]->val)
-      wr += tpu_write_cost(law, k->roots.v[i]->val), bytes += k->roots.v[i]->val->bytes;
+      wr += tpu_write_cost(law, &law->product, k->roots.v[i]->val),
+          bytes += k->roots.v[i]->val->bytes;
   double n = MAX(1, ceil(bytes / 3.2e6)), R = ceil(n / (n > 1 ? law->cores : 1));
   k->windows = (int)n;
   k->cycles = law->base + rd + wr + tpu_vector_work(law, k) * law->lvpu / (n > 1 ? law->cores : 1) +
@@ -159,9 +160,10 @@ static void cost_irregular(Plan *p, Kernel *k) {
   const HNode *n = k->roots.v[0];
   double rd = 0, wr = 0, passes = 1, latency = 0;
   for (int i = 0; i < k->reads.n; i++)
-    rd += k->reads.v[i]->tiles * law->r[tpu_width(k->reads.v[i])];
+    rd += k->reads.v[i]->tiles * law->loop.r[tpu_width(k->reads.v[i])];
   for (int i = 0; i < k->roots.n; i++)
-    if (k->roots.v[i]->val) wr += k->roots.v[i]->val->tiles * law->o[tpu_width(k->roots.v[i]->val)];
+    if (k->roots.v[i]->val)
+      wr += k->roots.v[i]->val->tiles * law->loop.o[tpu_width(k->roots.v[i]->val)];
   double rows = 0;
   switch (n->kind) {
   case H_GATHER: {
@@ -177,7 +179,7 @@ static void cost_irregular(Plan *p, Kernel *k) {
     latency = rows * 25;
     rd = wr = 0;
     for (int i = 0; i < k->reads.n; i++)
-      rd += k->reads.v[i]->tiles * law->r[tpu_width(k->reads.v[i])];
+      rd += k->reads.v[i]->tiles * law->loop.r[tpu_width(k->reads.v[i])];
     break;
   }
   case H_RWIN: passes = 1; break;
@@ -221,9 +223,11 @@ static double spreading(const Law *law, const Kernel *k, int *windows) {
     int w = tpu_width(n->val);
     double cut = 0; /* of what the last block has too much */
     if (n->in[0]->d[d] % 128)
-      cut = law->lbase + n->val->tiles * (law->o[w] + law->r[w] * (law->fast > 0 ? law->lvm : 1));
+      cut = law->lbase +
+            n->val->tiles * (law->loop.o[w] + law->loop.r[w] * (law->fast > 0 ? law->lvm : 1));
     *windows = 1;
-    return law->base + tpu_read_cost(law, k->reads.v[0]) + tpu_write_cost(law, n->val) + cut +
+    return law->base + tpu_read_cost(law, &law->loop, k->reads.v[0]) +
+           tpu_write_cost(law, &law->loop, n->val) + cut +
            3 * up(others, 8) * from * to / law->macs;
   }
   return 0;
@@ -340,7 +344,8 @@ void tpu_cost(Plan *p, Kernel *k) {
     HValue *v = root->val;
     double bytes = 2 * v->bytes, n = MAX(1, ceil(2 * bytes / (p->law->scoped * 0.985)));
     double R = ceil(n / (n > 1 ? p->law->cores : 1));
-    k->est = p->law->lbase + v->tiles * (p->law->r[tpu_width(v)] + p->law->o[tpu_width(v)]) +
+    k->est = p->law->lbase +
+             v->tiles * (p->law->loop.r[tpu_width(v)] + p->law->loop.o[tpu_width(v)]) +
              (R - 1) * p->law->lq;
     k->cycles += k->est;
     k->costed = true;

@@ -96,13 +96,13 @@ static double far_read(const Plan *p, const Kernel *k, HValue *v) {
   while (v->alias) v = v->alias;
   if (v->space == SP_SCALAR) return 0;
   double near = v->space == SP_VMEM && !arrives(p, k, v) ? law->lvm : 1;
-  return v->tiles * law->r[tpu_width(v)] * tpu_wide(v) * near * rows_together(k, v);
+  return v->tiles * law->loop.r[tpu_width(v)] * tpu_wide(v) * near * rows_together(k, v);
 }
 
 /* And for a result: one in the memory that cores share as much as one in HBM. */
 static double far_write(const Law *law, const HValue *v) {
-  if (v->dropped || v->space != SP_CMEM) return tpu_write_cost(law, v);
-  return v->tiles * law->o[tpu_width(v)] * tpu_wide(v);
+  if (v->dropped || v->space != SP_CMEM) return tpu_write_cost(law, &law->loop, v);
+  return v->tiles * law->loop.o[tpu_width(v)] * tpu_wide(v);
 }
 
 #define TURN_WINDOW 768 /* tiles of both sides that are turned at a time */
@@ -154,7 +154,7 @@ static double joining(const Law *law, const HNode *n, double tiles, double *rd) 
   bool equal = true;
   for (int i = 1; i < n->n_in; i++) equal &= hlo_count(n->in[i]) == hlo_count(n->in[0]);
   if (!equal && n->index == v->order[n->rank - 1] && 4 * v->bytes > law->scoped) {
-    *rd += tiles * law->r[tpu_width(v)] * (n->n_in - 1); /* every window reads all operands */
+    *rd += tiles * law->loop.r[tpu_width(v)] * (n->n_in - 1); /* every window reads all operands */
     return 0;
   }
   return tiles * (tpu_width(v) == 4 ? law->join : JOIN_NARROW) * law->lvpu * (n->n_in - 1);
@@ -185,7 +185,7 @@ static double inside_chip(const Law *law, const Kernel *k, double tiles) {
   const HValue *v = k->copy_of, *o = k->roots.v[0]->val;
   if (!v || v->node->rank < 2 || v->order[0] != o->order[0]) return 100 * MAX(1, ceil(tiles / 384));
   if (tpu_width(o) >= 4) return 15 + 0.5 * o->tiles;
-  return law->lbase + tpu_pack_cost(law, o) + o->tiles;
+  return law->lbase + tpu_pack_cost(&law->loop, o) + o->tiles;
 }
 
 void tpu_loop(Plan *p, Kernel *k) {
@@ -196,7 +196,8 @@ void tpu_loop(Plan *p, Kernel *k) {
   for (int i = 0; i < k->reads.n; i++) {
     HValue *v = k->reads.v[i];
     double part = tpu_read_fraction(k, v);
-    rd += (k->copy && base_of(v)->space != SP_CMEM ? tpu_read_cost(law, v) : far_read(p, k, v)) *
+    rd += (k->copy && base_of(v)->space != SP_CMEM ? tpu_read_cost(law, &law->loop, v)
+                                                   : far_read(p, k, v)) *
           part;
     if (v->node->rank > 0) any_array = true;
     if (!k->copy || v->space == SP_HBM) bytes += v->bytes * part;
@@ -246,8 +247,7 @@ void tpu_loop(Plan *p, Kernel *k) {
     if (v && v->is_param && n->rank == 2 && v->node->rank > 2 && v->node->d[v->order[1]] == 1)
       rd *= 2;
   }
-  wr -= tpu_packed_twice(law, k);
-  rd *= law->lio, wr *= law->lio;
+  wr -= tpu_packed_twice(law, &law->loop, k);
   const HNode *root = k->roots.v[0];
   double spread = tpu_spread_rows(k) * law->spread;
   double comp = tpu_vector_work(law, k) * law->lvpu + tpu_turned_rows(k) * law->row + spread;
@@ -290,14 +290,13 @@ void tpu_update(Plan *p, Kernel *k) {
     const HNode *r = k->roots.v[i];
     if (!r->val) continue;
     double part = tpu_written_part(r);
-    wr += tpu_write_cost(law, r->val) * part;
+    wr += tpu_write_cost(law, &law->loop, r->val) * part;
     bytes += r->val->bytes * part;
   }
-  wr -= tpu_packed_twice(law, k);
+  wr -= tpu_packed_twice(law, &law->loop, k);
   double R = MAX(1, ceil(ceil(2 * bytes / (law->scoped * 0.985)) / law->cores));
   k->windows = (int)R;
-  k->cycles = law->lbase + law->lio * (rd + wr) + (R - 1) * law->lq +
-              tpu_vector_work(law, k) * law->lvpu / R;
+  k->cycles = law->lbase + rd + wr + (R - 1) * law->lq + tpu_vector_work(law, k) * law->lvpu / R;
   const HNode *one = k->roots.n == 1 && k->roots.v[0]->kind == H_DUS ? k->roots.v[0] : NULL;
   if (one && one->n_in > 1 && hlo_count(one->in[1]) == 1 && hlo_count(one) <= 1024)
     k->cycles = 15; /* one number, by the scalar unit */

@@ -20,27 +20,27 @@ double tpu_base_bytes(const HValue *v) {
   return v->space == SP_HBM || v->space == SP_CMEM ? v->bytes : 0;
 }
 
-double tpu_read_cost(const Law *law, HValue *v) {
+double tpu_read_cost(const Law *law, const Rates *at, HValue *v) {
   while (v->alias) v = v->alias;
   if (v->space == SP_VMEM || v->space == SP_SCALAR) return 0;
   if (v->space == SP_CMEM) return v->tiles * law->c[tpu_width(v) == 4 ? 4 : 2];
-  return v->tiles * law->r[tpu_width(v)] * tpu_wide(v);
+  return v->tiles * at->r[tpu_width(v)] * tpu_wide(v);
 }
 
 /* A narrow result is packed from 32-bit registers; the estimate charges that even when the result
  * stays on chip. */
-double tpu_pack_cost(const Law *law, const HValue *v) {
+double tpu_pack_cost(const Rates *at, const HValue *v) {
   int w = tpu_width(v);
-  return w < 4 ? v->tiles * (law->o[w] - law->r[w]) : 0;
+  return w < 4 ? v->tiles * (at->o[w] - at->r[w]) : 0;
 }
 
-double tpu_write_cost(const Law *law, const HValue *v) {
+double tpu_write_cost(const Law *law, const Rates *at, const HValue *v) {
   if (v->dropped || v->space == SP_SCALAR) return 0;
-  if (v->space == SP_VMEM) return law->nopack ? 0 : tpu_pack_cost(law, v);
+  if (v->space == SP_VMEM) return law->nopack ? 0 : tpu_pack_cost(at, v);
   if (v->space == SP_CMEM) /* slower to write than to read */
-    return tpu_width(v) >= 4 ? v->tiles * 0.82 * law->o[4] * tpu_wide(v)
-                             : v->tiles * law->c[2] + tpu_pack_cost(law, v);
-  return v->tiles * law->o[tpu_width(v)] * tpu_wide(v);
+    return tpu_width(v) >= 4 ? v->tiles * 0.82 * at->o[4] * tpu_wide(v)
+                             : v->tiles * law->c[2] + tpu_pack_cost(at, v);
+  return v->tiles * at->o[tpu_width(v)] * tpu_wide(v);
 }
 
 /* Vector work of the nodes computed inside, in register operations; products left out. */
@@ -174,7 +174,7 @@ double tpu_written_part(const HNode *r) {
 
 /* Results are packed from the same registers: what is counted too much when there are several of the
  * kernel's size, or a wide one, which needs no packing. */
-double tpu_packed_twice(const Law *law, const Kernel *k) {
+double tpu_packed_twice(const Law *law, const Rates *at, const Kernel *k) {
   double all = 0, most = 0;
   int64_t size = k->conv ? hlo_count(k->conv) : 0;
   bool wide = false;
@@ -184,7 +184,7 @@ double tpu_packed_twice(const Law *law, const Kernel *k) {
     const HNode *n = k->roots.v[i]->kind == H_DUS ? k->roots.v[i]->in[1] : v->node;
     if (k->conv && hlo_count(n) != size) continue;
     if (!k->conv && (n->kind == H_REDUCE || v->space != SP_VMEM)) continue;
-    double pack = v->space == SP_VMEM && law->nopack ? 0 : tpu_pack_cost(law, v);
+    double pack = v->space == SP_VMEM && law->nopack ? 0 : tpu_pack_cost(at, v);
     pack *= tpu_written_part(k->roots.v[i]);
     wide |= tpu_width(v) >= 4;
     all += pack;

@@ -133,14 +133,20 @@ static double product_cycles(const Law *law, const Shape *s, double *out_comp, i
  * of the filters (as many groups as output features). */
 static bool depthwise(const HConv *c) { return c->is_conv && c->groups > 1 && c->groups == c->n; }
 
+/* Pixels of a convolution's result; 1 of other products. */
+static double positions(const HNode *cv) {
+  double n = 1;
+  for (int i = 0; i < cv->rank; i++)
+    if (cv->conv->out[i] == 's') n *= (double)cv->d[i];
+  return n;
+}
+
 /* Registers multiplied by a depthwise convolution: taps of each output register; a gradient of the
  * filters adds each pair of registers once for each of its few outputs, which costs a quarter. */
 static double depthwise_work(const Kernel *k, const HNode *cv, const HValue *ov) {
   const HConv *c = cv->conv;
   double out = ov ? ov->tiles : (double)hlo_count(cv) / 1024, taps = (double)c->taps;
-  double px = 1;
-  for (int i = 0; i < cv->rank; i++)
-    if (c->out[i] == 's') px *= (double)cv->d[i];
+  double px = positions(cv);
   if (px >= taps) {
     for (int i = 0; i < c->n_spatial; i++) taps /= sqrt((double)MAX(1, c->lhs_dil[i]));
     return out * taps;
@@ -229,9 +235,14 @@ void tpu_product(Plan *p, Kernel *k) {
     swap = true;
   }
   double m = (double)c->m, n = (double)c->n;
+  double pixels = positions(cv);
+  bool gradient = c->is_conv; /* the window is the image: contracted positions may be split */
+  for (int i = 0; i < c->n_spatial; i++) gradient &= c->window[i] > 3;
+  gradient &= pixels < (double)c->taps || c->taps == 1;
   if (swap) m = (double)c->n, n = (double)c->m;
+  if (swap && gradient && law->prefetch && law->side == 128)
+    m *= pixels, n /= pixels; /* each pixel of the window has rows of its own */
   double kk = (double)c->k, taps = (double)c->taps, S = law->side, splits_k;
-  bool gradient = false; /* the window is the image: contracted positions may be split */
   s.m = up(m, 8) / 8;
   s.load = law->wl;
   if (n >= 8 && kk * taps >= 8 && !(S > 128 && c->is_conv)) /* only what holds weights is loaded */
@@ -239,39 +250,37 @@ void tpu_product(Plan *p, Kernel *k) {
   if (c->is_conv) {
     /* rows are counted in the dimension that lies in sublanes: the batch, or the features of a
      * weight gradient */
-    const HValue *lv = NULL;
+    const HValue *lv = NULL; /* the operand that streams */
+    int from = swap && gradient && law->prefetch;
     for (int i = 0; i < nr; i++)
-      if (who[i] == 0 && seen[i]->node->rank == cv->in[0]->rank &&
-          hlo_count(seen[i]->node) == hlo_count(cv->in[0]))
+      if (who[i] == from && seen[i]->node->rank == cv->in[from]->rank &&
+          hlo_count(seen[i]->node) == hlo_count(cv->in[from]))
         lv = seen[i];
-    bool k_lanes = lv && c->lhs[lv->order[0]] == 'k';
+    const char *roles = from ? c->rhs : c->lhs;
+    bool k_lanes = lv && roles[lv->order[0]] == 'k', forwards = features_in_lanes(k, cv, who);
     for (int i = 0; i < c->n_spatial; i++) taps /= (double)MAX(1, c->lhs_dil[i]);
     if (taps < 1) taps = 1;
     /* several taps share the contracted side of the array when one leaves room */
     double unit = k_lanes ? up(kk, 128) : up(kk, 8), pack = floor(S / unit);
     if (pack < 1) pack = 1;
     if (pack > taps) pack = taps;
-    gradient = true;
-    for (int i = 0; i < c->n_spatial; i++) gradient &= c->window[i] > 3;
-    double out_px = (double)c->m;
-    for (int i = 0; i < cv->rank; i++)
-      if (c->out[i] == 'm') out_px /= (double)cv->d[i];
-    gradient &= out_px < (double)c->taps || c->taps == 1;
-    double rounds = ceil(taps / pack);
-    if (k_lanes && !gradient && taps == (double)c->taps && c->taps > 1 &&
-        law->row_pack > (is_computed(cv->in[0]) ? 0 : 1) && features_in_lanes(k, cv, who)) {
-      /* a copy beside it, shifted along the row, fills the lanes that are left */
-      double row = (double)c->window[c->n_spatial - 1];
-      unit = up(kk, 8);
-      pack = MAX(1, MIN(row, floor(S / unit)));
-      rounds = taps / row * ceil(row / pack);
+    s.k = ceil(taps / pack) * ceil(unit * pack / S) * (S / 128);
+    double whole = floor(kk / 128), rest = kk - whole * 128; /* lanes */
+    bool images = lv && roles[lv->order[1]] == 'm';          /* in sublanes */
+    if (k_lanes && !gradient) {
+      s.k = ceil(taps * up(kk, 128) / S) * (S / 128);
+      if (whole >= 1 && rest > 0 && rest <= 64 && forwards) /* so does what is left */
+        s.k = MIN(s.k, up(whole * taps + ceil(taps / floor(128 / up(rest, 8))), S / 128));
+      if (whole < 1 && forwards && c->groups == 1 && taps == (double)c->taps && c->taps > 1 &&
+          (images || law->row_pack > (is_computed(cv->in[0]) ? 0 : 1))) {
+        /* a copy beside it, shifted along the row, fills the lanes that are left */
+        double row = (double)c->window[c->n_spatial - 1];
+        pack = MAX(1, MIN(row, floor(S / up(kk, 8))));
+        s.k = MIN(s.k, taps / row * ceil(row / pack) * (S / 128));
+      }
     }
-    s.k = rounds * ceil(unit * pack / S) * (S / 128);
-    if (gradient && S > 128 && (double)c->m / out_px <= 4) s.load *= 0.45; /* few channels */
+    if (gradient && S > 128 && (double)c->m / pixels <= 4) s.load *= 0.45; /* few channels */
     if (gradient) s.load = MAX(s.load, MIN(law->wl, 44));
-    double whole = floor(kk / S), rest = kk - whole * S;
-    if (k_lanes && whole >= 1 && rest > 0 && rest <= S / 2 && !gradient) /* so do what is left */
-      s.k = (whole * taps + ceil(taps / floor(S / up(rest, 8)))) * (S / 128);
     splits_k = gradient ? s.k : ceil(kk / 128);
     s.batch = 1;
   } else {
@@ -297,7 +306,7 @@ void tpu_product(Plan *p, Kernel *k) {
     if (tpu_written_into(k, v)) continue;
     int w = who[i] == 2 ? 2 : (swap ? 1 - who[i] : who[i]);
     double part = tpu_read_fraction(k, v);
-    double cost = tpu_read_cost(law, v) * part;
+    double cost = tpu_read_cost(law, &law->product, v) * part;
     double by = tpu_base_bytes(v) * part;
     (void)sub_a;
     (void)sub_b;
@@ -321,10 +330,10 @@ void tpu_product(Plan *p, Kernel *k) {
     const HValue *v = k->roots.v[i]->val;
     if (!v || v->dropped) continue;
     double part = tpu_written_part(k->roots.v[i]);
-    s.wo += tpu_write_cost(law, v) * part;
+    s.wo += tpu_write_cost(law, &law->product, v) * part;
     if (v->space == SP_HBM) s.bo += v->bytes * part;
   }
-  s.wo -= tpu_packed_twice(law, k);
+  s.wo -= tpu_packed_twice(law, &law->product, k);
   s.out_tiles = (double)hlo_count(cv) / 1024;
   double work = tpu_vector_work(law, k);
   double rows = tpu_turned_rows(k) * law->row;
@@ -347,7 +356,7 @@ void tpu_product(Plan *p, Kernel *k) {
     const HValue *v = k->roots.v[i]->val;
     hbm |= v && !v->dropped && v->space == SP_HBM;
     if (v && !v->dropped &&
-        (v->space == SP_HBM || v->space == SP_CMEM || tpu_pack_cost(law, v) > 0) &&
+        (v->space == SP_HBM || v->space == SP_CMEM || tpu_pack_cost(&law->product, v) > 0) &&
         v->space != SP_SCALAR && !(v->space == SP_VMEM && law->nopack))
       far_out = true;
   }
@@ -387,11 +396,11 @@ void tpu_matvec(Plan *p, Kernel *k) {
   const Law *law = p->law;
   double rd = 0, big = 0;
   for (int i = 0; i < k->reads.n; i++) {
-    rd += k->reads.v[i]->tiles * law->r[tpu_width(k->reads.v[i])];
+    rd += k->reads.v[i]->tiles * law->loop.r[tpu_width(k->reads.v[i])];
     big = MAX(big, k->reads.v[i]->tiles);
   }
   double n = ceil(big / law->rwin), R = ceil(n / (n > 1 ? law->cores : 1));
-  double wr = big * law->o[4];
+  double wr = big * law->loop.o[4];
   k->windows = (int)n;
   k->cycles = law->lbase + rd + wr + (R - 1) * law->lq;
   for (int i = 0; i < k->reads.n; i++) k->cycles += vector_copy(law, k->reads.v[i]);

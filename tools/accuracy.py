@@ -213,6 +213,12 @@ afterwards.
 And a third time, every generation. `first`: before any of them was looked at. Rules came afterwards for the windows of loops, copies and
 reductions, and for v4's products of few columns.
 
+{wide}
+A fourth set: the oracle's mix at sizes drawn over several powers of ten, and as many programs again of what its library has beside it (grouped,
+transposed, dilated, one- and three-dimensional convolutions, few channels, fp8, odd running sums, narrow embeddings, while loops).
+`first`: before any of them was looked at. Rules came afterwards for the taps that share the array, gradients that lie turned, and
+for what loops take to move a tile.
+
 ## Own blocks and steps
 
 {blocks}
@@ -316,7 +322,8 @@ def main():
                               ("fresh", "fresh.csv", "Fresh shapes of every family"),
                               ("mix", "mix.csv", "The oracle's own mix at other shapes"),
                               ("last", "last.csv", "The same mix once more"),
-                              ("blind", "blind.csv", "The same mix a third time")):
+                              ("blind", "blind.csv", "The same mix a third time"),
+                              ("wide", "wide.csv", "A wider mix")):
         rows, out = summary(compare(weft, folder, file, jobs))
         if name == "visible":
             bad = out

@@ -260,6 +260,22 @@ bottleneck, Llama with two groups; Lion, recommendation, LSTM language model, GR
 networks). `first`: before any of them was looked at. The other rows: now, after the place of values on chip, when transfers begin
 and in which pieces, weights multiplied by constants and gated units got rules, of which this set gave one (the weights).
 
+## Unseen programs, fifth set
+
+{unseen5}
+Small steps and blocks at batches of 1 to 256, each with an optimizer of its own (plain, momentum, Nesterov, adam, adamw, clipping,
+adafactor, RMSprop, Lion): convolutional and residual networks, U-Nets, LSTM, GRU, encoders, attention with grouped queries, ViT,
+mixer, mixture of experts, word vectors, bags of words, autoencoders, graph convolution, group normalisation. `first`: before any of
+them was looked at. Afterwards rules came from some of them: what is cut into parts is stored, which loops join which, eight results a
+kernel at most, stacks of loops, short vectors, tables. Images of small batches, which the compiler cuts into
+strips that it counts as batch, have none yet.
+
+## Unseen programs, sixth set
+
+{unseen6}
+Drawn when those rules stood, of other shapes and nets again (a VGG, LSTMs in both directions, dilated convolutions over time, graph
+attention, a VAE, attention between GRUs, depthwise convolutions, cross attention). `first`: where the model stands blind.
+
 ## Near the limit of memory
 
 {limits}
@@ -319,6 +335,8 @@ def main():
                               ("unseen2", "unseen2.csv", "Unseen programs, second set"),
                               ("unseen3", "unseen3.csv", "Unseen programs, third set"),
                               ("unseen4", "unseen4.csv", "Unseen programs, fourth set"),
+                              ("unseen5", "unseen5.csv", "Unseen programs, fifth set"),
+                              ("unseen6", "unseen6.csv", "Unseen programs, sixth set"),
                               ("fresh", "fresh.csv", "Fresh shapes of every family"),
                               ("mix", "mix.csv", "The oracle's own mix at other shapes"),
                               ("last", "last.csv", "The same mix once more"),

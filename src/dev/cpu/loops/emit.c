@@ -354,7 +354,8 @@ static V emit_float_fn(Gen *g, OpKind k, DType t, int n, V *in) {
   case OP_POWER: return wide ? math_library(g, "pow", t, n, in) : math_power(g, in);
   case OP_ATAN2: return math_library(g, "atan2", wide ? t : DT_F32, n, in);
   case OP_REMAINDER:
-    return call_lanes(g, wide ? "weft_fmod_f64" : "weft_fmod_f32", wide ? t : DT_F32, n, in);
+    return wide ? call_lanes(g, "weft_fmod_f64", t, n, in)
+                : math_call(g, "weft_fmod_f32", "weft_remainders", n, in);
   case OP_SQRT: return intrinsic1(g, "llvm.sqrt", in[0]);
   case OP_RSQRT: return LLVMBuildFDiv(B, k_real(g, t, 1), intrinsic1(g, "llvm.sqrt", in[0]), "");
   case OP_CEIL: return intrinsic1(g, "llvm.ceil", in[0]);

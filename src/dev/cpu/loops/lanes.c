@@ -1,6 +1,6 @@
-/* sin, cos, tan and powers of a vector's lanes, computed in double, four at a time, and rounded once:
- * within 0.501 ulp of f32. Lanes that the straight way does not cover (angles beyond 1e6, bases that
- * are not positive and finite, NaN) and machines without AVX2 go through the C library. */
+/* sin, cos, tan, powers and remainders of a vector's lanes, computed in double, four at a time, and
+ * rounded once: within 0.501 ulp of f32, remainders exact. Lanes that the straight way does not cover (angles beyond
+ * 1e6, bases that are not positive and finite, quotients beyond 2^28, NaN) and machines without AVX2 go through the C library. */
 #include <math.h>
 #include <string.h>
 
@@ -8,6 +8,9 @@
 
 static bool is_near(float x) { return fabsf(x) <= 1e6f; }
 static bool is_plain(float x, float y) { return x > 0 && x < INFINITY && fabsf(y) < INFINITY; }
+static bool is_short(float x, float y) { /* -2^28 < x / y < 2^28 */
+  return fabsf(x) < INFINITY && fabsf(y) < INFINITY && fabs((double)x) < fabs((double)y) * 0x1p28;
+}
 
 #if defined(__x86_64__) && defined(__GNUC__)
 
@@ -93,6 +96,17 @@ INLINE Doubles exp_two(Doubles t) { /* beyond +-1000 as there: out of f32's rang
   return (Doubles)((Words)p + ((Words)r << 52));
 }
 
+/* What is left of x after the nearest multiple of y, which has no more digits than a double, brought
+ * to the side of zero that x is on. */
+INLINE Doubles rest(Doubles x, Doubles y) {
+  const Words sign = (Words){} + ((uint64_t)1 << 63);
+  Doubles n = (x / y + ROUNDER) - ROUNDER, r = x - n * y;
+  Words other = ((Words)r ^ (Words)x) & sign, size = (Words)y & ~sign;
+  Doubles more = r + (Doubles)(size | ((Words)x & sign));
+  r = pick((Words)(r != 0) & -(other >> 63), more, r);
+  return (Doubles)(((Words)r & ~sign) | ((Words)x & sign));
+}
+
 FN static void vector_sines(const float *x, float *y, int64_t n, uint64_t more) {
   Doubles v;
   for (int64_t i = 0; i < n; i += 4) {
@@ -118,6 +132,15 @@ FN static void vector_powers(const float *x, const float *y, float *z, int64_t n
   }
 }
 
+FN static void vector_remainders(const float *x, const float *y, float *z, int64_t n) {
+  Doubles a, b;
+  for (int64_t i = 0; i < n; i += 4) {
+    take(x + i, n - i, &a);
+    take(y + i, n - i, &b);
+    give(z + i, n - i, rest(a, b));
+  }
+}
+
 #else
 static bool has_vectors(void) { return false; }
 static void vector_sines(const float *x, float *y, int64_t n, uint64_t more) {
@@ -125,6 +148,9 @@ static void vector_sines(const float *x, float *y, int64_t n, uint64_t more) {
 }
 static void vector_tangents(const float *x, float *y, int64_t n) { (void)x, (void)y, (void)n; }
 static void vector_powers(const float *x, const float *y, float *z, int64_t n) {
+  (void)x, (void)y, (void)z, (void)n;
+}
+static void vector_remainders(const float *x, const float *y, float *z, int64_t n) {
   (void)x, (void)y, (void)z, (void)n;
 }
 #endif
@@ -157,10 +183,15 @@ static void powers(const float *x, const float *y, float *z, int64_t n) {
     if (!done || !is_plain(x[i], y[i])) z[i] = (float)pow((double)x[i], (double)y[i]);
 }
 
+static void remainders(const float *x, const float *y, float *z, int64_t n) {
+  bool done = has_vectors();
+  if (done) vector_remainders(x, y, z, n);
+  for (int64_t i = 0; i < n; i++)
+    if (!done || !is_short(x[i], y[i])) z[i] = fmodf(x[i], y[i]);
+}
+
 const Helper lanes_helpers[] = {
-    {"weft_sines", (void *)sines},
-    {"weft_cosines", (void *)cosines},
-    {"weft_tangents", (void *)tangents},
-    {"weft_powers", (void *)powers},
-    {0},
+    {"weft_sines", (void *)sines},           {"weft_cosines", (void *)cosines},
+    {"weft_tangents", (void *)tangents},     {"weft_powers", (void *)powers},
+    {"weft_remainders", (void *)remainders}, {0},
 };

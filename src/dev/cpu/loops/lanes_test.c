@@ -78,7 +78,35 @@ static void powers(void **state) {
   }
 }
 
+/* Exact; also where the quotient is nearly whole. */
+static void remainders(void **state) {
+  (void)state;
+  void (*f)(const float *, const float *, float *, int64_t) =
+      (void (*)(const float *, const float *, float *, int64_t))helper("weft_remainders");
+  static const float odd[] = {0,        -0.0f,     1,   -1,     2,    -3,
+                              INFINITY, -INFINITY, NAN, 1e-45f, 0.1f, 3e38f};
+  uint32_t seed = 5;
+  for (int round = 0; round < 8000; round++) {
+    float x[N], y[N], z[N];
+    int64_t n = 1 + round % N;
+    for (int64_t i = 0; i < n; i++) {
+      x[i] = round < 200 ? odd[next(&seed) % COUNT_OF(odd)] : number(&seed, round % 4);
+      y[i] = round < 200 ? odd[next(&seed) % COUNT_OF(odd)] : number(&seed, round / 4 % 4);
+      if (round % 3 == 0) x[i] = y[i] * (float)(next(&seed) >> 16);
+    }
+    f(x, y, z, n);
+    for (int64_t i = 0; i < n; i++) {
+      float want = fmodf(x[i], y[i]);
+      if (isnan(want) && isnan(z[i])) continue;
+      if (want != z[i] || signbit(want) != signbit(z[i]))
+        fail_msg("fmod(%.9g, %.9g) is %.9g, not %.9g", (double)x[i], (double)y[i], (double)z[i],
+                 (double)want);
+    }
+  }
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(angles), cmocka_unit_test(powers)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(angles), cmocka_unit_test(powers),
+                                     cmocka_unit_test(remainders)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

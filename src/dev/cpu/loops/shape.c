@@ -27,7 +27,7 @@ double shape_op_work(const Op *op) {
   case OP_POWER: return op_type(op)->dtype == DT_F64 ? 300 : 40;
   case OP_ATAN2:
   case OP_CBRT:
-  case OP_REMAINDER: return 300;
+  case OP_REMAINDER: return op_type(op)->dtype == DT_F64 ? 300 : 20;
   default: return 1;
   }
 }

@@ -30,6 +30,8 @@ bool dot_few_plan(Dot *d) {
   Few *f = &d->few;
   const GemmKernels *kern = gemm_kernels();
   if (!kern || d->b * d->m * d->n * d->k == 0) return false;
+  if (d->lhs.k_stride != 1 && d->n >= kern->lanes && dot_long_plan(d))
+    return false; /* fills vectors, and need not pack the few */
   f->lhs = d->m <= d->n;
   const Side *side = f->lhs ? &d->rhs : &d->lhs, *other = f->lhs ? &d->lhs : &d->rhs;
   f->few = MIN(d->m, d->n);

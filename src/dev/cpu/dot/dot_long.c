@@ -1,15 +1,19 @@
 /* Products with few results that are sums of many terms: gemm_long.c of f32 whose rhs has runs of
- * columns. */
+ * columns. Where the lhs has runs of rows too (gradients of weights), both are read run by run. */
 #include "dev/cpu/dot/dot.h"
 
-#define RESULTS 262144 /* at most */
-#define LEAST_K 4096   /* and so many times the sides: */
+#define LEAST_K 4096 /* and so many times the sides: */
 #define RATIO 4
+#define RESULTS 262144 /* at most */
+#define RATIO_ROWS 8   /* the same where rows of the lhs are runs along k, far apart: */
+#define RESULTS_ROWS 16384
 
 bool dot_long_plan(Dot *d) {
+  bool rows = d->lhs.k_stride == 1;
   return gemm_kernels() && d->in == DT_F32 && d->out == DT_F32 && d->lhs.direct && d->rhs.direct &&
-         d->rhs.free_stride == 1 && d->b == 1 && MIN(d->m, d->n) >= 4 && d->m * d->n <= RESULTS &&
-         d->k >= LEAST_K && d->k >= RATIO * MAX(d->m, d->n);
+         d->rhs.free_stride == 1 && d->b == 1 && MIN(d->m, d->n) >= 4 && d->k >= LEAST_K &&
+         d->m * d->n <= (rows ? RESULTS_ROWS : RESULTS) &&
+         d->k >= (rows ? RATIO_ROWS : RATIO) * MAX(d->m, d->n);
 }
 
 Err *dot_long_run(void *state, const Op *op, void *const *in, void *const *out) {

@@ -37,6 +37,8 @@ static Case cases[] = {
     {"small_kept", DOT("", "[1] x [1]", "32x64xf32", "70x64xf32", "32x70xf32"), SMALL, 1e-5, 0, 0},
     {"long", DOT("", "[0] x [0]", "9001x37xf32", "9001x50xf32", "37x50xf32"), "dot:long", 2e-5, 0,
      0},
+    {"long_few", DOT("", "[0] x [0]", "4200x5xf32", "4200x40xf32", "5x40xf32"), "dot:long", 2e-5, 0,
+     0},
     {"long_tiles", DOT("", "[0] x [0]", "4200x360xf32", "4200x190xf32", "360x190xf32"), "dot:long",
      2e-5, 0, 0},
     {"long_straight", DOT("", "[1] x [0]", "26x4500xf32", "4500x29xf32", "26x29xf32"), "dot:long",

@@ -219,6 +219,10 @@ transposed, dilated, one- and three-dimensional convolutions, few channels, fp8,
 `first`: before any of them was looked at. Rules came afterwards for the taps that share the array, gradients that lie turned, and
 for what loops take to move a tile.
 
+{wide2}
+The same once more, drawn when those rules stood: `first` is where they stand blind. Afterwards gradients whose images lie in sublanes, running
+sums along an outer dimension and softmaxes of short rows were put right.
+
 ## Own blocks and steps
 
 {blocks}
@@ -341,7 +345,8 @@ def main():
                               ("mix", "mix.csv", "The oracle's own mix at other shapes"),
                               ("last", "last.csv", "The same mix once more"),
                               ("blind", "blind.csv", "The same mix a third time"),
-                              ("wide", "wide.csv", "A wider mix")):
+                              ("wide", "wide.csv", "A wider mix"),
+                              ("wide2", "wide2.csv", "A wider mix once more")):
         rows, out = summary(compare(weft, folder, file, jobs))
         if name == "visible":
             bad = out

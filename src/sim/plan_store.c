@@ -206,7 +206,7 @@ static void inline_softmax(Plan *p, HNode *e, HNode *mx) {
   bool others = false; /* the exponentials are read again: they are stored, the quotient is not */
   const HNode *x = mx->in[0];
   bool narrow = hlo_bits(x->dt) == 16 || (x->op == OP_CONVERT && hlo_bits(x->in[0]->dt) == 16);
-  if ((!narrow && x->d[x->rank - 1] % 128 == 0) || x->rank < 3 || x->d[x->rank - 1] <= 64 ||
+  if ((!narrow && x->d[x->rank - 1] % 128 == 0) || x->rank < 3 || x->d[x->rank - 1] < 64 ||
       mx->n_dims != 1 || mx->dims[0] != x->rank - 1)
     return;
   if (e->is_output || mx->is_output) return;

@@ -213,7 +213,7 @@ static void test_rewritten(void **state) {
 
 /* Taps of few features share the array forwards, where images lie in sublanes and the filter's
  * output features in lanes, and not otherwise; in a gradient that lies turned each pixel of the
- * window has rows of its own. */
+ * window has rows of its own, in others the images of all taps fill it without gaps. */
 static void test_shared_array(void **state) {
   (void)state;
 #define CONVOLUTION(x, w, y, dims, pad)                                                        \
@@ -230,15 +230,17 @@ static void test_shared_array(void **state) {
   static const char gradient[] =
       CONVOLUTION("40x18x18x160xbf16", "40x18x18x32xbf16", "3x3x160x32xbf16",
                   "[f, 0, 1, b]x[i, 0, 1, o]->[0, 1, b, f]", "[[1, 1], [1, 1]]");
+  static const char packed[] =
+      CONVOLUTION("24x14x14x384xbf16", "24x14x14x384xbf16", "3x3x384x384xbf16",
+                  "[f, 0, 1, b]x[i, 0, 1, o]->[0, 1, b, f]", "[[1, 1], [1, 1]]");
 #undef CONVOLUTION
   static const struct {
     const char *text, *chip;
     double cycles;
-  } want[] = {{five, "tpu-v5e", 58514},
-              {wide, "tpu-v5e", 94627},
-              {gradient, "tpu-v4", 29748},
-              {gradient, "tpu-v5e", 53186},
-              {gradient, "tpu-v6e", 36505}};
+  } want[] = {{five, "tpu-v5e", 58514},     {wide, "tpu-v5e", 94627},
+              {gradient, "tpu-v4", 29748},  {gradient, "tpu-v5e", 53186},
+              {gradient, "tpu-v6e", 36505}, {packed, "tpu-v2", 398824},
+              {packed, "tpu-v5e", 106055}};
   for (int i = 0; i < COUNT_OF(want); i++) {
     SimReport *r = estimate(want[i].text, want[i].chip);
     near(r->cycles, want[i].cycles, 0.06);

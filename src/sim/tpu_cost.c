@@ -56,7 +56,10 @@ static void cost_pool(Plan *p, Kernel *k) {
       const HNode *x = w->in[0]->kind == H_PAD ? w->in[0]->in[0] : w->in[0];
       double taps = 1, in = (double)hlo_count(x) / 1024; /* holes and edges left out */
       for (int d = 0; d < w->rank; d++) {
-        taps *= (double)w->lo[d];
+        bool outside = ov && ov->node->rank == w->rank && d != ov->order[0] && d != ov->order[1];
+        bool all = law->prefetch && outside && w->lo[d] > 8 && w->lo[d] >= w->in[0]->d[d] &&
+                   w->d[d] == w->in[0]->d[d]; /* a running sum: doubled in so many steps */
+        taps *= all ? ceil(log2((double)w->lo[d])) : (double)w->lo[d];
         if (w->step) in /= (double)MAX(1, w->step[d]);
       }
       if (taps > 4)

@@ -265,8 +265,9 @@ void tpu_product(Plan *p, Kernel *k) {
     if (pack < 1) pack = 1;
     if (pack > taps) pack = taps;
     s.k = ceil(taps / pack) * ceil(unit * pack / S) * (S / 128);
-    double whole = floor(kk / 128), rest = kk - whole * 128; /* lanes */
-    bool images = lv && roles[lv->order[1]] == 'm';          /* in sublanes */
+    if (gradient && !k_lanes) s.k = up(ceil(taps * unit / 128), S / 128); /* images in sublanes */
+    double whole = floor(kk / 128), rest = kk - whole * 128;              /* lanes */
+    bool images = lv && roles[lv->order[1]] == 'm';                       /* in sublanes */
     if (k_lanes && !gradient) {
       s.k = ceil(taps * up(kk, 128) / S) * (S / 128);
       if (whole >= 1 && rest > 0 && rest <= 64 && forwards) /* so does what is left */

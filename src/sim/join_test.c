@@ -117,6 +117,39 @@ static void test_stacks(void **state) {
   }
 }
 
+/* A stack's slices lie one after the other, whatever pads least. */
+static void test_stack_order(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func public @main(%x: tensor<20x256xf32>) -> tensor<16x20x256xf32> {\n"
+      "  %zero = stablehlo.constant dense<0> : tensor<i32>\n"
+      "  %one = stablehlo.constant dense<1> : tensor<i32>\n"
+      "  %n = stablehlo.constant dense<16> : tensor<i32>\n"
+      "  %init = stablehlo.constant dense<0.0> : tensor<16x20x256xf32>\n"
+      "  %r:3 = stablehlo.while(%i = %zero, %s = %init, %y = %x) : tensor<i32>, "
+      "tensor<16x20x256xf32>, tensor<20x256xf32>\n"
+      "   cond {\n"
+      "    %p = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>\n"
+      "    stablehlo.return %p : tensor<i1>\n"
+      "  } do {\n"
+      "    %z = stablehlo.sine %y : tensor<20x256xf32>\n"
+      "    %row = stablehlo.reshape %z : (tensor<20x256xf32>) -> tensor<1x20x256xf32>\n"
+      "    %t = stablehlo.dynamic_update_slice %s, %row, %i, %zero, %zero : "
+      "(tensor<16x20x256xf32>, tensor<1x20x256xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> "
+      "tensor<16x20x256xf32>\n"
+      "    %j = stablehlo.add %i, %one : tensor<i32>\n"
+      "    stablehlo.return %j, %t, %z : tensor<i32>, tensor<16x20x256xf32>, tensor<20x256xf32>\n"
+      "  }\n"
+      "  %v = stablehlo.sine %r#1 : tensor<16x20x256xf32>\n"
+      "  return %v : tensor<16x20x256xf32>\n}\n";
+  SimReport *r = estimate(text, "tpu-v5e");
+  bool after = false;
+  for (int i = 0; i < r->n_lives; i++)
+    after |= strstr(r->lives[i].type, "[16,20,256]{2,1,0}") != NULL;
+  assert_true(after);
+  sim_report_free(r);
+}
+
 /* State that is also written into a stack is not held on the chips of two cores. */
 static void test_state(void **state) {
   (void)state;
@@ -182,8 +215,10 @@ static void test_parts(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_slices), cmocka_unit_test(test_results), cmocka_unit_test(test_pairs),
-      cmocka_unit_test(test_stacks), cmocka_unit_test(test_parts),   cmocka_unit_test(test_state),
+      cmocka_unit_test(test_slices),      cmocka_unit_test(test_results),
+      cmocka_unit_test(test_pairs),       cmocka_unit_test(test_stacks),
+      cmocka_unit_test(test_parts),       cmocka_unit_test(test_state),
+      cmocka_unit_test(test_stack_order),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -192,6 +192,16 @@ static const HValue *sliced_of(const Kernel *k, const HNode *n) {
   return k->roots.n == 1 && v && v->node->rank == n->rank && v->bytes > 0 ? v : NULL;
 }
 
+/* Is it a stack that a loop writes slice by slice, in the loop or after it? */
+static bool is_stack(const HNode *n) {
+  const HNode *w = n->kind == H_GET ? n->in[0] : n->comp->owner;
+  if (!w || w->kind != H_WHILE || (n->kind != H_GET && n->kind != H_PARAM)) return false;
+  const HComp *body = w->comps[1];
+  int i = n->index;
+  return i < body->outputs.n && body->outputs.v[i]->kind == H_DUS &&
+         body->outputs.v[i]->in[0] == body->params.v[i];
+}
+
 /* What a loop does not change lies in its body as it does outside. NULL: in its default order. */
 static const int *order_outside(const Plan *p, const HValue *v) {
   const HComp *c = p->comp;
@@ -279,6 +289,14 @@ void plan_layouts(Plan *p) {
       value_layout(law, v, have ? order : NULL);
     } else {
       value_layout(law, v, order_outside(p, v));
+    }
+    if (law->tpu && n->rank > 2 && n->rank <= 64 && is_stack(n)) { /* slice after slice */
+      int order[64];
+      HNode slice = {.dt = n->dt, .rank = n->rank - 1, .d = n->d + 1};
+      value_order_default(law, &slice, order);
+      for (int d = 0; d < slice.rank; d++) order[d]++;
+      order[slice.rank] = 0;
+      value_layout(law, v, order);
     }
     if (v->alias) v->bytes = v->alias->bytes, v->tiles = v->alias->tiles;
   }

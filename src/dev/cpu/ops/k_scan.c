@@ -1,18 +1,18 @@
 /* Running combinations: reduce_window over everything before (or after) in one dimension, as
  * cumsum, cummax and their like are written.
  *
- * One pass. Along the last dimension LINES rows go side by side, because a single chain of
- * additions waits for itself (SHORT_LINES of short ones, as they lie); along another one the elements below are a vector. A few long rows
- * are cut into blocks: totals of the blocks, then each block from what comes before it; the cut
- * follows from the length alone. Sums of bf16 and f16 are kept in f32 and rounded once. */
+ * One pass. Along the last dimension a vector's lanes are combined with those before them, and then with what
+ * comes before the vector (short rows go side by side, as they lie); along another one the elements below
+ * are a vector. A few long rows are cut into blocks: totals of the blocks, then each block from what
+ * comes before it; the cut follows from the length alone. Sums of bf16 and f16 are kept in f32 and
+ * rounded once. */
 #include "dev/cpu/kernel/kernel.h"
 
 #include "dev/cpu/kernel/clones.h"
 
-#define LINES 8
-#define TILE 64 /* of each line are copied: powers of two apart they would evict each other */
+#define FEW_LINES 8 /* not enough to share out whole */
 #define BLOCK 8192
-#define SHORT 32 /* elements of a line that are not worth copying */
+#define SHORT 32 /* elements of a line that goes beside others */
 #define SHORT_LINES 16
 
 typedef struct Scan {
@@ -82,38 +82,69 @@ static bool recognise(const Op *op, Scan *s) {
 #define FLESS1(a, b) \
   (__builtin_expect(!__builtin_islessgreater(a, b), 0) ? FLESS(a, b) : ((a) < (b) ? (a) : (b)))
 
-/* In pieces that the compiler copies by a few vectors, without a call. */
-static inline void tile_copy(void *to, const void *from, size_t bytes) {
-  size_t b = 0;
-  for (; b + 64 <= bytes; b += 64) memcpy((char *)to + b, (const char *)from + b, 64);
-  if (b < bytes) memcpy((char *)to + b, (const char *)from + b, bytes - b);
-}
+/* The same for vectors. */
+#define V_PICK(m, a, b) ((__typeof__(a))(((__typeof__(m))(a) & (m)) | ((__typeof__(m))(b) & ~(m))))
+#define V_BOTH(M, a, b) ((__typeof__(a))((M)(a) & (M)(b)))
+#define V_EITHER(M, a, b) ((__typeof__(a))((M)(a) | (M)(b)))
+#define V_PLUS(M, a, b) ((a) + (b))
+#define V_TIMES(M, a, b) ((a) * (b))
+#define V_MORE(M, a, b) V_PICK((M)((b) > (a)), b, a)
+#define V_LESS(M, a, b) V_PICK((M)((b) < (a)), b, a)
+#define V_FLOAT(M, a, b, pick, equal)                  \
+  V_PICK((M)((a) != (a)) | (M)((b) != (b)), (a) + (b), \
+         V_PICK((M)((a) == (b)), equal(M, a, b), pick(M, a, b)))
+#define V_FMORE(M, a, b) V_FLOAT(M, a, b, V_MORE, V_BOTH) /* equal ones differ in zero's sign */
+#define V_FLESS(M, a, b) V_FLOAT(M, a, b, V_LESS, V_EITHER)
 
-/* lines_: LINES chains of n elements, `line` apart, each from its start in acc, left there.  rows_:
- * n vectors of m elements, `step` apart. d is 1 or -1, the direction. */
-#define SCAN(name, T, F) SCAN_BY(name, T, F, F)
-#define SCAN_BY(name, T, F, ONE)                                                                  \
-  static void lines_##name(const void *in_, void *out_, int64_t n, int64_t d, int64_t line,       \
-                           void *acc_, bool store) {                                              \
-    const T *in = in_;                                                                            \
-    T *out = out_, *acc = acc_, a[LINES];                                                         \
-    for (int j = 0; j < LINES; j++) a[j] = acc[j];                                                \
-    for (int64_t i = 0; i < n; i += TILE) {                                                       \
-      T t[LINES][TILE + 64 / sizeof(T)];                                                          \
-      const int64_t m = MIN(TILE, n - i), at = d > 0 ? i : -(i + m - 1);                          \
-      for (int j = 0; j < LINES; j++) tile_copy(t[j], in + at + j * line, (size_t)m * sizeof(T)); \
-      for (int64_t q = 0, x = d > 0 ? 0 : m - 1; q < m; q++, x += d)                              \
-        for (int j = 0; j < LINES; j++) t[j][x] = a[j] = ONE(a[j], t[j][x]);                      \
-      for (int j = 0; store && j < LINES; j++)                                                    \
-        tile_copy(out + at + j * line, t[j], (size_t)m * sizeof(T));                              \
-    }                                                                                             \
-    for (int j = 0; j < LINES; j++) acc[j] = a[j];                                                \
-  }                                                                                               \
-  static void line_##name(const void *in_, void *out_, int64_t n, int64_t d, void *acc_,          \
-                          bool store) {                                                           \
+/* Vectors of 32 bytes. up: lanes move up by 1, 2, 4; those below are the first operand's. */
+typedef float Vf32 __attribute__((vector_size(32)));
+typedef double Vf64 __attribute__((vector_size(32)));
+typedef uint32_t Vu32 __attribute__((vector_size(32)));
+typedef uint64_t Vu64 __attribute__((vector_size(32)));
+typedef int32_t Vi32 __attribute__((vector_size(32)));
+typedef int64_t Vi64 __attribute__((vector_size(32)));
+#define LANES_OF(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#define PREFIX_8(M, F, x, low)                                     \
+  do {                                                             \
+    x = F(M, LANES_OF(low(x), x, 0, 8, 9, 10, 11, 12, 13, 14), x); \
+    x = F(M, LANES_OF(low(x), x, 0, 1, 8, 9, 10, 11, 12, 13), x);  \
+    x = F(M, LANES_OF(low(x), x, 0, 1, 2, 3, 8, 9, 10, 11), x);    \
+  } while (0)
+#define PREFIX_4(M, F, x, low)                    \
+  do {                                            \
+    x = F(M, LANES_OF(low(x), x, 0, 4, 5, 6), x); \
+    x = F(M, LANES_OF(low(x), x, 0, 1, 4, 5), x); \
+  } while (0)
+#define TURN_8(x) LANES_OF(x, x, 7, 6, 5, 4, 3, 2, 1, 0)
+#define TURN_4(x) LANES_OF(x, x, 3, 2, 1, 0)
+#define LAST_8(x) LANES_OF(x, x, 7, 7, 7, 7, 7, 7, 7, 7)
+#define LAST_4(x) LANES_OF(x, x, 3, 3, 3, 3)
+#define LOW_ZERO(x) (none)
+#define LOW_SAME(x) (x) /* combined with itself */
+
+/* line_: a chain of n elements from its start in acc, left there.  short_: SHORT_LINES of them, `line`
+ * apart.  rows_: n vectors of m elements, `step` apart. d is 1 or -1, the direction. */
+#define SCAN(name, T, F, ONE, V, M, W, VF, LOW, neutral)                                          \
+  CLONES static void line_##name(const void *in_, void *out_, int64_t n, int64_t d, void *acc_,   \
+                                 bool store) {                                                    \
     const T *in = in_;                                                                            \
     T *out = out_, a = *(T *)acc_;                                                                \
-    for (int64_t i = 0; i < n; i++) {                                                             \
+    V before, none;                                                                               \
+    int64_t i = 0;                                                                                \
+    for (int j = 0; j < W; j++) before[j] = a, none[j] = (T)(neutral);                            \
+    (void)none;                                                                                   \
+    for (; i + W <= n; i += W) {                                                                  \
+      V x;                                                                                        \
+      const int64_t at = d > 0 ? i : -(i + W - 1);                                                \
+      memcpy(&x, in + at, sizeof x);                                                              \
+      if (d < 0) x = TURN_##W(x);                                                                 \
+      PREFIX_##W(M, VF, x, LOW);                                                                  \
+      V y = VF(M, before, x), last = LAST_##W(x);                                                 \
+      before = VF(M, before, last);                                                               \
+      if (d < 0) y = TURN_##W(y);                                                                 \
+      if (store) memcpy(out + at, &y, sizeof y);                                                  \
+    }                                                                                             \
+    for (a = before[0]; i < n; i++) {                                                             \
       a = ONE(a, in[i * d]);                                                                      \
       if (store) out[i * d] = a;                                                                  \
     }                                                                                             \
@@ -139,21 +170,21 @@ static inline void tile_copy(void *to, const void *from, size_t bytes) {
     }                                                                                             \
   }                                                                                               \
   static void join_##name(void *a, const void *b) { *(T *)a = F(*(T *)a, *(const T *)b); }
-#define KINDS(name, T, more, less, more1, less1) \
-  SCAN(name##_add, T, PLUS)                      \
-  SCAN(name##_mul, T, TIMES) SCAN_BY(name##_max, T, more, more1) SCAN_BY(name##_min, T, less, less1)
-KINDS(f32, float, FMORE, FLESS, FMORE1, FLESS1)
-KINDS(f64, double, FMORE, FLESS, FMORE1, FLESS1)
-KINDS(u32, uint32_t, MORE, LESS, MORE, LESS)
-KINDS(u64, uint64_t, MORE, LESS, MORE, LESS)
-SCAN(i32_max, int32_t, MORE)
-SCAN(i32_min, int32_t, LESS)
-SCAN(i64_max, int64_t, MORE)
-SCAN(i64_min, int64_t, LESS)
+#define KINDS(name, T, V, M, W, more, less, more1, less1, vmore, vless, zero) \
+  SCAN(name##_add, T, PLUS, PLUS, V, M, W, V_PLUS, LOW_ZERO, zero)            \
+  SCAN(name##_mul, T, TIMES, TIMES, V, M, W, V_TIMES, LOW_ZERO, 1)            \
+  SCAN(name##_max, T, more, more1, V, M, W, vmore, LOW_SAME, 0)               \
+  SCAN(name##_min, T, less, less1, V, M, W, vless, LOW_SAME, 0)
+KINDS(f32, float, Vf32, Vi32, 8, FMORE, FLESS, FMORE1, FLESS1, V_FMORE, V_FLESS, -0.0)
+KINDS(f64, double, Vf64, Vi64, 4, FMORE, FLESS, FMORE1, FLESS1, V_FMORE, V_FLESS, -0.0)
+KINDS(u32, uint32_t, Vu32, Vi32, 8, MORE, LESS, MORE, LESS, V_MORE, V_LESS, 0)
+KINDS(u64, uint64_t, Vu64, Vi64, 4, MORE, LESS, MORE, LESS, V_MORE, V_LESS, 0)
+SCAN(i32_max, int32_t, MORE, MORE, Vi32, Vi32, 8, V_MORE, LOW_SAME, 0)
+SCAN(i32_min, int32_t, LESS, LESS, Vi32, Vi32, 8, V_LESS, LOW_SAME, 0)
+SCAN(i64_max, int64_t, MORE, MORE, Vi64, Vi64, 4, V_MORE, LOW_SAME, 0)
+SCAN(i64_min, int64_t, LESS, LESS, Vi64, Vi64, 4, V_LESS, LOW_SAME, 0)
 
 typedef struct Fns {
-  void (*lines)(const void *in, void *out, int64_t n, int64_t d, int64_t line, void *acc,
-                bool store);
   void (*line)(const void *in, void *out, int64_t n, int64_t d, void *acc, bool store);
   void (*few)(const void *in, void *out, int64_t n, int64_t d, int64_t line, const void *init);
   void (*rows)(const void *in, void *out, int64_t n, int64_t step, int64_t m, const void *init);
@@ -161,7 +192,7 @@ typedef struct Fns {
   int64_t bytes;
 } Fns;
 #define FNS(name, T) \
-  { lines_##name, line_##name, short_##name, rows_##name, join_##name, sizeof(T) }
+  { line_##name, short_##name, rows_##name, join_##name, sizeof(T) }
 #define FOUR(name, T) \
   { FNS(name##_add, T), FNS(name##_mul, T), FNS(name##_max, T), FNS(name##_min, T) }
 static const Fns of_f32[] = FOUR(f32, float), of_f64[] = FOUR(f64, double),
@@ -198,18 +229,17 @@ static void some_lines(void *arg, int64_t begin, int64_t end) {
   const Run *r = arg;
   const Scan *s = r->s;
   int64_t b = r->f->bytes, d = s->back ? -1 : 1, first = s->back ? s->n - 1 : 0;
-  uint64_t acc[LINES];
   for (int64_t o = begin; o < end;) {
-    int64_t at = (o * s->n + first) * b, m = end - o >= LINES ? LINES : 1;
+    int64_t at = (o * s->n + first) * b;
     if (s->n <= SHORT && end - o >= SHORT_LINES) {
       r->f->few(r->in + at, r->out + at, s->n, d, s->n, r->init);
       o += SHORT_LINES;
       continue;
     }
-    for (int j = 0; j < LINES; j++) memcpy((char *)acc + j * b, r->init, (size_t)b);
-    if (m == LINES) r->f->lines(r->in + at, r->out + at, s->n, d, s->n, acc, true);
-    else r->f->line(r->in + at, r->out + at, s->n, d, acc, true);
-    o += m;
+    uint64_t acc;
+    memcpy(&acc, r->init, (size_t)b);
+    r->f->line(r->in + at, r->out + at, s->n, d, &acc, true);
+    o++;
   }
 }
 
@@ -232,14 +262,10 @@ static void some_blocks(void *arg, int64_t begin, int64_t end) {
   const Scan *s = r->s;
   int64_t b = r->f->bytes, d = s->back ? -1 : 1;
   bool store = r->out != NULL;
-  for (int64_t k = begin; k < end;) {
+  for (int64_t k = begin; k < end; k++) {
     int64_t at = s->back ? s->n - 1 - k * BLOCK : k * BLOCK;
-    bool many = end - k >= LINES && (k + LINES) * BLOCK <= s->n;
-    const char *in = r->in + at * b;
-    char *out = store ? r->out + at * b : NULL, *acc = r->totals + k * b;
-    if (many) r->f->lines(in, out, BLOCK, d, d * BLOCK, acc, store);
-    else r->f->line(in, out, MIN(BLOCK, s->n - k * BLOCK), d, acc, store);
-    k += many ? LINES : 1;
+    char *out = store ? r->out + at * b : NULL;
+    r->f->line(r->in + at * b, out, MIN(BLOCK, s->n - k * BLOCK), d, r->totals + k * b, store);
   }
 }
 
@@ -259,7 +285,7 @@ static void long_line(const Run *line, int64_t o) {
       elem_set_f64(s->type == DT_BF16 || s->type == DT_F16 ? DT_F32 : s->type, r.totals + k * b, 1);
     else memcpy(r.totals + k * b, r.in + at * b, (size_t)b);
   }
-  cpu_parallel(blocks, LINES, some_blocks, &r);
+  cpu_parallel(blocks, FEW_LINES, some_blocks, &r);
   char before[8], total[8];
   memcpy(before, r.init, (size_t)b);
   for (int64_t k = 0; k < blocks; k++) {
@@ -268,13 +294,13 @@ static void long_line(const Run *line, int64_t o) {
     r.f->join(before, total);
   }
   r.out = out;
-  cpu_parallel(blocks, LINES, some_blocks, &r);
+  cpu_parallel(blocks, FEW_LINES, some_blocks, &r);
 }
 
 static void scan(const Scan *s, DType math, const void *in, const void *init, void *out) {
   Run r = {.s = s, .f = fns(s->kind, math), .in = in, .out = out, .init = init};
   if (s->inner == 1) {
-    if (s->outer < LINES && s->n > 4 * BLOCK) {
+    if (s->outer < FEW_LINES && s->n > 4 * BLOCK) {
       r.totals = xmalloc((size_t)((s->n + BLOCK - 1) / BLOCK * r.f->bytes));
       for (int64_t o = 0; o < s->outer; o++) long_line(&r, o);
       free(r.totals);

@@ -143,8 +143,22 @@ static void add_rows_to(Expand *x, HNode *n) {
   }
 }
 
+/* A row that each round of a loop repeats is a matrix of one row, which lies otherwise than the vector
+ * that is repeated: every round it is made one. */
+static void row_to_vector(Expand *x, HNode *n) {
+  HNode *flat = n->in[0], *p = flat->n_in ? flat->in[0] : NULL;
+  const HNode *w = x->c->owner;
+  if (!w || w->kind != H_WHILE || flat->kind != H_RESHAPE || p->kind != H_PARAM ||
+      p->comp != x->c || p->rank != 2 || p->d[0] != 1 || p->d[1] < 128 || flat->rank != 1)
+    return;
+  HNode *row = before(x, n, H_EWISE, OP_COPY, p->dt, 1, p->d + 1, 1, &flat);
+  row->apart = true;
+  become(n, n->kind, n->op, x, 1, &row);
+}
+
 static void expand(Expand *x, HNode *n) {
   switch (n->kind) {
+  case H_BCAST: row_to_vector(x, n); break;
   case H_GATHER: widen_for_rows(x, n); break;
   case H_REDUCE: stay_narrow(x, n); break;
   case H_SORT: number_elements(x, n); break;

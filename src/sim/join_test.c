@@ -150,6 +150,32 @@ static void test_stack_order(void **state) {
   sim_report_free(r);
 }
 
+/* A row that a loop repeats becomes a vector in every round. */
+static void test_row(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func public @main(%x: tensor<64x256xf32>, %b: tensor<1x256xf32>) -> "
+      "tensor<64x256xf32> {\n"
+      "  %zero = stablehlo.constant dense<0> : tensor<i32>\n"
+      "  %one = stablehlo.constant dense<1> : tensor<i32>\n"
+      "  %n = stablehlo.constant dense<16> : tensor<i32>\n"
+      "  %r:3 = stablehlo.while(%i = %zero, %c = %b, %y = %x) : tensor<i32>, tensor<1x256xf32>, "
+      "tensor<64x256xf32>\n"
+      "   cond {\n"
+      "    %p = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>\n"
+      "    stablehlo.return %p : tensor<i1>\n"
+      "  } do {\n"
+      "    %s = stablehlo.sine %y : tensor<64x256xf32>\n"
+      "    %w = stablehlo.broadcast_in_dim %c, dims = [0, 1] : (tensor<1x256xf32>) -> "
+      "tensor<64x256xf32>\n"
+      "    %z = stablehlo.add %s, %w : tensor<64x256xf32>\n"
+      "    %j = stablehlo.add %i, %one : tensor<i32>\n"
+      "    stablehlo.return %j, %c, %z : tensor<i32>, tensor<1x256xf32>, tensor<64x256xf32>\n"
+      "  }\n"
+      "  return %r#2 : tensor<64x256xf32>\n}\n";
+  assert_int_equal(kernels(text, "tpu-v5e", NULL), 2);
+}
+
 /* State that is also written into a stack is not held on the chips of two cores. */
 static void test_state(void **state) {
   (void)state;
@@ -215,10 +241,10 @@ static void test_parts(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_slices),      cmocka_unit_test(test_results),
-      cmocka_unit_test(test_pairs),       cmocka_unit_test(test_stacks),
-      cmocka_unit_test(test_parts),       cmocka_unit_test(test_state),
-      cmocka_unit_test(test_stack_order),
+      cmocka_unit_test(test_slices), cmocka_unit_test(test_results),
+      cmocka_unit_test(test_pairs),  cmocka_unit_test(test_stacks),
+      cmocka_unit_test(test_parts),  cmocka_unit_test(test_state),
+      cmocka_unit_test(test_row),    cmocka_unit_test(test_stack_order),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -90,32 +90,128 @@ static bool read_before(Builder *b, const Step *const *steps, int place, int beg
 
 static int first_write(Builder *b, int place) { return b->places.v[place].begin; }
 
-/* What is written over step after step, x.at[i].set(..).at[j].set(..), from the carried value `to`
- * on until `from`, becomes one place: its first write is where `to` is read last. */
-static void merge_updates(Builder *b, const Step *const *steps, const Step *const *by_pos,
-                          const Body *y, int from, int to) {
-  int link[MAX_UPDATES], n = 0;
+/* The place of the same size that the step which makes `at` may make it in; -1. */
+static int written_over(Builder *b, const Step *const *by_pos, int at) {
+  const Place *p = &b->places.v[at];
+  const Step *s = by_pos[p->begin];
+  int o = s ? out_of(b, s, at) : -1;
+  for (int k = 0; o >= 0 && k < s->n_in; k++) {
+    int in = plan_root(b, s->in[k]);
+    if (in >= 0 && in != at && b->places.v[in].bytes == p->bytes &&
+        b->places.v[in].each == p->each && in_place(b, s, k, o))
+      return in;
+  }
+  return -1;
+}
+
+/* What is written over step after step, x.at[i].set(..).at[j].set(..), from the value in `to` on
+ * until `from`, last first; how many, 0: something else, or `to` is read later in the block. */
+static int find_updates(Builder *b, const Step *const *steps, const Step *const *by_pos,
+                        const Body *y, int from, int to, int *link) {
+  int n = 0;
   for (int at = from; at != to;) {
     const Place *p = &b->places.v[at];
     if (n == MAX_UPDATES || p->kind != PLACE_ARENA || p->begin < y->begin || p->end > y->end ||
         (n && p->end != first_write(b, link[n - 1])))
-      return;
+      return 0;
     link[n++] = at;
-    const Step *s = by_pos[p->begin];
-    int o = s ? out_of(b, s, at) : -1, next = -1;
-    for (int k = 0; o >= 0 && k < s->n_in && next < 0; k++) {
-      int in = plan_root(b, s->in[k]);
-      if (in >= 0 && in != at && b->places.v[in].bytes == p->bytes &&
-          b->places.v[in].each == p->each && in_place(b, s, k, o))
-        next = in;
-    }
-    if (next < 0) return;
+    int next = written_over(b, by_pos, at);
+    if (next < 0) return 0;
     at = next;
   }
-  if (n < 2 ||
-      !read_before(b, steps, to, y->begin, y->end, first_write(b, link[n - 1]), link[n - 1]))
-    return;
+  if (!n) return 0;
+  int first = link[n - 1];
+  return read_before(b, steps, to, y->begin, y->end, first_write(b, first), first) ? n : 0;
+}
+
+/* Updates of a carried value become one place, whose first write is where that is read last. */
+static void merge_updates(Builder *b, const Step *const *steps, const Step *const *by_pos,
+                          const Body *y, int from, int to) {
+  int link[MAX_UPDATES], n = find_updates(b, steps, by_pos, y, from, to, link);
   for (int i = 1; i < n; i++) merge(b, link[i], from);
+}
+
+/* ---- branches that update a value or leave it as it is ---- */
+
+#define MAX_BRANCHES 64
+
+typedef struct Case {
+  const Body *branch[MAX_BRANCHES];
+  int n, end;
+} Case;
+
+/* All branches of the case of which body k is the first. */
+static bool find_case(const Builder *b, int k, Case *c) {
+  *c = (Case){0};
+  const Body *y = &b->bodies.v[k];
+  if (y->loop) return false;
+  for (int j = 0; j < b->bodies.n; j++) {
+    if (b->bodies.v[j].to != y->to) continue;
+    if (j < k || c->n == MAX_BRANCHES) return false;
+    c->branch[c->n++] = &b->bodies.v[j];
+    c->end = MAX(c->end, b->bodies.v[j].end);
+  }
+  return true;
+}
+
+/* Does nobody want the value in `x` after the case, but as `result`, which is in the loop's next turn
+ * what x was, perhaps with further updates? */
+static bool is_given_up(Builder *b, const Step *const *steps, const Step *const *by_pos,
+                        const Case *c, int x, int result) {
+  int link[MAX_UPDATES];
+  const Place *p = &b->places.v[x];
+  if (p->kind == PLACE_ARENA && p->end <= c->end) return true;
+  if (p->kind != PLACE_ARENA && p->kind != PLACE_RESULT) return false;
+  for (int k = 0; k < b->bodies.n; k++) {
+    const Body *y = &b->bodies.v[k];
+    if (!y->loop || y->begin > c->branch[0]->begin || y->end < c->end) continue;
+    for (int i = 0; i < y->n; i++) {
+      int from = plan_root(b, y->from[i]);
+      if (plan_root(b, y->to[i]) != x ||
+          (from != result && !find_updates(b, steps, by_pos, y, from, result, link)))
+        continue;
+      for (int r = b->first_read[x]; r >= 0; r = b->reads.v[r].next)
+        if (b->reads.v[r].pos > c->end && b->reads.v[r].pos <= y->end) return false;
+      return true;
+    }
+  }
+  return false;
+}
+
+/* The place from outside that result i is in every branch, updated there or not; -1. */
+static int value_updated(Builder *b, const Step *const *steps, const Step *const *by_pos,
+                         const Case *c, int i, int result) {
+  int x = plan_root(b, c->branch[0]->from[i]), link[MAX_UPDATES];
+  for (int n = 0; x >= 0 && b->places.v[x].begin >= c->branch[0]->begin; n++)
+    x = n < MAX_UPDATES ? written_over(b, by_pos, x) : -1;
+  if (x < 0 || x == result || b->places.v[x].bytes != b->places.v[result].bytes ||
+      b->places.v[x].each != b->places.v[result].each ||
+      !is_given_up(b, steps, by_pos, c, x, result))
+    return -1;
+  for (int k = 0; k < c->n; k++) {
+    int from = plan_root(b, c->branch[k]->from[i]);
+    if (from != x && !find_updates(b, steps, by_pos, c->branch[k], from, x, link)) return -1;
+  }
+  return x;
+}
+
+static void merge_cases(Builder *b, const Step *const *steps, const Step *const *by_pos) {
+  Case c;
+  for (int k = 0; k < b->bodies.n; k++) {
+    if (!find_case(b, k, &c)) continue;
+    for (int i = 0; i < c.branch[0]->n; i++) {
+      int result = plan_root(b, c.branch[0]->to[i]);
+      if (result < 0 || b->places.v[result].kind != PLACE_ARENA) continue;
+      int x = value_updated(b, steps, by_pos, &c, i, result), link[MAX_UPDATES];
+      for (int j = 0; x >= 0 && j < c.n; j++) {
+        int from = plan_root(b, c.branch[j]->from[i]);
+        if (from == x) continue;
+        int n = find_updates(b, steps, by_pos, c.branch[j], from, x, link);
+        for (int m = 0; m < n; m++) merge(b, link[m], result);
+      }
+      if (x >= 0) merge(b, result, x);
+    }
+  }
 }
 
 static void merge_bodies(Builder *b, const Step *const *steps, const Step *const *by_pos) {
@@ -206,6 +302,7 @@ void plan_merge(Builder *b) {
   const Step **by_pos = xcalloc((size_t)b->pos + 1, sizeof *by_pos);
   index_steps(&b->plan->body, steps, by_pos);
   chain_reads(b);
+  merge_cases(b, steps, by_pos);
   merge_bodies(b, steps, by_pos);
   reuse_args(b, steps, true);
   merge_in_place(b, steps, &b->plan->body);

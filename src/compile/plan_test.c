@@ -37,6 +37,40 @@ static const struct Case {
                                    "%q = stablehlo.slice %p [0:1, 0:32] : (tensor<32x32xf32>) -> "
                                    "tensor<1x32xf32>\n" UPDATE("y", "x1", "q", "j") NO_STACK,
      2},
+    {"in_one_branch",
+     "%c = stablehlo.compare LT, %j, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>\n"
+     "%y = \"stablehlo.if\"(%c) ({\n" UPDATE("x1", "x", "one", "i")
+         UPDATE("x2", "x1", "two", "j") "stablehlo.return %x2 : tensor<64x32xf32>\n"
+                                        "}, {\n"
+                                        "stablehlo.return %x : tensor<64x32xf32>\n"
+                                        "}) : (tensor<i1>) -> tensor<64x32xf32>\n" NO_STACK,
+     0},
+    {"in_both_branches",
+     "%c = stablehlo.compare LT, %j, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>\n"
+     "%y = \"stablehlo.if\"(%c) ({\n" UPDATE("x1", "x", "one", "i")
+         UPDATE("x2", "x1", "two",
+                "j") "stablehlo.return %x2 : tensor<64x32xf32>\n"
+                     "}, {\n" UPDATE("x3", "x", "two",
+                                     "j") "stablehlo.return %x3 : tensor<64x32xf32>\n"
+                                          "}) : (tensor<i1>) -> tensor<64x32xf32>\n" NO_STACK,
+     0},
+    {"in_a_branch_and_after",
+     "%c = stablehlo.compare LT, %j, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>\n"
+     "%z = \"stablehlo.if\"(%c) ({\n"
+     "stablehlo.return %x : tensor<64x32xf32>\n"
+     "}, {\n" UPDATE("x1", "x", "one", "i") "stablehlo.return %x1 : tensor<64x32xf32>\n"
+                                            "}) : (tensor<i1>) -> tensor<64x32xf32>\n" UPDATE(
+                                                "y", "z", "two", "j") NO_STACK,
+     0},
+    {"in_one_branch_and_read_later",
+     "%c = stablehlo.compare LT, %j, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>\n"
+     "%z = \"stablehlo.if\"(%c) ({\n"
+     "stablehlo.return %x : tensor<64x32xf32>\n"
+     "}, {\n" UPDATE("x1", "x", "one",
+                     "i") "stablehlo.return %x1 : tensor<64x32xf32>\n"
+                          "}) : (tensor<i1>) -> tensor<64x32xf32>\n"
+                          "%y = stablehlo.subtract %z, %x : tensor<64x32xf32>\n" NO_STACK,
+     2}, /* copies in either branch; the difference is made in place */
     {"the_old_one_is_kept_in_a_stack", "%y = stablehlo.tanh %x : tensor<64x32xf32>\n" KEEP, 0},
 };
 
@@ -49,6 +83,19 @@ static bool fusible(void *arg, const Op *op) {
 static int in_place(void *arg, const Op *op) {
   (void)arg;
   return op->kind == OP_DYNAMIC_UPDATE_SLICE ? 1 : 0;
+}
+
+/* Results of the block that have to be moved, updates elsewhere than in place. */
+static int moves_in(const Plan *p, const Block *b) {
+  int n = 0;
+  for (int k = 0; k < b->n_results; k++)
+    n += p->places[b->to[k]].bytes > 4 && b->from[k] != b->to[k];
+  for (int k = 0; k < b->n; k++) {
+    const Step *s = &b->steps[k];
+    n += s->op->kind == OP_DYNAMIC_UPDATE_SLICE && s->in[0] != s->out[0];
+    for (int i = 0; i < s->n_blocks; i++) n += moves_in(p, &s->blocks[i]);
+  }
+  return n;
 }
 
 static void carried_values_stay(void **state) {
@@ -78,12 +125,7 @@ static void carried_values_stay(void **state) {
     const Step *loop = &p->body.steps[i];
     if (loop->kind != STEP_WHILE) continue;
     loops++;
-    const Block *b = &loop->blocks[1];
-    for (int k = 0; k < b->n_results; k++)
-      apart += p->places[b->to[k]].bytes > 4 && b->from[k] != b->to[k];
-    for (int k = 0; k < b->n; k++)
-      apart += b->steps[k].op->kind == OP_DYNAMIC_UPDATE_SLICE &&
-               b->steps[k].in[0] != b->steps[k].out[0];
+    apart += moves_in(p, &loop->blocks[1]);
   }
   assert_int_equal(loops, 1);
   assert_int_equal(apart, c->apart);

@@ -107,7 +107,8 @@ static const char puts_program[] =
     "  return %r#1, %r#2, %r#3, %r#4, %r#5 : $S, $S, $S, $S, $M\n"
     "}\n";
 
-/* A loop that updates what it carries twice a turn and reads it between and after. */
+/* A loop that updates what it carries twice a turn, reads it between and after, and updates it once
+ * more in every other turn. */
 static const char updates_program[] =
     "func.func @main(%n: tensor<i32>, %a: $S) -> ($S, $S, $M) {\n"
     "  %zero = stablehlo.constant dense<0> : tensor<i32>\n"
@@ -142,7 +143,16 @@ static const char updates_program[] =
     "    %e = stablehlo.dot_general %d, %o, contracting_dims = [1] x [0] : ($Q, $M) -> $M\n"
     "    %x1 = stablehlo.add %x, %e : $M\n"
     "    %i1 = stablehlo.add %i, %one : tensor<i32>\n"
-    "    stablehlo.return %i1, %t2, %u2, %x1 : tensor<i32>, $S, $S, $M\n"
+    "    %odd = stablehlo.and %i, %one : tensor<i32>\n"
+    "    %is = stablehlo.compare EQ, %odd, %one : (tensor<i32>, tensor<i32>) -> tensor<i1>\n"
+    "    %t3 = \"stablehlo.if\"(%is) ({\n"
+    "      %w = stablehlo.dynamic_update_slice %t2, %p, %one, %zero, %zero"
+    " : ($S, $P, tensor<i32>, tensor<i32>, tensor<i32>) -> $S\n"
+    "      stablehlo.return %w : $S\n"
+    "    }, {\n"
+    "      stablehlo.return %t2 : $S\n"
+    "    }) : (tensor<i1>) -> $S\n"
+    "    stablehlo.return %i1, %t3, %u2, %x1 : tensor<i32>, $S, $S, $M\n"
     "  }\n"
     "  return %r#1, %r#2, %r#3 : $S, $S, $M\n"
     "}\n";

@@ -4,14 +4,13 @@
 #include "dev/cpu/kernel/clones.h"
 #include "dev/cpu/kernel/kernel.h"
 
-#define AHEAD_PANELS 64 /* rows of a tile / mr: as many panels stay in the second cache */
-#define GROUP 256       /* columns, or rows, packed at a time by a task */
-#define SHORT 64        /* block of k that results are written row by row with */
-#define PART 8          /* panels packed ahead as one part */
-#define TILE_FLOPS 5e7  /* a quarter of a millisecond, and more */
-#define LEAST_FLOPS 1e6 /* of a tile */
-#define TILES 16        /* wanted of one product */
-#define TILES_BOTH 64   /* of one whose sides are both packed before */
+#define GROUP 256                      /* columns, or rows, packed at a time by a task */
+#define SHORT 64                       /* block of k that results are written row by row with */
+#define PART 8                         /* panels packed ahead as one part */
+#define TILE_FLOPS 5e7                 /* a quarter of a millisecond, and more */
+#define LEAST_FLOPS 1e6                /* of a tile */
+#define TILES 16                       /* wanted of one product */
+#define TILES_BOTH 64                  /* of one whose sides are both packed before */
 #define BOTH_FLOATS ((int64_t)4 << 20) /* of the other side at a time */
 
 const GemmKernels *gemm_kernels(void) {
@@ -50,6 +49,13 @@ const GemmKernels *gemm_pairs(void) {
 
 static int64_t parts_of(int64_t n, int64_t size) { return (n + size - 1) / size; }
 
+/* Panels of rows, a block of k long, that stay in the second cache while columns pass by: they take
+ * five eighths of it, what passes (columns being packed and asked for, the results) the rest. */
+static int64_t near_panels(const Gemm *g) {
+  int64_t panel = g->kern->mr * g->kc * (int64_t)sizeof(float);
+  return MAX(8, cpu_second_cache() * 5 / 8 / panel);
+}
+
 /* Rows of the panel, and where they begin. */
 static int64_t rows_of(const Gemm *g, int64_t panel) { return g->thin + (panel < g->thick); }
 static int64_t row_at(const Gemm *g, int64_t panel) {
@@ -75,18 +81,19 @@ void gemm_plan(Gemm *g, int64_t m, int64_t n, int64_t k, DType in, DType out, in
   g->panels = parts_of(m, kern->mr);
   g->thin = m / g->panels;
   g->thick = m % g->panels;
+  g->near = near_panels(g);
   g->a_ahead = ahead == GEMM_A || (ahead == GEMM_SMALLER && m <= n);
   double flops = 2.0 * (double)m * (double)n * (double)k;
   /* The side packed ahead is cut only when long; the other one into as many pieces as wanted. */
-  int64_t columns = parts_of(n, nr), many = g->a_ahead ? parts_of(g->panels, AHEAD_PANELS)
-                                                       : parts_of(n, AHEAD_PANELS * kern->mr);
+  int64_t columns = parts_of(n, nr),
+          many = g->a_ahead ? parts_of(g->panels, g->near) : parts_of(n, g->near * kern->mr);
   g->both = many > 1;
   double tile = g->both ? MAX(TILE_FLOPS, flops / TILES_BOTH) : TILE_FLOPS;
   tile = MIN(tile, MAX(LEAST_FLOPS, flops / TILES));
   if (batch > 4) tile = MAX(tile, TILE_FLOPS);
   double want = MAX(1, flops / tile);
   bool by_m = g->a_ahead || g->both;
-  if (by_m) many = parts_of(g->panels, AHEAD_PANELS);
+  if (by_m) many = parts_of(g->panels, g->near);
   int64_t others = MAX(1, (int64_t)(want / (double)many + 0.5));
   g->tile_m = parts_of(g->panels, by_m ? many : MIN(others, g->panels));
   g->tile_n = parts_of(columns, by_m ? MIN(others, columns) : many) * nr;
@@ -350,8 +357,8 @@ static void by_rows(const Gemm *g, const GemmArgs *x, const Tile *t, float *grou
 /* Both sides are packed: column by column, the next one's panel is asked for meanwhile. */
 static void by_blocks(const Gemm *g, const Tile *t, const float *a, const float *b) {
   int64_t nr = 2 * g->kern->lanes, deep = depth(g, false, t->k);
-  for (int64_t i0 = t->i0; i0 < t->i1; i0 += AHEAD_PANELS) {
-    int64_t i1 = MIN(i0 + AHEAD_PANELS, t->i1);
+  for (int64_t i0 = t->i0; i0 < t->i1; i0 += g->near) {
+    int64_t i1 = MIN(i0 + g->near, t->i1);
     if (t->k <= SHORT) {
       block(g, t, i0, i1, t->j0, t->j1, a + (row_at(g, i0) - t->r0) * t->k, b, &(GemmComing){0});
       continue;

@@ -97,6 +97,7 @@ typedef struct Gemm {
   int64_t kc;               /* block of k */
   int64_t panels;           /* of rows: */
   int64_t thin, thick;      /* thin rows each, the first `thick` panels one more */
+  int64_t near;             /* panels that stay in the second cache */
   bool a_ahead;             /* which side is packed ahead */
   bool both;                /* the other one is packed before its tiles */
   int64_t at_once;          /* pieces of the other side in a round */

@@ -70,6 +70,8 @@ bool cpu_region_select(const Region *r, bool *max);
 
 /* Of the vectors to use: what the host has, or less by WEFT_VECTOR_BITS. */
 int cpu_vector_bits(void);
+/* Bytes of a core's second cache. Sizes of blocks may depend on it, the order of sums may not. */
+int64_t cpu_second_cache(void);
 
 /* Row-major strides in elements. */
 static inline void cpu_strides(const Type *t, int64_t *strides) {

@@ -18,6 +18,19 @@ typedef struct Gather {
     return;                                                \
   }
 
+/* Runs of N to 2 N bytes: the first N and the last. */
+#define ENDS(N)                                         \
+  if (bytes >= (N) && bytes <= 2 * (N)) {               \
+    const size_t last = bytes - (N);                    \
+    for (int64_t i = 0; i < n; i++) {                   \
+      const char *s = in + (size_t)from[i] * unit;      \
+      char *d = out + (size_t)to[i] * unit, a[N], b[N]; \
+      memcpy(a, s, N), memcpy(b, s + last, N);          \
+      memcpy(d, a, N), memcpy(d + last, b, N);          \
+    }                                                   \
+    return;                                             \
+  }
+
 /* n runs of `bytes` bytes, at offsets in units of `unit` bytes. */
 static void copy_runs(size_t unit, size_t bytes, int64_t n, const int64_t *from, const int64_t *to,
                       const char *in, char *out) {
@@ -28,6 +41,11 @@ static void copy_runs(size_t unit, size_t bytes, int64_t n, const int64_t *from,
       COPIES(uint64_t)
     default: break;
     }
+  ENDS(2)
+  ENDS(4)
+  ENDS(8)
+  ENDS(16)
+  ENDS(32)
   for (int64_t i = 0; i < n; i++)
     memcpy(out + (size_t)to[i] * unit, in + (size_t)from[i] * unit, bytes);
 }

@@ -20,6 +20,48 @@ static Case cases[] = {
             "index_vector_dim = 1",
             "1, 64"),
      "gather", 0, -10, 6000},
+    {"gather_middle_3",
+     GATHER("4x9x3xi8", "6x1xi32", "4x6x3xi8",
+            "offset_dims = [0, 2], collapsed_slice_dims = [1], start_index_map = [1], "
+            "index_vector_dim = 1",
+            "4, 1, 3"),
+     "gather", 0, 0, 9},
+    {"gather_middle_5",
+     GATHER("4x9x5xi8", "6x1xi32", "4x6x5xi8",
+            "offset_dims = [0, 2], collapsed_slice_dims = [1], start_index_map = [1], "
+            "index_vector_dim = 1",
+            "4, 1, 5"),
+     "gather", 0, 0, 9},
+    {"gather_middle_7",
+     GATHER("4x9x7xi8", "6x1xi32", "4x6x7xi8",
+            "offset_dims = [0, 2], collapsed_slice_dims = [1], start_index_map = [1], "
+            "index_vector_dim = 1",
+            "4, 1, 7"),
+     "gather", 0, 0, 9},
+    {"gather_middle_11",
+     GATHER("4x9x11xi8", "6x1xi32", "4x6x11xi8",
+            "offset_dims = [0, 2], collapsed_slice_dims = [1], start_index_map = [1], "
+            "index_vector_dim = 1",
+            "4, 1, 11"),
+     "gather", 0, 0, 9},
+    {"gather_middle_23",
+     GATHER("4x9x23xi8", "6x1xi32", "4x6x23xi8",
+            "offset_dims = [0, 2], collapsed_slice_dims = [1], start_index_map = [1], "
+            "index_vector_dim = 1",
+            "4, 1, 23"),
+     "gather", 0, 0, 9},
+    {"gather_middle_47",
+     GATHER("4x9x47xi8", "6x1xi32", "4x6x47xi8",
+            "offset_dims = [0, 2], collapsed_slice_dims = [1], start_index_map = [1], "
+            "index_vector_dim = 1",
+            "4, 1, 47"),
+     "gather", 0, 0, 9},
+    {"gather_middle_80",
+     GATHER("4x9x80xi8", "6x1xi32", "4x6x80xi8",
+            "offset_dims = [0, 2], collapsed_slice_dims = [1], start_index_map = [1], "
+            "index_vector_dim = 1",
+            "4, 1, 80"),
+     "gather", 0, 0, 9},
     {"gather_columns",
      GATHER("300x17xf64", "700x1xi64", "300x700xf64",
             "offset_dims = [0], collapsed_slice_dims = [1], start_index_map = [1], "

@@ -83,6 +83,27 @@ static Err *draw_svg(const SystolicRun *r, const char *path) {
   return e;
 }
 
+/* A product of too many cycles to follow: what the closed form says of it. */
+static int closed_form(SystolicFlow flow, int rows, int cols, const int64_t *d, bool db,
+                       bool json) {
+  int64_t cycles = systolic_cycles(flow, rows, cols, d[0], d[1], d[2], db);
+  double macs = (double)d[0] * (double)d[1] * (double)d[2];
+  double share = macs / ((double)cycles * rows * cols);
+  if (json)
+    printf("{\"flow\": \"%s\", \"rows\": %d, \"cols\": %d, \"m\": %lld, \"n\": %lld, \"k\": %lld, "
+           "\"cycles\": %lld, \"fill\": null, \"steady\": null, \"drain\": null, \"macs\": %.0f, "
+           "\"utilisation\": %.6f, \"formula_cycles\": %lld}\n",
+           flow == SYSTOLIC_WS ? "weight-stationary" : "output-stationary", rows, cols,
+           (long long)d[0], (long long)d[1], (long long)d[2], (long long)cycles, macs, share,
+           (long long)cycles);
+  else
+    printf("%lld x %lld x %lld on a %d x %d array: too many cycles to follow; by the closed form\n"
+           "  cycles       %lld\n  multiply-adds %.0f\n  utilisation  %.2f %%\n",
+           (long long)d[0], (long long)d[1], (long long)d[2], rows, cols, (long long)cycles, macs,
+           100 * share);
+  return 0;
+}
+
 static int run(int argc, char **argv) {
   enum { ROWS = CLI_FIRST, COLS, FLOW, SINGLE, DRAW, SVG, CHECK, JSON };
   static const struct option options[] = {{"rows", 1, NULL, ROWS},
@@ -141,7 +162,10 @@ static int run(int argc, char **argv) {
   Err *e = systolic_run(flow, rows, cols, d[0], d[1], d[2], a, b, db, &r);
   double dt = time_now_s() - t0;
   int status = 0;
-  if (e) {
+  if (e && e->code == ERR_EXHAUSTED && !want_draw && !svg && !a) {
+    err_free(e);
+    status = closed_form(flow, rows, cols, d, db, json);
+  } else if (e) {
     err_report(e);
     status = 1;
   } else {

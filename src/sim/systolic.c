@@ -86,7 +86,7 @@ static Err *run_ws(int R, int C, int64_t M, int64_t N, int64_t K, const float *a
     return err_hint(err_new(ERR_EXHAUSTED,
                             "%lld cycles of %d elements are too many to simulate one by one",
                             (long long)total, R * C),
-                    "the closed form is systolic_cycles()");
+                    "ask for the counts alone, without numbers or a drawing");
   Elem *e = xcalloc((size_t)R * (size_t)C, sizeof *e);
   for (int i = 0; i < R * C; i++) e[i].fold = e[i].pfold = -1;
   int64_t *start = xmalloc(sizeof *start * (size_t)folds);
@@ -172,7 +172,7 @@ static Err *run_os(int R, int C, int64_t M, int64_t N, int64_t K, const float *a
     return err_hint(err_new(ERR_EXHAUSTED,
                             "%lld cycles of %d elements are too many to simulate one by one",
                             (long long)total, R * C),
-                    "the closed form is systolic_cycles()");
+                    "ask for the counts alone, without numbers or a drawing");
   float *x = xcalloc((size_t)R * (size_t)C, sizeof *x),
         *y = xcalloc((size_t)R * (size_t)C, sizeof *y);
   float *acc = xcalloc((size_t)R * (size_t)C, sizeof *acc);
@@ -261,7 +261,7 @@ static Err *count_run(SystolicFlow flow, int64_t R, int64_t C, int64_t M, int64_
       o->cycles > (int64_t)1 << 28 || mul_overflows(o->cycles + 1, 8, &space))
     return err_hint(
         err_new(ERR_EXHAUSTED, "%lld cycles are too many to follow", (long long)o->cycles),
-        "the closed form is systolic_cycles()");
+        "ask for the counts alone, without numbers or a drawing");
   o->counted = true;
   o->load = ws ? (db ? R + (o->folds - 1) * MAX(0, R - M) : o->folds * R) : (db ? R : o->folds * R);
   o->n_active = o->cycles;

@@ -106,6 +106,9 @@ def test_chips_and_systolic():
     assert p.returncode == 0
     d = json.loads(p.stdout.splitlines()[0])
     assert d["cycles"] == d["formula_cycles"] and d["macs"] == 100 * 70 * 300
+    large = json.loads(weft("systolic", 65536, 8192, 8192, "--json").stdout)  # too many cycles to follow
+    assert large["macs"] == 65536 * 8192 ** 2 and large["utilisation"] > 0.99 and large["fill"] is None
+    assert "closed form" in weft("systolic", 65536, 8192, 8192).stdout
 
 
 def test_sample_of_the_oracle(programs):

@@ -294,7 +294,7 @@ Err *plan_comp(HGraph *g, HComp *c, const Chip *chip, const Law *law, const SimO
   TRY(time_all(p));
   if (p->loop_body && law->tpu) loop_copies(p);
   if (law->tpu) fill_stacks(p);
-  plan_peak(p);
+  plan_peak(p, false);
   return NULL;
 }
 

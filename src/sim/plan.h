@@ -55,6 +55,8 @@ typedef struct HValue {
   double at;    /* where it lies there */
   bool far;     /* is in device memory too, until kernel far_last */
   int far_last;
+  int from, to;      /* kernels while which it is a temporary of device memory; none: from > to */
+  bool lent;         /* in the memory of a result that comes later */
   double copy_bytes; /* a prefetched copy in on-chip memory, the last one */
   int copy_first, copy_last;
 } HValue;
@@ -215,7 +217,7 @@ void heap_put(Heap *h, int a, int b, double at, double bytes);
 /* plan_overlap.c */
 void plan_overlap(Plan *p); /* exchanges under computing: shortens them to what is exposed */
 /* plan_peak.c */
-void plan_peak(Plan *p);
+void plan_peak(Plan *p, bool lend); /* lend: results' memory to what comes before them */
 bool plan_writes_over(const Plan *p, const Kernel *k, const HValue *v, const HValue *o);
 /* layout.c */
 void value_layout(const Law *law, HValue *v,

@@ -89,13 +89,63 @@ static double scratch(const Plan *p, const Kernel *k) {
   return v && v->is_param && u == v && v->space == SP_HBM ? v->bytes : 0;
 }
 
+typedef VEC(HValue *) Values;
+
+static int larger_first(const void *x, const void *y) {
+  const HValue *a = *(HValue *const *)x, *b = *(HValue *const *)y;
+  if (a->bytes != b->bytes) return a->bytes > b->bytes ? -1 : 1;
+  return a->first != b->first ? a->first - b->first : a->node->id - b->node->id;
+}
+
+/* Can b be where a is, then or before? */
+static bool follows(const Plan *p, const HValue *a, const HValue *b) {
+  return a->to < b->from || (a->to == b->from && b->kernel == b->from &&
+                             plan_writes_over(p, p->kernels.v[b->kernel], a, b));
+}
+
+/* A new result's memory is there from the beginning. Where there is not much, values that are no
+ * larger lie in it until the result is made, the largest first, in the smallest that will do. */
+static void lend_results(Plan *p, double *hbm) {
+  Values results = {0}, temps = {0};
+  for (int i = 0; i < p->values.n; i++) {
+    HValue *v = p->values.v[i];
+    bool result = v->is_output && !v->given && !v->is_param && !v->alias && v->kernel >= 0;
+    if (result) *vec_push(&results) = v;
+    if (v->from <= v->to && v->bytes > 0) *vec_push(&temps) = v;
+  }
+  if (results.n) qsort(results.v, (size_t)results.n, sizeof *results.v, larger_first);
+  if (temps.n) qsort(temps.v, (size_t)temps.n, sizeof *temps.v, larger_first);
+  Values *in = xcalloc((size_t)results.n + 1, sizeof *in);
+  for (int i = 0; i < temps.n && results.n; i++) {
+    HValue *v = temps.v[i];
+    for (int q = results.n - 1; q >= 0 && !v->lent; q--) {
+      const HValue *r = results.v[q];
+      bool over = v->to == r->kernel && plan_writes_over(p, p->kernels.v[r->kernel], v, r);
+      bool free_then = v->bytes <= r->bytes && (v->to < r->kernel || over);
+      for (int z = 0; z < in[q].n; z++)
+        free_then &= follows(p, v, in[q].v[z]) || follows(p, in[q].v[z], v);
+      if (!free_then) continue;
+      v->lent = true;
+      *vec_push(&in[q]) = v;
+      for (int t = v->from; t <= v->to; t++) hbm[t] -= v->bytes;
+    }
+  }
+  for (int q = 0; q < results.n; q++) vec_free(&in[q]);
+  free(in);
+  vec_free(&results);
+  vec_free(&temps);
+}
+
 /* The most that lives at once, in HBM and on chip. The compiler's peak is the larger of the two,
  * arguments and results on top (sim.c). */
-void plan_peak(Plan *p) {
+void plan_peak(Plan *p, bool lend) {
+  p->peak_chip = p->peak_hbm = 0;
   int n = p->kernels.n + 1;
   double *chip = calloc((size_t)n + 1, sizeof *chip), *hbm = calloc((size_t)n + 1, sizeof *hbm);
   for (int i = 0; i < p->values.n; i++) {
     HValue *v = p->values.v[i];
+    v->from = 0, v->to = -1;
+    v->lent = false;
     bool own = !v->alias && !v->dropped && !(v->is_param && !p->comp->parent);
     if (p->comp->parent && v->is_param) own = false; /* the loop's state belongs to the caller */
     if (v->node->kind == H_CONST) own = v->bytes > 0 && !v->alias;
@@ -125,7 +175,9 @@ void plan_peak(Plan *p) {
     if ((v->n_stays || v->held) && !v->far) continue;
     if (v->n_stays) b = MIN(b, v->far_last);
     for (int t = a; own && t <= b; t++) hbm[t] += v->bytes;
+    if (own) v->from = a, v->to = b;
   }
+  if (lend) lend_results(p, hbm);
   /* a kernel writes over an input that nobody needs afterwards */
   for (int i = 0; i < p->kernels.n; i++) {
     const Kernel *k = p->kernels.v[i];
@@ -136,7 +188,7 @@ void plan_peak(Plan *p) {
     for (int r = 0; sort && !apart && r < k->reads.n; r++) { /* works in place */
       const HValue *v = base_of(k->reads.v[r]);
       if ((sort->n_results > 1 || v->node->dt == sort->dt) && !v->is_param && !v->is_output &&
-          v->last == i && v->space == SP_HBM)
+          v->last == i && v->space == SP_HBM && !v->lent)
         hbm[i] -= v->bytes;
     }
     for (int r = 0; r < k->roots.n; r++) {
@@ -145,7 +197,8 @@ void plan_peak(Plan *p) {
       if (o->is_output && !p->comp->parent) continue;
       for (int q = 0; q < k->reads.n && q < 64; q++) {
         const HValue *v = base_of(k->reads.v[q]);
-        if (taken[q] || v->last != i || !plan_writes_over(p, k, v, o)) continue;
+        if (taken[q] || v->last != i || v->lent || o->lent || !plan_writes_over(p, k, v, o))
+          continue;
         taken[q] = true;
         *(plan_space(p, o, i) == SP_HBM ? &hbm[i] : &chip[i]) -= o->bytes;
         break;

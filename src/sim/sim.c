@@ -318,6 +318,18 @@ static double returned_s(const HGraph *g, const Chip *chip, const Law *law) {
   return s;
 }
 
+/* From this part of a chip's memory on, its compiler lends the memory of results: measured with
+ * libtpu on programs of growing size, between 65.6 and 66.9 %. */
+#define SCARCE (2.0 / 3)
+
+static void need(SimReport *r, const Plan *p) {
+  double kept = r->argument_bytes + r->output_bytes - r->alias_bytes;
+  r->temp_bytes = p->peak_hbm;
+  r->peak_bytes = kept + p->peak_temp;
+  r->hbm_bytes = kept + r->temp_bytes;
+  r->fits = r->hbm_bytes <= r->limit_bytes;
+}
+
 Err *sim_estimate(const Module *m, const Chip *chip, const SimOpts *opts, SimReport **out) {
   static const SimOpts none;
   if (!opts) opts = &none;
@@ -362,11 +374,12 @@ Err *sim_estimate(const Module *m, const Chip *chip, const SimOpts *opts, SimRep
   free(used);
   double tuple = g->main->outputs.n > 1 && chip->kind == CHIP_TPU ? law->min_alloc : 0;
   r->output_bytes += tuple;
-  r->temp_bytes = p->peak_hbm;
-  r->peak_bytes = r->argument_bytes + r->output_bytes - r->alias_bytes + p->peak_temp;
-  r->hbm_bytes = r->argument_bytes + r->output_bytes - r->alias_bytes + r->temp_bytes;
   r->limit_bytes = chip->hbm_usable;
-  r->fits = r->hbm_bytes <= r->limit_bytes;
+  need(r, p);
+  if (law->tpu && r->hbm_bytes > SCARCE * r->limit_bytes) {
+    plan_peak(p, true);
+    need(r, p);
+  }
   double returned = returned_s(g, chip, law);
   r->time_s = p->time_s + returned + (opts->include_host ? chip_num(chip, "fit.dispatch", 0) : 0);
   if (r->time_s <= 0) /* results that are donated arguments: a launch all the same */

@@ -176,6 +176,20 @@ static void test_row(void **state) {
   assert_int_equal(kernels(text, "tpu-v5e", NULL), 2);
 }
 
+/* A batch of matrices times vectors, as experts are mixed: a loop, for which nothing is laid out
+ * anew. */
+static void test_mixed(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func public @main(%a: tensor<4x256x128xf32>, %b: tensor<256x4xf32>) -> "
+      "tensor<256x128xf32> {\n"
+      "  %c = stablehlo.dot_general %a, %b, batching_dims = [1] x [0], contracting_dims = [0] x "
+      "[1] "
+      ": (tensor<4x256x128xf32>, tensor<256x4xf32>) -> tensor<256x128xf32>\n"
+      "  return %c : tensor<256x128xf32>\n}\n";
+  assert_int_equal(kernels(text, "tpu-v5e", "copy"), 0);
+}
+
 /* State that is also written into a stack is not held on the chips of two cores. */
 static void test_state(void **state) {
   (void)state;
@@ -241,10 +255,11 @@ static void test_parts(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_slices), cmocka_unit_test(test_results),
-      cmocka_unit_test(test_pairs),  cmocka_unit_test(test_stacks),
-      cmocka_unit_test(test_parts),  cmocka_unit_test(test_state),
-      cmocka_unit_test(test_row),    cmocka_unit_test(test_stack_order),
+      cmocka_unit_test(test_slices),      cmocka_unit_test(test_results),
+      cmocka_unit_test(test_pairs),       cmocka_unit_test(test_stacks),
+      cmocka_unit_test(test_parts),       cmocka_unit_test(test_state),
+      cmocka_unit_test(test_mixed),       cmocka_unit_test(test_row),
+      cmocka_unit_test(test_stack_order),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

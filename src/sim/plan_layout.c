@@ -479,6 +479,11 @@ static void transposed_views(Plan *p) {
   }
 }
 
+/* A product with a vector runs as a loop, in whatever order the matrix lies. */
+static bool by_vector(const Plan *p, const HConv *c) {
+  return p->law->matvec && !c->is_conv && (c->m == 1 || c->n == 1) && c->k > 1;
+}
+
 void plan_copies(Plan *p) {
   if (!p->law->tpu) return;
   transposed_views(p);
@@ -486,7 +491,7 @@ void plan_copies(Plan *p) {
   int nk = p->kernels.n;
   for (int i = 0; i < nk; i++) {
     Kernel *k = p->kernels.v[i];
-    if (k->dead || !k->conv) continue;
+    if (k->dead || !k->conv || by_vector(p, k->conv->conv)) continue;
     for (int side = 0; side < 2; side++) {
       HNode *x = k->conv->in[side];
       const HConv *c = k->conv->conv;

@@ -41,9 +41,11 @@ static double cut(const Law *law, double tiles) {
 }
 
 /* An unfused operation runs in one window while its arrays fit, else in windows of a fixed number
- * of tiles. */
+ * of tiles. slow: of rd + wr, what registers are loaded, packed and stored for, which hides under
+ * the transfers of other windows where two cores share the memory. */
 static double loop_cycles(const Law *law, const Kernel *k, double rd, double wr, double comp,
-                          double bytes, double all_bytes, double tiles, bool narrow, int *windows) {
+                          double slow, double bytes, double all_bytes, double tiles, bool narrow,
+                          int *windows) {
   double n, lq = law->lq;
   bool one = all_bytes <= law->one_bytes;
   if (k->reduce) {
@@ -64,7 +66,9 @@ static double loop_cycles(const Law *law, const Kernel *k, double rd, double wr,
   double mg = n > 1 ? law->cores : 1, R = ceil(n / mg);
   *windows = (int)MIN(n, 1e9);
   if (R <= 1) return law->lbase + rd + wr + comp;
-  return law->lbase + rd / R + wr / R + (R - 1) * MAX(comp / R, (rd + wr) / R + lq) + comp / R;
+  if (law->cores < 2) slow = 0;
+  double moved = rd + wr - slow, work = comp + slow;
+  return law->lbase + moved / R + (R - 1) * MAX(work / R, moved / R + lq) + work / R;
 }
 
 /* An argument that later kernels read as well is copied on chip while its first reader takes it
@@ -190,15 +194,16 @@ static double inside_chip(const Law *law, const Kernel *k, double tiles) {
 
 void tpu_loop(Plan *p, Kernel *k) {
   const Law *law = p->law;
-  double rd = 0, wr = 0, bytes = 0, all = 0, tiles = 0;
+  double rd = 0, wr = 0, bytes = 0, all = 0, tiles = 0, slow = 0;
   bool any_array = false, narrow = false;
   int widest = 0;
   for (int i = 0; i < k->reads.n; i++) {
     HValue *v = k->reads.v[i];
     double part = tpu_read_fraction(k, v);
-    rd += (k->copy && base_of(v)->space != SP_CMEM ? tpu_read_cost(law, &law->loop, v)
-                                                   : far_read(p, k, v)) *
-          part;
+    double read = k->copy && base_of(v)->space != SP_CMEM ? tpu_read_cost(law, &law->loop, v)
+                                                          : far_read(p, k, v);
+    rd += read * part;
+    slow += read * part * (1 - law->product.r[tpu_width(v)] / law->loop.r[tpu_width(v)]);
     if (v->node->rank > 0) any_array = true;
     if (!k->copy || v->space == SP_HBM) bytes += v->bytes * part;
     all += v->bytes * part;
@@ -234,7 +239,9 @@ void tpu_loop(Plan *p, Kernel *k) {
       reduced = true;
       tiles = MAX(tiles, t);
     } else {
-      wr += far_write(law, v) * rows_together(k, v);
+      double written = far_write(law, v) * rows_together(k, v);
+      wr += written;
+      slow += written * (1 - law->product.o[tpu_width(v)] / law->loop.o[tpu_width(v)]);
       tiles = MAX(tiles, v->tiles);
       if (!k->copy || v->space == SP_HBM) bytes += v->bytes;
       all += tpu_width(v) < 4 && tpu_width(v) <= widest ? 2 * v->bytes : v->bytes;
@@ -258,7 +265,7 @@ void tpu_loop(Plan *p, Kernel *k) {
   bool moved = root->kind == H_TRANSPOSE && k->inner.n == 1 && root->val && k->reads.n == 1 &&
                root->rank >= 2 && root->dims[root->val->order[0]] != k->reads.v[0]->order[0];
   k->vpu = comp;
-  k->cycles = loop_cycles(law, k, rd, wr, comp, bytes, all, tiles, narrow, &k->windows);
+  k->cycles = loop_cycles(law, k, rd, wr, comp, slow, bytes, all, tiles, narrow, &k->windows);
   if (spread > 0 && wr <= 0) /* with nothing to write, reading hides nothing */
     k->cycles = MAX(k->cycles, law->lbase + rd + comp);
   if (!any_array) /* less than a register's worth is written like an array */

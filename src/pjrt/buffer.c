@@ -25,6 +25,15 @@ static PJRT_Error *bad_shape(DType t, size_t n, const int64_t *dims) {
 
 static DType dtype_of(int type) { return type > 0 && type < DT_TF32 ? (DType)type : DT_INVALID; }
 
+/* Locks are shared by address: one each would make a buffer half as large again, past the sizes that
+ * the C library hands out fast. None is held while another is taken. */
+#define LOCKS 64
+static pthread_mutex_t locks[LOCKS] = {[0 ... LOCKS - 1] = PTHREAD_MUTEX_INITIALIZER};
+
+static pthread_mutex_t *lock_of(const PJRT_Buffer *b) {
+  return &locks[(uintptr_t)b / 64 * 0x9e3779b97f4a7c15u >> 58];
+}
+
 static PJRT_Buffer *buffer_object(PJRT_Memory *m, DType dtype, int rank, const int64_t *dims,
                                   PJRT_Event *take_ready) {
   PJRT_Buffer *b = xcalloc(1, sizeof *b + sizeof(int64_t) * (size_t)rank);
@@ -37,7 +46,6 @@ static PJRT_Buffer *buffer_object(PJRT_Memory *m, DType dtype, int rank, const i
   for (int i = 0; i < rank; i++) b->dims[i] = dims[i];
   b->layout = layout_row_major(rank);
   b->ready = take_ready;
-  pthread_mutex_init(&b->lock, NULL);
   return b;
 }
 
@@ -45,12 +53,21 @@ PJRT_Buffer *buffer_promise(PJRT_Memory *m, DType dtype, int rank, const int64_t
   return buffer_object(m, dtype, rank, dims, event_new());
 }
 
-void buffer_fulfill(PJRT_Buffer *b, DevBuffer *take, PJRT_Error *take_error) {
-  pthread_mutex_lock(&b->lock);
+PJRT_Buffer *buffer_promise_until(PJRT_Event *ready, PJRT_Memory *m, DType dtype, int rank,
+                                  const int64_t *dims) {
+  return buffer_object(m, dtype, rank, dims, event_retain(ready));
+}
+
+void buffer_fill(PJRT_Buffer *b, DevBuffer *take) {
+  pthread_mutex_lock(lock_of(b));
   b->data = take;
   bool unwanted = b->deleted && !b->holds;
-  pthread_mutex_unlock(&b->lock);
+  pthread_mutex_unlock(lock_of(b));
   if (take && unwanted) dev_buffer_delete(take);
+}
+
+void buffer_fulfill(PJRT_Buffer *b, DevBuffer *take, PJRT_Error *take_error) {
+  buffer_fill(b, take);
   event_set(b->ready, take_error);
 }
 
@@ -86,29 +103,29 @@ Err *buffer_memory(PJRT_Buffer *b, Tensor **out) {
 
 static void drop_if_unwanted(PJRT_Buffer *b) { /* with the lock; gives it back */
   DevBuffer *drop = b->deleted && !b->holds ? b->data : NULL;
-  pthread_mutex_unlock(&b->lock);
+  pthread_mutex_unlock(lock_of(b));
   if (drop) dev_buffer_delete(drop);
 }
 
 void buffer_delete(PJRT_Buffer *b) {
-  pthread_mutex_lock(&b->lock);
+  pthread_mutex_lock(lock_of(b));
   b->deleted = true;
   drop_if_unwanted(b);
 }
 
 Err *buffer_hold(PJRT_Buffer *b) {
-  pthread_mutex_lock(&b->lock);
+  pthread_mutex_lock(lock_of(b));
   bool gone = b->deleted;
   if (!gone) {
     b->holds++;
     __atomic_fetch_add(&b->refs, 1, __ATOMIC_RELAXED);
   }
-  pthread_mutex_unlock(&b->lock);
+  pthread_mutex_unlock(lock_of(b));
   return gone ? err_new(ERR_INVALID, "the buffer has been deleted or donated") : NULL;
 }
 
 void buffer_unhold(PJRT_Buffer *b) {
-  pthread_mutex_lock(&b->lock);
+  pthread_mutex_lock(lock_of(b));
   b->holds--;
   drop_if_unwanted(b);
   buffer_release(b);
@@ -119,7 +136,6 @@ void buffer_release(PJRT_Buffer *b) {
   dev_buffer_release(b->data);
   tensor_release(b->external);
   event_release(b->ready);
-  pthread_mutex_destroy(&b->lock);
   client_release(b->client);
   free(b);
 }
@@ -390,12 +406,12 @@ ENTRY(Buffer_IncreaseExternalReferenceCount) {
   PJRT_Buffer *b = a->buffer;
   Tensor *t;
   PTRY(error_from(buffer_memory(b, &t)));
-  pthread_mutex_lock(&b->lock);
+  pthread_mutex_lock(lock_of(b));
   if (b->external_refs++ == 0) {
     b->external = t;
     t = NULL;
   }
-  pthread_mutex_unlock(&b->lock);
+  pthread_mutex_unlock(lock_of(b));
   tensor_release(t);
   return NULL;
 }
@@ -403,13 +419,13 @@ ENTRY(Buffer_IncreaseExternalReferenceCount) {
 ENTRY(Buffer_DecreaseExternalReferenceCount) {
   PJRT_Buffer *b = a->buffer;
   Tensor *drop = NULL;
-  pthread_mutex_lock(&b->lock);
+  pthread_mutex_lock(lock_of(b));
   bool ok = b->external_refs > 0;
   if (ok && --b->external_refs == 0) {
     drop = b->external;
     b->external = NULL;
   }
-  pthread_mutex_unlock(&b->lock);
+  pthread_mutex_unlock(lock_of(b));
   tensor_release(drop);
   return ok ? NULL : error_new(ERR_INVALID, "the buffer has no external references");
 }

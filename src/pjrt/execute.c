@@ -179,7 +179,7 @@ static Err *run_here(const Run *r) {
 typedef struct Queued {
   PJRT_LoadedExecutable *l;
   PJRT_Buffer **args, **outs; /* held; references of ours */
-  PJRT_Event *done;
+  PJRT_Event *done;           /* the results' event as well */
   bool *dropped;
 } Queued;
 
@@ -191,12 +191,10 @@ static void run_queued(void *arg) {
   Run r = {.l = q->l, .n = 1, .n_args = x->n_in, .args = &args};
   PJRT_Error *e = error_from(run_program(&r, q->dropped, outs));
   for (int i = 0; i < x->n_in; i++) buffer_unhold(q->args[i]);
-  for (int j = 0; j < x->n_out; j++) {
-    buffer_fulfill(q->outs[j], e ? NULL : outs[j], error_copy(e));
-    buffer_release(q->outs[j]);
-  }
+  for (int j = 0; j < x->n_out; j++) buffer_fill(q->outs[j], e ? NULL : outs[j]);
   event_set(q->done, e);
   event_release(q->done);
+  for (int j = 0; j < x->n_out; j++) buffer_release(q->outs[j]);
   loaded_release(q->l);
   free(outs);
   free(q);
@@ -241,16 +239,16 @@ static Err *enqueue(const Run *r, PJRT_Event **done, bool *queued) {
     return e;
   }
   const int64_t *dims = x->out_dims;
+  q->done = event_new();
   for (size_t j = 0; j < nr; j++) {
-    q->outs[j] =
-        buffer_promise(result_memory(l, 0, j), (DType)x->out_types[j], (int)x->out_ranks[j], dims);
+    q->outs[j] = buffer_promise_until(q->done, result_memory(l, 0, j), (DType)x->out_types[j],
+                                      (int)x->out_ranks[j], dims);
     q->outs[j]->layout = x->layouts_out[j];
     q->outs[j]->from_queue = true;
     q->outs[j]->refs = 2;
     r->outs[0][j] = q->outs[j];
     dims += x->out_ranks[j];
   }
-  q->done = event_new();
   if (done) *done = event_retain(q->done);
   __atomic_fetch_add(&l->refs, 1, __ATOMIC_RELAXED);
   for (size_t i = 0; i < na; i++)

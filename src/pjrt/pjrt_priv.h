@@ -182,16 +182,19 @@ struct PJRT_Buffer {
   Layout *layout;
   DevBuffer *data; /* NULL until `ready` for buffers under way, and after an error */
   PJRT_Event *ready;
-  bool from_queue;      /* a result of a run in the client's queue */
-  pthread_mutex_t lock; /* of what follows, and of `data` becoming known or unwanted */
-  bool deleted;         /* for callers; the data goes when no run holds it any more */
-  int holds;            /* runs under way that read it */
+  bool from_queue; /* a result of a run in the client's queue */
+  bool deleted;    /* for callers; the data goes when no run holds it any more */
+  int holds;       /* runs under way that read it */
   int external_refs;
   Tensor *external; /* kept alive for them */
 };
 /* A buffer whose data comes later: buffer_fulfill. */
 PJRT_Buffer *buffer_promise(PJRT_Memory *m, DType dtype, int rank, const int64_t *dims);
 void buffer_fulfill(PJRT_Buffer *b, DevBuffer *take, PJRT_Error *take_error);
+/* One of several that are there at once: buffer_fill each, then event_set. */
+PJRT_Buffer *buffer_promise_until(PJRT_Event *ready, PJRT_Memory *m, DType dtype, int rank,
+                                  const int64_t *dims);
+void buffer_fill(PJRT_Buffer *b, DevBuffer *take); /* NULL: after an error */
 /* A finished buffer; takes t. */
 Err *buffer_make(PJRT_Memory *m, Tensor *t, PJRT_Buffer **out);
 PJRT_Buffer *buffer_wrap(PJRT_Memory *m, DevBuffer *take);

@@ -6,14 +6,16 @@
  * their operand's shape.
  *
  * Costs: visits are bounded by MAX_VISITS for a cluster, reductions that wait for each other by
- * MAX_SWEEPS; what would be computed many times over (heavy ops below a broadcast, branches of a
- * concatenate) stays out. */
+ * MAX_SWEEPS, exponentials and the like by MAX_FUNCTIONS: their code is long, the time to compile it
+ * grows faster than it, and next to so many of them memory costs nothing. What would be computed
+ * many times over (heavy ops below a broadcast, branches of a concatenate) stays out. */
 #include "compile/fuse_priv.h"
 
 #include <stdlib.h>
 
 #define MAX_VISITS 700
 #define MAX_SWEEPS 8 /* each may compute again what those before it did */
+#define MAX_FUNCTIONS 40
 #define MAX_LIGHT_REPEATS 6
 #define FEW_LANES 64
 #define MOST_BRANCHES 4 /* of a concatenate: each lane computes all and takes one */
@@ -158,6 +160,11 @@ again:
   return true;
 }
 
+static bool is_function(const Op *op) {
+  return op_is_heavy(op) && op->kind != OP_DIVIDE && op->kind != OP_SQRT && op->kind != OP_RSQRT &&
+         op_info[op->kind].cls != OC_REDUCE;
+}
+
 /* Reductions one after the other from the op's users on, in the cluster. */
 static int sweeps_after(const Fuser *f, int id, int pos) {
   int most = 0;
@@ -174,6 +181,7 @@ static void join(Fuser *f, Cluster *c, int id, int pos) {
   f->info[pos].sweeps = MAX(f->info[pos].sweeps, sweeps_after(f, id, pos) + sums);
   if (!has_member(c, pos)) {
     *vec_push(&c->members) = pos;
+    c->functions += is_function(f->info[pos].op);
     *vec_push(&f->info[pos].inside) = id;
   }
   c->first = MIN(c->first, pos);
@@ -186,6 +194,7 @@ bool cluster_take(Fuser *f, int id, int pos, bool as_out) {
   Cluster *c = f->clusters.v[id];
   Op *op = f->info[pos].op;
   if (has_member(c, pos)) return true;
+  if (is_function(op) && c->functions >= MAX_FUNCTIONS) return false;
   if (op->kind == OP_CONCATENATE && op->n_operands > MOST_BRANCHES) return false;
   Saved s = save(c);
   bool ok = true;

@@ -244,6 +244,29 @@ bias_gradient_rides_along(void **unused) { /* a value that is stored and summed 
   plan_free(q);
 }
 
+/* No fusion grows without end: compiling it would take longer than its parts, and its sweeps compute
+ * again what those before them did. */
+static void long_chains_are_cut(void **unused) {
+  (void)unused;
+  Prog p = start();
+  Value *y = b_arg(&p.b, f32(&p, 32, 64));
+  for (int i = 0; i < 200; i++) y = b_exp(&p.b, y);
+  b_return(&p.b, 1, &y);
+  Plan *q = plan_of(p.m);
+  assert_int_equal(q->body.n, 5);
+  plan_free(q);
+  p = start();
+  y = b_arg(&p.b, f32(&p, 32, 64));
+  int64_t d = 1;
+  int map[1] = {0};
+  for (int i = 0; i < 24; i++)
+    y = b_sub(&p.b, y, b_bcast_like(&p.b, b_reduce(&p.b, OP_ADD, y, 1, &d), y->type, map));
+  b_return(&p.b, 1, &y);
+  q = plan_of(p.m);
+  assert_int_equal(q->body.n, 3);
+  plan_free(q);
+}
+
 static void no_cycles(void **unused) { /* a -> product -> b, a -> b: a and b cannot be one step */
   (void)unused;
   Prog p = start();
@@ -380,6 +403,7 @@ int main(void) {
       cmocka_unit_test(signs_come_from_what_is_kept),
       cmocka_unit_test(softmax_is_one_step),
       cmocka_unit_test(bias_gradient_rides_along),
+      cmocka_unit_test(long_chains_are_cut),
       cmocka_unit_test(no_cycles),
       cmocka_unit_test(heavy_work_is_not_repeated),
       cmocka_unit_test(donated_memory_is_taken),

@@ -25,6 +25,7 @@ typedef struct Cluster {
       *parts; /* the concatenate whose operands are what is computed, element by element; NULL */
   int first, last; /* positions */
   int repeats;
+  int functions; /* members whose code is long */
 } Cluster;
 
 typedef struct Info { /* of the op at a position */

@@ -84,6 +84,10 @@ Err *dot_long_run(void *state, const Op *op, void *const *in, void *const *out);
 
 /* Integers and bools of any width. */
 Err *dot_int_run(void *state, const Op *op, void *const *in, void *const *out);
+/* Those that a signed 16 bits hold, with results of 32: widened to 16, multiplied by gemm.h. */
+bool dot_fits_int16(DType t);
+bool dot_int16_plan(Dot *d);
+Err *dot_int16_run(void *state, const Op *op, void *const *in, void *const *out);
 
 /* All floats by BLAS; operands whose rows or columns are runs. */
 bool dot_blas_plan(Dot *d);

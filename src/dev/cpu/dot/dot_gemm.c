@@ -62,7 +62,7 @@ static Err *run_as(const Dot *d, const Gemm *g, const Op *op, void *const *in, v
   for (int i = 0; i < 2; i++) {
     const Side *s = i ? &d->rhs : &d->lhs;
     if (s->direct) continue;
-    bytes[i] = (size_t)type_bytes(op->operands[i]->type);
+    bytes[i] = (size_t)type_count(op->operands[i]->type) * e;
     own[i] = cpu_block_alloc(bytes[i]);
     if (!own[i]) goto memory;
     cpu_permute(e, s->rank, s->dims, s->strides, in[i], own[i]);

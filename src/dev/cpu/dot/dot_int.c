@@ -153,7 +153,7 @@ static PanelFn pairs(void) { return NULL; }
 #endif
 
 /* Signed 16 bits hold them: then so do 32 bits, modulo 2^32, the sum of two products. */
-static bool fits_pairs(DType t) {
+bool dot_fits_int16(DType t) {
   return t == DT_I16 || (dtype_bytes(t) == 1 && (dtype_is_int(t) || t == DT_I1));
 }
 
@@ -212,7 +212,7 @@ Err *dot_int_run(void *state, const Op *op, void *const *in, void *const *out) {
   /* A bool says whether the sum of 64 bits is 0; that of bools fits 32. */
   bool wide = d->out == DT_I1 ? c.lt != DT_I1 || c.rt != DT_I1 || d->k > INT32_MAX
                               : dtype_bytes(d->out) > 4;
-  c.width = wide ? W_64 : pairs() && fits_pairs(c.lt) && fits_pairs(c.rt) ? W_PAIRS : W_32;
+  c.width = wide ? W_64 : pairs() && dot_fits_int16(c.lt) && dot_fits_int16(c.rt) ? W_PAIRS : W_32;
   c.k = c.width == W_PAIRS ? (d->k + 1) / 2 : d->k;
   int64_t e = bytes_of(&c);
   c.columns = PANEL_BYTES / e;
@@ -245,4 +245,41 @@ Err *dot_int_run(void *state, const Op *op, void *const *in, void *const *out) {
   for (int i = 0; i < 2; i++) cpu_block_free(own[i], bytes[i]);
   cpu_block_free(packed, rhs + lhs);
   return ok ? NULL : op_err(op, ERR_EXHAUSTED, "no memory for widened operands");
+}
+
+/* ---- by gemm.h ---- */
+
+bool dot_int16_plan(Dot *d) {
+  d->in = DT_I16;
+  return dot_gemm_plan(d);
+}
+
+typedef struct Widening {
+  DType from;
+  const char *in;
+  char *out;
+} Widening;
+
+static void widen_part(void *arg, int64_t begin, int64_t end) {
+  const Widening *w = arg;
+  widen(w->from, W_PAIRS, w->in + begin * dtype_bytes(w->from), 1, end - begin, 1,
+        w->out + begin * 2);
+}
+
+Err *dot_int16_run(void *state, const Op *op, void *const *in, void *const *out) {
+  void *own[2] = {NULL}, *wide[2] = {in[0], in[1]};
+  size_t bytes[2] = {0};
+  Err *e = NULL;
+  for (int i = 0; i < 2 && !e; i++) {
+    const Type *t = op->operands[i]->type;
+    int64_t n = type_count(t);
+    if (t->dtype == DT_I16 || n == 0) continue;
+    bytes[i] = (size_t)n * 2;
+    wide[i] = own[i] = cpu_block_alloc(bytes[i]);
+    if (own[i]) cpu_parallel(n, PACK_GRAIN, widen_part, &(Widening){t->dtype, in[i], own[i]});
+    else e = op_err(op, ERR_EXHAUSTED, "no memory for widened operands");
+  }
+  if (!e) e = dot_gemm_run(state, op, wide, out);
+  for (int i = 0; i < 2; i++) cpu_block_free(own[i], bytes[i]);
+  return e;
 }

@@ -8,6 +8,7 @@
 #define FEW "dot:few"     /* few rows times a matrix: its runs along the columns, or along k */
 #define SMALL "dot:small" /* operands that stay in the caches: read in place, or a copied rhs */
 #define INT "dot:int"
+#define INT16 NULL /* dot:int16 where the host has AVX2 */
 
 /* clang-format off: a program a line */
 static Case cases[] = {
@@ -86,7 +87,11 @@ static Case cases[] = {
      NULL, 0, 0, 255},
     {"int8_vector", DOT("", "[1] x [0]", "1x131xi8", "131x70xi8", "1x70xi32"), NULL, 0, -128, 127},
     {"int8_narrow", DOT("", "[1] x [1]", "9x33xi8", "17x33xi8", "9x17xi8"), INT, 0, -128, 127},
-    {"int_mixed", DOT("", "[0] x [0]", "65x5xui8", "65x50xi16", "5x50xi32"), INT, 0, 0, 255},
+    {"int_mixed", DOT("", "[0] x [0]", "65x5xui8", "65x50xi16", "5x50xi32"), INT16, 0, 0, 255},
+    {"int16", DOT("", "[1] x [0]", "70x331xi16", "331x91xi16", "70x91xi32"), INT16, 0, -32768,
+     32767},
+    {"int16_apart", DOT("", "[0, 2] x [2, 0]", "7x60x50xi16", "50x33x7xi8", "60x33xi32"), INT16, 0,
+     -128, 127},
     {"int32_wraps", DOT("", "[1] x [0]", "6x40xi32", "40x19xi32", "6x19xi32"), INT, 0, -2000000000,
      2000000000},
     {"int64",

@@ -47,6 +47,14 @@ const GemmKernels *gemm_pairs(void) {
 #endif
 }
 
+static const GemmKernels *gemm_int16(void) {
+#if defined(__x86_64__)
+  return &gemm_avx2_int; /* where gemm_kernels has any */
+#else
+  return NULL;
+#endif
+}
+
 static int64_t parts_of(int64_t n, int64_t size) { return (n + size - 1) / size; }
 
 /* Panels of rows, a block of k long, that stay in the second cache while columns pass by: they take
@@ -70,6 +78,7 @@ static int64_t width_of(const Gemm *g, int64_t columns) {
 void gemm_plan(Gemm *g, int64_t m, int64_t n, int64_t k, DType in, DType out, int64_t batch,
                GemmAhead ahead) {
   const GemmKernels *several = in == DT_BF16          ? gemm_pairs()
+                               : in == DT_I16         ? gemm_int16()
                                : dtype_bytes(in) == 1 ? gemm_quads()
                                                       : NULL,
                     *kern = several ? several : gemm_kernels();

@@ -80,6 +80,8 @@ extern const GemmKernels gemm_avx2, gemm_avx512;
 extern const GemmKernels gemm_avx512_bf16;
 /* For int8 in quads, rows of either sign times columns of signed ones to int32. Only fn. */
 extern const GemmKernels gemm_avx512_vnni;
+/* For int16 in pairs to int32, on hosts with AVX2. Only fn. */
+extern const GemmKernels gemm_avx2_int;
 
 /* The widest that this host can run (cpu_vector_bits); NULL: none. */
 const GemmKernels *gemm_kernels(void);
@@ -93,7 +95,7 @@ typedef struct Gemm {
   const GemmKernels *kern;
   int64_t m, n, k;          /* k in floats of a packed panel */
   int64_t per, k_in;        /* elements of k in one of them; k in elements */
-  DType in, out;            /* f32, bf16, f16; i8 or u8 rows and i8 columns to i32 */
+  DType in, out;            /* f32, bf16, f16; i8 or u8 rows and i8 columns, or i16, to i32 */
   int64_t kc;               /* block of k */
   int64_t panels;           /* of rows: */
   int64_t thin, thick;      /* thin rows each, the first `thick` panels one more */

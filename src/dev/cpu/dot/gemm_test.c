@@ -28,7 +28,7 @@ static int64_t below(int64_t n) {
 static char *operand(DType t, int64_t n) {
   char *p = xmalloc((size_t)(n * dtype_bytes(t)) + 1);
   for (int64_t i = 0; i < n; i++)
-    if (dtype_is_int(t)) elem_set_i64(t, p + i, below(256) - 128);
+    if (dtype_is_int(t)) elem_set_i64(t, p + i * dtype_bytes(t), below(256) - 128);
     else elem_set_f64(t, p + i * dtype_bytes(t), (double)(below(255) - 127) / 64);
   return p;
 }
@@ -106,13 +106,13 @@ static void test_shapes(void **state) {
   if (!gemm_kernels()) skip();
   static const DType types[][2] = {{DT_F32, DT_F32}, {DT_BF16, DT_BF16}, {DT_BF16, DT_F32},
                                    {DT_F16, DT_F16}, {DT_F16, DT_F32},   {DT_I8, DT_I32},
-                                   {DT_U8, DT_I32}};
+                                   {DT_U8, DT_I32},  {DT_I16, DT_I32}};
   for (int i = 0; i < 420; i++) {
     bool large = i % 10 == 5;
     int64_t m = 1 + below(large ? 500 : 40), n = 1 + below(large ? 600 : 80),
             k = 1 + below(i % 9 == 0 ? 700 : 40), turn = below(4);
     const DType *t = types[i % COUNT_OF(types)];
-    if (dtype_is_int(t[0]) && !gemm_quads()) continue;
+    if (dtype_bytes(t[0]) == 1 && !gemm_quads()) continue;
     if (i % 30 == 0) m += 380, n += 380; /* both sides packed before the tiles */
     check_one(m, n, k, turn & 1, turn & 2, below(3), t[0], t[1]);
   }

@@ -3,10 +3,12 @@
  * f32, bf16 and f16 by our own kernels where the host has AVX2: f32 with operands that stay in a
  * core's caches (dot_small.c; bf16 where it goes in pairs: dot_pairs.c), few rows times a matrix
  * (dot_few.c), f32 with few results of many terms (dot_long.c), others (dot_gemm.c, and int8 where
- * the host has AVX512_VNNI); f64 and complex by BLAS (dot_blas.c); other integers in panels
- * (dot_int.c). What cannot be addressed (by BLAS: neither the rows nor the columns of an operand are
+ * the host has AVX512_VNNI, else widened to int16); f64 and complex by BLAS (dot_blas.c); other
+ * integers in panels (dot_int.c). What cannot be addressed (by BLAS: neither the rows nor the columns of an operand are
  * runs; by the others: dimensions that do not flatten) is gathered first. */
 #include "dev/cpu/dot/dot.h"
+
+#define INT16_MACS 1e5 /* products of integers with fewer are done before they would be packed */
 
 static bool in_list(const int64_t *v, int n, int64_t x) {
   for (int i = 0; i < n; i++)
@@ -125,6 +127,7 @@ PREPARE(few, true, plan_few)
 PREPARE(small, true, dot_small_plan)
 PREPARE(pairs, true, dot_pairs_plan)
 PREPARE(long, true, dot_long_plan)
+PREPARE(int16, true, dot_int16_plan)
 PREPARE(int, true, NULL)
 
 static void release(void *state) { free(state); }
@@ -213,6 +216,13 @@ static bool accepts_quads(const Op *op) {
          (o == DT_I32 || o == DT_U32);
 }
 
+static bool accepts_int16(const Op *op) {
+  DType o = op_type(op)->dtype;
+  return plain(op) && gemm_kernels() && macs(op) >= INT16_MACS &&
+         dot_fits_int16(op->operands[0]->type->dtype) &&
+         dot_fits_int16(op->operands[1]->type->dtype) && (o == DT_I32 || o == DT_U32);
+}
+
 static bool accepts_int(const Op *op) {
   DType l = op->operands[0]->type->dtype, r = op->operands[1]->type->dtype, o = op_type(op)->dtype;
   bool li = dtype_is_int(l) || l == DT_I1, ri = dtype_is_int(r) || r == DT_I1,
@@ -239,6 +249,7 @@ const CpuKernel cpu_kernels_dot[] = {
     ROW("dot:gemm", accepts_gemm, prepare_gemm, GEMM),
     ROW("dot:blas", accepts_blas, prepare_blas, .run = dot_blas_run),
     ROW("dot:int8", accepts_quads, prepare_gemm, GEMM),
+    ROW("dot:int16", accepts_int16, prepare_int16, .run = dot_int16_run),
     ROW("dot:int", accepts_int, prepare_int, .run = dot_int_run),
     {0},
 };

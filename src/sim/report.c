@@ -312,7 +312,10 @@ Err *sim_fit_error_beside(const SimReport *r, const char *program, double held) 
   fixed += r->owners[SIM_GRADIENTS].bytes;
   double scales = r->hbm_bytes - fixed, room = r->limit_bytes - fixed - held;
   const SimHolding *slots = &r->owners[SIM_SLOTS];
-  if (held > 0 && over <= held)
+  if (held > 0 && over <= held && r->owners[SIM_INPUT].bytes <= ALONE)
+    err_hint(e, "it fits without the other arrays: delete those that are not needed, or make this "
+                "one in parts, in a narrower type, or shard it over more devices");
+  else if (held > 0 && over <= held)
     err_hint(e,
              "it fits without the other arrays: delete those that are not needed (optimizer slots "
              "when only evaluating), or take %.0f %% of this batch: weft advise compares these",

@@ -27,4 +27,4 @@ def test_memory(device, monkeypatch):
         assert steps["after the wall"][0] == 0
         made, put = got["errors"]
         assert "RESOURCE_EXHAUSTED" in put and "in use" in put
-        assert "RESOURCE_EXHAUSTED" in made and "other arrays" in made and "weft advise" in made
+        assert "RESOURCE_EXHAUSTED" in made and "other arrays" in made and "in parts" in made and "batch" not in made

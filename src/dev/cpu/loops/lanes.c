@@ -1,6 +1,7 @@
 /* sin, cos, tan, powers and remainders of a vector's lanes, computed in double, four at a time, and
- * rounded once: within 0.501 ulp of f32, remainders exact. Lanes that the straight way does not cover (angles beyond
- * 1e6, bases that are not positive and finite, quotients beyond 2^28, NaN) and machines without AVX2 go through the C library. */
+ * rounded once: within 0.501 ulp of f32, remainders exact. Lanes that the straight way does not cover
+ * (angles beyond 1e6, powers of zero and infinity, quotients beyond 2^28, NaN) and machines without
+ * AVX2 go through the C library. */
 #include <math.h>
 #include <string.h>
 
@@ -123,12 +124,33 @@ FN static void vector_tangents(const float *x, float *y, int64_t n) {
   }
 }
 
+/* Of what is negative only whole powers are numbers, and odd ones negative. */
+INLINE Doubles power(Doubles x, Doubles y) {
+  const Words sign = (Words){} + ((uint64_t)1 << 63);
+  const Doubles nan = (Doubles)((Words){} + 0x7ff8000000000000u);
+  Doubles limit = y * 0 + 0x1p26; /* from here on all of f32 are even */
+  Doubles near = pick((Words)(y < limit) & (Words)(y > -limit), y, limit), whole = near + ROUNDER;
+  Words odd = (Words)whole << 63, negative = (Words)(x < 0);
+  Doubles z = exp_two(y * log_two((Doubles)((Words)x & ~sign)));
+  z = (Doubles)((Words)z | (negative & odd));
+  return pick(negative & (Words)(whole - ROUNDER != near), nan, z);
+}
+
 FN static void vector_powers(const float *x, const float *y, float *z, int64_t n) {
   Doubles a, b;
   for (int64_t i = 0; i < n; i += 4) {
     take(x + i, n - i, &a);
     take(y + i, n - i, &b);
     give(z + i, n - i, exp_two(b * log_two(a)));
+  }
+}
+
+FN static void vector_signed_powers(const float *x, const float *y, float *z, int64_t n) {
+  Doubles a, b;
+  for (int64_t i = 0; i < n; i += 4) {
+    take(x + i, n - i, &a);
+    take(y + i, n - i, &b);
+    give(z + i, n - i, power(a, b));
   }
 }
 
@@ -148,6 +170,9 @@ static void vector_sines(const float *x, float *y, int64_t n, uint64_t more) {
 }
 static void vector_tangents(const float *x, float *y, int64_t n) { (void)x, (void)y, (void)n; }
 static void vector_powers(const float *x, const float *y, float *z, int64_t n) {
+  (void)x, (void)y, (void)z, (void)n;
+}
+static void vector_signed_powers(const float *x, const float *y, float *z, int64_t n) {
   (void)x, (void)y, (void)z, (void)n;
 }
 static void vector_remainders(const float *x, const float *y, float *z, int64_t n) {
@@ -177,10 +202,15 @@ static void tangents(const float *x, float *y, int64_t n) {
 }
 
 static void powers(const float *x, const float *y, float *z, int64_t n) {
-  bool done = has_vectors();
-  if (done) vector_powers(x, y, z, n);
+  bool done = has_vectors(), plain = done;
+  for (int64_t i = 0; i < n; i++) plain &= is_plain(x[i], y[i]);
+  if (plain) {
+    vector_powers(x, y, z, n);
+    return;
+  }
+  if (done) vector_signed_powers(x, y, z, n);
   for (int64_t i = 0; i < n; i++)
-    if (!done || !is_plain(x[i], y[i])) z[i] = (float)pow((double)x[i], (double)y[i]);
+    if (!done || !is_plain(fabsf(x[i]), y[i])) z[i] = (float)pow((double)x[i], (double)y[i]);
 }
 
 static void remainders(const float *x, const float *y, float *z, int64_t n) {

@@ -71,6 +71,11 @@ static void powers(void **state) {
     for (int64_t i = 0; i < n; i++) {
       x[i] = round < 200 ? odd[next(&seed) % COUNT_OF(odd)] : fabsf(number(&seed, round % 3));
       y[i] = round < 200 ? odd[next(&seed) % COUNT_OF(odd)] : number(&seed, round % 2);
+      if (round % 4 == 1 && round > 200) { /* negative ones to whole, half and enormous powers */
+        x[i] = -x[i];
+        y[i] = round % 8 == 1 ? (float)(int)(next(&seed) >> 26) - 32
+                              : ldexpf(1.0f + (float)(i & 1), (int)(i % 40) - 1);
+      }
     }
     f(x, y, z, n);
     for (int64_t i = 0; i < n; i++)

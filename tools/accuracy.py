@@ -286,6 +286,9 @@ attention, a VAE, attention between GRUs, depthwise convolutions, cross attentio
 Blocks and steps at odd sizes (f32 and bf16, recomputation, scans, accumulated gradients, several optimizers, narrow tables). `first`: before any
 of them was looked at. Rules came afterwards for results over arguments on chip, what windows leave of it on TPU7x, and narrow tables.
 
+{peaks2}
+Drawn when those rules stood, and not looked into since.
+
 ## Near the limit of memory
 
 {limits}
@@ -349,6 +352,7 @@ def main():
                               ("unseen5", "unseen5.csv", "Unseen programs, fifth set"),
                               ("unseen6", "unseen6.csv", "Unseen programs, sixth set"),
                               ("peaks", "peaks.csv", "Programs drawn for peak memory"),
+                              ("peaks2", "peaks2.csv", "The same once more, blind"),
                               ("fresh", "fresh.csv", "Fresh shapes of every family"),
                               ("mix", "mix.csv", "The oracle's own mix at other shapes"),
                               ("last", "last.csv", "The same mix once more"),

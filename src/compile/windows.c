@@ -5,8 +5,10 @@
  * for one: a loop takes a step along the dimension for all rows at once. A few long rows are cut into
  * blocks that go side by side, and what comes before each block is combined with it afterwards.
  *
- * Other windows go one dimension after the other, the last first, so that the order of the elements
- * stays: shifted copies are combined, of long windows by doubling.
+ * Other windows are combined from shifted copies: element by element from the initial value on where
+ * the body may not be associative (a subtraction: the specification leaves its result open, people
+ * expect the order in which XLA goes), else one dimension after the other, the last first, so that the
+ * order of the elements stays, and long windows by doubling.
  *
  * The initial value of a running combination is taken for neutral, as the specification wants it. */
 #include "compile/compile_priv.h"
@@ -15,6 +17,7 @@
 #define MAX_VALUES 4
 #define MAX_BODY 64
 #define MAX_CHAIN 16 /* copies; longer windows by doubling */
+#define MAX_TAPS 32  /* copies in order; larger windows are taken for associative */
 
 typedef struct Body {
   const Region *r;
@@ -228,6 +231,33 @@ static void window_dim(Build *b, const Body *f, int dim, const Along *w, Value *
   memcpy(x, all, sizeof all);
 }
 
+/* The whole window in the order of its elements: (((init . x0) . x1) . x2) ... */
+static void window_in_order(Build *b, const Body *f, const Along *w, Value *const *init,
+                            Value **x) {
+  int rank = b_rank(x[0]);
+  int64_t lo[B_MAX_RANK], hi[B_MAX_RANK], in[B_MAX_RANK], n[B_MAX_RANK], at[B_MAX_RANK] = {0};
+  int64_t by[B_MAX_RANK];
+  for (int d = 0; d < rank; d++)
+    lo[d] = w[d].lo, hi[d] = w[d].hi, in[d] = w[d].base - 1, by[d] = w[d].stride;
+  Value *all[MAX_VALUES], *next[MAX_VALUES];
+  for (int i = 0; i < f->n; i++) x[i] = b_pad(b, x[i], init[i], lo, hi, in);
+  for (int d = 0; d < rank; d++)
+    n[d] = (b_dim(x[0], d) - (w[d].size - 1) * w[d].dilation - 1) / w[d].stride + 1;
+  for (int i = 0; i < f->n; i++)
+    all[i] = b_bcast_scalar(b, init[i], b_type(b, b_dtype(x[i]), rank, n));
+  for (int d = rank; d >= 0;) {
+    int64_t from[B_MAX_RANK], to[B_MAX_RANK];
+    for (int k = 0; k < rank; k++) {
+      from[k] = at[k] * w[k].dilation;
+      to[k] = from[k] + (n[k] - 1) * w[k].stride + 1;
+    }
+    for (int i = 0; i < f->n; i++) next[i] = b_slice(b, x[i], from, to, by);
+    combine(b, f, all, next, all);
+    for (d = rank - 1; d >= 0 && ++at[d] == w[d].size; d--) at[d] = 0;
+  }
+  memcpy(x, all, sizeof all);
+}
+
 /* ---- the pass ---- */
 
 static int64_t int_at(const Op *op, const char *name, int i, int64_t otherwise) {
@@ -251,14 +281,26 @@ static int running_dim(const Type *t, const Along *w, bool *back) {
   return dim;
 }
 
-/* One operand of these types, combined by one of these operations: all that kernels do. */
-static bool is_plain(const Op *op) {
+/* One operand, combined by one operation of both. */
+static bool is_one_op(const Op *op) {
   const Region *r = op->regions[0];
   const Op *f = r->first;
-  if (op->n_results != 1 || f->next != r->last || r->last->operands[0] != &f->results[0] ||
-      f->n_operands != 2 || f->operands[0]->def || f->operands[1]->def ||
-      f->operands[0] == f->operands[1])
-    return false;
+  return op->n_results == 1 && f->next == r->last && r->last->operands[0] == &f->results[0] &&
+         f->n_operands == 2 && !f->operands[0]->def && !f->operands[1]->def &&
+         f->operands[0] != f->operands[1];
+}
+
+/* For sure: other bodies may be, too. */
+static bool is_associative(const Op *op) {
+  OpKind kind = op->regions[0]->first->kind;
+  return is_one_op(op) && (kind == OP_ADD || kind == OP_MULTIPLY || kind == OP_MAXIMUM ||
+                           kind == OP_MINIMUM || kind == OP_AND || kind == OP_OR || kind == OP_XOR);
+}
+
+/* One operand of these types, combined by one of these operations: all that kernels do. */
+static bool is_plain(const Op *op) {
+  if (!is_one_op(op)) return false;
+  const Op *f = op->regions[0]->first;
   DType t = op_type(op)->dtype;
   bool number = t == DT_F32 || t == DT_F64 || t == DT_BF16 || t == DT_F16 || t == DT_I32 ||
                 t == DT_I64 || t == DT_U32 || t == DT_U64;
@@ -330,8 +372,12 @@ static void rewrite(Module *m, Op *op) {
     x[i] = op->operands[i], init[i] = op->operands[f.n + i];
     if (f.wide) x[i] = b_convert(&b, x[i], DT_F32), init[i] = b_convert(&b, init[i], DT_F32);
   }
+  int64_t taps = 1;
+  for (int i = 0; i < t->rank; i++) taps *= w[i].size;
   int dim = running_dim(t, w, &back);
-  if (dim >= 0) {
+  if (taps <= MAX_TAPS && !is_associative(op)) {
+    window_in_order(&b, &f, w, init, x);
+  } else if (dim >= 0) {
     scan_dim(&b, f, dim, back, x, init, x);
   } else {
     Value *start[MAX_VALUES];

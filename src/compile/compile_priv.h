@@ -3,6 +3,7 @@
 #define WEFT_COMPILE_COMPILE_PRIV_H
 
 #include "compile/compile.h"
+#include "ir/build.h"
 
 #define MAX_RANK 32
 
@@ -44,8 +45,15 @@ int compile_trip_count(const Op *loop, int most, int *counter, int64_t *first, i
 int compile_uses(const Region *r, const Value *v); /* operands in the region that are v */
 /* Is `place`, in the body of the loop, each of 0 .. n - 1 once in its n turns? (hoist.c) */
 bool compile_visits_all(const Op *loop, const Value *place, int64_t n);
+
+/* ---- operations in the place of one (rewrite.c) ---- */
+
 /* What was built behind `end`, the terminator of the region of `at`, goes before `at`. */
 void compile_move_built(Op *end, Op *at);
+/* What op, of one result, is written as, built at the end of its region; NULL: it stays. */
+typedef Value *Rewrite(Build *b, const Op *op);
+/* Applies it to every operation of this kind, in regions as well. */
+void compile_rewrite(Module *m, OpKind kind, Rewrite *rewritten);
 
 /* ---- fuse, plan ---- */
 

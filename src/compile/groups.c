@@ -127,22 +127,7 @@ static Value *rewritten(Build *b, const Op *op) {
   return b_reshape(b, b_transpose(b, y, perm), c.o->rank, c.o->dims);
 }
 
-static void walk(Module *m, Region *r) {
-  for (Op *op = r->first, *next; op; op = next) {
-    next = op->next;
-    for (int i = 0; i < op->n_regions; i++) walk(m, op->regions[i]);
-    if (op->kind != OP_CONVOLUTION) continue;
-    Build b = {.m = m, .r = r, .loc = op->loc};
-    Op *end = r->last;
-    Value *v = rewritten(&b, op);
-    if (!v) continue;
-    compile_move_built(end, op);
-    value_replace_all(r->func, &op->results[0], v);
-    op_remove(op);
-  }
-}
-
 Err *pass_groups(Module *m) {
-  walk(m, module_main(m)->body);
+  compile_rewrite(m, OP_CONVOLUTION, rewritten);
   return NULL;
 }

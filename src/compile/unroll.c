@@ -27,14 +27,6 @@ static bool compares(const Op *op, int64_t a, int64_t b) {
   return str_is(d, "NE") ? a != b : a == b;
 }
 
-void compile_move_built(Op *end, Op *at) {
-  while (end->next) {
-    Op *op = end->next;
-    op_remove(op);
-    op_insert_before(at, op);
-  }
-}
-
 int compile_uses(const Region *r, const Value *v) {
   int n = 0;
   for (const Op *op = r->first; op; op = op->next) {

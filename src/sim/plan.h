@@ -188,8 +188,16 @@ Kernel *plan_kernel(Plan *p);
 void plan_kernels(Plan *p);
 /* plan_layout.c */
 void plan_layouts(Plan *p);
-void plan_copies(Plan *p);
 bool plan_slices_tiles(const Plan *p, const HNode *n);
+/* The order that a product wants for an operand or result (`roles`: its c->out, ...): the two minor
+ * dimensions may not be batch (of a dot) or spatial (of a convolution). */
+void plan_conv_order(const Law *law, const HNode *n, const HConv *c, const char *roles, int *order);
+/* Does the order that v has do for it? */
+bool plan_order_serves(const HValue *v, const HConv *c, const char *roles);
+/* The stored array that a kernel does nothing to but take a slice of; the slice keeps its order. */
+const HValue *plan_sliced_of(const Kernel *k, const HNode *n);
+/* plan_copies.c */
+void plan_copies(Plan *p);
 /* plan.c */
 Err *plan_comp(HGraph *g, HComp *c, const Chip *chip, const Law *law, const SimOpts *opts,
                Arena *arena, Plan *parent, double mult, Plan **out);

@@ -1,15 +1,8 @@
 /* Convolutions of groups that are products: which ones become dot_general, and that the interpreter
  * answers the same before and after. */
-#include "compile/pass_test.h"
-
-typedef struct Case {
-  const char *name, *dims, *window, *lhs, *rhs, *out, *groups;
-  bool product;
-} Case;
+#include "compile/conv_pass_test.h"
 
 #define WEIGHTS "[f, 0, 1, b]x[i, 0, 1, o]->[0, 1, b, f]"
-#define NHWC "[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]"
-#define GROUPS(n) "batch_group_count = 1 : i64, feature_group_count = " #n " : i64"
 
 static Case cases[] = {
     {"examples", WEIGHTS, "", "4x6x7x3xf32", "1x5x5x8xf32", "2x3x3x8xf32", GROUPS(4), true},
@@ -30,38 +23,7 @@ static Case cases[] = {
      GROUPS(4), false},
 };
 
-static Module *read(const Case *c) {
-  Buf b = {0};
-  buf_printf(
-      &b,
-      "func.func @main(%%a: tensor<%s>, %%b: tensor<%s>) -> tensor<%s> { %%r = "
-      "stablehlo.convolution(%%a, %%b) dim_numbers = %s, "
-      "window = {%s} {%s} : (tensor<%s>, tensor<%s>) -> tensor<%s> return %%r : tensor<%s> }",
-      c->lhs, c->rhs, c->out, c->dims, c->window, c->groups, c->lhs, c->rhs, c->out, c->out);
-  Module *m = read_program((Str){b.p, b.n});
-  buf_free(&b);
-  return m;
-}
-
-static void product(void **state) {
-  const Case *c = *state;
-  Module *before = read(c), *after = read(c);
-  ok(pass_groups(after));
-  ok(ir_verify(after));
-  bool convolution = false;
-  for (const Op *op = module_main(after)->body->first; op; op = op->next)
-    convolution |= op->kind == OP_CONVOLUTION;
-  assert_int_equal(convolution, !c->product);
-  Tensor *in[2];
-  const Region *r = module_main(before)->body;
-  for (int i = 0; i < 2; i++) {
-    const Type *t = r->args[i]->type;
-    in[i] = tensor_make(t->dtype, t->rank, t->dims);
-    for (int64_t k = 0; k < in[i]->count; k++)
-      ((float *)in[i]->data)[k] = (float)((k * 37 + i * 11) % 19 - 9);
-  }
-  same_result(c->name, before, after, 2, in, 1e-30); /* small integers */
-}
+static void product(void **state) { check_conv(*state, pass_groups); }
 
 int main(void) {
   struct CMUnitTest tests[COUNT_OF(cases)];

@@ -194,6 +194,7 @@ const char *env_get(const char *name); /* NULL when unset or empty */
 /* A value that is none of these counts as unset and is named on stderr, once. */
 int64_t env_int(const char *name, int64_t least, int64_t most, int64_t otherwise);
 bool env_flag(const char *name);                          /* 1: true */
+bool env_lists(const char *name, const char *word);       /* among words with commas between */
 int env_choice(const char *name, const char *choices);    /* "a|b": which; -1: none */
 void env_complain(const char *name, const char *fmt, ...) /* for other kinds of values */
     PRINTF_LIKE(2, 3);

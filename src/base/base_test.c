@@ -191,6 +191,11 @@ static void test_environment(void **state) {
   unsetenv("WEFT_TEST");
   assert_int_equal(env_int("WEFT_TEST", 1, 9, 4), 4);
   assert_int_equal(env_choice("WEFT_TEST", "a|bc"), -1);
+  setenv("WEFT_TEST", "fuse,plan", 1);
+  assert_true(env_lists("WEFT_TEST", "plan"));
+  assert_false(env_lists("WEFT_TEST", "pla"));
+  unsetenv("WEFT_TEST");
+  assert_false(env_lists("WEFT_TEST", "plan"));
   assert_false(env_flag("WEFT_TEST"));
   setenv("WEFT_TEST", "1", 1);
   assert_true(env_flag("WEFT_TEST"));

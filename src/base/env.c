@@ -41,6 +41,13 @@ int64_t env_int(const char *name, int64_t least, int64_t most, int64_t otherwise
 
 bool env_flag(const char *name) { return env_int(name, 0, 1, 0) != 0; }
 
+bool env_lists(const char *name, const char *word) {
+  size_t n = strlen(word);
+  for (const char *p = env_get(name); p; p = (p = strchr(p, ',')) ? p + 1 : NULL)
+    if (!strncmp(p, word, n) && (p[n] == ',' || p[n] == 0)) return true;
+  return false;
+}
+
 int env_choice(const char *name, const char *choices) {
   const char *s = env_get(name);
   if (!s) return -1;

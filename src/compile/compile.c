@@ -34,22 +34,15 @@ static void check_dump(void) {
   const char *want = env_get("WEFT_DUMP");
   for (size_t n; want && *want; want += n + (want[n] == ',')) {
     Str s = {want, n = strcspn(want, ",")};
-    bool ok = str_is(s, "fuse") || str_is(s, "plan") || str_is(s, "llvm");
+    bool ok = str_is(s, "fuse") || str_is(s, "plan") || str_is(s, "llvm") || str_is(s, "kernels");
     for (int i = 0; i < COUNT_OF(passes); i++) ok |= str_is(s, passes[i].name);
     if (ok) continue;
     Buf names = {0};
     for (int i = 0; i < COUNT_OF(passes); i++) buf_printf(&names, "%s, ", passes[i].name);
-    env_complain("WEFT_DUMP", "names no stage '%.*s': there are %splan, llvm", STR_ARG(s), names.p);
+    env_complain("WEFT_DUMP", "names no stage '%.*s': there are %splan, llvm, kernels", STR_ARG(s),
+                 names.p);
     buf_free(&names);
   }
-}
-
-bool dump_wanted(const char *stage) {
-  const char *want = env_get("WEFT_DUMP");
-  size_t n = strlen(stage);
-  for (const char *p = want; p && *p; p = strchr(p, ',') ? strchr(p, ',') + 1 : NULL)
-    if (!strncmp(p, stage, n) && (p[n] == ',' || p[n] == 0)) return true;
-  return false;
 }
 
 static void print_region(Buf *b, const Region *r, int depth);
@@ -89,7 +82,7 @@ static void print_region(Buf *b, const Region *r, int depth) {
 }
 
 static void dump_module(const char *stage, Module *m) {
-  if (!dump_wanted(stage)) return;
+  if (!env_lists("WEFT_DUMP", stage)) return;
   Buf b = {0};
   Func *f = module_main(m);
   ir_number(f);
@@ -183,7 +176,7 @@ Err *compile_program(const Module *m, const Target *t, Plan **out) {
     module_free(own);
     return e;
   }
-  if (dump_wanted("plan") || dump_wanted("fuse")) {
+  if (env_lists("WEFT_DUMP", "plan") || env_lists("WEFT_DUMP", "fuse")) {
     Buf b = {0};
     plan_print(&b, *out);
     fputs(b.p, stderr);

@@ -102,7 +102,6 @@ void order_nodes(const Func *main, const Region *r, Nodes *nodes);
 bool op_is_alias(const Op *op); /* result i has the bytes of operand i: reshape, same-width bitcast,
                                    barrier, copy */
 
-bool dump_wanted(const char *stage);
 Err *plan_build(Module *m, const Target *t, Plan **out); /* takes the module, on success */
 int op_captures(const Op *op,
                 Value ***out); /* values from outside that the regions use; malloc'd */

@@ -133,6 +133,7 @@ static Err *time_all(Plan *p) {
         if (root) k->must_copy = needs_copy(p, k, i);
         if (pass == 1) plan_see(p, i);
         cost(p, k);
+        if (pass == 1) plan_dump(p, k);
       }
       if (pass == 0) continue;
       const Plan *in = k->dearest;
@@ -208,6 +209,7 @@ static void loop_copies(Plan *p) {
     c2->util = 1;
     p->cycles += cyc;
     p->time_s += c2->time_s;
+    plan_dump(p, c2);
   }
 }
 
@@ -267,6 +269,7 @@ static void fill_stacks(Plan *p) {
       c->util = 1;
       p->cycles += c->cycles;
       p->time_s += c->time_s;
+      plan_dump(p, c);
     }
   }
 }

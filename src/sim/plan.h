@@ -204,6 +204,8 @@ Err *plan_comp(HGraph *g, HComp *c, const Chip *chip, const Law *law, const SimO
 bool plan_made_from(const Kernel *k, const HNode *n, const HNode *of, int depth);
 void plan_lists_free(Plan *p); /* its lists; the rest is in the arena */
 void plan_kernel_free(Kernel *k);
+/* plan_dump.c */
+void plan_dump(const Plan *p, const Kernel *k);
 /* plan_order.c */
 void plan_order(Plan *p);
 /* plan_place.c */

@@ -134,3 +134,12 @@ def test_peaks(tmp_path, archive, table, program, chip):
     rows = csv.DictReader(open(HERE / f"oracle/{table}.csv"))
     want = [float(r["peak_bytes"]) for r in rows if (r["program"], r["chip"]) == (program, chip)]
     assert estimate(tmp_path / "x.mlir", chip)["peak_bytes"] == pytest.approx(want[0], rel=0.01)
+
+
+def test_dump_of_kernels(programs):
+    name = str(programs / "mnist_cnn_b64.mlir")
+    p = weft("estimate", name, "--chip", "tpu-v5e", "--json", env={"WEFT_DUMP": "kernels"})
+    lines = [line.split(" | ") for line in p.stderr.splitlines()]
+    cycles = sum(float(head.split()[0]) * float(head.split()[1][1:]) for head, *_ in lines if head[0] != "-")
+    assert cycles == pytest.approx(json.loads(p.stdout)["cycles"], rel=1e-3)
+    assert any("convolution" in inside for _, _, inside in lines)

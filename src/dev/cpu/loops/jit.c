@@ -251,8 +251,7 @@ static void make_unit(void *arg, int64_t i) {
   Jit *j = arg;
   Unit *u = &j->units.v[i];
   u->error = unit_generate(j, u);
-  const char *dump = env_get("WEFT_DUMP");
-  if (!u->error && dump && strstr(dump, "llvm")) LLVMDumpModule(u->mod);
+  if (!u->error && env_lists("WEFT_DUMP", "llvm")) LLVMDumpModule(u->mod);
   if (!u->error) {
     LLVMTargetMachineRef tm = machine_take();
     u->error = unit_compile(u, passes_for(j, u), tm);

@@ -7,15 +7,11 @@
  * complex numbers from memory, what is left of `complex` writes them there, and everything between
  * is fused as other arithmetic is. A result that nobody wants whole goes away with pass_simplify.
  *
- * Functions with branch cuts (log, sqrt, power, ...) stay as they are. */
+ * Functions are written in their parts, too (pairs_math.c). */
 #include <math.h>
 
 #include "compile/compile_priv.h"
-#include "ir/build.h"
-
-typedef struct Pair {
-  Value *re, *im;
-} Pair;
+#include "compile/pairs.h"
 
 typedef struct Pairs {
   Build b;
@@ -104,14 +100,23 @@ static Pair parts_of(Pairs *p, Value *v) {
 
 /* ---- arithmetic ---- */
 
-static bool is_zero(const Value *v) {
-  const void *s = value_splat(v);
-  return s && elem_get_f64(v->type->dtype, s) == 0;
+bool pair_is_real(Pair x) {
+  const void *s = value_splat(x.im);
+  return s && elem_get_f64(x.im->type->dtype, s) == 0;
 }
 
-static Pair multiply(Build *b, Pair x, Pair y) {
+Pair pair_select(Build *b, Value *pred, Pair yes, Pair no) {
+  return (Pair){b_select(b, pred, yes.re, no.re), b_select(b, pred, yes.im, no.im)};
+}
+
+Pair pair_multiply(Build *b, Pair x, Pair y) {
   return (Pair){b_sub(b, b_mul(b, x.re, y.re), b_mul(b, x.im, y.im)),
                 b_add(b, b_mul(b, x.re, y.im), b_mul(b, x.im, y.re))};
+}
+
+static Pair pair_square(Build *b, Pair x) {
+  Value *xy = b_mul(b, x.re, x.im);
+  return (Pair){b_mul(b, b_sub(b, x.re, x.im), b_add(b, x.re, x.im)), b_add(b, xy, xy)};
 }
 
 static Value *is_infinite(Build *b, Value *x) {
@@ -124,8 +129,8 @@ static Value *one_if(Build *b, Value *condition, Value *like) { /* with the sign
 }
 
 /* Smith's way: nothing overflows that need not. A divisor of zero or infinity as in C's Annex G. */
-static Pair divide(Build *b, Pair x, Pair y) {
-  if (is_zero(y.im)) return (Pair){b_div(b, x.re, y.re), b_div(b, x.im, y.re)};
+Pair pair_divide(Build *b, Pair x, Pair y) {
+  if (pair_is_real(y)) return (Pair){b_div(b, x.re, y.re), b_div(b, x.im, y.re)};
   Value *by_re = b_compare(b, "GE", b_abs(b, y.re), b_abs(b, y.im));
   Value *large = b_select(b, by_re, y.re, y.im), *small = b_select(b, by_re, y.im, y.re);
   Value *p = b_select(b, by_re, x.re, x.im), *q = b_select(b, by_re, x.im, x.re);
@@ -136,14 +141,14 @@ static Pair divide(Build *b, Pair x, Pair y) {
   Value *inf_re = is_infinite(b, y.re), *inf_im = is_infinite(b, y.im);
   Value *inf = b_or(b, inf_re, inf_im);
   Value *c = one_if(b, inf_re, y.re), *d = one_if(b, inf_im, y.im);
-  Pair far = multiply(b, x, (Pair){c, b_neg(b, d)});
+  Pair far = pair_multiply(b, x, (Pair){c, b_neg(b, d)});
   z.re = b_select(b, inf, b_muls(b, far.re, 0), z.re);
   z.im = b_select(b, inf, b_muls(b, far.im, 0), z.im);
   return (Pair){b_select(b, zero, b_div(b, x.re, y.re), z.re),
                 b_select(b, zero, b_div(b, x.im, y.re), z.im)};
 }
 
-static Value *absolute(Build *b, Pair x) {
+Value *pair_abs(Build *b, Pair x) {
   Value *re = b_abs(b, x.re), *im = b_abs(b, x.im);
   Value *large = b_max(b, re, im), *r = b_div(b, b_min(b, re, im), large);
   Value *one = b_full(b, large->type, 1);
@@ -154,7 +159,7 @@ static Value *absolute(Build *b, Pair x) {
 }
 
 static Pair sign(Build *b, Pair x) {
-  Value *r = absolute(b, x), *zero = b_compare(b, "EQ", r, b_full(b, r->type, 0));
+  Value *r = pair_abs(b, x), *zero = b_compare(b, "EQ", r, b_full(b, r->type, 0));
   return (Pair){b_select(b, zero, x.re, b_div(b, x.re, r)),
                 b_select(b, zero, x.im, b_div(b, x.im, r))};
 }
@@ -163,6 +168,15 @@ static Pair sign(Build *b, Pair x) {
 static Pair exponential(Build *b, Pair x) {
   Value *e = b_exp(b, x.re), *zero = b_compare(b, "EQ", x.im, b_full(b, x.im->type, 0));
   return (Pair){b_mul(b, e, b_cos(b, x.im)), b_select(b, zero, x.im, b_mul(b, e, b_sin(b, x.im)))};
+}
+
+/* By real, then by imaginary part; NaN wins. */
+static Pair extreme(Build *b, const char *before, Pair x, Pair y) {
+  Value *tie = b_and(b, b_compare(b, "EQ", x.re, y.re), b_compare(b, before, y.im, x.im));
+  Value *other = b_or(b, b_compare(b, before, y.re, x.re), tie);
+  Value *bad_x = b_or(b, b_compare(b, "NE", x.re, x.re), b_compare(b, "NE", x.im, x.im));
+  Value *bad_y = b_or(b, b_compare(b, "NE", y.re, y.re), b_compare(b, "NE", y.im, y.im));
+  return pair_select(b, b_and(b, b_or(b, other, bad_y), b_not(b, bad_x)), y, x);
 }
 
 static Value *compare(Pairs *p, const Op *op, Pair x, Pair y) {
@@ -221,6 +235,9 @@ static bool is_expanded(const Op *op) {
   case OP_DIVIDE:
   case OP_EXPONENTIAL:
   case OP_IMAG:
+  case OP_CHLO_SQUARE:
+  case OP_MAXIMUM:
+  case OP_MINIMUM:
   case OP_MULTIPLY:
   case OP_NEGATE:
   case OP_REAL:
@@ -230,7 +247,7 @@ static bool is_expanded(const Op *op) {
   case OP_COMPARE:
     return str_is(op_str(op, "comparison_direction"), "EQ") ||
            str_is(op_str(op, "comparison_direction"), "NE");
-  default: return is_plain_sum(op);
+  default: return pair_has_function(op->kind) || is_plain_sum(op);
   }
 }
 
@@ -245,22 +262,26 @@ static Value *expand(Pairs *p, const Op *op) {
   switch (op->kind) {
   case OP_REAL: return x.re;
   case OP_IMAG: return x.im;
-  case OP_ABS: return absolute(b, x);
+  case OP_ABS: return pair_abs(b, x);
   case OP_COMPARE: return compare(p, op, x, y);
   case OP_ADD: z = (Pair){b_add(b, x.re, y.re), b_add(b, x.im, y.im)}; break;
   case OP_SUBTRACT: z = (Pair){b_sub(b, x.re, y.re), b_sub(b, x.im, y.im)}; break;
-  case OP_MULTIPLY: z = multiply(b, x, y); break;
-  case OP_DIVIDE: z = divide(b, x, y); break;
+  case OP_MULTIPLY: z = pair_multiply(b, x, y); break;
+  case OP_DIVIDE: z = pair_divide(b, x, y); break;
   case OP_NEGATE: z = (Pair){b_neg(b, x.re), b_neg(b, x.im)}; break;
   case OP_CHLO_CONJ: z = (Pair){x.re, b_neg(b, x.im)}; break;
   case OP_EXPONENTIAL: z = exponential(b, x); break;
   case OP_SIGN: z = sign(b, x); break;
-  case OP_SELECT: z = (Pair){b_select(b, in[0], x.re, y.re), b_select(b, in[0], x.im, y.im)}; break;
+  case OP_SELECT: z = pair_select(b, in[0], x, y); break;
+  case OP_MAXIMUM: z = extreme(b, "GT", x, y); break;
+  case OP_MINIMUM: z = extreme(b, "LT", x, y); break;
+  case OP_CHLO_SQUARE: z = pair_square(b, x); break;
   case OP_CONVERT:
     z = convert(p, in[0], op_type(op)->dtype);
     if (!is_complex(&op->results[0])) return z.re;
     break;
-  default: z = sum(p, op); break;
+  case OP_REDUCE: z = sum(p, op); break;
+  default: z = pair_function(b, op->kind, x, y); break;
   }
   Type *t = op_type(op);
   return &b_op(b, OP_COMPLEX, 2, (Value *[]){z.re, z.im}, 1, &t, 0, NULL, 0, NULL)->results[0];

@@ -7,6 +7,7 @@
 #define C "tensor<12x12xcomplex<f32>>"
 #define R "tensor<12x12xf32>"
 #define UNARY(op, to) "%r = stablehlo." op " %a : (" C ") -> " to "\n return %r : " to
+#define FUNCTION(op) "%r = " op " %a : " C " -> " C "\n return %r : " C
 #define BINARY(op) "%r = stablehlo." op " %a, %b : " C "\n return %r : " C
 
 typedef struct Case {
@@ -25,6 +26,41 @@ static Case cases[] = {
     {"imag", R, UNARY("imag", R), true},
     {"sign", C, "%r = stablehlo.sign %a : " C "\n return %r : " C, false},
     {"exponential", C, "%r = stablehlo.exponential %a : " C "\n return %r : " C, false},
+    {"maximum", C, BINARY("maximum"), true},
+    {"minimum", C, BINARY("minimum"), true},
+    {"log", C, FUNCTION("stablehlo.log"), true},
+    {"log1p", C, FUNCTION("stablehlo.log_plus_one"), false},
+    {"expm1", C, FUNCTION("stablehlo.exponential_minus_one"), true},
+    {"logistic", C, FUNCTION("stablehlo.logistic"), false},
+    {"sqrt", C, FUNCTION("stablehlo.sqrt"), true},
+    {"rsqrt", C, FUNCTION("stablehlo.rsqrt"), false},
+    {"cbrt", C, FUNCTION("stablehlo.cbrt"), false},
+    {"sine", C, FUNCTION("stablehlo.sine"), false},
+    {"cosine", C, FUNCTION("stablehlo.cosine"), false},
+    {"tan", C, FUNCTION("stablehlo.tan"), false},
+    {"tanh", C, FUNCTION("stablehlo.tanh"), false},
+    {"sinh", C, FUNCTION("chlo.sinh"), false},
+    {"cosh", C, FUNCTION("chlo.cosh"), false},
+    {"asin", C, FUNCTION("chlo.asin"), false},
+    {"acos", C, FUNCTION("chlo.acos"), false},
+    {"atan", C, FUNCTION("chlo.atan"), false},
+    {"asinh", C, FUNCTION("chlo.asinh"), false},
+    {"acosh", C, FUNCTION("chlo.acosh"), false},
+    {"atanh", C, FUNCTION("chlo.atanh"), false},
+    {"square", C, FUNCTION("chlo.square"), false},
+    {"power", C, BINARY("power"), false},
+    {"power of zero", C,
+     "%z = stablehlo.subtract %a, %a : " C "\n"
+     "%r = stablehlo.power %z, %b : " C "\n return %r : " C,
+     false},
+    {"zero-th power", C,
+     "%z = stablehlo.subtract %a, %a : " C "\n"
+     "%r = stablehlo.power %b, %z : " C "\n return %r : " C,
+     false},
+    {"real power", C,
+     "%z = stablehlo.constant dense<(1.5, 0.0)> : " C "\n"
+     "%r = stablehlo.power %b, %z : " C "\n return %r : " C,
+     false},
     {"compare", "tensor<12x12xi1>",
      "%r = stablehlo.compare EQ, %a, %b, FLOAT : (" C ", " C ") -> tensor<12x12xi1>\n"
      "return %r : tensor<12x12xi1>",

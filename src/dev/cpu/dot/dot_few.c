@@ -39,9 +39,8 @@ bool dot_few_plan(Dot *d) {
   f->dots = side->k_stride == 1;
   if (!side->direct || !other->direct || (!f->dots && side->free_stride != 1)) return false;
   if (f->few > (f->dots ? DOTS : ALONG) || (f->few > 1 && f->big < RATIO * f->few)) return false;
-  if (f->few > 1 && d->k < 2 * kern->lanes) return false;
-  f->k_whole = parts_of(d->k, kern->lanes) * kern->lanes;
-  f->packed = d->in != DT_F32 || other->k_stride != 1 || (f->dots && f->k_whole != d->k);
+  if ((f->few > 1 || f->dots) && d->k < (f->few > 1 ? 2 : 1) * kern->lanes) return false;
+  f->packed = d->in != DT_F32 || other->k_stride != 1;
   /* Along k a task takes whole rows of the matrix, across it runs as long as there are sums for. */
   int64_t whole = f->few == 1 ? 4 * LONG : f->few <= LONG_FEW ? LONG : COLUMNS;
   if (f->dots) whole = MIN(whole, parts_of(MAX(1, TASK / d->k), 4) * 4);
@@ -54,6 +53,17 @@ bool dot_few_plan(Dot *d) {
       64;
   f->parts = parts_of(d->k, f->part);
   return true;
+}
+
+double dot_few_cost(const Dot *d) {
+  const Few *f = &d->few;
+  const GemmKernels *kern = gemm_kernels();
+  double few = (double)f->few, big = (double)f->big, k = (double)d->k, lanes = (double)kern->lanes,
+         groups = (double)parts_of(f->few, kern->few),
+         both = (f->packed ? 0.5 * few * k : 0) + (f->lhs ? 0 : 0.6 * few * big);
+  if (f->dots) /* sums of each vector of four; steps along k */
+    return both + 0.25 * big * (3 * groups + few * (0.15 * lanes + 0.08 * (k + lanes / 2)));
+  return both + 0.25 * k * (6 * groups + 0.08 * few * (big + lanes / 2));
 }
 
 typedef struct Call {
@@ -72,11 +82,10 @@ static void pack(void *arg, int64_t begin, int64_t end) { /* rows of all product
     int64_t lo, ro;
     dot_batch_at(d, r / d->few.few, &lo, &ro);
     const char *from = c->few + ((d->few.lhs ? lo : ro) + r % d->few.few * s->free_stride) * e;
-    float *to = c->packed + r * d->few.k_whole;
+    float *to = c->packed + r * d->k;
     if (s->k_stride != 1) gemm_pack(d->in, from, 0, s->k_stride, 1, 1, d->k, 1, 0, to);
     else if (d->in == DT_F32) memcpy(to, from, sizeof *to * (size_t)d->k);
     else cpu_to_f32(d->in, from, to, d->k);
-    memset(to + d->k, 0, sizeof *to * (size_t)(d->few.k_whole - d->k));
   }
 }
 
@@ -88,9 +97,9 @@ static void piece(const Call *c, int64_t b, int64_t j0, int64_t n, int64_t p0, i
   const Side *few = f->lhs ? &d->lhs : &d->rhs, *big = f->lhs ? &d->rhs : &d->lhs;
   int64_t lo, ro, e = dtype_bytes(d->in), ld = f->columns + AHEAD, t = type_index(d->in);
   dot_batch_at(d, b, &lo, &ro);
-  int64_t a_ld = f->packed ? f->k_whole : few->free_stride;
+  int64_t a_ld = f->packed ? d->k : few->free_stride;
   const float *a =
-      f->packed ? c->packed + b * f->few * f->k_whole : (const float *)c->few + (f->lhs ? lo : ro);
+      f->packed ? c->packed + b * f->few * d->k : (const float *)c->few + (f->lhs ? lo : ro);
   const char *m = c->big + ((f->lhs ? ro : lo) + j0 * big->free_stride) * e;
   const GemmKernels *kern = gemm_kernels();
   int64_t whole = MIN(n + AHEAD, ld); /* with what is added up beyond the end and not used */
@@ -116,10 +125,14 @@ static void store(const Dot *d, char *out, int64_t j0, int64_t n, const float *s
   for (int64_t i = 0; i < d->few.few; i++) {
     const float *from = sums + i * ld;
     char *to = out + (d->few.lhs ? i * d->n + j0 : j0 * d->n + i) * e;
-    int64_t step = d->few.lhs ? n : 1; /* the matrix's columns are the result's, or its rows */
-    for (int64_t j = 0; j < n; j += step, from += step, to += d->n * e)
-      if (d->out == DT_F32) memcpy(to, from, sizeof *from * (size_t)step);
-      else cpu_from_f32(d->out, from, to, step);
+    /* the matrix's columns are the result's, or its rows */
+    if (d->few.lhs && d->out == DT_F32) memcpy(to, from, sizeof *from * (size_t)n);
+    else if (d->few.lhs) cpu_from_f32(d->out, from, to, n);
+    else
+      for (int64_t j = 0; j < n; j++) {
+        if (d->out == DT_F32) ((float *)(void *)to)[j * d->n] = from[j];
+        else cpu_from_f32(d->out, from + j, to + j * d->n * e, 1);
+      }
   }
 }
 
@@ -167,7 +180,7 @@ Err *dot_few_run(void *state, const Op *op, void *const *in, void *const *out) {
   const Dot *d = state;
   const Few *f = &d->few;
   Call c = {.d = d, .few = in[f->lhs ? 0 : 1], .big = in[f->lhs ? 1 : 0], .out = out[0]};
-  size_t packed = f->packed ? sizeof(float) * (size_t)(d->b * f->few * f->k_whole) : 0,
+  size_t packed = f->packed ? sizeof(float) * (size_t)(d->b * f->few * d->k) : 0,
          sums = f->parts > 1 ? sizeof(float) * (size_t)(d->b * f->parts * f->few * f->big) : 0;
   char *own = NULL;
   if (packed + sums && !(own = cpu_block_alloc(packed + sums)))

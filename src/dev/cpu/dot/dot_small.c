@@ -18,10 +18,13 @@ static SmallRows rows_of(int64_t rows, int64_t panel) {
   return (SmallRows){rows, panels, rows / panels, rows % panels};
 }
 
-/* Few rows times a matrix: better here where dot_few.c would gather sums of few elements. */
-static bool better_than_few(const Dot *d) {
-  if ((d->small.pack && d->m <= d->n) || d->k > 2 * BLOCK) return false;
-  return d->n >= (d->k <= BLOCK / 4 ? 4 : 6) && (d->m >= 4 || d->n * d->k <= 2 * BLOCK);
+/* As dot_few_cost, of a product. */
+static double cost(const Dot *d, int64_t panel) {
+  const Small *s = &d->small;
+  double lanes = (double)gemm_kernels()->lanes, m = (double)d->m, n = (double)d->n,
+         k = (double)d->k, vectors = (double)parts_of(d->n, gemm_kernels()->lanes) * lanes,
+         panels = (double)(parts_of(d->m, panel) * parts_of(d->n, s->wide));
+  return 0.5 * panels * k + m * vectors * (0.02 * k + 0.05) + (s->pack ? 0.1 * n * k : 0);
 }
 
 bool dot_small_plan(Dot *d) {
@@ -37,7 +40,7 @@ bool dot_small_plan(Dot *d) {
   /* A lhs with runs along its rows: each panel reads a part of k lines. */
   if (d->lhs.k_stride != 1 && d->m * d->k > SPAN && (d->n > s->wide || d->k > BLOCK / 2))
     return false;
-  if (dot_few_plan(d) && !better_than_few(d)) return false;
+  if (dot_few_plan(d) && dot_few_cost(d) < cost(d, panel)) return false;
   s->b_k = s->pack ? s->wide : d->rhs.k_stride;
   s->b_step = s->pack ? s->wide * d->k : s->wide;
   s->kc = parts_of(d->k, parts_of(d->k, BLOCK));

@@ -34,6 +34,13 @@ static Case cases[] = {
     {"few_kept", DOT("", "[1] x [1]", "7x70xf32", "77x70xf32", "7x77xf32"), FEW, 1e-5, 0, 0},
     {"few_rhs_kept", DOT("", "[1] x [0]", "257x70xbf16", "70x5xbf16", "257x5xf32"), FEW, 1e-5, 0,
      0},
+    /* few rows, small operands: what takes less time */
+    {"few_small_rhs",
+     DOT("batching_dims = [0] x [0], ", "[2] x [2]", "5x64x131xf32", "5x4x131xf32", "5x64x4xf32"),
+     FEW, 1e-5, 0, 0},
+    {"small_few_turned",
+     DOT("batching_dims = [0] x [0], ", "[1] x [1]", "7x128x3xf32", "7x128x16xf32", "7x3x16xf32"),
+     SMALL, 1e-5, 0, 0},
     {"small", DOT("", "[1] x [0]", "33x33xf32", "33x33xf32", "33x33xf32"), SMALL, 1e-5, 0, 0},
     {"small_kept", DOT("", "[1] x [1]", "32x64xf32", "70x64xf32", "32x70xf32"), SMALL, 1e-5, 0, 0},
     {"long", DOT("", "[0] x [0]", "9001x37xf32", "9001x50xf32", "37x50xf32"), "dot:long", 2e-5, 0,

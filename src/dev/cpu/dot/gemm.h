@@ -42,8 +42,8 @@ static inline void gemm_ask(GemmComing *c) {
 typedef void (*GemmKernelFn)(int64_t k, const float *a, const float *b, float *c, int64_t ldc,
                              bool add, GemmComing *next);
 /* c[few][n] += a[few][k] b: few rows; b is read once, where it is. Rows of a, c are a_ld, c_ld
- * apart. along: b[p] is a run of n, b_step to the next; dots: b[.][j] is a run of k, and so is a's
- * row, zero from k on up to whole vectors. */
+ * apart. along: b[p] is a run of n, b_step to the next; dots: b[.][j] is a run of k, or the
+ * last k of one, that is no shorter than a vector; what is before may be read. */
 typedef void (*GemmFewFn)(int64_t few, const float *a, int64_t a_ld, const void *b, int64_t b_step,
                           int64_t n, int64_t k, float *c, int64_t c_ld);
 /* c[mr][columns] (+)= sum over k of a b, both where they are: element (i, p) of a at i * a_row +
@@ -70,6 +70,7 @@ typedef struct GemmKernels {
   int per;                           /* elements of k that a float of a panel holds */
   GemmKernelFn fn[GEMM_MAX_MR][2];   /* [rows - 1][vectors - 1] */
   GemmPanelFn panel[2][GEMM_MAX_MR]; /* [vectors - 1][rows - 1]; one vector: for any rows */
+  int few;                           /* rows that go together in */
   GemmFewFn along[3], dots[3];       /* b in f32, bf16, f16 */
   GemmPairRowsFn pair_rows;          /* NULL: gemm_pack.c's own */
   GemmNarrowFn narrow;

@@ -18,6 +18,8 @@
       _mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(p))), 16))
 #define V_F16(p) _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(p)))
 #define V_SUM gemm_sum
+#define V_SUM4 gemm_sum4
+#define V_LAST gemm_last
 #define FEW 3
 #define M __m256i
 #define V_MASK(n) \
@@ -31,6 +33,13 @@ FN static inline float gemm_sum(__m256 v) {
   s = _mm_add_ps(s, _mm_movehl_ps(s, s));
   return _mm_cvtss_f32(_mm_add_ss(s, _mm_movehdup_ps(s)));
 }
+FN static inline __m128 gemm_sum4(__m256 a, __m256 b, __m256 c, __m256 d) {
+  __m256 s = _mm256_hadd_ps(_mm256_hadd_ps(a, b), _mm256_hadd_ps(c, d));
+  return _mm_add_ps(_mm256_castps256_ps128(s), _mm256_extractf128_ps(s, 1));
+}
+FN static inline __m256 gemm_last(__m256 v, int64_t n) {
+  return _mm256_andnot_ps(_mm256_castsi256_ps(V_MASK(LANES - n)), v);
+}
 #include "dev/cpu/dot/gemm_few.h"
 #include "dev/cpu/dot/gemm_small.h"
 
@@ -38,7 +47,7 @@ FN static inline float gemm_sum(__m256 v) {
 KERNELS(1) KERNELS(2) KERNELS(3) KERNELS(4) KERNELS(5) KERNELS(6)
 
 const GemmKernels gemm_avx2 = {.mr = MR, .lanes = LANES, .per = 1, .panel = SMALL_LIST,
-  .along = FEW_LIST(along), .dots = FEW_LIST(dots), .fn = {
+  .few = FEW, .along = FEW_LIST(along), .dots = FEW_LIST(dots), .fn = {
   ROW(1) ROW(2) ROW(3) ROW(4) ROW(5) ROW(6)
 }};
 /* clang-format on */

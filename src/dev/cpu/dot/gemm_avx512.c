@@ -15,6 +15,8 @@
 #define V_BF16 V16_BF16
 #define V_F16 V16_F16
 #define V_SUM V16_SUM
+#define V_SUM4 V16_SUM4
+#define V_LAST V16_LAST
 #define FEW 4
 #define M V16Mask
 #define V_MASK V16_MASK
@@ -29,7 +31,7 @@ KERNELS(1) KERNELS(2) KERNELS(3) KERNELS(4) KERNELS(5) KERNELS(6) KERNELS(7) KER
 KERNELS(9) KERNELS(10) KERNELS(11) KERNELS(12)
 
 const GemmKernels gemm_avx512 = {.mr = MR, .lanes = LANES, .per = 1, .panel = SMALL_LIST,
-  .along = FEW_LIST(along), .dots = FEW_LIST(dots), .fn = {
+  .few = FEW, .along = FEW_LIST(along), .dots = FEW_LIST(dots), .fn = {
   ROW(1) ROW(2) ROW(3) ROW(4) ROW(5) ROW(6) ROW(7) ROW(8) ROW(9) ROW(10)
   ROW(11) ROW(12)
 }};

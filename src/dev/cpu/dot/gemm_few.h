@@ -1,7 +1,7 @@
 /* Few vectors times a matrix that is read once, where it is: c[few][n] += a[few][k] b. Included
- * after gemm_tile.h, with the same macros and V_BF16, V_F16 (LANES elements widened), V_SUM and
- * FEW, the rows of a that go together: the matrix comes from the first cache for all but the first
- * of them. */
+ * after gemm_tile.h, with the same macros and V_BF16, V_F16 (LANES elements widened), V_SUM, V_SUM4
+ * (of each of four vectors, an __m128), V_LAST(v, n) (zero but in the last n lanes) and FEW, the rows
+ * of a that go together: the matrix comes from the first cache for all but the first of them. */
 
 typedef enum FewType { FEW_F32, FEW_BF16, FEW_F16 } FewType;
 #define FEW_BYTES(t) ((t) == FEW_F32 ? 4 : 2)
@@ -80,18 +80,22 @@ FEW_INLINE void few_along(FewType t, int64_t few, const float *a, int64_t a_ld, 
 #undef GROUP
 }
 
-/* ---- b[.][j] are runs: sums of products along them, four at a time; a is filled up with zeros to
- * whole vectors ---- */
+/* ---- b[.][j] are runs, no shorter than a vector: sums of products along them, four at a time. The
+ * last elements come with some before them that are counted already ---- */
 
-/* sums[rows][4] += a vector of each row times one of each run, of n elements. */
+/* sums[rows][4] += the last n elements of a vector of each row times those of each run. */
 FEW_INLINE void few_dots_vector(FewType t, int rows, int cols, const float *a, int64_t a_ld,
                                 const char *b, int64_t far, int64_t n, V *sums) {
   V x[FEW];
 #pragma GCC unroll 8
-  for (int i = 0; i < rows; i++) x[i] = V_LOAD(a + i * a_ld);
+  for (int i = 0; i < rows; i++) {
+    x[i] = V_LOAD(a + i * a_ld);
+    if (n < LANES) x[i] = V_LAST(x[i], n);
+  }
 #pragma GCC unroll 4
   for (int j = 0; j < cols; j++) {
-    V y = n == LANES ? few_load(t, b + j * far) : few_load_part(t, b + j * far, n);
+    V y = few_load(t, b + j * far);
+    if (n < LANES) y = V_LAST(y, n);
 #pragma GCC unroll 8
     for (int i = 0; i < rows; i++) V_FMA(sums[i * 4 + j], x[i], y);
   }
@@ -100,17 +104,19 @@ FEW_INLINE void few_dots_vector(FewType t, int rows, int cols, const float *a, i
 FEW_INLINE void few_dots_group(FewType t, int rows, int cols, const float *a, int64_t a_ld,
                                const char *b, int64_t b_step, int64_t k, float *c, int64_t c_ld) {
   V s[FEW * 4];
-  const int64_t e = FEW_BYTES(t), far = b_step * e;
+  const int64_t e = FEW_BYTES(t), far = b_step * e, last = k - LANES;
 #pragma GCC unroll 16
   for (int i = 0; i < 4 * rows; i++) s[i] = V_ZERO();
   int64_t p = 0;
-  for (; p + LANES <= k; p += LANES)
+  for (; p <= last; p += LANES)
     few_dots_vector(t, rows, cols, a + p, a_ld, b + p * e, far, LANES, s);
-  if (p < k) few_dots_vector(t, rows, cols, a + p, a_ld, b + p * e, far, k - p, s);
+  if (p < k) few_dots_vector(t, rows, cols, a + last, a_ld, b + last * e, far, k - p, s);
 #pragma GCC unroll 8
-  for (int i = 0; i < rows; i++)
-#pragma GCC unroll 4
-    for (int j = 0; j < cols; j++) c[i * c_ld + j] += V_SUM(s[i * 4 + j]);
+  for (int i = 0; i < rows; i++, c += c_ld) {
+    const V *u = s + i * 4;
+    if (cols == 4) _mm_storeu_ps(c, _mm_add_ps(_mm_loadu_ps(c), V_SUM4(u[0], u[1], u[2], u[3])));
+    else *c += V_SUM(*u);
+  }
 }
 
 /* A single sum: several of them, or each addition would wait for the one before. */
@@ -123,7 +129,8 @@ FEW_INLINE float few_dot(FewType t, const float *a, const char *b, int64_t k) {
     for (int u = 0; u < 4; u++)
       V_FMA(s[u], V_LOAD(a + p + u * LANES), few_load(t, b + (p + u * LANES) * e));
   for (; p + LANES <= k; p += LANES) V_FMA(s[0], V_LOAD(a + p), few_load(t, b + p * e));
-  if (p < k) V_FMA(s[1], V_LOAD(a + p), few_load_part(t, b + p * e, k - p));
+  const int64_t last = k - LANES;
+  if (p < k) V_FMA(s[1], V_LAST(V_LOAD(a + last), k - p), V_LAST(few_load(t, b + last * e), k - p));
   return V_SUM(V_ADD(V_ADD(s[0], s[1]), V_ADD(s[2], s[3])));
 }
 

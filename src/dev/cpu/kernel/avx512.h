@@ -23,6 +23,19 @@ typedef __mmask16 V16Mask;
 #define V16_MASK(n) ((__mmask16)((1u << (n)) - 1))
 #define V16_LOAD_MASK(p, m) _mm512_maskz_loadu_ps(m, p)
 #define V16_STORE_MASK _mm512_mask_storeu_ps
+/* Zero but in the last n > 0 lanes. */
+#define V16_LAST(v, n) _mm512_maskz_mov_ps((__mmask16)(0xffff0000u >> (n)), v)
+/* The sum of each. */
+AVX512 static inline __attribute__((always_inline, unused)) __m256 v16_halves(__m512 x) {
+  return _mm256_add_ps(_mm512_castps512_ps256(x),
+                       _mm256_castpd_ps(_mm512_extractf64x4_pd(_mm512_castps_pd(x), 1)));
+}
+AVX512 static inline __attribute__((always_inline, unused)) __m128 V16_SUM4(V16 a, V16 b, V16 c,
+                                                                            V16 d) {
+  __m256 s = _mm256_hadd_ps(_mm256_hadd_ps(v16_halves(a), v16_halves(b)),
+                            _mm256_hadd_ps(v16_halves(c), v16_halves(d)));
+  return _mm_add_ps(_mm256_castps256_ps128(s), _mm256_extractf128_ps(s, 1));
+}
 #define V16_BF16(p)    \
   _mm512_castsi512_ps( \
       _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(p))), 16))
@@ -95,6 +108,17 @@ V16_FN V16 V16_LOAD_MASK(const float *p, V16Mask m) {
 V16_FN void V16_STORE_MASK(float *p, V16Mask m, V16 x) {
   _mm256_maskstore_ps(p, m.lo, x.lo);
   _mm256_maskstore_ps(p + 8, m.hi, x.hi);
+}
+V16_FN V16 V16_LAST(V16 v, int64_t n) {
+  V16Mask m = V16_MASK(16 - n);
+  return (V16){_mm256_andnot_ps(_mm256_castsi256_ps(m.lo), v.lo),
+               _mm256_andnot_ps(_mm256_castsi256_ps(m.hi), v.hi)};
+}
+V16_FN __m128 V16_SUM4(V16 a, V16 b, V16 c, V16 d) {
+  __m256 ab = _mm256_hadd_ps(_mm256_add_ps(a.lo, a.hi), _mm256_add_ps(b.lo, b.hi)),
+         cd = _mm256_hadd_ps(_mm256_add_ps(c.lo, c.hi), _mm256_add_ps(d.lo, d.hi)),
+         s = _mm256_hadd_ps(ab, cd);
+  return _mm_add_ps(_mm256_castps256_ps128(s), _mm256_extractf128_ps(s, 1));
 }
 V16_FN __m256 v16_half_bf16(const void *p) {
   return _mm256_castsi256_ps(

@@ -253,13 +253,85 @@ static void test_parts(void **state) {
   assert_int_equal(kernels(slices, "tpu-v5e", NULL), 1);
 }
 
+/* The largest of a product's row and where it is come out of the product's kernel. */
+static void test_largest(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func public @main(%x: tensor<4096x128xbf16>, %w: tensor<128x512xbf16>) -> "
+      "tensor<4096xi32> {\n"
+      "  %p = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : "
+      "(tensor<4096x128xbf16>, tensor<128x512xbf16>) -> tensor<4096x512xf32>\n"
+      "  %i = stablehlo.iota dim = 1 : tensor<4096x512xi32>\n"
+      "  %a = stablehlo.constant dense<0xFF800000> : tensor<f32>\n"
+      "  %b = stablehlo.constant dense<0> : tensor<i32>\n"
+      "  %r:2 = \"stablehlo.reduce\"(%p, %i, %a, %b) <{dimensions = array<i64: 1>}> ({\n"
+      "    ^bb0(%q: tensor<f32>, %j: tensor<i32>, %s: tensor<f32>, %k: tensor<i32>):\n"
+      "      %c = stablehlo.compare GT, %q, %s : (tensor<f32>, tensor<f32>) -> tensor<i1>\n"
+      "      %d = stablehlo.select %c, %q, %s : tensor<i1>, tensor<f32>\n"
+      "      %e = stablehlo.select %c, %j, %k : tensor<i1>, tensor<i32>\n"
+      "      stablehlo.return %d, %e : tensor<f32>, tensor<i32>\n"
+      "  }) : (tensor<4096x512xf32>, tensor<4096x512xi32>, tensor<f32>, tensor<i32>) -> "
+      "(tensor<4096xf32>, tensor<4096xi32>)\n"
+      "  return %r#1 : tensor<4096xi32>\n}\n";
+  SimReport *r = estimate(text, "tpu-v3");
+  assert_int_equal(r->n_kernels, 1);
+  assert_true(r->temp_bytes < 1e6); /* 8 MB are never stored */
+  sim_report_free(r);
+}
+
+/* Every other row is taken by a kernel of its own; parts that lie together are read on the way. */
+static void test_strides(void **state) {
+  (void)state;
+  for (int stride = 1; stride <= 2; stride++) {
+    Buf b = {0};
+    buf_printf(&b,
+               "func.func public @main(%%a: tensor<512x128xf32>) -> tensor<256x128xf32> {\n"
+               "  %%b = stablehlo.slice %%a [0:%d:%d, 0:128] : (tensor<512x128xf32>) -> "
+               "tensor<256x128xf32>\n"
+               "  %%c = stablehlo.sine %%b : tensor<256x128xf32>\n"
+               "  return %%c : tensor<256x128xf32>\n}\n",
+               256 * stride, stride);
+    assert_int_equal(kernels(b.p, "tpu-v5e", NULL), stride);
+    buf_free(&b);
+  }
+}
+
+/* Rows that only products read are rounded before they are gathered. */
+static void test_gathered(void **state) {
+  (void)state;
+  static const char *uses[] = {"", ", tensor<4096x128xf32>"};
+  double temp[2];
+  for (int also = 0; also < 2; also++) {
+    Buf b = {0};
+    buf_printf(
+        &b,
+        "func.func public @main(%%t: tensor<9000x128xf32>, %%i: tensor<4096x1xi32>, %%w: "
+        "tensor<128x64xf32>) -> (tensor<4096x64xf32>%s) {\n"
+        "  %%g = \"stablehlo.gather\"(%%t, %%i) <{dimension_numbers = #stablehlo.gather<"
+        "offset_dims = [1], collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim "
+        "= 1>, slice_sizes = array<i64: 1, 128>}> : (tensor<9000x128xf32>, tensor<4096x1xi32>) "
+        "-> tensor<4096x128xf32>\n"
+        "  %%p = stablehlo.dot_general %%g, %%w, contracting_dims = [1] x [0] : "
+        "(tensor<4096x128xf32>, tensor<128x64xf32>) -> tensor<4096x64xf32>\n%s"
+        "  return %%p%s : tensor<4096x64xf32>%s\n}\n",
+        uses[also], also ? "  %s = stablehlo.sine %g : tensor<4096x128xf32>\n" : "",
+        also ? ", %s" : "", uses[also]);
+    SimReport *r = estimate(b.p, "tpu-v3");
+    temp[also] = r->temp_bytes;
+    sim_report_free(r);
+    buf_free(&b);
+  }
+  assert_true(temp[0] == 4096 * 128 * 2 && temp[1] == 4096 * 128 * 4);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_slices),      cmocka_unit_test(test_results),
       cmocka_unit_test(test_pairs),       cmocka_unit_test(test_stacks),
       cmocka_unit_test(test_parts),       cmocka_unit_test(test_state),
       cmocka_unit_test(test_mixed),       cmocka_unit_test(test_row),
-      cmocka_unit_test(test_stack_order),
+      cmocka_unit_test(test_stack_order), cmocka_unit_test(test_largest),
+      cmocka_unit_test(test_strides),     cmocka_unit_test(test_gathered),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

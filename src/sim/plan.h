@@ -228,6 +228,7 @@ void heap_put(Heap *h, int a, int b, double at, double bytes);
 void plan_overlap(Plan *p); /* exchanges under computing: shortens them to what is exposed */
 /* plan_peak.c */
 void plan_peak(Plan *p, bool lend); /* lend: results' memory to what comes before them */
+double plan_scratch(const Plan *p, const Kernel *k);
 bool plan_writes_over(const Plan *p, const Kernel *k, const HValue *v, const HValue *o);
 /* layout.c */
 void value_layout(const Law *law, HValue *v,

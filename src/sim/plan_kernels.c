@@ -160,6 +160,10 @@ static void merge_into(Plan *p, int dst, int src, int *stamp, int *mark) {
     *vec_push(&a->roots) = b->roots.v[i];
     b->roots.v[i]->kernel = dst;
     if (b->roots.v[i]->val) b->roots.v[i]->val->kernel = dst;
+    for (int u = 0; u < b->roots.v[i]->n_users && b->roots.v[i]->n_results > 1; u++) {
+      HNode *part = b->roots.v[i]->users[u];
+      if (part->kind == H_GET) part->kernel = part->val->kernel = dst;
+    }
   }
   b->dead = true;
   b->roots.n = 0;
@@ -245,12 +249,20 @@ static void join_row_sums(Plan *p, int at, Seen *seen, int *stamp, int *mark) {
   }
 }
 
+/* A reduction of several results, as of the largest and where it is. */
+static bool finds_several(const Kernel *k) {
+  const HNode *n = k->roots.n == 1 ? k->roots.v[0] : NULL;
+  return n && n->kind == H_REDUCE && n->n_results > 1;
+}
+
 /* The kernel that makes a full-size input of kernel `at` and can make its results as well, the last of
  * several; -1: none. `loops`: of two loops without a sum or a product, else of others. */
 static int maker_to_join(Plan *p, int at, bool loops, Seen *seen) {
   const Kernel *k = p->kernels.v[at];
   int best = -1;
-  if (k->dead || k->conv || k->copy || !loops_over(k) || k->roots.v[0]->val->alias) return -1;
+  bool several = finds_several(k);
+  if (k->dead || k->conv || k->copy || !(loops_over(k) || several) || k->roots.v[0]->val->alias)
+    return -1;
   if (k->roots.v[0]->val->lone) return -1;
   int64_t dom = domain(k);
   if (dom < 2) return -1;
@@ -260,7 +272,7 @@ static int maker_to_join(Plan *p, int at, bool loops, Seen *seen) {
     Kernel *s = p->kernels.v[v->kernel];
     if (s == k || s->dead || s->copy || !loops_over(s) || domain(s) != dom) continue;
     if (s->roots.v[0]->val->lone) continue;
-    if (s->attention || (s->conv && !p->law->tpu)) continue;
+    if (s->attention || (s->conv && !p->law->tpu) || (several && !s->conv)) continue;
     if (v->node->ends) continue;
     if (s->reduce && !s->conv && !(k->reduce && v->node->kind != H_REDUCE)) continue;
     bool both = p->law->tpu && !s->conv && !s->reduce && !k->reduce;

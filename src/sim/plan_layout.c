@@ -167,21 +167,31 @@ bool plan_order_serves(const HValue *v, const HConv *c, const char *roles) {
   return !fills;
 }
 
-/* A wide array that only products read, which round it to bf16 anyway, is stored rounded. */
-static bool only_rounded(const Plan *p, const HValue *v) {
-  const HNode *n = v->node;
+/* Do only products read it, which round it to bf16 anyway? Others of the kernel that makes it do not
+ * count, nor do changes of shape, with joins concatenations either. */
+static bool products_read(const HNode *n, int kernel, bool joins, int depth) {
   int products = 0;
-  if (!p->law->tpu || n->dt != DT_F32 || v->kernel < 0 || v->alias || n->is_output ||
-      (!hlo_light(n) && n->kind != H_CONCAT && !(n->kind == H_RWIN && n->n_results == 1)) ||
-      n->rank < 2)
-    return false;
   for (int i = 0; i < n->n_users; i++) {
     const HNode *u = n->users[i];
     bool rounds = u->kind == H_EWISE && u->op == OP_CONVERT && u->dt == DT_BF16 && !u->val;
-    if (u->comp == n->comp && (rounds || (u->kind == H_CONV && u->conv->passes == 1))) products++;
-    else if (u->kernel != v->kernel) return false;
+    bool moves = depth < 4 && !u->val && !u->is_output &&
+                 (u->kind == H_RESHAPE || u->kind == H_TRANSPOSE || (u->kind == H_CONCAT && joins));
+    if (u->comp == n->comp && (rounds || (u->kind == H_CONV && u->conv->passes == 1) ||
+                               (moves && products_read(u, kernel, joins, depth + 1))))
+      products++;
+    else if (u->kernel != kernel) return false;
   }
   return products > 0;
+}
+
+/* A wide array that only products read is stored rounded; rows are rounded before they are
+ * gathered. */
+static bool only_rounded(const Plan *p, const HValue *v) {
+  const HNode *n = v->node;
+  bool kind = hlo_light(n) || n->kind == H_CONCAT || n->kind == H_GATHER ||
+              (n->kind == H_RWIN && n->n_results == 1);
+  return p->law->tpu && n->dt == DT_F32 && v->kernel >= 0 && !v->alias && !n->is_output && kind &&
+         n->rank > 1 && products_read(n, v->kernel, n->kind == H_GATHER, 0);
 }
 
 const HValue *plan_sliced_of(const Kernel *k, const HNode *n) {

@@ -55,12 +55,26 @@ bool plan_writes_over(const Plan *p, const Kernel *k, const HValue *v, const HVa
   return !p->law->tall || hlo_bits(v->node->dt) != 16 || feeds_product(p, v) == feeds_product(p, o);
 }
 
+/* Attention that loops over queries holds the scores of as many as fit, rounded: at most half of what
+ * is on chip before they are. */
+static double held_scores(const Law *law, const Kernel *k) {
+  for (int i = 0; i < k->inner.n && law->queries; i++) {
+    const HNode *s = k->inner.v[i];
+    double bytes = 4 * (double)hlo_count(s), parts = 1;
+    if (!s->scores) continue;
+    while (bytes / parts > (law->fast + law->scoped) / 2) parts *= 2;
+    return bytes / 2 / parts;
+  }
+  return 0;
+}
+
 /* Memory that a kernel needs besides its operands and results: positions and turned copies of
- * sorts, the groups of a grouped convolution laid out one by one. */
-static double scratch(const Plan *p, const Kernel *k) {
+ * sorts, the groups of a grouped convolution laid out one by one, a part of attention's scores. */
+double plan_scratch(const Plan *p, const Kernel *k) {
   const Law *law = p->law;
   const HNode *n = k->roots.n ? k->roots.v[0] : NULL;
   if (!n || !law->tpu || k->copy) return 0;
+  if (k->attention) return held_scores(law, k);
   if (k->conv && k->conv->conv->groups > 1 && k->conv->conv->k > 1 &&
       k->conv->conv->n > k->conv->conv->groups && k->conv->conv->is_conv) {
     double g = (double)k->conv->conv->groups,
@@ -206,7 +220,7 @@ void plan_peak(Plan *p, bool lend) {
     }
   }
   for (int i = 0; i < p->kernels.n; i++)
-    *(p->law->keep ? &chip[i] : &hbm[i]) += scratch(p, p->kernels.v[i]);
+    *(p->law->keep ? &chip[i] : &hbm[i]) += plan_scratch(p, p->kernels.v[i]);
   int at_chip = 0, at_hbm = 0;
   for (int i = 0; i < p->kernels.n; i++) {
     const HNode *root = p->kernels.v[i]->roots.n ? p->kernels.v[i]->roots.v[0] : NULL;

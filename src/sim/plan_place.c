@@ -133,6 +133,15 @@ static bool beside(const Place *m, const Kernel *k) {
   return m->p->law->offload && k->roots.v[0]->kind == H_SCATTER;
 }
 
+/* Does it take these queries, or write these results, a few rows at a time from and to device
+ * memory? */
+static bool rows_at_a_time(const Kernel *k, const HNode *x) {
+  if (x->op == OP_COPY) x = x->in[0];
+  for (int i = 0; i < k->inner.n && k->attention; i++)
+    if (k->inner.v[i]->scores && (k->inner.v[i]->in[0] == x || x == k->roots.v[0])) return true;
+  return false;
+}
+
 /* May the kernel write this result straight to on-chip memory? */
 static bool may_stay(const Place *m, const HValue *v) {
   if (v->kernel < 0 || (v->is_output && !v->given) || v->node->n_results > 1 ||
@@ -140,7 +149,8 @@ static bool may_stay(const Place *m, const HValue *v) {
     return false;
   const Kernel *k = m->p->kernels.v[v->kernel];
   const HNode *root = k->roots.v[0];
-  if (root->kind == H_WHILE || root->kind == H_COND || beside(m, k)) return false;
+  if (root->kind == H_WHILE || root->kind == H_COND || beside(m, k) || rows_at_a_time(k, root))
+    return false;
   return writes_chip(m, k);
 }
 
@@ -282,7 +292,7 @@ static void place(Place *m, HValue *v) {
     int t = at->v[i];
     const HNode *root = m->p->kernels.v[t]->roots.v[0];
     bool loop = root->kind == H_WHILE || root->kind == H_COND;
-    bool far = loop || beside(m, m->p->kernels.v[t]);
+    bool far = loop || beside(m, m->p->kernels.v[t]) || rows_at_a_time(m->p->kernels.v[t], v->node);
     if (t <= last) continue;
     if (loop && v->loop == t + 1 && i == 0 && may_stay(m, v) &&
         room(m, v->kernel, t - 1, v->bytes)) {
@@ -506,6 +516,7 @@ void plan_place(Plan *p) {
     m.slack[i] = k->dearest || p->comp->parent ? c : MIN(c, roof * law->clock);
     if (shared) m.used[i] = k->dearest ? law->scoped : tpu_windows(law, k);
     if (k->dearest) m.used[i] += k->dearest->peak_chip;
+    if (k->attention) m.used[i] += plan_scratch(p, k);
     if (m.used[i] > 0) heap_put(&m.heap, i, i, 0, m.used[i]);
     for (int r = 0; r < k->reads.n &&
                     !(k->scalar && k->roots.n && k->roots.v[0]->val && k->roots.v[0]->val->alias);

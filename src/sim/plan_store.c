@@ -542,6 +542,15 @@ static void ask_clipped(Plan *p, HNode *m) {
   }
 }
 
+/* Does it leave elements out, or put some between, along a side that lies in tiles? No kernel does that
+ * on the way. */
+static bool strides_in_tiles(const HNode *n) {
+  int i = n->rank - 2;
+  if (i < 0) return false;
+  return (n->kind == H_SLICE && n->step[i] > 1) ||
+         (n->kind == H_PAD && n->step[i] > 0 && !edges(n));
+}
+
 void plan_stored(Plan *p) {
   HComp *c = p->comp;
   unsigned char *claimed = calloc((size_t)p->g->n_nodes + 1, 1);
@@ -589,7 +598,8 @@ void plan_stored(Plan *p) {
       continue;
     }
     if (claimed[n->id] && !n->is_output) continue;
-    bool need = n->is_output || (n->apart && p->law->tpu) || plan_slices_tiles(p, n) ||
+    bool alone = p->law->tpu && !n->is_output && strides_in_tiles(n);
+    bool need = n->is_output || alone || (n->apart && p->law->tpu) || plan_slices_tiles(p, n) ||
                 (p->law->tpu && shared_vector(n, claimed)) ||
                 (p->law->tpu && worth_storing(p->law, n, claimed));
     for (int k = 0; k < n->n_users && !need; k++) {
@@ -600,7 +610,7 @@ void plan_stored(Plan *p) {
                n->kind != H_TRANSPOSE && !computed_inside(n))
         need = true;
     }
-    if (need) plan_store(p, n);
+    if (need) plan_store(p, n)->lone |= alone;
   }
   free(claimed);
 }

@@ -203,9 +203,14 @@ static void cost_irregular(Plan *p, Kernel *k) {
   k->modelled = true;
 }
 
-/* A slice of every so many elements, on its own. */
+/* A slice of every so many elements, on its own, or a pad between those of an array of more than two
+ * sides. */
 static bool skips(const Kernel *k) {
   const HNode *n = k->roots.v[0];
+  bool pad = n->kind == H_PAD && k->inner.n <= 2 && n->rank > 2;
+  if (pad)
+    for (int d = 0; d < n->rank; d++)
+      if (n->step[d] > 0) return true;
   if (n->kind != H_SLICE || k->inner.n > 1 || !n->step) return false;
   for (int d = 0; d < n->rank; d++)
     if (n->step[d] > 1) return n->rank > 1;
@@ -216,7 +221,7 @@ static bool skips(const Kernel *k) {
  * passes. 0 for other kernels. */
 static double spreading(const Law *law, const Kernel *k, int *windows) {
   const HNode *n = k->roots.v[0];
-  if (n->kind != H_PAD || k->inner.n > 2 || n->rank < 2 || !n->val || k->reads.n < 1) return 0;
+  if (n->kind != H_PAD || k->inner.n > 2 || n->rank != 2 || !n->val || k->reads.n < 1) return 0;
   bool both = n->step[n->val->order[0]] > 0 && n->step[n->val->order[1]] > 0;
   for (int i = 0; i < 2 && !both; i++) {
     int d = n->val->order[i];

@@ -9,6 +9,7 @@
 #define NEAR_FLOATS 4096   /* of the lhs: with a panel of the rhs in the first cache */
 #define RESULT_ELEMS 16384 /* written column by column: longer rows one panel at a time */
 #define PACK_ROWS 128      /* of a task: each makes its own copy of the rhs */
+#define BATCH 16           /* products that are tasks enough */
 #define GRAIN 5e5          /* multiplications of a task */
 
 static int64_t parts_of(int64_t n, int64_t size) { return (n + size - 1) / size; }
@@ -28,7 +29,7 @@ bool dot_pairs_plan(Dot *d) {
   s->b_step = s->wide * (d->k / 2);
   s->near = MAX(1, MIN(2 * NEAR_FLOATS / d->k, RESULT_ELEMS / d->n) / kern->mr);
   int64_t want = MAX(PACK_ROWS, (int64_t)(GRAIN / (double)(d->n * d->k))),
-          rows = MIN(d->m, parts_of(want, kern->mr) * kern->mr);
+          rows = d->b >= BATCH ? d->m : MIN(d->m, parts_of(want, kern->mr) * kern->mr);
   s->rows[0].rows = rows;
   s->pieces = parts_of(d->m, rows);
   return true;
@@ -40,22 +41,19 @@ typedef struct Call {
   char *out;
 } Call;
 
-/* Rows of one product; `tile` holds the sums of a panel. */
+/* Rows of one product. */
 static void product(const Dot *d, int64_t rows, const uint16_t *a, const float *b, char *c,
-                    float *tile, GemmComing next[2]) {
+                    GemmComing next[2]) {
   const Small *s = &d->small;
   const GemmKernels *kern = gemm_pairs();
   bool narrow = d->out == DT_BF16;
-  GemmAt at = {.a_row = d->lhs.free_stride / 2,
-               .a_k = 1,
-               .b_k = s->b_k,
-               .c_row = narrow ? 2 * kern->lanes : d->n};
+  GemmAt at = {.a_row = d->lhs.free_stride / 2, .a_k = 1, .b_k = s->b_k, .c_row = d->n};
   int64_t panels = parts_of(rows, kern->mr), thin = rows / panels, thick = rows % panels, row = 0;
   for (int64_t i0 = 0; i0 < panels; i0 += s->near) {
     int64_t i1 = MIN(i0 + s->near, panels), first = row;
     for (int64_t j = 0; j < d->n; j += s->wide) {
       int64_t w = MIN(s->wide, d->n - j);
-      const GemmPanelFn *fn = kern->panel[w > kern->lanes];
+      const GemmPanelFn *fn = (narrow ? kern->narrow_panel : kern->panel)[w > kern->lanes];
       row = first;
       for (int64_t i = i0, n; i < i1; i++, row += n) {
         n = thin + (i < thick);
@@ -64,9 +62,7 @@ static void product(const Dot *d, int64_t rows, const uint16_t *a, const float *
         gemm_ask(&next[0]);
         gemm_ask(&next[1]);
         fn[n - 1](&at, d->k / 2, (const float *)(const void *)(a + row * d->lhs.free_stride),
-                  b + j / s->wide * s->b_step, narrow ? tile : (float *)(void *)z, w, false);
-        if (narrow && kern->narrow) kern->narrow(tile, at.c_row, n, w, (uint16_t *)(void *)z, d->n);
-        else if (narrow) gemm_narrow(DT_BF16, tile, at.c_row, n, w, z, d->n);
+                  b + j / s->wide * s->b_step, (float *)(void *)z, w, false);
       }
     }
   }
@@ -93,21 +89,23 @@ static void tasks(void *arg, int64_t begin, int64_t end) {
   const GemmKernels *kern = gemm_pairs();
   int64_t copy = parts_of(d->n, s->wide) * s->b_step, rows = s->rows[0].rows, lo, ro,
           calls = parts_of(rows, kern->mr) * parts_of(d->n, s->wide);
-  float *own = cpu_scratch(sizeof *own * (size_t)(copy + GEMM_MAX_MR * 2 * kern->lanes));
+  float *own = cpu_scratch(sizeof *own * (size_t)copy);
   const uint16_t *packed = NULL;
   for (int64_t t = begin; t < end; t++) {
     int64_t b = t / s->pieces, row = t % s->pieces * rows;
     dot_batch_at(d, b, &lo, &ro);
     if (packed != c->rhs + ro) pack(d, packed = c->rhs + ro, own);
-    GemmComing next[2] = {0};
-    if (row + rows >= d->m && t + 1 < end) {
-      int64_t l1, r1;
+    /* The lhs's panels after the first ones, with whatever follows the last; the next rhs. */
+    const uint16_t *a = c->lhs + lo + row * l->free_stride;
+    int64_t near = MIN(rows, s->near * kern->mr), l1, r1;
+    GemmComing next[2] = {
+        gemm_coming(DT_BF16, a + near * l->free_stride, rows, l->free_stride, d->k, 1, calls)};
+    if (t + 1 < end && row + rows >= d->m) {
       dot_batch_at(d, b + 1, &l1, &r1);
-      next[0] = gemm_coming(DT_BF16, c->lhs + l1, d->m, l->free_stride, d->k, 1, calls);
       next[1] = gemm_coming(DT_BF16, c->rhs + r1, d->n, r->free_stride, d->k, r->k_stride, calls);
     }
-    product(d, MIN(rows, d->m - row), c->lhs + lo + row * l->free_stride, own,
-            c->out + (b * d->m + row) * d->n * dtype_bytes(d->out), own + copy, next);
+    product(d, MIN(rows, d->m - row), a, own,
+            c->out + (b * d->m + row) * d->n * dtype_bytes(d->out), next);
   }
 }
 

@@ -67,12 +67,13 @@ typedef void (*GemmHeadFn)(bool flip, int64_t width, int64_t k, float *panel);
 #define GEMM_MAX_MR 12
 typedef struct GemmKernels {
   int mr, lanes;
-  int per;                           /* elements of k that a float of a panel holds */
-  GemmKernelFn fn[GEMM_MAX_MR][2];   /* [rows - 1][vectors - 1] */
-  GemmPanelFn panel[2][GEMM_MAX_MR]; /* [vectors - 1][rows - 1]; one vector: for any rows */
-  int few;                           /* rows that go together in */
-  GemmFewFn along[3], dots[3];       /* b in f32, bf16, f16 */
-  GemmPairRowsFn pair_rows;          /* NULL: gemm_pack.c's own */
+  int per;                                  /* elements of k that a float of a panel holds */
+  GemmKernelFn fn[GEMM_MAX_MR][2];          /* [rows - 1][vectors - 1] */
+  GemmPanelFn panel[2][GEMM_MAX_MR];        /* [vectors - 1][rows - 1]; one vector: for any rows */
+  GemmPanelFn narrow_panel[2][GEMM_MAX_MR]; /* of pairs, to bf16: c_end, add are of no use */
+  int few;                                  /* rows that go together in */
+  GemmFewFn along[3], dots[3];              /* b in f32, bf16, f16 */
+  GemmPairRowsFn pair_rows;                 /* NULL: gemm_pack.c's own */
   GemmNarrowFn narrow;
   GemmHeadFn head; /* NULL: sums begin with zero */
 } GemmKernels;

@@ -18,19 +18,39 @@
 #define V_LOAD_MASK V16_LOAD_MASK
 #define V_STORE_MASK V16_STORE_MASK
 #include "dev/cpu/dot/gemm_tile.h"
+
+/* Sums of products of pairs are never denormal: the conversion, which makes zeros of those, is as
+ * good as gemm_narrow. */
+#ifndef WEFT_EMULATE_AVX512
+FN static inline __attribute__((always_inline)) void narrow_row(uint16_t *out, const V *v, int nv,
+                                                                int64_t n) {
+  if (nv == 1)
+    _mm256_mask_storeu_epi16(out, (__mmask16)(0xffff >> (16 - n)), (__m256i)_mm512_cvtneps_pbh(*v));
+  else if (n == 32) _mm512_storeu_si512(out, (__m512i)_mm512_cvtne2ps_pbh(v[1], v[0]));
+  else
+    _mm512_mask_storeu_epi16(out, 0xffffffffu >> (32 - n),
+                             (__m512i)_mm512_cvtne2ps_pbh(v[1], v[0]));
+}
+#else
+FN static inline void narrow_row(uint16_t *out, const V *v, int nv, int64_t n) {
+  float row[32];
+  for (int j = 0; j < nv; j++) memcpy(row + j * LANES, v + j, sizeof *v);
+  gemm_narrow(DT_BF16, row, 0, 1, n, out, 0);
+}
+#endif
+#define V_NARROW narrow_row
 #include "dev/cpu/dot/gemm_small.h"
 
 #ifndef WEFT_EMULATE_AVX512
-#define PACK __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,avx512bf16")))
 #define ROWS_AHEAD 12 /* are asked for */
 
-PACK static inline __attribute__((always_inline)) __mmask16 first(int64_t n) {
+FN static inline __attribute__((always_inline)) __mmask16 first(int64_t n) {
   return (__mmask16)(n >= 16 ? 0xffff : (1u << n) - 1);
 }
 
 /* Both rows widened, one shifted to the high halves. */
-PACK static void pair_rows(const char *in, int64_t k_step, int w, int width, int64_t k,
-                           int64_t panels, int64_t panel_step, float *out) {
+FN static void pair_rows(const char *in, int64_t k_step, int w, int width, int64_t k,
+                         int64_t panels, int64_t panel_step, float *out) {
   const int64_t far = 2 * k_step;
   for (int64_t p = 0; p < k; p += 2, in += 2 * far, out += width) {
     const char *from = in;
@@ -52,8 +72,8 @@ PACK static void pair_rows(const char *in, int64_t k_step, int w, int width, int
 }
 
 /* The conversion makes denormals zero: rows that hold some are done again. */
-PACK static void narrow(const float *c, int64_t c_row, int64_t rows, int64_t columns, uint16_t *out,
-                        int64_t out_row) {
+FN static void narrow(const float *c, int64_t c_row, int64_t rows, int64_t columns, uint16_t *out,
+                      int64_t out_row) {
   const int64_t whole = columns & ~15;
   const __mmask16 last = first(columns - whole);
   for (int64_t i = 0; i < rows; i++, c += c_row, out += out_row) {
@@ -72,18 +92,18 @@ PACK static void narrow(const float *c, int64_t c_row, int64_t rows, int64_t col
   }
 }
 #define PAIR_ROWS pair_rows
-#define NARROW narrow
+#define NARROWER narrow
 #else
 #define PAIR_ROWS NULL
-#define NARROW NULL
+#define NARROWER NULL
 #endif
 
 /* clang-format off */
 KERNELS(1) KERNELS(2) KERNELS(3) KERNELS(4) KERNELS(5) KERNELS(6) KERNELS(7) KERNELS(8)
 KERNELS(9) KERNELS(10) KERNELS(11) KERNELS(12)
 
-const GemmKernels gemm_avx512_bf16 = {.mr = MR, .lanes = LANES, .per = 2, .pair_rows = PAIR_ROWS, .narrow = NARROW,
-  .panel = SMALL_LIST, .fn = {
+const GemmKernels gemm_avx512_bf16 = {.mr = MR, .lanes = LANES, .per = 2, .pair_rows = PAIR_ROWS, .narrow = NARROWER,
+  .panel = SMALL_LIST, .narrow_panel = NARROW_LIST, .fn = {
   ROW(1) ROW(2) ROW(3) ROW(4) ROW(5) ROW(6) ROW(7) ROW(8) ROW(9) ROW(10)
   ROW(11) ROW(12)
 }};

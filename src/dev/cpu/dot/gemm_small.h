@@ -1,19 +1,19 @@
 /* A panel of a small product, its operands read where they are (gemm_panel in gemm.h). Included
  * after gemm_tile.h, with the same macros and M, V_MASK(n), V_LOAD_MASK, V_STORE_MASK: the first
- * n <= LANES elements of a vector. */
+ * n <= LANES elements of a vector. With V_NARROW(p, v, nv, n), which stores the first n columns of
+ * vectors in a narrower type, there are panels of that type too, NARROW_LIST. */
 
 #define ASK_RESULTS 32 /* products so long: the results' lines are asked for before them */
 
-FN static inline __attribute__((always_inline)) void small_panel(int mr, int nv, const GemmAt *at,
-                                                                 int64_t k, const float *a,
-                                                                 const float *b, float *c,
-                                                                 int64_t columns, bool add) {
+FN static inline __attribute__((always_inline)) void
+small_panel(int mr, int nv, const GemmAt *at, int64_t k, const float *a, const float *b, float *c,
+            int64_t columns, bool add, bool narrow) {
   V acc[GEMM_MAX_MR][2];
 #pragma GCC unroll 16
   for (int i = 0; i < mr; i++)
 #pragma GCC unroll 2
     for (int j = 0; j < nv; j++) acc[i][j] = V_ZERO();
-  if (k >= ASK_RESULTS)
+  if (k >= ASK_RESULTS && !narrow)
 #pragma GCC unroll 16
     for (int i = 0; i < mr; i++)
 #pragma GCC unroll 2
@@ -35,6 +35,14 @@ FN static inline __attribute__((always_inline)) void small_panel(int mr, int nv,
     low += a_k;
     b += b_k;
   }
+#ifdef V_NARROW
+  if (narrow) {
+    uint16_t *o = (uint16_t *)(void *)c;
+#pragma GCC unroll 16
+    for (int i = 0; i < mr; i++) V_NARROW(o + i * at->c_row, acc[i], nv, columns);
+    return;
+  }
+#endif
 #pragma GCC unroll 16
   for (int i = 0; i < mr; i++) {
     float *o = c + i * at->c_row, *end = o + (nv - 1) * LANES;
@@ -49,7 +57,7 @@ FN static inline __attribute__((always_inline)) void small_panel(int mr, int nv,
 #define SMALL(mr, nv)                                                                           \
   FN static void small_##mr##x##nv(const GemmAt *at, int64_t k, const float *a, const float *b, \
                                    float *c, int64_t columns, bool add) {                       \
-    small_panel(mr, nv, at, k, a, b, c, columns, add);                                          \
+    small_panel(mr, nv, at, k, a, b, c, columns, add, false);                                   \
   }
 #define SMALL_ROW(mr, nv) small_##mr##x##nv,
 #define SMALL_TO_6(X, nv) X(1, nv) X(2, nv) X(3, nv) X(4, nv) X(5, nv) X(6, nv)
@@ -64,5 +72,17 @@ SMALL_TO_12(SMALL, 2)
 #else
 SMALL_TO_6(SMALL, 2)
 #define SMALL_LIST {{SMALL_TO_12(SMALL_ROW, 1)}, {SMALL_TO_6(SMALL_ROW, 2)}}
+#endif
+#ifdef V_NARROW
+#define NARROW(mr, nv)                                                                           \
+  FN static void narrow_##mr##x##nv(const GemmAt *at, int64_t k, const float *a, const float *b, \
+                                    float *c, int64_t columns, bool add) {                       \
+    (void)add;                                                                                   \
+    small_panel(mr, nv, at, k, a, b, c, columns, false, true);                                   \
+  }
+#define NARROW_ROW(mr, nv) narrow_##mr##x##nv,
+SMALL_TO_12(NARROW, 1)
+SMALL_TO_12(NARROW, 2)
+#define NARROW_LIST {{SMALL_TO_12(NARROW_ROW, 1)}, {SMALL_TO_12(NARROW_ROW, 2)}}
 #endif
 /* clang-format on */

@@ -50,8 +50,9 @@ AVX512 static inline __attribute__((always_inline, unused)) void V16_STORE_BF16(
   sum = _mm512_mask_mov_epi32(_mm512_srli_epi32(sum, 16), is_nan, nan);
   _mm256_storeu_si256((__m256i *)p, _mm512_cvtepi32_epi16(sum));
 }
-/* sum += the products of the two bf16 in each lane; hosts with AVX512_BF16 only. */
-#define AVX512_BF16 __attribute__((target("avx512f,avx512bf16")))
+/* sum += the products of the two bf16 in each lane; hosts with AVX512_BF16 only, which all have the
+ * others. */
+#define AVX512_BF16 __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,avx512bf16")))
 #define V16_FMA_PAIRS(sum, x, y) __asm__("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(x), "v"(y))
 #else
 #define AVX512 __attribute__((target("avx2,fma,f16c")))

@@ -7,6 +7,7 @@
 #define SPAN 32768          /* floats that a rhs may span and not be copied; half of it */
 #define ALIAS 256           /* where rows are multiples of so many: they share cache lines */
 #define PACK_ROWS 128       /* of a task that copies its rhs */
+#define BATCH 16            /* products that are tasks enough */
 #define ASK_FLOATS 12288    /* so large operands are asked for during the product before */
 #define BLOCK 512           /* of k */
 #define GRAIN 2.5e5         /* multiplications of a task */
@@ -46,7 +47,7 @@ bool dot_small_plan(Dot *d) {
   s->kc = parts_of(d->k, parts_of(d->k, BLOCK));
   s->near = MAX(1, MIN(NEAR_FLOATS / s->kc, RESULT_FLOATS / d->n) / panel);
   int64_t want = MAX(s->pack ? PACK_ROWS : 1, (int64_t)(GRAIN / (double)(d->n * d->k))),
-          rows = MIN(d->m, parts_of(want, panel) * panel);
+          rows = s->pack && d->b >= BATCH ? d->m : MIN(d->m, parts_of(want, panel) * panel);
   s->pieces = parts_of(d->m, rows);
   s->rows[0] = rows_of(rows, panel);
   s->rows[1] = rows_of(d->m - (s->pieces - 1) * rows, panel);

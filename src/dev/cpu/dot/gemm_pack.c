@@ -98,10 +98,11 @@ INLINE void rows(DType t, const char *in, int64_t e, int w, int width, int64_t p
       _mm256_storeu_ps(out, load8(t, in));
       _mm256_storeu_ps(out + 8, load8(t, in + 8 * e));
     } else {
-      int whole = w & ~7;
-      for (int i = 0; i < whole; i += 8) _mm256_storeu_ps(out + i, load8(t, in + i * e));
-      for (int i = whole; i < width; i += 8)
-        _mm256_storeu_ps(out + i, load_part(t, in + i * e, w - i));
+      int i = 0;
+      for (; i + 8 <= w; i += 8) _mm256_storeu_ps(out + i, load8(t, in + i * e));
+      if (i && w == width) _mm256_storeu_ps(out + w - 8, load8(t, in + (w - 8) * e)); /* again */
+      else
+        for (; i < width; i += 8) _mm256_storeu_ps(out + i, load_part(t, in + i * e, w - i));
     }
   }
 }

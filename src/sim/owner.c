@@ -2,7 +2,9 @@
  *
  * An argument that comes back updated (an output of its shape that depends on it element by
  * element) is state of a training step. State that nothing but such updates reads is an optimizer
- * slot; state that also enters products, broadcasts or reductions is a parameter. Whatever is not
+ * slot; state that also enters products, broadcasts or reductions is a parameter. An argument that
+ * comes back with nothing but parts written into it, as the keys and values of a decoding step, is a
+ * cache: that is no training. Whatever is not
  * updated and feeds a product as its right side, a lookup as its table or a broadcast is a
  * parameter too, of a program that only evaluates. The rest is input.
  *
@@ -17,9 +19,9 @@
 #include <stdlib.h>
 
 const char *sim_owner_name(SimOwner o) {
-  static const char *const names[SIM_OWNERS] = {"parameters",     "optimizer slots", "other state",
-                                                "input",          "results",         "gradients",
-                                                "kept for later", "working",         "other"};
+  static const char *const names[SIM_OWNERS] = {
+      "parameters", "optimizer slots", "other state",    "caches",  "input",
+      "results",    "gradients",       "kept for later", "working", "other"};
   return names[o];
 }
 
@@ -64,6 +66,7 @@ typedef struct Walk {
   unsigned char *seen; /* by node id */
   VEC(HNode *) todo;
   bool updated, used; /* reaches an output element by element; is read by anything else */
+  bool chosen;        /* and only as what a select takes or leaves */
 } Walk;
 
 /* Follows a value through element-wise work of its own shape. */
@@ -71,6 +74,7 @@ static void follow(HGraph *g, HNode *from, Walk *w) {
   memset(w->seen, 0, (size_t)g->n_nodes + 1);
   w->todo.n = 0;
   w->updated = w->used = false;
+  w->chosen = true;
   *vec_push(&w->todo) = from;
   w->seen[from->id] = 1;
   while (w->todo.n) {
@@ -83,10 +87,53 @@ static void follow(HGraph *g, HNode *from, Walk *w) {
       w->used |= !plain;
       if (!plain) continue;
       w->seen[u->id] = 1;
+      w->chosen &= u->op == OP_SELECT || u->op == OP_CONVERT;
       w->updated |= u->is_output && u->dt == from->dt;
       *vec_push(&w->todo) = u;
     }
   }
+}
+
+/* Does a scatter write what it is given, whatever was there? */
+static bool scatter_sets(const HNode *n) {
+  const Op *op = n->src;
+  const Region *r = op && op->n_regions ? op->regions[0] : NULL;
+  return r && r->n_args == 2 && r->first == r->last && r->last->n_operands == 1 &&
+         r->last->operands[0] == r->args[1];
+}
+
+static const HNode *loop_result(const HNode *loop, int k) {
+  for (int i = 0; i < loop->n_users; i++)
+    if (loop->users[i]->kind == H_GET && loop->users[i]->index == k) return loop->users[i];
+  return NULL;
+}
+
+#define STEPS 4000 /* of one search */
+
+/* Does argument p come back, and not as it was, by moves alone: parts of it taken and written, put
+ * together, chosen between? n: where its elements have come to. */
+static bool written_back(const HNode *p, const HNode *n, bool changed, int *budget) {
+  bool main = !n->comp->parent;
+  if (main && changed && n->is_output && n->dt == p->dt && same_dims(n, p)) return true;
+  for (int k = 0; !main && n->is_output && k < n->comp->outputs.n; k++) { /* of a loop's body */
+    const HNode *w = n->comp->owner,
+                *r = n->comp->outputs.v[k] == n && w->kind == H_WHILE ? loop_result(w, k) : NULL;
+    if (r && --*budget > 0 && written_back(p, r, changed, budget)) return true;
+  }
+  for (int i = 0; i < n->n_users; i++) {
+    const HNode *u = n->users[i];
+    if (u->dead || --*budget < 0) continue;
+    for (int k = 0; u->kind == H_WHILE && k < u->n_in; k++)
+      if (u->in[k] == n && written_back(p, u->comps[1]->params.v[k], changed, budget)) return true;
+    bool part = u->kind == H_SLICE || u->kind == H_DSLICE || u->kind == H_CONCAT ||
+                u->kind == H_RESHAPE || u->kind == H_TRANSPOSE;
+    bool writes = (u->kind == H_DUS && (u->in[0] == n || u->in[1] == n)) ||
+                  (u->kind == H_SCATTER && u->in[0] == n && scatter_sets(u)) ||
+                  (u->kind == H_EWISE && u->op == OP_SELECT && main && u->in[0] != n);
+    bool kept = u->kind == H_EWISE && (u->op == OP_CONVERT || u->op == OP_COPY);
+    if ((part || writes || kept) && written_back(p, u, changed || writes, budget)) return true;
+  }
+  return false;
 }
 
 /* Does the first thing that is not a change of form take it as a weight? */
@@ -94,7 +141,9 @@ static bool feeds_as_weight(const HNode *n, int depth) {
   for (int i = 0; i < n->n_users && depth < 8; i++) {
     const HNode *u = n->users[i];
     bool form = u->kind == H_RESHAPE || u->kind == H_TRANSPOSE || u->kind == H_SLICE ||
-                (u->kind == H_EWISE && u->n_in == 1);
+                u->kind == H_DSLICE || u->kind == H_CONCAT || (u->kind == H_EWISE && u->n_in == 1);
+    for (int k = 0; u->kind == H_WHILE && k < u->n_in; k++)
+      if (u->in[k] == n && feeds_as_weight(u->comps[1]->params.v[k], depth + 1)) return true;
     if ((u->kind == H_CONV && u->n_in > 1 && u->in[1] == n) ||
         (u->kind == H_GATHER && u->in[0] == n) ||
         (u->kind == H_BCAST && n->rank > 0 && u->rank > n->rank) ||
@@ -121,13 +170,16 @@ Owners *owners_find(HGraph *g) {
     const char *name = g->param_names[i];
     bool real = is_float(p->dt) && p->rank > 0;
     follow(g, p, &w);
-    updated[i] = (w.updated && steps) || g->donated[i];
+    int budget = STEPS;
+    bool cache = real && (!w.updated || w.chosen) && written_back(p, p, false, &budget);
+    updated[i] = ((w.updated && steps) || g->donated[i]) && !cache;
     o->training |= updated[i] && real;
     SimOwner *own = &o->of_param[i];
     const char *slot = first_word(name, slot_words), *stat = first_word(name, statistic_words),
                *param = first_word(name, parameter_words), *last = name + strlen(name);
     if (slot < last && slot < param) *own = real ? SIM_SLOTS : SIM_STATE;
     else if (stat < last) *own = SIM_STATE;
+    else if (cache) *own = SIM_CACHES;
     else if (param < last && is_float(p->dt)) *own = SIM_PARAMETERS;
     else if (updated[i] && !real) *own = SIM_STATE; /* counters, random keys */
     else if (updated[i]) *own = w.used ? SIM_PARAMETERS : SIM_SLOTS;

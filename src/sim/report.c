@@ -324,9 +324,10 @@ Err *sim_fit_error_beside(const SimReport *r, const char *program, double held) 
     err_hint(e, "make it in parts, in a narrower type, or shard it over more devices");
   else if (room > 0 && scales > 0 && room / scales > 0.01)
     err_hint(e,
-             "%.0f %% of this batch should fit; or bfloat16 activations, recomputing them, more "
+             "%.0f %% of this batch should fit; or %s, more "
              "devices or a chip with more memory: weft advise compares these",
-             floor(97 * room / scales));
+             floor(97 * room / scales),
+             r->training ? "bfloat16 activations, recomputing them" : "narrower arrays");
   else
     err_hint(
         e,

@@ -61,8 +61,9 @@ typedef struct SimLoop { /* iteration i of a kernel in it starts i * body_s afte
 /* Whom memory belongs to; owner.c tells how that is found out. */
 typedef enum SimOwner {
   SIM_PARAMETERS,
-  SIM_SLOTS, /* of the optimizer */
-  SIM_STATE, /* statistics, counters, random keys */
+  SIM_SLOTS,  /* of the optimizer */
+  SIM_STATE,  /* statistics, counters, random keys */
+  SIM_CACHES, /* come back with parts written into them, as in decoding */
   SIM_INPUT,
   SIM_RESULTS, /* new ones: not written over an argument */
   SIM_GRADIENTS,

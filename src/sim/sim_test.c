@@ -566,6 +566,42 @@ static void test_lent_results(void **state) {
   }
 }
 
+/* What comes back with a row written into it is a cache, not a parameter that learns; a step that is
+ * only taken where its loss is finite is training all the same. */
+static void test_caches(void **state) {
+  (void)state;
+  static const char decode[] =
+      "func.func public @main(%x: tensor<8x64xf32>, %w: tensor<64x64xf32>, %c: tensor<512x64xf32> "
+      "{jax.buffer_donor = true}, %i: tensor<i32>) -> (tensor<8x512xf32>, tensor<512x64xf32>) {\n"
+      "  %z = stablehlo.constant dense<0> : tensor<i32>\n"
+      "  %k = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<8x64xf32>, "
+      "tensor<64x64xf32>) -> tensor<8x64xf32>\n"
+      "  %d = stablehlo.dynamic_update_slice %c, %k, %i, %z : (tensor<512x64xf32>, "
+      "tensor<8x64xf32>, tensor<i32>, tensor<i32>) -> tensor<512x64xf32>\n"
+      "  %s = stablehlo.dot_general %x, %d, contracting_dims = [1] x [1] : (tensor<8x64xf32>, "
+      "tensor<512x64xf32>) -> tensor<8x512xf32>\n"
+      "  return %s, %d : tensor<8x512xf32>, tensor<512x64xf32>\n}\n";
+  SimReport *r = estimate(decode, "tpu-v5e");
+  assert_false(r->training);
+  assert_int_equal(r->arg_owners[0], SIM_INPUT);
+  assert_int_equal(r->arg_owners[1], SIM_PARAMETERS);
+  assert_int_equal(r->arg_owners[2], SIM_CACHES);
+  assert_true(r->owners[SIM_CACHES].bytes >= 512 * 64 * 4);
+  sim_report_free(r);
+  static const char step[] =
+      "func.func public @main(%x: tensor<8x64xf32>, %w: tensor<64x64xf32> {jax.buffer_donor = "
+      "true}, %ok: tensor<i1>) -> tensor<64x64xf32> {\n"
+      "  %g = stablehlo.dot_general %x, %x, contracting_dims = [0] x [0] : (tensor<8x64xf32>, "
+      "tensor<8x64xf32>) -> tensor<64x64xf32>\n"
+      "  %n = stablehlo.subtract %w, %g : tensor<64x64xf32>\n"
+      "  %s = stablehlo.select %ok, %n, %w : tensor<i1>, tensor<64x64xf32>\n"
+      "  return %s : tensor<64x64xf32>\n}\n";
+  r = estimate(step, "tpu-v5e");
+  assert_true(r->training);
+  assert_int_equal(r->owners[SIM_CACHES].bytes, 0);
+  sim_report_free(r);
+}
+
 /* What comes from a barrier waits for all that goes into it, also where that frees nothing. */
 static void test_barrier(void **state) {
   (void)state;
@@ -739,6 +775,7 @@ int main(void) {
                                      cmocka_unit_test(test_outer_product),
                                      cmocka_unit_test(test_order),
                                      cmocka_unit_test(test_barrier),
+                                     cmocka_unit_test(test_caches),
                                      cmocka_unit_test(test_branches),
                                      cmocka_unit_test(test_narrow_table),
                                      cmocka_unit_test(test_in_place),

@@ -100,7 +100,7 @@ static int lanes_of(const Gen *g, const Dag *d) {
   int lanes = shape_lanes(d);
   bool few = g->is_cycle && d->f->kind == FUSION_LOOP && d->n_loops == 1;
   while (few && lanes > 4 && lanes / 2 >= d->loops[0].extent) lanes /= 2;
-  return lanes;
+  return lanes * shape_abreast(d, lanes);
 }
 
 Err *gen_fusion(Gen *g, Dag *d, const char *name, FusedCode *out) {

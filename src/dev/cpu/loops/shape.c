@@ -69,10 +69,6 @@ int64_t shape_grain(const Dag *d, int64_t outer, int64_t inner) {
   return MAX(1, (int64_t)(TASK_WORK / (w * (double)MAX(inner, 1))));
 }
 
-/* A loop with this many operations for each stream of memory waits for results, not for memory:
- * vectors of two registers give it two independent chains. */
-#define LONG_CHAIN 48
-
 int shape_lanes(const Dag *d) {
   int wide = 0, other = 0;
   for (int i = 0; i < d->nodes.n; i++) {
@@ -80,9 +76,35 @@ int shape_lanes(const Dag *d) {
     if (t == DT_F64 || t == DT_I64 || t == DT_U64) wide++;
     else if (t != DT_I1) other++;
   }
-  int lanes = cpu_vector_bits() / (wide > other ? 64 : 32);
-  bool chains = d->f->kind == FUSION_LOOP && d->nodes.n > LONG_CHAIN * (d->f->n_in + d->n_out);
-  return chains ? 2 * lanes : lanes;
+  return cpu_vector_bits() / (wide > other ? 64 : 32);
+}
+
+#define CHAIN_WORK 16 /* from here on one vector keeps the processor waiting */
+#define MUCH_CODE 500 /* work of a vector: more than two of it are slow to compile */
+#define FEW_STREAMS 5 /* of memory; with more, it is memory that is waited for, unless ... */
+#define LONG_CHAIN 48 /* ... there is so much work for each of them */
+
+int shape_abreast(const Dag *d, int lanes) {
+  if (d->f->kind != FUSION_LOOP || !d->n_loops) return 1;
+  const Loop *inner = &d->loops[d->n_loops - 1];
+  int streams = 0, functions = 0;
+  double work = 0;
+  for (int i = 0; i < d->nodes.n; i++) {
+    const DagNode *n = &d->nodes.v[i];
+    int64_t stride = n->kind == N_INPUT ? n->lin.coef[inner->last] : 0;
+    if (stride < 0 || stride > 1) return 1; /* lane by lane anyway */
+    streams += stride == 1;
+    if (n->kind != N_OP || type_count(op_type(n->op)) < lanes) continue;
+    work += shape_op_work(n->op);
+    functions += shape_op_work(n->op) >= CHAIN_WORK;
+  }
+  streams += d->n_out;
+  int n = work < CHAIN_WORK ? 1 : work > MUCH_CODE || !functions ? 2 : 4;
+  if (streams > FEW_STREAMS) n = work > LONG_CHAIN * streams ? 2 : 1;
+  /* Lanes that the last vectors leave unused cost no more than a quarter. */
+  int64_t vectors = (inner->extent + lanes - 1) / lanes;
+  while (n > 1 && 4 * ((vectors + n - 1) / n * n) > 5 * vectors) n /= 2;
+  return n;
 }
 
 /* ---- reductions ---- */

@@ -8,7 +8,11 @@
 
 #define LONG_SUM 256 /* additions to one accumulator after which its digits are worth care */
 
-int shape_lanes(const Dag *d);      /* of a vector */
+int shape_lanes(const Dag *d); /* of a vector */
+/* How many vectors a loop without sums takes side by side: what each of them waits for, one result
+ * after the other, is less than a processor can do at a time, and its window too short to begin the
+ * next vector meanwhile. Digits do not depend on it. */
+int shape_abreast(const Dag *d, int lanes);
 double shape_op_work(const Op *op); /* for an element, in additions */
 /* Operations for each element below a node that no node in `seen` has counted. */
 double shape_work_below(const Dag *d, int node, bool *seen);

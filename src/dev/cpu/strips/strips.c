@@ -404,6 +404,10 @@ static double excess(const Strips *s, double *out_run_s) {
       more += lines * line * STRIDED_NS;
   }
   double same = lines * line * shape_work(d) * WORK_NS;
+  if (shape_abreast(d, s->simd->lanes) > 1) { /* generated code takes about half of that */
+    same /= 2;
+    more += same;
+  }
   double memory = bytes > CACHED_BYTES ? bytes * BYTE_NS : 0;
   *out_run_s = MAX(same, memory) * 1e-9;
   return MAX(0, MAX(same + more, memory) - MAX(same, memory)) * 1e-9;

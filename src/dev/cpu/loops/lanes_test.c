@@ -30,12 +30,12 @@ static float number(uint32_t *seed, int how) { /* any bits; or to 10, 1000, ... 
   return how == 0 ? f : ((float)(u >> 8) / (1 << 23) - 1) * powf(10, (float)(2 * how - 1));
 }
 
-static void check(const char *name, float x, float y, float got, double want) {
+static void check(const char *name, float x, float y, float got, double want, double most) {
   if (isnan(want) && isnan(got)) return;
   float near = (float)want;
   double ulp = (double)(nextafterf(fabsf(near), INFINITY) - fabsf(near));
   bool same = near == got && signbit(near) == signbit(got);
-  if (!same && !(fabs((double)got - want) <= 0.501 * ulp))
+  if (!same && !(fabs((double)got - want) <= most * ulp))
     fail_msg("%s(%.9g, %.9g) is %.9g, not %.9g", name, (double)x, (double)y, (double)got, want);
 }
 
@@ -43,18 +43,20 @@ static void angles(void **state) {
   (void)state;
   static const char *const names[] = {"weft_sines", "weft_cosines", "weft_tangents"};
   static double (*const library[])(double) = {sin, cos, tan};
-  static const float odd[] = {0.0f, -0.0f, INFINITY, -INFINITY, NAN, 1e-45f, 1e6f, 1e6f + 1};
+  static const float odd[] = {0.0f,   -0.0f, INFINITY, -INFINITY, NAN,
+                              1e-45f, 1e5f,  1e5f + 1, 1e6f,      1e6f + 1};
   for (int k = 0; k < 3; k++) {
     void (*f)(const float *, float *, int64_t) =
         (void (*)(const float *, float *, int64_t))helper(names[k]);
     uint32_t seed = 5;
-    for (int round = 0; round < 2000; round++) {
+    for (int round = 0; round < 8000; round++) {
       float x[N], y[N];
       int64_t n = 1 + round % N;
       for (int64_t i = 0; i < n; i++)
         x[i] = i < COUNT_OF(odd) && round == N - 1 ? odd[i] : number(&seed, round % 4);
       f(x, y, n);
-      for (int64_t i = 0; i < n; i++) check(names[k], x[i], 0, y[i], library[k]((double)x[i]));
+      for (int64_t i = 0; i < n; i++)
+        check(names[k], x[i], 0, y[i], library[k]((double)x[i]), k < 2 ? 0.8 : 0.501);
     }
   }
 }
@@ -79,7 +81,7 @@ static void powers(void **state) {
     }
     f(x, y, z, n);
     for (int64_t i = 0; i < n; i++)
-      check("powers", x[i], y[i], z[i], pow((double)x[i], (double)y[i]));
+      check("powers", x[i], y[i], z[i], pow((double)x[i], (double)y[i]), 0.501);
   }
 }
 

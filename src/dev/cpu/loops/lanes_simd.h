@@ -1,0 +1,194 @@
+/* Functions of a vector's lanes; the includer defines FN, the target, LANES of f32, NAME(x), and V_FMA,
+ * D_FMA and V_ANY for vectors of that many floats, of half as many doubles, and for masks. Polynomials
+ * are fitted for weft (least squares reweighted to minimax, in double; the error stands beside each).
+ * Each function tells whether all lanes are ones that it covers; of others it gives anything. */
+
+#define INLINE FN static inline __attribute__((always_inline))
+#define F NAME(Floats)
+#define I NAME(Ints)
+#define D NAME(Doubles)
+#define W NAME(Words)
+#define HALF_FLOATS NAME(HalfFloats)
+#define HALF (LANES / 2)
+typedef float F __attribute__((vector_size(4 * LANES)));
+typedef int32_t I __attribute__((vector_size(4 * LANES)));
+typedef double D __attribute__((vector_size(4 * LANES)));
+typedef uint64_t W __attribute__((vector_size(4 * LANES)));
+typedef float HALF_FLOATS __attribute__((vector_size(2 * LANES)));
+
+/* ---- f32: sine and cosine ---- */
+
+INLINE F NAME(load)(const float *x, int64_t n) { /* beyond n: 1 */
+  F f = (F){} + 1;
+  if (n >= LANES) memcpy(&f, x, sizeof f);
+  else memcpy(&f, x, sizeof *x * (size_t)n);
+  return f;
+}
+
+INLINE void NAME(store)(float *y, int64_t n, F f) {
+  if (n >= LANES) memcpy(y, &f, sizeof f);
+  else memcpy(y, &f, sizeof *y * (size_t)n);
+}
+
+INLINE F NAME(choose)(I mask, F yes, F no) { return (F)(((I)yes & mask) | ((I)no & ~mask)); }
+
+/* sin(x + more pi / 2) for |x| <= FAR: of r + rest, what is left after the nearest multiple k of
+ * pi / 2. The first product and sum are exact; what the second lose is in `rest`. */
+INLINE F NAME(turned)(F x, int32_t more) {
+  const float rounder = 0x1.8p23f, high = -0x1.921fb6p+0f, low = 0x1.777a5cp-25f,
+              lowest = 0x1.ee59dap-50f;
+  F t = V_FMA(x, (F){} + 0.636619772f, (F){} + rounder), k = t - rounder;
+  F a = V_FMA(k, (F){} + high, x), p = k * low, r = a + p, moved = r - a, q = r * r,
+    half = q * 0.5f;
+  F rest = V_FMA(k, (F){} + lowest, V_FMA(k, (F){} + low, -p));
+  rest += (a - (r - moved)) + (p - moved);
+  /* (sin r - r) / r^3, relative error of the sine 4.9e-12 */
+  F s = V_FMA(q, (F){} + 2.71830414e-06f, (F){} + -1.98393341e-04f);
+  s = V_FMA(q, s, (F){} + 8.33332938e-03f);
+  s = V_FMA(q, s, (F){} + -1.66666666e-01f);
+  s = r + V_FMA(r * q, s, V_FMA(-half, rest, rest));
+  /* (cos r - 1 + r^2 / 2) / r^4, error of the cosine 9.6e-11 */
+  F c = V_FMA(q, (F){} + 2.44383776e-05f, (F){} + -1.38873669e-03f);
+  c = V_FMA(q, c, (F){} + 4.16666469e-02f);
+  F w = 1 - half;
+  c = w + V_FMA(q * q, c, ((1 - w) - half) - r * rest);
+  I turns = (I)t + more, odd = -(turns & 1);
+  F v = (F)((I)NAME(choose)(odd, c, s) ^ (turns & 2) << 30);
+  return more ? v : NAME(choose)((I)(x == 0), x, v);
+}
+
+FN static bool NAME(sines)(const float *x, float *y, int64_t n, int more) {
+  I far = {};
+  for (int64_t i = 0; i < n; i += LANES) {
+    F v = NAME(load)(x + i, n - i);
+    far |= ~((v <= FAR) & (v >= -FAR));
+    NAME(store)(y + i, n - i, NAME(turned)(v, more));
+  }
+  return !V_ANY(far);
+}
+
+/* ---- in double ---- */
+
+#define ROUNDER 0x1.8p52 /* added and taken away: the nearest integer, in the low bits meanwhile */
+#define ROUNDER_BITS 0x4338000000000000u
+#define K(c) ((D){} + (c))
+
+INLINE D NAME(take)(const float *x, int64_t n) { /* beyond n: 1 */
+  HALF_FLOATS f = (HALF_FLOATS){} + 1;
+  if (n >= HALF) memcpy(&f, x, sizeof f);
+  else memcpy(&f, x, sizeof *x * (size_t)n);
+  return __builtin_convertvector(f, D);
+}
+
+INLINE void NAME(give)(float *y, int64_t n, D v) {
+  HALF_FLOATS f = __builtin_convertvector(v, HALF_FLOATS);
+  if (n >= HALF) memcpy(y, &f, sizeof f);
+  else memcpy(y, &f, sizeof *y * (size_t)n);
+}
+
+INLINE D NAME(pick)(W mask, D yes, D no) { return (D)(((W)yes & mask) | ((W)no & ~mask)); }
+
+/* Taylor's series of the rest after the nearest multiple of pi / 2, in two parts of which the first
+ * has 33 bits, so that multiples are exact; what is left out is below 1e-11. */
+INLINE D NAME(tangent)(D x) {
+  D t = D_FMA(x, K(0.63661977236758134308), K(ROUNDER)), n = t - ROUNDER;
+  D r = D_FMA(n, K(-0x1.0b4611a626331p-34), D_FMA(n, K(-0x1.921fb544p+0), x)), q = r * r;
+  D s = D_FMA(q, K(-1.0 / 39916800), K(1.0 / 362880)),
+    c = D_FMA(q, K(1.0 / 479001600), K(-1.0 / 3628800));
+  s = D_FMA(q, D_FMA(q, s, K(-1.0 / 5040)), K(1.0 / 120));
+  s = D_FMA(r * q, D_FMA(q, s, K(-1.0 / 6)), r);
+  c = D_FMA(q, D_FMA(q, c, K(1.0 / 40320)), K(-1.0 / 720));
+  c = D_FMA(q, D_FMA(q, D_FMA(q, c, K(1.0 / 24)), K(-0.5)), K(1));
+  W odd = -((W)t & 1);
+  return NAME(pick)(odd, -c, s) / NAME(pick)(odd, s, c);
+}
+
+FN static bool NAME(tangents)(const float *x, float *y, int64_t n) {
+  W far = {};
+  for (int64_t i = 0; i < n; i += HALF) {
+    D v = NAME(take)(x + i, n - i);
+    far |= ~(W)((v <= FAR_TAN) & (v >= -FAR_TAN));
+    NAME(give)(y + i, n - i, NAME(tangent)(v));
+  }
+  return !V_ANY(far);
+}
+
+/* log2 of a positive finite f32: x = 2^e m with m from sqrt(1/2) to sqrt(2), log m = 2 artanh f,
+ * (artanh f - f) / f^3 with a relative error of the logarithm of 3e-14. Of other numbers: anything. */
+INLINE D NAME(log_two)(D x) {
+  const uint64_t least = 0x3fe6a09e667f3bcdu, low = 0xfffffffffffffu;
+  W u = (W)x - least, e_bits = (u + ((uint64_t)1024 << 52)) >> 52;
+  D e = (D)(e_bits + ROUNDER_BITS) - (ROUNDER + 1024);
+  D m = (D)((u & low) + least), f = (m - 1) / (m + 1), q = f * f;
+  D s = D_FMA(q, K(0.09792029620791347), K(0.11088097018518998));
+  s = D_FMA(q, D_FMA(q, s, K(0.14286054529644457)), K(0.19999997811229564));
+  s = D_FMA(f * q, D_FMA(q, s, K(0.33333333337900106)), f);
+  return D_FMA(s, K(2.88539008177792681472), e);
+}
+
+/* (e^g - 1 - g - g^2 / 2) / g^3, relative error of e^g 1.2e-12. Beyond +-1000 as there: out of f32's
+ * range. */
+INLINE D NAME(exp_two)(D t) {
+  t = NAME(pick)((W)(t < 1000), t, K(1000));
+  t = NAME(pick)((W)(t > -1000), t, K(-1000));
+  D r = t + ROUNDER, g = (t - (r - ROUNDER)) * 0.69314718055994530942;
+  D p = D_FMA(g, K(2.4880917445966395e-05), K(1.9909079540260567e-04));
+  p = D_FMA(g, D_FMA(g, p, K(1.388881507334124e-03)), K(8.333281581910969e-03));
+  p = D_FMA(g, D_FMA(g, p, K(4.166666688662025e-02)), K(1.666666678521443e-01));
+  p = D_FMA(g, D_FMA(g, D_FMA(g, p, K(0.5)), K(1)), K(1));
+  return (D)((W)p + ((W)r << 52));
+}
+
+/* Of what is negative only whole powers are numbers, and odd ones negative. */
+INLINE D NAME(power)(D x, D y) {
+  const W sign = (W){} + ((uint64_t)1 << 63);
+  D near = NAME(pick)((W)(y < 0x1p26) & (W)(y > -0x1p26), y, K(0x1p26)); /* beyond: all even */
+  D whole = near + ROUNDER, z = NAME(exp_two)(y * NAME(log_two)((D)((W)x & ~sign)));
+  W odd = (W)whole << 63, negative = (W)(x < 0);
+  z = (D)((W)z | (negative & odd));
+  return NAME(pick)(negative & (W)(whole - ROUNDER != near), K(NAN), z);
+}
+
+FN static bool NAME(powers)(const float *x, const float *y, float *z, int64_t n) {
+  W odd = {};
+  for (int64_t i = 0; i < n; i += HALF) {
+    D a = NAME(take)(x + i, n - i), b = NAME(take)(y + i, n - i);
+    odd |= ~(W)((a != 0) & (a < INFINITY) & (a > -INFINITY) & (b < INFINITY) & (b > -INFINITY));
+    NAME(give)(z + i, n - i, NAME(power)(a, b));
+  }
+  return !V_ANY(odd);
+}
+
+/* What is left of x after the nearest multiple of y, which has no more digits than a double, brought
+ * to the side of zero that x is on. */
+INLINE D NAME(rest)(D x, D y) {
+  const W sign = (W){} + ((uint64_t)1 << 63);
+  D n = (x / y + ROUNDER) - ROUNDER, r = D_FMA(n, -y, x);
+  W other = ((W)r ^ (W)x) & sign, size = (W)y & ~sign;
+  D more = r + (D)(size | ((W)x & sign));
+  r = NAME(pick)((W)(r != 0) & -(other >> 63), more, r);
+  return (D)(((W)r & ~sign) | ((W)x & sign));
+}
+
+FN static bool NAME(remainders)(const float *x, const float *y, float *z, int64_t n) {
+  W odd = {};
+  const W sign = (W){} + ((uint64_t)1 << 63);
+  for (int64_t i = 0; i < n; i += HALF) {
+    D a = NAME(take)(x + i, n - i), b = NAME(take)(y + i, n - i);
+    D size = (D)((W)a & ~sign), by = (D)((W)b & ~sign);
+    odd |= ~(W)((size < by * 0x1p28) & (size < INFINITY) & (by < INFINITY));
+    NAME(give)(z + i, n - i, NAME(rest)(a, b));
+  }
+  return !V_ANY(odd);
+}
+
+#undef INLINE
+#undef F
+#undef I
+#undef D
+#undef W
+#undef HALF_FLOATS
+#undef HALF
+#undef ROUNDER
+#undef ROUNDER_BITS
+#undef K

@@ -197,7 +197,21 @@ bool plan_order_serves(const HValue *v, const HConv *c, const char *roles);
 /* The stored array that a kernel does nothing to but take a slice of; the slice keeps its order. */
 const HValue *plan_sliced_of(const Kernel *k, const HNode *n);
 /* plan_copies.c */
+#define TURN_MIN 4096 /* bytes: smaller arrays are turned on the way */
+#define TURN_MAX 64e6 /* larger ones are not */
 void plan_copies(Plan *p);
+/* A new value: v in another order, made by a kernel of its own. */
+HValue *plan_copy(Plan *p, HValue *v, const int *order);
+/* The first so many kernels read w, a copy of v. */
+void plan_read_instead(Plan *p, const HValue *v, HValue *w, int kernels);
+bool plan_same_order(const HValue *a, const HValue *b);
+/* plan_rows.c */
+void plan_turn_indexed(Plan *p);
+/* Kernel i, where sums of rows meet a table that lies in another order. Where rows were read from a
+ * copy of the table in theirs, and nothing else comes in, the copy is updated and turned back; else
+ * the sums are turned first, as they are for a lone result: its order reaches its maker. Returns
+ * whether it is the former. */
+bool plan_update_rows(Plan *p, int i);
 /* plan.c */
 Err *plan_comp(HGraph *g, HComp *c, const Chip *chip, const Law *law, const SimOpts *opts,
                Arena *arena, Plan *parent, double mult, Plan **out);

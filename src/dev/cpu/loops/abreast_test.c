@@ -42,7 +42,7 @@ static int nowhere(void *arg, const Op *op) {
 
 static int abreast(Body body, int64_t n) {
   Module *m = module_new();
-  Build b;
+  Build b = {0};
   Value *x[7];
   Plan *p = NULL;
   Dag d = {0};

@@ -352,7 +352,7 @@ static V emit_float_fn(Gen *g, OpKind k, DType t, int n, V *in) {
                 : math_call(g, "weft_tan_f32", "weft_tangents", n, in);
   case OP_CBRT: return math_library(g, "cbrt", wide ? t : DT_F32, n, in);
   case OP_POWER: return wide ? math_library(g, "pow", t, n, in) : math_power(g, in);
-  case OP_ATAN2: return math_library(g, "atan2", wide ? t : DT_F32, n, in);
+  case OP_ATAN2: return wide ? math_library(g, "atan2", t, n, in) : math_atan2(g, in[0], in[1]);
   case OP_REMAINDER:
     return wide ? call_lanes(g, "weft_fmod_f64", t, n, in)
                 : math_call(g, "weft_fmod_f32", "weft_remainders", n, in);

@@ -146,7 +146,6 @@ LLVMValueRef math_power(Gen *g, LLVMValueRef *args) {
 
 static float f_tan(float x) { return (float)tan((double)x); }
 static float f_pow(float x, float y) { return (float)pow((double)x, (double)y); }
-static float f_atan2(float x, float y) { return (float)atan2((double)x, (double)y); }
 static float f_cbrt(float x) { return (float)cbrt((double)x); }
 static float f_sin(float x) { return (float)sin((double)x); }
 static float f_cos(float x) { return (float)cos((double)x); }
@@ -173,7 +172,6 @@ static int64_t upow(int64_t x, int64_t y) {
 const Helper math_helpers[] = {
     {"weft_tan_f32", (void *)f_tan},
     {"weft_pow_f32", (void *)f_pow},
-    {"weft_atan2_f32", (void *)f_atan2},
     {"weft_cbrt_f32", (void *)f_cbrt},
     {"weft_sin_f32", (void *)f_sin},
     {"weft_cos_f32", (void *)f_cos},

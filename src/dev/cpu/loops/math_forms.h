@@ -2,7 +2,7 @@
  * squares reweighted to minimax, in double; the fit's error stands beside each). Measured against
  * double precision over all finite inputs (math_test.c):
  *
- *   exp 1 ulp   expm1 2   log 1   log1p 2   tanh 4   logistic 3   erf 5   erfc 5
+ *   exp 1 ulp   expm1 2   log 1   log1p 2   tanh 4   logistic 3   erf 5   erfc 5   atan2 2
  *
  * All lanes go the same way: special values by selects. Written in the words of whoever includes it:
  * math.c makes instructions of them, strips_simd.h computes. */
@@ -149,6 +149,26 @@ FORM(erfc, F x) {
   e = FMA(e, FMA(NEG(a), a, square), e);
   F r = MUL(e, MUL(t, y));
   return PICK(LESS(x, K(0)), SUB(K(2), r), r);
+}
+
+/* q = min / max of |x|, |y| and atan q = q + q^3 P(q^2), relative error 2.6e-9; then by octants. */
+FORM(atan2, F y, F x) {
+  static const double c[] = {-0.3333329909, 0.1999854827,   -0.1426424157,
+                             0.1095218521,  -0.08403448666, 0.05795756494,
+                             -0.0311778172, 0.01091459031,  -0.00179361825};
+  F a = ABS(x), b = ABS(y);
+  MASK steep = MORE(b, a);
+  F m = PICK(steep, b, a), n = PICK(steep, a, b);
+  F q = DIV(n, PICK(EQUAL(m, K(0)), K(1), m));
+  q = PICK(EQUAL(n, K(INFINITY)), K(1), q);
+  F t = MUL(q, q);
+  POLY(p, t, c);
+  F r = FMA(MUL(q, t), p, q);
+  r = PICK(steep, ADD(SUB(K(1.57079637050628662), r), K(-4.37113882867379e-8)), r);
+  MASK left = LESS_I(BITS(x), KI(0));
+  r = PICK(left, ADD(SUB(K(3.14159274101257324), r), K(-8.74227765734758e-8)), r);
+  r = PICK(LESS_I(BITS(y), KI(0)), NEG(r), r);
+  return PICK(EITHER(IS_NAN(x), IS_NAN(y)), ADD(x, y), r);
 }
 
 #undef POLY

@@ -76,6 +76,41 @@ static void within_ulps(void **state) {
   tensor_release(x);
 }
 
+/* All special values with each other, then any numbers. */
+static void angles(void **state) {
+  (void)state;
+  enum { ODD = 9 };
+  static const float odd[ODD] = {0.0f, -0.0f, INFINITY, -INFINITY, NAN, 1e-45f, -1e-45f, 1, -3e38f};
+  Tensor *y = numbers(), *x = numbers();
+  float *b = y->data, *a = x->data;
+  for (int i = 0; i < N / 2; i++) {
+    float t = a[i];
+    a[i] = a[N - 1 - i];
+    a[N - 1 - i] = t;
+  }
+  for (int i = 0; i < ODD * ODD; i++) b[i] = odd[i % ODD], a[i] = odd[i / ODD];
+  char text[200];
+  snprintf(text, sizeof text,
+           "func.func @main(%%a: tensor<%dxf32>, %%b: tensor<%dxf32>) -> tensor<%dxf32> {\n"
+           "%%0 = stablehlo.atan2 %%a, %%b : tensor<%dxf32>\nreturn %%0 : tensor<%dxf32>\n}",
+           N, N, N, N, N);
+  Tensor *got = answer_of2(text, y, x);
+  const float *out = got->data;
+  for (int i = 0; i < N; i++) {
+    double want = atan2((double)b[i], (double)a[i]);
+    float near = (float)want;
+    if ((isnan(near) && isnan(out[i])) || (near == out[i] && !signbit(near) == !signbit(out[i])))
+      continue;
+    double ulp = (double)(nextafterf(fabsf(near), INFINITY) - fabsf(near));
+    if (!(fabs((double)out[i] - want) <= 2 * ulp))
+      fail_msg("atan2(%.9g, %.9g) is %.9g, not %.9g", (double)b[i], (double)a[i], (double)out[i],
+               want);
+  }
+  tensor_release(got);
+  tensor_release(y);
+  tensor_release(x);
+}
+
 /* ---- f64 ---- */
 
 static long double logistic_l(long double x) { return 1 / (1 + expl(-x)); }
@@ -179,6 +214,6 @@ static void powers(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(within_ulps), cmocka_unit_test(powers),
-                                     cmocka_unit_test(f64_within_ulps)};
+                                     cmocka_unit_test(angles), cmocka_unit_test(f64_within_ulps)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -289,6 +289,10 @@ of them was looked at. Rules came afterwards for results over arguments on chip,
 {peaks2}
 Drawn when those rules stood, and not looked into since.
 
+{peaks3}
+Other architectures (mixers, U-Nets, graphs, flows, retention, mixtures of experts, decoding) and optimizers (Lion, LAMB, Muon, AdaDelta, moving
+averages), on all generations. `first`: before any of them was looked at.
+
 ## Near the limit of memory
 
 {limits}
@@ -353,6 +357,7 @@ def main():
                               ("unseen6", "unseen6.csv", "Unseen programs, sixth set"),
                               ("peaks", "peaks.csv", "Programs drawn for peak memory"),
                               ("peaks2", "peaks2.csv", "The same once more, blind"),
+                              ("peaks3", "peaks3.csv", "Other architectures and optimizers"),
                               ("fresh", "fresh.csv", "Fresh shapes of every family"),
                               ("mix", "mix.csv", "The oracle's own mix at other shapes"),
                               ("last", "last.csv", "The same mix once more"),

@@ -156,6 +156,8 @@ HNode *hlo_const(Maker *b, const Op *src, DType dt, int rank, const int64_t *d, 
 bool hlo_same_shape(const HNode *a, int rank, const int64_t *d);
 HNode *hlo_bcast(Maker *b, const Op *src, HNode *x, int rank, const int64_t *d, const int64_t *map);
 HNode *hlo_reshape(Maker *b, const Op *src, HNode *x, int rank, const int64_t *d);
+HNode *hlo_slice(Maker *b, const Op *src, HNode *x, const int64_t *d, const int64_t *lo,
+                 const int64_t *hi, const int64_t *step);
 HNode *hlo_transpose(Maker *b, const Op *src, HNode *x, const int64_t *perm);
 HNode *hlo_ewise(Maker *b, OpKind op, const Op *src, DType dt, int rank, const int64_t *d, int n_in,
                  HNode **in);

@@ -266,19 +266,7 @@ static HNode *moved(Maker *b, const Op *op, HNode **in, DType dt, int rank, cons
     op_ints(op, "start_indices", &s);
     op_ints(op, "limit_indices", &l);
     op_ints(op, "strides", &st);
-    if (in[0]->kind == H_CONST && in[0]->splat) {
-      n = hlo_const(b, op, dt, rank, d, in[0]->value);
-      break;
-    }
-    if (hlo_same_shape(in[0], rank, d)) {
-      n = in[0];
-      break;
-    }
-    n = hlo_node(g, b->comp, H_SLICE, op->kind, op, dt, rank, d, 1, in);
-    n->lo = hlo_ints(g, s, rank);
-    n->hi = hlo_ints(g, l, rank);
-    n->step = hlo_ints(g, st, rank);
-    n = hlo_unique(b, n);
+    n = hlo_slice(b, op, in[0], d, s, l, st);
     break;
   }
   case OP_PAD: {

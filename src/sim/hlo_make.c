@@ -235,6 +235,31 @@ HNode *hlo_ewise(Maker *b, OpKind op, const Op *src, DType dt, int rank, const i
   return hlo_unique(b, hlo_node(b->g, b->comp, H_EWISE, op, src, dt, rank, d, n_in, in));
 }
 
+/* What lies within one operand of a concatenation is cut from that. */
+HNode *hlo_slice(Maker *b, const Op *src, HNode *x, const int64_t *d, const int64_t *lo,
+                 const int64_t *hi, const int64_t *step) {
+  int64_t *from = hlo_ints(b->g, lo, x->rank), *to = hlo_ints(b->g, hi, x->rank);
+  while (x->kind == H_CONCAT) {
+    HNode *part = NULL;
+    int64_t at = 0, dim = x->index;
+    for (int i = 0; i < x->n_in && !part; i++) {
+      int64_t end = at + x->in[i]->d[dim];
+      if (from[dim] >= at && to[dim] <= end) part = x->in[i];
+      else at = end;
+    }
+    if (!part) break;
+    from[dim] -= at, to[dim] -= at;
+    x = part;
+  }
+  if (x->kind == H_CONST && x->splat) return hlo_const(b, src, x->dt, x->rank, d, x->value);
+  if (hlo_same_shape(x, x->rank, d)) return x;
+  HNode *n = hlo_node(b->g, b->comp, H_SLICE, OP_SLICE, src, x->dt, x->rank, d, 1, &x);
+  n->lo = from;
+  n->hi = to;
+  n->step = hlo_ints(b->g, step, x->rank);
+  return hlo_unique(b, n);
+}
+
 /* A scatter of one number into each row of an array of equal constants is a comparison with the
  * position and a select; compilers know that. NULL when it is not one. */
 HNode *hlo_one_per_row(Maker *b, const Op *op, int rank, const int64_t *d, DType dt, HNode **in) {

@@ -296,6 +296,25 @@ static void test_strides(void **state) {
   }
 }
 
+/* What is put together and cut at the same place again is never put together. */
+static void test_cut_again(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func public @main(%a: tensor<512x30xf32>, %b: tensor<512x34xf32>) -> "
+      "(tensor<512x30xf32>, tensor<512x20xf32>) {\n"
+      "  %c = stablehlo.concatenate %a, %b, dim = 1 : (tensor<512x30xf32>, tensor<512x34xf32>) -> "
+      "tensor<512x64xf32>\n"
+      "  %d = stablehlo.slice %c [0:512, 0:30] : (tensor<512x64xf32>) -> tensor<512x30xf32>\n"
+      "  %e = stablehlo.slice %c [0:512, 40:60] : (tensor<512x64xf32>) -> tensor<512x20xf32>\n"
+      "  %f = stablehlo.sine %d : tensor<512x30xf32>\n"
+      "  %g = stablehlo.sine %e : tensor<512x20xf32>\n"
+      "  return %f, %g : tensor<512x30xf32>, tensor<512x20xf32>\n}\n";
+  SimReport *r = estimate(text, "tpu-v3");
+  assert_int_equal(r->n_kernels, 2);
+  assert_true(r->temp_bytes == 0);
+  sim_report_free(r);
+}
+
 /* Rows that only products read are rounded before they are gathered. */
 static void test_gathered(void **state) {
   (void)state;
@@ -332,6 +351,7 @@ int main(void) {
       cmocka_unit_test(test_mixed),       cmocka_unit_test(test_row),
       cmocka_unit_test(test_stack_order), cmocka_unit_test(test_largest),
       cmocka_unit_test(test_strides),     cmocka_unit_test(test_gathered),
+      cmocka_unit_test(test_cut_again),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -90,6 +90,22 @@ static void adding_zero_stays(void **unused) { /* -0 + 0 is +0 */
   module_free(p.m);
 }
 
+static void spread_constants_fold(void **unused) {
+  (void)unused;
+  Prog p = start();
+  Value *x = b_arg(&p.b, f32(&p, 400, 600));
+  Value *y = b_log(&p.b, b_add(&p.b, b_full(&p.b, x->type, 2), b_full(&p.b, x->type, 3)));
+  y = b_mul(&p.b, x, y);
+  b_return(&p.b, 1, &y);
+  ok(pass_simplify(p.m));
+  assert_int_equal(count(p.m, OP_ADD) + count(p.m, OP_LOG), 0);
+  const Op *mul = module_main(p.m)->body->last->operands[0]->def;
+  const float *log_5 = value_splat(mul->operands[1]);
+  assert_non_null(log_5);
+  assert_true(*log_5 > 1.6094f && *log_5 < 1.6095f);
+  module_free(p.m);
+}
+
 static void equal_ops_merge_and_constants_fold(void **unused) {
   (void)unused;
   Prog p = start();
@@ -394,6 +410,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(identities_go),
       cmocka_unit_test(adding_zero_stays),
+      cmocka_unit_test(spread_constants_fold),
       cmocka_unit_test(equal_ops_merge_and_constants_fold),
       cmocka_unit_test(transposes_fold_into_products),
       cmocka_unit_test(outer_products_turn_around),

@@ -39,7 +39,28 @@ static bool is_int(const Value *v, int64_t x) {
 
 /* ---- element-wise ---- */
 
+/* Of operands that are each one value, spread: computed once, on scalars (which fold), and spread. */
+static bool rule_splats(Simp *s, Op *op) {
+  if (op->n_regions || op->n_operands > 4 || !type_is_static(op_type(op)) ||
+      type_count(op_type(op)) < 2)
+    return false;
+  for (int i = 0; i < op->n_operands; i++)
+    if (!value_splat(op->operands[i])) return false;
+  Value *in[4];
+  for (int i = 0; i < op->n_operands; i++) {
+    Tensor *one = tensor_make(op->operands[i]->type->dtype, 0, NULL);
+    memcpy(one->data, value_splat(op->operands[i]), (size_t)dtype_bytes(one->dtype));
+    NamedAttr a = {STR("value"), attr_tensor(s->m, one, NULL)};
+    in[i] = simp_op(s, op, OP_CONSTANT, 0, NULL, a.value->type, 1, &a);
+  }
+  Type *t = type_tensor(s->m, op_type(op)->dtype, 0, NULL);
+  Value *v = simp_op(s, op, op->kind, op->n_operands, in, t, op->n_attrs, op->attrs);
+  NamedAttr to = ints(s, "broadcast_dimensions", 0, NULL);
+  return done(s, op, simp_op(s, op, OP_BROADCAST_IN_DIM, 1, &v, op_type(op), 1, &to));
+}
+
 static bool rule_ewise(Simp *s, Op *op) {
+  if (rule_splats(s, op)) return true;
   Value *a = op->n_operands > 0 ? op->operands[0] : NULL,
         *b = op->n_operands > 1 ? op->operands[1] : NULL;
   switch (op->kind) {

@@ -25,7 +25,7 @@ static bool is_short(float x, float y) { /* -2^28 < x / y < 2^28 */
 #ifdef WEFT_EMULATE_AVX512
 #define HAS_512 0
 #else
-#define HAS_512 (cpu_vector_bits() >= 512)
+#define HAS_512 (cpu_vector_bits() >= 512 && n > 8)
 #endif
 #define FN __attribute__((target("avx512f,avx512bw,avx512vl")))
 #define LANES 16
@@ -49,7 +49,7 @@ static bool is_short(float x, float y) { /* -2^28 < x / y < 2^28 */
 #define V_ANY(mask) (_mm256_movemask_ps((__m256)(mask)) != 0)
 #include "dev/cpu/loops/lanes_simd.h"
 
-/* Were all lanes covered? *none: nothing has been computed. */
+/* Were all n lanes covered? none: nothing has been computed. */
 #define IN_VECTORS(none, name, ...)                             \
   (((none) = cpu_vector_bits() < 256) ? false                   \
    : HAS_512                          ? name##_512(__VA_ARGS__) \

@@ -21,12 +21,14 @@ typedef float HALF_FLOATS __attribute__((vector_size(2 * LANES)));
 INLINE F NAME(load)(const float *x, int64_t n) { /* beyond n: 1 */
   F f = (F){} + 1;
   if (n >= LANES) memcpy(&f, x, sizeof f);
+  else if (n == LANES / 2) memcpy(&f, x, sizeof f / 2);
   else memcpy(&f, x, sizeof *x * (size_t)n);
   return f;
 }
 
 INLINE void NAME(store)(float *y, int64_t n, F f) {
   if (n >= LANES) memcpy(y, &f, sizeof f);
+  else if (n == LANES / 2) memcpy(y, &f, sizeof f / 2);
   else memcpy(y, &f, sizeof *y * (size_t)n);
 }
 
@@ -76,6 +78,7 @@ FN static bool NAME(sines)(const float *x, float *y, int64_t n, int more) {
 INLINE D NAME(take)(const float *x, int64_t n) { /* beyond n: 1 */
   HALF_FLOATS f = (HALF_FLOATS){} + 1;
   if (n >= HALF) memcpy(&f, x, sizeof f);
+  else if (n == HALF / 2) memcpy(&f, x, sizeof f / 2);
   else memcpy(&f, x, sizeof *x * (size_t)n);
   return __builtin_convertvector(f, D);
 }
@@ -83,6 +86,7 @@ INLINE D NAME(take)(const float *x, int64_t n) { /* beyond n: 1 */
 INLINE void NAME(give)(float *y, int64_t n, D v) {
   HALF_FLOATS f = __builtin_convertvector(v, HALF_FLOATS);
   if (n >= HALF) memcpy(y, &f, sizeof f);
+  else if (n == HALF / 2) memcpy(y, &f, sizeof f / 2);
   else memcpy(y, &f, sizeof *y * (size_t)n);
 }
 

@@ -43,6 +43,18 @@ static Side side_of(const DotDims *d, Value *x, const int64_t *batch, const int6
   return s;
 }
 
+/* A transposed operand as it was before. */
+static void look_through(const DotDims *d, Side *s, int64_t *batch, int64_t *contract) {
+  const Op *t = s->x->def;
+  if (!t || t->kind != OP_TRANSPOSE) return;
+  const int64_t *perm;
+  op_ints(t, "permutation", &perm);
+  s->x = t->operands[0];
+  for (int i = 0; i < d->n_batch; i++) batch[i] = perm[batch[i]];
+  for (int i = 0; i < d->n_contract; i++) contract[i] = perm[contract[i]];
+  for (int i = 0; i < s->n_free; i++) s->free[i] = perm[s->free[i]];
+}
+
 static bool product_of(const Op *op, Product *p) {
   const Type *l = op->operands[0]->type, *r = op->operands[1]->type, *o = op_type(op);
   bool plain = (o->dtype == DT_F32 || o->dtype == DT_F64 || o->dtype == DT_I32) &&
@@ -57,6 +69,8 @@ static bool product_of(const Op *op, Product *p) {
   p->side[1] = side_of(&p->d, op->operands[1], p->d.rhs_batch, p->d.rhs_contract);
   for (int i = 0; i < p->d.n_batch; i++) p->many *= l->dims[p->d.lhs_batch[i]];
   for (int i = 0; i < p->d.n_contract; i++) p->terms *= l->dims[p->d.lhs_contract[i]];
+  look_through(&p->d, &p->side[0], p->d.lhs_batch, p->d.lhs_contract);
+  look_through(&p->d, &p->side[1], p->d.rhs_batch, p->d.rhs_contract);
   return p->terms > 0;
 }
 

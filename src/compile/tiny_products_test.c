@@ -61,6 +61,35 @@ static Tensor *result_of(const Module *m, Tensor *const *in, const char *text) {
   return t;
 }
 
+/* No dot_general is left if it is `rewritten`, and the answer is as before. */
+static void check(const char *text, bool rewritten) {
+  Module *before = NULL, *after = NULL;
+  ok(stablehlo_read("test.mlir", str_from(text), &before), text);
+  ok(stablehlo_read("test.mlir", str_from(text), &after), text);
+  ok(pass_tiny_products(after), text);
+  ok(ir_verify(after), text);
+  bool product = false;
+  for (const Op *op = module_main(after)->body->first; op; op = op->next)
+    product |= op->kind == OP_DOT_GENERAL;
+  if (product == rewritten) fail_msg("%s\n%s", product ? "is left" : "is not", text);
+  Tensor *in[2];
+  for (int i = 0; i < 2; i++) {
+    const Type *t = module_main(before)->body->args[i]->type;
+    in[i] = tensor_make(t->dtype, t->rank, t->dims);
+    for (int64_t k = 0; k < in[i]->count; k++)
+      ((float *)in[i]->data)[k] = (float)((k * 37 + i * 11) % 19 - 9);
+  }
+  Tensor *want = result_of(before, in, text), *got = result_of(after, in, text);
+  assert_int_equal(want->count, got->count);
+  for (int64_t k = 0; k < want->count; k++) /* small integers: exact */
+    if (((float *)want->data)[k] != ((float *)got->data)[k]) fail_msg("differs: %s", text);
+  for (int i = 0; i < 2; i++) tensor_release(in[i]);
+  tensor_release(want);
+  tensor_release(got);
+  module_free(before);
+  module_free(after);
+}
+
 static void same_answer(void **state) {
   (void)state;
   for (int c = 0; c < COUNT_OF(cases); c++) {
@@ -70,36 +99,37 @@ static void same_answer(void **state) {
         "tensor<%sf32>\n  return %%0 : tensor<%sf32>\n}\n",
         cases[c].lhs, cases[c].rhs, cases[c].out, cases[c].dims, cases[c].lhs, cases[c].rhs,
         cases[c].out, cases[c].out);
-    Module *before = NULL, *after = NULL;
-    ok(stablehlo_read("test.mlir", str_from(text), &before), text);
-    ok(stablehlo_read("test.mlir", str_from(text), &after), text);
-    ok(pass_tiny_products(after), text);
-    ok(ir_verify(after), text);
-    bool product = false;
-    for (const Op *op = module_main(after)->body->first; op; op = op->next)
-      product |= op->kind == OP_DOT_GENERAL;
-    if (product == cases[c].rewritten) fail_msg("%s\n%s", product ? "is left" : "is not", text);
-    Tensor *in[2];
-    for (int i = 0; i < 2; i++) {
-      const Type *t = module_main(before)->body->args[i]->type;
-      in[i] = tensor_make(t->dtype, t->rank, t->dims);
-      for (int64_t k = 0; k < in[i]->count; k++)
-        ((float *)in[i]->data)[k] = (float)((k * 37 + i * 11) % 19 - 9);
-    }
-    Tensor *want = result_of(before, in, text), *got = result_of(after, in, text);
-    assert_int_equal(want->count, got->count);
-    for (int64_t k = 0; k < want->count; k++) /* small integers: exact */
-      if (((float *)want->data)[k] != ((float *)got->data)[k]) fail_msg("differs: %s", text);
-    for (int i = 0; i < 2; i++) tensor_release(in[i]);
-    tensor_release(want);
-    tensor_release(got);
-    module_free(before);
-    module_free(after);
+    check(text, cases[c].rewritten);
+    free(text);
+  }
+}
+
+/* Operands are multiplied as they are before they are transposed: which dimension is summed over
+ * decides. */
+static void transposed(void **state) {
+  (void)state;
+  static const struct {
+    const char *lhs, *rhs, *perm, *turned;
+    bool rewritten;
+  } rows[] = {{"9x1x30", "9x600x30", "[0, 2, 1]", "9x30x600", true},
+              {"9x1x30", "600x9x30", "[1, 2, 0]", "9x30x600", true},
+              {"9x1x30", "9x30x600", "[0, 1, 2]", "9x30x600", false},
+              {"9x1x30", "30x600x9", "[2, 0, 1]", "9x30x600", false}};
+  for (int c = 0; c < COUNT_OF(rows); c++) {
+    char *text = xasprintf(
+        "func.func @main(%%a: tensor<%sxf32>, %%b: tensor<%sxf32>) -> tensor<9x1x600xf32> {\n"
+        "  %%0 = stablehlo.transpose %%b, dims = %s : (tensor<%sxf32>) -> tensor<%sxf32>\n"
+        "  %%1 = stablehlo.dot_general %%a, %%0, batching_dims = [0] x [0], contracting_dims = [2] "
+        "x [1] : (tensor<%sxf32>, tensor<%sxf32>) -> tensor<9x1x600xf32>\n"
+        "  return %%1 : tensor<9x1x600xf32>\n}\n",
+        rows[c].lhs, rows[c].rhs, rows[c].perm, rows[c].rhs, rows[c].turned, rows[c].lhs,
+        rows[c].turned);
+    check(text, rows[c].rewritten);
     free(text);
   }
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(same_answer)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(same_answer), cmocka_unit_test(transposed)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

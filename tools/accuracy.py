@@ -293,6 +293,13 @@ Drawn when those rules stood, and not looked into since.
 Other architectures (mixers, U-Nets, graphs, flows, retention, mixtures of experts, decoding) and optimizers (Lion, LAMB, Muon, AdaDelta, moving
 averages), on all generations. `first`: before any of them was looked at.
 
+## Convolutions of small batches
+
+{images}
+Single convolutions, their gradients, blocks and small steps of convolutional nets with 1 to 12 images to a batch. `first`: the estimate of a
+model that knew nothing of the parts that the compiler cuts such images into. The rules that came since are the compiler's own, from
+other programs; what they gave here was looked at afterwards.
+
 ## Near the limit of memory
 
 {limits}
@@ -358,6 +365,7 @@ def main():
                               ("peaks", "peaks.csv", "Programs drawn for peak memory"),
                               ("peaks2", "peaks2.csv", "The same once more, blind"),
                               ("peaks3", "peaks3.csv", "Other architectures and optimizers"),
+                              ("images", "images.csv", "Convolutions of small batches"),
                               ("fresh", "fresh.csv", "Fresh shapes of every family"),
                               ("mix", "mix.csv", "The oracle's own mix at other shapes"),
                               ("last", "last.csv", "The same mix once more"),

@@ -22,10 +22,10 @@ typedef enum HKind {
   H_PAD,       /* lo, hi, step (interior) */
   H_REVERSE,
   H_CONCAT,
-  H_REDUCE, /* dims = reduced dimensions; in[0..n/2) operands */
-  H_CONV,   /* dot_general and convolution: conv */
-  H_RWIN,   /* reduce_window; lo = window */
-  H_SELSCAT,
+  H_REDUCE,  /* dims = reduced dimensions; in[0..n/2) operands */
+  H_CONV,    /* dot_general and convolution: conv */
+  H_RWIN,    /* reduce_window; lo = window, step = stride; NULL: ones */
+  H_SELSCAT, /* the same */
   H_GATHER,
   H_SCATTER,
   H_DSLICE,
@@ -72,7 +72,8 @@ struct HNode {
   int index;
   int n_dims;
   int64_t *dims;
-  int64_t *lo, *hi, *step; /* SLICE, PAD: rank entries; RWIN: window, stride in lo, step */
+  int64_t *lo, *hi,
+      *step; /* SLICE, PAD: rank entries; RWIN, SELSCAT: window in lo, stride in step */
   bool splat;
   double value;
   HConv *conv;
@@ -92,6 +93,9 @@ struct HNode {
   bool dead;
   bool soft;     /* part of a softmax that stays in the kernel of its product */
   bool apart;    /* stored although its readers could compute it */
+  bool part;     /* of an image in parts: lies as what it is made of */
+  bool joined;   /* put together inside the product that reads it */
+  int rows;      /* 1 + the dimension that lies in sublanes, features in lanes; 0: any */
   bool ends;     /* the result of an operation of a framework that runs one at a time */
   bool inlined;  /* a reduction computed inside its reader: a softmax in one kernel */
   int attention; /* number of the attention inside which it is computed; 0: none */

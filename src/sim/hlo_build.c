@@ -432,12 +432,11 @@ static Err *one(Maker *b, Op *op, Env *e, int depth) {
     n = hlo_node(g, b->comp, kind_of(op), op->kind, op, dt, rank, d, op->n_operands, in);
     if (op->n_results > 1) set_types(g, n, op);
     n->n_results = MAX(op->n_results, 1);
-    if (op->kind == OP_REDUCE_WINDOW) {
+    if (n->kind == H_RWIN || n->kind == H_SELSCAT) {
       const int64_t *w, *s;
-      op_ints(op, "window_dimensions", &w);
-      int ns = op_ints(op, "window_strides", &s);
-      n->lo = hlo_ints(g, w, rank);
-      if (ns) n->step = hlo_ints(g, s, rank);
+      int nw = op_ints(op, "window_dimensions", &w), ns = op_ints(op, "window_strides", &s);
+      if (nw == rank) n->lo = hlo_ints(g, w, rank);
+      if (ns == rank) n->step = hlo_ints(g, s, rank);
     }
   }
   if (op->n_results == 1) {

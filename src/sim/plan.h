@@ -137,6 +137,7 @@ typedef struct Law {
   bool prefetch, matvec, softmax, scores, rotates, row_beside, keep, nopack;
   bool
       queries; /* attention that only goes forwards loops over queries rather than store its scores */
+  double images;  /* at most so many to a batch are cut into parts of the batch; 0: none */
   bool pairs;     /* short loops that do the same are joined, two at a time */
   double windows; /* bytes that the least of kernels has on chip for its windows, where what windows
                      leave there is for values; 0: `scoped` is for windows alone */
@@ -172,6 +173,8 @@ static inline HValue *base_of(HValue *v) { /* what a view looks at */
 
 /* hlo_narrow.c */
 void hlo_narrow(HGraph *g); /* loop state that is only ever rounded becomes bf16 */
+/* hlo_batch.c */
+void hlo_batch(HGraph *g, double limit); /* space of at most so many images becomes batch */
 /* hlo_expand.c */
 void hlo_expand(HGraph *g, const Law *law); /* what the compiler rewrites before it fuses */
 /* plan_store.c */
@@ -196,6 +199,9 @@ void plan_conv_order(const Law *law, const HNode *n, const HConv *c, const char 
 bool plan_order_serves(const HValue *v, const HConv *c, const char *roles);
 /* The stored array that a kernel does nothing to but take a slice of; the slice keeps its order. */
 const HValue *plan_sliced_of(const Kernel *k, const HNode *n);
+/* plan_parts.c */
+bool plan_part_order(const Law *law, const HNode *n, int *order,
+                     int depth); /* false: any will do */
 /* plan_copies.c */
 #define TURN_MIN 4096 /* bytes: smaller arrays are turned on the way */
 #define TURN_MAX 64e6 /* larger ones are not */

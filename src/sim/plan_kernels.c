@@ -181,6 +181,7 @@ static bool reshape_is_bitcast(const Plan *p, const HNode *n) {
   const HNode *x = n->in[0];
   if (!p->law->tpu) return n->kind == H_RESHAPE;
   if (n->kind == H_TRANSPOSE) return false;
+  if (n->part) return true; /* of dimensions outside the tiles */
   if (n->rank == 0 || x->rank == 0) return true;
   if (hlo_count(n) <= 1024) return true;
   if (n->rank == 1 && x->rank == 1) return true;
@@ -376,7 +377,7 @@ void plan_kernels(Plan *p) {
     *vec_push(&k->roots) = n;
     if (stored_bitcast(p, n) && reshape_is_bitcast(p, n) && !n->in[0]->val->is_param) {
       n->val->alias = n->in[0]->val;
-    } else if (stored_bitcast(p, n)) {
+    } else if (stored_bitcast(p, n) || n->rows) {
       k->copy = true;
     }
   }

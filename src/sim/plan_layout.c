@@ -248,8 +248,12 @@ void plan_layouts(Plan *p) {
       const char *roles;
       char made[64];
       int from[64];
+      bool moved = n->kind == H_RESHAPE || n->kind == H_SLICE || n->kind == H_PAD ||
+                   n->kind == H_CONCAT || n->rows;
+      if (n->part && moved) have = plan_part_order(law, n, order, 0);
       if (conv) made_roles(n, conv, from, made);
-      if (conv && conv->conv->is_conv) {
+      if (have) { /* known */
+      } else if (conv && conv->conv->is_conv) {
         plan_conv_order(law, n, conv->conv, made, order);
         have = true;
       } else if (conv && n->rank > 2) {

@@ -87,12 +87,9 @@ double plan_scratch(const Plan *p, const Kernel *k) {
     return b;
   }
   if (n->n_in < 1 || n->in[0]->rank < 2 || n->in[0]->rank > 64) return 0;
-  if (n->kind == H_RWIN && n->n_results == 1 && !k->pool && n->src) { /* a running sum */
-    const int64_t *win;
+  if (n->kind == H_RWIN && n->n_results == 1 && !k->pool && n->lo) { /* a running sum */
     bool whole = false;
-    int nw = op_ints(n->src, "window_dimensions", &win);
-    for (int i = 0; i < nw && i < n->in[0]->rank; i++)
-      whole |= win[i] > 1 && win[i] == n->in[0]->d[i];
+    for (int i = 0; i < n->in[0]->rank; i++) whole |= n->lo[i] > 1 && n->lo[i] == n->in[0]->d[i];
     if (!whole || !n->val) return 0;
     return n->val->bytes * (law->keep && n->in[0]->val && n->in[0]->val->is_param ? 2 : 1);
   }

@@ -98,10 +98,10 @@ static bool fetch_first(const Kernel *k, const HValue *v) {
   if (k->soft) return false;
   if (k->pool) {
     const HNode *n = NULL;
-    const int64_t *win;
     for (int i = 0; i < k->inner.n; i++)
       if (k->inner.v[i]->kind == H_RWIN) n = k->inner.v[i];
-    if (!n || !n->src || op_ints(n->src, "window_dimensions", &win) != v->node->rank) return false;
+    if (!n || !n->lo || n->rank != v->node->rank) return false;
+    const int64_t *win = n->lo;
     const HNode *x = n->in[0];
     while (x->kind == H_EWISE && x->op == OP_CONVERT) x = x->in[0];
     return x == v->node && win[v->order[0]] == 1 && win[v->order[1]] == 1;

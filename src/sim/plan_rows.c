@@ -92,8 +92,8 @@ static bool pool_order(const HNode *x, const int64_t *window, int *order) {
 static void turn_pooled(Plan *p, Kernel *k, HNode *n) {
   HNode *x = n->in[0];
   int r = x->rank, order[64];
-  const int64_t *window;
-  if (!n->src || op_ints(n->src, "window_dimensions", &window) != r) return;
+  const int64_t *window = n->lo;
+  if (!window || n->rank != r) return;
   if (n->kind == H_RWIN && !k->pool) {
     /* no emitter: the natural order serves, windows may lie in sublanes */
     for (int d = 0; d < r; d++) order[d] = r - 1 - d;

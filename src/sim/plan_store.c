@@ -60,6 +60,7 @@ static bool edges(const HNode *n) {
 static bool absorbs(const Plan *p, const HNode *user, const HNode *x) {
   if ((p->law->tpu && user->kind == H_REVERSE) || user->kind == H_BARRIER) return false;
   bool moves = user->kind == H_PAD || user->kind == H_SLICE || user->kind == H_CONCAT;
+  if (x->kind == H_PAD && x->part && user->kind == H_CONCAT) return true;
   if (p->law->tpu && moves && !edges(user)) return plan_const_only(x);
   if (hlo_light(user)) return true;
   switch (user->kind) {
@@ -150,7 +151,7 @@ static HNode *epilogue_end(const Plan *p, HNode *conv, const unsigned char *clai
     }
     if (!u || u->comp != conv->comp || claimed[u->id]) break;
     bool ew = u->kind == H_EWISE || u->kind == H_RESHAPE || u->kind == H_TRANSPOSE;
-    if (!ew || hlo_count(u) != count) break;
+    if (!ew || hlo_count(u) != count || u->rows) break;
     if (!p->law->tpu && u->kind != H_EWISE) break;
     if (!p->law->tpu && conv->kind == H_CONV && conv->conv->is_conv && !library_epilogue(u)) break;
     if (u->kind == H_TRANSPOSE && v != conv) break;
@@ -277,6 +278,7 @@ static void mark_softmax(Plan *p) {
  * it together from its padded operands themselves. */
 static bool joined_inside(const HNode *n) {
   if (n->kind != H_CONCAT || n->is_output || !n->n_users) return false;
+  if (n->joined) return true;
   for (int i = 0; i < n->n_users; i++) {
     const HNode *u = n->users[i];
     for (int depth = 0; depth < 3 && u->n_users == 1 && !u->is_output; depth++) {
@@ -457,9 +459,9 @@ static bool shared_vector(HNode *n, const unsigned char *claimed) {
  * to write it so. */
 bool plan_pool_emitter(const Plan *p, const HNode *n) {
   const HNode *x = n->in[0];
-  const int64_t *win;
-  if (!p->law->tpu || !n->src || n->n_results != 1 || x->rank > 64 || x->rank < 2) return false;
-  if (op_ints(n->src, "window_dimensions", &win) != x->rank) return false;
+  const int64_t *win = n->lo;
+  if (!p->law->tpu || !win || n->n_results != 1 || x->rank > 64 || x->rank < 2) return false;
+  if (x->rank != n->rank) return false;
   while (x->kind == H_EWISE && !x->val && x->n_in) x = x->in[0];
   if (x->kind != H_PARAM) return true;
   int64_t lanes = x->d[x->rank - 1];

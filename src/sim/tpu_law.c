@@ -57,6 +57,7 @@ void law_read(const Chip *chip, Law *law) {
   law->rotates = chip_num(chip, "fit.rotates", 0) > 0;
   law->row_beside = chip_num(chip, "fit.row_beside", 0) > 0;
   law->scores = chip_num(chip, "fit.scores", 0) > 0;
+  law->images = chip_num(chip, "fit.images", 0);
   law->pairs = chip_num(chip, "fit.pairs", 0) > 0;
   law->windows = chip_num(chip, "fit.windows_mib", 0) * (1 << 20);
   law->tall = chip_num(chip, "fit.tall", 0) > 0;

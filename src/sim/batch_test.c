@@ -1,0 +1,124 @@
+/* batch: space of small batches moved into the batch. Cycles are those of libtpu's own compiler. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "chip/chip.h"
+#include "sim/sim.h"
+#include "stablehlo/stablehlo.h"
+
+typedef struct Seen {
+  double cycles;
+  int convolutions, kernels;
+} Seen;
+
+static Seen estimate(const char *text, const char *chip) {
+  const Chip *c = NULL;
+  Module *m = NULL;
+  SimReport *r = NULL;
+  assert_null(chip_find(chip, &c));
+  assert_null(stablehlo_read("test", str_from(text), &m));
+  assert_null(ir_verify(m));
+  assert_null(sim_estimate(m, c, NULL, &r));
+  Seen s = {.kernels = r->n_kernels};
+  for (int i = 0; i < r->n_kernels; i++) {
+    s.cycles += r->kernels[i].cycles * r->kernels[i].count;
+    s.convolutions += !strcmp(r->kernels[i].op, "convolution");
+  }
+  sim_report_free(r);
+  module_free(m);
+  return s;
+}
+
+static void near(double cycles, double want, double percent) {
+  if (cycles < want * (1 - percent / 100) || cycles > want * (1 + percent / 100))
+    fail_msg("%.0f cycles, libtpu says %.0f", cycles, want);
+}
+
+static void conv(Buf *b, const char *res, const char *x, const char *w, const char *xt,
+                 const char *wt, const char *yt, const char *window) {
+  buf_printf(b,
+             "  %s = stablehlo.convolution(%s, %s) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, "
+             "1, f], window = {%s} {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : "
+             "(%s, %s) -> %s\n",
+             res, x, w, window, xt, wt, yt);
+}
+
+#define SAME "pad = [[1, 1], [1, 1]]"
+#define FILTER "tensor<3x3x64x64xbf16>"
+
+/* One convolution of so many images. */
+static Seen single(int batch, const char *chip) {
+  Buf b = {0};
+  char t[64];
+  snprintf(t, sizeof t, "tensor<%dx24x40x64xbf16>", batch);
+  buf_printf(&b, "func.func public @main(%%x: %s, %%w: " FILTER ") -> %s {\n", t, t);
+  conv(&b, "%y", "%x", "%w", t, FILTER, t, SAME);
+  buf_printf(&b, "  return %%y : %s\n}\n", t);
+  Seen s = estimate(b.p, chip);
+  buf_free(&b);
+  return s;
+}
+
+/* Two of two images, clipped between. */
+static Seen chain(const char *wt, const char *yt, const char *window) {
+  static const char x[] = "tensor<2x24x40x64xbf16>";
+  Buf b = {0};
+  buf_printf(&b, "func.func public @main(%%x: %s, %%w: " FILTER ", %%v: %s) -> %s {\n", x, wt, yt);
+  buf_printf(&b, "  %%z = stablehlo.constant dense<0.0> : %s\n", x);
+  conv(&b, "%a", "%x", "%w", x, FILTER, x, SAME);
+  buf_printf(&b, "  %%r = stablehlo.maximum %%a, %%z : %s\n", x);
+  conv(&b, "%y", "%r", "%v", x, wt, yt, window);
+  buf_printf(&b, "  return %%y : %s\n}\n", yt);
+  Seen s = estimate(b.p, "tpu-v5e");
+  buf_free(&b);
+  return s;
+}
+
+/* From which batch on a convolution stays as it is. */
+static void test_which(void **state) {
+  (void)state;
+  static const struct {
+    const char *chip;
+    int most;
+  } rows[] = {{"tpu-v2", 1},  {"tpu-v3", 1},  {"tpu-v4", 7}, {"tpu-v5e", 7},
+              {"tpu-v5p", 7}, {"tpu-v6e", 7}, {"tpu7x", 7}};
+  for (int i = 0; i < COUNT_OF(rows); i++)
+    for (int more = 0; more < 2; more++) {
+      Seen s = single(rows[i].most + more, rows[i].chip);
+      if (more) assert_in_range(s.kernels, 1, 3); /* itself and copies of its operands */
+      else assert_in_range(s.kernels, 7, 9);
+      assert_int_equal(s.convolutions, 1);
+    }
+}
+
+static void test_single(void **state) {
+  (void)state;
+  near(single(2, "tpu-v5e").cycles, 44663, 16);
+}
+
+/* The second convolution takes the parts as they are, and makes its halo of slices. */
+static void test_chain(void **state) {
+  (void)state;
+  Seen s = chain(FILTER, "tensor<2x24x40x64xbf16>", SAME);
+  near(s.cycles, 55308, 16);
+  assert_int_equal(s.convolutions, 2);
+}
+
+/* It halves its image. */
+static void test_strides(void **state) {
+  (void)state;
+  Seen s = chain("tensor<3x3x64x128xbf16>", "tensor<2x12x20x128xbf16>",
+                 "stride = [2, 2], pad = [[0, 1], [0, 1]]");
+  near(s.cycles, 47123, 16);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_which), cmocka_unit_test(test_single),
+                                     cmocka_unit_test(test_chain), cmocka_unit_test(test_strides)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

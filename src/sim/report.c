@@ -327,7 +327,7 @@ Err *sim_fit_error_beside(const SimReport *r, const char *program, double held) 
              "%.0f %% of this batch should fit; or %s, more "
              "devices or a chip with more memory: weft advise compares these",
              floor(97 * room / scales),
-             r->training ? "bfloat16 activations, recomputing them" : "narrower arrays");
+             r->training ? "bfloat16 activations, recomputing them" : "bfloat16 activations");
   else
     err_hint(
         e,

@@ -99,7 +99,7 @@ static void test_systolic_counts(void **state) {
 
 static void test_systolic_published(void **state) {
   (void)state;
-  /* runs of SCALE-Sim 3.0.0: COMPUTE_REPORT.csv, Total Cycles (tools/scalesim.py) */
+  /* runs of SCALE-Sim 3.0.0: COMPUTE_REPORT.csv, Total Cycles (tools/systolic_peer.py) */
   static const struct {
     SystolicFlow flow;
     int rows, cols;

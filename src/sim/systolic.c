@@ -15,7 +15,7 @@ static int64_t cdiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 int64_t systolic_scalesim_cycles(SystolicFlow flow, int rows, int cols, int64_t m, int64_t n,
                                  int64_t k) {
-  /* What SCALE-Sim 3.0.0 prints, found from its runs (tools/scalesim.py): one fold after another,
+  /* What SCALE-Sim 3.0.0 prints, found from its runs (tools/systolic_peer.py): one fold after another,
    * the weights loaded before each; output-stationary results vanish without being shifted out. It
    * prints the number of the last cycle, counted from 0. */
   if (flow == SYSTOLIC_WS)

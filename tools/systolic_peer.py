@@ -2,7 +2,7 @@
 """`weft systolic` beside SCALE-Sim: cycles of matrix products on a systolic array, and the time that each simulator takes.
 
     python3 -m venv sv && sv/bin/pip install "scalesim==3.0.0" "numpy<2"
-    sv/bin/python tools/scalesim.py build/weft [--record FILE.json]
+    sv/bin/python tools/systolic_peer.py build/weft [--record FILE.json]
 
 `single` is weft's array without double buffering, which is what SCALE-Sim models; `double` is the array as built, where the next
 tile's weights march in behind the current ones. docs/systolic.md has the table and what it means."""

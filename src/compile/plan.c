@@ -344,7 +344,8 @@ int op_captures(const Op *op, Value ***out) {
   return v.n;
 }
 
-static Err *build_op(Builder *b, Op *op, Steps *list) {
+static Err *build_op(Builder *b, const Nodes *nodes, int at, Steps *list) {
+  Op *op = nodes->v[at].op;
   if (op_is_alias(op)) {
     for (int i = 0; i < op->n_results; i++)
       b->plan->value_place[op->results[i].id] = place_of(b, op->operands[i]);
@@ -367,7 +368,7 @@ static Err *build_op(Builder *b, Op *op, Steps *list) {
   case OP_MANUAL_COMPUTATION: return build_manual(b, op, list);
   default: break;
   }
-  if (plan_slice_is_view(b, op)) {
+  if (plan_slice_is_view(b, op) && !plan_is_outlived(b, nodes, at)) {
     build_view(b, op, &op->results[0], list);
     return NULL;
   }
@@ -407,7 +408,7 @@ static Err *build_block(Builder *b, Region *r, Steps *list) {
   Err *e = NULL;
   for (int i = 0; i < nodes.n && !e; i++) {
     if (nodes.v[i].kind == NODE_FUSION) build_fusion(b, nodes.v[i].fusion, list);
-    else e = build_op(b, nodes.v[i].op, list);
+    else e = build_op(b, &nodes, i, list);
   }
   vec_free(&nodes);
   return e;

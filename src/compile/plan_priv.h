@@ -50,7 +50,10 @@ void plan_pack(Builder *b);
 
 /* plan_views.c */
 bool plan_slice_is_view(const Builder *b, const Op *op); /* may this slice be read where it is? */
-void plan_find_puts(Builder *b, const Op *loop);         /* in the body, which is built next */
+/* Is the slice, a node, read after something was put into what it is a part of? As a view it would
+ * keep all of that from being changed where it is. */
+bool plan_is_outlived(const Builder *b, const Nodes *nodes, int slice);
+void plan_find_puts(Builder *b, const Op *loop); /* in the body, which is built next */
 Op *plan_put_of(Builder *b, const Value *v); /* v is made next: in the stack of this put; or NULL */
 /* Does the loop write all of carried value k before anybody reads it? Then it need not begin as
  * anything. */

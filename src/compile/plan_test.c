@@ -37,6 +37,15 @@ static const struct Case {
                                    "%q = stablehlo.slice %p [0:1, 0:32] : (tensor<32x32xf32>) -> "
                                    "tensor<1x32xf32>\n" UPDATE("y", "x1", "q", "j") NO_STACK,
      2},
+    {"a_part_of_the_old_one_is_read_later",
+     "%o = stablehlo.dynamic_slice %x, %i, %zero, sizes = [8, 32] : (tensor<64x32xf32>, "
+     "tensor<i32>, tensor<i32>) -> tensor<8x32xf32>\n" UPDATE(
+         "x1", "x", "one", "i") "%p = stablehlo.dot_general %o, %x1, contracting_dims = [1] x [1] "
+                                ": (tensor<8x32xf32>, "
+                                "tensor<64x32xf32>) -> tensor<8x64xf32>\n"
+                                "%q = stablehlo.slice %p [0:1, 0:32] : (tensor<8x64xf32>) -> "
+                                "tensor<1x32xf32>\n" UPDATE("y", "x1", "q", "j") NO_STACK,
+     0},
     {"in_one_branch",
      "%c = stablehlo.compare LT, %j, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>\n"
      "%y = \"stablehlo.if\"(%c) ({\n" UPDATE("x1", "x", "one", "i")

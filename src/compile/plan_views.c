@@ -84,6 +84,39 @@ bool plan_slice_is_view(const Builder *b, const Op *op) {
          read_by_steps(op->parent, &op->results[0]);
 }
 
+static bool node_reads(const Node *n, const Value *v) {
+  if (n->kind == NODE_FUSION) {
+    for (int i = 0; i < n->fusion->n_in; i++)
+      if (n->fusion->in[i] == v) return true;
+    return false;
+  }
+  for (int i = 0; i < n->op->n_operands; i++)
+    if (n->op->operands[i] == v) return true;
+  return false;
+}
+
+static bool read_from(const Nodes *nodes, int first, const Value *v) {
+  for (int i = 0; i < nodes->n; i++) {
+    const Node *n = &nodes->v[i];
+    if (!node_reads(n, v)) continue;
+    bool alias = n->kind == NODE_OP && op_is_alias(n->op);
+    if (alias ? read_from(nodes, first, &n->op->results[0]) : i >= first) return true;
+  }
+  return false;
+}
+
+bool plan_is_outlived(const Builder *b, const Nodes *nodes, int slice) {
+  const Op *op = nodes->v[slice].op;
+  const Target *t = b->target;
+  for (int i = slice + 1; i < nodes->n && t->in_place; i++) {
+    const Node *n = &nodes->v[i];
+    int k = n->kind == NODE_OP ? t->in_place(t->arg, n->op) - 1 : -1;
+    if (k >= 0 && n->op->operands[k] == op->operands[0])
+      return read_from(nodes, i + 1, &op->results[0]);
+  }
+  return false;
+}
+
 /* ---- what is put into a stack ---- */
 
 static const Value *original(const Value *v) {

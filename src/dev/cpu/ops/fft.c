@@ -20,7 +20,7 @@ struct Fft {
   bool wide;
   int n_passes;
   Pass pass[MAX_PASSES];
-  Fft *pow2; /* Bluestein */
+  Fft *longer; /* Bluestein */
   void *chirp, *filter;
 };
 
@@ -91,9 +91,8 @@ static void plan_passes(Fft *f) {
 /* x_k c_k with c_k = e^(-pi i k^2 / n), convolved with the conjugates of c, times c. The filter is
  * the transform of the conjugates, divided by the length. */
 static void plan_bluestein(Fft *f) {
-  int64_t m = 1;
-  while (m < 2 * f->n - 1) m *= 2;
-  f->pow2 = fft_new(m, f->wide);
+  int64_t m = fft_convolution(f->n);
+  f->longer = fft_new(m, f->wide);
   f->chirp = numbers(f, f->n);
   f->filter = numbers(f, m);
   Fft *exact = fft_new(m, true);
@@ -129,7 +128,7 @@ Fft *fft_new(int64_t n, bool wide) {
 void fft_free(Fft *f) {
   if (!f) return;
   for (int i = 0; i < f->n_passes; i++) free(f->pass[i].w), free(f->pass[i].roots);
-  fft_free(f->pow2);
+  fft_free(f->longer);
   free(f->chirp);
   free(f->filter);
   free(f);
@@ -137,15 +136,29 @@ void fft_free(Fft *f) {
 
 int64_t fft_length(const Fft *f) { return f->n; }
 
-int64_t fft_area(const Fft *f) { return 2 * FFT_LANES * (f->pow2 ? f->pow2->n : f->n); }
+int64_t fft_area(const Fft *f) { return 2 * FFT_LANES * (f->longer ? f->longer->n : f->n); }
 
 void *fft_forward(const Fft *f, void *x, void *y, bool swapped) {
   return f->wide ? forward_f64(f, x, y, swapped) : forward_f32(f, x, y, swapped);
 }
 
 int64_t fft_split(int64_t n) {
-  int64_t best = 0;
+  int64_t best = 0, rough = 0;
   for (int64_t d = FFT_LANES; d * d <= n; d++)
-    if (n % d == 0 && is_smooth(d) && is_smooth(n / d)) best = d;
+    if (n % d == 0) {
+      rough = d;
+      if (is_smooth(d) && is_smooth(n / d)) best = d;
+    }
+  return best ? best : rough;
+}
+
+int64_t fft_convolution(int64_t n) {
+  static const int64_t odd[] = {1, 3, 5, 9, 15};
+  int64_t best = INT64_MAX;
+  for (int i = 0; i < COUNT_OF(odd); i++) {
+    int64_t m = odd[i];
+    while (m < 2 * n - 1) m *= 2;
+    best = MIN(best, m);
+  }
   return best;
 }

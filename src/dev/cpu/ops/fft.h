@@ -1,7 +1,7 @@
 /* dev/cpu, private: discrete Fourier transforms of FFT_LANES lines side by side, so that a vector
  * holds the same element of each line and no transform needs a shuffle. Stockham's algorithm with
  * radices 4, 2, 3, 5 and others by their definition; a length with a prime factor above
- * FFT_LARGEST goes through Bluestein's convolution with a power of two. */
+ * FFT_LARGEST goes through Bluestein's convolution of a longer line. */
 #ifndef WEFT_DEV_CPU_FFT_H
 #define WEFT_DEV_CPU_FFT_H
 
@@ -29,8 +29,11 @@ void *fft_forward(const Fft *f, void *x, void *y, bool swapped);
 /* e^(-2 pi i k / n), exact to the rounding of double; 0 <= k. */
 void fft_root(int64_t k, int64_t n, double *re, double *im);
 
-/* A divisor of n near its square root with n's other half, both at least FFT_LANES and without
- * large prime factors: a long line is as many short ones. 0: none. */
+/* A divisor of n near its square root with n's other half, both at least FFT_LANES, without large
+ * prime factors if there is such a one: a long line is as many short ones. 0: none. */
 int64_t fft_split(int64_t n);
+
+/* A length of few small factors, at least 2 n - 1: of the convolution that a transform of n is. */
+int64_t fft_convolution(int64_t n);
 
 #endif

@@ -151,3 +151,53 @@ static void NAME(lines)(const Job *j, int64_t first, T *x, T *y) {
   NAME(store)(out, out_at, lanes, j->to.inner, out_side, odd ? n / 2 + 1 : n, re, im, scale);
   for (int l = 0; l < lanes && even; l++) NAME(ends)(out + 2 * out_at[l], n, im[l]);
 }
+
+/* One line of Job j as dense complex numbers; the rest of what an axis of real lines wants. */
+static void NAME(line_in)(const Axis *a, const Job *j, int64_t begin, T *x) {
+  int64_t n = a->n, step = j->from.inner;
+  bool odd = a->form != COMPLEX && a->length % 2;
+  const T *in = j->in;
+  if (odd && a->form == FROM_REAL) {
+    for (int64_t k = 0; k < n; k++) x[2 * k] = in[begin + k], x[2 * k + 1] = 0;
+    return;
+  }
+  int64_t there = odd ? n / 2 + 1 : n;
+  for (int64_t k = 0; k < there; k++)
+    x[2 * k] = in[2 * (begin + k * step)], x[2 * k + 1] = in[2 * (begin + k * step) + 1];
+  if (odd) { /* the other half: the conjugates */
+    x[1] = 0;
+    for (int64_t k = there; k < n; k++)
+      x[2 * k] = x[2 * (n - k)], x[2 * k + 1] = -x[2 * (n - k) + 1];
+  } else if (a->form == TO_REAL) {
+    x[1] = in[2 * (begin + n * step)];
+    NAME(tie)(n, a->untie, x, x + 1, 2, 1);
+  }
+}
+
+static void NAME(line_out)(const Axis *a, const Job *j, int64_t begin, T *x) {
+  int64_t n = a->n, step = j->to.inner, there = n;
+  bool odd = a->form != COMPLEX && a->length % 2;
+  T *out = j->out;
+  if (odd && a->form == TO_REAL) {
+    for (int64_t k = 0; k < n; k++) out[begin + k] = x[2 * k];
+    return;
+  }
+  if (odd) {
+    there = n / 2 + 1;
+  } else if (a->form == FROM_REAL) {
+    NAME(untie)(n, a->untie, x, x + 1, 2, 1);
+    NAME(ends)(x, n, x[1]);
+    there = n + 1;
+  }
+  for (int64_t k = 0; k < there; k++)
+    out[2 * (begin + k * step)] = x[2 * k], out[2 * (begin + k * step) + 1] = x[2 * k + 1];
+}
+
+CLONES static void NAME(times)(int64_t n, const T *w, const T *x, bool turn_x, T *y, bool turn_y,
+                               T scale) {
+  for (int64_t k = 0; k < n; k++) {
+    T a = x[2 * k + turn_x], b = x[2 * k + !turn_x], c = w[2 * k], d = w[2 * k + 1];
+    y[2 * k + turn_y] = (a * c - b * d) * scale;
+    y[2 * k + !turn_y] = (a * d + b * c) * scale;
+  }
+}

@@ -163,15 +163,15 @@ CLONES static void NAME(times)(int64_t n, const T *restrict w, const T *xr, cons
 
 static void *NAME(forward)(const Fft *f, T *x, T *y, bool swapped) {
   int64_t size = f->n * FFT_LANES;
-  if (f->pow2) { /* chirp, convolution with the filter, chirp; the inverse with parts swapped */
-    int64_t big = f->pow2->n * FFT_LANES;
+  if (f->longer) { /* chirp, convolution with the filter, chirp; the inverse with parts swapped */
+    int64_t big = f->longer->n * FFT_LANES;
     int re = swapped, im = !swapped;
     NAME(times)(f->n, f->chirp, x + re * size, x + im * size, y, y + big);
     memset(y + size, 0, sizeof(T) * (size_t)(big - size));
     memset(y + big + size, 0, sizeof(T) * (size_t)(big - size));
-    T *a = NAME(forward)(f->pow2, y, x, false), *b = a == y ? x : y;
-    NAME(times)(f->pow2->n, f->filter, a, a + big, a, a + big);
-    T *c = NAME(forward)(f->pow2, a, b, true), *d = c == x ? y : x;
+    T *a = NAME(forward)(f->longer, y, x, false), *b = a == y ? x : y;
+    NAME(times)(f->longer->n, f->filter, a, a + big, a, a + big);
+    T *c = NAME(forward)(f->longer, a, b, true), *d = c == x ? y : x;
     NAME(times)(f->n, f->chirp, c, c + big, d + re * size, d + im * size);
     return d;
   }

@@ -130,6 +130,16 @@ static void arrangements(void **state) {
   kernel_case("1x600x" C64, "IFFT", "600", "1x600x" C64, 1e-6);
   kernel_case("3x2000xf32", "RFFT", "2000", "3x1001x" C64, 1e-6);
   kernel_case("2x1001x" C128, "IRFFT", "2000", "2x2000xf64", 1e-14);
+  kernel_case("1x2021x" C64, "FFT", "2021", "1x2021x" C64, 1e-6);  /* 43 by 47 */
+  kernel_case("2x1111x" C64, "IFFT", "1111", "2x1111x" C64, 1e-6); /* 11 by 101 */
+  kernel_case("1x1009x" C64, "FFT", "1009", "1x1009x" C64, 1e-6);  /* a prime: convolutions */
+  kernel_case("1009x1x" C128, "IFFT", "1009, 1", "1009x1x" C128, 1e-14);
+  kernel_case("2x2018xf32", "RFFT", "2018", "2x1010x" C64, 1e-6);
+  kernel_case("2x1009xf64", "RFFT", "1009", "2x505x" C128, 1e-14); /* odd real lines */
+  kernel_case("2x505x" C64, "IRFFT", "1009", "2x1009xf32", 1e-6);
+  kernel_case("3x1013xf32", "RFFT", "1013", "3x507x" C64, 1e-6);
+  kernel_case("1x675xf32", "RFFT", "675", "1x338x" C64, 1e-6);
+  kernel_case("1x338x" C64, "IRFFT", "675", "1x675xf32", 1e-6);
   kernel_case("512x3x" C64, "FFT", "512, 3", "512x3x" C64, 1e-6);
   kernel_case("0x8x" C64, "FFT", "8", "0x8x" C64, 1e-6);
 }

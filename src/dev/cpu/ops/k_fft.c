@@ -1,7 +1,8 @@
 /* fft of f32, f64 and their complex types: FFT_LANES lines at a time, the dimensions one after
  * another from the last. A real line of even length n is a complex one of n / 2 whose result is
  * taken apart. Lines that are long, or few and not short, are matrices: transforms of the columns,
- * roots of unity, transforms of the rows. */
+ * roots of unity, transforms of the rows; those whose length has no two divisors for that are
+ * convolved with a chirp (Bluestein), by transforms of a longer line that has. */
 #include <math.h>
 
 #include "dev/cpu/kernel/clones.h"
@@ -23,12 +24,13 @@ typedef struct Lines {
 
 typedef struct Axis { /* how the lines of one dimension are transformed */
   Form form;
-  int64_t
-      length; /* as the user has it; complex elements: half of it for real lines of even length */
-  Fft *whole; /* NULL: as a matrix */
+  int64_t length; /* as the user has it */
+  int64_t n;      /* complex elements: half of it for real lines of even length */
+  Fft *whole;     /* NULL: as a matrix */
   Fft *columns, *rows;
-  void *turn;    /* rows x columns roots of unity */
-  double *untie; /* real lines of even length: the first length / 4 + 1 roots */
+  void *turn;           /* rows x columns roots of unity */
+  void *chirp, *filter; /* the matrix is of the convolution; else NULL */
+  double *untie;        /* real lines of even length: the first length / 4 + 1 roots */
 } Axis;
 
 typedef struct Plan {
@@ -104,52 +106,55 @@ static void one_matrix(const Axis *a, Job j, void *between) {
   all_lines(&rows);
 }
 
-static void copy_line(size_t bytes, int64_t n, const char *in, int64_t in_step, char *out,
-                      int64_t out_step) {
-  for (int64_t k = 0; k < n; k++)
-    memcpy(out + k * out_step * (int64_t)bytes, in + k * in_step * (int64_t)bytes, bytes);
+static int64_t matrix_size(const Axis *a) { return fft_length(a->columns) * fft_length(a->rows); }
+
+/* n numbers of x times those of w and scale, to y; turn_x, turn_y: their parts stand the other way
+ * round. */
+static void times(bool wide, int64_t n, const void *w, const void *x, bool turn_x, void *y,
+                  bool turn_y, double scale) {
+  if (wide) times_f64(n, w, x, turn_x, y, turn_y, scale);
+  else times_f32(n, w, x, turn_x, y, turn_y, (float)scale);
 }
 
-/* Line by line. Lines in steps are copied to and from a dense one; so are those that are taken
- * apart or put together from halves. */
+/* x c, convolved with the conjugates of c, times c, where c_k = e^(-pi i k^2 / n). The filter is the
+ * transform of the conjugates. room: three times the matrix. */
+static void one_chirped(const Axis *a, Job j, char *room) {
+  int64_t m = matrix_size(a);
+  size_t b = j.wide ? 16 : 8;
+  char *x = room, *y = room + b * (size_t)m, *between = y + b * (size_t)m;
+  Job back = j;
+  times(j.wide, a->n, a->chirp, j.in, j.inverse, x, false, 1);
+  memset(x + b * (size_t)a->n, 0, b * (size_t)(m - a->n));
+  back.in = x, back.out = y, back.scale = 1, back.inverse = false;
+  one_matrix(a, back, between);
+  times(j.wide, m, a->filter, y, false, y, false, 1);
+  back.in = y, back.out = x, back.inverse = true;
+  one_matrix(a, back, between);
+  times(j.wide, a->n, a->chirp, x, false, j.out, j.inverse, j.scale);
+}
+
+/* Line by line. Those that are not dense complex numbers before and after are copied. */
 static void matrices(const Axis *a, const Job *all) {
-  int64_t n = fft_length(a->columns) * fft_length(a->rows);
+  bool odd = a->form != COMPLEX && a->length % 2;
+  bool dense_in = all->from.inner > 1 || a->form == TO_REAL || odd,
+       dense_out = all->to.inner > 1 || a->form == FROM_REAL || odd;
   size_t b = all->wide ? 16 : 8;
-  char *dense = xmalloc(b * (size_t)(n + 1)), *between = xmalloc(b * (size_t)n);
+  char *dense = xmalloc(b * (size_t)(a->n + 1)),
+       *room = xmalloc(b * (size_t)(matrix_size(a) * (a->chirp ? 3 : 1)));
   for (int64_t i = 0; i < all->count; i++) {
     Job j = *all;
-    const char *in = (const char *)all->in + line_begin(&all->from, i) * (int64_t)b;
-    char *out = (char *)all->out + line_begin(&all->to, i) * (int64_t)b;
-    bool to_half = a->form == TO_REAL, dense_out = a->form == FROM_REAL || all->to.inner > 1;
-    if (all->from.inner > 1 || to_half) {
-      copy_line(b, n + to_half, in, all->from.inner, dense, 1);
-      in = dense;
-    }
-    if (to_half && all->wide) {
-      double *x = (double *)(void *)dense;
-      x[1] = x[2 * n];
-      tie_f64(n, a->untie, x, x + 1, 2, 1);
-    } else if (to_half) {
-      float *x = (float *)(void *)dense;
-      x[1] = x[2 * n];
-      tie_f32(n, a->untie, x, x + 1, 2, 1);
-    }
-    j.in = in;
-    j.out = dense_out ? dense : out;
-    one_matrix(a, j, between);
-    if (a->form == FROM_REAL && all->wide) {
-      double *x = (double *)(void *)dense;
-      untie_f64(n, a->untie, x, x + 1, 2, 1);
-      ends_f64(x, n, x[1]);
-    } else if (a->form == FROM_REAL) {
-      float *x = (float *)(void *)dense;
-      untie_f32(n, a->untie, x, x + 1, 2, 1);
-      ends_f32(x, n, x[1]);
-    }
-    if (dense_out) copy_line(b, n + (a->form == FROM_REAL), dense, 1, out, all->to.inner);
+    int64_t from = line_begin(&all->from, i), to = line_begin(&all->to, i);
+    j.in = dense_in ? dense : (const char *)all->in + from * (int64_t)b;
+    j.out = dense_out ? dense : (char *)all->out + to * (int64_t)b;
+    if (dense_in && all->wide) line_in_f64(a, all, from, (double *)(void *)dense);
+    else if (dense_in) line_in_f32(a, all, from, (float *)(void *)dense);
+    if (a->chirp) one_chirped(a, j, room);
+    else one_matrix(a, j, room);
+    if (dense_out && all->wide) line_out_f64(a, all, to, (double *)(void *)dense);
+    else if (dense_out) line_out_f32(a, all, to, (float *)(void *)dense);
   }
   free(dense);
-  free(between);
+  free(room);
 }
 
 static void along(const Plan *p, const Axis *a, int64_t count, Lines from, const void *in, Lines to,
@@ -172,39 +177,95 @@ static void along(const Plan *p, const Axis *a, int64_t count, Lines from, const
 
 /* ---- the kernel ---- */
 
-static void *turns(int64_t n1, int64_t n2, bool wide) {
-  enum { LOW = 1024 };
-  int64_t n = n1 * n2, high = n / LOW + 1;
+/* All roots of unity of one order, as products of few. */
+enum { LOW = 1024 };
+typedef struct Roots {
+  int64_t n;
+  double *r;
+} Roots;
+
+static Roots roots_of(int64_t n) {
+  int64_t high = n / LOW + 1;
   double *r = xmalloc(sizeof *r * (size_t)(2 * (high + LOW)));
   for (int64_t k = 0; k < LOW; k++) fft_root(k, n, &r[2 * k], &r[2 * k + 1]);
   for (int64_t k = 0; k < high; k++) fft_root(k * LOW, n, &r[2 * (LOW + k)], &r[2 * (LOW + k) + 1]);
-  char *w = xmalloc((wide ? 16u : 8u) * (size_t)n);
+  return (Roots){n, r};
+}
+
+static void root(const Roots *t, int64_t k, double *re, double *im) { /* 0 <= k < n */
+  const double *a = &t->r[2 * (k % LOW)], *b = &t->r[2 * (LOW + k / LOW)];
+  *re = a[0] * b[0] - a[1] * b[1];
+  *im = a[0] * b[1] + a[1] * b[0];
+}
+
+static void put(void *w, bool wide, int64_t at, double re, double im) {
+  if (wide) ((double *)w)[2 * at] = re, ((double *)w)[2 * at + 1] = im;
+  else ((float *)w)[2 * at] = (float)re, ((float *)w)[2 * at + 1] = (float)im;
+}
+
+static void *turns(int64_t n1, int64_t n2, bool wide) {
+  Roots t = roots_of(n1 * n2);
+  void *w = xmalloc((wide ? 16u : 8u) * (size_t)(n1 * n2));
+  double re, im;
   for (int64_t i = 0; i < n1; i++)
     for (int64_t j = 0; j < n2; j++) {
-      const double *a = &r[2 * (i * j % LOW)], *b = &r[2 * (LOW + i * j / LOW)];
-      double re = a[0] * b[0] - a[1] * b[1], im = a[0] * b[1] + a[1] * b[0];
-      int64_t at = 2 * (i * n2 + j);
-      if (wide) ((double *)(void *)w)[at] = re, ((double *)(void *)w)[at + 1] = im;
-      else ((float *)(void *)w)[at] = (float)re, ((float *)(void *)w)[at + 1] = (float)im;
+      root(&t, i * j, &re, &im);
+      put(w, wide, i * n2 + j, re, im);
     }
-  free(r);
+  free(t.r);
   return w;
 }
 
+static void plan_matrix(Axis *a, int64_t n1, int64_t n2, bool wide) {
+  a->columns = fft_new(n1, wide);
+  a->rows = fft_new(n2, wide);
+  a->turn = turns(n1, n2, wide);
+}
+
+static void release_axis(Axis *a) {
+  fft_free(a->whole);
+  fft_free(a->columns);
+  fft_free(a->rows);
+  free(a->turn);
+  free(a->chirp);
+  free(a->filter);
+  free(a->untie);
+}
+
+static void plan_chirp(Axis *a, bool wide) {
+  int64_t n = a->n, m = fft_convolution(n), n1 = fft_split(m);
+  Axis exact = {0};
+  plan_matrix(a, n1, m / n1, wide);
+  plan_matrix(&exact, n1, m / n1, true);
+  size_t all = sizeof(double) * (size_t)(2 * m);
+  double *x = xcalloc(1, all), *y = xmalloc(all), *between = xmalloc(all), re, im;
+  a->chirp = xmalloc((wide ? 16u : 8u) * (size_t)n);
+  a->filter = xmalloc((wide ? 16u : 8u) * (size_t)m);
+  Roots t = roots_of(2 * n);
+  for (int64_t k = 0; k < n; k++) {
+    root(&t, (int64_t)((unsigned __int128)k * (uint64_t)k % (uint64_t)(2 * n)), &re, &im);
+    put(a->chirp, wide, k, re, im);
+    put(x, true, k, re, -im);
+    if (k) put(x, true, m - k, re, -im);
+  }
+  one_matrix(&exact, (Job){.wide = true, .in = x, .out = y, .scale = 1}, between);
+  for (int64_t k = 0; k < m; k++)
+    put(a->filter, wide, k, y[2 * k] / (double)m, y[2 * k + 1] / (double)m);
+  free(t.r);
+  free(x), free(y), free(between);
+  release_axis(&exact);
+}
+
 static void plan_axis(Axis *a, Form form, int64_t length, int64_t count, bool wide) {
-  bool half = form != COMPLEX && length % 2 == 0, odd = form != COMPLEX && length % 2;
+  bool half = form != COMPLEX && length % 2 == 0;
   int64_t n = half ? length / 2 : length;
   a->form = form;
   a->length = length;
-  bool matrix = !odd && (n >= MATRIX_LONG || (count <= FEW_LINES && n >= MATRIX_FEW));
-  int64_t n1 = matrix ? fft_split(n) : 0;
-  if (n1) {
-    a->columns = fft_new(n1, wide);
-    a->rows = fft_new(n / n1, wide);
-    a->turn = turns(n1, n / n1, wide);
-  } else {
-    a->whole = fft_new(n, wide);
-  }
+  a->n = n;
+  int64_t n1 = fft_split(n);
+  if (n < MATRIX_LONG && (count > FEW_LINES || n < MATRIX_FEW)) a->whole = fft_new(n, wide);
+  else if (n1) plan_matrix(a, n1, n / n1, wide);
+  else plan_chirp(a, wide);
   if (!half) return;
   a->untie = xmalloc(sizeof(double) * (size_t)(2 * (n / 2 + 1)));
   for (int64_t k = 0; k <= n / 2; k++) fft_root(k, length, &a->untie[2 * k], &a->untie[2 * k + 1]);
@@ -231,14 +292,7 @@ static Err *prepare(const Op *op, void **state) {
 
 static void release(void *state) {
   Plan *p = state;
-  for (int i = 0; i < p->n_axes; i++) {
-    Axis *a = &p->axis[i];
-    fft_free(a->whole);
-    fft_free(a->columns);
-    fft_free(a->rows);
-    free(a->turn);
-    free(a->untie);
-  }
+  for (int i = 0; i < p->n_axes; i++) release_axis(&p->axis[i]);
   free(p);
 }
 

@@ -322,9 +322,7 @@ static HNode *put_together(Batch *b, HNode *n) {
   const Cut *c = b->cut[n->id];
   if (b->now[n->id]) return b->now[n->id];
   int64_t from[CUT_RANK];
-  int at = c->to[c->batch];
-  HNode *x = halo_rows(&b->make, n->src, c->now, at);
-  x = halo_join(&b->make, n->src, x, at, n->d[c->space]);
+  HNode *x = halo_join(&b->make, n->src, c->now, c->to[c->batch], n->d[c->space]);
   for (int i = 0; i < n->rank; i++) from[i] = c->to[i];
   return b->now[n->id] = hlo_transpose(&b->make, n->src, x, from);
 }

@@ -86,12 +86,11 @@ void batch_start_conv(Maker *b, HNode *conv, int64_t pool_stride, Cut *out) {
   Cut in;
   HNode *x = batch_arrange(b, conv->in[0], (int)d.in_batch, (int)d.in_spatial[last], &in);
   int at = in.to[in.batch];
-  x = halo_cut(b, conv->src, halo_rows(b, conv->src, x, at), at,
-               w.image == 1 ? w.low
-               : pad        ? before
-                            : 0,
-               part);
-  x = halo_add(b, conv->src, x, at, pad ? 0 : before, w.halo, 0, false);
+  x = halo_start(b, conv->src, x, at,
+                 w.image == 1 ? w.low
+                 : pad        ? before
+                              : 0,
+                 part, pad ? 0 : before, w.halo);
   convolve(b, conv, &d, &w, x, &in, out);
   out->now = halo_valid(b, conv->src, out->now, out->to[out->batch], made, 0);
 }

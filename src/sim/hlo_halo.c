@@ -74,11 +74,22 @@ static HNode *cut(Maker *b, const Op *src, HNode *x, int at) {
   return hlo_reshape(b, src, x, x->rank, d);
 }
 
-HNode *halo_rows(Maker *b, const Op *src, HNode *x, int at) {
+/* So much larger is a dimension of d elements in sublanes. */
+static double padding(int64_t d) {
+  int64_t to = d <= 2 ? 2 : d <= 4 ? 4 : (d + 7) / 8 * 8;
+  return (double)to / (double)d;
+}
+
+/* The last dimension before the batch that a tile could have instead of the one that is cut into
+ * parts, because it pads less: 1 + its number, else 0. */
+static int rows_of(const HNode *x, int at, int64_t part) {
   int rows = 0;
   for (int i = 0; i < at; i++)
     if (x->d[i] > 1) rows = i + 1;
-  if (!rows) return x;
+  return rows && padding(part) > padding(x->d[rows - 1]) ? rows : 0;
+}
+
+static HNode *relaid(Maker *b, const Op *src, HNode *x, int rows) {
   HNode *n = hlo_node(b->g, b->comp, H_EWISE, OP_COPY, src, x->dt, x->rank, x->d, 1, &x);
   n->apart = true;
   n->rows = rows;
@@ -87,10 +98,23 @@ HNode *halo_rows(Maker *b, const Op *src, HNode *x, int at) {
 
 HNode *halo_cut(Maker *b, const Op *src, HNode *x, int at, int64_t low, int64_t part) {
   int64_t high = part * SPLITS - low - x->d[at + 1];
-  return cut(b, src, pad(b, src, x, at + 1, low, high, 0), at);
+  HNode *p = pad(b, src, x, at + 1, low, high, 0);
+  if (p != x) p->apart = true;
+  return cut(b, src, p, at);
+}
+
+HNode *halo_start(Maker *b, const Op *src, HNode *x, int at, int64_t low, int64_t part,
+                  int64_t before, int64_t halo) {
+  int rows = rows_of(x, at, part);
+  if (rows) x = relaid(b, src, x, rows);
+  x = halo_cut(b, src, x, at, low, part);
+  if (!rows && at > 0) x = relaid(b, src, x, at + 1);
+  return halo_add(b, src, x, at, before, halo, 0, !rows && at > 0);
 }
 
 HNode *halo_join(Maker *b, const Op *src, HNode *x, int at, int64_t size) {
+  int rows = rows_of(x, at, x->d[at + 1]);
+  if (at > 0) x = relaid(b, src, x, rows ? rows : at + 2);
   x = slice(b, src, whole(b, src, x, at), at + 1, 0, size, at, 0);
   if (at > 0) x->apart = true;
   return x;

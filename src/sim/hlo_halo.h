@@ -23,8 +23,10 @@ HNode *halo_valid(Maker *b, const Op *src, HNode *x, int at, int64_t size, doubl
  * inside: by the product that reads it. */
 HNode *halo_add(Maker *b, const Op *src, HNode *x, int at, int64_t low, int64_t halo, double other,
                 bool inside);
-/* Laid out anew with a dimension before the batch in sublanes, when there is one: none of those that
- * are cut and joined may lie in the tiles. */
-HNode *halo_rows(Maker *b, const Op *src, HNode *x, int at);
+/* The same for the first convolution: cut, with `before` elements of the part before and halo of both.
+ * What is cut should not lie in the tiles: rows do instead where they pad less, else the parts side by
+ * side, as the convolution wants them, which then puts the halo together itself. */
+HNode *halo_start(Maker *b, const Op *src, HNode *x, int at, int64_t low, int64_t part,
+                  int64_t before, int64_t halo);
 
 #endif

@@ -72,10 +72,17 @@ bool plan_part_order(const Law *law, const HNode *n, int *order, int depth) {
     reshaped_order(n->in[0], from, n, order);
     return true;
   }
+  if (n->kind == H_TRANSPOSE) {
+    if (!plan_part_order(law, n->in[0], from, depth + 1)) return false;
+    for (int q = 0; q < n->rank; q++)
+      for (int i = 0; i < n->rank; i++)
+        if (n->dims[i] == from[q]) order[q] = i;
+    return true;
+  }
   const HNode *x = NULL; /* the largest operand */
   for (int i = 0; i < n->n_in && hlo_light(n) + (n->kind == H_CONCAT); i++)
     if (n->in[i]->rank == n->rank && n->in[i]->kind != H_BCAST && n->in[i]->kind != H_CONST &&
         (!x || hlo_count(n->in[i]) > hlo_count(x)))
       x = n->in[i];
-  return x && n->kind != H_TRANSPOSE && plan_part_order(law, x, order, depth + 1);
+  return x && plan_part_order(law, x, order, depth + 1);
 }

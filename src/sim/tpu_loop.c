@@ -187,9 +187,13 @@ static double counters(const Law *law, const Kernel *k) {
  * packed anew. */
 static double inside_chip(const Law *law, const Kernel *k, double tiles) {
   const HValue *v = k->copy_of, *o = k->roots.v[0]->val;
+  if (k->roots.v[0]->rows) v = k->reads.v[0]; /* whose first dimensions may be in another order */
   if (!v || v->node->rank < 2 || v->order[0] != o->order[0]) return 100 * MAX(1, ceil(tiles / 384));
   if (tpu_width(o) >= 4) return 15 + 0.5 * o->tiles;
-  return law->lbase + tpu_pack_cost(&law->loop, o) + o->tiles;
+  double bytes = v->bytes + o->bytes, w = tpu_pack_cost(&law->loop, o) + o->tiles;
+  /* of several windows each is brought in and taken out */
+  if (bytes > law->cwin) w = o->tiles * (law->loop.r[tpu_width(o)] + law->loop.o[tpu_width(o)]);
+  return law->lbase + w;
 }
 
 void tpu_loop(Plan *p, Kernel *k) {

@@ -10,17 +10,22 @@
  *   forward and data   result = sum over shifts and channels of source (*) kernel
  *   weights            kernel = sum over images and places of source (*) result
  *
- * Images are taken in chunks of tiles whose transforms fit a core's share of the caches. Within a
- * chunk the transforms are one parallel step, the products (36 small ones, with the way back for
- * results) the next. Kernels are transformed once. Everything is divided by size, sums run in the
- * order of the tiles: results do not depend on the number of threads. */
+ * Kernels are transformed once. Results of few channels are made in blocks of tiles whose transforms
+ * fit a core's own cache: a task takes a block through all steps. Else images are taken in chunks of
+ * tiles whose transforms fit a core's share of the larger caches; within a chunk the transforms are
+ * one parallel step, the products (36 small ones, with the way back for results) the next.
+ * Everything is divided by size, sums run in the order of the tiles: results do not depend on the
+ * number of threads. */
 #include <stdatomic.h>
 
 #include "dev/cpu/kernel/kernel.h"
 #include "dev/cpu/kernel/mem.h"
 #include "dev/cpu/conv/winograd.h"
 
-#define BLOCK 48                       /* tiles of a task; a multiple of every `rows` */
+#define BLOCK 48                       /* tiles of a task at most; a multiple of every `rows` */
+#define BLOCK_LEAST 24                 /* these are worth a pass over all kernels */
+#define BLOCK_BYTES ((int64_t)460000)  /* of transforms, in a core's own cache */
+#define BLOCKS 16                      /* at least, for tasks that take all steps */
 #define GROUP 4                        /* panels of results of a task */
 #define CHUNK_BYTES ((int64_t)6 << 20) /* of transforms */
 #define MANY_GROUPS 8                  /* these are tasks of their own */
@@ -44,12 +49,24 @@ typedef struct Job {
   int taps; /* of the algorithm */
   int64_t images, tiles, shifts;
   int64_t in_panels, out_panels; /* of channels; all shifts' */
+  bool whole;                    /* chunks are blocks, each a task */
+  int64_t block;                 /* tiles */
   int64_t chunk, first, n;       /* tiles of a chunk; of this one: [first, first + n) */
   float *in, *out, *kernels;     /* transforms */
   int64_t in_place, out_place, panel, kernel_place; /* steps */
   const float *zeros;
   atomic_bool odd; /* something is not finite */
 } Job;
+
+const WinoSimd *wino_simd(int taps, bool flat) {
+#if defined(__x86_64__)
+  int bits = cpu_vector_bits();
+  if (bits >= 512) return &wino_avx512[flat][taps - 2];
+  if (bits >= 256) return &wino_avx2[flat][taps - 2];
+#endif
+  (void)taps, (void)flat;
+  return NULL;
+}
 
 static int64_t up_to(int64_t n, int64_t m) { return (n + m - 1) / m * m; }
 
@@ -130,7 +147,7 @@ static void transform_in(void *arg, int64_t begin, int64_t end) {
   const void *p[BLOCK][WINO_PLACES];
   int64_t panels = j->in_panels / j->shifts;
   for (int64_t b = begin; b < end; b++) {
-    int64_t t0 = b * BLOCK, n = MIN(BLOCK, j->n - t0);
+    int64_t t0 = b * j->block, n = MIN(j->block, j->n - t0);
     for (int64_t s = 0; s < j->shifts; s++) {
       for (int64_t t = 0; t < n; t++) source_pixels(j, j->first + t0 + t, s, p[t]);
       for (int64_t q = 0; q < panels; q++)
@@ -176,40 +193,60 @@ static void all_kernels_in(void *arg, int64_t begin, int64_t end) { /* panels of
     kernels_in(j, q, j->kernels + q * j->simd->places * j->kernel_place);
 }
 
-#define SUMS_PLACE (BLOCK * PANEL + PANEL)
+static int64_t sums_place(const Job *j) { return j->block * PANEL + PANEL; }
+
+static size_t sums_floats(const Job *j) {
+  return (size_t)(GROUP * j->simd->places * sums_place(j));
+}
 
 /* A block of tiles from t0 on times `many` panels of kernels, those of the result from `first` on.
  */
 static bool multiply(const Job *j, int64_t t0, int64_t first, int64_t many, const float *kernels,
                      float *sums) {
-  int64_t n = MIN(BLOCK, j->n - t0), places = j->simd->places;
+  int64_t n = MIN(j->block, j->n - t0), places = j->simd->places, step = sums_place(j);
   const void *p[WINO_PLACES];
   bool finite = true;
   for (int64_t i = 0; i < places; i++)
     for (int64_t t = 0; t < n; t += j->simd->rows)
       j->simd->multiply(j->in + i * j->in_place + (t0 + t) * PANEL, j->panel, j->in_panels,
                         kernels + i * j->kernel_place, places * j->kernel_place,
-                        sums + i * SUMS_PLACE + t * PANEL, places * SUMS_PLACE, many);
+                        sums + i * step + t * PANEL, places * step, many);
   for (int64_t t = 0; t < n; t++) {
     result_pixels(j, j->first + t0 + t, NULL, p);
     for (int64_t q = 0; q < many; q++)
-      finite &= j->simd->result[j->result.type == DT_BF16](
-          sums + q * places * SUMS_PLACE + t * PANEL, SUMS_PLACE, (void *const *)(uintptr_t)p,
-          (first + q) * PANEL, j->result.channels);
+      finite &= j->simd->result[j->result.type == DT_BF16](sums + q * places * step + t * PANEL,
+                                                           step, (void *const *)(uintptr_t)p,
+                                                           (first + q) * PANEL, j->result.channels);
   }
   return finite;
 }
 
-static void blocks_and_groups(void *arg, int64_t begin,
-                              int64_t end) { /* (block, group of panels) */
+/* One group of panels of the result; `i` counts these and blocks of the chunk. */
+static bool multiply_group(const Job *j, int64_t i, float *sums) {
+  int64_t groups = (j->out_panels + GROUP - 1) / GROUP, first = i % groups * GROUP;
+  return multiply(j, i / groups * j->block, first, MIN(GROUP, j->out_panels - first),
+                  j->kernels + first * j->simd->places * j->kernel_place, sums);
+}
+
+static void blocks_and_groups(void *arg, int64_t begin, int64_t end) {
   Job *j = arg;
-  int64_t groups = (j->out_panels + GROUP - 1) / GROUP;
-  float *sums = cpu_scratch(sizeof(float) * (size_t)(GROUP * WINO_PLACES * SUMS_PLACE));
-  for (int64_t b = begin; b < end && !atomic_load(&j->odd); b++) {
-    int64_t first = b % groups * GROUP;
-    if (!multiply(j, b / groups * BLOCK, first, MIN(GROUP, j->out_panels - first),
-                  j->kernels + first * j->simd->places * j->kernel_place, sums))
-      atomic_store(&j->odd, true);
+  float *sums = cpu_scratch(sizeof(float) * sums_floats(j));
+  for (int64_t i = begin; i < end && !atomic_load(&j->odd); i++)
+    if (!multiply_group(j, i, sums)) atomic_store(&j->odd, true);
+}
+
+/* All steps but the kernels', a block of tiles after the other. */
+static void whole_blocks(void *arg, int64_t begin, int64_t end) {
+  Job *all = arg, j = *all;
+  float *sums =
+      cpu_scratch(sizeof(float) * (sums_floats(&j) + (size_t)(j.simd->places * j.in_place)));
+  j.in = sums + sums_floats(&j);
+  for (int64_t b = begin; b < end && !atomic_load(&all->odd); b++) {
+    j.first = b * j.block;
+    j.n = MIN(j.block, j.tiles - j.first);
+    transform_in(&j, 0, 1);
+    for (int64_t i = 0; i * GROUP < j.out_panels; i++)
+      if (!multiply_group(&j, i, sums)) atomic_store(&all->odd, true);
   }
 }
 
@@ -218,8 +255,10 @@ static void outer(void *arg, int64_t begin, int64_t end) { /* (place, panel of t
   for (int64_t b = begin; b < end; b++) {
     int64_t i = b / j->in_panels, q = b % j->in_panels, step = j->out_panels * PANEL;
     float *to = j->kernels + i * j->kernel_place + q * PANEL * step;
-    j->simd->outer(j->in + i * j->in_place + q * j->panel, j->out + i * j->out_place, j->panel,
-                   j->out_panels, j->n, to, step, j->first > 0);
+    for (int64_t t = 0; t < j->n; t += WINO_SUM_TILES)
+      j->simd->outer(j->in + i * j->in_place + q * j->panel + t * PANEL,
+                     j->out + i * j->out_place + t * PANEL, j->panel, j->out_panels,
+                     MIN(WINO_SUM_TILES, j->n - t), to, step, j->first + t > 0);
   }
 }
 
@@ -252,21 +291,33 @@ static Images images_of(const ConvView *v, DType t, void *p) {
   return im;
 }
 
+/* How tiles are divided. */
+static void divide(Job *j) {
+  int64_t rows = j->simd->rows, tile = j->simd->places * PANEL * 4, /* bytes of a panel */
+      fits = BLOCK_BYTES / (tile * j->in_panels) / rows * rows;
+  j->block = MIN(BLOCK, fits);
+  j->whole = !j->weights && j->block >= BLOCK_LEAST &&
+             (j->tiles >= BLOCKS * j->block || j->out_panels <= GROUP);
+  j->chunk = j->block;
+  if (j->whole) return;
+  j->block = BLOCK;
+  fits = CHUNK_BYTES / (tile * (j->in_panels + (j->weights ? j->out_panels : 0))) / BLOCK * BLOCK;
+  j->chunk =
+      MIN(up_to(j->tiles, rows), MAX(fits, j->weights || j->in_panels > 8 ? CHUNK_TILES : BLOCK));
+}
+
 /* One block of memory: zeros, transforms of the source, of results or kernels. Steps between places
  * are odd multiples of a cache line, or 36 lines written together would share a few places of the
  * first cache. */
 static void *prepare(Job *j, size_t *bytes) {
-  int64_t rows = j->simd->rows, places = j->simd->places,
-          per_tile = places * PANEL * (j->in_panels + (j->weights ? j->out_panels : 0));
-  int64_t fits = CHUNK_BYTES / 4 / per_tile / BLOCK * BLOCK;
-  j->chunk =
-      MIN(up_to(j->tiles, rows), MAX(fits, j->weights || j->in_panels > 8 ? CHUNK_TILES : BLOCK));
+  int64_t places = j->simd->places;
+  divide(j);
   j->panel = j->chunk * PANEL;
   j->in_place = j->in_panels * j->panel + PANEL;
   j->out_place = j->out_panels * j->panel + PANEL;
   j->kernel_place = j->in_panels * PANEL * (j->weights ? j->out_panels * PANEL : PANEL) + PANEL;
   int64_t zeros = up_to(MAX(j->source.channels, j->result.channels), PANEL),
-          in = places * j->in_place, out = j->weights ? places * j->out_place : 0,
+          in = j->whole ? 0 : places * j->in_place, out = j->weights ? places * j->out_place : 0,
           kernels = places * j->kernel_place * (j->weights ? 1 : j->out_panels);
   *bytes = sizeof(float) * (size_t)(zeros + in + out + kernels);
   float *p = cpu_block_alloc(*bytes);
@@ -293,9 +344,14 @@ static bool run(Job *j) {
   void *memory = prepare(j, &bytes);
   if (!memory) return false;
   if (!j->weights) cpu_parallel(j->out_panels, 1, all_kernels_in, j);
+  if (j->whole) {
+    cpu_parallel((j->tiles + j->block - 1) / j->block, 1, whole_blocks, j);
+    cpu_block_free(memory, bytes);
+    return true;
+  }
   for (j->first = 0; j->first < j->tiles && !atomic_load(&j->odd); j->first += j->chunk) {
     j->n = MIN(j->chunk, j->tiles - j->first);
-    int64_t blocks = (j->n + BLOCK - 1) / BLOCK;
+    int64_t blocks = (j->n + j->block - 1) / j->block;
     cpu_parallel(blocks, 1, transform_in, j);
     if (j->weights) cpu_parallel(j->simd->places * j->in_panels, 1, outer, j);
     else cpu_parallel(blocks * ((j->out_panels + GROUP - 1) / GROUP), 1, blocks_and_groups, j);
@@ -333,7 +389,7 @@ bool conv_winograd_run(const ConvShape *shape, void *const *data, bool *finite) 
   bool back = s->form == CONV_DATA;
   int from = back ? Y : X, to = back ? X : Y;
   const ConvView *w = &s->v[W];
-  Job j = {.simd = wino_simd(cpu_vector_bits(), plan.taps, plan.flat),
+  Job j = {.simd = wino_simd(plan.taps, plan.flat),
            .taps = plan.taps,
            .weights = s->form == CONV_WEIGHTS,
            .images = s->v[X].dims[0],

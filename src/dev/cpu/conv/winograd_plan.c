@@ -116,7 +116,7 @@ static ConvShape with_last(const ConvShape *s, int d) {
 bool wino_plan(ConvShape *s, WinoPlan *best) {
   const ConvView *w = &s->v[W], *y = &s->v[Y];
   int n = s->v[X].n - 2;
-  if (n < 1 || n > WINO_DIMS || !wino_simd(cpu_vector_bits(), 3, false)) return false;
+  if (n < 1 || n > WINO_DIMS || !wino_simd(3, false)) return false;
   int64_t in = w->dims[s->form == CONV_DATA ? 1 : 2], out = w->dims[s->form == CONV_DATA ? 2 : 1];
   if (in < PANEL || out < PANEL) return false;
   WinoPlan p = {.runs = 1};

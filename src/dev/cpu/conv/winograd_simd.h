@@ -40,7 +40,15 @@ typedef struct WinoSimd {
                 float *to, int64_t to_step, int add);
 } WinoSimd;
 
-/* taps: 3 or 2. NULL: none for so few bits. */
-const WinoSimd *wino_simd(int vector_bits, int taps, bool flat);
+/* Sums over channels and over tiles are kept in parts of so many panels and tiles, which are added:
+ * the error of a long sum grows with the root of its terms, and would be that of Winograd's
+ * algorithm. */
+#define WINO_SUM 2
+#define WINO_SUM_TILES 64
+#define WINO_PART(panels) ((panels) < WINO_SUM ? (panels) : WINO_SUM)
+
+extern const WinoSimd wino_avx2[2][2], wino_avx512[2][2]; /* [flat][taps - 2] */
+/* taps: 3 or 2. NULL: the host has none. */
+const WinoSimd *wino_simd(int taps, bool flat);
 
 #endif

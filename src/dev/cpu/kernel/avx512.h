@@ -17,6 +17,9 @@ typedef __m512 V16;
 #define V16_LOAD _mm512_loadu_ps
 #define V16_STORE _mm512_storeu_ps
 #define V16_ADD _mm512_add_ps
+#define V16_SUB _mm512_sub_ps
+#define V16_MUL _mm512_mul_ps
+#define V16_MADD _mm512_fmadd_ps
 #define V16_SUM _mm512_reduce_add_ps
 /* The first n lanes: of what is loaded (the others are zero), and of what is stored. */
 typedef __mmask16 V16Mask;
@@ -36,6 +39,9 @@ AVX512 static inline __attribute__((always_inline, unused)) __m128 V16_SUM4(V16 
                             _mm256_hadd_ps(v16_halves(c), v16_halves(d)));
   return _mm_add_ps(_mm256_castps256_ps128(s), _mm256_extractf128_ps(s, 1));
 }
+/* All lanes are finite. */
+#define V16_FINITE(x) \
+  (_mm512_cmp_ps_mask(_mm512_sub_ps(x, x), _mm512_setzero_ps(), _CMP_NEQ_UQ) == 0)
 #define V16_BF16(p)    \
   _mm512_castsi512_ps( \
       _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(p))), 16))
@@ -71,6 +77,21 @@ V16_FN void V16_STORE(float *p, V16 x) {
 }
 V16_FN V16 V16_ADD(V16 a, V16 b) {
   return (V16){_mm256_add_ps(a.lo, b.lo), _mm256_add_ps(a.hi, b.hi)};
+}
+V16_FN V16 V16_SUB(V16 a, V16 b) {
+  return (V16){_mm256_sub_ps(a.lo, b.lo), _mm256_sub_ps(a.hi, b.hi)};
+}
+V16_FN V16 V16_MUL(V16 a, V16 b) {
+  return (V16){_mm256_mul_ps(a.lo, b.lo), _mm256_mul_ps(a.hi, b.hi)};
+}
+V16_FN V16 V16_MADD(V16 a, V16 b, V16 c) {
+  return (V16){_mm256_fmadd_ps(a.lo, b.lo, c.lo), _mm256_fmadd_ps(a.hi, b.hi, c.hi)};
+}
+V16_FN int V16_FINITE(V16 x) {
+  V16 d = V16_SUB(x, x);
+  __m256 zero = _mm256_setzero_ps();
+  return _mm256_movemask_ps(_mm256_or_ps(_mm256_cmp_ps(d.lo, zero, _CMP_NEQ_UQ),
+                                         _mm256_cmp_ps(d.hi, zero, _CMP_NEQ_UQ))) == 0;
 }
 /* In the order of _mm512_reduce_add_ps: halves, quarters, pairs. */
 V16_FN float V16_SUM(V16 a) {

@@ -116,9 +116,9 @@ int64_t walk_braid_rows(const Gen *g);
 void walk_braid(Gen *g, int level, V lo, V hi, const Walk *w);
 /* Loops first .. vloop, levels from `level`; the last in vectors. */
 void walk_loops(Gen *g, int first, int level, const Walk *w);
-/* for (iv = lo; iv < hi; iv += step), at least once, in blocks with a flush after each. The body is
+/* for (iv = lo; iv < hi; iv += step), at least once, in blocks of `many` with a flush after each. The body is
  * `level`; no loop may be opened as level + 1. */
-V walk_open_blocks(Gen *g, int level, V lo, V hi, int64_t step);
+V walk_open_blocks(Gen *g, int level, V lo, V hi, int64_t step, int64_t many);
 void walk_close_blocks(Gen *g, int level, const Walk *w);
 
 /* ---- loops.c: what the kinds of fusions share ---- */

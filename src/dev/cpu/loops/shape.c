@@ -116,6 +116,12 @@ bool shape_sum_is_long(const DagReduce *r) {
   return r->n == 1 && r->binary == OP_ADD && dtype_is_float(t) && t != DT_F64;
 }
 
+int64_t shape_finish_block(const DagReduce *r, const SplitShape *s) {
+  int64_t n = 1;
+  while (n * n < s->chunks) n *= 2;
+  return shape_sum_is_long(r) ? n : s->chunks;
+}
+
 int shape_last_sweep(const Dag *d) {
   int last = 0;
   for (int i = 0; i < d->reduces.n; i++) last = MAX(last, d->reduces.v[i].sweep);

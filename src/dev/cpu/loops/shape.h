@@ -6,7 +6,7 @@
 
 #include "dev/cpu/loops/emit_priv.h"
 
-#define LONG_SUM 256 /* additions to one accumulator after which its digits are worth care */
+#define LONG_SUM 64 /* additions to one accumulator after which its digits are worth care */
 
 int shape_lanes(const Dag *d); /* of a vector */
 /* How many vectors a loop without sums takes side by side: what each of them waits for, one result
@@ -39,6 +39,9 @@ typedef struct SplitShape {
   int64_t part_bytes; /* of all partial results */
 } SplitShape;
 SplitShape shape_split(Dag *d, int lanes, int64_t *grain);
+/* So many chunks' results are added up before they are added to the others': of a long sum the root of
+ * their number, else all. */
+int64_t shape_finish_block(const DagReduce *r, const SplitShape *s);
 int64_t shape_part_bytes(DType t); /* an element's as a partial result */
 
 int shape_last_sweep(const Dag *d);

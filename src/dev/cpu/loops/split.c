@@ -79,6 +79,16 @@ static void split_flush(Gen *g, void *arg) {
       sum_flush(g, &g->d->reduces.v[i], g->level, true, s->count);
 }
 
+typedef struct Finish {
+  DagReduce *reduce;
+  bool vec;
+} Finish;
+
+static void finish_flush(Gen *g, void *arg) {
+  const Finish *f = arg;
+  sum_flush(g, f->reduce, g->level, f->vec, 1);
+}
+
 /* Partial results: for each (reduction, operand) an area of tasks x row elements. */
 static void gen_finish(Gen *g, Dag *d, const char *name, const SplitShape *shape, FusedCode *out) {
   int64_t chunks = shape->chunks, suffix = shape->suffix, row = shape->row, offset = 0;
@@ -108,7 +118,13 @@ static void gen_finish(Gen *g, Dag *d, const char *name, const SplitShape *shape
       offsets[k] = offset;
       offset += (shape->tasks * row * shape_part_bytes(shape_sum_type(r, k)) + 63) / 64 * 64;
     }
-    V c = gen_open_loop(g, 2, gen_i64(g, 0), gen_i64(g, chunks), 1);
+    Finish f = {r, vec};
+    Walk w = {.flush = finish_flush, .arg = &f};
+    int64_t block = shape_finish_block(r, shape);
+    bool totals = block < chunks;
+    V zero = gen_i64(g, 0), all = gen_i64(g, chunks);
+    if (totals) sum_init_totals(g, r, 1, vec, 1);
+    V c = totals ? walk_open_blocks(g, 2, zero, all, 1, block) : gen_open_loop(g, 2, zero, all, 1);
     gen_at_level(g, 2);
     g->lanes = vec ? g->vl : 0;
     V task = LLVMBuildAdd(B, LLVMBuildMul(B, k0, gen_i64(g, chunks), ""), c, "");
@@ -124,7 +140,12 @@ static void gen_finish(Gen *g, Dag *d, const char *name, const SplitShape *shape
     }
     sum_combine(g, r, a, x, a);
     for (int k = 0; k < r->n; k++) LLVMBuildStore(B, a[k], r->acc[k * 8]);
-    gen_close_loop(g, 2);
+    if (totals) {
+      walk_close_blocks(g, 2, &w);
+      sum_take_totals(g, r, 1, vec, 1);
+    } else {
+      gen_close_loop(g, 2);
+    }
     V init[4];
     for (int k = 0; k < r->n; k++) {
       init[k] = gen_node(g, r->init[k]);
@@ -220,7 +241,7 @@ void gen_split(Gen *g, Dag *d, const char *name, FusedCode *out) {
   if (shape.vector_chunks) {
     walk_range(g, 2, lo, hi, &w);
   } else if (expand && totals) {
-    d->loops[nk].iv = walk_open_blocks(g, 2, lo, hi, 1);
+    d->loops[nk].iv = walk_open_blocks(g, 2, lo, hi, 1, LONG_SUM);
     walk_loops(g, nk + 1, 3, &w);
     walk_close_blocks(g, 2, &w);
   } else {

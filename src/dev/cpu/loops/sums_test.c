@@ -66,6 +66,33 @@ static void test_columns(void **state) {
   check("1048576x64x", "64x", "0", 1048576, 6e-5);
 }
 
+/* As batch norm has them: a variance loses what its sums have lost, times the mean's share. */
+static void test_moments(void **state) {
+  (void)state;
+  enum { ROWS = 12544, COLUMNS = 256 };
+  Tensor *x = tensor_make(DT_F32, 2, (int64_t[]){ROWS, COLUMNS});
+  double want[COLUMNS] = {0}, off = 0;
+  uint64_t rng = 88172645463325252u;
+  for (int64_t i = 0; i < x->count; i++) {
+    rng ^= rng << 13, rng ^= rng >> 7, rng ^= rng << 17;
+    float v = 1 + (float)(rng >> 40) / 16777216;
+    ((float *)x->data)[i] = v;
+    want[i % COLUMNS] += v;
+  }
+  Tensor *t =
+      answer_of("func.func @main(%x: tensor<12544x256xf32>) -> tensor<256xf32> {\n"
+                "  %zero = stablehlo.constant dense<0.0> : tensor<f32>\n"
+                "  %s = stablehlo.reduce(%x init: %zero) applies stablehlo.add across "
+                "dimensions = [0] : (tensor<12544x256xf32>, tensor<f32>) -> tensor<256xf32>\n"
+                "  return %s : tensor<256xf32>\n}\n",
+                x);
+  for (int64_t i = 0; i < COLUMNS; i++) off += pow(((float *)t->data)[i] / want[i] - 1, 2);
+  off = sqrt(off / COLUMNS);
+  if (off > 9e-8) fail_msg("sums of %d are off by %.2g", ROWS, off);
+  tensor_release(t);
+  tensor_release(x);
+}
+
 static void test_product(void **state) { /* of two long vectors */
   (void)state;
   Tensor *t = answer(
@@ -82,7 +109,7 @@ static void test_product(void **state) { /* of two long vectors */
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_all), cmocka_unit_test(test_rows),
-                                     cmocka_unit_test(test_columns),
+                                     cmocka_unit_test(test_columns), cmocka_unit_test(test_moments),
                                      cmocka_unit_test(test_product)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

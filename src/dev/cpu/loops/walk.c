@@ -17,10 +17,10 @@ static V static_mask(Gen *g, int64_t n) {
   return LLVMConstVector(e, (unsigned)g->vl);
 }
 
-V walk_open_blocks(Gen *g, int level, V lo, V hi, int64_t step) {
-  V first = gen_open_loop(g, level, lo, hi, step * LONG_SUM);
+V walk_open_blocks(Gen *g, int level, V lo, V hi, int64_t step, int64_t many) {
+  V first = gen_open_loop(g, level, lo, hi, step * many);
   gen_at_level(g, level);
-  V end = LLVMBuildAdd(B, first, gen_i64(g, step * LONG_SUM), "");
+  V end = LLVMBuildAdd(B, first, gen_i64(g, step * many), "");
   end = LLVMBuildSelect(B, LLVMBuildICmp(B, LLVMIntSLT, end, hi, ""), end, hi, "");
   V iv = gen_open_loop(g, level + 1, first, end, step);
   g->point[level] = g->point[level + 1];
@@ -43,7 +43,7 @@ static void walk_vectors(Gen *g, int level, const Walk *w) {
   if (full > step) {
     bool blocks = w->flush && full >= 2 * LONG_SUM * step;
     V zero = gen_i64(g, 0), to = gen_i64(g, full);
-    V iv = blocks ? walk_open_blocks(g, level, zero, to, step)
+    V iv = blocks ? walk_open_blocks(g, level, zero, to, step, LONG_SUM)
                   : gen_open_loop(g, level, zero, to, step);
     for (int u = 0; u < w->unroll; u++) {
       gen_at_level(g, level);
@@ -85,7 +85,7 @@ void walk_range(Gen *g, int level, V lo, V hi, const Walk *w) {
     gen_open_if(g, level, LLVMBuildICmp(B, LLVMIntSGT, full, gen_i64(g, 0), ""));
     /* a loop inside the condition: one level deeper in blocks, the same in nodes */
     g->point[level + 1] = g->point[level];
-    V iv = w->flush ? walk_open_blocks(g, level + 1, lo, mid, g->vl)
+    V iv = w->flush ? walk_open_blocks(g, level + 1, lo, mid, g->vl, LONG_SUM)
                     : gen_open_loop(g, level + 1, lo, mid, g->vl);
     g->point[level] = g->point[level + 1];
     g->level = level;
@@ -104,8 +104,8 @@ void walk_range(Gen *g, int level, V lo, V hi, const Walk *w) {
     gen_close_loop(g, level);
     return;
   }
-  V iv =
-      w->flush ? walk_open_blocks(g, level, lo, hi, g->vl) : gen_open_loop(g, level, lo, hi, g->vl);
+  V iv = w->flush ? walk_open_blocks(g, level, lo, hi, g->vl, LONG_SUM)
+                  : gen_open_loop(g, level, lo, hi, g->vl);
   run_body(g, w, iv, 0);
   if (w->flush) walk_close_blocks(g, level, w);
   else gen_close_loop(g, level);

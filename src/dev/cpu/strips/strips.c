@@ -507,7 +507,7 @@ Strips *strips_new(const Fusion *f) {
   s->sweep = xcalloc((size_t)s->sweeps + 1, sizeof *s->sweep);
   plan_sweeps(s);
   fill_constants(s);
-  int slots = 1; /* strips_finish */
+  int slots = 2; /* strips_finish */
   for (int k = 0; k <= s->sweeps; k++) slots = MAX(slots, s->sweep[k].n_slots);
   size_t pointers = (size_t)d->nodes.n * (2 * sizeof(void *) + sizeof(int64_t));
   s->slots_at = (pointers + (size_t)d->nodes.n * SCALAR_BYTES + 63) / 64 * 64;

@@ -405,14 +405,20 @@ void strips_finish(void *const *bufs, int64_t first, int64_t end, const void *st
   int64_t each = (h->suffix + STRIP - 1) / STRIP;
   r.w = &s->sweep[s->sweeps];
   begin_line(&r, 1);
-  uint32_t *sum = (uint32_t *)r.slots;
+  uint32_t *sum = (uint32_t *)r.slots, *block = (uint32_t *)(r.slots + STRIP_BYTES);
   for (int64_t t = first; t < end; t++) {
     int64_t kept = t / each, lo = t % each * STRIP, n = MIN(STRIP, h->suffix - lo);
     for (int k = 0; k < d->reduces.n; k++) {
       const StripReduce *q = &s->reduces[k];
+      int64_t many = shape_finish_block(&d->reduces.v[k], h);
+      uint32_t *to = many < h->chunks ? block : sum;
       fill(sum, q->neutral, n);
-      for (int64_t c = 0; c < h->chunks; c++)
-        combine(&r, q, (char *)sum, part_of(&r, kept * h->chunks + c, k) + lo * 4, n);
+      for (int64_t c = 0; c < h->chunks; c++) {
+        if (to == block && c % many == 0) fill(block, q->neutral, n);
+        combine(&r, q, (char *)to, part_of(&r, kept * h->chunks + c, k) + lo * 4, n);
+        if (to == block && (c % many == many - 1 || c == h->chunks - 1))
+          combine(&r, q, (char *)sum, (const char *)block, n);
+      }
       const void *in[3] = {r.scalar[q->init], sum};
       s->simd->fn[q->fn](sum, in, 1, n);
       for (int o = 0; o < d->n_out; o++) {

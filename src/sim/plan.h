@@ -123,7 +123,7 @@ typedef struct Law {
   double clock, macs;
   int side, cores;
   /* products */
-  double base, base0, base_out, w, q, wl, mx, kk, pp;
+  double base, base0, base_out, vstart, w, q, wl, mx, kk, pp;
   Rates product, loop;
   double c[5]; /* read from CMEM, likewise */
   double vin;
@@ -145,7 +145,7 @@ typedef struct Law {
   bool quarters;  /* large arrays are fetched in four pieces */
   double piece;   /* or in pieces of so many bytes */
   bool offload;   /* scatters run beside the core, from device memory to device memory */
-  double vhalf, vbcast, cvpu, repeat, quotient;
+  double vhalf, cvpu, repeat, quotient;
   double lvm;  /* what a loop is charged for operands on chip, as a share of one in HBM */
   double join; /* instruction slots to pad a register and to take the larger of two */
   double dw;   /* cycles to multiply and add one register of a depthwise convolution */
@@ -155,8 +155,8 @@ typedef struct Law {
   double spread;       /* and to fill one with values that lie in lanes already */
   double quotient_row; /* of rows this long and longer */
   double scores_mx;    /* products beside a softmax's exponentials: times the array's own cycles */
-  double one_bytes, rlq, ro[5], iw, cwin, fturn, fmove,
-      vadd; /* unfused loops; reductions; integer work; relayouts */
+  double one_bytes, rlq, ro[5], iw, cwin, fturn, fmove, vadd,
+      made; /* unfused loops; reductions; integer work; relayouts */
 } Law;
 
 /* The first kernel while which piece k of a fetched value is there. */

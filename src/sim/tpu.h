@@ -11,7 +11,7 @@ double tpu_base_bytes(const HValue *v);
 double tpu_read_cost(const Law *law, const Rates *at, HValue *v);
 double tpu_pack_cost(const Rates *at, const HValue *v);
 double tpu_write_cost(const Law *law, const Rates *at, const HValue *v);
-double tpu_vector_work(const Law *law, const Kernel *k);
+double tpu_vector_work(const Law *law, const Kernel *k, double *before);
 double tpu_turned_rows(const Kernel *k);
 double tpu_spread_rows(const Kernel *k);
 double tpu_read_fraction(const Kernel *k, const HValue *v);
@@ -31,7 +31,8 @@ typedef struct ProductShape { /* a product in the terms of the law */
   double share;               /* of the array's time that adding takes where arrays share columns */
   double load;      /* cycles to load a tile of weights: the least that streaming past it takes */
   double vin;       /* cycles to make operands of what is read */
-  double vector;    /* cycles of the vector unit on the result */
+  double vector;    /* cycles of the vector unit on the result, and beside the array on operands */
+  double sums;      /* of it, to add up what tiles of weights make, where it does anything else */
   double out_tiles; /* of the sums, in f32 */
 } ProductShape;
 /* Cycles of the kernel in the windows that serve it best; how many they are, and the cycles in which

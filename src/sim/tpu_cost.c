@@ -150,8 +150,8 @@ static void cost_softmax(Plan *p, Kernel *k) {
           bytes += k->roots.v[i]->val->bytes;
   double n = MAX(1, ceil(bytes / 3.2e6)), R = ceil(n / (n > 1 ? law->cores : 1));
   k->windows = (int)n;
-  k->cycles = law->base + rd + wr + tpu_vector_work(law, k) * law->lvpu / (n > 1 ? law->cores : 1) +
-              (R - 1) * law->q;
+  double before, work = tpu_vector_work(law, k, &before);
+  k->cycles = law->base + rd + wr + work * law->lvpu / (n > 1 ? law->cores : 1) + (R - 1) * law->q;
   k->bound = SIM_MEMORY;
   k->util = MIN(1, (rd + wr) / k->cycles);
 }

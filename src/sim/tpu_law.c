@@ -72,6 +72,8 @@ void law_read(const Chip *chip, Law *law) {
   FIT(ro[2], "ro2", law->product.o[4]);
   FIT(iw, "iw", 0.55);
   FIT(vadd, "vadd", 0);
+  FIT(made, "made", 0);
+  FIT(vstart, "vstart", law->base0);
   FIT(fturn, "fturn", 0);
   FIT(fmove, "fmove", 0);
   FIT(cwin, "cwin_mib", 8.2);
@@ -87,7 +89,6 @@ void law_read(const Chip *chip, Law *law) {
   FIT(repeat, "repeat", 3);
   FIT(quotient, "quotient", law->repeat);
   FIT(quotient_row, "quotient_row", 0);
-  FIT(vbcast, "vbcast", 0);
   FIT(cvpu, "cvpu", law->lvpu);
   law->queries = chip_num(chip, "fit.queries", 0) > 0;
   law->offload = chip_num(chip, "fit.offload", 0) > 0;
@@ -95,21 +96,11 @@ void law_read(const Chip *chip, Law *law) {
 #undef FIT
 }
 
-/* Operands that are arrays: constants and scalars that are repeated are parts of the instruction. */
-static int array_operands(const HNode *n) {
-  int arrays = 0;
-  for (int i = 0; i < n->n_in; i++) {
-    const HNode *x = n->in[i];
-    while (x->kind == H_BCAST && !x->val) x = x->in[0];
-    arrays += !(x->kind == H_CONST && x->splat) && hlo_count(x) > 1;
-  }
-  return arrays;
-}
-
-/* Instruction slots that an element-wise operation takes on one register of 8 x 128 elements: one for
- * each array that it joins, none for what has an instruction of its own beside others, more for
- * what is several instructions. Read off single operations of f32[1024,512] in the oracle's compiler:
- * whole numbers of quarter cycles on v5e and tpu7x. */
+/* Instruction slots that an element-wise operation takes on one register of 8 x 128 elements whose
+ * operands are in registers: one where it joins several, none for what has an instruction of its own
+ * beside others, more for what is several instructions. Read off single operations of f32[1024,512]
+ * and of products' epilogues in the oracle's compiler: whole numbers of quarter cycles on v5e and
+ * later. */
 double vpu_weight(const HNode *n) {
   if (n->val && n->val->packed) return n->val->lone ? 6 : 20; /* bit after bit, shifted and added */
   if (n->kind == H_BCAST || n->kind == H_RESHAPE || n->kind == H_BARRIER || n->kind == H_CONST ||
@@ -118,8 +109,7 @@ double vpu_weight(const HNode *n) {
   if (n->kind == H_DSLICE || n->kind == H_IOTA) return 1;
   if (n->kind == H_REDUCE && n->n_in == 2) return 1;
   if (n->kind != H_EWISE) return 2;
-  int arrays = array_operands(n);
-  double join = n->n_in > 1 ? MAX(1, arrays) : 0;
+  double join = n->n_in > 1;
   switch (n->op) {
   case OP_SINE:
   case OP_COSINE: return 150;

@@ -261,7 +261,8 @@ void tpu_loop(Plan *p, Kernel *k) {
   wr -= tpu_packed_twice(law, &law->loop, k);
   const HNode *root = k->roots.v[0];
   double spread = tpu_spread_rows(k) * law->spread;
-  double comp = tpu_vector_work(law, k) * law->lvpu + tpu_turned_rows(k) * law->row + spread;
+  double before,
+      comp = tpu_vector_work(law, k, &before) * law->lvpu + tpu_turned_rows(k) * law->row + spread;
   if (k->alone && !k->reduce)
     comp = MIN(comp, tiles * law->lvpu); /* all unfused operations alike */
   if (k->alone && k->reduce && law->scoped > 16 << 20) comp = 0;
@@ -307,7 +308,8 @@ void tpu_update(Plan *p, Kernel *k) {
   wr -= tpu_packed_twice(law, &law->loop, k);
   double R = MAX(1, ceil(ceil(2 * bytes / (law->scoped * 0.985)) / law->cores));
   k->windows = (int)R;
-  k->cycles = law->lbase + rd + wr + (R - 1) * law->lq + tpu_vector_work(law, k) * law->lvpu / R;
+  double before, work = tpu_vector_work(law, k, &before);
+  k->cycles = law->lbase + rd + wr + (R - 1) * law->lq + work * law->lvpu / R;
   const HNode *one = k->roots.n == 1 && k->roots.v[0]->kind == H_DUS ? k->roots.v[0] : NULL;
   if (one && one->n_in > 1 && hlo_count(one->in[1]) == 1 && hlo_count(one) <= 1024)
     k->cycles = 15; /* one number, by the scalar unit */

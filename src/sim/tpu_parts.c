@@ -43,9 +43,38 @@ double tpu_write_cost(const Law *law, const Rates *at, const HValue *v) {
   return v->tiles * at->o[tpu_width(v)] * tpu_wide(v);
 }
 
-/* Vector work of the nodes computed inside, in register operations; products left out. */
-double tpu_vector_work(const Law *law, const Kernel *k) {
-  double w = 0;
+#define INSIDE -1 /* marks of what a kernel computes, */
+#define BEFORE -2 /* of it, of what its product's operands are made of */
+
+static void mark_before(HNode *n) {
+  if (n->visit != INSIDE) return;
+  n->visit = BEFORE;
+  for (int i = 0; i < n->n_in; i++) mark_before(n->in[i]);
+}
+
+/* Registers that an operation loads from memory: its operands that another kernel made, and what is
+ * repeated along a dimension. Constants and single numbers are parts of the instruction. */
+static int loads(const HNode *n) {
+  bool whole = n->kind == H_EWISE || n->kind == H_RESHAPE || n->kind == H_TRANSPOSE;
+  int sum = 0;
+  for (int i = 0; i < (whole ? n->n_in : n->kind == H_REDUCE ? n->n_in / 2 : 0); i++) {
+    const HNode *x = n->in[i];
+    bool repeated = false;
+    for (; (x->kind == H_BCAST || x->kind == H_BARRIER) && !x->val; x = x->in[0])
+      repeated |= x->kind == H_BCAST;
+    if ((x->kind != H_CONST || !x->splat) && hlo_count(x) > 1) sum += repeated || x->visit >= 0;
+  }
+  return sum;
+}
+
+/* Instruction slots that the nodes computed inside take, and *before of them for a product's operands;
+ * products left out. What a loop loads and what either stores first is part of what moving it
+ * costs. */
+double tpu_vector_work(const Law *law, const Kernel *k, double *before) {
+  double w = 0, first_load = 0, first_store = 0;
+  *before = 0;
+  for (int i = 0; i < k->inner.n; i++) k->inner.v[i]->visit = INSIDE;
+  for (int i = 0; k->conv && i < 2; i++) mark_before(k->conv->in[i]);
   for (int i = 0; i < k->inner.n; i++) {
     const HNode *n = k->inner.v[i];
     if (n->kind == H_CONV) continue;
@@ -53,16 +82,24 @@ double tpu_vector_work(const Law *law, const Kernel *k) {
     if (c <= 1024) continue;
     double ops = vpu_weight(n);
     if (k->conv && n->kind == H_REDUCE) ops = 2; /* a product's results are widened first */
-    bool half = law->vhalf < 1 && ops < 30 &&    /* a sine is computed in f32 */
+    bool half = law->vhalf < 1 && ops < 30 && !k->conv && /* a sine is computed in f32 */
                 (n->dt == DT_BF16 || (n->op == OP_COMPARE && n->in[0]->dt == DT_BF16));
     if (n->kind == H_EWISE && (dtype_class(n->dt) == DC_SINT || dtype_class(n->dt) == DC_UINT))
       ops *= law->iw;
-    if (n->kind == H_EWISE)
-      for (int q = 0; q < n->n_in; q++)
-        if (n->in[q]->kind == H_CONST || n->in[q]->kind == H_BCAST) ops += law->vbcast;
-    w += ops * c / 1024 * (half ? law->vhalf : 1);
+    int from = loads(n);
+    if (from > 0 && !k->conv) first_load = MAX(first_load, c / 1024 * (half ? law->vhalf : 1));
+    double slots = (ops + from) * c / 1024 * (half ? law->vhalf : 1);
+    w += slots;
+    if (n->visit == BEFORE) *before += slots;
   }
-  return w;
+  for (int i = 0; i < k->roots.n; i++) {
+    const HValue *v = k->roots.v[i]->val;
+    double c = (double)hlo_count(k->roots.v[i]) / 1024 * tpu_written_part(k->roots.v[i]);
+    if (!v || v->dropped || v->alias || c <= 1) continue;
+    first_store = MAX(first_store, c);
+    w += c;
+  }
+  return MAX(0, w - first_load - first_store);
 }
 
 /* A softmax, or what goes backwards through one, has its rows in lanes already. */
@@ -106,7 +143,7 @@ double tpu_turned_rows(const Kernel *k) {
     }
     bool along = true;
     for (int q = 0; q < n->n_dims; q++) along &= n->dims[q] != lane;
-    if (along) sum += (double)hlo_count(n->in[0]) / 8;
+    if (along) sum += MIN((double)hlo_count(n->in[0]) / 8, (double)hlo_count(n) / 1024);
   }
   return sum;
 }

@@ -243,6 +243,18 @@ static double relayout_inside(const Law *law, const Product *p, const HValue *v)
   return lanes == 'n' && sublanes == 'm' ? v->tiles * law->fmove : 0;
 }
 
+/* Are the results only added up? The estimate has them packed like narrow results. */
+static bool only_sums(const Law *law, const Kernel *k) {
+  bool sums = false;
+  for (int i = 0; i < k->roots.n; i++) {
+    const HValue *v = k->roots.v[i]->val;
+    if (!v || v->dropped) continue;
+    if (hlo_count(k->roots.v[i]) >= hlo_count(k->conv)) return false;
+    sums |= k->roots.v[i]->kind == H_REDUCE;
+  }
+  return sums && !law->nopack;
+}
+
 static void product_moves(const Law *law, const Product *p, ProductShape *s) {
   const Kernel *k = p->k;
   for (int i = 0; i < k->reads.n; i++) {
@@ -266,12 +278,13 @@ static void product_moves(const Law *law, const Product *p, ProductShape *s) {
     if (v->space == SP_HBM) s->bo += v->bytes * part;
   }
   s->wo -= tpu_packed_twice(law, &law->product, k);
+  if (only_sums(law, k)) s->wo += s->out_tiles * (law->product.o[2] - law->product.r[2]);
 }
 
 /* What it takes to start depends on where operands and results are. */
 static void product_start(const Law *law, const Product *p, ProductShape *s) {
   const Kernel *k = p->k;
-  bool far_in = false, far_out = false, hbm = false;
+  bool far_in = false, far_out = only_sums(law, k), hbm = false;
   int streams = 0; /* operands that come from HBM */
   for (int i = 0; i < k->reads.n; i++) {
     HValue *v = k->reads.v[i];
@@ -305,8 +318,13 @@ void tpu_product(Plan *plan, Kernel *k) {
   product_shape(plan, &p, &s);
   product_moves(law, &p, &s);
   product_start(law, &p, &s);
-  double work = tpu_vector_work(law, k) * law->cvpu, rows = tpu_turned_rows(k) * law->row;
-  s.vector = work + (law->row_beside ? 0 : rows);
+  double before, work = tpu_vector_work(law, k, &before) * law->cvpu;
+  double rows = tpu_turned_rows(k) * law->row;
+  /* what the taps of a convolution run over is made first */
+  double first = p.c->is_conv && p.c->taps > 1 && !p.gradient ? law->made * before * law->cvpu : 0;
+  s.vin += first;
+  s.vector = work - first + (law->row_beside ? 0 : rows);
+  if (work > 0 && !p.c->is_conv) s.sums = s.out_tiles * ceil(s.k / (law->side / 128)) * law->cvpu;
   if (depthwise(p.c)) { /* on the vector unit, tap by tap */
     s.passes = 0;
     s.vector += depthwise_work(&p) * law->dw;

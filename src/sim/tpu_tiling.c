@@ -52,8 +52,8 @@ static bool cut_into(const Law *law, const ProductShape *s, double b, double m, 
   double rows = MAX(m * 8, s->load);
   double mxu = law->mx * s->passes * b * rows * (ceil(n / ss) * S) * (ceil(k / ss) * S) /
                (law->macs / mg) * (1 + s->share * shared_columns(law, n, k));
-  double vec = s->vector / R;
-  double comp = MAX(mxu, vec) + law->vadd * MIN(mxu, vec) + s->vin / R +
+  double vec = s->vector / R, late = law->base0 - law->vstart; /* the array starts so much later */
+  double comp = MAX(mxu, vec + (s->sums - late) / R) + law->vadd * MIN(mxu, vec) + s->vin / R +
                 (iK > 1 ? law->kk * s->out_tiles / io : 0);
   /* how often each operand's window changes */
   double nl = iM * iK * iB == 1 ? 1 : R,

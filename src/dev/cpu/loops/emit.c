@@ -265,49 +265,6 @@ static V emit_minmax(Gen *g, DType t, bool max, V a, V b) {
   return sel(g, icmp(g, p, a, b), a, b);
 }
 
-/* ---- integers ---- */
-
-static V emit_int_divide(Gen *g, DType t, bool rem, V a, V b) {
-  V zero = k_int(g, t, 0), one = k_int(g, t, 1);
-  V by_zero = icmp(g, LLVMIntEQ, b, zero);
-  if (!dtype_is_signed(t)) {
-    V d = sel(g, by_zero, one, b);
-    V r = rem ? LLVMBuildURem(B, a, d, "") : LLVMBuildUDiv(B, a, d, "");
-    return round_to(g, t, sel(g, by_zero, rem ? a : k_int(g, t, -1), r));
-  }
-  V minus = icmp(g, LLVMIntEQ, b, k_int(g, t, -1)); /* smallest / -1 overflows */
-  V d = sel(g, LLVMBuildOr(B, by_zero, minus, ""), one, b);
-  V r = rem ? LLVMBuildSRem(B, a, d, "") : LLVMBuildSDiv(B, a, d, "");
-  r = sel(g, minus, rem ? zero : LLVMBuildNeg(B, a, ""), r);
-  return round_to(g, t, sel(g, by_zero, rem ? a : k_int(g, t, -1), r));
-}
-
-static V emit_shift(Gen *g, OpKind k, DType t, V a, V b) {
-  int bits = dtype_bits(t);
-  V over = icmp(g, LLVMIntUGE, b, k_int(g, t, bits)); /* negative shifts are over, too */
-  V safe = sel(g, over, k_int(g, t, 0), b), r, out = k_int(g, t, 0);
-  V ua = bits < 8 ? LLVMBuildAnd(B, a, k_int(g, t, (1 << bits) - 1), "") : a;
-  if (k == OP_SHIFT_LEFT) r = LLVMBuildShl(B, a, safe, "");
-  else if (k == OP_SHIFT_RIGHT_LOGICAL) r = LLVMBuildLShr(B, ua, safe, "");
-  else {
-    if (bits < 8 && !dtype_is_signed(t)) { /* the top bit of the narrow type is the sign */
-      V s = k_int(g, t, 8 - bits);
-      a = LLVMBuildAShr(B, LLVMBuildShl(B, a, s, ""), s, "");
-    }
-    r = LLVMBuildAShr(B, a, safe, "");
-    out = LLVMBuildAShr(B, a, k_int(g, t, bits - 1), "");
-  }
-  return round_to(g, t, sel(g, over, out, r));
-}
-
-static V emit_ipow(Gen *g, DType t, V a, V b) {
-  bool s = dtype_is_signed(t);
-  DType wide = s ? DT_I64 : DT_U64;
-  V args[2] = {emit_convert(g, t, wide, a), emit_convert(g, t, wide, b)};
-  return emit_convert(g, wide, t,
-                      call_lanes(g, s ? "weft_ipow_i64" : "weft_upow_i64", wide, 2, args));
-}
-
 /* ---- floats ---- */
 
 static V
@@ -482,7 +439,7 @@ V emit_op(Gen *g, const Op *op, const DType *in_t, V *in, DType out_t) {
   case OP_NOT: return round_to(g, t, LLVMBuildNot(B, in[0], ""));
   case OP_SHIFT_LEFT:
   case OP_SHIFT_RIGHT_LOGICAL:
-  case OP_SHIFT_RIGHT_ARITHMETIC: return emit_shift(g, op->kind, t, in[0], in[1]);
+  case OP_SHIFT_RIGHT_ARITHMETIC: return int_shift(g, op->kind, t, in[0], in[1]);
   case OP_REDUCE_PRECISION: return emit_round_precision(g, op, in[0]);
   default: break;
   }
@@ -497,8 +454,8 @@ V emit_op(Gen *g, const Op *op, const DType *in_t, V *in, DType out_t) {
     assert(!"an op on i1");
   }
   if (op->kind == OP_DIVIDE || op->kind == OP_REMAINDER)
-    return emit_int_divide(g, t, op->kind == OP_REMAINDER, in[0], in[1]);
-  if (op->kind == OP_POWER) return emit_ipow(g, t, in[0], in[1]);
+    return int_divide(g, t, op->kind == OP_REMAINDER, in[0], in[1]);
+  if (op->kind == OP_POWER) return int_power(g, t, in[0], in[1]);
   V r = emit_int_fn(g, op->kind, t, in);
   assert(r);
   return round_to(g, t, r);

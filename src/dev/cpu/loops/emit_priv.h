@@ -159,6 +159,11 @@ bool emit_supports(const Op *op);
 void emit_region(Gen *g, const Region *r, LLVMValueRef *args, LLVMValueRef *results);
 bool emit_region_supported(const Region *r);
 
+/* emit_int.c */
+LLVMValueRef int_divide(Gen *g, DType t, bool rem, LLVMValueRef a, LLVMValueRef b);
+LLVMValueRef int_shift(Gen *g, OpKind k, DType t, LLVMValueRef a, LLVMValueRef b);
+LLVMValueRef int_power(Gen *g, DType t, LLVMValueRef a, LLVMValueRef b);
+
 /* math.c: f32 vectors */
 LLVMValueRef math_exp(Gen *g, LLVMValueRef x);
 LLVMValueRef math_expm1(Gen *g, LLVMValueRef x);

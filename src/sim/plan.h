@@ -55,9 +55,10 @@ typedef struct HValue {
   double at;    /* where it lies there */
   bool far;     /* is in device memory too, until kernel far_last */
   int far_last;
-  int from, to;      /* kernels while which it is a temporary of device memory; none: from > to */
-  bool lent;         /* in the memory of a result that comes later */
-  double copy_bytes; /* a prefetched copy in on-chip memory, the last one */
+  int from, to; /* kernels while which it is a temporary of device memory; none: from > to */
+  bool lent;    /* in the memory of a result that comes later */
+  int away_from, away_to; /* nowhere between these kernels: made again before the latter */
+  double copy_bytes;      /* a prefetched copy in on-chip memory, the last one */
   int copy_first, copy_last;
 } HValue;
 
@@ -101,9 +102,11 @@ typedef struct Plan {
   double cycles, time_s, copy_s, net_s, flops, bytes;
   double host_s, issue_s; /* eager: of time_s, waiting for the host; what that takes to issue it */
   double exposed_s;       /* of net_s: under no computing */
+  int again;              /* values that are computed again, and what that takes */
+  double again_s;
   double peak_chip, peak_hbm; /* of this computation's own values, on chip and in HBM */
   double peak_temp;           /* the larger of the two: what the compiler calls the peak */
-  int peak_pos;
+  int peak_pos, peak_hbm_pos;
   bool unknown_loops;
   VEC(struct Plan *) inner; /* of loops and branches */
   const struct Law *law;
@@ -250,6 +253,8 @@ void plan_overlap(Plan *p); /* exchanges under computing: shortens them to what 
 void plan_peak(Plan *p, bool lend); /* lend: results' memory to what comes before them */
 double plan_scratch(const Plan *p, const Kernel *k);
 bool plan_writes_over(const Plan *p, const Kernel *k, const HValue *v, const HValue *o);
+/* plan_again.c */
+void plan_again(Plan *p, double room); /* values are computed again until the peak is so low */
 /* layout.c */
 void value_layout(const Law *law, HValue *v,
                   const int *order); /* order NULL: the default of arguments and results */

@@ -122,7 +122,7 @@ static void lend_results(Plan *p, double *hbm) {
     HValue *v = p->values.v[i];
     bool result = v->is_output && !v->given && !v->is_param && !v->alias && v->kernel >= 0;
     if (result) *vec_push(&results) = v;
-    if (v->from <= v->to && v->bytes > 0) *vec_push(&temps) = v;
+    if (v->from <= v->to && v->bytes > 0 && !v->away_to) *vec_push(&temps) = v;
   }
   if (results.n) qsort(results.v, (size_t)results.n, sizeof *results.v, larger_first);
   if (temps.n) qsort(temps.v, (size_t)temps.n, sizeof *temps.v, larger_first);
@@ -185,7 +185,8 @@ void plan_peak(Plan *p, bool lend) {
           chip[i2] += v->bytes / v->stays[t].pieces;
     if ((v->n_stays || v->held) && !v->far) continue;
     if (v->n_stays) b = MIN(b, v->far_last);
-    for (int t = a; own && t <= b; t++) hbm[t] += v->bytes;
+    for (int t = a; own && t <= b; t++)
+      if (t <= v->away_from || t >= v->away_to) hbm[t] += v->bytes;
     if (own) v->from = a, v->to = b;
   }
   if (lend) lend_results(p, hbm);
@@ -232,6 +233,7 @@ void plan_peak(Plan *p, bool lend) {
     if (chip[i] > p->peak_chip) p->peak_chip = chip[i], at_chip = i;
     if (hbm[i] > p->peak_hbm) p->peak_hbm = hbm[i], at_hbm = i;
   }
+  p->peak_hbm_pos = at_hbm;
   p->peak_temp = MAX(p->peak_chip, p->peak_hbm);
   p->peak_pos = p->peak_chip > p->peak_hbm ? at_chip : at_hbm;
   free(chip);

@@ -95,6 +95,13 @@ void sim_print(const SimReport *r, int max_kernels, Buf *o) {
                units_usd(text, r->usd * (million ? 1e6 : 1)), million ? " a million steps" : "",
                r->usd_per_hour, r->price_source);
   else buf_cstr(o, "  price      none listed\n");
+  if (r->again) {
+    buf_printf(
+        o, "  note       memory is short: %d array%s given up and computed again, as XLA does, ",
+        r->again, r->again > 1 ? "s are" : " is");
+    buf_time(o, r->again_s);
+    buf_cstr(o, " of the step\n");
+  }
   if (r->whole)
     buf_cstr(o, "  note       the program could not be partitioned: this is all devices' work\n");
   if (r->attentions)
@@ -196,6 +203,7 @@ void sim_json(const SimReport *r, const char *program, bool one_line, Buf *o) {
            {"temp_bytes", r->temp_bytes},
            {"network_s", r->network_s},
            {"network_exposed_s", r->network_exposed_s},
+           {"computed_again_s", r->again_s},
            {"host_s", r->host_s},
            {"flops", r->flops},
            {"bytes", r->model_bytes},

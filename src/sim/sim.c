@@ -144,6 +144,7 @@ static void buffers_at_peak(Arena *a, const Plan *p, const Owners *owners, Buffe
   for (int i = 0; i < p->values.n; i++) {
     const HValue *v = p->values.v[i];
     if (v->alias || v->dropped || v->space == SP_SCALAR) continue;
+    if (v->away_from < t && t < v->away_to) continue; /* computed again later */
     int before = out->n;
     if (v->is_param && !p->comp->parent) {
       add_buffer(a, p, v, "argument", false, v->bytes, out);
@@ -322,6 +323,9 @@ static double returned_s(const HGraph *g, const Chip *chip, const Law *law) {
  * libtpu on programs of growing size, between 65.6 and 66.9 %. */
 #define SCARCE (2.0 / 3)
 
+/* And from this part on it computes values again rather than keep them (libtpu's reports). */
+#define FULL 0.95
+
 static void need(SimReport *r, const Plan *p) {
   double kept = r->argument_bytes + r->output_bytes - r->alias_bytes;
   r->temp_bytes = p->peak_hbm;
@@ -381,6 +385,10 @@ Err *sim_estimate(const Module *m, const Chip *chip, const SimOpts *opts, SimRep
     plan_peak(p, true);
     need(r, p);
   }
+  if (law->tpu && r->hbm_bytes > FULL * r->limit_bytes) {
+    plan_again(p, FULL * r->limit_bytes - (r->hbm_bytes - r->temp_bytes));
+    need(r, p);
+  }
   double returned = returned_s(g, chip, law);
   r->time_s = p->time_s + returned + (opts->include_host ? chip_num(chip, "fit.dispatch", 0) : 0);
   if (r->time_s <= 0) /* results that are donated arguments: a launch all the same */
@@ -392,6 +400,8 @@ Err *sim_estimate(const Module *m, const Chip *chip, const SimOpts *opts, SimRep
   r->host_s = p->host_s;
   r->attentions = attentions;
   r->exposed_copy_s = p->copy_s + returned;
+  r->again = p->again;
+  r->again_s = p->again_s;
   r->flops = p->flops;
   r->model_bytes = p->bytes;
   r->mfu = r->time_s > 0 ? r->flops / (r->time_s * chip->peak_flops) : 0;

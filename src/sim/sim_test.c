@@ -602,6 +602,48 @@ static void test_caches(void **state) {
   sim_report_free(r);
 }
 
+/* Where memory is nearly full, an array that waits for a late reader is computed again: the one that
+ * saves most, and only there. */
+static void test_again(void **state) {
+  (void)state;
+  static const char chain[] =
+      "func.func public @main(%x: tensor<Nx2048xbf16>, %w: tensor<2048x2048xbf16>) -> "
+      "tensor<Nx2048xbf16> {\n"
+      "  %a = stablehlo.dot %x, %w : (tensor<Nx2048xbf16>, tensor<2048x2048xbf16>) -> "
+      "tensor<Nx2048xbf16>\n"
+      "  %b = stablehlo.dot %a, %w : (tensor<Nx2048xbf16>, tensor<2048x2048xbf16>) -> "
+      "tensor<Nx2048xbf16>\n"
+      "  %c = stablehlo.dot %b, %w : (tensor<Nx2048xbf16>, tensor<2048x2048xbf16>) -> "
+      "tensor<Nx2048xbf16>\n"
+      "  %m = stablehlo.dot %c, %w : (tensor<Nx2048xbf16>, tensor<2048x2048xbf16>) -> "
+      "tensor<Nx2048xbf16>\n"
+      "  %p = stablehlo.dot %m, %w : (tensor<Nx2048xbf16>, tensor<2048x2048xbf16>) -> "
+      "tensor<Nx2048xbf16>\n"
+      "  %d = stablehlo.add %p, %b : tensor<Nx2048xbf16>\n"
+      "  %q = stablehlo.dot %d, %w : (tensor<Nx2048xbf16>, tensor<2048x2048xbf16>) -> "
+      "tensor<Nx2048xbf16>\n"
+      "  %e = stablehlo.add %q, %a : tensor<Nx2048xbf16>\n"
+      "  return %e : tensor<Nx2048xbf16>\n}\n";
+  double time[2], products[2];
+  for (int large = 0; large < 2; large++) {
+    Buf text = {0};
+    for (const char *c = chain; *c; c++)
+      if (*c == 'N' && c[1] == 'x') buf_cstr(&text, large ? "384000" : "192000");
+      else buf_byte(&text, *c);
+    buf_byte(&text, 0);
+    SimReport *r = estimate(text.p, "tpu-v2");
+    assert_true(r->fits);
+    assert_int_equal(r->again, large);
+    time[large] = r->time_s;
+    products[large] = 0;
+    for (int i = 0; i < r->n_kernels; i++) products[large] += r->kernels[i].count;
+    sim_report_free(r);
+    buf_free(&text);
+  }
+  assert_true(products[0] == 6 && products[1] == 7);
+  assert_true(time[1] > 2.25 * time[0] && time[1] < 2.45 * time[0]);
+}
+
 /* What comes from a barrier waits for all that goes into it, also where that frees nothing. */
 static void test_barrier(void **state) {
   (void)state;
@@ -776,6 +818,7 @@ int main(void) {
                                      cmocka_unit_test(test_order),
                                      cmocka_unit_test(test_barrier),
                                      cmocka_unit_test(test_caches),
+                                     cmocka_unit_test(test_again),
                                      cmocka_unit_test(test_branches),
                                      cmocka_unit_test(test_narrow_table),
                                      cmocka_unit_test(test_in_place),

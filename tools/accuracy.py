@@ -278,7 +278,15 @@ strips that it counts as batch, have none yet.
 
 {unseen6}
 Drawn when those rules stood, of other shapes and nets again (a VGG, LSTMs in both directions, dilated convolutions over time, graph
-attention, a VAE, attention between GRUs, depthwise convolutions, cross attention). `first`: where the model stands blind.
+attention, a VAE, attention between GRUs, depthwise convolutions, cross attention). `first`: before any of them was looked at.
+
+## Unseen programs, seventh set
+
+{unseen7}
+Architectures that no other list has (diffusion transformer, retention, Perceiver, TabNet, state space, set transformer, actor and critic with
+clipping, normalising flow, capsules, meta-learning, neural ODE, radial bases, low-rank adapters and so on; f32 and bf16, with SGD, Adam, LAMB,
+Adafactor, Lion and others). `first`: before any of them was looked at. Rules came afterwards for the vector unit's slots beside products,
+rows repeated over few lanes, and sums over padded halves.
 
 ## Programs drawn for peak memory
 
@@ -362,6 +370,7 @@ def main():
                               ("unseen4", "unseen4.csv", "Unseen programs, fourth set"),
                               ("unseen5", "unseen5.csv", "Unseen programs, fifth set"),
                               ("unseen6", "unseen6.csv", "Unseen programs, sixth set"),
+                              ("unseen7", "unseen7.csv", "Unseen programs, seventh set"),
                               ("peaks", "peaks.csv", "Programs drawn for peak memory"),
                               ("peaks2", "peaks2.csv", "The same once more, blind"),
                               ("peaks3", "peaks3.csv", "Other architectures and optimizers"),

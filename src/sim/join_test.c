@@ -343,15 +343,36 @@ static void test_gathered(void **state) {
   assert_true(temp[0] == 4096 * 128 * 2 && temp[1] == 4096 * 128 * 4);
 }
 
+/* Sums over the same padded halves are taken together. */
+static void test_padded(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func public @main(%x: tensor<256x48xf32>, %y: tensor<256x48xf32>, %z: "
+      "tensor<256x96xf32>) -> (tensor<96xf32>, tensor<96xf32>) {\n"
+      "  %o = stablehlo.constant dense<0.0> : tensor<f32>\n"
+      "  %a = stablehlo.pad %x, %o, low = [0, 48], high = [0, 0], interior = [0, 0] : "
+      "(tensor<256x48xf32>, tensor<f32>) -> tensor<256x96xf32>\n"
+      "  %b = stablehlo.pad %y, %o, low = [0, 0], high = [0, 48], interior = [0, 0] : "
+      "(tensor<256x48xf32>, tensor<f32>) -> tensor<256x96xf32>\n"
+      "  %c = stablehlo.add %a, %b : tensor<256x96xf32>\n"
+      "  %d = stablehlo.multiply %c, %z : tensor<256x96xf32>\n"
+      "  %1 = stablehlo.reduce(%c init: %o) applies stablehlo.add across dimensions = [0] : "
+      "(tensor<256x96xf32>, tensor<f32>) -> tensor<96xf32>\n"
+      "  %2 = stablehlo.reduce(%d init: %o) applies stablehlo.add across dimensions = [0] : "
+      "(tensor<256x96xf32>, tensor<f32>) -> tensor<96xf32>\n"
+      "  return %1, %2 : tensor<96xf32>, tensor<96xf32>\n}\n";
+  assert_int_equal(kernels(text, "tpu-v6e", NULL), 1);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_slices),      cmocka_unit_test(test_results),
       cmocka_unit_test(test_pairs),       cmocka_unit_test(test_stacks),
       cmocka_unit_test(test_parts),       cmocka_unit_test(test_state),
       cmocka_unit_test(test_mixed),       cmocka_unit_test(test_row),
-      cmocka_unit_test(test_stack_order), cmocka_unit_test(test_largest),
-      cmocka_unit_test(test_strides),     cmocka_unit_test(test_gathered),
-      cmocka_unit_test(test_cut_again),
+      cmocka_unit_test(test_stack_order), cmocka_unit_test(test_padded),
+      cmocka_unit_test(test_largest),     cmocka_unit_test(test_strides),
+      cmocka_unit_test(test_gathered),    cmocka_unit_test(test_cut_again),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

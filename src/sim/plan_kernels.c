@@ -321,6 +321,15 @@ static bool takes_parts(const Kernel *k, const HNode *n) {
   return parts;
 }
 
+/* Does it pad the array to what it walks over? */
+static bool pads(const Kernel *k, const HNode *n, int64_t dom) {
+  for (int i = 0; i < k->inner.n; i++)
+    if (k->inner.v[i]->kind == H_PAD && k->inner.v[i]->in[0] == n &&
+        hlo_count(k->inner.v[i]) == dom)
+      return true;
+  return false;
+}
+
 #define SHORT 65536 /* elements */
 
 static bool same_work(const Kernel *a, const Kernel *b) {
@@ -396,7 +405,7 @@ void plan_kernels(Plan *p) {
     if (dom < 1024 && !(dom >= 16)) continue;
     for (int r = 0; r < a->reads.n; r++) {
       HNode *src = a->reads.v[r]->node;
-      if (hlo_count(src) < dom ||
+      if ((hlo_count(src) < dom && !pads(a, src, dom)) ||
           (hlo_count(src) > dom && !writes_in_place(a) && !takes_parts(a, src)))
         continue;
       /* other kernels that read it */

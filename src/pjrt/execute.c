@@ -19,35 +19,33 @@ static bool kept(const Run *r, int i) {
   return false;
 }
 
-static int pointer_cmp(const void *x, const void *y) {
-  uintptr_t a = *(const uintptr_t *)x, b = *(const uintptr_t *)y;
-  return a < b ? -1 : a > b;
-}
-
-/* A donated buffer may occur only once among a process's arguments. */
+/* A donated buffer may occur only once among a process's arguments. Each is put into a table, at a
+ * place that its address tells, or the next one free. */
 static Err *check_donations(const Run *r, const bool *donated) {
   bool any = false;
   for (int i = 0; i < r->n_args; i++) any |= donated[i];
   if (!any || r->n_args == 1) return NULL;
-  PJRT_Buffer **sorted = xcalloc((size_t)r->n_args, sizeof *sorted);
+  size_t room = 4;
+  while (room < 2 * (size_t)r->n_args) room *= 2;
+  int few[512], *first = room <= COUNT_OF(few) ? few : xmalloc(room * sizeof *first);
   Err *e = NULL;
   for (int p = 0; p < r->n && !e; p++) {
-    memcpy(sorted, r->args[p], sizeof *sorted * (size_t)r->n_args);
-    qsort(sorted, (size_t)r->n_args, sizeof *sorted, pointer_cmp);
+    PJRT_Buffer *const *args = r->args[p];
+    memset(first, -1, room * sizeof *first);
     for (int i = 0; i < r->n_args && !e; i++) {
-      PJRT_Buffer *b = r->args[p][i];
-      PJRT_Buffer **at =
-          donated[i] ? bsearch(&b, sorted, (size_t)r->n_args, sizeof b, pointer_cmp) : NULL;
-      if (at && ((at > sorted && at[-1] == b) || (at < sorted + r->n_args - 1 && at[1] == b)))
+      size_t at = ((uintptr_t)args[i] >> 4) * 0x9e3779b97f4a7c15u >> 32 & (room - 1);
+      while (first[at] >= 0 && args[first[at]] != args[i]) at = (at + 1) & (room - 1);
+      if (first[at] < 0) first[at] = i;
+      else if (donated[i] || donated[first[at]])
         e = err_hint(
             err_new(ERR_INVALID,
                     "Attempt to donate the same buffer twice in Execute() (argument %d, "
                     "process %d)",
-                    i, p),
+                    donated[first[at]] ? first[at] : i, p),
             "f(donate(a), a) and f(donate(a), donate(a)) give the same array twice: copy it");
     }
   }
-  free(sorted);
+  if (first != few) free(first);
   return e;
 }
 

@@ -288,6 +288,11 @@ clipping, normalising flow, capsules, meta-learning, neural ODE, radial bases, l
 Adafactor, Lion and others). `first`: before any of them was looked at. Rules came afterwards for the vector unit's slots beside products,
 rows repeated over few lanes, and sums over padded halves.
 
+## Unseen programs, eighth set
+
+{unseen8}
+Drawn with the seventh and cut from it at random, looked at only when those rules stood. `first`: where the model stands blind.
+
 ## Programs drawn for peak memory
 
 {peaks}
@@ -371,6 +376,7 @@ def main():
                               ("unseen5", "unseen5.csv", "Unseen programs, fifth set"),
                               ("unseen6", "unseen6.csv", "Unseen programs, sixth set"),
                               ("unseen7", "unseen7.csv", "Unseen programs, seventh set"),
+                              ("unseen8", "unseen8.csv", "Unseen programs, eighth set"),
                               ("peaks", "peaks.csv", "Programs drawn for peak memory"),
                               ("peaks2", "peaks2.csv", "The same once more, blind"),
                               ("peaks3", "peaks3.csv", "Other architectures and optimizers"),

@@ -130,8 +130,11 @@ typedef struct Law {
   Rates product, loop;
   double c[5]; /* read from CMEM, likewise */
   double vin;
-  double share; /* of the array's time, to add up what arrays that share columns make */
-  double lat;   /* cycles until a transfer moves, for each one beyond the first */
+  double pixel_load,
+      pixel_rows; /* rows to load a tile of weights for one pixel of a spread image, and
+                                    to stream one of its batch */
+  double share;   /* of the array's time, to add up what arrays that share columns make */
+  double lat;     /* cycles until a transfer moves, for each one beyond the first */
   /* loops */
   double lbase, lq, lvpu, lwin, rwin;
   double lane, lane_pack;    /* relayouts: to turn a tile into lanes, and to pack a narrow one */

@@ -44,6 +44,8 @@ void law_read(const Chip *chip, Law *law) {
   FIT(c[2], "c2", 0.3);
   FIT(c[4], "c4", 0.3);
   FIT(vin, "vin", 0.03);
+  FIT(pixel_load, "pixel_load", 128);
+  FIT(pixel_rows, "pixel_rows", 1);
   FIT(share, "share", 0);
   FIT(lat, "lat", 0);
   FIT(pp, "pp", 0);

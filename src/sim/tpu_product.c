@@ -164,6 +164,14 @@ static void product_read(Kernel *k, Product *p) {
   p->swap = swapped(p);
 }
 
+/* Between the elements of an image that is spread out lie holes: neighbouring pixels of the result take
+ * other taps, so that none can stream past the same weights. */
+static bool pixels_apart(const Product *p) {
+  bool spread = false;
+  for (int i = 0; i < p->c->n_spatial; i++) spread |= p->c->lhs_dil[i] > 1;
+  return spread && !p->gradient && !p->swap && p->c->groups == 1;
+}
+
 /* The tiles of a convolution's contracted side, and what loading them takes. Rows are counted in the
  * dimension that lies in sublanes: the batch, or the features of a weight gradient. */
 static void conv_depth(const Law *law, const Product *p, double n, ProductShape *s) {
@@ -175,6 +183,7 @@ static void conv_depth(const Law *law, const Product *p, double n, ProductShape 
   bool k_lanes = lv && roles[lv->order[0]] == 'k', forwards = features_in_lanes(p);
   bool images = lv && roles[lv->order[1]] == 'm'; /* in sublanes */
   for (int i = 0; i < c->n_spatial; i++) taps /= (double)MAX(1, c->lhs_dil[i]);
+  double hit = taps; /* of a pixel, on average */
   if (taps < 1) taps = 1;
   /* several taps share the contracted side of the array when one leaves room */
   double unit = k_lanes ? up(kk, 128) : up(kk, 8);
@@ -199,6 +208,12 @@ static void conv_depth(const Law *law, const Product *p, double n, ProductShape 
   s->k_splits = p->gradient ? s->k : ceil(kk / 128);
   s->batch = 1;
   s->share = c->taps == 1 || (p->gradient && n > S) ? law->share : 0;
+  if (pixels_apart(p)) { /* each is a product of its own, with all of its weights */
+    s->batch = ceil(p->pixels * hit);
+    s->m = up(law->pixel_rows * (double)c->m / p->pixels, 8) / 8;
+    s->load = law->pixel_load * MIN(1, MIN(up(n, 8), up(kk, 8)) / S);
+    s->k = s->k_splits = ceil(kk / S) * (S / 128);
+  }
 }
 
 static void product_shape(const Plan *plan, const Product *p, ProductShape *s) {

@@ -289,7 +289,7 @@ static V emit_float_fn(Gen *g, OpKind k, DType t, int n, V *in) {
     return wide ? math_library(g, "expm1", t, 1, in) : math_expm1(g, in[0]);
   case OP_LOG: return wide ? math_library(g, "log", t, 1, in) : math_log(g, in[0]);
   case OP_LOG_PLUS_ONE: return wide ? math_library(g, "log1p", t, 1, in) : math_log1p(g, in[0]);
-  case OP_TANH: return wide ? math_library(g, "tanh", t, 1, in) : math_tanh(g, in[0]);
+  case OP_TANH: return wide ? math_tanh_wide(g, in[0]) : math_tanh(g, in[0]);
   case OP_LOGISTIC: {
     if (!wide) return math_logistic(g, in[0]);
     V minus = LLVMBuildFNeg(B, in[0], ""), one = k_real(g, t, 1);

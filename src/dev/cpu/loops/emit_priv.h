@@ -174,6 +174,7 @@ LLVMValueRef math_logistic(Gen *g, LLVMValueRef x);
 LLVMValueRef math_erf(Gen *g, LLVMValueRef x);
 LLVMValueRef math_erfc(Gen *g, LLVMValueRef x);
 LLVMValueRef math_atan2(Gen *g, LLVMValueRef y, LLVMValueRef x);
+LLVMValueRef math_tanh_wide(Gen *g, LLVMValueRef x); /* of f64 */
 LLVMValueRef math_power(Gen *g, LLVMValueRef *args); /* of f32: the base, the exponent */
 /* On f32: `lane` for a scalar, `lanes` for the lanes of a vector. */
 LLVMValueRef math_call(Gen *g, const char *lane, const char *lanes, int n, LLVMValueRef *args);

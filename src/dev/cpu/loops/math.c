@@ -1,4 +1,4 @@
-/* Elementary functions in generated code: on f32 the formulas of math_forms.h; f64 and the rarer
+/* Elementary functions in generated code: on f32 the formulas of math_forms.h; f64 (but tanh) and the rarer
  * functions call the C library, a vector at a time where it can (libmvec.c), else lane by lane. */
 #include <math.h>
 #include <stdio.h>
@@ -144,6 +144,36 @@ LLVMValueRef math_power(Gen *g, LLVMValueRef *args) {
                 : math_call(g, "weft_pow_f32", "weft_powers", 2, args);
 }
 
+/* ---- f64 ---- */
+
+#define KW(v) k_splat(g, LLVMConstReal(reg_type(g, DT_F64, 0), v), g->lanes)
+
+/* e^x - 1 for 0 <= x <= 700: x = n ln 2 + r, the series of e^r - 1 to r^13, where it is left at 4e-18.
+ * n comes from an addition that leaves it in the low bits. */
+static LLVMValueRef expm1_wide(Gen *g, LLVMValueRef x) {
+  const double whole = 0x1.8p52;
+  LLVMValueRef t = FMA(x, KW(1.44269504088896340736), KW(whole)), n = SUB(t, KW(whole));
+  LLVMValueRef r = FMA(n, KW(-0x1.62e42fefp-1), x); /* ln 2 in two parts */
+  r = FMA(n, KW(-0x1.473de6af278edp-34), r);
+  double c = 6227020800.0; /* 13! */
+  LLVMValueRef p = KW(1 / c);
+  for (int k = 13; k > 2; k--) p = FMA(p, r, KW(1 / (c /= k)));
+  p = FMA(p, MUL(r, r), r);
+  LLVMTypeRef i64 = reg_type(g, DT_I64, g->lanes);
+  LLVMValueRef bits = LLVMBuildShl(B, LLVMBuildBitCast(B, t, i64, ""), k_int(g, DT_I64, 52), "");
+  bits = LLVMBuildAdd(B, bits, k_int(g, DT_I64, (int64_t)1023 << 52), "");
+  LLVMValueRef power = LLVMBuildBitCast(B, bits, reg_type(g, DT_F64, g->lanes), "");
+  return FMA(power, p, SUB(power, KW(1)));
+}
+
+/* m / (m + 2) with m = e^(2 |x|) - 1; 1 from 22 on */
+LLVMValueRef math_tanh_wide(Gen *g, LLVMValueRef x) {
+  LLVMValueRef a = ABS(x);
+  a = PICK(MORE(a, KW(22)), KW(22), a);
+  LLVMValueRef m = expm1_wide(g, ADD(a, a)), args[2] = {DIV(m, ADD(m, KW(2))), x};
+  return intrinsic(g, "llvm.copysign", 2, args);
+}
+
 static float f_tan(float x) { return (float)tan((double)x); }
 static float f_pow(float x, float y) { return (float)pow((double)x, (double)y); }
 static float f_cbrt(float x) { return (float)cbrt((double)x); }
@@ -187,7 +217,6 @@ const Helper math_helpers[] = {
     {"weft_expm1_f64", (void *)expm1},
     {"weft_log_f64", (void *)log},
     {"weft_log1p_f64", (void *)log1p},
-    {"weft_tanh_f64", (void *)tanh},
     {"weft_erf_f64", (void *)erf},
     {"weft_erfc_f64", (void *)erfc},
     {"weft_ipow_i64", (void *)ipow},

@@ -34,6 +34,7 @@ typedef struct Small { /* products that are read where they are: */
   int64_t kc;          /* block of k */
   int64_t near;        /* panels of rows that go together */
   int64_t ask;         /* panels during which the next product's operands are asked for; 0: no */
+  int64_t columns;     /* of a task */
   int64_t pieces;      /* tasks of a product: */
   SmallRows rows[2];   /* of all but the last one, of the last one */
 } Small;

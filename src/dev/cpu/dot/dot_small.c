@@ -1,16 +1,23 @@
-/* Products of which one operand stays in a core's second cache: neither is packed but a rhs whose
- * columns are no runs. Tasks are whole products, or pieces of the rows of one. */
+/* Products of which one operand stays in a core's second cache, or near: neither is packed but a rhs
+ * whose columns are no runs. Tasks are whole products, or pieces of the rows or columns of one. */
 #include "dev/cpu/dot/dot.h"
 
-#define NEAR_FLOATS 4096    /* of the lhs: with a panel of the rhs in the first one */
-#define RESULT_FLOATS 16384 /* written column by column: longer rows one panel at a time */
-#define SPAN 32768          /* floats that a rhs may span and not be copied; half of it */
-#define ALIAS 256           /* where rows are multiples of so many: they share cache lines */
-#define PACK_ROWS 128       /* of a task that copies its rhs */
-#define BATCH 16            /* products that are tasks enough */
-#define ASK_FLOATS 12288    /* so large operands are asked for during the product before */
-#define BLOCK 512           /* of k */
-#define GRAIN 2.5e5         /* multiplications of a task */
+#define NEAR_FLOATS 4096      /* of the lhs: with a panel of the rhs in the first one */
+#define RESULT_FLOATS 16384   /* written column by column: longer rows one panel at a time */
+#define SPAN 32768            /* floats that a rhs may span and not be copied; half of it, ... */
+#define DENSE_FEW 131072      /* of one whose rows follow one another, times FEW_ROWS at most; */
+#define DENSE_512_FEW 1048576 /* the same with AVX-512, */
+#define DENSE_512 655360      /* and times MORE_ROWS */
+#define FEW_ROWS 48
+#define MORE_ROWS 512
+#define ALIAS 256        /* where rows are multiples of so many: they share cache lines */
+#define ALIAS_LHS 1024   /* all of them the same ones */
+#define PACK_ROWS 128    /* of a task that copies its rhs */
+#define BATCH 16         /* products that are tasks enough */
+#define ASK_FLOATS 12288 /* so large operands are asked for during the product before */
+#define BLOCK 512        /* of k */
+#define GRAIN 2.5e5      /* multiplications of a task; */
+#define TASKS 16         /* or so many of a product, by columns */
 
 static int64_t parts_of(int64_t n, int64_t size) { return (n + size - 1) / size; }
 
@@ -28,19 +35,31 @@ static double cost(const Dot *d, int64_t panel) {
   return 0.5 * panels * k + m * vectors * (0.02 * k + 0.05) + (s->pack ? 0.1 * n * k : 0);
 }
 
+/* Floats that a rhs may span and not be copied. With rows enough a copy is worth more than it takes;
+ * with AVX-512 a rhs is read half as often, and that is worth less. */
+static int64_t span_of(const Dot *d) {
+  bool dense = d->rhs.k_stride == d->n, alias = d->rhs.k_stride % ALIAS == 0;
+  bool wide = gemm_kernels()->lanes >= 16, few = d->m <= FEW_ROWS;
+  if (dense && wide && few) return DENSE_512_FEW;
+  if (dense && wide && d->m <= MORE_ROWS && d->lhs.free_stride % ALIAS_LHS) return DENSE_512;
+  if (dense && few && !alias) return DENSE_FEW;
+  return alias ? SPAN / 2 : SPAN;
+}
+
 bool dot_small_plan(Dot *d) {
   const GemmKernels *kern = gemm_kernels();
   Small *s = &d->small;
   if (!kern || d->in != DT_F32 || d->out != DT_F32 || d->b * d->m * d->n * d->k == 0) return false;
   if (!d->lhs.direct || !d->rhs.direct) return false;
   s->wide = d->n > kern->lanes ? 2 * kern->lanes : kern->lanes;
-  int64_t panel = s->wide == kern->lanes ? GEMM_MAX_MR : kern->mr,
-          span = d->rhs.k_stride % ALIAS ? SPAN : SPAN / 2;
+  int64_t panel = s->wide == kern->lanes ? GEMM_MAX_MR : kern->mr, span = span_of(d);
   s->pack = d->rhs.free_stride != 1 || (d->m > panel && d->k * d->rhs.k_stride > span);
-  if (d->n * d->k > (s->pack ? SPAN / 2 : SPAN)) return false;
+  if (d->n * d->k > (s->pack ? SPAN / 2 : MAX(SPAN, span))) return false;
   /* A lhs with runs along its rows: each panel reads a part of k lines. */
   if (d->lhs.k_stride != 1 && d->m * d->k > SPAN && (d->n > s->wide || d->k > BLOCK / 2))
     return false;
+  /* Those that cut k too are first where it is long. */
+  if (d->n * d->k > SPAN && (dot_few_plan(d) || dot_long_plan(d))) return false;
   if (dot_few_plan(d) && dot_few_cost(d) < cost(d, panel)) return false;
   s->b_k = s->pack ? s->wide : d->rhs.k_stride;
   s->b_step = s->pack ? s->wide * d->k : s->wide;
@@ -48,12 +67,18 @@ bool dot_small_plan(Dot *d) {
   s->near = MAX(1, MIN(NEAR_FLOATS / s->kc, RESULT_FLOATS / d->n) / panel);
   int64_t want = MAX(s->pack ? PACK_ROWS : 1, (int64_t)(GRAIN / (double)(d->n * d->k))),
           rows = s->pack && d->b >= BATCH ? d->m : MIN(d->m, parts_of(want, panel) * panel);
-  s->pieces = parts_of(d->m, rows);
+  s->columns = d->n;
+  if (!s->pack && d->b < BATCH && d->n > d->m) { /* tasks by columns */
+    int64_t least = MAX(d->n / TASKS, (int64_t)(GRAIN / (double)(d->m * d->k)));
+    s->columns = MIN(d->n, (least / s->wide + 1) * s->wide);
+    rows = d->m;
+  }
+  s->pieces = parts_of(d->m, rows) * parts_of(d->n, s->columns);
   s->rows[0] = rows_of(rows, panel);
-  s->rows[1] = rows_of(d->m - (s->pieces - 1) * rows, panel);
+  s->rows[1] = rows_of(d->m - (parts_of(d->m, rows) - 1) * rows, panel);
   s->ask = (d->m + d->n) * d->k < ASK_FLOATS
                ? 0
-               : s->rows[1].panels * parts_of(d->n, s->wide) * parts_of(d->k, s->kc);
+               : s->rows[1].panels * parts_of(s->columns, s->wide) * parts_of(d->k, s->kc);
   return true;
 }
 
@@ -64,23 +89,23 @@ typedef struct Call {
   float *kept; /* the copy of the rhs; NULL: each task makes its own */
 } Call;
 
-/* Rows of one product. Where the columns end within a vector, whole ones are written: what comes
- * after them, the beginning of the next rows, is written later. */
-static void product(const Dot *d, const SmallRows *rows, const float *a, const float *b, float *c,
-                    GemmComing next[2]) {
+/* Rows of one product, so many columns of them. Where all columns end within a vector, whole ones are
+ * written: what comes after them, the beginning of the next rows, is written later. */
+static void product(const Dot *d, const SmallRows *rows, int64_t columns, const float *a,
+                    const float *b, float *c, GemmComing next[2]) {
   const Small *s = &d->small;
   const GemmKernels *kern = gemm_kernels();
   GemmAt at = {.a_row = d->lhs.free_stride,
                .a_k = d->lhs.k_stride,
                .b_k = s->b_k,
                .c_row = d->n,
-               .c_end = c + rows->rows * d->n};
-  int64_t end = (d->n - 1) / s->wide * s->wide;
+               .c_end = columns < d->n ? NULL : c + rows->rows * d->n};
+  int64_t end = (columns - 1) / s->wide * s->wide;
   for (int64_t p = 0; p < d->k; p += s->kc) {
     int64_t k = MIN(s->kc, d->k - p), row = 0;
     for (int64_t i0 = 0; i0 < rows->panels; i0 += s->near) {
       int64_t i1 = MIN(i0 + s->near, rows->panels), first = row;
-      for (int64_t j = end, w = d->n - end; j >= 0; j -= s->wide, w = s->wide) {
+      for (int64_t j = end, w = columns - end; j >= 0; j -= s->wide, w = s->wide) {
         const GemmPanelFn *fn = kern->panel[w > kern->lanes];
         const float *x = a + first * at.a_row, *y = b + j / s->wide * s->b_step;
         float *z = c + first * d->n + j;
@@ -130,7 +155,8 @@ static void tasks(void *arg, int64_t begin, int64_t end) {
     const float *rhs = c->rhs + ro;
     if (s->pack && packed != rhs) pack(d, rhs, copy);
     packed = rhs;
-    int64_t row = piece * s->rows[0].rows;
+    bool by_columns = s->columns < d->n;
+    int64_t row = by_columns ? 0 : piece * s->rows[0].rows, j = by_columns ? piece * s->columns : 0;
     bool last = piece == s->pieces - 1;
     GemmComing next[2] = {0};
     if (s->ask && last && b + 1 < d->b) {
@@ -140,8 +166,8 @@ static void tasks(void *arg, int64_t begin, int64_t end) {
       next[0] = gemm_coming(DT_F32, c->lhs + l1, d->m, l->free_stride, d->k, l->k_stride, s->ask);
       next[1] = gemm_coming(DT_F32, c->rhs + r1, d->n, r->free_stride, d->k, r->k_stride, s->ask);
     }
-    product(d, &s->rows[last], c->lhs + lo + row * d->lhs.free_stride, s->pack ? copy : rhs,
-            c->out + (b * d->m + row) * d->n, next);
+    product(d, &s->rows[last], MIN(s->columns, d->n - j), c->lhs + lo + row * d->lhs.free_stride,
+            s->pack ? copy : rhs + j, c->out + (b * d->m + row) * d->n + j, next);
     piece = last ? 0 : piece + 1;
     b += last;
   }
@@ -150,7 +176,7 @@ static void tasks(void *arg, int64_t begin, int64_t end) {
 static Err *run_as(const Dot *d, void *const *in, void *const *out, float *kept) {
   const Small *s = &d->small;
   Call c = {.d = d, .lhs = in[0], .rhs = in[1], .out = out[0], .kept = kept};
-  double each = (double)s->rows[0].rows * (double)d->n * (double)d->k;
+  double each = (double)s->rows[0].rows * (double)s->columns * (double)d->k;
   cpu_parallel(d->b * s->pieces, (int64_t)(GRAIN / each) + 1, tasks, &c);
   return NULL;
 }

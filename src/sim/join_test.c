@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <cmocka.h>
 
@@ -315,6 +316,31 @@ static void test_cut_again(void **state) {
   sim_report_free(r);
 }
 
+/* An array made of two of its size for two convolutions: each makes it again, but where the batch lies
+ * in lanes it is stored. */
+static void test_batch_in_lanes(void **state) {
+  (void)state;
+  for (int lanes = 0; lanes < 2; lanes++) {
+    Buf b = {0};
+    int batch = lanes ? 128 : 8, channels = lanes ? 64 : 128;
+    char x[64], w[64];
+    snprintf(x, sizeof x, "tensor<%dx14x14x%dxbf16>", batch, channels);
+    snprintf(w, sizeof w, "tensor<1x1x%dx%dxbf16>", channels, channels);
+    buf_printf(&b, "func.func public @main(%%a: %s, %%b: %s, %%v: %s, %%w: %s) -> (%s, %s) {\n", x,
+               x, w, w, x, x);
+    buf_printf(&b, "  %%c = stablehlo.multiply %%a, %%b : %s\n", x);
+    for (int i = 0; i < 2; i++)
+      buf_printf(&b,
+                 "  %%%s = stablehlo.convolution(%%c, %%%s) dim_numbers = [b, 0, 1, f]x[0, 1, i, "
+                 "o]->[b, 0, 1, f], window = {stride = [1, 1], pad = [[0, 0], [0, 0]]} "
+                 "{batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (%s, %s) -> %s\n",
+                 i ? "q" : "p", i ? "w" : "v", x, w, x);
+    buf_printf(&b, "  return %%p, %%q : %s, %s\n}\n", x, x);
+    assert_int_equal(kernels(b.p, "tpu-v2", "multiply"), lanes);
+    buf_free(&b);
+  }
+}
+
 /* Rows that only products read are rounded before they are gathered. */
 static void test_gathered(void **state) {
   (void)state;
@@ -366,13 +392,14 @@ static void test_padded(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_slices),      cmocka_unit_test(test_results),
-      cmocka_unit_test(test_pairs),       cmocka_unit_test(test_stacks),
-      cmocka_unit_test(test_parts),       cmocka_unit_test(test_state),
-      cmocka_unit_test(test_mixed),       cmocka_unit_test(test_row),
-      cmocka_unit_test(test_stack_order), cmocka_unit_test(test_padded),
-      cmocka_unit_test(test_largest),     cmocka_unit_test(test_strides),
-      cmocka_unit_test(test_gathered),    cmocka_unit_test(test_cut_again),
+      cmocka_unit_test(test_slices),         cmocka_unit_test(test_results),
+      cmocka_unit_test(test_pairs),          cmocka_unit_test(test_stacks),
+      cmocka_unit_test(test_parts),          cmocka_unit_test(test_state),
+      cmocka_unit_test(test_mixed),          cmocka_unit_test(test_row),
+      cmocka_unit_test(test_stack_order),    cmocka_unit_test(test_padded),
+      cmocka_unit_test(test_largest),        cmocka_unit_test(test_strides),
+      cmocka_unit_test(test_gathered),       cmocka_unit_test(test_cut_again),
+      cmocka_unit_test(test_batch_in_lanes),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -148,6 +148,7 @@ typedef struct Law {
   double windows; /* bytes that the least of kernels has on chip for its windows, where what windows
                      leave there is for values; 0: `scoped` is for windows alone */
   bool tall;      /* 16-bit operands of products lie in tiles of 16 rows, all else in tiles of 8 */
+  bool stepped;   /* operands of convolutions with strides are stored: plan_store.c */
   bool quarters;  /* large arrays are fetched in four pieces */
   double piece;   /* or in pieces of so many bytes */
   bool offload;   /* scatters run beside the core, from device memory to device memory */

@@ -361,6 +361,23 @@ static bool leads_only_to(const HNode *x, const HNode *n, int *budget) {
   return x->n_users > 0;
 }
 
+/* How many times its own size an array that convolutions read with the batch in lanes may be made from
+ * for each of them to make it again; where windows step over pixels, some generations store it. */
+static double batch_in_lanes(const Law *law, const HNode *n) {
+  int order[64];
+  for (int i = 0; i < n->n_users; i++) {
+    const HNode *u = n->users[i];
+    if (u->kind != H_CONV || !u->conv->is_conv || u->in[0] != n || n->rank > 64) continue;
+    plan_conv_order(law, n, u->conv, u->conv->lhs, order);
+    if (u->conv->lhs[order[0]] != 'm') return HUGE_VAL;
+    bool steps = false;
+    for (int s = 0; s < u->conv->n_spatial; s++)
+      steps |= u->conv->stride[s] > 1 || u->conv->lhs_dil[s] > 1;
+    return steps && law->stepped ? 1 : 2;
+  }
+  return HUGE_VAL;
+}
+
 static bool worth_storing(const Law *law, const HNode *n, const unsigned char *claimed) {
   double limit = law->repeat;
   if (n->kind != H_EWISE || hlo_count(n) < (n->comp->parent ? 1024 : 65536)) return false;
@@ -381,6 +398,7 @@ static bool worth_storing(const Law *law, const HNode *n, const unsigned char *c
     /* each reader would read the inputs, not the result; that would be written and read by all.
      * Where it comes to the same, two readers ask for the result, more do not. */
     limit = MIN(limit, (readers + 1.0) / (readers - 1) + (readers > 2 ? 1e-6 : 0));
+    limit = MIN(limit, batch_in_lanes(law, n));
   }
   if (vpu_weight(n) >= 30 || n->op == OP_ATAN2 || n->op == OP_POWER || n->op == OP_CBRT)
     return true; /* a sine or the like */

@@ -93,6 +93,7 @@ void law_read(const Chip *chip, Law *law) {
   FIT(quotient_row, "quotient_row", 0);
   FIT(cvpu, "cvpu", law->lvpu);
   law->queries = chip_num(chip, "fit.queries", 0) > 0;
+  law->stepped = chip_num(chip, "fit.stepped", 0) > 0;
   law->offload = chip_num(chip, "fit.offload", 0) > 0;
   law->keep = law->prefetch && chip_num(chip, "fit.keep", 1) > 0;
 #undef FIT

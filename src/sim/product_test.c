@@ -93,6 +93,15 @@ static void test_loads(void **state) {
   within(cycles("tpu-v5e", text, "7", MATRIX), 949);
 }
 
+/* A quotient of a quotient is divided once. */
+static void test_quotients(void **state) {
+  (void)state;
+  static const char text[] =
+      "  %1 = stablehlo.divide %y, %i#2 : " MATRIX "\n  %2 = stablehlo.divide %1, %i#3 : " MATRIX
+      "\n  %3 = stablehlo.divide %2, %i#4 : " MATRIX "\n";
+  within(cycles("tpu-v5e", text, "3", MATRIX), 768);
+}
+
 /* Results that are only added up are packed all the same. */
 static void test_sums(void **state) {
   (void)state;
@@ -109,6 +118,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_chains),
       cmocka_unit_test(test_loads),
+      cmocka_unit_test(test_quotients),
       cmocka_unit_test(test_sums),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

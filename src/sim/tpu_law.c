@@ -99,6 +99,12 @@ void law_read(const Chip *chip, Law *law) {
 #undef FIT
 }
 
+/* A quotient of a quotient is one quotient, of products. */
+static bool divides_again(const HNode *n) {
+  const HNode *u = n->n_users == 1 && !n->val ? n->users[0] : NULL;
+  return u && u->op == OP_DIVIDE && hlo_count(u) == hlo_count(n);
+}
+
 /* Instruction slots that an element-wise operation takes on one register of 8 x 128 elements whose
  * operands are in registers: one where it joins several, none for what has an instruction of its own
  * beside others, more for what is several instructions. Read off single operations of f32[1024,512]
@@ -131,7 +137,7 @@ double vpu_weight(const HNode *n) {
   case OP_TANH:
   case OP_RSQRT:
   case OP_EXPONENTIAL: return 2;
-  case OP_DIVIDE:
+  case OP_DIVIDE: return join + (divides_again(n) ? 0 : 2);
   case OP_POWER: return join + 2;
   default: return join;
   }

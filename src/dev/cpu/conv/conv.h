@@ -85,6 +85,7 @@ bool conv_dnnl_run(const ConvDnnl *c, void *const *data,
  * that ask for more than the default precision. *finite: false if a result is not; then the results
  * are to be had another way. */
 bool conv_winograd_fits(const ConvShape *s);
+double conv_winograd_gain(const ConvShape *s); /* over direct sums in f32; 0: it does not fit */
 bool conv_winograd_run(const ConvShape *s, void *const *data, bool *finite);
 
 /* Few channels, or groups of few; f32 in any order. *finite: as above, for gradients of weights. */

@@ -242,6 +242,18 @@ static bool lanes_before_onednn(Conv *c) {
   return by_lanes(c) && (c->s.form == CONV_WEIGHTS || (w->dims[1] == 1 && w->dims[2] == 1));
 }
 
+/* Direct sums of bf16 are so many times faster than of f32. */
+#define PAIRS_GAIN 1.4
+
+/* As products, or with so many multiplications less that f32 is faster. */
+static bool wide_before_onednn(const Op *op, Conv *c) {
+  Conv swapped = *c;
+  bool direct = op_attr(op, "precision_config") != NULL;
+  if (conv_swapped(&c->s, &swapped.s) && find_way(&swapped, direct, ALL)) return true;
+  return !direct && find_way(c, direct, ALL) && c->way == &winograd &&
+         conv_winograd_gain(&c->at) > PAIRS_GAIN;
+}
+
 /* By oneDNN's kernels for bf16, on hosts with instructions for it; not gradients of images with few
  * channels, where it has nothing fast. */
 static Conv *in_bf16(const Op *op) {
@@ -250,7 +262,8 @@ static Conv *in_bf16(const Op *op) {
     return NULL;
   Conv *c = xcalloc(1, sizeof *c);
   c->merged = 1;
-  if (conv_shape(op, &c->s) && !conv_spread_fits(&c->s) && !lanes_before_onednn(c))
+  if (conv_shape(op, &c->s) && !conv_spread_fits(&c->s) && !lanes_before_onednn(c) &&
+      !wide_before_onednn(op, c))
     c->dnnl = conv_dnnl_new(&c->s, false);
   if (c->dnnl) return c;
   release(c);

@@ -38,10 +38,11 @@ typedef struct WinoAxis {
 } WinoAxis;
 
 typedef struct WinoPlan {
-  int taps;  /* 3: F(4x4, 3x3), 2: F(4x4, 2x2) */
-  bool flat; /* F(4, 3) and F(4, 2), along `along`, tap by tap along the others */
-  int along; /* a spatial dimension */
-  int runs;  /* remainders of the results' places */
+  int taps;    /* 3: F(4x4, 3x3), 2: F(4x4, 2x2) */
+  bool flat;   /* F(4, 3) and F(4, 2), along `along`, tap by tap along the others */
+  int along;   /* a spatial dimension */
+  int runs;    /* remainders of the results' places */
+  double gain; /* so many times less work than direct sums */
 } WinoPlan;
 
 /* false: not worth it, or it cannot be cut so. *s: with the plan's dimension last. */

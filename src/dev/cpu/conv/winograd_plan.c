@@ -6,8 +6,10 @@
  * AVX-512; both do 16 of these a cycle. */
 #define PRODUCT 1.15  /* a multiplication between transforms */
 #define SOURCE 55.0   /* a transformed element of the source, */
+#define NEAR 42.0     /* of the few channels of a block that stays in a core's cache, */
+#define FEW 128       /* so many; */
 #define FLAT 45.0     /* of a flat tile, */
-#define RESULT 30.0   /* of the result, */
+#define RESULT 25.0   /* of the result, */
 #define KERNEL 65.0   /* of the kernels: with many channels and few places the most of all */
 #define WEIGHTS 1.1   /* direct gradients of weights are slower */
 #define GAIN_AVX2 0.9 /* at least; direct sums are slower there */
@@ -87,10 +89,11 @@ static double cost(const ConvShape *s, const WinoPlan *p, double in, double out,
     if (!axes_of(s, p, run, a)) return 0;
     double places = (double)(a[1].in * a[2].in), tiles = (double)s->v[X].dims[0];
     int n = a[0].n * a[1].n * a[2].n;
+    double source = p->flat ? FLAT : n * in <= FEW ? NEAR : SOURCE;
     for (int d = 0; d < WINO_DIMS; d++) tiles *= (double)(a[d].lanes * a[d].tiles);
     *shifts = MAX(*shifts, n);
-    sum += places * (tiles * (n * in * (PRODUCT * out + (p->flat ? FLAT : SOURCE)) + RESULT * out) +
-                     KERNEL * n * in * out);
+    sum += places *
+           (tiles * (n * in * (PRODUCT * out + source) + RESULT * out) + KERNEL * n * in * out);
   }
   return sum;
 }
@@ -146,11 +149,18 @@ bool wino_plan(ConvShape *s, WinoPlan *best) {
   if (s->form == CONV_WEIGHTS) direct *= WEIGHTS;
   else if (conv_inside(s) < CONV_SPARSE) direct *= conv_inside(s);
   double gain = cpu_vector_bits() >= 512 ? GAIN : GAIN_AVX2;
-  return direct > gain * least && direct > 1e6;
+  best->gain = direct / least;
+  return best->gain > gain && direct > 1e6;
 }
 
 bool conv_winograd_fits(const ConvShape *s) {
   WinoPlan p;
   ConvShape turned = *s;
   return wino_plan(&turned, &p);
+}
+
+double conv_winograd_gain(const ConvShape *s) {
+  WinoPlan p;
+  ConvShape turned = *s;
+  return wino_plan(&turned, &p) ? p.gain : 0;
 }

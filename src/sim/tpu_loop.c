@@ -183,6 +183,19 @@ static double counters(const Law *law, const Kernel *k) {
   return t;
 }
 
+/* Parts of an image that only move on chip pack their narrow elements even where arithmetic does not. */
+static double moves_packed(const Law *law, const Kernel *k) {
+  double w = 0;
+  for (int i = 0; i < k->roots.n; i++) {
+    const HNode *n = k->roots.v[i];
+    const HValue *v = n->val;
+    bool moves = n->kind == H_SLICE || n->kind == H_PAD || k->copy;
+    if (moves && n->part && v && !v->alias && v->space == SP_VMEM)
+      w += tpu_pack_cost(&law->loop, v);
+  }
+  return w;
+}
+
 /* A copy inside VMEM. Elements that stay in their lanes go through registers, where narrow ones are
  * packed anew. */
 static double inside_chip(const Law *law, const Kernel *k, double tiles) {
@@ -259,6 +272,7 @@ void tpu_loop(Plan *p, Kernel *k) {
       rd *= 2;
   }
   wr -= tpu_packed_twice(law, &law->loop, k);
+  if (law->nopack) wr += moves_packed(law, k);
   const HNode *root = k->roots.v[0];
   double spread = tpu_spread_rows(k) * law->spread;
   double before,

@@ -43,6 +43,7 @@ typedef struct WinoPlan {
   int along;   /* a spatial dimension */
   int runs;    /* remainders of the results' places */
   double gain; /* so many times less work than direct sums */
+  bool far;    /* shifts of more channels than stay in a core's cache */
 } WinoPlan;
 
 /* false: not worth it, or it cannot be cut so. *s: with the plan's dimension last. */

@@ -10,6 +10,7 @@
 #define FEW 128       /* so many; */
 #define FLAT 45.0     /* of a flat tile, */
 #define RESULT 25.0   /* of the result, */
+#define SHIFTED 0.75  /* what is left of the gain with shifts of more channels, beside bf16 */
 #define KERNEL 65.0   /* of the kernels: with many channels and few places the most of all */
 #define WEIGHTS 1.1   /* direct gradients of weights are slower */
 #define GAIN_AVX2 0.9 /* at least; direct sums are slower there */
@@ -142,6 +143,7 @@ bool wino_plan(ConvShape *s, WinoPlan *best) {
     if (c == 0 || (shifts > 1 && large) || (least > 0 && c >= least)) continue;
     least = c;
     *best = p;
+    best->far = shifts > 1 && shifts * padded_in > FEW;
   }
   if (least == 0) return false;
   *s = with_last(s, best->along);
@@ -162,5 +164,5 @@ bool conv_winograd_fits(const ConvShape *s) {
 double conv_winograd_gain(const ConvShape *s) {
   WinoPlan p;
   ConvShape turned = *s;
-  return wino_plan(&turned, &p) ? p.gain : 0;
+  return wino_plan(&turned, &p) ? p.gain * (p.far ? SHIFTED : 1) : 0;
 }

@@ -162,8 +162,11 @@ typedef struct Law {
   double spread;       /* and to fill one with values that lie in lanes already */
   double quotient_row; /* of rows this long and longer */
   double scores_mx;    /* products beside a softmax's exponentials: times the array's own cycles */
-  double one_bytes, rlq, ro[5], iw, cwin, fturn, fmove, vadd,
-      made; /* unfused loops; reductions; integer work; relayouts */
+  double one_bytes, rlq, ro[5], iw, cwin, fturn, fmove; /* unfused loops; reductions; integer work;
+                                                           relayouts */
+  double vadd; /* of the shorter of the array's and the vector unit's time, that counts as well */
+  double made; /* of the work on what a convolution's taps run over, before the array starts */
+  double sums; /* instruction slots to add up what a tile of weights makes of a register */
 } Law;
 
 /* The first kernel while which piece k of a fetched value is there. */

@@ -75,6 +75,7 @@ void law_read(const Chip *chip, Law *law) {
   FIT(iw, "iw", 0.55);
   FIT(vadd, "vadd", 0);
   FIT(made, "made", 0);
+  FIT(sums, "sums", 1);
   FIT(vstart, "vstart", law->base0);
   FIT(fturn, "fturn", 0);
   FIT(fmove, "fmove", 0);

@@ -339,7 +339,8 @@ void tpu_product(Plan *plan, Kernel *k) {
   double first = p.c->is_conv && p.c->taps > 1 && !p.gradient ? law->made * before * law->cvpu : 0;
   s.vin += first;
   s.vector = work - first + (law->row_beside ? 0 : rows);
-  if (work > 0 && !p.c->is_conv) s.sums = s.out_tiles * ceil(s.k / (law->side / 128)) * law->cvpu;
+  if (work > 0 && !p.c->is_conv)
+    s.sums = s.out_tiles * ceil(s.k / (law->side / 128)) * law->sums * law->cvpu;
   if (depthwise(p.c)) { /* on the vector unit, tap by tap */
     s.passes = 0;
     s.vector += depthwise_work(&p) * law->dw;

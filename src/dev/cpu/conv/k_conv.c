@@ -245,11 +245,12 @@ static bool lanes_before_onednn(Conv *c) {
 /* Direct sums of bf16 are so many times faster than of f32. */
 #define PAIRS_GAIN 1.4
 
-/* As products, or with so many multiplications less that f32 is faster. */
+/* As products of windows that do not overlap, or with so many multiplications less that f32 is faster. */
 static bool wide_before_onednn(const Op *op, Conv *c) {
   Conv swapped = *c;
   bool direct = op_attr(op, "precision_config") != NULL;
-  if (conv_swapped(&c->s, &swapped.s) && find_way(&swapped, direct, ALL)) return true;
+  if (conv_swapped(&c->s, &swapped.s))
+    return conv_patches(&swapped.s) && find_way(&swapped, direct, ALL);
   return !direct && find_way(c, direct, ALL) && c->way == &winograd &&
          conv_winograd_gain(&c->at) > PAIRS_GAIN;
 }

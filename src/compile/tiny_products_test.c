@@ -1,17 +1,6 @@
 /* Products that are written as multiplications: which ones, in any order of dimensions, and that the
  * interpreter answers the same before and after. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
-
-#include "compile/compile.h"
-#include "interp/interp.h"
-#include "stablehlo/stablehlo.h"
+#include "compile/pass_test.h"
 
 static const struct {
   const char *dims, *lhs, *rhs, *out;
@@ -49,45 +38,16 @@ static const struct {
     {"contracting_dims = [1] x [0]", "30x3", "3x30", "30x30x", false},
 };
 
-static void ok(Err *e, const char *text) {
-  if (e) fail_msg("%s\n%s", err_text(e), text);
-}
-
-static Tensor *result_of(const Module *m, Tensor *const *in, const char *text) {
-  Shards arg[2] = {{1, (Tensor *[]){in[0]}}, {1, (Tensor *[]){in[1]}}}, out = {0};
-  ok(interp_run(m, (Str){0}, NULL, arg, 2, &out, 1), text);
-  Tensor *t = tensor_retain(out.t[0]);
-  shards_free(&out);
-  return t;
-}
-
 /* No dot_general is left if it is `rewritten`, and the answer is as before. */
 static void check(const char *text, bool rewritten) {
-  Module *before = NULL, *after = NULL;
-  ok(stablehlo_read("test.mlir", str_from(text), &before), text);
-  ok(stablehlo_read("test.mlir", str_from(text), &after), text);
-  ok(pass_tiny_products(after), text);
-  ok(ir_verify(after), text);
+  Module *before = read_program(str_from(text)), *after = read_program(str_from(text));
+  ok(pass_tiny_products(after));
+  ok(ir_verify(after));
   bool product = false;
   for (const Op *op = module_main(after)->body->first; op; op = op->next)
     product |= op->kind == OP_DOT_GENERAL;
   if (product == rewritten) fail_msg("%s\n%s", product ? "is left" : "is not", text);
-  Tensor *in[2];
-  for (int i = 0; i < 2; i++) {
-    const Type *t = module_main(before)->body->args[i]->type;
-    in[i] = tensor_make(t->dtype, t->rank, t->dims);
-    for (int64_t k = 0; k < in[i]->count; k++)
-      ((float *)in[i]->data)[k] = (float)((k * 37 + i * 11) % 19 - 9);
-  }
-  Tensor *want = result_of(before, in, text), *got = result_of(after, in, text);
-  assert_int_equal(want->count, got->count);
-  for (int64_t k = 0; k < want->count; k++) /* small integers: exact */
-    if (((float *)want->data)[k] != ((float *)got->data)[k]) fail_msg("differs: %s", text);
-  for (int i = 0; i < 2; i++) tensor_release(in[i]);
-  tensor_release(want);
-  tensor_release(got);
-  module_free(before);
-  module_free(after);
+  same_on_integers(text, before, after);
 }
 
 static void same_answer(void **state) {

@@ -1,36 +1,19 @@
 /* batch: space of small batches moved into the batch. Cycles are those of libtpu's own compiler. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-#include <cmocka.h>
-
-#include "chip/chip.h"
-#include "sim/sim.h"
-#include "stablehlo/stablehlo.h"
+#include "sim/estimate_test.h"
 
 typedef struct Seen {
   double cycles;
   int convolutions, kernels;
 } Seen;
 
-static Seen estimate(const char *text, const char *chip) {
-  const Chip *c = NULL;
-  Module *m = NULL;
-  SimReport *r = NULL;
-  assert_null(chip_find(chip, &c));
-  assert_null(stablehlo_read("test", str_from(text), &m));
-  assert_null(ir_verify(m));
-  assert_null(sim_estimate(m, c, NULL, &r));
+static Seen see(const char *text, const char *chip) {
+  SimReport *r = estimate(text, chip);
   Seen s = {.kernels = r->n_kernels};
   for (int i = 0; i < r->n_kernels; i++) {
     s.cycles += r->kernels[i].cycles * r->kernels[i].count;
     s.convolutions += !strcmp(r->kernels[i].op, "convolution");
   }
   sim_report_free(r);
-  module_free(m);
   return s;
 }
 
@@ -59,7 +42,7 @@ static Seen single(int batch, const char *chip) {
   buf_printf(&b, "func.func public @main(%%x: %s, %%w: " FILTER ") -> %s {\n", t, t);
   conv(&b, "%y", "%x", "%w", t, FILTER, t, SAME);
   buf_printf(&b, "  return %%y : %s\n}\n", t);
-  Seen s = estimate(b.p, chip);
+  Seen s = see(b.p, chip);
   buf_free(&b);
   return s;
 }
@@ -74,7 +57,7 @@ static Seen chain(const char *wt, const char *yt, const char *window) {
   buf_printf(&b, "  %%r = stablehlo.maximum %%a, %%z : %s\n", x);
   conv(&b, "%y", "%r", "%v", x, wt, yt, window);
   buf_printf(&b, "  return %%y : %s\n}\n", yt);
-  Seen s = estimate(b.p, "tpu-v5e");
+  Seen s = see(b.p, "tpu-v5e");
   buf_free(&b);
   return s;
 }
@@ -109,7 +92,7 @@ static void test_moves(void **state) {
   buf_printf(&b, "func.func public @main(%%x: %s, %%w: %s) -> %s {\n", x, w, x);
   conv(&b, "%y", "%x", "%w", x, w, x, SAME);
   buf_printf(&b, "  return %%y : %s\n}\n", x);
-  near(estimate(b.p, "tpu-v6e").cycles, 30760, 16);
+  near(see(b.p, "tpu-v6e").cycles, 30760, 16);
   buf_free(&b);
 }
 
@@ -143,8 +126,7 @@ static void test_spread(void **state) {
   buf_printf(&b, "func.func public @main(%%x: %s, %%w: %s) -> %s {\n", x, w, y);
   conv(&b, "%y", "%x", "%w", x, w, y, "pad = [[2, 1], [2, 1]], lhs_dilate = [2, 2]");
   buf_printf(&b, "  return %%y : %s\n}\n", y);
-  for (int i = 0; i < COUNT_OF(rows); i++)
-    near(estimate(b.p, rows[i].chip).cycles, rows[i].cycles, 8);
+  for (int i = 0; i < COUNT_OF(rows); i++) near(see(b.p, rows[i].chip).cycles, rows[i].cycles, 8);
   buf_free(&b);
 }
 

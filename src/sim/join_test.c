@@ -1,28 +1,6 @@
 /* join: which nodes share a kernel, on small programs. What the compiler does in each case was read off
  * its own plans; see docs/accuracy.md. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-#include <cmocka.h>
-
-#include "chip/chip.h"
-#include "sim/sim.h"
-#include "stablehlo/stablehlo.h"
-
-static SimReport *estimate(const char *text, const char *chip) {
-  const Chip *c = NULL;
-  Module *m = NULL;
-  SimReport *r = NULL;
-  assert_null(chip_find(chip, &c));
-  assert_null(stablehlo_read("test", str_from(text), &m));
-  assert_null(ir_verify(m));
-  assert_null(sim_estimate(m, c, NULL, &r));
-  module_free(m);
-  return r;
-}
+#include "sim/estimate_test.h"
 
 static int kernels(const char *text, const char *chip, const char *op) {
   SimReport *r = estimate(text, chip);

@@ -1,16 +1,6 @@
 /* product: what a matrix product costs with vector work in its epilogue, all on chip. The cycles are
  * libtpu 0.0.51's for the same programs. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-#include <cmocka.h>
-
-#include "chip/chip.h"
-#include "sim/sim.h"
-#include "stablehlo/stablehlo.h"
+#include "sim/estimate_test.h"
 
 typedef struct Size {
   int m, n, k;
@@ -41,18 +31,11 @@ static double cycles(const char *chip, Size s, const char *epilogue, const char 
              "(%s, %s) -> %s\n%s  %%o = stablehlo.optimization_barrier %%%s : %s\n"
              "  %%z = stablehlo.sine %%o : %s\n  return %%z : %s\n}\n",
              a, b, y, y, y, a, b, y, epilogue, result, type, type, type);
-  const Chip *c = NULL;
-  Module *m = NULL;
-  SimReport *r = NULL;
-  assert_null(chip_find(chip, &c));
-  assert_null(stablehlo_read("test", str_from(t.p), &m));
-  assert_null(ir_verify(m));
-  assert_null(sim_estimate(m, c, NULL, &r));
+  SimReport *r = estimate(t.p, chip);
   double sum = 0;
   for (int i = 0; i < r->n_kernels; i++)
     if (!strcmp(r->kernels[i].op, "dot_general")) sum += r->kernels[i].est_cycles;
   sim_report_free(r);
-  module_free(m);
   buf_free(&t);
   return sum;
 }

@@ -18,7 +18,7 @@ static const char *const chips[] = {"T4", "A100-40GB", "tpu-v2-8", "tpu-v3-8", "
 typedef struct Row { /* of one device; NaN: not known */
   char name[40];
   bool fits, measured;
-  double memory_bytes, step_s, examples_per_s, used; /* used: useful FLOP over peak, 0 ... 1 */
+  double memory_bytes, step_s, examples_per_s, used; /* used: useful FLOP over peak */
   double energy_j, usd;                              /* of the whole training */
 } Row;
 
@@ -135,10 +135,11 @@ Err *compare_print(const Model *model, const TrainConfig *config, const Data *da
     json_row(json, &row);
   }
   buf_cstr(json, "\n  ]");
-  buf_cstr(out,
-           "  Chips are virtual: estimates from the program, device time only. Energy and dollars: "
-           "all steps, all\n"
-           "  chips, lowest listed price by the second. Used: useful FLOP over peak. Memory: of "
-           "one device.\n");
+  buf_cstr(
+      out,
+      "  Chips are virtual: estimates from the program, device time only. Energy and dollars: "
+      "all steps, all\n"
+      "  chips, lowest listed price by the second. Used: useful FLOP over peak; more than 100 %\n"
+      "  where convolutions need fewer (Winograd). Memory: of one device.\n");
   return e;
 }

@@ -74,7 +74,7 @@ void advise_print(const AdviseWork *w, const AdviseRow *rows, int n, Buf *out);
 void advise_json(const AdviseWork *w, const AdviseRow *rows, int n, Buf *out);
 
 /* Work from a StableHLO program, which stays the caller's. Its batch is found and changed as
- * compile/rebatch.h says; a program whose batch cannot be changed is asked for its own only. */
+ * compile/pass/rebatch.h says; a program whose batch cannot be changed is asked for its own only. */
 typedef struct AdviseProgram AdviseProgram;
 Err *advise_program(const Module *m, const char *name, AdviseWork *out, AdviseProgram **keep);
 void advise_program_free(AdviseProgram *p);

@@ -2,8 +2,8 @@
  * batch. */
 #include "advise/advise.h"
 
-#include "compile/compile.h"
-#include "compile/rebatch.h"
+#include "compile/pass/pass.h"
+#include "compile/pass/rebatch.h"
 
 #include <stdlib.h>
 

@@ -10,7 +10,7 @@
 #include "cli/cli.h"
 
 #include "base/npy.h"
-#include "compile/compile.h"
+#include "compile/pass/pass.h"
 #include "dev/dev.h"
 #include "stablehlo/stablehlo.h"
 

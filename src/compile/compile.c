@@ -1,5 +1,6 @@
 /* The whole compiler on one screen, and its dumps. */
 #include "compile/compile_priv.h"
+#include "compile/pass/pass.h"
 
 #include <stdio.h>
 #include <stdlib.h>

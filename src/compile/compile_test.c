@@ -11,6 +11,8 @@
 #include <stdlib.h>
 
 #include "compile/compile.h"
+#include "compile/pass/pass.h"
+#include "compile/pass/query.h"
 #include "ir/build.h"
 
 static bool fusible(void *arg, const Op *op) {

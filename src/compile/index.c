@@ -167,20 +167,3 @@ int index_range(const Op *op, int k, int *dims) {
   if (op->kind == OP_CONCATENATE) dims[n++] = (int)op_int(op, "dimension", 0);
   return n;
 }
-
-const void *value_splat(const Value *v) {
-  for (;;) {
-    const Op *op = v->def;
-    if (!op) return NULL;
-    if (op->kind == OP_CONSTANT) {
-      Tensor *t = simp_constant(v);
-      if (!t || !t->data || t->count == 0 || t->dtype == DT_TOKEN) return NULL;
-      size_t b = (size_t)dtype_bytes(t->dtype);
-      if (b == 0) return NULL;
-      return t->splat || (t->count <= SPLAT_MAX && tensor_is_splat(t)) ? t->data : NULL;
-    }
-    if (op->kind != OP_BROADCAST_IN_DIM && op->kind != OP_RESHAPE && op->kind != OP_BROADCAST)
-      return NULL;
-    v = op->operands[0];
-  }
-}

@@ -79,7 +79,7 @@ static void add_result(Orderer *o, int item, const Value *v) {
 
 static bool can_move(const Op *op) {
   OpClass c = op_info[op->kind].cls;
-  return c != OC_CONTROL && c != OC_COLLECTIVE && c != OC_RNG && simp_is_pure(op);
+  return c != OC_CONTROL && c != OC_COLLECTIVE && c != OC_RNG && op_is_pure(op);
 }
 
 static void add_op(Orderer *o, int item, Op *op) {

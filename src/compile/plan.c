@@ -211,7 +211,7 @@ static Err *build_while(Builder *b, Op *op, Steps *list) {
   int counter;
   int64_t first, by;
   bool only_tells = head.blocks[0].n == 1 && head.blocks[0].steps[0].kind == STEP_FUSED;
-  head.trips = only_tells ? compile_trip_count(op, MAX_TRIPS, &counter, &first, &by) : -1;
+  head.trips = only_tells ? loop_trip_count(op, MAX_TRIPS, &counter, &first, &by) : -1;
   head.pred = place_of(b, op->regions[0]->last->operands[0]);
   read_place(b, head.pred, b->pos++, NULL, 0);
   if (head.pred >= 0 && b->places.v[head.pred].each)
@@ -353,7 +353,7 @@ static Err *build_op(Builder *b, const Nodes *nodes, int at, Steps *list) {
   }
   switch (op->kind) {
   case OP_CONSTANT: {
-    Tensor *t = simp_constant(&op->results[0]);
+    Tensor *t = value_constant(&op->results[0]);
     int p = new_place(b, PLACE_CONST, b->consts.n, (int64_t)tensor_bytes(t), false);
     *vec_push(&b->consts) = t;
     b->plan->value_place[op->results[0].id] = p;

@@ -1,6 +1,7 @@
 /* What a loop carries is updated where it is, parts of arguments are read there: the plan copies
  * nothing that can stay. */
-#include "compile/pass_test.h"
+#include "compile/compile.h"
+#include "compile/pass/pass_test.h"
 
 #define UPDATE(to, from, part, at)                                                   \
   "%" to " = stablehlo.dynamic_update_slice %" from ", %" part ", %" at ", %zero : " \

@@ -129,9 +129,9 @@ static bool is_private(const Op *loop, const Op *put) {
   const Region *cond = loop->regions[0], *body = loop->regions[1];
   const Value *stack = put->operands[0];
   return stack->region == body && !stack->def &&
-         body->last->operands[stack->index] == &put->results[0] && compile_uses(body, stack) == 1 &&
-         compile_uses(body, &put->results[0]) == 1 &&
-         compile_uses(cond, cond->args[stack->index]) == 0;
+         body->last->operands[stack->index] == &put->results[0] && region_uses(body, stack) == 1 &&
+         region_uses(body, &put->results[0]) == 1 &&
+         region_uses(cond, cond->args[stack->index]) == 0;
 }
 
 bool plan_is_all_put(const Op *loop, int k) {
@@ -143,7 +143,7 @@ bool plan_is_all_put(const Op *loop, int k) {
   for (int i = 1; i < part->rank; i++)
     if (part->dims[i] != whole->dims[i]) return false;
   return part->rank > 0 && part->dims[0] == 1 &&
-         compile_visits_all(loop, put->operands[2], whole->dims[0]);
+         loop_visits_all(loop, put->operands[2], whole->dims[0]);
 }
 
 void plan_find_puts(Builder *b, const Op *loop) {

@@ -2,8 +2,8 @@
  * buffers and their accounting, and the cut and join of shards around a run. */
 #include "dev/dev.h"
 
-#include "compile/compile.h"
-#include "compile/propagate.h"
+#include "compile/pass/pass.h"
+#include "compile/spmd/propagate.h"
 #include "interp/interp.h"
 #include "ir/wire.h"
 

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "chip/chip.h"
-#include "compile/numerics.h"
+#include "compile/pass/numerics.h"
 #include "dev/golden_test.h"
 
 /* How far errors grow on the way from an operand to a result. The gradients of training steps come

@@ -4,7 +4,7 @@
 
 #include "base/cache.h"
 #include "base/wire.h"
-#include "compile/propagate.h"
+#include "compile/spmd/propagate.h"
 #include "stablehlo/stablehlo.h"
 
 static void look_for(const Region *r, bool *loops, bool *calls_back) {

@@ -3,9 +3,9 @@
  * where it is in the cache on disk (compiled.c). */
 #include "pjrt/pjrt_priv.h"
 
-#include "compile/compile.h"
-#include "compile/partition.h"
-#include "compile/propagate.h"
+#include "compile/pass/pass.h"
+#include "compile/spmd/partition.h"
+#include "compile/spmd/propagate.h"
 #include "stablehlo/stablehlo.h"
 
 #include <stdio.h>

@@ -1,9 +1,9 @@
 /* A program written for all devices of a mesh, estimated as what one of them runs. */
 #include "sim/sim.h"
 
-#include "compile/compile.h"
-#include "compile/partition.h"
-#include "compile/propagate.h"
+#include "compile/pass/pass.h"
+#include "compile/spmd/partition.h"
+#include "compile/spmd/propagate.h"
 
 static int count_of(const Module *m, const char *name) {
   const Attr *a = attrs_get(m->attrs, m->n_attrs, name);

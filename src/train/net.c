@@ -2,7 +2,7 @@
  * optimiser, donated state. */
 #include "train/train_priv.h"
 
-#include "compile/grad.h"
+#include "compile/grad/grad.h"
 
 #include <stdio.h>
 #include <stdlib.h>

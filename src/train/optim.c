@@ -1,7 +1,7 @@
 /* Optimisers as ops at the end of the step program: gradients, schedule, slots, new parameters. */
 #include "train/train_priv.h"
 
-#include "compile/grad.h"
+#include "compile/grad/grad.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "compile/compile.h"
+#include "compile/pass/pass.h"
 #include "dev/dev.h"
 #include "interp/interp.h"
 #include "stablehlo/stablehlo.h"

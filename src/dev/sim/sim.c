@@ -1,6 +1,6 @@
 /* Virtual chips: the CPU device's numbers, the chip's precision, memory limit and time.
  *
- * A program is cloned, its products rewritten to the chip's matrix precision (compile/numerics.h),
+ * A program is cloned, its products rewritten to the chip's matrix precision (compile/pass/numerics.h),
  * compiled by dev/cpu for the numbers and by sim for memory and time. A program that does not fit
  * is refused with the report of what holds the memory. WEFT_PHANTOM=1 switches the numbers off:
  * results have shapes but no data, so that a program of any size can be asked for its memory and
@@ -8,7 +8,7 @@
  */
 #include "chip/chip.h"
 #include "compile/compile.h"
-#include "compile/numerics.h"
+#include "compile/pass/numerics.h"
 #include "dev/dev.h"
 #include "sim/sim.h"
 

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "dev/cpu/loops/emit_priv.h"
+#include "compile/pass/query.h"
 
 static int dag_node(Dag *d, const Value *v, const Affine *at, int mask);
 

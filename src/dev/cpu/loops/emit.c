@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "dev/cpu/loops/emit_priv.h"
+#include "compile/pass/query.h"
 
 #define B g->b
 typedef LLVMValueRef V;

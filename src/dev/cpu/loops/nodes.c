@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "dev/cpu/loops/loops_priv.h"
+#include "compile/pass/query.h"
 
 #define B g->b
 

@@ -1,6 +1,7 @@
 /* Outputs in parts (FusionOut.part) that lie between each other: [x0 y0 z0 x1 y1 z1 ...] is put
  * together in registers and stored whole vectors at a time. */
 #include "dev/cpu/loops/loops_priv.h"
+#include "compile/pass/query.h"
 
 #define B g->b
 

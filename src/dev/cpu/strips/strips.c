@@ -1,4 +1,5 @@
 #include "dev/cpu/strips/strips_run.h"
+#include "compile/pass/query.h"
 
 /* ---- which function ---- */
 

@@ -1,0 +1,186 @@
+/* pass_inline: one function. Calls are replaced by a copy of the callee's ops, callees first; a
+ * composite becomes the chlo op of its name when weft has one that computes the same, else its
+ * decomposition; sdy.named_computation becomes its body. Values have no use lists, so the walk
+ * carries a table of replacements and rewrites operands as it goes. */
+#include "compile/pass/pass.h"
+
+#include <stdlib.h>
+
+#define MAX_OPS 4000000 /* nested calls can double the program each time */
+
+typedef struct Inliner {
+  Module *m;
+  Map *state; /* function name -> VISITING or DONE */
+  int64_t made;
+} Inliner;
+
+static char visiting, done;
+
+static Err *inline_func(Inliner *in, Func *f, const Op *call);
+
+static Value *resolve(Map *rep, Value *v) {
+  Value *r = map_get(rep, (Str){(const char *)&v, sizeof v});
+  return r ? r : v;
+}
+
+static void replace(Map *rep, Value *v, Value *by) {
+  map_set(rep, (Str){(const char *)&v, sizeof v}, by);
+}
+
+static int64_t count_ops(const Region *r) {
+  int64_t n = 0;
+  for (const Op *op = r->first; op; op = op->next) {
+    n++;
+    for (int i = 0; i < op->n_regions; i++) n += count_ops(op->regions[i]);
+  }
+  return n;
+}
+
+/* Puts copies of the ops of `r` (all but the terminator) before `at`; map: by Value.id of r's
+ * function. */
+static void paste(Inliner *in, const Region *r, Op *at, Value **map) {
+  for (Op *op = r->first; op && op != r->last; op = op->next) {
+    Op *copy = op_clone(in->m, op, map);
+    for (int i = 0; i < op->n_results; i++) map[op->results[i].id] = &copy->results[i];
+    op_insert_before(at, copy);
+  }
+}
+
+static Err *inline_call(Inliner *in, Op *op, Func *callee, Map *rep) {
+  if (!callee || !callee->body)
+    return op_err(op, ERR_NOT_FOUND, "calls a function that the module does not have");
+  TRY(inline_func(in, callee, op));
+  if (callee->body->n_args != op->n_operands)
+    return op_err(op, ERR_INVALID, "passes %d arguments to a function of %d", op->n_operands,
+                  callee->body->n_args);
+  in->made += count_ops(callee->body);
+  if (in->made > MAX_OPS)
+    return op_err(op, ERR_EXHAUSTED, "the program has more than %d operations when inlined",
+                  MAX_OPS);
+  int n = ir_number(callee);
+  Value **map = xcalloc((size_t)n + 1, sizeof *map);
+  for (int i = 0; i < op->n_operands; i++) map[callee->body->args[i]->id] = op->operands[i];
+  paste(in, callee->body, op, map);
+  const Op *ret = region_terminator(callee->body);
+  for (int i = 0; i < op->n_results; i++) {
+    Value *v = ret->operands[i];
+    replace(rep, &op->results[i], map[v->id] ? map[v->id] : v);
+  }
+  free(map);
+  op_remove(op);
+  return NULL;
+}
+
+/* sdy.named_computation: its ops move out. */
+static void inline_body(Op *op, Map *rep) {
+  Region *r = op->regions[0];
+  for (int i = 0; i < r->n_args; i++) replace(rep, r->args[i], op->operands[i]);
+}
+
+/* Composites that are one op of weft's. */
+static Op *native_composite(Inliner *in, Op *op) {
+  Str name = op_str(op, "name");
+  if (!str_starts(name, "chlo.")) return NULL;
+  OpKind kind = op_kind_from_name(name);
+  if (kind == OP_UNKNOWN) return NULL;
+  const OpInfo *info = &op_info[kind];
+  if (info->operands != op->n_operands || info->results != op->n_results) return NULL;
+  Type *types[4];
+  for (int i = 0; i < op->n_results; i++) {
+    types[i] = op->results[i].type;
+    if (types[i]->kind != TY_TENSOR) return NULL;
+  }
+  Attr *dict = op_attr(op, "composite_attributes");
+  if (kind == OP_CHLO_TOP_K) {
+    Attr *k = dict && dict->kind == AT_DICT ? attrs_get(dict->dict, dict->n, "k") : NULL;
+    Attr *largest =
+        dict && dict->kind == AT_DICT ? attrs_get(dict->dict, dict->n, "largest") : NULL;
+    if (!k || k->kind != AT_INT || (largest && largest->kind == AT_BOOL && !largest->i))
+      return NULL;
+    NamedAttr a = {STR("k"), attr_int(in->m, DT_I64, k->i)};
+    return op_new(in->m, kind, 1, op->operands, 2, types, 1, &a, 0, NULL);
+  }
+  /* Only what the executor computes natively: for the others the decomposition is the faster way.
+   */
+  bool native = kind == OP_CHLO_ERF || kind == OP_CHLO_SQUARE;
+  DType t = types[0]->dtype;
+  if (!native || (t != DT_F32 && t != DT_F64 && t != DT_F16 && t != DT_BF16)) return NULL;
+  return op_new(in->m, kind, op->n_operands, op->operands, op->n_results, types, 0, NULL, 0, NULL);
+}
+
+static Err *inline_region(Inliner *in, Region *r, Map *rep) {
+  for (Op *op = r->first, *next; op; op = next) {
+    next = op->next;
+    for (int i = 0; i < op->n_operands; i++) op->operands[i] = resolve(rep, op->operands[i]);
+    if (op->kind == OP_CALL) {
+      TRY(inline_call(in, op, module_func(in->m, op_str(op, "callee")), rep));
+      continue;
+    }
+    if (op->kind == OP_COMPOSITE) {
+      Op *native = native_composite(in, op);
+      if (!native) {
+        TRY(inline_call(in, op, module_func(in->m, op_str(op, "decomposition")), rep));
+        continue;
+      }
+      native->loc = op->loc;
+      op_insert_before(op, native);
+      for (int i = 0; i < op->n_results; i++) replace(rep, &op->results[i], &native->results[i]);
+      op_remove(op);
+      continue;
+    }
+    if (op->kind == OP_NAMED_COMPUTATION) {
+      inline_body(op, rep);
+      Region *body = op->regions[0];
+      TRY(inline_region(in, body, rep));
+      for (Op *b = body->first, *bn; b && b != body->last; b = bn) {
+        bn = b->next;
+        op_remove(b);
+        op_insert_before(op, b);
+      }
+      for (int i = 0; i < op->n_results; i++)
+        replace(rep, &op->results[i], body->last->operands[i]);
+      op_remove(op);
+      continue;
+    }
+    for (int i = 0; i < op->n_regions; i++) TRY(inline_region(in, op->regions[i], rep));
+  }
+  return NULL;
+}
+
+static Err *inline_func(Inliner *in, Func *f, const Op *call) {
+  void *s = map_get(in->state, f->name);
+  if (s == &done) return NULL;
+  if (s == &visiting)
+    return op_err(call, ERR_INVALID, "function @%.*s calls itself; StableHLO has no recursion",
+                  STR_ARG(f->name));
+  map_set(in->state, f->name, &visiting);
+  Map *rep = map_new();
+  Err *e = inline_region(in, f->body, rep);
+  map_free(rep);
+  map_set(in->state, f->name, &done);
+  return e;
+}
+
+/* A custom call may name functions; then they stay. */
+static bool calls_by_name(const Region *r) {
+  for (const Op *op = r->first; op; op = op->next) {
+    if (op->kind == OP_CUSTOM_CALL && op_attr(op, "called_computations")) return true;
+    for (int i = 0; i < op->n_regions; i++)
+      if (calls_by_name(op->regions[i])) return true;
+  }
+  return false;
+}
+
+Err *pass_inline(Module *m) {
+  Func *main = module_main(m);
+  if (!main || !main->body) return err_new(ERR_INVALID, "the program has no main function");
+  Inliner in = {.m = m, .state = map_new()};
+  Err *e = inline_func(&in, main, NULL);
+  map_free(in.state);
+  if (e) return e;
+  if (!calls_by_name(main->body)) {
+    m->funcs.v[0] = main;
+    m->funcs.n = 1;
+  }
+  return NULL;
+}

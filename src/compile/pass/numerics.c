@@ -1,0 +1,104 @@
+/* Rounding is written as stablehlo.reduce_precision, which no pass may remove. A part split: hi =
+ * round(x), lo = x - hi, and again for the third part; subtraction of nearby numbers is exact, so
+ * nothing is lost but the tail. */
+#include "compile/pass/numerics.h"
+
+typedef struct Rewriter {
+  Module *m;
+  Op *at; /* new ops go before it */
+} Rewriter;
+
+static Value *emit(Rewriter *w, OpKind kind, int n, Value *const *operands, Type *type, int n_attrs,
+                   const NamedAttr *attrs) {
+  Op *op = op_new(w->m, kind, n, operands, 1, &type, n_attrs, attrs, 0, NULL);
+  op->loc = w->at->loc;
+  op->line = w->at->line;
+  op->col = w->at->col;
+  op_insert_before(w->at, op);
+  return &op->results[0];
+}
+
+static Value *round_to(Rewriter *w, Value *x, int mantissa_bits) {
+  NamedAttr attrs[2] = {{STR("exponent_bits"), attr_int(w->m, DT_I32, 8)},
+                        {STR("mantissa_bits"), attr_int(w->m, DT_I32, mantissa_bits)}};
+  return emit(w, OP_REDUCE_PRECISION, 1, &x, x->type, 2, attrs);
+}
+
+static Value *binary(Rewriter *w, OpKind kind, Value *a, Value *b) {
+  Value *operands[2] = {a, b};
+  return emit(w, kind, 2, operands, a->type, 0, NULL);
+}
+
+/* parts[0] + parts[1] + ... = x up to the last part's rounding */
+static void split(Rewriter *w, Value *x, int n, Value **parts) {
+  for (int i = 0; i < n; i++) {
+    parts[i] = round_to(w, x, 7);
+    if (i + 1 < n) x = binary(w, OP_SUBTRACT, x, parts[i]);
+  }
+}
+
+static bool wants(const Op *op) {
+  if (op->kind != OP_DOT && op->kind != OP_DOT_GENERAL && op->kind != OP_CONVOLUTION) return false;
+  if (op_attr(op, "lhs_precision_type")) return false;
+  return op->operands[0]->type->dtype == DT_F32 && op->operands[1]->type->dtype == DT_F32 &&
+         op_type(op)->dtype == DT_F32 && !op->operands[0]->type->quant &&
+         !op->operands[1]->type->quant;
+}
+
+int numerics_level(const Op *op) {
+  if (!wants(op)) return -1;
+  const Attr *a = op_attr(op, "precision_config");
+  int level = 0;
+  for (int i = 0; a && a->kind == AT_ARRAY && i < a->n; i++)
+    level = MAX(level, str_is(a->items[i]->s, "HIGHEST") ? 2
+                       : str_is(a->items[i]->s, "HIGH")  ? 1
+                                                         : 0);
+  return level;
+}
+
+static void bf16_passes(Rewriter *w, Op *op, int level) {
+  Value *x[3], *y[3];
+  int parts = level + 1;
+  split(w, op->operands[0], parts, x);
+  split(w, op->operands[1], parts, y);
+  /* smallest products first; those below the last part's weight are not computed */
+  Value *sum = NULL;
+  for (int order = parts - 1; order > 0; order--)
+    for (int i = 0; i <= order; i++) {
+      Value *operands[2] = {x[i], y[order - i]};
+      Value *product = emit(w, op->kind, 2, operands, op_type(op), op->n_attrs, op->attrs);
+      sum = sum ? binary(w, OP_ADD, sum, product) : product;
+    }
+  op->operands[0] = x[0];
+  op->operands[1] = y[0];
+  if (!sum) return;
+  /* the op itself is the largest product; what used it now uses the sum */
+  Func *f = op->parent->func;
+  Op *total = op_new(w->m, OP_ADD, 2, (Value *[]){sum, &op->results[0]}, 1, &op->results[0].type, 0,
+                     NULL, 0, NULL);
+  total->loc = op->loc;
+  value_replace_all(f, &op->results[0], &total->results[0]);
+  op_insert_before(op->next, total); /* after op: every region ends in a terminator */
+}
+
+static void rewrite(Module *m, Region *r, Numerics policy) {
+  for (Op *op = r->first, *next; op; op = next) {
+    next = op->next;
+    for (int i = 0; i < op->n_regions; i++) rewrite(m, op->regions[i], policy);
+    int level = numerics_level(op);
+    if (level < 0) continue;
+    Rewriter w = {m, op};
+    if (policy == NUM_BF16_PASSES) {
+      bf16_passes(&w, op, level);
+    } else if (level < 2) {
+      op->operands[0] = round_to(&w, op->operands[0], 10);
+      op->operands[1] = round_to(&w, op->operands[1], 10);
+    }
+  }
+}
+
+void pass_numerics(Module *m, Numerics policy) {
+  if (policy == NUM_F32) return;
+  for (int i = 0; i < m->funcs.n; i++)
+    if (m->funcs.v[i]->body) rewrite(m, m->funcs.v[i]->body, policy);
+}

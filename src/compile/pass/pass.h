@@ -1,0 +1,50 @@
+/* compile/pass: from program to program. Each pass takes a verified module and leaves a verified
+ * module that computes the same: exactly, or as docs/numerics.md says. compile.c has their order.
+ *
+ * Errors      of the module's own (recursion, unknown symbols); what a pass cannot improve it
+ *             leaves as it is.
+ * Threads     one at a time for each module.
+ */
+#ifndef WEFT_COMPILE_PASS_PASS_H
+#define WEFT_COMPILE_PASS_PASS_H
+
+#include "ir/ir.h"
+
+/* Inlines func.call, composites without a known name, and named computations into main; removes
+ * functions not reachable. Afterwards main holds the whole program. errors: recursion, unknown
+ * symbols. */
+Err *pass_inline(Module *m);
+/* Constant folding (small), common subexpressions, algebraic identities, dead code, trivial control
+ * flow. */
+Err *pass_simplify(Module *m);
+/* Convolutions that are matrix products become dot_general. */
+Err *pass_products(Module *m);
+/* Convolutions of groups with large windows and few results become dot_general. */
+Err *pass_groups(Module *m);
+/* Products of operands that are repeated along a batch dimension read them once. */
+Err *pass_repeats(Module *m);
+/* Products too small for a kernel become multiplications and sums. */
+Err *pass_tiny_products(Module *m);
+/* Sums of padded pieces become the pieces side by side. */
+Err *pass_pads(Module *m);
+/* Arithmetic on columns side by side is done on the columns. */
+Err *pass_apart(Module *m);
+/* Functions that front ends write out as polynomials become one operation. */
+Err *pass_special(Module *m);
+/* Windows over whole dimensions, gradients of means over windows that do not overlap. */
+Err *pass_pools(Module *m);
+/* What is spread out between zeros, to be added to something. */
+Err *pass_spread(Module *m);
+/* Gradients of gathers without zeros to add to. */
+Err *pass_scatters(Module *m);
+/* The sign of what is rectified is read off the result. */
+Err *pass_masks(Module *m);
+Err *pass_pairs(Module *m);
+/* reduce_window that no kernel is made for, written as element-wise arithmetic. */
+Err *pass_windows(Module *m);
+/* Short loops of element-wise work are written out. */
+Err *pass_unroll(Module *m);
+/* Products that a loop adds up become one product of stacks after it. */
+Err *pass_hoist(Module *m);
+
+#endif

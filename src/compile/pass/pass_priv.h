@@ -1,0 +1,46 @@
+/* compile/pass, private: what the passes share. */
+#ifndef WEFT_COMPILE_PASS_PASS_PRIV_H
+#define WEFT_COMPILE_PASS_PASS_PRIV_H
+
+#include "compile/pass/pass.h"
+#include "compile/pass/query.h"
+#include "ir/build.h"
+
+#define MAX_RANK 32
+
+/* ---- operations in the place of one (rewrite.c) ---- */
+
+/* What was built behind `end`, the terminator of the region of `at`, goes before `at`. */
+void compile_move_built(Op *end, Op *at);
+/* What op, of one result, is written as, built at the end of its region; NULL: it stays. */
+typedef Value *Rewrite(Build *b, const Op *op);
+/* Applies it to every operation of this kind, in regions as well. */
+void compile_rewrite(Module *m, OpKind kind, Rewrite *rewritten);
+
+/* ---- simplify ---- */
+
+typedef struct Simp {
+  Module *m;
+  Map *rep;      /* value -> what stands for it now */
+  Map *seen;     /* key of an op -> the op */
+  VEC(Str) undo; /* keys of the regions being walked */
+  Buf key;
+  Map *uses;       /* value -> uses + 1, at the beginning of the round */
+  const Op *scope; /* innermost manual_computation */
+  bool changed;
+  bool keep_shardings; /* calls that say how what follows is divided */
+} Simp;
+
+Value *simp_resolve(Simp *s, Value *v);
+void simp_replace(Simp *s, Value *v, Value *by);
+/* A new op of one result before `at`. */
+Value *simp_op(Simp *s, Op *at, OpKind kind, int n, Value *const *operands, Type *type, int n_attrs,
+               const NamedAttr *attrs);
+bool simp_single_use(Simp *s, const Value *v); /* as counted before this round */
+/* Applies one rule. true: something changed; op may be removed, new ops stand before it. */
+bool simp_rules(Simp *s, Op *op);
+
+/* The same for a slice: of what it is made from (simplify_slices.c). */
+bool simp_slice(Simp *s, Op *op);
+
+#endif

@@ -1,0 +1,34 @@
+/* What passes and plans ask of a program. */
+#ifndef WEFT_COMPILE_PASS_QUERY_H
+#define WEFT_COMPILE_PASS_QUERY_H
+
+#include "ir/ir.h"
+
+/* ---- values ---- */
+
+Tensor *value_constant(const Value *v); /* data of a constant op; NULL */
+/* A constant all of whose elements are equal: its element, else NULL. Looks through broadcasts and
+ * reshapes of constants, not into constants of more than SPLAT_MAX elements: pass_simplify makes
+ * broadcasts of those. */
+#define SPLAT_MAX 65536
+const void *value_splat(const Value *v);
+/* The integer that a scalar constant is. */
+bool value_int(const Value *v, int64_t *out);
+
+/* ---- operations ---- */
+
+#define MAX_PARTS 16 /* operands of a concatenate that one kernel writes side by side */
+
+bool op_is_pure(const Op *op); /* same operands, same result, and nothing else happens */
+bool region_is_pure(const Region *r);
+int region_uses(const Region *r, const Value *v); /* operands in the region that are v */
+
+/* ---- loops ---- */
+
+/* How often a while runs when the program gives it: carried value *counter begins at *first and
+ * grows by *by. -1: not known, or more than `most` times. */
+int loop_trip_count(const Op *loop, int most, int *counter, int64_t *first, int64_t *by);
+/* Is `place`, in the body of the loop, each of 0 .. n - 1 once in its n turns? (hoist.c) */
+bool loop_visits_all(const Op *loop, const Value *place, int64_t n);
+
+#endif

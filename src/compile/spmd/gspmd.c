@@ -1,0 +1,266 @@
+/* The older form of shardings, "{devices=[2,1,4]<=[4,2]T(1,0) last_tile_dim_replicate}", made into
+ * the newer one, so that propagation serves both. A string cuts the device number into digits; the
+ * digits of all strings of a program together are the axes of one mesh over devices 0, 1, 2, ...
+ * Strings that do not fit into it stay as they are.
+ *
+ *   reshape [4,2], permutation (1,0)  the number's digits are (4, 2), major first; tiles take the 2
+ * first tiles [2,1,4]                     dimension 0 has the digit of size 2, dimension 1 none; 4
+ * is replicated
+ */
+#include "compile/spmd/propagate.h"
+
+#include <stdio.h>
+
+#define MAX_DIGITS 16
+
+/* A digit of the device number: (number / stride) % size. dim: the tile dimension that it belongs
+ * to. */
+typedef struct Digit {
+  int64_t stride, size;
+  int dim;
+} Digit;
+typedef struct Tiling {
+  int n_dims; /* tile dimensions of the tensor */
+  int n;
+  Digit d[MAX_DIGITS]; /* in the order of the tiles, major first */
+} Tiling;
+
+static bool eat(Str *s, const char *word) {
+  while (s->n && *s->p == ' ') s->p++, s->n--;
+  if (!str_starts(*s, word)) return false;
+  s->p += strlen(word), s->n -= strlen(word);
+  return true;
+}
+
+/* Numbers up to `end`; -1 when it is something else. */
+static int numbers(Str *s, const char *end, int64_t *out, int room) {
+  int n = 0;
+  while (!eat(s, end)) {
+    if (n == room || !s->n || *s->p < '0' || *s->p > '9') return -1;
+    for (out[n] = 0; s->n && *s->p >= '0' && *s->p <= '9' && out[n] < 1 << 24; s->p++, s->n--)
+      out[n] = out[n] * 10 + (*s->p - '0');
+    n++;
+    eat(s, ",");
+  }
+  return n;
+}
+
+/* False: a form that is left alone (manual, maximal, unordered lists). */
+static bool parse(Str s, int rank, int n_devices, Tiling *t) {
+  *t = (Tiling){.n_dims = rank};
+  if (!eat(&s, "{")) return false;
+  if (eat(&s, "replicated")) return eat(&s, "}");
+  int64_t tile[MAX_DIGITS], shape[MAX_DIGITS] = {n_devices}, perm[MAX_DIGITS] = {0};
+  if (!eat(&s, "devices=[")) return false;
+  int n_tile = numbers(&s, "]", tile, MAX_DIGITS), n_shape = 1;
+  if (n_tile < rank) return false;
+  if (eat(&s, "<=[")) {
+    n_shape = numbers(&s, "]", shape, MAX_DIGITS);
+    for (int i = 0; i < n_shape; i++) perm[i] = i;
+    if (n_shape < 1 || (eat(&s, "T(") && numbers(&s, ")", perm, n_shape) != n_shape)) return false;
+  } else {
+    for (int64_t i = 0, id; i < n_devices; i++) { /* a list that counts up */
+      eat(&s, ",");
+      if (!s.n || *s.p < '0' || *s.p > '9') return false;
+      for (id = 0; s.n && *s.p >= '0' && *s.p <= '9' && id < 1 << 24; s.p++, s.n--)
+        id = id * 10 + (*s.p - '0');
+      if (id != i) return false;
+    }
+  }
+  if (eat(&s, "last_tile_dim_replicate") != (n_tile == rank + 1) || n_tile > rank + 1 ||
+      !eat(&s, "}"))
+    return false;
+  int64_t total = 1, strides[MAX_DIGITS];
+  for (int i = n_shape - 1; i >= 0; i--) strides[i] = total, total *= shape[i];
+  if (total != n_devices) return false;
+  /* walk both lists, cutting digits where a tile dimension ends */
+  int at = 0;
+  int64_t left = 0, stride = 0;
+  for (int d = 0; d < n_tile; d++)
+    for (int64_t need = tile[d]; need > 1;) {
+      if (left <= 1) {
+        if (at == n_shape || perm[at] >= n_shape) return false;
+        left = shape[perm[at]];
+        stride = strides[perm[at++]] * left;
+        continue;
+      }
+      int64_t size = left < need ? left : need;
+      if (left % size || need % size || t->n == MAX_DIGITS) return false;
+      stride /= size;
+      t->d[t->n++] = (Digit){stride, size, d < rank ? d : -1};
+      left /= size, need /= size;
+    }
+  return true;
+}
+
+/* ---- the common mesh: its axes' boundaries as strides, ascending ---- */
+
+typedef struct Bounds {
+  int n;
+  int64_t v[4 * MAX_DIGITS];
+} Bounds;
+
+static void bound(Bounds *b, int64_t v) {
+  int i = 0;
+  while (i < b->n && b->v[i] < v) i++;
+  if ((i < b->n && b->v[i] == v) || b->n == COUNT_OF(b->v)) return;
+  memmove(&b->v[i + 1], &b->v[i], sizeof *b->v * (size_t)(b->n - i));
+  b->v[i] = v;
+  b->n++;
+}
+
+typedef struct Rewrite {
+  Module *m;
+  int n_devices;
+  Bounds bounds;
+  Mesh *mesh;
+} Rewrite;
+
+static void note(Rewrite *r, Str text, const Type *type) {
+  Tiling t;
+  if (type->kind != TY_TENSOR || !parse(text, type->rank, r->n_devices, &t)) return;
+  for (int i = 0; i < t.n; i++) {
+    bound(&r->bounds, t.d[i].stride);
+    bound(&r->bounds, t.d[i].stride * t.d[i].size);
+  }
+}
+
+static const char mesh_name[] = "gspmd";
+
+/* Axis i counts (number / bounds[k]) % (bounds[k + 1] / bounds[k]), k from the top. False: digits
+ * that overlap. */
+static bool make_mesh(Rewrite *r) {
+  bound(&r->bounds, 1);
+  bound(&r->bounds, r->n_devices);
+  Mesh *mesh = ARENA_NEW(r->m->arena, Mesh);
+  mesh->n_axes = r->bounds.n - 1;
+  mesh->axes = ARENA_ARRAY(r->m->arena, MeshAxis, mesh->n_axes + 1);
+  for (int i = 0; i < mesh->n_axes; i++) {
+    int k = mesh->n_axes - 1 - i;
+    if (r->bounds.v[k + 1] % r->bounds.v[k]) return false;
+    mesh->axes[i].size = r->bounds.v[k + 1] / r->bounds.v[k];
+    mesh->axes[i].name = arena_printf(r->m->arena, "g%d", i);
+  }
+  r->mesh = mesh;
+  Attr *a = ARENA_NEW(r->m->arena, Attr);
+  a->kind = AT_MESH;
+  a->mesh = mesh;
+  *vec_push(&r->m->meshes) = (NamedAttr){STR(mesh_name), a};
+  return true;
+}
+
+static Attr *sharding_attr(Rewrite *r, Str text, const Type *type) {
+  Tiling t;
+  if (type->kind != TY_TENSOR || !parse(text, type->rank, r->n_devices, &t)) return NULL;
+  Arena *arena = r->m->arena;
+  Sharding *s = ARENA_NEW(arena, Sharding);
+  s->mesh_name = STR(mesh_name);
+  s->n_dims = type->rank;
+  s->dims = ARENA_ARRAY(arena, DimSharding, type->rank + 1);
+  for (int d = 0; d < type->rank; d++) {
+    s->dims[d].priority = -1;
+    s->dims[d].axes = ARENA_ARRAY(arena, AxisRef, r->mesh->n_axes + 1);
+    for (int i = 0; i < t.n; i++) {
+      if (t.d[i].dim != d) continue;
+      for (int x = 0; x < r->mesh->n_axes; x++) { /* the axes inside the digit, major first */
+        int64_t low = r->bounds.v[r->mesh->n_axes - 1 - x];
+        if (low >= t.d[i].stride && low < t.d[i].stride * t.d[i].size)
+          s->dims[d].axes[s->dims[d].n_axes++].name = r->mesh->axes[x].name;
+      }
+    }
+  }
+  Attr *a = ARENA_NEW(arena, Attr);
+  a->kind = AT_SHARDING;
+  a->sharding = s;
+  return a;
+}
+
+static Str sharding_text(const NamedAttr *attrs, int n) {
+  Attr *a = attrs_get(attrs, n, "mhlo.sharding");
+  return a && a->kind == AT_STRING ? a->s : (Str){0};
+}
+
+/* Adds sdy.sharding beside mhlo.sharding. */
+static void add_attr(Rewrite *r, NamedAttr **attrs, int *n, const Type *type) {
+  Str text = sharding_text(*attrs, *n);
+  Attr *a = text.n ? sharding_attr(r, text, type) : NULL;
+  if (!a) return;
+  NamedAttr *all = ARENA_ARRAY(r->m->arena, NamedAttr, *n + 1);
+  int at = 0;
+  while (at < *n && str_cmp((*attrs)[at].name, STR("sdy.sharding")) < 0) at++;
+  memcpy(all, *attrs, sizeof *all * (size_t)at);
+  all[at] = (NamedAttr){STR("sdy.sharding"), a};
+  memcpy(all + at + 1, *attrs + at, sizeof *all * (size_t)(*n - at));
+  *attrs = all;
+  ++*n;
+}
+
+static bool is_call(const Op *op, const char *target) {
+  return op->kind == OP_CUSTOM_CALL && str_is(op_str(op, "call_target_name"), target);
+}
+
+static bool feeds_manual(const Region *region, const Value *v) {
+  for (const Op *op = region->first; op; op = op->next)
+    if (is_call(op, "SPMDFullToShardShape") && op->operands[0] == v) return true;
+  return false;
+}
+
+typedef void (*Visit)(Rewrite *r, Op *op);
+
+static void each_op(Rewrite *r, Region *region, Visit visit) {
+  for (Op *op = region->first, *next; op; op = next) {
+    next = op->next;
+    for (int i = 0; i < op->n_regions; i++) each_op(r, op->regions[i], visit);
+    bool wanted = is_call(op, "Sharding") || is_call(op, "SPMDShardToFullShape");
+    if (wanted && op->n_operands == 1 && op->n_results == 1) visit(r, op);
+  }
+}
+
+static void note_call(Rewrite *r, Op *op) {
+  Str text = sharding_text(op->attrs, op->n_attrs);
+  if (text.n) note(r, text, op_type(op));
+}
+
+/* A constraint in place of the call, or after it. */
+static void replace_call(Rewrite *r, Op *op) {
+  Str text = sharding_text(op->attrs, op->n_attrs);
+  Attr *a = text.n ? sharding_attr(r, text, op_type(op)) : NULL;
+  bool full = is_call(op, "SPMDShardToFullShape");
+  if (!a || feeds_manual(op->parent, &op->results[0])) return; /* those are read by the call */
+  Type *type = op_type(op);
+  Value *from = full ? &op->results[0] : op->operands[0];
+  Op *c = op_new(r->m, OP_SHARDING_CONSTRAINT, 1, &from, 1, &type, 1,
+                 &(NamedAttr){STR("sharding"), a}, 0, NULL);
+  c->loc = op->loc;
+  op_insert_before(full ? op->next : op, c);
+  value_replace_all(op->parent->func, &op->results[0], &c->results[0]);
+  c->operands[0] = from;
+  if (!full) op_remove(op);
+}
+
+void shardings_from_gspmd(Module *m, int n_devices) {
+  Func *f = module_main(m);
+  if (m->meshes.n || !f || !f->body) return;
+  Rewrite r = {.m = m, .n_devices = n_devices};
+  const Type *t = f->type;
+  bool any = false;
+  for (int i = 0; i < t->n_elems; i++) {
+    Str text = sharding_text(f->arg_attrs[i], f->n_arg_attrs[i]);
+    any |= text.n > 0;
+    if (text.n) note(&r, text, t->elems[i]);
+  }
+  for (int i = 0; i < t->n_results; i++) {
+    Str text = sharding_text(f->res_attrs[i], f->n_res_attrs[i]);
+    any |= text.n > 0;
+    if (text.n) note(&r, text, t->results[i]);
+  }
+  for (int i = 0; i < m->funcs.n; i++)
+    if (m->funcs.v[i]->body) each_op(&r, m->funcs.v[i]->body, note_call);
+  if ((!any && !r.bounds.n) || !make_mesh(&r)) return;
+  for (int i = 0; i < t->n_elems; i++)
+    add_attr(&r, &f->arg_attrs[i], &f->n_arg_attrs[i], t->elems[i]);
+  for (int i = 0; i < t->n_results; i++)
+    add_attr(&r, &f->res_attrs[i], &f->n_res_attrs[i], t->results[i]);
+  for (int i = 0; i < m->funcs.n; i++)
+    if (m->funcs.v[i]->body) each_op(&r, m->funcs.v[i]->body, replace_call);
+}

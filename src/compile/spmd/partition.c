@@ -1,0 +1,270 @@
+/* Each value has one sharding; an op is rewritten for the sharding of its result. `whole` of a
+ * value means gathered along every dimension. Resharding goes dimension by dimension: a longer list
+ * of axes is a slice of the own part (dynamic_slice at a place computed from partition_id), a
+ * shorter one an all_gather, anything else a gather and a slice.
+ */
+#include <stdlib.h>
+
+#include "compile/spmd/partition_priv.h"
+
+/* ---- control ---- */
+
+static Err *partition_region(Spmd *s, const Region *from, Region *to);
+
+/* A region of a control-flow op: arguments laid out as `like`, returned values brought to `like`.
+ */
+static Err *control_region(Spmd *s, const Region *from, const Op *like, bool is_cond,
+                           Region **out) {
+  Type **types = xmalloc(sizeof *types * (size_t)(from->n_args + 1));
+  for (int i = 0; i < from->n_args; i++) {
+    s->layouts[from->args[i]->id] = *spmd_layout_of(s, &like->results[i]);
+    types[i] = spmd_local_type(s, from->args[i]->type, &s->layouts[from->args[i]->id]);
+  }
+  Region *r = region_new(s->m, from->n_args, types);
+  free(types);
+  for (int i = 0; i < from->n_args; i++) s->local[from->args[i]->id] = r->args[i];
+  Region *outer = s->at;
+  Value *outer_id = s->partition_id;
+  s->at = r;
+  Err *e = partition_region(s, from, r);
+  if (!e) {
+    const Op *ret = from->last;
+    Value **v = xmalloc(sizeof *v * (size_t)(ret->n_operands + 1));
+    static const Layout none;
+    for (int i = 0; i < ret->n_operands; i++)
+      v[i] =
+          spmd_operand(s, ret->operands[i], is_cond ? &none : spmd_layout_of(s, &like->results[i]));
+    spmd_emit(s, OP_RETURN, ret->n_operands, v, 0, NULL, 0, NULL, 0, NULL);
+    free(v);
+  }
+  s->at = outer;
+  s->partition_id = outer_id;
+  *out = r;
+  return e;
+}
+
+static Err *control_op(Spmd *s, const Op *op) {
+  Value **in = xmalloc(sizeof *in * (size_t)(op->n_operands + 1));
+  Type **out = xmalloc(sizeof *out * (size_t)(op->n_results + 1));
+  Region **regions = xmalloc(sizeof *regions * (size_t)(op->n_regions + 1));
+  static const Layout none;
+  for (int k = 0; k < op->n_operands; k++)
+    in[k] = spmd_operand(s, op->operands[k],
+                         op->kind == OP_WHILE ? spmd_layout_of(s, &op->results[k]) : &none);
+  for (int i = 0; i < op->n_results; i++)
+    out[i] = spmd_local_type(s, op->results[i].type, spmd_layout_of(s, &op->results[i]));
+  Err *e = NULL;
+  for (int i = 0; i < op->n_regions && !e; i++)
+    e = control_region(s, op->regions[i], op, op->kind == OP_WHILE && i == 0, &regions[i]);
+  if (!e) {
+    Op *c = spmd_emit(s, op->kind, op->n_operands, in, op->n_results, out, op->n_attrs, op->attrs,
+                      op->n_regions, regions);
+    for (int i = 0; i < op->n_results; i++) s->local[op->results[i].id] = &c->results[i];
+  }
+  free(in);
+  free(out);
+  free(regions);
+  return e;
+}
+
+static void layout_from(const Attr *a, const Type *t, Layout *out) {
+  *out = (Layout){0};
+  if (!a || a->kind != AT_SHARDING) return;
+  const Sharding *sh = a->sharding;
+  for (int d = 0; d < sh->n_dims && d < t->rank && d < MAX_RANK; d++) {
+    out->d[d].n = MIN(sh->dims[d].n_axes, MAX_AXES);
+    for (int i = 0; i < out->d[d].n; i++) out->d[d].a[i] = sh->dims[d].axes[i];
+  }
+}
+
+/* The body is one device's program already: its ops go in as they are. */
+static Err *manual_op(Spmd *s, Op *op) {
+  const Attr *in = op_attr(op, "in_shardings"), *out = op_attr(op, "out_shardings"),
+             *axes = op_attr(op, "manual_axes");
+  if (!axes || axes->n < s->mesh->n_axes)
+    return op_err(op, ERR_UNIMPLEMENTED,
+                  "manual over %d of the mesh's %d axes cannot be partitioned", axes ? axes->n : 0,
+                  s->mesh->n_axes);
+  Region *body = op->regions[0];
+  for (int k = 0; k < op->n_operands; k++) {
+    Layout want;
+    layout_from(in->items[k], op->operands[k]->type, &want);
+    /* s->f still has the old body, this region in it */
+    value_replace_all(s->f, body->args[k], spmd_operand(s, op->operands[k], &want));
+  }
+  Op *ret = body->last;
+  for (Op *b = body->first, *next; b && b != ret; b = next) {
+    next = b->next;
+    op_remove(b);
+    op_append(s->at, b);
+  }
+  for (int i = 0; i < op->n_results; i++) {
+    Layout has;
+    layout_from(out->items[i], op->results[i].type, &has);
+    spmd_set_result(s, op, i, ret->operands[i], &has);
+  }
+  return NULL;
+}
+
+static Err *partition_op(Spmd *s, Op *op) {
+  s->loc = op->loc;
+  for (int i = 0; i < op->n_results; i++) {
+    const Attr *a = op_attr(op, "weft.sharding");
+    layout_from(a && i < a->n ? a->items[i] : NULL, op->results[i].type,
+                spmd_layout_of(s, &op->results[i]));
+  }
+  op_set_attr(s->m, op, STR("weft.sharding"), NULL);
+  for (int i = 0; i < op->n_results; i++)
+    if (op->results[i].type->kind == TY_TENSOR && op->results[i].type->rank > MAX_RANK)
+      return op_err(op, ERR_UNIMPLEMENTED, "rank %d cannot be partitioned",
+                    op->results[i].type->rank);
+  bool all[MAX_RANK];
+  for (int d = 0; d < MAX_RANK; d++) all[d] = true;
+  switch (op->kind) {
+  case OP_RETURN: return NULL;
+  case OP_CONSTANT: spmd_constant_op(s, op); return NULL;
+  case OP_IOTA:
+    all[op_int(op, "iota_dimension", 0)] = false;
+    spmd_tied_op(s, op, all, spmd_tie_same);
+    return NULL;
+  case OP_BROADCAST_IN_DIM: {
+    const Type *r = op->results[0].type;
+    for (int d = 0; d < r->rank; d++) {
+      const int64_t *v;
+      int n = op_ints(op, "broadcast_dimensions", &v);
+      for (int i = 0; i < n; i++)
+        if (v[i] == d && op->operands[0]->type->dims[i] != r->dims[d])
+          all[d] = op->operands[0]->type->dims[i] == 1;
+    }
+    spmd_tied_op(s, op, all, spmd_tie_broadcast);
+    return NULL;
+  }
+  case OP_TRANSPOSE: spmd_tied_op(s, op, all, spmd_tie_transpose); return NULL;
+  case OP_RESHAPE: spmd_reshape_op(s, op); return NULL;
+  case OP_REDUCE: spmd_reduce_op(s, op); return NULL;
+  case OP_DOT:
+  case OP_DOT_GENERAL: spmd_dot_op(s, op); return NULL;
+  case OP_CONVOLUTION: spmd_conv_op(s, op); return NULL;
+  case OP_GATHER: spmd_gather_op(s, op); return NULL;
+  case OP_SCATTER:
+    if (op->n_operands > 64) break;
+    spmd_scatter_op(s, op);
+    return NULL;
+  case OP_SLICE:
+  case OP_DYNAMIC_SLICE:
+  case OP_PAD:
+  case OP_REVERSE:
+  case OP_CONCATENATE:
+  case OP_SORT:
+  case OP_REDUCE_WINDOW:
+    if (op->n_operands <= 64 && op->n_results <= 64) {
+      spmd_moved_op(s, op);
+      return NULL;
+    }
+    break;
+  case OP_SELECT_AND_SCATTER: {
+    /* the source has the pooled shape; batch and feature dimensions tie all three */
+    const Type *x = op->operands[0]->type, *y = op->operands[1]->type;
+    for (int d = 0; d < x->rank; d++) all[d] = x->dims[d] == y->dims[d];
+    const int64_t *w;
+    int n = op_ints(op, "window_dimensions", &w);
+    for (int d = 0; d < n; d++) all[d] = all[d] && w[d] == 1;
+    spmd_tied_op(s, op, all, spmd_tie_same);
+    return NULL;
+  }
+  case OP_DYNAMIC_UPDATE_SLICE: spmd_update_slice_op(s, op); return NULL;
+  case OP_SHARDING_CONSTRAINT:
+  case OP_RESHARD:
+  case OP_PROPAGATION_BARRIER:
+    s->local[op->results[0].id] =
+        spmd_operand(s, op->operands[0], spmd_layout_of(s, &op->results[0]));
+    return NULL;
+  case OP_SHARDING_GROUP: return NULL;
+  case OP_OPTIMIZATION_BARRIER: spmd_barrier_op(s, op); return NULL;
+  case OP_WHILE:
+  case OP_CASE:
+  case OP_IF: return control_op(s, op);
+  case OP_MANUAL_COMPUTATION: return manual_op(s, op);
+  default:
+    if (op_info[op->kind].cls == OC_EWISE && op->n_results == 1 && op->kind != OP_MAP) {
+      spmd_tied_op(s, op, all, spmd_tie_same);
+      return NULL;
+    }
+    break;
+  }
+  spmd_whole_op(s, op);
+  return NULL;
+}
+
+static Err *partition_region(Spmd *s, const Region *from, Region *to) {
+  s->at = to;
+  s->partition_id = NULL;
+  for (Op *op = from->first, *next; op; op = next) {
+    next = op->next;
+    TRY(partition_op(s, op));
+  }
+  return NULL;
+}
+
+static void drop_shardings(NamedAttr *attrs, int *n) {
+  int kept = 0;
+  for (int i = 0; i < *n; i++)
+    if (!str_is(attrs[i].name, "sdy.sharding") && !str_is(attrs[i].name, "mhlo.sharding"))
+      attrs[kept++] = attrs[i];
+  *n = kept;
+}
+
+Err *pass_partition(Module *m, bool *out_done) {
+  *out_done = false;
+  Func *f = module_main(m);
+  if (!f || !f->body) return NULL;
+  pass_propagate(m, true);
+  const Mesh *mesh = NULL;
+  for (int i = 0; i < m->meshes.n && !mesh; i++)
+    if (m->meshes.v[i].value->mesh->n_axes) mesh = m->meshes.v[i].value->mesh;
+  if (!mesh) return NULL;
+  Spmd s = {.m = m, .mesh = mesh, .f = f, .n_devices = 1, .next_channel = 1 << 20};
+  for (int i = 0; i < mesh->n_axes; i++) s.n_devices *= mesh->axes[i].size;
+  int n = ir_number(f);
+  s.local = xcalloc((size_t)n, sizeof *s.local);
+  s.layouts = xcalloc((size_t)n, sizeof *s.layouts);
+  const Region *old = f->body;
+  const Op *ret = old->last;
+  Type **types = xmalloc(sizeof *types * (size_t)(old->n_args + ret->n_operands + 1));
+  for (int i = 0; i < old->n_args; i++) {
+    Layout *l = &s.layouts[old->args[i]->id];
+    layout_from(attrs_get(f->arg_attrs[i], f->n_arg_attrs[i], "sdy.sharding"), old->args[i]->type,
+                l);
+    types[i] = spmd_local_type(&s, old->args[i]->type, l);
+  }
+  Region *body = region_new(m, old->n_args, types);
+  body->func = f;
+  for (int i = 0; i < old->n_args; i++) {
+    body->args[i]->name = old->args[i]->name;
+    s.local[old->args[i]->id] = body->args[i];
+  }
+  s.at = body;
+  Err *e = partition_region(&s, old, body);
+  if (!e) {
+    Value **v = xmalloc(sizeof *v * (size_t)(ret->n_operands + 1));
+    for (int j = 0; j < ret->n_operands; j++) {
+      Layout want;
+      layout_from(attrs_get(f->res_attrs[j], f->n_res_attrs[j], "sdy.sharding"),
+                  ret->operands[j]->type, &want);
+      v[j] = spmd_operand(&s, ret->operands[j], &want);
+      types[old->n_args + j] = v[j]->type;
+    }
+    s.loc = ret->loc;
+    spmd_emit(&s, OP_RETURN, ret->n_operands, v, 0, NULL, 0, NULL, 0, NULL);
+    f->type = type_func(m, old->n_args, types, ret->n_operands, types + old->n_args);
+    f->body = body;
+    for (int i = 0; i < old->n_args; i++) drop_shardings(f->arg_attrs[i], &f->n_arg_attrs[i]);
+    for (int j = 0; j < ret->n_operands; j++) drop_shardings(f->res_attrs[j], &f->n_res_attrs[j]);
+    *out_done = true;
+    free(v);
+  }
+  free(types);
+  free(s.local);
+  free(s.layouts);
+  return e;
+}

@@ -1,0 +1,19 @@
+/* compile/partition: the SPMD partitioner. A global program over N devices becomes the program of
+ * one device: local shapes and explicit collectives, to be run by N processes (or timed by sim).
+ *
+ * Shardings come from pass_propagate. An operation that knows how keeps its operands cut
+ * (element-wise, moves, products with cut contracting dimensions followed by all_reduce, reductions
+ * likewise); any other gets whole operands by all_gather, computes whole and takes its part. So
+ * every program can be partitioned; the cost shows in its collectives.
+ */
+#ifndef WEFT_COMPILE_SPMD_PARTITION_H
+#define WEFT_COMPILE_SPMD_PARTITION_H
+
+#include "ir/ir.h"
+
+/* m: inlined; changed in place: main's arguments and results get local types and lose their
+ * shardings (cut them by the shardings they had). No mesh: nothing happens, *out_done false. errors
+ * ERR_UNIMPLEMENTED: a manual computation over some of the mesh's axes only. */
+Err *pass_partition(Module *m, bool *out_done);
+
+#endif

@@ -1,0 +1,483 @@
+/* Operations that know how to stay cut, by kind; what each needs of its operands' layouts. */
+#include <stdlib.h>
+
+#include "compile/spmd/partition_priv.h"
+
+/* ---- layouts of operands ---- */
+
+Layout *spmd_layout_of(Spmd *s, const Value *v) { return &s->layouts[v->id]; }
+
+/* A broadcast is made again from its source, which is smaller, rather than exchanged. */
+Value *spmd_operand(Spmd *s, Value *old, const Layout *want) {
+  const Layout *has = spmd_layout_of(s, old);
+  const Op *def = old->def;
+  bool same = true;
+  for (int d = 0; old->type->kind == TY_TENSOR && d < old->type->rank; d++)
+    same = same && spmd_same_axes(&has->d[d], &want->d[d]);
+  if (same || !def || def->kind != OP_BROADCAST_IN_DIM)
+    return spmd_reshard(s, s->local[old->id], has, want);
+  const Type *from = def->operands[0]->type;
+  const int64_t *map;
+  int n = op_ints(def, "broadcast_dimensions", &map);
+  Layout need = {0};
+  for (int i = 0; i < n; i++)
+    if (from->dims[i] == old->type->dims[map[i]]) need.d[i] = want->d[map[i]];
+  Value *x = spmd_operand(s, def->operands[0], &need);
+  return spmd_emit1(s, OP_BROADCAST_IN_DIM, 1, &x, spmd_local_type(s, old->type, want),
+                    def->n_attrs, def->attrs);
+}
+
+static bool uses_axis(const Layout *l, int rank, AxisRef a) {
+  for (int d = 0; d < rank; d++)
+    for (int i = 0; i < l->d[d].n; i++)
+      if (str_eq(l->d[d].a[i].name, a.name)) return true;
+  return false;
+}
+
+static bool layout_has_any(const Layout *l, int rank, const Dim *axes) {
+  for (int i = 0; i < axes->n; i++)
+    if (uses_axis(l, rank, axes->a[i])) return true;
+  return false;
+}
+
+static bool in_list(const int64_t *v, int n, int64_t x) {
+  for (int i = 0; i < n; i++)
+    if (v[i] == x) return true;
+  return false;
+}
+
+/* Same op on local operands, local result types. */
+static Op *same_op(Spmd *s, const Op *op, Value *const *in, Type *const *out) {
+  Op *c = spmd_emit(s, op->kind, op->n_operands, in, op->n_results, out, op->n_attrs, op->attrs, 0,
+                    NULL);
+  c->name = op->name;
+  if (op->n_regions) {
+    Op *copy = op_clone(s->m, op, NULL);
+    c->n_regions = copy->n_regions;
+    c->regions = copy->regions;
+    for (int i = 0; i < c->n_regions; i++) c->regions[i]->parent = c;
+    op_remove(c); /* again, so that the regions learn their function */
+    op_append(s->at, c);
+  }
+  return c;
+}
+
+void spmd_set_result(Spmd *s, const Op *op, int i, Value *x, const Layout *has) {
+  s->local[op->results[i].id] = spmd_reshard(s, x, has, spmd_layout_of(s, &op->results[i]));
+}
+
+/* Everything whole, each device computes all of it and keeps its part. */
+void spmd_whole_op(Spmd *s, const Op *op) {
+  static const Layout none;
+  Value **in = xmalloc(sizeof *in * (size_t)(op->n_operands + 1));
+  Type **out = xmalloc(sizeof *out * (size_t)(op->n_results + 1));
+  for (int k = 0; k < op->n_operands; k++) in[k] = spmd_operand(s, op->operands[k], &none);
+  for (int i = 0; i < op->n_results; i++) out[i] = op->results[i].type;
+  Op *c = same_op(s, op, in, out);
+  for (int i = 0; i < op->n_results; i++) spmd_set_result(s, op, i, &c->results[i], &none);
+  free(in);
+  free(out);
+}
+
+static void fix_ints(Spmd *s, Op *c, const char *name, const int64_t *v, int n) {
+  op_set_attr(s->m, c, str_from(name), attr_ints(s->m, DT_I64, n, v));
+}
+
+/* Ops whose result dimension d ties to operand k's dimension map_k[d] (or none): the tied ones stay
+ * cut. keep[d]: may result dimension d be cut at all. */
+Op *spmd_tied_op(Spmd *s, const Op *op, const bool *keep, int (*tie)(const Op *op, int k, int d)) {
+  const Type *rt = op->results[0].type;
+  const Layout *want = spmd_layout_of(s, &op->results[0]);
+  Layout has = *want;
+  for (int d = 0; d < rt->rank; d++)
+    if (!keep[d]) has.d[d].n = 0;
+  Value *in[64];
+  assert(op->n_operands <= 64);
+  for (int k = 0; k < op->n_operands; k++) {
+    Layout need = {0};
+    for (int d = 0; d < rt->rank; d++) {
+      int od = tie(op, k, d);
+      if (od >= 0) need.d[od] = has.d[d];
+    }
+    in[k] = spmd_operand(s, op->operands[k], &need);
+  }
+  Type *out[64];
+  for (int i = 0; i < op->n_results; i++) out[i] = spmd_local_type(s, op->results[i].type, &has);
+  Op *c = same_op(s, op, in, out);
+  for (int i = 0; i < op->n_results; i++) spmd_set_result(s, op, i, &c->results[i], &has);
+  return c;
+}
+
+int spmd_tie_same(const Op *op, int k, int d) {
+  return op->operands[k]->type->rank == op->results[0].type->rank ? d : -1;
+}
+
+int spmd_tie_broadcast(const Op *op, int k, int d) {
+  const int64_t *v;
+  int n = op_ints(op, "broadcast_dimensions", &v);
+  for (int i = 0; i < n; i++)
+    if (v[i] == d && op->operands[k]->type->dims[i] == op->results[0].type->dims[d]) return i;
+  return -1;
+}
+
+int spmd_tie_transpose(const Op *op, int k, int d) {
+  (void)k;
+  const int64_t *v;
+  op_ints(op, "permutation", &v);
+  return (int)v[d];
+}
+
+/* ---- single kinds ---- */
+
+static bool is_splat(const Op *op) {
+  const Attr *a = op_attr(op, "value");
+  const Tensor *t = a->tensor;
+  size_t w = (size_t)dtype_bytes(t->dtype);
+  for (int64_t i = 1; i < t->count; i++)
+    if (memcmp(t->data, tensor_at(t, i), w)) return false;
+  return t->count > 0;
+}
+
+void spmd_constant_op(Spmd *s, const Op *op) {
+  const Layout *want = spmd_layout_of(s, &op->results[0]);
+  Type *t = spmd_local_type(s, op->results[0].type, want);
+  if (t == op->results[0].type || !is_splat(op)) {
+    spmd_whole_op(s, op);
+    return;
+  }
+  Tensor *x = tensor_make(t->dtype, t->rank, t->dims);
+  const Tensor *from = op_attr(op, "value")->tensor;
+  for (int64_t i = 0; i < x->count; i++)
+    memcpy(tensor_at(x, i), from->data, (size_t)dtype_bytes(t->dtype));
+  NamedAttr a = spmd_named("value", attr_tensor(s->m, x, t->quant));
+  s->local[op->results[0].id] = spmd_emit1(s, OP_CONSTANT, 0, NULL, t, 1, &a);
+}
+
+void spmd_moved_op(Spmd *s, const Op *op) {
+  bool keep[MAX_RANK];
+  const Type *x = op->operands[0]->type, *r = op->results[0].type;
+  for (int d = 0; d < r->rank; d++) keep[d] = x->rank == r->rank && x->dims[d] == r->dims[d];
+  const int64_t *v;
+  int64_t out[MAX_RANK];
+  if (op->kind == OP_REVERSE) {
+    int n = op_ints(op, "dimensions", &v);
+    for (int i = 0; i < n; i++) keep[v[i]] = false;
+  }
+  if (op->kind == OP_CONCATENATE || op->kind == OP_SORT) {
+    int64_t dim = op_int(op, "dimension", -1);
+    keep[dim < 0 ? dim + x->rank : dim] = false;
+  }
+  if (op->kind == OP_PAD) {
+    const int64_t *lo, *hi, *in;
+    op_ints(op, "edge_padding_low", &lo);
+    op_ints(op, "edge_padding_high", &hi);
+    op_ints(op, "interior_padding", &in);
+    for (int d = 0; d < r->rank; d++) keep[d] = keep[d] && !lo[d] && !hi[d] && !in[d];
+  }
+  if (op->kind == OP_REDUCE_WINDOW || op->kind == OP_SELECT_AND_SCATTER) {
+    int n = op_ints(op, "window_dimensions", &v);
+    for (int d = 0; d < n; d++) keep[d] = keep[d] && v[d] == 1;
+    const int64_t *pad;
+    n = op_ints(op, "padding", &pad);
+    for (int d = 0; d < n / 2; d++) keep[d] = keep[d] && !pad[2 * d] && !pad[2 * d + 1];
+  }
+  Op *c = spmd_tied_op(s, op, keep, spmd_tie_same);
+  const Type *local = c->operands[0]->type;
+  if (op->kind == OP_SLICE) {
+    op_ints(op, "limit_indices", &v);
+    for (int d = 0; d < r->rank; d++) out[d] = keep[d] ? local->dims[d] : v[d];
+    fix_ints(s, c, "limit_indices", out, r->rank);
+  }
+  if (op->kind == OP_DYNAMIC_SLICE) {
+    op_ints(op, "slice_sizes", &v);
+    for (int d = 0; d < r->rank; d++) out[d] = keep[d] ? local->dims[d] : v[d];
+    fix_ints(s, c, "slice_sizes", out, r->rank);
+  }
+}
+
+/* An update along dimensions it covers fully may be cut there. */
+void spmd_update_slice_op(Spmd *s, const Op *op) {
+  bool keep[MAX_RANK];
+  const Type *x = op->operands[0]->type, *u = op->operands[1]->type;
+  for (int d = 0; d < x->rank; d++) keep[d] = x->dims[d] == u->dims[d];
+  spmd_tied_op(s, op, keep, spmd_tie_same);
+}
+
+/* The major dimension of each group of equal products may be cut when its parts divide the major
+ * dimension of the other side. */
+void spmd_reshape_op(Spmd *s, const Op *op) {
+  const Type *a = op->operands[0]->type, *b = op->results[0].type;
+  const Layout *want = spmd_layout_of(s, &op->results[0]);
+  Layout need = {0}, has = {0};
+  int i0, j0, i = 0, j = 0;
+  while (reshape_group(a, b, &i, &j, &i0, &j0))
+    if (a->dims[i0] % spmd_dim_parts(s, &want->d[j0]) == 0) need.d[i0] = has.d[j0] = want->d[j0];
+  Value *x = spmd_operand(s, op->operands[0], &need);
+  x = spmd_emit1(s, OP_RESHAPE, 1, &x, spmd_local_type(s, op->results[0].type, &has), 0, NULL);
+  spmd_set_result(s, op, 0, x, &has);
+}
+
+void spmd_reduce_op(Spmd *s, const Op *op) {
+  const int64_t *dims;
+  int n = op_ints(op, "dimensions", &dims), half = op->n_operands / 2;
+  const Type *x = op->operands[0]->type;
+  const Layout *want = spmd_layout_of(s, &op->results[0]);
+  Layout need = {0}, has = *want;
+  Dim summed = {0};
+  int at = 0;
+  for (int d = 0; d < x->rank; d++)
+    if (!in_list(dims, n, d)) need.d[d] = want->d[at++];
+  /* reduced dimensions stay cut when one operand is reduced and the axes are free */
+  const Layout *own = spmd_layout_of(s, op->operands[0]);
+  for (int d = 0; d < x->rank && half == 1; d++)
+    if (in_list(dims, n, d) && own->d[d].n && !layout_has_any(&need, x->rank, &own->d[d]) &&
+        summed.n + own->d[d].n <= MAX_AXES) {
+      need.d[d] = own->d[d];
+      for (int i = 0; i < own->d[d].n; i++) summed.a[summed.n++] = own->d[d].a[i];
+    }
+  Value *in[64];
+  Type *out[64];
+  if (op->n_operands > 64) {
+    spmd_whole_op(s, op);
+    return;
+  }
+  for (int k = 0; k < op->n_operands; k++) {
+    static const Layout none;
+    in[k] = spmd_operand(s, op->operands[k], k < half ? &need : &none);
+  }
+  for (int i = 0; i < op->n_results; i++) out[i] = spmd_local_type(s, op->results[i].type, &has);
+  Op *c = same_op(s, op, in, out);
+  for (int i = 0; i < op->n_results; i++) {
+    Value *r = &c->results[i];
+    if (summed.n) r = spmd_all_reduce(s, r, &summed, op->regions[0], OP_UNKNOWN);
+    spmd_set_result(s, op, i, r, &has);
+  }
+}
+
+/* A product: result dimension d comes from (operand, dimension); contracting pairs may stay cut
+ * alike. */
+typedef struct Product {
+  int n_pairs;
+  int pairs[MAX_RANK][2];
+  int from[MAX_RANK][2]; /* result dim -> dim of x, of y; -1 none */
+} Product;
+
+/* Contracted dimension i of a product as its two operands have it cut: alike, or one of them. */
+static const Dim *pair_axes(Spmd *s, const Op *op, const Product *p, int i, bool *alike) {
+  const Dim *x = &spmd_layout_of(s, op->operands[0])->d[p->pairs[i][0]],
+            *y = &spmd_layout_of(s, op->operands[1])->d[p->pairs[i][1]];
+  *alike = spmd_same_axes(x, y);
+  return x->n >= y->n ? x : y;
+}
+
+/* The sum over `axes` as the result wants it: of each device its part where those axes cut it, else
+ * whole. */
+static Value *sum_over(Spmd *s, Value *x, const Dim *axes, const Layout *want, Layout *has) {
+  for (int d = 0; d < x->type->rank; d++) {
+    const Dim *w = &want->d[d];
+    int keep = has->d[d].n;
+    if (w->n != keep + axes->n || spmd_common_prefix(w, &has->d[d]) != keep) continue;
+    Dim rest = {.n = axes->n};
+    memcpy(rest.a, w->a + keep, sizeof *rest.a * (size_t)rest.n);
+    if (!spmd_same_axes(&rest, axes) || x->type->dims[d] % spmd_dim_parts(s, axes)) continue;
+    has->d[d] = *w;
+    return spmd_reduce_scatter(s, x, d, axes);
+  }
+  return spmd_all_reduce(s, x, axes, NULL, OP_ADD);
+}
+
+/* Contracted dimensions that both operands have cut alike stay cut: the parts' products are summed
+ * over the devices. The result's other dimensions are cut as it wants them; then contracted ones
+ * that only one operand has cut, over axes that are left. */
+static void product_op(Spmd *s, const Op *op, const Product *p) {
+  const Type *r = op->results[0].type;
+  const Layout *want = spmd_layout_of(s, &op->results[0]);
+  Layout need[2], has = {0};
+  Dim summed = {0};
+  memset(need, 0, sizeof need);
+  for (int pass = 0; pass < 2; pass++) {
+    for (int i = 0; i < p->n_pairs; i++) {
+      bool alike;
+      const Dim *axes = pair_axes(s, op, p, i, &alike);
+      if (!axes->n || alike != (pass == 0) || summed.n + axes->n > MAX_AXES) continue;
+      if (layout_has_any(&has, r->rank, axes)) continue;
+      if (op->operands[0]->type->dims[p->pairs[i][0]] % spmd_dim_parts(s, axes)) continue;
+      need[0].d[p->pairs[i][0]] = need[1].d[p->pairs[i][1]] = *axes;
+      for (int k = 0; k < axes->n; k++) summed.a[summed.n++] = axes->a[k];
+    }
+    for (int d = 0; d < r->rank && pass == 0; d++) {
+      if (p->from[d][0] < 0 && p->from[d][1] < 0) continue;
+      Layout taken = {.d = {summed}};
+      while (has.d[d].n < want->d[d].n && !uses_axis(&taken, 1, want->d[d].a[has.d[d].n]))
+        has.d[d].a[has.d[d].n] = want->d[d].a[has.d[d].n], has.d[d].n++;
+      for (int k = 0; k < 2; k++)
+        if (p->from[d][k] >= 0) need[k].d[p->from[d][k]] = has.d[d];
+    }
+  }
+  Value *in[2] = {spmd_operand(s, op->operands[0], &need[0]),
+                  spmd_operand(s, op->operands[1], &need[1])};
+  Type *out = spmd_local_type(s, op->results[0].type, &has);
+  Value *x = &same_op(s, op, in, &out)->results[0];
+  if (summed.n) x = sum_over(s, x, &summed, want, &has);
+  spmd_set_result(s, op, 0, x, &has);
+}
+
+void spmd_dot_op(Spmd *s, const Op *op) {
+  Product p = {0};
+  const Type *x = op->operands[0]->type, *y = op->operands[1]->type;
+  const int64_t *xb = NULL, *yb = NULL, *xc = NULL, *yc = NULL, zero[1] = {0},
+                last[1] = {x->rank - 1};
+  int nb = 0, nc = 1, at = 0;
+  if (op->kind == OP_DOT) {
+    xc = last;
+    yc = zero;
+  } else {
+    nb = op_ints(op, "lhs_batching_dimensions", &xb);
+    op_ints(op, "rhs_batching_dimensions", &yb);
+    nc = op_ints(op, "lhs_contracting_dimensions", &xc);
+    op_ints(op, "rhs_contracting_dimensions", &yc);
+  }
+  for (int i = 0; i < nb; i++, at++) p.from[at][0] = (int)xb[i], p.from[at][1] = (int)yb[i];
+  for (int d = 0; d < x->rank; d++)
+    if (!in_list(xb, nb, d) && !in_list(xc, nc, d)) p.from[at][0] = d, p.from[at++][1] = -1;
+  for (int d = 0; d < y->rank; d++)
+    if (!in_list(yb, nb, d) && !in_list(yc, nc, d)) p.from[at][0] = -1, p.from[at++][1] = d;
+  p.n_pairs = nc;
+  for (int i = 0; i < nc; i++) p.pairs[i][0] = (int)xc[i], p.pairs[i][1] = (int)yc[i];
+  product_op(s, op, &p);
+}
+
+void spmd_conv_op(Spmd *s, const Op *op) {
+  Product p = {0};
+  for (int d = 0; d < MAX_RANK; d++) p.from[d][0] = p.from[d][1] = -1;
+  if (op_int(op, "batch_group_count", 1) == 1) {
+    p.from[op_int(op, "output_batch_dimension", 0)][0] =
+        (int)op_int(op, "input_batch_dimension", 0);
+    if (op_int(op, "feature_group_count", 1) == 1) {
+      p.from[op_int(op, "output_feature_dimension", 0)][1] =
+          (int)op_int(op, "kernel_output_feature_dimension", 0);
+      p.n_pairs = 1;
+      p.pairs[0][0] = (int)op_int(op, "input_feature_dimension", 0);
+      p.pairs[0][1] = (int)op_int(op, "kernel_input_feature_dimension", 0);
+    }
+  }
+  product_op(s, op, &p);
+}
+
+static int place_in(const int64_t *v, int n, int64_t x) {
+  for (int i = 0; i < n; i++)
+    if (v[i] == x) return i;
+  return -1;
+}
+
+/* Cut indices: each device looks up its own rows, in a whole table or, along batching dimensions,
+ * in its own part of it. What slices take in full may be cut too. */
+void spmd_gather_op(Spmd *s, const Op *op) {
+  const int64_t *offset, *batch, *ids_batch, *collapsed, *sizes;
+  int no = op_ints(op, "offset_dims", &offset), nb = op_ints(op, "operand_batching_dims", &batch),
+      nc = op_ints(op, "collapsed_slice_dims", &collapsed),
+      n_sizes = op_ints(op, "slice_sizes", &sizes);
+  op_ints(op, "start_indices_batching_dims", &ids_batch);
+  int64_t vector = op_int(op, "index_vector_dim", 0), local[MAX_RANK];
+  const Type *x = op->operands[0]->type;
+  const Layout *want = spmd_layout_of(s, &op->results[0]);
+  Layout rows = {0}, need = {0}, has = {0};
+  int id = 0, at = 0;
+  for (int d = 0; d < op->results[0].type->rank; d++) {
+    if (in_list(offset, no, d)) continue;
+    if (id == vector) id++;
+    int b = place_in(ids_batch, nb, id);
+    if (b >= 0) rows.d[batch[b]] = want->d[d];
+    need.d[id++] = has.d[d] = want->d[d];
+  }
+  memcpy(local, sizes, sizeof *sizes * (size_t)n_sizes);
+  for (int d = 0; d < x->rank; d++) {
+    if (in_list(collapsed, nc, d) || in_list(batch, nb, d)) continue;
+    int r = (int)offset[at++];
+    if (sizes[d] != x->dims[d]) continue;
+    rows.d[d] = has.d[r] = want->d[r];
+    local[d] = sizes[d] / spmd_dim_parts(s, &want->d[r]);
+  }
+  Value *in[2] = {spmd_operand(s, op->operands[0], &rows), spmd_operand(s, op->operands[1], &need)};
+  Type *out = spmd_local_type(s, op->results[0].type, &has);
+  Op *c = same_op(s, op, in, &out);
+  fix_ints(s, c, "slice_sizes", local, n_sizes);
+  spmd_set_result(s, op, 0, &c->results[0], &has);
+}
+
+static bool is_zero(const Op *op) {
+  while (op && op->kind == OP_BROADCAST_IN_DIM) op = op->operands[0]->def;
+  const Attr *v = op && op->kind == OP_CONSTANT ? op_attr(op, "value") : NULL;
+  if (!v || v->kind != AT_TENSOR || !v->tensor || v->tensor->count < 1 || !is_splat(op))
+    return false;
+  const Tensor *t = v->tensor;
+  return dtype_is_float(t->dtype) ? elem_get_f64(t->dtype, t->data) == 0
+                                  : dtype_is_int(t->dtype) && !elem_get_i64(t->dtype, t->data);
+}
+
+static bool only_adds(const Region *r) {
+  return r->n_args == 2 && r->first->kind == OP_ADD && r->first->next == r->last;
+}
+
+/* Cut along batching dimensions and along windows that are updated in full. Sums into zeros, the
+ * gradients of tables, are cut along the updates as well: each device adds its own, then all add
+ * theirs together. */
+void spmd_scatter_op(Spmd *s, const Op *op) {
+  const int64_t *window, *inserted, *batch, *ids_batch;
+  int n = op->n_results, nw = op_ints(op, "update_window_dims", &window),
+      ni = op_ints(op, "inserted_window_dims", &inserted),
+      nb = op_ints(op, "input_batching_dims", &batch), at = 0, id = 0;
+  op_ints(op, "scatter_indices_batching_dims", &ids_batch);
+  int64_t vector = op_int(op, "index_vector_dim", 0);
+  const Type *x = op->operands[0]->type, *u = op->operands[n + 1]->type;
+  const Layout *want = spmd_layout_of(s, &op->results[0]),
+               *given = spmd_layout_of(s, op->operands[n + 1]);
+  Layout has = {0}, ids = {0}, update = {0};
+  Dim summed = {0};
+  for (int d = 0; d < x->rank; d++) {
+    if (in_list(inserted, ni, d) || in_list(batch, nb, d)) continue;
+    int w = (int)window[at++];
+    if (u->dims[w] == x->dims[d]) update.d[w] = has.d[d] = want->d[d];
+  }
+  bool sums = n == 1 && is_zero(op->operands[0]->def) && only_adds(op->regions[0]);
+  for (int d = 0; d < u->rank; d++) {
+    if (in_list(window, nw, d)) continue;
+    if (id == vector) id++;
+    int b = place_in(ids_batch, nb, id);
+    const Dim *cut = b >= 0 ? &want->d[batch[b]] : &given->d[d];
+    if (b >= 0) has.d[batch[b]] = *cut;
+    else if (!sums || layout_has_any(&has, x->rank, cut) || summed.n + cut->n > MAX_AXES)
+      cut = NULL;
+    if (cut) update.d[d] = ids.d[id] = *cut;
+    for (int k = 0; cut && b < 0 && k < cut->n; k++) summed.a[summed.n++] = cut->a[k];
+    id++;
+  }
+  Value *in[64];
+  Type *out[64];
+  for (int k = 0; k < n; k++) {
+    in[k] = spmd_operand(s, op->operands[k], &has);
+    in[n + 1 + k] = spmd_operand(s, op->operands[n + 1 + k], &update);
+    out[k] = spmd_local_type(s, op->results[k].type, &has);
+  }
+  in[n] = spmd_operand(s, op->operands[n], &ids);
+  Op *c = same_op(s, op, in, out);
+  for (int k = 0; k < n; k++) {
+    Value *r = &c->results[k];
+    if (summed.n) r = sum_over(s, r, &summed, want, &has); /* n is 1 */
+    spmd_set_result(s, op, k, r, &has);
+  }
+}
+
+/* Stays: what JAX recomputes behind one must not be merged with what came before it. */
+void spmd_barrier_op(Spmd *s, const Op *op) {
+  Value **in = xmalloc(sizeof *in * (size_t)(op->n_operands + 1));
+  Type **out = xmalloc(sizeof *out * (size_t)(op->n_results + 1));
+  for (int i = 0; i < op->n_results; i++) {
+    in[i] = spmd_operand(s, op->operands[i], spmd_layout_of(s, &op->results[i]));
+    out[i] = in[i]->type;
+  }
+  Op *c = same_op(s, op, in, out);
+  for (int i = 0; i < op->n_results; i++) s->local[op->results[i].id] = &c->results[i];
+  free(in);
+  free(out);
+}

@@ -1,0 +1,69 @@
+/* The partitioner's parts: partition.c goes through the program, partition_ops.c knows single
+ * operations, partition_exchange.c what devices must tell each other. */
+#ifndef WEFT_COMPILE_SPMD_PARTITION_PRIV_H
+#define WEFT_COMPILE_SPMD_PARTITION_PRIV_H
+
+#include "compile/spmd/partition.h"
+#include "compile/spmd/propagate.h"
+
+#define MAX_RANK 16
+#define MAX_AXES 8
+
+typedef struct Dim {
+  int n;
+  AxisRef a[MAX_AXES];
+} Dim;
+
+typedef struct Layout { /* sharding of one value; rank entries used */
+  Dim d[MAX_RANK];
+} Layout;
+
+typedef struct Spmd {
+  Module *m;
+  const Mesh *mesh;
+  Func *f;
+  int64_t n_devices, next_channel;
+  Value **local;   /* by old value id: the local value */
+  Layout *layouts; /* by old value id */
+  Region *at;      /* where new ops go */
+  const Loc *loc;
+  Value *partition_id; /* in the current region; NULL: not yet */
+} Spmd;
+
+/* ---- partition_exchange.c ---- */
+
+int64_t spmd_dim_parts(const Spmd *s, const Dim *d);
+Op *spmd_emit(Spmd *s, OpKind kind, int n_in, Value *const *in, int n_out, Type *const *out,
+              int n_attrs, const NamedAttr *attrs, int n_regions, Region *const *regions);
+Value *spmd_emit1(Spmd *s, OpKind kind, int n_in, Value *const *in, Type *out, int n_attrs,
+                  const NamedAttr *attrs);
+Type *spmd_local_type(Spmd *s, Type *t, const Layout *l);
+NamedAttr spmd_named(const char *name, Attr *a);
+Value *spmd_reduce_scatter(Spmd *s, Value *x, int dim, const Dim *axes);
+Value *spmd_all_reduce(Spmd *s, Value *x, const Dim *axes, const Region *body, OpKind combine);
+int spmd_common_prefix(const Dim *a, const Dim *b);
+bool spmd_same_axes(const Dim *a, const Dim *b);
+Value *spmd_reshard(Spmd *s, Value *x, const Layout *from, const Layout *to);
+
+/* ---- partition_ops.c ---- */
+
+Layout *spmd_layout_of(Spmd *s, const Value *v);
+Value *spmd_operand(Spmd *s, Value *old, const Layout *want);
+void spmd_set_result(Spmd *s, const Op *op, int i, Value *x, const Layout *has);
+void spmd_whole_op(Spmd *s, const Op *op);
+Op *spmd_tied_op(Spmd *s, const Op *op, const bool *keep, int (*tie)(const Op *op, int k, int d));
+int spmd_tie_same(const Op *op, int k, int d);
+int spmd_tie_broadcast(const Op *op, int k, int d);
+int spmd_tie_transpose(const Op *op, int k, int d);
+void spmd_constant_op(Spmd *s, const Op *op);
+void spmd_moved_op(Spmd *s, const Op *op);
+void spmd_update_slice_op(Spmd *s, const Op *op);
+void spmd_reshape_op(Spmd *s, const Op *op);
+void spmd_reduce_op(Spmd *s, const Op *op);
+void spmd_dot_op(Spmd *s, const Op *op);
+void spmd_conv_op(Spmd *s, const Op *op);
+void spmd_gather_op(Spmd *s, const Op *op);
+void spmd_scatter_op(Spmd *s, const Op *op);
+void spmd_barrier_op(Spmd *s, const Op *op);
+
+#endif

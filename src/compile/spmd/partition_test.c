@@ -1,0 +1,414 @@
+/* The partitioned program, run by 8 processes on the interpreter, answers like the global one: the
+ * golden programs that JAX sharded over 8 devices, arguments cut and results joined by their
+ * shardings. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "base/npy.h"
+#include "compile/pass/pass.h"
+#include "compile/spmd/partition.h"
+#include "compile/spmd/propagate.h"
+#include "interp/interp.h"
+#include "stablehlo/stablehlo.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define DEVICES 8
+#define CORPUS WEFT_SOURCE_DIR "/tests/golden/corpus/"
+
+static void must(Err *e) {
+  if (!e) return;
+  char *s = err_text(e);
+  fail_msg("%s", s);
+}
+
+static Tensor *tensor_of(const Npy *a, DType t) {
+  Tensor *x = tensor_make(t, a->rank, a->dims);
+  memcpy(x->data, a->data, tensor_bytes(x));
+  return x;
+}
+
+static const Sharding *sharding(const NamedAttr *attrs, int n) {
+  const Attr *a = attrs_get(attrs, n, "sdy.sharding");
+  return a ? a->sharding : NULL;
+}
+
+/* m: inlined, sharded, taken. args and want: whole arrays. */
+static void check_module(const char *name, Module *m, Tensor *const *args, Tensor *const *want) {
+  Module *shardings = module_clone(m); /* keeps what the partitioner drops */
+  pass_propagate(shardings, false);
+  const Func *sf = module_main(shardings);
+  bool done = false;
+  must(pass_partition(m, &done));
+  assert_true(done);
+  must(ir_verify(m));
+  const Func *f = module_main(m);
+  int n_in = f->type->n_elems, n_out = f->type->n_results;
+  Shards *in = xcalloc((size_t)n_in, sizeof *in), *out = xcalloc((size_t)n_out, sizeof *out);
+  for (int i = 0; i < n_in; i++) {
+    const Sharding *s = sharding(sf->arg_attrs[i], sf->n_arg_attrs[i]);
+    in[i] = (Shards){DEVICES, xcalloc(DEVICES, sizeof(Tensor *))};
+    for (int p = 0; p < DEVICES; p++) {
+      if (s) must(shard_cut(args[i], s, module_mesh(shardings, s->mesh_name), p, &in[i].t[p]));
+      else in[i].t[p] = tensor_retain(args[i]);
+    }
+  }
+  InterpOpts opts = {.partitions = DEVICES};
+  must(interp_run(m, STR(""), &opts, in, n_in, out, n_out));
+  for (int j = 0; j < n_out; j++) {
+    const Sharding *s = sharding(sf->res_attrs[j], sf->n_res_attrs[j]);
+    Tensor *whole;
+    if (s && out[j].n > 1)
+      must(shard_join(out[j].t, DEVICES, s, module_mesh(shardings, s->mesh_name), want[j]->rank,
+                      want[j]->dims, &whole));
+    else whole = tensor_retain(out[j].t[0]);
+    assert_int_equal(whole->count, want[j]->count);
+    for (int64_t k = 0; k < whole->count; k++) {
+      double g = elem_get_f64(whole->dtype, tensor_at(whole, k));
+      double w = elem_get_f64(whole->dtype, tensor_at(want[j], k));
+      if (fabs(g - w) > 1e-4 + 1e-4 * fabs(w))
+        fail_msg("%s: result %d [%lld] is %g, want %g", name, j, (long long)k, g, w);
+    }
+    tensor_release(whole);
+    shards_free(&out[j]);
+  }
+  for (int i = 0; i < n_in; i++) shards_free(&in[i]);
+  free(in);
+  free(out);
+  module_free(m);
+  module_free(shardings);
+}
+
+static void check_program(const char *name) {
+  char path[512];
+  snprintf(path, sizeof path, CORPUS "%s.mlirbc", name);
+  Buf bytes = {0};
+  must(file_read(path, &bytes));
+  Module *m = NULL;
+  must(stablehlo_read(name, (Str){bytes.p, bytes.n}, &m));
+  snprintf(path, sizeof path, CORPUS "%s.npz", name);
+  Npz z = {0};
+  must(npz_read(path, &z));
+  must(pass_inline(m));
+  Tensor *t[2][64];
+  const Type *type = module_main(m)->type;
+  int n[2] = {type->n_elems, type->n_results};
+  for (int k = 0; k < 2; k++)
+    for (int i = 0; i < n[k]; i++) {
+      snprintf(path, sizeof path, k ? "out%d" : "in%d", i);
+      Type *const *of = k ? type->results : type->elems;
+      t[k][i] = tensor_of(npz_find(&z, path), of[i]->dtype);
+    }
+  check_module(name, m, t[0], t[1]);
+  for (int k = 0; k < 2; k++)
+    for (int i = 0; i < n[k]; i++) tensor_release(t[k][i]);
+  npz_free(&z);
+  buf_free(&bytes);
+}
+
+/* A program on made-up arguments, against itself on one device. Returns how many of its operations
+ * exchange whole arrays. */
+static int check_text(const char *name, const char *text) {
+  Module *m = NULL;
+  must(stablehlo_read(name, str_from(text), &m));
+  must(pass_inline(m));
+  const Type *type = module_main(m)->type;
+  int n_in = type->n_elems, n_out = type->n_results, gathers = 0;
+  Tensor *args[8], *want[8];
+  Shards in[8], out[8];
+  for (int i = 0; i < n_in; i++) {
+    const Type *t = type->elems[i];
+    args[i] = tensor_make(t->dtype, t->rank, t->dims);
+    for (int64_t k = 0; k < args[i]->count; k++) {
+      if (dtype_is_float(t->dtype)) elem_set_f64(t->dtype, tensor_at(args[i], k), (double)(k % 13));
+      else elem_set_i64(t->dtype, tensor_at(args[i], k), k * 5 % 7);
+    }
+    in[i] = (Shards){1, &args[i]};
+  }
+  memset(out, 0, sizeof out);
+  must(interp_run(m, STR(""), &(InterpOpts){0}, in, n_in, out, n_out));
+  for (int j = 0; j < n_out; j++) want[j] = out[j].t[0];
+  Module *parts = module_clone(m);
+  bool done;
+  must(pass_partition(parts, &done));
+  for (const Op *op = module_main(parts)->body->first; op; op = op->next)
+    gathers += op->kind == OP_ALL_GATHER;
+  module_free(parts);
+  check_module(name, m, args, want);
+  for (int i = 0; i < n_in; i++) tensor_release(args[i]);
+  for (int j = 0; j < n_out; j++) shards_free(&out[j]);
+  return gathers;
+}
+
+#define MESH "sdy.mesh @m = <[\"d\"=8]>\n"
+#define CUT(rest) " {sdy.sharding = #sdy.sharding<@m, [{\"d\"}" rest "]>}"
+
+/* What cross-entropy does: a batch's own entries are picked, and their gradients put back. */
+static const char picked[] =
+    MESH "func.func @main(%x: tensor<16x8xf32>" CUT(", {}") ", %i: tensor<16x1x1xi32>" CUT(
+        ", {}, {}") ") -> (tensor<16x1xf32>" CUT(", {}") ", tensor<16x8xf32>" CUT(", {}") ") {\n"
+                                                                                          "%g = "
+                                                                                          "\"stable"
+                                                                                          "hlo."
+                                                                                          "gather\""
+                                                                                          "(%x, "
+                                                                                          "%i) "
+                                                                                          "<{"
+                                                                                          "dimensio"
+                                                                                          "n_"
+                                                                                          "numbers "
+                                                                                          "= "
+                                                                                          "#stableh"
+                                                                                          "lo."
+                                                                                          "gather<"
+                                                                                          "collapse"
+                                                                                          "d_slice_"
+                                                                                          "dims = "
+                                                                                          "[1], "
+                                                                                          "operand_"
+                                                                                          "batching"
+                                                                                          "_dims = "
+                                                                                          "[0], "
+                                                                                          "start_"
+                                                                                          "indices_"
+                                                                                          "batching"
+                                                                                          "_dims = "
+                                                                                          "[0], "
+                                                                                          "start_"
+                                                                                          "index_"
+                                                                                          "map = "
+                                                                                          "[1], "
+                                                                                          "index_"
+                                                                                          "vector_"
+                                                                                          "dim = "
+                                                                                          "2>, "
+                                                                                          "slice_"
+                                                                                          "sizes = "
+                                                                                          "array<"
+                                                                                          "i64: 1, "
+                                                                                          "1>}> : "
+                                                                                          "(tensor<"
+                                                                                          "16x8xf32"
+                                                                                          ">, "
+                                                                                          "tensor<"
+                                                                                          "16x1x1xi"
+                                                                                          "32>) -> "
+                                                                                          "tensor<"
+                                                                                          "16x1xf32"
+                                                                                          ">\n"
+                                                                                          "%s = "
+                                                                                          "\"stable"
+                                                                                          "hlo."
+                                                                                          "scatter"
+                                                                                          "\"(%x, "
+                                                                                          "%i, %g) "
+                                                                                          "<{"
+                                                                                          "scatter_"
+                                                                                          "dimensio"
+                                                                                          "n_"
+                                                                                          "numbers "
+                                                                                          "= "
+                                                                                          "#stableh"
+                                                                                          "lo."
+                                                                                          "scatter<"
+                                                                                          "inserted"
+                                                                                          "_window_"
+                                                                                          "dims = "
+                                                                                          "[1], "
+                                                                                          "input_"
+                                                                                          "batching"
+                                                                                          "_dims = "
+                                                                                          "[0], "
+                                                                                          "scatter_"
+                                                                                          "indices_"
+                                                                                          "batching"
+                                                                                          "_dims = "
+                                                                                          "[0], "
+                                                                                          "scatter_"
+                                                                                          "dims_to_"
+                                                                                          "operand_"
+                                                                                          "dims = "
+                                                                                          "[1], "
+                                                                                          "index_"
+                                                                                          "vector_"
+                                                                                          "dim = "
+                                                                                          "2>}> "
+                                                                                          "({\n"
+                                                                                          "^bb0(%a:"
+                                                                                          " tensor<"
+                                                                                          "f32>, "
+                                                                                          "%b: "
+                                                                                          "tensor<"
+                                                                                          "f32>):"
+                                                                                          "\n%c = "
+                                                                                          "stablehl"
+                                                                                          "o.add "
+                                                                                          "%a, %b "
+                                                                                          ": "
+                                                                                          "tensor<"
+                                                                                          "f32>\n"
+                                                                                          "stablehl"
+                                                                                          "o."
+                                                                                          "return "
+                                                                                          "%c : "
+                                                                                          "tensor<"
+                                                                                          "f32>}) "
+                                                                                          ": "
+                                                                                          "(tensor<"
+                                                                                          "16x8xf32"
+                                                                                          ">, "
+                                                                                          "tensor<"
+                                                                                          "16x1x1xi"
+                                                                                          "32>, "
+                                                                                          "tensor<"
+                                                                                          "16x1xf32"
+                                                                                          ">) -> "
+                                                                                          "tensor<"
+                                                                                          "16x8xf32"
+                                                                                          ">\n"
+                                                                                          "return "
+                                                                                          "%g, %s "
+                                                                                          ": "
+                                                                                          "tensor<"
+                                                                                          "16x1xf32"
+                                                                                          ">, "
+                                                                                          "tensor<"
+                                                                                          "16x8xf32"
+                                                                                          ">}";
+
+/* A table's gradient: every device sums its own rows, then all sum theirs. */
+static const char table[] =
+    MESH "func.func @main(%u: tensor<16x4xf32>" CUT(", {}") ", %i: tensor<16x1xi32>" CUT(
+        ", {}") ") -> tensor<8x4xf32> {\n"
+                "%z = stablehlo.constant dense<0.0> : tensor<8x4xf32>\n"
+                "%s = \"stablehlo.scatter\"(%z, %i, %u) <{scatter_dimension_numbers = "
+                "#stablehlo.scatter<"
+                "update_window_dims = [1], inserted_window_dims = [0], "
+                "scatter_dims_to_operand_dims = [0], "
+                "index_vector_dim = 1>}> ({\n"
+                "^bb0(%a: tensor<f32>, %b: tensor<f32>):\n%c = stablehlo.add %a, %b : tensor<f32>\n"
+                "stablehlo.return %c : tensor<f32>}) : (tensor<8x4xf32>, tensor<16x1xi32>, "
+                "tensor<16x4xf32>) -> tensor<8x4xf32>\n"
+                "return %s : tensor<8x4xf32>}";
+
+/* What a scan does with what it keeps: rows stacked, and taken from the stack. */
+static const char stacked[] = MESH
+    "func.func @main(%s: tensor<3x16x4xf32> {sdy.sharding = #sdy.sharding<@m, [{}, {\"d\"}, {}]>}, "
+    "%x: tensor<16x4xf32>" CUT(
+        ", {}") ") -> (tensor<3x16x4xf32> {sdy.sharding = "
+                "#sdy.sharding<@m, [{}, {\"d\"}, {}]>}, tensor<16x4xf32>" CUT(
+                    ", {}") ") {\n"
+                            "%o = stablehlo.constant dense<1> : tensor<i32>\n%n = "
+                            "stablehlo.constant dense<0> : tensor<i32>\n"
+                            "%r = stablehlo.reshape %x : (tensor<16x4xf32>) -> tensor<1x16x4xf32>\n"
+                            "%u = stablehlo.dynamic_update_slice %s, %r, %o, %n, %n : "
+                            "(tensor<3x16x4xf32>, "
+                            "tensor<1x16x4xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> "
+                            "tensor<3x16x4xf32>\n"
+                            "%d = stablehlo.dynamic_slice %s, %o, %n, %n, sizes = [1, 16, 4] : "
+                            "(tensor<3x16x4xf32>, "
+                            "tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x16x4xf32>\n"
+                            "%t = stablehlo.reshape %d : (tensor<1x16x4xf32>) -> tensor<16x4xf32>\n"
+                            "return %u, %t : tensor<3x16x4xf32>, tensor<16x4xf32>}";
+
+static void test_stacks(void **state) {
+  (void)state;
+  assert_int_equal(check_text("stacked", stacked), 0);
+}
+
+/* The gradient of a weight that is cut over the same devices as the batch: own products, summed and
+ * cut in one exchange. */
+static const char weight[] =
+    MESH "func.func @main(%x: tensor<32x8xf32>" CUT(", {}") ", %y: tensor<32x16xf32>" CUT(
+        ", {}") ") -> (tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@m, [{}, {\"d\"}]>}) {\n"
+                "%w = stablehlo.dot_general %x, %y, contracting_dims = [0] x [0] : "
+                "(tensor<32x8xf32>, "
+                "tensor<32x16xf32>) -> tensor<8x16xf32>\n"
+                "return %w : tensor<8x16xf32>}";
+
+static void test_weight_gradient(void **state) {
+  (void)state;
+  assert_int_equal(check_text("weight", weight), 0);
+}
+
+/* An axis that moves to another dimension is exchanged part by part, and a broadcast made anew. */
+static const char moved[] =
+    MESH "func.func @main(%x: tensor<16x8xf32>" CUT(", {}") ", %w: tensor<8xf32>" CUT(
+        "") ") -> "
+            "(tensor<16x8xf32> {sdy.sharding = #sdy.sharding<@m, [{}, {\"d\"}]>}, "
+            "tensor<16x8xf32>" CUT(", {}") ") {\n"
+                                           "%t = stablehlo.transpose %x, dims = [1, 0] : "
+                                           "(tensor<16x8xf32>) -> tensor<8x16xf32>\n"
+                                           "%u = stablehlo.transpose %t, dims = [1, 0] : "
+                                           "(tensor<8x16xf32>) -> tensor<16x8xf32>\n"
+                                           "%b = stablehlo.broadcast_in_dim %w, dims = [1] : "
+                                           "(tensor<8xf32>) -> tensor<16x8xf32>\n"
+                                           "%p = stablehlo.multiply %x, %b : tensor<16x8xf32>\n"
+                                           "return %u, %p : tensor<16x8xf32>, tensor<16x8xf32>}";
+
+static void test_moves(void **state) {
+  (void)state;
+  assert_int_equal(check_text("moved", moved), 1); /* of 8 numbers */
+}
+
+static void test_lookups(void **state) {
+  (void)state;
+  assert_int_equal(check_text("picked", picked), 0);
+  assert_int_equal(check_text("table", table), 0);
+}
+
+static void test_train_step(void **state) {
+  (void)state;
+  check_program("dp_train_step_shardy");
+}
+
+static void test_matmul(void **state) {
+  (void)state;
+  check_program("pjit_matmul_shardy");
+}
+
+static void test_collectives(void **state) {
+  (void)state;
+  static const char *const names[] = {"coll_psum", "coll_all_gather", "coll_ppermute",
+                                      "coll_psum_scatter", "pmap_psum"};
+  for (int i = 0; i < COUNT_OF(names); i++) check_program(names[i]);
+}
+
+/* What a program says of values that it only names: groups sharded alike, layouts. */
+static void test_wishes(void **state) {
+  (void)state;
+  static const char text[] =
+      "module { sdy.mesh @mesh = <[\"x\"=8]>\n"
+      "func.func @main(%a: tensor<16x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{\"x\"}, {}]>})"
+      " -> tensor<4x16xf32> {\n"
+      "  %i = stablehlo.iota dim = 0 : tensor<16x4xf32>\n"
+      "  sdy.sharding_group %a group_id = 3 : tensor<16x4xf32>\n"
+      "  sdy.sharding_group %i group_id = 3 : tensor<16x4xf32>\n"
+      "  %l = stablehlo.custom_call @LayoutConstraint(%i) : (tensor<16x4xf32>) -> "
+      "tensor<16x4xf32>\n"
+      "  %t = stablehlo.transpose %l, dims = [1, 0] : (tensor<16x4xf32>) -> tensor<4x16xf32>\n"
+      "  return %t : tensor<4x16xf32>\n}}";
+  Module *m = NULL;
+  must(stablehlo_read("wishes", str_from(text), &m));
+  pass_propagate(m, false);
+  const Func *f = module_main(m);
+  const Sharding *s = sharding(f->res_attrs[0], f->n_res_attrs[0]);
+  assert_non_null(s);
+  assert_int_equal(s->dims[0].n_axes, 0);
+  assert_int_equal(s->dims[1].n_axes, 1);
+  module_free(m);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_matmul),      cmocka_unit_test(test_train_step),
+      cmocka_unit_test(test_collectives), cmocka_unit_test(test_lookups),
+      cmocka_unit_test(test_stacks),      cmocka_unit_test(test_weight_gradient),
+      cmocka_unit_test(test_moves),       cmocka_unit_test(test_wishes)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

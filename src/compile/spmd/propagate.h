@@ -1,0 +1,32 @@
+/* compile/propagate: sharding propagation, in the manner of Shardy: what is written on arguments,
+ * results and constraints spreads along the dimensions that operations tie together, until nothing
+ * changes.
+ *
+ * A dimension of a value carries a list of mesh axes, major first. Written shardings are closed
+ * (kept as they are) unless they say `?`. Spreading never uses an axis twice in one value, and
+ * never splits a dimension unevenly. One mesh takes part: the first that a sharding of main names.
+ * sdy.manual_computation is a wall with its in_shardings and out_shardings on both sides; its body
+ * is not entered.
+ */
+#ifndef WEFT_COMPILE_SPMD_PROPAGATE_H
+#define WEFT_COMPILE_SPMD_PROPAGATE_H
+
+#include "ir/ir.h"
+
+/* Spreads shardings through main of an inlined module, then gives each result of main without a
+ * sharding the one that arrived there (res_attrs "sdy.sharding"). With all_values, every op result
+ * gets its sharding as attribute "weft.sharding" (an array of AT_SHARDING), for the partitioner. No
+ * mesh: does nothing. */
+void pass_propagate(Module *m, bool all_values);
+/* Gives a program with mhlo.sharding strings a mesh and sdy shardings beside them (gspmd.c). */
+void shardings_from_gspmd(Module *m, int n_devices);
+
+/* Calls fn for every pair of dimensions that an operation of an inlined function ties together:
+ * dimension da of a has the size of db of b, or their groups of a reshape begin with them. */
+void dims_tied(Func *f, void (*fn)(void *arg, Value *a, int da, Value *b, int db), void *arg);
+
+/* The next group of dimensions of a and b with equal products, from *i and *j on (dimensions of one
+ * belong to none): *i0 and *j0 are the major ones. False: no more. */
+bool reshape_group(const Type *a, const Type *b, int *i, int *j, int *i0, int *j0);
+
+#endif

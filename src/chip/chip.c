@@ -401,6 +401,13 @@ Err *chip_find(const char *name, const Chip **out) {
   return NULL;
 }
 
+enum { MAX_CHIPS = 1000000 }; /* in one name; keeps counts of devices and cores within an int */
+
+static Err *bad_count(const char *name, const char *count) {
+  return err_new(ERR_INVALID, "'%s' in '%s': the number of chips must be from 1 to %d", count, name,
+                 MAX_CHIPS);
+}
+
 Err *chip_parse(const char *name, ChipRef *out) {
   TRY(load());
   *out = (ChipRef){0};
@@ -413,20 +420,20 @@ Err *chip_parse(const char *name, ChipRef *out) {
   if (!sep || sep == name || strlen(name) > 90) return not_found(name);
   char *end;
   long count = strtol(sep + 1, &end, 10);
-  if (end == sep + 1 || *end || count < 1 || count > 1000000) return not_found(name);
+  if (end == sep + 1 || *end) return not_found(name);
   char *base = xstrndup(name, (size_t)(sep - name));
   const Chip *c = lookup(base);
+  ChipRef inner = {0}; /* SkyPilot: tpu-v3-8:1 */
+  Err *e = NULL;
+  if (!c) e = colon ? chip_parse(base, &inner) : not_found(name);
+  else if (!colon && c->kind == CHIP_GPU) e = not_found(name); /* A100-80 is no eighty A100 */
   free(base);
+  if (e) return e;
+  if (count < 1 || count > MAX_CHIPS / MAX(1, inner.chips)) return bad_count(name, sep + 1);
   if (!c) {
-    ChipRef inner; /* SkyPilot: tpu-v3-8:1 */
-    base = xstrndup(name, (size_t)(sep - name));
-    Err *e = colon ? chip_parse(base, &inner) : not_found(name);
-    free(base);
-    if (e) return e;
     *out = (ChipRef){inner.chip, inner.devices * (int)count, inner.chips * (int)count};
     return NULL;
   }
-  if (!colon && c->kind == CHIP_GPU) return not_found(name); /* A100-80 is no eighty A100 */
   out->chip = c;
   const char *unit = chip_text(c, "slice_unit");
   int cores = (int)chip_num(c, "cores_per_chip", c->devices_per_chip);

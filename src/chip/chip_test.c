@@ -82,9 +82,10 @@ static void test_names(void **state) {
     if (names[i].devices) assert_int_equal(r.devices, names[i].devices);
   }
   ChipRef r;
-  static const char *const wrong[] = {"",         "tpu-v9", "T4:0",
-                                      "T4:-2",    "T4:x",   "tpu-v3-",
-                                      "tpu-v3-7", ":",      "A100-80GB:99999999999999999999"};
+  static const char *const wrong[] = {"",         "tpu-v9",     "T4:0",
+                                      "T4:-2",    "T4:x",       "tpu-v3-",
+                                      "tpu-v3-7", ":",          "A100-80GB:99999999999999999999",
+                                      "tpu-v3-0", "T4:1000001", "tpu-v3-1000000:1000000"};
   for (int i = 0; i < COUNT_OF(wrong); i++) {
     Err *e = chip_parse(wrong[i], &r);
     if (!e) print_message("accepted: '%s'\n", wrong[i]);

@@ -352,10 +352,6 @@ static Err *compare(const DiffArgs *a, Module *m, Func *f, Tensor *const *in, co
 
 static Err *diff(const DiffArgs *a, bool *parts) {
   char *first = xstrdup(a->devices), *second = strchr(first, ',');
-  if (!second || !second[1] || strchr(second + 1, ',')) {
-    free(first);
-    return err_new(ERR_INVALID, "--devices wants two names, A,B");
-  }
   *second++ = 0;
   Buf bytes = {0};
   Module *m = NULL;
@@ -407,6 +403,9 @@ static int cmd_diff(int argc, char **argv) {
     }
   if (optind != argc - 1) return cli_wrong(&args, "one PROGRAM, please");
   a.program = argv[optind];
+  const char *comma = strchr(a.devices, ',');
+  if (!comma || comma == a.devices || !comma[1] || strchr(comma + 1, ','))
+    return cli_wrong(&args, "--devices wants two names, A,B, not '%s'", a.devices);
   bool parts = false;
   Err *e = diff(&a, &parts);
   if (e) {

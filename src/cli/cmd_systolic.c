@@ -7,6 +7,8 @@
 #include "cli/cli.h"
 #include "sim/sim.h"
 
+enum { MAX_CHECKED = 100000000 }; /* elements of a matrix with numbers */
+
 static const char usage[] =
     "usage: weft systolic M N K [options]\n"
     "\n"
@@ -83,25 +85,128 @@ static Err *draw_svg(const SystolicRun *r, const char *path) {
   return e;
 }
 
+/* What was asked for. */
+typedef struct Ask {
+  int rows, cols;
+  int64_t m, n, k;
+  SystolicFlow flow;
+  bool double_buffered, draw, check, json;
+  const char *svg;
+} Ask;
+
+static const char *flow_name(SystolicFlow f) {
+  return f == SYSTOLIC_WS ? "weight-stationary" : "output-stationary";
+}
+
+static int64_t formula(const Ask *a) {
+  return systolic_cycles(a->flow, a->rows, a->cols, a->m, a->n, a->k, a->double_buffered);
+}
+
 /* A product of too many cycles to follow: what the closed form says of it. */
-static int closed_form(SystolicFlow flow, int rows, int cols, const int64_t *d, bool db,
-                       bool json) {
-  int64_t cycles = systolic_cycles(flow, rows, cols, d[0], d[1], d[2], db);
-  double macs = (double)d[0] * (double)d[1] * (double)d[2];
-  double share = macs / ((double)cycles * rows * cols);
-  if (json)
+static void closed_form(const Ask *a) {
+  int64_t cycles = formula(a);
+  double macs = (double)a->m * (double)a->n * (double)a->k;
+  double share = macs / ((double)cycles * a->rows * a->cols);
+  if (a->json)
     printf("{\"flow\": \"%s\", \"rows\": %d, \"cols\": %d, \"m\": %lld, \"n\": %lld, \"k\": %lld, "
            "\"cycles\": %lld, \"fill\": null, \"steady\": null, \"drain\": null, \"macs\": %.0f, "
            "\"utilisation\": %.6f, \"formula_cycles\": %lld}\n",
-           flow == SYSTOLIC_WS ? "weight-stationary" : "output-stationary", rows, cols,
-           (long long)d[0], (long long)d[1], (long long)d[2], (long long)cycles, macs, share,
-           (long long)cycles);
+           flow_name(a->flow), a->rows, a->cols, (long long)a->m, (long long)a->n, (long long)a->k,
+           (long long)cycles, macs, share, (long long)cycles);
   else
     printf("%lld x %lld x %lld on a %d x %d array: too many cycles to follow; by the closed form\n"
            "  cycles       %lld\n  multiply-adds %.0f\n  utilisation  %.2f %%\n",
-           (long long)d[0], (long long)d[1], (long long)d[2], rows, cols, (long long)cycles, macs,
-           100 * share);
-  return 0;
+           (long long)a->m, (long long)a->n, (long long)a->k, a->rows, a->cols, (long long)cycles,
+           macs, 100 * share);
+}
+
+static void print_json(const Ask *a, const SystolicRun *r, double seconds) {
+  printf("{\"flow\": \"%s\", \"rows\": %d, \"cols\": %d, \"m\": %lld, \"n\": %lld, \"k\": %lld, "
+         "\"cycles\": %lld, \"fill\": %lld, \"steady\": %lld, \"drain\": %lld, \"load\": %lld, "
+         "\"macs\": %lld, \"folds\": %lld, \"utilisation\": %.6f, \"formula_cycles\": %lld, "
+         "\"scalesim_cycles\": %lld, \"seconds\": %.9f}\n",
+         flow_name(a->flow), a->rows, a->cols, (long long)a->m, (long long)a->n, (long long)a->k,
+         (long long)r->cycles, (long long)r->fill, (long long)r->steady, (long long)r->drain,
+         (long long)r->load, (long long)r->macs, (long long)r->folds, r->utilisation,
+         (long long)formula(a),
+         (long long)systolic_scalesim_cycles(a->flow, a->rows, a->cols, a->m, a->n, a->k), seconds);
+}
+
+static void print_text(const Ask *a, const SystolicRun *r, double seconds) {
+  printf("%lld x %lld x %lld on a %d x %d array, %s, %s\n", (long long)a->m, (long long)a->n,
+         (long long)a->k, a->rows, a->cols, flow_name(a->flow),
+         a->double_buffered ? "double-buffered" : "single-buffered");
+  printf("  cycles       %lld   (closed form %lld, SCALE-Sim prints %lld)\n", (long long)r->cycles,
+         (long long)formula(a),
+         (long long)systolic_scalesim_cycles(a->flow, a->rows, a->cols, a->m, a->n, a->k));
+  printf("  fill         %lld\n  steady       %lld\n  drain        %lld\n", (long long)r->fill,
+         (long long)r->steady, (long long)r->drain);
+  printf("  exposed %s %lld\n", a->flow == SYSTOLIC_WS ? "load" : "out ", (long long)r->load);
+  printf("  tiles        %lld\n  multiply-adds %lld\n  utilisation  %.2f %%\n", (long long)r->folds,
+         (long long)r->macs, 100 * r->utilisation);
+  printf("  %s in %.3f s, %.3g element updates a second\n",
+         r->counted ? "counted wave by wave" : "simulated", seconds,
+         (double)r->cycles * r->rows * r->cols / (seconds > 0 ? seconds : 1e-9));
+}
+
+/* The largest difference of the array's result from the plain product x[m,k] y[k,n]. */
+static double difference(const Ask *a, const float *x, const float *y, const float *result) {
+  double worst = 0;
+  for (int64_t i = 0; i < a->m; i++)
+    for (int64_t j = 0; j < a->n; j++) {
+      double s = 0;
+      for (int64_t k = 0; k < a->k; k++) s += (double)x[i * a->k + k] * y[k * a->n + j];
+      double diff = fabs(s - result[i * a->n + j]);
+      worst = diff > worst ? diff : worst;
+    }
+  return worst;
+}
+
+/* Follows the product, with the numbers x and y unless they are NULL; returns the exit status. */
+static int follow(const Ask *a, const float *x, const float *y) {
+  SystolicRun r;
+  double start = time_now_s();
+  Err *e = systolic_run(a->flow, a->rows, a->cols, a->m, a->n, a->k, x, y, a->double_buffered, &r);
+  double seconds = time_now_s() - start;
+  if (e && e->code == ERR_EXHAUSTED && !a->draw && !a->svg && !x) {
+    err_free(e);
+    closed_form(a);
+    return 0;
+  }
+  if (e) return err_report(e), 1;
+  int status = 0;
+  if (a->json) print_json(a, &r, seconds);
+  else print_text(a, &r, seconds);
+  if (r.cycles != formula(a))
+    fprintf(stderr, "the closed form disagrees with the simulation\n"), status = 1;
+  if (x) {
+    double worst = difference(a, x, y, r.result);
+    if (!a->json) printf("  largest difference from the plain product: %g\n", worst);
+    if (worst > 1e-3 * (double)a->k) status = 1;
+  }
+  if (a->draw && !a->json) draw(&r);
+  if (a->svg && (e = draw_svg(&r, a->svg))) err_report(e), status = 1;
+  systolic_free(&r);
+  return status;
+}
+
+/* The same with small whole numbers, so that the result is exact. */
+static int follow_numbers(const Ask *a) {
+  if ((double)a->m * (double)a->k > MAX_CHECKED || (double)a->k * (double)a->n > MAX_CHECKED ||
+      (double)a->m * (double)a->n > MAX_CHECKED) {
+    err_report(err_hint(
+        err_new(ERR_EXHAUSTED, "--check multiplies matrices of at most %d elements", MAX_CHECKED),
+        "smaller sizes, or without --check the counts alone"));
+    return 1;
+  }
+  float *x = xmalloc(sizeof *x * (size_t)(a->m * a->k));
+  float *y = xmalloc(sizeof *y * (size_t)(a->k * a->n));
+  for (int64_t i = 0; i < a->m * a->k; i++) x[i] = (float)((i * 7 + 3) % 11 - 5);
+  for (int64_t i = 0; i < a->k * a->n; i++) y[i] = (float)((i * 5 + 1) % 13 - 6);
+  int status = follow(a, x, y);
+  free(x);
+  free(y);
+  return status;
 }
 
 static int run(int argc, char **argv) {
@@ -117,107 +222,36 @@ static int run(int argc, char **argv) {
                                           CLI_HELP_ROW,
                                           {0}};
   static const char *const flows[] = {"ws", "os", NULL};
-  const char *svg = NULL;
-  int64_t d[3];
-  int rows = 128, cols = 128;
-  SystolicFlow flow = SYSTOLIC_WS;
-  bool db = true, want_draw = false, check = false, json = false;
+  Ask a = {.rows = 128, .cols = 128, .flow = SYSTOLIC_WS, .double_buffered = true};
   CliArgs args = {argc, argv, options, 0};
   for (int o, i; (o = cli_next(&args)) != -1;) switch (o) {
     case ROWS:
-      if (!cli_int(&args, 1, &rows)) return 2;
+      if (!cli_int(&args, 1, &a.rows)) return 2;
       break;
     case COLS:
-      if (!cli_int(&args, 1, &cols)) return 2;
+      if (!cli_int(&args, 1, &a.cols)) return 2;
       break;
     case FLOW:
       if ((i = cli_choice(&args, flows)) < 0) return 2;
-      flow = i ? SYSTOLIC_OS : SYSTOLIC_WS;
+      a.flow = i ? SYSTOLIC_OS : SYSTOLIC_WS;
       break;
-    case SINGLE: db = false; break;
-    case DRAW: want_draw = true; break;
-    case SVG: svg = optarg; break;
-    case CHECK: check = true; break;
-    case JSON: json = true; break;
+    case SINGLE: a.double_buffered = false; break;
+    case DRAW: a.draw = true; break;
+    case SVG: a.svg = optarg; break;
+    case CHECK: a.check = true; break;
+    case JSON: a.json = true; break;
     case CLI_HELP: return fputs(usage, stdout), 0;
     default: return 2;
     }
   if (optind != argc - 3) return cli_wrong(&args, "three sizes, please: M N K");
+  int64_t *const sizes[] = {&a.m, &a.n, &a.k};
   for (int i = 0; i < 3; i++) {
     char *end;
-    d[i] = strtoll(argv[optind + i], &end, 10);
-    if (*end || d[i] < 1)
+    *sizes[i] = strtoll(argv[optind + i], &end, 10);
+    if (*end || *sizes[i] < 1)
       return cli_wrong(&args, "a size is a whole number of at least 1, not '%s'", argv[optind + i]);
   }
-  float *a = NULL, *b = NULL;
-  if (check && d[0] > 0 && d[1] > 0 && d[2] > 0 && (double)d[0] * (double)d[2] < 1e8 &&
-      (double)d[2] * (double)d[1] < 1e8) {
-    a = xmalloc(sizeof(float) * (size_t)(d[0] * d[2]));
-    b = xmalloc(sizeof(float) * (size_t)(d[2] * d[1]));
-    for (int64_t i = 0; i < d[0] * d[2]; i++) a[i] = (float)((i * 7 + 3) % 11 - 5);
-    for (int64_t i = 0; i < d[2] * d[1]; i++) b[i] = (float)((i * 5 + 1) % 13 - 6);
-  }
-  SystolicRun r;
-  double t0 = time_now_s();
-  Err *e = systolic_run(flow, rows, cols, d[0], d[1], d[2], a, b, db, &r);
-  double dt = time_now_s() - t0;
-  int status = 0;
-  if (e && e->code == ERR_EXHAUSTED && !want_draw && !svg && !a) {
-    err_free(e);
-    status = closed_form(flow, rows, cols, d, db, json);
-  } else if (e) {
-    err_report(e);
-    status = 1;
-  } else {
-    int64_t formula = systolic_cycles(flow, rows, cols, d[0], d[1], d[2], db);
-    int64_t scale = systolic_scalesim_cycles(flow, rows, cols, d[0], d[1], d[2]);
-    const char *kind = flow == SYSTOLIC_WS ? "weight-stationary" : "output-stationary";
-    if (json) {
-      printf("{\"flow\": \"%s\", \"rows\": %d, \"cols\": %d, \"m\": %lld, \"n\": %lld, \"k\": "
-             "%lld, \"cycles\": %lld, "
-             "\"fill\": %lld, \"steady\": %lld, \"drain\": %lld, \"load\": %lld, \"macs\": %lld, "
-             "\"folds\": %lld, "
-             "\"utilisation\": %.6f, \"formula_cycles\": %lld, \"scalesim_cycles\": %lld, "
-             "\"seconds\": %.9f}\n",
-             kind, rows, cols, (long long)d[0], (long long)d[1], (long long)d[2],
-             (long long)r.cycles, (long long)r.fill, (long long)r.steady, (long long)r.drain,
-             (long long)r.load, (long long)r.macs, (long long)r.folds, r.utilisation,
-             (long long)formula, (long long)scale, dt);
-    } else {
-      printf("%lld x %lld x %lld on a %d x %d array, %s, %s\n", (long long)d[0], (long long)d[1],
-             (long long)d[2], rows, cols, kind, db ? "double-buffered" : "single-buffered");
-      printf("  cycles       %lld   (closed form %lld, SCALE-Sim prints %lld)\n",
-             (long long)r.cycles, (long long)formula, (long long)scale);
-      printf("  fill         %lld\n  steady       %lld\n  drain        %lld\n", (long long)r.fill,
-             (long long)r.steady, (long long)r.drain);
-      printf("  exposed %s %lld\n", flow == SYSTOLIC_WS ? "load" : "out ", (long long)r.load);
-      printf("  tiles        %lld\n  multiply-adds %lld\n  utilisation  %.2f %%\n",
-             (long long)r.folds, (long long)r.macs, 100 * r.utilisation);
-      printf("  %s in %.3f s, %.3g element updates a second\n",
-             r.counted ? "counted wave by wave" : "simulated", dt,
-             (double)r.cycles * rows * cols / (dt > 0 ? dt : 1e-9));
-    }
-    if (r.cycles != formula)
-      fprintf(stderr, "the closed form disagrees with the simulation\n"), status = 1;
-    if (a && r.result) {
-      double worst = 0;
-      for (int64_t i = 0; i < d[0]; i++)
-        for (int64_t j = 0; j < d[1]; j++) {
-          double s = 0;
-          for (int64_t k = 0; k < d[2]; k++) s += (double)a[i * d[2] + k] * b[k * d[1] + j];
-          double diff = fabs(s - r.result[i * d[1] + j]);
-          worst = diff > worst ? diff : worst;
-        }
-      if (!json) printf("  largest difference from the plain product: %g\n", worst);
-      if (worst > 1e-3 * (double)d[2]) status = 1;
-    }
-    if (want_draw && !json) draw(&r);
-    if (svg && (e = draw_svg(&r, svg))) err_report(e), status = 1;
-    systolic_free(&r);
-  }
-  free(a);
-  free(b);
-  return status;
+  return a.check ? follow_numbers(&a) : follow(&a, NULL, NULL);
 }
 
 const CliVerb cli_systolic = {"systolic",

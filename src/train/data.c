@@ -24,7 +24,11 @@ Err *data_open(const char *spec, const DataOpts *opts, Data **out) {
   }
   if (str_is(kind, "cifar10") || str_is(kind, "cifar"))
     return data_open_cifar(path, o->augment, out);
-  if (str_is(kind, "text") && path) return data_open_text(path, o, out);
+  if (str_is(kind, "text")) {
+    if (path && *path) return data_open_text(path, o, out);
+    return err_hint(err_new(ERR_NOT_FOUND, "which text? it is learnt from a file"),
+                    "--data text:FILE; or --data synthetic for speed alone");
+  }
   if (str_is(kind, "synthetic")) return data_open_synthetic(o, out);
   return err_hint(err_new(ERR_NOT_FOUND, "there is no data set '%s'", spec), "data sets:\n%s",
                   data_specs);

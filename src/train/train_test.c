@@ -178,6 +178,11 @@ static void data_errors(void **state) {
   Err *e = data_open("idx:/nonexistent", NULL, &d);
   assert_int_equal(e->code, ERR_NOT_FOUND);
   err_free(e);
+  e = data_open("text", NULL, &d); /* the default of models of text: says what it lacks */
+  char *said = err_text(e);
+  assert_non_null(strstr(said, "text:FILE"));
+  free(said);
+  err_free(e);
   e = data_open("nothing", NULL, &d);
   assert_int_equal(e->code, ERR_NOT_FOUND);
   err_free(e);

@@ -63,3 +63,9 @@ def test_training_step(tmp_path):
     assert weft("train", "mnist", "--data", "synthetic", "--batch", 4, "--dump-step", f).returncode == 0
     first = diff(f, "cpu,tpu-v3-8")["first"]
     assert first["op"] == "stablehlo.convolution" and first["place"] == "mnist/conv1"
+
+
+def test_devices_are_two():
+    for devices in ("cpu", "cpu,", ",cpu", "cpu,cpu,cpu"):
+        p = weft("diff", CORPUS / "conv_2d_same.mlir", "--devices", devices)
+        assert p.returncode == 2 and "two names" in p.stderr

@@ -109,6 +109,8 @@ def test_chips_and_systolic():
     large = json.loads(weft("systolic", 65536, 8192, 8192, "--json").stdout)  # too many cycles to follow
     assert large["macs"] == 65536 * 8192 ** 2 and large["utilisation"] > 0.99 and large["fill"] is None
     assert "closed form" in weft("systolic", 65536, 8192, 8192).stdout
+    p = weft("systolic", 65536, 8192, 8192, "--check")  # nothing to compare with
+    assert p.returncode == 1 and "--check" in p.stderr
 
 
 def test_sample_of_the_oracle(programs):

@@ -2,7 +2,7 @@
 #ifndef WEFT_SIM_OWNER_H
 #define WEFT_SIM_OWNER_H
 
-#include "sim/plan.h"
+#include "sim/plan/plan.h"
 
 typedef struct Owners {
   bool training;              /* some argument comes back updated */

@@ -1,0 +1,123 @@
+/* The cost of one kernel on a GPU: a roofline with the losses that tiles, waves, launches and small
+ * sizes bring.
+ *   product   its arithmetic (gpu_product.c) against bytes / bandwidth; plus a launch
+ *   loop      bytes / (bandwidth x efficiency); arrays that fit L2 move faster; plus a launch
+ * Coefficients: fit.* in the chip files are shares of peak and of bandwidth that micro-benchmarks
+ * reach; what is checked against training runs is in docs/accuracy.md. */
+#include <math.h>
+
+#include "sim/cost/gpu.h"
+
+/* Arithmetic and transfers overlap well but not wholly. */
+#define OVERLAP 4.0
+
+/* The bytes of a value that the kernel reads: where it only takes slices or rows of it, or writes a
+ * slice into it, not all. */
+static double read_bytes(const Kernel *k, const HValue *v) {
+  double part = 0, all = (double)hlo_count(v->node);
+  bool slices = false;
+  for (int i = 0; i < k->inner.n; i++) {
+    const HNode *n = k->inner.v[i];
+    for (int q = 0; q < n->n_in; q++) {
+      if (n->in[q] != v->node) continue;
+      bool some = n->kind == H_SLICE || n->kind == H_DSLICE || n->kind == H_GATHER;
+      if (q > 0 || (!some && n->kind != H_DUS)) return v->plain;
+      slices = true;
+      if (some) part += (double)hlo_count(n);
+    }
+  }
+  return slices && all > 0 ? v->plain * MIN(1, part / all) : v->plain;
+}
+
+/* An attention kernel: blocks of 128 queries of one head to an SM; its products at a share of what
+ * large ones reach, over nothing but the operands and results of the whole. */
+static double attention_s(const Chip *c, const Kernel *k) {
+  double flops = 0, sms = chip_num(c, "sms", 80) / c->devices_per_chip;
+  const HConv *scores = k->conv->conv;
+  bool matrix;
+  for (int i = 0; i < k->inner.n; i++) {
+    const HNode *n = k->inner.v[i];
+    if (n->kind == H_CONV) flops += (double)n->conv->flops;
+    if (n->scores) scores = n->conv;
+  }
+  double peak = gpu_peak(c, k->conv->in[0]->dt, 1, &matrix);
+  if (attention_causal(k)) flops /= 2;
+  double blocks = (double)scores->batch * ceil((double)scores->m / 128);
+  double waves = ceil(blocks / sms) * sms / blocks;
+  return flops * waves / (peak * chip_num(c, "fit.matmul", 0.75) * ATTENTION);
+}
+
+void gpu_cost(Plan *p, Kernel *k) {
+  const Chip *c = p->chip;
+  const HNode *root = k->roots.n ? k->roots.v[0] : NULL;
+  if (!root) return;
+  double rd = 0, wr = 0;
+  for (int i = 0; i < k->reads.n; i++) rd += read_bytes(k, k->reads.v[i]);
+  for (int i = 0; i < k->roots.n; i++) {
+    const HNode *n = k->roots.v[i];
+    const HValue *v = n->val;
+    if (!v || v->dropped || v->alias) continue;
+    bool updates = n->kind == H_DUS && n->n_in > 1;
+    wr += updates ? MIN(v->plain, hlo_bytes(n->in[1])) : v->plain;
+    if (updates && k->must_copy && i == 0) rd += v->plain, wr += v->plain;
+  }
+  for (int i = 0; i < k->inner.n; i++) {
+    const HNode *n = k->inner.v[i];
+    if (attention_again(k, n)) continue;
+    if (n->conv) k->flops += (double)n->conv->flops;
+    else if (n->kind == H_EWISE) k->flops += (double)hlo_count(n);
+    else if (n->kind == H_REDUCE) k->flops += (double)hlo_count(n->in[0]);
+  }
+  k->costed = false;
+  k->modelled = true;
+  double launch = chip_num(c, "fit.launch", 2.5e-6),
+         bw = c->hbm_bandwidth * chip_num(c, "fit.stream", 0.85);
+  double l2 = chip_num(c, "l2", 4 << 20);
+  if (root->kind == H_COLL) {
+    k->collective = true;
+    k->time_s = collective_time(p, k, root);
+    k->bound = SIM_NETWORK;
+    k->util = 1;
+    return;
+  }
+  if (root->kind == H_SORT) {
+    double len = root->in[0]->rank ? (double)root->in[0]->d[root->in[0]->rank - 1] : 1;
+    rd *= MAX(1, ceil(log2(len + 1) / 4)), wr *= MAX(1, ceil(log2(len + 1) / 4));
+  }
+  double bytes = rd + wr;
+  k->bytes = bytes;
+  double mem_bw = bytes < l2 * 0.5 ? bw * 1.6 : bw;
+  double t_mem = bytes / mem_bw;
+  /* small arrays never reach the bandwidth */
+  double ramp = MAX(0.05, bytes / (bytes + chip_num(c, "fit.ramp", 2e-6) * bw));
+  if (k->attention && k->conv) {
+    double t_comp = attention_s(c, k), t_data = t_mem / ramp;
+    k->time_s = pow(pow(t_comp, OVERLAP) + pow(t_data, OVERLAP), 1 / OVERLAP) + launch;
+    k->bound = t_comp > t_data ? SIM_COMPUTE : SIM_MEMORY;
+    bool matrix;
+    k->util = MIN(1, k->flops / gpu_peak(c, k->conv->in[0]->dt, 1, &matrix) / k->time_s);
+    return;
+  }
+  if (k->conv) {
+    double peak, t_comp = gpu_product_s(c, k->conv, &peak);
+    double t_data = t_mem / ramp / gpu_line_share(k->conv);
+    double turned = gpu_turned_bytes(c, k);
+    k->bytes += turned;
+    k->time_s =
+        pow(pow(t_comp, OVERLAP) + pow(t_data, OVERLAP), 1 / OVERLAP) + launch + turned / bw;
+    k->bound = t_comp > t_data + turned / bw ? SIM_COMPUTE : SIM_MEMORY;
+    k->util = MIN(1, (double)k->conv->conv->flops / peak / k->time_s);
+    return;
+  }
+  double ops = 0;
+  for (int i = 0; i < k->inner.n; i++)
+    ops += vpu_weight(k->inner.v[i]) * (double)hlo_count(k->inner.v[i]);
+  double t_vec = ops / (chip_num(c, "peak_fp32", 1e12) / c->devices_per_chip / 4);
+  if (k->scalar) {
+    k->time_s = 0;
+    return;
+  }
+  k->time_s = MAX(t_vec, t_mem / ramp) + launch;
+  k->bound = launch > k->time_s * 0.6 ? SIM_LATENCY : t_vec > t_mem ? SIM_VECTOR : SIM_MEMORY;
+  k->util = MIN(1, t_mem / k->time_s);
+}

@@ -1,0 +1,362 @@
+/* The cost of one kernel on a TPU, as the compiler's own model has it: windows stream from HBM into
+ * VMEM while the previous ones compute, and the compiler takes the windows with the least estimate.
+ * With
+ *
+ *   in, out   cycles to move one window's operands and results     comp  cycles that one window
+ * computes cycles = base + in(first) + sum over windows of max(comp + w, in + out + q) + comp(last)
+ * + out(last)
+ *
+ * and products counted as tiles of weights pushed into the array and rows streamed through it,
+ * choosing the least over all windows that fit the scoped VMEM reproduces the compiler's estimate
+ * of plain matrix products to 0.1 to 0.3 % (median, v5e and later), 1 to 3 % on v2 to v4.
+ * Coefficients: fit.* in the chip files. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "sim/cost/tpu.h"
+
+static double up(double x, double m) { return ceil(x / m) * m; }
+
+/* Bytes read and written in device memory. */
+static double traffic(const Kernel *k) {
+  double b = 0;
+  for (int i = 0; i < k->reads.n; i++)
+    if (k->reads.v[i]->space == SP_HBM) b += k->reads.v[i]->bytes;
+  for (int i = 0; i < k->roots.n; i++) {
+    const HValue *v = k->roots.v[i]->val;
+    if (v && !v->dropped && v->space == SP_HBM && !v->alias) b += v->bytes;
+  }
+  return b;
+}
+
+/* Windowed reductions: estimated as a product is, when the compiler has an emitter for them (the
+ * window's dimensions outside the tile, whole lanes); otherwise without an estimate. */
+static void cost_pool(Plan *p, Kernel *k) {
+  const Law *law = p->law;
+  double rd = 0, wr = 0, out = 0;
+  const HValue *ov = NULL;
+  for (int i = 0; i < k->roots.n; i++) {
+    const HValue *v = k->roots.v[i]->val;
+    if (!v) continue;
+    wr += v->tiles * law->product.o[tpu_width(v)];
+    out += v->tiles;
+    ov = v;
+  }
+  double work = 0; /* a relayout that is fused in; elements of each window */
+  for (int i = 0; i < k->reads.n; i++) {
+    const HValue *v = k->reads.v[i];
+    rd += tpu_read_cost(law, &law->product, k->reads.v[i]);
+    if (ov && v->node->rank == ov->node->rank && v->node->rank > 1 &&
+        (v->order[0] != ov->order[0] || v->order[1] != ov->order[1]))
+      work += v->tiles * law->fmove;
+  }
+  for (int i = 0; i < k->inner.n; i++)
+    if (k->inner.v[i]->kind == H_RWIN && k->inner.v[i]->lo) {
+      const HNode *w = k->inner.v[i];
+      const HNode *x = w->in[0]->kind == H_PAD ? w->in[0]->in[0] : w->in[0];
+      double taps = 1, in = (double)hlo_count(x) / 1024; /* holes and edges left out */
+      for (int d = 0; d < w->rank; d++) {
+        bool outside = ov && ov->node->rank == w->rank && d != ov->order[0] && d != ov->order[1];
+        bool all = law->prefetch && outside && w->lo[d] > 8 && w->lo[d] >= w->in[0]->d[d] &&
+                   w->d[d] == w->in[0]->d[d]; /* a running sum: doubled in so many steps */
+        taps *= all ? ceil(log2((double)w->lo[d])) : (double)w->lo[d];
+        if (w->step) in /= (double)MAX(1, w->step[d]);
+      }
+      if (taps > 4)
+        work += MIN(out, in) * taps * law->dw / 4 * (hlo_bits(w->dt) < 32 ? law->vhalf : 1);
+    }
+  double n = MAX(1, ceil(out / (900 * law->scoped / (16 << 20))));
+  double R = ceil(n / (n > 1 ? law->cores : 1));
+  k->windows = (int)n;
+  k->cycles = law->base + (rd + wr + work) / R + (R - 1) * MAX((rd + wr) / R + law->q, work / R);
+  k->bound = SIM_MEMORY;
+  k->util = MIN(1, (rd + wr) / k->cycles);
+}
+
+#define SCAN_BLOCK 128 /* elements of a running sum that are summed by one window */
+
+/* Does the window reach over the whole of a dimension that is longer than a block? That dimension, or
+ * -1. */
+static int running_sum(const Kernel *k) {
+  for (int i = 0; i < k->inner.n; i++) {
+    const HNode *n = k->inner.v[i];
+    if (n->kind != H_RWIN || !n->lo) continue;
+    for (int d = 0; d < n->rank && n->rank == n->in[0]->rank; d++)
+      if (n->lo[d] > SCAN_BLOCK && n->lo[d] >= n->in[0]->d[d] && n->d[d] == n->in[0]->d[d])
+        return d;
+  }
+  return -1;
+}
+
+/* A pass over tiles, from memory to memory or within what stays on chip. */
+static double scan_pass(const Law *law, double in, double out, int width, bool far_in,
+                        bool far_out) {
+  double t = law->lbase;
+  t += in * law->loop.r[width] * (far_in || law->cmem > 0 ? 1 : law->lvm);
+  if (far_out) t += out * law->loop.o[width];
+  else if (law->cmem > 0) t += out * 1.2 * law->loop.o[width];
+  else if (width < 4 && !law->nopack) t += out * (law->loop.o[width] - law->loop.r[width]);
+  return t;
+}
+
+/* XLA writes a running sum as windows over blocks of 128 elements, a running sum of the blocks' last
+ * elements, and an addition. The summed dimension moves out of the tile before and back after it:
+ * out of the lanes in two steps, and after padding to whole blocks. */
+static void cost_running_sum(Plan *p, Kernel *k) {
+  const Law *law = p->law;
+  int along = running_sum(k);
+  const HValue *v = k->roots.v[0]->val, *from = k->reads.n ? k->reads.v[0] : v;
+  if (!v || v->node->rank < 1 || along >= v->node->rank || from->node->rank != v->node->rank)
+    from = v;
+  const HNode *n = v->node;
+  int w = tpu_width(v), width = w < 2 ? 2 : w, lane = from->order[0];
+  double len = (double)n->d[along], blocks = ceil(len / SCAN_BLOCK);
+  double rows = (double)hlo_count(n) / len, far = v->tiles;
+  bool in_lanes = lane == along, near = (law->fast > 0 && law->keep) || law->cmem > 0;
+  bool quick = near && law->cmem <= 0; /* relayouts and windows at the speed of registers */
+  double lanes = in_lanes ? rows : (double)n->d[lane], others = rows / lanes;
+  double block_tiles = blocks > 4 ? ceil(blocks / 8) : 0.6; /* of four rows when that is enough */
+  double work = ceil(lanes / 128) * SCAN_BLOCK *
+                (others > 1 ? ceil(others / 8) * blocks : block_tiles); /* tiles */
+  double taken = 7 * law->dw * work;                                    /* by the windows */
+  double t = 2 * law->lbase;                                            /* the blocks' sums */
+  t += scan_pass(law, work, work, width, !near, !near);                 /* the addition */
+  t += scan_pass(law, far, far, width, !near, true);                    /* the result's order */
+  if (in_lanes) {
+    double turn =
+        quick ? 100 * ceil(work / 384) : law->lbase + 2 * work * law->lane * (near ? 0.41 : 1);
+    double window = quick ? law->lbase + 800 : law->base + taken;
+    if (!near) window += work * (2 * law->loop.r[width] + law->loop.o[width]);
+    t += 2 * turn + window + scan_pass(law, far, far, width, true, !near);
+    if (len != blocks * SCAN_BLOCK)
+      t += quick ? 100 * ceil(2 * far / 384) : scan_pass(law, far, far, width, !near, !near);
+  } else {
+    t += law->base - law->lbase + scan_pass(law, far, work, width, true, !near) + taken;
+  }
+  k->cycles = t;
+  k->bound = SIM_MEMORY;
+  k->util = MIN(1, far * (law->loop.r[width] + law->loop.o[width]) / k->cycles);
+}
+
+/* A softmax in one kernel: rows are read once, reduced, and written. */
+static void cost_softmax(Plan *p, Kernel *k) {
+  const Law *law = p->law;
+  double rd = 0, wr = 0, bytes = 0;
+  for (int i = 0; i < k->reads.n; i++)
+    rd += tpu_read_cost(law, &law->product, k->reads.v[i]), bytes += k->reads.v[i]->bytes;
+  for (int i = 0; i < k->roots.n; i++)
+    if (k->roots.v[i]->val)
+      wr += tpu_write_cost(law, &law->product, k->roots.v[i]->val),
+          bytes += k->roots.v[i]->val->bytes;
+  double n = MAX(1, ceil(bytes / 3.2e6)), R = ceil(n / (n > 1 ? law->cores : 1));
+  k->windows = (int)n;
+  double before, work = tpu_vector_work(law, k, &before);
+  k->cycles = law->base + rd + wr + work * law->lvpu / (n > 1 ? law->cores : 1) + (R - 1) * law->q;
+  k->bound = SIM_MEMORY;
+  k->util = MIN(1, (rd + wr) / k->cycles);
+}
+
+/* Gathers, scatters, sorts and the like carry no estimate in the compiler: modelled from what they
+ * move. */
+static void cost_irregular(Plan *p, Kernel *k) {
+  const Law *law = p->law;
+  const HNode *n = k->roots.v[0];
+  double rd = 0, wr = 0, passes = 1, latency = 0;
+  for (int i = 0; i < k->reads.n; i++)
+    rd += k->reads.v[i]->tiles * law->loop.r[tpu_width(k->reads.v[i])];
+  for (int i = 0; i < k->roots.n; i++)
+    if (k->roots.v[i]->val)
+      wr += k->roots.v[i]->val->tiles * law->loop.o[tpu_width(k->roots.v[i]->val)];
+  double rows = 0;
+  switch (n->kind) {
+  case H_GATHER: {
+    int64_t idx = n->n_in > 1 ? hlo_count(n->in[1]) : 1;
+    rd = wr;
+    rows = (double)MIN(idx, hlo_count(n));
+    latency = rows * 12; /* one row a descriptor */
+    break;
+  }
+  case H_SCATTER: {
+    int64_t idx = n->n_in > 1 ? hlo_count(n->in[n->n_in / 2]) : 1;
+    rows = (double)idx;
+    latency = rows * 25;
+    rd = wr = 0;
+    for (int i = 0; i < k->reads.n; i++)
+      rd += k->reads.v[i]->tiles * law->loop.r[tpu_width(k->reads.v[i])];
+    break;
+  }
+  case H_RWIN: passes = 1; break;
+  case H_SORT: {
+    double len = 1;
+    const HNode *x = n->in[0];
+    if (x->rank) len = (double)x->d[x->rank - 1];
+    passes = MAX(1, log2(len + 1) * (log2(len + 1) + 1) / 2);
+    rd = (double)hlo_count(x) / 1024 * passes * 1.1;
+    wr = 0;
+    break;
+  }
+  default: break;
+  }
+  k->cycles = law->lbase + rd + wr + latency;
+  k->bound = latency > rd + wr ? SIM_LATENCY : SIM_MEMORY;
+  k->util = MIN(1, (rd + wr) / k->cycles);
+  k->modelled = true;
+}
+
+/* A slice of every so many elements, on its own, or a pad between those of an array of more than two
+ * sides. */
+static bool skips(const Kernel *k) {
+  const HNode *n = k->roots.v[0];
+  bool pad = n->kind == H_PAD && k->inner.n <= 2 && n->rank > 2;
+  if (pad)
+    for (int d = 0; d < n->rank; d++)
+      if (n->step[d] > 0) return true;
+  if (n->kind != H_SLICE || k->inner.n > 1 || !n->step) return false;
+  for (int d = 0; d < n->rank; d++)
+    if (n->step[d] > 1) return n->rank > 1;
+  return false;
+}
+
+/* Elements spread apart along rows or lanes: a product with a matrix of zeros and ones, in three
+ * passes. 0 for other kernels. */
+static double spreading(const Law *law, const Kernel *k, int *windows) {
+  const HNode *n = k->roots.v[0];
+  if (n->kind != H_PAD || k->inner.n > 2 || n->rank != 2 || !n->val || k->reads.n < 1) return 0;
+  bool both = n->step[n->val->order[0]] > 0 && n->step[n->val->order[1]] > 0;
+  for (int i = 0; i < 2 && !both; i++) {
+    int d = n->val->order[i];
+    if (n->step[d] < 1) continue;
+    double from = law->side, to = up((double)n->d[d], law->side); /* block by block */
+    double others = (double)hlo_count(n) / (double)MAX(1, n->d[d]);
+    int w = tpu_width(n->val);
+    double cut = 0; /* of what the last block has too much */
+    if (n->in[0]->d[d] % 128)
+      cut = law->lbase +
+            n->val->tiles * (law->loop.o[w] + law->loop.r[w] * (law->fast > 0 ? law->lvm : 1));
+    *windows = 1;
+    return law->base + tpu_read_cost(law, &law->loop, k->reads.v[0]) +
+           tpu_write_cost(law, &law->loop, n->val) + cut +
+           3 * up(others, 8) * from * to / law->macs;
+  }
+  return 0;
+}
+
+/* A reshape of its own, from the natural order to the natural order. */
+static bool moves_elements(const Kernel *k) {
+  const HNode *n = k->roots.v[0];
+  if (!k->copy || n->kind != H_RESHAPE || k->reads.n != 1) return false;
+  const HValue *v = k->reads.v[0], *o = n->val;
+  if (v->node->rank < 2 || !o) return false;
+  int r = v->node->rank;
+  if (n->rank < 2) return v->node->d[r - 1] % 128 || v->node->d[r - 2] % 8;
+  for (int d = 0; d < 2; d++)
+    if (v->order[d] != v->node->rank - 1 - d || o->order[d] != n->rank - 1 - d) return false;
+  bool tiles_stay = v->node->d[r - 1] == n->d[n->rank - 1] && v->node->d[r - 2] % 8 == 0 &&
+                    n->d[n->rank - 2] % 8 == 0;
+  return !tiles_stay; /* else a plain copy */
+}
+
+static bool updates(const Kernel *k) {
+  for (int i = 0; i < k->roots.n; i++)
+    if (k->roots.v[i]->kind == H_DUS) return true;
+  return false;
+}
+
+#define SUM_SLOTS \
+  10 /* instruction slots to widen a register of a product's result and to add it up */
+
+/* The sum of a loop's state is taken by the product that makes the state's next value, and once
+ * before the loop: the share of the kernel's time that a round has. */
+static double share_of_round(const Plan *p, const Kernel *k) {
+  const HComp *c = p->comp;
+  if (!p->law->rotates || !p->loop_body || !p->parent || k->conv || k->roots.n != 1 ||
+      k->reads.n != 1 || k->roots.v[0]->kind != H_REDUCE || hlo_count(k->roots.v[0]) > 1)
+    return 1;
+  for (int i = 0; i < c->params.n && i < c->outputs.n; i++) {
+    const HValue *o = c->outputs.v[i]->val;
+    if (c->params.v[i]->val != k->reads.v[0] || !o || o->kernel < 0 || o->node->comp != c) continue;
+    if (p->kernels.v[o->kernel]->conv && p->mult > p->parent->mult)
+      return p->parent->mult / p->mult;
+  }
+  return 1;
+}
+
+/* Attention by a kernel of its own (Pallas' splash attention). */
+static void cost_attention(const Plan *p, Kernel *k) {
+  const Chip *c = p->chip;
+  double flops = 0;
+  for (int i = 0; i < k->inner.n; i++)
+    if (k->inner.v[i]->conv) flops += (double)k->inner.v[i]->conv->flops;
+  if (attention_causal(k)) flops /= 2;
+  double compute = flops / (c->peak_flops * ATTENTION), data = k->bytes / c->hbm_bandwidth;
+  k->time_s = MAX(compute, data);
+  k->cycles = k->time_s * p->law->clock;
+  k->bound = compute > data ? SIM_COMPUTE : SIM_MEMORY;
+  k->util = MIN(1, k->flops / c->peak_flops / k->time_s);
+  k->modelled = true;
+  k->costed = false;
+}
+
+void tpu_cost(Plan *p, Kernel *k) {
+  const HNode *root = k->roots.n ? k->roots.v[0] : NULL;
+  k->bytes = traffic(k);
+  for (int i = 0; i < k->inner.n; i++) {
+    const HNode *n = k->inner.v[i];
+    if (attention_again(k, n)) continue;
+    if (n->conv) k->flops += (double)n->conv->flops;
+    else if (n->kind == H_EWISE) k->flops += (double)hlo_count(n);
+    else if (n->kind == H_REDUCE) k->flops += (double)hlo_count(n->in[0]);
+  }
+  if (!root) return;
+  k->costed = true;
+  if (root->kind == H_COLL) {
+    k->collective = k->modelled = true;
+    k->costed = false;
+    k->time_s = collective_time(p, k, root);
+    k->cycles = k->time_s * p->law->clock;
+    k->bound = SIM_NETWORK;
+    k->util = 1;
+    return;
+  }
+  if (k->attention) return cost_attention(p, k);
+  const HConv *cv = k->conv ? k->conv->conv : NULL;
+  if (cv && !cv->is_conv && (cv->m == 1 || cv->n == 1) && p->law->matvec && cv->k > 1) {
+    tpu_matvec(p, k);
+  } else if (k->conv) {
+    tpu_product(p, k);
+  } else if (updates(k)) {
+    tpu_update(p, k);
+  } else if (running_sum(k) >= 0) {
+    cost_running_sum(p, k);
+  } else if (k->pool) {
+    cost_pool(p, k);
+  } else if (k->soft && root->kind != H_REDUCE) {
+    cost_softmax(p, k);
+  } else if (root->kind == H_REDUCE || hlo_light(root) || root->kind == H_CONCAT ||
+             root->kind == H_DSLICE) {
+    tpu_loop(p, k);
+    double t = spreading(p->law, k, &k->windows);
+    if (t > 0) k->cycles = t;
+  } else {
+    cost_irregular(p, k);
+    k->costed = root->op == OP_BITCAST_CONVERT;
+    k->modelled = !k->costed;
+  }
+  if (moves_elements(k) || skips(k)) k->costed = false, k->modelled = true; /* no estimate exists */
+  double share = share_of_round(p, k);
+  k->cycles *= share;
+  if (share < 1 && p->law->cores > 1) /* the rest, beside the product */
+    k->cycles += SUM_SLOTS * p->law->lvpu * k->reads.v[0]->tiles;
+  k->est = k->cycles;
+  if (k->must_copy) { /* the operand must survive: it is copied before it is changed */
+    HValue *v = root->val;
+    double bytes = 2 * v->bytes, n = MAX(1, ceil(2 * bytes / (p->law->scoped * 0.985)));
+    double R = ceil(n / (n > 1 ? p->law->cores : 1));
+    k->est = p->law->lbase +
+             v->tiles * (p->law->loop.r[tpu_width(v)] + p->law->loop.o[tpu_width(v)]) +
+             (R - 1) * p->law->lq;
+    k->cycles += k->est;
+    k->costed = true;
+  }
+  k->time_s = k->cycles / p->law->clock;
+}

@@ -1,0 +1,337 @@
+/* Kernels without a product on a TPU: loops, relayouts, concatenations, updates in place. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "sim/cost/tpu.h"
+
+/* A window has at most so many tiles along the sublanes of what is summed. */
+static bool tall(const Kernel *k) {
+  for (int i = 0; i < k->reads.n; i++) {
+    const HValue *v = k->reads.v[i];
+    if (v->node->rank == 2 && v->node->d[v->order[1]] > 8 * 1024) return true;
+  }
+  return false;
+}
+
+/* The tiles of an array that an unfused reduction takes in one window: a quarter of each core's share
+ * of on-chip memory (1024 of 4 KiB and some more, but not 1320, were seen in 16 MiB, 2500 in 32). */
+static double reduced_at_once(const Law *law) {
+  return 1260 * law->scoped / (16 << 20) * law->cores;
+}
+
+/* Are elements added, which takes 32 bits whatever they are stored in? */
+static bool sums(const Kernel *k) {
+  for (int i = 0; i < k->inner.n; i++) {
+    const HNode *n = k->inner.v[i];
+    if (n->kind != H_REDUCE) continue;
+    if (!n->src || n->src->n_regions != 1) return true;
+    const Op *op = n->src->regions[0]->first;
+    for (; op; op = op->next)
+      if (op->kind == OP_ADD) return true;
+  }
+  return false;
+}
+
+#define WINDOW 1064  /* tiles of the largest window that a loop is cut into */
+#define AT_ONCE 1260 /* that a loop may take whole */
+
+static double cut(const Law *law, double tiles) {
+  if (law->fast <= 0) return 1;
+  return tiles <= AT_ONCE ? 1 : ceil(tiles / WINDOW);
+}
+
+/* An unfused operation runs in one window while its arrays fit, else in windows of a fixed number
+ * of tiles. slow: of rd + wr, what registers are loaded, packed and stored for, which hides under
+ * the transfers of other windows where two cores share the memory. */
+static double loop_cycles(const Law *law, const Kernel *k, double rd, double wr, double comp,
+                          double slow, double bytes, double all_bytes, double tiles, bool narrow,
+                          int *windows) {
+  double n, lq = law->lq;
+  bool one = all_bytes <= law->one_bytes;
+  if (k->reduce) {
+    one = tiles * (!narrow ? 1 : sums(k) ? 0.75 : 0.8) <= reduced_at_once(law) && !tall(k);
+    n = k->alone ? (one ? 1 : ceil(tiles / law->lwin))
+                 : (law->fast > 0 ? cut(law, tiles) : ceil(tiles / law->rwin));
+    if (k->alone) lq = law->rlq;
+  } else if (k->alone && !k->copy) {
+    n = one ? 1 : ceil(tiles / law->lwin);
+  } else if (k->copy) {
+    n = ceil((narrow ? 2 : 1) * bytes / law->cwin);
+    if (law->scoped > 16 << 20) n = all_bytes <= law->cwin ? 1 : ceil(tiles / 1024);
+  } else {
+    n = ceil(2 * bytes / (law->scoped * (narrow ? 0.72 : 0.985)));
+    n = MAX(n, cut(law, tiles));
+  }
+  if (n < 1) n = 1;
+  double mg = n > 1 ? law->cores : 1, R = ceil(n / mg);
+  *windows = (int)MIN(n, 1e9);
+  if (R <= 1) return law->lbase + rd + wr + comp;
+  if (law->cores < 2) slow = 0;
+  double moved = rd + wr - slow, work = comp + slow;
+  return law->lbase + moved / R + (R - 1) * MAX(work / R, moved / R + lq) + work / R;
+}
+
+/* An argument that later kernels read as well is copied on chip while its first reader takes it
+ * from HBM. */
+static bool arrives(const Plan *p, const Kernel *k, const HValue *v) {
+  if (!v->is_param || p->comp->parent || v->last_read <= k->pos || !v->n_stays ||
+      !v->stays[0].fetched || v->stays[0].first > k->pos)
+    return false;
+  for (int i = v->stays[0].first; i < k->pos; i++)
+    for (int r = 0; r < p->kernels.v[i]->reads.n; r++)
+      if (p->kernels.v[i]->reads.v[r] == v) return false;
+  return true;
+}
+
+/* Rows that lie alone in their tiles (a dimension of one beside the lanes) are taken eight at a time
+ * by what is fused: the share of the time that is left. */
+static double rows_together(const Kernel *k, const HValue *v) {
+  const HNode *n = v->node;
+  if (k->alone || k->copy || k->reduce || n->rank < 3 || tpu_width(v) < 4 ||
+      n->d[v->order[1]] > 1 || v->tiles <= 0 || (hlo_count(n) / MAX(1, n->d[v->order[0]])) % 8)
+    return 1;
+  return MIN(1, v->bytes / 4096 / v->tiles);
+}
+
+/* What a loop is charged for an operand: on some generations one on chip costs as much as one in
+ * HBM. */
+static double far_read(const Plan *p, const Kernel *k, HValue *v) {
+  const Law *law = p->law;
+  while (v->alias) v = v->alias;
+  if (v->space == SP_SCALAR) return 0;
+  double near = v->space == SP_VMEM && !arrives(p, k, v) ? law->lvm : 1;
+  return v->tiles * law->loop.r[tpu_width(v)] * tpu_wide(v) * near * rows_together(k, v);
+}
+
+/* And for a result: one in the memory that cores share as much as one in HBM. */
+static double far_write(const Law *law, const HValue *v) {
+  if (v->dropped || v->space != SP_CMEM) return tpu_write_cost(law, &law->loop, v);
+  return v->tiles * law->loop.o[tpu_width(v)] * tpu_wide(v);
+}
+
+#define TURN_WINDOW 768 /* tiles of both sides that are turned at a time */
+
+/* Moving another dimension into lanes goes through the transpose unit, window by window: nothing
+ * overlaps, and a tile of any type costs the same. */
+static double turn_cycles(const Law *law, HValue *from, HValue *to, bool joins, int *windows) {
+  HValue *side[2] = {base_of(from), to};
+  bool on_chip = joins && law->fast > 0 && to->node->d[0] != from->node->d[0]; /* moved once more */
+  double held[2];
+  for (int i = 0; i < 2; i++) /* rows that are joined fill their tiles */
+    held[i] =
+        joins ? MIN(side[i]->tiles, side[i]->bytes / tpu_width(side[i]) / 1024) : side[i]->tiles;
+  double tiles = held[0] + held[1], per = TURN_WINDOW * law->cores, w = 100;
+  double n = MAX(1, ceil(tiles / per));
+  const HNode *x = to->node; /* windows are whole slices of the outermost dimension */
+  if (n > 1 && x->rank > 2) {
+    double outer = (double)x->d[to->order[x->rank - 1]], take = floor(outer * per / tiles);
+    if (take >= 1) n = ceil(outer / take);
+  }
+  for (int i = 0; i < 2; i++) {
+    double t = held[i] / n, far = law->lbase - 30;
+    if (side[i]->space == SP_HBM && !(i && on_chip)) w += far + t * law->lane;
+    else if (side[i]->space == SP_CMEM) w += far + t * law->lane * 0.41;
+    else if (i && law->lane_pack > 0 && tpu_width(to) < 4 && side[0]->space != SP_HBM)
+      w += far + t * law->lane_pack;
+  }
+  *windows = (int)n;
+  return n * w;
+}
+
+#define JOIN_NARROW 8 /* instruction slots to join registers of 16 bits, two in a word */
+
+/* A reshape of its own from the first dimension in lanes to the last one, or back. */
+static bool lanes_split(const Kernel *k) {
+  const HNode *n = k->roots.v[0];
+  if (!k->copy || n->kind != H_RESHAPE || !n->val || k->reads.n != 1) return false;
+  const HValue *v = k->reads.v[0];
+  int r = v->node->rank;
+  if (r < 2 || n->rank < 2 || (r == 2 && n->rank == 2)) return false;
+  return (v->order[0] == 0 && n->val->order[0] == n->rank - 1) ||
+         (v->order[0] == r - 1 && n->val->order[0] == 0);
+}
+
+/* A concatenation is the largest of its operands, each padded to the size of the result. */
+static double joining(const Law *law, const HNode *n, double tiles, double *rd) {
+  const HValue *v = n->val;
+  if (!v || n->rank < 2) return 0;
+  bool equal = true;
+  for (int i = 1; i < n->n_in; i++) equal &= hlo_count(n->in[i]) == hlo_count(n->in[0]);
+  if (!equal && n->index == v->order[n->rank - 1] && 4 * v->bytes > law->scoped) {
+    *rd += tiles * law->loop.r[tpu_width(v)] * (n->n_in - 1); /* every window reads all operands */
+    return 0;
+  }
+  return tiles * (tpu_width(v) == 4 ? law->join : JOIN_NARROW) * law->lvpu * (n->n_in - 1);
+}
+
+/* Kernels beside one that makes random bits from a counter: the key is taken apart, and each row
+ * has three words of its counters computed once, for nothing where they fill whole registers. */
+static double counters(const Law *law, const Kernel *k) {
+  double t = 0;
+  for (int i = 0; i < k->inner.n; i++) {
+    const HNode *n = k->inner.v[i];
+    if (n->kind == H_SLICE && n->in[0]->val && n->dt == DT_U32 && n->rank == 1 &&
+        hlo_count(n->in[0]) <= 4 && t < law->lbase)
+      t += law->lbase + 8;
+  }
+  for (int i = 0; i < k->inner.n && t > 0; i++) {
+    const HNode *n = k->inner.v[i];
+    if (n->kind != H_IOTA || n->dt != DT_U64 || n->rank < 2) continue;
+    double rows = (double)(hlo_count(n) / MAX(1, n->d[n->rank - 1]));
+    return t + 3 * (rows <= 512 ? law->lbase + 4 : 15 + 3 * rows / 1024);
+  }
+  return t;
+}
+
+/* Parts of an image that only move on chip pack their narrow elements even where arithmetic does not. */
+static double moves_packed(const Law *law, const Kernel *k) {
+  double w = 0;
+  for (int i = 0; i < k->roots.n; i++) {
+    const HNode *n = k->roots.v[i];
+    const HValue *v = n->val;
+    bool moves = n->kind == H_SLICE || n->kind == H_PAD || k->copy;
+    if (moves && n->part && v && !v->alias && v->space == SP_VMEM)
+      w += tpu_pack_cost(&law->loop, v);
+  }
+  return w;
+}
+
+/* A copy inside VMEM. Elements that stay in their lanes go through registers, where narrow ones are
+ * packed anew. */
+static double inside_chip(const Law *law, const Kernel *k, double tiles) {
+  const HValue *v = k->copy_of, *o = k->roots.v[0]->val;
+  if (k->roots.v[0]->rows) v = k->reads.v[0]; /* whose first dimensions may be in another order */
+  if (!v || v->node->rank < 2 || v->order[0] != o->order[0]) return 100 * MAX(1, ceil(tiles / 384));
+  if (tpu_width(o) >= 4) return 15 + 0.5 * o->tiles;
+  double bytes = v->bytes + o->bytes, w = tpu_pack_cost(&law->loop, o) + o->tiles;
+  /* of several windows each is brought in and taken out */
+  if (bytes > law->cwin) w = o->tiles * (law->loop.r[tpu_width(o)] + law->loop.o[tpu_width(o)]);
+  return law->lbase + w;
+}
+
+void tpu_loop(Plan *p, Kernel *k) {
+  const Law *law = p->law;
+  double rd = 0, wr = 0, bytes = 0, all = 0, tiles = 0, slow = 0;
+  bool any_array = false, narrow = false;
+  int widest = 0;
+  for (int i = 0; i < k->reads.n; i++) {
+    HValue *v = k->reads.v[i];
+    double part = tpu_read_fraction(k, v);
+    double read = k->copy && base_of(v)->space != SP_CMEM ? tpu_read_cost(law, &law->loop, v)
+                                                          : far_read(p, k, v);
+    rd += read * part;
+    slow += read * part * (1 - law->product.r[tpu_width(v)] / law->loop.r[tpu_width(v)]);
+    if (v->node->rank > 0) any_array = true;
+    if (!k->copy || v->space == SP_HBM) bytes += v->bytes * part;
+    all += v->bytes * part;
+    narrow |= tpu_width(v) == 2;
+    widest = MAX(widest, tpu_width(v));
+    if (part >= 1) tiles = MAX(tiles, v->tiles);
+  }
+  bool reduced = false;
+  for (int i = 0; i < k->roots.n && k->reduce;
+       i++) { /* walked anyway when a whole array is written as well */
+    const HNode *n = k->roots.v[i];
+    if (n->kind != H_REDUCE && n->val && !n->val->dropped && !n->val->alias && !n->val->lone &&
+        n->val->tiles > 16)
+      reduced = true;
+  }
+  for (int i = 0; i < k->roots.n; i++) {
+    HNode *n = k->roots.v[i];
+    HValue *v = n->val;
+    if (!v || v->dropped || v->alias) continue;
+    if (n->kind == H_REDUCE ||
+        v->lone) { /* the estimate charges the window it walks over, as 4-byte results */
+      double t = (double)hlo_count(n->in[0]) / 1024; /* bits are packed by a reduction */
+      int wide_in = 4;
+      for (int q = 0; q < k->reads.n; q++)
+        if (hlo_count(k->reads.v[q]->node) == hlo_count(n->in[0])) {
+          t = MAX(t, k->reads.v[q]->tiles);
+          if (tpu_width(k->reads.v[q]) < 4) wide_in = 2;
+        }
+      if (!reduced) {
+        wr += t * law->ro[wide_in];
+        if (wide_in == 2) all += t * 4096;
+      }
+      reduced = true;
+      tiles = MAX(tiles, t);
+    } else {
+      double written = far_write(law, v) * rows_together(k, v);
+      wr += written;
+      slow += written * (1 - law->product.o[tpu_width(v)] / law->loop.o[tpu_width(v)]);
+      tiles = MAX(tiles, v->tiles);
+      if (!k->copy || v->space == SP_HBM) bytes += v->bytes;
+      all += tpu_width(v) < 4 && tpu_width(v) <= widest ? 2 * v->bytes : v->bytes;
+    }
+    any_array |= (v->space == SP_HBM || v->space == SP_CMEM) && v->node->rank > 0;
+  }
+  for (int i = 0; i < k->inner.n; i++) { /* rows of one image lie apart */
+    const HNode *n = k->inner.v[i];
+    const HValue *v = n->kind == H_RESHAPE ? n->in[0]->val : NULL;
+    if (v && v->is_param && n->rank == 2 && v->node->rank > 2 && v->node->d[v->order[1]] == 1)
+      rd *= 2;
+  }
+  wr -= tpu_packed_twice(law, &law->loop, k);
+  if (law->nopack) wr += moves_packed(law, k);
+  const HNode *root = k->roots.v[0];
+  double spread = tpu_spread_rows(k) * law->spread;
+  double before,
+      comp = tpu_vector_work(law, k, &before) * law->lvpu + tpu_turned_rows(k) * law->row + spread;
+  if (k->alone && !k->reduce)
+    comp = MIN(comp, tiles * law->lvpu); /* all unfused operations alike */
+  if (k->alone && k->reduce && law->scoped > 16 << 20) comp = 0;
+  if (root->kind == H_CONCAT) comp += joining(law, root, tiles, &rd);
+  bool moved = root->kind == H_TRANSPOSE && k->inner.n == 1 && root->val && k->reads.n == 1 &&
+               root->rank >= 2 && root->dims[root->val->order[0]] != k->reads.v[0]->order[0];
+  k->vpu = comp;
+  k->cycles = loop_cycles(law, k, rd, wr, comp, slow, bytes, all, tiles, narrow, &k->windows);
+  if (spread > 0 && wr <= 0) /* with nothing to write, reading hides nothing */
+    k->cycles = MAX(k->cycles, law->lbase + rd + comp);
+  if (!any_array) /* less than a register's worth is written like an array */
+    k->cycles = root->rank > 0 && hlo_count(root) < 1024 ? law->lbase + 2 : 15 + tiles * 0.25;
+  k->cycles += counters(law, k);
+  if (k->copy && k->reads.n == 1 && k->reads.v[0]->space != SP_HBM && k->roots.v[0]->val &&
+      k->roots.v[0]->val->space == SP_VMEM)
+    k->cycles = inside_chip(law, k, tiles);
+  bool joins = lanes_split(k);
+  if ((k->turns || moved || joins) && root->val)
+    k->cycles = turn_cycles(law, k->reads.v[0], root->val, joins, &k->windows);
+  k->bound = comp > rd + wr ? SIM_VECTOR : k->cycles < 2 * law->lbase ? SIM_LATENCY : SIM_MEMORY;
+  k->util = MIN(1, MAX(comp, rd + wr) / MAX(k->cycles, 1));
+}
+
+/* A slice written in place into a larger array: a loop over the slice. libtpu estimates it where it
+ * is fused with what computes the slice, or runs in a loop. */
+void tpu_update(Plan *p, Kernel *k) {
+  const Law *law = p->law;
+  double rd = 0, wr = 0, bytes = 0;
+  for (int i = 0; i < k->reads.n; i++) {
+    HValue *v = k->reads.v[i];
+    if (tpu_written_into(k, v)) continue;
+    double part = tpu_read_fraction(k, v);
+    rd += far_read(p, k, v) * part;
+    bytes += v->bytes * part;
+  }
+  for (int i = 0; i < k->roots.n; i++) {
+    const HNode *r = k->roots.v[i];
+    if (!r->val) continue;
+    double part = tpu_written_part(r);
+    wr += tpu_write_cost(law, &law->loop, r->val) * part;
+    bytes += r->val->bytes * part;
+  }
+  wr -= tpu_packed_twice(law, &law->loop, k);
+  double R = MAX(1, ceil(ceil(2 * bytes / (law->scoped * 0.985)) / law->cores));
+  k->windows = (int)R;
+  double before, work = tpu_vector_work(law, k, &before);
+  k->cycles = law->lbase + rd + wr + (R - 1) * law->lq + work * law->lvpu / R;
+  const HNode *one = k->roots.n == 1 && k->roots.v[0]->kind == H_DUS ? k->roots.v[0] : NULL;
+  if (one && one->n_in > 1 && hlo_count(one->in[1]) == 1 && hlo_count(one) <= 1024)
+    k->cycles = 15; /* one number, by the scalar unit */
+  k->bound = SIM_MEMORY;
+  k->util = MIN(1, (rd + wr) / k->cycles);
+  const HNode *first = k->roots.v[0];
+  bool plain = k->inner.n <= 1 && (tpu_width(first->val) >= 4 || first->rank < 2 ||
+                                   first->val->order[0] == first->rank - 1);
+  k->modelled = !p->comp->parent && plain;
+  k->costed = !k->modelled;
+}

@@ -1,0 +1,390 @@
+/* Products and convolutions on a TPU in the terms of tpu_tiling.c, and the matrix-vector products
+ * that run as loops. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "sim/cost/tpu.h"
+
+static double up(double x, double m) { return ceil(x / m) * m; }
+
+#define UNPACK 6 /* vector operations to take bits of a register's elements out of their words */
+
+enum { LHS, RHS, EPILOGUE };
+
+typedef struct Product { /* a kernel's product, as its operands and its result lie */
+  Kernel *k;
+  const HNode *cv;
+  const HConv *c;
+  int *side;         /* of each value read: what of the product it feeds */
+  const HValue *out; /* the stored value as large as the product; or NULL */
+  bool swap;         /* rhs streams and lhs stays in the array */
+  bool gradient;     /* of filters: the window is the image; contracted positions may be split */
+  double pixels;     /* of a convolution's result; 1 of other products */
+} Product;
+
+/* Finds which operand the stored values under n feed. */
+static void feeds(const Kernel *k, HNode *n, int side, int *who, int stamp) {
+  if (n->visit == stamp) return; /* shared subexpressions: each node once */
+  n->visit = stamp;
+  HValue *const *seen = k->reads.v;
+  for (int i = 0; i < k->reads.n; i++)
+    if (seen[i]->node == n || (seen[i]->alias && seen[i]->alias->node == n)) {
+      if (who[i] == EPILOGUE) who[i] = side;
+      if (seen[i]->node == n) return;
+    }
+  if (n->val && n != k->conv->in[side]) {
+    bool inner = false;
+    for (int i = 0; i < k->inner.n && !inner; i++) inner = k->inner.v[i] == n;
+    if (!inner) {
+      for (int i = 0; i < k->reads.n; i++) /* a relayout stands in for the value itself */
+        if (seen[i]->node->op == OP_COPY && seen[i]->node->n_in == 1 && seen[i]->node->in[0] == n &&
+            who[i] == EPILOGUE)
+          who[i] = side;
+      return;
+    }
+  }
+  for (int i = 0; i < n->n_in; i++) feeds(k, n->in[i], side, who, stamp);
+}
+
+/* The first value read that is as large as the operand which it feeds; or NULL. */
+static const HValue *operand(const Product *p, int side) {
+  const HNode *x = p->cv->in[side];
+  for (int i = 0; i < p->k->reads.n; i++) {
+    const HValue *v = p->k->reads.v[i];
+    if (p->side[i] == side && v->node->rank == x->rank && hlo_count(v->node) == hlo_count(x))
+      return v;
+  }
+  return NULL;
+}
+
+/* An operand in another order than its maker's. */
+static bool relaid_operand(const HNode *cv, const HValue *v) {
+  return v->node->op == OP_COPY && v->node->n_in == 1 &&
+         (v->node->in[0] == cv->in[0] || v->node->in[0] == cv->in[1]);
+}
+
+/* One filter a channel: forwards and towards the input (one input feature a group), or the gradient
+ * of the filters (as many groups as output features). */
+static bool depthwise(const HConv *c) { return c->is_conv && c->groups > 1 && c->groups == c->n; }
+
+/* Pixels of a convolution's result; 1 of other products. */
+static double positions(const HNode *cv) {
+  double n = 1;
+  for (int i = 0; i < cv->rank; i++)
+    if (cv->conv->out[i] == 's') n *= (double)cv->d[i];
+  return n;
+}
+
+/* Registers multiplied by a depthwise convolution: taps of each output register; a gradient of the
+ * filters adds each pair of registers once for each of its few outputs, which costs a quarter. */
+static double depthwise_work(const Product *p) {
+  const HNode *cv = p->cv;
+  const HConv *c = p->c;
+  const Kernel *k = p->k;
+  double out = p->out ? p->out->tiles : (double)hlo_count(cv) / 1024, taps = (double)c->taps;
+  if (p->pixels >= taps) {
+    for (int i = 0; i < c->n_spatial; i++) taps /= sqrt((double)MAX(1, c->lhs_dil[i]));
+    return out * taps;
+  }
+  double in = (double)hlo_count(cv->in[1]) / 1024;
+  for (int i = 0; i < k->reads.n; i++)
+    if (hlo_count(k->reads.v[i]->node) == hlo_count(cv->in[1])) in = MAX(in, k->reads.v[i]->tiles);
+  return in * p->pixels / 4;
+}
+
+/* The size of the contracted dimension that lies in lanes of the streamed operand, when it is one
+ * of several: its multiples cannot share the array. 0 otherwise. */
+static double lane_contracted(const Product *p) {
+  const HConv *c = p->c;
+  const HNode *x = p->cv->in[LHS];
+  int dims = 0;
+  for (const char *q = c->lhs; *q; q++) dims += *q == 'k';
+  if (c->is_conv || dims < 2) return 0;
+  const HValue *v = operand(p, LHS);
+  int lane = v ? v->order[0] : 0;
+  return v && c->lhs[lane] == 'k' && v->node->d[lane] == x->d[lane] ? (double)x->d[lane] : 0;
+}
+
+/* Is an operand computed inside the kernel, by more than moving and converting it? */
+static bool is_computed(const HNode *n) {
+  while (!n->val && n->n_in &&
+         (n->kind == H_RESHAPE || n->kind == H_TRANSPOSE || n->kind == H_PAD ||
+          (n->kind == H_EWISE && n->op == OP_CONVERT)))
+    n = n->in[0];
+  return !n->val;
+}
+
+/* Do the filter's output features lie in lanes, as on the way forwards? */
+static bool features_in_lanes(const Product *p) {
+  const HValue *v = operand(p, RHS);
+  return v && p->c->rhs[v->order[0]] == 'n';
+}
+
+/* How often a convolution takes each element of its input. */
+static double taps_moved(const HConv *c) {
+  double t = (double)c->taps;
+  for (int i = 0; i < c->n_spatial; i++) t /= (double)MAX(1, c->lhs_dil[i] * c->stride[i]);
+  return MAX(1, t);
+}
+
+/* A product that meets a softmax's exponentials in its epilogue: so many times the array's own time,
+ * wherever they lie; its own time where all fits in one window. */
+static double beside_scores(const Law *law, const HConv *c, const HValue *scores) {
+  double S = law->side, mx = (double)c->batch * up((double)c->m, 8) * up((double)c->n, S) *
+                             up((double)c->k, S) * c->passes / law->macs;
+  bool one = 3 * scores->bytes <= law->scoped;
+  return law->base0 + mx * (one ? 1.1 : law->scores_mx);
+}
+
+/* Which operand streams past the array: the result's lanes are the side that stays. */
+static bool swapped(const Product *p) {
+  const HConv *c = p->c;
+  if (p->out && p->out->node->rank == p->cv->rank && p->cv->rank >= 1)
+    return c->out[p->cv->rank == 1 ? 0 : p->out->order[0]] == 'm';
+  return c->n < 128 && c->m > c->n && !c->is_conv;
+}
+
+static void product_read(Kernel *k, Product *p) {
+  HNode *cv = k->conv;
+  int n = k->reads.n;
+  p->k = k;
+  p->cv = cv;
+  p->c = cv->conv;
+  p->side = calloc((size_t)n + 1, sizeof *p->side);
+  for (int i = 0; i < n; i++) p->side[i] = EPILOGUE;
+  feeds(k, cv->in[0], LHS, p->side, 2 * cv->id + 1);
+  feeds(k, cv->in[1], RHS, p->side, 2 * cv->id + 2);
+  for (int i = 0; i < k->roots.n; i++)
+    if (hlo_count(k->roots.v[i]) == hlo_count(cv) && k->roots.v[i]->val)
+      p->out = k->roots.v[i]->val;
+  p->pixels = positions(cv);
+  p->gradient = p->c->is_conv;
+  for (int i = 0; i < p->c->n_spatial; i++) p->gradient &= p->c->window[i] > 3;
+  p->gradient &= p->pixels < (double)p->c->taps || p->c->taps == 1;
+  p->swap = swapped(p);
+}
+
+/* Between the elements of an image that is spread out lie holes: neighbouring pixels of the result take
+ * other taps, so that none can stream past the same weights. */
+static bool pixels_apart(const Product *p) {
+  bool spread = false;
+  for (int i = 0; i < p->c->n_spatial; i++) spread |= p->c->lhs_dil[i] > 1;
+  return spread && !p->gradient && !p->swap && p->c->groups == 1;
+}
+
+/* The tiles of a convolution's contracted side, and what loading them takes. Rows are counted in the
+ * dimension that lies in sublanes: the batch, or the features of a weight gradient. */
+static void conv_depth(const Law *law, const Product *p, double n, ProductShape *s) {
+  const HConv *c = p->c;
+  double kk = (double)c->k, taps = (double)c->taps, S = law->side;
+  int from = p->swap && p->gradient && law->prefetch ? RHS : LHS;
+  const HValue *lv = operand(p, from); /* the operand that streams */
+  const char *roles = from == RHS ? c->rhs : c->lhs;
+  bool k_lanes = lv && roles[lv->order[0]] == 'k', forwards = features_in_lanes(p);
+  bool images = lv && roles[lv->order[1]] == 'm'; /* in sublanes */
+  for (int i = 0; i < c->n_spatial; i++) taps /= (double)MAX(1, c->lhs_dil[i]);
+  double hit = taps; /* of a pixel, on average */
+  if (taps < 1) taps = 1;
+  /* several taps share the contracted side of the array when one leaves room */
+  double unit = k_lanes ? up(kk, 128) : up(kk, 8);
+  double pack = MIN(MAX(1, floor(S / unit)), taps);
+  s->k = ceil(taps / pack) * ceil(unit * pack / S) * (S / 128);
+  if (p->gradient && !k_lanes) s->k = up(ceil(taps * unit / 128), S / 128); /* images in sublanes */
+  if (k_lanes && !p->gradient) {
+    double whole = floor(kk / 128), rest = kk - whole * 128; /* lanes */
+    s->k = ceil(taps * up(kk, 128) / S) * (S / 128);
+    if (whole >= 1 && rest > 0 && rest <= 64 && forwards) /* so does what is left */
+      s->k = MIN(s->k, up(whole * taps + ceil(taps / floor(128 / up(rest, 8))), S / 128));
+    if (whole < 1 && forwards && c->groups == 1 && taps == (double)c->taps && c->taps > 1 &&
+        (images || law->row_pack > (is_computed(p->cv->in[0]) ? 0 : 1))) {
+      /* a copy beside it, shifted along the row, fills the lanes that are left */
+      double row = (double)c->window[c->n_spatial - 1];
+      pack = MAX(1, MIN(row, floor(S / up(kk, 8))));
+      s->k = MIN(s->k, taps / row * ceil(row / pack) * (S / 128));
+    }
+  }
+  if (p->gradient && S > 128 && (double)c->m / p->pixels <= 4) s->load *= 0.45; /* few channels */
+  if (p->gradient) s->load = MAX(s->load, MIN(law->wl, 44));
+  s->k_splits = p->gradient ? s->k : ceil(kk / 128);
+  s->batch = 1;
+  s->share = c->taps == 1 || (p->gradient && n > S) ? law->share : 0;
+  if (pixels_apart(p)) { /* each is a product of its own, with all of its weights */
+    s->batch = ceil(p->pixels * hit);
+    s->m = up(law->pixel_rows * (double)c->m / p->pixels, 8) / 8;
+    s->load = law->pixel_load * MIN(1, MIN(up(n, 8), up(kk, 8)) / S);
+    s->k = s->k_splits = ceil(kk / S) * (S / 128);
+  }
+}
+
+static void product_shape(const Plan *plan, const Product *p, ProductShape *s) {
+  const Law *law = plan->law;
+  const HConv *c = p->c;
+  double m = (double)c->m, n = (double)c->n, kk = (double)c->k, S = law->side;
+  if (p->swap) m = (double)c->n, n = (double)c->m;
+  if (p->swap && p->gradient && law->prefetch && S == 128)
+    m *= p->pixels, n /= p->pixels; /* each pixel of the window has rows of its own */
+  s->m = up(m, 8) / 8;
+  s->n = ceil(n / 128);
+  s->load = law->wl;
+  double deep = kk * (double)c->taps;
+  if (n >= 8 && deep >= 8 && !(S > 128 && c->is_conv)) /* only what holds weights is loaded */
+    s->load *= MAX(0.25, MIN(1, MIN(up(n, 8), up(deep, 8)) / 128));
+  if (c->is_conv) {
+    conv_depth(law, p, n, s);
+  } else {
+    s->k = s->k_splits = ceil(kk / 128);
+    s->batch = (double)c->batch;
+    s->share = law->share;
+  }
+  double inner = lane_contracted(p);
+  if (inner > 0 && inner < S) /* several dimensions are contracted, the one in lanes is short */
+    s->k = s->k_splits = ceil(kk / inner) * (S / 128);
+  DType dt = p->cv->in[0]->dt;
+  s->passes = dt == DT_I8 || dt == DT_U8 ? chip_num(plan->chip, "fit.int8", 1) : c->passes;
+  s->out_tiles = (double)hlo_count(p->cv) / 1024;
+}
+
+/* Cycles to lay out the operand of a convolution anew within it, where v is that operand. */
+static double relayout_inside(const Law *law, const Product *p, const HValue *v) {
+  const HConv *c = p->c;
+  const HNode *x = p->cv->in[0];
+  if (!c->is_conv || !p->out || !v->is_param || v->node->rank != x->rank || v->node->rank < 2 ||
+      hlo_count(v->node) != hlo_count(x) || hlo_bits(v->node->dt) != 16 ||
+      p->out->node->rank != p->cv->rank)
+    return 0;
+  char lanes = c->out[p->out->order[0]], sublanes = c->out[p->out->order[1]];
+  if (c->lhs[v->order[0]] != 'k' || c->lhs[v->order[1]] != 's') return 0;
+  if (lanes == 'm') return v->tiles * law->fturn * MIN(1, taps_moved(c) / 9);
+  return lanes == 'n' && sublanes == 'm' ? v->tiles * law->fmove : 0;
+}
+
+/* Are the results only added up? The estimate has them packed like narrow results. */
+static bool only_sums(const Law *law, const Kernel *k) {
+  bool sums = false;
+  for (int i = 0; i < k->roots.n; i++) {
+    const HValue *v = k->roots.v[i]->val;
+    if (!v || v->dropped) continue;
+    if (hlo_count(k->roots.v[i]) >= hlo_count(k->conv)) return false;
+    sums |= k->roots.v[i]->kind == H_REDUCE;
+  }
+  return sums && !law->nopack;
+}
+
+static void product_moves(const Law *law, const Product *p, ProductShape *s) {
+  const Kernel *k = p->k;
+  for (int i = 0; i < k->reads.n; i++) {
+    HValue *v = k->reads.v[i];
+    if (tpu_written_into(k, v)) continue;
+    int to = p->side[i] == EPILOGUE ? EPILOGUE : p->swap ? 1 - p->side[i] : p->side[i];
+    double part = tpu_read_fraction(k, v);
+    double cost = tpu_read_cost(law, &law->product, v) * part, bytes = tpu_base_bytes(v) * part;
+    if (to == LHS) s->la += cost, s->ba += bytes;
+    else if (to == RHS) s->lb += cost, s->bb += bytes;
+    else s->le += cost, s->be += bytes;
+    if (v->space == SP_VMEM || v->space == SP_CMEM) s->vin += v->tiles * law->vin;
+    if (v->packed && !p->gradient) s->vin += v->tiles * v->packed * UNPACK * law->lvpu;
+    if (p->side[i] == LHS) s->vin += relayout_inside(law, p, v);
+  }
+  for (int i = 0; i < k->roots.n; i++) {
+    const HValue *v = k->roots.v[i]->val;
+    if (!v || v->dropped) continue;
+    double part = tpu_written_part(k->roots.v[i]);
+    s->wo += tpu_write_cost(law, &law->product, v) * part;
+    if (v->space == SP_HBM) s->bo += v->bytes * part;
+  }
+  s->wo -= tpu_packed_twice(law, &law->product, k);
+  if (only_sums(law, k)) s->wo += s->out_tiles * (law->product.o[2] - law->product.r[2]);
+}
+
+/* What it takes to start depends on where operands and results are. */
+static void product_start(const Law *law, const Product *p, ProductShape *s) {
+  const Kernel *k = p->k;
+  bool far_in = false, far_out = only_sums(law, k), hbm = false;
+  int streams = 0; /* operands that come from HBM */
+  for (int i = 0; i < k->reads.n; i++) {
+    HValue *v = k->reads.v[i];
+    if ((v->space != SP_HBM && v->space != SP_CMEM) || v->node->rank == 0) continue;
+    if (p->side[i] == EPILOGUE && !relaid_operand(p->cv, v)) continue; /* comes in beside it */
+    far_in = true;
+    hbm |= v->space == SP_HBM;
+    streams += v->space == SP_HBM && tpu_read_fraction(k, v) >= 1;
+  }
+  for (int i = 0; i < k->roots.n; i++) {
+    const HValue *v = k->roots.v[i]->val;
+    if (!v || v->dropped) continue;
+    hbm |= v->space == SP_HBM;
+    if ((v->space == SP_HBM || v->space == SP_CMEM || tpu_pack_cost(&law->product, v) > 0) &&
+        v->space != SP_SCALAR && !(v->space == SP_VMEM && law->nopack))
+      far_out = true;
+  }
+  double start = law->base - law->base0 - law->base_out;
+  s->base = law->base0;
+  if (far_in) s->base += hbm ? start : 0.8 * start; /* the shared memory is nearer */
+  if (far_out) s->base += law->base_out;
+  s->wait = MAX(0, streams - 1) * law->lat;
+  s->base += s->wait;
+}
+
+void tpu_product(Plan *plan, Kernel *k) {
+  const Law *law = plan->law;
+  Product p = {0};
+  ProductShape s = {0};
+  product_read(k, &p);
+  product_shape(plan, &p, &s);
+  product_moves(law, &p, &s);
+  product_start(law, &p, &s);
+  double before, work = tpu_vector_work(law, k, &before) * law->cvpu;
+  double rows = tpu_turned_rows(k) * law->row;
+  /* what the taps of a convolution run over is made first */
+  double first = p.c->is_conv && p.c->taps > 1 && !p.gradient ? law->made * before * law->cvpu : 0;
+  s.vin += first;
+  s.vector = work - first + (law->row_beside ? 0 : rows);
+  if (work > 0 && !p.c->is_conv)
+    s.sums = s.out_tiles * ceil(s.k / (law->side / 128)) * law->sums * law->cvpu;
+  if (depthwise(p.c)) { /* on the vector unit, tap by tap */
+    s.passes = 0;
+    s.vector += depthwise_work(&p) * law->dw;
+  }
+  double array;
+  k->cycles = tpu_tiling(law, &s, &array, &k->windows);
+  if (law->row_beside && rows > 0) /* while the array works: the longer of both counts */
+    k->cycles = MAX(k->cycles, 0.3 * law->base0 + rows + work + array / 4);
+  for (int i = 0; i < k->reads.n && law->scores_mx > 0; i++)
+    if (p.side[i] == EPILOGUE && k->reads.v[i]->node->soft &&
+        hlo_count(k->reads.v[i]->node) == hlo_count(p.cv))
+      k->cycles = beside_scores(law, p.c, k->reads.v[i]);
+  k->util = MIN(1, (double)p.c->flops * p.c->passes / 2 / law->macs / MAX(k->cycles, 1));
+  k->bound = array > 0.6 * k->cycles     ? SIM_COMPUTE
+             : k->cycles < 3 * law->base ? SIM_LATENCY
+                                         : SIM_MEMORY;
+  free(p.side);
+}
+
+/* A matrix with one row or column becomes a vector before it is used so, unless it lies in memory
+ * as one would. */
+static double vector_copy(const Law *law, const HValue *v) {
+  const HNode *n = v->node;
+  int64_t count = hlo_count(n);
+  bool row = n->rank == 2 && (n->d[0] == 1 || n->d[1] == 1);
+  if (!row || count < 2 || (tpu_width(v) == 4 && (count % 1024 == 0 || v->kernel >= 0))) return 0;
+  return law->lbase + 0.035 * (double)count / law->cores;
+}
+
+/* A matrix-vector product runs on the vector unit as multiply and reduce. */
+void tpu_matvec(Plan *p, Kernel *k) {
+  const Law *law = p->law;
+  double rd = 0, big = 0;
+  for (int i = 0; i < k->reads.n; i++) {
+    rd += k->reads.v[i]->tiles * law->loop.r[tpu_width(k->reads.v[i])];
+    big = MAX(big, k->reads.v[i]->tiles);
+  }
+  double n = ceil(big / law->rwin), R = ceil(n / (n > 1 ? law->cores : 1));
+  double wr = big * law->loop.o[4];
+  k->windows = (int)n;
+  k->cycles = law->lbase + rd + wr + (R - 1) * law->lq;
+  for (int i = 0; i < k->reads.n; i++) k->cycles += vector_copy(law, k->reads.v[i]);
+  for (int i = 0; i < k->roots.n; i++)
+    if (k->roots.v[i]->val) k->cycles += vector_copy(law, k->roots.v[i]->val);
+  k->bound = SIM_MEMORY;
+  k->util = MIN(1, rd / k->cycles);
+}

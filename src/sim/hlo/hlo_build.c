@@ -1,0 +1,521 @@
+/* From a StableHLO module to the simulator's graph: one walk over main that inlines calls and
+ * composites; nodes are simplified as they are made (hlo_make.c). Cost: linear in the program after
+ * inlining. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "sim/hlo/hlo.h"
+
+#define MAX_DEPTH 64
+#define MAX_NODES 4000000
+
+/* ---- the walk -------------------------------------------------------------------------------- */
+
+typedef struct Env {
+  HNode **map; /* by Value.id of the function being walked */
+} Env;
+
+static Err *walk(Maker *b, Region *r, Env *e, int depth, HNode ***outs, int *n_outs);
+
+static Err *call_func(Maker *b, const Op *op, Func *f, HNode **args, int n, int depth,
+                      HNode ***outs, int *n_outs) {
+  if (depth > MAX_DEPTH)
+    return op_err(op, ERR_INVALID, "calls nest deeper than %d, or recurse", MAX_DEPTH);
+  if (!f->body || f->body->n_args != n)
+    return op_err(op, ERR_INVALID, "cannot inline '%.*s'", STR_ARG(f->name));
+  int nv = ir_number(f);
+  Env e = {arena_alloc(b->g->arena, sizeof(HNode *) * (size_t)MAX(nv, 1))};
+  for (int i = 0; i < n; i++) e.map[f->body->args[i]->id] = args[i];
+  return walk(b, f->body, &e, depth + 1, outs, n_outs);
+}
+
+/* A nested computation: values of the surrounding one are seen through the environment. */
+static HComp *comp_new(HGraph *g) {
+  HComp *c = ARENA_NEW(g->arena, HComp);
+  c->next = g->comps;
+  g->comps = c;
+  return c;
+}
+
+static Err *nested(Maker *b, Region *r, Env *e, HNode *owner, int depth, HComp **out) {
+  HComp *c = comp_new(b->g);
+  c->parent = b->comp;
+  c->owner = owner;
+  HComp *save = b->comp;
+  b->comp = c;
+  for (int i = 0; i < r->n_args; i++) {
+    const Type *t = r->args[i]->type;
+    HNode *p =
+        hlo_node(b->g, c, H_PARAM, OP_UNKNOWN, NULL, t->kind == TY_TENSOR ? t->dtype : DT_TOKEN,
+                 t->kind == TY_TENSOR ? t->rank : 0, t->dims, 0, NULL);
+    p->index = i;
+    *vec_push(&c->params) = p;
+    e->map[r->args[i]->id] = p;
+  }
+  HNode **o;
+  int n;
+  Err *err = walk(b, r, e, depth + 1, &o, &n);
+  b->comp = save;
+  if (err) return err;
+  for (int i = 0; i < n; i++) *vec_push(&c->outputs) = o[i];
+  *out = c;
+  return NULL;
+}
+
+/* Trip count: the condition compares a loop argument that starts at a constant and steps by a
+ * constant with a bound. */
+static bool const_of(const HNode *n, double *v) {
+  while (n && (n->kind == H_RESHAPE || (n->kind == H_EWISE && n->op == OP_CONVERT))) n = n->in[0];
+  if (n && n->kind == H_CONST && n->splat) {
+    *v = n->value;
+    return true;
+  }
+  return false;
+}
+static int64_t trip_count(const HNode *w) {
+  const HComp *cond = w->comps[0], *body = w->comps[1];
+  if (cond->outputs.n != 1) return -1;
+  const HNode *cmp = cond->outputs.v[0];
+  if (cmp->kind != H_EWISE || cmp->op != OP_COMPARE || !cmp->src) return -1;
+  Str dir = op_str(cmp->src, "comparison_direction");
+  const HNode *x = cmp->in[0], *y = cmp->in[1];
+  bool less = str_is(dir, "LT") || str_is(dir, "LE"), eq = str_is(dir, "LE") || str_is(dir, "GE");
+  if (!less && !str_is(dir, "GT") && !str_is(dir, "GE") && !str_is(dir, "NE")) return -1;
+  double bound, init, step = 0;
+  if (y->kind == H_PARAM && x->kind != H_PARAM) {
+    const HNode *t = x;
+    x = y;
+    y = t;
+    less = !less;
+  }
+  if (x->kind != H_PARAM) return -1;
+  if (!const_of(y, &bound)) {
+    if (y->kind != H_PARAM || y->index >= w->n_in || !const_of(w->in[y->index], &bound)) return -1;
+  }
+  int k = x->index;
+  if (k >= body->outputs.n || k >= w->n_in || !const_of(w->in[k], &init)) return -1;
+  const HNode *next = body->outputs.v[k];
+  if (next->kind != H_EWISE || (next->op != OP_ADD && next->op != OP_SUBTRACT)) return -1;
+  const HNode *p = next->in[0], *s = next->in[1];
+  if (p->kind != H_PARAM) p = next->in[1], s = next->in[0];
+  if (p->kind != H_PARAM || p->index != k || !const_of(s, &step)) return -1;
+  if (next->op == OP_SUBTRACT) step = -step;
+  if (step == 0) return -1;
+  double n = (bound - init) / step;
+  if (eq) n = n + 1;
+  (void)less;
+  if (n < 0) n = 0;
+  if (n > 1e12) return -1;
+  return (int64_t)(n + 0.999999);
+}
+
+static void set_types(HGraph *g, HNode *n, const Op *op) {
+  n->n_results = op->n_results;
+  n->res_dt = ARENA_ARRAY(g->arena, DType, op->n_results + 1);
+  n->res_rank = ARENA_ARRAY(g->arena, int, op->n_results + 1);
+  n->res_d = ARENA_ARRAY(g->arena, int64_t *, op->n_results + 1);
+  for (int i = 0; i < op->n_results; i++) {
+    const Type *t = op->results[i].type;
+    bool tensor = t->kind == TY_TENSOR;
+    n->res_dt[i] = tensor ? t->dtype : DT_TOKEN;
+    n->res_rank[i] = tensor ? t->rank : 0;
+    n->res_d[i] = tensor ? t->dims : NULL;
+  }
+}
+
+static HKind kind_of(const Op *op) {
+  switch (op->kind) {
+  case OP_GATHER:
+  case OP_DYNAMIC_GATHER:
+  case OP_TORCH_INDEX_SELECT: return H_GATHER;
+  case OP_SCATTER: return H_SCATTER;
+  case OP_DYNAMIC_SLICE:
+  case OP_REAL_DYNAMIC_SLICE: return H_DSLICE;
+  case OP_DYNAMIC_UPDATE_SLICE: return H_DUS;
+  case OP_SORT: return H_SORT;
+  case OP_REDUCE_WINDOW: return H_RWIN;
+  case OP_SELECT_AND_SCATTER: return H_SELSCAT;
+  case OP_RNG:
+  case OP_RNG_BIT_GENERATOR: return H_RNG;
+  default: break;
+  }
+  return op_info[op->kind].cls == OC_COLLECTIVE ? H_COLL : H_OTHER;
+}
+
+static bool splat_of(const Tensor *t, double *v) {
+  if (!t || t->dtype == DT_TOKEN || dtype_is_complex(t->dtype) || t->phantom || !t->data ||
+      t->count < 1)
+    return false;
+  size_t w = (size_t)dtype_bytes(t->dtype);
+  const char *p = t->data;
+  for (int64_t i = 1; i < t->count; i++)
+    if (memcmp(p, p + (size_t)i * w, w)) return false;
+  *v = elem_get_f64(t->dtype, p);
+  return true;
+}
+
+/* Strips transposes and reversals from a convolution's operand: the compiler reads it in any order.
+ */
+static HNode *strip_reverse(HNode *x) {
+  while (x->kind == H_REVERSE) x = x->in[0];
+  return x;
+}
+
+/* The gradient of a transposed convolution's filter: a window larger than the image, which is
+ * spread out. The compiler changes the two about, and reverses what was the window. */
+static bool slides_over_window(const HConv *c, const HNode *x, const HNode *y) {
+  return c->n_spatial > 0 && c->lhs_dil[0] > 1 && hlo_count(y) > hlo_count(x) &&
+         y->kind != H_PARAM && c->window[0] > c->lhs_dil[0] * 2;
+}
+
+/* What is computed again from its results (jax.checkpoint) waits until all operands are there. Those
+ * that are there from the start are handed on, unless there is nothing else to wait with. */
+static void barrier(Maker *b, const Op *op, HNode **in, Env *e) {
+  HNode **after = ARENA_ARRAY(b->g->arena, HNode *, op->n_operands + 1);
+  int n = 0;
+  for (int i = 0; i < op->n_operands; i++)
+    if (in[i]->kind != H_PARAM && in[i]->kind != H_CONST) after[n++] = in[i];
+  for (int i = 0; i < op->n_results; i++) {
+    HNode *x = in[i];
+    if (n > 0 && x->kind != H_CONST && x->rank > 0 && (x->kind != H_PARAM || n == 1)) {
+      x = hlo_node(b->g, b->comp, H_BARRIER, op->kind, op, x->dt, x->rank, x->d, 1, &x);
+      x->after = after;
+      x->n_after = n;
+    }
+    e->map[op->results[i].id] = x;
+  }
+}
+
+/* Calls, and composites that have a decomposition: the body's nodes in place of the operation. */
+static Err *inlines(Maker *b, const Op *op, HNode **in, Env *e, int depth, bool *done) {
+  HNode **o;
+  int no;
+  *done = true;
+  if (op->kind == OP_NAMED_COMPUTATION || op->kind == OP_MANUAL_COMPUTATION) {
+    Region *r = op->regions[0];
+    for (int i = 0; i < r->n_args && i < op->n_operands; i++) e->map[r->args[i]->id] = in[i];
+    TRY(walk(b, r, e, depth + 1, &o, &no));
+  } else {
+    Str name = op_str(op, op->kind == OP_CALL ? "callee" : "decomposition");
+    Func *f = module_func(b->g->module, name);
+    bool fits = f && f->body && f->body->n_args == op->n_operands;
+    if (!f && op->kind == OP_CALL)
+      return op_err(op, ERR_NOT_FOUND, "calls '%.*s', which is not there", STR_ARG(name));
+    if (!fits && op->kind == OP_COMPOSITE) {
+      *done = false;
+      return NULL;
+    }
+    TRY(call_func(b, op, f, in, op->n_operands, depth, &o, &no));
+  }
+  for (int i = 0; i < op->n_results && i < no; i++) e->map[op->results[i].id] = o[i];
+  return NULL;
+}
+
+/* The branch that is taken whatever comes in: the only one, or one that a constant chooses, as
+ * JAX's choices by platform; else -1. */
+static int branch_taken(const Op *op, const HNode *choice) {
+  if (op->n_regions == 1) return 0;
+  if (choice->kind != H_CONST || !choice->splat) return -1;
+  if (op->kind == OP_IF) return choice->value != 0 ? 0 : 1;
+  bool named = choice->value >= 0 && choice->value < op->n_regions;
+  return named ? (int)choice->value : op->n_regions - 1;
+}
+
+static Err *take_branch(Maker *b, const Op *op, Region *r, Env *e, int depth) {
+  HNode **o;
+  int n;
+  TRY(walk(b, r, e, depth + 1, &o, &n));
+  for (int i = 0; i < op->n_results && i < n; i++) e->map[op->results[i].id] = o[i];
+  return NULL;
+}
+
+/* What moves elements and computes nothing; NULL for other operations. */
+static HNode *moved(Maker *b, const Op *op, HNode **in, DType dt, int rank, const int64_t *d) {
+  HGraph *g = b->g;
+  HNode *n = NULL;
+  const int64_t *v;
+  switch (op->kind) {
+  case OP_BROADCAST_IN_DIM:
+    op_ints(op, "broadcast_dimensions", &v);
+    n = hlo_bcast(b, op, in[0], rank, d, v);
+    break;
+  case OP_BROADCAST: {
+    int64_t m[64];
+    for (int i = 0; i < in[0]->rank && i < 64; i++) m[i] = rank - in[0]->rank + i;
+    n = hlo_bcast(b, op, in[0], rank, d, m);
+    break;
+  }
+  case OP_RESHAPE:
+  case OP_BITCAST_CONVERT:
+    if (op->kind == OP_BITCAST_CONVERT && in[0]->rank == rank)
+      n = hlo_ewise(b, op->kind, op, dt, rank, d, 1, in);
+    else if (in[0]->dt == dt) n = hlo_reshape(b, op, in[0], rank, d);
+    else n = hlo_node(g, b->comp, H_OTHER, op->kind, op, dt, rank, d, 1, in);
+    break;
+  case OP_TRANSPOSE:
+    op_ints(op, "permutation", &v);
+    n = hlo_transpose(b, op, in[0], v);
+    break;
+  case OP_REVERSE:
+    n = hlo_node(g, b->comp, H_REVERSE, op->kind, op, dt, rank, d, 1, in);
+    n->n_dims = op_ints(op, "dimensions", &v);
+    n->dims = hlo_ints(g, v, n->n_dims);
+    break;
+  case OP_SLICE: {
+    const int64_t *s, *l, *st;
+    op_ints(op, "start_indices", &s);
+    op_ints(op, "limit_indices", &l);
+    op_ints(op, "strides", &st);
+    n = hlo_slice(b, op, in[0], d, s, l, st);
+    break;
+  }
+  case OP_PAD: {
+    const int64_t *lo, *hi, *it;
+    op_ints(op, "edge_padding_low", &lo);
+    op_ints(op, "edge_padding_high", &hi);
+    op_ints(op, "interior_padding", &it);
+    n = hlo_node(g, b->comp, H_PAD, op->kind, op, dt, rank, d, 2, in);
+    n->lo = hlo_ints(g, lo, rank);
+    n->hi = hlo_ints(g, hi, rank);
+    n->step = hlo_ints(g, it, rank);
+    break;
+  }
+  case OP_CONCATENATE:
+    if (op->n_operands == 1) {
+      n = in[0];
+      break;
+    }
+    n = hlo_node(g, b->comp, H_CONCAT, op->kind, op, dt, rank, d, op->n_operands, in);
+    n->index = (int)op_int(op, "dimension", 0);
+    break;
+  default: break;
+  }
+  return n;
+}
+
+static Err *one(Maker *b, Op *op, Env *e, int depth) {
+  HGraph *g = b->g;
+  HNode *in_small[16],
+      **in = op->n_operands <= 16 ? in_small : ARENA_ARRAY(g->arena, HNode *, op->n_operands);
+  for (int i = 0; i < op->n_operands; i++) {
+    in[i] = e->map[op->operands[i]->id];
+    if (!in[i]) return op_err(op, ERR_INTERNAL, "operand %d was not seen before", i);
+  }
+  if (g->n_nodes > MAX_NODES)
+    return op_err(op, ERR_EXHAUSTED, "the program has more than %d operations after inlining",
+                  MAX_NODES);
+  for (int i = 0; i < op->n_results; i++)
+    if (op->results[i].type->kind == TY_TENSOR && !type_is_static(op->results[i].type))
+      return op_err(op, ERR_UNIMPLEMENTED, "a timing model needs static shapes");
+  const Type *t = op->n_results ? op->results[0].type : NULL;
+  DType dt = t && t->kind == TY_TENSOR ? t->dtype : DT_TOKEN;
+  int rank = t && t->kind == TY_TENSOR ? t->rank : 0;
+  const int64_t *d = t && t->kind == TY_TENSOR ? t->dims : NULL;
+  HNode *n = NULL;
+  const int64_t *v;
+  switch (op->kind) {
+  case OP_UNKNOWN:
+    return err_hint(op_err(op, ERR_UNIMPLEMENTED, "no such operation"),
+                    "StableHLO, CHLO and JAX's portable custom calls are known");
+  case OP_CONSTANT: {
+    Attr *a = op_attr(op, "value");
+    double x;
+    if (a && a->kind == AT_TENSOR && splat_of(a->tensor, &x)) n = hlo_const(b, op, dt, rank, d, x);
+    else n = hlo_node(g, b->comp, H_CONST, op->kind, op, dt, rank, d, 0, NULL);
+    break;
+  }
+  case OP_IOTA:
+    n = hlo_node(g, b->comp, H_IOTA, op->kind, op, dt, rank, d, 0, NULL);
+    n->index = (int)op_int(op, "iota_dimension", 0);
+    n = hlo_unique(b, n);
+    break;
+  case OP_REDUCE: {
+    int nd = op_ints(op, "dimensions", &v);
+    int64_t red = 1;
+    for (int i = 0; i < nd; i++) red *= in[0]->d[v[i]];
+    if (red == 1 && op->n_results == 1) {
+      n = hlo_reshape(b, op, in[0], rank, d);
+      break;
+    }
+    if (op->n_results == 1 && in[0]->kind == H_CONST && in[0]->splat) {
+      n = hlo_const(b, op, dt, rank, d, in[0]->value * (double)red);
+      break;
+    }
+    n = hlo_node(g, b->comp, H_REDUCE, op->kind, op, dt, rank, d, op->n_operands, in);
+    n->n_dims = nd;
+    n->dims = hlo_ints(g, v, nd);
+    if (op->n_results > 1) set_types(g, n, op);
+    else n = hlo_unique(b, n);
+    break;
+  }
+  case OP_DOT:
+  case OP_DOT_GENERAL: {
+    HConv *c = hlo_dot_info(b, op, in[0], in[1]);
+    if (c->k == 1 && (n = hlo_outer_product(b, op, c, in[0], in[1]))) break;
+    n = hlo_node(g, b->comp, H_CONV, op->kind, op, dt, rank, d, 2, in);
+    n->conv = c;
+    break;
+  }
+  case OP_CONVOLUTION:
+  case OP_DYNAMIC_CONV: {
+    HNode *ab[2] = {in[0], strip_reverse(in[1])};
+    HConv *c = hlo_conv_info(b, op, ab[0], ab[1]);
+    if (slides_over_window(c, ab[0], ab[1]))
+      ab[1] = hlo_node(g, b->comp, H_REVERSE, OP_REVERSE, op, ab[1]->dt, ab[1]->rank, ab[1]->d, 1,
+                       &ab[1]);
+    n = hlo_node(g, b->comp, H_CONV, op->kind, op, dt, rank, d, 2, ab);
+    n->conv = c;
+    break;
+  }
+  case OP_CALL:
+  case OP_COMPOSITE:
+  case OP_NAMED_COMPUTATION:
+  case OP_MANUAL_COMPUTATION: {
+    bool inlined;
+    TRY(inlines(b, op, in, e, depth, &inlined));
+    if (inlined) return NULL;
+    break;
+  }
+  case OP_OPTIMIZATION_BARRIER: barrier(b, op, in, e); return NULL;
+  case OP_SHARDING_CONSTRAINT:
+  case OP_RESHARD:
+  case OP_PROPAGATION_BARRIER:
+  case OP_COPY: n = in[0]; break;
+  case OP_CUSTOM_CALL: {
+    Str target = op_str(op, "call_target_name");
+    if (op->n_operands == 1 && op->n_results == 1 &&
+        (str_is(target, "Sharding") || str_is(target, "SPMDFullToShardShape") ||
+         str_is(target, "SPMDShardToFullShape") || str_is(target, "LayoutConstraint")))
+      n = in[0];
+    break;
+  }
+  case OP_WHILE: {
+    n = hlo_node(g, b->comp, H_WHILE, op->kind, op, dt, rank, d, op->n_operands, in);
+    set_types(g, n, op);
+    n->n_comps = 2;
+    n->comps = ARENA_ARRAY(g->arena, HComp *, 2);
+    TRY(nested(b, op->regions[0], e, n, depth, &n->comps[0]));
+    TRY(nested(b, op->regions[1], e, n, depth, &n->comps[1]));
+    n->trip = trip_count(n);
+    break;
+  }
+  case OP_IF:
+  case OP_CASE: {
+    int taken = branch_taken(op, in[0]);
+    if (taken >= 0) return take_branch(b, op, op->regions[taken], e, depth);
+    n = hlo_node(g, b->comp, H_COND, op->kind, op, dt, rank, d, op->n_operands, in);
+    set_types(g, n, op);
+    n->n_comps = op->n_regions;
+    n->comps = ARENA_ARRAY(g->arena, HComp *, op->n_regions);
+    for (int i = 0; i < op->n_regions; i++)
+      TRY(nested(b, op->regions[i], e, n, depth, &n->comps[i]));
+    break;
+  }
+  case OP_RETURN: return NULL;
+  case OP_SCATTER: n = hlo_one_per_row(b, op, rank, d, dt, in); break;
+  case OP_GATHER: in[1] = hlo_row_offsets(b, op, in[1]); break;
+  default:
+    if ((n = moved(b, op, in, dt, rank, d))) break;
+    if (op_info[op->kind].cls == OC_EWISE && op->n_results == 1 && op->n_regions == 0) {
+      HNode *x[8];
+      if (op->n_operands > 8) break;
+      for (int i = 0; i < op->n_operands; i++) {
+        x[i] = in[i];
+        if (rank && x[i]->rank == 0)
+          x[i] = hlo_bcast(b, op, x[i], rank, d, NULL); /* select, clamp */
+      }
+      n = hlo_ewise(b, op->kind, op, dt, rank, d, op->n_operands, x);
+    }
+    break;
+  }
+  if (!n) {
+    n = hlo_node(g, b->comp, kind_of(op), op->kind, op, dt, rank, d, op->n_operands, in);
+    if (op->n_results > 1) set_types(g, n, op);
+    n->n_results = MAX(op->n_results, 1);
+    if (n->kind == H_RWIN || n->kind == H_SELSCAT) {
+      const int64_t *w, *s;
+      int nw = op_ints(op, "window_dimensions", &w), ns = op_ints(op, "window_strides", &s);
+      if (nw == rank) n->lo = hlo_ints(g, w, rank);
+      if (ns == rank) n->step = hlo_ints(g, s, rank);
+    }
+  }
+  if (op->n_results == 1) {
+    e->map[op->results[0].id] = n;
+  } else {
+    for (int i = 0; i < op->n_results; i++) {
+      const Type *rt = op->results[i].type;
+      bool tensor = rt->kind == TY_TENSOR;
+      HNode *x = hlo_node(g, b->comp, H_GET, OP_GET_TUPLE_ELEMENT, op,
+                          tensor ? rt->dtype : DT_TOKEN, tensor ? rt->rank : 0, rt->dims, 1, &n);
+      x->index = i;
+      e->map[op->results[i].id] = x;
+    }
+  }
+  return NULL;
+}
+
+static Err *walk(Maker *b, Region *r, Env *e, int depth, HNode ***outs, int *n_outs) {
+  if (depth > MAX_DEPTH) return err_new(ERR_INVALID, "regions nest deeper than %d", MAX_DEPTH);
+  for (Op *op = r->first; op; op = op->next) {
+    if (op->kind == OP_RETURN) {
+      HNode **o = ARENA_ARRAY(b->g->arena, HNode *, op->n_operands + 1);
+      for (int i = 0; i < op->n_operands; i++) o[i] = e->map[op->operands[i]->id];
+      *outs = o;
+      *n_outs = op->n_operands;
+      return NULL;
+    }
+    TRY(one(b, op, e, depth));
+  }
+  *outs = NULL;
+  *n_outs = 0;
+  return NULL;
+}
+
+/* ---- entry ----------------------------------------------------------------------------------- */
+
+Err *hlo_build(const Module *m, Arena *arena, HGraph **out) {
+  *out = NULL;
+  Func *f = module_main(m);
+  if (!f || !f->body) return err_new(ERR_INVALID, "the module has no main function");
+  HGraph *g = ARENA_NEW(arena, HGraph);
+  g->arena = arena;
+  g->module = m;
+  *out = g;
+  g->main = comp_new(g);
+  Maker b = {g, map_new(), g->main};
+  int nv = ir_number(f);
+  Env e = {arena_alloc(arena, sizeof(HNode *) * (size_t)MAX(nv, 1))};
+  g->n_params = f->body->n_args;
+  g->param_names = ARENA_ARRAY(arena, const char *, g->n_params + 1);
+  bool *donated = ARENA_ARRAY(arena, bool, g->n_params + 1);
+  g->donated = donated;
+  Err *err = NULL;
+  for (int i = 0; i < f->body->n_args && !err; i++) {
+    const Type *t = f->body->args[i]->type;
+    bool tensor = t->kind == TY_TENSOR;
+    if (tensor && !type_is_static(t))
+      err = err_new(ERR_UNIMPLEMENTED, "argument %d has a dynamic shape", i);
+    HNode *p = hlo_node(g, g->main, H_PARAM, OP_UNKNOWN, NULL, tensor ? t->dtype : DT_TOKEN,
+                        tensor ? t->rank : 0, tensor ? t->dims : NULL, 0, NULL);
+    p->index = i;
+    *vec_push(&g->main->params) = p;
+    e.map[f->body->args[i]->id] = p;
+    g->param_names[i] = arena_printf(arena, "arg%d", i).p;
+    if (f->arg_attrs && f->arg_attrs[i]) {
+      Attr *al = attrs_get(f->arg_attrs[i], f->n_arg_attrs[i], "tf.aliasing_output");
+      Attr *dn = attrs_get(f->arg_attrs[i], f->n_arg_attrs[i], "jax.buffer_donor");
+      donated[i] = al || (dn && (dn->kind != AT_BOOL || dn->i));
+    }
+    if (f->body->args[i]->name.n) g->param_names[i] = arena_str(arena, f->body->args[i]->name).p;
+  }
+  HNode **o = NULL;
+  int n = 0;
+  if (!err) err = walk(&b, f->body, &e, 0, &o, &n);
+  map_free(b.cse);
+  if (err) return err;
+  for (int i = 0; i < n; i++) *vec_push(&g->main->outputs) = o[i];
+  hlo_users(g, g->main);
+  hlo_narrow_sums(g->main);
+  hlo_users(g, g->main);
+  return NULL;
+}

@@ -1,0 +1,311 @@
+/* The schedule, memory spaces and live ranges of one computation, and with them its time and its
+ * peak memory. The rules come from comparing with the compiler's own plans (tests/sim/oracle);
+ * where it weighs many alternatives, one simple rule stands here. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "sim/plan/plan.h"
+
+void plan_kernel_free(Kernel *k) {
+  vec_free(&k->roots);
+  vec_free(&k->inner);
+  vec_free(&k->reads);
+  vec_free(&k->waits);
+}
+
+static void live_ranges(Plan *p) {
+  int end = p->kernels.n;
+  for (int i = 0; i < p->values.n; i++) {
+    HValue *v = p->values.v[i];
+    v->first = v->is_param || v->node->kind == H_CONST ? -1 : v->kernel;
+    v->last = v->first;
+    if (v->is_param && !p->comp->parent) v->last = end;
+  }
+  for (int i = 0; i < p->kernels.n; i++) {
+    Kernel *k = p->kernels.v[i];
+    for (int r = 0; r < k->reads.n; r++) {
+      HValue *v = k->reads.v[r];
+      if (v->node->comp != p->comp) continue;
+      v->last = MAX(v->last, i);
+      v->last_read = i;
+    }
+  }
+  for (int i = 0; i < p->comp->outputs.n; i++) {
+    HValue *v = p->comp->outputs.v[i]->val;
+    if (v && v->node->comp == p->comp) v->is_output = true, v->last = end;
+  }
+  for (int i = p->values.n - 1; i >= 0; i--) { /* views keep what they look at alive */
+    HValue *v = p->values.v[i], *b = base_of(v);
+    if (b != v && b->node->comp == p->comp) {
+      b->last = MAX(b->last, v->last);
+      b->is_output |= v->is_output;
+    }
+  }
+  /* a value whose every reader sits in its own kernel is never written */
+  for (int i = 0; i < p->values.n; i++) {
+    HValue *v = p->values.v[i];
+    if (v->kernel >= 0 && !v->is_output && v->last <= v->kernel && v->node->kind != H_GET &&
+        p->kernels.v[v->kernel]->roots.n > 1)
+      v->dropped = true;
+  }
+}
+
+/* ---- memory spaces, costs, time -------------------------------------------------------------- */
+
+/* A loop or a conditional: its computations are planned, the dearest one counts. */
+static Err *plan_called(Plan *p, Kernel *k, HNode *root) {
+  double best = 0;
+  for (int c = root->kind == H_WHILE ? 1 : 0; c < root->n_comps; c++) {
+    double trips = root->kind == H_WHILE ? (root->trip < 0 ? 1 : (double)root->trip) : 1;
+    if (root->kind == H_WHILE && root->trip < 0) p->unknown_loops = true;
+    Plan *in = NULL;
+    Err *err = plan_comp(p->g, root->comps[c], p->chip, p->law, p->opts, p->arena, p,
+                         p->mult * trips, &in);
+    if (in) *vec_push(&p->inner) = in;
+    if (err) return err;
+    p->unknown_loops |= in->unknown_loops;
+    double t = in->time_s * trips;
+    if (k->dearest && t < best) continue;
+    best = t;
+    k->dearest = in;
+    k->time_s = t;
+    k->cycles = in->cycles * trips;
+    k->flops = in->flops * trips;
+    k->bytes = in->bytes * trips;
+  }
+  if (k->dearest) k->dearest->taken = true;
+  return NULL;
+}
+
+static void cost(Plan *p, Kernel *k) {
+  k->flops = 0;
+  for (int i = 0; i < k->inner.n; i++) /* the cost model walks over them afresh */
+    for (int j = -1; j < k->inner.v[i]->n_in; j++)
+      (j < 0 ? k->inner.v[i] : k->inner.v[i]->in[j])->visit = 0;
+  k->costed = k->modelled = k->collective = false;
+  if (p->law->tpu) tpu_cost(p, k);
+  else gpu_cost(p, k);
+}
+
+/* An update in place whose operand somebody needs afterwards. */
+static bool needs_copy(const Plan *p, const Kernel *k, int at) {
+  const HNode *root = k->roots.v[0];
+  if ((root->kind != H_DUS && root->kind != H_SCATTER) || root->n_in == 0) return false;
+  const HValue *v = NULL;
+  for (int r = 0; r < k->reads.n; r++)
+    if (k->reads.v[r]->node == root->in[0]) v = k->reads.v[r];
+  if (!v) return false;
+  if (v->is_param && !p->comp->parent)
+    return !v->donated || v->is_output || v->last_read > at; /* an argument lives to the end */
+  return v->last > at;
+}
+
+/* Operation by operation the host issues each kernel: the interpreter, the dispatcher, the launch. A
+ * launch alone is 2 to 5 us. */
+#define ISSUE 5e-6
+
+/* The host runs ahead of the device and waits for nothing; the device cannot start earlier than
+ * asked. */
+static void wait_for_host(Plan *p, Kernel *k) {
+  const Plan *in = k->dearest;
+  p->issue_s += in ? in->issue_s * in->mult / p->mult : ISSUE;
+  if (in || p->issue_s <= p->time_s) return;
+  p->host_s += p->issue_s - p->time_s;
+  p->time_s = k->start_s = p->issue_s;
+}
+
+/* Every kernel's time, first as if everything were in device memory, which tells how long a
+ * transfer may take, then with what is on chip. */
+static Err *time_all(Plan *p) {
+  for (int pass = p->law->prefetch ? 0 : 1; pass < 2; pass++) {
+    for (int i = 0; i < p->kernels.n; i++) {
+      Kernel *k = p->kernels.v[i];
+      HNode *root = k->roots.n ? k->roots.v[0] : NULL;
+      if (pass == 1) k->start_s = p->time_s;
+      if (root && (root->kind == H_WHILE || root->kind == H_COND)) {
+        if (!k->dearest) TRY(plan_called(p, k, root));
+      } else if (k->scalar) {
+        for (int r = 0; r < k->roots.n; r++)
+          if (k->roots.v[r]->val && plan_is_tiny(k->roots.v[r]))
+            k->roots.v[r]->val->space = SP_SCALAR;
+        continue;
+      } else {
+        if (root) k->must_copy = needs_copy(p, k, i);
+        if (pass == 1) plan_see(p, i);
+        cost(p, k);
+        if (pass == 1) plan_dump(p, k);
+      }
+      if (pass == 0) continue;
+      const Plan *in = k->dearest;
+      if (p->opts->eager && !p->law->tpu) wait_for_host(p, k);
+      p->time_s += k->time_s;
+      p->cycles += in || k->costed ? (in ? k->cycles : k->est) : 0;
+      p->flops += k->flops;
+      p->bytes += k->bytes;
+      double trips = in ? in->mult / p->mult : 1;
+      p->net_s += in ? in->net_s * trips : k->collective ? k->time_s : 0;
+      p->exposed_s += in ? in->exposed_s * trips : k->collective ? k->time_s : 0;
+      if (in) p->copy_s += in->copy_s * trips, p->host_s += in->host_s * trips;
+    }
+    if (pass == 0) plan_place(p);
+  }
+  plan_overlap(p);
+  plan_settle(p);
+  return NULL;
+}
+
+/* Is `of` among what n is computed from, inside the kernel? */
+bool plan_made_from(const Kernel *k, const HNode *n, const HNode *of, int depth) {
+  if (n == of) return true;
+  if (depth > 64 || (n->val && n != k->conv && depth > 0)) return false;
+  for (int i = 0; i < n->n_in; i++)
+    if (plan_made_from(k, n->in[i], of, depth + 1)) return true;
+  return false;
+}
+
+/* A copy of a loop's state: an array on chip costs what narrowing it does, and half a cycle a
+ * tile. */
+static double copy_cycles(const Law *law, const HValue *v, bool far) {
+  double b = hlo_bits(v->node->dt) / 8;
+  int w = b >= 4 ? 4 : b >= 2 ? 2 : 1;
+  if (far) return law->lbase + v->tiles * (law->loop.r[w] + law->loop.o[w]);
+  if (law->cmem > 0)
+    return law->lbase +
+           v->tiles * (w == 4 ? law->loop.r[4] : law->loop.r[w] + 0.8 * law->loop.o[w]);
+  if (w == 4) return 0.5 * v->tiles;
+  return law->lbase + v->tiles * (0.5 + law->loop.o[w] - law->loop.r[w]);
+}
+
+/* A loop's state that is still read while its next value is written needs a copy in every
+ * iteration: when the read comes later, or is of a product's operand or a reduction's. */
+static void loop_copies(Plan *p) {
+  const HComp *c = p->comp;
+  const Law *law = p->law;
+  for (int i = 0; i < c->outputs.n && i < c->params.n; i++) {
+    const HNode *o = c->outputs.v[i];
+    const HValue *v = o->val;
+    if (!v || v->is_param || v->kernel < 0 || v->tiles < 1) continue;
+    const Kernel *k = p->kernels.v[v->kernel];
+    const HValue *old = c->params.v[i]->val;
+    bool clash = old->last > v->kernel;
+    for (int r = 0; r < k->reads.n && !clash; r++)
+      clash =
+          k->reads.v[r] == old && (k->conv ? plan_made_from(k, k->conv, old->node, 0) : k->reduce);
+    if (!clash) continue;
+    bool far = old->space == SP_HBM;
+    double cyc = copy_cycles(law, v, far);
+    if ((far || law->cmem > 0) && law->rotates && p->parent && p->mult > 0) /* once before */
+      cyc += copy_cycles(law, v, true) * p->parent->mult / p->mult;
+    Kernel *c2 = plan_kernel(p);
+    HNode *from = c->outputs.v[i];
+    HNode *n = hlo_node(p->g, p->comp, H_EWISE, OP_COPY, o->src, o->dt, o->rank, o->d, 1, &from);
+    *vec_push(&c2->roots) = n;
+    c2->copy = c2->costed = true;
+    c2->cycles = c2->est = cyc;
+    c2->time_s = cyc / law->clock;
+    c2->start_s = p->time_s;
+    c2->bytes = old->space == SP_HBM ? 2 * v->bytes : 0;
+    c2->bound = SIM_MEMORY;
+    c2->util = 1;
+    p->cycles += cyc;
+    p->time_s += c2->time_s;
+    plan_dump(p, c2);
+  }
+}
+
+/* Does a loop write one slice of state i in each round, the last one first? *stack: does it write
+ * slices at all? */
+static bool from_the_end(const HComp *body, int i, bool *stack) {
+  const HNode *o = i < body->outputs.n ? body->outputs.v[i] : NULL;
+  *stack = o && o->kind == H_DUS && o->in[0] == body->params.v[i];
+  if (!*stack) return false;
+  for (int k = 2; k < o->n_in; k++)
+    for (const HNode *n = o->in[k]; n->n_in > 0; n = n->in[n->op == OP_SELECT ? n->n_in - 1 : 0])
+      if (n->op == OP_SUBTRACT) return true;
+  return false;
+}
+
+/* A stack that is written from its first slice on starts as it is found. One that is written from the
+ * end is filled with its constant, and so are all others that begin as the same constant. */
+static bool filled(const HNode *init) {
+  bool stack = false;
+  for (int i = 0; i < init->n_users; i++) {
+    const HNode *w = init->users[i];
+    for (int k = 0; w->kind == H_WHILE && k < w->n_in; k++)
+      if (w->in[k] == init && from_the_end(w->comps[1], k, &stack)) return true;
+  }
+  return false;
+}
+
+static void fill_stacks(Plan *p) {
+  const Law *law = p->law;
+  for (int i = p->kernels.n - 1; i >= 0; i--) {
+    const Kernel *k = p->kernels.v[i];
+    const HNode *w = k->roots.n ? k->roots.v[0] : NULL;
+    for (int s = 0; k->dearest && w->kind == H_WHILE && s < w->n_in; s++) {
+      const HNode *init = w->in[s];
+      bool stack;
+      from_the_end(w->comps[1], s, &stack);
+      if (!stack || !plan_const_only(init) || !filled(init)) continue;
+      const HValue *v = w->comps[1]->params.v[s]->val;
+      double b = hlo_bits(init->dt) / 8;
+      int width = b >= 4 ? 4 : b >= 2 ? 2 : 1;
+      bool far = v->space == SP_HBM;
+      double n = v->tiles * 4096 <= law->one_bytes ? 1 : ceil(v->tiles / law->lwin);
+      double tile = far || law->cmem > 0 ? law->loop.o[width]
+                    : width == 4         ? 0.25
+                                         : law->loop.o[width] - law->loop.r[width] + 0.25;
+      Kernel *c = plan_kernel(p);
+      *vec_push(&c->roots) = hlo_node(p->g, p->comp, H_BCAST, OP_BROADCAST_IN_DIM, init->src,
+                                      init->dt, init->rank, init->d, 1, (HNode *[]){(HNode *)init});
+      c->costed = true;
+      c->windows = (int)n;
+      c->cycles = c->est =
+          law->lbase + v->tiles * tile + (ceil(n / (n > 1 ? law->cores : 1)) - 1) * law->lq;
+      c->time_s = c->cycles / law->clock;
+      c->start_s = p->time_s;
+      c->bytes = far ? v->bytes : 0;
+      c->bound = SIM_MEMORY;
+      c->util = 1;
+      p->cycles += c->cycles;
+      p->time_s += c->time_s;
+      plan_dump(p, c);
+    }
+  }
+}
+
+Err *plan_comp(HGraph *g, HComp *c, const Chip *chip, const Law *law, const SimOpts *opts,
+               Arena *arena, Plan *parent, double mult, Plan **out) {
+  Plan *p = ARENA_NEW(arena, Plan);
+  p->g = g;
+  p->comp = c;
+  p->chip = chip;
+  p->law = law;
+  p->opts = opts;
+  p->arena = arena;
+  p->parent = parent;
+  p->mult = mult;
+  p->loop_body = c->owner && c->owner->kind == H_WHILE;
+  p->vmem_free = law->cmem > 0 ? law->cmem : law->fast;
+  *out = p;
+  plan_stored(p);
+  plan_kernels(p);
+  plan_layouts(p);
+  plan_copies(p);
+  plan_order(p);
+  live_ranges(p);
+  TRY(time_all(p));
+  if (p->loop_body && law->tpu) loop_copies(p);
+  if (law->tpu) fill_stacks(p);
+  plan_peak(p, false);
+  return NULL;
+}
+
+void plan_lists_free(Plan *p) {
+  if (!p) return;
+  for (int i = 0; i < p->kernels.n; i++) plan_kernel_free(p->kernels.v[i]);
+  for (int i = 0; i < p->inner.n; i++) plan_lists_free(p->inner.v[i]);
+  vec_free(&p->kernels);
+  vec_free(&p->values);
+  vec_free(&p->inner);
+}

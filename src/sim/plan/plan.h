@@ -1,0 +1,233 @@
+/* plan: from the graph to kernels, values in memory and a schedule, as the device's compiler
+ * decides them.
+ *
+ *   plan_stored   which nodes are stored; everything else is computed inside its consumers
+ *   plan_kernels  one kernel a stored value, then sibling and producer-consumer merging
+ *   plan_layouts  order and padding of each stored value
+ *   plan_comp     memory space, cost and start of each kernel, in schedule order; loops are planned
+ * inside out
+ *
+ * What kernels cost is asked of sim/cost: tpu_cost, gpu_cost, collective_time. Private to src/sim.
+ */
+#ifndef WEFT_SIM_PLAN_H
+#define WEFT_SIM_PLAN_H
+
+#include "sim/hlo/hlo.h"
+#include "sim/law.h"
+#include "sim/sim.h"
+
+typedef enum Space { SP_HBM, SP_VMEM, SP_CMEM, SP_SCALAR } Space;
+
+#define STAYS 6
+typedef struct Stay { /* on chip while kernels first to last run */
+  int first, last;
+  int ready; /* the first kernel that can read it there: one that runs before it arrives cannot */
+  bool fetched; /* copied there from device memory */
+  int pieces;   /* in so many, one after the other */
+} Stay;
+
+typedef struct HValue {
+  HNode *node;
+  int index;     /* in the plan's list */
+  int life;      /* 1 + its number among the report's */
+  int kernel;    /* that writes it; -1: parameter or constant */
+  int result;    /* result number of a multi-result node */
+  int order[64]; /* dimensions from minor to major */
+  double tiles;  /* (8,128) tiles of the array as laid out: padded elements / 1024 */
+  double bytes;  /* padded */
+  double plain;  /* unpadded bytes */
+  bool rounded;  /* stored in bf16 whatever the type says */
+  int packed;    /* predicates: this many along one side share a word */
+  bool lone;     /* made by a kernel of its own */
+  Space space;
+  bool is_param, is_output, donated, on_demand;
+  bool given;           /* a result in a donated argument's memory */
+  struct HValue *over;  /* that argument */
+  bool dropped;         /* every reader sits in the kernel that makes it: never written */
+  int first, last;      /* kernels (schedule positions) between which it lives */
+  int last_read;        /* the last kernel that reads it */
+  struct HValue *alias; /* shares this value's memory */
+  Stay stays[STAYS];
+  int n_stays;
+  bool held;    /* in memory that a loop keeps on chip */
+  int loop;     /* 1 + the kernel of the loop that takes it over so */
+  bool born;    /* could be made on chip */
+  double worth; /* being there: see weigh() */
+  double at;    /* where it lies there */
+  bool far;     /* is in device memory too, until kernel far_last */
+  int far_last;
+  int from, to; /* kernels while which it is a temporary of device memory; none: from > to */
+  bool lent;    /* in the memory of a result that comes later */
+  int away_from, away_to; /* nowhere between these kernels: made again before the latter */
+  double copy_bytes;      /* a prefetched copy in on-chip memory, the last one */
+  int copy_first, copy_last;
+} HValue;
+
+typedef struct Kernel {
+  HComp *comp;
+  VEC(HNode *) roots; /* stored nodes it computes, in program order */
+  VEC(HNode *) inner; /* nodes computed inside, roots included, topological */
+  VEC(HValue *) reads;
+  VEC(HValue *) waits; /* that must have been made before */
+  HNode *conv;         /* its product, or NULL */
+  bool reduce;         /* has a reduction root */
+  bool alone;          /* a single unfused operation */
+  bool scalar;         /* scalar arithmetic: free */
+  bool copy;           /* a relayout made up by the planner */
+  bool turns;          /* a copy that moves another dimension into lanes */
+  bool pool, soft;     /* a windowed reduction with an emitter; a softmax in one kernel */
+  int attention;       /* which attention it computes forward or backward; 0: none */
+  HValue *copy_of;
+  struct Plan *dearest; /* of a loop's or conditional's computations */
+  double mult;          /* how often it runs */
+  int pos;              /* in the schedule */
+  int shown;            /* 1 + its number among the report's */
+  bool dead;
+  /* cost */
+  double cycles, flops, bytes, time_s, start_s, util, vpu;
+  SimBound bound;
+  double est; /* the part of `cycles` that the compiler would estimate */
+  bool modelled, costed, collective, must_copy;
+  int windows;
+} Kernel;
+
+typedef struct Plan {
+  HGraph *g;
+  const Chip *chip;
+  const SimOpts *opts;
+  Arena *arena;
+  VEC(Kernel *) kernels; /* of one computation, in schedule order */
+  VEC(HValue *) values;
+  HComp *comp;
+  struct Plan *parent;
+  double cycles, time_s, copy_s, net_s, flops, bytes;
+  double host_s, issue_s; /* eager: of time_s, waiting for the host; what that takes to issue it */
+  double exposed_s;       /* of net_s: under no computing */
+  int again;              /* values that are computed again, and what that takes */
+  double again_s;
+  double peak_chip, peak_hbm; /* of this computation's own values, on chip and in HBM */
+  double peak_temp;           /* the larger of the two: what the compiler calls the peak */
+  int peak_pos, peak_hbm_pos;
+  bool unknown_loops;
+  VEC(struct Plan *) inner; /* of loops and branches */
+  const struct Law *law;
+  double vmem_free; /* bytes of on-chip memory for values */
+  bool loop_body;
+  bool taken; /* the body of a loop, or the dearest branch of a conditional */
+  double mult;
+} Plan;
+
+/* The first kernel while which piece k of a fetched value is there. */
+static inline int plan_piece(const Stay *s, int k) {
+  return MAX(s->first, 0) + (int)((double)(s->ready - MAX(s->first, 0)) * k / s->pieces);
+}
+
+static inline HValue *base_of(HValue *v) { /* what a view looks at */
+  while (v->alias) v = v->alias;
+  return v;
+}
+
+/* plan_expand.c */
+void plan_expand(HGraph *g, const Law *law); /* what the compiler rewrites before it fuses */
+/* plan_store.c */
+void plan_stored(Plan *p); /* decides which nodes are stored */
+HValue *plan_store(Plan *p, HNode *n);
+bool plan_is_tiny(const HNode *n);    /* scalar arithmetic */
+bool plan_const_only(const HNode *n); /* made of constants: recomputed for nothing */
+bool plan_pool_emitter(const Plan *p, const HNode *n);
+HNode *plan_library_end(const Plan *p, HNode *conv); /* of what a GPU's library takes along */
+/* eager.c */
+void eager_stored(Plan *p);
+/* plan_kernels.c */
+Kernel *plan_kernel(Plan *p);
+void plan_kernels(Plan *p);
+/* plan_layout.c */
+void plan_layouts(Plan *p);
+bool plan_slices_tiles(const Plan *p, const HNode *n);
+/* The order that a product wants for an operand or result (`roles`: its c->out, ...): the two minor
+ * dimensions may not be batch (of a dot) or spatial (of a convolution). */
+void plan_conv_order(const Law *law, const HNode *n, const HConv *c, const char *roles, int *order);
+/* Does the order that v has do for it? */
+bool plan_order_serves(const HValue *v, const HConv *c, const char *roles);
+/* The stored array that a kernel does nothing to but take a slice of; the slice keeps its order. */
+const HValue *plan_sliced_of(const Kernel *k, const HNode *n);
+/* plan_parts.c */
+bool plan_part_order(const Law *law, const HNode *n, int *order,
+                     int depth); /* false: any will do */
+/* plan_copies.c */
+#define TURN_MIN 4096 /* bytes: smaller arrays are turned on the way */
+#define TURN_MAX 64e6 /* larger ones are not */
+void plan_copies(Plan *p);
+/* A new value: v in another order, made by a kernel of its own. */
+HValue *plan_copy(Plan *p, HValue *v, const int *order);
+/* The first so many kernels read w, a copy of v. */
+void plan_read_instead(Plan *p, const HValue *v, HValue *w, int kernels);
+bool plan_same_order(const HValue *a, const HValue *b);
+/* plan_rows.c */
+void plan_turn_indexed(Plan *p);
+/* Kernel i, where sums of rows meet a table that lies in another order. Where rows were read from a
+ * copy of the table in theirs, and nothing else comes in, the copy is updated and turned back; else
+ * the sums are turned first, as they are for a lone result: its order reaches its maker. Returns
+ * whether it is the former. */
+bool plan_update_rows(Plan *p, int i);
+/* plan.c */
+Err *plan_comp(HGraph *g, HComp *c, const Chip *chip, const Law *law, const SimOpts *opts,
+               Arena *arena, Plan *parent, double mult, Plan **out);
+bool plan_made_from(const Kernel *k, const HNode *n, const HNode *of, int depth);
+void plan_lists_free(Plan *p); /* its lists; the rest is in the arena */
+void plan_kernel_free(Kernel *k);
+/* plan_dump.c */
+void plan_dump(const Plan *p, const Kernel *k);
+/* plan_order.c */
+void plan_order(Plan *p);
+/* plan_place.c */
+void plan_place(Plan *p);
+void plan_see(Plan *p, int at);
+void plan_settle(Plan *p);
+Space plan_space(const Plan *p, const HValue *v, int at);
+/* plan_heap.c */
+typedef struct Chunk { /* memory from `at` on, while kernels a to b run */
+  int a, b;
+  double at, bytes;
+} Chunk;
+typedef struct Heap {
+  VEC(Chunk) chunks; /* by address */
+  double size;
+} Heap;
+double heap_gap(const Heap *h, int a, int b, double bytes, double at);
+void heap_put(Heap *h, int a, int b, double at, double bytes);
+/* plan_overlap.c */
+void plan_overlap(Plan *p); /* exchanges under computing: shortens them to what is exposed */
+/* plan_peak.c */
+void plan_peak(Plan *p, bool lend); /* lend: results' memory to what comes before them */
+double plan_scratch(const Plan *p, const Kernel *k);
+bool plan_writes_over(const Plan *p, const Kernel *k, const HValue *v, const HValue *o);
+/* plan_again.c */
+void plan_again(Plan *p, double room); /* values are computed again until the peak is so low */
+/* layout.c */
+void value_layout(const Law *law, HValue *v,
+                  const int *order); /* order NULL: the default of arguments and results */
+void value_order_default(const Law *law, const HNode *n, int *order);
+double value_padded(const Law *law, const HNode *n, const int *order, double *tiles);
+/* tpu_parts.c */
+double tpu_read_fraction(const Kernel *k, const HValue *v); /* of v that the kernel reads */
+double tpu_windows(const Law *law, const Kernel *k); /* bytes on chip that its windows take */
+/* tpu_cost.c, gpu_cost.c */
+void tpu_cost(Plan *p, Kernel *k);
+void gpu_cost(Plan *p, Kernel *k);
+/* attention.c */
+/* Products inside attention kernels against large ones: FlashAttention-2 names 50 to 73 % of the
+ * peak on the A100, backward less than forward, where large products reach 87 %. Taken for Pallas'
+ * kernels on TPUs too. */
+#define ATTENTION 0.7
+/* Counts, and marks what stays inside kernels: all, or what only goes forwards and whose scores are
+ * larger than so many bytes. */
+int attention_mark(HGraph *g, bool mark, double forward);
+bool attention_causal(const Kernel *k);
+bool attention_again(const Kernel *k, const HNode *n);
+/* collective.c */
+double collective_time(const Plan *p, const Kernel *k, const HNode *n);
+/* vpu_weight.c */
+double vpu_weight(const HNode *n);
+
+#endif

@@ -1,0 +1,332 @@
+/* The relayouts that follow from the orders of plan_layout.c: copies in another order for readers
+ * that want one. */
+#include <math.h>
+
+#include "sim/plan/plan.h"
+
+static double up(double x, double m) { return ceil(x / m) * m; }
+
+HValue *plan_copy(Plan *p, HValue *v, const int *order) {
+  Kernel *k = plan_kernel(p);
+  k->copy = true;
+  k->copy_of = v;
+  HNode *n = hlo_node(p->g, p->comp, H_EWISE, OP_COPY, v->node->src, v->node->dt, v->node->rank,
+                      v->node->d, 1, &v->node);
+  HValue *w = plan_store(p, n);
+  n->kernel = w->kernel = p->kernels.n - 1;
+  *vec_push(&k->roots) = n;
+  *vec_push(&k->inner) = n;
+  *vec_push(&k->reads) = v;
+  w->rounded = v->rounded;
+  value_layout(p->law, w, order);
+  k->alone = true;
+  k->turns = order && v->order[0] != order[0];
+  return w;
+}
+
+void plan_read_instead(Plan *p, const HValue *v, HValue *w, int kernels) {
+  for (int i = 0; i < kernels; i++)
+    for (int q = 0; q < p->kernels.v[i]->reads.n; q++)
+      if (p->kernels.v[i]->reads.v[q] == v) p->kernels.v[i]->reads.v[q] = w;
+}
+
+bool plan_same_order(const HValue *a, const HValue *b) {
+  return a->node->rank == b->node->rank && a->order[0] == b->order[0] && a->order[1] == b->order[1];
+}
+
+/* An argument that two convolutions read, with a spatial dimension in its tile and a batch that
+ * fills the lanes, is turned once so that the batch is in lanes. */
+static void turn_images(Plan *p) {
+  for (int i = 0; i < p->comp->params.n; i++) {
+    HValue *v = p->comp->params.v[i]->val, *w = NULL;
+    int r = v->node->rank, n = 0, batch = -1, order[64];
+    bool narrow = true; /* both round it */
+    if (r < 4 || r > 64) continue;
+    for (int q = 0; q < p->kernels.n; q++) {
+      const Kernel *k = p->kernels.v[q];
+      if (k->dead || !k->conv || !k->conv->conv->is_conv) continue;
+      for (int z = 0; z < k->reads.n; z++) n += k->reads.v[z] == v;
+      const HConv *c = k->conv->conv;
+      if (k->conv->in[0] != v->node &&
+          !(k->conv->in[0]->kind == H_EWISE && k->conv->in[0]->in[0] == v->node))
+        continue;
+      narrow &= k->conv->in[0]->dt == DT_BF16;
+      if (c->lhs[v->order[0]] != 'k' || c->lhs[v->order[1]] != 's') continue;
+      for (int d = 0; d < r; d++)
+        if (c->lhs[d] == 'm' && v->node->d[d] % 128 == 0) batch = d;
+    }
+    if (n < 2 || batch < 0) continue;
+    order[0] = batch;
+    for (int d = 0, o = 1; d < r; d++)
+      if (v->order[d] != batch) order[o++] = v->order[d];
+    w = plan_copy(p, v, order);
+    w->rounded = narrow && v->node->dt == DT_F32;
+    value_layout(p->law, w, order);
+    for (int q = 0; q + 1 < p->kernels.n; q++) {
+      Kernel *k = p->kernels.v[q];
+      for (int z = 0; z < k->reads.n && !k->dead && k->conv; z++)
+        if (k->reads.v[z] == v) k->reads.v[z] = w;
+    }
+  }
+}
+
+/* Is it only what loops read and do not change? */
+static bool for_loops(const HNode *n) {
+  for (int i = 0; i < n->n_users; i++) {
+    const HNode *w = n->users[i];
+    if (w->kind != H_WHILE) return false;
+    const HComp *body = w->comps[1];
+    for (int k = 0; k < w->n_in; k++)
+      if (w->in[k] == n && (k >= body->outputs.n || body->outputs.v[k] != body->params.v[k]))
+        return false;
+  }
+  return n->n_users > 0;
+}
+
+/* A transposition that renames the dimensions of an array which lies in the wanted order already. */
+static void transposed_views(Plan *p) {
+  for (int i = 0; i < p->kernels.n; i++) {
+    Kernel *k = p->kernels.v[i];
+    if (k->dead || !k->copy || k->copy_of || k->roots.n != 1) continue;
+    HNode *n = k->roots.v[0];
+    HValue *v = n->val, *x = n->in[0]->val;
+    if (n->kind != H_TRANSPOSE || n->rank < 2 || n->rank > 64 || !x || x->alias || v->alias ||
+        v->rounded != x->rounded)
+      continue;
+    int order[64]; /* of the result, when nothing moves */
+    for (int d = 0; d < n->rank; d++)
+      for (int q = 0; q < n->rank; q++)
+        if (n->dims[q] == x->order[d]) order[d] = q;
+    if (n->is_output) {
+      int want[64];
+      value_order_default(p->law, n, want);
+      if (p->comp->parent || want[0] != order[0] || want[1] != order[1]) continue;
+      if (x->is_param) continue; /* a result has memory of its own */
+    } else if ((order[0] != v->order[0] || order[1] != v->order[1]) && !for_loops(n)) {
+      continue;
+    }
+    value_layout(p->law, v, order);
+    v->alias = x;
+    k->copy = false;
+    k->scalar = true;
+  }
+}
+
+/* A product with a vector runs as a loop, in whatever order the matrix lies. */
+static bool by_vector(const Plan *p, const HConv *c) {
+  return p->law->matvec && !c->is_conv && (c->m == 1 || c->n == 1) && c->k > 1;
+}
+
+/* Does this value, element by element, become the operand x of a product? */
+static bool becomes(const HNode *n, const HNode *x) {
+  if (x == n) return true;
+  for (int depth = 0; depth < 12 && !x->val && x->kind == H_EWISE; depth++) {
+    const HNode *next = NULL;
+    for (int z = 0; z < x->n_in; z++) {
+      if (x->in[z] == n) return true;
+      if (hlo_count(x->in[z]) == hlo_count(x) && x->in[z]->kind == H_EWISE) next = x->in[z];
+    }
+    if (!next) break;
+    x = next;
+  }
+  return false;
+}
+
+static bool same_shape(const HNode *a, const HNode *b) {
+  bool same = a->rank == b->rank;
+  for (int d = 0; same && d < a->rank; d++) same = a->d[d] == b->d[d];
+  return same;
+}
+
+/* A copy of v in this order among the kernels from `first` on; or NULL. */
+static HValue *earlier_copy(const Plan *p, const HValue *v, const int *order, int first) {
+  for (int i = first; i < p->kernels.n; i++) {
+    HValue *w = p->kernels.v[i]->copy_of == v ? p->kernels.v[i]->roots.v[0]->val : NULL;
+    if (w && w->order[0] == order[0] && w->order[1] == order[1]) return w;
+  }
+  return NULL;
+}
+
+/* An operand of a product that lies in an order which does not serve. */
+static void turn_operands(Plan *p) {
+  int nk = p->kernels.n;
+  for (int i = 0; i < nk; i++) {
+    Kernel *k = p->kernels.v[i];
+    if (k->dead || !k->conv || by_vector(p, k->conv->conv)) continue;
+    const HConv *c = k->conv->conv;
+    for (int side = 0; side < 2; side++) {
+      const HNode *x = k->conv->in[side];
+      const char *roles = side ? c->rhs : c->lhs;
+      for (int q = 0; q < k->reads.n; q++) {
+        HValue *v = k->reads.v[q];
+        HNode *n = v->node;
+        if (n->rank < 2 || n->rank > 64 || !same_shape(n, x) || v->bytes < TURN_MIN) continue;
+        if (plan_order_serves(v, c, roles) || !becomes(n, x)) continue;
+        int order[64];
+        plan_conv_order(p->law, n, c, roles, order);
+        HValue *w = earlier_copy(p, v, order, nk);
+        if (!w) {
+          w = plan_copy(p, v, order);
+          if (v->is_param && n->dt == DT_F32 && (x->dt == DT_BF16 || c->passes == 1)) {
+            w->rounded = true; /* on the way */
+            value_layout(p->law, w, order);
+          }
+        }
+        k->reads.v[q] = w;
+      }
+    }
+  }
+}
+
+/* Splitting the lanes of a product's result into heads needs them out of the lanes first. */
+static void turn_heads(Plan *p) {
+  int nk = p->kernels.n;
+  for (int i = 0; i < nk; i++) {
+    Kernel *k = p->kernels.v[i];
+    if (k->dead || !k->conv || k->conv->conv->is_conv || k->roots.n != 1) continue;
+    HNode *n = k->roots.v[0];
+    if (n->kind != H_RESHAPE || n->is_output || n->rank != n->in[0]->rank + 1 || n->rank < 3)
+      continue;
+    const HNode *x = n->in[0];
+    int64_t lanes = x->d[x->rank - 1], rows = x->d[x->rank - 2];
+    if (n->d[n->rank - 1] >= 128 || lanes <= 128 || rows >= MIN(lanes, 1024) ||
+        n->val->bytes < 65536)
+      continue;
+    HValue *w = plan_copy(p, n->val, n->val->order);
+    p->kernels.v[w->kernel]->turns = true; /* the heads' features are in lanes before */
+    plan_read_instead(p, n->val, w, nk);
+  }
+}
+
+/* A slice of tiles is laid out anew, by a product that reads it inside that. */
+static void turn_slices(Plan *p) {
+  int nk = p->kernels.n;
+  for (int i = 0; i < nk && p->loop_body; i++) {
+    Kernel *k = p->kernels.v[i];
+    HNode *n = !k->dead && k->roots.n == 1 ? k->roots.v[0] : NULL;
+    if (!n || !plan_slices_tiles(p, n)) continue;
+    HValue *v = n->val;
+    int order[64];
+    bool loops = false;
+    for (int q = 0; q < nk; q++)
+      for (int z = 0; z < p->kernels.v[q]->reads.n; z++)
+        loops |= base_of(p->kernels.v[q]->reads.v[z]) == v && !p->kernels.v[q]->conv &&
+                 !p->kernels.v[q]->roots.v[0]->val->alias;
+    if (!loops) continue;
+    value_order_default(p->law, n, order);
+    HValue *w = plan_copy(p, v, order);
+    for (int q = 0; q < p->values.n; q++)
+      if (p->values.v[q]->alias == v) p->values.v[q]->alias = w;
+    plan_read_instead(p, v, w, nk);
+  }
+}
+
+/* Padding and concatenation work in the order of their result. */
+static void turn_pieces(Plan *p) {
+  int nk = p->kernels.n;
+  for (int i = 0; i < nk; i++) {
+    Kernel *k = p->kernels.v[i];
+    if (k->dead || k->conv || k->copy || k->roots.n != 1) continue;
+    HNode *n = k->roots.v[0];
+    if ((n->kind != H_PAD && n->kind != H_CONCAT) || n->rank < 2 || n->rank > 64 ||
+        n->val->bytes < TURN_MIN)
+      continue;
+    int order[64];
+    value_order_default(p->law, n, order);
+    if (n->is_output) value_layout(p->law, n->val, order);
+    const int *want = n->val->order;
+    for (int q = 0; q < k->reads.n; q++) {
+      HValue *v = k->reads.v[q];
+      bool operand = false;
+      for (int z = 0; z < n->n_in; z++) operand |= n->in[z] == v->node;
+      if (!operand || v->node->rank != n->rank || v->bytes < TURN_MIN) continue;
+      if (v->order[0] == want[0] &&
+          (v->order[1] == want[1] || (n->kind == H_CONCAT && v->node->d[v->order[1]] == 1)))
+        continue;
+      k->reads.v[q] = plan_copy(p, v, want);
+    }
+  }
+}
+
+/* A reshape that moves elements works in the natural order, or by way of lanes where the first
+ * dimension stays and the others are joined with less padding so. */
+static void turn_reshaped(Plan *p) {
+  int nk = p->kernels.n;
+  for (int i = 0; i < nk; i++) {
+    Kernel *k = p->kernels.v[i];
+    if (k->dead || !k->copy || k->copy_of || k->roots.n != 1 || k->roots.v[0]->kind != H_RESHAPE ||
+        k->reads.n != 1)
+      continue;
+    HValue *v = k->reads.v[0];
+    const HNode *o = k->roots.v[0], *n = v->node;
+    int r = n->rank, order[64];
+    if (n != o->in[0] || r < 2 || r > 64 || v->bytes < TURN_MIN) continue;
+    bool first_stays = o->d[0] == n->d[0];
+    if (v->order[0] == 0 && o->rank > 1 && first_stays)
+      continue; /* with the batch in lanes the others are joined as they lie */
+    if (v->order[0] == r - 1 && o->rank > 2 && o->val->order[0] == 0) continue; /* turned */
+    double batch = (double)o->d[0], last = (double)n->d[r - 1];
+    bool lanes = hlo_bits(n->dt) == 16 && o->rank == 2 && first_stays && v->order[0] == r - 1 &&
+                 v->order[1] == 0 && r > 2 && up(batch, 128) * last <= up(last, 128) * batch;
+    for (int d = 0; d < r; d++) order[d] = lanes && d == 0 ? 0 : lanes ? r - d : r - 1 - d;
+    if (lanes || v->order[0] != order[0] || v->order[1] != order[1])
+      k->reads.v[0] = plan_copy(p, v, order);
+  }
+}
+
+/* Can the kernel that makes a result of the program write it in the order that results have? */
+static bool writes_result(const Plan *p, const HValue *v, const int *order, bool turned) {
+  const Kernel *k = p->kernels.v[v->kernel];
+  int kind = k->roots.v[0]->kind;
+  if (kind == H_GATHER && order[0] == v->order[0] && v->node->rank > 2)
+    return true; /* rows land in any order */
+  bool read = false;
+  for (int q = 0; q < p->kernels.n && !read; q++)
+    for (int z = 0; z < p->kernels.v[q]->reads.n; z++)
+      if (!p->kernels.v[q]->dead && base_of(p->kernels.v[q]->reads.v[z]) == v) read = true;
+  bool indexed =
+      kind == H_GATHER || kind == H_SCATTER || kind == H_SORT || kind == H_SELSCAT || turned;
+  if (!k->conv)
+    return !read && !indexed && !plan_sliced_of(k, v->node); /* a loop writes any order */
+  const HConv *c = k->conv->conv;
+  bool whole = k->conv->rank == v->node->rank;
+  if (!c->is_conv) return !read && (!whole || c->batch == 1);
+  HValue as = *v;
+  memcpy(as.order, order, sizeof *order * (size_t)v->node->rank);
+  return whole && plan_order_serves(v, c, c->out) && plan_order_serves(&as, c, c->out);
+}
+
+/* Results of the program have the default order. */
+static void turn_results(Plan *p) {
+  int nk = p->kernels.n;
+  bool *turned = ARENA_ARRAY(p->arena, bool, nk + 1);
+  for (int i = 0; i < nk; i++) turned[i] = plan_update_rows(p, i);
+  for (int i = 0; i < p->comp->outputs.n; i++) {
+    HValue *v = p->comp->outputs.v[i]->val;
+    if (!v || v->is_param || v->alias || v->node->rank < 2 || v->node->rank > 64 || v->kernel < 0)
+      continue;
+    int order[64];
+    value_order_default(p->law, v->node, order);
+    if ((order[0] == v->order[0] && order[1] == v->order[1]) || v->bytes < TURN_MIN) continue;
+    if (writes_result(p, v, order, v->kernel < nk && turned[v->kernel])) {
+      value_layout(p->law, v, order);
+      continue;
+    }
+    HValue *w = plan_copy(p, v, order);
+    w->is_output = true;
+    p->comp->outputs.v[i] = w->node;
+  }
+}
+
+void plan_copies(Plan *p) {
+  if (!p->law->tpu) return;
+  transposed_views(p);
+  turn_images(p);
+  turn_operands(p);
+  turn_heads(p);
+  turn_slices(p);
+  turn_pieces(p);
+  turn_reshaped(p);
+  plan_turn_indexed(p);
+  if (!p->comp->parent) turn_results(p);
+}

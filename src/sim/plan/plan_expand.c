@@ -1,0 +1,191 @@
+/* Operations that a compiler for TPUs writes as others before it fuses: stable sorts carry a
+ * number for each element, small top-k are sorts, running sums go block by block, images are laid
+ * out anew before their dimensions are joined, narrow arrays stay narrow through maxima, and rows
+ * that are added up go to what their sums are added to. Linear in the graph; a node that is expanded
+ * becomes the last of its expansion. */
+#include <stdlib.h>
+
+#include "sim/plan/plan.h"
+
+#define TOP_SORTED 512 /* longest rows whose largest elements are found by sorting */
+
+typedef struct Expand {
+  HGraph *g;
+  HComp *c;
+  const Law *law;
+} Expand;
+
+static HNode *before(Expand *x, const HNode *n, HKind kind, OpKind op, DType dt, int rank,
+                     const int64_t *d, int n_in, HNode *const *in) {
+  HNode *m = hlo_node(x->g, x->c, kind, op, n->src, dt, rank, d, n_in, in);
+  return m;
+}
+
+static void become(HNode *n, HKind kind, OpKind op, Expand *x, int n_in, HNode *const *in) {
+  n->kind = kind;
+  n->op = op;
+  n->n_in = n_in;
+  n->in = arena_dup(x->g->arena, in, sizeof *in * (size_t)n_in);
+}
+
+static bool widens(const HNode *n) {
+  return n->kind == H_EWISE && n->op == OP_CONVERT && n->in[0]->dt == DT_BF16 && n->dt == DT_F32;
+}
+
+/* The largest of widened elements is found before they are widened. */
+static void stay_narrow(Expand *x, HNode *n) {
+  HNode *w = n->in[0];
+  if (n->n_results != 1 || !widens(w)) return;
+  const Region *r = n->src && n->src->n_regions ? n->src->regions[0] : NULL;
+  if (!r || !r->first || r->first->kind != OP_MAXIMUM || n->n_in < 1) return;
+  HNode *m = before(x, n, n->kind, n->op, w->in[0]->dt, n->rank, n->d, n->n_in, n->in);
+  m->in[0] = w->in[0];
+  m->n_dims = n->n_dims;
+  m->dims = n->dims;
+  m->index = n->index;
+  n->n_dims = 0;
+  n->dims = NULL;
+  become(n, H_EWISE, OP_CONVERT, x, 1, &m);
+}
+
+static HNode *positions(Expand *x, const HNode *n, const HNode *like, int dim) {
+  HNode *i = before(x, n, H_IOTA, OP_IOTA, DT_I32, like->rank, like->d, 0, NULL);
+  i->index = dim;
+  return i;
+}
+
+static void number_elements(Expand *x, HNode *n) {
+  if (n->n_in != 1 || !n->src || !op_bool(n->src, "is_stable", false) || n->in[0]->rank < 1) return;
+  HNode *in[2] = {n->in[0], positions(x, n, n->in[0], (int)op_int(n->src, "dimension", 0))};
+  become(n, H_SORT, n->op, x, 2, in);
+}
+
+/* The largest few of short rows: the rows are sorted, the first elements taken. */
+static void sort_for_top(Expand *x, HNode *n) {
+  const HNode *v = n->in[0];
+  if (v->rank < 1 || v->d[v->rank - 1] > TOP_SORTED || n->n_results != 2) return;
+  HNode *in[2] = {n->in[0], positions(x, n, v, v->rank - 1)};
+  become(n, H_SORT, n->op, x, 2, in);
+  for (int i = 0; i < 2; i++) n->res_d[i] = v->d;
+}
+
+/* A result of such a sort is cut to what was asked for. */
+static void cut_result(Expand *x, HNode *n) {
+  HNode *s = n->in[0];
+  if (s->kind != H_SORT || s->op != OP_CHLO_TOP_K) return;
+  int64_t *zero = ARENA_ARRAY(x->g->arena, int64_t, n->rank);
+  int64_t *one = ARENA_ARRAY(x->g->arena, int64_t, n->rank);
+  for (int i = 0; i < n->rank; i++) zero[i] = 0, one[i] = 1;
+  HNode *whole = before(x, n, H_GET, n->op, n->dt, n->rank, s->in[0]->d, 1, &s);
+  whole->index = n->index;
+  become(n, H_SLICE, OP_SLICE, x, 1, &whole);
+  n->lo = zero;
+  n->hi = hlo_ints(x->g, n->d, n->rank);
+  n->step = one;
+}
+
+/* Images whose batch lies in lanes, joined to rows of a matrix: the joined dimensions must lie in
+ * their natural order and fill their tiles, else a kernel moves them first. */
+static void join_images(Expand *x, HNode *n) {
+  HNode *p = n->in[0];
+  int order[64];
+  if (p->kind != H_PARAM || p->comp->parent || n->rank != 2 || p->rank < 3 || p->rank > 64 ||
+      n->d[0] != p->d[0] || n->is_output)
+    return;
+  value_order_default(x->law, p, order);
+  if (order[0] != 0) return;
+  int last = p->rank - 1;
+  while (last > 1 && p->d[last] == 1) last--;
+  if (order[1] == last && p->d[last] % 8 == 0) return;
+  HNode *cv = n->n_users == 1 && n->users[0]->kind == H_EWISE && n->users[0]->op == OP_CONVERT
+                  ? n->users[0]
+                  : NULL;
+  HNode *from = p;
+  if (p->d[order[1]] == 1 && cv) { /* one channel: narrowed and moved at once */
+    cv->apart = true;
+    return;
+  }
+  if (cv) {
+    from = before(x, n, H_EWISE, OP_CONVERT, cv->dt, p->rank, p->d, 1, &p);
+    from->apart = true;
+    cv->op = OP_COPY;
+    n->dt = cv->dt;
+  }
+  HNode *flat = before(x, n, H_RESHAPE, OP_RESHAPE, n->dt, n->rank, n->d, 1, &from);
+  become(n, H_EWISE, OP_COPY, x, 1, &flat);
+  n->apart = true;
+}
+
+/* Rows are gathered from the wide array, everybody else widens the narrow one again. */
+static void widen_for_rows(Expand *x, HNode *n) {
+  HNode *w = n->in[0];
+  if (!widens(w) || w->n_users < 2 || w->is_output) return;
+  n->in[0] = before(x, n, H_EWISE, OP_CONVERT, w->dt, w->rank, w->d, 1, w->in);
+}
+
+static bool all_zero(const HNode *n) {
+  while ((n->kind == H_BCAST || n->kind == H_RESHAPE) && n->n_in == 1) n = n->in[0];
+  return n->kind == H_CONST && n->splat && n->value == 0;
+}
+
+/* Rows added up from nothing, and something else but such sums added to them: they are added to that. */
+static void add_rows_to(Expand *x, HNode *n) {
+  for (int i = 0; i < n->n_in && n->n_in == 2 && n->op == OP_ADD; i++) {
+    HNode *s = n->in[i], *y = n->in[1 - i];
+    const Region *r = s->src && s->src->n_regions ? s->src->regions[0] : NULL;
+    if (s->kind != H_SCATTER || s->comp != n->comp || s->n_in != 3 || s->n_users != 1 ||
+        s->is_output || y == s || !all_zero(s->in[0]) || !r || !r->first ||
+        r->first->kind != OP_ADD || (y->kind == H_SCATTER && all_zero(y->in[0])))
+      continue;
+    n->src = s->src;
+    become(n, H_SCATTER, s->op, x, 3, (HNode *[]){y, s->in[1], s->in[2]});
+    return;
+  }
+}
+
+/* A row that each round of a loop repeats is a matrix of one row, which lies otherwise than the vector
+ * that is repeated: every round it is made one. */
+static void row_to_vector(Expand *x, HNode *n) {
+  HNode *flat = n->in[0], *p = flat->n_in ? flat->in[0] : NULL;
+  const HNode *w = x->c->owner;
+  if (!w || w->kind != H_WHILE || flat->kind != H_RESHAPE || p->kind != H_PARAM ||
+      p->comp != x->c || p->rank != 2 || p->d[0] != 1 || p->d[1] < 128 || flat->rank != 1)
+    return;
+  HNode *row = before(x, n, H_EWISE, OP_COPY, p->dt, 1, p->d + 1, 1, &flat);
+  row->apart = true;
+  become(n, n->kind, n->op, x, 1, &row);
+}
+
+static void expand(Expand *x, HNode *n) {
+  switch (n->kind) {
+  case H_BCAST: row_to_vector(x, n); break;
+  case H_GATHER: widen_for_rows(x, n); break;
+  case H_REDUCE: stay_narrow(x, n); break;
+  case H_SORT: number_elements(x, n); break;
+  case H_OTHER:
+    if (n->op == OP_CHLO_TOP_K) sort_for_top(x, n);
+    break;
+  case H_GET: cut_result(x, n); break;
+  case H_RESHAPE: join_images(x, n); break;
+  case H_EWISE: add_rows_to(x, n); break;
+  default: break;
+  }
+}
+
+void plan_expand(HGraph *g, const Law *law) {
+  int id = 0;
+  hlo_narrow(g);
+  for (HComp *c = g->comps; c; c = c->next) {
+    Expand x = {g, c, law};
+    HNode **old = c->nodes.v;
+    int n = c->nodes.n;
+    memset(&c->nodes, 0, sizeof c->nodes);
+    for (int i = 0; i < n; i++) {
+      if (!old[i]->dead) expand(&x, old[i]);
+      *vec_push(&c->nodes) = old[i];
+    }
+    free(old);
+    for (int i = 0; i < c->nodes.n; i++) c->nodes.v[i]->id = id++;
+  }
+  hlo_users(g, g->main);
+}

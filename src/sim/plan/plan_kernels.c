@@ -1,0 +1,452 @@
+/* From stored nodes to kernels: one each at first, then loops and reductions join what makes their
+ * input, and siblings that walk over the same array join each other, as long as nothing goes round
+ * in a circle. */
+#include <stdlib.h>
+
+#include "sim/plan/plan.h"
+
+Kernel *plan_kernel(Plan *p) {
+  Kernel *k = ARENA_NEW(p->arena, Kernel);
+  k->comp = p->comp;
+  k->mult = p->mult;
+  k->pos = -1;
+  k->windows = 1;
+  *vec_push(&p->kernels) = k;
+  return k;
+}
+
+static int by_id(const void *a, const void *b) {
+  const HNode *x = *(HNode *const *)a, *y = *(HNode *const *)b;
+  return x->id < y->id ? -1 : x->id > y->id;
+}
+
+/* Inside and inputs of a kernel, from its roots backwards. */
+static void gather(Plan *p, Kernel *k, int stamp, int *mark) {
+  VEC(HNode *) stack = {0};
+  k->inner.n = 0;
+  k->reads.n = k->waits.n = 0;
+  k->conv = NULL;
+  k->reduce = false;
+  for (int i = 0; i < k->roots.n; i++) {
+    mark[k->roots.v[i]->id] = stamp;
+    *vec_push(&stack) = k->roots.v[i];
+  }
+  while (stack.n) {
+    HNode *n = stack.v[--stack.n];
+    *vec_push(&k->inner) = n;
+    if (n->kind == H_CONV) {
+      if (!k->conv || n->conv->flops > k->conv->conv->flops) k->conv = n;
+    }
+    if (n->kind == H_REDUCE || (n->val && n->val->lone && n->val->packed)) k->reduce = true;
+    if (n->inlined) k->soft = true;
+    for (int i = 0; i < n->n_after; i++)
+      if (n->after[i]->val && n->after[i]->comp == p->comp) *vec_push(&k->waits) = n->after[i]->val;
+    if (n->kind == H_RWIN) k->pool = plan_pool_emitter(p, n);
+    for (int i = 0; i < n->n_in; i++) {
+      HNode *x = n->in[i];
+      if (mark[x->id] == stamp) continue;
+      mark[x->id] = stamp;
+      if (x->val && x->comp == p->comp && x->kernel >= 0 && p->kernels.v[x->kernel] == k) {
+        *vec_push(&stack) = x; /* another root of this kernel: already pushed */
+        continue;
+      }
+      if (x->val || x->comp != p->comp) {
+        if (x->val) *vec_push(&k->reads) = x->val;
+        continue;
+      }
+      if (x->kind == H_CONST) continue;
+      *vec_push(&stack) = x;
+    }
+  }
+  vec_free(&stack);
+  if (k->inner.n > 1) qsort(k->inner.v, (size_t)k->inner.n, sizeof *k->inner.v, by_id);
+}
+
+typedef struct Seen { /* which kernels a walk has come by: those with its number */
+  int *walk, last;
+} Seen;
+
+/* Does kernel `to` depend, directly or not, on kernel `from`? around: by another way than by reading
+ * what that makes. */
+static bool depends(const Plan *p, int to, int from, bool around, Seen *seen) {
+  if (to == from) return true;
+  int walk = ++seen->last;
+  VEC(int) stack = {0};
+  *vec_push(&stack) = to;
+  bool hit = false;
+  while (stack.n && !hit) {
+    int at = stack.v[--stack.n];
+    const Kernel *k = p->kernels.v[at];
+    for (int i = 0; i < k->reads.n + k->waits.n; i++) {
+      HValue *v = i < k->reads.n ? k->reads.v[i] : k->waits.v[i - k->reads.n];
+      int src = base_of(v)->kernel;
+      if (src < 0 || v->node->comp != p->comp || seen->walk[src] == walk) continue;
+      if (src == from) {
+        if (around && at == to && i < k->reads.n) continue;
+        hit = true;
+      }
+      seen->walk[src] = walk;
+      *vec_push(&stack) = src;
+    }
+  }
+  vec_free(&stack);
+  return hit;
+}
+
+/* A slice written in place in every round of a loop: a loop over the slice. */
+static bool in_place(const HNode *n) {
+  return n->kind == H_DUS && n->comp->parent && n->n_in > 1 && n->in[1] != n->in[0];
+}
+static bool writes_in_place(const Kernel *k) {
+  for (int i = 0; i < k->roots.n; i++)
+    if (in_place(k->roots.v[i])) return true;
+  return false;
+}
+
+static int64_t domain(const Kernel *k) { /* elements that the kernel walks over */
+  if (k->roots.n == 0) return 0;
+  if (k->conv) return hlo_count(k->conv);
+  int64_t m = 0;
+  for (int i = 0; i < k->roots.n; i++) {
+    const HNode *n = k->roots.v[i];
+    m = MAX(m, hlo_count(n->kind == H_REDUCE ? n->in[0] : in_place(n) ? n->in[1] : n));
+  }
+  return m;
+}
+
+static bool loops_over(const Kernel *k) {
+  for (int i = 0; i < k->roots.n; i++) {
+    const HNode *n = k->roots.v[i];
+    if (!(hlo_light(n) || n->kind == H_REDUCE || n->kind == H_CONV || in_place(n))) return false;
+    if (n->n_results > 1 || n->kind == H_REVERSE) return false;
+  }
+  return true;
+}
+
+/* Does it do nothing but widen an array? */
+static bool only_widens(const Kernel *k) {
+  const HNode *n = k->roots.n == 1 ? k->roots.v[0] : NULL;
+  return n && n->kind == H_EWISE && n->op == OP_CONVERT && k->inner.n == 1 &&
+         hlo_bits(n->dt) > hlo_bits(n->in[0]->dt);
+}
+
+#define RESULTS 8 /* that a kernel may write */
+
+static bool inside(const Kernel *k, const HNode *n) {
+  for (int i = 0; i < k->inner.n; i++)
+    if (k->inner.v[i] == n) return true;
+  return false;
+}
+
+/* Results of a that somebody beside a and b needs. */
+static int results(const Kernel *a, const Kernel *b) {
+  int count = 0;
+  for (int i = 0; i < a->roots.n; i++) {
+    const HNode *n = a->roots.v[i];
+    bool needed = n->is_output;
+    for (int u = 0; u < n->n_users && !needed; u++)
+      needed = !inside(a, n->users[u]) && !inside(b, n->users[u]);
+    count += needed;
+  }
+  return count;
+}
+static bool too_many_results(const Kernel *a, const Kernel *b) {
+  return a->roots.n + b->roots.n > RESULTS && results(a, b) + results(b, a) > RESULTS;
+}
+
+static void merge_into(Plan *p, int dst, int src, int *stamp, int *mark) {
+  Kernel *a = p->kernels.v[dst], *b = p->kernels.v[src];
+  for (int i = 0; i < b->roots.n; i++) {
+    *vec_push(&a->roots) = b->roots.v[i];
+    b->roots.v[i]->kernel = dst;
+    if (b->roots.v[i]->val) b->roots.v[i]->val->kernel = dst;
+    for (int u = 0; u < b->roots.v[i]->n_users && b->roots.v[i]->n_results > 1; u++) {
+      HNode *part = b->roots.v[i]->users[u];
+      if (part->kind == H_GET) part->kernel = part->val->kernel = dst;
+    }
+  }
+  b->dead = true;
+  b->roots.n = 0;
+  b->reads.n = b->waits.n = 0;
+  gather(p, a, ++*stamp, mark);
+}
+
+static bool stored_bitcast(Plan *p, HNode *n) {
+  if (n->kind != H_RESHAPE && n->kind != H_TRANSPOSE) return false;
+  HNode *x = n->in[0];
+  return x->val && (x->comp == p->comp || x->comp != NULL);
+}
+
+static bool reshape_is_bitcast(const Plan *p, const HNode *n) {
+  const HNode *x = n->in[0];
+  if (!p->law->tpu) return n->kind == H_RESHAPE;
+  if (n->kind == H_TRANSPOSE) return false;
+  if (n->part) return true; /* of dimensions outside the tiles */
+  if (n->rank == 0 || x->rank == 0) return true;
+  if (hlo_count(n) <= 1024) return true;
+  if (n->rank == 1 && x->rank == 1) return true;
+  int64_t a = n->d[n->rank - 1], b = x->d[x->rank - 1];
+  if (n->rank == 1) return x->d[x->rank - 1] == n->d[0];
+  if (x->rank == 1) return n->d[n->rank - 1] == x->d[0];
+  if (a != b) return false;
+  int64_t c = n->d[n->rank - 2], d = x->d[x->rank - 2];
+  return c == d || (c % 8 == 0 && d % 8 == 0) || c == 1 || d == 1;
+}
+
+/* Results of one attention that do not wait for each other are one kernel's: the output; the three
+ * gradients. */
+static void join_attention(Plan *p, Seen *seen, int *stamp, int *mark) {
+  for (int i = 0; i < p->kernels.n; i++) {
+    Kernel *k = p->kernels.v[i];
+    for (int q = 0; q < k->inner.n && !k->attention; q++) k->attention = k->inner.v[q]->attention;
+  }
+  for (int i = 0; i < p->kernels.n; i++)
+    for (int j = i + 1; j < p->kernels.n && p->kernels.v[i]->attention; j++) {
+      const Kernel *a = p->kernels.v[i], *b = p->kernels.v[j];
+      if (a->attention == b->attention && !a->dead && !b->dead && !depends(p, j, i, false, seen) &&
+          !depends(p, i, j, false, seen))
+        merge_into(p, i, j, stamp, mark);
+    }
+}
+
+#define ROW 65536 /* elements of a row that one kernel holds */
+
+/* Nothing but sums along whole rows? */
+static bool sums_rows(const Kernel *k) {
+  for (int i = 0; i < k->roots.n; i++) {
+    const HNode *n = k->roots.v[i];
+    if (n->kind != H_REDUCE) return false;
+    const HNode *x = n->in[0];
+    int64_t row = 1;
+    for (int q = 0; q < n->n_dims; q++) {
+      row *= x->d[n->dims[q]];
+      if (n->dims[q] < x->rank - n->n_dims) return false;
+    }
+    if (row > ROW) return false;
+  }
+  return k->roots.n > 0 && !k->conv;
+}
+
+/* What walks over rows twice, once to sum them up (softmax, normalisation), holds each row meanwhile:
+ * one kernel, where nothing that it sums up is somebody else's. So do the frameworks' own kernels,
+ * and XLA's where it writes them through Triton, which asks for what fused attention does. */
+static bool holds_rows(const Plan *p) {
+  return !p->law->tpu && (p->opts->eager || chip_num(p->chip, "fused_attention", 0) > 0);
+}
+static void join_row_sums(Plan *p, int at, Seen *seen, int *stamp, int *mark) {
+  Kernel *s = p->kernels.v[at];
+  for (int i = at + 1; i < p->kernels.n && !s->dead && sums_rows(s); i++) {
+    Kernel *k = p->kernels.v[i];
+    bool sum = false, row = false;
+    if (k->dead || k->conv || k->copy || !loops_over(k) || domain(k) != domain(s)) continue;
+    for (int r = 0; r < k->reads.n; r++) {
+      const HValue *v = k->reads.v[r];
+      sum |= v->kernel == at && v->node->comp == p->comp;
+      for (int q = 0; q < s->reads.n; q++)
+        row |= s->reads.v[q] == v && hlo_count(v->node) == domain(s);
+    }
+    if (!sum || !row || depends(p, i, at, true, seen)) continue;
+    merge_into(p, at, i, stamp, mark);
+  }
+}
+
+/* A reduction of several results, as of the largest and where it is. */
+static bool finds_several(const Kernel *k) {
+  const HNode *n = k->roots.n == 1 ? k->roots.v[0] : NULL;
+  return n && n->kind == H_REDUCE && n->n_results > 1;
+}
+
+/* The kernel that makes a full-size input of kernel `at` and can make its results as well, the last of
+ * several; -1: none. `loops`: of two loops without a sum or a product, else of others. */
+static int maker_to_join(Plan *p, int at, bool loops, Seen *seen) {
+  const Kernel *k = p->kernels.v[at];
+  int best = -1;
+  bool several = finds_several(k);
+  if (k->dead || k->conv || k->copy || !(loops_over(k) || several) || k->roots.v[0]->val->alias)
+    return -1;
+  if (k->roots.v[0]->val->lone) return -1;
+  int64_t dom = domain(k);
+  if (dom < 2) return -1;
+  for (int r = 0; r < k->reads.n; r++) {
+    HValue *v = base_of(k->reads.v[r]);
+    if (v->kernel < 0 || v->node->comp != p->comp || hlo_count(v->node) != dom) continue;
+    Kernel *s = p->kernels.v[v->kernel];
+    if (s == k || s->dead || s->copy || !loops_over(s) || domain(s) != dom) continue;
+    if (s->roots.v[0]->val->lone) continue;
+    if (s->attention || (s->conv && !p->law->tpu) || (several && !s->conv)) continue;
+    if (v->node->ends) continue;
+    if (s->reduce && !s->conv && !(k->reduce && v->node->kind != H_REDUCE)) continue;
+    bool both = p->law->tpu && !s->conv && !s->reduce && !k->reduce;
+    if (both != loops || (both && s->roots.n > 1)) continue;
+    bool part = false; /* something else of that kernel is needed whole */
+    for (int q = 0; q < k->reads.n && !part; q++) {
+      HValue *w = base_of(k->reads.v[q]);
+      part = w->kernel == v->kernel && w->node->comp == p->comp && hlo_count(w->node) != dom &&
+             !(w->node->soft && k->roots.v[0]->soft);
+    }
+    if (part || depends(p, at, v->kernel, true, seen)) continue;
+    if (p->law->tpu && too_many_results(s, k)) continue;
+    best = MAX(best, v->kernel);
+  }
+  return best;
+}
+
+#define MOST_READS 16
+
+/* Loops and reductions join what makes their input; what was merged may join another maker. On TPUs a
+ * loop that has one result joins the last of its readers that it can, the others read that. */
+static void join_makers(Plan *p, Seen *seen, int *stamp, int *mark) {
+  int n = p->kernels.n;
+  for (int at = 0; at < n; at++)
+    for (int i = at, m; (m = maker_to_join(p, i, false, seen)) >= 0; i = m)
+      merge_into(p, m, i, stamp, mark);
+  for (int reads = 1; reads <= MOST_READS && p->law->tpu; reads++)
+    for (int at = n - 1; at >= 0; at--) {
+      const Kernel *k = p->kernels.v[at];
+      if (k->dead || (k->reads.n != reads && (reads < MOST_READS || k->reads.n < reads))) continue;
+      for (int i = at, m; (m = maker_to_join(p, i, true, seen)) >= 0; i = m)
+        merge_into(p, m, i, stamp, mark);
+    }
+}
+
+/* Does it read an array only to cut parts out of it? */
+static bool takes_parts(const Kernel *k, const HNode *n) {
+  bool parts = false;
+  for (int i = 0; i < k->inner.n; i++)
+    for (int q = 0; q < k->inner.v[i]->n_in; q++) {
+      if (k->inner.v[i]->in[q] != n) continue;
+      if (k->inner.v[i]->kind != H_SLICE) return false;
+      parts = true;
+    }
+  return parts;
+}
+
+/* Does it pad the array to what it walks over? */
+static bool pads(const Kernel *k, const HNode *n, int64_t dom) {
+  for (int i = 0; i < k->inner.n; i++)
+    if (k->inner.v[i]->kind == H_PAD && k->inner.v[i]->in[0] == n &&
+        hlo_count(k->inner.v[i]) == dom)
+      return true;
+  return false;
+}
+
+#define SHORT 65536 /* elements */
+
+static bool same_work(const Kernel *a, const Kernel *b) {
+  bool same = a->inner.n == b->inner.n && a->roots.n == b->roots.n && domain(a) == domain(b);
+  for (int i = 0; same && i < a->inner.n; i++)
+    same = a->inner.v[i]->kind == b->inner.v[i]->kind && a->inner.v[i]->op == b->inner.v[i]->op &&
+           a->inner.v[i]->dt == b->inner.v[i]->dt;
+  return same;
+}
+
+static bool short_loop(const Kernel *k) { /* that is a fusion */
+  int work = 0;
+  for (int i = 0; i < k->inner.n; i++) work += k->inner.v[i]->kind == H_EWISE;
+  return work > 1 && !k->dead && !k->copy && !k->conv && !k->reduce && loops_over(k) &&
+         !k->roots.v[0]->val->alias && !k->roots.v[0]->val->lone && domain(k) > 2 &&
+         domain(k) <= SHORT;
+}
+
+/* Two short loops that do the same with different arrays, as where an optimizer updates biases, become
+ * one. */
+static void join_pairs(Plan *p, Seen *seen, int *stamp, int *mark) {
+  VEC(int) loops = {0};
+  for (int i = 0; i < p->kernels.n; i++)
+    if (short_loop(p->kernels.v[i])) *vec_push(&loops) = i;
+  for (int at = 0; at < loops.n; at++)
+    for (int to = at + 1, i = loops.v[at]; to < loops.n && i >= 0; to++) {
+      int j = loops.v[to];
+      if (j < 0 || !same_work(p->kernels.v[i], p->kernels.v[j]) ||
+          too_many_results(p->kernels.v[i], p->kernels.v[j]) || depends(p, j, i, false, seen) ||
+          depends(p, i, j, false, seen))
+        continue;
+      merge_into(p, i, j, stamp, mark);
+      loops.v[to] = i = -1; /* both have found theirs */
+    }
+  vec_free(&loops);
+}
+
+void plan_kernels(Plan *p) {
+  HComp *c = p->comp;
+  int *mark = calloc((size_t)p->g->n_nodes + 1, sizeof *mark), stamp = 0;
+  /* one kernel a stored node */
+  for (int i = 0; i < c->nodes.n; i++) {
+    HNode *n = c->nodes.v[i];
+    if (n->dead || !n->val || n->val->is_param || n->kind == H_CONST) continue;
+    if (n->kind == H_GET) { /* a result of its operation */
+      n->val->kernel = n->in[0]->kernel;
+      n->kernel = n->in[0]->kernel;
+      n->val->result = n->index;
+      continue;
+    }
+    Kernel *k = plan_kernel(p);
+    n->kernel = p->kernels.n - 1;
+    n->val->kernel = n->kernel;
+    *vec_push(&k->roots) = n;
+    if (stored_bitcast(p, n) && reshape_is_bitcast(p, n) && !n->in[0]->val->is_param) {
+      n->val->alias = n->in[0]->val;
+    } else if (stored_bitcast(p, n) || n->rows) {
+      k->copy = true;
+    }
+  }
+  for (int i = 0; i < p->kernels.n; i++) gather(p, p->kernels.v[i], ++stamp, mark);
+  Seen seen = {xcalloc((size_t)p->kernels.n + 1, sizeof(int)), 0};
+  join_attention(p, &seen, &stamp, mark);
+  join_makers(p, &seen, &stamp, mark);
+  bool eager = p->opts->eager && !p->law->tpu;
+  for (int i = 0; i < p->kernels.n && holds_rows(p); i++) join_row_sums(p, i, &seen, &stamp, mark);
+  /* siblings: same domain, a shared full-size input, no dependence */
+  for (int i = 0; i < p->kernels.n; i++) {
+    Kernel *a = p->kernels.v[i];
+    if (a->dead || a->copy || a->conv || !loops_over(a) || a->roots.v[0]->val->alias) continue;
+    if (a->roots.v[0]->val->lone) continue;
+    int64_t dom = domain(a);
+    if (dom < 1024 && !(dom >= 16)) continue;
+    for (int r = 0; r < a->reads.n; r++) {
+      HNode *src = a->reads.v[r]->node;
+      if ((hlo_count(src) < dom && !pads(a, src, dom)) ||
+          (hlo_count(src) > dom && !writes_in_place(a) && !takes_parts(a, src)))
+        continue;
+      /* other kernels that read it */
+      for (int j = i + 1; j < p->kernels.n && j < i + 400; j++) {
+        Kernel *b = p->kernels.v[j];
+        if (b->dead || b->copy || b->conv || !loops_over(b) || domain(b) != dom ||
+            b->roots.v[0]->val->alias || b->roots.v[0]->val->lone)
+          continue;
+        if (eager && !(a->reduce && b->reduce) && src->ends) continue;
+        if (a->reduce != b->reduce && dom > 8192 && !only_widens(a) && !only_widens(b)) continue;
+        bool shares = false;
+        for (int q = 0; q < b->reads.n && !shares; q++) shares = b->reads.v[q] == a->reads.v[r];
+        if (!shares || depends(p, j, i, false, &seen) || (p->law->tpu && too_many_results(a, b)))
+          continue;
+        merge_into(p, i, j, &stamp, mark);
+      }
+    }
+  }
+  if (p->law->pairs && !c->parent) join_pairs(p, &seen, &stamp, mark);
+  for (int i = 0; i < p->kernels.n; i++) {
+    Kernel *k = p->kernels.v[i];
+    if (k->dead) continue;
+    if (k->attention && p->law->tpu) k->conv = NULL; /* a custom call: default layouts */
+    if (k->roots.n == 1 && k->roots.v[0]->val->alias) {
+      k->scalar = true;
+      continue;
+    }
+    bool tiny = true;
+    for (int q = 0; q < k->inner.n && tiny; q++)
+      tiny = plan_is_tiny(k->inner.v[q]) && (hlo_light(k->inner.v[q]));
+    k->scalar = tiny;
+    int real = 0;
+    for (int q = 0; q < k->inner.n; q++) {
+      const HNode *n = k->inner.v[q];
+      if (n->kind != H_RESHAPE && n->kind != H_CONST && !(n->kind == H_BCAST && plan_const_only(n)))
+        real++;
+    }
+    k->alone = real <= 1 && !k->conv &&
+               k->roots.v[0]->kind != H_CONCAT && /* that is pads and maxima */
+               !k->roots.v[0]->val->lone;
+  }
+  free(seen.walk);
+  free(mark);
+}

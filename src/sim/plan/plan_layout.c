@@ -1,0 +1,315 @@
+/* The order of each stored value's dimensions: products, padding, pooling and addressed rows want
+ * certain dimensions in the tile, arguments and results keep the order that pads least. The
+ * relayouts that follow from it are in plan_copies.c. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "sim/plan/plan.h"
+
+static double up(double x, double m) { return ceil(x / m) * m; }
+
+/* In the tile: not a batch dimension of a dot, not a spatial one of a convolution. */
+static bool role_ok(const HConv *c, char r) { return c->is_conv ? r != 's' : r != 'b'; }
+
+void plan_conv_order(const Law *law, const HNode *n, const HConv *c, const char *roles,
+                     int *order) {
+  int r = n->rank;
+  for (int i = 0; i < r; i++) order[i] = r - 1 - i;
+  if (r < 2) return;
+  double bytes = hlo_bits(n->dt) / 8, rows = bytes == 1 ? 32 : 8, best = -1;
+  int ba = -1, bb = -1;
+  for (int a = r - 1; a >= 0; a--)
+    for (int b = r - 1; b >= 0; b--) {
+      if (a == b || !role_ok(c, roles[a]) || !role_ok(c, roles[b])) continue;
+      double da = (double)n->d[a], db = (double)n->d[b];
+      if (da <= 0 || db <= 0) continue;
+      double sub = db > rows / 2 ? rows : db > 4 ? 8 : db > 2 ? 4 : db > 1 ? 2 : 1;
+      if (sub > rows) sub = rows;
+      if (bytes == 2 && db <= 1) sub = 2;
+      double pad = up(da, 128) * up(db, sub) / (da * db);
+      if (best < 0 || pad < best - 1e-9) best = pad, ba = a, bb = b;
+    }
+  if (ba < 0) { /* fewer than two allowed dimensions: any second one */
+    value_order_default(law, n, order);
+    return;
+  }
+  int k = 0;
+  order[k++] = ba;
+  order[k++] = bb;
+  for (int i = r - 1; i >= 0; i--)
+    if (i != ba && i != bb) order[k++] = i;
+}
+
+/* The order in which an operand lies that comes from an argument or a loop's result, perhaps
+ * transposed or through products that keep its rows. */
+static bool given_order(const Law *law, const HNode *n, int *order, int depth) {
+  int r = n->rank, in[64], k = 0;
+  const HNode *x = NULL;
+  if (r > 64 || depth > 16) return false;
+  if (n->kind == H_GET || n->kind == H_PARAM) {
+    value_order_default(law, n, order);
+    return true;
+  }
+  bool dot = n->kind == H_CONV && !n->conv->is_conv && n->conv->batch == 1;
+  for (int i = 0; i < n->n_in && !x; i++)
+    if (n->in[i]->rank == r && (dot || n->kind == H_CONCAT || hlo_count(n->in[i]) == hlo_count(n)))
+      x = n->in[i];
+  if ((n->kind != H_TRANSPOSE && n->kind != H_EWISE && n->kind != H_CONCAT && !dot) || !x ||
+      (dot && x != n->in[0]) || !given_order(law, x, in, depth + 1))
+    return false;
+  if (dot) { /* columns first, then the rows as they lie in the operand */
+    const HConv *c = n->conv;
+    if (c->out[r - 1] != 'n') return false;
+    order[k++] = r - 1;
+    for (int i = 0; i < r; i++) {
+      int row = 0, at = 0;
+      if (c->lhs[in[i]] != 'm') continue;
+      for (int d = 0; d < in[i]; d++) row += c->lhs[d] == 'm';
+      for (int d = 0; d < r; d++)
+        if (c->out[d] == 'm' && at++ == row) order[k++] = d;
+    }
+    return k == r;
+  }
+  for (int i = 0; i < r; i++)
+    for (int d = 0; d < r; d++)
+      if ((n->kind == H_TRANSPOSE ? (int)n->dims[d] : d) == in[i]) order[i] = d;
+  return true;
+}
+
+/* The result of a dot: the last row and the last column dimension share the tiles, whatever the
+ * others would pad; the last row is the one that is nearest to the lanes in the operand. False when
+ * it has not both. */
+static bool dot_order(const Law *law, const HNode *n, const HNode *dot, const char *out,
+                      const int *from, int *order) {
+  const HConv *c = dot->conv;
+  int m = -1, f = -1, k = 0, left[64], row = 0, rows = 0;
+  for (int i = 0; i < n->rank; i++) {
+    rows += out[i] == 'm';
+    if (n->d[i] <= 1) continue;
+    if (out[i] == 'm') m = i;
+    if (out[i] == 'n') f = i;
+  }
+  const HNode *x = dot->in[0];
+  if (rows > 1 && c->batch == 1 && given_order(law, x, left, 0)) {
+    int q = 0;
+    while (q < x->rank && (c->lhs[left[q]] != 'm' || x->d[left[q]] <= 1)) q++;
+    for (int d = 0; q < x->rank && d < left[q]; d++) row += c->lhs[d] == 'm';
+    for (int d = 0, at = 0; d < dot->rank && q < x->rank; d++) {
+      if (c->out[d] != 'm' || at++ != row) continue;
+      for (int i = 0; i < n->rank; i++)
+        if (from[i] == d) m = i;
+    }
+  }
+  if (m < 0 || f < 0) return false;
+  if (m > f) { /* of equals the later one lies in lanes */
+    int t = m;
+    m = f;
+    f = t;
+  }
+  double dm = (double)n->d[m], df = (double)n->d[f];
+  bool swap = up(dm, 128) * up(df, 8) < up(df, 128) * up(dm, 8);
+  order[k++] = swap ? m : f;
+  order[k++] = swap ? f : m;
+  for (int i = n->rank - 1; i >= 0; i--)
+    if (i != m && i != f) order[k++] = i;
+  return true;
+}
+
+/* Which dimensions of the product that it is made of, element by element, those of n are, and their
+ * roles there. */
+static void made_roles(const HNode *n, const HNode *product, int *from, char *roles) {
+  for (int i = 0; i < n->rank; i++) from[i] = i;
+  for (const HNode *x = n; x != product;) {
+    const HNode *next = NULL;
+    for (int k = 0; k < x->n_in && !next; k++)
+      if (x->in[k]->rank == n->rank && hlo_count(x->in[k]) == hlo_count(n) &&
+          (x->in[k] == product || (!x->in[k]->val && x->in[k]->kind != H_BCAST)))
+        next = x->in[k];
+    bool moves = x->kind == H_TRANSPOSE;
+    if (!next || (x->kind != H_EWISE && !moves)) break;
+    for (int i = 0; i < n->rank && moves; i++) from[i] = (int)x->dims[from[i]];
+    x = next;
+  }
+  for (int i = 0; i < n->rank; i++) roles[i] = product->conv->out[from[i]];
+}
+
+/* The product that reads this node (through element-wise nodes of the same shape), and the roles of
+ * its dimensions. */
+static const char *reader_roles(const HNode *n, const HConv **conv, int depth) {
+  if (depth > 6) return NULL;
+  for (int i = 0; i < n->n_users; i++) {
+    const HNode *u = n->users[i];
+    if (u->kind == H_CONV) {
+      *conv = u->conv;
+      return u->in[0] == n ? u->conv->lhs : u->conv->rhs;
+    }
+    if (u->kind == H_EWISE && u->rank == n->rank) {
+      const char *r = reader_roles(u, conv, depth + 1);
+      if (r) return r;
+    }
+  }
+  return NULL;
+}
+
+bool plan_order_serves(const HValue *v, const HConv *c, const char *roles) {
+  int r = v->node->rank;
+  if (r < 2) return true;
+  int allowed = 0;
+  for (int i = 0; i < r; i++) allowed += role_ok(c, roles[i]) && v->node->d[i] > 1;
+  if (allowed < 2) return true;
+  /* an operand of a convolution may keep a spatial dimension in sublanes; a result may not */
+  if (c->is_conv && roles != c->out) return role_ok(c, roles[v->order[0]]);
+  if (!role_ok(c, roles[v->order[0]])) return false;
+  if (role_ok(c, roles[v->order[1]])) return true;
+  /* heads may lie in sublanes when no row dimension would fill the lanes */
+  bool fills = c->is_conv || roles == c->out;
+  for (int i = 0; i < r; i++) fills |= role_ok(c, roles[i]) && v->node->d[i] >= 128;
+  return !fills;
+}
+
+/* Do only products read it, which round it to bf16 anyway? Others of the kernel that makes it do not
+ * count, nor do changes of shape, with joins concatenations either. */
+static bool products_read(const HNode *n, int kernel, bool joins, int depth) {
+  int products = 0;
+  for (int i = 0; i < n->n_users; i++) {
+    const HNode *u = n->users[i];
+    bool rounds = u->kind == H_EWISE && u->op == OP_CONVERT && u->dt == DT_BF16 && !u->val;
+    bool moves = depth < 4 && !u->val && !u->is_output &&
+                 (u->kind == H_RESHAPE || u->kind == H_TRANSPOSE || (u->kind == H_CONCAT && joins));
+    if (u->comp == n->comp && (rounds || (u->kind == H_CONV && u->conv->passes == 1) ||
+                               (moves && products_read(u, kernel, joins, depth + 1))))
+      products++;
+    else if (u->kernel != kernel) return false;
+  }
+  return products > 0;
+}
+
+/* A wide array that only products read is stored rounded; rows are rounded before they are
+ * gathered. */
+static bool only_rounded(const Plan *p, const HValue *v) {
+  const HNode *n = v->node;
+  bool kind = hlo_light(n) || n->kind == H_CONCAT || n->kind == H_GATHER ||
+              (n->kind == H_RWIN && n->n_results == 1);
+  return p->law->tpu && n->dt == DT_F32 && v->kernel >= 0 && !v->alias && !n->is_output && kind &&
+         n->rank > 1 && products_read(n, v->kernel, n->kind == H_GATHER, 0);
+}
+
+const HValue *plan_sliced_of(const Kernel *k, const HNode *n) {
+  if (n->kind != H_SLICE && n->kind != H_DSLICE) return NULL;
+  const HValue *v = n->in[0]->val;
+  return k->roots.n == 1 && v && v->node->rank == n->rank && v->bytes > 0 ? v : NULL;
+}
+
+/* Is it a stack that a loop writes slice by slice, in the loop or after it? */
+static bool is_stack(const HNode *n) {
+  const HNode *w = n->kind == H_GET ? n->in[0] : n->comp->owner;
+  if (!w || w->kind != H_WHILE || (n->kind != H_GET && n->kind != H_PARAM)) return false;
+  const HComp *body = w->comps[1];
+  int i = n->index;
+  return i < body->outputs.n && body->outputs.v[i]->kind == H_DUS &&
+         body->outputs.v[i]->in[0] == body->params.v[i];
+}
+
+/* What a loop does not change lies in its body as it does outside. NULL: in its default order. */
+static const int *order_outside(const Plan *p, const HValue *v) {
+  const HComp *c = p->comp;
+  const HNode *w = c->owner;
+  int i = v->node->index;
+  if (!p->law->tpu || !v->is_param || !p->loop_body || i >= w->n_in || i >= c->outputs.n ||
+      c->outputs.v[i] != v->node || v->node->rank < 2)
+    return NULL;
+  const HValue *out = w->in[i]->val;
+  return out && out->bytes > 0 && !out->is_param && out->node->rank == v->node->rank ? out->order
+                                                                                     : NULL;
+}
+
+/* Does a round of a loop take a slice of an array whose rounds lie beside each other in its tiles? */
+bool plan_slices_tiles(const Plan *p, const HNode *n) {
+  const HValue *v = n->kind == H_DSLICE ? n->in[0]->val : NULL;
+  const int *order = v && n->rank > 2 ? order_outside(p, v) : NULL;
+  return order && n->d[order[1]] == 1 && n->in[0]->d[order[1]] > 1;
+}
+
+void plan_layouts(Plan *p) {
+  const Law *law = p->law;
+  for (int i = 0; i < p->values.n; i++) p->values.v[i]->rounded = only_rounded(p, p->values.v[i]);
+  for (int i = 0; i < p->values.n; i++) {
+    HValue *v = p->values.v[i];
+    HNode *n = v->node;
+    bool fixed = v->is_param || n->kind == H_CONST;
+    if (!fixed && n->rank >= 2 && law->tpu && n->rank <= 64) {
+      int order[64];
+      bool have = false;
+      Kernel *k = v->kernel >= 0 ? p->kernels.v[v->kernel] : NULL;
+      HNode *conv = NULL;
+      if (k && k->conv && hlo_count(k->conv) == hlo_count(n) && k->conv->rank == n->rank)
+        conv = k->conv;
+      const HConv *rc;
+      const char *roles;
+      char made[64];
+      int from[64];
+      bool moved = n->kind == H_RESHAPE || n->kind == H_SLICE || n->kind == H_PAD ||
+                   n->kind == H_CONCAT || n->rows;
+      if (n->part && moved) have = plan_part_order(law, n, order, 0);
+      if (conv) made_roles(n, conv, from, made);
+      if (have) { /* known */
+      } else if (conv && conv->conv->is_conv) {
+        plan_conv_order(law, n, conv->conv, made, order);
+        have = true;
+      } else if (conv && n->rank > 2) {
+        have = dot_order(law, n, conv, made, from, order);
+      } else if (!conv && n->kind != H_REDUCE && (roles = reader_roles(n, &rc, 0)) && rc->is_conv) {
+        plan_conv_order(law, n, rc, roles, order);
+        have = true;
+      }
+      if (!have && k && n->kind == H_REDUCE && n->in[0]->rank <= 64) {
+        /* the operand's order without the reduced dimensions */
+        const HNode *x = n->in[0];
+        const HValue *main = NULL;
+        for (int q = 0; q < k->reads.n; q++)
+          if (k->reads.v[q]->node->rank == x->rank &&
+              hlo_count(k->reads.v[q]->node) == hlo_count(x))
+            main = k->reads.v[q];
+        if (main && main->bytes > 0) {
+          int map[64], m = 0;
+          for (int d = 0; d < x->rank; d++) {
+            bool red = false;
+            for (int q = 0; q < n->n_dims; q++) red |= n->dims[q] == d;
+            map[d] = red ? -1 : m++;
+          }
+          int w = 0;
+          for (int d = 0; d < x->rank; d++)
+            if (map[main->order[d]] >= 0) order[w++] = map[main->order[d]];
+          have = w == n->rank;
+        }
+      }
+      if (!have && k && !k->conv) {
+        for (int q = 0; q < k->reads.n && !have; q++) {
+          HValue *r = k->reads.v[q];
+          if (r->bytes > 0 && r->node->rank == n->rank && hlo_count(r->node) == hlo_count(n)) {
+            bool same = true;
+            for (int d = 0; d < n->rank; d++) same &= r->node->d[d] == n->d[d];
+            if (same) memcpy(order, r->order, sizeof(int) * (size_t)n->rank), have = true;
+          }
+        }
+      }
+      if (!have && k && plan_sliced_of(k, n)) {
+        memcpy(order, plan_sliced_of(k, n)->order, sizeof(int) * (size_t)n->rank);
+        have = true;
+      }
+      if (have && v->alias) have = false;
+      value_layout(law, v, have ? order : NULL);
+    } else {
+      value_layout(law, v, order_outside(p, v));
+    }
+    if (law->tpu && n->rank > 2 && n->rank <= 64 && is_stack(n)) { /* slice after slice */
+      int order[64];
+      HNode slice = {.dt = n->dt, .rank = n->rank - 1, .d = n->d + 1};
+      value_order_default(law, &slice, order);
+      for (int d = 0; d < slice.rank; d++) order[d]++;
+      order[slice.rank] = 0;
+      value_layout(law, v, order);
+    }
+    if (v->alias) v->bytes = v->alias->bytes, v->tiles = v->alias->tiles;
+  }
+}

@@ -1,0 +1,636 @@
+/* Which nodes of the graph are stored; everything else is computed inside its readers. The rules
+ * come from comparing with the compiler's own plans (tests/sim/oracle): products keep their
+ * element-wise epilogue, a softmax stays in one kernel, what several products would recompute
+ * dearly is stored once. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "sim/plan/plan.h"
+
+#define TINY 2 /* elements: arithmetic on so few runs on the scalar unit */
+
+bool plan_is_tiny(const HNode *n) { return hlo_count(n) <= TINY && n->rank <= 1; }
+
+/* Rows that are gathered only to be scattered, perhaps masked in between, are not stored. */
+static bool scattered_rows(const HNode *x) {
+  for (int depth = 0; depth < 4 && x->n_users == 1 && !x->is_output; depth++) {
+    const HNode *u = x->users[0];
+    if (u->comp != x->comp) return false;
+    if (u->kind == H_SCATTER)
+      return u->n_in == 3 && u->in[2] == x && u->in[0] != x && u->in[1] != x;
+    if (u->kind != H_EWISE || hlo_count(u) != hlo_count(x)) return false;
+    x = u;
+  }
+  return false;
+}
+static bool gathered(const HNode *x) {
+  for (int depth = 0; depth < 4; depth++) {
+    if (x->kind == H_GATHER) return scattered_rows(x);
+    const HNode *next = NULL;
+    for (int i = 0; i < x->n_in && x->kind == H_EWISE; i++)
+      if (x->in[i]->kind == H_GATHER ||
+          (x->in[i]->kind == H_EWISE && x->in[i]->n_users == 1 && !next))
+        next = x->in[i];
+    if (!next) return false;
+    x = next;
+  }
+  return false;
+}
+
+bool plan_const_only(const HNode *n) { /* made of constants: recomputed for nothing */
+  for (int depth = 0; depth < 64; depth++) {
+    if (n->kind == H_CONST) return n->splat;
+    if (n->kind == H_IOTA) return true;
+    if (n->kind == H_BCAST || n->kind == H_RESHAPE || (n->kind == H_EWISE && n->n_in == 1))
+      n = n->in[0];
+    else return false;
+  }
+  return false;
+}
+
+/* Is it the edge that windows reach over? */
+static bool edges(const HNode *n) {
+  for (int i = 0; i < n->n_users; i++)
+    if (n->users[i]->kind != H_RWIN) return false;
+  return n->kind == H_PAD && n->n_users > 0;
+}
+
+/* Does the user compute this operand inside itself? A TPU's kernels put things together, and take
+ * them apart, as they lie in memory. */
+static bool absorbs(const Plan *p, const HNode *user, const HNode *x) {
+  if ((p->law->tpu && user->kind == H_REVERSE) || user->kind == H_BARRIER) return false;
+  bool moves = user->kind == H_PAD || user->kind == H_SLICE || user->kind == H_CONCAT;
+  if (x->kind == H_PAD && x->part && user->kind == H_CONCAT) return true;
+  if (p->law->tpu && moves && !edges(user)) return plan_const_only(x);
+  if (hlo_light(user)) return true;
+  switch (user->kind) {
+  case H_REDUCE: return true;
+  case H_CONV: return p->law->tpu && x->kind != H_REVERSE;
+  case H_DUS: return user->n_in > 1 && user->in[1] == x && user->in[0] != x;
+  case H_CONCAT: return true;
+  case H_SCATTER: return p->law->tpu && !p->law->offload && gathered(x);
+  case H_RWIN: return p->law->tpu && user->n_results == 1 && user->in[0] == x;
+  default: return false;
+  }
+}
+
+HValue *plan_store(Plan *p, HNode *n) {
+  if (n->val) return n->val;
+  HValue *v = ARENA_NEW(p->arena, HValue);
+  v->node = n;
+  v->kernel = -1;
+  v->first = v->last = -1;
+  n->val = v;
+  *vec_push(&p->values) = v;
+  return v;
+}
+
+#define DIAMOND 16 /* nodes */
+
+/* Several element-wise users of v that meet again in one node, as in x * (1 - t) + x * (1 - t) * t:
+ * that node, or NULL when something else needs one of those between. */
+static HNode *meets_again(HNode *v, const unsigned char *claimed) {
+  HNode *set[DIAMOND] = {v};
+  for (int n = 1; n < DIAMOND; n++) {
+    HNode *next = NULL; /* the first user outside */
+    int open = 0;       /* nodes that are needed outside */
+    bool last = false;
+    for (int i = 0; i < n; i++) {
+      last = set[i]->is_output;
+      for (int u = 0; u < set[i]->n_users; u++) {
+        HNode *w = set[i]->users[u];
+        bool inside = false;
+        for (int k = 0; k < n; k++) inside |= set[k] == w;
+        last |= !inside;
+        if (!inside && (!next || w->id < next->id)) next = w;
+      }
+      open += last;
+    }
+    if (n > 1 && open == 1 && last) return set[n - 1];
+    if (!next || next->comp != v->comp || claimed[next->id] || next->kind != H_EWISE ||
+        hlo_count(next) != hlo_count(v))
+      return NULL;
+    set[n] = next;
+  }
+  return NULL;
+}
+
+/* What GPUs' libraries compute with a convolution's result on the way: a bias or what it is added
+ * to, clipping, the narrower type. */
+static bool library_epilogue(const HNode *u) {
+  return u->op == OP_ADD || u->op == OP_MAXIMUM || u->op == OP_CONVERT;
+}
+
+/* Where every operation is a call: cuBLAS adds a bias, both libraries write the narrower type. */
+HNode *plan_library_end(const Plan *p, HNode *conv) {
+  HNode *v = conv;
+  while (!v->is_output && v->n_users == 1) {
+    HNode *u = v->users[0];
+    if (u->comp != p->comp || u->kind != H_EWISE || hlo_count(u) != hlo_count(v)) break;
+    const HNode *other = u->n_in == 2 ? u->in[u->in[0] == v] : NULL;
+    bool bias = u->op == OP_ADD && other && other->kind == H_BCAST && other->in[0]->rank <= 1;
+    bool narrows = u->op == OP_CONVERT && hlo_bits(u->dt) <= hlo_bits(v->dt);
+    if (!narrows && !(bias && !conv->conv->is_conv)) break;
+    v = u;
+  }
+  return v;
+}
+
+/* The user chain of a product that becomes its epilogue: element-wise, one user at a time, same
+ * number of elements. */
+static HNode *epilogue_end(const Plan *p, HNode *conv, const unsigned char *claimed) {
+  HNode *v = conv;
+  int64_t count = hlo_count(conv);
+  for (int steps = 0; steps < 200; steps++) {
+    if (v->is_output) break;
+    HNode *u = v->n_users == 1 ? v->users[0] : NULL;
+    if (v->n_users > 1 && p->law->tpu && v->kind == H_EWISE) {
+      u = meets_again(v, claimed);
+      if (u) v = u;
+      if (u) continue;
+    }
+    if (!u || u->comp != conv->comp || claimed[u->id]) break;
+    bool ew = u->kind == H_EWISE || u->kind == H_RESHAPE || u->kind == H_TRANSPOSE;
+    if (!ew || hlo_count(u) != count || u->rows) break;
+    if (!p->law->tpu && u->kind != H_EWISE) break;
+    if (!p->law->tpu && conv->kind == H_CONV && conv->conv->is_conv && !library_epilogue(u)) break;
+    if (u->kind == H_TRANSPOSE && v != conv) break;
+    v = u;
+  }
+  /* a widening conversion at the end, and scaling after it, is repeated by every reader, so that
+   * the narrow array is stored */
+  HNode *narrow = NULL;
+  for (HNode *t = conv; t != v && !v->is_output; t = t->users[0]) {
+    HNode *u = t->users[0];
+    bool cheap =
+        u->kind == H_EWISE && u->op != OP_EXPONENTIAL && u->op != OP_TANH && u->op != OP_LOGISTIC;
+    for (int i = 0; i < u->n_in; i++)
+      cheap &= u->in[i] == t || plan_const_only(u->in[i]) || u->in[i]->kind == H_BCAST;
+    if (!cheap) narrow = NULL;
+    else if (u->op == OP_CONVERT && hlo_bits(u->dt) > hlo_bits(t->dt)) narrow = t;
+    else if (u->op == OP_CONVERT) narrow = NULL;
+  }
+  if (narrow) return narrow;
+  HNode *prev = NULL;
+  for (HNode *t = conv; t != v; t = t->users[0])
+    if (t->users[0] == v) prev = t;
+  if (prev && v->kind == H_EWISE && v->op == OP_CONVERT && !v->is_output &&
+      hlo_bits(v->dt) > hlo_bits(prev->dt))
+    v = prev;
+  return v;
+}
+
+/* exp(x - max(x)) and its sum, where x comes from a product: the compiler keeps them in the
+ * product's kernel. */
+static const HNode *through_shape(const HNode *n) {
+  while (n->kind == H_BCAST || n->kind == H_RESHAPE) n = n->in[0];
+  return n;
+}
+static bool from_product(const HNode *n, bool *narrow) {
+  for (int depth = 0; depth < 16; depth++) {
+    *narrow |= hlo_bits(n->dt) < 32;
+    if (n->kind == H_CONV) return true;
+    if (n->kind != H_EWISE && n->kind != H_RESHAPE && n->kind != H_TRANSPOSE) return false;
+    const HNode *next = NULL;
+    for (int i = 0; i < n->n_in; i++)
+      if (n->in[i]->kind == H_CONV || n->in[i]->kind == H_EWISE) {
+        if (hlo_count(n->in[i]) == hlo_count(n)) next = n->in[i];
+      }
+    if (!next) return false;
+    n = next;
+  }
+  return false;
+}
+/* A softmax over the lanes of a narrow array of rank 3 and more is one kernel. */
+static void inline_softmax(Plan *p, HNode *e, HNode *mx) {
+  HNode *sum = NULL;
+  bool others = false; /* the exponentials are read again: they are stored, the quotient is not */
+  const HNode *x = mx->in[0];
+  bool narrow = hlo_bits(x->dt) == 16 || (x->op == OP_CONVERT && hlo_bits(x->in[0]->dt) == 16);
+  if ((!narrow && x->d[x->rank - 1] % 128 == 0) || x->rank < 3 || x->d[x->rank - 1] < 64 ||
+      mx->n_dims != 1 || mx->dims[0] != x->rank - 1)
+    return;
+  if (e->is_output || mx->is_output) return;
+  for (int u = 0; u < e->n_users; u++) {
+    HNode *r = e->users[u];
+    while (r->kind == H_EWISE && r->op == OP_CONVERT && r->n_users == 1) r = r->users[0];
+    if (r->kind == H_REDUCE && !sum) sum = r;
+    else if (r->kind != H_EWISE) return;
+    else others |= r->op != OP_DIVIDE;
+  }
+  if (!sum || sum->is_output || sum->n_results != 1) return;
+  mx->inlined = true;
+  if (others) plan_store(p, e);
+  else sum->inlined = true;
+}
+/* Is the softmax of exponentials e for one product alone, as where nothing goes backwards? */
+static bool forward_only(const HNode *e) {
+  int sums = 0, products = 0;
+  if (e->is_output || e->n_users != 2) return false;
+  for (int u = 0; u < 2; u++) {
+    const HNode *r = e->users[u];
+    while (r->kind == H_EWISE && r->n_users == 1 && !r->is_output) r = r->users[0];
+    while ((r->kind == H_RESHAPE || r->kind == H_TRANSPOSE) && r->n_users == 1 && !r->is_output)
+      r = r->users[0];
+    sums += r->kind == H_REDUCE;
+    products += r->kind == H_CONV;
+  }
+  return sums == 1 && products == 1;
+}
+
+static void mark_softmax(Plan *p) {
+  HComp *c = p->comp;
+  for (int i = 0; i < c->nodes.n; i++) {
+    HNode *e = c->nodes.v[i];
+    if (e->dead || e->attention || e->kind != H_EWISE || e->op != OP_EXPONENTIAL) continue;
+    HNode *sub = e->in[0];
+    if (sub->kind != H_EWISE || sub->op != OP_SUBTRACT) continue;
+    const HNode *mx = through_shape(sub->in[1]);
+    if (mx->kind != H_REDUCE || mx->n_results != 1 || hlo_count(mx->in[0]) != hlo_count(e))
+      continue;
+    bool narrow = false;
+    if (!from_product(mx->in[0], &narrow)) {
+      inline_softmax(p, e, (HNode *)mx);
+      continue;
+    }
+    e->soft = true;
+    if (!narrow) continue; /* scores that were never rounded: the exponentials are repeated */
+    /* of short rows the scores are stored, all else is repeated */
+    if (p->law->scores && forward_only(e) && e->d[e->rank - 1] < 512) {
+      ((HNode *)mx)->inlined = true;
+      HNode *scores = mx->in[0];
+      while (scores->kind == H_EWISE && scores->n_in &&
+             hlo_count(scores->in[0]) == hlo_count(scores))
+        scores = scores->in[0];
+      if (scores->kind == H_CONV) plan_store(p, scores)->lone = true;
+      continue;
+    }
+    bool summed = false;
+    for (int u = 0; u < e->n_users; u++) summed |= e->users[u]->kind == H_REDUCE;
+    if (!summed) continue;
+    e->soft = true;
+    ((HNode *)mx)->soft = true;
+    plan_store(p, e);
+  }
+}
+
+/* Is it a concatenation that only products and sums read, or that is written into a stack? They put
+ * it together from its padded operands themselves. */
+static bool joined_inside(const HNode *n) {
+  if (n->kind != H_CONCAT || n->is_output || !n->n_users) return false;
+  if (n->joined) return true;
+  for (int i = 0; i < n->n_users; i++) {
+    const HNode *u = n->users[i];
+    for (int depth = 0; depth < 3 && u->n_users == 1 && !u->is_output; depth++) {
+      bool moved = u->kind == H_TRANSPOSE || u->kind == H_RESHAPE ||
+                   (u->kind == H_EWISE && u->op == OP_CONVERT);
+      if (!moved) break;
+      u = u->users[0];
+    }
+    bool stack = u->kind == H_DUS && n->comp->parent;
+    if (u->kind != H_REDUCE && !stack && (u->kind != H_CONV || u->conv->is_conv)) return false;
+  }
+  return true;
+}
+
+/* An array that several products read is stored once when repeating its making would read more than
+ * that: its inputs weigh at least three times the result (twice when it takes an exponential or its
+ * like). */
+static int product_readers(const HNode *n, int depth) {
+  int r = 0;
+  for (int i = 0; i < n->n_users && depth < 4; i++) {
+    const HNode *u = n->users[i];
+    if (u->kind == H_CONV) r++;
+    else if (u->kind == H_TRANSPOSE || u->kind == H_RESHAPE || joined_inside(u) ||
+             (u->kind == H_EWISE && u->op == OP_CONVERT))
+      r += product_readers(u, depth + 1);
+  }
+  return r;
+}
+/* Where an element-wise value ends up, through others of its size. */
+static void endings(const HNode *n, int depth, int *budget, int *convs, int *reduces, int *others) {
+  for (int i = 0; i < n->n_users && depth < 24 && *budget > 0; i++, --*budget) {
+    const HNode *u = n->users[i];
+    if (u->kind == H_CONV) ++*convs;
+    else if (u->kind == H_REDUCE) ++*reduces;
+    else if (hlo_count(u) != hlo_count(n)) continue;
+    else if (u->is_output) ++*others;
+    else if (hlo_light(u)) endings(u, depth + 1, budget, convs, reduces, others);
+    else ++*others;
+  }
+}
+
+/* Who else reads it: whether a sum does, and how many kernels that write an array of its size, be
+ * it in a product's epilogue. */
+static void read_beside(const HNode *n, const unsigned char *claimed, int depth, int *budget,
+                        int *sum, int *rest) {
+  for (int i = 0; i < n->n_users && depth < 8 && *budget > 0; i++, --*budget) {
+    const HNode *u = n->users[i];
+    if (u->kind == H_REDUCE) *sum = 1;
+    else if (u->kind == H_CONV || hlo_count(u) != hlo_count(n)) continue;
+    else if (claimed[u->id] || u->is_output || !hlo_light(u)) ++*rest;
+    else read_beside(u, claimed, depth + 1, budget, sum, rest);
+  }
+}
+
+/* A weight that another product than the forward one multiplies by constants, as where a sum is
+ * derived, and whose result is then cut into heads: the cut moves over to the weight, and a narrower
+ * weight is made for both. */
+static bool cut_for_constants(const HNode *n) {
+  bool cut = false;
+  for (int i = 0; i < n->n_users; i++) {
+    const HNode *u = n->users[i];
+    while ((u->kind == H_TRANSPOSE || u->kind == H_RESHAPE) && u->n_users == 1) u = u->users[0];
+    if (u->kind != H_CONV || u->conv->is_conv || u->n_users != 1) continue;
+    const HNode *r = u->users[0];
+    cut |= (plan_const_only(u->in[0]) || plan_const_only(u->in[1])) && r->kind == H_RESHAPE &&
+           r->rank > u->rank;
+  }
+  return cut;
+}
+
+/* Does all that is made of x, element by element, end in n? */
+static bool leads_only_to(const HNode *x, const HNode *n, int *budget) {
+  for (int i = 0; i < x->n_users; i++) {
+    const HNode *u = x->users[i];
+    if (u == n) continue;
+    if (--*budget < 0 || u->kind != H_EWISE || u->is_output || hlo_count(u) != hlo_count(n) ||
+        !leads_only_to(u, n, budget))
+      return false;
+  }
+  return x->n_users > 0;
+}
+
+/* How many times its own size an array that convolutions read with the batch in lanes may be made from
+ * for each of them to make it again; where windows step over pixels, some generations store it. */
+static double batch_in_lanes(const Law *law, const HNode *n) {
+  int order[64];
+  for (int i = 0; i < n->n_users; i++) {
+    const HNode *u = n->users[i];
+    if (u->kind != H_CONV || !u->conv->is_conv || u->in[0] != n || n->rank > 64) continue;
+    plan_conv_order(law, n, u->conv, u->conv->lhs, order);
+    if (u->conv->lhs[order[0]] != 'm') return HUGE_VAL;
+    bool steps = false;
+    for (int s = 0; s < u->conv->n_spatial; s++)
+      steps |= u->conv->stride[s] > 1 || u->conv->lhs_dil[s] > 1;
+    return steps && law->stepped ? 1 : 2;
+  }
+  return HUGE_VAL;
+}
+
+static bool worth_storing(const Law *law, const HNode *n, const unsigned char *claimed) {
+  double limit = law->repeat;
+  if (n->kind != H_EWISE || hlo_count(n) < (n->comp->parent ? 1024 : 65536)) return false;
+  if (n->op == OP_SELECT &&
+      n->n_users > 1) { /* a masked gradient that the residual path needs as well */
+    int budget = 400, convs = 0, reduces = 0, others = 0;
+    endings(n, 0, &budget, &convs, &reduces, &others);
+    if (convs < 2 || reduces < 1 || others < 1) return false;
+    limit = 2;
+  } else {
+    int readers = product_readers(n, 0), budget = 200, sum = 0, rest = 0;
+    if (readers < 2) return false;
+    if (n->op == OP_CONVERT && hlo_bits(n->dt) < 32 && cut_for_constants(n)) return true;
+    read_beside(n, claimed, 0, &budget, &sum, &rest);
+    for (int i = 0; n->op == OP_CONVERT && i < n->in[0]->n_users; i++) /* before it is rounded */
+      if (n->in[0]->users[i]->kind == H_REDUCE) sum = 1;
+    readers += sum + MIN(rest, 1);
+    /* each reader would read the inputs, not the result; that would be written and read by all.
+     * Where it comes to the same, two readers ask for the result, more do not. */
+    limit = MIN(limit, (readers + 1.0) / (readers - 1) + (readers > 2 ? 1e-6 : 0));
+    limit = MIN(limit, batch_in_lanes(law, n));
+  }
+  if (vpu_weight(n) >= 30 || n->op == OP_ATAN2 || n->op == OP_POWER || n->op == OP_CBRT)
+    return true; /* a sine or the like */
+  const HNode *stack[64], *leaf[32];
+  int ns = 0, nl = 0, steps = 0;
+  bool dear = false, gate = false;
+  bool fresh = false; /* takes in a product that nothing else needs */
+  int products = 0;
+  double in = 0;
+  stack[ns++] = n;
+  while (ns && steps++ < 400) {
+    const HNode *x = stack[--ns];
+    gate |= x->op == OP_TANH || x->op == OP_LOGISTIC ||
+            (x->op == OP_EXPONENTIAL && x->in[0]->op == OP_NEGATE);
+    dear |= (x->op == OP_EXPONENTIAL || x->op == OP_TANH || x->op == OP_LOGISTIC) && !x->soft;
+    if (x->kind == H_SLICE || x->kind == H_DSLICE) { /* of something that is stored */
+      in += hlo_bytes(x);
+      continue;
+    }
+    for (int i = 0; i < x->n_in; i++) {
+      const HNode *y = x->in[i];
+      if (x->kind == H_PAD && !plan_const_only(y)) in += hlo_bytes(y);
+      if (hlo_count(y) != hlo_count(n)) continue;
+      if (y->kind == H_BCAST && !plan_const_only(y)) in += hlo_bytes(y->in[0]);
+      bool seen = false;
+      for (int k = 0; k < nl; k++) seen |= leaf[k] == y;
+      if (seen || y->kind == H_CONST || y->kind == H_BCAST) continue;
+      if (nl < 32) leaf[nl++] = y;
+      if (y->soft && y->val && (double)y->d[y->rank - 1] >= law->quotient_row)
+        limit = MIN(limit, law->quotient);
+      if (!hlo_light(y) || y->val) {
+        double b = hlo_bytes(y);
+        in += b;
+        int budget = 200;
+        products += y->kind == H_CONV;
+        fresh |= y->kind == H_CONV && leads_only_to(y, n, &budget);
+      } else if (ns < 64) {
+        stack[ns++] = y;
+      }
+    }
+  }
+  double out = hlo_bytes(n);
+  /* of several products that are stored anyway, as in a gated unit, even dear things are repeated */
+  if (gate && !fresh && products >= 2) return in >= 3.5 * out;
+  return in >= (limit - (limit < 3 ? 0 : 0.01)) * out || (dear && in >= 1.99 * out);
+}
+
+#define VECTOR 65536 /* elements */
+#define LEAVES 3
+
+/* Is it a short array that several others are made of, itself made of several? It costs a kernel each to
+ * make it again, and nothing to keep. */
+static bool shared_vector(HNode *n, const unsigned char *claimed) {
+  const HNode *stack[32] = {n}, *leaf[32];
+  int ns = 1, nl = 0;
+  int64_t count = hlo_count(n);
+  if (n->kind != H_EWISE || n->n_users < 2 || count < 16 || count >= VECTOR || n->comp->parent ||
+      meets_again(n, claimed))
+    return false;
+  for (int steps = 0; ns && steps < 64; steps++) {
+    const HNode *x = stack[--ns];
+    for (int i = 0; i < x->n_in; i++) {
+      const HNode *y = x->in[i];
+      bool seen = plan_const_only(y) || hlo_count(y) != count;
+      for (int k = 0; k < nl; k++) seen |= leaf[k] == y;
+      if (seen) continue;
+      if (y->kind == H_EWISE && !y->val && ns < 32) stack[ns++] = y;
+      else if (nl < 32) leaf[nl++] = y;
+    }
+  }
+  return nl >= LEAVES;
+}
+
+/* Is a windowed reduction one that the compiler has an emitter for? The two dimensions in a tile
+ * may not be windowed: so when they are none of the argument's own minor ones, or its maker is free
+ * to write it so. */
+bool plan_pool_emitter(const Plan *p, const HNode *n) {
+  const HNode *x = n->in[0];
+  const int64_t *win = n->lo;
+  if (!p->law->tpu || !win || n->n_results != 1 || x->rank > 64 || x->rank < 2) return false;
+  if (x->rank != n->rank) return false;
+  while (x->kind == H_EWISE && !x->val && x->n_in) x = x->in[0];
+  if (x->kind != H_PARAM) return true;
+  int64_t lanes = x->d[x->rank - 1];
+  if (lanes % 128 && (hlo_bits(x->dt) == 32 || lanes > 64))
+    return true; /* a relayout is fused in */
+  int order[64];
+  value_order_default(p->law, x, order);
+  if (x->rank != n->rank || win[order[0]] != 1) return false;
+  bool overlap = false;
+  for (int i = 0; i < n->rank; i++) overlap |= win[i] > (n->step ? n->step[i] : 1);
+  return win[order[1]] == 1 ||
+         overlap; /* a relayout on the way in, where elements are read often */
+}
+
+static bool computed_inside(const HNode *n) { /* made from a reduction inside the same kernel */
+  for (int depth = 0; depth < 8; depth++) {
+    if (n->inlined) return true;
+    if (n->kind != H_EWISE && n->kind != H_RESHAPE && n->kind != H_BCAST) return false;
+    n = n->in[0];
+  }
+  return false;
+}
+
+/* Does the user repeat each element of x, perhaps behind a change of shape? */
+static bool spreads(const HNode *user, const HNode *x) {
+  if (user->kind == H_BCAST) return hlo_count(user) > hlo_count(x);
+  if (user->kind != H_RESHAPE || user->val) return false;
+  for (int i = 0; i < user->n_users; i++)
+    if (user->users[i]->kind == H_BCAST && hlo_count(user->users[i]) > hlo_count(x)) return true;
+  return false;
+}
+
+/* What a convolution makes, clipped (relu) and needed again only to know where it was clipped: the
+ * clipped array and one bit an element are stored, up to 32 along a side of the image in a word, and
+ * the array itself is not, unless the clipped one is pooled: then a kernel of its own finds the
+ * bits. */
+static void store_mask(Plan *p, HNode *x) {
+  HNode *mask = NULL, *clipped = NULL;
+  for (int i = 0; i < x->n_users; i++) {
+    HNode *u = x->users[i];
+    if (u->kind != H_EWISE || u->n_in != 2 ||
+        !(plan_const_only(u->in[0]) || plan_const_only(u->in[1])))
+      return;
+    if (u->op == OP_COMPARE && !mask) mask = u;
+    else if (u->op == OP_MAXIMUM && !clipped) clipped = u;
+    else return;
+  }
+  if (!mask || !clipped || x->is_output || mask->is_output || x->rank < 3) return;
+  for (int i = 0; i < mask->n_users; i++)
+    if (mask->users[i]->kind != H_EWISE || mask->users[i]->op != OP_SELECT) return;
+  int64_t side = 0;
+  for (int i = 1; i < x->rank - 1; i++)
+    if (x->d[i] <= 32) side = MAX(side, x->d[i]);
+  if (side < 8) return;
+  HValue *v = plan_store(p, mask);
+  v->packed = (int)side;
+  for (int i = 0; i < clipped->n_users; i++) v->lone |= clipped->users[i]->kind == H_RWIN;
+  plan_store(p, clipped);
+}
+
+/* Where a clipped array is stored, what asks for the places where it was clipped reads that, not
+ * what it was made from. */
+static void ask_clipped(Plan *p, HNode *m) {
+  for (int side = 0; side < 2; side++) {
+    HNode *x = m->in[side], *limit = m->in[1 - side];
+    if (!plan_const_only(limit)) continue;
+    for (int i = 0; i < x->n_users; i++) {
+      HNode *u = x->users[i];
+      if (u->kind != H_EWISE || u->op != OP_COMPARE || u->in[0] != x ||
+          !plan_const_only(u->in[1]) || u->comp != m->comp || !u->src ||
+          !str_is(op_str(u->src, "comparison_direction"), "GT"))
+        continue;
+      HNode **users = ARENA_ARRAY(p->arena, HNode *, m->n_users + 1);
+      memcpy(users, m->users, sizeof *users * (size_t)m->n_users);
+      users[m->n_users++] = u;
+      m->users = users;
+      u->in[0] = m;
+      x->users[i--] = x->users[--x->n_users];
+    }
+  }
+}
+
+/* Does it leave elements out, or put some between, along a side that lies in tiles? No kernel does that
+ * on the way. */
+static bool strides_in_tiles(const HNode *n) {
+  int i = n->rank - 2;
+  if (i < 0) return false;
+  return (n->kind == H_SLICE && n->step[i] > 1) ||
+         (n->kind == H_PAD && n->step[i] > 0 && !edges(n));
+}
+
+void plan_stored(Plan *p) {
+  HComp *c = p->comp;
+  unsigned char *claimed = calloc((size_t)p->g->n_nodes + 1, 1);
+  if (p->law->softmax) mark_softmax(p);
+  for (int i = 0; i < c->params.n; i++) {
+    HValue *v = plan_store(p, c->params.v[i]);
+    v->is_param = true;
+    if (!c->parent) v->donated = p->g->donated[c->params.v[i]->index];
+  }
+  for (int i = 0; i < c->nodes.n && p->law->tpu; i++) {
+    HNode *n = c->nodes.v[i];
+    if (n->dead || n->kind != H_EWISE || n->op != OP_MAXIMUM || !worth_storing(p->law, n, claimed))
+      continue;
+    plan_store(p, n);
+    ask_clipped(p, n);
+  }
+  bool eager = p->opts->eager && !p->law->tpu;
+  if (eager) eager_stored(p);
+  for (int i = c->nodes.n - 1; i >= 0; i--) {
+    HNode *n = c->nodes.v[i];
+    if (n->dead || n->attention) continue;
+    if (n->kind != H_CONV && !(n->kind == H_RWIN && plan_pool_emitter(p, n))) continue;
+    if (n->kind == H_RWIN && claimed[n->id]) continue;
+    HNode *end = eager ? plan_library_end(p, n) : epilogue_end(p, n, claimed);
+    for (HNode *v = n; v != end; v = v->users[0]) claimed[v->users[0]->id] = 1;
+    if (n->kind == H_RWIN && end != n) claimed[n->id] = 1;
+    plan_store(p, end);
+    end->val->on_demand = false;
+    if (p->law->tpu && n->kind == H_CONV && n->conv->is_conv) store_mask(p, end);
+  }
+  for (int i = c->nodes.n - 1; i >= 0; i--) {
+    HNode *n = c->nodes.v[i];
+    if (n->dead || n->val) continue;
+    if (n->kind == H_CONST) {
+      if (!n->splat) plan_store(p, n);
+      if (n->splat && n->is_output) plan_store(p, n);
+      continue;
+    }
+    if (n->kind == H_CONV) continue;
+    if (n->inlined || n->attention) continue;
+    if (!hlo_light(n)) {
+      bool rows = !p->law->offload && n->kind == H_GATHER && scattered_rows(n);
+      bool inside = p->law->tpu && (rows || joined_inside(n));
+      if (!claimed[n->id] && !n->val && !inside) plan_store(p, n);
+      continue;
+    }
+    if (claimed[n->id] && !n->is_output) continue;
+    bool alone = p->law->tpu && !n->is_output && strides_in_tiles(n);
+    bool need = n->is_output || alone || (n->apart && p->law->tpu) || plan_slices_tiles(p, n) ||
+                (p->law->tpu && shared_vector(n, claimed)) ||
+                (p->law->tpu && worth_storing(p->law, n, claimed));
+    for (int k = 0; k < n->n_users && !need; k++) {
+      const HNode *u = n->users[k];
+      if (u->comp != n->comp) need = true;
+      else if (!absorbs(p, u, n)) need = true;
+      else if (spreads(u, n) && hlo_count(n) > 1 && !plan_const_only(n) && n->kind != H_RESHAPE &&
+               n->kind != H_TRANSPOSE && !computed_inside(n))
+        need = true;
+    }
+    if (need) plan_store(p, n)->lone |= alone;
+  }
+  free(claimed);
+}

@@ -7,9 +7,10 @@
 
 bool dot_gemm_plan(Dot *d) {
   if (d->b * d->m * d->n * d->k == 0) return true;
-  gemm_plan(&d->gemm, d->m, d->n, d->k, d->in, d->out, d->b, GEMM_SMALLER);
-  gemm_plan(&d->kept[0], d->m, d->n, d->k, d->in, d->out, d->b, GEMM_A);
-  gemm_plan(&d->kept[1], d->m, d->n, d->k, d->in, d->out, d->b, GEMM_B);
+  bool runs = d->rhs.free_stride == 1;
+  gemm_plan(&d->gemm, d->m, d->n, d->k, d->in, d->out, d->b, GEMM_SMALLER, runs);
+  gemm_plan(&d->kept[0], d->m, d->n, d->k, d->in, d->out, d->b, GEMM_A, runs);
+  gemm_plan(&d->kept[1], d->m, d->n, d->k, d->in, d->out, d->b, GEMM_B, runs);
   return true;
 }
 

@@ -4,11 +4,12 @@
 #include "dev/cpu/kernel/clones.h"
 #include "dev/cpu/kernel/kernel.h"
 
-#define GROUP 256                      /* columns, or rows, packed at a time by a task */
+#define GROUP 128                      /* columns, or rows, packed at a time by a task */
 #define SHORT 64                       /* block of k that results are written row by row with */
 #define PART 8                         /* panels packed ahead as one part */
 #define TILE_FLOPS 5e7                 /* a quarter of a millisecond, and more */
 #define LEAST_FLOPS 1e6                /* of a tile */
+#define COLUMNS 128                    /* of a tile that takes them where they are */
 #define TILES 16                       /* wanted of one product */
 #define TILES_BOTH 64                  /* of one whose sides are both packed before */
 #define BOTH_FLOATS ((int64_t)4 << 20) /* of the other side at a time */
@@ -76,7 +77,7 @@ static int64_t width_of(const Gemm *g, int64_t columns) {
 }
 
 void gemm_plan(Gemm *g, int64_t m, int64_t n, int64_t k, DType in, DType out, int64_t batch,
-               GemmAhead ahead) {
+               GemmAhead ahead, bool runs) {
   const GemmKernels *several = in == DT_BF16          ? gemm_pairs()
                                : in == DT_I16         ? gemm_int16()
                                : dtype_bytes(in) == 1 ? gemm_quads()
@@ -97,7 +98,14 @@ void gemm_plan(Gemm *g, int64_t m, int64_t n, int64_t k, DType in, DType out, in
   int64_t columns = parts_of(n, nr),
           many = g->a_ahead ? parts_of(g->panels, g->near) : parts_of(n, g->near * kern->mr);
   g->both = many > 1;
+  g->take = runs && kern->take[0] && kern->takes == in && g->k_in % g->per == 0 && k > SHORT &&
+            (g->a_ahead || (g->both && ahead == GEMM_SMALLER && m * k <= BOTH_FLOATS));
   double tile = g->both ? MAX(TILE_FLOPS, flops / TILES_BOTH) : TILE_FLOPS;
+  if (g->take) {
+    g->a_ahead = true;
+    g->both = false;
+    tile = MAX(tile, flops / (double)n * COLUMNS / (double)parts_of(g->panels, g->near));
+  }
   tile = MIN(tile, MAX(LEAST_FLOPS, flops / TILES));
   if (batch > 4) tile = MAX(tile, TILE_FLOPS);
   double want = MAX(1, flops / tile);
@@ -252,6 +260,7 @@ void gemm_other(const Gemm *g, const GemmArgs *x, int64_t round, float *other, i
 
 int64_t gemm_scratch_floats(const Gemm *g) {
   int64_t c = g->tile_m * g->kern->mr * g->tile_n; /* of results, for those that go elsewhere */
+  if (g->take) return c + 2 * g->kern->lanes * g->kc;
   return c + (g->both ? 0 : (GROUP + 2 * g->kern->lanes) * depth(g, !g->a_ahead, g->kc));
 }
 
@@ -286,17 +295,27 @@ typedef struct Tile {
   int64_t narrow_row;
 } Tile;
 
-/* One panel of a, whose first row is `row`, times one of b from column j on. */
-static void pair(const Gemm *g, const Tile *t, int64_t row, int64_t rows, int64_t j,
-                 int64_t columns, const float *a, const float *b, GemmComing *next) {
+/* Of a panel whose first row is `row`, from column j on. */
+static float *results(const Tile *t, int64_t row, int64_t j) {
+  return t->passing ? t->c : t->c + (row - t->r0) * t->c_row + (j - t->j0);
+}
+
+static void narrowed(const Gemm *g, const Tile *t, int64_t row, int64_t rows, int64_t j,
+                     int64_t columns, const float *c) {
   int64_t i = row - t->r0;
-  float *c = t->passing ? t->c : t->c + i * t->c_row + (j - t->j0);
-  multiply(g, rows, columns, t->k, a, b, c, t->c_row, t->add, next);
   if (!t->narrow) return;
   char *out = t->narrow + (i * t->narrow_row + j - t->j0) * 2;
   if (g->kern->narrow && g->out == DT_BF16)
     g->kern->narrow(c, t->c_row, rows, columns, (uint16_t *)out, t->narrow_row);
   else gemm_narrow(g->out, c, t->c_row, rows, columns, out, t->narrow_row);
+}
+
+/* One panel of a, whose first row is `row`, times one of b from column j on. */
+static void pair(const Gemm *g, const Tile *t, int64_t row, int64_t rows, int64_t j,
+                 int64_t columns, const float *a, const float *b, GemmComing *next) {
+  float *c = results(t, row, j);
+  multiply(g, rows, columns, t->k, a, b, c, t->c_row, t->add, next);
+  narrowed(g, t, row, rows, j, columns, c);
 }
 
 /* Panels [i0, i1) of a times columns [j0, j1): `a` and `b` hold them packed. Column by column, so
@@ -325,13 +344,12 @@ static void block(const Gemm *g, const Tile *t, int64_t i0, int64_t i1, int64_t 
   }
 }
 
-/* What is packed after rows or columns [.., end) of a tile: those that follow, or the first ones of
- * the next block of k. */
+/* What is packed after rows or columns [.., end) of a tile: a group of those that follow, or the first
+ * ones of the next block of k. */
 static GemmComing after(const Gemm *g, const GemmArgs *x, const Tile *t, bool a, int64_t end,
-                        int64_t calls) {
+                        int64_t group, int64_t calls) {
   int64_t first = a ? t->r0 : t->j0, last = a ? row_at(g, t->i1) : t->j1,
-          step = a ? x->a_row : x->b_col, k_step = a ? x->a_k : x->b_k, p0 = t->p0, k = t->k,
-          group = parts_of(GROUP, g->kern->mr) * g->kern->mr;
+          step = a ? x->a_row : x->b_col, k_step = a ? x->a_k : x->b_k, p0 = t->p0, k = t->k;
   if (a && x->gather) return (GemmComing){0};
   if (end == last) {
     end = first;
@@ -348,7 +366,7 @@ static void by_columns(const Gemm *g, const GemmArgs *x, const Tile *t, float *g
   for (int64_t j0 = t->j0; j0 < t->j1; j0 += GROUP) {
     int64_t j1 = MIN(j0 + GROUP, t->j1);
     pack_panels(g, x, false, j0 / nr, parts_of(j1, nr), t->p0, t->k, group);
-    GemmComing next = after(g, x, t, false, j1, parts_of(j1 - j0, nr) * (t->i1 - t->i0));
+    GemmComing next = after(g, x, t, false, j1, GROUP, parts_of(j1 - j0, nr) * (t->i1 - t->i0));
     block(g, t, t->i0, t->i1, j0, j1, t->ahead, group, &next);
   }
 }
@@ -358,8 +376,28 @@ static void by_rows(const Gemm *g, const GemmArgs *x, const Tile *t, float *grou
   for (int64_t i0 = t->i0; i0 < t->i1; i0 += step) {
     int64_t i1 = MIN(i0 + step, t->i1);
     pack_panels(g, x, true, i0, i1, t->p0, t->k, group);
-    GemmComing next = after(g, x, t, true, row_at(g, i1), parts_of(t->j1 - t->j0, nr) * (i1 - i0));
+    GemmComing next = after(g, x, t, true, row_at(g, i1), step * g->kern->mr,
+                            parts_of(t->j1 - t->j0, nr) * (i1 - i0));
     block(g, t, i0, i1, t->j0, t->j1, group, t->ahead, &next);
+  }
+}
+
+/* The first panel of rows reads the columns where they are and packs them for the others. */
+static void by_taking(const Gemm *g, const GemmArgs *x, const Tile *t, float *panel) {
+  int64_t nr = 2 * g->kern->lanes, far = x->b_k * dtype_bytes(g->in), rows = rows_of(g, t->i0);
+  for (int64_t j = t->j0; j < t->j1; j += nr) {
+    int64_t columns = MIN(nr, t->j1 - j);
+    GemmComing next = after(g, x, t, false, j + columns, nr, t->i1 - t->i0);
+    if (columns < nr) {
+      pack_panels(g, x, false, j / nr, j / nr + 1, t->p0, t->k, panel);
+      block(g, t, t->i0, t->i1, j, j + columns, t->ahead, panel, &next);
+      continue;
+    }
+    float *c = results(t, t->r0, j);
+    g->kern->take[rows - 1](t->k, t->ahead, at(g, x->b, j + t->p0 * g->per * x->b_k), far, panel, c,
+                            t->c_row, t->add, &next);
+    narrowed(g, t, t->r0, rows, j, nr, c);
+    block(g, t, t->i0 + 1, t->i1, j, j + nr, t->ahead + rows * t->k, panel, &next);
   }
 }
 
@@ -405,6 +443,7 @@ void gemm_tile(const Gemm *g, const GemmArgs *x, const float *ahead, const float
     const float *second =
         g->both ? other + depth(g, o.a, t.p0) * o.rows + there * depth(g, o.a, t.k) : NULL;
     if (g->both) by_blocks(g, &t, g->a_ahead ? t.ahead : second, g->a_ahead ? second : t.ahead);
+    else if (g->take) by_taking(g, x, &t, scratch);
     else if (g->a_ahead) by_columns(g, x, &t, scratch);
     else by_rows(g, x, &t, scratch);
   }

@@ -5,10 +5,11 @@
  * vectors of columns in registers, reads in order. The copy makes transposed operands as good as
  * straight ones and widens bf16 and f16 on the way.
  *
- * The operand with fewer elements is packed ahead, once, by all threads. When it fits a core's
- * cache, every task packs its piece of the other one, in groups; else the other one is packed by
- * all threads too, some tiles' share at a time (a round), or many tasks would pack the same. A
- * product is cut into tiles by size only, and k into blocks that are added up in order: results do
+ * The operand with fewer elements is packed ahead, once, by all threads. Columns that are runs need
+ * no time to be packed: the first panel of rows reads them where they are, and leaves them packed
+ * for the others of a tile. Else, when what is packed ahead fits a core's cache, every task packs its
+ * piece of the other one, in groups; when it does not, the other one is packed by all threads too,
+ * some tiles' share at a time (a round), or many tasks would pack the same. A product is cut into tiles by size only, and k into blocks that are added up in order: results do
  * not depend on threads. */
 #ifndef WEFT_DEV_CPU_GEMM_H
 #define WEFT_DEV_CPU_GEMM_H
@@ -41,6 +42,10 @@ static inline void gemm_ask(GemmComing *c) {
 #define GEMM_ASK 4
 typedef void (*GemmKernelFn)(int64_t k, const float *a, const float *b, float *c, int64_t ldc,
                              bool add, GemmComing *next);
+/* The same for two vectors of columns that are elsewhere: rows of them begin at `from`, far bytes
+ * apart; they are left packed at b. */
+typedef void (*GemmTakeFn)(int64_t k, const float *a, const char *from, int64_t far, float *b,
+                           float *c, int64_t ldc, bool add, GemmComing *next);
 /* c[few][n] += a[few][k] b: few rows; b is read once, where it is. Rows of a, c are a_ld, c_ld
  * apart. along: b[p] is a run of n, b_step to the next; dots: b[.][j] is a run of k, or the
  * last k of one, that is no shorter than a vector; what is before may be read. */
@@ -69,6 +74,8 @@ typedef struct GemmKernels {
   int mr, lanes;
   int per;                                  /* elements of k that a float of a panel holds */
   GemmKernelFn fn[GEMM_MAX_MR][2];          /* [rows - 1][vectors - 1] */
+  DType takes;                              /* the type of columns for take[rows - 1] */
+  GemmTakeFn take[GEMM_MAX_MR];             /* NULL: there are none */
   GemmPanelFn panel[2][GEMM_MAX_MR];        /* [vectors - 1][rows - 1]; one vector: for any rows */
   GemmPanelFn narrow_panel[2][GEMM_MAX_MR]; /* of pairs, to bf16: c_end, add are of no use */
   int few;                                  /* rows that go together in */
@@ -104,6 +111,7 @@ typedef struct Gemm {
   int64_t near;             /* panels that stay in the second cache */
   bool a_ahead;             /* which side is packed ahead */
   bool both;                /* the other one is packed before its tiles */
+  bool take;                /* a is packed ahead, columns of b are runs: read where they are */
   int64_t at_once;          /* pieces of the other side in a round */
   int64_t tile_m, tile_n;   /* panels, columns */
   int64_t tiles_m, tiles_n; /* tiles = tiles_m * tiles_n */
@@ -111,7 +119,7 @@ typedef struct Gemm {
 
 /* Instead of a in memory: packs `panels` times `rows` rows from `row` on, elements [p0, p0 + k) of
  * each, k at most GEMM_MAX_K, to out[panel][k][rows]. */
-#define GEMM_MAX_K 320
+#define GEMM_MAX_K 512
 typedef void (*GemmGatherFn)(const void *of, int64_t row, int rows, int64_t panels, int64_t p0,
                              int64_t k, float *out);
 
@@ -126,9 +134,9 @@ typedef struct GemmArgs {
 } GemmArgs;
 
 typedef enum GemmAhead { GEMM_SMALLER, GEMM_A, GEMM_B } GemmAhead; /* what is packed ahead */
-/* batch: how many such products there are; with enough of them one is not cut. */
+/* batch: how many such products there are; with enough of them one is not cut. runs: b_col is 1. */
 void gemm_plan(Gemm *g, int64_t m, int64_t n, int64_t k, DType in, DType out, int64_t batch,
-               GemmAhead ahead);
+               GemmAhead ahead, bool runs);
 /* For the side packed ahead: memory, and the independent parts that it is packed in. */
 int64_t gemm_ahead_floats(const Gemm *g);
 int64_t gemm_ahead_parts(const Gemm *g);

@@ -13,6 +13,7 @@
 #define V_STORE _mm256_storeu_ps
 #define V_ADD _mm256_add_ps
 #define V_FMA(sum, x, y) __asm__("vfmadd231ps %2, %1, %0" : "+x"(sum) : "x"(x), "x"(y))
+#define V_TAKE(p, far, j) V_LOAD((const float *)(const void *)(p) + (j)*LANES)
 #define V_BF16(p)      \
   _mm256_castsi256_ps( \
       _mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(p))), 16))
@@ -45,10 +46,13 @@ FN static inline __m256 gemm_last(__m256 v, int64_t n) {
 
 /* clang-format off */
 KERNELS(1) KERNELS(2) KERNELS(3) KERNELS(4) KERNELS(5) KERNELS(6)
+TAKE(1) TAKE(2) TAKE(3) TAKE(4) TAKE(5) TAKE(6)
 
 const GemmKernels gemm_avx2 = {.mr = MR, .lanes = LANES, .per = 1, .panel = SMALL_LIST,
   .few = FEW, .along = FEW_LIST(along), .dots = FEW_LIST(dots), .fn = {
   ROW(1) ROW(2) ROW(3) ROW(4) ROW(5) ROW(6)
+}, .takes = DT_F32, .take = {
+  TAKE_ROW(1) TAKE_ROW(2) TAKE_ROW(3) TAKE_ROW(4) TAKE_ROW(5) TAKE_ROW(6)
 }};
 /* clang-format on */
 #endif

@@ -12,6 +12,7 @@
 #define V_STORE V16_STORE
 #define V_ADD V16_ADD
 #define V_FMA V16_FMA
+#define V_TAKE(p, far, j) V_LOAD((const float *)(const void *)(p) + (j)*LANES)
 #define V_BF16 V16_BF16
 #define V_F16 V16_F16
 #define V_SUM V16_SUM
@@ -29,11 +30,15 @@
 /* clang-format off */
 KERNELS(1) KERNELS(2) KERNELS(3) KERNELS(4) KERNELS(5) KERNELS(6) KERNELS(7) KERNELS(8)
 KERNELS(9) KERNELS(10) KERNELS(11) KERNELS(12)
+TAKE(1) TAKE(2) TAKE(3) TAKE(4) TAKE(5) TAKE(6) TAKE(7) TAKE(8) TAKE(9) TAKE(10) TAKE(11) TAKE(12)
 
 const GemmKernels gemm_avx512 = {.mr = MR, .lanes = LANES, .per = 1, .panel = SMALL_LIST,
   .few = FEW, .along = FEW_LIST(along), .dots = FEW_LIST(dots), .fn = {
   ROW(1) ROW(2) ROW(3) ROW(4) ROW(5) ROW(6) ROW(7) ROW(8) ROW(9) ROW(10)
   ROW(11) ROW(12)
+}, .takes = DT_F32, .take = {
+  TAKE_ROW(1) TAKE_ROW(2) TAKE_ROW(3) TAKE_ROW(4) TAKE_ROW(5) TAKE_ROW(6) TAKE_ROW(7) TAKE_ROW(8)
+  TAKE_ROW(9) TAKE_ROW(10) TAKE_ROW(11) TAKE_ROW(12)
 }};
 /* clang-format on */
 #endif

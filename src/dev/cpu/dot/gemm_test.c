@@ -46,7 +46,7 @@ static float *guarded(int64_t n) {
 static void check_one(int64_t m, int64_t n, int64_t k, bool ta, bool tb, int64_t pad, DType in,
                       DType out) {
   Gemm g;
-  gemm_plan(&g, m, n, k, in, out, 1, (GemmAhead)below(3));
+  gemm_plan(&g, m, n, k, in, out, 1, (GemmAhead)below(3), !tb);
   if (g.both && below(2)) g.at_once = 1; /* as if there was memory for no more */
   DType right = in == DT_U8 ? DT_I8 : in;
   int64_t as = (ta ? m : k) + pad, bs = (tb ? k : n) + pad, b = dtype_bytes(in);

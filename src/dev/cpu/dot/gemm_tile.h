@@ -2,18 +2,36 @@
  * the macros FN (target attributes), V_ZERO, V_SET, V_LOAD, V_STORE, V_ADD, V_FMA. Instantiated for
  * every number of rows up to MR and for one and two vectors of columns: a panel of rows is never
  * padded, panels are made equal instead. With HEAD 1 a panel of columns begins with what their sums
- * begin with. */
+ * begin with. With V_TAKE(p, far, j), which makes vector j of a panel from columns in memory, rows
+ * far bytes apart, there are kernels that pack the columns they multiply, TAKES. */
 #include "dev/cpu/dot/gemm.h"
 
 #ifndef HEAD
 #define HEAD 0
 #endif
+#ifndef PER
+#define PER 1
+#endif
 
+#ifdef V_TAKE
+#define TAKE_AHEAD 12 /* steps of k: their columns are asked for */
+#else
+#define TAKE_AHEAD 0
+#define V_TAKE(p, far, j) V_ZERO()
+#endif
+
+/* from: the columns where they are, left packed at b; NULL: b has them. */
 FN static inline __attribute__((always_inline)) void gemm_step(int mr, int nv, V acc[MR][2],
-                                                               const float *a, const float *b) {
+                                                               const float *a, float *b, bool take,
+                                                               const char *from, int64_t far) {
   V y[2];
 #pragma GCC unroll 2
-  for (int j = 0; j < nv; j++) y[j] = V_LOAD(b + j * LANES);
+  for (int j = 0; j < nv; j++) {
+    y[j] = take ? V_TAKE(from, far, j) : V_LOAD(b + j * LANES);
+    if (take) V_STORE(b + j * LANES, y[j]);
+    for (int i = 0; take && i < PER; i++)
+      __builtin_prefetch(from + (TAKE_AHEAD * PER + i) * far + j * LANES * 4 / PER);
+  }
 #pragma GCC unroll 16
   for (int i = 0; i < mr; i++) {
     V x = V_SET(a[i]);
@@ -22,30 +40,36 @@ FN static inline __attribute__((always_inline)) void gemm_step(int mr, int nv, V
   }
 }
 
-FN static inline __attribute__((always_inline)) void gemm_body(int mr, int nv, int64_t k,
-                                                               const float *a, const float *b,
-                                                               float *c, int64_t ldc, bool add,
-                                                               GemmComing *next) {
+FN static inline __attribute__((always_inline)) void
+gemm_body(int mr, int nv, int64_t k, const float *a, float *b, float *c, int64_t ldc, bool add,
+          GemmComing *next, bool take, const char *from, int64_t far) {
   V acc[MR][2];
 #pragma GCC unroll 16
-  for (int i = 0; i < mr; i++) {
-    __builtin_prefetch(c + i * ldc, 1);
+  for (int i = 0; i < mr; i++)
 #pragma GCC unroll 2
     for (int j = 0; j < nv; j++) acc[i][j] = HEAD ? V_LOAD(b + j * LANES) : V_ZERO();
-  }
   b += HEAD * nv * LANES;
+  const float *row = c, *end = c + mr * ldc;
   int64_t p = 0;
   for (; p + GEMM_ASK <= k; p += GEMM_ASK) {
     gemm_ask(next);
+    if (row < end) { /* a row of results; all at once would keep the operands waiting */
+      __builtin_prefetch(row);
+      __builtin_prefetch(row + nv * LANES - 1);
+      row += ldc;
+    }
 #pragma GCC unroll 4
     for (int ahead = 0; ahead < GEMM_ASK * mr; ahead += 16) __builtin_prefetch(a + 512 + ahead);
 #pragma GCC unroll 4
-    for (int u = 0; u < GEMM_ASK; u++) gemm_step(mr, nv, acc, a + u * mr, b + u * nv * LANES);
+    for (int u = 0; u < GEMM_ASK; u++)
+      gemm_step(mr, nv, acc, a + u * mr, b + u * nv * LANES, take, from + u * PER * far, far);
+    from += GEMM_ASK * PER * far;
     a += GEMM_ASK * mr;
     b += GEMM_ASK * nv * LANES;
   }
   for (; p < k; p++) {
-    gemm_step(mr, nv, acc, a, b);
+    gemm_step(mr, nv, acc, a, b, take, from, far);
+    from += PER * far;
     a += mr;
     b += nv * LANES;
   }
@@ -61,8 +85,15 @@ FN static inline __attribute__((always_inline)) void gemm_body(int mr, int nv, i
 #define KERNEL(mr, nv)                                                                   \
   FN static void kernel_##mr##x##nv(int64_t k, const float *a, const float *b, float *c, \
                                     int64_t ldc, bool add, GemmComing *next) {           \
-    if (add) gemm_body(mr, nv, k, a, b, c, ldc, true, next);                             \
-    else gemm_body(mr, nv, k, a, b, c, ldc, false, next);                                \
+    float *p = (float *)b; /* read only */                                               \
+    if (add) gemm_body(mr, nv, k, a, p, c, ldc, true, next, false, NULL, 0);             \
+    else gemm_body(mr, nv, k, a, p, c, ldc, false, next, false, NULL, 0);                \
   }
 #define KERNELS(mr) KERNEL(mr, 1) KERNEL(mr, 2)
 #define ROW(mr) {kernel_##mr##x1, kernel_##mr##x2},
+#define TAKE(mr)                                                                               \
+  FN static void take_##mr(int64_t k, const float *a, const char *from, int64_t far, float *b, \
+                           float *c, int64_t ldc, bool add, GemmComing *next) {                \
+    gemm_body(mr, 2, k, a, b, c, ldc, add, next, true, from, far);                             \
+  }
+#define TAKE_ROW(mr) take_##mr,

@@ -128,6 +128,9 @@ def test_sample_of_the_oracle(programs):
 @pytest.mark.parametrize("archive, table, program, chip", [
     ("programs", "rows", "bertlayer_fwdbwd_b32_t128_d768", "tpu-v5p"),  # a result over an operand that is fetched later
     ("programs", "rows", "bottleneck_fwdbwd_b32_56_c64", "tpu7x"),  # on-chip memory that windows leave
+    ("programs", "rows", "bottleneck_fwdbwd_b32_28_c128", "tpu7x"),  # kernels that wait for the vector unit
+    ("programs", "rows", "attn_fwdbwd_b8_t512_d768", "tpu-v6e"),  # how long a value waits on chip
+    ("unseen2", "unseen2", "u_attn_fwd_b2_t1024_d768", "tpu7x"),  # attention's scores and rows
     ("unseen3", "unseen3", "w_mlp_adam_b256", "tpu-v5e"),  # results over arguments on chip
     ("unseen", "unseen", "s_decode_b8_c512", "tpu-v6e")])
 def test_peaks(tmp_path, archive, table, program, chip):

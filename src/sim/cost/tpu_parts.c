@@ -179,11 +179,11 @@ double tpu_read_fraction(const Kernel *k, const HValue *v) {
 
 /* Bytes of on-chip memory that are kept for a kernel's windows, where that is settled kernel by
  * kernel: two windows of everything that it reads and writes, if they hold it all. Operations that
- * are not fused, and what has no window, get the most that there is. */
+ * are not fused, loops, and what has no window, get the most that there is. */
 double tpu_windows(const Law *law, const Kernel *k) {
   const HNode *root = k->roots.n ? k->roots.v[0] : NULL;
   bool plain = root && (k->conv || k->reduce || k->copy || hlo_light(root) || root->kind == H_DUS);
-  if (!plain || k->scalar || (k->alone && k->reduce)) return law->scoped;
+  if (!plain || k->scalar || k->attention || (k->alone && k->reduce)) return law->scoped;
   double all = 0;
   for (int r = 0; r < k->reads.n; r++)
     if (!tpu_written_into(k, k->reads.v[r]))

@@ -201,6 +201,7 @@ void plan_overlap(Plan *p); /* exchanges under computing: shortens them to what 
 /* plan_peak.c */
 void plan_peak(Plan *p, bool lend); /* lend: results' memory to what comes before them */
 double plan_scratch(const Plan *p, const Kernel *k);
+double plan_attention_room(const Plan *p, const Kernel *k); /* on chip, with what is under way */
 bool plan_writes_over(const Plan *p, const Kernel *k, const HValue *v, const HValue *o);
 /* plan_again.c */
 void plan_again(Plan *p, double room); /* values are computed again until the peak is so low */

@@ -56,14 +56,16 @@ bool plan_writes_over(const Plan *p, const Kernel *k, const HValue *v, const HVa
 }
 
 /* Attention that loops over queries holds the scores of as many as fit, rounded: at most half of what
- * is on chip before they are. */
-static double held_scores(const Law *law, const Kernel *k) {
+ * is on chip before they are. And so many arrays of their rows: what they come to, and, where room is
+ * sought, the next queries beside these and the result before on its way out. */
+static double held_scores(const Law *law, const Kernel *k, int rows) {
+  const HValue *out = k->roots.v[0]->val;
   for (int i = 0; i < k->inner.n && law->queries; i++) {
     const HNode *s = k->inner.v[i];
     double bytes = 4 * (double)hlo_count(s), parts = 1;
     if (!s->scores) continue;
     while (bytes / parts > (law->fast + law->scoped) / 2) parts *= 2;
-    return bytes / 2 / parts;
+    return (bytes / 2 + rows * (out ? out->bytes : 0)) / parts;
   }
   return 0;
 }
@@ -74,7 +76,7 @@ double plan_scratch(const Plan *p, const Kernel *k) {
   const Law *law = p->law;
   const HNode *n = k->roots.n ? k->roots.v[0] : NULL;
   if (!n || !law->tpu || k->copy) return 0;
-  if (k->attention) return held_scores(law, k);
+  if (k->attention) return held_scores(law, k, 1);
   if (k->conv && k->conv->conv->groups > 1 && k->conv->conv->k > 1 &&
       k->conv->conv->n > k->conv->conv->groups && k->conv->conv->is_conv) {
     double g = (double)k->conv->conv->groups,
@@ -98,6 +100,10 @@ double plan_scratch(const Plan *p, const Kernel *k) {
   if (n->op == OP_CHLO_TOP_K && v) return 3 * v->bytes; /* and both results stay there */
   /* an argument is brought on chip */
   return v && v->is_param && u == v && v->space == SP_HBM ? v->bytes : 0;
+}
+
+double plan_attention_room(const Plan *p, const Kernel *k) {
+  return p->law->tpu && k->attention ? held_scores(p->law, k, 4) : 0;
 }
 
 typedef VEC(HValue *) Values;

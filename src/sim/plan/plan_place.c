@@ -36,12 +36,14 @@ static bool room(const Place *m, int a, int b, double bytes) {
   return fits(m, a, b, bytes, -1) >= 0;
 }
 
-/* Between two readers a value may wait on chip for so many times what filling all of it takes. */
+/* Between two readers a value may wait on chip for so many times what filling all of it takes; for
+ * less where arrays are fetched in pieces. */
 #define WAIT 8
+#define WAIT_PIECES 6
 static bool waits_long(const Place *m, int a, int b) {
   const Plan *p = m->p;
   double fill = m->cap / p->chip->hbm_bandwidth * p->law->clock;
-  return m->due[b] - m->due[MAX(a, 0)] > WAIT * fill;
+  return m->due[b] - m->due[MAX(a, 0)] > (p->law->piece > 0 ? WAIT_PIECES : WAIT) * fill;
 }
 
 /* In how many pieces an array is fetched: large ones in quarters, or in pieces of one size. */
@@ -177,10 +179,25 @@ static bool state_stays(const Place *m, const HValue *v) {
   return true;
 }
 
+/* Seconds of a kernel by the compiler's roofline: the arrays' work, or the vector unit's, an operation
+ * on a register at a time; and its transfers. */
+#define SLOW 1.2 /* times what the vector unit needs at its best */
+static void roofline(const Plan *p, const Kernel *k, double *compute, double *memory) {
+  double work = 0;
+  for (int i = 0; i < k->inner.n; i++) {
+    const HNode *n = k->inner.v[i];
+    if (n->kind == H_EWISE) work += (double)hlo_count(n) / 1024;
+    if (n->kind == H_REDUCE) work += (double)hlo_count(n->in[0]) / 1024;
+  }
+  *compute = MAX(k->flops / p->chip->peak_flops, SLOW * p->law->lvpu * work / p->law->clock);
+  *memory = k->bytes / p->chip->hbm_bandwidth;
+}
+
 /* What a kernel gains when one of its operands or results is on chip, in seconds: the transfer when
  * it waits for memory, else how far it is from that, less than nothing. */
 static double gain(const Place *m, const Kernel *k, double bytes) {
-  double compute = k->flops / m->p->chip->peak_flops, memory = k->bytes / m->p->chip->hbm_bandwidth;
+  double compute, memory;
+  roofline(m->p, k, &compute, &memory);
   return memory > compute ? bytes / m->p->chip->hbm_bandwidth : memory - compute;
 }
 
@@ -510,12 +527,14 @@ void plan_place(Plan *p) {
     double c = k->time_s * law->clock;
     m.start[i + 1] = m.start[i] + c;
     /* the compiler takes a kernel's time from its roofline when it looks for room for a transfer */
-    double roof = MAX(k->flops / p->chip->peak_flops, k->bytes / p->chip->hbm_bandwidth);
+    double compute, memory;
+    roofline(p, k, &compute, &memory);
+    double roof = MAX(compute, memory);
     m.due[i + 1] = m.due[i] + (k->dearest ? c : MIN(c, roof * law->clock));
     m.slack[i] = k->dearest || p->comp->parent ? c : MIN(c, roof * law->clock);
     if (shared) m.used[i] = k->dearest ? law->scoped : tpu_windows(law, k);
     if (k->dearest) m.used[i] += k->dearest->peak_chip;
-    if (k->attention) m.used[i] += plan_scratch(p, k);
+    m.used[i] += plan_attention_room(p, k);
     if (m.used[i] > 0) heap_put(&m.heap, i, i, 0, m.used[i]);
     for (int r = 0; r < k->reads.n &&
                     !(k->scalar && k->roots.n && k->roots.v[0]->val && k->roots.v[0]->val->alias);

@@ -165,10 +165,8 @@ void plan_read_instead(Plan *p, const HValue *v, HValue *w, int kernels);
 bool plan_same_order(const HValue *a, const HValue *b);
 /* plan_rows.c */
 void plan_turn_indexed(Plan *p);
-/* Kernel i, where sums of rows meet a table that lies in another order. Where rows were read from a
- * copy of the table in theirs, and nothing else comes in, the copy is updated and turned back; else
- * the sums are turned first, as they are for a lone result: its order reaches its maker. Returns
- * whether it is the former. */
+/* Kernel i, where sums of rows meet tables that lie in another order: these are turned, or the sums.
+ * Returns whether it is the tables, and with them the kernel's results. */
 bool plan_update_rows(Plan *p, int i);
 /* plan.c */
 Err *plan_comp(HGraph *g, HComp *c, const Chip *chip, const Law *law, const SimOpts *opts,

@@ -1,6 +1,8 @@
 /* Relayouts for what addresses rows or windows: gathers, scatters, sorts and pooling want the natural
  * order or one of their own, and tables that sums of rows are added to. */
+#include <assert.h>
 #include <math.h>
+#include <stdlib.h>
 
 #include "sim/plan/plan.h"
 
@@ -15,33 +17,88 @@ static HValue *copy_like(const Plan *p, const HValue *v, const HValue *like) {
   return NULL;
 }
 
+/* Operations element by element on arrays of one shape, each reached from the others, and what is
+ * around them: the compiler gives all of them one order. */
+typedef struct Group {
+  const HNode *first;
+  int ops;     /* that are not made of constants alone */
+  int around;  /* what else reads and writes them */
+  int params;  /* uses of arguments */
+  bool result; /* of the program */
+} Group;
+
+static bool same_dims(const HNode *a, const HNode *b) {
+  bool same = a->rank == b->rank;
+  for (int d = 0; same && d < a->rank; d++) same = a->d[d] == b->d[d];
+  return same;
+}
+
+static void reach(Group *g, HNode *n, char *seen) {
+  if (n->dead || !same_dims(n, g->first)) return;
+  if (n->kind == H_PARAM && !n->comp->parent) {
+    g->params++;
+    return;
+  }
+  if (seen[n->id] || n->kind == H_CONST || n->kind == H_BCAST) return;
+  seen[n->id] = 1;
+  if (n->kind != H_EWISE) {
+    g->around++;
+    return;
+  }
+  g->ops += !plan_const_only(n);
+  g->result |= n->is_output;
+  for (int i = 0; i < n->n_in; i++) reach(g, n->in[i], seen);
+  for (int i = 0; i < n->n_users; i++) {
+    HNode *u = n->users[i];
+    if (u->comp != n->comp || u->dead) continue;
+    if (u->kind == H_EWISE) reach(g, u, seen);
+    else if (!seen[u->id]) seen[u->id] = 1, g->around++;
+  }
+}
+
+/* Where sums of rows meet tables that lie in another order, everything between takes the order of
+ * the sums, unless it saves more in the tables' order, which pads less, than turning what is around
+ * it moves: each of these counts once, a copy of an argument that goes away makes up for one, and
+ * the program's results count as five. All is counted as if elements had 32 bits. */
+static bool as_tables(const Plan *p, const HNode *first, const HValue *sums, const HValue *table) {
+  Group g = {.first = first};
+  char *seen = calloc((size_t)p->g->n_nodes + 1, 1);
+  assert(seen);
+  reach(&g, (HNode *)first, seen);
+  free(seen);
+  double wide = 0, narrow = 0;
+  HNode as = *first;
+  as.dt = DT_F32;
+  value_padded(p->law, &as, sums->order, &wide);
+  value_padded(p->law, &as, table->order, &narrow);
+  return g.ops * (wide - narrow) > (g.around + 5 * g.result - g.params) * (wide + narrow);
+}
+
 bool plan_update_rows(Plan *p, int i) {
   Kernel *k = p->kernels.v[i];
   HValue *sums = NULL, *table = NULL;
-  int rows = 0, tables = 0, at = 0;
   if (k->dead || k->conv || k->copy || k->reduce || k->roots.v[0]->kind != H_EWISE) return false;
   for (int q = 0; q < k->reads.n; q++) {
     HValue *v = k->reads.v[q];
-    if (v->node->comp != p->comp || v->node->rank != k->roots.v[0]->rank || v->node->rank < 2 ||
-        v->node->rank > 64 || v->bytes < TURN_MIN || v->rounded)
+    if (v->node->comp != p->comp || v->node->rank < 2 || v->node->rank > 64 ||
+        !same_dims(v->node, k->roots.v[0]) || v->bytes < TURN_MIN || v->rounded)
       continue;
-    if (v->node->kind == H_SCATTER) sums = v, rows++, at = q;
-    else table = v, tables += v->is_param;
+    if (v->node->kind == H_SCATTER) sums = v;
+    else if (v->is_param) table = v;
   }
-  if (rows < 1 || tables < 1 || plan_same_order(sums, table)) return false;
-  bool alone = tables == 1 && k->roots.n == 1 && p->comp->outputs.n > 1;
-  HValue *w = alone ? copy_like(p, table, sums) : NULL;
-  if (w) {
-    for (int q = 0; q < k->reads.n; q++)
-      if (k->reads.v[q] == table) k->reads.v[q] = w;
-    value_layout(p->law, k->roots.v[0]->val, sums->order);
-    return true;
+  if (!sums || !table || plan_same_order(sums, table)) return false;
+  bool turn_sums = as_tables(p, k->roots.v[0], sums, table);
+  for (int q = 0; q < k->reads.n; q++) {
+    HValue *v = k->reads.v[q], *like = turn_sums ? table : sums;
+    bool turn = turn_sums ? v->node->kind == H_SCATTER : v->is_param;
+    if (!turn || !same_dims(v->node, k->roots.v[0]) || plan_same_order(v, like)) continue;
+    HValue *w = copy_like(p, v, like);
+    k->reads.v[q] = w ? w : plan_copy(p, v, like->order);
+    k = p->kernels.v[i];
   }
-  if (rows > 1) return false;
-  w = copy_like(p, sums, table);
-  if (!w) w = plan_copy(p, sums, table->order);
-  p->kernels.v[i]->reads.v[at] = w;
-  return false;
+  for (int q = 0; q < k->roots.n && !turn_sums; q++)
+    if (k->roots.v[q]->val) value_layout(p->law, k->roots.v[q]->val, sums->order);
+  return !turn_sums;
 }
 
 /* Is an operand's order good enough as it is? A gather does not want the dimension that it indexes

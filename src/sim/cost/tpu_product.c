@@ -258,16 +258,25 @@ static double relayout_inside(const Law *law, const Product *p, const HValue *v)
   return lanes == 'n' && sublanes == 'm' ? v->tiles * law->fmove : 0;
 }
 
-/* Are the results only added up? The estimate has them packed like narrow results. */
-static bool only_sums(const Law *law, const Kernel *k) {
+/* Are the results only added up? The estimate has them packed like narrow results. *scalar: to
+ * single numbers, all of them. */
+static bool only_sums(const Kernel *k, bool *scalar) {
   bool sums = false;
+  *scalar = true;
   for (int i = 0; i < k->roots.n; i++) {
     const HValue *v = k->roots.v[i]->val;
     if (!v || v->dropped) continue;
     if (hlo_count(k->roots.v[i]) >= hlo_count(k->conv)) return false;
     sums |= k->roots.v[i]->kind == H_REDUCE;
+    *scalar &= v->node->rank == 0;
   }
-  return sums && !law->nopack;
+  return sums;
+}
+
+/* A result with so few rows that its tiles are lower than registers. */
+static bool low_tiles(const HValue *v) {
+  const HNode *n = v->node;
+  return tpu_width(v) == 4 && n->rank > 1 && n->rank <= 64 && n->d[v->order[1]] <= 4;
 }
 
 static void product_moves(const Law *law, const Product *p, ProductShape *s) {
@@ -293,13 +302,16 @@ static void product_moves(const Law *law, const Product *p, ProductShape *s) {
     if (v->space == SP_HBM) s->bo += v->bytes * part;
   }
   s->wo -= tpu_packed_twice(law, &law->product, k);
-  if (only_sums(law, k)) s->wo += s->out_tiles * (law->product.o[2] - law->product.r[2]);
+  bool scalar;
+  if (only_sums(k, &scalar) && (scalar || !law->nopack))
+    s->wo += s->out_tiles * (law->product.o[2] - law->product.r[2]);
 }
 
 /* What it takes to start depends on where operands and results are. */
 static void product_start(const Law *law, const Product *p, ProductShape *s) {
   const Kernel *k = p->k;
-  bool far_in = false, far_out = only_sums(law, k), hbm = false;
+  bool scalar, far_in = false, hbm = false;
+  bool far_out = only_sums(k, &scalar) && (scalar || !law->nopack);
   int streams = 0; /* operands that come from HBM */
   for (int i = 0; i < k->reads.n; i++) {
     HValue *v = k->reads.v[i];
@@ -311,9 +323,10 @@ static void product_start(const Law *law, const Product *p, ProductShape *s) {
   }
   for (int i = 0; i < k->roots.n; i++) {
     const HValue *v = k->roots.v[i]->val;
-    if (!v || v->dropped) continue;
+    if (!v || v->dropped || v->node->rank == 0) continue;
     hbm |= v->space == SP_HBM;
-    if ((v->space == SP_HBM || v->space == SP_CMEM || tpu_pack_cost(&law->product, v) > 0) &&
+    if ((v->space == SP_HBM || v->space == SP_CMEM || low_tiles(v) ||
+         tpu_pack_cost(&law->product, v) > 0) &&
         v->space != SP_SCALAR && !(v->space == SP_VMEM && law->nopack))
       far_out = true;
   }

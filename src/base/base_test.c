@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 static void test_map(void **state) {
   (void)state;
@@ -169,6 +170,39 @@ static void test_pool(void **state) {
   for (int i = 0; i < 4096; i++) assert_int_equal(marks[i], 600);
 }
 
+typedef struct Slow {
+  pthread_t caller;
+  bool shared; /* a worker has taken one */
+} Slow;
+
+static void sleep_ms(int ms) { nanosleep(&(struct timespec){0, ms * 1000000L}, NULL); }
+
+static void slow_worker(void *arg, int64_t i) {
+  Slow *s = arg;
+  (void)i;
+  bool caller = pthread_equal(pthread_self(), s->caller);
+  if (!caller) __atomic_store_n(&s->shared, true, __ATOMIC_RELEASE);
+  for (int t = 0; caller && t < 500 && !__atomic_load_n(&s->shared, __ATOMIC_ACQUIRE); t++)
+    sleep_ms(1);
+  if (!caller) sleep_ms(100);
+}
+
+static double cpu_ms(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
+}
+
+/* A caller leaves its core to others while a worker is at the last index. */
+static void test_pool_waits(void **state) {
+  (void)state;
+  Slow s = {.caller = pthread_self()};
+  double before = cpu_ms();
+  pool_run(2, slow_worker, &s);
+  if (!s.shared) skip(); /* one core, or no worker came */
+  assert_true(cpu_ms() - before < 50);
+}
+
 static void test_units(void **state) {
   (void)state;
   char s[UNITS_TEXT];
@@ -220,6 +254,6 @@ int main(void) {
       cmocka_unit_test(test_arena),         cmocka_unit_test(test_errors),
       cmocka_unit_test(test_float_formats), cmocka_unit_test(test_int_elements),
       cmocka_unit_test(test_nearest),       cmocka_unit_test(test_pool),
-      cmocka_unit_test(test_environment)};
+      cmocka_unit_test(test_environment),   cmocka_unit_test(test_pool_waits)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,9 +2,10 @@
  *
  * A job is (fn, arg, n) with an atomic cursor; the caller takes part, so a job always finishes even
  * when every worker is busy. One job runs at a time on the workers; a second caller (another
- * thread, or fn itself) runs its job inline, which keeps nesting free of deadlocks. Workers spin
- * for a few microseconds, then sleep on a futex-backed condition: with a core taken by somebody
- * else, long spinning costs more than it saves.
+ * thread, or fn itself) runs its job inline, which keeps nesting free of deadlocks. Who waits spins
+ * for a few microseconds, then sleeps on a futex-backed condition: with a core taken by somebody
+ * else, long spinning costs more than it saves. So the caller too, which waits for the workers'
+ * last indices: a worker that lost its core gets the caller's at once when that one sleeps.
  */
 #include "base/base.h"
 
@@ -14,6 +15,7 @@
 #include <stdlib.h>
 
 #define SPIN_ROUNDS 2000
+#define LAST_ROUNDS 8000 /* a caller, for the workers' last indices */
 #define MAX_THREADS 256
 
 typedef struct Job {
@@ -21,7 +23,6 @@ typedef struct Job {
   void *arg;
   int64_t n;
   atomic_llong next; /* first index not yet taken */
-  atomic_int users;  /* workers inside the job */
 } Job;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -32,6 +33,9 @@ static pthread_cond_t wake = PTHREAD_COND_INITIALIZER;
 static Job *current;      /* guarded by lock */
 static atomic_uint epoch; /* changes with every job */
 static int sleepers;      /* guarded by lock */
+static pthread_cond_t done = PTHREAD_COND_INITIALIZER;
+static atomic_int users;    /* workers inside the job */
+static atomic_bool waiting; /* the caller sleeps until there are none */
 static _Thread_local bool inside;
 
 static void work(Job *job) {
@@ -42,6 +46,25 @@ static void work(Job *job) {
     job->fn(job->arg, i);
   }
   inside = false;
+}
+
+static void leave(void) {
+  if (atomic_fetch_sub(&users, 1) > 1 || !atomic_load(&waiting)) return;
+  pthread_mutex_lock(&lock);
+  pthread_cond_signal(&done);
+  pthread_mutex_unlock(&lock);
+}
+
+static void wait_for_last(void) {
+  for (int s = 0; s < LAST_ROUNDS; s++) {
+    if (!atomic_load_explicit(&users, memory_order_acquire)) return;
+    __builtin_ia32_pause();
+  }
+  pthread_mutex_lock(&lock);
+  atomic_store(&waiting, true);
+  while (atomic_load(&users) > 0) pthread_cond_wait(&done, &lock);
+  atomic_store(&waiting, false);
+  pthread_mutex_unlock(&lock);
 }
 
 static void *worker(void *unused) {
@@ -59,11 +82,11 @@ static void *worker(void *unused) {
     }
     seen = atomic_load_explicit(&epoch, memory_order_relaxed);
     Job *job = current;
-    if (job) atomic_fetch_add(&job->users, 1);
+    if (job) atomic_fetch_add(&users, 1);
     pthread_mutex_unlock(&lock);
     if (!job) continue;
     work(job);
-    atomic_fetch_sub_explicit(&job->users, 1, memory_order_release);
+    leave();
   }
   return NULL;
 }
@@ -106,10 +129,6 @@ void pool_run(int64_t n, void (*fn)(void *arg, int64_t i), void *arg) {
   pthread_mutex_lock(&lock); /* nobody can enter the job from here on */
   current = NULL;
   pthread_mutex_unlock(&lock);
-  while (atomic_load_explicit(&job.users, memory_order_acquire) > 0) {
-    for (int s = 0; s < 100 && atomic_load_explicit(&job.users, memory_order_acquire) > 0; s++)
-      __builtin_ia32_pause();
-    if (atomic_load_explicit(&job.users, memory_order_acquire) > 0) sched_yield();
-  }
+  wait_for_last();
   pthread_mutex_unlock(&caller_lock);
 }

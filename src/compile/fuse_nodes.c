@@ -130,12 +130,22 @@ static void emit_value(Order *o, Value *v) {
   else if (o->home[p] >= 0) emit_cluster(o, o->home[p]);
 }
 
+#define LONG_ROW 4096 /* bytes: its pieces are long enough to be copied one by one */
+
+static bool has_long_rows(const Op *concat) {
+  const Type *t = op_type(concat);
+  int64_t bytes = dtype_bytes(t->dtype);
+  for (int64_t i = op_int(concat, "dimension", 0); i < t->rank; i++) bytes *= t->dims[i];
+  return bytes >= LONG_ROW;
+}
+
 /* A fusion of one op that a library kernel does as well or better becomes that op's own step. */
 static bool is_plain_move(const Fusion *u) {
-  OpKind last = u->ops[u->n_ops - 1]->kind;
+  const Op *last = u->ops[u->n_ops - 1];
   for (int i = 0; i + 1 < u->n_ops; i++)
     if (u->ops[i]->kind != OP_RESHAPE) return false;
-  return last == OP_CONCATENATE || (last == OP_TRANSPOSE && u->n_ops == 1 && u->n_out == 1);
+  if (last->kind == OP_CONCATENATE) return has_long_rows(last);
+  return last->kind == OP_TRANSPOSE && u->n_ops == 1 && u->n_out == 1;
 }
 
 static void make_steps(Fuser *f, const Cluster *c) {

@@ -70,9 +70,9 @@ static bool mask_is_whole(const Gen *g, int id) {
   if (d->braid) return false;
   for (; id; id = d->masks.v[id].parent) {
     const DagMask *m = &d->masks.v[id];
-    if (!m->vec) continue;
+    if (!m->vec || m->known) continue;
     if (dag_vector_stride(d, &m->form) != 1 || m->size <= 0 || m->size % g->vl ||
-        m->form.off % g->vl)
+        m->form.off % g->vl || g->first % g->vl)
       return false;
     for (int i = 0; i < d->n_loops; i++)
       if (i != d->vloop && d->loops[i].extent > 1 && m->form.coef[d->loops[i].last] % g->vl)
@@ -189,8 +189,8 @@ static V load_few(Gen *g, DType t, V ptr, V mask) {
 V gen_load(Gen *g, DagNode *n) {
   V base = gen_base(g, n->buf);
   V ptr = gen_address(g, base, mem_type(g, n->t, 0), &n->lin);
-  V mask = n->mask ? gen_mask(g, n->mask) : NULL;
-  bool mask_vec = n->mask && g->d->masks.v[n->mask].vec;
+  V mask = dag_mask_known(g->d, n->mask, 0) > 0 ? NULL : gen_mask(g, n->mask);
+  bool mask_vec = mask && g->d->masks.v[n->mask].vec;
   gen_at_level(g, n->level);
   g->lanes = n->vec ? g->vl : 0;
   LLVMTypeRef et = mem_type(g, n->t, 0), vt = mem_type(g, n->t, g->vl),

@@ -266,12 +266,28 @@ static void level_of(const Dag *d, const Affine *a, int *level, bool *vec) {
   }
 }
 
+int dag_mask_known(const Dag *d, int mask, int given) {
+  int known = 1;
+  for (; mask != given; mask = d->masks.v[mask].parent) {
+    known = MIN(known, d->masks.v[mask].known);
+    if (!mask) break;
+  }
+  return known;
+}
+
+bool dag_takes(const Dag *d, const DagNode *n, int k) {
+  if (!n->in_mask) return true;
+  for (int i = 0; i < k; i++)
+    if (dag_mask_known(d, n->in_mask[i], n->mask) > 0) return false;
+  return k == n->n_in - 1 || dag_mask_known(d, n->in_mask[k], n->mask) >= 0;
+}
+
 void dag_levels(Dag *d) {
   for (int i = 1; i < d->masks.n; i++) {
     DagMask *m = &d->masks.v[i];
     m->level = m->parent ? d->masks.v[m->parent].level : 0;
     m->vec = m->parent ? d->masks.v[m->parent].vec : false;
-    level_of(d, &m->form, &m->level, &m->vec);
+    if (!m->known) level_of(d, &m->form, &m->level, &m->vec);
   }
   for (int i = 0; i < d->nodes.n; i++) {
     DagNode *n = &d->nodes.v[i];
@@ -288,9 +304,10 @@ void dag_levels(Dag *d) {
       if (n->op->kind == OP_IOTA) level_of(d, &n->lin, &n->level, &n->vec);
       for (int k = 0; k < n->n_in; k++) {
         const DagNode *o = &d->nodes.v[n->in[k]];
+        if (!dag_takes(d, n, k)) continue;
         n->level = MAX(n->level, o->level);
         n->vec |= o->vec;
-        if (n->in_mask) {
+        if (n->in_mask && !dag_mask_known(d, n->in_mask[k], n->mask)) {
           n->level = MAX(n->level, d->masks.v[n->in_mask[k]].level);
           n->vec |= d->masks.v[n->in_mask[k]].vec;
         }

@@ -44,6 +44,7 @@ typedef struct DagMask { /* 0 <= form < size, and the parent's */
   int64_t size;
   int level;
   bool vec;
+  int known; /* of 0 <= form < size, in the box at hand (boxes.c): 1 it holds, -1 nowhere, 0 either */
   LLVMValueRef val;
   unsigned epoch;
 } DagMask;
@@ -92,6 +93,10 @@ void dag_key_region(Buf *key, const Region *r);
 void dag_free(Dag *d);
 void dag_levels(Dag *d);                 /* after the loops are chosen */
 bool dag_keeps_digits(const DagNode *n); /* is seen by its users with more digits than its type */
+/* Of a condition, where another (an ancestor; 0: none) holds: 1 it does, too, -1 nowhere, 0 either. */
+int dag_mask_known(const Dag *d, int mask, int given);
+/* May an element come from operand k? Of pad and concatenate only some are asked in a box. */
+bool dag_takes(const Dag *d, const DagNode *n, int k);
 int64_t dag_vector_stride(const Dag *d, const Affine *a); /* of a form, from lane to lane */
 double dag_flops(const Dag *d);
 
@@ -115,6 +120,7 @@ typedef struct Gen {
   int sweep;                     /* over the rows of a block */
   LLVMValueRef block_row;        /* number of the row in its block */
   int64_t first_lane;            /* braid: element of the block that lane 0 is */
+  int64_t first;                 /* where the vector loop begins; its tasks, at multiples of vl */
   bool is_cycle;                 /* part of a loop that is one function (cycle.h) */
   bool plain_nan;                /* what is rounded now is no odd_nan */
   LLVMValueRef bufs, begin, end; /* parameters */

@@ -3,7 +3,8 @@
  * mask.
  *
  *   loop   [tasks: outer dimensions] x inner dimensions x vector; or elements alone. When the innermost
- *          dimension is shorter than a vector, lanes go through it and the one before it (walk_braid)
+ *          dimension is shorter than a vector, lanes go through it and the one before it (walk_braid).
+ *          Where pieces are joined or padded, each has loops of its own (boxes.c)
  *   row    reductions along what is contiguous (rows.c)
  *   split  reductions in chunks (split.c)
  */
@@ -80,7 +81,8 @@ static void gen_loop(Gen *g, Dag *d, const char *name, FusedCode *out) {
   gen_open_function(g, name);
   if (n <= 1) {
     shape_loop(d, g->vl, &out->outer, &out->grain);
-    if (n) walk_range(g, 1, g->begin, g->end, &w);
+    if (n && gen_boxes(g, 1, &w)) return;
+    if (n) walk_range(g, 1, g->begin, g->end, false, &w);
     else walk_loops(g, 0, 1, &w);
     return;
   }
@@ -91,7 +93,7 @@ static void gen_loop(Gen *g, Dag *d, const char *name, FusedCode *out) {
   int p = shape_loop(d, g->vl, &out->outer, &out->grain);
   V t = gen_open_loop(g, 1, g->begin, g->end, 1);
   gen_decode(g, 1, t, 0, p);
-  walk_loops(g, p, 2, &w);
+  if (!gen_boxes(g, p, &w)) walk_loops(g, p, 2, &w);
   gen_close_loop(g, 1);
 }
 

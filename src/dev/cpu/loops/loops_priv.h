@@ -107,8 +107,10 @@ typedef struct Walk {
   void (*flush)(Gen *g, void *arg);
 } Walk;
 
-/* The vector loop over [lo, hi), not empty; a partial vector only at the very end of the extent. */
-void walk_range(Gen *g, int level, V lo, V hi, const Walk *w);
+/* The vector loop over [lo, hi). Not empty, and a partial vector only at the very end of the extent,
+ * unless ragged. */
+void walk_range(Gen *g, int level, V lo, V hi, bool ragged, const Walk *w);
+void walk_vectors(Gen *g, int level, int64_t lo, int64_t hi, const Walk *w);
 /* Of a braid: rows of a block, whose elements fill whole vectors. */
 int64_t walk_braid_rows(const Gen *g);
 /* The braid of rows [lo, hi), not empty; lo is a multiple of the block's, a part of one comes only at
@@ -120,6 +122,12 @@ void walk_loops(Gen *g, int first, int level, const Walk *w);
  * `level`; no loop may be opened as level + 1. */
 V walk_open_blocks(Gen *g, int level, V lo, V hi, int64_t step, int64_t many);
 void walk_close_blocks(Gen *g, int level, const Walk *w);
+
+/* ---- boxes.c ---- */
+
+/* The loops of a fusion, of which the first `tasks` are tasks and open, in boxes. false: it is better
+ * left whole, and nothing is generated. */
+bool gen_boxes(Gen *g, int tasks, const Walk *w);
 
 /* ---- loops.c: what the kinds of fusions share ---- */
 

@@ -167,6 +167,13 @@ V gen_mask(Gen *g, int id) {
   DagMask *m = &g->d->masks.v[id];
   if (m->val && m->epoch == g->epoch[m->level]) return m->val;
   V parent = m->parent ? gen_mask(g, m->parent) : NULL;
+  if (m->known) {
+    V ok = LLVMConstInt(LLVMInt1TypeInContext(g->ctx), m->known > 0, 0);
+    if (m->vec) ok = k_splat(g, ok, g->vl);
+    m->val = parent && m->known > 0 ? parent : ok;
+    m->epoch = g->epoch[m->level];
+    return m->val;
+  }
   V x = gen_affine(g, &m->form);
   gen_at_level(g, m->level);
   V size = gen_i64(g, m->size);
@@ -242,21 +249,23 @@ static V emit_opnode(Gen *g, DagNode *n) {
   V in[8];
   DType in_t[8];
   for (int k = 0; k < n->n_in; k++) {
+    if (!dag_takes(g->d, n, k)) continue;
     in[k] = gen_node_at(g, n->in[k], n->level, n->vec, emit_digits(op->kind) == DIGITS_OF_TYPE);
     in_t[k] = op->operands[k]->type->dtype;
   }
   if (n->in_mask) {
-    V masks[8];
-    int first = op->kind == OP_PAD ? 1 : n->n_in - 1;
-    for (int k = 0; k < n->n_in; k++) {
-      masks[k] = n->in_mask[k] != n->mask ? gen_mask(g, n->in_mask[k]) : NULL;
+    V r = NULL; /* of those taken, the last one where no other is */
+    for (int k = n->n_in - 1; k >= 0; k--) {
+      if (!dag_takes(g->d, n, k)) continue;
+      if (!r || dag_mask_known(g->d, n->in_mask[k], n->mask) > 0) {
+        r = in[k];
+        continue;
+      }
+      V mask = gen_mask(g, n->in_mask[k]);
       gen_at_level(g, n->level);
-      if (masks[k] && n->vec && !g->d->masks.v[n->in_mask[k]].vec)
-        masks[k] = k_splat(g, masks[k], g->vl);
+      if (n->vec && !g->d->masks.v[n->in_mask[k]].vec) mask = k_splat(g, mask, g->vl);
+      r = LLVMBuildSelect(B, mask, in[k], r, "");
     }
-    V r = in[first];
-    for (int k = first - 1; k >= 0; k--)
-      r = masks[k] ? LLVMBuildSelect(B, masks[k], in[k], r, "") : in[k];
     return r;
   }
   g->lanes = n->vec ? g->vl : 0;

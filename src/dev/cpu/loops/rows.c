@@ -151,7 +151,7 @@ static void gen_across(Gen *g, Dag *d, int nk, const char *name, FusedCode *out)
   V lo, hi;
   gen_open_function(g, name);
   gen_open_runs(g, d, nk - 1, g->vl, row_length(d, nk), out, &lo, &hi);
-  walk_range(g, 2, lo, hi, &w);
+  walk_range(g, 2, lo, hi, false, &w);
   gen_close_loop(g, 1);
 }
 

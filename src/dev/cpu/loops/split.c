@@ -239,7 +239,7 @@ void gen_split(Gen *g, Dag *d, const char *name, FusedCode *out) {
   for (int i = 0; i < d->reduces.n && totals; i++)
     if (shape_sum_is_long(&d->reduces.v[i])) sum_init_totals(g, &d->reduces.v[i], 1, true, count);
   if (shape.vector_chunks) {
-    walk_range(g, 2, lo, hi, &w);
+    walk_range(g, 2, lo, hi, false, &w);
   } else if (expand && totals) {
     d->loops[nk].iv = walk_open_blocks(g, 2, lo, hi, 1, LONG_SUM);
     walk_loops(g, nk + 1, 3, &w);

@@ -35,16 +35,15 @@ void walk_close_blocks(Gen *g, int level, const Walk *w) {
   gen_close_loop(g, level);
 }
 
-/* The vector loop over its whole extent. */
-static void walk_vectors(Gen *g, int level, const Walk *w) {
-  Loop *l = &g->d->loops[g->d->vloop];
-  int64_t n = l->extent, step = (int64_t)g->vl * (w->expand ? 1 : w->unroll),
+void walk_vectors(Gen *g, int level, int64_t lo, int64_t hi, const Walk *w) {
+  int64_t n = hi - lo, step = (int64_t)g->vl * (w->expand ? 1 : w->unroll),
           full = w->expand ? 0 : n / step * step, i = full;
+  g->first = lo;
   if (full > step) {
     bool blocks = w->flush && full >= 2 * LONG_SUM * step;
-    V zero = gen_i64(g, 0), to = gen_i64(g, full);
-    V iv = blocks ? walk_open_blocks(g, level, zero, to, step, LONG_SUM)
-                  : gen_open_loop(g, level, zero, to, step);
+    V from = gen_i64(g, lo), to = gen_i64(g, lo + full);
+    V iv = blocks ? walk_open_blocks(g, level, from, to, step, LONG_SUM)
+                  : gen_open_loop(g, level, from, to, step);
     for (int u = 0; u < w->unroll; u++) {
       gen_at_level(g, level);
       run_body(g, w, u ? LLVMBuildAdd(B, iv, gen_i64(g, (int64_t)u * g->vl), "") : iv, u);
@@ -57,15 +56,15 @@ static void walk_vectors(Gen *g, int level, const Walk *w) {
   gen_open_flat(g, level);
   for (int u = 0; i < n; i += g->vl, u++) {
     if (n - i < g->vl) g->tail = static_mask(g, n - i);
-    run_body(g, w, gen_i64(g, i), w->expand ? u : u % w->unroll);
+    run_body(g, w, gen_i64(g, lo + i), w->expand ? u : u % w->unroll);
     g->tail = NULL;
   }
+  g->first = 0;
   g->point[level - 1] = g->point[level];
   g->level = level - 1;
 }
 
-/* The vector loop over [lo, hi), not empty; a partial vector only at the very end of the extent. */
-void walk_range(Gen *g, int level, V lo, V hi, const Walk *w) {
+void walk_range(Gen *g, int level, V lo, V hi, bool ragged, const Walk *w) {
   Loop *l = &g->d->loops[g->d->vloop];
   if (l->extent < g->vl) {
     gen_open_flat(g, level);
@@ -80,8 +79,7 @@ void walk_range(Gen *g, int level, V lo, V hi, const Walk *w) {
   V n = LLVMBuildSub(B, hi, lo, "");
   V full = LLVMBuildAnd(B, n, gen_i64(g, -(int64_t)g->vl), "");
   V mid = LLVMBuildAdd(B, lo, full, "");
-  bool ragged = l->extent % g->vl != 0;
-  if (ragged) {
+  if (ragged || l->extent % g->vl) {
     gen_open_if(g, level, LLVMBuildICmp(B, LLVMIntSGT, full, gen_i64(g, 0), ""));
     /* a loop inside the condition: one level deeper in blocks, the same in nodes */
     g->point[level + 1] = g->point[level];
@@ -162,7 +160,7 @@ void walk_loops(Gen *g, int first, int level, const Walk *w) {
     return;
   }
   if (first == d->vloop) {
-    walk_vectors(g, level, w);
+    walk_vectors(g, level, 0, d->loops[first].extent, w);
     return;
   }
   Loop *l = &d->loops[first];

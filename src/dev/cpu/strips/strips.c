@@ -404,6 +404,8 @@ static double excess(const Strips *s, double *out_run_s) {
     if (n->kind == N_INPUT && n->vec && llabs(dag_vector_stride(d, &n->lin)) > 1)
       more += lines * line * STRIDED_NS;
   }
+  for (int i = 0; i < d->n_out; i++)
+    if (llabs(dag_vector_stride(d, &d->out_lin[i])) > 1) more += lines * line * STRIDED_NS;
   double same = lines * line * shape_work(d) * WORK_NS;
   if (shape_abreast(d, s->simd->lanes) > 1) { /* generated code takes about half of that */
     same /= 2;

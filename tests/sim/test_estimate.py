@@ -100,6 +100,16 @@ def test_unknown_chip(programs):
     assert p.returncode == 1 and "tpu-v99" in p.stderr and "tpu-v5e" in p.stderr
 
 
+def test_owners_are_those_of_device_memory(tmp_path):
+    """On these chips the most is on chip at another moment than the most is in device memory: the owners are the latter's."""
+    for model, chip in (("davidnet", "tpu-v5e"), ("lstm", "tpu7x")):
+        step = tmp_path / f"{model}.mlir"
+        assert weft("train", model, "--batch", 64, "--data", "synthetic", "--dump-step", step).returncode == 0
+        d = estimate(step, chip)
+        other = sum(o["bytes"] for o in d["owners"] if o["owner"] == "other")
+        assert other < 0.01 * d["hbm_bytes"], (model, chip, other, d["hbm_bytes"])
+
+
 def test_chips_and_systolic():
     assert "A100-80GB" in weft("chips").stdout
     p = weft("systolic", 100, 70, 300, "--check", "--json")

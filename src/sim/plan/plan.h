@@ -107,7 +107,7 @@ typedef struct Plan {
   double again_s;
   double peak_chip, peak_hbm; /* of this computation's own values, on chip and in HBM */
   double peak_temp;           /* the larger of the two: what the compiler calls the peak */
-  int peak_pos, peak_hbm_pos;
+  int peak_pos; /* the kernel at which device memory is fullest; what is on chip when none is used */
   bool unknown_loops;
   VEC(struct Plan *) inner; /* of loops and branches */
   const struct Law *law;

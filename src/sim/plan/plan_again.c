@@ -52,7 +52,7 @@ void plan_again(Plan *p, double room) {
     double most = 0;
     int from = 0, to = 0, a, b;
     for (int i = 0; i < p->values.n; i++) {
-      double bytes = saves(p, p->values.v[i], p->peak_hbm_pos, &a, &b);
+      double bytes = saves(p, p->values.v[i], p->peak_pos, &a, &b);
       bool earlier = best && bytes == most && p->values.v[i]->kernel < best->kernel;
       if (bytes > most || (earlier && bytes > 0))
         most = bytes, best = p->values.v[i], from = a, to = b;

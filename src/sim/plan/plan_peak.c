@@ -239,9 +239,8 @@ void plan_peak(Plan *p, bool lend) {
     if (chip[i] > p->peak_chip) p->peak_chip = chip[i], at_chip = i;
     if (hbm[i] > p->peak_hbm) p->peak_hbm = hbm[i], at_hbm = i;
   }
-  p->peak_hbm_pos = at_hbm;
   p->peak_temp = MAX(p->peak_chip, p->peak_hbm);
-  p->peak_pos = p->peak_chip > p->peak_hbm ? at_chip : at_hbm;
+  p->peak_pos = p->peak_hbm > 0 ? at_hbm : at_chip;
   free(chip);
   free(hbm);
 }

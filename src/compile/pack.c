@@ -9,11 +9,13 @@
  * in order of birth or, where that wastes memory, the largest place first. */
 #include <stdlib.h>
 
+#include "base/units.h"
 #include "compile/plan_priv.h"
 
 #define ALIGN 64
-#define MANY 8192        /* places that are packed in order of birth only */
-#define MAX_UPDATES 1024 /* of one carried value in one turn of its loop */
+#define MOST_BYTES 0x1p62 /* of all values, so that no place lies beyond 64 bits */
+#define MANY 8192         /* places that are packed in order of birth only */
+#define MAX_UPDATES 1024  /* of one carried value in one turn of its loop */
 
 /* May out `o` of the step be written over its input `k`? */
 static bool in_place(Builder *b, const Step *s, int k, int o) {
@@ -412,16 +414,25 @@ static void rename_blocks(Builder *b, Block *blk) {
   }
 }
 
-void plan_pack(Builder *b) {
+Err *plan_pack(Builder *b) {
   Plan *p = b->plan;
   for (int each = 0; each < 2; each++) {
     Slot *slots = xcalloc((size_t)b->places.n + 1, sizeof *slots);
     int n = 0;
+    double all = 0;
     for (int i = 0; i < b->places.n; i++) {
       const Place *q = &b->places.v[i];
       if (q->kind != PLACE_ARENA || b->merged.v[i] >= 0 || q->each != each || q->begin < 0)
         continue;
+      all += (double)q->bytes;
+      if (all > MOST_BYTES) break;
       slots[n++] = (Slot){i, q->begin, q->end, 0, (q->bytes + ALIGN - 1) / ALIGN * ALIGN};
+    }
+    if (all > MOST_BYTES) {
+      free(slots);
+      char size[UNITS_TEXT];
+      return err_new(ERR_EXHAUSTED, "temporary values of %s are more than memory can be",
+                     units_bytes(size, all));
     }
     int64_t top = pack_best(slots, n);
     for (int i = 0; i < n; i++) b->places.v[slots[i].place].offset = slots[i].offset;
@@ -434,4 +445,5 @@ void plan_pack(Builder *b) {
   for (int i = 0; i < n; i++) p->value_place[i] = plan_root(b, p->value_place[i]);
   p->n_places = b->places.n;
   p->places = arena_dup(p->mem, b->places.v, sizeof(Place) * (size_t)b->places.n);
+  return NULL;
 }

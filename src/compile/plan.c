@@ -510,7 +510,7 @@ Err *plan_build(Module *m, const Target *t, Plan **out) {
   if (!e) {
     place_results(&b);
     plan_merge(&b);
-    plan_pack(&b);
+    e = plan_pack(&b);
     p->n_steps = b.n_steps;
     p->n_consts = b.consts.n;
     p->consts =

@@ -46,7 +46,7 @@ typedef struct Builder {
 
 int plan_root(const Builder *b, int place);
 void plan_merge(Builder *b);
-void plan_pack(Builder *b);
+Err *plan_pack(Builder *b);
 
 /* plan_views.c */
 bool plan_slice_is_view(const Builder *b, const Op *op); /* may this slice be read where it is? */

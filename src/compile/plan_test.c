@@ -175,11 +175,37 @@ static void parts_of_arguments_are_not_copied(void **state) {
   }
 }
 
+/* Values whose places would lie beyond 64 bits. */
+static void more_than_memory_is_an_error(void **state) {
+  (void)state;
+#define T "tensor<4611686018427387904xi8>"
+  static const char text[] =
+      "func.func @main(%x: tensor<i8>) -> tensor<i8> {\n"
+      "%a = stablehlo.broadcast_in_dim %x, dims = [] : (tensor<i8>) -> " T "\n"
+      "%b = stablehlo.dot_general %a, %x, contracting_dims = [] x [] : (" T ", tensor<i8>) -> " T
+      "\n"
+      "%c = stablehlo.dot_general %b, %x, contracting_dims = [] x [] : (" T ", tensor<i8>) -> " T
+      "\n"
+      "%d = stablehlo.dot_general %b, %c, contracting_dims = [0] x [0] : (" T ", " T
+      ") -> tensor<i8>\n"
+      "return %d : tensor<i8>\n}\n";
+#undef T
+  Module *m = read_program(str_from(text));
+  Target target = {.fusible = fusible, .in_place = in_place, .replicas = 1, .partitions = 1};
+  Plan *p = NULL;
+  Err *e = compile_program(m, &target, &p);
+  assert_non_null(e);
+  assert_int_equal(e->code, ERR_EXHAUSTED);
+  err_free(e);
+  module_free(m);
+}
+
 int main(void) {
-  struct CMUnitTest tests[COUNT_OF(cases) + 1];
+  struct CMUnitTest tests[COUNT_OF(cases) + 2];
   for (int i = 0; i < COUNT_OF(cases); i++)
     tests[i] = (struct CMUnitTest){cases[i].name, carried_values_stay, NULL, NULL,
                                    (void *)(uintptr_t)&cases[i]};
   tests[COUNT_OF(cases)] = (struct CMUnitTest)cmocka_unit_test(parts_of_arguments_are_not_copied);
+  tests[COUNT_OF(cases) + 1] = (struct CMUnitTest)cmocka_unit_test(more_than_memory_is_an_error);
   return _cmocka_run_group_tests("plan", tests, COUNT_OF(tests), NULL, NULL);
 }

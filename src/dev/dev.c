@@ -400,30 +400,38 @@ static int64_t argument_bytes(const DevProgram *p, DevBuffer *const *args) {
   return bytes;
 }
 
-/* Room for a run beside what the devices hold already; the peaks that it will reach. */
-static Err *make_room(const DevProgram *p, int n, const int *devices,
-                      DevBuffer *const *const *args) {
+/* Room for a run beside what the devices hold already, and what it takes there besides its
+ * arguments. */
+static Err *make_room(const DevProgram *p, int n, const int *devices, DevBuffer *const *const *args,
+                      int64_t *takes) {
   DevMemory m = {0};
+  *takes = 0;
   if (!p->ops->memory) return NULL;
   Err *e = p->ops->memory(p, &m);
   if (e) { /* no model of this program: only its buffers count */
     err_free(e);
     return NULL;
   }
-  for (int k = 0; k < n; k++) {
-    DevAccount *a = &p->dev->accounts[devices[k]];
-    if (p->ops->beside) {
-      int64_t own = argument_bytes(p, args[k]);
-      pthread_mutex_lock(&account_lock);
-      int64_t in_use = a->in_use;
-      pthread_mutex_unlock(&account_lock);
-      if (in_use > own) TRY(p->ops->beside(p, in_use - own));
-    }
+  *takes = m.temp + MAX(0, m.outputs - m.aliased);
+  for (int k = 0; k < n && p->ops->beside; k++) {
+    const DevAccount *a = &p->dev->accounts[devices[k]];
+    int64_t own = argument_bytes(p, args[k]);
     pthread_mutex_lock(&account_lock);
-    a->peak = MAX(a->peak, a->in_use + m.temp + MAX(0, m.outputs - m.aliased));
+    int64_t in_use = a->in_use;
     pthread_mutex_unlock(&account_lock);
+    if (in_use > own) TRY(p->ops->beside(p, in_use - own));
   }
   return NULL;
+}
+
+/* The peaks that a run has reached; one that failed for want of memory has not. */
+static void raise_peaks(const DevProgram *p, int n, const int *devices, int64_t takes) {
+  pthread_mutex_lock(&account_lock);
+  for (int k = 0; k < n; k++) {
+    DevAccount *a = &p->dev->accounts[devices[k]];
+    a->peak = MAX(a->peak, a->in_use + takes);
+  }
+  pthread_mutex_unlock(&account_lock);
 }
 
 Err *dev_execute(DevProgram *p, const int *devices, DevBuffer *const *const *args,
@@ -434,11 +442,13 @@ Err *dev_execute(DevProgram *p, const int *devices, DevBuffer *const *const *arg
          *res = in + n_in;
   Tensor **tensors = (Tensor **)(res + n_out);
   DevRun run = {.trace = out_run && out_run->trace};
-  Err *e = make_room(p, n, devices, args);
+  int64_t takes;
+  Err *e = make_room(p, n, devices, args, &takes);
   for (int i = 0; i < p->n_args && !e; i++)
     e = gather_argument(p, n, args, i, donated && donated[i], tensors + (size_t)i * (size_t)n,
                         &in[i]);
   if (!e) e = p->ops->run(p, in, donated, res, &run);
+  if (!e) raise_peaks(p, n, devices, takes);
   for (int i = 0; i < p->n_args; i++) release_all(&in[i]);
   for (int k = 0; k < n; k++)
     for (int j = 0; j < p->n_results; j++) outs[k][j] = NULL;

@@ -270,6 +270,35 @@ static void bad_programs_are_errors(void **state) {
   fails(compile(program, unknown, sizeof unknown - 1, &l), PJRT_Error_Code_INVALID_ARGUMENT);
 }
 
+/* A run that fails for want of memory has not used any. */
+static void refused_memory_is_not_counted(void **state) {
+  (void)state;
+  CALL(Device_MemoryStats, before, .device = device(0));
+  PJRT_LoadedExecutable *l;
+  ok(compile("func.func @main() -> tensor<1048576x1048576x1024xf32> {\n"
+             "  %c = stablehlo.iota dim = 0 : tensor<1048576x1048576x1024xf32>\n"
+             "  return %c : tensor<1048576x1048576x1024xf32>\n}",
+             one_device, sizeof one_device, &l),
+     "compile");
+  PJRT_Buffer *out = NULL, **outs = &out, *const *no_args = NULL;
+  PJRT_Event *done = NULL;
+  PJRT_ExecuteOptions o = {.struct_size = 80};
+  PJRT_LoadedExecutable_Execute_Args e =
+      ARGS(LoadedExecutable_Execute, .executable = l, .options = &o, .argument_lists = &no_args,
+           .num_devices = 1, .output_lists = &outs, .device_complete_events = &done);
+  PJRT_Error *failed = api->PJRT_LoadedExecutable_Execute(&e);
+  if (!failed) { /* it is in the queue: the event has the error */
+    PJRT_Event_Await_Args w = ARGS(Event_Await, .event = done);
+    failed = api->PJRT_Event_Await(&w);
+    CALL(Event_Destroy, gone, .event = done);
+    destroy(out);
+  }
+  fails(failed, PJRT_Error_Code_RESOURCE_EXHAUSTED);
+  CALL(Device_MemoryStats, after, .device = device(0));
+  assert_int_equal(after.peak_bytes_in_use, before.peak_bytes_in_use);
+  CALL(LoadedExecutable_Destroy, freed, .executable = l);
+}
+
 static void transfers_in_pieces(void **state) {
   (void)state;
   CALL(Device_DefaultMemory, m, .device = device(1));
@@ -347,6 +376,7 @@ int main(void) {
       cmocka_unit_test(shards_over_eight_devices),
       cmocka_unit_test(older_shardings_spread),
       cmocka_unit_test(bad_programs_are_errors),
+      cmocka_unit_test(refused_memory_is_not_counted),
       cmocka_unit_test(transfers_in_pieces),
       cmocka_unit_test(alias_and_error_buffers),
       cmocka_unit_test(older_callers),

@@ -6,6 +6,7 @@
 
 #include <malloc.h>
 
+#include "base/units.h"
 #include "interp/interp.h"
 
 #define LARGE ((size_t)32 << 20)
@@ -59,15 +60,18 @@ static Err *mem_get(Code *c, RunMem **out) {
   m->kept = xcalloc((size_t)p->n_steps * (size_t)n + 1, sizeof *m->kept);
   m->bound = xcalloc((size_t)p->n_steps * (size_t)n + 1, sizeof *m->bound);
   m->turns = xcalloc((size_t)p->n_steps + 1, sizeof *m->turns);
-  size_t shared = (size_t)p->arena_bytes, each = (size_t)p->arena_each_bytes * (size_t)n;
+  int64_t processes = INT64_MAX; /* what all of them take; too much for any memory */
+  mul_overflows(p->arena_each_bytes, n, &processes);
+  size_t shared = (size_t)p->arena_bytes, each = (size_t)processes;
   if (shared + each >= LARGE) malloc_trim(0); /* what compiling and the caller's arrays left */
   m->arena = shared ? cpu_block_alloc(shared) : NULL;
   m->each = each ? cpu_block_alloc(each) : NULL;
   m->partial = c->partial_bytes ? cpu_block_alloc((size_t)c->partial_bytes) : NULL;
   if ((shared && !m->arena) || (each && !m->each) || (c->partial_bytes && !m->partial)) {
     run_mem_free(c, m);
-    return err_new(ERR_EXHAUSTED, "no memory for %.1f MiB of temporary values",
-                   (double)(shared + each) / 1048576);
+    char size[UNITS_TEXT];
+    return err_new(ERR_EXHAUSTED, "no memory for %s of temporary values",
+                   units_bytes(size, (double)(shared + each)));
   }
   for (int i = 0; i < p->n_places; i++) {
     const Place *q = &p->places[i];

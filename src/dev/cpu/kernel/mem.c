@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include "base/units.h"
+
 #define SMALL ((size_t)32 << 10)
 #define HUGE ((size_t)4 << 20)
 #define KEEP_MAX ((size_t)1 << 30) /* bytes kept for later */
@@ -108,7 +110,9 @@ static Err *tensor_bytes_of(DType t, int rank, const int64_t *dims, int64_t *out
 }
 
 static Err *wrap_block(void *p, int64_t n, DType t, int rank, const int64_t *dims, Tensor **out) {
-  if (!p) return err_new(ERR_EXHAUSTED, "no memory for a result of %.1f MiB", (double)n / 1048576);
+  char size[UNITS_TEXT];
+  if (!p)
+    return err_new(ERR_EXHAUSTED, "no memory for a result of %s", units_bytes(size, (double)n));
   *out = tensor_wrap(t, rank, dims, p, give_back, (void *)(uintptr_t)n);
   return NULL;
 }

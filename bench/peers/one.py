@@ -4,7 +4,8 @@
 FRAMEWORK is a module by_FRAMEWORK.py here, with `open(threads)` that starts it and gives its versions, and
 `prepare(work, mode)` that gives a function of no arguments: one step, finished when it returns; what it gives back, `value`
 turns into one number: the loss, or the mean size of an operation's results. `extra` gives, once all is run, what else is known: flops, bytes,
-and for compilers that can be asked, compiler_s and lower_s, of the first step's time what they and the tracing before them took."""
+and for compilers that can be asked, lower_s and compiler_s, of the first step's time what tracing and then compiling took, and backend_s,
+what of compiler_s is the backend's and not the framework's around it."""
 import argparse
 import importlib
 import json

@@ -343,6 +343,7 @@ Err *sim_estimate(const Module *m, const Chip *chip, const SimOpts *opts, SimRep
   Plan *p = NULL;
   Law *law = ARENA_NEW(arena, Law);
   law_read(chip, law);
+  if (!err && law->tpu) hlo_groups(g);
   if (!err && law->images > 0) hlo_batch(g, law->images);
   if (!err && law->tpu) plan_expand(g, law);
   int attentions = err ? 0 : attention(g, chip, law, opts->fused_attention);

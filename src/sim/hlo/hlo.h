@@ -173,6 +173,9 @@ HNode *hlo_row_offsets(Maker *b, const Op *gather, HNode *indices);
 void hlo_narrow(HGraph *g); /* loop state that is only ever rounded becomes bf16 */
 void hlo_narrow_sums(HComp *c);
 
+/* hlo_groups.c */
+void hlo_groups(HGraph *g); /* groups of channels are normalised in the shape of the image */
+
 /* hlo_batch.c */
 void hlo_batch(HGraph *g, double limit); /* space of at most so many images becomes batch */
 

@@ -79,6 +79,7 @@ void law_read(const Chip *chip, Law *law) {
   FIT(vstart, "vstart", law->base0);
   FIT(fturn, "fturn", 0);
   FIT(fmove, "fmove", 0);
+  FIT(fshown, "fshown", 0.5);
   FIT(cwin, "cwin_mib", 8.2);
   law->cwin *= 1 << 20;
   FIT(vhalf, "vhalf", 1);
@@ -88,7 +89,6 @@ void law_read(const Chip *chip, Law *law) {
   FIT(lvm, "lvm", 1);
   FIT(dw, "dw", 2.2);
   FIT(join, "join", 15);
-  FIT(row_pack, "row_pack", 1);
   FIT(repeat, "repeat", 3);
   FIT(quotient, "quotient", law->repeat);
   FIT(quotient_row, "quotient_row", 0);

@@ -42,17 +42,15 @@ typedef struct Law {
   double piece;   /* or in pieces of so many bytes */
   bool offload;   /* scatters run beside the core, from device memory to device memory */
   double vhalf, cvpu, repeat, quotient;
-  double lvm;  /* what a loop is charged for operands on chip, as a share of one in HBM */
-  double join; /* instruction slots to pad a register and to take the larger of two */
-  double dw;   /* cycles to multiply and add one register of a depthwise convolution */
-  double
-      row_pack; /* neighbouring taps share the array: 0 never, 1 of operands made inside, 2 always */
-  double row;   /* cycles to turn a register of row values so that they repeat over lanes */
+  double lvm;          /* what a loop is charged for operands on chip, as a share of one in HBM */
+  double join;         /* instruction slots to pad a register and to take the larger of two */
+  double dw;           /* cycles to multiply and add one register of a depthwise convolution */
+  double row;          /* cycles to turn a register of row values so that they repeat over lanes */
   double spread;       /* and to fill one with values that lie in lanes already */
   double quotient_row; /* of rows this long and longer */
   double scores_mx;    /* products beside a softmax's exponentials: times the array's own cycles */
-  double one_bytes, rlq, ro[5], iw, cwin, fturn, fmove; /* unfused loops; reductions; integer work;
-                                                           relayouts */
+  double one_bytes, rlq, ro[5], iw, cwin; /* unfused loops; reductions; integer work; copies */
+  double fturn, fmove, fshown; /* relayouts inside convolutions; what many taps show of it */
   double vadd; /* of the shorter of the array's and the vector unit's time, that counts as well */
   double made; /* of the work on what a convolution's taps run over, before the array starts */
   double sums; /* instruction slots to add up what a tile of weights makes of a register */

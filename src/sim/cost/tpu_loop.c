@@ -35,9 +35,10 @@ static bool sums(const Kernel *k) {
 #define WINDOW 1064  /* tiles of the largest window that a loop is cut into */
 #define AT_ONCE 1260 /* that a loop may take whole */
 
-static double cut(const Law *law, double tiles) {
+static double cut(const Law *law, double tiles, bool narrow) {
   if (law->fast <= 0) return 1;
-  return tiles <= AT_ONCE ? 1 : ceil(tiles / WINDOW);
+  double most = AT_ONCE * law->scoped / (16 << 20);
+  return tiles * (narrow ? 0.8 : 1) <= most ? 1 : ceil(tiles / WINDOW);
 }
 
 /* An unfused operation runs in one window while its arrays fit, else in windows of a fixed number
@@ -51,7 +52,7 @@ static double loop_cycles(const Law *law, const Kernel *k, double rd, double wr,
   if (k->reduce) {
     one = tiles * (!narrow ? 1 : sums(k) ? 0.75 : 0.8) <= reduced_at_once(law) && !tall(k);
     n = k->alone ? (one ? 1 : ceil(tiles / law->lwin))
-                 : (law->fast > 0 ? cut(law, tiles) : ceil(tiles / law->rwin));
+                 : (law->fast > 0 ? cut(law, tiles, narrow) : ceil(tiles / law->rwin));
     if (k->alone) lq = law->rlq;
   } else if (k->alone && !k->copy) {
     n = one ? 1 : ceil(tiles / law->lwin);
@@ -60,7 +61,7 @@ static double loop_cycles(const Law *law, const Kernel *k, double rd, double wr,
     if (law->scoped > 16 << 20) n = all_bytes <= law->cwin ? 1 : ceil(tiles / 1024);
   } else {
     n = ceil(2 * bytes / (law->scoped * (narrow ? 0.72 : 0.985)));
-    n = MAX(n, cut(law, tiles));
+    n = MAX(n, cut(law, tiles, false));
   }
   if (n < 1) n = 1;
   double mg = n > 1 ? law->cores : 1, R = ceil(n / mg);
@@ -151,6 +152,17 @@ static bool lanes_split(const Kernel *k) {
          (v->order[0] == r - 1 && n->val->order[0] == 0);
 }
 
+/* An array repeated on chip along lanes of its own: those that it lay in become rows. */
+static bool lanes_repeated(const Kernel *k) {
+  const HNode *n = k->roots.v[0];
+  if (!k->alone || k->roots.n != 1 || n->kind != H_BCAST || !n->val || k->reads.n != 1 ||
+      n->in[0]->rank < 2 || n->val->space != SP_VMEM || base_of(k->reads.v[0])->space != SP_VMEM)
+    return false;
+  for (int i = 0; i < n->n_dims; i++)
+    if (n->dims[i] == n->val->order[0]) return false;
+  return true;
+}
+
 /* A concatenation is the largest of its operands, each padded to the size of the result. */
 static double joining(const Law *law, const HNode *n, double tiles, double *rd) {
   const HValue *v = n->val;
@@ -222,7 +234,7 @@ void tpu_loop(Plan *p, Kernel *k) {
     rd += read * part;
     slow += read * part * (1 - law->product.r[tpu_width(v)] / law->loop.r[tpu_width(v)]);
     if (v->node->rank > 0) any_array = true;
-    if (!k->copy || v->space == SP_HBM) bytes += v->bytes * part;
+    if (!k->copy || v->space != SP_CMEM) bytes += v->bytes * part;
     all += v->bytes * part;
     narrow |= tpu_width(v) == 2;
     widest = MAX(widest, tpu_width(v));
@@ -260,7 +272,7 @@ void tpu_loop(Plan *p, Kernel *k) {
       wr += written;
       slow += written * (1 - law->product.o[tpu_width(v)] / law->loop.o[tpu_width(v)]);
       tiles = MAX(tiles, v->tiles);
-      if (!k->copy || v->space == SP_HBM) bytes += v->bytes;
+      bytes += v->bytes;
       all += tpu_width(v) < 4 && tpu_width(v) <= widest ? 2 * v->bytes : v->bytes;
     }
     any_array |= (v->space == SP_HBM || v->space == SP_CMEM) && v->node->rank > 0;
@@ -294,7 +306,7 @@ void tpu_loop(Plan *p, Kernel *k) {
       k->roots.v[0]->val->space == SP_VMEM)
     k->cycles = inside_chip(law, k, tiles);
   bool joins = lanes_split(k);
-  if ((k->turns || moved || joins) && root->val)
+  if ((k->turns || moved || joins || lanes_repeated(k)) && root->val)
     k->cycles = turn_cycles(law, k->reads.v[0], root->val, joins, &k->windows);
   k->bound = comp > rd + wr ? SIM_VECTOR : k->cycles < 2 * law->lbase ? SIM_LATENCY : SIM_MEMORY;
   k->util = MIN(1, MAX(comp, rd + wr) / MAX(k->cycles, 1));

@@ -105,15 +105,6 @@ static double lane_contracted(const Product *p) {
   return v && c->lhs[lane] == 'k' && v->node->d[lane] == x->d[lane] ? (double)x->d[lane] : 0;
 }
 
-/* Is an operand computed inside the kernel, by more than moving and converting it? */
-static bool is_computed(const HNode *n) {
-  while (!n->val && n->n_in &&
-         (n->kind == H_RESHAPE || n->kind == H_TRANSPOSE || n->kind == H_PAD ||
-          (n->kind == H_EWISE && n->op == OP_CONVERT)))
-    n = n->in[0];
-  return !n->val;
-}
-
 /* Do the filter's output features lie in lanes, as on the way forwards? */
 static bool features_in_lanes(const Product *p) {
   const HValue *v = operand(p, RHS);
@@ -181,7 +172,6 @@ static void conv_depth(const Law *law, const Product *p, double n, ProductShape 
   const HValue *lv = operand(p, from); /* the operand that streams */
   const char *roles = from == RHS ? c->rhs : c->lhs;
   bool k_lanes = lv && roles[lv->order[0]] == 'k', forwards = features_in_lanes(p);
-  bool images = lv && roles[lv->order[1]] == 'm'; /* in sublanes */
   for (int i = 0; i < c->n_spatial; i++) taps /= (double)MAX(1, c->lhs_dil[i]);
   double hit = taps; /* of a pixel, on average */
   if (taps < 1) taps = 1;
@@ -195,8 +185,7 @@ static void conv_depth(const Law *law, const Product *p, double n, ProductShape 
     s->k = ceil(taps * up(kk, 128) / S) * (S / 128);
     if (whole >= 1 && rest > 0 && rest <= 64 && forwards) /* so does what is left */
       s->k = MIN(s->k, up(whole * taps + ceil(taps / floor(128 / up(rest, 8))), S / 128));
-    if (whole < 1 && forwards && c->groups == 1 && taps == (double)c->taps && c->taps > 1 &&
-        (images || law->row_pack > (is_computed(p->cv->in[0]) ? 0 : 1))) {
+    if (whole < 1 && forwards && c->groups == 1 && taps == (double)c->taps && c->taps > 1) {
       /* a copy beside it, shifted along the row, fills the lanes that are left */
       double row = (double)c->window[c->n_spatial - 1];
       pack = MAX(1, MIN(row, floor(S / up(kk, 8))));
@@ -244,7 +233,8 @@ static void product_shape(const Plan *plan, const Product *p, ProductShape *s) {
   s->out_tiles = (double)hlo_count(p->cv) / 1024;
 }
 
-/* Cycles to lay out the operand of a convolution anew within it, where v is that operand. */
+/* Cycles to lay out the operand of a convolution anew within it, where v is that operand. Of images
+ * whose batch comes into sublanes the array's work on many taps hides some. */
 static double relayout_inside(const Law *law, const Product *p, const HValue *v) {
   const HConv *c = p->c;
   const HNode *x = p->cv->in[0];
@@ -255,7 +245,8 @@ static double relayout_inside(const Law *law, const Product *p, const HValue *v)
   char lanes = c->out[p->out->order[0]], sublanes = c->out[p->out->order[1]];
   if (c->lhs[v->order[0]] != 'k' || c->lhs[v->order[1]] != 's') return 0;
   if (lanes == 'm') return v->tiles * law->fturn * MIN(1, taps_moved(c) / 9);
-  return lanes == 'n' && sublanes == 'm' ? v->tiles * law->fmove : 0;
+  if (lanes != 'n' || sublanes != 'm') return 0;
+  return v->tiles * law->fmove * (p->gradient || c->taps == 1 ? 1 : law->fshown);
 }
 
 /* Are the results only added up? The estimate has them packed like narrow results. *scalar: to

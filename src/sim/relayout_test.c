@@ -1,0 +1,75 @@
+/* relayout: how large the pieces are in which a kernel takes its arrays, and relayouts within. Cycles are
+ * libtpu 0.0.51's for the same programs. */
+#include "sim/estimate_test.h"
+
+static void near(const char *text, const char *chip, double want) {
+  SimReport *r = estimate(text, chip);
+  double cycles = r->cycles;
+  sim_report_free(r);
+  if (cycles < want * 0.93 || cycles > want * 1.07)
+    fail_msg("%s: %.0f cycles, libtpu says %.0f", chip, cycles, want);
+}
+
+/* A copy from on-chip memory takes as small windows as one from device memory. */
+static void test_copies(void **state) {
+  (void)state;
+  near("func.func public @main(%a: tensor<64x14x14x96xbf16>) -> tensor<64x18816xbf16> {\n"
+       "  %0 = stablehlo.reshape %a : (tensor<64x14x14x96xbf16>) -> tensor<64x18816xbf16>\n"
+       "  return %0 : tensor<64x18816xbf16>\n}\n",
+       "tpu-v5e", 26430);
+}
+
+#define A "tensor<640x2560xf32>"
+#define B "tensor<2560x640xf32>"
+#define C "tensor<640xf32>"
+/* Where more on-chip memory is free, larger arrays are taken at once. */
+static void test_at_once(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func public @main(%a: " A ", %b: " B ", %c: " C ") -> (" A ", " B ", " C ") {\n"
+      "  %z = stablehlo.constant dense<0.0> : tensor<f32>\n"
+      "  %o = stablehlo.constant dense<1.0> : tensor<f32>\n"
+      "  %a2 = chlo.square %a : " A " -> " A "\n"
+      "  %as = stablehlo.reduce(%a2 init: %z) applies stablehlo.add across dimensions = [0, 1] : "
+      "(" A ", tensor<f32>) -> tensor<f32>\n"
+      "  %b2 = chlo.square %b : " B " -> " B "\n"
+      "  %bs = stablehlo.reduce(%b2 init: %z) applies stablehlo.add across dimensions = [0, 1] : "
+      "(" B ", tensor<f32>) -> tensor<f32>\n"
+      "  %c2 = chlo.square %c : " C " -> " C "\n"
+      "  %cs = stablehlo.reduce(%c2 init: %z) applies stablehlo.add across dimensions = [0] : (" C
+      ", tensor<f32>) -> tensor<f32>\n"
+      "  %s = stablehlo.add %as, %bs : tensor<f32>\n"
+      "  %t = stablehlo.add %s, %cs : tensor<f32>\n"
+      "  %r = stablehlo.rsqrt %t : tensor<f32>\n"
+      "  %m = stablehlo.minimum %o, %r : tensor<f32>\n"
+      "  %am = stablehlo.broadcast_in_dim %m, dims = [] : (tensor<f32>) -> " A "\n"
+      "  %bm = stablehlo.broadcast_in_dim %m, dims = [] : (tensor<f32>) -> " B "\n"
+      "  %cm = stablehlo.broadcast_in_dim %m, dims = [] : (tensor<f32>) -> " C "\n"
+      "  %x = stablehlo.multiply %a, %am : " A "\n"
+      "  %y = stablehlo.multiply %b, %bm : " B "\n"
+      "  %w = stablehlo.multiply %c, %cm : " C "\n"
+      "  return %x, %y, %w : " A ", " B ", " C "\n}\n";
+  near(text, "tpu-v6e", 55714);
+  near(text, "tpu7x", 38672);
+}
+
+/* A convolution that lays its image out anew does so while the array works, and taps share the array
+ * all the same. */
+static void test_relaid(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func public @main(%x: tensor<32x24x24x64xbf16>, %w: tensor<3x3x64x96xbf16>) -> "
+      "tensor<32x24x24x96xbf16> {\n"
+      "  %y = stablehlo.convolution(%x, %w) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f], "
+      "window = {pad = [[1, 1], [1, 1]]} {batch_group_count = 1 : i64, feature_group_count = 1 : "
+      "i64} : (tensor<32x24x24x64xbf16>, tensor<3x3x64x96xbf16>) -> tensor<32x24x24x96xbf16>\n"
+      "  return %y : tensor<32x24x24x96xbf16>\n}\n";
+  near(text, "tpu-v6e", 37408);
+  near(text, "tpu7x", 34314);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_copies), cmocka_unit_test(test_at_once),
+                                     cmocka_unit_test(test_relaid)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -4,8 +4,9 @@
 #include "dev/cpu/kernel/clones.h"
 #include "dev/cpu/kernel/kernel.h"
 
-#define GROUP 128                      /* columns, or rows, packed at a time by a task */
-#define SHORT 64                       /* block of k that results are written row by row with */
+#define GROUP 32                       /* rows packed at a time by a task, or a panel of columns; */
+#define SHORT 64                       /* block of k that results are written row by row with: */
+#define GROUP_SHORT 128                /* so many with that */
 #define PART 8                         /* panels packed ahead as one part */
 #define TILE_FLOPS 5e7                 /* a quarter of a millisecond, and more */
 #define LEAST_FLOPS 1e6                /* of a tile */
@@ -260,8 +261,7 @@ void gemm_other(const Gemm *g, const GemmArgs *x, int64_t round, float *other, i
 
 int64_t gemm_scratch_floats(const Gemm *g) {
   int64_t c = g->tile_m * g->kern->mr * g->tile_n; /* of results, for those that go elsewhere */
-  if (g->take) return c + 2 * g->kern->lanes * g->kc;
-  return c + (g->both ? 0 : (GROUP + 2 * g->kern->lanes) * depth(g, !g->a_ahead, g->kc));
+  return c + (g->both ? 0 : (GROUP_SHORT + 2 * g->kern->lanes) * depth(g, !g->a_ahead, g->kc));
 }
 
 /* ---- multiplying ---- */
@@ -295,27 +295,36 @@ typedef struct Tile {
   int64_t narrow_row;
 } Tile;
 
-/* Of a panel whose first row is `row`, from column j on. */
-static float *results(const Tile *t, int64_t row, int64_t j) {
-  return t->passing ? t->c : t->c + (row - t->r0) * t->c_row + (j - t->j0);
-}
+/* Two vectors of columns where they are, far bytes from row to row, and where to pack them. */
+typedef struct Taken {
+  const char *from;
+  int64_t far;
+  float *panel;
+} Taken;
 
-static void narrowed(const Gemm *g, const Tile *t, int64_t row, int64_t rows, int64_t j,
-                     int64_t columns, const float *c) {
-  int64_t i = row - t->r0;
-  if (!t->narrow) return;
-  char *out = t->narrow + (i * t->narrow_row + j - t->j0) * 2;
-  if (g->kern->narrow && g->out == DT_BF16)
-    g->kern->narrow(c, t->c_row, rows, columns, (uint16_t *)out, t->narrow_row);
-  else gemm_narrow(g->out, c, t->c_row, rows, columns, out, t->narrow_row);
-}
-
-/* One panel of a, whose first row is `row`, times one of b from column j on. */
+/* One panel of a, whose first row is `row`, times one of b from column j on, or those taken. */
 static void pair(const Gemm *g, const Tile *t, int64_t row, int64_t rows, int64_t j,
-                 int64_t columns, const float *a, const float *b, GemmComing *next) {
-  float *c = results(t, row, j);
-  multiply(g, rows, columns, t->k, a, b, c, t->c_row, t->add, next);
-  narrowed(g, t, row, rows, j, columns, c);
+                 int64_t columns, const float *a, const float *b, const Taken *taken,
+                 GemmComing *next) {
+  const GemmKernels *kern = g->kern;
+  int64_t i = row - t->r0, vectors = width_of(g, columns) / kern->lanes;
+  char *out = t->narrow ? t->narrow + (i * t->narrow_row + j - t->j0) * 2 : NULL;
+  if (t->passing && g->out == DT_BF16 && kern->narrows[0][0] && columns == vectors * kern->lanes) {
+    float *c = (float *)(void *)out;
+    if (taken)
+      kern->take_narrow[rows - 1](t->k, a, taken->from, taken->far, taken->panel, c, t->narrow_row,
+                                  false, next);
+    else kern->narrows[rows - 1][vectors - 1](t->k, a, b, c, t->narrow_row, false, next);
+    return;
+  }
+  float *c = t->passing ? t->c : t->c + i * t->c_row + (j - t->j0);
+  if (taken)
+    kern->take[rows - 1](t->k, a, taken->from, taken->far, taken->panel, c, t->c_row, t->add, next);
+  else multiply(g, rows, columns, t->k, a, b, c, t->c_row, t->add, next);
+  if (!t->narrow) return;
+  if (kern->narrow && g->out == DT_BF16)
+    kern->narrow(c, t->c_row, rows, columns, (uint16_t *)out, t->narrow_row);
+  else gemm_narrow(g->out, c, t->c_row, rows, columns, out, t->narrow_row);
 }
 
 /* Panels [i0, i1) of a times columns [j0, j1): `a` and `b` hold them packed. Column by column, so
@@ -329,7 +338,7 @@ static void block(const Gemm *g, const Tile *t, int64_t i0, int64_t i1, int64_t 
       for (int64_t j = j0; j < j1; j += nr) {
         int64_t row = row_at(g, i);
         pair(g, t, row, rows_of(g, i), j, MIN(nr, j1 - j), a + (row - first) * t->k,
-             b + (j - j0) * deep, next);
+             b + (j - j0) * deep, NULL, next);
       }
     return;
   }
@@ -337,7 +346,7 @@ static void block(const Gemm *g, const Tile *t, int64_t i0, int64_t i1, int64_t 
     int64_t row = first;
     for (int64_t i = i0; i < i1; i++) {
       int64_t rows = rows_of(g, i);
-      pair(g, t, row, rows, j, MIN(nr, j1 - j), a + (row - first) * t->k, b + (j - j0) * deep,
+      pair(g, t, row, rows, j, MIN(nr, j1 - j), a + (row - first) * t->k, b + (j - j0) * deep, NULL,
            next);
       row += rows;
     }
@@ -361,43 +370,32 @@ static GemmComing after(const Gemm *g, const GemmArgs *x, const Tile *t, bool a,
   return gemm_coming(g->in, p, k > 0 ? MIN(group, last - end) : 0, step, k * g->per, k_step, calls);
 }
 
+/* Columns that are runs are read by the first panel of rows, which packs them for the others. */
 static void by_columns(const Gemm *g, const GemmArgs *x, const Tile *t, float *group) {
-  int64_t nr = 2 * g->kern->lanes;
-  for (int64_t j0 = t->j0; j0 < t->j1; j0 += GROUP) {
-    int64_t j1 = MIN(j0 + GROUP, t->j1);
-    pack_panels(g, x, false, j0 / nr, parts_of(j1, nr), t->p0, t->k, group);
-    GemmComing next = after(g, x, t, false, j1, GROUP, parts_of(j1 - j0, nr) * (t->i1 - t->i0));
-    block(g, t, t->i0, t->i1, j0, j1, t->ahead, group, &next);
+  int64_t nr = 2 * g->kern->lanes, step = t->k <= SHORT ? GROUP_SHORT : nr;
+  for (int64_t j0 = t->j0; j0 < t->j1; j0 += step) {
+    int64_t j1 = MIN(j0 + step, t->j1), i0 = t->i0, rows = rows_of(g, i0);
+    GemmComing next = after(g, x, t, false, j1, step, parts_of(j1 - j0, nr) * (t->i1 - i0));
+    const float *a = t->ahead;
+    if (g->take && j1 - j0 == nr) {
+      Taken taken = {at(g, x->b, j0 + t->p0 * g->per * x->b_k), x->b_k * dtype_bytes(g->in), group};
+      pair(g, t, t->r0, rows, j0, nr, a, NULL, &taken, &next);
+      a += rows * t->k;
+      i0++;
+    } else pack_panels(g, x, false, j0 / nr, parts_of(j1, nr), t->p0, t->k, group);
+    block(g, t, i0, t->i1, j0, j1, a, group, &next);
   }
 }
 
 static void by_rows(const Gemm *g, const GemmArgs *x, const Tile *t, float *group) {
-  int64_t nr = 2 * g->kern->lanes, step = MAX(1, GROUP / g->kern->mr);
+  int64_t nr = 2 * g->kern->lanes,
+          step = MAX(1, (t->k <= SHORT ? GROUP_SHORT : GROUP) / g->kern->mr);
   for (int64_t i0 = t->i0; i0 < t->i1; i0 += step) {
     int64_t i1 = MIN(i0 + step, t->i1);
     pack_panels(g, x, true, i0, i1, t->p0, t->k, group);
     GemmComing next = after(g, x, t, true, row_at(g, i1), step * g->kern->mr,
                             parts_of(t->j1 - t->j0, nr) * (i1 - i0));
     block(g, t, i0, i1, t->j0, t->j1, group, t->ahead, &next);
-  }
-}
-
-/* The first panel of rows reads the columns where they are and packs them for the others. */
-static void by_taking(const Gemm *g, const GemmArgs *x, const Tile *t, float *panel) {
-  int64_t nr = 2 * g->kern->lanes, far = x->b_k * dtype_bytes(g->in), rows = rows_of(g, t->i0);
-  for (int64_t j = t->j0; j < t->j1; j += nr) {
-    int64_t columns = MIN(nr, t->j1 - j);
-    GemmComing next = after(g, x, t, false, j + columns, nr, t->i1 - t->i0);
-    if (columns < nr) {
-      pack_panels(g, x, false, j / nr, j / nr + 1, t->p0, t->k, panel);
-      block(g, t, t->i0, t->i1, j, j + columns, t->ahead, panel, &next);
-      continue;
-    }
-    float *c = results(t, t->r0, j);
-    g->kern->take[rows - 1](t->k, t->ahead, at(g, x->b, j + t->p0 * g->per * x->b_k), far, panel, c,
-                            t->c_row, t->add, &next);
-    narrowed(g, t, t->r0, rows, j, nr, c);
-    block(g, t, t->i0 + 1, t->i1, j, j + nr, t->ahead + rows * t->k, panel, &next);
   }
 }
 
@@ -443,7 +441,6 @@ void gemm_tile(const Gemm *g, const GemmArgs *x, const float *ahead, const float
     const float *second =
         g->both ? other + depth(g, o.a, t.p0) * o.rows + there * depth(g, o.a, t.k) : NULL;
     if (g->both) by_blocks(g, &t, g->a_ahead ? t.ahead : second, g->a_ahead ? second : t.ahead);
-    else if (g->take) by_taking(g, x, &t, scratch);
     else if (g->a_ahead) by_columns(g, x, &t, scratch);
     else by_rows(g, x, &t, scratch);
   }

@@ -74,8 +74,10 @@ typedef struct GemmKernels {
   int mr, lanes;
   int per;                                  /* elements of k that a float of a panel holds */
   GemmKernelFn fn[GEMM_MAX_MR][2];          /* [rows - 1][vectors - 1] */
+  GemmKernelFn narrows[GEMM_MAX_MR][2];     /* fn to bf16: c and ldc are of that; NULL: none */
   DType takes;                              /* the type of columns for take[rows - 1] */
-  GemmTakeFn take[GEMM_MAX_MR];             /* NULL: there are none */
+  GemmTakeFn take[GEMM_MAX_MR];             /* NULL: there are none; and */
+  GemmTakeFn take_narrow[GEMM_MAX_MR];      /* to bf16, where there are `narrows` */
   GemmPanelFn panel[2][GEMM_MAX_MR];        /* [vectors - 1][rows - 1]; one vector: for any rows */
   GemmPanelFn narrow_panel[2][GEMM_MAX_MR]; /* of pairs, to bf16: c_end, add are of no use */
   int few;                                  /* rows that go together in */

@@ -28,17 +28,10 @@
 #include "dev/cpu/dot/gemm_small.h"
 
 /* clang-format off */
-KERNELS(1) KERNELS(2) KERNELS(3) KERNELS(4) KERNELS(5) KERNELS(6) KERNELS(7) KERNELS(8)
-KERNELS(9) KERNELS(10) KERNELS(11) KERNELS(12)
-TAKE(1) TAKE(2) TAKE(3) TAKE(4) TAKE(5) TAKE(6) TAKE(7) TAKE(8) TAKE(9) TAKE(10) TAKE(11) TAKE(12)
+TO_12(KERNELS) TO_12(TAKE)
 
-const GemmKernels gemm_avx512 = {.mr = MR, .lanes = LANES, .per = 1, .panel = SMALL_LIST,
-  .few = FEW, .along = FEW_LIST(along), .dots = FEW_LIST(dots), .fn = {
-  ROW(1) ROW(2) ROW(3) ROW(4) ROW(5) ROW(6) ROW(7) ROW(8) ROW(9) ROW(10)
-  ROW(11) ROW(12)
-}, .takes = DT_F32, .take = {
-  TAKE_ROW(1) TAKE_ROW(2) TAKE_ROW(3) TAKE_ROW(4) TAKE_ROW(5) TAKE_ROW(6) TAKE_ROW(7) TAKE_ROW(8)
-  TAKE_ROW(9) TAKE_ROW(10) TAKE_ROW(11) TAKE_ROW(12)
-}};
+const GemmKernels gemm_avx512 = {.mr = MR, .lanes = LANES, .per = 1, .fn = {TO_12(ROW)},
+  .takes = DT_F32, .take = {TO_12(TAKE_ROW)}, .panel = SMALL_LIST, .few = FEW,
+  .along = FEW_LIST(along), .dots = FEW_LIST(dots)};
 /* clang-format on */
 #endif

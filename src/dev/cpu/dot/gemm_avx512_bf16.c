@@ -17,16 +17,6 @@
 #define V_MASK V16_MASK
 #define V_LOAD_MASK V16_LOAD_MASK
 #define V_STORE_MASK V16_STORE_MASK
-#define PER 2
-#ifndef WEFT_EMULATE_AVX512
-/* Both rows widened, one shifted to the high halves. */
-#define V_HALF(p) _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(p)))
-#define V_TAKE(p, far, j) \
-  _mm512_castsi512_ps(    \
-      _mm512_or_si512(V_HALF((p) + (j)*32), _mm512_slli_epi32(V_HALF((p) + (far) + (j)*32), 16)))
-#endif
-#include "dev/cpu/dot/gemm_tile.h"
-
 /* Sums of products of pairs are never denormal: the conversion, which makes zeros of those, is as
  * good as gemm_narrow. */
 #ifndef WEFT_EMULATE_AVX512
@@ -47,6 +37,15 @@ FN static inline void narrow_row(uint16_t *out, const V *v, int nv, int64_t n) {
 }
 #endif
 #define V_NARROW narrow_row
+#define PER 2
+#ifndef WEFT_EMULATE_AVX512
+/* Both rows widened, one shifted to the high halves. */
+#define V_HALF(p) _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(p)))
+#define V_TAKE(p, far, j) \
+  _mm512_castsi512_ps(    \
+      _mm512_or_si512(V_HALF((p) + (j)*32), _mm512_slli_epi32(V_HALF((p) + (far) + (j)*32), 16)))
+#endif
+#include "dev/cpu/dot/gemm_tile.h"
 #include "dev/cpu/dot/gemm_small.h"
 
 #ifndef WEFT_EMULATE_AVX512
@@ -107,20 +106,16 @@ FN static void narrow(const float *c, int64_t c_row, int64_t rows, int64_t colum
 #endif
 
 /* clang-format off */
-KERNELS(1) KERNELS(2) KERNELS(3) KERNELS(4) KERNELS(5) KERNELS(6) KERNELS(7) KERNELS(8)
-KERNELS(9) KERNELS(10) KERNELS(11) KERNELS(12)
+TO_12(KERNELS) TO_12(NARROWS)
 #ifndef WEFT_EMULATE_AVX512
-TAKE(1) TAKE(2) TAKE(3) TAKE(4) TAKE(5) TAKE(6) TAKE(7) TAKE(8) TAKE(9) TAKE(10) TAKE(11) TAKE(12)
-#define TAKES {TAKE_ROW(1) TAKE_ROW(2) TAKE_ROW(3) TAKE_ROW(4) TAKE_ROW(5) TAKE_ROW(6) TAKE_ROW(7) \
-  TAKE_ROW(8) TAKE_ROW(9) TAKE_ROW(10) TAKE_ROW(11) TAKE_ROW(12)}
+TO_12(TAKE) TO_12(TAKE_NARROW)
+#define TAKES .take = {TO_12(TAKE_ROW)}, .take_narrow = {TO_12(TAKE_NARROW_ROW)}
 #else
-#define TAKES {NULL}
+#define TAKES .take = {NULL}
 #endif
 
-const GemmKernels gemm_avx512_bf16 = {.mr = MR, .lanes = LANES, .per = 2, .pair_rows = PAIR_ROWS, .narrow = NARROWER,
-  .panel = SMALL_LIST, .narrow_panel = NARROW_LIST, .fn = {
-  ROW(1) ROW(2) ROW(3) ROW(4) ROW(5) ROW(6) ROW(7) ROW(8) ROW(9) ROW(10)
-  ROW(11) ROW(12)
-}, .takes = DT_BF16, .take = TAKES};
+const GemmKernels gemm_avx512_bf16 = {.mr = MR, .lanes = LANES, .per = 2, .fn = {TO_12(ROW)},
+  .narrows = {TO_12(NARROWS_ROW)}, .takes = DT_BF16, TAKES, .pair_rows = PAIR_ROWS,
+  .narrow = NARROWER, .panel = SMALL_LIST, .narrow_panel = NARROW_LIST};
 /* clang-format on */
 #endif

@@ -26,12 +26,9 @@ FN static void head(bool flip, int64_t width, int64_t k, float *panel) {
 }
 
 /* clang-format off */
-KERNELS(1) KERNELS(2) KERNELS(3) KERNELS(4) KERNELS(5) KERNELS(6) KERNELS(7) KERNELS(8)
-KERNELS(9) KERNELS(10) KERNELS(11) KERNELS(12)
+TO_12(KERNELS)
 
-const GemmKernels gemm_avx512_vnni = {.mr = MR, .lanes = LANES, .per = 4, .head = head, .fn = {
-  ROW(1) ROW(2) ROW(3) ROW(4) ROW(5) ROW(6) ROW(7) ROW(8) ROW(9) ROW(10)
-  ROW(11) ROW(12)
-}};
+const GemmKernels gemm_avx512_vnni = {.mr = MR, .lanes = LANES, .per = 4, .head = head,
+  .fn = {TO_12(ROW)}};
 /* clang-format on */
 #endif

@@ -3,7 +3,8 @@
  * every number of rows up to MR and for one and two vectors of columns: a panel of rows is never
  * padded, panels are made equal instead. With HEAD 1 a panel of columns begins with what their sums
  * begin with. With V_TAKE(p, far, j), which makes vector j of a panel from columns in memory, rows
- * far bytes apart, there are kernels that pack the columns they multiply, TAKES. */
+ * far bytes apart, there are kernels that pack the columns they multiply, TAKE; with V_NARROW of
+ * gemm_small.h some whose results are of that type, NARROWS and TAKE_NARROW. */
 #include "dev/cpu/dot/gemm.h"
 
 #ifndef HEAD
@@ -19,8 +20,13 @@
 #define TAKE_AHEAD 0
 #define V_TAKE(p, far, j) V_ZERO()
 #endif
+#ifdef V_NARROW
+#define STORE_NARROW V_NARROW
+#else
+#define STORE_NARROW(p, v, nv, n) (void)0
+#endif
 
-/* from: the columns where they are, left packed at b; NULL: b has them. */
+/* take: the columns are at `from`, and left packed at b. */
 FN static inline __attribute__((always_inline)) void gemm_step(int mr, int nv, V acc[MR][2],
                                                                const float *a, float *b, bool take,
                                                                const char *from, int64_t far) {
@@ -42,21 +48,23 @@ FN static inline __attribute__((always_inline)) void gemm_step(int mr, int nv, V
 
 FN static inline __attribute__((always_inline)) void
 gemm_body(int mr, int nv, int64_t k, const float *a, float *b, float *c, int64_t ldc, bool add,
-          GemmComing *next, bool take, const char *from, int64_t far) {
+          GemmComing *next, bool take, const char *from, int64_t far, bool narrow) {
   V acc[MR][2];
 #pragma GCC unroll 16
   for (int i = 0; i < mr; i++)
 #pragma GCC unroll 2
     for (int j = 0; j < nv; j++) acc[i][j] = HEAD ? V_LOAD(b + j * LANES) : V_ZERO();
   b += HEAD * nv * LANES;
-  const float *row = c, *end = c + mr * ldc;
+  const int64_t e = narrow ? 2 : 4;
+  char *out = (char *)c;
+  const char *row = out, *end = out + mr * ldc * e;
   int64_t p = 0;
   for (; p + GEMM_ASK <= k; p += GEMM_ASK) {
     gemm_ask(next);
     if (row < end) { /* a row of results; all at once would keep the operands waiting */
       __builtin_prefetch(row);
-      __builtin_prefetch(row + nv * LANES - 1);
-      row += ldc;
+      __builtin_prefetch(row + nv * LANES * e - 1);
+      row += ldc * e;
     }
 #pragma GCC unroll 4
     for (int ahead = 0; ahead < GEMM_ASK * mr; ahead += 16) __builtin_prefetch(a + 512 + ahead);
@@ -74,7 +82,10 @@ gemm_body(int mr, int nv, int64_t k, const float *a, float *b, float *c, int64_t
     b += nv * LANES;
   }
 #pragma GCC unroll 16
-  for (int i = 0; i < mr; i++)
+  for (int i = 0; narrow && i < mr; i++)
+    STORE_NARROW((uint16_t *)(void *)(out + i * ldc * e), acc[i], nv, nv * LANES);
+#pragma GCC unroll 16
+  for (int i = 0; !narrow && i < mr; i++)
 #pragma GCC unroll 2
     for (int j = 0; j < nv; j++) {
       float *o = c + i * ldc + j * LANES;
@@ -82,18 +93,25 @@ gemm_body(int mr, int nv, int64_t k, const float *a, float *b, float *c, int64_t
     }
 }
 
-#define KERNEL(mr, nv)                                                                   \
-  FN static void kernel_##mr##x##nv(int64_t k, const float *a, const float *b, float *c, \
-                                    int64_t ldc, bool add, GemmComing *next) {           \
-    float *p = (float *)b; /* read only */                                               \
-    if (add) gemm_body(mr, nv, k, a, p, c, ldc, true, next, false, NULL, 0);             \
-    else gemm_body(mr, nv, k, a, p, c, ldc, false, next, false, NULL, 0);                \
+#define KERNEL_AS(name, mr, nv, narrow)                                                    \
+  FN static void name##_##mr##x##nv(int64_t k, const float *a, const float *b, float *c,   \
+                                    int64_t ldc, bool add, GemmComing *next) {             \
+    float *p = (float *)b; /* read only */                                                 \
+    if (add && !narrow) gemm_body(mr, nv, k, a, p, c, ldc, true, next, false, NULL, 0, 0); \
+    else gemm_body(mr, nv, k, a, p, c, ldc, false, next, false, NULL, 0, narrow);          \
   }
+#define KERNEL(mr, nv) KERNEL_AS(kernel, mr, nv, 0)
 #define KERNELS(mr) KERNEL(mr, 1) KERNEL(mr, 2)
 #define ROW(mr) {kernel_##mr##x1, kernel_##mr##x2},
-#define TAKE(mr)                                                                               \
-  FN static void take_##mr(int64_t k, const float *a, const char *from, int64_t far, float *b, \
-                           float *c, int64_t ldc, bool add, GemmComing *next) {                \
-    gemm_body(mr, 2, k, a, b, c, ldc, add, next, true, from, far);                             \
+#define NARROWS(mr) KERNEL_AS(narrows, mr, 1, 1) KERNEL_AS(narrows, mr, 2, 1)
+#define NARROWS_ROW(mr) {narrows_##mr##x1, narrows_##mr##x2},
+#define TAKE_AS(name, mr, narrow)                                                                \
+  FN static void name##_##mr(int64_t k, const float *a, const char *from, int64_t far, float *b, \
+                             float *c, int64_t ldc, bool add, GemmComing *next) {                \
+    gemm_body(mr, 2, k, a, b, c, ldc, add, next, true, from, far, narrow);                       \
   }
+#define TAKE(mr) TAKE_AS(take, mr, 0)
 #define TAKE_ROW(mr) take_##mr,
+#define TAKE_NARROW(mr) TAKE_AS(take_narrow, mr, 1)
+#define TAKE_NARROW_ROW(mr) take_narrow_##mr,
+#define TO_12(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12)

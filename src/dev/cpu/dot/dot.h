@@ -82,6 +82,13 @@ Err *dot_small_run_kept(void *state, const Op *op, void *const *in, void *const 
 bool dot_pairs_plan(Dot *d);
 Err *dot_pairs_run(void *state, const Op *op, void *const *in, void *const *out);
 
+/* f32 where rows of the lhs are runs, read where they are; false: not for this one. */
+bool dot_runs_plan(Dot *d);
+Err *dot_runs_run(void *state, const Op *op, void *const *in, void *const *out);
+size_t dot_runs_keep_bytes(void *state, unsigned fixed);
+Err *dot_runs_run_kept(void *state, const Op *op, void *const *in, void *const *out, unsigned fixed,
+                       void *kept, bool fresh);
+
 /* f32 with few results of many terms; false: not for this one. */
 bool dot_long_plan(Dot *d);
 Err *dot_long_run(void *state, const Op *op, void *const *in, void *const *out);

@@ -22,7 +22,7 @@ GemmComing gemm_coming(DType t, const void *p, int64_t count, int64_t step, int6
 
 #define FN __attribute__((target("avx2,fma,f16c")))
 #define ROWS_AHEAD 12 /* are asked for */
-#define MAX_WIDTH 32  /* of a panel */
+#define MAX_WIDTH 64  /* of a panel */
 #define INLINE FN static inline __attribute__((always_inline))
 
 INLINE __m256 load8(DType t, const char *p) {

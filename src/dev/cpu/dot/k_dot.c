@@ -1,7 +1,7 @@
 /* dot_general: batches of out[m, n] = sum_k lhs[m, k] rhs[k, n] with any strides.
  *
- * f32, bf16 and f16 by our own kernels where the host has AVX2: f32 with operands that stay in a
- * core's caches (dot_small.c; bf16 where it goes in pairs: dot_pairs.c), few rows times a matrix
+ * f32, bf16 and f16 by our own kernels where the host has AVX2: f32 with many rows that are runs
+ * (dot_runs.c), with operands that stay in a core's caches (dot_small.c; bf16 where it goes in pairs: dot_pairs.c), few rows times a matrix
  * (dot_few.c), f32 with few results of many terms (dot_long.c), others (dot_gemm.c, and int8 where
  * the host has AVX512_VNNI, else widened to int16); f64 and complex by BLAS (dot_blas.c); other
  * integers in panels (dot_int.c). What cannot be addressed (by BLAS: neither the rows nor the columns of an operand are
@@ -126,6 +126,7 @@ PREPARE(gemm, true, dot_gemm_plan)
 PREPARE(few, true, plan_few)
 PREPARE(small, true, dot_small_plan)
 PREPARE(pairs, true, dot_pairs_plan)
+PREPARE(runs, true, dot_runs_plan)
 PREPARE(long, true, dot_long_plan)
 PREPARE(int16, true, dot_int16_plan)
 PREPARE(int, true, NULL)
@@ -189,6 +190,11 @@ static bool accepts_small(const Op *op) {
   return planned(op, dot_small_plan);
 }
 
+static bool accepts_runs(const Op *op) {
+  if (!plain_floats(op) || op_type(op)->dtype != DT_F32) return false;
+  return planned(op, dot_runs_plan);
+}
+
 static bool accepts_long(const Op *op) {
   if (!plain_floats(op) || op_type(op)->dtype != DT_F32) return false;
   return planned(op, dot_long_plan);
@@ -238,6 +244,8 @@ static bool accepts_int(const Op *op) {
 #define GEMM .run = dot_gemm_run, .keep_bytes = dot_gemm_keep_bytes, .run_kept = dot_gemm_run_kept
 
 const CpuKernel cpu_kernels_dot[] = {
+    ROW("dot:runs", accepts_runs, prepare_runs, .run = dot_runs_run,
+        .keep_bytes = dot_runs_keep_bytes, .run_kept = dot_runs_run_kept),
     ROW("dot:small", accepts_small, prepare_small, .run = dot_small_run,
         .keep_bytes = dot_small_keep_bytes, .run_kept = dot_small_run_kept),
     ROW("dot:few", accepts_few, prepare_few, .run = dot_few_run, .keep_bytes = dot_few_keep_bytes,

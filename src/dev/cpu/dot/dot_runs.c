@@ -1,0 +1,76 @@
+/* Products by runs.h: rows of the lhs are runs, and there are so many of them that packing the rhs is
+ * nothing. */
+#include "dev/cpu/dot/dot.h"
+
+#include "dev/cpu/dot/runs.h"
+
+#define LEAST_ROWS 96
+#define LEAST_COLUMNS 17
+#define LEAST_K 48
+#define LEAST_RHS 4096 /* smaller ones stay in the first cache as they are */
+
+typedef struct Call {
+  const Dot *d;
+  const float *lhs, *rhs;
+  float *out;
+} Call;
+
+bool dot_runs_plan(Dot *d) {
+  return gemm_kernels() && d->in == DT_F32 && d->out == DT_F32 && d->b == 1 && d->lhs.direct &&
+         d->rhs.direct && d->lhs.k_stride == 1 && d->m >= LEAST_ROWS && d->n >= LEAST_COLUMNS &&
+         d->k >= LEAST_K && d->n * d->k >= LEAST_RHS && 2 * d->m >= 3 * d->n && !dot_long_plan(d);
+}
+
+static void rows(const void *of, int64_t row, int64_t count, int64_t pitch, const float **from,
+                 float **to) {
+  const Call *c = of;
+  (void)pitch;
+  for (int64_t i = 0; i < count; i++) {
+    from[i] = c->lhs + (row + i) * c->d->lhs.free_stride;
+    to[i] = c->out + (row + i) * c->d->n;
+  }
+}
+
+static const float *columns(const void *of, int64_t run) {
+  const Call *c = of;
+  (void)run;
+  return c->rhs;
+}
+
+static Runs product(const Call *c) {
+  const Dot *d = c->d;
+  return (Runs){.m = d->m,
+                .n = d->n,
+                .runs = 1,
+                .k = d->k,
+                .rows = rows,
+                .columns = columns,
+                .of = c,
+                .b_k = d->rhs.k_stride,
+                .b_col = d->rhs.free_stride};
+}
+
+static Err *run_as(const Dot *d, const Op *op, void *const *in, void *const *out, float *kept,
+                   bool fresh) {
+  Call c = {d, in[0], in[1], out[0]};
+  Runs x = product(&c);
+  return runs_run(&x, kept, fresh) ? NULL
+                                   : op_err(op, ERR_EXHAUSTED, "no memory for packed columns");
+}
+
+Err *dot_runs_run(void *state, const Op *op, void *const *in, void *const *out) {
+  return run_as(state, op, in, out, NULL, false);
+}
+
+/* A rhs that stays the same is packed once a loop. */
+size_t dot_runs_keep_bytes(void *state, unsigned fixed) {
+  Call c = {.d = state};
+  Runs x = product(&c);
+  return fixed & 2 ? sizeof(float) * (size_t)runs_floats(&x) : 0;
+}
+
+Err *dot_runs_run_kept(void *state, const Op *op, void *const *in, void *const *out, unsigned fixed,
+                       void *kept, bool fresh) {
+  (void)fixed;
+  return run_as(state, op, in, out, kept, fresh);
+}

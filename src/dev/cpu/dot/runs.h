@@ -1,0 +1,48 @@
+/* dev/cpu/runs: products of f32 whose rows are read where they are: c[i, j] = sum over r, p of
+ * from[r][i][p] * b[r, p, j]. A row is `runs` runs of k elements that may lie anywhere, such as the
+ * pixels under a window, and its results too. The columns, few beside the rows, are packed once,
+ * into panels that the innermost kernel, six rows by some vectors in registers, reads in order:
+ * nothing else is copied. Tiles follow from the sizes, blocks of the runs are added up in order:
+ * results do not depend on threads. */
+#ifndef WEFT_DEV_CPU_RUNS_H
+#define WEFT_DEV_CPU_RUNS_H
+
+#include "base/base.h"
+
+#define RUNS_ROWS 6
+#define RUNS_VECTORS 4
+
+/* Rows [0, mr) of vectors [0, nv) of columns, the last one of `last` columns; from[r * pitch + i] +
+ * p0 is run r of row i, to[i] + column its results. */
+typedef struct RunsBlock {
+  int64_t runs, pitch, p0, k, column, last;
+  bool add;
+} RunsBlock;
+typedef void (*RunsFn)(const RunsBlock *x, const float *const *from, const float *b,
+                       float *const *to);
+typedef struct RunsKernels {
+  int lanes, vectors;
+  RunsFn fn[RUNS_VECTORS][RUNS_ROWS]; /* [nv - 1][mr - 1] */
+} RunsKernels;
+extern const RunsKernels runs_avx2, runs_avx512;
+
+/* For products of n columns: the widest that this host can run and that are not mostly empty. NULL:
+ * none. */
+const RunsKernels *runs_kernels(int64_t n);
+
+typedef struct Runs {
+  int64_t m, n, runs, k;
+  /* Run r of row `row` + i to from[r * pitch + i], where its results begin to to[i], for i < count. */
+  void (*rows)(const void *of, int64_t row, int64_t count, int64_t pitch, const float **from,
+               float **to);
+  const float *(*columns)(const void *of, int64_t run); /* element (r, 0, 0) of b */
+  const void *of;
+  int64_t b_k, b_col;
+} Runs;
+
+int64_t runs_floats(const Runs *x); /* of packed columns */
+/* All of it, on the pool. kept: memory for packed columns, NULL: of our own; fresh: it is not filled
+ * yet. false: no memory. */
+bool runs_run(const Runs *x, float *kept, bool fresh);
+
+#endif

@@ -32,6 +32,7 @@ typedef struct Item {
   Ints before, after; /* items that this one waits for, that wait for it */
   int waiting, seen;
   bool moves, alias, done;
+  bool begun; /* those that should run before it are on their way */
 } Item;
 
 typedef struct Orderer {
@@ -211,14 +212,14 @@ static bool waits_for(Orderer *o, int item, int other, int seen) {
 static void run_needed(Orderer *o, int item);
 
 /* What a loop carries is read by all who can before its next value is made, which then takes its
- * memory and need not be moved there. */
+ * memory and need not be moved there. Of two that read what the other replaces one must be first. */
 static void run_readers_before(Orderer *o, int item) {
   for (int i = 0; i < o->items[item].out.n; i++) {
     int arg = o->storages.v[o->items[item].out.v[i]].into;
     for (int k = 0; arg >= 0 && k < o->storages.v[arg].readers.n; k++) {
       int reader = o->storages.v[arg].readers.v[k];
       const Item *t = &o->items[reader];
-      if (t->done || !t->moves || taken(o, t) > SMALL + given(o, t, false) ||
+      if (t->done || t->begun || !t->moves || taken(o, t) > SMALL + given(o, t, false) ||
           waits_for(o, reader, item, ++o->looks))
         continue;
       run_needed(o, reader);
@@ -231,7 +232,10 @@ static void run_needed(Orderer *o, int item) {
   for (int i = 0; i < o->items[item].before.n; i++)
     if (!o->items[o->items[item].before.v[i]].done) run_needed(o, o->items[item].before.v[i]);
   if (o->items[item].done) return;
-  if (o->r->parent) run_readers_before(o, item);
+  if (o->r->parent && !o->items[item].begun) {
+    o->items[item].begun = true;
+    run_readers_before(o, item);
+  }
   if (!o->items[item].done) run_item(o, item);
 }
 
@@ -255,7 +259,7 @@ static int64_t order(Orderer *o, bool wait) {
   o->out = (Nodes){0};
   for (int i = 0; i < o->storages.n; i++) o->storages.v[i].left = o->storages.v[i].n_readers;
   for (int i = 0; i < o->nodes->n; i++) {
-    o->items[i].done = false;
+    o->items[i].done = o->items[i].begun = false;
     o->items[i].waiting = o->items[i].before.n;
     if (!o->items[i].waiting) *vec_push(&o->ready) = i;
   }

@@ -175,6 +175,40 @@ static void parts_of_arguments_are_not_copied(void **state) {
   }
 }
 
+/* Each of what a loop carries is made from all of it: none can wait for all of its old value's
+ * readers. */
+static void each_made_from_all(void **state) {
+  (void)state;
+#define M "tensor<4x4xf32>"
+#define DOT(to, a, b)                                                                         \
+  "%" to " = stablehlo.dot_general %" a ", %" b ", contracting_dims = [1] x [0] : (" M ", " M \
+  ") -> " M "\n"
+  static const char text[] =
+      "func.func @main(%a0: " M ", %b0: " M ", %c0: " M ", %n: tensor<i32>) -> (" M ", " M ", " M
+      ") {\n"
+      "%zero = stablehlo.constant dense<0> : tensor<i32>\n"
+      "%one = stablehlo.constant dense<1> : tensor<i32>\n"
+      "%r:4 = stablehlo.while(%i = %zero, %a = %a0, %b = %b0, %c = %c0) : tensor<i32>, " M ", " M
+      ", " M "\n"
+      "cond {\n"
+      "%go = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>\n"
+      "stablehlo.return %go : tensor<i1>\n"
+      "} do {\n"
+      "%j = stablehlo.add %i, %one : tensor<i32>\n" DOT("ab", "a", "b") DOT("bc", "b", "c")
+          DOT("ca", "c", "a") DOT("x", "ab", "c") DOT("y", "bc", "a")
+              DOT("z", "ca", "b") "stablehlo.return %j, %x, %y, %z : tensor<i32>, " M ", " M ", " M
+                                  "\n}\n"
+                                  "return %r#1, %r#2, %r#3 : " M ", " M ", " M "\n}\n";
+#undef DOT
+#undef M
+  Module *m = read_program(str_from(text));
+  Target target = {.fusible = fusible, .in_place = in_place, .replicas = 1, .partitions = 1};
+  Plan *p = NULL;
+  ok(compile_program(m, &target, &p));
+  plan_free(p);
+  module_free(m);
+}
+
 /* Values whose places would lie beyond 64 bits. */
 static void more_than_memory_is_an_error(void **state) {
   (void)state;
@@ -201,11 +235,12 @@ static void more_than_memory_is_an_error(void **state) {
 }
 
 int main(void) {
-  struct CMUnitTest tests[COUNT_OF(cases) + 2];
+  struct CMUnitTest tests[COUNT_OF(cases) + 3];
   for (int i = 0; i < COUNT_OF(cases); i++)
     tests[i] = (struct CMUnitTest){cases[i].name, carried_values_stay, NULL, NULL,
                                    (void *)(uintptr_t)&cases[i]};
   tests[COUNT_OF(cases)] = (struct CMUnitTest)cmocka_unit_test(parts_of_arguments_are_not_copied);
   tests[COUNT_OF(cases) + 1] = (struct CMUnitTest)cmocka_unit_test(more_than_memory_is_an_error);
+  tests[COUNT_OF(cases) + 2] = (struct CMUnitTest)cmocka_unit_test(each_made_from_all);
   return _cmocka_run_group_tests("plan", tests, COUNT_OF(tests), NULL, NULL);
 }

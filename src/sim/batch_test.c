@@ -141,6 +141,30 @@ static void test_groups(void **state) {
   buf_free(&b);
 }
 
+/* What is repeated over an image is rounded before, and goes with its parts. */
+static void test_repeated(void **state) {
+  (void)state;
+  static const char x[] = "tensor<2x24x40x64xbf16>";
+  Buf b = {0};
+  buf_printf(&b,
+             "func.func public @main(%%x: %s, %%w: " FILTER ", %%v: " FILTER
+             ", %%g: tensor<2x64xf32>) -> %s {\n",
+             x, x);
+  conv(&b, "%a", "%x", "%w", x, FILTER, x, SAME);
+  buf_printf(&b,
+             "  %%r = stablehlo.broadcast_in_dim %%g, dims = [0, 3] : (tensor<2x64xf32>) -> "
+             "tensor<2x24x40x64xf32>\n"
+             "  %%h = stablehlo.convert %%r : (tensor<2x24x40x64xf32>) -> %s\n"
+             "  %%z = stablehlo.constant dense<0.0> : %s\n"
+             "  %%c = stablehlo.compare GT, %%a, %%z, FLOAT : (%s, %s) -> tensor<2x24x40x64xi1>\n"
+             "  %%s = stablehlo.select %%c, %%h, %%z : tensor<2x24x40x64xi1>, %s\n",
+             x, x, x, x, x);
+  conv(&b, "%y", "%s", "%v", x, FILTER, x, SAME);
+  buf_printf(&b, "  return %%y : %s\n}\n", x);
+  near(see(b.p, "tpu-v5e").cycles, 61494, 6);
+  buf_free(&b);
+}
+
 /* Pixels of a spread image take other taps each, so that few images load all weights for few rows. */
 static void test_spread(void **state) {
   (void)state;
@@ -160,9 +184,10 @@ static void test_spread(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_which),   cmocka_unit_test(test_single),
-                                     cmocka_unit_test(test_moves),   cmocka_unit_test(test_chain),
-                                     cmocka_unit_test(test_strides), cmocka_unit_test(test_groups),
-                                     cmocka_unit_test(test_spread)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_which),    cmocka_unit_test(test_single),
+      cmocka_unit_test(test_moves),    cmocka_unit_test(test_chain),
+      cmocka_unit_test(test_strides),  cmocka_unit_test(test_groups),
+      cmocka_unit_test(test_repeated), cmocka_unit_test(test_spread)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -118,6 +118,7 @@ static HNode *repeated(Batch *b, HNode *x, const Cut *like) {
   }
   if (batch) d[at] /= SPLITS, d[at + 1] *= SPLITS;
   HNode *n = hlo_bcast(m, x->src, x->in[0], now->rank, d, map);
+  if (batch) n->apart = true; /* its parts are views of it */
   return batch ? hlo_reshape(m, x->src, n, now->rank, now->d) : n;
 }
 

@@ -212,6 +212,27 @@ static double fold_ewise(OpKind op, double x, double y, bool *ok) {
   return 0;
 }
 
+/* What is repeated and has no other operand than numbers is computed before it is repeated. */
+static HNode *before_repeating(Maker *b, OpKind op, const Op *src, DType dt, int rank,
+                               const int64_t *d, int n_in, HNode **in) {
+  HNode *x = NULL, *own[4];
+  if (op == OP_UNKNOWN || op == OP_COPY || n_in > 4) return NULL;
+  for (int i = 0; i < n_in; i++) {
+    HNode *v = in[i];
+    if (!hlo_same_shape(v, rank, d)) return NULL;
+    if (v->kind == H_CONST && v->splat) continue;
+    if (v->kind != H_BCAST || (x && v != x)) return NULL;
+    x = v;
+  }
+  if (!x || x->in[0]->rank == 0) return NULL;
+  HNode *small = x->in[0];
+  for (int i = 0; i < n_in; i++)
+    own[i] = in[i] == x ? small
+                        : hlo_const(b, in[i]->src, in[i]->dt, small->rank, small->d, in[i]->value);
+  small = hlo_ewise(b, op, src, dt, small->rank, small->d, n_in, own);
+  return hlo_bcast(b, x->src, small, rank, d, x->dims);
+}
+
 HNode *hlo_ewise(Maker *b, OpKind op, const Op *src, DType dt, int rank, const int64_t *d, int n_in,
                  HNode **in) {
   if (op == OP_CONVERT && in[0]->dt == dt) return in[0];
@@ -232,6 +253,8 @@ HNode *hlo_ewise(Maker *b, OpKind op, const Op *src, DType dt, int rank, const i
     if (op == OP_MAXIMUM && cx && isinf(x->value) && x->value < 0) return y;
     if (op == OP_MINIMUM && cy && isinf(y->value) && y->value > 0) return x;
   }
+  HNode *repeated = before_repeating(b, op, src, dt, rank, d, n_in, in);
+  if (repeated) return repeated;
   return hlo_unique(b, hlo_node(b->g, b->comp, H_EWISE, op, src, dt, rank, d, n_in, in));
 }
 

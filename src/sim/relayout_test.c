@@ -68,8 +68,32 @@ static void test_relaid(void **state) {
   near(text, "tpu7x", 34314);
 }
 
+/* An argument is rounded in the order in which it lies, before it is turned. */
+static void test_rounded(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func public @main(%x: tensor<8x64x64x3xf32>, %w: tensor<4x4x3x48xbf16>, %g: "
+      "tensor<8x32x32x48xbf16>) -> (tensor<8x32x32x48xbf16>, tensor<4x4x3x48xbf16>) {\n"
+      "  %r = stablehlo.convert %x : (tensor<8x64x64x3xf32>) -> tensor<8x64x64x3xbf16>\n"
+      "  %y = stablehlo.convolution(%r, %w) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f], "
+      "window = {stride = [2, 2], pad = [[1, 1], [1, 1]]} {batch_group_count = 1 : i64, "
+      "feature_group_count = 1 : i64} : (tensor<8x64x64x3xbf16>, tensor<4x4x3x48xbf16>) -> "
+      "tensor<8x32x32x48xbf16>\n"
+      "  %d = stablehlo.convolution(%r, %g) dim_numbers = [f, 0, 1, b]x[i, 0, 1, o]->[0, 1, b, f], "
+      "window = {pad = [[1, 1], [1, 1]], rhs_dilate = [2, 2]} {batch_group_count = 1 : i64, "
+      "feature_group_count = 1 : i64} : (tensor<8x64x64x3xbf16>, tensor<8x32x32x48xbf16>) -> "
+      "tensor<4x4x3x48xbf16>\n"
+      "  return %y, %d : tensor<8x32x32x48xbf16>, tensor<4x4x3x48xbf16>\n}\n";
+  SimReport *r = estimate(text, "tpu-v5e");
+  double cycles = 0;
+  for (int i = 0; i < r->n_kernels; i++)
+    if (!strcmp(r->kernels[i].op, "convert")) cycles += r->kernels[i].cycles;
+  sim_report_free(r);
+  assert_in_range((int)cycles, 4900, 5400); /* libtpu: 5158 */
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_copies), cmocka_unit_test(test_at_once),
-                                     cmocka_unit_test(test_relaid)};
+                                     cmocka_unit_test(test_relaid), cmocka_unit_test(test_rounded)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

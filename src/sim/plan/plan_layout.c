@@ -230,6 +230,12 @@ bool plan_slices_tiles(const Plan *p, const HNode *n) {
   return order && n->d[order[1]] == 1 && n->in[0]->d[order[1]] > 1;
 }
 
+/* An argument is rounded as it lies, and turned after that. */
+static bool rounds_argument(const Kernel *k) {
+  return k && k->roots.n == 1 && k->inner.n == 1 && k->roots.v[0]->op == OP_CONVERT &&
+         k->roots.v[0]->in[0]->val && k->roots.v[0]->in[0]->val->is_param;
+}
+
 void plan_layouts(Plan *p) {
   const Law *law = p->law;
   for (int i = 0; i < p->values.n; i++) p->values.v[i]->rounded = only_rounded(p, p->values.v[i]);
@@ -258,7 +264,8 @@ void plan_layouts(Plan *p) {
         have = true;
       } else if (conv && n->rank > 2) {
         have = dot_order(law, n, conv, made, from, order);
-      } else if (!conv && n->kind != H_REDUCE && (roles = reader_roles(n, &rc, 0)) && rc->is_conv) {
+      } else if (!conv && n->kind != H_REDUCE && !rounds_argument(k) &&
+                 (roles = reader_roles(n, &rc, 0)) && rc->is_conv) {
         plan_conv_order(law, n, rc, roles, order);
         have = true;
       }

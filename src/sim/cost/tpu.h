@@ -38,7 +38,6 @@ typedef struct ProductShape { /* a product in the terms of the law */
 double tpu_tiling(const Law *law, const ProductShape *s, double *array, int *windows);
 /* tpu_product.c */
 void tpu_product(Plan *p, Kernel *k);
-void tpu_matvec(Plan *p, Kernel *k);
 /* tpu_loop.c */
 void tpu_loop(Plan *p, Kernel *k);
 void tpu_update(Plan *p, Kernel *k);

@@ -319,10 +319,7 @@ void tpu_cost(Plan *p, Kernel *k) {
     return;
   }
   if (k->attention) return cost_attention(p, k);
-  const HConv *cv = k->conv ? k->conv->conv : NULL;
-  if (cv && !cv->is_conv && (cv->m == 1 || cv->n == 1) && p->law->matvec && cv->k > 1) {
-    tpu_matvec(p, k);
-  } else if (k->conv) {
+  if (k->conv) {
     tpu_product(p, k);
   } else if (updates(k)) {
     tpu_update(p, k);

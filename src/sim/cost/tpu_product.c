@@ -1,5 +1,4 @@
-/* Products and convolutions on a TPU in the terms of tpu_tiling.c, and the matrix-vector products
- * that run as loops. */
+/* Products and convolutions on a TPU in the terms of tpu_tiling.c. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -362,33 +361,4 @@ void tpu_product(Plan *plan, Kernel *k) {
              : k->cycles < 3 * law->base ? SIM_LATENCY
                                          : SIM_MEMORY;
   free(p.side);
-}
-
-/* A matrix with one row or column becomes a vector before it is used so, unless it lies in memory
- * as one would. */
-static double vector_copy(const Law *law, const HValue *v) {
-  const HNode *n = v->node;
-  int64_t count = hlo_count(n);
-  bool row = n->rank == 2 && (n->d[0] == 1 || n->d[1] == 1);
-  if (!row || count < 2 || (tpu_width(v) == 4 && (count % 1024 == 0 || v->kernel >= 0))) return 0;
-  return law->lbase + 0.035 * (double)count / law->cores;
-}
-
-/* A matrix-vector product runs on the vector unit as multiply and reduce. */
-void tpu_matvec(Plan *p, Kernel *k) {
-  const Law *law = p->law;
-  double rd = 0, big = 0;
-  for (int i = 0; i < k->reads.n; i++) {
-    rd += k->reads.v[i]->tiles * law->loop.r[tpu_width(k->reads.v[i])];
-    big = MAX(big, k->reads.v[i]->tiles);
-  }
-  double n = ceil(big / law->rwin), R = ceil(n / (n > 1 ? law->cores : 1));
-  double wr = big * law->loop.o[4];
-  k->windows = (int)n;
-  k->cycles = law->lbase + rd + wr + (R - 1) * law->lq;
-  for (int i = 0; i < k->reads.n; i++) k->cycles += vector_copy(law, k->reads.v[i]);
-  for (int i = 0; i < k->roots.n; i++)
-    if (k->roots.v[i]->val) k->cycles += vector_copy(law, k->roots.v[i]->val);
-  k->bound = SIM_MEMORY;
-  k->util = MIN(1, rd / k->cycles);
 }

@@ -112,11 +112,6 @@ static void transposed_views(Plan *p) {
   }
 }
 
-/* A product with a vector runs as a loop, in whatever order the matrix lies. */
-static bool by_vector(const Plan *p, const HConv *c) {
-  return p->law->matvec && !c->is_conv && (c->m == 1 || c->n == 1) && c->k > 1;
-}
-
 /* Does this value, element by element, become the operand x of a product? */
 static bool becomes(const HNode *n, const HNode *x) {
   if (x == n) return true;
@@ -152,7 +147,7 @@ static void turn_operands(Plan *p) {
   int nk = p->kernels.n;
   for (int i = 0; i < nk; i++) {
     Kernel *k = p->kernels.v[i];
-    if (k->dead || !k->conv || by_vector(p, k->conv->conv)) continue;
+    if (k->dead || !k->conv) continue;
     const HConv *c = k->conv->conv;
     for (int side = 0; side < 2; side++) {
       const HNode *x = k->conv->in[side];

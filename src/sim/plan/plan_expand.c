@@ -1,7 +1,8 @@
 /* Operations that a compiler for TPUs writes as others before it fuses: stable sorts carry a
  * number for each element, small top-k are sorts, running sums go block by block, images are laid
- * out anew before their dimensions are joined, narrow arrays stay narrow through maxima, and rows
- * that are added up go to what their sums are added to. Linear in the graph; a node that is expanded
+ * out anew before their dimensions are joined, narrow arrays stay narrow through maxima, rows that
+ * are added up go to what their sums are added to, and a matrix times a vector is multiplied and added
+ * up. Linear in the graph; a node that is expanded
  * becomes the last of its expansion. */
 #include <stdlib.h>
 
@@ -156,9 +157,104 @@ static void row_to_vector(Expand *x, HNode *n) {
   become(n, n->kind, n->op, x, 1, &row);
 }
 
+static HNode *as_f32(Expand *x, const HNode *n, HNode *v) {
+  return v->dt == DT_F32 ? v : before(x, n, H_EWISE, OP_CONVERT, DT_F32, v->rank, v->d, 1, &v);
+}
+
+/* Where dimension d of the vector's side of a product lies on the other one; -1: it has no match. */
+static int matching(const HNode *n, int side, int d) {
+  static const char *const names[2][2] = {
+      {"lhs_batching_dimensions", "rhs_batching_dimensions"},
+      {"lhs_contracting_dimensions", "rhs_contracting_dimensions"}};
+  for (int kind = 0; kind < 2; kind++) {
+    const int64_t *own, *other;
+    int count = op_ints(n->src, names[kind][side], &own);
+    op_ints(n->src, names[kind][1 - side], &other);
+    for (int i = 0; i < count; i++)
+      if (own[i] == d) return (int)other[i];
+  }
+  return -1;
+}
+
+/* Does a matrix of one row or column lie in memory as the vector of its elements does? Vectors have
+ * tiles of 1024 elements, shorter ones of the next power of two, rows of 128. */
+static bool lies_as_vector(DType dt, int64_t n) {
+  int64_t tiles = (n + 127) / 128;
+  return hlo_bits(dt) == 32 && (tiles >= 8 ? tiles % 8 == 0 : (tiles & (tiles - 1)) == 0);
+}
+
+/* The sums of a product over its one wide side, whose dimensions at[] they keep, as the product has
+ * them: batch dimensions first, in their own order. */
+static HNode *batch_first(Expand *x, const HNode *n, int side, HNode *sums, const int64_t *at) {
+  const int64_t *batch;
+  int64_t perm[64], d[64];
+  int nb = op_ints(n->src, side ? "rhs_batching_dimensions" : "lhs_batching_dimensions", &batch);
+  int w = 0;
+  bool moves = false;
+  for (int i = 0; i < nb; i++)
+    for (int q = 0; q < sums->rank; q++)
+      if (at[q] == batch[i]) perm[w++] = q;
+  for (int q = 0; q < sums->rank; q++) {
+    bool in_batch = false;
+    for (int i = 0; i < nb; i++) in_batch |= at[q] == batch[i];
+    if (!in_batch) perm[w++] = q;
+  }
+  for (int q = 0; q < w; q++) moves |= perm[q] != q, d[q] = sums->d[perm[q]];
+  if (!moves) return sums;
+  HNode *t = before(x, n, H_TRANSPOSE, OP_TRANSPOSE, sums->dt, w, d, 1, &sums);
+  t->n_dims = w;
+  t->dims = hlo_ints(x->g, perm, w);
+  return t;
+}
+
+/* A matrix times a vector is multiplied and added up on the vector unit, in 32 bits. */
+static void multiply_and_add(Expand *x, HNode *n) {
+  const HConv *c = n->conv;
+  if (!x->law->matvec || c->is_conv || c->k == 1 || (c->m != 1 && c->n != 1) || n->attention ||
+      n->src->kind != OP_DOT_GENERAL || hlo_bits(n->dt) > 32)
+    return;
+  int side = c->n == 1 ? 1 : 0, dims = 0; /* the vector's */
+  HNode *v = n->in[side], *big = n->in[1 - side];
+  const char *roles = side ? c->rhs : c->lhs, *wide = side ? c->lhs : c->rhs;
+  int64_t kept[64], map[64], sum[64], left[64], at[64];
+  if (v->rank > 32 || big->rank > 32) return;
+  for (int d = 0; d < v->rank; d++) {
+    if (roles[d] != 'b' && roles[d] != 'k') continue;
+    map[dims] = matching(n, side, d);
+    kept[dims++] = v->d[d];
+  }
+  if (dims != v->rank) {
+    bool apart = v->kind == H_PARAM && v->rank == 2 && !lies_as_vector(v->dt, hlo_count(v));
+    v = before(x, n, H_RESHAPE, OP_RESHAPE, v->dt, dims, kept, 1, &v);
+    if (apart) v = before(x, n, H_EWISE, OP_COPY, v->dt, dims, kept, 1, &v);
+    v->apart = apart;
+  }
+  v = as_f32(x, n, v);
+  if (dims != big->rank) {
+    v = before(x, n, H_BCAST, OP_BROADCAST_IN_DIM, DT_F32, big->rank, big->d, 1, &v);
+    v->n_dims = dims;
+    v->dims = hlo_ints(x->g, map, dims);
+  }
+  HNode *pair[2] = {as_f32(x, n, big), v};
+  HNode *both = before(x, n, H_EWISE, OP_MULTIPLY, DT_F32, big->rank, big->d, 2, pair);
+  HNode *zero = before(x, n, H_CONST, OP_CONSTANT, DT_F32, 0, NULL, 0, NULL);
+  zero->splat = true;
+  int sums = 0, rest = 0;
+  for (int d = 0; d < big->rank; d++)
+    if (wide[d] == 'k') sum[sums++] = d;
+    else at[rest] = d, left[rest++] = big->d[d];
+  HNode *r = before(x, n, H_REDUCE, OP_REDUCE, n->dt, rest, left, 2, (HNode *[]){both, zero});
+  r->n_dims = sums;
+  r->dims = hlo_ints(x->g, sum, sums);
+  r = batch_first(x, n, 1 - side, r, at);
+  n->conv = NULL;
+  become(n, H_RESHAPE, OP_RESHAPE, x, 1, &r);
+}
+
 static void expand(Expand *x, HNode *n) {
   switch (n->kind) {
   case H_BCAST: row_to_vector(x, n); break;
+  case H_CONV: multiply_and_add(x, n); break;
   case H_GATHER: widen_for_rows(x, n); break;
   case H_REDUCE: stay_narrow(x, n); break;
   case H_SORT: number_elements(x, n); break;

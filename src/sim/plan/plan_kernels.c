@@ -256,6 +256,39 @@ static bool finds_several(const Kernel *k) {
   return n && n->kind == H_REDUCE && n->n_results > 1;
 }
 
+/* Is n, whose dimension d that is, made of that product element by element? Then *role is the part
+ * that the dimension has in it. */
+static bool made_of(const HNode *n, int d, const HNode *product, char *role, int depth) {
+  if (n == product) {
+    *role = product->conv->out[d];
+    return true;
+  }
+  bool moves = n->kind == H_TRANSPOSE;
+  if (depth > 12 || (n->kind != H_EWISE && !moves)) return false;
+  for (int i = 0; i < n->n_in; i++)
+    if (n->in[i]->rank == n->rank &&
+        made_of(n->in[i], moves ? (int)n->dims[d] : d, product, role, depth + 1))
+      return true;
+  return false;
+}
+
+/* Does k add up several products of one kernel, element by element? Each is done before the next. */
+static bool sums_products(const Kernel *k, const HNode *product) {
+  for (int i = 0; i < k->roots.n; i++) {
+    const HNode *n = k->roots.v[i];
+    bool batch = false, inside = false;
+    for (int q = 0; q < n->n_dims && n->kind == H_REDUCE; q++) {
+      char role = 0;
+      if (n->in[0]->d[n->dims[q]] < 2 || !made_of(n->in[0], (int)n->dims[q], product, &role, 0))
+        continue;
+      if (role == 'b') batch = true;
+      else inside = true;
+    }
+    if (batch && !inside) return true;
+  }
+  return false;
+}
+
 /* The kernel that makes a full-size input of kernel `at` and can make its results as well, the last of
  * several; -1: none. `loops`: of two loops without a sum or a product, else of others. */
 static int maker_to_join(Plan *p, int at, bool loops, Seen *seen) {
@@ -274,7 +307,7 @@ static int maker_to_join(Plan *p, int at, bool loops, Seen *seen) {
     if (s == k || s->dead || s->copy || !loops_over(s) || domain(s) != dom) continue;
     if (s->roots.v[0]->val->lone) continue;
     if (s->attention || (s->conv && !p->law->tpu) || (several && !s->conv)) continue;
-    if (v->node->ends) continue;
+    if (v->node->ends || (p->law->tpu && s->conv && sums_products(k, s->conv))) continue;
     if (s->reduce && !s->conv && !(k->reduce && v->node->kind != H_REDUCE)) continue;
     bool both = p->law->tpu && !s->conv && !s->reduce && !k->reduce;
     if (both != loops || (both && s->roots.n > 1)) continue;

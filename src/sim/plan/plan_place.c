@@ -85,7 +85,7 @@ static void take(Place *m, HValue *v, int a, int ready, int b, bool fetched) {
 static bool fetch_first(const Kernel *k, const HValue *v) {
   if (k->conv) {
     const HConv *c = k->conv->conv;
-    if (!c->is_conv) return c->m > 1 && c->n > 1;
+    if (!c->is_conv) return true;
     const HNode *x = k->conv->in[0];
     const HValue *ov = k->roots.v[0]->val;
     if (v->node->rank != x->rank || v->node->rank < 2 || hlo_count(v->node) != hlo_count(x))
@@ -109,6 +109,7 @@ static bool fetch_first(const Kernel *k, const HValue *v) {
   }
   const HNode *root = k->roots.v[0];
   if (root->kind == H_GATHER || root->kind == H_DSLICE) return v->node == root->in[0];
+  if (root->kind == H_REDUCE && root->src && root->src->kind == OP_DOT_GENERAL) return false;
   return k->alone || k->reduce;
 }
 

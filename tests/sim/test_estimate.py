@@ -141,6 +141,7 @@ def test_sample_of_the_oracle(programs):
     ("programs", "rows", "bottleneck_fwdbwd_b32_28_c128", "tpu7x"),  # kernels that wait for the vector unit
     ("programs", "rows", "attn_fwdbwd_b8_t512_d768", "tpu-v6e"),  # how long a value waits on chip
     ("unseen2", "unseen2", "u_attn_fwd_b2_t1024_d768", "tpu7x"),  # attention's scores and rows
+    ("blocks", "blocks", "t_gru_b64_t64_d128", "tpu-v5e"),  # gates that several stacks in a loop are made of
     ("unseen3", "unseen3", "w_mlp_adam_b256", "tpu-v5e"),  # results over arguments on chip
     ("unseen", "unseen", "s_decode_b8_c512", "tpu-v6e")])
 def test_peaks(tmp_path, archive, table, program, chip):

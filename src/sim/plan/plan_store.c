@@ -446,18 +446,11 @@ static bool worth_storing(const Law *law, const HNode *n, const unsigned char *c
   return in >= (limit - (limit < 3 ? 0 : 0.01)) * out || (dear && in >= 1.99 * out);
 }
 
-#define VECTOR 65536 /* elements */
-#define LEAVES 3
-
-/* Is it a short array that several others are made of, itself made of several? It costs a kernel each to
- * make it again, and nothing to keep. */
-static bool shared_vector(HNode *n, const unsigned char *claimed) {
+/* Arrays of n's size that it is made of, element by element: those that are stored, or parts of such. */
+static int leaves(const HNode *n) {
   const HNode *stack[32] = {n}, *leaf[32];
   int ns = 1, nl = 0;
   int64_t count = hlo_count(n);
-  if (n->kind != H_EWISE || n->n_users < 2 || count < 16 || count >= VECTOR || n->comp->parent ||
-      meets_again(n, claimed))
-    return false;
   for (int steps = 0; ns && steps < 64; steps++) {
     const HNode *x = stack[--ns];
     for (int i = 0; i < x->n_in; i++) {
@@ -465,11 +458,34 @@ static bool shared_vector(HNode *n, const unsigned char *claimed) {
       bool seen = plan_const_only(y) || hlo_count(y) != count;
       for (int k = 0; k < nl; k++) seen |= leaf[k] == y;
       if (seen) continue;
-      if (y->kind == H_EWISE && !y->val && ns < 32) stack[ns++] = y;
+      if (y->kind == H_EWISE && !y->val && !y->is_output && ns < 32) stack[ns++] = y;
       else if (nl < 32) leaf[nl++] = y;
     }
   }
-  return nl >= LEAVES;
+  return nl;
+}
+
+#define VECTOR 65536 /* elements */
+#define LEAVES 3
+
+/* Is it a short array that several others are made of, itself made of several? It costs a kernel each to
+ * make it again, and nothing to keep. */
+static bool shared_vector(const HNode *n, const unsigned char *claimed) {
+  int64_t count = hlo_count(n);
+  return n->kind == H_EWISE && n->n_users >= 2 && count >= 16 && count < VECTOR &&
+         !n->comp->parent && !meets_again((HNode *)n, claimed) && leaves(n) >= LEAVES;
+}
+
+/* Is it a gate in a loop, made of two arrays or more, that several others are made of? It is not
+ * computed again for each. */
+static bool shared_gate(const HNode *n) {
+  if (!n->comp->parent || n->kind != H_EWISE || n->n_users < 2 || hlo_count(n) < 1024 || n->soft)
+    return false;
+  bool gate = n->op == OP_TANH || n->op == OP_LOGISTIC;
+  const HNode *d = n->op == OP_DIVIDE && plan_const_only(n->in[0]) ? n->in[1] : NULL;
+  for (int i = 0; d && d->op == OP_ADD && i < d->n_in; i++) /* 1 / (1 + exp(-x)) */
+    gate |= d->in[i]->op == OP_EXPONENTIAL;
+  return gate && leaves(n) >= 2;
 }
 
 /* Is a windowed reduction one that the compiler has an emitter for? The two dimensions in a tile
@@ -620,7 +636,7 @@ void plan_stored(Plan *p) {
     if (claimed[n->id] && !n->is_output) continue;
     bool alone = p->law->tpu && !n->is_output && strides_in_tiles(n);
     bool need = n->is_output || alone || (n->apart && p->law->tpu) || plan_slices_tiles(p, n) ||
-                (p->law->tpu && shared_vector(n, claimed)) ||
+                (p->law->tpu && (shared_vector(n, claimed) || shared_gate(n))) ||
                 (p->law->tpu && worth_storing(p->law, n, claimed));
     for (int k = 0; k < n->n_users && !need; k++) {
       const HNode *u = n->users[k];

@@ -187,6 +187,8 @@ static V load_few(Gen *g, DType t, V ptr, V mask) {
 }
 
 V gen_load(Gen *g, DagNode *n) {
+  V turned = turned_load(g, n);
+  if (turned) return turned;
   V base = gen_base(g, n->buf);
   V ptr = gen_address(g, base, mem_type(g, n->t, 0), &n->lin);
   V mask = dag_mask_known(g->d, n->mask, 0) > 0 ? NULL : gen_mask(g, n->mask);

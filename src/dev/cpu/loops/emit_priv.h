@@ -104,6 +104,7 @@ double dag_flops(const Dag *d);
 
 #define MAX_LEVELS (MAX_LOOPS + 3)
 
+typedef struct Turned Turned;
 typedef struct Gen {
   LLVMContextRef ctx;
   LLVMModuleRef mod;
@@ -121,6 +122,7 @@ typedef struct Gen {
   LLVMValueRef block_row;        /* number of the row in its block */
   int64_t first_lane;            /* braid: element of the block that lane 0 is */
   int64_t first;                 /* where the vector loop begins; its tasks, at multiples of vl */
+  Turned *turned;                /* NULL: rows are not turned (turned.c) */
   bool is_cycle;                 /* part of a loop that is one function (cycle.h) */
   bool plain_nan;                /* what is rounded now is no odd_nan */
   LLVMValueRef bufs, begin, end; /* parameters */

@@ -123,6 +123,26 @@ void walk_loops(Gen *g, int first, int level, const Walk *w);
 V walk_open_blocks(Gen *g, int level, V lo, V hi, int64_t step, int64_t many);
 void walk_close_blocks(Gen *g, int level, const Walk *w);
 
+/* Numbers of n columns, a vector each, stored row by row. */
+void gen_store_columns(Gen *g, DType t, int n, const V *columns, V ptr);
+
+/* ---- turned.c: rows in the lanes of vectors, turned when they are loaded and stored ---- */
+
+#define LEAST_TURNED 4 /* elements of a row; fewer are put together one by one */
+/* Whose memory is dense rows of `length` elements, of the loops from kept_loops on? */
+bool turned_reads(const Gen *g, const DagNode *n, int kept_loops, int64_t length);
+bool turned_writes(const Gen *g, int out, int kept_loops, int64_t length);
+double turned_work(const Gen *g, int64_t length); /* vector operations for an element of each row */
+/* Around the rows of one vector, all in one block; whatever is asked for meanwhile is of element
+ * turned_at. */
+void turned_open(Gen *g, int kept_loops, int64_t length);
+void turned_close(Gen *g);
+void turned_at(Gen *g, int64_t element);
+V turned_load(Gen *g, DagNode *n); /* NULL: not of such rows */
+/* At turned_flush, after the last element. false: not of such rows, and not stored. */
+bool turned_store(Gen *g, int out, int level);
+void turned_flush(Gen *g, int level);
+
 /* ---- boxes.c ---- */
 
 /* The loops of a fusion, of which the first `tasks` are tasks and open, in boxes. false: it is better

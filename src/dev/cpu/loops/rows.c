@@ -19,7 +19,8 @@ static void sweep_body(Gen *g, void *arg, int u) {
   for (int i = 0; i < d->reduces.n; i++)
     if (d->reduces.v[i].sweep == s->number) sum_accumulate(g, &d->reduces.v[i], level, s->vec, u);
   for (int i = 0; i < d->n_out; i++)
-    if (d->f->out[i].full && d->nodes.v[d->out[i]].depth == s->number) gen_store(g, i, level);
+    if (d->f->out[i].full && d->nodes.v[d->out[i]].depth == s->number && !turned_store(g, i, level))
+      gen_store(g, i, level);
   block_keep(g, level);
 }
 
@@ -42,6 +43,7 @@ void gen_set_results(Gen *g, int reduce, const V *v) {
 
 /* ---- short rows: one in each lane, their elements one after the other without a loop ---- */
 
+#define MAX_ACROSS 20        /* elements */
 #define MAX_ACROSS_CODE 1000 /* nodes, written out */
 
 static int64_t row_length(const Dag *d, int nk) {
@@ -88,21 +90,25 @@ static double work_along(const Gen *g, const Dag *d, int64_t length) {
 }
 
 /* ... with rows in its lanes. */
-static double work_across(const Gen *g, const Dag *d, int64_t length) {
-  double w = 0, each = (double)length;
+static double work_across(const Gen *g, const Dag *d, int nk, int64_t length) {
+  double w = 0, each = (double)length, turned = turned_work(g, length);
   for (int i = 0; i < d->nodes.n; i++) {
     const DagNode *n = &d->nodes.v[i];
-    if (n->level >= 2) w += (n->level == 3 ? each : 1) * node_work(d, n);
+    bool dense = n->level == 3 && turned_reads(g, n, nk, length);
+    if (n->level >= 2) w += (n->level == 3 ? each : 1) * (dense ? turned : node_work(d, n));
   }
   for (int i = 0; i < d->reduces.n; i++) w += each * body_work(&d->reduces.v[i]);
   for (int i = 0; i < d->n_out; i++)
-    if (d->f->out[i].full) w += each * (dag_vector_stride(d, &d->out_lin[i]) == 1 ? 2 : 2 * g->vl);
+    if (d->f->out[i].full)
+      w += each * (dag_vector_stride(d, &d->out_lin[i]) == 1 ? 2
+                   : turned_writes(g, i, nk, length)         ? turned
+                                                             : 2 * g->vl);
   return w / g->vl;
 }
 
 static bool is_across(const Gen *g, Dag *d, int nk) {
   int64_t length = row_length(d, nk);
-  if (nk < 1 || nk == d->n_loops || d->loops[nk - 1].extent < g->vl || length > SHORT_ROW ||
+  if (nk < 1 || nk == d->n_loops || d->loops[nk - 1].extent < g->vl || length > MAX_ACROSS ||
       length * d->nodes.n > MAX_ACROSS_CODE)
     return false;
   row_levels(d, nk);
@@ -112,13 +118,14 @@ static bool is_across(const Gen *g, Dag *d, int nk) {
     const DagNode *n = &d->nodes.v[i];
     if (n->kind == N_REDUCE && (!n->vec || n->level != 2)) return false;
   }
-  return work_across(g, d, length) < along;
+  return work_across(g, d, nk, length) < along;
 }
 
 static void across_rows(Gen *g, void *arg, int u) {
   (void)u;
   Dag *d = g->d;
   int nk = *(const int *)arg, level = g->level;
+  turned_open(g, nk, row_length(d, nk));
   for (int s = 0, last = shape_last_sweep(d); s <= last; s++) {
     for (int i = 0; i < d->reduces.n; i++)
       if (d->reduces.v[i].sweep == s) sum_init(g, &d->reduces.v[i], level, true, 1);
@@ -129,8 +136,10 @@ static void across_rows(Gen *g, void *arg, int u) {
       for (int i = d->n_loops - 1; i >= nk; rest /= d->loops[i--].extent)
         d->loops[i].iv = gen_i64(g, rest % d->loops[i].extent);
       g->epoch[g->level] = ++g->next_epoch;
+      turned_at(g, e);
       sweep_body(g, &sweep, 0);
     }
+    turned_flush(g, g->level);
     g->point[level] = g->point[level + 1];
     g->level = level;
     for (int i = 0; i < d->reduces.n; i++) {
@@ -144,6 +153,7 @@ static void across_rows(Gen *g, void *arg, int u) {
   }
   for (int i = 0; i < d->n_out; i++)
     if (!d->f->out[i].full) gen_store(g, i, level);
+  turned_close(g);
 }
 
 static void gen_across(Gen *g, Dag *d, int nk, const char *name, FusedCode *out) {

@@ -259,10 +259,41 @@ static void test_beside(void **state) {
   }
 }
 
+/* Rows whose elements are read and written whole, turned into lanes and back. */
+static void test_turned(void **state) {
+  (void)state;
+  static const int64_t rows[] = {16, 17, 100, 3001}, width[] = {2, 3, 4, 5, 8, 11, 16, 17, 20};
+  static const char *const kinds[] = {"maximum", "minimum", "maximum"};
+  for (int c = 0; c < COUNT_OF(rows) * COUNT_OF(width); c++)
+    for (int k = 0; k < COUNT_OF(types); k++) {
+      if (types[k].t == DT_I1) continue;
+      const char *e = types[k].name;
+      int64_t dims[2] = {rows[c % COUNT_OF(rows)], width[c / COUNT_OF(rows)]};
+      char *m = xasprintf("tensor<%lldx%lldx%s>", (long long)dims[0], (long long)dims[1], e);
+      char *v = xasprintf("tensor<%lldx%s>", (long long)dims[0], e);
+      Buf b = {0};
+      buf_printf(&b, "func.func @main(%%x0: %s) -> %s {\n", m, m);
+      buf_printf(&b, "%%z = stablehlo.constant dense<%s> : tensor<%s>\n", e[0] == 'i' ? "1" : "1.0",
+                 e);
+      for (int r = 0; r < 3; r++)
+        buf_printf(&b,
+                   "%%s%d = stablehlo.reduce(%%x%d init: %%z) applies stablehlo.%s across "
+                   "dimensions = [1] : (%s, tensor<%s>) -> %s\n"
+                   "%%b%d = stablehlo.broadcast_in_dim %%s%d, dims = [0] : (%s) -> %s\n"
+                   "%%x%d = stablehlo.subtract %%x%d, %%b%d : %s\n",
+                   r, r, kinds[r], m, e, v, r, r, v, m, r + 1, r, r, m);
+      buf_printf(&b, "return %%x3 : %s\n}", m);
+      check_answer(types[k].t, 2, dims, b.p, types[k].t == DT_BF16 ? 2e-2 : 0);
+      buf_free(&b);
+      free(m);
+      free(v);
+    }
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_repeat),  cmocka_unit_test(test_rows),
-                                     cmocka_unit_test(test_joined),  cmocka_unit_test(test_argmax),
-                                     cmocka_unit_test(test_softmax), cmocka_unit_test(test_swept),
-                                     cmocka_unit_test(test_chain),   cmocka_unit_test(test_beside)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_repeat), cmocka_unit_test(test_rows),    cmocka_unit_test(test_joined),
+      cmocka_unit_test(test_argmax), cmocka_unit_test(test_softmax), cmocka_unit_test(test_swept),
+      cmocka_unit_test(test_chain),  cmocka_unit_test(test_beside),  cmocka_unit_test(test_turned)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -86,6 +86,20 @@ static V woven_tail(Gen *g, const Weave *w, int64_t at) {
   return LLVMBuildShuffleVector(B, g->tail, g->tail, LLVMConstVector(e, (unsigned)g->vl), "");
 }
 
+void gen_store_columns(Gen *g, DType t, int n, const V *columns, V ptr) {
+  uint8_t from[MAX_PARTS * 64], lane[MAX_PARTS * 64];
+  Weave w = {.n = n, .numbers = 1, .from = from, .lane = lane};
+  for (int i = 0; i < n * g->vl; i++) {
+    from[i] = (uint8_t)(i % n);
+    lane[i] = (uint8_t)(i / n);
+  }
+  for (int i = 0; i < n; i++) {
+    V at = gen_i64(g, (int64_t)i * g->vl);
+    V to = LLVMBuildGEP2(B, mem_type(g, t, 0), ptr, &at, 1, "");
+    gen_store_lanes(g, t, woven(g, &w, columns, (int64_t)i * g->vl), to, NULL, NULL);
+  }
+}
+
 static void store(Gen *g, const Weave *w, int level) {
   const Dag *d = g->d;
   DType t = d->f->out[w->first].v->type->dtype, each = w->numbers == 2 ? dtype_real_of(t) : t;

@@ -165,6 +165,39 @@ static void test_repeated(void **state) {
   buf_free(&b);
 }
 
+/* What is left of each image's mean is stored when several read it: nobody reads the mean, repeated over
+ * the image, again. */
+static void test_less_mean(void **state) {
+  (void)state;
+  static const char x[] = "tensor<2x24x40x64xbf16>";
+#define WIDE "tensor<2x24x40x64xf32>"
+  Buf b = {0};
+  buf_printf(&b, "func.func public @main(%%x: %s, %%w: " FILTER ", %%v: " FILTER ") -> %s {\n", x,
+             x);
+  conv(&b, "%a", "%x", "%w", x, FILTER, x, SAME);
+  buf_cstr(&b,
+           "  %f = stablehlo.convert %a : (tensor<2x24x40x64xbf16>) -> " WIDE "\n"
+           "  %z = stablehlo.constant dense<0.0> : tensor<f32>\n"
+           "  %s = stablehlo.reduce(%f init: %z) applies stablehlo.add across dimensions = [1, 2] "
+           ": (" WIDE ", tensor<f32>) -> tensor<2x64xf32>\n"
+           "  %r = stablehlo.broadcast_in_dim %s, dims = [0, 3] : (tensor<2x64xf32>) -> " WIDE "\n"
+           "  %d = stablehlo.subtract %f, %r : " WIDE "\n"
+           "  %q = stablehlo.multiply %d, %d : " WIDE "\n"
+           "  %t = stablehlo.reduce(%q init: %z) applies stablehlo.add across dimensions = [1, 2] "
+           ": (" WIDE ", tensor<f32>) -> tensor<2x64xf32>\n"
+           "  %u = stablehlo.broadcast_in_dim %t, dims = [0, 3] : (tensor<2x64xf32>) -> " WIDE "\n"
+           "  %h = stablehlo.multiply %d, %u : " WIDE "\n"
+           "  %i = stablehlo.convert %h : (" WIDE ") -> tensor<2x24x40x64xbf16>\n");
+  conv(&b, "%y", "%i", "%v", x, FILTER, x, SAME);
+  buf_printf(&b, "  return %%y : %s\n}\n", x);
+  SimReport *r = estimate(b.p, "tpu-v5e");
+  int stored = 0;
+  for (int i = 0; i < r->n_lives; i++) stored += !strncmp(r->lives[i].name, "subtract", 8);
+  assert_int_equal(stored, 1);
+  sim_report_free(r);
+  buf_free(&b);
+}
+
 /* Pixels of a spread image take other taps each, so that few images load all weights for few rows. */
 static void test_spread(void **state) {
   (void)state;
@@ -188,6 +221,7 @@ int main(void) {
       cmocka_unit_test(test_which),    cmocka_unit_test(test_single),
       cmocka_unit_test(test_moves),    cmocka_unit_test(test_chain),
       cmocka_unit_test(test_strides),  cmocka_unit_test(test_groups),
-      cmocka_unit_test(test_repeated), cmocka_unit_test(test_spread)};
+      cmocka_unit_test(test_repeated), cmocka_unit_test(test_less_mean),
+      cmocka_unit_test(test_spread)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -126,14 +126,16 @@ static bool ewise(Batch *b, HNode *n, const Cut *by) {
   const Cut *lead = ewise_lead(b, n, by);
   if (!lead) return false;
   HNode **in = ARENA_ARRAY(b->g->arena, HNode *, n->n_in + 1);
+  bool spread = false; /* takes in what is repeated for each image: nobody reads that twice */
   for (int i = 0; i < n->n_in; i++) {
     const Cut *c = cut_of(b, n->in[i]);
-    if (!c) in[i] = repeated(b, n->in[i], lead);
+    if (!c) in[i] = repeated(b, n->in[i], lead), spread |= in[i]->kind == H_RESHAPE;
     else if (part_of(c) == part_of(lead)) in[i] = c->now;
     else in[i] = halo_resize(&b->make, n->src, c->now, c->to[c->batch], part_of(lead));
   }
   Cut *out = cut_new(b, n, lead);
   out->now = hlo_ewise(&b->make, n->op, n->src, n->dt, lead->now->rank, lead->now->d, n->n_in, in);
+  out->now->apart |= spread && n->n_users > 1;
   return true;
 }
 

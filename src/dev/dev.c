@@ -400,36 +400,37 @@ static int64_t argument_bytes(const DevProgram *p, DevBuffer *const *args) {
   return bytes;
 }
 
-/* Room for a run beside what the devices hold already, and what it takes there besides its
- * arguments. */
+/* Room for a run beside what the devices hold already, and how full each will be. */
 static Err *make_room(const DevProgram *p, int n, const int *devices, DevBuffer *const *const *args,
-                      int64_t *takes) {
+                      int64_t *full) {
   DevMemory m = {0};
-  *takes = 0;
+  memset(full, 0, sizeof *full * (size_t)n);
   if (!p->ops->memory) return NULL;
   Err *e = p->ops->memory(p, &m);
   if (e) { /* no model of this program: only its buffers count */
     err_free(e);
     return NULL;
   }
-  *takes = m.temp + MAX(0, m.outputs - m.aliased);
-  for (int k = 0; k < n && p->ops->beside; k++) {
+  for (int k = 0; k < n; k++) {
     const DevAccount *a = &p->dev->accounts[devices[k]];
-    int64_t own = argument_bytes(p, args[k]);
     pthread_mutex_lock(&account_lock);
     int64_t in_use = a->in_use;
     pthread_mutex_unlock(&account_lock);
-    if (in_use > own) TRY(p->ops->beside(p, in_use - own));
+    if (p->ops->beside) {
+      int64_t own = argument_bytes(p, args[k]);
+      if (in_use > own) TRY(p->ops->beside(p, in_use - own));
+    }
+    full[k] = in_use + m.temp + MAX(0, m.outputs - m.aliased);
   }
   return NULL;
 }
 
-/* The peaks that a run has reached; one that failed for want of memory has not. */
-static void raise_peaks(const DevProgram *p, int n, const int *devices, int64_t takes) {
+/* The peaks of a run that was made; one that failed for want of memory has not reached them. */
+static void raise_peaks(const DevProgram *p, int n, const int *devices, const int64_t *full) {
   pthread_mutex_lock(&account_lock);
   for (int k = 0; k < n; k++) {
     DevAccount *a = &p->dev->accounts[devices[k]];
-    a->peak = MAX(a->peak, a->in_use + takes);
+    a->peak = MAX(a->peak, full[k]);
   }
   pthread_mutex_unlock(&account_lock);
 }
@@ -441,14 +442,14 @@ Err *dev_execute(DevProgram *p, const int *devices, DevBuffer *const *const *arg
   Shards *in = xcalloc(1, (n_in + n_out) * sizeof *in + n_in * (size_t)n * sizeof(Tensor *)),
          *res = in + n_in;
   Tensor **tensors = (Tensor **)(res + n_out);
+  int64_t few[8], *full = n <= COUNT_OF(few) ? few : xmalloc(sizeof *full * (size_t)n);
   DevRun run = {.trace = out_run && out_run->trace};
-  int64_t takes;
-  Err *e = make_room(p, n, devices, args, &takes);
+  Err *e = make_room(p, n, devices, args, full);
   for (int i = 0; i < p->n_args && !e; i++)
     e = gather_argument(p, n, args, i, donated && donated[i], tensors + (size_t)i * (size_t)n,
                         &in[i]);
   if (!e) e = p->ops->run(p, in, donated, res, &run);
-  if (!e) raise_peaks(p, n, devices, takes);
+  if (!e) raise_peaks(p, n, devices, full);
   for (int i = 0; i < p->n_args; i++) release_all(&in[i]);
   for (int k = 0; k < n; k++)
     for (int j = 0; j < p->n_results; j++) outs[k][j] = NULL;
@@ -461,6 +462,7 @@ Err *dev_execute(DevProgram *p, const int *devices, DevBuffer *const *const *arg
       outs[k][j] = NULL;
     }
   if (out_run) *out_run = run;
+  if (full != few) free(full);
   free(in);
   return e;
 }

@@ -23,6 +23,8 @@ def test_memory(device, monkeypatch):
     assert steps["donated"][0] == 8 * MIB
     assert steps["deleted"][0] == 4 * MIB
     assert steps["all gone"][0] == 0 and steps["all gone"][2] == 0
+    assert got["donated temp"] >= 16 * MIB
+    assert steps["donated, with temporaries"][:2] == (16 * MIB, 16 * MIB + got["donated temp"])  # the argument counts, too
     if device != "cpu":
         assert steps["after the wall"][0] == 0
         made, put = got["errors"]

@@ -36,6 +36,13 @@ y.delete()
 note("deleted")
 del x
 note("all gone")
+h = jax.jit(lambda x: jnp.tanh(x @ x) @ (x @ x) + x, donate_argnums=0)
+x = jax.device_put(np.ones((2048, 2048), np.float32))
+out["donated temp"] = h.lower(x).compile().memory_analysis().temp_size_in_bytes
+x = h(x)
+x.block_until_ready()
+note("donated, with temporaries")
+del x
 errors = []
 if out["limit"]:
     rows = out["limit"] // 4096  # of 4 KiB

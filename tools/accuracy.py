@@ -291,7 +291,16 @@ rows repeated over few lanes, and sums over padded halves.
 ## Unseen programs, eighth set
 
 {unseen8}
-Drawn with the seventh and cut from it at random, looked at only when those rules stood. `first`: where the model stands blind.
+Drawn with the seventh and cut from it at random, looked at only when those rules stood. `first`: where the model stood blind.
+
+## Unseen programs, ninth set
+
+{unseen9}
+Twenty-eight steps and four blocks of architectures that no other list has (ConvMixer, detection with queries, sines, crossed features,
+factorization machines, collaborative filtering, sequential recommendation, gathered and dense graphs, molecules, Conformer, speech in one
+dimension, DQN, SAC, IMPALA, scores, tied and shared weights, RWKV, mixing by cosines and so on), each on three or four generations.
+`first`: before the rules that followed the eighth set; they came without a look at this one, so the other rows are blind too,
+but for the order in which square weights are updated.
 
 ## Programs drawn for peak memory
 
@@ -377,6 +386,7 @@ def main():
                               ("unseen6", "unseen6.csv", "Unseen programs, sixth set"),
                               ("unseen7", "unseen7.csv", "Unseen programs, seventh set"),
                               ("unseen8", "unseen8.csv", "Unseen programs, eighth set"),
+                              ("unseen9", "unseen9.csv", "Unseen programs, ninth set"),
                               ("peaks", "peaks.csv", "Programs drawn for peak memory"),
                               ("peaks2", "peaks2.csv", "The same once more, blind"),
                               ("peaks3", "peaks3.csv", "Other architectures and optimizers"),

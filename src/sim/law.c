@@ -23,6 +23,7 @@ void law_read(const Chip *chip, Law *law) {
   FIT(base, "base", 1000);
   law->base0 = chip_num(chip, "fit.base0", law->base);
   FIT(base_out, "base_out", 0);
+  law->keeps_turned = chip_num(chip, "fit.keeps_turned", 0) > 0;
   law->nopack = chip_num(chip, "fit.nopack", 0) > 0;
   FIT(w, "w", 200);
   FIT(q, "q", 500);

@@ -30,6 +30,7 @@ typedef struct Law {
   double scoped, fast, cmem; /* bytes */
   double min_alloc;
   bool prefetch, matvec, softmax, scores, rotates, row_beside, keep, nopack;
+  bool keeps_turned; /* gradients of weights whose input is an argument: plan_copies.c */
   bool
       queries; /* attention that only goes forwards loops over queries rather than store its scores */
   double images;  /* at most so many to a batch are cut into parts of the batch; 0: none */

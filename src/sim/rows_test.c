@@ -1,5 +1,5 @@
-/* rows: in which order a table of narrow rows is updated. libtpu 0.0.51 makes the copies counted here
- * for the same programs. */
+/* rows: in which order tables of narrow rows and square weights are updated. libtpu 0.0.51 makes the
+ * copies counted here for the same programs. */
 #include "sim/estimate_test.h"
 
 #define TABLE(rows, cols, type) "tensor<" #rows "x" #cols "x" type ">"
@@ -71,7 +71,26 @@ static void tables_turn(void **state) {
   assert_int_equal(copies(ADAGRAD(9000, 64), "tpu-v6e"), 5);
 }
 
+#define SQUARE "tensor<256x256xf32>"
+#define ACTIVE "tensor<64x256xf32>"
+
+/* Where the gradient of the first layer's weights is made as its transposition, they are turned before
+ * it meets them, and after. */
+static void weights_turn(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func public @main(%w: " SQUARE ", %x: " ACTIVE ") -> " SQUARE " {\n"
+      "%y = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (" ACTIVE ", " SQUARE
+      ") -> " ACTIVE "\n%t = stablehlo.tanh %y : " ACTIVE
+      "\n%d = stablehlo.dot_general %t, %x, contracting_dims = [0] x [0] : (" ACTIVE ", " ACTIVE
+      ") -> " SQUARE "\n%g = stablehlo.transpose %d, dims = [1, 0] : (" SQUARE ") -> " SQUARE
+      "\n%l = stablehlo.constant dense<0.01> : " SQUARE "\n%u = stablehlo.multiply %g, %l : " SQUARE
+      "\n%n = stablehlo.subtract %w, %u : " SQUARE "\nreturn %n : " SQUARE " }\n";
+  assert_int_equal(copies(text, "tpu-v6e"), 2);
+  assert_int_equal(copies(text, "tpu-v5e"), 0);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(tables_turn)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(tables_turn), cmocka_unit_test(weights_turn)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

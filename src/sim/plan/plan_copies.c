@@ -283,6 +283,7 @@ static bool writes_result(const Plan *p, const HValue *v, const int *order, bool
       kind == H_GATHER || kind == H_SCATTER || kind == H_SORT || kind == H_SELSCAT || turned;
   if (!k->conv)
     return !read && !indexed && !plan_sliced_of(k, v->node); /* a loop writes any order */
+  if (turned) return false;
   const HConv *c = k->conv->conv;
   bool whole = k->conv->rank == v->node->rank;
   if (!c->is_conv) return !read && (!whole || c->batch == 1);
@@ -291,11 +292,73 @@ static bool writes_result(const Plan *p, const HValue *v, const int *order, bool
   return whole && plan_order_serves(v, c, c->out) && plan_order_serves(&as, c, c->out);
 }
 
+static const HNode *argument(const HNode *n) { /* that this is, perhaps converted; or NULL */
+  if (n->kind == H_EWISE && n->op == OP_CONVERT) n = n->in[0];
+  return n->kind == H_PARAM && !n->comp->parent ? n : NULL;
+}
+
+/* The gradient of a weight, made as its transposition. */
+static const HNode *transposed_gradient(const Kernel *k) {
+  for (int i = 0; i < k->inner.n; i++)
+    if (k->inner.v[i]->kind == H_TRANSPOSE && k->inner.v[i]->in[0] == k->conv) return k->inner.v[i];
+  return NULL;
+}
+
+/* Does it update weights of these sizes by a gradient that it makes? */
+static bool updates_weights(const Kernel *k, const HNode *like) {
+  if (k->dead || !k->conv || k->conv->conv->is_conv || !k->roots.n) return false;
+  bool reads = false, writes = false;
+  for (int q = 0; q < k->reads.n; q++)
+    reads |= k->reads.v[q]->is_param && same_shape(k->reads.v[q]->node, like);
+  for (int q = 0; q < k->roots.n; q++)
+    writes |= k->roots.v[q]->is_output && same_shape(k->roots.v[q], like);
+  return reads && writes;
+}
+
+/* The compiler turns the gradients of weights around, to make them as the weights lie, but on some
+ * generations not where the other operand is an argument: the weights of the first layer. Where either
+ * order pads alike, the product then lies in its natural order, and everything that meets it in the
+ * other one: through the constants that all updates of one shape share also the weights of other layers
+ * of that shape, if it is the last of their gradients. Weights and slots are turned there and back. */
+static void turn_weights(Plan *p, bool *turned) {
+  int nk = p->kernels.n;
+  for (int i = nk - 1; i >= 0 && p->law->keeps_turned; i--) {
+    const Kernel *k = p->kernels.v[i];
+    const HNode *t = k->dead || !k->conv ? NULL : transposed_gradient(k);
+    if (!t || t->rank != 2 || !argument(k->conv->in[1]) || !updates_weights(k, t)) continue;
+    static const int natural[] = {1, 0}, other[] = {0, 1};
+    HNode as = *t;
+    double plain, across;
+    as.dt = DT_F32;
+    value_padded(p->law, &as, natural, &plain);
+    value_padded(p->law, &as, other, &across);
+    bool last = plain == across;
+    for (int j = 0; j < nk && last; j++)
+      if (updates_weights(p->kernels.v[j], t)) last = p->kernels.v[j]->conv->id <= k->conv->id;
+    for (int j = 0; j < nk && last; j++) {
+      Kernel *u = p->kernels.v[j];
+      if (!updates_weights(u, t)) continue;
+      for (int q = 0; q < u->reads.n; q++) {
+        HValue *v = u->reads.v[q];
+        if (!v->is_param || !same_shape(v->node, t) || argument(u->conv->in[1]) == v->node)
+          continue;
+        HValue *w = earlier_copy(p, v, other, nk);
+        u->reads.v[q] = w ? w : plan_copy(p, v, other);
+        u = p->kernels.v[j];
+      }
+      for (int q = 0; q < u->roots.n; q++)
+        if (same_shape(u->roots.v[q], t)) value_layout(p->law, u->roots.v[q]->val, other);
+      turned[j] = true;
+    }
+  }
+}
+
 /* Results of the program have the default order. */
 static void turn_results(Plan *p) {
   int nk = p->kernels.n;
   bool *turned = ARENA_ARRAY(p->arena, bool, nk + 1);
   for (int i = 0; i < nk; i++) turned[i] = plan_update_rows(p, i);
+  turn_weights(p, turned);
   for (int i = 0; i < p->comp->outputs.n; i++) {
     HValue *v = p->comp->outputs.v[i]->val;
     if (!v || v->is_param || v->alias || v->node->rank < 2 || v->node->rank > 64 || v->kernel < 0)

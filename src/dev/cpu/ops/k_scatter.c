@@ -84,14 +84,6 @@ static void combine(OpKind kind, DType t, char *dst, const char *src, int64_t n)
   case DT_U16: INTS(uint16_t)
   case DT_U32: INTS(uint32_t)
   case DT_U64: INTS(uint64_t)
-  case DT_C64:
-    n *= 2;
-    EACH(float, a + b);
-    return;
-  case DT_C128:
-    n *= 2;
-    EACH(double, a + b);
-    return;
   default: break;
   }
   /* bf16, f16: rounded after each */
@@ -159,19 +151,25 @@ typedef void Apply(int64_t n, const int64_t *from, const int64_t *to, int64_t ru
                    const void *src);
 /* dst[at[i] + k] = combination with src[i * run + k], k < run; nothing where at[i] is negative. */
 typedef void Each(int64_t n, const int32_t *at, int64_t run, void *dst, const void *src);
-#define EACH_ROW(T, expr, N)                    \
-  if (run == (N)) {                             \
-    for (int64_t i = 0; i < n; i++) {           \
-      if (at[i] < 0) continue;                  \
-      T *d = (T *)dst + at[i];                  \
-      const T *s = (const T *)src + i * (N);    \
-      IVDEP for (int64_t k = 0; k < (N); k++) { \
-        T a = d[k], b = s[k];                   \
-        (void)a;                                \
-        d[k] = (expr);                          \
-      }                                         \
-    }                                           \
-    return;                                     \
+/* A short loop of known length stays one until it is made vectors of: unrolled before, it is not. */
+#ifdef __clang__
+#define LOOP IVDEP
+#else
+#define LOOP IVDEP _Pragma("GCC unroll 1")
+#endif
+#define EACH_ROW(T, expr, N)                   \
+  if (run == (N)) {                            \
+    for (int64_t i = 0; i < n; i++) {          \
+      if (at[i] < 0) continue;                 \
+      T *d = (T *)dst + at[i];                 \
+      const T *s = (const T *)src + i * (N);   \
+      LOOP for (int64_t k = 0; k < (N); k++) { \
+        T a = d[k], b = s[k];                  \
+        (void)a;                               \
+        d[k] = (expr);                         \
+      }                                        \
+    }                                          \
+    return;                                    \
   }
 #define APPLY(name, T, expr) APPLY_ONE(name, T, expr, expr)
 #define APPLY_ONE(name, T, expr, one)                                                       \
@@ -216,6 +214,8 @@ APPLY(add_f32, float, a + b)
 APPLY(add_f64, double, a + b)
 APPLY(add_i32, uint32_t, a + b)
 APPLY(add_i64, uint64_t, a + b)
+APPLY(add_c64, float _Complex, a + b)
+APPLY(add_c128, double _Complex, a + b)
 APPLY(mul_f32, float, a *b)
 APPLY(mul_f64, double, a *b)
 APPLY_ONE(max_f32, float, larger(a, b), larger_one(a, b))
@@ -246,6 +246,7 @@ static const struct {
     ROW(OP_ADD, DT_F32, add_f32),       ROW(OP_ADD, DT_F64, add_f64),
     ROW(OP_ADD, DT_I32, add_i32),       ROW(OP_ADD, DT_U32, add_i32),
     ROW(OP_ADD, DT_I64, add_i64),       ROW(OP_ADD, DT_U64, add_i64),
+    ROW(OP_ADD, DT_C64, add_c64),       ROW(OP_ADD, DT_C128, add_c128),
     ROW(OP_ADD, DT_BF16, add_bf16),     ROW(OP_MULTIPLY, DT_F32, mul_f32),
     ROW(OP_MULTIPLY, DT_F64, mul_f64),  ROW(OP_MULTIPLY, DT_BF16, mul_bf16),
     ROW(OP_MAXIMUM, DT_F32, max_f32),   ROW(OP_MINIMUM, DT_F32, min_f32),

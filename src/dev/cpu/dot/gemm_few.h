@@ -5,6 +5,8 @@
 
 typedef enum FewType { FEW_F32, FEW_BF16, FEW_F16 } FewType;
 #define FEW_BYTES(t) ((t) == FEW_F32 ? 4 : 2)
+#define ASK_BYTES 8192         /* are asked for ahead, at least */
+#define FAR_BYTES (1024 << 10) /* of a matrix: it comes from far away */
 #define FEW_INLINE FN static inline __attribute__((always_inline))
 
 FEW_INLINE V few_load(FewType t, const char *p) {
@@ -22,10 +24,11 @@ FEW_INLINE V few_load_part(FewType t, const char *p, int64_t n) {
  * the last one's may be read ---- */
 
 /* A vector of each row's sums, of n columns; n < LANES: rows of sums have room for a whole vector at
- * their end (dot_few.c). ask: the next `ku` runs are brought to the second cache; in the first one
- * they would drive each other out. */
-FEW_INLINE void few_along_vector(FewType t, bool ask, int rows, int ku, const V *x, const char *b,
-                                 int64_t far, const char *end, int64_t n, float *c, int64_t c_ld) {
+ * their end (dot_few.c). ask: runs `ask` bytes ahead are brought to the second cache; in the first one
+ * they would drive each other out. 0: not. */
+FEW_INLINE void few_along_vector(FewType t, int64_t ask, int rows, int ku, const V *x,
+                                 const char *b, int64_t far, const char *end, int64_t n, float *c,
+                                 int64_t c_ld) {
   V s[FEW];
 #pragma GCC unroll 8
   for (int i = 0; i < rows; i++) s[i] = V_LOAD(c + i * c_ld);
@@ -34,7 +37,7 @@ FEW_INLINE void few_along_vector(FewType t, bool ask, int rows, int ku, const V 
     const char *p = b + u * far;
     bool whole = n == LANES || p + LANES * FEW_BYTES(t) <= end;
     V y = whole ? few_load(t, p) : few_load_part(t, p, n);
-    if (ask) __builtin_prefetch(p + ku * far, 0, 2);
+    if (ask) __builtin_prefetch(p + ask, 0, 2);
 #pragma GCC unroll 8
     for (int i = 0; i < rows; i++) V_FMA(s[i], x[i * ku + u], y);
   }
@@ -46,22 +49,48 @@ FEW_INLINE void few_along_group(FewType t, bool ask, int rows, int ku, const flo
                                 const char *b, const char *end, int64_t b_step, int64_t n, float *c,
                                 int64_t c_ld) {
   V x[FEW * 4];
-  const int64_t e = FEW_BYTES(t), far = b_step * e;
+  const int64_t e = FEW_BYTES(t), far = b_step * e, group = ku * far;
+  const int64_t ahead = !ask ? 0 : group >= ASK_BYTES ? group : ASK_BYTES / group * group;
 #pragma GCC unroll 8
   for (int i = 0; i < rows; i++)
 #pragma GCC unroll 8
     for (int u = 0; u < ku; u++) x[i * ku + u] = V_SET(a[i * a_ld + u]);
   int64_t j = 0;
   for (; j + LANES <= n; j += LANES)
-    few_along_vector(t, ask, rows, ku, x, b + j * e, far, end, LANES, c + j, c_ld);
-  if (j < n) few_along_vector(t, false, rows, ku, x, b + j * e, far, end, n - j, c + j, c_ld);
+    few_along_vector(t, ahead, rows, ku, x, b + j * e, far, end, LANES, c + j, c_ld);
+  if (j < n) few_along_vector(t, 0, rows, ku, x, b + j * e, far, end, n - j, c + j, c_ld);
+}
+
+/* One row, of whose sums `vectors` stay in registers: runs that are no longer are read one after the
+ * other, as they lie in memory. */
+#define STRIP 8
+FEW_INLINE void few_strip(FewType t, int vectors, const float *a, const char *b, int64_t far,
+                          int64_t k, float *c) {
+  V s[STRIP];
+#pragma GCC unroll 8
+  for (int j = 0; j < vectors; j++) s[j] = V_LOAD(c + j * LANES);
+  for (int64_t p = 0; p < k; p++, b += far) {
+    V x = V_SET(a[p]);
+#pragma GCC unroll 8
+    for (int j = 0; j < vectors; j++) V_FMA(s[j], x, few_load(t, b + j * LANES * FEW_BYTES(t)));
+  }
+#pragma GCC unroll 8
+  for (int j = 0; j < vectors; j++) V_STORE(c + j * LANES, s[j]);
 }
 
 FEW_INLINE void few_along(FewType t, int64_t few, const float *a, int64_t a_ld, const void *b_,
                           int64_t b_step, int64_t n, int64_t k, float *c, int64_t c_ld) {
   const char *b = b_;
   int64_t e = FEW_BYTES(t);
+  const int64_t strip = n % (STRIP * LANES) ? STRIP / 2 : STRIP;
+  if (few == 1 && n <= 2 * STRIP * LANES && n % (strip * LANES) == 0) {
+    for (int64_t j = 0; j < n; j += strip * LANES)
+      if (strip == STRIP) few_strip(t, STRIP, a, b + j * e, b_step * e, k, c + j);
+      else few_strip(t, STRIP / 2, a, b + j * e, b_step * e, k, c + j);
+    return;
+  }
   const char *end = b + ((k - 1) * b_step + n) * e;
+  const bool far = n * k * e > FAR_BYTES;
 #define GROUP(ask, rows, ku) few_along_group(t, ask, rows, ku, x, a_ld, b, end, b_step, n, s, c_ld)
   for (int64_t p = 0, ku; p < k; p += ku, b += ku * b_step * e) {
     ku = k - p >= 4 ? 4 : 1;
@@ -73,6 +102,7 @@ FEW_INLINE void few_along(FewType t, int64_t few, const float *a, int64_t a_ld, 
       else if (rows == FEW) GROUP(false, FEW, 4);
       else if (rows == 2 && i == 0) GROUP(true, 2, 4);
       else if (rows == 2) GROUP(false, 2, 4);
+      else if (ku == 4 && far && i == 0) GROUP(true, 1, 4);
       else if (ku == 4) GROUP(false, 1, 4);
       else GROUP(false, 1, 1);
     }

@@ -92,8 +92,23 @@ static void test_rounded(void **state) {
   assert_in_range((int)cycles, 4900, 5400); /* libtpu: 5158 */
 }
 
+/* A convolution of two groups has a dimension of the groups, which a copy puts beside the features. */
+static void test_grouped(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func public @main(%x: tensor<32x14x14x32xbf16>, %w: tensor<3x3x16x64xbf16>) -> "
+      "tensor<32x14x14x64xbf16> {\n"
+      "  %y = stablehlo.convolution(%x, %w) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f], "
+      "window = {pad = [[1, 1], [1, 1]]} {batch_group_count = 1 : i64, feature_group_count = 2 : "
+      "i64} : (tensor<32x14x14x32xbf16>, tensor<3x3x16x64xbf16>) -> tensor<32x14x14x64xbf16>\n"
+      "  return %y : tensor<32x14x14x64xbf16>\n}\n";
+  near(text, "tpu-v5p", 65612);
+  near(text, "tpu-v6e", 51837);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_copies), cmocka_unit_test(test_at_once),
-                                     cmocka_unit_test(test_relaid), cmocka_unit_test(test_rounded)};
+                                     cmocka_unit_test(test_relaid), cmocka_unit_test(test_rounded),
+                                     cmocka_unit_test(test_grouped)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

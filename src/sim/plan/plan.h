@@ -127,6 +127,8 @@ static inline HValue *base_of(HValue *v) { /* what a view looks at */
   return v;
 }
 
+/* plan_groups.c */
+void plan_split_groups(HGraph *g, HNode *n); /* a convolution of few groups, as what it becomes */
 /* plan_expand.c */
 void plan_expand(HGraph *g, const Law *law); /* what the compiler rewrites before it fuses */
 /* plan_store.c */

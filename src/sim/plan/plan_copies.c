@@ -255,7 +255,7 @@ static void turn_reshaped(Plan *p) {
     HValue *v = k->reads.v[0];
     const HNode *o = k->roots.v[0], *n = v->node;
     int r = n->rank, order[64];
-    if (n != o->in[0] || r < 2 || r > 64 || v->bytes < TURN_MIN) continue;
+    if (n != o->in[0] || r < 2 || r > 64 || v->bytes < TURN_MIN || n->rows) continue;
     bool first_stays = o->d[0] == n->d[0];
     if (v->order[0] == 0 && o->rank > 1 && first_stays)
       continue; /* with the batch in lanes the others are joined as they lie */

@@ -254,7 +254,10 @@ static void multiply_and_add(Expand *x, HNode *n) {
 static void expand(Expand *x, HNode *n) {
   switch (n->kind) {
   case H_BCAST: row_to_vector(x, n); break;
-  case H_CONV: multiply_and_add(x, n); break;
+  case H_CONV:
+    if (n->conv->is_conv) plan_split_groups(x->g, n);
+    else multiply_and_add(x, n);
+    break;
   case H_GATHER: widen_for_rows(x, n); break;
   case H_REDUCE: stay_narrow(x, n); break;
   case H_SORT: number_elements(x, n); break;

@@ -223,6 +223,10 @@ for what loops take to move a tile.
 The same once more, drawn when those rules stood: `first` is where they stand blind. Afterwards gradients whose images lie in sublanes, running
 sums along an outer dimension and softmaxes of short rows were put right.
 
+{wide3}
+Sixty more with sizes drawn, a third of them convolutions of the less usual kinds (1-D, 3-D, few groups, depthwise, transposed, few channels).
+`first` was kept before any was looked at. Convolutions of a few groups have had a dimension of the groups since.
+
 ## Own blocks and steps
 
 {blocks}
@@ -396,7 +400,8 @@ def main():
                               ("last", "last.csv", "The same mix once more"),
                               ("blind", "blind.csv", "The same mix a third time"),
                               ("wide", "wide.csv", "A wider mix"),
-                              ("wide2", "wide2.csv", "A wider mix once more")):
+                              ("wide2", "wide2.csv", "A wider mix once more"),
+                              ("wide3", "wide3.csv", "A wider mix a third time")):
         rows, out = summary(compare(weft, folder, file, jobs))
         if name == "visible":
             bad = out

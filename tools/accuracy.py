@@ -304,7 +304,7 @@ Twenty-eight steps and four blocks of architectures that no other list has (Conv
 factorization machines, collaborative filtering, sequential recommendation, gathered and dense graphs, molecules, Conformer, speech in one
 dimension, DQN, SAC, IMPALA, scores, tied and shared weights, RWKV, mixing by cosines and so on), each on three or four generations.
 `first`: before the rules that followed the eighth set; they came without a look at this one, so the other rows are blind too,
-but for the order in which square weights are updated.
+but for square weights and gathered rows that are turned.
 
 ## Programs drawn for peak memory
 

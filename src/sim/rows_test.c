@@ -90,7 +90,39 @@ static void weights_turn(void **state) {
   assert_int_equal(copies(text, "tpu-v5e"), 0);
 }
 
+#define GATHERED(b, t, cols)                                                                       \
+  "func.func public @main(%e: " TABLE(                                                             \
+      8000, cols,                                                                                  \
+      "f32") ", %i: tensor<" #b "x" #t                                                             \
+             "xi32>) -> " TABLE(                                                                   \
+                 b, cols, "f32") " {\n%r = \"stablehlo.gather\"(%e, %i) <{dimension_numbers = "    \
+                                 "#stablehlo.gather<offset_dims = [2], collapsed_slice_dims = "    \
+                                 "[0], start_index_map = [0], "                                    \
+                                 "index_vector_dim = 2>, slice_sizes = array<i64: 1, " #cols       \
+                                 ">}> : (" TABLE(                                                  \
+                                     8000, cols,                                                   \
+                                     "f32") ", tensor<" #b "x" #t "xi32>) -> tensor<" #b "x" #t    \
+                                            "x" #cols "xf32>\n"                                    \
+                                            "%q = stablehlo.tanh %r : tensor<" #b "x" #t "x" #cols \
+                                            "xf32>\n"                                              \
+                                            "%z = stablehlo.constant dense<0.0> : tensor<f32>\n"   \
+                                            "%s = stablehlo.reduce(%q init: %z) applies "          \
+                                            "stablehlo.add across dimensions = [1] : (tensor<" #b  \
+                                            "x" #t "x" #cols "xf32>, tensor<f32>) -> " TABLE(      \
+                                                b, cols,                                           \
+                                                "f32") "\nreturn %s : " TABLE(b, cols,             \
+                                                                              "f32") " }\n"
+
+/* The table is turned; so are the rows, where they pad less so, as the matrix of all of them. */
+static void gathered_turn(void **state) {
+  (void)state;
+  assert_int_equal(copies(GATHERED(200, 30, 40), "tpu-v5e"), 2);
+  assert_int_equal(copies(GATHERED(256, 10, 12), "tpu-v3"), 2);
+  assert_int_equal(copies(GATHERED(128, 20, 48), "tpu-v5e"), 1);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(tables_turn), cmocka_unit_test(weights_turn)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(tables_turn), cmocka_unit_test(weights_turn),
+                                     cmocka_unit_test(gathered_turn)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -112,6 +112,14 @@ static double far_write(const Law *law, const HValue *v) {
 
 #define TURN_WINDOW 768 /* tiles of both sides that are turned at a time */
 
+/* Rows that were gathered by a matrix of indices are turned as the matrix of all of them: its tiles,
+ * as they come and turned. */
+static void gathered_tiles(const HNode *n, double held[2]) {
+  double rows = (double)(n->d[0] * n->d[1]), d = (double)n->d[2];
+  held[0] = ceil(rows / 8) * ceil(d / 128);
+  held[1] = ceil(rows / 128) * ceil(d / 8);
+}
+
 /* Moving another dimension into lanes goes through the transpose unit, window by window: nothing
  * overlaps, and a tile of any type costs the same. */
 static double turn_cycles(const Law *law, HValue *from, HValue *to, bool joins, int *windows) {
@@ -121,6 +129,9 @@ static double turn_cycles(const Law *law, HValue *from, HValue *to, bool joins, 
   for (int i = 0; i < 2; i++) /* rows that are joined fill their tiles */
     held[i] =
         joins ? MIN(side[i]->tiles, side[i]->bytes / tpu_width(side[i]) / 1024) : side[i]->tiles;
+  const HNode *rows = base_of(from)->node;
+  if (!joins && rows->kind == H_GATHER && rows->rank == 3 && rows->in[0]->rank == 2)
+    gathered_tiles(rows, held);
   double tiles = held[0] + held[1], per = TURN_WINDOW * law->cores, w = 100;
   double n = MAX(1, ceil(tiles / per));
   const HNode *x = to->node; /* windows are whole slices of the outermost dimension */

@@ -167,6 +167,9 @@ void plan_read_instead(Plan *p, const HValue *v, HValue *w, int kernels);
 bool plan_same_order(const HValue *a, const HValue *b);
 /* plan_rows.c */
 void plan_turn_indexed(Plan *p);
+/* The order of rows that are gathered by a matrix of indices: as they come, or with the second
+ * dimension in lanes where that and the matrix of all rows, turned, pad less. False: something else. */
+bool plan_rows_order(const HNode *n, int *order);
 /* Kernel i, where sums of rows meet tables that lie in another order: these are turned, or the sums.
  * Returns whether it is the tables, and with them the kernel's results. */
 bool plan_update_rows(Plan *p, int i);

@@ -257,6 +257,7 @@ void plan_layouts(Plan *p) {
       bool moved = n->kind == H_RESHAPE || n->kind == H_SLICE || n->kind == H_PAD ||
                    n->kind == H_CONCAT || n->rows;
       if (n->part && moved) have = plan_part_order(law, n, order, 0);
+      if (!have) have = plan_rows_order(n, order);
       if (conv) made_roles(n, conv, from, made);
       if (have) { /* known */
       } else if (conv && conv->conv->is_conv) {

@@ -190,6 +190,37 @@ static void indexed_order(const Law *law, const HNode *n, const HNode *x, int *o
     swap_first(order); /* the indexed dimension may not be in lanes */
 }
 
+bool plan_rows_order(const HNode *n, int *order) {
+  const int64_t *map;
+  const HNode *x = n->kind == H_GATHER ? n->in[0] : NULL;
+  if (!x || !n->src || n->rank != 3 || x->rank != 2 || n->is_output || n->d[2] != x->d[1] ||
+      op_ints(n->src, "start_index_map", &map) != 1 || map[0] != 0)
+    return false;
+  double b = (double)n->d[0], t = (double)n->d[1], d = (double)n->d[2];
+  double lie = b * up(t, 8) * up(d, 128) + up(b * t, 8) * up(d, 128);
+  double across = d * up(b, 8) * up(t, 128) + up(b * t, 128) * up(d, 8);
+  bool turned = across < lie;
+  for (int i = 0; i < 3; i++) order[i] = turned ? (int[]){1, 0, 2}[i] : 2 - i;
+  return true;
+}
+
+/* Rows that were gathered in that order are turned into it, and out of it before they are added up. */
+static void turn_gathered(Plan *p, Kernel *k, HNode *n) {
+  static const int natural[] = {2, 1, 0}, across[] = {1, 0, 2};
+  HValue *v = n->val;
+  int before = p->kernels.n;
+  if (n->kind == H_GATHER && v && n->rank == 3 && n->in[0]->rank == 2 && v->order[0] == 1 &&
+      v->order[1] == 0 && !v->is_output) {
+    value_layout(p->law, v, natural);
+    plan_read_instead(p, v, plan_copy(p, v, across), before);
+  }
+  for (int q = 0; q < k->reads.n && n->kind == H_SCATTER && n->rank == 2; q++) {
+    v = k->reads.v[q];
+    if (v->node == n->in[n->n_in - 1] && v->node->rank == 3 && v->order[0] == 1 && v->order[1] == 0)
+      k->reads.v[q] = plan_copy(p, v, natural);
+  }
+}
+
 static void turn_rows(Plan *p, Kernel *k, HNode *n) {
   HNode *x = n->in[0];
   HValue *added_to = NULL;
@@ -231,6 +262,7 @@ void plan_turn_indexed(Plan *p) {
     } else if (n->kind == H_GATHER || n->kind == H_SCATTER || n->kind == H_SORT ||
                (n->kind == H_OTHER && n->op == OP_CHLO_TOP_K)) {
       turn_rows(p, k, n);
+      turn_gathered(p, k, n);
     }
   }
 }

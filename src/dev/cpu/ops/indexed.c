@@ -71,6 +71,13 @@ Walk *walk_new(const Op *op, bool scatter, const Type *operand, const Type *indi
       w->other_step[b++] = ostep[d];
       if (other->dims[d] > 1) least_batch = ostep[d];
     }
+  int kept = 0; /* batch dimensions of more than one */
+  for (int b = 0; b < w->n_batch; b++) {
+    if (w->batch[b] == 1) continue;
+    w->batch[kept] = w->batch[b], w->batching[kept] = w->batching[b];
+    w->batch_step[kept] = w->batch_step[b], w->other_step[kept++] = w->other_step[b];
+  }
+  w->n_batch = kept;
   w->aligned = true;
   for (int i = 0; i < n_map; i++) w->aligned &= w->window[map[i]] == 1;
   /* the runs */

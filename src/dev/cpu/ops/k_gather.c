@@ -1,4 +1,5 @@
 /* gather by runs of memory (indexed.h). */
+#include "dev/cpu/kernel/clones.h"
 #include "dev/cpu/ops/indexed.h"
 
 #define BATCH 256 /* index vectors at a time */
@@ -89,8 +90,24 @@ static void gather_runs(void *arg, int64_t begin,
     for (int64_t k = 0; k < n; k++) memcpy(out + k * (N), in + (int64_t)at[k] * unit, N); \
     return;
 
-static void gather_rows(int64_t unit, int64_t run, int64_t n, const int32_t *at, const char *in,
-                        char *out) {
+/* The same of single elements. */
+#define ELEMENTS(T)                                  \
+  case sizeof(T): {                                  \
+    const T *s = (const T *)(const void *)in;        \
+    T *d = (T *)(void *)out;                         \
+    for (int64_t k = 0; k < n; k++) d[k] = s[at[k]]; \
+    return;                                          \
+  }
+
+CLONES static void gather_rows(int64_t unit, int64_t run, int64_t n, const int32_t *at,
+                               const char *in, char *out) {
+  if (unit == run) switch (run) {
+      ELEMENTS(uint8_t)
+      ELEMENTS(uint16_t)
+      ELEMENTS(uint32_t)
+      ELEMENTS(uint64_t)
+    default: break;
+    }
   switch (run) {
     ROWS(1)
     ROWS(2)

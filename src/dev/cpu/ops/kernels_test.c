@@ -125,6 +125,12 @@ static Case cases[] = {
             "collapsed_slice_dims = [0, 1], start_index_map = [1, 0], index_vector_dim = 1",
             "1, 1"),
      "gather", 0, -2, 40},
+    {"gather_one_of_each_row",
+     GATHER("70x20xf32", "70x1x1xi32", "70x1xf32",
+            "collapsed_slice_dims = [1], operand_batching_dims = [0], "
+            "start_indices_batching_dims = [0], start_index_map = [1], index_vector_dim = 2",
+            "1, 1"),
+     "gather", 0, -2, 25},
 #define SCATTER(l, i, u, e, dims, op)                                                             \
   "func.func @main(%a: tensor<" l ">, %b: tensor<" i ">, %c: tensor<" u ">) -> tensor<" l         \
   "> { %r = \"stablehlo.scatter\"(%a, %b, %c) "                                                   \

@@ -28,6 +28,13 @@ static const char *apart_roles(HGraph *g, const char *roles, int64_t at) {
   return r;
 }
 
+static int64_t up(int64_t n, int64_t of) { return (n + of - 1) / of * of; }
+
+/* Do images pad a tile less in its lanes than the features of a group do? */
+static bool images_in_lanes(int64_t images, int64_t features) {
+  return up(images, 128) * up(features, 8) < up(features, 128) * up(images, 8);
+}
+
 void plan_split_groups(HGraph *g, HNode *n) {
   const HConv *c = n->conv;
   if (c->groups < 2 || c->groups >= c->n || c->k < 2 || !n->src || n->part ||
@@ -54,13 +61,20 @@ void plan_split_groups(HGraph *g, HNode *n) {
   m->conv->lhs = apart_roles(g, c->lhs, lhs);
   m->conv->rhs = apart_roles(g, c->rhs, d.k_out);
   m->conv->out = apart_roles(g, c->out, out);
-  HNode *rows = hlo_node(g, n->comp, H_EWISE, OP_COPY, n->src, n->dt, n->rank + 1, size, 1, &m);
-  m->apart = m->part = rows->apart = rows->part = true;
-  int64_t last = d.n ? d.out_spatial[d.n - 1] : 0;
-  rows->rows = 1 + (int)(d.n && c->n / groups < NARROW ? last + (last > out) : out);
+  bool filters = d.batch_groups > 1;
+  if (!filters) in[0]->apart = images_in_lanes(n->in[0]->d[d.in_batch], c->k);
+  m->apart = m->part = true;
+  if (!filters && images_in_lanes(n->d[d.out_batch], c->n / groups)) {
+    n->part = true; /* joined as they lie */
+  } else {
+    int64_t last = d.n ? d.out_spatial[d.n - 1] : 0;
+    m = hlo_node(g, n->comp, H_EWISE, OP_COPY, n->src, n->dt, n->rank + 1, size, 1, &m);
+    m->rows = 1 + (int)(d.n && c->n / groups < NARROW ? last + (last > out) : out);
+    m->apart = m->part = true;
+  }
   n->kind = H_RESHAPE; /* of what is beside each other */
   n->op = OP_RESHAPE;
   n->conv = NULL;
   n->n_in = 1;
-  n->in = arena_dup(g->arena, &rows, sizeof rows);
+  n->in = arena_dup(g->arena, &m, sizeof m);
 }

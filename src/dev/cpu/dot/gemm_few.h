@@ -64,6 +64,7 @@ FEW_INLINE void few_along_group(FewType t, bool ask, int rows, int ku, const flo
 /* One row, of whose sums `vectors` stay in registers: runs that are no longer are read one after the
  * other, as they lie in memory. */
 #define STRIP 8
+#define STRIP_ROWS 16 /* of several strips, one after the other */
 FEW_INLINE void few_strip(FewType t, int vectors, const float *a, const char *b, int64_t far,
                           int64_t k, float *c) {
   V s[STRIP];
@@ -84,9 +85,13 @@ FEW_INLINE void few_along(FewType t, int64_t few, const float *a, int64_t a_ld, 
   int64_t e = FEW_BYTES(t);
   const int64_t strip = n % (STRIP * LANES) ? STRIP / 2 : STRIP;
   if (few == 1 && n <= 2 * STRIP * LANES && n % (strip * LANES) == 0) {
-    for (int64_t j = 0; j < n; j += strip * LANES)
-      if (strip == STRIP) few_strip(t, STRIP, a, b + j * e, b_step * e, k, c + j);
-      else few_strip(t, STRIP / 2, a, b + j * e, b_step * e, k, c + j);
+    const int64_t far = b_step * e, block = n > strip * LANES ? STRIP_ROWS : k;
+    for (int64_t p = 0; p < k; p += block)
+      for (int64_t j = 0, rows = k - p < block ? k - p : block; j < n; j += strip * LANES) {
+        const char *from = b + p * far + j * e;
+        if (strip == STRIP) few_strip(t, STRIP, a + p, from, far, rows, c + j);
+        else few_strip(t, STRIP / 2, a + p, from, far, rows, c + j);
+      }
     return;
   }
   const char *end = b + ((k - 1) * b_step + n) * e;

@@ -107,6 +107,10 @@ bool conv_first_run(const ConvShape *s, float *const *data);
 bool conv_gemm_fits(const ConvShape *s);
 bool conv_gemm_run(const ConvShape *s, float *const *data);
 
+/* Results and gradients of images as products of pixels where they are; f32, channels last as above. */
+bool conv_runs_fits(const ConvShape *s);
+bool conv_runs_run(const ConvShape *s, float *const *data);
+
 /* Each channel by itself, f32, channels last as above. */
 bool conv_depthwise_fits(const ConvShape *s);
 bool conv_depthwise_run(const ConvShape *s, float *const *data);

@@ -15,6 +15,7 @@ typedef struct Way {
   bool (*run)(const ConvShape *s, float *const *data);
   bool (*checked)(const ConvShape *s, void *const *data, bool *finite); /* instead */
   bool (*ahead)(const ConvShape *s); /* of oneDNN's kernels for AVX-512; NULL: always */
+  bool as_is;                        /* not worth copies of X and Y */
 } Way;
 
 /* These may spread what is not finite. */
@@ -41,10 +42,20 @@ static bool as_product(const ConvShape *s) {
          (s->form == CONV_WEIGHTS && (places < FEW_PLACES || steps));
 }
 
+/* Groups with steps or of one pixel, steps in three dimensions. */
+static bool few_windows(const ConvShape *s) {
+  const ConvView *w = &s->v[W];
+  bool pixels = true, steps = false;
+  for (int i = 3; i < w->n; i++) pixels &= w->dims[i] == 1, steps |= s->strides[i - 3] > 1;
+  if (s->groups > 1) return pixels || (steps && s->form == CONV_FORWARD);
+  return steps && w->n == 6;
+}
+
 static const Way ways[] = {
     {.fits = conv_first_fits, .run = conv_first_run, .ahead = one_channel},
     {.fits = conv_spread_fits, .run = conv_spread_run},
     {.fits = conv_lanes_fits, .checked = conv_lanes_run},
+    {.fits = conv_runs_fits, .run = conv_runs_run, .ahead = few_windows, .as_is = true},
     {.fits = conv_depthwise_fits, .run = conv_depthwise_run},
     {.fits = conv_gemm_fits, .run = conv_gemm_run, .ahead = as_product},
 };
@@ -138,7 +149,7 @@ static bool find_way(Conv *c, bool direct, Among among) {
   }
   c->at.t[X] = c->at.t[Y] = DT_F32;
   for (int i = 0; i < COUNT_OF(ways); i++) {
-    if (!ways[i].fits(&c->at)) continue;
+    if ((ways[i].as_is && !as_is) || !ways[i].fits(&c->at)) continue;
     if (among == AHEAD && ways[i].ahead && !ways[i].ahead(&c->at)) continue;
     c->way = &ways[i];
     return true;

@@ -31,8 +31,9 @@ static void rows(const void *of, int64_t row, int64_t count, int64_t pitch, cons
   }
 }
 
-static const float *columns(const void *of, int64_t run) {
+static const float *columns(const void *of, int64_t group, int64_t run) {
   const Call *c = of;
+  (void)group;
   (void)run;
   return c->rhs;
 }
@@ -43,6 +44,7 @@ static Runs product(const Call *c) {
                 .n = d->n,
                 .runs = 1,
                 .k = d->k,
+                .groups = 1,
                 .rows = rows,
                 .columns = columns,
                 .of = c,

@@ -27,7 +27,7 @@ const RunsKernels *runs_kernels(int64_t n) {
 typedef struct Plan {
   const Runs *x;
   const RunsKernels *kern;
-  int64_t vectors, panels; /* of columns: panels of as many vectors as each other, or one less */
+  int64_t vectors, panels; /* of a group's columns: as many vectors as each other, or one less */
   int64_t deep, block, together; /* elements of a row; of a run, and runs, multiplied at a time */
   int64_t tile_m, tiles_m, tiles_n;
   float *b;
@@ -46,42 +46,50 @@ static Plan plan_of(const Runs *x) {
           most = MIN(MOST_ROWS, near), rows = MAX(LEAST_ROWS, MIN(most, x->m / TILES));
   p.tile_m = up(rows, RUNS_ROWS) * RUNS_ROWS;
   p.tiles_m = up(x->m, p.tile_m);
-  p.tiles_n = MIN(p.panels, up(TILES, p.tiles_m));
+  p.tiles_n = MIN(x->groups * p.panels, up(TILES, p.tiles_m));
   return p;
 }
 
 int64_t runs_floats(const Runs *x) {
   Plan p = plan_of(x);
-  return p.vectors * p.kern->lanes * p.deep;
+  return x->groups * p.vectors * p.kern->lanes * p.deep;
 }
 
 /* ---- columns ---- */
 
-static void pack(void *arg, int64_t begin, int64_t end) { /* (panel, run) */
+/* Of a group, packed: columns from a vector on. */
+static float *packed(const Plan *p, int64_t group, int64_t vector) {
+  return p->b + (group * p->vectors + vector) * p->kern->lanes * p->deep;
+}
+
+static void pack(void *arg, int64_t begin, int64_t end) { /* (group, panel, run) */
   const Plan *p = arg;
   const Runs *x = p->x;
   int64_t lanes = p->kern->lanes;
   for (int64_t i = begin; i < end; i++) {
-    int64_t panel = i / x->runs, run = i % x->runs, first = vector_at(p, panel) * lanes,
+    int64_t group = i / x->runs / p->panels, panel = i / x->runs % p->panels, run = i % x->runs,
+            v = vector_at(p, panel), first = v * lanes,
             width = vector_at(p, panel + 1) * lanes - first, held = MIN(width, x->n - first);
-    gemm_pack(DT_F32, x->columns(x->of, run) + first * x->b_col, x->b_col, x->b_k, (int)held,
-              (int)width, x->k, 1, width * x->k, p->b + first * p->deep + run * x->k * width);
+    gemm_pack(DT_F32, x->columns(x->of, group, run) + first * x->b_col, x->b_col, x->b_k, (int)held,
+              (int)width, x->k, 1, width * x->k, packed(p, group, v) + run * x->k * width);
   }
 }
 
 /* ---- tiles ---- */
 
-/* Elements [p0, p0 + k) of some runs of a tile's rows, times a panel. */
-static void multiply(const Plan *p, RunsBlock *at, int64_t rows, int64_t panel, int64_t run,
+/* Elements [p0, p0 + k) of some runs of a tile's rows, times panel `panel` of those of all groups. */
+static void multiply(const Plan *p, RunsBlock at, int64_t rows, int64_t panel, int64_t run,
                      const float *const *from, float *const *to) {
-  int64_t lanes = p->kern->lanes, first = vector_at(p, panel), nv = vector_at(p, panel + 1) - first,
+  int64_t lanes = p->kern->lanes, group = panel / p->panels,
+          first = vector_at(p, panel % p->panels), nv = vector_at(p, panel % p->panels + 1) - first,
           end = MIN(p->x->n, (first + nv) * lanes);
-  const float *b = p->b + first * lanes * p->deep + (run * p->x->k + at->p0) * nv * lanes;
-  at->column = first * lanes;
-  at->last = end - (first + nv - 1) * lanes;
-  from += run * at->pitch;
+  const float *b = packed(p, group, first) + (run * p->x->k + at.p0) * nv * lanes;
+  at.p0 += group * p->x->k;
+  at.column = group * p->x->n + first * lanes;
+  at.last = end - (first + nv - 1) * lanes;
+  from += run * at.pitch;
   for (int64_t i = 0; i < rows; i += RUNS_ROWS)
-    p->kern->fn[nv - 1][MIN(RUNS_ROWS, rows - i) - 1](at, from + i, b, to + i);
+    p->kern->fn[nv - 1][MIN(RUNS_ROWS, rows - i) - 1](&at, from + i, b, to + i);
 }
 
 static void tiles(void *arg, int64_t begin, int64_t end) {
@@ -91,16 +99,16 @@ static void tiles(void *arg, int64_t begin, int64_t end) {
   float **to = (float **)(from + x->runs * p->tile_m);
   for (int64_t t = begin; t < end; t++) {
     int64_t row = t / p->tiles_n * p->tile_m, rows = MIN(p->tile_m, x->m - row),
-            j0 = t % p->tiles_n * p->panels / p->tiles_n,
-            j1 = (t % p->tiles_n + 1) * p->panels / p->tiles_n;
+            panels = x->groups * p->panels, j0 = t % p->tiles_n * panels / p->tiles_n,
+            j1 = (t % p->tiles_n + 1) * panels / p->tiles_n;
     x->rows(x->of, row, rows, p->tile_m, from, to);
-    RunsBlock at = {.pitch = p->tile_m};
+    RunsBlock at = {.pitch = p->tile_m, .zeros = x->zeros};
     for (int64_t run = 0; run < x->runs; run += p->together)
       for (at.p0 = 0; at.p0 < x->k; at.p0 += p->block, at.add = true) {
         at.runs = MIN(p->together, x->runs - run);
         at.k = MIN(p->block, x->k - at.p0);
         for (int64_t j = j0; j < j1; j++)
-          multiply(p, &at, rows, j, run, (const float *const *)from, to);
+          multiply(p, at, rows, j, run, (const float *const *)from, to);
       }
   }
 }
@@ -111,7 +119,8 @@ bool runs_run(const Runs *x, float *kept, bool fresh) {
   p.b = kept ? kept : cpu_block_alloc(bytes);
   if (!p.b) return false;
   int64_t part = x->k * p.kern->lanes * p.kern->vectors;
-  if (!kept || fresh) cpu_parallel(p.panels * x->runs, MAX(1, PACK_FLOATS / part), pack, &p);
+  if (!kept || fresh)
+    cpu_parallel(x->groups * p.panels * x->runs, MAX(1, PACK_FLOATS / part), pack, &p);
   cpu_parallel(p.tiles_m * p.tiles_n, 1, tiles, &p);
   if (!kept) cpu_block_free(p.b, bytes);
   return true;

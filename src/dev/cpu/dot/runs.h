@@ -16,6 +16,7 @@
  * p0 is run r of row i, to[i] + column its results. */
 typedef struct RunsBlock {
   int64_t runs, pitch, p0, k, column, last;
+  const float *zeros; /* runs that are here in all rows are passed over; NULL: there are none */
   bool add;
 } RunsBlock;
 typedef void (*RunsFn)(const RunsBlock *x, const float *const *from, const float *b,
@@ -32,11 +33,14 @@ const RunsKernels *runs_kernels(int64_t n);
 
 typedef struct Runs {
   int64_t m, n, runs, k;
+  int64_t
+      groups; /* products of the same rows: group g has elements g * k on of each run, results g * n on */
   /* Run r of row `row` + i to from[r * pitch + i], where its results begin to to[i], for i < count. */
   void (*rows)(const void *of, int64_t row, int64_t count, int64_t pitch, const float **from,
                float **to);
-  const float *(*columns)(const void *of, int64_t run); /* element (r, 0, 0) of b */
+  const float *(*columns)(const void *of, int64_t group, int64_t run); /* element (r, 0, 0) of b */
   const void *of;
+  const float *zeros; /* a run of zeros that stands in for what a row lacks; NULL: nothing does */
   int64_t b_k, b_col;
 } Runs;
 

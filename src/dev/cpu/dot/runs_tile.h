@@ -15,8 +15,13 @@ FN static inline __attribute__((always_inline)) void runs_block(int mr, int nv, 
     for (int j = 0; j < nv; j++) sum[i][j] = V_ZERO();
   for (int64_t r = 0; r < x->runs; r++, from += x->pitch) {
     const float *a[RUNS_ROWS];
+    bool any = false;
 #pragma GCC unroll 6
-    for (int i = 0; i < mr; i++) a[i] = from[i] + x->p0;
+    for (int i = 0; i < mr; i++) any |= from[i] != x->zeros, a[i] = from[i] + x->p0;
+    if (!any) {
+      b += x->k * nv * LANES;
+      continue;
+    }
     for (int64_t p = 0; p < x->k; p++, b += nv * LANES) {
       V y[RUNS_VECTORS];
 #pragma GCC unroll 4

@@ -293,6 +293,103 @@ static HNode *moved(Maker *b, const Op *op, HNode **in, DType dt, int rank, cons
   return n;
 }
 
+static HNode *constant(Maker *b, Op *op, DType dt, int rank, const int64_t *d) {
+  Attr *a = op_attr(op, "value");
+  double x;
+  if (a && a->kind == AT_TENSOR && splat_of(a->tensor, &x)) return hlo_const(b, op, dt, rank, d, x);
+  return hlo_node(b->g, b->comp, H_CONST, op->kind, op, dt, rank, d, 0, NULL);
+}
+
+static HNode *reduction(Maker *b, Op *op, HNode **in, DType dt, int rank, const int64_t *d) {
+  const int64_t *v;
+  int nd = op_ints(op, "dimensions", &v);
+  int64_t red = 1;
+  for (int i = 0; i < nd; i++) red *= in[0]->d[v[i]];
+  if (red == 1 && op->n_results == 1) return hlo_reshape(b, op, in[0], rank, d);
+  if (op->n_results == 1 && in[0]->kind == H_CONST && in[0]->splat)
+    return hlo_const(b, op, dt, rank, d, in[0]->value * (double)red);
+  HNode *n = hlo_node(b->g, b->comp, H_REDUCE, op->kind, op, dt, rank, d, op->n_operands, in);
+  n->n_dims = nd;
+  n->dims = hlo_ints(b->g, v, nd);
+  if (op->n_results == 1) return hlo_unique(b, n);
+  set_types(b->g, n, op);
+  return n;
+}
+
+static HNode *product(Maker *b, Op *op, HNode **in, DType dt, int rank, const int64_t *d) {
+  HConv *c = hlo_dot_info(b, op, in[0], in[1]);
+  HNode *n = c->k == 1 ? hlo_outer_product(b, op, c, in[0], in[1]) : NULL;
+  if (n) return n;
+  n = hlo_node(b->g, b->comp, H_CONV, op->kind, op, dt, rank, d, 2, in);
+  n->conv = c;
+  return n;
+}
+
+static HNode *convolution(Maker *b, Op *op, HNode **in, DType dt, int rank, const int64_t *d) {
+  HNode *ab[2] = {in[0], strip_reverse(in[1])};
+  HConv *c = hlo_conv_info(b, op, ab[0], ab[1]);
+  if (slides_over_window(c, ab[0], ab[1]))
+    ab[1] = hlo_node(b->g, b->comp, H_REVERSE, OP_REVERSE, op, ab[1]->dt, ab[1]->rank, ab[1]->d, 1,
+                     &ab[1]);
+  HNode *n = hlo_node(b->g, b->comp, H_CONV, op->kind, op, dt, rank, d, 2, ab);
+  n->conv = c;
+  return n;
+}
+
+/* A loop or a choice of branches: a node with a computation for each region. */
+static Err *control(Maker *b, Op *op, HNode *n, Env *e, int depth) {
+  set_types(b->g, n, op);
+  n->n_comps = op->n_regions;
+  n->comps = ARENA_ARRAY(b->g->arena, HComp *, op->n_regions);
+  for (int i = 0; i < op->n_regions; i++) TRY(nested(b, op->regions[i], e, n, depth, &n->comps[i]));
+  if (op->kind == OP_WHILE) n->trip = trip_count(n);
+  return NULL;
+}
+
+/* An element-wise operation; scalars beside arrays, as of select and clamp, are spread. NULL: it is
+ * none. */
+static HNode *elementwise(Maker *b, Op *op, HNode **in, DType dt, int rank, const int64_t *d) {
+  HNode *x[8];
+  if (op_info[op->kind].cls != OC_EWISE || op->n_results != 1 || op->n_regions ||
+      op->n_operands > COUNT_OF(x))
+    return NULL;
+  for (int i = 0; i < op->n_operands; i++)
+    x[i] = rank && in[i]->rank == 0 ? hlo_bcast(b, op, in[i], rank, d, NULL) : in[i];
+  return hlo_ewise(b, op->kind, op, dt, rank, d, op->n_operands, x);
+}
+
+/* Whatever has no form of its own. */
+static HNode *other(Maker *b, Op *op, HNode **in, DType dt, int rank, const int64_t *d) {
+  HGraph *g = b->g;
+  HNode *n = hlo_node(g, b->comp, kind_of(op), op->kind, op, dt, rank, d, op->n_operands, in);
+  if (op->n_results > 1) set_types(g, n, op);
+  n->n_results = MAX(op->n_results, 1);
+  if (n->kind == H_RWIN || n->kind == H_SELSCAT) {
+    const int64_t *w, *s;
+    int nw = op_ints(op, "window_dimensions", &w), ns = op_ints(op, "window_strides", &s);
+    if (nw == rank) n->lo = hlo_ints(g, w, rank);
+    if (ns == rank) n->step = hlo_ints(g, s, rank);
+  }
+  return n;
+}
+
+/* The node's results are the operation's. */
+static void bind_results(Maker *b, const Op *op, HNode *n, Env *e) {
+  if (op->n_results == 1) {
+    e->map[op->results[0].id] = n;
+    return;
+  }
+  for (int i = 0; i < op->n_results; i++) {
+    const Type *rt = op->results[i].type;
+    bool tensor = rt->kind == TY_TENSOR;
+    HNode *x = hlo_node(b->g, b->comp, H_GET, OP_GET_TUPLE_ELEMENT, op,
+                        tensor ? rt->dtype : DT_TOKEN, tensor ? rt->rank : 0, rt->dims, 1, &n);
+    x->index = i;
+    e->map[op->results[i].id] = x;
+  }
+}
+
+/* What an operation becomes. */
 static Err *one(Maker *b, Op *op, Env *e, int depth) {
   HGraph *g = b->g;
   HNode *in_small[16],
@@ -312,61 +409,21 @@ static Err *one(Maker *b, Op *op, Env *e, int depth) {
   int rank = t && t->kind == TY_TENSOR ? t->rank : 0;
   const int64_t *d = t && t->kind == TY_TENSOR ? t->dims : NULL;
   HNode *n = NULL;
-  const int64_t *v;
   switch (op->kind) {
   case OP_UNKNOWN:
     return err_hint(op_err(op, ERR_UNIMPLEMENTED, "no such operation"),
                     "StableHLO, CHLO and JAX's portable custom calls are known");
-  case OP_CONSTANT: {
-    Attr *a = op_attr(op, "value");
-    double x;
-    if (a && a->kind == AT_TENSOR && splat_of(a->tensor, &x)) n = hlo_const(b, op, dt, rank, d, x);
-    else n = hlo_node(g, b->comp, H_CONST, op->kind, op, dt, rank, d, 0, NULL);
-    break;
-  }
+  case OP_CONSTANT: n = constant(b, op, dt, rank, d); break;
   case OP_IOTA:
     n = hlo_node(g, b->comp, H_IOTA, op->kind, op, dt, rank, d, 0, NULL);
     n->index = (int)op_int(op, "iota_dimension", 0);
     n = hlo_unique(b, n);
     break;
-  case OP_REDUCE: {
-    int nd = op_ints(op, "dimensions", &v);
-    int64_t red = 1;
-    for (int i = 0; i < nd; i++) red *= in[0]->d[v[i]];
-    if (red == 1 && op->n_results == 1) {
-      n = hlo_reshape(b, op, in[0], rank, d);
-      break;
-    }
-    if (op->n_results == 1 && in[0]->kind == H_CONST && in[0]->splat) {
-      n = hlo_const(b, op, dt, rank, d, in[0]->value * (double)red);
-      break;
-    }
-    n = hlo_node(g, b->comp, H_REDUCE, op->kind, op, dt, rank, d, op->n_operands, in);
-    n->n_dims = nd;
-    n->dims = hlo_ints(g, v, nd);
-    if (op->n_results > 1) set_types(g, n, op);
-    else n = hlo_unique(b, n);
-    break;
-  }
+  case OP_REDUCE: n = reduction(b, op, in, dt, rank, d); break;
   case OP_DOT:
-  case OP_DOT_GENERAL: {
-    HConv *c = hlo_dot_info(b, op, in[0], in[1]);
-    if (c->k == 1 && (n = hlo_outer_product(b, op, c, in[0], in[1]))) break;
-    n = hlo_node(g, b->comp, H_CONV, op->kind, op, dt, rank, d, 2, in);
-    n->conv = c;
-    break;
-  }
+  case OP_DOT_GENERAL: n = product(b, op, in, dt, rank, d); break;
   case OP_CONVOLUTION:
-  case OP_DYNAMIC_CONV: {
-    HNode *ab[2] = {in[0], strip_reverse(in[1])};
-    HConv *c = hlo_conv_info(b, op, ab[0], ab[1]);
-    if (slides_over_window(c, ab[0], ab[1]))
-      ab[1] = hlo_node(g, b->comp, H_REVERSE, OP_REVERSE, op, ab[1]->dt, ab[1]->rank, ab[1]->d, 1,
-                       &ab[1]);
-    n = hlo_node(g, b->comp, H_CONV, op->kind, op, dt, rank, d, 2, ab);
-    n->conv = c;
-    break;
-  }
+  case OP_DYNAMIC_CONV: n = convolution(b, op, in, dt, rank, d); break;
   case OP_CALL:
   case OP_COMPOSITE:
   case OP_NAMED_COMPUTATION:
@@ -389,68 +446,28 @@ static Err *one(Maker *b, Op *op, Env *e, int depth) {
       n = in[0];
     break;
   }
-  case OP_WHILE: {
+  case OP_WHILE:
     n = hlo_node(g, b->comp, H_WHILE, op->kind, op, dt, rank, d, op->n_operands, in);
-    set_types(g, n, op);
-    n->n_comps = 2;
-    n->comps = ARENA_ARRAY(g->arena, HComp *, 2);
-    TRY(nested(b, op->regions[0], e, n, depth, &n->comps[0]));
-    TRY(nested(b, op->regions[1], e, n, depth, &n->comps[1]));
-    n->trip = trip_count(n);
+    TRY(control(b, op, n, e, depth));
     break;
-  }
   case OP_IF:
   case OP_CASE: {
     int taken = branch_taken(op, in[0]);
     if (taken >= 0) return take_branch(b, op, op->regions[taken], e, depth);
     n = hlo_node(g, b->comp, H_COND, op->kind, op, dt, rank, d, op->n_operands, in);
-    set_types(g, n, op);
-    n->n_comps = op->n_regions;
-    n->comps = ARENA_ARRAY(g->arena, HComp *, op->n_regions);
-    for (int i = 0; i < op->n_regions; i++)
-      TRY(nested(b, op->regions[i], e, n, depth, &n->comps[i]));
+    TRY(control(b, op, n, e, depth));
     break;
   }
   case OP_RETURN: return NULL;
   case OP_SCATTER: n = hlo_one_per_row(b, op, rank, d, dt, in); break;
   case OP_GATHER: in[1] = hlo_row_offsets(b, op, in[1]); break;
   default:
-    if ((n = moved(b, op, in, dt, rank, d))) break;
-    if (op_info[op->kind].cls == OC_EWISE && op->n_results == 1 && op->n_regions == 0) {
-      HNode *x[8];
-      if (op->n_operands > 8) break;
-      for (int i = 0; i < op->n_operands; i++) {
-        x[i] = in[i];
-        if (rank && x[i]->rank == 0)
-          x[i] = hlo_bcast(b, op, x[i], rank, d, NULL); /* select, clamp */
-      }
-      n = hlo_ewise(b, op->kind, op, dt, rank, d, op->n_operands, x);
-    }
+    n = moved(b, op, in, dt, rank, d);
+    if (!n) n = elementwise(b, op, in, dt, rank, d);
     break;
   }
-  if (!n) {
-    n = hlo_node(g, b->comp, kind_of(op), op->kind, op, dt, rank, d, op->n_operands, in);
-    if (op->n_results > 1) set_types(g, n, op);
-    n->n_results = MAX(op->n_results, 1);
-    if (n->kind == H_RWIN || n->kind == H_SELSCAT) {
-      const int64_t *w, *s;
-      int nw = op_ints(op, "window_dimensions", &w), ns = op_ints(op, "window_strides", &s);
-      if (nw == rank) n->lo = hlo_ints(g, w, rank);
-      if (ns == rank) n->step = hlo_ints(g, s, rank);
-    }
-  }
-  if (op->n_results == 1) {
-    e->map[op->results[0].id] = n;
-  } else {
-    for (int i = 0; i < op->n_results; i++) {
-      const Type *rt = op->results[i].type;
-      bool tensor = rt->kind == TY_TENSOR;
-      HNode *x = hlo_node(g, b->comp, H_GET, OP_GET_TUPLE_ELEMENT, op,
-                          tensor ? rt->dtype : DT_TOKEN, tensor ? rt->rank : 0, rt->dims, 1, &n);
-      x->index = i;
-      e->map[op->results[i].id] = x;
-    }
-  }
+  if (!n) n = other(b, op, in, dt, rank, d);
+  bind_results(b, op, n, e);
   return NULL;
 }
 

@@ -319,6 +319,10 @@ Drawn when those rules stood, and not looked into since.
 Other architectures (mixers, U-Nets, graphs, flows, retention, mixtures of experts, decoding) and optimizers (Lion, LAMB, Muon, AdaDelta, moving
 averages), on all generations. `first`: before any of them was looked at.
 
+{peaks4}
+Common blocks at shapes of their own (attention, BERT, GPT, Llama, bottlenecks, convolution with normalisation), and whole steps (ResNet, ViT, BERT, GPT as
+layers and as a loop, LSTM, recommendation, point clouds, an autoencoder, a graph), on all generations. `first`: before any of them was looked at.
+
 ## Convolutions of small batches
 
 {images}
@@ -394,6 +398,7 @@ def main():
                               ("peaks", "peaks.csv", "Programs drawn for peak memory"),
                               ("peaks2", "peaks2.csv", "The same once more, blind"),
                               ("peaks3", "peaks3.csv", "Other architectures and optimizers"),
+                              ("peaks4", "peaks4.csv", "Common blocks and steps, blind"),
                               ("images", "images.csv", "Convolutions of small batches"),
                               ("fresh", "fresh.csv", "Fresh shapes of every family"),
                               ("mix", "mix.csv", "The oracle's own mix at other shapes"),

@@ -165,6 +165,9 @@ static bool is_function(const Op *op) {
          op_info[op->kind].cls != OC_REDUCE;
 }
 
+/* Each of its pieces is computed for a mask of the lanes. */
+static bool is_masked(const Op *op) { return op->kind == OP_CONCATENATE || op->kind == OP_PAD; }
+
 /* Reductions one after the other from the op's users on, in the cluster. */
 static int sweeps_after(const Fuser *f, int id, int pos) {
   int most = 0;
@@ -208,7 +211,7 @@ bool cluster_take(Fuser *f, int id, int pos, bool as_out) {
     bool heavy = op_is_heavy(op);
     if (op->kind == OP_REDUCE) continue;
     if (repeats(c, o) && type_count(o->v->type) > 64) {
-      if (heavy || ++c->repeats > MAX_LIGHT_REPEATS) ok = op_is_cheap(op);
+      if (heavy || is_masked(op) || ++c->repeats > MAX_LIGHT_REPEATS) ok = op_is_cheap(op);
     }
     if (o->masked && !op_is_cheap(op) && (heavy || ++c->repeats > MAX_LIGHT_REPEATS)) ok = false;
     if (n_visits > 1 && heavy) ok = false;

@@ -312,6 +312,21 @@ static void heavy_work_is_not_repeated(
 
 /* ---- plan ---- */
 
+/* A query joined of two halves, for the product with each key. */
+static void joined_values_are_not_repeated(void **unused) {
+  (void)unused;
+  Prog p = start();
+  Value *k = b_arg(&p.b, f32(&p, 8, 96)), *h[2];
+  for (int i = 0; i < 2; i++) h[i] = b_arg(&p.b, f32(&p, 48, 0));
+  int64_t d = 1;
+  Value *q = b_concat(&p.b, 2, h, 0);
+  Value *y = b_reduce(&p.b, OP_ADD, b_mul(&p.b, k, b_bcast_last(&p.b, q, k->type)), 1, &d);
+  b_return(&p.b, 1, &y);
+  Plan *plan = plan_of(p.m);
+  assert_int_equal(plan->body.n, 2);
+  plan_free(plan);
+}
+
 static void donated_memory_is_taken(void **unused) {
   (void)unused;
   Prog p = start();
@@ -425,6 +440,7 @@ int main(void) {
       cmocka_unit_test(long_chains_are_cut),
       cmocka_unit_test(no_cycles),
       cmocka_unit_test(heavy_work_is_not_repeated),
+      cmocka_unit_test(joined_values_are_not_repeated),
       cmocka_unit_test(donated_memory_is_taken),
       cmocka_unit_test(donated_memory_still_read_is_not),
       cmocka_unit_test(backward_passes_read_what_is_stored),

@@ -43,7 +43,6 @@ void gen_set_results(Gen *g, int reduce, const V *v) {
 
 /* ---- short rows: one in each lane, their elements one after the other without a loop ---- */
 
-#define MAX_ACROSS 20        /* elements */
 #define MAX_ACROSS_CODE 1000 /* nodes, written out */
 
 static int64_t row_length(const Dag *d, int nk) {
@@ -108,7 +107,7 @@ static double work_across(const Gen *g, const Dag *d, int nk, int64_t length) {
 
 static bool is_across(const Gen *g, Dag *d, int nk) {
   int64_t length = row_length(d, nk);
-  if (nk < 1 || nk == d->n_loops || d->loops[nk - 1].extent < g->vl || length > MAX_ACROSS ||
+  if (nk < 1 || nk == d->n_loops || d->loops[nk - 1].extent < g->vl || length > MAX_ACROSS_ROW ||
       length * d->nodes.n > MAX_ACROSS_CODE)
     return false;
   row_levels(d, nk);

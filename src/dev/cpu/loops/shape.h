@@ -6,7 +6,8 @@
 
 #include "dev/cpu/loops/emit_priv.h"
 
-#define LONG_SUM 64 /* additions to one accumulator after which its digits are worth care */
+#define MAX_ACROSS_ROW 20 /* elements of rows that may lie side by side in the lanes (rows.c) */
+#define LONG_SUM 64       /* additions to one accumulator after which its digits are worth care */
 
 int shape_lanes(const Dag *d); /* of a vector */
 /* How many vectors a loop without sums takes side by side: what each of them waits for, one result

@@ -476,7 +476,7 @@ static bool ends_ok(const Strips *s) {
     if (d->nodes.v[s->reduces[i].init].vec) return false;
   int64_t row = 1;
   for (int i = s->task_loops; i < d->n_loops; i++) row *= d->loops[i].extent;
-  if (s->f->kind == FUSION_ROW && row <= SHORT_ROW) return false; /* several side by side */
+  if (s->f->kind == FUSION_ROW && row <= MAX_ACROSS_ROW) return false; /* several side by side */
   for (int i = 0; i < d->n_out && s->f->kind == FUSION_SPLIT; i++)
     if (!s->f->out[i].full && d->nodes.v[d->out[i]].kind != N_REDUCE) return false;
   return true;

@@ -63,9 +63,29 @@ static void test_turned(void **state) {
 
 static void test_narrow(void **state) {
   (void)state;
-  static const char *const types[] = {"i8", "ui8", "i16", "ui16", "i32"};
-  static const float odd[] = {NAN,     INFINITY, -INFINITY, 255.5f, 256, 127.5f,   128,
-                              -128.5f, 65535,    65536,     -0.5f,  -1,  32767.9f, 1e30f};
+  static const char *const types[] = {"i8", "ui8", "i16", "ui16", "i32", "ui32", "i64"};
+  static const float odd[] = {NAN,
+                              INFINITY,
+                              -INFINITY,
+                              255.5f,
+                              256,
+                              127.5f,
+                              128,
+                              -128.5f,
+                              65535,
+                              65536,
+                              -0.5f,
+                              -1,
+                              32767.9f,
+                              1e30f,
+                              -1e30f,
+                              2147483648.0f,
+                              -2147483648.0f,
+                              2147483520.0f,
+                              4294967296.0f,
+                              4294967040.0f,
+                              9223372036854775808.0f,
+                              -9223372036854775808.0f};
   for (int scale = 100; scale <= 100000; scale *= 30)
     for (int k = 0; k < COUNT_OF(types); k++) {
       Tensor *x = numbers(1, (int64_t[]){333}, scale);

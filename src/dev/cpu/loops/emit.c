@@ -149,6 +149,22 @@ static V intrinsic1(Gen *g, const char *name, V x) {
 
 /* ---- conversions ---- */
 
+/* To 32 or 64 bits: too large and too small numbers are the largest and the smallest, NaN is 0.
+ * (llvm.fptosi.sat does it lane by lane.) */
+static V saturate(Gen *g, DType from, DType to, V v) {
+  bool sign = dtype_class(to) == DC_SINT;
+  int bits = dtype_bits(to);
+  LLVMTypeRef rt = reg_type(g, to, g->lanes);
+  V low = k_real(g, from, sign ? -ldexp(1, bits - 1) : 0);
+  V nan = fcmp(g, LLVMRealUNO, v, v);
+  V over = fcmp(g, LLVMRealOGE, v, k_real(g, from, ldexp(1, sign ? bits - 1 : bits)));
+  v = sel(g, fcmp(g, LLVMRealOGT, v, low), v, low);
+  v = sel(g, over, low, v);
+  v = sign ? LLVMBuildFPToSI(B, v, rt, "") : LLVMBuildFPToUI(B, v, rt, "");
+  v = sel(g, over, k_int(g, to, !sign ? -1 : bits == 64 ? INT64_MAX : INT32_MAX), v);
+  return sel(g, nan, LLVMConstNull(rt), v);
+}
+
 static V convert(Gen *g, DType from, DType to, V v) { /* floats are left unrounded */
   if (from == to) return v;
   DTypeClass cf = dtype_class(from), ct = dtype_class(to);
@@ -175,8 +191,7 @@ static V convert(Gen *g, DType from, DType to, V v) { /* floats are left unround
       v = sel(g, nan, k_real(g, from, 0), v);
       return LLVMBuildTrunc(B, LLVMBuildFPToSI(B, v, reg_type(g, DT_I32, g->lanes), ""), rt, "");
     }
-    LLVMTypeRef types[2] = {rt, LLVMTypeOf(v)};
-    return gen_intrinsic(g, ct == DC_SINT ? "llvm.fptosi.sat" : "llvm.fptoui.sat", types, 2, &v, 1);
+    return saturate(g, from, to, v);
   }
   int bf = cf == DC_BOOL ? 1 : dtype_bytes(from) * 8, bt = dtype_bytes(to) * 8;
   if (bt > bf) v = cf == DC_SINT ? LLVMBuildSExt(B, v, rt, "") : LLVMBuildZExt(B, v, rt, "");

@@ -106,7 +106,9 @@ static double box_cost(Dag *d, const Boxes *b, int *count) {
   return c;
 }
 
+/* Stops when it is more code than wanted. */
 static double cost_from(Dag *d, Boxes *b, int loop, int lanes, int *count) {
+  if (*count > MOST_NODES) return 0;
   if (loop == d->n_loops) return box_cost(d, b, count);
   double c = 0;
   for (int i = 0; i < b->cuts[loop].n; i++) {

@@ -14,7 +14,8 @@
 
 #include "compile/compile_priv.h"
 
-#define SMALL 4096 /* bytes that do not matter: scalars that many steps wait for */
+#define MOST ((int64_t)1 << 44) /* bytes: more than any memory, and sums of it are numbers still */
+#define SMALL 4096              /* bytes that do not matter: scalars that many steps wait for */
 
 typedef VEC(int) Ints;
 
@@ -56,7 +57,7 @@ static bool add_once(Ints *list, int x) {
 }
 
 static int new_storage(Orderer *o, const Value *v, bool counts) {
-  int64_t bytes = v->type->kind == TY_TENSOR ? type_bytes(v->type) : 0;
+  int64_t bytes = v->type->kind == TY_TENSOR ? MIN(MOST, type_bytes(v->type)) : 0;
   *vec_push(&o->storages) = (Storage){.bytes = bytes, .into = -1, .counts = counts};
   return o->storage[v->id] = o->storages.n - 1;
 }

@@ -297,13 +297,15 @@ static void svd(Call *c, bool divide) {
   int m = c->m, n = c->n, k = MIN(m, n), lda = LD(m), q = -1, lwork = 1, none;
   char mode = letter(c, "mode", 'A');
   Tensor *tu = c->out[2], *tv = c->out[3];
-  int ldu = LD(m), ldv = LD(mode == 'S' ? k : n);
+  /* columns of u, rows of vt: fits_together has seen that the results have them */
+  int left = mode == 'N' ? 1 : mode == 'S' ? k : m, right = mode == 'N' ? 1 : mode == 'S' ? k : n;
+  int ldu = LD(m), ldv = LD(right);
   size_t real = c->cplx ? c->elem / 2 : c->elem;
   int64_t mx = MAX(m, n), mn = k;
   int64_t lrwork = divide ? MAX(5 * mn * mn + 5 * mn, 2 * mx * mn + 2 * mn * mn + mn) : 5 * mn;
   void *a = scratch(c, (int64_t)m * n * (int64_t)c->elem),
-       *u = scratch(c, square(m) * (int64_t)c->elem);
-  void *v = scratch(c, square(n) * (int64_t)c->elem),
+       *u = scratch(c, (int64_t)m * left * (int64_t)c->elem),
+       *v = scratch(c, (int64_t)right * n * (int64_t)c->elem),
        *iwork = scratch(c, 8 * mn * (int64_t)sizeof(int));
   void *rwork = scratch(c, c->cplx ? lrwork * (int64_t)real : 16), *work = NULL;
   char size[16] = {0};

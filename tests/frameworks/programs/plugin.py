@@ -35,6 +35,8 @@ keep("schur", *(z @ t @ z.T for t, z in [jax.scipy.linalg.schur(a[0])]))
 keep("cholesky", jnp.linalg.cholesky(a @ np.swapaxes(a, 1, 2) + np.eye(5, dtype=np.float32)))
 keep("expm", jax.scipy.linalg.expm(a[0]))
 keep("svd of NaN", jnp.linalg.svd(np.full((3, 2), np.nan, np.float32), compute_uv=False))
+many = np.cos(np.arange(600_000, dtype=np.float32)).reshape(300_000, 2)  # a square of that side has 360 GB
+keep("svd of many rows", *(jnp.linalg.svd(x, full_matrices=False)[1] for x in (many, many.T, many + 1j * many[::-1])))
 
 # Host callbacks.
 printed = io.StringIO()

@@ -49,7 +49,6 @@ void law_read(const Chip *chip, Law *law) {
   FIT(pixel_rows, "pixel_rows", 1);
   FIT(share, "share", 0);
   FIT(lat, "lat", 0);
-  FIT(pp, "pp", 0);
   FIT(lvpu, "lvpu", 0.3);
   FIT(lbase, "lbase", 300);
   FIT(lq, "lq", 300);

@@ -15,7 +15,7 @@ typedef struct Law {
   double clock, macs;
   int side, cores;
   /* products */
-  double base, base0, base_out, vstart, w, q, wl, mx, kk, pp;
+  double base, base0, base_out, vstart, w, q, wl, mx, kk;
   Rates product, loop;
   double c[5]; /* read from CMEM, likewise */
   double vin;

@@ -9,8 +9,9 @@
  * no time to be packed: the first panel of rows reads them where they are, and leaves them packed
  * for the others of a tile. Else, when what is packed ahead fits a core's cache, every task packs its
  * piece of the other one, in groups; when it does not, the other one is packed by all threads too,
- * some tiles' share at a time (a round), or many tasks would pack the same. A product is cut into tiles by size only, and k into blocks that are added up in order: results do
- * not depend on threads. */
+ * some tiles' share at a time (a round), or many tasks would pack the same. A product is cut into
+ * tiles by size only, and k into blocks that are added up in order: results do not depend on
+ * threads. */
 #ifndef WEFT_DEV_CPU_GEMM_H
 #define WEFT_DEV_CPU_GEMM_H
 

@@ -73,6 +73,73 @@ int region_uses(const Region *r, const Value *v) {
   return n;
 }
 
+bool op_is_alias(const Op *op) {
+  switch (op->kind) {
+  case OP_RESHAPE:
+  case OP_COPY: return true;
+  case OP_OPTIMIZATION_BARRIER: return true;
+  case OP_BITCAST_CONVERT: return op->operands[0]->type->rank == op_type(op)->rank;
+  case OP_CUSTOM_CALL:
+    return str_is(op_str(op, "call_target_name"), "Sharding") && op->n_operands == 1 &&
+           op->n_results == 1;
+  case OP_SHARDING_CONSTRAINT:
+  case OP_RESHARD:
+  case OP_PROPAGATION_BARRIER: return true;
+  default: return false;
+  }
+}
+
+bool op_is_heavy(const Op *op) {
+  switch (op->kind) {
+  case OP_EXPONENTIAL:
+  case OP_EXPONENTIAL_MINUS_ONE:
+  case OP_LOG:
+  case OP_LOG_PLUS_ONE:
+  case OP_LOGISTIC:
+  case OP_TANH:
+  case OP_TAN:
+  case OP_SINE:
+  case OP_COSINE:
+  case OP_POWER:
+  case OP_ATAN2:
+  case OP_CBRT:
+  case OP_SQRT:
+  case OP_RSQRT:
+  case OP_DIVIDE:
+  case OP_REMAINDER:
+  case OP_CHLO_ERF:
+  case OP_CHLO_ERFC:
+  case OP_CHLO_ERF_INV: return true;
+  default: return op_info[op->kind].cls == OC_REDUCE;
+  }
+}
+
+typedef VEC(Value *) Values;
+
+static void captures(const Op *op, const Region *r, Values *out) {
+  for (const Op *x = r->first; x; x = x->next) {
+    for (int i = 0; i < x->n_operands; i++) {
+      Value *v = x->operands[i];
+      const Region *at = v->region;
+      bool inside = false;
+      for (const Region *up = at; up && !inside; up = up->parent ? up->parent->parent : NULL)
+        for (int k = 0; k < op->n_regions; k++) inside |= op->regions[k] == up;
+      if (inside) continue;
+      bool have = false;
+      for (int k = 0; k < out->n; k++) have |= out->v[k] == v;
+      if (!have) *vec_push(out) = v;
+    }
+    for (int i = 0; i < x->n_regions; i++) captures(op, x->regions[i], out);
+  }
+}
+
+int op_captures(const Op *op, Value ***out) {
+  Values v = {0};
+  for (int i = 0; i < op->n_regions; i++) captures(op, op->regions[i], &v);
+  *out = v.v;
+  return v.n;
+}
+
 static bool compares(const Op *op, int64_t a, int64_t b) {
   Str d = op_str(op, "comparison_direction");
   if (str_is(d, "LT")) return a < b;

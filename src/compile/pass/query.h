@@ -22,6 +22,11 @@ bool value_int(const Value *v, int64_t *out);
 bool op_is_pure(const Op *op); /* same operands, same result, and nothing else happens */
 bool region_is_pure(const Region *r);
 int region_uses(const Region *r, const Value *v); /* operands in the region that are v */
+bool op_is_heavy(const Op *op);                   /* costs more than a few cycles an element */
+/* Result i has the bytes of operand i: reshape, bitcast of the same width, barrier, copy. */
+bool op_is_alias(const Op *op);
+int op_captures(const Op *op,
+                Value ***out); /* values from outside that its regions use; malloc'd */
 
 /* ---- loops ---- */
 

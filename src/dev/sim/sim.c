@@ -7,7 +7,6 @@
  * time.
  */
 #include "chip/chip.h"
-#include "compile/compile.h"
 #include "compile/pass/numerics.h"
 #include "dev/dev.h"
 #include "sim/sim.h"

@@ -11,10 +11,10 @@
 
 /* ---- the graph ---- */
 
-typedef enum NodeKind { N_INPUT, N_SPLAT, N_OP, N_REDUCE } NodeKind;
+typedef enum DagKind { N_INPUT, N_SPLAT, N_OP, N_REDUCE } DagKind;
 
 typedef struct DagNode {
-  NodeKind kind;
+  DagKind kind;
   const Value *v;
   const Op *op; /* N_OP */
   DType t;

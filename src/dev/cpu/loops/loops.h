@@ -3,7 +3,7 @@
 #ifndef WEFT_DEV_CPU_LOOPS_H
 #define WEFT_DEV_CPU_LOOPS_H
 
-#include "compile/compile.h"
+#include "compile/plan/plan.h"
 
 /* One fusion compiled. Work is calls of run(bufs, first, last, self) over [0, outer) in
  * chunks of `grain`; a split fusion writes partial results and ends with one call of finish(bufs,

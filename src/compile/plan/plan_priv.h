@@ -1,8 +1,9 @@
 /* compile/plan, private: what plan.c (building) and pack.c (merging and packing) share. */
-#ifndef WEFT_COMPILE_PLAN_PRIV_H
-#define WEFT_COMPILE_PLAN_PRIV_H
+#ifndef WEFT_COMPILE_PLAN_PLAN_PRIV_H
+#define WEFT_COMPILE_PLAN_PLAN_PRIV_H
 
-#include "compile/compile_priv.h"
+#include "compile/pass/query.h"
+#include "compile/plan/plan.h"
 
 typedef VEC(Step) Steps;
 typedef VEC(Value *) Values;
@@ -44,6 +45,10 @@ typedef struct Builder {
   int pos, n_steps, manual;
 } Builder;
 
+/* order.c: puts a region's nodes in an order that needs less memory */
+void order_nodes(const Func *main, const Region *r, Nodes *nodes);
+
+/* plan.c, pack.c */
 int plan_root(const Builder *b, int place);
 void plan_merge(Builder *b);
 Err *plan_pack(Builder *b);

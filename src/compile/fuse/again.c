@@ -8,7 +8,7 @@
  * them anyway. */
 #include <stdlib.h>
 
-#include "compile/compile_priv.h"
+#include "compile/fuse/fuse_priv.h"
 
 #define SMALL_PART 8 /* this many times smaller than the result: small */
 #define MOST_OPS 24  /* on the way from the roots */

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "base/units.h"
-#include "compile/plan_priv.h"
+#include "compile/plan/plan_priv.h"
 
 #define ALIGN 64
 #define MOST_BYTES 0x1p62 /* of all values, so that no place lies beyond 64 bits */

@@ -1,7 +1,7 @@
 /* Plans as bytes. What a run follows blindly is checked when it is read: places lie in their memory,
  * steps name places, operations and blocks that there are. */
-#include "compile/compile.h"
 #include "compile/pass/query.h"
+#include "compile/plan/plan.h"
 #include "ir/wire.h"
 
 typedef struct PlanWire {

@@ -1,6 +1,6 @@
 /* A reduction joins the cluster of its users, which becomes one of rows: for each element of the kept
  * dimensions, sweeps over the reduced ones. */
-#include "compile/fuse_priv.h"
+#include "compile/fuse/fuse_priv.h"
 
 /* Additions for an element that a vector's lane saves, against writing and reading a row's sum; and
  * of all rows, against starting another loop. */

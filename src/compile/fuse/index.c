@@ -6,7 +6,9 @@
  * dimensions again; this stays affine when each domain dimension falls inside one dimension of the
  * operand. When it does not, dividing the domain dimension helps
  * ([B*T, C] becomes [B, T, C]): the caller is told where. */
-#include "compile/compile_priv.h"
+#include "compile/fuse/fuse.h"
+
+#define MAX_RANK 32
 
 bool affine_equal(const Domain *d, const Affine *a, const Affine *b) {
   if (a->off != b->off) return false;

@@ -9,7 +9,7 @@
  * MAX_SWEEPS, exponentials and the like by MAX_FUNCTIONS: their code is long, the time to compile it
  * grows faster than it, and next to so many of them memory costs nothing. What would be computed
  * many times over (heavy ops below a broadcast, branches of a concatenate) stays out. */
-#include "compile/fuse_priv.h"
+#include "compile/fuse/fuse_priv.h"
 
 #include <stdlib.h>
 

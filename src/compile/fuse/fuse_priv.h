@@ -1,12 +1,37 @@
 /* fuse, private: clusters, the fusions in the making, and what fuse.c (which op goes where), cluster.c
  * (what a cluster computes), cluster_reduce.c (its sums) and fuse_nodes.c (the result) share. */
-#ifndef WEFT_COMPILE_FUSE_PRIV_H
-#define WEFT_COMPILE_FUSE_PRIV_H
+#ifndef WEFT_COMPILE_FUSE_FUSE_PRIV_H
+#define WEFT_COMPILE_FUSE_FUSE_PRIV_H
 
-#include "compile/compile_priv.h"
+#include "compile/fuse/fuse.h"
+#include "compile/pass/query.h"
 
 #define SMALL_COUNT 16384 /* below this, shapes do not matter for speed */
 #define MIN_ROWS 16       /* fewer rows than this of a long reduction: cut the rows instead */
+
+/* ---- again: what fusions compute for themselves although others compute it as well ---- */
+
+#define AGAIN_ROOTS 2
+typedef struct Origin {
+  const Value *root[AGAIN_ROOTS]; /* the large values that it is computed from */
+  int n, ops, heavy;
+  bool again; /* worth it with one root, or where another root is read anyway */
+} Origin;
+
+typedef struct AgainInput { /* a region's ops */
+  const Region *region;
+  int n;
+  Op **ops;
+  bool *fusible;
+  int *const *users; /* positions; n: the region's end */
+  const int *n_users;
+  int (*pos)(const void *arg, const Op *op); /* -1: elsewhere */
+  const void *arg;
+} AgainInput;
+
+Origin *again_find(const AgainInput *in); /* by position; malloc'd */
+
+/* ---- clusters ---- */
 
 typedef struct Visit { /* a value at an index over the domain */
   Value *v;

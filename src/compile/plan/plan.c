@@ -6,11 +6,9 @@
  * until the loop ends. Then places are merged where one memory can serve both: loop-carried values
  * with what the body computes for them, operands that die with results computed in place. Last, the
  * arena is packed (pack.c). */
-#include "compile/compile_priv.h"
-
 #include <stdlib.h>
 
-#include "compile/plan_priv.h"
+#include "compile/plan/plan_priv.h"
 
 static int new_place(Builder *b, PlaceKind kind, int index, int64_t bytes, bool each) {
   Place *p = vec_push(&b->places);
@@ -317,31 +315,6 @@ static Err *build_manual(Builder *b, Op *op, Steps *list) {
     step_reads(b, c);
   }
   return NULL;
-}
-
-/* Values from outside that an op's regions use. */
-static void captures(const Op *op, const Region *r, Values *out) {
-  for (const Op *x = r->first; x; x = x->next) {
-    for (int i = 0; i < x->n_operands; i++) {
-      Value *v = x->operands[i];
-      const Region *at = v->region;
-      bool inside = false;
-      for (const Region *up = at; up && !inside; up = up->parent ? up->parent->parent : NULL)
-        for (int k = 0; k < op->n_regions; k++) inside |= op->regions[k] == up;
-      if (inside) continue;
-      bool have = false;
-      for (int k = 0; k < out->n; k++) have |= out->v[k] == v;
-      if (!have) *vec_push(out) = v;
-    }
-    for (int i = 0; i < x->n_regions; i++) captures(op, x->regions[i], out);
-  }
-}
-
-int op_captures(const Op *op, Value ***out) {
-  Values v = {0};
-  for (int i = 0; i < op->n_regions; i++) captures(op, op->regions[i], &v);
-  *out = v.v;
-  return v.n;
 }
 
 static Err *build_op(Builder *b, const Nodes *nodes, int at, Steps *list) {

@@ -12,7 +12,7 @@
  * needs its results. That order is kept where it is worth its while. */
 #include <stdlib.h>
 
-#include "compile/compile_priv.h"
+#include "compile/plan/plan_priv.h"
 
 #define MOST ((int64_t)1 << 44) /* bytes: more than any memory, and sums of it are numbers still */
 #define SMALL 4096              /* bytes that do not matter: scalars that many steps wait for */

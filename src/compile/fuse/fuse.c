@@ -8,52 +8,11 @@
  *
  * No cycles: a further output is allowed only if none of the other users leads back to the
  * cluster. */
-#include "compile/fuse_priv.h"
+#include "compile/fuse/fuse_priv.h"
 
 #include <stdlib.h>
 
 /* ---- kinds of ops ---- */
-
-bool op_is_alias(const Op *op) {
-  switch (op->kind) {
-  case OP_RESHAPE:
-  case OP_COPY: return true;
-  case OP_OPTIMIZATION_BARRIER: return true;
-  case OP_BITCAST_CONVERT: return op->operands[0]->type->rank == op_type(op)->rank;
-  case OP_CUSTOM_CALL:
-    return str_is(op_str(op, "call_target_name"), "Sharding") && op->n_operands == 1 &&
-           op->n_results == 1;
-  case OP_SHARDING_CONSTRAINT:
-  case OP_RESHARD:
-  case OP_PROPAGATION_BARRIER: return true;
-  default: return false;
-  }
-}
-
-bool op_is_heavy(const Op *op) {
-  switch (op->kind) {
-  case OP_EXPONENTIAL:
-  case OP_EXPONENTIAL_MINUS_ONE:
-  case OP_LOG:
-  case OP_LOG_PLUS_ONE:
-  case OP_LOGISTIC:
-  case OP_TANH:
-  case OP_TAN:
-  case OP_SINE:
-  case OP_COSINE:
-  case OP_POWER:
-  case OP_ATAN2:
-  case OP_CBRT:
-  case OP_SQRT:
-  case OP_RSQRT:
-  case OP_DIVIDE:
-  case OP_REMAINDER:
-  case OP_CHLO_ERF:
-  case OP_CHLO_ERFC:
-  case OP_CHLO_ERF_INV: return true;
-  default: return op_info[op->kind].cls == OC_REDUCE;
-  }
-}
 
 bool op_is_cheap(const Op *op) {
   return op->kind == OP_IOTA || op->kind == OP_BROADCAST_IN_DIM || op->kind == OP_SLICE ||

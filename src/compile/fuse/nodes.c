@@ -1,5 +1,5 @@
 /* fuse: from clusters to nodes. */
-#include "compile/fuse_priv.h"
+#include "compile/fuse/fuse_priv.h"
 
 #include <stdlib.h>
 

@@ -111,7 +111,7 @@ static void emit_inside(Order *o, const Region *r) {
   }
 }
 
-static void emit_op(Order *o, int pos) {
+static void put_op(Order *o, int pos) {
   Fuser *f = o->f;
   if (o->done[f->clusters.n + pos]) return;
   o->done[f->clusters.n + pos] = true;
@@ -126,7 +126,7 @@ static void emit_value(Order *o, Value *v) {
   int p = fuser_pos(o->f, v->def);
   if (p < 0) return;
   const Info *in = &o->f->info[p];
-  if (in->alias || in->step) emit_op(o, p);
+  if (in->alias || in->step) put_op(o, p);
   else if (o->home[p] >= 0) emit_cluster(o, o->home[p]);
 }
 
@@ -174,7 +174,7 @@ void fuser_nodes(Fuser *f, Nodes *out) {
   }
   for (int i = 0; i < f->n; i++) {
     const Info *in = &f->info[i];
-    if (in->step || in->alias) emit_op(&o, i);
+    if (in->step || in->alias) put_op(&o, i);
     if (o.home[i] >= 0 && f->clusters.v[o.home[i]]->last == i) emit_cluster(&o, o.home[i]);
   }
   for (int id = 0; id < f->clusters.n; id++)

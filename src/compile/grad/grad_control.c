@@ -275,131 +275,181 @@ static void active_states(const Grad *g, const Op *op, bool *active) {
   ptrmap_free(&in.active);
 }
 
-Err *vjp_while(Grad *g, Op *op) {
-  Build *b = g->b;
+/* The loop that runs the turns backwards. Its states: turns done, cotangents of the active states of
+ * the original, gradients of the captured values so far. */
+typedef struct Backward {
+  Grad *g;
+  Op *op;
   Loop l;
-  if (!loop_shape(op, &l))
-    return err_hint(
-        op_err(op, ERR_UNIMPLEMENTED, "gradient of a loop whose number of turns is not known"),
-        "count from a constant to a constant limit by a constant step");
-  const Region *body = op->regions[1];
-  int n = op->n_operands;
-  bool *active = xcalloc((size_t)n, sizeof *active);
-  active_states(g, op, active);
-  Values caps = {0};
-  PtrMap seen = {0}, map = {0}, read = {0};
-  captures(g, body, &seen, &caps);
-  ptrmap_free(&seen);
-  VEC(Saved) saved = {0};
-  int na = 0, nb;
-  for (int i = 0; i < n; i++) na += active[i];
-  nb = 1 + na + caps.n;
-  Value **in = xcalloc((size_t)(nb + n) * 4, sizeof *in);
-  Value **res = in + nb, **args = res + n, **outs = args + n, **wrt = outs + nb, **got = wrt + nb;
-  Type **types = xcalloc((size_t)nb, sizeof *types);
-  /* states of the backward loop: turns done, cotangents of the active states, gradients of the
-   * captured values so far */
-  in[0] = int_const(b, &l, 0);
-  for (int i = 0, k = 1; i < n; i++) {
-    if (!active[i]) continue;
-    Value *ct = grad_cot(g, &op->results[i]);
-    in[k++] = ct ? ct : b_full(b, op->results[i].type, 0);
+  const Region *body; /* the original's */
+  int n;              /* states of the original */
+  bool *active;       /* n */
+  int n_active, n_states;
+  Values caps;
+  Value **init;  /* n_states */
+  Type **types;  /* n_states */
+  Value **args;  /* n: the original's states in the backward body */
+  Build back;    /* the backward body */
+  Value *turn;   /* which turn of the original it undoes */
+  PtrMap copies; /* value of the original body -> its copy in the backward body */
+  VEC(Saved) saved;
+} Backward;
+
+static void backward_init(Backward *w) {
+  Build *b = w->g->b;
+  int k = 0;
+  w->init[k++] = int_const(b, &w->l, 0);
+  for (int i = 0; i < w->n; i++) {
+    if (!w->active[i]) continue;
+    Value *ct = grad_cot(w->g, &w->op->results[i]);
+    w->init[k++] = ct ? ct : b_full(b, w->op->results[i].type, 0);
   }
-  for (int i = 0; i < caps.n; i++) {
-    Value *have = grad_cot(g, caps.v[i]);
-    in[1 + na + i] = have ? have : b_full(b, caps.v[i]->type, 0);
+  for (int i = 0; i < w->caps.n; i++) {
+    Value *have = grad_cot(w->g, w->caps.v[i]);
+    w->init[k++] = have ? have : b_full(b, w->caps.v[i]->type, 0);
   }
-  for (int i = 0; i < nb; i++) types[i] = in[i]->type;
-  Build cond = {b->m, region_new(b->m, nb, types), b->loc},
-        back = {b->m, region_new(b->m, nb, types), b->loc};
-  Value *go = b_compare(&cond, "LT", cond.r->args[0], int_const(&cond, &l, l.n));
+  for (int i = 0; i < w->n_states; i++) w->types[i] = w->init[i]->type;
+}
+
+/* turns done < n */
+static Region *backward_condition(const Backward *w) {
+  Build *b = w->g->b, cond = {b->m, region_new(b->m, w->n_states, w->types), b->loc};
+  Value *go = b_compare(&cond, "LT", cond.r->args[0], int_const(&cond, &w->l, w->l.n));
   b_return(&cond, 1, &go);
-  Value *turn = b_sub(&back, int_const(&back, &l, l.n - 1), back.r->args[0]);
-  Value *count = turn;
-  if (l.step != 1) count = b_mul(&back, count, int_const(&back, &l, l.step));
-  if (l.start) count = b_add(&back, count, int_const(&back, &l, l.start));
-  for (int i = 0; i < n; i++) {
-    if (i == l.k) {
-      args[i] = count;
-      continue;
-    }
-    args[i] = placeholder(&back, body->args[i]->type);
-    *vec_push(&saved) = (Saved){body->args[i], args[i], NULL};
+  return cond.r;
+}
+
+static void stand_in(Backward *w, Value *source, Value *as) {
+  *vec_push(&w->saved) = (Saved){source, as, NULL};
+}
+
+/* What the backward body knows of the turn: its number, the counting state from it, and stand-ins of
+ * all that may have to be saved. */
+static void backward_known(Backward *w) {
+  Build *b = &w->back;
+  const Loop *l = &w->l;
+  w->turn = b_sub(b, int_const(b, l, l->n - 1), b->r->args[0]);
+  Value *count = w->turn;
+  if (l->step != 1) count = b_mul(b, count, int_const(b, l, l->step));
+  if (l->start) count = b_add(b, count, int_const(b, l, l->start));
+  for (int i = 0; i < w->n; i++) {
+    w->args[i] = i == l->k ? count : placeholder(b, w->body->args[i]->type);
+    if (i != l->k) stand_in(w, w->body->args[i], w->args[i]);
   }
-  for (Op *o = body->first; o; o = o->next) {
-    if (op_info[o->kind].cls != OC_CONTRACT) continue;
-    bool act = false;
-    for (int i = 0; i < n; i++) act |= active[i];
-    if (!act && !caps.n) continue;
-    Value *p = placeholder(&back, o->results[0].type);
-    *vec_push(&saved) = (Saved){&o->results[0], p, NULL};
+  if (!w->n_active && !w->caps.n) return;
+  for (Op *o = w->body->first; o; o = o->next)
+    if (op_info[o->kind].cls == OC_CONTRACT)
+      stand_in(w, &o->results[0], placeholder(b, o->results[0].type));
+}
+
+/* The body again, and its gradients. Products are computed by real ops first, so that their gradients
+ * are found; afterwards those that are only read as values give way to what was saved. */
+static Err *backward_body(Backward *w) {
+  Build *b = &w->back;
+  int n_out = w->n_states - 1, k = 0;
+  Value **res = xcalloc((size_t)(w->n + 4 * w->n_states), sizeof *res);
+  Value **outs = res + w->n, **cots = outs + n_out, **wrt = cots + n_out, **grads = wrt + n_out;
+  grad_replay(b, w->body, w->args, res, &w->copies);
+  for (int i = 0; i < w->n; i++) {
+    if (!w->active[i]) continue;
+    outs[k] = res[i];
+    wrt[k++] = w->args[i];
   }
-  /* The body again. Products are computed by real ops first, so that their gradients are found;
-   * afterwards those that are only read as values give way to what was saved. */
-  grad_replay(&back, body, args, res, &map);
-  int no = 0;
-  for (int i = 0, k = 1; i < n; i++) {
-    if (!active[i]) continue;
-    outs[no] = res[i];
-    got[no] = back.r->args[k++]; /* cotangent */
-    wrt[no++] = args[i];
+  for (int i = 0; i < w->caps.n; i++) /* the sum so far: a cotangent of the value itself */
+    outs[k + i] = wrt[k + i] = w->caps.v[i];
+  for (int i = 0; i < n_out; i++) cots[i] = b->r->args[1 + i];
+  Err *e = grad_vjp(b, b->r->first, n_out, outs, cots, n_out, wrt, grads + 1);
+  for (int i = 0; i < w->saved.n && !e; i++) {
+    const Saved *s = &w->saved.v[i];
+    if (s->source->def) replace_reads(b->r, ptrmap_get(&w->copies, s->source), s->stand_in);
   }
-  for (int i = 0; i < caps.n;
-       i++) { /* the sum so far comes in as a cotangent of the value itself */
-    outs[no + i] = caps.v[i];
-    got[no + i] = back.r->args[1 + na + i];
-    wrt[no + i] = caps.v[i];
+  if (!e) {
+    grads[0] = b_add(b, b->r->args[0], int_const(b, &w->l, 1));
+    b_return(b, w->n_states, grads);
   }
-  Value **grads = xcalloc((size_t)nb, sizeof *grads);
-  Err *e = grad_vjp(&back, back.r->first, no + caps.n, outs, got, no + caps.n, wrt, grads + 1);
-  if (e) goto out;
-  for (int i = 0; i < saved.n; i++) {
-    Value *copy = ptrmap_get(&map, saved.v[i].source);
-    if (saved.v[i].source->def) replace_reads(back.r, copy, saved.v[i].stand_in);
+  free(res);
+  return e;
+}
+
+/* What never changes need not be saved. */
+static void drop_unchanging(Backward *w) {
+  for (int i = 0; i < w->saved.n; i++) {
+    const Saved *s = &w->saved.v[i];
+    if (s->source->def || w->body->last->operands[s->source->index] != s->source) continue;
+    replace_reads(w->back.r, s->stand_in, w->op->operands[s->source->index]);
+    op_remove(s->stand_in->def);
+    w->saved.v[i--] = w->saved.v[--w->saved.n];
   }
-  grads[0] = b_add(&back, back.r->args[0], int_const(&back, &l, 1));
-  b_return(&back, nb, grads);
-  ptrmap_set(&read, turn, turn); /* will index the buffers */
-  sweep(back.r, &read);
-  for (int i = 0; i < saved.n; i++) { /* what never changes need not be saved */
-    Value *src = saved.v[i].source;
-    if (src->def || body->last->operands[src->index] != src) continue;
-    replace_reads(back.r, saved.v[i].stand_in, op->operands[src->index]);
-    op_remove(saved.v[i].stand_in->def);
-    saved.v[i--] = saved.v[--saved.n];
-  }
-  Value **inits = xcalloc((size_t)n, sizeof *inits);
-  for (int i = 0; i < n; i++) inits[i] = op->operands[i];
-  save_forward(b, op, &l, saved.v, saved.n, &read);
-  for (int i = 0; i < saved.n; i++) {
-    Saved *s = &saved.v[i];
+}
+
+/* Stand-ins become parts of what the forward loop saved. */
+static void read_saved(Backward *w) {
+  Build *b = w->g->b;
+  for (int i = 0; i < w->saved.n; i++) {
+    const Saved *s = &w->saved.v[i];
     if (s->buffer) {
       Build tmp = {b->m, region_new(b->m, 0, NULL), b->loc};
       const Type *t = s->source->type;
       Value *start[B_MAX_RANK + 1];
       int64_t dims[B_MAX_RANK];
       with_turns(t, 1, dims);
-      turn_index(&tmp, &l, turn, t->rank, start);
+      turn_index(&tmp, &w->l, w->turn, t->rank, start);
       Value *v = b_reshape(&tmp, b_dynamic_slice(&tmp, s->buffer, start, dims), t->rank, t->dims);
       move_before(tmp.r, s->stand_in->def);
-      replace_reads(back.r, s->stand_in, v);
+      replace_reads(w->back.r, s->stand_in, v);
     }
     op_remove(s->stand_in->def);
   }
-  Region *regions[] = {cond.r, back.r};
-  Op *w = b_op(b, OP_WHILE, nb, in, nb, types, 0, NULL, 2, regions);
-  for (int i = 0; i < caps.n; i++) grad_set(g, caps.v[i], &w->results[1 + na + i]);
-  for (int i = 0, k = 1; i < n; i++)
-    if (active[i]) grad_add(g, inits[i], &w->results[k++]);
-  free(inits);
-out:
-  free(grads);
-  free(active);
-  free(in);
-  free(types);
-  vec_free(&caps);
-  vec_free(&saved);
-  ptrmap_free(&map);
+}
+
+static Err *backward_run(Backward *w) {
+  Build *b = w->g->b;
+  backward_init(w);
+  Region *regions[] = {backward_condition(w), region_new(b->m, w->n_states, w->types)};
+  w->back = (Build){b->m, regions[1], b->loc};
+  backward_known(w);
+  TRY(backward_body(w));
+  PtrMap read = {0};
+  ptrmap_set(&read, w->turn, w->turn); /* will index the buffers */
+  sweep(w->back.r, &read);
+  drop_unchanging(w);
+  Value **first = xcalloc((size_t)w->n, sizeof *first); /* save_forward changes the operands */
+  for (int i = 0; i < w->n; i++) first[i] = w->op->operands[i];
+  save_forward(b, w->op, &w->l, w->saved.v, w->saved.n, &read);
   ptrmap_free(&read);
+  read_saved(w);
+  Op *loop = b_op(b, OP_WHILE, w->n_states, w->init, w->n_states, w->types, 0, NULL, 2, regions);
+  for (int i = 0; i < w->caps.n; i++)
+    grad_set(w->g, w->caps.v[i], &loop->results[1 + w->n_active + i]);
+  for (int i = 0, k = 1; i < w->n; i++)
+    if (w->active[i]) grad_add(w->g, first[i], &loop->results[k++]);
+  free(first);
+  return NULL;
+}
+
+Err *vjp_while(Grad *g, Op *op) {
+  Backward w = {.g = g, .op = op, .body = op->regions[1], .n = op->n_operands};
+  if (!loop_shape(op, &w.l))
+    return err_hint(
+        op_err(op, ERR_UNIMPLEMENTED, "gradient of a loop whose number of turns is not known"),
+        "count from a constant to a constant limit by a constant step");
+  w.active = xcalloc((size_t)w.n, sizeof *w.active);
+  active_states(g, op, w.active);
+  for (int i = 0; i < w.n; i++) w.n_active += w.active[i];
+  PtrMap seen = {0};
+  captures(g, w.body, &seen, &w.caps);
+  ptrmap_free(&seen);
+  w.n_states = 1 + w.n_active + w.caps.n;
+  w.init = xcalloc((size_t)w.n_states, sizeof *w.init);
+  w.types = xcalloc((size_t)w.n_states, sizeof *w.types);
+  w.args = xcalloc((size_t)w.n, sizeof *w.args);
+  Err *e = backward_run(&w);
+  free(w.active);
+  free(w.init);
+  free(w.types);
+  free(w.args);
+  vec_free(&w.caps);
+  vec_free(&w.saved);
+  ptrmap_free(&w.copies);
   return e;
 }

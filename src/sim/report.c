@@ -1,4 +1,4 @@
-/* The report for people and as JSON, and the error of a program that does not fit. */
+/* The report for people, and the error of a program that does not fit. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -50,10 +50,8 @@ static void print_owners(const SimReport *r, const char *indent, Buf *o) {
   buf_cstr(o, " of all this is padding to tiles\n");
 }
 
-void sim_print(const SimReport *r, int max_kernels, Buf *o) {
-  buf_printf(o, "%s", r->chip->title);
-  if (r->devices > 1) buf_printf(o, ", %d devices", r->devices);
-  buf_cstr(o, "\n\n  memory     ");
+static void print_memory(const SimReport *r, Buf *o) {
+  buf_cstr(o, "  memory     ");
   buf_bytes(o, r->hbm_bytes);
   buf_cstr(o, " of ");
   buf_bytes(o, r->limit_bytes);
@@ -69,7 +67,11 @@ void sim_print(const SimReport *r, int max_kernels, Buf *o) {
   buf_bytes(o, r->temp_bytes);
   buf_cstr(o, ", peak with on-chip copies ");
   buf_bytes(o, r->peak_bytes);
-  buf_cstr(o, "\n  step time  ");
+  buf_byte(o, '\n');
+}
+
+static void print_time(const SimReport *r, Buf *o) {
+  buf_cstr(o, "  step time  ");
   buf_time(o, r->time_s);
   if (r->network_s > 0) {
     buf_cstr(o, ", of which network ");
@@ -81,9 +83,12 @@ void sim_print(const SimReport *r, int max_kernels, Buf *o) {
     }
   }
   if (r->cycles > 0) buf_printf(o, "  (%.0f cycles with an estimate)", r->cycles);
+  buf_byte(o, '\n');
+}
+
+static void print_work(const SimReport *r, Buf *o) {
   char text[UNITS_TEXT];
-  buf_printf(o, "\n  work       %s, %.1f %% of peak (MFU)", units_flop(text, r->flops),
-             100 * r->mfu);
+  buf_printf(o, "  work       %s, %.1f %% of peak (MFU)", units_flop(text, r->flops), 100 * r->mfu);
   buf_cstr(o, "\n  traffic    ");
   buf_bytes(o, r->model_bytes);
   buf_printf(o, " of device memory\n  energy     %s", units_energy(text, r->energy_j));
@@ -95,6 +100,9 @@ void sim_print(const SimReport *r, int max_kernels, Buf *o) {
                units_usd(text, r->usd * (million ? 1e6 : 1)), million ? " a million steps" : "",
                r->usd_per_hour, r->price_source);
   else buf_cstr(o, "  price      none listed\n");
+}
+
+static void print_notes(const SimReport *r, Buf *o) {
   if (r->again) {
     buf_printf(
         o, "  note       memory is short: %d array%s given up and computed again, as XLA does, ",
@@ -116,10 +124,10 @@ void sim_print(const SimReport *r, int max_kernels, Buf *o) {
   }
   if (r->unknown_loops)
     buf_cstr(o, "  note       a loop without a known trip count was counted once\n");
-  buf_cstr(o, "\n  memory by owner\n");
-  print_owners(r, "    ", o);
-  buf_cstr(o, "\n  memory at its fullest\n");
-  for (int i = 0; i < r->n_buffers && i < 10; i++) {
+}
+
+static void print_buffers(const SimReport *r, int most, Buf *o) {
+  for (int i = 0; i < r->n_buffers && i < most; i++) {
     const SimBuffer *b = &r->buffers[i];
     buf_cstr(o, "    ");
     size_t at = o->n;
@@ -132,6 +140,9 @@ void sim_print(const SimReport *r, int max_kernels, Buf *o) {
       buf_printf(o, "  (%.0f %% padding)", 100 * b->padding / b->bytes);
     buf_byte(o, '\n');
   }
+}
+
+static void print_kernels(const SimReport *r, int most, Buf *o) {
   const SimKernel **s = xmalloc(sizeof *s * (size_t)(r->n_kernels + 1));
   double total = 0;
   for (int i = 0; i < r->n_kernels; i++) {
@@ -139,9 +150,9 @@ void sim_print(const SimReport *r, int max_kernels, Buf *o) {
     total += s[i]->time_s * s[i]->count;
   }
   if (r->n_kernels) qsort(s, (size_t)r->n_kernels, sizeof *s, by_total);
-  buf_printf(o, "\n  kernels (%d)\n    %6s %12s %8s %-8s %10s %12s %6s  %s\n", r->n_kernels,
-             "share", "time", "runs", "bound", "GFLOP", "bytes", "util", "name");
-  for (int i = 0; i < r->n_kernels && i < max_kernels; i++) {
+  buf_printf(o, "  kernels (%d)\n    %6s %12s %8s %-8s %10s %12s %6s  %s\n", r->n_kernels, "share",
+             "time", "runs", "bound", "GFLOP", "bytes", "util", "name");
+  for (int i = 0; i < r->n_kernels && i < most; i++) {
     buf_printf(o, "    %5.1f%% ", total > 0 ? 100 * s[i]->time_s * s[i]->count / total : 0);
     Buf t = {0};
     buf_time(&t, s[i]->time_s);
@@ -156,9 +167,22 @@ void sim_print(const SimReport *r, int max_kernels, Buf *o) {
   free(s);
 }
 
-/* Kernels carry totals over all their runs, so that columns add up. Their cycles are what the
- * chip's own compiler would estimate: 0 for a kernel marked as modelled, which it has no estimate
- * for (its time counts all the same). */
+void sim_print(const SimReport *r, int max_kernels, Buf *o) {
+  buf_printf(o, "%s", r->chip->title);
+  if (r->devices > 1) buf_printf(o, ", %d devices", r->devices);
+  buf_cstr(o, "\n\n");
+  print_memory(r, o);
+  print_time(r, o);
+  print_work(r, o);
+  print_notes(r, o);
+  buf_cstr(o, "\n  memory by owner\n");
+  print_owners(r, "    ", o);
+  buf_cstr(o, "\n  memory at its fullest\n");
+  print_buffers(r, 10, o);
+  buf_byte(o, '\n');
+  print_kernels(r, max_kernels, o);
+}
+
 void sim_print_row(const SimReport *r, const char *program, Buf *o) {
   const char *slash = strrchr(program, '/');
   buf_printf(o, "%-32s ", slash ? slash + 1 : program);
@@ -176,110 +200,6 @@ void sim_print_row(const SimReport *r, const char *program, Buf *o) {
   else buf_printf(o, "%10.3g\n", r->usd);
   buf_free(&memory);
   buf_free(&time);
-}
-
-void sim_json(const SimReport *r, const char *program, bool one_line, Buf *o) {
-  size_t start = o->n;
-  buf_byte(o, '{');
-  if (program) {
-    buf_cstr(o, "\"program\": ");
-    buf_json_str(o, program);
-    buf_cstr(o, ", ");
-  }
-  buf_cstr(o, "\"chip\": ");
-  buf_json_str(o, r->chip->name);
-  buf_printf(o, ", \"devices\": %d, \"fits\": %s, ", r->devices, r->fits ? "true" : "false");
-  const struct {
-    const char *k;
-    double v;
-  } f[] = {{"time_s", r->time_s},
-           {"cycles", r->cycles},
-           {"peak_bytes", r->peak_bytes},
-           {"hbm_bytes", r->hbm_bytes},
-           {"limit_bytes", r->limit_bytes},
-           {"argument_bytes", r->argument_bytes},
-           {"output_bytes", r->output_bytes},
-           {"alias_bytes", r->alias_bytes},
-           {"temp_bytes", r->temp_bytes},
-           {"network_s", r->network_s},
-           {"network_exposed_s", r->network_exposed_s},
-           {"computed_again_s", r->again_s},
-           {"host_s", r->host_s},
-           {"flops", r->flops},
-           {"bytes", r->model_bytes},
-           {"mfu", r->mfu},
-           {"energy_j", r->energy_j},
-           {"usd", r->usd},
-           {"usd_per_hour", r->usd_per_hour}};
-  for (int i = 0; i < COUNT_OF(f); i++) {
-    buf_json_num(o, f[i].k, f[i].v);
-    buf_cstr(o, ", ");
-  }
-  buf_cstr(o, "\"price_source\": ");
-  buf_json_str(o, r->price_source);
-  buf_printf(o, ", \"unknown_loops\": %s,\n \"kernels\": [", r->unknown_loops ? "true" : "false");
-  for (int i = 0; i < r->n_kernels; i++) {
-    const SimKernel *k = &r->kernels[i];
-    buf_cstr(o, i ? ",\n  {\"name\": " : "\n  {\"name\": ");
-    buf_json_str(o, k->name);
-    buf_cstr(o, ", \"op\": ");
-    buf_json_str(o, k->op);
-    buf_cstr(o, ", ");
-    buf_json_num(o, "cycles", (r->chip->kind == CHIP_TPU ? k->est_cycles : k->cycles) * k->count);
-    buf_cstr(o, ", ");
-    buf_json_num(o, "time_s", k->time_s * k->count);
-    buf_cstr(o, ", ");
-    buf_json_num(o, "count", k->count);
-    buf_cstr(o, ", ");
-    buf_json_num(o, "run_time_s", k->time_s);
-    buf_cstr(o, ", ");
-    buf_json_num(o, "start_s", k->start_s);
-    buf_printf(o, ", \"bound\": \"%s\", ", sim_bound_name(k->bound));
-    buf_json_num(o, "flops", k->flops * k->count);
-    buf_cstr(o, ", ");
-    buf_json_num(o, "bytes", k->bytes * k->count);
-    buf_cstr(o, ", ");
-    buf_json_num(o, "utilisation", k->utilisation);
-    buf_printf(o, ", \"modelled\": %s, \"place\": ", k->modelled ? "true" : "false");
-    buf_json_str(o, k->place);
-    buf_byte(o, '}');
-  }
-  buf_cstr(o, "],\n \"owners\": [");
-  for (int i = 0, n = 0; i < SIM_OWNERS; i++) {
-    const SimHolding *h = &r->owners[i];
-    if (h->bytes <= 0) continue;
-    buf_printf(o, "%s\n  {\"owner\": \"%s\", ", n++ ? "," : "", sim_owner_name((SimOwner)i));
-    buf_json_num(o, "bytes", h->bytes);
-    buf_cstr(o, ", ");
-    buf_json_num(o, "padding", h->padding);
-    buf_printf(o, ", \"buffers\": %d, \"largest\": ", h->n);
-    buf_json_str(o, h->largest ? h->largest->name : "");
-    buf_cstr(o, ", \"place\": ");
-    buf_json_str(o, h->largest ? h->largest->place : "");
-    buf_byte(o, '}');
-  }
-  buf_cstr(o, "],\n \"buffers\": [");
-  for (int i = 0; i < r->n_buffers && i < 200; i++) {
-    const SimBuffer *b = &r->buffers[i];
-    buf_cstr(o, i ? ",\n  {\"name\": " : "\n  {\"name\": ");
-    buf_json_str(o, b->name);
-    buf_cstr(o, ", \"role\": ");
-    buf_json_str(o, b->role);
-    buf_cstr(o, ", \"type\": ");
-    buf_json_str(o, b->type);
-    buf_cstr(o, ", ");
-    buf_json_num(o, "bytes", b->bytes);
-    buf_cstr(o, ", ");
-    buf_json_num(o, "padding", b->padding);
-    buf_printf(o, ", \"owner\": \"%s\"", sim_owner_name(b->owner));
-    buf_printf(o, ", \"on_chip\": %s, \"place\": ", b->on_chip ? "true" : "false");
-    buf_json_str(o, b->place);
-    buf_byte(o, '}');
-  }
-  buf_cstr(o, "]}");
-  for (size_t i = start; i < o->n && one_line; i++) /* strings have none */
-    if (o->p[i] == '\n') o->p[i] = ' ';
-  buf_byte(o, '\n');
 }
 
 Err *sim_fit_error(const SimReport *r, const char *program) {

@@ -28,10 +28,11 @@ typedef struct Lanes {
   const char *from; /* the source and the results, of the first group */
   char *to;
   DType from_type, to_type;
-  int64_t groups, group_step;      /* of the user's weights */
-  int64_t per, blocks;             /* groups of a vector; vectors for all groups */
-  int64_t taps;                    /* inputs and taps of the window */
-  int64_t reach[DIMS], back[DIMS]; /* of the window; from place * stride - low to its first tap */
+  int64_t groups, group_step; /* of the user's weights */
+  int64_t per, blocks;        /* groups of a vector; vectors for all groups */
+  int64_t taps;               /* inputs and taps of the window */
+  bool slides;
+  int64_t reach[DIMS];             /* of the window */
   int64_t band[DIMS], bands[DIMS]; /* places of a task, one of the first dimension; tasks */
   int64_t rows, pitch;             /* of a copy; pitch in vectors */
   int64_t copy;                    /* floats */
@@ -57,14 +58,17 @@ static int64_t groups_of_a_vector(const ConvWindows *w) {
   return MIN(LANES / w->depth, LANES / w->channels);
 }
 
+/* The taps of a window's row lie side by side. */
+static bool slides(const ConvWindows *w) {
+  return w->taps[2] > 1 && w->taps[2] <= SLIDE_COLUMNS && w->apart[2] == 1 &&
+         w->stride[2] <= SLIDE_STEPS;
+}
+
 static void plan(Lanes *p, const ConvWindows *w) {
   int64_t taps = conv_volume(w->taps);
   p->taps = taps * w->channels;
-  for (int i = 0; i < DIMS; i++) {
-    p->reach[i] = taps ? (w->taps[i] - 1) * w->apart[i] : 0;
-    p->back[i] = MIN(0, p->reach[i]);
-    p->reach[i] = MAX(p->reach[i], -p->reach[i]);
-  }
+  p->slides = slides(w);
+  for (int i = 0; i < DIMS; i++) p->reach[i] = taps ? (w->taps[i] - 1) * w->apart[i] : 0;
   p->bands[2] = up(w->places[2], LONGEST_ROW);
   p->band[2] = up(w->places[2], p->bands[2]);
   p->pitch = (p->band[2] - 1) * w->stride[2] + p->reach[2] + 1;
@@ -89,10 +93,10 @@ static void places_of_taps(const Lanes *p, int64_t *at) {
   const ConvWindows *w = p->w;
   for (int64_t a = 0; a < w->taps[0]; a++)
     for (int64_t b = 0; b < w->taps[1]; b++)
-      for (int64_t d = 0; d < w->taps[2]; d++)
-        for (int64_t k = 0; k < w->channels; k++) {
-          int64_t y = a * p->rows + b * w->apart[1] - p->back[1], x = d * w->apart[2] - p->back[2];
-          *at++ = ((y * w->channels + k) * p->pitch + x) * LANES;
+      for (int64_t k = 0; k < w->channels; k++)
+        for (int64_t d = 0; d < w->taps[2]; d++) {
+          int64_t y = a * p->rows + b * w->apart[1];
+          *at++ = ((y * w->channels + k) * p->pitch + d * w->apart[2]) * LANES;
         }
 }
 
@@ -109,9 +113,10 @@ static void move_weights(const Lanes *p, int64_t block, float *own, bool out) {
   for (int l = 0; l < LANES; l++) run &= p->lane[l] == l;
   float *user = w->w + block * p->per * p->group_step;
   for (int64_t i = 0; i < p->taps; i++, own += LANES) {
-    int64_t t = i / w->channels;
-    float *at = user + i % w->channels * w->in_step;
-    for (int d = DIMS - 1; d >= 0; d--) at += t % w->taps[d] * w->tap_steps[d], t /= w->taps[d];
+    int64_t t = i / w->taps[2];
+    float *at = user + i % w->taps[2] * w->tap_steps[2] + t % w->channels * w->in_step;
+    t /= w->channels;
+    at += t % w->taps[1] * w->tap_steps[1] + t / w->taps[1] * w->tap_steps[0];
     if (run) {
       memcpy(out ? at : own, out ? own : at, sizeof(float) * LANES);
       continue;
@@ -161,7 +166,6 @@ static void copy_source(const Lanes *p, const Band *b, int64_t block, float *to)
   const ConvWindows *w = p->w;
   int64_t size = dtype_bytes(p->from_type), begin[DIMS], row = p->pitch * LANES;
   for (int i = 0; i < DIMS; i++) begin[i] = b->place[i] * w->stride[i] - w->low[i];
-  begin[1] += p->back[1], begin[2] += p->back[2];
   int64_t rows = (b->n[1] - 1) * w->stride[1] + p->reach[1] + 1,
           skip = MIN(p->pitch, MAX(0, -begin[2])),
           last = MAX(skip, MIN(p->pitch, w->size[2] - begin[2]));
@@ -209,9 +213,14 @@ static void results(void *arg, int64_t begin, int64_t end) { /* (band, block) */
     char *to = results_at(p, &b, block);
     for (int64_t r = 0; r < b.n[1]; r++, to += w->to_steps[1] * size) {
       const float *from = copy + r * w->stride[1] * w->channels * p->pitch * LANES;
-      p->simd->results(b.n[2], w->stride[2] * LANES, from, p->at, p->taps,
-                       p->weights + block * p->taps * LANES, p->to_type == DT_BF16,
+      const float *weights = p->weights + block * p->taps * LANES;
+      bool half = p->to_type == DT_BF16;
+      if (p->slides)
+        p->simd->slide(b.n[2], w->taps[2], w->stride[2], from, p->at, p->taps, weights, half,
                        direct ? to : row, direct ? step : LANES);
+      else
+        p->simd->results(b.n[2], w->stride[2] * LANES, from, p->at, p->taps, weights, half,
+                         direct ? to : row, direct ? step : LANES);
       for (int64_t c = 0; c < b.n[2] && !direct; c++)
         memcpy(to + c * step * size, row + c * LANES * size, (size_t)(lanes * size));
     }
@@ -291,7 +300,7 @@ static bool run(void *arg, const ConvWindows *w) {
 }
 
 /* Of f32 that is not widened, the copy wants many taps for each element of it that is read, and for
- * results more registers than AVX2 has. */
+ * results whose taps lie apart more registers than AVX2 has. */
 bool conv_lanes_fits(const ConvShape *s) {
   int n = s->v[X].n - 2;
   if (!kernels() || s->groups == 1 || s->swapped || n < 1 || n > DIMS) return false;
@@ -300,8 +309,10 @@ bool conv_lanes_fits(const ConvShape *s) {
     return MAX(w.channels, w.depth) <= MOST_INPUTS &&
            MIN(groups_of_a_vector(&w), s->groups) * w.depth >= LANES / 2;
   if (s->t[X] == DT_BF16 || s->t[Y] == DT_BF16) return true;
-  return conv_volume(w.taps) >= DENSE_TAPS * conv_volume(w.stride) &&
-         (s->form == CONV_WEIGHTS || cpu_vector_bits() >= 512);
+  int64_t taps = conv_volume(w.taps), steps = conv_volume(w.stride);
+  if (s->form == CONV_FORWARD && slides(&w)) return taps >= DENSE_TAPS;
+  return taps >= DENSE_TAPS * steps &&
+         (s->form == CONV_WEIGHTS || slides(&w) || cpu_vector_bits() >= 512);
 }
 
 bool conv_lanes_run(const ConvShape *s, void *const *data, bool *finite) {

@@ -6,6 +6,8 @@
 #include "base/base.h"
 
 #define LANES 16
+#define SLIDE_COLUMNS 7
+#define SLIDE_STEPS 2
 
 /* What goes into the lanes of `inputs` vectors from a pixel's channels [0, in), in <= LANES: lane l
  * of vector k is channel index[k][l]; index NULL: one vector, lane l is channel l, zero from `in` on. */
@@ -24,6 +26,10 @@ typedef struct LanesKernels {
    * half: to is bf16 */
   void (*results)(int64_t places, int64_t step, const float *from, const int64_t *at, int64_t taps,
                   const float *w, bool half, void *to, int64_t to_step);
+  /* The same where tap t + i is i vectors after tap t, for i < columns: columns in [2,
+   * SLIDE_COLUMNS], taps a multiple, step in [1, SLIDE_STEPS] and in vectors. */
+  void (*slide)(int64_t places, int64_t columns, int64_t step, const float *from, const int64_t *at,
+                int64_t taps, const float *w, bool half, void *to, int64_t to_step);
   /* w[t * LANES] += sum over r, p of from[at[t] + r * row + p * step] * y[r * y_row + p * y_step] */
   void (*weights)(int64_t rows, int64_t row, int64_t places, int64_t step, const float *from,
                   const int64_t *at, int64_t taps, const float *y, int64_t y_row, int64_t y_step,

@@ -11,8 +11,19 @@
 #define PLACES 6
 #define TAPS 6
 #include "dev/cpu/conv/conv_lanes_tile.h"
+#undef PLACES
 
-const LanesKernels lanes_avx2 = {results, weights};
+#define PLACES 7
+#define S __m256
+#define S_LANES 8
+#define S_ZERO _mm256_setzero_ps
+#define S_LOAD _mm256_loadu_ps
+#define S_FMA(sum, x, y) __asm__("vfmadd231ps %2, %1, %0" : "+x"(sum) : "x"(x), "x"(y))
+#define S_STORE _mm256_storeu_ps
+#define S_STORE_BF16(p, x) _mm_storeu_si128((__m128i *)(void *)(p), v16_half_to_bf16(x))
+#include "dev/cpu/conv/conv_lanes_slide.h"
+
+const LanesKernels lanes_avx2 = {results, slide, weights};
 
 #define INLINE AVX512 static inline __attribute__((always_inline))
 
@@ -35,6 +46,8 @@ INLINE __m256 chosen(V16 x, __m256i index) {
 INLINE void spread(const LanesSpread *s, DType t, int64_t in, bool index, const void *from,
                    int64_t step, int64_t n, float *to) {
   for (int64_t i = 0; i < n; i++, to += LANES) {
+    int64_t size = t == DT_F32 ? 4 : 2;
+    __builtin_prefetch((const char *)from + (i * step + LANES) * size, 0, 2); /* the next block */
     V16 x = pixel(t, from, i * step, in);
     if (!index) V16_STORE(to, x);
     for (int64_t k = 0; index && k < s->inputs; k++) {

@@ -30,7 +30,6 @@ typedef struct Planar {
   const PlanarKernels *simd;
   int64_t groups, group_step, taps; /* group_step: of the user's weights */
   int64_t remainders[DIMS];         /* of the steps: those that are copied */
-  int64_t back[DIMS];               /* from place * stride - low to the first tap in the source */
   int64_t halo[DIMS];               /* places of a copy more than of the band */
   int64_t band[DIMS];               /* places of a task: one of the first dimension */
   int64_t bands[DIMS];
@@ -56,12 +55,10 @@ static const PlanarKernels *kernels(void) {
 static void plan(Planar *p, const ConvWindows *w) {
   p->taps = conv_volume(w->taps);
   for (int i = 0; i < DIMS; i++) {
-    int64_t reach = (w->taps[i] - 1) * w->apart[i];
-    p->back[i] = MIN(0, reach);
     p->remainders[i] = 1;
     p->halo[i] = 0;
     for (int64_t t = 0; t < w->taps[i]; t++) {
-      int64_t far = t * w->apart[i] - p->back[i];
+      int64_t far = t * w->apart[i];
       p->remainders[i] = MAX(p->remainders[i], far % w->stride[i] + 1);
       p->halo[i] = MAX(p->halo[i], far / w->stride[i]);
     }
@@ -88,7 +85,7 @@ static void places_of_taps(const Planar *p, const ConvWindows *w, int64_t channe
     for (int64_t b = 0; b < w->taps[1]; b++)
       for (int64_t d = 0; d < w->taps[2]; d++)
         for (int64_t c = 0; c < channels; c++) {
-          int64_t y = b * w->apart[1] - p->back[1], x = d * w->apart[2] - p->back[2];
+          int64_t y = b * w->apart[1], x = d * w->apart[2];
           int64_t copy =
               (a * p->remainders[1] + y % w->stride[1]) * p->remainders[2] + x % w->stride[2];
           *at++ = c * p->channel + (copy * rows + y / w->stride[1]) * p->pitch + x / w->stride[2];
@@ -196,8 +193,8 @@ static void copy_source(const Planar *p, const ConvWindows *w, const Band *b, in
     for (int64_t q = 0; q < p->remainders[1]; q++)
       for (int64_t r = 0; r < p->remainders[2]; r++)
         for (int64_t i = 0; i < rows; i++, to += p->pitch) {
-          int64_t y = begin[1] + p->back[1] + q + i * w->stride[1];
-          int64_t x = begin[2] + p->back[2] + r, step = w->stride[2];
+          int64_t y = begin[1] + q + i * w->stride[1];
+          int64_t x = begin[2] + r, step = w->stride[2];
           int64_t skip = x < 0 ? MIN(p->pitch, up(-x, step)) : 0,
                   last = MAX(skip, MIN(p->pitch, up(w->size[2] - x, step)));
           bool inside = z >= 0 && z < w->size[0] && y >= 0 && y < w->size[1];

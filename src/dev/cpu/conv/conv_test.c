@@ -600,8 +600,34 @@ static Case cases[] = {
 
 /* clang-format on */
 
+/* Each channel by itself: windows of 2 to 8 columns, with steps and without, at 1 to 10 places. */
+enum { COLUMNS = 7, STEPS = 2, PLACES = 10, SLIDES = COLUMNS * STEPS * PLACES };
+
+static void slides(Case *to) {
+  static char text[SLIDES][640], name[SLIDES][40];
+  for (int i = 0; i < SLIDES; i++) {
+    int columns = i % COLUMNS + 2, step = i / COLUMNS % STEPS + 1, places = i / COLUMNS / STEPS + 1,
+        width = (places - 1) * step + columns - 1;
+    char x[32], w[32], y[32];
+    snprintf(x, sizeof x, "tensor<1x3x%dx18xf32>", width);
+    snprintf(w, sizeof w, "tensor<10x%dx1x18xf32>", columns);
+    snprintf(y, sizeof y, "tensor<1x3x%dx18xf32>", places);
+    snprintf(name[i], sizeof name[i], "conv_lanes_slides_%d_%d_%d", columns, step, places);
+    snprintf(text[i], sizeof text[i],
+             "func.func @main(%%a: %s, %%b: %s) -> %s { %%r = stablehlo.convolution(%%a, %%b) "
+             "dim_numbers = " NHWC ", window = {stride = [1, %d], pad = [[5, 4], [1, 0]]} {" GROUPS(
+                 18, 1) "} : (%s, %s) -> %s return %%r : %s }",
+             x, w, y, step, x, w, y, y);
+    to[i] = (Case){name[i], text[i], 0, 1e-5, 0, 0};
+  }
+}
+
 int main(void) {
-  struct CMUnitTest tests[COUNT_OF(cases)];
-  kernel_cases(cases, COUNT_OF(cases), tests);
+  enum { N = COUNT_OF(cases) };
+  static Case all[N + SLIDES];
+  static struct CMUnitTest tests[N + SLIDES];
+  memcpy(all, cases, sizeof cases);
+  slides(all + N);
+  kernel_cases(all, N + SLIDES, tests);
   return _cmocka_run_group_tests("conv", tests, COUNT_OF(tests), NULL, NULL);
 }

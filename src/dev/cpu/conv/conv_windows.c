@@ -66,7 +66,11 @@ static ConvWindows residue(const ConvWindows *all, const int64_t *rest) {
     w.w += first * all->tap_steps[i];
     w.tap_steps[i] = every * all->tap_steps[i];
     w.low[i] = -(rest[i] + all->low[i] - first * apart) / step;
-    w.apart[i] = -(every * apart / step);
+    w.apart[i] = every * apart / step;
+    if (w.taps[i] == 1) continue;
+    w.low[i] += (w.taps[i] - 1) * w.apart[i]; /* the last of these is the first in the source */
+    w.w += (w.taps[i] - 1) * w.tap_steps[i];
+    w.tap_steps[i] = -w.tap_steps[i];
   }
   return w;
 }

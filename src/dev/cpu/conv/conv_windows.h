@@ -25,7 +25,8 @@ typedef struct ConvWindows {
 ConvWindows conv_windows(const ConvShape *s, float *const *data, int64_t group);
 
 /* The windows that give a convolution's results: these themselves forward; for gradients of images
- * one for each remainder of the place by the steps, of the taps that hit it, backwards (apart < 0).
+ * one for each remainder of the place by the steps, of the taps that hit it (tap_steps < 0: the
+ * last tap comes first in the source).
  * Such a one may have no taps: its results are zero. Ends at the first false. */
 bool conv_residues(const ConvWindows *all, bool data, bool (*each)(void *arg, const ConvWindows *w),
                    void *arg);

@@ -146,6 +146,10 @@ static inline bool hlo_light(const HNode *n) { /* can be computed inside its con
          n->kind == H_TRANSPOSE || n->kind == H_SLICE || n->kind == H_PAD || n->kind == H_REVERSE ||
          n->kind == H_IOTA || n->kind == H_CONST || n->kind == H_DSLICE || n->kind == H_BARRIER;
 }
+/* Operands before what reads them, the first one's first; the list grows. */
+void hlo_in_order(HNode *root, unsigned char *mark, HComp *c, HNode ***list, int *n, int *cap);
+void hlo_sort(const HGraph *g,
+              HComp *c); /* nodes that were made late stand where they are needed */
 void hlo_dump(const HGraph *g, const HComp *c, int indent, Buf *out);
 
 /* hlo_make.c: nodes as the walk makes them */
@@ -178,6 +182,9 @@ void hlo_groups(HGraph *g); /* groups of channels are normalised in the shape of
 
 /* hlo_batch.c */
 void hlo_batch(HGraph *g, double limit); /* space of at most so many images becomes batch */
+
+/* hlo_kept.c */
+void hlo_kept(HGraph *g); /* loops keep for others what single operations save */
 
 /* hlo_product.c */
 HConv *hlo_dot_info(Maker *b, const Op *op, HNode *x, HNode *y);

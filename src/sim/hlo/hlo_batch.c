@@ -334,36 +334,13 @@ static HNode *stands_for(Batch *b, HNode *n) {
   return b->cut[n->id] ? put_together(b, n) : b->now[n->id] ? b->now[n->id] : n;
 }
 
-/* Operands before what reads them, the first one's first. */
-static void in_order(HNode *root, unsigned char *mark, HComp *c, HNode ***list, int *n, int *cap) {
-  VEC(HNode *) stack = {0};
-  *vec_push(&stack) = root;
-  while (stack.n) {
-    HNode *x = stack.v[stack.n - 1];
-    if (mark[x->id] == 0) {
-      mark[x->id] = 1;
-      for (int i = x->n_in - 1; i >= 0; i--)
-        if (!mark[x->in[i]->id] && x->in[i]->comp == c) *vec_push(&stack) = x->in[i];
-      for (int i = 0; i < x->n_after; i++)
-        if (!mark[x->after[i]->id] && x->after[i]->comp == c) *vec_push(&stack) = x->after[i];
-      continue;
-    }
-    stack.n--;
-    if (mark[x->id] == 2) continue;
-    mark[x->id] = 2;
-    if (*n == *cap) *list = xrealloc(*list, sizeof **list * (size_t)(*cap = 2 * *cap + 64));
-    (*list)[(*n)++] = x;
-  }
-  vec_free(&stack);
-}
-
 static void move_space(Batch *b, HComp *c) {
   b->make.comp = c;
   unsigned char *mark = calloc((size_t)b->known + 1, 1);
   HNode **order = NULL;
   int n = 0, cap = 0;
   for (int i = 0; i < c->outputs.n; i++)
-    if (c->outputs.v[i]->comp == c) in_order(c->outputs.v[i], mark, c, &order, &n, &cap);
+    if (c->outputs.v[i]->comp == c) hlo_in_order(c->outputs.v[i], mark, c, &order, &n, &cap);
   free(mark);
   b->waiting.n = 0;
   for (int i = 0; i < n; i++)
@@ -387,7 +364,7 @@ static void sort_nodes(const Batch *b, HComp *c) {
   int n = 0, cap = 0;
   for (int i = 0; i < c->nodes.n; i++)
     if (c->nodes.v[i]->id >= b->known || !b->cut[c->nodes.v[i]->id])
-      in_order(c->nodes.v[i], mark, c, &order, &n, &cap);
+      hlo_in_order(c->nodes.v[i], mark, c, &order, &n, &cap);
   c->nodes.n = 0;
   for (int i = 0; i < n; i++) *vec_push(&c->nodes) = order[i];
   free(order);

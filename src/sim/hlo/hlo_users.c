@@ -70,6 +70,40 @@ void hlo_users(HGraph *g, HComp *c) {
   count_users(g, c, true);
 }
 
+/* Operands before what reads them, the first one's first. */
+void hlo_in_order(HNode *root, unsigned char *mark, HComp *c, HNode ***list, int *n, int *cap) {
+  VEC(HNode *) stack = {0};
+  *vec_push(&stack) = root;
+  while (stack.n) {
+    HNode *x = stack.v[stack.n - 1];
+    if (mark[x->id] == 0) {
+      mark[x->id] = 1;
+      for (int i = x->n_in - 1; i >= 0; i--)
+        if (!mark[x->in[i]->id] && x->in[i]->comp == c) *vec_push(&stack) = x->in[i];
+      for (int i = 0; i < x->n_after; i++)
+        if (!mark[x->after[i]->id] && x->after[i]->comp == c) *vec_push(&stack) = x->after[i];
+      continue;
+    }
+    stack.n--;
+    if (mark[x->id] == 2) continue;
+    mark[x->id] = 2;
+    if (*n == *cap) *list = xrealloc(*list, sizeof **list * (size_t)(*cap = 2 * *cap + 64));
+    (*list)[(*n)++] = x;
+  }
+  vec_free(&stack);
+}
+
+/* Nodes that were made late stand where they are needed. */
+void hlo_sort(const HGraph *g, HComp *c) {
+  unsigned char *mark = xcalloc((size_t)g->n_nodes + 1, 1);
+  HNode **order = NULL;
+  int n = 0, cap = 0;
+  for (int i = 0; i < c->nodes.n; i++) hlo_in_order(c->nodes.v[i], mark, c, &order, &n, &cap);
+  for (int i = 0; i < n; i++) c->nodes.v[i] = order[i];
+  free(order);
+  free(mark);
+}
+
 void hlo_free(HGraph *g) {
   for (HComp *c = g ? g->comps : NULL; c; c = c->next) {
     vec_free(&c->nodes);

@@ -3,283 +3,11 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "sim/owner.h"
+#include "sim/lists.h"
 
 const char *sim_bound_name(SimBound b) {
   static const char *names[] = {"compute", "memory", "vector", "latency", "network"};
   return names[b];
-}
-
-static const char *op_word(const HNode *n) {
-  if (n->op == OP_COPY) return "copy";
-  const char *full = op_info[n->op].name ? op_info[n->op].name : "op";
-  const char *dot = strchr(full, '.');
-  return dot ? dot + 1 : full;
-}
-
-static const char *place_of(Arena *a, const HNode *n) {
-  if (!n->src) return "";
-  Buf b = {0};
-  op_place(&b, n->src);
-  const char *s = b.n ? arena_str(a, (Str){b.p, b.n}).p : "";
-  buf_free(&b);
-  return s;
-}
-
-static const HNode *main_node(const Kernel *k) {
-  if (k->conv) return k->conv;
-  for (int i = 0; i < k->inner.n; i++)
-    if (k->inner.v[i]->kind == H_REDUCE) return k->inner.v[i];
-  return k->roots.v[0];
-}
-
-static const char *kernel_name(Arena *a, const Kernel *k) {
-  /* up to three operations that matter, in order, as XLA names fusions */
-  const char *words[3];
-  int n = 0, real = 0;
-  for (int i = 0; i < k->inner.n; i++) {
-    const HNode *x = k->inner.v[i];
-    if (x->kind == H_CONST || x->kind == H_RESHAPE || (x->kind == H_BCAST && k->inner.n > 1))
-      continue;
-    real++;
-    bool last = x == k->roots.v[k->roots.n - 1];
-    if (x->kind == H_CONV || x->kind == H_REDUCE || last || (!hlo_light(x)) || k->inner.n <= 3) {
-      bool dup = n > 0 && !strcmp(words[n - 1], op_word(x));
-      if (n < 3 && !dup) words[n++] = op_word(x);
-    }
-  }
-  if (k->attention) words[0] = "attention", n = 1;
-  if (n == 0) words[n++] = op_word(k->roots.v[0]);
-  Buf b = {0};
-  for (int i = 0; i < n; i++) buf_printf(&b, "%s%s", i ? "_" : "", words[i]);
-  if (real > 1) buf_cstr(&b, "_fusion");
-  buf_printf(&b, ".%d", k->pos);
-  const char *s = arena_str(a, (Str){b.p, b.n}).p;
-  buf_free(&b);
-  return s;
-}
-
-typedef VEC(SimKernel) KernelVec;
-typedef VEC(SimLoop) LoopVec;
-typedef VEC(const Kernel *) ShownVec;
-
-static void collect(Arena *a, const Plan *p, double base, int loop, KernelVec *out, LoopVec *loops,
-                    ShownVec *shown) {
-  for (int i = 0; i < p->kernels.n; i++) {
-    Kernel *k = p->kernels.v[i];
-    if (!k->roots.n) continue;
-    const HNode *root = k->roots.v[0];
-    if (root->kind == H_WHILE || root->kind == H_COND) {
-      for (int q = 0; q < p->inner.n; q++) {
-        const Plan *in = p->inner.v[q];
-        if (in->comp->owner != root || !in->taken) continue;
-        int at = loop;
-        if (root->kind == H_WHILE) {
-          at = loops->n;
-          *vec_push(loops) = (SimLoop){in->time_s, in->mult / p->mult, loop};
-        }
-        collect(a, in, base + k->start_s, at, out, loops, shown);
-      }
-      continue;
-    }
-    if (k->scalar && k->time_s == 0) continue;
-    const HNode *m = main_node(k);
-    SimKernel *s = vec_push(out);
-    *s = (SimKernel){0};
-    k->shown = out->n;
-    *vec_push(shown) = k;
-    s->name = kernel_name(a, k);
-    s->op = op_word(m);
-    s->place = place_of(a, m);
-    s->cycles = p->law->tpu ? k->cycles : k->time_s * p->law->clock;
-    s->est_cycles = k->costed ? k->est : 0;
-    s->time_s = k->time_s;
-    s->count = k->mult;
-    s->start_s = base + k->start_s;
-    s->bound = k->bound;
-    s->flops = k->flops;
-    s->bytes = k->bytes;
-    s->utilisation = k->util;
-    s->modelled = k->modelled;
-    s->collective = k->collective;
-    s->loop = loop;
-  }
-}
-
-static const char *value_type(Arena *a, const HValue *v) {
-  Buf b = {0};
-  const HNode *n = v->node;
-  buf_printf(&b, "%s[", dtype_name(n->dt));
-  for (int i = 0; i < n->rank; i++) buf_printf(&b, "%s%lld", i ? "," : "", (long long)n->d[i]);
-  buf_byte(&b, ']');
-  if (n->rank > 1 && n->rank <= 64) {
-    buf_byte(&b, '{');
-    for (int i = 0; i < n->rank; i++) buf_printf(&b, "%s%d", i ? "," : "", v->order[i]);
-    buf_byte(&b, '}');
-  }
-  const char *s = arena_str(a, (Str){b.p, b.n}).p;
-  buf_free(&b);
-  return s;
-}
-
-typedef VEC(SimBuffer) BufferVec;
-
-static void add_buffer(Arena *a, const Plan *p, const HValue *v, const char *role, bool on_chip,
-                       double bytes, BufferVec *out) {
-  if (bytes <= 0) return;
-  SimBuffer *s = vec_push(out);
-  *s = (SimBuffer){0};
-  if (v->is_param && !p->comp->parent) s->name = p->g->param_names[v->node->index];
-  else s->name = arena_printf(a, "%s.%d", op_word(v->node), v->node->id).p;
-  s->role = role;
-  s->type = value_type(a, v);
-  s->place = place_of(a, v->node);
-  s->bytes = bytes;
-  s->padding = bytes > v->plain ? bytes - v->plain : 0;
-  s->on_chip = on_chip;
-}
-
-static void buffers_at_peak(Arena *a, const Plan *p, const Owners *owners, BufferVec *out) {
-  int t = p->peak_pos;
-  for (int i = 0; i < p->values.n; i++) {
-    const HValue *v = p->values.v[i];
-    if (v->alias || v->dropped || v->space == SP_SCALAR) continue;
-    if (v->away_from < t && t < v->away_to) continue; /* computed again later */
-    int before = out->n;
-    if (v->is_param && !p->comp->parent) {
-      add_buffer(a, p, v, "argument", false, v->bytes, out);
-    } else if (v->is_output && !p->comp->parent) {
-      add_buffer(a, p, v, "output", false, v->bytes, out);
-    } else if (!v->is_param && MAX(v->first, 0) <= t && t <= v->last && v->node->kind != H_WHILE &&
-               v->node->kind != H_COND) {
-      add_buffer(a, p, v, "temporary", v->space != SP_HBM && v->copy_bytes == 0, v->bytes, out);
-    }
-    if (out->n > before)
-      out->v[before].owner = v->is_param && !p->comp->parent ? owners->of_param[v->node->index]
-                                                             : owner_of_value(owners, p, v, t);
-    if (v->copy_bytes > 0 && v->copy_first <= t && t <= v->copy_last)
-      add_buffer(a, p, v, "prefetch", true, v->copy_bytes, out);
-  }
-  if (t < p->kernels.n && p->kernels.v[t]->roots.n) {
-    const HNode *root = p->kernels.v[t]->roots.v[0];
-    for (int q = 0; q < p->inner.n; q++)
-      if (p->inner.v[q]->comp->owner == root) buffers_at_peak(a, p->inner.v[q], owners, out);
-  }
-}
-
-static double pos_start_s(const Plan *p, int pos) {
-  if (pos < 0) return 0;
-  return pos < p->kernels.n ? p->kernels.v[pos]->start_s : p->time_s;
-}
-
-/* Has this output the memory of a donated argument that is still free? Marks it as taken. */
-static bool takes_argument(const Plan *p, const HValue *v, bool *taken) {
-  for (int i = 0; i < p->comp->params.n; i++) {
-    const HNode *q = p->comp->params.v[i];
-    if (taken[i] || !p->g->donated[q->index] || q->dt != v->node->dt || q->val->bytes != v->bytes)
-      continue;
-    taken[i] = true;
-    return true;
-  }
-  return false;
-}
-
-/* Every buffer of the outermost computation with the time that it lives. Results written over an
- * argument are the argument's; what a loop's body needs is one buffer of the loop. */
-static void lives_of(Arena *a, const Plan *p, const Owners *owners, BufferVec *out) {
-  bool *taken = xcalloc((size_t)p->comp->params.n + 1, sizeof *taken);
-  for (int i = 0; i < p->values.n; i++) {
-    const HValue *v = p->values.v[i];
-    if (v->alias || v->dropped || v->space == SP_SCALAR) continue;
-    int before = out->n;
-    double from = pos_start_s(p, v->first), to = pos_start_s(p, v->last + 1);
-    if (v->is_param) {
-      add_buffer(a, p, v, "argument", false, v->bytes, out);
-      from = 0, to = p->time_s;
-    } else if (v->is_output) {
-      if (takes_argument(p, v, taken)) continue;
-      add_buffer(a, p, v, "output", false, v->bytes, out);
-      to = p->time_s;
-    } else if (v->node->kind != H_WHILE && v->node->kind != H_COND) {
-      add_buffer(a, p, v, "temporary", v->space != SP_HBM && v->copy_bytes == 0, v->bytes, out);
-    }
-    if (out->n == before) continue;
-    SimBuffer *b = &out->v[before];
-    b->from_s = from, b->to_s = to;
-    p->values.v[i]->life = out->n;
-    b->maker = v->is_param || v->kernel < 0 ? -1 : p->kernels.v[v->kernel]->shown - 1;
-    b->owner = v->is_param ? owners->of_param[v->node->index]
-                           : owner_of_value(owners, p, v, (MAX(v->first, 0) + v->last) / 2);
-  }
-  free(taken);
-  for (int q = 0; q < p->inner.n; q++) {
-    const Plan *in = p->inner.v[q];
-    const HNode *owner = in->comp->owner;
-    if (!in->taken || in->peak_hbm <= 0 || !owner) continue;
-    for (int i = 0; i < p->kernels.n; i++) {
-      const Kernel *k = p->kernels.v[i];
-      if (!k->roots.n || k->roots.v[0] != owner) continue;
-      *vec_push(out) = (SimBuffer){.name = arena_printf(a, "%s.%d", op_word(owner), owner->id).p,
-                                   .role = "temporary",
-                                   .type = "body",
-                                   .place = place_of(a, owner),
-                                   .owner = SIM_WORKING,
-                                   .bytes = in->peak_hbm,
-                                   .maker = -1,
-                                   .from_s = k->start_s,
-                                   .to_s = k->start_s + k->time_s};
-    }
-  }
-}
-
-/* Which of the lives each kernel reads. */
-static void reads_of(Arena *a, const ShownVec *shown, SimKernel *kernels) {
-  for (int i = 0; i < shown->n; i++) {
-    const Kernel *k = shown->v[i];
-    int *reads = ARENA_ARRAY(a, int, k->reads.n + 1), n = 0;
-    for (int r = 0; r < k->reads.n; r++) {
-      int life = base_of(k->reads.v[r])->life - 1;
-      bool twice = life < 0;
-      for (int q = 0; q < n && !twice; q++) twice = reads[q] == life;
-      if (!twice) reads[n++] = life;
-    }
-    kernels[i].reads = reads;
-    kernels[i].n_reads = n;
-  }
-}
-
-static int by_size(const void *x, const void *y) {
-  double a = ((const SimBuffer *)x)->bytes, b = ((const SimBuffer *)y)->bytes;
-  return a > b ? -1 : a < b;
-}
-
-/* The owners' parts of what has to fit. Results written over a donated argument are the argument's;
- * what the plan counts beyond its buffers is nobody's by name, and where a list is longer than the
- * peak (it was made at another moment than the fullest of device memory) the temporaries shrink to
- * it. */
-static void owners_add_up(SimReport *r) {
-  double temp = 0, rest = r->hbm_bytes;
-  for (int i = 0; i < r->n_buffers; i++) {
-    const SimBuffer *b = &r->buffers[i];
-    if (b->on_chip) continue;
-    SimHolding *h = &r->owners[b->owner];
-    if (!h->largest) h->largest = b; /* they are sorted */
-    h->bytes += b->bytes;
-    h->padding += b->padding;
-    h->n++;
-  }
-  SimHolding *results = &r->owners[SIM_RESULTS];
-  double fresh = MAX(0, r->output_bytes - r->alias_bytes);
-  if (results->bytes > 0) results->padding *= MIN(1, fresh / results->bytes);
-  if (results->bytes > fresh) results->largest = NULL;
-  results->bytes = fresh;
-  for (int o = SIM_GRADIENTS; o <= SIM_WORKING; o++) temp += r->owners[o].bytes;
-  for (int o = SIM_GRADIENTS; o <= SIM_WORKING && temp > r->temp_bytes; o++) {
-    r->owners[o].bytes *= r->temp_bytes / temp;
-    r->owners[o].padding *= r->temp_bytes / temp;
-  }
-  for (int o = 0; o < SIM_OTHER; o++) rest -= r->owners[o].bytes;
-  r->owners[SIM_OTHER].bytes = MAX(0, rest);
 }
 
 /* XLA leaves a softmax between two products as it is; frameworks call a fused kernel by name. */
@@ -293,10 +21,10 @@ static int attention(HGraph *g, const Chip *chip, const Law *law, bool fused) {
 /* Joules of one chip: idle power all the time, the rest in proportion to how busy it is, which also
  * sets what kernels use of the unit that bounds them. A busy matrix unit draws nearly all, streaming
  * memory three quarters (checked on the powers in docs/accuracy.md). */
-static double energy(const Chip *chip, KernelVec *ks, double time_s) {
+static double energy(const Chip *chip, const SimReport *r) {
   double busy = 0;
-  for (int i = 0; i < ks->n; i++) {
-    SimKernel *k = &ks->v[i];
+  for (int i = 0; i < r->n_kernels; i++) {
+    SimKernel *k = &r->kernels[i];
     double u = k->bound == SIM_COMPUTE  ? 0.6 + 0.4 * k->utilisation
                : k->bound == SIM_MEMORY ? 0.75
                : k->bound == SIM_VECTOR ? 0.6
@@ -305,7 +33,8 @@ static double energy(const Chip *chip, KernelVec *ks, double time_s) {
     if (k->bound == SIM_MEMORY && k->time_s > 0)
       k->utilisation = MIN(1, MAX(k->utilisation, k->bytes / (chip->hbm_bandwidth * k->time_s)));
   }
-  return chip->power_idle * time_s + (chip->power_busy - chip->power_idle) * MIN(busy, time_s);
+  return chip->power_idle * r->time_s +
+         (chip->power_busy - chip->power_idle) * MIN(busy, r->time_s);
 }
 
 /* Seconds for arguments that are returned as they are and not donated: each is copied. */
@@ -326,12 +55,80 @@ static double returned_s(const HGraph *g, const Chip *chip, const Law *law) {
 /* And from this part on it computes values again rather than keep them (libtpu's reports). */
 #define FULL 0.95
 
+/* Bytes of arguments and results, and of the results that take a donated argument's memory. */
+static void ends(SimReport *r, const HGraph *g, const Law *law) {
+  for (int i = 0; i < g->main->params.n; i++) r->argument_bytes += g->main->params.v[i]->val->bytes;
+  bool *used = xcalloc((size_t)g->n_params + 1, sizeof *used);
+  for (int i = 0; i < g->main->outputs.n; i++) {
+    const HNode *o = g->main->outputs.v[i];
+    HValue tmp = {.node = (HNode *)o};
+    double bytes = o->val ? o->val->bytes : (value_layout(law, &tmp, NULL), tmp.bytes);
+    r->output_bytes += bytes;
+    for (int k = 0; k < g->n_params; k++) {
+      const HNode *q = g->main->params.v[k];
+      if (used[k] || !g->donated[k] || q->dt != o->dt || q->val->bytes != bytes) continue;
+      used[k] = true;
+      r->alias_bytes += bytes;
+      break;
+    }
+  }
+  free(used);
+  if (g->main->outputs.n > 1 && law->tpu) r->output_bytes += law->min_alloc; /* the tuple */
+}
+
 static void need(SimReport *r, const Plan *p) {
   double kept = r->argument_bytes + r->output_bytes - r->alias_bytes;
   r->temp_bytes = p->peak_hbm;
   r->peak_bytes = kept + p->peak_temp;
   r->hbm_bytes = kept + r->temp_bytes;
   r->fits = r->hbm_bytes <= r->limit_bytes;
+}
+
+/* The plan's memory, with what its compiler does when memory is short. */
+static void fit(SimReport *r, Plan *p) {
+  r->limit_bytes = r->chip->hbm_usable;
+  ends(r, p->g, p->law);
+  need(r, p);
+  if (p->law->tpu && r->hbm_bytes > SCARCE * r->limit_bytes) {
+    plan_peak(p, true);
+    need(r, p);
+  }
+  if (p->law->tpu && r->hbm_bytes > FULL * r->limit_bytes) {
+    plan_again(p, FULL * r->limit_bytes - (r->hbm_bytes - r->temp_bytes));
+    need(r, p);
+  }
+}
+
+static void step_time(SimReport *r, const Plan *p, const SimOpts *opts) {
+  const Law *law = p->law;
+  double returned = returned_s(p->g, r->chip, law);
+  r->time_s =
+      p->time_s + returned + (opts->include_host ? chip_num(r->chip, "fit.dispatch", 0) : 0);
+  if (r->time_s <= 0) /* results that are donated arguments: a launch all the same */
+    r->time_s = law->tpu ? law->lbase / law->clock : chip_num(r->chip, "fit.launch", 2.5e-6);
+  r->cycles = law->tpu ? p->cycles : p->time_s * law->clock;
+  r->network_s = p->net_s;
+  r->network_exposed_s = p->exposed_s;
+  r->eager = opts->eager && !law->tpu;
+  r->host_s = p->host_s;
+  r->exposed_copy_s = p->copy_s + returned;
+  r->again = p->again;
+  r->again_s = p->again_s;
+  r->flops = p->flops;
+  r->model_bytes = p->bytes;
+  r->mfu = r->time_s > 0 ? r->flops / (r->time_s * r->chip->peak_flops) : 0;
+  r->unknown_loops = p->unknown_loops;
+}
+
+static void price(SimReport *r) {
+  double chips = (double)r->devices / r->chip->devices_per_chip;
+  const Offer *offer = NULL;
+  r->usd_per_hour = chip_price(r->chip, false, &offer) * chips;
+  r->usd = r->usd_per_hour * r->time_s / 3600;
+  r->price_source = offer ? arena_printf(r->arena, "%s %s %s, %s", offer->cloud, offer->instance,
+                                         offer->region, offer->date)
+                                .p
+                          : "no price listed";
 }
 
 Err *sim_estimate(const Module *m, const Chip *chip, const SimOpts *opts, SimReport **out) {
@@ -349,104 +146,22 @@ Err *sim_estimate(const Module *m, const Chip *chip, const SimOpts *opts, SimRep
   if (!err && !law->tpu && opts->eager) hlo_kept(g);
   int attentions = err ? 0 : attention(g, chip, law, opts->fused_attention);
   if (!err) err = plan_comp(g, g->main, chip, law, opts, arena, NULL, 1, &p);
-  if (err) {
-    plan_lists_free(p);
-    hlo_free(g);
-    arena_free(arena);
-    return err;
+  if (!err) {
+    SimReport *r = *out = ARENA_NEW(arena, SimReport);
+    r->arena = arena;
+    r->chip = chip;
+    r->devices = MAX(opts->devices, 1);
+    r->attentions = attentions;
+    fit(r, p);
+    step_time(r, p, opts);
+    report_lists(r, p);
+    r->energy_j = energy(chip, r) * r->devices / chip->devices_per_chip;
+    price(r);
   }
-  SimReport *r = ARENA_NEW(arena, SimReport);
-  r->arena = arena;
-  r->chip = chip;
-  r->devices = MAX(opts->devices, 1);
-  for (int i = 0; i < g->main->params.n; i++) {
-    const HValue *v = g->main->params.v[i]->val;
-    r->argument_bytes += v->bytes;
-  }
-  /* a donated argument gives its memory to a result of the same size */
-  bool *used = calloc((size_t)g->n_params + 1, sizeof *used);
-  for (int i = 0; i < g->main->outputs.n; i++) {
-    const HNode *o = g->main->outputs.v[i];
-    HValue tmp = {.node = (HNode *)o};
-    double bytes = o->val ? o->val->bytes : (value_layout(law, &tmp, NULL), tmp.bytes);
-    r->output_bytes += bytes;
-    for (int k = 0; k < g->n_params; k++) {
-      const HNode *q = g->main->params.v[k];
-      if (used[k] || !g->donated[k] || q->dt != o->dt || q->val->bytes != bytes) continue;
-      used[k] = true;
-      r->alias_bytes += bytes;
-      break;
-    }
-  }
-  free(used);
-  double tuple = g->main->outputs.n > 1 && chip->kind == CHIP_TPU ? law->min_alloc : 0;
-  r->output_bytes += tuple;
-  r->limit_bytes = chip->hbm_usable;
-  need(r, p);
-  if (law->tpu && r->hbm_bytes > SCARCE * r->limit_bytes) {
-    plan_peak(p, true);
-    need(r, p);
-  }
-  if (law->tpu && r->hbm_bytes > FULL * r->limit_bytes) {
-    plan_again(p, FULL * r->limit_bytes - (r->hbm_bytes - r->temp_bytes));
-    need(r, p);
-  }
-  double returned = returned_s(g, chip, law);
-  r->time_s = p->time_s + returned + (opts->include_host ? chip_num(chip, "fit.dispatch", 0) : 0);
-  if (r->time_s <= 0) /* results that are donated arguments: a launch all the same */
-    r->time_s = law->tpu ? law->lbase / law->clock : chip_num(chip, "fit.launch", 2.5e-6);
-  r->cycles = law->tpu ? p->cycles : p->time_s * law->clock;
-  r->network_s = p->net_s;
-  r->network_exposed_s = p->exposed_s;
-  r->eager = opts->eager && !law->tpu;
-  r->host_s = p->host_s;
-  r->attentions = attentions;
-  r->exposed_copy_s = p->copy_s + returned;
-  r->again = p->again;
-  r->again_s = p->again_s;
-  r->flops = p->flops;
-  r->model_bytes = p->bytes;
-  r->mfu = r->time_s > 0 ? r->flops / (r->time_s * chip->peak_flops) : 0;
-  r->unknown_loops = p->unknown_loops;
-  KernelVec ks = {0};
-  LoopVec loops = {0};
-  ShownVec shown = {0};
-  collect(arena, p, 0, -1, &ks, &loops, &shown);
-  r->energy_j = energy(chip, &ks, r->time_s) * r->devices / chip->devices_per_chip;
-  const Offer *offer = NULL;
-  r->usd_per_hour = chip_price(chip, false, &offer) * r->devices / chip->devices_per_chip;
-  r->usd = r->usd_per_hour * r->time_s / 3600;
-  r->price_source = offer ? arena_printf(arena, "%s %s %s, %s", offer->cloud, offer->instance,
-                                         offer->region, offer->date)
-                                .p
-                          : "no price listed";
-  r->n_kernels = ks.n;
-  r->kernels = arena_dup(arena, ks.v, sizeof(SimKernel) * (size_t)ks.n);
-  vec_free(&ks);
-  r->n_loops = loops.n;
-  r->loops = arena_dup(arena, loops.v, sizeof(SimLoop) * (size_t)loops.n);
-  vec_free(&loops);
-  BufferVec bs = {0};
-  const Owners *owners = owners_find(g);
-  r->training = owners->training;
-  r->n_args = g->n_params;
-  r->arg_owners = owners->of_param;
-  buffers_at_peak(arena, p, owners, &bs);
-  if (bs.n) qsort(bs.v, (size_t)bs.n, sizeof *bs.v, by_size);
-  r->n_buffers = bs.n;
-  r->buffers = arena_dup(arena, bs.v, sizeof(SimBuffer) * (size_t)bs.n);
-  owners_add_up(r);
-  vec_free(&bs);
-  lives_of(arena, p, owners, &bs);
-  r->n_lives = bs.n;
-  r->lives = arena_dup(arena, bs.v, sizeof(SimBuffer) * (size_t)bs.n);
-  reads_of(arena, &shown, r->kernels);
-  vec_free(&shown);
-  vec_free(&bs);
   plan_lists_free(p);
   hlo_free(g);
-  *out = r;
-  return NULL;
+  if (err) arena_free(arena);
+  return err;
 }
 
 void sim_report_free(SimReport *r) {

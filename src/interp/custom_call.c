@@ -202,6 +202,7 @@ static const struct {
     {"SPMDFullToShardShape", pass_through, 1},
     {"SPMDShardToFullShape", pass_through, 1},
     {"LayoutConstraint", pass_through, 1},
+    {"InspectSharding", pass_through, 1},
     {"annotate_device_placement", pass_through, 1},
     {"MoveToHost", pass_through, 1},
     {"MoveToDevice", pass_through, 1},

@@ -209,6 +209,19 @@ Str op_str(const Op *op, const char *name) {
   return a->s;
 }
 
+bool op_is_remark(const Op *op) {
+  static const char *const targets[] = {
+      "LayoutConstraint", "InspectSharding", "annotate_device_placement",
+      "MoveToHost",       "MoveToDevice",    "AssumeGatherIndicesInBound"};
+  if (op->kind != OP_CUSTOM_CALL || op->n_operands != 1 || op->n_results != 1 ||
+      op->operands[0]->type != op->results[0].type)
+    return false;
+  Str target = op_str(op, "call_target_name");
+  for (int i = 0; i < COUNT_OF(targets); i++)
+    if (str_is(target, targets[i])) return true;
+  return false;
+}
+
 int op_ints(const Op *op, const char *name, const int64_t **out) {
   Attr *a = op_attr(op, name);
   *out = NULL;

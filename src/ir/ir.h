@@ -379,6 +379,9 @@ Attr *op_attr(const Op *op, const char *name);
 int64_t op_int(const Op *op, const char *name, int64_t dflt);
 bool op_bool(const Op *op, const char *name, bool dflt);
 Str op_str(const Op *op, const char *name); /* STRING, SYMBOL, ENUM; empty when absent */
+/* A custom call that gives its operand back and only says something of it: a layout, a place in
+ * memory, that a debugger asks for its sharding. */
+bool op_is_remark(const Op *op);
 /* Row-major integers of AT_INTS or an i64 AT_TENSOR. Returns the count, 0 when absent. *out lives
  * as long as the module. A tensor must be of i64 (readers make it so); other kinds count as absent.
  */

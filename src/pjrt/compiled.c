@@ -58,6 +58,7 @@ static Err *compile(Dev *d, Module *m, const CompileOptions *o, const DevCompile
         "set WEFT_DEVICE to a device with more, for example cpu:%d", o->replicas * o->partitions);
   for (int i = 0; i < m->funcs.n; i++)
     if (m->funcs.v[i]->body) TRY(ir_walk(m->funcs.v[i]->body, no_streams, NULL));
+  TRY(shardings_inspect(m));
   TRY(layouts_choose(m));
   return dev_compile(d, m, opts, out);
 }

@@ -230,6 +230,8 @@ void compile_options_clear(CompileOptions *o);
 void device_assignment_proto(Buf *out, int replicas, int partitions, const int *ids);
 /* OpSharding of a value; empty: replicated. */
 void op_sharding_proto(Buf *out, const Sharding *s, const Mesh *mesh);
+/* Answers the program's calls to InspectSharding (inspect.c). */
+Err *shardings_inspect(const Module *m);
 
 /* ---- programs (executable.c, execute.c) ---- */
 

@@ -248,6 +248,93 @@ static void older_shardings_spread(void **state) {
   CALL(LoadedExecutable_Destroy, l1, .executable = l);
 }
 
+/* As JAX declares them: what the call "InspectSharding" carries, and what it is told. */
+struct told {
+  const char *spec;
+  size_t size;
+  const char *error;
+  void *scratch;
+  void (*free_error)(struct told *);
+};
+static struct {
+  void (*call)(void *data, struct told *t);
+  void *data;
+} inspector;
+
+static char seen[3][16];
+static size_t seen_sizes[3];
+static int n_seen, n_freed;
+
+static void error_freed(struct told *t) {
+  assert_string_equal(t->error, "not this one");
+  n_freed++;
+}
+
+static void see(void *data, struct told *t) {
+  assert_ptr_equal(data, &inspector);
+  assert_true(n_seen < 3 && t->size < sizeof seen[0]);
+  memcpy(seen[n_seen], t->spec, t->size);
+  seen_sizes[n_seen++] = t->size;
+}
+
+static void refuse(void *data, struct told *t) {
+  (void)data;
+  t->error = "not this one";
+  t->free_error = error_freed;
+}
+
+/* A value that follows an argument, one of a manual computation, one that is whole everywhere. */
+static void sharding_is_told(void **state) {
+  (void)state;
+  char config[3 * sizeof inspector + 1], text[2000];
+  void (*const calls[2])(void *, struct told *) = {see, refuse};
+  for (int i = 0; i < 2; i++) {
+    inspector.call = calls[i];
+    inspector.data = &inspector;
+    for (size_t k = 0; k < sizeof inspector; k++)
+      snprintf(config + 3 * k, 4, "\\%02X", ((const unsigned char *)&inspector)[k]);
+    char call[200];
+    snprintf(call, sizeof call, "{backend_config = \"%s\", has_side_effect = true}", config);
+    snprintf(text, sizeof text,
+             "module @f { sdy.mesh @m = <[\"x\"=8]>\n"
+             "func.func @main(%%a: tensor<8x2xi32> {sdy.sharding = #sdy.sharding<@m, [{\"x\"}, "
+             "{}]>}) -> tensor<8x2xi32> { %%0 = stablehlo.add %%a, %%a : tensor<8x2xi32>\n"
+             "%%1 = stablehlo.custom_call @InspectSharding(%%0) %s : (tensor<8x2xi32>) -> "
+             "tensor<8x2xi32>\n"
+             "%%2 = sdy.manual_computation(%%0) in_shardings=[<@m, [{\"x\"}, {}]>] "
+             "out_shardings=[<@m, [{\"x\"}, {}]>] manual_axes={\"x\"} (%%b: tensor<1x2xi32>) {\n"
+             "  %%3 = stablehlo.custom_call @InspectSharding(%%b) %s : (tensor<1x2xi32>) -> "
+             "tensor<1x2xi32>\n"
+             "  sdy.return %%b : tensor<1x2xi32>\n} : (tensor<8x2xi32>) -> tensor<8x2xi32>\n"
+             "%%4 = stablehlo.constant dense<0> : tensor<i32>\n"
+             "%%5 = stablehlo.custom_call @InspectSharding(%%4) %s : (tensor<i32>) -> tensor<i32>\n"
+             "return %%2 : tensor<8x2xi32> } }",
+             call, call, call);
+    PJRT_LoadedExecutable *l;
+    PJRT_Error *e = compile(text, eight_partitions, sizeof eight_partitions, &l);
+    if (i) {
+      fails(e, PJRT_Error_Code_INVALID_ARGUMENT);
+      assert_int_equal(n_freed, 1);
+      break;
+    }
+    ok(e, "compile");
+    CALL(LoadedExecutable_Destroy, l1, .executable = l);
+  }
+  static const char tiled[] = "\x08\x03\x1a\x02\x08\x01\x4a\x01\x08\x52\x01\x00";
+  assert_int_equal(n_seen, 3);
+  assert_int_equal(seen_sizes[0], sizeof tiled - 1);
+  assert_memory_equal(seen[0], tiled, sizeof tiled - 1);
+  assert_int_equal(seen_sizes[1], 2);
+  assert_memory_equal(seen[1], "\x08\x04", 2); /* MANUAL */
+  assert_int_equal(seen_sizes[2], 0);          /* replicated */
+  PJRT_LoadedExecutable *l;                    /* not what JAX writes there */
+  fails(compile("module @f { func.func @main(%a: tensor<2xi32>) -> tensor<2xi32> { "
+                "%0 = stablehlo.custom_call @InspectSharding(%a) {backend_config = \"x\"} : "
+                "(tensor<2xi32>) -> tensor<2xi32>\n return %0 : tensor<2xi32> } }",
+                one_device, sizeof one_device, &l),
+        PJRT_Error_Code_INVALID_ARGUMENT);
+}
+
 static void bad_programs_are_errors(void **state) {
   (void)state;
   PJRT_LoadedExecutable *l;
@@ -375,6 +462,7 @@ int main(void) {
       cmocka_unit_test(runs_and_donates),
       cmocka_unit_test(shards_over_eight_devices),
       cmocka_unit_test(older_shardings_spread),
+      cmocka_unit_test(sharding_is_told),
       cmocka_unit_test(bad_programs_are_errors),
       cmocka_unit_test(refused_memory_is_not_counted),
       cmocka_unit_test(transfers_in_pieces),

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Runs JAX's own tests on weft and on JAX's CPU backend and counts what passes on both.
 
-    jax_suite.py --jax CHECKOUT [--platform cpu|weft|both] [--files lax_test ...] [--sample N] [--match TEXT]
+    jax_suite.py --jax CHECKOUT [--platform cpu|weft|both] [--files lax_test ...] [--sample N | --about N]
+                 [--match TEXT]
     jax_suite.py --jax CHECKOUT --report            # table from the stored results
     jax_suite.py --jax CHECKOUT --ratchet [--write] # compares with (or writes) jax_ratchet.json
 
@@ -164,7 +165,7 @@ def run_file(args, platform, name):
         if not ids:
             print(f"{platform:5} {name:24} skipped, nothing collected: {why[:300]}", flush=True)
             return
-        ids = ids[::args.sample or 1]
+        ids = ids[::args.sample or max(1, round(len(ids) / args.about) if args.about else 1)]
         if platform == "cpu" and args.not_passing:
             weft = load(args, "weft", name)
             ids = [t for t in ids if t in weft and weft[t][0] != "passed"]
@@ -227,6 +228,7 @@ def main():
     p.add_argument("--dut", default="", help="what JAX's tests take weft for: with `cpu` those tied to that name run, too")
     p.add_argument("--results", default=str(HERE.parent.parent / "build" / "jax_suite"))
     p.add_argument("--sample", type=int, help="every N-th test")
+    p.add_argument("--about", type=int, help="of each file about N tests, evenly spread")
     p.add_argument("--match")
     p.add_argument("--new", action="store_true", help="only tests without a stored result")
     p.add_argument("--again", help="only tests with this stored outcome: failed, crash, timeout, skipped")

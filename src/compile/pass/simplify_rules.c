@@ -561,8 +561,8 @@ bool simp_rules(Simp *s, Op *op) {
   case OP_PROPAGATION_BARRIER:
     return same_type(op->operands[0], &op->results[0]) && done(s, op, op->operands[0]);
   case OP_CUSTOM_CALL:
-    return ((!s->keep_shardings && str_is(op_str(op, "call_target_name"), "Sharding")) ||
-            str_is(op_str(op, "call_target_name"), "LayoutConstraint")) &&
+    return (op_is_remark(op) ||
+            (!s->keep_shardings && str_is(op_str(op, "call_target_name"), "Sharding"))) &&
            op->n_operands == 1 && op->n_results == 1 &&
            same_type(op->operands[0], &op->results[0]) && done(s, op, op->operands[0]);
   default: break;

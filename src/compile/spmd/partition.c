@@ -179,6 +179,11 @@ static Err *partition_op(Spmd *s, Op *op) {
     s->local[op->results[0].id] =
         spmd_operand(s, op->operands[0], spmd_layout_of(s, &op->results[0]));
     return NULL;
+  case OP_CUSTOM_CALL:
+    if (!op_is_remark(op)) break;
+    s->local[op->results[0].id] =
+        spmd_operand(s, op->operands[0], spmd_layout_of(s, &op->results[0]));
+    return NULL;
   case OP_SHARDING_GROUP: return NULL;
   case OP_OPTIMIZATION_BARRIER: spmd_barrier_op(s, op); return NULL;
   case OP_WHILE:

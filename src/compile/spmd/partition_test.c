@@ -401,6 +401,10 @@ static void test_wishes(void **state) {
   assert_non_null(s);
   assert_int_equal(s->dims[0].n_axes, 0);
   assert_int_equal(s->dims[1].n_axes, 1);
+  bool done;
+  must(pass_partition(m, &done));
+  for (const Op *op = module_main(m)->body->first; op; op = op->next)
+    assert_int_not_equal(op->kind, OP_ALL_GATHER); /* nobody fetches for a wish */
   module_free(m);
 }
 

@@ -270,7 +270,7 @@ static void link_op(Spread *s, Op *op) {
     return;
   case OP_SHARDING_GROUP: link_group(s, op_int(op, "group_id", 0), op->operands[0]); return;
   case OP_CUSTOM_CALL:
-    if (str_is(op_str(op, "call_target_name"), "LayoutConstraint")) break;
+    if (op_is_remark(op)) break;
     return;
   case OP_MANUAL_COMPUTATION:
   case OP_BITCAST_CONVERT:

@@ -441,8 +441,8 @@ static Err *one(Maker *b, Op *op, Env *e, int depth) {
   case OP_CUSTOM_CALL: {
     Str target = op_str(op, "call_target_name");
     if (op->n_operands == 1 && op->n_results == 1 &&
-        (str_is(target, "Sharding") || str_is(target, "SPMDFullToShardShape") ||
-         str_is(target, "SPMDShardToFullShape") || str_is(target, "LayoutConstraint")))
+        (op_is_remark(op) || str_is(target, "Sharding") || str_is(target, "SPMDFullToShardShape") ||
+         str_is(target, "SPMDShardToFullShape")))
       n = in[0];
     break;
   }

@@ -28,6 +28,7 @@ void law_read(const Chip *chip, Law *law) {
   FIT(w, "w", 200);
   FIT(q, "q", 500);
   FIT(wl, "wl", 128);
+  FIT(gload, "gload", MIN(law->wl, 44));
   FIT(mx, "mx", 1);
   FIT(kk, "kk", 1);
   FIT(product.r[1], "r1", 3);

@@ -22,6 +22,7 @@ typedef struct Law {
   double pixel_load,
       pixel_rows; /* rows to load a tile of weights for one pixel of a spread image, and
                                     to stream one of its batch */
+  double gload;   /* the least rows to load a tile of what the gradient of a filter contracts */
   double share;   /* of the array's time, to add up what arrays that share columns make */
   double lat;     /* cycles until a transfer moves, for each one beyond the first */
   /* loops */

@@ -106,9 +106,50 @@ static void test_grouped(void **state) {
   near(text, "tpu7x", 34240);
 }
 
+/* What is summed once, for another kernel, is read where it lies. */
+static void test_mean(void **state) {
+  (void)state;
+  near("func.func public @main(%a: tensor<512x3000xf32>) -> tensor<512xf32> {\n"
+       "  %z = stablehlo.constant dense<0.0> : tensor<f32>\n"
+       "  %s = stablehlo.reduce(%a init: %z) applies stablehlo.add across dimensions = [1] : "
+       "(tensor<512x3000xf32>, tensor<f32>) -> tensor<512xf32>\n"
+       "  %n = stablehlo.constant dense<3000.0> : tensor<512xf32>\n"
+       "  %m = stablehlo.divide %s, %n : tensor<512xf32>\n"
+       "  return %m : tensor<512xf32>\n}\n",
+       "tpu-v6e", 17741);
+}
+
+/* Narrow elements that are moved on chip are packed anew, whatever moves them. */
+static void test_packed(void **state) {
+  (void)state;
+  near("func.func public @main(%a: tensor<1500x900xbf16>) -> tensor<1494x890xbf16> {\n"
+       "  %0 = stablehlo.slice %a [3:1497, 5:895] : (tensor<1500x900xbf16>) -> "
+       "tensor<1494x890xbf16>\n"
+       "  return %0 : tensor<1494x890xbf16>\n}\n",
+       "tpu-v6e", 26655);
+}
+
+#define GRADIENT(B, H, C, O)                                                                     \
+  "func.func public @main(%x: tensor<" B "x" H "x" H "x" C "xbf16>, %g: tensor<" B "x" H "x" H   \
+  "x" O "xbf16>) -> tensor<3x3x" C "x" O "xbf16> {\n"                                            \
+  "  %w = stablehlo.convolution(%x, %g) dim_numbers = [f, 0, 1, b]x[i, 0, 1, o]->[0, 1, b, f], " \
+  "window = {pad = [[1, 1], [1, 1]]} {batch_group_count = 1 : i64, feature_group_count = 1 : "   \
+  "i64} "                                                                                        \
+  ": (tensor<" B "x" H "x" H "x" C "xbf16>, tensor<" B "x" H "x" H "x" O                         \
+  "xbf16>) -> tensor<3x3x" C "x" O "xbf16>\n  return %w : tensor<3x3x" C "x" O "xbf16>\n}\n"
+/* Gradients of filters: images in lanes are laid down before an array of 256 takes them; on two cores
+ * that share a memory each pixel of the window streams for itself. */
+static void test_gradients(void **state) {
+  (void)state;
+  near(GRADIENT("96", "20", "48", "96"), "tpu-v6e", 22891);
+  near(GRADIENT("256", "28", "64", "32"), "tpu-v4", 81441);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_copies), cmocka_unit_test(test_at_once),
-                                     cmocka_unit_test(test_relaid), cmocka_unit_test(test_rounded),
-                                     cmocka_unit_test(test_grouped)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_copies),  cmocka_unit_test(test_at_once),
+      cmocka_unit_test(test_relaid),  cmocka_unit_test(test_rounded),
+      cmocka_unit_test(test_grouped), cmocka_unit_test(test_mean),
+      cmocka_unit_test(test_packed),  cmocka_unit_test(test_gradients)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

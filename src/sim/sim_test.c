@@ -238,7 +238,7 @@ static void test_shared_array(void **state) {
     const char *text, *chip;
     double cycles;
   } want[] = {{five, "tpu-v5e", 58514},     {wide, "tpu-v5e", 94627},
-              {gradient, "tpu-v4", 29748},  {gradient, "tpu-v5e", 53186},
+              {gradient, "tpu-v5p", 29337}, {gradient, "tpu-v5e", 53186},
               {gradient, "tpu-v6e", 36505}, {packed, "tpu-v2", 398824},
               {packed, "tpu-v5e", 106055}};
   for (int i = 0; i < COUNT_OF(want); i++) {

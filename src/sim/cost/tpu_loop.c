@@ -206,15 +206,14 @@ static double counters(const Law *law, const Kernel *k) {
   return t;
 }
 
-/* Parts of an image that only move on chip pack their narrow elements even where arithmetic does not. */
+/* What only moves to on-chip memory packs its narrow elements even where arithmetic does not. */
 static double moves_packed(const Law *law, const Kernel *k) {
   double w = 0;
   for (int i = 0; i < k->roots.n; i++) {
     const HNode *n = k->roots.v[i];
     const HValue *v = n->val;
     bool moves = n->kind == H_SLICE || n->kind == H_PAD || k->copy;
-    if (moves && n->part && v && !v->alias && v->space == SP_VMEM)
-      w += tpu_pack_cost(&law->loop, v);
+    if (moves && v && !v->alias && v->space == SP_VMEM) w += tpu_pack_cost(&law->loop, v);
   }
   return w;
 }

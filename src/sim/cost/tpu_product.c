@@ -162,6 +162,12 @@ static bool pixels_apart(const Product *p) {
   return spread && !p->gradient && !p->swap && p->c->groups == 1;
 }
 
+/* Images that lie in lanes are laid down in sublanes for the gradient of a filter, where the array is
+ * large and the features to stream are enough. */
+static bool laid_down(const Law *law, const Product *p) {
+  return law->side > 128 && !p->swap && (double)p->c->m / p->pixels >= 8;
+}
+
 /* The tiles of a convolution's contracted side, and what loading them takes. Rows are counted in the
  * dimension that lies in sublanes: the batch, or the features of a weight gradient. */
 static void conv_depth(const Law *law, const Product *p, double n, ProductShape *s) {
@@ -178,7 +184,8 @@ static void conv_depth(const Law *law, const Product *p, double n, ProductShape 
   double unit = k_lanes ? up(kk, 128) : up(kk, 8);
   double pack = MIN(MAX(1, floor(S / unit)), taps);
   s->k = ceil(taps / pack) * ceil(unit * pack / S) * (S / 128);
-  if (p->gradient && !k_lanes) s->k = up(ceil(taps * unit / 128), S / 128); /* images in sublanes */
+  if (p->gradient && (!k_lanes || laid_down(law, p))) /* images in sublanes */
+    s->k = up(ceil(taps * up(kk, 8) / 128), S / 128);
   if (k_lanes && !p->gradient) {
     double whole = floor(kk / 128), rest = kk - whole * 128; /* lanes */
     s->k = ceil(taps * up(kk, 128) / S) * (S / 128);
@@ -192,7 +199,7 @@ static void conv_depth(const Law *law, const Product *p, double n, ProductShape 
     }
   }
   if (p->gradient && S > 128 && (double)c->m / p->pixels <= 4) s->load *= 0.45; /* few channels */
-  if (p->gradient) s->load = MAX(s->load, MIN(law->wl, 44));
+  if (p->gradient) s->load = MAX(s->load, law->gload);
   s->k_splits = p->gradient ? s->k : ceil(kk / 128);
   s->batch = 1;
   s->share = c->taps == 1 || (p->gradient && n > S) ? law->share : 0;
@@ -209,7 +216,7 @@ static void product_shape(const Plan *plan, const Product *p, ProductShape *s) {
   const HConv *c = p->c;
   double m = (double)c->m, n = (double)c->n, kk = (double)c->k, S = law->side;
   if (p->swap) m = (double)c->n, n = (double)c->m;
-  if (p->swap && p->gradient && law->prefetch && S == 128)
+  if (p->swap && p->gradient && law->fast > 0 && S == 128)
     m *= p->pixels, n /= p->pixels; /* each pixel of the window has rows of its own */
   s->m = up(m, 8) / 8;
   s->n = ceil(n / 128);

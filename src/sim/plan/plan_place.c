@@ -80,9 +80,17 @@ static void take(Place *m, HValue *v, int a, int ready, int b, bool fetched) {
   v->stays[v->n_stays++] = stay;
 }
 
+/* Is the kernel all that the program does? */
+static bool only_one(const Plan *p, const Kernel *k) {
+  for (int i = 0; i < p->kernels.n; i++)
+    if (p->kernels.v[i] != k && !p->kernels.v[i]->scalar) return false;
+  return true;
+}
+
 /* Is this read worth fetching ahead of the first kernel? Not when the kernel changes its order on
- * the way, nor for the matrix of a matrix-vector product. */
-static bool fetch_first(const Kernel *k, const HValue *v) {
+ * the way, nor for the matrix of a matrix-vector product, nor for what is summed once on the way to
+ * another kernel. */
+static bool fetch_first(const Plan *p, const Kernel *k, const HValue *v) {
   if (k->conv) {
     const HConv *c = k->conv->conv;
     if (!c->is_conv) return true;
@@ -110,7 +118,7 @@ static bool fetch_first(const Kernel *k, const HValue *v) {
   const HNode *root = k->roots.v[0];
   if (root->kind == H_GATHER || root->kind == H_DSLICE) return v->node == root->in[0];
   if (root->kind == H_REDUCE && root->src && root->src->kind == OP_DOT_GENERAL) return false;
-  return k->alone || k->reduce;
+  return k->reduce ? v->last_read > k->pos || only_one(p, k) : k->alone;
 }
 
 static bool product_or_reduce(const Kernel *k) {
@@ -409,7 +417,7 @@ static void place_first(Place *m) {
     HValue *v = c->params.v[i]->val;
     if (!v || v->donated || v->node->rank == 0 || !taken_as_it_is(m, v)) continue;
     const Kernel *k = m->p->kernels.v[m->reads[v->index].v[0]];
-    if (v->bytes > most || !product_or_reduce(k) || !fetch_first(k, v)) continue;
+    if (v->bytes > most || !product_or_reduce(k) || !fetch_first(m->p, k, v)) continue;
     if (!law->keep && k->roots.v[0]->kind == H_GATHER && v->bytes > most / 2) continue;
     if ((!best || v->bytes > best->bytes) && room(m, 0, v->last_read, v->bytes)) best = v;
   }

@@ -342,7 +342,7 @@ static void test_eager(void **state) {
   "%s" out " = stablehlo.dynamic_slice %" stack ", %j, %z, %z, sizes = [1, 1024, 1024] : (" ROUNDS \
   ", tensor<i32>, tensor<i32>, tensor<i32>) -> " ROUND "\n%" out " = stablehlo.reshape %s" out     \
   " : (" ROUND ") -> " ONE "\n"
-#define DOT(out, x, y)                                                                             \
+#define TIMES(out, x, y)                                                                           \
   "%" out " = stablehlo.dot_general %" x ", %" y ", contracting_dims = [1] x [0] : (" ONE ", " ONE \
   ") -> " ONE "\n"
 #define LOOPS(read)                                                                                \
@@ -353,7 +353,7 @@ static void test_eager(void **state) {
   "\n%a:4 = stablehlo.while(%i = %z, %c = %x, %p = %e, %q = %e) : tensor<i32>, " ONE ", " ROUNDS   \
   ", " ROUNDS                                                                                      \
   "\ncond { %t = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>\n"        \
-  "stablehlo.return %t : tensor<i1> } do {\n" DOT(                                                 \
+  "stablehlo.return %t : tensor<i1> } do {\n" TIMES(                                               \
       "h", "c",                                                                                    \
       "w") "%f = stablehlo.exponential %h : " ONE "\n%g = stablehlo.tanh %h : " ONE                \
            "\n" read PUT("u", "p", "f")                                                            \
@@ -375,7 +375,7 @@ static void test_eager(void **state) {
 
 static void test_kept(void **state) {
   (void)state;
-  static const char saved[] = LOOPS(DOT("d", "h", "w")), operand[] = LOOPS(DOT("d", "f", "w"));
+  static const char saved[] = LOOPS(TIMES("d", "h", "w")), operand[] = LOOPS(TIMES("d", "f", "w"));
   const double stack = 8 * 1024 * 1024 * 4.0;
   for (int i = 0; i < 2; i++) {
     const char *text = i ? operand : saved;

@@ -15,7 +15,7 @@ logger = logging.getLogger(__name__)
 # Primitives whose rule for the platform "cpu" is taken over.
 CPU_RULES = (
     "eig", "eigh", "hessenberg", "householder_product", "ormqr", "lu", "geqrf", "geqp3", "schur", "svd",
-    "tridiagonal", "tridiagonal_solve", "random_gamma", "debug_callback", "debug_print", "check",
+    "tridiagonal", "tridiagonal_solve", "random_gamma", "debug_callback", "debug_print", "check", "spsolve",
 )
 
 HostFunction = ctypes.CFUNCTYPE(
@@ -36,14 +36,26 @@ def _donation():
         mlir._platforms_with_donation.append("weft")
 
 
+class _Rules(dict):
+    """Rules of the platform weft; for CPU_RULES those of the CPU, also of modules that are imported later."""
+
+    def __init__(self, own, cpu):
+        super().__init__(own)
+        self.cpu = cpu
+
+    def __contains__(self, primitive):
+        return super().__contains__(primitive) or (primitive.name in CPU_RULES and primitive in self.cpu)
+
+    def __missing__(self, primitive):
+        if primitive not in self:
+            raise KeyError(primitive)
+        return self.cpu[primitive]
+
+
 def _cpu_rules():
-    import jax._src.debugging  # noqa: F401  (registers its rules)
-    import jax._src.lax.linalg  # noqa: F401
     from jax._src.interpreters import mlir
     rules = mlir._platform_specific_lowerings
-    for primitive, entry in rules["cpu"].items():
-        if primitive.name in CPU_RULES and primitive not in rules["weft"]:
-            rules["weft"][primitive] = entry
+    rules["weft"] = _Rules(rules["weft"], rules["cpu"])
 
 
 def _custom_partitioning():
@@ -152,6 +164,7 @@ def emit_python_callback(ctx, callback, token, operands, operand_avals, result_a
 
 def _callbacks():
     from jax._src import callback as cb
+    from jax.interpreters import mlir as public
     original = cb.emit_python_callback
 
     def emit(ctx, *args, **kwargs):
@@ -164,6 +177,7 @@ def _callbacks():
         return
     emit.weft = True
     cb.emit_python_callback = emit
+    public.emit_python_callback = emit
 
 
 # ---- DLPack -------------------------------------------------------------------------------------------------------------

@@ -38,6 +38,11 @@ keep("svd of NaN", jnp.linalg.svd(np.full((3, 2), np.nan, np.float32), compute_u
 many = np.cos(np.arange(600_000, dtype=np.float32)).reshape(300_000, 2)  # a square of that side has 360 GB
 keep("svd of many rows", *(jnp.linalg.svd(x, full_matrices=False)[1] for x in (many, many.T, many + 1j * many[::-1])))
 
+from jax.experimental.sparse import CSR, linalg as sparse  # noqa: E402  (after the plugin has looked for rules)
+band = CSR.fromdense(np.diag([4.0, 5, 6, 7, 8]).astype(np.float32) + np.diag([1.0, 2, 3, 4], 1).astype(np.float32))
+keep("spsolve", jax.jit(jax.grad(lambda b: (sparse.spsolve(band.data, band.indices, band.indptr, b) ** 2).sum()))(
+    tall[0, :5, 0]))
+
 # Host callbacks.
 printed = io.StringIO()
 with contextlib.redirect_stdout(printed):

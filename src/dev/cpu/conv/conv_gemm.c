@@ -152,7 +152,7 @@ static bool straight(const ConvWindows *w) {
 
 static bool multiply(GemmArgs *x, int64_t m, int64_t n, int64_t k) {
   Gemm g;
-  gemm_plan(&g, m, n, k, DT_F32, DT_F32, 1, GEMM_SMALLER, x->b_col == 1);
+  gemm_plan(&g, m, n, k, (GemmTypes){DT_F32, DT_F32, DT_F32}, 1, GEMM_SMALLER, x->b_col == 1);
   return gemm_run(&g, x, NULL, true);
 }
 

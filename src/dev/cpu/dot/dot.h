@@ -40,7 +40,7 @@ typedef struct Small { /* products that are read where they are: */
 } Small;
 
 typedef struct Dot {
-  DType in, out, math;
+  DType in, rhs_in, out, math; /* in: of the lhs */
   int n_batch;
   int64_t batch_dims[CPU_MAX_RANK], lhs_batch[CPU_MAX_RANK], rhs_batch[CPU_MAX_RANK];
   int64_t b, m, n, k;
@@ -95,10 +95,7 @@ Err *dot_long_run(void *state, const Op *op, void *const *in, void *const *out);
 
 /* Integers and bools of any width. */
 Err *dot_int_run(void *state, const Op *op, void *const *in, void *const *out);
-/* Those that a signed 16 bits hold, with results of 32: widened to 16, multiplied by gemm.h. */
-bool dot_fits_int16(DType t);
-bool dot_int16_plan(Dot *d);
-Err *dot_int16_run(void *state, const Op *op, void *const *in, void *const *out);
+bool dot_fits_int16(DType t); /* signed */
 
 /* All floats by BLAS; operands whose rows or columns are runs. */
 bool dot_blas_plan(Dot *d);

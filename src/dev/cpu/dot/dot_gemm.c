@@ -8,9 +8,10 @@
 bool dot_gemm_plan(Dot *d) {
   if (d->b * d->m * d->n * d->k == 0) return true;
   bool runs = d->rhs.free_stride == 1;
-  gemm_plan(&d->gemm, d->m, d->n, d->k, d->in, d->out, d->b, GEMM_SMALLER, runs);
-  gemm_plan(&d->kept[0], d->m, d->n, d->k, d->in, d->out, d->b, GEMM_A, runs);
-  gemm_plan(&d->kept[1], d->m, d->n, d->k, d->in, d->out, d->b, GEMM_B, runs);
+  GemmTypes t = {d->in, d->rhs_in, d->out};
+  gemm_plan(&d->gemm, d->m, d->n, d->k, t, d->b, GEMM_SMALLER, runs);
+  gemm_plan(&d->kept[0], d->m, d->n, d->k, t, d->b, GEMM_A, runs);
+  gemm_plan(&d->kept[1], d->m, d->n, d->k, t, d->b, GEMM_B, runs);
   return true;
 }
 
@@ -23,10 +24,10 @@ typedef struct GemmCall {
 
 static GemmArgs product_args(const GemmCall *c, int64_t b) {
   const Dot *d = c->d;
-  int64_t lo, ro, e = dtype_bytes(d->in);
+  int64_t lo, ro;
   dot_batch_at(d, b, &lo, &ro);
-  return (GemmArgs){.a = c->lhs + lo * e,
-                    .b = c->rhs + ro * e,
+  return (GemmArgs){.a = c->lhs + lo * dtype_bytes(d->in),
+                    .b = c->rhs + ro * dtype_bytes(d->rhs_in),
                     .a_row = d->lhs.free_stride,
                     .a_k = d->lhs.k_stride,
                     .b_col = d->rhs.free_stride,
@@ -58,15 +59,16 @@ static Err *run_as(const Dot *d, const Gemm *g, const Op *op, void *const *in, v
   }
   GemmCall c = {.d = d, .g = g, .lhs = in[0], .rhs = in[1], .out = out[0]};
   void *own[2] = {NULL};
-  size_t bytes[2] = {0}, e = (size_t)dtype_bytes(d->in);
+  size_t bytes[2] = {0};
   Err *err = NULL;
   for (int i = 0; i < 2; i++) {
     const Side *s = i ? &d->rhs : &d->lhs;
     if (s->direct) continue;
-    bytes[i] = (size_t)type_count(op->operands[i]->type) * e;
+    bytes[i] = (size_t)type_bytes(op->operands[i]->type);
     own[i] = cpu_block_alloc(bytes[i]);
     if (!own[i]) goto memory;
-    cpu_permute(e, s->rank, s->dims, s->strides, in[i], own[i]);
+    cpu_permute((size_t)dtype_bytes(i ? d->rhs_in : d->in), s->rank, s->dims, s->strides, in[i],
+                own[i]);
     *(i ? &c.rhs : &c.lhs) = own[i];
   }
   int64_t tiles = g->tiles_m * g->tiles_n;

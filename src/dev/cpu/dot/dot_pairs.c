@@ -58,7 +58,7 @@ static void product(const Dot *d, int64_t rows, const uint16_t *a, const float *
     int64_t i1 = MIN(i0 + s->near, panels), first = row;
     for (int64_t i = i0, r = first, n; !along && i < i1; i++, r += n) {
       n = thin + (i < thick);
-      gemm_pack_pairs(kern, a + r, 1, d->lhs.k_stride, (int)n, (int)n, d->k, 1, 0,
+      gemm_pack_pairs(kern, DT_BF16, a + r, 1, d->lhs.k_stride, (int)n, (int)n, d->k, 1, 0,
                       turned + (r - first) * d->k / 2);
     }
     for (int64_t j = 0; j < d->n; j += s->wide) {
@@ -86,11 +86,11 @@ static void pack(const Dot *d, const uint16_t *rhs, float *copy) {
   int64_t step = d->rhs.free_stride, k_step = d->rhs.k_stride, whole = d->n / s->wide,
           left = d->n % s->wide;
   if (whole)
-    gemm_pack_pairs(kern, rhs, step, k_step, (int)s->wide, (int)s->wide, d->k, whole, s->b_step,
-                    copy);
+    gemm_pack_pairs(kern, DT_BF16, rhs, step, k_step, (int)s->wide, (int)s->wide, d->k, whole,
+                    s->b_step, copy);
   if (left)
-    gemm_pack_pairs(kern, rhs + whole * s->wide * step, step, k_step, (int)left, (int)s->wide, d->k,
-                    1, s->b_step, copy + whole * s->b_step);
+    gemm_pack_pairs(kern, DT_BF16, rhs + whole * s->wide * step, step, k_step, (int)left,
+                    (int)s->wide, d->k, 1, s->b_step, copy + whole * s->b_step);
 }
 
 static void tasks(void *arg, int64_t begin, int64_t end) {

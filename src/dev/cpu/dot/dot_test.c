@@ -127,7 +127,7 @@ static Case cases[] = {
      2000000000},
     {"int_apart", DOT("", "[0, 2] x [2, 0]", "7x6x5xui16", "5x33x7xui16", "6x33xui32"), INT, 0, 0,
      65535},
-    {"int4", DOT("", "[1] x [0]", "3x18xi4", "18x5xi4", "3x5xi32"), INT, 0, -8, 7},
+    {"int4", DOT("", "[1] x [0]", "3x18xi4", "18x5xi4", "3x5xi32"), NULL, 0, -8, 7},
     {"int_bools", DOT("", "[1] x [0]", "30x3xi1", "3x40xi1", "30x40xi1"), INT, 0, 0, 1},
     {"few_1_strips", DOT("", "[1] x [0]", "1x700xf32", "700x128xf32", "1x128xf32"), FEW, 1e-5, 0,
      0},

@@ -77,14 +77,18 @@ static int64_t width_of(const Gemm *g, int64_t columns) {
   return columns > g->kern->lanes ? 2 * g->kern->lanes : g->kern->lanes;
 }
 
-void gemm_plan(Gemm *g, int64_t m, int64_t n, int64_t k, DType in, DType out, int64_t batch,
+static const GemmKernels *kernels_for(GemmTypes t) {
+  const GemmKernels *several = NULL;
+  if (t.a == DT_BF16) several = gemm_pairs();
+  else if (dtype_bytes(t.a) == 1 && t.b == DT_I8) several = gemm_quads();
+  if (!several && dtype_is_int(t.a)) several = gemm_int16();
+  return several ? several : gemm_kernels();
+}
+
+void gemm_plan(Gemm *g, int64_t m, int64_t n, int64_t k, GemmTypes t, int64_t batch,
                GemmAhead ahead, bool runs) {
-  const GemmKernels *several = in == DT_BF16          ? gemm_pairs()
-                               : in == DT_I16         ? gemm_int16()
-                               : dtype_bytes(in) == 1 ? gemm_quads()
-                                                      : NULL,
-                    *kern = several ? several : gemm_kernels();
-  *g = (Gemm){.kern = kern, .m = m, .n = n, .k_in = k, .in = in, .out = out};
+  const GemmKernels *kern = kernels_for(t);
+  *g = (Gemm){.kern = kern, .m = m, .n = n, .k_in = k, .t = t};
   g->per = kern->per;
   g->k = k = parts_of(k, g->per);
   int64_t nr = 2 * kern->lanes;
@@ -99,7 +103,7 @@ void gemm_plan(Gemm *g, int64_t m, int64_t n, int64_t k, DType in, DType out, in
   int64_t columns = parts_of(n, nr),
           many = g->a_ahead ? parts_of(g->panels, g->near) : parts_of(n, g->near * kern->mr);
   g->both = many > 1;
-  g->take = runs && kern->take[0] && kern->takes == in && g->k_in % g->per == 0 && k > SHORT &&
+  g->take = runs && kern->take[0] && kern->takes == t.b && g->k_in % g->per == 0 && k > SHORT &&
             (g->a_ahead || (g->both && ahead == GEMM_SMALLER && m * k <= BOTH_FLOATS));
   double tile = g->both ? MAX(TILE_FLOPS, flops / TILES_BOTH) : TILE_FLOPS;
   if (g->take) {
@@ -124,8 +128,8 @@ void gemm_plan(Gemm *g, int64_t m, int64_t n, int64_t k, DType in, DType out, in
 
 /* ---- packing ---- */
 
-static const void *at(const Gemm *g, const void *p, int64_t i) {
-  return (const char *)p + i * dtype_bytes(g->in);
+static const void *at(DType t, const void *p, int64_t i) {
+  return (const char *)p + i * dtype_bytes(t);
 }
 
 /* What a row or column takes in packed form, of k floats: before each block of a column there may be
@@ -140,14 +144,15 @@ static void pack_side(const Gemm *g, bool a, const void *in, int64_t step, int64
                       float *out) {
   int64_t panel = width * depth(g, a, k), elements = MIN(g->per * k, g->k_in - g->per * p0);
   int w = (int)held, all = (int)width;
+  DType t = a ? g->t.a : g->t.b;
   bool head = !a && g->kern->head;
   float *to = out + (head ? width : 0);
-  if (g->per == 1) gemm_pack(g->in, in, step, k_step, w, all, k, panels, panel, to);
+  if (g->per == 1) gemm_pack(t, in, step, k_step, w, all, k, panels, panel, to);
   else if (g->per == 2)
-    gemm_pack_pairs(g->kern, in, step, k_step, w, all, elements, panels, panel, to);
-  else gemm_pack_quads(a && g->in == DT_I8, in, step, k_step, w, all, elements, panels, panel, to);
+    gemm_pack_pairs(g->kern, t, in, step, k_step, w, all, elements, panels, panel, to);
+  else gemm_pack_quads(a && t == DT_I8, in, step, k_step, w, all, elements, panels, panel, to);
   for (int64_t q = 0; head && q < panels; q++)
-    g->kern->head(g->in == DT_I8, width, k, out + q * panel);
+    g->kern->head(g->t.a == DT_I8, width, k, out + q * panel);
 }
 
 /* The rows or columns before a panel, in packed form: those of the last panel of b are filled up to
@@ -168,15 +173,15 @@ static void pack_panels(const Gemm *g, const GemmArgs *x, bool a, int64_t first,
       while (i < last && rows_of(g, i) == width) i++;
       if (x->gather) x->gather(x->of, row, (int)width, i - first, p0, k, out);
       else
-        pack_side(g, a, at(g, x->a, row * x->a_row + p0 * g->per * x->a_k), x->a_row, x->a_k, held,
-                  width, p0, k, i - first, out);
+        pack_side(g, a, at(g->t.a, x->a, row * x->a_row + p0 * g->per * x->a_k), x->a_row, x->a_k,
+                  held, width, p0, k, i - first, out);
     } else {
       row = first * 2 * g->kern->lanes;
       held = MIN(2 * g->kern->lanes, g->n - row);
       width = width_of(g, held);
       while (i < last && MIN(2 * g->kern->lanes, g->n - i * 2 * g->kern->lanes) == held) i++;
-      pack_side(g, a, at(g, x->b, row * x->b_col + p0 * g->per * x->b_k), x->b_col, x->b_k, held,
-                width, p0, k, i - first, out);
+      pack_side(g, a, at(g->t.b, x->b, row * x->b_col + p0 * g->per * x->b_k), x->b_col, x->b_k,
+                held, width, p0, k, i - first, out);
     }
     out += (i - first) * width * depth(g, a, k);
     first = i;
@@ -309,7 +314,7 @@ static void pair(const Gemm *g, const Tile *t, int64_t row, int64_t rows, int64_
   const GemmKernels *kern = g->kern;
   int64_t i = row - t->r0, vectors = width_of(g, columns) / kern->lanes;
   char *out = t->narrow ? t->narrow + (i * t->narrow_row + j - t->j0) * 2 : NULL;
-  if (t->passing && g->out == DT_BF16 && kern->narrows[0][0] && columns == vectors * kern->lanes) {
+  if (t->passing && g->t.c == DT_BF16 && kern->narrows[0][0] && columns == vectors * kern->lanes) {
     float *c = (float *)(void *)out;
     if (taken)
       kern->take_narrow[rows - 1](t->k, a, taken->from, taken->far, taken->panel, c, t->narrow_row,
@@ -322,9 +327,9 @@ static void pair(const Gemm *g, const Tile *t, int64_t row, int64_t rows, int64_
     kern->take[rows - 1](t->k, a, taken->from, taken->far, taken->panel, c, t->c_row, t->add, next);
   else multiply(g, rows, columns, t->k, a, b, c, t->c_row, t->add, next);
   if (!t->narrow) return;
-  if (kern->narrow && g->out == DT_BF16)
+  if (kern->narrow && g->t.c == DT_BF16)
     kern->narrow(c, t->c_row, rows, columns, (uint16_t *)out, t->narrow_row);
-  else gemm_narrow(g->out, c, t->c_row, rows, columns, out, t->narrow_row);
+  else gemm_narrow(g->t.c, c, t->c_row, rows, columns, out, t->narrow_row);
 }
 
 /* Panels [i0, i1) of a times columns [j0, j1): `a` and `b` hold them packed. Column by column, so
@@ -365,9 +370,10 @@ static GemmComing after(const Gemm *g, const GemmArgs *x, const Tile *t, bool a,
     p0 += k;
     k = MIN(k, g->k - p0);
   }
-  const char *p = at(g, a ? x->a : x->b, end * step + p0 * g->per * k_step);
+  DType type = a ? g->t.a : g->t.b;
+  const char *p = at(type, a ? x->a : x->b, end * step + p0 * g->per * k_step);
   calls *= t->k / GEMM_ASK;
-  return gemm_coming(g->in, p, k > 0 ? MIN(group, last - end) : 0, step, k * g->per, k_step, calls);
+  return gemm_coming(type, p, k > 0 ? MIN(group, last - end) : 0, step, k * g->per, k_step, calls);
 }
 
 /* Columns that are runs are read by the first panel of rows, which packs them for the others. */
@@ -378,7 +384,8 @@ static void by_columns(const Gemm *g, const GemmArgs *x, const Tile *t, float *g
     GemmComing next = after(g, x, t, false, j1, step, parts_of(j1 - j0, nr) * (t->i1 - i0));
     const float *a = t->ahead;
     if (g->take && j1 - j0 == nr) {
-      Taken taken = {at(g, x->b, j0 + t->p0 * g->per * x->b_k), x->b_k * dtype_bytes(g->in), group};
+      Taken taken = {at(g->t.b, x->b, j0 + t->p0 * g->per * x->b_k), x->b_k * dtype_bytes(g->t.b),
+                     group};
       pair(g, t, t->r0, rows, j0, nr, a, NULL, &taken, &next);
       a += rows * t->k;
       i0++;
@@ -425,7 +432,7 @@ void gemm_tile(const Gemm *g, const GemmArgs *x, const float *ahead, const float
   t.i1 = MIN(t.i0 + g->tile_m, g->panels);
   t.j1 = MIN(t.j0 + g->tile_n, g->n);
   t.r0 = row_at(g, t.i0);
-  bool narrow = dtype_bytes(g->out) == 2, later = narrow || x->c_at;
+  bool narrow = dtype_bytes(g->t.c) == 2, later = narrow || x->c_at;
   char *out = (char *)x->c + (t.r0 * x->c_row + t.j0) * 2;
   t.passing = narrow && g->k <= g->kc;
   t.c_row = t.passing ? 2 * g->kern->lanes : later ? t.j1 - t.j0 : x->c_row;

@@ -92,7 +92,7 @@ extern const GemmKernels gemm_avx2, gemm_avx512;
 extern const GemmKernels gemm_avx512_bf16;
 /* For int8 in quads, rows of either sign times columns of signed ones to int32. Only fn. */
 extern const GemmKernels gemm_avx512_vnni;
-/* For int16 in pairs to int32, on hosts with AVX2. Only fn. */
+/* For int16 in pairs to int32, which bytes become, on hosts with AVX2. Only fn, take. */
 extern const GemmKernels gemm_avx2_int;
 
 /* The widest that this host can run (cpu_vector_bits); NULL: none. */
@@ -103,11 +103,17 @@ const GemmKernels *gemm_pairs(void);
 /* Those for quads of int8 (AVX512_VNNI); NULL: none. */
 const GemmKernels *gemm_quads(void);
 
+/* All of a, b and c f32; a and b both bf16 or f16, c that or f32; a and b integers of 8 bits or signed
+ * ones of 16, c i32: modulo 2^32. */
+typedef struct GemmTypes {
+  DType a, b, c;
+} GemmTypes;
+
 typedef struct Gemm {
   const GemmKernels *kern;
-  int64_t m, n, k;          /* k in floats of a packed panel */
-  int64_t per, k_in;        /* elements of k in one of them; k in elements */
-  DType in, out;            /* f32, bf16, f16; i8 or u8 rows and i8 columns, or i16, to i32 */
+  int64_t m, n, k;   /* k in floats of a packed panel */
+  int64_t per, k_in; /* elements of k in one of them; k in elements */
+  GemmTypes t;
   int64_t kc;               /* block of k */
   int64_t panels;           /* of rows: */
   int64_t thin, thick;      /* thin rows each, the first `thick` panels one more */
@@ -138,7 +144,7 @@ typedef struct GemmArgs {
 
 typedef enum GemmAhead { GEMM_SMALLER, GEMM_A, GEMM_B } GemmAhead; /* what is packed ahead */
 /* batch: how many such products there are; with enough of them one is not cut. runs: b_col is 1. */
-void gemm_plan(Gemm *g, int64_t m, int64_t n, int64_t k, DType in, DType out, int64_t batch,
+void gemm_plan(Gemm *g, int64_t m, int64_t n, int64_t k, GemmTypes t, int64_t batch,
                GemmAhead ahead, bool runs);
 /* For the side packed ahead: memory, and the independent parts that it is packed in. */
 int64_t gemm_ahead_floats(const Gemm *g);
@@ -181,9 +187,10 @@ void gemm_pack(DType t, const void *in, int64_t step, int64_t k_step, int w, int
 /* out[rows][columns] in bf16 or f16 from c, rounded to nearest even; rows c_row and out_row apart. */
 void gemm_narrow(DType t, const float *c, int64_t c_row, int64_t rows, int64_t columns, void *out,
                  int64_t out_row);
-/* gemm_pack of bf16, k of them, to out[panel][(k + 1) / 2][width], the even one in the low half. */
-void gemm_pack_pairs(const GemmKernels *kern, const void *in, int64_t step, int64_t k_step, int w,
-                     int width, int64_t k, int64_t panels, int64_t panel_step, float *out);
+/* gemm_pack of 16 bits, k of them, to out[panel][(k + 1) / 2][width], the even one in the low half;
+ * bytes are widened. */
+void gemm_pack_pairs(const GemmKernels *kern, DType t, const void *in, int64_t step, int64_t k_step,
+                     int w, int width, int64_t k, int64_t panels, int64_t panel_step, float *out);
 
 /* gemm_pack of bytes, k of them, to out[panel][(k + 3) / 4][width], the first one in the low bits.
  * flip: each moved by 128. */

@@ -19,13 +19,22 @@
             : "+x"(sum), "=&x"(both)                                               \
             : "x"(x), "x"(y)); /* left to itself the compiler copies sums about */ \
   } while (0)
+#define PER 2
+/* Columns of bytes: of two rows, one beside the other, widened. */
+#define V_EIGHT(p) _mm_loadl_epi64((const __m128i *)(p))
+#define V_TAKE(p, far, j) \
+  _mm256_cvtepi8_epi16(   \
+      _mm_unpacklo_epi8(V_EIGHT((p) + (j)*LANES), V_EIGHT((p) + (far) + (j)*LANES)))
 #include "dev/cpu/dot/gemm_tile.h"
 
 /* clang-format off */
 KERNELS(1) KERNELS(2) KERNELS(3) KERNELS(4) KERNELS(5) KERNELS(6)
+TAKE(1) TAKE(2) TAKE(3) TAKE(4) TAKE(5) TAKE(6)
 
 const GemmKernels gemm_avx2_int = {.mr = MR, .lanes = LANES, .per = 2, .fn = {
   ROW(1) ROW(2) ROW(3) ROW(4) ROW(5) ROW(6)
+}, .takes = DT_I8, .take = {
+  TAKE_ROW(1) TAKE_ROW(2) TAKE_ROW(3) TAKE_ROW(4) TAKE_ROW(5) TAKE_ROW(6)
 }};
 /* clang-format on */
 #endif

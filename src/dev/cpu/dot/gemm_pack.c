@@ -25,10 +25,16 @@ GemmComing gemm_coming(DType t, const void *p, int64_t count, int64_t step, int6
 #define MAX_WIDTH 64  /* of a panel */
 #define INLINE FN static inline __attribute__((always_inline))
 
+/* What becomes a float of a panel: an element, two of 16 bits (as DT_F32), two bytes that are widened
+ * to them (as DT_I8 and DT_U8). */
+INLINE int64_t bytes_of(DType t) { return t == DT_F32 ? 4 : 2; }
+
 INLINE __m256 load8(DType t, const char *p) {
   if (t == DT_F32) return _mm256_loadu_ps((const float *)p);
   __m128i h = _mm_loadu_si128((const __m128i *)p);
   if (t == DT_F16) return _mm256_cvtph_ps(h);
+  if (t == DT_I8) return _mm256_castsi256_ps(_mm256_cvtepi8_epi16(h));
+  if (t == DT_U8) return _mm256_castsi256_ps(_mm256_cvtepu8_epi16(h));
   return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(h), 16));
 }
 
@@ -41,6 +47,8 @@ INLINE float load1(DType t, const char *p) {
   uint16_t h;
   memcpy(&h, p, 2);
   if (t == DT_F16) return _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(h)));
+  if (t == DT_I8) return _mm_cvtss_f32(_mm_castsi128_ps(_mm_cvtepi8_epi16(_mm_cvtsi32_si128(h))));
+  if (t == DT_U8) return _mm_cvtss_f32(_mm_castsi128_ps(_mm_cvtepu8_epi16(_mm_cvtsi32_si128(h))));
   uint32_t u = (uint32_t)h << 16;
   memcpy(&f, &u, 4);
   return f;
@@ -110,7 +118,7 @@ INLINE void rows(DType t, const char *in, int64_t e, int w, int width, int64_t p
 /* The last k rows of a panel of columns: nothing is written beyond them. */
 INLINE void last_rows(DType t, const char *in, int64_t step, int w, int width, int64_t k,
                       float *out) {
-  int64_t e = t == DT_F32 ? 4 : 2;
+  int64_t e = bytes_of(t);
   for (int64_t p = 0; p < k; p += 8) {
     float part[8][MAX_WIDTH];
     int n = (int)MIN(8, k - p);
@@ -129,7 +137,7 @@ INLINE void last_rows(DType t, const char *in, int64_t step, int w, int width, i
  * together; so are, along k, two vectors of each of eight runs, a line. */
 INLINE void pack(DType t, const char *in, int64_t step, int64_t k_step, int w, int width, int64_t k,
                  int64_t panels, int64_t panel_step, float *out) {
-  int64_t e = t == DT_F32 ? 4 : 2, done = 0, spill = ((width + 7) & ~7) - k * width;
+  int64_t e = bytes_of(t), done = 0, spill = ((width + 7) & ~7) - k * width;
   int64_t next = w * step;
   if (step == e) {
     bool over = w == width && w <= 8 && k_step >= 8 * e; /* there is another row */
@@ -175,59 +183,99 @@ FN void gemm_pack(DType t, const void *in, int64_t step, int64_t k_step, int w, 
   else pack(DT_BF16, in, 2 * step, 2 * k_step, w, width, k, panels, panel_step, out);
 }
 
-/* A row of each panel: element i of the row at `even` and of that at `odd` become one float. */
-INLINE void pair_rows(const char *even, const char *odd, int w, int width, int64_t panels,
-                      int64_t panel, float *out) {
-  for (int64_t q = 0; q < panels; q++, even += 2 * w, odd += 2 * w, out += panel) {
-    int i = 0;
-    for (; i + 8 <= w; i += 8) {
-      __m128i a = _mm_loadu_si128((const __m128i *)(even + 2 * i)),
-              b = _mm_loadu_si128((const __m128i *)(odd + 2 * i));
-      _mm_storeu_si128((__m128i *)(out + i), _mm_unpacklo_epi16(a, b));
-      _mm_storeu_si128((__m128i *)(out + i + 4), _mm_unpackhi_epi16(a, b));
-    }
-    for (; i + 4 <= w; i += 4) {
-      __m128i a = _mm_loadl_epi64((const __m128i *)(even + 2 * i)),
-              b = _mm_loadl_epi64((const __m128i *)(odd + 2 * i));
-      _mm_storeu_si128((__m128i *)(out + i), _mm_unpacklo_epi16(a, b));
-    }
-    for (; i < width; i++) {
-      uint16_t pair[2] = {0, 0};
-      if (i < w) memcpy(&pair[0], even + 2 * i, 2), memcpy(&pair[1], odd + 2 * i, 2);
-      memcpy(out + i, pair, 4);
-    }
+/* An element that is half of a float. */
+INLINE uint16_t half(DType t, const char *p) {
+  if (t == DT_I8) return (uint16_t)((const int8_t *)p)[0];
+  if (t == DT_U8) return ((const uint8_t *)p)[0];
+  uint16_t h;
+  memcpy(&h, p, 2);
+  return h;
+}
+
+/* Of `width` floats the first w, whose elements are `step` bytes apart; zeros after them. */
+INLINE void pair_each(DType t, const char *even, const char *odd, int64_t step, int w, int width,
+                      float *out) {
+  for (int i = 0; i < width; i++) {
+    uint16_t pair[2] = {i < w ? half(t, even + i * step) : 0,
+                        i < w && odd ? half(t, odd + i * step) : 0};
+    memcpy(out + i, pair, 4);
   }
 }
 
-FN void gemm_pack_pairs(const GemmKernels *kern, const void *in, int64_t step, int64_t k_step,
-                        int w, int width, int64_t k, int64_t panels, int64_t panel_step,
-                        float *out) {
-  const char *from = in;
-  int64_t whole = k / 2;
-  if (step == 1 && kern->pair_rows) {
-    kern->pair_rows(from, k_step, w, width, 2 * whole, panels, panel_step, out);
-  } else if (step == 1) {
-    for (int64_t p = 0; p < whole; p++)
-      pair_rows(from + 4 * p * k_step, from + (4 * p + 2) * k_step, w, width, panels, panel_step,
-                out + p * width);
-  } else if (k_step == 1) { /* pairs lie in memory as they are wanted */
-    pack(DT_F32, from, 2 * step, 4, w, width, whole, panels, panel_step, out);
+/* Eight of each row, interleaved. */
+INLINE void pair8(DType t, const char *even, const char *odd, float *out) {
+  if (dtype_bytes(t) == 1) {
+    __m128i both = _mm_unpacklo_epi8(_mm_loadl_epi64((const __m128i *)even),
+                                     _mm_loadl_epi64((const __m128i *)odd));
+    __m256i wide = t == DT_I8 ? _mm256_cvtepi8_epi16(both) : _mm256_cvtepu8_epi16(both);
+    _mm256_storeu_si256((__m256i *)out, wide);
   } else {
-    for (int64_t q = 0; q < panels; q++)
-      for (int64_t p = 0; p < whole; p++)
-        for (int i = 0; i < width; i++) {
-          const char *s = from + 2 * ((q * w + i) * step + 2 * p * k_step);
-          uint16_t pair[2] = {0, 0};
-          if (i < w) memcpy(&pair[0], s, 2), memcpy(&pair[1], s + 2 * k_step, 2);
-          memcpy(out + q * panel_step + p * width + i, pair, 4);
-        }
+    __m128i a = _mm_loadu_si128((const __m128i *)even), b = _mm_loadu_si128((const __m128i *)odd);
+    _mm_storeu_si128((__m128i *)out, _mm_unpacklo_epi16(a, b));
+    _mm_storeu_si128((__m128i *)(out + 4), _mm_unpackhi_epi16(a, b));
   }
-  for (int64_t q = 0; k & 1 && q < panels; q++)
-    for (int i = 0; i < width; i++) {
-      uint16_t pair[2] = {0, 0};
-      if (i < w) memcpy(&pair[0], from + 2 * ((q * w + i) * step + 2 * whole * k_step), 2);
-      memcpy(out + q * panel_step + whole * width + i, pair, 4);
+}
+
+/* A row of each panel: element i of the row at `even` and of that at `odd` become one float. over: as
+ * for rows. */
+INLINE void pair_rows(DType t, int64_t e, const char *even, const char *odd, int w, int width,
+                      int64_t panels, int64_t panel, bool over, float *out) {
+  for (int64_t q = 0; q < panels; q++, even += e * w, odd += e * w, out += panel) {
+    int i = 0;
+    if (over) {
+      pair8(t, even, odd, out);
+      continue;
     }
+    for (; i + 8 <= w; i += 8) pair8(t, even + e * i, odd + e * i, out + i);
+    if (i && i < w && w == width) pair8(t, even + e * (w - 8), odd + e * (w - 8), out + w - 8);
+    else if (i < width) pair_each(t, even + e * i, odd + e * i, e, w - i, width - i, out + i);
+  }
+}
+
+/* Steps in bytes. */
+INLINE void pack_pairs(DType t, int64_t e, const char *in, int64_t step, int64_t k_step, int w,
+                       int width, int64_t k, int64_t panels, int64_t panel_step, float *out) {
+  int64_t done = 0, all = (k + 1) / 2;
+  if (step == e) {
+    bool over = w == width && w < 8 && k_step >= 8 * e; /* there are other rows */
+    int64_t spill = over ? 8 - all * width : -all * width;
+    for (; done < k / 2 && done * width + spill <= 0; done++) {
+      const char *from = in + 2 * done * k_step;
+      for (int64_t b = 0; b < panels * w * e; b += 64) {
+        __builtin_prefetch(from + ROWS_AHEAD * k_step + b);
+        __builtin_prefetch(from + (ROWS_AHEAD + 1) * k_step + b);
+      }
+      pair_rows(t, e, from, from + k_step, w, width, panels, panel_step, over, out + done * width);
+    }
+  } else if (k_step == e) { /* pairs lie in memory as they are wanted */
+    done = k / 2;
+    pack(e == 1 ? t : DT_F32, in, step, 2 * e, w, width, done, panels, panel_step, out);
+  }
+  for (int64_t q = 0; q < panels; q++)
+    for (int64_t p = done; p < all; p++) {
+      const char *even = in + q * w * step + 2 * p * k_step, *odd = even + k_step;
+      pair_each(t, even, 2 * p + 1 < k ? odd : NULL, step, w, width,
+                out + q * panel_step + p * width);
+    }
+}
+
+FN void gemm_pack_pairs(const GemmKernels *kern, DType t, const void *in, int64_t step,
+                        int64_t k_step, int w, int width, int64_t k, int64_t panels,
+                        int64_t panel_step, float *out) {
+#define PACK_PAIRS(t, e) \
+  pack_pairs(t, e, from, e *step, e *k_step, w, width, k, panels, panel_step, out)
+  const char *from = in;
+  if (t == DT_I8) PACK_PAIRS(DT_I8, 1);
+  else if (t == DT_U8) PACK_PAIRS(DT_U8, 1);
+  else if (step == 1 && kern->pair_rows && k > 1) {
+    int64_t whole = k / 2;
+    kern->pair_rows(from, k_step, w, width, 2 * whole, panels, panel_step, out);
+    from += 4 * whole * k_step;
+    out += whole * width;
+    k -= 2 * whole;
+    PACK_PAIRS(DT_I16, 2);
+  } else PACK_PAIRS(DT_I16, 2);
+#undef PACK_PAIRS
 }
 
 /* Four rows of w bytes, one below the other, become floats of a row of each panel. */

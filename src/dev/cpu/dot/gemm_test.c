@@ -43,14 +43,13 @@ static float *guarded(int64_t n) {
   return p;
 }
 
-static void check_one(int64_t m, int64_t n, int64_t k, bool ta, bool tb, int64_t pad, DType in,
-                      DType out) {
+static void check_one(int64_t m, int64_t n, int64_t k, bool ta, bool tb, int64_t pad, GemmTypes t) {
   Gemm g;
-  gemm_plan(&g, m, n, k, in, out, 1, (GemmAhead)below(3), !tb);
+  gemm_plan(&g, m, n, k, t, 1, (GemmAhead)below(3), !tb);
   if (g.both && below(2)) g.at_once = 1; /* as if there was memory for no more */
-  DType right = in == DT_U8 ? DT_I8 : in;
-  int64_t as = (ta ? m : k) + pad, bs = (tb ? k : n) + pad, b = dtype_bytes(in);
-  char *x = operand(in, (ta ? k : m) * as), *y = operand(right, (tb ? n : k) * bs);
+  DType out = t.c;
+  int64_t as = (ta ? m : k) + pad, bs = (tb ? k : n) + pad;
+  char *x = operand(t.a, (ta ? k : m) * as), *y = operand(t.b, (tb ? n : k) * bs);
   int64_t c_floats = (m * n * dtype_bytes(out) + 3) / 4, n_ahead = gemm_ahead_floats(&g),
           n_other = gemm_other_floats(&g);
   float *c = guarded(c_floats), *ahead = guarded(n_ahead), *other = guarded(n_other),
@@ -68,7 +67,7 @@ static void check_one(int64_t m, int64_t n, int64_t k, bool ta, bool tb, int64_t
     for (int64_t p = gemm_other_parts(&g, r) - 1; p >= 0; p--)
       gemm_other(&g, &args, r, other, p, p + 1);
     int64_t first = r * gemm_round_tiles(&g);
-    for (int64_t t = end - 1; t >= first; t--) gemm_tile(&g, &args, ahead, other, t, scratch);
+    for (int64_t i = end - 1; i >= first; i--) gemm_tile(&g, &args, ahead, other, i, scratch);
     end = first;
   }
   double tol = out == DT_I32 ? 0 : out == DT_F32 ? 1e-6 : out == DT_F16 ? 1e-3 : 8e-3;
@@ -76,8 +75,8 @@ static void check_one(int64_t m, int64_t n, int64_t k, bool ta, bool tb, int64_t
     for (int64_t j = 0; j < n; j++) {
       double sum = 0, size = 1e-6;
       for (int64_t p = 0; p < k; p++) {
-        double v = element(in, x + (i * args.a_row + p * args.a_k) * b) *
-                   element(right, y + (j * args.b_col + p * args.b_k) * b);
+        double v = element(t.a, x + (i * args.a_row + p * args.a_k) * dtype_bytes(t.a)) *
+                   element(t.b, y + (j * args.b_col + p * args.b_k) * dtype_bytes(t.b));
         sum += v;
         size += fabs(v);
       }
@@ -85,7 +84,7 @@ static void check_one(int64_t m, int64_t n, int64_t k, bool ta, bool tb, int64_t
       if (fabs(got - sum) <= tol * size) continue;
       fail_msg("[%lld, %lld] of %lldx%lldx%lld %s%s %s: %g, not %g", (long long)i, (long long)j,
                (long long)m, (long long)n, (long long)k, ta ? "T" : "N", tb ? "T" : "N",
-               dtype_name(in), got, sum);
+               dtype_name(t.a), got, sum);
     }
   for (int i = 0; i < GUARD; i++) {
     assert_true(c[c_floats + i] == MARK);
@@ -104,17 +103,18 @@ static void check_one(int64_t m, int64_t n, int64_t k, bool ta, bool tb, int64_t
 static void test_shapes(void **state) {
   (void)state;
   if (!gemm_kernels()) skip();
-  static const DType types[][2] = {{DT_F32, DT_F32}, {DT_BF16, DT_BF16}, {DT_BF16, DT_F32},
-                                   {DT_F16, DT_F16}, {DT_F16, DT_F32},   {DT_I8, DT_I32},
-                                   {DT_U8, DT_I32},  {DT_I16, DT_I32}};
-  for (int i = 0; i < 420; i++) {
+  static const GemmTypes types[] = {
+      {DT_F32, DT_F32, DT_F32}, {DT_BF16, DT_BF16, DT_BF16}, {DT_BF16, DT_BF16, DT_F32},
+      {DT_F16, DT_F16, DT_F16}, {DT_F16, DT_F16, DT_F32},    {DT_I8, DT_I8, DT_I32},
+      {DT_U8, DT_I8, DT_I32},   {DT_I8, DT_U8, DT_I32},      {DT_U8, DT_I16, DT_I32},
+      {DT_I16, DT_I16, DT_I32}, {DT_I16, DT_I8, DT_I32}};
+  for (int i = 0; i < 660; i++) {
     bool large = i % 10 == 5;
     int64_t m = 1 + below(large ? 500 : 40), n = 1 + below(large ? 600 : 80),
             k = 1 + below(i % 9 == 0 ? 700 : 40), turn = below(4);
-    const DType *t = types[i % COUNT_OF(types)];
-    if (dtype_bytes(t[0]) == 1 && !gemm_quads()) continue;
+    GemmTypes t = types[i % COUNT_OF(types)];
     if (i % 30 == 0) m += 380, n += 380; /* both sides packed before the tiles */
-    check_one(m, n, k, turn & 1, turn & 2, below(3), t[0], t[1]);
+    check_one(m, n, k, turn & 1, turn & 2, below(3), t);
   }
 }
 

@@ -3,7 +3,7 @@
  * f32, bf16 and f16 by our own kernels where the host has AVX2: f32 with many rows that are runs
  * (dot_runs.c), with operands that stay in a core's caches (dot_small.c; bf16 where it goes in pairs: dot_pairs.c), few rows times a matrix
  * (dot_few.c), f32 with few results of many terms (dot_long.c), others (dot_gemm.c, and int8 where
- * the host has AVX512_VNNI, else widened to int16); f64 and complex by BLAS (dot_blas.c); other
+ * the host has AVX512_VNNI, other integers that 16 bits hold widened to them); f64 and complex by BLAS (dot_blas.c); other
  * integers in panels (dot_int.c). What cannot be addressed (by BLAS: neither the rows nor the columns of an operand are
  * runs; by the others: dimensions that do not flatten) is gathered first. */
 #include "dev/cpu/dot/dot.h"
@@ -53,6 +53,11 @@ static void plan_side(Side *s, const Type *t, const int64_t *batch, int nb, cons
     s->dims[s->rank] = t->dims[contract[i]], s->strides[s->rank++] = strides[contract[i]];
 }
 
+/* Bools and integers of fewer bits are held as int8 is. */
+static DType plain_byte(DType t) {
+  return t == DT_I1 || (dtype_is_int(t) && dtype_bits(t) < 8) ? DT_I8 : t;
+}
+
 static Dot *plan_dot(const Op *op, bool any_stride) {
   Dot *d = xcalloc(1, sizeof *d);
   const Type *l = op->operands[0]->type, *r = op->operands[1]->type;
@@ -89,7 +94,8 @@ static Dot *plan_dot(const Op *op, bool any_stride) {
   }
   if (!d->lhs.direct) d->lhs.free_stride = d->k, d->lhs.k_stride = 1;
   if (!d->rhs.direct) d->rhs.free_stride = d->k, d->rhs.k_stride = 1;
-  d->in = l->dtype;
+  d->in = plain_byte(l->dtype);
+  d->rhs_in = plain_byte(r->dtype);
   d->out = op_type(op)->dtype;
   d->math = d->in == DT_BF16 || d->in == DT_F16 ? DT_F32 : d->in;
   return d;
@@ -128,7 +134,6 @@ PREPARE(small, true, dot_small_plan)
 PREPARE(pairs, true, dot_pairs_plan)
 PREPARE(runs, true, dot_runs_plan)
 PREPARE(long, true, dot_long_plan)
-PREPARE(int16, true, dot_int16_plan)
 PREPARE(int, true, NULL)
 
 static void release(void *state) { free(state); }
@@ -218,8 +223,8 @@ static bool accepts_small_pairs(const Op *op) {
 
 static bool accepts_quads(const Op *op) {
   DType l = op->operands[0]->type->dtype, r = op->operands[1]->type->dtype, o = op_type(op)->dtype;
-  return plain(op) && gemm_quads() && (l == DT_I8 || l == DT_U8) && r == DT_I8 &&
-         (o == DT_I32 || o == DT_U32);
+  return plain(op) && gemm_quads() && (plain_byte(l) == DT_I8 || l == DT_U8) &&
+         plain_byte(r) == DT_I8 && (o == DT_I32 || o == DT_U32);
 }
 
 static bool accepts_int16(const Op *op) {
@@ -257,7 +262,7 @@ const CpuKernel cpu_kernels_dot[] = {
     ROW("dot:gemm", accepts_gemm, prepare_gemm, GEMM),
     ROW("dot:blas", accepts_blas, prepare_blas, .run = dot_blas_run),
     ROW("dot:int8", accepts_quads, prepare_gemm, GEMM),
-    ROW("dot:int16", accepts_int16, prepare_int16, .run = dot_int16_run),
+    ROW("dot:int16", accepts_int16, prepare_gemm, GEMM),
     ROW("dot:int", accepts_int, prepare_int, .run = dot_int_run),
     {0},
 };

@@ -1,0 +1,121 @@
+/* What simplify leaves of small programs. */
+#include "compile/pass/prog_test.h"
+#include "compile/pass/query.h"
+
+static void identities_go(void **unused) {
+  (void)unused;
+  Prog p = start();
+  Value *x = b_arg(&p.b, f32(&p, 4, 6));
+  int perm[2] = {1, 0};
+  Value *y = b_transpose(&p.b, b_transpose(&p.b, x, perm), perm);
+  y = b_mul(&p.b, y, b_full(&p.b, x->type, 1));
+  y = b_neg(&p.b, b_neg(&p.b, y));
+  b_return(&p.b, 1, &y);
+  ok(pass_simplify(p.m));
+  const Op *ret = module_main(p.m)->body->last;
+  assert_ptr_equal(ret->operands[0], x);
+  assert_ptr_equal(module_main(p.m)->body->first, ret); /* nothing else is left */
+  module_free(p.m);
+}
+
+static void adding_zero_stays(void **unused) { /* -0 + 0 is +0 */
+  (void)unused;
+  Prog p = start();
+  Value *x = b_arg(&p.b, f32(&p, 4, 6));
+  Value *y = b_add(&p.b, x, b_full(&p.b, x->type, 0));
+  b_return(&p.b, 1, &y);
+  ok(pass_simplify(p.m));
+  assert_int_equal(count(p.m, OP_ADD), 1);
+  module_free(p.m);
+}
+
+static void spread_constants_fold(void **unused) {
+  (void)unused;
+  Prog p = start();
+  Value *x = b_arg(&p.b, f32(&p, 400, 600));
+  Value *y = b_log(&p.b, b_add(&p.b, b_full(&p.b, x->type, 2), b_full(&p.b, x->type, 3)));
+  y = b_mul(&p.b, x, y);
+  b_return(&p.b, 1, &y);
+  ok(pass_simplify(p.m));
+  assert_int_equal(count(p.m, OP_ADD) + count(p.m, OP_LOG), 0);
+  const Op *mul = module_main(p.m)->body->last->operands[0]->def;
+  const float *log_5 = value_splat(mul->operands[1]);
+  assert_non_null(log_5);
+  assert_true(*log_5 > 1.6094f && *log_5 < 1.6095f);
+  module_free(p.m);
+}
+
+static void equal_ops_merge_and_constants_fold(void **unused) {
+  (void)unused;
+  Prog p = start();
+  Value *x = b_arg(&p.b, f32(&p, 4, 6));
+  Value *a = b_exp(&p.b, x), *b = b_exp(&p.b, x);
+  Value *c = b_mul(&p.b, b_scalar(&p.b, DT_F32, 3), b_scalar(&p.b, DT_F32, 5));
+  Value *y = b_mul(&p.b, b_add(&p.b, a, b), b_bcast_scalar(&p.b, c, x->type));
+  b_return(&p.b, 1, &y);
+  ok(pass_simplify(p.m));
+  assert_int_equal(count(p.m, OP_EXPONENTIAL), 1);
+  assert_int_equal(count(p.m, OP_MULTIPLY), 1);
+  assert_int_equal(count(p.m, OP_CONSTANT), 1);
+  module_free(p.m);
+}
+
+static void transposes_fold_into_products(void **unused) {
+  (void)unused;
+  Prog p = start();
+  Value *x = b_arg(&p.b, f32(&p, 4, 6)), *w = b_arg(&p.b, f32(&p, 5, 6));
+  int perm[2] = {1, 0};
+  Value *y = b_matmul(&p.b, x, b_transpose(&p.b, w, perm));
+  y = b_transpose(&p.b, y, perm);
+  b_return(&p.b, 1, &y);
+  ok(pass_simplify(p.m));
+  ok(ir_verify(p.m));
+  assert_int_equal(count(p.m, OP_TRANSPOSE), 0);
+  assert_int_equal(count(p.m, OP_DOT_GENERAL), 1);
+  module_free(p.m);
+}
+
+/* The outer product is made the other way round; what has no elements takes no part. */
+static void outer_products_turn_around(void **unused) {
+  (void)unused;
+  Prog p = start();
+  Value *x = b_arg(&p.b, f32(&p, 4, 0)), *y = b_arg(&p.b, f32(&p, 6, 0));
+  Type *t = f32(&p, 4, 6);
+  int perm[2] = {1, 0};
+  Value *z =
+      b_mul(&p.b, b_bcast_like(&p.b, x, t, (int[]){0}), b_bcast_like(&p.b, y, t, (int[]){1}));
+  z = b_transpose(&p.b, z, perm);
+  b_return(&p.b, 1, &z);
+  ok(pass_simplify(p.m));
+  ok(ir_verify(p.m));
+  assert_int_equal(count(p.m, OP_TRANSPOSE), 0);
+  assert_int_equal(count(p.m, OP_MULTIPLY), 1);
+  module_free(p.m);
+}
+
+static void no_elements_no_work(void **unused) {
+  (void)unused;
+  Prog p = start();
+  Value *x = b_arg(&p.b, f32(&p, 4, 6));
+  Value *none = b_tanh(&p.b, b_slice_dim(&p.b, x, 0, 2, 2));
+  Value *y = b_concat(&p.b, 3, (Value *[]){none, x, none}, 0);
+  b_return(&p.b, 1, &y);
+  ok(pass_simplify(p.m));
+  const Op *ret = module_main(p.m)->body->last;
+  assert_ptr_equal(ret->operands[0], x);
+  assert_ptr_equal(module_main(p.m)->body->first, ret);
+  module_free(p.m);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(identities_go),
+      cmocka_unit_test(adding_zero_stays),
+      cmocka_unit_test(spread_constants_fold),
+      cmocka_unit_test(equal_ops_merge_and_constants_fold),
+      cmocka_unit_test(transposes_fold_into_products),
+      cmocka_unit_test(outer_products_turn_around),
+      cmocka_unit_test(no_elements_no_work),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

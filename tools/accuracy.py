@@ -313,6 +313,15 @@ dimension, DQN, SAC, IMPALA, scores, tied and shared weights, RWKV, mixing by co
 `first`: before the rules that followed the eighth set; they came without a look at this one, so the other rows are blind too,
 but for square weights and gathered rows that are turned.
 
+## Unseen programs, tenth set
+
+{unseen10}
+Seventeen steps and three blocks of architectures new once more (point sets, shuffled channels, attention over fields, links of a graph,
+self-distillation, linear recurrences by associative scans, memory networks, masked autoencoders, images against texts, parallel
+feed-forward layers, forecasting by residuals and by patches, super-resolution, pyramids, multiple instances, world models, graph
+transformers), each on three generations. `first`: before the rules that came from what libtpu logs of its fusions; no rule came from a
+look at these programs.
+
 ## Programs drawn for peak memory
 
 {peaks}
@@ -402,6 +411,7 @@ def main():
                               ("unseen7", "unseen7.csv", "Unseen programs, seventh set"),
                               ("unseen8", "unseen8.csv", "Unseen programs, eighth set"),
                               ("unseen9", "unseen9.csv", "Unseen programs, ninth set"),
+                              ("unseen10", "unseen10.csv", "Unseen programs, tenth set"),
                               ("peaks", "peaks.csv", "Programs drawn for peak memory"),
                               ("peaks2", "peaks2.csv", "The same once more, blind"),
                               ("peaks3", "peaks3.csv", "Other architectures and optimizers"),

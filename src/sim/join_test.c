@@ -368,6 +368,89 @@ static void test_padded(void **state) {
   assert_int_equal(kernels(text, "tpu-v6e", NULL), 1);
 }
 
+/* What is summed up and also stored, rounded, is computed once. */
+static void test_summed(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func public @main(%x: tensor<512x256xbf16>, %y: tensor<512x256xf32>) -> "
+      "(tensor<512x256xbf16>, tensor<256xf32>) {\n"
+      "  %o = stablehlo.constant dense<0.0> : tensor<f32>\n"
+      "  %w = stablehlo.convert %x : (tensor<512x256xbf16>) -> tensor<512x256xf32>\n"
+      "  %a = stablehlo.multiply %w, %y : tensor<512x256xf32>\n"
+      "  %b = stablehlo.convert %a : (tensor<512x256xf32>) -> tensor<512x256xbf16>\n"
+      "  %c = stablehlo.reduce(%a init: %o) applies stablehlo.add across dimensions = [0] : "
+      "(tensor<512x256xf32>, tensor<f32>) -> tensor<256xf32>\n"
+      "  return %b, %c : tensor<512x256xbf16>, tensor<256xf32>\n}\n";
+  assert_int_equal(kernels(text, "tpu-v5e", NULL), 1);
+}
+
+static bool lives(const char *text, const char *chip, double bytes) {
+  SimReport *r = estimate(text, chip);
+  bool any = false;
+  for (int i = 0; i < r->n_lives; i++) any |= r->lives[i].bytes == bytes;
+  sim_report_free(r);
+  return any;
+}
+
+#define W "tensor<%dx384xf32>"
+#define N "tensor<%dx384xbf16>"
+/* A small product takes in the conversion that widens its result, of a large one the readers do. */
+static void test_widened(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func public @main(%%x: tensor<%dx256xbf16>, %%y: tensor<256x384xbf16>, %%v: "
+      "tensor<384xbf16>)"
+      " -> (tensor<384xf32>, tensor<384xf32>, " W ") {\n"
+      "  %%o = stablehlo.constant dense<0.0> : tensor<f32>\n"
+      "  %%b = stablehlo.broadcast_in_dim %%v, dims = [1] : (tensor<384xbf16>) -> " N "\n"
+      "  %%p = stablehlo.dot_general %%x, %%y, contracting_dims = [1] x [0] : "
+      "(tensor<%dx256xbf16>, tensor<256x384xbf16>) -> " N "\n"
+      "  %%a = stablehlo.add %%p, %%b : " N "\n"
+      "  %%c = stablehlo.convert %%a : (" N ") -> " W "\n"
+      "  %%s = stablehlo.reduce(%%c init: %%o) applies stablehlo.add across dimensions = [0] : "
+      "(" W ", tensor<f32>) -> tensor<384xf32>\n"
+      "  %%m = stablehlo.broadcast_in_dim %%s, dims = [1] : (tensor<384xf32>) -> " W "\n"
+      "  %%d = stablehlo.subtract %%c, %%m : " W "\n"
+      "  %%q = stablehlo.multiply %%d, %%d : " W "\n"
+      "  %%t = stablehlo.reduce(%%q init: %%o) applies stablehlo.add across dimensions = [0] : "
+      "(" W ", tensor<f32>) -> tensor<384xf32>\n"
+      "  %%e = stablehlo.sine %%d : " W "\n"
+      "  return %%s, %%t, %%e : tensor<384xf32>, tensor<384xf32>, " W "\n}\n";
+  for (int rows = 192; rows <= 1536; rows *= 8) {
+    Buf b = {0};
+    buf_printf(&b, text, rows, rows, rows, rows, rows, rows, rows, rows, rows, rows, rows, rows,
+               rows, rows, rows);
+    assert_int_equal(lives(b.p, "tpu-v6e", rows * 384 * 2), rows > 192);
+    assert_true(lives(b.p, "tpu-v5e", rows * 384 * 2));
+    buf_free(&b);
+  }
+}
+#undef W
+#undef N
+
+#define P "tensor<24x20x256xf32>"
+/* Of two dimensions of rows the one that pads less lies beside the columns. */
+static void test_rows(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func public @main(%x: tensor<480x96xf32>, %w: tensor<96x256xf32>) -> "
+      "(tensor<24x20xf32>, tensor<256xf32>) {\n"
+      "  %o = stablehlo.constant dense<0.0> : tensor<f32>\n"
+      "  %y = stablehlo.reshape %x : (tensor<480x96xf32>) -> tensor<24x20x96xf32>\n"
+      "  %p = stablehlo.dot_general %y, %w, contracting_dims = [2] x [0] : "
+      "(tensor<24x20x96xf32>, tensor<96x256xf32>) -> " P "\n"
+      "  %s = stablehlo.reduce(%p init: %o) applies stablehlo.add across dimensions = [2] : "
+      "(" P ", tensor<f32>) -> tensor<24x20xf32>\n"
+      "  %b = stablehlo.broadcast_in_dim %s, dims = [0, 1] : (tensor<24x20xf32>) -> " P "\n"
+      "  %d = stablehlo.subtract %p, %b : " P "\n"
+      "  %e = stablehlo.sine %d : " P "\n"
+      "  %t = stablehlo.reduce(%e init: %o) applies stablehlo.add across dimensions = [0, 1] : "
+      "(" P ", tensor<f32>) -> tensor<256xf32>\n"
+      "  return %s, %t : tensor<24x20xf32>, tensor<256xf32>\n}\n";
+  assert_true(lives(text, "tpu-v5e", 24 * 20 * 256 * 4));
+}
+#undef P
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_slices),         cmocka_unit_test(test_results),
@@ -377,7 +460,8 @@ int main(void) {
       cmocka_unit_test(test_stack_order),    cmocka_unit_test(test_padded),
       cmocka_unit_test(test_largest),        cmocka_unit_test(test_strides),
       cmocka_unit_test(test_gathered),       cmocka_unit_test(test_cut_again),
-      cmocka_unit_test(test_batch_in_lanes),
+      cmocka_unit_test(test_batch_in_lanes), cmocka_unit_test(test_summed),
+      cmocka_unit_test(test_widened),        cmocka_unit_test(test_rows),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

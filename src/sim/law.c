@@ -62,6 +62,7 @@ void law_read(const Chip *chip, Law *law) {
   law->scores = chip_num(chip, "fit.scores", 0) > 0;
   law->images = chip_num(chip, "fit.images", 0);
   law->pairs = chip_num(chip, "fit.pairs", 0) > 0;
+  law->weighs = chip_num(chip, "fit.weighs", 0) > 0;
   law->windows = chip_num(chip, "fit.windows_mib", 0) * (1 << 20);
   law->tall = chip_num(chip, "fit.tall", 0) > 0;
   law->quarters = chip_num(chip, "fit.quarters", 0) > 0;

@@ -35,6 +35,7 @@ typedef struct Law {
   bool
       queries; /* attention that only goes forwards loops over queries rather than store its scores */
   double images;  /* at most so many to a batch are cut into parts of the batch; 0: none */
+  bool weighs;    /* what is fused first is what saves most cycles, not bytes: plan_store.c */
   bool pairs;     /* short loops that do the same are joined, two at a time */
   double windows; /* bytes that the least of kernels has on chip for its windows, where what windows
                      leave there is for values; 0: `scoped` is for windows alone */

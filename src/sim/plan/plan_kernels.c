@@ -363,6 +363,17 @@ static bool pads(const Kernel *k, const HNode *n, int64_t dom) {
   return false;
 }
 
+/* Does it sum up what the other one writes rounded? */
+static bool sums_result(const Kernel *sum, const Kernel *k) {
+  for (int i = 0; i < sum->roots.n; i++)
+    for (int q = 0; q < k->roots.n && sum->roots.v[i]->kind == H_REDUCE; q++) {
+      const HNode *r = k->roots.v[q];
+      if (r->kind == H_EWISE && r->op == OP_CONVERT && r->in[0] == sum->roots.v[i]->in[0])
+        return true;
+    }
+  return false;
+}
+
 #define SHORT 65536 /* elements */
 
 static bool same_work(const Kernel *a, const Kernel *b) {
@@ -448,7 +459,9 @@ void plan_kernels(Plan *p) {
             b->roots.v[0]->val->alias || b->roots.v[0]->val->lone)
           continue;
         if (eager && !(a->reduce && b->reduce) && src->ends) continue;
-        if (a->reduce != b->reduce && dom > 8192 && !only_widens(a) && !only_widens(b)) continue;
+        if (a->reduce != b->reduce && dom > 8192 && !only_widens(a) && !only_widens(b) &&
+            !(p->law->tpu && (sums_result(a, b) || sums_result(b, a))))
+          continue;
         bool shares = false;
         for (int q = 0; q < b->reads.n && !shares; q++) shares = b->reads.v[q] == a->reads.v[r];
         if (!shares || depends(p, j, i, false, &seen) || (p->law->tpu && too_many_results(a, b)))

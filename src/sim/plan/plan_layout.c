@@ -76,13 +76,37 @@ static bool given_order(const Law *law, const HNode *n, int *order, int depth) {
   return true;
 }
 
-/* The result of a dot: the last row and the last column dimension share the tiles, whatever the
- * others would pad; the last row is the one that is nearest to the lanes in the operand. False when
- * it has not both. */
+/* How much whole tiles of 8 rows pad an operand at least, with dimension d in the tile. */
+static double padding_with(const HNode *n, int d) {
+  double best = HUGE_VAL;
+  for (int i = 0; i < n->rank; i++) {
+    double a = (double)n->d[d], b = (double)n->d[i];
+    if (i == d || a <= 0 || b <= 0) continue;
+    best = MIN(best, MIN(up(a, 128) * up(b, 8), up(a, 8) * up(b, 128)) / (a * b));
+  }
+  return best;
+}
+
+/* The dimension of n, which is made of the dot, that is dimension d of the dot's first operand. */
+static int row_of(const HNode *n, const HNode *dot, const int *from, int d, int otherwise) {
+  const HConv *c = dot->conv;
+  int row = 0, at = 0;
+  for (int i = 0; i < d; i++) row += c->lhs[i] == 'm';
+  for (int i = 0; i < dot->rank; i++) {
+    if (c->out[i] != 'm' || at++ != row) continue;
+    for (int q = 0; q < n->rank; q++)
+      if (from[q] == i) return q;
+  }
+  return otherwise;
+}
+
+/* The result of a dot: a row and the last column dimension share the tiles. The row is the one that is
+ * nearest to the lanes in an operand whose order is given, the one with which another operand pads
+ * least, the last of equals. False when it has not both. */
 static bool dot_order(const Law *law, const HNode *n, const HNode *dot, const char *out,
                       const int *from, int *order) {
   const HConv *c = dot->conv;
-  int m = -1, f = -1, k = 0, left[64], row = 0, rows = 0;
+  int m = -1, f = -1, k = 0, left[64], rows = 0, best = -1;
   for (int i = 0; i < n->rank; i++) {
     rows += out[i] == 'm';
     if (n->d[i] <= 1) continue;
@@ -90,16 +114,17 @@ static bool dot_order(const Law *law, const HNode *n, const HNode *dot, const ch
     if (out[i] == 'n') f = i;
   }
   const HNode *x = dot->in[0];
-  if (rows > 1 && c->batch == 1 && given_order(law, x, left, 0)) {
-    int q = 0;
-    while (q < x->rank && (c->lhs[left[q]] != 'm' || x->d[left[q]] <= 1)) q++;
-    for (int d = 0; q < x->rank && d < left[q]; d++) row += c->lhs[d] == 'm';
-    for (int d = 0, at = 0; d < dot->rank && q < x->rank; d++) {
-      if (c->out[d] != 'm' || at++ != row) continue;
-      for (int i = 0; i < n->rank; i++)
-        if (from[i] == d) m = i;
-    }
+  bool given = rows > 1 && c->batch == 1 && given_order(law, x, left, 0);
+  int q = 0;
+  while (given && q < x->rank && (c->lhs[left[q]] != 'm' || x->d[left[q]] <= 1)) q++;
+  if (given && q < x->rank) m = row_of(n, dot, from, left[q], m);
+  double least = HUGE_VAL;
+  for (int i = x->rank - 1; i >= 0 && rows > 1 && c->batch == 1 && !given; i--) {
+    int at = c->lhs[i] == 'm' && x->d[i] > 1 ? row_of(n, dot, from, i, -1) : -1;
+    double pad = at < 0 ? HUGE_VAL : padding_with(x, i) - (at == m ? 1e-9 : 0);
+    if (pad < least) least = pad, best = at;
   }
+  if (best >= 0) m = best;
   if (m < 0 || f < 0) return false;
   if (m > f) { /* of equals the later one lies in lanes */
     int t = m;

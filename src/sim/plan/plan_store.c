@@ -136,6 +136,14 @@ HNode *plan_library_end(const Plan *p, HNode *conv) {
   return v;
 }
 
+/* Does a product take in the conversion that widens its result before the readers of that do? The
+ * compiler joins first what saves most: there two kernels' base, here each reader's bytes, which it
+ * counts at a quarter of the bandwidth. */
+static bool takes_widening(const Plan *p, int64_t count, int readers) {
+  double cycles = 4 * (2.0 * readers + 6) * (double)count * p->law->clock / p->chip->hbm_bandwidth;
+  return cycles < 2 * p->law->lbase;
+}
+
 /* The user chain of a product that becomes its epilogue: element-wise, one user at a time, same
  * number of elements. */
 static HNode *epilogue_end(const Plan *p, HNode *conv, const unsigned char *claimed) {
@@ -157,6 +165,7 @@ static HNode *epilogue_end(const Plan *p, HNode *conv, const unsigned char *clai
     if (u->kind == H_TRANSPOSE && v != conv) break;
     v = u;
   }
+  if (p->law->weighs && takes_widening(p, count, v->n_users)) return v;
   /* a widening conversion at the end, and scaling after it, is repeated by every reader, so that
    * the narrow array is stored */
   HNode *narrow = NULL;

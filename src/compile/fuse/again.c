@@ -27,13 +27,20 @@ static int from_here(const AgainInput *in, const Value *v) {
   return v->def && v->region == in->region ? in->pos(in->arg, v->def) : -1;
 }
 
+/* A gather reads its operand anywhere. */
+static bool is_gathered(const Op *user, const Op *op) {
+  return user->kind == OP_GATHER && user->operands[0]->def == op;
+}
+
 /* Read by a step that is no fusion, or by the region's end. */
 static bool *find_stored(const AgainInput *in) {
   bool *stored = xcalloc((size_t)in->n + 1, 1);
   for (int i = in->n - 1; i >= 0; i--)
     for (int k = 0; k < in->n_users[i] && !stored[i]; k++) {
       int u = in->users[i][k];
-      stored[i] = u >= in->n || (op_is_alias(in->ops[u]) ? stored[u] : !in->fusible[u]);
+      stored[i] = u >= in->n || (op_is_alias(in->ops[u])
+                                     ? stored[u]
+                                     : !in->fusible[u] || is_gathered(in->ops[u], in->ops[i]));
     }
   return stored;
 }

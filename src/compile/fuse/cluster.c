@@ -29,10 +29,11 @@ static bool has_member(const Cluster *c, int pos) {
 Affine *cluster_index(Fuser *f, int rank) { return ARENA_ARRAY(f->mem, Affine, rank + 1); }
 
 /* Finds or adds. false: too many. */
-static bool add_visit(Fuser *f, Cluster *c, Value *v, const Affine *at, bool masked) {
+static bool add_visit(Fuser *f, Cluster *c, Value *v, const Affine *at, bool masked,
+                      bool anywhere) {
   for (int i = 0; i < c->visits.n; i++) {
     Visit *o = &c->visits.v[i];
-    if (o->v != v || o->masked != masked) continue;
+    if (o->v != v || o->masked != masked || o->anywhere != anywhere) continue;
     bool same = true;
     for (int d = 0; d < v->type->rank && same; d++) same = affine_equal(&c->dom, &o->at[d], &at[d]);
     if (same) return true;
@@ -40,7 +41,7 @@ static bool add_visit(Fuser *f, Cluster *c, Value *v, const Affine *at, bool mas
   if (c->visits.n >= MAX_VISITS) return false;
   Affine *own = cluster_index(f, v->type->rank);
   if (v->type->rank) memcpy(own, at, sizeof *at * (size_t)v->type->rank);
-  *vec_push(&c->visits) = (Visit){v, own, false, masked};
+  *vec_push(&c->visits) = (Visit){v, own, false, masked, anywhere};
   return true;
 }
 
@@ -142,10 +143,15 @@ static bool expand(Fuser *f, Cluster *c, Op *op) {
 again:
   for (int i = 0; i < c->visits.n; i++) {
     if (c->visits.v[i].v->def != op || c->visits.v[i].inside) continue;
+    if (c->visits.v[i].anywhere) return false;
     Affine at[DOM_MAX];
-    bool masked = c->visits.v[i].masked || op->kind == OP_PAD || op->kind == OP_CONCATENATE;
-    for (int k = 0; k < op->n_operands; k++) {
-      if (value_splat(op->operands[k])) continue;
+    int piece = op->kind == OP_CONCATENATE ? index_piece(&c->dom, op, c->visits.v[i].at) : -1;
+    bool masked =
+        c->visits.v[i].masked || op->kind == OP_PAD || (op->kind == OP_CONCATENATE && piece < 0);
+    for (int k = 0, n = index_reads(op); k < n; k++) {
+      bool anywhere;
+      Value *read = index_read(op, k, &anywhere);
+      if (value_splat(read) || (piece >= 0 && k != piece)) continue;
       int split;
       int64_t inner;
       memset(at, 0, sizeof at);
@@ -153,7 +159,7 @@ again:
         if (split < 0 || !split_dim(f, c, split, inner)) return false;
         goto again;
       }
-      if (!add_visit(f, c, op->operands[k], at, masked)) return false;
+      if (!add_visit(f, c, read, at, masked, anywhere)) return false;
     }
     c->visits.v[i].inside = true;
   }
@@ -162,7 +168,7 @@ again:
 
 static bool is_function(const Op *op) {
   return op_is_heavy(op) && op->kind != OP_DIVIDE && op->kind != OP_SQRT && op->kind != OP_RSQRT &&
-         op_info[op->kind].cls != OC_REDUCE;
+         op->kind != OP_GATHER && op_info[op->kind].cls != OC_REDUCE;
 }
 
 /* Each of its pieces is computed for a mask of the lanes. */
@@ -300,11 +306,11 @@ int cluster_new(Fuser *f, int pos) {
     if (!any_reduced(&c->dom)) c->kind = FUSION_ROW; /* of one element each */
   }
   for (int i = 0; i < op->n_results; i++) {
-    if (!parts) add_visit(f, c, &op->results[i], at, false);
+    if (!parts) add_visit(f, c, &op->results[i], at, false, false);
     *vec_push(&c->outs) = &op->results[i];
   }
   for (int i = 0; i < op->n_operands && parts; i++)
-    if (!value_splat(op->operands[i])) add_visit(f, c, op->operands[i], at, false);
+    if (!value_splat(op->operands[i])) add_visit(f, c, op->operands[i], at, false, false);
   c->parts = parts ? op : NULL;
   if (!expand(f, c, op)) {
     vec_free(&c->visits);

@@ -25,8 +25,13 @@ typedef struct Affine {
   int64_t off, coef[DOM_MAX];
 } Affine;
 
-/* Where operand k of `op` is read when its result is wanted at `at` (rank of the result entries).
- * Element-wise ops, moves, iota. reduce: the reduced dimensions of the operand are the domain's.
+/* What `op` reads, 0 <= k < index_reads(op): its operands; but a gather its operand (`anywhere`: where is
+ * known when it runs only), and the components of its index vectors one by one. */
+int index_reads(const Op *op);
+Value *index_read(const Op *op, int k, bool *anywhere);
+/* Where value k of these is read when the op's result is wanted at `at` (rank of the result entries).
+ * Element-wise ops, moves, iota. reduce: the reduced dimensions of the operand are the domain's. gather:
+ * in the operand, what comes on top of the index vector.
  * Ranges that may be left (pad, concatenate) are not checked here: see index_range. false: not
  * expressible over this domain; then *split (when >= 0) names a domain dimension that could be
  * divided by *inner to make it so. */
@@ -35,6 +40,8 @@ bool index_operand(const Domain *d, const Op *op, int k, const Affine *at, Affin
 /* For pad and concatenate: the operand's own range along `*dim` bounds where operand k is meant: 0
  * <= out[dim] < its size. Returns the number of dimensions to check, in dims[]. */
 int index_range(const Op *op, int k, int *dims);
+/* The operand of a concatenate that has the result at `at`, if it is known beforehand; -1: it is not. */
+int index_piece(const Domain *d, const Op *op, const Affine *at);
 /* The element number, row-major in the type, of an index. */
 Affine index_flat(const Domain *d, const Type *t, const Affine *at);
 bool affine_equal(const Domain *d, const Affine *a, const Affine *b);

@@ -35,9 +35,10 @@ Origin *again_find(const AgainInput *in); /* by position; malloc'd */
 
 typedef struct Visit { /* a value at an index over the domain */
   Value *v;
-  Affine *at;  /* rank of v entries */
-  bool inside; /* computed here; else read from memory */
-  bool masked; /* below a pad or concatenate */
+  Affine *at;    /* rank of v entries */
+  bool inside;   /* computed here; else read from memory */
+  bool masked;   /* below a pad or concatenate */
+  bool anywhere; /* read where an index says: from memory, that is */
 } Visit;
 
 typedef struct Cluster {

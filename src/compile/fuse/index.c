@@ -69,9 +69,60 @@ static bool delinearize(const Domain *d, Affine l, int rank, const int64_t *dims
   return true;
 }
 
+int index_reads(const Op *op) {
+  const int64_t *map;
+  return op->kind == OP_GATHER ? 1 + op_ints(op, "start_index_map", &map) : op->n_operands;
+}
+
+Value *index_read(const Op *op, int k, bool *anywhere) {
+  *anywhere = op->kind == OP_GATHER && k == 0;
+  return op->operands[op->kind == OP_GATHER ? MIN(k, 1) : k];
+}
+
+static bool listed(const int64_t *v, int n, int64_t x) {
+  for (int i = 0; i < n; i++)
+    if (v[i] == x) return true;
+  return false;
+}
+
+/* of: for each dimension of the indices but that of the vectors, the result's that has its place */
+static void batch_dims(const Op *op, int *of) {
+  const int64_t *offset;
+  int n_offset = op_ints(op, "offset_dims", &offset), next = 0;
+  int64_t vector_dim = op_int(op, "index_vector_dim", 0);
+  for (int i = 0; i < op->operands[1]->type->rank; i++) {
+    if (i == vector_dim) continue;
+    while (listed(offset, n_offset, next)) next++;
+    of[i] = next++;
+  }
+}
+
+static void gather_operand(const Op *op, int k, const Affine *at, Affine *out) {
+  const int64_t *offset, *collapsed, *batch, *indices_batch;
+  int of[MAX_RANK], n_collapsed = op_ints(op, "collapsed_slice_dims", &collapsed),
+                    n_batch = op_ints(op, "operand_batching_dims", &batch);
+  op_ints(op, "offset_dims", &offset);
+  op_ints(op, "start_indices_batching_dims", &indices_batch);
+  batch_dims(op, of);
+  if (k) { /* component k - 1 of the index vector */
+    int64_t vector_dim = op_int(op, "index_vector_dim", 0);
+    for (int i = 0; i < op->operands[1]->type->rank; i++)
+      out[i] = i == vector_dim ? (Affine){.off = k - 1} : at[of[i]];
+    return;
+  }
+  for (int i = 0, next = 0; i < op->operands[0]->type->rank; i++) {
+    out[i] = (Affine){0};
+    for (int j = 0; j < n_batch; j++)
+      if (batch[j] == i) out[i] = at[of[indices_batch[j]]];
+    if (!listed(collapsed, n_collapsed, i) && !listed(batch, n_batch, i))
+      out[i] = at[offset[next++]];
+  }
+}
+
 bool index_operand(const Domain *d, const Op *op, int k, const Affine *at, Affine *out, int *split,
                    int64_t *inner) {
-  const Type *from = op->operands[k]->type;
+  bool anywhere;
+  const Type *from = index_read(op, k, &anywhere)->type;
   const int64_t *v, *w;
   if (split) *split = -1;
   if (from->rank > DOM_MAX) return false;
@@ -128,6 +179,7 @@ bool index_operand(const Domain *d, const Op *op, int k, const Affine *at, Affin
     for (int j = 0; j < k; j++) out[dim].off -= op->operands[j]->type->dims[dim];
     return true;
   }
+  case OP_GATHER: gather_operand(op, k, at, out); return true;
   case OP_REDUCE: {
     if (k >= op->n_operands / 2) return true;
     int n = op_ints(op, "dimensions", &v);
@@ -168,4 +220,15 @@ int index_range(const Op *op, int k, int *dims) {
   }
   if (op->kind == OP_CONCATENATE) dims[n++] = (int)op_int(op, "dimension", 0);
   return n;
+}
+
+int index_piece(const Domain *d, const Op *op, const Affine *at) {
+  int64_t dim = op_int(op, "dimension", 0), end = 0;
+  for (int k = 0; k < d->n; k++)
+    if (at[dim].coef[k] && d->dims[k] > 1) return -1;
+  for (int k = 0; k < op->n_operands; k++) {
+    end += op->operands[k]->type->dims[dim];
+    if (at[dim].off >= 0 && at[dim].off < end) return k;
+  }
+  return -1;
 }

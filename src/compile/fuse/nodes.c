@@ -79,7 +79,7 @@ static Fusion *make_fusion(Fuser *f, Cluster *c) {
       u->in[u->n_in++] = v->v;
       u->in_place[k] = c->kind == FUSION_LOOP && !c->parts;
     }
-    u->in_place[k] &= !v->masked && cluster_in_order(c, v, true);
+    u->in_place[k] &= !v->masked && !v->anywhere && cluster_in_order(c, v, true);
   }
   return u;
 }
@@ -145,6 +145,7 @@ static bool is_plain_move(const Fusion *u) {
   for (int i = 0; i + 1 < u->n_ops; i++)
     if (u->ops[i]->kind != OP_RESHAPE) return false;
   if (last->kind == OP_CONCATENATE) return has_long_rows(last);
+  if (last->kind == OP_GATHER) return u->n_out == 1;
   return last->kind == OP_TRANSPOSE && u->n_ops == 1 && u->n_out == 1;
 }
 

@@ -109,7 +109,8 @@ bool op_is_heavy(const Op *op) {
   case OP_REMAINDER:
   case OP_CHLO_ERF:
   case OP_CHLO_ERFC:
-  case OP_CHLO_ERF_INV: return true;
+  case OP_CHLO_ERF_INV:
+  case OP_GATHER: return true;
   default: return op_info[op->kind].cls == OC_REDUCE;
   }
 }

@@ -187,10 +187,12 @@ static V load_few(Gen *g, DType t, V ptr, V mask) {
 }
 
 V gen_load(Gen *g, DagNode *n) {
-  V turned = turned_load(g, n);
-  if (turned) return turned;
+  bool gathers = n->kind == N_OP;
+  V at_once = gathers ? gather_lanes(g, n) : turned_load(g, n);
+  if (at_once) return at_once;
   V base = gen_base(g, n->buf);
   V ptr = gen_address(g, base, mem_type(g, n->t, 0), &n->lin);
+  if (gathers) ptr = gather_window(g, n, ptr);
   V mask = dag_mask_known(g->d, n->mask, 0) > 0 ? NULL : gen_mask(g, n->mask);
   bool mask_vec = mask && g->d->masks.v[n->mask].vec;
   gen_at_level(g, n->level);
@@ -205,7 +207,7 @@ V gen_load(Gen *g, DagNode *n) {
   gen_lane_steps(g, &n->lin, steps);
   LLVMTypeRef i32 = LLVMInt32TypeInContext(g->ctx);
   bool whole = mask && (!mask_vec || (!g->tail && mask_is_whole(g, n->mask)));
-  if (whole && !g->d->braid && stride == 1 && type_count(n->v->type) >= g->vl) {
+  if (whole && !gathers && !g->d->braid && stride == 1 && type_count(n->v->type) >= g->vl) {
     if (mask_vec) mask = LLVMBuildExtractElement(B, mask, LLVMConstNull(i32), "");
     ptr = LLVMBuildSelect(B, mask, ptr, base, ""); /* whole vectors: any that can be read will do */
     mask = NULL;

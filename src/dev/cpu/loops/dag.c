@@ -9,6 +9,8 @@
 
 static int dag_node(Dag *d, const Value *v, const Affine *at, int mask);
 
+static bool node_gathers(const DagNode *n) { return n->kind == N_OP && n->op->kind == OP_GATHER; }
+
 bool dag_keeps_digits(const DagNode *n) {
   return n->loose && !(n->kind == N_OP && n->op->kind == OP_CONVERT);
 }
@@ -67,7 +69,7 @@ static bool is_loose(const Dag *d, const DagNode *n) {
 /* Arithmetic makes NaNs without digits of their own and passes on those it is given. */
 static bool is_odd_nan(const Dag *d, const DagNode *n) {
   bool narrow = !dtype_is_float(n->t) || n->t == DT_BF16, odd = false;
-  if (n->kind == N_INPUT) return !narrow;
+  if (n->kind == N_INPUT || node_gathers(n)) return !narrow;
   if (n->kind == N_SPLAT) return !narrow && isnan(elem_get_f64(n->t, value_splat(n->v)));
   if (n->kind == N_REDUCE) {
     const DagReduce *r = &d->reduces.v[n->reduce];
@@ -118,6 +120,55 @@ static void read_part(Dag *d, DagNode *n, const Value *of, const Affine *at, boo
   *vec_push(&d->leaves) = n->lin;
 }
 
+static void read_operands(Dag *d, DagNode *n, const Affine *at) {
+  const Op *op = n->op;
+  n->n_in = op->n_operands;
+  n->in = ARENA_ARRAY(d->mem, int, n->n_in);
+  if (op->kind == OP_PAD || op->kind == OP_CONCATENATE)
+    n->in_mask = ARENA_ARRAY(d->mem, int, n->n_in);
+  if (op->kind == OP_IOTA) {
+    n->lin = at[op_int(op, "iota_dimension", 0)];
+    *vec_push(&d->leaves) = n->lin;
+  }
+  for (int k = 0; k < n->n_in; k++) {
+    Affine from[DOM_MAX];
+    memset(from, 0, sizeof from);
+    int m = n->mask;
+    if (!value_splat(op->operands[k])) {
+      bool ok = index_operand(&d->dom, op, k, at, from, NULL, NULL);
+      assert(ok);
+      (void)ok;
+    }
+    if (n->in_mask) {
+      if (op->kind == OP_CONCATENATE && value_splat(op->operands[k]))
+        index_operand(&d->dom, op, k, at, from, NULL, NULL);
+      if (op->kind == OP_PAD && k == 0 && value_splat(op->operands[k]))
+        index_operand(&d->dom, op, k, at, from, NULL, NULL);
+      m = operand_mask(d, op, k, from, n->mask);
+      n->in_mask[k] = m;
+    }
+    n->in[k] = dag_node(d, op->operands[k], from, m);
+    n->depth = MAX(n->depth, d->nodes.v[n->in[k]].depth);
+  }
+}
+
+/* Elements of a value at places that are computed here. */
+static void read_gathered(Dag *d, DagNode *n, const Affine *at) {
+  Affine from[DOM_MAX];
+  assert(!n->mask);
+  n->n_in = index_reads(n->op) - 1;
+  n->in = ARENA_ARRAY(d->mem, int, n->n_in + 1);
+  for (int k = 0; k < n->n_in; k++) {
+    index_operand(&d->dom, n->op, k + 1, at, from, NULL, NULL);
+    n->in[k] = dag_node(d, n->op->operands[1], from, n->mask);
+    n->depth = MAX(n->depth, d->nodes.v[n->in[k]].depth);
+  }
+  while (d->f->in[n->buf] != n->op->operands[0]) n->buf++;
+  index_operand(&d->dom, n->op, 0, at, from, NULL, NULL);
+  n->lin = index_flat(&d->dom, n->op->operands[0]->type, from);
+  *vec_push(&d->leaves) = n->lin;
+}
+
 static int dag_node(Dag *d, const Value *v, const Affine *at, int mask) {
   bool imag = v->def && v->def->kind == OP_IMAG;
   const Value *whole = imag || (v->def && v->def->kind == OP_REAL) ? v->def->operands[0] : NULL;
@@ -152,36 +203,16 @@ static int dag_node(Dag *d, const Value *v, const Affine *at, int mask) {
     n.depth = d->reduces.v[n.reduce].sweep + 1;
   } else {
     const Op *op = v->def;
+    int piece = op->kind == OP_CONCATENATE ? index_piece(&d->dom, op, at) : -1;
+    if (piece >= 0) {
+      Affine from[DOM_MAX];
+      index_operand(&d->dom, op, piece, at, from, NULL, NULL);
+      return dag_node(d, op->operands[piece], from, mask);
+    }
     n.kind = N_OP;
     n.op = op;
-    n.n_in = op->n_operands;
-    n.in = ARENA_ARRAY(d->mem, int, n.n_in);
-    if (op->kind == OP_PAD || op->kind == OP_CONCATENATE)
-      n.in_mask = ARENA_ARRAY(d->mem, int, n.n_in);
-    if (op->kind == OP_IOTA) {
-      n.lin = at[op_int(op, "iota_dimension", 0)];
-      *vec_push(&d->leaves) = n.lin;
-    }
-    for (int k = 0; k < n.n_in; k++) {
-      Affine from[DOM_MAX];
-      memset(from, 0, sizeof from);
-      int m = mask;
-      if (!value_splat(op->operands[k])) {
-        bool ok = index_operand(&d->dom, op, k, at, from, NULL, NULL);
-        assert(ok);
-        (void)ok;
-      }
-      if (n.in_mask) {
-        if (op->kind == OP_CONCATENATE && value_splat(op->operands[k]))
-          index_operand(&d->dom, op, k, at, from, NULL, NULL);
-        if (op->kind == OP_PAD && k == 0 && value_splat(op->operands[k]))
-          index_operand(&d->dom, op, k, at, from, NULL, NULL);
-        m = operand_mask(d, op, k, from, mask);
-        n.in_mask[k] = m;
-      }
-      n.in[k] = dag_node(d, op->operands[k], from, m);
-      n.depth = MAX(n.depth, d->nodes.v[n.in[k]].depth);
-    }
+    if (op->kind == OP_GATHER) read_gathered(d, &n, at);
+    else read_operands(d, &n, at);
     n.loose = is_loose(d, &n);
   }
   n.odd_nan = is_odd_nan(d, &n);
@@ -301,7 +332,7 @@ void dag_levels(Dag *d) {
       n->level = MAX(n->level, 1); /* set after a sweep, in the task loop */
       break;
     case N_OP:
-      if (n->op->kind == OP_IOTA) level_of(d, &n->lin, &n->level, &n->vec);
+      if (n->op->kind == OP_IOTA || node_gathers(n)) level_of(d, &n->lin, &n->level, &n->vec);
       for (int k = 0; k < n->n_in; k++) {
         const DagNode *o = &d->nodes.v[n->in[k]];
         if (!dag_takes(d, n, k)) continue;
@@ -368,6 +399,17 @@ void dag_key_region(Buf *b, const Region *r) {
   }
 }
 
+static void key_gather(Buf *b, const DagNode *n) {
+  const Type *t = n->op->operands[0]->type;
+  const int64_t *v;
+  key_int(b, n->buf);
+  for (int i = 0; i < t->rank; i++) key_int(b, t->dims[i]);
+  int k = op_ints(n->op, "slice_sizes", &v);
+  buf_add(b, v, sizeof *v * (size_t)k);
+  k = op_ints(n->op, "start_index_map", &v);
+  buf_add(b, v, sizeof *v * (size_t)k);
+}
+
 void dag_key(const Dag *d, Buf *b) {
   int sizes[] = {(int)d->f->kind, d->dom.n,     d->f->n_in, d->n_out,
                  d->masks.n,      d->reduces.n, d->nodes.n};
@@ -418,7 +460,8 @@ void dag_key(const Dag *d, Buf *b) {
         key_int(b, n->in[k]);
         key_int(b, n->in_mask ? n->in_mask[k] : 0);
       }
-      if (n->op->kind == OP_IOTA) key_affine(d, b, &n->lin);
+      if (n->op->kind == OP_IOTA || node_gathers(n)) key_affine(d, b, &n->lin);
+      if (node_gathers(n)) key_gather(b, n);
       buf_str(b, op_str(n->op, "comparison_direction"));
       buf_str(b, op_str(n->op, "compare_type"));
       if (n->op->kind == OP_REDUCE_PRECISION) {

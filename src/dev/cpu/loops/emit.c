@@ -507,6 +507,16 @@ static bool supports_parts(const Op *op) {
   return dtype_is_complex(t) && !value_splat(op->operands[0]);
 }
 
+static bool gather_ok(const Op *op) {
+  const Type *t = op->operands[0]->type, *index = op->operands[1]->type;
+  const int64_t *sizes;
+  int n = op_ints(op, "slice_sizes", &sizes);
+  for (int i = 0; i < n; i++)
+    if (sizes[i] > t->dims[i]) return false; /* the reference explains */
+  return dtype_is_int(index->dtype) && dtype_bits(index->dtype) >= 8 &&
+         !value_splat(op->operands[0]);
+}
+
 bool emit_supports(const Op *op) {
   if (op->kind == OP_REAL || op->kind == OP_IMAG || op->kind == OP_COMPLEX)
     return supports_parts(op);
@@ -562,6 +572,7 @@ bool emit_supports(const Op *op) {
   case OP_ABS:
   case OP_NEGATE:
   case OP_SIGN: return num;
+  case OP_GATHER: return gather_ok(op);
   case OP_REDUCE_PRECISION:
     return (t == DT_F32 || t == DT_BF16) && op_int(op, "exponent_bits", 0) == 8 &&
            op_int(op, "mantissa_bits", 0) >= 1;

@@ -22,9 +22,9 @@ typedef struct DagNode {
   int mask;          /* condition under which it is meant; 0: always */
   int n_in, *in;     /* N_OP: nodes */
   int *in_mask;      /* pad, concatenate: condition of each operand */
-  int buf;           /* N_INPUT: number of the input */
+  int buf;           /* N_INPUT, gather: number of the input */
   int part;          /* N_INPUT: 1 real, 2 imaginary part of a complex one; lin counts parts */
-  Affine lin;        /* N_INPUT: element number; iota: the value */
+  Affine lin;        /* N_INPUT: element number; iota: the value; gather: on top of the index */
   int reduce;        /* N_REDUCE */
   int depth;         /* sweeps that must be over before it can be computed */
   int level;         /* loop level that it belongs to */

@@ -38,12 +38,19 @@ void gen_lane_steps(const Gen *g, const Affine *a, int64_t *steps);
 bool gen_steps_none(const Gen *g, const int64_t *steps); /* are all 0? */
 V gen_const_lanes(Gen *g, LLVMTypeRef t, const int64_t *v);
 V gen_align(V load, DType t);
-V gen_load(Gen *g, DagNode *n);
+V gen_load(Gen *g, DagNode *n); /* an input or a gather */
 /* What output `out` has at the current lanes, as it is in memory. *im: of a complex one, else NULL. */
 V gen_stored(Gen *g, int out, int level, bool vec, V *im);
 /* Stores v at ptr, its lanes `steps` apart (NULL: in a row), those that the tail has (NULL: all). */
 void gen_store_lanes(Gen *g, DType t, V v, V ptr, const int64_t *steps, V tail);
 void gen_store(Gen *g, int out, int level);
+
+/* ---- gather.c ---- */
+
+/* Moves an address in the operand of a gather by the index vector, if all lanes have the same one. */
+V gather_window(Gen *g, const DagNode *n, V ptr);
+/* An element of a window for each lane; NULL: they have the same one. */
+V gather_lanes(Gen *g, const DagNode *n);
 
 /* ---- weave.c ---- */
 

@@ -246,6 +246,7 @@ V gen_node_at(Gen *g, int id, int level, bool vec, bool rounded) {
 static V emit_opnode(Gen *g, DagNode *n) {
   const Op *op = n->op;
   if (op->kind == OP_IOTA) return emit_iota(g, n);
+  if (op->kind == OP_GATHER) return gen_load(g, n);
   V in[8];
   DType in_t[8];
   for (int k = 0; k < n->n_in; k++) {

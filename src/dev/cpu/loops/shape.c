@@ -28,6 +28,7 @@ double shape_op_work(const Op *op) {
   case OP_ATAN2:
   case OP_CBRT:
   case OP_REMAINDER: return op_type(op)->dtype == DT_F64 ? 300 : 20;
+  case OP_GATHER: return 12;
   default: return 1;
   }
 }

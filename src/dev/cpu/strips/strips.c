@@ -170,7 +170,7 @@ static bool node_ok(const Dag *d, const DagNode *n) {
   if (n->n_in > 3) return false;
   for (int k = 0; k < n->n_in; k++)
     if (!type_ok(d->nodes.v[n->in[k]].t)) return false;
-  return fn_of(n->op) >= 0;
+  return n->op->kind == OP_GATHER || fn_of(n->op) >= 0;
 }
 
 static bool graph_ok(const Dag *d) {
@@ -265,8 +265,9 @@ static void plan_sweep(Strips *s, Sweep *w, const int *roots, int n_roots, int n
              : x->kind == N_REDUCE       ? DO_SCALAR
              : x->op->kind == OP_IOTA    ? DO_IOTA
              : s->row[i] >= 0 && done[i] ? DO_KEPT
+             : x->op->kind == OP_GATHER  ? DO_GATHER
                                          : DO_FN;
-    if (o.kind == DO_FN) {
+    if (o.kind == DO_FN || o.kind == DO_GATHER) {
       o.fn = fn_of(x->op);
       o.n_in = x->n_in;
       for (int k = 0; k < x->n_in; k++) {
@@ -275,7 +276,7 @@ static void plan_sweep(Strips *s, Sweep *w, const int *roots, int n_roots, int n
         if (x->vec && last[from] == i && slot[from] >= 0 && d->nodes.v[from].vec)
           busy[slot[from]] = false;
       }
-      if (x->vec && s->row[i] < 0) o.out = own_output(s, w, i, i == last_vec);
+      if (x->vec && s->row[i] < 0 && o.kind == DO_FN) o.out = own_output(s, w, i, i == last_vec);
     }
     if (x->vec) o.row = s->row[i];
     bool stays = !in_place(s) || last[i] < n; /* until it is copied or taken in */
@@ -393,6 +394,7 @@ static double excess(const Strips *s, double *out_run_s) {
       const Do *o = &s->sweep[k].dos.v[i];
       calls += pieces;
       strips += o->vec && (o->slot >= 0 || (o->kind == DO_FN && o->row >= 0));
+      calls += o->kind == DO_GATHER && o->vec ? line * STRIDED_NS / CALL_NS : 0;
       fills += !o->vec && o->slot >= 0;
     }
   }

@@ -53,6 +53,29 @@ static void fill(uint32_t *to, uint32_t v, int64_t n) {
   for (int64_t i = 0; i < n; i++) to[i] = v;
 }
 
+/* Element i from `at` + i * stride on, moved by the index vectors. */
+static void gather(const Run *r, const Do *o, const void *const *from, int64_t at, int64_t stride,
+                   uint32_t *to, int64_t n) {
+  const Op *op = r->s->d.nodes.v[o->node].op;
+  const Type *t = op->operands[0]->type;
+  const int64_t *map, *sizes;
+  int64_t strides[CPU_MAX_RANK];
+  op_ints(op, "start_index_map", &map);
+  op_ints(op, "slice_sizes", &sizes);
+  cpu_strides(t, strides);
+  bool sign = op->operands[1]->type->dtype == DT_I32;
+  for (int64_t i = 0; i < n; i++, at += stride) {
+    int64_t e = at;
+    for (int k = 0; k < o->n_in; k++) {
+      bool same = o->same >> k & 1;
+      uint32_t v = ((const uint32_t *)(same ? r->scalar : from)[o->in[k]])[same ? 0 : i];
+      int64_t last = t->dims[map[k]] - sizes[map[k]], x = sign ? (int32_t)v : (int64_t)v;
+      e += MIN(MAX(x, 0), last) * strides[map[k]];
+    }
+    to[i] = read_one(o->t, r->bufs[o->buf], e);
+  }
+}
+
 /* ---- a line: the vector loop at one place of all the others ---- */
 
 /* What is the same along it. */
@@ -69,6 +92,7 @@ static void begin_line(Run *r, int64_t n) {
     if (o->kind == DO_READ) fill(v, read_one(o->t, r->bufs[o->buf], at_line(r, o->form)), lanes);
     if (o->kind == DO_IOTA) fill(v, number(o->t, at_line(r, o->form)), lanes);
     if (o->kind == DO_FN) call(r, o, r->scalar, v, lanes);
+    if (o->kind == DO_GATHER) gather(r, o, r->scalar, at_line(r, o->form), 0, v, lanes);
     if (o->slot < 0) continue;
     uint32_t *to = (uint32_t *)(r->slots + (size_t)o->slot * STRIP_BYTES);
     fill(to, *v, MIN(n, STRIP));
@@ -178,9 +202,11 @@ static void do_strip(Run *r, int64_t task, int64_t lo, int64_t n) {
       r->strip[o->node] = row_at(r, o->row, lo);
     } else {
       char *to = r->slots + (size_t)(o->slot < 0 ? 0 : o->slot) * STRIP_BYTES;
+      int64_t stride = o->kind == DO_GATHER ? dag_vector_stride(&r->s->d, o->form) : 0;
       if (o->row >= 0) to = row_at(r, o->row, lo);
       if (o->out >= 0) to = (char *)r->bufs[r->s->f->n_in + o->out] + (r->at[o->node] + lo) * 4;
-      call(r, o, r->strip, to, n);
+      if (o->kind == DO_FN) call(r, o, r->strip, to, n);
+      else gather(r, o, r->strip, r->at[o->node] + stride * lo, stride, (uint32_t *)(void *)to, n);
       r->strip[o->node] = to;
     }
   }

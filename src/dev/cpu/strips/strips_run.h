@@ -10,7 +10,7 @@
 #define STRIP_BYTES (STRIP * 4)
 #define SCALAR_BYTES 64
 
-typedef enum DoKind { DO_FN, DO_READ, DO_IOTA, DO_SCALAR, DO_KEPT } DoKind;
+typedef enum DoKind { DO_FN, DO_GATHER, DO_READ, DO_IOTA, DO_SCALAR, DO_KEPT } DoKind;
 
 /* One node in one sweep. A node that does not differ along the vector loop is a scalar, computed once
  * a line, a vector of equal numbers; `slot` is then the strip it is spread to, -1: nobody wants that. */
@@ -20,11 +20,11 @@ typedef struct Do {
   DType t;
   int node, slot;
   int row;             /* DO_KEPT, DO_FN: the kept row that it is in; -1 */
-  int fn, n_in, in[3]; /* DO_FN: nodes */
-  unsigned same;       /* DO_FN: which of them are scalars */
+  int fn, n_in, in[3]; /* DO_FN, DO_GATHER: nodes */
+  unsigned same;       /* which of them are scalars */
   int out;             /* DO_FN: the output that it is computed into; -1: the slot */
-  int buf;             /* DO_READ */
-  const Affine *form;  /* DO_READ: of the element; DO_IOTA: of the value */
+  int buf;             /* DO_READ, DO_GATHER */
+  const Affine *form;  /* DO_READ: of the element; DO_IOTA: of the value; DO_GATHER: see DagNode */
 } Do;
 
 typedef struct Sweep {

@@ -1,0 +1,117 @@
+/* Gathers inside loops: elements, rows, columns, windows and batches, at indices computed in the same
+ * loop, inside and outside the operand, against the interpreter, bit for bit. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "dev/cpu/answer_test.h"
+
+/* T: the type of what is gathered, I: of the indices; {..} to be put in. The argument is 20x37. */
+static const struct {
+  const char *name, *text;
+} programs[] = {
+    {"elements", "%f = stablehlo.reshape %x : (tensor<20x37x@T>) -> tensor<740x@T>\n"
+                 "%c = stablehlo.convert %f : (tensor<740x@T>) -> tensor<740x@I>\n"
+                 "%n = stablehlo.iota dim = 0 : tensor<740x@I>\n"
+                 "%s = stablehlo.add %c, %n : tensor<740x@I>\n"
+                 "%g = \"stablehlo.gather\"(%f, %s) <{dimension_numbers = #stablehlo.gather<"
+                 "collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, "
+                 "slice_sizes = array<i64: 1>}> : (tensor<740x@T>, tensor<740x@I>) -> "
+                 "tensor<740x@T>\n"
+                 "%r = stablehlo.add %g, %f : tensor<740x@T>\nreturn %r : tensor<740x@T>"},
+    {"rows", "%f = stablehlo.slice %x [0:20, 3:4] : (tensor<20x37x@T>) -> tensor<20x1x@T>\n"
+             "%c = stablehlo.convert %f : (tensor<20x1x@T>) -> tensor<20x1x@I>\n"
+             "%g = \"stablehlo.gather\"(%x, %c) <{dimension_numbers = #stablehlo.gather<"
+             "offset_dims = [1], collapsed_slice_dims = [0], start_index_map = [0], "
+             "index_vector_dim = 1>, slice_sizes = array<i64: 1, 37>}> : (tensor<20x37x@T>, "
+             "tensor<20x1x@I>) -> tensor<20x37x@T>\n"
+             "%r = stablehlo.add %g, %x : tensor<20x37x@T>\nreturn %r : tensor<20x37x@T>"},
+    {"columns", "%f = stablehlo.slice %x [3:4, 0:37] : (tensor<20x37x@T>) -> tensor<1x37x@T>\n"
+                "%c = stablehlo.convert %f : (tensor<1x37x@T>) -> tensor<1x37x@I>\n"
+                "%g = \"stablehlo.gather\"(%x, %c) <{dimension_numbers = #stablehlo.gather<"
+                "offset_dims = [0], collapsed_slice_dims = [1], start_index_map = [1], "
+                "index_vector_dim = 0>, slice_sizes = array<i64: 20, 1>}> : (tensor<20x37x@T>, "
+                "tensor<1x37x@I>) -> tensor<20x37x@T>\n"
+                "%r = stablehlo.add %g, %x : tensor<20x37x@T>\nreturn %r : tensor<20x37x@T>"},
+    {"windows", "%f = stablehlo.slice %x [0:20, 3:4] : (tensor<20x37x@T>) -> tensor<20x1x@T>\n"
+                "%c = stablehlo.convert %f : (tensor<20x1x@T>) -> tensor<20x1x@I>\n"
+                "%g = \"stablehlo.gather\"(%x, %c) <{dimension_numbers = #stablehlo.gather<"
+                "offset_dims = [1, 2], start_index_map = [1], "
+                "index_vector_dim = 1>, slice_sizes = array<i64: 3, 30>}> : (tensor<20x37x@T>, "
+                "tensor<20x1x@I>) -> tensor<20x3x30x@T>\n"
+                "%r = stablehlo.add %g, %g : tensor<20x3x30x@T>\nreturn %r : tensor<20x3x30x@T>"},
+    {"between", "%d = stablehlo.concatenate %x, %x, dim = 0 : (tensor<20x37x@T>, tensor<20x37x@T>) "
+                "-> tensor<40x37x@T>\n"
+                "%e = stablehlo.reshape %d : (tensor<40x37x@T>) -> tensor<74x20x@T>\n"
+                "%f = stablehlo.slice %x [0:20, 3:4] : (tensor<20x37x@T>) -> tensor<20x1x@T>\n"
+                "%c = stablehlo.convert %f : (tensor<20x1x@T>) -> tensor<20x1x@I>\n"
+                "%g = \"stablehlo.gather\"(%e, %c) <{dimension_numbers = #stablehlo.gather<"
+                "offset_dims = [0, 2], start_index_map = [0], "
+                "index_vector_dim = 1>, slice_sizes = array<i64: 70, 20>}> : (tensor<74x20x@T>, "
+                "tensor<20x1x@I>) -> tensor<70x20x20x@T>\n"
+                "%r = stablehlo.add %g, %g : tensor<70x20x20x@T>\n"
+                "return %r : tensor<70x20x20x@T>"},
+    {"pairs", "%c = stablehlo.convert %x : (tensor<20x37x@T>) -> tensor<20x37x@I>\n"
+              "%n = stablehlo.iota dim = 1 : tensor<20x37x@I>\n"
+              "%s = stablehlo.add %c, %n : tensor<20x37x@I>\n"
+              "%u = stablehlo.reshape %c : (tensor<20x37x@I>) -> tensor<20x37x1x@I>\n"
+              "%v = stablehlo.reshape %s : (tensor<20x37x@I>) -> tensor<20x37x1x@I>\n"
+              "%p = stablehlo.concatenate %v, %u, dim = 2 : (tensor<20x37x1x@I>, "
+              "tensor<20x37x1x@I>) -> tensor<20x37x2x@I>\n"
+              "%g = \"stablehlo.gather\"(%x, %p) <{dimension_numbers = #stablehlo.gather<"
+              "collapsed_slice_dims = [0, 1], start_index_map = [1, 0], "
+              "index_vector_dim = 2>, slice_sizes = array<i64: 1, 1>}> : (tensor<20x37x@T>, "
+              "tensor<20x37x2x@I>) -> tensor<20x37x@T>\n"
+              "%r = stablehlo.add %g, %x : tensor<20x37x@T>\nreturn %r : tensor<20x37x@T>"},
+    {"batches", "%y = stablehlo.slice %x [0:20, 0:9] : (tensor<20x37x@T>) -> tensor<20x9x@T>\n"
+                "%c = stablehlo.convert %y : (tensor<20x9x@T>) -> tensor<20x9x@I>\n"
+                "%s = stablehlo.add %c, %c : tensor<20x9x@I>\n"
+                "%g = \"stablehlo.gather\"(%x, %s) <{dimension_numbers = #stablehlo.gather<"
+                "collapsed_slice_dims = [1], operand_batching_dims = [0], "
+                "start_indices_batching_dims = [0], start_index_map = [1], index_vector_dim = 2>, "
+                "slice_sizes = array<i64: 1, 1>}> : (tensor<20x37x@T>, tensor<20x9x@I>) -> "
+                "tensor<20x9x@T>\n"
+                "%h = stablehlo.add %g, %y : tensor<20x9x@T>\n"
+                "%0 = stablehlo.constant dense<1> : tensor<@T>\n"
+                "%r = stablehlo.pad %h, %0, low = [1, 2], high = [3, 30], interior = [0, 0] : "
+                "(tensor<20x9x@T>, tensor<@T>) -> tensor<24x41x@T>\n"
+                "return %r : tensor<24x41x@T>"},
+};
+
+static void check(const char *text, DType t, const char *name, const char *index) {
+  Buf b = {0};
+  const char *result = strrchr(text, ':') + 1;
+  buf_printf(&b, "func.func @main(%%x: tensor<20x37x%s>) ->", name);
+  for (int pass = 0; pass < 2; pass++) {
+    for (const char *p = pass ? text : result; *p; p++) {
+      if (*p != '@') buf_byte(&b, (uint8_t)*p);
+      else buf_cstr(&b, *++p == 'T' ? name : index);
+    }
+    buf_cstr(&b, pass ? "\n}" : " {\n");
+  }
+  check_answer(t, 2, (int64_t[]){20, 37}, b.p, 0);
+  buf_free(&b);
+}
+
+static void gathers(void **how) {
+  static const struct {
+    DType t;
+    const char *name;
+  } types[] = {
+      {DT_F32, "f32"}, {DT_F64, "f64"}, {DT_BF16, "bf16"}, {DT_I32, "i32"}, {DT_U8, "ui8"}};
+  static const char *const indices[] = {"i8", "ui8", "i32", "ui32", "i64", "ui64"};
+  setenv("WEFT_STRIPS", *how, 1);
+  for (int p = 0; p < COUNT_OF(programs); p++)
+    for (int t = 0; t < COUNT_OF(types); t++)
+      for (int i = 0; i < COUNT_OF(indices); i++)
+        check(programs[p].text, types[t].t, types[t].name, indices[i]);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test_prestate(gathers, "off"),
+                                     cmocka_unit_test_prestate(gathers, "always")};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

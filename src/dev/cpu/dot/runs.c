@@ -30,6 +30,7 @@ typedef struct Plan {
   int64_t vectors, panels; /* of a group's columns: as many vectors as each other, or one less */
   int64_t deep, block, together; /* elements of a row; of a run, and runs, multiplied at a time */
   int64_t tile_m, tiles_m, tiles_n;
+  bool far; /* more rows than the second cache holds, not windows: those share what they read */
   float *b;
 } Plan;
 
@@ -44,6 +45,7 @@ static Plan plan_of(const Runs *x) {
   p.block = up(x->k, up(x->k, BLOCK));
   int64_t near = cpu_second_cache() / 3 / (p.together * p.block * (int64_t)sizeof(float)),
           most = MIN(MOST_ROWS, near), rows = MAX(LEAST_ROWS, MIN(most, x->m / TILES));
+  p.far = x->runs == 1 && x->m * p.deep * (int64_t)sizeof(float) > cpu_second_cache();
   p.tile_m = up(rows, RUNS_ROWS) * RUNS_ROWS;
   p.tiles_m = up(x->m, p.tile_m);
   p.tiles_n = MIN(x->groups * p.panels, up(TILES, p.tiles_m));
@@ -77,9 +79,10 @@ static void pack(void *arg, int64_t begin, int64_t end) { /* (group, panel, run)
 
 /* ---- tiles ---- */
 
-/* Elements [p0, p0 + k) of some runs of a tile's rows, times panel `panel` of those of all groups. */
-static void multiply(const Plan *p, RunsBlock at, int64_t rows, int64_t panel, int64_t run,
-                     const float *const *from, float *const *to) {
+/* Elements [p0, p0 + k) of some runs of a tile's rows, times panel `panel` of those of all groups. The
+ * first one asks for the rows. */
+static void multiply(const Plan *p, RunsBlock at, bool first_panel, int64_t rows, int64_t panel,
+                     int64_t run, const float *const *from, float *const *to) {
   int64_t lanes = p->kern->lanes, group = panel / p->panels,
           first = vector_at(p, panel % p->panels), nv = vector_at(p, panel % p->panels + 1) - first,
           end = MIN(p->x->n, (first + nv) * lanes);
@@ -88,8 +91,10 @@ static void multiply(const Plan *p, RunsBlock at, int64_t rows, int64_t panel, i
   at.column = group * p->x->n + first * lanes;
   at.last = end - (first + nv - 1) * lanes;
   from += run * at.pitch;
-  for (int64_t i = 0; i < rows; i += RUNS_ROWS)
+  for (int64_t i = 0; i < rows; i += RUNS_ROWS) {
+    at.ask = first_panel && p->far && i + 2 * RUNS_ROWS <= rows;
     p->kern->fn[nv - 1][MIN(RUNS_ROWS, rows - i) - 1](&at, from + i, b, to + i);
+  }
 }
 
 static void tiles(void *arg, int64_t begin, int64_t end) {
@@ -108,7 +113,7 @@ static void tiles(void *arg, int64_t begin, int64_t end) {
         at.runs = MIN(p->together, x->runs - run);
         at.k = MIN(p->block, x->k - at.p0);
         for (int64_t j = j0; j < j1; j++)
-          multiply(p, at, rows, j, run, (const float *const *)from, to);
+          multiply(p, at, j == j0, rows, j, run, (const float *const *)from, to);
       }
   }
 }

@@ -18,6 +18,7 @@ typedef struct RunsBlock {
   int64_t runs, pitch, p0, k, column, last;
   const float *zeros; /* runs that are here in all rows are passed over; NULL: there are none */
   bool add;
+  bool ask; /* for the next RUNS_ROWS rows, line by line */
 } RunsBlock;
 typedef void (*RunsFn)(const RunsBlock *x, const float *const *from, const float *b,
                        float *const *to);

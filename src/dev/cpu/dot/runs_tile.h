@@ -3,6 +3,8 @@
  * V_STORE_MASK. */
 #include "dev/cpu/dot/runs.h"
 
+#define LINE 16 /* floats */
+
 FN static inline __attribute__((always_inline)) void runs_block(int mr, int nv, const RunsBlock *x,
                                                                 const float *const *from,
                                                                 const float *b, float *const *to) {
@@ -22,15 +24,20 @@ FN static inline __attribute__((always_inline)) void runs_block(int mr, int nv, 
       b += x->k * nv * LANES;
       continue;
     }
-    for (int64_t p = 0; p < x->k; p++, b += nv * LANES) {
-      V y[RUNS_VECTORS];
-#pragma GCC unroll 4
-      for (int j = 0; j < nv; j++) y[j] = V_LOAD(b + j * LANES);
+    for (int64_t p = 0; p < x->k;) {
+      if (x->ask)
 #pragma GCC unroll 6
-      for (int i = 0; i < mr; i++) {
-        V s = V_SET(a[i][p]);
+        for (int i = 0; i < mr; i++) __builtin_prefetch(from[i + RUNS_ROWS] + x->p0 + p);
+      for (int64_t line = MIN(p + LINE, x->k); p < line; p++, b += nv * LANES) {
+        V y[RUNS_VECTORS];
 #pragma GCC unroll 4
-        for (int j = 0; j < nv; j++) V_FMA(sum[i][j], s, y[j]);
+        for (int j = 0; j < nv; j++) y[j] = V_LOAD(b + j * LANES);
+#pragma GCC unroll 6
+        for (int i = 0; i < mr; i++) {
+          V s = V_SET(a[i][p]);
+#pragma GCC unroll 4
+          for (int j = 0; j < nv; j++) V_FMA(sum[i][j], s, y[j]);
+        }
       }
     }
   }

@@ -154,12 +154,30 @@ static void product_read(Kernel *k, Product *p) {
   p->swap = swapped(p);
 }
 
+static bool spread(const HConv *c) {
+  for (int i = 0; i < c->n_spatial; i++)
+    if (c->lhs_dil[i] > 1) return true;
+  return false;
+}
+
 /* Between the elements of an image that is spread out lie holes: neighbouring pixels of the result take
  * other taps, so that none can stream past the same weights. */
 static bool pixels_apart(const Product *p) {
-  bool spread = false;
-  for (int i = 0; i < p->c->n_spatial; i++) spread |= p->c->lhs_dil[i] > 1;
-  return spread && !p->gradient && !p->swap && p->c->groups == 1;
+  return spread(p->c) && !p->gradient && !p->swap && p->c->groups == 1;
+}
+
+/* Do filters stream past the images of one pixel at a time, whose results come to lie in lanes? So they
+ * do where images lie in sublanes; in lanes, unless so few features are contracted that several taps
+ * share the array; and where an array of 256 hides that they are turned on the way. */
+static bool images_stay(const Law *law, const Product *p) {
+  const HConv *c = p->c;
+  const HValue *v = operand(p, LHS);
+  if (!law->prefetch || !p->swap || p->gradient || spread(c) || c->groups > 1 || !v ||
+      v->node->rank < 3)
+    return false;
+  bool wide = law->side > 128;
+  if (c->lhs[v->order[0]] == 'm') return c->k > 32 && (!wide || c->k <= 64);
+  return c->lhs[v->order[0]] == 'k' && (c->lhs[v->order[1]] == 'm' || (wide && c->taps > 1));
 }
 
 /* Images that lie in lanes are laid down in sublanes for the gradient of a filter, where the array is
@@ -197,6 +215,11 @@ static void conv_depth(const Law *law, const Product *p, double n, ProductShape 
       pack = MAX(1, MIN(row, floor(S / up(kk, 8))));
       s->k = MIN(s->k, taps / row * ceil(row / pack) * (S / 128));
     }
+  }
+  if (images_stay(law, p)) { /* those of each pixel are a tile of weights for each tap */
+    s->n = p->pixels * ceil((double)c->m / p->pixels / 128) * (S / 128);
+    s->k = (kk <= 128 ? taps : ceil(taps * kk / 128)) * (S / 128);
+    s->load = 8;
   }
   if (p->gradient && S > 128 && (double)c->m / p->pixels <= 4) s->load *= 0.45; /* few channels */
   if (p->gradient) s->load = MAX(s->load, law->gload);
@@ -248,6 +271,7 @@ static double relayout_inside(const Law *law, const Product *p, const HValue *v)
       hlo_count(v->node) != hlo_count(x) || hlo_bits(v->node->dt) != 16 ||
       p->out->node->rank != p->cv->rank)
     return 0;
+  if (law->side > 128 && images_stay(law, p)) return 0;
   char lanes = c->out[p->out->order[0]], sublanes = c->out[p->out->order[1]];
   if (c->lhs[v->order[0]] != 'k' || c->lhs[v->order[1]] != 's') return 0;
   if (lanes == 'm') return v->tiles * law->fturn * MIN(1, taps_moved(c) / 9);

@@ -97,9 +97,9 @@ bool conv_planar_run(const ConvShape *s, void *const *data, bool *finite);
 bool conv_spread_fits(const ConvShape *s);
 bool conv_spread_run(const ConvShape *s, float *const *data);
 
-/* Images of few channels, results and gradients of weights; f32, channels last as above. */
-bool conv_first_fits(const ConvShape *s);
-bool conv_first_run(const ConvShape *s, float *const *data);
+/* Windows of few channels; f32, channels last as above. */
+bool conv_rows_fits(const ConvShape *s);
+bool conv_rows_run(const ConvShape *s, float *const *data);
 
 /* All forms as products of windows that are gathered into gemm's panels; f32, channels last as
  * above.

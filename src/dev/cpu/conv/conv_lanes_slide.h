@@ -49,10 +49,11 @@ SLIDE_INLINE void slide_half(int places, int columns, int step, const float *fro
   f(1, columns, step) f(2, columns, step) f(3, columns, step) f(4, columns, step) \
       f(5, columns, step) f(6, columns, step) f(7, columns, step)
 #endif
-#define SLIDE_STEP(f, step)                                                  \
-  SLIDE_PLACES(f, 2, step)                                                   \
-  SLIDE_PLACES(f, 3, step) SLIDE_PLACES(f, 4, step) SLIDE_PLACES(f, 5, step) \
-      SLIDE_PLACES(f, 6, step) SLIDE_PLACES(f, 7, step)
+#define SLIDE_STEP(f, step) \
+  SLIDE_PLACES(f, 2, step)  \
+  SLIDE_PLACES(f, 3, step)  \
+  SLIDE_PLACES(f, 4, step)  \
+  SLIDE_PLACES(f, 5, step) SLIDE_PLACES(f, 6, step) SLIDE_PLACES(f, 7, step)
 SLIDE_STEP(SLIDE, 1)
 SLIDE_STEP(SLIDE, 2)
 

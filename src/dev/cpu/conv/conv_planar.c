@@ -356,8 +356,8 @@ bool conv_planar_fits(const ConvShape *s) {
            (rows && most <= 8 && !parts);
   }
   if (n < 3 && s->form == CONV_DATA && w.channels > 16 && w.depth < 8) return false;
-  bool first = w.channels < 8 && w.depth >= 8; /* conv_first.c */
-  if (n < 3 && first && last && !parts) return false;
+  bool first = w.channels < 8 && w.depth >= 8; /* conv_rows.c */
+  if (first && last && !parts) return false;
   return least < 8 || (least < 16 && most <= 32) ||
          (n == 1 && most <= 32 && (w.channels % 8 || w.depth % 8));
 }

@@ -24,8 +24,6 @@ static const Way winograd = {.fits = conv_winograd_fits, .checked = conv_winogra
 
 static const Way lanes = {.fits = conv_lanes_fits, .checked = conv_lanes_run};
 
-static bool one_channel(const ConvShape *s) { return s->v[X].n == 3 || s->v[X].dims[1] == 1; }
-
 #define FEW_PLACES 800
 
 /* Plain products, the kernels of transposed convolutions, steps in three dimensions, gradients of large weights by few places. */
@@ -52,7 +50,7 @@ static bool few_windows(const ConvShape *s) {
 }
 
 static const Way ways[] = {
-    {.fits = conv_first_fits, .run = conv_first_run, .ahead = one_channel},
+    {.fits = conv_rows_fits, .run = conv_rows_run},
     {.fits = conv_spread_fits, .run = conv_spread_run},
     {.fits = conv_lanes_fits, .checked = conv_lanes_run},
     {.fits = conv_runs_fits, .run = conv_runs_run, .ahead = few_windows, .as_is = true},

@@ -22,9 +22,31 @@ typedef struct RunsBlock {
 } RunsBlock;
 typedef void (*RunsFn)(const RunsBlock *x, const float *const *from, const float *b,
                        float *const *to);
+
+/* Rows that are a step apart, [0, mr) of them: element e of row i at from[at[e] + i * step], its
+ * results at to[i * to_step]. */
+typedef struct RunsSteps {
+  int64_t elements, step, to_step, last;
+  const int64_t *at;
+} RunsSteps;
+typedef void (*RunsStepsFn)(const RunsSteps *x, const float *from, const float *b, float *to);
+
+/* The other way round, gradients of the columns: w[e][j] += sum over r, p of x[r * x_row + p * x_step
+ * + e] * y[r * y_row + p * y_step + j], for ne elements e and nv vectors of j, the last one of `last`
+ * columns (w has room for a whole one). */
+typedef struct RunsSums {
+  int64_t rows, x_row, y_row, places, x_step, y_step, w_step, last;
+} RunsSums;
+typedef void (*RunsSumsFn)(const RunsSums *s, const float *x, const float *y, float *w);
+
+#define RUNS_MOST 24 /* sums in registers; half as many with AVX2 */
+#define RUNS_STEPS 12
+
 typedef struct RunsKernels {
-  int lanes, vectors;
-  RunsFn fn[RUNS_VECTORS][RUNS_ROWS]; /* [nv - 1][mr - 1] */
+  int lanes, vectors, most;                    /* most: sums in registers */
+  RunsFn fn[RUNS_VECTORS][RUNS_ROWS];          /* [nv - 1][mr - 1] */
+  RunsStepsFn steps[RUNS_VECTORS][RUNS_STEPS]; /* [nv - 1][mr - 1], nv * mr <= most */
+  RunsSumsFn sums[RUNS_VECTORS][RUNS_MOST];    /* [nv - 1][ne - 1], nv * ne <= most */
 } RunsKernels;
 extern const RunsKernels runs_avx2, runs_avx512;
 

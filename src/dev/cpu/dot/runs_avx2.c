@@ -18,8 +18,17 @@
 #define V_STORE_MASK _mm256_maskstore_ps
 #include "dev/cpu/dot/runs_tile.h"
 
-RUNS_OF(1)
-RUNS_OF(2)
+TO_6(RUNS, 1)
+TO_6(RUNS, 2)
+TO_12(STEPS, 1)
+TO_6(STEPS, 2)
+TO_12(SUMS, 1)
+TO_6(SUMS, 2)
 
-const RunsKernels runs_avx2 = {LANES, 2, {RUNS_LIST(1), RUNS_LIST(2)}};
+const RunsKernels runs_avx2 = {LANES,
+                               2,
+                               12,
+                               {{TO_6(RUNS_NAME, 1)}, {TO_6(RUNS_NAME, 2)}},
+                               {{TO_12(STEPS_NAME, 1)}, {TO_6(STEPS_NAME, 2)}},
+                               {{TO_12(SUMS_NAME, 1)}, {TO_6(SUMS_NAME, 2)}}};
 #endif

@@ -17,11 +17,24 @@
 #define V_STORE_MASK V16_STORE_MASK
 #include "dev/cpu/dot/runs_tile.h"
 
-RUNS_OF(1)
-RUNS_OF(2)
-RUNS_OF(3)
-RUNS_OF(4)
+TO_6(RUNS, 1)
+TO_6(RUNS, 2)
+TO_6(RUNS, 3)
+TO_6(RUNS, 4)
+TO_12(STEPS, 1)
+TO_12(STEPS, 2)
+TO_8(STEPS, 3)
+TO_6(STEPS, 4)
+TO_24(SUMS, 1)
+TO_12(SUMS, 2)
+TO_8(SUMS, 3)
+TO_6(SUMS, 4)
 
 const RunsKernels runs_avx512 = {
-    LANES, 4, {RUNS_LIST(1), RUNS_LIST(2), RUNS_LIST(3), RUNS_LIST(4)}};
+    LANES,
+    4,
+    24,
+    {{TO_6(RUNS_NAME, 1)}, {TO_6(RUNS_NAME, 2)}, {TO_6(RUNS_NAME, 3)}, {TO_6(RUNS_NAME, 4)}},
+    {{TO_12(STEPS_NAME, 1)}, {TO_12(STEPS_NAME, 2)}, {TO_8(STEPS_NAME, 3)}, {TO_6(STEPS_NAME, 4)}},
+    {{TO_24(SUMS_NAME, 1)}, {TO_12(SUMS_NAME, 2)}, {TO_8(SUMS_NAME, 3)}, {TO_6(SUMS_NAME, 4)}}};
 #endif

@@ -90,6 +90,11 @@ static V lane_pointers(Gen *g, DType t, V ptr, const int64_t *steps) {
 #define MAX_WIDE_PIECES 16  /* where one instruction takes lanes of two vectors */
 #define MAX_NARROW_PIECES 8 /* of types that there are no gathers of */
 
+static int most_pieces(DType t) {
+  if (dtype_bytes(t) < 4) return MAX_NARROW_PIECES;
+  return cpu_vector_bits() >= 512 ? MAX_WIDE_PIECES : MAX_PIECES;
+}
+
 /* Lanes that are near each other, from a few neighbouring elements at a time. NULL: they are not, or
  * nobody knows yet which are wanted. Nothing outside the first and the last wanted element is read;
  * lanes that are not wanted are 0. */
@@ -105,9 +110,7 @@ static V load_pieces(Gen *g, DType t, V ptr, const int64_t *steps, V mask) {
   }
   if (lo > hi) return LLVMConstNull(mem_type(g, t, g->vl));
   int64_t first[MAX_WIDE_PIECES], width = MIN(g->vl, hi - lo + 1);
-  int n = 0, most = dtype_bytes(t) < 4         ? MAX_NARROW_PIECES
-                    : cpu_vector_bits() >= 512 ? MAX_WIDE_PIECES
-                                               : MAX_PIECES;
+  int n = 0, most = most_pieces(t);
   for (int64_t next = lo; next <= hi;) {
     int64_t left = INT64_MAX; /* the first that no piece has */
     for (int i = 0; i < g->vl; i++)
@@ -135,6 +138,70 @@ static V load_pieces(Gen *g, DType t, V ptr, const int64_t *steps, V mask) {
       e[i] = LLVMConstInt(i32, (unsigned long long)(here ? g->vl + in : i), 0);
     }
     all = LLVMBuildShuffleVector(B, all, x, LLVMConstVector(e, (unsigned)g->vl), "");
+  }
+  return all;
+}
+
+/* The column that a strided input is in rows of `stride` elements; -1: such rows are not its own, or not all
+ * inside. */
+static int64_t column_of(const Dag *d, const DagNode *n, int64_t stride) {
+  if (n->kind != N_INPUT || n->part || n->mask || n->lin.off < 0) return -1;
+  int64_t column = n->lin.off % stride, lo = n->lin.off - column, hi = lo + stride;
+  for (int k = 0; k < d->dom.n; k++) {
+    int64_t span = n->lin.coef[k] * (d->dom.dims[k] - 1);
+    if (d->dom.dims[k] == 1) continue;
+    if (n->lin.coef[k] % stride) return -1;
+    *(span < 0 ? &lo : &hi) += span;
+  }
+  return lo >= 0 && hi <= type_count(n->v->type) ? column : -1;
+}
+
+/* The first node that reads columns of the same rows; NULL: there is no other. */
+static DagNode *rows_of(const Dag *d, const DagNode *n, int64_t stride, int64_t column) {
+  DagNode *first = NULL;
+  int count = 0;
+  for (int i = 0; i < d->nodes.n; i++) {
+    DagNode *o = &d->nodes.v[i];
+    int64_t c = column_of(d, o, stride);
+    if (c < 0 || o->buf != n->buf) continue;
+    Affine at = o->lin;
+    at.off += column - c;
+    if (!affine_equal(&d->dom, &at, &n->lin)) continue;
+    first = first ? first : o;
+    count++;
+  }
+  return count > 1 ? first : NULL;
+}
+
+/* A column of narrow rows, of which others are wanted, too: the rows are loaded once, as they lie. NULL:
+ * they are not such. */
+static V load_column(Gen *g, const DagNode *n, int64_t stride) {
+  if (g->d->braid || stride < 2 || stride > most_pieces(n->t)) return NULL;
+  int64_t column = column_of(g->d, n, stride);
+  DagNode *first = column < 0 ? NULL : rows_of(g->d, n, stride, column);
+  if (!first) return NULL;
+  LLVMTypeRef i32 = LLVMInt32TypeInContext(g->ctx), vt = mem_type(g, n->t, g->vl);
+  if (!first->rows) first->rows = ARENA_ARRAY(g->d->mem, V, MAX_WIDE_PIECES);
+  if (first->rows_epoch != g->epoch[n->level]) {
+    Affine at = n->lin;
+    at.off -= column;
+    V ptr = gen_address(g, gen_base(g, n->buf), mem_type(g, n->t, 0), &at);
+    gen_at_level(g, n->level);
+    for (int64_t k = 0; k < stride; k++) {
+      V off = gen_i64(g, k * g->vl);
+      V from = LLVMBuildGEP2(B, mem_type(g, n->t, 0), ptr, &off, 1, "");
+      first->rows[k] = gen_align(LLVMBuildLoad2(B, vt, from, ""), n->t);
+    }
+    first->rows_epoch = g->epoch[n->level];
+  }
+  V all = first->rows[0], e[64];
+  for (int64_t k = 1; k < stride; k++) {
+    for (int64_t l = 0; l < g->vl; l++) {
+      int64_t in = l * stride + column - k * g->vl, kept = k == 1 ? in + g->vl : l;
+      bool here = in >= 0 && in < g->vl;
+      e[l] = LLVMConstInt(i32, (unsigned long long)(here ? g->vl + in : MIN(kept, g->vl - 1)), 0);
+    }
+    all = LLVMBuildShuffleVector(B, all, first->rows[k], LLVMConstVector(e, (unsigned)g->vl), "");
   }
   return all;
 }
@@ -237,7 +304,8 @@ V gen_load(Gen *g, DagNode *n) {
     V v = gen_intrinsic(g, "llvm.masked.load", types, 2, args, 4);
     return from_mem(g, n->t, reversed(g, v));
   }
-  V pieces = load_pieces(g, n->t, ptr, steps, mask);
+  V pieces = mask ? NULL : load_column(g, n, stride);
+  if (!pieces) pieces = load_pieces(g, n->t, ptr, steps, mask);
   if (pieces) return from_mem(g, n->t, pieces);
   V ptrs = lane_pointers(g, n->t, ptr, steps);
   if (!mask) mask = k_splat(g, LLVMConstInt(LLVMInt1TypeInContext(g->ctx), 1, 0), g->vl);

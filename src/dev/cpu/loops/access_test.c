@@ -121,8 +121,39 @@ static void test_itself(void **state) {
   tensor_release(x);
 }
 
+/* Of narrow rows, without the first of them: the first, the second and the last column. */
+static void test_columns(void **state) {
+  (void)state;
+  static const struct {
+    DType t;
+    const char *name;
+  } types[] = {{DT_F32, "f32"}, {DT_F64, "f64"}, {DT_BF16, "bf16"}, {DT_U8, "ui8"}};
+  for (int t = 0; t < COUNT_OF(types); t++)
+    for (long long w = 2; w < 19; w++)
+      for (long long n = 7; n < 3000; n = n * 5 + 3) {
+        const char *T = types[t].name;
+        Buf b = {0};
+        buf_printf(&b, "func.func @main(%%x: tensor<3x%lldx%lldx%s>) -> tensor<3x%lldx%s> {\n", n,
+                   w, T, n - 1, T);
+        const long long column[] = {0, 1, w - 1};
+        for (int k = 0; k < 3; k++)
+          buf_printf(
+              &b,
+              "%%s%d = stablehlo.slice %%x [0:3, 1:%lld, %lld:%lld] : (tensor<3x%lldx%lldx%s>) "
+              "-> tensor<3x%lldx1x%s>\n"
+              "%%c%d = stablehlo.reshape %%s%d : (tensor<3x%lldx1x%s>) -> "
+              "tensor<3x%lldx%s>\n",
+              k, n, column[k], column[k] + 1, n, w, T, n - 1, T, k, k, n - 1, T, n - 1, T);
+        buf_printf(&b, "%%d = stablehlo.subtract %%c0, %%c1 : tensor<3x%lldx%s>\n", n - 1, T);
+        buf_printf(&b, "%%r = stablehlo.maximum %%d, %%c2 : tensor<3x%lldx%s>\n", n - 1, T);
+        buf_printf(&b, "return %%r : tensor<3x%lldx%s>\n}", n - 1, T);
+        check_answer(types[t].t, 3, (int64_t[]){3, n, w}, b.p, 0);
+        buf_free(&b);
+      }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_turned), cmocka_unit_test(test_narrow),
-                                     cmocka_unit_test(test_itself)};
+                                     cmocka_unit_test(test_itself), cmocka_unit_test(test_columns)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,6 +36,8 @@ typedef struct DagNode {
   LLVMValueRef val;     /* valid when epoch is the level's */
   LLVMValueRef rounded; /* val in its type, when one needed it */
   unsigned epoch, rounded_epoch;
+  LLVMValueRef *rows; /* whole rows that others read other columns of (access.c) */
+  unsigned rows_epoch;
 } DagNode;
 
 typedef struct DagMask { /* 0 <= form < size, and the parent's */

@@ -18,7 +18,7 @@ static Err *estimate(const AdviseWork *w, const AdviseCase *c, const Chip *chip,
   Module *m = NULL;
   TRY(w->build(w->arg, c, &m));
   if (op_by_op) *op_by_op = advise_op_by_op_bytes(m);
-  SimOpts opts = {.devices = c->devices, .include_host = true};
+  SimOpts opts = {.devices = c->devices};
   Err *e = sim_estimate_spmd(m, chip, &opts, w->partitions, out);
   module_free(m);
   return e;

@@ -60,7 +60,7 @@ static Err *chip_row(const Model *model, const TrainConfig *config, const Data *
   StepProgram p;
   TRY(step_build(model, &c, data, true, &p));
   SimReport *r = NULL;
-  Err *e = sim_estimate(p.m, ref.chip, &(SimOpts){.devices = n, .include_host = true}, &r);
+  Err *e = sim_estimate(p.m, ref.chip, &(SimOpts){.devices = n}, &r);
   step_free(&p);
   if (e) return e;
   *row = (Row){.fits = r->fits, .memory_bytes = r->hbm_bytes, .step_s = r->time_s, .used = r->mfu};

@@ -102,8 +102,7 @@ static void fit(SimReport *r, Plan *p) {
 static void step_time(SimReport *r, const Plan *p, const SimOpts *opts) {
   const Law *law = p->law;
   double returned = returned_s(p->g, r->chip, law);
-  r->time_s =
-      p->time_s + returned + (opts->include_host ? chip_num(r->chip, "fit.dispatch", 0) : 0);
+  r->time_s = p->time_s + returned;
   if (r->time_s <= 0) /* results that are donated arguments: a launch all the same */
     r->time_s = law->tpu ? law->lbase / law->clock : chip_num(r->chip, "fit.launch", 2.5e-6);
   r->cycles = law->tpu ? p->cycles : p->time_s * law->clock;

@@ -22,9 +22,8 @@
 #include "prof/prof.h"
 
 typedef struct SimOpts {
-  int devices;       /* devices that run the program together; 0: 1 */
-  bool include_host; /* add the launch of the program from the host to the time */
-  bool eager; /* on GPUs: as a framework that runs one operation at a time, not as XLA compiles */
+  int devices; /* devices that run the program together; 0: 1 */
+  bool eager;  /* on GPUs: as a framework that runs one operation at a time, not as XLA compiles */
   bool fused_attention; /* on GPUs that can: attention as cuDNN and FlashAttention compute it, its
                            scores never stored; also with WEFT_ATTENTION=fused. Else as XLA does */
 } SimOpts;

@@ -258,7 +258,7 @@ static void product_shape(const Plan *plan, const Product *p, ProductShape *s) {
   if (inner > 0 && inner < S) /* several dimensions are contracted, the one in lanes is short */
     s->k = s->k_splits = ceil(kk / inner) * (S / 128);
   DType dt = p->cv->in[0]->dt;
-  s->passes = dt == DT_I8 || dt == DT_U8 ? chip_num(plan->chip, "fit.int8", 1) : c->passes;
+  s->passes = dt == DT_I8 || dt == DT_U8 ? plan->law->int8 : c->passes;
   s->out_tiles = (double)hlo_count(p->cv) / 1024;
 }
 

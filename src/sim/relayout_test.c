@@ -145,11 +145,31 @@ static void test_gradients(void **state) {
   near(GRADIENT("256", "28", "64", "32"), "tpu-v4", 81441);
 }
 
+/* What a window takes does not grow with its size where it lies outside of tiles. */
+static void test_windows(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func public @main(%a: tensor<32x14x14x256xbf16>) -> tensor<32x14x14x256xbf16> {\n"
+      "  %z = stablehlo.constant dense<0xFF80> : tensor<bf16>\n"
+      "  %0 = \"stablehlo.reduce_window\"(%a, %z) ({\n"
+      "  ^bb0(%x: tensor<bf16>, %y: tensor<bf16>):\n"
+      "    %m = stablehlo.maximum %x, %y : tensor<bf16>\n"
+      "    stablehlo.return %m : tensor<bf16>\n"
+      "  }) {padding = dense<[[0, 0], [1, 1], [1, 1], [0, 0]]> : tensor<4x2xi64>, "
+      "window_dimensions = array<i64: 1, 3, 3, 1>} : (tensor<32x14x14x256xbf16>, tensor<bf16>) -> "
+      "tensor<32x14x14x256xbf16>\n"
+      "  return %0 : tensor<32x14x14x256xbf16>\n}\n";
+  near(text, "tpu-v5e", 25613);
+  near(text, "tpu-v6e", 15687);
+  near(text, "tpu7x", 10710);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_copies),  cmocka_unit_test(test_at_once),
       cmocka_unit_test(test_relaid),  cmocka_unit_test(test_rounded),
       cmocka_unit_test(test_grouped), cmocka_unit_test(test_mean),
-      cmocka_unit_test(test_packed),  cmocka_unit_test(test_gradients)};
+      cmocka_unit_test(test_packed),  cmocka_unit_test(test_gradients),
+      cmocka_unit_test(test_windows)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,6 +29,29 @@ static double traffic(const Kernel *k) {
   return b;
 }
 
+#define NARROW_MOVE 0.75 /* of what wide elements take to be relaid on the way */
+#define POOLED \
+  0.7 /* of a register's part in a depthwise convolution: a window, whatever its size */
+
+/* Vector work of a window over out tiles of results. Inside a tile, and without on-chip memory for
+ * values, each tap counts; a running sum over all of a dimension is doubled in so many steps. */
+static double window_work(const Law *law, const HNode *w, const HValue *ov, double out) {
+  const HNode *x = w->in[0]->kind == H_PAD ? w->in[0]->in[0] : w->in[0];
+  double taps = 1, steps = 0, in = (double)hlo_count(x) / 1024; /* holes and edges left out */
+  bool inside = !law->prefetch;
+  for (int d = 0; d < w->rank; d++) {
+    bool outside = ov && ov->node->rank == w->rank && d != ov->order[0] && d != ov->order[1];
+    bool all = outside && w->lo[d] > 8 && w->lo[d] >= w->in[0]->d[d] && w->d[d] == w->in[0]->d[d];
+    taps *= (double)w->lo[d];
+    inside |= !outside && w->lo[d] > 1;
+    if (all) steps += ceil(log2((double)w->lo[d]));
+    if (w->step) in /= (double)MAX(1, w->step[d]);
+  }
+  if (inside) steps = taps > 4 ? taps : 0;
+  else if (steps <= 0) return out * POOLED * law->dw * law->vhalf;
+  return MIN(out, in) * steps * law->dw / 4 * (hlo_bits(w->dt) < 32 ? law->vhalf : 1);
+}
+
 /* Windowed reductions: estimated as a product is, when the compiler has an emitter for them (the
  * window's dimensions outside the tile, whole lanes); otherwise without an estimate. */
 static void cost_pool(Plan *p, Kernel *k) {
@@ -42,33 +65,25 @@ static void cost_pool(Plan *p, Kernel *k) {
     out += v->tiles;
     ov = v;
   }
+  bool far = false;
   double work = 0; /* a relayout that is fused in; elements of each window */
   for (int i = 0; i < k->reads.n; i++) {
     const HValue *v = k->reads.v[i];
     rd += tpu_read_cost(law, &law->product, k->reads.v[i]);
+    far |= base_of(k->reads.v[i])->space == SP_HBM && v->node->rank > 0;
     if (ov && v->node->rank == ov->node->rank && v->node->rank > 1 &&
         (v->order[0] != ov->order[0] || v->order[1] != ov->order[1]))
-      work += v->tiles * law->fmove;
+      work += v->tiles * law->fmove * (tpu_width(v) < 4 ? NARROW_MOVE : 1);
   }
   for (int i = 0; i < k->inner.n; i++)
-    if (k->inner.v[i]->kind == H_RWIN && k->inner.v[i]->lo) {
-      const HNode *w = k->inner.v[i];
-      const HNode *x = w->in[0]->kind == H_PAD ? w->in[0]->in[0] : w->in[0];
-      double taps = 1, in = (double)hlo_count(x) / 1024; /* holes and edges left out */
-      for (int d = 0; d < w->rank; d++) {
-        bool outside = ov && ov->node->rank == w->rank && d != ov->order[0] && d != ov->order[1];
-        bool all = law->prefetch && outside && w->lo[d] > 8 && w->lo[d] >= w->in[0]->d[d] &&
-                   w->d[d] == w->in[0]->d[d]; /* a running sum: doubled in so many steps */
-        taps *= all ? ceil(log2((double)w->lo[d])) : (double)w->lo[d];
-        if (w->step) in /= (double)MAX(1, w->step[d]);
-      }
-      if (taps > 4)
-        work += MIN(out, in) * taps * law->dw / 4 * (hlo_bits(w->dt) < 32 ? law->vhalf : 1);
-    }
+    if (k->inner.v[i]->kind == H_RWIN && k->inner.v[i]->lo)
+      work += window_work(law, k->inner.v[i], ov, out);
+  double base = law->base; /* half of the start is for what comes from far, unless law->lat is */
+  if (!far && law->prefetch && law->lat <= 0) base -= (law->base - law->base0 - law->base_out) / 2;
   double n = MAX(1, ceil(out / (900 * law->scoped / (16 << 20))));
   double R = ceil(n / (n > 1 ? law->cores : 1));
   k->windows = (int)n;
-  k->cycles = law->base + (rd + wr + work) / R + (R - 1) * MAX((rd + wr) / R + law->q, work / R);
+  k->cycles = base + (rd + wr + work) / R + (R - 1) * MAX((rd + wr) / R + law->q, work / R);
   k->bound = SIM_MEMORY;
   k->util = MIN(1, (rd + wr) / k->cycles);
 }

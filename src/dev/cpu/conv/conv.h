@@ -29,7 +29,8 @@ typedef struct ConvShape {
   int64_t groups;
   int result;   /* X, W or Y */
   bool swapped; /* by conv_swapped: lhs is Y, rhs is X */
-  bool flip;    /* the rhs has to be turned round: gathered so before all else */
+  bool flip;    /* the rhs has to be turned round: gathered so before all else; along these */
+  bool flipped[12];
   int64_t flip_dims[CPU_MAX_RANK], flip_strides[CPU_MAX_RANK], flip_offset;
   int flip_rank;
 } ConvShape;

@@ -54,7 +54,8 @@ bool conv_shape(const Op *op, ConvShape *c) {
       c->flip_dims[i] = r->dims[i], c->flip_strides[i] = flipped[i] = rs[i];
     for (int i = 0; i < ns; i++) {
       bool turned = d.reversal[i];
-      if (r->dims[ksd[i]] < 2 || turned == (c->form == CONV_DATA)) continue;
+      c->flipped[i] = r->dims[ksd[i]] > 1 && turned != (c->form == CONV_DATA);
+      if (!c->flipped[i]) continue;
       c->flip_strides[ksd[i]] = -rs[ksd[i]];
       c->flip_offset += (r->dims[ksd[i]] - 1) * rs[ksd[i]];
     }
@@ -139,6 +140,7 @@ bool conv_swapped(const ConvShape *s, ConvShape *out) {
   out->form = CONV_WEIGHTS;
   out->result = W;
   out->swapped = true;
+  out->flip = false;
   ConvView *ox = &out->v[X], *ow = &out->v[W], *oy = &out->v[Y];
   ox->n = y->n, ox->offset = w->offset;
   ow->n = w->n, ow->offset = x->offset;
@@ -151,8 +153,14 @@ bool conv_swapped(const ConvShape *s, ConvShape *out) {
   for (int i = 2; i < x->n; i++) {
     int64_t last = y->dims[i] - 1, step = s->strides[i - 2], low = last * step - s->low[i - 2];
     DIM(ox, i, w, i + 1), DIM(ow, i + 1, x, i);
-    oy->strides[i] = -y->strides[i];
-    oy->offset += last * y->strides[i];
+    if (s->flip && s->flipped[i - 2]) { /* all three the other way round: nothing is to be turned */
+      low = x->dims[i] + last * step - ox->dims[i] - low;
+      ow->offset += (x->dims[i] - 1) * x->strides[i];
+      ow->strides[i + 1] = -x->strides[i];
+    } else {
+      oy->offset += last * y->strides[i];
+      oy->strides[i] = -y->strides[i];
+    }
     if (low < 0) {
       ox->offset += -low * ox->strides[i];
       ox->dims[i] += low;

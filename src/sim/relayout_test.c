@@ -164,12 +164,25 @@ static void test_windows(void **state) {
   near(text, "tpu7x", 10710);
 }
 
+/* On chip the transpose unit takes narrow elements as it takes wide ones. */
+static void test_turned_on_chip(void **state) {
+  (void)state;
+  near(
+      "func.func public @main(%x: tensor<8x1200x48xbf16>, %g: tensor<8x600x96xbf16>) -> "
+      "tensor<3x48x96xbf16> {\n"
+      "  %0 = stablehlo.convolution(%x, %g) dim_numbers = [f, 0, b]x[i, 0, o]->[0, b, f], window = "
+      "{pad = [[0, 1]], rhs_dilate = [2]} {batch_group_count = 1 : i64, feature_group_count = 1 : "
+      "i64} : (tensor<8x1200x48xbf16>, tensor<8x600x96xbf16>) -> tensor<3x48x96xbf16>\n"
+      "  return %0 : tensor<3x48x96xbf16>\n}\n",
+      "tpu7x", 10549);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_copies),  cmocka_unit_test(test_at_once),
       cmocka_unit_test(test_relaid),  cmocka_unit_test(test_rounded),
       cmocka_unit_test(test_grouped), cmocka_unit_test(test_mean),
       cmocka_unit_test(test_packed),  cmocka_unit_test(test_gradients),
-      cmocka_unit_test(test_windows)};
+      cmocka_unit_test(test_windows), cmocka_unit_test(test_turned_on_chip)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -120,6 +120,11 @@ static void gathered_tiles(const HNode *n, double held[2]) {
   held[1] = ceil(rows / 128) * ceil(d / 8);
 }
 
+/* Matrices in a batch, of more than a tile's height, do not go through the transpose unit. */
+static bool tall_matrices(const HValue *v) {
+  return v->node->rank > 3 || (v->node->rank == 3 && v->node->d[v->order[1]] > 8);
+}
+
 /* Moving another dimension into lanes goes through the transpose unit, window by window: nothing
  * overlaps, and a tile of any type costs the same. */
 static double turn_cycles(const Law *law, HValue *from, HValue *to, bool joins, int *windows) {
@@ -143,7 +148,8 @@ static double turn_cycles(const Law *law, HValue *from, HValue *to, bool joins, 
     double t = held[i] / n, far = law->lbase - 30;
     if (side[i]->space == SP_HBM && !(i && on_chip)) w += far + t * law->lane;
     else if (side[i]->space == SP_CMEM) w += far + t * law->lane * 0.41;
-    else if (i && law->lane_pack > 0 && tpu_width(to) < 4 && side[0]->space != SP_HBM)
+    else if (i && law->lane_pack > 0 && tpu_width(to) < 4 && side[0]->space != SP_HBM &&
+             tall_matrices(to))
       w += far + t * law->lane_pack;
   }
   *windows = (int)n;

@@ -41,6 +41,7 @@ bool dot_few_plan(Dot *d) {
   if (f->few > (f->dots ? DOTS : ALONG) || (f->few > 1 && f->big < RATIO * f->few)) return false;
   if ((f->few > 1 || f->dots) && d->k < (f->few > 1 ? 2 : 1) * kern->lanes) return false;
   f->packed = d->in != DT_F32 || other->k_stride != 1;
+  f->far = d->b * f->big * d->k * dtype_bytes(d->in) > cpu_second_cache();
   /* Along k a task takes whole rows of the matrix, across it runs as long as there are sums for. */
   int64_t whole = f->few == 1 ? 4 * LONG : f->few <= LONG_FEW ? LONG : COLUMNS;
   if (f->dots) whole = MIN(whole, parts_of(MAX(1, TASK / d->k), 4) * 4);
@@ -108,13 +109,13 @@ static void piece(const Call *c, int64_t b, int64_t j0, int64_t n, int64_t p0, i
   for (int64_t j = 0; f->dots && j < n; j += four) /* rows of the matrix from end to end */
     for (int64_t p = p0; p < p1; p += run)
       kern->dots[t](f->few, a + p, a_ld, m + (j * big->free_stride + p) * e, big->free_stride,
-                    MIN(four, n - j), MIN(run, p1 - p), sums + j, ld);
+                    MIN(four, n - j), MIN(run, p1 - p), sums + j, ld, f->far);
   for (int64_t p = p0; !f->dots && p < p1; p += BLOCK) {
     float *to = p == p0 ? sums : block;
     for (int64_t i = 0; p > p0 && i < f->few; i++)
       memset(to + i * ld, 0, sizeof *to * (size_t)whole);
     kern->along[t](f->few, a + p, a_ld, m + p * big->k_stride * e, big->k_stride, n,
-                   MIN(BLOCK, p1 - p), to, ld);
+                   MIN(BLOCK, p1 - p), to, ld, f->far);
     for (int64_t i = 0; p > p0 && i < f->few; i++)
       for (int64_t j = 0; j < n; j++) sums[i * ld + j] += block[i * ld + j];
   }

@@ -49,9 +49,10 @@ typedef void (*GemmTakeFn)(int64_t k, const float *a, const char *from, int64_t 
                            float *c, int64_t ldc, bool add, GemmComing *next);
 /* c[few][n] += a[few][k] b: few rows; b is read once, where it is. Rows of a, c are a_ld, c_ld
  * apart. along: b[p] is a run of n, b_step to the next; dots: b[.][j] is a run of k, or the
- * last k of one, that is no shorter than a vector; what is before may be read. */
+ * last k of one, that is no shorter than a vector; what is before may be read. asks: b comes from
+ * beyond the second cache. */
 typedef void (*GemmFewFn)(int64_t few, const float *a, int64_t a_ld, const void *b, int64_t b_step,
-                          int64_t n, int64_t k, float *c, int64_t c_ld);
+                          int64_t n, int64_t k, float *c, int64_t c_ld, bool asks);
 /* c[mr][columns] (+)= sum over k of a b, both where they are: element (i, p) of a at i * a_row +
  * p * a_k, rows of b b_k apart. The columns may end within the last vector: what follows them is
  * not read, and written only before c_end (NULL: nothing is). */

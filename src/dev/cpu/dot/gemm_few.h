@@ -5,8 +5,8 @@
 
 typedef enum FewType { FEW_F32, FEW_BF16, FEW_F16 } FewType;
 #define FEW_BYTES(t) ((t) == FEW_F32 ? 4 : 2)
-#define ASK_BYTES 8192         /* are asked for ahead, at least */
-#define FAR_BYTES (1024 << 10) /* of a matrix: it comes from far away */
+#define ASK_BYTES 8192 /* are asked for ahead, at least; */
+#define ASK_RUN 2048   /* of a run along k that is no shorter */
 #define FEW_INLINE FN static inline __attribute__((always_inline))
 
 FEW_INLINE V few_load(FewType t, const char *p) {
@@ -80,7 +80,7 @@ FEW_INLINE void few_strip(FewType t, int vectors, const float *a, const char *b,
 }
 
 FEW_INLINE void few_along(FewType t, int64_t few, const float *a, int64_t a_ld, const void *b_,
-                          int64_t b_step, int64_t n, int64_t k, float *c, int64_t c_ld) {
+                          int64_t b_step, int64_t n, int64_t k, float *c, int64_t c_ld, bool asks) {
   const char *b = b_;
   int64_t e = FEW_BYTES(t);
   const int64_t strip = n % (STRIP * LANES) ? STRIP / 2 : STRIP;
@@ -95,7 +95,6 @@ FEW_INLINE void few_along(FewType t, int64_t few, const float *a, int64_t a_ld, 
     return;
   }
   const char *end = b + ((k - 1) * b_step + n) * e;
-  const bool far = n * k * e > FAR_BYTES;
 #define GROUP(ask, rows, ku) few_along_group(t, ask, rows, ku, x, a_ld, b, end, b_step, n, s, c_ld)
   for (int64_t p = 0, ku; p < k; p += ku, b += ku * b_step * e) {
     ku = k - p >= 4 ? 4 : 1;
@@ -107,7 +106,7 @@ FEW_INLINE void few_along(FewType t, int64_t few, const float *a, int64_t a_ld, 
       else if (rows == FEW) GROUP(false, FEW, 4);
       else if (rows == 2 && i == 0) GROUP(true, 2, 4);
       else if (rows == 2) GROUP(false, 2, 4);
-      else if (ku == 4 && far && i == 0) GROUP(true, 1, 4);
+      else if (ku == 4 && asks && i == 0) GROUP(true, 1, 4);
       else if (ku == 4) GROUP(false, 1, 4);
       else GROUP(false, 1, 1);
     }
@@ -118,9 +117,10 @@ FEW_INLINE void few_along(FewType t, int64_t few, const float *a, int64_t a_ld, 
 /* ---- b[.][j] are runs, no shorter than a vector: sums of products along them, four at a time. The
  * last elements come with some before them that are counted already ---- */
 
-/* sums[rows][4] += the last n elements of a vector of each row times those of each run. */
-FEW_INLINE void few_dots_vector(FewType t, int rows, int cols, const float *a, int64_t a_ld,
-                                const char *b, int64_t far, int64_t n, V *sums) {
+/* sums[rows][4] += the last n elements of a vector of each row times those of each run. ask: what is
+ * so many bytes further is brought to the second cache. */
+FEW_INLINE void few_dots_vector(FewType t, int64_t ask, int rows, int cols, const float *a,
+                                int64_t a_ld, const char *b, int64_t far, int64_t n, V *sums) {
   V x[FEW];
 #pragma GCC unroll 8
   for (int i = 0; i < rows; i++) {
@@ -130,22 +130,28 @@ FEW_INLINE void few_dots_vector(FewType t, int rows, int cols, const float *a, i
 #pragma GCC unroll 4
   for (int j = 0; j < cols; j++) {
     V y = few_load(t, b + j * far);
+    if (ask) __builtin_prefetch(b + j * far + ask, 0, 2);
     if (n < LANES) y = V_LAST(y, n);
 #pragma GCC unroll 8
     for (int i = 0; i < rows; i++) V_FMA(sums[i * 4 + j], x[i], y);
   }
 }
 
-FEW_INLINE void few_dots_group(FewType t, int rows, int cols, const float *a, int64_t a_ld,
-                               const char *b, int64_t b_step, int64_t k, float *c, int64_t c_ld) {
+FEW_INLINE void few_dots_group(FewType t, bool ask, int rows, int cols, const float *a,
+                               int64_t a_ld, const char *b, int64_t b_step, int64_t k, float *c,
+                               int64_t c_ld) {
   V s[FEW * 4];
-  const int64_t e = FEW_BYTES(t), far = b_step * e, last = k - LANES;
+  const int64_t e = FEW_BYTES(t), far = b_step * e, last = k - LANES, group = 4 * far;
+  const int64_t ahead = !ask                 ? 0
+                        : k * e >= ASK_RUN   ? ASK_RUN
+                        : group >= ASK_BYTES ? group
+                                             : ASK_BYTES / group * group;
 #pragma GCC unroll 16
   for (int i = 0; i < 4 * rows; i++) s[i] = V_ZERO();
   int64_t p = 0;
   for (; p <= last; p += LANES)
-    few_dots_vector(t, rows, cols, a + p, a_ld, b + p * e, far, LANES, s);
-  if (p < k) few_dots_vector(t, rows, cols, a + last, a_ld, b + last * e, far, k - p, s);
+    few_dots_vector(t, ahead, rows, cols, a + p, a_ld, b + p * e, far, LANES, s);
+  if (p < k) few_dots_vector(t, 0, rows, cols, a + last, a_ld, b + last * e, far, k - p, s);
 #pragma GCC unroll 8
   for (int i = 0; i < rows; i++, c += c_ld) {
     const V *u = s + i * 4;
@@ -170,30 +176,37 @@ FEW_INLINE float few_dot(FewType t, const float *a, const char *b, int64_t k) {
 }
 
 FEW_INLINE void few_dots(FewType t, int64_t few, const float *a, int64_t a_ld, const void *b_,
-                         int64_t b_step, int64_t n, int64_t k, float *c, int64_t c_ld) {
+                         int64_t b_step, int64_t n, int64_t k, float *c, int64_t c_ld, bool asks) {
   const char *b = b_;
   int64_t e = FEW_BYTES(t);
-#define GROUP(rows) few_dots_group(t, rows, 4, x, a_ld, b, b_step, k, s, c_ld)
+  /* Long runs that are multiplied by several rows the host itself asks for soon enough, and those
+   * that are widened first. */
+  const bool far = asks && t == FEW_F32 && (few == 1 || k * e < ASK_RUN);
+#define GROUP(ask, rows) few_dots_group(t, ask, rows, 4, x, a_ld, b, b_step, k, s, c_ld)
   for (int64_t j = 0, cols; j < n; j += cols, b += cols * b_step * e, c += cols) {
     cols = n - j >= 4 ? 4 : 1;
     for (int64_t i = 0, rows; i < few; i += rows) {
       rows = cols == 1 ? 1 : few - i >= FEW ? FEW : MIN(2, few - i);
       const float *x = a + i * a_ld;
       float *s = c + i * c_ld;
-      if (rows == FEW) GROUP(FEW);
-      else if (rows == 2) GROUP(2);
-      else if (cols == 4) GROUP(1);
+      const bool ask = far && i == 0 && cols == 4;
+      if (rows == FEW && ask) GROUP(true, FEW);
+      else if (rows == FEW) GROUP(false, FEW);
+      else if (rows == 2 && ask) GROUP(true, 2);
+      else if (rows == 2) GROUP(false, 2);
+      else if (ask) GROUP(true, 1);
+      else if (cols == 4) GROUP(false, 1);
       else *s += few_dot(t, x, b, k);
     }
   }
 #undef GROUP
 }
 
-#define FEW_KERNEL(way, name, t)                                                              \
-  FN static void few_##way##_##name(int64_t few, const float *a, int64_t a_ld, const void *b, \
-                                    int64_t b_step, int64_t n, int64_t k, float *c,           \
-                                    int64_t c_ld) {                                           \
-    few_##way(t, few, a, a_ld, b, b_step, n, k, c, c_ld);                                     \
+#define FEW_KERNEL(way, name, t)                                                                  \
+  FN static void few_##way##_##name(int64_t few, const float *a, int64_t a_ld, const void *b,     \
+                                    int64_t b_step, int64_t n, int64_t k, float *c, int64_t c_ld, \
+                                    bool asks) {                                                  \
+    few_##way(t, few, a, a_ld, b, b_step, n, k, c, c_ld, asks);                                   \
   }
 #define FEW_KERNELS(way) \
   FEW_KERNEL(way, f32, FEW_F32) FEW_KERNEL(way, bf16, FEW_BF16) FEW_KERNEL(way, f16, FEW_F16)

@@ -339,6 +339,10 @@ averages), on all generations. `first`: before any of them was looked at.
 Common blocks at shapes of their own (attention, BERT, GPT, Llama, bottlenecks, convolution with normalisation), and whole steps (ResNet, ViT, BERT, GPT as
 layers and as a loop, LSTM, recommendation, point clouds, an autoencoder, a graph), on all generations. `first`: before any of them was looked at.
 
+{peaks5}
+The same kinds at other shapes, with other nets (down-sampling and basic residual blocks, attention across, gated units, a plain convolutional net, sets,
+a graph, a policy), for judging alone. `first`: before the rules of that day and before any of them was compiled.
+
 ## Convolutions of small batches
 
 {images}
@@ -416,6 +420,7 @@ def main():
                               ("peaks2", "peaks2.csv", "The same once more, blind"),
                               ("peaks3", "peaks3.csv", "Other architectures and optimizers"),
                               ("peaks4", "peaks4.csv", "Common blocks and steps, blind"),
+                              ("peaks5", "peaks5.csv", "Common blocks and steps, blind, again"),
                               ("images", "images.csv", "Convolutions of small batches"),
                               ("fresh", "fresh.csv", "Fresh shapes of every family"),
                               ("mix", "mix.csv", "The oracle's own mix at other shapes"),

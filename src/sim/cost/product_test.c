@@ -159,11 +159,58 @@ static void test_images(void **state) {
   }
 }
 
+/* Attention that only goes forwards, of short rows: the product that divides the exponentials finds the
+ * largest of each row as well, in a pass before. */
+static void test_attention(void **state) {
+  (void)state;
+  static const char text[] =
+      "!x = tensor<4x96x256xbf16>\n!w = tensor<256x256xbf16>\n!h = tensor<4x96x4x64xbf16>\n"
+      "!b = tensor<4x4x96x96xbf16>\n!s = tensor<4x4x96x96xf32>\n!r = tensor<4x4x96xf32>\n"
+      "!o = tensor<4x4x64x96xbf16>\n"
+      "func.func public @main(%x: !x, %wq: !w, %wk: !w, %wv: !w, %wo: !w) -> !x {\n"
+      "  %ql = stablehlo.dot_general %x, %wq, contracting_dims = [2] x [0] : (!x, !w) -> !x\n"
+      "  %kl = stablehlo.dot_general %x, %wk, contracting_dims = [2] x [0] : (!x, !w) -> !x\n"
+      "  %vl = stablehlo.dot_general %x, %wv, contracting_dims = [2] x [0] : (!x, !w) -> !x\n"
+      "  %q = stablehlo.reshape %ql : (!x) -> !h\n"
+      "  %k = stablehlo.reshape %kl : (!x) -> !h\n"
+      "  %v = stablehlo.reshape %vl : (!x) -> !h\n"
+      "  %c = stablehlo.dot_general %q, %k, batching_dims = [0, 2] x [0, 2], contracting_dims = "
+      "[3] x [3] "
+      ": (!h, !h) -> !b\n"
+      "  %w = stablehlo.convert %c : (!b) -> !s\n"
+      "  %f = stablehlo.constant dense<0.125> : !s\n"
+      "  %s = stablehlo.multiply %w, %f : !s\n"
+      "  %l = stablehlo.constant dense<0xFF800000> : tensor<f32>\n"
+      "  %m = stablehlo.reduce(%s init: %l) applies stablehlo.maximum across dimensions = [3] : "
+      "(!s, tensor<f32>) -> !r\n"
+      "  %mb = stablehlo.broadcast_in_dim %m, dims = [0, 1, 2] : (!r) -> !s\n"
+      "  %d = stablehlo.subtract %s, %mb : !s\n"
+      "  %e = stablehlo.exponential %d : !s\n"
+      "  %z = stablehlo.constant dense<0.0> : tensor<f32>\n"
+      "  %n = stablehlo.reduce(%e init: %z) applies stablehlo.add across dimensions = [3] : "
+      "(!s, tensor<f32>) -> !r\n"
+      "  %nb = stablehlo.broadcast_in_dim %n, dims = [0, 1, 2] : (!r) -> !s\n"
+      "  %pw = stablehlo.divide %e, %nb : !s\n"
+      "  %p = stablehlo.convert %pw : (!s) -> !b\n"
+      "  %o = stablehlo.dot_general %v, %p, batching_dims = [0, 2] x [0, 1], contracting_dims = "
+      "[1] x [3] "
+      ": (!h, !b) -> !o\n"
+      "  %t = stablehlo.transpose %o, dims = [0, 3, 1, 2] : (!o) -> !h\n"
+      "  %j = stablehlo.reshape %t : (!h) -> !x\n"
+      "  %y = stablehlo.dot_general %j, %wo, contracting_dims = [2] x [0] : (!x, !w) -> !x\n"
+      "  %a = stablehlo.add %x, %y : !x\n"
+      "  return %a : !x\n}\n";
+  SimReport *r = estimate(text, "tpu-v6e");
+  within(r->cycles, 17222);
+  sim_report_free(r);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_chains),    cmocka_unit_test(test_loads),
       cmocka_unit_test(test_quotients), cmocka_unit_test(test_sums),
       cmocka_unit_test(test_vectors),   cmocka_unit_test(test_images),
+      cmocka_unit_test(test_attention),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -383,6 +383,9 @@ void tpu_product(Plan *plan, Kernel *k) {
   k->cycles = tpu_tiling(law, &s, &array, &k->windows);
   if (law->row_beside && rows > 0) /* while the array works: the longer of both counts */
     k->cycles = MAX(k->cycles, 0.3 * law->base0 + rows + work + array / 4);
+  /* the largest of each row is found before, in a pass of its own */
+  for (int i = 0; i < k->inner.n && law->scores; i++)
+    if (k->inner.v[i]->inlined && k->inner.v[i]->kind == H_REDUCE) k->cycles += law->lbase;
   for (int i = 0; i < k->reads.n && law->scores_mx > 0; i++)
     if (p.side[i] == EPILOGUE && k->reads.v[i]->node->soft &&
         hlo_count(k->reads.v[i]->node) == hlo_count(p.cv))

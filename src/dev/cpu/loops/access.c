@@ -307,6 +307,10 @@ V gen_load(Gen *g, DagNode *n) {
   V pieces = mask ? NULL : load_column(g, n, stride);
   if (!pieces) pieces = load_pieces(g, n->t, ptr, steps, mask);
   if (pieces) return from_mem(g, n->t, pieces);
+  if (!mask && cpu_vector_bits() < 512) {
+    V at = gen_const_lanes(g, LLVMInt64TypeInContext(g->ctx), steps);
+    return from_mem(g, n->t, gather_each(g, n->t, ptr, at));
+  }
   V ptrs = lane_pointers(g, n->t, ptr, steps);
   if (!mask) mask = k_splat(g, LLVMConstInt(LLVMInt1TypeInContext(g->ctx), 1, 0), g->vl);
   LLVMTypeRef types[2] = {vt, LLVMVectorType(p, (unsigned)g->vl)};

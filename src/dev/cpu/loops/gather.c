@@ -52,8 +52,7 @@ V gather_window(Gen *g, const DagNode *n, V ptr) {
   return start ? LLVMBuildGEP2(B, mem_type(g, n->t, 0), ptr, &start, 1, "") : ptr;
 }
 
-/* One by one: a machine's own gather is slower where it is made of many small operations, or mitigated. */
-static V load_lanes(Gen *g, DType t, V base, V at) {
+V gather_each(Gen *g, DType t, V base, V at) {
   LLVMTypeRef et = mem_type(g, t, 0), i64 = LLVMInt64TypeInContext(g->ctx);
   V all = LLVMGetPoison(mem_type(g, t, g->vl));
   for (int l = 0; l < g->vl; l++) {
@@ -83,5 +82,5 @@ V gather_lanes(Gen *g, const DagNode *n) {
     at = LLVMBuildAdd(B, at, gen_const_lanes(g, reg_type(g, to, 0), steps), "");
     if (g->tail) at = LLVMBuildSelect(B, g->tail, at, LLVMConstNull(LLVMTypeOf(at)), "");
   }
-  return from_mem(g, n->t, load_lanes(g, n->t, base, at));
+  return from_mem(g, n->t, gather_each(g, n->t, base, at));
 }

@@ -47,6 +47,10 @@ void gen_store(Gen *g, int out, int level);
 
 /* ---- gather.c ---- */
 
+/* The elements at `at` from base, one by one: a machine's own gather is slower where it is made of many
+ * small operations, or mitigated. */
+V gather_each(Gen *g, DType t, V base, V at);
+
 /* Moves an address in the operand of a gather by the index vector, if all lanes have the same one. */
 V gather_window(Gen *g, const DagNode *n, V ptr);
 /* An element of a window for each lane; NULL: they have the same one. */

@@ -1,6 +1,7 @@
 /* gemm's kernels for pairs of bf16, with AVX512_BF16: each step of k multiplies two elements. Panels
  * hold pairs where the others hold floats; these kernels are those of gemm_tile.h else. */
 #if defined(__x86_64__)
+#include "dev/cpu/dot/gemm.h"
 #include "dev/cpu/kernel/avx512.h"
 
 #define LANES 16

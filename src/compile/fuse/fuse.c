@@ -25,34 +25,54 @@ int fuser_pos(const Fuser *f, const Op *op) {
   return (int)(intptr_t)map_get(f->pos, (Str){(const char *)&op, sizeof op}) - 1;
 }
 
-/* Does a path of data lead from the op at `pos` into cluster `id`? A cluster runs as a whole. */
-static bool leads_to(Fuser *f, int pos, int id) {
-  if (pos >= f->n) return false;
-  Info *in = &f->info[pos];
-  const Cluster *goal = f->clusters.v[id];
-  if (pos > goal->last) {
-    bool any = false; /* the clusters it belongs to may reach back before it */
-    for (int i = 0; i < in->inside.n; i++)
-      any |= f->clusters.v[in->inside.v[i]]->first <= goal->last;
-    if (!any) return false;
+/* The last position from which data can come to the cluster: it runs as a whole, and so does what
+ * overlaps with it, whose results lead to whatever overlaps with that. */
+static int last_before(const Fuser *f, int id) {
+  int last = f->clusters.v[id]->last;
+  for (bool more = true; more;) {
+    more = false;
+    for (int i = 0; i < f->clusters.n; i++) {
+      const Cluster *c = f->clusters.v[i];
+      if (c->first > last || c->last <= last) continue;
+      last = c->last;
+      more = true;
+    }
   }
-  if (in->stamp == f->stamp) return false;
-  in->stamp = f->stamp;
-  for (int i = 0; i < in->inside.n; i++)
-    if (in->inside.v[i] == id) return true;
-  for (int i = 0; i < f->n_users[pos]; i++)
-    if (leads_to(f, f->users[pos][i], id)) return true;
-  for (int i = 0; i < in->inside.n; i++) {
-    const Cluster *c = f->clusters.v[in->inside.v[i]];
-    for (int j = 0; j < c->members.n; j++)
-      if (f->info[c->members.v[j]].stamp != f->stamp && leads_to(f, c->members.v[j], id))
-        return true;
+  return last;
+}
+
+/* Does a path of data lead from the op at `from` into cluster `id`? What reads a value is its users'
+ * clusters, each as a whole: then its outputs come after it. What has the current stamp has been
+ * looked at; ops after `last` need not be. */
+static bool leads_to(Fuser *f, int from, int id, int last) {
+  VEC(int) todo = {0};
+  bool found = false;
+  *vec_push(&todo) = from;
+  while (todo.n && !found) {
+    int pos = todo.v[--todo.n];
+    if (pos > last || f->info[pos].stamp == f->stamp) continue;
+    Info *in = &f->info[pos];
+    in->stamp = f->stamp;
+    for (int i = 0; i < f->n_users[pos] && (in->alias || in->step); i++)
+      *vec_push(&todo) = f->users[pos][i];
+    for (int i = 0; i < in->inside.n; i++) {
+      Cluster *c = f->clusters.v[in->inside.v[i]];
+      found |= in->inside.v[i] == id;
+      if (c->stamp == f->stamp) continue;
+      c->stamp = f->stamp;
+      for (int j = 0; j < c->outs.n; j++) {
+        int out = fuser_pos(f, c->outs.v[j]->def);
+        for (int k = 0; k < f->n_users[out]; k++) *vec_push(&todo) = f->users[out][k];
+      }
+    }
   }
-  return false;
+  vec_free(&todo);
+  return found;
 }
 
 /* May the op become a further output of the cluster: do its other users not lead back? */
 static bool output_is_safe(Fuser *f, int pos, int id) {
+  int last = MIN(last_before(f, id), f->n - 1);
   f->stamp++;
   for (int i = 0; i < f->n_users[pos]; i++) {
     int u = f->users[pos][i];
@@ -68,12 +88,12 @@ static bool output_is_safe(Fuser *f, int pos, int id) {
       for (int k = 0; k < c->outs.n; k++) {
         int p = fuser_pos(f, c->outs.v[k]->def);
         for (int w = 0; w < f->n_users[p]; w++)
-          if (leads_to(f, f->users[p][w], id)) return false;
+          if (leads_to(f, f->users[p][w], id, last)) return false;
       }
     }
     if (f->info[u].alias || f->info[u].step) {
       for (int w = 0; w < f->n_users[u]; w++)
-        if (leads_to(f, f->users[u][w], id)) return false;
+        if (leads_to(f, f->users[u][w], id, last)) return false;
     }
   }
   return true;

@@ -52,6 +52,7 @@ typedef struct Cluster {
   int first, last; /* positions */
   int repeats;
   int functions; /* members whose code is long */
+  int stamp;
 } Cluster;
 
 typedef struct Info { /* of the op at a position */

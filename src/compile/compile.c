@@ -19,6 +19,7 @@ static const struct {
     {"tiny_products", pass_tiny_products},
     {"special", pass_special},
     {"simplify", pass_simplify},
+    {"threefry", pass_threefry},
     {"pads", pass_pads},
     {"apart", pass_apart},
     {"pools", pass_pools},

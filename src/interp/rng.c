@@ -15,11 +15,10 @@
 
 static uint32_t rotl(uint32_t x, int r) { return x << r | x >> (32 - r); }
 
-static void threefry2x32(const uint32_t key[2], uint32_t x[2]) {
+/* x has the keys added. */
+static void threefry_rounds(const uint32_t key[2], uint32_t x[2]) {
   static const int rotations[8] = {13, 15, 26, 6, 17, 29, 16, 24};
   const uint32_t ks[3] = {key[0], key[1], key[0] ^ key[1] ^ 0x1BD11BDA};
-  x[0] += ks[0];
-  x[1] += ks[1];
   for (uint32_t round = 0; round < 5; round++) {
     for (int i = 0; i < 4; i++) {
       x[0] += x[1];
@@ -28,6 +27,12 @@ static void threefry2x32(const uint32_t key[2], uint32_t x[2]) {
     x[0] += ks[(round + 1) % 3];
     x[1] += ks[(round + 2) % 3] + round + 1;
   }
+}
+
+static void threefry2x32(const uint32_t key[2], uint32_t x[2]) {
+  x[0] += key[0];
+  x[1] += key[1];
+  threefry_rounds(key, x);
 }
 
 static void philox4x32(const uint32_t key[2], uint32_t x[4]) {
@@ -180,5 +185,21 @@ Err *sem_rng(Eval *e) {
     return op_err(e->op, ERR_UNIMPLEMENTED, "random %s", dtype_name(out->dtype));
   fill_rng(out, e->in[0], e->in[1], str_is(op_str(e->op, "rng_distribution"), "NORMAL"),
            e->run->rng_calls++);
+  return NULL;
+}
+
+/* ---- as the compiler writes it --------------------------------------------------------------- */
+
+Err *sem_threefry(Eval *e) {
+  Tensor *out;
+  TRY(eval_out(e, 0, &out));
+  int64_t part = op_int(e->op, "part", 0);
+  for (int64_t i = 0; i < out->count; i++) {
+    uint32_t x[4];
+    for (int k = 0; k < 4; k++)
+      x[k] = ((const uint32_t *)e->in[k]->data)[e->in[k]->count == 1 ? 0 : i];
+    threefry_rounds(x + 2, x);
+    ((uint32_t *)out->data)[i] = part == 2 ? x[0] ^ x[1] : x[part];
+  }
   return NULL;
 }

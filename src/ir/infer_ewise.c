@@ -239,6 +239,14 @@ static Err *map(Infer *f) {
   return NULL;
 }
 
+static Err *threefry(Infer *f) {
+  TRY(plain(f, EU, DT_INVALID));
+  int64_t part = op_int(f->op, "part", 0);
+  if (in_type(f, 0)->dtype != DT_U32) FAIL(f, "words are ui32");
+  if (part < 0 || part > 2) FAIL(f, "part is 0, 1 or 2");
+  return NULL;
+}
+
 InferFn infer_ewise_fn(OpKind k) {
   static const InferRow others[] = {
       {OP_CONVERT, convert},
@@ -253,6 +261,7 @@ InferFn infer_ewise_fn(OpKind k) {
       {OP_SELECT, select},
       {OP_CLAMP, clamp},
       {OP_MAP, map},
+      {OP_THREEFRY, threefry},
       {OP_CHLO_IS_INF, predicate},
       {OP_CHLO_IS_POS_INF, predicate},
       {OP_CHLO_IS_NEG_INF, predicate},

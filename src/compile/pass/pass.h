@@ -31,6 +31,8 @@ Err *pass_pads(Module *m);
 Err *pass_apart(Module *m);
 /* Functions that front ends write out as polynomials become one operation. */
 Err *pass_special(Module *m);
+/* The random numbers that JAX writes out become one operation. */
+Err *pass_threefry(Module *m);
 /* Windows over whole dimensions, gradients of means over windows that do not overlap. */
 Err *pass_pools(Module *m);
 /* What is spread out between zeros, to be added to something. */

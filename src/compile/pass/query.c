@@ -110,6 +110,7 @@ bool op_is_heavy(const Op *op) {
   case OP_CHLO_ERF:
   case OP_CHLO_ERFC:
   case OP_CHLO_ERF_INV:
+  case OP_THREEFRY:
   case OP_GATHER: return true;
   default: return op_info[op->kind].cls == OC_REDUCE;
   }

@@ -60,7 +60,7 @@ static bool rule_splats(Simp *s, Op *op) {
 }
 
 static bool rule_ewise(Simp *s, Op *op) {
-  if (rule_splats(s, op)) return true;
+  if (rule_splats(s, op) || simp_count(s, op)) return true;
   Value *a = op->n_operands > 0 ? op->operands[0] : NULL,
         *b = op->n_operands > 1 ? op->operands[1] : NULL;
   switch (op->kind) {

@@ -464,6 +464,7 @@ void dag_key(const Dag *d, Buf *b) {
       if (node_gathers(n)) key_gather(b, n);
       buf_str(b, op_str(n->op, "comparison_direction"));
       buf_str(b, op_str(n->op, "compare_type"));
+      if (n->op->kind == OP_THREEFRY) key_int(b, op_int(n->op, "part", 0));
       if (n->op->kind == OP_REDUCE_PRECISION) {
         key_int(b, op_int(n->op, "exponent_bits", 0));
         key_int(b, op_int(n->op, "mantissa_bits", 0));

@@ -312,6 +312,7 @@ static V emit_float_fn(Gen *g, OpKind k, DType t, int n, V *in) {
     return LLVMBuildFDiv(B, one, LLVMBuildFAdd(B, one, math_library(g, "exp", t, 1, &minus), ""),
                          "");
   }
+  case OP_CHLO_ERF_INV: return math_erf_inv(g, in[0]);
   case OP_CHLO_ERF: return wide ? math_library(g, "erf", t, 1, in) : math_erf(g, in[0]);
   case OP_CHLO_ERFC: return wide ? math_library(g, "erfc", t, 1, in) : math_erfc(g, in[0]);
   case OP_SINE:
@@ -554,6 +555,7 @@ bool emit_supports(const Op *op) {
     return op->operands[0]->type->rank == op_type(op)->rank &&
            dtype_bits(t) == dtype_bits(op_type(op)->dtype) && c != DC_BOOL &&
            dtype_class(op_type(op)->dtype) != DC_BOOL;
+  case OP_THREEFRY: return true;
   case OP_AND:
   case OP_OR:
   case OP_XOR:
@@ -576,6 +578,7 @@ bool emit_supports(const Op *op) {
   case OP_REDUCE_PRECISION:
     return (t == DT_F32 || t == DT_BF16) && op_int(op, "exponent_bits", 0) == 8 &&
            op_int(op, "mantissa_bits", 0) >= 1;
+  case OP_CHLO_ERF_INV: return c == DC_FLOAT && t != DT_F64;
   case OP_EXPONENTIAL:
   case OP_EXPONENTIAL_MINUS_ONE:
   case OP_LOG:

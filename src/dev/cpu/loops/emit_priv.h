@@ -7,6 +7,7 @@
 #include <llvm-c/Core.h>
 
 #include "dev/cpu/kernel/kernel.h"
+#include "dev/cpu/loops/lanes.h"
 #include "dev/cpu/loops/loops.h"
 
 /* ---- the graph ---- */
@@ -183,6 +184,7 @@ LLVMValueRef math_tanh(Gen *g, LLVMValueRef x);
 LLVMValueRef math_logistic(Gen *g, LLVMValueRef x);
 LLVMValueRef math_erf(Gen *g, LLVMValueRef x);
 LLVMValueRef math_erfc(Gen *g, LLVMValueRef x);
+LLVMValueRef math_erf_inv(Gen *g, LLVMValueRef x);
 LLVMValueRef math_atan2(Gen *g, LLVMValueRef y, LLVMValueRef x);
 LLVMValueRef math_tanh_wide(Gen *g, LLVMValueRef x); /* of f64 */
 LLVMValueRef math_power(Gen *g, LLVMValueRef *args); /* of f32: the base, the exponent */
@@ -201,6 +203,9 @@ typedef struct Helper {
   void *fn;
 } Helper;
 extern const Helper math_helpers[], lanes_helpers[]; /* ended by {0} */
+/* lanes_threefry of operands in memory (math_stored); parts: of type t, those not NULL before are wanted. */
+void math_threefry(Gen *g, LLVMValueRef *in, unsigned same, LLVMTypeRef t, LLVMValueRef *parts);
+LLVMValueRef math_stored(Gen *g, LLVMValueRef v); /* on the stack: where */
 
 /* loops.c */
 Err *gen_fusion(Gen *g, Dag *d, const char *name, FusedCode *out);

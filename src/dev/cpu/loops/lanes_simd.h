@@ -1,5 +1,5 @@
-/* Functions of a vector's lanes; the includer defines FN, the target, LANES of f32, NAME(x), and V_FMA,
- * D_FMA and V_ANY for vectors of that many floats, of half as many doubles, and for masks. Polynomials
+/* Functions of a vector's lanes; the includer defines FN, the target, LANES of f32, NAME(x), V_TURN
+ * (u32 turned to the left), and V_FMA, D_FMA and V_ANY for vectors of that many floats, of half as many doubles, and for masks. Polynomials
  * are fitted for weft (least squares reweighted to minimax, in double; the error stands beside each).
  * Each function tells whether all lanes are ones that it covers; of others it gives anything. */
 
@@ -186,6 +186,68 @@ FN static bool NAME(remainders)(const float *x, const float *y, float *z, int64_
   return !V_ANY(odd);
 }
 
+/* ---- random numbers ---- */
+
+#define U NAME(Bits)
+typedef uint32_t U __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
+
+/* Two vectors at a time: one alone waits for itself. */
+#define ROUND(by)           \
+  a0 += b0, a1 += b1;       \
+  b0 = V_TURN(b0, by) ^ a0; \
+  b1 = V_TURN(b1, by) ^ a1;
+#define FOUR_ROUNDS(r0, r1, r2, r3, key, next, number)                \
+  ROUND(r0) ROUND(r1) ROUND(r2) ROUND(r3) a0 += key[0], a1 += key[1]; \
+  b0 += next[0] + (uint32_t)number, b1 += next[1] + (uint32_t)number;
+
+#define TWO(p, step) \
+  { *(const U *)(p), *(const U *)((p) + (step)) }
+#define PUT(p, v0, v1) \
+  if (p) *(U *)(p) = (v0), *(U *)((p) + LANES) = (v1), (p) += 2 * LANES;
+
+/* n is a multiple of two vectors. */
+INLINE void NAME(ciphers)(const uint32_t *a, const uint32_t *b, const uint32_t *key0,
+                          const uint32_t *key1, uint32_t *first, uint32_t *second, uint32_t *both,
+                          int64_t same, int64_t n) {
+  const int64_t sa = same & 1 ? 0 : LANES, sb = same & 2 ? 0 : LANES, sk = same & 4 ? 0 : LANES,
+                sl = same & 8 ? 0 : LANES;
+  for (; n; n -= 2 * LANES) {
+    const U x[2] = TWO(a, sa), y[2] = TWO(b, sb), k[2] = TWO(key0, sk), l[2] = TWO(key1, sl);
+    const U m[2] = {k[0] ^ l[0] ^ 0x1BD11BDA, k[1] ^ l[1] ^ 0x1BD11BDA};
+    U a0 = x[0], a1 = x[1], b0 = y[0], b1 = y[1];
+    FOUR_ROUNDS(13, 15, 26, 6, l, m, 1)
+    FOUR_ROUNDS(17, 29, 16, 24, m, k, 2)
+    FOUR_ROUNDS(13, 15, 26, 6, k, l, 3)
+    FOUR_ROUNDS(17, 29, 16, 24, l, m, 4)
+    FOUR_ROUNDS(13, 15, 26, 6, m, k, 5)
+    PUT(first, a0, a1)
+    PUT(second, b0, b1)
+    PUT(both, a0 ^ b0, a1 ^ b1)
+    a += 2 * sa, b += 2 * sb, key0 += 2 * sk, key1 += 2 * sl;
+  }
+}
+
+FN static void NAME(threefry)(const uint32_t *a, const uint32_t *b, const uint32_t *key0,
+                              const uint32_t *key1, uint32_t *first, uint32_t *second,
+                              uint32_t *both, int64_t same, int64_t n) {
+  int64_t left = n % (2 * LANES), done = n - left;
+  NAME(ciphers)(a, b, key0, key1, first, second, both, same, done);
+  if (!left) return;
+  const uint32_t *from[4] = {a, b, key0, key1};
+  uint32_t rest[4][2 * LANES], *to[3] = {first, second, both};
+  for (int k = 0; k < 4; k++)
+    for (int64_t i = 0; i < 2 * LANES; i++)
+      rest[k][i] = same >> k & 1 ? from[k][0] : i < left ? from[k][done + i] : 0;
+  NAME(ciphers)(rest[0], rest[1], rest[2], rest[3], rest[0], rest[1], rest[2], 0, 2 * LANES);
+  for (int k = 0; k < 3; k++)
+    if (to[k]) memcpy(to[k] + done, rest[k], 4 * (size_t)left);
+}
+
+#undef TWO
+#undef PUT
+#undef ROUND
+#undef FOUR_ROUNDS
+#undef U
 #undef INLINE
 #undef F
 #undef I

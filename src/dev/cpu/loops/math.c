@@ -35,6 +35,7 @@ static LLVMValueRef one_arg(Gen *g, const char *name, LLVMValueRef x) {
 #define NEG(a) LLVMBuildFNeg(B, a, "")
 #define FMA(a, b, c) fma3(g, a, b, c)
 #define ABS(a) one_arg(g, "llvm.fabs", a)
+#define SQRT(a) one_arg(g, "llvm.sqrt", a)
 #define RINT(a) one_arg(g, "llvm.rint", a)
 #define LESS(a, b) LLVMBuildFCmp(B, LLVMRealOLT, a, b, "")
 #define MORE(a, b) LLVMBuildFCmp(B, LLVMRealOGT, a, b, "")
@@ -79,6 +80,15 @@ LLVMValueRef math_library(Gen *g, const char *fn, DType t, int n, LLVMValueRef *
   return r ? r : call_lanes(g, name, t, n, args);
 }
 
+/* Memory for a value of the type; the builder stays where it is. */
+static LLVMValueRef stack_of(Gen *g, LLVMTypeRef t) {
+  LLVMBasicBlockRef here = LLVMGetInsertBlock(B);
+  LLVMPositionBuilderBefore(B, LLVMGetFirstInstruction(LLVMGetEntryBasicBlock(g->fn)));
+  LLVMValueRef at = LLVMBuildAlloca(B, t, "");
+  LLVMPositionBuilderBefore(B, LLVMGetBasicBlockTerminator(here));
+  return at;
+}
+
 /* The same by a function on arrays (lanes.c), through the stack. */
 static LLVMValueRef call_arrays(Gen *g, const char *helper, int n, LLVMValueRef *args) {
   LLVMTypeRef v = LLVMTypeOf(args[0]), p = LLVMPointerTypeInContext(g->ctx, 0),
@@ -88,14 +98,32 @@ static LLVMValueRef call_arrays(Gen *g, const char *helper, int n, LLVMValueRef 
   LLVMTypeRef ft = LLVMFunctionType(LLVMVoidTypeInContext(g->ctx), params, (unsigned)n + 2, 0);
   LLVMValueRef fn = LLVMGetNamedFunction(g->mod, helper), at[4];
   if (!fn) fn = LLVMAddFunction(g->mod, helper, ft);
-  LLVMBasicBlockRef here = LLVMGetInsertBlock(B);
-  LLVMPositionBuilderBefore(B, LLVMGetFirstInstruction(LLVMGetEntryBasicBlock(g->fn)));
-  for (int k = 0; k <= n; k++) at[k] = LLVMBuildAlloca(B, v, "");
-  LLVMPositionBuilderBefore(B, LLVMGetBasicBlockTerminator(here));
+  for (int k = 0; k <= n; k++) at[k] = stack_of(g, v);
   for (int k = 0; k < n; k++) LLVMBuildStore(B, args[k], at[k]);
   at[n + 1] = LLVMConstInt(i64, (unsigned long long)g->lanes, 0);
   LLVMBuildCall2(B, ft, fn, at, (unsigned)n + 2, "");
   return LLVMBuildLoad2(B, v, at[n], "");
+}
+
+LLVMValueRef math_stored(Gen *g, LLVMValueRef v) {
+  LLVMValueRef at = stack_of(g, LLVMTypeOf(v));
+  LLVMBuildStore(B, v, at);
+  return at;
+}
+
+void math_threefry(Gen *g, LLVMValueRef *in, unsigned same, LLVMTypeRef t, LLVMValueRef *parts) {
+  LLVMTypeRef p = LLVMPointerTypeInContext(g->ctx, 0), i64 = LLVMInt64TypeInContext(g->ctx),
+              params[9] = {p, p, p, p, p, p, p, i64, i64};
+  LLVMTypeRef ft = LLVMFunctionType(LLVMVoidTypeInContext(g->ctx), params, 9, 0);
+  LLVMValueRef fn = LLVMGetNamedFunction(g->mod, "weft_threefry"), args[9];
+  if (!fn) fn = LLVMAddFunction(g->mod, "weft_threefry", ft);
+  for (int k = 0; k < 4; k++) args[k] = in[k];
+  for (int k = 0; k < 3; k++) args[4 + k] = parts[k] ? stack_of(g, t) : LLVMConstNull(p);
+  args[7] = LLVMConstInt(i64, same, 0);
+  args[8] = LLVMConstInt(i64, (unsigned long long)MAX(g->lanes, 1), 0);
+  LLVMBuildCall2(B, ft, fn, args, 9, "");
+  for (int k = 0; k < 3; k++)
+    if (parts[k]) parts[k] = LLVMBuildLoad2(B, t, args[4 + k], "");
 }
 
 LLVMValueRef math_call(Gen *g, const char *lane, const char *lanes, int n, LLVMValueRef *args) {

@@ -17,6 +17,20 @@
 
 static double logistic(double x) { return 1 / (1 + exp(-x)); }
 
+/* By halves, of what is left to 1 where that is less. */
+static double erf_inv(double x) {
+  double a = fabs(x), lo = 0, hi = 6;
+  if (!(a < 1)) return a > 1 ? NAN : x * INFINITY;
+  if (a < 1e-9) return x * 0.88622692545275801;
+  for (int i = 0; i < 60; i++) {
+    double mid = (lo + hi) / 2;
+    bool less = a < 0.5 ? erf(mid) < a : erfc(mid) > 1 - a;
+    if (less) lo = mid;
+    else hi = mid;
+  }
+  return copysign(lo, x);
+}
+
 static const struct {
   const char *op;
   double (*want)(double);
@@ -31,6 +45,7 @@ static const struct {
     {"stablehlo.cbrt", cbrt, 0.001, 0},
     {"chlo.erf", erf, 5, 0},
     {"chlo.erfc", erfc, 5, 0},
+    {"chlo.erf_inv", erf_inv, 4, 0},
 };
 
 static Tensor *numbers(void) {
@@ -44,7 +59,7 @@ static Tensor *numbers(void) {
     u = u * 1664525u + 1013904223u;
     if (i < COUNT_OF(odd)) x[i] = odd[i];
     else if (i % 3 == 0) memcpy(&x[i], &u, 4);
-    else x[i] = ((float)(u >> 8) / (1 << 23) - 1) * (i % 3 == 1 ? 110.0f : 6.0f);
+    else x[i] = ((float)(u >> 8) / (1 << 23) - 1) * (i % 3 == 1 ? 110.0f : i % 2 ? 6.0f : 1.0f);
   }
   return t;
 }

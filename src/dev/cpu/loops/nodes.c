@@ -243,10 +243,44 @@ V gen_node_at(Gen *g, int id, int level, bool vec, bool rounded) {
   return vec && !g->d->nodes.v[id].vec ? k_splat(g, v, g->vl) : v;
 }
 
+static bool same_cipher(const DagNode *a, const DagNode *b) {
+  return b->kind == N_OP && b->op->kind == OP_THREEFRY && b->mask == a->mask &&
+         !memcmp(a->in, b->in, 4 * sizeof *a->in);
+}
+
+/* All parts that the graph has of a cipher come from one call. Operands that are the same for all lanes
+ * are stored where they are known, a full vector. */
+static V emit_threefry(Gen *g, const DagNode *n) {
+  V in[4], parts[3] = {NULL};
+  unsigned same = 0;
+  for (int k = 0; k < 4; k++) {
+    const DagNode *from = &g->d->nodes.v[n->in[k]];
+    bool spread = n->vec && !from->vec;
+    V v = gen_node_at(g, n->in[k], spread ? from->level : n->level, false, true);
+    if (spread) same |= 1u << k;
+    in[k] = math_stored(g, spread ? k_splat(g, v, cpu_vector_bits() / 32) : v);
+  }
+  for (int i = 0; i < g->d->nodes.n; i++) {
+    const DagNode *o = &g->d->nodes.v[i];
+    if (same_cipher(n, o)) parts[op_int(o->op, "part", 0)] = in[0];
+  }
+  gen_at_level(g, n->level);
+  g->lanes = n->vec ? g->vl : 0;
+  math_threefry(g, in, same, reg_type(g, DT_U32, g->lanes), parts);
+  for (int i = 0; i < g->d->nodes.n; i++) {
+    DagNode *o = &g->d->nodes.v[i];
+    if (!same_cipher(n, o)) continue;
+    o->val = parts[op_int(o->op, "part", 0)];
+    o->epoch = g->epoch[o->level];
+  }
+  return n->val;
+}
+
 static V emit_opnode(Gen *g, DagNode *n) {
   const Op *op = n->op;
   if (op->kind == OP_IOTA) return emit_iota(g, n);
   if (op->kind == OP_GATHER) return gen_load(g, n);
+  if (op->kind == OP_THREEFRY) return emit_threefry(g, n);
   V in[8];
   DType in_t[8];
   for (int k = 0; k < n->n_in; k++) {

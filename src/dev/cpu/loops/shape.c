@@ -21,6 +21,8 @@ double shape_op_work(const Op *op) {
   case OP_DIVIDE:
   case OP_SQRT:
   case OP_RSQRT: return 8;
+  case OP_CHLO_ERF_INV:
+  case OP_THREEFRY: return 60;
   case OP_SINE:
   case OP_COSINE:
   case OP_TAN:

@@ -23,6 +23,7 @@ static int fn_of_float(OpKind k) {
   case OP_LOGISTIC: return STRIP_logistic;
   case OP_CHLO_ERF: return STRIP_erf;
   case OP_CHLO_ERFC: return STRIP_erfc;
+  case OP_CHLO_ERF_INV: return STRIP_erf_inv;
   case OP_FLOOR: return STRIP_floor;
   case OP_CEIL: return STRIP_ceil;
   case OP_ROUND_NEAREST_EVEN: return STRIP_round;
@@ -101,6 +102,7 @@ static int fn_of(const Op *op) {
   case OP_SLICE:
   case OP_REVERSE: return STRIP_copy;
   case OP_SELECT: return STRIP_select;
+  case OP_THREEFRY: return STRIP_threefry_first + (int)op_int(op, "part", 0);
   case OP_COMPARE: return fn_of_compare(op, t);
   case OP_CONVERT: return fn_of_convert(t, op_type(op)->dtype);
   case OP_BITCAST_CONVERT: return t != DT_I1 && op_type(op)->dtype != DT_I1 ? STRIP_copy : -1;
@@ -167,7 +169,7 @@ static bool node_ok(const Dag *d, const DagNode *n) {
   if (!type_ok(n->t) || n->in_mask || n->part) return false;
   if (n->kind != N_OP) return true;
   if (n->op->kind == OP_IOTA) return n->t != DT_I1;
-  if (n->n_in > 3) return false;
+  if (n->n_in > MOST_OPERANDS) return false;
   for (int k = 0; k < n->n_in; k++)
     if (!type_ok(d->nodes.v[n->in[k]].t)) return false;
   return n->op->kind == OP_GATHER || fn_of(n->op) >= 0;

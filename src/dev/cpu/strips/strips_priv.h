@@ -9,11 +9,12 @@
 /* clang-format off */
 #define STRIP_FNS(X)                                                                              \
   X(copy) X(neg) X(abs) X(sqrt) X(rsqrt) X(exp) X(expm1) X(log) X(log1p) X(tanh) X(logistic)      \
-  X(erf) X(erfc) X(floor) X(ceil) X(round) X(sign) X(finite) X(f_to_i) X(f_to_mask) X(i_to_f)             \
+  X(erf) X(erfc) X(erf_inv) X(floor) X(ceil) X(round) X(sign) X(finite) X(f_to_i) X(f_to_mask) X(i_to_f)             \
   X(i_to_mask) X(mask_to_f) X(mask_to_i) X(add) X(sub) X(mul) X(div) X(max) X(min) X(eq) X(ne)    \
   X(ge) X(gt) X(le) X(lt) X(select) X(clamp) X(i_neg) X(i_abs) X(not) X(i_add) X(i_sub) X(i_mul)  \
   X(i_max) X(i_min) X(u_max) X(u_min) X(and) X(or) X(xor) X(shl) X(shr) X(sar) X(i_eq) X(i_ne)    \
-  X(i_ge) X(i_gt) X(i_le) X(i_lt) X(u_ge) X(u_gt) X(u_le) X(u_lt) X(load_mask) X(store_mask)
+  X(i_ge) X(i_gt) X(i_le) X(i_lt) X(u_ge) X(u_gt) X(u_le) X(u_lt) X(load_mask) X(store_mask)      \
+  X(threefry_first) X(threefry_second) X(threefry_both)
 #define STRIP_SUMS(X) X(add) X(mul) X(max) X(min) X(i_add) X(i_mul) X(i_max) X(i_min) X(and) X(or)
 /* clang-format on */
 

@@ -44,7 +44,7 @@ static uint32_t number(DType t, int64_t i) {
 }
 
 static void call(const Run *r, const Do *o, const void *const *from, void *to, int64_t n) {
-  const void *in[3] = {0};
+  const void *in[MOST_OPERANDS] = {0};
   for (int k = 0; k < o->n_in; k++) in[k] = (o->same >> k & 1 ? r->scalar : from)[o->in[k]];
   r->s->simd->fn[o->fn](to, in, o->same, n);
 }

@@ -9,6 +9,7 @@
 #define STRIP 512 /* a multiple of what sums take at a time: 4 vectors */
 #define STRIP_BYTES (STRIP * 4)
 #define SCALAR_BYTES 64
+#define MOST_OPERANDS 4
 
 typedef enum DoKind { DO_FN, DO_GATHER, DO_READ, DO_IOTA, DO_SCALAR, DO_KEPT } DoKind;
 
@@ -19,12 +20,12 @@ typedef struct Do {
   bool vec;
   DType t;
   int node, slot;
-  int row;             /* DO_KEPT, DO_FN: the kept row that it is in; -1 */
-  int fn, n_in, in[3]; /* DO_FN, DO_GATHER: nodes */
-  unsigned same;       /* which of them are scalars */
-  int out;             /* DO_FN: the output that it is computed into; -1: the slot */
-  int buf;             /* DO_READ, DO_GATHER */
-  const Affine *form;  /* DO_READ: of the element; DO_IOTA: of the value; DO_GATHER: see DagNode */
+  int row;                         /* DO_KEPT, DO_FN: the kept row that it is in; -1 */
+  int fn, n_in, in[MOST_OPERANDS]; /* DO_FN, DO_GATHER: nodes */
+  unsigned same;                   /* which of them are scalars */
+  int out;                         /* DO_FN: the output that it is computed into; -1: the slot */
+  int buf;                         /* DO_READ, DO_GATHER */
+  const Affine *form; /* DO_READ: of the element; DO_IOTA: of the value; DO_GATHER: see DagNode */
 } Do;
 
 typedef struct Sweep {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "dev/cpu/loops/lanes.h"
 #include "dev/cpu/strips/strips_priv.h"
 
 typedef float F __attribute__((vector_size(LANES * 4)));
@@ -32,6 +33,7 @@ INLINE I pick_i(I mask, I a, I b) { return (I)V_BLEND(mask, (F)a, (F)b); }
 #define NEG(a) (-(a))
 #define FMA V_FMA
 #define ABS(a) ((F)((I)(a)&0x7fffffff))
+#define SQRT V_SQRT
 #define RINT(a) V_ROUND(a, _MM_FROUND_CUR_DIRECTION)
 #define LESS(a, b) ((a) < (b))
 #define MORE(a, b) ((a) > (b))
@@ -141,6 +143,7 @@ LOOP1(tanh, F, F, form_tanh(x))
 LOOP1(logistic, F, F, form_logistic(x))
 LOOP1(erf, F, F, form_erf(x))
 LOOP1(erfc, F, F, form_erfc(x))
+LOOP1(erf_inv, F, F, form_erf_inv(x))
 LOOP1(floor, F, F, V_ROUND(x, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC))
 LOOP1(ceil, F, F, V_ROUND(x, _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC))
 LOOP1(round, F, F, V_ROUND(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC))
@@ -268,6 +271,16 @@ SUMS(i_max, I, KI(INT32_MIN), I_MAX)
 SUMS(i_min, I, KI(INT32_MAX), I_MIN)
 SUMS(and, I, KI(-1), AND)
 SUMS(or, I, KI(0), OR)
+
+/* ---- random numbers: the words of a cipher ---- */
+
+#define CIPHER(name, first, second, both)                                               \
+  static void strip_##name(void *to, const void *const *in, unsigned same, int64_t n) { \
+    lanes_threefry(in[0], in[1], in[2], in[3], first, second, both, same, n);           \
+  }
+CIPHER(threefry_first, to, NULL, NULL)
+CIPHER(threefry_second, NULL, to, NULL)
+CIPHER(threefry_both, NULL, NULL, to)
 
 #define FN_ROW(name) strip_##name,
 #define SUM_ROW(name) sum_##name,

@@ -1,0 +1,14 @@
+/* What generated code and strips both call (lanes.c). */
+#ifndef WEFT_DEV_CPU_LANES_H
+#define WEFT_DEV_CPU_LANES_H
+
+#include <stdint.h>
+
+/* The rounds of threefry2x32 on words a and b that have the keys added, n of each; same: bit k: the
+ * k-th operand is one vector of equal numbers. Results: the two words and one xor the other; NULL: not
+ * wanted. They may lie where operands do. */
+void lanes_threefry(const uint32_t *a, const uint32_t *b, const uint32_t *key0,
+                    const uint32_t *key1, uint32_t *first, uint32_t *second, uint32_t *both,
+                    int64_t same, int64_t n);
+
+#endif

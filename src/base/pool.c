@@ -6,6 +6,10 @@
  * for a few microseconds, then sleeps on a futex-backed condition: with a core taken by somebody
  * else, long spinning costs more than it saves. So the caller too, which waits for the workers'
  * last indices: a worker that lost its core gets the caller's at once when that one sleeps.
+ *
+ * A worker that the kernel queued on its caller's CPU, because the others looked busy at that moment,
+ * is of no use to jobs shorter than a slice of time, and may stay there for hundreds of them. It
+ * moves away when it finds itself there.
  */
 #include "base/base.h"
 
@@ -37,6 +41,7 @@ static pthread_cond_t done = PTHREAD_COND_INITIALIZER;
 static atomic_int users;    /* workers inside the job */
 static atomic_bool waiting; /* the caller sleeps until there are none */
 static _Thread_local bool inside;
+static atomic_int callers_cpu; /* of the last job */
 
 static void work(Job *job) {
   inside = true;
@@ -67,6 +72,21 @@ static void wait_for_last(void) {
   pthread_mutex_unlock(&lock);
 }
 
+static bool on_callers_cpu(void) {
+  int cpu = atomic_load_explicit(&callers_cpu, memory_order_relaxed);
+  return cpu >= 0 && cpu < CPU_SETSIZE && sched_getcpu() == cpu;
+}
+
+/* To any other CPU; from there the kernel takes it where it likes. */
+static void move_away(void) {
+  cpu_set_t all, others;
+  if (sched_getaffinity(0, sizeof all, &all) != 0) return;
+  others = all;
+  CPU_CLR(sched_getcpu(), &others);
+  if (CPU_COUNT(&others) > 0 && sched_setaffinity(0, sizeof others, &others) == 0)
+    sched_setaffinity(0, sizeof all, &all);
+}
+
 static void *worker(void *unused) {
   (void)unused;
   unsigned seen = 0;
@@ -79,6 +99,11 @@ static void *worker(void *unused) {
       sleepers++;
       pthread_cond_wait(&wake, &lock);
       sleepers--;
+    }
+    if (on_callers_cpu()) { /* outside any job: nobody waits if the other CPU is busy */
+      pthread_mutex_unlock(&lock);
+      move_away();
+      pthread_mutex_lock(&lock);
     }
     seen = atomic_load_explicit(&epoch, memory_order_relaxed);
     Job *job = current;
@@ -120,6 +145,7 @@ void pool_run(int64_t n, void (*fn)(void *arg, int64_t i), void *arg) {
     return;
   }
   Job job = {.fn = fn, .arg = arg, .n = n};
+  atomic_store_explicit(&callers_cpu, sched_getcpu(), memory_order_relaxed);
   pthread_mutex_lock(&lock);
   current = &job;
   atomic_fetch_add_explicit(&epoch, 1, memory_order_release);

@@ -8,8 +8,8 @@
  * last indices: a worker that lost its core gets the caller's at once when that one sleeps.
  *
  * A worker that the kernel queued on its caller's CPU, because the others looked busy at that moment,
- * is of no use to jobs shorter than a slice of time, and may stay there for hundreds of them. It
- * moves away when it finds itself there.
+ * is of no use to jobs shorter than a slice of time, and may stay there for hundreds of them. When it
+ * comes too late and finds itself there it moves away.
  */
 #include "base/base.h"
 
@@ -100,16 +100,14 @@ static void *worker(void *unused) {
       pthread_cond_wait(&wake, &lock);
       sleepers--;
     }
-    if (on_callers_cpu()) { /* outside any job: nobody waits if the other CPU is busy */
-      pthread_mutex_unlock(&lock);
-      move_away();
-      pthread_mutex_lock(&lock);
-    }
     seen = atomic_load_explicit(&epoch, memory_order_relaxed);
     Job *job = current;
     if (job) atomic_fetch_add(&users, 1);
     pthread_mutex_unlock(&lock);
-    if (!job) continue;
+    if (!job) { /* too late; a worker in time stays, as an idle CPU will fetch the caller */
+      if (on_callers_cpu()) move_away();
+      continue;
+    }
     work(job);
     leave();
   }

@@ -508,12 +508,20 @@ static bool supports_parts(const Op *op) {
   return dtype_is_complex(t) && !value_splat(op->operands[0]);
 }
 
+#define LONG_RUN 16 /* elements that lie together: the library's kernel copies them faster */
+
 static bool gather_ok(const Op *op) {
   const Type *t = op->operands[0]->type, *index = op->operands[1]->type;
   const int64_t *sizes;
   int n = op_ints(op, "slice_sizes", &sizes);
   for (int i = 0; i < n; i++)
     if (sizes[i] > t->dims[i]) return false; /* the reference explains */
+  int64_t run = 1;
+  for (int i = n - 1; i >= 0; i--) {
+    run *= sizes[i];
+    if (sizes[i] < t->dims[i]) break;
+  }
+  if (run >= LONG_RUN) return false;
   return dtype_is_int(index->dtype) && dtype_bits(index->dtype) >= 8 &&
          !value_splat(op->operands[0]);
 }

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "dev/cpu/answer_test.h"
+#include "dev/cpu/loops/loops.h"
 
 /* T: the type of what is gathered, I: of the indices; {..} to be put in. The argument is 20x37. */
 static const struct {
@@ -110,8 +111,31 @@ static void gathers(void **how) {
         check(programs[p].text, types[t].t, types[t].name, indices[i]);
 }
 
+/* Rows of an embedding are copied by the library, at memory's speed; single elements are not. */
+static void rows_stay_the_librarys(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func @main(%x: tensor<500x64xf32>, %i: tensor<40x1xi32>) -> tensor<40x64xf32> {\n"
+      "%a = \"stablehlo.gather\"(%x, %i) <{dimension_numbers = #stablehlo.gather<offset_dims = "
+      "[1], "
+      "collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, slice_sizes = "
+      "array<i64: 1, 64>}> : (tensor<500x64xf32>, tensor<40x1xi32>) -> tensor<40x64xf32>\n"
+      "%b = \"stablehlo.gather\"(%x, %i) <{dimension_numbers = #stablehlo.gather<offset_dims = "
+      "[1], "
+      "collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, slice_sizes = "
+      "array<i64: 1, 1>}> : (tensor<500x64xf32>, tensor<40x1xi32>) -> tensor<40x1xf32>\n"
+      "return %a : tensor<40x64xf32>\n}";
+  Module *m = NULL;
+  assert_null(stablehlo_read("rows.mlir", (Str){text, sizeof text - 1}, &m));
+  const Op *rows = module_main(m)->body->first;
+  assert_false(jit_fusible(rows));
+  assert_true(jit_fusible(rows->next));
+  module_free(m);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test_prestate(gathers, "off"),
-                                     cmocka_unit_test_prestate(gathers, "always")};
+                                     cmocka_unit_test_prestate(gathers, "always"),
+                                     cmocka_unit_test(rows_stay_the_librarys)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -147,22 +147,7 @@ static void weights_out(void *arg, int64_t begin, int64_t end) {
 
 /* ---- bands ---- */
 
-typedef struct Band {
-  int64_t image, place[DIMS], n[DIMS]; /* places */
-} Band;
-
-static Band band_at(const Lanes *p, int64_t i) {
-  Band b;
-  for (int d = DIMS - 1; d >= 0; d--) {
-    b.place[d] = i % p->bands[d] * p->band[d];
-    b.n[d] = MIN(p->band[d], p->w->places[d] - b.place[d]);
-    i /= p->bands[d];
-  }
-  b.image = i;
-  return b;
-}
-
-static void copy_source(const Lanes *p, const Band *b, int64_t block, float *to) {
+static void copy_source(const Lanes *p, const ConvBand *b, int64_t block, float *to) {
   const ConvWindows *w = p->w;
   int64_t size = dtype_bytes(p->from_type), begin[DIMS], row = p->pitch * LANES;
   for (int i = 0; i < DIMS; i++) begin[i] = b->place[i] * w->stride[i] - w->low[i];
@@ -192,7 +177,7 @@ static void copy_source(const Lanes *p, const Band *b, int64_t block, float *to)
     }
 }
 
-static char *results_at(const Lanes *p, const Band *b, int64_t block) {
+static char *results_at(const Lanes *p, const ConvBand *b, int64_t block) {
   const ConvWindows *w = p->w;
   int64_t at = b->image * w->to_image + block * p->per * w->depth;
   for (int i = 0; i < DIMS; i++) at += b->place[i] * w->to_steps[i];
@@ -206,7 +191,7 @@ static void results(void *arg, int64_t begin, int64_t end) { /* (band, block) */
   char *row = (char *)(copy + p->copy);
   int64_t size = dtype_bytes(p->to_type), step = w->to_steps[2];
   for (int64_t i = begin; i < end; i++) {
-    Band b = band_at(p, i / p->blocks);
+    ConvBand b = conv_band(p->w, p->bands, p->band, i / p->blocks);
     int64_t block = i % p->blocks, lanes = groups_of(p, block) * w->depth;
     copy_source(p, &b, block, copy);
     bool direct = lanes == LANES;
@@ -239,7 +224,7 @@ static void weight_parts(void *arg, int64_t begin, int64_t end) { /* (part, bloc
     float *sums = p->weights + i * p->taps * LANES;
     memset(sums, 0, sizeof(float) * (size_t)(p->taps * LANES));
     for (int64_t k = all * part / p->parts; k < all * (part + 1) / p->parts; k++) {
-      Band b = band_at(p, k);
+      ConvBand b = conv_band(p->w, p->bands, p->band, k);
       copy_source(p, &b, block, copy);
       const char *y = results_at(p, &b, block);
       for (int64_t r = 0; !direct && r < b.n[1]; r++)

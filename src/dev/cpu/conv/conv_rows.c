@@ -102,22 +102,7 @@ static void weights_out(const Rows *p) {
 
 /* ---- bands ---- */
 
-typedef struct Band {
-  int64_t image, place[DIMS], n[DIMS]; /* places */
-} Band;
-
-static Band band_at(const Rows *p, int64_t i) {
-  Band b;
-  for (int d = DIMS - 1; d >= 0; d--) {
-    b.place[d] = i % p->bands[d] * p->band[d];
-    b.n[d] = MIN(p->band[d], p->w->places[d] - b.place[d]);
-    i /= p->bands[d];
-  }
-  b.image = i;
-  return b;
-}
-
-static void copy_source(const Rows *p, const Band *b, float *to) {
+static void copy_source(const Rows *p, const ConvBand *b, float *to) {
   const ConvWindows *w = p->w;
   int64_t begin[DIMS], c = w->channels, wide = p->pitch / c;
   for (int i = 0; i < DIMS; i++) begin[i] = b->place[i] * w->stride[i] - w->low[i];
@@ -140,7 +125,7 @@ static void copy_source(const Rows *p, const Band *b, float *to) {
     }
 }
 
-static float *results_at(const Rows *p, const Band *b) {
+static float *results_at(const Rows *p, const ConvBand *b) {
   const ConvWindows *w = p->w;
   float *to = w->to + b->image * w->to_image;
   for (int i = 0; i < DIMS; i++) to += b->place[i] * w->to_steps[i];
@@ -153,7 +138,7 @@ static void results(void *arg, int64_t begin, int64_t end) { /* bands */
   int64_t lanes = p->simd->lanes, step = w->stride[2] * w->channels;
   float *copy = cpu_scratch(sizeof(float) * (size_t)p->copy);
   for (int64_t i = begin; i < end; i++) {
-    Band b = band_at(p, i);
+    ConvBand b = conv_band(p->w, p->bands, p->band, i);
     copy_source(p, &b, copy);
     for (int64_t k = 0; k < p->panels; k++) {
       int64_t first = vector_at(p, k), nv = vector_at(p, k + 1) - first,
@@ -199,7 +184,7 @@ static void weight_parts(void *arg, int64_t begin, int64_t end) { /* parts */
     float *sums = p->weights + part * size;
     memset(sums, 0, sizeof(float) * (size_t)size);
     for (int64_t k = all * part / p->parts; k < all * (part + 1) / p->parts; k++) {
-      Band b = band_at(p, k);
+      ConvBand b = conv_band(p->w, p->bands, p->band, k);
       copy_source(p, &b, copy);
       RunsSums s = {.rows = b.n[1],
                     .x_row = w->stride[1] * p->pitch,

@@ -138,3 +138,14 @@ bool conv_regions(const ConvWindows *all, bool (*each)(void *arg, const ConvWind
                   void *arg) {
   return regions_from(all, 0, each, arg);
 }
+
+ConvBand conv_band(const ConvWindows *w, const int64_t *bands, const int64_t *band, int64_t i) {
+  ConvBand b;
+  for (int d = CONV_DIMS - 1; d >= 0; d--) {
+    b.place[d] = i % bands[d] * band[d];
+    b.n[d] = MIN(band[d], w->places[d] - b.place[d]);
+    i /= bands[d];
+  }
+  b.image = i;
+  return b;
+}

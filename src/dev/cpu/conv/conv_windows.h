@@ -39,6 +39,14 @@ bool conv_regions(const ConvWindows *all, bool (*each)(void *arg, const ConvWind
  * windows then begin further and further back (stride < 0). */
 void conv_forwards(ConvWindows *w);
 
+/* A box of places of one image: what a task computes. */
+typedef struct ConvBand {
+  int64_t image, place[CONV_DIMS], n[CONV_DIMS]; /* places: the first, how many */
+} ConvBand;
+
+/* Number i of them, where bands[d] of band[d] places cover a dimension. */
+ConvBand conv_band(const ConvWindows *w, const int64_t *bands, const int64_t *band, int64_t i);
+
 static inline int64_t conv_volume(const int64_t *v) { return v[0] * v[1] * v[2]; }
 
 #endif

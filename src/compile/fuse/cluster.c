@@ -224,6 +224,8 @@ bool cluster_take(Fuser *f, int id, int pos, bool as_out) {
     if (c->kind == FUSION_SPLIT && heavy && wastes_lanes(c, o)) ok = false;
     if (n_visits > 2 && !op_is_cheap(op) && ++c->repeats > MAX_LIGHT_REPEATS) ok = false;
   }
+  if (as_out && !n_visits)
+    ok = false; /* a piece that nobody reads: there is no place to store it */
   if (ok) ok = expand(f, c, op);
   for (int i = 0; i < c->visits.n && ok && as_out; i++) {
     const Visit *o = &c->visits.v[i];

@@ -124,6 +124,24 @@ static void backward_passes_read_what_is_stored(void **unused) {
   plan_free(q);
 }
 
+/* The product reads x, the fusion joins it to p and looks at p's part alone. */
+static void pieces_that_nobody_reads_are_stored(void **unused) {
+  (void)unused;
+  Prog p = start();
+  Value *a = b_arg(&p.b, f32(&p, 12, 5)), *y = b_arg(&p.b, f32(&p, 4, 5)),
+        *w = b_arg(&p.b, f32(&p, 5, 8)), *x = b_mul(&p.b, y, y);
+  Value *both = b_concat(&p.b, 2, (Value *[]){a, x}, 0);
+  Value *flat = b_reshape(&p.b, b_neg(&p.b, both), 1, (int64_t[]){80});
+  Value *out[] = {b_slice_dim(&p.b, flat, 0, 5, 10), b_matmul(&p.b, x, w)};
+  b_return(&p.b, 2, out);
+  Plan *q = plan_of(p.m);
+  int stored = 0;
+  for (int i = 0; i < q->body.n; i++)
+    if (q->body.steps[i].kind == STEP_FUSED) stored += q->body.steps[i].fusion->n_out;
+  assert_int_equal(stored, 2); /* the slice and x */
+  plan_free(q);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(softmax_is_one_step),
@@ -133,6 +151,7 @@ int main(void) {
       cmocka_unit_test(heavy_work_is_not_repeated),
       cmocka_unit_test(joined_values_are_not_repeated),
       cmocka_unit_test(backward_passes_read_what_is_stored),
+      cmocka_unit_test(pieces_that_nobody_reads_are_stored),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

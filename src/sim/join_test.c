@@ -451,6 +451,72 @@ static void test_rows(void **state) {
 }
 #undef P
 
+/* A sum beside the slice that a kernel writes into a stack does not ask for a copy of the stack. */
+static void test_summed_beside(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func public @main(%x: tensor<16x8x128xf32>) -> (tensor<16x8x128xf32>, tensor<8xf32>) "
+      "{\n"
+      "  %zero = stablehlo.constant dense<0> : tensor<i32>\n"
+      "  %one = stablehlo.constant dense<1> : tensor<i32>\n"
+      "  %n = stablehlo.constant dense<16> : tensor<i32>\n"
+      "  %o = stablehlo.constant dense<0.0> : tensor<f32>\n"
+      "  %init = stablehlo.constant dense<0.0> : tensor<16x8x128xf32>\n"
+      "  %sums = stablehlo.constant dense<0.0> : tensor<8xf32>\n"
+      "  %r:4 = stablehlo.while(%i = %zero, %s = %init, %y = %x, %u = %sums) : tensor<i32>, "
+      "tensor<16x8x128xf32>, tensor<16x8x128xf32>, tensor<8xf32>\n"
+      "   cond {\n"
+      "    %p = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>\n"
+      "    stablehlo.return %p : tensor<i1>\n"
+      "  } do {\n"
+      "    %a = stablehlo.dynamic_slice %y, %i, %zero, %zero, sizes = [1, 8, 128] : "
+      "(tensor<16x8x128xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x128xf32>\n"
+      "    %z = stablehlo.multiply %a, %a : tensor<1x8x128xf32>\n"
+      "    %t = stablehlo.dynamic_update_slice %s, %z, %i, %zero, %zero : "
+      "(tensor<16x8x128xf32>, tensor<1x8x128xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> "
+      "tensor<16x8x128xf32>\n"
+      "    %v = stablehlo.reduce(%z init: %o) applies stablehlo.add across dimensions = [0, 2] : "
+      "(tensor<1x8x128xf32>, tensor<f32>) -> tensor<8xf32>\n"
+      "    %j = stablehlo.add %i, %one : tensor<i32>\n"
+      "    stablehlo.return %j, %t, %y, %v : tensor<i32>, tensor<16x8x128xf32>, "
+      "tensor<16x8x128xf32>, tensor<8xf32>\n"
+      "  }\n"
+      "  return %r#1, %r#3 : tensor<16x8x128xf32>, tensor<8xf32>\n}\n";
+  assert_int_equal(kernels(text, "tpu-v5e", "copy"), 0);
+}
+
+/* Two products put a concatenation together themselves, whatever it is rounded to on the way, unless a
+ * reshape that changes its dimensions comes between. */
+static void test_joined(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func public @main(%%a: tensor<96x4x64xf32>, %%b: tensor<96x4x64xf32>, %%w: "
+      "tensor<%s64xbf16>, %%x: tensor<96x64xbf16>) -> (tensor<96x64xbf16>, tensor<%s64xbf16>) {\n"
+      "  %%s = stablehlo.sine %%a : tensor<96x4x64xf32>\n"
+      "  %%t = stablehlo.sine %%b : tensor<96x4x64xf32>\n"
+      "  %%c = stablehlo.concatenate %%s, %%t, dim = 2 : (tensor<96x4x64xf32>, "
+      "tensor<96x4x64xf32>) -> tensor<96x4x128xf32>\n"
+      "  %%n = stablehlo.convert %%c : (tensor<96x4x128xf32>) -> tensor<96x4x128xbf16>\n"
+      "%s"
+      "  %%d = stablehlo.dot_general %%%s, %%w, contracting_dims = %s : "
+      "(tensor<96x%sxbf16>, tensor<%s64xbf16>) -> tensor<96x64xbf16>\n"
+      "  %%e = stablehlo.dot_general %%%s, %%x, contracting_dims = [0] x [0] : "
+      "(tensor<96x%sxbf16>, tensor<96x64xbf16>) -> tensor<%s64xbf16>\n"
+      "  return %%d, %%e : tensor<96x64xbf16>, tensor<%s64xbf16>\n}\n";
+  for (int flat = 0; flat < 2; flat++) {
+    const char *rows = flat ? "512x" : "4x128x", *v = flat ? "m" : "n";
+    const char *both = flat ? "512" : "4x128";
+    Buf b = {0};
+    buf_printf(&b, text, rows, rows,
+               flat ? "  %m = stablehlo.reshape %n : (tensor<96x4x128xbf16>) -> "
+                      "tensor<96x512xbf16>\n"
+                    : "",
+               v, flat ? "[1] x [0]" : "[1, 2] x [0, 1]", both, rows, v, both, rows, rows);
+    assert_int_equal(kernels(b.p, "tpu-v5e", "concatenate") > 0, flat);
+    buf_free(&b);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_slices),         cmocka_unit_test(test_results),
@@ -461,6 +527,7 @@ int main(void) {
       cmocka_unit_test(test_largest),        cmocka_unit_test(test_strides),
       cmocka_unit_test(test_gathered),       cmocka_unit_test(test_cut_again),
       cmocka_unit_test(test_batch_in_lanes), cmocka_unit_test(test_summed),
+      cmocka_unit_test(test_joined),         cmocka_unit_test(test_summed_beside),
       cmocka_unit_test(test_widened),        cmocka_unit_test(test_rows),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -176,6 +176,16 @@ static double copy_cycles(const Law *law, const HValue *v, bool far) {
   return law->lbase + v->tiles * (0.5 + law->loop.o[w] - law->loop.r[w]);
 }
 
+/* Does the kernel's product, or what it makes beside a sum, need that array, for more than to write a part
+ * of it in place? */
+static bool walks_over(const Kernel *k, const HNode *of) {
+  if (k->conv) return plan_made_from(k, k->conv, of, 0);
+  for (int i = 0; i < k->inner.n && k->reduce; i++)
+    for (int q = k->inner.v[i]->kind == H_DUS; q < k->inner.v[i]->n_in; q++)
+      if (k->inner.v[i]->in[q] == of) return true;
+  return false;
+}
+
 /* A loop's state that is still read while its next value is written needs a copy in every
  * iteration: when the read comes later, or is of a product's operand or a reduction's. */
 static void loop_copies(Plan *p) {
@@ -189,8 +199,7 @@ static void loop_copies(Plan *p) {
     const HValue *old = c->params.v[i]->val;
     bool clash = old->last > v->kernel;
     for (int r = 0; r < k->reads.n && !clash; r++)
-      clash =
-          k->reads.v[r] == old && (k->conv ? plan_made_from(k, k->conv, old->node, 0) : k->reduce);
+      clash = k->reads.v[r] == old && walks_over(k, old->node);
     if (!clash) continue;
     bool far = old->space == SP_HBM;
     double cyc = copy_cycles(law, v, far);

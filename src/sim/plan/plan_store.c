@@ -283,23 +283,36 @@ static void mark_softmax(Plan *p) {
   }
 }
 
-/* Is it a concatenation that only products and sums read, or that is written into a stack? They put
- * it together from its padded operands themselves. */
-static bool joined_inside(const HNode *n) {
-  if (n->kind != H_CONCAT || n->is_output || !n->n_users) return false;
-  if (n->joined) return true;
+/* A reshape that only adds and takes away dimensions of one. */
+static bool keeps_dimensions(const HNode *n) {
+  const HNode *x = n->in[0];
+  int i = 0, j = 0;
+  for (;; i++, j++) {
+    while (i < n->rank && n->d[i] == 1) i++;
+    while (j < x->rank && x->d[j] == 1) j++;
+    if (i == n->rank || j == x->rank) return i == n->rank && j == x->rank;
+    if (n->d[i] != x->d[j]) return false;
+  }
+}
+
+/* Do only products and sums read it in the end, or is it written into a stack? */
+static bool read_in_parts(const HNode *n, int depth) {
+  if (n->is_output || !n->n_users) return false;
   for (int i = 0; i < n->n_users; i++) {
     const HNode *u = n->users[i];
-    for (int depth = 0; depth < 3 && u->n_users == 1 && !u->is_output; depth++) {
-      bool moved = u->kind == H_TRANSPOSE || u->kind == H_RESHAPE ||
-                   (u->kind == H_EWISE && u->op == OP_CONVERT);
-      if (!moved) break;
-      u = u->users[0];
-    }
+    bool moved = u->kind == H_TRANSPOSE ||
+                 (u->kind == H_RESHAPE && (u->n_users == 1 || keeps_dimensions(u))) ||
+                 (u->kind == H_EWISE && u->op == OP_CONVERT);
+    if (moved && depth < 3 && read_in_parts(u, depth + 1)) continue;
     bool stack = u->kind == H_DUS && n->comp->parent;
     if (u->kind != H_REDUCE && !stack && (u->kind != H_CONV || u->conv->is_conv)) return false;
   }
   return true;
+}
+
+/* Is it a concatenation whose readers put it together from its padded operands themselves? */
+static bool joined_inside(const HNode *n) {
+  return n->kind == H_CONCAT && !n->is_output && (n->joined || read_in_parts(n, 0));
 }
 
 /* An array that several products read is stored once when repeating its making would read more than

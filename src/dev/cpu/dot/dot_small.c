@@ -2,14 +2,16 @@
  * whose columns are no runs. Tasks are whole products, or pieces of the rows or columns of one. */
 #include "dev/cpu/dot/dot.h"
 
-#define NEAR_FLOATS 4096      /* of the lhs: with a panel of the rhs in the first one */
-#define RESULT_FLOATS 16384   /* written column by column: longer rows one panel at a time */
-#define SPAN 32768            /* floats that a rhs may span and not be copied; half of it, ... */
-#define DENSE_FEW 131072      /* of one whose rows follow one another, times FEW_ROWS at most; */
-#define DENSE_512_FEW 1048576 /* the same with AVX-512, */
-#define DENSE_512 655360      /* and times MORE_ROWS */
-#define FEW_ROWS 48
+#define NEAR_FLOATS 4096    /* of the lhs: with a panel of the rhs in the first one */
+#define RESULT_FLOATS 16384 /* written column by column: longer rows one panel at a time */
+#define SPAN 32768          /* floats that a rhs may span and not be copied; half of it, ... */
+#define DENSE 262144        /* of one whose rows follow one another, with */
+#define SHORT_K 8           /* so few of them, or with AVX-512 */
+#define SHORT_K_512 64      /* so many, or times */
+#define FEW_ROWS 48         /* or, in whole vectors, */
 #define MORE_ROWS 512
+#define DENSE_FEW 1048576 /* with AVX-512, times */
+#define FEWER_ROWS 32
 #define ALIAS 256        /* where rows are multiples of so many: they share cache lines */
 #define ALIAS_LHS 1024   /* all of them the same ones */
 #define PACK_ROWS 128    /* of a task that copies its rhs */
@@ -38,11 +40,11 @@ static double cost(const Dot *d, int64_t panel) {
 /* Floats that a rhs may span and not be copied. With rows enough a copy is worth more than it takes;
  * with AVX-512 a rhs is read half as often, and that is worth less. */
 static int64_t span_of(const Dot *d) {
-  bool dense = d->rhs.k_stride == d->n, alias = d->rhs.k_stride % ALIAS == 0;
-  bool wide = gemm_kernels()->lanes >= 16, few = d->m <= FEW_ROWS;
-  if (dense && wide && few) return DENSE_512_FEW;
-  if (dense && wide && d->m <= MORE_ROWS && d->lhs.free_stride % ALIAS_LHS) return DENSE_512;
-  if (dense && few && !alias) return DENSE_FEW;
+  int64_t lanes = gemm_kernels()->lanes, alias = d->rhs.k_stride % ALIAS == 0;
+  bool wide = lanes >= 16, whole = d->n % lanes == 0 && d->lhs.free_stride % ALIAS_LHS,
+       few = d->k <= SHORT_K_512 || d->m <= FEW_ROWS || (whole && d->m <= MORE_ROWS);
+  if (d->rhs.k_stride == d->n && wide && d->m <= FEWER_ROWS) return DENSE_FEW;
+  if (d->rhs.k_stride == d->n && (wide ? few : d->k <= SHORT_K)) return DENSE;
   return alias ? SPAN / 2 : SPAN;
 }
 

@@ -9,11 +9,13 @@ GemmComing gemm_coming(DType t, const void *p, int64_t count, int64_t step, int6
   int64_t e = dtype_bytes(t);
   bool across = step == 1; /* runs across the panel, else along k */
   if (count <= 0 || (!across && k_step != 1)) return (GemmComing){0};
-  int64_t lines = ((across ? count : k) * e + 63) / 64, runs = across ? k : count;
+  int64_t stride = (across ? k_step : step) * e, runs = across ? k : count,
+          bytes = (across ? count : k) * e, within = stride % 64 || (uintptr_t)p % 64,
+          lines = (bytes + 63) / 64 + within; /* runs begin within lines */
   return (GemmComing){.p = p,
                       .lines = lines,
                       .runs = runs,
-                      .stride = (across ? k_step : step) * e,
+                      .stride = stride,
                       .each = (lines * runs + MAX(calls, 1) - 1) / MAX(calls, 1)};
 }
 

@@ -35,9 +35,9 @@ bool gemm_run(const Gemm *g, const GemmArgs *x, float *kept, bool fresh) {
   Call c = {.g = g, .x = x, .ahead = kept ? kept : cpu_block_alloc(ahead)};
   bool ok = c.ahead && (!other || (c.other = cpu_block_alloc(other)));
   int64_t parts = gemm_ahead_parts(g);
-  if (ok && (!kept || fresh)) cpu_parallel(parts, ahead <= ALONE ? parts : 4, aheads, &c);
+  if (ok && (!kept || fresh)) cpu_parallel(parts, ahead <= ALONE ? parts : 1, aheads, &c);
   for (; ok && c.round < gemm_rounds(g); c.round++) {
-    cpu_parallel(gemm_other_parts(g, c.round), 4, others, &c);
+    cpu_parallel(gemm_other_parts(g, c.round), 1, others, &c);
     int64_t per = gemm_round_tiles(g), all = g->tiles_m * g->tiles_n;
     cpu_parallel(MIN(per, all - c.round * per), 1, tiles, &c);
   }

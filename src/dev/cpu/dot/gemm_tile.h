@@ -38,6 +38,8 @@ FN static inline __attribute__((always_inline)) void gemm_step(int mr, int nv, V
     for (int i = 0; take && i < PER; i++)
       __builtin_prefetch(from + (TAKE_AHEAD * PER + i) * far + j * LANES * 4 / PER);
   }
+  for (int i = 0; take && i < PER; i++) /* the last line of a run that begins within one */
+    __builtin_prefetch(from + (TAKE_AHEAD * PER + i) * far + nv * LANES * 4 / PER - 1);
 #pragma GCC unroll 16
   for (int i = 0; i < mr; i++) {
     V x = V_SET(a[i]);

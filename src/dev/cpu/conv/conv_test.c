@@ -158,6 +158,14 @@ static Case cases[] = {
      CONVG("[f, 0, 1, b]x[i, 0, 1, o]->[0, 1, b, f]", "pad = [[1, 1], [1, 1]]", 1, 1,
            "9x15x15x20xf32", "9x15x15x40xf32", "3x3x20x40xf32"),
      0, -1e-5, 0, 0},
+    {"conv_merged_not_finite", /* of one group, never in another */
+     CONVG(NHWC, "pad = [[1, 1], [1, 1]]", 2, 1, "2x13x14x24xf32", "3x3x12x40xf32",
+           "2x13x14x40xf32"),
+     0, -1e-5, 0, 0},
+    {"conv_bf16_odd_not_finite", /* pairs of bf16 reach into the next pixel */
+     CONVG(NHWC, "pad = [[1, 1], [1, 1]]", 1, 1, "2x13x14x1xbf16", "3x3x1x32xbf16",
+           "2x13x14x32xbf16"),
+     0, -1e-2, 0, 0},
     {"conv_winograd_5x5",
      CONVG(NHWC, "pad = [[2, 2], [1, 3]]", 1, 1, "2x15x12x30xf32", "5x5x30x32xf32",
            "2x15x12x32xf32"),

@@ -69,7 +69,7 @@ typedef struct Conv {
   ConvView w;  /* the weights as they were before */
   ConvDnnl *dnnl;
   ConvGeneral *general;
-  struct Conv *plain; /* without Winograd; made when a result was not finite */
+  struct Conv *plain; /* by plain sums of what a result reads; made when a result was not finite */
 } Conv;
 
 static void merge_groups(Conv *c) {
@@ -164,6 +164,8 @@ static void release(void *state) {
   free(c);
 }
 
+#define BF16_CHANNELS 16 /* that oneDNN takes together */
+
 #define TURN_PLACES 2048 /* from here on turning the weights round is nothing */
 
 /* Gradients of images of step 1 as results with the kernel turned: oneDNN leaves channels last as
@@ -197,7 +199,14 @@ static bool by_onednn(Conv *c) {
   return false;
 }
 
-static Err *make(const Op *op, bool direct, Conv *c) {
+typedef enum Sums {
+  ANY_SUMS,
+  DIRECT_SUMS,
+  OWN_SUMS /* of nothing but what a result reads */
+} Sums;
+
+static Err *make(const Op *op, Sums sums, Conv *c) {
+  bool direct = sums != ANY_SUMS;
   DType l = op->operands[0]->type->dtype, r = op->operands[1]->type->dtype, o = op_type(op)->dtype;
   bool narrow = l != DT_F32 || o != DT_F32;
   if ((l == DT_F32 || l == DT_BF16 || l == DT_F16) && r == l && (o == l || o == DT_F32) &&
@@ -216,7 +225,7 @@ static Err *make(const Op *op, bool direct, Conv *c) {
       c->way = &planar;
       return NULL;
     }
-    merge_groups(c);
+    if (sums != OWN_SUMS) merge_groups(c);
     Conv turned;
     if (cpu_vector_bits() >= 512) {
       if (find_way(c, direct, AHEAD)) return NULL;
@@ -232,7 +241,8 @@ static Err *make(const Op *op, bool direct, Conv *c) {
       *c = turned;
       return NULL;
     }
-    if (l != DT_F16 && c->merged == 1) c->dnnl = conv_dnnl_new(&c->s, c->wide = false);
+    if (l != DT_F16 && c->merged == 1 && sums != OWN_SUMS)
+      c->dnnl = conv_dnnl_new(&c->s, c->wide = false);
     if (!c->dnnl && (narrow || c->merged > 1)) c->dnnl = conv_dnnl_new(&c->s, c->wide = true);
     if (c->dnnl) return NULL;
   }
@@ -242,7 +252,7 @@ static Err *make(const Op *op, bool direct, Conv *c) {
 static Err *prepare(const Op *op, void **state) {
   Conv *c = xcalloc(1, sizeof *c);
   *state = c;
-  return make(op, op_attr(op, "precision_config") != NULL, c);
+  return make(op, op_attr(op, "precision_config") ? DIRECT_SUMS : ANY_SUMS, c);
 }
 
 /* For groups of several channels it is faster. */
@@ -299,7 +309,7 @@ static Err *make_plain(const Op *op, Conv *c) {
   pthread_mutex_lock(&lock);
   if (!c->plain) {
     Conv *plain = xcalloc(1, sizeof *plain);
-    e = make(op, true, plain);
+    e = make(op, OWN_SUMS, plain);
     if (e) release(plain);
     else c->plain = plain;
   }
@@ -308,6 +318,15 @@ static Err *make_plain(const Op *op, Conv *c) {
 }
 
 /* ---- running ---- */
+
+/* What is not finite could reach results that do not read it: zeros stand between merged groups, and
+ * where oneDNN's pairs of bf16 reach beyond a group's channels or a row's places. */
+static bool may_leak(const Conv *c) {
+  if (c->merged > 1) return c->s.form != CONV_WEIGHTS;
+  if (!c->dnnl || c->wide || c->s.t[X] != DT_BF16) return false;
+  const ConvView *w = &c->s.v[W];
+  return c->s.form == CONV_WEIGHTS || w->dims[c->s.form == CONV_DATA ? 1 : 2] % BF16_CHANNELS;
+}
 
 typedef struct Copies { /* memory of this run */
   void *p[8];
@@ -408,6 +427,9 @@ static Err *run(void *state, const Op *op, void *const *in, void *const *out) {
       copy_view(&c->at.v[c->s.result], &c->s.v[c->s.result], mine[c->s.result], data[c->s.result]);
   }
   if (c->merged > 1 && c->s.result == W && !k.failed) move_weights(c, user, data[W], true);
+  if (may_leak(c) && !k.failed && !status)
+    finite &= c->s.form == CONV_WEIGHTS ? cpu_finite(o, result, results)
+                                        : cpu_finite(t, in[0], type_count(op->operands[0]->type));
   if (!k.failed && result != out[0]) cpu_narrow(o, result, out[0], results);
 done:
   for (int i = 0; i < k.n; i++) cpu_block_free(k.p[i], k.bytes[i]);

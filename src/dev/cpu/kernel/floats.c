@@ -1,7 +1,10 @@
-/* bf16 and f16 to f32 and back, rounded to nearest even: a vector at a time where the host can. */
+/* bf16 and f16 to f32 and back, rounded to nearest even: a vector at a time where the host can; floats that
+ * are not finite. */
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
+
+#include <stdatomic.h>
 
 #include "dev/cpu/kernel/clones.h"
 #include "dev/cpu/kernel/kernel.h"
@@ -93,4 +96,38 @@ void cpu_widen(DType t, const void *in, float *out, int64_t n) {
 void cpu_narrow(DType t, const float *in, void *out, int64_t n) {
   Cast c = {t, out, (float *)(uintptr_t)in};
   cpu_parallel(n, 65536, narrow, &c);
+}
+
+typedef struct Scan {
+  const void *in;
+  uint32_t exponent; /* of what is not finite, in place; halves: of two bytes each */
+  bool halves;
+  atomic_bool found;
+} Scan;
+
+CLONES static bool any_word(const uint32_t *in, uint32_t exponent, int64_t n) {
+  uint32_t any = 0;
+  for (int64_t i = 0; i < n; i++) any |= (in[i] & exponent) == exponent;
+  return any;
+}
+
+CLONES static bool any_half(const uint16_t *in, uint16_t exponent, int64_t n) {
+  uint16_t any = 0;
+  for (int64_t i = 0; i < n; i++) any |= (in[i] & exponent) == exponent;
+  return any;
+}
+
+static void scan(void *arg, int64_t begin, int64_t end) {
+  Scan *s = arg;
+  if (s->halves ? any_half((const uint16_t *)s->in + begin, (uint16_t)s->exponent, end - begin)
+                : any_word((const uint32_t *)s->in + begin, s->exponent, end - begin))
+    s->found = true;
+}
+
+bool cpu_finite(DType t, const void *in, int64_t n) {
+  Scan s = {.in = in,
+            .exponent = t == DT_F32 ? 0x7f800000 : t == DT_BF16 ? 0x7f80 : 0x7c00,
+            .halves = t != DT_F32};
+  cpu_parallel(n, 65536, scan, &s);
+  return !s.found;
 }

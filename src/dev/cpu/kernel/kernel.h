@@ -102,6 +102,8 @@ void cpu_from_f32(DType t, const float *in, void *out, int64_t n);
 /* The same on the pool. */
 void cpu_widen(DType t, const void *in, float *out, int64_t n);
 void cpu_narrow(DType t, const float *in, void *out, int64_t n);
+/* Of n elements of f32, bf16 or f16: is every one finite? On the pool. */
+bool cpu_finite(DType t, const void *in, int64_t n);
 
 /* reduce_window with one operand: may places outside the operand be skipped? They count as the initial value, so a sum or product
  * needs the neutral one (max, min, and, or take the initial value any number of times). */

@@ -21,6 +21,12 @@ seeds_of() { # NAME FOLDER
       printf 'S\x56\0\0\0\0\0\0\0%s12345678' \
         '{"__metadata__":{"step":"1"},"w":{"dtype":"F32","shape":[2,1],"data_offsets":[0,8]}}  ' > "$2/safetensors"
       printf 'I\0\0\x08\x03\0\0\0\x02\0\0\0\x01\0\0\0\x03abcdef' > "$2/idx"
+      { printf C && base64 -d <<'EOF'
+/9j/4AAQSkZJRgABAQAAAQABAAD/2wBDAP//////////////////////////////////////////////////////////////////
+////////////////////wAALCAAgACABAREA/8QAFgABAQEAAAAAAAAAAAAAAAAAAAMC/8QAFBABAAAAAAAAAAAAAAAAAAAAAP/a
+AAgBAQAAPwDAqJCokKiQqP/Z
+EOF
+      } > "$2/cifar"
       python3 - > "$2/tokens" <<'EOF'
 import json
 shown = [*range(33, 127), *range(161, 173), *range(174, 256)]

@@ -23,6 +23,8 @@ void bpe_encode(Bpe *b, Str text, IdVec *out); /* adds the tokens of text */
 Err *data_open_idx(const char *name, const char *dir,
                    Data **out); /* dir NULL: the usual places for `name` */
 Err *data_open_cifar(const char *path, bool augment, Data **out);
+/* A JPEG of 32 x 32 into RGB; false: it is damaged, or of another size. */
+bool cifar_decode(const uint8_t *p, size_t n, uint8_t *out);
 Err *data_open_text(const char *path, const DataOpts *o, Data **out);
 Err *data_open_synthetic(const DataOpts *o, Data **out);
 

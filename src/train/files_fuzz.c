@@ -1,5 +1,5 @@
 /* Any bytes as a file that training reads: an Err or data, never a crash. The first byte says which
- * reader: 'S' a checkpoint, 'I' a file of idx, 'T' a vocabulary of tokens. */
+ * reader: 'S' a checkpoint, 'I' a file of idx, 'T' a vocabulary of tokens, 'C' a picture of CIFAR-10. */
 #include "train/data_priv.h"
 #include "train/train.h"
 
@@ -71,6 +71,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (!e) free(bytes);
   } else if (*data == 'T') {
     tokens(data + 1, size - 1);
+  } else if (*data == 'C') {
+    uint8_t picture[32 * 32 * 3];
+    cifar_decode(data + 1, size - 1, picture);
   }
   err_free(e);
   return 0;

@@ -168,8 +168,8 @@ typedef struct DataOpts {
   bool masked;               /* text: BERT's 15 % masks instead of the next token */
   int64_t shape[3], classes; /* synthetic */
 } DataOpts;
-/* spec: fashion-mnist, mnist, cifar10, idx:DIR, cifar:DIR (binary files), text:FILE, synthetic.
- * errors: ERR_NOT_FOUND naming the file and how to get it; ERR_DATA_LOSS for damaged files */
+/* spec: fashion-mnist, mnist, cifar10, idx:DIR, cifar10:DIR (binary files), cifar10:FILE (records),
+ * text:FILE, synthetic. errors: ERR_NOT_FOUND naming the file and how to get it; ERR_DATA_LOSS for damaged files */
 Err *data_open(const char *spec, const DataOpts *opts, Data **out);
 void data_close(Data *d);
 extern const char *const data_specs; /* for --help */

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include <cmocka.h>
+#include <jpeglib.h>
 
 #include "interp/interp.h"
 #include "train/data_priv.h"
@@ -209,6 +210,44 @@ static void data_errors(void **state) {
 }
 
 /* A vocabulary of the 256 bytes (as GPT-2 writes them) and three merges. */
+/* Of one colour to the left, of another to the right. */
+static void write_jpeg(int width, unsigned char **out, unsigned long *n) {
+  struct jpeg_compress_struct c;
+  struct jpeg_error_mgr errors;
+  c.err = jpeg_std_error(&errors);
+  jpeg_create_compress(&c);
+  jpeg_mem_dest(&c, out, n);
+  c.image_width = (JDIMENSION)width;
+  c.image_height = 32;
+  c.input_components = 3;
+  c.in_color_space = JCS_RGB;
+  jpeg_set_defaults(&c);
+  jpeg_start_compress(&c, TRUE);
+  uint8_t row[64 * 3];
+  for (int i = 0; i < width * 3; i++) row[i] = i < 16 * 3 ? 20 : 200;
+  while (c.next_scanline < c.image_height) jpeg_write_scanlines(&c, (JSAMPROW[]){row}, 1);
+  jpeg_finish_compress(&c);
+  jpeg_destroy_compress(&c);
+}
+
+static void cifar_pictures(void **state) {
+  (void)state;
+  unsigned char *jpeg = NULL, *wide = NULL;
+  unsigned long n = 0, n_wide = 0;
+  uint8_t picture[32 * 32 * 3];
+  write_jpeg(32, &jpeg, &n);
+  write_jpeg(33, &wide, &n_wide);
+  assert_true(cifar_decode(jpeg, n, picture));
+  for (int i = 0; i < COUNT_OF(picture); i++)
+    assert_in_range(picture[i] + 3 - (i / 3 % 32 < 16 ? 20 : 200), 0, 6);
+  assert_false(cifar_decode(wide, n_wide, picture));
+  for (unsigned long less = 2; less < n; less++) /* the last two bytes mark the end */
+    if (cifar_decode(jpeg, n - less - 1, picture))
+      fail_msg("%lu bytes of %lu will do", n - less, n);
+  free(jpeg);
+  free(wide);
+}
+
 static void bpe_merges_and_words(void **state) {
   (void)state;
   Buf json = {0};
@@ -451,19 +490,14 @@ static int close_client(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(threefry_known_answers),
-                                     cmocka_unit_test(threefry_in_programs),
-                                     cmocka_unit_test(initial_values),
-                                     cmocka_unit_test(crc32c_known_answer),
-                                     cmocka_unit_test(safetensors_round_trip),
-                                     cmocka_unit_test(data_errors),
-                                     cmocka_unit_test(bpe_merges_and_words),
-                                     cmocka_unit_test(zoo_verifies),
-                                     cmocka_unit_test(models_refuse_wrong_data),
-                                     cmocka_unit_test(loader_visits_all),
-                                     cmocka_unit_test(learns),
-                                     cmocka_unit_test(resumes_exactly),
-                                     cmocka_unit_test(reports_divergence),
-                                     cmocka_unit_test(replicas_agree)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(threefry_known_answers), cmocka_unit_test(threefry_in_programs),
+      cmocka_unit_test(initial_values),         cmocka_unit_test(crc32c_known_answer),
+      cmocka_unit_test(safetensors_round_trip), cmocka_unit_test(data_errors),
+      cmocka_unit_test(cifar_pictures),         cmocka_unit_test(bpe_merges_and_words),
+      cmocka_unit_test(zoo_verifies),           cmocka_unit_test(models_refuse_wrong_data),
+      cmocka_unit_test(loader_visits_all),      cmocka_unit_test(learns),
+      cmocka_unit_test(resumes_exactly),        cmocka_unit_test(reports_divergence),
+      cmocka_unit_test(replicas_agree)};
   return cmocka_run_group_tests(tests, open_client, close_client);
 }

@@ -1,7 +1,7 @@
 """The JAX package: linear algebra, callbacks, donation, saving, as on JAX's CPU backend."""
 import numpy as np
 
-from test_training import run
+from test_training import python, run
 
 
 def compare(got, want, path):
@@ -20,3 +20,8 @@ def compare(got, want, path):
 
 def test_plugin():
     compare(run("weft", "plugin.py"), run("cpu", "plugin.py"), "")
+
+
+def test_the_cpu_is_asked_for_first():
+    """Before anything else: the question makes JAX look for backends, of which none is called cpu."""
+    assert python("weft", "-c", "import jax; print(jax.devices('cpu')[0].platform)") == "weft"

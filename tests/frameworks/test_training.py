@@ -14,14 +14,18 @@ from conftest import BUILD, ROOT  # noqa: E402
 PROGRAMS = pathlib.Path(__file__).parent / "programs"
 
 
-def run(platform, program, *args, device="cpu", flags=""):
+def python(platform, *args, device="cpu", flags=""):
+    """The last line that Python, called with these arguments, prints."""
     env = dict(os.environ, JAX_PLATFORMS=platform, WEFT_DEVICE=device, XLA_FLAGS=flags,
                WEFT_PLUGIN=str(BUILD / "libpjrt_weft.so"),
                PYTHONPATH=os.pathsep.join([str(ROOT / "python"), os.environ.get("PYTHONPATH", "")]))
-    r = subprocess.run([sys.executable, str(PROGRAMS / program), *args], env=env, capture_output=True, text=True,
-                       timeout=600)
+    r = subprocess.run([sys.executable, *args], env=env, capture_output=True, text=True, timeout=600)
     assert r.returncode == 0, r.stderr[-3000:]
-    return json.loads(r.stdout.strip().splitlines()[-1])
+    return r.stdout.strip().splitlines()[-1]
+
+
+def run(platform, program, *args, **kwargs):
+    return json.loads(python(platform, str(PROGRAMS / program), *args, **kwargs))
 
 
 @pytest.mark.parametrize("model", ["cnn", "transformer", "rnn", "remat_scan_bf16"])

@@ -71,21 +71,23 @@ def _custom_partitioning():
 
 def _cpu_devices():
     """With JAX_PLATFORMS=weft alone there is no CPU backend, but JAX's callbacks and scans (and programs that prepare data on
-    jax.devices("cpu")) ask for one: weft's devices, whose memory is the host's, stand in."""
+    jax.devices("cpu")) ask for one: weft's devices, whose memory is the host's, stand in. In JAX's own table of backends,
+    since that question may be what made JAX look for backends."""
     from jax._src import xla_bridge
-    original = xla_bridge._get_backend_uncached
+    original = xla_bridge._clear_backends
     if getattr(original, "weft", False):
         return
 
-    def get_backend(platform=None):
-        try:
-            return original(platform)
-        except RuntimeError:
-            if platform == "cpu" and "weft" in xla_bridge.backends():
-                return original("weft")
-            raise
-    get_backend.weft = True
-    xla_bridge._get_backend_uncached = get_backend
+    class Backends(dict):
+        def get(self, platform, default=None):
+            return super().get(platform) or (super().get("weft", default) if platform == "cpu" else default)
+
+    def clear_backends():
+        original()
+        xla_bridge._backends = Backends()
+    clear_backends.weft = True
+    xla_bridge._clear_backends = clear_backends
+    xla_bridge._backends = Backends(xla_bridge._backends)
 
 
 # ---- host callbacks -----------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
  * virtual chips. */
 #include "cli/cli.h"
 
+#include "chip/chip.h"
 #include "cli/compare.h"
 #include "stablehlo/stablehlo.h"
 #include "zoo/zoo.h"
@@ -345,6 +346,11 @@ static Err *run(Args *a) {
     fprintf(stderr, "%s on %s: %lld examples, batch %lld, %s through plugin '%s'\n", a->model->name,
             d->name, (long long)d->n_train, (long long)global_batch(a), where,
             client_platform(client));
+    ChipRef chip;
+    Err *real = chip_parse(a->plugin ? "" : a->device, &chip);
+    if (!real && env_flag("WEFT_PHANTOM"))
+      fprintf(stderr, "WEFT_PHANTOM is set: memory and time only, losses are not computed (0)\n");
+    err_free(real);
     Live live = {.tty = isatty(2), .unit = d->fields[0].rank == 3 ? "images" : "sequences"};
     TrainOpts o = {.model = a->model,
                    .config = a->c,

@@ -125,6 +125,14 @@ def test_wrong_usage_names_what_was_meant(tmp_path):
         assert all(w in r.stderr for w in words) and len(r.stderr.splitlines()) <= 2, (args, r.stderr)
 
 
+def test_training_without_numbers_says_so():
+    for device, value, said in [("T4", "1", True), ("T4", "0", False), ("cpu", "1", False)]:
+        r = weft("train", "mlp", "--data", "synthetic", "--batch", "4", "--steps", "1", "--no-eval",
+                 "--device", device, "--no-compare", env={"WEFT_PHANTOM": value})
+        assert r.returncode == 0, r.stderr
+        assert ("losses are not computed" in r.stderr) == said, (device, value)
+
+
 def test_every_verb_has_help():
     verbs = [line.split()[0] for line in weft("help").stdout.splitlines() if line.startswith("  ")]
     assert {"run", "train"} <= set(verbs)

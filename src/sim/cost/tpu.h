@@ -38,6 +38,8 @@ typedef struct ProductShape { /* a product in the terms of the law */
 double tpu_tiling(const Law *law, const ProductShape *s, double *array, int *windows);
 /* tpu_product.c */
 void tpu_product(Plan *p, Kernel *k);
+/* tpu_scan.c */
+void tpu_scan(Plan *p, Kernel *k);
 /* tpu_loop.c */
 void tpu_loop(Plan *p, Kernel *k);
 void tpu_update(Plan *p, Kernel *k);

@@ -88,71 +88,6 @@ static void cost_pool(Plan *p, Kernel *k) {
   k->util = MIN(1, (rd + wr) / k->cycles);
 }
 
-#define SCAN_BLOCK 128 /* elements of a running sum that are summed by one window */
-
-/* Does the window reach over the whole of a dimension that is longer than a block? That dimension, or
- * -1. */
-static int running_sum(const Kernel *k) {
-  for (int i = 0; i < k->inner.n; i++) {
-    const HNode *n = k->inner.v[i];
-    if (n->kind != H_RWIN || !n->lo) continue;
-    for (int d = 0; d < n->rank && n->rank == n->in[0]->rank; d++)
-      if (n->lo[d] > SCAN_BLOCK && n->lo[d] >= n->in[0]->d[d] && n->d[d] == n->in[0]->d[d])
-        return d;
-  }
-  return -1;
-}
-
-/* A pass over tiles, from memory to memory or within what stays on chip. */
-static double scan_pass(const Law *law, double in, double out, int width, bool far_in,
-                        bool far_out) {
-  double t = law->lbase;
-  t += in * law->loop.r[width] * (far_in || law->cmem > 0 ? 1 : law->lvm);
-  if (far_out) t += out * law->loop.o[width];
-  else if (law->cmem > 0) t += out * 1.2 * law->loop.o[width];
-  else if (width < 4 && !law->nopack) t += out * (law->loop.o[width] - law->loop.r[width]);
-  return t;
-}
-
-/* XLA writes a running sum as windows over blocks of 128 elements, a running sum of the blocks' last
- * elements, and an addition. The summed dimension moves out of the tile before and back after it:
- * out of the lanes in two steps, and after padding to whole blocks. */
-static void cost_running_sum(Plan *p, Kernel *k) {
-  const Law *law = p->law;
-  int along = running_sum(k);
-  const HValue *v = k->roots.v[0]->val, *from = k->reads.n ? k->reads.v[0] : v;
-  if (!v || v->node->rank < 1 || along >= v->node->rank || from->node->rank != v->node->rank)
-    from = v;
-  const HNode *n = v->node;
-  int w = tpu_width(v), width = w < 2 ? 2 : w, lane = from->order[0];
-  double len = (double)n->d[along], blocks = ceil(len / SCAN_BLOCK);
-  double rows = (double)hlo_count(n) / len, far = v->tiles;
-  bool in_lanes = lane == along, near = (law->fast > 0 && law->keep) || law->cmem > 0;
-  bool quick = near && law->cmem <= 0; /* relayouts and windows at the speed of registers */
-  double lanes = in_lanes ? rows : (double)n->d[lane], others = rows / lanes;
-  double block_tiles = blocks > 4 ? ceil(blocks / 8) : 0.6; /* of four rows when that is enough */
-  double work = ceil(lanes / 128) * SCAN_BLOCK *
-                (others > 1 ? ceil(others / 8) * blocks : block_tiles); /* tiles */
-  double taken = 7 * law->dw * work;                                    /* by the windows */
-  double t = 2 * law->lbase;                                            /* the blocks' sums */
-  t += scan_pass(law, work, work, width, !near, !near);                 /* the addition */
-  t += scan_pass(law, far, far, width, !near, true);                    /* the result's order */
-  if (in_lanes) {
-    double turn =
-        quick ? 100 * ceil(work / 384) : law->lbase + 2 * work * law->lane * (near ? 0.41 : 1);
-    double window = quick ? law->lbase + 800 : law->base + taken;
-    if (!near) window += work * (2 * law->loop.r[width] + law->loop.o[width]);
-    t += 2 * turn + window + scan_pass(law, far, far, width, true, !near);
-    if (len != blocks * SCAN_BLOCK)
-      t += quick ? 100 * ceil(2 * far / 384) : scan_pass(law, far, far, width, !near, !near);
-  } else {
-    t += law->base - law->lbase + scan_pass(law, far, work, width, true, !near) + taken;
-  }
-  k->cycles = t;
-  k->bound = SIM_MEMORY;
-  k->util = MIN(1, far * (law->loop.r[width] + law->loop.o[width]) / k->cycles);
-}
-
 /* A softmax in one kernel: rows are read once, reduced, and written. */
 static void cost_softmax(Plan *p, Kernel *k) {
   const Law *law = p->law;
@@ -338,8 +273,8 @@ void tpu_cost(Plan *p, Kernel *k) {
     tpu_product(p, k);
   } else if (updates(k)) {
     tpu_update(p, k);
-  } else if (running_sum(k) >= 0) {
-    cost_running_sum(p, k);
+  } else if (tpu_running_sum(k, NULL)) {
+    tpu_scan(p, k);
   } else if (k->pool) {
     cost_pool(p, k);
   } else if (k->soft && root->kind != H_REDUCE) {

@@ -186,6 +186,36 @@ static bool walks_over(const Kernel *k, const HNode *of) {
   return false;
 }
 
+/* A copy that belongs to a loop, of no value of its own. */
+static void loop_copy(Plan *p, HNode *n, double cycles, double bytes) {
+  Kernel *k = plan_kernel(p);
+  *vec_push(&k->roots) =
+      hlo_node(p->g, p->comp, H_EWISE, OP_COPY, n->src, n->dt, n->rank, n->d, 1, &n);
+  k->copy = k->costed = true;
+  k->cycles = k->est = cycles;
+  k->time_s = cycles / p->law->clock;
+  k->start_s = p->time_s;
+  k->bytes = bytes;
+  k->bound = SIM_MEMORY;
+  k->util = 1;
+  p->cycles += cycles;
+  p->time_s += k->time_s;
+  plan_dump(p, k);
+}
+
+/* Stacks that are laid out anew before the loop: the part of it that falls on one round. */
+static void retiled_stacks(Plan *p) {
+  const Law *law = p->law;
+  for (int i = 0; i < p->comp->params.n && p->parent && p->mult > 0; i++) {
+    const HValue *v = p->comp->params.v[i]->val;
+    if (!v || !v->retiled) continue;
+    double once = p->parent->mult / p->mult, windows = ceil(2 * v->bytes / law->cwin);
+    double cycles =
+        law->lbase + v->tiles * (law->loop.r[2] + law->loop.o[2]) + (windows - 1) * law->lq;
+    loop_copy(p, p->comp->params.v[i], cycles * once, v->bytes * once);
+  }
+}
+
 /* A loop's state that is still read while its next value is written needs a copy in every
  * iteration: when the read comes later, or is of a product's operand or a reduction's. */
 static void loop_copies(Plan *p) {
@@ -205,20 +235,7 @@ static void loop_copies(Plan *p) {
     double cyc = copy_cycles(law, v, far);
     if ((far || law->cmem > 0) && law->rotates && p->parent && p->mult > 0) /* once before */
       cyc += copy_cycles(law, v, true) * p->parent->mult / p->mult;
-    Kernel *c2 = plan_kernel(p);
-    HNode *from = c->outputs.v[i];
-    HNode *n = hlo_node(p->g, p->comp, H_EWISE, OP_COPY, o->src, o->dt, o->rank, o->d, 1, &from);
-    *vec_push(&c2->roots) = n;
-    c2->copy = c2->costed = true;
-    c2->cycles = c2->est = cyc;
-    c2->time_s = cyc / law->clock;
-    c2->start_s = p->time_s;
-    c2->bytes = old->space == SP_HBM ? 2 * v->bytes : 0;
-    c2->bound = SIM_MEMORY;
-    c2->util = 1;
-    p->cycles += cyc;
-    p->time_s += c2->time_s;
-    plan_dump(p, c2);
+    loop_copy(p, c->outputs.v[i], cyc, far ? 2 * v->bytes : 0);
   }
 }
 
@@ -304,7 +321,10 @@ Err *plan_comp(HGraph *g, HComp *c, const Chip *chip, const Law *law, const SimO
   plan_order(p);
   live_ranges(p);
   TRY(time_all(p));
-  if (p->loop_body && law->tpu) loop_copies(p);
+  if (p->loop_body && law->tpu) {
+    loop_copies(p);
+    retiled_stacks(p);
+  }
   if (law->tpu) fill_stacks(p);
   plan_peak(p, false);
   return NULL;

@@ -50,6 +50,7 @@ typedef struct HValue {
   Stay stays[STAYS];
   int n_stays;
   bool held;    /* in memory that a loop keeps on chip */
+  bool retiled; /* a stack that a loop has there in other tiles than it came in */
   int loop;     /* 1 + the kernel of the loop that takes it over so */
   bool born;    /* could be made on chip */
   double worth; /* being there: see weigh() */
@@ -216,6 +217,16 @@ double value_padded(const Law *law, const HNode *n, const int *order, double *ti
 /* tpu_parts.c */
 double tpu_read_fraction(const Kernel *k, const HValue *v); /* of v that the kernel reads */
 double tpu_windows(const Law *law, const Kernel *k); /* bytes on chip that its windows take */
+/* tpu_scan.c */
+typedef struct RunningSum {
+  int width;     /* bytes of an element, two at least */
+  bool in_lanes; /* the summed dimension is */
+  bool whole;    /* it is a number of blocks */
+  double tiles;  /* of the blocks, summed dimension outside of the tile */
+  double plain;  /* without what the number of blocks is padded by */
+  double work;   /* what the tiles are reckoned as */
+} RunningSum;
+bool tpu_running_sum(const Kernel *k, RunningSum *s); /* s may be NULL */
 /* tpu_cost.c, gpu_cost.c */
 void tpu_cost(Plan *p, Kernel *k);
 void gpu_cost(Plan *p, Kernel *k);

@@ -70,6 +70,16 @@ static double held_scores(const Law *law, const Kernel *k, int rows) {
   return 0;
 }
 
+/* The blocks of a running sum lie with the summed dimension outside of the tile, before and after a
+ * step. In device memory the second is smaller: what is padded last is not there yet, and if nothing
+ * had to be turned, there is none. */
+static double summed_blocks(const Law *law, const Kernel *k, const RunningSum *s) {
+  double tile = 1024 * s->width, both = s->tiles + s->tiles;
+  if (!law->keep) both = s->tiles + (s->in_lanes ? MIN(s->plain, s->tiles) : 0);
+  bool copied = k->reads.n && k->reads.v[0]->node->op == OP_COPY; /* by a kernel of its own */
+  return both * tile - (copied ? MIN(both * tile, k->reads.v[0]->bytes) : 0);
+}
+
 /* Memory that a kernel needs besides its operands and results: positions and turned copies of
  * sorts, the groups of a grouped convolution laid out one by one, a part of attention's scores. */
 double plan_scratch(const Plan *p, const Kernel *k) {
@@ -89,12 +99,8 @@ double plan_scratch(const Plan *p, const Kernel *k) {
     return b;
   }
   if (n->n_in < 1 || n->in[0]->rank < 2 || n->in[0]->rank > 64) return 0;
-  if (n->kind == H_RWIN && n->n_results == 1 && !k->pool && n->lo) { /* a running sum */
-    bool whole = false;
-    for (int i = 0; i < n->in[0]->rank; i++) whole |= n->lo[i] > 1 && n->lo[i] == n->in[0]->d[i];
-    if (!whole || !n->val) return 0;
-    return n->val->bytes * (law->keep && n->in[0]->val && n->in[0]->val->is_param ? 2 : 1);
-  }
+  RunningSum sum;
+  if (tpu_running_sum(k, &sum)) return n->val ? summed_blocks(law, k, &sum) : 0;
   if (n->kind != H_SORT || !law->prefetch || !law->keep) return 0;
   const HValue *v = n->in[0]->val, *u = k->reads.n ? k->reads.v[0] : NULL;
   if (n->op == OP_CHLO_TOP_K && v) return 3 * v->bytes; /* and both results stay there */

@@ -300,6 +300,13 @@ static bool written_over(const Place *m, const HValue *v, int t) {
   return false;
 }
 
+/* Is it an argument of the program that the loop only takes slices of? */
+static bool sliced_argument(const Plan *p, const HValue *v) {
+  const HNode *w = p->comp->owner;
+  int i = v->node->index;
+  return p->loop_body && v->is_param && i < w->n_in && w->in[i]->kind == H_PARAM;
+}
+
 /* Is it state that each round of a loop makes anew? */
 static bool changes(const Place *m, const HValue *v) {
   const HComp *c = m->p->comp;
@@ -338,7 +345,8 @@ static void place(Place *m, HValue *v) {
     on = false;
     v->far = true;
     v->far_last = t;
-    int s = !far && room(m, t, t, v->bytes) && !written_over(m, v, t)
+    bool part = sliced_argument(m->p, v) && tpu_read_fraction(m->p->kernels.v[t], v) < 1;
+    int s = !far && !part && room(m, t, t, v->bytes) && !written_over(m, v, t)
                 ? fetch_from(m, v, v->kernel + 1, t)
                 : -1;
     if (s >= 0) {
@@ -493,6 +501,22 @@ static void place_held(Place *m) {
     }
 }
 
+/* A stack of 16-bit matrices, one a round for a product, where products want tiles of 16 rows: it is
+ * laid out so before the loop, as a whole and on chip if there is room. */
+static void place_retiled(Place *m, HValue *v) {
+  const HNode *n = v->node;
+  if (!m->p->law->tall || !sliced_argument(m->p, v) || hlo_bits(n->dt) != 16 || n->rank < 3 ||
+      n->d[v->order[1]] % 16)
+    return;
+  const Ints *at = &m->reads[v->index];
+  for (int i = 0; i < at->n; i++)
+    if (!m->p->kernels.v[at->v[i]]->conv || tpu_read_fraction(m->p->kernels.v[at->v[i]], v) == 1)
+      return;
+  if (!at->n || !room(m, 0, m->n, v->bytes)) return;
+  take(m, v, 0, 0, m->n - 1, true);
+  v->far = v->retiled = true;
+}
+
 /* The small state of a loop stays on chip all the time, and so does what it becomes. */
 static void place_state(Place *m) {
   Plan *p = m->p;
@@ -502,6 +526,7 @@ static void place_state(Place *m) {
     bool stack = false; /* one slice a round */
     for (int u = 0; u < v->node->n_users; u++)
       stack |= v->node->users[u]->kind == H_DSLICE || v->node->users[u]->kind == H_DUS;
+    if (stack && v->is_param && !v->n_stays) place_retiled(m, v);
     if (!v->is_param || stack || v->n_stays || v->bytes > p->vmem_free / 8 || v->node->rank == 0)
       continue;
     if (!room(m, 0, m->n, v->bytes) || !state_stays(m, v)) continue;

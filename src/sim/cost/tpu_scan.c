@@ -1,0 +1,78 @@
+/* Running sums. XLA writes one as windows over blocks of 128 elements, a running sum of the blocks'
+ * last elements, and an addition. The summed dimension moves out of the tile before and back after
+ * it: out of the lanes in two steps, and after padding to whole blocks. */
+#include <math.h>
+
+#include "sim/cost/tpu.h"
+
+#define BLOCK 128 /* elements that are summed by one window */
+
+/* The dimension that a window covers whole and that is longer than a block, or -1. */
+static int summed(const Kernel *k) {
+  for (int i = 0; i < k->inner.n; i++) {
+    const HNode *n = k->inner.v[i];
+    if (n->kind != H_RWIN || !n->lo) continue;
+    for (int d = 0; d < n->rank && n->rank == n->in[0]->rank; d++)
+      if (n->lo[d] > BLOCK && n->lo[d] >= n->in[0]->d[d] && n->d[d] == n->in[0]->d[d]) return d;
+  }
+  return -1;
+}
+
+bool tpu_running_sum(const Kernel *k, RunningSum *s) {
+  int along = summed(k);
+  if (along < 0 || !s) return along >= 0;
+  const HValue *v = k->roots.v[0]->val, *from = k->reads.n ? k->reads.v[0] : v;
+  if (!v || v->node->rank < 1 || along >= v->node->rank || from->node->rank != v->node->rank)
+    from = v;
+  const HNode *n = v->node;
+  int w = tpu_width(v), lane = from->order[0];
+  *s = (RunningSum){.width = w < 2 ? 2 : w, .in_lanes = lane == along};
+  double len = (double)n->d[along], blocks = ceil(len / BLOCK);
+  double rows = (double)hlo_count(n) / len;
+  double lanes = s->in_lanes ? rows : (double)n->d[lane], others = rows / lanes;
+  double few = blocks > 4 ? 8 : 4; /* rows of a tile */
+  s->whole = len == blocks * BLOCK;
+  s->plain = ceil(lanes / 128) * BLOCK * others * blocks / 8;
+  s->tiles = ceil(lanes / 128) * BLOCK *
+             (others > 1 ? ceil(others / 8) * blocks : ceil(blocks / few) * few / 8);
+  s->work =
+      others > 1 || blocks > 4 ? s->tiles : s->tiles * 1.2; /* half tiles take a little more */
+  return true;
+}
+
+/* A pass over tiles, from memory to memory or within what stays on chip. */
+static double pass(const Law *law, double in, double out, int width, bool far_in, bool far_out) {
+  double t = law->lbase;
+  t += in * law->loop.r[width] * (far_in || law->cmem > 0 ? 1 : law->lvm);
+  if (far_out) t += out * law->loop.o[width];
+  else if (law->cmem > 0) t += out * 1.2 * law->loop.o[width];
+  else if (width < 4 && !law->nopack) t += out * (law->loop.o[width] - law->loop.r[width]);
+  return t;
+}
+
+void tpu_scan(Plan *p, Kernel *k) {
+  const Law *law = p->law;
+  RunningSum s;
+  tpu_running_sum(k, &s);
+  int width = s.width;
+  double far = k->roots.v[0]->val->tiles;
+  bool near = (law->fast > 0 && law->keep) || law->cmem > 0;
+  bool quick = near && law->cmem <= 0; /* relayouts and windows at the speed of registers */
+  double taken = 7 * law->dw * s.work; /* by the windows */
+  double t = 2 * law->lbase;           /* the blocks' sums */
+  t += pass(law, s.work, s.work, width, !near, !near); /* the addition */
+  t += pass(law, far, far, width, !near, true);        /* the result's order */
+  if (s.in_lanes) {
+    double turn =
+        quick ? 100 * ceil(s.work / 384) : law->lbase + 2 * s.work * law->lane * (near ? 0.41 : 1);
+    double window = quick ? law->lbase + 800 : law->base + taken;
+    if (!near) window += s.work * (2 * law->loop.r[width] + law->loop.o[width]);
+    t += 2 * turn + window + pass(law, far, far, width, true, !near);
+    if (!s.whole) t += quick ? 100 * ceil(2 * far / 384) : pass(law, far, far, width, !near, !near);
+  } else {
+    t += law->base - law->lbase + pass(law, far, s.work, width, true, !near) + taken;
+  }
+  k->cycles = t;
+  k->bound = SIM_MEMORY;
+  k->util = MIN(1, far * (law->loop.r[width] + law->loop.o[width]) / k->cycles);
+}

@@ -95,7 +95,7 @@ static bool results(void *arg, const ConvWindows *w) {
  * few that nothing else fills its own; of one pixel, of any size. */
 bool conv_runs_fits(const ConvShape *s) {
   int n = s->v[X].n - 2;
-  if (s->form == CONV_WEIGHTS || n < 2 || n > DIMS || s->swapped) return false;
+  if (s->form == CONV_WEIGHTS || n < 1 || n > DIMS || s->swapped) return false;
   ConvWindows w = conv_windows(s, (float *[3]){NULL, NULL, NULL}, 0);
   int64_t taps = conv_volume(w.taps), places = w.images * conv_volume(w.places);
   if (!runs_kernels(w.depth) || 2 * places < 3 * w.depth ||

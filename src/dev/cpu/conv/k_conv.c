@@ -40,13 +40,13 @@ static bool as_product(const ConvShape *s) {
          (s->form == CONV_WEIGHTS && (places < FEW_PLACES || steps));
 }
 
-/* Groups with steps or of one pixel, steps in three dimensions. */
+/* Groups with steps or of one pixel, one dimension, steps in three. */
 static bool few_windows(const ConvShape *s) {
   const ConvView *w = &s->v[W];
   bool pixels = true, steps = false;
   for (int i = 3; i < w->n; i++) pixels &= w->dims[i] == 1, steps |= s->strides[i - 3] > 1;
   if (s->groups > 1) return pixels || (steps && s->form == CONV_FORWARD);
-  return steps && w->n == 6;
+  return w->n == 4 || (steps && w->n == 6);
 }
 
 static const Way ways[] = {

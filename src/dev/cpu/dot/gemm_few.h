@@ -7,6 +7,7 @@ typedef enum FewType { FEW_F32, FEW_BF16, FEW_F16 } FewType;
 #define FEW_BYTES(t) ((t) == FEW_F32 ? 4 : 2)
 #define ASK_BYTES 8192 /* are asked for ahead, at least; */
 #define ASK_RUN 2048   /* of a run along k that is no shorter */
+#define PAGE 4096
 #define FEW_INLINE FN static inline __attribute__((always_inline))
 
 FEW_INLINE V few_load(FewType t, const char *p) {
@@ -179,9 +180,9 @@ FEW_INLINE void few_dots(FewType t, int64_t few, const float *a, int64_t a_ld, c
                          int64_t b_step, int64_t n, int64_t k, float *c, int64_t c_ld, bool asks) {
   const char *b = b_;
   int64_t e = FEW_BYTES(t);
-  /* Long runs that are multiplied by several rows the host itself asks for soon enough, and those
-   * that are widened first. */
-  const bool far = asks && t == FEW_F32 && (few == 1 || k * e < ASK_RUN);
+  /* Long runs that are multiplied by several rows, and go from page to page together, the host itself
+   * asks for soon enough, and those that are widened first. */
+  const bool far = asks && t == FEW_F32 && (few == 1 || k * e < ASK_RUN || b_step * e % PAGE != 0);
 #define GROUP(ask, rows) few_dots_group(t, ask, rows, 4, x, a_ld, b, b_step, k, s, c_ld)
   for (int64_t j = 0, cols; j < n; j += cols, b += cols * b_step * e, c += cols) {
     cols = n - j >= 4 ? 4 : 1;

@@ -3,14 +3,14 @@
  * each; the letter after "lapack_" is the element type.
  *
  * Values here are logical row-major tensors, whatever layouts the call asks for: matrices are
- * transposed into a column-major scratch and back. Leading dimensions are a batch. A routine that
- * fails, and iterative ones when they meet NaN or infinity, report info != 0, from which JAX makes
- * NaNs.
+ * transposed into a column-major scratch and back. Leading dimensions are a batch, done in parts. A
+ * routine that fails, and iterative ones when they meet NaN or infinity, report info != 0, from
+ * which JAX makes NaNs.
  */
 #include <math.h>
 #include <stdlib.h>
 
-#include "interp/interp_priv.h"
+#include "interp/lapack_priv.h"
 
 typedef void (*Fortran)(void); /* every argument is a pointer; cast at the call */
 
@@ -20,10 +20,7 @@ typedef void (*Fortran)(void); /* every argument is a pointer; cast at the call 
   extern void c(void);   \
   extern void z(void);
 FOUR(spotrf_, dpotrf_, cpotrf_, zpotrf_)
-FOUR(sgetrf_, dgetrf_, cgetrf_, zgetrf_)
-FOUR(sgeqrf_, dgeqrf_, cgeqrf_, zgeqrf_)
 FOUR(sgeqp3_, dgeqp3_, cgeqp3_, zgeqp3_)
-FOUR(sorgqr_, dorgqr_, cungqr_, zungqr_)
 FOUR(sormqr_, dormqr_, cunmqr_, zunmqr_)
 FOUR(sgesdd_, dgesdd_, cgesdd_, zgesdd_)
 FOUR(sgesvd_, dgesvd_, cgesvd_, zgesvd_)
@@ -39,14 +36,16 @@ FOUR(strsm_, dtrsm_, ctrsm_, ztrsm_)
 
 typedef struct Call {
   const Op *op;
-  Tensor *const *in;
-  Tensor **out;
+  Tensor *const *in, *const *out;
+  const LapackHow *how;
   Fortran fn;
-  DType t; /* element type of the matrices */
+  DType t;  /* element type of the matrices */
+  int type; /* the same, from 0: f32, f64, c64, c128 */
   size_t elem;
   bool cplx;
-  int64_t batch; /* matrices */
-  int m, n;      /* of operand 0 */
+  int64_t batch;      /* matrices */
+  int64_t begin, end; /* those of this part */
+  int m, n;           /* of operand 0 */
   int routine;
   VEC(void *) scratch;
 } Call;
@@ -68,48 +67,63 @@ static bool flag(const Call *c, const char *name) {
 }
 
 static void *scratch(Call *c, int64_t bytes) {
-  void *p = xcalloc((size_t)MAX(bytes, 16), 1);
+  void *p = xmalloc((size_t)MAX(bytes, 16));
   *vec_push(&c->scratch) = p;
   return p;
 }
 
-/* rows x cols, row-major at src, to column-major at dst; the other way round swap rows and cols. */
-static void transpose(void *dst, const void *src, int rows, int cols, size_t elem) {
-  const char *s = src;
-  char *d = dst;
-  for (int i = 0; i < rows; i++)
-    for (int j = 0; j < cols; j++)
-      memcpy(d + ((size_t)j * (size_t)rows + (size_t)i) * elem,
-             s + ((size_t)i * (size_t)cols + (size_t)j) * elem, elem);
+/* Columns apart, for matrices of so many rows: columns a power of two apart meet in the cache. */
+static int apart(const Call *c, int rows) {
+  int line = (int)(64 / c->elem);
+  return rows >= 64 && (size_t)rows * c->elem % 512 == 0 ? rows + line : MAX(rows, 1);
 }
 
-static void *item(const Call *c, Tensor *t,
-                  int64_t b) { /* part b of a tensor that is divided among the batch */
-  return c->batch
-             ? (char *)t->data + (size_t)(t->count / c->batch * b) * (size_t)dtype_bytes(t->dtype)
-             : t->data;
+static int64_t area(const Call *c, int rows, int cols) {
+  return (int64_t)apart(c, rows) * cols * (int64_t)c->elem;
+}
+
+/* Part b of a tensor that is divided among the batch. */
+static void *item(const Call *c, Tensor *t, int64_t b) {
+  return (char *)t->data + (size_t)(t->count / c->batch * b) * (size_t)dtype_bytes(t->dtype);
 }
 
 static void take_matrix(const Call *c, void *dst, Tensor *t, int64_t b) {
-  transpose(dst, item(c, t, b), (int)t->dims[t->rank - 2], (int)t->dims[t->rank - 1],
-            (size_t)dtype_bytes(t->dtype));
+  int64_t rows = t->dims[t->rank - 2], cols = t->dims[t->rank - 1];
+  c->how->turn(c->elem, cols, rows, apart(c, (int)rows), cols, item(c, t, b), dst);
 }
 
 static void give_matrix(const Call *c, Tensor *t, int64_t b, const void *src) {
-  transpose(item(c, t, b), src, (int)t->dims[t->rank - 1], (int)t->dims[t->rank - 2],
-            (size_t)dtype_bytes(t->dtype));
+  int64_t rows = t->dims[t->rank - 2], cols = t->dims[t->rank - 1];
+  c->how->turn(c->elem, rows, cols, cols, apart(c, (int)rows), src, item(c, t, b));
 }
 
-static bool all_finite(const Call *c, const void *p, int64_t n) {
-  if (c->cplx) n *= 2;
-  if (c->t == DT_F64 || c->t == DT_C128) {
-    for (int64_t i = 0; i < n; i++)
-      if (!isfinite(((const double *)p)[i])) return false;
-  } else {
-    for (int64_t i = 0; i < n; i++)
-      if (!isfinite(((const float *)p)[i])) return false;
+static void blank(const Call *c, int result, int64_t b) {
+  Tensor *t = c->out[result];
+  memset(item(c, t, b), 0, tensor_bytes(t) / (size_t)c->batch);
+}
+
+/* Of a matrix that is not finite: info, all other results zero. */
+static void refuse(const Call *c, int info, int64_t b) {
+  for (int i = 0; i < c->op->n_results; i++) blank(c, i, b);
+  *(int *)item(c, c->out[info], b) = -4;
+}
+
+/* Of matrix b of a tensor: x times zero is zero but for NaN and infinity. */
+static bool all_finite(const Call *c, Tensor *t, int64_t b) {
+  int64_t n = t->count / c->batch * (c->cplx ? 2 : 1), i = 0;
+  const void *p = item(c, t, b);
+#define SUM(T)                                                       \
+  T sum[8] = {0};                                                    \
+  for (; i + 8 <= n; i += 8)                                         \
+    for (int l = 0; l < 8; l++) sum[l] += ((const T *)p)[i + l] * 0; \
+  for (; i < n; i++) sum[0] += ((const T *)p)[i] * 0;                \
+  for (int l = 1; l < 8; l++) sum[0] += sum[l];                      \
+  return sum[0] == 0;
+  if (dtype_real_of(c->t) == DT_F64) {
+    SUM(double)
   }
-  return true;
+  SUM(float)
+#undef SUM
 }
 
 static int work_size(const Call *c,
@@ -118,10 +132,6 @@ static int work_size(const Call *c,
   return v >= 1 && v < 2147483000.0 ? (int)(v * 1.001) + 1 : 1;
 }
 
-static int64_t square(int n) { return (int64_t)n * n; }
-
-/* The size of a matrix in the leading dimension argument. */
-#define LD(n) ((n) > 1 ? (n) : 1)
 #define P void *
 static char up = 'U', no = 'N'; /* Fortran takes addresses */
 
@@ -129,47 +139,51 @@ static char up = 'U', no = 'N'; /* Fortran takes addresses */
 
 /* in: a; out: a, info */
 static void potrf(Call *c) {
-  void *a = scratch(c, square(c->n) * (int64_t)c->elem);
+  void *a = scratch(c, area(c, c->n, c->n));
   char uplo = letter(c, "uplo", 'L');
-  for (int64_t b = 0; b < c->batch; b++) {
-    int ld = LD(c->n), *info = item(c, c->out[1], b);
+  for (int64_t b = c->begin; b < c->end; b++) {
+    int ld = apart(c, c->n), *info = item(c, c->out[1], b);
     take_matrix(c, a, c->in[0], b);
     ((void (*)(P, P, P, P, P))c->fn)(&uplo, &c->n, a, &ld, info);
     give_matrix(c, c->out[0], b, a);
   }
 }
 
+/* Operand 0 in columns, for the functions of lapack_blocks.c. */
+static LapackMatrix in_columns(Call *c) {
+  return (LapackMatrix){.type = c->type,
+                        .rows = c->m,
+                        .cols = c->n,
+                        .ld = apart(c, c->m),
+                        .data = scratch(c, area(c, c->m, c->n))};
+}
+
 /* in: a; out: a, pivots, info */
 static void getrf(Call *c) {
-  void *a = scratch(c, (int64_t)c->m * c->n * (int64_t)c->elem);
-  for (int64_t b = 0; b < c->batch; b++) {
-    int ld = LD(c->m);
-    take_matrix(c, a, c->in[0], b);
-    ((void (*)(P, P, P, P, P, P))c->fn)(&c->m, &c->n, a, &ld, item(c, c->out[1], b),
-                                        item(c, c->out[2], b));
-    give_matrix(c, c->out[0], b, a);
+  LapackMatrix a = in_columns(c);
+  for (int64_t b = c->begin; b < c->end; b++) {
+    take_matrix(c, a.data, c->in[0], b);
+    lapack_lu(&a, item(c, c->out[1], b), item(c, c->out[2], b), c->how->parallel);
+    give_matrix(c, c->out[0], b, a.data);
   }
 }
 
 /* in: a; out: a, tau */
 static void geqrf(Call *c) {
-  void *a = scratch(c, (int64_t)c->m * c->n * (int64_t)c->elem);
-  int ld = LD(c->m), info, lwork = LD(c->n) * 64;
-  void *work = scratch(c, lwork * (int64_t)c->elem);
-  for (int64_t b = 0; b < c->batch; b++) {
-    take_matrix(c, a, c->in[0], b);
-    ((void (*)(P, P, P, P, P, P, P, P))c->fn)(&c->m, &c->n, a, &ld, item(c, c->out[1], b), work,
-                                              &lwork, &info);
-    give_matrix(c, c->out[0], b, a);
+  LapackMatrix a = in_columns(c);
+  for (int64_t b = c->begin; b < c->end; b++) {
+    take_matrix(c, a.data, c->in[0], b);
+    lapack_qr(&a, item(c, c->out[1], b), c->how->parallel);
+    give_matrix(c, c->out[0], b, a.data);
   }
 }
 
 /* in: a, jpvt; out: a, jpvt, tau */
 static void geqp3(Call *c) {
-  void *a = scratch(c, (int64_t)c->m * c->n * (int64_t)c->elem);
-  int ld = LD(c->m), info, lwork = (c->n + 1) * 64;
+  void *a = scratch(c, area(c, c->m, c->n));
+  int ld = apart(c, c->m), info, lwork = (c->n + 1) * 64;
   void *work = scratch(c, lwork * (int64_t)c->elem), *rwork = scratch(c, (int64_t)c->n * 2 * 8);
-  for (int64_t b = 0; b < c->batch; b++) {
+  for (int64_t b = c->begin; b < c->end; b++) {
     int *jpvt = item(c, c->out[1], b);
     take_matrix(c, a, c->in[0], b);
     memcpy(jpvt, item(c, c->in[1], b), sizeof(int) * (size_t)c->n);
@@ -186,14 +200,12 @@ static void geqp3(Call *c) {
 
 /* in: a, tau; out: a */
 static void orgqr(Call *c) {
-  void *a = scratch(c, (int64_t)c->m * c->n * (int64_t)c->elem);
-  int k = (int)c->in[1]->dims[c->in[1]->rank - 1], ld = LD(c->m), info, lwork = LD(c->n) * 64;
-  void *work = scratch(c, lwork * (int64_t)c->elem);
-  for (int64_t b = 0; b < c->batch; b++) {
-    take_matrix(c, a, c->in[0], b);
-    ((void (*)(P, P, P, P, P, P, P, P, P))c->fn)(&c->m, &c->n, &k, a, &ld, item(c, c->in[1], b),
-                                                 work, &lwork, &info);
-    give_matrix(c, c->out[0], b, a);
+  LapackMatrix a = in_columns(c);
+  int k = (int)c->in[1]->dims[c->in[1]->rank - 1];
+  for (int64_t b = c->begin; b < c->end; b++) {
+    take_matrix(c, a.data, c->in[0], b);
+    lapack_q(&a, k, item(c, c->in[1], b), c->how->parallel);
+    give_matrix(c, c->out[0], b, a.data);
   }
 }
 
@@ -202,14 +214,13 @@ static void ormqr(Call *c) {
   Tensor *x = c->in[2];
   int m = (int)x->dims[x->rank - 2], n = (int)x->dims[x->rank - 1],
       k = (int)c->in[1]->dims[c->in[1]->rank - 1];
-  void *a = scratch(c, (int64_t)c->m * c->n * (int64_t)c->elem),
-       *v = scratch(c, (int64_t)m * n * (int64_t)c->elem);
+  void *a = scratch(c, area(c, c->m, c->n)), *v = scratch(c, area(c, m, n));
   char side = flag(c, "left") ? 'L' : 'R', trans = !flag(c, "transpose") ? 'N'
                                                    : c->cplx             ? 'C'
                                                                          : 'T';
-  int lda = LD(c->m), ldc = LD(m), info, lwork = LD(MAX(m, n)) * 64 + 64 * 65;
+  int lda = apart(c, c->m), ldc = apart(c, m), info, lwork = MAX(m, n) * 64 + 64 * 65;
   void *work = scratch(c, lwork * (int64_t)c->elem);
-  for (int64_t b = 0; b < c->batch; b++) {
+  for (int64_t b = c->begin; b < c->end; b++) {
     take_matrix(c, a, c->in[0], b);
     take_matrix(c, v, x, b);
     ((void (*)(P, P, P, P, P, P, P, P, P, P, P, P, P))c->fn)(
@@ -220,12 +231,12 @@ static void ormqr(Call *c) {
 
 /* in: a; out: a, tau, info */
 static void gehrd(Call *c) {
-  void *a = scratch(c, square(c->n) * (int64_t)c->elem);
+  void *a = scratch(c, area(c, c->n, c->n));
   const Attr *low = config(c->op, "low"), *high = config(c->op, "high");
-  int lo = low ? (int)low->i : 1, hi = high ? (int)high->i : c->n, ld = LD(c->n),
-      lwork = LD(c->n) * 64 + 64 * 65;
+  int lo = low ? (int)low->i : 1, hi = high ? (int)high->i : c->n, ld = apart(c, c->n),
+      lwork = c->n * 64 + 64 * 65;
   void *work = scratch(c, lwork * (int64_t)c->elem);
-  for (int64_t b = 0; b < c->batch; b++) {
+  for (int64_t b = c->begin; b < c->end; b++) {
     take_matrix(c, a, c->in[0], b);
     ((void (*)(P, P, P, P, P, P, P, P, P))c->fn)(&c->n, &lo, &hi, a, &ld, item(c, c->out[1], b),
                                                  work, &lwork, item(c, c->out[2], b));
@@ -235,11 +246,11 @@ static void gehrd(Call *c) {
 
 /* in: a; out: a, d, e, tau, info */
 static void sytrd(Call *c) {
-  void *a = scratch(c, square(c->n) * (int64_t)c->elem);
+  void *a = scratch(c, area(c, c->n, c->n));
   char uplo = letter(c, "uplo", 'L');
-  int ld = LD(c->n), lwork = LD(c->n) * 64;
+  int ld = apart(c, c->n), lwork = c->n * 64;
   void *work = scratch(c, lwork * (int64_t)c->elem);
-  for (int64_t b = 0; b < c->batch; b++) {
+  for (int64_t b = c->begin; b < c->end; b++) {
     take_matrix(c, a, c->in[0], b);
     ((void (*)(P, P, P, P, P, P, P, P, P, P))c->fn)(&uplo, &c->n, a, &ld, item(c, c->out[1], b),
                                                     item(c, c->out[2], b), item(c, c->out[3], b),
@@ -252,22 +263,20 @@ static void sytrd(Call *c) {
 
 /* in: a; out: a (vectors), w, info */
 static void syevd(Call *c) {
-  int n = c->n, ld = LD(n), q = -1, liwork = 1, lrwork = 1;
-  void *a = scratch(c, square(n) * (int64_t)c->elem);
+  int n = c->n, ld = apart(c, n), q = -1, liwork = 1, lrwork = 1;
+  void *a = scratch(c, area(c, n, n));
   char mode = letter(c, "mode", 'V'), uplo = letter(c, "uplo", 'L');
   char size[16] = {0}, rsize[16] = {0};
   int lwork = 1, none;
   void *work = NULL, *rwork = NULL, *iwork = NULL;
-  for (int64_t b = -1; b < c->batch; b++) { /* -1 asks for the work space */
-    bool query = b < 0;
+  for (int64_t b = c->begin - 1; b < c->end; b++) { /* the first turn asks for the work space */
+    bool query = b < c->begin;
     int *info = query ? &none : item(c, c->out[2], b);
     void *w = query ? size : item(c, c->out[1], b);
     if (!query) {
       take_matrix(c, a, c->in[0], b);
-      if (!all_finite(c, a, square(n))) {
-        *info = -4;
-        memset(item(c, c->out[0], b), 0, (size_t)square(n) * c->elem);
-        memset(w, 0, (size_t)n * (c->cplx ? c->elem / 2 : c->elem));
+      if (!all_finite(c, c->in[0], b)) {
+        refuse(c, 2, b);
         continue;
       }
     }
@@ -285,7 +294,7 @@ static void syevd(Call *c) {
       if (c->cplx) lrwork = work_size(c, rsize);
       work = scratch(c, lwork * (int64_t)c->elem);
       rwork = scratch(c, lrwork * (int64_t)8);
-      iwork = scratch(c, LD(liwork) * (int64_t)sizeof(int));
+      iwork = scratch(c, MAX(liwork, 1) * (int64_t)sizeof(int));
     } else {
       give_matrix(c, c->out[0], b, a);
     }
@@ -294,29 +303,26 @@ static void syevd(Call *c) {
 
 /* in: a; out: a, s, u, vt, info */
 static void svd(Call *c, bool divide) {
-  int m = c->m, n = c->n, k = MIN(m, n), lda = LD(m), q = -1, lwork = 1, none;
+  int m = c->m, n = c->n, k = MIN(m, n), lda = apart(c, m), q = -1, lwork = 1, none;
   char mode = letter(c, "mode", 'A');
-  Tensor *tu = c->out[2], *tv = c->out[3];
   /* columns of u, rows of vt: fits_together has seen that the results have them */
   int left = mode == 'N' ? 1 : mode == 'S' ? k : m, right = mode == 'N' ? 1 : mode == 'S' ? k : n;
-  int ldu = LD(m), ldv = LD(right);
+  int ldu = apart(c, m), ldv = apart(c, right);
   size_t real = c->cplx ? c->elem / 2 : c->elem;
   int64_t mx = MAX(m, n), mn = k;
   int64_t lrwork = divide ? MAX(5 * mn * mn + 5 * mn, 2 * mx * mn + 2 * mn * mn + mn) : 5 * mn;
-  void *a = scratch(c, (int64_t)m * n * (int64_t)c->elem),
-       *u = scratch(c, (int64_t)m * left * (int64_t)c->elem),
-       *v = scratch(c, (int64_t)right * n * (int64_t)c->elem),
-       *iwork = scratch(c, 8 * mn * (int64_t)sizeof(int));
+  void *a = scratch(c, area(c, m, n)), *u = scratch(c, area(c, m, left)),
+       *v = scratch(c, area(c, right, n)), *iwork = scratch(c, 8 * mn * (int64_t)sizeof(int));
   void *rwork = scratch(c, c->cplx ? lrwork * (int64_t)real : 16), *work = NULL;
   char size[16] = {0};
-  for (int64_t b = -1; b < c->batch; b++) {
-    bool query = b < 0;
+  for (int64_t b = c->begin - 1; b < c->end; b++) {
+    bool query = b < c->begin;
     int *info = query ? &none : item(c, c->out[4], b);
     void *s = query ? scratch(c, mn * (int64_t)real) : item(c, c->out[1], b);
     if (!query) {
       take_matrix(c, a, c->in[0], b);
-      if (!all_finite(c, a, (int64_t)m * n)) {
-        *info = -4;
+      if (!all_finite(c, c->in[0], b)) {
+        refuse(c, 4, b);
         continue;
       }
     }
@@ -340,9 +346,13 @@ static void svd(Call *c, bool divide) {
       continue;
     }
     give_matrix(c, c->out[0], b, a);
-    if (mode == 'N') continue;
-    give_matrix(c, tu, b, u);
-    give_matrix(c, tv, b, v);
+    if (mode == 'N') {
+      blank(c, 2, b);
+      blank(c, 3, b);
+      continue;
+    }
+    give_matrix(c, c->out[2], b, u);
+    give_matrix(c, c->out[3], b, v);
   }
 }
 static void gesdd(Call *c) { svd(c, true); }
@@ -352,14 +362,15 @@ static void gesvd(Call *c) { svd(c, false); }
 static void unpack_vectors(const Call *c, Tensor *t, int64_t b, const void *packed,
                            const void *wi) {
   int n = c->n;
+  int64_t ld = apart(c, n);
   bool wide = c->t == DT_F64;
 #define AT(p, i) (wide ? ((const double *)(p))[i] : (double)((const float *)(p))[i])
   for (int j = 0; j < n; j++) {
     double im = AT(wi, j);
     int first = im < 0 && j > 0 ? j - 1 : j;
     for (int i = 0; i < n; i++) {
-      double re = AT(packed, (int64_t)first * n + i), part = 0;
-      if (im != 0 && first + 1 < n) part = AT(packed, (int64_t)(first + 1) * n + i);
+      double re = AT(packed, first * ld + i), part = 0;
+      if (im != 0 && first + 1 < n) part = AT(packed, (first + 1) * ld + i);
       if (im < 0) part = -part;
       int64_t at = 2 * ((int64_t)i * n + j);
       if (wide) ((double *)item(c, t, b))[at] = re, ((double *)item(c, t, b))[at + 1] = part;
@@ -371,22 +382,22 @@ static void unpack_vectors(const Call *c, Tensor *t, int64_t b, const void *pack
 
 /* in: a; out: real wr, wi, vl, vr, info; complex w, vl, vr, info */
 static void geev(Call *c) {
-  int n = c->n, ld = LD(n), q = -1, lwork = 1, none, base = c->cplx ? 1 : 2;
+  int n = c->n, ld = apart(c, n), q = -1, lwork = 1, none, base = c->cplx ? 1 : 2;
   char left = letter(c, "compute_left", 'N'), right = letter(c, "compute_right", 'V'),
        size[16] = {0};
-  int64_t bytes = square(n) * (int64_t)c->elem;
+  int64_t bytes = area(c, n, n);
   void *a = scratch(c, bytes), *vl = scratch(c, bytes), *vr = scratch(c, bytes), *work = NULL;
   void *rwork = scratch(c, 2 * (int64_t)n * (int64_t)c->elem),
        *spare = scratch(c, 2 * (int64_t)n * (int64_t)c->elem);
-  for (int64_t b = -1; b < c->batch; b++) {
-    bool query = b < 0;
+  for (int64_t b = c->begin - 1; b < c->end; b++) {
+    bool query = b < c->begin;
     int *info = query ? &none : item(c, c->out[base + 2], b);
     void *wr = query ? spare : item(c, c->out[0], b),
          *wi = query || c->cplx ? spare : item(c, c->out[1], b);
     if (!query) {
       take_matrix(c, a, c->in[0], b);
-      if (!all_finite(c, a, square(n))) {
-        *info = -4;
+      if (!all_finite(c, c->in[0], b)) {
+        refuse(c, base + 2, b);
         continue;
       }
     }
@@ -402,35 +413,38 @@ static void geev(Call *c) {
       lwork = work_size(c, size);
       work = scratch(c, lwork * (int64_t)c->elem);
     } else if (c->cplx) {
-      give_matrix(c, c->out[1], b, vl);
-      give_matrix(c, c->out[2], b, vr);
+      if (left == 'V') give_matrix(c, c->out[1], b, vl);
+      else blank(c, 1, b);
+      if (right == 'V') give_matrix(c, c->out[2], b, vr);
+      else blank(c, 2, b);
     } else {
       if (left == 'V') unpack_vectors(c, c->out[2], b, vl, wi);
+      else blank(c, 2, b);
       if (right == 'V') unpack_vectors(c, c->out[3], b, vr, wi);
+      else blank(c, 3, b);
     }
   }
 }
 
 /* in: a; out: a, vs, real wr, wi or complex w, sdim, info */
 static void gees(Call *c) {
-  int n = c->n, ld = LD(n), q = -1, lwork = 1, none, sdim, base = c->cplx ? 3 : 4;
+  int n = c->n, ld = apart(c, n), q = -1, lwork = 1, none, sdim, base = c->cplx ? 3 : 4;
   char mode = letter(c, "mode", 'V'), sort = no, size[16] = {0};
-  int64_t bytes = square(n) * (int64_t)c->elem;
+  int64_t bytes = area(c, n, n);
   void *a = scratch(c, bytes), *vs = scratch(c, bytes), *work = NULL;
   void *rwork = scratch(c, (int64_t)n * (int64_t)c->elem),
        *bwork = scratch(c, (int64_t)n * (int64_t)sizeof(int));
   void *spare = scratch(c, (int64_t)n * (int64_t)c->elem);
-  for (int64_t b = -1; b < c->batch; b++) {
-    bool query = b < 0;
+  for (int64_t b = c->begin - 1; b < c->end; b++) {
+    bool query = b < c->begin;
     int *info = query ? &none : item(c, c->out[base + 1], b),
         *sd = query ? &sdim : item(c, c->out[base], b);
     void *w1 = query ? spare : item(c, c->out[2], b),
          *w2 = query || c->cplx ? spare : item(c, c->out[3], b);
     if (!query) {
       take_matrix(c, a, c->in[0], b);
-      if (!all_finite(c, a, square(n))) {
-        *info = -4;
-        *sd = 0;
+      if (!all_finite(c, c->in[0], b)) {
+        refuse(c, base + 1, b);
         continue;
       }
     }
@@ -449,6 +463,7 @@ static void gees(Call *c) {
     }
     give_matrix(c, c->out[0], b, a);
     if (mode == 'V') give_matrix(c, c->out[1], b, vs);
+    else blank(c, 1, b);
   }
 }
 
@@ -457,10 +472,11 @@ static void gees(Call *c) {
 /* in: dl, d, du, b; out: dl, d, du, b, info. dl[0] and du[n - 1] are not used. */
 static void gtsv(Call *c) {
   Tensor *x = c->in[3];
-  int n = (int)x->dims[x->rank - 2], rhs = (int)x->dims[x->rank - 1], ld = LD(n);
-  void *v = scratch(c, (int64_t)n * rhs * (int64_t)c->elem);
-  for (int i = 0; i < 3; i++) memcpy(c->out[i]->data, c->in[i]->data, tensor_bytes(c->in[i]));
-  for (int64_t b = 0; b < c->batch; b++) {
+  int n = (int)x->dims[x->rank - 2], rhs = (int)x->dims[x->rank - 1], ld = apart(c, n);
+  void *v = scratch(c, area(c, n, rhs));
+  for (int64_t b = c->begin; b < c->end; b++) {
+    for (int i = 0; i < 3; i++)
+      memcpy(item(c, c->out[i], b), item(c, c->in[i], b), (size_t)n * c->elem);
     take_matrix(c, v, x, b);
     ((void (*)(P, P, P, P, P, P, P, P))c->fn)(&n, &rhs, (char *)item(c, c->out[0], b) + c->elem,
                                               item(c, c->out[1], b), item(c, c->out[2], b), v, &ld,
@@ -472,15 +488,15 @@ static void gtsv(Call *c) {
 /* in: a, b; out: b */
 static void trsm(Call *c) {
   Tensor *x = c->in[1];
-  int m = (int)x->dims[x->rank - 2], n = (int)x->dims[x->rank - 1], lda = LD(c->n), ldb = LD(m);
+  int m = (int)x->dims[x->rank - 2], n = (int)x->dims[x->rank - 1], lda = apart(c, c->n),
+      ldb = apart(c, m);
   char side = letter(c, "side", 'L'), uplo = letter(c, "uplo", up), diag = letter(c, "diag", no);
   char trans = letter(c, "trans_x", no);
   double one[2] = {1, 0};
   float one_f[2] = {1, 0};
   bool wide = c->t == DT_F64 || c->t == DT_C128;
-  void *a = scratch(c, square(c->n) * (int64_t)c->elem),
-       *v = scratch(c, (int64_t)m * n * (int64_t)c->elem);
-  for (int64_t b = 0; b < c->batch; b++) {
+  void *a = scratch(c, area(c, c->n, c->n)), *v = scratch(c, area(c, m, n));
+  for (int64_t b = c->begin; b < c->end; b++) {
     take_matrix(c, a, c->in[0], b);
     take_matrix(c, v, x, b);
     ((void (*)(P, P, P, P, P, P, P, P, P, P, P))c->fn)(
@@ -500,14 +516,14 @@ static const struct {
   const char *name; /* between "lapack_" + type and "_ffi" */
   void (*run)(Call *c);
   const char *in, *out, *out_complex; /* out_complex NULL: as out */
-  Fortran fn[4];
+  Fortran fn[4];                      /* NULL: lapack_blocks.c knows */
 } routines[] = {
     {"potrf", potrf, "Tnn", "Tnn I", NULL, ALL(potrf)},
-    {"getrf", getrf, "Tmn", "Tmn Ik I", NULL, ALL(getrf)},
-    {"geqrf", geqrf, "Tmn", "Tmn Tk", NULL, ALL(geqrf)},
+    {"getrf", getrf, "Tmn", "Tmn Ik I", NULL, {0}},
+    {"geqrf", geqrf, "Tmn", "Tmn Tk", NULL, {0}},
     {"geqp3", geqp3, "Tmn In", "Tmn In Tk", NULL, ALL(geqp3)},
-    {"orgqr", orgqr, "Tmn Tt", "Tmn", NULL, {sorgqr_, dorgqr_, cungqr_, zungqr_}},
-    {"ungqr", orgqr, "Tmn Tt", "Tmn", NULL, {sorgqr_, dorgqr_, cungqr_, zungqr_}},
+    {"orgqr", orgqr, "Tmn Tt", "Tmn", NULL, {0}},
+    {"ungqr", orgqr, "Tmn Tt", "Tmn", NULL, {0}},
     {"ormqr", ormqr, "Tmn Tt Tab", "Tab", NULL, {sormqr_, dormqr_, cunmqr_, zunmqr_}},
     {"unmqr", ormqr, "Tmn Tt Tab", "Tab", NULL, {sormqr_, dormqr_, cunmqr_, zunmqr_}},
     {"gesdd", gesdd, "Tmn", "Tmn Rk T?? T?? I", NULL, ALL(gesdd)},
@@ -579,9 +595,10 @@ static int routine_of(Str target, int *type) {
 
 /* What no word says: u and vt by the svd's mode, the free matrix by the side it stands on. */
 static bool fits_together(const Call *c, const Check *k) {
-  if (c->out[0] && (routines[c->routine].run == gesdd || routines[c->routine].run == gesvd)) {
-    const Tensor *u = c->out[2], *v = c->out[3];
-    int64_t small = MIN(c->m, c->n), *du = u->dims + u->rank - 2, *dv = v->dims + v->rank - 2;
+  if (routines[c->routine].run == gesdd || routines[c->routine].run == gesvd) {
+    const Type *u = c->op->results[2].type, *v = c->op->results[3].type;
+    int64_t small = MIN(c->m, c->n);
+    const int64_t *du = u->dims + u->rank - 2, *dv = v->dims + v->rank - 2;
     char mode = letter(c, "mode", 'A');
     if (mode == 'A') return du[0] == c->m && du[1] == c->m && dv[0] == c->n && dv[1] == c->n;
     if (mode == 'S') return du[0] == c->m && du[1] == small && dv[0] == small && dv[1] == c->n;
@@ -593,7 +610,7 @@ static bool fits_together(const Call *c, const Check *k) {
   return true;
 }
 
-static Err *lapack_call(const Op *op, Tensor *const *in, Tensor **results) {
+static Err *check(const Op *op, Tensor *const *in, Call *c) {
   static const DType types[4] = {DT_F32, DT_F64, DT_C64, DT_C128};
   int type = 0, r = routine_of(op_str(op, "call_target_name"), &type);
   if (r < 0) return op_err(op, ERR_INTERNAL, "not a LAPACK routine");
@@ -609,19 +626,19 @@ static Err *lapack_call(const Op *op, Tensor *const *in, Tensor **results) {
   for (int i = matrix->rank - 2; i < matrix->rank; i++)
     if (matrix->dims[i] > INT32_MAX / 8)
       return op_err(op, ERR_INVALID, "the matrix is too large for LAPACK");
-  Call c = {.op = op,
-            .in = in,
-            .out = results,
-            .fn = routines[r].fn[type],
-            .t = types[type],
-            .cplx = cplx};
-  c.routine = r;
-  c.elem = (size_t)dtype_bytes(c.t);
-  c.m = (int)matrix->dims[matrix->rank - 2];
-  c.n = (int)matrix->dims[matrix->rank - 1];
-  c.batch = 1;
-  for (int i = 0; i < matrix->rank - 2; i++) c.batch *= matrix->dims[i];
-  Check k = {&c, matrix, -1, -1, -1};
+  *c = (Call){.op = op,
+              .in = in,
+              .fn = routines[r].fn[type],
+              .t = types[type],
+              .type = type,
+              .cplx = cplx,
+              .routine = r,
+              .elem = (size_t)dtype_bytes(types[type]),
+              .m = (int)matrix->dims[matrix->rank - 2],
+              .n = (int)matrix->dims[matrix->rank - 1],
+              .batch = 1};
+  for (int i = 0; i < matrix->rank - 2; i++) c->batch *= matrix->dims[i];
+  Check k = {c, matrix, -1, -1, -1};
   for (int i = 0; i < op->n_operands; i++)
     if (!fits(&k, &spec_in, in[i]->dtype, in[i]->rank, in[i]->dims))
       return op_err(op, ERR_INVALID, "operand %d does not have the routine's shape", i);
@@ -630,17 +647,57 @@ static Err *lapack_call(const Op *op, Tensor *const *in, Tensor **results) {
     if (t->kind != TY_TENSOR || !type_is_static(t) ||
         !fits(&k, &spec_out, t->dtype, t->rank, t->dims))
       return op_err(op, ERR_INVALID, "result %d does not have the routine's shape", i);
-    TRY(tensor_new(t->dtype, t->rank, t->dims, &results[i]));
-    memset(results[i]->data, 0, tensor_bytes(results[i]));
   }
-  if (!fits_together(&c, &k)) return op_err(op, ERR_INVALID, "the shapes do not fit together");
-  if (c.batch && c.m && c.n) routines[r].run(&c);
+  return fits_together(c, &k) ? NULL : op_err(op, ERR_INVALID, "the shapes do not fit together");
+}
+
+static void some_matrices(void *arg, int64_t begin, int64_t end) {
+  Call c = *(const Call *)arg;
+  c.begin = begin, c.end = end;
+  routines[c.routine].run(&c);
   for (int i = 0; i < c.scratch.n; i++) free(c.scratch.v[i]);
   vec_free(&c.scratch);
+}
+
+Err *lapack_into(const Op *op, Tensor *const *in, Tensor *const *out, const LapackHow *how) {
+  Call c;
+  TRY(check(op, in, &c));
+  c.out = out;
+  c.how = how;
+  double work = (double)c.m * c.n * MIN(c.m, c.n);
+  if (c.batch && c.m && c.n)
+    how->parallel(c.batch, (int64_t)(1e5 / (work + 500)) + 1, some_matrices, &c);
+  else
+    for (int i = 0; i < op->n_results; i++) memset(out[i]->data, 0, tensor_bytes(out[i]));
   return NULL;
 }
 
-CustomCallFn lapack_find(Str target) {
-  int type;
-  return routine_of(target, &type) >= 0 ? lapack_call : NULL;
+static void one_part(int64_t n, int64_t grain, void (*fn)(void *, int64_t, int64_t), void *arg) {
+  (void)grain;
+  fn(arg, 0, n);
 }
+
+static void plainly(size_t bytes, int64_t na, int64_t nb, int64_t da, int64_t sb, const char *src,
+                    char *dst) {
+  for (int64_t a = 0; a < na; a++)
+    for (int64_t b = 0; b < nb; b++)
+      memcpy(dst + (size_t)(a * da + b) * bytes, src + (size_t)(a + b * sb) * bytes, bytes);
+}
+
+static Err *lapack_call(const Op *op, Tensor *const *in, Tensor **results) {
+  static const LapackHow how = {plainly, one_part};
+  Call c;
+  TRY(check(op, in, &c));
+  for (int i = 0; i < op->n_results; i++) {
+    const Type *t = op->results[i].type;
+    TRY(tensor_new(t->dtype, t->rank, t->dims, &results[i]));
+  }
+  return lapack_into(op, in, results, &how);
+}
+
+bool lapack_knows(Str target) {
+  int type;
+  return routine_of(target, &type) >= 0;
+}
+
+CustomCallFn lapack_find(Str target) { return lapack_knows(target) ? lapack_call : NULL; }

@@ -7,6 +7,8 @@
 #include <pthread.h>
 
 #include "dev/cpu/ops/small_linalg.h"
+#include "dev/cpu/ops/turns.h"
+#include "interp/lapack.h"
 
 /* From OpenBLAS's LAPACK; Fortran's calling convention, with the length of the text at the end. */
 void spotrf_(const char *uplo, const int *n, float *a, const int *lda, int *info, size_t len);
@@ -217,6 +219,36 @@ static bool accepts_lu(const Op *op) {
          type_count(op->results[2].type) == batch;
 }
 
+/* ---- LAPACK's other routines, as JAX calls them ---- */
+
+static Tensor *wrap(const Type *t, void *data) {
+  return tensor_wrap(t->dtype, t->rank, t->dims, data, NULL, NULL);
+}
+
+static Err *run_lapack(void *state, const Op *op, void *const *in, void *const *out) {
+  static const LapackHow how = {turn_plane, cpu_parallel};
+  enum { MOST = 8 };
+  Tensor *t[2 * MOST];
+  (void)state;
+  int n = op->n_operands, m = op->n_results;
+  if (n > MOST || m > MOST) return op_err(op, ERR_INVALID, "too many operands or results");
+  for (int i = 0; i < n; i++) t[i] = wrap(op->operands[i]->type, in[i]);
+  for (int i = 0; i < m; i++) t[n + i] = wrap(op->results[i].type, out[i]);
+  Err *e = lapack_into(op, t, t + n, &how);
+  for (int i = 0; i < n + m; i++) tensor_release(t[i]);
+  return e;
+}
+
+static bool accepts_lapack(const Op *op) {
+  if (!lapack_knows(op_str(op, "call_target_name"))) return false;
+  for (int i = 0; i < op->n_operands + op->n_results; i++) {
+    const Type *t =
+        i < op->n_operands ? op->operands[i]->type : op->results[i - op->n_operands].type;
+    if (t->kind != TY_TENSOR || !type_is_static(t) || t->quant) return false;
+  }
+  return true;
+}
+
 const CpuKernel cpu_kernels_linalg[] = {
     {.name = "lu:small", .kind = OP_CUSTOM_CALL, .accepts = accepts_lu, .run = run_lu},
     {.name = "cholesky:lapack",
@@ -233,5 +265,10 @@ const CpuKernel cpu_kernels_linalg[] = {
      .run = run_solve,
      .in_place = 2,
      .flops = flops_solve},
+    {.name = "lapack",
+     .kind = OP_CUSTOM_CALL,
+     .accepts = accepts_lapack,
+     .prepare = prepare,
+     .run = run_lapack},
     {0},
 };

@@ -442,6 +442,22 @@ static Case cases[] = {
     {"lu_many", LU("s", "37x7x7xf32", "37x7xi32", "37xi32"), "lu:small", 1e-4, 0, 0},
     {"lu_many_wide", LU("d", "3x3x5x9xf64", "3x3x5xi32", "3x3xi32"), "lu:small", 1e-11, 0, 0},
     {"lu_many_tall", LU("d", "20x9x5xf64", "20x5xi32", "20xi32"), "lu:small", 1e-11, 0, 0},
+    {"lu_one", LU("s", "70x50xf32", "50xi32", "i32"), "lapack", 1e-4, 0, 0},
+    {"lu_few_blocks", LU("z", "2x390x400xcomplex<f64>", "2x390xi32", "2xi32"), "lapack", 1e-9, 0,
+     0},
+#define SVD(mode, a, s, u, v)                                                                     \
+  "func.func @main(%a: tensor<" a ">) -> (tensor<" a ">, tensor<" s ">, tensor<" u ">, tensor<" v \
+  ">, tensor<9xi32>) { %r:5 = stablehlo.custom_call @lapack_sgesdd_ffi(%a) "                      \
+  "{api_version = 4 : i32, mhlo.backend_config = {mode = " mode " : ui8}} : (tensor<" a           \
+  ">) -> (tensor<" a ">, tensor<" s ">, tensor<" u ">, tensor<" v ">, tensor<9xi32>) "            \
+  "return %r#0, %r#1, %r#2, %r#3, %r#4 : tensor<" a ">, tensor<" s ">, tensor<" u ">, "           \
+  "tensor<" v ">, tensor<9xi32> }"
+    {"svd_many", SVD("83", "9x20x12xf32", "9x12xf32", "9x20x12xf32", "9x12x12xf32"), "lapack", 1e-4,
+     0, 0},
+    {"svd_values", SVD("78", "9x20x12xf32", "9x12xf32", "9x20x20xf32", "9x12x12xf32"), "lapack",
+     1e-4, 0, 0},
+    {"svd_not_finite", SVD("83", "9x20x12xf32", "9x12xf32", "9x20x12xf32", "9x12x12xf32"), "lapack",
+     -1e-4, 0, 0},
     {"solve_wide",
      SOLVE("300x300xf32", "300x900xf32", HOW("true", "true", "NO_TRANSPOSE", "false")),
      "triangular_solve:blas", 1e-4, 0, 0},

@@ -43,25 +43,25 @@ MERGE(merge16, Wide, KEY16)
 typedef struct Radix {
   void *from, *to;
   int64_t n, chunk;
-  int shift;
+  int shift, digit; /* bits */
   bool wide;
   uint32_t (*at)[BUCKETS]; /* for each chunk: counts, then places */
 } Radix;
 
-static inline uint32_t digit(uint64_t key, int shift) {
-  return (uint32_t)(key >> shift) & (BUCKETS - 1);
+static inline uint32_t digit(uint64_t key, const Radix *r) {
+  return (uint32_t)(key >> r->shift) & ((1u << r->digit) - 1);
 }
 
 static void count(void *arg, int64_t begin, int64_t end) {
   const Radix *r = arg;
   for (int64_t c = begin; c < end; c++) {
     uint32_t *at = r->at[c];
-    memset(at, 0, sizeof r->at[c]);
+    memset(at, 0, sizeof *at << r->digit);
     int64_t lo = c * r->chunk, hi = MIN(r->n, lo + r->chunk);
     if (r->wide)
-      for (int64_t i = lo; i < hi; i++) at[digit(((const Wide *)r->from)[i].key, r->shift)]++;
+      for (int64_t i = lo; i < hi; i++) at[digit(((const Wide *)r->from)[i].key, r)]++;
     else
-      for (int64_t i = lo; i < hi; i++) at[digit(KEY8(((const uint64_t *)r->from)[i]), r->shift)]++;
+      for (int64_t i = lo; i < hi; i++) at[digit(KEY8(((const uint64_t *)r->from)[i]), r)]++;
   }
 }
 
@@ -73,26 +73,28 @@ static void place(void *arg, int64_t begin, int64_t end) {
     if (r->wide)
       for (int64_t i = lo; i < hi; i++) {
         Wide e = ((const Wide *)r->from)[i];
-        ((Wide *)r->to)[at[digit(e.key, r->shift)]++] = e;
+        ((Wide *)r->to)[at[digit(e.key, r)]++] = e;
       }
     else
       for (int64_t i = lo; i < hi; i++) {
         uint64_t e = ((const uint64_t *)r->from)[i];
-        ((uint64_t *)r->to)[at[digit(KEY8(e), r->shift)]++] = e;
+        ((uint64_t *)r->to)[at[digit(KEY8(e), r)]++] = e;
       }
   }
 }
 
-/* Sorts by `bits` bits of key; returns where the result is, a or b. */
+/* Sorts by `bits` bits of key, in as few digits as can be, all of about a size; few entries by short
+ * ones, whose buckets are fewer. Returns where the result is, a or b. */
 static void *radix_sort(void *a, void *b, int64_t n, int bits, bool wide, uint32_t (*at)[BUCKETS]) {
   int64_t chunks = MAX(1, MIN(MAX_CHUNKS, n / 65536)), chunk = (n + chunks - 1) / chunks;
   chunks = (n + chunk - 1) / chunk;
-  Radix r = {a, b, n, chunk, 0, wide, at};
-  for (r.shift = 0; r.shift < bits; r.shift += DIGIT) {
+  int most = n < 4096 ? 8 : DIGIT, digits = (bits + most - 1) / most;
+  Radix r = {a, b, n, chunk, 0, digits ? (bits + digits - 1) / digits : 0, wide, at};
+  for (; r.shift < bits; r.shift += r.digit) {
     cpu_parallel(chunks, 1, count, &r);
     uint32_t sum = 0;
     bool one = false; /* all in one bucket: nothing to do */
-    for (int d = 0; d < BUCKETS && !one; d++) {
+    for (int d = 0; d < 1 << r.digit && !one; d++) {
       uint32_t before = sum;
       for (int64_t c = 0; c < chunks; c++) {
         uint32_t k = at[c][d];

@@ -62,12 +62,20 @@ typedef struct Wide {
   uint64_t key, at;
 } Wide;
 
-#define DIGIT 11
+#define DIGIT 11 /* bits of a digit, at most */
 #define BUCKETS (1 << DIGIT)
 #define MAX_CHUNKS 16
 
-/* Sorts n entries at a, stably, by `bits` bits of key; b: as much memory. wide: Wide, else 8 bytes,
+/* Sorts n entries at a, stably, by the lowest `bits` bits of the key; b: as much memory. wide: Wide, else 8 bytes,
  * the key in the upper half. at: room to count in. Returns where the result is, a or b. */
 void *sort_entries(void *a, void *b, int64_t n, int bits, bool wide, uint32_t (*at)[BUCKETS]);
+
+/* ---- many rows at once (sort_lanes.c) ---- */
+
+#define SORT_LANES 8
+typedef int64_t SortLanes __attribute__((vector_size(8 * SORT_LANES), may_alias));
+
+/* Sorts n numbers in each lane. */
+void sort_lanes(SortLanes *e, int64_t n);
 
 #endif

@@ -517,6 +517,36 @@ static void test_joined(void **state) {
   }
 }
 
+/* What is cut out of an array, or padded, lies as that does, and so does what is made of it: whatever
+ * pads least. */
+static void test_cut_order(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func public @main(%x: tensor<4x72x176xf32>) -> (tensor<4x176xf32>, "
+      "tensor<4x38x176xf32>) {\n"
+      "  %o = stablehlo.constant dense<0.0> : tensor<f32>\n"
+      "  %s = stablehlo.sine %x : tensor<4x72x176xf32>\n"
+      "  %a = stablehlo.slice %s [0:4, 0:72:2, 0:176] : (tensor<4x72x176xf32>) -> "
+      "tensor<4x36x176xf32>\n"
+      "  %b = stablehlo.slice %s [0:4, 1:72:2, 0:176] : (tensor<4x72x176xf32>) -> "
+      "tensor<4x36x176xf32>\n"
+      "  %c = stablehlo.multiply %a, %b : tensor<4x36x176xf32>\n"
+      "  %p = stablehlo.pad %c, %o, low = [0, 1, 0], high = [0, 1, 0], interior = [0, 0, 0] : "
+      "(tensor<4x36x176xf32>, tensor<f32>) -> tensor<4x38x176xf32>\n"
+      "  %d = stablehlo.sine %p : tensor<4x38x176xf32>\n"
+      "  %r = stablehlo.reduce(%c init: %o) applies stablehlo.add across dimensions = [1] : "
+      "(tensor<4x36x176xf32>, tensor<f32>) -> tensor<4x176xf32>\n"
+      "  return %r, %d : tensor<4x176xf32>, tensor<4x38x176xf32>\n}\n";
+  SimReport *r = estimate(text, "tpu-v5e");
+  int plain = 0, turned = 0;
+  for (int i = 0; i < r->n_lives; i++) {
+    plain += strstr(r->lives[i].type, "[4,36,176]{2,1,0}") != NULL;
+    turned += strstr(r->lives[i].type, "[4,36,176]{2,0,1}") != NULL;
+  }
+  sim_report_free(r);
+  assert_true(plain > 0 && !turned);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_slices),         cmocka_unit_test(test_results),
@@ -527,8 +557,9 @@ int main(void) {
       cmocka_unit_test(test_largest),        cmocka_unit_test(test_strides),
       cmocka_unit_test(test_gathered),       cmocka_unit_test(test_cut_again),
       cmocka_unit_test(test_batch_in_lanes), cmocka_unit_test(test_summed),
-      cmocka_unit_test(test_joined),         cmocka_unit_test(test_summed_beside),
-      cmocka_unit_test(test_widened),        cmocka_unit_test(test_rows),
+      cmocka_unit_test(test_cut_order),      cmocka_unit_test(test_joined),
+      cmocka_unit_test(test_summed_beside),  cmocka_unit_test(test_widened),
+      cmocka_unit_test(test_rows),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

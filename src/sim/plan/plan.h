@@ -39,6 +39,7 @@ typedef struct HValue {
   bool rounded;  /* stored in bf16 whatever the type says */
   int packed;    /* predicates: this many along one side share a word */
   bool lone;     /* made by a kernel of its own */
+  bool laid;     /* its order is decided */
   Space space;
   bool is_param, is_output, donated, on_demand;
   bool given;           /* a result in a donated argument's memory */

@@ -261,88 +261,101 @@ static bool rounds_argument(const Kernel *k) {
          k->roots.v[0]->in[0]->val && k->roots.v[0]->in[0]->val->is_param;
 }
 
-void plan_layouts(Plan *p) {
-  const Law *law = p->law;
-  for (int i = 0; i < p->values.n; i++) p->values.v[i]->rounded = only_rounded(p, p->values.v[i]);
-  for (int i = 0; i < p->values.n; i++) {
-    HValue *v = p->values.v[i];
-    HNode *n = v->node;
-    bool fixed = v->is_param || n->kind == H_CONST;
-    if (!fixed && n->rank >= 2 && law->tpu && n->rank <= 64) {
-      int order[64];
-      bool have = false;
-      Kernel *k = v->kernel >= 0 ? p->kernels.v[v->kernel] : NULL;
-      HNode *conv = NULL;
-      if (k && k->conv && hlo_count(k->conv) == hlo_count(n) && k->conv->rank == n->rank)
-        conv = k->conv;
-      const HConv *rc;
-      const char *roles;
-      char made[64];
-      int from[64];
-      bool moved = n->kind == H_RESHAPE || n->kind == H_SLICE || n->kind == H_PAD ||
-                   n->kind == H_CONCAT || n->rows;
-      if (n->part && moved) have = plan_part_order(law, n, order, 0);
-      if (!have) have = plan_rows_order(n, order);
-      if (conv) made_roles(n, conv, from, made);
-      if (have) { /* known */
-      } else if (conv && conv->conv->is_conv) {
-        plan_conv_order(law, n, conv->conv, made, order);
-        have = true;
-      } else if (conv && n->rank > 2) {
-        have = dot_order(law, n, conv, made, from, order);
-      } else if (!conv && n->kind != H_REDUCE && !rounds_argument(k) &&
-                 (roles = reader_roles(n, &rc, 0)) && rc->is_conv) {
-        plan_conv_order(law, n, rc, roles, order);
-        have = true;
-      }
-      if (!have && k && n->kind == H_REDUCE && n->in[0]->rank <= 64) {
-        /* the operand's order without the reduced dimensions */
-        const HNode *x = n->in[0];
-        const HValue *main = NULL;
-        for (int q = 0; q < k->reads.n; q++)
-          if (k->reads.v[q]->node->rank == x->rank &&
-              hlo_count(k->reads.v[q]->node) == hlo_count(x))
-            main = k->reads.v[q];
-        if (main && main->bytes > 0) {
-          int map[64], m = 0;
-          for (int d = 0; d < x->rank; d++) {
-            bool red = false;
-            for (int q = 0; q < n->n_dims; q++) red |= n->dims[q] == d;
-            map[d] = red ? -1 : m++;
-          }
-          int w = 0;
-          for (int d = 0; d < x->rank; d++)
-            if (map[main->order[d]] >= 0) order[w++] = map[main->order[d]];
-          have = w == n->rank;
-        }
-      }
-      if (!have && k && !k->conv) {
-        for (int q = 0; q < k->reads.n && !have; q++) {
-          HValue *r = k->reads.v[q];
-          if (r->bytes > 0 && r->node->rank == n->rank && hlo_count(r->node) == hlo_count(n)) {
-            bool same = true;
-            for (int d = 0; d < n->rank; d++) same &= r->node->d[d] == n->d[d];
-            if (same) memcpy(order, r->order, sizeof(int) * (size_t)n->rank), have = true;
-          }
-        }
-      }
-      if (!have && k && plan_sliced_of(k, n)) {
-        memcpy(order, plan_sliced_of(k, n)->order, sizeof(int) * (size_t)n->rank);
-        have = true;
-      }
-      if (have && v->alias) have = false;
-      value_layout(law, v, have ? order : NULL);
-    } else {
-      value_layout(law, v, order_outside(p, v));
-    }
-    if (law->tpu && n->rank > 2 && n->rank <= 64 && is_stack(n)) { /* slice after slice */
-      int order[64];
-      HNode slice = {.dt = n->dt, .rank = n->rank - 1, .d = n->d + 1};
-      value_order_default(law, &slice, order);
-      for (int d = 0; d < slice.rank; d++) order[d]++;
-      order[slice.rank] = 0;
-      value_layout(law, v, order);
-    }
-    if (v->alias) v->bytes = v->alias->bytes, v->tiles = v->alias->tiles;
+static void lay_out(Plan *p, HValue *v);
+
+/* A sum lies as what it sums up, without the dimensions that are gone. */
+static bool summed_order(const Kernel *k, const HNode *n, int *order) {
+  const HNode *x = n->in[0];
+  const HValue *main = NULL;
+  if (x->rank > 64) return false;
+  for (int q = 0; q < k->reads.n; q++)
+    if (k->reads.v[q]->node->rank == x->rank && hlo_count(k->reads.v[q]->node) == hlo_count(x))
+      main = k->reads.v[q];
+  if (!main || main->bytes <= 0) return false;
+  int map[64], m = 0, w = 0;
+  for (int d = 0; d < x->rank; d++) {
+    bool red = false;
+    for (int q = 0; q < n->n_dims; q++) red |= n->dims[q] == d;
+    map[d] = red ? -1 : m++;
   }
+  for (int d = 0; d < x->rank; d++)
+    if (map[main->order[d]] >= 0) order[w++] = map[main->order[d]];
+  return w == n->rank;
+}
+
+/* What is made element by element lies as what it is made of, a slice as what it is cut from. */
+static bool read_order(const Kernel *k, const HNode *n, int *order) {
+  const HValue *as = NULL;
+  for (int q = 0; q < k->reads.n && !as && !k->conv; q++) {
+    const HValue *r = k->reads.v[q];
+    if (r->bytes > 0 && r->node->rank == n->rank &&
+        !memcmp(r->node->d, n->d, sizeof *n->d * (size_t)n->rank))
+      as = r;
+  }
+  if (!as && n->kind == H_PAD && k->reads.n == 1 && n->in[0]->val == k->reads.v[0])
+    as = n->in[0]->val;
+  if (!as) as = plan_sliced_of(k, n);
+  if (as) memcpy(order, as->order, sizeof *order * (size_t)n->rank);
+  return as != NULL;
+}
+
+/* The order that something asks for, or that follows from what v is made of; false: none, it may lie as
+ * it pads least. */
+static bool asked_order(Plan *p, const HValue *v, int *order) {
+  const Law *law = p->law;
+  HNode *n = v->node;
+  const Kernel *k = v->kernel >= 0 ? p->kernels.v[v->kernel] : NULL;
+  HNode *conv = NULL;
+  const HConv *reader;
+  char made[64];
+  int from[64];
+  bool moved = n->kind == H_RESHAPE || n->kind == H_SLICE || n->kind == H_PAD ||
+               n->kind == H_CONCAT || n->rows;
+  if (n->part && moved && plan_part_order(law, n, order, 0)) return true;
+  if (plan_rows_order(n, order)) return true;
+  if (k && k->conv && hlo_count(k->conv) == hlo_count(n) && k->conv->rank == n->rank)
+    conv = k->conv;
+  if (conv) {
+    made_roles(n, conv, from, made);
+    if (conv->conv->is_conv) plan_conv_order(law, n, conv->conv, made, order);
+    if (conv->conv->is_conv || (n->rank > 2 && dot_order(law, n, conv, made, from, order)))
+      return true;
+  } else if (n->kind != H_REDUCE && !rounds_argument(k)) {
+    const char *roles = reader_roles(n, &reader, 0);
+    if (roles && reader->is_conv) {
+      plan_conv_order(law, n, reader, roles, order);
+      return true;
+    }
+  }
+  if (!k) return false;
+  if (n->kind == H_REDUCE && summed_order(k, n, order)) return true;
+  for (int q = 0; q < k->reads.n && !k->conv; q++) { /* what it is made of first */
+    HValue *r = k->reads.v[q];
+    if (r->node->comp == p->comp && r->node->rank == n->rank) lay_out(p, r);
+  }
+  return read_order(k, n, order);
+}
+
+static void lay_out(Plan *p, HValue *v) {
+  const Law *law = p->law;
+  const HNode *n = v->node;
+  bool fixed = v->is_param || n->kind == H_CONST;
+  int order[64];
+  if (v->laid) return;
+  v->laid = true;
+  if (fixed || n->rank < 2 || !law->tpu || n->rank > 64) value_layout(law, v, order_outside(p, v));
+  else value_layout(law, v, asked_order(p, v, order) && !v->alias ? order : NULL);
+  if (law->tpu && n->rank > 2 && n->rank <= 64 && is_stack(n)) { /* slice after slice */
+    HNode slice = {.dt = n->dt, .rank = n->rank - 1, .d = n->d + 1};
+    value_order_default(law, &slice, order);
+    for (int d = 0; d < slice.rank; d++) order[d]++;
+    order[slice.rank] = 0;
+    value_layout(law, v, order);
+  }
+  if (v->alias) v->bytes = v->alias->bytes, v->tiles = v->alias->tiles;
+}
+
+void plan_layouts(Plan *p) {
+  for (int i = 0; i < p->values.n; i++) p->values.v[i]->rounded = only_rounded(p, p->values.v[i]);
+  for (int i = 0; i < p->values.n; i++) lay_out(p, p->values.v[i]);
 }

@@ -4,127 +4,160 @@
 
 #define DIMS 3 /* spatial dimensions at most */
 
-bool conv_shape(const Op *op, ConvShape *c) {
-  const Type *l = op->operands[0]->type, *r = op->operands[1]->type, *o = op_type(op);
-  if (l->rank > DIMS + 2) return false;
-  const ConvDims d = b_conv_dims(op);
-  int ns = d.n;
-  const int64_t *isd = d.in_spatial, *ksd = d.k_spatial, *osd = d.out_spatial;
-  int64_t ib = d.in_batch, inf = d.in_feature, kif = d.k_in, kof = d.k_out, ob = d.out_batch,
-          of = d.out_feature;
-  int64_t fg = d.feature_groups, bg = d.batch_groups;
-  if (type_count(l) == 0 || type_count(r) == 0 || type_count(o) == 0 || (fg > 1 && bg > 1))
-    return false;
-  int64_t ls[CPU_MAX_RANK], rs[CPU_MAX_RANK], os[CPU_MAX_RANK], out_n = 1, window_n = 1;
-  cpu_strides(l, ls);
-  cpu_strides(r, rs);
-  cpu_strides(o, os);
-  bool dilated = false, strided = false, any_turned = false, all_turned = true;
-  bool apart = ns > 0, beside = ns > 0; /* windows that do not overlap; their gradient */
-  for (int i = 0; i < ns; i++) {
-    int64_t k = r->dims[ksd[i]];
-    bool turned = d.reversal[i];
-    dilated |= d.lhs_dilation[i] > 1;
-    strided |= d.strides[i] > 1;
-    apart &= d.strides[i] > 1 && d.strides[i] >= k;
-    beside &= d.rhs_dilation[i] > 1 && d.rhs_dilation[i] >= o->dims[osd[i]];
-    out_n *= o->dims[osd[i]];
-    window_n *= k;
-    if (k > 1) any_turned |= turned, all_turned &= turned;
+typedef struct Given { /* as the program has it; strides of the three */
+  const Type *l, *r, *o;
+  ConvDims d;
+  int64_t ls[CPU_MAX_RANK], rs[CPU_MAX_RANK], os[CPU_MAX_RANK];
+} Given;
+
+static void dim(ConvView *v, int i, int64_t size, int64_t step) {
+  v->dims[i] = size;
+  v->strides[i] = step;
+}
+
+/* false: none of the three forms. */
+static bool form_of(const Given *g, ConvForm *form, bool *flip) {
+  const ConvDims *d = &g->d;
+  int64_t places = 1, window = 1;
+  bool dilated = false, strided = false, reaches = true, any_turned = false, all_turned = true;
+  bool apart = d->n > 0, beside = d->n > 0; /* windows that do not overlap; their gradient */
+  for (int i = 0; i < d->n; i++) {
+    int64_t k = g->r->dims[d->k_spatial[i]], out = g->o->dims[d->out_spatial[i]];
+    dilated |= d->lhs_dilation[i] > 1;
+    strided |= d->strides[i] > 1;
+    reaches &= (k - 1) * d->rhs_dilation[i] >= d->padding[2 * i];
+    apart &= d->strides[i] > 1 && d->strides[i] >= k;
+    beside &= d->rhs_dilation[i] > 1 && d->rhs_dilation[i] >= out;
+    places *= out;
+    window *= k;
+    if (k > 1) any_turned |= d->reversal[i], all_turned &= d->reversal[i];
   }
-  c->groups = MAX(fg, bg);
-  bool data_ok = bg == 1 && !strided;
-  for (int i = 0; i < ns; i++)
-    if ((r->dims[ksd[i]] - 1) * d.rhs_dilation[i] < d.padding[2 * i]) data_ok = false;
-  if (dilated && !data_ok) return false;
-  c->form = dilated                                                         ? CONV_DATA
-            : bg > 1 || (fg == 1 && !apart && (beside || out_n < window_n)) ? CONV_WEIGHTS
-            : any_turned && all_turned && data_ok                           ? CONV_DATA
-                                                                            : CONV_FORWARD;
-  c->flip = c->form == CONV_DATA ? !all_turned : any_turned;
+  bool data = d->batch_groups == 1 && !strided && reaches;
+  if (dilated && !data) return false;
+  if (dilated) *form = CONV_DATA;
+  else if (d->batch_groups > 1 || (d->feature_groups == 1 && !apart && (beside || places < window)))
+    *form = CONV_WEIGHTS;
+  else *form = any_turned && all_turned && data ? CONV_DATA : CONV_FORWARD;
+  *flip = *form == CONV_DATA ? !all_turned : any_turned;
+  return true;
+}
+
+/* The rhs will be a dense copy, turned round along some of its dimensions. */
+static void flip_rhs(const Given *g, ConvShape *c) {
+  const Type *r = g->r;
+  c->flip_rank = r->rank;
+  for (int i = 0; i < r->rank; i++) c->flip_dims[i] = r->dims[i], c->flip_strides[i] = g->rs[i];
+  for (int i = 0; i < g->d.n; i++) {
+    int64_t k = g->d.k_spatial[i];
+    c->flipped[i] = r->dims[k] > 1 && g->d.reversal[i] != (c->form == CONV_DATA);
+    if (!c->flipped[i]) continue;
+    c->flip_strides[k] = -g->rs[k];
+    c->flip_offset += (r->dims[k] - 1) * g->rs[k];
+  }
+}
+
+/* All dimensions but the spatial ones. */
+static void channels(const Given *g, ConvShape *c) {
+  const ConvDims *d = &g->d;
+  const int64_t *l = g->l->dims, *r = g->r->dims, *o = g->o->dims;
   ConvView *x = &c->v[X], *w = &c->v[W], *y = &c->v[Y];
-  int fake = ns == 0; /* no spatial dimension: one of size 1 */
-  x->n = y->n = 2 + ns + fake;
-  w->n = 3 + ns + fake;
-  int64_t g = c->groups;
-  int64_t *rhs_strides = rs, flipped[CPU_MAX_RANK];
-  if (c->flip) { /* a dense copy, turned round */
-    c->flip_rank = r->rank;
-    for (int i = 0; i < r->rank; i++)
-      c->flip_dims[i] = r->dims[i], c->flip_strides[i] = flipped[i] = rs[i];
-    for (int i = 0; i < ns; i++) {
-      bool turned = d.reversal[i];
-      c->flipped[i] = r->dims[ksd[i]] > 1 && turned != (c->form == CONV_DATA);
-      if (!c->flipped[i]) continue;
-      c->flip_strides[ksd[i]] = -rs[ksd[i]];
-      c->flip_offset += (r->dims[ksd[i]] - 1) * rs[ksd[i]];
-    }
-    rhs_strides = flipped;
+  int64_t b = d->in_batch, f = d->in_feature, ki = d->k_in, ko = d->k_out, ob = d->out_batch,
+          of = d->out_feature;
+  if (c->form == CONV_WEIGHTS) { /* images and channels have changed places */
+    dim(x, 0, l[f], g->ls[f]), dim(x, 1, l[b], g->ls[b]);
+    dim(y, 0, r[ki], g->rs[ki]), dim(y, 1, r[ko], g->rs[ko]);
+    int64_t depth = o[of] / c->groups;
+    dim(w, 0, c->groups, depth * g->os[of]);
+    dim(w, 1, depth, g->os[of]), dim(w, 2, o[ob], g->os[ob]);
+    return;
   }
-#define DIM(view, i, size, step) ((view)->dims[i] = (size), (view)->strides[i] = (step))
-  switch (c->form) {
-  case CONV_FORWARD:
-    DIM(x, 0, l->dims[ib], ls[ib]), DIM(x, 1, l->dims[inf], ls[inf]);
-    DIM(y, 0, o->dims[ob], os[ob]), DIM(y, 1, o->dims[of], os[of]);
-    DIM(w, 0, g, r->dims[kof] / g * rhs_strides[kof]);
-    DIM(w, 1, r->dims[kof] / g, rhs_strides[kof]), DIM(w, 2, r->dims[kif], rhs_strides[kif]);
-    break;
-  case CONV_DATA:
-    DIM(y, 0, l->dims[ib], ls[ib]), DIM(y, 1, l->dims[inf], ls[inf]);
-    DIM(x, 0, o->dims[ob], os[ob]), DIM(x, 1, o->dims[of], os[of]);
-    DIM(w, 0, g, r->dims[kof] / g * rhs_strides[kof]);
-    DIM(w, 1, r->dims[kif], rhs_strides[kif]), DIM(w, 2, r->dims[kof] / g, rhs_strides[kof]);
-    break;
-  default:
-    DIM(x, 0, l->dims[inf], ls[inf]), DIM(x, 1, l->dims[ib], ls[ib]);
-    DIM(y, 0, r->dims[kif], rhs_strides[kif]), DIM(y, 1, r->dims[kof], rhs_strides[kof]);
-    DIM(w, 0, g, o->dims[of] / g * os[of]);
-    DIM(w, 1, o->dims[of] / g, os[of]), DIM(w, 2, o->dims[ob], os[ob]);
-    break;
+  bool data = c->form == CONV_DATA;
+  ConvView *in = data ? y : x, *out = data ? x : y;
+  dim(in, 0, l[b], g->ls[b]), dim(in, 1, l[f], g->ls[f]);
+  dim(out, 0, o[ob], g->os[ob]), dim(out, 1, o[of], g->os[of]);
+  int64_t depth = r[ko] / c->groups;
+  dim(w, 0, c->groups, depth * g->rs[ko]);
+  dim(w, data ? 2 : 1, depth, g->rs[ko]), dim(w, data ? 1 : 2, r[ki], g->rs[ki]);
+}
+
+/* Spatial dimension i of a gradient of images. false: the far end of it gets nothing, which is rare. */
+static bool data_dim(const Given *g, ConvShape *c, int i) {
+  const ConvDims *d = &g->d;
+  int64_t in = g->l->dims[d->in_spatial[i]], k = g->r->dims[d->k_spatial[i]],
+          out = g->o->dims[d->out_spatial[i]], step = d->lhs_dilation[i],
+          reach = (k - 1) * d->rhs_dilation[i];
+  c->strides[i] = step;
+  c->dilates[i] = d->rhs_dilation[i] - 1;
+  c->low[i] = reach - d->padding[2 * i];
+  c->high[i] = (in - 1) * step + reach + 1 - out - c->low[i];
+  dim(&c->v[Y], 2 + i, in, g->ls[d->in_spatial[i]]);
+  dim(&c->v[X], 2 + i, out, g->os[d->out_spatial[i]]);
+  dim(&c->v[W], 3 + i, k, g->rs[d->k_spatial[i]]);
+  return c->high[i] > -step;
+}
+
+/* Of the other forms; negative padding cuts X. false: nothing of it is left. */
+static bool window_dim(const Given *g, ConvShape *c, int i) {
+  const ConvDims *d = &g->d;
+  bool weights = c->form == CONV_WEIGHTS;
+  int64_t low = d->padding[2 * i], in = g->l->dims[d->in_spatial[i]],
+          k = g->r->dims[d->k_spatial[i]], out = g->o->dims[d->out_spatial[i]],
+          in_step = g->ls[d->in_spatial[i]], k_step = g->rs[d->k_spatial[i]],
+          out_step = g->os[d->out_spatial[i]], stride = d->strides[i], apart = d->rhs_dilation[i];
+  c->strides[i] = weights ? apart : stride;
+  c->dilates[i] = (weights ? stride : apart) - 1;
+  if (low < 0) {
+    c->v[X].offset += -low * in_step;
+    in += low;
+    low = 0;
   }
-  for (int i = 0; i < ns; i++) {
-    int64_t lo = d.padding[2 * i], in = l->dims[isd[i]], k = r->dims[ksd[i]], out = o->dims[osd[i]];
-    int64_t st = d.strides[i], rd = d.rhs_dilation[i], ld = d.lhs_dilation[i];
-    int64_t istep = ls[isd[i]], kstep = rhs_strides[ksd[i]], ostep = os[osd[i]];
-    if (c->form == CONV_DATA) {
-      c->strides[i] = ld;
-      c->dilates[i] = rd - 1;
-      c->low[i] = (k - 1) * rd - lo;
-      c->high[i] = (in - 1) * ld + (k - 1) * rd + 1 - out - c->low[i];
-      if (c->high[i] <= -ld) return false; /* the far end of out gets nothing: rare */
-      DIM(y, 2 + i, in, istep), DIM(x, 2 + i, out, ostep), DIM(w, 3 + i, k, kstep);
-      continue;
-    }
-    bool weights = c->form == CONV_WEIGHTS;
-    c->strides[i] = weights ? rd : st;
-    c->dilates[i] = (weights ? st : rd) - 1;
-    if (lo < 0) {
-      x->offset += -lo * istep;
-      in += lo;
-      lo = 0;
-    }
-    c->low[i] = lo;
-    c->high[i] = (out - 1) * st + (k - 1) * rd + 1 - in - lo;
-    if (c->high[i] <= -c->strides[i]) {
-      in += c->high[i];
-      c->high[i] = 0;
-    }
-    if (in < 1) return false;
-    DIM(x, 2 + i, in, istep);
-    if (weights) DIM(y, 2 + i, k, kstep), DIM(w, 3 + i, out, ostep);
-    else DIM(w, 3 + i, k, kstep), DIM(y, 2 + i, out, ostep);
+  c->low[i] = low;
+  c->high[i] = (out - 1) * stride + (k - 1) * apart + 1 - in - low;
+  if (c->high[i] <= -c->strides[i]) {
+    in += c->high[i];
+    c->high[i] = 0;
   }
-  if (fake) {
-    DIM(x, 2, 1, 1), DIM(y, 2, 1, 1), DIM(w, 3, 1, 1);
+  dim(&c->v[X], 2 + i, in, in_step);
+  dim(&c->v[Y], 2 + i, weights ? k : out, weights ? k_step : out_step);
+  dim(&c->v[W], 3 + i, weights ? out : k, weights ? out_step : k_step);
+  return in >= 1;
+}
+
+static void types(const Given *g, ConvShape *c) {
+  c->result = c->form == CONV_FORWARD ? Y : c->form == CONV_DATA ? X : W;
+  c->t[c->form == CONV_DATA ? Y : X] = g->l->dtype;
+  c->t[c->form == CONV_WEIGHTS ? Y : W] = g->r->dtype;
+  c->t[c->result] = g->o->dtype;
+}
+
+bool conv_shape(const Op *op, ConvShape *c) {
+  Given g = {.l = op->operands[0]->type, .r = op->operands[1]->type, .o = op_type(op)};
+  if (g.l->rank > DIMS + 2) return false;
+  g.d = b_conv_dims(op);
+  if (type_count(g.l) == 0 || type_count(g.r) == 0 || type_count(g.o) == 0 ||
+      (g.d.feature_groups > 1 && g.d.batch_groups > 1) || !form_of(&g, &c->form, &c->flip))
+    return false;
+  cpu_strides(g.l, g.ls);
+  cpu_strides(g.r, g.rs);
+  cpu_strides(g.o, g.os);
+  c->groups = MAX(g.d.feature_groups, g.d.batch_groups);
+  int spatial = MAX(1, g.d.n);
+  c->v[X].n = c->v[Y].n = 2 + spatial;
+  c->v[W].n = 3 + spatial;
+  if (c->flip) flip_rhs(&g, c);
+  channels(&g, c);
+  for (int i = 0; i < g.d.n; i++)
+    if (!(c->form == CONV_DATA ? data_dim : window_dim)(&g, c, i)) return false;
+  if (g.d.n == 0) { /* one of size 1 */
+    dim(&c->v[X], 2, 1, 1), dim(&c->v[Y], 2, 1, 1), dim(&c->v[W], 3, 1, 1);
     c->strides[0] = 1;
   }
-#undef DIM
-  DType lt = l->dtype, rt = r->dtype, ot = o->dtype;
-  c->result = c->form == CONV_FORWARD ? Y : c->form == CONV_DATA ? X : W;
-  c->t[c->form == CONV_DATA ? Y : X] = lt;
-  c->t[c->form == CONV_WEIGHTS ? Y : W] = rt;
-  c->t[c->result] = ot;
+  types(&g, c);
   return true;
+}
+
+static void same_dim(ConvView *v, int i, const ConvView *from, int j) {
+  dim(v, i, from->dims[j], from->strides[j]);
 }
 
 bool conv_swapped(const ConvShape *s, ConvShape *out) {
@@ -144,15 +177,13 @@ bool conv_swapped(const ConvShape *s, ConvShape *out) {
   ConvView *ox = &out->v[X], *ow = &out->v[W], *oy = &out->v[Y];
   ox->n = y->n, ox->offset = w->offset;
   ow->n = w->n, ow->offset = x->offset;
-#define DIM(view, i, from, j) \
-  ((view)->dims[i] = (from)->dims[j], (view)->strides[i] = (from)->strides[j])
-  DIM(ox, 0, w, 1), DIM(ox, 1, w, 2);
-  DIM(oy, 0, y, 1), DIM(oy, 1, y, 0);
+  same_dim(ox, 0, w, 1), same_dim(ox, 1, w, 2);
+  same_dim(oy, 0, y, 1), same_dim(oy, 1, y, 0);
   ow->dims[0] = 1, ow->strides[0] = 0;
-  DIM(ow, 1, x, 0), DIM(ow, 2, x, 1);
+  same_dim(ow, 1, x, 0), same_dim(ow, 2, x, 1);
   for (int i = 2; i < x->n; i++) {
     int64_t last = y->dims[i] - 1, step = s->strides[i - 2], low = last * step - s->low[i - 2];
-    DIM(ox, i, w, i + 1), DIM(ow, i + 1, x, i);
+    same_dim(ox, i, w, i + 1), same_dim(ow, i + 1, x, i);
     if (s->flip && s->flipped[i - 2]) { /* all three the other way round: nothing is to be turned */
       low = x->dims[i] + last * step - ox->dims[i] - low;
       ow->offset += (x->dims[i] - 1) * x->strides[i];
@@ -174,7 +205,6 @@ bool conv_swapped(const ConvShape *s, ConvShape *out) {
     }
     if (ox->dims[i] < 1) return false;
   }
-#undef DIM
   for (int i = X; i <= Y; i++) out->t[i] = s->t[i == X ? W : i == W ? X : Y];
   return true;
 }

@@ -547,6 +547,36 @@ static void test_cut_order(void **state) {
   assert_true(plain > 0 && !turned);
 }
 
+/* The sum of what a product's kernel writes beside it lies as that does, not as the operands, which have
+ * as many elements. */
+static void test_sum_order(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func public @main(%q: tensor<256x16x2x16xf32>, %k: tensor<256x16x2x16xf32>) -> "
+      "(tensor<256xf32>, tensor<256x2x16x16xf32>) {\n"
+      "  %o = stablehlo.constant dense<0.0> : tensor<f32>\n"
+      "  %s = stablehlo.dot_general %q, %k, batching_dims = [0, 2] x [0, 2], contracting_dims = "
+      "[3] "
+      "x [3] : (tensor<256x16x2x16xf32>, tensor<256x16x2x16xf32>) -> tensor<256x2x16x16xf32>\n"
+      "  %r = stablehlo.reduce(%s init: %o) applies stablehlo.add across dimensions = [3] : "
+      "(tensor<256x2x16x16xf32>, tensor<f32>) -> tensor<256x2x16xf32>\n"
+      "  %t = stablehlo.sine %r : tensor<256x2x16xf32>\n"
+      "  %b = stablehlo.broadcast_in_dim %t, dims = [0, 1, 2] : (tensor<256x2x16xf32>) -> "
+      "tensor<256x2x16x16xf32>\n"
+      "  %e = stablehlo.multiply %s, %b : tensor<256x2x16x16xf32>\n"
+      "  %v = stablehlo.reduce(%r init: %o) applies stablehlo.add across dimensions = [1, 2] : "
+      "(tensor<256x2x16xf32>, tensor<f32>) -> tensor<256xf32>\n"
+      "  return %v, %e : tensor<256xf32>, tensor<256x2x16x16xf32>\n}\n";
+  SimReport *r = estimate(text, "tpu-v5e");
+  int beside = 0, least = 0;
+  for (int i = 0; i < r->n_lives; i++) {
+    beside += strstr(r->lives[i].type, "[256,2,16]{2,1,0}") != NULL;
+    least += strstr(r->lives[i].type, "[256,2,16]{0,2,1}") != NULL;
+  }
+  sim_report_free(r);
+  assert_true(beside > 0 && !least);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_slices),         cmocka_unit_test(test_results),
@@ -557,9 +587,9 @@ int main(void) {
       cmocka_unit_test(test_largest),        cmocka_unit_test(test_strides),
       cmocka_unit_test(test_gathered),       cmocka_unit_test(test_cut_again),
       cmocka_unit_test(test_batch_in_lanes), cmocka_unit_test(test_summed),
-      cmocka_unit_test(test_cut_order),      cmocka_unit_test(test_joined),
-      cmocka_unit_test(test_summed_beside),  cmocka_unit_test(test_widened),
-      cmocka_unit_test(test_rows),
+      cmocka_unit_test(test_sum_order),      cmocka_unit_test(test_cut_order),
+      cmocka_unit_test(test_joined),         cmocka_unit_test(test_summed_beside),
+      cmocka_unit_test(test_widened),        cmocka_unit_test(test_rows),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

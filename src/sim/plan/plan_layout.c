@@ -264,13 +264,19 @@ static bool rounds_argument(const Kernel *k) {
 static void lay_out(Plan *p, HValue *v);
 
 /* A sum lies as what it sums up, without the dimensions that are gone. */
-static bool summed_order(const Kernel *k, const HNode *n, int *order) {
+static bool summed_order(Plan *p, const Kernel *k, const HNode *n, int *order) {
   const HNode *x = n->in[0];
   const HValue *main = NULL;
   if (x->rank > 64) return false;
   for (int q = 0; q < k->reads.n; q++)
-    if (k->reads.v[q]->node->rank == x->rank && hlo_count(k->reads.v[q]->node) == hlo_count(x))
-      main = k->reads.v[q];
+    if (hlo_same_shape(k->reads.v[q]->node, x->rank, x->d)) main = k->reads.v[q];
+  for (int q = 0; q < k->roots.n && k->conv && !main;
+       q++) { /* what the product's kernel writes beside it */
+    HNode *r = k->roots.v[q];
+    if (!hlo_same_shape(r, x->rank, x->d)) continue;
+    lay_out(p, r->val);
+    main = r->val;
+  }
   if (!main || main->bytes <= 0) return false;
   int map[64], m = 0, w = 0;
   for (int d = 0; d < x->rank; d++) {
@@ -288,9 +294,7 @@ static bool read_order(const Kernel *k, const HNode *n, int *order) {
   const HValue *as = NULL;
   for (int q = 0; q < k->reads.n && !as && !k->conv; q++) {
     const HValue *r = k->reads.v[q];
-    if (r->bytes > 0 && r->node->rank == n->rank &&
-        !memcmp(r->node->d, n->d, sizeof *n->d * (size_t)n->rank))
-      as = r;
+    if (r->bytes > 0 && hlo_same_shape(r->node, n->rank, n->d)) as = r;
   }
   if (!as && n->kind == H_PAD && k->reads.n == 1 && n->in[0]->val == k->reads.v[0])
     as = n->in[0]->val;
@@ -328,7 +332,7 @@ static bool asked_order(Plan *p, const HValue *v, int *order) {
     }
   }
   if (!k) return false;
-  if (n->kind == H_REDUCE && summed_order(k, n, order)) return true;
+  if (n->kind == H_REDUCE && summed_order(p, k, n, order)) return true;
   for (int q = 0; q < k->reads.n && !k->conv; q++) { /* what it is made of first */
     HValue *r = k->reads.v[q];
     if (r->node->comp == p->comp && r->node->rank == n->rank) lay_out(p, r);

@@ -232,12 +232,19 @@ static void print_text(const DiffArgs *a, DiffResult *r) {
   print_line(v, r->error[v->id]);
   if (*reason(v)) printf("  %s (%s)\n", reason(v), r->second);
   if (a->top) printf("\nmost error added\n");
+  bool nan = false;
   for (int t = 0; t < a->top; t++) {
     int best = next_worst(r, a->tol);
     if (best < 0) break;
-    print_line(r->values[best], r->error[r->values[best]->id]);
+    double error = r->error[r->values[best]->id];
+    nan |= !isfinite(error);
+    print_line(r->values[best], error);
     r->added[best] = 0;
   }
+  if (nan && !a->in)
+    printf("\nThe inputs were normal random numbers, so that a variance may be below zero and its "
+           "root "
+           "NaN:\ngive real ones with --in FILE.npz\n");
 }
 
 static void json_op(Buf *b, const DiffResult *r, int j) {

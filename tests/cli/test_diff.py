@@ -63,6 +63,8 @@ def test_training_step(tmp_path):
     assert weft("train", "mnist", "--data", "synthetic", "--batch", 4, "--dump-step", f).returncode == 0
     first = diff(f, "cpu,tpu-v3-8")["first"]
     assert first["op"] == "stablehlo.convolution" and first["place"] == "mnist/conv1"
+    shown = weft("diff", f, "--devices", "cpu,tpu-v3-8").stdout  # Adam takes the root of its random second moments
+    assert "NaN in one" in shown and "--in FILE.npz" in shown
 
 
 def test_devices_are_two():

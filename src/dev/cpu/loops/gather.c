@@ -58,7 +58,8 @@ V gather_each(Gen *g, DType t, V base, V at) {
   for (int l = 0; l < g->vl; l++) {
     V lane = LLVMConstInt(LLVMInt32TypeInContext(g->ctx), (unsigned)l, 0);
     V one = LLVMBuildExtractElement(B, at, lane, "");
-    if (LLVMTypeOf(one) != i64) one = LLVMBuildZExt(B, one, i64, "");
+    /* read backwards, a lane lies below base */
+    if (LLVMTypeOf(one) != i64) one = LLVMBuildSExt(B, one, i64, "");
     V x = LLVMBuildLoad2(B, et, LLVMBuildGEP2(B, et, base, &one, 1, ""), "");
     all = LLVMBuildInsertElement(B, all, gen_align(x, t), lane, "");
   }

@@ -80,6 +80,16 @@ static const struct {
                 "%r = stablehlo.pad %h, %0, low = [1, 2], high = [3, 30], interior = [0, 0] : "
                 "(tensor<20x9x@T>, tensor<@T>) -> tensor<24x41x@T>\n"
                 "return %r : tensor<24x41x@T>"},
+    /* windows of two, read backwards: lanes below the first lane's address, also in row 0 */
+    {"turned", "%y = stablehlo.slice %x [0:20, 0:2] : (tensor<20x37x@T>) -> tensor<20x2x@T>\n"
+               "%c = stablehlo.slice %x [0:20, 3:4] : (tensor<20x37x@T>) -> tensor<20x1x@T>\n"
+               "%i = stablehlo.convert %c : (tensor<20x1x@T>) -> tensor<20x1x@I>\n"
+               "%g = \"stablehlo.gather\"(%y, %i) <{dimension_numbers = #stablehlo.gather<"
+               "offset_dims = [1], collapsed_slice_dims = [0], start_index_map = [0], "
+               "index_vector_dim = 1>, slice_sizes = array<i64: 1, 2>}> : (tensor<20x2x@T>, "
+               "tensor<20x1x@I>) -> tensor<20x2x@T>\n"
+               "%r = stablehlo.reverse %g, dims = [1] : tensor<20x2x@T>\n"
+               "return %r : tensor<20x2x@T>"},
 };
 
 static void check(const char *text, DType t, const char *name, const char *index) {

@@ -640,4 +640,21 @@ static inline Module *random_program(uint64_t seed, int scale, bool exact[RANDOM
   return m;
 }
 
+static inline Err *random_rounding(Op *op, void *most) {
+  for (int i = 0; i < op->n_results; i++) {
+    DType t = op->results[i].type->dtype;
+    double of = t == DT_BF16 ? 0.16 : t == DT_F16 ? 0.02 : 3e-4;
+    *(double *)most = MAX(*(double *)most, of);
+  }
+  return NULL;
+}
+
+/* What may come between two results that are not exact, of the largest number in them: what the
+ * narrowest type in the program rounds away, some steps on. */
+static inline double random_tolerance(const Func *f) {
+  double most = 0;
+  ir_walk(f->body, random_rounding, &most);
+  return most;
+}
+
 #endif

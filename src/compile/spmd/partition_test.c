@@ -12,6 +12,7 @@
 #include "compile/spmd/partition.h"
 #include "compile/spmd/propagate.h"
 #include "interp/interp.h"
+#include "ir/random_test.h"
 #include "stablehlo/stablehlo.h"
 
 #include <math.h>
@@ -19,6 +20,7 @@
 #include <stdlib.h>
 
 #define DEVICES 8
+#define PROGRAMS 100
 #define CORPUS WEFT_SOURCE_DIR "/tests/golden/corpus/"
 
 static void must(Err *e) {
@@ -38,8 +40,21 @@ static const Sharding *sharding(const NamedAttr *attrs, int n) {
   return a ? a->sharding : NULL;
 }
 
-/* m: inlined, sharded, taken. args and want: whole arrays. */
-static void check_module(const char *name, Module *m, Tensor *const *args, Tensor *const *want) {
+static double number(const Tensor *t, int64_t k) {
+  return dtype_is_float(t->dtype) ? elem_get_f64(t->dtype, tensor_at(t, k))
+                                  : (double)elem_get_i64(t->dtype, tensor_at(t, k));
+}
+
+static double largest(const Tensor *t) {
+  double most = 1;
+  for (int64_t k = 0; k < t->count; k++)
+    if (isfinite(number(t, k))) most = fmax(most, fabs(number(t, k)));
+  return most;
+}
+
+/* m: inlined, sharded, taken. args and want: whole arrays. tolerance[j]: of result j's largest; NULL: 1e-4. */
+static void check_module(const char *name, Module *m, Tensor *const *args, Tensor *const *want,
+                         const double *tolerance) {
   Module *shardings = module_clone(m); /* keeps what the partitioner drops */
   pass_propagate(shardings, false);
   const Func *sf = module_main(shardings);
@@ -68,10 +83,10 @@ static void check_module(const char *name, Module *m, Tensor *const *args, Tenso
                       want[j]->dims, &whole));
     else whole = tensor_retain(out[j].t[0]);
     assert_int_equal(whole->count, want[j]->count);
+    double allowed = (tolerance ? tolerance[j] : 1e-4) * largest(want[j]);
     for (int64_t k = 0; k < whole->count; k++) {
-      double g = elem_get_f64(whole->dtype, tensor_at(whole, k));
-      double w = elem_get_f64(whole->dtype, tensor_at(want[j], k));
-      if (fabs(g - w) > 1e-4 + 1e-4 * fabs(w))
+      double g = number(whole, k), w = number(want[j], k);
+      if (g != w && !(isnan(g) && isnan(w)) && !(fabs(g - w) <= allowed))
         fail_msg("%s: result %d [%lld] is %g, want %g", name, j, (long long)k, g, w);
     }
     tensor_release(whole);
@@ -104,7 +119,7 @@ static void check_program(const char *name) {
       Type *const *of = k ? type->results : type->elems;
       t[k][i] = tensor_of(npz_find(&z, path), of[i]->dtype);
     }
-  check_module(name, m, t[0], t[1]);
+  check_module(name, m, t[0], t[1], NULL);
   for (int k = 0; k < 2; k++)
     for (int i = 0; i < n[k]; i++) tensor_release(t[k][i]);
   npz_free(&z);
@@ -112,11 +127,8 @@ static void check_program(const char *name) {
 }
 
 /* A program on made-up arguments, against itself on one device. Returns how many of its operations
- * exchange whole arrays. */
-static int check_text(const char *name, const char *text) {
-  Module *m = NULL;
-  must(stablehlo_read(name, str_from(text), &m));
-  must(pass_inline(m));
+ * exchange whole arrays. m: taken. */
+static int check_on_itself(const char *name, Module *m, const double *tolerance) {
   const Type *type = module_main(m)->type;
   int n_in = type->n_elems, n_out = type->n_results, gathers = 0;
   Tensor *args[8], *want[8];
@@ -139,11 +151,80 @@ static int check_text(const char *name, const char *text) {
   for (const Op *op = module_main(parts)->body->first; op; op = op->next)
     gathers += op->kind == OP_ALL_GATHER;
   module_free(parts);
-  check_module(name, m, args, want);
+  check_module(name, m, args, want, tolerance);
   for (int i = 0; i < n_in; i++) tensor_release(args[i]);
   for (int j = 0; j < n_out; j++) shards_free(&out[j]);
   return gathers;
 }
+
+static int check_text(const char *name, const char *text) {
+  Module *m = NULL;
+  must(stablehlo_read(name, str_from(text), &m));
+  must(pass_inline(m));
+  return check_on_itself(name, m, NULL);
+}
+
+/* ---- random programs ------------------------------------------------------------------------- */
+
+/* Over four devices, two or all, as far as the sizes are multiples. */
+static void put_random_sharding(Buf *b, Random *r, const Type *t) {
+  static const char *const cuts[] = {"", "\"x\"", "\"y\"", "\"x\", \"y\""};
+  static const int sizes[] = {1, 4, 2, 8};
+  int used = 0;
+  buf_cstr(b, " {sdy.sharding = #sdy.sharding<@m, [");
+  for (int i = 0; i < t->rank; i++) {
+    int cut = (int)random_below(r, 4);
+    if (used & cut || t->dims[i] % sizes[cut]) cut = 0;
+    used |= cut;
+    buf_printf(b, "%s{%s}", i ? ", " : "", cuts[cut]);
+  }
+  buf_cstr(b, "]>}");
+}
+
+/* The program again, its arguments cut. */
+static Module *cut_randomly(uint64_t seed, const Module *m, char **out_text) {
+  Random r = {.state = seed};
+  Buf text = {0}, b = {0};
+  stablehlo_write_text(&text, m, NULL);
+  const char *p = strstr(text.p, "func.func"), *body = strchr(p, '\n');
+  buf_cstr(&b, "sdy.mesh @m = <[\"x\"=4, \"y\"=2]>\n");
+  for (int i = 0; i < module_main(m)->type->n_elems; i++) {
+    const char *end = strchr(strstr(p, "%arg"), '>') + 1;
+    buf_add(&b, p, (size_t)(end - p));
+    put_random_sharding(&b, &r, module_main(m)->type->elems[i]);
+    p = end;
+  }
+  buf_add(&b, p, (size_t)(body - p));
+  buf_cstr(&b, body);
+  *strrchr(b.p, '}') = ' '; /* of the module */
+  Module *cut = NULL;
+  *out_text = b.p;
+  must(stablehlo_read("random", str_from(b.p), &cut));
+  buf_free(&text);
+  return cut;
+}
+
+static void test_random(void **state) {
+  (void)state;
+  unsigned long long from = 1, count = PROGRAMS;
+  const char *given = env_get("SEEDS");
+  if (given && sscanf(given, "%llu %llu", &from, &count) != 2) fail_msg("SEEDS=\"FROM COUNT\"");
+  for (uint64_t seed = from; seed < from + count; seed++) {
+    bool exact[RANDOM_RESULTS];
+    double tolerance[RANDOM_RESULTS];
+    char *text;
+    Module *m = random_program(seed, 1, exact), *cut = cut_randomly(seed, m, &text);
+    for (int i = 0; i < RANDOM_RESULTS; i++)
+      tolerance[i] = exact[i] ? 0 : random_tolerance(module_main(m));
+    char *name = xasprintf("seed %llu\n%s", (unsigned long long)seed, text);
+    check_on_itself(name, cut, tolerance);
+    free(name);
+    free(text);
+    module_free(m);
+  }
+}
+
+/* ---- small programs -------------------------------------------------------------------------- */
 
 #define MESH "sdy.mesh @m = <[\"d\"=8]>\n"
 #define CUT(rest) " {sdy.sharding = #sdy.sharding<@m, [{\"d\"}" rest "]>}"
@@ -413,6 +494,6 @@ int main(void) {
       cmocka_unit_test(test_matmul),      cmocka_unit_test(test_train_step),
       cmocka_unit_test(test_collectives), cmocka_unit_test(test_lookups),
       cmocka_unit_test(test_stacks),      cmocka_unit_test(test_weight_gradient),
-      cmocka_unit_test(test_moves),       cmocka_unit_test(test_wishes)};
+      cmocka_unit_test(test_moves),       cmocka_unit_test(test_wishes),      cmocka_unit_test(test_random)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

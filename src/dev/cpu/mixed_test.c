@@ -49,22 +49,6 @@ static Tensor *numbers(Random *r, const Type *t) {
   return x;
 }
 
-static Err *widest_error(Op *op, void *most) {
-  for (int i = 0; i < op->n_results; i++) {
-    DType t = op->results[i].type->dtype;
-    double of = t == DT_BF16 ? 0.16 : t == DT_F16 ? 0.02 : 3e-4;
-    *(double *)most = MAX(*(double *)most, of);
-  }
-  return NULL;
-}
-
-/* Of a result's largest number: what the narrowest type in the program rounds away, some steps on. */
-static double tolerance(const Func *f) {
-  double most = 0;
-  ir_walk(f->body, widest_error, &most);
-  return most;
-}
-
 static Case make(uint64_t seed) {
   Case c = {.seed = seed, .m = random_program(seed, 1, c.exact)};
   no_err(&c, "verifier", ir_verify(c.m));
@@ -111,7 +95,7 @@ static void runs_alike(const Case *c, const char *how) {
   no_err(c, how, dev_open("cpu", &dev));
   no_err(c, how, dev_compile(dev, c->m, NULL, &prog));
   no_err(c, how, dev->ops->run(prog, c->args, NULL, got, NULL));
-  double of = tolerance(module_main(c->m));
+  double of = random_tolerance(module_main(c->m));
   for (int i = 0; i < c->n_results; i++) {
     compare(c, how, i, got[i].t[0], of);
     shards_free(&got[i]);

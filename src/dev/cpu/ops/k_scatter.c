@@ -35,11 +35,13 @@ static void find_windows(void *arg, int64_t begin, int64_t end) {
 #define INTS(T)                                    \
   switch (kind) {                                  \
   case OP_ADD: EACH(T, (T)(a + b)); return;        \
+  case OP_SUBTRACT: EACH(T, (T)(a - b)); return;   \
   case OP_MULTIPLY: EACH(T, (T)(a * b)); return;   \
   case OP_MAXIMUM: EACH(T, a > b ? a : b); return; \
   case OP_MINIMUM: EACH(T, a < b ? a : b); return; \
   case OP_AND: EACH(T, (T)(a & b)); return;        \
   case OP_OR: EACH(T, (T)(a | b)); return;         \
+  case OP_XOR: EACH(T, (T)(a ^ b)); return;        \
   default: return;                                 \
   }
 /* NaN wins; of two zeros the positive one is the larger. */
@@ -56,6 +58,7 @@ static void find_windows(void *arg, int64_t begin, int64_t end) {
 #define FLOATS(T)                                  \
   switch (kind) {                                  \
   case OP_ADD: EACH(T, a + b); return;             \
+  case OP_SUBTRACT: EACH(T, a - b); return;        \
   case OP_MULTIPLY: EACH(T, a *b); return;         \
   case OP_MAXIMUM: EACH(T, LARGER(a, b)); return;  \
   case OP_MINIMUM: EACH(T, SMALLER(a, b)); return; \
@@ -70,16 +73,16 @@ static void combine(OpKind kind, DType t, char *dst, const char *src, int64_t n)
   switch (t) {
   case DT_F32: FLOATS(float)
   case DT_F64: FLOATS(double)
-  case DT_I32:
-    if (kind == OP_MAXIMUM) EACH(int32_t, a > b ? a : b);
-    if (kind == OP_MINIMUM) EACH(int32_t, a < b ? a : b);
-    if (kind == OP_MAXIMUM || kind == OP_MINIMUM) return;
-    INTS(uint32_t)
-  case DT_I64:
-    if (kind == OP_MAXIMUM) EACH(int64_t, a > b ? a : b);
-    if (kind == OP_MINIMUM) EACH(int64_t, a < b ? a : b);
-    if (kind == OP_MAXIMUM || kind == OP_MINIMUM) return;
-    INTS(uint64_t)
+#define SIGNED(T, U)                                    \
+  if (kind == OP_MAXIMUM) EACH(T, a > b ? a : b);       \
+  if (kind == OP_MINIMUM) EACH(T, a < b ? a : b);       \
+  if (kind == OP_MAXIMUM || kind == OP_MINIMUM) return; \
+  INTS(U)
+  case DT_I8: SIGNED(int8_t, uint8_t)
+  case DT_I16: SIGNED(int16_t, uint16_t)
+  case DT_I32: SIGNED(int32_t, uint32_t)
+  case DT_I64: SIGNED(int64_t, uint64_t)
+  case DT_I1:
   case DT_U8: INTS(uint8_t)
   case DT_U16: INTS(uint16_t)
   case DT_U32: INTS(uint32_t)
@@ -95,6 +98,7 @@ static void combine(OpKind kind, DType t, char *dst, const char *src, int64_t n)
     for (int64_t i = 0; i < m; i++) {
       float a = x[i], b = y[i];
       x[i] = kind == OP_ADD        ? a + b
+             : kind == OP_SUBTRACT ? a - b
              : kind == OP_MULTIPLY ? a * b
              : kind == OP_MAXIMUM  ? LARGER(a, b)
                                    : SMALLER(a, b);
@@ -143,6 +147,15 @@ static inline uint16_t to_bf16(float f) {
   memcpy(&u, &f, 4);
   uint32_t r = (u + 0x7fff + (u >> 16 & 1)) >> 16;
   return (uint16_t)((u & 0x7fffffff) > 0x7f800000 ? u >> 16 | 0x40 : r);
+}
+
+static inline float _Complex product_c64(float _Complex a, float _Complex b) {
+  float x = __real__ a, y = __imag__ a, u = __real__ b, v = __imag__ b;
+  return __builtin_complex(x * u - y * v, x * v + y * u);
+}
+static inline double _Complex product_c128(double _Complex a, double _Complex b) {
+  double x = __real__ a, y = __imag__ a, u = __real__ b, v = __imag__ b;
+  return __builtin_complex(x * u - y * v, x * v + y * u);
 }
 
 /* dst[from[i] + k] = combination with src[to[i] + k], k < run, in order of i: what is common, in
@@ -216,6 +229,12 @@ APPLY(add_i32, uint32_t, a + b)
 APPLY(add_i64, uint64_t, a + b)
 APPLY(add_c64, float _Complex, a + b)
 APPLY(add_c128, double _Complex, a + b)
+APPLY(sub_f32, float, a - b)
+APPLY(sub_f64, double, a - b)
+APPLY(sub_c64, float _Complex, a - b)
+APPLY(sub_c128, double _Complex, a - b)
+APPLY(mul_c64, float _Complex, product_c64(a, b))
+APPLY(mul_c128, double _Complex, product_c128(a, b))
 APPLY(mul_f32, float, a *b)
 APPLY(mul_f64, double, a *b)
 APPLY_ONE(max_f32, float, larger(a, b), larger_one(a, b))
@@ -248,6 +267,9 @@ static const struct {
     ROW(OP_ADD, DT_I64, add_i64),       ROW(OP_ADD, DT_U64, add_i64),
     ROW(OP_ADD, DT_C64, add_c64),       ROW(OP_ADD, DT_C128, add_c128),
     ROW(OP_ADD, DT_BF16, add_bf16),     ROW(OP_MULTIPLY, DT_F32, mul_f32),
+    ROW(OP_SUBTRACT, DT_F32, sub_f32),  ROW(OP_SUBTRACT, DT_F64, sub_f64),
+    ROW(OP_SUBTRACT, DT_C64, sub_c64),  ROW(OP_SUBTRACT, DT_C128, sub_c128),
+    ROW(OP_MULTIPLY, DT_C64, mul_c64),  ROW(OP_MULTIPLY, DT_C128, mul_c128),
     ROW(OP_MULTIPLY, DT_F64, mul_f64),  ROW(OP_MULTIPLY, DT_BF16, mul_bf16),
     ROW(OP_MAXIMUM, DT_F32, max_f32),   ROW(OP_MINIMUM, DT_F32, min_f32),
     ROW(OP_MAXIMUM, DT_F64, max_f64),   ROW(OP_MINIMUM, DT_F64, min_f64),
@@ -293,7 +315,9 @@ static OpKind body_kind(const Region *r) {
   if (r->n_args == 2 && r->first == r->last && r->last->n_operands == 1 &&
       r->last->operands[0] == r->args[1])
     return OP_RETURN;
-  return cpu_region_binary(r, NULL);
+  bool swapped = false;
+  OpKind k = cpu_region_binary(r, &swapped);
+  return k == OP_SUBTRACT && swapped ? OP_UNKNOWN : k;
 }
 
 static bool accepts(const Op *op) {
@@ -306,17 +330,18 @@ static bool accepts(const Op *op) {
     return false;
   OpKind k = body_kind(body);
   DType d = t->dtype;
-  bool wide_int =
-      d == DT_I32 || d == DT_I64 || d == DT_U8 || d == DT_U16 || d == DT_U32 || d == DT_U64;
+  bool is_int = dtype_is_int(d) && dtype_bits(d) >= 8;
   bool is_float = d == DT_F32 || d == DT_F64 || d == DT_BF16 || d == DT_F16;
   switch (k) {
   case OP_RETURN: return true;
-  case OP_ADD: return wide_int || is_float || d == DT_C64 || d == DT_C128;
-  case OP_MULTIPLY: return wide_int || is_float;
+  case OP_ADD:
+  case OP_SUBTRACT:
+  case OP_MULTIPLY: return is_int || is_float || d == DT_C64 || d == DT_C128;
   case OP_MAXIMUM:
-  case OP_MINIMUM: return is_float || wide_int;
+  case OP_MINIMUM: return is_float || is_int;
   case OP_AND:
-  case OP_OR: return wide_int;
+  case OP_OR:
+  case OP_XOR: return is_int || d == DT_I1;
   default: return false;
   }
 }

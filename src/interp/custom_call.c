@@ -220,6 +220,7 @@ static const struct {
     {"AssumeGatherIndicesInBound", pass_through, 1},
     {"tridiagonal_solve_perturbed_ffi", tridiagonal_solve_perturbed, 4},
     {"Nop", nothing, 0},
+    {"control_dep", nothing, 0},
     {"check.expect_eq", check_call_eq, 2},
     {"check.expect_close", check_call_close, 2},
     {"check.expect_almost_eq", check_call_almost, 2},

@@ -277,8 +277,11 @@ static void mark_used(Region *r, Map *used);
 static bool keeps_itself(const Op *op) {
   if (op->kind == OP_RETURN) return true;
   if (op->kind == OP_OPTIMIZATION_BARRIER) return false;
-  if (op->kind == OP_CUSTOM_CALL)
+  if (op->kind == OP_CUSTOM_CALL) {
+    if (str_is(op_str(op, "call_target_name"), "control_dep"))
+      return false; /* a wish for an order */
     return op_bool(op, "has_side_effect", false) || op->n_results == 0;
+  }
   if (op_info[op->kind].cls == OC_CONTROL) {
     for (int i = 0; i < op->n_regions; i++)
       for (const Op *x = op->regions[i]->first; x; x = x->next)

@@ -29,6 +29,21 @@ static void adding_zero_stays(void **unused) { /* -0 + 0 is +0 */
   module_free(p.m);
 }
 
+/* jax.experimental.control_deps: one value before the other, where the compiler may choose. */
+static void wishes_for_an_order_go(void **unused) {
+  (void)unused;
+  Prog p = start();
+  Value *x = b_arg(&p.b, f32(&p, 4, 6)), *y = b_exp(&p.b, x);
+  NamedAttr a[] = {{STR("call_target_name"), attr_string(p.m, STR("control_dep"))},
+                   b_bool(&p.b, "has_side_effect", true)};
+  b_op(&p.b, OP_CUSTOM_CALL, 2, (Value *[]){y, b_exp(&p.b, y)}, 0, NULL, 2, a, 0, NULL);
+  b_return(&p.b, 1, &y);
+  ok(pass_simplify(p.m));
+  assert_int_equal(count(p.m, OP_CUSTOM_CALL), 0);
+  assert_int_equal(count(p.m, OP_EXPONENTIAL), 1);
+  module_free(p.m);
+}
+
 static void spread_constants_fold(void **unused) {
   (void)unused;
   Prog p = start();
@@ -111,6 +126,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(identities_go),
       cmocka_unit_test(adding_zero_stays),
+      cmocka_unit_test(wishes_for_an_order_go),
       cmocka_unit_test(spread_constants_fold),
       cmocka_unit_test(equal_ops_merge_and_constants_fold),
       cmocka_unit_test(transposes_fold_into_products),

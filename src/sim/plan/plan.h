@@ -210,6 +210,9 @@ double plan_attention_room(const Plan *p, const Kernel *k); /* on chip, with wha
 bool plan_writes_over(const Plan *p, const Kernel *k, const HValue *v, const HValue *o);
 /* plan_again.c */
 void plan_again(Plan *p, double room); /* values are computed again until the peak is so low */
+/* plan_summed.c: is what a sum and products read, made in so many slots of the vector unit from what
+ * takes so many cycles to bring, written where it is added up? */
+bool plan_comes_with_sum(const Law *law, const HNode *n, double slots, double in);
 /* layout.c */
 void value_layout(const Law *law, HValue *v,
                   const int *order); /* order NULL: the default of arguments and results */

@@ -324,7 +324,7 @@ static int product_readers(const HNode *n, int depth) {
     const HNode *u = n->users[i];
     if (u->kind == H_CONV) r++;
     else if (u->kind == H_TRANSPOSE || u->kind == H_RESHAPE || joined_inside(u) ||
-             (u->kind == H_EWISE && u->op == OP_CONVERT))
+             (u->kind == H_EWISE && u->op == OP_CONVERT && !u->val))
       r += product_readers(u, depth + 1);
   }
   return r;
@@ -348,7 +348,7 @@ static void read_beside(const HNode *n, const unsigned char *claimed, int depth,
                         int *sum, int *rest) {
   for (int i = 0; i < n->n_users && depth < 8 && *budget > 0; i++, --*budget) {
     const HNode *u = n->users[i];
-    if (u->kind == H_REDUCE) *sum = 1;
+    if (u->kind == H_REDUCE) *sum = MAX(*sum, (int)hlo_bits(u->dt));
     else if (u->kind == H_CONV || hlo_count(u) != hlo_count(n)) continue;
     else if (claimed[u->id] || u->is_output || !hlo_light(u)) ++*rest;
     else read_beside(u, claimed, depth + 1, budget, sum, rest);
@@ -402,6 +402,7 @@ static double batch_in_lanes(const Law *law, const HNode *n) {
 
 static bool worth_storing(const Law *law, const HNode *n, const unsigned char *claimed) {
   double limit = law->repeat;
+  bool summed = false;
   if (n->kind != H_EWISE || hlo_count(n) < (n->comp->parent ? 1024 : 65536)) return false;
   if (n->op == OP_SELECT &&
       n->n_users > 1) { /* a masked gradient that the residual path needs as well */
@@ -415,8 +416,9 @@ static bool worth_storing(const Law *law, const HNode *n, const unsigned char *c
     if (n->op == OP_CONVERT && hlo_bits(n->dt) < 32 && cut_for_constants(n)) return true;
     read_beside(n, claimed, 0, &budget, &sum, &rest);
     for (int i = 0; n->op == OP_CONVERT && i < n->in[0]->n_users; i++) /* before it is rounded */
-      if (n->in[0]->users[i]->kind == H_REDUCE) sum = 1;
-    readers += sum + MIN(rest, 1);
+      if (n->in[0]->users[i]->kind == H_REDUCE) sum = 32;
+    summed = sum == 32; /* narrow sums are not merged with what writes */
+    readers += (sum > 0) + MIN(rest, 1);
     /* each reader would read the inputs, not the result; that would be written and read by all.
      * Where it comes to the same, two readers ask for the result, more do not. */
     limit = MIN(limit, (readers + 1.0) / (readers - 1) + (readers > 2 ? 1e-6 : 0));
@@ -429,10 +431,11 @@ static bool worth_storing(const Law *law, const HNode *n, const unsigned char *c
   bool dear = false, gate = false;
   bool fresh = false; /* takes in a product that nothing else needs */
   int products = 0;
-  double in = 0;
+  double in = 0, slots = 0, moved = 0;
   stack[ns++] = n;
   while (ns && steps++ < 400) {
     const HNode *x = stack[--ns];
+    slots += vpu_weight(x);
     gate |= x->op == OP_TANH || x->op == OP_LOGISTIC ||
             (x->op == OP_EXPONENTIAL && x->in[0]->op == OP_NEGATE);
     dear |= (x->op == OP_EXPONENTIAL || x->op == OP_TANH || x->op == OP_LOGISTIC) && !x->soft;
@@ -454,6 +457,7 @@ static bool worth_storing(const Law *law, const HNode *n, const unsigned char *c
       if (!hlo_light(y) || y->val) {
         double b = hlo_bytes(y);
         in += b;
+        moved += law->product.r[MIN(4, (int)hlo_bits(y->dt) / 8)] * (double)hlo_count(y) / 1024;
         int budget = 200;
         products += y->kind == H_CONV;
         fresh |= y->kind == H_CONV && leads_only_to(y, n, &budget);
@@ -463,6 +467,7 @@ static bool worth_storing(const Law *law, const HNode *n, const unsigned char *c
     }
   }
   double out = hlo_bytes(n);
+  if (summed && plan_comes_with_sum(law, n, slots, moved)) return true;
   /* of several products that are stored anyway, as in a gated unit, even dear things are repeated */
   if (gate && !fresh && products >= 2) return in >= 3.5 * out;
   return in >= (limit - (limit < 3 ? 0 : 0.01)) * out || (dear && in >= 1.99 * out);

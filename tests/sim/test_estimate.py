@@ -54,6 +54,18 @@ def test_does_not_fit(tmp_path):
     assert weft("estimate", f, "--chip", "H100").returncode == 0
 
 
+def test_measured_on_a_gpu(programs):
+    """Loops of an H100 (gpu/README.md): what one kernel takes, 0.7 us to the next included."""
+    runs = {r["program"]: float(r["device_us"]) + 0.7 for r in csv.DictReader(open(HERE / "gpu/h100.csv"))
+            if r["kernels"] == "1" and r["program"].startswith(("elt_", "cast_", "red_", "transpose_", "slice_", "concat_", "pad_"))}
+    files = [programs / (name + ".mlir") for name in runs if (programs / (name + ".mlir")).exists()]
+    assert len(files) > 40
+    p = weft("estimate", *files, "--chip", "H100", "--json")
+    assert p.returncode == 0, p.stderr
+    off = sorted(abs(1e6 * d["time_s"] / runs[pathlib.Path(d["program"]).stem] - 1) for d in map(json.loads, p.stdout.splitlines()))
+    assert statistics.median(off) < 0.08 and off[len(off) * 9 // 10] < 0.35
+
+
 def test_several_programs_and_chips(programs):
     files = [programs / "mnist_cnn_b64.mlir", programs / "elt_add_f32_8x128.mlir"]
     chips = ["--chip", "tpu-v5e", "--chip", "T4"]

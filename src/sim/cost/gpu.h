@@ -1,4 +1,4 @@
-/* What gpu_cost.c and gpu_product.c share. */
+/* What gpu_cost.c, gpu_loop.c and gpu_product.c share. */
 #ifndef WEFT_SIM_COST_GPU_H
 #define WEFT_SIM_COST_GPU_H
 
@@ -16,5 +16,9 @@ double gpu_line_share(const HNode *n);
  * convolutions have their features first in memory (XLA's choice before Hopper, and the frameworks'
  * default) while the kernels for matrix units want them last. */
 double gpu_turned_bytes(const Chip *c, const Kernel *k);
+
+/* Seconds of the vector units for a kernel without products, bytes being what it moves at that
+ * bandwidth. */
+double gpu_vector_s(const Chip *c, const Kernel *k, double bytes, double bandwidth);
 
 #endif

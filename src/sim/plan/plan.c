@@ -114,9 +114,17 @@ static void wait_for_host(Plan *p, Kernel *k) {
   p->time_s = k->start_s = p->issue_s;
 }
 
+/* The counter of a loop is a kernel of its own on a GPU, however short. */
+static void count_on_gpu(Plan *p, Kernel *k, bool *counted) {
+  *counted = true;
+  gpu_cost(p, k);
+  p->time_s += k->time_s;
+}
+
 /* Every kernel's time, first as if everything were in device memory, which tells how long a
  * transfer may take, then with what is on chip. */
 static Err *time_all(Plan *p) {
+  bool counted = false;
   for (int pass = p->law->prefetch ? 0 : 1; pass < 2; pass++) {
     for (int i = 0; i < p->kernels.n; i++) {
       Kernel *k = p->kernels.v[i];
@@ -128,6 +136,7 @@ static Err *time_all(Plan *p) {
         for (int r = 0; r < k->roots.n; r++)
           if (k->roots.v[r]->val && plan_is_tiny(k->roots.v[r]))
             k->roots.v[r]->val->space = SP_SCALAR;
+        if (pass == 1 && p->loop_body && !p->law->tpu && !counted) count_on_gpu(p, k, &counted);
         continue;
       } else {
         if (root) k->must_copy = needs_copy(p, k, i);

@@ -209,10 +209,12 @@ static void join_attention(Plan *p, Seen *seen, int *stamp, int *mark) {
     }
 }
 
-#define ROW 65536 /* elements of a row that one kernel holds */
+/* Elements of a row that one kernel holds: of the frameworks' own, and of XLA's. */
+#define ROW 65536
+#define TRITON_ROW 16384
 
 /* Nothing but sums along whole rows? */
-static bool sums_rows(const Kernel *k) {
+static bool sums_rows(const Kernel *k, int64_t most) {
   for (int i = 0; i < k->roots.n; i++) {
     const HNode *n = k->roots.v[i];
     if (n->kind != H_REDUCE) return false;
@@ -222,7 +224,7 @@ static bool sums_rows(const Kernel *k) {
       row *= x->d[n->dims[q]];
       if (n->dims[q] < x->rank - n->n_dims) return false;
     }
-    if (row > ROW) return false;
+    if (row > most) return false;
   }
   return k->roots.n > 0 && !k->conv;
 }
@@ -235,7 +237,8 @@ static bool holds_rows(const Plan *p) {
 }
 static void join_row_sums(Plan *p, int at, Seen *seen, int *stamp, int *mark) {
   Kernel *s = p->kernels.v[at];
-  for (int i = at + 1; i < p->kernels.n && !s->dead && sums_rows(s); i++) {
+  int64_t most = p->opts->eager ? ROW : TRITON_ROW;
+  for (int i = at + 1; i < p->kernels.n && !s->dead && sums_rows(s, most); i++) {
     Kernel *k = p->kernels.v[i];
     bool sum = false, row = false;
     if (k->dead || k->conv || k->copy || !loops_over(k) || domain(k) != domain(s)) continue;
@@ -247,6 +250,7 @@ static void join_row_sums(Plan *p, int at, Seen *seen, int *stamp, int *mark) {
     }
     if (!sum || !row || depends(p, i, at, true, seen)) continue;
     merge_into(p, at, i, stamp, mark);
+    s->rows = !p->opts->eager; /* a kernel of Triton's, which nothing else joins */
   }
 }
 
@@ -456,7 +460,7 @@ void plan_kernels(Plan *p) {
       for (int j = i + 1; j < p->kernels.n && j < i + 400; j++) {
         Kernel *b = p->kernels.v[j];
         if (b->dead || b->copy || b->conv || !loops_over(b) || domain(b) != dom ||
-            b->roots.v[0]->val->alias || b->roots.v[0]->val->lone)
+            b->roots.v[0]->val->alias || b->roots.v[0]->val->lone || a->rows || b->rows)
           continue;
         if (eager && !(a->reduce && b->reduce) && src->ends) continue;
         if (a->reduce != b->reduce && dom > 8192 && !only_widens(a) && !only_widens(b) &&

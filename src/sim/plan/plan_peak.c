@@ -80,11 +80,21 @@ static double summed_blocks(const Law *law, const Kernel *k, const RunningSum *s
   return both * tile - (copied ? MIN(both * tile, k->reads.v[0]->bytes) : 0);
 }
 
+#define LIBRARY 8e9 /* operations: smaller products XLA writes itself, through Triton */
+
+/* What cuBLAS is given to split sums in. */
+static double library_room(const Plan *p, const HNode *n) {
+  const HConv *v = n->conv;
+  if (v->is_conv || (!p->opts->eager && (double)v->flops < LIBRARY)) return 0;
+  return chip_num(p->chip, "product_workspace", 0);
+}
+
 /* Memory that a kernel needs besides its operands and results: positions and turned copies of
  * sorts, the groups of a grouped convolution laid out one by one, a part of attention's scores. */
 double plan_scratch(const Plan *p, const Kernel *k) {
   const Law *law = p->law;
   const HNode *n = k->roots.n ? k->roots.v[0] : NULL;
+  if (n && k->conv && !law->tpu && !k->attention) return library_room(p, k->conv);
   if (!n || !law->tpu || k->copy) return 0;
   if (k->attention) return held_scores(law, k, 1);
   if (k->conv && k->conv->conv->groups > 1 && k->conv->conv->k > 1 &&

@@ -115,8 +115,8 @@ static HNode *meets_again(HNode *v, const unsigned char *claimed) {
   return NULL;
 }
 
-/* What GPUs' libraries compute with a convolution's result on the way: a bias or what it is added
- * to, clipping, the narrower type. */
+/* What GPUs' libraries compute with a product's or convolution's result on the way: a bias or what it
+ * is added to, clipping, the narrower type. */
 static bool library_epilogue(const HNode *u) {
   return u->op == OP_ADD || u->op == OP_MAXIMUM || u->op == OP_CONVERT;
 }
@@ -161,7 +161,7 @@ static HNode *epilogue_end(const Plan *p, HNode *conv, const unsigned char *clai
     bool ew = u->kind == H_EWISE || u->kind == H_RESHAPE || u->kind == H_TRANSPOSE;
     if (!ew || hlo_count(u) != count || u->rows) break;
     if (!p->law->tpu && u->kind != H_EWISE) break;
-    if (!p->law->tpu && conv->kind == H_CONV && conv->conv->is_conv && !library_epilogue(u)) break;
+    if (!p->law->tpu && conv->kind == H_CONV && !library_epilogue(u)) break;
     if (u->kind == H_TRANSPOSE && v != conv) break;
     v = u;
   }
@@ -669,8 +669,8 @@ void plan_stored(Plan *p) {
       const HNode *u = n->users[k];
       if (u->comp != n->comp) need = true;
       else if (!absorbs(p, u, n)) need = true;
-      else if (spreads(u, n) && hlo_count(n) > 1 && !plan_const_only(n) && n->kind != H_RESHAPE &&
-               n->kind != H_TRANSPOSE && !computed_inside(n))
+      else if (p->law->tpu && spreads(u, n) && hlo_count(n) > 1 && !plan_const_only(n) &&
+               n->kind != H_RESHAPE && n->kind != H_TRANSPOSE && !computed_inside(n))
         need = true;
     }
     if (need) plan_store(p, n)->lone |= alone;

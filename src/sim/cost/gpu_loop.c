@@ -1,0 +1,115 @@
+/* What a GPU's vector units need for the operations of a loop, a reduction, a window or a sort, beside the
+ * bytes that it moves. Rates are numbers an SM finishes in a clock, measured on an H100 with XLA's
+ * kernels (tests/sim/gpu); they are those of the instructions around the arithmetic (addresses, loads,
+ * conversions), so that they carry over to other GPUs of these makers as they are. */
+#include <math.h>
+
+#include "sim/cost/gpu.h"
+
+#define ELEMENTS \
+  3.14 /* written by a loop; counts where they come from the cache, or have 16 bits */
+#define THREADS \
+  2048              /* an SM's: with fewer elements than that, a thread takes one instead of four */
+#define SUMMED 24.5 /* bytes read by sums along rows */
+#define ROW 16384   /* elements: longer rows are summed in two steps */
+#define TAPS 7.6    /* of a window */
+#define SCANNED 0.48     /* running sums: blocks of 16, sums of blocks, and back */
+#define COLUMN 15.0      /* added by an SM when it sums along columns */
+#define COLUMN_LINE 256  /* bytes of columns next to each other that a block sums */
+#define COLUMN_ROWS 4096 /* more rows are summed in two steps */
+#define SORTED 2.87      /* compared and exchanged in a step of a bitonic sort */
+#define RADIX 16384      /* elements: what lies in one row and is longer is sorted digit by digit */
+#define RADIX_PASSES 5   /* over a key of 32 bits: counting, then 8 bits at a time */
+#define CANDIDATE 1.4    /* clocks an element for each of the k largest that a row keeps */
+#define DIVIDED 3.2      /* exactly, in rows of Triton */
+#define LONG_WINDOW 32
+#define BITS 0.47 /* random bits: of their weight on a TPU */
+
+static double windows(const HNode *n, double rate) {
+  double taps = 1;
+  bool scan = false;
+  for (int i = 0; i < n->rank && n->lo; i++) {
+    taps *= (double)n->lo[i];
+    scan |= n->lo[i] > LONG_WINDOW && n->lo[i] == n->in[0]->d[i];
+  }
+  return (double)hlo_count(n) * (scan ? 1 / SCANNED : taps / TAPS) / rate;
+}
+
+/* Sums along rows, or along columns: there neighbouring columns are a block's, so that few columns
+ * leave SMs idle. What is long is summed by two kernels. */
+static double sums(const HNode *n, double sms, double clock, double launch) {
+  const HNode *x = n->in[0];
+  int minor = x->rank - 1;
+  while (minor > 0 && x->d[minor] == 1) minor--;
+  double rows = 1;
+  int last = -1;
+  bool along = false;
+  for (int i = 0; i < n->n_dims; i++) {
+    rows *= (double)x->d[n->dims[i]];
+    last = MAX(last, (int)n->dims[i]);
+    along |= n->dims[i] == minor;
+  }
+  if (along) return hlo_bytes(x) / (SUMMED * sms * clock) + (rows > ROW ? launch : 0);
+  double line = 1;
+  for (int i = last + 1; i < x->rank; i++) line *= (double)x->d[i];
+  double blocks = ceil(line * hlo_bits(x->dt) / 8 / COLUMN_LINE) * hlo_count(n) / MAX(1, line);
+  bool twice = rows > COLUMN_ROWS;
+  if (twice) blocks = sms;
+  double operands = MAX(1, n->n_results);
+  return (double)hlo_count(x) * operands / (COLUMN * clock * MIN(sms, MAX(1, blocks))) +
+         (twice ? launch : 0);
+}
+
+static double sorting(const HNode *n, double sms, double clock, double bytes, double bandwidth) {
+  const HNode *x = n->in[0];
+  int along =
+      n->op == OP_SORT && n->src ? (int)op_int(n->src, "dimension", x->rank - 1) : x->rank - 1;
+  double len = x->rank ? (double)x->d[along] : 1, rows = (double)hlo_count(x) / MAX(1, len);
+  if (n->op == OP_CHLO_TOP_K) {
+    double k = n->src ? (double)op_int(n->src, "k", 1) : 1;
+    return len * CANDIDATE * k * ceil(rows / sms) / clock;
+  }
+  if (rows < 2 && len > RADIX) return RADIX_PASSES * bytes / bandwidth;
+  double steps = ceil(log2(MAX(2, len)));
+  return rows * exp2(steps) * steps * (steps + 1) / 2 / (SORTED * sms * clock);
+}
+
+/* The arithmetic of one number, in operations of four clocks of a lane. A GPU shifts and combines bits
+ * in half the instructions. */
+static double weight(const HNode *n) {
+  switch (n->op) {
+  case OP_SHIFT_LEFT:
+  case OP_SHIFT_RIGHT_LOGICAL:
+  case OP_OR:
+  case OP_XOR:
+  case OP_AND: return 0.45 * vpu_weight(n);
+  default: return vpu_weight(n);
+  }
+}
+
+double gpu_vector_s(const Chip *c, const Kernel *k, double bytes, double bandwidth) {
+  double sms = chip_num(c, "sms", 80) / c->devices_per_chip, clock = c->clock, s = 0, added = 0,
+         divided = 0;
+  const HNode *root = k->roots.n ? k->roots.v[0] : NULL;
+  if (root && (root->kind == H_SORT || root->op == OP_CHLO_TOP_K))
+    return sorting(root, sms, clock, bytes, bandwidth);
+  double ops = 0, written = 0;
+  for (int i = 0; i < k->inner.n; i++) {
+    const HNode *n = k->inner.v[i];
+    ops += weight(n) * (double)hlo_count(n);
+    if (k->rows && n->op == OP_DIVIDE && !plan_const_only(n->in[1]))
+      divided += (double)hlo_count(n) / (DIVIDED * sms * clock);
+    if (n->kind == H_RWIN) s += windows(n, sms * clock);
+    if (n->kind == H_REDUCE)
+      added = MAX(added, sums(n, sms, clock, chip_num(c, "fit.launch", 2.5e-6)));
+  }
+  for (int i = 0; i < k->roots.n; i++) {
+    const HNode *n = k->roots.v[i];
+    if (n->val && !n->val->dropped && !n->val->alias)
+      written +=
+          n->kind == H_DUS && n->n_in > 1 ? (double)hlo_count(n->in[1]) : (double)hlo_count(n);
+  }
+  double rate = ELEMENTS * sms * clock / (written < THREADS * sms ? 4 : 1);
+  double arithmetic = ops / (chip_num(c, "peak_fp32", 1e12) / c->devices_per_chip / 4);
+  return MAX(MAX(arithmetic, written / rate) + s, MAX(added, divided));
+}

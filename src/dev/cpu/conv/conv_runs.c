@@ -91,7 +91,7 @@ static bool results(void *arg, const ConvWindows *w) {
   return runs_run(&x, NULL, true);
 }
 
-/* With many places for each result's weights, that mostly lie inside. Groups: of whole vectors, and so
+/* With many places for each result's weights. Groups: of whole vectors, and so
  * few that nothing else fills its own; of one pixel, of any size. */
 bool conv_runs_fits(const ConvShape *s) {
   int n = s->v[X].n - 2;
@@ -102,7 +102,7 @@ bool conv_runs_fits(const ConvShape *s) {
       MIN(w.channels, w.depth) < LEAST_GROUP ||
       (double)(places * taps) * (double)(w.channels * w.depth * s->groups) < MIN_MACS)
     return false;
-  if (conv_patches(s) || conv_fan(s) > 1 || conv_inside(s) < CONV_SPARSE) return false;
+  if (conv_patches(s) || conv_fan(s) > 1) return false;
   if (s->groups == 1 || taps == 1) return MIN(w.channels, w.depth) >= LEAST_CHANNELS;
   return w.depth == LEAST_CHANNELS || (w.depth == LEAST_GROUP && s->form == CONV_FORWARD);
 }

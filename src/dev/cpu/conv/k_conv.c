@@ -26,26 +26,29 @@ static const Way lanes = {.fits = conv_lanes_fits, .checked = conv_lanes_run};
 
 #define FEW_PLACES 800
 
-/* Plain products, the kernels of transposed convolutions, steps in three dimensions, gradients of large weights by few places. */
+/* Plain products, the kernels of transposed convolutions, steps in three dimensions, gradients of weights with gaps or by few places. */
 static bool as_product(const ConvShape *s) {
   const ConvView *w = &s->v[W], *y = &s->v[Y];
   int64_t taps = 1, places = y->dims[0];
-  bool steps = false;
+  bool steps = false, gaps = false;
   for (int i = 3; i < w->n; i++) {
     taps *= w->dims[i], places *= y->dims[i - 1];
-    steps |= s->strides[i - 3] > 1;
+    steps |= s->strides[i - 3] > 1, gaps |= s->dilates[i - 3] > 0;
   }
   return s->swapped || conv_patches(s) || conv_fan(s) > 1 || taps == 1 ||
          (s->form == CONV_FORWARD && y->n == 5 && steps) ||
-         (s->form == CONV_WEIGHTS && (places < FEW_PLACES || steps));
+         (s->form == CONV_WEIGHTS && (places < FEW_PLACES || steps || gaps));
 }
 
-/* Groups with steps or of one pixel, one dimension, steps in three. */
+#define MANY_CHANNELS 128
+
+/* Groups with steps or of one pixel, windows that mostly lie outside, one dimension, steps in three. */
 static bool few_windows(const ConvShape *s) {
   const ConvView *w = &s->v[W];
   bool pixels = true, steps = false;
   for (int i = 3; i < w->n; i++) pixels &= w->dims[i] == 1, steps |= s->strides[i - 3] > 1;
   if (s->groups > 1) return pixels || (steps && s->form == CONV_FORWARD);
+  if (MAX(w->dims[1], w->dims[2]) >= MANY_CHANNELS && conv_inside(s) < CONV_SPARSE) return true;
   return w->n == 4 || (steps && w->n == 6);
 }
 

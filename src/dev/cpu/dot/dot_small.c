@@ -37,12 +37,20 @@ static double cost(const Dot *d, int64_t panel) {
   return 0.5 * panels * k + m * vectors * (0.02 * k + 0.05) + (s->pack ? 0.1 * n * k : 0);
 }
 
+/* NULL: none for this k, or these columns. */
+static const GemmShort *shorts(const Dot *d, int64_t columns) {
+  const GemmKernels *kern = gemm_kernels();
+  bool some = d->k <= GEMM_SHORT_K && columns > 2 * kern->lanes && kern->shorts[d->k - 1].rows > 1;
+  return some ? &kern->shorts[d->k - 1] : NULL;
+}
+
 /* Floats that a rhs may span and not be copied. With rows enough a copy is worth more than it takes;
- * with AVX-512 a rhs is read half as often, and that is worth less. */
+ * with AVX-512 a rhs is read half as often, and that is worth less; with `shorts` once. */
 static int64_t span_of(const Dot *d) {
   int64_t lanes = gemm_kernels()->lanes, alias = d->rhs.k_stride % ALIAS == 0;
   bool wide = lanes >= 16, whole = d->n % lanes == 0 && d->lhs.free_stride % ALIAS_LHS,
        few = d->k <= SHORT_K_512 || d->m <= FEW_ROWS || (whole && d->m <= MORE_ROWS);
+  if (d->rhs.k_stride == d->n && shorts(d, d->n)) return INT64_MAX;
   if (d->rhs.k_stride == d->n && wide && d->m <= FEWER_ROWS) return DENSE_FEW;
   if (d->rhs.k_stride == d->n && (wide ? few : d->k <= SHORT_K)) return DENSE;
   return alias ? SPAN / 2 : SPAN;
@@ -90,6 +98,21 @@ typedef struct Call {
   float *out;
   float *kept; /* the copy of the rhs; NULL: each task makes its own */
 } Call;
+
+/* Blocks of columns whose part of the rhs stays in the first cache, row by row: writing the results is
+ * most of the work. */
+static void short_product(const Dot *d, const GemmShort *fn, int64_t rows, int64_t columns,
+                          const float *a, const float *b, float *c) {
+  const Small *s = &d->small;
+  GemmAt at = {.a_row = d->lhs.free_stride, .a_k = d->lhs.k_stride, .b_k = s->b_k, .c_row = d->n};
+  int64_t step = NEAR_FLOATS / d->k / s->wide * s->wide;
+  for (int64_t j = 0; j < columns; j += step)
+    for (int64_t i = 0, n; i < rows; i += n) {
+      n = rows - i >= fn->rows ? fn->rows : 1;
+      (n > 1 ? fn->all : fn->one)(&at, s->b_step, a + i * at.a_row, b + j / s->wide * s->b_step,
+                                  c + i * d->n + j, MIN(step, columns - j));
+    }
+}
 
 /* Rows of one product, so many columns of them. Where all columns end within a vector, whole ones are
  * written: what comes after them, the beginning of the next rows, is written later. */
@@ -168,8 +191,12 @@ static void tasks(void *arg, int64_t begin, int64_t end) {
       next[0] = gemm_coming(DT_F32, c->lhs + l1, d->m, l->free_stride, d->k, l->k_stride, s->ask);
       next[1] = gemm_coming(DT_F32, c->rhs + r1, d->n, r->free_stride, d->k, r->k_stride, s->ask);
     }
-    product(d, &s->rows[last], MIN(s->columns, d->n - j), c->lhs + lo + row * d->lhs.free_stride,
-            s->pack ? copy : rhs + j, c->out + (b * d->m + row) * d->n + j, next);
+    int64_t columns = MIN(s->columns, d->n - j);
+    const float *x = c->lhs + lo + row * d->lhs.free_stride, *y = s->pack ? copy : rhs + j;
+    float *z = c->out + (b * d->m + row) * d->n + j;
+    const GemmShort *fn = shorts(d, columns);
+    if (fn) short_product(d, fn, s->rows[last].rows, columns, x, y, z);
+    else product(d, &s->rows[last], columns, x, y, z, next);
     piece = last ? 0 : piece + 1;
     b += last;
   }

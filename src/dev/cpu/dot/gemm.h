@@ -62,6 +62,15 @@ typedef struct GemmAt {
 } GemmAt;
 typedef void (*GemmPanelFn)(const GemmAt *at, int64_t k, const float *a, const float *b, float *c,
                             int64_t columns, bool add);
+/* c[rows][columns] = a b for one k <= GEMM_SHORT_K: as GemmPanelFn, with any number of columns in
+ * panels of two vectors, b_step from one to the next. */
+#define GEMM_SHORT_K 8
+typedef void (*GemmShortFn)(const GemmAt *at, int64_t b_step, const float *a, const float *b,
+                            float *c, int64_t columns);
+typedef struct GemmShort {
+  int rows;
+  GemmShortFn one, all; /* a single row; `rows` of them */
+} GemmShort;
 /* For pairs of bf16: rows along a panel, two of k at a time, become floats of it (of gemm_pack_pairs:
  * step is 1, k even). Results become bf16 (as by gemm_narrow). */
 typedef void (*GemmPairRowsFn)(const char *in, int64_t k_step, int w, int width, int64_t k,
@@ -82,6 +91,7 @@ typedef struct GemmKernels {
   GemmTakeFn take_narrow[GEMM_MAX_MR];      /* to bf16, where there are `narrows` */
   GemmPanelFn panel[2][GEMM_MAX_MR];        /* [vectors - 1][rows - 1]; one vector: for any rows */
   GemmPanelFn narrow_panel[2][GEMM_MAX_MR]; /* of pairs, to bf16: c_end, add are of no use */
+  GemmShort shorts[GEMM_SHORT_K];           /* [k - 1]; not for pairs */
   int few;                                  /* rows that go together in */
   GemmFewFn along[3], dots[3];              /* b in f32, bf16, f16 */
   GemmPairRowsFn pair_rows;                 /* NULL: gemm_pack.c's own */

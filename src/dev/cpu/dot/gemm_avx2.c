@@ -42,13 +42,14 @@ FN static inline __m256 gemm_last(__m256 v, int64_t n) {
   return _mm256_andnot_ps(_mm256_castsi256_ps(V_MASK(LANES - n)), v);
 }
 #include "dev/cpu/dot/gemm_few.h"
+#define SHORT_REGS 12
 #include "dev/cpu/dot/gemm_small.h"
 
 /* clang-format off */
 KERNELS(1) KERNELS(2) KERNELS(3) KERNELS(4) KERNELS(5) KERNELS(6)
 TAKE(1) TAKE(2) TAKE(3) TAKE(4) TAKE(5) TAKE(6)
 
-const GemmKernels gemm_avx2 = {.mr = MR, .lanes = LANES, .per = 1, .panel = SMALL_LIST,
+const GemmKernels gemm_avx2 = {.mr = MR, .lanes = LANES, .per = 1, .panel = SMALL_LIST, .shorts = SHORT_LIST,
   .few = FEW, .along = FEW_LIST(along), .dots = FEW_LIST(dots), .fn = {
   ROW(1) ROW(2) ROW(3) ROW(4) ROW(5) ROW(6)
 }, .takes = DT_F32, .take = {

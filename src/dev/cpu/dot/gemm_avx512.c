@@ -25,13 +25,15 @@
 #define V_STORE_MASK V16_STORE_MASK
 #include "dev/cpu/dot/gemm_tile.h"
 #include "dev/cpu/dot/gemm_few.h"
+#define SHORT_REGS 24
 #include "dev/cpu/dot/gemm_small.h"
 
 /* clang-format off */
 TO_12(KERNELS) TO_12(TAKE)
 
 const GemmKernels gemm_avx512 = {.mr = MR, .lanes = LANES, .per = 1, .fn = {TO_12(ROW)},
-  .takes = DT_F32, .take = {TO_12(TAKE_ROW)}, .panel = SMALL_LIST, .few = FEW,
+  .takes = DT_F32, .take = {TO_12(TAKE_ROW)}, .panel = SMALL_LIST,
+  .shorts = SHORT_LIST, .few = FEW,
   .along = FEW_LIST(along), .dots = FEW_LIST(dots)};
 /* clang-format on */
 #endif

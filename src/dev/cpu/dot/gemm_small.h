@@ -1,6 +1,7 @@
 /* A panel of a small product, its operands read where they are (gemm_panel in gemm.h). Included
  * after gemm_tile.h, with the same macros and M, V_MASK(n), V_LOAD_MASK, V_STORE_MASK: the first
- * n <= LANES elements of a vector. With V_NARROW(p, v, nv, n), which stores the first n columns of
+ * n <= LANES elements of a vector. With SHORT_REGS, vectors that stay in registers, there is SHORT_LIST
+ * (GemmShort). With V_NARROW(p, v, nv, n), which stores the first n columns of
  * vectors in a narrower type, there are panels of that type too, NARROW_LIST. */
 
 #define ASK_RESULTS 32 /* products so long: the results' lines are asked for before them */
@@ -64,7 +65,59 @@ small_panel(int mr, int nv, const GemmAt *at, int64_t k, const float *a, const f
 #define SMALL_TO_12(X, nv) \
   SMALL_TO_6(X, nv) X(7, nv) X(8, nv) X(9, nv) X(10, nv) X(11, nv) X(12, nv)
 
+/* ---- short k: the rows' elements stay in registers while all columns pass by ---- */
+
+#define SHORT_ROWS(k) (SHORT_REGS / (k) < 1 ? 1 : SHORT_REGS / (k) > 4 ? 4 : SHORT_REGS / (k))
+
+FN static inline __attribute__((always_inline)) void short_rows(int mr, int k, const GemmAt *at,
+                                                                int64_t b_step, const float *a,
+                                                                const float *b, float *c,
+                                                                int64_t columns) {
+  V x[4][GEMM_SHORT_K];
+#pragma GCC unroll 4
+  for (int i = 0; i < mr; i++)
+#pragma GCC unroll 8
+    for (int p = 0; p < k; p++) x[i][p] = V_SET(a[i * at->a_row + p * at->a_k]);
+  const int64_t b_k = at->b_k, c_row = at->c_row;
+  for (; columns > 0; columns -= 2 * LANES, b += b_step, c += 2 * LANES) {
+    const bool whole = columns >= 2 * LANES;
+#pragma GCC unroll 2
+    for (int64_t j = 0; j < 2 * LANES && j < columns; j += LANES) {
+      const bool all = whole || columns - j >= LANES;
+      const M mask = V_MASK(all ? LANES : columns - j);
+      V sum[4];
+#pragma GCC unroll 4
+      for (int i = 0; i < mr; i++) sum[i] = V_ZERO();
+#pragma GCC unroll 8
+      for (int p = 0; p < k; p++) {
+        const float *from = b + p * b_k + j;
+        V y = all ? V_LOAD(from) : V_LOAD_MASK(from, mask);
+#pragma GCC unroll 4
+        for (int i = 0; i < mr; i++) V_FMA(sum[i], x[i][p], y);
+      }
+#pragma GCC unroll 4
+      for (int i = 0; i < mr; i++) {
+        if (all) V_STORE(c + i * c_row + j, sum[i]);
+        else V_STORE_MASK(c + i * c_row + j, mask, sum[i]);
+      }
+    }
+  }
+}
+
+#define SHORT_AS(name, k, mr)                                                                 \
+  FN static void name##_##k(const GemmAt *at, int64_t b_step, const float *a, const float *b, \
+                            float *c, int64_t columns) {                                      \
+    short_rows(mr, k, at, b_step, a, b, c, columns);                                          \
+  }
+#define SHORT(k) SHORT_AS(short_one, k, 1) SHORT_AS(short_rows, k, SHORT_ROWS(k))
+#define SHORT_ROW(k) {SHORT_ROWS(k), short_one_##k, short_rows_##k},
+#define TO_8(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8)
+
 /* clang-format off */
+#ifdef SHORT_REGS
+TO_8(SHORT)
+#define SHORT_LIST {TO_8(SHORT_ROW)}
+#endif
 SMALL_TO_12(SMALL, 1)
 #if MR == 12
 SMALL_TO_12(SMALL, 2)

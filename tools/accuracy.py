@@ -275,6 +275,9 @@ Sixty more with sizes drawn, a third of them convolutions of the less usual kind
 Sixty in the proportions of the oracle's own visible half and of nothing beside it, half of the sizes round and half odd. `first` was kept before
 any was looked at, and none was: what a program like the oracle's meets.
 
+{wide5}
+The same draw with other numbers, and as blind.
+
 ## Own blocks and steps
 
 {blocks}
@@ -361,7 +364,7 @@ Seventeen steps and three blocks of architectures new once more (point sets, shu
 self-distillation, linear recurrences by associative scans, memory networks, masked autoencoders, images against texts, parallel
 feed-forward layers, forecasting by residuals and by patches, super-resolution, pyramids, multiple instances, world models, graph
 transformers), each on three generations. `first`: before the rules that came from what libtpu logs of its fusions; no rule came from a
-look at these programs.
+look at these programs. Three (points, memory, super-resolution) were looked at later.
 
 ## Programs drawn for peak memory
 
@@ -382,7 +385,13 @@ layers and as a loop, LSTM, recommendation, point clouds, an autoencoder, a grap
 
 {peaks5}
 The same kinds at other shapes, with other nets (down-sampling and basic residual blocks, attention across, gated units, a plain convolutional net, sets,
-a graph, a policy), for judging alone. `first`: before the rules of that day and before any of them was compiled.
+a graph, a policy), for judging alone. `first`: before the rules of that day and before any of them was compiled. One row
+(sets on v3) was looked at later, to see how far a rule reaches.
+
+{peaks6}
+And a sixth time, mostly on v5p, v6e and TPU7x, with nets of other kinds again (one key for all heads, mixers, normalisation before convolution, depthwise
+and pointwise, two towers, residual layers of tables, an autoencoder, tokens each with a class). `first`: before any of them was compiled; no rule
+came from them.
 
 ## Convolutions of small batches
 
@@ -472,6 +481,7 @@ def main():
                               ("peaks3", "peaks3.csv", "Other architectures and optimizers"),
                               ("peaks4", "peaks4.csv", "Common blocks and steps, blind"),
                               ("peaks5", "peaks5.csv", "Common blocks and steps, blind, again"),
+                              ("peaks6", "peaks6.csv", "Common blocks and steps, blind, a third time"),
                               ("images", "images.csv", "Convolutions of small batches"),
                               ("fresh", "fresh.csv", "Fresh shapes of every family"),
                               ("mix", "mix.csv", "The oracle's own mix at other shapes"),
@@ -480,7 +490,8 @@ def main():
                               ("wide", "wide.csv", "A wider mix"),
                               ("wide2", "wide2.csv", "A wider mix once more"),
                               ("wide3", "wide3.csv", "A wider mix a third time"),
-                              ("wide4", "wide4.csv", "The oracle's own mix, blind")):
+                              ("wide4", "wide4.csv", "The oracle's own mix, blind"),
+                              ("wide5", "wide5.csv", "The oracle's own mix, blind, again")):
         rows, out = summary(compare(weft, folder, file, jobs))
         bad += [f"{title}: {x}" for x in out]
         text, tables[name] = table(title, rows)

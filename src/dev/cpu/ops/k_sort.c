@@ -21,12 +21,17 @@ typedef struct Run {
   bool bits_along; /* entries carry the element, not its position */
 } Run;
 
-enum { CHUNK = 65536, LANES_LONGEST = 512 };
+enum { CHUNK = 65536, LANES_LONGEST = 512, KEPT = 64 << 20 };
+
+/* Of n entries, the widest that the keys may need. */
+static size_t entries_bytes(const Sort *s) {
+  int bits = 0;
+  for (int k = 0; k < s->n_keys; k++) bits += s->keys[k].bits;
+  return (size_t)s->n * (bits > 32 ? sizeof(Wide) : sizeof(uint64_t));
+}
 
 static size_t scratch_bytes(const Sort *s) {
-  int64_t n = s->n;
-  return (size_t)n * 2 * sizeof(Wide) + (size_t)n * 4 + sizeof(uint32_t) * BUCKETS * MAX_CHUNKS +
-         256;
+  return 2 * entries_bytes(s) + (size_t)s->n * 4 + sizeof(uint32_t) * BUCKETS * MAX_CHUNKS + 256;
 }
 
 static void scatter_element(size_t bytes, const char *in, char *out, int64_t n, int64_t step,
@@ -164,11 +169,17 @@ static void take_places(void *arg, int64_t begin, int64_t end) {
         (uint32_t)(w->wide ? ((const Wide *)w->entries)[i].at : ((const uint64_t *)w->entries)[i]);
 }
 
-/* Is operand i the numbers of the places along the sorted dimension, in 32 bits? */
+/* Is operand i the numbers of the places along the sorted dimension? */
 static bool is_places(const Run *r, int i) {
   const Op *d = r->op->operands[i]->def;
   return d && d->kind == OP_IOTA && op_int(d, "iota_dimension", -1) == r->s->dim &&
-         operand_bytes(r, i) == 4 && dtype_is_int(r->op->operands[i]->type->dtype);
+         operand_bytes(r, i) >= 4 && dtype_is_int(r->op->operands[i]->type->dtype);
+}
+
+CLONES static void give_places(size_t bytes, const uint32_t *perm, int64_t n, void *out) {
+  if (bytes == 4) memcpy(out, perm, (size_t)n * 4);
+  else
+    for (int64_t i = 0; i < n; i++) ((uint64_t *)out)[i] = perm[i];
 }
 
 static void move_elements(void *arg, int64_t begin, int64_t end) {
@@ -179,7 +190,7 @@ static void move_elements(void *arg, int64_t begin, int64_t end) {
     const char *in = w->r->in[i];
     char *out = w->r->out[i];
     if (step == 1 && is_places(w->r, i))
-      memcpy(out + (size_t)(w->base + begin) * 4, w->perm + begin, (size_t)(end - begin) * 4);
+      give_places(bytes, w->perm + begin, end - begin, out + (size_t)(w->base + begin) * bytes);
     else
       scatter_element(bytes, in + (size_t)w->base * bytes,
                       out + (size_t)(w->base + begin * step) * bytes, end - begin, step,
@@ -190,11 +201,11 @@ static void move_elements(void *arg, int64_t begin, int64_t end) {
 static void sort_row(const Run *r, int64_t row, char *space) {
   const Sort *s = r->s;
   int64_t n = s->n, step = s->inner;
-  Wide *a = (Wide *)(void *)space, *b = a + n;
+  char *a = space, *b = a + entries_bytes(s);
   Row w = {.r = r,
            .base = row / step * n * step + row % step,
            .keys = (uint64_t *)(void *)a,
-           .perm = (uint32_t *)(void *)(b + n)};
+           .perm = (uint32_t *)(void *)(b + entries_bytes(s))};
   uint32_t(*at)[BUCKETS] = (uint32_t(*)[BUCKETS])(void *)(w.perm + n);
   for (w.last = s->n_keys; w.last > 0; w.last = w.first) {
     int bits = 0; /* as many keys at once as fit, the least important first */
@@ -374,13 +385,15 @@ static Err *run(void *state, const Op *op, void *const *in, void *const *out) {
     return NULL;
   }
   if (s->rows < 8 && s->n > CHUNK) { /* the passes run on the pool */
-    char *space = aligned_alloc(64, (scratch_bytes(s) + 63) & ~(size_t)63);
-    if (!space) return op_err(op, ERR_EXHAUSTED, "no memory for sorting");
+    size_t bytes = scratch_bytes(s);
+    void *own = bytes > KEPT ? malloc(bytes) : NULL; /* memory touched before is twice as fast */
+    if (bytes > KEPT && !own) return op_err(op, ERR_EXHAUSTED, "no memory for sorting");
+    char *space = own ? own : cpu_scratch(bytes);
     for (int64_t row = 0; row < s->rows; row++) {
       if (r.bits_along) sort_single(&r, row, space);
       else sort_row(&r, row, space);
     }
-    free(space);
+    free(own);
     return NULL;
   }
   cpu_parallel(s->rows, MAX(1, 4096 / s->n), sort_rows, &r);

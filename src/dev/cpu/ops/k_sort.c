@@ -198,6 +198,18 @@ static void move_elements(void *arg, int64_t begin, int64_t end) {
   }
 }
 
+/* The order by keys of a few bits: each key's first place, then one after another. */
+static void place_few(const Row *w, int64_t n, int bits, uint32_t *at) {
+  memset(at, 0, sizeof *at << bits);
+  for (int64_t i = 0; i < n; i++) at[w->keys[i] - w->least]++;
+  for (uint32_t d = 0, sum = 0; d < 1u << bits; d++) {
+    uint32_t before = sum;
+    sum += at[d];
+    at[d] = before;
+  }
+  for (int64_t i = 0; i < n; i++) w->perm[at[w->keys[i] - w->least]++] = (uint32_t)i;
+}
+
 static void sort_row(const Run *r, int64_t row, char *space) {
   const Sort *s = r->s;
   int64_t n = s->n, step = s->inner;
@@ -214,6 +226,11 @@ static void sort_row(const Run *r, int64_t row, char *space) {
     cpu_parallel(n, CHUNK, make_keys, &w);
     find_range(&w, n);
     bits = bits_of(w.range);
+    if (bits <= DIGIT && !w.ordered) {
+      place_few(&w, n, bits, at[0]);
+      w.ordered = true;
+      continue;
+    }
     w.wide = bits > 32;
     w.entries = w.wide ? b : a;
     cpu_parallel(n, CHUNK, make_entries, &w);

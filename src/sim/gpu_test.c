@@ -235,7 +235,8 @@ static double convolution_s(const char *text, const char *chip, double *bytes) {
 }
 
 /* Convolutions: f32 operands are turned for matrix units before Hopper and not on it; 3x3 windows
- * need less arithmetic than their products on vector units; groups of few features waste memory. */
+ * need less arithmetic than their products on vector units; groups of few features take as long as
+ * all features together. */
 static void test_convolutions(void **state) {
   (void)state;
   static const char three[] = CONV("f32", "tensor<3x3x64x64xf32>", SAME3),
@@ -251,7 +252,7 @@ static void test_convolutions(void **state) {
   assert_true(a < 0.51 * once);
   double ratio = convolution_s(five, "V100", &a) / convolution_s(three, "V100", &a);
   assert_true(ratio > 4 && ratio < 25.0 / 9 * 2.25);
-  assert_true(convolution_s(groups, "A100-80GB", &a) > 2 * convolution_s(half, "A100-80GB", &b));
+  assert_true(convolution_s(groups, "A100-80GB", &a) > 0.9 * convolution_s(half, "A100-80GB", &b));
 }
 
 #define PLANE "tensor<4096x1024xf32>"

@@ -1,21 +1,35 @@
-/* What gpu_cost.c, gpu_loop.c and gpu_product.c share. */
+/* What gpu_cost.c, gpu_loop.c, gpu_product.c and gpu_conv.c share. */
 #ifndef WEFT_SIM_COST_GPU_H
 #define WEFT_SIM_COST_GPU_H
 
 #include "sim/plan/plan.h"
 
+/* What an SM makes of numbers of one type. */
+typedef struct GpuUnit {
+  double rate;                    /* FLOP/s that it reaches */
+  double load;                    /* bytes/s on their way to it */
+  double step_s;                  /* the shortest step */
+  double fill_s, wave_s, split_s; /* once, for each wave, to add up shares of a sum */
+  bool matrix;
+} GpuUnit;
+
+/* What a product or convolution takes. */
+typedef struct GpuProduct {
+  double s;            /* its arithmetic */
+  double peak;         /* of the units that it runs on */
+  double moved;        /* of its operands' and results' bytes */
+  double beside_s;     /* kernels that pad or turn operands and results */
+  double beside_bytes; /* what those move */
+} GpuProduct;
+
 /* FLOP/s of one device on numbers of that type; matrix: on matrix units. passes: see HConv. */
 double gpu_peak(const Chip *c, DType a, int passes, bool *matrix);
-/* Seconds that a product's or convolution's arithmetic takes; peak: of the units that it runs on.
- */
-double gpu_product_s(const Chip *c, const HNode *n, double *peak);
-/* A convolution in groups reads the features of one group at a time: their share of a line of
- * memory. */
-double gpu_line_share(const HNode *n);
-/* Bytes that are moved to turn a convolution's operands and result: on generations where f32
- * convolutions have their features first in memory (XLA's choice before Hopper, and the frameworks'
- * default) while the kernels for matrix units want them last. */
-double gpu_turned_bytes(const Chip *c, const Kernel *k);
+GpuUnit gpu_unit(const Chip *c, DType dt, int passes, double *peak);
+/* Seconds of a product of k terms of `size` bytes: the best over tiles and shares of the sum. */
+double gpu_waves_s(const Chip *c, const GpuUnit *u, double batch, double m, double n, double k,
+                   double size);
+GpuProduct gpu_product(const Plan *p, const HNode *n);
+GpuProduct gpu_conv(const Plan *p, const HNode *n);
 
 /* Seconds of the vector units for a kernel without products, bytes being what it moves at that
  * bandwidth. */

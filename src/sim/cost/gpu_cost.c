@@ -106,15 +106,12 @@ void gpu_cost(Plan *p, Kernel *k) {
     return;
   }
   if (k->conv) {
-    double peak, t_comp = gpu_product_s(c, k->conv, &peak);
-    double t_data = t_mem / ramp / gpu_line_share(k->conv);
-    t_data *= MAX(1, chip_num(c, "fit.stream", 0.85) / STREAMED);
-    double turned = gpu_turned_bytes(c, k);
-    k->bytes += turned;
-    k->time_s =
-        pow(pow(t_comp, OVERLAP) + pow(t_data, OVERLAP), 1 / OVERLAP) + launch + turned / bw;
-    k->bound = t_comp > t_data + turned / bw ? SIM_COMPUTE : SIM_MEMORY;
-    k->util = MIN(1, (double)k->conv->conv->flops / peak / k->time_s);
+    GpuProduct g = gpu_product(p, k->conv);
+    double t_data = t_mem / ramp * g.moved * MAX(1, chip_num(c, "fit.stream", 0.85) / STREAMED);
+    k->bytes += g.beside_bytes;
+    k->time_s = pow(pow(g.s, OVERLAP) + pow(t_data, OVERLAP), 1 / OVERLAP) + launch + g.beside_s;
+    k->bound = g.s > t_data + g.beside_s ? SIM_COMPUTE : SIM_MEMORY;
+    k->util = MIN(1, (double)k->conv->conv->flops / g.peak / k->time_s);
     return;
   }
   double t_vec = gpu_vector_s(c, k, bytes, bw);

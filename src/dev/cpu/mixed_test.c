@@ -43,7 +43,7 @@ static Tensor *numbers(Random *r, const Type *t) {
     int64_t k = random_below(r, 4001);
     if (dtype_is_float(t->dtype)) elem_set_f64(t->dtype, at, whole ? k % 9 - 4 : k / 1000.0 - 2);
     else if (t->dtype == DT_I1) elem_set_i64(t->dtype, at, k % 2);
-    else if (wild) elem_set_i64(t->dtype, at, k * 0x9e3779b97f4a7c1);
+    else if (wild) elem_set_i64(t->dtype, at, (int64_t)((uint64_t)k * 0x9e3779b97f4a7c1u));
     else elem_set_i64(t->dtype, at, k % 10);
   }
   return x;

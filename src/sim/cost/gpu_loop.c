@@ -6,24 +6,26 @@
 
 #include "sim/cost/gpu.h"
 
-#define ELEMENTS \
-  3.14 /* written by a loop; counts where they come from the cache, or have 16 bits */
-#define THREADS \
-  2048              /* an SM's: with fewer elements than that, a thread takes one instead of four */
-#define SUMMED 24.5 /* bytes read by sums along rows */
-#define ROW 16384   /* elements: longer rows are summed in two steps */
-#define TAPS 7.6    /* of a window */
-#define SCANNED 0.48     /* running sums: blocks of 16, sums of blocks, and back */
-#define COLUMN 15.0      /* added by an SM when it sums along columns */
-#define COLUMN_LINE 256  /* bytes of columns next to each other that a block sums */
-#define COLUMN_ROWS 4096 /* more rows are summed in two steps */
-#define SORTED 2.87      /* compared and exchanged in a step of a bitonic sort */
-#define RADIX 16384      /* elements: what lies in one row and is longer is sorted digit by digit */
-#define RADIX_PASSES 5   /* over a key of 32 bits: counting, then 8 bits at a time */
-#define CANDIDATE 1.4    /* clocks an element for each of the k largest that a row keeps */
-#define DIVIDED 3.2      /* exactly, in rows of Triton */
+#define ELEMENTS 3.14 /* written by a loop: counts for arrays in the cache, and of 16 bits */
+#define TURNED 1.8    /* times as many, in tiles, by transposes of the last dimension */
+#define TAPS 7.6      /* of a window */
+#define SUMMED 24.5   /* bytes read by sums along rows */
+#define COLUMN 15.0   /* added along columns */
+#define SCANNED 0.33  /* running sums: blocks of 16, sums of blocks, and back */
+#define SORTED 2.87   /* compared and exchanged in a step of a bitonic sort */
+#define DIVIDED 3.2   /* exactly, in rows of Triton */
+/* With fewer elements than an SM has threads, each takes one element instead of four. */
+#define THREADS 2048
+/* Longer rows, and columns, are summed in two steps; a block sums so many bytes side by side. */
+#define ROW 16384
+#define COLUMN_ROWS 4096
+#define COLUMN_LINE 256
+/* What lies in one row and is longer is sorted digit by digit: counting, then 8 of 32 bits a pass. */
+#define RADIX 16384
+#define RADIX_PASSES 5
+/* Clocks that an element costs for each of the k largest that a row keeps. */
+#define CANDIDATE 1.4
 #define LONG_WINDOW 32
-#define BITS 0.47 /* random bits: of their weight on a TPU */
 
 static double windows(const HNode *n, double rate) {
   double taps = 1;
@@ -89,7 +91,7 @@ static double weight(const HNode *n) {
 
 double gpu_vector_s(const Chip *c, const Kernel *k, double bytes, double bandwidth) {
   double sms = chip_num(c, "sms", 80) / c->devices_per_chip, clock = c->clock, s = 0, added = 0,
-         divided = 0;
+         divided = 0, launch = chip_num(c, "fit.launch", 2.5e-6);
   const HNode *root = k->roots.n ? k->roots.v[0] : NULL;
   if (root && (root->kind == H_SORT || root->op == OP_CHLO_TOP_K))
     return sorting(root, sms, clock, bytes, bandwidth);
@@ -100,8 +102,8 @@ double gpu_vector_s(const Chip *c, const Kernel *k, double bytes, double bandwid
     if (k->rows && n->op == OP_DIVIDE && !plan_const_only(n->in[1]))
       divided += (double)hlo_count(n) / (DIVIDED * sms * clock);
     if (n->kind == H_RWIN) s += windows(n, sms * clock);
-    if (n->kind == H_REDUCE)
-      added = MAX(added, sums(n, sms, clock, chip_num(c, "fit.launch", 2.5e-6)));
+    if (n->kind == H_SELSCAT) s += windows(n, sms * clock) / 4 + 2 * launch; /* zeros; choices */
+    if (n->kind == H_REDUCE) added = MAX(added, sums(n, sms, clock, launch));
   }
   for (int i = 0; i < k->roots.n; i++) {
     const HNode *n = k->roots.v[i];
@@ -109,7 +111,11 @@ double gpu_vector_s(const Chip *c, const Kernel *k, double bytes, double bandwid
       written +=
           n->kind == H_DUS && n->n_in > 1 ? (double)hlo_count(n->in[1]) : (double)hlo_count(n);
   }
-  double rate = ELEMENTS * sms * clock / (written < THREADS * sms ? 4 : 1);
+  double rate = ELEMENTS * sms * clock;
+  bool turned = root && root->kind == H_TRANSPOSE && root->dims[root->rank - 1] != root->rank - 1;
+  if (turned) rate *= TURNED;
+  else if (root && root->kind == H_RESHAPE) rate = HUGE_VAL; /* a copy without addresses */
+  else if (written < THREADS * sms) rate /= 4;
   double arithmetic = ops / (chip_num(c, "peak_fp32", 1e12) / c->devices_per_chip / 4);
-  return MAX(MAX(arithmetic, written / rate) + s, MAX(added, divided));
+  return MAX(MAX(arithmetic, written / rate), MAX(MAX(s, added), divided));
 }

@@ -73,7 +73,7 @@ typedef struct Kernel {
   VEC(HValue *) waits; /* that must have been made before */
   HNode *conv;         /* its product, or NULL */
   bool reduce;         /* has a reduction root */
-  bool rows;         /* holds a row each to sum it up and walk over it again */
+  bool rows;           /* holds a row each to sum it up and walk over it again */
   bool alone;          /* a single unfused operation */
   bool scalar;         /* scalar arithmetic: free */
   bool copy;           /* a relayout made up by the planner */

@@ -68,7 +68,10 @@ static bool absorbs(const Plan *p, const HNode *user, const HNode *x) {
   case H_CONV: return p->law->tpu && x->kind != H_REVERSE;
   case H_DUS: return user->n_in > 1 && user->in[1] == x && user->in[0] != x;
   case H_CONCAT: return true;
-  case H_SCATTER: return p->law->tpu && !p->law->offload && gathered(x);
+  case H_GATHER: return !p->law->tpu && !p->opts->eager && x != user->in[0];
+  case H_SCATTER:
+    if (!p->law->tpu) return !p->opts->eager && x != user->in[0];
+    return !p->law->offload && gathered(x);
   case H_RWIN: return p->law->tpu && user->n_results == 1 && user->in[0] == x;
   default: return false;
   }

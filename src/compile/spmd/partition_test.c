@@ -227,175 +227,64 @@ static void test_random(void **state) {
 /* ---- small programs -------------------------------------------------------------------------- */
 
 #define MESH "sdy.mesh @m = <[\"d\"=8]>\n"
-#define CUT(rest) " {sdy.sharding = #sdy.sharding<@m, [{\"d\"}" rest "]>}"
 
 /* What cross-entropy does: a batch's own entries are picked, and their gradients put back. */
-static const char picked[] =
-    MESH "func.func @main(%x: tensor<16x8xf32>" CUT(", {}") ", %i: tensor<16x1x1xi32>" CUT(
-        ", {}, {}") ") -> (tensor<16x1xf32>" CUT(", {}") ", tensor<16x8xf32>" CUT(", {}") ") {\n"
-                                                                                          "%g = "
-                                                                                          "\"stable"
-                                                                                          "hlo."
-                                                                                          "gather\""
-                                                                                          "(%x, "
-                                                                                          "%i) "
-                                                                                          "<{"
-                                                                                          "dimensio"
-                                                                                          "n_"
-                                                                                          "numbers "
-                                                                                          "= "
-                                                                                          "#stableh"
-                                                                                          "lo."
-                                                                                          "gather<"
-                                                                                          "collapse"
-                                                                                          "d_slice_"
-                                                                                          "dims = "
-                                                                                          "[1], "
-                                                                                          "operand_"
-                                                                                          "batching"
-                                                                                          "_dims = "
-                                                                                          "[0], "
-                                                                                          "start_"
-                                                                                          "indices_"
-                                                                                          "batching"
-                                                                                          "_dims = "
-                                                                                          "[0], "
-                                                                                          "start_"
-                                                                                          "index_"
-                                                                                          "map = "
-                                                                                          "[1], "
-                                                                                          "index_"
-                                                                                          "vector_"
-                                                                                          "dim = "
-                                                                                          "2>, "
-                                                                                          "slice_"
-                                                                                          "sizes = "
-                                                                                          "array<"
-                                                                                          "i64: 1, "
-                                                                                          "1>}> : "
-                                                                                          "(tensor<"
-                                                                                          "16x8xf32"
-                                                                                          ">, "
-                                                                                          "tensor<"
-                                                                                          "16x1x1xi"
-                                                                                          "32>) -> "
-                                                                                          "tensor<"
-                                                                                          "16x1xf32"
-                                                                                          ">\n"
-                                                                                          "%s = "
-                                                                                          "\"stable"
-                                                                                          "hlo."
-                                                                                          "scatter"
-                                                                                          "\"(%x, "
-                                                                                          "%i, %g) "
-                                                                                          "<{"
-                                                                                          "scatter_"
-                                                                                          "dimensio"
-                                                                                          "n_"
-                                                                                          "numbers "
-                                                                                          "= "
-                                                                                          "#stableh"
-                                                                                          "lo."
-                                                                                          "scatter<"
-                                                                                          "inserted"
-                                                                                          "_window_"
-                                                                                          "dims = "
-                                                                                          "[1], "
-                                                                                          "input_"
-                                                                                          "batching"
-                                                                                          "_dims = "
-                                                                                          "[0], "
-                                                                                          "scatter_"
-                                                                                          "indices_"
-                                                                                          "batching"
-                                                                                          "_dims = "
-                                                                                          "[0], "
-                                                                                          "scatter_"
-                                                                                          "dims_to_"
-                                                                                          "operand_"
-                                                                                          "dims = "
-                                                                                          "[1], "
-                                                                                          "index_"
-                                                                                          "vector_"
-                                                                                          "dim = "
-                                                                                          "2>}> "
-                                                                                          "({\n"
-                                                                                          "^bb0(%a:"
-                                                                                          " tensor<"
-                                                                                          "f32>, "
-                                                                                          "%b: "
-                                                                                          "tensor<"
-                                                                                          "f32>):"
-                                                                                          "\n%c = "
-                                                                                          "stablehl"
-                                                                                          "o.add "
-                                                                                          "%a, %b "
-                                                                                          ": "
-                                                                                          "tensor<"
-                                                                                          "f32>\n"
-                                                                                          "stablehl"
-                                                                                          "o."
-                                                                                          "return "
-                                                                                          "%c : "
-                                                                                          "tensor<"
-                                                                                          "f32>}) "
-                                                                                          ": "
-                                                                                          "(tensor<"
-                                                                                          "16x8xf32"
-                                                                                          ">, "
-                                                                                          "tensor<"
-                                                                                          "16x1x1xi"
-                                                                                          "32>, "
-                                                                                          "tensor<"
-                                                                                          "16x1xf32"
-                                                                                          ">) -> "
-                                                                                          "tensor<"
-                                                                                          "16x8xf32"
-                                                                                          ">\n"
-                                                                                          "return "
-                                                                                          "%g, %s "
-                                                                                          ": "
-                                                                                          "tensor<"
-                                                                                          "16x1xf32"
-                                                                                          ">, "
-                                                                                          "tensor<"
-                                                                                          "16x8xf32"
-                                                                                          ">}";
+/* clang-format off */
+static const char picked[] = MESH
+    "func.func @main(%x: tensor<16x8xf32> {sdy.sharding = #sdy.sharding<@m, [{\"d\"}, {}]>}, "
+        "%i: tensor<16x1x1xi32> {sdy.sharding = #sdy.sharding<@m, [{\"d\"}, {}, {}]>}) -> "
+        "(tensor<16x1xf32> {sdy.sharding = #sdy.sharding<@m, [{\"d\"}, {}]>}, tensor<16x8xf32> "
+        "{sdy.sharding = #sdy.sharding<@m, [{\"d\"}, {}]>}) {\n"
+    "  %g = \"stablehlo.gather\"(%x, %i) <{dimension_numbers = "
+        "#stablehlo.gather<collapsed_slice_dims = [1], operand_batching_dims = [0], "
+        "start_indices_batching_dims = [0], start_index_map = [1], index_vector_dim = 2>, "
+        "slice_sizes = array<i64: 1, 1>}> : (tensor<16x8xf32>, tensor<16x1x1xi32>) -> "
+        "tensor<16x1xf32>\n"
+    "  %s = \"stablehlo.scatter\"(%x, %i, %g) <{scatter_dimension_numbers = "
+        "#stablehlo.scatter<inserted_window_dims = [1], input_batching_dims = [0], "
+        "scatter_indices_batching_dims = [0], scatter_dims_to_operand_dims = [1], "
+        "index_vector_dim = 2>}> ({\n"
+    "  ^bb0(%a: tensor<f32>, %b: tensor<f32>):\n"
+    "  %c = stablehlo.add %a, %b : tensor<f32>\n"
+    "  stablehlo.return %c : tensor<f32>}) : (tensor<16x8xf32>, tensor<16x1x1xi32>, "
+        "tensor<16x1xf32>) -> tensor<16x8xf32>\n"
+    "  return %g, %s : tensor<16x1xf32>, tensor<16x8xf32>}";
+/* clang-format on */
 
 /* A table's gradient: every device sums its own rows, then all sum theirs. */
-static const char table[] =
-    MESH "func.func @main(%u: tensor<16x4xf32>" CUT(", {}") ", %i: tensor<16x1xi32>" CUT(
-        ", {}") ") -> tensor<8x4xf32> {\n"
-                "%z = stablehlo.constant dense<0.0> : tensor<8x4xf32>\n"
-                "%s = \"stablehlo.scatter\"(%z, %i, %u) <{scatter_dimension_numbers = "
-                "#stablehlo.scatter<"
-                "update_window_dims = [1], inserted_window_dims = [0], "
-                "scatter_dims_to_operand_dims = [0], "
-                "index_vector_dim = 1>}> ({\n"
-                "^bb0(%a: tensor<f32>, %b: tensor<f32>):\n%c = stablehlo.add %a, %b : tensor<f32>\n"
-                "stablehlo.return %c : tensor<f32>}) : (tensor<8x4xf32>, tensor<16x1xi32>, "
-                "tensor<16x4xf32>) -> tensor<8x4xf32>\n"
-                "return %s : tensor<8x4xf32>}";
+/* clang-format off */
+static const char table[] = MESH
+    "func.func @main(%u: tensor<16x4xf32> {sdy.sharding = #sdy.sharding<@m, [{\"d\"}, {}]>}, "
+        "%i: tensor<16x1xi32> {sdy.sharding = #sdy.sharding<@m, [{\"d\"}, {}]>}) -> "
+        "tensor<8x4xf32> {\n"
+    "  %z = stablehlo.constant dense<0.0> : tensor<8x4xf32>\n"
+    "  %s = \"stablehlo.scatter\"(%z, %i, %u) <{scatter_dimension_numbers = "
+        "#stablehlo.scatter<update_window_dims = [1], inserted_window_dims = [0], "
+        "scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}> ({\n"
+    "  ^bb0(%a: tensor<f32>, %b: tensor<f32>):\n"
+    "  %c = stablehlo.add %a, %b : tensor<f32>\n"
+    "  stablehlo.return %c : tensor<f32>}) : (tensor<8x4xf32>, tensor<16x1xi32>, "
+        "tensor<16x4xf32>) -> tensor<8x4xf32>\n"
+    "  return %s : tensor<8x4xf32>}";
+/* clang-format on */
 
 /* What a scan does with what it keeps: rows stacked, and taken from the stack. */
+/* clang-format off */
 static const char stacked[] = MESH
-    "func.func @main(%s: tensor<3x16x4xf32> {sdy.sharding = #sdy.sharding<@m, [{}, {\"d\"}, {}]>}, "
-    "%x: tensor<16x4xf32>" CUT(
-        ", {}") ") -> (tensor<3x16x4xf32> {sdy.sharding = "
-                "#sdy.sharding<@m, [{}, {\"d\"}, {}]>}, tensor<16x4xf32>" CUT(
-                    ", {}") ") {\n"
-                            "%o = stablehlo.constant dense<1> : tensor<i32>\n%n = "
-                            "stablehlo.constant dense<0> : tensor<i32>\n"
-                            "%r = stablehlo.reshape %x : (tensor<16x4xf32>) -> tensor<1x16x4xf32>\n"
-                            "%u = stablehlo.dynamic_update_slice %s, %r, %o, %n, %n : "
-                            "(tensor<3x16x4xf32>, "
-                            "tensor<1x16x4xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> "
-                            "tensor<3x16x4xf32>\n"
-                            "%d = stablehlo.dynamic_slice %s, %o, %n, %n, sizes = [1, 16, 4] : "
-                            "(tensor<3x16x4xf32>, "
-                            "tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x16x4xf32>\n"
-                            "%t = stablehlo.reshape %d : (tensor<1x16x4xf32>) -> tensor<16x4xf32>\n"
-                            "return %u, %t : tensor<3x16x4xf32>, tensor<16x4xf32>}";
+    "func.func @main(%s: tensor<3x16x4xf32> {sdy.sharding = #sdy.sharding<@m, [{}, {\"d\"}, "
+        "{}]>}, %x: tensor<16x4xf32> {sdy.sharding = #sdy.sharding<@m, [{\"d\"}, {}]>}) -> "
+        "(tensor<3x16x4xf32> {sdy.sharding = #sdy.sharding<@m, [{}, {\"d\"}, {}]>}, "
+        "tensor<16x4xf32> {sdy.sharding = #sdy.sharding<@m, [{\"d\"}, {}]>}) {\n"
+    "  %o = stablehlo.constant dense<1> : tensor<i32>\n"
+    "  %n = stablehlo.constant dense<0> : tensor<i32>\n"
+    "  %r = stablehlo.reshape %x : (tensor<16x4xf32>) -> tensor<1x16x4xf32>\n"
+    "  %u = stablehlo.dynamic_update_slice %s, %r, %o, %n, %n : (tensor<3x16x4xf32>, "
+        "tensor<1x16x4xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<3x16x4xf32>\n"
+    "  %d = stablehlo.dynamic_slice %s, %o, %n, %n, sizes = [1, 16, 4] : "
+        "(tensor<3x16x4xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x16x4xf32>\n"
+    "  %t = stablehlo.reshape %d : (tensor<1x16x4xf32>) -> tensor<16x4xf32>\n"
+    "  return %u, %t : tensor<3x16x4xf32>, tensor<16x4xf32>}";
+/* clang-format on */
 
 static void test_stacks(void **state) {
   (void)state;
@@ -404,13 +293,15 @@ static void test_stacks(void **state) {
 
 /* The gradient of a weight that is cut over the same devices as the batch: own products, summed and
  * cut in one exchange. */
-static const char weight[] =
-    MESH "func.func @main(%x: tensor<32x8xf32>" CUT(", {}") ", %y: tensor<32x16xf32>" CUT(
-        ", {}") ") -> (tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@m, [{}, {\"d\"}]>}) {\n"
-                "%w = stablehlo.dot_general %x, %y, contracting_dims = [0] x [0] : "
-                "(tensor<32x8xf32>, "
-                "tensor<32x16xf32>) -> tensor<8x16xf32>\n"
-                "return %w : tensor<8x16xf32>}";
+/* clang-format off */
+static const char weight[] = MESH
+    "func.func @main(%x: tensor<32x8xf32> {sdy.sharding = #sdy.sharding<@m, [{\"d\"}, {}]>}, "
+        "%y: tensor<32x16xf32> {sdy.sharding = #sdy.sharding<@m, [{\"d\"}, {}]>}) -> "
+        "(tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@m, [{}, {\"d\"}]>}) {\n"
+    "  %w = stablehlo.dot_general %x, %y, contracting_dims = [0] x [0] : (tensor<32x8xf32>, "
+        "tensor<32x16xf32>) -> tensor<8x16xf32>\n"
+    "  return %w : tensor<8x16xf32>}";
+/* clang-format on */
 
 static void test_weight_gradient(void **state) {
   (void)state;
@@ -418,19 +309,18 @@ static void test_weight_gradient(void **state) {
 }
 
 /* An axis that moves to another dimension is exchanged part by part, and a broadcast made anew. */
-static const char moved[] =
-    MESH "func.func @main(%x: tensor<16x8xf32>" CUT(", {}") ", %w: tensor<8xf32>" CUT(
-        "") ") -> "
-            "(tensor<16x8xf32> {sdy.sharding = #sdy.sharding<@m, [{}, {\"d\"}]>}, "
-            "tensor<16x8xf32>" CUT(", {}") ") {\n"
-                                           "%t = stablehlo.transpose %x, dims = [1, 0] : "
-                                           "(tensor<16x8xf32>) -> tensor<8x16xf32>\n"
-                                           "%u = stablehlo.transpose %t, dims = [1, 0] : "
-                                           "(tensor<8x16xf32>) -> tensor<16x8xf32>\n"
-                                           "%b = stablehlo.broadcast_in_dim %w, dims = [1] : "
-                                           "(tensor<8xf32>) -> tensor<16x8xf32>\n"
-                                           "%p = stablehlo.multiply %x, %b : tensor<16x8xf32>\n"
-                                           "return %u, %p : tensor<16x8xf32>, tensor<16x8xf32>}";
+/* clang-format off */
+static const char moved[] = MESH
+    "func.func @main(%x: tensor<16x8xf32> {sdy.sharding = #sdy.sharding<@m, [{\"d\"}, {}]>}, "
+        "%w: tensor<8xf32> {sdy.sharding = #sdy.sharding<@m, [{\"d\"}]>}) -> (tensor<16x8xf32> "
+        "{sdy.sharding = #sdy.sharding<@m, [{}, {\"d\"}]>}, tensor<16x8xf32> {sdy.sharding = "
+        "#sdy.sharding<@m, [{\"d\"}, {}]>}) {\n"
+    "  %t = stablehlo.transpose %x, dims = [1, 0] : (tensor<16x8xf32>) -> tensor<8x16xf32>\n"
+    "  %u = stablehlo.transpose %t, dims = [1, 0] : (tensor<8x16xf32>) -> tensor<16x8xf32>\n"
+    "  %b = stablehlo.broadcast_in_dim %w, dims = [1] : (tensor<8xf32>) -> tensor<16x8xf32>\n"
+    "  %p = stablehlo.multiply %x, %b : tensor<16x8xf32>\n"
+    "  return %u, %p : tensor<16x8xf32>, tensor<16x8xf32>}";
+/* clang-format on */
 
 static void test_moves(void **state) {
   (void)state;
@@ -494,6 +384,7 @@ int main(void) {
       cmocka_unit_test(test_matmul),      cmocka_unit_test(test_train_step),
       cmocka_unit_test(test_collectives), cmocka_unit_test(test_lookups),
       cmocka_unit_test(test_stacks),      cmocka_unit_test(test_weight_gradient),
-      cmocka_unit_test(test_moves),       cmocka_unit_test(test_wishes),      cmocka_unit_test(test_random)};
+      cmocka_unit_test(test_moves),       cmocka_unit_test(test_wishes),
+      cmocka_unit_test(test_random)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -632,6 +632,31 @@ static void test_with_sum(void **state) {
   }
 }
 
+/* Scores that are summed up row by row lie with the rows in lanes, where either way pads alike. */
+static void test_scores(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func public @main(%q: tensor<4x64x3x32xf32>, %k: tensor<4x64x3x32xf32>) -> "
+      "(tensor<4x3x64xf32>, tensor<f32>) {\n"
+      "  %o = stablehlo.constant dense<0.0> : tensor<f32>\n"
+      "  %s = stablehlo.dot_general %q, %k, batching_dims = [0, 2] x [0, 2], contracting_dims = "
+      "[3] x [3] : (tensor<4x64x3x32xf32>, tensor<4x64x3x32xf32>) -> tensor<4x3x64x64xf32>\n"
+      "  %r = stablehlo.reduce(%s init: %o) applies stablehlo.add across dimensions = [3] : "
+      "(tensor<4x3x64x64xf32>, tensor<f32>) -> tensor<4x3x64xf32>\n"
+      "  %b = stablehlo.broadcast_in_dim %r, dims = [0, 1, 2] : (tensor<4x3x64xf32>) -> "
+      "tensor<4x3x64x64xf32>\n"
+      "  %e = stablehlo.multiply %s, %b : tensor<4x3x64x64xf32>\n"
+      "  %v = stablehlo.reduce(%e init: %o) applies stablehlo.add across dimensions = [0, 1, 2, 3] "
+      ": (tensor<4x3x64x64xf32>, tensor<f32>) -> tensor<f32>\n"
+      "  return %r, %v : tensor<4x3x64xf32>, tensor<f32>\n}\n";
+  SimReport *r = estimate(text, "tpu-v5e");
+  bool turned = false;
+  for (int i = 0; i < r->n_lives; i++)
+    turned |= strstr(r->lives[i].type, "[4,3,64,64]{2,3,1,0}") != NULL;
+  sim_report_free(r);
+  assert_true(turned);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_slices),         cmocka_unit_test(test_results),
@@ -642,10 +667,10 @@ int main(void) {
       cmocka_unit_test(test_largest),        cmocka_unit_test(test_strides),
       cmocka_unit_test(test_gathered),       cmocka_unit_test(test_cut_again),
       cmocka_unit_test(test_batch_in_lanes), cmocka_unit_test(test_summed),
-      cmocka_unit_test(test_sum_order),      cmocka_unit_test(test_cut_order),
-      cmocka_unit_test(test_joined),         cmocka_unit_test(test_summed_beside),
-      cmocka_unit_test(test_widened),        cmocka_unit_test(test_rows),
-      cmocka_unit_test(test_with_sum),
+      cmocka_unit_test(test_scores),         cmocka_unit_test(test_sum_order),
+      cmocka_unit_test(test_cut_order),      cmocka_unit_test(test_joined),
+      cmocka_unit_test(test_summed_beside),  cmocka_unit_test(test_widened),
+      cmocka_unit_test(test_rows),           cmocka_unit_test(test_with_sum),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

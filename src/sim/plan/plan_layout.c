@@ -100,6 +100,18 @@ static int row_of(const HNode *n, const HNode *dot, const int *from, int d, int 
   return otherwise;
 }
 
+/* Is what is made of a product, element by element, summed up along that dimension, or its largest
+ * sought? */
+static bool sums_along(const HNode *n, int d, int depth) {
+  for (int i = 0; i < n->n_users && depth < 6; i++) {
+    const HNode *u = n->users[i];
+    for (int q = 0; q < u->n_dims && u->kind == H_REDUCE; q++)
+      if (u->dims[q] == d) return true;
+    if (u->kind == H_EWISE && sums_along(u, d, depth + 1)) return true;
+  }
+  return false;
+}
+
 /* The result of a dot: a row and the last column dimension share the tiles. The row is the one that is
  * nearest to the lanes in an operand whose order is given, the one with which another operand pads
  * least, the last of equals. False when it has not both. */
@@ -126,13 +138,14 @@ static bool dot_order(const Law *law, const HNode *n, const HNode *dot, const ch
   }
   if (best >= 0) m = best;
   if (m < 0 || f < 0) return false;
-  if (m > f) { /* of equals the later one lies in lanes */
+  if (m > f) { /* of equals the later one lies in lanes, unless sums run over it */
     int t = m;
     m = f;
     f = t;
   }
   double dm = (double)n->d[m], df = (double)n->d[f];
-  bool swap = up(dm, 128) * up(df, 8) < up(df, 128) * up(dm, 8);
+  bool swap = up(dm, 128) * up(df, 8) < up(df, 128) * up(dm, 8) ||
+              (dm == df && c->batch > 1 && from[f] == f && sums_along(dot, f, 0));
   order[k++] = swap ? m : f;
   order[k++] = swap ? f : m;
   for (int i = n->rank - 1; i >= 0; i--)

@@ -512,6 +512,10 @@ static Case cases[] = {
      CONVG(NHWC, "pad = [[9, 9], [8, 10]], rhs_dilate = [9, 9]", 1, 1, "2x13x14x130xf32",
            "3x3x130x40xf32", "2x13x14x40xf32"),
      0, 1e-5, 0, 0},
+    {"conv_runs_channels_first", /* enough work for copies */
+     CONVG("[b, f, 0]x[o, i, 0]->[b, f, 0]", "pad = [[7, 6]]", 1, 1, "2x40x50xf32", "48x40x15xf32",
+           "2x48x49xf32"),
+     0, 1e-5, 0, 0},
     {"conv_runs_1d",
      CONVG("[b, 0, f]x[0, i, o]->[b, 0, f]", "stride = [2], pad = [[6, 3]], rhs_dilate = [3]", 1, 1,
            "3x90x24xf32", "5x24x40xf32", "3x44x40xf32"),

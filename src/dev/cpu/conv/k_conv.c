@@ -15,7 +15,7 @@ typedef struct Way {
   bool (*run)(const ConvShape *s, float *const *data);
   bool (*checked)(const ConvShape *s, void *const *data, bool *finite); /* instead */
   bool (*ahead)(const ConvShape *s); /* of oneDNN's kernels for AVX-512; NULL: always */
-  bool as_is;                        /* not worth copies of X and Y */
+  bool as_is;                        /* only where copies of X and Y are worth it */
 } Way;
 
 /* These may spread what is not finite. */
@@ -74,6 +74,12 @@ typedef struct Conv {
   ConvGeneral *general;
   struct Conv *plain; /* by plain sums of what a result reads; made when a result was not finite */
 } Conv;
+
+static int64_t count(const ConvView *v) {
+  int64_t n = 1;
+  for (int i = 0; i < v->n; i++) n *= v->dims[i];
+  return n;
+}
 
 static void merge_groups(Conv *c) {
   ConvView *w = &c->s.v[W];
@@ -136,6 +142,15 @@ static bool by_lanes(Conv *c) {
   return true;
 }
 
+#define COPIED_MACS 256
+
+/* X and Y: so many multiplications for each of their elements hide what copies of them cost. */
+static bool worth_copies(const ConvShape *s) {
+  double macs = (double)count(&s->v[W]) * (double)s->v[X].dims[0];
+  for (int i = 2; i < s->v[Y].n; i++) macs *= (double)s->v[Y].dims[i];
+  return macs >= COPIED_MACS * (double)(count(&s->v[X]) + count(&s->v[Y]));
+}
+
 typedef enum Among { ALL, AHEAD } Among; /* the ways of the table */
 
 /* direct: plain sums only. */
@@ -150,7 +165,7 @@ static bool find_way(Conv *c, bool direct, Among among) {
   }
   c->at.t[X] = c->at.t[Y] = DT_F32;
   for (int i = 0; i < COUNT_OF(ways); i++) {
-    if ((ways[i].as_is && !as_is) || !ways[i].fits(&c->at)) continue;
+    if ((ways[i].as_is && !as_is && !worth_copies(&c->at)) || !ways[i].fits(&c->at)) continue;
     if (among == AHEAD && ways[i].ahead && !ways[i].ahead(&c->at)) continue;
     c->way = &ways[i];
     return true;
@@ -344,12 +359,6 @@ static void *room(Copies *k, int64_t elements, size_t size) {
   if (!p) k->failed = true;
   else k->p[k->n] = p, k->bytes[k->n++] = n;
   return p;
-}
-
-static int64_t count(const ConvView *v) {
-  int64_t n = 1;
-  for (int i = 0; i < v->n; i++) n *= v->dims[i];
-  return n;
 }
 
 /* The elements of `to`, in the order of its strides (dense), from where `from` has them. */

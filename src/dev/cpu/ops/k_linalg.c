@@ -5,6 +5,7 @@
 #include <cblas.h>
 #include <math.h>
 #include <pthread.h>
+#include <stdio.h>
 
 #include "dev/cpu/ops/small_linalg.h"
 #include "dev/cpu/ops/turns.h"
@@ -192,7 +193,7 @@ static double flops_solve(const Op *op) {
          (double)(op_bool(op, "left_side", false) ? t->dims[t->rank - 2] : t->dims[t->rank - 1]);
 }
 
-/* ---- LU: jax.lax.linalg.lu, of small matrices ---- */
+/* ---- LU and QR of many small matrices ---- */
 
 static Err *run_lu(void *state, const Op *op, void *const *in, void *const *out) {
   (void)state;
@@ -202,21 +203,68 @@ static Err *run_lu(void *state, const Op *op, void *const *in, void *const *out)
   return NULL;
 }
 
-static bool accepts_lu(const Op *op) {
+static Err *run_qr(void *state, const Op *op, void *const *in, void *const *out) {
+  (void)state;
+  const Type *t = op_type(op);
+  int64_t rows = t->dims[t->rank - 2], cols = t->dims[t->rank - 1];
+  small_qr(t->dtype, type_count(t) / (rows * cols), rows, cols, in[0], out[0], out[1]);
+  return NULL;
+}
+
+static Err *run_q(void *state, const Op *op, void *const *in, void *const *out) {
+  (void)state;
+  const Type *t = op_type(op), *tau = op->operands[1]->type;
+  int64_t rows = t->dims[t->rank - 2], cols = t->dims[t->rank - 1];
+  small_q(t->dtype, type_count(t) / (rows * cols), rows, cols, tau->dims[tau->rank - 1], in[0],
+          in[1], out[0]);
+  return NULL;
+}
+
+/* Is it a call of a routine, of real matrices that suit? */
+static bool is_small_call(const Op *op, const char *routine, int n_operands, int n_results) {
   Str name = op_str(op, "call_target_name");
-  DType want = str_is(name, "lapack_sgetrf_ffi")   ? DT_F32
-               : str_is(name, "lapack_dgetrf_ffi") ? DT_F64
-                                                   : DT_I1;
-  if (want == DT_I1 || op->n_operands != 1 || op->n_results != 3) return false;
+  char s[32], d[32];
+  snprintf(s, sizeof s, "lapack_s%s_ffi", routine);
+  snprintf(d, sizeof d, "lapack_d%s_ffi", routine);
+  DType want = str_is(name, s) ? DT_F32 : str_is(name, d) ? DT_F64 : DT_I1;
+  if (want == DT_I1 || op->n_operands != n_operands || op->n_results != n_results) return false;
   const Type *t = op->operands[0]->type;
   if (!type_is_static(t) || t->dtype != want || t->rank < 3 || type_count(t) == 0) return false;
-  int64_t rows = t->dims[t->rank - 2], cols = t->dims[t->rank - 1],
-          batch = type_count(t) / (rows * cols);
-  return small_suits(t->dtype, batch, rows, cols) && op_type(op)->dtype == want &&
-         type_count(op_type(op)) == type_count(t) && op->results[1].type->dtype == DT_I32 &&
-         op->results[2].type->dtype == DT_I32 &&
-         type_count(op->results[1].type) == batch * MIN(rows, cols) &&
-         type_count(op->results[2].type) == batch;
+  int64_t rows = t->dims[t->rank - 2], cols = t->dims[t->rank - 1];
+  return small_suits(t->dtype, type_count(t) / (rows * cols), rows, cols) &&
+         op_type(op)->dtype == want && type_count(op_type(op)) == type_count(t);
+}
+
+/* Are they `each` elements of every matrix? */
+static bool is_vector(const Op *op, const Type *v, DType dtype, int64_t each) {
+  const Type *t = op->operands[0]->type;
+  int64_t batch = type_count(t) / (t->dims[t->rank - 2] * t->dims[t->rank - 1]);
+  return v->kind == TY_TENSOR && type_is_static(v) && v->dtype == dtype &&
+         type_count(v) == batch * each;
+}
+
+static int64_t least_side(const Op *op) {
+  const Type *t = op->operands[0]->type;
+  return MIN(t->dims[t->rank - 2], t->dims[t->rank - 1]);
+}
+
+static bool accepts_lu(const Op *op) {
+  return is_small_call(op, "getrf", 1, 3) &&
+         is_vector(op, op->results[1].type, DT_I32, least_side(op)) &&
+         is_vector(op, op->results[2].type, DT_I32, 1);
+}
+
+static bool accepts_qr(const Op *op) {
+  return is_small_call(op, "geqrf", 1, 2) &&
+         is_vector(op, op->results[1].type, op_type(op)->dtype, least_side(op));
+}
+
+static bool accepts_q(const Op *op) {
+  if (!is_small_call(op, "orgqr", 2, 1)) return false;
+  const Type *t = op->operands[0]->type, *tau = op->operands[1]->type;
+  int64_t cols = t->dims[t->rank - 1], each = tau->rank > 0 ? tau->dims[tau->rank - 1] : 0;
+  return t->dims[t->rank - 2] >= cols && each <= cols && each > 0 &&
+         is_vector(op, tau, t->dtype, each);
 }
 
 /* ---- LAPACK's other routines, as JAX calls them ---- */
@@ -251,6 +299,8 @@ static bool accepts_lapack(const Op *op) {
 
 const CpuKernel cpu_kernels_linalg[] = {
     {.name = "lu:small", .kind = OP_CUSTOM_CALL, .accepts = accepts_lu, .run = run_lu},
+    {.name = "qr:small", .kind = OP_CUSTOM_CALL, .accepts = accepts_qr, .run = run_qr},
+    {.name = "q:small", .kind = OP_CUSTOM_CALL, .accepts = accepts_q, .run = run_q},
     {.name = "cholesky:lapack",
      .kind = OP_CHOLESKY,
      .accepts = accepts_cholesky,

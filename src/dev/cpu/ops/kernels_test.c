@@ -470,6 +470,22 @@ static Case cases[] = {
     {"lu_many", LU("s", "37x7x7xf32", "37x7xi32", "37xi32"), "lu:small", 1e-4, 0, 0},
     {"lu_many_wide", LU("d", "3x3x5x9xf64", "3x3x5xi32", "3x3xi32"), "lu:small", 1e-11, 0, 0},
     {"lu_many_tall", LU("d", "20x9x5xf64", "20x5xi32", "20xi32"), "lu:small", 1e-11, 0, 0},
+#define QR(letter, a, k)                                                                   \
+  "func.func @main(%a: tensor<" a ">) -> (tensor<" a ">, tensor<" k                        \
+  ">) { %r:2 = stablehlo.custom_call @lapack_" letter                                      \
+  "geqrf_ffi(%a) {api_version = 4 : i32, mhlo.backend_config = {}} : (tensor<" a           \
+  ">) -> (tensor<" a ">, tensor<" k ">) return %r#0, %r#1 : tensor<" a ">, tensor<" k "> }"
+#define Q(letter, a, k)                                                                    \
+  "func.func @main(%a: tensor<" a ">, %b: tensor<" k ">) -> tensor<" a                     \
+  "> { %r = stablehlo.custom_call @lapack_" letter                                         \
+  "orgqr_ffi(%a, %b) {api_version = 4 : i32, mhlo.backend_config = {}} : (tensor<" a       \
+  ">, tensor<" k ">) -> tensor<" a "> return %r : tensor<" a "> }"
+    {"qr_many", QR("s", "37x7x7xf32", "37x7xf32"), "qr:small", 1e-4, 0, 0},
+    {"qr_many_wide", QR("d", "3x3x5x9xf64", "3x3x5xf64"), "qr:small", 1e-11, 0, 0},
+    {"qr_many_tall", QR("d", "20x19x5xf64", "20x5xf64"), "qr:small", 1e-11, 0, 0},
+    {"qr_many_columns", QR("d", "20x1x5xf64", "20x1xf64"), "qr:small", 1e-11, 0, 0},
+    {"q_many", Q("s", "37x7x7xf32", "37x7xf32"), "q:small", 1e-4, 0, 0},
+    {"q_many_tall", Q("d", "20x19x9xf64", "20x5xf64"), "q:small", 1e-9, 0, 0},
     {"lu_one", LU("s", "70x50xf32", "50xi32", "i32"), "lapack", 1e-4, 0, 0},
     {"lu_few_blocks", LU("z", "2x390x400xcomplex<f64>", "2x390xi32", "2xi32"), "lapack", 1e-9, 0,
      0},

@@ -17,6 +17,13 @@ void small_cholesky(DType t, bool lower, int64_t batch, int64_t n, const void *i
 void small_lu(DType t, int64_t batch, int64_t rows, int64_t cols, const void *in, void *out,
               int32_t *pivots, int32_t *info);
 
+/* By reflectors, as LAPACK's geqrf: tau[batch, min(rows, cols)]; and their product's first columns, as
+ * orgqr; rows >= cols >= reflectors. */
+void small_qr(DType t, int64_t batch, int64_t rows, int64_t cols, const void *in, void *out,
+              void *tau);
+void small_q(DType t, int64_t batch, int64_t rows, int64_t cols, int64_t reflectors, const void *in,
+             const void *tau, void *out);
+
 typedef struct SmallSolve {
   bool left, lower, unit, transposed;
   int64_t batch, rows, cols; /* of the right-hand sides */

@@ -5,6 +5,7 @@
  * (tests/sim/gpu). */
 #include <math.h>
 
+#include "ir/build.h"
 #include "sim/cost/gpu.h"
 
 /* Bytes a cycle that an SM gathers by its threads; Hopper's engines do it faster (fit.gather). */
@@ -17,10 +18,10 @@
 #define FILL 2.5e-6         /* a convolution's first and last steps, over a product's */
 #define SPLIT 4e-6
 #define TOGETHER 32 /* features of groups that are computed together */
-/* Of the vector units' peak: f32 convolutions; a feature a group, in 16 bits and in 32. */
-#define VECTOR 0.83
-#define DEPTHWISE 0.12
-#define DEPTHWISE_WIDE 0.06
+#define VECTOR 0.83 /* of the vector units' peak: f32 convolutions */
+/* Of it, a feature a group: forwards and gradients of weights, gradients of images; in 32 bits half. */
+#define DEPTHWISE 0.135
+#define DEPTHWISE_BACK 0.085
 
 static double places(const HNode *n) {
   double all = 1;
@@ -59,6 +60,13 @@ static double winograd(const Chip *c, const HNode *n) {
     s++;
   }
   return chip_num(c, "fit.winograd", 1);
+}
+
+/* The gradient of a convolution's image: its window is turned around. */
+static bool backwards(const HNode *n) {
+  if (!n->src || n->src->kind != OP_CONVOLUTION) return false;
+  const Op *window = n->src->operands[1]->def;
+  return (window && window->kind == OP_REVERSE) || b_conv_dims(n->src).reversal[0];
 }
 
 /* Patches of one place, next to each other. */
@@ -107,7 +115,7 @@ GpuProduct gpu_conv(const Plan *p, const HNode *n) {
   if (groups > 1 && features < 4 && results < 4) {
     out.peak = gpu_peak(c, DT_F32, 6, &u.matrix);
     out.s = 2 * m * (double)v->n * k * (double)v->taps /
-            (out.peak * (wide ? DEPTHWISE_WIDE : DEPTHWISE));
+            (out.peak * (backwards(n) ? DEPTHWISE_BACK : DEPTHWISE) / (wide ? 2 : 1));
     return out;
   }
   double few = 0, together = MAX(1, MIN(groups, floor(TOGETHER / MAX(features, results))));

@@ -65,7 +65,8 @@ const char *chip_how(const ChipFact *f) {
   static const char *const words[][2] = {/* the strongest doubt first */
                                          {"guess", "guess"},         {"fitted", "fitted"},
                                          {"(recalled)", "recalled"}, {"(derived)", "derived"},
-                                         {"(oracle)", "oracle"},     {"(read)", "read"}};
+                                         {"(oracle)", "oracle"},     {"(read)", "read"},
+                                         {"measured on", "measured"}};
   if (!strncmp(f->key, "fit.", 4)) return "fitted";
   for (int i = 0; i < COUNT_OF(words); i++)
     if (strstr(f->source, words[i][0])) return words[i][1];

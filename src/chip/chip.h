@@ -70,7 +70,8 @@ Err *chip_parse(const char *name, ChipRef *out);
 
 /* How a fact is known, from the word in its source: "read" (the text was opened), "recalled" (from
  * memory of it), "oracle" (asked of libtpu's compiler), "derived" (computed from other facts),
- * "fitted" (a coefficient of the time model) or "guess"; NULL when the source has none of them. */
+ * "fitted" (a coefficient of the time model), "measured" (on the hardware) or "guess"; NULL when the
+ * source has none of them. */
 const char *chip_how(const ChipFact *f);
 const ChipFact *chip_fact(const Chip *c, const char *key); /* NULL when absent */
 double chip_num(const Chip *c, const char *key, double dflt);

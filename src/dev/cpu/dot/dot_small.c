@@ -5,12 +5,11 @@
 #define NEAR_FLOATS 4096    /* of the lhs: with a panel of the rhs in the first one */
 #define RESULT_FLOATS 16384 /* written column by column: longer rows one panel at a time */
 #define SPAN 32768          /* floats that a rhs may span and not be copied; half of it, ... */
-#define DENSE 262144        /* of one whose rows follow one another, with */
-#define SHORT_K 8           /* so few of them, or with AVX-512 */
-#define SHORT_K_512 64      /* so many, or times */
+#define DENSE 262144        /* with AVX-512 of one whose rows follow one another, with */
+#define SHORT_K_512 64      /* so few of them, or times */
 #define FEW_ROWS 48         /* or, in whole vectors, */
 #define MORE_ROWS 512
-#define DENSE_FEW 1048576 /* with AVX-512, times */
+#define DENSE_FEW 1048576 /* times */
 #define FEWER_ROWS 32
 #define ALIAS 256        /* where rows are multiples of so many: they share cache lines */
 #define ALIAS_LHS 1024   /* all of them the same ones */
@@ -39,9 +38,9 @@ static double cost(const Dot *d, int64_t panel) {
 
 /* NULL: none for this k, or these columns. */
 static const GemmShort *shorts(const Dot *d, int64_t columns) {
-  const GemmKernels *kern = gemm_kernels();
-  bool some = d->k <= GEMM_SHORT_K && columns > 2 * kern->lanes && kern->shorts[d->k - 1].rows > 1;
-  return some ? &kern->shorts[d->k - 1] : NULL;
+  if (d->k > GEMM_SHORT_K) return NULL;
+  const GemmShort *fn = &gemm_kernels()->shorts[d->k - 1];
+  return columns > fn->columns ? fn : NULL;
 }
 
 /* Floats that a rhs may span and not be copied. With rows enough a copy is worth more than it takes;
@@ -52,7 +51,7 @@ static int64_t span_of(const Dot *d) {
        few = d->k <= SHORT_K_512 || d->m <= FEW_ROWS || (whole && d->m <= MORE_ROWS);
   if (d->rhs.k_stride == d->n && shorts(d, d->n)) return INT64_MAX;
   if (d->rhs.k_stride == d->n && wide && d->m <= FEWER_ROWS) return DENSE_FEW;
-  if (d->rhs.k_stride == d->n && (wide ? few : d->k <= SHORT_K)) return DENSE;
+  if (d->rhs.k_stride == d->n && wide && few) return DENSE;
   return alias ? SPAN / 2 : SPAN;
 }
 

@@ -69,6 +69,7 @@ typedef void (*GemmShortFn)(const GemmAt *at, int64_t b_step, const float *a, co
                             float *c, int64_t columns);
 typedef struct GemmShort {
   int rows;
+  int columns;          /* with no more of them others take less time */
   GemmShortFn one, all; /* a single row; `rows` of them */
 } GemmShort;
 /* For pairs of bf16: rows along a panel, two of k at a time, become floats of it (of gemm_pack_pairs:

@@ -65,14 +65,16 @@ small_panel(int mr, int nv, const GemmAt *at, int64_t k, const float *a, const f
 #define SMALL_TO_12(X, nv) \
   SMALL_TO_6(X, nv) X(7, nv) X(8, nv) X(9, nv) X(10, nv) X(11, nv) X(12, nv)
 
-/* ---- short k: the rows' elements stay in registers while all columns pass by ---- */
+/* ---- short k: the rows' elements stay in registers while all columns pass by; half of them at a time
+ * where there would be room for a single row's ---- */
 
-#define SHORT_ROWS(k) (SHORT_REGS / (k) < 1 ? 1 : SHORT_REGS / (k) > 4 ? 4 : SHORT_REGS / (k))
+#define SHORT_FIRST(k) (2 * (k) <= SHORT_REGS ? (k) : ((k) + 1) / 2)
+#define SHORT_ROWS(k) (4 * SHORT_FIRST(k) <= SHORT_REGS ? 4 : SHORT_REGS / SHORT_FIRST(k))
 
-FN static inline __attribute__((always_inline)) void short_rows(int mr, int k, const GemmAt *at,
+FN static inline __attribute__((always_inline)) void short_pass(int mr, int k, const GemmAt *at,
                                                                 int64_t b_step, const float *a,
                                                                 const float *b, float *c,
-                                                                int64_t columns) {
+                                                                int64_t columns, bool add) {
   V x[4][GEMM_SHORT_K];
 #pragma GCC unroll 4
   for (int i = 0; i < mr; i++)
@@ -87,7 +89,10 @@ FN static inline __attribute__((always_inline)) void short_rows(int mr, int k, c
       const M mask = V_MASK(all ? LANES : columns - j);
       V sum[4];
 #pragma GCC unroll 4
-      for (int i = 0; i < mr; i++) sum[i] = V_ZERO();
+      for (int i = 0; i < mr; i++) {
+        const float *from = c + i * c_row + j;
+        sum[i] = !add ? V_ZERO() : all ? V_LOAD(from) : V_LOAD_MASK(from, mask);
+      }
 #pragma GCC unroll 8
       for (int p = 0; p < k; p++) {
         const float *from = b + p * b_k + j;
@@ -104,13 +109,18 @@ FN static inline __attribute__((always_inline)) void short_rows(int mr, int k, c
   }
 }
 
-#define SHORT_AS(name, k, mr)                                                                 \
-  FN static void name##_##k(const GemmAt *at, int64_t b_step, const float *a, const float *b, \
-                            float *c, int64_t columns) {                                      \
-    short_rows(mr, k, at, b_step, a, b, c, columns);                                          \
+#define SHORT_AS(name, k, mr)                                                                     \
+  FN static void name##_##k(const GemmAt *at, int64_t b_step, const float *a, const float *b,     \
+                            float *c, int64_t columns) {                                          \
+    const int first = SHORT_FIRST(k);                                                             \
+    short_pass(mr, first, at, b_step, a, b, c, columns, false);                                   \
+    if (first < k)                                                                                \
+      short_pass(mr, (k)-first, at, b_step, a + first * at->a_k, b + first * at->b_k, c, columns, \
+                 true);                                                                           \
   }
 #define SHORT(k) SHORT_AS(short_one, k, 1) SHORT_AS(short_rows, k, SHORT_ROWS(k))
-#define SHORT_ROW(k) {SHORT_ROWS(k), short_one_##k, short_rows_##k},
+#define SHORT_ROW(k) \
+  {SHORT_ROWS(k), SHORT_FIRST(k) < (k) ? 16 * LANES : 2 * LANES, short_one_##k, short_rows_##k},
 #define TO_8(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8)
 
 /* clang-format off */

@@ -102,6 +102,12 @@ static void beside(const Plan *p, const HNode *n, bool matrix, double few, GpuPr
   if (!p->opts->eager) out->beside_s += chip_num(c, "fit.launch", 2.5e-6);
 }
 
+/* Features in tiles of 128 bytes, unless they are a few. */
+static double whole_tiles(double features, double size) {
+  double tile = 2 * LINE / size;
+  return features * size < LINE ? features : ceil(features / tile) * tile;
+}
+
 GpuProduct gpu_conv(const Plan *p, const HNode *n) {
   const HConv *v = n->conv;
   const Chip *c = p->chip;
@@ -125,6 +131,8 @@ GpuProduct gpu_conv(const Plan *p, const HNode *n) {
     if (least < piece) few = 3 * image / least * piece; /* written, cleared before, read */
     features = ceil(f / piece) * piece;
     results = ceil(r / piece) * piece;
+    if (gradient && groups <= 1 && !plain(n, gradient)) /* tiles are of one place */
+      features = whole_tiles(features, size), results = whole_tiles(results, size);
     groups = ceil(groups / together);
   }
   if (gradient) m = features * places(n);

@@ -42,6 +42,18 @@ static double bandwidth(const Chip *c, double bytes) {
   return 1 / (share / memory + (1 - share) / cache);
 }
 
+/* Bytes of arguments among what the kernel reads: where all of the program's arguments are more than
+ * the cache, they are not there any more from the run before. */
+static double cold_bytes(const Plan *p, const Kernel *k) {
+  double all = 0, cold = 0;
+  for (int i = 0; i < p->g->main->params.n; i++) all += hlo_bytes(p->g->main->params.v[i]);
+  if (all <= chip_num(p->chip, "l2", 4 << 20)) return 0;
+  for (int i = 0; i < k->reads.n; i++)
+    if (k->reads.v[i]->is_param && !k->reads.v[i]->node->comp->parent)
+      cold += read_bytes(k, k->reads.v[i]);
+  return cold;
+}
+
 /* An attention kernel: blocks of 128 queries of one head to an SM; its products at a share of what
  * large ones reach, over nothing but the operands and results of the whole. */
 static double attention_s(const Chip *c, const Kernel *k) {
@@ -94,7 +106,8 @@ void gpu_cost(Plan *p, Kernel *k) {
   }
   double bytes = rd + wr;
   k->bytes = bytes;
-  double t_mem = bytes / bandwidth(c, bytes);
+  double cold = MIN(bytes, cold_bytes(p, k));
+  double t_mem = cold / bw + (bytes - cold) / bandwidth(c, bytes);
   /* small arrays never reach the bandwidth */
   double ramp = MAX(0.05, bytes / MAX(1, bytes + chip_num(c, "fit.ramp", 2e-6) * bw));
   if (k->attention && k->conv) {

@@ -13,7 +13,6 @@
 #define COLUMN 15.0   /* added along columns */
 #define SCANNED 0.33  /* running sums: blocks of 16, sums of blocks, and back */
 #define SORTED 2.87   /* compared and exchanged in a step of a bitonic sort */
-#define DIVIDED 3.2   /* exactly, in rows of Triton */
 /* With fewer elements than an SM has threads, each takes one element instead of four. */
 #define THREADS 2048
 /* Longer rows, and columns, are summed in two steps; a block sums so many bytes side by side. */
@@ -26,6 +25,10 @@
 /* Clocks that an element costs for each of the k largest that a row keeps. */
 #define CANDIDATE 1.4
 #define LONG_WINDOW 32
+/* Clocks of an SM that one operation takes on one row of 1024 in a kernel that holds rows (Triton's);
+ * on one of 512 as many, on shorter ones less. */
+#define ROW_CLOCKS 34
+#define HELD_ROW 1024
 
 static double windows(const HNode *n, double rate) {
   double taps = 1;
@@ -89,9 +92,26 @@ static double weight(const HNode *n) {
   }
 }
 
+/* A kernel that holds rows: each operation waits for the one before, in all threads of the row. */
+static double rows(const Kernel *k, double rate) {
+  const HNode *sum = NULL;
+  for (int i = 0; i < k->inner.n; i++)
+    if (k->inner.v[i]->kind == H_REDUCE) sum = k->inner.v[i];
+  if (!sum || !hlo_count(sum->in[0])) return 0;
+  double all = (double)hlo_count(sum->in[0]), row = all / MAX(1, (double)hlo_count(sum));
+  int ops = 0;
+  for (int i = 0; i < k->inner.n; i++) {
+    const HNode *n = k->inner.v[i], *x = n->kind == H_REDUCE ? n->in[0] : n;
+    bool whole = (double)hlo_count(x) >= all && !plan_const_only(x);
+    ops += whole && (n->kind == H_REDUCE || n->kind == H_EWISE);
+  }
+  double length = exp2(ceil(log2(MAX(1, row)))) / HELD_ROW;
+  return all / MAX(1, row) * ops * ROW_CLOCKS * (length < 1 ? MIN(1, 2 * length) : length) / rate;
+}
+
 double gpu_vector_s(const Chip *c, const Kernel *k, double bytes, double bandwidth) {
   double sms = chip_num(c, "sms", 80) / c->devices_per_chip, clock = c->clock, s = 0, added = 0,
-         divided = 0, launch = chip_num(c, "fit.launch", 2.5e-6);
+         launch = chip_num(c, "fit.launch", 2.5e-6);
   const HNode *root = k->roots.n ? k->roots.v[0] : NULL;
   if (root && (root->kind == H_SORT || root->op == OP_CHLO_TOP_K))
     return sorting(root, sms, clock, bytes, bandwidth);
@@ -99,8 +119,6 @@ double gpu_vector_s(const Chip *c, const Kernel *k, double bytes, double bandwid
   for (int i = 0; i < k->inner.n; i++) {
     const HNode *n = k->inner.v[i];
     ops += weight(n) * (double)hlo_count(n);
-    if (k->rows && n->op == OP_DIVIDE && !plan_const_only(n->in[1]))
-      divided += (double)hlo_count(n) / (DIVIDED * sms * clock);
     if (n->kind == H_RWIN) s += windows(n, sms * clock);
     if (n->kind == H_SELSCAT) s += windows(n, sms * clock) / 4 + 2 * launch; /* zeros; choices */
     if (n->kind == H_REDUCE) added = MAX(added, sums(n, sms, clock, launch));
@@ -117,5 +135,6 @@ double gpu_vector_s(const Chip *c, const Kernel *k, double bytes, double bandwid
   else if (root && root->kind == H_RESHAPE) rate = HUGE_VAL; /* a copy without addresses */
   else if (written < THREADS * sms) rate /= 4;
   double arithmetic = ops / (chip_num(c, "peak_fp32", 1e12) / c->devices_per_chip / 4);
-  return MAX(MAX(arithmetic, written / rate), MAX(MAX(s, added), divided));
+  if (k->rows) s = MAX(s, rows(k, sms * clock));
+  return MAX(MAX(arithmetic, written / rate), MAX(s, added));
 }

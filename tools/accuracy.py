@@ -151,7 +151,7 @@ FAMILIES = (("matrix products", r"(b?mm|mmbias|mmacc)_"), ("convolutions", r"(co
             ("moved arrays", r"(transpose|reshape|concat|slice|pad|ds|dus|onehot|gather|gatherax1|scatteradd)_"), ("sums", r"red_(sum|max|mean|prod|argmax)"),
             ("softmax, normalisation", r"(softmax|layernorm|batchnorm|xent|red_var)"), ("windows", r"(pool|rwin)"), ("sorts, top-k, running sums", r"(sort|topk|red_cumsum)"),
             ("random bits", r"(rng|dropout)"), ("loops", r"(loop\d+|scan\d+)_"), ("blocks and steps", r""))
-GAP = 0.7  # microseconds between two kernels of a CUDA graph on an H100, host kept out
+GAP = 0.3  # microseconds between two kernels of a CUDA graph on an H100, host kept out
 
 
 def measured(weft, folder):
@@ -419,7 +419,7 @@ compiler recomputes values to fit, which weft does not do.
 
 {gpu}
 The oracle's programs and the nets of the tables above, run by XLA (JAX 0.11.2) on an H100 80GB HBM3: the sum of a program's kernels by
-CUPTI, and 0.7 us between two of them; how is told in tests/sim/gpu. *Bias*: the median of weft / measured - 1. Peak: what XLA
+CUPTI, and 0.3 us between two of them; how is told in tests/sim/gpu. *Bias*: the median of weft / measured - 1. Peak: what XLA
 plans. Loops, sums, sorts, windows, products and convolutions have their rates from these rows, so this is how well simple laws describe
 them, not a blind test; nothing was fitted for whole steps. Most rows are of cuBLAS without XLA's search (`autotuned` 0), whose workspace of 32 MiB
 is most of the peak of a single product; searched, small ones are Triton's and have none.

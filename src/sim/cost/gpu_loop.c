@@ -80,7 +80,7 @@ static double sorting(const HNode *n, double sms, double clock, double bytes, do
 }
 
 /* The arithmetic of one number, in operations of four clocks of a lane. A GPU shifts and combines bits
- * in half the instructions. */
+ * in half the instructions; sines are short where arguments are, powers are not. */
 static double weight(const HNode *n) {
   switch (n->op) {
   case OP_SHIFT_LEFT:
@@ -88,6 +88,9 @@ static double weight(const HNode *n) {
   case OP_OR:
   case OP_XOR:
   case OP_AND: return 0.45 * vpu_weight(n);
+  case OP_SINE:
+  case OP_COSINE: return 25;
+  case OP_POWER: return plan_const_only(n->in[1]) ? vpu_weight(n) : 75;
   default: return vpu_weight(n);
   }
 }
@@ -130,7 +133,8 @@ double gpu_vector_s(const Chip *c, const Kernel *k, double bytes, double bandwid
           n->kind == H_DUS && n->n_in > 1 ? (double)hlo_count(n->in[1]) : (double)hlo_count(n);
   }
   double rate = ELEMENTS * sms * clock;
-  bool turned = root && root->kind == H_TRANSPOSE && root->dims[root->rank - 1] != root->rank - 1;
+  bool turned = root && root->kind == H_TRANSPOSE && root->rank > 0 &&
+                root->dims[root->rank - 1] != root->rank - 1;
   if (turned) rate *= TURNED;
   else if (root && root->kind == H_RESHAPE) rate = HUGE_VAL; /* a copy without addresses */
   else if (written < THREADS * sms) rate /= 4;

@@ -114,10 +114,11 @@ static void wait_for_host(Plan *p, Kernel *k) {
   p->time_s = k->start_s = p->issue_s;
 }
 
-/* The counter of a loop is a kernel of its own on a GPU, however short. */
+/* The counter of a loop is a kernel of its own on a GPU, however short, and its copy another. */
 static void count_on_gpu(Plan *p, Kernel *k, bool *counted) {
   *counted = true;
   gpu_cost(p, k);
+  k->time_s *= 2;
   p->time_s += k->time_s;
 }
 

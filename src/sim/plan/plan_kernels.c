@@ -293,6 +293,13 @@ static bool sums_products(const Kernel *k, const HNode *product) {
   return false;
 }
 
+/* Does it write into an array in place, as a GPU's kernel does for one array at a time? */
+static bool updates_alone(const Plan *p, const Kernel *k) {
+  bool updates = false;
+  for (int i = 0; i < k->roots.n; i++) updates |= k->roots.v[i]->kind == H_DUS;
+  return updates && !p->law->tpu;
+}
+
 /* The kernel that makes a full-size input of kernel `at` and can make its results as well, the last of
  * several; -1: none. `loops`: of two loops without a sum or a product, else of others. */
 static int maker_to_join(Plan *p, int at, bool loops, Seen *seen) {
@@ -309,6 +316,7 @@ static int maker_to_join(Plan *p, int at, bool loops, Seen *seen) {
     if (v->kernel < 0 || v->node->comp != p->comp || hlo_count(v->node) != dom) continue;
     Kernel *s = p->kernels.v[v->kernel];
     if (s == k || s->dead || s->copy || !loops_over(s) || domain(s) != dom) continue;
+    if (updates_alone(p, s) || updates_alone(p, k)) continue;
     if (s->roots.v[0]->val->lone) continue;
     if (s->attention || (s->conv && !p->law->tpu) || (several && !s->conv)) continue;
     if (v->node->ends || (p->law->tpu && s->conv && sums_products(k, s->conv))) continue;
@@ -463,6 +471,7 @@ void plan_kernels(Plan *p) {
             b->roots.v[0]->val->alias || b->roots.v[0]->val->lone || a->rows || b->rows)
           continue;
         if (eager && !(a->reduce && b->reduce) && src->ends) continue;
+        if (updates_alone(p, a) || updates_alone(p, b)) continue;
         if (a->reduce != b->reduce && dom > 8192 && !only_widens(a) && !only_widens(b) &&
             !(p->law->tpu && (sums_result(a, b) || sums_result(b, a))))
           continue;

@@ -421,7 +421,7 @@ compiler recomputes values to fit, which weft does not do.
 The oracle's programs and the nets of the tables above, run by XLA (JAX 0.11.2) on an H100 80GB HBM3: the sum of a program's kernels by
 CUPTI, and 0.3 us between two of them; how is told in tests/sim/gpu. *Bias*: the median of weft / measured - 1. Peak: what XLA
 plans. Loops, sums, sorts, windows, products and convolutions have their rates from these rows, so this is how well simple laws describe
-them, not a blind test; nothing was fitted for whole steps. Most rows are of cuBLAS without XLA's search (`autotuned` 0), whose workspace of 32 MiB
+them, not a blind test; of whole steps, kernels that hold rows, counters of loops and the time between kernels were read. Most rows are of cuBLAS without XLA's search (`autotuned` 0), whose workspace of 32 MiB
 is most of the peak of a single product; searched, small ones are Triton's and have none.
 Other GPUs have no such rows: they take the laws, with their own clocks, units, caches and bandwidth.
 

@@ -264,6 +264,86 @@ static void test_convolutions(void **state) {
 #define BACK(out, in) \
   out " = stablehlo.broadcast_in_dim " in ", dims = [0] : (" LINES ") -> " PLANE "\n"
 
+/* What XLA puts into one kernel, as its programs on an H100 show (tests/sim/gpu): all of a layer norm
+ * where Triton writes it; a gather and its indices; one stack of a loop, and no more. What it gives
+ * cuBLAS besides the operands. */
+static void test_kernels(void **state) {
+  (void)state;
+  static const char norm[] =
+      "func.func @main(%x: " PLANE ") -> " PLANE " {\n"
+      "%z = stablehlo.constant dense<0.0> : tensor<f32>\n"
+      "%k = stablehlo.constant dense<1024.0> : " LINES
+      "\n" OVER("add", "%s", "%x", "%z") "%m = stablehlo.divide %s, %k : " LINES "\n" BACK(
+          "%b", "%m") "%d = stablehlo.subtract %x, %b : " PLANE "\n"
+                      "%q = stablehlo.multiply %d, %d : " PLANE
+                      "\n" OVER("add", "%t", "%q",
+                                "%z") "%v = stablehlo.divide %t, %k : " LINES
+                                      "\n%r = stablehlo.rsqrt %v : " LINES "\n" BACK(
+                                          "%c", "%r") "%y = stablehlo.multiply %d, %c : " PLANE
+                                                      "\nreturn %y : " PLANE " }";
+  static const char rows[] =
+      "func.func @main(%x: " PLANE ", %i: tensor<512x1xi32>) -> tensor<512x1024xf32> {\n"
+      "%n = stablehlo.constant dense<7> : tensor<512x1xi32>\n"
+      "%j = stablehlo.add %i, %n : tensor<512x1xi32>\n"
+      "%g = \"stablehlo.gather\"(%x, %j) {dimension_numbers = #stablehlo.gather<offset_dims = [1], "
+      "collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, slice_sizes = "
+      "array<i64: 1, 1024>} : (" PLANE ", tensor<512x1xi32>) -> tensor<512x1024xf32>\n"
+      "return %g : tensor<512x1024xf32> }";
+  static const char product[] =
+      "func.func @main(%a: tensor<4096x4096xbf16>) -> tensor<4096x4096xbf16> {\n"
+      "%y = stablehlo.dot_general %a, %a, contracting_dims = [1] x [0] : (tensor<4096x4096xbf16>, "
+      "tensor<4096x4096xbf16>) -> tensor<4096x4096xbf16>\nreturn %y : tensor<4096x4096xbf16> }";
+  const struct {
+    const char *text, *chip;
+    int kernels;
+    double temp;
+  } cases[] = {{norm, "H100-SXM", 1, 0},
+               {norm, "A100-80GB", 1, 0},
+               {rows, "H100-SXM", 1, 0},
+               {product, "H100-SXM", 1, 32 << 20},
+               {product, "V100", 1, 4 << 20}};
+  for (size_t i = 0; i < COUNT_OF(cases); i++) {
+    SimReport *r = estimate(cases[i].text, cases[i].chip, (SimOpts){0});
+    assert_int_equal(r->n_kernels, cases[i].kernels);
+    assert_true(r->temp_bytes == cases[i].temp);
+    sim_report_free(r);
+  }
+  SimReport *older = estimate(norm, "V100", (SimOpts){0});
+  assert_true(older->n_kernels > 1);
+  sim_report_free(older);
+}
+
+#define STACKS "%s: tensor<8x4096xf32>, %t: tensor<8x4096xf32>, %x: tensor<1x4096xf32>"
+#define STATE "tensor<i32>, tensor<8x4096xf32>, tensor<8x4096xf32>"
+static void test_stacks(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func @main(" STACKS ") -> (tensor<8x4096xf32>, tensor<8x4096xf32>) {\n"
+      "%z = stablehlo.constant dense<0> : tensor<i32>\n"
+      "%e = stablehlo.constant dense<8> : tensor<i32>\n"
+      "%o = stablehlo.constant dense<1> : tensor<i32>\n"
+      "%w:3 = stablehlo.while(%i = %z, %p = %s, %q = %t) : " STATE "\n cond {\n"
+      "%c = stablehlo.compare LT, %i, %e : (tensor<i32>, tensor<i32>) -> tensor<i1>\n"
+      "stablehlo.return %c : tensor<i1>\n } do {\n"
+      "%y = stablehlo.tanh %x : tensor<1x4096xf32>\n"
+      "%a = stablehlo.dynamic_update_slice %p, %x, %i, %z : (tensor<8x4096xf32>, "
+      "tensor<1x4096xf32>, tensor<i32>, tensor<i32>) -> tensor<8x4096xf32>\n"
+      "%b = stablehlo.dynamic_update_slice %q, %y, %i, %z : (tensor<8x4096xf32>, "
+      "tensor<1x4096xf32>, tensor<i32>, tensor<i32>) -> tensor<8x4096xf32>\n"
+      "%n = stablehlo.add %i, %o : tensor<i32>\nstablehlo.return %n, %a, %b : " STATE "\n }\n"
+      "return %w#1, %w#2 : tensor<8x4096xf32>, tensor<8x4096xf32> }";
+  SimReport *r = estimate(text, "H100-SXM", (SimOpts){0});
+  int counters = 0, updates = 0;
+  for (int i = 0; i < r->n_kernels; i++) {
+    if (r->kernels[i].count < 8) continue;
+    if (r->kernels[i].bytes < 4096) counters++;
+    else updates++;
+  }
+  assert_int_equal(counters, 1);
+  assert_int_equal(updates, 2);
+  sim_report_free(r);
+}
+
 /* One operation at a time: what meets in a sum is there before it, GELU and softmax are one kernel
  * all the same, an update is one too, and the host issues each. */
 static void test_eager(void **state) {
@@ -393,6 +473,8 @@ static void test_kept(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_eager),
+                                     cmocka_unit_test(test_kernels),
+                                     cmocka_unit_test(test_stacks),
                                      cmocka_unit_test(test_convolutions),
                                      cmocka_unit_test(test_kept),
                                      cmocka_unit_test(test_attention),

@@ -174,29 +174,27 @@ typedef struct Job {
       for (int64_t i = 0; i < k; i++) a[i * n + k] = (V_##N){0};                                        \
     }                                                                                                   \
   }                                                                                                     \
-  static void qr_groups_##N(void *arg, int64_t begin, int64_t end) {                                    \
-    const Job *q = arg;                                                                                 \
+  static void groups_##N(const Job *q, int64_t begin, int64_t end, bool makes_q) {                      \
     int64_t m = q->rows, n = q->cols, size = m * n, k = q->reflectors;                                  \
     V_##N *a = cpu_scratch((size_t)(size + k) * BYTES), *tau = a + size;                                \
     for (int64_t g = begin * LANES_##N; g < MIN(q->batch, end * LANES_##N); g += LANES_##N) {           \
       int64_t some = MIN(LANES_##N, q->batch - g);                                                      \
       take_##N((const T *)q->in + g * size, size, some, a);                                             \
-      qr_##N(a, m, n, tau);                                                                             \
+      if (makes_q) {                                                                                    \
+        take_##N((const T *)q->tau + g * k, k, some, tau);                                              \
+        q_##N(a, m, n, k, tau);                                                                         \
+      } else {                                                                                          \
+        qr_##N(a, m, n, tau);                                                                           \
+        give_##N(tau, k, some, (T *)q->tau + g * k);                                                    \
+      }                                                                                                 \
       give_##N(a, size, some, (T *)q->out + g * size);                                                  \
-      give_##N(tau, k, some, (T *)q->tau + g * k);                                                      \
     }                                                                                                   \
   }                                                                                                     \
+  static void qr_groups_##N(void *arg, int64_t begin, int64_t end) {                                    \
+    groups_##N(arg, begin, end, false);                                                                 \
+  }                                                                                                     \
   static void q_groups_##N(void *arg, int64_t begin, int64_t end) {                                     \
-    const Job *q = arg;                                                                                 \
-    int64_t m = q->rows, n = q->cols, size = m * n, k = q->reflectors;                                  \
-    V_##N *a = cpu_scratch((size_t)(size + k) * BYTES), *tau = a + size;                                \
-    for (int64_t g = begin * LANES_##N; g < MIN(q->batch, end * LANES_##N); g += LANES_##N) {           \
-      int64_t some = MIN(LANES_##N, q->batch - g);                                                      \
-      take_##N((const T *)q->in + g * size, size, some, a);                                             \
-      take_##N((const T *)q->tau + g * k, k, some, tau);                                                \
-      q_##N(a, m, n, k, tau);                                                                           \
-      give_##N(a, size, some, (T *)q->out + g * size);                                                  \
-    }                                                                                                   \
+    groups_##N(arg, begin, end, true);                                                                  \
   }                                                                                                     \
                                                                                                         \
   /* l x = b for a triangle l, its element (i, k) at a[i * ai + k * ak], taken from the first   \

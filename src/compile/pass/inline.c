@@ -1,7 +1,7 @@
 /* pass_inline: one function. Calls are replaced by a copy of the callee's ops, callees first; a
  * composite becomes the chlo op of its name when weft has one that computes the same, else its
- * decomposition; sdy.named_computation becomes its body. Values have no use lists, so the walk
- * carries a table of replacements and rewrites operands as it goes. */
+ * decomposition; sdy.named_computation becomes its body, and so does async_start. Values have no use
+ * lists, so the walk carries a table of replacements and rewrites operands as it goes. */
 #include "compile/pass/pass.h"
 
 #include <stdlib.h>
@@ -71,10 +71,14 @@ static Err *inline_call(Inliner *in, Op *op, Func *callee, Map *rep) {
   return NULL;
 }
 
-/* sdy.named_computation: its ops move out. */
-static void inline_body(Op *op, Map *rep) {
-  Region *r = op->regions[0];
-  for (int i = 0; i < r->n_args; i++) replace(rep, r->args[i], op->operands[i]);
+/* The ops of op's region move out, before it; its terminator stays. */
+static void move_out(Op *op) {
+  Region *body = op->regions[0];
+  for (Op *b = body->first, *next; b && b != body->last; b = next) {
+    next = b->next;
+    op_remove(b);
+    op_insert_before(op, b);
+  }
 }
 
 /* Composites that are one op of weft's. */
@@ -129,14 +133,10 @@ static Err *inline_region(Inliner *in, Region *r, Map *rep) {
       continue;
     }
     if (op->kind == OP_NAMED_COMPUTATION) {
-      inline_body(op, rep);
       Region *body = op->regions[0];
+      for (int i = 0; i < body->n_args; i++) replace(rep, body->args[i], op->operands[i]);
       TRY(inline_region(in, body, rep));
-      for (Op *b = body->first, *bn; b && b != body->last; b = bn) {
-        bn = b->next;
-        op_remove(b);
-        op_insert_before(op, b);
-      }
+      move_out(op);
       for (int i = 0; i < op->n_results; i++)
         replace(rep, &op->results[i], body->last->operands[i]);
       op_remove(op);
@@ -171,6 +171,57 @@ static bool calls_by_name(const Region *r) {
   return false;
 }
 
+/* ---- futures: what was started is done where it starts ------------------------------------- */
+
+static bool is_wish(const Op *op) { /* for an order (jax.experimental.control_deps) */
+  return op->kind == OP_CUSTOM_CALL && str_is(op_str(op, "call_target_name"), "control_dep");
+}
+
+static bool takes_future(const Op *op) {
+  for (int i = 0; i < op->n_operands; i++)
+    if (op->operands[i]->type->kind == TY_FUTURE) return true;
+  return false;
+}
+
+/* Nobody but async_done asks for a future: it is not carried by a loop, nor put in a tuple. */
+static bool futures_are_plain(const Region *r, int *starts) {
+  for (const Op *op = r->first; op; op = op->next) {
+    *starts += op->kind == OP_ASYNC_START;
+    if (op->kind == OP_ASYNC_DONE) {
+      const Op *start = op->operands[0]->def;
+      if (!start || start->kind != OP_ASYNC_START) return false;
+    } else if (takes_future(op) && !is_wish(op)) {
+      return false;
+    }
+    for (int i = 0; i < op->n_regions; i++)
+      if (!futures_are_plain(op->regions[i], starts)) return false;
+  }
+  return true;
+}
+
+/* rep: also from a future to the async_start that was. */
+static void settle(Region *r, Map *rep) {
+  for (Op *op = r->first, *next; op; op = next) {
+    for (int i = 0; i < op->n_operands; i++) op->operands[i] = resolve(rep, op->operands[i]);
+    if (op->kind == OP_ASYNC_START) {
+      const Region *body = op->regions[0];
+      for (int i = 0; i < body->n_args; i++) replace(rep, body->args[i], op->operands[i]);
+    }
+    for (int i = 0; i < op->n_regions; i++) settle(op->regions[i], rep);
+    next = op->next;
+    if (op->kind == OP_ASYNC_START) {
+      move_out(op);
+      op_remove(op);
+    } else if (op->kind == OP_ASYNC_DONE) {
+      const Op *end = op->operands[0]->def->regions[0]->last;
+      for (int i = 0; i < op->n_results; i++) replace(rep, &op->results[i], end->operands[i]);
+      op_remove(op);
+    } else if (is_wish(op) && takes_future(op)) {
+      op_remove(op);
+    }
+  }
+}
+
 Err *pass_inline(Module *m) {
   Func *main = module_main(m);
   if (!main || !main->body) return err_new(ERR_INVALID, "the program has no main function");
@@ -178,6 +229,12 @@ Err *pass_inline(Module *m) {
   Err *e = inline_func(&in, main, NULL);
   map_free(in.state);
   if (e) return e;
+  int starts = 0;
+  if (futures_are_plain(main->body, &starts) && starts) {
+    Map *rep = map_new();
+    settle(main->body, rep);
+    map_free(rep);
+  }
   if (!calls_by_name(main->body)) {
     m->funcs.v[0] = main;
     m->funcs.n = 1;

@@ -22,30 +22,32 @@ static double number(uint32_t *seed) { /* -1 .. 1 */
 /* The largest error of a transform of length n, relative to the largest result. */
 static double error_of(int64_t n, bool wide, bool swapped) {
   Fft *f = fft_new(n, wide);
-  size_t area = (size_t)fft_area(f), count = (size_t)(2 * n * FFT_LANES);
+  int64_t lanes = fft_lanes(wide);
+  size_t area = (size_t)fft_area(f), count = (size_t)(2 * n * lanes);
   double *from = xmalloc(count * sizeof *from), *roots = xmalloc(2 * (size_t)n * sizeof *roots),
          worst = 0, largest = 0;
   for (int64_t k = 0; k < n; k++) fft_root(k, n, &roots[2 * k], &roots[2 * k + 1]);
-  float *narrow = xmalloc(2 * area * sizeof *narrow);
-  double *exact = xmalloc(2 * area * sizeof *exact);
+  float *narrow = aligned_alloc(64, 2 * area * sizeof *narrow);
+  double *exact = aligned_alloc(64, 2 * area * sizeof *exact);
   uint32_t seed = (uint32_t)n;
   for (size_t i = 0; i < count; i++) {
-    narrow[i] = (float)number(&seed);
-    from[i] = exact[i] = (double)narrow[i];
+    float x = (float)number(&seed);
+    from[i] = (double)x;
+    if (wide) exact[i] = (double)x;
+    else narrow[i] = x;
   }
-  void *to = wide ? fft_forward(f, exact, exact + area, swapped)
-                  : fft_forward(f, narrow, narrow + area, swapped);
+  void *to = wide ? fft_code()->forward[1](f, exact, exact + area, swapped)
+                  : fft_code()->forward[0](f, narrow, narrow + area, swapped);
   for (int64_t k = 0; k < n; k++)
-    for (int l = 0; l < FFT_LANES; l++) {
+    for (int64_t l = 0; l < lanes; l++) {
       double re = 0, im = 0;
       for (int64_t j = 0; j < n; j++) {
-        int64_t a = j * FFT_LANES + l, b = a + n * FFT_LANES;
+        int64_t a = 2 * j * lanes + l, b = a + lanes;
         double x = from[swapped ? b : a], y = from[swapped ? a : b];
         const double *w = &roots[2 * (j * k % n)];
         re += x * w[0] - y * w[1], im += x * w[1] + y * w[0];
       }
-      int64_t a = k * FFT_LANES + l, b = a + n * FFT_LANES, r = swapped ? b : a,
-              i = swapped ? a : b;
+      int64_t a = 2 * k * lanes + l, b = a + lanes, r = swapped ? b : a, i = swapped ? a : b;
       double got_re = wide ? ((double *)to)[r] : (double)((float *)to)[r],
              got_im = wide ? ((double *)to)[i] : (double)((float *)to)[i];
       worst = fmax(worst, fmax(fabs(got_re - re), fabs(got_im - im)));
@@ -58,7 +60,7 @@ static double error_of(int64_t n, bool wide, bool swapped) {
 
 static void lengths(void **state) {
   (void)state;
-  static const int64_t larger[] = {67, 97, 128, 143, 202, 243, 256, 360, 509};
+  static const int64_t larger[] = {67, 97, 128, 143, 202, 243, 256, 343, 360, 509, 512, 1024};
   for (int64_t i = 1; i < 64 + COUNT_OF(larger); i++)
     for (int how = 0; how < 4; how++) {
       int64_t n = i < 64 ? i : larger[i - 64];
@@ -141,6 +143,19 @@ static void arrangements(void **state) {
   kernel_case("1x675xf32", "RFFT", "675", "1x338x" C64, 1e-6);
   kernel_case("1x338x" C64, "IRFFT", "675", "1x675xf32", 1e-6);
   kernel_case("512x3x" C64, "FFT", "512, 3", "512x3x" C64, 1e-6);
+  kernel_case("9x256x" C64, "FFT", "256", "9x256x" C64, 1e-6); /* lines by themselves */
+  kernel_case("2x320x" C64, "IFFT", "320", "2x320x" C64, 1e-6);
+  kernel_case("1x48x" C64, "IFFT", "48", "1x48x" C64, 1e-6);
+  kernel_case("1x16x" C64, "IFFT", "16", "1x16x" C64, 1e-6);
+  kernel_case("1x32xf32", "RFFT", "32", "1x17x" C64, 1e-6);
+  kernel_case("9x1024xf32", "RFFT", "1024", "9x513x" C64, 1e-6);
+  kernel_case("9x513x" C64, "IRFFT", "1024", "9x1024xf32", 1e-6);
+  kernel_case("5x640xf64", "RFFT", "640", "5x321x" C128, 1e-14);
+  kernel_case("5x321x" C128, "IRFFT", "640", "5x640xf64", 1e-14);
+  kernel_case("3x1072x" C64, "IFFT", "1072", "3x1072x" C64, 1e-6); /* 16 by 67: with a chirp */
+  kernel_case("3x536x" C128, "FFT", "536", "3x536x" C128, 1e-14);
+  kernel_case("2x8192x" C128, "FFT", "8192", "2x8192x" C128, 1e-13);
+  kernel_case("20x36x33x" C64, "IFFT", "36, 33", "20x36x33x" C64, 1e-6);
   kernel_case("0x8x" C64, "FFT", "8", "0x8x" C64, 1e-6);
 }
 

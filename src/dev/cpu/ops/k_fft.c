@@ -1,6 +1,6 @@
-/* fft of f32, f64 and their complex types: FFT_LANES lines at a time, the dimensions one after
- * another from the last. A real line of even length n is a complex one of n / 2 whose result is
- * taken apart. Lines that are long, or few and not short, are matrices: transforms of the columns,
+/* fft of f32, f64 and their complex types: the dimensions one after another from the last, lines side
+ * by side in vectors or, where they are dense and long, each by itself (fft.h). A real line of even length n is a complex one of n / 2 whose result is
+ * taken apart. FftLines that are long, or few and not short, are matrices: transforms of the columns,
  * roots of unity, transforms of the rows; those whose length has no two divisors for that are
  * convolved with a chirp (Bluestein), by transforms of a longer line that has. */
 #include <math.h>
@@ -11,26 +11,20 @@
 
 #define FEW_LINES 3
 #define MATRIX_FEW 256    /* a line so long, of few, is a matrix */
-#define MATRIX_LONG 32768 /* so long, always: FFT_LANES of them would leave the cache */
+#define MATRIX_LONG 32768 /* so long, always: the lines of a vector would leave the cache */
+#define ROW_LONG 16384    /* complex elements of a line by itself */
 #define TASK_WORK 200000.0
 
-typedef enum Form { COMPLEX, FROM_REAL, TO_REAL } Form;
-
-/* Line i begins at (i / inner) * outer + i % inner, its elements are inner apart; in complex
- * numbers, or real ones where a real line is of odd length. */
-typedef struct Lines {
-  int64_t inner, outer;
-} Lines;
-
 typedef struct Axis { /* how the lines of one dimension are transformed */
-  Form form;
+  FftForm form;
   int64_t length; /* as the user has it */
   int64_t n;      /* complex elements: half of it for real lines of even length */
-  Fft *whole;     /* NULL: as a matrix */
+  FftRow *row;    /* each line by itself; or */
+  Fft *whole;     /* as many as a vector has lanes; or as a matrix: */
   Fft *columns, *rows;
   void *turn;           /* rows x columns roots of unity */
   void *chirp, *filter; /* the matrix is of the convolution; else NULL */
-  double *untie;        /* real lines of even length: the first length / 4 + 1 roots */
+  void *untie;          /* real lines of even length */
 } Axis;
 
 typedef struct Plan {
@@ -39,66 +33,53 @@ typedef struct Plan {
   Axis axis[3]; /* the last dimension first */
 } Plan;
 
-typedef struct Job {
-  const Fft *f;
-  Form form;
-  bool wide, inverse;
-  int64_t length, count;
-  Lines from, to;
-  const void *in;
-  void *out;
-  double scale;
-  const void *turn;
-  const double *untie;
-} Job;
-
-static int64_t line_begin(const Lines *l, int64_t i) {
+static int64_t line_begin(const FftLines *l, int64_t i) {
   return i / l->inner * l->outer + i % l->inner;
 }
 
-static bool side_by_side(const Lines *l, int64_t first, int lanes) {
-  return lanes == FFT_LANES && first % l->inner + FFT_LANES <= l->inner;
-}
-
 #define T float
+#define WIDE false
 #define NAME(x) x##_f32
 #include "dev/cpu/ops/fft_moves.h"
 #undef T
+#undef WIDE
 #undef NAME
 #define T double
+#define WIDE true
 #define NAME(x) x##_f64
 #include "dev/cpu/ops/fft_moves.h"
 #undef T
+#undef WIDE
 #undef NAME
 
 static void some_lines(void *arg, int64_t begin, int64_t end) {
-  const Job *j = arg;
-  int64_t area = fft_area(j->f);
-  if (j->wide) {
-    double *x = cpu_scratch(sizeof *x * (size_t)(2 * area));
-    for (int64_t i = begin; i < end; i++) lines_f64(j, i * FFT_LANES, x, x + area);
-  } else {
-    float *x = cpu_scratch(sizeof *x * (size_t)(2 * area));
-    for (int64_t i = begin; i < end; i++) lines_f32(j, i * FFT_LANES, x, x + area);
-  }
+  const FftJob *j = arg;
+  const FftCode *code = fft_code();
+  size_t area = (size_t)(j->row ? fft_row_area(j->row) : fft_area(j->f)) *
+                (j->wide ? sizeof(double) : sizeof(float));
+  char *x = cpu_scratch(2 * area);
+  for (int64_t i = begin; i < end; i++)
+    if (j->row) code->row[j->wide](j, i, x, x + area);
+    else code->lines[j->wide](j, i * fft_lanes(j->wide), x, x + area);
 }
 
-static void all_lines(Job *j) {
-  double work = (double)fft_area(j->f) * (log2((double)fft_length(j->f)) + 4) * 4;
-  cpu_parallel((j->count + FFT_LANES - 1) / FFT_LANES, MAX(1, (int64_t)(TASK_WORK / work)),
-               some_lines, j);
+static void all_lines(FftJob *j) {
+  int64_t side = j->row ? 1 : fft_lanes(j->wide);
+  double work = j->row ? (double)fft_row_area(j->row) : (double)fft_area(j->f);
+  work *= (log2(work / (double)side) + 4) * 2;
+  cpu_parallel((j->count + side - 1) / side, MAX(1, (int64_t)(TASK_WORK / work)), some_lines, j);
 }
 
 /* One complex line as a matrix of n1 rows and n2 columns, x[i1 * n2 + i2]: result k1 + n1 * k2 is
  * element k2 of the transform of row k1, after that of the columns. */
-static void one_matrix(const Axis *a, Job j, void *between) {
-  int64_t n1 = fft_length(a->columns), n2 = fft_length(a->rows);
-  Job columns = j, rows = j;
+static void one_matrix(const Axis *a, FftJob j, void *between) {
+  int64_t n1 = a->columns->n, n2 = a->rows->n;
+  FftJob columns = j, rows = j;
   columns.f = a->columns, rows.f = a->rows;
-  columns.form = rows.form = COMPLEX;
+  columns.form = rows.form = FFT_COMPLEX;
   columns.count = n2, rows.count = n1;
-  columns.from = columns.to = (Lines){n2, 0};
-  rows.from = (Lines){1, n2}, rows.to = (Lines){n1, 0};
+  columns.from = columns.to = (FftLines){n2, 0};
+  rows.from = (FftLines){1, n2}, rows.to = (FftLines){n1, 0};
   columns.out = between, rows.in = between;
   columns.scale = 1;
   columns.turn = a->turn;
@@ -106,7 +87,7 @@ static void one_matrix(const Axis *a, Job j, void *between) {
   all_lines(&rows);
 }
 
-static int64_t matrix_size(const Axis *a) { return fft_length(a->columns) * fft_length(a->rows); }
+static int64_t matrix_size(const Axis *a) { return a->columns->n * a->rows->n; }
 
 /* n numbers of x times those of w and scale, to y; turn_x, turn_y: their parts stand the other way
  * round. */
@@ -118,11 +99,11 @@ static void times(bool wide, int64_t n, const void *w, const void *x, bool turn_
 
 /* x c, convolved with the conjugates of c, times c, where c_k = e^(-pi i k^2 / n). The filter is the
  * transform of the conjugates. room: three times the matrix. */
-static void one_chirped(const Axis *a, Job j, char *room) {
+static void one_chirped(const Axis *a, FftJob j, char *room) {
   int64_t m = matrix_size(a);
   size_t b = j.wide ? 16 : 8;
   char *x = room, *y = room + b * (size_t)m, *between = y + b * (size_t)m;
-  Job back = j;
+  FftJob back = j;
   times(j.wide, a->n, a->chirp, j.in, j.inverse, x, false, 1);
   memset(x + b * (size_t)a->n, 0, b * (size_t)(m - a->n));
   back.in = x, back.out = y, back.scale = 1, back.inverse = false;
@@ -134,15 +115,15 @@ static void one_chirped(const Axis *a, Job j, char *room) {
 }
 
 /* Line by line. Those that are not dense complex numbers before and after are copied. */
-static void matrices(const Axis *a, const Job *all) {
-  bool odd = a->form != COMPLEX && a->length % 2;
-  bool dense_in = all->from.inner > 1 || a->form == TO_REAL || odd,
-       dense_out = all->to.inner > 1 || a->form == FROM_REAL || odd;
+static void matrices(const Axis *a, const FftJob *all) {
+  bool odd = a->form != FFT_COMPLEX && a->length % 2;
+  bool dense_in = all->from.inner > 1 || a->form == FFT_TO_REAL || odd,
+       dense_out = all->to.inner > 1 || a->form == FFT_FROM_REAL || odd;
   size_t b = all->wide ? 16 : 8;
   char *dense = xmalloc(b * (size_t)(a->n + 1)),
        *room = xmalloc(b * (size_t)(matrix_size(a) * (a->chirp ? 3 : 1)));
   for (int64_t i = 0; i < all->count; i++) {
-    Job j = *all;
+    FftJob j = *all;
     int64_t from = line_begin(&all->from, i), to = line_begin(&all->to, i);
     j.in = dense_in ? dense : (const char *)all->in + from * (int64_t)b;
     j.out = dense_out ? dense : (char *)all->out + to * (int64_t)b;
@@ -157,21 +138,22 @@ static void matrices(const Axis *a, const Job *all) {
   free(room);
 }
 
-static void along(const Plan *p, const Axis *a, int64_t count, Lines from, const void *in, Lines to,
-                  void *out) {
-  Job j = {.f = a->whole,
-           .form = a->form,
-           .wide = p->wide,
-           .inverse = p->inverse,
-           .length = a->length,
-           .count = count,
-           .from = from,
-           .to = to,
-           .in = in,
-           .out = out,
-           .scale = p->inverse ? 1 / (double)a->length : 1,
-           .untie = a->untie};
-  if (a->whole) all_lines(&j);
+static void along(const Plan *p, const Axis *a, int64_t count, FftLines from, const void *in,
+                  FftLines to, void *out) {
+  FftJob j = {.f = a->whole,
+              .row = a->row,
+              .form = a->form,
+              .wide = p->wide,
+              .inverse = p->inverse,
+              .length = a->length,
+              .count = count,
+              .from = from,
+              .to = to,
+              .in = in,
+              .out = out,
+              .scale = p->inverse ? 1 / (double)a->length : 1,
+              .untie = a->untie};
+  if (a->whole || a->row) all_lines(&j);
   else matrices(a, &j);
 }
 
@@ -223,6 +205,7 @@ static void plan_matrix(Axis *a, int64_t n1, int64_t n2, bool wide) {
 }
 
 static void release_axis(Axis *a) {
+  fft_row_free(a->row);
   fft_free(a->whole);
   fft_free(a->columns);
   fft_free(a->rows);
@@ -248,7 +231,7 @@ static void plan_chirp(Axis *a, bool wide) {
     put(x, true, k, re, -im);
     if (k) put(x, true, m - k, re, -im);
   }
-  one_matrix(&exact, (Job){.wide = true, .in = x, .out = y, .scale = 1}, between);
+  one_matrix(&exact, (FftJob){.wide = true, .in = x, .out = y, .scale = 1}, between);
   for (int64_t k = 0; k < m; k++)
     put(a->filter, wide, k, y[2 * k] / (double)m, y[2 * k + 1] / (double)m);
   free(t.r);
@@ -256,19 +239,27 @@ static void plan_chirp(Axis *a, bool wide) {
   release_axis(&exact);
 }
 
-static void plan_axis(Axis *a, Form form, int64_t length, int64_t count, bool wide) {
-  bool half = form != COMPLEX && length % 2 == 0;
-  int64_t n = half ? length / 2 : length;
+/* Is a dense line of n complex elements transformed by itself? Of many short ones a vector is full,
+ * too, when they lie side by side. */
+static bool goes_alone(int64_t n, int64_t count, int64_t lanes) {
+  int64_t m = n / lanes, groups = (m + lanes - 1) / lanes * lanes; /* of the first pass */
+  return n % lanes == 0 && m > 1 && n <= ROW_LONG &&
+         (count < lanes / 2 || (m >= lanes && groups * 9 <= m * 10));
+}
+
+/* dense: the elements of a line lie one after another. */
+static void plan_axis(Axis *a, FftForm form, int64_t length, int64_t count, bool dense, bool wide) {
+  bool half = form != FFT_COMPLEX && length % 2 == 0;
+  int64_t n = half ? length / 2 : length, n1 = fft_split(n);
   a->form = form;
   a->length = length;
   a->n = n;
-  int64_t n1 = fft_split(n);
-  if (n < MATRIX_LONG && (count > FEW_LINES || n < MATRIX_FEW)) a->whole = fft_new(n, wide);
+  if (half) a->untie = fft_untie_table(n, wide);
+  if (dense && (half || form == FFT_COMPLEX) && goes_alone(n, count, fft_lanes(wide)))
+    a->row = fft_row_new(n, wide);
+  else if (n < MATRIX_LONG && (count > FEW_LINES || n < MATRIX_FEW)) a->whole = fft_new(n, wide);
   else if (n1) plan_matrix(a, n1, n / n1, wide);
   else plan_chirp(a, wide);
-  if (!half) return;
-  a->untie = xmalloc(sizeof(double) * (size_t)(2 * (n / 2 + 1)));
-  for (int64_t k = 0; k <= n / 2; k++) fft_root(k, length, &a->untie[2 * k], &a->untie[2 * k + 1]);
 }
 
 static Err *prepare(const Op *op, void **state) {
@@ -276,15 +267,17 @@ static Err *prepare(const Op *op, void **state) {
   const Type *t = op->operands[0]->type, *o = op_type(op);
   Str type = op_str(op, "fft_type");
   const int64_t *length;
-  Form form = str_is(type, "RFFT") ? FROM_REAL : str_is(type, "IRFFT") ? TO_REAL : COMPLEX;
+  FftForm form = str_is(type, "RFFT")    ? FFT_FROM_REAL
+                 : str_is(type, "IRFFT") ? FFT_TO_REAL
+                                         : FFT_COMPLEX;
   p->n_axes = op_ints(op, "fft_length", &length);
   p->inverse = str_is(type, "IFFT") || str_is(type, "IRFFT");
   p->wide = dtype_real_of(o->dtype) == DT_F64;
-  const Type *narrow = form == FROM_REAL ? o : t; /* complex, as the other dimensions see it */
+  const Type *narrow = form == FFT_FROM_REAL ? o : t; /* complex, as the other dimensions see it */
   for (int i = 0; i < p->n_axes && type_count(o); i++) {
     int64_t n = length[p->n_axes - 1 - i];
-    plan_axis(&p->axis[i], i ? COMPLEX : form, n,
-              type_count(narrow) / narrow->dims[narrow->rank - 1 - i], p->wide);
+    plan_axis(&p->axis[i], i ? FFT_COMPLEX : form, n,
+              type_count(narrow) / narrow->dims[narrow->rank - 1 - i], i == 0, p->wide);
   }
   *state = p;
   return NULL;
@@ -301,7 +294,7 @@ static void outer_axes(const Plan *p, const Type *t, const void *in, void *out) 
   int64_t inner = t->dims[t->rank - 1], count = type_count(t);
   for (int i = 1; i < p->n_axes; i++) {
     int64_t n = t->dims[t->rank - 1 - i];
-    Lines l = {inner, inner * n};
+    FftLines l = {inner, inner * n};
     along(p, &p->axis[i], count / n, l, in, l, out);
     in = out;
     inner *= n;
@@ -315,17 +308,17 @@ static Err *run(void *state, const Op *op, void *const *in, void *const *out) {
   const Axis *last = &p->axis[0];
   int64_t from_n = t->dims[t->rank - 1], to_n = o->dims[o->rank - 1], rows = type_count(o) / to_n;
   bool even = last->length % 2 == 0;
-  if (last->form == FROM_REAL && even) from_n /= 2; /* pairs as complex numbers */
-  if (last->form == TO_REAL && even) to_n /= 2;
+  if (last->form == FFT_FROM_REAL && even) from_n /= 2; /* pairs as complex numbers */
+  if (last->form == FFT_TO_REAL && even) to_n /= 2;
   const void *source = in[0];
   void *copy = NULL;
-  if (last->form == TO_REAL && p->n_axes > 1) {
+  if (last->form == FFT_TO_REAL && p->n_axes > 1) {
     copy = xmalloc((size_t)type_bytes(t));
     outer_axes(p, t, in[0], copy);
     source = copy;
   }
-  along(p, last, rows, (Lines){1, from_n}, source, (Lines){1, to_n}, out[0]);
-  if (last->form != TO_REAL) outer_axes(p, o, out[0], out[0]);
+  along(p, last, rows, (FftLines){1, from_n}, source, (FftLines){1, to_n}, out[0]);
+  if (last->form != FFT_TO_REAL) outer_axes(p, o, out[0], out[0]);
   free(copy);
   return NULL;
 }

@@ -2,12 +2,18 @@
  * libtpu 0.0.51's for the same programs. */
 #include "sim/estimate_test.h"
 
-static void near(const char *text, const char *chip, double want) {
+static void near_both(const char *text, const char *chip, double want, double peak) {
   SimReport *r = estimate(text, chip);
-  double cycles = r->cycles;
+  double cycles = r->cycles, bytes = r->peak_bytes;
   sim_report_free(r);
+  if (peak > 0 && (bytes < peak * 0.99 || bytes > peak * 1.01))
+    fail_msg("%s: %.0f bytes, libtpu says %.0f", chip, bytes, peak);
   if (cycles < want * 0.93 || cycles > want * 1.07)
     fail_msg("%s: %.0f cycles, libtpu says %.0f", chip, cycles, want);
+}
+
+static void near(const char *text, const char *chip, double want) {
+  near_both(text, chip, want, 0);
 }
 
 /* A copy from on-chip memory takes as small windows as one from device memory. */
@@ -177,12 +183,62 @@ static void test_turned_on_chip(void **state) {
       "tpu7x", 10549);
 }
 
+/* A product takes an operand with the batch in sublanes as it lies, and has the other one fetched. */
+static void test_batch_in_sublanes(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func public @main(%a: tensor<24x128x196xbf16>, %b: tensor<24x196x80xbf16>) -> "
+      "tensor<24x128x80xbf16> {\n"
+      "  %0 = stablehlo.dot_general %a, %b, batching_dims = [0] x [0], contracting_dims = [2] x "
+      "[1] "
+      ": (tensor<24x128x196xbf16>, tensor<24x196x80xbf16>) -> tensor<24x128x80xbf16>\n"
+      "  return %0 : tensor<24x128x80xbf16>\n}\n";
+  near_both(text, "tpu-v2", 11907, 2678784);
+  near_both(text, "tpu-v5e", 10262, 3661824);
+}
+
+#define SUM(SHAPE, OUT, D, T)                                                                 \
+  "func.func public @main(%a: tensor<" SHAPE "x" T ">) -> tensor<" OUT "x" T "> {\n"          \
+  "  %z = stablehlo.constant dense<0.0> : tensor<" T ">\n"                                    \
+  "  %s = stablehlo.reduce(%a init: %z) applies stablehlo.add across dimensions = [" D "] : " \
+  "(tensor<" SHAPE "x" T ">, tensor<" T ">) -> tensor<" OUT "x" T ">\n"                       \
+  "  return %s : tensor<" OUT "x" T ">\n}\n"
+/* Sums come in the order of what they sum up; where results have another one they are turned, and what
+ * is not the only kernel has nothing fetched ahead. */
+static void test_sums_turned(void **state) {
+  (void)state;
+  near_both(SUM("64x128x318", "64x318", "1", "f32"), "tpu-v6e", 67073, 10682880);
+  near_both(SUM("16x1024x300", "16x300", "1", "bf16"), "tpu-v5p", 67036, 9921024);
+}
+
+/* How much an operation of its own takes in one window. */
+static void test_one_window(void **state) {
+  (void)state;
+  static const char add[] =
+      "func.func public @main(%a: tensor<1056x1280xf32>, %b: tensor<1056x1280xf32>) -> "
+      "tensor<1056x1280xf32> {\n"
+      "  %0 = stablehlo.add %a, %b : tensor<1056x1280xf32>\n"
+      "  return %0 : tensor<1056x1280xf32>\n}\n";
+  near(add, "tpu-v6e", 20435);
+  near(add, "tpu-v5p", 14687);
+  near(add, "tpu-v5e", 52670);
+  near(SUM("1024x1280", "1024", "1", "f32"), "tpu-v5e", 23458);
+  near(SUM("1370x1840", "1370", "1", "f32"), "tpu-v6e", 15084);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_copies),  cmocka_unit_test(test_at_once),
-      cmocka_unit_test(test_relaid),  cmocka_unit_test(test_rounded),
-      cmocka_unit_test(test_grouped), cmocka_unit_test(test_mean),
-      cmocka_unit_test(test_packed),  cmocka_unit_test(test_gradients),
-      cmocka_unit_test(test_windows), cmocka_unit_test(test_turned_on_chip)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_copies),
+                                     cmocka_unit_test(test_at_once),
+                                     cmocka_unit_test(test_relaid),
+                                     cmocka_unit_test(test_rounded),
+                                     cmocka_unit_test(test_grouped),
+                                     cmocka_unit_test(test_mean),
+                                     cmocka_unit_test(test_packed),
+                                     cmocka_unit_test(test_gradients),
+                                     cmocka_unit_test(test_windows),
+                                     cmocka_unit_test(test_turned_on_chip),
+                                     cmocka_unit_test(test_batch_in_sublanes),
+                                     cmocka_unit_test(test_sums_turned),
+                                     cmocka_unit_test(test_one_window)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,10 +13,12 @@ static bool tall(const Kernel *k) {
   return false;
 }
 
-/* The tiles of an array that an unfused reduction takes in one window: a quarter of each core's share
- * of on-chip memory (1024 of 4 KiB and some more, but not 1320, were seen in 16 MiB, 2500 in 32). */
-static double reduced_at_once(const Law *law) {
-  return 1260 * law->scoped / (16 << 20) * law->cores;
+/* Are an unfused reduction's arrays taken in one window? They are up to a third of each core's share of
+ * on-chip memory: 1280 tiles of 4 KiB but not 1320 in 16 MiB, 2560 but not 2640 in twice that. */
+static bool reduced_at_once(const Law *law, const Kernel *k, double tiles) {
+  for (int i = 0; i < k->roots.n; i++)
+    if (k->roots.v[i]->val) tiles += k->roots.v[i]->val->tiles;
+  return tiles <= 1290 * law->scoped / (16 << 20) * law->cores && !tall(k);
 }
 
 /* Are elements added, which takes 32 bits whatever they are stored in? */
@@ -50,7 +52,7 @@ static double loop_cycles(const Law *law, const Kernel *k, double rd, double wr,
   double n, lq = law->lq;
   bool one = all_bytes <= law->one_bytes;
   if (k->reduce) {
-    one = tiles * (!narrow ? 1 : sums(k) ? 0.75 : 0.8) <= reduced_at_once(law) && !tall(k);
+    one = reduced_at_once(law, k, tiles * (!narrow ? 1 : sums(k) ? 0.75 : 0.8));
     n = k->alone ? (one ? 1 : ceil(tiles / law->lwin))
                  : (law->fast > 0 ? cut(law, tiles, narrow) : ceil(tiles / law->rwin));
     if (k->alone) lq = law->rlq;

@@ -314,6 +314,10 @@ static void product_moves(const Law *law, const Product *p, ProductShape *s) {
     if (v->space == SP_VMEM || v->space == SP_CMEM) s->vin += v->tiles * law->vin;
     if (v->packed && !p->gradient) s->vin += v->tiles * v->packed * UNPACK * law->lvpu;
     if (p->side[i] == LHS) s->vin += relayout_inside(law, p, v);
+    const HNode *x = p->side[i] == EPILOGUE ? NULL : p->cv->in[p->side[i]];
+    if (x && v->node->rank == x->rank && hlo_count(v->node) == hlo_count(x) &&
+        plan_turned_inside(v, p->c, p->side[i] == LHS ? p->c->lhs : p->c->rhs))
+      s->vin += v->tiles * law->dmove;
   }
   for (int i = 0; i < k->roots.n; i++) {
     const HValue *v = k->roots.v[i]->val;

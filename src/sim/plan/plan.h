@@ -152,6 +152,8 @@ bool plan_slices_tiles(const Plan *p, const HNode *n);
 /* The order that a product wants for an operand or result (`roles`: its c->out, ...): the two minor
  * dimensions may not be batch (of a dot) or spatial (of a convolution). */
 void plan_conv_order(const Law *law, const HNode *n, const HConv *c, const char *roles, int *order);
+/* Does a dot exchange the batch in sublanes of its operand v for another dimension as it reads it? */
+bool plan_turned_inside(const HValue *v, const HConv *c, const char *roles);
 /* Does the order that v has do for it? */
 bool plan_order_serves(const HValue *v, const HConv *c, const char *roles);
 /* The stored array that a kernel does nothing to but take a slice of; the slice keeps its order. */

@@ -281,8 +281,8 @@ static bool writes_result(const Plan *p, const HValue *v, const int *order, bool
       if (!p->kernels.v[q]->dead && base_of(p->kernels.v[q]->reads.v[z]) == v) read = true;
   bool indexed =
       kind == H_GATHER || kind == H_SCATTER || kind == H_SORT || kind == H_SELSCAT || turned;
-  if (!k->conv)
-    return !read && !indexed && !plan_sliced_of(k, v->node); /* a loop writes any order */
+  if (!k->conv) /* a loop writes any order, sums come as they were laid out */
+    return !read && !indexed && !plan_sliced_of(k, v->node) && v->node->kind != H_REDUCE;
   if (turned) return false;
   const HConv *c = k->conv->conv;
   bool whole = k->conv->rank == v->node->rank;

@@ -189,20 +189,20 @@ static const char *reader_roles(const HNode *n, const HConv **conv, int depth) {
   return NULL;
 }
 
+bool plan_turned_inside(const HValue *v, const HConv *c, const char *roles) {
+  return !c->is_conv && v->node->rank > 2 && role_ok(c, roles[v->order[0]]) &&
+         !role_ok(c, roles[v->order[1]]) && v->node->d[v->order[1]] > 1;
+}
+
 bool plan_order_serves(const HValue *v, const HConv *c, const char *roles) {
   int r = v->node->rank;
   if (r < 2) return true;
   int allowed = 0;
   for (int i = 0; i < r; i++) allowed += role_ok(c, roles[i]) && v->node->d[i] > 1;
   if (allowed < 2) return true;
-  /* an operand of a convolution may keep a spatial dimension in sublanes; a result may not */
-  if (c->is_conv && roles != c->out) return role_ok(c, roles[v->order[0]]);
   if (!role_ok(c, roles[v->order[0]])) return false;
-  if (role_ok(c, roles[v->order[1]])) return true;
-  /* heads may lie in sublanes when no row dimension would fill the lanes */
-  bool fills = c->is_conv || roles == c->out;
-  for (int i = 0; i < r; i++) fills |= role_ok(c, roles[i]) && v->node->d[i] >= 128;
-  return !fills;
+  /* in sublanes an operand may have any dimension, a result may not */
+  return roles != c->out || role_ok(c, roles[v->order[1]]);
 }
 
 /* Do only products read it, which round it to bf16 anyway? Others of the kernel that makes it do not

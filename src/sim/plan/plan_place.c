@@ -93,8 +93,8 @@ static bool only_one(const Plan *p, const Kernel *k) {
 static bool fetch_first(const Plan *p, const Kernel *k, const HValue *v) {
   if (k->conv) {
     const HConv *c = k->conv->conv;
-    if (!c->is_conv) return true;
     const HNode *x = k->conv->in[0];
+    if (!c->is_conv) return v->node != x || !plan_turned_inside(v, c, c->lhs);
     const HValue *ov = k->roots.v[0]->val;
     if (v->node->rank != x->rank || v->node->rank < 2 || hlo_count(v->node) != hlo_count(x))
       return true;

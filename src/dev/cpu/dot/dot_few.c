@@ -22,6 +22,7 @@
 /* Between rows of sums: powers of two would share cache lines; and a row's last vector is written
  * whole. */
 #define AHEAD 16
+#define TURNED 128 /* columns of sums that become rows of results at a time */
 
 static int type_index(DType t) { return t == DT_F32 ? 0 : t == DT_BF16 ? 1 : 2; }
 static int64_t parts_of(int64_t n, int64_t size) { return (n + size - 1) / size; }
@@ -61,7 +62,7 @@ double dot_few_cost(const Dot *d) {
   const GemmKernels *kern = gemm_kernels();
   double few = (double)f->few, big = (double)f->big, k = (double)d->k, lanes = (double)kern->lanes,
          groups = (double)parts_of(f->few, kern->few),
-         both = (f->packed ? 0.5 * few * k : 0) + (f->lhs ? 0 : 0.6 * few * big);
+         both = (f->packed ? 0.5 * few * k : 0) + (f->lhs ? 0 : 0.3 * few * big);
   if (f->dots) /* sums of each vector of four; steps along k */
     return both + 0.25 * big * (3 * groups + few * (0.15 * lanes + 0.08 * (k + lanes / 2)));
   return both + 0.25 * k * (6 * groups + 0.08 * few * (big + lanes / 2));
@@ -121,19 +122,27 @@ static void piece(const Call *c, int64_t b, int64_t j0, int64_t n, int64_t p0, i
   }
 }
 
+/* The matrix's columns are the result's, or its rows. */
 static void store(const Dot *d, char *out, int64_t j0, int64_t n, const float *sums, int64_t ld) {
-  int64_t e = dtype_bytes(d->out);
-  for (int64_t i = 0; i < d->few.few; i++) {
-    const float *from = sums + i * ld;
-    char *to = out + (d->few.lhs ? i * d->n + j0 : j0 * d->n + i) * e;
-    /* the matrix's columns are the result's, or its rows */
-    if (d->few.lhs && d->out == DT_F32) memcpy(to, from, sizeof *from * (size_t)n);
-    else if (d->few.lhs) cpu_from_f32(d->out, from, to, n);
-    else
-      for (int64_t j = 0; j < n; j++) {
-        if (d->out == DT_F32) ((float *)(void *)to)[j * d->n] = from[j];
-        else cpu_from_f32(d->out, from + j, to + j * d->n * e, 1);
-      }
+  int64_t e = dtype_bytes(d->out), few = d->few.few;
+  if (d->few.lhs || few == 1) {
+    for (int64_t i = 0; i < few; i++, sums += ld) {
+      char *to = out + (i * d->n + j0) * e;
+      if (d->out == DT_F32) memcpy(to, sums, sizeof *sums * (size_t)n);
+      else cpu_from_f32(d->out, sums, to, n);
+    }
+    return;
+  }
+  out += j0 * few * e;
+  if (d->out == DT_F32) {
+    gemm_pack(DT_F32, sums, ld, 1, (int)few, (int)few, n, 1, 0, (float *)(void *)out);
+    return;
+  }
+  float turned[ALONG * TURNED];
+  for (int64_t j = 0; j < n; j += TURNED) {
+    int64_t columns = MIN(TURNED, n - j);
+    gemm_pack(DT_F32, sums + j, ld, 1, (int)few, (int)few, columns, 1, 0, turned);
+    cpu_from_f32(d->out, turned, out + j * few * e, columns * few);
   }
 }
 

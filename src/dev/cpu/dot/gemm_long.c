@@ -7,7 +7,9 @@
 #include "dev/cpu/kernel/kernel.h"
 #include "dev/cpu/kernel/mem.h"
 
-#define BLOCK 128                      /* of k */
+#define BLOCK 128      /* of k; */
+#define BLOCK_LONG 512 /* with AVX-512 of so few rows and columns: */
+#define SIDES_LONG 128
 #define LEAST_PART 1024                /* of k */
 #define PARTS 64                       /* at most */
 #define PART_FLOATS ((int64_t)4 << 20) /* of all parts, about */
@@ -19,12 +21,12 @@ static int64_t parts_of(int64_t n, int64_t size) { return (n + size - 1) / size;
 typedef struct Call {
   const GemmLong *g;
   const GemmKernels *kern;
-  int64_t part, parts; /* of k */
-  int64_t tile, tiles; /* rows */
-  float *sums;         /* [part][m][n] */
+  int64_t block, part, parts; /* of k */
+  int64_t tile, tiles;        /* rows */
+  float *sums;                /* [part][m][n] */
 } Call;
 
-/* c (+)= a b, over k <= BLOCK, rows of c g->n apart. */
+/* c (+)= a b, over k <= x->block, rows of c g->n apart. */
 static void block(const Call *x, GemmAt at, int64_t m, const float *a, const float *b, float *c,
                   int64_t k, bool add, GemmComing next[2]) {
   const GemmKernels *kern = x->kern;
@@ -48,7 +50,7 @@ static void tasks(void *arg, int64_t begin, int64_t end) { /* (part, tile) */
   const Call *c = arg;
   const GemmLong *g = c->g;
   int64_t pitch = c->tile + 16; /* not all rows in the same places of the first cache */
-  float *own = g->gather ? cpu_scratch(sizeof(float) * (size_t)(BLOCK * pitch)) : NULL;
+  float *own = g->gather ? cpu_scratch(sizeof(float) * (size_t)(c->block * pitch)) : NULL;
   GemmAt at = {.a_row = g->gather ? 1 : g->a_row,
                .a_k = g->gather ? pitch : g->a_k,
                .b_k = g->b_k,
@@ -58,8 +60,8 @@ static void tasks(void *arg, int64_t begin, int64_t end) { /* (part, tile) */
     int64_t row = t % c->tiles * c->tile, m = MIN(c->tile, g->m - row),
             calls = parts_of(m, c->kern->mr) * parts_of(g->n, 2 * c->kern->lanes);
     float *sums = c->sums + (t / c->tiles * g->m + row) * g->n;
-    for (int64_t p = p0; p < p1; p += BLOCK) {
-      int64_t q = p + BLOCK, k = MIN(BLOCK, p1 - p), after = MIN(BLOCK, p1 - q);
+    for (int64_t p = p0; p < p1; p += c->block) {
+      int64_t q = p + c->block, k = MIN(c->block, p1 - p), after = MIN(c->block, p1 - q);
       GemmComing next[2] = {0};
       if (after > 0 && !g->gather)
         next[0] = gemm_coming(DT_F32, g->a + row * g->a_row + q * g->a_k, m, g->a_row, after,
@@ -86,7 +88,8 @@ static void join(void *arg, int64_t begin, int64_t end) { /* results */
 bool gemm_long_run(const GemmLong *g) {
   Call c = {.g = g, .kern = gemm_kernels()};
   int64_t all = g->m * g->n, most = MAX(1, MIN(g->k / LEAST_PART, PART_FLOATS / all));
-  c.part = parts_of(parts_of(g->k, MIN(PARTS, most)), BLOCK) * BLOCK;
+  c.block = c.kern->lanes >= 16 && g->m + g->n <= SIDES_LONG ? BLOCK_LONG : BLOCK;
+  c.part = parts_of(parts_of(g->k, MIN(PARTS, most)), c.block) * c.block;
   c.parts = parts_of(g->k, c.part);
   int64_t fits = MAX(c.kern->mr, MIN(TILE / g->n, g->gather ? GATHERED : INT64_MAX));
   c.tile = parts_of(g->m, parts_of(g->m, fits));

@@ -266,6 +266,7 @@ static Err *record(const Args *a, Prof **out) {
       for (int s = 0; s < a->steps; s++) w.make_s[s] = a->input_ms * 1e-3;
     }
     if (!e && w.make_s) prof_join_input(p, &(ProfInput){a->steps, w.make_s, w.batch_bytes, 3});
+    prof_host_peaks(p);
     if (!e) prof_end(p);
   }
   if (q) dev_program_release(q);

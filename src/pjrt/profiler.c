@@ -271,6 +271,7 @@ static void stop(void) {
     Prof *p = rec.prof;
     tick();
     describe_programs(p);
+    prof_host_peaks(p);
     if (p->programs.n) p->title = p->programs.v[dearest(p)]->name;
     prof_end(p);
     if (p->devices.n) prof_xspace(p, true, &rec.bytes);

@@ -99,3 +99,12 @@ double prof_host_bandwidth(void) {
   pthread_once(&once, measure);
   return bandwidth;
 }
+
+void prof_host_peaks(Prof *p) {
+  for (int i = 0; i < p->devices.n; i++) {
+    ProfDevice *d = &p->devices.v[i];
+    if (d->is_virtual) continue;
+    d->peak_flops = prof_host_flops();
+    d->bandwidth = prof_host_bandwidth();
+  }
+}

@@ -172,6 +172,8 @@ void prof_bound(const ProfDevice *d, ProfKernel *k);
  * and bytes/s of a sum over a large array. 0 where not known how. */
 double prof_host_flops(void);
 double prof_host_bandwidth(void);
+/* Gives them to the devices that are not virtual: after the recording, so that it does not wait. */
+void prof_host_peaks(Prof *p);
 
 /* ---- host and virtual device together -------------------------------------------------------- */
 

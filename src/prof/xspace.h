@@ -21,6 +21,7 @@ extern const char *const xstat_names[XS_COUNT];
 #define XLINE_MODULES "XLA Modules"
 #define XLINE_OPS "XLA Ops"
 #define XPLANE_HOST "/host:CPU"
+#define XPLANE_RUNTIME "/host:TPU-runtime"
 #define XPLANE_METADATA "/host:metadata"
 #define XPLANE_OWN "/weft" /* lives of buffers, and the two clocks */
 #define XLINE_LIVES "lives of program "

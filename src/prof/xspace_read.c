@@ -220,7 +220,7 @@ static void read_host_line(Reader *r, const Plane *p, const Line *line, Str name
         prof_host(prof, lane, kind >= 0 && kind <= HOST_WAIT ? (ProfHostKind)kind : HOST_OTHER,
                   text, from, to - from);
     free(text);
-    h->step = stat_int(p, e->message, 4, XS_GROUP_ID, -1);
+    h->step = stat_int(p, e->message, 4, XS_STEP, -1);
     h->bytes = stat_num(p, e->message, 4, XS_LIFE_BYTES, 0);
   }
 }
@@ -309,7 +309,7 @@ static void read_device(Reader *r, const Plane *p) {
     int program =
         n ? program_with(prof, (uint64_t)stat_int(p, n->message, 5, XS_PROGRAM_ID, 0)) : -1;
     if (program < 0) continue;
-    ProfRun *run = prof_run(prof, device, program, stat_int(p, e->message, 4, XS_GROUP_ID, -1),
+    ProfRun *run = prof_run(prof, device, program, stat_int(p, e->message, 4, XS_STEP, -1),
                             seconds(r, modules, e), (double)e->duration_ps * 1e-12);
     run->input_s = stat_num(p, e->message, 4, XS_INPUT_S, 0);
     run->transfer_s = stat_num(p, e->message, 4, XS_TRANSFER_S, 0);

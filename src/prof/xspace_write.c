@@ -17,6 +17,9 @@ const char *const xstat_names[XS_COUNT] = {
 };
 
 enum { WAIT_PROGRAM = 0, WAIT_SYMBOL = 1 << 30 }; /* ids of what is no kernel */
+/* The id of a line that xprof derives from others: it does not count what is there as operations of
+ * the host. */
+#define NO_OPERATIONS ((int64_t)0xdeadbef4)
 
 static int64_t ps(double s) { return (int64_t)llround(s * 1e12); }
 
@@ -84,7 +87,7 @@ static void begin_plane(Buf *plane, int id, const char *name) {
   stat_names(plane);
 }
 
-static void begin_line(const Prof *p, Buf *line, int id, const char *name) {
+static void begin_line(const Prof *p, Buf *line, int64_t id, const char *name) {
   pb_int(line, 1, id);
   pb_str(line, 2, str_from(name));
   pb_int(line, 3, (int64_t)llround(p->origin_unix_s * 1e9));
@@ -92,9 +95,10 @@ static void begin_line(const Prof *p, Buf *line, int id, const char *name) {
 }
 
 /* `take_stats`: fields 4 of the event; NULL: none. */
-static void event(Buf *line, int64_t name, double start_s, double time_s, Buf *take_stats) {
+static void event_ps(Buf *line, int64_t name, int64_t from, int64_t to, Buf *take_stats) {
   Buf e = {0};
-  int64_t from = MAX(ps(start_s), 0), to = MAX(ps(start_s + time_s), from);
+  from = MAX(from, 0);
+  to = MAX(to, from);
   pb_int(&e, 1, name);
   pb_int(&e, 2, from);
   pb_int(&e, 3, to - from);
@@ -103,6 +107,9 @@ static void event(Buf *line, int64_t name, double start_s, double time_s, Buf *t
     buf_free(take_stats);
   }
   pb_msg(line, 4, &e);
+}
+static void event(Buf *line, int64_t name, double start_s, double time_s, Buf *take_stats) {
+  event_ps(line, name, ps(start_s), ps(start_s + time_s), take_stats);
 }
 
 /* What the host did as lines of a plane, their names with `prefix`. */
@@ -124,7 +131,7 @@ static void host_lines(const Prof *p, const char *prefix, Buf *plane, int first_
       }
       Buf stats = {0};
       stat_int(&stats, 4, XS_KIND, h->kind);
-      if (h->step >= 0) stat_int(&stats, 4, XS_GROUP_ID, h->step);
+      if (h->step >= 0) stat_int(&stats, 4, XS_STEP, h->step);
       if (h->bytes > 0) stat_double(&stats, 4, XS_LIFE_BYTES, h->bytes);
       event(&line, id, h->start_s, h->time_s, &stats);
     }
@@ -135,16 +142,16 @@ static void host_lines(const Prof *p, const char *prefix, Buf *plane, int first_
 
 /* ---- devices --------------------------------------------------------------------------------- */
 
-/* The category of xprof's tables. */
-static const char *category(const ProfKernel *k) {
+/* The category of xprof's tables; `opcode`: XLA's word for the operation. */
+static const char *category(const ProfKernel *k, const char *opcode) {
   bool fusion = strstr(k->name, "fusion") != NULL;
-  if (k->collective) return k->op;
+  if (k->collective) return opcode;
   if (!strcmp(k->op, "convolution")) return fusion ? "convolution fusion" : "convolution";
   if (strstr(k->op, "dot")) return fusion ? "convolution fusion" : "convolution";
   if (!strcmp(k->op, "copy") || !strcmp(k->op, "transpose") || !strcmp(k->op, "reshape"))
     return "data formatting";
   if (strstr(k->op, "reduce")) return fusion ? "loop fusion" : "reduce";
-  if (strstr(k->op, "gather") || strstr(k->op, "scatter") || !strcmp(k->op, "sort")) return k->op;
+  if (strstr(k->op, "gather") || strstr(k->op, "scatter") || !strcmp(k->op, "sort")) return opcode;
   return fusion ? "loop fusion" : "non-fusion elementwise";
 }
 
@@ -172,11 +179,30 @@ static void stat_traffic(Buf *b, double bytes) {
   pb_msg(b, 5, &s);
 }
 
+/* What the kernel leaves in memory, as XLA writes it: "f32[8]{0}", several in brackets. */
+static void result_types(const ProfProgram *q, int at, Buf *out) {
+  const char *of = strstr(q->kernels[at].shapes, "->");
+  if (of) {
+    buf_cstr(out, of + 2);
+    return;
+  }
+  int n = 0;
+  for (int i = 0; i < q->n_lives; i++) n += q->lives[i].from_kernel == at;
+  if (n != 1) buf_cstr(out, "(");
+  for (int i = 0, k = 0; i < q->n_lives; i++)
+    if (q->lives[i].from_kernel == at) buf_printf(out, "%s%s", k++ ? ", " : "", q->lives[i].type);
+  if (n != 1) buf_cstr(out, ")");
+}
+
 static void kernel_name(Buf *plane, int64_t id, const ProfProgram *q, int at) {
   const ProfKernel *k = &q->kernels[at];
   Buf text = {0}, stats = {0}, source = {0}, scope = {0};
-  const char *result = strstr(k->shapes, "->");
-  buf_printf(&text, "%%%s = %s %s()", k->name, result ? result + 2 : k->shapes, k->op);
+  char *opcode = xasprintf("%s", k->op);
+  for (char *c = opcode; *c; c++)
+    if (*c == '_') *c = '-';
+  buf_printf(&text, "%%%s = ", k->name);
+  result_types(q, at, &text);
+  buf_printf(&text, " %s()", opcode);
   split_place(k->place, &source, &scope);
   if (source.n)
     buf_printf(&text, ", metadata={op_name=\"%s\" source=\"%s\"}", scope.n ? scope.p : k->op,
@@ -184,7 +210,7 @@ static void kernel_name(Buf *plane, int64_t id, const ProfProgram *q, int at) {
   buf_printf(&scope, "%s%s:%s", scope.n ? "/" : "", k->op, k->op);
   stat_uint(&stats, 5, XS_PROGRAM_ID, q->id);
   stat_uint(&stats, 5, XS_SYMBOL_ID, (uint64_t)at + 1);
-  stat_str(&stats, 5, XS_CATEGORY, category(k));
+  stat_str(&stats, 5, XS_CATEGORY, category(k, opcode));
   stat_uint(&stats, 5, XS_FLOPS, (uint64_t)k->flops);
   stat_uint(&stats, 5, XS_MODEL_FLOPS, (uint64_t)k->flops);
   stat_uint(&stats, 5, XS_BYTES, (uint64_t)k->bytes);
@@ -199,6 +225,7 @@ static void kernel_name(Buf *plane, int64_t id, const ProfProgram *q, int at) {
   stat_int(&stats, 5, XS_MODELLED, k->modelled);
   stat_int(&stats, 5, XS_COLLECTIVE, k->collective);
   event_name(plane, id, text.p, k->name, &stats);
+  free(opcode);
   buf_free(&text);
   buf_free(&source);
   buf_free(&scope);
@@ -238,9 +265,9 @@ static void name_program(const Prof *p, Buf *plane, DeviceLines *l, int program)
 
 /* A wait for the host is an operation of category "infeed" among the kernels: xprof's pages then
  * say how far the program is input-bound. */
-static void wait_span(Buf *plane, DeviceLines *l, const ProfRun *r, int which, const char *name,
-                      double from, double s) {
-  if (s <= 0) return;
+static void wait_span(Buf *plane, DeviceLines *l, int which, const char *name, int64_t from,
+                      int64_t to) {
+  if (to <= from) return;
   if (!l->wait_names[which]) {
     Buf stats = {0};
     stat_uint(&stats, 5, XS_PROGRAM_ID, WAIT_PROGRAM);
@@ -251,45 +278,60 @@ static void wait_span(Buf *plane, DeviceLines *l, const ProfRun *r, int which, c
     l->wait_names[which] = event_name(plane, l->next++, text, name, &stats);
     free(text);
   }
-  Buf group = {0};
-  stat_int(&group, 4, XS_GROUP_ID, r->step);
-  event(&l->ops, l->wait_names[which], from, s, &group);
+  event_ps(&l->ops, l->wait_names[which], from, to, NULL);
 }
 
-static void write_run(const Prof *p, Buf *plane, DeviceLines *l, const ProfRun *r, int64_t id,
-                      bool kernels) {
+/* When a run's wait, its transfer and the run itself begin and when it ends, in picoseconds, each as
+ * long in every run of the program: xprof takes an operation that so much as touches a step for a
+ * part of it, and steps that differ by one picosecond for a spread that has no root. So what follows
+ * on the last run, which ended at `end`, begins one later; the drift is none that can be seen. */
+typedef struct RunTimes {
+  int64_t wait, transfer, start, end;
+} RunTimes;
+
+static RunTimes run_times(const ProfRun *r, int64_t end) {
+  enum { ROUNDING = 1000, DRIFT = 1000000 };
+  RunTimes t = {.wait = ps(r->start_s - r->input_s - r->transfer_s)};
+  if (t.wait < end + ROUNDING && t.wait > end - DRIFT) t.wait = end + 1;
+  t.transfer = t.wait + ps(r->input_s);
+  t.start = t.transfer + ps(r->transfer_s);
+  t.end = t.start + ps(r->time_s);
+  return t;
+}
+
+/* Which step operations belong to, xprof finds by their times: it gives steps numbers of its own
+ * where the host has marked some. */
+static void write_run(const Prof *p, Buf *plane, DeviceLines *l, const ProfRun *r, RunTimes t,
+                      int64_t id, bool kernels) {
   name_program(p, plane, l, r->program);
-  double gap = r->start_s - r->input_s - r->transfer_s;
-  wait_span(plane, l, r, 0, "wait_for_host", gap, r->input_s);
-  wait_span(plane, l, r, 1, "wait_for_transfer", gap + r->input_s, r->transfer_s);
+  wait_span(plane, l, 0, "wait_for_host", t.wait, t.transfer);
+  wait_span(plane, l, 1, "wait_for_transfer", t.transfer, t.start);
   Buf stats = {0};
-  stat_int(&stats, 4, XS_GROUP_ID, r->step);
+  stat_int(&stats, 4, XS_STEP, r->step);
   stat_uint(&stats, 4, XS_RUN_ID, (uint64_t)id);
   stat_uint(&stats, 4, XS_PROGRAM_ID, p->programs.v[r->program]->id);
   stat_double(&stats, 4, XS_INPUT_S, r->input_s);
   stat_double(&stats, 4, XS_TRANSFER_S, r->transfer_s);
-  event(&l->modules, l->module[r->program], r->start_s, r->time_s, &stats);
+  event_ps(&l->modules, l->module[r->program], t.start, t.end, &stats);
   if (!kernels) return;
   int n;
   const ProfSpan *s = prof_spans(p, r, &n);
   for (int i = 0; i < n; i++) {
-    Buf group = {0};
-    stat_int(&group, 4, XS_GROUP_ID, r->step);
-    if (s[i].count != 1) stat_int(&group, 4, XS_OCCURRENCES, (int64_t)s[i].count);
-    event(&l->ops, l->first[r->program] + s[i].kernel, r->start_s + s[i].start_s, s[i].time_s,
-          &group);
+    Buf often = {0};
+    if (s[i].count != 1) stat_int(&often, 4, XS_OCCURRENCES, (int64_t)s[i].count);
+    int64_t from = MIN(t.start + ps(s[i].start_s), t.end);
+    event_ps(&l->ops, l->first[r->program] + s[i].kernel, from,
+             MIN(t.start + ps(s[i].start_s + s[i].time_s), t.end), &often);
   }
 }
 
-/* From the end of the last step: the time that the device waits belongs to the step it waits for.
- */
-static void write_step(Buf *plane, DeviceLines *l, int64_t number, double from, double to) {
+/* From the end of the last step: the time that the device waits belongs to the step it waits for. */
+static void write_step(Buf *plane, DeviceLines *l, int64_t number, int64_t from, int64_t to) {
   char name[24];
   snprintf(name, sizeof name, "%lld", (long long)number);
   Buf stats = {0};
-  stat_int(&stats, 4, XS_GROUP_ID, number);
   stat_int(&stats, 4, XS_STEP_NUM, number);
-  event(&l->steps, event_name(plane, l->next++, name, NULL, NULL), from, to - from, &stats);
+  event_ps(&l->steps, event_name(plane, l->next++, name, NULL, NULL), from, to, &stats);
 }
 
 static void device_plane(const Prof *p, int device, bool kernels, bool host, Buf *out) {
@@ -304,20 +346,22 @@ static void device_plane(const Prof *p, int device, bool kernels, bool host, Buf
   begin_line(p, &l.steps, 1, XLINE_STEPS);
   begin_line(p, &l.modules, 2, XLINE_MODULES);
   begin_line(p, &l.ops, 3, XLINE_OPS);
-  double end = -1, from = 0;
-  int64_t step = -1;
+  int64_t end = -1, from = 0, step = -1;
+  bool any = false;
   for (int i = 0; i < p->runs.n; i++) {
     const ProfRun *r = &p->runs.v[i];
     if (r->device != device) continue;
-    if (end < 0 || r->step != step) {
-      if (end >= 0) write_step(&plane, &l, step, from, end);
-      from = end >= 0 ? end : MAX(0, r->start_s - r->input_s - r->transfer_s);
+    RunTimes t = run_times(r, end);
+    if (!any || r->step != step) {
+      if (any) write_step(&plane, &l, step, from, end);
+      from = any ? end + 1 : MAX(0, t.wait);
       step = r->step;
     }
-    write_run(p, &plane, &l, r, i, kernels);
-    end = r->start_s + r->time_s;
+    write_run(p, &plane, &l, r, t, i, kernels);
+    end = t.end;
+    any = true;
   }
-  if (end >= 0) write_step(&plane, &l, step, from, end);
+  if (any) write_step(&plane, &l, step, from, end);
   pb_msg(&plane, 3, &l.steps);
   pb_msg(&plane, 3, &l.modules);
   pb_msg(&plane, 3, &l.ops);
@@ -334,7 +378,7 @@ static void device_plane(const Prof *p, int device, bool kernels, bool host, Buf
 static void memory_line(const Prof *p, Buf *plane, int64_t *next) {
   const ProfDevice *d = p->devices.n ? &p->devices.v[0] : NULL;
   Buf line = {0};
-  begin_line(p, &line, p->lanes.n + 1, XLINE_MEMORY);
+  begin_line(p, &line, NO_OPERATIONS, XLINE_MEMORY);
   int64_t take = 0, give = 0;
   bool *seen = xcalloc((size_t)p->programs.n + 1, sizeof *seen);
   for (int i = 0; i < p->runs.n; i++) {
@@ -401,12 +445,13 @@ static void counters(Buf *plane, const Prof *p) {
   if (memory > 0) stat_double(plane, 6, XS_HBM, memory / p->devices.n);
 }
 
-static void host_plane(const Prof *p, Buf *out) {
+/* beside_host: JAX moves what is in the runtime's plane to the host's own. */
+static void host_plane(const Prof *p, bool beside_host, Buf *out) {
   Buf plane = {0};
-  begin_plane(&plane, p->devices.n + 1, XPLANE_HOST);
+  begin_plane(&plane, p->devices.n + 1, beside_host ? XPLANE_RUNTIME : XPLANE_HOST);
   counters(&plane, p);
   int64_t next = 1;
-  host_lines(p, "", &plane, 1, &next);
+  if (!beside_host) host_lines(p, "", &plane, 1, &next);
   memory_line(p, &plane, &next);
   pb_msg(out, 1, &plane);
 }
@@ -477,7 +522,7 @@ void prof_xspace(const Prof *p, bool beside_host, Buf *out) {
   }
   for (int d = 0; d < p->devices.n; d++)
     device_plane(p, d, d == 0 || events <= PROF_MANY_SPANS, beside_host && d == 0, out);
-  if (!beside_host) host_plane(p, out);
+  host_plane(p, beside_host, out);
   own_plane(p, out);
   metadata_plane(p, out);
   char host[64] = "host";

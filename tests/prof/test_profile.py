@@ -135,6 +135,39 @@ def test_xspace(program, tmp_path):
     assert own["flops"] == pytest.approx(dot["flops"], abs=1) and re.fullmatch(r".*scan.mlir:\d+:\d+", own["source"])
 
 
+def raw_lines(folder):
+    """{plane: {line: [(start, end, stats)] in ps}}, as written."""
+    file, = pathlib.Path(folder).rglob("*.xplane.pb")
+    out = {}
+    for plane in (list(fields(v)) for k, v in fields(file.read_bytes()) if k == 1):
+        names = [dict(fields(dict(fields(v))[2])) for k, v in plane if k == 5]
+        names = {n[1]: n[2].decode() for n in names}
+        lines = out.setdefault(dict(plane)[2].decode(), {})
+        for line in (list(fields(v)) for k, v in plane if k == 3):
+            events = lines.setdefault(dict(line)[2].decode(), [])
+            for e in (list(fields(v)) for k, v in line if k == 4):
+                d = dict(e)
+                start = d.get(2, 0)
+                events.append((start, start + d.get(3, 0), {names[dict(fields(v))[1]] for k, v in e if k == 4}))
+    return out
+
+
+def test_steps_of_equal_length(program, tmp_path):
+    """What xprof takes steps apart by: no two touch, none is a picosecond longer, operations fill them, and none has a
+    step's number of its own, which would not be the one that xprof gives the step."""
+    profile(program, "--chip", "tpu-v4", "--steps", 7, "--out", tmp_path)
+    device = raw_lines(tmp_path)["/device:TPU:0"]
+    steps, ops = device["Steps"], device["XLA Ops"]
+    assert len({end - start for start, end, _ in steps}) == 1
+    assert all(a[1] < b[0] for a, b in zip(steps, steps[1:]))
+    assert all("group_id" not in stats for line in device.values() for _, _, stats in line)
+    for start, end, _ in steps:
+        inside = [o for o in ops if o[1] >= start and o[0] <= end]
+        assert sum(o[1] - o[0] for o in inside) <= end - start
+        assert min(o[0] for o in inside) == start and max(o[1] for o in inside) == end
+
+
+
 def hlo_protos(folder):
     """{"name(id)": HloProto} of the plane that xprof's memory and graph viewers look in."""
     file, = pathlib.Path(folder).rglob("*.xplane.pb")
@@ -266,9 +299,10 @@ host = np.ones((256, 512), np.float32)
 step(w, host).block_until_ready()
 with jax.profiler.trace(sys.argv[1]):
     for i in range(6):
-        with jax.profiler.TraceAnnotation("load the batch"):
-            time.sleep(float(sys.argv[2]))
-        w = step(w, host)
+        with jax.profiler.StepTraceAnnotation("train", step_num=i):
+            with jax.profiler.TraceAnnotation("load the batch"):
+                time.sleep(float(sys.argv[2]))
+            w = step(w, host)
     w.block_until_ready()
 """
 
@@ -297,7 +331,32 @@ def test_jax_input_bound(tmp_path):
 
 
 def test_jax_cpu(tmp_path):
-    d = profile(run_jax(tmp_path, "cpu", 0))
+    log = run_jax(tmp_path, "cpu", 0)
+    host = {line.name for p in xspace(log).planes if p.name == "/host:CPU" for line in p.lines}
+    assert "device memory" in host  # where xprof's page of memory looks
+    d = profile(log)
     check_sums(d)
+    assert d["mean"]["parts"]["host input"] < 0.3 * d["mean_step_s"]  # the machine's peaks are measured afterwards
     assert not d["virtual"] and d["device"] == "cpu" and len(d["steps"]) == 6
     assert any(k["op"] == "dot_general" and "loop.py:" in k["source"] for k in d["kernels"])
+
+
+@pytest.mark.parametrize("device", ["tpu-v5e", "cpu"])
+def test_xprof(tmp_path, device):
+    """TensorBoard's own pages, of a loop whose steps JAX marked."""
+    convert = pytest.importorskip("xprof.convert.raw_to_tool_data")
+
+    log = run_jax(tmp_path, device, 0.005)
+    files = [str(f) for f in log.rglob("*.xplane.pb")]
+    page = lambda name: json.loads(convert.xspace_to_tool_data(files, name, {})[0])
+    general, steps = (table["p"] for table in page("overview_page")[:2])
+    d = profile(log)
+    assert float(steps["steptime_ms_average"]) == pytest.approx(d["mean_step_s"] * 1e3, rel=0.5)  # that is without the first
+    assert 0 <= float(steps["infeed_percent_minimum"]) and float(steps["infeed_percent_maximum"]) <= 100
+    assert float(steps["tc_compute_ms_average"]) > 0
+    assert general["host_tf_op_percent"] == "0.0%"
+    memory, = page("memory_profile")["memoryProfilePerAllocator"].values()
+    slack = 0.6 if device == "cpu" else 0.02  # a kernel of the CPU may write its result over an operand
+    assert int(memory["profileSummary"]["peakStats"]["peakBytesInUse"]) == pytest.approx(d["peak_bytes"], rel=slack)
+    if device == "cpu":  # the chip is idle but for microseconds
+        assert float(general["hbm_utilization_percent"].rstrip("%")) > 0

@@ -34,12 +34,10 @@ double tpu_pack_cost(const Rates *at, const HValue *v) {
   return w < 4 ? v->tiles * (at->o[w] - at->r[w]) : 0;
 }
 
+/* Results go to the shared memory as slowly as to device memory. */
 double tpu_write_cost(const Law *law, const Rates *at, const HValue *v) {
   if (v->dropped || v->space == SP_SCALAR) return 0;
   if (v->space == SP_VMEM) return law->nopack ? 0 : tpu_pack_cost(at, v);
-  if (v->space == SP_CMEM) /* slower to write than to read */
-    return tpu_width(v) >= 4 ? v->tiles * 0.82 * at->o[4] * tpu_wide(v)
-                             : v->tiles * law->c[2] + tpu_pack_cost(at, v);
   return v->tiles * at->o[tpu_width(v)] * tpu_wide(v);
 }
 

@@ -234,6 +234,13 @@ static void conv_depth(const Law *law, const Product *p, double n, ProductShape 
   }
 }
 
+/* Do the weights, which stay in the array, lie with what is contracted in lanes? They are turned as they
+ * are loaded. */
+static bool weights_turned(const Product *p) {
+  const HValue *v = operand(p, RHS);
+  return v && !p->swap && !p->c->is_conv && v->node->rank > 1 && p->c->rhs[v->order[0]] == 'k';
+}
+
 static void product_shape(const Plan *plan, const Product *p, ProductShape *s) {
   const Law *law = plan->law;
   const HConv *c = p->c;
@@ -243,7 +250,7 @@ static void product_shape(const Plan *plan, const Product *p, ProductShape *s) {
     m *= p->pixels, n /= p->pixels; /* each pixel of the window has rows of its own */
   s->m = up(m, 8) / 8;
   s->n = ceil(n / 128);
-  s->load = law->wl;
+  s->load = weights_turned(p) ? law->wl_turned : law->wl;
   double deep = kk * (double)c->taps;
   if (n >= 8 && deep >= 8 && !(S > 128 && c->is_conv)) /* only what holds weights is loaded */
     s->load *= MAX(0.25, MIN(1, MIN(up(n, 8), up(deep, 8)) / 128));
@@ -349,7 +356,6 @@ static void product_start(const Law *law, const Product *p, ProductShape *s) {
   for (int i = 0; i < k->roots.n; i++) {
     const HValue *v = k->roots.v[i]->val;
     if (!v || v->dropped || v->node->rank == 0) continue;
-    hbm |= v->space == SP_HBM;
     if ((v->space == SP_HBM || v->space == SP_CMEM || low_tiles(v) ||
          tpu_pack_cost(&law->product, v) > 0) &&
         v->space != SP_SCALAR && !(v->space == SP_VMEM && law->nopack))
@@ -357,8 +363,9 @@ static void product_start(const Law *law, const Product *p, ProductShape *s) {
   }
   double start = law->base - law->base0 - law->base_out;
   s->base = law->base0;
-  if (far_in) s->base += hbm ? start : 0.8 * start; /* the shared memory is nearer */
+  if (far_in) s->base += hbm ? start : law->near * start;
   if (far_out) s->base += law->base_out;
+  if (weights_turned(p)) s->base += law->turn;
   s->wait = MAX(0, streams - 1) * law->lat;
   s->base += s->wait;
 }

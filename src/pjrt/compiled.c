@@ -23,8 +23,11 @@ static void find_facts(DevProgram *p, ProgramFacts *out) {
     if (m->funcs.v[i]->body) look_for(m->funcs.v[i]->body, &out->loops, &out->not_queued);
   for (int j = 0; j < p->n_results; j++)
     out->not_queued |= !type_is_static(p->main->type->results[j]);
+  DevCost counted;
+  program_cost(p, &counted);
   Err *e = p->ops->cost ? p->ops->cost(p, &out->cost) : NULL;
-  if (e || !p->ops->cost) program_cost(p, &out->cost);
+  if (e || !p->ops->cost) out->cost = counted;
+  if (out->cost.transcendentals < 0) out->cost.transcendentals = counted.transcendentals;
   err_free(e);
 }
 

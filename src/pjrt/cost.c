@@ -1,7 +1,7 @@
-/* Operations and bytes of a program, counted from its ops, for devices that have no cost model of
- * their own. Counts as XLA's cost analysis does: a multiply and an add are two, transcendental
- * functions are counted apart, a loop's body counts once (the number of rounds is not known before
- * the run). */
+/* Operations and bytes of a program on one of its devices, counted from its ops, for devices that
+ * have no cost model of their own. Counts as XLA's cost analysis does: a multiply and an add are two,
+ * transcendental functions are counted apart, a loop's body counts once (the number of rounds is not
+ * known before the run). */
 #include "pjrt/pjrt_priv.h"
 
 static bool is_transcendental(OpKind k) {
@@ -44,10 +44,11 @@ static double contraction(const Op *op) {
   return k;
 }
 
-static void add_region(const Region *r, DevCost *c, int depth);
+/* share: of what the op does, one device's; a region of manual computation is one device's already. */
+static void add_region(const Region *r, DevCost *c, double share, int depth);
 
-static void add_op(const Op *op, DevCost *c, int depth) {
-  double n = op->n_results ? count_of(&op->results[0]) : 0;
+static void add_op(const Op *op, DevCost *c, double share, int depth) {
+  double n = op->n_results ? share * count_of(&op->results[0]) : 0;
   switch (op_info[op->kind].cls) {
   case OC_EWISE:
     if (op->kind == OP_CONVERT || op->kind == OP_SELECT || op->kind == OP_BITCAST_CONVERT) break;
@@ -56,28 +57,44 @@ static void add_op(const Op *op, DevCost *c, int depth) {
     break;
   case OC_CONTRACT: c->flops += 2 * n * contraction(op); break;
   case OC_REDUCE: /* the region once for each element that goes in */
-    if (op->n_operands) c->flops += count_of(op->operands[0]);
+    if (op->n_operands) c->flops += share * count_of(op->operands[0]);
     return;
   case OC_CONTROL:
     if (op->kind == OP_CALL && depth < IR_MAX_DEPTH && op->parent && op->parent->func) {
       const Func *f = module_func(op->parent->func->module, op_str(op, "callee"));
-      if (f && f->body) add_region(f->body, c, depth + 1);
+      if (f && f->body) add_region(f->body, c, share, depth + 1);
     }
     break;
   default: break;
   }
-  for (int i = 0; i < op->n_regions; i++) add_region(op->regions[i], c, depth + 1);
+  if (op->kind == OP_MANUAL_COMPUTATION) share = 1;
+  for (int i = 0; i < op->n_regions; i++) add_region(op->regions[i], c, share, depth + 1);
 }
 
-static void add_region(const Region *r, DevCost *c, int depth) {
-  for (const Op *op = r->first; op; op = op->next) add_op(op, c, depth);
+static void add_region(const Region *r, DevCost *c, double share, int depth) {
+  for (const Op *op = r->first; op; op = op->next) add_op(op, c, share, depth);
+}
+
+/* How many blocks an argument or a result is cut into; s: NULL, or valid. */
+static double blocks_of(const Sharding *s, const Mesh *mesh) {
+  double n = 1;
+  for (int d = 0; s && d < s->n_dims; d++)
+    for (int i = 0; i < s->dims[d].n_axes; i++) {
+      const AxisRef *a = &s->dims[d].axes[i];
+      for (int k = 0; k < mesh->n_axes; k++)
+        if (str_eq(mesh->axes[k].name, a->name))
+          n *= (double)(a->sub_size ? a->sub_size : mesh->axes[k].size);
+    }
+  return n;
 }
 
 void program_cost(const DevProgram *p, DevCost *out) {
   *out = (DevCost){0, 0, 0, -1};
-  add_region(p->main->body, out, 0);
+  add_region(p->main->body, out, 1.0 / MAX(p->opts.partitions, 1), 0);
   for (int i = 0; i < p->n_args; i++)
-    out->bytes_accessed += (double)type_bytes(p->main->type->elems[i]);
+    out->bytes_accessed += (double)type_bytes(p->main->type->elems[i]) /
+                           blocks_of(p->arg_shardings[i], p->arg_meshes[i]);
   for (int i = 0; i < p->n_results; i++)
-    out->bytes_accessed += (double)type_bytes(p->main->type->results[i]);
+    out->bytes_accessed += (double)type_bytes(p->main->type->results[i]) /
+                           blocks_of(p->result_shardings[i], p->result_meshes[i]);
 }

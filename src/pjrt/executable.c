@@ -72,9 +72,11 @@ static void describe(PJRT_Executable *x, const ProgramFacts *facts) {
   }
   const DevCost c = facts->cost;
   x->not_queued = facts->not_queued;
-  /* 20 operations or 10 bytes a ns are more than a core does in programs this small */
+  /* 20 operations or 10 bytes a ns are more than a core does in programs this small; all devices
+   * are this host */
   double ns =
       (MAX(c.flops, 0) + 20 * MAX(c.transcendentals, 0)) / 20 + MAX(c.bytes_accessed, 0) / 10;
+  ns *= p->opts.replicas * p->opts.partitions;
   x->run_ns = facts->loops ? INT64_MAX : (int64_t)MIN(ns, 1e18);
   if (c.flops >= 0) named_float(&x->costs[x->n_costs++], "flops", c.flops);
   if (c.transcendentals >= 0)

@@ -20,6 +20,7 @@ out["matmul"] = float(jnp.sum(jnp.abs(y)))
 z = jax.jit(lambda x: x * 2 + 1)(xs)
 out["spec kept"] = z.sharding.is_equivalent_to(xs.sharding, 2)
 out["constraint"] = float(jax.jit(lambda x: lax.with_sharding_constraint(x.T, NamedSharding(mesh, P("b"))).sum(0)[3])(xs))
+out["of one device"] = jax.jit(jnp.tanh).lower(xs).compile().cost_analysis()["transcendentals"]
 inspected = []
 jax.jit(lambda x: jax.debug.inspect_array_sharding(x @ x, callback=lambda s: inspected.extend(s.shard_shape(x.shape))) or x)(xs)
 out["inspected"] = inspected

@@ -56,9 +56,13 @@ static const Attr *config(const Op *op, const char *name) {
   return a && a->kind == AT_DICT ? attrs_get(a->dict, a->n, name) : NULL;
 }
 
-static char letter(const Call *c, const char *name, char dflt) {
-  const Attr *a = config(c->op, name);
+char lapack_letter(const Op *op, const char *name, char dflt) {
+  const Attr *a = config(op, name);
   return a && a->kind == AT_INT ? (char)a->i : dflt;
+}
+
+static char letter(const Call *c, const char *name, char dflt) {
+  return lapack_letter(c->op, name, dflt);
 }
 
 static bool flag(const Call *c, const char *name) {

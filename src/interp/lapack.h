@@ -19,6 +19,9 @@ typedef struct LapackHow {
 /* Is it a target as "lapack_ssyevd_ffi"? */
 bool lapack_knows(Str target);
 
+/* A choice of the call, one letter as LAPACK names it: "mode", "uplo". */
+char lapack_letter(const Op *op, const char *name, char dflt);
+
 /* The call on dense row-major tensors; the results' memory is there, of the types of the op. Errors:
  * operands or results that do not have the routine's shapes. */
 Err *lapack_into(const Op *op, Tensor *const *in, Tensor *const *out, const LapackHow *how);

@@ -272,7 +272,7 @@ static Err *forward(Simp *s, Region *r) {
   return NULL;
 }
 
-static void mark_used(Region *r, Map *used);
+static void mark_used(Module *m, Region *r, Map *used);
 
 static bool keeps_itself(const Op *op) {
   if (op->kind == OP_RETURN) return true;
@@ -291,22 +291,46 @@ static bool keeps_itself(const Op *op) {
   return !op_is_pure(op);
 }
 
-static void use_operands(Op *op, Map *used) {
+static void use_operands(Module *m, Op *op, Map *used) {
   for (int i = 0; i < op->n_operands; i++)
     map_set(used, (Str){(const char *)&op->operands[i], sizeof(Value *)}, op);
-  for (int i = 0; i < op->n_regions; i++) mark_used(op->regions[i], used);
+  for (int i = 0; i < op->n_regions; i++) mark_used(m, op->regions[i], used);
 }
 
-static void mark_used(Region *r, Map *used) {
+static bool is_used(Op *op, int result, Map *used) {
+  Value *v = &op->results[result];
+  return map_get(used, (Str){(const char *)&v, sizeof v}) != NULL;
+}
+
+/* JAX asks for eigenvectors always; LAPACK takes a fraction of the time where nobody reads them. */
+static void want_values_only(Module *m, Op *op, Map *used) {
+  Str name = op_str(op, "call_target_name");
+  const Attr *config = op_attr(op, "mhlo.backend_config");
+  if (!str_starts(name, "lapack_") || !config || config->kind != AT_DICT) return;
+  bool eigen = str_ends(name, "syevd_ffi") || str_ends(name, "heevd_ffi"),
+       singular = str_ends(name, "gesdd_ffi") && op->n_results == 5;
+  if ((!eigen && !singular) || is_used(op, 0, used)) return;
+  if (singular && (is_used(op, 2, used) || is_used(op, 3, used))) return;
+  NamedAttr *items = arena_alloc(m->arena, sizeof *items * (size_t)MAX(config->n, 1));
+  for (int i = 0; i < config->n; i++) {
+    items[i] = config->dict[i];
+    if (str_is(items[i].name, "mode") && items[i].value->kind == AT_INT)
+      items[i].value = attr_int(m, items[i].value->dtype, 'N');
+  }
+  op_set_attr(m, op, STR("mhlo.backend_config"), attr_dict(m, config->n, items));
+}
+
+static void mark_used(Module *m, Region *r, Map *used) {
   for (Op *op = r->last, *prev; op; op = prev) {
     prev = op->prev;
     bool needed = keeps_itself(op);
-    for (int i = 0; i < op->n_results && !needed; i++) {
-      Value *v = &op->results[i];
-      needed = map_get(used, (Str){(const char *)&v, sizeof v}) != NULL;
+    for (int i = 0; i < op->n_results && !needed; i++) needed = is_used(op, i, used);
+    if (!needed) {
+      op_remove(op);
+      continue;
     }
-    if (needed) use_operands(op, used);
-    else op_remove(op);
+    if (op->kind == OP_CUSTOM_CALL) want_values_only(m, op, used);
+    use_operands(m, op, used);
   }
 }
 
@@ -326,7 +350,7 @@ Err *pass_simplify(Module *m) {
     buf_free(&s.key);
     if (e) return e;
     Map *used = map_new();
-    mark_used(f->body, used);
+    mark_used(m, f->body, used);
     map_free(used);
     if (!s.changed) break;
   }

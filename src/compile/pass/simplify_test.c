@@ -44,6 +44,25 @@ static void wishes_for_an_order_go(void **unused) {
   module_free(p.m);
 }
 
+/* Of LAPACK's vectors that nobody reads. */
+static void unread_vectors_are_not_asked_for(void **unused) {
+  (void)unused;
+  for (int reads = 0; reads < 2; reads++) {
+    Prog p = start();
+    Value *x = b_arg(&p.b, f32(&p, 6, 6));
+    NamedAttr config = {STR("mode"), attr_int(p.m, DT_U8, 'V')};
+    NamedAttr a[] = {{STR("call_target_name"), attr_string(p.m, STR("lapack_ssyevd_ffi"))},
+                     {STR("mhlo.backend_config"), attr_dict(p.m, 1, &config)}};
+    Type *w = type_tensor(p.m, DT_F32, 1, (int64_t[]){6}), *info = type_scalar(p.m, DT_I32, NULL);
+    Op *op = b_op(&p.b, OP_CUSTOM_CALL, 1, &x, 3, (Type *[]){x->type, w, info}, 2, a, 0, NULL);
+    b_return(&p.b, 2, (Value *[]){&op->results[1], &op->results[reads ? 0 : 2]});
+    ok(pass_simplify(p.m));
+    op = module_main(p.m)->body->first;
+    assert_int_equal(op_attr(op, "mhlo.backend_config")->dict[0].value->i, reads ? 'V' : 'N');
+    module_free(p.m);
+  }
+}
+
 static void spread_constants_fold(void **unused) {
   (void)unused;
   Prog p = start();
@@ -127,6 +146,7 @@ int main(void) {
       cmocka_unit_test(identities_go),
       cmocka_unit_test(adding_zero_stays),
       cmocka_unit_test(wishes_for_an_order_go),
+      cmocka_unit_test(unread_vectors_are_not_asked_for),
       cmocka_unit_test(spread_constants_fold),
       cmocka_unit_test(equal_ops_merge_and_constants_fold),
       cmocka_unit_test(transposes_fold_into_products),

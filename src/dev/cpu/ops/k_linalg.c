@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdio.h>
 
+#include "dev/cpu/ops/small_eigen.h"
 #include "dev/cpu/ops/small_linalg.h"
 #include "dev/cpu/ops/turns.h"
 #include "interp/lapack.h"
@@ -220,8 +221,8 @@ static Err *run_q(void *state, const Op *op, void *const *in, void *const *out) 
   return NULL;
 }
 
-/* Is it a call of a routine, of real matrices that suit? */
-static bool is_small_call(const Op *op, const char *routine, int n_operands, int n_results) {
+/* Is it a call of a routine, of a batch of real matrices? */
+static bool is_batch_call(const Op *op, const char *routine, int n_operands, int n_results) {
   Str name = op_str(op, "call_target_name");
   char s[32], d[32];
   snprintf(s, sizeof s, "lapack_s%s_ffi", routine);
@@ -229,10 +230,15 @@ static bool is_small_call(const Op *op, const char *routine, int n_operands, int
   DType want = str_is(name, s) ? DT_F32 : str_is(name, d) ? DT_F64 : DT_I1;
   if (want == DT_I1 || op->n_operands != n_operands || op->n_results != n_results) return false;
   const Type *t = op->operands[0]->type;
-  if (!type_is_static(t) || t->dtype != want || t->rank < 3 || type_count(t) == 0) return false;
-  int64_t rows = t->dims[t->rank - 2], cols = t->dims[t->rank - 1];
-  return small_suits(t->dtype, type_count(t) / (rows * cols), rows, cols) &&
+  return type_is_static(t) && t->dtype == want && t->rank >= 3 && type_count(t) > 0 &&
          op_type(op)->dtype == want && type_count(op_type(op)) == type_count(t);
+}
+
+static bool is_small_call(const Op *op, const char *routine, int n_operands, int n_results) {
+  if (!is_batch_call(op, routine, n_operands, n_results)) return false;
+  const Type *t = op->operands[0]->type;
+  int64_t rows = t->dims[t->rank - 2], cols = t->dims[t->rank - 1];
+  return small_suits(t->dtype, type_count(t) / (rows * cols), rows, cols);
 }
 
 /* Are they `each` elements of every matrix? */
@@ -265,6 +271,63 @@ static bool accepts_q(const Op *op) {
   int64_t cols = t->dims[t->rank - 1], each = tau->rank > 0 ? tau->dims[tau->rank - 1] : 0;
   return t->dims[t->rank - 2] >= cols && each <= cols && each > 0 &&
          is_vector(op, tau, t->dtype, each);
+}
+
+/* ---- eigenvalues and singular values of many small matrices ---- */
+
+typedef struct Batch {
+  DType t;
+  int64_t count, rows, cols;
+} Batch;
+
+static Batch batch_of(const Op *op) {
+  const Type *t = op->operands[0]->type;
+  int64_t rows = t->dims[t->rank - 2], cols = t->dims[t->rank - 1];
+  return (Batch){t->dtype, type_count(t) / (rows * cols), rows, cols};
+}
+
+static Err *run_eigh(void *state, const Op *op, void *const *in, void *const *out) {
+  (void)state;
+  Batch b = batch_of(op);
+  bool vectors = lapack_letter(op, "mode", 'V') == 'V';
+  if (!vectors) memset(out[0], 0, (size_t)type_bytes(op_type(op)));
+  small_eigh(b.t, lapack_letter(op, "uplo", 'L') == 'L', b.count, b.rows, in[0],
+             vectors ? out[0] : NULL, out[1], out[2]);
+  return NULL;
+}
+
+static Err *run_svd(void *state, const Op *op, void *const *in, void *const *out) {
+  (void)state;
+  Batch b = batch_of(op);
+  bool vectors = lapack_letter(op, "mode", 'A') != 'N';
+  memset(out[0], 0, (size_t)type_bytes(op_type(op)));
+  for (int i = 2; i < 4 && !vectors; i++)
+    memset(out[i], 0, (size_t)type_bytes(op->results[i].type));
+  small_svd(b.t, b.count, b.rows, b.cols, in[0], out[1], vectors ? out[2] : NULL,
+            vectors ? out[3] : NULL, out[4]);
+  return NULL;
+}
+
+static bool accepts_eigh(const Op *op) {
+  if (!is_batch_call(op, "syevd", 1, 3)) return false;
+  Batch b = batch_of(op);
+  return b.rows == b.cols &&
+         small_eigen_suits(b.t, b.count, b.rows, b.cols, lapack_letter(op, "mode", 'V') == 'V') &&
+         is_vector(op, op->results[1].type, b.t, b.rows) &&
+         is_vector(op, op->results[2].type, DT_I32, 1);
+}
+
+static bool accepts_svd(const Op *op) {
+  if (!is_batch_call(op, "gesdd", 1, 5)) return false;
+  Batch b = batch_of(op);
+  int64_t k = MIN(b.rows, b.cols);
+  char mode = lapack_letter(op, "mode", 'A');
+  if (mode == 'A' && b.rows != b.cols) return false; /* wants more vectors than there are values */
+  return small_eigen_suits(b.t, b.count, b.rows, b.cols, mode != 'N') &&
+         is_vector(op, op->results[1].type, b.t, k) &&
+         (mode == 'N' || (is_vector(op, op->results[2].type, b.t, b.rows * k) &&
+                          is_vector(op, op->results[3].type, b.t, b.cols * k))) &&
+         is_vector(op, op->results[4].type, DT_I32, 1);
 }
 
 /* ---- LAPACK's other routines, as JAX calls them ---- */
@@ -301,6 +364,8 @@ const CpuKernel cpu_kernels_linalg[] = {
     {.name = "lu:small", .kind = OP_CUSTOM_CALL, .accepts = accepts_lu, .run = run_lu},
     {.name = "qr:small", .kind = OP_CUSTOM_CALL, .accepts = accepts_qr, .run = run_qr},
     {.name = "q:small", .kind = OP_CUSTOM_CALL, .accepts = accepts_q, .run = run_q},
+    {.name = "eigh:small", .kind = OP_CUSTOM_CALL, .accepts = accepts_eigh, .run = run_eigh},
+    {.name = "svd:small", .kind = OP_CUSTOM_CALL, .accepts = accepts_svd, .run = run_svd},
     {.name = "cholesky:lapack",
      .kind = OP_CHOLESKY,
      .accepts = accepts_cholesky,

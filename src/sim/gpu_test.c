@@ -1,5 +1,6 @@
 /* What frameworks do on GPUs beyond the program: fused attention, exchanges under computing. */
 #include <math.h>
+#include <stdio.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -115,15 +116,15 @@ static void test_attention_apart(void **state) {
   }
 }
 
-/* The rows of a softmax are held by one kernel where XLA writes it through Triton and in the
- * frameworks; the scores are stored as the product rounds them. So compiled is not slower than one
- * operation at a time. */
+/* The rows of a softmax are held by kernels that need no sums of others where XLA writes them through Triton;
+ * the scores are stored as the product rounds them. Those kernels compute much again: operation by operation a
+ * framework's own are faster, as on an H100 (481 us for the backward one of GPT-2's, whose arrays take 300). */
 static void test_rows(void **state) {
   (void)state;
   SimReport *xla = estimate(training, "A100-80GB", (SimOpts){0});
   SimReport *eager = estimate(training, "A100-80GB", (SimOpts){.eager = true});
   SimReport *older = estimate(training, "V100", (SimOpts){0});
-  assert_true(xla->time_s <= eager->time_s);
+  assert_true(xla->time_s < 1.3 * eager->time_s);
   assert_true(xla->n_kernels < older->n_kernels);
   const double scores = 16.0 * 2048 * 2048 * 2;
   double most = 0;
@@ -132,6 +133,68 @@ static void test_rows(void **state) {
   sim_report_free(xla);
   sim_report_free(eager);
   sim_report_free(older);
+}
+
+static int count(const SimReport *r, const char *op) {
+  int n = 0;
+  for (int i = 0; i < r->n_kernels; i++) n += !strcmp(r->kernels[i].op, op);
+  return n;
+}
+
+/* Products of one array are one product of matrices that are put side by side, unless they are large; as
+ * XLA 0.10.2 compiles x @ a, x @ b ahead of time for an H100. A framework runs what it is told. */
+static void test_merged(void **state) {
+  (void)state;
+  for (int large = 0; large < 2; large++) {
+    int rows = large ? 32768 : 4096;
+    char text[2000];
+    snprintf(text, sizeof text,
+             "func.func @main(%%x: tensor<%dx1024xbf16>, %%a: tensor<1024x1024xbf16>, %%b: "
+             "tensor<1024x512xbf16>) -> (tensor<%dx1024xbf16>, tensor<%dx512xbf16>) {\n"
+             "%%y = stablehlo.dot_general %%x, %%a, contracting_dims = [1] x [0] : "
+             "(tensor<%dx1024xbf16>, tensor<1024x1024xbf16>) -> tensor<%dx1024xbf16>\n"
+             "%%z = stablehlo.dot_general %%x, %%b, contracting_dims = [1] x [0] : "
+             "(tensor<%dx1024xbf16>, tensor<1024x512xbf16>) -> tensor<%dx512xbf16>\n"
+             "return %%y, %%z : tensor<%dx1024xbf16>, tensor<%dx512xbf16> }",
+             rows, rows, rows, rows, rows, rows, rows, rows, rows);
+    SimReport *xla = estimate(text, "H100-SXM", (SimOpts){0});
+    SimReport *eager = estimate(text, "H100-SXM", (SimOpts){.eager = true});
+    assert_int_equal(count(xla, "dot_general"), large ? 2 : 1);
+    assert_int_equal(count(xla, "concatenate"), !large);
+    assert_int_equal(count(eager, "dot_general"), 2);
+    sim_report_free(xla);
+    sim_report_free(eager);
+  }
+}
+
+/* Heads between time and features are turned before a library multiplies them, what lies by the head is
+ * not; a matrix and a vector by the head are multiplied as they lie. */
+static void test_heads(void **state) {
+  (void)state;
+  static const struct {
+    const char *q, *k, *out, *dims;
+    int turned;
+  } cases[] = {{"8x512x16x64", "8x512x16x64", "8x16x512x512",
+                "[0, 2] x [0, 2], contracting_dims = [3] x [3]", 2},
+               {"8x16x512x64", "8x512x16x64", "8x16x512x512",
+                "[0, 1] x [0, 2], contracting_dims = [3] x [3]", 1},
+               {"8x16x512x64", "8x16x64x512", "8x16x512x512",
+                "[0, 1] x [0, 1], contracting_dims = [3] x [2]", 0},
+               {"8x1x16x64", "8x512x16x64", "8x16x1x512",
+                "[0, 2] x [0, 2], contracting_dims = [3] x [3]", 0}};
+  for (int i = 0; i < COUNT_OF(cases); i++) {
+    char text[2000];
+    const char *q = cases[i].q, *k = cases[i].k, *o = cases[i].out;
+    snprintf(
+        text, sizeof text,
+        "func.func @main(%%q: tensor<%sxbf16>, %%k: tensor<%sxbf16>) -> tensor<%sxbf16> {\n"
+        "%%s = stablehlo.dot_general %%q, %%k, batching_dims = %s : "
+        "(tensor<%sxbf16>, tensor<%sxbf16>) -> tensor<%sxbf16>\n return %%s : tensor<%sxbf16> }",
+        q, k, o, cases[i].dims, q, k, o, o);
+    SimReport *r = estimate(text, "H100-SXM", (SimOpts){0});
+    assert_int_equal(r->n_kernels, 1 + cases[i].turned);
+    sim_report_free(r);
+  }
 }
 
 /* A matrix times a vector takes what reading the matrix does, with and without matrix units. */
@@ -480,6 +543,8 @@ int main(void) {
                                      cmocka_unit_test(test_attention),
                                      cmocka_unit_test(test_attention_apart),
                                      cmocka_unit_test(test_rows),
+                                     cmocka_unit_test(test_merged),
+                                     cmocka_unit_test(test_heads),
                                      cmocka_unit_test(test_vector),
                                      cmocka_unit_test(test_long),
                                      cmocka_unit_test(test_overlap)};

@@ -25,10 +25,9 @@
 /* Clocks that an element costs for each of the k largest that a row keeps. */
 #define CANDIDATE 1.4
 #define LONG_WINDOW 32
-/* Clocks of an SM that one operation takes on one row of 1024 in a kernel that holds rows (Triton's);
- * on one of 512 as many, on shorter ones less. */
-#define ROW_CLOCKS 34
-#define HELD_ROW 1024
+/* Clocks of an SM that one operation takes on 1024 elements in a kernel that holds rows (Triton's), which
+ * are padded to a power of two. */
+#define HELD 22.2
 
 static double windows(const HNode *n, double rate) {
   double taps = 1;
@@ -101,21 +100,21 @@ static double rows(const Kernel *k, double rate) {
   for (int i = 0; i < k->inner.n; i++)
     if (k->inner.v[i]->kind == H_REDUCE) sum = k->inner.v[i];
   if (!sum || !hlo_count(sum->in[0])) return 0;
-  double all = (double)hlo_count(sum->in[0]), row = all / MAX(1, (double)hlo_count(sum));
+  double all = (double)hlo_count(sum->in[0]), count = MAX(1, (double)hlo_count(sum));
   int ops = 0;
   for (int i = 0; i < k->inner.n; i++) {
     const HNode *n = k->inner.v[i], *x = n->kind == H_REDUCE ? n->in[0] : n;
     bool whole = (double)hlo_count(x) >= all && !plan_const_only(x);
     ops += whole && (n->kind == H_REDUCE || n->kind == H_EWISE);
   }
-  double length = exp2(ceil(log2(MAX(1, row)))) / HELD_ROW;
-  return all / MAX(1, row) * ops * ROW_CLOCKS * (length < 1 ? MIN(1, 2 * length) : length) / rate;
+  return count * exp2(ceil(log2(MAX(1, all / count)))) / 1024 * ops * HELD / rate;
 }
 
 double gpu_vector_s(const Chip *c, const Kernel *k, double bytes, double bandwidth) {
   double sms = chip_num(c, "sms", 80) / c->devices_per_chip, clock = c->clock, s = 0, added = 0,
          launch = chip_num(c, "fit.launch", 2.5e-6);
   const HNode *root = k->roots.n ? k->roots.v[0] : NULL;
+  if (k->rows) return rows(k, sms * clock);
   if (root && (root->kind == H_SORT || root->op == OP_CHLO_TOP_K))
     return sorting(root, sms, clock, bytes, bandwidth);
   double ops = 0, written = 0;
@@ -139,6 +138,5 @@ double gpu_vector_s(const Chip *c, const Kernel *k, double bytes, double bandwid
   else if (root && root->kind == H_RESHAPE) rate = HUGE_VAL; /* a copy without addresses */
   else if (written < THREADS * sms) rate /= 4;
   double arithmetic = ops / (chip_num(c, "peak_fp32", 1e12) / c->devices_per_chip / 4);
-  if (k->rows) s = MAX(s, rows(k, sms * clock));
   return MAX(MAX(arithmetic, written / rate), MAX(s, added));
 }

@@ -73,7 +73,7 @@ typedef struct Kernel {
   VEC(HValue *) waits; /* that must have been made before */
   HNode *conv;         /* its product, or NULL */
   bool reduce;         /* has a reduction root */
-  bool rows;           /* holds a row each to sum it up and walk over it again */
+  bool rows;           /* of a GPU: holds rows to sum them up and walk over them again */
   bool alone;          /* a single unfused operation */
   bool scalar;         /* scalar arithmetic: free */
   bool copy;           /* a relayout made up by the planner */
@@ -132,8 +132,9 @@ static inline HValue *base_of(HValue *v) { /* what a view looks at */
 
 /* plan_groups.c */
 void plan_split_groups(HGraph *g, HNode *n); /* a convolution of few groups, as what it becomes */
-/* plan_expand.c */
-void plan_expand(HGraph *g, const Law *law); /* what the compiler rewrites before it fuses */
+/* plan_expand.c, gpu_expand.c: what the compiler rewrites before it fuses */
+void plan_expand(HGraph *g, const Law *law);
+void gpu_expand(HGraph *g, const SimOpts *opts);
 /* plan_store.c */
 void plan_stored(Plan *p); /* decides which nodes are stored */
 HValue *plan_store(Plan *p, HNode *n);
@@ -141,6 +142,9 @@ bool plan_is_tiny(const HNode *n);    /* scalar arithmetic */
 bool plan_const_only(const HNode *n); /* made of constants: recomputed for nothing */
 bool plan_pool_emitter(const Plan *p, const HNode *n);
 HNode *plan_library_end(const Plan *p, HNode *conv); /* of what a GPU's library takes along */
+/* plan_held.c */
+bool plan_holds_rows(const Plan *p);
+void plan_held(Plan *p); /* sums of rows that are computed inside of what needs them */
 /* eager.c */
 void eager_stored(Plan *p);
 /* plan_kernels.c */

@@ -38,7 +38,7 @@ static void gather(Plan *p, Kernel *k, int stamp, int *mark) {
       if (!k->conv || n->conv->flops > k->conv->conv->flops) k->conv = n;
     }
     if (n->kind == H_REDUCE || (n->val && n->val->lone && n->val->packed)) k->reduce = true;
-    if (n->inlined) k->soft = true;
+    if (n->inlined) k->soft = true, k->rows = !p->law->tpu;
     for (int i = 0; i < n->n_after; i++)
       if (n->after[i]->val && n->after[i]->comp == p->comp) *vec_push(&k->waits) = n->after[i]->val;
     if (n->kind == H_RWIN) k->pool = plan_pool_emitter(p, n);
@@ -209,12 +209,10 @@ static void join_attention(Plan *p, Seen *seen, int *stamp, int *mark) {
     }
 }
 
-/* Elements of a row that one kernel holds: of the frameworks' own, and of XLA's. */
-#define ROW 65536
-#define TRITON_ROW 16384
+#define ROW 65536 /* elements that one kernel of a framework holds */
 
 /* Nothing but sums along whole rows? */
-static bool sums_rows(const Kernel *k, int64_t most) {
+static bool sums_rows(const Kernel *k) {
   for (int i = 0; i < k->roots.n; i++) {
     const HNode *n = k->roots.v[i];
     if (n->kind != H_REDUCE) return false;
@@ -224,21 +222,16 @@ static bool sums_rows(const Kernel *k, int64_t most) {
       row *= x->d[n->dims[q]];
       if (n->dims[q] < x->rank - n->n_dims) return false;
     }
-    if (row > most) return false;
+    if (row > ROW) return false;
   }
   return k->roots.n > 0 && !k->conv;
 }
 
 /* What walks over rows twice, once to sum them up (softmax, normalisation), holds each row meanwhile:
- * one kernel, where nothing that it sums up is somebody else's. So do the frameworks' own kernels,
- * and XLA's where it writes them through Triton, which asks for what fused attention does. */
-static bool holds_rows(const Plan *p) {
-  return !p->law->tpu && (p->opts->eager || chip_num(p->chip, "fused_attention", 0) > 0);
-}
+ * one of a framework's own kernels, where nothing that it sums up is somebody else's. */
 static void join_row_sums(Plan *p, int at, Seen *seen, int *stamp, int *mark) {
   Kernel *s = p->kernels.v[at];
-  int64_t most = p->opts->eager ? ROW : TRITON_ROW;
-  for (int i = at + 1; i < p->kernels.n && !s->dead && sums_rows(s, most); i++) {
+  for (int i = at + 1; i < p->kernels.n && !s->dead && sums_rows(s); i++) {
     Kernel *k = p->kernels.v[i];
     bool sum = false, row = false;
     if (k->dead || k->conv || k->copy || !loops_over(k) || domain(k) != domain(s)) continue;
@@ -250,7 +243,6 @@ static void join_row_sums(Plan *p, int at, Seen *seen, int *stamp, int *mark) {
     }
     if (!sum || !row || depends(p, i, at, true, seen)) continue;
     merge_into(p, at, i, stamp, mark);
-    s->rows = !p->opts->eager; /* a kernel of Triton's, which nothing else joins */
   }
 }
 
@@ -306,7 +298,8 @@ static int maker_to_join(Plan *p, int at, bool loops, Seen *seen) {
   const Kernel *k = p->kernels.v[at];
   int best = -1;
   bool several = finds_several(k);
-  if (k->dead || k->conv || k->copy || !(loops_over(k) || several) || k->roots.v[0]->val->alias)
+  if (k->dead || k->conv || k->copy || k->rows || !(loops_over(k) || several) ||
+      k->roots.v[0]->val->alias)
     return -1;
   if (k->roots.v[0]->val->lone) return -1;
   int64_t dom = domain(k);
@@ -315,7 +308,7 @@ static int maker_to_join(Plan *p, int at, bool loops, Seen *seen) {
     HValue *v = base_of(k->reads.v[r]);
     if (v->kernel < 0 || v->node->comp != p->comp || hlo_count(v->node) != dom) continue;
     Kernel *s = p->kernels.v[v->kernel];
-    if (s == k || s->dead || s->copy || !loops_over(s) || domain(s) != dom) continue;
+    if (s == k || s->dead || s->copy || s->rows || !loops_over(s) || domain(s) != dom) continue;
     if (updates_alone(p, s) || updates_alone(p, k)) continue;
     if (s->roots.v[0]->val->lone) continue;
     if (s->attention || (s->conv && !p->law->tpu) || (several && !s->conv)) continue;
@@ -451,7 +444,7 @@ void plan_kernels(Plan *p) {
   join_attention(p, &seen, &stamp, mark);
   join_makers(p, &seen, &stamp, mark);
   bool eager = p->opts->eager && !p->law->tpu;
-  for (int i = 0; i < p->kernels.n && holds_rows(p); i++) join_row_sums(p, i, &seen, &stamp, mark);
+  for (int i = 0; i < p->kernels.n && eager; i++) join_row_sums(p, i, &seen, &stamp, mark);
   /* siblings: same domain, a shared full-size input, no dependence */
   for (int i = 0; i < p->kernels.n; i++) {
     Kernel *a = p->kernels.v[i];

@@ -1,0 +1,91 @@
+/* Rows that a GPU's kernels hold. XLA writes through Triton what walks over rows that it sums up as well: each
+ * block holds some rows, sums them up and goes on with what it holds. Each such kernel has one result and
+ * computes again the sums that it needs, a mean and a variance as well as the largest of a row, but for sums of
+ * exponentials that several arrays are made of. What needs its result otherwise than element by element reads
+ * that from memory: sums along columns, transposes. */
+#include <stdlib.h>
+
+#include "sim/plan/plan.h"
+
+#define LONGEST 16384 /* elements of a row */
+#define FEWEST 8      /* rows: with fewer, most of the chip would idle */
+
+bool plan_holds_rows(const Plan *p) { /* Triton asks for what fused attention does */
+  return !p->law->tpu && !p->opts->eager && chip_num(p->chip, "fused_attention", 0) > 0;
+}
+
+static bool elementwise(const HNode *n) {
+  return n->kind == H_EWISE || n->kind == H_BCAST || n->kind == H_RESHAPE;
+}
+
+static bool sums_rows(const HNode *n) {
+  if (n->kind != H_REDUCE || n->n_results != 1 || n->dead || n->attention) return false;
+  const HNode *x = n->in[0];
+  int64_t row = 1;
+  for (int i = 0; i < n->n_dims; i++) {
+    row *= x->d[n->dims[i]];
+    if (n->dims[i] < x->rank - n->n_dims) return false;
+  }
+  return row > 1 && row <= LONGEST && hlo_count(n) >= FEWEST;
+}
+
+/* Is the sum needed, up to where it is spread over rows again, for nothing but that? */
+static bool spreads(const HNode *n, int64_t all, int depth) {
+  if (n->is_output || !n->n_users || depth > 16) return false;
+  for (int i = 0; i < n->n_users; i++) {
+    const HNode *u = n->users[i];
+    if (u->comp != n->comp || !elementwise(u)) return false;
+    if (!(u->kind == H_EWISE && hlo_count(u) == all) && !spreads(u, all, depth + 1)) return false;
+  }
+  return true;
+}
+
+#define SEEN 64
+
+/* Arrays that are stored of what is made of the sum row by row: more than one? */
+static bool several(const HNode *sum) {
+  const HNode *seen[SEEN] = {sum};
+  int stored = 0;
+  for (int i = 0, n = 1; i < n; i++) {
+    bool end = seen[i]->is_output;
+    for (int u = 0; u < seen[i]->n_users; u++)
+      end |= !elementwise(seen[i]->users[u]) && !sums_rows(seen[i]->users[u]);
+    if (i && end && ++stored > 1) return true;
+    for (int u = 0; u < seen[i]->n_users && !(i && end); u++) {
+      bool new = true;
+      for (int q = 0; q < n; q++) new &= seen[q] != seen[i]->users[u];
+      if (new &&n == SEEN) return true;
+      if (new) seen[n++] = seen[i]->users[u];
+    }
+  }
+  return false;
+}
+
+static bool sums_exponentials(const HNode *n) {
+  for (int depth = 0; depth < 8 && n->n_in; depth++) {
+    n = n->in[0];
+    if (n->kind != H_EWISE) return false;
+    if (n->op == OP_EXPONENTIAL) return true;
+  }
+  return false;
+}
+
+void plan_held(Plan *p) {
+  HComp *c = p->comp;
+  bool *held =
+      xcalloc((size_t)p->g->n_nodes + 1, sizeof *held); /* made of rows' sums in its kernel */
+  for (int i = 0; i < c->nodes.n; i++) {
+    HNode *n = c->nodes.v[i];
+    if (n->dead || n->attention) continue;
+    bool rows = sums_rows(n), inside = false;
+    for (int k = 0; k < n->n_in; k++) {
+      if (!held[n->in[k]->id] || n->in[k]->val) continue;
+      if (elementwise(n) || rows) inside = true;
+      else plan_store(p, n->in[k]);
+    }
+    if (rows)
+      n->inlined = spreads(n, hlo_count(n->in[0]), 0) && !(sums_exponentials(n) && several(n));
+    held[n->id] = (inside && elementwise(n)) || n->inlined;
+  }
+  free(held);
+}

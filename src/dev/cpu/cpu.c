@@ -24,6 +24,7 @@ static Err *cpu_open(Dev *dev, Str args) {
     return err_new(ERR_INVALID, "the number of devices must be from 1 to 4096");
   dev->n = (int)n;
   dev->impl = NULL;
+  jit_library_rests();
   return NULL;
 }
 

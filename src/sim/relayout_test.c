@@ -226,6 +226,37 @@ static void test_one_window(void **state) {
   near(SUM("1370x1840", "1370", "1", "f32"), "tpu-v6e", 15084);
 }
 
+/* A reshape that moves elements writes its result in the natural order, in another one by a copy; an
+ * update is turned to lie as what it goes into. */
+static void test_pieces(void **state) {
+  (void)state;
+  near_both("func.func public @main(%a: tensor<64x384xf32>) -> tensor<64x6x64xf32> {\n"
+            "  %0 = stablehlo.reshape %a : (tensor<64x384xf32>) -> tensor<64x6x64xf32>\n"
+            "  return %0 : tensor<64x6x64xf32>\n}\n",
+            "tpu-v5e", 2251, 557056);
+  near_both("func.func public @main(%a: tensor<256x1500xf32> {tf.aliasing_output = 0 : i32}, %u: "
+            "tensor<36x1500xf32>, %i: tensor<i32>) -> tensor<256x1500xf32> {\n"
+            "  %z = stablehlo.constant dense<0> : tensor<i32>\n"
+            "  %0 = stablehlo.dynamic_update_slice %a, %u, %i, %z : (tensor<256x1500xf32>, "
+            "tensor<36x1500xf32>, tensor<i32>, tensor<i32>) -> tensor<256x1500xf32>\n"
+            "  return %0 : tensor<256x1500xf32>\n}\n",
+            "tpu-v5e", 2399, 2557440);
+}
+
+/* Images that the gradient of a filter lays out anew are not fetched ahead, the other operand is. */
+static void test_fetched_gradient(void **state) {
+  (void)state;
+  near_both(
+      "func.func public @main(%x: tensor<32x8x8x256xbf16>, %g: tensor<32x4x4x64xbf16>) -> "
+      "tensor<3x3x256x64xbf16> {\n"
+      "  %0 = stablehlo.convolution(%x, %g) dim_numbers = [f, 0, 1, b]x[i, 0, 1, o]->[0, 1, b, f], "
+      "window = {pad = [[0, 1], [0, 1]], rhs_dilate = [2, 2]} {batch_group_count = 1 : i64, "
+      "feature_group_count = 1 : i64} : (tensor<32x8x8x256xbf16>, tensor<32x4x4x64xbf16>) -> "
+      "tensor<3x3x256x64xbf16>\n"
+      "  return %0 : tensor<3x3x256x64xbf16>\n}\n",
+      "tpu-v6e", 6965, 1605632);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_copies),
                                      cmocka_unit_test(test_at_once),
@@ -239,6 +270,8 @@ int main(void) {
                                      cmocka_unit_test(test_turned_on_chip),
                                      cmocka_unit_test(test_batch_in_sublanes),
                                      cmocka_unit_test(test_sums_turned),
-                                     cmocka_unit_test(test_one_window)};
+                                     cmocka_unit_test(test_one_window),
+                                     cmocka_unit_test(test_pieces),
+                                     cmocka_unit_test(test_fetched_gradient)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -216,25 +216,27 @@ static void turn_slices(Plan *p) {
   }
 }
 
-/* Padding and concatenation work in the order of their result. */
+/* Padding and concatenation work in the order of their result, an update in that of what it goes into. */
 static void turn_pieces(Plan *p) {
   int nk = p->kernels.n;
   for (int i = 0; i < nk; i++) {
     Kernel *k = p->kernels.v[i];
     if (k->dead || k->conv || k->copy || k->roots.n != 1) continue;
     HNode *n = k->roots.v[0];
-    if ((n->kind != H_PAD && n->kind != H_CONCAT) || n->rank < 2 || n->rank > 64 ||
+    bool update = n->kind == H_DUS;
+    if ((n->kind != H_PAD && n->kind != H_CONCAT && !update) || n->rank < 2 || n->rank > 64 ||
         n->val->bytes < TURN_MIN)
       continue;
     int order[64];
     value_order_default(p->law, n, order);
-    if (n->is_output) value_layout(p->law, n->val, order);
+    if (n->is_output && !update) value_layout(p->law, n->val, order);
     const int *want = n->val->order;
     for (int q = 0; q < k->reads.n; q++) {
       HValue *v = k->reads.v[q];
       bool operand = false;
-      for (int z = 0; z < n->n_in; z++) operand |= n->in[z] == v->node;
+      for (int z = update; z < n->n_in; z++) operand |= n->in[z] == v->node;
       if (!operand || v->node->rank != n->rank || v->bytes < TURN_MIN) continue;
+      if (update && !v->is_param) continue; /* made in that order */
       if (v->order[0] == want[0] &&
           (v->order[1] == want[1] || (n->kind == H_CONCAT && v->node->d[v->order[1]] == 1)))
         continue;
@@ -243,8 +245,8 @@ static void turn_pieces(Plan *p) {
   }
 }
 
-/* A reshape that moves elements works in the natural order, or by way of lanes where the first
- * dimension stays and the others are joined with less padding so. */
+/* A reshape that moves elements works in the natural order of operand and result, or by way of lanes where
+ * the first dimension stays and the others are joined with less padding so. */
 static void turn_reshaped(Plan *p) {
   int nk = p->kernels.n;
   for (int i = 0; i < nk; i++) {
@@ -266,6 +268,8 @@ static void turn_reshaped(Plan *p) {
     for (int d = 0; d < r; d++) order[d] = lanes && d == 0 ? 0 : lanes ? r - d : r - 1 - d;
     if (lanes || v->order[0] != order[0] || v->order[1] != order[1])
       k->reads.v[0] = plan_copy(p, v, order);
+    for (int d = 0; d < o->rank && o->rank <= 64; d++) order[d] = o->rank - 1 - d;
+    if (o->is_output && o->rank > 1 && !lanes) value_layout(p->law, o->val, order);
   }
 }
 
@@ -281,8 +285,9 @@ static bool writes_result(const Plan *p, const HValue *v, const int *order, bool
       if (!p->kernels.v[q]->dead && base_of(p->kernels.v[q]->reads.v[z]) == v) read = true;
   bool indexed =
       kind == H_GATHER || kind == H_SCATTER || kind == H_SORT || kind == H_SELSCAT || turned;
-  if (!k->conv) /* a loop writes any order, sums come as they were laid out */
-    return !read && !indexed && !plan_sliced_of(k, v->node) && v->node->kind != H_REDUCE;
+  if (!k->conv) /* a loop writes any order, sums and reshapes come as they were laid out */
+    return !read && !indexed && !plan_sliced_of(k, v->node) && v->node->kind != H_REDUCE &&
+           !(kind == H_RESHAPE && k->copy);
   if (turned) return false;
   const HConv *c = k->conv->conv;
   bool whole = k->conv->rank == v->node->rank;

@@ -87,23 +87,28 @@ static bool only_one(const Plan *p, const Kernel *k) {
   return true;
 }
 
+/* Does a product lay this operand, its first, out anew as it takes it? A convolution so treats images
+ * with a spatial dimension in sublanes, where its result has other dimensions in the tile. */
+static bool relaid(const Kernel *k, const HValue *v) {
+  const HConv *c = k->conv->conv;
+  const HNode *x = k->conv->in[0];
+  if (!c->is_conv) return v->node == x && plan_turned_inside(v, c, c->lhs);
+  const HValue *o = k->roots.v[0]->val;
+  if (v->node->rank != x->rank || v->node->rank < 2 || hlo_count(v->node) != hlo_count(x))
+    return false;
+  if (!o || o->node->rank != k->conv->rank || c->lhs[v->order[1]] != 's') return false;
+  char in = c->lhs[v->order[0]], lanes = c->out[o->order[0]], sublanes = c->out[o->order[1]];
+  bool dilated = false;
+  for (int i = 0; i < c->n_spatial; i++) dilated |= c->rhs_dil[i] > 1;
+  if (in == 'k') return lanes == 'm' || (lanes == 'n' && sublanes == 'm');
+  return in == 'm' && (lanes == 'm' || dilated);
+}
+
 /* Is this read worth fetching ahead of the first kernel? Not when the kernel changes its order on
  * the way, nor for the matrix of a matrix-vector product, nor for what is summed once on the way to
  * another kernel. */
 static bool fetch_first(const Plan *p, const Kernel *k, const HValue *v) {
-  if (k->conv) {
-    const HConv *c = k->conv->conv;
-    const HNode *x = k->conv->in[0];
-    if (!c->is_conv) return v->node != x || !plan_turned_inside(v, c, c->lhs);
-    const HValue *ov = k->roots.v[0]->val;
-    if (v->node->rank != x->rank || v->node->rank < 2 || hlo_count(v->node) != hlo_count(x))
-      return true;
-    if (!ov || ov->node->rank != k->conv->rank) return true;
-    char ol = c->out[ov->order[0]], os = c->out[ov->order[1]];
-    char il = c->lhs[v->order[0]], is = c->lhs[v->order[1]];
-    return !((ol == 'm' && il == 'k' && is == 's') ||
-             (ol == 'n' && os == 'm' && il == 'k' && is == 's'));
-  }
+  if (k->conv) return !relaid(k, v);
   if (k->soft) return false;
   if (k->pool) {
     const HNode *n = NULL;

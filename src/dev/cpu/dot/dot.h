@@ -19,6 +19,7 @@ typedef struct Few { /* rows times a matrix: */
   bool lhs;          /* the lhs has the rows */
   bool dots;         /* the matrix's runs are along k */
   bool packed;       /* rows are copied: widened, or made runs */
+  bool pairs;        /* of bf16: gemm_pairs multiplies two elements as they lie */
   bool far;          /* all matrices are more than the second cache holds */
   int64_t few, big;
   int64_t columns, pieces; /* of the matrix, for a task; how many */

@@ -9,7 +9,11 @@
 #define MAX_TILES 64
 #define TILE_BYTES 1e6 /* of the matrix in a product with few vectors */
 #define MIN_SIDE 128
-#define INNER 8192 /* elements of two vectors multiplied at a time */
+#define MIN_RUN 1024 /* of a matrix that is read run by run for a single vector */
+#define INNER 8192   /* elements of two vectors multiplied at a time */
+
+static const float one_c[2] = {1, 0}, zero_c[2] = {0, 0};
+static const double one_z[2] = {1, 0}, zero_z[2] = {0, 0};
 
 static void once_off(void) { openblas_set_num_threads(1); }
 
@@ -27,10 +31,12 @@ bool dot_blas_plan(Dot *d) {
   double want = 2.0 * (double)d->m * (double)d->n * (double)d->k / TILE_FLOPS;
   if (d->m <= DOT_FEW || d->n <= DOT_FEW)
     want = (double)(MAX(d->m, d->n) * d->k) * (double)dtype_bytes(d->math) / TILE_BYTES;
+  bool runs = (d->m == 1 && d->rhs.free_stride == 1) || (d->n == 1 && d->lhs.free_stride == 1);
+  int64_t least = runs ? MIN_RUN : MIN_SIDE;
   d->tiles_m = d->tiles_n = 1;
   while (d->tiles_m * d->tiles_n < MIN(want, MAX_TILES)) { /* halve the longer side of a tile */
     int64_t m = d->m / d->tiles_m, n = d->n / d->tiles_n;
-    if (MAX(m, n) < 2 * MIN_SIDE) break;
+    if (MAX(m, n) < 2 * least) break;
     *(m >= n ? &d->tiles_m : &d->tiles_n) *= 2;
   }
   d->tile_m = tile_size(d->m, &d->tiles_m);
@@ -56,6 +62,22 @@ static CBLAS_TRANSPOSE blas_view(int64_t rows, int64_t cols, int64_t rs, int64_t
   return CblasTrans;
 }
 
+/* y = A x, or x A: a matrix of rows by columns in memory, ld apart, is read where it is. */
+static void vector(DType t, bool turned, int64_t rows, int64_t columns, const void *matrix,
+                   blasint ld, const void *x, int64_t x_step, void *y, int64_t y_step) {
+  CBLAS_TRANSPOSE trans = turned ? CblasTrans : CblasNoTrans;
+  blasint m = (blasint)rows, n = (blasint)columns, ix = (blasint)MAX(x_step, 1),
+          iy = (blasint)y_step;
+  switch (t) {
+  case DT_F32: cblas_sgemv(CblasRowMajor, trans, m, n, 1, matrix, ld, x, ix, 0, y, iy); break;
+  case DT_F64: cblas_dgemv(CblasRowMajor, trans, m, n, 1, matrix, ld, x, ix, 0, y, iy); break;
+  case DT_C64:
+    cblas_cgemv(CblasRowMajor, trans, m, n, one_c, matrix, ld, x, ix, zero_c, y, iy);
+    break;
+  default: cblas_zgemv(CblasRowMajor, trans, m, n, one_z, matrix, ld, x, ix, zero_z, y, iy); break;
+  }
+}
+
 static void product(const Dot *d, const char *lhs, const char *rhs, char *out, int64_t m0,
                     int64_t m, int64_t n0, int64_t n) {
   int64_t e = dtype_bytes(d->math);
@@ -75,27 +97,27 @@ static void product(const Dot *d, const char *lhs, const char *rhs, char *out, i
     *(float *)out = (float)sum;
     return;
   }
-  static const float one_c[2] = {1, 0}, zero_c[2] = {0, 0};
-  static const double one_z[2] = {1, 0}, zero_z[2] = {0, 0};
+  /* Row by row the rhs is read where it is, column by column the lhs. (For sums along runs dgemm is
+   * the faster one.) */
+  int64_t few = d->math == DT_F32 ? DOT_FEW : 1;
+  if (d->m <= few && (d->math != DT_F64 || tb == CblasNoTrans)) {
+    bool straight = tb == CblasNoTrans;
+    for (int64_t i = 0; i < m; i++)
+      vector(d->math, straight, straight ? K : N, straight ? N : K, rhs, ldb,
+             lhs + i * d->lhs.free_stride * e, d->lhs.k_stride, out + i * d->n * e, 1);
+    return;
+  }
+  if (d->n <= few && (d->math != DT_F64 || ta == CblasTrans)) {
+    bool straight = ta == CblasNoTrans;
+    for (int64_t j = 0; j < n; j++)
+      vector(d->math, !straight, straight ? M : K, straight ? K : M, lhs, lda,
+             rhs + j * d->rhs.free_stride * e, d->rhs.k_stride, out + j * e, ldc);
+    return;
+  }
   switch (d->math) {
   case DT_F32:
-    if (d->m <= DOT_FEW) { /* row by row: the rhs is read where it is */
-      bool straight = tb == CblasNoTrans;
-      for (int64_t i = 0; i < m; i++)
-        cblas_sgemv(CblasRowMajor, straight ? CblasTrans : CblasNoTrans, straight ? K : N,
-                    straight ? N : K, 1, (const float *)rhs, ldb,
-                    (const float *)lhs + i * d->lhs.free_stride, (blasint)MAX(d->lhs.k_stride, 1),
-                    0, (float *)out + i * d->n, 1);
-    } else if (d->n <= DOT_FEW) { /* column by column */
-      bool straight = ta == CblasNoTrans;
-      for (int64_t j = 0; j < n; j++)
-        cblas_sgemv(CblasRowMajor, ta, straight ? M : K, straight ? K : M, 1, (const float *)lhs,
-                    lda, (const float *)rhs + j * d->rhs.free_stride,
-                    (blasint)MAX(d->rhs.k_stride, 1), 0, (float *)out + j, ldc);
-    } else {
-      cblas_sgemm(CblasRowMajor, ta, tb, M, N, K, 1, (const float *)lhs, lda, (const float *)rhs,
-                  ldb, 0, (float *)out, ldc);
-    }
+    cblas_sgemm(CblasRowMajor, ta, tb, M, N, K, 1, (const float *)lhs, lda, (const float *)rhs, ldb,
+                0, (float *)out, ldc);
     break;
   case DT_F64:
     cblas_dgemm(CblasRowMajor, ta, tb, M, N, K, 1, (const double *)lhs, lda, (const double *)rhs,

@@ -8,8 +8,12 @@
 
 #include "dev/cpu/kernel/mem.h"
 
-#define ALONG 24 /* rows at most, for a matrix with runs along its columns: */
-#define DOTS 12  /* along k; from so many on packing pays */
+#define ALONG 24      /* rows at most, for a matrix with runs along its columns: */
+#define ALONG_PAIRS 4 /* of bf16 that others multiply in pairs, where k is no shorter than */
+#define LEAST_PAIRS 64
+#define DOTS 12       /* along k; from so many on packing pays; */
+#define DOTS_PAIRS 24 /* in pairs, and k no shorter than */
+#define LEAST_DOTS 256
 #define KEPT 5 /* rows at least, for a matrix packed in a loop: sums that hide each other's delay */
 #define RATIO 4     /* and the matrix must have so many times more */
 #define COLUMNS 512 /* rows of sums so long stay in the first cache, */
@@ -27,6 +31,22 @@
 static int type_index(DType t) { return t == DT_F32 ? 0 : t == DT_BF16 ? 1 : 2; }
 static int64_t parts_of(int64_t n, int64_t size) { return (n + size - 1) / size; }
 
+/* Two elements of the matrix at a time, as they lie in memory: a run of an even length along k. */
+static bool in_pairs(const Dot *d) {
+  const GemmKernels *kern = gemm_pairs();
+  const int64_t *batch = d->few.lhs ? d->rhs_batch : d->lhs_batch;
+  if (!kern || d->in != DT_BF16 || !d->few.dots || d->k < 2 * kern->lanes) return false;
+  int64_t odd = d->k | (d->few.lhs ? d->rhs.free_stride : d->lhs.free_stride);
+  for (int i = 0; i < d->n_batch; i++) odd |= batch[i];
+  return odd % 2 == 0;
+}
+
+static int64_t most_rows(const Dot *d) {
+  if (d->few.dots) return d->few.pairs && d->k >= LEAST_DOTS ? DOTS_PAIRS : DOTS;
+  bool others = d->in == DT_BF16 && gemm_pairs() && d->few.lhs && d->k >= LEAST_PAIRS;
+  return others ? ALONG_PAIRS : ALONG;
+}
+
 bool dot_few_plan(Dot *d) {
   Few *f = &d->few;
   const GemmKernels *kern = gemm_kernels();
@@ -39,7 +59,8 @@ bool dot_few_plan(Dot *d) {
   f->big = MAX(d->m, d->n);
   f->dots = side->k_stride == 1;
   if (!side->direct || !other->direct || (!f->dots && side->free_stride != 1)) return false;
-  if (f->few > (f->dots ? DOTS : ALONG) || (f->few > 1 && f->big < RATIO * f->few)) return false;
+  f->pairs = in_pairs(d);
+  if (f->few > most_rows(d) || (f->few > 1 && f->big < RATIO * f->few)) return false;
   if ((f->few > 1 || f->dots) && d->k < (f->few > 1 ? 2 : 1) * kern->lanes) return false;
   f->packed = d->in != DT_F32 || other->k_stride != 1;
   f->far = d->b * f->big * d->k * dtype_bytes(d->in) > cpu_second_cache();
@@ -75,17 +96,26 @@ typedef struct Call {
   float *packed, *sums; /* sums: of parts [b][part][few][big] */
 } Call;
 
+static void copy_halves(const char *from, int64_t step, int64_t n, void *to) {
+  if (step == 1) memcpy(to, from, (size_t)(2 * n));
+  else
+    for (int64_t i = 0; i < n; i++) memcpy((char *)to + 2 * i, from + 2 * i * step, 2);
+}
+
+static int64_t row_floats(const Dot *d) { return d->few.pairs ? d->k / 2 : d->k; } /* packed */
+
 static void pack(void *arg, int64_t begin, int64_t end) { /* rows of all products' few sides */
   const Call *c = arg;
   const Dot *d = c->d;
   const Side *s = d->few.lhs ? &d->lhs : &d->rhs;
-  int64_t e = dtype_bytes(d->in);
+  int64_t e = dtype_bytes(d->in), row = row_floats(d);
   for (int64_t r = begin; r < end; r++) {
     int64_t lo, ro;
     dot_batch_at(d, r / d->few.few, &lo, &ro);
     const char *from = c->few + ((d->few.lhs ? lo : ro) + r % d->few.few * s->free_stride) * e;
-    float *to = c->packed + r * d->k;
-    if (s->k_stride != 1) gemm_pack(d->in, from, 0, s->k_stride, 1, 1, d->k, 1, 0, to);
+    float *to = c->packed + r * row;
+    if (d->few.pairs) copy_halves(from, s->k_stride, d->k, to);
+    else if (s->k_stride != 1) gemm_pack(d->in, from, 0, s->k_stride, 1, 1, d->k, 1, 0, to);
     else if (d->in == DT_F32) memcpy(to, from, sizeof *to * (size_t)d->k);
     else cpu_to_f32(d->in, from, to, d->k);
   }
@@ -99,18 +129,19 @@ static void piece(const Call *c, int64_t b, int64_t j0, int64_t n, int64_t p0, i
   const Side *few = f->lhs ? &d->lhs : &d->rhs, *big = f->lhs ? &d->rhs : &d->lhs;
   int64_t lo, ro, e = dtype_bytes(d->in), ld = f->columns + AHEAD, t = type_index(d->in);
   dot_batch_at(d, b, &lo, &ro);
-  int64_t a_ld = f->packed ? d->k : few->free_stride;
+  int64_t a_ld = f->packed ? row_floats(d) : few->free_stride, per = f->pairs ? 2 : 1;
   const float *a =
-      f->packed ? c->packed + b * f->few * d->k : (const float *)c->few + (f->lhs ? lo : ro);
+      f->packed ? c->packed + b * f->few * a_ld : (const float *)c->few + (f->lhs ? lo : ro);
   const char *m = c->big + ((f->lhs ? ro : lo) + j0 * big->free_stride) * e;
   const GemmKernels *kern = gemm_kernels();
+  GemmFewFn dots = f->pairs ? gemm_pairs()->dots[0] : kern->dots[t];
   int64_t whole = MIN(n + AHEAD, ld); /* with what is added up beyond the end and not used */
   for (int64_t i = 0; i < f->few; i++) memset(sums + i * ld, 0, sizeof *sums * (size_t)whole);
   int64_t run = f->few <= LONG_FEW ? LONG : BLOCK, four = p1 - p0 <= run ? n : 4;
   for (int64_t j = 0; f->dots && j < n; j += four) /* rows of the matrix from end to end */
     for (int64_t p = p0; p < p1; p += run)
-      kern->dots[t](f->few, a + p, a_ld, m + (j * big->free_stride + p) * e, big->free_stride,
-                    MIN(four, n - j), MIN(run, p1 - p), sums + j, ld, f->far);
+      dots(f->few, a + p / per, a_ld, m + (j * big->free_stride + p) * e, big->free_stride / per,
+           MIN(four, n - j), MIN(run, p1 - p) / per, sums + j, ld, f->far);
   for (int64_t p = p0; !f->dots && p < p1; p += BLOCK) {
     float *to = p == p0 ? sums : block;
     for (int64_t i = 0; p > p0 && i < f->few; i++)
@@ -190,7 +221,7 @@ Err *dot_few_run(void *state, const Op *op, void *const *in, void *const *out) {
   const Dot *d = state;
   const Few *f = &d->few;
   Call c = {.d = d, .few = in[f->lhs ? 0 : 1], .big = in[f->lhs ? 1 : 0], .out = out[0]};
-  size_t packed = f->packed ? sizeof(float) * (size_t)(d->b * f->few * d->k) : 0,
+  size_t packed = f->packed ? sizeof(float) * (size_t)(d->b * f->few * row_floats(d)) : 0,
          sums = f->parts > 1 ? sizeof(float) * (size_t)(d->b * f->parts * f->few * f->big) : 0;
   char *own = NULL;
   if (packed + sums && !(own = cpu_block_alloc(packed + sums)))

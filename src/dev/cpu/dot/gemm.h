@@ -100,7 +100,8 @@ typedef struct GemmKernels {
   GemmHeadFn head; /* NULL: sums begin with zero */
 } GemmKernels;
 extern const GemmKernels gemm_avx2, gemm_avx512;
-/* For bf16 in pairs: a float of a packed panel holds elements 2 p and 2 p + 1 of k. Not along, dots. */
+/* For bf16 in pairs: a float of a packed panel holds elements 2 p and 2 p + 1 of k, and so do those of
+ * both operands of dots[0]. Not along. */
 extern const GemmKernels gemm_avx512_bf16;
 /* For int8 in quads, rows of either sign times columns of signed ones to int32. Only fn. */
 extern const GemmKernels gemm_avx512_vnni;

@@ -48,6 +48,14 @@ FN static inline void narrow_row(uint16_t *out, const V *v, int nv, int64_t n) {
 #endif
 #include "dev/cpu/dot/gemm_tile.h"
 #include "dev/cpu/dot/gemm_small.h"
+#define V_BF16 V16_BF16
+#define V_F16 V16_F16
+#define V_SUM V16_SUM
+#define V_SUM4 V16_SUM4
+#define V_LAST V16_LAST
+#define FEW 4
+#define FEW_PAIRS
+#include "dev/cpu/dot/gemm_few.h"
 
 #ifndef WEFT_EMULATE_AVX512
 #define ROWS_AHEAD 12 /* are asked for */
@@ -117,6 +125,7 @@ TO_12(TAKE) TO_12(TAKE_NARROW)
 
 const GemmKernels gemm_avx512_bf16 = {.mr = MR, .lanes = LANES, .per = 2, .fn = {TO_12(ROW)},
   .narrows = {TO_12(NARROWS_ROW)}, .takes = DT_BF16, TAKES, .pair_rows = PAIR_ROWS,
-  .narrow = NARROWER, .panel = SMALL_LIST, .narrow_panel = NARROW_LIST};
+  .narrow = NARROWER, .panel = SMALL_LIST, .narrow_panel = NARROW_LIST,
+  .few = FEW, .dots = {few_dots_f32}};
 /* clang-format on */
 #endif

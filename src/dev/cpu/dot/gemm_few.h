@@ -1,7 +1,8 @@
 /* Few vectors times a matrix that is read once, where it is: c[few][n] += a[few][k] b. Included
  * after gemm_tile.h, with the same macros and V_BF16, V_F16 (LANES elements widened), V_SUM, V_SUM4
  * (of each of four vectors, an __m128), V_LAST(v, n) (zero but in the last n lanes) and FEW, the rows
- * of a that go together: the matrix comes from the first cache for all but the first of them. */
+ * of a that go together: the matrix comes from the first cache for all but the first of them.
+ * FEW_PAIRS: floats are pairs, as V_FMA takes them; sums of products along runs only. */
 
 typedef enum FewType { FEW_F32, FEW_BF16, FEW_F16 } FewType;
 #define FEW_BYTES(t) ((t) == FEW_F32 ? 4 : 2)
@@ -211,7 +212,11 @@ FEW_INLINE void few_dots(FewType t, int64_t few, const float *a, int64_t a_ld, c
   }
 #define FEW_KERNELS(way) \
   FEW_KERNEL(way, f32, FEW_F32) FEW_KERNEL(way, bf16, FEW_BF16) FEW_KERNEL(way, f16, FEW_F16)
+#ifdef FEW_PAIRS
+FEW_KERNEL(dots, f32, FEW_F32)
+#else
 FEW_KERNELS(along)
 FEW_KERNELS(dots)
+#endif
 #define FEW_LIST(way) \
   { few_##way##_f32, few_##way##_bf16, few_##way##_f16 }

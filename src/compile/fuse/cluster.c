@@ -100,7 +100,13 @@ static bool repeats(const Cluster *c, const Visit *o) {
   return false;
 }
 
-/* A sum over [.., many, few] has the few in the lanes: what does not depend on them is a scalar for
+static int64_t turns(const Cluster *c) {
+  int64_t n = 1;
+  for (int k = 0; k < c->dom.n; k++) n *= c->dom.dims[k];
+  return n;
+}
+
+/* A loop over [.., many, few] has the few in the lanes: what does not depend on them is a scalar for
  * each of the many, where a loop of its own takes a vector of them at a time. */
 static bool wastes_lanes(const Cluster *c, const Visit *o) {
   int64_t few = 1;
@@ -216,12 +222,13 @@ bool cluster_take(Fuser *f, int id, int pos, bool as_out) {
     n_visits++;
     bool heavy = op_is_heavy(op);
     if (op->kind == OP_REDUCE) continue;
-    if (repeats(c, o) && type_count(o->v->type) > 64) {
+    if (repeats(c, o) && (type_count(o->v->type) > 64 || (heavy && turns(c) > SMALL_COUNT))) {
       if (heavy || is_masked(op) || ++c->repeats > MAX_LIGHT_REPEATS) ok = op_is_cheap(op);
     }
     if (o->masked && !op_is_cheap(op) && (heavy || ++c->repeats > MAX_LIGHT_REPEATS)) ok = false;
     if (n_visits > 1 && heavy) ok = false;
-    if (c->kind == FUSION_SPLIT && heavy && wastes_lanes(c, o)) ok = false;
+    bool scarce = c->kind == FUSION_SPLIT ? heavy : c->kind == FUSION_LOOP && is_function(op);
+    if (scarce && wastes_lanes(c, o)) ok = false;
     if (n_visits > 2 && !op_is_cheap(op) && ++c->repeats > MAX_LIGHT_REPEATS) ok = false;
   }
   if (as_out && !n_visits)

@@ -72,16 +72,22 @@ static void no_cycles(void **unused) { /* a -> product -> b, a -> b: a and b can
   plan_free(q);
 }
 
-static void heavy_work_is_not_repeated(
-    void **unused) { /* exp of a row vector under a broadcast over many rows */
+/* exp of a vector under a broadcast: over many rows; of many rows of few columns, where it would be
+ * computed one number at a time. */
+static void heavy_work_is_not_repeated(void **unused) {
   (void)unused;
-  Prog p = start();
-  Value *x = b_arg(&p.b, f32(&p, 512, 256)), *r = b_arg(&p.b, f32(&p, 256, 0));
-  Value *y = b_mul(&p.b, x, b_bcast_last(&p.b, b_exp(&p.b, r), x->type));
-  b_return(&p.b, 1, &y);
-  Plan *q = plan_of(p.m);
-  assert_int_equal(q->body.n, 2);
-  plan_free(q);
+  static const int64_t sizes[][2] = {{512, 256}, {512, 64}, {9000, 3}};
+  for (int i = 0; i < COUNT_OF(sizes); i++) {
+    Prog p = start();
+    int along = i == 2 ? 0 : 1;
+    Value *x = b_arg(&p.b, f32(&p, sizes[i][0], sizes[i][1])),
+          *r = b_exp(&p.b, b_arg(&p.b, f32(&p, sizes[i][along], 0)));
+    Value *y = b_mul(&p.b, x, b_bcast_like(&p.b, r, x->type, &along));
+    b_return(&p.b, 1, &y);
+    Plan *q = plan_of(p.m);
+    assert_int_equal(q->body.n, 2);
+    plan_free(q);
+  }
 }
 
 /* A query joined of two halves, for the product with each key. */

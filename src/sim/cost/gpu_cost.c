@@ -44,17 +44,6 @@ static double read_bytes(const Kernel *k, const HValue *v) {
   return all > 0 ? v->plain * taken(k, v->node) / all : v->plain;
 }
 
-/* XLA's generators make four arrays of words, and put them together in the type that
- * is asked for; what leads the counter on is some kernels of a few numbers. */
-#define RANDOM_KERNELS 7
-static double random_bytes(const HNode *n) {
-  int i = n->n_results - 1;
-  double words = 1, bits = hlo_bits(n->n_results > 1 ? n->res_dt[i] : n->dt);
-  for (int d = 0; d < (n->n_results > 1 ? n->res_rank[i] : n->rank); d++)
-    words *= (double)(n->n_results > 1 ? n->res_d[i] : n->d)[d];
-  return words * MAX(bits, 32) / 8;
-}
-
 /* What is read again and again from the cache, or was just written there: as much as half of it moves
  * at its rate, what is larger than 0.7 of it at that of memory. */
 static double bandwidth(const Chip *c, double bytes) {
@@ -150,14 +139,10 @@ void gpu_cost(Plan *p, Kernel *k) {
     k->util = MIN(1, (double)k->conv->conv->flops / g.peak / k->time_s);
     return;
   }
-  double t_vec = gpu_vector_s(c, k, bytes, bw);
+  double after = 0, t_vec = gpu_vector_s(c, k, bytes, bw, &after);
   k->time_s = k->rows ? HELD_FILL + t_vec + HELD_MEMORY * t_mem : MAX(t_vec, t_mem / ramp);
-  k->time_s += launch;
-  if (root->kind == H_RNG && !p->opts->eager) {
-    double words = random_bytes(root);
-    k->bytes += 2 * words;
-    k->time_s += 2 * words / bandwidth(c, 2 * words) + (RANDOM_KERNELS - 1) * launch;
-  }
+  k->time_s += launch + after;
+  if (!p->opts->eager) k->time_s += gpu_made_s(p, root, bandwidth(c, gpu_made_bytes(root)));
   k->bound = launch > k->time_s * 0.6 ? SIM_LATENCY : t_vec > t_mem ? SIM_VECTOR : SIM_MEMORY;
   k->util = MIN(1, t_mem / k->time_s);
 }

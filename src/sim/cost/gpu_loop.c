@@ -40,8 +40,8 @@ static double windows(const HNode *n, double rate) {
 }
 
 /* Sums along rows, or along columns: there neighbouring columns are a block's, so that few columns
- * leave SMs idle. What is long is summed by two kernels. */
-static double sums(const HNode *n, double sms, double clock, double launch) {
+ * leave SMs idle. What is long is summed by two kernels: twice. */
+static double sums(const HNode *n, double sms, double clock, bool *twice) {
   const HNode *x = n->in[0];
   int minor = x->rank - 1;
   while (minor > 0 && x->d[minor] == 1) minor--;
@@ -53,15 +53,14 @@ static double sums(const HNode *n, double sms, double clock, double launch) {
     last = MAX(last, (int)n->dims[i]);
     along |= n->dims[i] == minor;
   }
-  if (along) return hlo_bytes(x) / (SUMMED * sms * clock) + (rows > ROW ? launch : 0);
+  *twice = rows > (along ? ROW : COLUMN_ROWS);
+  if (along) return hlo_bytes(x) / (SUMMED * sms * clock);
   double line = 1;
   for (int i = last + 1; i < x->rank; i++) line *= (double)x->d[i];
   double blocks = ceil(line * hlo_bits(x->dt) / 8 / COLUMN_LINE) * hlo_count(n) / MAX(1, line);
-  bool twice = rows > COLUMN_ROWS;
-  if (twice) blocks = sms;
+  if (*twice) blocks = sms;
   double operands = MAX(1, n->n_results);
-  return (double)hlo_count(x) * operands / (COLUMN * clock * MIN(sms, MAX(1, blocks))) +
-         (twice ? launch : 0);
+  return (double)hlo_count(x) * operands / (COLUMN * clock * MIN(sms, MAX(1, blocks)));
 }
 
 static double sorting(const HNode *n, double sms, double clock, double bytes, double bandwidth) {
@@ -110,7 +109,7 @@ static double rows(const Kernel *k, double rate) {
   return count * exp2(ceil(log2(MAX(1, all / count)))) / 1024 * ops * HELD / rate;
 }
 
-double gpu_vector_s(const Chip *c, const Kernel *k, double bytes, double bandwidth) {
+double gpu_vector_s(const Chip *c, const Kernel *k, double bytes, double bandwidth, double *after) {
   double sms = chip_num(c, "sms", 80) / c->devices_per_chip, clock = c->clock, s = 0, added = 0,
          launch = chip_num(c, "fit.launch", 2.5e-6);
   const HNode *root = k->roots.n ? k->roots.v[0] : NULL;
@@ -122,8 +121,11 @@ double gpu_vector_s(const Chip *c, const Kernel *k, double bytes, double bandwid
     const HNode *n = k->inner.v[i];
     ops += weight(n) * (double)hlo_count(n);
     if (n->kind == H_RWIN) s += windows(n, sms * clock);
-    if (n->kind == H_SELSCAT) s += windows(n, sms * clock) / 4 + 2 * launch; /* zeros; choices */
-    if (n->kind == H_REDUCE) added = MAX(added, sums(n, sms, clock, launch));
+    if (n->kind == H_SELSCAT) s += windows(n, sms * clock) / 4;
+    if (n->kind != H_REDUCE) continue;
+    bool twice;
+    added = MAX(added, sums(n, sms, clock, &twice));
+    *after += twice ? launch : 0;
   }
   for (int i = 0; i < k->roots.n; i++) {
     const HNode *n = k->roots.v[i];

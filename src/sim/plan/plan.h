@@ -142,9 +142,8 @@ bool plan_is_tiny(const HNode *n);    /* scalar arithmetic */
 bool plan_const_only(const HNode *n); /* made of constants: recomputed for nothing */
 bool plan_pool_emitter(const Plan *p, const HNode *n);
 HNode *plan_library_end(const Plan *p, HNode *conv); /* of what a GPU's library takes along */
-/* plan_held.c */
-bool plan_holds_rows(const Plan *p);
-void plan_held(Plan *p); /* sums of rows that are computed inside of what needs them */
+/* gpu_stored.c */
+void gpu_stored(Plan *p); /* of what XLA could compute again; and which sums it does */
 /* eager.c */
 void eager_stored(Plan *p);
 /* plan_kernels.c */
@@ -241,6 +240,9 @@ bool tpu_running_sum(const Kernel *k, RunningSum *s); /* s may be NULL */
 /* tpu_cost.c, gpu_cost.c */
 void tpu_cost(Plan *p, Kernel *k);
 void gpu_cost(Plan *p, Kernel *k);
+/* gpu_made.c */
+double
+gpu_made_bytes(const HNode *n); /* held while XLA's kernels of one operation run; 0: one kernel */
 /* attention.c */
 /* Products inside attention kernels against large ones: FlashAttention-2 names 50 to 73 % of the
  * peak on the A100, backward less than forward, where large products reach 87 %. Taken for Pallas'

@@ -95,6 +95,7 @@ double plan_scratch(const Plan *p, const Kernel *k) {
   const Law *law = p->law;
   const HNode *n = k->roots.n ? k->roots.v[0] : NULL;
   if (n && k->conv && !law->tpu && !k->attention) return library_room(p, k->conv);
+  if (n && !law->tpu && !p->opts->eager) return gpu_made_bytes(n);
   if (!n || !law->tpu || k->copy) return 0;
   if (k->attention) return held_scores(law, k, 1);
   if (k->conv && k->conv->conv->groups > 1 && k->conv->conv->k > 1 &&

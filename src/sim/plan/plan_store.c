@@ -635,7 +635,7 @@ void plan_stored(Plan *p) {
   }
   bool eager = p->opts->eager && !p->law->tpu;
   if (eager) eager_stored(p);
-  if (plan_holds_rows(p)) plan_held(p);
+  else if (!p->law->tpu) gpu_stored(p);
   for (int i = c->nodes.n - 1; i >= 0; i--) {
     HNode *n = c->nodes.v[i];
     if (n->dead || n->attention) continue;

@@ -1,18 +1,19 @@
-/* Rows that a GPU's kernels hold. XLA writes through Triton what walks over rows that it sums up as well: each
- * block holds some rows, sums them up and goes on with what it holds. Each such kernel has one result and
- * computes again the sums that it needs, a mean and a variance as well as the largest of a row, but for sums of
- * exponentials that several arrays are made of. What needs its result otherwise than element by element reads
- * that from memory: sums along columns, transposes. */
+/* What XLA's kernels for GPUs compute again for each that needs it, and what they leave in memory.
+ *
+ * Element by element most things are computed again. What takes long is stored if several kernels need it:
+ * always where it takes as long as an error function, a hyperbolic tangent if it is rounded to 16 bits.
+ *
+ * XLA writes through Triton what walks over rows that it sums up as well: each block holds some rows, sums them up
+ * and goes on with what it holds. Each such kernel has one result and computes again the sums that it needs, a mean
+ * and a variance as well as the largest of a row, but for sums of exponentials that several arrays are made of.
+ * What needs its result otherwise than element by element reads that from memory: sums along columns, transposes. */
 #include <stdlib.h>
 
 #include "sim/plan/plan.h"
 
-#define LONGEST 16384 /* elements of a row */
+#define LEAST 1024    /* elements: fewer are not worth storing */
+#define LONGEST 16384 /* of a row */
 #define FEWEST 8      /* rows: with fewer, most of the chip would idle */
-
-bool plan_holds_rows(const Plan *p) { /* Triton asks for what fused attention does */
-  return !p->law->tpu && !p->opts->eager && chip_num(p->chip, "fused_attention", 0) > 0;
-}
 
 static bool elementwise(const HNode *n) {
   return n->kind == H_EWISE || n->kind == H_BCAST || n->kind == H_RESHAPE;
@@ -70,7 +71,38 @@ static bool sums_exponentials(const HNode *n) {
   return false;
 }
 
-void plan_held(Plan *p) {
+/* The widest elements that are stored instead of computed again; 0: none. */
+static int dear_bits(const HNode *n) {
+  if (n->kind != H_EWISE) return 0;
+  switch (n->op) {
+  case OP_TANH: return 16;
+  case OP_CHLO_ERF:
+  case OP_CHLO_ERFC:
+  case OP_CHLO_ERF_INV:
+  case OP_CHLO_LGAMMA:
+  case OP_CHLO_DIGAMMA:
+  case OP_LOG_PLUS_ONE:
+  case OP_SINE:
+  case OP_COSINE:
+  case OP_TAN:
+  case OP_ATAN2: return 64;
+  default: return 0;
+  }
+}
+
+static void store_dear(Plan *p) {
+  for (int i = 0; i < p->comp->nodes.n; i++) {
+    HNode *n = p->comp->nodes.v[i];
+    int most = n->dead || n->attention ? 0 : dear_bits(n);
+    if (!most) continue;
+    while (n->n_users == 1 && !n->is_output && n->users[0]->kind == H_EWISE &&
+           n->users[0]->op == OP_CONVERT && n->users[0]->comp == p->comp)
+      n = n->users[0];
+    if (hlo_bits(n->dt) <= most && hlo_count(n) >= LEAST && several(n)) plan_store(p, n);
+  }
+}
+
+static void hold_rows(Plan *p) {
   HComp *c = p->comp;
   bool *held =
       xcalloc((size_t)p->g->n_nodes + 1, sizeof *held); /* made of rows' sums in its kernel */
@@ -88,4 +120,10 @@ void plan_held(Plan *p) {
     held[n->id] = (inside && elementwise(n)) || n->inlined;
   }
   free(held);
+}
+
+void gpu_stored(Plan *p) {
+  store_dear(p);
+  if (chip_num(p->chip, "fused_attention", 0) > 0)
+    hold_rows(p); /* Triton asks for the same chips */
 }

@@ -270,8 +270,8 @@ void tpu_loop(Plan *p, Kernel *k) {
     HNode *n = k->roots.v[i];
     HValue *v = n->val;
     if (!v || v->dropped || v->alias) continue;
-    if (n->kind == H_REDUCE ||
-        v->lone) { /* the estimate charges the window it walks over, as 4-byte results */
+    if (n->kind == H_REDUCE || (v->lone && n->kind != H_DSLICE)) {
+      /* the estimate charges the window it walks over, as 4-byte results */
       double t = (double)hlo_count(n->in[0]) / 1024; /* bits are packed by a reduction */
       int wide_in = 4;
       for (int q = 0; q < k->reads.n; q++)

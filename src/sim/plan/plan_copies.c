@@ -193,29 +193,6 @@ static void turn_heads(Plan *p) {
   }
 }
 
-/* A slice of tiles is laid out anew, by a product that reads it inside that. */
-static void turn_slices(Plan *p) {
-  int nk = p->kernels.n;
-  for (int i = 0; i < nk && p->loop_body; i++) {
-    Kernel *k = p->kernels.v[i];
-    HNode *n = !k->dead && k->roots.n == 1 ? k->roots.v[0] : NULL;
-    if (!n || !plan_slices_tiles(p, n)) continue;
-    HValue *v = n->val;
-    int order[64];
-    bool loops = false;
-    for (int q = 0; q < nk; q++)
-      for (int z = 0; z < p->kernels.v[q]->reads.n; z++)
-        loops |= base_of(p->kernels.v[q]->reads.v[z]) == v && !p->kernels.v[q]->conv &&
-                 !p->kernels.v[q]->roots.v[0]->val->alias;
-    if (!loops) continue;
-    value_order_default(p->law, n, order);
-    HValue *w = plan_copy(p, v, order);
-    for (int q = 0; q < p->values.n; q++)
-      if (p->values.v[q]->alias == v) p->values.v[q]->alias = w;
-    plan_read_instead(p, v, w, nk);
-  }
-}
-
 /* Padding and concatenation work in the order of their result, an update in that of what it goes into. */
 static void turn_pieces(Plan *p) {
   int nk = p->kernels.n;
@@ -387,7 +364,6 @@ void plan_copies(Plan *p) {
   turn_images(p);
   turn_operands(p);
   turn_heads(p);
-  turn_slices(p);
   turn_pieces(p);
   turn_reshaped(p);
   plan_turn_indexed(p);

@@ -497,7 +497,7 @@ void plan_kernels(Plan *p) {
     }
     k->alone = real <= 1 && !k->conv &&
                k->roots.v[0]->kind != H_CONCAT && /* that is pads and maxima */
-               !k->roots.v[0]->val->lone;
+               (!k->roots.v[0]->val->lone || k->roots.v[0]->kind == H_DSLICE);
   }
   free(seen.walk);
   free(mark);

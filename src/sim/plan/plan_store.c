@@ -665,8 +665,8 @@ void plan_stored(Plan *p) {
       continue;
     }
     if (claimed[n->id] && !n->is_output) continue;
-    bool alone = p->law->tpu && !n->is_output && strides_in_tiles(n);
-    bool need = n->is_output || alone || (n->apart && p->law->tpu) || plan_slices_tiles(p, n) ||
+    bool alone = (p->law->tpu && !n->is_output && strides_in_tiles(n)) || plan_slices_tiles(p, n);
+    bool need = n->is_output || alone || (n->apart && p->law->tpu) ||
                 (p->law->tpu && (shared_vector(n, claimed) || shared_gate(n))) ||
                 (p->law->tpu && worth_storing(p->law, n, claimed));
     for (int k = 0; k < n->n_users && !need; k++) {

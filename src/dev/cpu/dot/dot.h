@@ -47,6 +47,7 @@ typedef struct Dot {
   int64_t batch_dims[CPU_MAX_RANK], lhs_batch[CPU_MAX_RANK], rhs_batch[CPU_MAX_RANK];
   int64_t b, m, n, k;
   Side lhs, rhs;
+  bool crowded; /* among other products whose operands drive its own out of the second cache */
   int64_t tiles, tiles_m, tiles_n, tile_m, tile_n; /* for BLAS */
   Few few;
   Small small;

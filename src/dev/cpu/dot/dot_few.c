@@ -63,7 +63,7 @@ bool dot_few_plan(Dot *d) {
   if (f->few > most_rows(d) || (f->few > 1 && f->big < RATIO * f->few)) return false;
   if ((f->few > 1 || f->dots) && d->k < (f->few > 1 ? 2 : 1) * kern->lanes) return false;
   f->packed = d->in != DT_F32 || other->k_stride != 1;
-  f->far = d->b * f->big * d->k * dtype_bytes(d->in) > cpu_second_cache();
+  f->far = d->crowded || d->b * f->big * d->k * dtype_bytes(d->in) > cpu_second_cache();
   /* Along k a task takes whole rows of the matrix, across it runs as long as there are sums for. */
   int64_t whole = f->few == 1 ? 4 * LONG : f->few <= LONG_FEW ? LONG : COLUMNS;
   if (f->dots) whole = MIN(whole, parts_of(MAX(1, TASK / d->k), 4) * 4);

@@ -58,6 +58,25 @@ static DType plain_byte(DType t) {
   return t == DT_I1 || (dtype_is_int(t) && dtype_bits(t) < 8) ? DT_I8 : t;
 }
 
+#define LEAST_CROWD 65536
+
+/* Does a turn of the op's region multiply by more from outside of it than the second cache holds? Then an
+ * operand that would fit has left it again when its turn comes: the weights of a decoder. */
+static bool is_crowded(const Op *op) {
+  int64_t crowd = 0;
+  if (type_bytes(op->operands[0]->type) + type_bytes(op->operands[1]->type) < LEAST_CROWD)
+    return false;
+  for (const Op *o = op->parent ? op->parent->first : NULL; o; o = o->next) {
+    if (o->kind != OP_DOT_GENERAL) continue;
+    for (int k = 0; k < 2; k++) {
+      const Value *v = o->operands[k];
+      if (!v->def || v->def->parent != op->parent) crowd += type_bytes(v->type);
+    }
+    if (crowd > cpu_second_cache()) return true;
+  }
+  return false;
+}
+
 static Dot *plan_dot(const Op *op, bool any_stride) {
   Dot *d = xcalloc(1, sizeof *d);
   const Type *l = op->operands[0]->type, *r = op->operands[1]->type;
@@ -98,6 +117,7 @@ static Dot *plan_dot(const Op *op, bool any_stride) {
   d->rhs_in = plain_byte(r->dtype);
   d->out = op_type(op)->dtype;
   d->math = d->in == DT_BF16 || d->in == DT_F16 ? DT_F32 : d->in;
+  d->crowded = is_crowded(op);
   return d;
 }
 

@@ -577,14 +577,16 @@ static void test_sum_order(void **state) {
   assert_true(beside > 0 && !least);
 }
 
-/* What two products and a sum read, made from one array by `ops` operations: peak memory. */
-static double chain(const char *chip, int ops, bool sum) {
+/* What two products and a sum of f32 or bf16 (or none: "") read, made from one array by `ops` operations:
+ * peak memory. */
+static double chain(const char *chip, int ops, const char *sum) {
   Buf b = {0};
+  buf_printf(&b,
+             "func.func public @main(%%x: tensor<524288x128xbf16>, %%w: tensor<128x256xbf16>, %%v: "
+             "tensor<256xf32>, %%g: tensor<524288x256xbf16>) -> (tensor<524288x128xbf16>, "
+             "tensor<128x256xbf16>, tensor<256x%s>) {\n",
+             *sum ? sum : "f32");
   buf_cstr(&b,
-           "func.func public @main(%x: tensor<524288x128xbf16>, %w: tensor<128x256xbf16>, %v: "
-           "tensor<256xf32>, %g: tensor<524288x256xbf16>) -> (tensor<524288x128xbf16>, "
-           "tensor<128x256xbf16>, tensor<256xf32>) {\n"
-           "  %o = stablehlo.constant dense<0.0> : tensor<f32>\n"
            "  %a = stablehlo.broadcast_in_dim %v, dims = [1] : (tensor<256xf32>) -> "
            "tensor<524288x256xf32>\n"
            "  %c0 = stablehlo.convert %g : (tensor<524288x256xbf16>) -> tensor<524288x256xf32>\n");
@@ -593,21 +595,23 @@ static double chain(const char *chip, int ops, bool sum) {
                i % 2 ? "subtract" : "multiply", i);
   buf_printf(
       &b,
-      "  %%n = stablehlo.convert %%c%d : (tensor<524288x256xf32>) -> tensor<524288x256xbf16>\n"
-      "  %%d = stablehlo.dot_general %%n, %%w, contracting_dims = [1] x [1] : "
+      "  %%n%d = stablehlo.convert %%c%d : (tensor<524288x256xf32>) -> tensor<524288x256xbf16>\n"
+      "  %%d = stablehlo.dot_general %%n%d, %%w, contracting_dims = [1] x [1] : "
       "(tensor<524288x256xbf16>, tensor<128x256xbf16>) -> tensor<524288x128xbf16>\n"
-      "  %%e = stablehlo.dot_general %%x, %%n, contracting_dims = [0] x [0] : "
+      "  %%e = stablehlo.dot_general %%x, %%n%d, contracting_dims = [0] x [0] : "
       "(tensor<524288x128xbf16>, tensor<524288x256xbf16>) -> tensor<128x256xbf16>\n",
-      ops);
-  if (sum)
-    buf_printf(&b,
-               "  %%s = stablehlo.reduce(%%c%d init: %%o) applies stablehlo.add across dimensions "
-               "= [0] : (tensor<524288x256xf32>, tensor<f32>) -> tensor<256xf32>\n",
-               ops);
+      ops, ops, ops, ops);
+  if (*sum)
+    buf_printf(
+        &b,
+        "  %%o = stablehlo.constant dense<0.0> : tensor<%s>\n"
+        "  %%s = stablehlo.reduce(%%%s%d init: %%o) applies stablehlo.add across dimensions = "
+        "[0] : (tensor<524288x256x%s>, tensor<%s>) -> tensor<256x%s>\n",
+        sum, *sum == 'b' ? "n" : "c", ops, sum, sum, sum);
   buf_printf(&b,
              "  return %%d, %%e, %s : tensor<524288x128xbf16>, tensor<128x256xbf16>, "
-             "tensor<256xf32>\n}\n",
-             sum ? "%s" : "%v");
+             "tensor<256x%s>\n}\n",
+             *sum ? "%s" : "%v", *sum ? sum : "f32");
   SimReport *r = estimate(b.p, chip);
   double peak = r->peak_bytes;
   sim_report_free(r);
@@ -626,10 +630,13 @@ static void test_with_sum(void **state) {
                {"tpu-v5p", 11}, {"tpu-v6e", 16}, {"tpu7x", 7}};
   const double array = 524288.0 * 256 * 2;
   for (int i = 0; i < COUNT_OF(cases); i++) {
-    double none = chain(cases[i].chip, cases[i].from - 2, true);
-    assert_true(chain(cases[i].chip, cases[i].from + 1, true) > none + 0.4 * array);
-    assert_true(chain(cases[i].chip, cases[i].from + 1, false) < none + 0.25 * array);
+    double none = chain(cases[i].chip, cases[i].from - 2, "f32");
+    assert_true(chain(cases[i].chip, cases[i].from + 1, "f32") > none + 0.4 * array);
+    assert_true(chain(cases[i].chip, cases[i].from + 1, "") < none + 0.25 * array);
   }
+  static const char *const narrow[] = {"tpu-v3", "tpu-v6e"};
+  for (int i = 0; i < COUNT_OF(narrow); i++)
+    assert_true(chain(narrow[i], 30, "bf16") > chain(narrow[i], 8, "bf16") + 0.4 * array);
 }
 
 /* Scores that are summed up row by row lie with the rows in lanes, where either way pads alike. */

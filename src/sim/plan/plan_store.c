@@ -420,7 +420,7 @@ static bool worth_storing(const Law *law, const HNode *n, const unsigned char *c
     read_beside(n, claimed, 0, &budget, &sum, &rest);
     for (int i = 0; n->op == OP_CONVERT && i < n->in[0]->n_users; i++) /* before it is rounded */
       if (n->in[0]->users[i]->kind == H_REDUCE) sum = 32;
-    summed = sum == 32; /* narrow sums are not merged with what writes */
+    summed = sum > 0;
     readers += (sum > 0) + MIN(rest, 1);
     /* each reader would read the inputs, not the result; that would be written and read by all.
      * Where it comes to the same, two readers ask for the result, more do not. */

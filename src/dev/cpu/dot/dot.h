@@ -74,6 +74,10 @@ size_t dot_few_keep_bytes(void *state, unsigned fixed);
 Err *dot_few_run_kept(void *state, const Op *op, void *const *in, void *const *out, unsigned fixed,
                       void *kept, bool fresh);
 
+/* int8 in quads where the lhs has few rows and the rhs runs along k; false: not for this one. */
+bool dot_few_quads_plan(Dot *d);
+Err *dot_few_quads_run(void *state, const Op *op, void *const *in, void *const *out);
+
 /* f32 where both operands stay in the caches of a core; false: not for this one. */
 bool dot_small_plan(Dot *d);
 Err *dot_small_run(void *state, const Op *op, void *const *in, void *const *out);

@@ -103,7 +103,8 @@ extern const GemmKernels gemm_avx2, gemm_avx512;
 /* For bf16 in pairs: a float of a packed panel holds elements 2 p and 2 p + 1 of k, and so do those of
  * both operands of dots[0]. Not along. */
 extern const GemmKernels gemm_avx512_bf16;
-/* For int8 in quads, rows of either sign times columns of signed ones to int32. Only fn. */
+/* For int8 in quads, rows of either sign times columns of signed ones to int32. Only fn, and dots[0]
+ * of rows without a sign. */
 extern const GemmKernels gemm_avx512_vnni;
 /* For int16 in pairs to int32, which bytes become, on hosts with AVX2. Only fn, take. */
 extern const GemmKernels gemm_avx2_int;

@@ -54,7 +54,7 @@ FN static inline void narrow_row(uint16_t *out, const V *v, int nv, int64_t n) {
 #define V_SUM4 V16_SUM4
 #define V_LAST V16_LAST
 #define FEW 4
-#define FEW_PAIRS
+#define FEW_SEVERAL
 #include "dev/cpu/dot/gemm_few.h"
 
 #ifndef WEFT_EMULATE_AVX512

@@ -17,6 +17,35 @@
 #define V_FMA(sum, x, y) __asm__("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(x), "v"(y))
 #include "dev/cpu/dot/gemm_tile.h"
 
+FN static inline __m128i gemm_sum4(V a, V b, V c, V d) {
+  V s[4] = {a, b, c, d};
+  __m256i half[4];
+  for (int i = 0; i < 4; i++)
+    half[i] = _mm256_add_epi32(_mm512_castsi512_si256(s[i]), _mm512_extracti64x4_epi64(s[i], 1));
+  __m256i all =
+      _mm256_hadd_epi32(_mm256_hadd_epi32(half[0], half[1]), _mm256_hadd_epi32(half[2], half[3]));
+  return _mm_add_epi32(_mm256_castsi256_si128(all), _mm256_extracti128_si256(all, 1));
+}
+FN static inline void gemm_add4(void *c, __m128i s) {
+  _mm_storeu_si128(c, _mm_add_epi32(_mm_loadu_si128(c), s));
+}
+FN static inline void gemm_add1(void *c, int s) {
+  uint32_t sum;
+  memcpy(&sum, c, 4);
+  sum += (uint32_t)s;
+  memcpy(c, &sum, 4);
+}
+#define V_BF16 V_LOAD
+#define V_F16 V_LOAD
+#define V_SUM _mm512_reduce_add_epi32
+#define V_SUM4 gemm_sum4
+#define V_ADD1 gemm_add1
+#define V_ADD4 gemm_add4
+#define V_LAST(v, n) _mm512_maskz_mov_epi32((__mmask16)(0xffff0000u >> (n)), v)
+#define FEW 4
+#define FEW_SEVERAL
+#include "dev/cpu/dot/gemm_few.h"
+
 FN static void head(bool flip, int64_t width, int64_t k, float *panel) {
   for (int64_t i = 0; i < width; i += LANES) {
     V sum = V_ZERO(), ones = _mm512_set1_epi32(0x01010101);
@@ -29,6 +58,6 @@ FN static void head(bool flip, int64_t width, int64_t k, float *panel) {
 TO_12(KERNELS)
 
 const GemmKernels gemm_avx512_vnni = {.mr = MR, .lanes = LANES, .per = 4, .head = head,
-  .fn = {TO_12(ROW)}};
+  .fn = {TO_12(ROW)}, .few = FEW, .dots = {few_dots_f32}};
 /* clang-format on */
 #endif

@@ -2,13 +2,18 @@
  * after gemm_tile.h, with the same macros and V_BF16, V_F16 (LANES elements widened), V_SUM, V_SUM4
  * (of each of four vectors, an __m128), V_LAST(v, n) (zero but in the last n lanes) and FEW, the rows
  * of a that go together: the matrix comes from the first cache for all but the first of them.
- * FEW_PAIRS: floats are pairs, as V_FMA takes them; sums of products along runs only. */
+ * FEW_SEVERAL: floats hold several elements, as V_FMA takes them; sums of products along runs only.
+ * V_ADD1, V_ADD4 add to sums in memory, where those are no floats. */
 
 typedef enum FewType { FEW_F32, FEW_BF16, FEW_F16 } FewType;
 #define FEW_BYTES(t) ((t) == FEW_F32 ? 4 : 2)
 #define ASK_BYTES 8192 /* are asked for ahead, at least; */
 #define ASK_RUN 2048   /* of a run along k that is no shorter */
 #define PAGE 4096
+#ifndef V_ADD1
+#define V_ADD1(c, s) *(c) += (s)
+#define V_ADD4(c, s) _mm_storeu_ps(c, _mm_add_ps(_mm_loadu_ps(c), s))
+#endif
 #define FEW_INLINE FN static inline __attribute__((always_inline))
 
 FEW_INLINE V few_load(FewType t, const char *p) {
@@ -157,13 +162,13 @@ FEW_INLINE void few_dots_group(FewType t, bool ask, int rows, int cols, const fl
 #pragma GCC unroll 8
   for (int i = 0; i < rows; i++, c += c_ld) {
     const V *u = s + i * 4;
-    if (cols == 4) _mm_storeu_ps(c, _mm_add_ps(_mm_loadu_ps(c), V_SUM4(u[0], u[1], u[2], u[3])));
-    else *c += V_SUM(*u);
+    if (cols == 4) V_ADD4(c, V_SUM4(u[0], u[1], u[2], u[3]));
+    else V_ADD1(c, V_SUM(*u));
   }
 }
 
 /* A single sum: several of them, or each addition would wait for the one before. */
-FEW_INLINE float few_dot(FewType t, const float *a, const char *b, int64_t k) {
+FEW_INLINE void few_dot(FewType t, const float *a, const char *b, int64_t k, float *c) {
   V s[4] = {V_ZERO(), V_ZERO(), V_ZERO(), V_ZERO()};
   const int64_t e = FEW_BYTES(t);
   int64_t p = 0;
@@ -174,7 +179,7 @@ FEW_INLINE float few_dot(FewType t, const float *a, const char *b, int64_t k) {
   for (; p + LANES <= k; p += LANES) V_FMA(s[0], V_LOAD(a + p), few_load(t, b + p * e));
   const int64_t last = k - LANES;
   if (p < k) V_FMA(s[1], V_LAST(V_LOAD(a + last), k - p), V_LAST(few_load(t, b + last * e), k - p));
-  return V_SUM(V_ADD(V_ADD(s[0], s[1]), V_ADD(s[2], s[3])));
+  V_ADD1(c, V_SUM(V_ADD(V_ADD(s[0], s[1]), V_ADD(s[2], s[3]))));
 }
 
 FEW_INLINE void few_dots(FewType t, int64_t few, const float *a, int64_t a_ld, const void *b_,
@@ -198,7 +203,7 @@ FEW_INLINE void few_dots(FewType t, int64_t few, const float *a, int64_t a_ld, c
       else if (rows == 2) GROUP(false, 2);
       else if (ask) GROUP(true, 1);
       else if (cols == 4) GROUP(false, 1);
-      else *s += few_dot(t, x, b, k);
+      else few_dot(t, x, b, k, s);
     }
   }
 #undef GROUP
@@ -212,7 +217,7 @@ FEW_INLINE void few_dots(FewType t, int64_t few, const float *a, int64_t a_ld, c
   }
 #define FEW_KERNELS(way) \
   FEW_KERNEL(way, f32, FEW_F32) FEW_KERNEL(way, bf16, FEW_BF16) FEW_KERNEL(way, f16, FEW_F16)
-#ifdef FEW_PAIRS
+#ifdef FEW_SEVERAL
 FEW_KERNEL(dots, f32, FEW_F32)
 #else
 FEW_KERNELS(along)

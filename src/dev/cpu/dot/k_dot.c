@@ -2,7 +2,7 @@
  *
  * f32, bf16 and f16 by our own kernels where the host has AVX2: f32 with many rows that are runs
  * (dot_runs.c), with operands that stay in a core's caches (dot_small.c; bf16 where it goes in pairs: dot_pairs.c), few rows times a matrix
- * (dot_few.c), f32 with few results of many terms (dot_long.c), others (dot_gemm.c, and int8 where
+ * (dot_few.c, dot_few_quads.c), f32 with few results of many terms (dot_long.c), others (dot_gemm.c, and int8 where
  * the host has AVX512_VNNI, other integers that 16 bits hold widened to them); f64 and complex by BLAS (dot_blas.c); other
  * integers in panels (dot_int.c). What cannot be addressed (by BLAS: neither the rows nor the columns of an operand are
  * runs; by the others: dimensions that do not flatten) is gathered first. */
@@ -153,6 +153,7 @@ PREPARE(few, true, plan_few)
 PREPARE(small, true, dot_small_plan)
 PREPARE(pairs, true, dot_pairs_plan)
 PREPARE(runs, true, dot_runs_plan)
+PREPARE(few_quads, true, dot_few_quads_plan)
 PREPARE(long, true, dot_long_plan)
 PREPARE(int, true, NULL)
 
@@ -247,6 +248,10 @@ static bool accepts_quads(const Op *op) {
          plain_byte(r) == DT_I8 && (o == DT_I32 || o == DT_U32);
 }
 
+static bool accepts_few_quads(const Op *op) {
+  return accepts_quads(op) && planned(op, dot_few_quads_plan);
+}
+
 static bool accepts_int16(const Op *op) {
   DType o = op_type(op)->dtype;
   return plain(op) && gemm_kernels() && macs(op) >= INT16_MACS &&
@@ -281,6 +286,7 @@ const CpuKernel cpu_kernels_dot[] = {
     ROW("dot:long", accepts_long, prepare_long, .run = dot_long_run),
     ROW("dot:gemm", accepts_gemm, prepare_gemm, GEMM),
     ROW("dot:blas", accepts_blas, prepare_blas, .run = dot_blas_run),
+    ROW("dot:int8-few", accepts_few_quads, prepare_few_quads, .run = dot_few_quads_run),
     ROW("dot:int8", accepts_quads, prepare_gemm, GEMM),
     ROW("dot:int16", accepts_int16, prepare_gemm, GEMM),
     ROW("dot:int", accepts_int, prepare_int, .run = dot_int_run),

@@ -1,12 +1,14 @@
-/* Pooling over the last one to three dimensions (NCHW and the like), f32: reduce_window and
- * select_and_scatter, a plane (volume) at a time. The reduction is separable: each input row once
+/* Pooling over the last one to three dimensions (NCHW and the like): reduce_window and
+ * select_and_scatter, a plane (volume) at a time, in f32; bf16 and f16 by f32 copies of a few planes. The reduction is separable: each input row once
  * along itself, then rows together. Steps along a row are no trouble to vectors once the row is
  * split into phases, the elements that leave the same remainder. What lies outside counts as the
  * initial value, which the padded copy of a row carries. Windows of channels-last data go to
  * k_window.c. */
-#include "dev/cpu/kernel/kernel.h"
+#include <stdatomic.h>
 
 #include "dev/cpu/kernel/clones.h"
+#include "dev/cpu/kernel/kernel.h"
+#include "dev/cpu/kernel/mem.h"
 
 #define LANES 16    /* rows of scratch are so many elements, or some times that */
 #define MAX_SIZE 32 /* of a window along a dimension: running sums are other kernels' */
@@ -17,7 +19,10 @@ typedef enum Along { DEPTH, ROW, COLUMN, DIMS } Along;
 typedef struct Pool {
   int64_t planes, in[DIMS], out[DIMS], size[DIMS], step[DIMS], low[DIMS];
   OpKind kind; /* of the reduction; select_and_scatter: maximum or minimum */
+  DType type;
 } Pool;
+
+static bool has_type(DType t) { return t == DT_F32 || t == DT_BF16 || t == DT_F16; }
 
 static bool recognise(const Op *op, const Type *t, const Type *o, Pool *p) {
   const int64_t *size, *stride, *base, *dilate, *pad;
@@ -25,8 +30,9 @@ static bool recognise(const Op *op, const Type *t, const Type *o, Pool *p) {
   int nb = op_ints(op, "base_dilations", &base), nd = op_ints(op, "window_dilations", &dilate),
       np = op_ints(op, "padding", &pad);
   int r = t->rank;
-  if (ns != r || r < 1 || t->dtype != DT_F32 || o->dtype != DT_F32 || size[r - 1] < 2) return false;
-  *p = (Pool){.planes = 1};
+  if (ns != r || r < 1 || !has_type(t->dtype) || o->dtype != t->dtype || size[r - 1] < 2)
+    return false;
+  *p = (Pool){.planes = 1, .type = t->dtype};
   for (int d = 0; d < DIMS; d++) p->in[d] = p->out[d] = p->size[d] = p->step[d] = 1;
   bool spatial = false; /* the dimensions from here on */
   for (int i = 0; i < r; i++) {
@@ -277,26 +283,69 @@ static int64_t planes_of(const Pool *p) {
   return MAX(1, 65536 / (rows_of(p->in) * p->in[COLUMN] + out * p->size[ROW] * p->size[DEPTH]));
 }
 
+/* ---- narrow types ---- */
+
+typedef struct Narrow {
+  Run run;
+  DType type;
+  const char *in, *src;
+  char *out;
+  void (*planes)(void *, int64_t, int64_t);
+  atomic_bool failed;
+} Narrow;
+
+/* A few planes at a time, which stay in the cache. */
+static void narrow_planes(void *arg, int64_t begin, int64_t end) {
+  Narrow *n = arg;
+  const Pool *p = n->run.p;
+  int64_t large = rows_of(p->in) * p->in[COLUMN], small = rows_of(p->out) * p->out[COLUMN],
+          results = n->src ? large : small, few = MIN(end - begin, MAX(1, 32768 / large));
+  int64_t b = (int64_t)dtype_bytes(n->type);
+  size_t bytes = sizeof(float) * (size_t)(few * (2 * large + small));
+  float *wide = cpu_block_alloc(bytes);
+  if (!wide) {
+    atomic_store(&n->failed, true);
+    return;
+  }
+  Run r = n->run;
+  float *src = wide + few * large, *out = src + few * small;
+  r.in = wide, r.src = src, r.out = out;
+  for (int64_t plane = begin; plane < end; plane += few) {
+    int64_t many = MIN(few, end - plane);
+    cpu_to_f32(n->type, n->in + plane * large * b, wide, many * large);
+    if (n->src) cpu_to_f32(n->type, n->src + plane * small * b, src, many * small);
+    n->planes(&r, 0, many);
+    cpu_from_f32(n->type, out, n->out + plane * results * b, many * results);
+  }
+  cpu_block_free(wide, bytes);
+}
+
+static Err *run_planes(const Op *op, const Pool *p, void (*planes)(void *, int64_t, int64_t),
+                       const void *in, const void *src, const void *init, void *out) {
+  Run r = {.p = p, .in = in, .src = src, .out = out};
+  if (p->type == DT_F32) {
+    r.init = *(const float *)init;
+    cpu_parallel(p->planes, planes_of(p), planes, &r);
+    return NULL;
+  }
+  cpu_to_f32(p->type, init, &r.init, 1);
+  Narrow n = {.run = r, .type = p->type, .in = in, .src = src, .out = out, .planes = planes};
+  cpu_parallel(p->planes, planes_of(p), narrow_planes, &n);
+  return atomic_load(&n.failed) ? op_err(op, ERR_EXHAUSTED, "no memory for f32 copies") : NULL;
+}
+
 static Err *run_reduce(void *state, const Op *op, void *const *in, void *const *out) {
-  (void)op;
-  const Pool *p = state;
-  Run r = {.p = p, .in = in[0], .out = out[0], .init = *(const float *)in[1]};
-  cpu_parallel(p->planes, planes_of(p), reduce_planes, &r);
-  return NULL;
+  return run_planes(op, state, reduce_planes, in[0], NULL, in[1], out[0]);
 }
 
 static Err *run_scatter(void *state, const Op *op, void *const *in, void *const *out) {
-  (void)op;
-  const Pool *p = state;
-  Run r = {.p = p, .in = in[0], .src = in[1], .out = out[0], .init = *(const float *)in[2]};
-  cpu_parallel(p->planes, planes_of(p), scatter_planes, &r);
-  return NULL;
+  return run_planes(op, state, scatter_planes, in[0], in[1], in[2], out[0]);
 }
 
 static bool reduce_of(const Op *op, Pool *p) {
-  if (op->n_operands != 2 || op->operands[1]->type->dtype != DT_F32 ||
-      op->regions[0]->n_args != 2 || op->regions[0]->args[0]->type->dtype != DT_F32 ||
-      !recognise(op, op->operands[0]->type, op_type(op), p))
+  if (op->n_operands != 2 || op->regions[0]->n_args != 2 ||
+      !recognise(op, op->operands[0]->type, op_type(op), p) ||
+      op->operands[1]->type->dtype != p->type || op->regions[0]->args[0]->type->dtype != p->type)
     return false;
   p->kind = cpu_region_binary(op->regions[0], NULL);
   return p->kind == OP_ADD || p->kind == OP_MULTIPLY || p->kind == OP_MAXIMUM ||
@@ -304,8 +353,8 @@ static bool reduce_of(const Op *op, Pool *p) {
 }
 
 static bool scatter_of(const Op *op, Pool *p) {
-  if (op->operands[2]->type->dtype != DT_F32 ||
-      !recognise(op, op->operands[0]->type, op->operands[1]->type, p))
+  if (!recognise(op, op->operands[0]->type, op->operands[1]->type, p) ||
+      op->operands[2]->type->dtype != p->type)
     return false;
   bool max;
   if (cpu_region_binary(op->regions[1], NULL) != OP_ADD || !cpu_region_select(op->regions[0], &max))

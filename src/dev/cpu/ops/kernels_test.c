@@ -418,6 +418,15 @@ static Case cases[] = {
      "select_and_scatter", 2e-3, 0, 0},
     {"unpool_1d", UNPOOL("3x40xf32", "3x36xf32", "GE", "window_dimensions = array<i64: 1, 5>"),
      "unpool:planes", 1e-5, 0, 0},
+    {"pool_max_planes_bf16",
+     POOL_OF("bf16", "2x3x8x10xbf16", "2x3x4x11xbf16", "%b", "maximum", P33), "pool:planes", 1e-30,
+     0, 0},
+    {"pool_add_planes_f16", POOL_OF("f16", "2x90x8x10xf16", "2x90x4x11xf16", "%b", "add", P33),
+     "pool:planes", 2e-2, 0, 0},
+    {"unpool_max_planes_bf16", UNPOOL_OF("bf16", "2x300x8x40xbf16", "2x300x4x20xbf16", "GE", P22),
+     "unpool:planes", 2e-2, 0, 0},
+    {"unpool_min_planes_f16", UNPOOL_OF("f16", "2x3x8x10xf16", "2x3x4x11xf16", "LE", P33),
+     "unpool:planes", 4e-3, 0, 0},
 #define CHOL(t, lower)                              \
   "func.func @main(%a: tensor<" t ">) -> tensor<" t \
   "> { %r = stablehlo.cholesky %a, lower = " lower " : tensor<" t "> return %r : tensor<" t "> }"

@@ -76,6 +76,11 @@ static inline Value *random_between(Random *r, Value *x, double lo, double hi) {
   return b_clamp(&r->b, b_scalar(&r->b, t, lo), x, b_scalar(&r->b, t, hi));
 }
 
+/* NaN has no whole number, nor a place in an order. */
+static inline Value *random_number(Build *b, Value *x) {
+  return b_select(b, b_compare(b, "EQ", x, x), x, b_full(b, x->type, 0));
+}
+
 /* x of type t. Inexact numbers do not become whole ones: false. */
 static inline bool random_convert(Random *r, RandomValue *x, DType t) {
   Build *b = &r->b;
@@ -89,6 +94,7 @@ static inline bool random_convert(Random *r, RandomValue *x, DType t) {
   bool narrows = dtype_is_float(from) != dtype_is_float(t) && from != DT_I1;
   bool from_unsigned = dtype_is_int(from) && !dtype_is_signed(from);
   bool to_unsigned = dtype_is_int(t) && !dtype_is_signed(t);
+  if (dtype_is_float(from) && dtype_is_int(t)) x->v = random_number(b, x->v);
   if (narrows) x->v = random_between(r, x->v, from_unsigned || to_unsigned ? 0 : -100, 100);
   x->v = b_convert(b, x->v, t);
   return true;
@@ -520,6 +526,7 @@ static inline bool random_sort(Random *r, RandomValue *out) {
   RandomValue x = random_exact(r);
   int rank = b_rank(x.v);
   if (!rank) return false;
+  if (dtype_is_float(b_dtype(x.v))) x.v = random_number(b, x.v);
   int64_t dim = random_below(r, rank);
   Type *types[] = {x.v->type, b_type_as(b, x.v->type, DT_I32)},
        *key = b_type(b, b_dtype(x.v), 0, NULL), *place = b_type(b, DT_I32, 0, NULL);

@@ -38,10 +38,14 @@ static void no_err(const Case *c, const char *how, Err *e) {
 static Tensor *numbers(Random *r, const Type *t) {
   Tensor *x = tensor_make(t->dtype, t->rank, t->dims);
   bool whole = random_one_in(r, 3), wild = random_one_in(r, 4);
+  static const double special[] = {NAN, INFINITY, -INFINITY, -0.0};
   for (int64_t i = 0; i < x->count; i++) {
     void *at = tensor_at(x, i);
     int64_t k = random_below(r, 4001);
-    if (dtype_is_float(t->dtype)) elem_set_f64(t->dtype, at, whole ? k % 9 - 4 : k / 1000.0 - 2);
+    if (dtype_is_float(t->dtype) && wild && k % 97 == 0)
+      elem_set_f64(t->dtype, at, special[k / 97 % 4]);
+    else if (dtype_is_float(t->dtype))
+      elem_set_f64(t->dtype, at, whole ? k % 9 - 4 : k / 1000.0 - 2);
     else if (t->dtype == DT_I1) elem_set_i64(t->dtype, at, k % 2);
     else if (wild) elem_set_i64(t->dtype, at, (int64_t)((uint64_t)k * 0x9e3779b97f4a7c1u));
     else elem_set_i64(t->dtype, at, k % 10);

@@ -355,7 +355,7 @@ static V emit_float_fn(Gen *g, OpKind k, DType t, int n, V *in) {
   case OP_ADD: return LLVMBuildFAdd(B, in[0], in[1], "");
   case OP_SUBTRACT: return LLVMBuildFSub(B, in[0], in[1], "");
   case OP_MULTIPLY: return LLVMBuildFMul(B, in[0], in[1], "");
-  case OP_DIVIDE: return LLVMBuildFDiv(B, in[0], in[1], "");
+  case OP_DIVIDE: return math_divide(g, t, in[0], in[1]);
   default: return NULL;
   }
 }

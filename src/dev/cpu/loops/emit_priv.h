@@ -176,6 +176,7 @@ LLVMValueRef int_shift(Gen *g, OpKind k, DType t, LLVMValueRef a, LLVMValueRef b
 LLVMValueRef int_power(Gen *g, DType t, LLVMValueRef a, LLVMValueRef b);
 
 /* math.c: f32 vectors */
+LLVMValueRef math_divide(Gen *g, DType t, LLVMValueRef x, LLVMValueRef y);
 LLVMValueRef math_exp(Gen *g, LLVMValueRef x);
 LLVMValueRef math_expm1(Gen *g, LLVMValueRef x);
 LLVMValueRef math_log(Gen *g, LLVMValueRef x);

@@ -57,6 +57,24 @@ static LLVMValueRef one_arg(Gen *g, const char *name, LLVMValueRef x) {
 #define TO_FLOAT(a) LLVMBuildSIToFP(B, a, reg_type(g, DT_F32, g->lanes), "")
 #include "dev/cpu/loops/math_forms.h"
 
+/* ---- quotients ---- */
+
+/* x / y. By a constant: the product with its reciprocal and then once what that lacks of x, which is
+ * known exactly (Markstein): rounded as the quotient is, unless that is nearly subnormal, at a fraction
+ * of the time. The signs keep zeros' signs; a quotient that is infinite lacks NaN. */
+LLVMValueRef math_divide(Gen *g, DType t, LLVMValueRef x, LLVMValueRef y) {
+  LLVMBool inexact;
+  int exponent;
+  LLVMValueRef lane = g->lanes && LLVMIsConstant(y) ? LLVMGetAggregateElement(y, 0) : y;
+  double c = lane && LLVMIsAConstantFP(lane) ? LLVMConstRealGetDouble(lane, &inexact) : 0;
+  bool usual = fabs(c) > 0x1p-60 && fabs(c) < 0x1p60 && fabs(frexp(c, &exponent)) != 0.5;
+  if (!usual || cpu_vector_bits() < 256) return DIV(x, y);
+  LLVMValueRef one = LLVMConstReal(reg_type(g, t, 0), 1);
+  LLVMValueRef r = DIV(g->lanes ? k_splat(g, one, g->lanes) : one, y), q = MUL(x, r);
+  LLVMValueRef more = c > 0 ? FMA(NEG(FMA(q, y, NEG(x))), r, q) : FMA(FMA(NEG(q), y, x), r, q);
+  return PICK(IS_NAN(more), q, more);
+}
+
 /* ---- the C library, lane by lane ---- */
 
 LLVMValueRef call_lanes(Gen *g, const char *helper, DType t, int n, LLVMValueRef *args) {

@@ -227,8 +227,37 @@ static void powers(void **state) {
   tensor_release(x);
 }
 
+/* Quotients are rounded correctly, those by a constant, too. */
+static void quotients(void **state) {
+  (void)state;
+  static const char *divisors[] = {"3.0", "-7.0", "255.0", "0.229", "-0.1", "1.0e9", "49.0", "4.0"};
+  Tensor *x = numbers();
+  for (int k = 0; k < COUNT_OF(divisors); k++) {
+    char text[400];
+    snprintf(text, sizeof text,
+             "func.func @main(%%a: tensor<%dxf32>) -> tensor<%dxf32> {\n"
+             "%%e = stablehlo.constant dense<%s> : tensor<%dxf32>\n"
+             "%%0 = stablehlo.divide %%a, %%e : tensor<%dxf32>\nreturn %%0 : tensor<%dxf32>\n}",
+             N, N, divisors[k], N, N, N);
+    Tensor *got = answer_of(text, x);
+    const float *in = x->data, *out = got->data, c = strtof(divisors[k], NULL);
+    for (int i = 0; i < N; i++) {
+      float want = in[i] / c, least = 0x1p-90f;
+      if ((isnan(want) && isnan(out[i])) || (want == out[i] && !signbit(want) == !signbit(out[i])))
+        continue;
+      bool tiny = fabsf(in[i]) < least || fabsf(want) < least;
+      if (!tiny || fabsf(out[i] - want) > nextafterf(fabsf(want), INFINITY) - fabsf(want))
+        fail_msg("%.9g / %s is %.9g, not %.9g", (double)in[i], divisors[k], (double)out[i],
+                 (double)want);
+    }
+    tensor_release(got);
+  }
+  tensor_release(x);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(within_ulps), cmocka_unit_test(powers),
-                                     cmocka_unit_test(angles), cmocka_unit_test(f64_within_ulps)};
+                                     cmocka_unit_test(quotients), cmocka_unit_test(angles),
+                                     cmocka_unit_test(f64_within_ulps)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

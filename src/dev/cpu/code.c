@@ -77,12 +77,25 @@ static Err *add_fusions(Code *c, Jit *jit, const Block *b) {
   return NULL;
 }
 
+/* Beside so much memory of a program, what its code was generated with is taken from the library's file
+ * again when there is another one. */
+#define MUCH_MEMORY (32 << 20)
+
+static bool takes_much(const Plan *p) {
+  const Type *t = p->main->type;
+  int64_t n = p->arena_bytes + p->arena_each_bytes;
+  for (int i = 0; i < t->n_elems; i++) n += type_bytes(t->elems[i]);
+  for (int i = 0; i < t->n_results; i++) n += type_bytes(t->results[i]);
+  return n >= MUCH_MEMORY;
+}
+
 static Err *generate(Code *c, bool keep) {
   Jit *jit = jit_new();
   Err *e = add_fusions(c, jit, &c->plan->body);
   if (!e) e = jit_finish(jit, &c->kernels);
   if (!e && keep) buf_str(&c->bytes, jit_bytes(jit));
   jit_free(jit);
+  if (c->kernels && takes_much(c->plan)) jit_library_rests();
   return e;
 }
 

@@ -39,7 +39,7 @@ Str jit_bytes(const Jit *j);            /* after jit_finish: what kernels_load t
 void jit_free(Jit *j);                  /* not the kernels; NULL is fine */
 void jit_host(Buf *out);                /* all that compiled code depends on besides the program */
 bool jit_fusible(const Op *op);
-void jit_library_rests(void); /* library.c: at the start, before anything is compiled */
+void jit_library_rests(void); /* library.c: no code is wanted for some time */
 /* What such a loop gets as bufs: places, malloc'd. */
 int cycle_places(const Plan *p, const Step *s, int **out);
 

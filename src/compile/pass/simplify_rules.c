@@ -360,6 +360,16 @@ static bool rule_move(Simp *s, Op *op) {
 
 /* ---- reductions ---- */
 
+/* reduce of no elements, as gradients of jnp.pad are full of: the initial value, spread. */
+static bool rule_reduce_of_none(Simp *s, Op *op) {
+  const Type *t = op->operands[0]->type;
+  if (op->n_operands != 2 || op->n_results != 1 || !type_is_static(t) || type_count(t) != 0 ||
+      op->operands[1]->type->dtype != op_type(op)->dtype)
+    return false;
+  NamedAttr to = ints(s, "broadcast_dimensions", 0, NULL);
+  return done(s, op, simp_op(s, op, OP_BROADCAST_IN_DIM, 1, &op->operands[1], op_type(op), 1, &to));
+}
+
 /* reduce over dimensions of one, starting from the neutral element of a simple body: a reshape. */
 static bool rule_reduce(Simp *s, Op *op) {
   if (op->n_operands != 2 || op->n_results != 1) return false;
@@ -549,7 +559,7 @@ bool simp_rules(Simp *s, Op *op) {
   if (rule_empty(s, op)) return true;
   switch (op->kind) {
   case OP_CONSTANT: return rule_constant(s, op);
-  case OP_REDUCE: return rule_reduce(s, op);
+  case OP_REDUCE: return rule_reduce_of_none(s, op) || rule_reduce(s, op);
   case OP_DOT:
   case OP_DOT_GENERAL: return rule_dot(s, op);
   case OP_CONVOLUTION: return rule_conv(s, op);

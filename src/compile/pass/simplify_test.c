@@ -141,6 +141,20 @@ static void no_elements_no_work(void **unused) {
   module_free(p.m);
 }
 
+static void sums_of_none_are_their_start(void **unused) {
+  (void)unused;
+  Prog p = start();
+  Value *x = b_arg(&p.b, f32(&p, 4, 6));
+  Value *y = b_reduce(&p.b, OP_ADD, b_slice_dim(&p.b, x, 0, 2, 2), 1, (int64_t[]){0});
+  b_return(&p.b, 1, &y);
+  ok(pass_simplify(p.m));
+  ok(ir_verify(p.m));
+  assert_int_equal(count(p.m, OP_REDUCE), 0);
+  const Value *left = module_main(p.m)->body->last->operands[0];
+  assert_int_equal(type_count(left->type), 6);
+  module_free(p.m);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(identities_go),
@@ -152,6 +166,7 @@ int main(void) {
       cmocka_unit_test(transposes_fold_into_products),
       cmocka_unit_test(outer_products_turn_around),
       cmocka_unit_test(no_elements_no_work),
+      cmocka_unit_test(sums_of_none_are_their_start),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

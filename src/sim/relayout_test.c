@@ -211,6 +211,36 @@ static void test_sums_turned(void **state) {
   near_both(SUM("16x1024x300", "16x300", "1", "bf16"), "tpu-v5p", 67036, 9921024);
 }
 
+/* An array is fetched for its sum where the program does nothing else, not even with the sum. */
+static void test_fetched_sum(void **state) {
+  (void)state;
+  static const char after[] =
+      "func.func public @main(%a: tensor<700x900xf32>) -> tensor<f32> {\n"
+      "  %z = stablehlo.constant dense<0.0> : tensor<f32>\n"
+      "  %q = stablehlo.constant dense<0.3> : tensor<f32>\n"
+      "  %s = stablehlo.reduce(%a init: %z) applies stablehlo.add across dimensions = [0, 1] : "
+      "(tensor<700x900xf32>, tensor<f32>) -> tensor<f32>\n"
+      "  %m = stablehlo.multiply %s, %q : tensor<f32>\n"
+      "  return %m : tensor<f32>\n}\n";
+  static const char before[] =
+      "func.func public @main(%a: tensor<700x900xf32>, %b: tensor<700x900xf32>) -> tensor<f32> {\n"
+      "  %z = stablehlo.constant dense<0.0> : tensor<f32>\n"
+      "  %m = stablehlo.multiply %a, %b : tensor<700x900xf32>\n"
+      "  %s = stablehlo.reduce(%m init: %z) applies stablehlo.add across dimensions = [0, 1] : "
+      "(tensor<700x900xf32>, tensor<f32>) -> tensor<f32>\n"
+      "  return %s : tensor<f32>\n}\n";
+  const struct {
+    const char *text;
+    double peak;
+  } cases[] = {{after, 2779136}, {before, 5554688}};
+  for (int i = 0; i < 2; i++) {
+    SimReport *r = estimate(cases[i].text, "tpu-v5e");
+    double peak = r->peak_bytes;
+    sim_report_free(r);
+    assert_true(peak > cases[i].peak * 0.99 && peak < cases[i].peak * 1.01);
+  }
+}
+
 /* How much an operation of its own takes in one window. */
 static void test_one_window(void **state) {
   (void)state;
@@ -272,6 +302,7 @@ int main(void) {
                                      cmocka_unit_test(test_sums_turned),
                                      cmocka_unit_test(test_one_window),
                                      cmocka_unit_test(test_pieces),
+                                     cmocka_unit_test(test_fetched_sum),
                                      cmocka_unit_test(test_fetched_gradient)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

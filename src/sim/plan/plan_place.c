@@ -82,9 +82,20 @@ static void take(Place *m, HValue *v, int a, int ready, int b, bool fetched) {
 
 /* Is the kernel all that the program does? */
 static bool only_one(const Plan *p, const Kernel *k) {
-  for (int i = 0; i < p->kernels.n; i++)
-    if (p->kernels.v[i] != k && !p->kernels.v[i]->scalar) return false;
+  for (int i = 0; i < p->kernels.n; i++) {
+    const Kernel *o = p->kernels.v[i];
+    bool takes = false; /* its one number */
+    for (int q = 0; q < o->reads.n; q++) takes |= o->reads.v[q]->kernel == k->pos;
+    if (o != k && (!o->scalar || takes)) return false;
+  }
   return true;
+}
+
+/* Does the kernel add up, or seek the largest of, the array itself and nothing made of it? */
+static bool as_it_is(const Kernel *k, const HValue *v) {
+  for (int i = 0; i < k->inner.n; i++)
+    if (k->inner.v[i]->kind == H_REDUCE && k->inner.v[i]->in[0] == v->node) return true;
+  return false;
 }
 
 /* Does a product lay this operand, its first, out anew as it takes it? A convolution so treats images
@@ -123,7 +134,7 @@ static bool fetch_first(const Plan *p, const Kernel *k, const HValue *v) {
   const HNode *root = k->roots.v[0];
   if (root->kind == H_GATHER || root->kind == H_DSLICE) return v->node == root->in[0];
   if (root->kind == H_REDUCE && root->src && root->src->kind == OP_DOT_GENERAL) return false;
-  return k->reduce ? v->last_read > k->pos || only_one(p, k) : k->alone;
+  return k->reduce ? v->last_read > k->pos || (as_it_is(k, v) && only_one(p, k)) : k->alone;
 }
 
 static bool product_or_reduce(const Kernel *k) {

@@ -301,7 +301,11 @@ Sixty in the proportions of the oracle's own visible half and of nothing beside 
 any was looked at, and none was: what a program like the oracle's meets.
 
 {wide5}
-The same draw with other numbers, and as blind.
+The same draw with other numbers. Looked at since: products with the batch in sublanes, sums whose result is turned, what an operation takes in one
+window, reshapes came from it.
+
+{wide6}
+Forty-two of a third such draw, estimated before any of them was compiled; none has been looked at.
 
 ## Own blocks and steps
 
@@ -432,8 +436,13 @@ a graph, a policy), for judging alone. `first`: before the rules of that day and
 
 {peaks6}
 And a sixth time, mostly on v5p, v6e and TPU7x, with nets of other kinds again (one key for all heads, mixers, normalisation before convolution, depthwise
-and pointwise, two towers, residual layers of tables, an autoencoder, tokens each with a class). `first`: before any of them was compiled; no rule
-came from them.
+and pointwise, two towers, residual layers of tables, an autoencoder, tokens each with a class). `first`: before any of them was compiled. Looked at since:
+that gradients with a narrow bias are stored came from it.
+
+{peaks7}
+And a seventh time, other architectures again (attention in windows, inverted bottlenecks, densely connected layers, latents that read a long input, gated and
+parallel layers, group normalisation, convolutions alone, a variational autoencoder, attention in a graph, tables with products of pairs, convolutions of
+text, two critics). `first`: before any of them was compiled; none has been looked at.
 
 ## Convolutions of small batches
 
@@ -534,6 +543,7 @@ def main():
                               ("peaks4", "peaks4.csv", "Common blocks and steps, blind"),
                               ("peaks5", "peaks5.csv", "Common blocks and steps, blind, again"),
                               ("peaks6", "peaks6.csv", "Common blocks and steps, blind, a third time"),
+                              ("peaks7", "peaks7.csv", "Other blocks and steps, blind"),
                               ("images", "images.csv", "Convolutions of small batches"),
                               ("fresh", "fresh.csv", "Fresh shapes of every family"),
                               ("mix", "mix.csv", "The oracle's own mix at other shapes"),
@@ -543,7 +553,8 @@ def main():
                               ("wide2", "wide2.csv", "A wider mix once more"),
                               ("wide3", "wide3.csv", "A wider mix a third time"),
                               ("wide4", "wide4.csv", "The oracle's own mix, blind"),
-                              ("wide5", "wide5.csv", "The oracle's own mix, blind, again")):
+                              ("wide5", "wide5.csv", "The oracle's own mix, blind, again"),
+                              ("wide6", "wide6.csv", "The oracle's own mix, blind, a third time")):
         rows, out = summary(compare(weft, folder, file, jobs))
         bad += [f"{title}: {x}" for x in out]
         text, tables[name] = table(title, rows)

@@ -27,6 +27,7 @@ static const struct {
     {"scatters", pass_scatters},
     {"masks", pass_masks},
     {"unroll", pass_unroll},
+    {"threefry", pass_threefry}, /* whose rounds JAX wrote as a loop: lowered for "cpu" */
     {"hoist", pass_hoist},
 };
 /* clang-format on */

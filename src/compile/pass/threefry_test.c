@@ -75,17 +75,21 @@ static int count(const Module *m, OpKind kind, DType t) {
   return n;
 }
 
+static void check(Module *after, Module *before, const char *name, int ciphers) {
+  assert_int_equal(count(after, OP_THREEFRY, DT_U32), ciphers);
+  Tensor *key = tensor_make(DT_U32, 1, (int64_t[]){2});
+  ((uint32_t *)key->data)[0] = 0x13198a2eu;
+  ((uint32_t *)key->data)[1] = 0x85a308d3u;
+  same_result(name, before, after, 1, &key, 0);
+}
+
 static void expect(const char *name, Case c, int ciphers) {
   Module *before = program(c), *after = program(c);
   ok(pass_simplify(after));
   assert_int_equal(count(after, OP_UNKNOWN, DT_U64), 0); /* counted in 32 bits */
   ok(pass_threefry(after));
   ok(ir_verify(after));
-  assert_int_equal(count(after, OP_THREEFRY, DT_U32), ciphers);
-  Tensor *key = tensor_make(DT_U32, 1, (int64_t[]){2});
-  ((uint32_t *)key->data)[0] = 0x13198a2eu;
-  ((uint32_t *)key->data)[1] = 0x85a308d3u;
-  same_result(name, before, after, 1, &key, 0);
+  check(after, before, name, ciphers);
 }
 
 static void is_found(void **state) {
@@ -100,7 +104,79 @@ static void others_are_not(void **state) {
   expect("another third key", (Case){.third = 26, .parity = 0x1BD11BDB}, 0);
 }
 
+/* As JAX lowers it for "cpu": a loop of five times four rounds, keys and rotations taking turns. */
+static Module *looped(void) {
+  static const char *const types =
+      "tensor<i32>, " T ", " T ", tensor<ui32>, tensor<ui32>, tensor<ui32>, tensor<4xui32>, "
+      "tensor<4xui32>";
+  Buf b = {0};
+  buf_cstr(&b, "func.func @main(%key: tensor<2xui32>) -> " T " {\n");
+  for (int k = 0; k < 2; k++)
+    buf_printf(&b,
+               "%%s%d = stablehlo.slice %%key [%d:%d] : (tensor<2xui32>) -> tensor<1xui32>\n"
+               "%%k%d = stablehlo.reshape %%s%d : (tensor<1xui32>) -> tensor<ui32>\n"
+               "%%b%d = stablehlo.broadcast_in_dim %%k%d, dims = [] : (tensor<ui32>) -> " T "\n",
+               k, k, k + 1, k, k, k, k);
+  buf_printf(
+      &b,
+      "%%c = stablehlo.constant dense<466688986> : tensor<ui32>\n"
+      "%%x = stablehlo.xor %%k0, %%k1 : tensor<ui32>\n"
+      "%%k2 = stablehlo.xor %%x, %%c : tensor<ui32>\n"
+      "%%i = stablehlo.iota dim = 0 : " T "\n"
+      "%%y = stablehlo.add %%i, %%b1 : " T "\n"
+      "%%ra = stablehlo.constant dense<[13, 15, 26, 6]> : tensor<4xui32>\n"
+      "%%rb = stablehlo.constant dense<[17, 29, 16, 24]> : tensor<4xui32>\n"
+      "%%zero = stablehlo.constant dense<0> : tensor<i32>\n"
+      "%%w:8 = stablehlo.while(%%n = %%zero, %%a0 = %%b0, %%d0 = %%y, %%u = %%k1, %%v = %%k2, "
+      "%%t = %%k0, %%q = %%ra, %%r = %%rb) : %s\n"
+      "cond {\n%%five = stablehlo.constant dense<5> : tensor<i32>\n"
+      "%%go = stablehlo.compare LT, %%n, %%five : (tensor<i32>, tensor<i32>) -> tensor<i1>\n"
+      "stablehlo.return %%go : tensor<i1>\n} do {\n"
+      "%%bits = stablehlo.constant dense<32> : " T "\n",
+      types);
+  for (int k = 0; k < 4; k++)
+    buf_printf(&b,
+               "%%e%d = stablehlo.slice %%q [%d:%d] : (tensor<4xui32>) -> tensor<1xui32>\n"
+               "%%f%d = stablehlo.reshape %%e%d : (tensor<1xui32>) -> tensor<ui32>\n"
+               "%%g%d = stablehlo.broadcast_in_dim %%f%d, dims = [] : (tensor<ui32>) -> " T "\n"
+               "%%h%d = stablehlo.subtract %%bits, %%g%d : " T "\n"
+               "%%a%d = stablehlo.add %%a%d, %%d%d : " T "\n"
+               "%%l%d = stablehlo.shift_left %%d%d, %%g%d : " T "\n"
+               "%%m%d = stablehlo.shift_right_logical %%d%d, %%h%d : " T "\n"
+               "%%o%d = stablehlo.or %%l%d, %%m%d : " T "\n"
+               "%%d%d = stablehlo.xor %%a%d, %%o%d : " T "\n",
+               k, k, k + 1, k, k, k, k, k, k, k + 1, k, k, k, k, k, k, k, k, k, k, k, k + 1, k + 1,
+               k);
+  buf_printf(&b,
+             "%%one = stablehlo.constant dense<1> : tensor<i32>\n"
+             "%%n1 = stablehlo.add %%n, %%one : tensor<i32>\n"
+             "%%nu = stablehlo.convert %%n1 : (tensor<i32>) -> tensor<ui32>\n"
+             "%%nb = stablehlo.broadcast_in_dim %%nu, dims = [] : (tensor<ui32>) -> " T "\n"
+             "%%ub = stablehlo.broadcast_in_dim %%u, dims = [] : (tensor<ui32>) -> " T "\n"
+             "%%vb = stablehlo.broadcast_in_dim %%v, dims = [] : (tensor<ui32>) -> " T "\n"
+             "%%a5 = stablehlo.add %%a4, %%ub : " T "\n"
+             "%%d5 = stablehlo.add %%d4, %%vb : " T "\n"
+             "%%d6 = stablehlo.add %%d5, %%nb : " T "\n"
+             "stablehlo.return %%n1, %%a5, %%d6, %%v, %%t, %%u, %%r, %%q : %s\n}\n"
+             "%%z = stablehlo.xor %%w#1, %%w#2 : " T "\nreturn %%z : " T "\n}",
+             types);
+  Module *m = read_program((Str){b.p, b.n});
+  buf_free(&b);
+  return m;
+}
+
+static void loops_are_found(void **state) {
+  (void)state;
+  Module *before = looped(), *after = looped();
+  ok(pass_simplify(after));
+  ok(pass_unroll(after));
+  ok(pass_threefry(after));
+  ok(ir_verify(after));
+  check(after, before, "a loop", 1);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(is_found), cmocka_unit_test(others_are_not)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(is_found), cmocka_unit_test(loops_are_found),
+                                     cmocka_unit_test(others_are_not)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

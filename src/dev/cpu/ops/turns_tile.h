@@ -69,7 +69,7 @@ INLINE void NAME(turn_lanes)(V *x) {
     if (na < SIDE(T) || nb < SIDE(T)) return false;                                                     \
     int64_t whole = (na + SIDE(T) - 1) / SIDE(T) * ((nb + SIDE(T) - 1) / SIDE(T));                      \
     if (LANES == 4 && whole * SIDE(T) * SIDE(T) * 4 > na * nb * 5) return false;                        \
-    bool apart = LANES * 16 < LINE && da * T % 1024 == 0;                                               \
+    bool apart = LANES * 16 < LINE && da * T % 4096 == 0;                                               \
     int64_t stretch = MAX(1, RUN / na) * (LINE / T);                                                    \
     for (int64_t a0 = 0; a0 < na; a0 += RUN)                                                            \
       for (int64_t b0 = 0; b0 < nb; b0 += stretch)                                                      \

@@ -191,6 +191,18 @@ void plan_kernel_free(Kernel *k);
 void plan_dump(const Plan *p, const Kernel *k);
 /* plan_order.c */
 void plan_order(Plan *p);
+/* plan_fetch.c */
+
+/* Is this read worth fetching ahead of the first kernel? Not when the kernel changes its order on
+ * the way, nor for the matrix of a matrix-vector product, nor for what is summed once on the way to
+ * another kernel. */
+bool plan_fetch_first(const Plan *p, const Kernel *k, const HValue *v);
+bool plan_product_or_reduce(
+    const Kernel *k); /* also windows, gathers and slices that are looked up */
+/* Is the value itself an operand of the kernel's product or sum, and of nothing else in it? Views
+ * and edges belong to the operand. */
+bool plan_is_operand(const Kernel *k, const HNode *x);
+
 /* plan_place.c */
 void plan_place(Plan *p);
 void plan_see(Plan *p, int at);

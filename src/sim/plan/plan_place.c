@@ -80,68 +80,6 @@ static void take(Place *m, HValue *v, int a, int ready, int b, bool fetched) {
   v->stays[v->n_stays++] = stay;
 }
 
-/* Is the kernel all that the program does? */
-static bool only_one(const Plan *p, const Kernel *k) {
-  for (int i = 0; i < p->kernels.n; i++) {
-    const Kernel *o = p->kernels.v[i];
-    bool takes = false; /* its one number */
-    for (int q = 0; q < o->reads.n; q++) takes |= o->reads.v[q]->kernel == k->pos;
-    if (o != k && (!o->scalar || takes)) return false;
-  }
-  return true;
-}
-
-/* Does the kernel add up, or seek the largest of, the array itself and nothing made of it? */
-static bool as_it_is(const Kernel *k, const HValue *v) {
-  for (int i = 0; i < k->inner.n; i++)
-    if (k->inner.v[i]->kind == H_REDUCE && k->inner.v[i]->in[0] == v->node) return true;
-  return false;
-}
-
-/* Does a product lay this operand, its first, out anew as it takes it? A convolution so treats images
- * with a spatial dimension in sublanes, where its result has other dimensions in the tile. */
-static bool relaid(const Kernel *k, const HValue *v) {
-  const HConv *c = k->conv->conv;
-  const HNode *x = k->conv->in[0];
-  if (!c->is_conv) return v->node == x && plan_turned_inside(v, c, c->lhs);
-  const HValue *o = k->roots.v[0]->val;
-  if (v->node->rank != x->rank || v->node->rank < 2 || hlo_count(v->node) != hlo_count(x))
-    return false;
-  if (!o || o->node->rank != k->conv->rank || c->lhs[v->order[1]] != 's') return false;
-  char in = c->lhs[v->order[0]], lanes = c->out[o->order[0]], sublanes = c->out[o->order[1]];
-  bool dilated = false;
-  for (int i = 0; i < c->n_spatial; i++) dilated |= c->rhs_dil[i] > 1;
-  if (in == 'k') return lanes == 'm' || (lanes == 'n' && sublanes == 'm');
-  return in == 'm' && (lanes == 'm' || dilated);
-}
-
-/* Is this read worth fetching ahead of the first kernel? Not when the kernel changes its order on
- * the way, nor for the matrix of a matrix-vector product, nor for what is summed once on the way to
- * another kernel. */
-static bool fetch_first(const Plan *p, const Kernel *k, const HValue *v) {
-  if (k->conv) return !relaid(k, v);
-  if (k->soft) return false;
-  if (k->pool) {
-    const HNode *n = NULL;
-    for (int i = 0; i < k->inner.n; i++)
-      if (k->inner.v[i]->kind == H_RWIN) n = k->inner.v[i];
-    if (!n || !n->lo || n->rank != v->node->rank) return false;
-    const int64_t *win = n->lo;
-    const HNode *x = n->in[0];
-    while (x->kind == H_EWISE && x->op == OP_CONVERT) x = x->in[0];
-    return x == v->node && win[v->order[0]] == 1 && win[v->order[1]] == 1;
-  }
-  const HNode *root = k->roots.v[0];
-  if (root->kind == H_GATHER || root->kind == H_DSLICE) return v->node == root->in[0];
-  if (root->kind == H_REDUCE && root->src && root->src->kind == OP_DOT_GENERAL) return false;
-  return k->reduce ? v->last_read > k->pos || (as_it_is(k, v) && only_one(p, k)) : k->alone;
-}
-
-static bool product_or_reduce(const Kernel *k) {
-  return k->conv != NULL || k->reduce || k->pool || k->roots.v[0]->kind == H_GATHER ||
-         k->roots.v[0]->kind == H_DSLICE;
-}
-
 /* Cycles of a transfer between device memory and the chip, by the bandwidth that the kernels' times
  * are reckoned with here, and a little: it does not hide under one of as many bytes. */
 static double transfer(const Place *m, const HValue *v) {
@@ -398,20 +336,6 @@ static void place_given(Place *m, HValue *v) {
   v->far_last = m->n;
 }
 
-/* Is the value itself an operand of the kernel's product or sum, and of nothing else in it? Views
- * and edges belong to the operand. */
-static bool is_operand(const Kernel *k, const HNode *x) {
-  for (int i = 0; i < k->inner.n; i++) {
-    const HNode *n = k->inner.v[i];
-    for (int q = 0; q < n->n_in; q++) {
-      if (n->in[q] != x || n == k->conv || (!k->conv && n->kind == H_REDUCE)) continue;
-      bool view = n->kind == H_RESHAPE || n->kind == H_TRANSPOSE || n->kind == H_PAD;
-      if (hlo_light(n) && !(view && !n->val && is_operand(k, n))) return false;
-    }
-  }
-  return true;
-}
-
 /* Does a product take it, and every kernel that reads it take it as it is: no conversion, no sum
  * with what is computed there? Without a product, the first kernels count alone. */
 static bool taken_as_it_is(const Place *m, const HValue *v) {
@@ -420,7 +344,7 @@ static bool taken_as_it_is(const Place *m, const HValue *v) {
   for (int i = 0; i < at->n; i++) {
     const Kernel *k = m->p->kernels.v[at->v[i]];
     product |= k->conv != NULL;
-    whole &= product_or_reduce(k) && is_operand(k, v->node);
+    whole &= plan_product_or_reduce(k) && plan_is_operand(k, v->node);
   }
   return product ? whole : at->n > 0 && at->v[0] < m->early;
 }
@@ -433,7 +357,7 @@ static void place_first(Place *m) {
   if (c->parent) return;
   for (int seen = 0; m->early < m->n && seen < 2; m->early++) {
     const Kernel *k = m->p->kernels.v[m->early];
-    seen += !k->scalar && k->roots.n && product_or_reduce(k);
+    seen += !k->scalar && k->roots.n && plan_product_or_reduce(k);
   }
   HValue *best = NULL;
   double most = m->p->vmem_free * (law->cmem > 0 ? 1 : 0.98);
@@ -441,7 +365,7 @@ static void place_first(Place *m) {
     HValue *v = c->params.v[i]->val;
     if (!v || v->donated || v->node->rank == 0 || !taken_as_it_is(m, v)) continue;
     const Kernel *k = m->p->kernels.v[m->reads[v->index].v[0]];
-    if (v->bytes > most || !product_or_reduce(k) || !fetch_first(m->p, k, v)) continue;
+    if (v->bytes > most || !plan_product_or_reduce(k) || !plan_fetch_first(m->p, k, v)) continue;
     if (!law->keep && k->roots.v[0]->kind == H_GATHER && v->bytes > most / 2) continue;
     if ((!best || v->bytes > best->bytes) && room(m, 0, v->last_read, v->bytes)) best = v;
   }

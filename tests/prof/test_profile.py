@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 
@@ -264,6 +265,29 @@ def test_model_and_page(tmp_path):
     data = json.loads(re.search(r"const D = (\{.*?\});\nconst S", text, re.S).group(1))
     assert data["summary"]["step_s"] == d["step_s"] and data["programs"][0]["lives"]
     assert not re.search(r"(src|href)\s*=|@import|https?://", text.replace("http://www.w3.org", ""))
+
+
+PAGE = """
+const any = new Proxy(function () {}, {get: (t, k) => k === Symbol.toPrimitive ? () => 1 : k === Symbol.iterator ? function* () {} : k === "value" ? "" : any,
+  apply: () => any, construct: () => any, set: () => true});
+for (const name of ["document", "window", "matchMedia", "devicePixelRatio", "requestAnimationFrame", "getComputedStyle",
+                    "addEventListener", "ResizeObserver"]) globalThis[name] = any;
+const text = require("fs").readFileSync(process.argv[1], "utf8");
+(0, eval)(text.slice(text.indexOf("<script>") + 8, text.lastIndexOf("</script>")));
+"""
+
+
+@pytest.mark.skipif(not shutil.which("node"), reason="no node")
+@pytest.mark.parametrize("kernels", [0, 1])
+def test_page_runs(tmp_path, kernels):
+    """The page's script ends, also where a program has no kernels and so no memory over time."""
+    op = "%y = stablehlo.tanh %x : tensor<400xf32>" if kernels else ""
+    path, page = tmp_path / "small.mlir", tmp_path / "r.html"
+    path.write_text("func.func @main(%x: tensor<400xf32>) -> tensor<400xf32> {\n" + op +
+                    f"\n  return %{'y' if kernels else 'x'} : tensor<400xf32>\n}}\n")
+    profile(path, "--chip", "T4", "--html", page)
+    r = subprocess.run(["node", "-e", PAGE, str(page)], text=True, capture_output=True, timeout=60)
+    assert r.returncode == 0, r.stderr[-2000:]
 
 
 def test_messages(tmp_path):

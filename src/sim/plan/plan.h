@@ -141,7 +141,23 @@ HValue *plan_store(Plan *p, HNode *n);
 bool plan_is_tiny(const HNode *n);    /* scalar arithmetic */
 bool plan_const_only(const HNode *n); /* made of constants: recomputed for nothing */
 bool plan_pool_emitter(const Plan *p, const HNode *n);
-HNode *plan_library_end(const Plan *p, HNode *conv); /* of what a GPU's library takes along */
+/* plan_epilogue.c */
+
+/* Several element-wise users of v that meet again in one node, as in x * (1 - t) + x * (1 - t) * t:
+ * that node, or NULL when something else needs one of those between. */
+HNode *plan_meets_again(HNode *v, const unsigned char *claimed);
+/* The user chain of a product that becomes its epilogue: element-wise, one user at a time, same
+ * number of elements. */
+HNode *plan_epilogue_end(const Plan *p, HNode *conv, const unsigned char *claimed);
+/* Where every operation is a call: cuBLAS adds a bias, both libraries write the narrower type. */
+HNode *plan_library_end(const Plan *p, HNode *conv);
+
+/* plan_softmax.c */
+
+/* exp(x - max(x)) and its sum, where x comes from a product: the compiler keeps them in the
+ * product's kernel. */
+void plan_softmax(Plan *p);
+
 /* gpu_stored.c */
 void gpu_stored(Plan *p); /* of what XLA could compute again; and which sums it does */
 /* eager.c */

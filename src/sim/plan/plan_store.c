@@ -88,204 +88,6 @@ HValue *plan_store(Plan *p, HNode *n) {
   return v;
 }
 
-#define DIAMOND 16 /* nodes */
-
-/* Several element-wise users of v that meet again in one node, as in x * (1 - t) + x * (1 - t) * t:
- * that node, or NULL when something else needs one of those between. */
-static HNode *meets_again(HNode *v, const unsigned char *claimed) {
-  HNode *set[DIAMOND] = {v};
-  for (int n = 1; n < DIAMOND; n++) {
-    HNode *next = NULL; /* the first user outside */
-    int open = 0;       /* nodes that are needed outside */
-    bool last = false;
-    for (int i = 0; i < n; i++) {
-      last = set[i]->is_output;
-      for (int u = 0; u < set[i]->n_users; u++) {
-        HNode *w = set[i]->users[u];
-        bool inside = false;
-        for (int k = 0; k < n; k++) inside |= set[k] == w;
-        last |= !inside;
-        if (!inside && (!next || w->id < next->id)) next = w;
-      }
-      open += last;
-    }
-    if (n > 1 && open == 1 && last) return set[n - 1];
-    if (!next || next->comp != v->comp || claimed[next->id] || next->kind != H_EWISE ||
-        hlo_count(next) != hlo_count(v))
-      return NULL;
-    set[n] = next;
-  }
-  return NULL;
-}
-
-/* What GPUs' libraries compute with a product's or convolution's result on the way: a bias or what it
- * is added to, clipping, the narrower type. */
-static bool library_epilogue(const HNode *u) {
-  return u->op == OP_ADD || u->op == OP_MAXIMUM || u->op == OP_CONVERT;
-}
-
-/* Where every operation is a call: cuBLAS adds a bias, both libraries write the narrower type. */
-HNode *plan_library_end(const Plan *p, HNode *conv) {
-  HNode *v = conv;
-  while (!v->is_output && v->n_users == 1) {
-    HNode *u = v->users[0];
-    if (u->comp != p->comp || u->kind != H_EWISE || hlo_count(u) != hlo_count(v)) break;
-    const HNode *other = u->n_in == 2 ? u->in[u->in[0] == v] : NULL;
-    bool bias = u->op == OP_ADD && other && other->kind == H_BCAST && other->in[0]->rank <= 1;
-    bool narrows = u->op == OP_CONVERT && hlo_bits(u->dt) <= hlo_bits(v->dt);
-    if (!narrows && !(bias && !conv->conv->is_conv)) break;
-    v = u;
-  }
-  return v;
-}
-
-/* Does a product take in the conversion that widens its result before the readers of that do? The
- * compiler joins first what saves most: there two kernels' base, here each reader's bytes, which it
- * counts at a quarter of the bandwidth. */
-static bool takes_widening(const Plan *p, int64_t count, int readers) {
-  double cycles = 4 * (2.0 * readers + 6) * (double)count * p->law->clock / p->chip->hbm_bandwidth;
-  return cycles < 2 * p->law->lbase;
-}
-
-/* The user chain of a product that becomes its epilogue: element-wise, one user at a time, same
- * number of elements. */
-static HNode *epilogue_end(const Plan *p, HNode *conv, const unsigned char *claimed) {
-  HNode *v = conv;
-  int64_t count = hlo_count(conv);
-  for (int steps = 0; steps < 200; steps++) {
-    if (v->is_output) break;
-    HNode *u = v->n_users == 1 ? v->users[0] : NULL;
-    if (v->n_users > 1 && p->law->tpu && v->kind == H_EWISE) {
-      u = meets_again(v, claimed);
-      if (u) v = u;
-      if (u) continue;
-    }
-    if (!u || u->comp != conv->comp || claimed[u->id]) break;
-    bool ew = u->kind == H_EWISE || u->kind == H_RESHAPE || u->kind == H_TRANSPOSE;
-    if (!ew || hlo_count(u) != count || u->rows) break;
-    if (!p->law->tpu && u->kind != H_EWISE) break;
-    if (!p->law->tpu && conv->kind == H_CONV && !library_epilogue(u)) break;
-    if (u->kind == H_TRANSPOSE && v != conv) break;
-    v = u;
-  }
-  if (p->law->weighs && takes_widening(p, count, v->n_users)) return v;
-  /* a widening conversion at the end, and scaling after it, is repeated by every reader, so that
-   * the narrow array is stored */
-  HNode *narrow = NULL;
-  for (HNode *t = conv; t != v && !v->is_output; t = t->users[0]) {
-    HNode *u = t->users[0];
-    bool cheap =
-        u->kind == H_EWISE && u->op != OP_EXPONENTIAL && u->op != OP_TANH && u->op != OP_LOGISTIC;
-    for (int i = 0; i < u->n_in; i++)
-      cheap &= u->in[i] == t || plan_const_only(u->in[i]) || u->in[i]->kind == H_BCAST;
-    if (!cheap) narrow = NULL;
-    else if (u->op == OP_CONVERT && hlo_bits(u->dt) > hlo_bits(t->dt)) narrow = t;
-    else if (u->op == OP_CONVERT) narrow = NULL;
-  }
-  if (narrow) return narrow;
-  HNode *prev = NULL;
-  for (HNode *t = conv; t != v; t = t->users[0])
-    if (t->users[0] == v) prev = t;
-  if (prev && v->kind == H_EWISE && v->op == OP_CONVERT && !v->is_output &&
-      hlo_bits(v->dt) > hlo_bits(prev->dt))
-    v = prev;
-  return v;
-}
-
-/* exp(x - max(x)) and its sum, where x comes from a product: the compiler keeps them in the
- * product's kernel. */
-static const HNode *through_shape(const HNode *n) {
-  while (n->kind == H_BCAST || n->kind == H_RESHAPE) n = n->in[0];
-  return n;
-}
-static bool from_product(const HNode *n, bool *narrow) {
-  for (int depth = 0; depth < 16; depth++) {
-    *narrow |= hlo_bits(n->dt) < 32;
-    if (n->kind == H_CONV) return true;
-    if (n->kind != H_EWISE && n->kind != H_RESHAPE && n->kind != H_TRANSPOSE) return false;
-    const HNode *next = NULL;
-    for (int i = 0; i < n->n_in; i++)
-      if (n->in[i]->kind == H_CONV || n->in[i]->kind == H_EWISE) {
-        if (hlo_count(n->in[i]) == hlo_count(n)) next = n->in[i];
-      }
-    if (!next) return false;
-    n = next;
-  }
-  return false;
-}
-/* A softmax over the lanes of a narrow array of rank 3 and more is one kernel. */
-static void inline_softmax(Plan *p, HNode *e, HNode *mx) {
-  HNode *sum = NULL;
-  bool others = false; /* the exponentials are read again: they are stored, the quotient is not */
-  const HNode *x = mx->in[0];
-  bool narrow = hlo_bits(x->dt) == 16 || (x->op == OP_CONVERT && hlo_bits(x->in[0]->dt) == 16);
-  if ((!narrow && x->d[x->rank - 1] % 128 == 0) || x->rank < 3 || x->d[x->rank - 1] < 64 ||
-      mx->n_dims != 1 || mx->dims[0] != x->rank - 1)
-    return;
-  if (e->is_output || mx->is_output) return;
-  for (int u = 0; u < e->n_users; u++) {
-    HNode *r = e->users[u];
-    while (r->kind == H_EWISE && r->op == OP_CONVERT && r->n_users == 1) r = r->users[0];
-    if (r->kind == H_REDUCE && !sum) sum = r;
-    else if (r->kind != H_EWISE) return;
-    else others |= r->op != OP_DIVIDE;
-  }
-  if (!sum || sum->is_output || sum->n_results != 1) return;
-  mx->inlined = true;
-  if (others) plan_store(p, e);
-  else sum->inlined = true;
-}
-/* Is the softmax of exponentials e for one product alone, as where nothing goes backwards? */
-static bool forward_only(const HNode *e) {
-  int sums = 0, products = 0;
-  if (e->is_output || e->n_users != 2) return false;
-  for (int u = 0; u < 2; u++) {
-    const HNode *r = e->users[u];
-    while (r->kind == H_EWISE && r->n_users == 1 && !r->is_output) r = r->users[0];
-    while ((r->kind == H_RESHAPE || r->kind == H_TRANSPOSE) && r->n_users == 1 && !r->is_output)
-      r = r->users[0];
-    sums += r->kind == H_REDUCE;
-    products += r->kind == H_CONV;
-  }
-  return sums == 1 && products == 1;
-}
-
-static void mark_softmax(Plan *p) {
-  HComp *c = p->comp;
-  for (int i = 0; i < c->nodes.n; i++) {
-    HNode *e = c->nodes.v[i];
-    if (e->dead || e->attention || e->kind != H_EWISE || e->op != OP_EXPONENTIAL) continue;
-    HNode *sub = e->in[0];
-    if (sub->kind != H_EWISE || sub->op != OP_SUBTRACT) continue;
-    const HNode *mx = through_shape(sub->in[1]);
-    if (mx->kind != H_REDUCE || mx->n_results != 1 || hlo_count(mx->in[0]) != hlo_count(e))
-      continue;
-    bool narrow = false;
-    if (!from_product(mx->in[0], &narrow)) {
-      inline_softmax(p, e, (HNode *)mx);
-      continue;
-    }
-    e->soft = true;
-    if (!narrow) continue; /* scores that were never rounded: the exponentials are repeated */
-    /* of short rows the scores are stored, all else is repeated */
-    if (p->law->scores && forward_only(e) && e->d[e->rank - 1] < 512) {
-      ((HNode *)mx)->inlined = true;
-      HNode *scores = mx->in[0];
-      while (scores->kind == H_EWISE && scores->n_in &&
-             hlo_count(scores->in[0]) == hlo_count(scores))
-        scores = scores->in[0];
-      if (scores->kind == H_CONV) plan_store(p, scores)->lone = true;
-      continue;
-    }
-    bool summed = false;
-    for (int u = 0; u < e->n_users; u++) summed |= e->users[u]->kind == H_REDUCE;
-    if (!summed) continue;
-    e->soft = true;
-    ((HNode *)mx)->soft = true;
-    plan_store(p, e);
-  }
-}
-
 /* A reshape that only adds and takes away dimensions of one. */
 static bool keeps_dimensions(const HNode *n) {
   const HNode *x = n->in[0];
@@ -503,7 +305,7 @@ static int leaves(const HNode *n) {
 static bool shared_vector(const HNode *n, const unsigned char *claimed) {
   int64_t count = hlo_count(n);
   return n->kind == H_EWISE && n->n_users >= 2 && count >= 16 && count < VECTOR &&
-         !n->comp->parent && !meets_again((HNode *)n, claimed) && leaves(n) >= LEAVES;
+         !n->comp->parent && !plan_meets_again((HNode *)n, claimed) && leaves(n) >= LEAVES;
 }
 
 /* Is it a gate in a loop, made of two arrays or more, that several others are made of? It is not
@@ -620,7 +422,7 @@ static bool strides_in_tiles(const HNode *n) {
 void plan_stored(Plan *p) {
   HComp *c = p->comp;
   unsigned char *claimed = calloc((size_t)p->g->n_nodes + 1, 1);
-  if (p->law->softmax) mark_softmax(p);
+  if (p->law->softmax) plan_softmax(p);
   for (int i = 0; i < c->params.n; i++) {
     HValue *v = plan_store(p, c->params.v[i]);
     v->is_param = true;
@@ -641,7 +443,7 @@ void plan_stored(Plan *p) {
     if (n->dead || n->attention) continue;
     if (n->kind != H_CONV && !(n->kind == H_RWIN && plan_pool_emitter(p, n))) continue;
     if (n->kind == H_RWIN && claimed[n->id]) continue;
-    HNode *end = eager ? plan_library_end(p, n) : epilogue_end(p, n, claimed);
+    HNode *end = eager ? plan_library_end(p, n) : plan_epilogue_end(p, n, claimed);
     for (HNode *v = n; v != end; v = v->users[0]) claimed[v->users[0]->id] = 1;
     if (n->kind == H_RWIN && end != n) claimed[n->id] = 1;
     plan_store(p, end);

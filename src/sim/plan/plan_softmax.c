@@ -1,0 +1,94 @@
+/* Which parts of a softmax the compiler keeps in one kernel. */
+#include "sim/plan/plan.h"
+
+static const HNode *through_shape(const HNode *n) {
+  while (n->kind == H_BCAST || n->kind == H_RESHAPE) n = n->in[0];
+  return n;
+}
+static bool from_product(const HNode *n, bool *narrow) {
+  for (int depth = 0; depth < 16; depth++) {
+    *narrow |= hlo_bits(n->dt) < 32;
+    if (n->kind == H_CONV) return true;
+    if (n->kind != H_EWISE && n->kind != H_RESHAPE && n->kind != H_TRANSPOSE) return false;
+    const HNode *next = NULL;
+    for (int i = 0; i < n->n_in; i++)
+      if (n->in[i]->kind == H_CONV || n->in[i]->kind == H_EWISE) {
+        if (hlo_count(n->in[i]) == hlo_count(n)) next = n->in[i];
+      }
+    if (!next) return false;
+    n = next;
+  }
+  return false;
+}
+/* A softmax over the lanes of a narrow array of rank 3 and more is one kernel. */
+static void inline_softmax(Plan *p, HNode *e, HNode *mx) {
+  HNode *sum = NULL;
+  bool others = false; /* the exponentials are read again: they are stored, the quotient is not */
+  const HNode *x = mx->in[0];
+  bool narrow = hlo_bits(x->dt) == 16 || (x->op == OP_CONVERT && hlo_bits(x->in[0]->dt) == 16);
+  if ((!narrow && x->d[x->rank - 1] % 128 == 0) || x->rank < 3 || x->d[x->rank - 1] < 64 ||
+      mx->n_dims != 1 || mx->dims[0] != x->rank - 1)
+    return;
+  if (e->is_output || mx->is_output) return;
+  for (int u = 0; u < e->n_users; u++) {
+    HNode *r = e->users[u];
+    while (r->kind == H_EWISE && r->op == OP_CONVERT && r->n_users == 1) r = r->users[0];
+    if (r->kind == H_REDUCE && !sum) sum = r;
+    else if (r->kind != H_EWISE) return;
+    else others |= r->op != OP_DIVIDE;
+  }
+  if (!sum || sum->is_output || sum->n_results != 1) return;
+  mx->inlined = true;
+  if (others) plan_store(p, e);
+  else sum->inlined = true;
+}
+/* Is the softmax of exponentials e for one product alone, as where nothing goes backwards? */
+static bool forward_only(const HNode *e) {
+  int sums = 0, products = 0;
+  if (e->is_output || e->n_users != 2) return false;
+  for (int u = 0; u < 2; u++) {
+    const HNode *r = e->users[u];
+    while (r->kind == H_EWISE && r->n_users == 1 && !r->is_output) r = r->users[0];
+    while ((r->kind == H_RESHAPE || r->kind == H_TRANSPOSE) && r->n_users == 1 && !r->is_output)
+      r = r->users[0];
+    sums += r->kind == H_REDUCE;
+    products += r->kind == H_CONV;
+  }
+  return sums == 1 && products == 1;
+}
+
+void plan_softmax(Plan *p) {
+  HComp *c = p->comp;
+  for (int i = 0; i < c->nodes.n; i++) {
+    HNode *e = c->nodes.v[i];
+    if (e->dead || e->attention || e->kind != H_EWISE || e->op != OP_EXPONENTIAL) continue;
+    HNode *sub = e->in[0];
+    if (sub->kind != H_EWISE || sub->op != OP_SUBTRACT) continue;
+    const HNode *mx = through_shape(sub->in[1]);
+    if (mx->kind != H_REDUCE || mx->n_results != 1 || hlo_count(mx->in[0]) != hlo_count(e))
+      continue;
+    bool narrow = false;
+    if (!from_product(mx->in[0], &narrow)) {
+      inline_softmax(p, e, (HNode *)mx);
+      continue;
+    }
+    e->soft = true;
+    if (!narrow) continue; /* scores that were never rounded: the exponentials are repeated */
+    /* of short rows the scores are stored, all else is repeated */
+    if (p->law->scores && forward_only(e) && e->d[e->rank - 1] < 512) {
+      ((HNode *)mx)->inlined = true;
+      HNode *scores = mx->in[0];
+      while (scores->kind == H_EWISE && scores->n_in &&
+             hlo_count(scores->in[0]) == hlo_count(scores))
+        scores = scores->in[0];
+      if (scores->kind == H_CONV) plan_store(p, scores)->lone = true;
+      continue;
+    }
+    bool summed = false;
+    for (int u = 0; u < e->n_users; u++) summed |= e->users[u]->kind == H_REDUCE;
+    if (!summed) continue;
+    e->soft = true;
+    ((HNode *)mx)->soft = true;
+    plan_store(p, e);
+  }
+}

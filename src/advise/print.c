@@ -82,6 +82,7 @@ static const char *owner_words(SimOwner o, bool training) {
   if (o == SIM_KEPT && training) return "activations kept for backward";
   if (o == SIM_GRADIENTS) return "gradients, copies of weights";
   if (o == SIM_WORKING) return "running kernel's operands, result";
+  if (o == SIM_OTHER) return "space that kernels work in";
   return sim_owner_name(o);
 }
 

@@ -15,6 +15,7 @@ static const char *owner_words(const SimReport *r, SimOwner o) {
   if (o == SIM_KEPT && r->training) return "activations kept for the backward pass";
   if (o == SIM_GRADIENTS) return "gradients, copies of weights";
   if (o == SIM_WORKING) return "what the running kernel reads and writes";
+  if (o == SIM_OTHER) return "space that kernels work in";
   return sim_owner_name(o);
 }
 

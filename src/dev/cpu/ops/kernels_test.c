@@ -315,6 +315,80 @@ static Case cases[] = {
   "func.func @main(%a: tensor<" a ">) -> tensor<" o                                 \
   "> { %r = stablehlo.transpose %a, dims = " dims " : (tensor<" a ">) -> tensor<" o \
   "> return %r : tensor<" o "> }"
+/* Transposes of elements of one size: planes of all kinds of sides. */
+#define TURNS(T)                                                                                     \
+  {"turn_plane_" T, TURN("70x133x" T, "[1, 0]", "133x70x" T), "transpose", 0, -100, 100},            \
+      {"turn_plane_lines_" T,                                                                        \
+       TURN("128x256x" T, "[1, 0]", "256x128x" T),                                                   \
+       "transpose",                                                                                  \
+       0,                                                                                            \
+       -100,                                                                                         \
+       100},                                                                                         \
+      {"turn_lines_" T, TURN("1024x64x" T, "[1, 0]", "64x1024x" T), "transpose", 0, -100, 100},      \
+      {"turn_few_columns_" T, TURN("50x9x" T, "[1, 0]", "9x50x" T), "transpose", 0, -100, 100},      \
+      {"turn_few_rows_" T, TURN("9x50x" T, "[1, 0]", "50x9x" T), "transpose", 0, -100, 100},         \
+      {"turn_six_" T, TURN("6x41x" T, "[1, 0]", "41x6x" T), "transpose", 0, -100, 100},              \
+      {"turn_six_across_" T, TURN("41x6x" T, "[1, 0]", "6x41x" T), "transpose", 0, -100, 100},       \
+      {"turn_rows_of_1_" T, TURN("11x5x1x" T, "[1, 0, 2]", "5x11x1x" T), "transpose", 0, -100, 100}, \
+      {"turn_rows_of_3_" T, TURN("11x5x3x" T, "[1, 0, 2]", "5x11x3x" T), "transpose", 0, -100, 100}, \
+      {"turn_rows_of_5_" T, TURN("11x5x5x" T, "[1, 0, 2]", "5x11x5x" T), "transpose", 0, -100, 100}, \
+      {"turn_rows_of_7_" T, TURN("11x5x7x" T, "[1, 0, 2]", "5x11x7x" T), "transpose", 0, -100, 100}, \
+      {"turn_rows_of_9_" T, TURN("11x5x9x" T, "[1, 0, 2]", "5x11x9x" T), "transpose", 0, -100, 100}, \
+      {"turn_rows_of_13_" T,                                                                         \
+       TURN("11x5x13x" T, "[1, 0, 2]", "5x11x13x" T),                                                \
+       "transpose",                                                                                  \
+       0,                                                                                            \
+       -100,                                                                                         \
+       100},                                                                                         \
+      {"turn_rows_of_17_" T,                                                                         \
+       TURN("11x5x17x" T, "[1, 0, 2]", "5x11x17x" T),                                                \
+       "transpose",                                                                                  \
+       0,                                                                                            \
+       -100,                                                                                         \
+       100},                                                                                         \
+      {"turn_rows_of_33_" T,                                                                         \
+       TURN("11x5x33x" T, "[1, 0, 2]", "5x11x33x" T),                                                \
+       "transpose",                                                                                  \
+       0,                                                                                            \
+       -100,                                                                                         \
+       100},                                                                                         \
+      {"turn_rows_of_70_" T,                                                                         \
+       TURN("11x5x70x" T, "[1, 0, 2]", "5x11x70x" T),                                                \
+       "transpose",                                                                                  \
+       0,                                                                                            \
+       -100,                                                                                         \
+       100},                                                                                         \
+      {"turn_apart3_" T, TURN("33x3x" T, "[1, 0]", "3x33x" T), "transpose", 0, -100, 100},           \
+      {"turn_join4_" T, TURN("4x37x" T, "[1, 0]", "37x4x" T), "transpose", 0, -100, 100},            \
+      {"turn_apart2_" T, TURN("50x2x" T, "[1, 0]", "2x50x" T), "transpose", 0, -100, 100},           \
+      {"turn_blocks_" T, TURN("37x2x2x" T, "[0, 2, 1]", "37x2x2x" T), "transpose", 0, -100, 100},    \
+      {"turn_blocks_odd_" T,                                                                         \
+       TURN("41x3x5x" T, "[0, 2, 1]", "41x5x3x" T),                                                  \
+       "transpose",                                                                                  \
+       0,                                                                                            \
+       -100,                                                                                         \
+       100},                                                                                         \
+      {"turn_blocks_outer_" T,                                                                       \
+       TURN("5x19x4x8x" T, "[1, 0, 3, 2]", "19x5x8x4x" T),                                           \
+       "transpose",                                                                                  \
+       0,                                                                                            \
+       -100,                                                                                         \
+       100},                                                                                         \
+      {"turn_rows_" T, TURN("9x7x5x16x" T, "[0, 2, 1, 3]", "9x5x7x16x" T),                           \
+       "transpose",    0,                                                                            \
+       -100,           100},                                                                         \
+      {"turn_rows_odd_" T,                                                                           \
+       TURN("9x7x5x3x" T, "[0, 2, 1, 3]", "9x5x7x3x" T),                                             \
+       "transpose",                                                                                  \
+       0,                                                                                            \
+       -100,                                                                                         \
+       100},                                                                                         \
+      {"turn_all_turned_" T,                                                                         \
+       TURN("6x65x33x" T, "[2, 1, 0]", "33x65x6x" T),                                                \
+       "transpose",                                                                                  \
+       0,                                                                                            \
+       -100,                                                                                         \
+       100},
 #define APPROX(t, o)                                                                              \
   "func.func @main(%a: tensor<" t "xf32>, %b: tensor<" t                                          \
   "xi32>, %c: tensor<f32>, %d: tensor<i32>) "                                                     \
@@ -529,164 +603,13 @@ static Case cases[] = {
      1e-5, 0, 0},
     {"scan_add_back", SCAN("21x700xf32", "f32", "add", "1, 700", "[[0, 0], [0, 699]]", "0.0"),
      "scan", 1e-5, 0, 0},
-    {"turn_plane_i8", TURN("70x133xi8", "[1, 0]", "133x70xi8"), "transpose", 0, -100, 100},
-    {"turn_plane_f16", TURN("70x133xf16", "[1, 0]", "133x70xf16"), "transpose", 0, -100, 100},
-    {"turn_plane_f32", TURN("70x133xf32", "[1, 0]", "133x70xf32"), "transpose", 0, -100, 100},
-    {"turn_plane_f64", TURN("70x133xf64", "[1, 0]", "133x70xf64"), "transpose", 0, -100, 100},
-    {"turn_plane_complex", TURN("70x133xcomplex<f64>", "[1, 0]", "133x70xcomplex<f64>"),
-     "transpose", 0, -100, 100},
-    {"turn_plane_lines_i8", TURN("128x256xi8", "[1, 0]", "256x128xi8"), "transpose", 0, -100, 100},
-    {"turn_plane_lines_f16", TURN("128x256xf16", "[1, 0]", "256x128xf16"), "transpose", 0, -100,
-     100},
-    {"turn_plane_lines_f32", TURN("128x256xf32", "[1, 0]", "256x128xf32"), "transpose", 0, -100,
-     100},
-    {"turn_plane_lines_f64", TURN("128x256xf64", "[1, 0]", "256x128xf64"), "transpose", 0, -100,
-     100},
-    {"turn_lines_i8", TURN("1024x64xi8", "[1, 0]", "64x1024xi8"), "transpose", 0, -100, 100},
-    {"turn_few_columns_i8", TURN("50x9xi8", "[1, 0]", "9x50xi8"), "transpose", 0, -100, 100},
-    {"turn_few_rows_i8", TURN("9x50xi8", "[1, 0]", "50x9xi8"), "transpose", 0, -100, 100},
-    {"turn_six_i8", TURN("6x41xi8", "[1, 0]", "41x6xi8"), "transpose", 0, -100, 100},
-    {"turn_six_across_i8", TURN("41x6xi8", "[1, 0]", "6x41xi8"), "transpose", 0, -100, 100},
-    {"turn_rows_of_1_i8", TURN("11x5x1xi8", "[1, 0, 2]", "5x11x1xi8"), "transpose", 0, -100, 100},
-    {"turn_rows_of_3_i8", TURN("11x5x3xi8", "[1, 0, 2]", "5x11x3xi8"), "transpose", 0, -100, 100},
-    {"turn_rows_of_5_i8", TURN("11x5x5xi8", "[1, 0, 2]", "5x11x5xi8"), "transpose", 0, -100, 100},
-    {"turn_rows_of_7_i8", TURN("11x5x7xi8", "[1, 0, 2]", "5x11x7xi8"), "transpose", 0, -100, 100},
-    {"turn_rows_of_9_i8", TURN("11x5x9xi8", "[1, 0, 2]", "5x11x9xi8"), "transpose", 0, -100, 100},
-    {"turn_rows_of_13_i8", TURN("11x5x13xi8", "[1, 0, 2]", "5x11x13xi8"), "transpose", 0, -100,
-     100},
-    {"turn_rows_of_17_i8", TURN("11x5x17xi8", "[1, 0, 2]", "5x11x17xi8"), "transpose", 0, -100,
-     100},
-    {"turn_rows_of_33_i8", TURN("11x5x33xi8", "[1, 0, 2]", "5x11x33xi8"), "transpose", 0, -100,
-     100},
-    {"turn_rows_of_70_i8", TURN("11x5x70xi8", "[1, 0, 2]", "5x11x70xi8"), "transpose", 0, -100,
-     100},
-    {"turn_lines_f16", TURN("1024x64xf16", "[1, 0]", "64x1024xf16"), "transpose", 0, -100, 100},
-    {"turn_few_columns_f16", TURN("50x9xf16", "[1, 0]", "9x50xf16"), "transpose", 0, -100, 100},
-    {"turn_few_rows_f16", TURN("9x50xf16", "[1, 0]", "50x9xf16"), "transpose", 0, -100, 100},
-    {"turn_six_f16", TURN("6x41xf16", "[1, 0]", "41x6xf16"), "transpose", 0, -100, 100},
-    {"turn_six_across_f16", TURN("41x6xf16", "[1, 0]", "6x41xf16"), "transpose", 0, -100, 100},
-    {"turn_rows_of_1_f16", TURN("11x5x1xf16", "[1, 0, 2]", "5x11x1xf16"), "transpose", 0, -100,
-     100},
-    {"turn_rows_of_3_f16", TURN("11x5x3xf16", "[1, 0, 2]", "5x11x3xf16"), "transpose", 0, -100,
-     100},
-    {"turn_rows_of_5_f16", TURN("11x5x5xf16", "[1, 0, 2]", "5x11x5xf16"), "transpose", 0, -100,
-     100},
-    {"turn_rows_of_7_f16", TURN("11x5x7xf16", "[1, 0, 2]", "5x11x7xf16"), "transpose", 0, -100,
-     100},
-    {"turn_rows_of_9_f16", TURN("11x5x9xf16", "[1, 0, 2]", "5x11x9xf16"), "transpose", 0, -100,
-     100},
-    {"turn_rows_of_13_f16", TURN("11x5x13xf16", "[1, 0, 2]", "5x11x13xf16"), "transpose", 0, -100,
-     100},
-    {"turn_rows_of_17_f16", TURN("11x5x17xf16", "[1, 0, 2]", "5x11x17xf16"), "transpose", 0, -100,
-     100},
-    {"turn_rows_of_33_f16", TURN("11x5x33xf16", "[1, 0, 2]", "5x11x33xf16"), "transpose", 0, -100,
-     100},
-    {"turn_rows_of_70_f16", TURN("11x5x70xf16", "[1, 0, 2]", "5x11x70xf16"), "transpose", 0, -100,
-     100},
-    {"turn_lines_f32", TURN("1024x64xf32", "[1, 0]", "64x1024xf32"), "transpose", 0, -100, 100},
-    {"turn_few_columns_f32", TURN("50x9xf32", "[1, 0]", "9x50xf32"), "transpose", 0, -100, 100},
-    {"turn_few_rows_f32", TURN("9x50xf32", "[1, 0]", "50x9xf32"), "transpose", 0, -100, 100},
-    {"turn_six_f32", TURN("6x41xf32", "[1, 0]", "41x6xf32"), "transpose", 0, -100, 100},
-    {"turn_six_across_f32", TURN("41x6xf32", "[1, 0]", "6x41xf32"), "transpose", 0, -100, 100},
-    {"turn_rows_of_1_f32", TURN("11x5x1xf32", "[1, 0, 2]", "5x11x1xf32"), "transpose", 0, -100,
-     100},
-    {"turn_rows_of_3_f32", TURN("11x5x3xf32", "[1, 0, 2]", "5x11x3xf32"), "transpose", 0, -100,
-     100},
-    {"turn_rows_of_5_f32", TURN("11x5x5xf32", "[1, 0, 2]", "5x11x5xf32"), "transpose", 0, -100,
-     100},
-    {"turn_rows_of_7_f32", TURN("11x5x7xf32", "[1, 0, 2]", "5x11x7xf32"), "transpose", 0, -100,
-     100},
-    {"turn_rows_of_9_f32", TURN("11x5x9xf32", "[1, 0, 2]", "5x11x9xf32"), "transpose", 0, -100,
-     100},
-    {"turn_rows_of_13_f32", TURN("11x5x13xf32", "[1, 0, 2]", "5x11x13xf32"), "transpose", 0, -100,
-     100},
-    {"turn_rows_of_17_f32", TURN("11x5x17xf32", "[1, 0, 2]", "5x11x17xf32"), "transpose", 0, -100,
-     100},
-    {"turn_rows_of_33_f32", TURN("11x5x33xf32", "[1, 0, 2]", "5x11x33xf32"), "transpose", 0, -100,
-     100},
-    {"turn_rows_of_70_f32", TURN("11x5x70xf32", "[1, 0, 2]", "5x11x70xf32"), "transpose", 0, -100,
-     100},
-    {"turn_lines_f64", TURN("1024x64xf64", "[1, 0]", "64x1024xf64"), "transpose", 0, -100, 100},
-    {"turn_few_columns_f64", TURN("50x9xf64", "[1, 0]", "9x50xf64"), "transpose", 0, -100, 100},
-    {"turn_few_rows_f64", TURN("9x50xf64", "[1, 0]", "50x9xf64"), "transpose", 0, -100, 100},
-    {"turn_six_f64", TURN("6x41xf64", "[1, 0]", "41x6xf64"), "transpose", 0, -100, 100},
-    {"turn_six_across_f64", TURN("41x6xf64", "[1, 0]", "6x41xf64"), "transpose", 0, -100, 100},
-    {"turn_rows_of_1_f64", TURN("11x5x1xf64", "[1, 0, 2]", "5x11x1xf64"), "transpose", 0, -100,
-     100},
-    {"turn_rows_of_3_f64", TURN("11x5x3xf64", "[1, 0, 2]", "5x11x3xf64"), "transpose", 0, -100,
-     100},
-    {"turn_rows_of_5_f64", TURN("11x5x5xf64", "[1, 0, 2]", "5x11x5xf64"), "transpose", 0, -100,
-     100},
-    {"turn_rows_of_7_f64", TURN("11x5x7xf64", "[1, 0, 2]", "5x11x7xf64"), "transpose", 0, -100,
-     100},
-    {"turn_rows_of_9_f64", TURN("11x5x9xf64", "[1, 0, 2]", "5x11x9xf64"), "transpose", 0, -100,
-     100},
-    {"turn_rows_of_13_f64", TURN("11x5x13xf64", "[1, 0, 2]", "5x11x13xf64"), "transpose", 0, -100,
-     100},
-    {"turn_rows_of_17_f64", TURN("11x5x17xf64", "[1, 0, 2]", "5x11x17xf64"), "transpose", 0, -100,
-     100},
-    {"turn_rows_of_33_f64", TURN("11x5x33xf64", "[1, 0, 2]", "5x11x33xf64"), "transpose", 0, -100,
-     100},
-    {"turn_rows_of_70_f64", TURN("11x5x70xf64", "[1, 0, 2]", "5x11x70xf64"), "transpose", 0, -100,
-     100},
+    TURNS("i8") TURNS("f16") TURNS("f32") TURNS("f64"){
+        "turn_plane_complex", TURN("70x133xcomplex<f64>", "[1, 0]", "133x70xcomplex<f64>"),
+        "transpose", 0, -100, 100},
     {"turn_lines_complex", TURN("64x256xcomplex<f64>", "[1, 0]", "256x64xcomplex<f64>"),
      "transpose", 0, -100, 100},
-    {"turn_apart3_i8", TURN("33x3xi8", "[1, 0]", "3x33xi8"), "transpose", 0, -100, 100},
-    {"turn_apart3_f16", TURN("33x3xf16", "[1, 0]", "3x33xf16"), "transpose", 0, -100, 100},
-    {"turn_apart3_f32", TURN("33x3xf32", "[1, 0]", "3x33xf32"), "transpose", 0, -100, 100},
-    {"turn_apart3_f64", TURN("33x3xf64", "[1, 0]", "3x33xf64"), "transpose", 0, -100, 100},
-    {"turn_join4_i8", TURN("4x37xi8", "[1, 0]", "37x4xi8"), "transpose", 0, -100, 100},
-    {"turn_join4_f16", TURN("4x37xf16", "[1, 0]", "37x4xf16"), "transpose", 0, -100, 100},
-    {"turn_join4_f32", TURN("4x37xf32", "[1, 0]", "37x4xf32"), "transpose", 0, -100, 100},
-    {"turn_join4_f64", TURN("4x37xf64", "[1, 0]", "37x4xf64"), "transpose", 0, -100, 100},
-    {"turn_apart2_i8", TURN("50x2xi8", "[1, 0]", "2x50xi8"), "transpose", 0, -100, 100},
-    {"turn_apart2_f16", TURN("50x2xf16", "[1, 0]", "2x50xf16"), "transpose", 0, -100, 100},
-    {"turn_apart2_f32", TURN("50x2xf32", "[1, 0]", "2x50xf32"), "transpose", 0, -100, 100},
-    {"turn_apart2_f64", TURN("50x2xf64", "[1, 0]", "2x50xf64"), "transpose", 0, -100, 100},
-    {"turn_blocks_i8", TURN("37x2x2xi8", "[0, 2, 1]", "37x2x2xi8"), "transpose", 0, -100, 100},
-    {"turn_blocks_f16", TURN("37x2x2xf16", "[0, 2, 1]", "37x2x2xf16"), "transpose", 0, -100, 100},
-    {"turn_blocks_f32", TURN("37x2x2xf32", "[0, 2, 1]", "37x2x2xf32"), "transpose", 0, -100, 100},
-    {"turn_blocks_f64", TURN("37x2x2xf64", "[0, 2, 1]", "37x2x2xf64"), "transpose", 0, -100, 100},
     {"turn_blocks_complex", TURN("37x2x2xcomplex<f64>", "[0, 2, 1]", "37x2x2xcomplex<f64>"),
      "transpose", 0, -100, 100},
-    {"turn_blocks_odd_i8", TURN("41x3x5xi8", "[0, 2, 1]", "41x5x3xi8"), "transpose", 0, -100, 100},
-    {"turn_blocks_odd_f16", TURN("41x3x5xf16", "[0, 2, 1]", "41x5x3xf16"), "transpose", 0, -100,
-     100},
-    {"turn_blocks_odd_f32", TURN("41x3x5xf32", "[0, 2, 1]", "41x5x3xf32"), "transpose", 0, -100,
-     100},
-    {"turn_blocks_odd_f64", TURN("41x3x5xf64", "[0, 2, 1]", "41x5x3xf64"), "transpose", 0, -100,
-     100},
-    {"turn_blocks_outer_i8", TURN("5x19x4x8xi8", "[1, 0, 3, 2]", "19x5x8x4xi8"), "transpose", 0,
-     -100, 100},
-    {"turn_blocks_outer_f16", TURN("5x19x4x8xf16", "[1, 0, 3, 2]", "19x5x8x4xf16"), "transpose", 0,
-     -100, 100},
-    {"turn_blocks_outer_f32", TURN("5x19x4x8xf32", "[1, 0, 3, 2]", "19x5x8x4xf32"), "transpose", 0,
-     -100, 100},
-    {"turn_blocks_outer_f64", TURN("5x19x4x8xf64", "[1, 0, 3, 2]", "19x5x8x4xf64"), "transpose", 0,
-     -100, 100},
-    {"turn_rows_i8", TURN("9x7x5x16xi8", "[0, 2, 1, 3]", "9x5x7x16xi8"), "transpose", 0, -100, 100},
-    {"turn_rows_f16", TURN("9x7x5x16xf16", "[0, 2, 1, 3]", "9x5x7x16xf16"), "transpose", 0, -100,
-     100},
-    {"turn_rows_f32", TURN("9x7x5x16xf32", "[0, 2, 1, 3]", "9x5x7x16xf32"), "transpose", 0, -100,
-     100},
-    {"turn_rows_f64", TURN("9x7x5x16xf64", "[0, 2, 1, 3]", "9x5x7x16xf64"), "transpose", 0, -100,
-     100},
-    {"turn_rows_odd_i8", TURN("9x7x5x3xi8", "[0, 2, 1, 3]", "9x5x7x3xi8"), "transpose", 0, -100,
-     100},
-    {"turn_rows_odd_f16", TURN("9x7x5x3xf16", "[0, 2, 1, 3]", "9x5x7x3xf16"), "transpose", 0, -100,
-     100},
-    {"turn_rows_odd_f32", TURN("9x7x5x3xf32", "[0, 2, 1, 3]", "9x5x7x3xf32"), "transpose", 0, -100,
-     100},
-    {"turn_rows_odd_f64", TURN("9x7x5x3xf64", "[0, 2, 1, 3]", "9x5x7x3xf64"), "transpose", 0, -100,
-     100},
-    {"turn_all_turned_i8", TURN("6x65x33xi8", "[2, 1, 0]", "33x65x6xi8"), "transpose", 0, -100,
-     100},
-    {"turn_all_turned_f16", TURN("6x65x33xf16", "[2, 1, 0]", "33x65x6xf16"), "transpose", 0, -100,
-     100},
-    {"turn_all_turned_f32", TURN("6x65x33xf32", "[2, 1, 0]", "33x65x6xf32"), "transpose", 0, -100,
-     100},
-    {"turn_all_turned_f64", TURN("6x65x33xf64", "[2, 1, 0]", "33x65x6xf64"), "transpose", 0, -100,
-     100},
     {"scan_short", SCAN("210x3xf32", "f32", "maximum", "1, 3", "[[0, 0], [2, 0]]", "0.0"), "scan",
      0, 0, 0},
     {"scan_short_back", SCAN("77x32xbf16", "bf16", "add", "1, 32", "[[0, 0], [0, 31]]", "0.0"),

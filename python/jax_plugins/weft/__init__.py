@@ -28,6 +28,8 @@ def _library_path():
 def _options():
     """Create options. How programs ask JAX for several CPU devices also counts for a WEFT_DEVICE without a number ("cpu")."""
     import jax
+    from jax._src.lib import xla_client
+    xla_client.CompileOptions()  # jaxlib reads XLA_FLAGS with the first: now, as XLA's own clients do, not within the first compile
     count = getattr(jax.config, "jax_num_cpu_devices", -1)
     if not count or count < 1:
         flag = re.search(r"--xla_force_host_platform_device_count=(\d+)", os.environ.get("XLA_FLAGS", ""))

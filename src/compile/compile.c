@@ -12,6 +12,7 @@ static const struct {
 } passes[] = {
     {"inline", pass_inline},
     {"windows", pass_windows},
+    {"algorithms", pass_algorithms},
     {"pairs", pass_pairs},
     {"products", pass_products},
     {"groups", pass_groups},

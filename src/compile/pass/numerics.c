@@ -37,16 +37,30 @@ static void split(Rewriter *w, Value *x, int n, Value **parts) {
   }
 }
 
-static bool wants(const Op *op) {
+static bool f32_product(const Op *op) {
   if (op->kind != OP_DOT && op->kind != OP_DOT_GENERAL && op->kind != OP_CONVOLUTION) return false;
-  if (op_attr(op, "lhs_precision_type")) return false;
   return op->operands[0]->type->dtype == DT_F32 && op->operands[1]->type->dtype == DT_F32 &&
          op_type(op)->dtype == DT_F32 && !op->operands[0]->type->quant &&
          !op->operands[1]->type->quant;
 }
 
+static DType type_attr(const Op *op, const char *name) {
+  const Attr *a = op_attr(op, name);
+  return a && a->type ? a->type->dtype : DT_INVALID;
+}
+
+/* The same of a product whose algorithm asks for several ones of bf16. */
+static int algorithm_level(const Op *op) {
+  if (!f32_product(op) || type_attr(op, "lhs_precision_type") != DT_BF16 ||
+      type_attr(op, "rhs_precision_type") != DT_BF16 ||
+      type_attr(op, "accumulation_type") != DT_F32)
+    return -1;
+  int64_t products = op_int(op, "num_primitive_operations", 1);
+  return products == 3 ? 1 : products == 6 ? 2 : -1;
+}
+
 int numerics_level(const Op *op) {
-  if (!wants(op)) return -1;
+  if (!f32_product(op) || op_attr(op, "lhs_precision_type")) return -1;
   const Attr *a = op_attr(op, "precision_config");
   int level = 0;
   for (int i = 0; a && a->kind == AT_ARRAY && i < a->n; i++)
@@ -54,6 +68,14 @@ int numerics_level(const Op *op) {
                        : str_is(a->items[i]->s, "HIGH")  ? 1
                                                          : 0);
   return level;
+}
+
+static void drop_algorithm(Module *m, Op *op) {
+  static const char *const names[] = {"lhs_precision_type",          "rhs_precision_type",
+                                      "accumulation_type",           "lhs_component_count",
+                                      "rhs_component_count",         "num_primitive_operations",
+                                      "allow_imprecise_accumulation"};
+  for (int i = 0; i < COUNT_OF(names); i++) op_set_attr(m, op, str_from(names[i]), NULL);
 }
 
 static void bf16_passes(Rewriter *w, Op *op, int level) {
@@ -85,9 +107,15 @@ static void rewrite(Module *m, Region *r, Numerics policy) {
   for (Op *op = r->first, *next; op; op = next) {
     next = op->next;
     for (int i = 0; i < op->n_regions; i++) rewrite(m, op->regions[i], policy);
-    int level = numerics_level(op);
-    if (level < 0) continue;
     Rewriter w = {m, op};
+    int level = algorithm_level(op);
+    if (level >= 0) {
+      drop_algorithm(m, op);
+      bf16_passes(&w, op, level);
+      continue;
+    }
+    level = numerics_level(op);
+    if (level < 0) continue;
     if (policy == NUM_BF16_PASSES) {
       bf16_passes(&w, op, level);
     } else if (level < 2) {

@@ -7,8 +7,9 @@
  * arXiv:1904.06376) NUM_TF32         A100 and later: f32 operands at DEFAULT or HIGH are rounded to
  * 10 mantissa bits; HIGHEST is f32
  *
- * Products with an explicit `algorithm` are left alone: it says what to compute. Other element
- * types too: a bf16 or f16 product already has these operands.
+ * Products with an explicit `algorithm` are left alone: it says what to compute; but those of 3 or 6
+ * products of bf16 parts, which the host would do in f32, become these. Other element types are left
+ * alone too: a bf16 or f16 product already has these operands.
  */
 #ifndef WEFT_COMPILE_PASS_NUMERICS_H
 #define WEFT_COMPILE_PASS_NUMERICS_H

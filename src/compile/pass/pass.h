@@ -17,6 +17,8 @@ Err *pass_inline(Module *m);
 /* Constant folding (small), common subexpressions, algebraic identities, dead code, trivial control
  * flow. */
 Err *pass_simplify(Module *m);
+/* Products with an explicit algorithm become plain ones, of rounded operands. */
+Err *pass_algorithms(Module *m);
 /* Convolutions that are matrix products become dot_general. */
 Err *pass_products(Module *m);
 /* Convolutions of groups with large windows and few results become dot_general. */

@@ -16,6 +16,68 @@ static void near(const char *text, const char *chip, double want) {
   near_both(text, chip, want, 0);
 }
 
+static void peak_near(const char *text, const char *chip, double want) {
+  SimReport *r = estimate(text, chip);
+  double bytes = r->peak_bytes;
+  sim_report_free(r);
+  if (bytes < want * 0.98 || bytes > want * 1.02)
+    fail_msg("%s: %.0f bytes, libtpu says %.0f", chip, bytes, want);
+}
+
+#define GATHER1                                                                              \
+  " <{dimension_numbers = #stablehlo.gather<offset_dims = [1], collapsed_slice_dims = [0], " \
+  "start_index_map = [0], index_vector_dim = 1>, indices_are_sorted = false, slice_sizes = " \
+  "array<i64: 1, 1>}> : (tensor<3500x1xf32>, tensor<16000x1xi32>) -> tensor<16000x1xf32>\n"
+/* Rows of one element are a vector, not one of 128 lanes each. */
+static void test_rows_of_one(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func public @main(%a: tensor<3500x1xf32>, %b: tensor<3500x1xf32>, "
+      "%s: tensor<16000x1xi32>, %d: tensor<16000x1xi32>, %h: tensor<16000x128xf32>) -> "
+      "tensor<128xf32> {\n"
+      "  %0 = \"stablehlo.gather\"(%a, %s)" GATHER1 "  %1 = \"stablehlo.gather\"(%b, %d)" GATHER1
+      "  %2 = stablehlo.add %0, %1 : tensor<16000x1xf32>\n"
+      "  %3 = stablehlo.exponential %2 : tensor<16000x1xf32>\n"
+      "  %4 = stablehlo.broadcast_in_dim %3, dims = [0, 1] : (tensor<16000x1xf32>) -> "
+      "tensor<16000x128xf32>\n"
+      "  %5 = stablehlo.multiply %h, %4 : tensor<16000x128xf32>\n"
+      "  %z = stablehlo.constant dense<0.0> : tensor<f32>\n"
+      "  %r = stablehlo.reduce(%5 init: %z) applies stablehlo.add across dimensions = [0] : "
+      "(tensor<16000x128xf32>, tensor<f32>) -> tensor<128xf32>\n"
+      "  return %r : tensor<128xf32>\n}\n";
+  peak_near(text, "tpu-v3", 8595456);
+}
+
+#define T "tensor<7000x192xf32>"
+/* Results are written over the turned copies of what they update. */
+static void test_over_copies(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func public @main(%e: " T " {tf.aliasing_output = 0 : i32}, %v: " T
+      " {tf.aliasing_output = 1 : i32}, %i: tensor<3000x1xi32>, %g: tensor<3000x192xf32>) -> (" T
+      ", " T ") {\n"
+      "  %z = stablehlo.constant dense<0.0> : " T "\n"
+      "  %s = \"stablehlo.scatter\"(%z, %i, %g) <{indices_are_sorted = false, "
+      "scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [1], "
+      "inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>, "
+      "unique_indices = false}> ({\n"
+      "  ^bb0(%x: tensor<f32>, %y: tensor<f32>):\n"
+      "    %t = stablehlo.add %x, %y : tensor<f32>\n"
+      "    stablehlo.return %t : tensor<f32>\n"
+      "  }) : (" T ", tensor<3000x1xi32>, tensor<3000x192xf32>) -> " T "\n"
+      "  %2 = stablehlo.multiply %s, %s : " T "\n"
+      "  %w = stablehlo.add %v, %2 : " T "\n"
+      "  %c = stablehlo.constant dense<1.0e-01> : " T "\n"
+      "  %3 = stablehlo.multiply %c, %s : " T "\n"
+      "  %p = stablehlo.constant dense<1.0e-08> : " T "\n"
+      "  %4 = stablehlo.add %w, %p : " T "\n"
+      "  %5 = stablehlo.rsqrt %4 : " T "\n"
+      "  %6 = stablehlo.multiply %3, %5 : " T "\n"
+      "  %f = stablehlo.subtract %e, %6 : " T "\n"
+      "  return %f, %w : " T ", " T "\n}\n";
+  peak_near(text, "tpu-v3", 34691072);
+}
+
 /* A copy from on-chip memory takes as small windows as one from device memory. */
 static void test_copies(void **state) {
   (void)state;
@@ -288,7 +350,9 @@ static void test_fetched_gradient(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_copies),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows_of_one),
+                                     cmocka_unit_test(test_over_copies),
+                                     cmocka_unit_test(test_copies),
                                      cmocka_unit_test(test_at_once),
                                      cmocka_unit_test(test_relaid),
                                      cmocka_unit_test(test_rounded),

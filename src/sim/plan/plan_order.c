@@ -229,14 +229,14 @@ static double peak_of(const Order *o, const Ints *order) {
   for (int i = 0; i < order->n; i++) {
     const Kernel *k = p->kernels.v[order->v[i]];
     double shared = 0; /* results put where an input was */
-    const HValue *taken = NULL;
+    bool taken[64] = {false};
     for (int r = 0; r < k->roots.n; r++)
-      for (int q = 0; q < k->reads.n && k->roots.v[r]->val; q++) {
+      for (int q = 0; q < k->reads.n && q < 64 && k->roots.v[r]->val; q++) {
         const HValue *v = base_of(k->reads.v[q]), *w = k->roots.v[r]->val;
-        if (v == taken || !own(o, v) || !own(o, w) || last[v->index] != i || w->alias ||
+        if (taken[q] || !own(o, v) || !own(o, w) || last[v->index] != i || w->alias ||
             last[w->index] == order->n || !plan_writes_over(p, k, v, w))
           continue;
-        taken = v;
+        taken[q] = true;
         shared += w->bytes;
         break;
       }

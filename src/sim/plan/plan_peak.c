@@ -51,7 +51,9 @@ bool plan_writes_over(const Plan *p, const Kernel *k, const HValue *v, const HVa
   for (int i = 0; i < o->node->rank; i++)
     if (v->order[i] != o->order[i]) return false;
   int budget = 500;
-  if (plain_path(v->node, o->node, &budget) != 1) return false;
+  const HValue *of = /* a copy: what reads it names the original */
+      v->kernel < 0 ? NULL : p->kernels.v[v->kernel]->copy_of;
+  if (plain_path(of ? of->node : v->node, o->node, &budget) != 1) return false;
   return !p->law->tall || hlo_bits(v->node->dt) != 16 || feeds_product(p, v) == feeds_product(p, o);
 }
 

@@ -177,16 +177,23 @@ static void turn_pooled(Plan *p, Kernel *k, HNode *n) {
     value_layout(p->law, made, order);
 }
 
+/* The natural order; rows of one element lie as a vector. */
+static void rows_order(const HNode *x, int *order) {
+  int r = x->rank;
+  for (int d = 0; d < r; d++) order[d] = r - 1 - d;
+  if (r == 2 && x->d[1] == 1) swap_first(order);
+}
+
 /* The order in which what addresses rows wants its operand x. */
 static void indexed_order(const Law *law, const HNode *n, const HNode *x, int *order) {
   const int64_t *map;
   int r = x->rank;
-  for (int d = 0; d < r; d++) order[d] = r - 1 - d;
+  rows_order(x, order);
   if (n->kind == H_SORT) sort_order(law, n, order);
   else if (n->kind == H_OTHER)
     value_order_default(law, n, order); /* of the result, which is narrow */
   else if (n->kind == H_GATHER && n->src && op_ints(n->src, "start_index_map", &map) == 1 &&
-           map[0] == r - 1)
+           map[0] == r - 1 && x->d[r - 1] > 1)
     swap_first(order); /* the indexed dimension may not be in lanes */
 }
 
@@ -243,6 +250,7 @@ static void turn_rows(Plan *p, Kernel *k, HNode *n) {
     k->reads.v[q] = plan_copy(p, v, order);
     if (scatter && v->node == n->in[0] && v->kernel >= 0) added_to = v;
   }
+  if (n->rank == 2 && n->d[1] == 1) rows_order(n, order);
   if (n->rank == r && n->val && n->n_results == 1) value_layout(p->law, n->val, order);
   if (!added_to || n->is_output) return;
   int before = p->kernels.n; /* and back */

@@ -664,6 +664,92 @@ static void test_scores(void **state) {
   assert_true(turned);
 }
 
+/* The number of arrays of that type that are stored. */
+static int stored(const char *text, const char *chip, const char *type) {
+  SimReport *r = estimate(text, chip);
+  int n = 0;
+  for (int i = 0; i < r->n_lives; i++) n += strstr(r->lives[i].type, type) != NULL;
+  sim_report_free(r);
+  return n;
+}
+
+/* A short array that several others are made of is stored if it is made of three of its size, not if rows
+ * and columns are repeated to that size, and however long the way to its only one is. */
+static void test_short(void **state) {
+  (void)state;
+  static const char repeated[] =
+      "func.func public @main(%x: tensor<300x160xf32>, %m: tensor<300xf32>, %r: tensor<300xf32>, "
+      "%g: tensor<160xf32>) -> (tensor<300xf32>, tensor<160xf32>) {\n"
+      "  %z = stablehlo.constant dense<0.0> : tensor<f32>\n"
+      "  %a = stablehlo.broadcast_in_dim %m, dims = [0] : (tensor<300xf32>) -> "
+      "tensor<300x160xf32>\n"
+      "  %b = stablehlo.broadcast_in_dim %r, dims = [0] : (tensor<300xf32>) -> "
+      "tensor<300x160xf32>\n"
+      "  %c = stablehlo.broadcast_in_dim %g, dims = [1] : (tensor<160xf32>) -> "
+      "tensor<300x160xf32>\n"
+      "  %d = stablehlo.subtract %x, %a : tensor<300x160xf32>\n"
+      "  %e = stablehlo.multiply %d, %b : tensor<300x160xf32>\n"
+      "  %y = stablehlo.multiply %e, %c : tensor<300x160xf32>\n"
+      "  %s = stablehlo.reduce(%y init: %z) applies stablehlo.add across dimensions = [1] : "
+      "(tensor<300x160xf32>, tensor<f32>) -> tensor<300xf32>\n"
+      "  %w = stablehlo.broadcast_in_dim %s, dims = [0] : (tensor<300xf32>) -> "
+      "tensor<300x160xf32>\n"
+      "  %v = stablehlo.multiply %y, %w : tensor<300x160xf32>\n"
+      "  %t = stablehlo.reduce(%v init: %z) applies stablehlo.add across dimensions = [0] : "
+      "(tensor<300x160xf32>, tensor<f32>) -> tensor<160xf32>\n"
+      "  return %s, %t : tensor<300xf32>, tensor<160xf32>\n}\n";
+  Buf b = {0};
+  buf_cstr(&b, "func.func public @main(%x0: tensor<300x64xui32>) -> (tensor<300xui32>, "
+               "tensor<64xui32>) {\n"
+               "  %z = stablehlo.constant dense<0> : tensor<ui32>\n");
+  for (int i = 0; i < 8; i++)
+    buf_printf(&b,
+               "  %%k%d = stablehlo.constant dense<%d> : tensor<300x64xui32>\n"
+               "  %%l%d = stablehlo.shift_left %%x%d, %%k%d : tensor<300x64xui32>\n"
+               "  %%r%d = stablehlo.shift_right_logical %%x%d, %%k%d : tensor<300x64xui32>\n"
+               "  %%o%d = stablehlo.or %%l%d, %%r%d : tensor<300x64xui32>\n"
+               "  %%x%d = stablehlo.xor %%x%d, %%o%d : tensor<300x64xui32>\n",
+               i, i + 3, i, i, i, i, i, i, i, i, i, i + 1, i, i);
+  buf_cstr(&b, "  %s = stablehlo.reduce(%x8 init: %z) applies stablehlo.add across dimensions = "
+               "[1] : (tensor<300x64xui32>, tensor<ui32>) -> tensor<300xui32>\n"
+               "  %t = stablehlo.reduce(%x8 init: %z) applies stablehlo.add across dimensions = "
+               "[0] : (tensor<300x64xui32>, tensor<ui32>) -> tensor<64xui32>\n"
+               "  return %s, %t : tensor<300xui32>, tensor<64xui32>\n}\n");
+  assert_int_equal(stored(repeated, "tpu-v2", "[300,160]"), 1);
+  assert_int_equal(stored(b.p, "tpu-v2", "[300,64]"), 1);
+  buf_free(&b);
+}
+
+/* A softmax of a narrow array is one kernel if what it is taken over lies in tiles. */
+static void test_softmax(void **state) {
+  (void)state;
+  static const int sides[][3] = {{32, 512, 150}, {4, 300, 300}};
+  for (int i = 0; i < 2; i++) {
+    Buf b = {0};
+    char a[64], s[64];
+    snprintf(a, sizeof a, "tensor<%dx%dx%dxbf16>", sides[i][0], sides[i][1], sides[i][2]);
+    snprintf(s, sizeof s, "tensor<%dx%dxbf16>", sides[i][0], sides[i][1]);
+    buf_printf(
+        &b,
+        "func.func public @main(%%x: %s) -> %s {\n"
+        "  %%l = stablehlo.constant dense<0xFF80> : tensor<bf16>\n"
+        "  %%z = stablehlo.constant dense<0.0> : tensor<bf16>\n"
+        "  %%m = stablehlo.reduce(%%x init: %%l) applies stablehlo.maximum across dimensions "
+        "= [2] : (%s, tensor<bf16>) -> %s\n"
+        "  %%b = stablehlo.broadcast_in_dim %%m, dims = [0, 1] : (%s) -> %s\n"
+        "  %%d = stablehlo.subtract %%x, %%b : %s\n"
+        "  %%e = stablehlo.exponential %%d : %s\n"
+        "  %%s = stablehlo.reduce(%%e init: %%z) applies stablehlo.add across dimensions = "
+        "[2] : (%s, tensor<bf16>) -> %s\n"
+        "  %%c = stablehlo.broadcast_in_dim %%s, dims = [0, 1] : (%s) -> %s\n"
+        "  %%q = stablehlo.divide %%e, %%c : %s\n"
+        "  return %%q : %s\n}\n",
+        a, a, a, s, s, a, a, a, a, s, s, a, a, a);
+    assert_int_equal(kernels(b.p, "tpu-v6e", NULL), i ? 1 : 3);
+    buf_free(&b);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_slices),         cmocka_unit_test(test_results),
@@ -678,6 +764,7 @@ int main(void) {
       cmocka_unit_test(test_cut_order),      cmocka_unit_test(test_joined),
       cmocka_unit_test(test_summed_beside),  cmocka_unit_test(test_widened),
       cmocka_unit_test(test_rows),           cmocka_unit_test(test_with_sum),
+      cmocka_unit_test(test_short),          cmocka_unit_test(test_softmax),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

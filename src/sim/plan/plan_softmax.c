@@ -20,7 +20,7 @@ static bool from_product(const HNode *n, bool *narrow) {
   }
   return false;
 }
-/* A softmax over the lanes of a narrow array of rank 3 and more is one kernel. */
+/* A softmax over a side that lies in tiles, of a narrow array of rank 3 and more, is one kernel. */
 static void inline_softmax(Plan *p, HNode *e, HNode *mx) {
   HNode *sum = NULL;
   bool others = false; /* the exponentials are read again: they are stored, the quotient is not */
@@ -29,6 +29,9 @@ static void inline_softmax(Plan *p, HNode *e, HNode *mx) {
   if ((!narrow && x->d[x->rank - 1] % 128 == 0) || x->rank < 3 || x->d[x->rank - 1] < 64 ||
       mx->n_dims != 1 || mx->dims[0] != x->rank - 1)
     return;
+  int order[64];
+  value_order_default(p->law, x, order);
+  if (order[0] != x->rank - 1 && order[1] != x->rank - 1) return;
   if (e->is_output || mx->is_output) return;
   for (int u = 0; u < e->n_users; u++) {
     HNode *r = e->users[u];

@@ -278,20 +278,21 @@ static bool worth_storing(const Law *law, const HNode *n, const unsigned char *c
   return in >= (limit - (limit < 3 ? 0 : 0.01)) * out || (dear && in >= 1.99 * out);
 }
 
-/* Arrays of n's size that it is made of, element by element: those that are stored, or parts of such. */
+/* Arrays of n's size that it is made of, element by element: those that are stored, or parts of such. What
+ * is repeated to that size is none. */
 static int leaves(const HNode *n) {
-  const HNode *stack[32] = {n}, *leaf[32];
-  int ns = 1, nl = 0;
+  const HNode *met[64] = {n};
+  int found = 1, nl = 0;
   int64_t count = hlo_count(n);
-  for (int steps = 0; ns && steps < 64; steps++) {
-    const HNode *x = stack[--ns];
-    for (int i = 0; i < x->n_in; i++) {
+  for (int at = 0; at < found; at++) {
+    const HNode *x = met[at];
+    bool leaf = x != n && (x->kind != H_EWISE || x->val || x->is_output);
+    nl += leaf;
+    for (int i = 0; i < x->n_in && !leaf; i++) {
       const HNode *y = x->in[i];
-      bool seen = plan_const_only(y) || hlo_count(y) != count;
-      for (int k = 0; k < nl; k++) seen |= leaf[k] == y;
-      if (seen) continue;
-      if (y->kind == H_EWISE && !y->val && !y->is_output && ns < 32) stack[ns++] = y;
-      else if (nl < 32) leaf[nl++] = y;
+      bool seen = plan_const_only(y) || y->kind == H_BCAST || hlo_count(y) != count;
+      for (int k = 0; k < found && !seen; k++) seen = met[k] == y;
+      if (!seen && found < COUNT_OF(met)) met[found++] = y;
     }
   }
   return nl;

@@ -264,17 +264,22 @@ ENTRY(Client_CreateViewOfDeviceBuffer) {
   DType t = dtype_of(a->element_type);
   PTRY(bad_shape(t, a->num_dims, a->dims));
   int rank = (int)a->num_dims;
-  if (a->layout && a->layout->type == PJRT_Buffer_MemoryLayout_Type_TILED) {
-    const PJRT_Buffer_MemoryLayout_Tiled *l = &a->layout->tiled;
-    for (int i = 0; i < rank && (size_t)i < l->minor_to_major_size; i++)
-      if (l->minor_to_major[i] != rank - 1 - i && a->dims[i] != 1)
-        return error_new(ERR_UNIMPLEMENTED, "weft: views of memory that is not row-major");
-  }
+  size_t elem = (size_t)dtype_bytes(t);
+  int64_t *strides = a->layout ? xcalloc((size_t)rank + 1, sizeof *strides) : NULL;
+  Err *e = strides ? layout_strides(a->layout, rank, a->dims, elem, strides) : NULL;
   ViewOwner *o = xcalloc(1, sizeof *o);
   *o = (ViewOwner){a->on_delete_callback, a->on_delete_callback_arg};
-  Tensor *tensor = tensor_wrap(t, rank, a->dims, a->device_buffer_ptr, view_done, o);
-  PTRY(error_from(buffer_make(m, tensor, &a->buffer)));
-  return NULL;
+  Tensor *tensor = NULL;
+  if (!e && (!strides || is_dense(rank, a->dims, strides, elem))) {
+    tensor = tensor_wrap(t, rank, a->dims, a->device_buffer_ptr, view_done, o);
+  } else if (!e) { /* programs read rows: a copy, and the memory is its owner's again */
+    e = device_copy(m, t, rank, a->dims, a->device_buffer_ptr, strides, &tensor);
+    if (!e) view_done(o, a->device_buffer_ptr);
+  }
+  free(strides);
+  if (!tensor) free(o);
+  else e = buffer_make(m, tensor, &a->buffer);
+  return error_from(e);
 }
 
 ENTRY(Client_CreateErrorBuffer) {

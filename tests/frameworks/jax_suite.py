@@ -104,8 +104,8 @@ def run_shard(args, platform, ids):
         pathlib.Path(record.name + ".ids").write_text("\n".join(todo))
         env = environment(args, platform)
         env["WEFT_RECORD"] = record.name
-        cmd = [sys.executable, "-X", "faulthandler", "-m", "pytest", "-q", "--no-header", "--tb=short", "-p", "weft_recorder",
-               "-p", "no:cacheprovider", todo[0].split("::")[0]]
+        cmd = [sys.executable, "-X", "faulthandler", "-m", "pytest", "-s", "-q", "--no-header", "--tb=short", "-p",
+               "weft_recorder", "-p", "no:cacheprovider", todo[0].split("::")[0]]
         with open(record.name + ".log", "w") as log:
             try:
                 code = subprocess.run(cmd, cwd=args.jax, env=env, stdout=log, stderr=subprocess.STDOUT,

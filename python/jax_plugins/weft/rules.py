@@ -5,6 +5,8 @@ like) are done by the engine with LAPACK. Host callbacks become calls of a C fun
 Python one. These are internals of JAX and may move: what is missing is skipped, with a warning in the log.
 """
 import ctypes
+import dataclasses
+import functools
 import logging
 import traceback
 
@@ -23,7 +25,8 @@ HostFunction = ctypes.CFUNCTYPE(
 
 
 def register():
-    for step in (_donation, _cpu_rules, _callbacks, _cpu_devices, _dlpack, _pallas, _custom_partitioning):
+    for step in (_donation, _cpu_rules, _callbacks, _cpu_devices, _dlpack, _pallas, _custom_partitioning,
+                 _exported, _platform_dependent):
         try:
             step()
         except Exception:  # a JAX whose inside looks different: everything else still works
@@ -67,6 +70,45 @@ def _custom_partitioning():
     def lower(ctx, *values, call, **_):
         return mlir.lower_fun(core.jaxpr_as_fun(call), multiple_results=True)(ctx, *values)
     mlir.register_lowering(custom_partitioning_p, lower, platform="weft")
+
+
+def _platform_dependent():
+    """Of jax.lax.platform_dependent without a branch for weft or a default: the branch for the CPU."""
+    from jax._src.interpreters import mlir
+    from jax._src.lax.control_flow import conditionals
+
+    def named(platforms):
+        if platforms is None or None in platforms or any("weft" in names for names in platforms):
+            return platforms
+        return tuple((*names, "weft") if "cpu" in names else names for names in platforms)
+
+    def index(ctx, *, platforms):
+        return conditionals._platform_index_lowering(ctx, platforms=named(platforms))
+
+    def cond(ctx, *values, **params):
+        if "branches_platforms" in params:
+            params["branches_platforms"] = named(params["branches_platforms"])
+        return conditionals._cond_lowering(ctx, *values, **params)
+    mlir.register_lowering(conditionals.platform_index_p, index, platform="weft")
+    mlir.register_lowering(conditionals.cond_p, cond, platform="weft")
+
+
+def _exported():
+    """Programs of jax.export made elsewhere: those for the CPU, or for what the virtual chip is, may be called here."""
+    from jax._src import xla_bridge
+    from jax._src.export import _export
+    from jax._src.interpreters import mlir
+
+    def lower(ctx, *values, exported):
+        kind = xla_bridge.get_backend("weft").devices()[0].device_kind.lower()
+        own = ("weft", "cpu", "tpu" if "tpu" in kind else "rocm" if kind.startswith("mi") else "cuda")
+        if "cpu" in kind:
+            own = own[:2]
+        taken = next((p for p in own if p in exported.platforms), None)
+        if taken and ctx.module_context.platforms == ("weft",):
+            exported = dataclasses.replace(exported, platforms=tuple("weft" if p == taken else p for p in exported.platforms))
+        return _export._call_exported_lowering(ctx, *values, exported=exported)
+    mlir.register_lowering(_export.call_exported_p, lower, platform="weft")
 
 
 def _cpu_devices():
@@ -186,7 +228,10 @@ def _callbacks():
 
 
 def _dlpack():
-    """Arrays on weft are given away as copies in host memory: JAX knows no DLPack device for other platforms."""
+    """Arrays on weft are given away as copies in host memory: JAX knows no DLPack device for other platforms. What is taken
+    with copy=True is copied here: jaxlib cannot ask a plugin for it."""
+    import jax
+    from jax._src import dlpack, xla_bridge
     from jax._src.array import ArrayImpl
     if getattr(ArrayImpl, "weft_dlpack", False):
         return
@@ -205,8 +250,17 @@ def _dlpack():
         from jax._src.dlpack import DLDeviceType
         return DLDeviceType.kDLCPU, 0
 
+    take = dlpack.from_dlpack
+
+    @functools.wraps(take)
+    def from_dlpack(external_array, device=None, copy=None):
+        if copy and xla_bridge.get_backend().platform == "weft":
+            return jax.numpy.array(take(external_array, device), copy=True)
+        return take(external_array, device, copy)
+
     ArrayImpl.__dlpack__, ArrayImpl.__dlpack_device__ = __dlpack__, __dlpack_device__
     ArrayImpl.weft_dlpack = True
+    dlpack.from_dlpack = jax.dlpack.from_dlpack = from_dlpack
 
 
 # ---- Pallas ---------------------------------------------------------------------------------------------------------------

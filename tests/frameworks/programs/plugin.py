@@ -6,6 +6,7 @@ import contextlib
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import export
 from jax.experimental import io_callback
 from jax.experimental import pallas
 from jax.experimental.serialize_executable import deserialize_and_load, serialize
@@ -89,11 +90,20 @@ out["text"] = "dot" in (compiled.as_text() or "dot")
 out["memory"] = compiled.memory_analysis().argument_size_in_bytes
 loaded = deserialize_and_load(*serialize(compiled))
 keep("loaded", loaded(jnp.eye(4)))
+elsewhere = export.export(jax.jit(lambda x: jnp.sin(jnp.linalg.eigh(x + x.T)[0]) + x), platforms=("cpu", "tpu"), disabled_checks=[
+    export.DisabledSafetyCheck.custom_call("lapack_ssyevd_ffi")])(jax.ShapeDtypeStruct((3, 3), jnp.float32))
+keep("platform", jax.jit(lambda x: jax.lax.platform_dependent(x, tpu=jnp.cos, cpu=jnp.sin))(jnp.arange(3.0)))
+keep("exported", jax.jit(elsewhere.call)(jnp.arange(9.0).reshape(3, 3)))
 out["memory kinds"] = sorted({m.kind for m in jax.devices()[0].addressable_memories()})
 host = jax.device_put(jnp.arange(3.0), jax.sharding.SingleDeviceSharding(jax.devices()[0], memory_kind="pinned_host"))
 
 # Arrays given to and taken from other libraries; Pallas kernels interpreted, or refused with what to do.
 keep("dlpack", np.from_dlpack(jnp.arange(6.0).reshape(2, 3)), jnp.from_dlpack(np.arange(4, dtype=np.float32)) + 1)
+columns = np.arange(24, dtype=np.int32).reshape(2, 3, 4).transpose(2, 0, 1)
+keep("dlpack of columns", jnp.from_dlpack(columns), jnp.from_dlpack(np.asfortranarray(np.eye(3, 2, 1))))
+copied = jnp.from_dlpack(columns, copy=True)
+columns[:] = 0
+keep("dlpack by copy", copied)
 for interpret in (True, False):
     try:
         keep(f"pallas {interpret}", pallas.pallas_call(

@@ -4,6 +4,7 @@
 #define WEFT_CLI_CLI_H
 
 #include "client/client.h"
+#include "ir/ir.h"
 
 #include <getopt.h>
 
@@ -47,5 +48,13 @@ bool cli_plugin_option(const CliArgs *a, ClientOption *options, int *n, int most
 
 /* "weft VERB: MESSAGE   (weft VERB --help)" on standard error; returns 2. */
 int cli_wrong(const CliArgs *a, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
+/* ---- program.c ------------------------------------------------------------------------------- */
+
+/* The program in a file, "-" is standard input: read, verified, with a function to run. */
+Err *cli_program(const char *path, Module **out);
+
+/* Of a module that was read otherwise: names the file when there is nothing to run. */
+Err *cli_has_main(const Module *m, const char *path);
 
 #endif

@@ -2,7 +2,6 @@
  */
 #include "advise/advise.h"
 #include "cli/cli.h"
-#include "stablehlo/stablehlo.h"
 #include "zoo/zoo.h"
 
 #include <math.h>
@@ -112,18 +111,14 @@ static Err *zoo_work(const AdviseArgs *a, const Model *m, ZooWork *z, AdviseWork
 /* ---- a program as work ----------------------------------------------------------------------- */
 
 static Err *program_work(const AdviseArgs *a, AdviseProgram **keep, AdviseWork *w) {
-  Buf bytes = {0};
   Module *m = NULL;
-  Err *e = file_read(a->what, &bytes);
-  if (!e) e = stablehlo_read(a->what, (Str){bytes.p ? bytes.p : "", bytes.n}, &m);
-  if (!e) e = ir_verify(m);
+  Err *e = cli_program(a->what, &m);
   if (!e) e = advise_program(m, a->what, w, keep);
   int64_t want = a->batch ? a->batch : a->eval_batch;
   if (!e && want && w->batch) w->batch = want;
   else if (!e && want) w->eval_batch = want;
   if (!e) w->steps = a->steps;
   module_free(m);
-  buf_free(&bytes);
   return e;
 }
 

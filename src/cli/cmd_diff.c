@@ -12,7 +12,6 @@
 #include "base/npy.h"
 #include "compile/pass/pass.h"
 #include "dev/dev.h"
-#include "stablehlo/stablehlo.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -360,16 +359,12 @@ static Err *compare(const DiffArgs *a, Module *m, Func *f, Tensor *const *in, co
 static Err *diff(const DiffArgs *a, bool *parts) {
   char *first = xstrdup(a->devices), *second = strchr(first, ',');
   *second++ = 0;
-  Buf bytes = {0};
   Module *m = NULL;
   Npz z = {0};
-  Err *e = file_read(a->program, &bytes);
-  if (!e) e = stablehlo_read(a->program, (Str){bytes.p, bytes.n}, &m);
-  if (!e) e = ir_verify(m);
+  Err *e = cli_program(a->program, &m);
   if (!e) e = pass_inline(m);
   if (!e && a->in) e = npz_read(a->in, &z);
   Func *f = e ? NULL : module_main(m);
-  if (!e && (!f || !f->body)) e = err_new(ERR_INVALID, "%s has no @main", a->program);
   int n_in = e ? 0 : f->type->n_elems;
   Tensor **in = xcalloc((size_t)n_in + 1, sizeof *in);
   for (int i = 0; i < n_in && !e; i++) e = make_input(a, &z, i, f->type->elems[i], &in[i]);
@@ -379,7 +374,6 @@ static Err *diff(const DiffArgs *a, bool *parts) {
   free(in);
   npz_free(&z);
   module_free(m);
-  buf_free(&bytes);
   free(first);
   return e;
 }

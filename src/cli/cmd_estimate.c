@@ -7,7 +7,6 @@
 #include "chip/chip.h"
 #include "cli/cli.h"
 #include "sim/sim.h"
-#include "stablehlo/stablehlo.h"
 #include "zoo/zoo.h"
 
 static const char usage[] =
@@ -61,10 +60,7 @@ static Err *report(const Request *q, const Module *m, const char *file, const Ch
                   .eager = q->eager};
   SimReport *r = NULL;
   Err *e = sim_estimate_spmd(m, ref->chip, &opts, own, &r);
-  if (e && e->code == ERR_UNIMPLEMENTED && !e->hint)
-    err_hint(e, "time and memory are those of one shape: lower the program without symbolic or "
-                "bounded dimensions, jax.jit(f).lower(...) of arrays of the size you mean");
-  if (e) return e;
+  if (e) return err_place(e, "%s", file);
   Buf out = {0};
   if (q->json) sim_json(r, file, several(q), &out);
   else if (several(q)) sim_print_row(r, file, &out);
@@ -94,15 +90,12 @@ static Err *resize(Module **m, const char *file, int batch) {
 
 /* One program on every chip: 0 when it fits all of them. */
 static int estimate(const Request *q, const char *file) {
-  Buf bytes = {0};
   Module *m = NULL;
   int status = 0;
-  Err *e = file_read(file, &bytes);
+  Err *e = cli_program(file, &m);
   for (int i = 0; e && zoo_all[i]; i++)
     if (!strcmp(file, zoo_all[i]->name))
       err_hint(e, "of a model: weft advise %s --chip %s, or weft profile", file, q->names[0]);
-  if (!e) e = stablehlo_read(file, (Str){bytes.p ? bytes.p : "", bytes.n}, &m);
-  if (!e) e = ir_verify(m);
   if (!e && q->batch) e = resize(&m, file, q->batch);
   for (int i = 0; i < q->n_chips && !e; i++) {
     bool fits = false;
@@ -111,7 +104,6 @@ static int estimate(const Request *q, const char *file) {
   }
   if (e) err_report(e), status = 1;
   module_free(m);
-  buf_free(&bytes);
   return status;
 }
 

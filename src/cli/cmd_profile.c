@@ -5,7 +5,6 @@
 
 #include "dev/dev.h"
 #include "prof/prof.h"
-#include "stablehlo/stablehlo.h"
 #include "zoo/zoo.h"
 
 #include <stdio.h>
@@ -100,11 +99,7 @@ static int64_t attr_count(const Module *m, const char *name) {
 /* ---- a program, a model ---------------------------------------------------------------------- */
 
 static Err *open_program(const Args *a, const Dev *dev, Work *w) {
-  Buf bytes = {0};
-  TRY(file_read(a->what, &bytes));
-  Err *e = stablehlo_read(a->what, (Str){bytes.p ? bytes.p : "", bytes.n}, &w->m);
-  buf_free(&bytes);
-  TRY(e);
+  TRY(cli_program(a->what, &w->m));
   w->opts = (DevCompileOpts){.replicas = (int)attr_count(w->m, "mhlo.num_replicas"),
                              .partitions = (int)attr_count(w->m, "mhlo.num_partitions"),
                              .auto_spmd = true};
@@ -245,7 +240,8 @@ static Err *record(const Args *a, Prof **out) {
   Prof *p = NULL;
   const Model *model = NULL;
   struct stat st;
-  Err *e = stat(a->what, &st) ? zoo_find(a->what, &model) : NULL;
+  Err *e =
+      stat(a->what, &st) ? err_wrap(zoo_find(a->what, &model), "neither a file nor a model") : NULL;
   if (!e) e = model ? open_model(a, model, dev, &w) : open_program(a, dev, &w);
   if (!e && !dev->ops->profile)
     e = err_new(ERR_UNIMPLEMENTED, "device '%s' has no kernels to show", a->device);

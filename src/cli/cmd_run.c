@@ -48,14 +48,7 @@ static Err *run(const RunArgs *a) {
   Str program = {bytes.p, bytes.n};
   Module **modules = NULL;
   int n = 0;
-  Err *e;
-  if (bytes.n >= 4 && !memcmp(bytes.p, "ML\xefR", 4)) {
-    modules = xcalloc(1, sizeof *modules);
-    n = 1;
-    e = stablehlo_read(a->program, program, &modules[0]);
-  } else {
-    e = stablehlo_read_text_split(a->program, program, &modules, &n);
-  }
+  Err *e = stablehlo_read_all(a->program, program, &modules, &n);
   for (int i = 0; i < n && !e; i++) e = ir_verify(modules[i]);
   if (!e && a->print) {
     Buf text = {0};
@@ -66,14 +59,13 @@ static Err *run(const RunArgs *a) {
     fwrite(text.p, 1, text.n, stdout);
     buf_free(&text);
   } else if (!e && !a->parse_only) {
-    const Func *f = n ? module_main(modules[0]) : NULL;
     for (int i = 0; i < n && !e && !a->plugin; i++)
       for (int k = 0; k < modules[i]->funcs.n && !e; k++)
         if (modules[i]->funcs.v[k]->body) e = ir_walk(modules[i]->funcs.v[k]->body, is_known, NULL);
     if (e) goto out;
     if (!a->plugin && run_is_self_checking(modules, n)) e = run_checks(a, modules, n);
-    else if (!f || !f->body) e = err_new(ERR_INVALID, "%s has no @main", a->program);
-    else e = run_program(a, modules[0], f, program);
+    else if (!(e = cli_has_main(modules[0], a->program)))
+      e = run_program(a, modules[0], module_main(modules[0]), program);
   }
 out:
   for (int i = 0; i < n; i++) module_free(modules[i]);

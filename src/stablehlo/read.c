@@ -1,8 +1,57 @@
-/* One program in either form: bytecode begins with the bytes "ML\xEFR". */
+/* A program in either form: bytecode begins with the bytes "ML\xEFR". What is neither, but something
+ * that people take for a program, is called by its name. */
 #include "stablehlo/stablehlo.h"
 
+static const Str magic = {"ML\xEFR", 4};
+
+/* A text's first kilobyte has no control characters but blanks. */
+static bool is_binary(Str bytes) {
+  for (size_t i = 0; i < MIN(bytes.n, 1024); i++) {
+    unsigned char c = (unsigned char)bytes.p[i];
+    if (c < ' ' && !memchr("\t\n\v\f\r", c, 5)) return true;
+  }
+  return false;
+}
+
+/* NULL when the bytes may be text of a program. */
+static Err *refuse_others(const char *file, Str bytes) {
+  size_t blank = 0;
+  while (blank < bytes.n && memchr(" \t\r\n", bytes.p[blank], 4)) blank++;
+  Str rest = {bytes.p + blank, bytes.n - blank};
+  if (!rest.n) return err_new(ERR_INVALID, "%s is empty", file);
+  if (str_starts(rest, "HloModule"))
+    return err_hint(err_new(ERR_INVALID, "%s is HLO, what XLA made of a program", file),
+                    "write StableHLO: jax.jit(f).lower(...).as_text(), without compile()");
+  if (str_starts(rest, "{ lambda"))
+    return err_hint(err_new(ERR_INVALID, "%s is a jaxpr", file),
+                    "write StableHLO: jax.jit(f).lower(...).as_text()");
+  if (!is_binary(bytes)) return NULL;
+  Err *e = err_new(ERR_INVALID, "%s is neither text nor bytecode of StableHLO", file);
+  return memmem(bytes.p, bytes.n, magic.p, magic.n)
+             ? err_hint(e, "a program lies inside it: of jax.export's Exported write "
+                           "exported.mlir_module_serialized, not exported.serialize()")
+             : err_hint(e, "JAX writes text by jax.jit(f).lower(...).as_text()");
+}
+
+static bool is_bytecode(Str bytes) {
+  return bytes.n >= magic.n && !memcmp(bytes.p, magic.p, magic.n);
+}
+
 Err *stablehlo_read(const char *file, Str bytes, Module **out) {
-  if (bytes.n >= 4 && !memcmp(bytes.p, "ML\xEFR", 4))
-    return stablehlo_read_bytecode(file, bytes, out);
+  if (is_bytecode(bytes)) return stablehlo_read_bytecode(file, bytes, out);
+  TRY(refuse_others(file, bytes));
   return stablehlo_read_text(file, bytes, out);
+}
+
+Err *stablehlo_read_all(const char *file, Str bytes, Module ***out, int *n) {
+  if (!is_bytecode(bytes)) {
+    TRY(refuse_others(file, bytes));
+    return stablehlo_read_text_split(file, bytes, out, n);
+  }
+  Module *m;
+  TRY(stablehlo_read_bytecode(file, bytes, &m));
+  *out = xcalloc(1, sizeof **out);
+  **out = m;
+  *n = 1;
+  return NULL;
 }

@@ -16,6 +16,8 @@
 /* Reads one program, text or bytecode (told apart by the magic). `file` is for messages and kept in
  * the module. Does not verify: call ir_verify. */
 Err *stablehlo_read(const char *file, Str bytes, Module **out);
+/* The same of a file that may hold several as text: see stablehlo_read_text_split. */
+Err *stablehlo_read_all(const char *file, Str bytes, Module ***out, int *n);
 
 Err *stablehlo_read_text(const char *file, Str text, Module **out);
 /* Test files hold several modules, divided by lines "// -----". *out is a malloc'd array of *n

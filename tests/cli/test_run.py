@@ -92,6 +92,22 @@ def test_an_unknown_op_is_named(device, tmp_path):
     assert r.returncode == 1 and "stablehlo.nonsense" in r.stderr and ":2:" in r.stderr, r.stderr
 
 
+@pytest.mark.parametrize("contents, words", [
+    (b"", ["empty"]),
+    (b"HloModule jit_f\n", ["HLO", "without compile()"]),
+    (b"{ lambda ; a:f32[2]. let b:f32[2] = sin a in (b,) }", ["jaxpr", "as_text()"]),
+    (b"\x1f\x8b\x08\0zipped", ["neither text nor bytecode"]),
+    (b"\x3c\0\0\0\0\0exported\0ML\xefR\6", ["neither text nor bytecode", "mlir_module_serialized"]),
+    (b"func.func private @f() {\n  return\n}\n", ["no function to run", "@main"]),
+])
+def test_what_is_no_program_is_named(contents, words, tmp_path):
+    p = tmp_path / "p.mlir"
+    p.write_bytes(contents)
+    for verb in (["run"], ["diff"], ["estimate", "--chip", "T4"], ["advise", "--chip", "T4"], ["profile", "--chip", "T4"]):
+        r = weft(verb[0], p, *verb[1:])
+        assert r.returncode == 1 and str(p) in r.stderr and all(w in r.stderr for w in words), (verb, r.stderr)
+
+
 def test_wrong_inputs_are_explained(tmp_path):
     p = write(tmp_path / "p.mlir", "func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> {\n  return %a : tensor<2xf32>\n}\n")
     r = weft("run", p)

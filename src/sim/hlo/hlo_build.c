@@ -511,7 +511,10 @@ Err *hlo_build(const Module *m, Arena *arena, HGraph **out) {
     const Type *t = f->body->args[i]->type;
     bool tensor = t->kind == TY_TENSOR;
     if (tensor && !type_is_static(t))
-      err = err_new(ERR_UNIMPLEMENTED, "argument %d has a dynamic shape", i);
+      err =
+          err_hint(err_new(ERR_UNIMPLEMENTED, "argument %d has a dynamic shape", i),
+                   "time and memory are those of one shape: lower the program without symbolic or "
+                   "bounded dimensions, jax.jit(f).lower(...) of arrays of the size you mean");
     HNode *p = hlo_node(g, g->main, H_PARAM, OP_UNKNOWN, NULL, tensor ? t->dtype : DT_TOKEN,
                         tensor ? t->rank : 0, tensor ? t->dims : NULL, 0, NULL);
     p->index = i;

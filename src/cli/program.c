@@ -1,0 +1,25 @@
+/* The program that a verb is given. */
+#include "cli/cli.h"
+
+#include "stablehlo/stablehlo.h"
+
+Err *cli_has_main(const Module *m, const char *path) {
+  const Func *main = module_main(m);
+  return main && main->body
+             ? NULL
+             : err_new(ERR_INVALID,
+                       "%s has no function to run: @main, or another that is not private", path);
+}
+
+Err *cli_program(const char *path, Module **out) {
+  Buf bytes = {0};
+  Module *m = NULL;
+  TRY(file_read(path, &bytes));
+  Err *e = stablehlo_read(path, (Str){bytes.p, bytes.n}, &m);
+  if (!e) e = ir_verify(m);
+  if (!e) e = cli_has_main(m, path);
+  buf_free(&bytes);
+  if (e) module_free(m);
+  else *out = m;
+  return e;
+}

@@ -39,6 +39,12 @@ def _donation():
         mlir._platforms_with_donation.append("weft")
 
 
+def _mpmd_map(ctx, *values, **params):
+    """Pallas kernels over the cores of a chip: their one rule knows platforms by name."""
+    from jax._src.pallas import mpmd
+    return mpmd._mpmd_map_fallback_lowering(ctx, *values, **params)
+
+
 class _Rules(dict):
     """Rules of the platform weft; for CPU_RULES those of the CPU, also of modules that are imported later."""
 
@@ -47,11 +53,15 @@ class _Rules(dict):
         self.cpu = cpu
 
     def __contains__(self, primitive):
-        return super().__contains__(primitive) or (primitive.name in CPU_RULES and primitive in self.cpu)
+        return (super().__contains__(primitive) or primitive.name == "mpmd_map" or
+                (primitive.name in CPU_RULES and primitive in self.cpu))
 
     def __missing__(self, primitive):
         if primitive not in self:
             raise KeyError(primitive)
+        if primitive.name == "mpmd_map":
+            from jax._src.interpreters import mlir
+            return mlir.LoweringRuleEntry(_mpmd_map, True)
         return self.cpu[primitive]
 
 

@@ -9,7 +9,9 @@ import numpy as np
 from jax import export
 from jax.experimental import io_callback
 from jax.experimental import pallas
+from jax.experimental.pallas import mosaic_gpu
 from jax.experimental.serialize_executable import deserialize_and_load, serialize
+from jax._src.pallas.mosaic_gpu.interpret.params import InterpretGPUParams
 
 out = {}
 rng = np.random.default_rng(0)
@@ -111,6 +113,9 @@ for interpret in (True, False):
             interpret=interpret)(jnp.arange(3.0)))
     except Exception as error:
         out["pallas error"] = "interpret" in str(error)
+threads = mosaic_gpu.kernel(lambda out: out.__setitem__(jax.lax.axis_index("x"), jax.lax.axis_index("x")), num_threads=3, thread_name="x",
+                            out_type=jax.ShapeDtypeStruct((3,), jnp.int32), interpret=InterpretGPUParams())
+keep("pallas over threads", jax.jit(threads)())
 
 out["on host"] = [host.sharding.memory_kind, np.asarray(host).tolist()]
 print(json.dumps(out))

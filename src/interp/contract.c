@@ -565,3 +565,38 @@ Err *sem_dynamic_conv(Eval *e) {
     pad[i] = elem_get_i64(p->dtype, tensor_at(p, i));
   return convolve(e, pad);
 }
+
+/* Dimension by dimension, in the order of the attribute. */
+Err *sem_resample(Eval *e) {
+  const Tensor *x = e->in[0];
+  const int64_t *at;
+  int n = op_ints(e->op, "dims", &at);
+  int64_t dims[MAX_RANK];
+  memcpy(dims, x->dims, sizeof *dims * (size_t)x->rank);
+  float *now = xmalloc(sizeof *now * (size_t)MAX(x->count, 1));
+  memcpy(now, x->data, sizeof *now * (size_t)x->count);
+  for (int k = 0; k < n; k++) {
+    const Tensor *w = e->in[k + 1];
+    int64_t d = at[k], in = dims[d], to = w->dims[w->rank - 1], outer = 1, inner = 1;
+    for (int i = 0; i < x->rank; i++) *(i < d ? &outer : &inner) *= i == d ? 1 : dims[i];
+    float *next = xmalloc(sizeof *next * (size_t)MAX(outer * to * inner, 1));
+    for (int64_t o = 0; o < outer; o++) {
+      const float *m = (const float *)w->data;
+      if (w->rank == 3) m += o / (outer / w->dims[0]) * in * to;
+      for (int64_t j = 0; j < to * inner; j++) {
+        float sum = 0;
+        for (int64_t i = 0; i < in; i++)
+          sum += m[i * to + j / inner] * now[(o * in + i) * inner + j % inner];
+        next[o * to * inner + j] = sum;
+      }
+    }
+    free(now);
+    now = next;
+    dims[d] = to;
+  }
+  Tensor *out;
+  Err *err = eval_out_dims(e, 0, x->rank, dims, &out);
+  if (!err) memcpy(out->data, now, sizeof *now * (size_t)out->count);
+  free(now);
+  return err;
+}

@@ -300,11 +300,35 @@ static Err *ragged_dot(Infer *f) {
   return NULL;
 }
 
+static Err *resample(Infer *f) {
+  const Op *op = f->op;
+  const int64_t *v;
+  int n;
+  TRY(ints_of(f, "dims", op->n_operands - 1, &v, &n));
+  if (n < 1) FAIL(f, "needs a matrix");
+  TRY(want_tensors(f, EF));
+  const Type *x = in_type(f, 0);
+  int64_t *d = tmp_dims(f, x->rank);
+  for (int i = 0; i < x->rank; i++) d[i] = x->dims[i];
+  for (int k = 0; k < n; k++) {
+    const Type *w = in_type(f, k + 1);
+    bool each = w->rank == 3;
+    if (x->dtype != DT_F32 || w->dtype != DT_F32) FAIL(f, "operands are f32");
+    if (v[k] < each || v[k] >= x->rank) FAIL(f, "dims names dimension %lld", (long long)v[k]);
+    if ((!each && w->rank != 2) || w->dims[each] != d[v[k]] || (each && w->dims[0] != x->dims[0]))
+      FAIL(f, "matrix %d does not fit dimension %lld", k, (long long)v[k]);
+    d[v[k]] = w->dims[each + 1];
+  }
+  out_shape(f, 0, DT_F32, NULL, x->rank, d);
+  return NULL;
+}
+
 InferFn infer_contract_fn(OpKind k) {
   static const InferRow rows[] = {
       {OP_DOT_GENERAL, dot_general}, {OP_DOT, dot},
       {OP_EINSUM, einsum},           {OP_UNARY_EINSUM, einsum},
       {OP_CONVOLUTION, convolution}, {OP_CHLO_RAGGED_DOT, ragged_dot},
+      {OP_RESAMPLE, resample},
   };
   return infer_find(rows, COUNT_OF(rows), k);
 }

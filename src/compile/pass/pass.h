@@ -25,6 +25,8 @@ Err *pass_products(Module *m);
 Err *pass_groups(Module *m);
 /* Products of operands that are repeated along a batch dimension read them once. */
 Err *pass_repeats(Module *m);
+/* Products with weights of near places, as images are resized by, become weft.resample. */
+Err *pass_resample(Module *m);
 /* Products too small for a kernel become multiplications and sums. */
 Err *pass_tiny_products(Module *m);
 /* Sums of padded pieces become the pieces side by side. */

@@ -216,12 +216,30 @@ static void test_spread(void **state) {
   buf_free(&b);
 }
 
+/* An image repeated to twice its size between two convolutions: its pixels lie in tiles of two rows while
+ * they are repeated, which are put together by an operation of its own. */
+static void test_repeats(void **state) {
+  (void)state;
+  static const char x[] = "tensor<4x24x24x64xbf16>", y[] = "tensor<4x48x48x64xbf16>",
+                    twice[] = "tensor<4x24x2x24x2x64xbf16>";
+  Buf b = {0};
+  buf_printf(&b, "func.func public @main(%%x: %s, %%w: " FILTER ") -> %s {\n", x, y);
+  conv(&b, "%a", "%x", "%w", x, FILTER, x, SAME);
+  buf_printf(&b, "  %%b = stablehlo.broadcast_in_dim %%a, dims = [0, 1, 3, 5] : (%s) -> %s\n", x,
+             twice);
+  buf_printf(&b, "  %%u = stablehlo.reshape %%b : (%s) -> %s\n", twice, y);
+  conv(&b, "%y", "%u", "%w", y, FILTER, y, SAME);
+  buf_printf(&b, "  return %%y : %s\n}\n", y);
+  near(see(b.p, "tpu-v5e").cycles, 271365, 14);
+  buf_free(&b);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_which),    cmocka_unit_test(test_single),
       cmocka_unit_test(test_moves),    cmocka_unit_test(test_chain),
       cmocka_unit_test(test_strides),  cmocka_unit_test(test_groups),
       cmocka_unit_test(test_repeated), cmocka_unit_test(test_less_mean),
-      cmocka_unit_test(test_spread)};
+      cmocka_unit_test(test_spread),   cmocka_unit_test(test_repeats)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -43,6 +43,19 @@ static double cut(const Law *law, double tiles, bool narrow) {
   return tiles * (narrow ? 0.8 : 1) <= most ? 1 : ceil(tiles / WINDOW);
 }
 
+/* Where an array is only repeated or summed up, a window holds as many of its tiles of two or four rows
+ * as of whole ones: each in the room of so many. */
+static double small_tiles(const Kernel *k, const HValue *v) {
+  int kind = k->roots.v[0]->kind;
+  if (!k->alone || (kind != H_BCAST && kind != H_REDUCE) || v->node->rank < 2) return 1;
+  int64_t rows = v->node->d[v->order[1]];
+  return rows == 2 ? 4 : rows == 3 || rows == 4 ? 2 : 1;
+}
+
+static double held_tiles(const HValue *v, double small) {
+  return small > 1 ? MAX(v->tiles, v->bytes / tpu_width(v) / 1024 * small) : v->tiles;
+}
+
 /* An unfused operation runs in one window while its arrays fit, else in windows of a fixed number
  * of tiles. slow: of rd + wr, what registers are loaded, packed and stored for, which hides under
  * the transfers of other windows where two cores share the memory. */
@@ -253,10 +266,11 @@ void tpu_loop(Plan *p, Kernel *k) {
     slow += read * part * (1 - law->product.r[tpu_width(v)] / law->loop.r[tpu_width(v)]);
     if (v->node->rank > 0) any_array = true;
     if (!k->copy || v->space != SP_CMEM) bytes += v->bytes * part;
-    all += v->bytes * part;
+    double small = small_tiles(k, v);
+    all += v->bytes * part * small;
     narrow |= tpu_width(v) == 2;
     widest = MAX(widest, tpu_width(v));
-    if (part >= 1) tiles = MAX(tiles, v->tiles);
+    if (part >= 1) tiles = MAX(tiles, held_tiles(v, small));
   }
   bool reduced = false;
   for (int i = 0; i < k->roots.n && k->reduce;
@@ -289,9 +303,10 @@ void tpu_loop(Plan *p, Kernel *k) {
       double written = far_write(law, v) * rows_together(k, v);
       wr += written;
       slow += written * (1 - law->product.o[tpu_width(v)] / law->loop.o[tpu_width(v)]);
-      tiles = MAX(tiles, v->tiles);
+      double small = small_tiles(k, v);
+      tiles = MAX(tiles, held_tiles(v, small));
       bytes += v->bytes;
-      all += tpu_width(v) < 4 && tpu_width(v) <= widest ? 2 * v->bytes : v->bytes;
+      all += small * (tpu_width(v) < 4 && tpu_width(v) <= widest ? 2 * v->bytes : v->bytes);
     }
     any_array |= (v->space == SP_HBM || v->space == SP_CMEM) && v->node->rank > 0;
   }

@@ -177,6 +177,8 @@ bool plan_turned_inside(const HValue *v, const HConv *c, const char *roles);
 bool plan_order_serves(const HValue *v, const HConv *c, const char *roles);
 /* The stored array that a kernel does nothing to but take a slice of; the slice keeps its order. */
 const HValue *plan_sliced_of(const Kernel *k, const HNode *n);
+/* plan_split.c: reshapes that move elements between tiles, of arrays that lie as an image in parts does */
+void plan_split_tiles(HComp *c);
 /* plan_parts.c */
 bool plan_part_order(const Law *law, const HNode *n, int *order,
                      int depth); /* false: any will do */

@@ -435,7 +435,7 @@ void plan_kernels(Plan *p) {
     *vec_push(&k->roots) = n;
     if (stored_bitcast(p, n) && reshape_is_bitcast(p, n) && !n->in[0]->val->is_param) {
       n->val->alias = n->in[0]->val;
-    } else if (stored_bitcast(p, n) || n->rows) {
+    } else if (stored_bitcast(p, n) || (n->rows && n->op == OP_COPY)) {
       k->copy = true;
     }
   }

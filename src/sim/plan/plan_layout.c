@@ -327,8 +327,8 @@ static bool asked_order(Plan *p, const HValue *v, int *order) {
   char made[64];
   int from[64];
   bool moved = n->kind == H_RESHAPE || n->kind == H_SLICE || n->kind == H_PAD ||
-               n->kind == H_CONCAT || n->rows;
-  if (n->part && moved && plan_part_order(law, n, order, 0)) return true;
+               n->kind == H_CONCAT || n->kind == H_RWIN || n->rows;
+  if (((n->part && moved) || n->rows) && plan_part_order(law, n, order, 0)) return true;
   if (plan_rows_order(n, order)) return true;
   if (k && k->conv && hlo_count(k->conv) == hlo_count(n) && k->conv->rank == n->rank)
     conv = k->conv;

@@ -6,6 +6,9 @@
 
 static double up(double x, double m) { return ceil(x / m) * m; }
 
+/* So much larger is a dimension of d elements in lanes. */
+static double lanes(int64_t d) { return up((double)d, 128) / (double)d; }
+
 /* The order of a reshaped array that nothing moves: dimensions that were one lie beside each other, as
  * do those that become one. What is cut or joined cannot lie in lanes: there the last dimension that
  * stays does. */
@@ -16,7 +19,7 @@ static void reshaped_order(const HNode *x, const int *in, const HNode *n, int *o
     int64_t a = i < x->rank ? x->d[i] : 1, b = j < n->rank ? n->d[j] : 1;
     int first = MIN(j, n->rank - 1), end = j + 1;
     if (i < x->rank && a == b) whole[i] = true;
-    if (whole[i] && a > 1) stays = i;
+    if (whole[i] && a > 1 && (stays < 0 || lanes(a) <= lanes(x->d[stays]))) stays = i;
     if (i < x->rank) group[i++] = first;
     while (a != b && (a < b ? i < x->rank : end < n->rank))
       if (a < b) a *= x->d[i], group[i++] = first;
@@ -79,6 +82,8 @@ bool plan_part_order(const Law *law, const HNode *n, int *order, int depth) {
         if (n->dims[i] == from[q]) order[q] = i;
     return true;
   }
+  if (n->kind == H_RWIN && n->n_results == 1)
+    return plan_part_order(law, n->in[0], order, depth + 1);
   const HNode *x = NULL; /* the largest operand */
   for (int i = 0; i < n->n_in && hlo_light(n) + (n->kind == H_CONCAT); i++)
     if (n->in[i]->rank == n->rank && n->in[i]->kind != H_BCAST && n->in[i]->kind != H_CONST &&

@@ -424,6 +424,7 @@ void plan_stored(Plan *p) {
   HComp *c = p->comp;
   unsigned char *claimed = calloc((size_t)p->g->n_nodes + 1, 1);
   if (p->law->softmax) plan_softmax(p);
+  if (p->law->tpu) plan_split_tiles(c);
   for (int i = 0; i < c->params.n; i++) {
     HValue *v = plan_store(p, c->params.v[i]);
     v->is_param = true;

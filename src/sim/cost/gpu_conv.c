@@ -32,7 +32,7 @@ static double places(const HNode *n) {
 
 /* The gradient of a convolution's weights: the window is an image, perhaps with places between, the
  * result a window. */
-static bool weight_gradient(const HNode *n) {
+bool gpu_weight_gradient(const HNode *n) {
   const HConv *v = n->conv;
   bool apart = false, covers = true, steps = false;
   for (int i = 0, s = 0; i < n->in[0]->rank; i++) {
@@ -49,7 +49,7 @@ static bool weight_gradient(const HNode *n) {
  * many times less arithmetic, transforms included. */
 static double winograd(const Chip *c, const HNode *n) {
   const HConv *v = n->conv;
-  bool gradient = weight_gradient(n);
+  bool gradient = gpu_weight_gradient(n);
   int64_t features = gradient ? v->m / 9 : v->k;
   if (!v->is_conv || v->n_spatial != 2 || v->groups > 1 || MIN(features, v->n) < 16) return 1;
   for (int i = 0, s = 0; i < n->rank; i++) {
@@ -63,7 +63,7 @@ static double winograd(const Chip *c, const HNode *n) {
 }
 
 /* The gradient of a convolution's image: its window is turned around. */
-static bool backwards(const HNode *n) {
+bool gpu_backwards(const HNode *n) {
   if (!n->src || n->src->kind != OP_CONVOLUTION) return false;
   const Op *window = n->src->operands[1]->def;
   return (window && window->kind == OP_REVERSE) || b_conv_dims(n->src).reversal[0];
@@ -89,8 +89,7 @@ static double moved(const HNode *n, bool gradient) {
 }
 
 /* Kernels before and after: f32 operands and results turned for matrix units on generations where
- * XLA and the frameworks have features first in memory; images of few features padded; the filter
- * turned, as XLA's kernels want its input features last. */
+ * XLA and the frameworks have features first in memory; images of few features padded. */
 static void beside(const Plan *p, const HNode *n, bool matrix, double few, GpuProduct *out) {
   const Chip *c = p->chip;
   if (matrix && n->in[0]->dt == DT_F32) {
@@ -99,7 +98,6 @@ static void beside(const Plan *p, const HNode *n, bool matrix, double few, GpuPr
   }
   out->beside_bytes += few;
   out->beside_s = out->beside_bytes / (c->hbm_bandwidth * chip_num(c, "fit.stream", 0.85));
-  if (!p->opts->eager) out->beside_s += chip_num(c, "fit.launch", 2.5e-6);
 }
 
 /* Features in tiles of 128 bytes, unless they are a few. */
@@ -113,7 +111,7 @@ GpuProduct gpu_conv(const Plan *p, const HNode *n) {
   const Chip *c = p->chip;
   GpuProduct out = {.moved = 1};
   GpuUnit u = gpu_unit(c, n->in[0]->dt, v->passes, &out.peak);
-  bool gradient = weight_gradient(n), wide = hlo_bits(n->in[0]->dt) >= 32;
+  bool gradient = gpu_weight_gradient(n), wide = hlo_bits(n->in[0]->dt) >= 32;
   double size = (double)hlo_bits(n->in[0]->dt) / 8, piece = 16 / size, groups = (double)v->groups;
   double m = (double)v->m, k = (double)v->k, results = (double)v->n / groups;
   double features = gradient ? m / places(n) : k;
@@ -121,7 +119,7 @@ GpuProduct gpu_conv(const Plan *p, const HNode *n) {
   if (groups > 1 && features < 4 && results < 4) {
     out.peak = gpu_peak(c, DT_F32, 6, &u.matrix);
     out.s = 2 * m * (double)v->n * k * (double)v->taps /
-            (out.peak * (backwards(n) ? DEPTHWISE_BACK : DEPTHWISE) / (wide ? 2 : 1));
+            (out.peak * (gpu_backwards(n) ? DEPTHWISE_BACK : DEPTHWISE) / (wide ? 2 : 1));
     return out;
   }
   double few = 0, together = MAX(1, MIN(groups, floor(TOGETHER / MAX(features, results))));

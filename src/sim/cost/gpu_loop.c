@@ -40,7 +40,7 @@ static double windows(const HNode *n, double rate) {
 }
 
 /* Sums along rows, or along columns: there neighbouring columns are a block's, so that few columns
- * leave SMs idle. What is long is summed by two kernels: twice. */
+ * leave SMs idle. What is long a framework sums by two kernels: twice (XLA: gpu_sums.c). */
 static double sums(const HNode *n, double sms, double clock, bool *twice) {
   const HNode *x = n->in[0];
   int minor = x->rank - 1;

@@ -10,16 +10,9 @@
  * of the product, unless they are large. */
 #include <stdlib.h>
 
-#include "sim/plan/plan.h"
+#include "sim/plan/gpu_expand.h"
 
 #define MERGED (64 << 20) /* bytes of operands and result: larger products are left apart */
-
-typedef struct Expand {
-  HGraph *g;
-  HComp *c;
-  VEC(HNode *) turned; /* transposes made so far */
-  int walk;            /* number of the last one */
-} Expand;
 
 /* ---- operands as libraries read them --------------------------------------------------------- */
 
@@ -63,17 +56,19 @@ static bool reads(const HNode *x, const Side *s) {
   return true;
 }
 
-static HNode *transposed(Expand *x, HNode *of, const HNode *n, const int64_t *perm) {
+HNode *gpu_transposed(Expand *x, HNode *of, const HNode *n, const int64_t *perm) {
   int64_t d[64];
-  for (int i = 0; i < x->turned.n; i++) {
-    HNode *t = x->turned.v[i];
-    if (t->in[0] == of && !memcmp(t->dims, perm, sizeof *perm * (size_t)of->rank)) return t;
+  for (int i = 0; i < x->made.n; i++) {
+    HNode *t = x->made.v[i];
+    if (t->kind == H_TRANSPOSE && t->in[0] == of &&
+        !memcmp(t->dims, perm, sizeof *perm * (size_t)of->rank))
+      return t;
   }
   for (int i = 0; i < of->rank; i++) d[i] = of->d[perm[i]];
   HNode *t = hlo_node(x->g, x->c, H_TRANSPOSE, OP_TRANSPOSE, n->src, of->dt, of->rank, d, 1, &of);
   t->n_dims = of->rank;
   t->dims = hlo_ints(x->g, perm, of->rank);
-  *vec_push(&x->turned) = t;
+  *vec_push(&x->made) = t;
   return t;
 }
 
@@ -105,7 +100,7 @@ static void turn_operand(Expand *x, HNode *n, int side) {
     Side t;
     for (int i = 0; i < w; i++) t.roles[i] = s.roles[perm[i]];
     s = t;
-    v = transposed(x, v, n, perm);
+    v = gpu_transposed(x, v, n, perm);
   }
   if (v == n->in[side]) return;
   HConv *c = arena_dup(x->g->arena, n->conv, sizeof *c);
@@ -276,13 +271,15 @@ void gpu_expand(HGraph *g, const SimOpts *opts) {
   for (HComp *c = g->comps; c; c = c->next) {
     Expand x = {.g = g, .c = c};
     if (!opts->eager) merge_products(&x);
+    if (!opts->eager) gpu_split_sums(g, c);
     for (int i = 0, n = c->nodes.n; i < n; i++) {
       HNode *p = c->nodes.v[i];
+      if (p->kind == H_CONV && p->conv->is_conv && !p->dead && !opts->eager) gpu_expand_conv(&x, p);
       for (int side = 0;
            side < 2 && p->kind == H_CONV && !p->conv->is_conv && !p->dead && !p->attention; side++)
         turn_operand(&x, p, side);
     }
-    vec_free(&x.turned);
+    vec_free(&x.made);
     hlo_sort(g, c);
     for (int i = 0; i < c->nodes.n; i++) c->nodes.v[i]->id = id++;
   }

@@ -135,6 +135,9 @@ void plan_split_groups(HGraph *g, HNode *n); /* a convolution of few groups, as 
 /* plan_expand.c, gpu_expand.c: what the compiler rewrites before it fuses */
 void plan_expand(HGraph *g, const Law *law);
 void gpu_expand(HGraph *g, const SimOpts *opts);
+/* gpu_convs.c: which of cuDNN's functions XLA takes for a convolution */
+typedef enum GpuConv { GPU_CONV_FORWARD, GPU_CONV_IMAGE, GPU_CONV_FILTER } GpuConv;
+GpuConv gpu_conv_way(const HNode *n);
 /* plan_store.c */
 void plan_stored(Plan *p); /* decides which nodes are stored */
 HValue *plan_store(Plan *p, HNode *n);
@@ -270,6 +273,9 @@ bool tpu_running_sum(const Kernel *k, RunningSum *s); /* s may be NULL */
 /* tpu_cost.c, gpu_cost.c */
 void tpu_cost(Plan *p, Kernel *k);
 void gpu_cost(Plan *p, Kernel *k);
+/* gpu_conv.c: the gradient of a convolution's weights, of its image */
+bool gpu_weight_gradient(const HNode *n);
+bool gpu_backwards(const HNode *n);
 /* gpu_made.c */
 double
 gpu_made_bytes(const HNode *n); /* held while XLA's kernels of one operation run; 0: one kernel */

@@ -30,8 +30,9 @@ HNode *plan_meets_again(HNode *v, const unsigned char *claimed) {
 }
 
 /* What GPUs' libraries compute with a product's or convolution's result on the way: a bias or what it
- * is added to, clipping, the narrower type. */
-static bool library_epilogue(const HNode *u) {
+ * is added to, clipping, the narrower type; with a convolution's gradients nothing. */
+static bool library_epilogue(const HNode *conv, const HNode *u) {
+  if (conv->conv->is_conv && gpu_conv_way(conv) != GPU_CONV_FORWARD) return false;
   return u->op == OP_ADD || u->op == OP_MAXIMUM || u->op == OP_CONVERT;
 }
 
@@ -72,7 +73,7 @@ HNode *plan_epilogue_end(const Plan *p, HNode *conv, const unsigned char *claime
     bool ew = u->kind == H_EWISE || u->kind == H_RESHAPE || u->kind == H_TRANSPOSE;
     if (!ew || hlo_count(u) != count || u->rows) break;
     if (!p->law->tpu && u->kind != H_EWISE) break;
-    if (!p->law->tpu && conv->kind == H_CONV && !library_epilogue(u)) break;
+    if (!p->law->tpu && conv->kind == H_CONV && !library_epilogue(conv, u)) break;
     if (u->kind == H_TRANSPOSE && v != conv) break;
     v = u;
   }

@@ -88,20 +88,22 @@ static void cost_pool(Plan *p, Kernel *k) {
   k->util = MIN(1, (rd + wr) / k->cycles);
 }
 
-/* A softmax in one kernel: rows are read once, reduced, and written. */
+/* A softmax in one kernel: rows are read once and written once, and walked over on chip for the largest,
+ * for the sum and for the quotients. Beside both a window holds a tile of 32-bit numbers twice. */
 static void cost_softmax(Plan *p, Kernel *k) {
   const Law *law = p->law;
-  double rd = 0, wr = 0, bytes = 0;
+  double rd = 0, wr = 0, bytes = 0, work = 0;
   for (int i = 0; i < k->reads.n; i++)
     rd += tpu_read_cost(law, &law->product, k->reads.v[i]), bytes += k->reads.v[i]->bytes;
-  for (int i = 0; i < k->roots.n; i++)
-    if (k->roots.v[i]->val)
-      wr += tpu_write_cost(law, &law->product, k->roots.v[i]->val),
-          bytes += k->roots.v[i]->val->bytes;
-  double n = MAX(1, ceil(bytes / 3.2e6)), R = ceil(n / (n > 1 ? law->cores : 1));
+  for (int i = 0; i < k->roots.n; i++) {
+    HValue *v = k->roots.v[i]->val;
+    if (!v) continue;
+    wr += tpu_write_cost(law, &law->product, v), bytes += v->bytes + v->tiles * 4096;
+    work = MAX(work, v->tiles * law->soft[tpu_width(v) < 4 ? 2 : 4]);
+  }
+  double n = MAX(1, ceil(2 * bytes / law->scoped)), R = ceil(n / (n > 1 ? law->cores : 1));
   k->windows = (int)n;
-  double before, work = tpu_vector_work(law, k, &before);
-  k->cycles = law->base + rd + wr + work * law->lvpu / (n > 1 ? law->cores : 1) + (R - 1) * law->q;
+  k->cycles = law->base + law->lbase + rd + wr + work + (R - 1) * law->q;
   k->bound = SIM_MEMORY;
   k->util = MIN(1, (rd + wr) / k->cycles);
 }

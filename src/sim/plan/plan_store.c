@@ -272,7 +272,9 @@ static bool worth_storing(const Law *law, const HNode *n, const unsigned char *c
     }
   }
   double out = hlo_bytes(n);
-  if (summed && plan_comes_with_sum(law, n, slots, moved)) return true;
+  /* exponentials made of vectors and masks are of a softmax: its sum makes them as well */
+  bool vectors = dear && in < out;
+  if ((summed || vectors) && plan_comes_with_sum(law, n, slots, moved)) return true;
   /* of several products that are stored anyway, as in a gated unit, even dear things are repeated */
   if (gate && !fresh && products >= 2) return in >= 3.5 * out;
   return in >= (limit - (limit < 3 ? 0 : 0.01)) * out || (dear && in >= 1.99 * out);
@@ -307,6 +309,21 @@ static bool shared_vector(const HNode *n, const unsigned char *claimed) {
   int64_t count = hlo_count(n);
   return n->kind == H_EWISE && n->n_users >= 2 && count >= 16 && count < VECTOR &&
          !n->comp->parent && !plan_meets_again((HNode *)n, claimed) && leaves(n) >= LEAVES;
+}
+
+/* Is it a mask made of wider stored arrays, which its users would each read instead? The compiler fuses
+ * what saves bytes: the mask, written once and read by each, against what it is made of. */
+static bool shared_mask(const HNode *n) {
+  if (n->kind != H_EWISE || n->op != OP_COMPARE || n->n_users < 2 || hlo_count(n) < VECTOR)
+    return false;
+  double in = 0, out = (double)hlo_count(n);
+  for (int i = 0; i < n->n_in; i++) {
+    const HNode *x = n->in[i];
+    if (plan_const_only(x) || hlo_count(x) != hlo_count(n)) continue;
+    if ((!x->val && hlo_light(x)) || x->n_users > 1) return false; /* they may read it anyway */
+    in += hlo_bytes(x);
+  }
+  return in * (n->n_users - 1) > out * (n->n_users + 1);
 }
 
 /* Is it a gate in a loop, made of two arrays or more, that several others are made of? It is not
@@ -432,6 +449,7 @@ void plan_stored(Plan *p) {
   }
   for (int i = 0; i < c->nodes.n && p->law->tpu; i++) {
     HNode *n = c->nodes.v[i];
+    if (!n->dead && shared_mask(n)) plan_store(p, n);
     if (n->dead || n->kind != H_EWISE || n->op != OP_MAXIMUM || !worth_storing(p->law, n, claimed))
       continue;
     plan_store(p, n);

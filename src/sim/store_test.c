@@ -1,0 +1,76 @@
+/* stored: what is written once and read by several kernels, rather than made again in each. Bytes are
+ * libtpu 0.0.51's for the same programs. */
+#include "sim/estimate_test.h"
+
+static void peak_near(const char *text, const char *chip, double want) {
+  SimReport *r = estimate(text, chip);
+  double bytes = r->peak_bytes;
+  sim_report_free(r);
+  if (bytes < want * 0.95 || bytes > want * 1.05)
+    fail_msg("%s: %.0f bytes, libtpu says %.0f", chip, bytes, want);
+}
+
+#define V "tensor<1000xf32>"
+#define A "tensor<1000x1000xf32>"
+#define M "tensor<1000x1000xi1>"
+#define ROWS(v, x) "  %" v " = stablehlo.broadcast_in_dim %" x ", dims = [0] : (" V ") -> " A "\n"
+#define LANES(v, x) "  %" v " = stablehlo.broadcast_in_dim %" x ", dims = [1] : (" V ") -> " A "\n"
+#define OP(v, op, x, y) "  %" v " = stablehlo." op " %" x ", %" y " : " A "\n"
+#define EXP(v, x) "  %" v " = stablehlo.exponential %" x " : " A "\n"
+#define MASKED(v, x) "  %" v " = stablehlo.select %m, %" x ", %n : " M ", " A "\n"
+#define REDUCED(v, x, op, init)                                               \
+  "  %" v " = stablehlo.reduce(%" x " init: %" init ") applies stablehlo." op \
+  " across dimensions = [1] : (" A ", tensor<f32>) -> " V "\n"
+#define CONSTANTS                                        \
+  "  %n = stablehlo.constant dense<-1.0e9> : " A "\n"    \
+  "  %z = stablehlo.constant dense<0.0> : tensor<f32>\n" \
+  "  %i = stablehlo.constant dense<0xFF800000> : tensor<f32>\n"
+#define MASK(type)                                                        \
+  "  %0 = stablehlo.constant dense<0> : tensor<1000x1000x" type ">\n"     \
+  "  %m = stablehlo.compare GT, %d, %0, SIGNED : (tensor<1000x1000x" type \
+  ">, tensor<1000x1000x" type ">) -> " M "\n"
+
+/* A mask made of integers that several sums ask for is a quarter of their size: it is stored. */
+static void test_mask(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func public @main(%d: tensor<1000x1000xi32>, %a: " V ", %b: " V ", %c: " V ") -> " V
+      " {\n" CONSTANTS MASK("i32") ROWS("ar", "a") LANES("bl", "b") LANES("cl", "c")
+          OP("s", "add", "ar", "bl") MASKED("sm", "s") REDUCED("x", "sm", "maximum", "i")
+              OP("p", "multiply", "ar", "bl") ROWS("xr", "x") OP("px", "subtract", "p", "xr")
+                  MASKED("pm", "px") EXP("pe", "pm") REDUCED("y", "pe", "add", "z")
+                      OP("q", "multiply", "ar", "cl") ROWS("yr", "y")
+                          OP("qy", "subtract", "q", "yr") MASKED("qm", "qy") EXP("qe", "qm")
+                              REDUCED("r", "qe", "add", "z") "  return %r : " V "\n}\n";
+  peak_near(text, "tpu-v3", 5144576);
+  peak_near(text, "tpu-v5e", 5156864);
+}
+
+#define H "tensor<1000x96xbf16>"
+#define P "tensor<1000x1000xbf16>"
+/* A softmax of scores that are made of vectors, for two products: stored where the vector unit is slow
+ * beside memory. */
+static void test_scores_of_vectors(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func public @main(%d: tensor<1000x1000xi8>, %a: " V ", %b: " V ", %h: " H ", %k: " H
+      ") -> (" H ", " H ") {\n" CONSTANTS MASK("i8") ROWS("ar", "a") LANES("bl", "b")
+          OP("s", "add", "ar", "bl") MASKED("sm", "s") REDUCED("x", "sm", "maximum", "i")
+              ROWS("xr", "x") OP("sx", "subtract", "sm",
+                                 "xr") EXP("e", "sx") REDUCED("t", "e", "add", "z") ROWS("tr", "t")
+                  OP("q", "divide", "e",
+                     "tr") "  %p = stablehlo.convert %q : (" A ") -> " P "\n"
+                           "  %y = stablehlo.dot_general %p, %h, contracting_dims = [1] x [0] : (" P
+                           ", " H ") -> " H "\n"
+                           "  %w = stablehlo.dot_general %p, %k, contracting_dims = [0] x [0] : (" P
+                           ", " H ") -> " H "\n"
+                           "  return %y, %w : " H ", " H "\n}\n";
+  peak_near(text, "tpu-v4", 5300736);
+  peak_near(text, "tpu-v5e", 3252736);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_mask),
+                                     cmocka_unit_test(test_scores_of_vectors)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -37,6 +37,14 @@ static bool gathered(const HNode *x) {
   return false;
 }
 
+/* Rows that are only added up, made or cut out of others as they lie: each when its turn comes. Narrow ones
+ * lie otherwise where they are made, with their elements in sublanes. */
+static bool made_to_scatter(const HNode *user, const HNode *x) {
+  const HNode *rows = x->kind == H_SLICE ? x->in[0] : x;
+  return (x->kind == H_SLICE || x->kind == H_EWISE) && x->rank == 2 && rows->d[1] % 128 == 0 &&
+         x->n_users == 1 && !x->is_output && user->n_in == 3 && user->in[2] == x;
+}
+
 bool plan_const_only(const HNode *n) { /* made of constants: recomputed for nothing */
   for (int depth = 0; depth < 64; depth++) {
     if (n->kind == H_CONST) return n->splat;
@@ -71,7 +79,7 @@ static bool absorbs(const Plan *p, const HNode *user, const HNode *x) {
   case H_GATHER: return !p->law->tpu && !p->opts->eager && x != user->in[0];
   case H_SCATTER:
     if (!p->law->tpu) return !p->opts->eager && x != user->in[0];
-    return !p->law->offload && gathered(x);
+    return !p->law->offload && (gathered(x) || made_to_scatter(user, x));
   case H_RWIN: return p->law->tpu && user->n_results == 1 && user->in[0] == x;
   default: return false;
   }

@@ -9,8 +9,6 @@
  * that would compute the parts has them in the program before (numerics.c). */
 #include "compile/pass/pass_priv.h"
 
-#include "ir/build.h"
-
 static const char *const precisions[] = {"lhs_precision_type", "rhs_precision_type"};
 
 static bool small_float(DType t) { return t == DT_BF16 || t == DT_F16; }
@@ -50,6 +48,7 @@ static bool has_algorithm(const Op *op) {
 }
 
 static Value *plain_product(Build *b, const Op *op) {
+  if (!has_algorithm(op)) return NULL;
   Value *x = rounded(b, op->operands[0], precision_of(op, 0)),
         *y = rounded(b, op->operands[1], precision_of(op, 1));
   const Attr *acc = op_attr(op, "accumulation_type");
@@ -61,25 +60,7 @@ static Value *plain_product(Build *b, const Op *op) {
   return b_convert(b, b_dot(b, b_convert(b, x, in), b_convert(b, y, in), &d, sum, NULL), out);
 }
 
-static void walk(Module *m, Region *r) {
-  Op *end = r->last;
-  for (Op *op = r->first, *next; op; op = next) {
-    next = op == end ? NULL : op->next;
-    for (int i = 0; i < op->n_regions; i++) walk(m, op->regions[i]);
-    if (!has_algorithm(op)) continue;
-    Build b = {m, r, op->loc};
-    Value *y = plain_product(&b, op);
-    while (r->last != end) { /* from the end of the region to here */
-      Op *made = end->next;
-      op_remove(made);
-      op_insert_before(op, made);
-    }
-    value_replace_all(r->func, &op->results[0], y);
-    op_remove(op);
-  }
-}
-
 Err *pass_algorithms(Module *m) {
-  walk(m, module_main(m)->body);
+  compile_rewrite(m, OP_DOT_GENERAL, plain_product);
   return NULL;
 }

@@ -20,6 +20,7 @@ static const struct {
     {"repeats", pass_repeats},
     {"tiny_products", pass_tiny_products},
     {"special", pass_special},
+    {"bands", pass_bands},
     {"simplify", pass_simplify},
     {"threefry", pass_threefry},
     {"pads", pass_pads},

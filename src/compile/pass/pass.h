@@ -33,6 +33,8 @@ Err *pass_tiny_products(Module *m);
 Err *pass_pads(Module *m);
 /* Arithmetic on columns side by side is done on the columns. */
 Err *pass_apart(Module *m);
+/* Attention with causal masks and windows is computed in blocks of rows. */
+Err *pass_bands(Module *m);
 /* Functions that front ends write out as polynomials become one operation. */
 Err *pass_special(Module *m);
 /* The random numbers that JAX writes out become one operation. */

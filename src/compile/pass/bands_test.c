@@ -1,0 +1,99 @@
+/* Attention in blocks of rows: which masks, that the interpreter answers the same before and after, and
+ * what stays as it is. */
+#include "compile/pass/pass_test.h"
+
+#define ROWS "300"
+#define COLS "320"
+#define SCORES "tensor<2x" ROWS "x" COLS "xf32>"
+#define MASK "tensor<" ROWS "x" COLS "xi1>"
+#define COUNTS "tensor<" ROWS "x" COLS "xi32>"
+
+/* %i, %j, %c (a constant) -> %m, a mask */
+#define COMPARE(way, x, y) \
+  "  %m = stablehlo.compare " way ", " x ", " y " : (" COUNTS ", " COUNTS ") -> " MASK "\n"
+#define SEEN "  %w = stablehlo.select %all, %s, %f : tensor<2x" ROWS "x" COLS "xi1>, " SCORES "\n"
+#define UNSEEN "  %w = stablehlo.select %all, %f, %s : tensor<2x" ROWS "x" COLS "xi1>, " SCORES "\n"
+#define SHIFTED "  %k = stablehlo.add %i, %c : " COUNTS "\n"
+#define BACK "  %k = stablehlo.subtract %i, %c : " COUNTS "\n"
+
+static const struct {
+  const char *mask, *select, *fill, *weights;
+  int blocks; /* products with weights; 1: none */
+} cases[] = {
+    {COMPARE("GE", "%i", "%j"), SEEN, "-1.0e+30", "%p", 3},
+    {COMPARE("GT", "%i", "%j"), SEEN, "-1.0e+30", "%p", 1}, /* the first row sees nothing */
+    {COMPARE("LE", "%j", "%i"), SEEN, "0xFF800000", "%p", 3},
+    {SHIFTED COMPARE("LT", "%j", "%k"), SEEN, "-1.0e+30", "%p", 3},
+    {BACK COMPARE("GE", "%k", "%j"), SEEN, "-1.0e+30", "%p", 1},
+    {BACK COMPARE("GE", "%j", "%k"), SEEN, "-1.0e+30", "%p", 3},
+    {COMPARE("GE", "%j", "%i"), SEEN, "-1.0e+30", "%p", 3},
+    {COMPARE("LT", "%i", "%j"), UNSEEN, "0xFF800000", "%p", 3},
+    {COMPARE("GE", "%i", "%j"), UNSEEN, "-1.0e+30", "%p", 3},
+    {"  %k = stablehlo.constant dense<250> : " COUNTS "\n"
+     "  %n = stablehlo.add %i, %k : " COUNTS "\n" COMPARE("GE", "%n", "%j"),
+     SEEN, "-1.0e+30", "%p", 1}, /* most is seen */
+    {COMPARE("EQ", "%i", "%j"), SEEN, "-1.0e+30", "%p", 1},
+    {COMPARE("GE", "%i", "%j"), SEEN, "-3.0", "%p", 1},     /* has weight */
+    {COMPARE("GE", "%i", "%j"), SEEN, "-1.0e+30", "%e", 1}, /* weights are wanted elsewhere */
+    {SHIFTED "  %m0 = stablehlo.compare GE, %k, %j : (" COUNTS ", " COUNTS ") -> " MASK "\n"
+             "  %m1 = stablehlo.compare LE, %i, %j : (" COUNTS ", " COUNTS ") -> " MASK "\n"
+             "  %m = stablehlo.and %m0, %m1 : " MASK "\n",
+     SEEN, "-1.0e+30", "%p", 3},
+};
+
+static char *program(int c) {
+  return xasprintf(
+      "func.func @main(%%q: tensor<2x" ROWS "x8xf32>, %%v: tensor<2x" COLS "x8xf32>) -> "
+      "tensor<2x" ROWS "x8xf32> {\n"
+      "  %%i = stablehlo.iota dim = 0 : " COUNTS "\n  %%j = stablehlo.iota dim = 1 : " COUNTS "\n"
+      "  %%c = stablehlo.constant dense<31> : " COUNTS "\n%s"
+      "  %%all = stablehlo.broadcast_in_dim %%m, dims = [1, 2] : (" MASK ") -> tensor<2x" ROWS
+      "x" COLS "xi1>\n"
+      "  %%s = stablehlo.dot_general %%q, %%v, batching_dims = [0] x [0], contracting_dims = [2] x "
+      "[2] : (tensor<2x" ROWS "x8xf32>, tensor<2x" COLS "x8xf32>) -> " SCORES "\n"
+      "  %%f = stablehlo.constant dense<%s> : " SCORES "\n%s"
+      "  %%low = stablehlo.constant dense<0xFF800000> : tensor<f32>\n"
+      "  %%x = stablehlo.reduce(%%w init: %%low) applies stablehlo.maximum across dimensions = [2] "
+      ": (" SCORES ", tensor<f32>) -> tensor<2x" ROWS "xf32>\n"
+      "  %%xs = stablehlo.broadcast_in_dim %%x, dims = [0, 1] : (tensor<2x" ROWS "xf32>) -> " SCORES
+      "\n  %%d = stablehlo.subtract %%w, %%xs : " SCORES "\n"
+      "  %%e = stablehlo.exponential %%d : " SCORES "\n"
+      "  %%zero = stablehlo.constant dense<0.0> : tensor<f32>\n"
+      "  %%t = stablehlo.reduce(%%e init: %%zero) applies stablehlo.add across dimensions = [2] "
+      ": (" SCORES ", tensor<f32>) -> tensor<2x" ROWS "xf32>\n"
+      "  %%ts = stablehlo.broadcast_in_dim %%t, dims = [0, 1] : (tensor<2x" ROWS "xf32>) -> " SCORES
+      "\n  %%p = stablehlo.divide %%e, %%ts : " SCORES "\n"
+      "  %%y = stablehlo.dot_general %s, %%v, batching_dims = [0] x [0], contracting_dims = [2] x "
+      "[1] : (" SCORES ", tensor<2x" COLS "x8xf32>) -> tensor<2x" ROWS "x8xf32>\n"
+      "  return %%y : tensor<2x" ROWS "x8xf32>\n}\n",
+      cases[c].mask, cases[c].fill, cases[c].select, cases[c].weights);
+}
+
+static void same_answer(void **state) {
+  (void)state;
+  for (int c = 0; c < COUNT_OF(cases); c++) {
+    char *text = program(c);
+    Module *before = read_program(str_from(text)), *after = read_program(str_from(text));
+    ok(pass_bands(after));
+    ok(pass_simplify(after));
+    ok(ir_verify(after));
+    int products = 0;
+    for (const Op *op = module_main(after)->body->first; op; op = op->next)
+      products += op->kind == OP_DOT_GENERAL;
+    if (products != 2 * cases[c].blocks) fail_msg("%d products of\n%s", products, text);
+    Tensor *in[2];
+    for (int i = 0; i < 2; i++) {
+      const Type *t = module_main(before)->body->args[i]->type;
+      in[i] = tensor_make(t->dtype, t->rank, t->dims);
+      for (int64_t k = 0; k < in[i]->count; k++)
+        ((float *)in[i]->data)[k] = (float)sin((double)(k * 7 + i));
+    }
+    same_result(text, before, after, 2, in, 1e-6);
+    free(text);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(same_answer)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -367,6 +367,17 @@ static void scatter_parts(void *arg, int64_t begin, int64_t end) {
     apply(w, w->n_runs, w->at_operand, w->at_other, r->out + from[i] * b, r->in + to[i] * b);
 }
 
+/* Runs begin .. end - 1 of every window: where the updates of a run lie together, as they do along the
+ * last dimensions. */
+static void scatter_runs(void *arg, int64_t begin, int64_t end) {
+  const Scatter *r = arg;
+  const Walk *w = r->w;
+  int64_t b = dtype_bytes(w->type);
+  for (int64_t k = begin; k < end; k++)
+    apply(w, r->first[1], r->from, r->to, r->out + w->at_operand[k] * b,
+          r->in + w->at_other[k] * b);
+}
+
 /* Leaves out the windows that are not inside the operand: XLA drops them whole, too. */
 static int64_t keep_inside(int64_t n, int64_t *from, int64_t *to) {
   int64_t kept = 0;
@@ -424,7 +435,8 @@ static Err *run(void *state, const Op *op, void *const *in, void *const *out) {
   }
   /* putting the windows in order costs as much as some dozen elements of each */
   int64_t elements = w->run * w->n_runs, work = w->n * (4 * w->n_runs + elements / 4);
-  bool divide = w->aligned && elements >= SMALL_WINDOW;
+  bool by_runs = w->aligned && w->window_first && w->n_runs > 1;
+  bool divide = w->aligned && elements >= SMALL_WINDOW && !by_runs;
   int parts = divide ? (int)MAX(1, MIN(MAX_PARTS, work / 50000)) : 1;
   size_t n = (size_t)w->n;
   int64_t *places = xmalloc(n * (parts > 1 ? 4 * sizeof *places + 1 : 2 * sizeof *places));
@@ -432,6 +444,11 @@ static Err *run(void *state, const Op *op, void *const *in, void *const *out) {
       .w = w, .indices = in[1], .in = in[2], .out = out[0], .from = places, .to = places + n};
   cpu_parallel(w->n, 16384, find_windows, &r);
   r.first[parts] = keep_inside(w->n, r.from, r.to);
+  if (by_runs) {
+    cpu_parallel(w->n_runs, MAX(1, 16384 / (w->n * w->run)), scatter_runs, &r);
+    free(places);
+    return NULL;
+  }
   if (parts > 1) {
     r.from += 2 * n, r.to += 2 * n;
     sort_windows(&r, parts, (count + parts - 1) / parts, r.first[parts], places, places + n,

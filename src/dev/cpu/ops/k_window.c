@@ -1,8 +1,8 @@
 /* reduce_window and select_and_scatter: pooling and its gradient.
  *
  * Trailing dimensions that the window does not touch (channels of NHWC) are one run, taken a vector
- * at a time through all places of the window. bf16 and f16 go through f32 copies: sums are rounded
- * once, maxima are exact. */
+ * at a time through all places of the window. bf16 is widened in registers, f16, and gradients of
+ * both, by f32 copies: sums are rounded once, maxima are exact. */
 #include <stdatomic.h>
 
 #include "dev/cpu/kernel/clones.h"
@@ -113,6 +113,27 @@ static int64_t under(const Window *w, int64_t o, int64_t *to) {
   return n;
 }
 
+/* The same for o, o + 1, .. in turn: x is the place of o along the last dimension. */
+typedef struct Under {
+  int64_t x, n, *to;
+  bool whole; /* the elements of the last o all exist, one after the other */
+} Under;
+
+static void under_next(const Window *w, int64_t o, Under *u) {
+  int last = w->rank - 1;
+  int64_t step = last < 0 ? 0 : w->stride[last] * w->in_step[last];
+  bool beside =
+      u->whole && u->x > 0 &&
+      u->x * w->stride[last] - w->lo[last] + (w->size[last] - 1) * w->dilate[last] < w->in[last];
+  if (beside) {
+    for (int64_t p = 0; p < u->n; p++) u->to[p] += step;
+  } else {
+    u->n = under(w, o, u->to);
+    u->whole = last >= 0 && u->n == w->window && w->base[last] == 1;
+  }
+  if (last >= 0 && ++u->x == w->out[last]) u->x = 0;
+}
+
 /* ---- vectors: a type, its mask, and how to choose by one ---- */
 
 #define VECTOR(T, I, N)                                                            \
@@ -131,63 +152,85 @@ VECTOR(uint32_t, int32_t, u32)
 #define MORE(N, a, b) CHOOSE(N, ((b) > (a)) | ((b) != (b)), b, a)
 #define LESS(N, a, b) CHOOSE(N, ((b) < (a)) | ((b) != (b)), b, a)
 
+/* How vectors are in memory: as they are, or as bf16. */
+#define GET_SAME(N, p) AT(N, p)
+#define PUT_SAME(N, p, x) (*(V_##N *)(p) = (x))
+#define ONE_SAME(x) (x)
+#define BACK_SAME(x) (x)
+typedef uint16_t Halves __attribute__((vector_size(16), aligned(2), may_alias));
+typedef uint32_t Words __attribute__((vector_size(32), may_alias));
+#define GET_BF16(N, p) ((V_f32)(__builtin_convertvector(*(const Halves *)(p), Words) << 16))
+#define PUT_BF16(N, p, x)                                           \
+  do {                                                              \
+    Words bits = (Words)(x), up = bits + 0x7fff + (bits >> 16 & 1); \
+    Words none = (Words)((x) != (x)), kept = bits | 0x400000;       \
+    up = (none & kept) | (~none & up);                              \
+    *(Halves *)(p) = __builtin_convertvector(up >> 16, Halves);     \
+  } while (0)
+#define ONE_BF16(x) bf16_to_f32(x)
+#define BACK_BF16(x) f32_to_bf16(x)
+
 /* a = init op in[off[0]] op in[off[1]] .., for m elements. What does not fill a vector goes through
- * a padded copy. */
-#define FOLD_KIND(T, N, OP)                                               \
-  for (; c + lanes <= m; c += lanes) {                                    \
-    V_##N x = start;                                                      \
-    for (int64_t p = 0; p < n; p++) x = OP(N, x, AT(N, in + off[p] + c)); \
-    *(V_##N *)(a + c) = x;                                                \
-  }                                                                       \
-  for (; c < m; c++) {                                                    \
-    V_##N x = start;                                                      \
-    for (int64_t p = 0; p < n; p++) {                                     \
-      V_##N y = start;                                                    \
-      y[0] = in[off[p] + c];                                              \
-      x = OP(N, x, y);                                                    \
-    }                                                                     \
-    a[c] = x[0];                                                          \
+ * a padded copy. M: how they are in memory. */
+#define FOLD_KIND(T, N, M, OP)                                                 \
+  for (; c + lanes <= m; c += lanes) {                                         \
+    V_##N x = start;                                                           \
+    for (int64_t p = 0; p < n; p++) x = OP(N, x, GET_##M(N, in + off[p] + c)); \
+    PUT_##M(N, a + c, x);                                                      \
+  }                                                                            \
+  for (; c < m; c++) {                                                         \
+    V_##N x = start;                                                           \
+    for (int64_t p = 0; p < n; p++) {                                          \
+      V_##N y = start;                                                         \
+      y[0] = ONE_##M(in[off[p] + c]);                                          \
+      x = OP(N, x, y);                                                         \
+    }                                                                          \
+    a[c] = BACK_##M(x[0]);                                                     \
   }
-#define ROW_FN(T, N)                                                                            \
-  CLONES static void fold_##N(Kind k, T init, const T *in, const int64_t *off, int64_t n, T *a, \
-                              int64_t m) {                                                      \
-    const int64_t lanes = 32 / (int64_t)sizeof(T);                                              \
-    V_##N start = (V_##N){0} + init;                                                            \
-    int64_t c = 0;                                                                              \
-    switch (k) {                                                                                \
-    case K_ADD: FOLD_KIND(T, N, ADD) break;                                                     \
-    case K_MUL: FOLD_KIND(T, N, MUL) break;                                                     \
-    case K_MAX: FOLD_KIND(T, N, MORE) break;                                                    \
-    default: FOLD_KIND(T, N, LESS) break;                                                       \
-    }                                                                                           \
-  }                                                                                             \
-  typedef struct Reduce_##N {                                                                   \
-    const Window *w;                                                                            \
-    const T *in;                                                                                \
-    T *out, init;                                                                               \
-  } Reduce_##N;                                                                                 \
-  static void reduce_##N(void *arg, int64_t begin, int64_t end) {                               \
-    const Reduce_##N *r = arg;                                                                  \
-    const Window *w = r->w;                                                                     \
-    int64_t *off = cpu_scratch(sizeof(int64_t) * (size_t)w->window);                            \
-    for (int64_t o = begin; o < end; o++) {                                                     \
-      int64_t n = under(w, o, off);                                                             \
-      fold_##N(w->kind, r->init, r->in, off, n, r->out + o * w->run, w->run);                   \
-    }                                                                                           \
-  }                                                                                             \
-  static void window_##N(const Window *w, const void *in, const void *init, void *out) {        \
-    Reduce_##N r = {w, in, out, *(const T *)init};                                              \
-    int64_t cost = w->run * w->window + 16;                                                     \
-    cpu_parallel(w->outer, MAX(1, 131072 / cost), reduce_##N, &r);                              \
+/* S: the type in memory, T: in which it is reduced. */
+#define ROW_FN(NAME, S, T, N, M)                                                                   \
+  CLONES static void fold_##NAME(Kind k, T init, const S *in, const int64_t *off, int64_t n, S *a, \
+                                 int64_t m) {                                                      \
+    const int64_t lanes = 32 / (int64_t)sizeof(T);                                                 \
+    V_##N start = (V_##N){0} + init;                                                               \
+    int64_t c = 0;                                                                                 \
+    switch (k) {                                                                                   \
+    case K_ADD: FOLD_KIND(T, N, M, ADD) break;                                                     \
+    case K_MUL: FOLD_KIND(T, N, M, MUL) break;                                                     \
+    case K_MAX: FOLD_KIND(T, N, M, MORE) break;                                                    \
+    default: FOLD_KIND(T, N, M, LESS) break;                                                       \
+    }                                                                                              \
+  }                                                                                                \
+  typedef struct Reduce_##NAME {                                                                   \
+    const Window *w;                                                                               \
+    const S *in;                                                                                   \
+    S *out;                                                                                        \
+    T init;                                                                                        \
+  } Reduce_##NAME;                                                                                 \
+  static void reduce_##NAME(void *arg, int64_t begin, int64_t end) {                               \
+    const Reduce_##NAME *r = arg;                                                                  \
+    const Window *w = r->w;                                                                        \
+    Under u = {.to = cpu_scratch(sizeof(int64_t) * (size_t)w->window)};                            \
+    if (w->rank) u.x = begin % w->out[w->rank - 1];                                                \
+    for (int64_t o = begin; o < end; o++) {                                                        \
+      under_next(w, o, &u);                                                                        \
+      fold_##NAME(w->kind, r->init, r->in, u.to, u.n, r->out + o * w->run, w->run);                \
+    }                                                                                              \
+  }                                                                                                \
+  static void window_##NAME(const Window *w, const void *in, T init, void *out) {                  \
+    Reduce_##NAME r = {w, in, out, init};                                                          \
+    int64_t cost = w->run * w->window + 16;                                                        \
+    cpu_parallel(w->outer, MAX(1, 131072 / cost), reduce_##NAME, &r);                              \
   }
 
-ROW_FN(float, f32)
-ROW_FN(double, f64)
-ROW_FN(int32_t, i32)
-ROW_FN(int64_t, i64)
-ROW_FN(uint32_t, u32)
+ROW_FN(f32, float, float, f32, SAME)
+ROW_FN(f64, double, double, f64, SAME)
+ROW_FN(i32, int32_t, int32_t, i32, SAME)
+ROW_FN(i64, int64_t, int64_t, i64, SAME)
+ROW_FN(u32, uint32_t, uint32_t, u32, SAME)
+ROW_FN(bf16, uint16_t, float, f32, BF16)
 
-/* ---- bf16 and f16: copies in f32, of an entry of dimension 0 at a time ---- */
+/* ---- f16, gradients of bf16: copies in f32, of an entry of dimension 0 at a time ---- */
 
 /* Entries of dimension 0 that windows do not join; 1: all is one. */
 static int64_t batches_of(const Window *w) {
@@ -247,7 +290,7 @@ static Err *run_narrow(Narrow *r, const Op *op, const Type *whole, const Type *p
     float *in = cpu_block_alloc(bytes);
     if (in) {
       cpu_widen(r->t, r->in, in, r->whole);
-      window_f32(r->w, in, &r->init, in + r->whole);
+      window_f32(r->w, in, r->init, in + r->whole);
       cpu_narrow(r->t, in + r->whole, r->out, r->pooled);
     }
     r->failed = !in;
@@ -280,11 +323,12 @@ static Err *run_reduce(void *state, const Op *op, void *const *in, void *const *
   DType t = op_type(op)->dtype;
   if (type_count(op_type(op)) == 0) return NULL;
   switch (t) {
-  case DT_F32: window_f32(w, in[0], in[1], out[0]); return NULL;
-  case DT_F64: window_f64(w, in[0], in[1], out[0]); return NULL;
-  case DT_I32: window_i32(w, in[0], in[1], out[0]); return NULL;
-  case DT_I64: window_i64(w, in[0], in[1], out[0]); return NULL;
-  case DT_U32: window_u32(w, in[0], in[1], out[0]); return NULL;
+  case DT_F32: window_f32(w, in[0], *(const float *)in[1], out[0]); return NULL;
+  case DT_F64: window_f64(w, in[0], *(const double *)in[1], out[0]); return NULL;
+  case DT_I32: window_i32(w, in[0], *(const int32_t *)in[1], out[0]); return NULL;
+  case DT_I64: window_i64(w, in[0], *(const int64_t *)in[1], out[0]); return NULL;
+  case DT_U32: window_u32(w, in[0], *(const uint32_t *)in[1], out[0]); return NULL;
+  case DT_BF16: window_bf16(w, in[0], bf16_to_f32(*(const uint16_t *)in[1]), out[0]); return NULL;
   default: break;
   }
   Narrow n = {.w = w, .t = t, .in = in[0], .out = out[0]};
@@ -307,45 +351,47 @@ struct Scatter {
 };
 
 /* The chosen one of n elements gets src: the first, unless a later one is larger (smaller). */
-#define SCATTER_FN(T, N)                                                                        \
-  CLONES static void select_##N(bool max, bool exact, T init, const T *in, const int64_t *off,  \
-                                int64_t n, const T *src, T *out, int64_t m) {                   \
-    const int64_t lanes = 32 / (int64_t)sizeof(T);                                              \
-    int64_t c = 0;                                                                              \
-    for (; c + lanes <= m; c += lanes) {                                                        \
-      V_##N best = AT(N, in + off[0] + c), give = AT(N, src + c), start = (V_##N){0} + init;    \
-      M_##N at = {0};                                                                           \
-      for (int32_t p = 1; p < (int32_t)n; p++) {                                                \
-        V_##N x = AT(N, in + off[p] + c);                                                       \
-        M_##N keep = max ? (M_##N)(best >= x) : (M_##N)(best <= x);                             \
-        best = CHOOSE(N, keep, best, x);                                                        \
-        at = (keep & at) | (~keep & ((M_##N){0} + p));                                          \
-      }                                                                                         \
-      for (int32_t p = 0; p < (int32_t)n; p++) {                                                \
-        V_##N *to = (V_##N *)(out + off[p] + c);                                                \
-        *to = (exact ? start : *to) + (V_##N)((M_##N)(at == p) & (M_##N)give);                  \
-      }                                                                                         \
-    }                                                                                           \
-    for (; c < m; c++) {                                                                        \
-      int64_t at = 0;                                                                           \
-      for (int64_t p = 1; p < n; p++) {                                                         \
-        T best = in[off[at] + c], x = in[off[p] + c];                                           \
-        if (!(max ? best >= x : best <= x)) at = p;                                             \
-      }                                                                                         \
-      for (int64_t p = 0; p < n && exact; p++) out[off[p] + c] = init;                          \
-      out[off[at] + c] += src[c];                                                               \
-    }                                                                                           \
-  }                                                                                             \
-  static void scatter_##N(void *arg, int64_t begin, int64_t end) {                              \
-    const Scatter *s = arg;                                                                     \
-    const Window *w = s->w;                                                                     \
-    int64_t *off = cpu_scratch(sizeof(int64_t) * (size_t)w->window);                            \
-    for (int64_t o = begin * s->per_batch; o < end * s->per_batch; o++) {                       \
-      int64_t n = under(w, o, off);                                                             \
-      if (n)                                                                                    \
-        select_##N(s->max, s->exact, (T)s->init, s->in, off, n, (const T *)s->src + o * w->run, \
-                   s->out, w->run);                                                             \
-    }                                                                                           \
+#define SCATTER_FN(T, N)                                                                           \
+  CLONES static void select_##N(bool max, bool exact, T init, const T *in, const int64_t *off,     \
+                                int64_t n, const T *src, T *out, int64_t m) {                      \
+    const int64_t lanes = 32 / (int64_t)sizeof(T);                                                 \
+    int64_t c = 0;                                                                                 \
+    for (; c + lanes <= m; c += lanes) {                                                           \
+      V_##N best = AT(N, in + off[0] + c), give = AT(N, src + c), start = (V_##N){0} + init;       \
+      M_##N at = {0};                                                                              \
+      for (int32_t p = 1; p < (int32_t)n; p++) {                                                   \
+        V_##N x = AT(N, in + off[p] + c);                                                          \
+        M_##N keep = max ? (M_##N)(best >= x) : (M_##N)(best <= x);                                \
+        best = CHOOSE(N, keep, best, x);                                                           \
+        at = (keep & at) | (~keep & ((M_##N){0} + p));                                             \
+      }                                                                                            \
+      for (int32_t p = 0; p < (int32_t)n; p++) {                                                   \
+        V_##N *to = (V_##N *)(out + off[p] + c);                                                   \
+        *to = (exact ? start : *to) + (V_##N)((M_##N)(at == p) & (M_##N)give);                     \
+      }                                                                                            \
+    }                                                                                              \
+    for (; c < m; c++) {                                                                           \
+      int64_t at = 0;                                                                              \
+      for (int64_t p = 1; p < n; p++) {                                                            \
+        T best = in[off[at] + c], x = in[off[p] + c];                                              \
+        if (!(max ? best >= x : best <= x)) at = p;                                                \
+      }                                                                                            \
+      for (int64_t p = 0; p < n && exact; p++) out[off[p] + c] = init;                             \
+      out[off[at] + c] += src[c];                                                                  \
+    }                                                                                              \
+  }                                                                                                \
+  static void scatter_##N(void *arg, int64_t begin, int64_t end) {                                 \
+    const Scatter *s = arg;                                                                        \
+    const Window *w = s->w;                                                                        \
+    int64_t from = begin * s->per_batch, to = end * s->per_batch;                                  \
+    Under u = {.to = cpu_scratch(sizeof(int64_t) * (size_t)w->window)};                            \
+    if (w->rank) u.x = from % MAX(1, w->out[w->rank - 1]);                                         \
+    for (int64_t o = from; o < to; o++) {                                                          \
+      under_next(w, o, &u);                                                                        \
+      if (u.n)                                                                                     \
+        select_##N(s->max, s->exact, (T)s->init, s->in, u.to, u.n, (const T *)s->src + o * w->run, \
+                   s->out, w->run);                                                                \
+    }                                                                                              \
   }
 
 SCATTER_FN(float, f32)

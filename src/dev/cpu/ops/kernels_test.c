@@ -151,6 +151,15 @@ static Case cases[] = {
      SCATTER("17x40xf32", "33x1xi32", "33x40xf32", "f32", ROWS_,
              "stablehlo.return %y : tensor<f32>"),
      "scatter", 0, 0, 0},
+#define LAST_                                                                                     \
+  "update_window_dims = [0, 1], inserted_window_dims = [2], scatter_dims_to_operand_dims = [2], " \
+  "index_vector_dim = 1"
+    {"scatter_add_last",
+     SCATTER("3x50x40xf32", "700x1xi32", "3x50x700xf32", "f32", LAST_, BODY("add", "f32")),
+     "scatter", 1e-5, -3, 45},
+    {"scatter_max_last_bf16",
+     SCATTER("3x5x40xbf16", "70x1xi32", "3x5x70xbf16", "bf16", LAST_, BODY("maximum", "bf16")),
+     "scatter", 1e-30, -3, 45},
     {"scatter_max_bf16",
      SCATTER("17x70xbf16", "33x1xi32", "33x70xbf16", "bf16", ROWS_, BODY("maximum", "bf16")),
      "scatter", 0, 0, 0},
@@ -484,6 +493,13 @@ static Case cases[] = {
   "= dense<[[0, 0], [1, 1], [1, 2], [0, 0]]> : tensor<4x2xi64>"
     {"pool_max_bf16", POOL_OF("bf16", "3x8x10x19xbf16", "3x4x11x19xbf16", "%b", "maximum", LAST33),
      "reduce_window", 1e-30, 0, 0},
+    {"pool_max_bf16_odd",
+     POOL_OF("bf16", "3x8x10x19xbf16", "3x4x11x19xbf16", "%b", "maximum", LAST33), "reduce_window",
+     -1e-30, 0, 0},
+    {"pool_add_bf16",
+     POOL_OF("bf16", "3x8x10x19xbf16", "3x4x5x19xbf16", "%b", "add",
+             "window_dimensions = array<i64: 1, 2, 2, 1>, window_strides = array<i64: 1, 2, 2, 1>"),
+     "reduce_window", 2e-2, 0, 0},
     {"pool_max_f16_one", POOL_OF("f16", "1x8x10x19xf16", "1x4x11x19xf16", "%b", "maximum", LAST33),
      "reduce_window", 1e-30, 0, 0},
     {"unpool_max_bf16", UNPOOL_OF("bf16", "3x8x10x19xbf16", "3x4x11x19xbf16", "GE", LAST33),

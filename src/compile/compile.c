@@ -11,6 +11,7 @@ static const struct {
   Err *(*run)(Module *m);
 } passes[] = {
     {"inline", pass_inline},
+    {"places", pass_places},
     {"resample", pass_resample},
     {"windows", pass_windows},
     {"algorithms", pass_algorithms},

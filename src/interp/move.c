@@ -474,6 +474,29 @@ Err *sem_reverse(Eval *e) {
   return NULL;
 }
 
+Err *sem_places(Eval *e) {
+  const Tensor *in = e->in[0];
+  const int64_t *runs;
+  int n = op_ints(e->op, "runs", &runs);
+  int64_t dims[MAX_RANK] = {0}, steps[MAX_RANK], at[MAX_RANK] = {0};
+  for (int i = 0; i < n; i += 4) dims[runs[i]] += runs[i + 2];
+  Tensor *t;
+  TRY(eval_out_dims(e, 0, in->rank, dims, &t));
+  dims_strides(in->rank, in->dims, steps);
+  size_t b = (size_t)dtype_bytes(t->dtype);
+  for (int64_t k = 0; k < t->count; k++, index_next(t->rank, dims, at)) {
+    int64_t from = 0, left[MAX_RANK];
+    memcpy(left, at, sizeof *at * (size_t)t->rank);
+    for (int i = 0; i < n; i += 4) {
+      int64_t *l = &left[runs[i]];
+      if (*l >= 0 && *l < runs[i + 2]) from += (runs[i + 1] + *l * runs[i + 3]) * steps[runs[i]];
+      *l -= runs[i + 2];
+    }
+    memcpy((char *)t->data + (size_t)k * b, (const char *)in->data + (size_t)from * b, b);
+  }
+  return NULL;
+}
+
 static Err *pad_by(Eval *e, const int64_t *low, const int64_t *high, const int64_t *inner) {
   const Tensor *in = e->in[0];
   int64_t dims[MAX_RANK];

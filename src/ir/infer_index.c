@@ -227,6 +227,29 @@ static Err *scatter(Infer *f) {
   return NULL;
 }
 
+static Err *places(Infer *f) {
+  TRY(want_tensor(f, 0, EMOST));
+  const Type *t = in_type(f, 0);
+  const int64_t *v;
+  int n;
+  TRY(ints_of(f, "runs", -1, &v, &n));
+  int64_t *d = tmp_dims(f, t->rank), at = -1;
+  for (int i = 0; i + 4 <= n; i += 4) {
+    int64_t first = v[i + 1], last = first + (v[i + 2] - 1) * v[i + 3];
+    if (v[i] != at) {
+      if (v[i] != at + 1 || v[i] >= t->rank) break;
+      d[++at] = 0;
+    }
+    if (v[i + 2] < 1 || llabs(v[i + 3]) > 1 || MIN(first, last) < 0 ||
+        MAX(first, last) >= t->dims[at])
+      FAIL(f, "run %d leaves dimension %lld", i / 4, (long long)at);
+    d[at] += v[i + 2];
+  }
+  if (n % 4 || at != t->rank - 1) FAIL(f, "runs want four numbers each, in order of dimensions");
+  out_shape(f, 0, t->dtype, t->quant, t->rank, d);
+  return NULL;
+}
+
 InferFn infer_index_fn(OpKind k) {
   static const InferRow rows[] = {
       {OP_DYNAMIC_SLICE, dynamic_slice},
@@ -234,6 +257,7 @@ InferFn infer_index_fn(OpKind k) {
       {OP_GATHER, gather},
       {OP_SCATTER, scatter},
       {OP_TORCH_INDEX_SELECT, torch_index_select},
+      {OP_PLACES, places},
   };
   return infer_find(rows, COUNT_OF(rows), k);
 }

@@ -29,6 +29,8 @@ Err *pass_repeats(Module *m);
 Err *pass_resample(Module *m);
 /* Products too small for a kernel become multiplications and sums. */
 Err *pass_tiny_products(Module *m);
+/* Values beside their own edges, as padding by reflection writes them, become weft.places. */
+Err *pass_places(Module *m);
 /* Sums of padded pieces become the pieces side by side. */
 Err *pass_pads(Module *m);
 /* Arithmetic on columns side by side is done on the columns. */

@@ -91,6 +91,17 @@ typedef struct Line { /* row * i + col * j + at */
   int64_t row, col, at;
 } Line;
 
+/* A constant that counts along the rows or the columns. */
+static bool counted(View x, Line *l) {
+  const Tensor *t = value_constant(x.v);
+  int64_t n = x.rows >= 0 ? x.v->type->dims[x.rows] : x.cols >= 0 ? x.v->type->dims[x.cols] : 0;
+  if (!t || (x.rows >= 0 && x.cols >= 0) || t->count != n) return false;
+  *l = (Line){x.rows >= 0, x.cols >= 0, elem_get_i64(t->dtype, tensor_at(t, 0))};
+  for (int64_t i = 0; i < n; i++)
+    if (elem_get_i64(t->dtype, tensor_at(t, i)) != l->at + i) return false;
+  return l->at > -FAR && l->at < FAR;
+}
+
 static bool line_of(View x, Line *l) {
   const Op *op = x.v->def;
   DType t = x.v->type->dtype;
@@ -105,6 +116,7 @@ static bool line_of(View x, Line *l) {
     *l = (Line){d == x.rows, d == x.cols, 0};
     return l->row || l->col;
   }
+  if (op->kind == OP_CONSTANT) return counted(x, l);
   View y;
   if (moves(op)) return before_move(x, &y) && line_of(y, l);
   if (op->kind == OP_CONVERT) return line_of(operand(x, 0), l);
@@ -134,6 +146,24 @@ static bool compared(View x, bool negated, Band *band) {
   return true;
 }
 
+/* A mask that is a constant. */
+static bool drawn(View x, bool negated, Band *band) {
+  const Tensor *t = value_constant(x.v);
+  if (!t || x.rows < 0 || x.cols < 0) return false;
+  int64_t rows = x.v->type->dims[x.rows], cols = x.v->type->dims[x.cols];
+  int64_t step = x.rows < x.cols ? cols : 1, col_step = x.rows < x.cols ? 1 : rows;
+  if (t->count != rows * cols) return false;
+  *band = (Band){FAR, -FAR};
+  for (int pass = 0; pass < 2; pass++)
+    for (int64_t i = 0; i < rows; i++)
+      for (int64_t j = 0; j < cols; j++) {
+        bool seen = (elem_get_i64(DT_I1, tensor_at(t, i * step + j * col_step)) != 0) != negated;
+        if (pass && seen != (j - i >= band->lo && j - i < band->hi)) return false;
+        if (!pass && seen) *band = (Band){MIN(band->lo, j - i), MAX(band->hi, j - i + 1)};
+      }
+  return true;
+}
+
 static bool splat_is(const Value *v, bool want) {
   const void *all = value_splat(v);
   return all && v->type->dtype == DT_I1 && (elem_get_i64(DT_I1, all) != 0) == want;
@@ -148,6 +178,7 @@ static bool band_of(View x, bool negated, Band *band) {
     return true;
   }
   if (!op || x.v->type->dtype != DT_I1) return false;
+  if (op->kind == OP_CONSTANT) return drawn(x, negated, band);
   if (moves(op)) return before_move(x, &y) && band_of(y, negated, band);
   if (op->kind == OP_NOT) return band_of(operand(x, 0), !negated, band);
   if (op->kind == OP_COMPARE) return compared(x, negated, band);

@@ -32,6 +32,11 @@ static const struct {
     {"  %k = stablehlo.constant dense<250> : " COUNTS "\n"
      "  %n = stablehlo.add %i, %k : " COUNTS "\n" COMPARE("GE", "%n", "%j"),
      SEEN, "-1.0e+30", "%p", 1}, /* most is seen */
+    {"  %r = stablehlo.constant dense<\"counts\"> : tensor<" ROWS "x1xi32>\n"
+     "  %k = stablehlo.broadcast_in_dim %r, dims = [0, 1] : (tensor<" ROWS "x1xi32>) -> " COUNTS
+     "\n" COMPARE("GE", "%k", "%j"),
+     SEEN, "-1.0e+30", "%p", 3},
+    {"  %m = stablehlo.constant dense<\"drawn\"> : " MASK "\n", SEEN, "-1.0e+30", "%p", 3},
     {COMPARE("EQ", "%i", "%j"), SEEN, "-1.0e+30", "%p", 1},
     {COMPARE("GE", "%i", "%j"), SEEN, "-3.0", "%p", 1},     /* has weight */
     {COMPARE("GE", "%i", "%j"), SEEN, "-1.0e+30", "%e", 1}, /* weights are wanted elsewhere */
@@ -41,8 +46,27 @@ static const struct {
      SEEN, "-1.0e+30", "%p", 3},
 };
 
+/* Constants in hexadecimal: rows that are counted, a causal mask. */
+static char *with_constants(const char *mask) {
+  bool drawn = strstr(mask, "\"drawn\"");
+  const char *at = strstr(mask, drawn ? "drawn" : "counts");
+  if (!at) return xasprintf("%s", mask);
+  Buf b = {0};
+  buf_printf(&b, "%.*s0x", (int)(at - mask), mask);
+  int rows = atoi(ROWS), cols = drawn ? atoi(COLS) : 1;
+  for (int i = 0; i < rows; i++)
+    for (int j = 0; j < cols; j++)
+      if (drawn) buf_printf(&b, "%02X", j <= i);
+      else buf_printf(&b, "%02X%02X0000", i % 256, i / 256);
+  buf_printf(&b, "%s", at + (drawn ? 5 : 6));
+  char *text = xasprintf("%s", b.p);
+  buf_free(&b);
+  return text;
+}
+
 static char *program(int c) {
-  return xasprintf(
+  char *mask = with_constants(cases[c].mask);
+  char *text = xasprintf(
       "func.func @main(%%q: tensor<2x" ROWS "x8xf32>, %%v: tensor<2x" COLS "x8xf32>) -> "
       "tensor<2x" ROWS "x8xf32> {\n"
       "  %%i = stablehlo.iota dim = 0 : " COUNTS "\n  %%j = stablehlo.iota dim = 1 : " COUNTS "\n"
@@ -66,7 +90,9 @@ static char *program(int c) {
       "  %%y = stablehlo.dot_general %s, %%v, batching_dims = [0] x [0], contracting_dims = [2] x "
       "[1] : (" SCORES ", tensor<2x" COLS "x8xf32>) -> tensor<2x" ROWS "x8xf32>\n"
       "  return %%y : tensor<2x" ROWS "x8xf32>\n}\n",
-      cases[c].mask, cases[c].fill, cases[c].select, cases[c].weights);
+      mask, cases[c].fill, cases[c].select, cases[c].weights);
+  free(mask);
+  return text;
 }
 
 static void same_answer(void **state) {

@@ -297,26 +297,27 @@ static void test_cut_again(void **state) {
 }
 
 /* An array made of two of its size for two convolutions: each makes it again, but where the batch lies
- * in lanes it is stored. */
+ * in lanes it is stored for those of single pixels. */
 static void test_batch_in_lanes(void **state) {
   (void)state;
-  for (int lanes = 0; lanes < 2; lanes++) {
+  for (int i = 0; i < 3; i++) {
+    int lanes = i > 0, side = i > 1 ? 3 : 1, edge = i > 1;
     Buf b = {0};
     int batch = lanes ? 128 : 8, channels = lanes ? 64 : 128;
     char x[64], w[64];
     snprintf(x, sizeof x, "tensor<%dx14x14x%dxbf16>", batch, channels);
-    snprintf(w, sizeof w, "tensor<1x1x%dx%dxbf16>", channels, channels);
+    snprintf(w, sizeof w, "tensor<%dx%dx%dx%dxbf16>", side, side, channels, channels);
     buf_printf(&b, "func.func public @main(%%a: %s, %%b: %s, %%v: %s, %%w: %s) -> (%s, %s) {\n", x,
                x, w, w, x, x);
     buf_printf(&b, "  %%c = stablehlo.multiply %%a, %%b : %s\n", x);
-    for (int i = 0; i < 2; i++)
+    for (int q = 0; q < 2; q++)
       buf_printf(&b,
                  "  %%%s = stablehlo.convolution(%%c, %%%s) dim_numbers = [b, 0, 1, f]x[0, 1, i, "
-                 "o]->[b, 0, 1, f], window = {stride = [1, 1], pad = [[0, 0], [0, 0]]} "
+                 "o]->[b, 0, 1, f], window = {stride = [1, 1], pad = [[%d, %d], [%d, %d]]} "
                  "{batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (%s, %s) -> %s\n",
-                 i ? "q" : "p", i ? "w" : "v", x, w, x);
+                 q ? "q" : "p", q ? "w" : "v", edge, edge, edge, edge, x, w, x);
     buf_printf(&b, "  return %%p, %%q : %s, %s\n}\n", x, x);
-    assert_int_equal(kernels(b.p, "tpu-v2", "multiply"), lanes);
+    assert_int_equal(kernels(b.p, "tpu-v2", "multiply"), i == 1);
     buf_free(&b);
   }
 }

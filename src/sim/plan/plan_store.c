@@ -196,8 +196,9 @@ static bool leads_only_to(const HNode *x, const HNode *n, int *budget) {
   return x->n_users > 0;
 }
 
-/* How many times its own size an array that convolutions read with the batch in lanes may be made from
- * for each of them to make it again; where windows step over pixels, some generations store it. */
+/* How many times its own size an array that convolutions of single pixels, or of groups, read with the
+ * batch in lanes may be made from for each of them to make it again; where windows step over pixels,
+ * some generations store it. */
 static double batch_in_lanes(const Law *law, const HNode *n) {
   int order[64];
   for (int i = 0; i < n->n_users; i++) {
@@ -208,7 +209,8 @@ static double batch_in_lanes(const Law *law, const HNode *n) {
     bool steps = false;
     for (int s = 0; s < u->conv->n_spatial; s++)
       steps |= u->conv->stride[s] > 1 || u->conv->lhs_dil[s] > 1;
-    return steps && law->stepped ? 1 : 2;
+    if (steps && law->stepped) return 1;
+    return u->conv->taps > 1 && u->conv->groups == 1 ? HUGE_VAL : 2;
   }
   return HUGE_VAL;
 }

@@ -410,7 +410,15 @@ of those rules changed in the sums over all of them was seen, and changed no rul
 Eleven steps, each on v5e and another generation, and six blocks on four: grouped convolutions, five convolutions and three large layers, parallel branches of
 convolutions, masked patches, contrast with a queue, characters by a plain recurrence, wide and deep, attention to a memory, distillation, an hourglass, replaced
 words; attention, transformer layers, a perceptron, a convolution with batch norm, a bottleneck. `first`: before the rules of its round; none came from a look at
-these programs, and they were scored once.
+these programs, and they were scored once. Afterwards the hourglass showed how images of small batches lie where they are repeated and cut.
+
+## Unseen programs, thirteenth set
+
+{unseen13}
+Eleven steps and six blocks, each on v5e and two other generations where the compiler finished: convolutions of two widths side by side, convolutions before
+attention, a bank of convolutions before a recurrence, attention without keys, field-aware factors, branch and trunk, gated experts of several tasks, transposed
+convolutions, recurrences as scans, attention of a class, penalised gradients; rotated heads, a depthwise block, two residual ones, perceptron, f32 transformer layer.
+`first`: before the rules of its round; none came from a look at these programs, and they were scored once.
 
 ## Programs drawn for peak memory
 
@@ -537,6 +545,7 @@ def main():
                               ("unseen10", "unseen10.csv", "Unseen programs, tenth set"),
                               ("unseen11", "unseen11.csv", "Unseen programs, eleventh set"),
                               ("unseen12", "unseen12.csv", "Unseen programs, twelfth set"),
+                              ("unseen13", "unseen13.csv", "Unseen programs, thirteenth set"),
                               ("peaks", "peaks.csv", "Programs drawn for peak memory"),
                               ("peaks2", "peaks2.csv", "The same once more, blind"),
                               ("peaks3", "peaks3.csv", "Other architectures and optimizers"),

@@ -106,6 +106,31 @@ static Err *manual_op(Spmd *s, Op *op) {
   return NULL;
 }
 
+/* Which dimensions of the result may be cut as an operand's are. */
+static void tied_dims(const Op *op, bool *tied) {
+  const Type *r = op->n_results ? op->results[0].type : NULL;
+  const int64_t *v;
+  for (int d = 0; d < MAX_RANK; d++) tied[d] = true;
+  switch (op->kind) {
+  case OP_IOTA: tied[op_int(op, "iota_dimension", 0)] = false; break;
+  case OP_BROADCAST_IN_DIM: {
+    const int64_t *from = op->operands[0]->type->dims;
+    int n = op_ints(op, "broadcast_dimensions", &v);
+    for (int i = 0; i < n; i++)
+      if (from[i] != r->dims[v[i]]) tied[v[i]] = from[i] == 1;
+    break;
+  }
+  case OP_SELECT_AND_SCATTER: { /* the source has the pooled shape: batch and features tie all three */
+    const Type *x = op->operands[0]->type, *y = op->operands[1]->type;
+    for (int d = 0; d < x->rank; d++) tied[d] = x->dims[d] == y->dims[d];
+    int n = op_ints(op, "window_dimensions", &v);
+    for (int d = 0; d < n; d++) tied[d] = tied[d] && v[d] == 1;
+    break;
+  }
+  default: break;
+  }
+}
+
 static Err *partition_op(Spmd *s, Op *op) {
   s->loc = op->loc;
   for (int i = 0; i < op->n_results; i++) {
@@ -118,28 +143,15 @@ static Err *partition_op(Spmd *s, Op *op) {
     if (op->results[i].type->kind == TY_TENSOR && op->results[i].type->rank > MAX_RANK)
       return op_err(op, ERR_UNIMPLEMENTED, "rank %d cannot be partitioned",
                     op->results[i].type->rank);
-  bool all[MAX_RANK];
-  for (int d = 0; d < MAX_RANK; d++) all[d] = true;
+  bool tied[MAX_RANK];
+  tied_dims(op, tied);
   switch (op->kind) {
   case OP_RETURN: return NULL;
   case OP_CONSTANT: spmd_constant_op(s, op); return NULL;
   case OP_IOTA:
-    all[op_int(op, "iota_dimension", 0)] = false;
-    spmd_tied_op(s, op, all, spmd_tie_same);
-    return NULL;
-  case OP_BROADCAST_IN_DIM: {
-    const Type *r = op->results[0].type;
-    for (int d = 0; d < r->rank; d++) {
-      const int64_t *v;
-      int n = op_ints(op, "broadcast_dimensions", &v);
-      for (int i = 0; i < n; i++)
-        if (v[i] == d && op->operands[0]->type->dims[i] != r->dims[d])
-          all[d] = op->operands[0]->type->dims[i] == 1;
-    }
-    spmd_tied_op(s, op, all, spmd_tie_broadcast);
-    return NULL;
-  }
-  case OP_TRANSPOSE: spmd_tied_op(s, op, all, spmd_tie_transpose); return NULL;
+  case OP_SELECT_AND_SCATTER: spmd_tied_op(s, op, tied, spmd_tie_same); return NULL;
+  case OP_BROADCAST_IN_DIM: spmd_tied_op(s, op, tied, spmd_tie_broadcast); return NULL;
+  case OP_TRANSPOSE: spmd_tied_op(s, op, tied, spmd_tie_transpose); return NULL;
   case OP_RESHAPE: spmd_reshape_op(s, op); return NULL;
   case OP_REDUCE: spmd_reduce_op(s, op); return NULL;
   case OP_DOT:
@@ -162,16 +174,6 @@ static Err *partition_op(Spmd *s, Op *op) {
       return NULL;
     }
     break;
-  case OP_SELECT_AND_SCATTER: {
-    /* the source has the pooled shape; batch and feature dimensions tie all three */
-    const Type *x = op->operands[0]->type, *y = op->operands[1]->type;
-    for (int d = 0; d < x->rank; d++) all[d] = x->dims[d] == y->dims[d];
-    const int64_t *w;
-    int n = op_ints(op, "window_dimensions", &w);
-    for (int d = 0; d < n; d++) all[d] = all[d] && w[d] == 1;
-    spmd_tied_op(s, op, all, spmd_tie_same);
-    return NULL;
-  }
   case OP_DYNAMIC_UPDATE_SLICE: spmd_update_slice_op(s, op); return NULL;
   case OP_SHARDING_CONSTRAINT:
   case OP_RESHARD:
@@ -192,7 +194,7 @@ static Err *partition_op(Spmd *s, Op *op) {
   case OP_MANUAL_COMPUTATION: return manual_op(s, op);
   default:
     if (op_info[op->kind].cls == OC_EWISE && op->n_results == 1 && op->kind != OP_MAP) {
-      spmd_tied_op(s, op, all, spmd_tie_same);
+      spmd_tied_op(s, op, tied, spmd_tie_same);
       return NULL;
     }
     break;

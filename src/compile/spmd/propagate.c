@@ -1,6 +1,7 @@
 /* Each op gives links: a dimension of one value ties to a dimension of another. Links are collected
- * once; then axes flow along them, both ways, in rounds, each round in program order. A link
- * carries the axes of its better-known side: a prefix loses against what it is a prefix of; two
+ * once; then axes flow along them, both ways, in rounds, each round in program order: first along
+ * those of operations that hand every element on, where nothing is lost by a cut, then along all. A
+ * link carries the axes of its better-known side: a prefix loses against what it is a prefix of; two
  * lists that disagree stop each other.
  */
 #include "compile/spmd/propagate.h"
@@ -19,6 +20,7 @@ typedef struct Axes {
 typedef struct Link {
   Value *a, *b;
   int da, db;
+  bool early; /* of an operation that hands its elements on */
 } Link;
 
 typedef struct Group { /* sdy.sharding_group: values sharded alike */
@@ -33,6 +35,7 @@ typedef struct Spread {
   Axes **dims; /* by value id: rank entries, NULL for rank 0 or non-tensors */
   VEC(Link) links;
   VEC(Group) groups;
+  bool early; /* of the links being made */
 } Spread;
 
 static bool axis_same(AxisRef a, AxisRef b) {
@@ -58,7 +61,7 @@ static bool is_tensor(const Value *v) { return v->type->kind == TY_TENSOR; }
 
 static void link_dims(Spread *s, Value *a, int da, Value *b, int db) {
   if (!is_tensor(a) || !is_tensor(b) || da >= a->type->rank || db >= b->type->rank) return;
-  *vec_push(&s->links) = (Link){a, b, da, db};
+  *vec_push(&s->links) = (Link){a, b, da, db, s->early};
 }
 
 static void link_all(Spread *s, Value *a, Value *b) {
@@ -203,10 +206,29 @@ static void link_group(Spread *s, int64_t id, Value *v) {
 static void link_op(Spread *s, Op *op);
 
 static void link_region(Spread *s, Region *r) {
+  bool early = s->early;
   for (Op *op = r->first; op; op = op->next) link_op(s, op);
+  s->early = early;
+}
+
+/* An element of the result comes of one element of each operand: cutting both alike moves nothing. */
+static bool hands_on(const Op *op) {
+  switch (op->kind) {
+  case OP_TRANSPOSE:
+  case OP_RESHAPE:
+  case OP_SHARDING_GROUP:
+  case OP_SHARDING_CONSTRAINT:
+  case OP_RESHARD:
+  case OP_OPTIMIZATION_BARRIER:
+  case OP_WHILE:
+  case OP_CASE:
+  case OP_IF: return true;
+  default: return op_info[op->kind].cls == OC_EWISE;
+  }
 }
 
 static void link_op(Spread *s, Op *op) {
+  s->early = hands_on(op);
   Value *r = op->n_results ? &op->results[0] : NULL;
   const int64_t *v;
   int n;
@@ -377,6 +399,23 @@ static bool flow(const Spread *s, const Value *to, int d, const Axes *from) {
   return true;
 }
 
+static void spread(Spread *s, bool early) {
+  bool changed = true;
+  for (int round = 0; changed && round < MAX_ROUNDS; round++) {
+    changed = false;
+    for (int i = 0; i < s->links.n; i++) { /* forward in program order, then back */
+      const Link *l = &s->links.v[i];
+      if (early && !l->early) continue;
+      changed |= flow(s, l->b, l->db, &s->dims[l->a->id][l->da]);
+    }
+    for (int i = s->links.n - 1; i >= 0; i--) {
+      const Link *l = &s->links.v[i];
+      if (early && !l->early) continue;
+      changed |= flow(s, l->a, l->da, &s->dims[l->b->id][l->db]);
+    }
+  }
+}
+
 static Attr *sharding_attr(Spread *s, const Value *v) {
   Arena *a = s->m->arena;
   Sharding *sh = ARENA_NEW(a, Sharding);
@@ -428,29 +467,16 @@ void pass_propagate(Module *m, bool all_values) {
   alloc_region(&s, f->body);
   Op *ret = f->body->last;
   for (int i = 0; i < f->body->n_args; i++) {
-    const Attr *a = attrs_get(f->arg_attrs[i], f->n_arg_attrs[i], "sdy.sharding");
-    seed(&s, f->body->args[i], a);
-    /* an argument without a sharding is whole on every device: JAX was told so */
-    for (int d = 0; !a && is_tensor(f->body->args[i]) && d < f->body->args[i]->type->rank; d++)
-      s.dims[f->body->args[i]->id][d].closed = true;
+    /* without a sharding it arrives whole on every device, but may be cut there as its readers are */
+    seed(&s, f->body->args[i], attrs_get(f->arg_attrs[i], f->n_arg_attrs[i], "sdy.sharding"));
   }
   err_free(ir_walk(f->body, seed_op, &s));
   for (int j = 0; j < ret->n_operands; j++)
     if (ret->operands[j]->def)
       seed(&s, ret->operands[j], attrs_get(f->res_attrs[j], f->n_res_attrs[j], "sdy.sharding"));
   link_region(&s, f->body);
-  bool changed = true;
-  for (int round = 0; changed && round < MAX_ROUNDS; round++) {
-    changed = false;
-    for (int i = 0; i < s.links.n; i++) { /* forward in program order, then back */
-      const Link *l = &s.links.v[i];
-      changed |= flow(&s, l->b, l->db, &s.dims[l->a->id][l->da]);
-    }
-    for (int i = s.links.n - 1; i >= 0; i--) {
-      const Link *l = &s.links.v[i];
-      changed |= flow(&s, l->a, l->da, &s.dims[l->b->id][l->db]);
-    }
-  }
+  spread(&s, true);
+  spread(&s, false);
   for (int j = 0; j < ret->n_operands; j++) {
     if (attrs_get(f->res_attrs[j], f->n_res_attrs[j], "sdy.sharding")) continue;
     const Value *v = ret->operands[j];

@@ -1,8 +1,8 @@
 /* reduce_window and select_and_scatter: pooling and its gradient.
  *
  * Trailing dimensions that the window does not touch (channels of NHWC) are one run, taken a vector
- * at a time through all places of the window. bf16 is widened in registers, f16, and gradients of
- * both, by f32 copies: sums are rounded once, maxima are exact. */
+ * at a time through all places of the window. bf16 is compared as it is, or widened in registers;
+ * f16, and gradients of both, by f32 copies: sums are rounded once, maxima are exact. */
 #include <stdatomic.h>
 
 #include "dev/cpu/kernel/clones.h"
@@ -188,7 +188,7 @@ typedef uint32_t Words __attribute__((vector_size(32), may_alias));
     a[c] = BACK_##M(x[0]);                                                     \
   }
 /* S: the type in memory, T: in which it is reduced. */
-#define ROW_FN(NAME, S, T, N, M)                                                                   \
+#define FOLD_FN(NAME, S, T, N, M)                                                                  \
   CLONES static void fold_##NAME(Kind k, T init, const S *in, const int64_t *off, int64_t n, S *a, \
                                  int64_t m) {                                                      \
     const int64_t lanes = 32 / (int64_t)sizeof(T);                                                 \
@@ -200,35 +200,72 @@ typedef uint32_t Words __attribute__((vector_size(32), may_alias));
     case K_MAX: FOLD_KIND(T, N, M, MORE) break;                                                    \
     default: FOLD_KIND(T, N, M, LESS) break;                                                       \
     }                                                                                              \
-  }                                                                                                \
-  typedef struct Reduce_##NAME {                                                                   \
-    const Window *w;                                                                               \
-    const S *in;                                                                                   \
-    S *out;                                                                                        \
-    T init;                                                                                        \
-  } Reduce_##NAME;                                                                                 \
-  static void reduce_##NAME(void *arg, int64_t begin, int64_t end) {                               \
-    const Reduce_##NAME *r = arg;                                                                  \
-    const Window *w = r->w;                                                                        \
-    Under u = {.to = cpu_scratch(sizeof(int64_t) * (size_t)w->window)};                            \
-    if (w->rank) u.x = begin % w->out[w->rank - 1];                                                \
-    for (int64_t o = begin; o < end; o++) {                                                        \
-      under_next(w, o, &u);                                                                        \
-      fold_##NAME(w->kind, r->init, r->in, u.to, u.n, r->out + o * w->run, w->run);                \
-    }                                                                                              \
-  }                                                                                                \
-  static void window_##NAME(const Window *w, const void *in, T init, void *out) {                  \
-    Reduce_##NAME r = {w, in, out, init};                                                          \
-    int64_t cost = w->run * w->window + 16;                                                        \
-    cpu_parallel(w->outer, MAX(1, 131072 / cost), reduce_##NAME, &r);                              \
   }
 
-ROW_FN(f32, float, float, f32, SAME)
-ROW_FN(f64, double, double, f64, SAME)
-ROW_FN(i32, int32_t, int32_t, i32, SAME)
-ROW_FN(i64, int64_t, int64_t, i64, SAME)
-ROW_FN(u32, uint32_t, uint32_t, u32, SAME)
-ROW_FN(bf16, uint16_t, float, f32, BF16)
+#define ROW_FN(NAME, S, T)                                                          \
+  typedef struct Reduce_##NAME {                                                    \
+    const Window *w;                                                                \
+    const S *in;                                                                    \
+    S *out;                                                                         \
+    T init;                                                                         \
+  } Reduce_##NAME;                                                                  \
+  static void reduce_##NAME(void *arg, int64_t begin, int64_t end) {                \
+    const Reduce_##NAME *r = arg;                                                   \
+    const Window *w = r->w;                                                         \
+    Under u = {.to = cpu_scratch(sizeof(int64_t) * (size_t)w->window)};             \
+    if (w->rank) u.x = begin % w->out[w->rank - 1];                                 \
+    for (int64_t o = begin; o < end; o++) {                                         \
+      under_next(w, o, &u);                                                         \
+      fold_##NAME(w->kind, r->init, r->in, u.to, u.n, r->out + o * w->run, w->run); \
+    }                                                                               \
+  }                                                                                 \
+  static void window_##NAME(const Window *w, const void *in, T init, void *out) {   \
+    Reduce_##NAME r = {w, in, out, init};                                           \
+    int64_t cost = w->run * w->window + 16;                                         \
+    cpu_parallel(w->outer, MAX(1, 131072 / cost), reduce_##NAME, &r);               \
+  }
+
+FOLD_FN(f32, float, float, f32, SAME)
+FOLD_FN(f64, double, double, f64, SAME)
+FOLD_FN(i32, int32_t, int32_t, i32, SAME)
+FOLD_FN(i64, int64_t, int64_t, i64, SAME)
+FOLD_FN(u32, uint32_t, uint32_t, u32, SAME)
+FOLD_FN(bf16_wide, uint16_t, float, f32, BF16)
+
+/* The largest (smallest) of bf16, as the integers of 16 bits that are ordered as they are; what is not
+ * a number is, in the end. At least a vector of them: the last one again, as far as need be. */
+typedef int16_t Shorts __attribute__((vector_size(32), aligned(2), may_alias));
+#define ORDERED(v) ((v) ^ (((v) >> 15) & 0x7fff))
+#define NO_NUMBER(v) (((v)&0x7fff) > 0x7f80)
+CLONES static void extreme_bf16(bool max, uint16_t init, const uint16_t *in, const int64_t *off,
+                                int64_t n, uint16_t *a, int64_t m) {
+  Shorts zero = {0}, flip = zero + (int16_t)(max ? 0 : -1), start = zero + (int16_t)init;
+  for (int64_t c = 0; c < m; c += 16) {
+    int64_t at = MIN(c, m - 16);
+    Shorts best = ORDERED(start) ^ flip, none = NO_NUMBER(start);
+    for (int64_t p = 0; p < n; p++) {
+      Shorts v = *(const Shorts *)(in + off[p] + at), key = ORDERED(v) ^ flip, more = key > best;
+      best = (more & key) | (~more & best);
+      none |= NO_NUMBER(v);
+    }
+    best ^= flip;
+    *(Shorts *)(a + at) = (none & 0x7fc0) | (~none & ORDERED(best));
+  }
+}
+
+static void fold_bf16(Kind k, float init, const uint16_t *in, const int64_t *off, int64_t n,
+                      uint16_t *a, int64_t m) {
+  if (m >= 16 && (k == K_MAX || k == K_MIN))
+    extreme_bf16(k == K_MAX, f32_to_bf16(init), in, off, n, a, m);
+  else fold_bf16_wide(k, init, in, off, n, a, m);
+}
+
+ROW_FN(f32, float, float)
+ROW_FN(f64, double, double)
+ROW_FN(i32, int32_t, int32_t)
+ROW_FN(i64, int64_t, int64_t)
+ROW_FN(u32, uint32_t, uint32_t)
+ROW_FN(bf16, uint16_t, float)
 
 /* ---- f16, gradients of bf16: copies in f32, of an entry of dimension 0 at a time ---- */
 

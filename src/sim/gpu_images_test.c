@@ -79,8 +79,65 @@ static void test_sums(void **state) {
   }
 }
 
+#define TALL "tensor<131072x128xf32>"
+#define HALF "tensor<65536x128xf32>"
+#define MASKED 5
+
+/* x rounded so many times, half of that times each of several arrays. */
+static SimReport *rounded(int times) {
+  Buf text = {0};
+  buf_cstr(&text, "func.func @main(%x0: " TALL);
+  for (int i = 0; i < MASKED; i++) buf_printf(&text, ", %%m%d: " HALF, i);
+  buf_cstr(&text, ") -> (");
+  for (int i = 0; i < MASKED; i++) buf_printf(&text, "%s" HALF, i ? ", " : "");
+  buf_cstr(&text, ") {\n");
+  for (int i = 0; i < times; i++)
+    buf_printf(&text, "%%x%d = stablehlo.floor %%x%d : " TALL "\n", i + 1, i);
+  for (int i = 0; i < MASKED; i++)
+    buf_printf(&text,
+               "%%h%d = stablehlo.slice %%x%d [%d:%d, 0:128] : (" TALL ") -> " HALF
+               "\n%%p%d = stablehlo.multiply %%h%d, %%m%d : " HALF "\n",
+               i, times, i, 65536 + i, i, i, i);
+  buf_cstr(&text, "return ");
+  for (int i = 0; i < MASKED; i++) buf_printf(&text, "%s%%p%d", i ? ", " : "", i);
+  buf_cstr(&text, " : ");
+  for (int i = 0; i < MASKED; i++) buf_printf(&text, "%s" HALF, i ? ", " : "");
+  buf_cstr(&text, " }");
+  SimReport *r = estimate(text.p, "H100-SXM");
+  buf_free(&text);
+  return r;
+}
+
+/* What several kernels need is computed again in each where that hides behind reading, and stored where it takes
+ * longer than memory. */
+static void test_again(void **state) {
+  (void)state;
+  SimReport *few = rounded(1), *many = rounded(200);
+  assert_true(few->temp_bytes == 0);
+  assert_true(many->temp_bytes == 131072.0 * 128 * 4);
+  sim_report_free(few);
+  sim_report_free(many);
+}
+
+/* Few columns are summed by few blocks: not in the kernel that computes them. */
+static void test_narrow(void **state) {
+  (void)state;
+  SimReport *r =
+      estimate("func.func @main(%x: tensor<2048x512xf32>, %y: tensor<2048x512xf32>) -> "
+               "(tensor<2048x512xf32>, "
+               "tensor<512xf32>) {\n%z = stablehlo.constant dense<0.0> : tensor<f32>\n"
+               "%s = stablehlo.multiply %x, %y : tensor<2048x512xf32>\n"
+               "%t = stablehlo.reduce(%s init: %z) applies stablehlo.add across dimensions = [0] : "
+               "(tensor<2048x512xf32>, tensor<f32>) -> tensor<512xf32>\n"
+               "return %s, %t : tensor<2048x512xf32>, tensor<512xf32> }",
+               "H100-SXM");
+  assert_int_equal(r->n_kernels, 2);
+  sim_report_free(r);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_three), cmocka_unit_test(test_edge),
-                                     cmocka_unit_test(test_sums)};
+                                     cmocka_unit_test(test_sums), cmocka_unit_test(test_again),
+                                     cmocka_unit_test(test_narrow)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

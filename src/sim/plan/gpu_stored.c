@@ -122,8 +122,28 @@ static void hold_rows(Plan *p) {
   free(held);
 }
 
+/* What a kernel that holds rows computes: all between its sums and what leads to them, element by element. */
+static void mark_rows(Plan *p, bool *rows) {
+  HComp *c = p->comp;
+  for (int i = 0; i < c->nodes.n; i++) {
+    HNode *n = c->nodes.v[i];
+    rows[n->id] = n->inlined;
+    for (int k = 0; k < n->n_in; k++)
+      rows[n->id] |= elementwise(n) && rows[n->in[k]->id] && !n->in[k]->val;
+  }
+  for (int i = c->nodes.n - 1; i >= 0; i--) {
+    HNode *n = c->nodes.v[i];
+    for (int u = 0; u < n->n_users && !n->val && elementwise(n); u++)
+      rows[n->id] |= n->users[u]->comp == c && rows[n->users[u]->id];
+  }
+}
+
 void gpu_stored(Plan *p) {
   store_dear(p);
   if (chip_num(p->chip, "fused_attention", 0) > 0)
     hold_rows(p); /* Triton asks for the same chips */
+  bool *rows = xcalloc((size_t)p->g->n_nodes + 1, sizeof *rows);
+  mark_rows(p, rows);
+  gpu_fuse(p, rows);
+  free(rows);
 }

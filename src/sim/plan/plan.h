@@ -144,6 +144,8 @@ HValue *plan_store(Plan *p, HNode *n);
 bool plan_is_tiny(const HNode *n);    /* scalar arithmetic */
 bool plan_const_only(const HNode *n); /* made of constants: recomputed for nothing */
 bool plan_pool_emitter(const Plan *p, const HNode *n);
+bool plan_absorbs(const Plan *p, const HNode *user,
+                  const HNode *x); /* does the user compute this operand inside itself? */
 /* plan_epilogue.c */
 
 /* Several element-wise users of v that meet again in one node, as in x * (1 - t) + x * (1 - t) * t:
@@ -163,6 +165,8 @@ void plan_softmax(Plan *p);
 
 /* gpu_stored.c */
 void gpu_stored(Plan *p); /* of what XLA could compute again; and which sums it does */
+/* gpu_fuse.c: stores what XLA would not compute again; `rows`, by node: never of these */
+void gpu_fuse(Plan *p, const bool *rows);
 /* eager.c */
 void eager_stored(Plan *p);
 /* plan_kernels.c */

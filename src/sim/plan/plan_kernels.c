@@ -292,6 +292,21 @@ static bool updates_alone(const Plan *p, const Kernel *k) {
   return updates && !p->law->tpu;
 }
 
+#define LINE 32 /* columns that a GPU's block of threads sums up */
+
+/* Do its sums keep all of a GPU busy, so that they may be added up where a loop is? */
+static bool sums_widely(const Plan *p, const Kernel *k) {
+  double sms = chip_num(p->chip, "sms", 80) / p->chip->devices_per_chip;
+  for (int i = 0; i < k->roots.n; i++) {
+    const HNode *n = k->roots.v[i];
+    if (n->kind != H_REDUCE) continue;
+    bool along = false; /* rows */
+    for (int q = 0; q < n->n_dims; q++) along |= n->dims[q] == n->in[0]->rank - 1;
+    if ((double)hlo_count(n) < sms * (along ? 1 : LINE)) return false;
+  }
+  return true;
+}
+
 /* The kernel that makes a full-size input of kernel `at` and can make its results as well, the last of
  * several; -1: none. `loops`: of two loops without a sum or a product, else of others. */
 static int maker_to_join(Plan *p, int at, bool loops, Seen *seen) {
@@ -302,6 +317,7 @@ static int maker_to_join(Plan *p, int at, bool loops, Seen *seen) {
       k->roots.v[0]->val->alias)
     return -1;
   if (k->roots.v[0]->val->lone) return -1;
+  if (!p->law->tpu && !p->opts->eager && k->reduce && !sums_widely(p, k)) return -1;
   int64_t dom = domain(k);
   if (dom < 2) return -1;
   for (int r = 0; r < k->reads.n; r++) {

@@ -65,7 +65,7 @@ static bool edges(const HNode *n) {
 
 /* Does the user compute this operand inside itself? A TPU's kernels put things together, and take
  * them apart, as they lie in memory. */
-static bool absorbs(const Plan *p, const HNode *user, const HNode *x) {
+bool plan_absorbs(const Plan *p, const HNode *user, const HNode *x) {
   if ((p->law->tpu && user->kind == H_REVERSE) || user->kind == H_BARRIER) return false;
   bool moves = user->kind == H_PAD || user->kind == H_SLICE || user->kind == H_CONCAT;
   if (x->kind == H_PAD && x->part && user->kind == H_CONCAT) return true;
@@ -504,7 +504,7 @@ void plan_stored(Plan *p) {
     for (int k = 0; k < n->n_users && !need; k++) {
       const HNode *u = n->users[k];
       if (u->comp != n->comp) need = true;
-      else if (!absorbs(p, u, n)) need = true;
+      else if (!plan_absorbs(p, u, n)) need = true;
       else if (p->law->tpu && spreads(u, n) && hlo_count(n) > 1 && !plan_const_only(n) &&
                n->kind != H_RESHAPE && n->kind != H_TRANSPOSE && !computed_inside(n))
         need = true;

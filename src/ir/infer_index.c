@@ -240,7 +240,7 @@ static Err *places(Infer *f) {
       if (v[i] != at + 1 || v[i] >= t->rank) break;
       d[++at] = 0;
     }
-    if (v[i + 2] < 1 || llabs(v[i + 3]) > 1 || MIN(first, last) < 0 ||
+    if (v[i + 2] < 1 || v[i + 3] < -1 || v[i + 3] > 1 || MIN(first, last) < 0 ||
         MAX(first, last) >= t->dims[at])
       FAIL(f, "run %d leaves dimension %lld", i / 4, (long long)at);
     d[at] += v[i + 2];

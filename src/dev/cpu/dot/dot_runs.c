@@ -8,6 +8,9 @@
 #define LEAST_COLUMNS 17
 #define LEAST_K 48
 #define LEAST_RHS 4096 /* smaller ones stay in the first cache as they are */
+#define WIDE 256       /* columns and less than so many terms: */
+#define WIDE_K 96
+#define FAR_RESULTS 4 /* second caches full of results */
 
 typedef struct Call {
   const Dot *d;
@@ -15,10 +18,18 @@ typedef struct Call {
   float *out;
 } Call;
 
+/* Wide vectors wait for results that are not in the caches: gemm.h asks for them. */
+static bool waits_for_results(const Dot *d, const GemmKernels *kern) {
+  return kern->lanes == 16 && d->n > WIDE && d->k < WIDE_K &&
+         d->m * d->n * (int64_t)sizeof(float) > FAR_RESULTS * cpu_second_cache();
+}
+
 bool dot_runs_plan(Dot *d) {
-  return gemm_kernels() && d->in == DT_F32 && d->out == DT_F32 && d->b == 1 && d->lhs.direct &&
-         d->rhs.direct && d->lhs.k_stride == 1 && d->m >= LEAST_ROWS && d->n >= LEAST_COLUMNS &&
-         d->k >= LEAST_K && d->n * d->k >= LEAST_RHS && 2 * d->m >= 3 * d->n && !dot_long_plan(d);
+  const GemmKernels *kern = gemm_kernels();
+  return kern && !waits_for_results(d, kern) && d->in == DT_F32 && d->out == DT_F32 && d->b == 1 &&
+         d->lhs.direct && d->rhs.direct && d->lhs.k_stride == 1 && d->m >= LEAST_ROWS &&
+         d->n >= LEAST_COLUMNS && d->k >= LEAST_K && d->n * d->k >= LEAST_RHS &&
+         2 * d->m >= 3 * d->n && !dot_long_plan(d);
 }
 
 static void rows(const void *of, int64_t row, int64_t count, int64_t pitch, const float **from,

@@ -1,6 +1,4 @@
 /* Data-dependent addressing: dynamic slices, gather, scatter. */
-#include <stdlib.h>
-
 #include "ir/infer_priv.h"
 
 static Err *start_indices(Infer *f, int from, int rank) {

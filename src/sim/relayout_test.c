@@ -1,5 +1,7 @@
 /* relayout: how large the pieces are in which a kernel takes its arrays, and relayouts within. Cycles are
  * libtpu 0.0.51's for the same programs. */
+#include <math.h>
+
 #include "sim/estimate_test.h"
 
 static void near_both(const char *text, const char *chip, double want, double peak) {
@@ -349,6 +351,45 @@ static void test_fetched_gradient(void **state) {
       "tpu-v6e", 6965, 1605632);
 }
 
+/* The largest of square windows in steps of 2. */
+static void pooled(char *text, size_t room, int b, int side, int c, int window) {
+  snprintf(text, room,
+           "func.func public @main(%%x: tensor<%dx%dx%dx%dxbf16>) -> tensor<%dx%dx%dx%dxbf16> {\n"
+           "  %%l = stablehlo.constant dense<-1.0e30> : tensor<bf16>\n"
+           "  %%0 = \"stablehlo.reduce_window\"(%%x, %%l) <{padding = dense<[[0, 0], [0, %d], [0, "
+           "%d], [0, 0]]> : tensor<4x2xi64>, window_dimensions = array<i64: 1, %d, %d, 1>, "
+           "window_strides = array<i64: 1, 2, 2, 1>}> ({\n"
+           "  ^bb0(%%a: tensor<bf16>, %%b: tensor<bf16>):\n"
+           "    %%m = stablehlo.maximum %%a, %%b : tensor<bf16>\n"
+           "    stablehlo.return %%m : tensor<bf16>\n"
+           "  }) : (tensor<%dx%dx%dx%dxbf16>, tensor<bf16>) -> tensor<%dx%dx%dx%dxbf16>\n"
+           "  return %%0 : tensor<%dx%dx%dx%dxbf16>\n}\n",
+           b, side, side, c, b, side / 2, side / 2, c, window - 2, window - 2, window, window, b,
+           side, side, c, b, side / 2, side / 2, c, b, side / 2, side / 2, c);
+}
+
+/* Images whose windows lie in lanes are relaid before, unless that pads them much more. */
+static void test_pooled(void **state) {
+  (void)state;
+  static const struct {
+    int b, side, c, window;
+    double cycles;
+  } cases[] = {
+      {4, 28, 24, 3, 12373}, {4, 28, 24, 2, 12352}, {8, 28, 24, 3, 15579}, {32, 56, 40, 3, 181660}};
+  char text[2000];
+  for (int i = 0; i < COUNT_OF(cases); i++) {
+    pooled(text, sizeof text, cases[i].b, cases[i].side, cases[i].c, cases[i].window);
+    SimReport *r = estimate(text, "tpu-v5e");
+    if (fabs(r->cycles / cases[i].cycles - 1) > 0.1)
+      fail_msg("%.0f cycles, libtpu says %.0f", r->cycles, cases[i].cycles);
+    sim_report_free(r);
+  }
+  pooled(text, sizeof text, 16, 56, 24, 3);
+  SimReport *r = estimate(text, "tpu-v5e");
+  assert_int_equal(r->n_kernels, 1);
+  sim_report_free(r);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows_of_one),
                                      cmocka_unit_test(test_over_copies),
@@ -366,6 +407,7 @@ int main(void) {
                                      cmocka_unit_test(test_sums_turned),
                                      cmocka_unit_test(test_one_window),
                                      cmocka_unit_test(test_pieces),
+                                     cmocka_unit_test(test_pooled),
                                      cmocka_unit_test(test_fetched_sum),
                                      cmocka_unit_test(test_fetched_gradient)};
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -206,6 +206,10 @@ bool plan_rows_order(const HNode *n, int *order);
 /* Kernel i, where sums of rows meet tables that lie in another order: these are turned, or the sums.
  * Returns whether it is the tables, and with them the kernel's results. */
 bool plan_update_rows(Plan *p, int i);
+/* Is an argument in that order, whose windows lie in lanes, relaid before its windowed reduction? Not if it
+ * would be padded much more then. */
+bool plan_relaid_for_windows(const Law *law, const HNode *x, const int64_t *window,
+                             const int *order);
 /* plan.c */
 Err *plan_comp(HGraph *g, HComp *c, const Chip *chip, const Law *law, const SimOpts *opts,
                Arena *arena, Plan *parent, double mult, Plan **out);

@@ -363,7 +363,7 @@ bool plan_pool_emitter(const Plan *p, const HNode *n) {
     return true; /* a relayout is fused in */
   int order[64];
   value_order_default(p->law, x, order);
-  if (x->rank != n->rank || win[order[0]] != 1) return false;
+  if (win[order[0]] != 1) return plan_relaid_for_windows(p->law, x, win, order);
   bool overlap = false;
   for (int i = 0; i < n->rank; i++) overlap |= win[i] > (n->step ? n->step[i] : 1);
   return win[order[1]] == 1 ||

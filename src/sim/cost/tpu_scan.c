@@ -32,6 +32,7 @@ bool tpu_running_sum(const Kernel *k, RunningSum *s) {
   double lanes = s->in_lanes ? rows : (double)n->d[lane], others = rows / lanes;
   double few = blocks > 4 ? 8 : 4; /* rows of a tile */
   s->whole = len == blocks * BLOCK;
+  s->apart = blocks > 4 && fmod(blocks, 8) > 0;
   s->plain = ceil(lanes / 128) * BLOCK * others * blocks / 8;
   s->tiles = ceil(lanes / 128) * BLOCK *
              (others > 1 ? ceil(others / 8) * blocks : ceil(blocks / few) * few / 8);
@@ -50,6 +51,25 @@ static double pass(const Law *law, double in, double out, int width, bool far_in
   return t;
 }
 
+#define TURNED 768  /* tiles of both sides that are turned at a time */
+#define WINDOWS 1.1 /* of what a register takes in a depthwise convolution: to sum up a block */
+#define ADDED 0.6   /* and to add the sum of what comes before */
+
+/* Out of the lanes in blocks that do not fill tiles: the whole array is turned, padded to blocks, cut
+ * again and turned back, each by a kernel of its own. */
+static double turned_whole(const Law *law, const RunningSum *s, double far) {
+  double windows = ceil(2 * far / TURNED);
+  double turn = windows * (law->lbase + 70) + far * law->lane;
+  const Rates *at = &law->loop;
+  double pack = s->width < 4 ? at->o[s->width] - at->r[s->width] : 0;
+  double over = law->lbase + s->plain * (at->r[s->width] * law->lvm + pack);
+  bool once = (far + s->plain) * 1024 * s->width <= law->one_bytes;
+  double cut = over + (once ? 0 : (ceil(s->plain / law->lwin) - 1) * law->lq);
+  double back = s->width < 4 ? over : 100 * ceil(s->plain / 384); /* the blocks */
+  return law->lbase + 2 * turn + (s->whole ? 0 : 2 * cut) + 2 * over +
+         (WINDOWS + ADDED) * law->dw * s->plain + back;
+}
+
 void tpu_scan(Plan *p, Kernel *k) {
   const Law *law = p->law;
   RunningSum s;
@@ -62,7 +82,9 @@ void tpu_scan(Plan *p, Kernel *k) {
   double t = 2 * law->lbase;           /* the blocks' sums */
   t += pass(law, s.work, s.work, width, !near, !near); /* the addition */
   t += pass(law, far, far, width, !near, true);        /* the result's order */
-  if (s.in_lanes) {
+  if (s.in_lanes && s.apart && quick) {
+    t = turned_whole(law, &s, far);
+  } else if (s.in_lanes) {
     double turn =
         quick ? 100 * ceil(s.work / 384) : law->lbase + 2 * s.work * law->lane * (near ? 0.41 : 1);
     double window = quick ? law->lbase + 800 : law->base + taken;

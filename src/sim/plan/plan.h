@@ -273,6 +273,7 @@ typedef struct RunningSum {
   int width;     /* bytes of an element, two at least */
   bool in_lanes; /* the summed dimension is */
   bool whole;    /* it is a number of blocks */
+  bool apart;    /* these do not fill tiles of eight */
   double tiles;  /* of the blocks, summed dimension outside of the tile */
   double plain;  /* without what the number of blocks is padded by */
   double work;   /* what the tiles are reckoned as */

@@ -305,7 +305,12 @@ The same draw with other numbers. Looked at since: products with the batch in su
 window, reshapes came from it.
 
 {wide6}
-Forty-two of a third such draw, estimated before any of them was compiled; none has been looked at.
+Forty-two of a third such draw, estimated before any of them was compiled. Looked at since: what short arrays are stored and which
+softmaxes are one kernel came from it.
+
+{wide7}
+Forty-two of kinds that no other set has (masks, rolls and flips, space to depth, heads, pairs of distances, gated and joined products,
+quantised arrays, running maxima, sums with what they come from). `first`: before any of them was compiled.
 
 ## Own blocks and steps
 
@@ -563,7 +568,8 @@ def main():
                               ("wide3", "wide3.csv", "A wider mix a third time"),
                               ("wide4", "wide4.csv", "The oracle's own mix, blind"),
                               ("wide5", "wide5.csv", "The oracle's own mix, blind, again"),
-                              ("wide6", "wide6.csv", "The oracle's own mix, blind, a third time")):
+                              ("wide6", "wide6.csv", "The oracle's own mix, blind, a third time"),
+                              ("wide7", "wide7.csv", "Other kinds of operations, blind")):
         rows, out = summary(compare(weft, folder, file, jobs))
         bad += [f"{title}: {x}" for x in out]
         text, tables[name] = table(title, rows)

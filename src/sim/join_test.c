@@ -773,6 +773,48 @@ static void test_softmax(void **state) {
   }
 }
 
+/* A logarithm of a softmax is two kernels, with the exponents stored between them. */
+static void test_log_softmax(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func public @main(%x: tensor<64x50x200xf32>) -> tensor<64x50x200xf32> {\n"
+      "  %l = stablehlo.constant dense<-1.0e30> : tensor<f32>\n"
+      "  %z = stablehlo.constant dense<0.0> : tensor<f32>\n"
+      "  %m = stablehlo.reduce(%x init: %l) applies stablehlo.maximum across dimensions = [2] : "
+      "(tensor<64x50x200xf32>, tensor<f32>) -> tensor<64x50xf32>\n"
+      "  %b = stablehlo.broadcast_in_dim %m, dims = [0, 1] : (tensor<64x50xf32>) -> "
+      "tensor<64x50x200xf32>\n"
+      "  %d = stablehlo.subtract %x, %b : tensor<64x50x200xf32>\n"
+      "  %e = stablehlo.exponential %d : tensor<64x50x200xf32>\n"
+      "  %s = stablehlo.reduce(%e init: %z) applies stablehlo.add across dimensions = [2] : "
+      "(tensor<64x50x200xf32>, tensor<f32>) -> tensor<64x50xf32>\n"
+      "  %g = stablehlo.log %s : tensor<64x50xf32>\n"
+      "  %c = stablehlo.broadcast_in_dim %g, dims = [0, 1] : (tensor<64x50xf32>) -> "
+      "tensor<64x50x200xf32>\n"
+      "  %r = stablehlo.subtract %d, %c : tensor<64x50x200xf32>\n"
+      "  return %r : tensor<64x50x200xf32>\n}\n";
+  assert_int_equal(kernels(text, "tpu-v5e", NULL), 2);
+  assert_int_equal(kernels(text, "tpu-v2", NULL), 4);
+}
+
+/* What two sums in one kernel add up is not brought on chip before. */
+static void test_largest_and_least(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func public @main(%x: tensor<1280x512xf32>) -> (tensor<1280xf32>, tensor<1280xf32>) {\n"
+      "  %l = stablehlo.constant dense<-1.0e30> : tensor<f32>\n"
+      "  %h = stablehlo.constant dense<1.0e30> : tensor<f32>\n"
+      "  %m = stablehlo.reduce(%x init: %l) applies stablehlo.maximum across dimensions = [1] : "
+      "(tensor<1280x512xf32>, tensor<f32>) -> tensor<1280xf32>\n"
+      "  %n = stablehlo.reduce(%x init: %h) applies stablehlo.minimum across dimensions = [1] : "
+      "(tensor<1280x512xf32>, tensor<f32>) -> tensor<1280xf32>\n"
+      "  return %m, %n : tensor<1280xf32>, tensor<1280xf32>\n}\n";
+  SimReport *r = estimate(text, "tpu-v6e");
+  assert_true(fabs(r->peak_bytes / 2638000 - 1) < 0.01);
+  assert_true(fabs(r->cycles / 8677 - 1) < 0.1);
+  sim_report_free(r);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_slices),         cmocka_unit_test(test_results),
@@ -787,6 +829,7 @@ int main(void) {
       cmocka_unit_test(test_cut_order),      cmocka_unit_test(test_joined),
       cmocka_unit_test(test_summed_beside),  cmocka_unit_test(test_widened),
       cmocka_unit_test(test_rows),           cmocka_unit_test(test_with_sum),
+      cmocka_unit_test(test_log_softmax),    cmocka_unit_test(test_largest_and_least),
       cmocka_unit_test(test_short),          cmocka_unit_test(test_softmax),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,7 +13,7 @@ static bool only_one(const Plan *p, const Kernel *k) {
   return true;
 }
 
-/* Does the kernel add up, or seek the largest of, the array itself and nothing made of it? */
+/* Does the kernel add up, or seek the largest of, the array itself and nothing made of it, once? */
 static bool as_it_is(const Kernel *k, const HValue *v) {
   for (int i = 0; i < k->inner.n; i++)
     if (k->inner.v[i]->kind == H_REDUCE && k->inner.v[i]->in[0] == v->node) return true;
@@ -53,7 +53,8 @@ bool plan_fetch_first(const Plan *p, const Kernel *k, const HValue *v) {
   const HNode *root = k->roots.v[0];
   if (root->kind == H_GATHER || root->kind == H_DSLICE) return v->node == root->in[0];
   if (root->kind == H_REDUCE && root->src && root->src->kind == OP_DOT_GENERAL) return false;
-  return k->reduce ? v->last_read > k->pos || (as_it_is(k, v) && only_one(p, k)) : k->alone;
+  return k->reduce ? v->last_read > k->pos || (k->roots.n == 1 && as_it_is(k, v) && only_one(p, k))
+                   : k->alone;
 }
 
 bool plan_product_or_reduce(const Kernel *k) {

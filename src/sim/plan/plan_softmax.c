@@ -20,18 +20,42 @@ static bool from_product(const HNode *n, bool *narrow) {
   }
   return false;
 }
+/* Is the last side, alone reduced by r, in tiles of x, which has three sides or more? */
+static bool along_tiles(const Plan *p, const HNode *x, const HNode *r) {
+  int order[64];
+  if (x->rank < 3 || r->n_dims != 1 || r->dims[0] != x->rank - 1) return false;
+  value_order_default(p->law, x, order);
+  return order[0] == x->rank - 1 || order[1] == x->rank - 1;
+}
+/* The sum of exponentials e whose logarithm is taken from their exponents `sub`; or NULL. */
+static HNode *logarithm_of(const HNode *sub, const HNode *e) {
+  if (sub->n_users != 2 || sub->is_output || e->n_users != 1 || e->is_output) return NULL;
+  const HNode *u = sub->users[sub->users[0] == e];
+  HNode *sum = e->users[0];
+  if (u->kind != H_EWISE || u->op != OP_SUBTRACT || u->in[0] != sub) return NULL;
+  const HNode *l = through_shape(u->in[1]);
+  while (l->kind == H_EWISE && l->op == OP_CONVERT) l = through_shape(l->in[0]);
+  if (l->kind != H_EWISE || l->op != OP_LOG || l->is_output) return NULL;
+  l = through_shape(l->in[0]);
+  while (l->kind == H_EWISE && l->op == OP_CONVERT) l = through_shape(l->in[0]);
+  while (sum->kind == H_EWISE && sum->op == OP_CONVERT && sum->n_users == 1) sum = sum->users[0];
+  return l == sum && sum->kind == H_REDUCE && sum->n_results == 1 && !sum->is_output ? sum : NULL;
+}
+
 /* A softmax over a side that lies in tiles, of a narrow array of rank 3 and more, is one kernel. */
 static void inline_softmax(Plan *p, HNode *e, HNode *mx) {
-  HNode *sum = NULL;
+  HNode *sum = logarithm_of(e->in[0], e);
+  if (sum && !mx->is_output && along_tiles(p, mx->in[0], mx)) { /* two kernels */
+    mx->inlined = sum->inlined = true;
+    plan_store(p, e->in[0])->lone = true;
+    return;
+  }
+  sum = NULL;
   bool others = false; /* the exponentials are read again: they are stored, the quotient is not */
   const HNode *x = mx->in[0];
   bool narrow = hlo_bits(x->dt) == 16 || (x->op == OP_CONVERT && hlo_bits(x->in[0]->dt) == 16);
-  if ((!narrow && x->d[x->rank - 1] % 128 == 0) || x->rank < 3 || x->d[x->rank - 1] < 64 ||
-      mx->n_dims != 1 || mx->dims[0] != x->rank - 1)
+  if (!along_tiles(p, x, mx) || x->d[x->rank - 1] < 64 || (!narrow && x->d[x->rank - 1] % 128 == 0))
     return;
-  int order[64];
-  value_order_default(p->law, x, order);
-  if (order[0] != x->rank - 1 && order[1] != x->rank - 1) return;
   if (e->is_output || mx->is_output) return;
   for (int u = 0; u < e->n_users; u++) {
     HNode *r = e->users[u];

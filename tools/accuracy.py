@@ -455,7 +455,15 @@ that gradients with a narrow bias are stored came from it.
 {peaks7}
 And a seventh time, other architectures again (attention in windows, inverted bottlenecks, densely connected layers, latents that read a long input, gated and
 parallel layers, group normalisation, convolutions alone, a variational autoencoder, attention in a graph, tables with products of pairs, convolutions of
-text, two critics). `first`: before any of them was compiled; none has been looked at.
+text, two critics). `first`: before any of them was compiled. Looked at since: attention in a graph and convolutions of text, for rows of one element and
+for updates over turned tables.
+
+{peaks8}
+And an eighth time, other architectures still (attention with short keys, over a grid, between channels, in neighbouring windows; features scaled by a
+condition, weights with a norm of their own, convolutions of time apart from space; rows of tables as tokens, a field of light, sequences scored as a whole,
+returns as distributions, unrolled shrinkage, invertible convolutions, triplets, learned functions on edges, a critic with a gradient's norm).
+`first`: before any of them was compiled. None has been looked at; their totals on TPU7x showed that a rule of the day said of all exponentials what was read
+of softmaxes. Rows that took libtpu too long are not in it.
 
 ## Convolutions of small batches
 
@@ -558,6 +566,7 @@ def main():
                               ("peaks5", "peaks5.csv", "Common blocks and steps, blind, again"),
                               ("peaks6", "peaks6.csv", "Common blocks and steps, blind, a third time"),
                               ("peaks7", "peaks7.csv", "Other blocks and steps, blind"),
+                              ("peaks8", "peaks8.csv", "Other blocks and steps, blind, again"),
                               ("images", "images.csv", "Convolutions of small batches"),
                               ("fresh", "fresh.csv", "Fresh shapes of every family"),
                               ("mix", "mix.csv", "The oracle's own mix at other shapes"),

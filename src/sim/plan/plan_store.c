@@ -243,7 +243,7 @@ static bool worth_storing(const Law *law, const HNode *n, const unsigned char *c
     return true; /* a sine or the like */
   const HNode *stack[64], *leaf[32];
   int ns = 0, nl = 0, steps = 0;
-  bool dear = false, gate = false;
+  bool dear = false, gate = false, softmax = false;
   bool fresh = false; /* takes in a product that nothing else needs */
   int products = 0;
   double in = 0, slots = 0, moved = 0;
@@ -253,6 +253,8 @@ static bool worth_storing(const Law *law, const HNode *n, const unsigned char *c
     slots += vpu_weight(x);
     gate |= x->op == OP_TANH || x->op == OP_LOGISTIC ||
             (x->op == OP_EXPONENTIAL && x->in[0]->op == OP_NEGATE);
+    for (int i = 0; x->op == OP_EXPONENTIAL && i < x->n_users; i++)
+      softmax |= x->users[i]->kind == H_REDUCE;
     dear |= (x->op == OP_EXPONENTIAL || x->op == OP_TANH || x->op == OP_LOGISTIC) && !x->soft;
     if (x->kind == H_SLICE || x->kind == H_DSLICE) { /* of something that is stored */
       in += hlo_bytes(x);
@@ -282,9 +284,8 @@ static bool worth_storing(const Law *law, const HNode *n, const unsigned char *c
     }
   }
   double out = hlo_bytes(n);
-  /* exponentials made of vectors and masks are of a softmax: its sum makes them as well */
-  bool vectors = dear && in < out;
-  if ((summed || vectors) && plan_comes_with_sum(law, n, slots, moved)) return true;
+  /* of a softmax of scores that are made of vectors: its sum makes them as well */
+  if ((summed || (softmax && in < out)) && plan_comes_with_sum(law, n, slots, moved)) return true;
   /* of several products that are stored anyway, as in a gated unit, even dear things are repeated */
   if (gate && !fresh && products >= 2) return in >= 3.5 * out;
   return in >= (limit - (limit < 3 ? 0 : 0.01)) * out || (dear && in >= 1.99 * out);

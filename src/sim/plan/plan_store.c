@@ -209,7 +209,7 @@ static double batch_in_lanes(const Law *law, const HNode *n) {
     bool steps = false;
     for (int s = 0; s < u->conv->n_spatial; s++)
       steps |= u->conv->stride[s] > 1 || u->conv->lhs_dil[s] > 1;
-    if (steps && law->stepped) return 1;
+    if (steps) return law->stepped ? 1 : 2;
     return u->conv->taps > 1 && u->conv->groups == 1 ? HUGE_VAL : 2;
   }
   return HUGE_VAL;

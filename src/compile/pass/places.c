@@ -12,6 +12,7 @@
 #define LEAST_ELEMENTS 16384 /* less is as fast in a loop with what is around it */
 #define MOST_SINGLE 64       /* places that are copied one by one, if they are short */
 #define SHORT_BYTES 256
+#define LONG_BYTES 64 /* pieces that a loop over elements copies as fast */
 
 typedef struct Along { /* one dimension */
   int n;
@@ -189,6 +190,7 @@ static Value *rewritten(Build *b, const Op *op) {
   int64_t runs[4 * MOST_RUNS * B_MAX_RANK], unit = dtype_bytes(t->dtype), single = 0;
   int n = 0, most = 0;
   bool last = true; /* of the dimensions along which places are taken */
+  bool loop = true; /* long pieces, all as they were */
   for (int i = t->rank - 1; i >= 0; i--) {
     const Along *a = &v.dim[i];
     bool moved = a->n > 1 || a->run[0].count != b_dim(v.of, i) || a->run[0].step != 1;
@@ -199,12 +201,15 @@ static Value *rewritten(Build *b, const Op *op) {
     most = MAX(most, a->n);
     for (int k = 0; k < a->n; k++) {
       most = a->run[k].step == 1 ? most : MOST_RUNS;
+      loop &= a->run[k].step == 1;
       if (last && a->run[k].step != 1) single += a->run[k].count;
     }
     if (last && single > MOST_SINGLE && unit < SHORT_BYTES) return NULL;
+    if (last)
+      loop &= (i == t->rank - 1 || unit >= LONG_BYTES) && t->dims[i] * unit >= LONG_BYTES * a->n;
     last = false;
   }
-  if (most < 3) return NULL;
+  if (most < 3 || loop) return NULL;
   for (int i = 0; i < t->rank; i++)
     for (int k = 0; k < v.dim[i].n; k++) {
       runs[n++] = i;

@@ -1,9 +1,13 @@
 /* weft.places: copies of a value's places, whole runs of them where it can be: of every run along every
- * dimension a box, whose rows are what lies side by side in both. */
+ * dimension a box, whose rows are what lies side by side in both. Many small planes, whose runs are a few
+ * elements, are each copied by a table of where its elements come from. */
 #include "dev/cpu/kernel/kernel.h"
 #include "dev/cpu/ops/turns.h"
 
 #define TASK_BYTES 262144
+#define SHORT_RUN 64     /* bytes; such runs are copied by a table */
+#define MOST_TABLE 16384 /* elements */
+#define LEAST_PLANES 8   /* for which a table is worth it */
 
 typedef struct Stretch {
   int64_t start, count, step, to; /* to: its first place in the result */
@@ -92,6 +96,75 @@ static void copy_pieces(void *arg, int64_t begin, int64_t end) {
   }
 }
 
+/* ---- by a table ---- */
+
+typedef struct Table {
+  const int32_t *from; /* of each element of a plane of the result, its place in the operand's */
+  int64_t n, unit;     /* elements; bytes of one */
+  const char *in;
+  char *out;
+  int64_t in_plane; /* bytes */
+} Table;
+
+/* Elements below dimension d, whose first is element `at`. Returns the end of the table. */
+static int32_t *fill_table(const Places *p, int64_t unit, int d, int64_t at, int32_t *to) {
+  const Dim *dim = &p->dim[d];
+  for (int k = 0; k < dim->n; k++) {
+    const Stretch *s = &dim->run[k];
+    for (int64_t i = 0; i < s->count; i++) {
+      int64_t from = at + (s->start + i * s->step) * (dim->in / unit);
+      if (d + 1 < p->rank) to = fill_table(p, unit, d + 1, from, to);
+      else
+        for (int64_t j = 0; j < p->unit / unit; j++) *to++ = (int32_t)(from + j);
+    }
+  }
+  return to;
+}
+
+typedef struct Complex {
+  double re, im;
+} Complex;
+
+/* A plane's elements are few: the compiler is told that nothing overlaps, and takes several at a time. */
+#define COPY_PLANE(T)                                                 \
+  do {                                                                \
+    const T *restrict from = (const T *)in;                           \
+    T *restrict to = (T *)out;                                        \
+    const int32_t *restrict at_of = t->from;                          \
+    for (int64_t i = 0, n = t->n; i < n; i++) to[i] = from[at_of[i]]; \
+  } while (0)
+
+static void copy_planes(void *arg, int64_t begin, int64_t end) {
+  const Table *t = arg;
+  for (int64_t at = begin; at < end; at++) {
+    const char *in = t->in + at * t->in_plane;
+    char *out = t->out + at * t->n * t->unit;
+    switch (t->unit) {
+    case 1: COPY_PLANE(uint8_t); break;
+    case 2: COPY_PLANE(uint16_t); break;
+    case 4: COPY_PLANE(uint32_t); break;
+    case 8: COPY_PLANE(uint64_t); break;
+    default: COPY_PLANE(Complex);
+    }
+  }
+}
+
+static bool wants_table(const Places *p, int64_t planes, int64_t bytes, int64_t unit) {
+  const Dim *last = &p->dim[p->rank - 1];
+  int64_t row = 0;
+  for (int k = 0; k < last->n; k++) row += last->run[k].count * p->unit;
+  return row < SHORT_RUN * last->n && planes >= LEAST_PLANES && bytes <= MOST_TABLE * unit;
+}
+
+static void run_table(const Places *p, int64_t planes, int64_t bytes, int64_t in_plane,
+                      int64_t unit) {
+  int32_t *from = xmalloc(sizeof *from * (size_t)(bytes / unit));
+  fill_table(p, unit, 0, 0, from);
+  Table t = {from, bytes / unit, unit, p->in, p->out, in_plane};
+  cpu_parallel(planes, MAX(1, TASK_BYTES / bytes), copy_planes, &t);
+  free(from);
+}
+
 /* Is dimension d as it was? */
 static bool is_whole(const Places *p, int d, const Type *from) {
   return p->dim[d].n == 1 && p->dim[d].run[0].step == 1 && p->dim[d].run[0].count == from->dims[d];
@@ -122,8 +195,13 @@ static Err *run_places(void *state, const Op *op, void *const *in, void *const *
   Dim *d = p.dim;
   Job j = {.p = &p, .piece = MAX(1, TASK_BYTES / d->out)};
   if (first) j.in = is[first - 1] * bytes, j.out = os[first - 1] * bytes;
-  for (int k = 0; k < d->n; k++) j.pieces += (d->run[k].count + j.piece - 1) / j.piece;
   int64_t whole = type_count(t) * bytes / outer;
+  if (wants_table(&p, outer, whole, bytes)) {
+    run_table(&p, outer, whole, j.in, bytes);
+    free(runs);
+    return NULL;
+  }
+  for (int k = 0; k < d->n; k++) j.pieces += (d->run[k].count + j.piece - 1) / j.piece;
   cpu_parallel(outer * j.pieces, MAX(1, TASK_BYTES * j.pieces / whole), copy_pieces, &j);
   free(runs);
   return NULL;

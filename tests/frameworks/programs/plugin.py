@@ -18,7 +18,7 @@ rng = np.random.default_rng(0)
 
 
 def keep(name, *values):
-    out[name] = [np.asarray(v).astype(np.complex128).view(np.float64).ravel().tolist() for v in values]
+    out[name] = [np.asarray(v).astype(np.complex128, order="C").view(np.float64).ravel().tolist() for v in values]
 
 
 # Linear algebra, batched and complex. What is unique up to signs or phases is put together again.

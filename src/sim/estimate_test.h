@@ -27,4 +27,13 @@ static inline SimReport *estimate(const char *text, const char *chip) {
   return r;
 }
 
+/* The peak is `want` bytes, libtpu's, to a share of it. */
+static inline void peak_near(const char *text, const char *chip, double want, double share) {
+  SimReport *r = estimate(text, chip);
+  double bytes = r->peak_bytes;
+  sim_report_free(r);
+  if (bytes < want * (1 - share) || bytes > want * (1 + share))
+    fail_msg("%s: %.0f bytes, libtpu says %.0f", chip, bytes, want);
+}
+
 #endif

@@ -18,14 +18,6 @@ static void near(const char *text, const char *chip, double want) {
   near_both(text, chip, want, 0);
 }
 
-static void peak_near(const char *text, const char *chip, double want) {
-  SimReport *r = estimate(text, chip);
-  double bytes = r->peak_bytes;
-  sim_report_free(r);
-  if (bytes < want * 0.98 || bytes > want * 1.02)
-    fail_msg("%s: %.0f bytes, libtpu says %.0f", chip, bytes, want);
-}
-
 #define GATHER1                                                                              \
   " <{dimension_numbers = #stablehlo.gather<offset_dims = [1], collapsed_slice_dims = [0], " \
   "start_index_map = [0], index_vector_dim = 1>, indices_are_sorted = false, slice_sizes = " \
@@ -47,7 +39,7 @@ static void test_rows_of_one(void **state) {
       "  %r = stablehlo.reduce(%5 init: %z) applies stablehlo.add across dimensions = [0] : "
       "(tensor<16000x128xf32>, tensor<f32>) -> tensor<128xf32>\n"
       "  return %r : tensor<128xf32>\n}\n";
-  peak_near(text, "tpu-v3", 8595456);
+  peak_near(text, "tpu-v3", 8595456, 0.02);
 }
 
 #define T "tensor<7000x192xf32>"
@@ -77,7 +69,7 @@ static void test_over_copies(void **state) {
       "  %6 = stablehlo.multiply %3, %5 : " T "\n"
       "  %f = stablehlo.subtract %e, %6 : " T "\n"
       "  return %f, %w : " T ", " T "\n}\n";
-  peak_near(text, "tpu-v3", 34691072);
+  peak_near(text, "tpu-v3", 34691072, 0.02);
 }
 
 /* A copy from on-chip memory takes as small windows as one from device memory. */

@@ -2,14 +2,6 @@
  * libtpu 0.0.51's for the same programs. */
 #include "sim/estimate_test.h"
 
-static void peak_near(const char *text, const char *chip, double want) {
-  SimReport *r = estimate(text, chip);
-  double bytes = r->peak_bytes;
-  sim_report_free(r);
-  if (bytes < want * 0.95 || bytes > want * 1.05)
-    fail_msg("%s: %.0f bytes, libtpu says %.0f", chip, bytes, want);
-}
-
 #define V "tensor<1000xf32>"
 #define A "tensor<1000x1000xf32>"
 #define M "tensor<1000x1000xi1>"
@@ -42,8 +34,8 @@ static void test_mask(void **state) {
                       OP("q", "multiply", "ar", "cl") ROWS("yr", "y")
                           OP("qy", "subtract", "q", "yr") MASKED("qm", "qy") EXP("qe", "qm")
                               REDUCED("r", "qe", "add", "z") "  return %r : " V "\n}\n";
-  peak_near(text, "tpu-v3", 5144576);
-  peak_near(text, "tpu-v5e", 5156864);
+  peak_near(text, "tpu-v3", 5144576, 0.05);
+  peak_near(text, "tpu-v5e", 5156864, 0.05);
 }
 
 #define H "tensor<1000x96xbf16>"
@@ -65,8 +57,8 @@ static void test_scores_of_vectors(void **state) {
                            "  %w = stablehlo.dot_general %p, %k, contracting_dims = [0] x [0] : (" P
                            ", " H ") -> " H "\n"
                            "  return %y, %w : " H ", " H "\n}\n";
-  peak_near(text, "tpu-v4", 5300736);
-  peak_near(text, "tpu-v5e", 3252736);
+  peak_near(text, "tpu-v4", 5300736, 0.05);
+  peak_near(text, "tpu-v5e", 3252736, 0.05);
 }
 
 int main(void) {

@@ -325,79 +325,35 @@ static Case cases[] = {
   "> { %r = stablehlo.transpose %a, dims = " dims " : (tensor<" a ">) -> tensor<" o \
   "> return %r : tensor<" o "> }"
 /* Transposes of elements of one size: planes of all kinds of sides. */
-#define TURNS(T)                                                                                     \
-  {"turn_plane_" T, TURN("70x133x" T, "[1, 0]", "133x70x" T), "transpose", 0, -100, 100},            \
-      {"turn_plane_lines_" T,                                                                        \
-       TURN("128x256x" T, "[1, 0]", "256x128x" T),                                                   \
-       "transpose",                                                                                  \
-       0,                                                                                            \
-       -100,                                                                                         \
-       100},                                                                                         \
-      {"turn_lines_" T, TURN("1024x64x" T, "[1, 0]", "64x1024x" T), "transpose", 0, -100, 100},      \
-      {"turn_few_columns_" T, TURN("50x9x" T, "[1, 0]", "9x50x" T), "transpose", 0, -100, 100},      \
-      {"turn_few_rows_" T, TURN("9x50x" T, "[1, 0]", "50x9x" T), "transpose", 0, -100, 100},         \
-      {"turn_six_" T, TURN("6x41x" T, "[1, 0]", "41x6x" T), "transpose", 0, -100, 100},              \
-      {"turn_six_across_" T, TURN("41x6x" T, "[1, 0]", "6x41x" T), "transpose", 0, -100, 100},       \
-      {"turn_rows_of_1_" T, TURN("11x5x1x" T, "[1, 0, 2]", "5x11x1x" T), "transpose", 0, -100, 100}, \
-      {"turn_rows_of_3_" T, TURN("11x5x3x" T, "[1, 0, 2]", "5x11x3x" T), "transpose", 0, -100, 100}, \
-      {"turn_rows_of_5_" T, TURN("11x5x5x" T, "[1, 0, 2]", "5x11x5x" T), "transpose", 0, -100, 100}, \
-      {"turn_rows_of_7_" T, TURN("11x5x7x" T, "[1, 0, 2]", "5x11x7x" T), "transpose", 0, -100, 100}, \
-      {"turn_rows_of_9_" T, TURN("11x5x9x" T, "[1, 0, 2]", "5x11x9x" T), "transpose", 0, -100, 100}, \
-      {"turn_rows_of_13_" T,                                                                         \
-       TURN("11x5x13x" T, "[1, 0, 2]", "5x11x13x" T),                                                \
-       "transpose",                                                                                  \
-       0,                                                                                            \
-       -100,                                                                                         \
-       100},                                                                                         \
-      {"turn_rows_of_17_" T,                                                                         \
-       TURN("11x5x17x" T, "[1, 0, 2]", "5x11x17x" T),                                                \
-       "transpose",                                                                                  \
-       0,                                                                                            \
-       -100,                                                                                         \
-       100},                                                                                         \
-      {"turn_rows_of_33_" T,                                                                         \
-       TURN("11x5x33x" T, "[1, 0, 2]", "5x11x33x" T),                                                \
-       "transpose",                                                                                  \
-       0,                                                                                            \
-       -100,                                                                                         \
-       100},                                                                                         \
-      {"turn_rows_of_70_" T,                                                                         \
-       TURN("11x5x70x" T, "[1, 0, 2]", "5x11x70x" T),                                                \
-       "transpose",                                                                                  \
-       0,                                                                                            \
-       -100,                                                                                         \
-       100},                                                                                         \
-      {"turn_apart3_" T, TURN("33x3x" T, "[1, 0]", "3x33x" T), "transpose", 0, -100, 100},           \
-      {"turn_join4_" T, TURN("4x37x" T, "[1, 0]", "37x4x" T), "transpose", 0, -100, 100},            \
-      {"turn_apart2_" T, TURN("50x2x" T, "[1, 0]", "2x50x" T), "transpose", 0, -100, 100},           \
-      {"turn_blocks_" T, TURN("37x2x2x" T, "[0, 2, 1]", "37x2x2x" T), "transpose", 0, -100, 100},    \
-      {"turn_blocks_odd_" T,                                                                         \
-       TURN("41x3x5x" T, "[0, 2, 1]", "41x5x3x" T),                                                  \
-       "transpose",                                                                                  \
-       0,                                                                                            \
-       -100,                                                                                         \
-       100},                                                                                         \
-      {"turn_blocks_outer_" T,                                                                       \
-       TURN("5x19x4x8x" T, "[1, 0, 3, 2]", "19x5x8x4x" T),                                           \
-       "transpose",                                                                                  \
-       0,                                                                                            \
-       -100,                                                                                         \
-       100},                                                                                         \
-      {"turn_rows_" T, TURN("9x7x5x16x" T, "[0, 2, 1, 3]", "9x5x7x16x" T),                           \
-       "transpose",    0,                                                                            \
-       -100,           100},                                                                         \
-      {"turn_rows_odd_" T,                                                                           \
-       TURN("9x7x5x3x" T, "[0, 2, 1, 3]", "9x5x7x3x" T),                                             \
-       "transpose",                                                                                  \
-       0,                                                                                            \
-       -100,                                                                                         \
-       100},                                                                                         \
-      {"turn_all_turned_" T,                                                                         \
-       TURN("6x65x33x" T, "[2, 1, 0]", "33x65x6x" T),                                                \
-       "transpose",                                                                                  \
-       0,                                                                                            \
-       -100,                                                                                         \
-       100},
+#define TURN_OF(T, name, a, dims, o) \
+  { name T, TURN(a T, dims, o T), "transpose", 0, -100, 100 }
+#define TURNS(T)                                                                  \
+  TURN_OF(T, "turn_plane_", "70x133x", "[1, 0]", "133x70x"),                      \
+      TURN_OF(T, "turn_plane_lines_", "128x256x", "[1, 0]", "256x128x"),          \
+      TURN_OF(T, "turn_lines_", "64x1024x", "[1, 0]", "1024x64x"),                \
+      TURN_OF(T, "turn_lines_back_", "1024x64x", "[1, 0]", "64x1024x"),           \
+      TURN_OF(T, "turn_few_columns_", "50x9x", "[1, 0]", "9x50x"),                \
+      TURN_OF(T, "turn_few_rows_", "9x50x", "[1, 0]", "50x9x"),                   \
+      TURN_OF(T, "turn_six_", "6x41x", "[1, 0]", "41x6x"),                        \
+      TURN_OF(T, "turn_six_across_", "41x6x", "[1, 0]", "6x41x"),                 \
+      TURN_OF(T, "turn_rows_of_1_", "11x5x1x", "[1, 0, 2]", "5x11x1x"),           \
+      TURN_OF(T, "turn_rows_of_3_", "11x5x3x", "[1, 0, 2]", "5x11x3x"),           \
+      TURN_OF(T, "turn_rows_of_5_", "11x5x5x", "[1, 0, 2]", "5x11x5x"),           \
+      TURN_OF(T, "turn_rows_of_7_", "11x5x7x", "[1, 0, 2]", "5x11x7x"),           \
+      TURN_OF(T, "turn_rows_of_9_", "11x5x9x", "[1, 0, 2]", "5x11x9x"),           \
+      TURN_OF(T, "turn_rows_of_13_", "11x5x13x", "[1, 0, 2]", "5x11x13x"),        \
+      TURN_OF(T, "turn_rows_of_17_", "11x5x17x", "[1, 0, 2]", "5x11x17x"),        \
+      TURN_OF(T, "turn_rows_of_33_", "11x5x33x", "[1, 0, 2]", "5x11x33x"),        \
+      TURN_OF(T, "turn_rows_of_70_", "11x5x70x", "[1, 0, 2]", "5x11x70x"),        \
+      TURN_OF(T, "turn_apart3_", "33x3x", "[1, 0]", "3x33x"),                     \
+      TURN_OF(T, "turn_join4_", "4x37x", "[1, 0]", "37x4x"),                      \
+      TURN_OF(T, "turn_apart2_", "50x2x", "[1, 0]", "2x50x"),                     \
+      TURN_OF(T, "turn_blocks_", "37x2x2x", "[0, 2, 1]", "37x2x2x"),              \
+      TURN_OF(T, "turn_blocks_odd_", "41x3x5x", "[0, 2, 1]", "41x5x3x"),          \
+      TURN_OF(T, "turn_blocks_outer_", "5x19x4x8x", "[1, 0, 3, 2]", "19x5x8x4x"), \
+      TURN_OF(T, "turn_rows_", "9x7x5x16x", "[0, 2, 1, 3]", "9x5x7x16x"),         \
+      TURN_OF(T, "turn_rows_odd_", "9x7x5x3x", "[0, 2, 1, 3]", "9x5x7x3x"),       \
+      TURN_OF(T, "turn_all_turned_", "6x65x33x", "[2, 1, 0]", "33x65x6x")
 #define APPROX(t, o)                                                                              \
   "func.func @main(%a: tensor<" t "xf32>, %b: tensor<" t                                          \
   "xi32>, %c: tensor<f32>, %d: tensor<i32>) "                                                     \
@@ -619,9 +575,12 @@ static Case cases[] = {
      1e-5, 0, 0},
     {"scan_add_back", SCAN("21x700xf32", "f32", "add", "1, 700", "[[0, 0], [0, 699]]", "0.0"),
      "scan", 1e-5, 0, 0},
-    TURNS("i8") TURNS("f16") TURNS("f32") TURNS("f64"){
-        "turn_plane_complex", TURN("70x133xcomplex<f64>", "[1, 0]", "133x70xcomplex<f64>"),
-        "transpose", 0, -100, 100},
+    TURNS("i8"),
+    TURNS("f16"),
+    TURNS("f32"),
+    TURNS("f64"),
+    {"turn_plane_complex", TURN("70x133xcomplex<f64>", "[1, 0]", "133x70xcomplex<f64>"),
+     "transpose", 0, -100, 100},
     {"turn_lines_complex", TURN("64x256xcomplex<f64>", "[1, 0]", "256x64xcomplex<f64>"),
      "transpose", 0, -100, 100},
     {"turn_blocks_complex", TURN("37x2x2xcomplex<f64>", "[0, 2, 1]", "37x2x2xcomplex<f64>"),

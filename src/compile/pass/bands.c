@@ -199,7 +199,11 @@ static bool used(const Scores *s, const Value *v, int most) {
 
 static bool is_here(const Scores *s, View x) { return x.v->def && x.v->def->parent == s->r; }
 
+/* JAX converts Python's numbers, to what they are, and then repeats them. */
 static double splat_float(const Value *v) {
+  while (!value_splat(v) && v->def &&
+         (v->def->kind == OP_CONVERT || v->def->kind == OP_BROADCAST_IN_DIM))
+    v = v->def->operands[0];
   const void *all = dtype_is_float(v->type->dtype) ? value_splat(v) : NULL;
   return all ? elem_get_f64(v->type->dtype, all) : 1;
 }

@@ -12,6 +12,12 @@
 #define COMPARE(way, x, y) \
   "  %m = stablehlo.compare " way ", " x ", " y " : (" COUNTS ", " COUNTS ") -> " MASK "\n"
 #define SEEN "  %w = stablehlo.select %all, %s, %f : tensor<2x" ROWS "x" COLS "xi1>, " SCORES "\n"
+/* As JAX writes Python's -inf */
+#define CONVERTED                                                                    \
+  "  %fs = stablehlo.constant dense<0xFF800000> : tensor<f32>\n"                     \
+  "  %fc = stablehlo.convert %fs : tensor<f32>\n"                                    \
+  "  %g = stablehlo.broadcast_in_dim %fc, dims = [] : (tensor<f32>) -> " SCORES "\n" \
+  "  %w = stablehlo.select %all, %s, %g : tensor<2x" ROWS "x" COLS "xi1>, " SCORES "\n"
 #define UNSEEN "  %w = stablehlo.select %all, %f, %s : tensor<2x" ROWS "x" COLS "xi1>, " SCORES "\n"
 #define SHIFTED "  %k = stablehlo.add %i, %c : " COUNTS "\n"
 #define BACK "  %k = stablehlo.subtract %i, %c : " COUNTS "\n"
@@ -23,6 +29,7 @@ static const struct {
     {COMPARE("GE", "%i", "%j"), SEEN, "-1.0e+30", "%p", 3},
     {COMPARE("GT", "%i", "%j"), SEEN, "-1.0e+30", "%p", 1}, /* the first row sees nothing */
     {COMPARE("LE", "%j", "%i"), SEEN, "0xFF800000", "%p", 3},
+    {COMPARE("GE", "%i", "%j"), CONVERTED, "0.0", "%p", 3},
     {SHIFTED COMPARE("LT", "%j", "%k"), SEEN, "-1.0e+30", "%p", 3},
     {BACK COMPARE("GE", "%k", "%j"), SEEN, "-1.0e+30", "%p", 1},
     {BACK COMPARE("GE", "%j", "%k"), SEEN, "-1.0e+30", "%p", 3},

@@ -222,6 +222,7 @@ static bool masked_select(View x, const Value **seen, Band *band) {
 static bool bias(View x, Band *band) {
   const Value *seen;
   if (x.v->def && moves(x.v->def)) return before_move(x, &x) && bias(x, band);
+  if (x.v->def && x.v->def->kind == OP_CONVERT) return bias(operand(x, 0), band);
   return masked_select(x, &seen, band) && splat_float(seen) == 0;
 }
 

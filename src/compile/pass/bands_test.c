@@ -18,6 +18,10 @@
   "  %fc = stablehlo.convert %fs : tensor<f32>\n"                                    \
   "  %g = stablehlo.broadcast_in_dim %fc, dims = [] : (tensor<f32>) -> " SCORES "\n" \
   "  %w = stablehlo.select %all, %s, %g : tensor<2x" ROWS "x" COLS "xi1>, " SCORES "\n"
+#define ADDED                                                                              \
+  "  %none = stablehlo.constant dense<0.0> : " SCORES "\n"                                 \
+  "  %g = stablehlo.select %all, %none, %f : tensor<2x" ROWS "x" COLS "xi1>, " SCORES "\n" \
+  "  %h = stablehlo.convert %g : " SCORES "\n  %w = stablehlo.add %s, %h : " SCORES "\n"
 #define UNSEEN "  %w = stablehlo.select %all, %f, %s : tensor<2x" ROWS "x" COLS "xi1>, " SCORES "\n"
 #define SHIFTED "  %k = stablehlo.add %i, %c : " COUNTS "\n"
 #define BACK "  %k = stablehlo.subtract %i, %c : " COUNTS "\n"
@@ -30,6 +34,7 @@ static const struct {
     {COMPARE("GT", "%i", "%j"), SEEN, "-1.0e+30", "%p", 1}, /* the first row sees nothing */
     {COMPARE("LE", "%j", "%i"), SEEN, "0xFF800000", "%p", 3},
     {COMPARE("GE", "%i", "%j"), CONVERTED, "0.0", "%p", 3},
+    {COMPARE("GE", "%i", "%j"), ADDED, "0xFF800000", "%p", 3},
     {SHIFTED COMPARE("LT", "%j", "%k"), SEEN, "-1.0e+30", "%p", 3},
     {BACK COMPARE("GE", "%k", "%j"), SEEN, "-1.0e+30", "%p", 1},
     {BACK COMPARE("GE", "%j", "%k"), SEEN, "-1.0e+30", "%p", 3},

@@ -6,23 +6,12 @@
  *
  * What is masked has no weight: its exponential is zero. So it is left out where the mask is known here,
  * every row sees something, and nobody else wants the scores (a gradient does). */
-#include "compile/pass/pass_priv.h"
+#include "compile/pass/band_masks.h"
 
 #define LEAST_ROWS 128 /* of a block */
 #define BLOCKS 8       /* at most: each has kernels of its own */
 #define WORTH 0.8      /* of the scores at most are left */
 #define BIG 1e9        /* below -BIG a score counts as masked */
-#define FAR ((int64_t)1 << 40)
-
-/* A value, and which of its dimensions are the rows and columns of the scores; -1: none. */
-typedef struct View {
-  Value *v;
-  int rows, cols;
-} View;
-
-typedef struct Band { /* is seen: lo <= column - row < hi */
-  int64_t lo, hi;
-} Band;
 
 typedef struct Scores {
   Build *b;
@@ -34,162 +23,6 @@ typedef struct Scores {
   Map *made;                          /* View -> its part in the block */
 } Scores;
 
-/* ---- dimensions ---- */
-
-/* Dimension d of a reshape's result in its operand; -1: it is made of several. */
-static int before_reshape(const Type *to, const Type *from, int d) {
-  int64_t before = 1, at = 1;
-  for (int i = 0; i < d; i++) before *= to->dims[i];
-  for (int i = 0; i < from->rank; at *= from->dims[i++])
-    if (at == before && from->dims[i] == to->dims[d]) return i;
-  return -1;
-}
-
-/* Dimension d of what op moves, in its operand. false: it has no such place. */
-static bool moved_from(const Op *op, int d, int *from) {
-  const Type *t = op->operands[0]->type;
-  const int64_t *v;
-  *from = -1;
-  if (d < 0) return true;
-  if (op->kind == OP_TRANSPOSE) {
-    op_ints(op, "permutation", &v);
-    *from = (int)v[d];
-  } else if (op->kind == OP_RESHAPE) {
-    *from = before_reshape(op_type(op), t, d);
-    return *from >= 0;
-  } else {
-    int n = op_ints(op, "broadcast_dimensions", &v);
-    for (int i = 0; i < n; i++)
-      if (v[i] == d && t->dims[i] == op_type(op)->dims[d]) *from = i;
-  }
-  return true;
-}
-
-static bool moves(const Op *op) {
-  return op->kind == OP_TRANSPOSE || op->kind == OP_RESHAPE || op->kind == OP_BROADCAST_IN_DIM;
-}
-
-static bool before_move(View x, View *y) {
-  y->v = x.v->def->operands[0];
-  return y->v->type->rank <= B_MAX_RANK && moved_from(x.v->def, x.rows, &y->rows) &&
-         moved_from(x.v->def, x.cols, &y->cols);
-}
-
-/* Operand i of an operation of elements. */
-static View operand(View x, int i) { return (View){x.v->def->operands[i], x.rows, x.cols}; }
-
-static bool of_elements(const Op *op) {
-  if (op_info[op->kind].cls != OC_EWISE || op->n_results != 1 || !op->n_operands) return false;
-  for (int i = 0; i < op->n_operands; i++)
-    if (op->operands[i]->type->rank != op_type(op)->rank) return false;
-  return true;
-}
-
-/* ---- masks ---- */
-
-typedef struct Line { /* row * i + col * j + at */
-  int64_t row, col, at;
-} Line;
-
-/* A constant that counts along the rows or the columns. */
-static bool counted(View x, Line *l) {
-  const Tensor *t = value_constant(x.v);
-  int64_t n = x.rows >= 0 ? x.v->type->dims[x.rows] : x.cols >= 0 ? x.v->type->dims[x.cols] : 0;
-  if (!t || (x.rows >= 0 && x.cols >= 0) || t->count != n) return false;
-  *l = (Line){x.rows >= 0, x.cols >= 0, elem_get_i64(t->dtype, tensor_at(t, 0))};
-  for (int64_t i = 0; i < n; i++)
-    if (elem_get_i64(t->dtype, tensor_at(t, i)) != l->at + i) return false;
-  return l->at > -FAR && l->at < FAR;
-}
-
-static bool line_of(View x, Line *l) {
-  const Op *op = x.v->def;
-  DType t = x.v->type->dtype;
-  const void *all = value_splat(x.v);
-  if (!dtype_is_int(t) || !op) return false;
-  if (all) {
-    *l = (Line){.at = elem_get_i64(t, all)};
-    return l->at > -FAR && l->at < FAR;
-  }
-  if (op->kind == OP_IOTA) {
-    int64_t d = op_int(op, "iota_dimension", 0);
-    *l = (Line){d == x.rows, d == x.cols, 0};
-    return l->row || l->col;
-  }
-  if (op->kind == OP_CONSTANT) return counted(x, l);
-  View y;
-  if (moves(op)) return before_move(x, &y) && line_of(y, l);
-  if (op->kind == OP_CONVERT) return line_of(operand(x, 0), l);
-  Line m;
-  if ((op->kind != OP_ADD && op->kind != OP_SUBTRACT) || !line_of(operand(x, 0), l) ||
-      !line_of(operand(x, 1), &m))
-    return false;
-  int64_t sign = op->kind == OP_ADD ? 1 : -1;
-  *l = (Line){l->row + sign * m.row, l->col + sign * m.col, l->at + sign * m.at};
-  return true;
-}
-
-static bool compared(View x, bool negated, Band *band) {
-  const Op *op = x.v->def;
-  Line a, b;
-  if (!line_of(operand(x, 0), &a) || !line_of(operand(x, 1), &b)) return false;
-  Str way = op_str(op, "comparison_direction");
-  bool less = str_is(way, "LT") || str_is(way, "LE"),
-       equal = str_is(way, "LE") || str_is(way, "GE");
-  if (!less && !str_is(way, "GT") && !str_is(way, "GE")) return false;
-  if (negated) less = !less, equal = !equal;
-  int64_t row = a.row - b.row, col = a.col - b.col, at = a.at - b.at;
-  if (row + col || (row != 1 && row != -1)) return false;
-  if (col < 0) at = -at, less = !less;
-  /* now column - row + at, less or greater than zero */
-  *band = less ? (Band){-FAR, -at + equal} : (Band){-at + !equal, FAR};
-  return true;
-}
-
-/* A mask that is a constant. */
-static bool drawn(View x, bool negated, Band *band) {
-  const Tensor *t = value_constant(x.v);
-  if (!t || x.rows < 0 || x.cols < 0) return false;
-  int64_t rows = x.v->type->dims[x.rows], cols = x.v->type->dims[x.cols];
-  int64_t step = x.rows < x.cols ? cols : 1, col_step = x.rows < x.cols ? 1 : rows;
-  if (t->count != rows * cols) return false;
-  *band = (Band){FAR, -FAR};
-  for (int pass = 0; pass < 2; pass++)
-    for (int64_t i = 0; i < rows; i++)
-      for (int64_t j = 0; j < cols; j++) {
-        bool seen = (elem_get_i64(DT_I1, tensor_at(t, i * step + j * col_step)) != 0) != negated;
-        if (pass && seen != (j - i >= band->lo && j - i < band->hi)) return false;
-        if (!pass && seen) *band = (Band){MIN(band->lo, j - i), MAX(band->hi, j - i + 1)};
-      }
-  return true;
-}
-
-static bool splat_is(const Value *v, bool want) {
-  const void *all = value_splat(v);
-  return all && v->type->dtype == DT_I1 && (elem_get_i64(DT_I1, all) != 0) == want;
-}
-
-static bool band_of(View x, bool negated, Band *band) {
-  const Op *op = x.v->def;
-  View y;
-  Band other;
-  if (splat_is(x.v, !negated)) {
-    *band = (Band){-FAR, FAR};
-    return true;
-  }
-  if (!op || x.v->type->dtype != DT_I1) return false;
-  if (op->kind == OP_CONSTANT) return drawn(x, negated, band);
-  if (moves(op)) return before_move(x, &y) && band_of(y, negated, band);
-  if (op->kind == OP_NOT) return band_of(operand(x, 0), !negated, band);
-  if (op->kind == OP_COMPARE) return compared(x, negated, band);
-  bool both = op->kind == (negated ? OP_OR : OP_AND);
-  if (op->kind == OP_SELECT && !negated) both = splat_is(op->operands[2], false);
-  if (!both || !band_of(operand(x, 0), negated, band) || !band_of(operand(x, 1), negated, &other))
-    return false;
-  *band = (Band){MAX(band->lo, other.lo), MIN(band->hi, other.hi)};
-  return true;
-}
-
 /* ---- scores and weights ---- */
 
 /* Wanted only so many times, in one place: asked last, as all of the region is searched. */
@@ -199,57 +32,58 @@ static bool used(const Scores *s, const Value *v, int most) {
 
 static bool is_here(const Scores *s, View x) { return x.v->def && x.v->def->parent == s->r; }
 
-/* JAX converts Python's numbers, to what they are, and then repeats them. */
-static double splat_float(const Value *v) {
-  while (!value_splat(v) && v->def &&
-         (v->def->kind == OP_CONVERT || v->def->kind == OP_BROADCAST_IN_DIM))
-    v = v->def->operands[0];
-  const void *all = dtype_is_float(v->type->dtype) ? value_splat(v) : NULL;
-  return all ? elem_get_f64(v->type->dtype, all) : 1;
-}
-
 /* select(mask, seen, -big), or the mask's complement and the other way around. */
-static bool masked_select(View x, const Value **seen, Band *band) {
+static bool masked_select(View x, View *seen, Band *band) {
   const Op *op = x.v->def;
+  Levels l;
   if (!op || op->kind != OP_SELECT || !of_elements(op)) return false;
-  bool negated = splat_float(op->operands[1]) <= -BIG;
-  if (!negated && !(splat_float(op->operands[2]) <= -BIG)) return false;
-  *seen = op->operands[negated ? 2 : 1];
-  return band_of(operand(x, 0), negated, band);
+  for (int masked = 1; masked <= 2; masked++) {
+    if (!levels_of(view_operand(x, masked), &l) || !(MAX(l.in, l.out) <= -BIG)) continue;
+    *seen = view_operand(x, 3 - masked);
+    return band_of(view_operand(x, 0), masked == 1, band);
+  }
+  return false;
 }
 
-/* Zero where it is seen, else -big. */
-static bool bias(View x, Band *band) {
-  const Value *seen;
-  if (x.v->def && moves(x.v->def)) return before_move(x, &x) && bias(x, band);
-  if (x.v->def && x.v->def->kind == OP_CONVERT) return bias(operand(x, 0), band);
-  return masked_select(x, &seen, band) && splat_float(seen) == 0;
+/* seen + (0 within a band, else -big) */
+static bool masked_sum(View x, View *seen, Band *band) {
+  const Op *op = x.v->def;
+  Levels l;
+  if ((op->kind != OP_ADD && op->kind != OP_SUBTRACT) || !of_elements(op)) return false;
+  for (int bias = 1; bias >= 0; bias--) {
+    if (!levels_of(view_operand(x, bias), &l)) continue;
+    if (op->kind == OP_SUBTRACT && bias == 1) l.in = -l.in, l.out = -l.out;
+    *seen = view_operand(x, !bias);
+    *band = l.band;
+    return l.in == 0 && l.out <= -BIG;
+  }
+  return false;
 }
 
 /* Nobody else wants the scores, up to the product that they come from. */
-static bool all_once(const Scores *s, const Value *v) {
-  for (const Op *op = v->def; used(s, v, 1); op = v->def) {
-    if (!moves(op) && !of_elements(op)) return true;
-    v = op->operands[op->n_operands > 1 && value_splat(op->operands[0])];
-    if (!v->def || v->def->parent != s->r) return true;
+static bool all_once(const Scores *s, View x) {
+  Levels l;
+  while (is_here(s, x) && used(s, x.v, 1)) {
+    const Op *op = x.v->def;
+    View y = {op->n_operands ? op->operands[0] : NULL, -1, -1};
+    if (moves_elements(op)) before_move(x, &y);
+    else if (!of_elements(op)) return true;
+    else y = view_operand(x, op->n_operands > 1 && levels_of(view_operand(x, 0), &l));
+    x = y;
   }
-  return false;
+  return !is_here(s, x);
 }
 
 /* Scores that are very small where they are not seen. */
 static bool is_masked(Scores *s, View x) {
   const Op *op = x.v->def;
-  const Value *seen = NULL;
   View y;
   if (!is_here(s, x)) return false;
-  if (moves(op)) return before_move(x, &y) && is_masked(s, y) && used(s, x.v, 2);
+  if (moves_elements(op)) return before_move(x, &y) && is_masked(s, y) && used(s, x.v, 2);
   if (op->kind == OP_CONVERT && dtype_is_float(op->operands[0]->type->dtype))
-    return is_masked(s, operand(x, 0)) && used(s, x.v, 2);
-  if (op->kind == OP_ADD && of_elements(op)) {
-    if (bias(operand(x, 1), &s->band)) seen = op->operands[0];
-    else if (bias(operand(x, 0), &s->band)) seen = op->operands[1];
-  } else if (!masked_select(x, &seen, &s->band)) return false;
-  return seen && used(s, x.v, 2) && all_once(s, seen);
+    return is_masked(s, view_operand(x, 0)) && used(s, x.v, 2);
+  return (masked_select(x, &y, &s->band) || masked_sum(x, &y, &s->band)) && used(s, x.v, 2) &&
+         all_once(s, y);
 }
 
 /* The reduction of x's rows, once for each of its columns; NULL: it is something else. */
@@ -259,12 +93,12 @@ static const Op *of_rows(const Value *v, View x, OpKind kind) {
     const Value *from = op->n_operands ? op->operands[0] : NULL;
     if (op->kind == OP_MAXIMUM && value_splat(from)) from = op->operands[1];
     else if (op->kind == OP_MAXIMUM && !value_splat(op->operands[1])) return NULL;
-    else if (op->kind != OP_MAXIMUM && op->kind != OP_CONVERT && !moves(op)) return NULL;
+    else if (op->kind != OP_MAXIMUM && op->kind != OP_CONVERT && !moves_elements(op)) return NULL;
     op = from->def;
   }
   const int64_t *dims;
-  if (!op || op->n_operands != 2 || op->operands[0] != x.v || x.cols < 0 ||
-      op_ints(op, "dimensions", &dims) != 1 || dims[0] != x.cols)
+  if (!op || op->n_operands != 2 || x.cols < 0 || op_ints(op, "dimensions", &dims) != 1 ||
+      dims[0] != x.cols || op->operands[0] != x.v)
     return NULL;
   const Op *first = op->regions[0]->first;
   return first->kind == kind && first->next == region_terminator(op->regions[0]) ? op : NULL;
@@ -275,11 +109,11 @@ static bool is_weight(Scores *s, View x, int uses) {
   const Op *op = x.v->def;
   View y;
   if (!is_here(s, x) || !dtype_is_float(x.v->type->dtype)) return false;
-  if (moves(op))
+  if (moves_elements(op))
     return before_move(x, &y) && y.rows >= 0 && y.cols >= 0 && is_weight(s, y, 1) &&
            used(s, x.v, uses);
   if (!of_elements(op)) return false;
-  y = operand(x, 0);
+  y = view_operand(x, 0);
   if (op->kind == OP_CONVERT) return is_weight(s, y, 1) && used(s, x.v, uses);
   if (op->kind == OP_DIVIDE) {
     s->sum = of_rows(op->operands[1], y, OP_ADD);
@@ -287,7 +121,7 @@ static bool is_weight(Scores *s, View x, int uses) {
   }
   const Op *minus = op->kind == OP_EXPONENTIAL ? y.v->def : NULL;
   if (!minus || minus->kind != OP_SUBTRACT) return false;
-  View scores = operand(y, 0);
+  View scores = view_operand(y, 0);
   s->max = of_rows(minus->operands[1], scores, OP_MAXIMUM);
   return s->max && is_masked(s, scores) && used(s, y.v, 1) && used(s, x.v, uses);
 }
@@ -366,7 +200,7 @@ static Value *part_of_elements(Scores *s, View x) {
   const Op *op = x.v->def;
   Value *from[4];
   if (op->n_operands > COUNT_OF(from)) return slice(s, x);
-  for (int i = 0; i < op->n_operands; i++) from[i] = part(s, operand(x, i));
+  for (int i = 0; i < op->n_operands; i++) from[i] = part(s, view_operand(x, i));
   Type *t = part_type(s, x);
   return b_op(s->b, op->kind, op->n_operands, from, 1, &t, op->n_attrs, op->attrs, 0, NULL)
       ->results;
@@ -395,7 +229,7 @@ static Value *part(Scores *s, View x) {
   else if (op == s->max || op == s->sum) y = part_of_rows(s, x);
   else if (op->kind == OP_DOT_GENERAL) y = part_of_product(s, x);
   else if (op->kind == OP_IOTA) y = part_of_iota(s, x);
-  else if (moves(op)) y = part_of_move(s, x);
+  else if (moves_elements(op)) y = part_of_move(s, x);
   else if (of_elements(op)) y = part_of_elements(s, x);
   else y = slice(s, x);
   map_set(s->made, key, y);

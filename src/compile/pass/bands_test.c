@@ -23,6 +23,32 @@
   "  %g = stablehlo.select %all, %none, %f : tensor<2x" ROWS "x" COLS "xi1>, " SCORES "\n" \
   "  %h = stablehlo.convert %g : " SCORES "\n  %w = stablehlo.add %s, %h : " SCORES "\n"
 #define UNSEEN "  %w = stablehlo.select %all, %f, %s : tensor<2x" ROWS "x" COLS "xi1>, " SCORES "\n"
+/* Floats: %o ones, %u zeros, %l levels; and what makes %w of %b, a bias */
+#define NUMBERS "tensor<" ROWS "x" COLS "xf32>"
+#define TRIL                                                     \
+  COMPARE("GE", "%i", "%j")                                      \
+  "  %o = stablehlo.constant dense<1.0> : " NUMBERS "\n"         \
+  "  %u = stablehlo.constant dense<0.0> : " NUMBERS "\n"         \
+  "  %l = stablehlo.select %m, %o, %u : " MASK ", " NUMBERS "\n" \
+  "  %lb = stablehlo.broadcast_in_dim %l, dims = [1, 2] : (" NUMBERS ") -> " SCORES "\n"
+#define FLOATS(m, way, x, y) \
+  "  " m " = stablehlo.compare " way ", " x ", " y " : (" NUMBERS ", " NUMBERS ") -> " MASK "\n"
+#define SEEN2                                                                                      \
+  "  %all2 = stablehlo.broadcast_in_dim %m2, dims = [1, 2] : (" MASK ") -> tensor<2x" ROWS         \
+  "x" COLS "xi1>\n  %w = stablehlo.select %all2, %s, %f : tensor<2x" ROWS "x" COLS "xi1>, " SCORES \
+  "\n"
+#define UNSEEN2                                                                                    \
+  "  %all2 = stablehlo.broadcast_in_dim %m2, dims = [1, 2] : (" MASK ") -> tensor<2x" ROWS         \
+  "x" COLS "xi1>\n  %w = stablehlo.select %all2, %f, %s : tensor<2x" ROWS "x" COLS "xi1>, " SCORES \
+  "\n"
+#define BIAS                                               \
+  "  %ones = stablehlo.constant dense<1.0> : " SCORES "\n" \
+  "  %off = stablehlo.subtract %ones, %lb : " SCORES "\n"  \
+  "  %b = stablehlo.multiply %off, %f : " SCORES "\n"
+#define SUM BIAS "  %w = stablehlo.add %s, %b : " SCORES "\n"
+#define KEPT                                          \
+  BIAS "  %k1 = stablehlo.multiply %lb, %s : " SCORES \
+       "\n  %w = stablehlo.subtract %k1, %b : " SCORES "\n"
 #define SHIFTED "  %k = stablehlo.add %i, %c : " COUNTS "\n"
 #define BACK "  %k = stablehlo.subtract %i, %c : " COUNTS "\n"
 
@@ -56,21 +82,44 @@ static const struct {
              "  %m1 = stablehlo.compare LE, %i, %j : (" COUNTS ", " COUNTS ") -> " MASK "\n"
              "  %m = stablehlo.and %m0, %m1 : " MASK "\n",
      SEEN, "-1.0e+30", "%p", 3},
+    {TRIL FLOATS("%m2", "GT", "%l", "%u"), SEEN2, "-1.0e+30", "%p", 3},
+    {TRIL FLOATS("%m2", "EQ", "%u", "%l"), UNSEEN2, "0xFF800000", "%p", 3},
+    {TRIL FLOATS("%m2", "EQ", "%l", "%l"), SEEN2, "-1.0e+30", "%p", 1}, /* all is seen */
+    {TRIL, SUM, "-1.0e+10", "%p", 3},
+    {TRIL, SUM, "-10.0", "%p", 1},
+    {TRIL, SUM, "1.0e+10", "%p", 1}, /* nothing but what lies beyond */
+    {TRIL, KEPT, "1.0e+10", "%p", 3},
+    {TRIL "  %h = stablehlo.constant dense<31> : " COUNTS "\n"
+          "  %k = stablehlo.add %j, %h : " COUNTS "\n"
+          "  %m1 = stablehlo.compare GE, %i, %k : (" COUNTS ", " COUNTS ") -> " MASK "\n"
+          "  %l1 = stablehlo.select %m1, %u, %l : " MASK ", " NUMBERS
+          "\n" FLOATS("%m2", "NE", "%l1", "%u"),
+     SEEN2, "-1.0e+30", "%p", 3}, /* a window of 31 */
+    {"  %l = stablehlo.constant dense<\"levels\"> : " NUMBERS "\n"
+     "  %u = stablehlo.constant dense<0.0> : " NUMBERS "\n" FLOATS("%m", "GT", "%l", "%u"),
+     SEEN, "-1.0e+30", "%p", 3},
+    {COMPARE("LT", "%i", "%j") "  %k = stablehlo.subtract %i, %c : " COUNTS "\n"
+                               "  %n = stablehlo.compare GE, %k, %j : (" COUNTS ", " COUNTS
+                               ") -> " MASK "\n  %m2 = stablehlo.or %m, %n : " MASK "\n",
+     UNSEEN2, "-1.0e+30", "%p", 3},
 };
 
-/* Constants in hexadecimal: rows that are counted, a causal mask. */
+/* Constants in hexadecimal: rows that are counted, a causal mask, as floats. */
 static char *with_constants(const char *mask) {
-  bool drawn = strstr(mask, "\"drawn\"");
-  const char *at = strstr(mask, drawn ? "drawn" : "counts");
-  if (!at) return xasprintf("%s", mask);
+  static const char *const names[] = {"counts", "drawn", "levels"};
+  int kind = 0;
+  while (kind < COUNT_OF(names) && !strstr(mask, names[kind])) kind++;
+  if (kind == COUNT_OF(names)) return xasprintf("%s", mask);
+  const char *at = strstr(mask, names[kind]);
   Buf b = {0};
   buf_printf(&b, "%.*s0x", (int)(at - mask), mask);
-  int rows = atoi(ROWS), cols = drawn ? atoi(COLS) : 1;
+  int rows = atoi(ROWS), cols = kind ? atoi(COLS) : 1;
   for (int i = 0; i < rows; i++)
     for (int j = 0; j < cols; j++)
-      if (drawn) buf_printf(&b, "%02X", j <= i);
-      else buf_printf(&b, "%02X%02X0000", i % 256, i / 256);
-  buf_printf(&b, "%s", at + (drawn ? 5 : 6));
+      if (!kind) buf_printf(&b, "%02X%02X0000", i % 256, i / 256);
+      else if (kind == 1) buf_printf(&b, "%02X", j <= i);
+      else buf_printf(&b, j <= i ? "0000803F" : "00000000");
+  buf_printf(&b, "%s", at + strlen(names[kind]));
   char *text = xasprintf("%s", b.p);
   buf_free(&b);
   return text;

@@ -1,0 +1,299 @@
+#include "compile/pass/band_masks.h"
+
+#define MOST_OPS 200 /* behind a mask */
+
+static const Band everything = {-FAR, FAR};
+
+/* ---- dimensions ---- */
+
+/* Dimension d of a reshape's result in its operand; -1: it is made of several. */
+static int before_reshape(const Type *to, const Type *from, int d) {
+  int64_t before = 1, at = 1;
+  for (int i = 0; i < d; i++) before *= to->dims[i];
+  for (int i = 0; i < from->rank; at *= from->dims[i++])
+    if (at == before && from->dims[i] == to->dims[d]) return i;
+  return -1;
+}
+
+/* Dimension d of what op moves, in its operand. false: it has no such place. */
+static bool moved_from(const Op *op, int d, int *from) {
+  const Type *t = op->operands[0]->type;
+  const int64_t *v;
+  *from = -1;
+  if (d < 0) return true;
+  if (op->kind == OP_TRANSPOSE) {
+    op_ints(op, "permutation", &v);
+    *from = (int)v[d];
+  } else if (op->kind == OP_RESHAPE) {
+    *from = before_reshape(op_type(op), t, d);
+    return *from >= 0;
+  } else {
+    int n = op_ints(op, "broadcast_dimensions", &v);
+    for (int i = 0; i < n; i++)
+      if (v[i] == d && t->dims[i] == op_type(op)->dims[d]) *from = i;
+  }
+  return true;
+}
+
+bool moves_elements(const Op *op) {
+  return op->kind == OP_TRANSPOSE || op->kind == OP_RESHAPE || op->kind == OP_BROADCAST_IN_DIM;
+}
+
+bool before_move(View x, View *y) {
+  y->v = x.v->def->operands[0];
+  return y->v->type->rank <= B_MAX_RANK && moved_from(x.v->def, x.rows, &y->rows) &&
+         moved_from(x.v->def, x.cols, &y->cols);
+}
+
+View view_operand(View x, int i) { return (View){x.v->def->operands[i], x.rows, x.cols}; }
+
+bool of_elements(const Op *op) {
+  if (op_info[op->kind].cls != OC_EWISE || op->n_results != 1 || !op->n_operands) return false;
+  for (int i = 0; i < op->n_operands; i++)
+    if (op->operands[i]->type->rank != op_type(op)->rank) return false;
+  return true;
+}
+
+/* ---- counts ---- */
+
+typedef struct Line { /* row * i + col * j + at */
+  int64_t row, col, at;
+} Line;
+
+/* A constant that counts along the rows or the columns. */
+static bool counted(View x, Line *l) {
+  const Tensor *t = value_constant(x.v);
+  int64_t n = x.rows >= 0 ? x.v->type->dims[x.rows] : x.cols >= 0 ? x.v->type->dims[x.cols] : 0;
+  if (!t || (x.rows >= 0 && x.cols >= 0) || t->count != n) return false;
+  *l = (Line){x.rows >= 0, x.cols >= 0, elem_get_i64(t->dtype, tensor_at(t, 0))};
+  for (int64_t i = 0; i < n; i++)
+    if (elem_get_i64(t->dtype, tensor_at(t, i)) != l->at + i) return false;
+  return l->at > -FAR && l->at < FAR;
+}
+
+static bool line_of(View x, Line *l, int *left) {
+  const Op *op = x.v->def;
+  DType t = x.v->type->dtype;
+  const void *all = value_splat(x.v);
+  if (!dtype_is_int(t) || !op || (*left)-- <= 0) return false;
+  if (all) {
+    *l = (Line){.at = elem_get_i64(t, all)};
+    return l->at > -FAR && l->at < FAR;
+  }
+  if (op->kind == OP_IOTA) {
+    int64_t d = op_int(op, "iota_dimension", 0);
+    *l = (Line){d == x.rows, d == x.cols, 0};
+    return l->row || l->col;
+  }
+  if (op->kind == OP_CONSTANT) return counted(x, l);
+  View y;
+  if (moves_elements(op)) return before_move(x, &y) && line_of(y, l, left);
+  if (op->kind == OP_CONVERT) return line_of(view_operand(x, 0), l, left);
+  Line m;
+  if ((op->kind != OP_ADD && op->kind != OP_SUBTRACT) || !line_of(view_operand(x, 0), l, left) ||
+      !line_of(view_operand(x, 1), &m, left))
+    return false;
+  int64_t sign = op->kind == OP_ADD ? 1 : -1;
+  *l = (Line){l->row + sign * m.row, l->col + sign * m.col, l->at + sign * m.at};
+  return true;
+}
+
+/* Where counts compare as they should. */
+static bool compared_counts(View x, Levels *l, int *left) {
+  Line a, b;
+  if (!line_of(view_operand(x, 0), &a, left) || !line_of(view_operand(x, 1), &b, left))
+    return false;
+  Str way = op_str(x.v->def, "comparison_direction");
+  bool less = str_is(way, "LT") || str_is(way, "LE"),
+       equal = str_is(way, "LE") || str_is(way, "GE");
+  if (!less && !str_is(way, "GT") && !str_is(way, "GE")) return false;
+  int64_t row = a.row - b.row, col = a.col - b.col, at = a.at - b.at;
+  if (row + col || (row != 1 && row != -1)) return false;
+  if (col < 0) at = -at, less = !less;
+  /* now column - row + at, less or greater than zero */
+  *l = (Levels){less ? (Band){-FAR, -at + equal} : (Band){-at + !equal, FAR}, 1, 0};
+  return true;
+}
+
+/* ---- levels ---- */
+
+/* JAX converts Python's numbers, to what they are, and then repeats them. */
+static bool uniform(const Value *v, Levels *l) {
+  DType type = v->type->dtype;
+  while (!value_splat(v) && v->def &&
+         (v->def->kind == OP_CONVERT || v->def->kind == OP_BROADCAST_IN_DIM))
+    v = v->def->operands[0];
+  const void *all = value_splat(v);
+  if (!all || dtype_is_complex(type) || dtype_is_float(v->type->dtype) > dtype_is_float(type))
+    return false;
+  double x = elem_get_f64(v->type->dtype, all);
+  *l = (Levels){everything, x, x};
+  return true;
+}
+
+/* A constant: where it is as it is in column `col` of row 0. */
+static bool drawn_from(const Tensor *t, int64_t rows, int64_t cols, int64_t step, int64_t col_step,
+                       int64_t col, Levels *l) {
+  l->in = l->out = elem_get_f64(t->dtype, tensor_at(t, col * col_step));
+  l->band = (Band){FAR, -FAR};
+  for (int pass = 0; pass < 2; pass++)
+    for (int64_t i = 0; i < rows; i++)
+      for (int64_t j = 0; j < cols; j++) {
+        double x = elem_get_f64(t->dtype, tensor_at(t, i * step + j * col_step));
+        bool in = x == l->in;
+        if (!in) l->out = x;
+        if (pass && (in != (j - i >= l->band.lo && j - i < l->band.hi) || (!in && x != l->out)))
+          return false;
+        if (!pass && in) l->band = (Band){MIN(l->band.lo, j - i), MAX(l->band.hi, j - i + 1)};
+      }
+  return true;
+}
+
+static bool drawn(View x, Levels *l) {
+  const Tensor *t = value_constant(x.v);
+  if (!t || x.rows < 0 || x.cols < 0 || dtype_is_complex(t->dtype)) return false;
+  int64_t rows = x.v->type->dims[x.rows], cols = x.v->type->dims[x.cols];
+  int64_t step = x.rows < x.cols ? cols : 1, col_step = x.rows < x.cols ? 1 : rows;
+  if (t->count != rows * cols || !t->count) return false;
+  return drawn_from(t, rows, cols, step, col_step, 0, l) ||
+         drawn_from(t, rows, cols, step, col_step, cols - 1, l);
+}
+
+static bool equal_everywhere(const Levels *l) { return l->in == l->out; }
+
+/* One operand's band, where the other is equal everywhere or has the same. */
+static bool common_band(const Levels *a, const Levels *b, Band *band) {
+  *band = equal_everywhere(a) ? b->band : a->band;
+  return equal_everywhere(a) || equal_everywhere(b) ||
+         (a->band.lo == b->band.lo && a->band.hi == b->band.hi);
+}
+
+/* With `out` outside of the band, if need be the band's complement. */
+static bool with_out(Levels *l, double out) {
+  if (equal_everywhere(l)) *l = (Levels){everything, l->in, out};
+  if (l->out == out) return true;
+  if (l->in != out || (l->band.lo > -FAR && l->band.hi < FAR)) return false;
+  l->band = l->band.lo > -FAR ? (Band){-FAR, l->band.lo} : (Band){l->band.hi, FAR};
+  l->in = l->out;
+  l->out = out;
+  return true;
+}
+
+/* In both: product of the levels; `out` elsewhere. */
+static bool in_both(Levels a, Levels b, double out, Levels *l) {
+  if (!with_out(&a, out) || !with_out(&b, out)) return false;
+  *l = (Levels){{MAX(a.band.lo, b.band.lo), MIN(a.band.hi, b.band.hi)}, a.in * b.in, out};
+  return true;
+}
+
+static bool holds(Str way, double a, double b) {
+  return str_is(way, "EQ")   ? a == b
+         : str_is(way, "NE") ? a != b
+         : str_is(way, "LT") ? a < b
+         : str_is(way, "LE") ? a <= b
+         : str_is(way, "GT") ? a > b
+                             : a >= b;
+}
+
+static double combined(const Op *op, double a, double b) {
+  switch (op->kind) {
+  case OP_ADD: return a + b;
+  case OP_SUBTRACT: return a - b;
+  case OP_MULTIPLY: return a * b;
+  default: return holds(op_str(op, "comparison_direction"), a, b);
+  }
+}
+
+static bool levels(View x, Levels *l, int *left);
+
+static bool levels_of_two(View x, Levels *l, int *left) {
+  Levels a, b;
+  if (!levels(view_operand(x, 0), &a, left) || !levels(view_operand(x, 1), &b, left)) return false;
+  if (!common_band(&a, &b, &l->band)) return x.v->def->kind == OP_MULTIPLY && in_both(a, b, 0, l);
+  l->in = combined(x.v->def, a.in, b.in);
+  l->out = combined(x.v->def, a.out, b.out);
+  return true;
+}
+
+static bool levels_of_select(View x, Levels *l, int *left) {
+  Levels m, a, b;
+  Band band;
+  if (!levels(view_operand(x, 0), &m, left) || !levels(view_operand(x, 1), &a, left) ||
+      !levels(view_operand(x, 2), &b, left) || !common_band(&a, &b, &band))
+    return false;
+  Levels values = {band, 0, !equal_everywhere(&a) || !equal_everywhere(&b)};
+  if (common_band(&m, &values, &l->band)) {
+    l->in = m.in != 0 ? a.in : b.in;
+    l->out = m.out != 0 ? a.out : b.out;
+    return true;
+  }
+  /* within a band another one, as triu of tril */
+  if (equal_everywhere(&a)) {
+    Levels t = a;
+    a = b, b = t;
+    m.in = m.in == 0, m.out = m.out == 0;
+  }
+  if (!with_out(&m, 0) || !with_out(&a, b.in)) return false;
+  *l = (Levels){{MAX(a.band.lo, m.band.lo), MIN(a.band.hi, m.band.hi)}, a.in, b.in};
+  return true;
+}
+
+static bool levels_of_logic(View x, Levels *l, int *left) {
+  Levels a, b;
+  bool any = x.v->def->kind == OP_OR;
+  if (!levels(view_operand(x, 0), &a, left) || !levels(view_operand(x, 1), &b, left)) return false;
+  if (any) a.in = !a.in, a.out = !a.out, b.in = !b.in, b.out = !b.out;
+  if (!in_both(a, b, 0, l)) return false;
+  if (any) l->in = !l->in, l->out = !l->out;
+  return true;
+}
+
+static bool levels_of_convert(View x, Levels *l, int *left) {
+  DType to = x.v->type->dtype, from = x.v->def->operands[0]->type->dtype;
+  if (dtype_is_float(from) && !dtype_is_float(to)) return false;
+  return levels(view_operand(x, 0), l, left);
+}
+
+static bool levels(View x, Levels *l, int *left) {
+  const Op *op = x.v->def;
+  View y;
+  if (uniform(x.v, l)) return true;
+  if (!op || (*left)-- <= 0) return false;
+  if (op->kind == OP_CONSTANT) return drawn(x, l);
+  if (moves_elements(op)) return before_move(x, &y) && levels(y, l, left);
+  if (!of_elements(op)) return false;
+  bool logic = x.v->type->dtype == DT_I1;
+  switch (op->kind) {
+  case OP_CONVERT: return levels_of_convert(x, l, left);
+  case OP_COMPARE: return compared_counts(x, l, left) || levels_of_two(x, l, left);
+  case OP_ADD:
+  case OP_SUBTRACT:
+  case OP_MULTIPLY: return !logic && levels_of_two(x, l, left);
+  case OP_AND:
+  case OP_OR: return logic && levels_of_logic(x, l, left);
+  case OP_SELECT: return levels_of_select(x, l, left);
+  case OP_NOT:
+    if (!logic || !levels(view_operand(x, 0), l, left)) return false;
+    l->in = !l->in;
+    l->out = !l->out;
+    return true;
+  case OP_NEGATE:
+    if (!levels(view_operand(x, 0), l, left)) return false;
+    l->in = -l->in;
+    l->out = -l->out;
+    return true;
+  default: return false;
+  }
+}
+
+bool levels_of(View x, Levels *l) {
+  int left = MOST_OPS;
+  return levels(x, l, &left);
+}
+
+bool band_of(View mask, bool negated, Band *band) {
+  Levels l;
+  if (!levels_of(mask, &l) || !with_out(&l, negated) || (l.in != 0) == negated) return false;
+  *band = l.band;
+  return true;
+}

@@ -1,0 +1,36 @@
+/* Masks that let each row of scores see a band of columns, however a program writes them: counts that
+ * are compared, constants, tril of ones, (1 - mask) * -1e9. */
+#ifndef WEFT_COMPILE_PASS_BAND_MASKS_H
+#define WEFT_COMPILE_PASS_BAND_MASKS_H
+
+#include "compile/pass/pass_priv.h"
+
+/* A value, and which of its dimensions are the rows and columns of the scores; -1: none. */
+typedef struct View {
+  Value *v;
+  int rows, cols;
+} View;
+
+bool moves_elements(const Op *op); /* transpose, reshape, broadcast */
+/* What x's move moves, with the places of rows and columns there. false: they have none. */
+bool before_move(View x, View *y);
+bool of_elements(const Op *op);   /* element by element, without broadcasts */
+View view_operand(View x, int i); /* of an operation of elements */
+
+#define FAR ((int64_t)1 << 40)
+typedef struct Band { /* lo <= column - row < hi */
+  int64_t lo, hi;
+} Band;
+
+/* What is true within the band and false elsewhere; negated: the other way around. */
+bool band_of(View mask, bool negated, Band *band);
+
+/* Elements that are all `in` within the band and all `out` elsewhere; band -FAR .. FAR where they
+ * are all equal. */
+typedef struct Levels {
+  Band band;
+  double in, out;
+} Levels;
+bool levels_of(View x, Levels *l);
+
+#endif

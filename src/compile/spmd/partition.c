@@ -199,7 +199,7 @@ static Err *partition_op(Spmd *s, Op *op) {
     }
     break;
   }
-  spmd_whole_op(s, op);
+  spmd_batched_op(s, op);
   return NULL;
 }
 

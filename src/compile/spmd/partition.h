@@ -3,8 +3,9 @@
  *
  * Shardings come from pass_propagate. An operation that knows how keeps its operands cut
  * (element-wise, moves, products with cut contracting dimensions followed by all_reduce, reductions
- * likewise); any other gets whole operands by all_gather, computes whole and takes its part. So
- * every program can be partitioned; the cost shows in its collectives.
+ * likewise, independent problems of linear algebra); any other gets whole operands by all_gather,
+ * computes whole and takes its part. So every program can be partitioned; the cost shows in its
+ * collectives.
  */
 #ifndef WEFT_COMPILE_SPMD_PARTITION_H
 #define WEFT_COMPILE_SPMD_PARTITION_H

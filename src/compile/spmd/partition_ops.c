@@ -66,15 +66,18 @@ void spmd_set_result(Spmd *s, const Op *op, int i, Value *x, const Layout *has) 
   s->local[op->results[i].id] = spmd_reshard(s, x, has, spmd_layout_of(s, &op->results[i]));
 }
 
-/* Everything whole, each device computes all of it and keeps its part. */
-void spmd_whole_op(Spmd *s, const Op *op) {
-  static const Layout none;
+/* Cut along the leading dimensions that count independent problems, as the first result is; else
+ * whole: without such, each device computes all of it and keeps its part. */
+void spmd_batched_op(Spmd *s, const Op *op) {
+  Layout cut = {0};
+  for (int d = 0, n = batch_dims(op); d < n; d++)
+    cut.d[d] = spmd_layout_of(s, &op->results[0])->d[d];
   Value **in = xmalloc(sizeof *in * (size_t)(op->n_operands + 1));
   Type **out = xmalloc(sizeof *out * (size_t)(op->n_results + 1));
-  for (int k = 0; k < op->n_operands; k++) in[k] = spmd_operand(s, op->operands[k], &none);
-  for (int i = 0; i < op->n_results; i++) out[i] = op->results[i].type;
+  for (int k = 0; k < op->n_operands; k++) in[k] = spmd_operand(s, op->operands[k], &cut);
+  for (int i = 0; i < op->n_results; i++) out[i] = spmd_local_type(s, op->results[i].type, &cut);
   Op *c = same_op(s, op, in, out);
-  for (int i = 0; i < op->n_results; i++) spmd_set_result(s, op, i, &c->results[i], &none);
+  for (int i = 0; i < op->n_results; i++) spmd_set_result(s, op, i, &c->results[i], &cut);
   free(in);
   free(out);
 }
@@ -142,7 +145,7 @@ void spmd_constant_op(Spmd *s, const Op *op) {
   const Layout *want = spmd_layout_of(s, &op->results[0]);
   Type *t = spmd_local_type(s, op->results[0].type, want);
   if (t == op->results[0].type || !is_splat(op)) {
-    spmd_whole_op(s, op);
+    spmd_batched_op(s, op);
     return;
   }
   Tensor *x = tensor_make(t->dtype, t->rank, t->dims);
@@ -238,7 +241,7 @@ void spmd_reduce_op(Spmd *s, const Op *op) {
   Value *in[64];
   Type *out[64];
   if (op->n_operands > 64) {
-    spmd_whole_op(s, op);
+    spmd_batched_op(s, op);
     return;
   }
   for (int k = 0; k < op->n_operands; k++) {

@@ -50,7 +50,7 @@ Value *spmd_reshard(Spmd *s, Value *x, const Layout *from, const Layout *to);
 Layout *spmd_layout_of(Spmd *s, const Value *v);
 Value *spmd_operand(Spmd *s, Value *old, const Layout *want);
 void spmd_set_result(Spmd *s, const Op *op, int i, Value *x, const Layout *has);
-void spmd_whole_op(Spmd *s, const Op *op);
+void spmd_batched_op(Spmd *s, const Op *op);
 Op *spmd_tied_op(Spmd *s, const Op *op, const bool *keep, int (*tie)(const Op *op, int k, int d));
 int spmd_tie_same(const Op *op, int k, int d);
 int spmd_tie_broadcast(const Op *op, int k, int d);

@@ -408,12 +408,46 @@ static void test_found(void **state) {
   module_free(m);
 }
 
+/* Independent problems of linear algebra stay where they are. */
+static void test_batches(void **state) {
+  (void)state;
+  static const char text[] =
+      "module { sdy.mesh @mesh = <[\"x\"=8]>\n"
+      "func.func @main(%a: tensor<8x4x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{\"x\"}, {},"
+      " {}]>}) -> (tensor<8x4x4xf32>, tensor<8x4xi32>, tensor<8x4x4xcomplex<f32>>) {\n"
+      "  %c = stablehlo.cholesky %a, lower = true : tensor<8x4x4xf32>\n"
+      "  %s = \"stablehlo.triangular_solve\"(%c, %a) <{left_side = true, lower = true,"
+      " transpose_a = #stablehlo<transpose NO_TRANSPOSE>, unit_diagonal = false}>"
+      " : (tensor<8x4x4xf32>, tensor<8x4x4xf32>) -> tensor<8x4x4xf32>\n"
+      "  %l:3 = stablehlo.custom_call @lapack_sgetrf_ffi(%s)"
+      " {mhlo.frontend_attributes = {num_batch_dims = \"1\"}}"
+      " : (tensor<8x4x4xf32>) -> (tensor<8x4x4xf32>, tensor<8x4xi32>, tensor<8xi32>)\n"
+      "  %z = stablehlo.convert %s : (tensor<8x4x4xf32>) -> tensor<8x4x4xcomplex<f32>>\n"
+      "  %f = stablehlo.fft %z, type = FFT, length = [4, 4]"
+      " : (tensor<8x4x4xcomplex<f32>>) -> tensor<8x4x4xcomplex<f32>>\n"
+      "  return %l#0, %l#1, %f : tensor<8x4x4xf32>, tensor<8x4xi32>,"
+      " tensor<8x4x4xcomplex<f32>>\n}}";
+  Module *m = NULL;
+  must(stablehlo_read("batches", str_from(text), &m));
+  bool done;
+  must(pass_partition(m, &done));
+  assert_true(done);
+  must(ir_verify(m));
+  int ops = 0;
+  for (const Op *op = module_main(m)->body->first; op; op = op->next) ops++;
+  assert_int_equal(ops, 6); /* no exchange */
+  const Type *types = module_main(m)->type;
+  for (int i = 0; i < 3; i++) assert_int_equal(types->results[i]->dims[0], 1);
+  module_free(m);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_matmul),      cmocka_unit_test(test_train_step),
       cmocka_unit_test(test_collectives), cmocka_unit_test(test_lookups),
       cmocka_unit_test(test_stacks),      cmocka_unit_test(test_weight_gradient),
       cmocka_unit_test(test_moves),       cmocka_unit_test(test_wishes),
-      cmocka_unit_test(test_found),       cmocka_unit_test(test_random)};
+      cmocka_unit_test(test_found),       cmocka_unit_test(test_batches),
+      cmocka_unit_test(test_random)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

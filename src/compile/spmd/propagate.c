@@ -194,6 +194,38 @@ static void link_scatter(Spread *s, Op *op) {
   }
 }
 
+int batch_dims(const Op *op) {
+  if (!op->n_results) return 0;
+  const int64_t *v;
+  switch (op->kind) {
+  case OP_CHOLESKY:
+  case OP_TRIANGULAR_SOLVE: return op->results[0].type->rank - 2;
+  case OP_FFT: return op->results[0].type->rank - op_ints(op, "fft_length", &v);
+  case OP_CUSTOM_CALL: break;
+  default: return 0;
+  }
+  const Attr *front = op_attr(op, "mhlo.frontend_attributes"), *n = NULL;
+  if (front && front->kind == AT_DICT) n = attrs_get(front->dict, front->n, "num_batch_dims");
+  if (!n || n->kind != AT_STRING || n->s.n != 1 || n->s.p[0] < '0' || n->s.p[0] > '9') return 0;
+  int dims = n->s.p[0] - '0';
+  for (int k = 0; k < op->n_operands + op->n_results; k++) { /* a wish: true of these values? */
+    const Value *x = k < op->n_operands ? op->operands[k] : &op->results[k - op->n_operands];
+    const Type *t = x->type, *first = op->results[0].type;
+    if (t->kind != TY_TENSOR || first->kind != TY_TENSOR || t->rank < dims || first->rank < dims)
+      return 0;
+    for (int d = 0; d < dims; d++)
+      if (t->dims[d] != first->dims[d]) return 0;
+  }
+  return dims;
+}
+
+static void link_batch(Spread *s, Op *op) {
+  for (int d = 0, n = batch_dims(op); d < n; d++) {
+    for (int k = 0; k < op->n_operands; k++) link_dims(s, op->operands[k], d, &op->results[0], d);
+    for (int i = 1; i < op->n_results; i++) link_dims(s, &op->results[0], d, &op->results[i], d);
+  }
+}
+
 static void link_group(Spread *s, int64_t id, Value *v) {
   for (int i = 0; i < s->groups.n; i++)
     if (s->groups.v[i].id == id) {
@@ -293,10 +325,13 @@ static void link_op(Spread *s, Op *op) {
   case OP_SHARDING_GROUP: link_group(s, op_int(op, "group_id", 0), op->operands[0]); return;
   case OP_CUSTOM_CALL:
     if (op_is_remark(op)) break;
+    link_batch(s, op);
     return;
+  case OP_CHOLESKY:
+  case OP_TRIANGULAR_SOLVE:
+  case OP_FFT: link_batch(s, op); return;
   case OP_MANUAL_COMPUTATION:
   case OP_BITCAST_CONVERT:
-  case OP_FFT:
   case OP_RNG_BIT_GENERATOR: return;
   default: break;
   }

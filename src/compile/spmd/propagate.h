@@ -25,6 +25,10 @@ void shardings_from_gspmd(Module *m, int n_devices);
  * dimension da of a has the size of db of b, or their groups of a reshape begin with them. */
 void dims_tied(Func *f, void (*fn)(void *arg, Value *a, int da, Value *b, int db), void *arg);
 
+/* How many leading dimensions of an operation's operands and results count independent problems:
+ * those of linear algebra, and of a custom call that says so (JAX's num_batch_dims). */
+int batch_dims(const Op *op);
+
 /* The next group of dimensions of a and b with equal products, from *i and *j on (dimensions of one
  * belong to none): *i0 and *j0 are the major ones. False: no more. */
 bool reshape_group(const Type *a, const Type *b, int *i, int *j, int *i0, int *j0);

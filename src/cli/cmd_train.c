@@ -152,11 +152,19 @@ static void clock_text(char *s, size_t n, double t) {
   else snprintf(s, n, "%lld:%02lld", (long long)(v / 60), (long long)(v % 60));
 }
 
+/* What came out, or that nothing was computed. */
+static void loss_text(char *s, size_t n, double loss, double accuracy) {
+  if (isnan(loss)) snprintf(s, n, "no numbers");
+  else snprintf(s, n, "loss %.4f   accuracy %.2f %%", loss, 100 * accuracy);
+}
+
 static void show(void *arg, const Progress *p) {
   Live *l = arg;
+  char loss[64];
   if (p->eval) {
-    fprintf(stderr, "%stest    step %lld   loss %.4f   accuracy %.2f %%\n",
-            l->tty ? "\r\033[K" : "", (long long)p->step, p->loss, 100 * p->accuracy);
+    loss_text(loss, sizeof loss, p->loss, p->accuracy);
+    fprintf(stderr, "%stest    step %lld   %s\n", l->tty ? "\r\033[K" : "", (long long)p->step,
+            loss);
     l->next = 0;
     return;
   }
@@ -169,12 +177,13 @@ static void show(void *arg, const Progress *p) {
   l->next = now + (l->tty ? 0.1 : 5);
   char left[32];
   clock_text(left, sizeof left, p->left_s);
+  loss_text(loss, sizeof loss, l->loss, l->accuracy);
   fprintf(stderr,
-          "%sepoch %lld  step %lld/%lld   loss %.4f   accuracy %.2f %%   %.0f %s/s   left %s   "
+          "%sepoch %lld  step %lld/%lld   %s   %.0f %s/s   left %s   "
           "input wait %.1f %%%s",
           l->tty ? "\r\033[K" : "", (long long)p->epoch + 1, (long long)p->step,
-          (long long)p->steps, l->loss, 100 * l->accuracy, p->examples_per_s, l->unit, left,
-          100 * p->exposed_share, l->tty ? "" : "\n");
+          (long long)p->steps, loss, p->examples_per_s, l->unit, left, 100 * p->exposed_share,
+          l->tty ? "" : "\n");
   fflush(stderr);
 }
 
@@ -255,7 +264,8 @@ static Err *open_data(const Args *a, Data **out) {
                 .bpe = a->bpe,
                 .shape = {m->shape[0], m->shape[1], m->shape[2]},
                 .classes = m->classes};
-  return data_open(a->data ? a->data : m->data, &o, out);
+  const char *own = a->dump ? "synthetic" : m->data; /* a program needs no more than shapes */
+  return data_open(a->data ? a->data : own, &o, out);
 }
 
 static Err *dump_step(const Args *a, const Data *d) {
@@ -269,6 +279,11 @@ static Err *dump_step(const Args *a, const Data *d) {
   return e;
 }
 
+static void json_field(Buf *b, const char *key, double v) {
+  buf_cstr(b, ",\n  ");
+  buf_json_num(b, key, v);
+}
+
 /* To result.json in the run folder, and with --json to stdout. */
 static Err *write_result(const Args *a, const Data *d, const TrainResult *r, const Buf *devices) {
   Buf b = {0};
@@ -278,17 +293,19 @@ static Err *write_result(const Args *a, const Data *d, const TrainResult *r, con
   buf_json_str(&b, d->name);
   buf_cstr(&b, ",\n  \"device\": ");
   buf_json_str(&b, a->plugin ? a->plugin : a->device);
-  buf_printf(&b, ",\n  \"batch\": %lld,\n  \"steps\": %lld,\n  \"train_loss\": %.6g,\n",
-             (long long)global_batch(a), (long long)r->steps, r->train_loss);
-  if (a->eval_every >= 0)
-    buf_printf(&b, "  \"test_loss\": %.6g,\n  \"test_accuracy\": %.6g,\n", r->test_loss,
-               r->test_accuracy);
-  buf_printf(&b,
-             "  \"step_s\": %.6g,\n  \"step_cpu_s\": %.6g,\n  \"exposed_input_s\": %.6g,\n"
-             "  \"compile_s\": %.6g,\n",
-             r->step_s, r->step_cpu_s, r->exposed_s, r->compile_s);
-  buf_printf(&b, "  \"total_s\": %.6g,\n  \"peak_bytes\": %lld", r->total_s,
-             (long long)r->memory.peak);
+  buf_printf(&b, ",\n  \"batch\": %lld,\n  \"steps\": %lld", (long long)global_batch(a),
+             (long long)r->steps);
+  json_field(&b, "train_loss", r->train_loss);
+  if (a->eval_every >= 0) {
+    json_field(&b, "test_loss", r->test_loss);
+    json_field(&b, "test_accuracy", r->test_accuracy);
+  }
+  json_field(&b, "step_s", r->step_s);
+  json_field(&b, "step_cpu_s", r->step_cpu_s);
+  json_field(&b, "exposed_input_s", r->exposed_s);
+  json_field(&b, "compile_s", r->compile_s);
+  json_field(&b, "total_s", r->total_s);
+  buf_printf(&b, ",\n  \"peak_bytes\": %lld", (long long)r->memory.peak);
   if (devices->n) buf_printf(&b, ",\n  \"devices\": %s", devices->p);
   buf_cstr(&b, "\n}\n");
   if (a->json) fputs(b.p, stdout);
@@ -328,6 +345,27 @@ static Err *write_profile(const Args *a, Prof *p) {
   return e;
 }
 
+/* One line for people. */
+static void print_result(const Args *a, const TrainResult *r, bool phantom) {
+  if (phantom) printf("memory and time only");
+  else if (a->eval_every < 0) printf("training loss %.4f", r->train_loss);
+  else printf("test accuracy %.2f %%, loss %.4f", 100 * r->test_accuracy, r->test_loss);
+  printf(" after %lld steps in %.1f s%s (compiling %.1f s, waiting for input %.2f s)\n",
+         (long long)r->steps, r->total_s, phantom ? " here" : "", r->compile_s, r->exposed_s);
+  if (a->out)
+    printf("run folder %s: %sresult.json\n", a->out,
+           phantom ? "" : "checkpoint.safetensors, events for TensorBoard, ");
+}
+
+/* A virtual chip with its numbers switched off. */
+static bool no_numbers(const Args *a) {
+  ChipRef chip;
+  Err *e = chip_parse(a->plugin ? "" : a->device, &chip);
+  bool virtual = !e;
+  err_free(e);
+  return virtual && env_flag("WEFT_PHANTOM");
+}
+
 static Err *run(Args *a) {
   Data *d = NULL;
   Client *client = NULL;
@@ -346,11 +384,9 @@ static Err *run(Args *a) {
     fprintf(stderr, "%s on %s: %lld examples, batch %lld, %s through plugin '%s'\n", a->model->name,
             d->name, (long long)d->n_train, (long long)global_batch(a), where,
             client_platform(client));
-    ChipRef chip;
-    Err *real = chip_parse(a->plugin ? "" : a->device, &chip);
-    if (!real && env_flag("WEFT_PHANTOM"))
-      fprintf(stderr, "WEFT_PHANTOM is set: memory and time only, losses are not computed (0)\n");
-    err_free(real);
+    bool phantom = no_numbers(a);
+    if (phantom)
+      fprintf(stderr, "WEFT_PHANTOM is set: memory and time only; no losses, no checkpoint\n");
     Live live = {.tty = isatty(2), .unit = d->fields[0].rank == 3 ? "images" : "sequences"};
     TrainOpts o = {.model = a->model,
                    .config = a->c,
@@ -363,20 +399,13 @@ static Err *run(Args *a) {
                    .progress = show,
                    .arg = &live,
                    .profile = a->profile ? 20 : 0,
+                   .phantom = phantom,
                    .stop = &interrupted};
     TrainResult r;
     signal(SIGINT, on_signal);
     e = train_run(&o, &r);
     if (live.tty) fprintf(stderr, "\n");
-    if (!e && !a->json) {
-      if (a->eval_every < 0) printf("training loss %.4f", r.train_loss);
-      else printf("test accuracy %.2f %%, loss %.4f", 100 * r.test_accuracy, r.test_loss);
-      printf(" after %lld steps in %.1f s (compiling %.1f s, waiting for input %.2f s)\n",
-             (long long)r.steps, r.total_s, r.compile_s, r.exposed_s);
-      if (a->out)
-        printf("run folder %s: checkpoint.safetensors, events for TensorBoard, result.json\n",
-               a->out);
-    }
+    if (!e && !a->json) print_result(a, &r, phantom);
     if (!e && r.profile) {
       e = write_profile(a, r.profile);
       prof_free(r.profile);

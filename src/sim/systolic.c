@@ -51,7 +51,9 @@ static Err *check(int rows, int cols, int64_t m, int64_t n, int64_t k) {
                    cols);
   if (m < 1 || n < 1 || k < 1) return err_new(ERR_INVALID, "M, N and K must be at least 1");
   if (mul_overflows(m, n, &v) || mul_overflows(v, k, &v) || v > ((int64_t)1 << 50))
-    return err_new(ERR_INVALID, "the product is too large to simulate");
+    return err_hint(err_new(ERR_INVALID, "%lld x %lld x %lld is too large: more than 2^50 products",
+                            (long long)m, (long long)n, (long long)k),
+                    "smaller sizes: past a few tiles the utilisation hardly changes");
   return NULL;
 }
 

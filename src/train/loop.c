@@ -99,7 +99,7 @@ static Err *load_state(Trainer *t, const char *path) {
 }
 
 static Err *save_state(Trainer *t) {
-  if (!t->o->out) return NULL;
+  if (!t->o->out || t->o->phantom) return NULL;
   int n = t->step.n_state;
   NamedTensor *v = xcalloc((size_t)n + 1, sizeof *v);
   Err *e = NULL;
@@ -166,8 +166,8 @@ static Err *evaluate(Trainer *t) {
   free(args);
   free(out);
   if (e) return err_wrap(e, "while evaluating");
-  t->test_loss = sums[0] / MAX(sums[2], 1);
-  t->test_accuracy = sums[1] / MAX(sums[2], 1);
+  t->test_loss = t->o->phantom ? NAN : sums[0] / MAX(sums[2], 1);
+  t->test_accuracy = t->o->phantom ? NAN : sums[1] / MAX(sums[2], 1);
   if (t->events) {
     TRY(events_scalar(t->events, "test/loss", t->at, t->test_loss));
     TRY(events_scalar(t->events, "test/accuracy", t->at, t->test_accuracy));
@@ -210,9 +210,10 @@ static Err *report(Trainer *t, Pending *p) {
   client_buffer_free(p->metrics);
   p->metrics = NULL;
   if (e) return err_wrap(e, "in step %lld", (long long)p->step);
+  if (t->o->phantom) m[0] = m[1] = NAN;
   t->train_loss = (double)m[0];
   t->train_accuracy = (double)m[1];
-  if (!isfinite(m[0]))
+  if (!t->o->phantom && !isfinite(m[0]))
     return err_hint(
         err_new(ERR_ABORTED, "the loss is %f in step %lld", (double)m[0], (long long)p->step),
         "a smaller learning rate (--lr), a longer warm-up, or --clip 1");
@@ -382,7 +383,7 @@ static Err *prepare(Trainer *t, double *compile_s) {
   bool eval = o->eval_every >= 0;
   if (eval) TRY(step_build(o->model, &ec, o->data, false, &t->eval));
   if (o->out) TRY(make_folder(o->out));
-  if (o->out) TRY(events_open(o->out, &t->events));
+  if (o->out && !o->phantom) TRY(events_open(o->out, &t->events));
   double t0 = time_now_s();
   TRY(compile(o->client, t->step.m, t->replicas, &t->step_exe));
   if (eval) TRY(compile(o->client, t->eval.m, t->replicas, &t->eval_exe));

@@ -327,6 +327,7 @@ typedef struct TrainOpts {
   void (*progress)(void *arg, const Progress *p);
   void *arg;
   int profile;              /* record this many steps, after the first two; 0: none */
+  bool phantom; /* the device computes no numbers: losses are NAN, nothing is kept in `out` */
   const volatile int *stop; /* becomes nonzero: finish this step, save, return; may be NULL */
 } TrainOpts;
 /* errors: those of building, compiling and running; ERR_ABORTED when the loss is no longer

@@ -143,6 +143,8 @@ def test_chips_and_systolic():
     assert "closed form" in weft("systolic", 65536, 8192, 8192).stdout
     p = weft("systolic", 65536, 8192, 8192, "--check")  # nothing to compare with
     assert p.returncode == 1 and "--check" in p.stderr
+    p = weft("systolic", 10 ** 7, 10 ** 7, 10 ** 7)
+    assert p.returncode == 1 and "10000000 x 10000000" in p.stderr and "hint" in p.stderr
 
 
 def test_sample_of_the_oracle(programs):

@@ -179,6 +179,26 @@ def test_xla_s_plugin_trains_the_same(tmp_path):
     assert results[0]["test_loss"] == pytest.approx(results[1]["test_loss"], rel=1e-4)
 
 
+def test_without_numbers(tmp_path):
+    """A virtual chip that computes nothing: no loss that looks like one, no checkpoint of zeros."""
+    out = tmp_path / "run"
+    r = weft("train", "mlp", "--size", 64, "--data", "synthetic", "--batch", 64, "--steps", 3, "--no-compare",
+             "--device", "tpu-v2", "--out", out, env={"WEFT_PHANTOM": "1"})
+    assert r.returncode == 0, r.stderr
+    assert "no numbers" in r.stderr and "memory and time only after 3 steps" in r.stdout
+    assert "loss 0" not in r.stderr + r.stdout and "accuracy 0" not in r.stderr + r.stdout
+    result = json.loads((out / "result.json").read_text())
+    assert result["train_loss"] is None and result["test_loss"] is None and result["peak_bytes"] > 0
+    assert [p.name for p in out.iterdir()] == ["result.json"]
+
+
+def test_a_step_without_data(tmp_path):
+    """The program is made of shapes: no file is asked for."""
+    r = weft("train", "gpt2", "--size", 1, "--length", 16, "--batch", 2, "--dump-step", tmp_path / "step.mlir")
+    assert r.returncode == 0, r.stderr
+    assert "tensor<2x16xi32>" in (tmp_path / "step.mlir").read_text()
+
+
 @pytest.mark.parametrize("args, say", [
     (["train", "nothing"], "models:"), (["train", "mnist", "--batch", "x"], "--batch wants a whole number"),
     (["train", "mnist", "--data", "idx:/nowhere"], "train-images"),

@@ -29,6 +29,7 @@ static const struct {
     {"pools", pass_pools},
     {"spread", pass_spread},
     {"scatters", pass_scatters},
+    {"updates", pass_updates},
     {"masks", pass_masks},
     {"unroll", pass_unroll},
     {"threefry", pass_threefry}, /* whose rounds JAX wrote as a loop: lowered for "cpu" */

@@ -47,6 +47,8 @@ Err *pass_pools(Module *m);
 Err *pass_spread(Module *m);
 /* Gradients of gathers without zeros to add to. */
 Err *pass_scatters(Module *m);
+/* Scatters to one box, whose place is known, are pads and updates in place. */
+Err *pass_updates(Module *m);
 /* The sign of what is rectified is read off the result. */
 Err *pass_masks(Module *m);
 Err *pass_pairs(Module *m);

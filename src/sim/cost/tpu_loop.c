@@ -239,17 +239,34 @@ static double moves_packed(const Law *law, const Kernel *k) {
   return w;
 }
 
-/* A copy inside VMEM. Elements that stay in their lanes go through registers, where narrow ones are
- * packed anew. */
+/* To fill one such tile, beside what moving its bytes takes. */
+static double fill_cost(const Law *law) { return law->loop.o[2] - law->loop.r[2] + 0.5; }
+
+#define SMALL_WINDOW 128 /* tiles of a window of a copy on chip that has several */
+
+/* Tiles of two or four rows of 32-bit elements that a copy fills from tiles which have others beside each
+ * other; 0: it does not. */
+static double small_filled(const Kernel *k) {
+  const HValue *o = k->roots.v[0]->val, *v = k->reads.n == 1 ? k->reads.v[0] : NULL;
+  if (!k->copy || k->inner.n > 1 || !o || !v || o->node->rank < 3 ||
+      v->node->rank != o->node->rank || tpu_width(o) < 4 || v->order[0] != o->order[0] ||
+      o->node->d[o->order[1]] < 2 || o->node->d[o->order[1]] > 4)
+    return 0;
+  return o->bytes / (o->node->d[o->order[1]] == 2 ? 1024 : 2048) * tpu_wide(o);
+}
+
+/* A copy inside VMEM. Elements that stay in their lanes go through registers, where narrow ones and those
+ * of small tiles are packed anew. */
 static double inside_chip(const Law *law, const Kernel *k, double tiles) {
   const HValue *v = k->copy_of, *o = k->roots.v[0]->val;
   if (k->roots.v[0]->rows) v = k->reads.v[0]; /* whose first dimensions may be in another order */
   if (!v || v->node->rank < 2 || v->order[0] != o->order[0]) return 100 * MAX(1, ceil(tiles / 384));
-  if (tpu_width(o) >= 4) return 15 + 0.5 * o->tiles;
-  double bytes = v->bytes + o->bytes, w = tpu_pack_cost(&law->loop, o) + o->tiles;
-  /* of several windows each is brought in and taken out */
-  if (bytes > law->cwin) w = o->tiles * (law->loop.r[tpu_width(o)] + law->loop.o[tpu_width(o)]);
-  return law->lbase + w;
+  double small = small_filled(k), filled = MAX(small, o->tiles), n = 1,
+         pack = tpu_pack_cost(&law->loop, o) + o->tiles;
+  if (tpu_width(o) >= 4 && small <= 0) return 15 + 0.5 * o->tiles;
+  if (small > 0) pack = small * fill_cost(law);
+  if (filled > law->copied) n = ceil(filled / SMALL_WINDOW);
+  return law->lbase + pack + (n - 1) * law->lq;
 }
 
 void tpu_loop(Plan *p, Kernel *k) {
@@ -318,6 +335,13 @@ void tpu_loop(Plan *p, Kernel *k) {
   }
   wr -= tpu_packed_twice(law, &law->loop, k);
   if (law->nopack) wr += moves_packed(law, k);
+  double small = small_filled(k);
+  if (small > 0) {
+    const HValue *from = k->reads.v[0], *to = k->roots.v[0]->val;
+    rd = base_of(k->reads.v[0])->space == SP_HBM ? from->bytes / 4096 * law->loop.r[4] : 0;
+    wr = small * fill_cost(law) + (to->space == SP_HBM ? to->bytes / 4096 * law->loop.o[4] : 0);
+    tiles = MAX(tiles, small);
+  }
   const HNode *root = k->roots.v[0];
   double spread = tpu_spread_rows(k) * law->spread;
   double before,

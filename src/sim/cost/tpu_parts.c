@@ -159,7 +159,8 @@ static double slice_part(const HValue *v, const HNode *n) {
   return part;
 }
 
-/* The part of a value that the kernel touches: less than all when it only takes slices of it. */
+/* The part of a value that the kernel reads: less than all when it only takes slices of it, more where
+ * these overlap: each is read on its own. */
 double tpu_read_fraction(const Kernel *k, const HValue *v) {
   double part = 0, all = (double)hlo_count(v->node);
   if (all <= 0) return 1;
@@ -167,12 +168,12 @@ double tpu_read_fraction(const Kernel *k, const HValue *v) {
     const HNode *n = k->inner.v[i];
     for (int q = 0; q < n->n_in; q++) {
       if (n->in[q] != v->node) continue;
-      if (n->kind != H_SLICE && n->kind != H_DSLICE && !(n->kind == H_GATHER && q == 0)) return 1;
+      if (q > 0 || (n->kind != H_SLICE && n->kind != H_DSLICE && n->kind != H_GATHER)) return 1;
       part += n->kind == H_GATHER || n->rank != v->node->rank ? (double)hlo_count(n) / all
                                                               : slice_part(v, n);
     }
   }
-  return part > 0 && part < 1 ? part : 1;
+  return part > 0 ? part : 1;
 }
 
 /* Bytes of on-chip memory that are kept for a kernel's windows, where that is settled kernel by

@@ -171,6 +171,7 @@ static double turn_cycles(const Law *law, HValue *from, HValue *to, bool joins, 
   return n * w;
 }
 
+#define STACK 0.4     /* of that, where each piece has tiles of its own */
 #define JOIN_NARROW 8 /* instruction slots to join registers of 16 bits, two in a word */
 
 /* A reshape of its own from the first dimension in lanes to the last one, or back. */
@@ -205,7 +206,8 @@ static double joining(const Law *law, const HNode *n, double tiles, double *rd) 
     *rd += tiles * law->loop.r[tpu_width(v)] * (n->n_in - 1); /* every window reads all operands */
     return 0;
   }
-  return tiles * (tpu_width(v) == 4 ? law->join : JOIN_NARROW) * law->lvpu * (n->n_in - 1);
+  double slots = tpu_width(v) == 4 ? law->join : JOIN_NARROW;
+  return tiles * (plan_stacked(n) ? STACK * slots : slots) * law->lvpu * (n->n_in - 1);
 }
 
 /* Kernels beside one that makes random bits from a counter: the key is taken apart, and each row
@@ -318,6 +320,8 @@ void tpu_loop(Plan *p, Kernel *k) {
       tiles = MAX(tiles, t);
     } else {
       double written = far_write(law, v) * rows_together(k, v);
+      if (law->fast > 0 && law->keep && plan_written_in_place(law, n)) /* and out from there */
+        written = tpu_pack_cost(&law->loop, v);
       wr += written;
       slow += written * (1 - law->product.o[tpu_width(v)] / law->loop.o[tpu_width(v)]);
       double small = small_tiles(k, v);
@@ -349,7 +353,8 @@ void tpu_loop(Plan *p, Kernel *k) {
   if (k->alone && !k->reduce)
     comp = MIN(comp, tiles * law->lvpu); /* all unfused operations alike */
   if (k->alone && k->reduce && law->scoped > 16 << 20) comp = 0;
-  if (root->kind == H_CONCAT) comp += joining(law, root, tiles, &rd);
+  if (root->kind == H_CONCAT && !plan_written_in_place(law, root))
+    comp += joining(law, root, tiles, &rd);
   bool moved = root->kind == H_TRANSPOSE && k->inner.n == 1 && root->val && k->reads.n == 1 &&
                root->rank >= 2 && root->dims[root->val->order[0]] != k->reads.v[0]->order[0];
   k->vpu = comp;

@@ -186,6 +186,18 @@ bool plan_order_serves(const HValue *v, const HConv *c, const char *roles);
 const HValue *plan_sliced_of(const Kernel *k, const HNode *n);
 /* plan_split.c: reshapes that move elements between tiles, of arrays that lie as an image in parts does */
 void plan_split_tiles(HComp *c);
+/* plan_views.c */
+
+/* Does a reshape only add and take away dimensions of one? Then the result lies as what it is made of. */
+bool plan_same_dimensions(const HNode *reshape);
+void plan_reshaped_alike(const HNode *reshape, const int *from, int *order);
+/* Is it a slice of an argument, from its first elements on, that takes the same tiles? */
+bool plan_slice_view(const Law *law, const HNode *n);
+/* A concatenation of what is made of slices of one array of its size, whose pieces begin with tiles: one
+ * loop writes each where it belongs. */
+bool plan_written_in_place(const Law *law, const HNode *n);
+/* A concatenation of pieces that are one wide: the dimension that it makes lies outside of all others. */
+bool plan_stacked(const HNode *n);
 /* plan_parts.c */
 bool plan_part_order(const Law *law, const HNode *n, int *order,
                      int depth); /* false: any will do */

@@ -206,7 +206,7 @@ static void turn_pieces(Plan *p) {
       continue;
     int order[64];
     value_order_default(p->law, n, order);
-    if (n->is_output && !update) value_layout(p->law, n->val, order);
+    if (n->is_output && !update && !plan_stacked(n)) value_layout(p->law, n->val, order);
     const int *want = n->val->order;
     for (int q = 0; q < k->reads.n; q++) {
       HValue *v = k->reads.v[q];
@@ -264,7 +264,7 @@ static bool writes_result(const Plan *p, const HValue *v, const int *order, bool
       kind == H_GATHER || kind == H_SCATTER || kind == H_SORT || kind == H_SELSCAT || turned;
   if (!k->conv) /* a loop writes any order, sums and reshapes come as they were laid out */
     return !read && !indexed && !plan_sliced_of(k, v->node) && v->node->kind != H_REDUCE &&
-           !(kind == H_RESHAPE && k->copy);
+           !(kind == H_RESHAPE && k->copy) && !plan_stacked(v->node);
   if (turned) return false;
   const HConv *c = k->conv->conv;
   bool whole = k->conv->rank == v->node->rank;

@@ -193,6 +193,12 @@ static bool reshape_is_bitcast(const Plan *p, const HNode *n) {
   return c == d || (c % 8 == 0 && d % 8 == 0) || c == 1 || d == 1;
 }
 
+/* An argument that becomes a piece of a stack. */
+static bool stacked_argument(const HNode *n) {
+  return n->kind == H_RESHAPE && n->n_users == 1 && !n->is_output && plan_stacked(n->users[0]) &&
+         plan_same_dimensions(n);
+}
+
 /* Results of one attention that do not wait for each other are one kernel's: the output; the three
  * gradients. */
 static void join_attention(Plan *p, Seen *seen, int *stamp, int *mark) {
@@ -449,7 +455,10 @@ void plan_kernels(Plan *p) {
     n->kernel = p->kernels.n - 1;
     n->val->kernel = n->kernel;
     *vec_push(&k->roots) = n;
-    if (stored_bitcast(p, n) && reshape_is_bitcast(p, n) && !n->in[0]->val->is_param) {
+    if (plan_slice_view(p->law, n)) {
+      n->val->alias = n->in[0]->val;
+    } else if (stored_bitcast(p, n) &&
+               (stacked_argument(n) || (reshape_is_bitcast(p, n) && !n->in[0]->val->is_param))) {
       n->val->alias = n->in[0]->val;
     } else if (stored_bitcast(p, n) || (n->rows && n->op == OP_COPY)) {
       k->copy = true;

@@ -353,6 +353,31 @@ static bool asked_order(Plan *p, const HValue *v, int *order) {
   return read_order(k, n, order);
 }
 
+/* What lies as something else does with more or less dimensions of one, or is a piece of it; false:
+ * neither. */
+static bool alike_order(Plan *p, const HNode *n, int *order) {
+  bool piece = n->kind == H_RESHAPE && n->n_users == 1 && plan_stacked(n->users[0]);
+  HValue *x = NULL;
+  if (plan_stacked(n) && n->in[0]->kind == H_RESHAPE) x = n->in[0]->val;
+  if (n->val->alias && n->kind == H_SLICE) x = n->val->alias;
+  if (x) {
+    lay_out(p, x);
+    memcpy(order, x->order, sizeof *order * (size_t)n->rank);
+    return true;
+  }
+  if (!piece || !plan_same_dimensions(n)) return false;
+  const HNode *from = n->in[0];
+  x = from->val;
+  for (int q = 0; !x && n->kernel >= 0 && q < p->kernels.v[n->kernel]->reads.n; q++) {
+    HValue *r = p->kernels.v[n->kernel]->reads.v[q];
+    if (hlo_same_shape(r->node, from->rank, from->d)) x = r;
+  }
+  if (!x) return false;
+  lay_out(p, x);
+  plan_reshaped_alike(n, x->order, order);
+  return true;
+}
+
 static void lay_out(Plan *p, HValue *v) {
   const Law *law = p->law;
   const HNode *n = v->node;
@@ -361,6 +386,7 @@ static void lay_out(Plan *p, HValue *v) {
   if (v->laid) return;
   v->laid = true;
   if (fixed || n->rank < 2 || !law->tpu || n->rank > 64) value_layout(law, v, order_outside(p, v));
+  else if (alike_order(p, n, order)) value_layout(law, v, order);
   else value_layout(law, v, asked_order(p, v, order) && !v->alias ? order : NULL);
   if (law->tpu && n->rank > 2 && n->rank <= 64 && is_stack(n)) { /* slice after slice */
     HNode slice = {.dt = n->dt, .rank = n->rank - 1, .d = n->d + 1};

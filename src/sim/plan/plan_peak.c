@@ -113,6 +113,8 @@ double plan_scratch(const Plan *p, const Kernel *k) {
     }
     return b;
   }
+  if (law->prefetch && law->keep && n->val && plan_written_in_place(law, n))
+    return 2 * n->val->bytes; /* made on chip */
   if (n->n_in < 1 || n->in[0]->rank < 2 || n->in[0]->rank > 64) return 0;
   RunningSum sum;
   if (tpu_running_sum(k, &sum)) return n->val ? summed_blocks(law, k, &sum) : 0;

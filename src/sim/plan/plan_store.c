@@ -69,7 +69,8 @@ bool plan_absorbs(const Plan *p, const HNode *user, const HNode *x) {
   if ((p->law->tpu && user->kind == H_REVERSE) || user->kind == H_BARRIER) return false;
   bool moves = user->kind == H_PAD || user->kind == H_SLICE || user->kind == H_CONCAT;
   if (x->kind == H_PAD && x->part && user->kind == H_CONCAT) return true;
-  if (p->law->tpu && moves && !edges(user)) return plan_const_only(x);
+  if (p->law->tpu && moves && !edges(user))
+    return plan_const_only(x) || plan_written_in_place(p->law, user);
   if (hlo_light(user)) return true;
   switch (user->kind) {
   case H_REDUCE: return true;
@@ -96,25 +97,13 @@ HValue *plan_store(Plan *p, HNode *n) {
   return v;
 }
 
-/* A reshape that only adds and takes away dimensions of one. */
-static bool keeps_dimensions(const HNode *n) {
-  const HNode *x = n->in[0];
-  int i = 0, j = 0;
-  for (;; i++, j++) {
-    while (i < n->rank && n->d[i] == 1) i++;
-    while (j < x->rank && x->d[j] == 1) j++;
-    if (i == n->rank || j == x->rank) return i == n->rank && j == x->rank;
-    if (n->d[i] != x->d[j]) return false;
-  }
-}
-
 /* Do only products and sums read it in the end, or is it written into a stack? */
 static bool read_in_parts(const HNode *n, int depth) {
   if (n->is_output || !n->n_users) return false;
   for (int i = 0; i < n->n_users; i++) {
     const HNode *u = n->users[i];
     bool moved = u->kind == H_TRANSPOSE ||
-                 (u->kind == H_RESHAPE && (u->n_users == 1 || keeps_dimensions(u))) ||
+                 (u->kind == H_RESHAPE && (u->n_users == 1 || plan_same_dimensions(u))) ||
                  (u->kind == H_EWISE && u->op == OP_CONVERT);
     if (moved && depth < 3 && read_in_parts(u, depth + 1)) continue;
     bool stack = u->kind == H_DUS && n->comp->parent;

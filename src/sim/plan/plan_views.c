@@ -1,0 +1,89 @@
+/* What is the memory of something else, or made in a part of its result's: arrays that only gain or lose
+ * dimensions of one, slices that end in the same tiles, pieces that are written where they belong. */
+#include <math.h>
+
+#include "sim/plan/plan.h"
+
+static double up(double x, double m) { return ceil(x / m) * m; }
+
+bool plan_same_dimensions(const HNode *n) {
+  const HNode *x = n->in[0];
+  int i = 0, j = 0;
+  for (;; i++, j++) {
+    while (i < n->rank && n->d[i] == 1) i++;
+    while (j < x->rank && x->d[j] == 1) j++;
+    if (i == n->rank || j == x->rank) return i == n->rank && j == x->rank;
+    if (n->d[i] != x->d[j]) return false;
+  }
+}
+
+void plan_reshaped_alike(const HNode *n, const int *from, int *order) {
+  const HNode *x = n->in[0];
+  int at[64] = {0}, k = 0;
+  for (int i = 0, j = 0; i < x->rank; i++) {
+    if (x->d[i] == 1) continue;
+    while (n->d[j] == 1) j++;
+    at[i] = j++;
+  }
+  for (int i = 0; i < x->rank; i++)
+    if (x->d[from[i]] != 1) order[k++] = at[from[i]];
+  for (int i = n->rank - 1; i >= 0; i--)
+    if (n->d[i] == 1) order[k++] = i;
+}
+
+/* Rows of a tile that holds so many. */
+static int tile_rows(int64_t rows) { return rows > 4 ? 8 : rows > 2 ? 4 : rows > 1 ? 2 : 1; }
+
+bool plan_slice_view(const Law *law, const HNode *n) {
+  const HNode *x = n->kind == H_SLICE ? n->in[0] : NULL;
+  int order[64];
+  if (!law->tpu || !x || x->kind != H_PARAM || x->comp->parent || n->is_output || n->rank < 2 ||
+      n->rank > 64)
+    return false;
+  value_order_default(law, x, order);
+  for (int q = 0; q < n->rank; q++) {
+    int d = order[q], rows = tile_rows(x->d[d]);
+    if (n->lo[d] != 0 || n->step[d] != 1) return false;
+    if (q > 1 && n->d[d] != x->d[d]) return false;
+    if (q == 0 && up((double)n->d[d], 128) != up((double)x->d[d], 128)) return false;
+    if (q == 1 &&
+        (tile_rows(n->d[d]) != rows || up((double)n->d[d], rows) != up((double)x->d[d], rows)))
+      return false;
+  }
+  return true;
+}
+
+#define MADE 12 /* operations to the slice that a piece is made of */
+
+/* The argument of this shape that it is cut out of, perhaps after some arithmetic; or NULL. */
+static const HNode *cut_from(const HNode *n, const HNode *like, int depth) {
+  if (n->kind == H_SLICE && n->in[0]->kind == H_PARAM &&
+      hlo_same_shape(n->in[0], like->rank, like->d))
+    return n->in[0];
+  for (int i = 0; i < n->n_in && n->kind == H_EWISE && depth < MADE; i++) {
+    const HNode *x = cut_from(n->in[i], like, depth + 1);
+    if (x) return x;
+  }
+  return NULL;
+}
+
+bool plan_written_in_place(const Law *law, const HNode *n) {
+  int order[64];
+  int64_t end = 0;
+  if (!law->tpu || n->kind != H_CONCAT || n->rank < 2 || n->rank > 64) return false;
+  for (int i = 0; i < n->n_in; i++) {
+    const HNode *x = cut_from(n->in[i], n, 0);
+    if (!x || n->in[i]->n_users > 1) return false;
+    value_order_default(law, x, order);
+    if (end % (n->index == order[0] ? 128 : n->index == order[1] ? 8 : 1)) return false;
+    end += n->in[i]->d[n->index];
+  }
+  return n->n_in > 1;
+}
+
+bool plan_stacked(const HNode *n) {
+  if (n->kind != H_CONCAT || n->rank < 3 || n->n_in < 2 || n->part || n->rows) return false;
+  for (int i = 0; i < n->n_in; i++)
+    if (n->in[i]->d[n->index] != 1) return false;
+  return true;
+}

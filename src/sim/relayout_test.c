@@ -382,6 +382,29 @@ static void test_pooled(void **state) {
   sim_report_free(r);
 }
 
+/* Images as rows of a product: of three dimensions one of the inner two shares the tiles of its result,
+ * even where the outermost would pad less. */
+static void test_three_rows(void **state) {
+  (void)state;
+  static const char text[] =
+      "!x = tensor<8x28x28x96xbf16>\n!h = tensor<8x28x28x384xbf16>\n!f = tensor<8x28x28x96xf32>\n"
+      "!k = tensor<3x3x96x96xbf16>\n!w = tensor<96x384xbf16>\n!v = tensor<384x96xbf16>\n"
+      "func.func public @main(%x: !x, %k: !k, %w: !w, %v: !v) -> tensor<96xf32> {\n"
+      "  %z = stablehlo.constant dense<0.0> : tensor<f32>\n"
+      "  %0 = stablehlo.convolution(%x, %k) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f], "
+      "window = {pad = [[1, 1], [1, 1]]} {batch_group_count = 1 : i64, feature_group_count = 1 : "
+      "i64} : (!x, !k) -> !x\n"
+      "  %1 = stablehlo.dot_general %0, %w, contracting_dims = [3] x [0] : (!x, !w) -> !h\n"
+      "  %2 = stablehlo.tanh %1 : !h\n"
+      "  %3 = stablehlo.dot_general %2, %v, contracting_dims = [3] x [0] : (!h, !v) -> !x\n"
+      "  %4 = stablehlo.convert %3 : (!x) -> !f\n"
+      "  %5 = stablehlo.reduce(%4 init: %z) applies stablehlo.add across dimensions = [0, 1, 2] : "
+      "(!f, tensor<f32>) -> tensor<96xf32>\n"
+      "  return %5 : tensor<96xf32>\n}\n";
+  peak_near(text, "tpu-v2", 9085952, 0.01);
+  peak_near(text, "tpu-v5e", 9232896, 0.01);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows_of_one),
                                      cmocka_unit_test(test_over_copies),
@@ -400,6 +423,7 @@ int main(void) {
                                      cmocka_unit_test(test_one_window),
                                      cmocka_unit_test(test_pieces),
                                      cmocka_unit_test(test_pooled),
+                                     cmocka_unit_test(test_three_rows),
                                      cmocka_unit_test(test_fetched_sum),
                                      cmocka_unit_test(test_fetched_gradient)};
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -114,7 +114,7 @@ static bool sums_along(const HNode *n, int d, int depth) {
 
 /* The result of a dot: a row and the last column dimension share the tiles. The row is the one that is
  * nearest to the lanes in an operand whose order is given, the one with which another operand pads
- * least, the last of equals. False when it has not both. */
+ * least, the last of equals; not the outermost of three. False when it has not both. */
 static bool dot_order(const Law *law, const HNode *n, const HNode *dot, const char *out,
                       const int *from, int *order) {
   const HConv *c = dot->conv;
@@ -131,7 +131,9 @@ static bool dot_order(const Law *law, const HNode *n, const HNode *dot, const ch
   while (given && q < x->rank && (c->lhs[left[q]] != 'm' || x->d[left[q]] <= 1)) q++;
   if (given && q < x->rank) m = row_of(n, dot, from, left[q], m);
   double least = HUGE_VAL;
-  for (int i = x->rank - 1; i >= 0 && rows > 1 && c->batch == 1 && !given; i--) {
+  int outer = 0;
+  while (rows > 2 && outer < x->rank && c->lhs[outer] != 'm') outer++;
+  for (int i = x->rank - 1; i >= outer + (rows > 2) && rows > 1 && c->batch == 1 && !given; i--) {
     int at = c->lhs[i] == 'm' && x->d[i] > 1 ? row_of(n, dot, from, i, -1) : -1;
     double pad = at < 0 ? HUGE_VAL : padding_with(x, i) - (at == m ? 1e-9 : 0);
     if (pad < least) least = pad, best = at;

@@ -66,13 +66,12 @@ static Err *prepare_block(Code *c, const Block *b, bool trusted) {
   return NULL;
 }
 
-static Err *add_fusions(Code *c, Jit *jit, const Block *b) {
+static Err *add_fusions(const Code *c, Jit *jit, const Block *b, FusedCode *to) {
   for (int i = 0; i < b->n; i++) {
     const Step *s = &b->steps[i];
-    FusedCode *f = &c->steps[s->id].fused;
-    if (s->kind == STEP_FUSED) TRY(jit_add(jit, s->fusion, f));
-    if (s->kind == STEP_WHILE && jit_add_loop(jit, c->plan, s, f)) continue;
-    for (int j = 0; j < s->n_blocks; j++) TRY(add_fusions(c, jit, &s->blocks[j]));
+    if (s->kind == STEP_FUSED) TRY(jit_add(jit, s->fusion, &to[s->id]));
+    if (s->kind == STEP_WHILE && jit_add_loop(jit, c->plan, s, &to[s->id])) continue;
+    for (int j = 0; j < s->n_blocks; j++) TRY(add_fusions(c, jit, &s->blocks[j], to));
   }
   return NULL;
 }
@@ -81,7 +80,8 @@ static Err *add_fusions(Code *c, Jit *jit, const Block *b) {
  * again when there is another one. */
 #define MUCH_MEMORY (32 << 20)
 
-static bool takes_much(const Plan *p) {
+bool code_takes_much(const Code *c) {
+  const Plan *p = c->plan;
   const Type *t = p->main->type;
   int64_t n = p->arena_bytes + p->arena_each_bytes;
   for (int i = 0; i < t->n_elems; i++) n += type_bytes(t->elems[i]);
@@ -89,14 +89,21 @@ static bool takes_much(const Plan *p) {
   return n >= MUCH_MEMORY;
 }
 
-static Err *generate(Code *c, bool keep) {
+Err *code_generate(const Code *c, bool alone, Made *out, Buf *bytes) {
+  *out = (Made){xcalloc((size_t)c->plan->n_steps + 1, sizeof *out->fused), NULL};
   Jit *jit = jit_new();
-  Err *e = add_fusions(c, jit, &c->plan->body);
-  if (!e) e = jit_finish(jit, &c->kernels);
-  if (!e && keep) buf_str(&c->bytes, jit_bytes(jit));
+  Err *e = add_fusions(c, jit, &c->plan->body, out->fused);
+  if (!e) e = jit_finish(jit, alone, &out->kernels);
+  if (!e && bytes) buf_str(bytes, jit_bytes(jit));
   jit_free(jit);
-  if (c->kernels && takes_much(c->plan)) jit_library_rests();
+  if (e) made_free(out);
   return e;
+}
+
+void made_free(Made *m) {
+  kernels_free(m->kernels);
+  free(m->fused);
+  *m = (Made){0};
 }
 
 static void partial_size(Code *c, const Block *b) {
@@ -127,6 +134,28 @@ static Code *code_of(Plan *plan) {
   return c;
 }
 
+static void free_idle(Code *c) {
+  while (c->idle) {
+    RunMem *m = c->idle;
+    c->idle = m->next;
+    run_mem_free(c, m);
+  }
+}
+
+void code_take(Code *c, Made *m) {
+  free_idle(c); /* the memory for partial results may become another */
+  for (int i = 0; i < c->plan->n_steps; i++) {
+    c->steps[i].fused = m->fused[i];
+    c->steps[i].better = NULL;
+  }
+  c->kernels = m->kernels;
+  m->kernels = NULL;
+  made_free(m);
+  c->partial_bytes = 0;
+  partial_size(c, &c->plan->body);
+  loop_places(c, &c->plan->body);
+}
+
 static void ready(Code *c) {
   partial_size(c, &c->plan->body);
   loop_places(c, &c->plan->body);
@@ -145,7 +174,11 @@ Err *code_new(const DevProgram *prog, const Module *m, const bool *arg_each, Cod
   Code *c = code_of(plan);
   memcpy(c->arg_each, arg_each, (size_t)prog->n_args);
   Err *e = prepare_block(c, &plan->body, true);
-  if (!e && !late_start(c)) e = generate(c, prog->opts.keep);
+  if (!e && !late_start(c)) {
+    Made made;
+    e = code_generate(c, false, &made, prog->opts.keep ? &c->bytes : NULL);
+    if (!e) code_take(c, &made);
+  }
   if (e) {
     code_free(c);
     return e;
@@ -155,34 +188,11 @@ Err *code_new(const DevProgram *prog, const Module *m, const bool *arg_each, Cod
   return NULL;
 }
 
-static void free_idle(Code *c) {
-  while (c->idle) {
-    RunMem *m = c->idle;
-    c->idle = m->next;
-    run_mem_free(c, m);
-  }
-}
-
-void code_generate(Code *c) {
-  free_idle(c); /* the memory for partial results may become another */
-  Err *e = generate(c, false);
-  if (e) {
-    err_free(e); /* strips they stay */
-    late_never(c->late);
-    return;
-  }
-  late_free(c->late);
-  c->late = NULL;
-  c->partial_bytes = 0;
-  partial_size(c, &c->plan->body);
-  loop_places(c, &c->plan->body);
-}
-
 void code_free(Code *c) {
   if (!c) return;
   if (cpu_verbosity()) verbose_close(c);
-  free_idle(c);
   late_free(c->late);
+  free_idle(c);
   for (int i = 0; i < c->plan->n_steps; i++)
     if (c->steps[i].kernel && c->steps[i].kernel->release)
       c->steps[i].kernel->release(c->steps[i].state);

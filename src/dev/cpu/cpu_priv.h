@@ -15,8 +15,9 @@
 typedef struct StepCode { /* by Step.id */
   const CpuKernel *kernel;
   void *state;
-  FusedCode fused; /* of a loop: all of it, when it has one (cycle.h) */
-  int *places;     /* its bufs */
+  FusedCode fused;         /* of a loop: all of it, when it has one (cycle.h) */
+  const FusedCode *better; /* generated meanwhile; NULL */
+  int *places;             /* its bufs */
   int n_places;
   unsigned fixed;        /* operands from outside the loop; 0 when the kernel does not care */
   size_t keep_bytes;     /* for what the kernel keeps of them */
@@ -57,7 +58,7 @@ struct Code { /* the program compiled for one pattern of arguments */
   pthread_mutex_t lock;
   RunMem *idle;
   int running; /* runs under way */
-  Late *late;  /* the fusions run as strips; NULL: their code is generated */
+  Late *late;  /* the fusions run as strips until their code is generated; NULL: it is */
   bool *arg_each;
   Code *next; /* of those to report on (verbose.c) */
 };
@@ -77,13 +78,19 @@ bool code_save(Code *c, Buf *out);
 /* errors: ERR_DATA_LOSS damaged */
 Err *code_load(const DevProgram *prog, Str saved, Code **out);
 void code_free(Code *c);
-/* Generates what runs as strips so far; the lock is held and nothing runs. */
-void code_generate(Code *c);
-/* late.c: all fusions as strips, if they are few and light. false: their code is wanted now */
+typedef struct Made { /* generated code */
+  FusedCode *fused;   /* by step; without run where there is none */
+  Kernels *kernels;
+} Made;
+/* bytes: of the kernels, to be kept; NULL. alone: on this thread only */
+Err *code_generate(const Code *c, bool alone, Made *out, Buf *bytes);
+void code_take(Code *c, Made *m); /* nothing runs */
+void made_free(Made *m);
+bool code_takes_much(const Code *c); /* memory, so that LLVM's is wanted back */
+/* late.c: all fusions as strips, if that is worth while. false: their code is wanted now */
 bool late_start(Code *c);
-bool late_is_due(Late *l); /* before a run: did the others cost as much as its code? */
-void late_never(Late *l);
-void late_free(Late *l); /* NULL is fine */
+void late_before_run(Code *c); /* with the lock held */
+void late_free(Late *l);       /* waits for code under way; NULL is fine */
 /* exec.c */
 typedef struct Trace Trace;
 /* trace: gets every step that ran; NULL: nobody asks */

@@ -44,7 +44,7 @@ void run_mem_free(const Code *c, RunMem *m) {
 
 static Err *mem_get(Code *c, RunMem **out) {
   pthread_mutex_lock(&c->lock);
-  if (c->late && !c->running && late_is_due(c->late)) code_generate(c);
+  if (c->late) late_before_run(c);
   RunMem *m = c->idle;
   if (m) c->idle = m->next;
   c->running++;
@@ -64,6 +64,7 @@ static Err *mem_get(Code *c, RunMem **out) {
   mul_overflows(p->arena_each_bytes, n, &processes);
   size_t shared = (size_t)p->arena_bytes, each = (size_t)processes;
   if (shared + each >= LARGE) malloc_trim(0); /* what compiling and the caller's arrays left */
+  if (c->kernels && code_takes_much(c)) jit_library_rests();
   m->arena = shared ? cpu_block_alloc(shared) : NULL;
   m->each = each ? cpu_block_alloc(each) : NULL;
   m->partial = c->partial_bytes ? cpu_block_alloc((size_t)c->partial_bytes) : NULL;
@@ -103,14 +104,25 @@ static void *at(const Exec *x, int place, int process) {
 #define FEW 24
 
 typedef struct FusedTask {
-  const FusedCode *code;
-  FusedFn fn;
+  const StepCode *step;
+  const FusedCode *code; /* that the tasks were cut for */
+  bool finish;
   void *const *bufs;
 } FusedTask;
 
+/* What was generated since the first task began takes over, where it is cut alike. */
+static const FusedCode *best(const FusedTask *t) {
+  const FusedCode *k = t->code, *b = __atomic_load_n(&t->step->better, __ATOMIC_ACQUIRE);
+  if (!b || b == k) return k;
+  bool alike = t->finish ? b->finish_outer == k->finish_outer && b->finish_grain == k->finish_grain
+                         : b->outer == k->outer && b->grain == k->grain;
+  return alike ? b : k;
+}
+
 static void fused_chunk(void *arg, int64_t begin, int64_t end) {
   const FusedTask *t = arg;
-  t->fn(t->bufs, begin, end, t->code->self);
+  const FusedCode *k = best(t);
+  (t->finish ? k->finish : k->run)(t->bufs, begin, end, k->self);
 }
 
 /* Places do not move during a run, but for views: a step of a loop finds its buffers once. */
@@ -129,13 +141,18 @@ static void **bind(Exec *x, const Step *s, int process) {
   return b->bufs;
 }
 
-static void run_fused(Exec *x, const Step *s, const FusedCode *k, int process) {
-  FusedTask t = {k, k->run, bind(x, s, process)};
+static const FusedCode *code_now(const StepCode *step) {
+  const FusedCode *b = __atomic_load_n(&step->better, __ATOMIC_ACQUIRE);
+  return b ? b : &step->fused;
+}
+
+static void run_fused(Exec *x, const Step *s, const StepCode *step, int process) {
+  const FusedCode *k = code_now(step);
+  FusedTask t = {step, k, false, bind(x, s, process)};
   cpu_parallel(k->outer, k->grain, fused_chunk, &t);
-  if (k->finish) {
-    t.fn = k->finish;
-    cpu_parallel(k->finish_outer, k->finish_grain, fused_chunk, &t);
-  }
+  t.code = k = code_now(step);
+  t.finish = true;
+  if (k->finish) cpu_parallel(k->finish_outer, k->finish_grain, fused_chunk, &t);
 }
 
 static Err *run_op(Exec *x, const Step *s, StepCode *k, int process) {
@@ -329,7 +346,7 @@ static Err *run_step(Exec *x, const Step *s) {
   int n = s->each ? x->n : 1;
   switch (s->kind) {
   case STEP_FUSED:
-    for (int p = 0; p < n; p++) run_fused(x, s, &k->fused, p);
+    for (int p = 0; p < n; p++) run_fused(x, s, k, p);
     return NULL;
   case STEP_OP:
     for (int p = 0; p < n; p++) TRY(run_op(x, s, k, p));

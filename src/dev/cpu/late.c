@@ -1,15 +1,24 @@
-/* Programs of a few operations start without generated code: their fusions run as strips. What that
- * costs more is added up from run to run; when it has come to what generating the code takes, that
- * is done after all, between two runs. A program with loops, or whose first run would pay for it,
- * has its code generated at once. */
+/* Programs of a few operations start without generated code: their fusions run as strips. A program
+ * that runs again gets its code before its second run, if strips take much longer; if not, what they
+ * cost more is added up from run to run, and when that comes to a part of what the code takes, a thread
+ * beside the runs makes it. So it does in a first run that is long, which goes on with the code from its
+ * next task and ends about as soon as one that waited for it. A program with loops, with much code, or
+ * with shapes that strips are bad at has its code at once. */
 #include "dev/cpu/cpu_priv.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
 #include "dev/cpu/strips/strips.h"
 
 #define MOST_NODES 64
-#define MOST_EXCESS_S 1e-4 /* of one run, or ... */
-#define MOST_EXCESS 0.6    /* ... of its time */
-#define COMPILE_S 5e-3
-#define COMPILE_NODE_S 0.3e-3
+#define MOST_EXCESS 4.0 /* of one run, in its times with code */
+#define DEAR_S 2e-5     /* of one run, or ... */
+#define DEAR 0.3        /* ... of its time with code: not to be borne twice */
+#define DUE 0.25        /* of the time of generating, which is beside the runs */
+#define COMPILE_S 2e-3
+#define COMPILE_NODE_S 0.15e-3
 
 struct Late {
   VEC(Strips *) strips;
@@ -17,7 +26,17 @@ struct Late {
   bool always;           /* strips whatever they cost */
   double code_s;         /* a run of generated code */
   double run_s, spent_s; /* what a run takes longer, and all have */
+  int64_t runs;
+  Code *code;
+  pthread_t thread;
+  bool started;
+  Made made; /* the thread's, until it is done */
+  int done;
 };
+
+static double compile_s(const Late *l) { return COMPILE_S + COMPILE_NODE_S * l->nodes; }
+
+/* ---- strips ---- */
 
 static bool add_block(Code *c, Late *l, const Block *b) {
   for (int i = 0; i < b->n; i++) {
@@ -39,30 +58,104 @@ static bool add_block(Code *c, Late *l, const Block *b) {
   return true;
 }
 
-void late_free(Late *l) {
-  if (!l) return;
-  for (int i = 0; i < l->strips.n; i++) strips_free(l->strips.v[i]);
-  vec_free(&l->strips);
-  free(l);
-}
-
 bool late_start(Code *c) {
   const char *want = env_get("WEFT_STRIPS");
   if (want && !strcmp(want, "off")) return false;
   Late *l = xcalloc(1, sizeof *l);
   l->always = want && !strcmp(want, "always");
+  l->code = c;
   bool ok = add_block(c, l, &c->plan->body);
-  double most = MAX(MOST_EXCESS_S, MOST_EXCESS * l->code_s);
+  double most = MAX(compile_s(l), MOST_EXCESS * l->code_s);
   ok = ok && (l->always || l->run_s <= most);
   if (ok && l->strips.n) c->late = l;
   else late_free(l);
   return ok;
 }
 
-void late_never(Late *l) { l->always = true; }
+/* ---- the thread ---- */
 
-bool late_is_due(Late *l) {
-  bool due = l->spent_s > COMPILE_S + COMPILE_NODE_S * l->nodes;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER, /* of what follows */
+    one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t all_done = PTHREAD_COND_INITIALIZER;
+static int under_way;
+static bool leaving; /* the process */
+static pid_t process;
+
+/* LLVM must not find its own data gone under it. */
+static void wait_at_exit(void) {
+  if (getpid() != process) return; /* forked: there is no thread here */
+  pthread_mutex_lock(&lock);
+  leaving = true;
+  while (under_way) pthread_cond_wait(&all_done, &lock);
+  pthread_mutex_unlock(&lock);
+}
+
+static void wait_at_exit_once(void) {
+  process = getpid();
+  atexit(wait_at_exit);
+}
+
+static void *make(void *arg) {
+  Late *l = arg;
+  Code *c = l->code;
+  pthread_mutex_lock(&one_at_a_time);
+  pthread_mutex_lock(&lock);
+  bool wanted = !leaving;
+  pthread_mutex_unlock(&lock);
+  Err *e = wanted ? code_generate(c, true, &l->made, NULL) : NULL;
+  pthread_mutex_unlock(&one_at_a_time);
+  for (int i = 0; i < c->plan->n_steps && wanted && !e; i++) {
+    StepCode *s = &c->steps[i];
+    const FusedCode *f = &l->made.fused[i];
+    bool same_parts = f->partial_bytes == s->fused.partial_bytes && !f->finish == !s->fused.finish;
+    if (f->run && same_parts) __atomic_store_n(&s->better, f, __ATOMIC_RELEASE);
+  }
+  if (wanted && !e) __atomic_store_n(&l->done, 1, __ATOMIC_RELEASE);
+  err_free(e); /* strips they stay */
+  pthread_mutex_lock(&lock);
+  if (!--under_way) pthread_cond_broadcast(&all_done);
+  pthread_mutex_unlock(&lock);
+  return NULL;
+}
+
+static void start_thread(Late *l) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, wait_at_exit_once);
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are for the program's own threads */
+  pthread_mutex_lock(&lock);
+  under_way++;
+  l->started = pthread_create(&l->thread, NULL, make, l) == 0;
+  if (!l->started) under_way--, l->always = true;
+  pthread_mutex_unlock(&lock);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+void late_free(Late *l) {
+  if (!l) return;
+  if (l->started) pthread_join(l->thread, NULL);
+  if (l->made.fused) made_free(&l->made);
+  for (int i = 0; i < l->strips.n; i++) strips_free(l->strips.v[i]);
+  vec_free(&l->strips);
+  free(l);
+}
+
+void late_before_run(Code *c) {
+  Late *l = c->late;
+  if (l->always) return;
+  bool wait = l->runs++ > 0 && l->run_s > MAX(DEAR_S, DEAR * l->code_s);
   l->spent_s += l->run_s;
-  return due && !l->always;
+  if (!l->started && (wait || l->spent_s > DUE * compile_s(l))) start_thread(l);
+  if (!l->started || c->running) return;
+  if (!wait && !__atomic_load_n(&l->done, __ATOMIC_ACQUIRE)) return;
+  pthread_join(l->thread, NULL);
+  l->started = false;
+  if (!l->done) {
+    l->always = true;
+    return;
+  }
+  code_take(c, &l->made);
+  late_free(l);
+  c->late = NULL;
 }

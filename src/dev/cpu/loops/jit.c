@@ -260,11 +260,12 @@ static void make_unit(void *arg, int64_t i) {
   unit_close(u);
 }
 
-static Err *compile_units(Jit *j) {
+static Err *compile_units(Jit *j, bool alone) {
   pthread_once(&target_once, start);
   if (!target) return err_new(ERR_INTERNAL, "LLVM: %s", no_target);
   divide(j);
-  pool_run(j->units.n, make_unit, j);
+  if (!alone) pool_run(j->units.n, make_unit, j);
+  for (int i = 0; i < j->units.n && alone; i++) make_unit(j, i);
   for (int i = 0; i < j->units.n; i++)
     if (j->units.v[i].error) {
       Err *e = j->units.v[i].error;
@@ -325,11 +326,11 @@ static bool from_cache(Jit *j, Kernels **out) {
   return ok;
 }
 
-Err *jit_finish(Jit *j, Kernels **out) {
+Err *jit_finish(Jit *j, bool alone, Kernels **out) {
   *out = NULL;
   Err *e = NULL;
   if (j->kernels.n && !from_cache(j, out)) {
-    e = compile_units(j);
+    e = compile_units(j, alone);
     if (!e) e = link_units(j, out);
   }
   for (int i = 0; i < j->wanted.n && !e; i++)

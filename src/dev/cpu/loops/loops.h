@@ -34,10 +34,11 @@ Jit *jit_new(void);
 Err *jit_add(Jit *j, const Fusion *f, FusedCode *out);
 /* The loop as one function, if it is one for that (cycle.h). */
 bool jit_add_loop(Jit *j, const Plan *p, const Step *s, FusedCode *out);
-Err *jit_finish(Jit *j, Kernels **out); /* compiles all that was added; *out NULL: nothing */
-Str jit_bytes(const Jit *j);            /* after jit_finish: what kernels_load takes */
-void jit_free(Jit *j);                  /* not the kernels; NULL is fine */
-void jit_host(Buf *out);                /* all that compiled code depends on besides the program */
+/* Compiles all that was added; *out NULL: nothing. alone: by this thread, not by the pool's */
+Err *jit_finish(Jit *j, bool alone, Kernels **out);
+Str jit_bytes(const Jit *j); /* after jit_finish: what kernels_load takes */
+void jit_free(Jit *j);       /* not the kernels; NULL is fine */
+void jit_host(Buf *out);     /* all that compiled code depends on besides the program */
 bool jit_fusible(const Op *op);
 void jit_library_rests(void); /* library.c: no code is wanted for some time */
 /* What such a loop gets as bufs: places, malloc'd. */

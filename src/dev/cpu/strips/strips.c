@@ -367,10 +367,10 @@ static void plan_sweeps(Strips *s) {
 
 /* ---- what it costs ---- */
 
-#define ELEMENT_NS 0.1 /* writing and reading the strip, in the cache */
-#define CALL_NS 12.0
-#define LINE_NS 50.0 /* of each sweep */
-#define SUM_NS 15.0
+#define ELEMENT_NS 0.05 /* writing and reading the strip, in the cache */
+#define CALL_NS 7.0
+#define LINE_NS 25.0 /* of each sweep */
+#define SUM_NS 10.0
 #define STRIDED_NS 1.0 /* of an element that is not beside the one before, where shuffles take it */
 #define WORK_NS 0.03   /* an addition's, in generated code */
 #define BYTE_NS 0.06   /* of memory that is not in the cache */

@@ -1,0 +1,103 @@
+/* A program that begins as strips gives the same from its first run on: while its code is generated, when a
+ * run under way changes to it, afterwards; from several threads, and freed meanwhile. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+#include <pthread.h>
+
+#include "dev/cpu/answer_test.h"
+
+#define THREADS 3
+
+/* As a row of three sweeps and, by columns, in parts that are added up. */
+static const char text[] =
+    "func.func @main(%x: tensor<1500x1024xf32>) -> tensor<1024xf32> {\n"
+    "  %z = stablehlo.constant dense<0.0> : tensor<f32>\n"
+    "  %m = stablehlo.reduce(%x init: %z) applies stablehlo.maximum across dimensions = [1] : "
+    "(tensor<1500x1024xf32>, tensor<f32>) -> tensor<1500xf32>\n"
+    "  %b = stablehlo.broadcast_in_dim %m, dims = [0] : (tensor<1500xf32>) -> "
+    "tensor<1500x1024xf32>\n"
+    "  %d = stablehlo.subtract %x, %b : tensor<1500x1024xf32>\n"
+    "  %e = stablehlo.tanh %d : tensor<1500x1024xf32>\n"
+    "  %s = stablehlo.reduce(%e init: %z) applies stablehlo.add across dimensions = [1] : "
+    "(tensor<1500x1024xf32>, tensor<f32>) -> tensor<1500xf32>\n"
+    "  %c = stablehlo.broadcast_in_dim %s, dims = [0] : (tensor<1500xf32>) -> "
+    "tensor<1500x1024xf32>\n"
+    "  %q = stablehlo.divide %e, %c : tensor<1500x1024xf32>\n"
+    "  %r = stablehlo.reduce(%q init: %z) applies stablehlo.add across dimensions = [0] : "
+    "(tensor<1500x1024xf32>, tensor<f32>) -> tensor<1024xf32>\n"
+    "  return %r : tensor<1024xf32>\n}\n";
+
+typedef struct Run {
+  Dev *dev;
+  DevProgram *prog;
+  Tensor *x, *want;
+  int n;
+} Run;
+
+static Run start(Tensor *x, Tensor *want, int n) {
+  Run r = {.x = x, .want = want, .n = n};
+  Module *m = NULL;
+  Err *e = stablehlo_read("test.mlir", str_from(text), &m);
+  if (!e) e = dev_open("cpu", &r.dev);
+  if (!e) e = dev_compile(r.dev, m, NULL, &r.prog);
+  if (e) fail_msg("%s", err_text(e));
+  module_free(m);
+  return r;
+}
+
+static void end(Run *r) {
+  dev_program_release(r->prog);
+  dev_close(r->dev);
+}
+
+static void *runs(void *arg) { /* returns NULL: well */
+  Run *r = arg;
+  for (int i = 0; i < r->n; i++) {
+    Shards in = {1, (Tensor *[]){r->x}}, got = {0};
+    Err *e = r->dev->ops->run(r->prog, &in, NULL, &got, NULL);
+    bool same = !e && !memcmp(got.t[0]->data, r->want->data, tensor_bytes(r->want));
+    err_free(e);
+    shards_free(&got);
+    if (!same) return r;
+  }
+  return NULL;
+}
+
+static void test_late(void **state) {
+  (void)state;
+  Tensor *x = test_numbers(DT_F32, 2, (int64_t[]){1500, 1024});
+  setenv("WEFT_STRIPS", "off", 1);
+  Tensor *want = answer_of(text, x);
+  unsetenv("WEFT_STRIPS");
+  for (int turn = 0; turn < 4; turn++) { /* one after the other, then at once */
+    Run r = start(x, want, 12);
+    pthread_t t[THREADS];
+    void *wrong = NULL;
+    for (int i = 0; i < THREADS && turn % 2; i++) pthread_create(&t[i], NULL, runs, &r);
+    for (int i = 0; i < THREADS && turn % 2; i++) {
+      void *one;
+      pthread_join(t[i], &one);
+      if (one) wrong = one;
+    }
+    if (!wrong) wrong = runs(&r);
+    assert_null(wrong);
+    end(&r);
+  }
+  for (int i = 1; i <= 4; i++) { /* freed with its code under way */
+    Run r = start(x, want, i);
+    assert_null(runs(&r));
+    end(&r);
+  }
+  tensor_release(want);
+  tensor_release(x);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_late)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

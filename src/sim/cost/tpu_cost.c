@@ -172,20 +172,6 @@ static bool skips(const Kernel *k) {
   return false;
 }
 
-/* A slice of an argument that begins with tiles and is brought on chip: a transfer. */
-static bool fetched_slice(const Law *law, const Kernel *k) {
-  const HNode *n = k->roots.v[0];
-  const HValue *v = k->reads.n == 1 ? k->reads.v[0] : NULL;
-  if (law->fast <= 0 || n->kind != H_SLICE || k->inner.n > 1 || k->roots.n > 1 || n->rank < 2 ||
-      !v || !v->is_param || v->space != SP_HBM || !n->val || n->val->space != SP_VMEM)
-    return false;
-  for (int q = 0; q < n->rank; q++) {
-    int d = v->order[q];
-    if (n->step[d] > 1 || n->lo[d] % (q == 0 ? 128 : q == 1 ? 8 : 1)) return false;
-  }
-  return true;
-}
-
 /* Elements spread apart along rows or lanes: a product with a matrix of zeros and ones, in three
  * passes. 0 for other kernels. */
 static double spreading(const Law *law, const Kernel *k, int *windows) {
@@ -309,7 +295,7 @@ void tpu_cost(Plan *p, Kernel *k) {
     k->costed = root->op == OP_BITCAST_CONVERT;
     k->modelled = !k->costed;
   }
-  if (moves_elements(k) || skips(k) || fetched_slice(p->law, k))
+  if (moves_elements(k) || skips(k) || (plan_slice_of_tiles(p, k) && root->val->space == SP_VMEM))
     k->costed = false, k->modelled = true; /* no estimate exists */
   double share = share_of_round(p, k);
   k->cycles *= share;

@@ -193,6 +193,9 @@ bool plan_same_dimensions(const HNode *reshape);
 void plan_reshaped_alike(const HNode *reshape, const int *from, int *order);
 /* Is it a slice of an argument, from its first elements on, that takes the same tiles? */
 bool plan_slice_view(const Law *law, const HNode *n);
+/* Does the kernel do nothing but take a slice of an argument that begins with tiles? On chip that is a
+ * transfer. */
+bool plan_slice_of_tiles(const Plan *p, const Kernel *k);
 /* A concatenation of what is made of slices of one array of its size, whose pieces begin with tiles: one
  * loop writes each where it belongs. */
 bool plan_written_in_place(const Law *law, const HNode *n);

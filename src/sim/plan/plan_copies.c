@@ -335,6 +335,26 @@ static void turn_weights(Plan *p, bool *turned) {
   }
 }
 
+/* A loop that writes a result of the program in this order takes what it cuts out of arguments from copies
+ * in the same order. */
+static void turn_sliced(Plan *p, const HValue *v, const int *order, int kernels) {
+  Kernel *k = p->kernels.v[v->kernel];
+  for (int q = 0; q < k->reads.n && !k->conv && !k->reduce && k->inner.n > 1; q++) {
+    HValue *r = k->reads.v[q];
+    bool cut = false;
+    for (int i = 0; i < k->inner.n; i++)
+      cut |= k->inner.v[i]->kind == H_SLICE && k->inner.v[i]->in[0] == r->node &&
+             hlo_same_shape(k->inner.v[i], v->node->rank, v->node->d);
+    if (!cut || !r->is_param || r->node->rank != v->node->rank || r->bytes < TURN_MIN ||
+        r->order[0] == order[0])
+      continue;
+    HValue *w = earlier_copy(p, r, order, kernels);
+    if (!w) w = plan_copy(p, r, order);
+    k = p->kernels.v[v->kernel];
+    k->reads.v[q] = w;
+  }
+}
+
 /* Results of the program have the default order. */
 static void turn_results(Plan *p) {
   int nk = p->kernels.n;
@@ -347,7 +367,9 @@ static void turn_results(Plan *p) {
       continue;
     int order[64];
     value_order_default(p->law, v->node, order);
-    if ((order[0] == v->order[0] && order[1] == v->order[1]) || v->bytes < TURN_MIN) continue;
+    if (v->bytes < TURN_MIN) continue;
+    turn_sliced(p, v, order, nk);
+    if (order[0] == v->order[0] && order[1] == v->order[1]) continue;
     if (writes_result(p, v, order, v->kernel < nk && turned[v->kernel])) {
       value_layout(p->law, v, order);
       continue;

@@ -53,6 +53,19 @@ bool plan_slice_view(const Law *law, const HNode *n) {
   return true;
 }
 
+bool plan_slice_of_tiles(const Plan *p, const Kernel *k) {
+  const HNode *n = k->roots.v[0];
+  const HValue *v = k->reads.n == 1 ? k->reads.v[0] : NULL;
+  if (p->law->fast <= 0 || n->kind != H_SLICE || k->inner.n > 1 || k->roots.n > 1 || n->rank < 2 ||
+      !v || !v->is_param || p->comp->parent)
+    return false;
+  for (int q = 0; q < n->rank; q++) {
+    int d = v->order[q];
+    if (n->step[d] > 1 || n->lo[d] % (q == 0 ? 128 : q == 1 ? 8 : 1)) return false;
+  }
+  return true;
+}
+
 #define MADE 12 /* operations to the slice that a piece is made of */
 
 /* The argument of this shape that it is cut out of, perhaps after some arithmetic; or NULL. */

@@ -203,6 +203,7 @@ static bool moves_elements(const Kernel *k) {
   const HValue *v = k->reads.v[0], *o = n->val;
   if (v->node->rank < 2 || !o) return false;
   if (n->rows && n->in[0]->rows && !n->part) return true;
+  if (n->lies) return !n->view && !n->copies;
   int r = v->node->rank;
   if (n->rank < 2) return v->node->d[r - 1] % 128 || v->node->d[r - 2] % 8;
   for (int d = 0; d < 2; d++)

@@ -246,23 +246,34 @@ static double fill_cost(const Law *law) { return law->loop.o[2] - law->loop.r[2]
 
 #define SMALL_WINDOW 128 /* tiles of a window of a copy on chip that has several */
 
+/* Which dimension of what a copy or a transposition reads its result's dimension d is. */
+static int read_dimension(const HNode *n, int d) {
+  return n->kind == H_TRANSPOSE ? (int)n->dims[d] : d;
+}
+
 /* Tiles of two or four rows of 32-bit elements that a copy fills from tiles which have others beside each
- * other; 0: it does not. */
+ * other, or a broadcast with what it repeats; 0: it does not. */
 static double small_filled(const Kernel *k) {
-  const HValue *o = k->roots.v[0]->val, *v = k->reads.n == 1 ? k->reads.v[0] : NULL;
-  if (!k->copy || k->inner.n > 1 || !o || !v || o->node->rank < 3 ||
-      v->node->rank != o->node->rank || tpu_width(o) < 4 || v->order[0] != o->order[0] ||
-      o->node->d[o->order[1]] < 2 || o->node->d[o->order[1]] > 4)
-    return 0;
-  return o->bytes / (o->node->d[o->order[1]] == 2 ? 1024 : 2048) * tpu_wide(o);
+  const HNode *n = k->roots.v[0], *made = n;
+  const HValue *o = n->val, *v = k->reads.n == 1 ? k->reads.v[0] : NULL;
+  if (!o || !v || n->rank < 3 || tpu_width(o) < 4) return 0;
+  if (n->view && n->in[0]->kind == H_BCAST && !n->in[0]->val && n->in[0]->lies) made = n->in[0];
+  if (k->inner.n > 1 + (made != n)) return 0;
+  int64_t rows = made->d[made == n ? o->order[1] : made->lies[1]];
+  bool copy = k->copy && v->node->rank == n->rank && v->order[0] == read_dimension(n, o->order[0]);
+  if ((!copy && (!k->alone || made->kind != H_BCAST)) || rows < 2 || rows > 4) return 0;
+  return o->bytes / (rows == 2 ? 1024 : 2048) * tpu_wide(o);
 }
 
 /* A copy inside VMEM. Elements that stay in their lanes go through registers, where narrow ones and those
  * of small tiles are packed anew. */
 static double inside_chip(const Law *law, const Kernel *k, double tiles) {
   const HValue *v = k->copy_of, *o = k->roots.v[0]->val;
-  if (k->roots.v[0]->rows) v = k->reads.v[0]; /* whose first dimensions may be in another order */
-  if (!v || v->node->rank < 2 || v->order[0] != o->order[0]) return 100 * MAX(1, ceil(tiles / 384));
+  if (k->roots.v[0]->rows || k->roots.v[0]->lies)
+    v = k->reads.v[0]; /* whose first dimensions may be in another order */
+  if (k->roots.v[0]->kind == H_TRANSPOSE) v = k->reads.v[0];
+  if (!v || v->node->rank < 2 || v->order[0] != read_dimension(k->roots.v[0], o->order[0]))
+    return 100 * MAX(1, ceil(tiles / 384));
   double small = small_filled(k), filled = MAX(small, o->tiles), n = 1,
          pack = tpu_pack_cost(&law->loop, o) + o->tiles;
   if (tpu_width(o) >= 4 && small <= 0) return 15 + 0.5 * o->tiles;

@@ -96,6 +96,10 @@ struct HNode {
   bool part;     /* of an image in parts: lies as what it is made of */
   bool joined;   /* put together inside the product that reads it */
   int rows;      /* 1 + the dimension that lies in sublanes, features in lanes; 0: any */
+  int *lies;     /* the order that it lies in, or NULL; */
+  bool view;     /* a reshape: so that it is the memory of what it reads, */
+  bool copies;   /* or a copy of it, */
+  bool turned;   /* with another dimension in lanes */
   bool ends;     /* the result of an operation of a framework that runs one at a time */
   bool inlined;  /* a reduction computed inside its reader: a softmax in one kernel */
   int attention; /* number of the attention inside which it is computed; 0: none */

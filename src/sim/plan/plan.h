@@ -186,6 +186,8 @@ bool plan_order_serves(const HValue *v, const HConv *c, const char *roles);
 const HValue *plan_sliced_of(const Kernel *k, const HNode *n);
 /* plan_split.c: reshapes that move elements between tiles, of arrays that lie as an image in parts does */
 void plan_split_tiles(HComp *c);
+/* plan_reshape.c: how the two sides of a reshape lie that no product is near to */
+void plan_lay_reshape(HGraph *g, const Law *law, HComp *c, HNode *n);
 /* plan_views.c */
 
 /* Does a reshape only add and take away dimensions of one? Then the result lies as what it is made of. */

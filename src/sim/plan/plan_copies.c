@@ -234,7 +234,7 @@ static void turn_reshaped(Plan *p) {
     HValue *v = k->reads.v[0];
     const HNode *o = k->roots.v[0], *n = v->node;
     int r = n->rank, order[64];
-    if (n != o->in[0] || r < 2 || r > 64 || v->bytes < TURN_MIN || n->rows) continue;
+    if (n != o->in[0] || r < 2 || r > 64 || v->bytes < TURN_MIN || n->rows || o->lies) continue;
     bool first_stays = o->d[0] == n->d[0];
     if (v->order[0] == 0 && o->rank > 1 && first_stays)
       continue; /* with the batch in lanes the others are joined as they lie */
@@ -369,7 +369,9 @@ static void turn_results(Plan *p) {
     value_order_default(p->law, v->node, order);
     if (v->bytes < TURN_MIN) continue;
     turn_sliced(p, v, order, nk);
-    if (order[0] == v->order[0] && order[1] == v->order[1]) continue;
+    bool moved = false;
+    for (int d = 0; d < (v->node->lies ? v->node->rank : 2); d++) moved |= order[d] != v->order[d];
+    if (!moved) continue;
     if (writes_result(p, v, order, v->kernel < nk && turned[v->kernel])) {
       value_layout(p->law, v, order);
       continue;
@@ -380,8 +382,19 @@ static void turn_results(Plan *p) {
   }
 }
 
+/* What lies as a reshape wants it: copies that move another dimension into lanes. */
+static void find_turns(Plan *p) {
+  for (int i = 0; i < p->kernels.n; i++) {
+    Kernel *k = p->kernels.v[i];
+    const HNode *n = k->roots.n == 1 ? k->roots.v[0] : NULL;
+    if (k->dead || !k->copy || !n->lies || k->reads.n != 1) continue;
+    k->turns = n->turned || (n->op == OP_COPY && k->reads.v[0]->order[0] != n->lies[0]);
+  }
+}
+
 void plan_copies(Plan *p) {
   if (!p->law->tpu) return;
+  find_turns(p);
   transposed_views(p);
   turn_images(p);
   turn_operands(p);

@@ -268,7 +268,10 @@ static void expand(Expand *x, HNode *n) {
     if (n->op == OP_CHLO_TOP_K) sort_for_top(x, n);
     break;
   case H_GET: cut_result(x, n); break;
-  case H_RESHAPE: join_images(x, n); break;
+  case H_RESHAPE:
+    join_images(x, n);
+    if (n->kind == H_RESHAPE) plan_lay_reshape(x->g, x->law, x->c, n);
+    break;
   case H_EWISE: add_rows_to(x, n); break;
   default: break;
   }

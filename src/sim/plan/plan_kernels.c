@@ -181,6 +181,7 @@ static bool reshape_is_bitcast(const Plan *p, const HNode *n) {
   const HNode *x = n->in[0];
   if (!p->law->tpu) return n->kind == H_RESHAPE;
   if (n->kind == H_TRANSPOSE) return false;
+  if (n->lies) return n->view;
   if (n->part) return true; /* of dimensions outside the tiles */
   if (n->rank == 0 || x->rank == 0) return true;
   if (hlo_count(n) <= 1024) return true;
@@ -458,9 +459,10 @@ void plan_kernels(Plan *p) {
     if (plan_slice_view(p->law, n)) {
       n->val->alias = n->in[0]->val;
     } else if (stored_bitcast(p, n) &&
-               (stacked_argument(n) || (reshape_is_bitcast(p, n) && !n->in[0]->val->is_param))) {
+               (stacked_argument(n) || (n->lies && n->view && !n->is_output) ||
+                (reshape_is_bitcast(p, n) && !n->in[0]->val->is_param))) {
       n->val->alias = n->in[0]->val;
-    } else if (stored_bitcast(p, n) || (n->rows && n->op == OP_COPY)) {
+    } else if (stored_bitcast(p, n) || ((n->rows || n->lies) && n->op == OP_COPY)) {
       k->copy = true;
     }
   }

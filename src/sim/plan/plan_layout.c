@@ -388,6 +388,7 @@ static void lay_out(Plan *p, HValue *v) {
   if (v->laid) return;
   v->laid = true;
   if (fixed || n->rank < 2 || !law->tpu || n->rank > 64) value_layout(law, v, order_outside(p, v));
+  else if (n->lies) value_layout(law, v, n->lies);
   else if (alike_order(p, n, order)) value_layout(law, v, order);
   else value_layout(law, v, asked_order(p, v, order) && !v->alias ? order : NULL);
   if (law->tpu && n->rank > 2 && n->rank <= 64 && is_stack(n)) { /* slice after slice */

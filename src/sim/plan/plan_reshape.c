@@ -1,0 +1,199 @@
+/* Reshapes far from products. A reshape is the memory of what it reads where the dimensions that it splits
+ * or joins lie beside each other and lanes keep theirs; else it is an operation of its own, whose argument
+ * and result lie so that copies and results are least padded. Both are stored, and what it reads is copied
+ * where it lies otherwise. */
+#include "sim/plan/plan.h"
+
+#define NEAR 6 /* operations to a product that has a say in how its operands lie */
+#define MOST 16
+
+typedef struct Sides { /* of a reshape */
+  const HNode *x, *n;
+  int gx[64], gn[64]; /* the group of elements that each dimension is of; -1: it is one wide */
+  bool same[64];      /* the group is one dimension on both sides */
+} Sides;
+
+static void find_groups(Sides *s) {
+  int i = 0, j = 0;
+  for (int g = 0; i < s->x->rank || j < s->n->rank; g++) {
+    int64_t a = 1, b = 1;
+    int wide[2] = {0, 0};
+    do {
+      bool left = a <= b ? i < s->x->rank : j >= s->n->rank;
+      int64_t d = left ? s->x->d[i] : s->n->d[j];
+      if (left) a *= d, s->gx[i++] = d > 1 ? g : -1;
+      else b *= d, s->gn[j++] = d > 1 ? g : -1;
+      wide[left] += d > 1;
+    } while (a != b && (i < s->x->rank || j < s->n->rank));
+    s->same[g] = wide[0] == 1 && wide[1] == 1;
+  }
+}
+
+/* The order of one side that follows from the other's; false: what is one group lies apart. */
+static bool follow(const Sides *s, bool forward, const int *from, int *to) {
+  const HNode *a = forward ? s->x : s->n, *b = forward ? s->n : s->x;
+  const int *ga = forward ? s->gx : s->gn, *gb = forward ? s->gn : s->gx;
+  int k = 0, group = -1, last = 0;
+  for (int q = 0; q < a->rank; q++) {
+    int d = from[q];
+    if (ga[d] < 0) continue;
+    if (ga[d] == group) {
+      if (d > last) return false;
+      last = d;
+      continue;
+    }
+    group = ga[d], last = d;
+    for (int e = d + 1; e < a->rank; e++)
+      if (ga[e] == group) return false;
+    for (int e = b->rank - 1; e >= 0; e--)
+      if (gb[e] == group) to[k++] = e;
+  }
+  for (int e = b->rank - 1; e >= 0; e--)
+    if (gb[e] < 0) to[k++] = e;
+  return k == b->rank;
+}
+
+static bool fills(int64_t rows) { return rows % 8 == 0 || rows == 4 || rows <= 2; }
+
+/* In these orders, is the one the memory of the other? Rows that are split or joined fill their tiles, all
+ * of one height where there are several side by side. */
+static bool is_view(const Sides *s, const int *ox, const int *on) {
+  if (s->gx[ox[0]] < 0 || !s->same[s->gx[ox[0]]]) return false;
+  int64_t lanes = s->x->d[ox[0]], a = s->x->d[ox[1]], b = s->n->d[on[1]];
+  return a == b || (a % 8 == 0 && b % 8 == 0) || (lanes <= 128 && fills(a) && fills(b));
+}
+
+static bool has_product(const HNode *n, bool before, int depth) {
+  if (n->kind == H_CONV || n->kind == H_GATHER || n->kind == H_SCATTER || n->kind == H_WHILE)
+    return true;
+  if (depth > NEAR || (before && !hlo_light(n) && n->kind != H_CONCAT && n->kind != H_REDUCE))
+    return false;
+  for (int i = 0; i < (before ? n->n_in : n->n_users); i++)
+    if (has_product(before ? n->in[i] : n->users[i], before, depth + 1)) return true;
+  return false;
+}
+
+typedef struct Choice {
+  int x[64], n[64];
+  double cost, widest; /* padded bytes of what is made; how much the more padded side is padded */
+  bool view, moved;    /* x is copied first */
+} Choice;
+
+/* May x lie as it is asked to? Else it has an order of its own. */
+static bool is_free(const HNode *x) { return x->kind == H_BCAST || x->kind == H_TRANSPOSE; }
+
+static bool choose(const Law *law, const Sides *s, const int *own, const int *order, Choice *c) {
+  double tiles, to, from = value_padded(law, s->x, order, &tiles), plain = hlo_bytes(s->n);
+  if (!follow(s, true, order, c->n)) return false;
+  memcpy(c->x, order, sizeof *order * (size_t)s->x->rank);
+  to = value_padded(law, s->n, c->n, &tiles);
+  c->moved = false;
+  for (int i = 0; i < s->x->rank; i++) c->moved |= order[i] != own[i];
+  c->view = is_view(s, c->x, c->n);
+  c->cost = (c->moved || is_free(s->x) ? from : 0) + (c->view ? 0 : to);
+  c->widest = MAX(from, to) / plain;
+  return true;
+}
+
+static void better(const Law *law, const Sides *s, const int *own, const int *order, Choice *best) {
+  Choice c;
+  if (choose(law, s, own, order, &c) && (best->cost < 0 || c.cost < best->cost * 0.999)) *best = c;
+}
+
+/* How the result of a reshape has to lie, as a result of the program, perhaps after some arithmetic or a
+ * transposition, which moves nothing then; *copied: nothing else is made of it. */
+static bool wanted(const Law *law, const HNode *n, int *order, bool *copied) {
+  const HNode *u = n->n_users == 1 ? n->users[0] : NULL;
+  *copied = n->is_output || (u && u->kind == H_TRANSPOSE && u->is_output);
+  if (u && u->kind == H_TRANSPOSE && u->is_output && !n->is_output) {
+    value_order_default(law, u, order);
+    for (int q = 0; q < u->rank; q++) order[q] = (int)u->dims[order[q]];
+    return true;
+  }
+  for (int depth = 0; depth < NEAR && u && !n->is_output && u->kind == H_EWISE; depth++)
+    n = u, u = n->n_users == 1 ? n->users[0] : NULL;
+  value_order_default(law, n, order);
+  return n->is_output;
+}
+
+#define WIDE 4 /* times as large with its padding: then another dimension is brought into lanes */
+
+/* The orders that the two sides take; false: nothing is known of it. */
+static bool decide(const Law *law, const Sides *s, const int *own, const int *want, bool copied,
+                   Choice *best) {
+  int r = s->x->rank, order[64];
+  if (choose(law, s, own, own, best) && best->view && !is_free(s->x)) return true;
+  bool asked = want && follow(s, false, want, order);
+  if (asked && copied && choose(law, s, own, order, best) && best->view) return true;
+  best->cost = -1;
+  if (!is_free(s->x)) better(law, s, own, own, best);
+  if (asked) better(law, s, own, order, best);
+  for (int d = 0; d < r; d++) order[d] = r - 1 - d;
+  better(law, s, own, order, best);
+  for (int d = 0; d < r && (best->cost < 0 || best->widest > WIDE); d++) {
+    if (s->gx[d] < 0 || !s->same[s->gx[d]]) continue;
+    int k = 0;
+    order[k++] = d;
+    for (int e = r - 1; e >= 0; e--)
+      if (e != d) order[k++] = e;
+    better(law, s, own, order, best);
+  }
+  return best->cost >= 0;
+}
+
+/* The order of a reshape of something repeated, whose groups lie as what is repeated does. */
+static bool repeated_order(const Law *law, const Sides *s, int *order) {
+  const HNode *from = s->x->kind == H_BCAST ? s->x->in[0] : NULL;
+  int in[64], k = 0;
+  bool there[64] = {false};
+  if (!from || from->rank < 2 || from->rank > MOST) return false;
+  value_order_default(law, from, in);
+  for (int q = 0; q < from->rank; q++)
+    for (int d = s->n->rank - 1; d >= 0; d--)
+      if (s->gn[d] >= 0 && s->gn[d] == s->gx[s->x->dims[in[q]]] && !there[d])
+        order[k++] = d, there[d] = true;
+  for (int d = s->n->rank - 1; d >= 0; d--)
+    if (!there[d]) order[k++] = d;
+  return true;
+}
+
+static void lie(HGraph *g, HNode *n, const int *order) {
+  n->lies = arena_dup(g->arena, order, sizeof *order * (size_t)n->rank);
+  n->apart = true;
+}
+
+void plan_lay_reshape(HGraph *g, const Law *law, HComp *c, HNode *n) {
+  HNode *x = n->in[0];
+  Sides s = {.x = x, .n = n};
+  int own[64], want[64];
+  Choice best;
+  bool copied;
+  if (c->parent || n->part || n->rows || x->part || x->rows || n->rank < 2 || x->rank < 2 ||
+      n->rank > MOST || x->rank > MOST || hlo_count(n) <= 1024 || plan_same_dimensions(n) ||
+      has_product(x, true, 0) || has_product(n, false, 0))
+    return;
+  find_groups(&s);
+  value_order_default(law, x, own);
+  bool known = wanted(law, n, want, &copied) || repeated_order(law, &s, want);
+  if (!decide(law, &s, own, known ? want : NULL, copied, &best)) return;
+  bool fits = known;
+  for (int i = 0; i < n->rank && known; i++) fits &= best.n[i] == want[i];
+  /* of an argument only a copy is a result: in another order as it is read, or as it is written */
+  bool copy = best.view && copied && x->kind == H_PARAM && (fits || !best.moved);
+  bool moved = best.moved || plan_stacked(x);
+  if (is_free(x)) moved = x->lies && memcmp(x->lies, best.x, sizeof *best.x * (size_t)x->rank);
+  if (x->kind != H_PARAM && !is_free(x)) x->apart = true;
+  if (is_free(x) && !x->lies) {
+    lie(g, x, best.x);
+    x->apart = !(best.view && n->is_output); /* else it is made as that */
+  }
+  if (moved && !copy) {
+    x = hlo_node(g, c, H_EWISE, OP_COPY, n->src, x->dt, x->rank, x->d, 1, &x);
+    lie(g, x, best.x);
+    n->in[0] = x;
+  }
+  lie(g, n, copy ? want : best.n);
+  n->view = best.view && !copy;
+  n->copies = copy;
+  n->turned = copy && (fits ? own[0] != best.x[0] : best.n[0] != want[0]);
+}

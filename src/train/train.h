@@ -326,7 +326,7 @@ typedef struct TrainOpts {
   /* Called when a step's loss is known: one step late, so that nothing stalls. */
   void (*progress)(void *arg, const Progress *p);
   void *arg;
-  int profile;              /* record this many steps, after the first two; 0: none */
+  int profile;  /* record this many steps, after the first two; 0: none */
   bool phantom; /* the device computes no numbers: losses are NAN, nothing is kept in `out` */
   const volatile int *stop; /* becomes nonzero: finish this step, save, return; may be NULL */
 } TrainOpts;

@@ -1,17 +1,21 @@
-/* pass_inline: one function. Calls are replaced by a copy of the callee's ops, callees first; a
- * composite becomes the chlo op of its name when weft has one that computes the same, else its
- * decomposition; sdy.named_computation becomes its body, and so does async_start. Values have no use
- * lists, so the walk carries a table of replacements and rewrites operands as it goes. */
+/* pass_inline: one function. Calls are replaced by a copy of the callee's ops, callees first, or,
+ * where there is no other call, by the ops themselves; a composite becomes the chlo op of its name
+ * when weft has one that computes the same, else its decomposition; sdy.named_computation becomes
+ * its body, and so does async_start. Values have no use lists, so the walk carries a table of
+ * replacements and rewrites operands as it goes. */
 #include "compile/pass/pass.h"
 
 #include <stdlib.h>
 
 #define MAX_OPS 4000000 /* nested calls can double the program each time */
+#define MAX_DEPTH 10000 /* of calls in calls: the stack is finite */
 
 typedef struct Inliner {
   Module *m;
   Map *state; /* function name -> VISITING or DONE */
+  Map *once;  /* names of functions that one op calls, others that more do */
   int64_t made;
+  int depth;
 } Inliner;
 
 static char visiting, done;
@@ -19,8 +23,8 @@ static char visiting, done;
 static Err *inline_func(Inliner *in, Func *f, const Op *call);
 
 static Value *resolve(Map *rep, Value *v) {
-  Value *r = map_get(rep, (Str){(const char *)&v, sizeof v});
-  return r ? r : v;
+  for (Value *r; (r = map_get(rep, (Str){(const char *)&v, sizeof v}));) v = r;
+  return v;
 }
 
 static void replace(Map *rep, Value *v, Value *by) {
@@ -46,13 +50,63 @@ static void paste(Inliner *in, const Region *r, Op *at, Value **map) {
   }
 }
 
-static Err *inline_call(Inliner *in, Op *op, Func *callee, Map *rep) {
+/* A custom call may name functions; then they stay. */
+static bool calls_by_name(const Region *r) {
+  for (const Op *op = r->first; op; op = op->next) {
+    if (op->kind == OP_CUSTOM_CALL && op_attr(op, "called_computations")) return true;
+    for (int i = 0; i < op->n_regions; i++)
+      if (calls_by_name(op->regions[i])) return true;
+  }
+  return false;
+}
+
+/* Ops of functions that more than one op calls must stay. */
+static char one_call, more_calls;
+
+static void count_call(Map *once, Str name) {
+  map_set(once, name, map_get(once, name) ? &more_calls : &one_call);
+}
+
+static void count_calls(Map *once, const Region *r) {
+  for (const Op *op = r->first; op; op = op->next) {
+    if (op->kind == OP_CALL) count_call(once, op_str(op, "callee"));
+    if (op->kind == OP_COMPOSITE) count_call(once, op_str(op, "decomposition"));
+    for (int i = 0; i < op->n_regions; i++) count_calls(once, op->regions[i]);
+  }
+}
+
+/* The ops of the region move before `at`; its terminator stays. */
+static void move_before(Region *r, Op *at) {
+  for (Op *b = r->first, *next; b && b != r->last; b = next) {
+    next = b->next;
+    op_remove(b);
+    op_insert_before(at, b);
+  }
+}
+
+/* The callee's ops themselves; the walk goes on with the first of them. */
+static void splice(Op *op, Func *callee, Map *rep, Op **next) {
+  Region *body = callee->body;
+  for (int i = 0; i < op->n_operands; i++) replace(rep, body->args[i], op->operands[i]);
+  Op *first = body->first;
+  move_before(body, op);
+  for (int i = 0; i < op->n_results; i++) replace(rep, &op->results[i], body->last->operands[i]);
+  op_remove(op);
+  if (first != body->last) *next = first;
+}
+
+static Err *inline_call(Inliner *in, Op *op, Func *callee, Map *rep, Op **next) {
   if (!callee || !callee->body)
     return op_err(op, ERR_NOT_FOUND, "calls a function that the module does not have");
-  TRY(inline_func(in, callee, op));
   if (callee->body->n_args != op->n_operands)
     return op_err(op, ERR_INVALID, "passes %d arguments to a function of %d", op->n_operands,
                   callee->body->n_args);
+  if (map_get(in->once, callee->name) == &one_call &&
+      map_get(in->state, callee->name) != &visiting) {
+    splice(op, callee, rep, next);
+    return NULL;
+  }
+  TRY(inline_func(in, callee, op));
   in->made += count_ops(callee->body);
   if (in->made > MAX_OPS)
     return op_err(op, ERR_EXHAUSTED, "the program has more than %d operations when inlined",
@@ -69,16 +123,6 @@ static Err *inline_call(Inliner *in, Op *op, Func *callee, Map *rep) {
   free(map);
   op_remove(op);
   return NULL;
-}
-
-/* The ops of op's region move out, before it; its terminator stays. */
-static void move_out(Op *op) {
-  Region *body = op->regions[0];
-  for (Op *b = body->first, *next; b && b != body->last; b = next) {
-    next = b->next;
-    op_remove(b);
-    op_insert_before(op, b);
-  }
 }
 
 /* Composites that are one op of weft's. */
@@ -117,13 +161,13 @@ static Err *inline_region(Inliner *in, Region *r, Map *rep) {
     next = op->next;
     for (int i = 0; i < op->n_operands; i++) op->operands[i] = resolve(rep, op->operands[i]);
     if (op->kind == OP_CALL) {
-      TRY(inline_call(in, op, module_func(in->m, op_str(op, "callee")), rep));
+      TRY(inline_call(in, op, module_func(in->m, op_str(op, "callee")), rep, &next));
       continue;
     }
     if (op->kind == OP_COMPOSITE) {
       Op *native = native_composite(in, op);
       if (!native) {
-        TRY(inline_call(in, op, module_func(in->m, op_str(op, "decomposition")), rep));
+        TRY(inline_call(in, op, module_func(in->m, op_str(op, "decomposition")), rep, &next));
         continue;
       }
       native->loc = op->loc;
@@ -136,7 +180,7 @@ static Err *inline_region(Inliner *in, Region *r, Map *rep) {
       Region *body = op->regions[0];
       for (int i = 0; i < body->n_args; i++) replace(rep, body->args[i], op->operands[i]);
       TRY(inline_region(in, body, rep));
-      move_out(op);
+      move_before(op->regions[0], op);
       for (int i = 0; i < op->n_results; i++)
         replace(rep, &op->results[i], body->last->operands[i]);
       op_remove(op);
@@ -153,22 +197,16 @@ static Err *inline_func(Inliner *in, Func *f, const Op *call) {
   if (s == &visiting)
     return op_err(call, ERR_INVALID, "function @%.*s calls itself; StableHLO has no recursion",
                   STR_ARG(f->name));
+  if (in->depth == MAX_DEPTH)
+    return op_err(call, ERR_EXHAUSTED, "calls nested over %d deep", MAX_DEPTH);
   map_set(in->state, f->name, &visiting);
   Map *rep = map_new();
+  in->depth++;
   Err *e = inline_region(in, f->body, rep);
+  in->depth--;
   map_free(rep);
   map_set(in->state, f->name, &done);
   return e;
-}
-
-/* A custom call may name functions; then they stay. */
-static bool calls_by_name(const Region *r) {
-  for (const Op *op = r->first; op; op = op->next) {
-    if (op->kind == OP_CUSTOM_CALL && op_attr(op, "called_computations")) return true;
-    for (int i = 0; i < op->n_regions; i++)
-      if (calls_by_name(op->regions[i])) return true;
-  }
-  return false;
 }
 
 /* ---- futures: what was started is done where it starts ------------------------------------- */
@@ -210,7 +248,7 @@ static void settle(Region *r, Map *rep) {
     for (int i = 0; i < op->n_regions; i++) settle(op->regions[i], rep);
     next = op->next;
     if (op->kind == OP_ASYNC_START) {
-      move_out(op);
+      move_before(op->regions[0], op);
       op_remove(op);
     } else if (op->kind == OP_ASYNC_DONE) {
       const Op *end = op->operands[0]->def->regions[0]->last;
@@ -225,9 +263,15 @@ static void settle(Region *r, Map *rep) {
 Err *pass_inline(Module *m) {
   Func *main = module_main(m);
   if (!main || !main->body) return err_new(ERR_INVALID, "the program has no main function");
-  Inliner in = {.m = m, .state = map_new()};
+  Inliner in = {.m = m, .state = map_new(), .once = map_new()};
+  bool all_stay = false;
+  for (int i = 0; i < m->funcs.n; i++)
+    all_stay |= m->funcs.v[i]->body && calls_by_name(m->funcs.v[i]->body);
+  for (int i = 0; i < m->funcs.n && !all_stay; i++)
+    if (m->funcs.v[i]->body) count_calls(in.once, m->funcs.v[i]->body);
   Err *e = inline_func(&in, main, NULL);
   map_free(in.state);
+  map_free(in.once);
   if (e) return e;
   int starts = 0;
   if (futures_are_plain(main->body, &starts) && starts) {
@@ -235,7 +279,7 @@ Err *pass_inline(Module *m) {
     settle(main->body, rep);
     map_free(rep);
   }
-  if (!calls_by_name(main->body)) {
+  if (!all_stay) {
     m->funcs.v[0] = main;
     m->funcs.n = 1;
   }

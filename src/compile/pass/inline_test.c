@@ -70,8 +70,53 @@ static void other_futures_stay(void **unused) {
   same_result("barrier", before, after, 1, &in, 0);
 }
 
+/* A chain of `depth` functions, each called `calls` times by the one before; each adds its argument. */
+static void write_chain(Buf *b, int depth, int calls) {
+  for (int i = 0; i <= depth; i++) {
+    if (i) buf_printf(b, "func.func private @f%d(%%a: tensor<2xf32>) -> tensor<2xf32> {\n", i);
+    else buf_cstr(b, "func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> {\n");
+    for (int k = 0; k < calls && i < depth; k++)
+      buf_printf(b, "  %%%d = call @f%d(%%a) : (tensor<2xf32>) -> tensor<2xf32>\n", k, i + 1);
+    if (calls == 1 && i < depth) buf_cstr(b, "  %r = stablehlo.add %0, %a : tensor<2xf32>\n");
+    buf_printf(b, "  return %s : tensor<2xf32>\n}\n", i == depth ? "%a" : calls == 1 ? "%r" : "%0");
+  }
+}
+
+/* Nothing is copied that is needed once: all of the chain's copies would be millions of ops. */
+static void a_long_chain_of_calls(void **unused) {
+  (void)unused;
+  Buf b = {0};
+  write_chain(&b, 3000, 1);
+  Module *m = read_program((Str){b.p, b.n});
+  ok(pass_inline(m));
+  ok(ir_verify(m));
+  assert_int_equal(count(module_main(m)->body, OP_ADD), 3000);
+  module_free(m);
+  b.n = 0;
+  write_chain(&b, 150, 1);
+  Tensor *in = two_numbers();
+  Module *before = read_program((Str){b.p, b.n}), *after = read_program((Str){b.p, b.n});
+  ok(pass_inline(after));
+  same_result("chain", before, after, 1, &in, 0);
+  buf_free(&b);
+}
+
+static void too_deep_is_said(void **unused) {
+  (void)unused;
+  Buf b = {0};
+  write_chain(&b, 15000, 2);
+  Module *m = read_program((Str){b.p, b.n});
+  Err *e = pass_inline(m);
+  assert_non_null(e);
+  assert_int_equal(e->code, ERR_EXHAUSTED);
+  err_free(e);
+  module_free(m);
+  buf_free(&b);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(futures_are_done_at_once),
-                                     cmocka_unit_test(other_futures_stay)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(futures_are_done_at_once), cmocka_unit_test(other_futures_stay),
+      cmocka_unit_test(a_long_chain_of_calls), cmocka_unit_test(too_deep_is_said)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

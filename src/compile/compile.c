@@ -24,6 +24,7 @@ static const struct {
     {"bands", pass_bands},
     {"simplify", pass_simplify},
     {"threefry", pass_threefry},
+    {"narrow", pass_narrow},
     {"pads", pass_pads},
     {"apart", pass_apart},
     {"pools", pass_pools},

@@ -31,6 +31,8 @@ Err *pass_resample(Module *m);
 Err *pass_tiny_products(Module *m);
 /* Values beside their own edges, as padding by reflection writes them, become weft.places. */
 Err *pass_places(Module *m);
+/* What is computed of narrower elements and transposed is computed of them transposed. */
+Err *pass_narrow(Module *m);
 /* Sums of padded pieces become the pieces side by side. */
 Err *pass_pads(Module *m);
 /* Arithmetic on columns side by side is done on the columns. */

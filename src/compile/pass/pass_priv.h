@@ -14,8 +14,8 @@
 void compile_move_built(Op *end, Op *at);
 /* What op, of one result, is written as, built at the end of its region; NULL: it stays. */
 typedef Value *Rewrite(Build *b, const Op *op);
-/* Applies it to every operation of this kind, in regions as well. */
-void compile_rewrite(Module *m, OpKind kind, Rewrite *rewritten);
+/* Applies it to every operation of this kind, in regions as well. false: all of them stayed. */
+bool compile_rewrite(Module *m, OpKind kind, Rewrite *rewritten);
 
 /* ---- simplify ---- */
 

@@ -9,10 +9,11 @@ void compile_move_built(Op *end, Op *at) {
   }
 }
 
-static void walk(Module *m, Region *r, OpKind kind, Rewrite *rewritten) {
+static bool walk(Module *m, Region *r, OpKind kind, Rewrite *rewritten) {
+  bool any = false;
   for (Op *op = r->first, *next; op; op = next) {
     next = op->next;
-    for (int i = 0; i < op->n_regions; i++) walk(m, op->regions[i], kind, rewritten);
+    for (int i = 0; i < op->n_regions; i++) any |= walk(m, op->regions[i], kind, rewritten);
     if (op->kind != kind) continue;
     Build b = {.m = m, .r = r, .loc = op->loc};
     Op *end = r->last;
@@ -21,9 +22,11 @@ static void walk(Module *m, Region *r, OpKind kind, Rewrite *rewritten) {
     compile_move_built(end, op);
     value_replace_all(r->func, &op->results[0], v);
     op_remove(op);
+    any = true;
   }
+  return any;
 }
 
-void compile_rewrite(Module *m, OpKind kind, Rewrite *rewritten) {
-  walk(m, module_main(m)->body, kind, rewritten);
+bool compile_rewrite(Module *m, OpKind kind, Rewrite *rewritten) {
+  return walk(m, module_main(m)->body, kind, rewritten);
 }

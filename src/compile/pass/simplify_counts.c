@@ -1,6 +1,7 @@
 /* Rules of pass_simplify for counts, numbers of elements made of iotas and constants: random numbers
  * begin as 64-bit ones, of which the upper half is nothing until there are 2^32 of them, and are cut
- * to 32 bits. Counted in 32 bits at once, lanes are half as wide. */
+ * to 32 bits. Counted in 32 bits at once, lanes are half as wide. Counts as indices are never negative,
+ * which JAX asks of each. */
 #include "compile/pass/pass_priv.h"
 
 #define MOST_DEPTH 12
@@ -65,6 +66,13 @@ static Value *counted_in(Simp *s, Op *at, Value *v, DType t) {
   return simp_op(s, at, op->kind, op->n_operands, in, type, op->n_attrs, op->attrs);
 }
 
+/* A count, less than nothing? */
+static bool is_never_less(const Op *op) {
+  const void *p = value_splat(op->operands[1]);
+  return p && str_is(op_str(op, "comparison_direction"), "LT") &&
+         elem_get_i64(op->operands[1]->type->dtype, p) == 0 && most_of(op->operands[0], 0) >= 0;
+}
+
 static Value *zeros(Simp *s, Op *at, Type *type) {
   Tensor *none = tensor_make(type->dtype, 0, NULL);
   memset(none->data, 0, tensor_bytes(none));
@@ -86,6 +94,8 @@ bool simp_count(Simp *s, Op *op) {
     double most = bits > 0 && bits < dtype_bits(from) ? most_of(x, 0) : -1;
     if (most >= 0 && (bits > 52 || most < (double)((int64_t)1 << bits)))
       by = zeros(s, op, op_type(op));
+  } else if (op->kind == OP_COMPARE && is_whole(from) && is_never_less(op)) {
+    by = zeros(s, op, op_type(op));
   }
   if (!by) return false;
   simp_replace(s, &op->results[0], by);

@@ -141,6 +141,21 @@ static void no_elements_no_work(void **unused) {
   module_free(p.m);
 }
 
+static void counts_are_not_negative(void **unused) {
+  (void)unused;
+  for (int k = 0; k < 2; k++) {
+    Prog p = start();
+    Type *t = b_type(&p.b, DT_I32, 1, (int64_t[]){40});
+    Value *i = b_adds(&p.b, b_muls(&p.b, b_iota(&p.b, t, 0), 3), k ? -1 : 1), *x = b_arg(&p.b, t);
+    Value *y = b_select(&p.b, b_compare(&p.b, "LT", i, b_full(&p.b, t, 0)), x, i);
+    b_return(&p.b, 1, &y);
+    ok(pass_simplify(p.m));
+    ok(ir_verify(p.m));
+    assert_int_equal(count(p.m, OP_SELECT) + count(p.m, OP_COMPARE), 2 * k);
+    module_free(p.m);
+  }
+}
+
 static void sums_of_none_are_their_start(void **unused) {
   (void)unused;
   Prog p = start();
@@ -167,6 +182,7 @@ int main(void) {
       cmocka_unit_test(outer_products_turn_around),
       cmocka_unit_test(no_elements_no_work),
       cmocka_unit_test(sums_of_none_are_their_start),
+      cmocka_unit_test(counts_are_not_negative),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -66,6 +66,40 @@ V gather_each(Gen *g, DType t, V base, V at) {
   return all;
 }
 
+/* The same where the lanes lie in a row, as they do along the frames of a signal: one load. The ends of
+ * those that do not tell so soon. */
+static V gather_row_or_each(Gen *g, DType t, V base, V at) {
+  LLVMTypeRef lane = LLVMGetElementType(LLVMTypeOf(at)), i64 = LLVMInt64TypeInContext(g->ctx),
+              bits = LLVMIntTypeInContext(g->ctx, (unsigned)g->vl);
+  const unsigned long long far = (unsigned long long)g->vl - 1;
+  V first = LLVMBuildExtractElement(B, at, LLVMConstNull(lane), "");
+  V last = LLVMBuildExtractElement(B, at, LLVMConstInt(lane, far, 0), "");
+  V apart = LLVMBuildSub(B, last, first, ""), v[2];
+  LLVMBasicBlockRef from[2], row = LLVMAppendBasicBlockInContext(g->ctx, g->fn, "");
+  gen_open_either(g, LLVMBuildICmp(B, LLVMIntEQ, apart, LLVMConstInt(lane, far, 0), ""), from);
+
+  V to_after = LLVMGetBasicBlockTerminator(from[0]);
+  LLVMPositionBuilderBefore(B, to_after);
+  V in_row = LLVMBuildAdd(B, k_splat(g, first, g->vl), gen_lane_ids(g, lane), "");
+  V same = LLVMBuildBitCast(B, LLVMBuildICmp(B, LLVMIntEQ, at, in_row, ""), bits, "");
+  V all = LLVMBuildICmp(B, LLVMIntEQ, same, LLVMConstAllOnes(bits), "");
+  LLVMBuildCondBr(B, all, row, from[1]);
+  LLVMInstructionRemoveFromParent(to_after);
+  LLVMPositionBuilderAtEnd(B, row);
+  LLVMInsertIntoBuilder(B, to_after);
+  LLVMPositionBuilderBefore(B, to_after);
+  if (lane != i64) first = LLVMBuildSExt(B, first, i64, "");
+  V ptr = LLVMBuildGEP2(B, mem_type(g, t, 0), base, &first, 1, "");
+  v[0] = gen_align(LLVMBuildLoad2(B, mem_type(g, t, g->vl), ptr, ""), t);
+
+  LLVMPositionBuilderBefore(B, LLVMGetBasicBlockTerminator(from[1]));
+  v[1] = gather_each(g, t, base, at);
+  gen_at_level(g, g->level);
+  V r = LLVMBuildPhi(B, LLVMTypeOf(v[0]), "");
+  LLVMAddIncoming(r, v, (LLVMBasicBlockRef[]){row, from[1]}, 2);
+  return r;
+}
+
 V gather_lanes(Gen *g, const DagNode *n) {
   int level;
   bool vec;
@@ -83,5 +117,7 @@ V gather_lanes(Gen *g, const DagNode *n) {
     at = LLVMBuildAdd(B, at, gen_const_lanes(g, reg_type(g, to, 0), steps), "");
     if (g->tail) at = LLVMBuildSelect(B, g->tail, at, LLVMConstNull(LLVMTypeOf(at)), "");
   }
-  return from_mem(g, n->t, gather_each(g, n->t, base, at));
+  bool here = g->point[n->level] == g->point[g->level] && !g->is_cycle; /* may be forked */
+  V all = (here ? gather_row_or_each : gather_each)(g, n->t, base, at);
+  return from_mem(g, n->t, all);
 }

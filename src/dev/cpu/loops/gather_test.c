@@ -23,6 +23,37 @@ static const struct {
                  "slice_sizes = array<i64: 1>}> : (tensor<740x@T>, tensor<740x@I>) -> "
                  "tensor<740x@T>\n"
                  "%r = stablehlo.add %g, %f : tensor<740x@T>\nreturn %r : tensor<740x@T>"},
+    /* rows of lanes, some of which begin before the operand or end behind it */
+    {"frames",
+     "%f = stablehlo.reshape %x : (tensor<20x37x@T>) -> tensor<740x@T>\n"
+     "%y = stablehlo.slice %x [0:20, 3:4] : (tensor<20x37x@T>) -> tensor<20x1x@T>\n"
+     "%b = stablehlo.reshape %y : (tensor<20x1x@T>) -> tensor<20x@T>\n"
+     "%c = stablehlo.convert %b : (tensor<20x@T>) -> tensor<20x@I>\n"
+     "%d = stablehlo.broadcast_in_dim %c, dims = [0] : (tensor<20x@I>) -> tensor<20x90x@I>\n"
+     "%n = stablehlo.iota dim = 1 : tensor<20x90x@I>\n"
+     "%s = stablehlo.add %d, %n : tensor<20x90x@I>\n"
+     "%g = \"stablehlo.gather\"(%f, %s) <{dimension_numbers = #stablehlo.gather<"
+     "collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 2>, "
+     "slice_sizes = array<i64: 1>}> : (tensor<740x@T>, tensor<20x90x@I>) -> "
+     "tensor<20x90x@T>\n"
+     "%r = stablehlo.add %g, %g : tensor<20x90x@T>\nreturn %r : tensor<20x90x@T>"},
+    {"known_columns",
+     "%i = stablehlo.constant dense<[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, "
+     "12, 13, 14, "
+     "15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 3, 4, 5, 6]> : tensor<40x@I>\n"
+     "%r = \"stablehlo.gather\"(%x, %i) <{dimension_numbers = #stablehlo.gather<"
+     "offset_dims = [0], collapsed_slice_dims = [1], start_index_map = [1], "
+     "index_vector_dim = 1>, slice_sizes = array<i64: 20, 1>}> : (tensor<20x37x@T>, "
+     "tensor<40x@I>) -> tensor<20x40x@T>\nreturn %r : tensor<20x40x@T>"},
+    {"known_elements",
+     "%f = stablehlo.reshape %x : (tensor<20x37x@T>) -> tensor<740x@T>\n"
+     "%i = stablehlo.constant dense<[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, "
+     "12, 13, 14, "
+     "15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 3, 4, 5, 6]> : tensor<40x@I>\n"
+     "%r = \"stablehlo.gather\"(%f, %i) <{dimension_numbers = #stablehlo.gather<"
+     "collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, "
+     "slice_sizes = array<i64: 1>}> : (tensor<740x@T>, tensor<40x@I>) -> "
+     "tensor<40x@T>\nreturn %r : tensor<40x@T>"},
     {"rows", "%f = stablehlo.slice %x [0:20, 3:4] : (tensor<20x37x@T>) -> tensor<20x1x@T>\n"
              "%c = stablehlo.convert %f : (tensor<20x1x@T>) -> tensor<20x1x@I>\n"
              "%g = \"stablehlo.gather\"(%x, %c) <{dimension_numbers = #stablehlo.gather<"

@@ -16,6 +16,8 @@ void gen_open_function(Gen *g, const char *name);
 V gen_open_loop(Gen *g, int level, V lo, V hi, int64_t step);
 void gen_open_if(Gen *g, int level, V cond); /* closed by gen_close_loop */
 void gen_close_loop(Gen *g, int level);
+/* The code of the current level goes on behind two blocks, for cond and else; no level is opened. */
+void gen_open_either(Gen *g, V cond, LLVMBasicBlockRef blocks[2]);
 V gen_alloca(Gen *g, LLVMTypeRef t);   /* in the entry block */
 void gen_open_flat(Gen *g, int level); /* a level without a loop: the place of the one outside */
 V gen_affine(Gen *g, const Affine *a); /* of the first lane */

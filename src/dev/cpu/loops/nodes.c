@@ -89,6 +89,19 @@ void gen_open_if(Gen *g, int level, V cond) {
   g->epoch[level] = ++g->next_epoch;
 }
 
+void gen_open_either(Gen *g, V cond, LLVMBasicBlockRef blocks[2]) {
+  LLVMBasicBlockRef after, from;
+  blocks[0] = fork_block(g, g->level, &after, &from);
+  blocks[1] = new_block(g);
+  for (int i = 0; i < 2; i++) {
+    LLVMPositionBuilderAtEnd(B, blocks[i]);
+    LLVMBuildBr(B, after);
+  }
+  LLVMPositionBuilderAtEnd(B, from);
+  LLVMBuildCondBr(B, cond, blocks[0], blocks[1]);
+  gen_at_level(g, g->level);
+}
+
 /* A level without a loop: the same place as the one outside it. */
 void gen_open_flat(Gen *g, int level) {
   g->point[level] = g->point[level - 1];

@@ -1,14 +1,17 @@
-/* gather by runs of memory (indexed.h). */
+/* gather by runs of memory (indexed.h). Places that follow one another, as the frames of a signal do,
+ * are joined to longer ones when the indices are read. */
 #include "dev/cpu/kernel/clones.h"
 #include "dev/cpu/ops/indexed.h"
 
-#define BATCH 256 /* index vectors at a time */
+#define BATCH 256  /* index vectors at a time */
+#define STRETCH 16 /* runs, on average, that are worth joining */
 
 typedef struct Gather {
   const Walk *w;
   const char *indices, *in;
   char *out;
-  int64_t *from, *to; /* of all index vectors */
+  int64_t *from, *to; /* of all index vectors, or */
+  int64_t *length, n; /* of n stretches: elements; NULL: not joined */
 } Gather;
 
 #define COPIES(T)                                          \
@@ -74,14 +77,40 @@ static void find_windows(void *arg, int64_t begin, int64_t end) {
   walk_windows(r->w, r->indices, true, begin, end, r->from + begin, r->to + begin);
 }
 
+/* Index vectors whose runs follow one another on both sides become stretches, in place. */
+static void join_windows(Gather *r) {
+  const int64_t run = r->w->run, n = r->w->n;
+  int64_t breaks = 0;
+  for (int64_t i = 1; i < n; i++)
+    breaks += (r->from[i] != r->from[i - 1] + run) | (r->to[i] != r->to[i - 1] + run);
+  if (breaks * STRETCH > n) return;
+  r->length = r->to + n;
+  for (int64_t i = 0; i < n; i++) {
+    const int64_t last = r->n - 1;
+    if (i && r->from[i] == r->from[last] + r->length[last] &&
+        r->to[i] == r->to[last] + r->length[last]) {
+      r->length[last] += run;
+      continue;
+    }
+    r->from[r->n] = r->from[i];
+    r->to[r->n] = r->to[i];
+    r->length[r->n++] = run;
+  }
+}
+
 static void gather_runs(void *arg, int64_t begin,
                         int64_t end) { /* of the runs of a window, all index vectors */
   const Gather *r = arg;
   const Walk *w = r->w;
   size_t unit = (size_t)dtype_bytes(w->type), bytes = unit * (size_t)w->run;
-  for (int64_t k = begin; k < end; k++)
-    copy_runs(unit, bytes, w->n, r->from, r->to, r->in + (size_t)w->at_operand[k] * unit,
-              r->out + (size_t)w->at_other[k] * unit);
+  for (int64_t k = begin; k < end; k++) {
+    const char *in = r->in + (size_t)w->at_operand[k] * unit;
+    char *out = r->out + (size_t)w->at_other[k] * unit;
+    if (!r->length) copy_runs(unit, bytes, w->n, r->from, r->to, in, out);
+    for (int64_t i = 0; i < r->n; i++)
+      memcpy(out + (size_t)r->to[i] * unit, in + (size_t)r->from[i] * unit,
+             (size_t)r->length[i] * unit);
+  }
 }
 
 /* Rows of `run` bytes, in the order of the index vectors. */
@@ -123,6 +152,21 @@ CLONES static void gather_rows(int64_t unit, int64_t run, int64_t n, const int32
   }
 }
 
+CLONES static int64_t count_breaks(const int32_t *at, int64_t n, int32_t run) {
+  int32_t breaks = 0;
+  for (int64_t k = 1; k < n; k++) breaks += at[k] != at[k - 1] + run;
+  return breaks;
+}
+
+/* The same where most runs follow the one before. */
+static void gather_stretches(int64_t unit, int64_t run, int64_t n, const int32_t *at,
+                             const char *in, char *out) {
+  for (int64_t k = 0, next; k < n; k = next) {
+    for (next = k + 1; next < n && (at[next] - at[next - 1]) * unit == run;) next++;
+    memcpy(out + k * run, in + (int64_t)at[k] * unit, (size_t)((next - k) * run));
+  }
+}
+
 static void gather_simple(void *arg, int64_t begin, int64_t end) {
   const Gather *r = arg;
   int32_t at[SIMPLE_BATCH];
@@ -130,7 +174,8 @@ static void gather_simple(void *arg, int64_t begin, int64_t end) {
   for (int64_t i = begin; i < end; i += SIMPLE_BATCH) {
     int64_t n = MIN(SIMPLE_BATCH, end - i);
     walk_simple(r->w, r->indices, true, i, i + n, at);
-    gather_rows(unit, run, n, at, r->in, r->out + i * run);
+    bool stretches = n > STRETCH && count_breaks(at, n, (int32_t)r->w->run) * STRETCH <= n;
+    (stretches ? gather_stretches : gather_rows)(unit, run, n, at, r->in, r->out + i * run);
   }
 }
 
@@ -152,9 +197,10 @@ static Err *run(void *state, const Op *op, void *const *in, void *const *out) {
     cpu_parallel(w->n, MAX(1, 200000 / (cost * w->n_runs)), gather_vectors, &r);
     return NULL;
   }
-  r.from = xmalloc(sizeof(int64_t) * 2 * (size_t)w->n);
+  r.from = xmalloc(sizeof(int64_t) * 3 * (size_t)w->n);
   r.to = r.from + w->n;
   cpu_parallel(w->n, 16384, find_windows, &r);
+  join_windows(&r);
   cpu_parallel(w->n_runs, MAX(1, 200000 / (cost * w->n)), gather_runs, &r);
   free(r.from);
   return NULL;

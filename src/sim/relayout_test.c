@@ -382,8 +382,7 @@ static void test_pooled(void **state) {
   sim_report_free(r);
 }
 
-/* Images as rows of a product: of three dimensions one of the inner two shares the tiles of its result,
- * even where the outermost would pad less. */
+/* Images as rows of a product: in tiles of 16 rows the batch of 8 is padded more than sides of 28. */
 static void test_three_rows(void **state) {
   (void)state;
   static const char text[] =

@@ -61,8 +61,57 @@ static void test_scores_of_vectors(void **state) {
   peak_near(text, "tpu-v5e", 3252736, 0.05);
 }
 
+/* What a depthwise convolution wrote with the batch in sublanes, less its rows' sums, for a product and the
+ * gradient of its weight: stored where the product takes a side of the image into its tiles, made again
+ * where it takes the batch. */
+static void test_turned(void **state) {
+  (void)state;
+  static const struct {
+    int batch, side, c;
+    const char *chip;
+    double peak;
+  } cases[] = {{8, 28, 96, "tpu-v5e", 8954368},
+               {8, 28, 96, "tpu-v4", 8954368},
+               {16, 14, 192, "tpu-v5e", 9060864},
+               {16, 15, 192, "tpu-v4", 10256896},
+               {32, 14, 128, "tpu-v6e", 10158112}};
+  char text[4000];
+  for (int i = 0; i < COUNT_OF(cases); i++) {
+    int b = cases[i].batch, side = cases[i].side, c = cases[i].c;
+    snprintf(
+        text, sizeof text,
+        "!x = tensor<%dx%dx%dx%dxbf16>\n!y = tensor<%dx%dx%dx%dxf32>\n"
+        "!r = tensor<%dx%dx%dxf32>\n!h = tensor<%dx%dx%dx%dxbf16>\n!g = tensor<%dx%dx%dx%dxf32>\n"
+        "!k = tensor<7x7x1x%dxbf16>\n!w = tensor<%dx%dxbf16>\n!s = tensor<%dxf32>\n"
+        "func.func public @main(%%x: !x, %%k: !k, %%w: !w) -> (!s, !w) {\n"
+        "  %%z = stablehlo.constant dense<0.0> : tensor<f32>\n"
+        "  %%0 = stablehlo.convolution(%%x, %%k) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, "
+        "1, "
+        "f], window = {pad = [[3, 3], [3, 3]]} {batch_group_count = 1 : i64, feature_group_count = "
+        "%d : i64} : (!x, !k) -> !x\n"
+        "  %%1 = stablehlo.convert %%0 : (!x) -> !y\n"
+        "  %%2 = stablehlo.reduce(%%1 init: %%z) applies stablehlo.add across dimensions = [3] : "
+        "(!y, tensor<f32>) -> !r\n"
+        "  %%3 = stablehlo.broadcast_in_dim %%2, dims = [0, 1, 2] : (!r) -> !y\n"
+        "  %%4 = stablehlo.subtract %%1, %%3 : !y\n"
+        "  %%5 = stablehlo.convert %%4 : (!y) -> !x\n"
+        "  %%6 = stablehlo.dot_general %%5, %%w, contracting_dims = [3] x [0] : (!x, !w) -> !h\n"
+        "  %%7 = stablehlo.tanh %%6 : !h\n"
+        "  %%8 = stablehlo.convert %%7 : (!h) -> !g\n"
+        "  %%9 = stablehlo.reduce(%%8 init: %%z) applies stablehlo.add across dimensions = [0, 1, "
+        "2] : (!g, tensor<f32>) -> !s\n"
+        "  %%10 = stablehlo.dot_general %%5, %%7, contracting_dims = [0, 1, 2] x [0, 1, 2] : (!x, "
+        "!h) -> !w\n"
+        "  return %%9, %%10 : !s, !w\n}\n",
+        b, side, side, c, b, side, side, c, b, side, side, b, side, side, 4 * c, b, side, side,
+        4 * c, c, c, 4 * c, 4 * c, c);
+    peak_near(text, cases[i].chip, cases[i].peak, 0.001);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_mask),
-                                     cmocka_unit_test(test_scores_of_vectors)};
+                                     cmocka_unit_test(test_scores_of_vectors),
+                                     cmocka_unit_test(test_turned)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -178,6 +178,9 @@ bool plan_slices_tiles(const Plan *p, const HNode *n);
 /* The order that a product wants for an operand or result (`roles`: its c->out, ...): the two minor
  * dimensions may not be batch (of a dot) or spatial (of a convolution). */
 void plan_conv_order(const Law *law, const HNode *n, const HConv *c, const char *roles, int *order);
+/* Which of a dot's rows lies in tiles: the dimension of its first operand that is padded least, in tiles
+ * of 16 where it is one of an image's three; of equals `like`, else the last. */
+int plan_dot_row(const HNode *x, const HConv *c, int like);
 /* Does a dot exchange the batch in sublanes of its operand v for another dimension as it reads it? */
 bool plan_turned_inside(const HValue *v, const HConv *c, const char *roles);
 /* Does the order that v has do for it? */

@@ -76,13 +76,25 @@ static bool given_order(const Law *law, const HNode *n, int *order, int depth) {
   return true;
 }
 
-/* How much whole tiles of 8 rows pad an operand at least, with dimension d in the tile. */
-static double padding_with(const HNode *n, int d) {
+/* How much whole tiles of so many rows pad an operand at least, with dimension d in the tile. */
+static double padding_with(const HNode *n, int d, double tile) {
   double best = HUGE_VAL;
   for (int i = 0; i < n->rank; i++) {
     double a = (double)n->d[d], b = (double)n->d[i];
     if (i == d || a <= 0 || b <= 0) continue;
-    best = MIN(best, MIN(up(a, 128) * up(b, 8), up(a, 8) * up(b, 128)) / (a * b));
+    best = MIN(best, MIN(up(a, 128) * up(b, tile), up(a, tile) * up(b, 128)) / (a * b));
+  }
+  return best;
+}
+
+int plan_dot_row(const HNode *x, const HConv *c, int like) {
+  int rows = 0, best = -1;
+  double least = HUGE_VAL;
+  for (int i = 0; i < x->rank; i++) rows += c->lhs[i] == 'm';
+  for (int i = x->rank - 1; i >= 0; i--) {
+    if (c->lhs[i] != 'm' || x->d[i] <= 1) continue;
+    double pad = padding_with(x, i, rows > 2 ? 16 : 8) - (i == like ? 1e-9 : 0);
+    if (pad < least) least = pad, best = i;
   }
   return best;
 }
@@ -113,12 +125,12 @@ static bool sums_along(const HNode *n, int d, int depth) {
 }
 
 /* The result of a dot: a row and the last column dimension share the tiles. The row is the one that is
- * nearest to the lanes in an operand whose order is given, the one with which another operand pads
- * least, the last of equals; not the outermost of three. False when it has not both. */
+ * nearest to the lanes in an operand whose order is given, in another as plan_dot_row has it. False when
+ * it has not both. */
 static bool dot_order(const Law *law, const HNode *n, const HNode *dot, const char *out,
                       const int *from, int *order) {
   const HConv *c = dot->conv;
-  int m = -1, f = -1, k = 0, left[64], rows = 0, best = -1;
+  int m = -1, f = -1, k = 0, left[64], rows = 0;
   for (int i = 0; i < n->rank; i++) {
     rows += out[i] == 'm';
     if (n->d[i] <= 1) continue;
@@ -130,15 +142,11 @@ static bool dot_order(const Law *law, const HNode *n, const HNode *dot, const ch
   int q = 0;
   while (given && q < x->rank && (c->lhs[left[q]] != 'm' || x->d[left[q]] <= 1)) q++;
   if (given && q < x->rank) m = row_of(n, dot, from, left[q], m);
-  double least = HUGE_VAL;
-  int outer = 0;
-  while (rows > 2 && outer < x->rank && c->lhs[outer] != 'm') outer++;
-  for (int i = x->rank - 1; i >= outer + (rows > 2) && rows > 1 && c->batch == 1 && !given; i--) {
-    int at = c->lhs[i] == 'm' && x->d[i] > 1 ? row_of(n, dot, from, i, -1) : -1;
-    double pad = at < 0 ? HUGE_VAL : padding_with(x, i) - (at == m ? 1e-9 : 0);
-    if (pad < least) least = pad, best = at;
+  if (rows > 1 && c->batch == 1 && !given) {
+    int last = x->rank - 1;
+    while (last >= 0 && (c->lhs[last] != 'm' || row_of(n, dot, from, last, -1) != m)) last--;
+    m = row_of(n, dot, from, plan_dot_row(x, c, last), m);
   }
-  if (best >= 0) m = best;
   if (m < 0 || f < 0) return false;
   if (m > f) { /* of equals the later one lies in lanes, unless sums run over it */
     int t = m;

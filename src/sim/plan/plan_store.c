@@ -204,6 +204,37 @@ static double batch_in_lanes(const Law *law, const HNode *n) {
   return HUGE_VAL;
 }
 
+/* The convolution that an array of images is made of, element by element. */
+static const HNode *image_of(const HNode *n) {
+  for (int depth = 0; depth < 24; depth++) {
+    if (n->kind == H_CONV) return n->conv->is_conv ? n : NULL;
+    const HNode *next = NULL;
+    for (int i = 0; i < n->n_in && n->kind == H_EWISE && !next; i++)
+      if (n->in[i]->rank == n->rank && n->in[i]->kind != H_BCAST && n->in[i]->kind != H_CONST)
+        next = n->in[i];
+    if (!next) return NULL;
+    n = next;
+  }
+  return NULL;
+}
+
+/* Does a convolution write the images with the batch in sublanes, and a product want a side of them there?
+ * What it has to turn is not made inside of it. */
+static bool turned_by_product(const Law *law, const HNode *n) {
+  const HNode *image = n->rank > 3 && n->rank <= 64 ? image_of(n) : NULL;
+  if (!image) return false;
+  int order[64];
+  plan_conv_order(law, image, image->conv, image->conv->out, order);
+  if (image->conv->out[order[1]] != 'm') return false;
+  for (int i = 0; i < n->n_users; i++) {
+    const HNode *u = n->users[i];
+    if (u->kind == H_CONV && !u->conv->is_conv && u->conv->batch == 1 && u->in[0] == n &&
+        u->conv->lhs[order[1]] == 'm' && plan_dot_row(n, u->conv, -1) != order[1])
+      return true;
+  }
+  return false;
+}
+
 static bool worth_storing(const Law *law, const HNode *n, const unsigned char *claimed) {
   double limit = law->repeat;
   bool summed = false;
@@ -227,6 +258,7 @@ static bool worth_storing(const Law *law, const HNode *n, const unsigned char *c
      * Where it comes to the same, two readers ask for the result, more do not. */
     limit = MIN(limit, (readers + 1.0) / (readers - 1) + (readers > 2 ? 1e-6 : 0));
     limit = MIN(limit, batch_in_lanes(law, n));
+    if (turned_by_product(law, n)) return true;
   }
   if (vpu_weight(n) >= 30 || n->op == OP_ATAN2 || n->op == OP_POWER || n->op == OP_CBRT)
     return true; /* a sine or the like */

@@ -27,7 +27,8 @@ static const char usage[] =
     "  --in FILE.npz    in0, in1, ...; without it inputs are normal random numbers of a fixed "
     "seed\n"
     "  --tol X          what counts as parting: max|a-b| / max|a| (default 1e-5)\n"
-    "  --top N          also list the N operations that add the most error (default 5)\n"
+    "  --top N          also list the N operations that add the most error (default 5); 0: stop\n"
+    "                   at the first, which spares most of the time of a large program\n"
     "  --json           the same as one JSON object\n"
     "  --help           this text\n"
     "\n"
@@ -83,13 +84,24 @@ static void expose(Module *m, Func *f, Value *const *v, int n) {
   free(types);
 }
 
+static uint64_t next_bits(uint64_t *state) {
+  return *state = *state * 6364136223846793005ull + 1442695040888963407ull;
+}
+
+/* One of NORMALS numbers that are normally distributed: a large network has a thousand million
+ * inputs, too many for a logarithm and a cosine each. */
+#define NORMALS 65536
 static double next_normal(uint64_t *state) {
-  double u[2];
-  for (int i = 0; i < 2; i++) {
-    *state = *state * 6364136223846793005ull + 1442695040888963407ull;
-    u[i] = ((double)(*state >> 11) + 0.5) * 0x1p-53;
+  static float some[NORMALS];
+  if (!some[0]) {
+    uint64_t own = 1234567;
+    for (int k = 0; k < NORMALS; k++) {
+      double u[2];
+      for (int i = 0; i < 2; i++) u[i] = ((double)(next_bits(&own) >> 11) + 0.5) * 0x1p-53;
+      some[k] = (float)(sqrt(-2 * log(u[0])) * cos(6.283185307179586 * u[1]));
+    }
   }
-  return sqrt(-2 * log(u[0])) * cos(6.283185307179586 * u[1]);
+  return some[next_bits(state) >> 48];
 }
 
 static Err *make_input(const DiffArgs *a, const Npz *z, int i, const Type *t, Tensor **out) {
@@ -220,16 +232,15 @@ static int next_worst(DiffResult *r, double tol) {
   return best;
 }
 
-static void print_text(const DiffArgs *a, DiffResult *r) {
-  if (r->at_first < 0) {
-    printf("%s and %s agree: %d values within %g of each other\n", r->first, r->second, r->n,
-           a->tol);
-    return;
-  }
-  const Value *v = r->values[r->at_first];
-  printf("%s and %s part at element %lld of\n", r->first, r->second, (long long)r->at_element);
-  print_line(v, r->error[v->id]);
-  if (*reason(v)) printf("  %s (%s)\n", reason(v), r->second);
+static void print_first(const char *first, const char *second, const Value *v, double error,
+                        int64_t element) {
+  printf("%s and %s part at element %lld of\n", first, second, (long long)element);
+  print_line(v, error);
+  if (*reason(v)) printf("  %s (%s)\n", reason(v), second);
+  fflush(stdout); /* the rest of a large program takes minutes */
+}
+
+static void print_worst(const DiffArgs *a, DiffResult *r) {
   if (a->top) printf("\nmost error added\n");
   bool nan = false;
   for (int t = 0; t < a->top; t++) {
@@ -311,9 +322,28 @@ static Err *errors_of(Module *m, Func *f, Value *const *v, int n, Tensor *const 
   return e;
 }
 
+/* What each value's error adds to its operands' goes to r->added; r->error: by value id. */
+static void settle(const Func *f, const double *of, double *error, DiffResult *r) {
+  int j = 0;
+  for (const Op *op = f->body->first; op; op = op->next) {
+    double inherited = 0;
+    for (int k = 0; k < op->n_operands; k++)
+      inherited = fmax(inherited, error[op->operands[k]->id]);
+    for (int k = 0; k < op->n_results; k++) {
+      const Value *v = &op->results[k];
+      error[v->id] = inherited;
+      if (j == r->n || r->values[j] != v) continue;
+      error[v->id] = of[j];
+      r->added[j] = of[j] - inherited;
+      j++;
+    }
+  }
+  r->error = error;
+}
+
 static Err *compare(const DiffArgs *a, Module *m, Func *f, Tensor *const *in, const char *first,
                     const char *second, bool *parts) {
-  int n = 0;
+  int n = 0, at_first = -1;
   Value **values = computed(f, &n);
   double *of = xcalloc((size_t)n + 1, sizeof *of), *added = xcalloc((size_t)n + 1, sizeof *added);
   int64_t *at = xcalloc((size_t)n + 1, sizeof *at);
@@ -323,30 +353,23 @@ static Err *compare(const DiffArgs *a, Module *m, Func *f, Tensor *const *in, co
     for (end = j; end < n && (end == j || bytes < AT_ONCE); end++)
       bytes += (double)type_count(values[end]->type) * dtype_bytes(values[end]->type->dtype);
     e = errors_of(m, f, values + j, end - j, in, first, second, of + j, at + j);
+    for (int k = j; k < end && !e && at_first < 0; k++)
+      if (of[k] > a->tol) at_first = k;
+    if (at_first >= j && !a->json)
+      print_first(first, second, values[at_first], of[at_first], at[at_first]);
+    if (at_first >= 0 && !a->top) break; /* that was all that is asked for */
+    if (!e && n > end - j) fprintf(stderr, "weft diff: %d of %d values compared\n", end, n);
   }
   if (!e) {
     ir_number(f);
-    double *error = xcalloc((size_t)f->n_values + 1, sizeof *error); /* by value id */
-    int at_first = -1, j = 0;
-    for (const Op *op = f->body->first; op; op = op->next) {
-      double inherited = 0;
-      for (int k = 0; k < op->n_operands; k++)
-        inherited = fmax(inherited, error[op->operands[k]->id]);
-      for (int k = 0; k < op->n_results; k++) {
-        const Value *v = &op->results[k];
-        error[v->id] = inherited;
-        if (j == n || values[j] != v) continue;
-        error[v->id] = of[j];
-        added[j] = of[j] - inherited;
-        if (of[j] > a->tol && at_first < 0) at_first = j;
-        j++;
-      }
-    }
-    *parts = at_first >= 0;
+    double *error = xcalloc((size_t)f->n_values + 1, sizeof *error);
     DiffResult r = {first, second, values, n, at_first, at_first < 0 ? 0 : at[at_first],
-                    error, added};
+                    NULL,  added};
+    settle(f, of, error, &r);
+    *parts = at_first >= 0;
     if (a->json) print_json(a, &r);
-    else print_text(a, &r);
+    else if (*parts) print_worst(a, &r);
+    else printf("%s and %s agree: %d values within %g of each other\n", first, second, n, a->tol);
     free(error);
   }
   free(values);

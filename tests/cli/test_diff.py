@@ -71,3 +71,10 @@ def test_devices_are_two():
     for devices in ("cpu", "cpu,", ",cpu", "cpu,cpu,cpu"):
         p = weft("diff", CORPUS / "conv_2d_same.mlir", "--devices", devices)
         assert p.returncode == 2 and "two names" in p.stderr
+
+
+def test_the_first_alone(tmp_path):
+    """--top 0 stops at the operation where they part."""
+    p = weft("diff", CORPUS / "conv_2d_same.mlir", "--devices", "cpu,tpu-v3-8", "--top", 0)
+    assert p.returncode == 1 and "part at element" in p.stdout and "stablehlo.convolution" in p.stdout
+    assert "most error added" not in p.stdout

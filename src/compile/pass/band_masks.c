@@ -6,12 +6,12 @@ static const Band everything = {-FAR, FAR};
 
 /* ---- dimensions ---- */
 
-/* Dimension d of a reshape's result in its operand; -1: it is made of several. */
-static int before_reshape(const Type *to, const Type *from, int d) {
+/* Dimension d of a reshaped type, in the other; -1: it is split, or joined with others. */
+static int reshaped(const Type *from, const Type *to, int d) {
   int64_t before = 1, at = 1;
-  for (int i = 0; i < d; i++) before *= to->dims[i];
-  for (int i = 0; i < from->rank; at *= from->dims[i++])
-    if (at == before && from->dims[i] == to->dims[d]) return i;
+  for (int i = 0; i < d; i++) before *= from->dims[i];
+  for (int i = 0; i < to->rank; at *= to->dims[i++])
+    if (at == before && to->dims[i] == from->dims[d]) return i;
   return -1;
 }
 
@@ -25,7 +25,7 @@ static bool moved_from(const Op *op, int d, int *from) {
     op_ints(op, "permutation", &v);
     *from = (int)v[d];
   } else if (op->kind == OP_RESHAPE) {
-    *from = before_reshape(op_type(op), t, d);
+    *from = reshaped(op_type(op), t, d);
     return *from >= 0;
   } else {
     int n = op_ints(op, "broadcast_dimensions", &v);
@@ -43,6 +43,59 @@ bool before_move(View x, View *y) {
   y->v = x.v->def->operands[0];
   return y->v->type->rank <= B_MAX_RANK && moved_from(x.v->def, x.rows, &y->rows) &&
          moved_from(x.v->def, x.cols, &y->cols);
+}
+
+static int moved_to(const Op *op, int d) {
+  const Type *from = op->operands[0]->type, *to = op_type(op);
+  const int64_t *v;
+  if (op->kind == OP_RESHAPE) return reshaped(from, to, d);
+  int n = op_ints(op, op->kind == OP_TRANSPOSE ? "permutation" : "broadcast_dimensions", &v);
+  if (op->kind == OP_BROADCAST_IN_DIM) return from->dims[d] == to->dims[v[d]] ? (int)v[d] : -1;
+  for (int i = 0; i < n; i++)
+    if (v[i] == d) return i;
+  return -1;
+}
+
+View after_move(View x, const Op *op) {
+  return (View){op->results, x.rows < 0 ? -1 : moved_to(op, x.rows),
+                x.cols < 0 ? -1 : moved_to(op, x.cols)};
+}
+
+bool sums_or_maximizes(const Op *op) {
+  if (op->kind != OP_REDUCE || op->n_operands != 2 || !dtype_is_float(op_type(op)->dtype))
+    return false;
+  const Op *first = op->regions[0]->first;
+  const void *init = value_splat(op->operands[1]);
+  if (!init || first->next != region_terminator(op->regions[0])) return false;
+  double from = elem_get_f64(op_type(op)->dtype, init);
+  return first->kind == OP_ADD ? from == 0 : first->kind == OP_MAXIMUM && from <= -BIG;
+}
+
+/* Dimension d of what op reduces, in the result; -1: it is reduced. */
+static int reduced_to(const Op *op, int d) {
+  const int64_t *dims;
+  int n = op_ints(op, "dimensions", &dims), to = d;
+  for (int i = 0; i < n; i++) {
+    if (dims[i] == d) return -1;
+    to -= dims[i] < d;
+  }
+  return to;
+}
+
+View after_reduction(View x, const Op *op) {
+  return (View){op->results, x.rows < 0 ? -1 : reduced_to(op, x.rows),
+                x.cols < 0 ? -1 : reduced_to(op, x.cols)};
+}
+
+View before_reduction(View x) {
+  const Op *op = x.v->def;
+  View y = {op->operands[0], -1, -1};
+  for (int d = 0; d < y.v->type->rank; d++) {
+    int to = reduced_to(op, d);
+    if (to >= 0 && to == x.rows) y.rows = d;
+    if (to >= 0 && to == x.cols) y.cols = d;
+  }
+  return y;
 }
 
 View view_operand(View x, int i) { return (View){x.v->def->operands[i], x.rows, x.cols}; }

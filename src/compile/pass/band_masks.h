@@ -14,9 +14,14 @@ typedef struct View {
 bool moves_elements(const Op *op); /* transpose, reshape, broadcast */
 /* What x's move moves, with the places of rows and columns there. false: they have none. */
 bool before_move(View x, View *y);
+View after_move(View x, const Op *op); /* -1: not there as a dimension of its own */
+bool sums_or_maximizes(const Op *op);  /* a reduction of one operand, from what is neutral */
+View after_reduction(View x, const Op *op);
+View before_reduction(View x);    /* what is reduced is none of the rows, the columns */
 bool of_elements(const Op *op);   /* element by element, without broadcasts */
 View view_operand(View x, int i); /* of an operation of elements */
 
+#define BIG 1e9 /* below -BIG a score counts as masked */
 #define FAR ((int64_t)1 << 40)
 typedef struct Band { /* lo <= column - row < hi */
   int64_t lo, hi;

@@ -4,33 +4,53 @@
  *   softmax(select(j <= i, q k', -big)) v
  *     = concatenate over blocks of rows: softmax(select(j <= i, q[rows] k[0 .. end)', -big)) v[0 .. end)
  *
- * What is masked has no weight: its exponential is zero. So it is left out where the mask is known here,
- * every row sees something, and nobody else wants the scores (a gradient does). */
-#include "compile/pass/band_masks.h"
+ * and so are the gradients, whose products have weights as factors: zero where the scores are masked.
+ * What is masked is left out where the mask is known here, every row sees something, and no value of
+ * all rows and columns is wanted whole. */
+#include <stdlib.h>
 
-#define LEAST_ROWS 128 /* of a block */
-#define BLOCKS 8       /* at most: each has kernels of its own */
-#define WORTH 0.8      /* of the scores at most are left */
-#define BIG 1e9        /* below -BIG a score counts as masked */
+#include "compile/pass/band_parts.h"
 
-typedef struct Scores {
-  Build *b;
-  const Region *r;
-  int64_t n_rows, n_cols;
-  Band band;
-  const Op *max, *sum;                /* of rows */
-  int64_t row, row_end, col, col_end; /* of a block */
-  Map *made;                          /* View -> its part in the block */
-} Scores;
+#define MOST_OPS 400 /* are asked what they are where nothing is seen */
 
-/* ---- scores and weights ---- */
+/* ---- uses ---- */
 
-/* Wanted only so many times, in one place: asked last, as all of the region is searched. */
-static bool used(const Scores *s, const Value *v, int most) {
-  return v->def && v->def->parent == s->r && region_uses(s->r, v) <= most;
+typedef struct Use {
+  const Value *v;
+  const Op *by;
+  int at;
+} Use;
+
+typedef struct Uses { /* of a region's values, in it and deeper; sorted */
+  VEC(Use) all;
+} Uses;
+
+static void add_uses(Uses *u, const Region *r) {
+  for (const Op *op = r->first; op; op = op->next) {
+    for (int i = 0; i < op->n_operands; i++)
+      *vec_push(&u->all) = (Use){op->operands[i], op, u->all.n};
+    for (int i = 0; i < op->n_regions; i++) add_uses(u, op->regions[i]);
+  }
 }
 
-static bool is_here(const Scores *s, View x) { return x.v->def && x.v->def->parent == s->r; }
+static int compare_uses(const void *a, const void *b) {
+  const Use *x = a, *y = b;
+  if (x->v != y->v) return (uintptr_t)x->v < (uintptr_t)y->v ? -1 : 1;
+  return x->at - y->at;
+}
+
+/* The first use of v; all.n: none. Those of one value follow each other. */
+static int first_use(const Uses *u, const Value *v) {
+  int lo = 0, hi = u->all.n;
+  while (lo < hi) {
+    int mid = lo + (hi - lo) / 2;
+    if ((uintptr_t)u->all.v[mid].v < (uintptr_t)v) lo = mid + 1;
+    else hi = mid;
+  }
+  return lo < u->all.n && u->all.v[lo].v == v ? lo : u->all.n;
+}
+
+/* ---- scores ---- */
 
 /* select(mask, seen, -big), or the mask's complement and the other way around. */
 static bool masked_select(View x, View *seen, Band *band) {
@@ -60,34 +80,26 @@ static bool masked_sum(View x, View *seen, Band *band) {
   return false;
 }
 
-/* Nobody else wants the scores, up to the product that they come from. */
-static bool all_once(const Scores *s, View x) {
-  Levels l;
-  while (is_here(s, x) && used(s, x.v, 1)) {
-    const Op *op = x.v->def;
-    View y = {op->n_operands ? op->operands[0] : NULL, -1, -1};
-    if (moves_elements(op)) before_move(x, &y);
-    else if (!of_elements(op)) return true;
-    else y = view_operand(x, op->n_operands > 1 && levels_of(view_operand(x, 0), &l));
-    x = y;
-  }
-  return !is_here(s, x);
-}
-
 /* Scores that are very small where they are not seen. */
-static bool is_masked(Scores *s, View x) {
-  const Op *op = x.v->def;
+static bool is_masked(const Region *r, View x, Band *band) {
   View y;
-  if (!is_here(s, x)) return false;
-  if (moves_elements(op)) return before_move(x, &y) && is_masked(s, y) && used(s, x.v, 2);
-  if (op->kind == OP_CONVERT && dtype_is_float(op->operands[0]->type->dtype))
-    return is_masked(s, view_operand(x, 0)) && used(s, x.v, 2);
-  return (masked_select(x, &y, &s->band) || masked_sum(x, &y, &s->band)) && used(s, x.v, 2) &&
-         all_once(s, y);
+  const Op *op = x.v->def;
+  while (op && op->parent == r) {
+    if (moves_elements(op)) {
+      if (!before_move(x, &y)) return false;
+      x = y;
+    } else if (op->kind == OP_CONVERT && dtype_is_float(op->operands[0]->type->dtype)) {
+      x = view_operand(x, 0);
+    } else {
+      return masked_select(x, &y, band) || masked_sum(x, &y, band);
+    }
+    op = x.v->def;
+  }
+  return false;
 }
 
-/* The reduction of x's rows, once for each of its columns; NULL: it is something else. */
-static const Op *of_rows(const Value *v, View x, OpKind kind) {
+/* The maximum of x's rows that v is, once for each column. */
+static const Op *max_of_rows(const Value *v) {
   const Op *op = v->def;
   while (op && op->kind != OP_REDUCE) {
     const Value *from = op->n_operands ? op->operands[0] : NULL;
@@ -96,222 +108,229 @@ static const Op *of_rows(const Value *v, View x, OpKind kind) {
     else if (op->kind != OP_MAXIMUM && op->kind != OP_CONVERT && !moves_elements(op)) return NULL;
     op = from->def;
   }
-  const int64_t *dims;
-  if (!op || op->n_operands != 2 || x.cols < 0 || op_ints(op, "dimensions", &dims) != 1 ||
-      dims[0] != x.cols || op->operands[0] != x.v)
-    return NULL;
-  const Op *first = op->regions[0]->first;
-  return first->kind == kind && first->next == region_terminator(op->regions[0]) ? op : NULL;
+  return op;
 }
 
-/* Weights: zero where the scores are not seen. */
-static bool is_weight(Scores *s, View x, int uses) {
+/* ---- what values are where nothing is seen ---- */
+
+typedef enum Beyond { ANYTHING, MASKED, ZERO } Beyond;
+
+static bool within(const BandGroup *g, Band b) { return b.lo >= g->band.lo && b.hi <= g->band.hi; }
+
+static Beyond beyond(const BandGroup *g, View x, int *left);
+
+static Beyond beyond_operand(const BandGroup *g, View x, int i, int *left) {
+  return beyond(g, view_operand(x, i), left);
+}
+
+static Beyond beyond_select(const BandGroup *g, View x, int *left) {
+  Band b;
+  if (x.v->def->operands[0]->type->rank == x.v->type->rank) {
+    if (band_of(view_operand(x, 0), false, &b) && within(g, b))
+      return beyond_operand(g, x, 2, left);
+    if (band_of(view_operand(x, 0), true, &b) && within(g, b)) return beyond_operand(g, x, 1, left);
+  }
+  Beyond y = beyond_operand(g, x, 1, left);
+  return y && beyond_operand(g, x, 2, left) == y ? y : ANYTHING;
+}
+
+static Beyond beyond(const BandGroup *g, View x, int *left) {
   const Op *op = x.v->def;
   View y;
-  if (!is_here(s, x) || !dtype_is_float(x.v->type->dtype)) return false;
-  if (moves_elements(op))
-    return before_move(x, &y) && y.rows >= 0 && y.cols >= 0 && is_weight(s, y, 1) &&
-           used(s, x.v, uses);
-  if (!of_elements(op)) return false;
-  y = view_operand(x, 0);
-  if (op->kind == OP_CONVERT) return is_weight(s, y, 1) && used(s, x.v, uses);
-  if (op->kind == OP_DIVIDE) {
-    s->sum = of_rows(op->operands[1], y, OP_ADD);
-    return s->sum && is_weight(s, y, 2) && used(s, x.v, uses);
+  Band b;
+  Levels l;
+  if (levels_of(x, &l) && (l.in == l.out || within(g, l.band)))
+    return l.out == 0 ? ZERO : l.out <= -BIG ? MASKED : ANYTHING;
+  if (!op || op->parent != g->r || (*left)-- <= 0) return ANYTHING;
+  if (moves_elements(op)) return before_move(x, &y) ? beyond(g, y, left) : ANYTHING;
+  if (op->kind == OP_REDUCE && band_member(g, op->operands[0]))
+    return beyond(g, *band_member(g, op->operands[0]), left) == ZERO ? ZERO : ANYTHING;
+  if (!of_elements(op) || !dtype_is_float(op->operands[op->n_operands - 1]->type->dtype))
+    return ANYTHING;
+  switch (op->kind) {
+  case OP_CONVERT:
+  case OP_NEGATE: {
+    Beyond from = beyond_operand(g, x, 0, left);
+    return op->kind == OP_NEGATE && from == MASKED ? ANYTHING : from;
   }
-  const Op *minus = op->kind == OP_EXPONENTIAL ? y.v->def : NULL;
-  if (!minus || minus->kind != OP_SUBTRACT) return false;
-  View scores = view_operand(y, 0);
-  s->max = of_rows(minus->operands[1], scores, OP_MAXIMUM);
-  return s->max && is_masked(s, scores) && used(s, y.v, 1) && used(s, x.v, uses);
-}
-
-/* ---- blocks ---- */
-
-static Type *part_type(const Scores *s, View x) {
-  int64_t dims[B_MAX_RANK];
-  for (int i = 0; i < x.v->type->rank; i++) dims[i] = x.v->type->dims[i];
-  if (x.rows >= 0) dims[x.rows] = s->row_end - s->row;
-  if (x.cols >= 0) dims[x.cols] = s->col_end - s->col;
-  return b_type(s->b, x.v->type->dtype, x.v->type->rank, dims);
-}
-
-static Value *slice(const Scores *s, View x) {
-  if (x.rows < 0 && x.cols < 0) return x.v;
-  int64_t begin[B_MAX_RANK] = {0}, end[B_MAX_RANK];
-  for (int i = 0; i < x.v->type->rank; i++) end[i] = x.v->type->dims[i];
-  if (x.rows >= 0) begin[x.rows] = s->row, end[x.rows] = s->row_end;
-  if (x.cols >= 0) begin[x.cols] = s->col, end[x.cols] = s->col_end;
-  return b_slice(s->b, x.v, begin, end, NULL);
-}
-
-/* The place of a result's dimension among those of an operand that are neither of the others. */
-static int free_dim(int64_t place, int n, const int64_t *batch, int n_contract,
-                    const int64_t *contract, int rank) {
-  for (int d = 0; d < rank; d++) {
-    bool taken = false;
-    for (int i = 0; i < n; i++) taken |= batch[i] == d;
-    for (int i = 0; i < n_contract; i++) taken |= contract[i] == d;
-    if (!taken && place-- == 0) return d;
+  case OP_SELECT: return beyond_select(g, x, left);
+  case OP_EXPONENTIAL: return beyond_operand(g, x, 0, left) == MASKED ? ZERO : ANYTHING;
+  case OP_DIVIDE: return beyond_operand(g, x, 0, left) == ZERO ? ZERO : ANYTHING;
+  case OP_MULTIPLY:
+    return beyond_operand(g, x, 0, left) == ZERO || beyond_operand(g, x, 1, left) == ZERO
+               ? ZERO
+               : ANYTHING;
+  case OP_ADD:
+  case OP_SUBTRACT: {
+    if (masked_sum(x, &y, &b)) return within(g, b) ? MASKED : ANYTHING;
+    Beyond from = beyond_operand(g, x, 0, left);
+    if (from == MASKED && op->kind == OP_SUBTRACT) {
+      const Op *max = max_of_rows(op->operands[1]);
+      return max && max->operands[0] == op->operands[0] ? MASKED : ANYTHING;
+    }
+    return from == ZERO && beyond_operand(g, x, 1, left) == ZERO ? ZERO : ANYTHING;
   }
-  return -1;
-}
-
-/* Of a product whose rows and columns are free dimensions: what it multiplies stays as it is. */
-static Value *part_of_product(const Scores *s, View x) {
-  const Op *op = x.v->def;
-  DotDims d = b_dot_dims(op);
-  View side[2] = {{op->operands[0], -1, -1}, {op->operands[1], -1, -1}};
-  int left = b_rank(side[0].v) - d.n_batch - d.n_contract;
-  for (int k = 0; k < 2; k++) {
-    int at = (k ? x.cols : x.rows) - d.n_batch, right = at >= left;
-    if (x.cols < 0 && k) continue;
-    if (x.rows < 0 && !k) continue;
-    if (at < 0) return slice(s, x);
-    int dim =
-        free_dim(right ? at - left : at, d.n_batch, right ? d.rhs_batch : d.lhs_batch, d.n_contract,
-                 right ? d.rhs_contract : d.lhs_contract, b_rank(side[right].v));
-    *(k ? &side[right].cols : &side[right].rows) = dim;
+  default: return ANYTHING;
   }
-  return b_dot(s->b, slice(s, side[0]), slice(s, side[1]), &d, b_dtype(x.v),
-               op_attr(op, "precision_config"));
 }
 
-static Value *part(Scores *s, View x);
+/* ---- groups ---- */
 
-static Value *part_of_iota(const Scores *s, View x) {
-  int d = (int)op_int(x.v->def, "iota_dimension", 0);
-  int64_t first = d == x.rows ? s->row : d == x.cols ? s->col : 0;
-  Type *t = part_type(s, x);
-  Value *y = b_iota(s->b, t, d);
-  return first ? b_add(s->b, y, b_full(s->b, t, (double)first)) : y;
+static bool join(BandGroup *g, View x) {
+  if (x.rows < 0 || x.cols < 0 || x.v->type->rank > B_MAX_RANK || x.v->type->quant) return false;
+  const View *y = band_member(g, x.v);
+  if (y) return y->rows == x.rows && y->cols == x.cols;
+  band_add(g, x);
+  return true;
 }
 
-static Value *part_of_move(Scores *s, View x) {
-  const Op *op = x.v->def;
-  View y;
-  if (!before_move(x, &y)) return slice(s, x);
-  Value *from = part(s, y);
-  Type *t = part_type(s, x);
-  return b_op(s->b, op->kind, 1, &from, 1, &t, op->n_attrs, op->attrs, 0, NULL)->results;
-}
-
-static Value *part_of_elements(Scores *s, View x) {
-  const Op *op = x.v->def;
-  Value *from[4];
-  if (op->n_operands > COUNT_OF(from)) return slice(s, x);
-  for (int i = 0; i < op->n_operands; i++) from[i] = part(s, view_operand(x, i));
-  Type *t = part_type(s, x);
-  return b_op(s->b, op->kind, op->n_operands, from, 1, &t, op->n_attrs, op->attrs, 0, NULL)
-      ->results;
-}
-
-/* Of a reduction of rows. */
-static Value *part_of_rows(Scores *s, View x) {
-  const Op *op = x.v->def;
-  const int64_t *dims;
-  op_ints(op, "dimensions", &dims);
-  View from = {op->operands[0], x.rows + (x.rows >= dims[0]), (int)dims[0]};
-  return b_reduce(s->b, op == s->max ? OP_MAXIMUM : OP_ADD, part(s, from), 1, dims);
-}
-
-static Value *part(Scores *s, View x) {
-  if (x.rows < 0 && x.cols < 0) return x.v;
-  Str key = {(const char *)&x, sizeof x};
-  Value *y = map_get(s->made, key);
-  if (y) return y;
-  const Op *op = x.v->def;
-  const void *all = value_splat(x.v);
-  if (all)
-    y = b_bcast_scalar(s->b, b_const(s->b, b_type(s->b, b_dtype(x.v), 0, NULL), all),
-                       part_type(s, x));
-  else if (!op || op->parent != s->r) y = slice(s, x);
-  else if (op == s->max || op == s->sum) y = part_of_rows(s, x);
-  else if (op->kind == OP_DOT_GENERAL) y = part_of_product(s, x);
-  else if (op->kind == OP_IOTA) y = part_of_iota(s, x);
-  else if (moves_elements(op)) y = part_of_move(s, x);
-  else if (of_elements(op)) y = part_of_elements(s, x);
-  else y = slice(s, x);
-  map_set(s->made, key, y);
-  return y;
-}
-
-/* ---- products with weights ---- */
-
-/* The columns that some of these rows see; false: one of them sees none. */
-static bool columns_of(const Scores *s, int64_t row, int64_t end, int64_t *col, int64_t *col_end) {
-  *col = s->n_cols;
-  *col_end = 0;
-  for (int64_t i = row; i < end; i++) {
-    int64_t lo = MAX(0, i + s->band.lo), hi = MIN(s->n_cols, i + s->band.hi);
-    if (lo >= hi) return false;
-    *col = MIN(*col, lo);
-    *col_end = MAX(*col_end, hi);
+static bool is_plain_product(const Op *op) {
+  if (op->kind != OP_DOT_GENERAL || op_attr(op, "lhs_precision_type")) return false;
+  for (int i = 0; i < 2; i++) {
+    const Type *t = op->operands[i]->type;
+    if (t->rank > B_MAX_RANK || t->quant) return false;
   }
   return true;
 }
 
-static int64_t block_rows(const Scores *s) {
-  return MAX(LEAST_ROWS, (s->n_rows + BLOCKS - 1) / BLOCKS);
-}
-
-static bool is_worth(const Scores *s) {
-  double left = 0, all = (double)s->n_rows * (double)s->n_cols;
-  for (int64_t i = 0, n = block_rows(s), col, end; i < s->n_rows; i += n) {
-    int64_t last = MIN(i + n, s->n_rows);
-    if (!columns_of(s, i, last, &col, &end)) return false;
-    left += (double)(last - i) * (double)(end - col);
+/* What uses a member is one, too, or a result. */
+static bool join_user(BandGroup *g, View x, const Op *op) {
+  if (op->parent != g->r) return false;
+  if (moves_elements(op)) return join(g, after_move(x, op));
+  if (of_elements(op)) return join(g, (View){op->results, x.rows, x.cols});
+  if (op->kind == OP_REDUCE) {
+    const int64_t *dims;
+    if (op->operands[0] != x.v || !sums_or_maximizes(op)) return false;
+    View y = after_reduction(x, op);
+    if (y.rows >= 0 && y.cols >= 0) return join(g, y);
+    if (op_ints(op, "dimensions", &dims) != 1 || dims[0] != x.cols) return false;
+  } else if (!is_plain_product(op)) {
+    return false;
   }
-  return left <= WORTH * all;
+  band_add_result(g, op);
+  return true;
 }
 
-/* Weights, their operand of the product `right`, times what they weigh; result dimension `out` is
- * their rows. */
-static Value *in_blocks(Scores *s, const Op *op, int right, View weights, int out) {
-  DotDims d = b_dot_dims(op);
-  Value *blocks[BLOCKS];
-  int n = 0;
-  View other = {op->operands[!right], -1, (int)(right ? d.lhs_contract[0] : d.rhs_contract[0])};
-  for (int64_t i = 0, rows = block_rows(s); i < s->n_rows; i += rows) {
-    s->row = i;
-    s->row_end = MIN(i + rows, s->n_rows);
-    columns_of(s, s->row, s->row_end, &s->col, &s->col_end);
-    s->made = map_new();
-    Value *w = part(s, weights), *x = slice(s, other);
-    blocks[n++] = b_dot(s->b, right ? x : w, right ? w : x, &d, op_type(op)->dtype,
-                        op_attr(op, "precision_config"));
-    map_free(s->made);
+static bool used_by_members(const BandGroup *g, const Uses *u, const Value *v) {
+  for (int i = first_use(u, v); i < u->all.n && u->all.v[i].v == v; i++) {
+    const Op *op = u->all.v[i].by;
+    if (op->n_results != 1 || !band_member(g, op->results)) return false;
   }
-  return b_concat(s->b, n, blocks, out);
+  return true;
 }
 
-static Value *rewritten(Build *b, const Op *op) {
-  const Type *l = op->operands[0]->type, *r = op->operands[1]->type;
-  if (!type_is_static(l) || !type_is_static(r) || l->quant || r->quant || l->rank > B_MAX_RANK ||
-      r->rank > B_MAX_RANK || op_attr(op, "lhs_precision_type"))
-    return NULL;
-  DotDims d = b_dot_dims(op);
-  if (d.n_contract != 1) return NULL;
-  for (int right = 0; right < 2; right++) {
-    Value *w = op->operands[right];
-    const int64_t *batch = right ? d.rhs_batch : d.lhs_batch,
-                  *contract = right ? d.rhs_contract : d.lhs_contract;
-    int left_free = l->rank - d.n_batch - 1;
-    for (int place = 0; place < w->type->rank - d.n_batch - 1; place++) {
-      int rows = free_dim(place, d.n_batch, batch, 1, contract, w->type->rank);
-      View weights = {w, rows, (int)contract[0]};
-      Scores s = {.b = b,
-                  .r = op->parent,
-                  .n_rows = w->type->dims[rows],
-                  .n_cols = w->type->dims[contract[0]]};
-      if (s.n_rows < 2 * LEAST_ROWS || !is_weight(&s, weights, 1) || !is_worth(&s)) continue;
-      return in_blocks(&s, op, right, weights, d.n_batch + place + (right ? left_free : 0));
+/* So is what a member is computed of, where nobody else wants it. */
+static void join_operands(BandGroup *g, const Uses *u, View x) {
+  const Op *op = x.v->def;
+  Levels l;
+  if (!op || op->parent != g->r || op->kind == OP_DOT_GENERAL || op->kind == OP_REDUCE) return;
+  for (int i = 0; i < op->n_operands; i++) {
+    View y;
+    if (!moves_elements(op)) y = view_operand(x, i);
+    else if (!before_move(x, &y)) return;
+    const Op *from = y.v->def;
+    if (!from || from->parent != g->r || y.rows < 0 || y.cols < 0) continue;
+    if ((of_elements(from) || moves_elements(from) || is_plain_product(from)) &&
+        !levels_of(y, &l) && used_by_members(g, u, y.v))
+      join(g, y);
+  }
+}
+
+/* What is made of the scores, forward and backward. */
+static bool gather(BandGroup *g, const Uses *u) {
+  for (int done = 0; done < g->members.n;) {
+    for (; done < g->members.n; done++) {
+      View x = g->members.v[done];
+      for (int i = first_use(u, x.v); i < u->all.n && u->all.v[i].v == x.v; i++)
+        if (!join_user(g, x, u->all.v[i].by)) return false;
     }
+    for (int i = 0; i < done; i++) join_operands(g, u, g->members.v[i]);
   }
-  return NULL;
+  return true;
+}
+
+/* What is masked counts for nothing in this reduction or product of a member. */
+static bool is_result(const BandGroup *g, const Op *op) {
+  BandProduct p;
+  int left = MOST_OPS;
+  if (op->kind == OP_DOT_GENERAL)
+    return band_product(g, op, &p) && beyond(g, p.member, &left) == ZERO;
+  bool max = band_combines(op) == OP_MAXIMUM;
+  return beyond(g, *band_member(g, op->operands[0]), &left) == (max ? MASKED : ZERO);
+}
+
+static bool is_group(BandGroup *g, const Uses *u, View scores) {
+  Str key;
+  void *op;
+  if (!is_masked(g->r, scores, &g->band) || !band_divide(g)) return false;
+  band_add(g, scores);
+  if (!gather(g, u)) return false;
+  for (int i = 0; map_at(g->results, i, &key, &op); i++)
+    if (!is_result(g, op)) return false;
+  return true;
+}
+
+static void compute_in_blocks(BandGroup *g, Module *m, Region *r, const Op *first) {
+  typedef struct Replaced {
+    Value *from, *to;
+  } Replaced;
+  VEC(Replaced) all = {0};
+  for (Op *op = (Op *)first; op; op = op->next) {
+    if (!band_is_result(g, op)) continue;
+    Build b = {.m = m, .r = r, .loc = op->loc};
+    Op *end = r->last;
+    g->b = &b;
+    *vec_push(&all) = (Replaced){op->results, band_result(g, op)};
+    compile_move_built(end, op);
+  }
+  /* parts are made of what was there before */
+  for (int i = 0; i < all.n; i++) value_replace_all(r->func, all.v[i].from, all.v[i].to);
+  vec_free(&all);
+}
+
+/* The exponential of scores less their maximum? */
+static const Op *maximum_of(const Op *op) {
+  const Op *minus = op->kind == OP_EXPONENTIAL ? op->operands[0]->def : NULL;
+  if (!minus || minus->kind != OP_SUBTRACT || minus->parent != op->parent) return NULL;
+  const Value *x = minus->operands[0];
+  const Op *max = max_of_rows(minus->operands[1]);
+  return max && max->parent == op->parent && max->operands[0] == x && type_is_static(x->type) &&
+                 x->def && x->type->rank <= B_MAX_RANK && dtype_is_float(x->type->dtype)
+             ? max
+             : NULL;
+}
+
+static void rewrite(Module *m, Region *r, const Op *max, Uses *u) {
+  const int64_t *dims;
+  Value *x = max->operands[0];
+  if (op_ints(max, "dimensions", &dims) != 1) return;
+  for (int rows = 0; rows < x->type->rank; rows++) {
+    BandGroup g = {.r = r, .n_rows = x->type->dims[rows], .n_cols = x->type->dims[dims[0]]};
+    if (rows == dims[0] || g.n_rows < 2 * LEAST_ROWS) continue;
+    if (!u->all.n) {
+      add_uses(u, r);
+      qsort(u->all.v, (size_t)u->all.n, sizeof *u->all.v, compare_uses);
+    }
+    g.places = map_new();
+    g.results = map_new();
+    bool found = is_group(&g, u, (View){x, rows, (int)dims[0]});
+    if (found) compute_in_blocks(&g, m, r, x->def);
+    band_free(&g);
+    if (found) return;
+  }
+}
+
+static void walk(Module *m, Region *r) {
+  Uses u = {0};
+  for (Op *op = r->first; op; op = op->next) {
+    for (int i = 0; i < op->n_regions; i++) walk(m, op->regions[i]);
+    const Op *max = maximum_of(op);
+    if (max) rewrite(m, r, max, &u);
+  }
+  vec_free(&u.all);
 }
 
 Err *pass_bands(Module *m) {
-  compile_rewrite(m, OP_DOT_GENERAL, rewritten);
+  walk(m, module_main(m)->body);
   return NULL;
 }

@@ -77,7 +77,8 @@ static const struct {
     {"  %m = stablehlo.constant dense<\"drawn\"> : " MASK "\n", SEEN, "-1.0e+30", "%p", 3},
     {COMPARE("EQ", "%i", "%j"), SEEN, "-1.0e+30", "%p", 1},
     {COMPARE("GE", "%i", "%j"), SEEN, "-3.0", "%p", 1},     /* has weight */
-    {COMPARE("GE", "%i", "%j"), SEEN, "-1.0e+30", "%e", 1}, /* weights are wanted elsewhere */
+    {COMPARE("GE", "%i", "%j"), SEEN, "-1.0e+30", "%e", 3}, /* not normalized */
+    {COMPARE("GE", "%i", "%j"), SEEN, "-1.0e+30", "%r", 1}, /* weights are wanted whole */
     {SHIFTED "  %m0 = stablehlo.compare GE, %k, %j : (" COUNTS ", " COUNTS ") -> " MASK "\n"
              "  %m1 = stablehlo.compare LE, %i, %j : (" COUNTS ", " COUNTS ") -> " MASK "\n"
              "  %m = stablehlo.and %m0, %m1 : " MASK "\n",
@@ -148,39 +149,113 @@ static char *program(int c) {
       ": (" SCORES ", tensor<f32>) -> tensor<2x" ROWS "xf32>\n"
       "  %%ts = stablehlo.broadcast_in_dim %%t, dims = [0, 1] : (tensor<2x" ROWS "xf32>) -> " SCORES
       "\n  %%p = stablehlo.divide %%e, %%ts : " SCORES "\n"
-      "  %%y = stablehlo.dot_general %s, %%v, batching_dims = [0] x [0], contracting_dims = [2] x "
+      "%s  %%y = stablehlo.dot_general %s, %%v, batching_dims = [0] x [0], contracting_dims = [2] "
+      "x "
       "[1] : (" SCORES ", tensor<2x" COLS "x8xf32>) -> tensor<2x" ROWS "x8xf32>\n"
       "  return %%y : tensor<2x" ROWS "x8xf32>\n}\n",
-      mask, cases[c].fill, cases[c].select, cases[c].weights);
+      mask, cases[c].fill, cases[c].select,
+      !strcmp(cases[c].weights, "%r") ? "  %r = stablehlo.reverse %p, dims = [2] : " SCORES "\n"
+                                      : "",
+      cases[c].weights);
   free(mask);
   return text;
+}
+
+static void compare(const char *text, int n_products) {
+  Module *before = read_program(str_from(text)), *after = read_program(str_from(text));
+  ok(pass_bands(after));
+  ok(pass_simplify(after));
+  ok(ir_verify(after));
+  int products = 0;
+  for (const Op *op = module_main(after)->body->first; op; op = op->next)
+    products += op->kind == OP_DOT_GENERAL;
+  if (products != n_products) fail_msg("%d products of\n%s", products, text);
+  const Func *f = module_main(before);
+  Tensor *in[3];
+  for (int i = 0; i < f->body->n_args; i++) {
+    const Type *t = f->body->args[i]->type;
+    in[i] = tensor_make(t->dtype, t->rank, t->dims);
+    for (int64_t k = 0; k < in[i]->count; k++)
+      ((float *)in[i]->data)[k] = (float)sin((double)(k * 7 + i));
+  }
+  same_result(text, before, after, f->body->n_args, in, 1e-6);
 }
 
 static void same_answer(void **state) {
   (void)state;
   for (int c = 0; c < COUNT_OF(cases); c++) {
     char *text = program(c);
-    Module *before = read_program(str_from(text)), *after = read_program(str_from(text));
-    ok(pass_bands(after));
-    ok(pass_simplify(after));
-    ok(ir_verify(after));
-    int products = 0;
-    for (const Op *op = module_main(after)->body->first; op; op = op->next)
-      products += op->kind == OP_DOT_GENERAL;
-    if (products != 2 * cases[c].blocks) fail_msg("%d products of\n%s", products, text);
-    Tensor *in[2];
-    for (int i = 0; i < 2; i++) {
-      const Type *t = module_main(before)->body->args[i]->type;
-      in[i] = tensor_make(t->dtype, t->rank, t->dims);
-      for (int64_t k = 0; k < in[i]->count; k++)
-        ((float *)in[i]->data)[k] = (float)sin((double)(k * 7 + i));
-    }
-    same_result(text, before, after, 2, in, 1e-6);
+    compare(text, 2 * cases[c].blocks);
+    free(text);
+  }
+}
+
+/* ---- gradients ---- */
+
+#define Q "tensor<2x" ROWS "x8xf32>"
+#define K "tensor<2x" COLS "x8xf32>"
+#define SEES "tensor<2x" ROWS "x" COLS "xi1>"
+#define OF_ROWS "tensor<2x" ROWS "xf32>"
+#define RESULT "tensor<2x1240x8xf32>"
+#define PRODUCT(y, l, r, summed, types)                                                        \
+  "  " y " = stablehlo.dot_general " l ", " r ", batching_dims = [0] x [0], contracting_dims " \
+  "= " summed " : " types "\n"
+#define ROWS_OF(y, x, way, init)                                             \
+  "  " y "r = stablehlo.reduce(" x " init: " init ") applies stablehlo." way \
+  " across dimensions = [2] : (" SCORES ", tensor<f32>) -> " OF_ROWS "\n"    \
+  "  " y " = stablehlo.broadcast_in_dim " y "r, dims = [0, 1] : (" OF_ROWS ") -> " SCORES "\n"
+
+/* clang-format off */
+static const char head[] = "func.func @main(%q: " Q ", %v: " K ", %g: " Q ") -> " RESULT " {\n"
+                           "  %i = stablehlo.iota dim = 0 : " COUNTS "\n"
+                           "  %j = stablehlo.iota dim = 1 : " COUNTS "\n"
+                           "  %c = stablehlo.constant dense<13> : " COUNTS "\n";
+static const char attention[] =
+    "  %all = stablehlo.broadcast_in_dim %m, dims = [1, 2] : (" MASK ") -> " SEES "\n"
+    "  %low = stablehlo.constant dense<0xFF800000> : tensor<f32>\n"
+    "  %zero = stablehlo.constant dense<0.0> : tensor<f32>\n"
+    "  %f = stablehlo.constant dense<0xFF800000> : " SCORES "\n"
+    "  %none = stablehlo.constant dense<0.0> : " SCORES "\n"
+    PRODUCT("%s", "%q", "%v", "[2] x [2]", "(" Q ", " K ") -> " SCORES)
+    "  %w = stablehlo.select %all, %s, %f : " SEES ", " SCORES "\n"
+    ROWS_OF("%x", "%w", "maximum", "%low")
+    "  %d = stablehlo.subtract %w, %x : " SCORES "\n"
+    "  %e = stablehlo.exponential %d : " SCORES "\n"
+    ROWS_OF("%t", "%e", "add", "%zero")
+    "  %p = stablehlo.divide %e, %t : " SCORES "\n"
+    PRODUCT("%y", "%p", "%v", "[2] x [1]", "(" SCORES ", " K ") -> " Q);
+/* Of the values, through the softmax, of queries and keys */
+static const char gradient[] =
+    PRODUCT("%dv", "%p", "%g", "[1] x [1]", "(" SCORES ", " Q ") -> " K)
+    PRODUCT("%dp", "%g", "%v", "[2] x [2]", "(" Q ", " K ") -> " SCORES)
+    "  %a = stablehlo.multiply %dp, %p : " SCORES "\n"
+    ROWS_OF("%b", "%a", "add", "%zero")
+    "  %u = stablehlo.subtract %dp, %b : " SCORES "\n"
+    "  %ds = stablehlo.multiply %u, %p : " SCORES "\n"
+    "  %dm = stablehlo.select %all, %ds, %none : " SEES ", " SCORES "\n"
+    PRODUCT("%dq", "%dm", "%v", "[2] x [1]", "(" SCORES ", " K ") -> " Q)
+    PRODUCT("%dk", "%dm", "%q", "[1] x [1]", "(" SCORES ", " Q ") -> " K)
+    "  %z = stablehlo.concatenate %y, %dq, %dk, %dv, dim = 1 : (" Q ", " Q ", " K ", " K ") -> "
+    RESULT "\n  return %z : " RESULT "\n}\n";
+
+/* clang-format on */
+
+static void same_gradient(void **state) {
+  (void)state;
+  static const char *const masks[] = {
+      COMPARE("GE", "%i", "%j"),
+      "  %n = stablehlo.add %i, %c : " COUNTS "\n" COMPARE("GT", "%n", "%j"),
+      "  %n = stablehlo.subtract %j, %c : " COUNTS "\n" COMPARE("GE", "%n", "%i"),
+  };
+  for (int c = 0; c < COUNT_OF(masks); c++) {
+    char *text = xasprintf("%s%s%s%s", head, masks[c], attention, gradient);
+    compare(text, 6 * 3);
     free(text);
   }
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(same_answer)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(same_answer),
+                                     cmocka_unit_test(same_gradient)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

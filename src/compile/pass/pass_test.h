@@ -27,10 +27,10 @@ static inline Module *read_program(Str text) {
   return m;
 }
 
-/* n arguments, at most two; the one result is a new reference. */
+/* n arguments, at most three; the one result is a new reference. */
 static inline Tensor *run(const Module *m, int n, Tensor *const *in) {
-  Tensor *own[2] = {in[0], in[n - 1]};
-  Shards args[2] = {{1, &own[0]}, {1, &own[1]}}, result = {0};
+  Tensor *own[3] = {in[0], in[n > 1], in[n - 1]};
+  Shards args[3] = {{1, &own[0]}, {1, &own[1]}, {1, &own[2]}}, result = {0};
   ok(interp_run(m, STR(""), NULL, args, n, &result, 1));
   Tensor *t = tensor_retain(result.t[0]);
   shards_free(&result);

@@ -223,6 +223,10 @@ static void place_op(Fuser *f, int pos) {
     goto out;
   }
   if (!escapes && set.n == 1 && cluster_take(f, set.v[0], pos, false)) goto out;
+  if (op->kind == OP_GATHER && gather_run(op) >= GATHER_ROW) { /* rows alone are the library's */
+    in->step = true;
+    goto out;
+  }
   if (op->n_results == 1)
     for (int i = 0; i < set.n; i++) {
       Cluster *c = f->clusters.v[set.v[i]];

@@ -24,6 +24,17 @@ const void *value_splat(const Value *v) {
   }
 }
 
+int64_t gather_run(const Op *gather) {
+  const Type *t = gather->operands[0]->type;
+  const int64_t *sizes;
+  int64_t run = 1;
+  for (int i = op_ints(gather, "slice_sizes", &sizes) - 1; i >= 0; i--) {
+    run *= sizes[i];
+    if (sizes[i] < t->dims[i]) break;
+  }
+  return run;
+}
+
 bool value_int(const Value *v, int64_t *out) {
   const void *p = v->type->kind == TY_TENSOR && v->type->rank == 0 ? value_splat(v) : NULL;
   if (!p || !dtype_is_int(v->type->dtype)) return false;

@@ -12,6 +12,9 @@ Tensor *value_constant(const Value *v); /* data of a constant op; NULL */
  * broadcasts of those. */
 #define SPLAT_MAX 65536
 const void *value_splat(const Value *v);
+/* Elements of a gather's window that lie together; from GATHER_ROW on they are rows to be copied. */
+#define GATHER_ROW 16
+int64_t gather_run(const Op *gather);
 /* The integer that a scalar constant is. */
 bool value_int(const Value *v, int64_t *out);
 

@@ -508,7 +508,9 @@ static bool supports_parts(const Op *op) {
   return dtype_is_complex(t) && !value_splat(op->operands[0]);
 }
 
-#define LONG_RUN 16 /* elements that lie together: the library's kernel copies them faster */
+/* Rows: the library's kernel copies short ones faster, and asks for the next meanwhile. Of longer ones
+ * the host itself does so, and a pass over memory is saved. */
+#define LONG_ROW 2048 /* bytes */
 
 static bool gather_ok(const Op *op) {
   const Type *t = op->operands[0]->type, *index = op->operands[1]->type;
@@ -516,12 +518,8 @@ static bool gather_ok(const Op *op) {
   int n = op_ints(op, "slice_sizes", &sizes);
   for (int i = 0; i < n; i++)
     if (sizes[i] > t->dims[i]) return false; /* the reference explains */
-  int64_t run = 1;
-  for (int i = n - 1; i >= 0; i--) {
-    run *= sizes[i];
-    if (sizes[i] < t->dims[i]) break;
-  }
-  if (run >= LONG_RUN) return false;
+  int64_t run = gather_run(op);
+  if (run >= GATHER_ROW && run * dtype_bytes(t->dtype) < LONG_ROW) return false;
   return dtype_is_int(index->dtype) && dtype_bits(index->dtype) >= 8 &&
          !value_splat(op->operands[0]);
 }

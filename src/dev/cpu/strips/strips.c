@@ -376,8 +376,9 @@ static void plan_sweeps(Strips *s) {
 #define BYTE_NS 0.06   /* of memory that is not in the cache */
 #define CACHED_BYTES 32e6
 
-static double bytes_of(const Value *v) {
-  return (double)type_count(v->type) * dtype_bytes(v->type->dtype);
+/* Of what is read or written of it: a table is not read as a whole. */
+static double bytes_of(const Value *v, double elements) {
+  return MIN((double)type_count(v->type), elements) * dtype_bytes(v->type->dtype);
 }
 
 static double excess(const Strips *s, double *out_run_s) {
@@ -385,8 +386,8 @@ static double excess(const Strips *s, double *out_run_s) {
   double line = d->vloop >= 0 ? (double)d->loops[d->vloop].extent : 1, lines = 1, bytes = 0;
   for (int i = 0; i < d->n_loops; i++)
     if (i != d->vloop) lines *= (double)d->loops[i].extent;
-  for (int i = 0; i < s->f->n_in; i++) bytes += bytes_of(s->f->in[i]);
-  for (int i = 0; i < s->f->n_out; i++) bytes += bytes_of(s->f->out[i].v);
+  for (int i = 0; i < s->f->n_in; i++) bytes += bytes_of(s->f->in[i], lines * line);
+  for (int i = 0; i < s->f->n_out; i++) bytes += bytes_of(s->f->out[i].v, lines * line);
   double calls = 0, strips = 0, fills = 0, sweeps = 0;
   for (int k = 0; k <= s->sweeps; k++) {
     sweeps += s->sweep[k].dos.n > 0;

@@ -95,6 +95,7 @@ static void collect(Arena *a, const Plan *p, double base, int loop, KernelVec *o
     s->flops = k->flops;
     s->bytes = k->bytes;
     s->utilisation = k->util;
+    s->matrix = k->conv ? k->util : 0;
     s->modelled = k->modelled;
     s->collective = k->collective;
     s->loop = loop;

@@ -45,6 +45,7 @@ typedef struct SimKernel {
   SimBound bound;
   double flops, bytes; /* of one run; bytes of device memory read and written */
   double utilisation;  /* of the unit that bounds it, 0..1 */
+  double matrix;       /* of matrix units, 0..1 */
   bool modelled;       /* no compiler estimate exists for this kind of kernel */
   bool collective;
   int loop; /* the innermost loop it is in: index into SimReport.loops; -1 none */

@@ -37,5 +37,6 @@ double gpu_vector_s(const Chip *c, const Kernel *k, double bytes, double bandwid
 
 /* Of an operation that XLA makes of several kernels, what these take beside the one; 0: of others. */
 double gpu_made_s(const Plan *p, const HNode *n, double bandwidth);
+bool gpu_sorted(const HNode *n); /* a top-k that sorts whole rows */
 
 #endif

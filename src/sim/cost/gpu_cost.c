@@ -18,6 +18,13 @@
  * meanwhile hides little of it. 197 of XLA's kernels on an H100 (tests/sim/gpu). */
 #define HELD_MEMORY 0.77
 #define HELD_FILL 0.5e-6
+/* Until the first numbers arrive, and until a block has added up what its threads have: kernels of nets on an H100
+ * beside those of empty ones (tests/sim/gpu). */
+#define FILL 0.07e-6
+#define SUM_FILL 0.3e-6
+#define FILLED 1e4
+/* Until a product's first tiles lie in shared memory, and its last are written. */
+#define PRODUCT_FILL 0.45e-6
 
 /* Elements of an array that the kernel reads: where it only takes slices or rows of it, or writes a
  * slice into it, not all. */
@@ -28,6 +35,10 @@ static double taken(const Kernel *k, const HNode *x) {
     const HNode *n = k->inner.v[i];
     for (int q = 0; q < n->n_in; q++) {
       if (n->in[q] != x) continue;
+      if (n->kind == H_SCATTER && q == 0 && n->n_in > 2) {
+        read = true, part += (double)hlo_count(n->in[2]);
+        continue;
+      }
       bool some = n->kind == H_SLICE || n->kind == H_DSLICE || n->kind == H_GATHER;
       bool shape = n->kind == H_RESHAPE && !n->val;
       if (q > 0 || (!some && !shape && n->kind != H_DUS)) return all;
@@ -84,19 +95,27 @@ static double attention_s(const Chip *c, const Kernel *k) {
   return flops * waves / (peak * chip_num(c, "fit.matmul", 0.75) * ATTENTION);
 }
 
+static bool sums(const Kernel *k) {
+  for (int i = 0; i < k->inner.n; i++)
+    if (k->inner.v[i]->kind == H_REDUCE) return true;
+  return false;
+}
+
 void gpu_cost(Plan *p, Kernel *k) {
   const Chip *c = p->chip;
   const HNode *root = k->roots.n ? k->roots.v[0] : NULL;
   if (!root) return;
   double rd = 0, wr = 0;
+  bool copied = false;
   for (int i = 0; i < k->reads.n; i++) rd += read_bytes(k, k->reads.v[i]);
   for (int i = 0; i < k->roots.n; i++) {
     const HNode *n = k->roots.v[i];
     const HValue *v = n->val;
     if (!v || v->dropped || v->alias) continue;
-    bool updates = n->kind == H_DUS && n->n_in > 1;
-    wr += updates ? MIN(v->plain, hlo_bytes(n->in[1])) : v->plain;
-    if (updates && k->must_copy && i == 0) rd += v->plain, wr += v->plain;
+    bool scatter = n->kind == H_SCATTER && n->n_in > 2, updates = n->kind == H_DUS && n->n_in > 1;
+    wr += updates ? MIN(v->plain, hlo_bytes(n->in[1])) : scatter ? hlo_bytes(n->in[2]) : v->plain;
+    if ((updates || scatter) && k->must_copy && i == 0)
+      rd += v->plain, wr += v->plain, copied = true;
   }
   for (int i = 0; i < k->inner.n; i++) {
     const HNode *n = k->inner.v[i];
@@ -134,14 +153,16 @@ void gpu_cost(Plan *p, Kernel *k) {
     GpuProduct g = gpu_product(p, k->conv);
     double t_data = t_mem / ramp * g.moved * MAX(1, chip_num(c, "fit.stream", 0.85) / STREAMED);
     k->bytes += g.beside_bytes;
-    k->time_s = pow(pow(g.s, OVERLAP) + pow(t_data, OVERLAP), 1 / OVERLAP) + launch + g.beside_s;
+    k->time_s = pow(pow(g.s, OVERLAP) + pow(t_data, OVERLAP), 1 / OVERLAP) + launch + PRODUCT_FILL +
+                g.beside_s;
     k->bound = g.s > t_data + g.beside_s ? SIM_COMPUTE : SIM_MEMORY;
     k->util = MIN(1, (double)k->conv->conv->flops / g.peak / k->time_s);
     return;
   }
   double after = 0, t_vec = gpu_vector_s(c, k, bytes, bw, &after);
   k->time_s = k->rows ? HELD_FILL + t_vec + HELD_MEMORY * t_mem : MAX(t_vec, t_mem / ramp);
-  k->time_s += launch + after;
+  if (!k->rows && bytes > FILLED) k->time_s += sums(k) ? SUM_FILL : FILL;
+  k->time_s += launch * (copied ? 2 : 1) + after;
   if (!p->opts->eager) k->time_s += gpu_made_s(p, root, bandwidth(c, gpu_made_bytes(root)));
   k->bound = launch > k->time_s * 0.6 ? SIM_LATENCY : t_vec > t_mem ? SIM_VECTOR : SIM_MEMORY;
   k->util = MIN(1, t_mem / k->time_s);

@@ -22,8 +22,15 @@
 /* What lies in one row and is longer is sorted digit by digit: counting, then 8 of 32 bits a pass. */
 #define RADIX 16384
 #define RADIX_PASSES 5
-/* Clocks that an element costs for each of the k largest that a row keeps. */
+/* Clocks that an element costs for the k largest that a row keeps: each, and each against the others. */
 #define CANDIDATE 1.4
+#define CANDIDATES 0.27
+/* Clocks of a block that sorts a row digit by digit, an element; such rows are longer than this. */
+#define DIGITS 13.9
+#define DIGITS_ROW 1024
+/* Updates of a scatter an SM adds in a clock: 32 bits in one instruction, 16 by comparing and trying again. */
+#define ADDED 1.7
+#define ADDED_16 0.47
 #define LONG_WINDOW 32
 /* Clocks of an SM that one operation takes on 1024 elements in a kernel that holds rows (Triton's), which
  * are padded to a power of two. */
@@ -63,18 +70,22 @@ static double sums(const HNode *n, double sms, double clock, bool *twice) {
   return (double)hlo_count(x) * operands / (COLUMN * clock * MIN(sms, MAX(1, blocks)));
 }
 
-static double sorting(const HNode *n, double sms, double clock, double bytes, double bandwidth) {
+static double sorting(const HNode *n, double sms, double clock, double bytes, double bandwidth,
+                      double launch) {
   const HNode *x = n->in[0];
+  double s = 0;
   int along =
       n->op == OP_SORT && n->src ? (int)op_int(n->src, "dimension", x->rank - 1) : x->rank - 1;
   double len = x->rank ? (double)x->d[along] : 1, rows = (double)hlo_count(x) / MAX(1, len);
   if (n->op == OP_CHLO_TOP_K) {
-    double k = n->src ? (double)op_int(n->src, "k", 1) : 1;
-    return len * CANDIDATE * k * ceil(rows / sms) / clock;
+    double k = n->src ? (double)op_int(n->src, "k", 1) : 1, waves = ceil(rows / sms);
+    if (!gpu_sorted(n)) return len * MAX(CANDIDATE * k, CANDIDATES * k * k) * waves / clock;
+    s = 3 * launch; /* counts, copies, cuts */
+    if (len > DIGITS_ROW) return s + len * DIGITS * waves / clock;
   }
   if (rows < 2 && len > RADIX) return RADIX_PASSES * bytes / bandwidth;
   double steps = ceil(log2(MAX(2, len)));
-  return rows * exp2(steps) * steps * (steps + 1) / 2 / (SORTED * sms * clock);
+  return s + rows * exp2(steps) * steps * (steps + 1) / 2 / (SORTED * sms * clock);
 }
 
 /* The arithmetic of one number, in operations of four clocks of a lane. A GPU shifts and combines bits
@@ -115,7 +126,11 @@ double gpu_vector_s(const Chip *c, const Kernel *k, double bytes, double bandwid
   const HNode *root = k->roots.n ? k->roots.v[0] : NULL;
   if (k->rows) return rows(k, sms * clock);
   if (root && (root->kind == H_SORT || root->op == OP_CHLO_TOP_K))
-    return sorting(root, sms, clock, bytes, bandwidth);
+    return sorting(root, sms, clock, bytes, bandwidth, launch);
+  if (root && root->kind == H_SCATTER && root->n_in > 2) {
+    double rate = hlo_bits(root->dt) < 32 ? ADDED_16 : ADDED;
+    return (double)hlo_count(root->in[2]) / (rate * sms * clock);
+  }
   double ops = 0, written = 0;
   for (int i = 0; i < k->inner.n; i++) {
     const HNode *n = k->inner.v[i];

@@ -22,8 +22,25 @@ static double random_words(const HNode *n) {
   return elements(n, last) * MAX(bits / 8, WORD);
 }
 
+/* XLA's own kernel keeps up to 16 of rows of 1024 and more; for others it sorts whole rows. */
+bool gpu_sorted(const HNode *n) {
+  if (n->op != OP_CHLO_TOP_K || !n->src || !n->in[0]->rank) return false;
+  return op_int(n->src, "k", 1) > 16 || n->in[0]->d[n->in[0]->rank - 1] < 1024;
+}
+
+/* Sorting keeps the order of equal ones by their places. Long rows are sorted by digits, from one array into another. */
+static double sorted_bytes(const HNode *n) {
+  double all = (double)hlo_count(n->in[0]), size = hlo_bits(n->in[0]->dt) / 8;
+  if (n->kind == H_SORT)
+    return n->n_in == 1 && n->src && op_bool(n->src, "is_stable", false) ? WORD * all : 0;
+  if (!gpu_sorted(n)) return 0;
+  bool digits = n->in[0]->d[n->in[0]->rank - 1] > 1024;
+  return all * (digits ? 2 * (size + WORD) + WORD : size + WORD);
+}
+
 double gpu_made_bytes(const HNode *n) {
   if (n->kind == H_RNG) return random_words(n);
+  if (n->kind == H_SORT || n->op == OP_CHLO_TOP_K) return sorted_bytes(n);
   if (n->kind != H_SELSCAT) return 0;
   /* places of each window's choice, one word a dimension; sums in 32 bits */
   double wide = hlo_bits(n->dt) < 32 ? WORD * (double)hlo_count(n) : 0;
@@ -33,6 +50,8 @@ double gpu_made_bytes(const HNode *n) {
 double gpu_made_s(const Plan *p, const HNode *n, double bandwidth) {
   double launch = chip_num(p->chip, "fit.launch", 2.5e-6);
   if (n->kind == H_RNG) return 2 * random_words(n) / bandwidth + COUNTER * launch;
+  if (n->kind == H_SORT && n->in[0]->kind == H_PARAM)
+    return 2 * hlo_bytes(n->in[0]) / bandwidth + launch; /* sorted in a copy */
   if (n->kind != H_SELSCAT || n->n_in < 2) return 0;
   double all = (double)hlo_count(n), windows = (double)hlo_count(n->in[1]),
          size = hlo_bits(n->dt) / 8;

@@ -1,0 +1,101 @@
+/* Operations and powers as they were measured on an H100 and an H200 (tests/sim/gpu): XLA's top-k, scatters, small
+ * kernels; watts of what leaves a GPU nearly idle, of streaming and of products. */
+#include "sim/estimate_test.h"
+
+static void near(double got, double want, double share) {
+  if (!(got > want * (1 - share) && got < want * (1 + share)))
+    fail_msg("%g is not within %g of %g", got, share, want);
+}
+
+static const SimKernel *slowest(const SimReport *r) {
+  const SimKernel *k = &r->kernels[0];
+  for (int i = 1; i < r->n_kernels; i++)
+    if (r->kernels[i].time_s > k->time_s) k = &r->kernels[i];
+  return k;
+}
+
+/* More than 16 of a row: rows are sorted by digits, one to a block, with their places: 354 us on an H200. */
+static void test_top(void **state) {
+  (void)state;
+  SimReport *r = estimate("func.func @main(%x: tensor<64x50257xf32>) -> tensor<64x50xf32> {\n"
+                          "%v, %i = chlo.top_k(%x, k = 50) : tensor<64x50257xf32> -> "
+                          "(tensor<64x50xf32>, tensor<64x50xi32>)\n"
+                          "return %v : tensor<64x50xf32> }",
+                          "H200");
+  near(slowest(r)->time_s, 354e-6, 0.15);
+  assert_true(r->temp_bytes > 4 * 4 * 64 * 50257.0);
+  sim_report_free(r);
+}
+
+#define GRADIENT(type, rows)                                                                       \
+  "func.func @main(%i: tensor<" rows "x1xi32>, %u: tensor<" rows "x768x" type ">) -> "             \
+  "tensor<50304x768x" type "> {\n%z = stablehlo.constant dense<0.0> : tensor<" type                \
+  ">\n%t = stablehlo.broadcast_in_dim %z, dims = [] : (tensor<" type                               \
+  ">) -> tensor<50304x768x" type                                                                   \
+  ">\n%r = \"stablehlo.scatter\"(%t, %i, %u) <{indices_are_sorted = false, "                       \
+  "scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [1], inserted_window_dims " \
+  "= [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>, unique_indices = false}> "    \
+  "({\n^bb0(%a: tensor<" type ">, %b: tensor<" type                                                \
+  ">):\n%s = stablehlo.add %a, %b : tensor<" type ">\nstablehlo.return %s : tensor<" type          \
+  ">\n}) : (tensor<50304x768x" type ">, tensor<" rows "x1xi32>, tensor<" rows "x768x" type         \
+  ">) -> tensor<50304x768x" type ">\nreturn %r : tensor<50304x768x" type "> }"
+
+/* A GPU adds 32 bits in one instruction; 16 bits it compares and tries again. Only rows that are hit are touched. */
+static void test_scatter(void **state) {
+  (void)state;
+  static const struct {
+    const char *text;
+    double s;
+  } cases[] = {{GRADIENT("bf16", "8192"), 52.6e-6}, {GRADIENT("f32", "4096"), 9.6e-6}};
+  for (int i = 0; i < 2; i++) {
+    SimReport *r = estimate(cases[i].text, "H200");
+    for (int k = 0; k < r->n_kernels; k++)
+      if (!strcmp(r->kernels[k].op, "scatter")) near(r->kernels[k].time_s, cases[i].s, 0.35);
+    sim_report_free(r);
+  }
+}
+
+/* A product of next to nothing takes 2.6 us with the gap after it. */
+static void test_small(void **state) {
+  (void)state;
+  SimReport *r =
+      estimate("func.func @main(%x: tensor<144x256xbf16>, %y: tensor<256x128xbf16>) -> "
+               "tensor<144x128xbf16> {\n%r = stablehlo.dot_general %x, %y, contracting_dims = [1] "
+               "x [0] : (tensor<144x256xbf16>, tensor<256x128xbf16>) -> tensor<144x128xbf16>\n"
+               "return %r : tensor<144x128xbf16> }",
+               "H100-SXM");
+  near(r->time_s, 2.6e-6, 0.2);
+  sim_report_free(r);
+}
+
+#define PRODUCT(type)                                                                     \
+  "func.func @main(%x: tensor<8192x8192x" type ">, %y: tensor<8192x8192x" type ">) -> "   \
+  "tensor<8192x8192x" type "> {\n%r = stablehlo.dot_general %x, %y, contracting_dims = "  \
+  "[1] x [0] : (tensor<8192x8192x" type ">, tensor<8192x8192x" type ">) -> tensor<8192x8" \
+  "192x" type ">\nreturn %r : tensor<8192x8192x" type "> }"
+#define ADD(shape)                                                       \
+  "func.func @main(%x: tensor<" shape ">, %y: tensor<" shape ">) -> "    \
+  "tensor<" shape "> {\n%r = stablehlo.add %x, %y : tensor<" shape ">\n" \
+  "return %r : tensor<" shape "> }"
+
+/* Small kernels leave an H100 at 130 W, large products take all that the board may. */
+static void test_power(void **state) {
+  (void)state;
+  static const struct {
+    const char *text;
+    double low, high;
+  } cases[] = {
+      {ADD("100xf32"), 120, 140}, {ADD("268435456xf32"), 450, 650}, {PRODUCT("bf16"), 690, 700}};
+  for (int i = 0; i < 3; i++) {
+    SimReport *r = estimate(cases[i].text, "H100-SXM");
+    double watts = r->energy_j / r->time_s;
+    if (!(watts >= cases[i].low && watts <= cases[i].high + 1e-6)) fail_msg("%d: %g W", i, watts);
+    sim_report_free(r);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_top), cmocka_unit_test(test_scatter),
+                                     cmocka_unit_test(test_small), cmocka_unit_test(test_power)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -207,7 +207,9 @@ static double joining(const Law *law, const HNode *n, double tiles, double *rd) 
     return 0;
   }
   double slots = tpu_width(v) == 4 ? law->join : JOIN_NARROW;
-  return tiles * (plan_stacked(n) ? STACK * slots : slots) * law->lvpu * (n->n_in - 1);
+  int arrays = 0;
+  for (int i = 0; i < n->n_in; i++) arrays += !plan_const_only(n->in[i]);
+  return tiles * (plan_stacked(n) ? STACK * slots : slots) * law->lvpu * MAX(0, arrays - 1);
 }
 
 /* Kernels beside one that makes random bits from a counter: the key is taken apart, and each row
@@ -282,6 +284,22 @@ static double inside_chip(const Law *law, const Kernel *k, double tiles) {
   return law->lbase + pack + (n - 1) * law->lq;
 }
 
+/* Several slices, taken apart in one kernel. */
+static bool only_cuts(const Kernel *k) {
+  for (int i = 0; i < k->inner.n; i++)
+    if (k->inner.v[i]->kind != H_SLICE && k->inner.v[i]->kind != H_RESHAPE) return false;
+  return k->roots.n > 1;
+}
+
+/* What is not computed is not widened: half of what packing takes. */
+static double cut_unpacked(const Law *law, const Kernel *k) {
+  double w = 0;
+  for (int i = 0; i < k->roots.n; i++)
+    if (k->roots.v[i]->val && !k->roots.v[i]->val->dropped)
+      w += tpu_pack_cost(&law->loop, k->roots.v[i]->val) / 2;
+  return w;
+}
+
 void tpu_loop(Plan *p, Kernel *k) {
   const Law *law = p->law;
   double rd = 0, wr = 0, bytes = 0, all = 0, tiles = 0, slow = 0;
@@ -348,6 +366,7 @@ void tpu_loop(Plan *p, Kernel *k) {
     if (v && v->is_param && n->rank == 2 && v->node->rank > 2 && v->node->d[v->order[1]] == 1)
       rd *= 2;
   }
+  if (only_cuts(k)) wr -= cut_unpacked(law, k);
   wr -= tpu_packed_twice(law, &law->loop, k);
   if (law->nopack) wr += moves_packed(law, k);
   double small = small_filled(k);

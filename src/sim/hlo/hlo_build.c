@@ -280,14 +280,19 @@ static HNode *moved(Maker *b, const Op *op, HNode **in, DType dt, int rank, cons
     n->step = hlo_ints(g, it, rank);
     break;
   }
-  case OP_CONCATENATE:
-    if (op->n_operands == 1) {
-      n = in[0];
+  case OP_CONCATENATE: {
+    HNode **full = ARENA_ARRAY(g->arena, HNode *, op->n_operands);
+    int parts = 0;
+    for (int i = 0; i < op->n_operands; i++)
+      if (hlo_count(in[i]) > 0) full[parts++] = in[i];
+    if (parts == 1 || op->n_operands == 1) {
+      n = parts ? full[0] : in[0];
       break;
     }
-    n = hlo_node(g, b->comp, H_CONCAT, op->kind, op, dt, rank, d, op->n_operands, in);
+    n = hlo_node(g, b->comp, H_CONCAT, op->kind, op, dt, rank, d, parts, full);
     n->index = (int)op_int(op, "dimension", 0);
     break;
+  }
   default: break;
   }
   return n;

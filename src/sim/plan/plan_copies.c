@@ -90,8 +90,8 @@ static void transposed_views(Plan *p) {
     if (k->dead || !k->copy || k->copy_of || k->roots.n != 1) continue;
     HNode *n = k->roots.v[0];
     HValue *v = n->val, *x = n->in[0]->val;
-    if (n->kind != H_TRANSPOSE || n->rank < 2 || n->rank > 64 || !x || x->alias || v->alias ||
-        v->rounded != x->rounded)
+    if (n->kind != H_TRANSPOSE || n->rank < 2 || n->rank > 64 || !x ||
+        (x->alias && !x->node->lies) || v->alias || v->rounded != x->rounded)
       continue;
     int order[64]; /* of the result, when nothing moves */
     for (int d = 0; d < n->rank; d++)

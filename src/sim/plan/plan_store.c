@@ -370,6 +370,12 @@ static bool shared_gate(const HNode *n) {
   return gate && leaves(n) >= 2;
 }
 
+/* Does each element lie in several windows, but in fewer than all of a running sum? */
+static bool overlaps(const HNode *n, int d) {
+  bool running = n->lo[d] >= n->in[0]->d[d] && n->d[d] == n->in[0]->d[d];
+  return !running && n->lo[d] > (n->step ? n->step[d] : 1);
+}
+
 /* Is a windowed reduction one that the compiler has an emitter for? The two dimensions in a tile
  * may not be windowed: so when they are none of the argument's own minor ones, or its maker is free
  * to write it so. */
@@ -380,14 +386,15 @@ bool plan_pool_emitter(const Plan *p, const HNode *n) {
   if (x->rank != n->rank) return false;
   while (x->kind == H_EWISE && !x->val && x->n_in) x = x->in[0];
   if (x->kind != H_PARAM) return true;
+  int order[64];
+  value_order_default(p->law, x, order);
+  if (x->rank == 3 && win[order[0]] > 1 && !overlaps(n, order[0])) return false;
   int64_t lanes = x->d[x->rank - 1];
   if (lanes % 128 && (hlo_bits(x->dt) == 32 || lanes > 64))
     return true; /* a relayout is fused in */
-  int order[64];
-  value_order_default(p->law, x, order);
   if (win[order[0]] != 1) return plan_relaid_for_windows(p->law, x, win, order);
   bool overlap = false;
-  for (int i = 0; i < n->rank; i++) overlap |= win[i] > (n->step ? n->step[i] : 1);
+  for (int i = 0; i < n->rank; i++) overlap |= overlaps(n, i);
   return win[order[1]] == 1 ||
          overlap; /* a relayout on the way in, where elements are read often */
 }

@@ -76,9 +76,106 @@ static void test_each_slice(void **state) {
   near_both(text, "tpu-v5e", 113663, 32571392);
 }
 
+#define MATRIX "tensor<160x128xf32>"
+/* A running maximum in lanes, of no more than a block: turned there and back. */
+static void test_running(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func public @main(%a: " MATRIX ") -> " MATRIX " {\n"
+      "  %i = stablehlo.constant dense<0xFF800000> : tensor<f32>\n"
+      "  %0 = \"stablehlo.reduce_window\"(%a, %i) <{padding = dense<[[0, 0], [127, 0]]> : "
+      "tensor<2x2xi64>, window_dimensions = array<i64: 1, 128>}> ({\n"
+      "  ^bb0(%x: tensor<f32>, %y: tensor<f32>):\n"
+      "    %m = stablehlo.maximum %x, %y : tensor<f32>\n"
+      "    stablehlo.return %m : tensor<f32>\n"
+      "  }) : (" MATRIX ", tensor<f32>) -> " MATRIX "\n"
+      "  return %0 : " MATRIX "\n}\n";
+  near_both(text, "tpu-v2", 1830, 426496);
+  near_both(text, "tpu-v6e", 4574, 425984);
+}
+
+#define SHUFFLED "tensor<16x14x28x128xf32>"
+/* Groups of channels, turned: features leave the lanes for it and come back. */
+static void test_shuffled(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func public @main(%a: " SHUFFLED ") -> " SHUFFLED " {\n"
+      "  %0 = stablehlo.reshape %a : (" SHUFFLED ") -> tensor<16x14x28x4x32xf32>\n"
+      "  %1 = stablehlo.transpose %0, dims = [0, 1, 2, 4, 3] : (tensor<16x14x28x4x32xf32>) -> "
+      "tensor<16x14x28x32x4xf32>\n"
+      "  %2 = stablehlo.reshape %1 : (tensor<16x14x28x32x4xf32>) -> " SHUFFLED "\n"
+      "  return %2 : " SHUFFLED "\n}\n";
+  near_both(text, "tpu-v6e", 20230, 33948160);
+}
+
+#define PARTS "tensor<2752x128xbf16>"
+/* One kernel takes an array apart without widening what it moves. */
+static void test_split(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func public @main(%a: tensor<2752x384xbf16>) -> (" PARTS ", " PARTS ", " PARTS ") {\n"
+      "  %0 = stablehlo.slice %a [0:2752, 0:128] : (tensor<2752x384xbf16>) -> " PARTS "\n"
+      "  %1 = stablehlo.slice %a [0:2752, 128:256] : (tensor<2752x384xbf16>) -> " PARTS "\n"
+      "  %2 = stablehlo.slice %a [0:2752, 256:384] : (tensor<2752x384xbf16>) -> " PARTS "\n"
+      "  return %0, %1, %2 : " PARTS ", " PARTS ", " PARTS "\n}\n";
+  near_both(text, "tpu-v6e", 9427, 4227328);
+  near_both(text, "tpu7x", 6491, 4227328);
+}
+
+/* Features become heads: one copy puts rows into lanes, where splitting the features moves nothing. */
+static void test_heads(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func public @main(%a: tensor<12x128x384xbf16>) -> tensor<12x6x128x64xbf16> {\n"
+      "  %0 = stablehlo.reshape %a : (tensor<12x128x384xbf16>) -> tensor<12x128x6x64xbf16>\n"
+      "  %1 = stablehlo.transpose %0, dims = [0, 2, 1, 3] : (tensor<12x128x6x64xbf16>) -> "
+      "tensor<12x6x128x64xbf16>\n"
+      "  return %1 : tensor<12x6x128x64xbf16>\n}\n";
+  near_both(text, "tpu-v5e", 16992, 2359296);
+  near_both(text, "tpu-v6e", 13640, 2359296);
+}
+
+#define PAIRS "tensor<128x154x2xf32>"
+#define ONES "tensor<128x154x1xf32>"
+#define HALVES "tensor<128x154xf32>"
+/* Two arrays, element by element: stacked, copied into tiles of two rows, joined by a reshape of its own. */
+static void test_interleaved(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func public @main(%a: " HALVES ", %b: " HALVES ") -> tensor<128x308xf32> {\n"
+      "  %0 = stablehlo.broadcast_in_dim %a, dims = [0, 1] : (" HALVES ") -> " ONES "\n"
+      "  %1 = stablehlo.broadcast_in_dim %b, dims = [0, 1] : (" HALVES ") -> " ONES "\n"
+      "  %2 = stablehlo.concatenate %0, %1, dim = 2 : (" ONES ", " ONES ") -> " PAIRS "\n"
+      "  %3 = stablehlo.reshape %2 : (" PAIRS ") -> tensor<128x308xf32>\n"
+      "  return %3 : tensor<128x308xf32>\n}\n";
+  near_both(text, "tpu-v5e", 5431, 645120);
+  near_both(text, "tpu-v6e", 5226, 645120);
+}
+
+/* Pairs beside each other are added up: rows come into lanes before the others are split. */
+static void test_pairs(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func public @main(%a: tensor<1000x256xf32>) -> tensor<1000x128xf32> {\n"
+      "  %z = stablehlo.constant dense<0.0> : tensor<f32>\n"
+      "  %0 = stablehlo.reshape %a : (tensor<1000x256xf32>) -> tensor<1000x128x2xf32>\n"
+      "  %1 = stablehlo.reduce(%0 init: %z) applies stablehlo.add across dimensions = [2] : "
+      "(tensor<1000x128x2xf32>, tensor<f32>) -> tensor<1000x128xf32>\n"
+      "  return %1 : tensor<1000x128xf32>\n}\n";
+  peak_near(text, "tpu-v2", 3633664, 0.01);
+  peak_near(text, "tpu-v6e", 3633664, 0.01);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_stacked), cmocka_unit_test(test_rolled),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_stacked),
+                                     cmocka_unit_test(test_rolled),
                                      cmocka_unit_test(test_written_in_place),
-                                     cmocka_unit_test(test_each_slice)};
+                                     cmocka_unit_test(test_each_slice),
+                                     cmocka_unit_test(test_running),
+                                     cmocka_unit_test(test_shuffled),
+                                     cmocka_unit_test(test_split),
+                                     cmocka_unit_test(test_heads),
+                                     cmocka_unit_test(test_interleaved),
+                                     cmocka_unit_test(test_pairs)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -147,8 +147,9 @@ static double turn_cycles(const Law *law, HValue *from, HValue *to, bool joins, 
   bool on_chip = joins && law->fast > 0 && to->node->d[0] != from->node->d[0]; /* moved once more */
   double held[2];
   for (int i = 0; i < 2; i++) /* rows that are joined fill their tiles */
-    held[i] =
-        joins ? MIN(side[i]->tiles, side[i]->bytes / tpu_width(side[i]) / 1024) : side[i]->tiles;
+    held[i] = joins || side[i]->node->lies
+                  ? MIN(side[i]->tiles, side[i]->bytes / tpu_width(side[i]) / 1024)
+                  : side[i]->tiles;
   const HNode *rows = base_of(from)->node;
   if (!joins && rows->kind == H_GATHER && rows->rank == 3 && rows->in[0]->rank == 2)
     gathered_tiles(rows, held);
@@ -259,10 +260,12 @@ static double small_filled(const Kernel *k) {
   const HNode *n = k->roots.v[0], *made = n;
   const HValue *o = n->val, *v = k->reads.n == 1 ? k->reads.v[0] : NULL;
   if (!o || !v || n->rank < 3 || tpu_width(o) < 4) return 0;
-  if (n->view && n->in[0]->kind == H_BCAST && !n->in[0]->val && n->in[0]->lies) made = n->in[0];
+  if (n->view && !n->in[0]->val && n->in[0]->lies) made = n->in[0];
   if (k->inner.n > 1 + (made != n)) return 0;
   int64_t rows = made->d[made == n ? o->order[1] : made->lies[1]];
-  bool copy = k->copy && v->node->rank == n->rank && v->order[0] == read_dimension(n, o->order[0]);
+  int lanes = made == n ? o->order[0] : made->lies[0];
+  bool copy = (k->copy || made->kind == H_TRANSPOSE) && v->node->rank == made->rank &&
+              v->order[0] == read_dimension(made, lanes);
   if ((!copy && (!k->alone || made->kind != H_BCAST)) || rows < 2 || rows > 4) return 0;
   return o->bytes / (rows == 2 ? 1024 : 2048) * tpu_wide(o);
 }

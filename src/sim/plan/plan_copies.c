@@ -97,6 +97,9 @@ static void transposed_views(Plan *p) {
     for (int d = 0; d < n->rank; d++)
       for (int q = 0; q < n->rank; q++)
         if (n->dims[q] == x->order[d]) order[d] = q;
+    bool other = false;
+    for (int d = 0; d < n->rank && n->lies; d++) other |= order[d] != n->lies[d];
+    if (other) continue;
     if (n->is_output) {
       int want[64];
       value_order_default(p->law, n, want);
@@ -250,6 +253,12 @@ static void turn_reshaped(Plan *p) {
   }
 }
 
+/* Does it read nothing but a relayout? */
+static bool reads_copy(const Plan *p, const Kernel *k) {
+  const HValue *v = k->reads.n == 1 ? k->reads.v[0] : NULL;
+  return v && v->kernel >= 0 && v->node->comp == p->comp && p->kernels.v[v->kernel]->copy_of;
+}
+
 /* Can the kernel that makes a result of the program write it in the order that results have? */
 static bool writes_result(const Plan *p, const HValue *v, const int *order, bool turned) {
   const Kernel *k = p->kernels.v[v->kernel];
@@ -260,8 +269,8 @@ static bool writes_result(const Plan *p, const HValue *v, const int *order, bool
   for (int q = 0; q < p->kernels.n && !read; q++)
     for (int z = 0; z < p->kernels.v[q]->reads.n; z++)
       if (!p->kernels.v[q]->dead && base_of(p->kernels.v[q]->reads.v[z]) == v) read = true;
-  bool indexed =
-      kind == H_GATHER || kind == H_SCATTER || kind == H_SORT || kind == H_SELSCAT || turned;
+  bool indexed = kind == H_GATHER || kind == H_SCATTER || kind == H_SORT || kind == H_SELSCAT ||
+                 turned || (kind == H_RWIN && k->inner.n == 1 && reads_copy(p, k));
   if (!k->conv) /* a loop writes any order, sums and reshapes come as they were laid out */
     return !read && !indexed && !plan_sliced_of(k, v->node) && v->node->kind != H_REDUCE &&
            !(kind == H_RESHAPE && k->copy) && !plan_stacked(v->node);
@@ -363,7 +372,8 @@ static void turn_results(Plan *p) {
   turn_weights(p, turned);
   for (int i = 0; i < p->comp->outputs.n; i++) {
     HValue *v = p->comp->outputs.v[i]->val;
-    if (!v || v->is_param || v->alias || v->node->rank < 2 || v->node->rank > 64 || v->kernel < 0)
+    if (!v || v->is_param || (v->alias && !v->node->lies) || v->node->rank < 2 ||
+        v->node->rank > 64 || v->kernel < 0)
       continue;
     int order[64];
     value_order_default(p->law, v->node, order);
@@ -372,7 +382,7 @@ static void turn_results(Plan *p) {
     bool moved = false;
     for (int d = 0; d < (v->node->lies ? v->node->rank : 2); d++) moved |= order[d] != v->order[d];
     if (!moved) continue;
-    if (writes_result(p, v, order, v->kernel < nk && turned[v->kernel])) {
+    if (!v->alias && writes_result(p, v, order, v->kernel < nk && turned[v->kernel])) {
       value_layout(p->law, v, order);
       continue;
     }
@@ -388,7 +398,10 @@ static void find_turns(Plan *p) {
     Kernel *k = p->kernels.v[i];
     const HNode *n = k->roots.n == 1 ? k->roots.v[0] : NULL;
     if (k->dead || !k->copy || !n->lies || k->reads.n != 1) continue;
-    k->turns = n->turned || (n->op == OP_COPY && k->reads.v[0]->order[0] != n->lies[0]);
+    const HNode *t = n->view && n->in[0]->kind == H_TRANSPOSE && !n->in[0]->val ? n->in[0] : NULL;
+    int lanes = k->reads.v[0]->order[0];
+    k->turns = n->turned || (n->op == OP_COPY && lanes != n->lies[0]) ||
+               (t && lanes != t->dims[t->lies[0]]);
   }
 }
 

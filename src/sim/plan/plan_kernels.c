@@ -462,7 +462,8 @@ void plan_kernels(Plan *p) {
                (stacked_argument(n) || (n->lies && n->view && !n->is_output) ||
                 (reshape_is_bitcast(p, n) && !n->in[0]->val->is_param))) {
       n->val->alias = n->in[0]->val;
-    } else if (stored_bitcast(p, n) || ((n->rows || n->lies) && n->op == OP_COPY)) {
+    } else if (stored_bitcast(p, n) || ((n->rows || n->lies) && n->op == OP_COPY) ||
+               (n->view && n->in[0]->kind == H_TRANSPOSE && n->in[0]->in[0]->val)) {
       k->copy = true;
     }
   }

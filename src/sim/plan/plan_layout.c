@@ -406,6 +406,7 @@ static void lay_out(Plan *p, HValue *v) {
     order[slice.rank] = 0;
     value_layout(law, v, order);
   }
+  if (v->alias && n->lies) lay_out(p, v->alias);
   if (v->alias) v->bytes = v->alias->bytes, v->tiles = v->alias->tiles;
 }
 

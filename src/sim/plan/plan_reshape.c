@@ -80,7 +80,11 @@ typedef struct Choice {
 } Choice;
 
 /* May x lie as it is asked to? Else it has an order of its own. */
-static bool is_free(const HNode *x) { return x->kind == H_BCAST || x->kind == H_TRANSPOSE; }
+static bool is_free(const HNode *x) {
+  for (int i = 0; i < x->n_in && x->kind == H_EWISE; i++)
+    if (!plan_const_only(x->in[i]) && x->in[i]->kind != H_BCAST) return false;
+  return x->kind == H_BCAST || x->kind == H_TRANSPOSE || x->kind == H_EWISE;
+}
 
 static bool choose(const Law *law, const Sides *s, const int *own, const int *order, Choice *c) {
   double tiles, to, from = value_padded(law, s->x, order, &tiles), plain = hlo_bytes(s->n);
@@ -185,7 +189,7 @@ void plan_lay_reshape(HGraph *g, const Law *law, HComp *c, HNode *n) {
   if (x->kind != H_PARAM && !is_free(x)) x->apart = true;
   if (is_free(x) && !x->lies) {
     lie(g, x, best.x);
-    x->apart = !(best.view && n->is_output); /* else it is made as that */
+    x->apart = !(best.view && n->is_output && fits); /* else it is made as that */
   }
   if (moved && !copy) {
     x = hlo_node(g, c, H_EWISE, OP_COPY, n->src, x->dt, x->rank, x->d, 1, &x);

@@ -174,9 +174,13 @@ static void turn_pooled(Plan *p, Kernel *k, HNode *n) {
     if (r == 2 && window[1] != 1 && window[0] == 1 && !tpu_running_sum(k, NULL)) swap_first(order);
     for (int q = 0; q < k->reads.n; q++) {
       HValue *v = k->reads.v[q];
-      if (v->node == x && window[v->order[0]] != 1 && v->bytes >= TURN_MIN &&
-          padding(p->law, x, order, v->order) <= RELAID_PLAIN)
-        k->reads.v[q] = plan_copy(p, v, order);
+      int lanes = v->order[0];
+      bool apart = r > 2 && window[lanes] <= (n->step ? n->step[lanes] : 1);
+      if (v->node != x || window[lanes] == 1 || apart || v->bytes < TURN_MIN ||
+          padding(p->law, x, order, v->order) > RELAID_PLAIN)
+        continue;
+      k->reads.v[q] = plan_copy(p, v, order);
+      if (k->roots.v[0] == n && n->val) value_layout(p->law, n->val, order);
     }
     if (n->val && n->rank == r) value_layout(p->law, n->val, order);
     return;

@@ -45,6 +45,9 @@ SplitShape shape_split(Dag *d, int lanes, int64_t *grain);
 int64_t shape_finish_block(const DagReduce *r, const SplitShape *s);
 int64_t shape_part_bytes(DType t); /* an element's as a partial result */
 
+/* The node that operand k takes in: a sum takes what an arithmetic op before a conversion to f32 has, not
+ * rounded in between (sums.c). */
+int sum_element(const Dag *d, const DagReduce *r, int k);
 int shape_last_sweep(const Dag *d);
 /* How many vectors a sweep's loop takes at a time. Sums wait for their last addition, so several run
  * side by side, unless there is enough to do in between: more copies of that would only be more to

@@ -89,9 +89,7 @@ static bool in_f32(const DagReduce *r) {
                        r->binary == OP_MINIMUM);
 }
 
-/* The node of the element. A sum takes what an arithmetic op before a conversion to f32 has, not
- * rounded in between. */
-static int element_of(const Dag *d, const DagReduce *r, int k) {
+int sum_element(const Dag *d, const DagReduce *r, int k) {
   const DagNode *n = &d->nodes.v[r->in[k]];
   bool wider = r->n == 1 && r->binary == OP_ADD && n->kind == N_OP && n->t == DT_F32 &&
                n->op->kind == OP_CONVERT && dag_keeps_digits(&d->nodes.v[n->in[0]]);
@@ -101,7 +99,7 @@ static int element_of(const Dag *d, const DagReduce *r, int k) {
 /* The element a reduction takes in, spread to the current lanes, neutral where the mask is off. */
 void sum_elements(Gen *g, const DagReduce *r, int level, bool vec, V *out) {
   for (int k = 0; k < r->n; k++) {
-    int node = element_of(g->d, r, k);
+    int node = sum_element(g->d, r, k);
     DType from = g->d->nodes.v[node].t, to = shape_sum_type(r, k);
     bool rounded = from != to && node == r->in[k];
     V x = gen_node_at(g, node, level, vec, rounded || !in_f32(r));

@@ -1,6 +1,10 @@
 #include "dev/cpu/strips/strips_run.h"
 #include "compile/pass/query.h"
 
+/* bf16 is f32 in strips. */
+static bool is_real(DType t) { return t == DT_F32 || t == DT_BF16; }
+static bool as_in_memory(DType t) { return t != DT_I1 && t != DT_BF16; }
+
 /* ---- which function ---- */
 
 static int fn_of_float(OpKind k) {
@@ -74,7 +78,7 @@ static int fn_of_compare(const Op *op, DType t) {
   if (str_is(op_str(op, "compare_type"), "TOTALORDER")) return -1;
   int at = 0;
   while (at < 5 && !str_is(dir, directions[at])) at++;
-  if (t == DT_F32) return STRIP_eq + at;
+  if (is_real(t)) return STRIP_eq + at;
   if (at < 2) return STRIP_i_eq + at;
   return t == DT_I32 ? STRIP_i_eq + at : t == DT_U32 ? STRIP_u_ge + at - 2 : -1;
 }
@@ -82,13 +86,17 @@ static int fn_of_compare(const Op *op, DType t) {
 static int fn_of_convert(DType from, DType to) {
   bool whole = to == DT_I32 || to == DT_U32, was_whole = from == DT_I32 || from == DT_U32;
   if (from == to || (whole && was_whole)) return STRIP_copy;
+  if (to == DT_BF16 && from == DT_F32) return STRIP_to_bf16;
+  if (to == DT_BF16 && from != DT_I1) return -1;
+  if (from == DT_BF16) from = DT_F32;
+  if (from == DT_F32 && to == DT_F32) return STRIP_copy;
   if (to == DT_I1) return from == DT_F32 ? STRIP_f_to_mask : STRIP_i_to_mask;
   if (from == DT_I1) return whole ? STRIP_mask_to_i : STRIP_mask_to_f;
   if (from == DT_F32) return to == DT_I32 ? STRIP_f_to_i : -1;
   return from == DT_I32 ? STRIP_i_to_f : -1;
 }
 
-static bool type_ok(DType t) { return t == DT_F32 || t == DT_I32 || t == DT_U32 || t == DT_I1; }
+static bool type_ok(DType t) { return is_real(t) || t == DT_I32 || t == DT_U32 || t == DT_I1; }
 
 /* -1: there is none */
 static int fn_of(const Op *op) {
@@ -105,10 +113,11 @@ static int fn_of(const Op *op) {
   case OP_THREEFRY: return STRIP_threefry_first + (int)op_int(op, "part", 0);
   case OP_COMPARE: return fn_of_compare(op, t);
   case OP_CONVERT: return fn_of_convert(t, op_type(op)->dtype);
-  case OP_BITCAST_CONVERT: return t != DT_I1 && op_type(op)->dtype != DT_I1 ? STRIP_copy : -1;
+  case OP_BITCAST_CONVERT:
+    return as_in_memory(t) && as_in_memory(op_type(op)->dtype) ? STRIP_copy : -1;
   default: break;
   }
-  if (t == DT_F32) return fn_of_float(op->kind);
+  if (is_real(t)) return fn_of_float(op->kind);
   return t == DT_I1 ? fn_of_bool(op->kind) : fn_of_int(op->kind, t == DT_I32);
 }
 
@@ -117,23 +126,41 @@ static int source(const Dag *d, int node) {
   for (;;) {
     const DagNode *n = &d->nodes.v[node];
     if (n->kind != N_OP || n->op->kind == OP_IOTA || fn_of(n->op) != STRIP_copy) return node;
+    if (n->t != DT_BF16 && d->nodes.v[n->in[0]].t == DT_BF16) return node; /* rounds */
     node = n->in[0];
   }
 }
 
+/* The same with the digits of its type, if they are wanted and it has more. */
+static int digits_of(const Dag *d, int node, bool rounded) {
+  node = source(d, node);
+  const DagNode *n = &d->nodes.v[node];
+  bool converted = n->kind == N_OP && n->op->kind == OP_CONVERT;
+  return rounded && n->loose && !converted ? node + d->nodes.n : node;
+}
+
+static int operand(const Dag *d, const DagNode *n, int k) {
+  return digits_of(d, n->in[k], emit_digits(n->op->kind) == DIGITS_OF_TYPE);
+}
+
+static const DagNode *node_at(const Dag *d, int id) { return &d->nodes.v[id % d->nodes.n]; }
+
 static bool reduce_of(const Dag *d, const DagReduce *r, StripReduce *out) {
   DType t = shape_sum_type(r, 0);
+  int in = r->n == 1 ? sum_element(d, r, 0) : -1;
   if (r->n != 1 || !type_ok(t) || d->nodes.v[r->in[0]].t != t || d->nodes.v[r->init[0]].t != t)
     return false;
   static const uint32_t minus_zero = 0x80000000u, one = 0x3f800000u, inf = 0x7f800000u;
-  *out = (StripReduce){
-      .in = source(d, r->in[0]), .init = source(d, r->init[0]), .is_long = shape_sum_is_long(r)};
+  *out = (StripReduce){.in = digits_of(d, in, false),
+                       .init = digits_of(d, r->init[0], true),
+                       .is_long = shape_sum_is_long(r),
+                       .round = t == DT_BF16 && !r->loose};
 #define BODY(name, value)                                                  \
   do {                                                                     \
     out->sum = SUM_##name, out->fn = STRIP_##name, out->neutral = (value); \
     return true;                                                           \
   } while (0)
-  bool f = t == DT_F32, i = t == DT_I32, whole = i || t == DT_U32, b = t == DT_I1;
+  bool f = is_real(t), i = t == DT_I32, whole = i || t == DT_U32, b = t == DT_I1;
   switch (r->binary) {
   case OP_ADD:
     if (f) BODY(add, minus_zero);
@@ -168,7 +195,8 @@ static bool reduce_of(const Dag *d, const DagReduce *r, StripReduce *out) {
 static bool node_ok(const Dag *d, const DagNode *n) {
   if (!type_ok(n->t) || n->in_mask || n->part) return false;
   if (n->kind != N_OP) return true;
-  if (n->op->kind == OP_IOTA) return n->t != DT_I1;
+  if (n->op->kind == OP_IOTA) return as_in_memory(n->t);
+  if (n->op->kind == OP_GATHER && n->t == DT_BF16) return false;
   if (n->n_in > MOST_OPERANDS) return false;
   for (int k = 0; k < n->n_in; k++)
     if (!type_ok(d->nodes.v[n->in[k]].t)) return false;
@@ -193,16 +221,19 @@ static bool graph_ok(const Dag *d) {
 /* done: computed in an earlier sweep; NULL. What is dear of that is kept. */
 static void want(Strips *s, int node, bool *wanted, const bool *done) {
   const Dag *d = &s->d;
-  node = source(d, node);
-  const DagNode *n = &d->nodes.v[node];
+  const DagNode *n = node_at(d, node);
   if (wanted[node]) return;
   wanted[node] = true;
+  if (node >= d->nodes.n) {
+    want(s, node - d->nodes.n, wanted, done);
+    return;
+  }
   if (n->kind != N_OP) return;
   bool dear = n->vec && shape_op_work(n->op) >= DEAR_WORK;
   if (done && done[node] && dear && s->row_bytes && s->row[node] < 0 && s->n_rows < MOST_ROWS)
     s->row[node] = s->n_rows++;
   if (done && done[node] && s->row[node] >= 0) return;
-  for (int k = 0; k < n->n_in; k++) want(s, n->in[k], wanted, done);
+  for (int k = 0; k < n->n_in; k++) want(s, operand(d, n, k), wanted, done);
 }
 
 static bool in_place(const Strips *s) {
@@ -215,7 +246,7 @@ static bool in_place(const Strips *s) {
 static int own_output(const Strips *s, const Sweep *w, int node, bool last) {
   const Dag *d = &s->d;
   bool safe = !in_place(s) || (last && w->outs.n == 1 && !w->sums.n);
-  if (d->nodes.v[node].t == DT_I1 || !safe) return -1;
+  if (!as_in_memory(node_at(d, node)->t) || !safe) return -1;
   for (int k = 0; k < w->outs.n; k++) {
     int o = w->outs.v[k];
     if (s->out[o] == node && dag_vector_stride(d, &d->out_lin[o]) == 1) return o;
@@ -236,54 +267,58 @@ static int slot_take(Sweep *w, bool *busy) {
 static void plan_sweep(Strips *s, Sweep *w, const int *roots, int n_roots, int n_strips,
                        bool *done) {
   const Dag *d = &s->d;
-  int n = d->nodes.n, last_vec = -1;
+  int nodes = d->nodes.n, n = 2 * nodes, last_vec = -1;
   bool *wanted = xcalloc((size_t)n + 1, 1), *as_strip = xcalloc((size_t)n + 1, 1),
        *busy = xcalloc((size_t)n + 1, 1);
   int *last = xcalloc((size_t)n + 1, sizeof *last), *slot = xcalloc((size_t)n + 1, sizeof *slot);
   for (int k = 0; k < n_roots; k++) want(s, roots[k], wanted, done);
-  for (int i = 0; i < n; i++) {
-    const DagNode *x = &d->nodes.v[i];
+  for (int q = 0; q < n; q++) { /* each node, and rounded */
+    int i = q / 2 + (q % 2 ? nodes : 0);
+    const DagNode *x = node_at(d, i);
     if (!wanted[i]) continue;
-    bool kept = s->row[i] >= 0 && done[i];
-    if (x->vec && x->kind == N_OP && !kept) last_vec = i;
-    for (int k = 0; x->kind == N_OP && !kept && k < x->n_in; k++) last[source(d, x->in[k])] = i;
+    bool kept = i < nodes && s->row[i] >= 0 && done[i];
+    if (x->vec && (x->kind == N_OP || i >= nodes) && !kept) last_vec = i;
+    if (i >= nodes) last[i - nodes] = i;
+    else
+      for (int k = 0; x->kind == N_OP && !kept && k < x->n_in; k++) last[operand(d, x, k)] = i;
   }
   for (int k = 0; k < n_roots; k++) {
-    last[source(d, roots[k])] = n;
-    as_strip[source(d, roots[k])] |= k < n_strips;
+    last[roots[k]] = n;
+    as_strip[roots[k]] |= k < n_strips;
   }
   for (int i = 0; i < n; i++) slot[i] = -1;
-  for (int i = 0; i < n; i++) { /* scalars first: theirs are filled once a line */
-    const DagNode *x = &d->nodes.v[i];
-    if (wanted[i] && !x->vec && as_strip[i]) slot[i] = slot_take(w, busy);
-  }
-  for (int i = 0; i < n; i++) {
-    const DagNode *x = &d->nodes.v[i];
+  for (int i = 0; i < n; i++) /* scalars first: theirs are filled once a line */
+    if (wanted[i] && !node_at(d, i)->vec && as_strip[i]) slot[i] = slot_take(w, busy);
+  for (int q = 0; q < n; q++) {
+    int i = q / 2 + (q % 2 ? nodes : 0);
+    bool rounds = i >= nodes, kept = !rounds && s->row[i] >= 0 && done[i];
+    const DagNode *x = node_at(d, i);
     if (!wanted[i] || (x->kind == N_SPLAT && slot[i] < 0)) continue;
     Do o = {
         .vec = x->vec, .t = x->t, .node = i, .out = -1, .row = -1, .buf = x->buf, .form = &x->lin};
-    o.kind = x->kind == N_INPUT          ? DO_READ
-             : x->kind == N_SPLAT        ? DO_SCALAR
-             : x->kind == N_REDUCE       ? DO_SCALAR
-             : x->op->kind == OP_IOTA    ? DO_IOTA
-             : s->row[i] >= 0 && done[i] ? DO_KEPT
-             : x->op->kind == OP_GATHER  ? DO_GATHER
-                                         : DO_FN;
+    o.kind = rounds                     ? DO_FN
+             : x->kind == N_INPUT       ? DO_READ
+             : x->kind == N_SPLAT       ? DO_SCALAR
+             : x->kind == N_REDUCE      ? DO_SCALAR
+             : x->op->kind == OP_IOTA   ? DO_IOTA
+             : kept                     ? DO_KEPT
+             : x->op->kind == OP_GATHER ? DO_GATHER
+                                        : DO_FN;
+    if (x->vec && !rounds) o.row = s->row[i];
     if (o.kind == DO_FN || o.kind == DO_GATHER) {
-      o.fn = fn_of(x->op);
-      o.n_in = x->n_in;
-      for (int k = 0; k < x->n_in; k++) {
-        int from = o.in[k] = source(d, x->in[k]);
-        if (x->vec && !d->nodes.v[from].vec) o.same |= 1u << k;
-        if (x->vec && last[from] == i && slot[from] >= 0 && d->nodes.v[from].vec)
+      o.fn = rounds ? STRIP_to_bf16 : fn_of(x->op);
+      o.n_in = rounds ? 1 : x->n_in;
+      for (int k = 0; k < o.n_in; k++) {
+        int from = o.in[k] = rounds ? i - nodes : operand(d, x, k);
+        if (x->vec && !node_at(d, from)->vec) o.same |= 1u << k;
+        if (x->vec && last[from] == i && slot[from] >= 0 && node_at(d, from)->vec)
           busy[slot[from]] = false;
       }
-      if (x->vec && s->row[i] < 0 && o.kind == DO_FN) o.out = own_output(s, w, i, i == last_vec);
+      if (x->vec && o.row < 0 && o.kind == DO_FN) o.out = own_output(s, w, i, i == last_vec);
     }
-    if (x->vec) o.row = s->row[i];
     bool stays = !in_place(s) || last[i] < n; /* until it is copied or taken in */
     bool in_memory =
-        o.kind == DO_READ && x->t != DT_I1 && stays && dag_vector_stride(d, &x->lin) == 1;
+        o.kind == DO_READ && as_in_memory(x->t) && stays && dag_vector_stride(d, &x->lin) == 1;
     if (x->vec && o.out < 0 && o.row < 0 && !in_memory) slot[i] = slot_take(w, busy);
     o.slot = slot[i];
     *vec_push(&w->dos) = o;
@@ -327,7 +362,7 @@ static int roots_of(Strips *s, int sweep, int *roots, int *n_strips) {
 
 /* Which nodes are kept from sweep to sweep: found before any sweep is planned. */
 static void choose_rows(Strips *s, int *roots) {
-  size_t n = (size_t)s->d.nodes.n;
+  size_t n = 2 * (size_t)s->d.nodes.n;
   bool *done = xcalloc(n + 1, 1), *wanted = xcalloc(n + 1, 1);
   for (int k = 0; k < s->sweeps; k++) {
     int n_strips, n_roots = roots_of(s, k, roots, &n_strips);
@@ -342,7 +377,7 @@ static void choose_rows(Strips *s, int *roots) {
 static void plan_sweeps(Strips *s) {
   Dag *d = &s->d;
   int *roots = xcalloc((size_t)(2 * d->reduces.n + d->n_out) + 1, sizeof *roots);
-  bool *done = xcalloc((size_t)d->nodes.n + 1, 1);
+  bool *done = xcalloc((size_t)(2 * d->nodes.n) + 1, 1);
   s->row = xcalloc((size_t)d->nodes.n + 1, sizeof *s->row);
   for (int i = 0; i < d->nodes.n; i++) s->row[i] = -1;
   bool lines = s->f->kind == FUSION_ROW && d->vloop == s->task_loops;
@@ -468,6 +503,7 @@ static void fill_constants(Strips *s) {
     uint32_t v = 0, *to = (uint32_t *)(void *)(s->constants + (size_t)i * SCALAR_BYTES);
     memcpy(&v, value_splat(x->v), (size_t)dtype_bytes(x->t));
     if (x->t == DT_I1) v = v ? 0xffffffffu : 0;
+    if (x->t == DT_BF16) v <<= 16;
     for (int k = 0; k < SCALAR_BYTES / 4; k++) to[k] = v;
   }
 }
@@ -478,7 +514,7 @@ static bool ends_ok(const Strips *s) {
   for (int i = 0; i < d->n_out; i++)
     if (!s->f->out[i].full && d->nodes.v[d->out[i]].vec && s->f->kind == FUSION_ROW) return false;
   for (int i = 0; i < d->reduces.n; i++)
-    if (d->nodes.v[s->reduces[i].init].vec) return false;
+    if (node_at(d, s->reduces[i].init)->vec) return false;
   int64_t row = 1;
   for (int i = s->task_loops; i < d->n_loops; i++) row *= d->loops[i].extent;
   if (s->f->kind == FUSION_ROW && row <= MAX_ACROSS_ROW) return false; /* several side by side */
@@ -499,7 +535,7 @@ Strips *strips_new(const Fusion *f) {
   err_free(e);
   s->out = xcalloc((size_t)d->n_out + 1, sizeof *s->out);
   s->reduces = xcalloc((size_t)d->reduces.n + 1, sizeof *s->reduces);
-  for (int i = 0; i < d->n_out && ok; i++) s->out[i] = source(d, d->out[i]);
+  for (int i = 0; i < d->n_out && ok; i++) s->out[i] = digits_of(d, d->out[i], false);
   for (int i = 0; i < d->reduces.n && ok; i++) ok = reduce_of(d, &d->reduces.v[i], &s->reduces[i]);
   for (int i = 0; i < d->nodes.n && ok; i++)
     if (d->nodes.v[i].kind == N_REDUCE) s->reduces[d->nodes.v[i].reduce].node = i;
@@ -517,8 +553,8 @@ Strips *strips_new(const Fusion *f) {
   fill_constants(s);
   int slots = 2; /* strips_finish */
   for (int k = 0; k <= s->sweeps; k++) slots = MAX(slots, s->sweep[k].n_slots);
-  size_t pointers = (size_t)d->nodes.n * (2 * sizeof(void *) + sizeof(int64_t));
-  s->slots_at = (pointers + (size_t)d->nodes.n * SCALAR_BYTES + 63) / 64 * 64;
+  size_t pointers = (size_t)d->nodes.n * 2 * (2 * sizeof(void *) + sizeof(int64_t));
+  s->slots_at = (pointers + (size_t)d->nodes.n * 2 * SCALAR_BYTES + 63) / 64 * 64;
   s->sums_at = s->slots_at + (size_t)slots * STRIP_BYTES;
   s->rows_at = s->sums_at + (size_t)d->reduces.n * 16 * (size_t)simd->lanes * 4;
   s->scratch_bytes = s->rows_at + (size_t)s->n_rows * s->row_bytes;

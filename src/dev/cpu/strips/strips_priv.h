@@ -4,8 +4,8 @@
 
 #include <stdint.h>
 
-/* f32, i32 and u32 lie in strips as in memory; i1 as 0 or -1 of 32 bits. u_: of u32, i_: of both or of
- * i32. */
+/* f32, i32 and u32 lie in strips as in memory; i1 as 0 or -1 of 32 bits, bf16 as f32, which may have
+ * more digits (emit_priv.h). u_: of u32, i_: of both or of i32. */
 /* clang-format off */
 #define STRIP_FNS(X)                                                                              \
   X(copy) X(neg) X(abs) X(sqrt) X(rsqrt) X(exp) X(expm1) X(log) X(log1p) X(tanh) X(logistic)      \
@@ -14,6 +14,7 @@
   X(ge) X(gt) X(le) X(lt) X(select) X(clamp) X(i_neg) X(i_abs) X(not) X(i_add) X(i_sub) X(i_mul)  \
   X(i_max) X(i_min) X(u_max) X(u_min) X(and) X(or) X(xor) X(shl) X(shr) X(sar) X(i_eq) X(i_ne)    \
   X(i_ge) X(i_gt) X(i_le) X(i_lt) X(u_ge) X(u_gt) X(u_le) X(u_lt) X(load_mask) X(store_mask)      \
+  X(load_bf16) X(store_bf16) X(to_bf16)                                                           \
   X(threefry_first) X(threefry_second) X(threefry_both)
 #define STRIP_SUMS(X) X(add) X(mul) X(max) X(min) X(i_add) X(i_mul) X(i_max) X(i_min) X(and) X(or)
 /* clang-format on */

@@ -28,11 +28,14 @@ static int64_t at_line(const Run *r, const Affine *a) {
 
 static uint32_t read_one(DType t, const void *base, int64_t at) {
   if (t == DT_I1) return ((const uint8_t *)base)[at] ? 0xffffffffu : 0;
+  if (t == DT_BF16) return (uint32_t)((const uint16_t *)base)[at] << 16;
   return ((const uint32_t *)base)[at];
 }
 
-static void write_one(DType t, void *base, int64_t at, uint32_t v) {
+static void write_one(const Run *r, DType t, void *base, int64_t at, uint32_t v) {
+  const void *in[3] = {&v};
   if (t == DT_I1) ((uint8_t *)base)[at] = v & 1;
+  else if (t == DT_BF16) r->s->simd->fn[STRIP_store_bf16]((uint16_t *)base + at, in, 0, 1);
   else ((uint32_t *)base)[at] = v;
 }
 
@@ -112,7 +115,8 @@ static void read_strip(Run *r, const Do *o, int64_t lo, int64_t n) {
   r->strip[o->node] = to;
   if (stride == 1) {
     const void *in[3] = {(const char *)base + at * dtype_bytes(o->t)};
-    r->s->simd->fn[o->t == DT_I1 ? STRIP_load_mask : STRIP_copy](to, in, 0, n);
+    int fn = o->t == DT_I1 ? STRIP_load_mask : o->t == DT_BF16 ? STRIP_load_bf16 : STRIP_copy;
+    r->s->simd->fn[fn](to, in, 0, n);
     return;
   }
   for (int64_t i = 0; i < n; i++, at += stride) to[i] = read_one(o->t, base, at);
@@ -132,13 +136,12 @@ static void store_strip(Run *r, int out, int64_t lo, int64_t n) {
   int64_t stride = dag_vector_stride(d, form), at = at_line(r, form) + stride * lo;
   void *base = r->bufs[r->s->f->n_in + out];
   const void *from[3] = {r->strip[r->s->out[out]]};
-  if (stride == 1)
-    r->s->simd->fn[t == DT_I1 ? STRIP_store_mask : STRIP_copy]((char *)base + at * dtype_bytes(t),
-                                                               from, 0, n);
+  int fn = t == DT_I1 ? STRIP_store_mask : t == DT_BF16 ? STRIP_store_bf16 : STRIP_copy;
+  if (stride == 1) r->s->simd->fn[fn]((char *)base + at * dtype_bytes(t), from, 0, n);
   else if (stride)
     for (int64_t i = 0; i < n; i++, at += stride)
-      write_one(t, base, at, ((const uint32_t *)from[0])[i]);
-  else write_one(t, base, at, *(const uint32_t *)from[0]);
+      write_one(r, t, base, at, ((const uint32_t *)from[0])[i]);
+  else write_one(r, t, base, at, *(const uint32_t *)from[0]);
 }
 
 static char *sums_of(const Run *r, int reduce) {
@@ -291,7 +294,7 @@ static void decode(Run *r, int64_t t, int n) {
 
 static Run begin(const Strips *s, void *const *bufs) {
   char *p = cpu_scratch(s->scratch_bytes);
-  int n = s->d.nodes.n;
+  int n = 2 * s->d.nodes.n;
   Run r = {.s = s, .w = s->sweep, .bufs = bufs, .strip = (const void **)(void *)p};
   r.scalar = r.strip + n;
   r.at = (int64_t *)(r.scalar + n);
@@ -300,7 +303,7 @@ static Run begin(const Strips *s, void *const *bufs) {
   r.sums = p + s->sums_at;
   r.rows = p + s->rows_at;
   for (int i = 0; i < n; i++) {
-    bool constant = s->d.nodes.v[i].kind == N_SPLAT;
+    bool constant = i < s->d.nodes.n && s->d.nodes.v[i].kind == N_SPLAT;
     r.scalar[i] = (constant ? s->constants : scalars) + (size_t)i * SCALAR_BYTES;
   }
   return r;
@@ -334,6 +337,14 @@ static const char *sums_collect(Run *r, int k) {
   return sums_of(r, k);
 }
 
+/* in: initial values, sums */
+static void with_init(const Run *r, const StripReduce *q, void *to, const void *const *in,
+                      unsigned same, int64_t n) {
+  const void *sum[3] = {to};
+  r->s->simd->fn[q->fn](to, in, same, n);
+  if (q->round) r->s->simd->fn[STRIP_to_bf16](to, sum, 0, n);
+}
+
 /* ---- the three kinds ---- */
 
 static void run_loop(Run *r, int64_t begin, int64_t end) {
@@ -362,15 +373,15 @@ static void run_rows(Run *r, int64_t begin, int64_t end) {
       for (int i = 0; i < w->sums.n; i++) {
         const StripReduce *q = &s->reduces[w->sums.v[i]];
         const void *in[3] = {r->scalar[q->init], sums_collect(r, w->sums.v[i])};
-        s->simd->fn[q->fn]((void *)(uintptr_t)r->scalar[q->node], in, 0, s->simd->lanes);
+        with_init(r, q, (void *)(uintptr_t)r->scalar[q->node], in, 0, s->simd->lanes);
       }
     }
     r->w = &s->sweep[s->sweeps];
     begin_line(r, 1);
     for (int i = 0; i < r->w->outs.n; i++) {
       int o = r->w->outs.v[i], node = s->out[o];
-      write_one(s->f->out[o].v->type->dtype, r->bufs[s->f->n_in + o], at_line(r, &s->d.out_lin[o]),
-                *(const uint32_t *)r->scalar[node]);
+      write_one(r, s->f->out[o].v->type->dtype, r->bufs[s->f->n_in + o],
+                at_line(r, &s->d.out_lin[o]), *(const uint32_t *)r->scalar[node]);
     }
   }
 }
@@ -446,13 +457,13 @@ void strips_finish(void *const *bufs, int64_t first, int64_t end, const void *st
           combine(&r, q, (char *)sum, (const char *)block, n);
       }
       const void *in[3] = {r.scalar[q->init], sum};
-      s->simd->fn[q->fn](sum, in, 1, n);
+      with_init(&r, q, sum, in, 1, n);
       for (int o = 0; o < d->n_out; o++) {
         const DagNode *x = &d->nodes.v[d->out[o]];
         if (s->f->out[o].full || x->kind != N_REDUCE || x->reduce != k) continue;
         char *base = r.bufs[s->f->n_in + o];
         int64_t at = kept * h->suffix + lo;
-        for (int64_t i = 0; i < n; i++) write_one(x->t, base, at + i, sum[i]);
+        for (int64_t i = 0; i < n; i++) write_one(&r, x->t, base, at + i, sum[i]);
       }
     }
   }

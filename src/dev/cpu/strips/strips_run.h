@@ -19,7 +19,7 @@ typedef struct Do {
   DoKind kind;
   bool vec;
   DType t;
-  int node, slot;
+  int node, slot;                  /* node: see Strips */
   int row;                         /* DO_KEPT, DO_FN: the kept row that it is in; -1 */
   int fn, n_in, in[MOST_OPERANDS]; /* DO_FN, DO_GATHER: nodes */
   unsigned same;                   /* which of them are scalars */
@@ -43,8 +43,11 @@ typedef struct StripReduce {
   int sum, fn;  /* SUM_ and STRIP_ of the body */
   uint32_t neutral;
   bool is_long;
+  bool round; /* to bf16, when it is complete */
 } StripReduce;
 
+/* A node's number here is that of the graph, plus their count for what it is when its digits are wanted to
+ * be those of bf16. */
 struct Strips {
   const Fusion *f;
   Dag d;

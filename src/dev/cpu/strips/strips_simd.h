@@ -210,6 +210,29 @@ FN static void strip_store_mask(void *to, const void *const *in, unsigned same, 
   for (int64_t i = 0; i < n; i++) q[i] = (uint8_t)(p[i] & 1);
 }
 
+/* To the nearest even; a NaN stays one. */
+LOOP1(to_bf16, U, U,
+      (U)pick_i((I)((x & 0x7fffffff) > 0x7f800000), (I)(x | 0x400000),
+                (I)(x + 0x7fff + (x >> 16 & 1))) &
+          0xffff0000)
+
+FN static void strip_load_bf16(void *to, const void *const *in, unsigned same, int64_t n) {
+  (void)same;
+  const uint16_t *p = in[0];
+  uint32_t *q = to;
+  for (int64_t i = 0; i < n; i++) q[i] = (uint32_t)p[i] << 16;
+}
+
+FN static void strip_store_bf16(void *to, const void *const *in, unsigned same, int64_t n) {
+  (void)same;
+  const uint32_t *p = in[0];
+  uint16_t *q = to;
+  for (int64_t i = 0; i < n; i++) {
+    bool nan = (p[i] & 0x7fffffff) > 0x7f800000;
+    q[i] = (uint16_t)((nan ? p[i] | 0x400000 : p[i] + 0x7fff + (p[i] >> 16 & 1)) >> 16);
+  }
+}
+
 /* ---- sums ---- */
 
 #define SUMS(name, T, neutral, op)                                                     \

@@ -119,6 +119,12 @@ static bool within(const BandGroup *g, Band b) { return b.lo >= g->band.lo && b.
 
 static Beyond beyond(const BandGroup *g, View x, int *left);
 
+/* Is the second operand the maximum of the first one's rows? */
+static bool is_maximum_of_rows(const Op *op) {
+  const Op *max = max_of_rows(op->operands[1]);
+  return max && max->operands[0] == op->operands[0];
+}
+
 static Beyond beyond_operand(const BandGroup *g, View x, int i, int *left) {
   return beyond(g, view_operand(x, i), left);
 }
@@ -145,8 +151,7 @@ static Beyond beyond(const BandGroup *g, View x, int *left) {
   if (moves_elements(op)) return before_move(x, &y) ? beyond(g, y, left) : ANYTHING;
   if (op->kind == OP_REDUCE && band_member(g, op->operands[0]))
     return beyond(g, *band_member(g, op->operands[0]), left) == ZERO ? ZERO : ANYTHING;
-  if (!of_elements(op) || !dtype_is_float(op->operands[op->n_operands - 1]->type->dtype))
-    return ANYTHING;
+  if (!of_elements(op)) return ANYTHING;
   switch (op->kind) {
   case OP_CONVERT:
   case OP_NEGATE: {
@@ -154,6 +159,11 @@ static Beyond beyond(const BandGroup *g, View x, int *left) {
     return op->kind == OP_NEGATE && from == MASKED ? ANYTHING : from;
   }
   case OP_SELECT: return beyond_select(g, x, left);
+  case OP_COMPARE: /* a maximum's gradient: where it is */
+    return str_is(op_str(op, "comparison_direction"), "EQ") && is_maximum_of_rows(op) &&
+                   beyond_operand(g, x, 0, left) == MASKED
+               ? ZERO
+               : ANYTHING;
   case OP_EXPONENTIAL: return beyond_operand(g, x, 0, left) == MASKED ? ZERO : ANYTHING;
   case OP_DIVIDE: return beyond_operand(g, x, 0, left) == ZERO ? ZERO : ANYTHING;
   case OP_MULTIPLY:
@@ -164,10 +174,8 @@ static Beyond beyond(const BandGroup *g, View x, int *left) {
   case OP_SUBTRACT: {
     if (masked_sum(x, &y, &b)) return within(g, b) ? MASKED : ANYTHING;
     Beyond from = beyond_operand(g, x, 0, left);
-    if (from == MASKED && op->kind == OP_SUBTRACT) {
-      const Op *max = max_of_rows(op->operands[1]);
-      return max && max->operands[0] == op->operands[0] ? MASKED : ANYTHING;
-    }
+    if (from == MASKED && op->kind == OP_SUBTRACT)
+      return is_maximum_of_rows(op) ? MASKED : ANYTHING;
     return from == ZERO && beyond_operand(g, x, 1, left) == ZERO ? ZERO : ANYTHING;
   }
   default: return ANYTHING;

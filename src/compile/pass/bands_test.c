@@ -231,7 +231,18 @@ static const char gradient[] =
     "  %a = stablehlo.multiply %dp, %p : " SCORES "\n"
     ROWS_OF("%b", "%a", "add", "%zero")
     "  %u = stablehlo.subtract %dp, %b : " SCORES "\n"
-    "  %ds = stablehlo.multiply %u, %p : " SCORES "\n"
+    "  %du = stablehlo.multiply %u, %p : " SCORES "\n";
+static const char plainly[] = "  %ds = stablehlo.add %du, %none : " SCORES "\n";
+/* As JAX has it of exp(s - s.max()): what the maximum is of shares its gradient */
+static const char through_maximum[] =
+    "  %eq = stablehlo.compare EQ, %w, %x : (" SCORES ", " SCORES ") -> " SEES "\n"
+    "  %one = stablehlo.convert %eq : (" SEES ") -> " SCORES "\n"
+    ROWS_OF("%q1", "%one", "add", "%zero")
+    ROWS_OF("%h", "%du", "add", "%zero")
+    "  %hn = stablehlo.divide %h, %q1 : " SCORES "\n"
+    "  %hs = stablehlo.multiply %hn, %one : " SCORES "\n"
+    "  %ds = stablehlo.subtract %du, %hs : " SCORES "\n";
+static const char products[] =
     "  %dm = stablehlo.select %all, %ds, %none : " SEES ", " SCORES "\n"
     PRODUCT("%dq", "%dm", "%v", "[2] x [1]", "(" SCORES ", " K ") -> " Q)
     PRODUCT("%dk", "%dm", "%q", "[1] x [1]", "(" SCORES ", " Q ") -> " K)
@@ -247,8 +258,9 @@ static void same_gradient(void **state) {
       "  %n = stablehlo.add %i, %c : " COUNTS "\n" COMPARE("GT", "%n", "%j"),
       "  %n = stablehlo.subtract %j, %c : " COUNTS "\n" COMPARE("GE", "%n", "%i"),
   };
-  for (int c = 0; c < COUNT_OF(masks); c++) {
-    char *text = xasprintf("%s%s%s%s", head, masks[c], attention, gradient);
+  for (int c = 0; c < 2 * COUNT_OF(masks); c++) {
+    char *text = xasprintf("%s%s%s%s%s%s", head, masks[c / 2], attention, gradient,
+                           c % 2 ? through_maximum : plainly, products);
     compare(text, 6 * 3);
     free(text);
   }

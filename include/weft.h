@@ -124,8 +124,8 @@ typedef struct WeftTrainOptions { /* start from weft_train_defaults */
 } WeftTrainOptions;
 
 typedef struct WeftTrainResult {
-  double train_loss, test_loss, test_accuracy;
-  double step_seconds; /* median */
+  double train_loss, test_loss, test_accuracy; /* NaN: there is no test set */
+  double step_seconds;                         /* median */
   double input_wait_seconds, compile_seconds, total_seconds;
   int64_t steps;
 } WeftTrainResult;

@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const char usage[] =
@@ -348,13 +349,15 @@ static Err *write_profile(const Args *a, Prof *p) {
 /* One line for people. */
 static void print_result(const Args *a, const TrainResult *r, bool phantom) {
   if (phantom) printf("memory and time only");
-  else if (a->eval_every < 0) printf("training loss %.4f", r->train_loss);
+  else if (isnan(r->test_loss)) printf("training loss %.4f", r->train_loss);
   else printf("test accuracy %.2f %%, loss %.4f", 100 * r->test_accuracy, r->test_loss);
   printf(" after %lld steps in %.1f s%s (compiling %.1f s, waiting for input %.2f s)\n",
          (long long)r->steps, r->total_s, phantom ? " here" : "", r->compile_s, r->exposed_s);
   if (a->out)
     printf("run folder %s: %sresult.json\n", a->out,
            phantom ? "" : "checkpoint.safetensors, events for TensorBoard, ");
+  if (interrupted)
+    printf("interrupted%s%s\n", a->out ? "; to go on: --resume " : "", a->out ? a->out : "");
 }
 
 /* A virtual chip with its numbers switched off. */
@@ -411,7 +414,7 @@ static Err *run(Args *a) {
       prof_free(r.profile);
     }
     Buf table = {0}, json = {0};
-    if (!e && a->compare) {
+    if (!e && a->compare && !interrupted) {
       TrainConfig whole = a->c; /* the other devices divide the batch in their own way */
       whole.batch = global_batch(a);
       whole.replicas = 0;
@@ -456,9 +459,9 @@ static int train(int argc, char **argv) {
   }
   char *checkpoint = NULL; /* a run folder stands for the checkpoint in it */
   if (a.resume) {
-    char *inside = xasprintf("%s/checkpoint.safetensors", a.resume);
-    if (!access(inside, R_OK)) a.resume = checkpoint = inside;
-    else free(inside);
+    struct stat s;
+    if (!stat(a.resume, &s) && S_ISDIR(s.st_mode))
+      a.resume = checkpoint = xasprintf("%s/checkpoint.safetensors", a.resume);
   }
   e = run(&a);
   free(checkpoint);

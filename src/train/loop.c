@@ -327,7 +327,8 @@ static Err *train_steps(Trainer *t) {
   loader_close(l);
   free(args);
   free(outs);
-  if (!e && evaluated != t->at && o->eval_every >= 0) e = evaluate(t);
+  bool stopped = o->stop && *o->stop; /* whoever asks for that does not wait for a test set */
+  if (!e && evaluated != t->at && o->eval_every >= 0 && !stopped) e = evaluate(t);
   return e;
 }
 
@@ -394,7 +395,7 @@ static Err *prepare(Trainer *t, double *compile_s) {
 }
 
 Err *train_run(const TrainOpts *o, TrainResult *out) {
-  Trainer t = {.o = o, .started = time_now_s()};
+  Trainer t = {.o = o, .started = time_now_s(), .test_loss = NAN, .test_accuracy = NAN};
   TrainResult r = {0};
   Err *e = prepare(&t, &r.compile_s);
   int64_t first = t.at;

@@ -301,7 +301,7 @@ typedef struct Progress { /* after a step, or an evaluation */
 } Progress;
 
 typedef struct TrainResult {
-  double train_loss, test_loss, test_accuracy;
+  double train_loss, test_loss, test_accuracy; /* NAN: not computed, no evaluation */
   double step_s;     /* median time of a step, input included; not of the first two if more */
   double step_cpu_s; /* the same in CPU time of the whole process */
   double exposed_s;  /* input time that was not hidden, in all */

@@ -2,7 +2,9 @@
 readers, and the same command on XLA's CPU plugin."""
 import json
 import pathlib
+import signal
 import struct
+import subprocess
 
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from conftest import weft
+from conftest import BUILD, weft
 
 TEXT = "To be, or not to be, that is the question: whether 'tis nobler in the mind to suffer. " * 60
 
@@ -190,6 +192,25 @@ def test_without_numbers(tmp_path):
     result = json.loads((out / "result.json").read_text())
     assert result["train_loss"] is None and result["test_loss"] is None and result["peak_bytes"] > 0
     assert [p.name for p in out.iterdir()] == ["result.json"]
+
+
+def test_an_interrupt_keeps_the_state(tmp_path):
+    """Ctrl-C ends the step, writes the checkpoint and does not stay for the test set; the folder goes on from there."""
+    out = tmp_path / "run"
+    command = [BUILD / "weft", "train", "mlp", "--size", 64, "--data", "synthetic", "--batch", 64, "--out", out]
+    with subprocess.Popen([*map(str, command), "--epochs", "1000"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True) as p:
+        while "step 1/" not in p.stderr.readline():
+            pass
+        p.send_signal(signal.SIGINT)
+        stdout, stderr = p.communicate(timeout=60)
+    assert p.returncode == 0, stderr
+    assert f"interrupted; to go on: --resume {out}" in stdout and "test" not in stderr
+    steps = json.loads((out / "result.json").read_text())["steps"]
+    again = weft(*command[1:], "--resume", out, "--steps", steps + 3, "--no-compare", "--json")
+    assert again.returncode == 0 and json.loads(again.stdout)["steps"] == 3, again.stderr
+    empty = weft(*command[1:], "--resume", tmp_path)
+    assert empty.returncode == 1 and "checkpoint.safetensors" in empty.stderr
 
 
 def test_a_step_without_data(tmp_path):

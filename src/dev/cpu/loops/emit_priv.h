@@ -175,6 +175,10 @@ LLVMValueRef int_divide(Gen *g, DType t, bool rem, LLVMValueRef a, LLVMValueRef 
 LLVMValueRef int_shift(Gen *g, OpKind k, DType t, LLVMValueRef a, LLVMValueRef b);
 LLVMValueRef int_power(Gen *g, DType t, LLVMValueRef a, LLVMValueRef b);
 
+/* x / c, rounded correctly, is fma(x, h, x l), unless it is nearly subnormal. false: of no such two.
+ * (quotient.c) */
+bool quotient_by(float c, float *h, float *l);
+
 /* math.c: f32 vectors */
 LLVMValueRef math_divide(Gen *g, DType t, LLVMValueRef x, LLVMValueRef y);
 LLVMValueRef math_exp(Gen *g, LLVMValueRef x);

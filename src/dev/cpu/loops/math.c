@@ -59,9 +59,10 @@ static LLVMValueRef one_arg(Gen *g, const char *name, LLVMValueRef x) {
 
 /* ---- quotients ---- */
 
-/* x / y. By a constant: the product with its reciprocal and then once what that lacks of x, which is
- * known exactly (Markstein): rounded as the quotient is, unless that is nearly subnormal, at a fraction
- * of the time. The signs keep zeros' signs; a quotient that is infinite lacks NaN. */
+/* x / y. By a constant: two products (quotient.c), or the product with its reciprocal and then once what
+ * that lacks of x, which is known exactly (Markstein): rounded as the quotient is, unless that is nearly
+ * subnormal, at a fraction of the time. The signs keep zeros' signs; a quotient that is infinite lacks
+ * NaN. */
 LLVMValueRef math_divide(Gen *g, DType t, LLVMValueRef x, LLVMValueRef y) {
   LLVMBool inexact;
   int exponent;
@@ -69,6 +70,8 @@ LLVMValueRef math_divide(Gen *g, DType t, LLVMValueRef x, LLVMValueRef y) {
   double c = lane && LLVMIsAConstantFP(lane) ? LLVMConstRealGetDouble(lane, &inexact) : 0;
   bool usual = fabs(c) > 0x1p-60 && fabs(c) < 0x1p60 && fabs(frexp(c, &exponent)) != 0.5;
   if (!usual || cpu_vector_bits() < 256) return DIV(x, y);
+  float high, low;
+  if (t != DT_F64 && quotient_by((float)c, &high, &low)) return FMA(x, K(high), MUL(x, K(low)));
   LLVMValueRef one = LLVMConstReal(reg_type(g, t, 0), 1);
   LLVMValueRef r = DIV(g->lanes ? k_splat(g, one, g->lanes) : one, y), q = MUL(x, r);
   LLVMValueRef more = c > 0 ? FMA(NEG(FMA(q, y, NEG(x))), r, q) : FMA(FMA(NEG(q), y, x), r, q);

@@ -230,7 +230,8 @@ static void powers(void **state) {
 /* Quotients are rounded correctly, those by a constant, too. */
 static void quotients(void **state) {
   (void)state;
-  static const char *divisors[] = {"3.0", "-7.0", "255.0", "0.229", "-0.1", "1.0e9", "49.0", "4.0"};
+  static const char *divisors[] = {"3.0",   "-7.0", "255.0", "0.229", "-0.1",
+                                   "1.0e9", "49.0", "4.0",   "5.6",   "0.001"};
   Tensor *x = numbers();
   for (int k = 0; k < COUNT_OF(divisors); k++) {
     char text[400];

@@ -24,6 +24,7 @@ static inline SimReport *estimate(const char *text, const char *chip) {
   assert_null(ir_verify(m));
   assert_null(sim_estimate(m, c, NULL, &r));
   module_free(m);
+  assert_false(r->circular);
   return r;
 }
 

@@ -815,22 +815,56 @@ static void test_largest_and_least(void **state) {
   sim_report_free(r);
 }
 
+/* What adds 1 to x joins what multiplies that by x's sums, reversed: the sums may not join them as well, for
+ * the reversal waits for these and they for it. (estimate() asks whether any kernels wait for each other.) */
+static void test_circle(void **state) {
+  (void)state;
+  static const char text[] =
+      "!x = tensor<64x64xf32>\n!s = tensor<64xf32>\n"
+      "func.func public @main(%x: !x) -> (!x, !x) {\n"
+      "  %o = stablehlo.constant dense<1.0> : !x\n"
+      "  %n = stablehlo.constant dense<0.0> : tensor<f32>\n"
+      "  %y = stablehlo.add %x, %o : !x\n"
+      "  %s = stablehlo.reduce(%x init: %n) applies stablehlo.add across dimensions = [1] : (!x, "
+      "tensor<f32>) -> !s\n"
+      "  %r = stablehlo.reverse %s, dims = [0] : !s\n"
+      "  %t = stablehlo.broadcast_in_dim %r, dims = [0] : (!s) -> !x\n"
+      "  %z = stablehlo.multiply %y, %t : !x\n"
+      "  return %y, %z : !x, !x\n}\n";
+  sim_report_free(estimate(text, "tpu-v5e"));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_slices),         cmocka_unit_test(test_results),
-      cmocka_unit_test(test_pairs),          cmocka_unit_test(test_stacks),
-      cmocka_unit_test(test_parts),          cmocka_unit_test(test_state),
-      cmocka_unit_test(test_mixed),          cmocka_unit_test(test_row),
-      cmocka_unit_test(test_stack_order),    cmocka_unit_test(test_padded),
-      cmocka_unit_test(test_largest),        cmocka_unit_test(test_strides),
-      cmocka_unit_test(test_gathered),       cmocka_unit_test(test_cut_again),
-      cmocka_unit_test(test_batch_in_lanes), cmocka_unit_test(test_summed),
-      cmocka_unit_test(test_scores),         cmocka_unit_test(test_sum_order),
-      cmocka_unit_test(test_cut_order),      cmocka_unit_test(test_joined),
-      cmocka_unit_test(test_summed_beside),  cmocka_unit_test(test_widened),
-      cmocka_unit_test(test_rows),           cmocka_unit_test(test_with_sum),
-      cmocka_unit_test(test_log_softmax),    cmocka_unit_test(test_largest_and_least),
-      cmocka_unit_test(test_short),          cmocka_unit_test(test_softmax),
+      cmocka_unit_test(test_circle),
+      cmocka_unit_test(test_slices),
+      cmocka_unit_test(test_results),
+      cmocka_unit_test(test_pairs),
+      cmocka_unit_test(test_stacks),
+      cmocka_unit_test(test_parts),
+      cmocka_unit_test(test_state),
+      cmocka_unit_test(test_mixed),
+      cmocka_unit_test(test_row),
+      cmocka_unit_test(test_stack_order),
+      cmocka_unit_test(test_padded),
+      cmocka_unit_test(test_largest),
+      cmocka_unit_test(test_strides),
+      cmocka_unit_test(test_gathered),
+      cmocka_unit_test(test_cut_again),
+      cmocka_unit_test(test_batch_in_lanes),
+      cmocka_unit_test(test_summed),
+      cmocka_unit_test(test_scores),
+      cmocka_unit_test(test_sum_order),
+      cmocka_unit_test(test_cut_order),
+      cmocka_unit_test(test_joined),
+      cmocka_unit_test(test_summed_beside),
+      cmocka_unit_test(test_widened),
+      cmocka_unit_test(test_rows),
+      cmocka_unit_test(test_with_sum),
+      cmocka_unit_test(test_log_softmax),
+      cmocka_unit_test(test_largest_and_least),
+      cmocka_unit_test(test_short),
+      cmocka_unit_test(test_softmax),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

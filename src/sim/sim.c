@@ -142,6 +142,7 @@ static void step_time(SimReport *r, const Plan *p, const SimOpts *opts) {
   r->model_bytes = p->bytes;
   r->mfu = r->time_s > 0 ? r->flops / (r->time_s * r->chip->peak_flops) : 0;
   r->unknown_loops = p->unknown_loops;
+  r->circular = p->circular;
 }
 
 static void price(SimReport *r) {

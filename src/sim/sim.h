@@ -132,6 +132,7 @@ typedef struct SimReport {
   SimBuffer *lives;   /* all of the run; what a loop's body needs is one buffer of the loop */
   bool whole;         /* could not be partitioned: the program of all devices, taken for one's */
   int attentions;     /* that a fused kernel would compute and that were left apart */
+  bool circular;      /* kernels that wait for each other, our mistake, ran in program order */
   bool unknown_loops; /* a loop whose trip count could not be found was counted once */
   struct Arena *arena;
 } SimReport;

@@ -64,6 +64,7 @@ static Err *plan_called(Plan *p, Kernel *k, HNode *root) {
     if (in) *vec_push(&p->inner) = in;
     if (err) return err;
     p->unknown_loops |= in->unknown_loops;
+    p->circular |= in->circular;
     double t = in->time_s * trips;
     if (k->dearest && t < best) continue;
     best = t;

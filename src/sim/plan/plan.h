@@ -112,6 +112,7 @@ typedef struct Plan {
   double peak_temp;           /* the larger of the two: what the compiler calls the peak */
   int peak_pos; /* the kernel at which device memory is fullest; what is on chip when none is used */
   bool unknown_loops;
+  bool circular;            /* kernels wait for each other */
   VEC(struct Plan *) inner; /* of loops and branches */
   const struct Law *law;
   double vmem_free; /* bytes of on-chip memory for values */

@@ -498,7 +498,8 @@ void plan_kernels(Plan *p) {
           continue;
         bool shares = false;
         for (int q = 0; q < b->reads.n && !shares; q++) shares = b->reads.v[q] == a->reads.v[r];
-        if (!shares || depends(p, j, i, false, &seen) || (p->law->tpu && too_many_results(a, b)))
+        if (!shares || depends(p, j, i, false, &seen) || depends(p, i, j, false, &seen) ||
+            (p->law->tpu && too_many_results(a, b)))
           continue;
         merge_into(p, i, j, &stamp, mark);
       }

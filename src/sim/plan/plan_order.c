@@ -90,7 +90,8 @@ static void graph(Order *o) {
       const HValue *v = r < k->reads.n ? k->reads.v[r] : k->waits.v[r - k->reads.n];
       if (v->node->comp != p->comp) continue;
       int s = v->kernel;
-      if (s < 0 || s == i || p->kernels.v[s]->dead) continue;
+      /* a view of what the kernel makes itself is none that it waits for */
+      if (s < 0 || s == i || base_of((HValue *)v)->kernel == i || p->kernels.v[s]->dead) continue;
       *vec_push(&o->succ[s]) = i;
       *vec_push(&o->pred[i]) = s;
     }
@@ -309,8 +310,9 @@ void plan_order(Plan *p) {
     newpos[best->v[i]] = out.n;
     *vec_push(&out) = p->kernels.v[best->v[i]];
   }
-  for (int i = 0; i < n; i++) { /* a cycle would be our mistake: keep those kernels, in order */
+  for (int i = 0; i < n; i++) { /* those that wait for each other would be our mistake */
     if (p->kernels.v[i]->dead || newpos[i] >= 0) continue;
+    p->circular = true;
     newpos[i] = out.n;
     *vec_push(&out) = p->kernels.v[i];
   }

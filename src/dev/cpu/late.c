@@ -103,6 +103,7 @@ static void *make(void *arg) {
   bool wanted = !leaving;
   pthread_mutex_unlock(&lock);
   Err *e = wanted ? code_generate(c, true, &l->made, NULL) : NULL;
+  if (wanted && code_takes_much(c)) jit_library_rests(); /* the run has its memory already */
   pthread_mutex_unlock(&one_at_a_time);
   for (int i = 0; i < c->plan->n_steps && wanted && !e; i++) {
     StepCode *s = &c->steps[i];

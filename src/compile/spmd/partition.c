@@ -112,7 +112,6 @@ static void tied_dims(const Op *op, bool *tied) {
   const int64_t *v;
   for (int d = 0; d < MAX_RANK; d++) tied[d] = true;
   switch (op->kind) {
-  case OP_IOTA: tied[op_int(op, "iota_dimension", 0)] = false; break;
   case OP_BROADCAST_IN_DIM: {
     const int64_t *from = op->operands[0]->type->dims;
     int n = op_ints(op, "broadcast_dimensions", &v);
@@ -148,7 +147,7 @@ static Err *partition_op(Spmd *s, Op *op) {
   switch (op->kind) {
   case OP_RETURN: return NULL;
   case OP_CONSTANT: spmd_constant_op(s, op); return NULL;
-  case OP_IOTA:
+  case OP_IOTA: spmd_iota_op(s, op); return NULL;
   case OP_SELECT_AND_SCATTER: spmd_tied_op(s, op, tied, spmd_tie_same); return NULL;
   case OP_BROADCAST_IN_DIM: spmd_tied_op(s, op, tied, spmd_tie_broadcast); return NULL;
   case OP_TRANSPOSE: spmd_tied_op(s, op, tied, spmd_tie_transpose); return NULL;

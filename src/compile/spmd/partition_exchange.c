@@ -196,17 +196,22 @@ static Value *lookup(Spmd *s, const int64_t *table) {
   return spmd_emit1(s, OP_RESHAPE, 1, &x, type_tensor(s->m, DT_I64, 0, NULL), 0, NULL);
 }
 
+Value *spmd_own_place(Spmd *s, const Dim *axes, int64_t size) {
+  int64_t *table = xmalloc(sizeof *table * (size_t)s->n_devices);
+  for (int64_t p = 0; p < s->n_devices; p++) table[p] = coordinate(s, axes, p) * size;
+  Value *place = lookup(s, table);
+  free(table);
+  return place;
+}
+
 /* This device's part of x along dim. */
 static Value *own_part(Spmd *s, Value *x, int dim, const Dim *axes) {
   int64_t parts = spmd_dim_parts(s, axes), size = x->type->dims[dim] / parts, dims[MAX_RANK];
-  int64_t *table = xmalloc(sizeof *table * (size_t)s->n_devices);
-  for (int64_t p = 0; p < s->n_devices; p++) table[p] = coordinate(s, axes, p) * size;
   Value *operands[MAX_RANK + 1] = {x};
   for (int d = 0; d < x->type->rank; d++) {
     dims[d] = d == dim ? size : x->type->dims[d];
-    operands[d + 1] = d == dim ? lookup(s, table) : index_constant(s, 0);
+    operands[d + 1] = d == dim ? spmd_own_place(s, axes, size) : index_constant(s, 0);
   }
-  free(table);
   NamedAttr sizes = spmd_named("slice_sizes", attr_ints(s->m, DT_I64, x->type->rank, dims));
   return spmd_emit1(s, OP_DYNAMIC_SLICE, x->type->rank + 1, operands, with_dims(s, x->type, dims),
                     1, &sizes);

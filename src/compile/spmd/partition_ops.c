@@ -141,6 +141,31 @@ static bool is_splat(const Op *op) {
   return t->count > 0;
 }
 
+/* Numbers that a sum of two of them does not round. */
+static bool counts_exactly(DType t, int64_t n) {
+  return dtype_is_int(t) || t == DT_F64 || (t == DT_F32 && n <= 1 << 24);
+}
+
+/* Along its own dimension each device counts on from where its part begins. */
+void spmd_iota_op(Spmd *s, const Op *op) {
+  int dim = (int)op_int(op, "iota_dimension", 0);
+  const Type *t = op->results[0].type;
+  const Layout *want = spmd_layout_of(s, &op->results[0]);
+  const Dim *axes = &want->d[dim];
+  int64_t parts = spmd_dim_parts(s, axes);
+  bool keep[MAX_RANK];
+  for (int d = 0; d < MAX_RANK; d++) keep[d] = true;
+  keep[dim] = t->dims[dim] % parts == 0 && counts_exactly(t->dtype, t->dims[dim]);
+  Op *c = spmd_tied_op(s, op, keep, spmd_tie_same);
+  if (parts == 1 || !keep[dim]) return;
+  Value *start = spmd_own_place(s, axes, t->dims[dim] / parts);
+  start = spmd_emit1(s, OP_CONVERT, 1, &start, type_tensor(s->m, t->dtype, 0, NULL), 0, NULL);
+  NamedAttr none = spmd_named("broadcast_dimensions", attr_ints(s->m, DT_I64, 0, NULL));
+  Value *both[2] = {&c->results[0],
+                    spmd_emit1(s, OP_BROADCAST_IN_DIM, 1, &start, c->results[0].type, 1, &none)};
+  s->local[op->results[0].id] = spmd_emit1(s, OP_ADD, 2, both, c->results[0].type, 0, NULL);
+}
+
 void spmd_constant_op(Spmd *s, const Op *op) {
   const Layout *want = spmd_layout_of(s, &op->results[0]);
   Type *t = spmd_local_type(s, op->results[0].type, want);

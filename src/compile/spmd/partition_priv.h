@@ -43,6 +43,8 @@ Value *spmd_reduce_scatter(Spmd *s, Value *x, int dim, const Dim *axes);
 Value *spmd_all_reduce(Spmd *s, Value *x, const Dim *axes, const Region *body, OpKind combine);
 int spmd_common_prefix(const Dim *a, const Dim *b);
 bool spmd_same_axes(const Dim *a, const Dim *b);
+/* Where this device's part begins, of parts of this size along a dimension cut by axes: an i64. */
+Value *spmd_own_place(Spmd *s, const Dim *axes, int64_t size);
 Value *spmd_reshard(Spmd *s, Value *x, const Layout *from, const Layout *to);
 
 /* ---- partition_ops.c ---- */
@@ -55,6 +57,7 @@ Op *spmd_tied_op(Spmd *s, const Op *op, const bool *keep, int (*tie)(const Op *o
 int spmd_tie_same(const Op *op, int k, int d);
 int spmd_tie_broadcast(const Op *op, int k, int d);
 int spmd_tie_transpose(const Op *op, int k, int d);
+void spmd_iota_op(Spmd *s, const Op *op);
 void spmd_constant_op(Spmd *s, const Op *op);
 void spmd_moved_op(Spmd *s, const Op *op);
 void spmd_update_slice_op(Spmd *s, const Op *op);

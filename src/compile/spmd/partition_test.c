@@ -441,6 +441,45 @@ static void test_batches(void **state) {
   module_free(m);
 }
 
+/* Each device counts its own part: nothing is made whole. */
+static void test_counting(void **state) {
+  (void)state;
+  static const char text[] =
+      "module { sdy.mesh @mesh = <[\"x\"=4, \"y\"=2]>\n"
+      "func.func @main(%a: tensor<16x4xi32> {sdy.sharding = #sdy.sharding<@mesh, [{\"x\", \"y\"}, "
+      "{}]>},"
+      " %b: tensor<4x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{\"y\"}, {\"x\"}]>})"
+      " -> (tensor<16x4xi32>, tensor<4x16xf32>) {\n"
+      "  %i = stablehlo.iota dim = 0 : tensor<16x4xi32>\n"
+      "  %j = stablehlo.iota dim = 1 : tensor<4x16xf32>\n"
+      "  %0 = stablehlo.add %a, %i : tensor<16x4xi32>\n"
+      "  %1 = stablehlo.multiply %b, %j : tensor<4x16xf32>\n"
+      "  return %0, %1 : tensor<16x4xi32>, tensor<4x16xf32>\n}}";
+  Module *m = NULL;
+  must(stablehlo_read("counting", str_from(text), &m));
+  Tensor *in[2] = {tensor_make(DT_I32, 2, (const int64_t[]){16, 4}),
+                   tensor_make(DT_F32, 2, (const int64_t[]){4, 16})},
+         *out[2] = {tensor_make(DT_I32, 2, (const int64_t[]){16, 4}),
+                    tensor_make(DT_F32, 2, (const int64_t[]){4, 16})};
+  for (int k = 0; k < 64; k++) {
+    ((int32_t *)in[0]->data)[k] = 100 * k;
+    ((int32_t *)out[0]->data)[k] = 100 * k + k / 4;
+    ((float *)in[1]->data)[k] = (float)k;
+    ((float *)out[1]->data)[k] = (float)(k * (k % 16));
+  }
+  Module *cut = module_clone(m);
+  bool done;
+  must(pass_partition(cut, &done));
+  for (const Op *op = module_main(cut)->body->first; op; op = op->next)
+    if (op->kind == OP_IOTA) assert_true(type_count(op->results[0].type) == 8);
+  module_free(cut);
+  check_module("counting", m, in, out, NULL);
+  for (int i = 0; i < 2; i++) {
+    tensor_release(in[i]);
+    tensor_release(out[i]);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_matmul),      cmocka_unit_test(test_train_step),
@@ -448,6 +487,6 @@ int main(void) {
       cmocka_unit_test(test_stacks),      cmocka_unit_test(test_weight_gradient),
       cmocka_unit_test(test_moves),       cmocka_unit_test(test_wishes),
       cmocka_unit_test(test_found),       cmocka_unit_test(test_batches),
-      cmocka_unit_test(test_random)};
+      cmocka_unit_test(test_counting),    cmocka_unit_test(test_random)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -71,7 +71,8 @@ HNode *plan_epilogue_end(const Plan *p, HNode *conv, const unsigned char *claime
     }
     if (!u || u->comp != conv->comp || claimed[u->id]) break;
     bool ew = u->kind == H_EWISE || u->kind == H_RESHAPE || u->kind == H_TRANSPOSE;
-    if (!ew || hlo_count(u) != count || u->rows) break;
+    if (!ew || hlo_count(u) != count || u->rows || (u->lies && u->kind == H_RESHAPE && v->lies))
+      break;
     if (!p->law->tpu && u->kind != H_EWISE) break;
     if (!p->law->tpu && conv->kind == H_CONV && !library_epilogue(conv, u)) break;
     if (u->kind == H_TRANSPOSE && v != conv) break;

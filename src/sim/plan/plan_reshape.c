@@ -1,7 +1,7 @@
-/* Reshapes far from products. A reshape is the memory of what it reads where the dimensions that it splits
- * or joins lie beside each other and lanes keep theirs; else it is an operation of its own, whose argument
- * and result lie so that copies and results are least padded. Both are stored, and what it reads is copied
- * where it lies otherwise. */
+/* Reshapes far from products, and those that split lanes so finely that these cannot stay. A reshape is the
+ * memory of what it reads where the dimensions that it splits or joins lie beside each other and lanes keep
+ * theirs; else it is an operation of its own, whose argument and result lie so that copies and results are
+ * least padded. Both are stored, and what it reads is copied where it lies otherwise. */
 #include "sim/plan/plan.h"
 
 #define NEAR 6 /* operations to a product that has a say in how its operands lie */
@@ -161,6 +161,15 @@ static bool repeated_order(const Law *law, const Sides *s, int *order) {
   return true;
 }
 
+/* Does it split what lies in lanes so finely that it cannot lie there any more? */
+static bool splits_lanes(const Law *law, const Sides *s) {
+  int order[64];
+  double tiles;
+  for (int d = 0; d < s->n->rank; d++) order[d] = s->n->rank - 1 - d;
+  return s->x->rank == 2 && s->n->rank == 3 &&
+         value_padded(law, s->n, order, &tiles) > 2 * WIDE * hlo_bytes(s->n);
+}
+
 static void lie(HGraph *g, HNode *n, const int *order) {
   n->lies = arena_dup(g->arena, order, sizeof *order * (size_t)n->rank);
   n->apart = true;
@@ -173,13 +182,14 @@ void plan_lay_reshape(HGraph *g, const Law *law, HComp *c, HNode *n) {
   Choice best;
   bool copied;
   if (c->parent || n->part || n->rows || x->part || x->rows || n->rank < 2 || x->rank < 2 ||
-      n->rank > MOST || x->rank > MOST || hlo_count(n) <= 1024 || plan_same_dimensions(n) ||
-      has_product(x, true, 0) || has_product(n, false, 0))
+      n->rank > MOST || x->rank > MOST || hlo_count(n) <= 1024 || plan_same_dimensions(n))
     return;
   find_groups(&s);
   value_order_default(law, x, own);
+  bool near = has_product(x, true, 0) || has_product(n, false, 0);
+  if (near && !splits_lanes(law, &s)) return;
   bool known = wanted(law, n, want, &copied) || repeated_order(law, &s, want);
-  if (!decide(law, &s, own, known ? want : NULL, copied, &best)) return;
+  if (!decide(law, &s, own, known ? want : NULL, copied, &best) || (near && best.view)) return;
   bool fits = known;
   for (int i = 0; i < n->rank && known; i++) fits &= best.n[i] == want[i];
   /* of an argument only a copy is a result: in another order as it is read, or as it is written */

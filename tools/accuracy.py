@@ -540,7 +540,7 @@ Other GPUs have no such rows: they take the laws, with their own clocks, units, 
 
 ## Measured on GPUs, blind
 
-{unseen}
+{gpu_blind}
 Nets at sizes that people train, blocks and small steps drawn from the tables above, single operations, run by XLA (JAX 0.11.2) on an H100 80GB HBM3 and
 an H200. *first*: what the estimate was before they were measured. Scatters, top-k, the time until a kernel's first numbers arrive and the law of
 power came from them since, but for the last set: no rule was read off its programs, though its medians were seen while rules were made. *all*: with the
@@ -648,7 +648,7 @@ def main():
     print(text)
     text, gpu = table("Measured on an H100", measured(weft, folder))
     print(text)
-    text, unseen = table("Measured on GPUs, blind", blind(weft, folder))
+    text, gpu_blind = table("Measured on GPUs, blind", blind(weft, folder))
     print(text)
     text, plans = table("Compiled for GPUs that were not there", planned(weft, folder))
     print(text)
@@ -661,7 +661,7 @@ def main():
     print("out of bounds:\n  " + "\n  ".join(bad) if bad else "all within bounds")
     (ROOT / "docs").mkdir(exist_ok=True)
     (ROOT / "docs/accuracy.md").write_text(PAGE.format(
-        **tables, limits=limits, gpu=gpu, unseen=unseen, planned=plans, published=pub, power=power, median=100 * at(errors, .5), p90=100 * at(errors, .9),
+        **tables, limits=limits, gpu=gpu, gpu_blind=gpu_blind, planned=plans, published=pub, power=power, median=100 * at(errors, .5), p90=100 * at(errors, .9),
         first=100 * at(first, .5), first90=100 * at(first, .9),
         few=FEW, bad="\n".join("- " + b for b in bad) + "\n" if bad else "None.\n"))
     return 1 if bad and "--check" in sys.argv else 0

@@ -126,7 +126,9 @@ static void scan(void *arg, int64_t begin, int64_t end) {
 
 bool cpu_finite(DType t, const void *in, int64_t n) {
   Scan s = {.in = in,
-            .exponent = t == DT_F32 ? 0x7f800000 : t == DT_BF16 ? 0x7f80 : 0x7c00,
+            .exponent = t == DT_F32    ? 0x7f800000
+                        : t == DT_BF16 ? 0x7f80
+                                       : 0x7c00,
             .halves = t != DT_F32};
   cpu_parallel(n, 65536, scan, &s);
   return !s.found;

@@ -314,6 +314,24 @@ static bool sums_widely(const Plan *p, const Kernel *k) {
   return true;
 }
 
+/* Slices that are written in place join a product unless what else is made of its result, element by
+ * element, does: it takes in only one of its readers. */
+static bool joined_before(const Plan *p, int at, const HValue *v, Seen *seen) {
+  const Kernel *k = p->kernels.v[at], *s = p->kernels.v[v->kernel];
+  if (!p->law->tpu || !s->conv || !writes_in_place(k)) return false;
+  for (int i = 0; i < s->roots.n; i++)
+    if (s->roots.v[i] != v->node && !in_place(s->roots.v[i])) return true;
+  for (int i = 0; i < p->kernels.n; i++) {
+    const Kernel *o = p->kernels.v[i];
+    if (i == at || o->dead || o->copy || o->conv || o->reduce || writes_in_place(o) ||
+        !loops_over(o) || domain(o) != domain(k))
+      continue;
+    for (int r = 0; r < o->reads.n; r++)
+      if (base_of(o->reads.v[r]) == v && !depends(p, i, v->kernel, true, seen)) return true;
+  }
+  return false;
+}
+
 /* The kernel that makes a full-size input of kernel `at` and can make its results as well, the last of
  * several; -1: none. `loops`: of two loops without a sum or a product, else of others. */
 static int maker_to_join(Plan *p, int at, bool loops, Seen *seen) {
@@ -346,6 +364,7 @@ static int maker_to_join(Plan *p, int at, bool loops, Seen *seen) {
              !(w->node->soft && k->roots.v[0]->soft);
     }
     if (part || depends(p, at, v->kernel, true, seen)) continue;
+    if (joined_before(p, at, v, seen)) continue;
     if (p->law->tpu && too_many_results(s, k)) continue;
     best = MAX(best, v->kernel);
   }
@@ -502,6 +521,9 @@ void plan_kernels(Plan *p) {
             (p->law->tpu && too_many_results(a, b)))
           continue;
         merge_into(p, i, j, &stamp, mark);
+        if (!writes_in_place(a)) continue;
+        r = -1; /* what it reads is another list now */
+        break;
       }
     }
   }

@@ -70,35 +70,35 @@ static bool threefry_lanes(const uint32_t *a, const uint32_t *b, const uint32_t 
 #define IN_VECTORS(none, name, ...) ((none) = true, false)
 #endif
 
-static void sines(const float *x, float *y, int64_t n) {
+void lanes_sines(const float *x, float *y, int64_t n) {
   bool none;
   if (IN_VECTORS(none, sines, x, y, n, 0)) return;
   for (int64_t i = 0; i < n; i++)
     if (none || !is_near(x[i], FAR)) y[i] = (float)sin((double)x[i]);
 }
 
-static void cosines(const float *x, float *y, int64_t n) {
+void lanes_cosines(const float *x, float *y, int64_t n) {
   bool none;
   if (IN_VECTORS(none, sines, x, y, n, 1)) return;
   for (int64_t i = 0; i < n; i++)
     if (none || !is_near(x[i], FAR)) y[i] = (float)cos((double)x[i]);
 }
 
-static void tangents(const float *x, float *y, int64_t n) {
+void lanes_tangents(const float *x, float *y, int64_t n) {
   bool none;
   if (IN_VECTORS(none, tangents, x, y, n)) return;
   for (int64_t i = 0; i < n; i++)
     if (none || !is_near(x[i], FAR_TAN)) y[i] = (float)tan((double)x[i]);
 }
 
-static void powers(const float *x, const float *y, float *z, int64_t n) {
+void lanes_powers(const float *x, const float *y, float *z, int64_t n) {
   bool none;
   if (IN_VECTORS(none, powers, x, y, z, n)) return;
   for (int64_t i = 0; i < n; i++)
     if (none || !is_plain(x[i], y[i])) z[i] = (float)pow((double)x[i], (double)y[i]);
 }
 
-static void remainders(const float *x, const float *y, float *z, int64_t n) {
+void lanes_remainders(const float *x, const float *y, float *z, int64_t n) {
   bool none;
   if (IN_VECTORS(none, remainders, x, y, z, n)) return;
   for (int64_t i = 0; i < n; i++)
@@ -131,11 +131,11 @@ void lanes_threefry(const uint32_t *a, const uint32_t *b, const uint32_t *key0,
 }
 
 const Helper lanes_helpers[] = {
-    {"weft_sines", (void *)sines},
-    {"weft_cosines", (void *)cosines},
-    {"weft_tangents", (void *)tangents},
-    {"weft_powers", (void *)powers},
-    {"weft_remainders", (void *)remainders},
+    {"weft_sines", (void *)lanes_sines},
+    {"weft_cosines", (void *)lanes_cosines},
+    {"weft_tangents", (void *)lanes_tangents},
+    {"weft_powers", (void *)lanes_powers},
+    {"weft_remainders", (void *)lanes_remainders},
     {"weft_threefry", (void *)lanes_threefry},
     {0},
 };

@@ -11,4 +11,11 @@ void lanes_threefry(const uint32_t *a, const uint32_t *b, const uint32_t *key0,
                     const uint32_t *key1, uint32_t *first, uint32_t *second, uint32_t *both,
                     int64_t same, int64_t n);
 
+/* Of n numbers; results must not lie where operands do. */
+void lanes_sines(const float *x, float *y, int64_t n);
+void lanes_cosines(const float *x, float *y, int64_t n);
+void lanes_tangents(const float *x, float *y, int64_t n);
+void lanes_powers(const float *x, const float *y, float *z, int64_t n);
+void lanes_remainders(const float *x, const float *y, float *z, int64_t n);
+
 #endif

@@ -1,132 +1,14 @@
-#include "dev/cpu/strips/strips_run.h"
 #include "compile/pass/query.h"
-
-/* bf16 is f32 in strips. */
-static bool is_real(DType t) { return t == DT_F32 || t == DT_BF16; }
-static bool as_in_memory(DType t) { return t != DT_I1 && t != DT_BF16; }
-
-/* ---- which function ---- */
-
-static int fn_of_float(OpKind k) {
-  switch (k) {
-  case OP_ADD: return STRIP_add;
-  case OP_SUBTRACT: return STRIP_sub;
-  case OP_MULTIPLY: return STRIP_mul;
-  case OP_DIVIDE: return STRIP_div;
-  case OP_MAXIMUM: return STRIP_max;
-  case OP_MINIMUM: return STRIP_min;
-  case OP_NEGATE: return STRIP_neg;
-  case OP_ABS: return STRIP_abs;
-  case OP_SQRT: return STRIP_sqrt;
-  case OP_RSQRT: return STRIP_rsqrt;
-  case OP_EXPONENTIAL: return STRIP_exp;
-  case OP_EXPONENTIAL_MINUS_ONE: return STRIP_expm1;
-  case OP_LOG: return STRIP_log;
-  case OP_LOG_PLUS_ONE: return STRIP_log1p;
-  case OP_TANH: return STRIP_tanh;
-  case OP_LOGISTIC: return STRIP_logistic;
-  case OP_CHLO_ERF: return STRIP_erf;
-  case OP_CHLO_ERFC: return STRIP_erfc;
-  case OP_CHLO_ERF_INV: return STRIP_erf_inv;
-  case OP_FLOOR: return STRIP_floor;
-  case OP_CEIL: return STRIP_ceil;
-  case OP_ROUND_NEAREST_EVEN: return STRIP_round;
-  case OP_SIGN: return STRIP_sign;
-  case OP_IS_FINITE: return STRIP_finite;
-  case OP_CLAMP: return STRIP_clamp;
-  default: return -1;
-  }
-}
-
-static int fn_of_int(OpKind k, bool is_signed) {
-  switch (k) {
-  case OP_ADD: return STRIP_i_add;
-  case OP_SUBTRACT: return STRIP_i_sub;
-  case OP_MULTIPLY: return STRIP_i_mul;
-  case OP_NEGATE: return STRIP_i_neg;
-  case OP_ABS: return is_signed ? STRIP_i_abs : STRIP_copy;
-  case OP_MAXIMUM: return is_signed ? STRIP_i_max : STRIP_u_max;
-  case OP_MINIMUM: return is_signed ? STRIP_i_min : STRIP_u_min;
-  case OP_AND: return STRIP_and;
-  case OP_OR: return STRIP_or;
-  case OP_XOR: return STRIP_xor;
-  case OP_NOT: return STRIP_not;
-  case OP_SHIFT_LEFT: return STRIP_shl;
-  case OP_SHIFT_RIGHT_LOGICAL: return STRIP_shr;
-  case OP_SHIFT_RIGHT_ARITHMETIC: return STRIP_sar;
-  default: return -1;
-  }
-}
-
-static int fn_of_bool(OpKind k) {
-  switch (k) {
-  case OP_AND:
-  case OP_MULTIPLY:
-  case OP_MINIMUM: return STRIP_and;
-  case OP_OR:
-  case OP_ADD:
-  case OP_MAXIMUM: return STRIP_or;
-  case OP_XOR: return STRIP_xor;
-  case OP_NOT: return STRIP_not;
-  default: return -1;
-  }
-}
-
-static int fn_of_compare(const Op *op, DType t) {
-  static const char *const directions[] = {"EQ", "NE", "GE", "GT", "LE", "LT"};
-  Str dir = op_str(op, "comparison_direction");
-  if (str_is(op_str(op, "compare_type"), "TOTALORDER")) return -1;
-  int at = 0;
-  while (at < 5 && !str_is(dir, directions[at])) at++;
-  if (is_real(t)) return STRIP_eq + at;
-  if (at < 2) return STRIP_i_eq + at;
-  return t == DT_I32 ? STRIP_i_eq + at : t == DT_U32 ? STRIP_u_ge + at - 2 : -1;
-}
-
-static int fn_of_convert(DType from, DType to) {
-  bool whole = to == DT_I32 || to == DT_U32, was_whole = from == DT_I32 || from == DT_U32;
-  if (from == to || (whole && was_whole)) return STRIP_copy;
-  if (to == DT_BF16 && from == DT_F32) return STRIP_to_bf16;
-  if (to == DT_BF16 && from != DT_I1) return -1;
-  if (from == DT_BF16) from = DT_F32;
-  if (from == DT_F32 && to == DT_F32) return STRIP_copy;
-  if (to == DT_I1) return from == DT_F32 ? STRIP_f_to_mask : STRIP_i_to_mask;
-  if (from == DT_I1) return whole ? STRIP_mask_to_i : STRIP_mask_to_f;
-  if (from == DT_F32) return to == DT_I32 ? STRIP_f_to_i : -1;
-  return from == DT_I32 ? STRIP_i_to_f : -1;
-}
-
-static bool type_ok(DType t) { return is_real(t) || t == DT_I32 || t == DT_U32 || t == DT_I1; }
-
-/* -1: there is none */
-static int fn_of(const Op *op) {
-  DType t = op->n_operands ? op->operands[op->kind == OP_SELECT ? 1 : 0]->type->dtype
-                           : op_type(op)->dtype;
-  switch (op->kind) {
-  case OP_BROADCAST_IN_DIM:
-  case OP_RESHAPE:
-  case OP_COPY:
-  case OP_TRANSPOSE:
-  case OP_SLICE:
-  case OP_REVERSE: return STRIP_copy;
-  case OP_SELECT: return STRIP_select;
-  case OP_THREEFRY: return STRIP_threefry_first + (int)op_int(op, "part", 0);
-  case OP_COMPARE: return fn_of_compare(op, t);
-  case OP_CONVERT: return fn_of_convert(t, op_type(op)->dtype);
-  case OP_BITCAST_CONVERT:
-    return as_in_memory(t) && as_in_memory(op_type(op)->dtype) ? STRIP_copy : -1;
-  default: break;
-  }
-  if (is_real(t)) return fn_of_float(op->kind);
-  return t == DT_I1 ? fn_of_bool(op->kind) : fn_of_int(op->kind, t == DT_I32);
-}
+#include "dev/cpu/strips/strips_run.h"
 
 /* The node whose strip this one is: what only says where to look has none of its own. */
 static int source(const Dag *d, int node) {
   for (;;) {
     const DagNode *n = &d->nodes.v[node];
-    if (n->kind != N_OP || n->op->kind == OP_IOTA || fn_of(n->op) != STRIP_copy) return node;
-    if (n->t != DT_BF16 && d->nodes.v[n->in[0]].t == DT_BF16) return node; /* rounds */
+    if (n->kind != N_OP || n->op->kind == OP_IOTA || strip_fn(n->op, true) != STRIP_copy)
+      return node;
+    if (n->t == DT_F32 && d->nodes.v[n->in[0]].t != DT_F32 && n->op->kind == OP_CONVERT)
+      return node; /* rounds */
     node = n->in[0];
   }
 }
@@ -145,62 +27,56 @@ static int operand(const Dag *d, const DagNode *n, int k) {
 
 static const DagNode *node_at(const Dag *d, int id) { return &d->nodes.v[id % d->nodes.n]; }
 
-static bool reduce_of(const Dag *d, const DagReduce *r, StripReduce *out) {
-  DType t = shape_sum_type(r, 0);
-  int in = r->n == 1 ? sum_element(d, r, 0) : -1;
-  if (r->n != 1 || !type_ok(t) || d->nodes.v[r->in[0]].t != t || d->nodes.v[r->init[0]].t != t)
-    return false;
-  static const uint32_t minus_zero = 0x80000000u, one = 0x3f800000u, inf = 0x7f800000u;
-  *out = (StripReduce){.in = digits_of(d, in, false),
-                       .init = digits_of(d, r->init[0], true),
-                       .is_long = shape_sum_is_long(r),
-                       .round = t == DT_BF16 && !r->loose};
-#define BODY(name, value)                                                  \
-  do {                                                                     \
-    out->sum = SUM_##name, out->fn = STRIP_##name, out->neutral = (value); \
-    return true;                                                           \
-  } while (0)
-  bool f = is_real(t), i = t == DT_I32, whole = i || t == DT_U32, b = t == DT_I1;
-  switch (r->binary) {
-  case OP_ADD:
-    if (f) BODY(add, minus_zero);
-    if (whole) BODY(i_add, 0);
-    break;
-  case OP_MULTIPLY:
-    if (f) BODY(mul, one);
-    if (whole) BODY(i_mul, 1);
-    break;
-  case OP_MAXIMUM:
-    if (f) BODY(max, inf | minus_zero);
-    if (i) BODY(i_max, (uint32_t)INT32_MIN);
-    break;
-  case OP_MINIMUM:
-    if (f) BODY(min, inf);
-    if (i) BODY(i_min, INT32_MAX);
-    break;
-  case OP_AND:
-    if (b || whole) BODY(and, 0xffffffffu);
-    break;
-  case OP_OR:
-    if (b || whole) BODY(or, 0);
-    break;
-  default: break;
+/* What a reduction's elements are wanted as: see sum_elements. */
+static bool wants_rounded(const DagReduce *r) {
+  return r->n > 1 || (r->binary != OP_ADD && r->binary != OP_MULTIPLY && r->binary != OP_MAXIMUM &&
+                      r->binary != OP_MINIMUM);
+}
+
+static bool operands_of(const Dag *d, const DagReduce *r, StripReduce *out) {
+  out->n = r->n;
+  out->is_long = shape_sum_is_long(r);
+  if (r->n > MOST_SUMS) return false;
+  for (int k = 0; k < r->n; k++) {
+    DType t = shape_sum_type(r, k);
+    const DagNode *init = &d->nodes.v[r->init[k]];
+    if (!strip_type_ok(t) || d->nodes.v[r->in[k]].t != t || init->t != t) return false;
+    out->in[k] = digits_of(d, sum_element(d, r, k), wants_rounded(r));
+    out->init[k] = digits_of(d, r->init[k], true);
+    out->node[k] = -1;
+    out->after[k] = r->loose ? -1 : strip_to_type(t);
+    if (init->kind == N_SPLAT) out->neutral[k] = strip_element(t, value_splat(init->v), 0);
   }
-  if (b && (r->binary == OP_ADD || r->binary == OP_MAXIMUM)) BODY(or, 0);
-  if (b && (r->binary == OP_MULTIPLY || r->binary == OP_MINIMUM)) BODY(and, 0xffffffffu);
-  return false;
-#undef BODY
+  return true;
+}
+
+static bool reduce_of(const Dag *d, const DagReduce *r, StripReduce *out) {
+  *out = (StripReduce){0};
+  if (!operands_of(d, r, out)) return false;
+  if (r->n == 1 && strip_sum(r->binary, shape_sum_type(r, 0), out)) return true;
+  for (int k = 0; k < r->n; k++)
+    if (d->nodes.v[r->init[k]].kind != N_SPLAT) return false; /* what sums begin with */
+  out->body = strip_body(r->op->regions[0], r->n);
+  return out->body != NULL;
+}
+
+/* Powers by constants are other products (math.c), and what is known beforehand is such a constant. */
+static bool op_ok(const Dag *d, const DagNode *n) {
+  int fn = strip_fn(n->op, n->vec);
+  if (fn != STRIP_power && fn != STRIP_power_one) return fn >= 0;
+  const DagNode *by = node_at(d, source(d, n->in[1]));
+  return by->kind == N_INPUT || by->kind == N_REDUCE || by->vec;
 }
 
 static bool node_ok(const Dag *d, const DagNode *n) {
-  if (!type_ok(n->t) || n->in_mask || n->part) return false;
+  if (!strip_type_ok(n->t) || n->in_mask || n->part) return false;
   if (n->kind != N_OP) return true;
-  if (n->op->kind == OP_IOTA) return as_in_memory(n->t);
-  if (n->op->kind == OP_GATHER && n->t == DT_BF16) return false;
+  if (n->op->kind == OP_IOTA) return strip_in_memory(n->t);
+  if (n->op->kind == OP_GATHER && (n->t == DT_BF16 || n->t == DT_F16)) return false;
   if (n->n_in > MOST_OPERANDS) return false;
   for (int k = 0; k < n->n_in; k++)
-    if (!type_ok(d->nodes.v[n->in[k]].t)) return false;
-  return n->op->kind == OP_GATHER || fn_of(n->op) >= 0;
+    if (!strip_type_ok(d->nodes.v[n->in[k]].t)) return false;
+  return n->op->kind == OP_GATHER || op_ok(d, n);
 }
 
 static bool graph_ok(const Dag *d) {
@@ -208,7 +84,7 @@ static bool graph_ok(const Dag *d) {
   for (int i = 0; i < d->nodes.n; i++)
     if (!node_ok(d, &d->nodes.v[i])) return false;
   for (int i = 0; i < d->n_out; i++)
-    if (d->out[i] < 0 || !type_ok(d->f->out[i].v->type->dtype)) return false;
+    if (d->out[i] < 0 || !strip_type_ok(d->f->out[i].v->type->dtype)) return false;
   return true;
 }
 
@@ -246,7 +122,7 @@ static bool in_place(const Strips *s) {
 static int own_output(const Strips *s, const Sweep *w, int node, bool last) {
   const Dag *d = &s->d;
   bool safe = !in_place(s) || (last && w->outs.n == 1 && !w->sums.n);
-  if (!as_in_memory(node_at(d, node)->t) || !safe) return -1;
+  if (!strip_in_memory(node_at(d, node)->t) || !safe) return -1;
   for (int k = 0; k < w->outs.n; k++) {
     int o = w->outs.v[k];
     if (s->out[o] == node && dag_vector_stride(d, &d->out_lin[o]) == 1) return o;
@@ -306,7 +182,8 @@ static void plan_sweep(Strips *s, Sweep *w, const int *roots, int n_roots, int n
                                         : DO_FN;
     if (x->vec && !rounds) o.row = s->row[i];
     if (o.kind == DO_FN || o.kind == DO_GATHER) {
-      o.fn = rounds ? STRIP_to_bf16 : fn_of(x->op);
+      o.fn = rounds ? strip_to_type(x->t) : strip_fn(x->op, x->vec);
+      o.after = rounds ? -1 : strip_after(x->op, o.fn);
       o.n_in = rounds ? 1 : x->n_in;
       for (int k = 0; k < o.n_in; k++) {
         int from = o.in[k] = rounds ? i - nodes : operand(d, x, k);
@@ -318,7 +195,7 @@ static void plan_sweep(Strips *s, Sweep *w, const int *roots, int n_roots, int n
     }
     bool stays = !in_place(s) || last[i] < n; /* until it is copied or taken in */
     bool in_memory =
-        o.kind == DO_READ && as_in_memory(x->t) && stays && dag_vector_stride(d, &x->lin) == 1;
+        o.kind == DO_READ && strip_in_memory(x->t) && stays && dag_vector_stride(d, &x->lin) == 1;
     if (x->vec && o.out < 0 && o.row < 0 && !in_memory) slot[i] = slot_take(w, busy);
     o.slot = slot[i];
     *vec_push(&w->dos) = o;
@@ -345,7 +222,7 @@ static int roots_of(Strips *s, int sweep, int *roots, int *n_strips) {
   for (int i = 0; i < d->reduces.n; i++) {
     if (d->reduces.v[i].sweep != sweep || after) continue;
     *vec_push(&w->sums) = i;
-    roots[n++] = s->reduces[i].in;
+    for (int k = 0; k < s->reduces[i].n; k++) roots[n++] = s->reduces[i].in[k];
   }
   for (int i = 0; i < d->n_out; i++) {
     bool full = s->f->out[i].full;
@@ -356,7 +233,8 @@ static int roots_of(Strips *s, int sweep, int *roots, int *n_strips) {
   }
   *n_strips = after ? 0 : n; /* the others are wanted as scalars */
   for (int i = 0; i < d->reduces.n; i++)
-    if (after ? split : d->reduces.v[i].sweep == sweep) roots[n++] = s->reduces[i].init;
+    for (int k = 0; k < s->reduces[i].n; k++)
+      if (after ? split : d->reduces.v[i].sweep == sweep) roots[n++] = s->reduces[i].init[k];
   return n;
 }
 
@@ -376,7 +254,7 @@ static void choose_rows(Strips *s, int *roots) {
 
 static void plan_sweeps(Strips *s) {
   Dag *d = &s->d;
-  int *roots = xcalloc((size_t)(2 * d->reduces.n + d->n_out) + 1, sizeof *roots);
+  int *roots = xcalloc((size_t)(2 * s->n_sums + d->n_out) + 1, sizeof *roots);
   bool *done = xcalloc((size_t)(2 * d->nodes.n) + 1, 1);
   s->row = xcalloc((size_t)d->nodes.n + 1, sizeof *s->row);
   for (int i = 0; i < d->nodes.n; i++) s->row[i] = -1;
@@ -389,7 +267,7 @@ static void plan_sweeps(Strips *s) {
     int n_strips, n = roots_of(s, k, roots, &n_strips);
     plan_sweep(s, w, roots, n, n_strips, done);
     w->count = 1;
-    w->strip = w->n_slots ? STRIP : INT64_MAX;
+    w->strip = w->n_slots || s->n_temps ? STRIP : INT64_MAX;
     if (w->sums.n && s->f->kind == FUSION_ROW) {
       w->count = shape_unroll(d, k, s->simd->lanes);
       int64_t each = shape_additions(d, s->simd->lanes, s->task_loops, w->count);
@@ -406,6 +284,7 @@ static void plan_sweeps(Strips *s) {
 #define CALL_NS 7.0
 #define LINE_NS 25.0 /* of each sweep */
 #define SUM_NS 10.0
+#define VECTOR_NS 4.0  /* a call for one vector */
 #define STRIDED_NS 1.0 /* of an element that is not beside the one before, where shuffles take it */
 #define WORK_NS 0.03   /* an addition's, in generated code */
 #define BYTE_NS 0.06   /* of memory that is not in the cache */
@@ -423,11 +302,16 @@ static double excess(const Strips *s, double *out_run_s) {
     if (i != d->vloop) lines *= (double)d->loops[i].extent;
   for (int i = 0; i < s->f->n_in; i++) bytes += bytes_of(s->f->in[i], lines * line);
   for (int i = 0; i < s->f->n_out; i++) bytes += bytes_of(s->f->out[i].v, lines * line);
-  double calls = 0, strips = 0, fills = 0, sweeps = 0;
+  double calls = 0, strips = 0, fills = 0, sweeps = 0, more = 0;
   for (int k = 0; k <= s->sweeps; k++) {
     sweeps += s->sweep[k].dos.n > 0;
     double pieces = s->sweep[k].n_slots ? (double)(int64_t)(line / STRIP + 1) : 1;
-    calls += s->sweep[k].sums.n * pieces;
+    for (int i = 0; i < s->sweep[k].sums.n; i++) {
+      const StripBody *b = s->reduces[s->sweep[k].sums.v[i]].body;
+      bool vectors = b && d->vloop >= 0 && d->loops[d->vloop].reduced;
+      calls += pieces * (b ? b->n_dos : 1);
+      more += vectors ? lines * line / s->simd->lanes * b->n_dos * VECTOR_NS : 0;
+    }
     for (int i = 0; i < s->sweep[k].dos.n; i++) {
       const Do *o = &s->sweep[k].dos.v[i];
       calls += pieces;
@@ -436,9 +320,8 @@ static double excess(const Strips *s, double *out_run_s) {
       fills += !o->vec && o->slot >= 0;
     }
   }
-  double more = lines * (sweeps * LINE_NS + calls * CALL_NS + d->reduces.n * SUM_NS) +
-                lines * line * strips * ELEMENT_NS +
-                lines * MIN(line, STRIP) * fills * ELEMENT_NS / 2;
+  more += lines * (sweeps * LINE_NS + calls * CALL_NS + d->reduces.n * SUM_NS) +
+          lines * line * strips * ELEMENT_NS + lines * MIN(line, STRIP) * fills * ELEMENT_NS / 2;
   for (int i = 0; i < d->nodes.n; i++) {
     const DagNode *n = &d->nodes.v[i];
     if (n->kind == N_INPUT && n->vec && llabs(dag_vector_stride(d, &n->lin)) > 1)
@@ -462,7 +345,8 @@ static const StripSimd *simd_here(void) {
 #if defined(__x86_64__)
   int bits = cpu_vector_bits();
   if (bits >= 512) return &strips_avx512;
-  if (bits >= 256 && __builtin_cpu_supports("fma")) return &strips_avx2;
+  if (bits >= 256 && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c"))
+    return &strips_avx2;
 #endif
   return NULL;
 }
@@ -484,7 +368,7 @@ static void cut_tasks(Strips *s) {
     s->split = shape_split(d, lanes, &c->grain);
     s->task_loops = s->split.kept_loops;
     c->outer = s->split.tasks;
-    c->partial_bytes = d->reduces.n * ((s->split.tasks * s->split.row * 4 + 63) / 64 * 64);
+    c->partial_bytes = s->n_sums * ((s->split.tasks * s->split.row * 4 + 63) / 64 * 64);
     int64_t parts = (s->split.suffix + STRIP - 1) / STRIP;
     c->finish_outer = s->split.kept * parts;
     c->finish_grain = MAX(1, 65536 / (s->split.chunks * MIN(s->split.suffix, STRIP)));
@@ -500,10 +384,8 @@ static void fill_constants(Strips *s) {
   for (int i = 0; i < d->nodes.n; i++) {
     const DagNode *x = &d->nodes.v[i];
     if (x->kind != N_SPLAT) continue;
-    uint32_t v = 0, *to = (uint32_t *)(void *)(s->constants + (size_t)i * SCALAR_BYTES);
-    memcpy(&v, value_splat(x->v), (size_t)dtype_bytes(x->t));
-    if (x->t == DT_I1) v = v ? 0xffffffffu : 0;
-    if (x->t == DT_BF16) v <<= 16;
+    uint32_t v = strip_element(x->t, value_splat(x->v), 0),
+             *to = (uint32_t *)(void *)(s->constants + (size_t)i * SCALAR_BYTES);
     for (int k = 0; k < SCALAR_BYTES / 4; k++) to[k] = v;
   }
 }
@@ -514,7 +396,8 @@ static bool ends_ok(const Strips *s) {
   for (int i = 0; i < d->n_out; i++)
     if (!s->f->out[i].full && d->nodes.v[d->out[i]].vec && s->f->kind == FUSION_ROW) return false;
   for (int i = 0; i < d->reduces.n; i++)
-    if (node_at(d, s->reduces[i].init)->vec) return false;
+    for (int k = 0; k < s->reduces[i].n; k++)
+      if (node_at(d, s->reduces[i].init[k])->vec) return false;
   int64_t row = 1;
   for (int i = s->task_loops; i < d->n_loops; i++) row *= d->loops[i].extent;
   if (s->f->kind == FUSION_ROW && row <= MAX_ACROSS_ROW) return false; /* several side by side */
@@ -537,8 +420,15 @@ Strips *strips_new(const Fusion *f) {
   s->reduces = xcalloc((size_t)d->reduces.n + 1, sizeof *s->reduces);
   for (int i = 0; i < d->n_out && ok; i++) s->out[i] = digits_of(d, d->out[i], false);
   for (int i = 0; i < d->reduces.n && ok; i++) ok = reduce_of(d, &d->reduces.v[i], &s->reduces[i]);
-  for (int i = 0; i < d->nodes.n && ok; i++)
-    if (d->nodes.v[i].kind == N_REDUCE) s->reduces[d->nodes.v[i].reduce].node = i;
+  for (int i = 0; i < d->reduces.n && ok; i++) {
+    s->reduces[i].first = s->n_sums;
+    s->n_sums += s->reduces[i].n;
+    if (s->reduces[i].body) s->n_temps = MAX(s->n_temps, s->reduces[i].body->n_regs);
+  }
+  for (int i = 0; i < d->nodes.n && ok; i++) {
+    const DagNode *x = &d->nodes.v[i];
+    if (x->kind == N_REDUCE) s->reduces[x->reduce].node[x->v->index] = i;
+  }
   if (ok) {
     cut_tasks(s);
     ok = ends_ok(s);
@@ -551,12 +441,13 @@ Strips *strips_new(const Fusion *f) {
   s->sweep = xcalloc((size_t)s->sweeps + 1, sizeof *s->sweep);
   plan_sweeps(s);
   fill_constants(s);
-  int slots = 2; /* strips_finish */
+  int slots = 2 * MOST_SUMS; /* strips_finish */
   for (int k = 0; k <= s->sweeps; k++) slots = MAX(slots, s->sweep[k].n_slots);
   size_t pointers = (size_t)d->nodes.n * 2 * (2 * sizeof(void *) + sizeof(int64_t));
   s->slots_at = (pointers + (size_t)d->nodes.n * 2 * SCALAR_BYTES + 63) / 64 * 64;
   s->sums_at = s->slots_at + (size_t)slots * STRIP_BYTES;
-  s->rows_at = s->sums_at + (size_t)d->reduces.n * 16 * (size_t)simd->lanes * 4;
+  s->temps_at = s->sums_at + (size_t)s->n_sums * 16 * (size_t)simd->lanes * 4;
+  s->rows_at = s->temps_at + (size_t)(s->n_temps ? s->n_temps + 2 * MOST_SUMS : 0) * STRIP_BYTES;
   s->scratch_bytes = s->rows_at + (size_t)s->n_rows * s->row_bytes;
   s->code.run = strips_run;
   s->code.self = s;
@@ -577,6 +468,7 @@ void strips_free(Strips *s) {
     vec_free(&s->sweep[k].sums);
     vec_free(&s->sweep[k].outs);
   }
+  for (int i = 0; s->reduces && i < s->d.reduces.n; i++) free(s->reduces[i].body);
   free(s->constants);
   free(s->sweep);
   free(s->reduces);

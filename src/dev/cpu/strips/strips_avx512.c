@@ -9,10 +9,13 @@
 #define V_FMA(a, b, c) ((F)_mm512_fmadd_ps((__m512)(a), (__m512)(b), (__m512)(c)))
 #define V_SQRT(a) ((F)_mm512_sqrt_ps((__m512)(a)))
 #define V_ROUND(a, mode) ((F)_mm512_roundscale_ps((__m512)(a), mode))
+#define HALVES __m256i
+#define V_TO_HALF(v) _mm512_cvtps_ph((__m512)(v), _MM_FROUND_TO_NEAREST_INT)
+#define V_FROM_HALF(h) _mm512_cvtph_ps(h)
 #define V_LOAD_SOME(p, n) ((F)_mm512_maskz_loadu_ps((__mmask16)((1u << (n)) - 1), p))
 #define V_STORE_SOME(p, n, v) _mm512_mask_storeu_ps(p, (__mmask16)((1u << (n)) - 1), (__m512)(v))
 #else
-#define FN __attribute__((target("avx2,fma")))
+#define FN __attribute__((target("avx2,fma,f16c")))
 #pragma GCC diagnostic ignored "-Wpsabi"
 typedef float Wide __attribute__((vector_size(64)));
 typedef union Halves {
@@ -29,6 +32,17 @@ typedef union Halves {
 #define V_FMA(a, b, c) ON_HALVES(_mm256_fmadd_ps(HALF(a), HALF(b), HALF(c)))
 #define V_SQRT(a) ON_HALVES(_mm256_sqrt_ps(HALF(a)))
 #define V_ROUND(a, mode) ON_HALVES(_mm256_round_ps(HALF(a), mode))
+typedef struct HALVES {
+  __m128i h[2];
+} HALVES;
+#define V_TO_HALF(v)                                                                    \
+  ((HALVES){{_mm256_cvtps_ph((Halves){.v = (Wide)(v)}.h[0], _MM_FROUND_TO_NEAREST_INT), \
+             _mm256_cvtps_ph((Halves){.v = (Wide)(v)}.h[1], _MM_FROUND_TO_NEAREST_INT)}})
+#define V_FROM_HALF(halves)                 \
+  __extension__({                           \
+    HALVES q_ = halves;                     \
+    ON_HALVES(_mm256_cvtph_ps(q_.h[half])); \
+  })
 #endif
 #define V_DOWN(v, n)                                                                        \
   __builtin_shufflevector((F)(v), (F)(v), (n), (n) + 1, (n) + 2, (n) + 3, (n) + 4, (n) + 5, \

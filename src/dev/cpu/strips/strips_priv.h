@@ -4,8 +4,9 @@
 
 #include <stdint.h>
 
-/* f32, i32 and u32 lie in strips as in memory; i1 as 0 or -1 of 32 bits, bf16 as f32, which may have
- * more digits (emit_priv.h). u_: of u32, i_: of both or of i32. */
+/* f32, i32 and u32 lie in strips as in memory; i1 as 0 or -1 of 32 bits; narrower integers as i32; bf16
+ * and f16 as f32, which may have more digits (emit_priv.h). u_: of u32, i_: of both or of i32; _one:
+ * of one number, to be had n times. */
 /* clang-format off */
 #define STRIP_FNS(X)                                                                              \
   X(copy) X(neg) X(abs) X(sqrt) X(rsqrt) X(exp) X(expm1) X(log) X(log1p) X(tanh) X(logistic)      \
@@ -14,9 +15,14 @@
   X(ge) X(gt) X(le) X(lt) X(select) X(clamp) X(i_neg) X(i_abs) X(not) X(i_add) X(i_sub) X(i_mul)  \
   X(i_max) X(i_min) X(u_max) X(u_min) X(and) X(or) X(xor) X(shl) X(shr) X(sar) X(i_eq) X(i_ne)    \
   X(i_ge) X(i_gt) X(i_le) X(i_lt) X(u_ge) X(u_gt) X(u_le) X(u_lt) X(load_mask) X(store_mask)      \
-  X(load_bf16) X(store_bf16) X(to_bf16)                                                           \
+  X(load_bf16) X(store_bf16) X(to_bf16) X(load_f16) X(store_f16) X(to_f16)                        \
+  X(load_i8) X(load_u8) X(load_i16) X(load_u16) X(store_8) X(store_16)                            \
+  X(to_i8) X(to_u8) X(to_i16) X(to_u16) X(f_to_u) X(f_to_i8) X(f_to_u8) X(f_to_i16) X(f_to_u16)   \
+  X(u_to_f) X(i_div) X(i_rem) X(u_div) X(u_rem) X(i_sign) X(i_clamp) X(popcnt) X(clz)             \
+  X(sin) X(cos) X(tan) X(power) X(rem) X(sin_one) X(cos_one) X(tan_one) X(power_one) X(rem_one)   \
+  X(atan2)                                                                                        \
   X(threefry_first) X(threefry_second) X(threefry_both)
-#define STRIP_SUMS(X) X(add) X(mul) X(max) X(min) X(i_add) X(i_mul) X(i_max) X(i_min) X(and) X(or)
+#define STRIP_SUMS(X) X(add) X(mul) X(max) X(min) X(i_add) X(i_mul) X(i_max) X(i_min) X(u_max) X(u_min) X(and) X(or) X(xor)
 /* clang-format on */
 
 #define STRIP_ID(name) STRIP_##name,

@@ -7,7 +7,7 @@ typedef struct Run {
   void *const *bufs;
   const void **strip, **scalar; /* by node: where it is now */
   int64_t *at; /* by node: of what is read or made in memory, the line's beginning */
-  char *slots, *sums, *rows;
+  char *slots, *sums, *temps, *rows;
   int64_t iv[MAX_LOOPS];
   bool in_part; /* sums are added up there */
 } Run;
@@ -26,17 +26,9 @@ static int64_t at_line(const Run *r, const Affine *a) {
   return off;
 }
 
-static uint32_t read_one(DType t, const void *base, int64_t at) {
-  if (t == DT_I1) return ((const uint8_t *)base)[at] ? 0xffffffffu : 0;
-  if (t == DT_BF16) return (uint32_t)((const uint16_t *)base)[at] << 16;
-  return ((const uint32_t *)base)[at];
-}
-
 static void write_one(const Run *r, DType t, void *base, int64_t at, uint32_t v) {
   const void *in[3] = {&v};
-  if (t == DT_I1) ((uint8_t *)base)[at] = v & 1;
-  else if (t == DT_BF16) r->s->simd->fn[STRIP_store_bf16]((uint16_t *)base + at, in, 0, 1);
-  else ((uint32_t *)base)[at] = v;
+  r->s->simd->fn[strip_store(t)]((char *)base + at * dtype_bytes(t), in, 0, 1);
 }
 
 static uint32_t number(DType t, int64_t i) {
@@ -50,6 +42,7 @@ static void call(const Run *r, const Do *o, const void *const *from, void *to, i
   const void *in[MOST_OPERANDS] = {0};
   for (int k = 0; k < o->n_in; k++) in[k] = (o->same >> k & 1 ? r->scalar : from)[o->in[k]];
   r->s->simd->fn[o->fn](to, in, o->same, n);
+  if (o->after >= 0) r->s->simd->fn[o->after](to, (const void *[3]){to}, 0, n);
 }
 
 static void fill(uint32_t *to, uint32_t v, int64_t n) {
@@ -66,7 +59,7 @@ static void gather(const Run *r, const Do *o, const void *const *from, int64_t a
   op_ints(op, "start_index_map", &map);
   op_ints(op, "slice_sizes", &sizes);
   cpu_strides(t, strides);
-  bool sign = op->operands[1]->type->dtype == DT_I32;
+  bool sign = op->operands[1]->type->dtype != DT_U32;
   for (int64_t i = 0; i < n; i++, at += stride) {
     int64_t e = at;
     for (int k = 0; k < o->n_in; k++) {
@@ -75,7 +68,7 @@ static void gather(const Run *r, const Do *o, const void *const *from, int64_t a
       int64_t last = t->dims[map[k]] - sizes[map[k]], x = sign ? (int32_t)v : (int64_t)v;
       e += MIN(MAX(x, 0), last) * strides[map[k]];
     }
-    to[i] = read_one(o->t, r->bufs[o->buf], e);
+    to[i] = strip_element(o->t, r->bufs[o->buf], e);
   }
 }
 
@@ -92,7 +85,8 @@ static void begin_line(Run *r, int64_t n) {
     }
     uint32_t *v = (uint32_t *)(uintptr_t)r->scalar[o->node];
     int lanes = r->s->simd->lanes;
-    if (o->kind == DO_READ) fill(v, read_one(o->t, r->bufs[o->buf], at_line(r, o->form)), lanes);
+    if (o->kind == DO_READ)
+      fill(v, strip_element(o->t, r->bufs[o->buf], at_line(r, o->form)), lanes);
     if (o->kind == DO_IOTA) fill(v, number(o->t, at_line(r, o->form)), lanes);
     if (o->kind == DO_FN) call(r, o, r->scalar, v, lanes);
     if (o->kind == DO_GATHER) gather(r, o, r->scalar, at_line(r, o->form), 0, v, lanes);
@@ -115,11 +109,10 @@ static void read_strip(Run *r, const Do *o, int64_t lo, int64_t n) {
   r->strip[o->node] = to;
   if (stride == 1) {
     const void *in[3] = {(const char *)base + at * dtype_bytes(o->t)};
-    int fn = o->t == DT_I1 ? STRIP_load_mask : o->t == DT_BF16 ? STRIP_load_bf16 : STRIP_copy;
-    r->s->simd->fn[fn](to, in, 0, n);
+    r->s->simd->fn[strip_load(o->t)](to, in, 0, n);
     return;
   }
-  for (int64_t i = 0; i < n; i++, at += stride) to[i] = read_one(o->t, base, at);
+  for (int64_t i = 0; i < n; i++, at += stride) to[i] = strip_element(o->t, base, at);
 }
 
 static void number_strip(Run *r, const Do *o, int64_t lo, int64_t n) {
@@ -136,26 +129,26 @@ static void store_strip(Run *r, int out, int64_t lo, int64_t n) {
   int64_t stride = dag_vector_stride(d, form), at = at_line(r, form) + stride * lo;
   void *base = r->bufs[r->s->f->n_in + out];
   const void *from[3] = {r->strip[r->s->out[out]]};
-  int fn = t == DT_I1 ? STRIP_store_mask : t == DT_BF16 ? STRIP_store_bf16 : STRIP_copy;
-  if (stride == 1) r->s->simd->fn[fn]((char *)base + at * dtype_bytes(t), from, 0, n);
+  if (stride == 1) r->s->simd->fn[strip_store(t)]((char *)base + at * dtype_bytes(t), from, 0, n);
   else if (stride)
     for (int64_t i = 0; i < n; i++, at += stride)
       write_one(r, t, base, at, ((const uint32_t *)from[0])[i]);
   else write_one(r, t, base, at, *(const uint32_t *)from[0]);
 }
 
-static char *sums_of(const Run *r, int reduce) {
-  return r->sums + (size_t)reduce * 16 * (size_t)r->s->simd->lanes * 4;
+/* Of operand `id` of all reductions. */
+static char *sums_of(const Run *r, int id) {
+  return r->sums + (size_t)id * 16 * (size_t)r->s->simd->lanes * 4;
 }
-static char *totals_of(const Run *r, int reduce) {
-  return sums_of(r, reduce) + (size_t)8 * (size_t)r->s->simd->lanes * 4;
+static char *totals_of(const Run *r, int id) {
+  return sums_of(r, id) + (size_t)8 * (size_t)r->s->simd->lanes * 4;
 }
 
-/* The part of a reduction in this task's memory for partial results. */
-static char *part_of(const Run *r, int64_t task, int reduce) {
+/* The part of it in this task's memory for partial results. */
+static char *part_of(const Run *r, int64_t task, int id) {
   const SplitShape *h = &r->s->split;
   char *p = r->bufs[r->s->f->n_in + r->s->f->n_out];
-  return p + reduce * ((h->tasks * h->row * 4 + 63) / 64 * 64) + task * h->row * 4;
+  return p + id * ((h->tasks * h->row * 4 + 63) / 64 * 64) + task * h->row * 4;
 }
 
 static int64_t suffix_at(const Run *r, int64_t lo) {
@@ -169,23 +162,80 @@ static int64_t suffix_at(const Run *r, int64_t lo) {
 }
 
 /* What a task of a split fusion with a suffix adds to: as many numbers as the suffix has. */
-static char *sums_along(const Run *r, int64_t task, int reduce) {
-  return r->s->split.in_registers ? sums_of(r, reduce) : part_of(r, task, reduce);
+static char *sums_along(const Run *r, int64_t task, int id) {
+  return r->s->split.in_registers ? sums_of(r, id) : part_of(r, task, id);
+}
+
+static char *temp_at(const Run *r, int reg) { return r->temps + (size_t)reg * STRIP_BYTES; }
+
+static void run_body(const Run *r, const StripBody *b, char *const *a, const char *const *x,
+                     int64_t n, int n_operands) {
+  const StripSimd *simd = r->s->simd;
+  const void *reg[MOST_REGS];
+  for (int k = 0; k < n_operands; k++) reg[k] = a[k], reg[n_operands + k] = x[k];
+  for (int i = 2 * n_operands; i < b->n_regs; i++)
+    reg[i] = b->is_constant[i] ? (const char *)b->constant[i] : temp_at(r, i);
+  for (int i = 0; i < b->n_dos; i++) {
+    const struct BodyDo *o = &b->dos[i];
+    const void *in[MOST_OPERANDS] = {0};
+    char *to = temp_at(r, o->out);
+    for (int k = 0; k < o->n_in; k++) in[k] = reg[o->in[k]];
+    simd->fn[o->fn](to, in, o->same, n);
+    if (o->after >= 0) simd->fn[o->after](to, (const void *[3]){to}, 0, n);
+  }
+  for (int k = 0; k < n_operands; k++) {
+    bool one = b->is_constant[b->result[k]];
+    simd->fn[STRIP_copy](a[k], &reg[b->result[k]], one, n);
+  }
+}
+
+/* a = body(a, x), n numbers of each */
+static void combine(const Run *r, const StripReduce *q, char *const *a, const char *const *x,
+                    int64_t n) {
+  const void *in[3] = {a[0], x[0]};
+  if (q->body) run_body(r, q->body, a, x, n, q->n);
+  else r->s->simd->fn[q->fn](a[0], in, 0, n);
+}
+
+static void fill_neutral(const StripReduce *q, int k, char *to, int64_t n) {
+  fill((uint32_t *)(void *)to, q->neutral[k], n);
+}
+
+/* A strip into the sums, vector by vector. */
+static void take_vectors(const Run *r, const StripReduce *q, int64_t n) {
+  const int lanes = r->s->simd->lanes, bytes = lanes * 4;
+  for (int64_t i = 0, u = 0; i < n; i += lanes, u = (u + 1) % r->w->count) {
+    char *a[MOST_SUMS];
+    const char *x[MOST_SUMS];
+    for (int k = 0; k < q->n; k++) {
+      a[k] = sums_of(r, q->first + k) + u * bytes;
+      x[k] = (const char *)r->strip[q->in[k]] + i * 4;
+      if (n - i >= lanes) continue;
+      char *some = temp_at(r, r->s->n_temps + k);
+      fill_neutral(q, k, some, lanes);
+      memcpy(some, x[k], (size_t)(n - i) * 4);
+      x[k] = some;
+    }
+    combine(r, q, a, x, lanes);
+  }
 }
 
 static void take_in(Run *r, int64_t task, int64_t lo, int64_t n) {
   const Strips *s = r->s;
   for (int i = 0; i < r->w->sums.n; i++) {
-    int k = r->w->sums.v[i];
-    const StripReduce *q = &s->reduces[k];
-    const void *x = r->strip[q->in];
+    const StripReduce *q = &s->reduces[r->w->sums.v[i]];
     if (!r->in_part) {
-      s->simd->sum[q->sum](sums_of(r, k), x, n, r->w->count);
+      if (q->body) take_vectors(r, q, n);
+      else s->simd->sum[q->sum](sums_of(r, q->first), r->strip[q->in[0]], n, r->w->count);
       continue;
     }
-    char *to = sums_along(r, task, k) + suffix_at(r, lo) * 4;
-    const void *in[3] = {to, x};
-    s->simd->fn[q->fn](to, in, 0, n);
+    char *to[MOST_SUMS];
+    const char *x[MOST_SUMS];
+    for (int k = 0; k < q->n; k++) {
+      to[k] = sums_along(r, task, q->first + k) + suffix_at(r, lo) * 4;
+      x[k] = r->strip[q->in[k]];
+    }
+    combine(r, q, to, x, n);
   }
 }
 
@@ -224,11 +274,6 @@ static void over(Run *r, int64_t task, int64_t lo, int64_t hi) {
   for (; lo < hi; lo += n) do_strip(r, task, lo, MIN(n, hi - lo));
 }
 
-static void combine(const Run *r, const StripReduce *q, char *a, const char *b, int64_t n) {
-  const void *in[3] = {a, b};
-  r->s->simd->fn[q->fn](a, in, 0, n);
-}
-
 static int64_t sums_count(const Run *r) { /* numbers in the sums of one reduction */
   int count = r->in_part ? r->s->split.count : r->w->count;
   return (int64_t)count * r->s->simd->lanes;
@@ -237,11 +282,11 @@ static int64_t sums_count(const Run *r) { /* numbers in the sums of one reductio
 /* Long sums are emptied into their totals. */
 static void flush(Run *r) {
   for (int i = 0; i < r->w->sums.n; i++) {
-    int k = r->w->sums.v[i];
-    const StripReduce *q = &r->s->reduces[k];
+    const StripReduce *q = &r->s->reduces[r->w->sums.v[i]];
     if (!q->is_long) continue;
-    combine(r, q, totals_of(r, k), sums_of(r, k), sums_count(r));
-    fill((uint32_t *)sums_of(r, k), q->neutral, sums_count(r));
+    char *sums = sums_of(r, q->first), *totals = totals_of(r, q->first);
+    combine(r, q, &totals, (const char *[]){sums}, sums_count(r));
+    fill_neutral(q, 0, sums, sums_count(r));
   }
 }
 
@@ -301,6 +346,7 @@ static Run begin(const Strips *s, void *const *bufs) {
   char *scalars = (char *)(r.at + n);
   r.slots = p + s->slots_at;
   r.sums = p + s->sums_at;
+  r.temps = p + s->temps_at;
   r.rows = p + s->rows_at;
   for (int i = 0; i < n; i++) {
     bool constant = i < s->d.nodes.n && s->d.nodes.v[i].kind == N_SPLAT;
@@ -313,36 +359,81 @@ static Run begin(const Strips *s, void *const *bufs) {
 
 static void sums_begin(Run *r, bool totals) {
   for (int i = 0; i < r->w->sums.n; i++) {
-    int k = r->w->sums.v[i];
-    const StripReduce *q = &r->s->reduces[k];
-    fill((uint32_t *)sums_of(r, k), q->neutral, sums_count(r));
-    if (totals) fill((uint32_t *)totals_of(r, k), q->neutral, sums_count(r));
+    const StripReduce *q = &r->s->reduces[r->w->sums.v[i]];
+    for (int k = 0; k < q->n; k++) {
+      fill_neutral(q, k, sums_of(r, q->first + k), sums_count(r));
+      if (totals) fill_neutral(q, k, totals_of(r, q->first + k), sums_count(r));
+    }
   }
 }
 
 /* The totals take the sums' place. */
 static void sums_end(Run *r) {
   for (int i = 0; i < r->w->sums.n; i++) {
-    int k = r->w->sums.v[i];
-    const StripReduce *q = &r->s->reduces[k];
+    const StripReduce *q = &r->s->reduces[r->w->sums.v[i]];
     if (!q->is_long) continue;
-    combine(r, q, totals_of(r, k), sums_of(r, k), sums_count(r));
-    memcpy(sums_of(r, k), totals_of(r, k), (size_t)sums_count(r) * 4);
+    char *sums = sums_of(r, q->first), *totals = totals_of(r, q->first);
+    combine(r, q, &totals, (const char *[]){sums}, sums_count(r));
+    memcpy(sums, totals, (size_t)sums_count(r) * 4);
   }
 }
 
-/* The sum as one number, in all lanes. */
-static const char *sums_collect(Run *r, int k) {
-  r->s->simd->fold[r->s->reduces[k].sum](sums_of(r, k), r->w->count);
-  return sums_of(r, k);
+/* The sum as one number of each operand, in all lanes. */
+static void sums_collect(const Run *r, const StripReduce *q) {
+  const int lanes = r->s->simd->lanes;
+  char *a[MOST_SUMS];
+  const char *x[MOST_SUMS];
+  for (int k = 0; k < q->n; k++) a[k] = sums_of(r, q->first + k);
+  if (!q->body) {
+    r->s->simd->fold[q->sum](a[0], r->w->count);
+    return;
+  }
+  for (int u = 1; u < r->w->count; u++) {
+    for (int k = 0; k < q->n; k++) x[k] = a[k] + u * lanes * 4;
+    combine(r, q, a, x, lanes);
+  }
+  for (int half = lanes / 2; half;
+       half /= 2) { /* of the upper lanes, nobody looks at the results */
+    for (int k = 0; k < q->n; k++) {
+      char *upper = temp_at(r, r->s->n_temps + k);
+      memcpy(upper, a[k] + half * 4, (size_t)half * 4);
+      x[k] = upper;
+    }
+    combine(r, q, a, x, half);
+  }
+  for (int k = 0; k < q->n; k++)
+    fill((uint32_t *)(void *)a[k], *(const uint32_t *)(void *)a[k], lanes);
 }
 
-/* in: initial values, sums */
-static void with_init(const Run *r, const StripReduce *q, void *to, const void *const *in,
-                      unsigned same, int64_t n) {
-  const void *sum[3] = {to};
-  r->s->simd->fn[q->fn](to, in, same, n);
-  if (q->round) r->s->simd->fn[STRIP_to_bf16](to, sum, 0, n);
+/* sums = body(initial values, sums), as they are when they are complete; n of each. */
+static void with_init(const Run *r, const StripReduce *q, char *const *sums, int64_t n) {
+  const StripSimd *simd = r->s->simd;
+  char *init[MOST_SUMS];
+  const void *in[3] = {r->scalar[q->init[0]], sums[0]};
+  for (int k = 0; k < q->n && q->body; k++) {
+    init[k] = temp_at(r, r->s->n_temps + MOST_SUMS + k);
+    fill((uint32_t *)(void *)init[k], *(const uint32_t *)r->scalar[q->init[k]], n);
+  }
+  if (q->body) run_body(r, q->body, init, (const char *const *)sums, n, q->n);
+  else simd->fn[q->fn](sums[0], in, 1, n);
+  for (int k = 0; k < q->n; k++) {
+    if (q->body) memcpy(sums[k], init[k], (size_t)n * 4);
+    if (q->after[k] >= 0) simd->fn[q->after[k]](sums[k], (const void *[3]){sums[k]}, 0, n);
+  }
+}
+
+/* What the nodes of a sweep's reductions are, the row being over. */
+static void take_results(const Run *r) {
+  for (int i = 0; i < r->w->sums.n; i++) {
+    const StripReduce *q = &r->s->reduces[r->w->sums.v[i]];
+    char *a[MOST_SUMS];
+    for (int k = 0; k < q->n; k++) a[k] = sums_of(r, q->first + k);
+    sums_collect(r, q);
+    with_init(r, q, a, r->s->simd->lanes);
+    for (int k = 0; k < q->n; k++)
+      if (q->node[k] >= 0)
+        memcpy((void *)(uintptr_t)r->scalar[q->node[k]], a[k], (size_t)r->s->simd->lanes * 4);
+  }
 }
 
 /* ---- the three kinds ---- */
@@ -370,11 +461,7 @@ static void run_rows(Run *r, int64_t begin, int64_t end) {
       sums_begin(r, w->totals);
       walk(r, 0, s->task_loops, w->totals);
       if (w->totals) sums_end(r);
-      for (int i = 0; i < w->sums.n; i++) {
-        const StripReduce *q = &s->reduces[w->sums.v[i]];
-        const void *in[3] = {r->scalar[q->init], sums_collect(r, w->sums.v[i])};
-        with_init(r, q, (void *)(uintptr_t)r->scalar[q->node], in, 0, s->simd->lanes);
-      }
+      take_results(r);
     }
     r->w = &s->sweep[s->sweeps];
     begin_line(r, 1);
@@ -383,6 +470,14 @@ static void run_rows(Run *r, int64_t begin, int64_t end) {
       write_one(r, s->f->out[o].v->type->dtype, r->bufs[s->f->n_in + o],
                 at_line(r, &s->d.out_lin[o]), *(const uint32_t *)r->scalar[node]);
     }
+  }
+}
+
+static void clear_parts(const Run *r, int64_t task) {
+  for (int i = 0; i < r->s->d.reduces.n; i++) {
+    const StripReduce *q = &r->s->reduces[i];
+    for (int k = 0; k < q->n; k++)
+      fill_neutral(q, k, part_of(r, task, q->first + k), r->s->split.suffix);
   }
 }
 
@@ -398,9 +493,7 @@ static void run_parts(Run *r, int64_t first, int64_t end) {
     decode(r, t / h->chunks, h->kept_loops);
     int64_t lo = t % h->chunks * h->length, hi = MIN(lo + h->length, r0);
     if (h->in_registers) sums_begin(r, h->totals);
-    else
-      for (int k = 0; k < s->d.reduces.n; k++)
-        fill((uint32_t *)part_of(r, t, k), s->reduces[k].neutral, h->suffix);
+    else clear_parts(r, t);
     if (h->vector_chunks) {
       int64_t mid = lo + (hi - lo) / lanes * lanes;
       begin_line(r, hi - lo);
@@ -417,10 +510,10 @@ static void run_parts(Run *r, int64_t first, int64_t end) {
       }
     }
     if (h->totals) sums_end(r);
-    for (int k = 0; k < s->d.reduces.n && h->in_registers; k++) {
-      if (!r->in_part) sums_collect(r, k);
+    for (int i = 0; i < s->d.reduces.n && h->in_registers && !r->in_part; i++)
+      sums_collect(r, &s->reduces[i]);
+    for (int k = 0; k < s->n_sums && h->in_registers; k++)
       memcpy(part_of(r, t, k), sums_of(r, k), (size_t)h->suffix * 4);
-    }
   }
 }
 
@@ -433,6 +526,24 @@ void strips_run(void *const *bufs, int64_t first, int64_t end, const void *strip
   }
 }
 
+/* The sums of one reduction over the chunks: [lo, lo + n) of the suffix. */
+static void add_chunks(const Run *r, int reduce, int64_t kept, int64_t lo, int64_t n,
+                       char *const *sum, char *const *block) {
+  const SplitShape *h = &r->s->split;
+  const StripReduce *q = &r->s->reduces[reduce];
+  int64_t many = shape_finish_block(&r->s->d.reduces.v[reduce], h);
+  char *const *to = many < h->chunks ? block : sum;
+  for (int k = 0; k < q->n; k++) fill_neutral(q, k, sum[k], n);
+  for (int64_t c = 0; c < h->chunks; c++) {
+    const char *x[MOST_SUMS];
+    if (to == block && c % many == 0) fill_neutral(q, 0, block[0], n);
+    for (int k = 0; k < q->n; k++) x[k] = part_of(r, kept * h->chunks + c, q->first + k) + lo * 4;
+    combine(r, q, to, x, n);
+    if (to == block && (c % many == many - 1 || c == h->chunks - 1))
+      combine(r, q, sum, (const char *const *)block, n);
+  }
+}
+
 /* Adds the parts up in the order of the chunks: a task is a strip of the suffix. */
 void strips_finish(void *const *bufs, int64_t first, int64_t end, const void *strips) {
   Run r = begin(strips, bufs);
@@ -442,28 +553,22 @@ void strips_finish(void *const *bufs, int64_t first, int64_t end, const void *st
   int64_t each = (h->suffix + STRIP - 1) / STRIP;
   r.w = &s->sweep[s->sweeps];
   begin_line(&r, 1);
-  uint32_t *sum = (uint32_t *)r.slots, *block = (uint32_t *)(r.slots + STRIP_BYTES);
+  char *sum[MOST_SUMS], *block[MOST_SUMS];
+  for (int k = 0; k < MOST_SUMS; k++) {
+    sum[k] = r.slots + (size_t)k * STRIP_BYTES;
+    block[k] = r.slots + (size_t)(MOST_SUMS + k) * STRIP_BYTES;
+  }
   for (int64_t t = first; t < end; t++) {
     int64_t kept = t / each, lo = t % each * STRIP, n = MIN(STRIP, h->suffix - lo);
-    for (int k = 0; k < d->reduces.n; k++) {
-      const StripReduce *q = &s->reduces[k];
-      int64_t many = shape_finish_block(&d->reduces.v[k], h);
-      uint32_t *to = many < h->chunks ? block : sum;
-      fill(sum, q->neutral, n);
-      for (int64_t c = 0; c < h->chunks; c++) {
-        if (to == block && c % many == 0) fill(block, q->neutral, n);
-        combine(&r, q, (char *)to, part_of(&r, kept * h->chunks + c, k) + lo * 4, n);
-        if (to == block && (c % many == many - 1 || c == h->chunks - 1))
-          combine(&r, q, (char *)sum, (const char *)block, n);
-      }
-      const void *in[3] = {r.scalar[q->init], sum};
-      with_init(&r, q, sum, in, 1, n);
+    for (int i = 0; i < d->reduces.n; i++) {
+      add_chunks(&r, i, kept, lo, n, sum, block);
+      with_init(&r, &s->reduces[i], sum, n);
       for (int o = 0; o < d->n_out; o++) {
         const DagNode *x = &d->nodes.v[d->out[o]];
-        if (s->f->out[o].full || x->kind != N_REDUCE || x->reduce != k) continue;
-        char *base = r.bufs[s->f->n_in + o];
-        int64_t at = kept * h->suffix + lo;
-        for (int64_t i = 0; i < n; i++) write_one(&r, x->t, base, at + i, sum[i]);
+        if (s->f->out[o].full || x->kind != N_REDUCE || x->reduce != i) continue;
+        const void *in[3] = {sum[x->v->index]};
+        char *to = r.bufs[s->f->n_in + o];
+        s->simd->fn[strip_store(x->t)](to + (kept * h->suffix + lo) * dtype_bytes(x->t), in, 0, n);
       }
     }
   }

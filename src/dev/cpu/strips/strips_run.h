@@ -10,6 +10,7 @@
 #define STRIP_BYTES (STRIP * 4)
 #define SCALAR_BYTES 64
 #define MOST_OPERANDS 4
+#define MOST_SUMS 4 /* operands of a reduction */
 
 typedef enum DoKind { DO_FN, DO_GATHER, DO_READ, DO_IOTA, DO_SCALAR, DO_KEPT } DoKind;
 
@@ -22,6 +23,7 @@ typedef struct Do {
   int node, slot;                  /* node: see Strips */
   int row;                         /* DO_KEPT, DO_FN: the kept row that it is in; -1 */
   int fn, n_in, in[MOST_OPERANDS]; /* DO_FN, DO_GATHER: nodes */
+  int after;                       /* DO_FN: done to the result; -1 */
   unsigned same;                   /* which of them are scalars */
   int out;                         /* DO_FN: the output that it is computed into; -1: the slot */
   int buf;                         /* DO_READ, DO_GATHER */
@@ -37,17 +39,32 @@ typedef struct Sweep {
   bool totals;
 } Sweep;
 
+/* The body of a reduction on registers: the sums, the elements, then what its operations give. */
+#define MOST_REGS 48
+typedef struct StripBody {
+  int n_dos, n_regs;
+  int result[MOST_SUMS];
+  struct BodyDo {
+    int fn, after, n_in, in[MOST_OPERANDS], out;
+    unsigned same; /* constants */
+  } dos[MOST_REGS];
+  bool is_constant[MOST_REGS];
+  uint32_t constant[MOST_REGS][SCALAR_BYTES / 4];
+} StripBody;
+
 typedef struct StripReduce {
-  int node;     /* of the result */
-  int in, init; /* nodes */
-  int sum, fn;  /* SUM_ and STRIP_ of the body */
-  uint32_t neutral;
+  int n, first;                       /* operands; number of the first among those of all */
+  int node[MOST_SUMS];                /* of the results; -1: nobody wants it */
+  int in[MOST_SUMS], init[MOST_SUMS]; /* nodes */
+  int after[MOST_SUMS];               /* what is done to a complete sum; -1 */
+  uint32_t neutral[MOST_SUMS];
+  int sum, fn;     /* SUM_ and STRIP_ of the body, or ... */
+  StripBody *body; /* ... this; malloc'd */
   bool is_long;
-  bool round; /* to bf16, when it is complete */
 } StripReduce;
 
 /* A node's number here is that of the graph, plus their count for what it is when its digits are wanted to
- * be those of bf16. */
+ * be those of its type. */
 struct Strips {
   const Fusion *f;
   Dag d;
@@ -61,10 +78,24 @@ struct Strips {
   char *constants; /* by node: a scalar */
   int *row;        /* by node: what is dear and wanted in several sweeps is kept, a row each; -1 */
   int n_rows;
+  int n_sums, n_temps; /* operands of all reductions; registers of their bodies */
   size_t row_bytes;
-  size_t slots_at, sums_at, rows_at, scratch_bytes;
+  size_t slots_at, sums_at, temps_at, rows_at, scratch_bytes;
   double run_s, excess_s;
 };
+
+/* strips_ops.c */
+bool strip_type_ok(DType t);
+bool strip_in_memory(DType t);                                 /* in a strip it is as in memory */
+uint32_t strip_element(DType t, const void *base, int64_t at); /* from memory */
+/* Functions; -1: there is none. lanes: on vectors, where a scalar is computed otherwise */
+int strip_fn(const Op *op, bool lanes);
+int strip_after(const Op *op, int fn);
+int strip_to_type(DType t); /* gives the number the digits of the type */
+int strip_load(DType t);
+int strip_store(DType t);
+bool strip_sum(OpKind binary, DType t, StripReduce *out); /* sum, fn and neutral */
+StripBody *strip_body(const Region *r, int n);            /* NULL: not for strips */
 
 void strips_run(void *const *bufs, int64_t begin, int64_t end, const void *strips);
 void strips_finish(void *const *bufs, int64_t begin, int64_t end, const void *strips);

@@ -1,6 +1,6 @@
 /* What is done to strips, for one width: LANES numbers at a time. Included by strips_avx2.c and
  * strips_avx512.c with FN, LANES, V_FMA, V_SQRT, V_ROUND (a mode of _mm_round_ps), V_BLEND, V_DOWN (the
- * lanes from the n-th on), V_FIRST (the first in all lanes) and, where there are, V_LOAD_SOME and V_STORE_SOME. */
+ * lanes from the n-th on), V_FIRST (the first in all lanes), HALVES (as many f16), V_TO_HALF, V_FROM_HALF and, where there are, V_LOAD_SOME and V_STORE_SOME. */
 #include <math.h>
 #include <string.h>
 
@@ -168,7 +168,7 @@ LOOP2(gt, F, I, x > y)
 LOOP2(le, F, I, x <= y)
 LOOP2(lt, F, I, x < y)
 LOOP3(select, I, I, pick_i(x, y, z))
-LOOP3(clamp, F, F, f_min(f_max(x, y), z))
+LOOP3(clamp, F, F, f_min(f_max(y, x), z))
 LOOP1(i_neg, U, U, -x)
 LOOP1(i_abs, I, U, pick_i(x < 0, (I)(-(U)x), x))
 LOOP1(not, I, I, ~x)
@@ -233,6 +233,150 @@ FN static void strip_store_bf16(void *to, const void *const *in, unsigned same, 
   }
 }
 
+LOOP1(to_f16, F, F, V_FROM_HALF(V_TO_HALF(x)))
+
+FN static void strip_load_f16(void *to, const void *const *in, unsigned same, int64_t n) {
+  (void)same;
+  const uint16_t *p = in[0];
+  float *q = to;
+  for (; n >= LANES; n -= LANES, p += LANES, q += LANES) {
+    HALVES h;
+    memcpy(&h, p, sizeof h);
+    *(F1 *)(void *)q = (F)V_FROM_HALF(h);
+  }
+  HALVES h = {0};
+  memcpy(&h, p, (size_t)n * 2);
+  F v = (F)V_FROM_HALF(h);
+  memcpy(q, &v, (size_t)n * 4);
+}
+
+FN static void strip_store_f16(void *to, const void *const *in, unsigned same, int64_t n) {
+  (void)same;
+  const float *p = in[0];
+  uint16_t *q = to;
+  for (; n > 0; n -= LANES, p += LANES, q += LANES) {
+    F v = {0};
+    memcpy(&v, p, (size_t)MIN(n, LANES) * 4);
+    HALVES h = V_TO_HALF(v);
+    memcpy(q, &h, (size_t)MIN(n, LANES) * 2);
+  }
+}
+
+#define LOAD_NARROW(name, T)                                                                    \
+  FN static void strip_load_##name(void *to, const void *const *in, unsigned same, int64_t n) { \
+    (void)same;                                                                                 \
+    const T *p = in[0];                                                                         \
+    int32_t *q = to;                                                                            \
+    for (int64_t i = 0; i < n; i++) q[i] = p[i];                                                \
+  }
+#define STORE_NARROW(bits)                                                                       \
+  FN static void strip_store_##bits(void *to, const void *const *in, unsigned same, int64_t n) { \
+    (void)same;                                                                                  \
+    const uint32_t *p = in[0];                                                                   \
+    uint##bits##_t *q = to;                                                                      \
+    for (int64_t i = 0; i < n; i++) q[i] = (uint##bits##_t)p[i];                                 \
+  }
+LOAD_NARROW(i8, int8_t)
+LOAD_NARROW(u8, uint8_t)
+LOAD_NARROW(i16, int16_t)
+LOAD_NARROW(u16, uint16_t)
+STORE_NARROW(8)
+STORE_NARROW(16)
+LOOP1(to_i8, I, I, (I)((U)x << 24) >> 24)
+LOOP1(to_u8, I, I, x & 0xff)
+LOOP1(to_i16, I, I, (I)((U)x << 16) >> 16)
+LOOP1(to_u16, I, I, x & 0xffff)
+
+/* ---- numbers that are seldom ---- */
+
+INLINE I f_to_narrow(F x, int low, int high) {
+  F f = pick(x < K(low), K(low), x);
+  f = pick(f > K(high), K(high), f);
+  return __builtin_convertvector(pick(x != x, K(0), f), I);
+}
+INLINE U f_to_u32(F x) {
+  I over = x >= K(4294967296.0);
+  U r = __builtin_convertvector(pick(over | ~(x > 0), K(0), x), U);
+  return r | (U)over;
+}
+LOOP1(f_to_u, F, U, f_to_u32(x))
+LOOP1(f_to_i8, F, I, f_to_narrow(x, -128, 127))
+LOOP1(f_to_u8, F, I, f_to_narrow(x, 0, 255))
+LOOP1(f_to_i16, F, I, f_to_narrow(x, -32768, 32767))
+LOOP1(f_to_u16, F, I, f_to_narrow(x, 0, 65535))
+LOOP1(u_to_f, U, F, __builtin_convertvector(x, F))
+LOOP1(i_sign, I, I, (x >> 31) - (x > 0))
+LOOP3(i_clamp, I, I, pick_i(pick_i(x > y, x, y) < z, pick_i(x > y, x, y), z))
+LOOP2(atan2, F, F, form_atan2(x, y))
+
+/* T: of the operands. x and y are one each. */
+#define EACH(name, T, expr)                                                                \
+  FN static void strip_##name(void *to, const void *const *in, unsigned same, int64_t n) { \
+    const T *p = in[0], *p1 = in[1];                                                       \
+    T *q = to;                                                                             \
+    for (int64_t i = 0; i < n; i++) {                                                      \
+      T x = p[same & 1 ? 0 : i], y = p1[same & 2 ? 0 : i];                                 \
+      q[i] = (T)(expr);                                                                    \
+    }                                                                                      \
+  }
+#define EACH_BITS(name, expr)                                                              \
+  FN static void strip_##name(void *to, const void *const *in, unsigned same, int64_t n) { \
+    const uint32_t *p = in[0];                                                             \
+    uint32_t *q = to;                                                                      \
+    for (int64_t i = 0; i < n; i++) {                                                      \
+      uint32_t x = p[same & 1 ? 0 : i];                                                    \
+      q[i] = (uint32_t)(expr);                                                             \
+    }                                                                                      \
+  }
+EACH(i_div, int32_t, !y ? -1 : y == -1 ? (int32_t)(0u - (uint32_t)x) : x / y)
+EACH(i_rem, int32_t, !y ? x : y == -1 ? 0 : x % y)
+EACH(u_div, uint32_t, y ? x / y : UINT32_MAX)
+EACH(u_rem, uint32_t, y ? x % y : x)
+EACH_BITS(popcnt, __builtin_popcount(x))
+EACH_BITS(clz, x ? __builtin_clz(x) : 32)
+
+/* ---- by functions of lanes.c, which must not overwrite what they read ---- */
+
+#define FEW 64
+#define LANES_FN(name, fn)                                                              \
+  static void strip_##name(void *to, const void *const *in, unsigned same, int64_t n) { \
+    float x[FEW], *q = to;                                                              \
+    const float *p = in[0];                                                             \
+    for (int64_t i = 0, k; i < n; i += k) {                                             \
+      k = MIN(n - i, FEW);                                                              \
+      for (int64_t j = 0; j < k; j++) x[j] = p[same & 1 ? 0 : i + j];                   \
+      fn(x, q + i, k);                                                                  \
+    }                                                                                   \
+  }
+#define LANES_FN2(name, fn)                                                             \
+  static void strip_##name(void *to, const void *const *in, unsigned same, int64_t n) { \
+    float x[FEW], y[FEW], *q = to;                                                      \
+    const float *p = in[0], *p1 = in[1];                                                \
+    for (int64_t i = 0, k; i < n; i += k) {                                             \
+      k = MIN(n - i, FEW);                                                              \
+      for (int64_t j = 0; j < k; j++)                                                   \
+        x[j] = p[same & 1 ? 0 : i + j], y[j] = p1[same & 2 ? 0 : i + j];                \
+      fn(x, y, q + i, k);                                                               \
+    }                                                                                   \
+  }
+#define ONE_FN(name, expr)                                                              \
+  static void strip_##name(void *to, const void *const *in, unsigned same, int64_t n) { \
+    float x = *(const float *)in[0], y = in[1] ? *(const float *)in[1] : 0, *q = to;    \
+    float v = (float)(expr);                                                            \
+    (void)same, (void)y;                                                                \
+    for (int64_t i = 0; i < n; i++) q[i] = v;                                           \
+  }
+LANES_FN(sin, lanes_sines)
+LANES_FN(cos, lanes_cosines)
+LANES_FN(tan, lanes_tangents)
+LANES_FN2(power, lanes_powers)
+LANES_FN2(rem, lanes_remainders)
+ONE_FN(sin_one, sin((double)x))
+ONE_FN(cos_one, cos((double)x))
+ONE_FN(tan_one, tan((double)x))
+ONE_FN(power_one, pow((double)x, (double)y))
+ONE_FN(rem_one, fmodf(x, y))
+
 /* ---- sums ---- */
 
 #define SUMS(name, T, neutral, op)                                                     \
@@ -282,8 +426,11 @@ FN static void strip_store_bf16(void *to, const void *const *in, unsigned same, 
 #define TIMES(a, b) ((a) * (b))
 #define I_MAX(a, b) pick_i((a) > (b), a, b)
 #define I_MIN(a, b) pick_i((a) < (b), a, b)
+#define U_MAX(a, b) ((U)pick_i((a) > (b), (I)(a), (I)(b)))
+#define U_MIN(a, b) ((U)pick_i((a) < (b), (I)(a), (I)(b)))
 #define AND(a, b) ((a) & (b))
 #define OR(a, b) ((a) | (b))
+#define XOR(a, b) ((a) ^ (b))
 SUMS(add, F, KI(INT32_MIN), PLUS)
 SUMS(mul, F, K(1), TIMES)
 SUMS(max, F, K(-INFINITY), f_max)
@@ -292,8 +439,11 @@ SUMS(i_add, U, KI(0), PLUS)
 SUMS(i_mul, U, KI(1), TIMES)
 SUMS(i_max, I, KI(INT32_MIN), I_MAX)
 SUMS(i_min, I, KI(INT32_MAX), I_MIN)
+SUMS(u_max, U, KI(0), U_MAX)
+SUMS(u_min, U, KI(-1), U_MIN)
 SUMS(and, I, KI(-1), AND)
 SUMS(or, I, KI(0), OR)
+SUMS(xor, I, KI(0), XOR)
 
 /* ---- random numbers: the words of a cipher ---- */
 

@@ -173,9 +173,122 @@ static void narrow(void **state) {
   }
 }
 
+/* $n, $m: sizes; $t, $u: given. malloc'd */
+static char *filled(const char *pattern, int64_t n, int64_t m, const char *t, const char *u) {
+  Buf b = {0};
+  for (const char *p = pattern; *p; p++) {
+    if (*p != '$') {
+      buf_str(&b, (Str){p, 1});
+      continue;
+    }
+    p++;
+    if (*p == 't' || *p == 'u') buf_cstr(&b, *p == 't' ? t : u);
+    else buf_printf(&b, "%lld", (long long)(*p == 'n' ? n : m));
+  }
+  char *text = xasprintf("%.*s", (int)b.n, b.p);
+  buf_free(&b);
+  return text;
+}
+
+static void check_filled(const char *pattern, const char *t, const char *u) {
+  for (int i = 0; i < COUNT_OF(sizes); i++) {
+    char *text = filled(pattern, sizes[i][0], sizes[i][1], t, u);
+    check(text, sizes[i][0], sizes[i][1]);
+    free(text);
+  }
+}
+
+/* Types that are wider in strips than in memory: they wrap and are rounded where generated code does so. */
+static void kept_wider(void **state) {
+  (void)state;
+  static const char pattern[] =
+      "func.func @main(%x: tensor<$nx$mxf32>) -> tensor<$nx$mx$t> {\n"
+      "  %z = stablehlo.constant dense<3> : tensor<$t>\n"
+      "  %k = stablehlo.broadcast_in_dim %z, dims = [] : (tensor<$t>) -> tensor<$nx$mx$t>\n"
+      "  %y = stablehlo.convert %x : (tensor<$nx$mxf32>) -> tensor<$nx$mx$t>\n"
+      "  %i = stablehlo.iota dim = 1 : tensor<$nx$mxi32>\n"
+      "  %j = stablehlo.convert %i : (tensor<$nx$mxi32>) -> tensor<$nx$mx$t>\n"
+      "  %e = stablehlo.multiply %y, %j : tensor<$nx$mx$t>\n"
+      "  %a = stablehlo.add %e, %y : tensor<$nx$mx$t>\n"
+      "  %b = stablehlo.subtract %k, %a : tensor<$nx$mx$t>\n"
+      "  %q = stablehlo.divide %b, %y : tensor<$nx$mx$t>\n"
+      "  %r = stablehlo.remainder %b, %j : tensor<$nx$mx$t>\n"
+      "  %h = stablehlo.maximum %q, %r : tensor<$nx$mx$t>\n"
+      "  %d = stablehlo.clamp %k, %h, %b : tensor<$nx$mx$t>\n"
+      "  %c = stablehlo.compare LT, %a, %b : (tensor<$nx$mx$t>, tensor<$nx$mx$t>) -> "
+      "tensor<$nx$mxi1>\n"
+      "  %s = stablehlo.select %c, %h, %d : tensor<$nx$mxi1>, tensor<$nx$mx$t>\n"
+      "  %m = stablehlo.reduce(%a init: %z) applies stablehlo.$u across dimensions = [1] : "
+      "(tensor<$nx$mx$t>, tensor<$t>) -> tensor<$nx$t>\n"
+      "  %n = stablehlo.broadcast_in_dim %m, dims = [0] : (tensor<$nx$t>) -> tensor<$nx$mx$t>\n"
+      "  %o = stablehlo.subtract %s, %n : tensor<$nx$mx$t>\n"
+      "  %p = stablehlo.convert %o : (tensor<$nx$mx$t>) -> tensor<$nx$mxf32>\n"
+      "  %v = stablehlo.add %p, %x : tensor<$nx$mxf32>\n"
+      "  %w = stablehlo.convert %v : (tensor<$nx$mxf32>) -> tensor<$nx$mx$t>\n"
+      "  return %w : tensor<$nx$mx$t>\n}\n";
+  static const char *const types[] = {"f16", "i8", "ui8", "i16", "ui16", "i32", "ui32"};
+  static const char *const bodies[] = {"add", "maximum", "minimum", "multiply"};
+  for (int i = 0; i < COUNT_OF(types); i++)
+    for (int k = 0; k < COUNT_OF(bodies); k++) check_filled(pattern, types[i], bodies[k]);
+}
+
+/* Functions that vectors and scalars compute differently. */
+static void by_lanes(void **state) {
+  (void)state;
+  static const char pattern[] =
+      "func.func @main(%x: tensor<$nx$mxf32>) -> tensor<$nx$mxf32> {\n"
+      "  %z = stablehlo.constant dense<0.1> : tensor<f32>\n"
+      "  %s = stablehlo.$t %x : tensor<$nx$mxf32>\n"
+      "  %m = stablehlo.reduce(%s init: %z) applies stablehlo.add across dimensions = [1] : "
+      "(tensor<$nx$mxf32>, tensor<f32>) -> tensor<$nxf32>\n"
+      "  %c = stablehlo.$t %m : tensor<$nxf32>\n"
+      "  %b = stablehlo.broadcast_in_dim %c, dims = [0] : (tensor<$nxf32>) -> tensor<$nx$mxf32>\n"
+      "  %p = stablehlo.$u %s, %b : tensor<$nx$mxf32>\n"
+      "  return %p : tensor<$nx$mxf32>\n}\n";
+  static const char *const ones[] = {"sine", "cosine", "tan"};
+  static const char *const twos[] = {"power", "remainder", "atan2"};
+  for (int i = 0; i < COUNT_OF(ones); i++) check_filled(pattern, ones[i], twos[i]);
+}
+
+/* Two operands that are reduced together: the greatest element and where it is. */
+static void together(void **state) {
+  (void)state;
+  static const char pattern[] =
+      "func.func @main(%x: tensor<$nx$mxf32>) -> tensor<$txi32> {\n"
+      "  %l = stablehlo.constant dense<0xFF800000> : tensor<f32>\n"
+      "  %z = stablehlo.constant dense<0> : tensor<i32>\n"
+      "  %f = stablehlo.floor %x : tensor<$nx$mxf32>\n"
+      "  %i = stablehlo.iota dim = $u : tensor<$nx$mxi32>\n"
+      "  %r:2 = stablehlo.reduce(%f init: %l), (%i init: %z) across dimensions = [$u] : "
+      "(tensor<$nx$mxf32>, tensor<$nx$mxi32>, tensor<f32>, tensor<i32>) -> "
+      "(tensor<$txf32>, tensor<$txi32>)\n"
+      "   reducer(%a: tensor<f32>, %c: tensor<f32>) (%b: tensor<i32>, %d: tensor<i32>)  {\n"
+      "    %0 = stablehlo.compare GT, %a, %c : (tensor<f32>, tensor<f32>) -> tensor<i1>\n"
+      "    %1 = stablehlo.compare NE, %a, %a : (tensor<f32>, tensor<f32>) -> tensor<i1>\n"
+      "    %2 = stablehlo.or %0, %1 : tensor<i1>\n"
+      "    %3 = stablehlo.compare EQ, %a, %c : (tensor<f32>, tensor<f32>) -> tensor<i1>\n"
+      "    %4 = stablehlo.compare LT, %b, %d : (tensor<i32>, tensor<i32>) -> tensor<i1>\n"
+      "    %5 = stablehlo.and %3, %4 : tensor<i1>\n"
+      "    %6 = stablehlo.or %2, %5 : tensor<i1>\n"
+      "    %7 = stablehlo.select %2, %a, %c : tensor<i1>, tensor<f32>\n"
+      "    %8 = stablehlo.select %6, %b, %d : tensor<i1>, tensor<i32>\n"
+      "    stablehlo.return %7, %8 : tensor<f32>, tensor<i32>\n  }\n"
+      "  return %r#1 : tensor<$txi32>\n}\n";
+  for (int i = 0; i < COUNT_OF(sizes); i++)
+    for (int along = 0; along < 2; along++) {
+      int64_t n = sizes[i][0], m = sizes[i][1];
+      char size[24];
+      snprintf(size, sizeof size, "%lld", (long long)(along ? n : m));
+      char *text = filled(pattern, n, m, size, along ? "1" : "0");
+      check(text, n, m);
+      free(text);
+    }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(elementwise), cmocka_unit_test(reductions),
-                                     cmocka_unit_test(softmax), cmocka_unit_test(integers),
-                                     cmocka_unit_test(narrow)};
+                                     cmocka_unit_test(softmax),     cmocka_unit_test(integers),
+                                     cmocka_unit_test(narrow),      cmocka_unit_test(kept_wider),
+                                     cmocka_unit_test(by_lanes),    cmocka_unit_test(together)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

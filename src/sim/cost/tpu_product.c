@@ -15,6 +15,7 @@ typedef struct Product { /* a kernel's product, as its operands and its result l
   const HNode *cv;
   const HConv *c;
   int *side;         /* of each value read: what of the product it feeds */
+  int *again;        /* the same, the second operand first: others where both are made of it */
   const HValue *out; /* the stored value as large as the product; or NULL */
   bool swap;         /* rhs streams and lhs stays in the array */
   bool gradient;     /* of filters: the window is the image; contracted positions may be split */
@@ -72,6 +73,21 @@ static double positions(const HNode *cv) {
   for (int i = 0; i < cv->rank; i++)
     if (cv->conv->out[i] == 's') n *= (double)cv->d[i];
   return n;
+}
+
+#define LANES_PAIR \
+  11.5 /* cycles for a pixel and a tap of a depthwise convolution over images in lanes */
+#define LANES_SLOT 3.2 /* and for each of its registers, on any generation */
+
+/* Cycles of a depthwise convolution whose images lie in lanes, pixel after pixel; 0: they do not. */
+static double depthwise_lanes(const Product *p) {
+  const HConv *c = p->c;
+  const HValue *v = p->out;
+  if (!v || v->node->rank != p->cv->rank || c->out[v->order[0]] != 'm' ||
+      p->pixels < (double)c->taps / 4 || p->gradient)
+    return 0;
+  double images = (double)c->m / p->pixels, pairs = (double)c->flops / 2 / images / (double)c->n;
+  return pairs * ceil(images / 128) * (LANES_PAIR + LANES_SLOT * ceil((double)c->n / 8));
 }
 
 /* Registers multiplied by a depthwise convolution: taps of each output register; a gradient of the
@@ -140,10 +156,12 @@ static void product_read(Kernel *k, Product *p) {
   p->k = k;
   p->cv = cv;
   p->c = cv->conv;
-  p->side = calloc((size_t)n + 1, sizeof *p->side);
-  for (int i = 0; i < n; i++) p->side[i] = EPILOGUE;
-  feeds(k, cv->in[0], LHS, p->side, 2 * cv->id + 1);
-  feeds(k, cv->in[1], RHS, p->side, 2 * cv->id + 2);
+  p->side = calloc(2 * (size_t)n + 1, sizeof *p->side);
+  p->again = p->side + n;
+  for (int i = 0; i < 2 * n; i++) p->side[i] = EPILOGUE;
+  feeds(k, cv->in[0], LHS, p->side, 4 * cv->id + 1);
+  feeds(k, cv->in[1], RHS, p->side, 4 * cv->id + 2);
+  feeds(k, cv->in[1], RHS, p->again, 4 * cv->id + 3);
   for (int i = 0; i < k->roots.n; i++)
     if (hlo_count(k->roots.v[i]) == hlo_count(cv) && k->roots.v[i]->val)
       p->out = k->roots.v[i]->val;
@@ -176,7 +194,7 @@ static bool images_stay(const Law *law, const Product *p) {
       v->node->rank < 3)
     return false;
   bool wide = law->side > 128;
-  if (c->lhs[v->order[0]] == 'm') return c->k > 32 && (!wide || c->k <= 64);
+  if (c->lhs[v->order[0]] == 'm') return c->k > 32;
   return c->lhs[v->order[0]] == 'k' && (c->lhs[v->order[1]] == 'm' || (wide && c->taps > 1));
 }
 
@@ -184,6 +202,18 @@ static bool images_stay(const Law *law, const Product *p) {
  * large and the features to stream are enough. */
 static bool laid_down(const Law *law, const Product *p) {
   return law->side > 128 && !p->swap && (double)p->c->m / p->pixels >= 8;
+}
+
+/* Images that stay: those of each pixel are a tile of weights for each tap, or for several that follow
+ * each other where as many features come out as go in. */
+static void staying_images(const Law *law, const Product *p, bool lanes, double taps,
+                           ProductShape *s) {
+  double S = law->side, kk = (double)p->c->k, images = (double)p->c->m / p->pixels;
+  bool packed = lanes && (double)p->c->n >= kk;
+  s->n = p->pixels;
+  s->n *= lanes ? ceil(images / 128) : ceil(images / (kk <= 128 ? S : 128)) * (S / 128);
+  s->k = (packed ? ceil(taps * kk / S) : kk <= 128 ? taps : ceil(taps * kk / 128)) * (S / 128);
+  if (!packed) s->load = S > 128 && lanes ? s->load * MIN(1, kk / 128) : 8;
 }
 
 /* The tiles of a convolution's contracted side, and what loading them takes. Rows are counted in the
@@ -195,6 +225,7 @@ static void conv_depth(const Law *law, const Product *p, double n, ProductShape 
   const HValue *lv = operand(p, from); /* the operand that streams */
   const char *roles = from == RHS ? c->rhs : c->lhs;
   bool k_lanes = lv && roles[lv->order[0]] == 'k', forwards = features_in_lanes(p);
+  bool k_images = from == LHS && lv && roles[lv->order[0]] == 'm';
   for (int i = 0; i < c->n_spatial; i++) taps /= (double)MAX(1, c->lhs_dil[i]);
   double hit = taps; /* of a pixel, on average */
   if (taps < 1) taps = 1;
@@ -216,11 +247,9 @@ static void conv_depth(const Law *law, const Product *p, double n, ProductShape 
       s->k = MIN(s->k, taps / row * ceil(row / pack) * (S / 128));
     }
   }
-  if (images_stay(law, p)) { /* those of each pixel are a tile of weights for each tap */
-    s->n = p->pixels * ceil((double)c->m / p->pixels / 128) * (S / 128);
-    s->k = (kk <= 128 ? taps : ceil(taps * kk / 128)) * (S / 128);
-    s->load = 8;
-  }
+  if (images_stay(law, p)) staying_images(law, p, k_images, taps, s);
+  else if (k_images && p->swap && !law->prefetch && !p->gradient && c->groups == 1 && !spread(c))
+    s->k = MIN(s->k, ceil(taps * kk / S));
   if (p->gradient && S > 128 && (double)c->m / p->pixels <= 4) s->load *= 0.45; /* few channels */
   if (p->gradient) s->load = MAX(s->load, law->gload);
   s->k_splits = p->gradient ? s->k : ceil(kk / 128);
@@ -315,6 +344,7 @@ static void product_moves(const Law *law, const Product *p, ProductShape *s) {
     int to = p->side[i] == EPILOGUE ? EPILOGUE : p->swap ? 1 - p->side[i] : p->side[i];
     double part = tpu_read_fraction(k, v);
     double cost = tpu_read_cost(law, &law->product, v) * part, bytes = tpu_base_bytes(v) * part;
+    if (p->side[i] == LHS && p->again[i] == RHS) s->lb += cost, s->bb += bytes;
     if (to == LHS) s->la += cost, s->ba += bytes;
     else if (to == RHS) s->lb += cost, s->bb += bytes;
     else s->le += cost, s->be += bytes;
@@ -388,7 +418,8 @@ void tpu_product(Plan *plan, Kernel *k) {
     s.sums = s.out_tiles * ceil(s.k / (law->side / 128)) * law->sums * law->cvpu;
   if (depthwise(p.c)) { /* on the vector unit, tap by tap */
     s.passes = 0;
-    s.vector += depthwise_work(&p) * law->dw;
+    double lanes = depthwise_lanes(&p) / law->cores;
+    s.vector += lanes > 0 ? lanes : depthwise_work(&p) * law->dw;
   }
   double array;
   k->cycles = tpu_tiling(law, &s, &array, &k->windows);

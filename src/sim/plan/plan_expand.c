@@ -210,6 +210,15 @@ static HNode *batch_first(Expand *x, const HNode *n, int side, HNode *sums, cons
   return t;
 }
 
+/* Several matrices times a vector each: a product, unless vectors meet vectors or the matrices lie beside
+ * each other in lanes. */
+static bool stays_product(const Law *law, const HConv *c, const HNode *big, const char *roles) {
+  int order[64];
+  if (c->batch == 1 || c->m == c->n || big->rank > 64) return false;
+  value_order_default(law, big, order);
+  return roles[order[0]] != 'b';
+}
+
 /* A matrix times a vector is multiplied and added up on the vector unit, in 32 bits. */
 static void multiply_and_add(Expand *x, HNode *n) {
   const HConv *c = n->conv;
@@ -220,7 +229,7 @@ static void multiply_and_add(Expand *x, HNode *n) {
   HNode *v = n->in[side], *big = n->in[1 - side];
   const char *roles = side ? c->rhs : c->lhs, *wide = side ? c->lhs : c->rhs;
   int64_t kept[64], map[64], sum[64], left[64], at[64];
-  if (v->rank > 32 || big->rank > 32) return;
+  if (v->rank > 32 || big->rank > 32 || stays_product(x->law, c, big, wide)) return;
   for (int d = 0; d < v->rank; d++) {
     if (roles[d] != 'b' && roles[d] != 'k') continue;
     map[dims] = matching(n, side, d);
@@ -232,13 +241,12 @@ static void multiply_and_add(Expand *x, HNode *n) {
     if (apart) v = before(x, n, H_EWISE, OP_COPY, v->dt, dims, kept, 1, &v);
     v->apart = apart;
   }
-  v = as_f32(x, n, v);
-  if (dims != big->rank) {
-    v = before(x, n, H_BCAST, OP_BROADCAST_IN_DIM, DT_F32, big->rank, big->d, 1, &v);
+  if (dims != big->rank) { /* widened where it is multiplied */
+    v = before(x, n, H_BCAST, OP_BROADCAST_IN_DIM, v->dt, big->rank, big->d, 1, &v);
     v->n_dims = dims;
     v->dims = hlo_ints(x->g, map, dims);
   }
-  HNode *pair[2] = {as_f32(x, n, big), v};
+  HNode *pair[2] = {as_f32(x, n, big), as_f32(x, n, v)};
   HNode *both = before(x, n, H_EWISE, OP_MULTIPLY, DT_F32, big->rank, big->d, 2, pair);
   HNode *zero = before(x, n, H_CONST, OP_CONSTANT, DT_F32, 0, NULL, 0, NULL);
   zero->splat = true;

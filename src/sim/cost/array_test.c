@@ -1,0 +1,90 @@
+/* array: convolutions whose images lie in lanes, and products that read one array on both sides. The cycles
+ * are libtpu 0.0.51's for the same programs. */
+#include "sim/estimate_test.h"
+
+static double cycles(const char *text, const char *chip) {
+  SimReport *r = estimate(text, chip);
+  double c = r->cycles;
+  sim_report_free(r);
+  return c;
+}
+
+static void near(double ours, double theirs) {
+  if (ours < 0.9 * theirs || ours > 1.1 * theirs) fail_msg("%.0f, not %.0f", ours, theirs);
+}
+
+/* f32[images,side,side,in], filters of 3x3 to as many or another number of features, edges filled up. */
+static void conv(const char *chip, int images, int side, int in, int out, int groups,
+                 double theirs) {
+  char text[1024];
+  snprintf(text, sizeof text,
+           "func.func public @main(%%x: tensor<%dx%dx%dx%dxf32>, %%w: tensor<3x3x%dx%dxf32>) -> "
+           "tensor<%dx%dx%dx%dxf32> {\n"
+           "  %%y = stablehlo.convolution(%%x, %%w) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, "
+           "0, 1, f], window = {stride = [1, 1], pad = [[1, 1], [1, 1]]} {batch_group_count = 1 : "
+           "i64, feature_group_count = %d : i64} : (tensor<%dx%dx%dx%dxf32>, "
+           "tensor<3x3x%dx%dxf32>) -> tensor<%dx%dx%dx%dxf32>\n"
+           "  return %%y : tensor<%dx%dx%dx%dxf32>\n}\n",
+           images, side, side, in, in / groups, out, images, side, side, out, groups, images, side,
+           side, in, in / groups, out, images, side, side, out, images, side, side, out);
+  near(cycles(text, chip), theirs);
+}
+
+/* Taps follow each other along the contracted side where as many features come out as go in, or more. */
+static void test_taps(void **state) {
+  (void)state;
+  conv("tpu-v5e", 256, 12, 48, 192, 1, 80541);
+  conv("tpu-v5e", 256, 12, 64, 48, 1, 39000);
+  conv("tpu-v5e", 256, 12, 80, 96, 1, 51467);
+  conv("tpu-v3", 256, 12, 48, 64, 1, 83035);
+  conv("tpu-v4", 256, 12, 48, 64, 1, 16417);
+  conv("tpu-v6e", 256, 12, 48, 32, 1, 23577);
+  conv("tpu-v6e", 256, 12, 64, 48, 1, 29864);
+}
+
+static void test_depthwise(void **state) {
+  (void)state;
+  conv("tpu-v5e", 64, 16, 16, 16, 16, 40899);
+  conv("tpu-v4", 64, 16, 16, 16, 16, 20790);
+}
+
+/* x x^T reads x twice. */
+static void test_both_sides(void **state) {
+  (void)state;
+  const char *text = "func.func public @main(%x: tensor<640x768xf32>) -> tensor<640x640xf32> {\n"
+                     "  %t = stablehlo.transpose %x, dims = [1, 0] : (tensor<640x768xf32>) -> "
+                     "tensor<768x640xf32>\n"
+                     "  %y = stablehlo.dot_general %x, %t, contracting_dims = [1] x [0] : "
+                     "(tensor<640x768xf32>, tensor<768x640xf32>) -> tensor<640x640xf32>\n"
+                     "  return %y : tensor<640x640xf32>\n}\n";
+  near(cycles(text, "tpu-v3"), 17436);
+}
+
+/* Matrices times a vector each stay a product; vectors times vectors, and matrices in lanes, do not. */
+static void test_vectors(void **state) {
+  (void)state;
+  const char *apart =
+      "func.func public @main(%a: tensor<32x64x128xf32>, %v: tensor<32x128xf32>) -> "
+      "tensor<32x64xf32> {\n"
+      "  %y = stablehlo.dot_general %a, %v, batching_dims = [0] x [0], contracting_dims = [2] x "
+      "[1] : (tensor<32x64x128xf32>, tensor<32x128xf32>) -> tensor<32x64xf32>\n"
+      "  return %y : tensor<32x64xf32>\n}\n";
+  const char *lanes =
+      "func.func public @main(%a: tensor<128x32x64xbf16>, %v: tensor<128x64xbf16>) -> "
+      "tensor<128x32xbf16> {\n"
+      "  %y = stablehlo.dot_general %a, %v, batching_dims = [0] x [0], contracting_dims = [2] x "
+      "[1] : (tensor<128x32x64xbf16>, tensor<128x64xbf16>) -> tensor<128x32xbf16>\n"
+      "  return %y : tensor<128x32xbf16>\n}\n";
+  peak_near(apart, "tpu-v5e", 2129920, 0.01);
+  near(cycles(lanes, "tpu-v2"), 4170);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_taps),
+      cmocka_unit_test(test_depthwise),
+      cmocka_unit_test(test_both_sides),
+      cmocka_unit_test(test_vectors),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -50,9 +50,14 @@ static int64_t span_of(const Dot *d) {
   bool wide = lanes >= 16, whole = d->n % lanes == 0 && d->lhs.free_stride % ALIAS_LHS,
        few = d->k <= SHORT_K_512 || d->m <= FEW_ROWS || (whole && d->m <= MORE_ROWS);
   if (d->rhs.k_stride == d->n && shorts(d, d->n)) return INT64_MAX;
-  if (d->rhs.k_stride == d->n && wide && d->m <= FEWER_ROWS) return DENSE_FEW;
+  if (d->rhs.k_stride == d->n && wide && d->m <= FEWER_ROWS && !cpu_big_core()) return DENSE_FEW;
   if (d->rhs.k_stride == d->n && wide && few) return DENSE;
   return alias ? SPAN / 2 : SPAN;
+}
+
+/* Sums stay in registers here, dot:few's pass through them. */
+static bool is_faster_than_few(const Dot *d) {
+  return cpu_big_core() && d->few.lhs && d->few.few > 1 && !d->few.dots;
 }
 
 bool dot_small_plan(Dot *d) {
@@ -68,8 +73,9 @@ bool dot_small_plan(Dot *d) {
   if (d->lhs.k_stride != 1 && d->m * d->k > SPAN && (d->n > s->wide || d->k > BLOCK / 2))
     return false;
   /* Those that cut k too are first where it is long. */
-  if (d->n * d->k > SPAN && (dot_few_plan(d) || dot_long_plan(d))) return false;
-  if (dot_few_plan(d) && dot_few_cost(d) < cost(d, panel)) return false;
+  bool few = dot_few_plan(d) && !is_faster_than_few(d);
+  if (d->n * d->k > SPAN && (few || dot_long_plan(d))) return false;
+  if (few && dot_few_cost(d) < cost(d, panel)) return false;
   s->b_k = s->pack ? s->wide : d->rhs.k_stride;
   s->b_step = s->pack ? s->wide * d->k : s->wide;
   s->kc = parts_of(d->k, parts_of(d->k, BLOCK));

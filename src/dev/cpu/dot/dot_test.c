@@ -16,9 +16,13 @@ static Case cases[] = {
     /* first, so that its numbers stay: a sum that nearly cancels is as good as they are */
     {"few_vectors", DOT("", "[0] x [0]", "100001xf32", "100001xf32", "f32"), FEW, 5e-5, 0, 0},
     {"few_1", DOT("", "[1] x [0]", "1x700xf32", "700x1030xf32", "1x1030xf32"), FEW, 1e-5, 0, 0},
-    {"few_5_odd", DOT("", "[1] x [0]", "5x777xf32", "777x101xf32", "5x101xf32"), FEW, 1e-5, 0, 0},
-    {"few_24_turned", DOT("", "[0] x [0]", "530x24xf32", "530x200xf32", "24x200xf32"), FEW, 1e-5, 0,
+    {"few_5_odd", DOT("", "[1] x [0]", "5x777xf32", "777x403xf32", "5x403xf32"), FEW, 1e-5, 0, 0},
+    {"few_9_turned", DOT("", "[0] x [0]", "530x9xf32", "530x701xf32", "9x701xf32"), FEW, 1e-5, 0,
      0},
+    /* by dot:few, or with columns in blocks of k */
+    {"some_24_turned", DOT("", "[0] x [0]", "530x24xf32", "530x200xf32", "24x200xf32"), NULL, 1e-5,
+     0, 0},
+    {"some_19", DOT("", "[1] x [0]", "19x777xf32", "777x403xf32", "19x403xf32"), NULL, 1e-5, 0, 0},
     {"few_7_dots", DOT("", "[1] x [1]", "7x1037xf32", "131x1037xf32", "7x131xf32"), FEW, 1e-5, 0,
      0},
     {"few_rhs", DOT("", "[1] x [0]", "257x5300xf32", "5300x10xf32", "257x10xf32"), FEW, 1e-5, 0, 0},

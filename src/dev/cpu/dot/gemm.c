@@ -14,6 +14,8 @@
 #define TILES 16                       /* wanted of one product */
 #define TILES_BOTH 64                  /* of one whose sides are both packed before */
 #define BOTH_FLOATS ((int64_t)4 << 20) /* of the other side at a time */
+#define FEW_PANELS 5                   /* of rows: with so many no longer than */
+#define FEW_K 256                      /* are blocks of k */
 
 const GemmKernels *gemm_kernels(void) {
 #if defined(__x86_64__)
@@ -59,6 +61,13 @@ static const GemmKernels *gemm_int16(void) {
 
 static int64_t parts_of(int64_t n, int64_t size) { return (n + size - 1) / size; }
 
+/* Steps of k in a block. Long ones write results less often; where columns pass by few panels of rows,
+ * these must be multiplied as fast as they come, and the first cache holds a panel of short ones. */
+static int64_t block_of(int64_t panels, int64_t k) {
+  int64_t most = panels <= FEW_PANELS ? FEW_K : GEMM_MAX_K;
+  return parts_of(parts_of(k, parts_of(k, most)), 16) * 16;
+}
+
 /* Panels of rows, a block of k long, that stay in the second cache while columns pass by: they take
  * five eighths of it, what passes (columns being packed and asked for, the results) the rest. */
 static int64_t near_panels(const Gemm *g) {
@@ -92,8 +101,8 @@ void gemm_plan(Gemm *g, int64_t m, int64_t n, int64_t k, GemmTypes t, int64_t ba
   g->per = kern->per;
   g->k = k = parts_of(k, g->per);
   int64_t nr = 2 * kern->lanes;
-  g->kc = parts_of(parts_of(k, parts_of(k, GEMM_MAX_K)), 16) * 16;
   g->panels = parts_of(m, kern->mr);
+  g->kc = block_of(g->panels, k);
   g->thin = m / g->panels;
   g->thick = m % g->panels;
   g->near = near_panels(g);

@@ -37,3 +37,7 @@ int64_t cpu_second_cache(void) {
   pthread_once(&once, know_host);
   return second_cache;
 }
+
+#define BIG_CACHE (2 << 20)
+
+bool cpu_big_core(void) { return cpu_vector_bits() >= 512 && cpu_second_cache() >= BIG_CACHE; }

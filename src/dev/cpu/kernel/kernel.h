@@ -72,6 +72,9 @@ bool cpu_region_select(const Region *r, bool *max);
 int cpu_vector_bits(void);
 /* Bytes of a core's second cache. Sizes of blocks may depend on it, the order of sums may not. */
 int64_t cpu_second_cache(void);
+/* Does a core multiply two vectors of 512 bits a cycle, from a second cache that is large as the third
+ * one is far? Told by that one's size. Which kernel is best may depend on it. */
+bool cpu_big_core(void);
 
 /* Row-major strides in elements. */
 static inline void cpu_strides(const Type *t, int64_t *strides) {

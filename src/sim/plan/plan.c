@@ -328,6 +328,7 @@ Err *plan_comp(HGraph *g, HComp *c, const Chip *chip, const Law *law, const SimO
   plan_stored(p);
   plan_kernels(p);
   plan_layouts(p);
+  plan_pairs(p);
   plan_copies(p);
   plan_order(p);
   live_ranges(p);

@@ -173,6 +173,9 @@ void eager_stored(Plan *p);
 /* plan_kernels.c */
 Kernel *plan_kernel(Plan *p);
 void plan_kernels(Plan *p);
+/* When everything has an order: two loops that do the same with different arrays of one shape, as where
+ * an optimizer updates weights, become one. */
+void plan_pairs(Plan *p);
 /* plan_layout.c */
 void plan_layouts(Plan *p);
 bool plan_slices_tiles(const Plan *p, const HNode *n);

@@ -421,41 +421,40 @@ static bool sums_result(const Kernel *sum, const Kernel *k) {
   return false;
 }
 
-#define SHORT 65536 /* elements */
+/* How many operations of that kind a kernel does. */
+static int times_done(const Kernel *k, const HNode *n) {
+  int count = 0;
+  for (int i = 0; i < k->inner.n; i++) {
+    const HNode *x = k->inner.v[i];
+    count += x->kind == n->kind && x->op == n->op && x->dt == n->dt;
+  }
+  return count;
+}
 
+/* The same operations, in whatever order, of arrays of one shape. */
 static bool same_work(const Kernel *a, const Kernel *b) {
-  bool same = a->inner.n == b->inner.n && a->roots.n == b->roots.n && domain(a) == domain(b);
+  const HNode *x = a->roots.v[0], *y = b->roots.v[0];
+  bool same = a->inner.n == b->inner.n && a->roots.n == b->roots.n && x->rank == y->rank;
+  for (int i = 0; same && i < x->rank; i++) same = x->d[i] == y->d[i];
+  same = same && plan_same_order(x->val, y->val);
   for (int i = 0; same && i < a->inner.n; i++)
-    same = a->inner.v[i]->kind == b->inner.v[i]->kind && a->inner.v[i]->op == b->inner.v[i]->op &&
-           a->inner.v[i]->dt == b->inner.v[i]->dt;
+    same = times_done(a, a->inner.v[i]) == times_done(b, a->inner.v[i]);
   return same;
 }
 
-static bool short_loop(const Kernel *k) { /* that is a fusion */
+/* A fusion over arrays that all lie alike? */
+static bool walks_alike(const Kernel *k) {
   int work = 0;
+  if (k->dead || k->copy || k->conv || k->reduce || !loops_over(k)) return false;
+  const HValue *v = k->roots.v[0]->val;
   for (int i = 0; i < k->inner.n; i++) work += k->inner.v[i]->kind == H_EWISE;
-  return work > 1 && !k->dead && !k->copy && !k->conv && !k->reduce && loops_over(k) &&
-         !k->roots.v[0]->val->alias && !k->roots.v[0]->val->lone && domain(k) > 2 &&
-         domain(k) <= SHORT;
-}
-
-/* Two short loops that do the same with different arrays, as where an optimizer updates biases, become
- * one. */
-static void join_pairs(Plan *p, Seen *seen, int *stamp, int *mark) {
-  VEC(int) loops = {0};
-  for (int i = 0; i < p->kernels.n; i++)
-    if (short_loop(p->kernels.v[i])) *vec_push(&loops) = i;
-  for (int at = 0; at < loops.n; at++)
-    for (int to = at + 1, i = loops.v[at]; to < loops.n && i >= 0; to++) {
-      int j = loops.v[to];
-      if (j < 0 || !same_work(p->kernels.v[i], p->kernels.v[j]) ||
-          too_many_results(p->kernels.v[i], p->kernels.v[j]) || depends(p, j, i, false, seen) ||
-          depends(p, i, j, false, seen))
-        continue;
-      merge_into(p, i, j, stamp, mark);
-      loops.v[to] = i = -1; /* both have found theirs */
-    }
-  vec_free(&loops);
+  for (int r = 0; r < k->reads.n; r++) {
+    const HValue *x = k->reads.v[r];
+    /* tables and sums of rows may be turned, see plan_rows.c */
+    bool turned = x->node->kind == H_SCATTER && v->order[0] != v->node->rank - 1;
+    if (turned || (hlo_count(x->node) == domain(k) && !plan_same_order(x, v))) return false;
+  }
+  return work > 1 && !v->alias && !v->lone && domain(k) > 2;
 }
 
 void plan_kernels(Plan *p) {
@@ -527,7 +526,6 @@ void plan_kernels(Plan *p) {
       }
     }
   }
-  if (p->law->pairs && !c->parent) join_pairs(p, &seen, &stamp, mark);
   for (int i = 0; i < p->kernels.n; i++) {
     Kernel *k = p->kernels.v[i];
     if (k->dead) continue;
@@ -550,6 +548,28 @@ void plan_kernels(Plan *p) {
                k->roots.v[0]->kind != H_CONCAT && /* that is pads and maxima */
                (!k->roots.v[0]->val->lone || k->roots.v[0]->kind == H_DSLICE);
   }
+  free(seen.walk);
+  free(mark);
+}
+
+void plan_pairs(Plan *p) {
+  if (!p->law->pairs || p->comp->parent) return;
+  VEC(int) loops = {0};
+  int *mark = xcalloc((size_t)p->g->n_nodes + 1, sizeof *mark), stamp = 0;
+  Seen seen = {xcalloc((size_t)p->kernels.n + 1, sizeof(int)), 0};
+  for (int i = 0; i < p->kernels.n; i++)
+    if (walks_alike(p->kernels.v[i])) *vec_push(&loops) = i;
+  for (int at = 0; at < loops.n; at++)
+    for (int to = at + 1, i = loops.v[at]; to < loops.n && i >= 0; to++) {
+      int j = loops.v[to];
+      if (j < 0 || !same_work(p->kernels.v[i], p->kernels.v[j]) ||
+          too_many_results(p->kernels.v[i], p->kernels.v[j]) || depends(p, j, i, false, &seen) ||
+          depends(p, i, j, false, &seen))
+        continue;
+      merge_into(p, i, j, &stamp, mark);
+      loops.v[to] = i = -1; /* both have found theirs */
+    }
+  vec_free(&loops);
   free(seen.walk);
   free(mark);
 }

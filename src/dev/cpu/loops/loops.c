@@ -49,18 +49,15 @@ static bool is_braid(Gen *g, Dag *d) {
 
 void gen_open_runs(Gen *g, Dag *d, int p, int64_t block, int64_t width, FusedCode *out, V *lo,
                    V *hi) {
-  int64_t outer = 1, rows = d->loops[p].extent, blocks = (rows + block - 1) / block;
-  for (int i = 0; i < p; i++) outer *= d->loops[i].extent;
-  int64_t runs = MIN(blocks, (64 + outer - 1) / outer), len = (blocks + runs - 1) / runs * block;
-  runs = (rows + len - 1) / len;
-  out->outer = outer * runs;
-  out->grain = shape_grain(d, out->outer, len * width);
-  V t = gen_open_loop(g, 1, g->begin, g->end, 1), all = gen_i64(g, rows);
+  RunShape r = shape_runs(d, p, block, width);
+  out->outer = r.outer;
+  out->grain = r.grain;
+  V t = gen_open_loop(g, 1, g->begin, g->end, 1), all = gen_i64(g, d->loops[p].extent);
   gen_at_level(g, 1);
-  *lo = LLVMBuildMul(B, LLVMBuildURem(B, t, gen_i64(g, runs), ""), gen_i64(g, len), "");
-  *hi = LLVMBuildAdd(B, *lo, gen_i64(g, len), "");
+  *lo = LLVMBuildMul(B, LLVMBuildURem(B, t, gen_i64(g, r.runs), ""), gen_i64(g, r.length), "");
+  *hi = LLVMBuildAdd(B, *lo, gen_i64(g, r.length), "");
   *hi = LLVMBuildSelect(B, LLVMBuildICmp(B, LLVMIntSLT, *hi, all, ""), *hi, all, "");
-  gen_decode(g, 1, LLVMBuildUDiv(B, t, gen_i64(g, runs), ""), 0, p);
+  gen_decode(g, 1, LLVMBuildUDiv(B, t, gen_i64(g, r.runs), ""), 0, p);
 }
 
 static void gen_braid(Gen *g, Dag *d, FusedCode *out) {

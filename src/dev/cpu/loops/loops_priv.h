@@ -141,11 +141,6 @@ void gen_store_columns(Gen *g, DType t, int n, const V *columns, V ptr);
 
 /* ---- turned.c: rows in the lanes of vectors, turned when they are loaded and stored ---- */
 
-#define LEAST_TURNED 4 /* elements of a row; fewer are put together one by one */
-/* Whose memory is dense rows of `length` elements, of the loops from kept_loops on? */
-bool turned_reads(const Gen *g, const DagNode *n, int kept_loops, int64_t length);
-bool turned_writes(const Gen *g, int out, int kept_loops, int64_t length);
-double turned_work(const Gen *g, int64_t length); /* vector operations for an element of each row */
 /* Around the rows of one vector, all in one block; whatever is asked for meanwhile is of element
  * turned_at. */
 void turned_open(Gen *g, int kept_loops, int64_t length);

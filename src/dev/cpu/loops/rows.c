@@ -43,94 +43,17 @@ void gen_set_results(Gen *g, int reduce, const V *v) {
 
 /* ---- short rows: one in each lane, their elements one after the other without a loop ---- */
 
-#define MAX_ACROSS_CODE 1000 /* nodes, written out */
-
-static int64_t row_length(const Dag *d, int nk) {
-  int64_t n = 1;
-  for (int i = nk; i < d->n_loops; i++) n *= d->loops[i].extent;
-  return n;
-}
-
-static void row_levels(Dag *d, int nk) {
-  d->vloop = d->n_loops > nk ? d->n_loops - 1 : -1;
-  for (int i = 0; i < d->n_loops; i++) d->loops[i].level = i < nk ? 1 : i - nk + 2;
-  dag_levels(d);
-}
-
-static void across_levels(Dag *d, int nk) {
-  d->vloop = nk - 1;
-  for (int i = 0; i < d->n_loops; i++) d->loops[i].level = i < nk - 1 ? 1 : i < nk ? 2 : 3;
-  dag_levels(d);
-}
-
-/* Of a combination of two elements. */
-static double body_work(const DagReduce *r) {
-  double w = r->n;
-  for (const Op *op = r->op->regions[0]->first; op; op = op->next) w += 1;
-  return w;
-}
-
-static double node_work(const Dag *d, const DagNode *n) {
-  int64_t stride = n->kind == N_INPUT ? llabs(dag_vector_stride(d, &n->lin)) : 0;
-  if (n->kind == N_INPUT) return stride <= 1 ? 2 : stride <= 4 ? 2 * (double)stride : 12;
-  return n->kind == N_OP ? shape_op_work(n->op) : 0;
-}
-
-/* For each row, in operations, levels set accordingly: with its elements in a vector, ... */
-static double work_along(const Gen *g, const Dag *d, int64_t length) {
-  double w = 0, vectors = (double)((length + g->vl - 1) / g->vl);
-  for (int i = 0; i < d->nodes.n; i++) {
-    const DagNode *n = &d->nodes.v[i];
-    if (n->level) w += (n->vec ? vectors : 1) * node_work(d, n);
-  }
-  for (int i = 0; i < d->reduces.n; i++)
-    for (int lanes = g->vl; lanes > 1; lanes /= 2) w += body_work(&d->reduces.v[i]);
-  return w;
-}
-
-/* ... with rows in its lanes. */
-static double work_across(const Gen *g, const Dag *d, int nk, int64_t length) {
-  double w = 0, each = (double)length, turned = turned_work(g, length);
-  for (int i = 0; i < d->nodes.n; i++) {
-    const DagNode *n = &d->nodes.v[i];
-    bool dense = n->level == 3 && turned_reads(g, n, nk, length);
-    if (n->level >= 2) w += (n->level == 3 ? each : 1) * (dense ? turned : node_work(d, n));
-  }
-  for (int i = 0; i < d->reduces.n; i++) w += each * body_work(&d->reduces.v[i]);
-  for (int i = 0; i < d->n_out; i++)
-    if (d->f->out[i].full)
-      w += each * (dag_vector_stride(d, &d->out_lin[i]) == 1 ? 2
-                   : turned_writes(g, i, nk, length)         ? turned
-                                                             : 2 * g->vl);
-  return w / g->vl;
-}
-
-static bool is_across(const Gen *g, Dag *d, int nk) {
-  int64_t length = row_length(d, nk);
-  if (nk < 1 || nk == d->n_loops || d->loops[nk - 1].extent < g->vl || length > MAX_ACROSS_ROW ||
-      length * d->nodes.n > MAX_ACROSS_CODE)
-    return false;
-  row_levels(d, nk);
-  double along = work_along(g, d, length);
-  across_levels(d, nk);
-  for (int i = 0; i < d->nodes.n; i++) { /* a row for each lane, in every reduction */
-    const DagNode *n = &d->nodes.v[i];
-    if (n->kind == N_REDUCE && (!n->vec || n->level != 2)) return false;
-  }
-  return work_across(g, d, nk, length) < along;
-}
-
 static void across_rows(Gen *g, void *arg, int u) {
   (void)u;
   Dag *d = g->d;
   int nk = *(const int *)arg, level = g->level;
-  turned_open(g, nk, row_length(d, nk));
+  turned_open(g, nk, shape_row_length(d, nk));
   for (int s = 0, last = shape_last_sweep(d); s <= last; s++) {
     for (int i = 0; i < d->reduces.n; i++)
       if (d->reduces.v[i].sweep == s) sum_init(g, &d->reduces.v[i], level, true, 1);
     gen_open_flat(g, level + 1);
     Sweep sweep = {s, true, 1};
-    for (int64_t e = 0, n = row_length(d, nk); e < n; e++) {
+    for (int64_t e = 0, n = shape_row_length(d, nk); e < n; e++) {
       int64_t rest = e;
       for (int i = d->n_loops - 1; i >= nk; rest /= d->loops[i--].extent)
         d->loops[i].iv = gen_i64(g, rest % d->loops[i].extent);
@@ -159,7 +82,7 @@ static void gen_across(Gen *g, Dag *d, int nk, const char *name, FusedCode *out)
   Walk w = {.body = across_rows, .arg = &nk, .unroll = 1};
   V lo, hi;
   gen_open_function(g, name);
-  gen_open_runs(g, d, nk - 1, g->vl, row_length(d, nk), out, &lo, &hi);
+  gen_open_runs(g, d, nk - 1, g->vl, shape_row_length(d, nk), out, &lo, &hi);
   walk_range(g, 2, lo, hi, false, &w);
   gen_close_loop(g, 1);
 }
@@ -167,7 +90,7 @@ static void gen_across(Gen *g, Dag *d, int nk, const char *name, FusedCode *out)
 void gen_row(Gen *g, Dag *d, const char *name, FusedCode *out) {
   int nk = 0, n = d->n_loops;
   while (nk < n && !d->loops[nk].reduced) nk++;
-  if (is_across(g, d, nk)) {
+  if (shape_across(d, g->vl, nk)) {
     gen_across(g, d, nk, name, out);
     return;
   }

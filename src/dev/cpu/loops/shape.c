@@ -183,6 +183,14 @@ int shape_row(Dag *d, int64_t *outer, int64_t *grain) {
   return nk;
 }
 
+RunShape shape_runs(const Dag *d, int p, int64_t block, int64_t width) {
+  int64_t outer = 1, rows = d->loops[p].extent, blocks = (rows + block - 1) / block;
+  for (int i = 0; i < p; i++) outer *= d->loops[i].extent;
+  int64_t runs = MIN(blocks, (64 + outer - 1) / outer), length = (blocks + runs - 1) / runs * block;
+  runs = (rows + length - 1) / length;
+  return (RunShape){runs, length, outer * runs, shape_grain(d, outer * runs, length * width)};
+}
+
 int64_t shape_part_bytes(DType t) { return t == DT_BF16 || t == DT_F16 ? 4 : dtype_bytes(t); }
 
 static int first_suffix(const Dag *d) {

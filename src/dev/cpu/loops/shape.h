@@ -28,6 +28,24 @@ bool shape_sum_is_long(const DagReduce *r); /* a sum of floats that loses digits
 int shape_loop(Dag *d, int lanes, int64_t *outer, int64_t *grain);
 int shape_row(Dag *d, int64_t *outer, int64_t *grain); /* returns the number of kept loops */
 
+/* Rows that are too short for vectors may lie side by side in the lanes, one in each; then the loops'
+ * levels are set for that: the last kept one is the vector loop, and tasks are runs of it. lanes: of a
+ * vector; nk: kept loops. */
+bool shape_across(Dag *d, int lanes, int nk);
+int64_t shape_row_length(const Dag *d, int nk); /* elements */
+#define LEAST_TURNED 4 /* elements of a row; fewer are put together one by one */
+/* Whose memory is dense rows of `length` elements, of the loops from nk on? */
+bool shape_turns(const Dag *d, const DagNode *n, int nk, int64_t length);
+bool shape_turns_out(const Dag *d, int out, int nk, int64_t length);
+
+/* Tasks that are runs of whole blocks of loop p, of rows of `width` elements, at one place of the loops
+ * before it. */
+typedef struct RunShape {
+  int64_t runs, length; /* at each such place; of a run */
+  int64_t outer, grain; /* tasks */
+} RunShape;
+RunShape shape_runs(const Dag *d, int p, int64_t block, int64_t width);
+
 typedef struct SplitShape {
   int kept_loops, first_suffix;  /* loops: kept, reduced from kept_loops on, suffix */
   int64_t kept, suffix, reduced; /* elements */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "dev/cpu/loops/loops_priv.h"
+#include "dev/cpu/loops/shape.h"
 
 #define B g->b
 
@@ -14,35 +15,6 @@ struct Turned {
   V **loaded;      /* by node, by element; NULL: not yet */
   V **stored;      /* by output, by element, as in memory; NULL: it is not turned */
 };
-
-/* Does the form walk through dense rows, one for each lane? */
-static bool is_dense(const Gen *g, const Affine *a, int kept_loops, int64_t length) {
-  const Dag *d = g->d;
-  int64_t at = 1;
-  for (int i = d->n_loops - 1; i >= kept_loops; i--) {
-    if (d->loops[i].extent > 1 && a->coef[d->loops[i].last] != at) return false;
-    at *= d->loops[i].extent;
-  }
-  return dag_vector_stride(d, a) == length && length > 1;
-}
-
-bool turned_reads(const Gen *g, const DagNode *n, int kept_loops, int64_t length) {
-  return n->kind == N_INPUT && !n->part && !n->mask && length > LEAST_TURNED &&
-         is_dense(g, &n->lin, kept_loops, length);
-}
-
-bool turned_writes(const Gen *g, int out, int kept_loops, int64_t length) {
-  const FusionOut *o = &g->d->f->out[out];
-  return o->full && o->part < 0 && !dtype_is_complex(o->v->type->dtype) &&
-         is_dense(g, &g->d->out_lin[out], kept_loops, length);
-}
-
-double turned_work(const Gen *g, int64_t length) {
-  int64_t blocks = (length + g->vl - 1) / g->vl, steps = 1;
-  for (int lanes = g->vl; lanes > 1; lanes /= 2) steps++;
-  if (length <= LEAST_TURNED) return (double)length;
-  return 2.25 * (double)(blocks * g->vl * steps) / (double)length;
-}
 
 void turned_open(Gen *g, int kept_loops, int64_t length) {
   Turned *t = g->turned = xcalloc(1, sizeof *t);
@@ -108,7 +80,7 @@ static V load_at(Gen *g, DType t, V ptr, int64_t length, int64_t at) {
 
 V turned_load(Gen *g, DagNode *n) {
   Turned *t = g->turned;
-  if (!t || g->tail || !n->vec || !turned_reads(g, n, t->kept_loops, t->length)) return NULL;
+  if (!t || g->tail || !n->vec || !shape_turns(g->d, n, t->kept_loops, t->length)) return NULL;
   int id = (int)(n - g->d->nodes.v);
   if (!t->loaded[id]) {
     V *all = t->loaded[id] = xcalloc((size_t)(t->length + g->vl), sizeof(V));
@@ -128,7 +100,7 @@ V turned_load(Gen *g, DagNode *n) {
 
 bool turned_store(Gen *g, int out, int level) {
   Turned *t = g->turned;
-  if (!t || g->tail || !turned_writes(g, out, t->kept_loops, t->length)) return false;
+  if (!t || g->tail || !shape_turns_out(g->d, out, t->kept_loops, t->length)) return false;
   V im;
   if (!t->stored[out]) t->stored[out] = xcalloc((size_t)(t->length + g->vl), sizeof(V));
   t->stored[out][t->element] = gen_stored(g, out, level, true, &im);

@@ -175,7 +175,7 @@ static void plan_sweep(Strips *s, Sweep *w, const int *roots, int n_roots, int n
     o.kind = rounds                     ? DO_FN
              : x->kind == N_INPUT       ? DO_READ
              : x->kind == N_SPLAT       ? DO_SCALAR
-             : x->kind == N_REDUCE      ? DO_SCALAR
+             : x->kind == N_REDUCE      ? (x->vec ? DO_SUM : DO_SCALAR)
              : x->op->kind == OP_IOTA   ? DO_IOTA
              : kept                     ? DO_KEPT
              : x->op->kind == OP_GATHER ? DO_GATHER
@@ -196,7 +196,8 @@ static void plan_sweep(Strips *s, Sweep *w, const int *roots, int n_roots, int n
     bool stays = !in_place(s) || last[i] < n; /* until it is copied or taken in */
     bool in_memory =
         o.kind == DO_READ && strip_in_memory(x->t) && stays && dag_vector_stride(d, &x->lin) == 1;
-    if (x->vec && o.out < 0 && o.row < 0 && !in_memory) slot[i] = slot_take(w, busy);
+    bool elsewhere = o.out >= 0 || o.row >= 0 || in_memory || o.kind == DO_SUM;
+    if (x->vec && !elsewhere) slot[i] = slot_take(w, busy);
     o.slot = slot[i];
     *vec_push(&w->dos) = o;
     for (int k = 0; k < w->outs.n && o.out >= 0; k++)
@@ -231,7 +232,7 @@ static int roots_of(Strips *s, int sweep, int *roots, int *n_strips) {
     *vec_push(&w->outs) = i;
     roots[n++] = s->out[i];
   }
-  *n_strips = after ? 0 : n; /* the others are wanted as scalars */
+  *n_strips = after && !s->across ? 0 : n; /* the others are wanted as scalars */
   for (int i = 0; i < d->reduces.n; i++)
     for (int k = 0; k < s->reduces[i].n; k++)
       if (after ? split : d->reduces.v[i].sweep == sweep) roots[n++] = s->reduces[i].init[k];
@@ -258,7 +259,7 @@ static void plan_sweeps(Strips *s) {
   bool *done = xcalloc((size_t)(2 * d->nodes.n) + 1, 1);
   s->row = xcalloc((size_t)d->nodes.n + 1, sizeof *s->row);
   for (int i = 0; i < d->nodes.n; i++) s->row[i] = -1;
-  bool lines = s->f->kind == FUSION_ROW && d->vloop == s->task_loops;
+  bool lines = s->f->kind == FUSION_ROW && d->vloop == s->task_loops && !s->across;
   int64_t bytes = lines ? d->loops[d->vloop].extent * 4 : 0;
   s->row_bytes = bytes <= ROW_BYTES ? (size_t)(bytes + 63) / 64 * 64 : 0;
   choose_rows(s, roots);
@@ -268,7 +269,7 @@ static void plan_sweeps(Strips *s) {
     plan_sweep(s, w, roots, n, n_strips, done);
     w->count = 1;
     w->strip = w->n_slots || s->n_temps ? STRIP : INT64_MAX;
-    if (w->sums.n && s->f->kind == FUSION_ROW) {
+    if (w->sums.n && s->f->kind == FUSION_ROW && !s->across) {
       w->count = shape_unroll(d, k, s->simd->lanes);
       int64_t each = shape_additions(d, s->simd->lanes, s->task_loops, w->count);
       w->totals = d->vloop >= 0 && each >= 2 * LONG_SUM;
@@ -351,6 +352,22 @@ static const StripSimd *simd_here(void) {
   return NULL;
 }
 
+static void cut_rows(Strips *s) {
+  FusedCode *c = &s->code;
+  Dag *d = &s->d;
+  int nk = 0;
+  while (nk < d->n_loops && !d->loops[nk].reduced) nk++;
+  s->across = shape_across(d, s->simd->lanes, nk);
+  if (!s->across) {
+    s->task_loops = shape_row(d, &c->outer, &c->grain);
+    return;
+  }
+  s->task_loops = nk - 1;
+  s->runs = shape_runs(d, nk - 1, s->simd->lanes, shape_row_length(d, nk));
+  c->outer = s->runs.outer;
+  c->grain = s->runs.grain;
+}
+
 static void cut_tasks(Strips *s) {
   FusedCode *c = &s->code;
   int lanes = s->simd->lanes;
@@ -361,7 +378,7 @@ static void cut_tasks(Strips *s) {
     c->name = "fused:loop";
     return;
   case FUSION_ROW:
-    s->task_loops = shape_row(d, &c->outer, &c->grain);
+    cut_rows(s);
     c->name = "fused:row";
     return;
   case FUSION_SPLIT: {
@@ -393,14 +410,12 @@ static void fill_constants(Strips *s) {
 /* Nodes wanted after the sweeps, and initial values, are scalars there. */
 static bool ends_ok(const Strips *s) {
   const Dag *d = &s->d;
-  for (int i = 0; i < d->n_out; i++)
-    if (!s->f->out[i].full && d->nodes.v[d->out[i]].vec && s->f->kind == FUSION_ROW) return false;
+  bool rows = s->f->kind == FUSION_ROW && !s->across;
+  for (int i = 0; i < d->n_out && rows; i++)
+    if (!s->f->out[i].full && d->nodes.v[d->out[i]].vec) return false;
   for (int i = 0; i < d->reduces.n; i++)
     for (int k = 0; k < s->reduces[i].n; k++)
       if (node_at(d, s->reduces[i].init[k])->vec) return false;
-  int64_t row = 1;
-  for (int i = s->task_loops; i < d->n_loops; i++) row *= d->loops[i].extent;
-  if (s->f->kind == FUSION_ROW && row <= MAX_ACROSS_ROW) return false; /* several side by side */
   for (int i = 0; i < d->n_out && s->f->kind == FUSION_SPLIT; i++)
     if (!s->f->out[i].full && d->nodes.v[d->out[i]].kind != N_REDUCE) return false;
   return true;
@@ -414,7 +429,7 @@ Strips *strips_new(const Fusion *f) {
   s->simd = simd;
   Dag *d = &s->d;
   Err *e = dag_build(f, d);
-  bool ok = !e && graph_ok(d) && shape_lanes(d) == simd->lanes;
+  bool ok = !e && shape_lanes(d) == simd->lanes;
   err_free(e);
   s->out = xcalloc((size_t)d->n_out + 1, sizeof *s->out);
   s->reduces = xcalloc((size_t)d->reduces.n + 1, sizeof *s->reduces);
@@ -431,7 +446,7 @@ Strips *strips_new(const Fusion *f) {
   }
   if (ok) {
     cut_tasks(s);
-    ok = ends_ok(s);
+    ok = graph_ok(d) && ends_ok(s);
   }
   if (!ok) {
     strips_free(s);
@@ -446,7 +461,8 @@ Strips *strips_new(const Fusion *f) {
   size_t pointers = (size_t)d->nodes.n * 2 * (2 * sizeof(void *) + sizeof(int64_t));
   s->slots_at = (pointers + (size_t)d->nodes.n * 2 * SCALAR_BYTES + 63) / 64 * 64;
   s->sums_at = s->slots_at + (size_t)slots * STRIP_BYTES;
-  s->temps_at = s->sums_at + (size_t)s->n_sums * 16 * (size_t)simd->lanes * 4;
+  s->sum_bytes = s->across ? STRIP_BYTES : 16 * (size_t)simd->lanes * 4;
+  s->temps_at = s->sums_at + (size_t)s->n_sums * s->sum_bytes;
   s->rows_at = s->temps_at + (size_t)(s->n_temps ? s->n_temps + 2 * MOST_SUMS : 0) * STRIP_BYTES;
   s->scratch_bytes = s->rows_at + (size_t)s->n_rows * s->row_bytes;
   s->code.run = strips_run;

@@ -1,17 +1,6 @@
 /* Running strips: the same walks over the same loops as generated code (walk.c, loops.c). */
 #include "dev/cpu/strips/strips_run.h"
 
-typedef struct Run {
-  const Strips *s;
-  const Sweep *w;
-  void *const *bufs;
-  const void **strip, **scalar; /* by node: where it is now */
-  int64_t *at; /* by node: of what is read or made in memory, the line's beginning */
-  char *slots, *sums, *temps, *rows;
-  int64_t iv[MAX_LOOPS];
-  bool in_part; /* sums are added up there */
-} Run;
-
 static const Loop *vector_loop(const Run *r) {
   const Dag *d = &r->s->d;
   return d->vloop >= 0 ? &d->loops[d->vloop] : NULL;
@@ -43,10 +32,6 @@ static void call(const Run *r, const Do *o, const void *const *from, void *to, i
   for (int k = 0; k < o->n_in; k++) in[k] = (o->same >> k & 1 ? r->scalar : from)[o->in[k]];
   r->s->simd->fn[o->fn](to, in, o->same, n);
   if (o->after >= 0) r->s->simd->fn[o->after](to, (const void *[3]){to}, 0, n);
-}
-
-static void fill(uint32_t *to, uint32_t v, int64_t n) {
-  for (int64_t i = 0; i < n; i++) to[i] = v;
 }
 
 /* Element i from `at` + i * stride on, moved by the index vectors. */
@@ -86,13 +71,13 @@ static void begin_line(Run *r, int64_t n) {
     uint32_t *v = (uint32_t *)(uintptr_t)r->scalar[o->node];
     int lanes = r->s->simd->lanes;
     if (o->kind == DO_READ)
-      fill(v, strip_element(o->t, r->bufs[o->buf], at_line(r, o->form)), lanes);
-    if (o->kind == DO_IOTA) fill(v, number(o->t, at_line(r, o->form)), lanes);
+      strip_fill(v, strip_element(o->t, r->bufs[o->buf], at_line(r, o->form)), lanes);
+    if (o->kind == DO_IOTA) strip_fill(v, number(o->t, at_line(r, o->form)), lanes);
     if (o->kind == DO_FN) call(r, o, r->scalar, v, lanes);
     if (o->kind == DO_GATHER) gather(r, o, r->scalar, at_line(r, o->form), 0, v, lanes);
     if (o->slot < 0) continue;
     uint32_t *to = (uint32_t *)(r->slots + (size_t)o->slot * STRIP_BYTES);
-    fill(to, *v, MIN(n, STRIP));
+    strip_fill(to, *v, MIN(n, STRIP));
     r->strip[o->node] = to;
   }
 }
@@ -136,14 +121,6 @@ static void store_strip(Run *r, int out, int64_t lo, int64_t n) {
   else write_one(r, t, base, at, *(const uint32_t *)from[0]);
 }
 
-/* Of operand `id` of all reductions. */
-static char *sums_of(const Run *r, int id) {
-  return r->sums + (size_t)id * 16 * (size_t)r->s->simd->lanes * 4;
-}
-static char *totals_of(const Run *r, int id) {
-  return sums_of(r, id) + (size_t)8 * (size_t)r->s->simd->lanes * 4;
-}
-
 /* The part of it in this task's memory for partial results. */
 static char *part_of(const Run *r, int64_t task, int id) {
   const SplitShape *h = &r->s->split;
@@ -166,81 +143,33 @@ static char *sums_along(const Run *r, int64_t task, int id) {
   return r->s->split.in_registers ? sums_of(r, id) : part_of(r, task, id);
 }
 
-static char *temp_at(const Run *r, int reg) { return r->temps + (size_t)reg * STRIP_BYTES; }
-
-static void run_body(const Run *r, const StripBody *b, char *const *a, const char *const *x,
-                     int64_t n, int n_operands) {
-  const StripSimd *simd = r->s->simd;
-  const void *reg[MOST_REGS];
-  for (int k = 0; k < n_operands; k++) reg[k] = a[k], reg[n_operands + k] = x[k];
-  for (int i = 2 * n_operands; i < b->n_regs; i++)
-    reg[i] = b->is_constant[i] ? (const char *)b->constant[i] : temp_at(r, i);
-  for (int i = 0; i < b->n_dos; i++) {
-    const struct BodyDo *o = &b->dos[i];
-    const void *in[MOST_OPERANDS] = {0};
-    char *to = temp_at(r, o->out);
-    for (int k = 0; k < o->n_in; k++) in[k] = reg[o->in[k]];
-    simd->fn[o->fn](to, in, o->same, n);
-    if (o->after >= 0) simd->fn[o->after](to, (const void *[3]){to}, 0, n);
-  }
-  for (int k = 0; k < n_operands; k++) {
-    bool one = b->is_constant[b->result[k]];
-    simd->fn[STRIP_copy](a[k], &reg[b->result[k]], one, n);
-  }
-}
-
-/* a = body(a, x), n numbers of each */
-static void combine(const Run *r, const StripReduce *q, char *const *a, const char *const *x,
-                    int64_t n) {
-  const void *in[3] = {a[0], x[0]};
-  if (q->body) run_body(r, q->body, a, x, n, q->n);
-  else r->s->simd->fn[q->fn](a[0], in, 0, n);
-}
-
-static void fill_neutral(const StripReduce *q, int k, char *to, int64_t n) {
-  fill((uint32_t *)(void *)to, q->neutral[k], n);
-}
-
-/* A strip into the sums, vector by vector. */
-static void take_vectors(const Run *r, const StripReduce *q, int64_t n) {
-  const int lanes = r->s->simd->lanes, bytes = lanes * 4;
-  for (int64_t i = 0, u = 0; i < n; i += lanes, u = (u + 1) % r->w->count) {
-    char *a[MOST_SUMS];
-    const char *x[MOST_SUMS];
-    for (int k = 0; k < q->n; k++) {
-      a[k] = sums_of(r, q->first + k) + u * bytes;
-      x[k] = (const char *)r->strip[q->in[k]] + i * 4;
-      if (n - i >= lanes) continue;
-      char *some = temp_at(r, r->s->n_temps + k);
-      fill_neutral(q, k, some, lanes);
-      memcpy(some, x[k], (size_t)(n - i) * 4);
-      x[k] = some;
-    }
-    combine(r, q, a, x, lanes);
-  }
-}
-
 static void take_in(Run *r, int64_t task, int64_t lo, int64_t n) {
   const Strips *s = r->s;
   for (int i = 0; i < r->w->sums.n; i++) {
     const StripReduce *q = &s->reduces[r->w->sums.v[i]];
-    if (!r->in_part) {
-      if (q->body) take_vectors(r, q, n);
+    if (!r->in_part && !s->across) {
+      if (q->body) sums_take(r, q, n);
       else s->simd->sum[q->sum](sums_of(r, q->first), r->strip[q->in[0]], n, r->w->count);
       continue;
     }
     char *to[MOST_SUMS];
     const char *x[MOST_SUMS];
     for (int k = 0; k < q->n; k++) {
-      to[k] = sums_along(r, task, q->first + k) + suffix_at(r, lo) * 4;
+      to[k] = s->across ? sums_of(r, q->first + k)
+                        : sums_along(r, task, q->first + k) + suffix_at(r, lo) * 4;
       x[k] = r->strip[q->in[k]];
     }
-    combine(r, q, to, x, n);
+    sums_combine(r, q, to, x, n);
   }
 }
 
 static char *row_at(const Run *r, int row, int64_t lo) {
   return r->rows + (size_t)row * r->s->row_bytes + lo * 4;
+}
+
+static const char *sum_of_node(const Run *r, int node) {
+  const DagNode *n = &r->s->d.nodes.v[node];
+  return sums_of(r, r->s->reduces[n->reduce].first + n->v->index);
 }
 
 static void do_strip(Run *r, int64_t task, int64_t lo, int64_t n) {
@@ -251,6 +180,8 @@ static void do_strip(Run *r, int64_t task, int64_t lo, int64_t n) {
       read_strip(r, o, lo, n);
     } else if (o->kind == DO_IOTA) {
       number_strip(r, o, lo, n);
+    } else if (o->kind == DO_SUM) {
+      r->strip[o->node] = sum_of_node(r, o->node);
     } else if (o->kind == DO_KEPT) {
       r->strip[o->node] = row_at(r, o->row, lo);
     } else {
@@ -274,26 +205,10 @@ static void over(Run *r, int64_t task, int64_t lo, int64_t hi) {
   for (; lo < hi; lo += n) do_strip(r, task, lo, MIN(n, hi - lo));
 }
 
-static int64_t sums_count(const Run *r) { /* numbers in the sums of one reduction */
-  int count = r->in_part ? r->s->split.count : r->w->count;
-  return (int64_t)count * r->s->simd->lanes;
-}
-
-/* Long sums are emptied into their totals. */
-static void flush(Run *r) {
-  for (int i = 0; i < r->w->sums.n; i++) {
-    const StripReduce *q = &r->s->reduces[r->w->sums.v[i]];
-    if (!q->is_long) continue;
-    char *sums = sums_of(r, q->first), *totals = totals_of(r, q->first);
-    combine(r, q, &totals, (const char *[]){sums}, sums_count(r));
-    fill_neutral(q, 0, sums, sums_count(r));
-  }
-}
-
 static void over_blocks(Run *r, int64_t task, int64_t lo, int64_t hi, int64_t step) {
   for (; lo < hi; lo += step * LONG_SUM) {
     over(r, task, lo, MIN(lo + step * LONG_SUM, hi));
-    flush(r);
+    sums_flush(r);
   }
 }
 
@@ -325,7 +240,7 @@ static void walk(Run *r, int64_t task, int first, bool totals) {
   for (int64_t i = 0; i < d->loops[first].extent; i++) {
     r->iv[first] = i;
     walk(r, task, first + 1, totals);
-    if (flushes) flush(r);
+    if (flushes) sums_flush(r);
   }
 }
 
@@ -355,87 +270,6 @@ static Run begin(const Strips *s, void *const *bufs) {
   return r;
 }
 
-/* ---- sums ---- */
-
-static void sums_begin(Run *r, bool totals) {
-  for (int i = 0; i < r->w->sums.n; i++) {
-    const StripReduce *q = &r->s->reduces[r->w->sums.v[i]];
-    for (int k = 0; k < q->n; k++) {
-      fill_neutral(q, k, sums_of(r, q->first + k), sums_count(r));
-      if (totals) fill_neutral(q, k, totals_of(r, q->first + k), sums_count(r));
-    }
-  }
-}
-
-/* The totals take the sums' place. */
-static void sums_end(Run *r) {
-  for (int i = 0; i < r->w->sums.n; i++) {
-    const StripReduce *q = &r->s->reduces[r->w->sums.v[i]];
-    if (!q->is_long) continue;
-    char *sums = sums_of(r, q->first), *totals = totals_of(r, q->first);
-    combine(r, q, &totals, (const char *[]){sums}, sums_count(r));
-    memcpy(sums, totals, (size_t)sums_count(r) * 4);
-  }
-}
-
-/* The sum as one number of each operand, in all lanes. */
-static void sums_collect(const Run *r, const StripReduce *q) {
-  const int lanes = r->s->simd->lanes;
-  char *a[MOST_SUMS];
-  const char *x[MOST_SUMS];
-  for (int k = 0; k < q->n; k++) a[k] = sums_of(r, q->first + k);
-  if (!q->body) {
-    r->s->simd->fold[q->sum](a[0], r->w->count);
-    return;
-  }
-  for (int u = 1; u < r->w->count; u++) {
-    for (int k = 0; k < q->n; k++) x[k] = a[k] + u * lanes * 4;
-    combine(r, q, a, x, lanes);
-  }
-  for (int half = lanes / 2; half;
-       half /= 2) { /* of the upper lanes, nobody looks at the results */
-    for (int k = 0; k < q->n; k++) {
-      char *upper = temp_at(r, r->s->n_temps + k);
-      memcpy(upper, a[k] + half * 4, (size_t)half * 4);
-      x[k] = upper;
-    }
-    combine(r, q, a, x, half);
-  }
-  for (int k = 0; k < q->n; k++)
-    fill((uint32_t *)(void *)a[k], *(const uint32_t *)(void *)a[k], lanes);
-}
-
-/* sums = body(initial values, sums), as they are when they are complete; n of each. */
-static void with_init(const Run *r, const StripReduce *q, char *const *sums, int64_t n) {
-  const StripSimd *simd = r->s->simd;
-  char *init[MOST_SUMS];
-  const void *in[3] = {r->scalar[q->init[0]], sums[0]};
-  for (int k = 0; k < q->n && q->body; k++) {
-    init[k] = temp_at(r, r->s->n_temps + MOST_SUMS + k);
-    fill((uint32_t *)(void *)init[k], *(const uint32_t *)r->scalar[q->init[k]], n);
-  }
-  if (q->body) run_body(r, q->body, init, (const char *const *)sums, n, q->n);
-  else simd->fn[q->fn](sums[0], in, 1, n);
-  for (int k = 0; k < q->n; k++) {
-    if (q->body) memcpy(sums[k], init[k], (size_t)n * 4);
-    if (q->after[k] >= 0) simd->fn[q->after[k]](sums[k], (const void *[3]){sums[k]}, 0, n);
-  }
-}
-
-/* What the nodes of a sweep's reductions are, the row being over. */
-static void take_results(const Run *r) {
-  for (int i = 0; i < r->w->sums.n; i++) {
-    const StripReduce *q = &r->s->reduces[r->w->sums.v[i]];
-    char *a[MOST_SUMS];
-    for (int k = 0; k < q->n; k++) a[k] = sums_of(r, q->first + k);
-    sums_collect(r, q);
-    with_init(r, q, a, r->s->simd->lanes);
-    for (int k = 0; k < q->n; k++)
-      if (q->node[k] >= 0)
-        memcpy((void *)(uintptr_t)r->scalar[q->node[k]], a[k], (size_t)r->s->simd->lanes * 4);
-  }
-}
-
 /* ---- the three kinds ---- */
 
 static void run_loop(Run *r, int64_t begin, int64_t end) {
@@ -461,7 +295,7 @@ static void run_rows(Run *r, int64_t begin, int64_t end) {
       sums_begin(r, w->totals);
       walk(r, 0, s->task_loops, w->totals);
       if (w->totals) sums_end(r);
-      take_results(r);
+      sums_results(r);
     }
     r->w = &s->sweep[s->sweeps];
     begin_line(r, 1);
@@ -473,11 +307,56 @@ static void run_rows(Run *r, int64_t begin, int64_t end) {
   }
 }
 
+/* Rows [lo, lo + n) of the last kept loop: element by element, of all of them. */
+static void sweep_across(Run *r, int64_t lo, int64_t n) {
+  const Strips *s = r->s;
+  int first = s->task_loops + 1;
+  int64_t length = shape_row_length(&s->d, first);
+  for (int64_t e = 0; e < length; e++) {
+    int64_t rest = e;
+    for (int i = s->d.n_loops - 1; i >= first; rest /= s->d.loops[i--].extent)
+      r->iv[i] = rest % s->d.loops[i].extent;
+    begin_line(r, n);
+    do_strip(r, 0, lo, n);
+  }
+}
+
+static void rows_across(Run *r, int64_t lo, int64_t n) {
+  const Strips *s = r->s;
+  for (int k = 0; k < s->sweeps; k++) {
+    const Sweep *w = r->w = &s->sweep[k];
+    for (int i = 0; i < w->sums.n; i++) {
+      const StripReduce *q = &s->reduces[w->sums.v[i]];
+      for (int j = 0; j < q->n; j++) sums_neutral(q, j, sums_of(r, q->first + j), n);
+    }
+    if (w->sums.n || w->dos.n || w->outs.n) sweep_across(r, lo, n);
+    for (int i = 0; i < w->sums.n; i++) {
+      const StripReduce *q = &s->reduces[w->sums.v[i]];
+      char *sums[MOST_SUMS];
+      for (int j = 0; j < q->n; j++) sums[j] = sums_of(r, q->first + j);
+      sums_with_init(r, q, sums, n);
+    }
+  }
+  r->w = &s->sweep[s->sweeps];
+  begin_line(r, n);
+  do_strip(r, 0, lo, n);
+}
+
+static void run_across(Run *r, int64_t begin, int64_t end) {
+  const Strips *s = r->s;
+  int64_t all = s->d.loops[s->task_loops].extent;
+  for (int64_t t = begin; t < end; t++) {
+    decode(r, t / s->runs.runs, s->task_loops);
+    int64_t lo = t % s->runs.runs * s->runs.length, hi = MIN(lo + s->runs.length, all);
+    for (; lo < hi; lo += STRIP) rows_across(r, lo, MIN(STRIP, hi - lo));
+  }
+}
+
 static void clear_parts(const Run *r, int64_t task) {
   for (int i = 0; i < r->s->d.reduces.n; i++) {
     const StripReduce *q = &r->s->reduces[i];
     for (int k = 0; k < q->n; k++)
-      fill_neutral(q, k, part_of(r, task, q->first + k), r->s->split.suffix);
+      sums_neutral(q, k, part_of(r, task, q->first + k), r->s->split.suffix);
   }
 }
 
@@ -506,7 +385,8 @@ static void run_parts(Run *r, int64_t first, int64_t end) {
       for (int64_t i = lo; i < hi; i++) {
         r->iv[h->kept_loops] = i;
         walk(r, t, h->kept_loops + 1, h->totals && !turns);
-        if (flushes || (turns && ((i - lo) % LONG_SUM == LONG_SUM - 1 || i == hi - 1))) flush(r);
+        if (flushes || (turns && ((i - lo) % LONG_SUM == LONG_SUM - 1 || i == hi - 1)))
+          sums_flush(r);
       }
     }
     if (h->totals) sums_end(r);
@@ -521,7 +401,7 @@ void strips_run(void *const *bufs, int64_t first, int64_t end, const void *strip
   Run r = begin(strips, bufs);
   switch (r.s->f->kind) {
   case FUSION_LOOP: run_loop(&r, first, end); return;
-  case FUSION_ROW: run_rows(&r, first, end); return;
+  case FUSION_ROW: (r.s->across ? run_across : run_rows)(&r, first, end); return;
   case FUSION_SPLIT: run_parts(&r, first, end); return;
   }
 }
@@ -533,14 +413,14 @@ static void add_chunks(const Run *r, int reduce, int64_t kept, int64_t lo, int64
   const StripReduce *q = &r->s->reduces[reduce];
   int64_t many = shape_finish_block(&r->s->d.reduces.v[reduce], h);
   char *const *to = many < h->chunks ? block : sum;
-  for (int k = 0; k < q->n; k++) fill_neutral(q, k, sum[k], n);
+  for (int k = 0; k < q->n; k++) sums_neutral(q, k, sum[k], n);
   for (int64_t c = 0; c < h->chunks; c++) {
     const char *x[MOST_SUMS];
-    if (to == block && c % many == 0) fill_neutral(q, 0, block[0], n);
+    if (to == block && c % many == 0) sums_neutral(q, 0, block[0], n);
     for (int k = 0; k < q->n; k++) x[k] = part_of(r, kept * h->chunks + c, q->first + k) + lo * 4;
-    combine(r, q, to, x, n);
+    sums_combine(r, q, to, x, n);
     if (to == block && (c % many == many - 1 || c == h->chunks - 1))
-      combine(r, q, sum, (const char *const *)block, n);
+      sums_combine(r, q, sum, (const char *const *)block, n);
   }
 }
 
@@ -562,7 +442,7 @@ void strips_finish(void *const *bufs, int64_t first, int64_t end, const void *st
     int64_t kept = t / each, lo = t % each * STRIP, n = MIN(STRIP, h->suffix - lo);
     for (int i = 0; i < d->reduces.n; i++) {
       add_chunks(&r, i, kept, lo, n, sum, block);
-      with_init(&r, &s->reduces[i], sum, n);
+      sums_with_init(&r, &s->reduces[i], sum, n);
       for (int o = 0; o < d->n_out; o++) {
         const DagNode *x = &d->nodes.v[d->out[o]];
         if (s->f->out[o].full || x->kind != N_REDUCE || x->reduce != i) continue;

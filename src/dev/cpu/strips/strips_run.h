@@ -12,7 +12,15 @@
 #define MOST_OPERANDS 4
 #define MOST_SUMS 4 /* operands of a reduction */
 
-typedef enum DoKind { DO_FN, DO_GATHER, DO_READ, DO_IOTA, DO_SCALAR, DO_KEPT } DoKind;
+typedef enum DoKind {
+  DO_FN,
+  DO_GATHER,
+  DO_READ,
+  DO_IOTA,
+  DO_SCALAR,
+  DO_KEPT,
+  DO_SUM /* of rows side by side */
+} DoKind;
 
 /* One node in one sweep. A node that does not differ along the vector loop is a scalar, computed once
  * a line, a vector of equal numbers; `slot` is then the strip it is spread to, -1: nobody wants that. */
@@ -75,14 +83,32 @@ struct Strips {
   StripReduce *reduces;
   int *out; /* nodes */
   SplitShape split;
+  bool across; /* rows lie side by side, an element of each in a strip */
+  RunShape runs;
   char *constants; /* by node: a scalar */
   int *row;        /* by node: what is dear and wanted in several sweeps is kept, a row each; -1 */
   int n_rows;
   int n_sums, n_temps; /* operands of all reductions; registers of their bodies */
   size_t row_bytes;
-  size_t slots_at, sums_at, temps_at, rows_at, scratch_bytes;
+  size_t slots_at, sums_at, temps_at, rows_at, sum_bytes, scratch_bytes;
   double run_s, excess_s;
 };
+
+/* Of one call of strips_run, by one thread. */
+typedef struct Run {
+  const Strips *s;
+  const Sweep *w;
+  void *const *bufs;
+  const void **strip, **scalar; /* by node: where it is now */
+  int64_t *at; /* by node: of what is read or made in memory, the line's beginning */
+  char *slots, *sums, *temps, *rows;
+  int64_t iv[MAX_LOOPS];
+  bool in_part; /* sums are added up there */
+} Run;
+
+static inline void strip_fill(uint32_t *to, uint32_t v, int64_t n) {
+  for (int64_t i = 0; i < n; i++) to[i] = v;
+}
 
 /* strips_ops.c */
 bool strip_type_ok(DType t);
@@ -96,6 +122,22 @@ int strip_load(DType t);
 int strip_store(DType t);
 bool strip_sum(OpKind binary, DType t, StripReduce *out); /* sum, fn and neutral */
 StripBody *strip_body(const Region *r, int n);            /* NULL: not for strips */
+
+/* strips_sums.c; of the sweep at hand */
+char *sums_of(const Run *r, int id); /* of operand `id` of all reductions */
+void sums_neutral(const StripReduce *q, int k, char *to, int64_t n);
+/* a = body(a, x), n numbers of each */
+void sums_combine(const Run *r, const StripReduce *q, char *const *a, const char *const *x,
+                  int64_t n);
+void sums_take(const Run *r, const StripReduce *q, int64_t n); /* a strip, by a body */
+/* totals: long sums are emptied into them by sums_flush, and at the end, when they take their place */
+void sums_begin(Run *r, bool totals);
+void sums_flush(Run *r);
+void sums_end(Run *r);
+void sums_collect(const Run *r, const StripReduce *q); /* to one number, in all lanes */
+/* sums = body(initial values, sums), as they are when they are complete; n of each. */
+void sums_with_init(const Run *r, const StripReduce *q, char *const *sums, int64_t n);
+void sums_results(const Run *r); /* what the nodes of reductions are, the row being over */
 
 void strips_run(void *const *bufs, int64_t begin, int64_t end, const void *strips);
 void strips_finish(void *const *bufs, int64_t begin, int64_t end, const void *strips);

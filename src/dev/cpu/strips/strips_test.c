@@ -37,8 +37,9 @@ static void check(const char *text, int64_t rows, int64_t columns) {
   tensor_release(x);
 }
 
-static const int64_t sizes[][2] = {{1, 1},    {1, 7},     {5, 8},     {3, 511},    {2, 1029},
-                                   {700, 17}, {9, 20013}, {20013, 3}, {3000, 200}, {1, 300007}};
+static const int64_t sizes[][2] = {{1, 1},     {1, 7},      {5, 8},     {3, 511},
+                                   {2, 1029},  {700, 17},   {37, 10},   {9, 20013},
+                                   {20013, 3}, {3000, 200}, {1, 300007}};
 
 static void elementwise(void **state) {
   (void)state;

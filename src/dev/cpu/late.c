@@ -2,8 +2,8 @@
  * that runs again gets its code before its second run, if strips take much longer; if not, what they
  * cost more is added up from run to run, and when that comes to a part of what the code takes, a thread
  * beside the runs makes it. So it does in a first run that is long, which goes on with the code from its
- * next task and ends about as soon as one that waited for it. A program with loops, with much code, or
- * with shapes that strips are bad at has its code at once. */
+ * next task and ends about as soon as one that waited for it. A program with loops that nobody knows the
+ * turns of, with much code, or with shapes that strips are bad at has its code at once. */
 #include "dev/cpu/cpu_priv.h"
 
 #include <signal.h>
@@ -12,7 +12,8 @@
 
 #include "dev/cpu/strips/strips.h"
 
-#define MOST_NODES 64
+#define MOST_NODES 256
+#define STEP_S 2e-7     /* a step of a loop, which may be one function in generated code */
 #define MOST_EXCESS 4.0 /* of one run, in its times with code */
 #define DEAR_S 2e-5     /* of one run, or ... */
 #define DEAR 0.3        /* ... of its time with code: not to be borne twice */
@@ -38,22 +39,30 @@ static double compile_s(const Late *l) { return COMPILE_S + COMPILE_NODE_S * l->
 
 /* ---- strips ---- */
 
-static bool add_block(Code *c, Late *l, const Block *b) {
+static bool add_fusion(Code *c, Late *l, const Step *s, double times) {
+  Strips *t = strips_new(s->fusion);
+  if (!t) return false;
+  *vec_push(&l->strips) = t;
+  c->steps[s->id].fused = strips_code(t);
+  l->run_s += times * strips_excess_s(t);
+  l->code_s += times * strips_run_s(t);
+  l->nodes += strips_nodes(t);
+  return l->nodes <= MOST_NODES || l->always;
+}
+
+/* times: a run does the block */
+static bool add_block(Code *c, Late *l, const Block *b, double times) {
   for (int i = 0; i < b->n; i++) {
     const Step *s = &b->steps[i];
-    if (s->kind == STEP_WHILE && !l->always) return false;
-    if (s->kind == STEP_FUSED) {
-      Strips *t = strips_new(s->fusion);
-      if (!t) return false;
-      *vec_push(&l->strips) = t;
-      c->steps[s->id].fused = strips_code(t);
-      l->run_s += strips_excess_s(t);
-      l->code_s += strips_run_s(t);
-      l->nodes += strips_nodes(t);
-      if (l->nodes > MOST_NODES && !l->always) return false;
+    bool loop = s->kind == STEP_WHILE;
+    if (loop && s->trips < 0 && !l->always) return false;
+    if (times != 1) l->run_s += times * STEP_S;
+    if (s->kind == STEP_FUSED && !add_fusion(c, l, s, times)) return false;
+    double turns = loop ? times * MAX(s->trips, 1) : times;
+    for (int k = 0; k < s->n_blocks; k++) {
+      bool counted = loop && k == 0 && s->trips >= 0; /* the condition is not asked */
+      if (!add_block(c, l, &s->blocks[k], counted ? 0 : turns)) return false;
     }
-    for (int k = 0; k < s->n_blocks; k++)
-      if (!add_block(c, l, &s->blocks[k])) return false;
   }
   return true;
 }
@@ -64,7 +73,7 @@ bool late_start(Code *c) {
   Late *l = xcalloc(1, sizeof *l);
   l->always = want && !strcmp(want, "always");
   l->code = c;
-  bool ok = add_block(c, l, &c->plan->body);
+  bool ok = add_block(c, l, &c->plan->body, 1);
   double most = MAX(compile_s(l), MOST_EXCESS * l->code_s);
   ok = ok && (l->always || l->run_s <= most);
   if (ok && l->strips.n) c->late = l;
@@ -142,21 +151,37 @@ void late_free(Late *l) {
   free(l);
 }
 
+/* Nobody needs the strips any more; c->late is gone. */
+static void take(Code *c, Late *l, Made *made) {
+  code_take(c, made);
+  late_free(l);
+  c->late = NULL;
+}
+
+static void generate_now(Code *c, Late *l) {
+  Made made;
+  pthread_mutex_lock(&one_at_a_time);
+  Err *e = code_generate(c, false, &made, NULL);
+  pthread_mutex_unlock(&one_at_a_time);
+  if (e) l->always = true;
+  else take(c, l, &made);
+  err_free(e);
+}
+
 void late_before_run(Code *c) {
   Late *l = c->late;
   if (l->always) return;
   bool wait = l->runs++ > 0 && l->run_s > MAX(DEAR_S, DEAR * l->code_s);
   l->spent_s += l->run_s;
+  if (wait && !l->started && !c->running) {
+    generate_now(c, l);
+    return;
+  }
   if (!l->started && (wait || l->spent_s > DUE * compile_s(l))) start_thread(l);
   if (!l->started || c->running) return;
   if (!wait && !__atomic_load_n(&l->done, __ATOMIC_ACQUIRE)) return;
   pthread_join(l->thread, NULL);
   l->started = false;
-  if (!l->done) {
-    l->always = true;
-    return;
-  }
-  code_take(c, &l->made);
-  late_free(l);
-  c->late = NULL;
+  if (l->done) take(c, l, &l->made);
+  else l->always = true;
 }

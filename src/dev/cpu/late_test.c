@@ -32,6 +32,30 @@ static const char text[] =
     "(tensor<1500x1024xf32>, tensor<f32>) -> tensor<1024xf32>\n"
     "  return %r : tensor<1024xf32>\n}\n";
 
+/* A loop whose turns are counted: many small steps, or one function of generated code. */
+static const char loop[] =
+    "func.func @main(%x: tensor<60x24xf32>) -> tensor<60x24xf32> {\n"
+    "  %z = stablehlo.constant dense<0> : tensor<i32>\n"
+    "  %one = stablehlo.constant dense<1> : tensor<i32>\n"
+    "  %n = stablehlo.constant dense<60> : tensor<i32>\n"
+    "  %c = stablehlo.constant dense<0.5> : tensor<1x24xf32>\n"
+    "  %r:3 = stablehlo.while(%i = %z, %h = %c, %o = %x) : tensor<i32>, tensor<1x24xf32>, "
+    "tensor<60x24xf32>\n"
+    "   cond {\n"
+    "    %p = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>\n"
+    "    stablehlo.return %p : tensor<i1>\n"
+    "  } do {\n"
+    "    %s = stablehlo.dynamic_slice %o, %i, %z, sizes = [1, 24] : (tensor<60x24xf32>, "
+    "tensor<i32>, tensor<i32>) -> tensor<1x24xf32>\n"
+    "    %t = stablehlo.add %h, %s : tensor<1x24xf32>\n"
+    "    %u = stablehlo.tanh %t : tensor<1x24xf32>\n"
+    "    %w = stablehlo.dynamic_update_slice %o, %u, %i, %z : (tensor<60x24xf32>, "
+    "tensor<1x24xf32>, tensor<i32>, tensor<i32>) -> tensor<60x24xf32>\n"
+    "    %j = stablehlo.add %i, %one : tensor<i32>\n"
+    "    stablehlo.return %j, %u, %w : tensor<i32>, tensor<1x24xf32>, tensor<60x24xf32>\n"
+    "  }\n"
+    "  return %r#2 : tensor<60x24xf32>\n}\n";
+
 typedef struct Run {
   Dev *dev;
   DevProgram *prog;
@@ -39,10 +63,10 @@ typedef struct Run {
   int n;
 } Run;
 
-static Run start(Tensor *x, Tensor *want, int n) {
+static Run start(const char *program, Tensor *x, Tensor *want, int n) {
   Run r = {.x = x, .want = want, .n = n};
   Module *m = NULL;
-  Err *e = stablehlo_read("test.mlir", str_from(text), &m);
+  Err *e = stablehlo_read("test.mlir", str_from(program), &m);
   if (!e) e = dev_open("cpu", &r.dev);
   if (!e) e = dev_compile(r.dev, m, NULL, &r.prog);
   if (e) fail_msg("%s", err_text(e));
@@ -68,14 +92,12 @@ static void *runs(void *arg) { /* returns NULL: well */
   return NULL;
 }
 
-static void test_late(void **state) {
-  (void)state;
-  Tensor *x = test_numbers(DT_F32, 2, (int64_t[]){1500, 1024});
+static void check(const char *program, Tensor *x) {
   setenv("WEFT_STRIPS", "off", 1);
-  Tensor *want = answer_of(text, x);
+  Tensor *want = answer_of(program, x);
   unsetenv("WEFT_STRIPS");
   for (int turn = 0; turn < 4; turn++) { /* one after the other, then at once */
-    Run r = start(x, want, 12);
+    Run r = start(program, x, want, 12);
     pthread_t t[THREADS];
     void *wrong = NULL;
     for (int i = 0; i < THREADS && turn % 2; i++) pthread_create(&t[i], NULL, runs, &r);
@@ -89,7 +111,7 @@ static void test_late(void **state) {
     end(&r);
   }
   for (int i = 1; i <= 4; i++) { /* freed with its code under way */
-    Run r = start(x, want, i);
+    Run r = start(program, x, want, i);
     assert_null(runs(&r));
     end(&r);
   }
@@ -97,7 +119,17 @@ static void test_late(void **state) {
   tensor_release(x);
 }
 
+static void test_late(void **state) {
+  (void)state;
+  check(text, test_numbers(DT_F32, 2, (int64_t[]){1500, 1024}));
+}
+
+static void test_loop(void **state) {
+  (void)state;
+  check(loop, test_numbers(DT_F32, 2, (int64_t[]){60, 24}));
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_late)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_late), cmocka_unit_test(test_loop)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
 #define WEFT_DEV_CPU_DOT_H
 
 #include "dev/cpu/kernel/kernel.h"
+#include "dev/cpu/dot/amx.h"
 #include "dev/cpu/dot/gemm.h"
 
 /* BLAS: so many vectors times a matrix are as fast as memory without packing. */
@@ -51,6 +52,7 @@ typedef struct Dot {
   int64_t tiles, tiles_m, tiles_n, tile_m, tile_n; /* for BLAS */
   Few few;
   Small small;
+  Amx amx;
   Gemm gemm, kept[2]; /* kept: with the lhs, the rhs packed ahead */
 } Dot;
 
@@ -63,6 +65,10 @@ Err *dot_gemm_run(void *state, const Op *op, void *const *in, void *const *out);
 size_t dot_gemm_keep_bytes(void *state, unsigned fixed);
 Err *dot_gemm_run_kept(void *state, const Op *op, void *const *in, void *const *out, unsigned fixed,
                        void *kept, bool fresh);
+
+/* bf16 and int8 where the host has AMX; false: not for this one. */
+bool dot_amx_plan(Dot *d);
+Err *dot_amx_run(void *state, const Op *op, void *const *in, void *const *out);
 
 /* f32, bf16 and f16 where one operand has few rows; false: not for this one. */
 bool dot_few_plan(Dot *d);

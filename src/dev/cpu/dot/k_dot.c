@@ -2,7 +2,7 @@
  *
  * f32, bf16 and f16 by our own kernels where the host has AVX2: f32 with many rows that are runs
  * (dot_runs.c), with operands that stay in a core's caches (dot_small.c; bf16 where it goes in pairs: dot_pairs.c), few rows times a matrix
- * (dot_few.c, dot_few_quads.c), f32 with few results of many terms (dot_long.c), others (dot_gemm.c, and int8 where
+ * (dot_few.c, dot_few_quads.c), bf16 where the host has AMX (dot_amx.c), f32 with few results of many terms (dot_long.c), others (dot_gemm.c, and int8 where
  * the host has AVX512_VNNI, other integers that 16 bits hold widened to them); f64 and complex by BLAS (dot_blas.c); other
  * integers in panels (dot_int.c). What cannot be addressed (by BLAS: neither the rows nor the columns of an operand are
  * runs; by the others: dimensions that do not flatten) is gathered first. */
@@ -154,6 +154,7 @@ PREPARE(small, true, dot_small_plan)
 PREPARE(pairs, true, dot_pairs_plan)
 PREPARE(runs, true, dot_runs_plan)
 PREPARE(few_quads, true, dot_few_quads_plan)
+PREPARE(amx, true, dot_amx_plan)
 PREPARE(long, true, dot_long_plan)
 PREPARE(int, true, NULL)
 
@@ -234,6 +235,11 @@ static bool accepts_gemm(const Op *op) {
   return l != DT_F32 || (all > DOT_FEW * lhs && all > DOT_FEW * rhs);
 }
 
+static bool accepts_amx(const Op *op) {
+  if (op->operands[0]->type->dtype != DT_BF16 || !amx_bf16() || !accepts_gemm(op)) return false;
+  return planned(op, dot_amx_plan);
+}
+
 static bool accepts_pairs(const Op *op) {
   return op->operands[0]->type->dtype == DT_BF16 && gemm_pairs() && accepts_gemm(op);
 }
@@ -280,6 +286,7 @@ const CpuKernel cpu_kernels_dot[] = {
         .keep_bytes = dot_small_keep_bytes, .run_kept = dot_small_run_kept),
     ROW("dot:few", accepts_few, prepare_few, .run = dot_few_run, .keep_bytes = dot_few_keep_bytes,
         .run_kept = dot_few_run_kept),
+    ROW("dot:amx", accepts_amx, prepare_amx, .run = dot_amx_run),
     /* the host has instructions for it, and for int8 */
     ROW("dot:bf16-small", accepts_small_pairs, prepare_pairs, .run = dot_pairs_run),
     ROW("dot:bf16", accepts_pairs, prepare_gemm, GEMM),

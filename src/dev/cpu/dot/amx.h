@@ -1,0 +1,57 @@
+/* dev/cpu/amx: products by AMX's tiles, bf16 to f32 or bf16 and int8 to int32, for operands with any
+ * strides.
+ *
+ * A tile register holds 16 rows of 64 bytes. One instruction multiplies 16 rows of 64 bytes of a's k
+ * with 64 bytes of k of 16 columns of b, whose groups of four bytes along k (two bf16, four int8) lie
+ * side by side, a row for each group, and adds the 16 x 16 sums to a tile. Four tiles of sums, two of a,
+ * two of b: a block of 32 x 32 results. That is so fast that all else must be little: a task (a
+ * rectangle of results) takes k in blocks, packs its columns of b for one, then goes down the rows of a
+ * by 32, which are read where they are or made one piece in the first cache, and multiplies them with
+ * all columns. Nothing is shared between tasks; sums of blocks of k are added in order. */
+#ifndef WEFT_DEV_CPU_AMX_H
+#define WEFT_DEV_CPU_AMX_H
+
+#include "dev/cpu/dot/gemm.h"
+
+#define AMX_SIDE 16     /* rows and columns of a tile of results, groups of a tile of b */
+#define AMX_STEP 64     /* bytes of k in a tile */
+#define AMX_TILE_B 1024 /* bytes of a tile */
+
+/* c (+)= a b for one or two tiles of rows, by one or two of columns. Steps of k: a's are a_step bytes
+ * apart, rows a_row; tile s of the columns' panel q is at b + q * b_panel + s * AMX_TILE_B. Rows of c
+ * are c_row bytes apart. next: asked for meanwhile. */
+typedef struct AmxBlock {
+  int64_t steps;
+  const char *a, *b;
+  int64_t a_row, a_step, b_panel;
+  char *c;
+  int64_t c_row;
+  bool add;
+  GemmComing *next;
+} AmxBlock;
+
+typedef struct AmxKernels {
+  /* Of the calling thread, before blocks of so many rows (1 .. 32), and after all of them. */
+  void (*begin)(int rows);
+  void (*end)(void);
+  void (*fn[2][2])(const AmxBlock *x); /* [tiles of rows - 1][of columns - 1] */
+} AmxKernels;
+/* For bf16, for bytes by whether a's and b's have a sign; NULL: the host has none. */
+const AmxKernels *amx_bf16(void);
+const AmxKernels *amx_bytes(bool a_signed, bool b_signed);
+
+typedef struct Amx {
+  const AmxKernels *kern;
+  GemmTypes t;
+  int64_t m, n, k;
+  int64_t per, steps, block; /* elements in a group, steps of all of k, of a block of it */
+  int64_t tile_m, tile_n, tiles_m, tiles_n;
+} Amx;
+/* false: the host has no tiles for these types. batch: how many such products there are. */
+bool amx_plan(Amx *g, int64_t m, int64_t n, int64_t k, GemmTypes t, int64_t batch);
+int64_t amx_scratch_bytes(const Amx *g); /* of a task, aligned to 64 */
+/* Tile of tiles_m * tiles_n. x: as for gemm, without gather and c_at. */
+void amx_tile(const Amx *g, const GemmArgs *x, int64_t tile, char *scratch);
+void amx_release(const Amx *g); /* the thread has done its tiles */
+
+#endif

@@ -9,7 +9,7 @@
 #include "dev/cpu/kernel/mem.h"
 
 #define ALONG 24      /* rows at most, for a matrix with runs along its columns: */
-#define ALONG_BIG 10  /* where packed columns are multiplied much faster; */
+#define ALONG_BIG 6   /* where packed columns are multiplied much faster; */
 #define ALONG_PAIRS 4 /* of bf16 that others multiply in pairs, where k is no shorter than */
 #define LEAST_PAIRS 64
 #define DOTS 12       /* along k; from so many on packing pays; */

@@ -7,13 +7,24 @@
 #define RESULTS 262144 /* at most */
 #define RATIO_ROWS 8   /* the same where rows of the lhs are runs along k, far apart: */
 #define RESULTS_ROWS 16384
+#define LEAST_NARROW 8 /* or, where rows and columns are runs, sides of so many, */
+#define NARROW 80      /* columns at most, */
+#define NARROW_K 512   /* and so many terms, more than rows: packing them is not worth it */
+
+/* Is k long enough? rows: of the lhs are runs along it. */
+static bool is_long(const Dot *d, bool rows) {
+  int64_t most = MAX(d->m, d->n);
+  if (!rows && d->m >= LEAST_NARROW && d->n >= LEAST_NARROW && d->n <= NARROW && d->k >= NARROW_K &&
+      d->k > most)
+    return true;
+  return d->k >= LEAST_K && d->k >= (rows ? RATIO_ROWS : RATIO) * most;
+}
 
 bool dot_long_plan(Dot *d) {
   bool rows = d->lhs.k_stride == 1;
   return gemm_kernels() && d->in == DT_F32 && d->out == DT_F32 && d->lhs.direct && d->rhs.direct &&
-         d->rhs.free_stride == 1 && d->b == 1 && MIN(d->m, d->n) >= 4 && d->k >= LEAST_K &&
-         d->m * d->n <= (rows ? RESULTS_ROWS : RESULTS) &&
-         d->k >= (rows ? RATIO_ROWS : RATIO) * MAX(d->m, d->n);
+         d->rhs.free_stride == 1 && d->b == 1 && MIN(d->m, d->n) >= 4 && is_long(d, rows) &&
+         d->m * d->n <= (rows ? RESULTS_ROWS : RESULTS);
 }
 
 Err *dot_long_run(void *state, const Op *op, void *const *in, void *const *out) {

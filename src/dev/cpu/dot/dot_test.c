@@ -17,7 +17,7 @@ static Case cases[] = {
     {"few_vectors", DOT("", "[0] x [0]", "100001xf32", "100001xf32", "f32"), FEW, 5e-5, 0, 0},
     {"few_1", DOT("", "[1] x [0]", "1x700xf32", "700x1030xf32", "1x1030xf32"), FEW, 1e-5, 0, 0},
     {"few_5_odd", DOT("", "[1] x [0]", "5x777xf32", "777x403xf32", "5x403xf32"), FEW, 1e-5, 0, 0},
-    {"few_9_turned", DOT("", "[0] x [0]", "530x9xf32", "530x701xf32", "9x701xf32"), FEW, 1e-5, 0,
+    {"few_6_turned", DOT("", "[0] x [0]", "530x6xf32", "530x701xf32", "6x701xf32"), FEW, 1e-5, 0,
      0},
     /* by dot:few, or with columns in blocks of k */
     {"some_24_turned", DOT("", "[0] x [0]", "530x24xf32", "530x200xf32", "24x200xf32"), NULL, 1e-5,
@@ -76,6 +76,8 @@ static Case cases[] = {
      0},
     {"long_few", DOT("", "[0] x [0]", "4200x5xf32", "4200x40xf32", "5x40xf32"), "dot:long", 2e-5, 0,
      0},
+    {"long_narrow", DOT("", "[0] x [0]", "901x67xf32", "901x13xf32", "67x13xf32"), "dot:long", 2e-5,
+     0, 0},
     {"long_tiles", DOT("", "[0] x [0]", "4200x360xf32", "4200x190xf32", "360x190xf32"), "dot:long",
      2e-5, 0, 0},
     {"long_straight", DOT("", "[1] x [0]", "26x4500xf32", "4500x29xf32", "26x29xf32"), "dot:long",

@@ -114,6 +114,7 @@ void gemm_plan(Gemm *g, int64_t m, int64_t n, int64_t k, GemmTypes t, int64_t ba
   g->both = many > 1;
   g->take = runs && kern->take[0] && kern->takes == t.b && g->k_in % g->per == 0 && k > SHORT &&
             (g->a_ahead || (g->both && ahead == GEMM_SMALLER && m * k <= BOTH_FLOATS));
+  g->hurries = g->take && g->panels <= FEW_PANELS && cpu_big_core();
   double tile = g->both ? MAX(TILE_FLOPS, flops / TILES_BOTH) : TILE_FLOPS;
   if (g->take) {
     g->a_ahead = true;
@@ -390,7 +391,8 @@ static void by_columns(const Gemm *g, const GemmArgs *x, const Tile *t, float *g
   int64_t nr = 2 * g->kern->lanes, step = t->k <= SHORT ? GROUP_SHORT : nr;
   for (int64_t j0 = t->j0; j0 < t->j1; j0 += step) {
     int64_t j1 = MIN(j0 + step, t->j1), i0 = t->i0, rows = rows_of(g, i0);
-    GemmComing next = after(g, x, t, false, j1, step, parts_of(j1 - j0, nr) * (t->i1 - i0));
+    GemmComing next = {0};
+    if (!g->hurries) next = after(g, x, t, false, j1, step, parts_of(j1 - j0, nr) * (t->i1 - i0));
     const float *a = t->ahead;
     if (g->take && j1 - j0 == nr) {
       Taken taken = {at(g->t.b, x->b, j0 + t->p0 * g->per * x->b_k), x->b_k * dtype_bytes(g->t.b),

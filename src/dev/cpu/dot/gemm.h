@@ -135,6 +135,7 @@ typedef struct Gemm {
   bool a_ahead;             /* which side is packed ahead */
   bool both;                /* the other one is packed before its tiles */
   bool take;                /* a is packed ahead, columns of b are runs: read where they are */
+  bool hurries;             /* few rows: columns are not asked for tile by tile */
   int64_t at_once;          /* pieces of the other side in a round */
   int64_t tile_m, tile_n;   /* panels, columns */
   int64_t tiles_m, tiles_n; /* tiles = tiles_m * tiles_n */

@@ -10,7 +10,9 @@
 #define BLOCK 128      /* of k; */
 #define BLOCK_LONG 512 /* with AVX-512 of so few rows and columns: */
 #define SIDES_LONG 128
-#define LEAST_PART 1024                /* of k */
+#define LEAST_PART 1024 /* of k; */
+#define SHORT_PART 256  /* where there would be few of them */
+#define FEW_PARTS 4
 #define PARTS 64                       /* at most */
 #define PART_FLOATS ((int64_t)4 << 20) /* of all parts, about */
 #define TILE 65536                     /* results */
@@ -87,7 +89,8 @@ static void join(void *arg, int64_t begin, int64_t end) { /* results */
 
 bool gemm_long_run(const GemmLong *g) {
   Call c = {.g = g, .kern = gemm_kernels()};
-  int64_t all = g->m * g->n, most = MAX(1, MIN(g->k / LEAST_PART, PART_FLOATS / all));
+  int64_t all = g->m * g->n, parts = MAX(g->k / LEAST_PART, MIN(FEW_PARTS, g->k / SHORT_PART)),
+          most = MAX(1, MIN(parts, PART_FLOATS / all));
   c.block = c.kern->lanes >= 16 && g->m + g->n <= SIDES_LONG ? BLOCK_LONG : BLOCK;
   c.part = parts_of(parts_of(g->k, MIN(PARTS, most)), c.block) * c.block;
   c.parts = parts_of(g->k, c.part);

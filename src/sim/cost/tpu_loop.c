@@ -437,8 +437,10 @@ void tpu_update(Plan *p, Kernel *k) {
   k->bound = SIM_MEMORY;
   k->util = MIN(1, (rd + wr) / k->cycles);
   const HNode *first = k->roots.v[0];
-  bool plain = k->inner.n <= 1 && (tpu_width(first->val) >= 4 || first->rank < 2 ||
-                                   first->val->order[0] == first->rank - 1);
+  const int lane = first->rank > 1 ? first->val->order[0] : 0;
+  bool plain = k->inner.n <= 1 &&
+               (tpu_width(first->val) >= 4 || first->rank < 2 || lane == first->rank - 1 ||
+                (first->n_in > 1 && first->in[1]->d[lane] != first->d[lane]));
   k->modelled = !p->comp->parent && plain;
   k->costed = !k->modelled;
 }

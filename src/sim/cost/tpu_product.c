@@ -194,7 +194,7 @@ static bool images_stay(const Law *law, const Product *p) {
       v->node->rank < 3)
     return false;
   bool wide = law->side > 128;
-  if (c->lhs[v->order[0]] == 'm') return c->k > 32;
+  if (c->lhs[v->order[0]] == 'm') return c->k > 32 && (!wide || c->k <= 128);
   return c->lhs[v->order[0]] == 'k' && (c->lhs[v->order[1]] == 'm' || (wide && c->taps > 1));
 }
 
@@ -247,6 +247,7 @@ static void conv_depth(const Law *law, const Product *p, double n, ProductShape 
       s->k = MIN(s->k, taps / row * ceil(row / pack) * (S / 128));
     }
   }
+  k_images &= kk <= 128;
   if (images_stay(law, p)) staying_images(law, p, k_images, taps, s);
   else if (k_images && p->swap && !law->prefetch && !p->gradient && c->groups == 1 && !spread(c))
     s->k = MIN(s->k, ceil(taps * kk / S));

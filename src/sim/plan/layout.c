@@ -32,7 +32,7 @@ double value_padded(const Law *law, const HNode *n, const int *order, double *ti
   } else {
     for (int i = 0; i < n->rank; i++) elems *= (double)n->d[i];
     double a = (double)n->d[order[0]], b = (double)n->d[order[1]];
-    double sub = b > 4 ? 8 : b > 2 ? 4 : b > 1 ? 2 : 1;
+    double sub = b > 4 ? 8 : b > 2 ? 4 : b > 1 || !law->softmax ? 2 : 1;
     if (bytes == 2 && b <= 2) sub = law->softmax ? 2 : 4; /* packed in pairs of rows */
     if (bytes == 1) sub = b > 8 ? 8 : b > 4 ? 8 : 4;
     if (a > 0 && b > 0) elems = elems / (a * b) * up(a, 128) * up(b, sub);
@@ -42,7 +42,8 @@ double value_padded(const Law *law, const HNode *n, const int *order, double *ti
       return MAX(up(elems * bytes, law->min_alloc), law->min_alloc);
     }
     if (bytes >= 4 && sub < 8) {
-      *tiles = elems / 1024 * (sub == 4 ? 1.68 : sub == 2 ? 2.6 : law->softmax ? 4 : 1);
+      if (b <= 1) *tiles = elems / 1024 * (law->softmax ? 4 : 0.5);
+      else *tiles = elems / 1024 * (sub == 4 ? 1.68 : 2.6);
       return MAX(up(elems * bytes, law->min_alloc), law->min_alloc);
     }
   }
@@ -68,7 +69,7 @@ void value_order_default(const Law *law, const HNode *n, int *order) {
       /* compared at the granularity that a packed type prefers */
       double sub = db > rows / 2 ? rows : db > 4 ? 8 : db > 2 ? 4 : db > 1 ? 2 : 1;
       if (sub > rows) sub = rows;
-      if (bytes == 2 && db <= 1) sub = 2;
+      if (db <= 1 && (bytes == 2 || (bytes >= 4 && !law->softmax))) sub = 2;
       double p = up(da, 128) * up(db, sub) / (da * db);
       /* rank order matters only on a tie: prefer a = last, then b = next to last */
       if (best < 0 || p < best - 1e-9) {

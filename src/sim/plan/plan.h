@@ -145,6 +145,9 @@ HValue *plan_store(Plan *p, HNode *n);
 bool plan_is_tiny(const HNode *n);    /* scalar arithmetic */
 bool plan_const_only(const HNode *n); /* made of constants: recomputed for nothing */
 bool plan_pool_emitter(const Plan *p, const HNode *n);
+/* Has each element of an argument a window of its own, which reaches over neighbours in its tile, but not over
+ * all of the row? It is summed up as it lies, by an operation of its own. */
+bool plan_slides_in_tile(const Law *law, const HNode *n);
 bool plan_absorbs(const Plan *p, const HNode *user,
                   const HNode *x); /* does the user compute this operand inside itself? */
 /* plan_epilogue.c */

@@ -205,7 +205,7 @@ static void turn_pieces(Plan *p) {
     HNode *n = k->roots.v[0];
     bool update = n->kind == H_DUS;
     if ((n->kind != H_PAD && n->kind != H_CONCAT && !update) || n->rank < 2 || n->rank > 64 ||
-        n->val->bytes < TURN_MIN)
+        (n->val->bytes < TURN_MIN && !update))
       continue;
     int order[64];
     value_order_default(p->law, n, order);
@@ -215,8 +215,8 @@ static void turn_pieces(Plan *p) {
       HValue *v = k->reads.v[q];
       bool operand = false;
       for (int z = update; z < n->n_in; z++) operand |= n->in[z] == v->node;
-      if (!operand || v->node->rank != n->rank || v->bytes < TURN_MIN) continue;
-      if (update && !v->is_param) continue; /* made in that order */
+      if (!operand || v->node->rank != n->rank) continue;
+      if (update ? !v->is_param : v->bytes < TURN_MIN) continue; /* made in that order; or small */
       if (v->order[0] == want[0] &&
           (v->order[1] == want[1] || (n->kind == H_CONCAT && v->node->d[v->order[1]] == 1)))
         continue;

@@ -214,7 +214,8 @@ static HNode *batch_first(Expand *x, const HNode *n, int side, HNode *sums, cons
  * each other in lanes. */
 static bool stays_product(const Law *law, const HConv *c, const HNode *big, const char *roles) {
   int order[64];
-  if (c->batch == 1 || c->m == c->n || big->rank > 64) return false;
+  if (c->batch == 1 || c->m == c->n || big->rank != 3 || big->kind != H_PARAM || big->comp->parent)
+    return false;
   value_order_default(law, big, order);
   return roles[order[0]] != 'b';
 }
@@ -241,7 +242,8 @@ static void multiply_and_add(Expand *x, HNode *n) {
     if (apart) v = before(x, n, H_EWISE, OP_COPY, v->dt, dims, kept, 1, &v);
     v->apart = apart;
   }
-  if (dims != big->rank) { /* widened where it is multiplied */
+  if (v->kind != H_PARAM) v = as_f32(x, n, v); /* an argument is widened where it is multiplied */
+  if (dims != big->rank) {
     v = before(x, n, H_BCAST, OP_BROADCAST_IN_DIM, v->dt, big->rank, big->d, 1, &v);
     v->n_dims = dims;
     v->dims = hlo_ints(x->g, map, dims);

@@ -62,6 +62,13 @@ static void gather(Plan *p, Kernel *k, int stamp, int *mark) {
   if (k->inner.n > 1) qsort(k->inner.v, (size_t)k->inner.n, sizeof *k->inner.v, by_id);
 }
 
+/* Arithmetic with a number. */
+static bool takes_constant(const HNode *n) {
+  for (int i = 0; i < n->n_in && n->kind == H_EWISE; i++)
+    if (plan_const_only(n->in[i])) return true;
+  return false;
+}
+
 typedef struct Seen { /* which kernels a walk has come by: those with its number */
   int *walk, last;
 } Seen;
@@ -545,7 +552,8 @@ void plan_kernels(Plan *p) {
         real++;
     }
     k->alone = real <= 1 && !k->conv &&
-               k->roots.v[0]->kind != H_CONCAT && /* that is pads and maxima */
+               k->roots.v[0]->kind != H_CONCAT &&                 /* that is pads and maxima */
+               !(p->law->tpu && takes_constant(k->roots.v[0])) && /* and that is repeated */
                (!k->roots.v[0]->val->lone || k->roots.v[0]->kind == H_DSLICE);
   }
   free(seen.walk);

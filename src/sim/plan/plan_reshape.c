@@ -175,6 +175,53 @@ static void lie(HGraph *g, HNode *n, const int *order) {
   n->apart = true;
 }
 
+static int64_t fill_tiles(int64_t rows) {
+  return rows == 4 || rows <= 2 ? rows : (rows + 7) / 8 * 8;
+}
+
+/* Is `apart` [R, S, L] what `joined` [R, S L] is, rows of whole lanes that come to lie beside each other? */
+static bool whole_lanes(const HNode *apart, const HNode *joined) {
+  return apart->rank == 3 && joined->rank == 2 && apart->d[0] == joined->d[0] &&
+         apart->d[2] % 128 == 0 && apart->d[1] > 1;
+}
+
+static bool is_order(const int *order, int a, int b, int c) {
+  return order[0] == a && order[1] == b && order[2] == c;
+}
+
+/* Rows of whole lanes, joined: tile by tile, in one copy, where the joined rows' number fills tiles. Else they
+ * are padded to that first, in the natural order. An argument that is split lies so by one copy, too. False:
+ * something else. */
+static bool join_lanes(HGraph *g, const Law *law, HComp *c, HNode *n, const int *own) {
+  HNode *x = n->in[0];
+  int natural[3] = {2, 1, 0}, out[2] = {1, 0}, want[3];
+  int64_t rows = fill_tiles(n->d[0]);
+  if (x->kind != H_PARAM || !n->is_output) return false;
+  if (whole_lanes(n, x)) {
+    value_order_default(law, n, want);
+    if (rows != n->d[0] || own[0] != 1 || !is_order(want, 2, 0, 1)) return false;
+    lie(g, n, want);
+    return n->copies = true;
+  }
+  value_order_default(law, n, want);
+  if (!whole_lanes(x, n) || want[0] != 1 || own[0] != 2) return false;
+  if (rows != n->d[0]) {
+    if (own[1] == 0) {
+      x = hlo_node(g, c, H_EWISE, OP_COPY, n->src, x->dt, 3, x->d, 1, &x);
+      lie(g, x, natural);
+    }
+    int64_t d[3] = {rows, x->d[1], x->d[2]}, hi[3] = {rows - x->d[0]}, none[3] = {0};
+    HNode *zero = hlo_node(g, c, H_CONST, OP_CONSTANT, n->src, x->dt, 0, NULL, 0, NULL);
+    zero->splat = true;
+    x = hlo_node(g, c, H_PAD, OP_PAD, n->src, x->dt, 3, d, 2, (HNode *[]){x, zero});
+    x->lo = hlo_ints(g, none, 3), x->step = hlo_ints(g, none, 3), x->hi = hlo_ints(g, hi, 3);
+    lie(g, x, natural);
+  }
+  n->in[0] = x;
+  lie(g, n, out);
+  return n->copies = true;
+}
+
 void plan_lay_reshape(HGraph *g, const Law *law, HComp *c, HNode *n) {
   HNode *x = n->in[0];
   Sides s = {.x = x, .n = n};
@@ -188,6 +235,7 @@ void plan_lay_reshape(HGraph *g, const Law *law, HComp *c, HNode *n) {
   value_order_default(law, x, own);
   bool near = has_product(x, true, 0) || has_product(n, false, 0);
   if (near && !splits_lanes(law, &s)) return;
+  if (!near && join_lanes(g, law, c, n, own)) return;
   bool known = wanted(law, n, want, &copied) || repeated_order(law, &s, want);
   if (!decide(law, &s, own, known ? want : NULL, copied, &best) || (near && best.view)) return;
   bool fits = known;

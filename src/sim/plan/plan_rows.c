@@ -168,6 +168,11 @@ static void turn_pooled(Plan *p, Kernel *k, HNode *n) {
   int r = x->rank, order[64];
   const int64_t *window = n->lo;
   if (!window || n->rank != r) return;
+  if (n->kind == H_RWIN && !k->pool && plan_slides_in_tile(p->law, n)) {
+    value_order_default(p->law, x, order); /* as they lie */
+    if (n->val) value_layout(p->law, n->val, order);
+    return;
+  }
   if (n->kind == H_RWIN && !k->pool) {
     /* no emitter: the natural order serves, windows may lie in sublanes but of a matrix not in lanes */
     for (int d = 0; d < r; d++) order[d] = r - 1 - d;

@@ -379,6 +379,17 @@ static bool overlaps(const HNode *n, int d) {
 /* Is a windowed reduction one that the compiler has an emitter for? The two dimensions in a tile
  * may not be windowed: so when they are none of the argument's own minor ones, or its maker is free
  * to write it so. */
+bool plan_slides_in_tile(const Law *law, const HNode *n) {
+  const HNode *x = n->in[0];
+  int order[64];
+  if (x->kind != H_PARAM || x->rank != n->rank || x->rank < 2 || x->rank > 64 || !n->lo)
+    return false;
+  for (int i = 0; i < n->rank; i++)
+    if ((n->step && n->step[i] > 1) || n->lo[i] >= x->d[i]) return false;
+  value_order_default(law, x, order);
+  return n->lo[order[0]] > 1 || n->lo[order[1]] > 1;
+}
+
 bool plan_pool_emitter(const Plan *p, const HNode *n) {
   const HNode *x = n->in[0];
   const int64_t *win = n->lo;
@@ -389,6 +400,7 @@ bool plan_pool_emitter(const Plan *p, const HNode *n) {
   int order[64];
   value_order_default(p->law, x, order);
   if (x->rank == 3 && win[order[0]] > 1 && !overlaps(n, order[0])) return false;
+  if (plan_slides_in_tile(p->law, n)) return false;
   int64_t lanes = x->d[x->rank - 1];
   if (lanes % 128 && (hlo_bits(x->dt) == 32 || lanes > 64))
     return true; /* a relayout is fused in */

@@ -344,9 +344,92 @@ bool levels_of(View x, Levels *l) {
   return levels(x, l, &left);
 }
 
-bool band_of(View mask, bool negated, Band *band) {
+/* What is true within the band and false elsewhere; negated: the other way around. */
+static bool band_of(View mask, bool negated, Band *band) {
   Levels l;
   if (!levels_of(mask, &l) || !with_out(&l, negated) || (l.in != 0) == negated) return false;
   *band = l.band;
   return true;
+}
+
+/* ---- masks of which a part is known ---- */
+
+static const Band nowhere = {FAR, -FAR};
+
+static Band both(Band a, Band b) { return (Band){MAX(a.lo, b.lo), MIN(a.hi, b.hi)}; }
+static Band either(Band a, Band b) { return (Band){MIN(a.lo, b.lo), MAX(a.hi, b.hi)}; }
+
+static Band differs(View x, bool from, int *left);
+
+static Band differs_operand(View x, int i, bool from, int *left) {
+  return differs(view_operand(x, i), from, left);
+}
+
+/* Where a mask may not be `from`: nowhere beyond the band. */
+static Band differs(View x, bool from, int *left) {
+  const Op *op = x.v->def;
+  View y;
+  Levels l;
+  Band band;
+  if (x.v->type->dtype != DT_I1) return everything;
+  if (levels_of(x, &l) && equal_everywhere(&l)) return (l.in != 0) == from ? nowhere : everything;
+  if (band_of(x, from, &band)) return band;
+  if (!op || (*left)-- <= 0) return everything;
+  if (moves_elements(op)) return before_move(x, &y) ? differs(y, from, left) : everything;
+  if (!of_elements(op)) return everything;
+  switch (op->kind) {
+  case OP_NOT: return differs_operand(x, 0, !from, left);
+  case OP_AND:
+  case OP_OR: {
+    Band a = differs_operand(x, 0, from, left), b = differs_operand(x, 1, from, left);
+    return (op->kind == OP_OR) == from ? both(a, b) : either(a, b);
+  }
+  case OP_SELECT:
+    return either(both(differs_operand(x, 0, false, left), differs_operand(x, 1, from, left)),
+                  both(differs_operand(x, 0, true, left), differs_operand(x, 2, from, left)));
+  default: return everything;
+  }
+}
+
+/* Levels: where they are not masked. */
+static Band unmasked_levels(Levels l) {
+  if (MAX(l.in, l.out) <= -BIG) return nowhere;
+  if (l.in <= -BIG) with_out(&l, l.in);
+  return l.out <= -BIG ? l.band : everything;
+}
+
+static Band unmasked(View x, int *left) {
+  const Op *op = x.v->def;
+  View y;
+  Levels l;
+  if (!dtype_is_float(x.v->type->dtype)) return everything;
+  if (levels_of(x, &l)) return unmasked_levels(l);
+  if (!op || (*left)-- <= 0) return everything;
+  if (moves_elements(op)) return before_move(x, &y) ? unmasked(y, left) : everything;
+  if (!of_elements(op)) return everything;
+  switch (op->kind) {
+  case OP_CONVERT: return unmasked(view_operand(x, 0), left);
+  case OP_SELECT:
+    return either(both(differs_operand(x, 0, false, left), unmasked(view_operand(x, 1), left)),
+                  both(differs_operand(x, 0, true, left), unmasked(view_operand(x, 2), left)));
+  case OP_ADD:
+  case OP_MINIMUM:
+    return both(unmasked(view_operand(x, 0), left), unmasked(view_operand(x, 1), left));
+  case OP_SUBTRACT: {
+    Band a = unmasked(view_operand(x, 0), left);
+    if (!levels_of(view_operand(x, 1), &l)) return a;
+    return both(a, unmasked_levels((Levels){l.band, -l.in, -l.out}));
+  }
+  default: return everything;
+  }
+}
+
+Band mask_differs(View mask, bool from) {
+  int left = MOST_OPS;
+  return differs(mask, from, &left);
+}
+
+Band scores_unmasked(View x) {
+  int left = MOST_OPS;
+  return unmasked(x, &left);
 }

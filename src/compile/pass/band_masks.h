@@ -27,9 +27,6 @@ typedef struct Band { /* lo <= column - row < hi */
   int64_t lo, hi;
 } Band;
 
-/* What is true within the band and false elsewhere; negated: the other way around. */
-bool band_of(View mask, bool negated, Band *band);
-
 /* Elements that are all `in` within the band and all `out` elsewhere; band -FAR .. FAR where they
  * are all equal. */
 typedef struct Levels {
@@ -37,5 +34,10 @@ typedef struct Levels {
   double in, out;
 } Levels;
 bool levels_of(View x, Levels *l);
+
+/* Of what is known in part, as a causal mask and one that is an argument: nothing differs, nothing is
+ * above -BIG, beyond these bands. Everything: nothing is known; lo > hi: nowhere. */
+Band mask_differs(View mask, bool from);
+Band scores_unmasked(View x);
 
 #endif

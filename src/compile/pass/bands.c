@@ -52,52 +52,6 @@ static int first_use(const Uses *u, const Value *v) {
 
 /* ---- scores ---- */
 
-/* select(mask, seen, -big), or the mask's complement and the other way around. */
-static bool masked_select(View x, View *seen, Band *band) {
-  const Op *op = x.v->def;
-  Levels l;
-  if (!op || op->kind != OP_SELECT || !of_elements(op)) return false;
-  for (int masked = 1; masked <= 2; masked++) {
-    if (!levels_of(view_operand(x, masked), &l) || !(MAX(l.in, l.out) <= -BIG)) continue;
-    *seen = view_operand(x, 3 - masked);
-    return band_of(view_operand(x, 0), masked == 1, band);
-  }
-  return false;
-}
-
-/* seen + (0 within a band, else -big) */
-static bool masked_sum(View x, View *seen, Band *band) {
-  const Op *op = x.v->def;
-  Levels l;
-  if ((op->kind != OP_ADD && op->kind != OP_SUBTRACT) || !of_elements(op)) return false;
-  for (int bias = 1; bias >= 0; bias--) {
-    if (!levels_of(view_operand(x, bias), &l)) continue;
-    if (op->kind == OP_SUBTRACT && bias == 1) l.in = -l.in, l.out = -l.out;
-    *seen = view_operand(x, !bias);
-    *band = l.band;
-    return l.in == 0 && l.out <= -BIG;
-  }
-  return false;
-}
-
-/* Scores that are very small where they are not seen. */
-static bool is_masked(const Region *r, View x, Band *band) {
-  View y;
-  const Op *op = x.v->def;
-  while (op && op->parent == r) {
-    if (moves_elements(op)) {
-      if (!before_move(x, &y)) return false;
-      x = y;
-    } else if (op->kind == OP_CONVERT && dtype_is_float(op->operands[0]->type->dtype)) {
-      x = view_operand(x, 0);
-    } else {
-      return masked_select(x, &y, band) || masked_sum(x, &y, band);
-    }
-    op = x.v->def;
-  }
-  return false;
-}
-
 /* The maximum of x's rows that v is, once for each column. */
 static const Op *max_of_rows(const Value *v) {
   const Op *op = v->def;
@@ -119,10 +73,21 @@ static bool within(const BandGroup *g, Band b) { return b.lo >= g->band.lo && b.
 
 static Beyond beyond(const BandGroup *g, View x, int *left);
 
+/* The same scores; or both select them, as softmax(where=) has it. */
+static bool same_scores(const Value *x, const Value *y) {
+  const Op *a = x->def, *b = y->def;
+  if (x == y) return true;
+  if (!a || !b || a->kind != OP_SELECT || b->kind != OP_SELECT) return false;
+  for (int i = 1; i <= 2; i++)
+    if (a->operands[i] == b->operands[i])
+      return scores_unmasked((View){a->operands[i], -1, -1}).hi > -FAR; /* no fill */
+  return false;
+}
+
 /* Is the second operand the maximum of the first one's rows? */
 static bool is_maximum_of_rows(const Op *op) {
   const Op *max = max_of_rows(op->operands[1]);
-  return max && max->operands[0] == op->operands[0];
+  return max && same_scores(max->operands[0], op->operands[0]);
 }
 
 static Beyond beyond_operand(const BandGroup *g, View x, int i, int *left) {
@@ -130,12 +95,8 @@ static Beyond beyond_operand(const BandGroup *g, View x, int i, int *left) {
 }
 
 static Beyond beyond_select(const BandGroup *g, View x, int *left) {
-  Band b;
-  if (x.v->def->operands[0]->type->rank == x.v->type->rank) {
-    if (band_of(view_operand(x, 0), false, &b) && within(g, b))
-      return beyond_operand(g, x, 2, left);
-    if (band_of(view_operand(x, 0), true, &b) && within(g, b)) return beyond_operand(g, x, 1, left);
-  }
+  if (within(g, mask_differs(view_operand(x, 0), false))) return beyond_operand(g, x, 2, left);
+  if (within(g, mask_differs(view_operand(x, 0), true))) return beyond_operand(g, x, 1, left);
   Beyond y = beyond_operand(g, x, 1, left);
   return y && beyond_operand(g, x, 2, left) == y ? y : ANYTHING;
 }
@@ -143,10 +104,10 @@ static Beyond beyond_select(const BandGroup *g, View x, int *left) {
 static Beyond beyond(const BandGroup *g, View x, int *left) {
   const Op *op = x.v->def;
   View y;
-  Band b;
   Levels l;
   if (levels_of(x, &l) && (l.in == l.out || within(g, l.band)))
     return l.out == 0 ? ZERO : l.out <= -BIG ? MASKED : ANYTHING;
+  if (within(g, scores_unmasked(x))) return MASKED;
   if (!op || op->parent != g->r || (*left)-- <= 0) return ANYTHING;
   if (moves_elements(op)) return before_move(x, &y) ? beyond(g, y, left) : ANYTHING;
   if (op->kind == OP_REDUCE && band_member(g, op->operands[0]))
@@ -172,7 +133,6 @@ static Beyond beyond(const BandGroup *g, View x, int *left) {
                : ANYTHING;
   case OP_ADD:
   case OP_SUBTRACT: {
-    if (masked_sum(x, &y, &b)) return within(g, b) ? MASKED : ANYTHING;
     Beyond from = beyond_operand(g, x, 0, left);
     if (from == MASKED && op->kind == OP_SUBTRACT)
       return is_maximum_of_rows(op) ? MASKED : ANYTHING;
@@ -267,11 +227,15 @@ static bool is_result(const BandGroup *g, const Op *op) {
   return beyond(g, *band_member(g, op->operands[0]), &left) == (max ? MASKED : ZERO);
 }
 
-static bool is_group(BandGroup *g, const Uses *u, View scores) {
+/* `same`: the scores, or what selects them once more. */
+static bool is_group(BandGroup *g, const Uses *u, View scores, View same) {
   Str key;
   void *op;
-  if (!is_masked(g->r, scores, &g->band) || !band_divide(g)) return false;
+  Band a = scores_unmasked(scores), b = scores_unmasked(same);
+  g->band = (Band){MIN(a.lo, b.lo), MAX(a.hi, b.hi)};
+  if (!band_divide(g)) return false;
   band_add(g, scores);
+  if (same.v != scores.v) band_add(g, same);
   if (!gather(g, u)) return false;
   for (int i = 0; map_at(g->results, i, &key, &op); i++)
     if (!is_result(g, op)) return false;
@@ -302,13 +266,15 @@ static const Op *maximum_of(const Op *op) {
   if (!minus || minus->kind != OP_SUBTRACT || minus->parent != op->parent) return NULL;
   const Value *x = minus->operands[0];
   const Op *max = max_of_rows(minus->operands[1]);
-  return max && max->parent == op->parent && max->operands[0] == x && type_is_static(x->type) &&
-                 x->def && x->type->rank <= B_MAX_RANK && dtype_is_float(x->type->dtype)
+  return max && max->parent == op->parent && same_scores(max->operands[0], x) &&
+                 type_is_static(x->type) && x->def && x->type->rank <= B_MAX_RANK &&
+                 dtype_is_float(x->type->dtype)
              ? max
              : NULL;
 }
 
-static void rewrite(Module *m, Region *r, const Op *max, Uses *u) {
+/* exp(y - max) */
+static void rewrite(Module *m, Region *r, const Op *max, Value *y, Uses *u) {
   const int64_t *dims;
   Value *x = max->operands[0];
   if (op_ints(max, "dimensions", &dims) != 1) return;
@@ -321,8 +287,8 @@ static void rewrite(Module *m, Region *r, const Op *max, Uses *u) {
     }
     g.places = map_new();
     g.results = map_new();
-    bool found = is_group(&g, u, (View){x, rows, (int)dims[0]});
-    if (found) compute_in_blocks(&g, m, r, x->def);
+    bool found = is_group(&g, u, (View){x, rows, (int)dims[0]}, (View){y, rows, (int)dims[0]});
+    if (found) compute_in_blocks(&g, m, r, r->first);
     band_free(&g);
     if (found) return;
   }
@@ -333,7 +299,7 @@ static void walk(Module *m, Region *r) {
   for (Op *op = r->first; op; op = op->next) {
     for (int i = 0; i < op->n_regions; i++) walk(m, op->regions[i]);
     const Op *max = maximum_of(op);
-    if (max) rewrite(m, r, max, &u);
+    if (max) rewrite(m, r, max, op->operands[0]->def->operands[0], &u);
   }
   vec_free(&u.all);
 }

@@ -49,6 +49,28 @@
 #define KEPT                                          \
   BIAS "  %k1 = stablehlo.multiply %lb, %s : " SCORES \
        "\n  %w = stablehlo.subtract %k1, %b : " SCORES "\n"
+/* %pad: the columns that an argument lets see, the first one among them */
+#define PAD                                                                                 \
+  "  %vs = stablehlo.slice %v [0:1, 0:" COLS ", 0:1] : (tensor<2x" COLS                     \
+  "x8xf32>) -> tensor<1x" COLS "x1xf32>\n"                                                  \
+  "  %vr = stablehlo.reshape %vs : (tensor<1x" COLS "x1xf32>) -> tensor<" COLS "xf32>\n"    \
+  "  %vb = stablehlo.broadcast_in_dim %vr, dims = [1] : (tensor<" COLS "xf32>) -> " NUMBERS \
+  "\n  %vz = stablehlo.constant dense<0.0> : " NUMBERS "\n" FLOATS("%pad", "GT", "%vb", "%vz")
+#define NEVER "  %never = stablehlo.constant dense<false> : " MASK "\n"
+/* First one mask, then the other */
+#define SEEN_TWICE                                                                            \
+  "  %w0 = stablehlo.select %all, %s, %f : tensor<2x" ROWS "x" COLS "xi1>, " SCORES           \
+  "\n  %all2 = stablehlo.broadcast_in_dim %pad, dims = [1, 2] : (" MASK ") -> tensor<2x" ROWS \
+  "x" COLS "xi1>\n  %w = stablehlo.select %all2, %w0, %f : tensor<2x" ROWS "x" COLS           \
+  "xi1>, " SCORES "\n"
+#define ADDED2                                                                             \
+  "  %all2 = stablehlo.broadcast_in_dim %m2, dims = [1, 2] : (" MASK ") -> tensor<2x" ROWS \
+  "x" COLS "xi1>\n  %none = stablehlo.constant dense<0.0> : " SCORES                       \
+  "\n  %b2 = stablehlo.select %all2, %none, %f : tensor<2x" ROWS "x" COLS "xi1>, " SCORES  \
+  "\n  %w = stablehlo.add %s, %b2 : " SCORES "\n"
+/* As softmax(where=) has it: what is exponentiated is selected a second time */
+#define TWIN \
+  SEEN "  %w2 = stablehlo.select %all, %s, %f : tensor<2x" ROWS "x" COLS "xi1>, " SCORES "\n"
 #define SHIFTED "  %k = stablehlo.add %i, %c : " COUNTS "\n"
 #define BACK "  %k = stablehlo.subtract %i, %c : " COUNTS "\n"
 
@@ -103,6 +125,23 @@ static const struct {
                                "  %n = stablehlo.compare GE, %k, %j : (" COUNTS ", " COUNTS
                                ") -> " MASK "\n  %m2 = stablehlo.or %m, %n : " MASK "\n",
      UNSEEN2, "-1.0e+30", "%p", 3},
+    {COMPARE("GE", "%i", "%j") PAD "  %m2 = stablehlo.and %m, %pad : " MASK "\n", SEEN2, "-1.0e+30",
+     "%p", 3},
+    {COMPARE("LT", "%i", "%j") PAD "  %n = stablehlo.not %pad : " MASK "\n"
+                                   "  %m2 = stablehlo.or %m, %n : " MASK "\n",
+     UNSEEN2, "-1.0e+30", "%p", 3},
+    {COMPARE("GE", "%i", "%j") PAD NEVER "  %m2 = stablehlo.select %m, %pad, %never : " MASK
+                                         ", " MASK "\n",
+     SEEN2, "-1.0e+30", "%p", 3},
+    {COMPARE("GE", "%i", "%j") PAD NEVER "  %m2 = stablehlo.select %never, %m, %pad : " MASK
+                                         ", " MASK "\n",
+     SEEN2, "-1.0e+30", "%p", 1}, /* nothing is known */
+    {COMPARE("GE", "%i", "%j") PAD "  %m2 = stablehlo.or %m, %pad : " MASK "\n", SEEN2, "-1.0e+30",
+     "%p", 1},
+    {COMPARE("GE", "%i", "%j") PAD, SEEN_TWICE, "-1.0e+30", "%p", 3},
+    {COMPARE("GE", "%i", "%j") PAD "  %m2 = stablehlo.and %pad, %m : " MASK "\n", ADDED2,
+     "-1.0e+30", "%p", 3},
+    {COMPARE("GE", "%i", "%j"), TWIN, "0xFF800000", "%p", 3},
 };
 
 /* Constants in hexadecimal: rows that are counted, a causal mask, as floats. */
@@ -142,7 +181,7 @@ static char *program(int c) {
       "  %%x = stablehlo.reduce(%%w init: %%low) applies stablehlo.maximum across dimensions = [2] "
       ": (" SCORES ", tensor<f32>) -> tensor<2x" ROWS "xf32>\n"
       "  %%xs = stablehlo.broadcast_in_dim %%x, dims = [0, 1] : (tensor<2x" ROWS "xf32>) -> " SCORES
-      "\n  %%d = stablehlo.subtract %%w, %%xs : " SCORES "\n"
+      "\n  %%d = stablehlo.subtract %s, %%xs : " SCORES "\n"
       "  %%e = stablehlo.exponential %%d : " SCORES "\n"
       "  %%zero = stablehlo.constant dense<0.0> : tensor<f32>\n"
       "  %%t = stablehlo.reduce(%%e init: %%zero) applies stablehlo.add across dimensions = [2] "
@@ -153,7 +192,7 @@ static char *program(int c) {
       "x "
       "[1] : (" SCORES ", tensor<2x" COLS "x8xf32>) -> tensor<2x" ROWS "x8xf32>\n"
       "  return %%y : tensor<2x" ROWS "x8xf32>\n}\n",
-      mask, cases[c].fill, cases[c].select,
+      mask, cases[c].fill, cases[c].select, strstr(cases[c].select, "%w2") ? "%w2" : "%w",
       !strcmp(cases[c].weights, "%r") ? "  %r = stablehlo.reverse %p, dims = [2] : " SCORES "\n"
                                       : "",
       cases[c].weights);

@@ -10,6 +10,8 @@
  * A worker that the kernel queued on its caller's CPU, because the others looked busy at that moment,
  * is of no use to jobs shorter than a slice of time, and may stay there for hundreds of them. When it
  * comes too late and finds itself there it moves away.
+ *
+ * The workers round, and treat denormals, as the job's caller does.
  */
 #include "base/base.h"
 
@@ -26,6 +28,7 @@ typedef struct Job {
   void (*fn)(void *, int64_t);
   void *arg;
   int64_t n;
+  unsigned modes;    /* of the caller's arithmetic: rounding, what becomes of denormals */
   atomic_llong next; /* first index not yet taken */
 } Job;
 
@@ -108,6 +111,7 @@ static void *worker(void *unused) {
       if (on_callers_cpu()) move_away();
       continue;
     }
+    __builtin_ia32_ldmxcsr(job->modes);
     work(job);
     leave();
   }
@@ -142,7 +146,7 @@ void pool_run(int64_t n, void (*fn)(void *arg, int64_t i), void *arg) {
     for (int64_t i = 0; i < n; i++) fn(arg, i);
     return;
   }
-  Job job = {.fn = fn, .arg = arg, .n = n};
+  Job job = {.fn = fn, .arg = arg, .n = n, .modes = __builtin_ia32_stmxcsr()};
   atomic_store_explicit(&callers_cpu, sched_getcpu(), memory_order_relaxed);
   pthread_mutex_lock(&lock);
   current = &job;

@@ -48,6 +48,14 @@ static const struct {
     {"chlo.erf_inv", erf_inv, 4, 0},
 };
 
+/* Denormals count as zero. */
+static double counted(double x, double least) { return fabs(x) < least ? copysign(0, x) : x; }
+
+/* What is less than the least normal number, or rounds to it, may be zero. */
+static bool both_tiny(double out, double want, double least) {
+  return fabs(want) < least * (1 + 1e-6) && fabs(out) <= least;
+}
+
 static Tensor *numbers(void) {
   static const float odd[] = {0.0f,       -0.0f,   INFINITY,  -INFINITY, NAN,     1e-45f,   -1e-45f,
                               88.72283f,  88.723f, -87.3365f, -87.34f,   -103.9f, -103.98f, -104.0f,
@@ -77,8 +85,9 @@ static void within_ulps(void **state) {
     Tensor *got = answer_of(text, x);
     const float *in = x->data, *out = got->data;
     for (int i = 0; i < N; i++) {
-      double want = functions[k].want((double)in[i]);
+      double want = functions[k].want(counted((double)in[i], FLT_MIN));
       float near = (float)want;
+      if (both_tiny((double)out[i], want, FLT_MIN)) continue;
       if ((isnan(near) && isnan(out[i])) || near == out[i]) continue;
       double ulp = (double)(nextafterf(fabsf(near), INFINITY) - fabsf(near));
       double most = MAX((functions[k].ulps + 0.5) * ulp, functions[k].least);
@@ -112,8 +121,9 @@ static void angles(void **state) {
   Tensor *got = answer_of2(text, y, x);
   const float *out = got->data;
   for (int i = 0; i < N; i++) {
-    double want = atan2((double)b[i], (double)a[i]);
+    double want = atan2(counted((double)b[i], FLT_MIN), counted((double)a[i], FLT_MIN));
     float near = (float)want;
+    if (both_tiny((double)out[i], want, FLT_MIN)) continue;
     if ((isnan(near) && isnan(out[i])) || (near == out[i] && !signbit(near) == !signbit(out[i])))
       continue;
     double ulp = (double)(nextafterf(fabsf(near), INFINITY) - fabsf(near));
@@ -167,6 +177,17 @@ static Tensor *wide_numbers(int seed) { /* a count that leaves part of a vector 
   return t;
 }
 
+static long double wide_value(int k, long double x, long double y) {
+  return wide_functions[k].want2 ? wide_functions[k].want2(x, y) : wide_functions[k].want(x);
+}
+
+static bool wide_near(int k, double out, long double want) {
+  double near = (double)want, ulp = nextafter(fabs(near), INFINITY) - fabs(near);
+  return both_tiny(out, near, DBL_MIN) || (isnan(near) && isnan(out)) ||
+         (near == out && signbit(near) == signbit(out)) ||
+         fabs((double)(out - want)) <= (wide_functions[k].ulps + 0.5) * ulp;
+}
+
 static void f64_within_ulps(void **state) {
   (void)state;
   Tensor *x = wide_numbers(1), *y = wide_numbers(2);
@@ -183,14 +204,14 @@ static void f64_within_ulps(void **state) {
     Tensor *got = two ? answer_of2(text, x, y) : answer_of(text, x);
     const double *a = x->data, *b = y->data, *out = got->data;
     for (int i = 0; i < n; i++) {
-      long double want = two ? wide_functions[k].want2((long double)a[i], (long double)b[i])
-                             : wide_functions[k].want((long double)a[i]);
-      double near = (double)want;
-      if ((isnan(near) && isnan(out[i])) || (near == out[i] && signbit(near) == signbit(out[i])))
-        continue;
-      double ulp = nextafter(fabs(near), INFINITY) - fabs(near);
-      if (!(fabs((double)(out[i] - want)) <= (wide_functions[k].ulps + 0.5) * ulp))
-        fail_msg("%s(%.17g, %.17g) is %.17g, not %.17g", op, a[i], b[i], out[i], near);
+      long double l = (long double)counted(a[i], DBL_MIN), r = (long double)counted(b[i], DBL_MIN);
+      long double want = wide_value(k, l, r),
+                  whole = wide_value(k, (long double)a[i], (long double)b[i]);
+      /* the C library sees denormals; its logarithms and powers a part of them */
+      bool parts = strstr(op, "log") || strstr(op, "power");
+      if (parts && (l != (long double)a[i] || r != (long double)b[i])) continue;
+      if (!wide_near(k, out[i], want) && !wide_near(k, out[i], whole))
+        fail_msg("%s(%.17g, %.17g) is %.17g, not %.17g", op, a[i], b[i], out[i], (double)want);
     }
     tensor_release(got);
   }
@@ -213,8 +234,9 @@ static void powers(void **state) {
     Tensor *got = answer_of(text, x);
     const float *in = x->data, *out = got->data, e = (float)exponents[k];
     for (int i = 0; i < N; i++) {
-      double want = pow((double)in[i], (double)e);
+      double want = pow(counted((double)in[i], FLT_MIN), (double)e);
       float near = (float)want;
+      if (both_tiny((double)out[i], want, FLT_MIN)) continue;
       if ((isnan(near) && isnan(out[i])) || (near == out[i] && !signbit(near) == !signbit(out[i])))
         continue;
       double ulp = (double)(nextafterf(fabsf(near), INFINITY) - fabsf(near));
@@ -243,7 +265,8 @@ static void quotients(void **state) {
     Tensor *got = answer_of(text, x);
     const float *in = x->data, *out = got->data, c = strtof(divisors[k], NULL);
     for (int i = 0; i < N; i++) {
-      float want = in[i] / c, least = 0x1p-90f;
+      float want = (float)counted((double)in[i], FLT_MIN) / c, least = 0x1p-90f;
+      if (both_tiny((double)out[i], (double)want, FLT_MIN)) continue;
       if ((isnan(want) && isnan(out[i])) || (want == out[i] && !signbit(want) == !signbit(out[i])))
         continue;
       bool tiny = fabsf(in[i]) < least || fabsf(want) < least;

@@ -7,6 +7,7 @@
 #include "interp/interp.h"
 #include "ir/wire.h"
 
+#include <pmmintrin.h>
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -244,6 +245,15 @@ static void program_drop(DevProgram *p) {
   dev_program_release(p);
 }
 
+/* Constants keep their denormals, also those of a caller for whom they count as zero, as JAX does. */
+static Err *compile_exactly(Dev *d, DevProgram *p) {
+  unsigned modes = _mm_getcsr();
+  _mm_setcsr(modes & ~(unsigned)(_MM_FLUSH_ZERO_MASK | _MM_DENORMALS_ZERO_MASK));
+  Err *e = d->ops->compile(p, p->module);
+  _mm_setcsr(modes);
+  return e;
+}
+
 Err *dev_compile(Dev *d, const Module *m, const DevCompileOpts *opts, DevProgram **out) {
   DevCompileOpts o = opts ? *opts : (DevCompileOpts){1, 1, false, false};
   o.replicas = MAX(o.replicas, 1);
@@ -265,7 +275,7 @@ Err *dev_compile(Dev *d, const Module *m, const DevCompileOpts *opts, DevProgram
     if (!e) pass_propagate(p->module, false);
   }
   if (!e) e = record_signature(p);
-  if (!e) e = d->ops->compile(p, p->module);
+  if (!e) e = compile_exactly(d, p);
   if (e) {
     program_drop(p);
     return e;

@@ -81,7 +81,36 @@ static void count_as_zero(void **state) {
   module_free(m);
 }
 
+/* Of constants, as they are, for a caller who has them count as zero. */
+static void constants_keep_them(void **state) {
+  (void)state;
+  setenv("WEFT_CACHE", "off", 1);
+  static const char text[] =
+      "func.func @main() -> tensor<f32> {\n"
+      "  %c = stablehlo.constant dense<1.0e-40> : tensor<f32>\n"
+      "  %n = stablehlo.negate %c : tensor<f32>\n"
+      "  %a = stablehlo.abs %n : tensor<f32>\n  return %a : tensor<f32>\n}\n";
+  Module *m = NULL;
+  Dev *dev = NULL;
+  DevProgram *prog = NULL;
+  Shards got = {0};
+  no_err(stablehlo_read("", str_from(text), &m));
+  no_err(dev_open("cpu", &dev));
+  unsigned modes = _mm_getcsr();
+  _mm_setcsr(modes | _MM_FLUSH_ZERO_ON | _MM_DENORMALS_ZERO_ON);
+  Err *e = dev_compile(dev, m, NULL, &prog);
+  _mm_setcsr(modes);
+  no_err(e);
+  no_err(dev->ops->run(prog, NULL, NULL, &got, NULL));
+  assert_true(*(float *)got.t[0]->data == TINY);
+  shards_free(&got);
+  dev_program_release(prog);
+  dev_close(dev);
+  module_free(m);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(count_as_zero)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(count_as_zero),
+                                     cmocka_unit_test(constants_keep_them)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

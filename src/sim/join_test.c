@@ -834,6 +834,112 @@ static void test_circle(void **state) {
   sim_report_free(estimate(text, "tpu-v5e"));
 }
 
+/* Two updates of weights of one shape: v6e and TPU7x make one loop of them, however large; the others
+ * bring the second one's arrays on chip meanwhile. */
+static void updates_in_pairs(void **state) {
+  (void)state;
+  static const char text[] =
+      "!t = tensor<640x768xf32>\n"
+      "func.func public @main(%p: !t, %g: !t, %m: !t, %q: !t, %h: !t, %n: !t, %l: "
+      "tensor<f32>) -> (!t, !t, !t, !t) {\n"
+      "  %s = stablehlo.broadcast_in_dim %l, dims = [] : (tensor<f32>) -> !t\n"
+      "  %a = stablehlo.multiply %m, %s : !t\n"
+      "  %b = stablehlo.add %a, %g : !t\n"
+      "  %c = stablehlo.sqrt %b : !t\n"
+      "  %d = stablehlo.subtract %p, %c : !t\n"
+      "  %e = stablehlo.multiply %n, %s : !t\n"
+      "  %f = stablehlo.add %e, %h : !t\n"
+      "  %i = stablehlo.sqrt %f : !t\n"
+      "  %j = stablehlo.subtract %q, %i : !t\n"
+      "  return %d, %b, %j, %f : !t, !t, !t, !t\n"
+      "}\n";
+  peak_near(text, "tpu-v6e", 18.75 * 1048576, 0.001);
+  peak_near(text, "tpu7x", 18.75 * 1048576, 0.001);
+  peak_near(text, "tpu-v5e", 24.375 * 1048576, 0.001);
+}
+
+/* A clipped convolution whose averages are taken: its kernel finds the bits, the pool clips for itself,
+ * and the pool's gradient is a kernel of its own, bits unpacked before it. */
+static void averages_of_clipped(void **state) {
+  (void)state;
+  static const char text[] =
+      "module {\n"
+      "  func.func public @main(%arg0: tensor<3x3x8x24xf32>, %arg1: "
+      "tensor<128x28x28x8xf32>, %arg2: tensor<128x14x14x24xf32>) -> (tensor<f32>, "
+      "tensor<3x3x8x24xf32>) {\n"
+      "    %0 = stablehlo.convolution(%arg1, %arg0) dim_numbers = [b, 0, 1, f]x[0, 1, i, "
+      "o]->[b, 0, 1, f], window = {stride = [1, 1], pad = [[1, 1], [1, 1]], lhs_dilate = "
+      "[1, 1], rhs_dilate = [1, 1], reverse = [false, false]} {batch_group_count = 1 : "
+      "i64, feature_group_count = 1 : i64, precision_config = [#stablehlo<precision "
+      "DEFAULT>, #stablehlo<precision DEFAULT>]} : (tensor<128x28x28x8xf32>, "
+      "tensor<3x3x8x24xf32>) -> tensor<128x28x28x24xf32>\n"
+      "    %1 = call @relu(%0) : (tensor<128x28x28x24xf32>) -> tensor<128x28x28x24xf32>\n"
+      "    %cst = stablehlo.constant dense<0.000000e+00> : tensor<f32>\n"
+      "    %2 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> "
+      "tensor<128x28x28x24xf32>\n"
+      "    %3 = stablehlo.compare GT, %0, %2, FLOAT : (tensor<128x28x28x24xf32>, "
+      "tensor<128x28x28x24xf32>) -> tensor<128x28x28x24xi1>\n"
+      "    %cst_0 = stablehlo.constant dense<0.000000e+00> : tensor<f32>\n"
+      "    %4 = stablehlo.broadcast_in_dim %cst_0, dims = [] : (tensor<f32>) -> tensor<f32>\n"
+      "    %5 = \"stablehlo.reduce_window\"(%1, %4) <{base_dilations = array<i64: 1, 1, 1, "
+      "1>, padding = dense<0> : tensor<4x2xi64>, window_dilations = array<i64: 1, 1, 1, "
+      "1>, window_dimensions = array<i64: 1, 2, 2, 1>, window_strides = array<i64: 1, 2, "
+      "2, 1>}> ({\n"
+      "    ^bb0(%arg3: tensor<f32>, %arg4: tensor<f32>):\n"
+      "      %16 = stablehlo.add %arg3, %arg4 : tensor<f32>\n"
+      "      stablehlo.return %16 : tensor<f32>\n"
+      "    }) : (tensor<128x28x28x24xf32>, tensor<f32>) -> tensor<128x14x14x24xf32>\n"
+      "    %6 = stablehlo.multiply %5, %arg2 : tensor<128x14x14x24xf32>\n"
+      "    %cst_1 = stablehlo.constant dense<0.000000e+00> : tensor<f32>\n"
+      "    %7 = stablehlo.reduce(%6 init: %cst_1) applies stablehlo.add across dimensions "
+      "= [0, 1, 2, 3] : (tensor<128x14x14x24xf32>, tensor<f32>) -> tensor<f32>\n"
+      "    %cst_2 = stablehlo.constant dense<1.000000e+00> : tensor<f32>\n"
+      "    %8 = stablehlo.broadcast_in_dim %cst_2, dims = [] : (tensor<f32>) -> "
+      "tensor<128x14x14x24xf32>\n"
+      "    %9 = stablehlo.multiply %8, %arg2 : tensor<128x14x14x24xf32>\n"
+      "    %cst_3 = stablehlo.constant dense<0.000000e+00> : tensor<f32>\n"
+      "    %10 = stablehlo.pad %9, %cst_3, low = [0, 1, 1, 0], high = [0, 1, 1, 0], "
+      "interior = [0, 1, 1, 0] : (tensor<128x14x14x24xf32>, tensor<f32>) -> "
+      "tensor<128x29x29x24xf32>\n"
+      "    %cst_4 = stablehlo.constant dense<0.000000e+00> : tensor<f32>\n"
+      "    %11 = stablehlo.broadcast_in_dim %cst_4, dims = [] : (tensor<f32>) -> "
+      "tensor<f32>\n"
+      "    %12 = \"stablehlo.reduce_window\"(%10, %11) <{base_dilations = array<i64: 1, 1, "
+      "1, 1>, padding = dense<0> : tensor<4x2xi64>, window_dilations = array<i64: 1, 1, 1, "
+      "1>, window_dimensions = array<i64: 1, 2, 2, 1>, window_strides = array<i64: 1, 1, "
+      "1, 1>}> ({\n"
+      "    ^bb0(%arg3: tensor<f32>, %arg4: tensor<f32>):\n"
+      "      %16 = stablehlo.add %arg3, %arg4 : tensor<f32>\n"
+      "      stablehlo.return %16 : tensor<f32>\n"
+      "    }) : (tensor<128x29x29x24xf32>, tensor<f32>) -> tensor<128x28x28x24xf32>\n"
+      "    %cst_5 = stablehlo.constant dense<0.000000e+00> : tensor<f32>\n"
+      "    %13 = stablehlo.broadcast_in_dim %cst_5, dims = [] : (tensor<f32>) -> "
+      "tensor<128x28x28x24xf32>\n"
+      "    %14 = stablehlo.select %3, %12, %13 : tensor<128x28x28x24xi1>, "
+      "tensor<128x28x28x24xf32>\n"
+      "    %15 = stablehlo.convolution(%arg1, %14) dim_numbers = [f, 0, 1, b]x[i, 0, 1, "
+      "o]->[0, 1, b, f], window = {stride = [1, 1], pad = [[1, 1], [1, 1]], lhs_dilate = "
+      "[1, 1], rhs_dilate = [1, 1], reverse = [false, false]} {batch_group_count = 1 : "
+      "i64, feature_group_count = 1 : i64, precision_config = [#stablehlo<precision "
+      "DEFAULT>, #stablehlo<precision DEFAULT>]} : (tensor<128x28x28x8xf32>, "
+      "tensor<128x28x28x24xf32>) -> tensor<3x3x8x24xf32>\n"
+      "    return %7, %15 : tensor<f32>, tensor<3x3x8x24xf32>\n"
+      "  }\n"
+      "  func.func private @relu(%arg0: tensor<128x28x28x24xf32>) -> "
+      "tensor<128x28x28x24xf32> {\n"
+      "    %cst = stablehlo.constant dense<0.000000e+00> : tensor<f32>\n"
+      "    %0 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> "
+      "tensor<128x28x28x24xf32>\n"
+      "    %1 = stablehlo.maximum %arg0, %0 : tensor<128x28x28x24xf32>\n"
+      "    return %1 : tensor<128x28x28x24xf32>\n"
+      "  }\n"
+      "}\n";
+  peak_near(text, "tpu-v3", 15675904, 0.001);
+  SimReport *r = estimate(text, "tpu-v3");
+  assert_true(r->cycles > 0.9 * 188958 && r->cycles < 1.1 * 188958);
+  sim_report_free(r);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_circle),
@@ -865,6 +971,8 @@ int main(void) {
       cmocka_unit_test(test_largest_and_least),
       cmocka_unit_test(test_short),
       cmocka_unit_test(test_softmax),
+      cmocka_unit_test(updates_in_pairs),
+      cmocka_unit_test(averages_of_clipped),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -52,6 +52,17 @@ static double window_work(const Law *law, const HNode *w, const HValue *ov, doub
   return MIN(out, in) * steps * law->dw / 4 * (hlo_bits(w->dt) < 32 ? law->vhalf : 1);
 }
 
+/* A mask whose bits are packed is unpacked by a kernel of its own before a windowed reduction: that
+ * writes a byte an element. */
+static double unpacked_before(const Law *law, const Kernel *k) {
+  double cycles = 0;
+  for (int i = 0; i < k->reads.n; i++) {
+    const HValue *v = k->reads.v[i];
+    if (v->packed) cycles += law->lbase + v->tiles * v->packed * law->loop.o[1];
+  }
+  return cycles;
+}
+
 /* Windowed reductions: estimated as a product is, when the compiler has an emitter for them (the
  * window's dimensions outside the tile, whole lanes); otherwise without an estimate. */
 static void cost_pool(Plan *p, Kernel *k) {
@@ -86,6 +97,7 @@ static void cost_pool(Plan *p, Kernel *k) {
   k->cycles = base + (rd + wr + work) / R + (R - 1) * MAX((rd + wr) / R + law->q, work / R);
   k->bound = SIM_MEMORY;
   k->util = MIN(1, (rd + wr) / k->cycles);
+  k->cycles += unpacked_before(law, k);
 }
 
 /* A softmax in one kernel: rows are read once and written once, and walked over on chip for the largest,

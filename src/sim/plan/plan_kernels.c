@@ -371,7 +371,7 @@ static int maker_to_join(Plan *p, int at, bool loops, Seen *seen) {
              !(w->node->soft && k->roots.v[0]->soft);
     }
     if (part || depends(p, at, v->kernel, true, seen)) continue;
-    if (joined_before(p, at, v, seen)) continue;
+    if (joined_before(p, at, v, seen) || (p->law->tpu && s->conv && k->pool)) continue;
     if (p->law->tpu && too_many_results(s, k)) continue;
     best = MAX(best, v->kernel);
   }

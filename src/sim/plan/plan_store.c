@@ -431,8 +431,8 @@ static bool spreads(const HNode *user, const HNode *x) {
 
 /* What a convolution makes, clipped (relu) and needed again only to know where it was clipped: the
  * clipped array and one bit an element are stored, up to 32 along a side of the image in a word, and
- * the array itself is not, unless the clipped one is pooled: then a kernel of its own finds the
- * bits. */
+ * the array itself is not. Where the clipped one is pooled, a kernel of its own finds the bits; but if
+ * only a pool reads it (no gradient of a maximum), that clips for itself. */
 static void store_mask(Plan *p, HNode *x) {
   HNode *mask = NULL, *clipped = NULL;
   for (int i = 0; i < x->n_users; i++) {
@@ -453,6 +453,10 @@ static void store_mask(Plan *p, HNode *x) {
   if (side < 8) return;
   HValue *v = plan_store(p, mask);
   v->packed = (int)side;
+  if (clipped->n_users == 1 && clipped->users[0]->kind == H_RWIN) {
+    plan_store(p, x);
+    return;
+  }
   for (int i = 0; i < clipped->n_users; i++) v->lone |= clipped->users[i]->kind == H_RWIN;
   plan_store(p, clipped);
 }

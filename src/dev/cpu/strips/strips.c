@@ -68,23 +68,37 @@ static bool op_ok(const Dag *d, const DagNode *n) {
   return by->kind == N_INPUT || by->kind == N_REDUCE || by->vec;
 }
 
+static bool is_join(const Op *op) { return op->kind == OP_PAD || op->kind == OP_CONCATENATE; }
+
+static bool pair_ok(const Dag *d, const DagNode *n) {
+  return n->kind == N_OP && n->op->kind == OP_COMPLEX && d->nodes.v[n->in[0]].t == DT_F32;
+}
+
 static bool node_ok(const Dag *d, const DagNode *n) {
-  if (!strip_type_ok(n->t) || n->in_mask || n->part) return false;
+  if (pair_ok(d, n)) return true;
+  if (!strip_type_ok(n->t) || (n->kind == N_REDUCE && n->mask)) return false;
   if (n->kind != N_OP) return true;
   if (n->op->kind == OP_IOTA) return strip_in_memory(n->t);
   if (n->op->kind == OP_GATHER && (n->t == DT_BF16 || n->t == DT_F16)) return false;
   if (n->n_in > MOST_OPERANDS) return false;
   for (int k = 0; k < n->n_in; k++)
     if (!strip_type_ok(d->nodes.v[n->in[k]].t)) return false;
-  return n->op->kind == OP_GATHER || op_ok(d, n);
+  return n->op->kind == OP_GATHER || is_join(n->op) || op_ok(d, n);
+}
+
+/* Parts are stored from the strips of the node. */
+static bool out_ok(const Dag *d, int out) {
+  if (d->out[out] < 0) return false;
+  bool pair = pair_ok(d, &d->nodes.v[d->out[out]]);
+  DType t = d->f->out[out].v->type->dtype;
+  return pair ? t == DT_C64 && d->f->out[out].full : strip_type_ok(t);
 }
 
 static bool graph_ok(const Dag *d) {
-  if (d->masks.n > 1) return false;
   for (int i = 0; i < d->nodes.n; i++)
     if (!node_ok(d, &d->nodes.v[i])) return false;
   for (int i = 0; i < d->n_out; i++)
-    if (d->out[i] < 0 || !strip_type_ok(d->f->out[i].v->type->dtype)) return false;
+    if (!out_ok(d, i)) return false;
   return true;
 }
 
@@ -158,6 +172,9 @@ static void plan_sweep(Strips *s, Sweep *w, const int *roots, int n_roots, int n
     else
       for (int k = 0; x->kind == N_OP && !kept && k < x->n_in; k++) last[operand(d, x, k)] = i;
   }
+  for (int i = 0; i < nodes; i++) /* parts are stored at the end */
+    for (int k = 0; wanted[i] && pair_ok(d, node_at(d, i)) && k < 2; k++)
+      last[operand(d, node_at(d, i), k)] = n;
   for (int k = 0; k < n_roots; k++) {
     last[roots[k]] = n;
     as_strip[roots[k]] |= k < n_strips;
@@ -172,31 +189,34 @@ static void plan_sweep(Strips *s, Sweep *w, const int *roots, int n_roots, int n
     if (!wanted[i] || (x->kind == N_SPLAT && slot[i] < 0)) continue;
     Do o = {
         .vec = x->vec, .t = x->t, .node = i, .out = -1, .row = -1, .buf = x->buf, .form = &x->lin};
-    o.kind = rounds                     ? DO_FN
-             : x->kind == N_INPUT       ? DO_READ
-             : x->kind == N_SPLAT       ? DO_SCALAR
-             : x->kind == N_REDUCE      ? (x->vec ? DO_SUM : DO_SCALAR)
-             : x->op->kind == OP_IOTA   ? DO_IOTA
-             : kept                     ? DO_KEPT
-             : x->op->kind == OP_GATHER ? DO_GATHER
-                                        : DO_FN;
+    o.kind = rounds                      ? DO_FN
+             : x->kind == N_INPUT        ? DO_READ
+             : x->kind == N_SPLAT        ? DO_SCALAR
+             : x->kind == N_REDUCE       ? (x->vec ? DO_SUM : DO_SCALAR)
+             : x->op->kind == OP_IOTA    ? DO_IOTA
+             : x->op->kind == OP_COMPLEX ? DO_PAIR
+             : kept                      ? DO_KEPT
+             : x->op->kind == OP_GATHER  ? DO_GATHER
+             : is_join(x->op)            ? DO_JOIN
+                                         : DO_FN;
     if (x->vec && !rounds) o.row = s->row[i];
-    if (o.kind == DO_FN || o.kind == DO_GATHER) {
-      o.fn = rounds ? strip_to_type(x->t) : strip_fn(x->op, x->vec);
-      o.after = rounds ? -1 : strip_after(x->op, o.fn);
+    o.mask = x->mask;
+    if (o.kind == DO_FN || o.kind == DO_GATHER || o.kind == DO_JOIN || o.kind == DO_PAIR) {
+      if (o.kind == DO_FN) o.fn = rounds ? strip_to_type(x->t) : strip_fn(x->op, x->vec);
+      if (o.kind == DO_FN) o.after = rounds ? -1 : strip_after(x->op, o.fn);
       o.n_in = rounds ? 1 : x->n_in;
       for (int k = 0; k < o.n_in; k++) {
         int from = o.in[k] = rounds ? i - nodes : operand(d, x, k);
         if (x->vec && !node_at(d, from)->vec) o.same |= 1u << k;
-        if (x->vec && last[from] == i && slot[from] >= 0 && node_at(d, from)->vec)
-          busy[slot[from]] = false;
+        bool over = last[from] == i && o.kind != DO_JOIN; /* what is written last */
+        if (x->vec && over && slot[from] >= 0 && node_at(d, from)->vec) busy[slot[from]] = false;
       }
       if (x->vec && o.row < 0 && o.kind == DO_FN) o.out = own_output(s, w, i, i == last_vec);
     }
     bool stays = !in_place(s) || last[i] < n; /* until it is copied or taken in */
-    bool in_memory =
-        o.kind == DO_READ && strip_in_memory(x->t) && stays && dag_vector_stride(d, &x->lin) == 1;
-    bool elsewhere = o.out >= 0 || o.row >= 0 || in_memory || o.kind == DO_SUM;
+    bool in_memory = o.kind == DO_READ && strip_in_memory(x->t) && stays && !x->mask &&
+                     dag_vector_stride(d, &x->lin) == 1;
+    bool elsewhere = o.out >= 0 || o.row >= 0 || in_memory || o.kind == DO_SUM || o.kind == DO_PAIR;
     if (x->vec && !elsewhere) slot[i] = slot_take(w, busy);
     o.slot = slot[i];
     *vec_push(&w->dos) = o;
@@ -421,6 +441,14 @@ static bool ends_ok(const Strips *s) {
   return true;
 }
 
+static int out_node(Strips *s, int out) {
+  const Dag *d = &s->d;
+  if (d->out[out] < 0) return -1;
+  const DagNode *n = &d->nodes.v[d->out[out]];
+  for (int k = 0; k < 2 && pair_ok(d, n); k++) s->part[2 * out + k] = operand(d, n, k);
+  return digits_of(d, d->out[out], false);
+}
+
 Strips *strips_new(const Fusion *f) {
   const StripSimd *simd = simd_here();
   if (!simd) return NULL;
@@ -433,7 +461,8 @@ Strips *strips_new(const Fusion *f) {
   err_free(e);
   s->out = xcalloc((size_t)d->n_out + 1, sizeof *s->out);
   s->reduces = xcalloc((size_t)d->reduces.n + 1, sizeof *s->reduces);
-  for (int i = 0; i < d->n_out && ok; i++) s->out[i] = digits_of(d, d->out[i], false);
+  s->part = xcalloc((size_t)d->n_out * 2 + 1, sizeof *s->part);
+  for (int i = 0; i < d->n_out && ok; i++) s->out[i] = out_node(s, i);
   for (int i = 0; i < d->reduces.n && ok; i++) ok = reduce_of(d, &d->reduces.v[i], &s->reduces[i]);
   for (int i = 0; i < d->reduces.n && ok; i++) {
     s->reduces[i].first = s->n_sums;
@@ -458,7 +487,8 @@ Strips *strips_new(const Fusion *f) {
   fill_constants(s);
   int slots = 2 * MOST_SUMS; /* strips_finish */
   for (int k = 0; k <= s->sweeps; k++) slots = MAX(slots, s->sweep[k].n_slots);
-  size_t pointers = (size_t)d->nodes.n * 2 * (2 * sizeof(void *) + sizeof(int64_t));
+  size_t pointers = (size_t)d->nodes.n * 2 * (2 * sizeof(void *) + sizeof(int64_t)) +
+                    (size_t)d->masks.n * 2 * sizeof(int64_t);
   s->slots_at = (pointers + (size_t)d->nodes.n * 2 * SCALAR_BYTES + 63) / 64 * 64;
   s->sums_at = s->slots_at + (size_t)slots * STRIP_BYTES;
   s->sum_bytes = s->across ? STRIP_BYTES : 16 * (size_t)simd->lanes * 4;
@@ -489,6 +519,7 @@ void strips_free(Strips *s) {
   free(s->sweep);
   free(s->reduces);
   free(s->out);
+  free(s->part);
   free(s->row);
   dag_free(&s->d);
   free(s);

@@ -3,8 +3,8 @@
  * is what the generated code would, digit for digit, because the loops are cut alike (shape.h) and
  * the formulas are the same (math_forms.h).
  *
- * For floats and integers of up to 32 bits and i1, elementwise and reductions; not for masks (pad,
- * concatenate), complex or wide types. */
+ * For floats and integers of up to 32 bits, i1 and the parts of complex<f32>: elementwise, reductions,
+ * pieces joined and padded; not for f64 and i64. */
 #ifndef WEFT_DEV_CPU_STRIPS_H
 #define WEFT_DEV_CPU_STRIPS_H
 

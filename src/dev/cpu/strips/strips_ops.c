@@ -134,10 +134,10 @@ static int fn_of_bool(OpKind k) {
 static int fn_of_compare(const Op *op, DType t) {
   static const char *const directions[] = {"EQ", "NE", "GE", "GT", "LE", "LT"};
   Str dir = op_str(op, "comparison_direction");
-  if (str_is(op_str(op, "compare_type"), "TOTALORDER") && is_real(t)) return -1;
+  bool total = str_is(op_str(op, "compare_type"), "TOTALORDER");
   int at = 0;
   while (at < 5 && !str_is(dir, directions[at])) at++;
-  if (is_real(t)) return STRIP_eq + at;
+  if (is_real(t)) return (total ? STRIP_t_eq : STRIP_eq) + at;
   if (at < 2) return STRIP_i_eq + at;
   return t == DT_I1 ? -1 : t == DT_U32 ? STRIP_u_ge + at - 2 : STRIP_i_eq + at;
 }

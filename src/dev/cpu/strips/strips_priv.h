@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 /* f32, i32 and u32 lie in strips as in memory; i1 as 0 or -1 of 32 bits; narrower integers as i32; bf16
- * and f16 as f32, which may have more digits (emit_priv.h). u_: of u32, i_: of both or of i32; _one:
+ * and f16 as f32, which may have more digits (emit_priv.h). u_: of u32, i_: of both or of i32, t_: f32 in the total order; _one:
  * of one number, to be had n times. */
 /* clang-format off */
 #define STRIP_FNS(X)                                                                              \
@@ -20,7 +20,7 @@
   X(to_i8) X(to_u8) X(to_i16) X(to_u16) X(f_to_u) X(f_to_i8) X(f_to_u8) X(f_to_i16) X(f_to_u16)   \
   X(u_to_f) X(i_div) X(i_rem) X(u_div) X(u_rem) X(i_sign) X(i_clamp) X(popcnt) X(clz)             \
   X(sin) X(cos) X(tan) X(power) X(rem) X(sin_one) X(cos_one) X(tan_one) X(power_one) X(rem_one)   \
-  X(atan2)                                                                                        \
+  X(t_eq) X(t_ne) X(t_ge) X(t_gt) X(t_le) X(t_lt) X(atan2)                                                                                        \
   X(threefry_first) X(threefry_second) X(threefry_both)
 #define STRIP_SUMS(X) X(add) X(mul) X(max) X(min) X(i_add) X(i_mul) X(i_max) X(i_min) X(u_max) X(u_min) X(and) X(or) X(xor)
 /* clang-format on */

@@ -57,10 +57,65 @@ static void gather(const Run *r, const Do *o, const void *const *from, int64_t a
   }
 }
 
+/* ---- conditions ---- */
+
+/* Places of the vector loop for which 0 <= at + stride * i < size. */
+static void range_of(int64_t at, int64_t stride, int64_t size, int64_t *from, int64_t *to) {
+  if (stride < 0) at = size - 1 - at, stride = -stride; /* the same from the other end */
+  if (!stride) {
+    *to = at >= 0 && at < size ? INT64_MAX : 0;
+    return;
+  }
+  if (at < 0) *from = (-at + stride - 1) / stride;
+  *to = at < size ? (size - at + stride - 1) / stride : 0;
+}
+
+static void find_conditions(Run *r) {
+  const Dag *d = &r->s->d;
+  r->holds_from[0] = 0;
+  r->holds_to[0] = INT64_MAX;
+  for (int i = 1; i < d->masks.n; i++) {
+    const DagMask *m = &d->masks.v[i];
+    int64_t from = 0, to = INT64_MAX;
+    range_of(at_line(r, &m->form), dag_vector_stride(d, &m->form), m->size, &from, &to);
+    r->holds_from[i] = MAX(from, r->holds_from[m->parent]);
+    r->holds_to[i] = MIN(to, r->holds_to[m->parent]);
+  }
+}
+
+static bool holds(const Run *r, int mask) { return r->holds_from[mask] < r->holds_to[mask]; }
+
+/* The operands of a join to a strip of n from lo on. */
+static void join(const Run *r, const Do *o, char *to, int64_t lo, int64_t n) {
+  const DagNode *x = &r->s->d.nodes.v[o->node];
+  for (int k = o->n_in - 1; k >= 0; k--) {
+    bool same = o->same >> k & 1, rest = k == o->n_in - 1;
+    int64_t a = rest ? 0 : MAX(r->holds_from[x->in_mask[k]] - lo, 0),
+            b = rest ? n : MIN(r->holds_to[x->in_mask[k]] - lo, n);
+    const char *from = (same ? r->scalar : r->strip)[o->in[k]];
+    if (a >= b) continue;
+    if (same)
+      strip_fill((uint32_t *)(void *)(to + a * 4), *(const uint32_t *)(const void *)from, b - a);
+    else memcpy(to + a * 4, from + a * 4, (size_t)(b - a) * 4);
+  }
+}
+
+/* One of them, the same along the line. */
+static uint32_t join_one(const Run *r, const Do *o) {
+  int k = 0;
+  while (k < o->n_in - 1 && !holds(r, r->s->d.nodes.v[o->node].in_mask[k])) k++;
+  return *(const uint32_t *)r->scalar[o->in[k]];
+}
+
 /* ---- a line: the vector loop at one place of all the others ---- */
+
+static uint32_t read_one(const Run *r, const Do *o) {
+  return holds(r, o->mask) ? strip_element(o->t, r->bufs[o->buf], at_line(r, o->form)) : 0;
+}
 
 /* What is the same along it. */
 static void begin_line(Run *r, int64_t n) {
+  find_conditions(r);
   for (int i = 0; i < r->w->dos.n; i++) {
     const Do *o = &r->w->dos.v[i];
     if (o->vec) {
@@ -70,8 +125,8 @@ static void begin_line(Run *r, int64_t n) {
     }
     uint32_t *v = (uint32_t *)(uintptr_t)r->scalar[o->node];
     int lanes = r->s->simd->lanes;
-    if (o->kind == DO_READ)
-      strip_fill(v, strip_element(o->t, r->bufs[o->buf], at_line(r, o->form)), lanes);
+    if (o->kind == DO_READ) strip_fill(v, read_one(r, o), lanes);
+    if (o->kind == DO_JOIN) strip_fill(v, join_one(r, o), lanes);
     if (o->kind == DO_IOTA) strip_fill(v, number(o->t, at_line(r, o->form)), lanes);
     if (o->kind == DO_FN) call(r, o, r->scalar, v, lanes);
     if (o->kind == DO_GATHER) gather(r, o, r->scalar, at_line(r, o->form), 0, v, lanes);
@@ -92,6 +147,12 @@ static void read_strip(Run *r, const Do *o, int64_t lo, int64_t n) {
   }
   uint32_t *to = (uint32_t *)(r->slots + (size_t)o->slot * STRIP_BYTES);
   r->strip[o->node] = to;
+  if (o->mask) { /* what lies elsewhere may not be there */
+    int64_t a = MAX(r->holds_from[o->mask] - lo, 0), b = MIN(r->holds_to[o->mask] - lo, n);
+    strip_fill(to, 0, n);
+    if (a >= b) return;
+    to += a, at += stride * a, n = b - a;
+  }
   if (stride == 1) {
     const void *in[3] = {(const char *)base + at * dtype_bytes(o->t)};
     r->s->simd->fn[strip_load(o->t)](to, in, 0, n);
@@ -107,7 +168,25 @@ static void number_strip(Run *r, const Do *o, int64_t lo, int64_t n) {
   for (int64_t i = 0; i < n; i++, at += stride) to[i] = number(o->t, at);
 }
 
+/* Complex numbers, their parts one after the other. */
+static void store_pairs(const Run *r, int out, int64_t lo, int64_t n) {
+  const Dag *d = &r->s->d;
+  const Affine *form = &d->out_lin[out];
+  int64_t stride = dag_vector_stride(d, form), at = at_line(r, form) + stride * lo;
+  uint32_t *base = r->bufs[r->s->f->n_in + out];
+  for (int part = 0; part < 2; part++) {
+    int from = r->s->part[2 * out + part];
+    bool same = !d->nodes.v[from % d->nodes.n].vec;
+    const uint32_t *v = (same ? r->scalar : r->strip)[from];
+    for (int64_t i = 0; i < n; i++) base[2 * (at + stride * i) + part] = v[same ? 0 : i];
+  }
+}
+
 static void store_strip(Run *r, int out, int64_t lo, int64_t n) {
+  if (r->s->f->out[out].v->type->dtype == DT_C64) {
+    store_pairs(r, out, lo, n);
+    return;
+  }
   const Dag *d = &r->s->d;
   DType t = r->s->f->out[out].v->type->dtype;
   const Affine *form = &d->out_lin[out];
@@ -180,6 +259,12 @@ static void do_strip(Run *r, int64_t task, int64_t lo, int64_t n) {
       read_strip(r, o, lo, n);
     } else if (o->kind == DO_IOTA) {
       number_strip(r, o, lo, n);
+    } else if (o->kind == DO_JOIN) {
+      char *to = o->row >= 0 ? row_at(r, o->row, lo) : r->slots + (size_t)o->slot * STRIP_BYTES;
+      join(r, o, to, lo, n);
+      r->strip[o->node] = to;
+    } else if (o->kind == DO_PAIR) {
+      continue; /* stored from its parts */
     } else if (o->kind == DO_SUM) {
       r->strip[o->node] = sum_of_node(r, o->node);
     } else if (o->kind == DO_KEPT) {
@@ -258,7 +343,9 @@ static Run begin(const Strips *s, void *const *bufs) {
   Run r = {.s = s, .w = s->sweep, .bufs = bufs, .strip = (const void **)(void *)p};
   r.scalar = r.strip + n;
   r.at = (int64_t *)(r.scalar + n);
-  char *scalars = (char *)(r.at + n);
+  r.holds_from = r.at + n;
+  r.holds_to = r.holds_from + s->d.masks.n;
+  char *scalars = (char *)(r.holds_to + s->d.masks.n);
   r.slots = p + s->slots_at;
   r.sums = p + s->sums_at;
   r.temps = p + s->temps_at;

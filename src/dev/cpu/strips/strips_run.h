@@ -9,7 +9,7 @@
 #define STRIP 512 /* a multiple of what sums take at a time: 4 vectors */
 #define STRIP_BYTES (STRIP * 4)
 #define SCALAR_BYTES 64
-#define MOST_OPERANDS 4
+#define MOST_OPERANDS 8
 #define MOST_SUMS 4 /* operands of a reduction */
 
 typedef enum DoKind {
@@ -19,7 +19,9 @@ typedef enum DoKind {
   DO_IOTA,
   DO_SCALAR,
   DO_KEPT,
-  DO_SUM /* of rows side by side */
+  DO_SUM,  /* of rows side by side */
+  DO_JOIN, /* operands where their conditions hold; the last one elsewhere */
+  DO_PAIR  /* a complex number, stored from its parts */
 } DoKind;
 
 /* One node in one sweep. A node that does not differ along the vector loop is a scalar, computed once
@@ -29,6 +31,7 @@ typedef struct Do {
   bool vec;
   DType t;
   int node, slot;                  /* node: see Strips */
+  int mask;                        /* DO_READ: condition under which there is something */
   int row;                         /* DO_KEPT, DO_FN: the kept row that it is in; -1 */
   int fn, n_in, in[MOST_OPERANDS]; /* DO_FN, DO_GATHER: nodes */
   int after;                       /* DO_FN: done to the result; -1 */
@@ -81,7 +84,8 @@ struct Strips {
   int task_loops, sweeps;
   Sweep *sweep; /* sweeps of them, and one more: what comes after */
   StripReduce *reduces;
-  int *out; /* nodes */
+  int *out;  /* nodes */
+  int *part; /* two for each output: of complex ones, the nodes */
   SplitShape split;
   bool across; /* rows lie side by side, an element of each in a strip */
   RunShape runs;
@@ -101,6 +105,7 @@ typedef struct Run {
   void *const *bufs;
   const void **strip, **scalar; /* by node: where it is now */
   int64_t *at; /* by node: of what is read or made in memory, the line's beginning */
+  int64_t *holds_from, *holds_to; /* by condition: where along the vector loop */
   char *slots, *sums, *temps, *rows;
   int64_t iv[MAX_LOOPS];
   bool in_part; /* sums are added up there */

@@ -309,6 +309,15 @@ LOOP1(i_sign, I, I, (x >> 31) - (x > 0))
 LOOP3(i_clamp, I, I, pick_i(pick_i(x > y, x, y) < z, pick_i(x > y, x, y), z))
 LOOP2(atan2, F, F, form_atan2(x, y))
 
+/* The order of the bits, sign and magnitude. */
+INLINE I total(F x) { return (I)x ^ (I)((U)((I)x >> 31) >> 1); }
+LOOP2(t_eq, F, I, total(x) == total(y))
+LOOP2(t_ne, F, I, total(x) != total(y))
+LOOP2(t_ge, F, I, total(x) >= total(y))
+LOOP2(t_gt, F, I, total(x) > total(y))
+LOOP2(t_le, F, I, total(x) <= total(y))
+LOOP2(t_lt, F, I, total(x) < total(y))
+
 /* T: of the operands. x and y are one each. */
 #define EACH(name, T, expr)                                                                \
   FN static void strip_##name(void *to, const void *const *in, unsigned same, int64_t n) { \

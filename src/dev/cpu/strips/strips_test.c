@@ -191,6 +191,18 @@ static char *filled(const char *pattern, int64_t n, int64_t m, const char *t, co
   return text;
 }
 
+/* @x and [@]: given. malloc'd */
+static char *filled_at(const char *pattern, const char *size, const char *dim) {
+  Buf b = {0};
+  for (const char *p = pattern; *p; p++) {
+    if (*p == '@' && (p[1] == 'x' || p[1] == ']')) buf_cstr(&b, p[1] == 'x' ? size : dim);
+    else buf_str(&b, (Str){p, 1});
+  }
+  char *text = xasprintf("%.*s", (int)b.n, b.p);
+  buf_free(&b);
+  return text;
+}
+
 static void check_filled(const char *pattern, const char *t, const char *u) {
   for (int i = 0; i < COUNT_OF(sizes); i++) {
     char *text = filled(pattern, sizes[i][0], sizes[i][1], t, u);
@@ -286,10 +298,61 @@ static void together(void **state) {
     }
 }
 
+/* Pieces and edges: what lies elsewhere is not read. */
+static void joined(void **state) {
+  (void)state;
+  static const char pattern[] =
+      "func.func @main(%x: tensor<$nx$mxf32>) -> tensor<$txf32> {\n"
+      "  %z = stablehlo.constant dense<0.25> : tensor<f32>\n"
+      "  %e = stablehlo.exponential %x : tensor<$nx$mxf32>\n"
+      "  %c = stablehlo.concatenate %x, %e, %x, dim = 0 : (tensor<$nx$mxf32>, "
+      "tensor<$nx$mxf32>, tensor<$nx$mxf32>) -> tensor<$txf32>\n"
+      "  %r = stablehlo.reverse %x, dims = [1] : tensor<$nx$mxf32>\n"
+      "  %p = stablehlo.pad %r, %z, low = [$n, 0], high = [$n, 0], interior = [0, 0] : "
+      "(tensor<$nx$mxf32>, tensor<f32>) -> tensor<$txf32>\n"
+      "  %w = stablehlo.pad %c, %z, low = [0, 2], high = [0, -2], interior = [0, 0] : "
+      "(tensor<$txf32>, tensor<f32>) -> tensor<$txf32>\n"
+      "  %a = stablehlo.add %c, %p : tensor<$txf32>\n"
+      "  %s = stablehlo.multiply %a, %w : tensor<$txf32>\n"
+      "  %m = stablehlo.reduce(%s init: %z) applies stablehlo.add across dimensions = [$u] : "
+      "(tensor<$txf32>, tensor<f32>) -> tensor<@xf32>\n"
+      "  %b = stablehlo.broadcast_in_dim %m, dims = [@] : (tensor<@xf32>) -> tensor<$txf32>\n"
+      "  %q = stablehlo.compare LT, %b, %w, TOTALORDER : (tensor<$txf32>, tensor<$txf32>) -> "
+      "tensor<$txi1>\n"
+      "  %o = stablehlo.select %q, %s, %b : tensor<$txi1>, tensor<$txf32>\n"
+      "  return %o : tensor<$txf32>\n}\n";
+  for (int i = 0; i < COUNT_OF(sizes); i++)
+    for (int along = 0; along < 2; along++) {
+      int64_t n = sizes[i][0], m = sizes[i][1];
+      char t[48], kept[24];
+      snprintf(t, sizeof t, "%lldx%lld", (long long)(3 * n), (long long)m);
+      snprintf(kept, sizeof kept, "%lld", (long long)(along ? 3 * n : m));
+      char *text = filled(pattern, n, m, t, along ? "1" : "0"), *whole;
+      whole = filled_at(text, kept, along ? "0" : "1");
+      check(whole, n, m);
+      free(text);
+      free(whole);
+    }
+}
+
+/* Parts of complex numbers, which are in memory only. */
+static void pairs(void **state) {
+  (void)state;
+  check_filled("func.func @main(%x: tensor<$nx$mxf32>) -> tensor<$nx$mxcomplex<f32>> {\n"
+               "  %e = stablehlo.cosine %x : tensor<$nx$mxf32>\n"
+               "  %c = stablehlo.complex %x, %e : tensor<$nx$mxcomplex<f32>>\n"
+               "  %b = stablehlo.optimization_barrier %c : tensor<$nx$mxcomplex<f32>>\n"
+               "  %m = stablehlo.multiply %b, %b : tensor<$nx$mxcomplex<f32>>\n"
+               "  %a = stablehlo.add %m, %b : tensor<$nx$mxcomplex<f32>>\n"
+               "  return %a : tensor<$nx$mxcomplex<f32>>\n}\n",
+               "", "");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(elementwise), cmocka_unit_test(reductions),
                                      cmocka_unit_test(softmax),     cmocka_unit_test(integers),
                                      cmocka_unit_test(narrow),      cmocka_unit_test(kept_wider),
-                                     cmocka_unit_test(by_lanes),    cmocka_unit_test(together)};
+                                     cmocka_unit_test(by_lanes),    cmocka_unit_test(together),
+                                     cmocka_unit_test(joined),      cmocka_unit_test(pairs)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Programs of a few operations start without generated code: their fusions run as strips. A program
+/* Small programs start without generated code: their fusions run as strips. A program
  * that runs again gets its code before its second run, if strips take much longer; if not, what they
  * cost more is added up from run to run, and when that comes to a part of what the code takes, a thread
  * beside the runs makes it. So it does in a first run that is long, which goes on with the code from its

@@ -63,11 +63,50 @@ static void test_updates(void **state) {
   peak_near(text, "tpu-v2", 2405376, 0.005);
 }
 
+/* f32[rows,cols] whose last `by` rows are put before the others. */
+static void roll(int rows, int cols, int by, const char *chip, double cycles, double peak) {
+  char text[1024];
+  snprintf(text, sizeof text,
+           "func.func public @main(%%x: tensor<%dx%dxf32>) -> tensor<%dx%dxf32> {\n"
+           "  %%a = stablehlo.slice %%x [%d:%d, 0:%d] : (tensor<%dx%dxf32>) -> tensor<%dx%dxf32>\n"
+           "  %%b = stablehlo.slice %%x [0:%d, 0:%d] : (tensor<%dx%dxf32>) -> tensor<%dx%dxf32>\n"
+           "  %%y = stablehlo.concatenate %%a, %%b, dim = 0 : (tensor<%dx%dxf32>, "
+           "tensor<%dx%dxf32>) -> tensor<%dx%dxf32>\n"
+           "  return %%y : tensor<%dx%dxf32>\n}\n",
+           rows, cols, rows, cols, rows - by, rows, cols, rows, cols, by, cols, rows - by, cols,
+           rows, cols, rows - by, cols, by, cols, rows - by, cols, rows, cols, rows, cols);
+  check(text, chip, cycles, peak);
+}
+
+/* Pieces of different sizes are cut out first; one that lies where it was is not fetched for a short cut. */
+static void test_rolls(void **state) {
+  (void)state;
+  roll(64, 256, 8, "tpu-v5e", 2127, 196608);
+  roll(64, 256, 3, "tpu-v5e", 3984, 135168);
+}
+
+/* Two columns reflected on either side, which jax.numpy puts together one after the other. */
+static void test_reflection(void **state) {
+  (void)state;
+  const char *text =
+      "func.func public @main(%x: tensor<64x256xf32>) -> tensor<64x260xf32> {\n"
+      "  %a = stablehlo.slice %x [0:64, 1:3] : (tensor<64x256xf32>) -> tensor<64x2xf32>\n"
+      "  %b = stablehlo.reverse %a, dims = [1] : tensor<64x2xf32>\n"
+      "  %c = stablehlo.concatenate %b, %x, dim = 1 : (tensor<64x2xf32>, tensor<64x256xf32>) -> "
+      "tensor<64x258xf32>\n"
+      "  %d = stablehlo.slice %x [0:64, 253:255] : (tensor<64x256xf32>) -> tensor<64x2xf32>\n"
+      "  %e = stablehlo.reverse %d, dims = [1] : tensor<64x2xf32>\n"
+      "  %y = stablehlo.concatenate %c, %e, dim = 1 : (tensor<64x258xf32>, tensor<64x2xf32>) -> "
+      "tensor<64x260xf32>\n"
+      "  return %y : tensor<64x260xf32>\n}\n";
+  check(text, "tpu-v5e", 4378, 327680);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_whole_lanes),
-      cmocka_unit_test(test_sliding_windows),
-      cmocka_unit_test(test_updates),
+      cmocka_unit_test(test_whole_lanes), cmocka_unit_test(test_sliding_windows),
+      cmocka_unit_test(test_updates),     cmocka_unit_test(test_rolls),
+      cmocka_unit_test(test_reflection),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,7 +21,8 @@ static double up(double x, double m) { return ceil(x / m) * m; }
 static double traffic(const Kernel *k) {
   double b = 0;
   for (int i = 0; i < k->reads.n; i++)
-    if (k->reads.v[i]->space == SP_HBM) b += k->reads.v[i]->bytes;
+    if (k->reads.v[i]->space == SP_HBM)
+      b += k->reads.v[i]->bytes * tpu_read_fraction(k, k->reads.v[i]);
   for (int i = 0; i < k->roots.n; i++) {
     const HValue *v = k->roots.v[i]->val;
     if (v && !v->dropped && v->space == SP_HBM && !v->alias) b += v->bytes;
@@ -225,6 +226,29 @@ static bool moves_elements(const Kernel *k) {
   return !tiles_stay; /* else a plain copy */
 }
 
+#define SLIVER \
+  512 /* of the largest piece's length is that of the least: between 128 and 700 times */
+
+/* Slivers on both sides of an array: put together by an operation of its own. */
+static bool slivers(const Kernel *k) {
+  const HNode *n = k->roots.v[0];
+  int64_t least = INT64_MAX, most = 0;
+  if (n->kind != H_CONCAT || n->n_in < 3) return false;
+  for (int i = 0; i < n->n_in; i++) {
+    int64_t d = n->in[i]->d[n->index];
+    least = MIN(least, d), most = MAX(most, d);
+  }
+  return most > SLIVER * least;
+}
+
+/* Is it reversed along a dimension of its tiles? */
+static bool turns_round(const HNode *n) {
+  for (int i = 0; i < n->n_dims && n->kind == H_REVERSE && n->val; i++)
+    if (n->rank < 2 || n->dims[i] == n->val->order[0] || n->dims[i] == n->val->order[1])
+      return true;
+  return false;
+}
+
 static bool updates(const Kernel *k) {
   for (int i = 0; i < k->roots.n; i++)
     if (k->roots.v[i]->kind == H_DUS) return true;
@@ -308,7 +332,8 @@ void tpu_cost(Plan *p, Kernel *k) {
     k->costed = root->op == OP_BITCAST_CONVERT;
     k->modelled = !k->costed;
   }
-  if (moves_elements(k) || skips(k) || (plan_slice_of_tiles(p, k) && root->val->space == SP_VMEM))
+  if (moves_elements(k) || skips(k) || slivers(k) || turns_round(root) ||
+      (plan_slice_of_tiles(p, k) && root->val->space == SP_VMEM))
     k->costed = false, k->modelled = true; /* no estimate exists */
   double share = share_of_round(p, k);
   k->cycles *= share;

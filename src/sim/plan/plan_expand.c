@@ -264,8 +264,25 @@ static void multiply_and_add(Expand *x, HNode *n) {
   become(n, H_RESHAPE, OP_RESHAPE, x, 1, &r);
 }
 
+/* What is put together and then again along the same dimension is put together at once. */
+static void join_at_once(Expand *x, HNode *n) {
+  for (int i = 0; i < n->n_in; i++) {
+    HNode *y = n->in[i], *all[64];
+    if (y->kind != H_CONCAT || y->index != n->index || y->comp != n->comp || y->n_users != 1 ||
+        y->is_output || y->part || n->part || n->n_in + y->n_in > COUNT_OF(all))
+      continue;
+    int k = 0;
+    for (int q = 0; q < i; q++) all[k++] = n->in[q];
+    for (int q = 0; q < y->n_in; q++) all[k++] = y->in[q];
+    for (int q = i + 1; q < n->n_in; q++) all[k++] = n->in[q];
+    y->dead = true;
+    become(n, n->kind, n->op, x, k, all);
+  }
+}
+
 static void expand(Expand *x, HNode *n) {
   switch (n->kind) {
+  case H_CONCAT: join_at_once(x, n); break;
   case H_BCAST: row_to_vector(x, n); break;
   case H_CONV:
     if (n->conv->is_conv) plan_split_groups(x->g, n);

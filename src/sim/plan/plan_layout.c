@@ -245,7 +245,11 @@ static bool only_rounded(const Plan *p, const HValue *v) {
 const HValue *plan_sliced_of(const Kernel *k, const HNode *n) {
   if (n->kind != H_SLICE && n->kind != H_DSLICE) return NULL;
   const HValue *v = n->in[0]->val;
-  return k->roots.n == 1 && v && v->node->rank == n->rank && v->bytes > 0 ? v : NULL;
+  for (int i = 0; i < k->roots.n; i++) /* perhaps several, of a matrix */
+    if ((k->roots.n > 1 && (n->rank > 2 || n->comp->parent)) || k->roots.v[i]->kind != n->kind ||
+        k->roots.v[i]->in[0] != n->in[0])
+      return NULL;
+  return v && v->node->rank == n->rank && v->bytes > 0 ? v : NULL;
 }
 
 /* Is it a stack that a loop writes slice by slice, in the loop or after it? */

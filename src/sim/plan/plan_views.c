@@ -86,7 +86,7 @@ bool plan_written_in_place(const Law *law, const HNode *n) {
   if (!law->tpu || n->kind != H_CONCAT || n->rank < 2 || n->rank > 64) return false;
   for (int i = 0; i < n->n_in; i++) {
     const HNode *x = cut_from(n->in[i], n, 0);
-    if (!x || n->in[i]->n_users > 1) return false;
+    if (!x || n->in[i]->n_users > 1 || hlo_count(n->in[i]) != hlo_count(n->in[0])) return false;
     value_order_default(law, x, order);
     if (end % (n->index == order[0] ? 128 : n->index == order[1] ? 8 : 1)) return false;
     end += n->in[i]->d[n->index];

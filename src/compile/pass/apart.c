@@ -2,10 +2,11 @@
  *
  *   f(concatenate(a, b, c), y) = concatenate(f(a, y[.., 0]), f(b, y[.., 1]), f(c, y[.., 2]))
  *
- * where a, b and c are single columns, [.., 1], and nobody else wants them side by side. Vectors of three,
- * quaternions and boxes are computed with so, and what reads a column back (simplify) finds it: a chain of
- * products and sums of such things becomes one loop over their number, its results woven together
- * at the end. */
+ * where a, b and c are single columns, [.., 1], or the planes of a stack, [1, ..], and nobody else
+ * wants them side by side. Vectors of three, quaternions, boxes and stacked fields are computed with
+ * so, and what reads a column back (simplify) finds it: a chain of products and sums of such things
+ * becomes one loop over their number, its results woven together at the end.
+ */
 #include <stdlib.h>
 
 #include "compile/pass/pass_priv.h"
@@ -13,8 +14,10 @@
 
 #define MOST_OPS 2000 /* that a pass adds */
 #define MIN_COLUMN 64
+#define MIN_PLANE 4096 /* elements that lie beside each other in one of a stack */
 
-/* The dimension of single columns side by side, the last longer than 1; -1: it is something else. */
+/* The dimension of single columns side by side, the last longer than 1, or of large planes; -1: it is
+ * something else. */
 static int columns_dim(const Value *v) {
   const Op *op = v->def;
   if (!op || op->kind != OP_CONCATENATE || op->n_operands < 2 || op->n_operands > MAX_PARTS)
@@ -22,8 +25,9 @@ static int columns_dim(const Value *v) {
   const Type *t = v->type;
   int64_t dim = op_int(op, "dimension", 0);
   if (!type_is_static(t) || t->quant || t->rank > B_MAX_RANK) return -1;
-  for (int64_t i = dim + 1; i < t->rank; i++)
-    if (t->dims[i] != 1) return -1;
+  int64_t beside = 1;
+  for (int64_t i = dim + 1; i < t->rank; i++) beside *= t->dims[i];
+  if (beside != 1 && beside < MIN_PLANE) return -1;
   for (int k = 0; k < op->n_operands; k++)
     if (op->operands[k]->type->dims[dim] != 1) return -1;
   return type_count(t) / t->dims[dim] >= MIN_COLUMN ? (int)dim : -1;
@@ -131,6 +135,8 @@ static bool walk(Module *m, Region *r, int *budget) {
 
 Err *pass_apart(Module *m) {
   int budget = MOST_OPS;
-  if (!walk(m, module_main(m)->body, &budget)) return NULL;
-  return pass_simplify(m);
+  /* columns that others read are read where they come from: then nobody wants them side by side */
+  for (int turn = 0; turn < 2 && walk(m, module_main(m)->body, &budget); turn++)
+    TRY(pass_simplify(m));
+  return NULL;
 }

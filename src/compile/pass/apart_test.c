@@ -18,6 +18,13 @@ typedef struct Case {
   "%b = stablehlo.slice %x [0:100, 1:2] : (tensor<100x3xf32>) -> tensor<100x1xf32>\n" \
   "%c = stablehlo.slice %x [0:100, 2:3] : (tensor<100x3xf32>) -> tensor<100x1xf32>\n"
 
+#define PLANE(v, from, to)                                                             \
+  "%" v " = stablehlo.slice %x [" from ":" to ", 0:64, 0:64] : (tensor<3x64x64xf32>) " \
+  "-> tensor<1x64x64xf32>\n"
+#define STACK                                                           \
+  "(tensor<1x64x64xf32>, tensor<1x64x64xf32>, tensor<1x64x64xf32>) -> " \
+  "tensor<3x64x64xf32>\n"
+
 static const Case cases[] = {
     {"pads", "100x3xf32", "100x3xf32",
      SLICES PAD("p", "c", "0", "2", "3") PAD("q", "a", "1", "1", "3")
@@ -60,6 +67,21 @@ static const Case cases[] = {
             "%k = stablehlo.multiply %j, %x : tensor<100x3xf32>\n"
             "%s = stablehlo.reduce(%k init: %z) applies stablehlo.add across dimensions = [1] : "
             "(tensor<100x3xf32>, tensor<f32>) -> tensor<100xf32>\nreturn %s : tensor<100xf32>",
+     "stablehlo.reduce"},
+    {"stack", "3x64x64xf32", "64x64xf32", /* one of it is read, too */
+     "%z = stablehlo.constant dense<0.0> : tensor<f32>\n" PLANE("a", "0", "1") PLANE("b", "1", "2")
+         PLANE("c", "2", "3") "%p = stablehlo.multiply %a, %b : tensor<1x64x64xf32>\n"
+                              "%i = stablehlo.concatenate %p, %c, %a, dim = 0 : " STACK
+                              "%j = stablehlo.subtract %x, %i : tensor<3x64x64xf32>\n"
+                              "%e = stablehlo.slice %j [1:2, 0:64, 0:64] : (tensor<3x64x64xf32>) "
+                              "-> tensor<1x64x64xf32>\n"
+                              "%f = stablehlo.reshape %e : (tensor<1x64x64xf32>) -> "
+                              "tensor<64x64xf32>\n"
+                              "%s = stablehlo.reduce(%j init: %z) applies stablehlo.add across "
+                              "dimensions = [0] : (tensor<3x64x64xf32>, tensor<f32>) -> "
+                              "tensor<64x64xf32>\n"
+                              "%t = stablehlo.multiply %s, %f : tensor<64x64xf32>\n"
+                              "return %t : tensor<64x64xf32>",
      "stablehlo.reduce"},
     {"transposed_pieces", "3x100xf32", "100x2xf32",
      "%a = stablehlo.slice %x [0:1, 0:100] : (tensor<3x100xf32>) -> tensor<1x100xf32>\n"

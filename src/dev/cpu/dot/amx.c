@@ -50,55 +50,6 @@ int64_t amx_scratch_bytes(const Amx *g) {
   return b_bytes(g) + a_bytes(g) + AMX_TILE_B + blocks * BLOCK_BYTES;
 }
 
-/* Rows or columns [.., w) from `in` on, of k elements, to panels of 16 of them: groups of four bytes along k
- * side by side, in whole steps. */
-static void pack_panels(const Amx *g, DType t, const void *in, int64_t step, int64_t k_step,
-                        int64_t w, int64_t k, int64_t steps, char *out) {
-  int64_t panel = steps * (AMX_TILE_B / 4), groups = parts_of(k, g->per), whole = w / AMX_SIDE,
-          e = dtype_bytes(t);
-  const char *from = in;
-  float *to = (float *)(void *)out;
-  for (int i = 0; i < 2; i++) {
-    int64_t panels = i ? w % AMX_SIDE != 0 : whole;
-    int width = i ? (int)(w % AMX_SIDE) : AMX_SIDE;
-    if (!panels) continue;
-    if (e == 2)
-      gemm_pack_pairs(gemm_pairs(), t, from, step, k_step, width, AMX_SIDE, k, panels, panel, to);
-    else gemm_pack_quads(false, from, step, k_step, width, AMX_SIDE, k, panels, panel, to);
-    for (int64_t q = 0; q < panels; q++)
-      memset(to + q * panel + groups * AMX_SIDE, 0,
-             (size_t)(panel - groups * AMX_SIDE) * sizeof *to);
-    from += whole * AMX_SIDE * step * e;
-    to += whole * panel;
-  }
-}
-
-/* Up to 32 rows as tiles, [steps][32][64 bytes]. */
-static void pack_rows(const Amx *g, const char *in, int64_t step, int64_t k_step, int64_t rows,
-                      int64_t k, int64_t steps, char *out, char *turned) {
-  int64_t e = dtype_bytes(g->t.a), bytes = k * e, each = AMX_STEP / e;
-  if (k_step == 1) {
-    for (int64_t r = 0; r < rows; r++) {
-      const char *from = in + r * step * e;
-      char *to = out + r * AMX_STEP;
-      int64_t s = 0;
-      for (; (s + 1) * AMX_STEP <= bytes; s++)
-        memcpy(to + s * PACKED_PANEL, from + s * AMX_STEP, AMX_STEP);
-      if (s == steps) continue;
-      memset(to + s * PACKED_PANEL, 0, AMX_STEP);
-      memcpy(to + s * PACKED_PANEL, from + s * AMX_STEP, (size_t)(bytes - s * AMX_STEP));
-    }
-    return;
-  }
-  for (int64_t s = 0; s < steps; s++)
-    for (int64_t r = 0; r < rows; r += AMX_SIDE) {
-      pack_panels(g, g->t.a, in + (r * step + s * each * k_step) * e, step, k_step,
-                  MIN(AMX_SIDE, rows - r), MIN(each, k - s * each), 1, turned);
-      gemm_pack(DT_F32, turned, AMX_SIDE, 1, AMX_SIDE, AMX_SIDE, AMX_SIDE, 1, 0,
-                (float *)(void *)(out + s * PACKED_PANEL + r * AMX_STEP));
-    }
-}
-
 typedef struct Part { /* a rectangle, one block of k */
   int64_t i0, i1, j0, j1;
   int64_t s0, steps, k; /* k: elements from s0 on */
@@ -128,7 +79,7 @@ static void row_of_blocks(const Amx *g, const GemmArgs *x, const Part *p, int64_
   const char *a = (const char *)x->a + (i * x->a_row + p->s0 * each * x->a_k) * e;
   AmxBlock blk = {.steps = p->steps, .a = a, .a_row = x->a_row * e, .a_step = AMX_STEP};
   if (x->a_k != 1 || p->k != p->steps * each) {
-    pack_rows(g, a, x->a_row, x->a_k, rows, p->k, p->steps, p->a, p->turned);
+    amx_pack_rows(g->t.a, a, x->a_row, x->a_k, rows, p->k, p->steps, p->a, p->turned);
     blk.a = p->a;
     blk.a_row = AMX_STEP;
     blk.a_step = PACKED_PANEL;
@@ -143,7 +94,7 @@ static void row_of_blocks(const Amx *g, const GemmArgs *x, const Part *p, int64_
   blk.next = &next;
   for (int64_t j = p->j0; j < p->j1; j += PAIR) {
     int64_t columns = MIN(PAIR, p->j1 - j);
-    bool straight = one_block(g) && dtype_bytes(g->t.c) == 4 && columns % AMX_SIDE == 0;
+    bool straight = dtype_bytes(g->t.c) == 4 && columns % AMX_SIDE == 0;
     blk.b = p->b + (j - p->j0) / AMX_SIDE * blk.b_panel;
     blk.c = p->sums;
     blk.c_row = PAIR * 4;
@@ -172,7 +123,7 @@ void amx_tile(const Amx *g, const GemmArgs *x, int64_t tile, char *scratch) {
     p.last = p.s0 + p.steps == g->steps;
     const char *b =
         (const char *)x->b + (p.j0 * x->b_col + p.s0 * each * x->b_k) * dtype_bytes(g->t.b);
-    pack_panels(g, g->t.b, b, x->b_col, x->b_k, p.j1 - p.j0, p.k, p.steps, p.b);
+    amx_pack_columns(g->t.b, b, x->b_col, x->b_k, p.j1 - p.j0, p.k, p.steps, p.b);
     int64_t whole = (p.i1 - p.i0) / PAIR * PAIR, left = p.i1 - p.i0 - whole;
     if (whole) g->kern->begin(PAIR);
     for (int64_t i = p.i0; i < p.i0 + whole; i += PAIR) row_of_blocks(g, x, &p, i, PAIR);

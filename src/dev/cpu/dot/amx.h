@@ -54,4 +54,12 @@ int64_t amx_scratch_bytes(const Amx *g); /* of a task, aligned to 64 */
 void amx_tile(const Amx *g, const GemmArgs *x, int64_t tile, char *scratch);
 void amx_release(const Amx *g); /* the thread has done its tiles */
 
+/* w columns from `in` on, k elements of each, to panels of 16, [panel][steps][16 groups][16 columns]. Zero where
+ * there is nothing. */
+void amx_pack_columns(DType t, const void *in, int64_t step, int64_t k_step, int64_t w, int64_t k,
+                      int64_t steps, char *out);
+/* Up to 32 rows, to [steps][32][64 bytes]; `turned`: room for a tile. Rows that are not there stay as they were. */
+void amx_pack_rows(DType t, const void *in, int64_t step, int64_t k_step, int64_t rows, int64_t k,
+                   int64_t steps, char *out, char *turned);
+
 #endif

@@ -2,7 +2,7 @@
  *
  * f32, bf16 and f16 by our own kernels where the host has AVX2: f32 with many rows that are runs
  * (dot_runs.c), with operands that stay in a core's caches (dot_small.c; bf16 where it goes in pairs: dot_pairs.c), few rows times a matrix
- * (dot_few.c, dot_few_quads.c), bf16 where the host has AMX (dot_amx.c), f32 with few results of many terms (dot_long.c), others (dot_gemm.c, and int8 where
+ * (dot_few.c, dot_few_quads.c), bf16 and int8 where the host has AMX (dot_amx.c), f32 with few results of many terms (dot_long.c), others (dot_gemm.c, and int8 where
  * the host has AVX512_VNNI, other integers that 16 bits hold widened to them); f64 and complex by BLAS (dot_blas.c); other
  * integers in panels (dot_int.c). What cannot be addressed (by BLAS: neither the rows nor the columns of an operand are
  * runs; by the others: dimensions that do not flatten) is gathered first. */
@@ -240,6 +240,14 @@ static bool accepts_amx(const Op *op) {
   return planned(op, dot_amx_plan);
 }
 
+static bool accepts_amx_bytes(const Op *op) {
+  DType l = plain_byte(op->operands[0]->type->dtype), r = plain_byte(op->operands[1]->type->dtype),
+        o = op_type(op)->dtype;
+  bool bytes = (l == DT_I8 || l == DT_U8) && (r == DT_I8 || r == DT_U8);
+  return plain(op) && bytes && (o == DT_I32 || o == DT_U32) && macs(op) >= INT16_MACS &&
+         amx_bytes(l == DT_I8, r == DT_I8) && planned(op, dot_amx_plan);
+}
+
 static bool accepts_pairs(const Op *op) {
   return op->operands[0]->type->dtype == DT_BF16 && gemm_pairs() && accepts_gemm(op);
 }
@@ -294,6 +302,7 @@ const CpuKernel cpu_kernels_dot[] = {
     ROW("dot:gemm", accepts_gemm, prepare_gemm, GEMM),
     ROW("dot:blas", accepts_blas, prepare_blas, .run = dot_blas_run),
     ROW("dot:int8-few", accepts_few_quads, prepare_few_quads, .run = dot_few_quads_run),
+    ROW("dot:int8-amx", accepts_amx_bytes, prepare_amx, .run = dot_amx_run),
     ROW("dot:int8", accepts_quads, prepare_gemm, GEMM),
     ROW("dot:int16", accepts_int16, prepare_gemm, GEMM),
     ROW("dot:int", accepts_int, prepare_int, .run = dot_int_run),

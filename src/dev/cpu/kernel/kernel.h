@@ -71,7 +71,7 @@ bool cpu_region_select(const Region *r, bool *max);
 /* Of the vectors to use: what the host has, or less by WEFT_VECTOR_BITS. */
 int cpu_vector_bits(void);
 /* May products go through AMX's tiles? Asks the kernel for them at the first call: threads' contexts grow by
- * 8 KiB. CPU_TILES: there are tiles, and these multiply bf16 or int8. */
+ * 8 KiB. */
 typedef enum CpuTiles { CPU_TILES_BF16, CPU_TILES_INT8 } CpuTiles;
 bool cpu_has_tiles(CpuTiles of);
 /* Bytes of a core's second cache. Sizes of blocks may depend on it, the order of sums may not. */

@@ -11,6 +11,7 @@
 #define WIDE 256       /* columns and less than so many terms: */
 #define WIDE_K 96
 #define FAR_RESULTS 4 /* second caches full of results */
+#define WIDER 1000    /* columns of more results than one holds, for any k */
 
 typedef struct Call {
   const Dot *d;
@@ -20,8 +21,10 @@ typedef struct Call {
 
 /* Wide vectors wait for results that are not in the caches: gemm.h asks for them. */
 static bool waits_for_results(const Dot *d, const GemmKernels *kern) {
+  int64_t results = d->m * d->n * (int64_t)sizeof(float);
+  if (cpu_big_core() && d->n >= WIDER && results > cpu_second_cache()) return true;
   return kern->lanes == 16 && d->n > WIDE && d->k < WIDE_K &&
-         d->m * d->n * (int64_t)sizeof(float) > FAR_RESULTS * cpu_second_cache();
+         results > FAR_RESULTS * cpu_second_cache();
 }
 
 bool dot_runs_plan(Dot *d) {

@@ -17,6 +17,9 @@
 #define BATCH 16         /* products that are tasks enough */
 #define ASK_FLOATS 12288 /* so large operands are asked for during the product before */
 #define BLOCK 512        /* of k */
+#define MANY_ROWS 128    /* by */
+#define MANY_COLUMNS 256 /* results, of */
+#define MANY_TERMS 16    /* or more: dot:gemm asks for them sooner */
 #define GRAIN 2.5e5      /* multiplications of a task; */
 #define TASKS 16         /* or so many of a product, by columns */
 
@@ -60,11 +63,17 @@ static bool is_faster_than_few(const Dot *d) {
   return cpu_big_core() && d->few.lhs && d->few.few > 1 && !d->few.dots;
 }
 
+/* On hosts where results that are not in the second cache come from far. */
+static bool waits_for_results(const Dot *d) {
+  return cpu_big_core() && d->m >= MANY_ROWS && d->n >= MANY_COLUMNS && d->k >= MANY_TERMS &&
+         2 * d->m * d->n * (int64_t)sizeof(float) >= cpu_second_cache();
+}
+
 bool dot_small_plan(Dot *d) {
   const GemmKernels *kern = gemm_kernels();
   Small *s = &d->small;
   if (!kern || d->in != DT_F32 || d->out != DT_F32 || d->b * d->m * d->n * d->k == 0) return false;
-  if (!d->lhs.direct || !d->rhs.direct) return false;
+  if (!d->lhs.direct || !d->rhs.direct || waits_for_results(d)) return false;
   s->wide = d->n > kern->lanes ? 2 * kern->lanes : kern->lanes;
   int64_t panel = s->wide == kern->lanes ? GEMM_MAX_MR : kern->mr, span = span_of(d);
   s->pack = d->rhs.free_stride != 1 || (d->m > panel && d->k * d->rhs.k_stride > span);

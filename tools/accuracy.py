@@ -484,6 +484,19 @@ normalisation, decoding, Llama's with shared keys), gated attention, convolution
 step up with its skip, perceptron; small convolutional nets, patches, GPT and BERT as scans, DavidNet, f32 perceptron. All were compiled. `first`: before the
 rules of its round; none came from a look at these programs, and they were scored once.
 
+## Unseen programs, fifteenth set
+
+{unseen15}
+Networks as users write them with flax and optax (convolutions with average pools, residual ones with batch norms, vision transformers, recurrences, mixer, autoencoder,
+graph convolution, policies, tables with dot products, a state space), and blocks, BERT and GPT as scans in the oracle's manner; three generations each where the compiler
+finished. `first`: before any of them was looked at. Rules came afterwards from two: averages of clipped convolutions and (by older sets) updates in pairs; the blocks of ConvNeXt
+and the tables were looked at without a rule.
+
+## Unseen programs, sixteenth set
+
+{unseen16}
+The same kinds at other shapes, with other nets, drawn and compiled when those rules stood: all that the compiler had done in twenty minutes, scored once.
+
 ## Programs drawn for peak memory
 
 {peaks}
@@ -628,6 +641,8 @@ def main():
                               ("unseen12", "unseen12.csv", "Unseen programs, twelfth set"),
                               ("unseen13", "unseen13.csv", "Unseen programs, thirteenth set"),
                               ("unseen14", "unseen14.csv", "Unseen programs, fourteenth set"),
+                              ("unseen15", "unseen15.csv", "Unseen programs, fifteenth set"),
+                              ("unseen16", "unseen16.csv", "Unseen programs, sixteenth set"),
                               ("peaks", "peaks.csv", "Programs drawn for peak memory"),
                               ("peaks2", "peaks2.csv", "The same once more, blind"),
                               ("peaks3", "peaks3.csv", "Other architectures and optimizers"),

@@ -45,7 +45,7 @@ static bool in_pairs(const Dot *d) {
 static int64_t most_rows(const Dot *d) {
   if (d->few.dots) return d->few.pairs && d->k >= LEAST_DOTS ? DOTS_PAIRS : DOTS;
   bool others = d->in == DT_BF16 && gemm_pairs() && d->few.lhs && d->k >= LEAST_PAIRS;
-  return others ? ALONG_PAIRS : cpu_big_core() ? ALONG_BIG : ALONG;
+  return others ? ALONG_PAIRS : cpu_big_core() && d->few.lhs ? ALONG_BIG : ALONG;
 }
 
 bool dot_few_plan(Dot *d) {

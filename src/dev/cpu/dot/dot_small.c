@@ -58,9 +58,9 @@ static int64_t span_of(const Dot *d) {
   return alias ? SPAN / 2 : SPAN;
 }
 
-/* Sums stay in registers here, dot:few's pass through them. */
+/* Sums stay in registers here, dot:few's pass through them; but the matrix is read at random. */
 static bool is_faster_than_few(const Dot *d) {
-  return cpu_big_core() && d->few.lhs && d->few.few > 1 && !d->few.dots;
+  return cpu_big_core() && d->few.lhs && d->few.few > 1 && !d->few.dots && !d->few.far;
 }
 
 /* On hosts where results that are not in the second cache come from far. */

@@ -76,7 +76,7 @@ static Case cases[] = {
      0},
     {"long_few", DOT("", "[0] x [0]", "4200x5xf32", "4200x40xf32", "5x40xf32"), "dot:long", 2e-5, 0,
      0},
-    {"long_narrow", DOT("", "[0] x [0]", "901x67xf32", "901x13xf32", "67x13xf32"), "dot:long", 2e-5,
+    {"long_narrow", DOT("", "[0] x [0]", "901x67xf32", "901x30xf32", "67x30xf32"), "dot:long", 2e-5,
      0, 0},
     {"long_tiles", DOT("", "[0] x [0]", "4200x360xf32", "4200x190xf32", "360x190xf32"), "dot:long",
      2e-5, 0, 0},

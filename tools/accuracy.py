@@ -489,8 +489,8 @@ rules of its round; none came from a look at these programs, and they were score
 {unseen15}
 Networks as users write them with flax and optax (convolutions with average pools, residual ones with batch norms, vision transformers, recurrences, mixer, autoencoder,
 graph convolution, policies, tables with dot products, a state space), and blocks, BERT and GPT as scans in the oracle's manner; three generations each where the compiler
-finished. `first`: before any of them was looked at. Rules came afterwards from two: averages of clipped convolutions and (by older sets) updates in pairs; the blocks of ConvNeXt
-and the tables were looked at without a rule.
+finished. `first`: before any of them was looked at. Rules came afterwards from two: averages of clipped convolutions, tables under masks (and, by older sets,
+updates in pairs); the blocks of ConvNeXt were looked at without a rule.
 
 ## Unseen programs, sixteenth set
 

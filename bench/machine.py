@@ -15,7 +15,8 @@ def cpu_model():
 
 def widths():
     flags = open("/proc/cpuinfo").read()
-    return "AVX-512" if " avx512f" in flags else "AVX2" if " avx2" in flags else "SSE"
+    vectors = "AVX-512" if " avx512f" in flags else "AVX2" if " avx2" in flags else "SSE"
+    return vectors + (" and AMX" if " amx_bf16" in flags else "")
 
 
 def short_name():

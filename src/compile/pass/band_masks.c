@@ -1,5 +1,7 @@
 #include "compile/pass/band_masks.h"
 
+#include <math.h>
+
 #define MOST_OPS 200 /* behind a mask */
 
 static const Band everything = {-FAR, FAR};
@@ -424,6 +426,83 @@ static Band unmasked(View x, int *left) {
   }
 }
 
+/* ---- rows that see something, whatever an argument holds ---- */
+
+/* The same elements where column = row: once along the rows, once along the columns. */
+static bool equal_on_diagonal(View a, View b) {
+  View y;
+  while (a.v->def && moves_elements(a.v->def) && before_move(a, &y)) a = y;
+  while (b.v->def && moves_elements(b.v->def) && before_move(b, &y)) b = y;
+  return a.v == b.v && dtype_is_int(a.v->type->dtype) && MAX(a.rows, a.cols) >= 0 &&
+         ((a.rows == b.cols && a.cols == b.rows) || (a.rows == b.rows && a.cols == b.cols));
+}
+
+static double level_on_diagonal(const Levels *l) {
+  return l->band.lo <= 0 && l->band.hi > 0 ? l->in : l->out;
+}
+
+static bool has_diagonal(View x) { /* for all rows */
+  return x.rows < 0 || x.cols < 0 || x.v->type->dims[x.rows] <= x.v->type->dims[x.cols];
+}
+
+/* Is the mask certainly `value` where column = row? */
+static bool on_diagonal(View x, bool value, int *left) {
+  const Op *op = x.v->def;
+  View y;
+  Levels l;
+  if (x.v->type->dtype != DT_I1 || !has_diagonal(x)) return false;
+  if (levels_of(x, &l)) return (level_on_diagonal(&l) != 0) == value;
+  if (!op || (*left)-- <= 0) return false;
+  if (moves_elements(op)) return before_move(x, &y) && on_diagonal(y, value, left);
+  if (!of_elements(op)) return false;
+  View a = view_operand(x, 0), b = view_operand(x, op->n_operands - 1);
+  Str way = op_str(op, "comparison_direction");
+  switch (op->kind) {
+  case OP_NOT: return on_diagonal(a, !value, left);
+  case OP_AND:
+  case OP_OR:
+    if ((op->kind == OP_OR) == value)
+      return on_diagonal(a, value, left) || on_diagonal(b, value, left);
+    return on_diagonal(a, value, left) && on_diagonal(b, value, left);
+  case OP_COMPARE:
+    return value == (str_is(way, "EQ") || str_is(way, "LE") || str_is(way, "GE")) &&
+           equal_on_diagonal(a, b);
+  default: return false;
+  }
+}
+
+static bool seen(View x, int *left);
+
+/* What a known mask leaves is the band's matter; levels are what is left out. */
+static bool seen_of_select(View x, int *left) {
+  View mask = view_operand(x, 0);
+  Levels l;
+  bool known = levels_of(mask, &l);
+  for (int i = 1; i <= 2; i++) {
+    View y = view_operand(x, i);
+    if (known ? levels_of(y, &l) : on_diagonal(mask, i == 2, left)) continue;
+    if (!seen(y, left)) return false;
+  }
+  return true;
+}
+
+/* Of what no mask selects nothing is asked: scores are numbers. Where all is minus infinity there is
+ * NaN, whatever is left out. */
+static bool seen(View x, int *left) {
+  const Op *op = x.v->def;
+  View y;
+  Levels l;
+  if (levels_of(x, &l)) return MIN(l.in, l.out) == -INFINITY || MAX(l.in, l.out) > -BIG;
+  if (!op || !dtype_is_float(x.v->type->dtype)) return true;
+  if ((*left)-- <= 0) return false;
+  if (moves_elements(op)) return !before_move(x, &y) || seen(y, left);
+  if (!of_elements(op)) return true;
+  if (op->kind == OP_SELECT) return seen_of_select(x, left);
+  for (int i = 0; i < op->n_operands; i++)
+    if (!seen(view_operand(x, i), left)) return false;
+  return true;
+}
+
 Band mask_differs(View mask, bool from) {
   int left = MOST_OPS;
   return differs(mask, from, &left);
@@ -432,4 +511,9 @@ Band mask_differs(View mask, bool from) {
 Band scores_unmasked(View x) {
   int left = MOST_OPS;
   return unmasked(x, &left);
+}
+
+bool rows_see_something(View x) {
+  int left = MOST_OPS;
+  return seen(x, &left);
 }

@@ -39,5 +39,8 @@ bool levels_of(View x, Levels *l);
  * above -BIG, beyond these bands. Everything: nothing is known; lo > hi: nowhere. */
 Band mask_differs(View mask, bool from);
 Band scores_unmasked(View x);
+/* Does each row certainly see the column of its own number, or are all masked scores minus infinity? A
+ * row that an argument leaves nothing has equal weights in all columns, also those beyond a band. */
+bool rows_see_something(View scores);
 
 #endif

@@ -233,7 +233,7 @@ static bool is_group(BandGroup *g, const Uses *u, View scores, View same) {
   void *op;
   Band a = scores_unmasked(scores), b = scores_unmasked(same);
   g->band = (Band){MIN(a.lo, b.lo), MAX(a.hi, b.hi)};
-  if (!band_divide(g)) return false;
+  if (!band_divide(g) || !rows_see_something(scores)) return false;
   band_add(g, scores);
   if (same.v != scores.v) band_add(g, same);
   if (!gather(g, u)) return false;

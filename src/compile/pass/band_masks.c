@@ -1,6 +1,7 @@
 #include "compile/pass/band_masks.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #define MOST_OPS 200 /* behind a mask */
 
@@ -186,23 +187,45 @@ static bool uniform(const Value *v, Levels *l) {
   return true;
 }
 
+static uint64_t bits_at(const Tensor *t, int64_t i) {
+  uint64_t bits = 0;
+  memcpy(&bits, tensor_at(t, i), (size_t)dtype_bytes(t->dtype));
+  return bits;
+}
+
 /* A constant: where it is as it is in column `col` of row 0. */
 static bool drawn_from(const Tensor *t, int64_t rows, int64_t cols, int64_t step, int64_t col_step,
                        int64_t col, Levels *l) {
+  const uint64_t in = bits_at(t, col * col_step);
+  uint64_t out = in;
   l->in = l->out = elem_get_f64(t->dtype, tensor_at(t, col * col_step));
   l->band = (Band){FAR, -FAR};
   for (int pass = 0; pass < 2; pass++)
     for (int64_t i = 0; i < rows; i++)
       for (int64_t j = 0; j < cols; j++) {
-        double x = elem_get_f64(t->dtype, tensor_at(t, i * step + j * col_step));
-        bool in = x == l->in;
-        if (!in) l->out = x;
-        if (pass && (in != (j - i >= l->band.lo && j - i < l->band.hi) || (!in && x != l->out)))
-          return false;
-        if (!pass && in) l->band = (Band){MIN(l->band.lo, j - i), MAX(l->band.hi, j - i + 1)};
+        uint64_t x = bits_at(t, i * step + j * col_step);
+        if (x != in && out == in) {
+          out = x;
+          l->out = elem_get_f64(t->dtype, &x);
+        }
+        if (x != in && x != out) return false;
+        if (pass && (x == in) != (j - i >= l->band.lo && j - i < l->band.hi)) return false;
+        if (!pass && x == in) l->band = (Band){MIN(l->band.lo, j - i), MAX(l->band.hi, j - i + 1)};
       }
-  return true;
+  return !isnan(l->in) && !isnan(l->out);
 }
+
+/* What large constants were found to be, since masks_forget. */
+typedef struct Drawn {
+  const Tensor *t;
+  int rows, cols;
+  bool is;
+  Levels l;
+} Drawn;
+static _Thread_local VEC(Drawn) large;
+#define LARGE 1024
+
+void masks_forget(void) { vec_free(&large); }
 
 static bool drawn(View x, Levels *l) {
   const Tensor *t = value_constant(x.v);
@@ -210,8 +233,16 @@ static bool drawn(View x, Levels *l) {
   int64_t rows = x.v->type->dims[x.rows], cols = x.v->type->dims[x.cols];
   int64_t step = x.rows < x.cols ? cols : 1, col_step = x.rows < x.cols ? 1 : rows;
   if (t->count != rows * cols || !t->count) return false;
-  return drawn_from(t, rows, cols, step, col_step, 0, l) ||
-         drawn_from(t, rows, cols, step, col_step, cols - 1, l);
+  for (int i = 0; i < large.n; i++) {
+    const Drawn *d = &large.v[i];
+    if (d->t != t || d->rows != x.rows || d->cols != x.cols) continue;
+    *l = d->l;
+    return d->is;
+  }
+  bool is = drawn_from(t, rows, cols, step, col_step, 0, l) ||
+            drawn_from(t, rows, cols, step, col_step, cols - 1, l);
+  if (t->count >= LARGE) *vec_push(&large) = (Drawn){t, x.rows, x.cols, is, *l};
+  return is;
 }
 
 static bool equal_everywhere(const Levels *l) { return l->in == l->out; }

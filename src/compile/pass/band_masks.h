@@ -34,6 +34,7 @@ typedef struct Levels {
   double in, out;
 } Levels;
 bool levels_of(View x, Levels *l);
+void masks_forget(void); /* a pass's end: what this thread keeps of constants */
 
 /* Of what is known in part, as a causal mask and one that is an argument: nothing differs, nothing is
  * above -BIG, beyond these bands. Everything: nothing is known; lo > hi: nowhere. */

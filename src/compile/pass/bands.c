@@ -306,5 +306,6 @@ static void walk(Module *m, Region *r) {
 
 Err *pass_bands(Module *m) {
   walk(m, module_main(m)->body);
+  masks_forget();
   return NULL;
 }

@@ -4,12 +4,19 @@
 #include "dev/cpu/kernel/kernel.h"
 
 #define PAIR (2 * AMX_SIDE) /* rows and columns of a block of results */
-#define BLOCK 8             /* steps: 32 rows and 32 columns stay in the first cache */
-#define ROWS 512            /* of a task, */
-#define COLUMNS 512         /* whose packed columns stay in the second cache */
-#define TASKS 8             /* wanted of one product: */
-#define LEAST_MACS 3e6      /* of each */
+/* Of k: */
+#define NEAR 8    /* steps of 32 rows that stay in the first cache, and */
+#define BLOCK 32  /* steps packed together, */
+#define HELD 1024 /* tiles of 16 columns by a step, of a task: these stay in the second */
+#define ROWS 1024 /* of a task */
+#define COLUMNS 512
+#define TASKS 8        /* wanted of one product: */
+#define LEAST_MACS 3e6 /* of each */
 #define BLOCK_BYTES (PAIR * PAIR * 4)
+/* Rows that are runs are packed ahead where more tasks than so many read them, if they are no more bytes than: */
+#define AGAIN 2
+#define MOST (16 << 20)
+#define PART 128                      /* rows or columns, packed ahead by one task */
 #define PACKED_PANEL (2 * AMX_TILE_B) /* a step of 32 rows */
 
 static int64_t parts_of(int64_t n, int64_t size) { return (n + size - 1) / size; }
@@ -17,18 +24,23 @@ static int64_t even_parts(int64_t n, int64_t most, int64_t unit) {
   return parts_of(parts_of(n, parts_of(n, most)), unit) * unit;
 }
 
-bool amx_plan(Amx *g, int64_t m, int64_t n, int64_t k, GemmTypes t, int64_t batch) {
+/* Of all rows (columns), a step. */
+static int64_t a_step_bytes(const Amx *g) { return parts_of(g->m, PAIR) * PACKED_PANEL; }
+static int64_t b_step_bytes(const Amx *g) { return parts_of(g->n, AMX_SIDE) * AMX_TILE_B; }
+
+bool amx_plan(Amx *g, int64_t m, int64_t n, int64_t k, GemmTypes t, int64_t batch, bool rows) {
   bool floats = t.a == DT_BF16;
   *g = (Amx){.t = t, .m = m, .n = n, .k = k, .per = floats ? 2 : 4};
   g->kern = floats ? amx_bf16() : amx_bytes(t.a == DT_I8, t.b == DT_I8);
   if (!g->kern) return false;
   g->steps = parts_of(k, AMX_SIDE * g->per);
   g->block = even_parts(g->steps, BLOCK, 1);
+  g->near = even_parts(g->block, NEAR, 1);
   double macs = (double)m * (double)n * (double)k;
   int64_t want = MAX(1, (int64_t)MIN(TASKS, macs / LEAST_MACS));
   if (batch >= TASKS) want = 1;
   g->tile_m = even_parts(m, ROWS, PAIR);
-  g->tile_n = even_parts(n, COLUMNS, PAIR);
+  g->tile_n = even_parts(n, MIN(COLUMNS, HELD / g->block / 2 * PAIR), PAIR);
   /* The longer side is cut. */
   while (parts_of(m, g->tile_m) * parts_of(n, g->tile_n) < want) {
     if (g->tile_m > g->tile_n && g->tile_m > PAIR)
@@ -38,23 +50,77 @@ bool amx_plan(Amx *g, int64_t m, int64_t n, int64_t k, GemmTypes t, int64_t batc
   }
   g->tiles_m = parts_of(m, g->tile_m);
   g->tiles_n = parts_of(n, g->tile_n);
+  bool heavy = a_step_bytes(g) * g->steps > MOST;
+  g->ahead_a = rows ? g->tiles_n > AGAIN && !heavy : g->tiles_n > 1;
+  g->ahead_b = g->tiles_m > 1;
   return true;
 }
 
-static int64_t b_bytes(const Amx *g) { return g->tile_n / AMX_SIDE * g->block * AMX_TILE_B; }
-static int64_t a_bytes(const Amx *g) { return g->block * PACKED_PANEL; }
+static int64_t ahead_a_bytes(const Amx *g) { return g->ahead_a ? a_step_bytes(g) * g->steps : 0; }
+static int64_t ahead_b_bytes(const Amx *g) { return g->ahead_b ? b_step_bytes(g) * g->steps : 0; }
+int64_t amx_ahead_bytes(const Amx *g) { return ahead_a_bytes(g) + ahead_b_bytes(g); }
+
+static int64_t blocks_of(const Amx *g) { return parts_of(g->steps, g->block); }
+static int64_t ahead_a_parts(const Amx *g) { return g->ahead_a ? parts_of(g->m, PART) : 0; }
+int64_t amx_ahead_parts(const Amx *g) {
+  return blocks_of(g) * (ahead_a_parts(g) + (g->ahead_b ? parts_of(g->n, PART) : 0));
+}
+
+typedef struct Steps {  /* a block of k, */
+  int64_t s0, steps, k; /* of so many elements from s0 steps on */
+} Steps;
+static Steps steps_at(const Amx *g, int64_t s0, int64_t most) {
+  int64_t each = AMX_SIDE * g->per, steps = MIN(most, g->steps - s0);
+  return (Steps){s0, steps, MIN(steps * each, g->k - s0 * each)};
+}
+static const char *a_at(const Amx *g, const GemmArgs *x, int64_t i, int64_t s0) {
+  return (const char *)x->a +
+         (i * x->a_row + s0 * AMX_SIDE * g->per * x->a_k) * dtype_bytes(g->t.a);
+}
+static const char *b_at(const Amx *g, const GemmArgs *x, int64_t j, int64_t s0) {
+  return (const char *)x->b +
+         (j * x->b_col + s0 * AMX_SIDE * g->per * x->b_k) * dtype_bytes(g->t.b);
+}
+
+/* ahead: [block of k][32 rows][step], then [block of k][16 columns][step]: a block's panels are one run. */
+void amx_ahead(const Amx *g, const GemmArgs *x, char *ahead, int64_t begin, int64_t end) {
+  _Alignas(64) char turned[AMX_TILE_B];
+  int64_t rows = ahead_a_parts(g), parts = amx_ahead_parts(g) / blocks_of(g);
+  for (int64_t part = begin; part < end; part++) {
+    Steps s = steps_at(g, part / parts * g->block, g->block);
+    int64_t at = part % parts;
+    if (at >= rows) {
+      int64_t j = (at - rows) * PART;
+      char *to =
+          ahead + ahead_a_bytes(g) + s.s0 * b_step_bytes(g) + j / AMX_SIDE * s.steps * AMX_TILE_B;
+      amx_pack_columns(g->t.b, b_at(g, x, j, s.s0), x->b_col, x->b_k, MIN(PART, g->n - j), s.k,
+                       s.steps, to);
+      continue;
+    }
+    char *to = ahead + s.s0 * a_step_bytes(g) + at * (PART / PAIR) * s.steps * PACKED_PANEL;
+    for (int64_t i = at * PART; i < MIN((at + 1) * PART, g->m);
+         i += PAIR, to += s.steps * PACKED_PANEL)
+      amx_pack_rows(g->t.a, a_at(g, x, i, s.s0), x->a_row, x->a_k, MIN(PAIR, g->m - i), s.k,
+                    s.steps, to, turned);
+  }
+}
+
+static int64_t b_bytes(const Amx *g) {
+  return g->ahead_b ? 0 : g->tile_n / AMX_SIDE * g->block * AMX_TILE_B;
+}
+static int64_t a_bytes(const Amx *g) { return g->ahead_a ? 0 : g->near * PACKED_PANEL; }
 static bool one_block(const Amx *g) { return g->block == g->steps; }
 
 int64_t amx_scratch_bytes(const Amx *g) {
-  int64_t blocks = one_block(g) ? 1 : g->tile_m / PAIR * (g->tile_n / PAIR);
+  int64_t blocks = one_block(g) ? g->tile_n / PAIR : g->tile_m / PAIR * (g->tile_n / PAIR);
   return b_bytes(g) + a_bytes(g) + AMX_TILE_B + blocks * BLOCK_BYTES;
 }
 
 typedef struct Part { /* a rectangle, one block of k */
   int64_t i0, i1, j0, j1;
-  int64_t s0, steps, k; /* k: elements from s0 on */
-  bool add, last;
-  char *b, *a, *turned, *sums;
+  Steps s;
+  const char *b, *ahead; /* packed: columns from j0 on; all rows, or NULL */
+  char *a, *turned, *sums;
 } Part;
 
 static void put(const Amx *g, const GemmArgs *x, const char *block, int64_t i, int64_t j,
@@ -73,57 +139,79 @@ static void put(const Amx *g, const GemmArgs *x, const char *block, int64_t i, i
   else gemm_narrow(g->t.c, c, PAIR, rows, columns, out, x->c_row);
 }
 
+static GemmComing run_coming(const char *p, int64_t bytes, int64_t calls) {
+  int64_t lines = bytes / 64;
+  return (GemmComing){.p = p, .lines = lines, .runs = 1, .each = parts_of(lines, calls)};
+}
+
+/* Where rows [i, i + rows) of some steps are read, packed before where they are no runs; what is read
+ * after them. */
+static GemmComing take_rows(const Amx *g, const GemmArgs *x, const Part *p, Steps s, int64_t i,
+                            int64_t rows, AmxBlock *blk) {
+  int64_t e = dtype_bytes(g->t.a), calls = parts_of(p->j1 - p->j0, PAIR) * s.steps;
+  bool more = i + PAIR < p->i1;
+  blk->a_row = AMX_STEP;
+  blk->a_step = PACKED_PANEL;
+  if (p->ahead) {
+    int64_t bytes = p->s.steps * PACKED_PANEL;
+    blk->a = p->ahead + i / PAIR * bytes + (s.s0 - p->s.s0) * PACKED_PANEL;
+    return more ? run_coming(blk->a + bytes, s.steps * PACKED_PANEL, calls) : (GemmComing){0};
+  }
+  const char *a = a_at(g, x, i, s.s0);
+  blk->a = p->a;
+  if (x->a_k != 1 || s.k != s.steps * AMX_SIDE * g->per) {
+    amx_pack_rows(g->t.a, a, x->a_row, x->a_k, rows, s.k, s.steps, p->a, p->turned);
+  } else {
+    blk->a = a;
+    blk->a_row = x->a_row * e;
+    blk->a_step = AMX_STEP;
+  }
+  if (!more) return (GemmComing){0};
+  return gemm_coming(g->t.a, a + PAIR * x->a_row * e, MIN(PAIR, p->i1 - i - PAIR), x->a_row, s.k,
+                     x->a_k, calls);
+}
+
 /* Rows [i, i + rows) times all columns. */
 static void row_of_blocks(const Amx *g, const GemmArgs *x, const Part *p, int64_t i, int64_t rows) {
-  int64_t e = dtype_bytes(g->t.a), each = AMX_SIDE * g->per;
-  const char *a = (const char *)x->a + (i * x->a_row + p->s0 * each * x->a_k) * e;
-  AmxBlock blk = {.steps = p->steps, .a = a, .a_row = x->a_row * e, .a_step = AMX_STEP};
-  if (x->a_k != 1 || p->k != p->steps * each) {
-    amx_pack_rows(g->t.a, a, x->a_row, x->a_k, rows, p->k, p->steps, p->a, p->turned);
-    blk.a = p->a;
-    blk.a_row = AMX_STEP;
-    blk.a_step = PACKED_PANEL;
-  }
-  blk.b_panel = p->steps * AMX_TILE_B;
-  blk.add = p->add;
-  GemmComing next = {0};
-  int64_t calls = parts_of(p->j1 - p->j0, PAIR) * p->steps;
-  if (i + PAIR < p->i1)
-    next = gemm_coming(g->t.a, a + PAIR * x->a_row * e, MIN(PAIR, p->i1 - i - PAIR), x->a_row, p->k,
-                       x->a_k, calls);
-  blk.next = &next;
-  for (int64_t j = p->j0; j < p->j1; j += PAIR) {
-    int64_t columns = MIN(PAIR, p->j1 - j);
-    bool straight = dtype_bytes(g->t.c) == 4 && columns % AMX_SIDE == 0;
-    blk.b = p->b + (j - p->j0) / AMX_SIDE * blk.b_panel;
-    blk.c = p->sums;
-    blk.c_row = PAIR * 4;
-    if (straight) {
-      blk.c = (char *)x->c + (i * x->c_row + j) * 4;
-      blk.c_row = x->c_row * 4;
-    } else if (!one_block(g))
-      blk.c += ((i - p->i0) / PAIR * (g->tile_n / PAIR) + (j - p->j0) / PAIR) * BLOCK_BYTES;
-    g->kern->fn[rows > AMX_SIDE][columns > AMX_SIDE](&blk);
-    if (p->last && !straight) put(g, x, blk.c, i, j, rows, columns);
+  bool one = g->near == g->steps, wide = dtype_bytes(g->t.c) == 4;
+  char *sums = p->sums;
+  if (!one_block(g)) sums += (i - p->i0) / PAIR * (g->tile_n / PAIR) * BLOCK_BYTES;
+  int64_t end = p->s.s0 + p->s.steps;
+  for (int64_t s0 = p->s.s0; s0 < end; s0 += g->near) {
+    Steps s = steps_at(g, s0, MIN(g->near, end - s0));
+    AmxBlock blk = {.steps = s.steps, .b_panel = p->s.steps * AMX_TILE_B, .add = s0 > 0};
+    GemmComing next = take_rows(g, x, p, s, i, rows, &blk);
+    blk.next = &next;
+    for (int64_t j = p->j0; j < p->j1; j += PAIR) {
+      int64_t columns = MIN(PAIR, p->j1 - j);
+      bool straight = one && wide && columns % AMX_SIDE == 0;
+      blk.b = p->b + (j - p->j0) / AMX_SIDE * blk.b_panel + (s0 - p->s.s0) * AMX_TILE_B;
+      blk.c = straight ? (char *)x->c + (i * x->c_row + j) * 4
+                       : sums + (j - p->j0) / PAIR * BLOCK_BYTES;
+      blk.c_row = straight ? x->c_row * 4 : PAIR * 4;
+      g->kern->fn[rows > AMX_SIDE][columns > AMX_SIDE](&blk);
+      if (s0 + s.steps == g->steps && !straight) put(g, x, blk.c, i, j, rows, columns);
+    }
   }
 }
 
-void amx_tile(const Amx *g, const GemmArgs *x, int64_t tile, char *scratch) {
-  int64_t each = AMX_SIDE * g->per;
+void amx_tile(const Amx *g, const GemmArgs *x, const char *ahead, int64_t tile, char *scratch) {
   Part p = {.i0 = tile / g->tiles_n * g->tile_m, .j0 = tile % g->tiles_n * g->tile_n};
   p.i1 = MIN(p.i0 + g->tile_m, g->m);
   p.j1 = MIN(p.j0 + g->tile_n, g->n);
-  p.b = scratch;
-  p.a = p.b + b_bytes(g);
+  p.a = scratch + b_bytes(g);
   p.turned = p.a + a_bytes(g);
   p.sums = p.turned + AMX_TILE_B;
-  for (; p.s0 < g->steps; p.s0 += p.steps, p.add = true) {
-    p.steps = MIN(g->block, g->steps - p.s0);
-    p.k = MIN(p.steps * each, g->k - p.s0 * each);
-    p.last = p.s0 + p.steps == g->steps;
-    const char *b =
-        (const char *)x->b + (p.j0 * x->b_col + p.s0 * each * x->b_k) * dtype_bytes(g->t.b);
-    amx_pack_columns(g->t.b, b, x->b_col, x->b_k, p.j1 - p.j0, p.k, p.steps, p.b);
+  for (int64_t s0 = 0; s0 < g->steps; s0 += p.s.steps) {
+    p.s = steps_at(g, s0, g->block);
+    p.b = scratch;
+    if (g->ahead_a) p.ahead = ahead + s0 * a_step_bytes(g);
+    if (g->ahead_b)
+      p.b = ahead + ahead_a_bytes(g) + s0 * b_step_bytes(g) +
+            p.j0 / AMX_SIDE * p.s.steps * AMX_TILE_B;
+    else
+      amx_pack_columns(g->t.b, b_at(g, x, p.j0, s0), x->b_col, x->b_k, p.j1 - p.j0, p.s.k,
+                       p.s.steps, scratch);
     int64_t whole = (p.i1 - p.i0) / PAIR * PAIR, left = p.i1 - p.i0 - whole;
     if (whole) g->kern->begin(PAIR);
     for (int64_t i = p.i0; i < p.i0 + whole; i += PAIR) row_of_blocks(g, x, &p, i, PAIR);

@@ -5,9 +5,10 @@
  * with 64 bytes of k of 16 columns of b, whose groups of four bytes along k (two bf16, four int8) lie
  * side by side, a row for each group, and adds the 16 x 16 sums to a tile. Four tiles of sums, two of a,
  * two of b: a block of 32 x 32 results. That is so fast that all else must be little: a task (a
- * rectangle of results) takes k in blocks, packs its columns of b for one, then goes down the rows of a
- * by 32, which are read where they are or made one piece in the first cache, and multiplies them with
- * all columns. Nothing is shared between tasks; sums of blocks of k are added in order. */
+ * rectangle of results) has its columns of b in tiles in the second cache, for a block of k, and goes down the
+ * rows of a by 32, and along them by few steps that stay in the first cache, made tiles too where they are no
+ * runs, and multiplies them with all columns. What several tasks need is packed before all of them. Sums are
+ * added in order. */
 #ifndef WEFT_DEV_CPU_AMX_H
 #define WEFT_DEV_CPU_AMX_H
 
@@ -44,14 +45,19 @@ typedef struct Amx {
   const AmxKernels *kern;
   GemmTypes t;
   int64_t m, n, k;
-  int64_t per, steps, block; /* elements in a group, steps of all of k, of a block of it */
+  int64_t per, steps, block,
+      near; /* elements in a group, steps of all of k, of a block of it, of a part of that */
   int64_t tile_m, tile_n, tiles_m, tiles_n;
+  bool ahead_a, ahead_b; /* packed before all tasks, of which several need the same */
 } Amx;
-/* false: the host has no tiles for these types. batch: how many such products there are. */
-bool amx_plan(Amx *g, int64_t m, int64_t n, int64_t k, GemmTypes t, int64_t batch);
+/* false: the host has no tiles for these types. batch: how many such products there are. rows: a's are runs. */
+bool amx_plan(Amx *g, int64_t m, int64_t n, int64_t k, GemmTypes t, int64_t batch, bool rows);
 int64_t amx_scratch_bytes(const Amx *g); /* of a task, aligned to 64 */
+int64_t amx_ahead_bytes(const Amx *g);   /* of what is packed before all tasks, */
+int64_t amx_ahead_parts(const Amx *g);   /* in parts [begin, end) of so many */
+void amx_ahead(const Amx *g, const GemmArgs *x, char *ahead, int64_t begin, int64_t end);
 /* Tile of tiles_m * tiles_n. x: as for gemm, without gather and c_at. */
-void amx_tile(const Amx *g, const GemmArgs *x, int64_t tile, char *scratch);
+void amx_tile(const Amx *g, const GemmArgs *x, const char *ahead, int64_t tile, char *scratch);
 void amx_release(const Amx *g); /* the thread has done its tiles */
 
 /* w columns from `in` on, k elements of each, to panels of 16, [panel][steps][16 groups][16 columns]. Zero where

@@ -14,6 +14,7 @@ static int64_t parts_of(int64_t n, int64_t size) { return (n + size - 1) / size;
 #define FN __attribute__((target("avx512f,avx512bw,avx512vl")))
 #define INLINE FN static inline __attribute__((always_inline))
 #define TOGETHER 4 /* panels whose rows are read together */
+#define SOON 8     /* steps, */
 #define AHEAD 16   /* rows are asked for */
 
 INLINE __mmask32 halves(int64_t n) { return n >= 32 ? 0xffffffffu : n <= 0 ? 0 : (1u << n) - 1; }
@@ -85,11 +86,14 @@ FN static void turn_columns(const char *in, int64_t far, int64_t w, int64_t byte
   for (; w > 0; w -= AMX_SIDE, in += AMX_SIDE * far, out += panel)
     for (int64_t s = 0; s < steps; s++) {
       __mmask64 held = bytes_mask(bytes - s * AMX_STEP);
+      /* Of these columns, or the first of the next. */
+      int64_t ahead =
+          s + SOON < steps ? SOON * AMX_STEP : (SOON - steps) * AMX_STEP + AMX_SIDE * far;
       __m512i r[16];
 #pragma GCC unroll 16
       for (int i = 0; i < 16; i++) {
         const char *p = in + i * far + s * AMX_STEP;
-        __builtin_prefetch(p + AMX_SIDE * far);
+        __builtin_prefetch(p + ahead);
         r[i] = i < w ? _mm512_maskz_loadu_epi8(held, p) : _mm512_setzero_si512();
       }
       turn(r);

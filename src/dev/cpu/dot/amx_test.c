@@ -73,12 +73,12 @@ static void check_product(int64_t m, int64_t n, int64_t k, GemmTypes t, const Ge
 
 static void check_one(int64_t m, int64_t n, int64_t k, bool ta, bool tb, int64_t pad, GemmTypes t) {
   Amx g;
-  assert_true(amx_plan(&g, m, n, k, t, 1));
+  assert_true(amx_plan(&g, m, n, k, t, 1, !ta));
   int64_t ar = ta ? k : m, ac = ta ? m : k, br = tb ? n : k, bc = tb ? k : n, as = ac + pad,
           bs = bc + pad, c_row = n + pad, out = m * c_row * dtype_bytes(t.c),
-          scratch = amx_scratch_bytes(&g);
+          scratch = amx_scratch_bytes(&g), ahead = amx_ahead_bytes(&g);
   char *a = operand(t.a, ar, ac, as), *b = operand(t.b, br, bc, bs), *c = guarded(out),
-       *own = guarded(scratch);
+       *own = guarded(scratch), *packed = guarded(ahead);
   GemmArgs x = {.a = a,
                 .b = b,
                 .a_row = ta ? 1 : as,
@@ -87,11 +87,14 @@ static void check_one(int64_t m, int64_t n, int64_t k, bool ta, bool tb, int64_t
                 .b_k = tb ? 1 : bs,
                 .c_row = c_row,
                 .c = c};
-  for (int64_t i = g.tiles_m * g.tiles_n - 1; i >= 0; i--) amx_tile(&g, &x, i, own);
+  for (int64_t i = amx_ahead_parts(&g) - 1; i >= 0; i--) amx_ahead(&g, &x, packed, i, i + 1);
+  for (int64_t i = g.tiles_m * g.tiles_n - 1; i >= 0; i--) amx_tile(&g, &x, packed, i, own);
   amx_release(&g);
   check_product(m, n, k, t, &x, c_row);
   check_guard(c, out);
   check_guard(own, scratch);
+  check_guard(packed, ahead);
+  free(packed);
   free(a);
   free(b);
   free(c);
@@ -110,7 +113,7 @@ static void test_shapes(void **state) {
             k = 1 + below(i % 9 == 0 ? 900 : 80), turn = below(4);
     GemmTypes t = types[i % COUNT_OF(types)];
     Amx g;
-    if (!amx_plan(&g, m, n, k, t, 1)) continue;
+    if (!amx_plan(&g, m, n, k, t, 1, true)) continue;
     check_one(m, n, k, turn & 1, turn & 2, below(3), t);
   }
 }
@@ -120,10 +123,12 @@ static void test_tasks(void **state) {
   (void)state;
   for (size_t i = 0; i < COUNT_OF(types); i++) {
     Amx g;
-    if (!amx_plan(&g, 700, 40, 70, types[i], 1)) continue;
+    if (!amx_plan(&g, 700, 40, 70, types[i], 1, true)) continue;
     check_one(700, 40, 70, i & 1, i & 2, 1, types[i]);
     check_one(40, 700, 70, i & 1, i & 2, 1, types[i]);
     check_one(560, 560, 33, i & 1, i & 2, 0, types[i]);
+    /* blocks of k */
+    if (i < 3) check_one(70, 40, i < 2 ? 4500 : 8500, i & 1, i & 2, 0, types[i]);
   }
 }
 

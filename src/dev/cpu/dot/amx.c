@@ -41,9 +41,9 @@ bool amx_plan(Amx *g, int64_t m, int64_t n, int64_t k, GemmTypes t, int64_t batc
   if (batch >= TASKS) want = 1;
   g->tile_m = even_parts(m, ROWS, PAIR);
   g->tile_n = even_parts(n, MIN(COLUMNS, HELD / g->block / 2 * PAIR), PAIR);
-  /* The longer side is cut. */
+  /* The longer side is cut; rows later, as each packed column serves all rows of a task. */
   while (parts_of(m, g->tile_m) * parts_of(n, g->tile_n) < want) {
-    if (g->tile_m > g->tile_n && g->tile_m > PAIR)
+    if (g->tile_m > 2 * g->tile_n && g->tile_m > PAIR)
       g->tile_m = even_parts(g->tile_m, g->tile_m - 1, PAIR);
     else if (g->tile_n > PAIR) g->tile_n = even_parts(g->tile_n, g->tile_n - 1, PAIR);
     else break;

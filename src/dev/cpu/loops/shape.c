@@ -56,6 +56,7 @@ double shape_work_below(const Dag *d, int node, bool *seen) {
 }
 
 int shape_unroll(const Dag *d, int sweep, int lanes) {
+  if (d->vloop < 0) return 1;
   bool *seen = xcalloc((size_t)d->nodes.n + 1, 1);
   double w = 0;
   for (int i = 0; i < d->reduces.n; i++)

@@ -22,27 +22,43 @@ typedef union Halves {
   Wide v;
   __m256 h[2];
 } Halves;
-#define ON_HALVES(call)                                     \
-  __extension__({                                           \
-    Halves r_;                                              \
-    for (int half = 0; half < 2; half++) r_.h[half] = call; \
-    (F) r_.v;                                               \
-  })
-#define HALF(a) ((Halves){.v = (Wide)(a)}.h[half])
-#define V_FMA(a, b, c) ON_HALVES(_mm256_fmadd_ps(HALF(a), HALF(b), HALF(c)))
-#define V_SQRT(a) ON_HALVES(_mm256_sqrt_ps(HALF(a)))
-#define V_ROUND(a, mode) ON_HALVES(_mm256_round_ps(HALF(a), mode))
-typedef struct HALVES {
+typedef struct Half16 {
   __m128i h[2];
-} HALVES;
-#define V_TO_HALF(v)                                                                    \
-  ((HALVES){{_mm256_cvtps_ph((Halves){.v = (Wide)(v)}.h[0], _MM_FROUND_TO_NEAREST_INT), \
-             _mm256_cvtps_ph((Halves){.v = (Wide)(v)}.h[1], _MM_FROUND_TO_NEAREST_INT)}})
-#define V_FROM_HALF(halves)                 \
-  __extension__({                           \
-    HALVES q_ = halves;                     \
-    ON_HALVES(_mm256_cvtph_ps(q_.h[half])); \
+} Half16;
+#define TWO FN static inline __attribute__((always_inline))
+
+TWO Wide two_fma(Wide a, Wide b, Wide c) {
+  Halves x = {a}, y = {b}, z = {c};
+  for (int i = 0; i < 2; i++) x.h[i] = _mm256_fmadd_ps(x.h[i], y.h[i], z.h[i]);
+  return x.v;
+}
+TWO Wide two_sqrt(Wide a) {
+  Halves x = {a};
+  for (int i = 0; i < 2; i++) x.h[i] = _mm256_sqrt_ps(x.h[i]);
+  return x.v;
+}
+TWO Half16 two_to_half(Wide a) {
+  Halves x = {a};
+  Half16 out;
+  for (int i = 0; i < 2; i++) out.h[i] = _mm256_cvtps_ph(x.h[i], _MM_FROUND_TO_NEAREST_INT);
+  return out;
+}
+TWO Wide two_from_half(Half16 in) {
+  Halves x;
+  for (int i = 0; i < 2; i++) x.h[i] = _mm256_cvtph_ps(in.h[i]);
+  return x.v;
+}
+#define V_FMA(a, b, c) ((F)two_fma((Wide)(a), (Wide)(b), (Wide)(c)))
+#define V_SQRT(a) ((F)two_sqrt((Wide)(a)))
+#define V_ROUND(a, mode)                                                                      \
+  __extension__({                                                                             \
+    Halves r_ = {(Wide)(a)};                                                                  \
+    for (int half_ = 0; half_ < 2; half_++) r_.h[half_] = _mm256_round_ps(r_.h[half_], mode); \
+    (F) r_.v;                                                                                 \
   })
+#define HALVES Half16
+#define V_TO_HALF(a) two_to_half((Wide)(a))
+#define V_FROM_HALF(a) two_from_half(a)
 #endif
 #define V_DOWN(v, n)                                                                        \
   __builtin_shufflevector((F)(v), (F)(v), (n), (n) + 1, (n) + 2, (n) + 3, (n) + 4, (n) + 5, \

@@ -1,6 +1,7 @@
 /* What is done to strips, for one width: LANES numbers at a time. Included by strips_avx2.c and
  * strips_avx512.c with FN, LANES, V_FMA, V_SQRT, V_ROUND (a mode of _mm_round_ps), V_BLEND, V_DOWN (the
- * lanes from the n-th on), V_FIRST (the first in all lanes), HALVES (as many f16), V_TO_HALF, V_FROM_HALF and, where there are, V_LOAD_SOME and V_STORE_SOME. */
+ * lanes from the n-th on), V_FIRST (the first in all lanes), HALVES (as many f16), V_TO_HALF,
+ * V_FROM_HALF and, where there are, V_LOAD_SOME and V_STORE_SOME. */
 #include <math.h>
 #include <string.h>
 

@@ -173,24 +173,26 @@ static GemmComing take_rows(const Amx *g, const GemmArgs *x, const Part *p, Step
 
 /* Rows [i, i + rows) times all columns. */
 static void row_of_blocks(const Amx *g, const GemmArgs *x, const Part *p, int64_t i, int64_t rows) {
-  bool one = g->near == g->steps, wide = dtype_bytes(g->t.c) == 4;
+  bool wide = dtype_bytes(g->t.c) == 4;
   char *sums = p->sums;
   if (!one_block(g)) sums += (i - p->i0) / PAIR * (g->tile_n / PAIR) * BLOCK_BYTES;
   int64_t end = p->s.s0 + p->s.steps;
   for (int64_t s0 = p->s.s0; s0 < end; s0 += g->near) {
     Steps s = steps_at(g, s0, MIN(g->near, end - s0));
-    AmxBlock blk = {.steps = s.steps, .b_panel = p->s.steps * AMX_TILE_B, .add = s0 > 0};
+    bool last = s0 + s.steps == g->steps;
+    AmxBlock blk = {.steps = s.steps, .b_panel = p->s.steps * AMX_TILE_B};
     GemmComing next = take_rows(g, x, p, s, i, rows, &blk);
     blk.next = &next;
     for (int64_t j = p->j0; j < p->j1; j += PAIR) {
       int64_t columns = MIN(PAIR, p->j1 - j);
-      bool straight = one && wide && columns % AMX_SIDE == 0;
+      bool straight = last && wide && columns % AMX_SIDE == 0;
       blk.b = p->b + (j - p->j0) / AMX_SIDE * blk.b_panel + (s0 - p->s.s0) * AMX_TILE_B;
-      blk.c = straight ? (char *)x->c + (i * x->c_row + j) * 4
-                       : sums + (j - p->j0) / PAIR * BLOCK_BYTES;
-      blk.c_row = straight ? x->c_row * 4 : PAIR * 4;
+      char *own = sums + (j - p->j0) / PAIR * BLOCK_BYTES;
+      blk.add = s0 > 0 ? own : NULL;
+      blk.c = straight ? (char *)x->c + (i * x->c_row + j) * 4 : own;
+      blk.c_row = straight ? x->c_row * 4 : AMX_SUMS_ROW;
       g->kern->fn[rows > AMX_SIDE][columns > AMX_SIDE](&blk);
-      if (s0 + s.steps == g->steps && !straight) put(g, x, blk.c, i, j, rows, columns);
+      if (last && !straight) put(g, x, blk.c, i, j, rows, columns);
     }
   }
 }

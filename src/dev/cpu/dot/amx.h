@@ -14,20 +14,21 @@
 
 #include "dev/cpu/dot/gemm.h"
 
-#define AMX_SIDE 16     /* rows and columns of a tile of results, groups of a tile of b */
-#define AMX_STEP 64     /* bytes of k in a tile */
-#define AMX_TILE_B 1024 /* bytes of a tile */
+#define AMX_SIDE 16      /* rows and columns of a tile of results, groups of a tile of b */
+#define AMX_STEP 64      /* bytes of k in a tile */
+#define AMX_SUMS_ROW 128 /* bytes of 32 sums */
+#define AMX_TILE_B 1024  /* bytes of a tile */
 
 /* c (+)= a b for one or two tiles of rows, by one or two of columns. Steps of k: a's are a_step bytes
  * apart, rows a_row; tile s of the columns' panel q is at b + q * b_panel + s * AMX_TILE_B. Rows of c
- * are c_row bytes apart. next: asked for meanwhile. */
+ * are c_row bytes apart. add: sums to begin with, rows AMX_SUMS_ROW apart; NULL: zeros. next: asked for meanwhile. */
 typedef struct AmxBlock {
   int64_t steps;
   const char *a, *b;
   int64_t a_row, a_step, b_panel;
   char *c;
   int64_t c_row;
-  bool add;
+  const char *add;
   GemmComing *next;
 } AmxBlock;
 

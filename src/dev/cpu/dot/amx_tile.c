@@ -39,20 +39,21 @@ FN static void end(void) { _tile_release(); }
   if (rows > 1) DP(2, 5, 6);    \
   if (rows > 1 && columns > 1) DP(3, 5, 7);
 
-#define OPEN                                                     \
-  const char *a = x->a, *b = x->b, *b1 = x->b + x->b_panel;      \
-  char *c1 = x->c + AMX_SIDE * x->c_row;                         \
-  size_t c_row = (size_t)x->c_row, a_row = (size_t)x->a_row;     \
-  if (x->add) {                                                  \
-    _tile_loadd(0, x->c, c_row);                                 \
-    if (columns > 1) _tile_loadd(1, x->c + 64, c_row);           \
-    if (rows > 1) _tile_loadd(2, c1, c_row);                     \
-    if (rows > 1 && columns > 1) _tile_loadd(3, c1 + 64, c_row); \
-  } else {                                                       \
-    _tile_zero(0);                                               \
-    if (columns > 1) _tile_zero(1);                              \
-    if (rows > 1) _tile_zero(2);                                 \
-    if (rows > 1 && columns > 1) _tile_zero(3);                  \
+#define OPEN                                                            \
+  const char *a = x->a, *b = x->b, *b1 = x->b + x->b_panel;             \
+  char *c1 = x->c + AMX_SIDE * x->c_row;                                \
+  size_t c_row = (size_t)x->c_row, a_row = (size_t)x->a_row;            \
+  if (x->add) {                                                         \
+    const char *f = x->add, *f1 = f + AMX_SIDE * AMX_SUMS_ROW;          \
+    _tile_loadd(0, f, AMX_SUMS_ROW);                                    \
+    if (columns > 1) _tile_loadd(1, f + 64, AMX_SUMS_ROW);              \
+    if (rows > 1) _tile_loadd(2, f1, AMX_SUMS_ROW);                     \
+    if (rows > 1 && columns > 1) _tile_loadd(3, f1 + 64, AMX_SUMS_ROW); \
+  } else {                                                              \
+    _tile_zero(0);                                                      \
+    if (columns > 1) _tile_zero(1);                                     \
+    if (rows > 1) _tile_zero(2);                                        \
+    if (rows > 1 && columns > 1) _tile_zero(3);                         \
   }
 
 #define KERNEL(name, DP, rows_, columns_)                         \
@@ -109,8 +110,9 @@ static void emulated(const AmxBlock *x, int rows, int columns, Kind kind) {
   for (int i = 0; i < said_rows; i++)
     for (int j = 0; j < columns * AMX_SIDE; j++) {
       char *c = x->c + i * x->c_row + j * 4;
+      const char *f = x->add ? x->add + i * AMX_SUMS_ROW + j * 4 : NULL;
       double sum = 0;
-      if (x->add) sum = kind == BF16 ? elem_get_f64(DT_F32, c) : (double)elem_get_i64(DT_I32, c);
+      if (x->add) sum = kind == BF16 ? elem_get_f64(DT_F32, f) : (double)elem_get_i64(DT_I32, f);
       for (int64_t s = 0; s < x->steps; s++) {
         const char *a = x->a + s * x->a_step + i * x->a_row,
                    *b = x->b + j / AMX_SIDE * x->b_panel + s * AMX_TILE_B + j % AMX_SIDE * 4;

@@ -59,6 +59,9 @@ typedef struct Dot {
 /* Elements of the operands before those of product b. */
 void dot_batch_at(const Dot *d, int64_t b, int64_t *lhs, int64_t *rhs);
 
+/* Product b of the batch, of operands that are direct or were made so. */
+GemmArgs dot_gemm_args(const Dot *d, const void *lhs, const void *rhs, void *out, int64_t b);
+
 /* Those of gemm.h: f32, bf16, f16, int8; operands with any strides. */
 bool dot_gemm_plan(Dot *d);
 Err *dot_gemm_run(void *state, const Op *op, void *const *in, void *const *out);

@@ -19,17 +19,7 @@ typedef struct Call {
 } Call;
 
 static GemmArgs product_args(const Call *c, int64_t b) {
-  const Dot *d = c->d;
-  int64_t lo, ro;
-  dot_batch_at(d, b, &lo, &ro);
-  return (GemmArgs){.a = c->lhs + lo * dtype_bytes(d->in),
-                    .b = c->rhs + ro * dtype_bytes(d->rhs_in),
-                    .a_row = d->lhs.free_stride,
-                    .a_k = d->lhs.k_stride,
-                    .b_col = d->rhs.free_stride,
-                    .b_k = d->rhs.k_stride,
-                    .c = c->out + b * d->m * d->n * dtype_bytes(d->out),
-                    .c_row = d->n};
+  return dot_gemm_args(c->d, c->lhs, c->rhs, c->out, b);
 }
 
 static void pack(void *arg, int64_t begin, int64_t end) {

@@ -22,18 +22,21 @@ typedef struct GemmCall {
   char *out;
 } GemmCall;
 
-static GemmArgs product_args(const GemmCall *c, int64_t b) {
-  const Dot *d = c->d;
+GemmArgs dot_gemm_args(const Dot *d, const void *lhs, const void *rhs, void *out, int64_t b) {
   int64_t lo, ro;
   dot_batch_at(d, b, &lo, &ro);
-  return (GemmArgs){.a = c->lhs + lo * dtype_bytes(d->in),
-                    .b = c->rhs + ro * dtype_bytes(d->rhs_in),
+  return (GemmArgs){.a = (const char *)lhs + lo * dtype_bytes(d->in),
+                    .b = (const char *)rhs + ro * dtype_bytes(d->rhs_in),
                     .a_row = d->lhs.free_stride,
                     .a_k = d->lhs.k_stride,
                     .b_col = d->rhs.free_stride,
                     .b_k = d->rhs.k_stride,
-                    .c = c->out + b * d->m * d->n * dtype_bytes(d->out),
+                    .c = (char *)out + b * d->m * d->n * dtype_bytes(d->out),
                     .c_row = d->n};
+}
+
+static GemmArgs product_args(const GemmCall *c, int64_t b) {
+  return dot_gemm_args(c->d, c->lhs, c->rhs, c->out, b);
 }
 
 /* Products of one tile each. */

@@ -1,4 +1,5 @@
 #include "compile/pass/query.h"
+#include "dev/cpu/kernel/clones.h"
 #include "dev/cpu/strips/strips_run.h"
 
 /* The node whose strip this one is: what only says where to look has none of its own. */
@@ -366,8 +367,7 @@ static const StripSimd *simd_here(void) {
 #if defined(__x86_64__)
   int bits = cpu_vector_bits();
   if (bits >= 512) return &strips_avx512;
-  if (bits >= 256 && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c"))
-    return &strips_avx2;
+  if (bits >= 256 && __builtin_cpu_supports("fma") && has_f16c()) return &strips_avx2;
 #endif
   return NULL;
 }

@@ -153,16 +153,10 @@ static int slot_take(Sweep *w, bool *busy) {
   return k;
 }
 
-/* The nodes of a sweep in order, and where their strips are: a strip is free again after its last
- * use. The first n_strips of the roots are wanted as strips. */
-static void plan_sweep(Strips *s, Sweep *w, const int *roots, int n_roots, int n_strips,
-                       bool *done) {
+/* Which operation is the last to use each node's strip. The last one on vectors. */
+static int last_uses(const Strips *s, const bool *wanted, const bool *done, int *last) {
   const Dag *d = &s->d;
   int nodes = d->nodes.n, n = 2 * nodes, last_vec = -1;
-  bool *wanted = xcalloc((size_t)n + 1, 1), *as_strip = xcalloc((size_t)n + 1, 1),
-       *busy = xcalloc((size_t)n + 1, 1);
-  int *last = xcalloc((size_t)n + 1, sizeof *last), *slot = xcalloc((size_t)n + 1, sizeof *slot);
-  for (int k = 0; k < n_roots; k++) want(s, roots[k], wanted, done);
   for (int q = 0; q < n; q++) { /* each node, and rounded */
     int i = q / 2 + (q % 2 ? nodes : 0);
     const DagNode *x = node_at(d, i);
@@ -176,6 +170,30 @@ static void plan_sweep(Strips *s, Sweep *w, const int *roots, int n_roots, int n
   for (int i = 0; i < nodes; i++) /* parts are stored at the end */
     for (int k = 0; wanted[i] && pair_ok(d, node_at(d, i)) && k < 2; k++)
       last[operand(d, node_at(d, i), k)] = n;
+  return last_vec;
+}
+
+static DoKind kind_of(const DagNode *x, bool kept) {
+  if (x->kind == N_INPUT) return DO_READ;
+  if (x->kind == N_SPLAT) return DO_SCALAR;
+  if (x->kind == N_REDUCE) return x->vec ? DO_SUM : DO_SCALAR;
+  if (x->op->kind == OP_IOTA) return DO_IOTA;
+  if (x->op->kind == OP_COMPLEX) return DO_PAIR;
+  if (kept) return DO_KEPT;
+  return x->op->kind == OP_GATHER ? DO_GATHER : is_join(x->op) ? DO_JOIN : DO_FN;
+}
+
+/* The nodes of a sweep in order, and where their strips are: a strip is free again after its last
+ * use. The first n_strips of the roots are wanted as strips. */
+static void plan_sweep(Strips *s, Sweep *w, const int *roots, int n_roots, int n_strips,
+                       bool *done) {
+  const Dag *d = &s->d;
+  int nodes = d->nodes.n, n = 2 * nodes;
+  bool *wanted = xcalloc((size_t)n + 1, 1), *as_strip = xcalloc((size_t)n + 1, 1),
+       *busy = xcalloc((size_t)n + 1, 1);
+  int *last = xcalloc((size_t)n + 1, sizeof *last), *slot = xcalloc((size_t)n + 1, sizeof *slot);
+  for (int k = 0; k < n_roots; k++) want(s, roots[k], wanted, done);
+  int last_vec = last_uses(s, wanted, done, last);
   for (int k = 0; k < n_roots; k++) {
     last[roots[k]] = n;
     as_strip[roots[k]] |= k < n_strips;
@@ -190,16 +208,7 @@ static void plan_sweep(Strips *s, Sweep *w, const int *roots, int n_roots, int n
     if (!wanted[i] || (x->kind == N_SPLAT && slot[i] < 0)) continue;
     Do o = {
         .vec = x->vec, .t = x->t, .node = i, .out = -1, .row = -1, .buf = x->buf, .form = &x->lin};
-    o.kind = rounds                      ? DO_FN
-             : x->kind == N_INPUT        ? DO_READ
-             : x->kind == N_SPLAT        ? DO_SCALAR
-             : x->kind == N_REDUCE       ? (x->vec ? DO_SUM : DO_SCALAR)
-             : x->op->kind == OP_IOTA    ? DO_IOTA
-             : x->op->kind == OP_COMPLEX ? DO_PAIR
-             : kept                      ? DO_KEPT
-             : x->op->kind == OP_GATHER  ? DO_GATHER
-             : is_join(x->op)            ? DO_JOIN
-                                         : DO_FN;
+    o.kind = rounds ? DO_FN : kind_of(x, kept);
     if (x->vec && !rounds) o.row = s->row[i];
     o.mask = x->mask;
     if (o.kind == DO_FN || o.kind == DO_GATHER || o.kind == DO_JOIN || o.kind == DO_PAIR) {

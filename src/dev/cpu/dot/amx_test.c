@@ -1,29 +1,13 @@
 /* amx against sums in f64: shapes around the sizes of tiles, blocks of k and tasks, operands in any
  * order, padded rows, every type; exact where the types are. Guards must survive. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
-
-#include "base/base.h"
 #include "dev/cpu/dot/amx.h"
+#include "dev/cpu/dot/product_test.h"
 
 #define GUARD 64
 #define MARK 0x5b
 
-static uint64_t rng = 88172645463325252u;
-static int64_t below(int64_t n) {
-  rng ^= rng << 13;
-  rng ^= rng >> 7;
-  rng ^= rng << 17;
-  return (int64_t)(rng % (uint64_t)n);
-}
-
-/* Between runs of `run` elements, `step` apart, lies what would spoil all sums: NaN, where there is one. */
+/* Between runs of `run` elements, `step` apart, lies what would spoil all sums: NaN, where there is
+ * one. */
 static char *operand(DType t, int64_t runs, int64_t run, int64_t step) {
   int64_t e = dtype_bytes(t);
   char *p = xmalloc((size_t)(runs * step * e + GUARD));
@@ -32,10 +16,6 @@ static char *operand(DType t, int64_t runs, int64_t run, int64_t step) {
     else elem_set_f64(t, p + i * e, i % step < run ? (double)(below(255) - 127) / 64 : NAN);
   memset(p + runs * step * e, 0xff, GUARD);
   return p;
-}
-
-static double element(DType t, const char *p) {
-  return dtype_is_int(t) ? (double)elem_get_i64(t, p) : elem_get_f64(t, p);
 }
 
 static char *guarded(int64_t bytes) {
@@ -105,8 +85,14 @@ static const GemmTypes types[] = {{DT_BF16, DT_BF16, DT_BF16}, {DT_BF16, DT_BF16
                                   {DT_I8, DT_I8, DT_I32},      {DT_U8, DT_I8, DT_I32},
                                   {DT_I8, DT_U8, DT_I32},      {DT_U8, DT_U8, DT_I32}};
 
+/* Without tiles, or their emulation, there is nothing to be tested. */
+static void needs_tiles(void) {
+  if (!amx_bf16() && !amx_bytes(true, true)) skip();
+}
+
 static void test_shapes(void **state) {
   (void)state;
+  needs_tiles();
   for (int i = 0; i < 360; i++) {
     bool large = i % 12 >= 10;
     int64_t m = 1 + below(large ? 300 : 50), n = 1 + below(large ? 300 : 80),
@@ -121,6 +107,7 @@ static void test_shapes(void **state) {
 /* Several tasks along either side. */
 static void test_tasks(void **state) {
   (void)state;
+  needs_tiles();
   for (size_t i = 0; i < COUNT_OF(types); i++) {
     Amx g;
     if (!amx_plan(&g, 700, 40, 70, types[i], 1, true)) continue;

@@ -1,28 +1,11 @@
 /* gemm against sums in f64: shapes around the sizes of panels, blocks and tiles, all combinations
  * of transposed operands, padded rows, every type. Tiles run last to first: their order must not
  * matter. Guards after the result and the packed side must survive. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
-
-#include "base/base.h"
 #include "dev/cpu/dot/gemm.h"
+#include "dev/cpu/dot/product_test.h"
 
 #define GUARD 16
 #define MARK 12345.0f
-
-static uint64_t rng = 88172645463325252u;
-static int64_t below(int64_t n) {
-  rng ^= rng << 13;
-  rng ^= rng >> 7;
-  rng ^= rng << 17;
-  return (int64_t)(rng % (uint64_t)n);
-}
 
 /* Integers; of floats multiples of 1/64: exact in bf16 and f16. */
 static char *operand(DType t, int64_t n) {
@@ -31,10 +14,6 @@ static char *operand(DType t, int64_t n) {
     if (dtype_is_int(t)) elem_set_i64(t, p + i * dtype_bytes(t), below(256) - 128);
     else elem_set_f64(t, p + i * dtype_bytes(t), (double)(below(255) - 127) / 64);
   return p;
-}
-
-static double element(DType t, const char *p) {
-  return dtype_is_int(t) ? (double)elem_get_i64(t, p) : elem_get_f64(t, p);
 }
 
 static float *guarded(int64_t n) {

@@ -2,12 +2,6 @@
  * memory that is, as XLA 0.10.2 compiles the same ahead of time for an H100. */
 #include "sim/estimate_test.h"
 
-static int count(const SimReport *r, const char *op) {
-  int n = 0;
-  for (int i = 0; i < r->n_kernels; i++) n += !strcmp(r->kernels[i].op, op);
-  return n;
-}
-
 #define X "tensor<2x40x40x64xbf16>"
 #define W "tensor<3x3x64x64xbf16>"
 #define WINDOW \
@@ -29,7 +23,7 @@ static void test_three(void **state) {
                "return %y, %dw, %dx : " X ", " W ", " X " }",
                "H100-SXM");
   assert_int_equal(r->n_kernels, 5);
-  assert_int_equal(count(r, "transpose"), 2);
+  assert_int_equal(kernels_of(r, "transpose"), 2);
   assert_true(r->temp_bytes <= 2 * 9 * 64 * 64 * 2);
   sim_report_free(r);
 }
@@ -49,7 +43,7 @@ static void test_edge(void **state) {
                "H100-SXM");
   double edged = 6.0 * 57 * 57 * 64 * 2, filter = 9.0 * 64 * 128 * 2;
   assert_int_equal(r->n_kernels, 3);
-  assert_int_equal(count(r, "pad"), 1);
+  assert_int_equal(kernels_of(r, "pad"), 1);
   assert_true(r->temp_bytes > 0.999 * (edged + filter) && r->temp_bytes < 1.001 * (edged + filter));
   sim_report_free(r);
 }

@@ -2,11 +2,6 @@
  * kernels; watts of what leaves a GPU nearly idle, of streaming and of products. */
 #include "sim/estimate_test.h"
 
-static void near(double got, double want, double share) {
-  if (!(got > want * (1 - share) && got < want * (1 + share)))
-    fail_msg("%g is not within %g of %g", got, share, want);
-}
-
 static const SimKernel *slowest(const SimReport *r) {
   const SimKernel *k = &r->kernels[0];
   for (int i = 1; i < r->n_kernels; i++)

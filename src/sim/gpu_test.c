@@ -1,25 +1,5 @@
 /* What frameworks do on GPUs beyond the program: fused attention, exchanges under computing. */
-#include <math.h>
-#include <stdio.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
-#include "sim/sim.h"
-#include "stablehlo/stablehlo.h"
-
-static SimReport *estimate(const char *text, const char *chip, SimOpts opts) {
-  const Chip *c;
-  Module *m = NULL;
-  SimReport *r = NULL;
-  assert_null(chip_find(chip, &c));
-  assert_null(stablehlo_read("x.mlir", str_from(text), &m));
-  assert_null(sim_estimate(m, c, &opts, &r));
-  module_free(m);
-  return r;
-}
+#include "sim/estimate_test.h"
 
 #define HEADS "tensor<16x2048x64xbf16>"
 #define SCORES "tensor<16x2048x2048xbf16>"
@@ -75,8 +55,8 @@ static const char returned[] = "func.func @main(" ARGS ") -> (" HEADS ", " SCORE
 static void test_attention(void **state) {
   (void)state;
   const double scores = 16.0 * 2048 * 2048 * 2;
-  SimReport *plain = estimate(training, "A100-80GB", (SimOpts){0});
-  SimReport *fused = estimate(training, "A100-80GB", (SimOpts){.fused_attention = true});
+  SimReport *plain = estimate(training, "A100-80GB");
+  SimReport *fused = estimate_as(training, "A100-80GB", &(SimOpts){.fused_attention = true});
   assert_int_equal(plain->attentions, 1);
   assert_true(plain->temp_bytes >= scores);
   assert_int_equal(fused->attentions, 0);
@@ -88,9 +68,9 @@ static void test_attention(void **state) {
   sim_report_free(plain);
   sim_report_free(fused);
   /* tpu7x loops over queries where nothing goes backwards */
-  SimReport *one = estimate(forward, "tpu7x", (SimOpts){0});
-  SimReport *both = estimate(training, "tpu7x", (SimOpts){0});
-  SimReport *older = estimate(forward, "tpu-v5e", (SimOpts){0});
+  SimReport *one = estimate(forward, "tpu7x");
+  SimReport *both = estimate(training, "tpu7x");
+  SimReport *older = estimate(forward, "tpu-v5e");
   assert_true(one->temp_bytes < scores);
   assert_true(one->peak_bytes > scores / 8); /* and holds some of them */
   assert_true(both->temp_bytes >= scores);
@@ -107,8 +87,8 @@ static void test_attention_apart(void **state) {
     const char *text, *chip;
   } cases[] = {{forward, "V100"}, {forward, "tpu-v3"}, {returned, "A100-80GB"}};
   for (int i = 0; i < 3; i++) {
-    SimReport *a = estimate(cases[i].text, cases[i].chip, (SimOpts){0});
-    SimReport *b = estimate(cases[i].text, cases[i].chip, (SimOpts){.fused_attention = true});
+    SimReport *a = estimate(cases[i].text, cases[i].chip);
+    SimReport *b = estimate_as(cases[i].text, cases[i].chip, &(SimOpts){.fused_attention = true});
     assert_int_equal(a->attentions, 0);
     assert_true(a->time_s == b->time_s && a->temp_bytes == b->temp_bytes);
     sim_report_free(a);
@@ -121,9 +101,9 @@ static void test_attention_apart(void **state) {
  * framework's own are faster, as on an H100 (481 us for the backward one of GPT-2's, whose arrays take 300). */
 static void test_rows(void **state) {
   (void)state;
-  SimReport *xla = estimate(training, "A100-80GB", (SimOpts){0});
-  SimReport *eager = estimate(training, "A100-80GB", (SimOpts){.eager = true});
-  SimReport *older = estimate(training, "V100", (SimOpts){0});
+  SimReport *xla = estimate(training, "A100-80GB");
+  SimReport *eager = estimate_as(training, "A100-80GB", &(SimOpts){.eager = true});
+  SimReport *older = estimate(training, "V100");
   assert_true(xla->time_s < 1.3 * eager->time_s);
   assert_true(xla->n_kernels < older->n_kernels);
   const double scores = 16.0 * 2048 * 2048 * 2;
@@ -133,12 +113,6 @@ static void test_rows(void **state) {
   sim_report_free(xla);
   sim_report_free(eager);
   sim_report_free(older);
-}
-
-static int count(const SimReport *r, const char *op) {
-  int n = 0;
-  for (int i = 0; i < r->n_kernels; i++) n += !strcmp(r->kernels[i].op, op);
-  return n;
 }
 
 /* Products of one array are one product of matrices that are put side by side, unless they are large; as
@@ -157,11 +131,11 @@ static void test_merged(void **state) {
              "(tensor<%dx1024xbf16>, tensor<1024x512xbf16>) -> tensor<%dx512xbf16>\n"
              "return %%y, %%z : tensor<%dx1024xbf16>, tensor<%dx512xbf16> }",
              rows, rows, rows, rows, rows, rows, rows, rows, rows);
-    SimReport *xla = estimate(text, "H100-SXM", (SimOpts){0});
-    SimReport *eager = estimate(text, "H100-SXM", (SimOpts){.eager = true});
-    assert_int_equal(count(xla, "dot_general"), large ? 2 : 1);
-    assert_int_equal(count(xla, "concatenate"), !large);
-    assert_int_equal(count(eager, "dot_general"), 2);
+    SimReport *xla = estimate(text, "H100-SXM");
+    SimReport *eager = estimate_as(text, "H100-SXM", &(SimOpts){.eager = true});
+    assert_int_equal(kernels_of(xla, "dot_general"), large ? 2 : 1);
+    assert_int_equal(kernels_of(xla, "concatenate"), !large);
+    assert_int_equal(kernels_of(eager, "dot_general"), 2);
     sim_report_free(xla);
     sim_report_free(eager);
   }
@@ -191,7 +165,7 @@ static void test_heads(void **state) {
         "%%s = stablehlo.dot_general %%q, %%k, batching_dims = %s : "
         "(tensor<%sxbf16>, tensor<%sxbf16>) -> tensor<%sxbf16>\n return %%s : tensor<%sxbf16> }",
         q, k, o, cases[i].dims, q, k, o, o);
-    SimReport *r = estimate(text, "H100-SXM", (SimOpts){0});
+    SimReport *r = estimate(text, "H100-SXM");
     assert_int_equal(r->n_kernels, 1 + cases[i].turned);
     sim_report_free(r);
   }
@@ -216,7 +190,7 @@ static void test_dear(void **state) {
              "%%z = stablehlo.dot_general %%y, %%w, contracting_dims = [1] x [0] : (%s, %s) -> %s\n"
              "%%g = stablehlo.multiply %%z, %%t : %s\n return %%g : %s }",
              x, w, x, cases[i].op, x, x, x, w, x, x, x);
-    SimReport *r = estimate(text, "H100-SXM", (SimOpts){0});
+    SimReport *r = estimate(text, "H100-SXM");
     double array = 8192.0 * 4096 * (cases[i].type[0] == 'b' ? 2 : 4);
     assert_int_equal((int)floor(r->temp_bytes / array), cases[i].arrays);
     sim_report_free(r);
@@ -231,8 +205,8 @@ static void test_random(void **state) {
       "func.func @main(%s: tensor<2xui64>) -> tensor<16x16x384x384xui8> {\n"
       "%t, %b = stablehlo.rng_bit_generator %s, algorithm = PHILOX : (tensor<2xui64>) -> "
       "(tensor<2xui64>, tensor<16x16x384x384xui8>)\n return %b : tensor<16x16x384x384xui8> }";
-  SimReport *xla = estimate(text, "H100-SXM", (SimOpts){0});
-  SimReport *eager = estimate(text, "H100-SXM", (SimOpts){.eager = true});
+  SimReport *xla = estimate(text, "H100-SXM");
+  SimReport *eager = estimate_as(text, "H100-SXM", &(SimOpts){.eager = true});
   double words = 4.0 * 16 * 16 * 384 * 384;
   assert_true(xla->temp_bytes >= words && eager->temp_bytes < words);
   assert_true(xla->time_s > 100e-6 && xla->time_s < 140e-6);
@@ -250,7 +224,7 @@ static void test_vector(void **state) {
       "tensor<8192x8192xf32>) -> tensor<1x8192xf32>\n return %y : tensor<1x8192xf32> }";
   const char *chips[] = {"K80", "P100", "V100", "T4", "A100", "H100-SXM"};
   for (int i = 0; i < 6; i++) {
-    SimReport *r = estimate(text, chips[i], (SimOpts){0});
+    SimReport *r = estimate(text, chips[i]);
     double read = 8192.0 * 8192 * 4 / r->chip->hbm_bandwidth;
     assert_true(r->time_s > read && r->time_s < 1.6 * read);
     sim_report_free(r);
@@ -281,7 +255,7 @@ static void test_long(void **state) {
   buf_cstr(&text, " : ");
   for (int i = 0; i < 2 * arrays; i++) buf_printf(&text, "%s%s", i ? ", " : "", t);
   buf_cstr(&text, " }");
-  SimReport *r = estimate(text.p, "A100", (SimOpts){0});
+  SimReport *r = estimate(text.p, "A100");
   assert_int_equal(r->n_kernels, arrays);
   sim_report_free(r);
   buf_free(&text);
@@ -310,8 +284,8 @@ static void test_overlap(void **state) {
           DOT("%3", "%2", "%y") "return %s, %3 : " MATRIX ", " MATRIX " }";
   const char *chips[] = {"H100-SXM", "tpu-v5p"};
   for (int i = 0; i < 2; i++) {
-    SimReport *a = estimate(beside, chips[i], (SimOpts){.devices = 8});
-    SimReport *b = estimate(before, chips[i], (SimOpts){.devices = 8});
+    SimReport *a = estimate_as(beside, chips[i], &(SimOpts){.devices = 8});
+    SimReport *b = estimate_as(before, chips[i], &(SimOpts){.devices = 8});
     assert_true(a->network_s > 0 && a->network_exposed_s < 1e-12);
     assert_true(b->network_s > 0 && b->network_exposed_s > 0.999 * b->network_s);
     double difference = b->time_s - a->time_s - b->network_s;
@@ -334,7 +308,7 @@ static void test_overlap(void **state) {
   "pad = [[1, 1], [1, 1]]} {feature_group_count = 8 : i64, batch_group_count = 1 : i64}"
 
 static double convolution_s(const char *text, const char *chip, double *bytes) {
-  SimReport *r = estimate(text, chip, (SimOpts){0});
+  SimReport *r = estimate(text, chip);
   double s = 0;
   for (int i = 0; i < r->n_kernels; i++)
     if (!strcmp(r->kernels[i].op, "convolution")) {
@@ -414,12 +388,12 @@ static void test_kernels(void **state) {
                {product, "H100-SXM", 1, 32 << 20},
                {product, "V100", 1, 4 << 20}};
   for (size_t i = 0; i < COUNT_OF(cases); i++) {
-    SimReport *r = estimate(cases[i].text, cases[i].chip, (SimOpts){0});
+    SimReport *r = estimate(cases[i].text, cases[i].chip);
     assert_int_equal(r->n_kernels, cases[i].kernels);
     assert_true(r->temp_bytes == cases[i].temp);
     sim_report_free(r);
   }
-  SimReport *older = estimate(norm, "V100", (SimOpts){0});
+  SimReport *older = estimate(norm, "V100");
   assert_true(older->n_kernels > 1);
   sim_report_free(older);
 }
@@ -443,7 +417,7 @@ static void test_stacks(void **state) {
       "tensor<1x4096xf32>, tensor<i32>, tensor<i32>) -> tensor<8x4096xf32>\n"
       "%n = stablehlo.add %i, %o : tensor<i32>\nstablehlo.return %n, %a, %b : " STATE "\n }\n"
       "return %w#1, %w#2 : tensor<8x4096xf32>, tensor<8x4096xf32> }";
-  SimReport *r = estimate(text, "H100-SXM", (SimOpts){0});
+  SimReport *r = estimate(text, "H100-SXM");
   int counters = 0, updates = 0;
   for (int i = 0; i < r->n_kernels; i++) {
     if (r->kernels[i].count < 8) continue;
@@ -496,8 +470,8 @@ static void test_eager(void **state) {
       {residual, 1, 4, 9}, {gate, 1, 1, 3}, {softmax, 0, 1, 2}, {update, 1, 1, 5}, {mask, 1, 3, 6}};
   const double array = 4096.0 * 1024 * 4;
   for (int i = 0; i < COUNT_OF(cases); i++) {
-    SimReport *a = estimate(cases[i].text, "A100-80GB", (SimOpts){0});
-    SimReport *b = estimate(cases[i].text, "A100-80GB", (SimOpts){.eager = true});
+    SimReport *a = estimate(cases[i].text, "A100-80GB");
+    SimReport *b = estimate_as(cases[i].text, "A100-80GB", &(SimOpts){.eager = true});
     if (cases[i].compiled) assert_int_equal(a->n_kernels, cases[i].compiled);
     assert_false(a->eager || !b->eager || a->host_s > 0);
     assert_int_equal(b->n_kernels, cases[i].eager);
@@ -514,7 +488,7 @@ static void test_eager(void **state) {
     buf_printf(&text, "%%v%d = stablehlo.%s %%v%d, %%w : tensor<2048xf32>\n", i,
                i % 2 ? "add" : "subtract", i - 1);
   buf_cstr(&text, "return %v100 : tensor<2048xf32> }");
-  SimReport *r = estimate(text.p, "H100-SXM", (SimOpts){.eager = true});
+  SimReport *r = estimate_as(text.p, "H100-SXM", &(SimOpts){.eager = true});
   assert_int_equal(r->n_kernels, 100);
   assert_true(r->time_s > 100 * 5e-6 && r->time_s < 103 * 5e-6 && r->host_s > 0);
   sim_report_free(r);
@@ -571,8 +545,8 @@ static void test_kept(void **state) {
   const double stack = 8 * 1024 * 1024 * 4.0;
   for (int i = 0; i < 2; i++) {
     const char *text = i ? operand : saved;
-    SimReport *a = estimate(text, "A100-80GB", (SimOpts){0});
-    SimReport *b = estimate(text, "A100-80GB", (SimOpts){.eager = true});
+    SimReport *a = estimate(text, "A100-80GB");
+    SimReport *b = estimate_as(text, "A100-80GB", &(SimOpts){.eager = true});
     assert_true(a->temp_bytes > 2 * stack && a->temp_bytes < 3 * stack);
     if (i) assert_true(b->temp_bytes > 2 * stack);
     else assert_true(b->temp_bytes > stack && b->temp_bytes < 1.7 * stack);

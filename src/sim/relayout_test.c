@@ -1,10 +1,8 @@
 /* relayout: how large the pieces are in which a kernel takes its arrays, and relayouts within. Cycles are
  * libtpu 0.0.51's for the same programs. */
-#include <math.h>
-
 #include "sim/estimate_test.h"
 
-static void near_both(const char *text, const char *chip, double want, double peak) {
+static void both_near(const char *text, const char *chip, double want, double peak) {
   SimReport *r = estimate(text, chip);
   double cycles = r->cycles, bytes = r->peak_bytes;
   sim_report_free(r);
@@ -14,8 +12,8 @@ static void near_both(const char *text, const char *chip, double want, double pe
     fail_msg("%s: %.0f cycles, libtpu says %.0f", chip, cycles, want);
 }
 
-static void near(const char *text, const char *chip, double want) {
-  near_both(text, chip, want, 0);
+static void cycles_near(const char *text, const char *chip, double want) {
+  both_near(text, chip, want, 0);
 }
 
 #define GATHER1                                                                              \
@@ -75,10 +73,10 @@ static void test_over_copies(void **state) {
 /* A copy from on-chip memory takes as small windows as one from device memory. */
 static void test_copies(void **state) {
   (void)state;
-  near("func.func public @main(%a: tensor<64x14x14x96xbf16>) -> tensor<64x18816xbf16> {\n"
-       "  %0 = stablehlo.reshape %a : (tensor<64x14x14x96xbf16>) -> tensor<64x18816xbf16>\n"
-       "  return %0 : tensor<64x18816xbf16>\n}\n",
-       "tpu-v5e", 26430);
+  cycles_near("func.func public @main(%a: tensor<64x14x14x96xbf16>) -> tensor<64x18816xbf16> {\n"
+              "  %0 = stablehlo.reshape %a : (tensor<64x14x14x96xbf16>) -> tensor<64x18816xbf16>\n"
+              "  return %0 : tensor<64x18816xbf16>\n}\n",
+              "tpu-v5e", 26430);
 }
 
 #define A "tensor<640x2560xf32>"
@@ -111,8 +109,8 @@ static void test_at_once(void **state) {
       "  %y = stablehlo.multiply %b, %bm : " B "\n"
       "  %w = stablehlo.multiply %c, %cm : " C "\n"
       "  return %x, %y, %w : " A ", " B ", " C "\n}\n";
-  near(text, "tpu-v6e", 55714);
-  near(text, "tpu7x", 38672);
+  cycles_near(text, "tpu-v6e", 55714);
+  cycles_near(text, "tpu7x", 38672);
 }
 
 /* A convolution that lays its image out anew does so while the array works, and taps share the array
@@ -126,8 +124,8 @@ static void test_relaid(void **state) {
       "window = {pad = [[1, 1], [1, 1]]} {batch_group_count = 1 : i64, feature_group_count = 1 : "
       "i64} : (tensor<32x24x24x64xbf16>, tensor<3x3x64x96xbf16>) -> tensor<32x24x24x96xbf16>\n"
       "  return %y : tensor<32x24x24x96xbf16>\n}\n";
-  near(text, "tpu-v6e", 37408);
-  near(text, "tpu7x", 34314);
+  cycles_near(text, "tpu-v6e", 37408);
+  cycles_near(text, "tpu7x", 34314);
 }
 
 /* An argument is rounded in the order in which it lies, before it is turned. */
@@ -164,31 +162,32 @@ static void test_grouped(void **state) {
       "window = {pad = [[1, 1], [1, 1]]} {batch_group_count = 1 : i64, feature_group_count = 2 : "
       "i64} : (tensor<16x20x20x16xbf16>, tensor<3x3x8x32xbf16>) -> tensor<16x20x20x32xbf16>\n"
       "  return %y : tensor<16x20x20x32xbf16>\n}\n";
-  near(text, "tpu-v5p", 60529);
-  near(text, "tpu7x", 34240);
+  cycles_near(text, "tpu-v5p", 60529);
+  cycles_near(text, "tpu7x", 34240);
 }
 
 /* What is summed once, for another kernel, is read where it lies. */
 static void test_mean(void **state) {
   (void)state;
-  near("func.func public @main(%a: tensor<512x3000xf32>) -> tensor<512xf32> {\n"
-       "  %z = stablehlo.constant dense<0.0> : tensor<f32>\n"
-       "  %s = stablehlo.reduce(%a init: %z) applies stablehlo.add across dimensions = [1] : "
-       "(tensor<512x3000xf32>, tensor<f32>) -> tensor<512xf32>\n"
-       "  %n = stablehlo.constant dense<3000.0> : tensor<512xf32>\n"
-       "  %m = stablehlo.divide %s, %n : tensor<512xf32>\n"
-       "  return %m : tensor<512xf32>\n}\n",
-       "tpu-v6e", 17741);
+  cycles_near(
+      "func.func public @main(%a: tensor<512x3000xf32>) -> tensor<512xf32> {\n"
+      "  %z = stablehlo.constant dense<0.0> : tensor<f32>\n"
+      "  %s = stablehlo.reduce(%a init: %z) applies stablehlo.add across dimensions = [1] : "
+      "(tensor<512x3000xf32>, tensor<f32>) -> tensor<512xf32>\n"
+      "  %n = stablehlo.constant dense<3000.0> : tensor<512xf32>\n"
+      "  %m = stablehlo.divide %s, %n : tensor<512xf32>\n"
+      "  return %m : tensor<512xf32>\n}\n",
+      "tpu-v6e", 17741);
 }
 
 /* Narrow elements that are moved on chip are packed anew, whatever moves them. */
 static void test_packed(void **state) {
   (void)state;
-  near("func.func public @main(%a: tensor<1500x900xbf16>) -> tensor<1494x890xbf16> {\n"
-       "  %0 = stablehlo.slice %a [3:1497, 5:895] : (tensor<1500x900xbf16>) -> "
-       "tensor<1494x890xbf16>\n"
-       "  return %0 : tensor<1494x890xbf16>\n}\n",
-       "tpu-v6e", 26655);
+  cycles_near("func.func public @main(%a: tensor<1500x900xbf16>) -> tensor<1494x890xbf16> {\n"
+              "  %0 = stablehlo.slice %a [3:1497, 5:895] : (tensor<1500x900xbf16>) -> "
+              "tensor<1494x890xbf16>\n"
+              "  return %0 : tensor<1494x890xbf16>\n}\n",
+              "tpu-v6e", 26655);
 }
 
 #define GRADIENT(B, H, C, O)                                                                     \
@@ -203,8 +202,8 @@ static void test_packed(void **state) {
  * that share a memory each pixel of the window streams for itself. */
 static void test_gradients(void **state) {
   (void)state;
-  near(GRADIENT("96", "20", "48", "96"), "tpu-v6e", 22891);
-  near(GRADIENT("256", "28", "64", "32"), "tpu-v4", 81441);
+  cycles_near(GRADIENT("96", "20", "48", "96"), "tpu-v6e", 22891);
+  cycles_near(GRADIENT("256", "28", "64", "32"), "tpu-v4", 81441);
 }
 
 /* What a window takes does not grow with its size where it lies outside of tiles. */
@@ -221,15 +220,15 @@ static void test_windows(void **state) {
       "window_dimensions = array<i64: 1, 3, 3, 1>} : (tensor<32x14x14x256xbf16>, tensor<bf16>) -> "
       "tensor<32x14x14x256xbf16>\n"
       "  return %0 : tensor<32x14x14x256xbf16>\n}\n";
-  near(text, "tpu-v5e", 25613);
-  near(text, "tpu-v6e", 15687);
-  near(text, "tpu7x", 10710);
+  cycles_near(text, "tpu-v5e", 25613);
+  cycles_near(text, "tpu-v6e", 15687);
+  cycles_near(text, "tpu7x", 10710);
 }
 
 /* On chip the transpose unit takes narrow elements as it takes wide ones. */
 static void test_turned_on_chip(void **state) {
   (void)state;
-  near(
+  cycles_near(
       "func.func public @main(%x: tensor<8x1200x48xbf16>, %g: tensor<8x600x96xbf16>) -> "
       "tensor<3x48x96xbf16> {\n"
       "  %0 = stablehlo.convolution(%x, %g) dim_numbers = [f, 0, b]x[i, 0, o]->[0, b, f], window = "
@@ -249,8 +248,8 @@ static void test_batch_in_sublanes(void **state) {
       "[1] "
       ": (tensor<24x128x196xbf16>, tensor<24x196x80xbf16>) -> tensor<24x128x80xbf16>\n"
       "  return %0 : tensor<24x128x80xbf16>\n}\n";
-  near_both(text, "tpu-v2", 11907, 2678784);
-  near_both(text, "tpu-v5e", 10262, 3661824);
+  both_near(text, "tpu-v2", 11907, 2678784);
+  both_near(text, "tpu-v5e", 10262, 3661824);
 }
 
 #define SUM(SHAPE, OUT, D, T)                                                                 \
@@ -263,8 +262,8 @@ static void test_batch_in_sublanes(void **state) {
  * is not the only kernel has nothing fetched ahead. */
 static void test_sums_turned(void **state) {
   (void)state;
-  near_both(SUM("64x128x318", "64x318", "1", "f32"), "tpu-v6e", 67073, 10682880);
-  near_both(SUM("16x1024x300", "16x300", "1", "bf16"), "tpu-v5p", 67036, 9921024);
+  both_near(SUM("64x128x318", "64x318", "1", "f32"), "tpu-v6e", 67073, 10682880);
+  both_near(SUM("16x1024x300", "16x300", "1", "bf16"), "tpu-v5p", 67036, 9921024);
 }
 
 /* An array is fetched for its sum where the program does nothing else, not even with the sum. */
@@ -305,22 +304,22 @@ static void test_one_window(void **state) {
       "tensor<1056x1280xf32> {\n"
       "  %0 = stablehlo.add %a, %b : tensor<1056x1280xf32>\n"
       "  return %0 : tensor<1056x1280xf32>\n}\n";
-  near(add, "tpu-v6e", 20435);
-  near(add, "tpu-v5p", 14687);
-  near(add, "tpu-v5e", 52670);
-  near(SUM("1024x1280", "1024", "1", "f32"), "tpu-v5e", 23458);
-  near(SUM("1370x1840", "1370", "1", "f32"), "tpu-v6e", 15084);
+  cycles_near(add, "tpu-v6e", 20435);
+  cycles_near(add, "tpu-v5p", 14687);
+  cycles_near(add, "tpu-v5e", 52670);
+  cycles_near(SUM("1024x1280", "1024", "1", "f32"), "tpu-v5e", 23458);
+  cycles_near(SUM("1370x1840", "1370", "1", "f32"), "tpu-v6e", 15084);
 }
 
 /* A reshape that moves elements writes its result in the natural order, in another one by a copy; an
  * update is turned to lie as what it goes into. */
 static void test_pieces(void **state) {
   (void)state;
-  near_both("func.func public @main(%a: tensor<64x384xf32>) -> tensor<64x6x64xf32> {\n"
+  both_near("func.func public @main(%a: tensor<64x384xf32>) -> tensor<64x6x64xf32> {\n"
             "  %0 = stablehlo.reshape %a : (tensor<64x384xf32>) -> tensor<64x6x64xf32>\n"
             "  return %0 : tensor<64x6x64xf32>\n}\n",
             "tpu-v5e", 2251, 557056);
-  near_both("func.func public @main(%a: tensor<256x1500xf32> {tf.aliasing_output = 0 : i32}, %u: "
+  both_near("func.func public @main(%a: tensor<256x1500xf32> {tf.aliasing_output = 0 : i32}, %u: "
             "tensor<36x1500xf32>, %i: tensor<i32>) -> tensor<256x1500xf32> {\n"
             "  %z = stablehlo.constant dense<0> : tensor<i32>\n"
             "  %0 = stablehlo.dynamic_update_slice %a, %u, %i, %z : (tensor<256x1500xf32>, "
@@ -332,7 +331,7 @@ static void test_pieces(void **state) {
 /* Images that the gradient of a filter lays out anew are not fetched ahead, the other operand is. */
 static void test_fetched_gradient(void **state) {
   (void)state;
-  near_both(
+  both_near(
       "func.func public @main(%x: tensor<32x8x8x256xbf16>, %g: tensor<32x4x4x64xbf16>) -> "
       "tensor<3x3x256x64xbf16> {\n"
       "  %0 = stablehlo.convolution(%x, %g) dim_numbers = [f, 0, 1, b]x[i, 0, 1, o]->[0, 1, b, f], "

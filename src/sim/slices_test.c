@@ -1,7 +1,5 @@
 /* slices: what is the memory of something else, and what is written where it belongs. Cycles and peaks are
  * libtpu 0.0.51's for the same programs. */
-#include <math.h>
-
 #include "sim/estimate_test.h"
 
 static void near_both(const char *text, const char *chip, double want, double peak) {

@@ -301,7 +301,7 @@ static void narrow_planes(void *arg, int64_t begin, int64_t end) {
   int64_t large = rows_of(p->in) * p->in[COLUMN], small = rows_of(p->out) * p->out[COLUMN],
           results = n->src ? large : small, few = MIN(end - begin, MAX(1, 32768 / large));
   int64_t b = (int64_t)dtype_bytes(n->type);
-  size_t bytes = sizeof(float) * (size_t)(few * (2 * large + small));
+  size_t bytes = sizeof(float) * (size_t)(few * (large + small + results));
   float *wide = cpu_block_alloc(bytes);
   if (!wide) {
     atomic_store(&n->failed, true);

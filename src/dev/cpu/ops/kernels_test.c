@@ -469,6 +469,11 @@ static Case cases[] = {
      0, 0},
     {"pool_add_planes_f16", POOL_OF("f16", "2x90x8x10xf16", "2x90x4x11xf16", "%b", "add", P33),
      "pool:planes", 2e-2, 0, 0},
+    {"pool_more_than_read_bf16",
+     POOL_OF("bf16", "3x4x4xbf16", "3x803x803xbf16", "%b", "maximum",
+             "window_dimensions = array<i64: 1, 2, 2>, padding = "
+             "dense<[[0, 0], [400, 400], [400, 400]]> : tensor<3x2xi64>"),
+     "pool:planes", 1e-30, 0, 0},
     {"unpool_max_planes_bf16", UNPOOL_OF("bf16", "2x300x8x40xbf16", "2x300x4x20xbf16", "GE", P22),
      "unpool:planes", 2e-2, 0, 0},
     {"unpool_min_planes_f16", UNPOOL_OF("f16", "2x3x8x10xf16", "2x3x4x11xf16", "LE", P33),

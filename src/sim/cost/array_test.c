@@ -9,10 +9,6 @@ static double cycles(const char *text, const char *chip) {
   return c;
 }
 
-static void near(double ours, double theirs) {
-  if (ours < 0.9 * theirs || ours > 1.1 * theirs) fail_msg("%.0f, not %.0f", ours, theirs);
-}
-
 /* f32[images,side,side,in], filters of 3x3 to as many or another number of features, edges filled up. */
 static void conv(const char *chip, int images, int side, int in, int out, int groups,
                  double theirs) {
@@ -27,7 +23,7 @@ static void conv(const char *chip, int images, int side, int in, int out, int gr
            "  return %%y : tensor<%dx%dx%dx%dxf32>\n}\n",
            images, side, side, in, in / groups, out, images, side, side, out, groups, images, side,
            side, in, in / groups, out, images, side, side, out, images, side, side, out);
-  near(cycles(text, chip), theirs);
+  near(cycles(text, chip), theirs, 0.1);
 }
 
 /* Taps follow each other along the contracted side where as many features come out as go in, or more. */
@@ -57,7 +53,7 @@ static void test_both_sides(void **state) {
                      "  %y = stablehlo.dot_general %x, %t, contracting_dims = [1] x [0] : "
                      "(tensor<640x768xf32>, tensor<768x640xf32>) -> tensor<640x640xf32>\n"
                      "  return %y : tensor<640x640xf32>\n}\n";
-  near(cycles(text, "tpu-v3"), 17436);
+  near(cycles(text, "tpu-v3"), 17436, 0.1);
 }
 
 /* Matrices times a vector each stay a product; vectors times vectors, and matrices in lanes, do not. */
@@ -76,7 +72,7 @@ static void test_vectors(void **state) {
       "[1] : (tensor<128x32x64xbf16>, tensor<128x64xbf16>) -> tensor<128x32xbf16>\n"
       "  return %y : tensor<128x32xbf16>\n}\n";
   peak_near(apart, "tpu-v5e", 2129920, 0.01);
-  near(cycles(lanes, "tpu-v2"), 4170);
+  near(cycles(lanes, "tpu-v2"), 4170, 0.1);
 }
 
 int main(void) {

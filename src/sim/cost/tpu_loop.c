@@ -303,6 +303,15 @@ static double cut_unpacked(const Law *law, const Kernel *k) {
   return w;
 }
 
+/* What is made from nothing on chip costs next to nothing in whole registers of 32-bit elements; anything
+ * else is written like an array. */
+static bool fills_registers(const HNode *n) {
+  const HValue *v = n->val;
+  if (n->part) return true;
+  if (v && tpu_width(v) < 4) return false;
+  return n->rank == 1 || !v ? hlo_count(n) > 512 : n->d[v->order[1]] > 4;
+}
+
 void tpu_loop(Plan *p, Kernel *k) {
   const Law *law = p->law;
   double rd = 0, wr = 0, bytes = 0, all = 0, tiles = 0, slow = 0;
@@ -394,8 +403,8 @@ void tpu_loop(Plan *p, Kernel *k) {
   k->cycles = loop_cycles(law, k, rd, wr, comp, slow, bytes, all, tiles, narrow, &k->windows);
   if (spread > 0 && wr <= 0) /* with nothing to write, reading hides nothing */
     k->cycles = MAX(k->cycles, law->lbase + rd + comp);
-  if (!any_array) /* less than a register's worth is written like an array */
-    k->cycles = root->rank > 0 && hlo_count(root) < 1024 ? law->lbase + 2 : 15 + tiles * 0.25;
+  if (!any_array)
+    k->cycles = root->rank == 0 || fills_registers(root) ? 15 + tiles * 0.25 : law->lbase + 2 + wr;
   k->cycles += counters(law, k);
   if (k->copy && k->reads.n == 1 && k->reads.v[0]->space != SP_HBM && k->roots.v[0]->val &&
       k->roots.v[0]->val->space == SP_VMEM)

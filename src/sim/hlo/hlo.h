@@ -160,6 +160,7 @@ void hlo_dump(const HGraph *g, const HComp *c, int indent, Buf *out);
 typedef struct Maker {
   HGraph *g;
   Map *cse;
+  Map *said; /* hlo_repeat.c */
   HComp *comp;
 } Maker;
 int64_t *hlo_ints(HGraph *g, const int64_t *v, int n);
@@ -176,6 +177,11 @@ HNode *hlo_ewise(Maker *b, OpKind op, const Op *src, DType dt, int rank, const i
 HNode *hlo_one_per_row(Maker *b, const Op *scatter, int rank, const int64_t *d, DType dt,
                        HNode **in); /* as a select, or NULL */
 HNode *hlo_row_offsets(Maker *b, const Op *gather, HNode *indices);
+
+/* hlo_repeat.c */
+HNode *hlo_said_before(Maker *b, const Op *op, HNode *const *in); /* its equal, or NULL */
+void hlo_say(Maker *b, const Op *op, HNode *const *in, HNode *result);
+HNode *hlo_known_place(Maker *b, const Op *gather, HNode *const *in, int rank, const int64_t *d);
 
 /* hlo_narrow.c */
 void hlo_narrow(HGraph *g); /* loop state that is only ever rounded becomes bf16 */

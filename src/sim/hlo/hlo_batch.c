@@ -382,7 +382,7 @@ void hlo_batch(HGraph *g, double limit) {
   b.cut = xcalloc(n, sizeof *b.cut);
   b.now = xcalloc(n, sizeof *b.now);
   b.seen = xcalloc(n, sizeof *b.seen);
-  b.make = (Maker){g, map_new(), NULL};
+  b.make = (Maker){.g = g, .cse = map_new()};
   for (HComp *c = g->comps; c; c = c->next) {
     int before = c->nodes.n;
     move_space(&b, c);

@@ -413,7 +413,11 @@ static Err *one(Maker *b, Op *op, Env *e, int depth) {
   DType dt = t && t->kind == TY_TENSOR ? t->dtype : DT_TOKEN;
   int rank = t && t->kind == TY_TENSOR ? t->rank : 0;
   const int64_t *d = t && t->kind == TY_TENSOR ? t->dims : NULL;
-  HNode *n = NULL;
+  HNode *n = hlo_said_before(b, op, in);
+  if (n) {
+    e->map[op->results[0].id] = n;
+    return NULL;
+  }
   switch (op->kind) {
   case OP_UNKNOWN:
     return err_hint(op_err(op, ERR_UNIMPLEMENTED, "no such operation"),
@@ -465,13 +469,17 @@ static Err *one(Maker *b, Op *op, Env *e, int depth) {
   }
   case OP_RETURN: return NULL;
   case OP_SCATTER: n = hlo_one_per_row(b, op, rank, d, dt, in); break;
-  case OP_GATHER: in[1] = hlo_row_offsets(b, op, in[1]); break;
+  case OP_GATHER:
+    n = hlo_known_place(b, op, in, rank, d);
+    if (!n) n = other(b, op, (HNode *[]){in[0], hlo_row_offsets(b, op, in[1])}, dt, rank, d);
+    break;
   default:
     n = moved(b, op, in, dt, rank, d);
     if (!n) n = elementwise(b, op, in, dt, rank, d);
     break;
   }
   if (!n) n = other(b, op, in, dt, rank, d);
+  hlo_say(b, op, in, n);
   bind_results(b, op, n, e);
   return NULL;
 }
@@ -504,7 +512,7 @@ Err *hlo_build(const Module *m, Arena *arena, HGraph **out) {
   g->module = m;
   *out = g;
   g->main = comp_new(g);
-  Maker b = {g, map_new(), g->main};
+  Maker b = {.g = g, .cse = map_new(), .said = map_new(), .comp = g->main};
   int nv = ir_number(f);
   Env e = {arena_alloc(arena, sizeof(HNode *) * (size_t)MAX(nv, 1))};
   g->n_params = f->body->n_args;
@@ -537,6 +545,7 @@ Err *hlo_build(const Module *m, Arena *arena, HGraph **out) {
   int n = 0;
   if (!err) err = walk(&b, f->body, &e, 0, &o, &n);
   map_free(b.cse);
+  map_free(b.said);
   if (err) return err;
   for (int i = 0; i < n; i++) *vec_push(&g->main->outputs) = o[i];
   hlo_users(g, g->main);

@@ -193,23 +193,38 @@ HNode *hlo_transpose(Maker *b, const Op *src, HNode *x, const int64_t *perm) {
   return hlo_unique(b, n);
 }
 
-static double fold_ewise(OpKind op, double x, double y, bool *ok) {
-  *ok = true;
+static bool compared(Str how, double x, double y) {
+  if (str_is(how, "EQ")) return x == y;
+  if (str_is(how, "NE")) return x != y;
+  if (str_is(how, "LT")) return x < y;
+  if (str_is(how, "LE")) return x <= y;
+  return str_is(how, "GT") ? x > y : x >= y;
+}
+
+/* An operation on numbers that are known; false: it stays one. */
+static bool fold_ewise(OpKind op, const Op *src, DType dt, int n, HNode *const *in, double *v) {
+  double x = in[0]->value, y = n > 1 ? in[1]->value : 0;
   switch (op) {
-  case OP_ADD: return x + y;
-  case OP_SUBTRACT: return x - y;
-  case OP_MULTIPLY: return x * y;
+  case OP_ADD: *v = x + y; break;
+  case OP_SUBTRACT: *v = x - y; break;
+  case OP_MULTIPLY: *v = x * y; break;
   case OP_DIVIDE:
-    if (y != 0) return x / y;
+    if (y == 0) return false;
+    *v = x / y;
     break;
-  case OP_MAXIMUM: return x > y ? x : y;
-  case OP_MINIMUM: return x < y ? x : y;
-  case OP_NEGATE: return -x;
-  case OP_CONVERT: return x;
-  default: break;
+  case OP_MAXIMUM: *v = x > y ? x : y; break;
+  case OP_MINIMUM: *v = x < y ? x : y; break;
+  case OP_CLAMP: *v = y < x ? x : y > in[2]->value ? in[2]->value : y; break;
+  case OP_NEGATE: *v = -x; break;
+  case OP_FLOOR: *v = floor(x); break;
+  case OP_CEIL: *v = ceil(x); break;
+  case OP_CONVERT: *v = x; break;
+  case OP_COMPARE: *v = compared(op_str(src, "comparison_direction"), x, y); break;
+  case OP_SELECT: *v = x != 0 ? y : in[2]->value; break;
+  default: return false;
   }
-  *ok = false;
-  return 0;
+  if (dtype_is_int(dt)) *v = trunc(*v);
+  return true;
 }
 
 /* What is repeated and has no other operand than numbers is computed before it is repeated. */
@@ -236,12 +251,12 @@ static HNode *before_repeating(Maker *b, OpKind op, const Op *src, DType dt, int
 HNode *hlo_ewise(Maker *b, OpKind op, const Op *src, DType dt, int rank, const int64_t *d, int n_in,
                  HNode **in) {
   if (op == OP_CONVERT && in[0]->dt == dt) return in[0];
-  bool all = n_in > 0, ok;
+  bool all = n_in > 0;
+  double v;
   for (int i = 0; i < n_in; i++) all &= in[i]->kind == H_CONST && in[i]->splat;
-  if (all && n_in <= 2) {
-    double v = fold_ewise(op, in[0]->value, n_in > 1 ? in[1]->value : 0, &ok);
-    if (ok) return hlo_const(b, src, dt, rank, d, v);
-  }
+  if (all && fold_ewise(op, src, dt, n_in, in, &v)) return hlo_const(b, src, dt, rank, d, v);
+  if (op == OP_SELECT && in[0]->kind == H_CONST && in[0]->splat)
+    return in[in[0]->value != 0 ? 1 : 2];
   if (n_in == 2) {
     HNode *x = in[0], *y = in[1];
     bool cy = y->kind == H_CONST && y->splat, cx = x->kind == H_CONST && x->splat;

@@ -69,6 +69,7 @@ bool plan_absorbs(const Plan *p, const HNode *user, const HNode *x) {
   if ((p->law->tpu && user->kind == H_REVERSE) || user->kind == H_BARRIER) return false;
   bool moves = user->kind == H_PAD || user->kind == H_SLICE || user->kind == H_CONCAT;
   if (x->kind == H_PAD && x->part && user->kind == H_CONCAT) return true;
+  if (x->kind == H_PAD && user->kind == H_SLICE) return true; /* moved by a few rows */
   if (p->law->tpu && moves && !edges(user))
     return plan_const_only(x) || plan_written_in_place(p->law, user);
   if (hlo_light(user)) return true;

@@ -1,0 +1,108 @@
+/* free: operations on their own as anybody may write them, and small compositions. Cycles and peaks are libtpu
+ * 0.0.51's for the same programs. */
+#include "sim/estimate_test.h"
+
+static void like(const char *text, const char *chip, double cycles, double peak) {
+  SimReport *r = estimate(text, chip);
+  double c = r->cycles, p = r->peak_bytes;
+  sim_report_free(r);
+  if (c < 0.9 * cycles || c > 1.1 * cycles) fail_msg("%s: %.0f cycles, not %.0f", chip, c, cycles);
+  if (p < 0.97 * peak || p > 1.03 * peak) fail_msg("%s: %.0f bytes, not %.0f", chip, p, peak);
+}
+
+/* A product that is said twice is made once. */
+static const char twice[] =
+    "func.func public @main(%x: tensor<512x256xbf16>, %w: tensor<256x512xbf16>) -> "
+    "tensor<512x256xbf16> {\n"
+    "  %a = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : "
+    "(tensor<512x256xbf16>, tensor<256x512xbf16>) -> tensor<512x512xbf16>\n"
+    "  %b = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : "
+    "(tensor<512x256xbf16>, tensor<256x512xbf16>) -> tensor<512x512xbf16>\n"
+    "  %l = stablehlo.slice %a [0:512, 0:256] : (tensor<512x512xbf16>) -> "
+    "tensor<512x256xbf16>\n"
+    "  %r = stablehlo.slice %b [0:512, 256:512] : (tensor<512x512xbf16>) -> "
+    "tensor<512x256xbf16>\n"
+    "  %t = stablehlo.tanh %r : tensor<512x256xbf16>\n"
+    "  %y = stablehlo.multiply %l, %t : tensor<512x256xbf16>\n"
+    "  return %y : tensor<512x256xbf16>\n"
+    "}\n";
+
+static void test_twice(void **state) {
+  (void)state;
+  like(twice, "tpu-v5e", 12378, 1572864);
+  like(twice, "tpu-v2", 11163, 1310720);
+}
+
+/* What is gathered at places that are known before is a slice, the middle of two here. */
+static const char place[] = "func.func public @main(%x: tensor<400x256xf32>) -> tensor<400xf32> {\n"
+                            "  %half = stablehlo.constant dense<127.5> : tensor<f32>\n"
+                            "  %lo = stablehlo.floor %half : tensor<f32>\n"
+                            "  %hi = stablehlo.ceil %half : tensor<f32>\n"
+                            "  %li = stablehlo.convert %lo : (tensor<f32>) -> tensor<i32>\n"
+                            "  %ri = stablehlo.convert %hi : (tensor<f32>) -> tensor<i32>\n"
+                            "  %l = stablehlo.reshape %li : (tensor<i32>) -> tensor<1xi32>\n"
+                            "  %r = stablehlo.reshape %ri : (tensor<i32>) -> tensor<1xi32>\n"
+                            "  %a = \"stablehlo.gather\"(%x, %l) <{dimension_numbers = "
+                            "#stablehlo.gather<offset_dims = [0], collapsed_slice_dims = [1], "
+                            "start_index_map = [1]>, slice_sizes = array<i64: 400, 1>}> : "
+                            "(tensor<400x256xf32>, tensor<1xi32>) -> tensor<400xf32>\n"
+                            "  %b = \"stablehlo.gather\"(%x, %r) <{dimension_numbers = "
+                            "#stablehlo.gather<offset_dims = [0], collapsed_slice_dims = [1], "
+                            "start_index_map = [1]>, slice_sizes = array<i64: 400, 1>}> : "
+                            "(tensor<400x256xf32>, tensor<1xi32>) -> tensor<400xf32>\n"
+                            "  %y = stablehlo.add %a, %b : tensor<400xf32>\n"
+                            "  return %y : tensor<400xf32>\n"
+                            "}\n";
+
+static void test_place(void **state) {
+  (void)state;
+  peak_near(place, "tpu-v5e", 411648, 0.01);
+  peak_near(place, "tpu-v2", 411648, 0.01);
+}
+
+/* A mask made from nothing is bytes, which are written like an array. */
+static const char mask[] =
+    "func.func public @main(%x: tensor<8x64x64xf32>) -> tensor<8x64x64xf32> {\n"
+    "  %i = stablehlo.iota dim = 0 : tensor<64x64xi32>\n"
+    "  %j = stablehlo.iota dim = 1 : tensor<64x64xi32>\n"
+    "  %m = stablehlo.compare GE, %i, %j : (tensor<64x64xi32>, tensor<64x64xi32>) "
+    "-> tensor<64x64xi1>\n"
+    "  %b = stablehlo.broadcast_in_dim %m, dims = [1, 2] : (tensor<64x64xi1>) -> "
+    "tensor<8x64x64xi1>\n"
+    "  %z = stablehlo.constant dense<0.0> : tensor<8x64x64xf32>\n"
+    "  %y = stablehlo.select %b, %x, %z : tensor<8x64x64xi1>, tensor<8x64x64xf32>\n"
+    "  return %y : tensor<8x64x64xf32>\n"
+    "}\n";
+
+static void test_mask(void **state) {
+  (void)state;
+  like(mask, "tpu-v5e", 4830, 532480);
+  like(mask, "tpu-v2", 1825, 532480);
+}
+
+/* A padded array that is cut is one loop. */
+static const char shift[] =
+    "func.func public @main(%x: tensor<90x1624xf32>) -> tensor<90x1624xf32> {\n"
+    "  %z = stablehlo.constant dense<0.0> : tensor<f32>\n"
+    "  %p = stablehlo.pad %x, %z, low = [1, 0], high = [0, 0], interior = [0, 0] : "
+    "(tensor<90x1624xf32>, tensor<f32>) -> tensor<91x1624xf32>\n"
+    "  %y = stablehlo.slice %p [0:90, 0:1624] : (tensor<91x1624xf32>) -> "
+    "tensor<90x1624xf32>\n"
+    "  return %y : tensor<90x1624xf32>\n"
+    "}\n";
+
+static void test_shift(void **state) {
+  (void)state;
+  like(shift, "tpu-v5e", 4759, 1277952);
+  like(shift, "tpu-v2", 3751, 1277952);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_twice),
+      cmocka_unit_test(test_place),
+      cmocka_unit_test(test_mask),
+      cmocka_unit_test(test_shift),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -278,7 +278,8 @@ static void place(Place *m, HValue *v) {
     int t = at->v[i];
     const HNode *root = m->p->kernels.v[t]->roots.v[0];
     bool loop = root->kind == H_WHILE || root->kind == H_COND;
-    bool far = loop || beside(m, m->p->kernels.v[t]) || rows_at_a_time(m->p->kernels.v[t], v->node);
+    bool far = loop || beside(m, m->p->kernels.v[t]) ||
+               rows_at_a_time(m->p->kernels.v[t], v->node) || written_over(m, v, t);
     if (t <= last) continue;
     if (loop && v->loop == t + 1 && i == 0 && may_stay(m, v) &&
         room(m, v->kernel, t - 1, v->bytes)) {
@@ -300,9 +301,7 @@ static void place(Place *m, HValue *v) {
     v->far = true;
     v->far_last = t;
     bool part = sliced_argument(m->p, v) && tpu_read_fraction(m->p->kernels.v[t], v) < 1;
-    int s = !far && !part && room(m, t, t, v->bytes) && !written_over(m, v, t)
-                ? fetch_from(m, v, v->kernel + 1, t)
-                : -1;
+    int s = !far && !part && room(m, t, t, v->bytes) ? fetch_from(m, v, v->kernel + 1, t) : -1;
     if (s >= 0) {
       spend(m, v, s, t);
       take(m, v, s, t, t, true);

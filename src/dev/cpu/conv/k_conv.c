@@ -142,6 +142,15 @@ static bool by_lanes(Conv *c) {
   return true;
 }
 
+/* In any order of dimensions: nothing is copied. */
+static bool by_planes(Conv *c) {
+  if (!planar.fits(&c->s)) return false;
+  c->at = c->s;
+  for (int i = 0; i < 3; i++) c->at.t[i] = DT_F32, c->copied[i] = false;
+  c->way = &planar;
+  return true;
+}
+
 #define COPIED_MACS 256
 
 /* X and Y: so many multiplications for each of their elements hide what copies of them cost. */
@@ -237,12 +246,7 @@ static Err *make(const Op *op, Sums sums, Conv *c) {
       return NULL;
     }
     if (by_lanes(c)) return NULL;
-    if (!direct && planar.fits(&c->s)) {
-      c->at = c->s;
-      c->at.t[X] = c->at.t[W] = c->at.t[Y] = DT_F32;
-      c->way = &planar;
-      return NULL;
-    }
+    if (!direct && by_planes(c)) return NULL;
     if (sums != OWN_SUMS) merge_groups(c);
     Conv turned;
     if (cpu_vector_bits() >= 512) {

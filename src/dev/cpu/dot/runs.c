@@ -8,7 +8,8 @@
 #define BLOCK 512         /* elements of a row multiplied, and added up, at a time, about */
 #define LEAST_ROWS 48     /* of a tile */
 #define MOST_ROWS 192     /* of a tile */
-#define TILES 16          /* wanted of one product */
+#define TILES 16          /* wanted of one product; of more */
+#define EVEN 4            /* a multiple: as many for each of two or four threads */
 #define PACK_FLOATS 65536 /* packed by a task */
 
 static int64_t up(int64_t n, int64_t by) { return (n + by - 1) / by; }
@@ -29,12 +30,17 @@ typedef struct Plan {
   const RunsKernels *kern;
   int64_t vectors, panels; /* of a group's columns: as many vectors as each other, or one less */
   int64_t deep, block, together; /* elements of a row; of a run, and runs, multiplied at a time */
-  int64_t tile_m, tiles_m, tiles_n;
+  int64_t strips; /* of RUNS_ROWS rows: a tile has as many as each other, or one less */
+  int64_t tile_m, tiles_m, tiles_n; /* tile_m: rows of the largest */
   bool far; /* more rows than the second cache holds, not windows: those share what they read */
   float *b;
 } Plan;
 
 static int64_t vector_at(const Plan *p, int64_t panel) { return panel * p->vectors / p->panels; }
+
+static int64_t row_at(const Plan *p, int64_t tile) {
+  return MIN(p->x->m, tile * p->strips / p->tiles_m * RUNS_ROWS);
+}
 
 static Plan plan_of(const Runs *x) {
   Plan p = {.x = x, .kern = runs_kernels(x->n)};
@@ -46,8 +52,10 @@ static Plan plan_of(const Runs *x) {
   int64_t near = cpu_second_cache() / 3 / (p.together * p.block * (int64_t)sizeof(float)),
           most = MIN(MOST_ROWS, near), rows = MAX(LEAST_ROWS, MIN(most, x->m / TILES));
   p.far = x->runs == 1 && x->m * p.deep * (int64_t)sizeof(float) > cpu_second_cache();
-  p.tile_m = up(rows, RUNS_ROWS) * RUNS_ROWS;
-  p.tiles_m = up(x->m, p.tile_m);
+  p.strips = up(x->m, RUNS_ROWS);
+  p.tiles_m = up(x->m, up(rows, RUNS_ROWS) * RUNS_ROWS);
+  if (p.tiles_m > TILES) p.tiles_m = MIN(p.strips, up(p.tiles_m, EVEN) * EVEN);
+  p.tile_m = up(p.strips, p.tiles_m) * RUNS_ROWS;
   p.tiles_n = MIN(x->groups * p.panels, up(TILES, p.tiles_m));
   return p;
 }
@@ -103,7 +111,7 @@ static void tiles(void *arg, int64_t begin, int64_t end) {
   const float **from = cpu_scratch(sizeof(float *) * (size_t)((x->runs + 1) * p->tile_m));
   float **to = (float **)(from + x->runs * p->tile_m);
   for (int64_t t = begin; t < end; t++) {
-    int64_t row = t / p->tiles_n * p->tile_m, rows = MIN(p->tile_m, x->m - row),
+    int64_t row = row_at(p, t / p->tiles_n), rows = row_at(p, t / p->tiles_n + 1) - row,
             panels = x->groups * p->panels, j0 = t % p->tiles_n * panels / p->tiles_n,
             j1 = (t % p->tiles_n + 1) * panels / p->tiles_n;
     x->rows(x->of, row, rows, p->tile_m, from, to);

@@ -3,6 +3,7 @@
 #include "dev/cpu/kernel/avx512.h"
 
 #define LANES 16
+#define AHEAD 8
 #define FN AVX512
 #define V V16
 #define V_ZERO V16_ZERO

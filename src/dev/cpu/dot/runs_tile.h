@@ -1,9 +1,13 @@
 /* The innermost kernels of runs.c, for one width of vectors. The includer defines LANES and the
  * macros FN (target attributes), V, V_ZERO, V_SET, V_LOAD, V_STORE, V_ADD, V_FMA, M, V_MASK, V_LOAD_MASK,
- * V_STORE_MASK. */
+ * V_STORE_MASK; and AHEAD where columns that come from the second cache must be asked for, with the
+ * rows' next lines and those of the results: so many steps before they are multiplied. */
 #include "dev/cpu/dot/runs.h"
 
 #define LINE 16 /* floats */
+#ifndef AHEAD
+#define AHEAD 0
+#endif
 
 FN static inline __attribute__((always_inline)) void runs_block(int mr, int nv, const RunsBlock *x,
                                                                 const float *const *from,
@@ -28,10 +32,19 @@ FN static inline __attribute__((always_inline)) void runs_block(int mr, int nv, 
       if (x->ask)
 #pragma GCC unroll 6
         for (int i = 0; i < mr; i++) __builtin_prefetch(from[i + RUNS_ROWS] + x->p0 + p);
+      if (AHEAD)
+#pragma GCC unroll 6
+        for (int i = 0; i < mr; i++) __builtin_prefetch(a[i] + p + LINE);
+      if (AHEAD && p < mr * LINE)
+#pragma GCC unroll 4
+        for (int j = 0; j < nv; j++) __builtin_prefetch(to[p / LINE] + x->column + j * LANES, 1);
       for (int64_t line = MIN(p + LINE, x->k); p < line; p++, b += nv * LANES) {
         V y[RUNS_VECTORS];
 #pragma GCC unroll 4
-        for (int j = 0; j < nv; j++) y[j] = V_LOAD(b + j * LANES);
+        for (int j = 0; j < nv; j++) {
+          y[j] = V_LOAD(b + j * LANES);
+          if (AHEAD) __builtin_prefetch(b + (AHEAD * nv + j) * LANES);
+        }
 #pragma GCC unroll 6
         for (int i = 0; i < mr; i++) {
           V s = V_SET(a[i][p]);

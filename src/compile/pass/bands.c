@@ -13,43 +13,6 @@
 
 #define MOST_OPS 400 /* are asked what they are where nothing is seen */
 
-/* ---- uses ---- */
-
-typedef struct Use {
-  const Value *v;
-  const Op *by;
-  int at;
-} Use;
-
-typedef struct Uses { /* of a region's values, in it and deeper; sorted */
-  VEC(Use) all;
-} Uses;
-
-static void add_uses(Uses *u, const Region *r) {
-  for (const Op *op = r->first; op; op = op->next) {
-    for (int i = 0; i < op->n_operands; i++)
-      *vec_push(&u->all) = (Use){op->operands[i], op, u->all.n};
-    for (int i = 0; i < op->n_regions; i++) add_uses(u, op->regions[i]);
-  }
-}
-
-static int compare_uses(const void *a, const void *b) {
-  const Use *x = a, *y = b;
-  if (x->v != y->v) return (uintptr_t)x->v < (uintptr_t)y->v ? -1 : 1;
-  return x->at - y->at;
-}
-
-/* The first use of v; all.n: none. Those of one value follow each other. */
-static int first_use(const Uses *u, const Value *v) {
-  int lo = 0, hi = u->all.n;
-  while (lo < hi) {
-    int mid = lo + (hi - lo) / 2;
-    if ((uintptr_t)u->all.v[mid].v < (uintptr_t)v) lo = mid + 1;
-    else hi = mid;
-  }
-  return lo < u->all.n && u->all.v[lo].v == v ? lo : u->all.n;
-}
-
 /* ---- scores ---- */
 
 /* The maximum of x's rows that v is, once for each column. */
@@ -180,7 +143,7 @@ static bool join_user(BandGroup *g, View x, const Op *op) {
 }
 
 static bool used_by_members(const BandGroup *g, const Uses *u, const Value *v) {
-  for (int i = first_use(u, v); i < u->all.n && u->all.v[i].v == v; i++) {
+  for (int i = uses_first(u, v); i < u->all.n && u->all.v[i].v == v; i++) {
     const Op *op = u->all.v[i].by;
     if (op->n_results != 1 || !band_member(g, op->results)) return false;
   }
@@ -209,7 +172,7 @@ static bool gather(BandGroup *g, const Uses *u) {
   for (int done = 0; done < g->members.n;) {
     for (; done < g->members.n; done++) {
       View x = g->members.v[done];
-      for (int i = first_use(u, x.v); i < u->all.n && u->all.v[i].v == x.v; i++)
+      for (int i = uses_first(u, x.v); i < u->all.n && u->all.v[i].v == x.v; i++)
         if (!join_user(g, x, u->all.v[i].by)) return false;
     }
     for (int i = 0; i < done; i++) join_operands(g, u, g->members.v[i]);
@@ -281,10 +244,7 @@ static void rewrite(Module *m, Region *r, const Op *max, Value *y, Uses *u) {
   for (int rows = 0; rows < x->type->rank; rows++) {
     BandGroup g = {.r = r, .n_rows = x->type->dims[rows], .n_cols = x->type->dims[dims[0]]};
     if (rows == dims[0] || g.n_rows < 2 * LEAST_ROWS) continue;
-    if (!u->all.n) {
-      add_uses(u, r);
-      qsort(u->all.v, (size_t)u->all.n, sizeof *u->all.v, compare_uses);
-    }
+    if (!u->all.n) *u = uses_of(r, OP_COUNT);
     g.places = map_new();
     g.results = map_new();
     bool found = is_group(&g, u, (View){x, rows, (int)dims[0]}, (View){y, rows, (int)dims[0]});

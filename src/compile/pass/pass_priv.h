@@ -8,13 +8,30 @@
 
 #define MAX_RANK 32
 
+/* ---- who reads a value (rewrite.c) ---- */
+
+typedef struct Use {
+  const Value *v;
+  Op *by;
+  int operand; /* its number */
+  int at;      /* in the order of the program */
+} Use;
+
+typedef struct Uses { /* in a region and deeper; those of one value follow each other, in order */
+  VEC(Use) all;
+} Uses;
+
+Uses uses_of(const Region *r, OpKind kind); /* of results of this kind; OP_COUNT: of all values */
+int uses_first(const Uses *u, const Value *v); /* all.n: nobody */
+
 /* ---- operations in the place of one (rewrite.c) ---- */
 
 /* What was built behind `end`, the terminator of the region of `at`, goes before `at`. */
 void compile_move_built(Op *end, Op *at);
 /* What op, of one result, is written as, built at the end of its region; NULL: it stays. */
 typedef Value *Rewrite(Build *b, const Op *op);
-/* Applies it to every operation of this kind, in regions as well. false: all of them stayed. */
+/* Applies it to every operation of this kind, in regions as well. false: all of them stayed. Takes
+ * time by the size of the function and the uses of what is replaced, not their product. */
 bool compile_rewrite(Module *m, OpKind kind, Rewrite *rewritten);
 
 /* ---- simplify ---- */

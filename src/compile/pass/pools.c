@@ -95,31 +95,17 @@ static Value *repeated(Build *b, const Op *op) {
   return padded ? b_pad(b, x, pad->operands[1], low, high, NULL) : x;
 }
 
-static void rewrite(Module *m, Op *op) {
+static Value *rewritten(Build *b, const Op *op) {
   const Type *x = op->operands[0]->type;
   OpKind kind = combines(op);
   if (!type_is_static(x) || x->quant || type_count(x) == 0 || type_count(op_type(op)) == 0 ||
       !neutral(op->operands[op->n_operands - 1], kind))
-    return;
-  Build b = {.m = m, .r = op->results[0].region, .loc = op->loc};
-  Op *end = b.r->last;
-  Value *v = whole(&b, op, kind);
-  if (!v && kind == OP_ADD) v = repeated(&b, op);
-  if (!v) return;
-  compile_move_built(end, op);
-  value_replace_all(b.r->func, &op->results[0], v);
-  op_remove(op);
-}
-
-static void walk(Module *m, Region *r) {
-  for (Op *op = r->first, *next; op; op = next) {
-    next = op->next;
-    for (int i = 0; i < op->n_regions; i++) walk(m, op->regions[i]);
-    if (op->kind == OP_REDUCE_WINDOW) rewrite(m, op);
-  }
+    return NULL;
+  Value *v = whole(b, op, kind);
+  return v || kind != OP_ADD ? v : repeated(b, op);
 }
 
 Err *pass_pools(Module *m) {
-  walk(m, module_main(m)->body);
+  compile_rewrite(m, OP_REDUCE_WINDOW, rewritten);
   return NULL;
 }

@@ -50,7 +50,9 @@ static int picked_dim(const Op *op) {
   return type_count(u) == rows && type_count(ids) == rows ? (int)d.map[0] : -1;
 }
 
-static Value *pick(Build *b, const Op *op, int dim) {
+static Value *picked(Build *b, const Op *op) {
+  int dim = adds_to_zeros(op) ? picked_dim(op) : -1;
+  if (dim < 0) return NULL;
   const Type *t = op_type(op);
   int64_t rows[B_MAX_RANK];
   int map[B_MAX_RANK], n = 0;
@@ -63,19 +65,7 @@ static Value *pick(Build *b, const Op *op, int dim) {
   return b_select(b, here, b_bcast(b, u, t->rank, t->dims, map), b_full(b, op_type(op), 0));
 }
 
-static bool make_pick(Module *m, Op *op) {
-  int dim = adds_to_zeros(op) ? picked_dim(op) : -1;
-  if (dim < 0) return false;
-  Build b = {.m = m, .r = op->results[0].region, .loc = op->loc};
-  Op *end = b.r->last;
-  Value *v = pick(&b, op, dim);
-  compile_move_built(end, op);
-  value_replace_all(b.r->func, &op->results[0], v);
-  op_remove(op);
-  return true;
-}
-
-static bool absorb_add(Op *add) {
+static void absorb_add(Op *add) {
   for (int k = 0; k < 2; k++) {
     Op *op = add->operands[k]->def;
     Value *x = add->operands[1 - k];
@@ -88,21 +78,20 @@ static bool absorb_add(Op *add) {
     op->operands[0] = x;
     value_replace_all(r->func, &add->results[0], &op->results[0]);
     op_remove(add);
-    return true;
+    return;
   }
-  return false;
 }
 
-static void walk(Module *m, Region *r) {
+static void walk(Region *r) {
   for (Op *op = r->first, *next; op; op = next) {
     next = op->next;
-    for (int i = 0; i < op->n_regions; i++) walk(m, op->regions[i]);
-    if (op->kind == OP_SCATTER) make_pick(m, op);
-    else if (op->kind == OP_ADD) absorb_add(op);
+    for (int i = 0; i < op->n_regions; i++) walk(op->regions[i]);
+    if (op->kind == OP_ADD) absorb_add(op);
   }
 }
 
 Err *pass_scatters(Module *m) {
-  walk(m, module_main(m)->body);
+  compile_rewrite(m, OP_SCATTER, picked);
+  walk(module_main(m)->body);
   return NULL;
 }

@@ -130,7 +130,7 @@ static Value *sum_of_products(Build *b, const Product *p) {
 }
 
 /* NULL: a kernel is better. */
-static Value *rewritten(Build *b, const Product *p) {
+static Value *written_out(Build *b, const Product *p) {
   int64_t m = p->side[0].count, n = p->side[1].count;
   if (p->terms == 1) return sum_of_terms(b, p);
   bool vector = m == 1 || n == 1, many = p->many >= MANY;
@@ -148,27 +148,12 @@ static Value *rewritten(Build *b, const Product *p) {
   return vector && small ? sum_of_products(b, p) : NULL;
 }
 
-static void walk(Module *m, Region *r) {
-  Op *end = r->last;
-  for (Op *op = r->first, *next; op; op = next) {
-    next = op == end ? NULL : op->next;
-    for (int i = 0; i < op->n_regions; i++) walk(m, op->regions[i]);
-    Product p;
-    if (op->kind != OP_DOT_GENERAL || !product_of(op, &p)) continue;
-    Build b = {m, r, op->loc};
-    Value *y = rewritten(&b, &p);
-    while (r->last != end) { /* from the end of the region to here */
-      Op *made = end->next;
-      op_remove(made);
-      op_insert_before(op, made);
-    }
-    if (!y) continue;
-    value_replace_all(r->func, &op->results[0], y);
-    op_remove(op);
-  }
+static Value *rewritten(Build *b, const Op *op) {
+  Product p;
+  return product_of(op, &p) ? written_out(b, &p) : NULL;
 }
 
 Err *pass_tiny_products(Module *m) {
-  walk(m, module_main(m)->body);
+  compile_rewrite(m, OP_DOT_GENERAL, rewritten);
   return NULL;
 }

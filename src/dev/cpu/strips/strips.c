@@ -3,10 +3,11 @@
 #include "dev/cpu/strips/strips_run.h"
 
 /* The node whose strip this one is: what only says where to look has none of its own. */
-static int source(const Dag *d, int node) {
+static int source(const Strips *s, int node) {
+  const Dag *d = &s->d;
   for (;;) {
     const DagNode *n = &d->nodes.v[node];
-    if (n->kind != N_OP || n->op->kind == OP_IOTA || strip_fn(n->op, true) != STRIP_copy)
+    if (n->kind != N_OP || n->op->kind == OP_IOTA || strip_fn(s->simd, n->op, true) != STRIP_copy)
       return node;
     if (n->t == DT_F32 && d->nodes.v[n->in[0]].t != DT_F32 && n->op->kind == OP_CONVERT)
       return node; /* rounds */
@@ -15,15 +16,16 @@ static int source(const Dag *d, int node) {
 }
 
 /* The same with the digits of its type, if they are wanted and it has more. */
-static int digits_of(const Dag *d, int node, bool rounded) {
-  node = source(d, node);
+static int digits_of(const Strips *s, int node, bool rounded) {
+  const Dag *d = &s->d;
+  node = source(s, node);
   const DagNode *n = &d->nodes.v[node];
   bool converted = n->kind == N_OP && n->op->kind == OP_CONVERT;
   return rounded && n->loose && !converted ? node + d->nodes.n : node;
 }
 
-static int operand(const Dag *d, const DagNode *n, int k) {
-  return digits_of(d, n->in[k], emit_digits(n->op->kind) == DIGITS_OF_TYPE);
+static int operand(const Strips *s, const DagNode *n, int k) {
+  return digits_of(s, n->in[k], emit_digits(n->op->kind) == DIGITS_OF_TYPE);
 }
 
 static const DagNode *node_at(const Dag *d, int id) { return &d->nodes.v[id % d->nodes.n]; }
@@ -34,72 +36,79 @@ static bool wants_rounded(const DagReduce *r) {
                       r->binary != OP_MINIMUM);
 }
 
-static bool operands_of(const Dag *d, const DagReduce *r, StripReduce *out) {
+static bool operands_of(const Strips *s, const DagReduce *r, StripReduce *out) {
+  const Dag *d = &s->d;
   out->n = r->n;
   out->is_long = shape_sum_is_long(r);
   if (r->n > MOST_SUMS) return false;
   for (int k = 0; k < r->n; k++) {
     DType t = shape_sum_type(r, k);
     const DagNode *init = &d->nodes.v[r->init[k]];
-    if (!strip_type_ok(t) || d->nodes.v[r->in[k]].t != t || init->t != t) return false;
-    out->in[k] = digits_of(d, sum_element(d, r, k), wants_rounded(r));
-    out->init[k] = digits_of(d, r->init[k], true);
+    if (!strip_type_ok(s->simd, t) || d->nodes.v[r->in[k]].t != t || init->t != t) return false;
+    out->in[k] = digits_of(s, sum_element(d, r, k), wants_rounded(r));
+    out->init[k] = digits_of(s, r->init[k], true);
     out->node[k] = -1;
-    out->after[k] = r->loose ? -1 : strip_to_type(t);
-    if (init->kind == N_SPLAT) out->neutral[k] = strip_element(t, value_splat(init->v), 0);
+    out->after[k] = r->loose ? -1 : strip_to_type(s->simd, t);
+    if (init->kind == N_SPLAT) out->neutral[k] = strip_element(s->simd, t, value_splat(init->v), 0);
   }
   return true;
 }
 
-static bool reduce_of(const Dag *d, const DagReduce *r, StripReduce *out) {
+static bool reduce_of(const Strips *s, const DagReduce *r, StripReduce *out) {
+  const Dag *d = &s->d;
   *out = (StripReduce){0};
-  if (!operands_of(d, r, out)) return false;
-  if (r->n == 1 && strip_sum(r->binary, shape_sum_type(r, 0), out)) return true;
+  if (!operands_of(s, r, out)) return false;
+  if (r->n == 1 && strip_sum(s->simd, r->binary, shape_sum_type(r, 0), out)) return true;
   for (int k = 0; k < r->n; k++)
     if (d->nodes.v[r->init[k]].kind != N_SPLAT) return false; /* what sums begin with */
-  out->body = strip_body(r->op->regions[0], r->n);
+  out->body = strip_body(s->simd, r->op->regions[0], r->n);
   return out->body != NULL;
 }
 
 /* Powers by constants are other products (math.c), and what is known beforehand is such a constant. */
-static bool op_ok(const Dag *d, const DagNode *n) {
-  int fn = strip_fn(n->op, n->vec);
+static bool op_ok(const Strips *s, const DagNode *n) {
+  const Dag *d = &s->d;
+  int fn = strip_fn(s->simd, n->op, n->vec);
   if (fn != STRIP_power && fn != STRIP_power_one) return fn >= 0;
-  const DagNode *by = node_at(d, source(d, n->in[1]));
+  const DagNode *by = node_at(d, source(s, n->in[1]));
   return by->kind == N_INPUT || by->kind == N_REDUCE || by->vec;
 }
 
 static bool is_join(const Op *op) { return op->kind == OP_PAD || op->kind == OP_CONCATENATE; }
 
-static bool pair_ok(const Dag *d, const DagNode *n) {
-  return n->kind == N_OP && n->op->kind == OP_COMPLEX && d->nodes.v[n->in[0]].t == DT_F32;
+static bool pair_ok(const Strips *s, const DagNode *n) {
+  DType part = s->simd->bytes == 8 ? DT_F64 : DT_F32;
+  return n->kind == N_OP && n->op->kind == OP_COMPLEX && s->d.nodes.v[n->in[0]].t == part;
 }
 
-static bool node_ok(const Dag *d, const DagNode *n) {
-  if (pair_ok(d, n)) return true;
-  if (!strip_type_ok(n->t) || (n->kind == N_REDUCE && n->mask)) return false;
+static bool node_ok(const Strips *s, const DagNode *n) {
+  const Dag *d = &s->d;
+  if (pair_ok(s, n)) return true;
+  if (!strip_type_ok(s->simd, n->t) || (n->kind == N_REDUCE && n->mask)) return false;
   if (n->kind != N_OP) return true;
-  if (n->op->kind == OP_IOTA) return strip_in_memory(n->t);
+  if (n->op->kind == OP_IOTA) return n->t != DT_I1 && dtype_bytes(n->t) >= 4;
   if (n->op->kind == OP_GATHER && (n->t == DT_BF16 || n->t == DT_F16)) return false;
   if (n->n_in > MOST_OPERANDS) return false;
   for (int k = 0; k < n->n_in; k++)
-    if (!strip_type_ok(d->nodes.v[n->in[k]].t)) return false;
-  return n->op->kind == OP_GATHER || is_join(n->op) || op_ok(d, n);
+    if (!strip_type_ok(s->simd, d->nodes.v[n->in[k]].t)) return false;
+  return n->op->kind == OP_GATHER || is_join(n->op) || op_ok(s, n);
 }
 
 /* Parts are stored from the strips of the node. */
-static bool out_ok(const Dag *d, int out) {
+static bool out_ok(const Strips *s, int out) {
+  const Dag *d = &s->d;
   if (d->out[out] < 0) return false;
-  bool pair = pair_ok(d, &d->nodes.v[d->out[out]]);
+  bool pair = pair_ok(s, &d->nodes.v[d->out[out]]);
   DType t = d->f->out[out].v->type->dtype;
-  return pair ? t == DT_C64 && d->f->out[out].full : strip_type_ok(t);
+  return pair ? d->f->out[out].full : strip_type_ok(s->simd, t);
 }
 
-static bool graph_ok(const Dag *d) {
+static bool graph_ok(const Strips *s) {
+  const Dag *d = &s->d;
   for (int i = 0; i < d->nodes.n; i++)
-    if (!node_ok(d, &d->nodes.v[i])) return false;
+    if (!node_ok(s, &d->nodes.v[i])) return false;
   for (int i = 0; i < d->n_out; i++)
-    if (!out_ok(d, i)) return false;
+    if (!out_ok(s, i)) return false;
   return true;
 }
 
@@ -124,7 +133,7 @@ static void want(Strips *s, int node, bool *wanted, const bool *done) {
   if (done && done[node] && dear && s->row_bytes && s->row[node] < 0 && s->n_rows < MOST_ROWS)
     s->row[node] = s->n_rows++;
   if (done && done[node] && s->row[node] >= 0) return;
-  for (int k = 0; k < n->n_in; k++) want(s, operand(d, n, k), wanted, done);
+  for (int k = 0; k < n->n_in; k++) want(s, operand(s, n, k), wanted, done);
 }
 
 static bool in_place(const Strips *s) {
@@ -137,7 +146,7 @@ static bool in_place(const Strips *s) {
 static int own_output(const Strips *s, const Sweep *w, int node, bool last) {
   const Dag *d = &s->d;
   bool safe = !in_place(s) || (last && w->outs.n == 1 && !w->sums.n);
-  if (!strip_in_memory(node_at(d, node)->t) || !safe) return -1;
+  if (!strip_in_memory(s->simd, node_at(d, node)->t) || !safe) return -1;
   for (int k = 0; k < w->outs.n; k++) {
     int o = w->outs.v[k];
     if (s->out[o] == node && dag_vector_stride(d, &d->out_lin[o]) == 1) return o;
@@ -165,11 +174,11 @@ static int last_uses(const Strips *s, const bool *wanted, const bool *done, int 
     if (x->vec && (x->kind == N_OP || i >= nodes) && !kept) last_vec = i;
     if (i >= nodes) last[i - nodes] = i;
     else
-      for (int k = 0; x->kind == N_OP && !kept && k < x->n_in; k++) last[operand(d, x, k)] = i;
+      for (int k = 0; x->kind == N_OP && !kept && k < x->n_in; k++) last[operand(s, x, k)] = i;
   }
   for (int i = 0; i < nodes; i++) /* parts are stored at the end */
-    for (int k = 0; wanted[i] && pair_ok(d, node_at(d, i)) && k < 2; k++)
-      last[operand(d, node_at(d, i), k)] = n;
+    for (int k = 0; wanted[i] && pair_ok(s, node_at(d, i)) && k < 2; k++)
+      last[operand(s, node_at(d, i), k)] = n;
   return last_vec;
 }
 
@@ -212,11 +221,12 @@ static void plan_sweep(Strips *s, Sweep *w, const int *roots, int n_roots, int n
     if (x->vec && !rounds) o.row = s->row[i];
     o.mask = x->mask;
     if (o.kind == DO_FN || o.kind == DO_GATHER || o.kind == DO_JOIN || o.kind == DO_PAIR) {
-      if (o.kind == DO_FN) o.fn = rounds ? strip_to_type(x->t) : strip_fn(x->op, x->vec);
-      if (o.kind == DO_FN) o.after = rounds ? -1 : strip_after(x->op, o.fn);
+      if (o.kind == DO_FN)
+        o.fn = rounds ? strip_to_type(s->simd, x->t) : strip_fn(s->simd, x->op, x->vec);
+      if (o.kind == DO_FN) o.after = rounds ? -1 : strip_after(s->simd, x->op, o.fn);
       o.n_in = rounds ? 1 : x->n_in;
       for (int k = 0; k < o.n_in; k++) {
-        int from = o.in[k] = rounds ? i - nodes : operand(d, x, k);
+        int from = o.in[k] = rounds ? i - nodes : operand(s, x, k);
         if (x->vec && !node_at(d, from)->vec) o.same |= 1u << k;
         bool over = last[from] == i && o.kind != DO_JOIN; /* what is written last */
         if (x->vec && over && slot[from] >= 0 && node_at(d, from)->vec) busy[slot[from]] = false;
@@ -224,7 +234,7 @@ static void plan_sweep(Strips *s, Sweep *w, const int *roots, int n_roots, int n
       if (x->vec && o.row < 0 && o.kind == DO_FN) o.out = own_output(s, w, i, i == last_vec);
     }
     bool stays = !in_place(s) || last[i] < n; /* until it is copied or taken in */
-    bool in_memory = o.kind == DO_READ && strip_in_memory(x->t) && stays && !x->mask &&
+    bool in_memory = o.kind == DO_READ && strip_in_memory(s->simd, x->t) && stays && !x->mask &&
                      dag_vector_stride(d, &x->lin) == 1;
     bool elsewhere = o.out >= 0 || o.row >= 0 || in_memory || o.kind == DO_SUM || o.kind == DO_PAIR;
     if (x->vec && !elsewhere) slot[i] = slot_take(w, busy);
@@ -290,7 +300,7 @@ static void plan_sweeps(Strips *s) {
   s->row = xcalloc((size_t)d->nodes.n + 1, sizeof *s->row);
   for (int i = 0; i < d->nodes.n; i++) s->row[i] = -1;
   bool lines = s->f->kind == FUSION_ROW && d->vloop == s->task_loops && !s->across;
-  int64_t bytes = lines ? d->loops[d->vloop].extent * 4 : 0;
+  int64_t bytes = lines ? d->loops[d->vloop].extent * s->simd->bytes : 0;
   s->row_bytes = bytes <= ROW_BYTES ? (size_t)(bytes + 63) / 64 * 64 : 0;
   choose_rows(s, roots);
   for (int k = 0; k <= s->sweeps; k++) {
@@ -333,6 +343,7 @@ static double excess(const Strips *s, double *out_run_s) {
     if (i != d->vloop) lines *= (double)d->loops[i].extent;
   for (int i = 0; i < s->f->n_in; i++) bytes += bytes_of(s->f->in[i], lines * line);
   for (int i = 0; i < s->f->n_out; i++) bytes += bytes_of(s->f->out[i].v, lines * line);
+  const double words = s->simd->bytes / 4; /* costs are those of 32 bits */
   double calls = 0, strips = 0, fills = 0, sweeps = 0, more = 0;
   for (int k = 0; k <= s->sweeps; k++) {
     sweeps += s->sweep[k].dos.n > 0;
@@ -352,7 +363,8 @@ static double excess(const Strips *s, double *out_run_s) {
     }
   }
   more += lines * (sweeps * LINE_NS + calls * CALL_NS + d->reduces.n * SUM_NS) +
-          lines * line * strips * ELEMENT_NS + lines * MIN(line, STRIP) * fills * ELEMENT_NS / 2;
+          lines * line * strips * ELEMENT_NS * words +
+          lines * MIN(line, STRIP) * fills * ELEMENT_NS / 2 * words;
   for (int i = 0; i < d->nodes.n; i++) {
     const DagNode *n = &d->nodes.v[i];
     if (n->kind == N_INPUT && n->vec && llabs(dag_vector_stride(d, &n->lin)) > 1)
@@ -360,7 +372,7 @@ static double excess(const Strips *s, double *out_run_s) {
   }
   for (int i = 0; i < d->n_out; i++)
     if (llabs(dag_vector_stride(d, &d->out_lin[i])) > 1) more += lines * line * STRIDED_NS;
-  double same = lines * line * shape_work(d) * WORK_NS;
+  double same = lines * line * shape_work(d) * WORK_NS * words;
   if (shape_abreast(d, s->simd->lanes) > 1) { /* generated code takes about half of that */
     same /= 2;
     more += same;
@@ -372,13 +384,24 @@ static double excess(const Strips *s, double *out_run_s) {
 
 /* ---- making ---- */
 
-static const StripSimd *simd_here(void) {
+static const StripSimd *simd_here(bool wide) {
 #if defined(__x86_64__)
   int bits = cpu_vector_bits();
-  if (bits >= 512) return &strips_avx512;
-  if (bits >= 256 && __builtin_cpu_supports("fma") && has_f16c()) return &strips_avx2;
+  if (bits >= 512) return wide ? &strips_wide_avx512 : &strips_avx512;
+  if (bits >= 256 && __builtin_cpu_supports("fma") && has_f16c())
+    return wide ? &strips_wide_avx2 : &strips_avx2;
 #endif
+  (void)wide;
   return NULL;
+}
+
+/* Numbers of 64 bits are among others. */
+static bool wants_wide(const Dag *d) {
+  for (int i = 0; i < d->nodes.n; i++) {
+    DType t = d->nodes.v[i].t;
+    if (t == DT_F64 || t == DT_I64 || t == DT_U64) return true;
+  }
+  return false;
 }
 
 static void cut_rows(Strips *s) {
@@ -414,7 +437,8 @@ static void cut_tasks(Strips *s) {
     s->split = shape_split(d, lanes, &c->grain);
     s->task_loops = s->split.kept_loops;
     c->outer = s->split.tasks;
-    c->partial_bytes = s->n_sums * ((s->split.tasks * s->split.row * 4 + 63) / 64 * 64);
+    c->partial_bytes =
+        s->n_sums * ((s->split.tasks * s->split.row * s->simd->bytes + 63) / 64 * 64);
     int64_t parts = (s->split.suffix + STRIP - 1) / STRIP;
     c->finish_outer = s->split.kept * parts;
     c->finish_grain = MAX(1, 65536 / (s->split.chunks * MIN(s->split.suffix, STRIP)));
@@ -430,9 +454,8 @@ static void fill_constants(Strips *s) {
   for (int i = 0; i < d->nodes.n; i++) {
     const DagNode *x = &d->nodes.v[i];
     if (x->kind != N_SPLAT) continue;
-    uint32_t v = strip_element(x->t, value_splat(x->v), 0),
-             *to = (uint32_t *)(void *)(s->constants + (size_t)i * SCALAR_BYTES);
-    for (int k = 0; k < SCALAR_BYTES / 4; k++) to[k] = v;
+    strip_fill(s->simd, s->constants + (size_t)i * SCALAR_BYTES,
+               strip_element(s->simd, x->t, value_splat(x->v), 0), s->simd->lanes);
   }
 }
 
@@ -454,25 +477,25 @@ static int out_node(Strips *s, int out) {
   const Dag *d = &s->d;
   if (d->out[out] < 0) return -1;
   const DagNode *n = &d->nodes.v[d->out[out]];
-  for (int k = 0; k < 2 && pair_ok(d, n); k++) s->part[2 * out + k] = operand(d, n, k);
-  return digits_of(d, d->out[out], false);
+  for (int k = 0; k < 2 && pair_ok(s, n); k++) s->part[2 * out + k] = operand(s, n, k);
+  return digits_of(s, d->out[out], false);
 }
 
 Strips *strips_new(const Fusion *f) {
-  const StripSimd *simd = simd_here();
-  if (!simd) return NULL;
+  if (!simd_here(false)) return NULL;
   Strips *s = xcalloc(1, sizeof *s);
   s->f = f;
-  s->simd = simd;
   Dag *d = &s->d;
   Err *e = dag_build(f, d);
-  bool ok = !e && shape_lanes(d) == simd->lanes;
+  const StripSimd *simd = s->simd = simd_here(wants_wide(d));
+  s->strip_bytes = (size_t)(STRIP * simd->bytes);
+  bool ok = !e && (!d->reduces.n || shape_lanes(d) == simd->lanes); /* sums are cut alike */
   err_free(e);
   s->out = xcalloc((size_t)d->n_out + 1, sizeof *s->out);
   s->reduces = xcalloc((size_t)d->reduces.n + 1, sizeof *s->reduces);
   s->part = xcalloc((size_t)d->n_out * 2 + 1, sizeof *s->part);
   for (int i = 0; i < d->n_out && ok; i++) s->out[i] = out_node(s, i);
-  for (int i = 0; i < d->reduces.n && ok; i++) ok = reduce_of(d, &d->reduces.v[i], &s->reduces[i]);
+  for (int i = 0; i < d->reduces.n && ok; i++) ok = reduce_of(s, &d->reduces.v[i], &s->reduces[i]);
   for (int i = 0; i < d->reduces.n && ok; i++) {
     s->reduces[i].first = s->n_sums;
     s->n_sums += s->reduces[i].n;
@@ -484,7 +507,7 @@ Strips *strips_new(const Fusion *f) {
   }
   if (ok) {
     cut_tasks(s);
-    ok = graph_ok(d) && ends_ok(s);
+    ok = graph_ok(s) && ends_ok(s);
   }
   if (!ok) {
     strips_free(s);
@@ -499,10 +522,10 @@ Strips *strips_new(const Fusion *f) {
   size_t pointers = (size_t)d->nodes.n * 2 * (2 * sizeof(void *) + sizeof(int64_t)) +
                     (size_t)d->masks.n * 2 * sizeof(int64_t);
   s->slots_at = (pointers + (size_t)d->nodes.n * 2 * SCALAR_BYTES + 63) / 64 * 64;
-  s->sums_at = s->slots_at + (size_t)slots * STRIP_BYTES;
-  s->sum_bytes = s->across ? STRIP_BYTES : 16 * (size_t)simd->lanes * 4;
+  s->sums_at = s->slots_at + (size_t)slots * s->strip_bytes;
+  s->sum_bytes = s->across ? s->strip_bytes : 16 * (size_t)(simd->lanes * simd->bytes);
   s->temps_at = s->sums_at + (size_t)s->n_sums * s->sum_bytes;
-  s->rows_at = s->temps_at + (size_t)(s->n_temps ? s->n_temps + 2 * MOST_SUMS : 0) * STRIP_BYTES;
+  s->rows_at = s->temps_at + (size_t)(s->n_temps ? s->n_temps + 2 * MOST_SUMS : 0) * s->strip_bytes;
   s->scratch_bytes = s->rows_at + (size_t)s->n_rows * s->row_bytes;
   s->code.run = strips_run;
   s->code.self = s;

@@ -6,6 +6,8 @@ static const Loop *vector_loop(const Run *r) {
   return d->vloop >= 0 ? &d->loops[d->vloop] : NULL;
 }
 
+static char *slot_at(const Run *r, int slot) { return r->slots + (size_t)slot * r->s->strip_bytes; }
+
 /* Of a form at the line's beginning, the vector loop's index 0. */
 static int64_t at_line(const Run *r, const Affine *a) {
   const Dag *d = &r->s->d;
@@ -15,16 +17,19 @@ static int64_t at_line(const Run *r, const Affine *a) {
   return off;
 }
 
-static void write_one(const Run *r, DType t, void *base, int64_t at, uint32_t v) {
+static void write_one(const Run *r, DType t, void *base, int64_t at, uint64_t v) {
   const void *in[3] = {&v};
-  r->s->simd->fn[strip_store(t)]((char *)base + at * dtype_bytes(t), in, 0, 1);
+  r->s->simd->fn[strip_store(r->s->simd, t)]((char *)base + at * dtype_bytes(t), in, 0, 1);
 }
 
-static uint32_t number(DType t, int64_t i) {
+static uint64_t number(const Run *r, DType t, int64_t i) {
   float f = (float)(int32_t)i;
+  double d = t == DT_F64 ? (double)i : (double)f;
   uint32_t u = (uint32_t)i;
+  uint64_t v = (uint64_t)(t == DT_I32 ? (int32_t)i : t == DT_U32 ? u : i);
   if (t == DT_F32) memcpy(&u, &f, 4);
-  return u;
+  if (t == DT_F32 || t == DT_F64) memcpy(&v, &d, 8);
+  return r->s->simd->bytes == 8 ? v : u;
 }
 
 static void call(const Run *r, const Do *o, const void *const *from, void *to, int64_t n) {
@@ -36,7 +41,8 @@ static void call(const Run *r, const Do *o, const void *const *from, void *to, i
 
 /* Element i from `at` + i * stride on, moved by the index vectors. */
 static void gather(const Run *r, const Do *o, const void *const *from, int64_t at, int64_t stride,
-                   uint32_t *to, int64_t n) {
+                   void *to, int64_t n) {
+  const StripSimd *simd = r->s->simd;
   const Op *op = r->s->d.nodes.v[o->node].op;
   const Type *t = op->operands[0]->type;
   const int64_t *map, *sizes;
@@ -44,16 +50,18 @@ static void gather(const Run *r, const Do *o, const void *const *from, int64_t a
   op_ints(op, "start_index_map", &map);
   op_ints(op, "slice_sizes", &sizes);
   cpu_strides(t, strides);
-  bool sign = op->operands[1]->type->dtype != DT_U32;
+  DType index = op->operands[1]->type->dtype;
   for (int64_t i = 0; i < n; i++, at += stride) {
     int64_t e = at;
     for (int k = 0; k < o->n_in; k++) {
       bool same = o->same >> k & 1;
-      uint32_t v = ((const uint32_t *)(same ? r->scalar : from)[o->in[k]])[same ? 0 : i];
-      int64_t last = t->dims[map[k]] - sizes[map[k]], x = sign ? (int32_t)v : (int64_t)v;
+      uint64_t v = strip_number(simd, (same ? r->scalar : from)[o->in[k]], same ? 0 : i);
+      int64_t last = t->dims[map[k]] - sizes[map[k]], x = (int64_t)v;
+      if (simd->bytes == 4 && index != DT_U32) x = (int32_t)v;
+      if (index == DT_U64) x = (int64_t)MIN(v, (uint64_t)INT64_MAX);
       e += MIN(MAX(x, 0), last) * strides[map[k]];
     }
-    to[i] = strip_element(o->t, r->bufs[o->buf], e);
+    strip_set(simd, to, i, strip_element(simd, o->t, r->bufs[o->buf], e));
   }
 }
 
@@ -88,29 +96,31 @@ static bool holds(const Run *r, int mask) { return r->holds_from[mask] < r->hold
 /* The operands of a join to a strip of n from lo on. */
 static void join(const Run *r, const Do *o, char *to, int64_t lo, int64_t n) {
   const DagNode *x = &r->s->d.nodes.v[o->node];
+  const StripSimd *simd = r->s->simd;
+  const int64_t bytes = simd->bytes;
   for (int k = o->n_in - 1; k >= 0; k--) {
     bool same = o->same >> k & 1, rest = k == o->n_in - 1;
     int64_t a = rest ? 0 : MAX(r->holds_from[x->in_mask[k]] - lo, 0),
             b = rest ? n : MIN(r->holds_to[x->in_mask[k]] - lo, n);
     const char *from = (same ? r->scalar : r->strip)[o->in[k]];
     if (a >= b) continue;
-    if (same)
-      strip_fill((uint32_t *)(void *)(to + a * 4), *(const uint32_t *)(const void *)from, b - a);
-    else memcpy(to + a * 4, from + a * 4, (size_t)(b - a) * 4);
+    if (same) strip_fill(simd, to + a * bytes, strip_number(simd, from, 0), b - a);
+    else memcpy(to + a * bytes, from + a * bytes, (size_t)((b - a) * bytes));
   }
 }
 
 /* One of them, the same along the line. */
-static uint32_t join_one(const Run *r, const Do *o) {
+static uint64_t join_one(const Run *r, const Do *o) {
   int k = 0;
   while (k < o->n_in - 1 && !holds(r, r->s->d.nodes.v[o->node].in_mask[k])) k++;
-  return *(const uint32_t *)r->scalar[o->in[k]];
+  return strip_number(r->s->simd, r->scalar[o->in[k]], 0);
 }
 
 /* ---- a line: the vector loop at one place of all the others ---- */
 
-static uint32_t read_one(const Run *r, const Do *o) {
-  return holds(r, o->mask) ? strip_element(o->t, r->bufs[o->buf], at_line(r, o->form)) : 0;
+static uint64_t read_one(const Run *r, const Do *o) {
+  if (!holds(r, o->mask)) return 0;
+  return strip_element(r->s->simd, o->t, r->bufs[o->buf], at_line(r, o->form));
 }
 
 /* What is the same along it. */
@@ -123,17 +133,17 @@ static void begin_line(Run *r, int64_t n) {
       if (o->out >= 0 || o->kind != DO_FN) r->at[o->node] = at_line(r, form);
       continue;
     }
-    uint32_t *v = (uint32_t *)(uintptr_t)r->scalar[o->node];
-    int lanes = r->s->simd->lanes;
-    if (o->kind == DO_READ) strip_fill(v, read_one(r, o), lanes);
-    if (o->kind == DO_JOIN) strip_fill(v, join_one(r, o), lanes);
-    if (o->kind == DO_IOTA) strip_fill(v, number(o->t, at_line(r, o->form)), lanes);
+    void *v = (void *)(uintptr_t)r->scalar[o->node];
+    const StripSimd *simd = r->s->simd;
+    int lanes = simd->lanes;
+    if (o->kind == DO_READ) strip_fill(simd, v, read_one(r, o), lanes);
+    if (o->kind == DO_JOIN) strip_fill(simd, v, join_one(r, o), lanes);
+    if (o->kind == DO_IOTA) strip_fill(simd, v, number(r, o->t, at_line(r, o->form)), lanes);
     if (o->kind == DO_FN) call(r, o, r->scalar, v, lanes);
     if (o->kind == DO_GATHER) gather(r, o, r->scalar, at_line(r, o->form), 0, v, lanes);
     if (o->slot < 0) continue;
-    uint32_t *to = (uint32_t *)(r->slots + (size_t)o->slot * STRIP_BYTES);
-    strip_fill(to, *v, MIN(n, STRIP));
-    r->strip[o->node] = to;
+    r->strip[o->node] = slot_at(r, o->slot);
+    strip_fill(simd, slot_at(r, o->slot), strip_number(simd, v, 0), MIN(n, STRIP));
   }
 }
 
@@ -141,31 +151,33 @@ static void read_strip(Run *r, const Do *o, int64_t lo, int64_t n) {
   const Dag *d = &r->s->d;
   int64_t stride = dag_vector_stride(d, o->form), at = r->at[o->node] + stride * lo;
   const void *base = r->bufs[o->buf];
+  const StripSimd *simd = r->s->simd;
   if (o->slot < 0) {
-    r->strip[o->node] = (const char *)base + at * 4;
+    r->strip[o->node] = (const char *)base + at * simd->bytes;
     return;
   }
-  uint32_t *to = (uint32_t *)(r->slots + (size_t)o->slot * STRIP_BYTES);
+  char *to = slot_at(r, o->slot);
   r->strip[o->node] = to;
   if (o->mask) { /* what lies elsewhere may not be there */
     int64_t a = MAX(r->holds_from[o->mask] - lo, 0), b = MIN(r->holds_to[o->mask] - lo, n);
-    strip_fill(to, 0, n);
+    strip_fill(simd, to, 0, n);
     if (a >= b) return;
-    to += a, at += stride * a, n = b - a;
+    to += a * simd->bytes, at += stride * a, n = b - a;
   }
   if (stride == 1) {
     const void *in[3] = {(const char *)base + at * dtype_bytes(o->t)};
-    r->s->simd->fn[strip_load(o->t)](to, in, 0, n);
+    simd->fn[strip_load(simd, o->t)](to, in, 0, n);
     return;
   }
-  for (int64_t i = 0; i < n; i++, at += stride) to[i] = strip_element(o->t, base, at);
+  for (int64_t i = 0; i < n; i++, at += stride)
+    strip_set(simd, to, i, strip_element(simd, o->t, base, at));
 }
 
 static void number_strip(Run *r, const Do *o, int64_t lo, int64_t n) {
-  uint32_t *to = (uint32_t *)(r->slots + (size_t)o->slot * STRIP_BYTES);
+  char *to = slot_at(r, o->slot);
   int64_t stride = dag_vector_stride(&r->s->d, o->form), at = r->at[o->node] + stride * lo;
   r->strip[o->node] = to;
-  for (int64_t i = 0; i < n; i++, at += stride) to[i] = number(o->t, at);
+  for (int64_t i = 0; i < n; i++, at += stride) strip_set(r->s->simd, to, i, number(r, o->t, at));
 }
 
 /* Complex numbers, their parts one after the other. */
@@ -173,17 +185,19 @@ static void store_pairs(const Run *r, int out, int64_t lo, int64_t n) {
   const Dag *d = &r->s->d;
   const Affine *form = &d->out_lin[out];
   int64_t stride = dag_vector_stride(d, form), at = at_line(r, form) + stride * lo;
-  uint32_t *base = r->bufs[r->s->f->n_in + out];
+  const StripSimd *simd = r->s->simd;
+  void *base = r->bufs[r->s->f->n_in + out];
   for (int part = 0; part < 2; part++) {
     int from = r->s->part[2 * out + part];
     bool same = !d->nodes.v[from % d->nodes.n].vec;
-    const uint32_t *v = (same ? r->scalar : r->strip)[from];
-    for (int64_t i = 0; i < n; i++) base[2 * (at + stride * i) + part] = v[same ? 0 : i];
+    const void *v = (same ? r->scalar : r->strip)[from];
+    for (int64_t i = 0; i < n; i++)
+      strip_set(simd, base, 2 * (at + stride * i) + part, strip_number(simd, v, same ? 0 : i));
   }
 }
 
 static void store_strip(Run *r, int out, int64_t lo, int64_t n) {
-  if (r->s->f->out[out].v->type->dtype == DT_C64) {
+  if (dtype_is_complex(r->s->f->out[out].v->type->dtype)) {
     store_pairs(r, out, lo, n);
     return;
   }
@@ -193,18 +207,18 @@ static void store_strip(Run *r, int out, int64_t lo, int64_t n) {
   int64_t stride = dag_vector_stride(d, form), at = at_line(r, form) + stride * lo;
   void *base = r->bufs[r->s->f->n_in + out];
   const void *from[3] = {r->strip[r->s->out[out]]};
-  if (stride == 1) r->s->simd->fn[strip_store(t)]((char *)base + at * dtype_bytes(t), from, 0, n);
-  else if (stride)
-    for (int64_t i = 0; i < n; i++, at += stride)
-      write_one(r, t, base, at, ((const uint32_t *)from[0])[i]);
-  else write_one(r, t, base, at, *(const uint32_t *)from[0]);
+  const StripSimd *simd = r->s->simd;
+  if (stride == 1) simd->fn[strip_store(simd, t)]((char *)base + at * dtype_bytes(t), from, 0, n);
+  for (int64_t i = 0; stride != 1 && i < (stride ? n : 1); i++, at += stride)
+    write_one(r, t, base, at, strip_number(simd, from[0], i));
 }
 
 /* The part of it in this task's memory for partial results. */
 static char *part_of(const Run *r, int64_t task, int id) {
   const SplitShape *h = &r->s->split;
   char *p = r->bufs[r->s->f->n_in + r->s->f->n_out];
-  return p + id * ((h->tasks * h->row * 4 + 63) / 64 * 64) + task * h->row * 4;
+  int64_t row = h->row * r->s->simd->bytes;
+  return p + id * ((h->tasks * row + 63) / 64 * 64) + task * row;
 }
 
 static int64_t suffix_at(const Run *r, int64_t lo) {
@@ -235,7 +249,7 @@ static void take_in(Run *r, int64_t task, int64_t lo, int64_t n) {
     const char *x[MOST_SUMS];
     for (int k = 0; k < q->n; k++) {
       to[k] = s->across ? sums_of(r, q->first + k)
-                        : sums_along(r, task, q->first + k) + suffix_at(r, lo) * 4;
+                        : sums_along(r, task, q->first + k) + suffix_at(r, lo) * s->simd->bytes;
       x[k] = r->strip[q->in[k]];
     }
     sums_combine(r, q, to, x, n);
@@ -243,7 +257,7 @@ static void take_in(Run *r, int64_t task, int64_t lo, int64_t n) {
 }
 
 static char *row_at(const Run *r, int row, int64_t lo) {
-  return r->rows + (size_t)row * r->s->row_bytes + lo * 4;
+  return r->rows + (size_t)row * r->s->row_bytes + lo * r->s->simd->bytes;
 }
 
 static const char *sum_of_node(const Run *r, int node) {
@@ -260,7 +274,7 @@ static void do_strip(Run *r, int64_t task, int64_t lo, int64_t n) {
     } else if (o->kind == DO_IOTA) {
       number_strip(r, o, lo, n);
     } else if (o->kind == DO_JOIN) {
-      char *to = o->row >= 0 ? row_at(r, o->row, lo) : r->slots + (size_t)o->slot * STRIP_BYTES;
+      char *to = o->row >= 0 ? row_at(r, o->row, lo) : slot_at(r, o->slot);
       join(r, o, to, lo, n);
       r->strip[o->node] = to;
     } else if (o->kind == DO_PAIR) {
@@ -270,12 +284,13 @@ static void do_strip(Run *r, int64_t task, int64_t lo, int64_t n) {
     } else if (o->kind == DO_KEPT) {
       r->strip[o->node] = row_at(r, o->row, lo);
     } else {
-      char *to = r->slots + (size_t)(o->slot < 0 ? 0 : o->slot) * STRIP_BYTES;
+      char *to = slot_at(r, MAX(o->slot, 0));
       int64_t stride = o->kind == DO_GATHER ? dag_vector_stride(&r->s->d, o->form) : 0;
       if (o->row >= 0) to = row_at(r, o->row, lo);
-      if (o->out >= 0) to = (char *)r->bufs[r->s->f->n_in + o->out] + (r->at[o->node] + lo) * 4;
+      if (o->out >= 0)
+        to = (char *)r->bufs[r->s->f->n_in + o->out] + (r->at[o->node] + lo) * r->s->simd->bytes;
       if (o->kind == DO_FN) call(r, o, r->strip, to, n);
-      else gather(r, o, r->strip, r->at[o->node] + stride * lo, stride, (uint32_t *)(void *)to, n);
+      else gather(r, o, r->strip, r->at[o->node] + stride * lo, stride, to, n);
       r->strip[o->node] = to;
     }
   }
@@ -389,7 +404,7 @@ static void run_rows(Run *r, int64_t begin, int64_t end) {
     for (int i = 0; i < r->w->outs.n; i++) {
       int o = r->w->outs.v[i], node = s->out[o];
       write_one(r, s->f->out[o].v->type->dtype, r->bufs[s->f->n_in + o],
-                at_line(r, &s->d.out_lin[o]), *(const uint32_t *)r->scalar[node]);
+                at_line(r, &s->d.out_lin[o]), strip_number(s->simd, r->scalar[node], 0));
     }
   }
 }
@@ -414,7 +429,7 @@ static void rows_across(Run *r, int64_t lo, int64_t n) {
     const Sweep *w = r->w = &s->sweep[k];
     for (int i = 0; i < w->sums.n; i++) {
       const StripReduce *q = &s->reduces[w->sums.v[i]];
-      for (int j = 0; j < q->n; j++) sums_neutral(q, j, sums_of(r, q->first + j), n);
+      for (int j = 0; j < q->n; j++) sums_neutral(r, q, j, sums_of(r, q->first + j), n);
     }
     if (w->sums.n || w->dos.n || w->outs.n) sweep_across(r, lo, n);
     for (int i = 0; i < w->sums.n; i++) {
@@ -443,7 +458,7 @@ static void clear_parts(const Run *r, int64_t task) {
   for (int i = 0; i < r->s->d.reduces.n; i++) {
     const StripReduce *q = &r->s->reduces[i];
     for (int k = 0; k < q->n; k++)
-      sums_neutral(q, k, part_of(r, task, q->first + k), r->s->split.suffix);
+      sums_neutral(r, q, k, part_of(r, task, q->first + k), r->s->split.suffix);
   }
 }
 
@@ -480,7 +495,7 @@ static void run_parts(Run *r, int64_t first, int64_t end) {
     for (int i = 0; i < s->d.reduces.n && h->in_registers && !r->in_part; i++)
       sums_collect(r, &s->reduces[i]);
     for (int k = 0; k < s->n_sums && h->in_registers; k++)
-      memcpy(part_of(r, t, k), sums_of(r, k), (size_t)h->suffix * 4);
+      memcpy(part_of(r, t, k), sums_of(r, k), (size_t)(h->suffix * s->simd->bytes));
   }
 }
 
@@ -500,11 +515,12 @@ static void add_chunks(const Run *r, int reduce, int64_t kept, int64_t lo, int64
   const StripReduce *q = &r->s->reduces[reduce];
   int64_t many = shape_finish_block(&r->s->d.reduces.v[reduce], h);
   char *const *to = many < h->chunks ? block : sum;
-  for (int k = 0; k < q->n; k++) sums_neutral(q, k, sum[k], n);
+  for (int k = 0; k < q->n; k++) sums_neutral(r, q, k, sum[k], n);
   for (int64_t c = 0; c < h->chunks; c++) {
     const char *x[MOST_SUMS];
-    if (to == block && c % many == 0) sums_neutral(q, 0, block[0], n);
-    for (int k = 0; k < q->n; k++) x[k] = part_of(r, kept * h->chunks + c, q->first + k) + lo * 4;
+    if (to == block && c % many == 0) sums_neutral(r, q, 0, block[0], n);
+    for (int k = 0; k < q->n; k++)
+      x[k] = part_of(r, kept * h->chunks + c, q->first + k) + lo * r->s->simd->bytes;
     sums_combine(r, q, to, x, n);
     if (to == block && (c % many == many - 1 || c == h->chunks - 1))
       sums_combine(r, q, sum, (const char *const *)block, n);
@@ -522,8 +538,8 @@ void strips_finish(void *const *bufs, int64_t first, int64_t end, const void *st
   begin_line(&r, 1);
   char *sum[MOST_SUMS], *block[MOST_SUMS];
   for (int k = 0; k < MOST_SUMS; k++) {
-    sum[k] = r.slots + (size_t)k * STRIP_BYTES;
-    block[k] = r.slots + (size_t)(MOST_SUMS + k) * STRIP_BYTES;
+    sum[k] = slot_at(&r, k);
+    block[k] = slot_at(&r, MOST_SUMS + k);
   }
   for (int64_t t = first; t < end; t++) {
     int64_t kept = t / each, lo = t % each * STRIP, n = MIN(STRIP, h->suffix - lo);
@@ -535,7 +551,8 @@ void strips_finish(void *const *bufs, int64_t first, int64_t end, const void *st
         if (s->f->out[o].full || x->kind != N_REDUCE || x->reduce != i) continue;
         const void *in[3] = {sum[x->v->index]};
         char *to = r.bufs[s->f->n_in + o];
-        s->simd->fn[strip_store(x->t)](to + (kept * h->suffix + lo) * dtype_bytes(x->t), in, 0, n);
+        s->simd->fn[strip_store(s->simd, x->t)](to + (kept * h->suffix + lo) * dtype_bytes(x->t),
+                                                in, 0, n);
       }
     }
   }

@@ -6,9 +6,8 @@
 #include "dev/cpu/strips/strips.h"
 #include "dev/cpu/strips/strips_priv.h"
 
-#define STRIP 512 /* a multiple of what sums take at a time: 4 vectors */
-#define STRIP_BYTES (STRIP * 4)
-#define SCALAR_BYTES 64
+#define STRIP 512       /* a multiple of what sums take at a time: 4 vectors */
+#define SCALAR_BYTES 64 /* of a vector */
 #define MOST_OPERANDS 8
 #define MOST_SUMS 4 /* operands of a reduction */
 
@@ -60,7 +59,7 @@ typedef struct StripBody {
     unsigned same; /* constants */
   } dos[MOST_REGS];
   bool is_constant[MOST_REGS];
-  uint32_t constant[MOST_REGS][SCALAR_BYTES / 4];
+  char constant[MOST_REGS][SCALAR_BYTES];
 } StripBody;
 
 typedef struct StripReduce {
@@ -68,9 +67,9 @@ typedef struct StripReduce {
   int node[MOST_SUMS];                /* of the results; -1: nobody wants it */
   int in[MOST_SUMS], init[MOST_SUMS]; /* nodes */
   int after[MOST_SUMS];               /* what is done to a complete sum; -1 */
-  uint32_t neutral[MOST_SUMS];
-  int sum, fn;     /* SUM_ and STRIP_ of the body, or ... */
-  StripBody *body; /* ... this; malloc'd */
+  uint64_t neutral[MOST_SUMS];        /* the bits of a number, the lower ones */
+  int sum, fn;                        /* SUM_ and STRIP_ of the body, or ... */
+  StripBody *body;                    /* ... this; malloc'd */
   bool is_long;
 } StripReduce;
 
@@ -80,6 +79,7 @@ struct Strips {
   const Fusion *f;
   Dag d;
   const StripSimd *simd;
+  size_t strip_bytes;
   FusedCode code;
   int task_loops, sweeps;
   Sweep *sweep; /* sweeps of them, and one more: what comes after */
@@ -111,26 +111,43 @@ typedef struct Run {
   bool in_part; /* sums are added up there */
 } Run;
 
-static inline void strip_fill(uint32_t *to, uint32_t v, int64_t n) {
-  for (int64_t i = 0; i < n; i++) to[i] = v;
+/* One number of a strip, the bits of it. */
+static inline uint64_t strip_number(const StripSimd *simd, const void *strip, int64_t i) {
+  return simd->bytes == 8 ? ((const uint64_t *)strip)[i] : ((const uint32_t *)strip)[i];
+}
+
+static inline void strip_set(const StripSimd *simd, void *strip, int64_t i, uint64_t v) {
+  if (simd->bytes == 8) ((uint64_t *)strip)[i] = v;
+  else ((uint32_t *)strip)[i] = (uint32_t)v;
+}
+
+static inline void strip_fill(const StripSimd *simd, void *to, uint64_t v, int64_t n) {
+  uint64_t *wide = to;
+  uint32_t *narrow = to;
+  if (simd->bytes == 8)
+    for (int64_t i = 0; i < n; i++) wide[i] = v;
+  else
+    for (int64_t i = 0; i < n; i++) narrow[i] = (uint32_t)v;
 }
 
 /* strips_ops.c */
-bool strip_type_ok(DType t);
-bool strip_in_memory(DType t);                                 /* in a strip it is as in memory */
-uint32_t strip_element(DType t, const void *base, int64_t at); /* from memory */
+bool strip_type_ok(const StripSimd *simd, DType t);
+bool strip_in_memory(const StripSimd *simd, DType t); /* in a strip it is as in memory */
+uint64_t strip_element(const StripSimd *simd, DType t, const void *base,
+                       int64_t at); /* from memory */
 /* Functions; -1: there is none. lanes: on vectors, where a scalar is computed otherwise */
-int strip_fn(const Op *op, bool lanes);
-int strip_after(const Op *op, int fn);
-int strip_to_type(DType t); /* gives the number the digits of the type */
-int strip_load(DType t);
-int strip_store(DType t);
-bool strip_sum(OpKind binary, DType t, StripReduce *out); /* sum, fn and neutral */
-StripBody *strip_body(const Region *r, int n);            /* NULL: not for strips */
+int strip_fn(const StripSimd *simd, const Op *op, bool lanes);
+int strip_after(const StripSimd *simd, const Op *op, int fn);
+int strip_to_type(const StripSimd *simd, DType t); /* gives the number the digits of the type */
+int strip_load(const StripSimd *simd, DType t);
+int strip_store(const StripSimd *simd, DType t);
+bool strip_sum(const StripSimd *simd, OpKind binary, DType t,
+               StripReduce *out);                                     /* sum, fn and neutral */
+StripBody *strip_body(const StripSimd *simd, const Region *r, int n); /* NULL: not for strips */
 
 /* strips_sums.c; of the sweep at hand */
 char *sums_of(const Run *r, int id); /* of operand `id` of all reductions */
-void sums_neutral(const StripReduce *q, int k, char *to, int64_t n);
+void sums_neutral(const Run *r, const StripReduce *q, int k, char *to, int64_t n);
 /* a = body(a, x), n numbers of each */
 void sums_combine(const Run *r, const StripReduce *q, char *const *a, const char *const *x,
                   int64_t n);

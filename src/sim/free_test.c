@@ -97,12 +97,93 @@ static void test_shift(void **state) {
   like(shift, "tpu-v2", 3751, 1277952);
 }
 
+/* Places along both sides are packed into one number; the array is read as it lies. */
+static const char pair[] =
+    "func.func public @main(%x: tensor<7296x17xf32>, %i: tensor<128x1xi32>, %j: "
+    "tensor<128x1xi32>) -> tensor<128xf32> {\n"
+    "  %at = stablehlo.concatenate %i, %j, dim = 1 : (tensor<128x1xi32>, "
+    "tensor<128x1xi32>) -> tensor<128x2xi32>\n"
+    "  %y = \"stablehlo.gather\"(%x, %at) <{dimension_numbers = "
+    "#stablehlo.gather<collapsed_slice_dims = [0, 1], start_index_map = [0, 1], "
+    "index_vector_dim = 1>, slice_sizes = array<i64: 1, 1>}> : "
+    "(tensor<7296x17xf32>, tensor<128x2xi32>) -> tensor<128xf32>\n"
+    "  return %y : tensor<128xf32>\n"
+    "}\n";
+
+static void test_pair(void **state) {
+  (void)state;
+  like(pair, "tpu-v5e", 1827, 1402880);
+  like(pair, "tpu-v3", 262, 704512);
+}
+
+/* Heads that become features: the argument, turned and joined, is copied once. */
+static const char heads[] =
+    "func.func public @main(%x: tensor<8x4x256x96xf32>) -> tensor<8x256x384xf32> {\n"
+    "  %t = stablehlo.transpose %x, dims = [0, 2, 1, 3] : (tensor<8x4x256x96xf32>) "
+    "-> tensor<8x256x4x96xf32>\n"
+    "  %y = stablehlo.reshape %t : (tensor<8x256x4x96xf32>) -> "
+    "tensor<8x256x384xf32>\n"
+    "  return %y : tensor<8x256x384xf32>\n"
+    "}\n";
+
+static void test_heads(void **state) {
+  (void)state;
+  like(heads, "tpu-v5e", 20192, 6291456);
+  like(heads, "tpu-v3", 14868, 6291456);
+}
+
+/* One filter of a single tap a channel multiplies. */
+static const char scaled[] =
+    "func.func public @main(%x: tensor<128x4x4x16xf32>, %w: tensor<1x1x1x16xf32>) "
+    "-> tensor<128x4x4x16xf32> {\n"
+    "  %y = stablehlo.convolution(%x, %w) dim_numbers = [b, 0, 1, f]x[0, 1, i, "
+    "o]->[b, 0, 1, f], window = {} {batch_group_count = 1 : i64, "
+    "feature_group_count = 16 : i64} : (tensor<128x4x4x16xf32>, "
+    "tensor<1x1x1x16xf32>) -> tensor<128x4x4x16xf32>\n"
+    "  return %y : tensor<128x4x4x16xf32>\n"
+    "}\n";
+
+static void test_scaled(void **state) {
+  (void)state;
+  like(scaled, "tpu-v5e", 2389, 262656);
+  like(scaled, "tpu7x", 2471, 263168);
+}
+
+/* Vectors that meet vectors are multiplied and added up on every generation. */
+static const char rows[] =
+    "func.func public @main(%x: tensor<120x192xbf16>, %y: tensor<120x192xbf16>) -> "
+    "tensor<120xbf16> {\n"
+    "  %z = stablehlo.dot_general %x, %y, batching_dims = [0] x [0], "
+    "contracting_dims = [1] x [1] : (tensor<120x192xbf16>, tensor<120x192xbf16>) "
+    "-> tensor<120xbf16>\n"
+    "  return %z : tensor<120xbf16>\n"
+    "}\n";
+
+static void test_rows(void **state) {
+  (void)state;
+  like(rows, "tpu7x", 2427, 98816);
+  like(rows, "tpu-v5e", 2245, 98816);
+}
+
+/* A reversal along lanes is an operation between two stored arrays. */
+static const char turned[] = "func.func public @main(%x: tensor<48x32x35x24xf32>) -> "
+                             "tensor<48x32x35x24xf32> {\n"
+                             "  %r = stablehlo.reverse %x, dims = [0] : tensor<48x32x35x24xf32>\n"
+                             "  %y = stablehlo.multiply %r, %x : tensor<48x32x35x24xf32>\n"
+                             "  return %y : tensor<48x32x35x24xf32>\n"
+                             "}\n";
+
+static void test_turned(void **state) {
+  (void)state;
+  like(turned, "tpu-v5e", 134882, 55050240);
+  like(turned, "tpu-v3", 98395, 41287680);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_twice),
-      cmocka_unit_test(test_place),
-      cmocka_unit_test(test_mask),
-      cmocka_unit_test(test_shift),
+      cmocka_unit_test(test_twice),  cmocka_unit_test(test_place), cmocka_unit_test(test_mask),
+      cmocka_unit_test(test_shift),  cmocka_unit_test(test_pair),  cmocka_unit_test(test_heads),
+      cmocka_unit_test(test_scaled), cmocka_unit_test(test_rows),  cmocka_unit_test(test_turned),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

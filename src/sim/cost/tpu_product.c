@@ -97,7 +97,7 @@ static double depthwise_work(const Product *p) {
   const HConv *c = p->c;
   const Kernel *k = p->k;
   double out = p->out ? p->out->tiles : (double)hlo_count(cv) / 1024, taps = (double)c->taps;
-  if (p->pixels >= taps) {
+  if (p->pixels >= taps || c->k == 1) {
     for (int i = 0; i < c->n_spatial; i++) taps /= sqrt((double)MAX(1, c->lhs_dil[i]));
     return out * taps;
   }
@@ -169,6 +169,7 @@ static void product_read(Kernel *k, Product *p) {
   p->gradient = p->c->is_conv;
   for (int i = 0; i < p->c->n_spatial; i++) p->gradient &= p->c->window[i] > 3;
   p->gradient &= p->pixels < (double)p->c->taps || p->c->taps == 1;
+  p->gradient &= !depthwise(p->c) || p->c->k > 1;
   p->swap = swapped(p);
 }
 

@@ -175,7 +175,8 @@ HNode *hlo_transpose(Maker *b, const Op *src, HNode *x, const int64_t *perm);
 HNode *hlo_ewise(Maker *b, OpKind op, const Op *src, DType dt, int rank, const int64_t *d, int n_in,
                  HNode **in);
 HNode *hlo_one_per_row(Maker *b, const Op *scatter, int rank, const int64_t *d, DType dt,
-                       HNode **in); /* as a select, or NULL */
+                       HNode **in);       /* as a select, or NULL */
+bool hlo_takes_numbers(const Op *gather); /* single ones, out of an array of two sides or more */
 HNode *hlo_row_offsets(Maker *b, const Op *gather, HNode *indices);
 
 /* hlo_repeat.c */

@@ -315,9 +315,17 @@ HNode *hlo_one_per_row(Maker *b, const Op *op, int rank, const int64_t *d, DType
   return hlo_unique(b, hlo_node(b->g, b->comp, H_EWISE, OP_SELECT, op, dt, rank, d, 2, x));
 }
 
+bool hlo_takes_numbers(const Op *gather) {
+  const int64_t *size;
+  int rank = gather ? op_ints(gather, "slice_sizes", &size) : 0;
+  for (int i = 0; i < rank; i++)
+    if (size[i] != 1) return false;
+  return rank > 1;
+}
+
 /* A gather that takes one position in each row is made one of flat positions: the rows' own numbers
  * are put beside the indices and both become an offset. In a compiler for TPUs these are kernels.
- */
+ * Where it takes several numbers of each, row and position are packed into one. */
 HNode *hlo_row_offsets(Maker *b, const Op *op, HNode *idx) {
   const int64_t *dims;
   if (op_ints(op, "operand_batching_dims", &dims) < 1 || idx->rank < 2 || idx->rank > 64 ||
@@ -326,6 +334,11 @@ HNode *hlo_row_offsets(Maker *b, const Op *op, HNode *idx) {
   int64_t d[64];
   memcpy(d, idx->d, sizeof *d * (size_t)idx->rank);
   HNode *part[2];
+  if (idx->rank > 2 && idx->d[idx->rank - 2] > 1 && hlo_takes_numbers(op)) {
+    part[0] = hlo_reshape(b, op, idx, idx->rank - 1, d);
+    part[1] = hlo_node(b->g, b->comp, H_IOTA, OP_IOTA, op, idx->dt, idx->rank - 1, d, 0, NULL);
+    return hlo_ewise(b, OP_OR, op, idx->dt, idx->rank - 1, d, 2, part);
+  }
   part[0] = hlo_node(b->g, b->comp, H_EWISE, OP_COPY, op, idx->dt, idx->rank, d, 1, &idx);
   part[1] = hlo_node(b->g, b->comp, H_IOTA, OP_IOTA, op, idx->dt, idx->rank, d, 0, NULL);
   part[0]->apart = part[1]->apart = true;

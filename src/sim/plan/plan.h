@@ -133,6 +133,8 @@ static inline HValue *base_of(HValue *v) { /* what a view looks at */
 
 /* plan_groups.c */
 void plan_split_groups(HGraph *g, HNode *n); /* a convolution of few groups, as what it becomes */
+/* One filter of a single tap a channel becomes a factor for each; false: it is something else. */
+bool plan_scale_channels(HGraph *g, HNode *n);
 /* plan_expand.c, gpu_expand.c: what the compiler rewrites before it fuses */
 void plan_expand(HGraph *g, const Law *law);
 void gpu_expand(HGraph *g, const SimOpts *opts);
@@ -194,6 +196,7 @@ bool plan_turned_inside(const HValue *v, const HConv *c, const char *roles);
 bool plan_order_serves(const HValue *v, const HConv *c, const char *roles);
 /* The stored array that a kernel does nothing to but take a slice of; the slice keeps its order. */
 const HValue *plan_sliced_of(const Kernel *k, const HNode *n);
+
 /* plan_split.c: reshapes that move elements between tiles, of arrays that lie as an image in parts does */
 void plan_split_tiles(HComp *c);
 /* plan_reshape.c: how the two sides of a reshape lie that no product is near to */

@@ -222,6 +222,30 @@ static bool join_lanes(HGraph *g, const Law *law, HComp *c, HNode *n, const int 
   return n->copies = true;
 }
 
+/* A turned argument whose dimensions are joined or split as they lie is read as it is, and copied once. */
+static bool turned_argument(HGraph *g, const Law *law, HComp *c, HNode *n, const Sides *s) {
+  HNode *x = n->in[0], *from = x->kind == H_TRANSPOSE ? x->in[0] : NULL;
+  int there[64], own[64], want[64];
+  Choice as_it_lies;
+  if (x->kind != H_TRANSPOSE || from->kind != H_PARAM || x->n_users > 1 || !n->is_output)
+    return false;
+  value_order_default(law, from, there);
+  value_order_default(law, n, want);
+  for (int q = 0; q < x->rank; q++)
+    for (int d = 0; d < x->rank; d++)
+      if (x->dims[d] == there[q]) own[q] = d;
+  if (!choose(law, s, own, own, &as_it_lies) || !as_it_lies.view) return false;
+  HNode *v = hlo_node(g, c, H_RESHAPE, OP_RESHAPE, n->src, n->dt, n->rank, n->d, 1, &from);
+  lie(g, v, as_it_lies.n);
+  v->view = true;
+  n->kind = H_EWISE;
+  n->op = OP_COPY;
+  n->in = arena_dup(g->arena, &v, sizeof v);
+  lie(g, n, want);
+  x->dead = true;
+  return true;
+}
+
 void plan_lay_reshape(HGraph *g, const Law *law, HComp *c, HNode *n) {
   HNode *x = n->in[0];
   Sides s = {.x = x, .n = n};
@@ -235,7 +259,7 @@ void plan_lay_reshape(HGraph *g, const Law *law, HComp *c, HNode *n) {
   value_order_default(law, x, own);
   bool near = has_product(x, true, 0) || has_product(n, false, 0);
   if (near && !splits_lanes(law, &s)) return;
-  if (!near && join_lanes(g, law, c, n, own)) return;
+  if (!near && (join_lanes(g, law, c, n, own) || turned_argument(g, law, c, n, &s))) return;
   bool known = wanted(law, n, want, &copied) || repeated_order(law, &s, want);
   if (!decide(law, &s, own, known ? want : NULL, copied, &best) || (near && best.view)) return;
   bool fits = known;

@@ -110,7 +110,7 @@ bool plan_update_rows(Plan *p, int i) {
 static bool rows_reachable(const HNode *n, const HValue *v) {
   const int64_t *map;
   if (n->kind != H_GATHER || !n->src) return false;
-  if (op_ints(n->src, "operand_batching_dims", &map) > 0) return true;
+  if (op_ints(n->src, "operand_batching_dims", &map) > 0 || hlo_takes_numbers(n->src)) return true;
   return op_ints(n->src, "start_index_map", &map) == 1 && v->node->rank > 2 &&
          v->order[0] != map[0];
 }

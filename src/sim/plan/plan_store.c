@@ -493,6 +493,16 @@ static bool strides_in_tiles(const HNode *n) {
          (n->kind == H_PAD && n->step[i] > 0 && !edges(n));
 }
 
+/* Is it turned about along a side of its tiles? That is an operation of its own. */
+static bool reversed_in_tiles(const Law *law, const HNode *n) {
+  int order[64];
+  if (!law->tpu || n->kind != H_REVERSE || n->rank > 64) return false;
+  value_order_default(law, n, order);
+  for (int i = 0; i < n->n_dims; i++)
+    if (n->rank < 2 || n->dims[i] == order[0] || n->dims[i] == order[1]) return true;
+  return false;
+}
+
 void plan_stored(Plan *p) {
   HComp *c = p->comp;
   unsigned char *claimed = calloc((size_t)p->g->n_nodes + 1, 1);
@@ -544,7 +554,8 @@ void plan_stored(Plan *p) {
     }
     if (claimed[n->id] && !n->is_output) continue;
     bool alone = (p->law->tpu && !n->is_output && strides_in_tiles(n)) || plan_slices_tiles(p, n);
-    bool need = n->is_output || alone || (n->apart && p->law->tpu) ||
+    bool need = n->is_output || alone || reversed_in_tiles(p->law, n) ||
+                (n->apart && p->law->tpu) ||
                 (p->law->tpu && (shared_vector(n, claimed) || shared_gate(n))) ||
                 (p->law->tpu && worth_storing(p->law, n, claimed));
     for (int k = 0; k < n->n_users && !need; k++) {

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Compiles StableHLO programs with XLA for a GPU that is not there and tells what it plans: tests/sim/gpu/README.md.
 
-usage: gpu_compile.py CHIP TARGET OUT.csv FILE.mlir...
+usage: gpu_compile.py CHIP TARGET SET OUT.csv FILE.mlir...
 
-CHIP is the name in the table. TARGET describes it: a GpuTargetConfigProto as text, as in XLA's xla/backends/gpu/target_config/specs. Rows are
+CHIP is the name in the table, SET what the programs are called there. TARGET describes it: a GpuTargetConfigProto as text, as in XLA's xla/backends/gpu/target_config/specs. Rows are
 added to OUT.csv; programs that it has are left out. Needs `pip install "jax[cuda13]"`, no device."""
 import csv
 import os
@@ -20,7 +20,7 @@ from jax._src.lib import xla_client
 from jax.experimental import topologies
 from jaxlib.mlir import ir
 
-HEAD = ["program", "chip", "peak_bytes", "temp_bytes", "workspace", "kernels"]
+HEAD = ["program", "chip", "set", "peak_bytes", "temp_bytes", "workspace", "kernels"]
 FREE = {"parameter", "get-tuple-element", "tuple", "constant", "bitcast", "while", "conditional"}
 
 
@@ -41,7 +41,8 @@ def plan(device, path):
 
 
 def main():
-    chip, target, out, files = sys.argv[1], pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3]), map(pathlib.Path, sys.argv[4:])
+    chip, target, group, out, *files = sys.argv[1:]
+    target, out, files = pathlib.Path(target), pathlib.Path(out), map(pathlib.Path, files)
     device = topologies.get_topology_desc(platform="cuda", target_config=target.read_text(), topology="1x1x1").devices[0]
     done = {(r["program"], r["chip"]) for r in csv.DictReader(out.open())} if out.exists() else set()
     with out.open("a", newline="") as f:
@@ -52,7 +53,7 @@ def main():
             if (path.stem, chip) in done:
                 continue
             try:
-                w.writerow([path.stem, chip] + plan(device, path))
+                w.writerow([path.stem, chip, group] + plan(device, path))
             except Exception as e:
                 print(f"{path.stem}: {str(e)[:200]}", file=sys.stderr)
             f.flush()

@@ -11,8 +11,8 @@
 
 static const char usage[] =
     "usage: weft estimate PROGRAM... --chip NAME [--chip NAME]... [--devices N]\n"
-    "                     [--batch N] [--attention HOW] [--eager] [--kernels N]\n"
-    "                     [--json]\n"
+    "                     [--batch N] [--attention HOW] [--products HOW] [--eager]\n"
+    "                     [--kernels N] [--json]\n"
     "\n"
     "Compiles PROGRAM (StableHLO text or bytecode, - for standard input) for the chip and prints\n"
     "whether it fits, how long one run takes, what each kernel waits for, energy and price.\n"
@@ -26,6 +26,10 @@ static const char usage[] =
     "                  belongs to its inputs' leading one is resized\n"
     "  --attention HOW plain: products and softmax apart, as XLA compiles them (default);\n"
     "                  fused: one kernel, as FlashAttention or Pallas, on chips that can\n"
+    "  --products HOW  on GPUs: searched: small products by kernels of XLA's own, which it finds "
+    "by\n"
+    "                  trying and which need no workspace (default); library: all by cuBLAS, as\n"
+    "                  XLA compiles with --xla_gpu_enable_triton_gemm=false\n"
     "  --eager         on GPUs: as a framework that runs one operation at a time (PyTorch without\n"
     "                  torch.compile): nothing fused but what its own kernels and cuDNN's do, "
     "each\n"
@@ -46,7 +50,7 @@ typedef struct Request {
   const char *names[MOST_CHIPS];
   ChipRef chips[MOST_CHIPS];
   int n_programs, n_chips, devices, batch, kernels;
-  bool json, fused, eager;
+  bool json, fused, eager, library;
 } Request;
 
 static bool several(const Request *q) { return q->n_programs > 1 || q->n_chips > 1; }
@@ -57,7 +61,8 @@ static Err *report(const Request *q, const Module *m, const char *file, const Ch
   int own = sim_devices_of(m);
   SimOpts opts = {.devices = q->devices > 0 ? q->devices : MAX(own, ref->devices),
                   .fused_attention = q->fused,
-                  .eager = q->eager};
+                  .eager = q->eager,
+                  .library = q->library};
   SimReport *r = NULL;
   Err *e = sim_estimate_spmd(m, ref->chip, &opts, own, &r);
   if (e) return err_place(e, "%s", file);
@@ -108,11 +113,12 @@ static int estimate(const Request *q, const char *file) {
 }
 
 static int run(int argc, char **argv) {
-  enum { CHIP = CLI_FIRST, DEVICES, BATCH, ATTENTION, EAGER, KERNELS, JSON };
+  enum { CHIP = CLI_FIRST, DEVICES, BATCH, ATTENTION, PRODUCTS, EAGER, KERNELS, JSON };
   static const struct option options[] = {{"chip", required_argument, NULL, CHIP},
                                           {"devices", required_argument, NULL, DEVICES},
                                           {"batch", required_argument, NULL, BATCH},
                                           {"attention", required_argument, NULL, ATTENTION},
+                                          {"products", required_argument, NULL, PRODUCTS},
                                           {"eager", no_argument, NULL, EAGER},
                                           {"kernels", required_argument, NULL, KERNELS},
                                           {"json", no_argument, NULL, JSON},
@@ -135,6 +141,12 @@ static int run(int argc, char **argv) {
       int how = cli_choice(&args, (const char *const[]){"plain", "fused", NULL});
       if (how < 0) return 2;
       q.fused = how == 1;
+      break;
+    }
+    case PRODUCTS: {
+      int how = cli_choice(&args, (const char *const[]){"searched", "library", NULL});
+      if (how < 0) return 2;
+      q.library = how == 1;
       break;
     }
     case EAGER: q.eager = true; break;

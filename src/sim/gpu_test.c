@@ -171,15 +171,15 @@ static void test_heads(void **state) {
   }
 }
 
-/* A hyperbolic tangent that is needed before and after a product is stored if it is narrow, computed again if
- * not; an exponential is computed again; as XLA 0.10.2 compiles activations and their gradients for an H100. */
+/* A narrow hyperbolic tangent that is needed before and after a product is stored, an exponential computed again: as
+ * XLA 0.10.2 compiles activations and their gradients for an H100. What feeds the product lies in the result's
+ * memory; cuBLAS has its workspace beside. */
 static void test_dear(void **state) {
   (void)state;
   static const struct {
     const char *type, *op;
     int arrays;
-  } cases[] = {
-      {"bf16", "tanh", 3}, {"f32", "tanh", 2}, {"bf16", "exponential", 2}, {"f32", "sine", 3}};
+  } cases[] = {{"bf16", "tanh", 2}, {"bf16", "exponential", 1}, {"f32", "sine", 2}};
   for (int i = 0; i < COUNT_OF(cases); i++) {
     char text[2000], x[64], w[64];
     snprintf(x, sizeof x, "tensor<8192x4096x%s>", cases[i].type);
@@ -192,7 +192,7 @@ static void test_dear(void **state) {
              x, w, x, cases[i].op, x, x, x, w, x, x, x);
     SimReport *r = estimate(text, "H100-SXM");
     double array = 8192.0 * 4096 * (cases[i].type[0] == 'b' ? 2 : 4);
-    assert_int_equal((int)floor(r->temp_bytes / array), cases[i].arrays);
+    near(r->temp_bytes, cases[i].arrays * array + (32 << 20), 1e-5);
     sim_report_free(r);
   }
 }

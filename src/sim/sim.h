@@ -24,6 +24,8 @@
 typedef struct SimOpts {
   int devices; /* devices that run the program together; 0: 1 */
   bool eager;  /* on GPUs: as a framework that runs one operation at a time, not as XLA compiles */
+  bool
+      library; /* on GPUs: every product by the vendor's library, none by kernels that XLA searches for */
   bool fused_attention; /* on GPUs that can: attention as cuDNN and FlashAttention compute it, its
                            scores never stored; also with WEFT_ATTENTION=fused. Else as XLA does */
 } SimOpts;

@@ -108,6 +108,16 @@ def test_eager(programs):
     assert p.returncode == 2 and "GPUs" in p.stderr
 
 
+def test_products(tmp_path):
+    """A product that XLA's search would give to a kernel of its own needs cuBLAS's workspace without the search."""
+    f = tmp_path / "x.mlir"
+    f.write_text("func.func @main(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {\n  %y = stablehlo.dot_general %x, %x, contracting_dims = [1] x [0] : "
+                 "(tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>\n  return %y : tensor<64x64xf32>\n}\n")
+    temp = [json.loads(weft("estimate", f, "--chip", "H100-SXM", "--json", *how).stdout)["temp_bytes"]
+            for how in ((), ("--products", "searched"), ("--products", "library"))]
+    assert temp == [0, 0, 32 << 20]
+
+
 def test_unknown_operation(tmp_path):
     f = tmp_path / "x.mlir"
     f.write_text("func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n  %y = stablehlo.nosuch %x : tensor<4xf32>\n"

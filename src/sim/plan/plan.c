@@ -338,7 +338,7 @@ Err *plan_comp(HGraph *g, HComp *c, const Chip *chip, const Law *law, const SimO
     retiled_stacks(p);
   }
   if (law->tpu) fill_stacks(p);
-  plan_peak(p, false);
+  plan_peak(p, !law->tpu && !opts->eager && !parent);
   return NULL;
 }
 

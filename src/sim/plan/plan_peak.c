@@ -36,7 +36,7 @@ static bool feeds_product(const Plan *p, const HValue *v) {
 /* May kernel k put its result o where its input v was? The compiler does so in HBM where the input
  * meets nothing that is broadcast on its way to the result; in GPUs' and loops' memory wherever the
  * sizes agree. */
-bool plan_writes_over(const Plan *p, const Kernel *k, const HValue *v, const HValue *o) {
+static bool may_share(const Plan *p, const Kernel *k, const HValue *v, const HValue *o) {
   Space from = plan_space(p, v, k->pos), to = plan_space(p, o, k->pos);
   bool state = v->is_param && p->comp->parent &&
                (!p->law->prefetch || (from == SP_HBM && to == SP_HBM)); /* of a loop */
@@ -57,6 +57,13 @@ bool plan_writes_over(const Plan *p, const Kernel *k, const HValue *v, const HVa
       v->kernel < 0 ? NULL : p->kernels.v[v->kernel]->copy_of;
   if (plain_path(of ? of->node : v->node, o->node, &budget) != 1) return false;
   return !p->law->tall || hlo_bits(v->node->dt) != 16 || feeds_product(p, v) == feeds_product(p, o);
+}
+
+/* Does it? XLA for GPUs makes room for every temporary apart; in the memory of arguments and results, which
+ * is there anyway, values lie one after the other (lend_results). */
+bool plan_writes_over(const Plan *p, const Kernel *k, const HValue *v, const HValue *o) {
+  bool state = v->is_param && p->comp->parent;
+  return (p->law->tpu || p->opts->eager || state) && may_share(p, k, v, o);
 }
 
 /* Attention that loops over queries holds the scores of as many as fit, rounded: at most half of what
@@ -86,11 +93,14 @@ static double summed_blocks(const Law *law, const Kernel *k, const RunningSum *s
 
 #define LIBRARY 8e9 /* operations: smaller products XLA writes itself, through Triton */
 
-/* What cuBLAS is given to split sums in. */
+/* What cuBLAS is given to split sums in; XLA's own kernels multiply vectors. */
 static double library_room(const Plan *p, const HNode *n) {
   const HConv *v = n->conv;
-  if (v->is_conv || (!p->opts->eager && (double)v->flops < LIBRARY)) return 0;
-  return chip_num(p->chip, "product_workspace", 0);
+  bool matrices = v->m > 1 && v->n > 1;
+  bool library = p->opts->library || (double)v->flops >= LIBRARY;
+  return !v->is_conv && (p->opts->eager || (library && matrices))
+             ? chip_num(p->chip, "product_workspace", 0)
+             : 0;
 }
 
 /* Memory that a kernel needs besides its operands and results: positions and turned copies of
@@ -139,12 +149,12 @@ static int larger_first(const void *x, const void *y) {
 
 /* Can b be where a is, then or before? */
 static bool follows(const Plan *p, const HValue *a, const HValue *b) {
-  return a->to < b->from || (a->to == b->from && b->kernel == b->from &&
-                             plan_writes_over(p, p->kernels.v[b->kernel], a, b));
+  return a->to < b->from ||
+         (a->to == b->from && b->kernel == b->from && may_share(p, p->kernels.v[b->kernel], a, b));
 }
 
-/* A new result's memory is there from the beginning. Where there is not much, values that are no
- * larger lie in it until the result is made, the largest first, in the smallest that will do. */
+/* A new result's memory is there from the beginning. Where there is not much, and always on GPUs, values that are
+ * no larger lie in it until the result is made, the largest first, in the smallest that will do. */
 static void lend_results(Plan *p, double *hbm) {
   Values results = {0}, temps = {0};
   for (int i = 0; i < p->values.n; i++) {
@@ -160,7 +170,7 @@ static void lend_results(Plan *p, double *hbm) {
     HValue *v = temps.v[i];
     for (int q = results.n - 1; q >= 0 && !v->lent; q--) {
       const HValue *r = results.v[q];
-      bool over = v->to == r->kernel && plan_writes_over(p, p->kernels.v[r->kernel], v, r);
+      bool over = v->to == r->kernel && may_share(p, p->kernels.v[r->kernel], v, r);
       bool free_then = v->bytes <= r->bytes && (v->to < r->kernel || over);
       for (int z = 0; z < in[q].n; z++)
         free_then &= follows(p, v, in[q].v[z]) || follows(p, in[q].v[z], v);

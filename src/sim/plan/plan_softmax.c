@@ -5,20 +5,39 @@ static const HNode *through_shape(const HNode *n) {
   while (n->kind == H_BCAST || n->kind == H_RESHAPE) n = n->in[0];
   return n;
 }
-static bool from_product(const HNode *n, bool *narrow) {
+static const HNode *from_product(const HNode *n, bool *narrow) {
   for (int depth = 0; depth < 16; depth++) {
     *narrow |= hlo_bits(n->dt) < 32;
-    if (n->kind == H_CONV) return true;
-    if (n->kind != H_EWISE && n->kind != H_RESHAPE && n->kind != H_TRANSPOSE) return false;
+    if (n->kind == H_CONV) return n;
+    if (n->kind != H_EWISE && n->kind != H_RESHAPE && n->kind != H_TRANSPOSE) return NULL;
     const HNode *next = NULL;
     for (int i = 0; i < n->n_in; i++)
-      if (n->in[i]->kind == H_CONV || n->in[i]->kind == H_EWISE) {
+      if (n->in[i]->kind == H_CONV || n->in[i]->kind == H_EWISE || n->in[i]->kind == H_TRANSPOSE) {
         if (hlo_count(n->in[i]) == hlo_count(n)) next = n->in[i];
       }
-    if (!next) return false;
+    if (!next) return NULL;
     n = next;
   }
-  return false;
+  return NULL;
+}
+/* Do only sums and products read it in the end, as where nothing goes backwards? */
+static bool only_taken(const HNode *n) {
+  for (int i = 0; i < n->n_users; i++) {
+    const HNode *u = n->users[i];
+    bool on = u->kind == H_RESHAPE || u->kind == H_TRANSPOSE ||
+              (u->kind == H_EWISE && (u->op == OP_DIVIDE || u->op == OP_CONVERT));
+    if (u->kind != H_REDUCE && u->kind != H_CONV && !(on && only_taken(u))) return false;
+  }
+  return !n->is_output;
+}
+/* Matrices times matrices, one side each left of both? Not where several heads share their keys. */
+static bool of_matrices(const HNode *product) {
+  int rows = 0, columns = 0;
+  for (int i = 0; i < product->rank; i++) {
+    rows += product->conv->out[i] == 'm' && product->d[i] > 1;
+    columns += product->conv->out[i] == 'n' && product->d[i] > 1;
+  }
+  return rows <= 1 && columns <= 1;
 }
 /* Is the last side, alone reduced by r, in tiles of x, which has three sides or more? */
 static bool along_tiles(const Plan *p, const HNode *x, const HNode *r) {
@@ -95,11 +114,15 @@ void plan_softmax(Plan *p) {
     if (mx->kind != H_REDUCE || mx->n_results != 1 || hlo_count(mx->in[0]) != hlo_count(e))
       continue;
     bool narrow = false;
-    if (!from_product(mx->in[0], &narrow)) {
+    const HNode *product = from_product(mx->in[0], &narrow);
+    if (!product) {
       inline_softmax(p, e, (HNode *)mx);
       continue;
     }
-    e->soft = true;
+    /* else the scores are stored, and their rows' maxima; v4 alone stores their quotients as well */
+    bool joined = of_matrices(product) || only_taken(e);
+    e->soft = joined || p->law->cmem == 0;
+    if (!joined) continue;
     if (!narrow) continue; /* scores that were never rounded: the exponentials are repeated */
     /* of short rows the scores are stored, all else is repeated */
     if (p->law->scores && forward_only(e) && e->d[e->rank - 1] < 512) {

@@ -118,7 +118,11 @@ typedef struct Call {
 static void short_product(const Dot *d, const GemmShort *fn, int64_t rows, int64_t columns,
                           const float *a, const float *b, float *c) {
   const Small *s = &d->small;
-  GemmAt at = {.a_row = d->lhs.free_stride, .a_k = d->lhs.k_stride, .b_k = s->b_k, .c_row = d->n};
+  GemmAt at = {.a_row = d->lhs.free_stride,
+               .a_k = d->lhs.k_stride,
+               .b_k = s->b_k,
+               .c_row = d->n,
+               .asks = cpu_big_core()};
   int64_t step = NEAR_FLOATS / d->k / s->wide * s->wide;
   for (int64_t j = 0; j < columns; j += step)
     for (int64_t i = 0, n; i < rows; i += n) {

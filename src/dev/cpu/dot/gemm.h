@@ -59,6 +59,7 @@ typedef void (*GemmFewFn)(int64_t few, const float *a, int64_t a_ld, const void 
 typedef struct GemmAt {
   int64_t a_row, a_k, b_k, c_row;
   const float *c_end;
+  bool asks; /* GemmShortFn: for the lines of as many rows more of results */
 } GemmAt;
 typedef void (*GemmPanelFn)(const GemmAt *at, int64_t k, const float *a, const float *b, float *c,
                             int64_t columns, bool add);

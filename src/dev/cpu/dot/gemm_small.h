@@ -102,6 +102,7 @@ FN static inline __attribute__((always_inline)) void short_pass(int mr, int k, c
       }
 #pragma GCC unroll 4
       for (int i = 0; i < mr; i++) {
+        if (at->asks) __builtin_prefetch(c + (mr + i) * c_row + j, 1);
         if (all) V_STORE(c + i * c_row + j, sum[i]);
         else V_STORE_MASK(c + i * c_row + j, mask, sum[i]);
       }

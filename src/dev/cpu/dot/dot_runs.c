@@ -5,6 +5,9 @@
 #include "dev/cpu/dot/runs.h"
 
 #define LEAST_ROWS 96
+#define LEAST_TURNED 64 /* rows on a big core, where dot:gemm would turn the rhs too; */
+#define MOST_COLUMNS 4  /* times as many columns, */
+#define NEAR_TURNED 2   /* that take no more than one part of so many of the second cache */
 #define LEAST_COLUMNS 17
 #define LEAST_K 48
 #define LEAST_RHS 4096 /* smaller ones stay in the first cache as they are */
@@ -27,12 +30,20 @@ static bool waits_for_results(const Dot *d, const GemmKernels *kern) {
          results > FAR_RESULTS * cpu_second_cache();
 }
 
+/* Rows enough beside the columns: those are packed, and pass by the rows. */
+static bool has_rows(const Dot *d) {
+  int64_t rhs = d->n * d->k * (int64_t)sizeof(float);
+  if (cpu_big_core() && d->rhs.free_stride != 1 && NEAR_TURNED * rhs <= cpu_second_cache() &&
+      d->m >= LEAST_TURNED && d->n <= MOST_COLUMNS * d->m)
+    return true;
+  return d->m >= LEAST_ROWS && 2 * d->m >= 3 * d->n;
+}
+
 bool dot_runs_plan(Dot *d) {
   const GemmKernels *kern = gemm_kernels();
   return kern && !waits_for_results(d, kern) && d->in == DT_F32 && d->out == DT_F32 && d->b == 1 &&
-         d->lhs.direct && d->rhs.direct && d->lhs.k_stride == 1 && d->m >= LEAST_ROWS &&
-         d->n >= LEAST_COLUMNS && d->k >= LEAST_K && d->n * d->k >= LEAST_RHS &&
-         2 * d->m >= 3 * d->n && !dot_long_plan(d);
+         d->lhs.direct && d->rhs.direct && d->lhs.k_stride == 1 && has_rows(d) &&
+         d->n >= LEAST_COLUMNS && d->k >= LEAST_K && d->n * d->k >= LEAST_RHS && !dot_long_plan(d);
 }
 
 static void rows(const void *of, int64_t row, int64_t count, int64_t pitch, const float **from,

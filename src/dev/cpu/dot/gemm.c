@@ -5,6 +5,7 @@
 #include "dev/cpu/kernel/kernel.h"
 
 #define GROUP 32                       /* rows packed at a time by a task, or a panel of columns; */
+#define GROUP_BIG 72                   /* on a big core: lines that rows share come once */
 #define SHORT 64                       /* block of k that results are written row by row with: */
 #define GROUP_SHORT 128                /* so many with that */
 #define PART 8                         /* panels packed ahead as one part */
@@ -407,7 +408,10 @@ static void by_columns(const Gemm *g, const GemmArgs *x, const Tile *t, float *g
 
 static void by_rows(const Gemm *g, const GemmArgs *x, const Tile *t, float *group) {
   int64_t nr = 2 * g->kern->lanes,
-          step = MAX(1, (t->k <= SHORT ? GROUP_SHORT : GROUP) / g->kern->mr);
+          rows = t->k <= SHORT    ? GROUP_SHORT
+                 : cpu_big_core() ? GROUP_BIG
+                                  : GROUP,
+          step = MAX(1, rows / g->kern->mr);
   for (int64_t i0 = t->i0; i0 < t->i1; i0 += step) {
     int64_t i1 = MIN(i0 + step, t->i1);
     pack_panels(g, x, true, i0, i1, t->p0, t->k, group);

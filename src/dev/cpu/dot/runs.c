@@ -5,7 +5,8 @@
 #include "dev/cpu/kernel/kernel.h"
 #include "dev/cpu/kernel/mem.h"
 
-#define BLOCK 512         /* elements of a row multiplied, and added up, at a time, about */
+#define BLOCK 512         /* elements of a row multiplied, and added up, at a time, about; */
+#define BLOCK_BIG 1024    /* on a big core: results are read again half as often */
 #define LEAST_ROWS 48     /* of a tile */
 #define MOST_ROWS 192     /* of a tile */
 #define TILES 16          /* wanted of one product; of more */
@@ -47,8 +48,9 @@ static Plan plan_of(const Runs *x) {
   p.vectors = up(x->n, p.kern->lanes);
   p.panels = up(p.vectors, p.kern->vectors);
   p.deep = x->runs * x->k;
-  p.together = MIN(x->runs, MAX(1, BLOCK / x->k));
-  p.block = up(x->k, up(x->k, BLOCK));
+  int64_t block = cpu_big_core() ? BLOCK_BIG : BLOCK;
+  p.together = MIN(x->runs, MAX(1, block / x->k));
+  p.block = up(x->k, up(x->k, block));
   int64_t near = cpu_second_cache() / 3 / (p.together * p.block * (int64_t)sizeof(float)),
           most = MIN(MOST_ROWS, near), rows = MAX(LEAST_ROWS, MIN(most, x->m / TILES));
   p.far = x->runs == 1 && x->m * p.deep * (int64_t)sizeof(float) > cpu_second_cache();

@@ -2,6 +2,7 @@
  * window x channels] times the weights [window x channels, channels of the result]. Gradients of
  * weights are the windows, transposed, times Y. Gradients of images are convolutions of Y, one for
  * each residue of the place by the steps: those taps of the window that hit it, backwards. */
+#include "dev/cpu/conv/conv_gather.h"
 #include "dev/cpu/conv/conv_windows.h"
 #include "dev/cpu/kernel/kernel.h"
 #include "dev/cpu/kernel/mem.h"
@@ -13,82 +14,17 @@
 #define LONG_RESULTS ((int64_t)1 << 20)
 #define MIN_MACS 1e5 /* smaller ones are not worth it */
 
-typedef struct Spot {
-  int64_t image, of[DIMS]; /* counts */
-  int64_t at[DIMS];        /* where the window begins in the source */
-} Spot;
-
-static Spot place_at(const ConvWindows *w, int64_t place) {
-  Spot p;
-  for (int i = DIMS - 1; i >= 0; i--) {
-    p.of[i] = place % w->places[i];
-    p.at[i] = p.of[i] * w->stride[i] - w->low[i];
-    place /= w->places[i];
-  }
-  p.image = place;
-  return p;
-}
-
-static void next_place(const ConvWindows *w, Spot *p) {
-  for (int i = DIMS - 1; i >= 0; i--) {
-    p->at[i] += w->stride[i];
-    if (++p->of[i] < w->places[i]) return;
-    p->of[i] = 0;
-    p->at[i] = -w->low[i];
-  }
-  p->image++;
-}
-
-typedef struct Element { /* of a window */
-  int64_t tap[DIMS], channel;
-} Element;
-
-static Element element_at(const ConvWindows *w, int64_t i) {
-  Element e = {.channel = i % w->channels};
-  i /= w->channels;
-  for (int d = DIMS - 1; d >= 0; d--) {
-    e.tap[d] = i % w->taps[d];
-    i /= w->taps[d];
-  }
-  return e;
-}
-
-/* n elements of a place's window, from one on; zeros outside the source. */
-static void window(const ConvWindows *w, const Spot *p, Element e, int64_t n, float *to) {
-  const float *image = w->from + p->image * w->image_step;
-  bool runs = w->apart[2] == 1 && w->steps[2] == w->channels; /* a row of a window lies together */
-  bool whole = runs && p->at[2] >= 0 && p->at[2] + w->taps[2] <= w->size[2];
-  while (n > 0) {
-    const float *row = image;
-    bool inside = true;
-    for (int i = 0; i < DIMS - 1; i++) {
-      int64_t y = p->at[i] + e.tap[i] * w->apart[i];
-      inside &= y >= 0 && y < w->size[i];
-      row += y * w->steps[i];
-    }
-    int64_t x = p->at[2] + e.tap[2] * w->apart[2], taps = 1;
-    if (!inside || whole) taps = w->taps[2] - e.tap[2];
-    int64_t run = MIN(n, taps * w->channels - e.channel);
-    if (inside && x >= 0 && x < w->size[2])
-      memcpy(to, row + x * w->steps[2] + e.channel, sizeof(float) * (size_t)run);
-    else memset(to, 0, sizeof(float) * (size_t)run);
-    to += run;
-    n -= run;
-    e.channel = 0;
-    e.tap[2] += taps;
-    for (int i = DIMS - 1; i > 0 && e.tap[i] == w->taps[i]; i--) e.tap[i] = 0, e.tap[i - 1]++;
-  }
+static void gather(const ConvWindows *w, int64_t place, int64_t places, int64_t element, int64_t n,
+                   float *to, int64_t pitch) {
+  conv_gather(w, w->from, sizeof *to, place, places, element, n, to, pitch * (int64_t)sizeof *to);
 }
 
 /* Rows are places. */
 static void gather_places(const void *of, int64_t row, int rows, int64_t panels, int64_t p0,
                           int64_t k, float *out) {
   float some[GEMM_MAX_MR * GEMM_MAX_K];
-  Spot place = place_at(of, row);
-  Element first = element_at(of, p0);
   for (int64_t q = 0; q < panels; q++, out += rows * k) {
-    for (int i = 0; i < rows; i++, next_place(of, &place))
-      window(of, &place, first, k, some + i * k);
+    gather(of, row + q * rows, rows, p0, k, some, k);
     gemm_pack(DT_F32, some, k, 1, rows, rows, k, 1, rows * k, out);
   }
 }
@@ -100,12 +36,9 @@ static void gather_elements(const void *of, int64_t row, int rows, int64_t panel
   int64_t at_once = GATHERED / 16 / rows;
   for (int64_t q = 0; q < panels; q += at_once) {
     int64_t n = MIN(at_once, panels - q), run = n * rows;
-    Spot place = place_at(of, p0);
-    Element first = element_at(of, row + q * rows);
     for (int64_t p = 0; p < k; p += GATHERED / run) {
       int64_t places = MIN(GATHERED / run, k - p);
-      for (int64_t i = 0; i < places; i++, next_place(of, &place))
-        window(of, &place, first, run, some + i * run);
+      gather(of, p0 + p, places, row + q * rows, run, some, run);
       gemm_pack(DT_F32, some, 1, run, rows, rows, places, n, rows * k, out + (q * k + p) * rows);
     }
   }
@@ -114,41 +47,15 @@ static void gather_elements(const void *of, int64_t row, int rows, int64_t panel
 /* The same, a place after the other. */
 static void gather_windows(const void *of, int64_t row, int64_t rows, int64_t p, int64_t k,
                            float *out, int64_t pitch) {
-  Spot place = place_at(of, p);
-  Element first = element_at(of, row);
-  for (int64_t i = 0; i < k; i++, next_place(of, &place), out += pitch)
-    window(of, &place, first, rows, out);
+  gather(of, p, k, row, rows, out, pitch);
 }
 
 static float *result_at(const void *of, int64_t place) {
   const ConvWindows *w = of;
-  int64_t at = 0;
-  for (int i = DIMS - 1; i >= 0; i--) {
-    at += place % w->places[i] * w->to_steps[i];
-    place /= w->places[i];
-  }
-  return w->to + at + place * w->to_image;
+  return w->to + conv_result_at(w, place);
 }
 
 /* ---- both directions ---- */
-
-/* Pixels, of all images, as many elements apart as those of a row. */
-static bool together(const int64_t *sizes, const int64_t *steps, int64_t images, int64_t image) {
-  int64_t step = steps[2];
-  for (int i = DIMS - 1; i >= 0; i--) {
-    if (sizes[i] > 1 && steps[i] != step) return false;
-    step *= sizes[i];
-  }
-  return images == 1 || image == step;
-}
-
-/* Windows of one pixel, all pixels in order: nothing needs to be gathered. */
-static bool straight(const ConvWindows *w) {
-  if (conv_volume(w->taps) != 1) return false;
-  for (int i = 0; i < DIMS; i++)
-    if (w->stride[i] != 1 || w->low[i] != 0 || w->places[i] != w->size[i]) return false;
-  return together(w->size, w->steps, w->images, w->image_step);
-}
 
 static bool multiply(GemmArgs *x, int64_t m, int64_t n, int64_t k) {
   Gemm g;
@@ -186,11 +93,11 @@ static bool results(void *arg, const ConvWindows *w) {
     if (!(own = cpu_block_alloc(bytes))) return false;
     cpu_permute(4, DIMS + 3, dims, strides, w->w, own);
   }
-  bool plain = together(w->places, w->to_steps, w->images, w->to_image);
+  bool plain = conv_together(w->places, w->to_steps, w->images, w->to_image);
   GemmArgs x = {.a = w->from,
                 .a_row = w->steps[2],
                 .a_k = 1,
-                .gather = straight(w) ? NULL : gather_places,
+                .gather = conv_straight(w) ? NULL : gather_places,
                 .of = w,
                 .b = own ? own : w->w,
                 .b_col = 1,
@@ -239,7 +146,7 @@ static bool weights(const ConvWindows *w) {
   size_t bytes = (size_t)(elements * depth) * sizeof(float);
   float *sums = cpu_block_alloc(bytes);
   if (!sums) return false;
-  bool ok, in_memory = straight(w);
+  bool ok, in_memory = conv_straight(w);
   if (is_long(elements, depth, (double)places)) {
     GemmLong g = {.m = elements,
                   .n = depth,
@@ -292,15 +199,15 @@ bool conv_gemm_fits(const ConvShape *s) {
   if (places * (double)elements * (double)w.depth < MIN_MACS) return false;
   if (s->form == CONV_WEIGHTS) {
     conv_forwards(&w);
-    if (!together(w.places, w.to_steps, w.images, w.to_image) || w.depth < 8) return false;
-    return straight(&w) || n == 3 || conv_patches(s) || s->swapped || w.channels < 8 ||
+    if (!conv_together(w.places, w.to_steps, w.images, w.to_image) || w.depth < 8) return false;
+    return conv_straight(&w) || n == 3 || conv_patches(s) || s->swapped || w.channels < 8 ||
            (!plain && w.channels >= 32) || w.channels % 8 || w.depth % 8 ||
            (w.depth >= 128 && places < 4000);
   }
   if (conv_patches(s)) return true;
   if (w.channels < 16) return false;
   if (conv_fan(s) > 1) return true;
-  if (straight(&w)) return n != 2 && w.depth >= 16;
+  if (conv_straight(&w)) return n != 2 && w.depth >= 16;
   return w.depth >= 128 || (n == 1 && w.depth >= 64) || (n == 3 && steps && w.depth >= 16);
 }
 

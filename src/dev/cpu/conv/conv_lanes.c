@@ -257,10 +257,8 @@ static bool run(void *arg, const ConvWindows *w) {
              .to_type = s->t[to],
              .groups = s->groups,
              .group_step = s->v[W].strides[0]};
-  /* The windows count elements as if all were floats. */
-  p.from = (const char *)j->data[from] +
-           (w->from - (const float *)j->data[from]) * dtype_bytes(p.from_type);
-  p.to = (char *)j->data[to] + (w->to - (float *)j->data[to]) * dtype_bytes(p.to_type);
+  p.from = conv_at(j->data[from], w->from, p.from_type);
+  p.to = conv_at(j->data[to], w->to, p.to_type);
   plan(&p, w);
   int64_t bands = w->images * conv_volume(p.bands);
   p.parts = gradients ? MIN(bands, up(PARTS, p.blocks)) : 1;

@@ -149,3 +149,19 @@ ConvBand conv_band(const ConvWindows *w, const int64_t *bands, const int64_t *ba
   b.image = i;
   return b;
 }
+
+bool conv_together(const int64_t *sizes, const int64_t *steps, int64_t images, int64_t image) {
+  int64_t step = steps[2];
+  for (int i = DIMS - 1; i >= 0; i--) {
+    if (sizes[i] > 1 && steps[i] != step) return false;
+    step *= sizes[i];
+  }
+  return images == 1 || image == step;
+}
+
+bool conv_straight(const ConvWindows *w) {
+  if (conv_volume(w->taps) != 1) return false;
+  for (int i = 0; i < DIMS; i++)
+    if (w->stride[i] != 1 || w->low[i] != 0 || w->places[i] != w->size[i]) return false;
+  return conv_together(w->size, w->steps, w->images, w->image_step);
+}

@@ -24,6 +24,11 @@ typedef struct ConvWindows {
 /* Of group `group`. For gradients of images see conv_residues. */
 ConvWindows conv_windows(const ConvShape *s, float *const *data, int64_t group);
 
+/* Where what the windows count as floats from `base` on is, of another type. */
+static inline char *conv_at(void *base, const float *counted, DType t) {
+  return (char *)base + (counted - (const float *)base) * dtype_bytes(t);
+}
+
 /* The windows that give a convolution's results: these themselves forward; for gradients of images
  * one for each remainder of the place by the steps, of the taps that hit it (tap_steps < 0: the
  * last tap comes first in the source).
@@ -46,6 +51,12 @@ typedef struct ConvBand {
 
 /* Number i of them, where bands[d] of band[d] places cover a dimension. */
 ConvBand conv_band(const ConvWindows *w, const int64_t *bands, const int64_t *band, int64_t i);
+
+/* Pixels of all images lie as many elements apart as those of a row. */
+bool conv_together(const int64_t *sizes, const int64_t *steps, int64_t images, int64_t image);
+
+/* Windows of one pixel, all pixels in order: nothing needs to be gathered. */
+bool conv_straight(const ConvWindows *w);
 
 static inline int64_t conv_volume(const int64_t *v) { return v[0] * v[1] * v[2]; }
 

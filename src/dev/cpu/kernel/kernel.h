@@ -103,6 +103,10 @@ void cpu_parallel(int64_t n, int64_t grain, void (*fn)(void *arg, int64_t begin,
 void cpu_permute(size_t bytes, int rank, const int64_t *dims, const int64_t *strides,
                  const void *in, void *out);
 
+/* n rows of `bytes` bytes, in_step and out_step bytes apart; nothing beyond them is written. Serial. */
+void cpu_copy_rows(int64_t bytes, int64_t n, const char *in, int64_t in_step, char *out,
+                   int64_t out_step);
+
 /* Conversion of n elements: bf16 or f16 to f32 and back (rounded to nearest even). Serial. */
 void cpu_to_f32(DType t, const void *in, float *out, int64_t n);
 void cpu_from_f32(DType t, const float *in, void *out, int64_t n);

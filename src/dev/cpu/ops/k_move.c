@@ -78,8 +78,8 @@ static void concat_rows(void *arg, int64_t begin, int64_t end) {
   for (int k = 0; k < c->op->n_operands; k++) {
     int64_t part = c->inner * c->op->operands[k]->type->dims[c->dim];
     if (part)
-      copy_rows(part, end - begin, (const char *)c->in[k] + begin * part, part,
-                c->out + begin * c->row + off, c->row);
+      cpu_copy_rows(part, end - begin, (const char *)c->in[k] + begin * part, part,
+                    c->out + begin * c->row + off, c->row);
     off += part;
   }
 }
@@ -105,9 +105,9 @@ static void copy_box(size_t bytes, int rank, const int64_t *dims, const char *in
   } else if (rank == 1 && is[0] == 1 && os[0] == 1) {
     memcpy(out, in, (size_t)dims[0] * bytes);
   } else if (rank == 1) {
-    copy_rows(b, dims[0], in, is[0] * b, out, os[0] * b);
+    cpu_copy_rows(b, dims[0], in, is[0] * b, out, os[0] * b);
   } else if (rank == 2 && is[1] == 1 && os[1] == 1) {
-    copy_rows(dims[1] * b, dims[0], in, is[0] * b, out, os[0] * b);
+    cpu_copy_rows(dims[1] * b, dims[0], in, is[0] * b, out, os[0] * b);
   } else {
     for (int64_t i = 0; i < dims[0]; i++)
       copy_box(bytes, rank - 1, dims + 1, in + i * is[0] * b, is + 1, out + i * os[0] * b, os + 1);

@@ -34,7 +34,7 @@ typedef struct Box {
 
 static void copy_box(const Box *b, int d, int64_t row, const char *in, char *out) {
   if (d >= b->rank - 1) {
-    if (b->rank) copy_rows(row, b->dims[d], in, b->in[d], out, b->out[d]);
+    if (b->rank) cpu_copy_rows(row, b->dims[d], in, b->in[d], out, b->out[d]);
     else memcpy(out, in, (size_t)row);
     return;
   }

@@ -22,8 +22,8 @@
 #define NO_CALL __asm__ volatile("" ::: "memory")
 #define LONG 2048 /* bytes: worth a call */
 
-CLONES void copy_rows(int64_t bytes, int64_t n, const char *restrict in, int64_t in_step,
-                      char *restrict out, int64_t out_step) {
+CLONES void cpu_copy_rows(int64_t bytes, int64_t n, const char *restrict in, int64_t in_step,
+                          char *restrict out, int64_t out_step) {
   switch (bytes) {
     WHOLE(1)
     WHOLE(2)
@@ -103,7 +103,7 @@ static void walk(const Permute *p, int k, const char *in, char *out, const int64
     turn_blocks(p->bytes, p->dims[k], p->size, p->from, p->strides[k], in, out);
   } else if (k == last - 1 && p->strides[last] == 1) {
     int64_t row = p->dims[last] * b;
-    copy_rows(row, p->dims[k], in, p->strides[k] * b, out, row);
+    cpu_copy_rows(row, p->dims[k], in, p->strides[k] * b, out, row);
   } else if (k < last) {
     for (int64_t i = 0; i < p->dims[k]; i++)
       walk(p, k + 1, in + i * p->strides[k] * b, out + i * out_strides[k] * b, out_strides);

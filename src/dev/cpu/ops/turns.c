@@ -101,7 +101,7 @@ static inline void store_128(char *p, Lane x) { memcpy(p, &x, sizeof x); }
       int64_t b = MIN(b1, nb - SIDE), end = (nb - 1) * sb + na;                                    \
       char copy[16 * SIDE] = {0};                                                                  \
       bool inside = (b + SIDE - 1) * sb + SIDE <= end;                                             \
-      if (!inside) copy_rows(na *T, SIDE, s + b * sb * T, sb * T, copy, 16);                       \
+      if (!inside) cpu_copy_rows(na *T, SIDE, s + b * sb * T, sb * T, copy, 16);                   \
       square_##T##_128(inside ? s + b *sb *T : copy, inside ? sb *T : 16, SIDE, d + b * T, da * T, \
                        na);                                                                        \
     }                                                                                              \
@@ -115,7 +115,7 @@ static inline void store_128(char *p, Lane x) { memcpy(p, &x, sizeof x); }
       bool inside = da == nb && (a + SIDE - 1) * da + SIDE <= na * da && a == a1;                  \
       square_##T##_128(s + a * T, sb * T, nb, inside ? d + a * da * T : copy,                      \
                        inside ? da * T : 16, SIDE);                                                \
-      if (!inside) copy_rows(nb *T, SIDE, copy, 16, d + a * da * T, da * T);                       \
+      if (!inside) cpu_copy_rows(nb *T, SIDE, copy, 16, d + a * da * T, da * T);                   \
     }                                                                                              \
   }                                                                                                \
   static void few_##T(int64_t na, int64_t nb, int64_t da, int64_t sb, const char *s, char *d) {    \

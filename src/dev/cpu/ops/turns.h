@@ -1,4 +1,4 @@
-/* dev/cpu/turns, private: transposition of planes and of many small blocks (turns.c), copies of rows (permute.c). */
+/* dev/cpu/turns, private: transposition of planes and of many small blocks (turns.c). */
 #ifndef WEFT_DEV_CPU_TURNS_H
 #define WEFT_DEV_CPU_TURNS_H
 
@@ -13,9 +13,5 @@ void turn_plane(size_t bytes, int64_t na, int64_t nb, int64_t da, int64_t sb, co
  * is element from[j] there. */
 void turn_blocks(size_t bytes, int64_t n, int64_t size, const uint8_t *from, int64_t step,
                  const char *src, char *dst);
-
-/* n rows of `bytes` bytes, in_step and out_step bytes apart; nothing beyond them is written. */
-void copy_rows(int64_t bytes, int64_t n, const char *in, int64_t in_step, char *out,
-               int64_t out_step);
 
 #endif

@@ -28,7 +28,7 @@ static int64_t even_parts(int64_t n, int64_t most, int64_t unit) {
 static int64_t a_step_bytes(const Amx *g) { return parts_of(g->m, PAIR) * PACKED_PANEL; }
 static int64_t b_step_bytes(const Amx *g) { return parts_of(g->n, AMX_SIDE) * AMX_TILE_B; }
 
-bool amx_plan(Amx *g, int64_t m, int64_t n, int64_t k, GemmTypes t, int64_t batch, bool rows) {
+bool amx_plan(Amx *g, int64_t m, int64_t n, int64_t k, GemmTypes t, int64_t batch, AmxRows rows) {
   bool floats = t.a == DT_BF16;
   *g = (Amx){.t = t, .m = m, .n = n, .k = k, .per = floats ? 2 : 4};
   g->kern = floats ? amx_bf16() : amx_bytes(t.a == DT_I8, t.b == DT_I8);
@@ -41,17 +41,19 @@ bool amx_plan(Amx *g, int64_t m, int64_t n, int64_t k, GemmTypes t, int64_t batc
   if (batch >= TASKS) want = 1;
   g->tile_m = even_parts(m, ROWS, PAIR);
   g->tile_n = even_parts(n, MIN(COLUMNS, HELD / g->block / 2 * PAIR), PAIR);
-  /* The longer side is cut; rows later, as each packed column serves all rows of a task. */
+  /* The longer side is cut; rows later, as each packed column serves all rows of a task, and sooner where every
+   * task would gather them again. */
   while (parts_of(m, g->tile_m) * parts_of(n, g->tile_n) < want) {
-    if (g->tile_m > 2 * g->tile_n && g->tile_m > PAIR)
-      g->tile_m = even_parts(g->tile_m, g->tile_m - 1, PAIR);
+    bool longer = rows == AMX_GATHERED ? 4 * g->tile_m > g->tile_n : g->tile_m > 2 * g->tile_n;
+    if (longer && g->tile_m > PAIR) g->tile_m = even_parts(g->tile_m, g->tile_m - 1, PAIR);
     else if (g->tile_n > PAIR) g->tile_n = even_parts(g->tile_n, g->tile_n - 1, PAIR);
     else break;
   }
   g->tiles_m = parts_of(m, g->tile_m);
   g->tiles_n = parts_of(n, g->tile_n);
   bool heavy = a_step_bytes(g) * g->steps > MOST;
-  g->ahead_a = rows ? g->tiles_n > AGAIN && !heavy : g->tiles_n > 1;
+  g->ahead_a =
+      rows == AMX_TURNED ? g->tiles_n > 1 : rows == AMX_RUNS && g->tiles_n > AGAIN && !heavy;
   g->ahead_b = g->tiles_m > 1;
   return true;
 }
@@ -94,7 +96,7 @@ void amx_ahead(const Amx *g, const GemmArgs *x, char *ahead, int64_t begin, int6
       char *to =
           ahead + ahead_a_bytes(g) + s.s0 * b_step_bytes(g) + j / AMX_SIDE * s.steps * AMX_TILE_B;
       amx_pack_columns(g->t.b, b_at(g, x, j, s.s0), x->b_col, x->b_k, MIN(PART, g->n - j), s.k,
-                       s.steps, to);
+                       s.steps, s.steps * AMX_TILE_B, to);
       continue;
     }
     char *to = ahead + s.s0 * a_step_bytes(g) + at * (PART / PAIR) * s.steps * PACKED_PANEL;
@@ -109,34 +111,47 @@ static int64_t b_bytes(const Amx *g) {
   return g->ahead_b ? 0 : g->tile_n / AMX_SIDE * g->block * AMX_TILE_B;
 }
 static int64_t a_bytes(const Amx *g) { return g->ahead_a ? 0 : g->near * PACKED_PANEL; }
+/* A step of k of a task's columns. */
+static int64_t gathered_bytes(const Amx *g) { return g->ahead_b ? 0 : g->tile_n * AMX_STEP; }
 static bool one_block(const Amx *g) { return g->block == g->steps; }
 
 int64_t amx_scratch_bytes(const Amx *g) {
   int64_t blocks = one_block(g) ? g->tile_n / PAIR : g->tile_m / PAIR * (g->tile_n / PAIR);
-  return b_bytes(g) + a_bytes(g) + AMX_TILE_B + blocks * BLOCK_BYTES;
+  return b_bytes(g) + a_bytes(g) + AMX_TILE_B + gathered_bytes(g) + blocks * BLOCK_BYTES;
 }
 
 typedef struct Part { /* a rectangle, one block of k */
+  const AmxGather *gather;
   int64_t i0, i1, j0, j1;
   Steps s;
   const char *b, *ahead; /* packed: columns from j0 on; all rows, or NULL */
-  char *a, *turned, *sums;
+  char *a, *turned, *gathered, *sums;
 } Part;
 
-static void put(const Amx *g, const GemmArgs *x, const char *block, int64_t i, int64_t j,
-                int64_t rows, int64_t columns) {
-  const float *c = (const float *)(const void *)block;
+static void put_rows(const Amx *g, const float *c, int64_t rows, int64_t columns, char *out,
+                     int64_t out_row) {
   int64_t e = dtype_bytes(g->t.c);
-  char *out = (char *)x->c + (i * x->c_row + j) * e;
+  const GemmKernels *pairs = gemm_pairs();
   if (e == 4) {
     for (int64_t r = 0; r < rows; r++)
-      memcpy(out + r * x->c_row * e, c + r * PAIR, (size_t)(columns * e));
+      memcpy(out + r * out_row * e, c + r * PAIR, (size_t)(columns * e));
+  } else if (pairs && pairs->narrow) {
+    pairs->narrow(c, PAIR, rows, columns, (uint16_t *)(void *)out, out_row);
+  } else {
+    gemm_narrow(g->t.c, c, PAIR, rows, columns, out, out_row);
+  }
+}
+
+static void put(const Amx *g, const GemmArgs *x, const AmxGather *gather, const char *block,
+                int64_t i, int64_t j, int64_t rows, int64_t columns) {
+  const float *c = (const float *)(const void *)block;
+  int64_t e = dtype_bytes(g->t.c);
+  if (!gather || !gather->c_at) {
+    put_rows(g, c, rows, columns, (char *)x->c + (i * x->c_row + j) * e, x->c_row);
     return;
   }
-  const GemmKernels *pairs = gemm_pairs();
-  if (pairs && pairs->narrow)
-    pairs->narrow(c, PAIR, rows, columns, (uint16_t *)(void *)out, x->c_row);
-  else gemm_narrow(g->t.c, c, PAIR, rows, columns, out, x->c_row);
+  for (int64_t r = 0; r < rows; r++)
+    put_rows(g, c + r * PAIR, 1, columns, gather->c_at(gather->of, i + r) + j * e, 0);
 }
 
 static GemmComing run_coming(const char *p, int64_t bytes, int64_t calls) {
@@ -157,8 +172,17 @@ static GemmComing take_rows(const Amx *g, const GemmArgs *x, const Part *p, Step
     blk->a = p->ahead + i / PAIR * bytes + (s.s0 - p->s.s0) * PACKED_PANEL;
     return more ? run_coming(blk->a + bytes, s.steps * PACKED_PANEL, calls) : (GemmComing){0};
   }
-  const char *a = a_at(g, x, i, s.s0);
   blk->a = p->a;
+  if (p->gather && p->gather->a) {
+    int64_t held = s.k * e;
+    blk->a_row = s.steps * AMX_STEP;
+    blk->a_step = AMX_STEP;
+    p->gather->a(p->gather->of, i, rows, s.s0 * AMX_SIDE * g->per, s.k, p->a, blk->a_row);
+    for (int64_t r = 0; r < rows && held < blk->a_row; r++)
+      memset(p->a + r * blk->a_row + held, 0, (size_t)(blk->a_row - held));
+    return (GemmComing){0};
+  }
+  const char *a = a_at(g, x, i, s.s0);
   if (x->a_k != 1 || s.k != s.steps * AMX_SIDE * g->per) {
     amx_pack_rows(g->t.a, a, x->a_row, x->a_k, rows, s.k, s.steps, p->a, p->turned);
   } else {
@@ -179,31 +203,50 @@ static void row_of_blocks(const Amx *g, const GemmArgs *x, const Part *p, int64_
   int64_t end = p->s.s0 + p->s.steps;
   for (int64_t s0 = p->s.s0; s0 < end; s0 += g->near) {
     Steps s = steps_at(g, s0, MIN(g->near, end - s0));
-    bool last = s0 + s.steps == g->steps;
+    bool last = s0 + s.steps == g->steps, in_rows = !p->gather || !p->gather->c_at;
     AmxBlock blk = {.steps = s.steps, .b_panel = p->s.steps * AMX_TILE_B};
     GemmComing next = take_rows(g, x, p, s, i, rows, &blk);
     blk.next = &next;
     for (int64_t j = p->j0; j < p->j1; j += PAIR) {
       int64_t columns = MIN(PAIR, p->j1 - j);
-      bool straight = last && wide && columns % AMX_SIDE == 0;
+      bool straight = last && wide && in_rows && columns % AMX_SIDE == 0;
       blk.b = p->b + (j - p->j0) / AMX_SIDE * blk.b_panel + (s0 - p->s.s0) * AMX_TILE_B;
       char *own = sums + (j - p->j0) / PAIR * BLOCK_BYTES;
       blk.add = s0 > 0 ? own : NULL;
       blk.c = straight ? (char *)x->c + (i * x->c_row + j) * 4 : own;
       blk.c_row = straight ? x->c_row * 4 : AMX_SUMS_ROW;
       g->kern->fn[rows > AMX_SIDE][columns > AMX_SIDE](&blk);
-      if (last && !straight) put(g, x, blk.c, i, j, rows, columns);
+      if (last && !straight) put(g, x, p->gather, blk.c, i, j, rows, columns);
     }
   }
 }
 
-void amx_tile(const Amx *g, const GemmArgs *x, const char *ahead, int64_t tile, char *scratch) {
-  Part p = {.i0 = tile / g->tiles_n * g->tile_m, .j0 = tile % g->tiles_n * g->tile_n};
+/* The columns of a task, for a block of k. */
+static void pack_part(const Amx *g, const GemmArgs *x, const Part *p, char *out) {
+  const AmxGather *gather = p->gather;
+  int64_t each = AMX_SIDE * g->per, w = p->j1 - p->j0, panel = p->s.steps * AMX_TILE_B;
+  if (!gather || !gather->b) {
+    amx_pack_columns(g->t.b, b_at(g, x, p->j0, p->s.s0), x->b_col, x->b_k, w, p->s.k, p->s.steps,
+                     panel, out);
+    return;
+  }
+  for (int64_t s = 0; s < p->s.steps; s++) {
+    int64_t k = MIN(each, p->s.k - s * each);
+    gather->b(gather->of, (p->s.s0 + s) * each, k, p->j0, w, p->gathered, w * dtype_bytes(g->t.b));
+    amx_pack_columns(g->t.b, p->gathered, 1, w, w, k, 1, panel, out + s * AMX_TILE_B);
+  }
+}
+
+void amx_tile(const Amx *g, const GemmArgs *x, const AmxGather *gather, const char *ahead,
+              int64_t tile, char *scratch) {
+  Part p = {
+      .gather = gather, .i0 = tile / g->tiles_n * g->tile_m, .j0 = tile % g->tiles_n * g->tile_n};
   p.i1 = MIN(p.i0 + g->tile_m, g->m);
   p.j1 = MIN(p.j0 + g->tile_n, g->n);
   p.a = scratch + b_bytes(g);
   p.turned = p.a + a_bytes(g);
-  p.sums = p.turned + AMX_TILE_B;
+  p.gathered = p.turned + AMX_TILE_B;
+  p.sums = p.gathered + gathered_bytes(g);
   for (int64_t s0 = 0; s0 < g->steps; s0 += p.s.steps) {
     p.s = steps_at(g, s0, g->block);
     p.b = scratch;
@@ -211,9 +254,7 @@ void amx_tile(const Amx *g, const GemmArgs *x, const char *ahead, int64_t tile, 
     if (g->ahead_b)
       p.b = ahead + ahead_a_bytes(g) + s0 * b_step_bytes(g) +
             p.j0 / AMX_SIDE * p.s.steps * AMX_TILE_B;
-    else
-      amx_pack_columns(g->t.b, b_at(g, x, p.j0, s0), x->b_col, x->b_k, p.j1 - p.j0, p.s.k,
-                       p.s.steps, scratch);
+    else pack_part(g, x, &p, scratch);
     int64_t whole = (p.i1 - p.i0) / PAIR * PAIR, left = p.i1 - p.i0 - whole;
     if (whole) g->kern->begin(PAIR);
     for (int64_t i = p.i0; i < p.i0 + whole; i += PAIR) row_of_blocks(g, x, &p, i, PAIR);

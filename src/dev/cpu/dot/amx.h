@@ -42,6 +42,20 @@ typedef struct AmxKernels {
 const AmxKernels *amx_bf16(void);
 const AmxKernels *amx_bytes(bool a_signed, bool b_signed);
 
+/* Operands that are not in memory, results that are not in rows a step apart. */
+typedef struct AmxGather {
+  /* Elements [at, at + n) of rows [row, row + rows) to out, pitch bytes apart. Rows are a's, of k, or b's
+   * at each of k, of columns. NULL: that one is in memory. */
+  void (*a)(const void *of, int64_t row, int64_t rows, int64_t at, int64_t n, char *out,
+            int64_t pitch);
+  void (*b)(const void *of, int64_t row, int64_t rows, int64_t at, int64_t n, char *out,
+            int64_t pitch);
+  char *(*c_at)(const void *of, int64_t row); /* NULL: as GemmArgs has it */
+  const void *of;
+} AmxGather;
+/* Of a: to be turned, runs, by a gather. */
+typedef enum AmxRows { AMX_TURNED, AMX_RUNS, AMX_GATHERED } AmxRows;
+
 typedef struct Amx {
   const AmxKernels *kern;
   GemmTypes t;
@@ -51,20 +65,25 @@ typedef struct Amx {
   int64_t tile_m, tile_n, tiles_m, tiles_n;
   bool ahead_a, ahead_b; /* packed before all tasks, of which several need the same */
 } Amx;
-/* false: the host has no tiles for these types. batch: how many such products there are. rows: a's are runs. */
-bool amx_plan(Amx *g, int64_t m, int64_t n, int64_t k, GemmTypes t, int64_t batch, bool rows);
+/* false: the host has no tiles for these types. batch: how many such products there are. */
+bool amx_plan(Amx *g, int64_t m, int64_t n, int64_t k, GemmTypes t, int64_t batch, AmxRows rows);
 int64_t amx_scratch_bytes(const Amx *g); /* of a task, aligned to 64 */
 int64_t amx_ahead_bytes(const Amx *g);   /* of what is packed before all tasks, */
 int64_t amx_ahead_parts(const Amx *g);   /* in parts [begin, end) of so many */
 void amx_ahead(const Amx *g, const GemmArgs *x, char *ahead, int64_t begin, int64_t end);
-/* Tile of tiles_m * tiles_n. x: as for gemm, without gather and c_at. */
-void amx_tile(const Amx *g, const GemmArgs *x, const char *ahead, int64_t tile, char *scratch);
+/* Tile of tiles_m * tiles_n. x: as for gemm, without gather and c_at; gather: NULL is none. */
+void amx_tile(const Amx *g, const GemmArgs *x, const AmxGather *gather, const char *ahead,
+              int64_t tile, char *scratch);
 void amx_release(const Amx *g); /* the thread has done its tiles */
 
-/* w columns from `in` on, k elements of each, to panels of 16, [panel][steps][16 groups][16 columns]. Zero where
- * there is nothing. */
+int64_t amx_grain(const Amx *g); /* tiles that one thread does sooner than another is told */
+/* All of it, on the pool. false: no memory. */
+bool amx_run(const Amx *g, const GemmArgs *x, const AmxGather *gather);
+
+/* w columns from `in` on, k elements of each, to panels of 16, [steps][16 groups][16 columns], so many
+ * bytes apart. Zero where there is nothing. */
 void amx_pack_columns(DType t, const void *in, int64_t step, int64_t k_step, int64_t w, int64_t k,
-                      int64_t steps, char *out);
+                      int64_t steps, int64_t panel_bytes, char *out);
 /* Up to 32 rows, to [steps][32][64 bytes]; `turned`: room for a tile. Rows that are not there stay as they were. */
 void amx_pack_rows(DType t, const void *in, int64_t step, int64_t k_step, int64_t rows, int64_t k,
                    int64_t steps, char *out, char *turned);

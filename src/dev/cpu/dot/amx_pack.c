@@ -137,17 +137,17 @@ static bool wide(DType t) {
 #endif
 
 void amx_pack_columns(DType t, const void *in, int64_t step, int64_t k_step, int64_t w, int64_t k,
-                      int64_t steps, char *out) {
-  int64_t e = dtype_bytes(t), per = 4 / e, panel = steps * (AMX_TILE_B / 4),
-          groups = parts_of(k, per), whole = w / AMX_SIDE;
+                      int64_t steps, int64_t panel_bytes, char *out) {
+  int64_t e = dtype_bytes(t), per = 4 / e, panel = panel_bytes / 4, groups = parts_of(k, per),
+          filled = steps * (AMX_TILE_B / 4), whole = w / AMX_SIDE;
   const char *from = in;
   float *to = (float *)(void *)out;
   if (k_step == 1 && wide(t)) {
-    turn_columns(in, step * e, w, k * e, steps, 4 * panel, out);
+    turn_columns(in, step * e, w, k * e, steps, panel_bytes, out);
     return;
   }
   bool pairs = step == 1 && e == 2 && wide(t);
-  if (pairs) pair_columns(in, k_step * e, w, k, 4 * panel, out);
+  if (pairs) pair_columns(in, k_step * e, w, k, panel_bytes, out);
   for (int i = 0; i < 2; i++) {
     int64_t panels = i ? w % AMX_SIDE != 0 : whole;
     int width = i ? (int)(w % AMX_SIDE) : AMX_SIDE;
@@ -158,7 +158,7 @@ void amx_pack_columns(DType t, const void *in, int64_t step, int64_t k_step, int
       gemm_pack_quads(false, from, step, k_step, width, AMX_SIDE, k, panels, panel, to);
     for (int64_t q = 0; q < panels; q++)
       memset(to + q * panel + groups * AMX_SIDE, 0,
-             (size_t)(panel - groups * AMX_SIDE) * sizeof *to);
+             (size_t)(filled - groups * AMX_SIDE) * sizeof *to);
     from += whole * AMX_SIDE * step * e;
     to += whole * panel;
   }
@@ -186,7 +186,7 @@ void amx_pack_rows(DType t, const void *in, int64_t step, int64_t k_step, int64_
     if (fast) turn_rows(from + r * e, k_step * e, held, k, steps, out + r * AMX_STEP);
     for (int64_t s = 0; s < steps && !fast; s++) {
       amx_pack_columns(t, from + (r * step + s * each * k_step) * e, step, k_step, held,
-                       MIN(each, k - s * each), 1, turned);
+                       MIN(each, k - s * each), 1, AMX_TILE_B, turned);
       gemm_pack(DT_F32, turned, AMX_SIDE, 1, AMX_SIDE, AMX_SIDE, AMX_SIDE, 1, 0,
                 (float *)(void *)(out + s * ROW_PANEL + r * AMX_STEP));
     }

@@ -68,7 +68,7 @@ static void check_one(int64_t m, int64_t n, int64_t k, bool ta, bool tb, int64_t
                 .c_row = c_row,
                 .c = c};
   for (int64_t i = amx_ahead_parts(&g) - 1; i >= 0; i--) amx_ahead(&g, &x, packed, i, i + 1);
-  for (int64_t i = g.tiles_m * g.tiles_n - 1; i >= 0; i--) amx_tile(&g, &x, packed, i, own);
+  for (int64_t i = g.tiles_m * g.tiles_n - 1; i >= 0; i--) amx_tile(&g, &x, NULL, packed, i, own);
   amx_release(&g);
   check_product(m, n, k, t, &x, c_row);
   check_guard(c, out);

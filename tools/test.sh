@@ -11,7 +11,7 @@ if grep -qw avx512f /proc/cpuinfo; then
     -R "^($(find src/dev/cpu -name '*_test.c' -exec basename -s .c {} + | paste -sd'|')|golden_test)$" || fail=1
 fi
 if grep -qw amx_tile /proc/cpuinfo; then
-  WEFT_AMX=off ctest --test-dir "$build" --output-on-failure --timeout 600 -j2 -R '^dot_test$' || fail=1
+  WEFT_AMX=off ctest --test-dir "$build" --output-on-failure --timeout 600 -j2 -R '^(dot|conv)_test$' || fail=1
 fi
 if [ -x .venv/bin/python ]; then
   WEFT_BUILD="$PWD/$build" .venv/bin/python -m pytest -q --durations=10 tests || fail=1

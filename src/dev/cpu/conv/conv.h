@@ -121,4 +121,8 @@ bool conv_depthwise_run(const ConvShape *s, float *const *data);
 bool conv_lanes_fits(const ConvShape *s);
 bool conv_lanes_run(const ConvShape *s, void *const *data, bool *finite);
 
+/* bf16 (the result also f32), channels last: strides[1] is 1 in X and Y; by AMX. `finite` is not touched. */
+bool conv_amx_fits(const ConvShape *s);
+bool conv_amx_run(const ConvShape *s, void *const *data, bool *finite);
+
 #endif

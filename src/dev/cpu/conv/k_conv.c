@@ -8,6 +8,7 @@
 #include "dev/cpu/conv/conv_general.h"
 #include "dev/cpu/kernel/kernel.h"
 #include "dev/cpu/kernel/mem.h"
+#include "dev/cpu/dot/amx.h"
 #include "dev/cpu/dot/gemm.h"
 
 typedef struct Way {
@@ -22,6 +23,7 @@ typedef struct Way {
 static const Way winograd = {.fits = conv_winograd_fits, .checked = conv_winograd_run},
                  planar = {.fits = conv_planar_fits, .checked = conv_planar_run};
 
+static const Way amx = {.fits = conv_amx_fits, .checked = conv_amx_run};
 static const Way lanes = {.fits = conv_lanes_fits, .checked = conv_lanes_run};
 
 #define FEW_PLACES 800
@@ -286,14 +288,23 @@ static bool lanes_before_onednn(Conv *c) {
 /* Direct sums of bf16 are so many times faster than of f32. */
 #define PAIRS_GAIN 1.4
 
-/* As products of windows that do not overlap, or with so many multiplications less that f32 is faster. */
+/* As products of windows that do not overlap, or with so many multiplications less that f32 is faster; never
+ * than AMX's, which oneDNN uses too. */
 static bool wide_before_onednn(const Op *op, Conv *c) {
   Conv swapped = *c;
   bool direct = op_attr(op, "precision_config") != NULL;
   if (conv_swapped(&c->s, &swapped.s))
     return conv_patches(&swapped.s) && find_way(&swapped, direct, ALL);
-  return !direct && find_way(c, direct, ALL) && c->way == &winograd &&
+  return !amx_bf16() && !direct && find_way(c, direct, ALL) && c->way == &winograd &&
          conv_winograd_gain(&c->at) > PAIRS_GAIN;
+}
+
+static bool by_amx(Conv *c) {
+  Conv swapped = *c;
+  if (conv_swapped(&c->s, &swapped.s)) *c = swapped;
+  channels_last(c);
+  c->way = &amx;
+  return amx.fits(&c->at);
 }
 
 /* By oneDNN's kernels for bf16, on hosts with instructions for it; not gradients of images with few
@@ -304,8 +315,13 @@ static Conv *in_bf16(const Op *op) {
     return NULL;
   Conv *c = xcalloc(1, sizeof *c);
   c->merged = 1;
-  if (conv_shape(op, &c->s) && !conv_spread_fits(&c->s) && !lanes_before_onednn(c) &&
-      !wide_before_onednn(op, c))
+  bool shaped = conv_shape(op, &c->s);
+  Conv tiles = *c;
+  if (shaped && by_amx(&tiles)) {
+    *c = tiles;
+    return c;
+  }
+  if (shaped && !conv_spread_fits(&c->s) && !lanes_before_onednn(c) && !wide_before_onednn(op, c))
     c->dnnl = conv_dnnl_new(&c->s, false);
   if (c->dnnl) return c;
   release(c);
@@ -366,7 +382,8 @@ static void *room(Copies *k, int64_t elements, size_t size) {
 }
 
 /* The elements of `to`, in the order of its strides (dense), from where `from` has them. */
-static void copy_view(const ConvView *from, const ConvView *to, const float *in, float *out) {
+static void copy_view(const ConvView *from, const ConvView *to, size_t size, const char *in,
+                      char *out) {
   int64_t dims[12], strides[12];
   bool done[12] = {false};
   for (int k = 0; k < to->n; k++) {
@@ -378,10 +395,12 @@ static void copy_view(const ConvView *from, const ConvView *to, const float *in,
     done[next] = true;
     dims[k] = to->dims[next], strides[k] = from->strides[next];
   }
-  cpu_permute(4, to->n, dims, strides, in + from->offset, out + to->offset);
+  cpu_permute(size, to->n, dims, strides, in + from->offset * (int64_t)size,
+              out + to->offset * (int64_t)size);
 }
 
 static DType computed_as(const Conv *c, int i) { return c->dnnl ? DT_F32 : c->at.t[i]; }
+static size_t size_of(const Conv *c, int i) { return (size_t)dtype_bytes(computed_as(c, i)); }
 
 static Err *run(void *state, const Op *op, void *const *in, void *const *out) {
   Conv *c = state;
@@ -425,7 +444,7 @@ static Err *run(void *state, const Op *op, void *const *in, void *const *out) {
   }
   if (c->turned) {
     if (!(data[W] = room(&k, count(&c->w), 4))) goto done;
-    copy_view(&c->w, &c->s.v[W], user, data[W]);
+    copy_view(&c->w, &c->s.v[W], 4, (const char *)user, data[W]);
   }
   if (c->dnnl) {
     if (!conv_dnnl_run(c->dnnl, data, &status)) k.failed = true;
@@ -433,14 +452,15 @@ static Err *run(void *state, const Op *op, void *const *in, void *const *out) {
     for (int i = 0; i < 3; i++) {
       mine[i] = data[i];
       if (!c->copied[i]) continue;
-      if (!(mine[i] = room(&k, count(&c->s.v[i]), 4))) goto done;
-      if (i != c->s.result) copy_view(&c->s.v[i], &c->at.v[i], data[i], mine[i]);
+      if (!(mine[i] = room(&k, count(&c->s.v[i]), size_of(c, i)))) goto done;
+      if (i != c->s.result) copy_view(&c->s.v[i], &c->at.v[i], size_of(c, i), data[i], mine[i]);
     }
     if (!(c->way->run ? c->way->run(&c->at, (float *const *)(void *)mine)
                       : c->way->checked(&c->at, mine, &finite)))
       k.failed = true;
     else if (c->copied[c->s.result])
-      copy_view(&c->at.v[c->s.result], &c->s.v[c->s.result], mine[c->s.result], data[c->s.result]);
+      copy_view(&c->at.v[c->s.result], &c->s.v[c->s.result], size_of(c, c->s.result),
+                mine[c->s.result], data[c->s.result]);
   }
   if (c->merged > 1 && c->s.result == W && !k.failed) move_weights(c, user, data[W], true);
   if (may_leak(c) && !k.failed && !status)

@@ -97,7 +97,8 @@ def in_bf16(name):
     return lambda: dataclasses.replace(TRAIN[name](), bf16=True)
 
 
-BF16 = {f"{n}_bf16": in_bf16(n) for n in ("mlp", "davidnet_128", "gpt2_4x64", "mnist_cnn", "bert_8x128")}
+BF16 = {f"{n}_bf16": in_bf16(n) for n in (
+    "mlp", "davidnet_128", "gpt2_4x64", "mnist_cnn", "bert_8x128", "resnet50_8", "mobilenet_16", "unet_4", "conv_vae_32", "vit_tiny_8", "lstm")}
 
 
 def square(n):

@@ -1,7 +1,7 @@
 """The JAX package: linear algebra, callbacks, donation, saving, as on JAX's CPU backend."""
 import numpy as np
 
-from test_training import python, run
+from test_training import ROOT, python, run
 
 
 def compare(got, want, path):
@@ -25,3 +25,8 @@ def test_plugin():
 def test_the_cpu_is_asked_for_first():
     """Before anything else: the question makes JAX look for backends, of which none is called cpu."""
     assert python("weft", "-c", "import jax; print(jax.devices('cpu')[0].platform)") == "weft"
+
+
+def test_random_calls():
+    """More of them: tests/frameworks/random_calls.py."""
+    assert python("weft,cpu", str(ROOT / "tests" / "frameworks" / "random_calls.py"), "--count", "100") == "100 calls, 0 wrong"

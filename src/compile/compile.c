@@ -22,6 +22,7 @@ static const struct {
     {"tiny_products", pass_tiny_products},
     {"special", pass_special},
     {"bands", pass_bands},
+    {"messages", pass_messages},
     {"simplify", pass_simplify},
     {"threefry", pass_threefry},
     {"narrow", pass_narrow},

@@ -281,3 +281,25 @@ Err *sem_torch_index_select(Eval *e) {
       }
   return NULL;
 }
+
+Err *sem_messages(Eval *e) {
+  const Tensor *sums = e->in[0], *to = e->in[1], *rows = e->in[2], *from = e->in[3],
+               *weights = e->n_in == 5 ? e->in[4] : NULL;
+  int64_t width = sums->dims[1], bytes = dtype_bytes(sums->dtype);
+  Tensor *t;
+  TRY(eval_out_dims(e, 0, 2, sums->dims, &t));
+  memcpy(t->data, sums->data, tensor_bytes(sums));
+  for (int64_t i = 0; i < to->count; i++) {
+    int64_t r = ((int32_t *)to->data)[i], f = ((int32_t *)from->data)[i];
+    if (r < 0 || r >= sums->dims[0]) continue;
+    for (int64_t k = 0; k < width; k++) {
+      char *sum = (char *)t->data + (r * width + k) * bytes;
+      bool none = f < 0 || f >= rows->dims[0];
+      double x = none ? 0 : elem_get_f64(t->dtype, (char *)rows->data + (f * width + k) * bytes);
+      int64_t w = weights ? i * weights->dims[1] + k * weights->dims[1] / width : 0;
+      if (weights) x *= elem_get_f64(t->dtype, (char *)weights->data + w * bytes);
+      elem_set_f64(t->dtype, sum, elem_get_f64(t->dtype, sum) + x);
+    }
+  }
+  return NULL;
+}

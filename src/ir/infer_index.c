@@ -250,6 +250,24 @@ static Err *places(Infer *f) {
   return NULL;
 }
 
+static Err *messages(Infer *f) {
+  TRY(want_tensors(f, EF | ES));
+  int n = f->op->n_operands;
+  if (n != 4 && n != 5) FAIL(f, "4 or 5 operands are wanted, there are %d", n);
+  const Type *sums = in_type(f, 0), *to = in_type(f, 1), *rows = in_type(f, 2),
+             *from = in_type(f, 3), *weights = n == 5 ? in_type(f, 4) : NULL;
+  bool ok = sums->rank == 2 && rows->rank == 2 && to->rank == 1 && from->rank == 1 &&
+            sums->dims[1] == rows->dims[1] && to->dims[0] == from->dims[0] && to->dtype == DT_I32 &&
+            from->dtype == DT_I32 && sums->dtype == rows->dtype &&
+            (sums->dtype == DT_F32 || sums->dtype == DT_F64);
+  if (weights)
+    ok &= weights->rank == 2 && weights->dtype == sums->dtype && weights->dims[0] == to->dims[0] &&
+          weights->dims[1] > 0 && sums->dims[1] % weights->dims[1] == 0;
+  if (!ok) FAIL(f, "sums, indices, rows, indices and weights do not agree");
+  out_shape(f, 0, sums->dtype, NULL, 2, sums->dims);
+  return NULL;
+}
+
 InferFn infer_index_fn(OpKind k) {
   static const InferRow rows[] = {
       {OP_DYNAMIC_SLICE, dynamic_slice},
@@ -258,6 +276,7 @@ InferFn infer_index_fn(OpKind k) {
       {OP_SCATTER, scatter},
       {OP_TORCH_INDEX_SELECT, torch_index_select},
       {OP_PLACES, places},
+      {OP_MESSAGES, messages},
   };
   return infer_find(rows, COUNT_OF(rows), k);
 }

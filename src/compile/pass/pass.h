@@ -49,6 +49,8 @@ Err *pass_pools(Module *m);
 Err *pass_spread(Module *m);
 /* Gradients of gathers without zeros to add to. */
 Err *pass_scatters(Module *m);
+/* Sums of gathered rows, as nets on graphs have them, become weft.messages. */
+Err *pass_messages(Module *m);
 /* Scatters to one box, whose place is known, are pads and updates in place. */
 Err *pass_updates(Module *m);
 /* The sign of what is rectified is read off the result. */

@@ -34,6 +34,11 @@ typedef Value *Rewrite(Build *b, const Op *op);
  * time by the size of the function and the uses of what is replaced, not their product. */
 bool compile_rewrite(Module *m, OpKind kind, Rewrite *rewritten);
 
+/* ---- scatters (scatters.c) ---- */
+
+bool value_is_zeros(const Value *v);  /* a constant, of positive zeros */
+bool scatter_adds(const Op *scatter); /* its one operand's elements and its updates are added up */
+
 /* ---- simplify ---- */
 
 typedef struct Simp {

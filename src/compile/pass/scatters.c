@@ -14,15 +14,14 @@
 #include "compile/pass/pass_priv.h"
 #include "ir/build.h"
 
-static bool is_zero(const Value *v) {
+bool value_is_zeros(const Value *v) {
   const void *p = value_splat(v);
   static const char zero[16] = {0};
   return p && !memcmp(p, zero, (size_t)dtype_bytes(v->type->dtype));
 }
 
-/* One operand of zeros, updates added up. */
-static bool adds_to_zeros(const Op *op) {
-  if (op->kind != OP_SCATTER || op->n_operands != 3 || !is_zero(op->operands[0])) return false;
+bool scatter_adds(const Op *op) {
+  if (op->n_operands != 3) return false;
   for (int i = 0; i < 3; i++)
     if (!type_is_static(op->operands[i]->type) || op->operands[i]->type->quant) return false;
   const Region *r = op->regions[0];
@@ -31,6 +30,12 @@ static bool adds_to_zeros(const Op *op) {
          r->last->operands[0] == &add->results[0] && add->operands[0] != add->operands[1] &&
          add->operands[0]->region == r && add->operands[1]->region == r && !add->operands[0]->def &&
          !add->operands[1]->def;
+}
+
+/* One operand of zeros, updates added up. */
+static bool adds_to_zeros(const Op *op) {
+  bool adds = op->kind == OP_MESSAGES || (op->kind == OP_SCATTER && scatter_adds(op));
+  return adds && value_is_zeros(op->operands[0]);
 }
 
 /* The dimension along which each row of the operand gets one element; -1. */

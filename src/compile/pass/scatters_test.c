@@ -24,6 +24,23 @@ static void rows_are_added_to_what_is_there(void **unused) {
   module_free(p.m);
 }
 
+static void messages_are_added_to_what_is_there(void **unused) {
+  (void)unused;
+  Prog p = start();
+  Value *x = b_arg(&p.b, f32(&p, 9, 6)), *rows = b_arg(&p.b, f32(&p, 4, 6));
+  Value *ids = b_arg(&p.b, b_type(&p.b, DT_I32, 1, (int64_t[]){5}));
+  Value *in[4] = {b_full(&p.b, x->type, 0), ids, rows, ids};
+  Type *type = x->type;
+  Op *sums = b_op(&p.b, OP_MESSAGES, 4, in, 1, &type, 0, NULL, 0, NULL);
+  Value *y = b_add(&p.b, &sums->results[0], x);
+  b_return(&p.b, 1, &y);
+  ok(pass_scatters(p.m));
+  ok(ir_verify(p.m));
+  assert_int_equal(count(p.m, OP_ADD), 0);
+  assert_ptr_equal(sums->operands[0], x);
+  module_free(p.m);
+}
+
 static void one_element_of_each_row_is_a_select(void **unused) {
   (void)unused;
   Prog p = start();
@@ -60,6 +77,7 @@ static void signs_come_from_what_is_kept(void **unused) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(rows_are_added_to_what_is_there),
+      cmocka_unit_test(messages_are_added_to_what_is_there),
       cmocka_unit_test(one_element_of_each_row_is_a_select),
       cmocka_unit_test(signs_come_from_what_is_kept),
   };

@@ -35,4 +35,7 @@ bool walk_is_simple(const Walk *w);
 void walk_simple(const Walk *w, const char *indices, bool clamp, int64_t begin, int64_t end,
                  int32_t *at);
 
+/* What is added to is operand 0: it becomes the result, if it is not there already. */
+void copy_sums(const Op *op, void *const *in, void *const *out);
+
 #endif

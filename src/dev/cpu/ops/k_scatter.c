@@ -410,24 +410,11 @@ static void sort_windows(Scatter *r, int parts, int64_t size, int64_t n, const i
   }
 }
 
-typedef struct Copy {
-  const char *in;
-  char *out;
-} Copy;
-
-static void copy(void *arg, int64_t begin, int64_t end) {
-  const Copy *c = arg;
-  memcpy(c->out + begin, c->in + begin, (size_t)(end - begin));
-}
-
 static Err *run(void *state, const Op *op, void *const *in, void *const *out) {
   const Walk *w = state;
   int64_t count = type_count(op_type(op));
   if (count == 0) return NULL;
-  if (out[0] != in[0]) {
-    Copy c = {in[0], out[0]};
-    cpu_parallel(count * dtype_bytes(w->type), 1 << 20, copy, &c);
-  }
+  copy_sums(op, in, out);
   if (type_count(op->operands[2]->type) == 0) return NULL;
   if (walk_is_simple(w) && w->run < SMALL_WINDOW) {
     scatter_simple(w, in[1], in[2], out[0]);

@@ -19,7 +19,7 @@
 #define BLOCK 512        /* of k */
 #define MANY_ROWS 128    /* by */
 #define MANY_COLUMNS 256 /* results, of */
-#define MANY_TERMS 16    /* or more: dot:gemm asks for them sooner */
+#define MANY_TERMS 9     /* or more, so there are no `shorts`: dot:gemm asks for them sooner */
 #define GRAIN 2.5e5      /* multiplications of a task; */
 #define TASKS 16         /* or so many of a product, by columns */
 

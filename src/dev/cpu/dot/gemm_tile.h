@@ -60,10 +60,11 @@ gemm_body(int mr, int nv, int64_t k, const float *a, float *b, float *c, int64_t
   const int64_t e = narrow ? 2 : 4;
   char *out = (char *)c;
   const char *row = out, *end = out + mr * ldc * e;
-  int64_t p = 0;
+  /* Rows of results asked for at a time, all of them once: many would keep the operands waiting. */
+  int64_t p = 0, each = k < GEMM_ASK * mr ? (GEMM_ASK * mr + k - 1) / k : 1;
   for (; p + GEMM_ASK <= k; p += GEMM_ASK) {
     gemm_ask(next);
-    if (row < end) { /* a row of results; all at once would keep the operands waiting */
+    for (int64_t u = 0; u < each && row < end; u++) {
       __builtin_prefetch(row);
       __builtin_prefetch(row + nv * LANES * e - 1);
       row += ldc * e;

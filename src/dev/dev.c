@@ -8,7 +8,6 @@
 #include "ir/wire.h"
 
 #include <pmmintrin.h>
-#include <pthread.h>
 #include <stdlib.h>
 
 #define DEV(name) extern const DeviceOps dev_##name;
@@ -24,8 +23,6 @@ static const DeviceOps *const backends[] = {
 typedef struct DevAccount {
   int64_t in_use, peak, limit, largest, allocs;
 } DevAccount;
-
-static pthread_mutex_t account_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* ---- devices ---- */
 
@@ -92,10 +89,31 @@ void dev_close(Dev *d) {
 }
 
 void dev_stats(const Dev *d, int device, DevStats *out) {
-  pthread_mutex_lock(&account_lock);
   const DevAccount *a = &d->accounts[device];
-  *out = (DevStats){a->in_use, a->peak, a->limit, a->largest, a->allocs};
-  pthread_mutex_unlock(&account_lock);
+  int64_t in_use = __atomic_load_n(&a->in_use, __ATOMIC_RELAXED);
+  *out = (DevStats){in_use, MAX(in_use, __atomic_load_n(&a->peak, __ATOMIC_RELAXED)), a->limit,
+                    __atomic_load_n(&a->largest, __ATOMIC_RELAXED),
+                    __atomic_load_n(&a->allocs, __ATOMIC_RELAXED)};
+}
+
+static void raise_to(int64_t *p, int64_t v) {
+  int64_t was = __atomic_load_n(p, __ATOMIC_RELAXED);
+  while (was < v &&
+         !__atomic_compare_exchange_n(p, &was, v, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+  }
+}
+
+/* false: so many bytes do not fit; *in_use then are there. */
+static bool account_take(DevAccount *a, int64_t bytes, int64_t *in_use) {
+  *in_use = __atomic_load_n(&a->in_use, __ATOMIC_RELAXED);
+  do {
+    if (a->limit && *in_use + bytes > a->limit) return false;
+  } while (!__atomic_compare_exchange_n(&a->in_use, in_use, *in_use + bytes, true, __ATOMIC_RELAXED,
+                                        __ATOMIC_RELAXED));
+  raise_to(&a->peak, *in_use + bytes);
+  raise_to(&a->largest, bytes);
+  __atomic_fetch_add(&a->allocs, 1, __ATOMIC_RELAXED);
+  return true;
 }
 
 /* ---- buffers ---- */
@@ -107,18 +125,9 @@ static int64_t footprint(const Dev *d, const Tensor *t) {
 Err *dev_buffer_new(Dev *d, int device, Tensor *t, bool pinned_host, DevBuffer **out) {
   if (!pinned_host) {
     int64_t bytes = footprint(d, t);
-    pthread_mutex_lock(&account_lock);
     DevAccount *a = &d->accounts[device];
-    bool fits = a->limit == 0 || a->in_use + bytes <= a->limit;
-    int64_t in_use = a->in_use, limit = a->limit;
-    if (fits) {
-      a->in_use += bytes;
-      a->peak = MAX(a->peak, a->in_use);
-      a->largest = MAX(a->largest, bytes);
-      a->allocs++;
-    }
-    pthread_mutex_unlock(&account_lock);
-    if (!fits) {
+    int64_t in_use, limit = a->limit;
+    if (!account_take(a, bytes, &in_use)) {
       tensor_release(t);
       const double gib = 1024.0 * 1024.0 * 1024.0;
       Err *e = err_new(
@@ -149,9 +158,7 @@ static Tensor *buffer_take(DevBuffer *b) {
   Tensor *t = __atomic_exchange_n(&b->t, NULL, __ATOMIC_ACQ_REL);
   if (t && !b->pinned_host) {
     int64_t bytes = footprint(b->dev, t);
-    pthread_mutex_lock(&account_lock);
-    b->dev->accounts[b->device].in_use -= bytes;
-    pthread_mutex_unlock(&account_lock);
+    __atomic_fetch_sub(&b->dev->accounts[b->device].in_use, bytes, __ATOMIC_RELAXED);
   }
   return t;
 }
@@ -422,10 +429,7 @@ static Err *make_room(const DevProgram *p, int n, const int *devices, DevBuffer 
     return NULL;
   }
   for (int k = 0; k < n; k++) {
-    const DevAccount *a = &p->dev->accounts[devices[k]];
-    pthread_mutex_lock(&account_lock);
-    int64_t in_use = a->in_use;
-    pthread_mutex_unlock(&account_lock);
+    int64_t in_use = __atomic_load_n(&p->dev->accounts[devices[k]].in_use, __ATOMIC_RELAXED);
     if (p->ops->beside) {
       int64_t own = argument_bytes(p, args[k]);
       if (in_use > own) TRY(p->ops->beside(p, in_use - own));
@@ -437,20 +441,21 @@ static Err *make_room(const DevProgram *p, int n, const int *devices, DevBuffer 
 
 /* The peaks of a run that was made; one that failed for want of memory has not reached them. */
 static void raise_peaks(const DevProgram *p, int n, const int *devices, const int64_t *full) {
-  pthread_mutex_lock(&account_lock);
-  for (int k = 0; k < n; k++) {
-    DevAccount *a = &p->dev->accounts[devices[k]];
-    a->peak = MAX(a->peak, full[k]);
-  }
-  pthread_mutex_unlock(&account_lock);
+  for (int k = 0; k < n; k++) raise_to(&p->dev->accounts[devices[k]].peak, full[k]);
 }
+
+/* A run of a few hundred arguments asks the C library for no large piece: it would put together all small
+ * ones that are free before each. */
+#define STACK_BYTES 8192
 
 Err *dev_execute(DevProgram *p, const int *devices, DevBuffer *const *const *args,
                  const bool *donated, DevBuffer **const *outs, DevRun *out_run) {
   int n = p->opts.replicas * p->opts.partitions;
   size_t n_in = (size_t)p->n_args, n_out = (size_t)p->n_results;
-  Shards *in = xcalloc(1, (n_in + n_out) * sizeof *in + n_in * (size_t)n * sizeof(Tensor *)),
-         *res = in + n_in;
+  size_t bytes = (n_in + n_out) * sizeof(Shards) + n_in * (size_t)n * sizeof(Tensor *);
+  Shards near[STACK_BYTES / sizeof(Shards)], *in = bytes <= sizeof near ? near : xmalloc(bytes),
+                                             *res = in + n_in;
+  memset(in, 0, bytes);
   Tensor **tensors = (Tensor **)(res + n_out);
   int64_t few[8], *full = n <= COUNT_OF(few) ? few : xmalloc(sizeof *full * (size_t)n);
   DevRun run = {.trace = out_run && out_run->trace};
@@ -473,6 +478,6 @@ Err *dev_execute(DevProgram *p, const int *devices, DevBuffer *const *const *arg
     }
   if (out_run) *out_run = run;
   if (full != few) free(full);
-  free(in);
+  if (in != near) free(in);
   return e;
 }

@@ -95,7 +95,8 @@ static Err *run_program(const Run *r, const bool *dropped, DevBuffer **all_outs)
   size_t n = (size_t)r->n, na = (size_t)r->n_args, nr = (size_t)x->n_out;
   for (size_t k = 0; k < n; k++)
     for (size_t i = 0; i < na; i++) TRY(wait_for(r->args[k][i], (int)i));
-  DevBuffer **all_args = xmalloc(sizeof(void *) * (n * na + 2 * n + 1) + sizeof(int) * n + na);
+  size_t bytes = sizeof(void *) * (n * na + 2 * n) + sizeof(int) * n + na;
+  DevBuffer *near[512], **all_args = bytes <= sizeof near ? near : xmalloc(bytes); /* see dev.c */
   DevBuffer ***args = (DevBuffer ***)(all_args + n * na), ***outs = args + n;
   int *devices = (int *)(outs + n);
   bool *donated = (bool *)(devices + n);
@@ -133,7 +134,7 @@ static Err *run_program(const Run *r, const bool *dropped, DevBuffer **all_outs)
       for (size_t q = 0; q < n * nr; q++) dev_buffer_release(all_outs[q]);
     }
   for (size_t k = 0; k < n * na; k++) dev_buffer_release(all_args[k]);
-  free(all_args);
+  if (all_args != near) free(all_args);
   return e;
 }
 

@@ -147,7 +147,7 @@ static Err *cpu_run(DevProgram *prog, const Shards *args, const bool *donated, S
   Code *c = NULL;
   Err *e = NULL;
   if (!p->interpreted) {
-    bool few[64], *each = prog->n_args <= 64 ? few : xcalloc((size_t)prog->n_args, 1);
+    bool few[1024], *each = prog->n_args <= COUNT_OF(few) ? few : xcalloc((size_t)prog->n_args, 1);
     for (int i = 0; i < prog->n_args; i++) each[i] = args[i].n > 1;
     pthread_mutex_lock(&p->lock);
     if (p->codes.n == 1 && prog->opts.replicas * prog->opts.partitions == 1) c = p->codes.v[0];

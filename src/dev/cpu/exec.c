@@ -472,8 +472,9 @@ Err *code_run(Code *c, const DevProgram *prog, const Shards *args, const bool *d
     for (int k = 0; k < x.n; k++)
       x.mem->ptr[(size_t)place * (size_t)x.n + (size_t)k] = args[i].t[args[i].n > 1 ? k : 0]->data;
   }
-  Tensor *few[64],
-      **own = p->n_results * x.n <= 64 ? few : xmalloc(sizeof *own * (size_t)(p->n_results * x.n));
+  Tensor *few[512], **own = p->n_results * x.n <= COUNT_OF(few)
+                                ? few
+                                : xmalloc(sizeof *own * (size_t)(p->n_results * x.n));
   memset(own, 0, sizeof *own * (size_t)(p->n_results * x.n));
   Err *e = make_results(&x, args, donated, own);
   if (!e) e = run_block(&x, &p->body);

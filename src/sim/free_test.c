@@ -179,11 +179,62 @@ static void test_turned(void **state) {
   like(turned, "tpu-v3", 98395, 41287680);
 }
 
+/* Sums go with those that they share most with, also where these have to wait. */
+static const char partners[] =
+    "func.func public @main(%x: tensor<120x141xf32>, %d: tensor<120x141xf32>) -> "
+    "(tensor<120xf32>, tensor<141xf32>, tensor<120xf32>) {\n"
+    "  %z = stablehlo.constant dense<0.0> : tensor<f32>\n"
+    "  %m = stablehlo.reduce(%x init: %z) applies stablehlo.add across dimensions "
+    "= [1] : (tensor<120x141xf32>, tensor<f32>) -> tensor<120xf32>\n"
+    "  %mb = stablehlo.broadcast_in_dim %m, dims = [0] : (tensor<120xf32>) -> "
+    "tensor<120x141xf32>\n"
+    "  %c = stablehlo.subtract %x, %mb : tensor<120x141xf32>\n"
+    "  %q = stablehlo.multiply %c, %c : tensor<120x141xf32>\n"
+    "  %v = stablehlo.reduce(%q init: %z) applies stablehlo.add across dimensions "
+    "= [1] : (tensor<120x141xf32>, tensor<f32>) -> tensor<120xf32>\n"
+    "  %r = stablehlo.rsqrt %v : tensor<120xf32>\n"
+    "  %rb = stablehlo.broadcast_in_dim %r, dims = [0] : (tensor<120xf32>) -> "
+    "tensor<120x141xf32>\n"
+    "  %dc = stablehlo.multiply %d, %c : tensor<120x141xf32>\n"
+    "  %s = stablehlo.reduce(%dc init: %z) applies stablehlo.add across dimensions "
+    "= [1] : (tensor<120x141xf32>, tensor<f32>) -> tensor<120xf32>\n"
+    "  %n = stablehlo.multiply %dc, %rb : tensor<120x141xf32>\n"
+    "  %g = stablehlo.reduce(%n init: %z) applies stablehlo.add across dimensions "
+    "= [0] : (tensor<120x141xf32>, tensor<f32>) -> tensor<141xf32>\n"
+    "  %sr = stablehlo.multiply %s, %r : tensor<120xf32>\n"
+    "  return %r, %g, %sr : tensor<120xf32>, tensor<141xf32>, tensor<120xf32>\n"
+    "}\n";
+
+static void test_partners(void **state) {
+  (void)state;
+  like(partners, "tpu-v5e", 10215, 300032);
+  like(partners, "tpu-v3", 2601, 155648);
+}
+
+/* A sliver in front of the rest: each window reads no more of it than there is. */
+static const char roll[] =
+    "func.func public @main(%x: tensor<3072x512xf32>) -> tensor<3072x512xf32> {\n"
+    "  %a = stablehlo.slice %x [3069:3072, 0:512] : (tensor<3072x512xf32>) -> "
+    "tensor<3x512xf32>\n"
+    "  %b = stablehlo.slice %x [0:3069, 0:512] : (tensor<3072x512xf32>) -> "
+    "tensor<3069x512xf32>\n"
+    "  %y = stablehlo.concatenate %a, %b, dim = 0 : (tensor<3x512xf32>, "
+    "tensor<3069x512xf32>) -> tensor<3072x512xf32>\n"
+    "  return %y : tensor<3072x512xf32>\n"
+    "}\n";
+
+static void test_roll(void **state) {
+  (void)state;
+  like(roll, "tpu-v5e", 32496, 12591104);
+  like(roll, "tpu-v3", 30795, 12591104);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_twice),  cmocka_unit_test(test_place), cmocka_unit_test(test_mask),
-      cmocka_unit_test(test_shift),  cmocka_unit_test(test_pair),  cmocka_unit_test(test_heads),
-      cmocka_unit_test(test_scaled), cmocka_unit_test(test_rows),  cmocka_unit_test(test_turned),
+      cmocka_unit_test(test_twice),    cmocka_unit_test(test_place), cmocka_unit_test(test_mask),
+      cmocka_unit_test(test_shift),    cmocka_unit_test(test_pair),  cmocka_unit_test(test_heads),
+      cmocka_unit_test(test_scaled),   cmocka_unit_test(test_rows),  cmocka_unit_test(test_turned),
+      cmocka_unit_test(test_partners), cmocka_unit_test(test_roll),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -203,8 +203,12 @@ static double joining(const Law *law, const HNode *n, double tiles, double *rd) 
   if (!v || n->rank < 2) return 0;
   bool equal = true;
   for (int i = 1; i < n->n_in; i++) equal &= hlo_count(n->in[i]) == hlo_count(n->in[0]);
+  double windows = ceil(8 * v->bytes / law->scoped);
   if (!equal && n->index == v->order[n->rank - 1] && 4 * v->bytes > law->scoped) {
-    *rd += tiles * law->loop.r[tpu_width(v)] * (n->n_in - 1); /* every window reads all operands */
+    double share = 0; /* every window reads a window of each operand, as much of it as there is */
+    for (int i = 0; i < n->n_in; i++)
+      share += MIN(1, windows * (double)hlo_count(n->in[i]) / (double)hlo_count(n));
+    *rd += tiles * law->loop.r[tpu_width(v)] * (share - 1);
     return 0;
   }
   double slots = tpu_width(v) == 4 ? law->join : JOIN_NARROW;

@@ -206,6 +206,10 @@ void plan_lay_reshape(HGraph *g, const Law *law, HComp *c, HNode *n);
 /* Does a reshape only add and take away dimensions of one? Then the result lies as what it is made of. */
 bool plan_same_dimensions(const HNode *reshape);
 void plan_reshaped_alike(const HNode *reshape, const int *from, int *order);
+/* Is a reshape the memory of what it reads? */
+bool plan_bitcast(const Plan *p, const HNode *n);
+/* An argument that becomes a piece of a stack. */
+bool plan_stacked_argument(const HNode *n);
 /* Is it a slice of an argument, from its first elements on, that takes the same tiles? */
 bool plan_slice_view(const Law *law, const HNode *n);
 /* Does the kernel do nothing but take a slice of an argument that begins with tiles? On chip that is a

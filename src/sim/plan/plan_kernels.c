@@ -184,29 +184,6 @@ static bool stored_bitcast(Plan *p, HNode *n) {
   return x->val && (x->comp == p->comp || x->comp != NULL);
 }
 
-static bool reshape_is_bitcast(const Plan *p, const HNode *n) {
-  const HNode *x = n->in[0];
-  if (!p->law->tpu) return n->kind == H_RESHAPE;
-  if (n->kind == H_TRANSPOSE) return false;
-  if (n->lies) return n->view;
-  if (n->part) return true; /* of dimensions outside the tiles */
-  if (n->rank == 0 || x->rank == 0) return true;
-  if (hlo_count(n) <= 1024) return true;
-  if (n->rank == 1 && x->rank == 1) return true;
-  int64_t a = n->d[n->rank - 1], b = x->d[x->rank - 1];
-  if (n->rank == 1) return x->d[x->rank - 1] == n->d[0];
-  if (x->rank == 1) return n->d[n->rank - 1] == x->d[0];
-  if (a != b) return false;
-  int64_t c = n->d[n->rank - 2], d = x->d[x->rank - 2];
-  return c == d || (c % 8 == 0 && d % 8 == 0) || c == 1 || d == 1;
-}
-
-/* An argument that becomes a piece of a stack. */
-static bool stacked_argument(const HNode *n) {
-  return n->kind == H_RESHAPE && n->n_users == 1 && !n->is_output && plan_stacked(n->users[0]) &&
-         plan_same_dimensions(n);
-}
-
 /* Results of one attention that do not wait for each other are one kernel's: the output; the three
  * gradients. */
 static void join_attention(Plan *p, Seen *seen, int *stamp, int *mark) {
@@ -380,13 +357,17 @@ static int maker_to_join(Plan *p, int at, bool loops, Seen *seen) {
 
 #define MOST_READS 16
 
-/* Loops and reductions join what makes their input; what was merged may join another maker. On TPUs a
- * loop that has one result joins the last of its readers that it can, the others read that. */
+/* Loops and reductions join what makes their input; what was merged may join another maker. */
 static void join_makers(Plan *p, Seen *seen, int *stamp, int *mark) {
   int n = p->kernels.n;
   for (int at = 0; at < n; at++)
     for (int i = at, m; (m = maker_to_join(p, i, false, seen)) >= 0; i = m)
       merge_into(p, m, i, stamp, mark);
+}
+
+/* On TPUs a loop that has one result joins the last of its readers that it can, the others read that. */
+static void join_loops(Plan *p, Seen *seen, int *stamp, int *mark) {
+  int n = p->kernels.n;
   for (int reads = 1; reads <= MOST_READS && p->law->tpu; reads++)
     for (int at = n - 1; at >= 0; at--) {
       const Kernel *k = p->kernels.v[at];
@@ -464,6 +445,69 @@ static bool walks_alike(const Kernel *k) {
   return work > 1 && !v->alias && !v->lone && domain(k) > 2;
 }
 
+static double shared_bytes(const Kernel *a, const Kernel *b) {
+  double bytes = 0;
+  for (int i = 0; i < a->reads.n; i++)
+    for (int q = 0; q < b->reads.n; q++)
+      if (a->reads.v[i] == b->reads.v[q]) bytes += hlo_bytes(a->reads.v[i]->node);
+  return bytes;
+}
+
+/* Do the sums b share more with other sums that have to wait for a? Those they go with, then. */
+static bool waits_for_better(const Plan *p, int a, int b, Seen *seen) {
+  const Kernel *ka = p->kernels.v[a], *kb = p->kernels.v[b];
+  if (!p->law->tpu || !ka->reduce || !kb->reduce) return false;
+  double now = shared_bytes(ka, kb);
+  for (int i = a + 1; i < p->kernels.n && i < a + 400; i++) {
+    const Kernel *k = p->kernels.v[i];
+    if (i != b && !k->dead && k->reduce && !k->conv && loops_over(k) && domain(k) == domain(kb) &&
+        shared_bytes(kb, k) > now && depends(p, i, a, false, seen) &&
+        !depends(p, i, b, false, seen) && !depends(p, b, i, false, seen))
+      return true;
+  }
+  return false;
+}
+
+/* Siblings: the same domain, a shared input of full size, no dependence. */
+static void join_siblings(Plan *p, bool sums, Seen *seen, int *stamp, int *mark) {
+  bool eager = p->opts->eager && !p->law->tpu;
+  for (int i = 0; i < p->kernels.n; i++) {
+    Kernel *a = p->kernels.v[i];
+    if (a->dead || a->copy || a->conv || !loops_over(a) || a->roots.v[0]->val->alias) continue;
+    if (a->roots.v[0]->val->lone) continue;
+    int64_t dom = domain(a);
+    if (dom < 1024 && !(dom >= 16)) continue;
+    for (int r = 0; r < a->reads.n; r++) {
+      HNode *src = a->reads.v[r]->node;
+      if ((hlo_count(src) < dom && !pads(a, src, dom)) ||
+          (hlo_count(src) > dom && !writes_in_place(a) && !takes_parts(a, src)))
+        continue;
+      /* other kernels that read it */
+      for (int j = i + 1; j < p->kernels.n && j < i + 400; j++) {
+        Kernel *b = p->kernels.v[j];
+        if (b->dead || b->copy || b->conv || !loops_over(b) || domain(b) != dom ||
+            b->roots.v[0]->val->alias || b->roots.v[0]->val->lone || a->rows || b->rows)
+          continue;
+        if ((eager || sums) && !(a->reduce && b->reduce) && (sums || src->ends)) continue;
+        if (updates_alone(p, a) || updates_alone(p, b)) continue;
+        if (a->reduce != b->reduce && dom > 8192 && !only_widens(a) && !only_widens(b) &&
+            !(p->law->tpu && (sums_result(a, b) || sums_result(b, a))))
+          continue;
+        bool shares = false;
+        for (int q = 0; q < b->reads.n && !shares; q++) shares = b->reads.v[q] == a->reads.v[r];
+        if (!shares || depends(p, j, i, false, seen) || depends(p, i, j, false, seen) ||
+            (p->law->tpu && too_many_results(a, b)) || waits_for_better(p, i, j, seen) ||
+            waits_for_better(p, j, i, seen))
+          continue;
+        merge_into(p, i, j, stamp, mark);
+        if (!writes_in_place(a)) continue;
+        r = -1; /* what it reads is another list now */
+        break;
+      }
+    }
+  }
+}
+
 void plan_kernels(Plan *p) {
   HComp *c = p->comp;
   int *mark = calloc((size_t)p->g->n_nodes + 1, sizeof *mark), stamp = 0;
@@ -484,8 +528,8 @@ void plan_kernels(Plan *p) {
     if (plan_slice_view(p->law, n)) {
       n->val->alias = n->in[0]->val;
     } else if (stored_bitcast(p, n) &&
-               (stacked_argument(n) || (n->lies && n->view && !n->is_output) ||
-                (reshape_is_bitcast(p, n) && !n->in[0]->val->is_param))) {
+               (plan_stacked_argument(n) || (n->lies && n->view && !n->is_output) ||
+                (plan_bitcast(p, n) && !n->in[0]->val->is_param))) {
       n->val->alias = n->in[0]->val;
     } else if (stored_bitcast(p, n) || ((n->rows || n->lies) && n->op == OP_COPY) ||
                (n->view && n->in[0]->kind == H_TRANSPOSE && n->in[0]->in[0]->val)) {
@@ -496,43 +540,11 @@ void plan_kernels(Plan *p) {
   Seen seen = {xcalloc((size_t)p->kernels.n + 1, sizeof(int)), 0};
   join_attention(p, &seen, &stamp, mark);
   join_makers(p, &seen, &stamp, mark);
+  if (p->law->tpu) join_siblings(p, true, &seen, &stamp, mark);
+  join_loops(p, &seen, &stamp, mark);
   bool eager = p->opts->eager && !p->law->tpu;
   for (int i = 0; i < p->kernels.n && eager; i++) join_row_sums(p, i, &seen, &stamp, mark);
-  /* siblings: same domain, a shared full-size input, no dependence */
-  for (int i = 0; i < p->kernels.n; i++) {
-    Kernel *a = p->kernels.v[i];
-    if (a->dead || a->copy || a->conv || !loops_over(a) || a->roots.v[0]->val->alias) continue;
-    if (a->roots.v[0]->val->lone) continue;
-    int64_t dom = domain(a);
-    if (dom < 1024 && !(dom >= 16)) continue;
-    for (int r = 0; r < a->reads.n; r++) {
-      HNode *src = a->reads.v[r]->node;
-      if ((hlo_count(src) < dom && !pads(a, src, dom)) ||
-          (hlo_count(src) > dom && !writes_in_place(a) && !takes_parts(a, src)))
-        continue;
-      /* other kernels that read it */
-      for (int j = i + 1; j < p->kernels.n && j < i + 400; j++) {
-        Kernel *b = p->kernels.v[j];
-        if (b->dead || b->copy || b->conv || !loops_over(b) || domain(b) != dom ||
-            b->roots.v[0]->val->alias || b->roots.v[0]->val->lone || a->rows || b->rows)
-          continue;
-        if (eager && !(a->reduce && b->reduce) && src->ends) continue;
-        if (updates_alone(p, a) || updates_alone(p, b)) continue;
-        if (a->reduce != b->reduce && dom > 8192 && !only_widens(a) && !only_widens(b) &&
-            !(p->law->tpu && (sums_result(a, b) || sums_result(b, a))))
-          continue;
-        bool shares = false;
-        for (int q = 0; q < b->reads.n && !shares; q++) shares = b->reads.v[q] == a->reads.v[r];
-        if (!shares || depends(p, j, i, false, &seen) || depends(p, i, j, false, &seen) ||
-            (p->law->tpu && too_many_results(a, b)))
-          continue;
-        merge_into(p, i, j, &stamp, mark);
-        if (!writes_in_place(a)) continue;
-        r = -1; /* what it reads is another list now */
-        break;
-      }
-    }
-  }
+  join_siblings(p, false, &seen, &stamp, mark);
   for (int i = 0; i < p->kernels.n; i++) {
     Kernel *k = p->kernels.v[i];
     if (k->dead) continue;

@@ -100,3 +100,25 @@ bool plan_stacked(const HNode *n) {
     if (n->in[i]->d[n->index] != 1) return false;
   return true;
 }
+
+bool plan_bitcast(const Plan *p, const HNode *n) {
+  const HNode *x = n->in[0];
+  if (!p->law->tpu) return n->kind == H_RESHAPE;
+  if (n->kind == H_TRANSPOSE) return false;
+  if (n->lies) return n->view;
+  if (n->part) return true; /* of dimensions outside the tiles */
+  if (n->rank == 0 || x->rank == 0) return true;
+  if (hlo_count(n) <= 1024) return true;
+  if (n->rank == 1 && x->rank == 1) return true;
+  int64_t a = n->d[n->rank - 1], b = x->d[x->rank - 1];
+  if (n->rank == 1) return x->d[x->rank - 1] == n->d[0];
+  if (x->rank == 1) return n->d[n->rank - 1] == x->d[0];
+  if (a != b) return false;
+  int64_t c = n->d[n->rank - 2], d = x->d[x->rank - 2];
+  return c == d || (c % 8 == 0 && d % 8 == 0) || c == 1 || d == 1;
+}
+
+bool plan_stacked_argument(const HNode *n) {
+  return n->kind == H_RESHAPE && n->n_users == 1 && !n->is_output && plan_stacked(n->users[0]) &&
+         plan_same_dimensions(n);
+}

@@ -108,7 +108,7 @@ static bool results(void *arg, const ConvWindows *w) {
   x.b = own ? own : j.weights;
   amx_plan(&plan, places, w->depth, k, (GemmTypes){DT_BF16, DT_BF16, result_type(&j)}, 1,
            straight ? AMX_RUNS : AMX_GATHERED);
-  bool ok = amx_run(&plan, &x, &g);
+  bool ok = amx_run(&plan, &x, &g, NULL, true);
   cpu_block_free(own, bytes);
   return ok;
 }
@@ -219,7 +219,7 @@ static bool weights(const Job *j) {
     Amx g = product_plan(&s, s.places, t, 1);
     GemmArgs x = product_args(&s, 0, s.sums);
     AmxGather gathered = {.b = s.straight ? NULL : gather, .of = j};
-    ok = amx_run(&g, &x, &gathered);
+    ok = amx_run(&g, &x, &gathered, NULL, true);
   }
   if (ok) put(j, total);
   cpu_block_free(s.sums, bytes);

@@ -72,6 +72,9 @@ Err *dot_gemm_run_kept(void *state, const Op *op, void *const *in, void *const *
 /* bf16 and int8 where the host has AMX; false: not for this one. */
 bool dot_amx_plan(Dot *d);
 Err *dot_amx_run(void *state, const Op *op, void *const *in, void *const *out);
+size_t dot_amx_keep_bytes(void *state, unsigned fixed);
+Err *dot_amx_run_kept(void *state, const Op *op, void *const *in, void *const *out, unsigned fixed,
+                      void *kept, bool fresh);
 
 /* f32, bf16 and f16 where one operand has few rows; false: not for this one. */
 bool dot_few_plan(Dot *d);

@@ -40,7 +40,33 @@ Err *dot_amx_run(void *state, const Op *op, void *const *in, void *const *out) {
   }
   for (int64_t b = 0; b < d->b; b++) {
     GemmArgs x = product_args(&c, b);
-    if (!amx_run(g, &x, NULL)) return op_err(op, ERR_EXHAUSTED, "no memory for packed operands");
+    if (!amx_run(g, &x, NULL, NULL, true))
+      return op_err(op, ERR_EXHAUSTED, "no memory for packed operands");
   }
+  return NULL;
+}
+
+/* With just the operand that stays the same packed ahead. */
+static Amx kept_plan(const Dot *d, unsigned fixed) {
+  Amx g = d->amx;
+  g.ahead_b = fixed & 2;
+  g.ahead_a = !g.ahead_b && d->lhs.k_stride != 1; /* runs are read where they are */
+  return g;
+}
+
+size_t dot_amx_keep_bytes(void *state, unsigned fixed) {
+  const Dot *d = state;
+  Amx g = kept_plan(d, fixed);
+  return d->b == 1 ? (size_t)amx_ahead_bytes(&g) : 0;
+}
+
+Err *dot_amx_run_kept(void *state, const Op *op, void *const *in, void *const *out, unsigned fixed,
+                      void *kept, bool fresh) {
+  const Dot *d = state;
+  (void)op;
+  Amx g = kept_plan(d, fixed);
+  Call c = {.d = d, .lhs = in[0], .rhs = in[1], .out = out[0]};
+  GemmArgs x = product_args(&c, 0);
+  amx_run(&g, &x, NULL, kept, fresh); /* needs no memory of its own */
   return NULL;
 }

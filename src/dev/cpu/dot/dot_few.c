@@ -15,6 +15,8 @@
 #define DOTS 12       /* along k; from so many on packing pays; */
 #define DOTS_PAIRS 24 /* in pairs, and k no shorter than */
 #define LEAST_DOTS 256
+#define DOTS_TILES 4   /* of bf16 where the host has AMX, */
+#define ALONG_TILES 12 /* and it would have to turn the matrix */
 #define KEPT 5 /* rows at least, for a matrix packed in a loop: sums that hide each other's delay */
 #define RATIO 4     /* and the matrix must have so many times more */
 #define COLUMNS 512 /* rows of sums so long stay in the first cache, */
@@ -43,6 +45,8 @@ static bool in_pairs(const Dot *d) {
 }
 
 static int64_t most_rows(const Dot *d) {
+  bool tiles = d->in == DT_BF16 && amx_bf16();
+  if (tiles && (d->few.dots || !d->few.lhs)) return d->few.dots ? DOTS_TILES : ALONG_TILES;
   if (d->few.dots) return d->few.pairs && d->k >= LEAST_DOTS ? DOTS_PAIRS : DOTS;
   bool others = d->in == DT_BF16 && gemm_pairs() && d->few.lhs && d->k >= LEAST_PAIRS;
   return others ? ALONG_PAIRS : cpu_big_core() && d->few.lhs ? ALONG_BIG : ALONG;

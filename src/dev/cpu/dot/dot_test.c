@@ -35,7 +35,7 @@ static Case cases[] = {
     {"few_pairs_1", DOT("", "[1] x [1]", "1x90xbf16", "333x90xbf16", "1x333xbf16"), FEW, 8e-3, 0,
      0},
     {"few_pairs_rhs",
-     DOT("batching_dims = [0] x [0], ", "[2] x [1]", "3x203x70xbf16", "3x70x5xbf16", "3x203x5xf32"),
+     DOT("batching_dims = [0] x [0], ", "[2] x [1]", "3x203x70xbf16", "3x70x4xbf16", "3x203x4xf32"),
      FEW, 1e-5, 0, 0},
     {"few_batch",
      DOT("batching_dims = [0, 2] x [1, 0], ", "[3] x [3]", "3x2x4x40xf32", "4x3x50x40xf32",
@@ -47,7 +47,7 @@ static Case cases[] = {
     {"few_f16", DOT("", "[1] x [0]", "2x90xf16", "90x333xf16", "2x333xf32"), FEW, 1e-5, 0, 0},
     {"few_long", DOT("", "[0] x [0]", "70001x2xf32", "70001x9xf32", "2x9xf32"), FEW, 5e-5, 0, 0},
     {"few_kept", DOT("", "[1] x [1]", "7x70xf32", "77x70xf32", "7x77xf32"), FEW, 1e-5, 0, 0},
-    {"few_rhs_kept", DOT("", "[1] x [0]", "257x70xbf16", "70x5xbf16", "257x5xf32"), FEW, 1e-5, 0,
+    {"few_rhs_kept", DOT("", "[1] x [0]", "257x70xbf16", "70x4xbf16", "257x4xf32"), FEW, 1e-5, 0,
      0},
     /* few rows, small operands: what takes less time */
     {"few_small_rhs",
@@ -137,6 +137,12 @@ static Case cases[] = {
      8e-3, 0, 0},
     {"bf16_odd", DOT("", "[1] x [0]", "103x101xbf16", "101x33xbf16", "103x33xf32"), NULL, 1e-5, 0,
      0},
+    /* on hosts with AMX by its tiles */
+    {"amx_10", DOT("", "[1] x [0]", "257x530xbf16", "530x10xbf16", "257x10xf32"), NULL, 1e-5, 0, 0},
+    {"amx_kept", DOT("", "[1] x [1]", "35x270xbf16", "301x270xbf16", "35x301xf32"), NULL, 1e-5, 0,
+     0},
+    {"amx_turned_kept", DOT("", "[0] x [0]", "90x270xbf16", "90x41xbf16", "270x41xbf16"), NULL,
+     8e-3, 0, 0},
     /* on hosts with AVX512_VNNI by dot:int8 */
     {"int8", DOT("", "[1] x [0]", "77x130xi8", "130x301xi8", "77x301xi32"), NULL, 0, -128, 127},
     {"int8_turned", DOT("", "[0] x [1]", "1301x35xi8", "50x1301xi8", "35x50xi32"), NULL, 0, -128,

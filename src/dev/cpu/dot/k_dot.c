@@ -288,6 +288,7 @@ static bool accepts_int(const Op *op) {
     .release = release, .flops = flops, __VA_ARGS__                                \
   }
 #define GEMM .run = dot_gemm_run, .keep_bytes = dot_gemm_keep_bytes, .run_kept = dot_gemm_run_kept
+#define AMX .run = dot_amx_run, .keep_bytes = dot_amx_keep_bytes, .run_kept = dot_amx_run_kept
 
 const CpuKernel cpu_kernels_dot[] = {
     ROW("dot:runs", accepts_runs, prepare_runs, .run = dot_runs_run,
@@ -296,7 +297,7 @@ const CpuKernel cpu_kernels_dot[] = {
         .keep_bytes = dot_small_keep_bytes, .run_kept = dot_small_run_kept),
     ROW("dot:few", accepts_few, prepare_few, .run = dot_few_run, .keep_bytes = dot_few_keep_bytes,
         .run_kept = dot_few_run_kept),
-    ROW("dot:amx", accepts_amx, prepare_amx, .run = dot_amx_run),
+    ROW("dot:amx", accepts_amx, prepare_amx, AMX),
     /* the host has instructions for it, and for int8 */
     ROW("dot:bf16-small", accepts_small_pairs, prepare_pairs, .run = dot_pairs_run),
     ROW("dot:bf16", accepts_pairs, prepare_gemm, GEMM),
@@ -304,7 +305,7 @@ const CpuKernel cpu_kernels_dot[] = {
     ROW("dot:gemm", accepts_gemm, prepare_gemm, GEMM),
     ROW("dot:blas", accepts_blas, prepare_blas, .run = dot_blas_run),
     ROW("dot:int8-few", accepts_few_quads, prepare_few_quads, .run = dot_few_quads_run),
-    ROW("dot:int8-amx", accepts_amx_bytes, prepare_amx, .run = dot_amx_run),
+    ROW("dot:int8-amx", accepts_amx_bytes, prepare_amx, AMX),
     ROW("dot:int8", accepts_quads, prepare_gemm, GEMM),
     ROW("dot:int16", accepts_int16, prepare_gemm, GEMM),
     ROW("dot:int", accepts_int, prepare_int, .run = dot_int_run),

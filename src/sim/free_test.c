@@ -229,12 +229,24 @@ static void test_roll(void **state) {
   like(roll, "tpu-v3", 30795, 12591104);
 }
 
+/* Rows of whole lanes that are split into eights move tile by tile, in one copy. */
+static const char split[] =
+    "func.func public @main(%x: tensor<40x2048xbf16>) -> tensor<40x16x128xbf16> {\n"
+    "  %y = stablehlo.reshape %x : (tensor<40x2048xbf16>) -> tensor<40x16x128xbf16>\n"
+    "  return %y : tensor<40x16x128xbf16>\n"
+    "}\n";
+
+static void test_split(void **state) {
+  (void)state;
+  like(split, "tpu-v5e", 3208, 327680);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_twice),    cmocka_unit_test(test_place), cmocka_unit_test(test_mask),
       cmocka_unit_test(test_shift),    cmocka_unit_test(test_pair),  cmocka_unit_test(test_heads),
       cmocka_unit_test(test_scaled),   cmocka_unit_test(test_rows),  cmocka_unit_test(test_turned),
-      cmocka_unit_test(test_partners), cmocka_unit_test(test_roll),
+      cmocka_unit_test(test_partners), cmocka_unit_test(test_roll),  cmocka_unit_test(test_split),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

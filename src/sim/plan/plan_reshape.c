@@ -190,7 +190,8 @@ static bool is_order(const int *order, int a, int b, int c) {
 }
 
 /* Rows of whole lanes, joined: tile by tile, in one copy, where the joined rows' number fills tiles. Else they
- * are padded to that first, in the natural order. An argument that is split lies so by one copy, too. False:
+ * are padded to that first, in the natural order. An argument that is split lies so by one copy, too, or in
+ * the natural order where both fill tiles. False:
  * something else. */
 static bool join_lanes(HGraph *g, const Law *law, HComp *c, HNode *n, const int *own) {
   HNode *x = n->in[0];
@@ -199,7 +200,8 @@ static bool join_lanes(HGraph *g, const Law *law, HComp *c, HNode *n, const int 
   if (x->kind != H_PARAM || !n->is_output) return false;
   if (whole_lanes(n, x)) {
     value_order_default(law, n, want);
-    if (rows != n->d[0] || own[0] != 1 || !is_order(want, 2, 0, 1)) return false;
+    bool natural_fills = is_order(want, 2, 1, 0) && n->d[1] % 8 == 0;
+    if (rows != n->d[0] || own[0] != 1 || !(is_order(want, 2, 0, 1) || natural_fills)) return false;
     lie(g, n, want);
     return n->copies = true;
   }

@@ -161,10 +161,10 @@ Err *sim_estimate(const Module *m, const Chip *chip, const SimOpts *opts, SimRep
   if (!opts) opts = &none;
   Arena *arena = arena_new();
   HGraph *g;
-  Err *err = hlo_build(m, arena, &g);
   Plan *p = NULL;
   Law *law = ARENA_NEW(arena, Law);
   law_read(chip, law);
+  Err *err = hlo_build(m, arena, !law->tpu && !opts->eager, &g);
   if (!err && law->tpu) hlo_groups(g);
   if (!err && law->images > 0) hlo_batch(g, law->images);
   if (!err && law->tpu) plan_expand(g, law);

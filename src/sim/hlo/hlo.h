@@ -129,11 +129,12 @@ typedef struct HGraph {
   const char **param_names; /* "params['w']" from jax.arg_info or "arg3" */
   const bool *donated;      /* jax.buffer_donor or tf.aliasing_output */
   int n_calls, depth;
-  HComp *comps; /* all computations, for hlo_free */
+  bool scatters; /* what is scattered into rows stays that, see hlo_one_per_row */
+  HComp *comps;  /* all computations, for hlo_free */
 } HGraph;
 
 /* Builds and simplifies. The graph borrows the module, which must outlive it. */
-Err *hlo_build(const Module *m, Arena *arena,
+Err *hlo_build(const Module *m, Arena *arena, bool scatters,
                HGraph **out); /* *out is set even on failure, NULL when nothing was built */
 void hlo_free(HGraph *g);     /* its lists; the rest is in the arena */
 

@@ -503,13 +503,14 @@ static Err *walk(Maker *b, Region *r, Env *e, int depth, HNode ***outs, int *n_o
 
 /* ---- entry ----------------------------------------------------------------------------------- */
 
-Err *hlo_build(const Module *m, Arena *arena, HGraph **out) {
+Err *hlo_build(const Module *m, Arena *arena, bool scatters, HGraph **out) {
   *out = NULL;
   Func *f = module_main(m);
   if (!f || !f->body) return err_new(ERR_INVALID, "the module has no main function");
   HGraph *g = ARENA_NEW(arena, HGraph);
   g->arena = arena;
   g->module = m;
+  g->scatters = scatters;
   *out = g;
   g->main = comp_new(g);
   Maker b = {.g = g, .cse = map_new(), .said = map_new(), .comp = g->main};

@@ -299,11 +299,12 @@ HNode *hlo_slice(Maker *b, const Op *src, HNode *x, const int64_t *d, const int6
 }
 
 /* A scatter of one number into each row of an array of equal constants is a comparison with the
- * position and a select; compilers know that. NULL when it is not one. */
+ * position and a select; libtpu knows that, XLA for GPUs scatters. NULL when it is not one. */
 HNode *hlo_one_per_row(Maker *b, const Op *op, int rank, const int64_t *d, DType dt, HNode **in) {
   const int64_t *dims;
   int nb = op_ints(op, "input_batching_dims", &dims);
-  if (op->n_operands != 3 || rank < 2 || nb != rank - 1 || in[0]->kind != H_CONST || !in[0]->splat)
+  if (b->g->scatters || op->n_operands != 3 || rank < 2 || nb != rank - 1 ||
+      in[0]->kind != H_CONST || !in[0]->splat)
     return NULL;
   int64_t count = 1, map[64], rows[64];
   if (rank > 64) return NULL;

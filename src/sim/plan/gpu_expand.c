@@ -274,6 +274,7 @@ void gpu_expand(HGraph *g, const SimOpts *opts) {
     if (!opts->eager) gpu_split_sums(g, c);
     for (int i = 0, n = c->nodes.n; i < n; i++) {
       HNode *p = c->nodes.v[i];
+      if (p->kind == H_EWISE && !opts->eager) plan_add_rows_to(g, p);
       if (p->kind == H_CONV && p->conv->is_conv && !p->dead && !opts->eager) gpu_expand_conv(&x, p);
       for (int side = 0;
            side < 2 && p->kind == H_CONV && !p->conv->is_conv && !p->dead && !p->attention; side++)

@@ -2,8 +2,9 @@
  *
  * At first every operation is a kernel. The one is taken whose computing inside all of its readers saves most, by
  * the compiler's own estimate of kernels: arithmetic beside reading and writing, and a launch. It becomes part of
- * them, which changes what they and its operands would save, and so on until nothing saves any more. What has one
- * reader always saves; what has several and took many operations does not. */
+ * them, which changes what they and its operands would save, and so on until nothing saves any more. What has
+ * several readers and took many operations does not, nor what is summed up along few columns: a block of threads
+ * sums up some of them, and few blocks compute and read slowly. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -12,6 +13,11 @@
 #define LAUNCH 1e-6
 #define OPERATION 3.0 /* of the compiler's floating-point operations */
 #define LEAST 16      /* elements: what has fewer is computed again */
+#define COLUMNS 32    /* that a block of threads sums up */
+#define L2_SPEEDUP \
+  2.5 /* of the cache against memory, and of the one in front of it; the compiler's numbers */
+#define L1_SPEEDUP 8
+#define CYCLE 32 /* bytes that a block reads, by the compiler's estimate */
 
 typedef struct Use { /* of an array by a kernel */
   int of;
@@ -23,6 +29,7 @@ typedef struct Part { /* a node's kernel as long as it has one */
   VEC(Use) in;
   VEC(int) out;
   double work;
+  double blocks;        /* of threads, of its kernel */
   bool fusible, always; /* may go into its readers; will, whatever that costs */
   bool own;             /* has a kernel */
   int version;
@@ -38,14 +45,20 @@ typedef struct Fuse {
   VEC(Part) parts;
   VEC(Gain) heap;
   int *at; /* of a node: 1 + its part */
-  double memory, arithmetic;
+  double memory, arithmetic, sms, l1, l2;
+  double block; /* bytes a second that one block of threads reads */
 } Fuse;
 
 /* ---- the compiler's estimate ----------------------------------------------------------------- */
 
-static double read_s(const Fuse *f, const Use *u) {
-  double bytes = hlo_bytes(f->parts.v[u->of].node), part = bytes * MIN(1, u->times);
-  return part / f->memory;
+/* Once from memory, again from caches, but no faster than its blocks ask for. */
+static double read_s(const Fuse *f, const Part *reader, const Use *u) {
+  double bytes = hlo_bytes(f->parts.v[u->of].node), most = reader->blocks * f->block;
+  double cached = f->memory;
+  if (bytes < f->l2) cached *= L2_SPEEDUP;
+  if (bytes < f->l1) cached *= L1_SPEEDUP;
+  return bytes * MIN(1, u->times) / MIN(f->memory, most) +
+         bytes * MAX(0, u->times - 1) / MIN(cached, most);
 }
 
 static double both(double arithmetic, double moving) {
@@ -54,12 +67,13 @@ static double both(double arithmetic, double moving) {
 
 static double reads_s(const Fuse *f, const Part *k) {
   double s = 0;
-  for (int i = 0; i < k->in.n; i++) s += read_s(f, &k->in.v[i]);
+  for (int i = 0; i < k->in.n; i++) s += read_s(f, k, &k->in.v[i]);
   return s;
 }
 
 static double kernel_s(const Fuse *f, const Part *k, double work, double reads) {
-  return both(work / f->arithmetic, reads + hlo_bytes(k->node) / f->memory);
+  double busy = MIN(1, k->blocks / f->sms);
+  return both(work / (f->arithmetic * busy), reads + hlo_bytes(k->node) / f->memory);
 }
 
 static double times_of(const Part *reader, int part) {
@@ -76,11 +90,11 @@ static double gain(const Fuse *f, int at) {
     const Part *r = &f->parts.v[p->out.v[i]];
     double before = reads_s(f, r), after = before, times = times_of(r, at);
     Use own = {at, times};
-    after -= read_s(f, &own);
+    after -= read_s(f, r, &own);
     for (int q = 0; q < p->in.n; q++) {
       double had = times_of(r, p->in.v[q].of);
       Use now = {p->in.v[q].of, had + times * p->in.v[q].times}, was = {p->in.v[q].of, had};
-      after += read_s(f, &now) - (had > 0 ? read_s(f, &was) : 0);
+      after += read_s(f, r, &now) - (had > 0 ? read_s(f, r, &was) : 0);
     }
     s += kernel_s(f, r, r->work, before) - kernel_s(f, r, r->work + times * p->work, after);
   }
@@ -170,12 +184,21 @@ static double operations(const HNode *n) {
 static double looks(const HNode *n, const HNode *x) {
   double all = (double)hlo_count(n), one = MAX(1, (double)hlo_count(x));
   if (n->kind == H_REDUCE || n->kind == H_CONCAT || n->kind == H_PAD) return 1;
-  return by_element(n) ? all / one : 1;
+  return by_element(n) || n->kind == H_GATHER ? all / one : 1;
+}
+
+/* A block of threads sums up a row or some columns; of all else there are enough. */
+static double blocks_of(const HNode *n) {
+  if (n->kind != H_REDUCE) return HUGE_VAL;
+  bool along = false;
+  for (int i = 0; i < n->n_dims; i++) along |= n->dims[i] == n->in[0]->rank - 1;
+  return ceil((double)hlo_count(n) / (along ? 1 : COLUMNS));
 }
 
 static void add_part(Fuse *f, HNode *n, const bool *rows) {
   Part k = {.node = n, .own = true, .always = rows[n->id] || hlo_count(n) < LEAST};
   k.work = operations(n);
+  k.blocks = blocks_of(n);
   k.fusible = by_element(n) && !n->val && !n->is_output && !n->dead && !n->attention;
   for (int i = 0; i < n->n_users && k.fusible; i++)
     k.fusible = n->users[i]->comp == n->comp && plan_absorbs(f->p, n->users[i], n);
@@ -195,13 +218,17 @@ void gpu_fuse(Plan *p, const bool *rows) {
   Fuse f = {.p = p, .at = xcalloc((size_t)p->g->n_nodes + 1, sizeof *f.at)};
   f.memory = p->chip->hbm_bandwidth;
   f.arithmetic = chip_num(p->chip, "peak_fp32", 1e12) / p->chip->devices_per_chip;
+  f.sms = chip_num(p->chip, "sms", 80) / p->chip->devices_per_chip;
+  f.l1 = chip_num(p->chip, "smem_per_sm", 1e5) * f.sms;
+  f.l2 = chip_num(p->chip, "l2", 4e6);
+  f.block = CYCLE * p->chip->clock;
   for (int i = 0; i < c->nodes.n; i++) add_part(&f, c->nodes.v[i], rows);
   for (int i = 0; i < f.parts.n; i++) push(&f, i);
   while (f.heap.n) {
     Gain g = pop(&f);
     const Part *k = &f.parts.v[g.part];
     if (g.version != k->version || !k->own) continue;
-    if (g.s >= 0 || k->out.n == 1) fuse(&f, g.part);
+    if (g.s >= 0) fuse(&f, g.part);
   }
   for (int i = 0; i < f.parts.n; i++) {
     const Part *k = &f.parts.v[i];

@@ -6,7 +6,8 @@
  * XLA writes through Triton what walks over rows that it sums up as well: each block holds some rows, sums them up
  * and goes on with what it holds. Each such kernel has one result and computes again the sums that it needs, a mean
  * and a variance as well as the largest of a row, but for sums of exponentials that several arrays are made of.
- * What needs its result otherwise than element by element reads that from memory: sums along columns, transposes. */
+ * What needs its result otherwise than element by element reads that from memory: sums along columns, transposes;
+ * on some chips also further sums of rows that leave much of a block empty. */
 #include <stdlib.h>
 
 #include "sim/plan/plan.h"
@@ -19,15 +20,26 @@ static bool elementwise(const HNode *n) {
   return n->kind == H_EWISE || n->kind == H_BCAST || n->kind == H_RESHAPE;
 }
 
-static bool sums_rows(const HNode *n) {
-  if (n->kind != H_REDUCE || n->n_results != 1 || n->dead || n->attention) return false;
+/* How long the rows are that it sums up; 0: it sums up otherwise. */
+static int64_t summed_row(const HNode *n) {
+  if (n->kind != H_REDUCE || n->n_results != 1 || n->dead || n->attention) return 0;
   const HNode *x = n->in[0];
   int64_t row = 1;
   for (int i = 0; i < n->n_dims; i++) {
     row *= x->d[n->dims[i]];
-    if (n->dims[i] < x->rank - n->n_dims) return false;
+    if (n->dims[i] < x->rank - n->n_dims) return 0;
   }
-  return row > 1 && row <= LONGEST && hlo_count(n) >= FEWEST;
+  return row > 1 && row <= LONGEST && hlo_count(n) >= FEWEST ? row : 0;
+}
+
+static bool sums_rows(const HNode *n) { return summed_row(n) > 0; }
+
+/* A block has room for a power of two. Does a row waste so much of it that what is made of one sum is summed up
+ * by another kernel? */
+static bool wastes(const Plan *p, const HNode *n) {
+  int64_t row = summed_row(n), block = 1;
+  while (block < row) block *= 2;
+  return (double)row < chip_num(p->chip, "row_fill", 0) * (double)block;
 }
 
 /* Is the sum needed, up to where it is spread over rows again, for nothing but that? */
@@ -110,8 +122,11 @@ static void hold_rows(Plan *p) {
     HNode *n = c->nodes.v[i];
     if (n->dead || n->attention) continue;
     bool rows = sums_rows(n), inside = false;
+    bool once = rows && several(n) && wastes(p, n);
     for (int k = 0; k < n->n_in; k++) {
-      if (!held[n->in[k]->id] || n->in[k]->val) continue;
+      if (!held[n->in[k]->id]) continue;
+      rows &= !once;
+      if (n->in[k]->val) continue;
       if (elementwise(n) || rows) inside = true;
       else plan_store(p, n->in[k]);
     }

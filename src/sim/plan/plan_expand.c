@@ -141,7 +141,7 @@ static bool all_zero(const HNode *n) {
 }
 
 /* Rows added up from nothing, and something else but such sums added to them: they are added to that. */
-static void add_rows_to(Expand *x, HNode *n) {
+void plan_add_rows_to(HGraph *g, HNode *n) {
   for (int i = 0; i < n->n_in && n->n_in == 2 && n->op == OP_ADD; i++) {
     HNode *s = n->in[i], *y = n->in[1 - i];
     const Region *r = s->src && s->src->n_regions ? s->src->regions[0] : NULL;
@@ -150,7 +150,7 @@ static void add_rows_to(Expand *x, HNode *n) {
         r->first->kind != OP_ADD || (y->kind == H_SCATTER && all_zero(y->in[0])))
       continue;
     n->src = s->src;
-    become(n, H_SCATTER, s->op, x, 3, (HNode *[]){y, s->in[1], s->in[2]});
+    become(n, H_SCATTER, s->op, &(Expand){.g = g}, 3, (HNode *[]){y, s->in[1], s->in[2]});
     return;
   }
 }
@@ -329,7 +329,7 @@ static void expand(Expand *x, HNode *n) {
     join_images(x, n);
     if (n->kind == H_RESHAPE) plan_lay_reshape(x->g, x->law, x->c, n);
     break;
-  case H_EWISE: add_rows_to(x, n); break;
+  case H_EWISE: plan_add_rows_to(x->g, n); break;
   default: break;
   }
 }

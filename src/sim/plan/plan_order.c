@@ -98,6 +98,9 @@ static void graph(Order *o) {
   }
 }
 
+/* What a GPU's library is given to work in counts as if it were a result; libtpu's lists know nothing of it. */
+static double room(const Plan *p, const Kernel *k) { return p->law->tpu ? 0 : plan_scratch(p, k); }
+
 static void list_order(Order *o, Ints *out) {
   Plan *p = o->p;
   int *wait = calloc((size_t)o->n + 1, sizeof *wait);
@@ -118,7 +121,7 @@ static void list_order(Order *o, Ints *out) {
     double best_net = 0;
     for (int c = 0; c < ready.n; c++) {
       const Kernel *k = p->kernels.v[ready.v[c]];
-      double net = 0;
+      double net = -room(p, k);
       for (int r = 0; r < k->reads.n; r++) {
         const HValue *v = base_of(k->reads.v[r]);
         if (v->last == 1 && own(o, v)) net += v->bytes;
@@ -242,7 +245,7 @@ static double peak_of(const Order *o, const Ints *order) {
         break;
       }
     now += live[i];
-    peak = MAX(peak, now - shared);
+    peak = MAX(peak, now - shared + room(p, k));
   }
   free(pos);
   free(last);

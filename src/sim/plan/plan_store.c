@@ -78,7 +78,7 @@ bool plan_absorbs(const Plan *p, const HNode *user, const HNode *x) {
   case H_CONV: return p->law->tpu && x->kind != H_REVERSE;
   case H_DUS: return user->n_in > 1 && user->in[1] == x && user->in[0] != x;
   case H_CONCAT: return true;
-  case H_GATHER: return !p->law->tpu && !p->opts->eager && x != user->in[0];
+  case H_GATHER: return !p->law->tpu && !p->opts->eager;
   case H_SCATTER:
     if (!p->law->tpu) return !p->opts->eager && x != user->in[0];
     return !p->law->offload && (gathered(x) || made_to_scatter(user, x));

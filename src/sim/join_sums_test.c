@@ -466,20 +466,43 @@ static void averages_of_clipped(void **state) {
   sim_report_free(r);
 }
 
+/* What several products made is put side by side and added up by one kernel. */
+static void test_joined_features(void **state) {
+  (void)state;
+  SimReport *r = estimate(
+      "!x = tensor<4096x256xbf16>\n!v = tensor<256x64xbf16>\n!w = tensor<256x96xbf16>\n"
+      "!c = tensor<4096x160xbf16>\n"
+      "func.func public @main(%x: !x, %v: !v, %w: !w) -> (!c, tensor<160xf32>) {\n"
+      "  %z = stablehlo.constant dense<0.0> : tensor<f32>\n"
+      "  %0 = stablehlo.dot_general %x, %v, contracting_dims = [1] x [0] : (!x, !v) -> "
+      "tensor<4096x64xbf16>\n"
+      "  %1 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (!x, !w) -> "
+      "tensor<4096x96xbf16>\n"
+      "  %2 = stablehlo.concatenate %0, %1, dim = 1 : (tensor<4096x64xbf16>, "
+      "tensor<4096x96xbf16>) -> !c\n"
+      "  %3 = stablehlo.convert %2 : (!c) -> tensor<4096x160xf32>\n"
+      "  %4 = stablehlo.reduce(%3 init: %z) applies stablehlo.add across dimensions = [0] : "
+      "(tensor<4096x160xf32>, tensor<f32>) -> tensor<160xf32>\n"
+      "  return %2, %4 : !c, tensor<160xf32>\n}\n",
+      "tpu-v2");
+  assert_int_equal(r->n_kernels, 3);
+  near(r->cycles, 41426, 0.05);
+  sim_report_free(r);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_summed),
-      cmocka_unit_test(test_scores),
-      cmocka_unit_test(test_sum_order),
-      cmocka_unit_test(test_summed_beside),
-      cmocka_unit_test(test_widened),
-      cmocka_unit_test(test_rows),
-      cmocka_unit_test(test_with_sum),
-      cmocka_unit_test(test_log_softmax),
-      cmocka_unit_test(test_largest_and_least),
-      cmocka_unit_test(test_short),
-      cmocka_unit_test(test_softmax),
-      cmocka_unit_test(averages_of_clipped),
-  };
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_summed),
+                                     cmocka_unit_test(test_scores),
+                                     cmocka_unit_test(test_sum_order),
+                                     cmocka_unit_test(test_summed_beside),
+                                     cmocka_unit_test(test_widened),
+                                     cmocka_unit_test(test_rows),
+                                     cmocka_unit_test(test_with_sum),
+                                     cmocka_unit_test(test_log_softmax),
+                                     cmocka_unit_test(test_largest_and_least),
+                                     cmocka_unit_test(test_short),
+                                     cmocka_unit_test(test_softmax),
+                                     cmocka_unit_test(averages_of_clipped),
+                                     cmocka_unit_test(test_joined_features)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

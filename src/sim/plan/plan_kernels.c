@@ -316,6 +316,12 @@ static bool joined_before(const Plan *p, int at, const HValue *v, Seen *seen) {
   return false;
 }
 
+/* Does it put features beside each other? Their sums, as of a batch norm, are taken on the way. */
+static bool joins_features(const Kernel *k) {
+  const HNode *n = k->roots.n == 1 ? k->roots.v[0] : NULL;
+  return n && n->kind == H_CONCAT && n->index == n->rank - 1;
+}
+
 /* The kernel that makes a full-size input of kernel `at` and can make its results as well, the last of
  * several; -1: none. `loops`: of two loops without a sum or a product, else of others. */
 static int maker_to_join(Plan *p, int at, bool loops, Seen *seen) {
@@ -333,7 +339,8 @@ static int maker_to_join(Plan *p, int at, bool loops, Seen *seen) {
     HValue *v = base_of(k->reads.v[r]);
     if (v->kernel < 0 || v->node->comp != p->comp || hlo_count(v->node) != dom) continue;
     Kernel *s = p->kernels.v[v->kernel];
-    if (s == k || s->dead || s->copy || s->rows || !loops_over(s) || domain(s) != dom) continue;
+    bool walks = loops_over(s) || (p->law->tpu && k->reduce && joins_features(s));
+    if (s == k || s->dead || s->copy || s->rows || !walks || domain(s) != dom) continue;
     if (updates_alone(p, s) || updates_alone(p, k)) continue;
     if (s->roots.v[0]->val->lone) continue;
     if (s->attention || (s->conv && !p->law->tpu) || (several && !s->conv)) continue;

@@ -10,9 +10,10 @@
 #define DOT_FEW 3
 
 typedef struct Side {            /* of one operand: [batch][free][contracted] */
-  int64_t free_stride, k_stride; /* when `direct` */
+  int64_t free_stride, k_stride; /* of a copy, when not `direct` */
   bool direct;
-  int64_t dims[CPU_MAX_RANK], strides[CPU_MAX_RANK]; /* for gathering: batch, free, contracted */
+  /* Of the copy: batch, free, contracted; where runs are along a free dimension that comes last. */
+  int64_t dims[CPU_MAX_RANK], strides[CPU_MAX_RANK];
   int rank;
 } Side;
 
@@ -61,6 +62,15 @@ void dot_batch_at(const Dot *d, int64_t b, int64_t *lhs, int64_t *rhs);
 
 /* Product b of the batch, of operands that are direct or were made so. */
 GemmArgs dot_gemm_args(const Dot *d, const void *lhs, const void *rhs, void *out, int64_t b);
+
+/* Both operands, copied where they are not direct. false: no memory. Freed in any case. */
+typedef struct DotOperands {
+  const void *at[2];
+  void *own[2];
+  size_t bytes[2];
+} DotOperands;
+bool dot_operands(const Dot *d, void *const *in, DotOperands *o);
+void dot_operands_free(DotOperands *o);
 
 /* Those of gemm.h: f32, bf16, f16, int8; operands with any strides. */
 bool dot_gemm_plan(Dot *d);

@@ -3,7 +3,7 @@
 #include "dev/cpu/dot/dot.h"
 
 bool dot_amx_plan(Dot *d) {
-  if (!d->lhs.direct || !d->rhs.direct || d->b * d->m * d->n * d->k == 0) return false;
+  if (d->b * d->m * d->n * d->k == 0) return false;
   return amx_plan(&d->amx, d->m, d->n, d->k, (GemmTypes){d->in, d->rhs_in, d->out}, d->b,
                   d->lhs.k_stride == 1 ? AMX_RUNS : AMX_TURNED);
 }
@@ -30,20 +30,30 @@ static void tasks(void *arg, int64_t begin, int64_t end) {
   amx_release(g);
 }
 
+static bool run_as(const Dot *d, const Amx *g, void *const *in, void *const *out, char *kept,
+                   bool fresh) {
+  DotOperands o;
+  bool ok = dot_operands(d, in, &o);
+  Call c = {.d = d, .lhs = o.at[0], .rhs = o.at[1], .out = out[0]};
+  if (ok && !kept && amx_ahead_bytes(g) == 0) {
+    cpu_parallel(d->b * g->tiles_m * g->tiles_n, amx_grain(g), tasks, &c);
+  } else {
+    for (int64_t b = 0; b < d->b && ok; b++) {
+      GemmArgs x = product_args(&c, b);
+      ok = amx_run(g, &x, NULL, kept, fresh);
+    }
+  }
+  dot_operands_free(&o);
+  return ok;
+}
+
+static Err *no_memory(const Op *op) {
+  return op_err(op, ERR_EXHAUSTED, "no memory for packed operands");
+}
+
 Err *dot_amx_run(void *state, const Op *op, void *const *in, void *const *out) {
   const Dot *d = state;
-  const Amx *g = &d->amx;
-  Call c = {.d = d, .lhs = in[0], .rhs = in[1], .out = out[0]};
-  if (amx_ahead_bytes(g) == 0) {
-    cpu_parallel(d->b * g->tiles_m * g->tiles_n, amx_grain(g), tasks, &c);
-    return NULL;
-  }
-  for (int64_t b = 0; b < d->b; b++) {
-    GemmArgs x = product_args(&c, b);
-    if (!amx_run(g, &x, NULL, NULL, true))
-      return op_err(op, ERR_EXHAUSTED, "no memory for packed operands");
-  }
-  return NULL;
+  return run_as(d, &d->amx, in, out, NULL, true) ? NULL : no_memory(op);
 }
 
 /* With just the operand that stays the same packed ahead. */
@@ -57,16 +67,13 @@ static Amx kept_plan(const Dot *d, unsigned fixed) {
 size_t dot_amx_keep_bytes(void *state, unsigned fixed) {
   const Dot *d = state;
   Amx g = kept_plan(d, fixed);
-  return d->b == 1 ? (size_t)amx_ahead_bytes(&g) : 0;
+  bool direct = (fixed & 2 ? d->rhs : d->lhs).direct;
+  return d->b == 1 && direct ? (size_t)amx_ahead_bytes(&g) : 0;
 }
 
 Err *dot_amx_run_kept(void *state, const Op *op, void *const *in, void *const *out, unsigned fixed,
                       void *kept, bool fresh) {
   const Dot *d = state;
-  (void)op;
   Amx g = kept_plan(d, fixed);
-  Call c = {.d = d, .lhs = in[0], .rhs = in[1], .out = out[0]};
-  GemmArgs x = product_args(&c, 0);
-  amx_run(&g, &x, NULL, kept, fresh); /* needs no memory of its own */
-  return NULL;
+  return run_as(d, &g, in, out, kept, fresh) ? NULL : no_memory(op);
 }

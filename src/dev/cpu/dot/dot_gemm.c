@@ -1,8 +1,6 @@
 /* Products by gemm.h. */
 #include "dev/cpu/dot/dot.h"
 
-#include "dev/cpu/kernel/mem.h"
-
 #define GRAIN_FLOPS 5e5 /* of small products, for one task */
 
 bool dot_gemm_plan(Dot *d) {
@@ -60,20 +58,9 @@ static Err *run_as(const Dot *d, const Gemm *g, const Op *op, void *const *in, v
     memset(out[0], 0, (size_t)type_bytes(op_type(op)));
     return NULL;
   }
-  GemmCall c = {.d = d, .g = g, .lhs = in[0], .rhs = in[1], .out = out[0]};
-  void *own[2] = {NULL};
-  size_t bytes[2] = {0};
-  Err *err = NULL;
-  for (int i = 0; i < 2; i++) {
-    const Side *s = i ? &d->rhs : &d->lhs;
-    if (s->direct) continue;
-    bytes[i] = (size_t)type_bytes(op->operands[i]->type);
-    own[i] = cpu_block_alloc(bytes[i]);
-    if (!own[i]) goto memory;
-    cpu_permute((size_t)dtype_bytes(i ? d->rhs_in : d->in), s->rank, s->dims, s->strides, in[i],
-                own[i]);
-    *(i ? &c.rhs : &c.lhs) = own[i];
-  }
+  DotOperands o;
+  if (!dot_operands(d, in, &o)) goto memory;
+  GemmCall c = {.d = d, .g = g, .lhs = o.at[0], .rhs = o.at[1], .out = out[0]};
   int64_t tiles = g->tiles_m * g->tiles_n;
   double flops = 2.0 * (double)d->m * (double)d->n * (double)d->k;
   if (tiles == 1 && !kept) {
@@ -84,12 +71,11 @@ static Err *run_as(const Dot *d, const Gemm *g, const Op *op, void *const *in, v
       if (!gemm_run(g, &x, kept, fresh)) goto memory;
     }
   }
-done:
-  for (int i = 0; i < 2; i++) cpu_block_free(own[i], bytes[i]);
-  return err;
+  dot_operands_free(&o);
+  return NULL;
 memory:
-  err = op_err(op, ERR_EXHAUSTED, "no memory for packed operands");
-  goto done;
+  dot_operands_free(&o);
+  return op_err(op, ERR_EXHAUSTED, "no memory for packed operands");
 }
 
 Err *dot_gemm_run(void *state, const Op *op, void *const *in, void *const *out) {

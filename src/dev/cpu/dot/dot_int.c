@@ -207,7 +207,6 @@ Err *dot_int_run(void *state, const Op *op, void *const *in, void *const *out) {
   Call c = {.d = d,
             .lt = op->operands[0]->type->dtype,
             .rt = op->operands[1]->type->dtype,
-            .in = {in[0], in[1]},
             .out = out[0]};
   /* A bool says whether the sum of 64 bits is 0; that of bools fits 32. */
   bool wide = d->out == DT_I1 ? c.lt != DT_I1 || c.rt != DT_I1 || d->k > INT32_MAX
@@ -219,30 +218,21 @@ Err *dot_int_run(void *state, const Op *op, void *const *in, void *const *out) {
   c.panels = (d->n + c.columns - 1) / c.columns;
   c.tiles_m = (d->m + TILE_ROWS - 1) / TILE_ROWS;
   c.tiles_n = (c.panels + TILE_PANELS - 1) / TILE_PANELS;
-  void *own[2] = {NULL}; /* dense operands of those whose dimensions do not flatten */
-  size_t bytes[2] = {0}, lhs = (size_t)(d->b * d->m * c.k * e),
-         rhs = (size_t)(d->b * c.panels * c.k) * PANEL_BYTES;
+  size_t lhs = (size_t)(d->b * d->m * c.k * e), rhs = (size_t)(d->b * c.panels * c.k) * PANEL_BYTES;
   char *packed = cpu_block_alloc(rhs + lhs);
-  bool ok = packed;
-  for (int i = 0; i < 2 && ok; i++) {
-    const Side *s = i ? &d->rhs : &d->lhs;
-    if (s->direct) continue;
-    bytes[i] = (size_t)type_bytes(op->operands[i]->type);
-    ok = (own[i] = cpu_block_alloc(bytes[i]));
-    if (!ok) break;
-    cpu_permute((size_t)dtype_bytes(i ? c.rt : c.lt), s->rank, s->dims, s->strides, in[i], own[i]);
-    c.in[i] = own[i];
-  }
+  DotOperands o;
+  bool ok = dot_operands(d, in, &o) && packed;
   if (ok) {
     c.rhs = packed;
     c.lhs = packed + rhs;
+    for (int i = 0; i < 2; i++) c.in[i] = o.at[i];
     cpu_parallel(d->b * d->m, PACK_GRAIN / d->k + 1, pack_lhs, &c);
     cpu_parallel(d->b * c.panels, PACK_GRAIN / (d->k * c.columns) + 1, pack_rhs, &c);
     double tile =
         (double)MIN(TILE_ROWS, d->m) * (double)MIN(TILE_PANELS * c.columns, d->n) * (double)d->k;
     cpu_parallel(d->b * c.tiles_m * c.tiles_n, (int64_t)(GRAIN / tile) + 1, tiles, &c);
   }
-  for (int i = 0; i < 2; i++) cpu_block_free(own[i], bytes[i]);
+  dot_operands_free(&o);
   cpu_block_free(packed, rhs + lhs);
   return ok ? NULL : op_err(op, ERR_EXHAUSTED, "no memory for widened operands");
 }

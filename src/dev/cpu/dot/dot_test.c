@@ -143,6 +143,15 @@ static Case cases[] = {
      0},
     {"amx_turned_kept", DOT("", "[0] x [0]", "90x270xbf16", "90x41xbf16", "270x41xbf16"), NULL,
      8e-3, 0, 0},
+    /* copied: k in another order, whose runs are columns or k */
+    {"amx_apart", DOT("", "[1, 0] x [0, 1]", "7x30x41xbf16", "30x7x33xbf16", "41x33xbf16"), NULL,
+     8e-3, 0, 0},
+    {"amx_apart_rows", DOT("", "[0, 2] x [2, 0]", "7x60x50xbf16", "50x33x7xbf16", "60x33xf32"),
+     NULL, 1e-5, 0, 0},
+    {"apart", DOT("", "[1, 0] x [0, 1]", "7x30x41xf32", "30x7x33xf32", "41x33xf32"), NULL, 1e-5, 0,
+     0},
+    {"apart_f64", DOT("", "[1, 0] x [0, 1]", "7x30x41xf64", "30x7x33xf64", "41x33xf64"), "dot:blas",
+     1e-12, 0, 0},
     /* on hosts with AVX512_VNNI by dot:int8 */
     {"int8", DOT("", "[1] x [0]", "77x130xi8", "130x301xi8", "77x301xi32"), NULL, 0, -128, 127},
     {"int8_turned", DOT("", "[0] x [1]", "1301x35xi8", "50x1301xi8", "35x50xi32"), NULL, 0, -128,

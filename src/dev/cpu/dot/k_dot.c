@@ -34,6 +34,11 @@ static bool flatten(const Type *t, const int64_t *strides, const int64_t *dims, 
   return ok;
 }
 
+static void list_dims(Side *s, const Type *t, const int64_t *strides, const int64_t *dims, int n) {
+  for (int i = 0; i < n; i++)
+    s->dims[s->rank] = t->dims[dims[i]], s->strides[s->rank++] = strides[dims[i]];
+}
+
 static void plan_side(Side *s, const Type *t, const int64_t *batch, int nb, const int64_t *contract,
                       int nc, bool any_stride, int64_t *free_count, int64_t *k_count) {
   int64_t strides[CPU_MAX_RANK], free_dims[CPU_MAX_RANK];
@@ -46,13 +51,15 @@ static void plan_side(Side *s, const Type *t, const int64_t *batch, int nb, cons
   s->direct =
       a && b &&
       (any_stride || s->free_stride == 1 || s->k_stride == 1 || *free_count == 1 || *k_count == 1);
+  bool runs = nf > 0 && strides[free_dims[nf - 1]] == 1;
   s->rank = 0;
-  for (int i = 0; i < nb; i++)
-    s->dims[s->rank] = t->dims[batch[i]], s->strides[s->rank++] = strides[batch[i]];
-  for (int i = 0; i < nf; i++)
-    s->dims[s->rank] = t->dims[free_dims[i]], s->strides[s->rank++] = strides[free_dims[i]];
-  for (int i = 0; i < nc; i++)
-    s->dims[s->rank] = t->dims[contract[i]], s->strides[s->rank++] = strides[contract[i]];
+  list_dims(s, t, strides, batch, nb);
+  if (runs) list_dims(s, t, strides, contract, nc);
+  list_dims(s, t, strides, free_dims, nf);
+  if (!runs) list_dims(s, t, strides, contract, nc);
+  if (s->direct) return;
+  s->free_stride = runs ? 1 : *k_count;
+  s->k_stride = runs ? *free_count : 1;
 }
 
 /* Bools and integers of fewer bits are held as int8 is. */
@@ -113,8 +120,6 @@ static Dot *plan_dot(const Op *op, bool any_stride) {
     rpack *= d->batch_dims[i];
     d->b *= d->batch_dims[i];
   }
-  if (!d->lhs.direct) d->lhs.free_stride = d->k, d->lhs.k_stride = 1;
-  if (!d->rhs.direct) d->rhs.free_stride = d->k, d->rhs.k_stride = 1;
   d->in = plain_byte(l->dtype);
   d->rhs_in = plain_byte(r->dtype);
   d->out = op_type(op)->dtype;

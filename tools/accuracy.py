@@ -590,6 +590,10 @@ median, 33 % at the 90th percentile (H100, workspace left out); by what the plan
 What XLA does with memory on a GPU, as its plans show: a temporary never takes the place of one that it is computed from, unless it is an update in place;
 results and donated arguments are there from the beginning, and what is no larger lies in them until they are made, the largest first, each in the
 smallest that will do; the peak is the most that lives at once, however scattered; cuBLAS's workspace lives as long as its product.
+A sum along few columns has few blocks of threads: what is costly to compute is stored before it. Rows that leave much of a Triton block empty are
+summed up once (H100, B200). A gather computes only what it takes; the gradient of taking one number a row is scattered into the wide array in place.
+On the T4, which has no bf16, XLA widens it to f32, which weft does not: its peaks are half of what is planned. What else is off are mostly
+convolutional nets: zeros that maxima and gradients of pools share are arrays there, filled early and all at once.
 
 ## Published runs
 

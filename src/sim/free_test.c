@@ -241,12 +241,32 @@ static void test_split(void **state) {
   like(split, "tpu-v5e", 3208, 327680);
 }
 
+/* Numbers along one of two sides are a vector, and what is reckoned of them alone is one, too. */
+static const char above[] =
+    "func.func public @main(%x: tensor<64x666xf32>) -> tensor<64x666xf32> {\n"
+    "  %i = stablehlo.iota dim = 0 : tensor<64x666xi32>\n"
+    "  %one = stablehlo.constant dense<-1> : tensor<64x666xi32>\n"
+    "  %k = stablehlo.add %i, %one : tensor<64x666xi32>\n"
+    "  %j = stablehlo.iota dim = 1 : tensor<64x666xi32>\n"
+    "  %m = stablehlo.compare GE, %k, %j : (tensor<64x666xi32>, "
+    "tensor<64x666xi32>) -> tensor<64x666xi1>\n"
+    "  %z = stablehlo.constant dense<0.0> : tensor<64x666xf32>\n"
+    "  %y = stablehlo.select %m, %z, %x : tensor<64x666xi1>, tensor<64x666xf32>\n"
+    "  return %y : tensor<64x666xf32>\n"
+    "}\n";
+
+static void test_above(void **state) {
+  (void)state;
+  like(above, "tpu-v5e", 4615, 393728);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_twice),    cmocka_unit_test(test_place), cmocka_unit_test(test_mask),
       cmocka_unit_test(test_shift),    cmocka_unit_test(test_pair),  cmocka_unit_test(test_heads),
       cmocka_unit_test(test_scaled),   cmocka_unit_test(test_rows),  cmocka_unit_test(test_turned),
       cmocka_unit_test(test_partners), cmocka_unit_test(test_roll),  cmocka_unit_test(test_split),
+      cmocka_unit_test(test_above),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

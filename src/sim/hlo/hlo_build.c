@@ -305,6 +305,18 @@ static HNode *constant(Maker *b, Op *op, DType dt, int rank, const int64_t *d) {
   return hlo_node(b->g, b->comp, H_CONST, op->kind, op, dt, rank, d, 0, NULL);
 }
 
+/* Numbers along one dimension; of several they are a vector, repeated. Counters of random bits (64 bits) are
+ * taken apart in their kernels. */
+static HNode *counted(Maker *b, const Op *op, DType dt, int rank, const int64_t *d) {
+  int64_t along = op_int(op, "iota_dimension", 0);
+  bool vector = rank > 1 && hlo_bits(dt) <= 32;
+  HNode *n = hlo_node(b->g, b->comp, H_IOTA, op->kind, op, dt, vector ? 1 : rank,
+                      vector ? d + along : d, 0, NULL);
+  n->index = vector ? 0 : (int)along;
+  n = hlo_unique(b, n);
+  return vector ? hlo_bcast(b, op, n, rank, d, &along) : n;
+}
+
 static HNode *reduction(Maker *b, Op *op, HNode **in, DType dt, int rank, const int64_t *d) {
   const int64_t *v;
   int nd = op_ints(op, "dimensions", &v);
@@ -423,11 +435,7 @@ static Err *one(Maker *b, Op *op, Env *e, int depth) {
     return err_hint(op_err(op, ERR_UNIMPLEMENTED, "no such operation"),
                     "StableHLO, CHLO and JAX's portable custom calls are known");
   case OP_CONSTANT: n = constant(b, op, dt, rank, d); break;
-  case OP_IOTA:
-    n = hlo_node(g, b->comp, H_IOTA, op->kind, op, dt, rank, d, 0, NULL);
-    n->index = (int)op_int(op, "iota_dimension", 0);
-    n = hlo_unique(b, n);
-    break;
+  case OP_IOTA: n = counted(b, op, dt, rank, d); break;
   case OP_REDUCE: n = reduction(b, op, in, dt, rank, d); break;
   case OP_DOT:
   case OP_DOT_GENERAL: n = product(b, op, in, dt, rank, d); break;

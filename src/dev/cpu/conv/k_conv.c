@@ -1,7 +1,8 @@
 /* Convolutions, by the first way that fits: Winograd's algorithm and those of the table in f32 with
  * channels last, where other orders and narrower floats go through copies; else oneDNN
  * (conv_dnnl.c), whose kernels for AVX-512 come before some of the table; else im2col and a product
- * for any type and form (conv_general.c). */
+ * for any type and form (conv_general.c). bf16 on hosts with instructions for it: by AMX's tiles
+ * (conv_amx.c), else by oneDNN's kernels for it. */
 #include <pthread.h>
 
 #include "dev/cpu/conv/conv.h"
@@ -299,6 +300,7 @@ static bool wide_before_onednn(const Op *op, Conv *c) {
          conv_winograd_gain(&c->at) > PAIRS_GAIN;
 }
 
+/* Without copies to f32. */
 static bool by_amx(Conv *c) {
   Conv swapped = *c;
   if (conv_swapped(&c->s, &swapped.s)) *c = swapped;

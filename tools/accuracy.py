@@ -504,7 +504,7 @@ The same kinds at other shapes, with other nets, drawn and compiled when those r
 
 {unseen17}
 Networks that no set before has, most with the oracle's own builders (VGG, T5 with relative positions, squeeze and excitation, separable and densely connected
-convolutions, Perceiver, linear attention, encoder and decoder, two towers, dilated convolutions), and its kinds at other shapes; three generations each where the
+convolutions, Perceiver, linear attention, encoder and decoder), and its kinds at other shapes; three generations each where the
 compiler finished in fifty minutes. Scored once.
 
 ## Programs drawn for peak memory

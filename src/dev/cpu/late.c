@@ -67,6 +67,74 @@ static bool add_block(Code *c, Late *l, const Block *b, double times) {
   return true;
 }
 
+/* ---- the end of the process ---- */
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of what follows */
+static pthread_cond_t all_done = PTHREAD_COND_INITIALIZER;
+static int under_way; /* generations of code */
+static bool leaving;  /* the process */
+static pid_t process;
+
+/* A process that was forked has none of these threads. */
+static void know_process(void) {
+  if (process == getpid()) return;
+  process = getpid();
+  under_way = 0;
+  leaving = false;
+}
+
+/* LLVM must not find its own data gone under it. */
+static void wait_for_all(void) {
+  pthread_mutex_lock(&lock);
+  know_process();
+  leaving = true;
+  while (under_way) pthread_cond_wait(&all_done, &lock);
+  pthread_mutex_unlock(&lock);
+}
+
+/* Some of its data is made when it is first used, so it is destroyed before the functions of atexit are called that were there
+ * before. What is left to do for the thread that ends the process comes earlier: for the main thread, which mostly does. */
+#ifdef __GLIBC__
+int __cxa_thread_atexit_impl(void (*call)(void *), void *arg, void *dso);
+extern void *__dso_handle __attribute__((visibility("hidden")));
+
+static void wait_before_exit(void *arg) {
+  (void)arg;
+  wait_for_all();
+}
+
+static void ask_to_wait(void) {
+  static _Thread_local bool asked;
+  if (!asked && gettid() == getpid())
+    __cxa_thread_atexit_impl(wait_before_exit, NULL, &__dso_handle);
+  asked = true;
+}
+#else
+static void ask_to_wait(void) {}
+#endif
+
+static void wait_at_exit_once(void) { atexit(wait_for_all); }
+
+/* Until end_work() the process does not end. false: it is ending. */
+static bool begin_work(void) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, wait_at_exit_once);
+  pthread_mutex_lock(&lock);
+  know_process();
+  bool wanted = !leaving;
+  under_way += wanted;
+  pthread_mutex_unlock(&lock);
+  return wanted;
+}
+
+static void end_work(void) {
+  pthread_mutex_lock(&lock);
+  if (!--under_way) pthread_cond_broadcast(&all_done);
+  pthread_mutex_unlock(&lock);
+}
+
+/* ---- the beginning ---- */
+
 bool late_start(Code *c) {
   const char *want = env_get("WEFT_STRIPS");
   if (want && !strcmp(want, "off")) return false;
@@ -76,40 +144,25 @@ bool late_start(Code *c) {
   bool ok = add_block(c, l, &c->plan->body, 1);
   double most = MAX(compile_s(l), MOST_EXCESS * l->code_s);
   ok = ok && (l->always || l->run_s <= most);
-  if (ok && l->strips.n) c->late = l;
-  else late_free(l);
+  if (ok && l->strips.n) {
+    c->late = l;
+    ask_to_wait();
+  } else {
+    late_free(l);
+  }
   return ok;
 }
 
 /* ---- the thread ---- */
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER, /* of what follows */
-    one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t all_done = PTHREAD_COND_INITIALIZER;
-static int under_way;
-static bool leaving; /* the process */
-static pid_t process;
-
-/* LLVM must not find its own data gone under it. */
-static void wait_at_exit(void) {
-  if (getpid() != process) return; /* forked: there is no thread here */
-  pthread_mutex_lock(&lock);
-  leaving = true;
-  while (under_way) pthread_cond_wait(&all_done, &lock);
-  pthread_mutex_unlock(&lock);
-}
-
-static void wait_at_exit_once(void) {
-  process = getpid();
-  atexit(wait_at_exit);
-}
+static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
 
 static void *make(void *arg) {
   Late *l = arg;
   Code *c = l->code;
   pthread_mutex_lock(&one_at_a_time);
   pthread_mutex_lock(&lock);
-  bool wanted = !leaving;
+  bool wanted = !leaving; /* it may have waited for others */
   pthread_mutex_unlock(&lock);
   Err *e = wanted ? code_generate(c, true, &l->made, NULL) : NULL;
   if (wanted && code_takes_much(c)) jit_library_rests(); /* the run has its memory already */
@@ -122,23 +175,20 @@ static void *make(void *arg) {
   }
   if (wanted && !e) __atomic_store_n(&l->done, 1, __ATOMIC_RELEASE);
   err_free(e); /* strips they stay */
-  pthread_mutex_lock(&lock);
-  if (!--under_way) pthread_cond_broadcast(&all_done);
-  pthread_mutex_unlock(&lock);
+  end_work();
   return NULL;
 }
 
 static void start_thread(Late *l) {
-  static pthread_once_t once = PTHREAD_ONCE_INIT;
-  pthread_once(&once, wait_at_exit_once);
+  if (!begin_work()) return;
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are for the program's own threads */
-  pthread_mutex_lock(&lock);
-  under_way++;
   l->started = pthread_create(&l->thread, NULL, make, l) == 0;
-  if (!l->started) under_way--, l->always = true;
-  pthread_mutex_unlock(&lock);
+  if (!l->started) {
+    l->always = true;
+    end_work();
+  }
   pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
@@ -160,9 +210,11 @@ static void take(Code *c, Late *l, Made *made) {
 
 static void generate_now(Code *c, Late *l) {
   Made made;
+  if (!begin_work()) return;
   pthread_mutex_lock(&one_at_a_time);
   Err *e = code_generate(c, false, &made, NULL);
   pthread_mutex_unlock(&one_at_a_time);
+  end_work();
   if (e) l->always = true;
   else take(c, l, &made);
   err_free(e);

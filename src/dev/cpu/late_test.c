@@ -8,6 +8,8 @@
 
 #include <cmocka.h>
 #include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "dev/cpu/answer_test.h"
 
@@ -129,7 +131,58 @@ static void test_loop(void **state) {
   check(loop, test_numbers(DT_F32, 2, (int64_t[]){60, 24}));
 }
 
+static void *forever(void *arg) {
+  const Run *r = arg;
+  for (;;) {
+    Shards in = {1, (Tensor *[]){r->x}}, got = {0};
+    if (r->dev->ops->run(r->prog, &in, NULL, &got, NULL)) _exit(1);
+    shards_free(&got);
+  }
+}
+
+#define MANY 60
+
+/* As many loops of their own: each sum is of all elements that the last one made. */
+static char *many_loops(void) {
+  Buf b = {0};
+  buf_cstr(&b, "func.func @main(%y0: tensor<8xf32>) -> tensor<8xf32> {\n"
+               "%z = stablehlo.constant dense<0.0> : tensor<f32>\n");
+  for (int i = 0; i < MANY; i++)
+    buf_printf(
+        &b,
+        "%%s%d = stablehlo.reduce(%%y%d init: %%z) applies stablehlo.add across dimensions = "
+        "[0] : (tensor<8xf32>, tensor<f32>) -> tensor<f32>\n"
+        "%%b%d = stablehlo.broadcast_in_dim %%s%d, dims = [] : (tensor<f32>) -> tensor<8xf32>\n"
+        "%%y%d = stablehlo.subtract %%b%d, %%y%d : tensor<8xf32>\n",
+        i, i, i, i, i + 1, i, i);
+  buf_printf(&b, "return %%y%d : tensor<8xf32>\n}\n", MANY);
+  return b.p;
+}
+
+/* A process whose main thread ends before, while and after its first code is generated for another ends well. */
+static void test_exit(void **state) {
+  (void)state;
+  Tensor *x = test_numbers(DT_F32, 1, (int64_t[]){8});
+  char *program = many_loops();
+  for (int i = 0; i < 60; i++) {
+    pid_t child = fork();
+    if (!child) {
+      Run r = start(program, x, NULL, 0);
+      pthread_t t;
+      pthread_create(&t, NULL, forever, &r);
+      usleep(1000 * (useconds_t)i);
+      exit(0);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+  }
+  tensor_release(x);
+  free(program);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_late), cmocka_unit_test(test_loop)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_exit), /* before LLVM is used here */
+                                     cmocka_unit_test(test_late), cmocka_unit_test(test_loop)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

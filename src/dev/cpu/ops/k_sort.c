@@ -343,7 +343,7 @@ static int64_t row_base(const Sort *s, int64_t row) {
 }
 
 CLONES static void number_lanes(SortLanes *e, int64_t n) {
-  for (int64_t i = 0; i < n; i++) e[i] = (SortLanes)((e[i] - 0x80000000) << 32) | i;
+  for (int64_t i = 0; i < n; i++) e[i] = (SortLanes)((e[i] ^ 0x80000000) << 32) | i;
 }
 
 static void sort_groups(void *arg, int64_t begin, int64_t end) {

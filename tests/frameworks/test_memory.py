@@ -14,7 +14,7 @@ def test_memory(device, monkeypatch):
     steps = {name: (in_use, peak, live) for name, in_use, peak, live in got["steps"]}
     args, outputs, alias, temp = got["analysis"]
     assert (args, outputs, alias) == (4 * MIB, 4 * MIB, 0)
-    assert 4 * MIB <= temp <= 12 * MIB
+    assert 4 * MIB <= temp <= 16 * MIB  # XLA for a T4: 16
     assert got["flops"] == pytest.approx(3 * 2 * 1024**3, rel=0.01)
     assert got["donated alias"] == 4 * MIB
     assert steps["start"][0] == 0

@@ -27,8 +27,8 @@ def test_the_tutorial_in_one_command():
         assert row["train"]["owners"]["optimizer slots"] == pytest.approx(row["train"]["owners"]["parameters"], rel=0.02)
         assert row["eval"]["owners"]["optimizer slots"] == 0
         assert (row["largest_eval_batch"] > row["largest_eval_batch_slots_resident"] > row["largest_eval_batch_training_held"] > 10000)
-    # one layer's operand and result in f32 are most of it: 10000 x 32 x 32 x (64 + 128) x 4 bytes
-    assert t4["eval"]["hbm_bytes"] == pytest.approx(7.86e9, rel=0.05)
+    # one layer's convolution and what its normalisation makes of it, in f32, are most of it: 10000 x 32 x 32 x (128 + 128) x 4 bytes
+    assert t4["eval"]["hbm_bytes"] == pytest.approx(10.49e9, rel=0.05)
     assert v2["eval"]["hbm_bytes"] < t4["eval"]["hbm_bytes"] / 7
     # the plan fits where a framework without fusion, with everything held, does not
     assert t4["eval"]["fits"] and t4["framework_bytes"] > t4["eval"]["limit_bytes"]

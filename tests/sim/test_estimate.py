@@ -103,7 +103,7 @@ def test_eager(programs):
     a = json.loads(weft("estimate", program, "--chip", "T4", "--json").stdout)
     b = json.loads(weft("estimate", program, "--chip", "T4", "--json", "--eager").stdout)
     assert a["flops"] == pytest.approx(b["flops"], rel=0.02)
-    assert b["bytes"] > 1.1 * a["bytes"] and b["time_s"] > 0.95 * a["time_s"] and b["peak_bytes"] >= a["peak_bytes"]
+    assert b["bytes"] > 1.1 * a["bytes"] and b["time_s"] > 0.93 * a["time_s"] and b["peak_bytes"] >= a["peak_bytes"]
     p = weft("estimate", program, "--chip", "tpu-v3", "--eager")
     assert p.returncode == 2 and "GPUs" in p.stderr
 

@@ -69,4 +69,23 @@ static inline void check_answer(DType t, int rank, const int64_t *dims, const ch
   module_free(m);
 }
 
+/* What the program gives, as check_answer has it to the bit, and from the interpreter again as a pass has
+ * made it, which has operations of weft's own. */
+static inline void check_made(DType t, int rank, const int64_t *dims, const Module *before,
+                              const Module *made) {
+  Buf text = {0};
+  stablehlo_write_text(&text, before, NULL);
+  check_answer(t, rank, dims, (const char *)text.p, 0);
+  Tensor *x = test_numbers(t, rank, dims);
+  Shards arg = {1, &x}, want = {0}, got = {0};
+  Err *e = interp_run(before, STR("main"), NULL, &arg, 1, &want, 1);
+  if (!e) e = interp_run(made, STR("main"), NULL, &arg, 1, &got, 1);
+  if (e) fail_msg("%s", err_text(e));
+  assert_memory_equal(want.t[0]->data, got.t[0]->data, tensor_bytes(want.t[0]));
+  shards_free(&want);
+  shards_free(&got);
+  tensor_release(x);
+  buf_free(&text);
+}
+
 #endif

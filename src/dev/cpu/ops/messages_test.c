@@ -105,20 +105,7 @@ static void messages(void **state) {
     found += op->kind == OP_MESSAGES;
   assert_int_equal(found, c->found);
   int64_t n = numbers(c);
-  Buf text = {0};
-  stablehlo_write_text(&text, m, NULL);
-  check_answer(c->type, 1, &n, (const char *)text.p, 0);
-  /* the interpreter's own weft.messages */
-  Tensor *x = test_numbers(c->type, 1, &n);
-  Shards arg = {1, &x}, want = {0}, got = {0};
-  e = interp_run(m, STR("main"), NULL, &arg, 1, &want, 1);
-  if (!e) e = interp_run(after, STR("main"), NULL, &arg, 1, &got, 1);
-  if (e) fail_msg("%s: %s", c->name, err_text(e));
-  assert_memory_equal(want.t[0]->data, got.t[0]->data, tensor_bytes(want.t[0]));
-  shards_free(&want);
-  shards_free(&got);
-  tensor_release(x);
-  buf_free(&text);
+  check_made(c->type, 1, &n, m, after);
   module_free(m);
   module_free(after);
 }

@@ -99,20 +99,7 @@ static void places(void **state) {
     if (c->places && op->kind == OP_CONCATENATE) fail_msg("%s: a concatenation is left", c->name);
   }
   assert_int_equal(n, c->places);
-  Buf text = {0};
-  stablehlo_write_text(&text, m, NULL);
-  check_answer(c->type, c->rank, c->dims, (const char *)text.p, 0);
-  /* the interpreter's own weft.places */
-  Tensor *x = test_numbers(c->type, c->rank, c->dims);
-  Shards arg = {1, &x}, want = {0}, got = {0};
-  e = interp_run(m, STR("main"), NULL, &arg, 1, &want, 1);
-  if (!e) e = interp_run(after, STR("main"), NULL, &arg, 1, &got, 1);
-  if (e) fail_msg("%s: %s", c->name, err_text(e));
-  assert_memory_equal(want.t[0]->data, got.t[0]->data, tensor_bytes(want.t[0]));
-  shards_free(&want);
-  shards_free(&got);
-  tensor_release(x);
-  buf_free(&text);
+  check_made(c->type, c->rank, c->dims, m, after);
   module_free(m);
   module_free(after);
 }

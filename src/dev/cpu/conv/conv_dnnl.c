@@ -172,65 +172,66 @@ static const char *info(const_dnnl_primitive_desc_t pd) {
   return name ? name : "";
 }
 
-/* The primitives of one piece. *fast: oneDNN has a kernel worth using. */
-static dnnl_status_t build(ConvDnnl *c, bool *fast) {
-  bool grouped = c->s.groups > 1;
-  *fast = false;
-  ConvView v[3];
-  int divided = c->divided, w_dim = divided == X ? 2 : 1;
-  int64_t cut = c->s.v[divided].dims[1] / c->channel_pieces;
+/* The operands of one call: a piece of the images and of the divided channels; where a call's parts begin. */
+static void one_piece(ConvDnnl *c, ConvView *v) {
   int64_t images = c->s.v[X].dims[0] / c->image_pieces;
   for (int i = 0; i < 3; i++) {
     v[i] = c->s.v[i];
     c->part[i].offset = v[i].offset;
-    if (i != W) {
-      v[i].dims[0] = images;
-      c->part[i].image_step = images * v[i].strides[0];
-    }
+    if (i == W) continue;
+    v[i].dims[0] = images;
+    c->part[i].image_step = images * v[i].strides[0];
   }
-  if (c->channel_pieces > 1) {
-    v[divided].dims[1] = cut;
-    v[W].dims[w_dim] = cut;
-    c->part[divided].channel_step = cut * v[divided].strides[1];
-    c->part[W].channel_step = cut * v[W].strides[w_dim];
-  }
-  dnnl_memory_desc_t any[3];
-  for (int i = 0; i < 3; i++) {
-    /* partial gradients of weights are added up in f32 */
-    DType t = c->s.form == CONV_WEIGHTS && i == W ? DT_F32 : c->s.t[i];
-    if (c->wide) t = DT_F32;
-    if (!memory_desc(&c->part[i].user, &v[i], dnnl_type(c->wide ? DT_F32 : c->s.t[i]), grouped,
-                     i == W))
-      return dnnl_invalid_arguments;
-    any_format(&any[i], &c->part[i].user);
-    any[i].data_type = dnnl_type(t);
-  }
-  dnnl_primitive_desc_t pd = NULL;
-  dnnl_status_t s = dnnl_success;
-  /* Channels-last data as they are, where oneDNN's kernel for them is as fast. */
+  if (c->channel_pieces <= 1) return;
+  int divided = c->divided, w_dim = divided == X ? 2 : 1;
+  int64_t cut = c->s.v[divided].dims[1] / c->channel_pieces;
+  v[divided].dims[1] = cut;
+  v[W].dims[w_dim] = cut;
+  c->part[divided].channel_step = cut * v[divided].strides[1];
+  c->part[W].channel_step = cut * v[W].strides[w_dim];
+}
+
+/* Channels-last data as they are, where oneDNN's kernel for them is as fast; leaves *pd NULL elsewhere. */
+static void describe_in_place(ConvDnnl *c, const ConvView *v, const dnnl_memory_desc_t *any,
+                              dnnl_primitive_desc_t *pd) {
   int64_t places = 1;
   for (int i = 2; i < v[Y].n; i++) places *= v[Y].dims[i];
   bool few = c->s.form == CONV_WEIGHTS && v[X].dims[1] <= 4;
-  if ((few || (c->s.form == CONV_FORWARD && places >= 49)) && v[X].n <= 5 && channels_last(&v[X]) &&
-      channels_last(&v[Y]) && !grouped) {
-    static const dnnl_format_tag_t last[] = {dnnl_nwc, dnnl_nhwc, dnnl_ndhwc};
-    dnnl_memory_desc_t x, y;
-    dnnl_memory_desc_init_by_tag(&x, v[X].n, any[X].dims, any[X].data_type, last[v[X].n - 3]);
-    dnnl_memory_desc_init_by_tag(&y, v[Y].n, any[Y].dims, any[Y].data_type, last[v[Y].n - 3]);
-    if (!describe(c, &x, &any[W], &y, &pd)) {
-      if (strncmp(info(pd), few ? "jit:avx512" : "brg", few ? 10 : 3)) {
-        dnnl_primitive_desc_destroy(pd);
-        pd = NULL;
-      } else {
-        c->part[X].user = x;
-        c->part[Y].user = y;
-      }
-    }
+  if (!few && (c->s.form != CONV_FORWARD || places < 49)) return;
+  if (c->s.groups > 1 || v[X].n > 5 || !channels_last(&v[X]) || !channels_last(&v[Y])) return;
+  static const dnnl_format_tag_t last[] = {dnnl_nwc, dnnl_nhwc, dnnl_ndhwc};
+  dnnl_memory_desc_t x, y;
+  dnnl_memory_desc_init_by_tag(&x, v[X].n, any[X].dims, any[X].data_type, last[v[X].n - 3]);
+  dnnl_memory_desc_init_by_tag(&y, v[Y].n, any[Y].dims, any[Y].data_type, last[v[Y].n - 3]);
+  if (describe(c, &x, &any[W], &y, pd)) return;
+  if (strncmp(info(*pd), few ? "jit:avx512" : "brg", few ? 10 : 3)) {
+    dnnl_primitive_desc_destroy(*pd);
+    *pd = NULL;
+  } else {
+    c->part[X].user = x;
+    c->part[Y].user = y;
   }
-  if (!pd) s = describe(c, &any[X], &any[W], &any[Y], &pd);
-  if (s) return s;
-  *fast = strncmp(info(pd), "ref", 3) != 0 && !strstr(info(pd), "gemm");
-  c->full = *fast && strstr(info(pd), "avx512") != NULL;
+}
+
+static size_t whole_lines(size_t bytes) { return (bytes + 63) & ~(size_t)63; }
+
+/* The layout that pd chose for operand i, and what reorders the operand to it or back. */
+static dnnl_status_t lay_out(ConvDnnl *c, int i, const dnnl_memory_desc_t *md) {
+  Part *p = &c->part[i];
+  p->own = *md;
+  p->bytes = whole_lines(dnnl_memory_desc_get_size(md));
+  if (dnnl_memory_desc_equal(&p->user, &p->own)) return dnnl_success;
+  bool back = i == c->s.result;
+  dnnl_primitive_desc_t rd = NULL;
+  dnnl_status_t s = dnnl_reorder_primitive_desc_create(&rd, back ? &p->own : &p->user, engine,
+                                                       back ? &p->user : &p->own, engine, NULL);
+  if (!s) s = dnnl_primitive_create(&p->reorder, rd);
+  if (rd) dnnl_primitive_desc_destroy(rd);
+  return s;
+}
+
+/* The primitives of one piece. *fast: oneDNN has a kernel worth using. */
+static dnnl_status_t build(ConvDnnl *c, bool *fast) {
   static const dnnl_query_t what[3][3] = {
       {dnnl_query_src_md, dnnl_query_weights_md, dnnl_query_dst_md},
       {dnnl_query_diff_src_md, dnnl_query_weights_md, dnnl_query_diff_dst_md},
@@ -241,25 +242,32 @@ static dnnl_status_t build(ConvDnnl *c, bool *fast) {
       {DNNL_ARG_DIFF_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF_DST},
       {DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_DST},
   };
+  *fast = false;
+  ConvView v[3];
+  one_piece(c, v);
+  dnnl_memory_desc_t any[3];
   for (int i = 0; i < 3; i++) {
-    Part *p = &c->part[i];
-    c->arg[i] = args[c->s.form][i];
-    const dnnl_memory_desc_t *md = dnnl_primitive_desc_query_md(pd, what[c->s.form][i], 0);
-    p->own = *md;
-    p->bytes = (dnnl_memory_desc_get_size(md) + 63) & ~(size_t)63;
-    if (dnnl_memory_desc_equal(&p->user, &p->own)) continue;
-    bool back = i == c->s.result;
-    dnnl_primitive_desc_t rd = NULL;
-    s = dnnl_reorder_primitive_desc_create(&rd, back ? &p->own : &p->user, engine,
-                                           back ? &p->user : &p->own, engine, NULL);
-    if (!s) s = dnnl_primitive_create(&p->reorder, rd);
-    if (rd) dnnl_primitive_desc_destroy(rd);
-    if (s) break;
+    /* partial gradients of weights are added up in f32 */
+    DType t = c->s.form == CONV_WEIGHTS && i == W ? DT_F32 : c->s.t[i];
+    if (c->wide) t = DT_F32;
+    if (!memory_desc(&c->part[i].user, &v[i], dnnl_type(c->wide ? DT_F32 : c->s.t[i]),
+                     c->s.groups > 1, i == W))
+      return dnnl_invalid_arguments;
+    any_format(&any[i], &c->part[i].user);
+    any[i].data_type = dnnl_type(t);
   }
-  c->scratch_bytes =
-      (dnnl_memory_desc_get_size(dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0)) +
-       63) &
-      ~(size_t)63;
+  dnnl_primitive_desc_t pd = NULL;
+  describe_in_place(c, v, any, &pd);
+  dnnl_status_t s = pd ? dnnl_success : describe(c, &any[X], &any[W], &any[Y], &pd);
+  if (s) return s;
+  *fast = strncmp(info(pd), "ref", 3) != 0 && !strstr(info(pd), "gemm");
+  c->full = *fast && strstr(info(pd), "avx512") != NULL;
+  for (int i = 0; i < 3 && !s; i++) {
+    c->arg[i] = args[c->s.form][i];
+    s = lay_out(c, i, dnnl_primitive_desc_query_md(pd, what[c->s.form][i], 0));
+  }
+  c->scratch_bytes = whole_lines(
+      dnnl_memory_desc_get_size(dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0)));
   if (!s) s = dnnl_primitive_create(&c->conv, pd);
   dnnl_primitive_desc_destroy(pd);
   return s;

@@ -56,34 +56,44 @@ static double held_tiles(const HValue *v, double small) {
   return small > 1 ? MAX(v->tiles, v->bytes / tpu_width(v) / 1024 * small) : v->tiles;
 }
 
+/* What a loop moves, in the units of its law: cycles of reading and writing, and sizes. */
+typedef struct {
+  double rd, wr; /* cycles */
+  double slow;   /* of them, what registers are loaded, packed and stored for */
+  double bytes;  /* of arrays, without what is copied from on-chip memory */
+  double all;    /* of arrays as tiles hold them */
+  double tiles;  /* of the largest array */
+  bool any_array, narrow;
+  int widest; /* bytes of an element read */
+} Traffic;
+
 /* An unfused operation runs in one window while its arrays fit, else in windows of a fixed number
- * of tiles. slow: of rd + wr, what registers are loaded, packed and stored for, which hides under
- * the transfers of other windows where two cores share the memory. */
-static double loop_cycles(const Law *law, const Kernel *k, double rd, double wr, double comp,
-                          double slow, double bytes, double all_bytes, double tiles, bool narrow,
+ * of tiles. What registers are loaded, packed and stored for hides under the transfers of other
+ * windows where two cores share the memory. */
+static double loop_cycles(const Law *law, const Kernel *k, const Traffic *t, double comp,
                           int *windows) {
   double n, lq = law->lq;
-  bool one = all_bytes <= law->one_bytes;
+  bool one = t->all <= law->one_bytes;
   if (k->reduce) {
-    one = reduced_at_once(law, k, tiles * (!narrow ? 1 : sums(k) ? 0.75 : 0.8));
-    n = k->alone ? (one ? 1 : ceil(tiles / law->lwin))
-                 : (law->fast > 0 ? cut(law, tiles, narrow) : ceil(tiles / law->rwin));
+    one = reduced_at_once(law, k, t->tiles * (!t->narrow ? 1 : sums(k) ? 0.75 : 0.8));
+    n = k->alone ? (one ? 1 : ceil(t->tiles / law->lwin))
+                 : (law->fast > 0 ? cut(law, t->tiles, t->narrow) : ceil(t->tiles / law->rwin));
     if (k->alone) lq = law->rlq;
   } else if (k->alone && !k->copy) {
-    n = one ? 1 : ceil(tiles / law->lwin);
+    n = one ? 1 : ceil(t->tiles / law->lwin);
   } else if (k->copy) {
-    n = ceil((narrow ? 2 : 1) * bytes / law->cwin);
-    if (law->scoped > 16 << 20) n = all_bytes <= law->cwin ? 1 : ceil(tiles / 1024);
+    n = ceil((t->narrow ? 2 : 1) * t->bytes / law->cwin);
+    if (law->scoped > 16 << 20) n = t->all <= law->cwin ? 1 : ceil(t->tiles / 1024);
   } else {
-    n = ceil(2 * bytes / (law->scoped * (narrow ? 0.72 : 0.985)));
-    n = MAX(n, cut(law, tiles, false));
+    n = ceil(2 * t->bytes / (law->scoped * (t->narrow ? 0.72 : 0.985)));
+    n = MAX(n, cut(law, t->tiles, false));
   }
   if (n < 1) n = 1;
   double mg = n > 1 ? law->cores : 1, R = ceil(n / mg);
   *windows = (int)MIN(n, 1e9);
-  if (R <= 1) return law->lbase + rd + wr + comp;
-  if (law->cores < 2) slow = 0;
-  double moved = rd + wr - slow, work = comp + slow;
+  if (R <= 1) return law->lbase + t->rd + t->wr + comp;
+  double slow = law->cores < 2 ? 0 : t->slow;
+  double moved = t->rd + t->wr - slow, work = comp + slow;
   return law->lbase + moved / R + (R - 1) * MAX(work / R, moved / R + lq) + work / R;
 }
 
@@ -316,108 +326,142 @@ static bool fills_registers(const HNode *n) {
   return n->rank == 1 || !v ? hlo_count(n) > 512 : n->d[v->order[1]] > 4;
 }
 
-void tpu_loop(Plan *p, Kernel *k) {
+static void add_reads(Plan *p, const Kernel *k, Traffic *t) {
   const Law *law = p->law;
-  double rd = 0, wr = 0, bytes = 0, all = 0, tiles = 0, slow = 0;
-  bool any_array = false, narrow = false;
-  int widest = 0;
   for (int i = 0; i < k->reads.n; i++) {
     HValue *v = k->reads.v[i];
     double part = tpu_read_fraction(k, v);
     double read = k->copy && base_of(v)->space != SP_CMEM ? tpu_read_cost(law, &law->loop, v)
                                                           : far_read(p, k, v);
-    rd += read * part;
-    slow += read * part * (1 - law->product.r[tpu_width(v)] / law->loop.r[tpu_width(v)]);
-    if (v->node->rank > 0) any_array = true;
-    if (!k->copy || v->space != SP_CMEM) bytes += v->bytes * part;
+    t->rd += read * part;
+    t->slow += read * part * (1 - law->product.r[tpu_width(v)] / law->loop.r[tpu_width(v)]);
+    if (v->node->rank > 0) t->any_array = true;
+    if (!k->copy || v->space != SP_CMEM) t->bytes += v->bytes * part;
     double small = small_tiles(k, v);
-    all += v->bytes * part * small;
-    narrow |= tpu_width(v) == 2;
-    widest = MAX(widest, tpu_width(v));
-    if (part >= 1) tiles = MAX(tiles, held_tiles(v, small));
+    t->all += v->bytes * part * small;
+    t->narrow |= tpu_width(v) == 2;
+    t->widest = MAX(t->widest, tpu_width(v));
+    if (part >= 1) t->tiles = MAX(t->tiles, held_tiles(v, small));
   }
-  bool reduced = false;
-  for (int i = 0; i < k->roots.n && k->reduce;
-       i++) { /* walked anyway when a whole array is written as well */
+}
+
+/* A reduction's operand is walked over anyway when a whole array is written as well. */
+static bool walked_anyway(const Kernel *k) {
+  for (int i = 0; i < k->roots.n && k->reduce; i++) {
     const HNode *n = k->roots.v[i];
     if (n->kind != H_REDUCE && n->val && !n->val->dropped && !n->val->alias && !n->val->lone &&
         n->val->tiles > 16)
-      reduced = true;
+      return true;
   }
+  return false;
+}
+
+/* The estimate charges the window that a reduction walks over, as 4-byte results. */
+static void add_walk(const Law *law, const Kernel *k, const HNode *n, bool charged, Traffic *t) {
+  double tiles = (double)hlo_count(n->in[0]) / 1024; /* bits are packed by a reduction */
+  int wide_in = 4;
+  for (int q = 0; q < k->reads.n; q++) {
+    if (hlo_count(k->reads.v[q]->node) != hlo_count(n->in[0])) continue;
+    tiles = MAX(tiles, k->reads.v[q]->tiles);
+    if (tpu_width(k->reads.v[q]) < 4) wide_in = 2;
+  }
+  if (charged) {
+    t->wr += tiles * law->ro[wide_in];
+    if (wide_in == 2) t->all += tiles * 4096;
+  }
+  t->tiles = MAX(t->tiles, tiles);
+}
+
+static void add_write(const Law *law, const Kernel *k, const HNode *n, Traffic *t) {
+  HValue *v = n->val;
+  double written = far_write(law, v) * rows_together(k, v);
+  if (law->fast > 0 && law->keep && plan_written_in_place(law, n)) /* and out from there */
+    written = tpu_pack_cost(&law->loop, v);
+  t->wr += written;
+  t->slow += written * (1 - law->product.o[tpu_width(v)] / law->loop.o[tpu_width(v)]);
+  double small = small_tiles(k, v);
+  t->tiles = MAX(t->tiles, held_tiles(v, small));
+  t->bytes += v->bytes;
+  t->all += small * (tpu_width(v) < 4 && tpu_width(v) <= t->widest ? 2 * v->bytes : v->bytes);
+}
+
+static void add_writes(const Law *law, const Kernel *k, Traffic *t) {
+  bool walked = walked_anyway(k);
   for (int i = 0; i < k->roots.n; i++) {
     HNode *n = k->roots.v[i];
     HValue *v = n->val;
     if (!v || v->dropped || v->alias) continue;
     if (n->kind == H_REDUCE || (v->lone && n->kind != H_DSLICE)) {
-      /* the estimate charges the window it walks over, as 4-byte results */
-      double t = (double)hlo_count(n->in[0]) / 1024; /* bits are packed by a reduction */
-      int wide_in = 4;
-      for (int q = 0; q < k->reads.n; q++)
-        if (hlo_count(k->reads.v[q]->node) == hlo_count(n->in[0])) {
-          t = MAX(t, k->reads.v[q]->tiles);
-          if (tpu_width(k->reads.v[q]) < 4) wide_in = 2;
-        }
-      if (!reduced) {
-        wr += t * law->ro[wide_in];
-        if (wide_in == 2) all += t * 4096;
-      }
-      reduced = true;
-      tiles = MAX(tiles, t);
+      add_walk(law, k, n, !walked, t);
+      walked = true;
     } else {
-      double written = far_write(law, v) * rows_together(k, v);
-      if (law->fast > 0 && law->keep && plan_written_in_place(law, n)) /* and out from there */
-        written = tpu_pack_cost(&law->loop, v);
-      wr += written;
-      slow += written * (1 - law->product.o[tpu_width(v)] / law->loop.o[tpu_width(v)]);
-      double small = small_tiles(k, v);
-      tiles = MAX(tiles, held_tiles(v, small));
-      bytes += v->bytes;
-      all += small * (tpu_width(v) < 4 && tpu_width(v) <= widest ? 2 * v->bytes : v->bytes);
+      add_write(law, k, n, t);
     }
-    any_array |= (v->space == SP_HBM || v->space == SP_CMEM) && v->node->rank > 0;
+    t->any_array |= (v->space == SP_HBM || v->space == SP_CMEM) && v->node->rank > 0;
   }
+}
+
+/* What certain loops read and write otherwise than array by array. */
+static void adjust(const Law *law, const Kernel *k, Traffic *t) {
   for (int i = 0; i < k->inner.n; i++) { /* rows of one image lie apart */
     const HNode *n = k->inner.v[i];
     const HValue *v = n->kind == H_RESHAPE ? n->in[0]->val : NULL;
     if (v && v->is_param && n->rank == 2 && v->node->rank > 2 && v->node->d[v->order[1]] == 1)
-      rd *= 2;
+      t->rd *= 2;
   }
-  if (only_cuts(k)) wr -= cut_unpacked(law, k);
-  wr -= tpu_packed_twice(law, &law->loop, k);
-  if (law->nopack) wr += moves_packed(law, k);
+  if (only_cuts(k)) t->wr -= cut_unpacked(law, k);
+  t->wr -= tpu_packed_twice(law, &law->loop, k);
+  if (law->nopack) t->wr += moves_packed(law, k);
   double small = small_filled(k);
-  if (small > 0) {
-    const HValue *from = k->reads.v[0], *to = k->roots.v[0]->val;
-    rd = base_of(k->reads.v[0])->space == SP_HBM ? from->bytes / 4096 * law->loop.r[4] : 0;
-    wr = small * fill_cost(law) + (to->space == SP_HBM ? to->bytes / 4096 * law->loop.o[4] : 0);
-    tiles = MAX(tiles, small);
-  }
+  if (small <= 0) return;
+  const HValue *from = k->reads.v[0], *to = k->roots.v[0]->val;
+  t->rd = base_of(k->reads.v[0])->space == SP_HBM ? from->bytes / 4096 * law->loop.r[4] : 0;
+  t->wr = small * fill_cost(law) + (to->space == SP_HBM ? to->bytes / 4096 * law->loop.o[4] : 0);
+  t->tiles = MAX(t->tiles, small);
+}
+
+/* Cycles of the vector unit. */
+static double computing(const Law *law, const Kernel *k, double spread, Traffic *t) {
   const HNode *root = k->roots.v[0];
-  double spread = tpu_spread_rows(k) * law->spread;
   double before,
       comp = tpu_vector_work(law, k, &before) * law->lvpu + tpu_turned_rows(k) * law->row + spread;
   if (k->alone && !k->reduce)
-    comp = MIN(comp, tiles * law->lvpu); /* all unfused operations alike */
+    comp = MIN(comp, t->tiles * law->lvpu); /* all unfused operations alike */
   if (k->alone && k->reduce && law->scoped > 16 << 20) comp = 0;
   if (root->kind == H_CONCAT && !plan_written_in_place(law, root))
-    comp += joining(law, root, tiles, &rd);
+    comp += joining(law, root, t->tiles, &t->rd);
+  return comp;
+}
+
+void tpu_loop(Plan *p, Kernel *k) {
+  const Law *law = p->law;
+  Traffic t = {0};
+  add_reads(p, k, &t);
+  add_writes(law, k, &t);
+  adjust(law, k, &t);
+  const HNode *root = k->roots.v[0];
+  double spread = tpu_spread_rows(k) * law->spread;
+  double comp = computing(law, k, spread, &t);
   bool moved = root->kind == H_TRANSPOSE && k->inner.n == 1 && root->val && k->reads.n == 1 &&
                root->rank >= 2 && root->dims[root->val->order[0]] != k->reads.v[0]->order[0];
   k->vpu = comp;
-  k->cycles = loop_cycles(law, k, rd, wr, comp, slow, bytes, all, tiles, narrow, &k->windows);
-  if (spread > 0 && wr <= 0) /* with nothing to write, reading hides nothing */
-    k->cycles = MAX(k->cycles, law->lbase + rd + comp);
-  if (!any_array)
-    k->cycles = root->rank == 0 || fills_registers(root) ? 15 + tiles * 0.25 : law->lbase + 2 + wr;
+  k->cycles = loop_cycles(law, k, &t, comp, &k->windows);
+  if (spread > 0 && t.wr <= 0) /* with nothing to write, reading hides nothing */
+    k->cycles = MAX(k->cycles, law->lbase + t.rd + comp);
+  if (!t.any_array)
+    k->cycles =
+        root->rank == 0 || fills_registers(root) ? 15 + t.tiles * 0.25 : law->lbase + 2 + t.wr;
   k->cycles += counters(law, k);
   if (k->copy && k->reads.n == 1 && k->reads.v[0]->space != SP_HBM && k->roots.v[0]->val &&
       k->roots.v[0]->val->space == SP_VMEM)
-    k->cycles = inside_chip(law, k, tiles);
+    k->cycles = inside_chip(law, k, t.tiles);
   bool joins = lanes_split(k);
   if ((k->turns || moved || joins || lanes_repeated(k)) && root->val)
     k->cycles = turn_cycles(law, k->reads.v[0], root->val, joins, &k->windows);
-  k->bound = comp > rd + wr ? SIM_VECTOR : k->cycles < 2 * law->lbase ? SIM_LATENCY : SIM_MEMORY;
-  k->util = MIN(1, MAX(comp, rd + wr) / MAX(k->cycles, 1));
+  k->bound = comp > t.rd + t.wr           ? SIM_VECTOR
+             : k->cycles < 2 * law->lbase ? SIM_LATENCY
+                                          : SIM_MEMORY;
+  k->util = MIN(1, MAX(comp, t.rd + t.wr) / MAX(k->cycles, 1));
 }
 
 /* A slice written in place into a larger array: a loop over the slice. libtpu estimates it where it

@@ -109,46 +109,70 @@ static int small(const Chip *c, const char *key, Err **err) {
   return 1;
 }
 
-Err *chip_read(Arena *arena, const char *file, Str text, Chip **out) {
-  Chip *c = ARENA_NEW(arena, Chip);
-  c->file = cstr(arena, str_from(file));
-  VEC(ChipFact) facts = {0};
+typedef VEC(ChipFact) Facts;
+
+/* One line: `key = value unit  # source`. */
+static Err *read_fact(Arena *arena, Str l, int line, Facts *facts) {
+  const char *eq = memchr(l.p, '=', l.n);
+  const char *hash = NULL;
+  for (size_t k = 0; k + 1 < l.n && !hash; k++)
+    if (l.p[k] == '#' && k > 0 && isspace((unsigned char)l.p[k - 1])) hash = l.p + k;
+  Str key = eq ? trim((Str){l.p, (size_t)(eq - l.p)}) : (Str){0};
+  Str val = {0}, source = {0};
+  if (eq && (!hash || hash > eq)) {
+    const char *ve = hash ? hash : l.p + l.n;
+    val = trim((Str){eq + 1, (size_t)(ve - eq - 1)});
+    if (hash) source = trim((Str){hash + 1, (size_t)(l.p + l.n - hash - 1)});
+  }
+  if (!key.n || !val.n)
+    return err_hint(
+        err_new(ERR_INVALID, "expected `key = value unit  # source`, found '%.*s'", STR_ARG(l)),
+        "a comment line starts with #");
+  if (!source.n)
+    return err_hint(err_new(ERR_INVALID, "'%.*s' has no source", STR_ARG(key)),
+                    "say after # where the figure comes from, or that it is a guess");
+  for (int k = 0; k < facts->n; k++)
+    if (str_is(key, facts->v[k].key))
+      return err_new(ERR_INVALID, "'%.*s' is given twice, first on line %d", STR_ARG(key),
+                     facts->v[k].line);
+  *vec_push(facts) =
+      (ChipFact){cstr(arena, key), cstr(arena, val), cstr(arena, source), value_num(val), line};
+  return NULL;
+}
+
+/* *last: the file's last line that says something. */
+static Err *read_facts(Arena *arena, Chip *c, const char *file, Str text, int *last) {
+  Facts facts = {0};
   Err *err = NULL;
-  int line = 0;
-  for (Str l; !err && next_line(&text, &l, &line);) {
-    const char *eq = memchr(l.p, '=', l.n);
-    const char *hash = NULL;
-    for (size_t k = 0; k + 1 < l.n && !hash; k++)
-      if (l.p[k] == '#' && k > 0 && isspace((unsigned char)l.p[k - 1])) hash = l.p + k;
-    Str key = eq ? trim((Str){l.p, (size_t)(eq - l.p)}) : (Str){0};
-    Str val = {0}, source = {0};
-    if (eq && (!hash || hash > eq)) {
-      const char *ve = hash ? hash : l.p + l.n;
-      val = trim((Str){eq + 1, (size_t)(ve - eq - 1)});
-      if (hash) source = trim((Str){hash + 1, (size_t)(l.p + l.n - hash - 1)});
-    }
-    if (!key.n || !val.n)
-      err = err_hint(
-          err_new(ERR_INVALID, "expected `key = value unit  # source`, found '%.*s'", STR_ARG(l)),
-          "a comment line starts with #");
-    else if (!source.n)
-      err = err_hint(err_new(ERR_INVALID, "'%.*s' has no source", STR_ARG(key)),
-                     "say after # where the figure comes from, or that it is a guess");
-    else
-      for (int k = 0; k < facts.n && !err; k++)
-        if (str_is(key, facts.v[k].key))
-          err = err_new(ERR_INVALID, "'%.*s' is given twice, first on line %d", STR_ARG(key),
-                        facts.v[k].line);
-    if (err) {
-      err_place(err, "%s:%d", file, line);
-      break;
-    }
-    ChipFact *f = vec_push(&facts);
-    *f = (ChipFact){cstr(arena, key), cstr(arena, val), cstr(arena, source), value_num(val), line};
+  for (Str l; !err && next_line(&text, &l, last);) {
+    err = read_fact(arena, l, *last, &facts);
+    if (err) err_place(err, "%s:%d", file, *last);
   }
   c->n_facts = facts.n;
   c->facts = arena_dup(arena, facts.v, sizeof(ChipFact) * (size_t)facts.n);
   vec_free(&facts);
+  return err;
+}
+
+static void read_names(Arena *arena, Chip *c) {
+  VEC(const char *) names = {0};
+  *vec_push(&names) = c->name;
+  for (const char *p = chip_text(c, "aliases"); p && *p;) {
+    const char *e = strchr(p, ',');
+    Str s = trim((Str){p, e ? (size_t)(e - p) : strlen(p)});
+    if (s.n) *vec_push(&names) = cstr(arena, s);
+    p = e ? e + 1 : NULL;
+  }
+  c->n_aliases = names.n;
+  c->aliases = arena_dup(arena, names.v, sizeof *names.v * (size_t)names.n);
+  vec_free(&names);
+}
+
+Err *chip_read(Arena *arena, const char *file, Str text, Chip **out) {
+  Chip *c = ARENA_NEW(arena, Chip);
+  c->file = cstr(arena, str_from(file));
+  int line = 0;
+  Err *err = read_facts(arena, c, file, text, &line);
   if (err) return err;
   for (int i = 0; i < COUNT_OF(required); i++)
     if (!chip_fact(c, required[i]))
@@ -174,18 +198,7 @@ Err *chip_read(Arena *arena, const char *file, Str text, Chip **out) {
   c->power_idle = need(c, "power_idle", 0, &err);
   c->power_busy = need(c, "power_busy", 0, &err);
   if (err) return err;
-  const char *al = chip_text(c, "aliases");
-  VEC(const char *) names = {0};
-  *vec_push(&names) = c->name;
-  for (const char *p = al; p && *p;) {
-    const char *e = strchr(p, ',');
-    Str s = trim((Str){p, e ? (size_t)(e - p) : strlen(p)});
-    if (s.n) *vec_push(&names) = cstr(arena, s);
-    p = e ? e + 1 : NULL;
-  }
-  c->n_aliases = names.n;
-  c->aliases = arena_dup(arena, names.v, sizeof *names.v * (size_t)names.n);
-  vec_free(&names);
+  read_names(arena, c);
   *out = c;
   return NULL;
 }

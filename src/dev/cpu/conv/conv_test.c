@@ -58,6 +58,11 @@ static Case cases[] = {
      CONVG(NHWC, "pad = [[2, 2], [2, 2]], lhs_dilate = [2, 2]", 1, 1, "1x4x4x3xf32", "2x2x3x5xf32",
            "1x10x10x5xf32"),
      0, 1e-5, 0, 0},
+    {"conv_data_one_place", /* the stride of its pixels is not that of channels */
+     CONVG("[b, f, 0]x[i, o, 0]->[b, f, 0]",
+           "pad = [[16, 8]], lhs_dilate = [2], rhs_dilate = [3], reverse = [true]", 1, 1,
+           "8x4x1xf32", "4x2x7xf32", "8x2x7xf32"),
+     0, 1e-5, 0, 0},
     {"conv_weights",
      CONVG("[f, 0, 1, b]x[i, 0, 1, o]->[0, 1, b, f]", "pad = [[1, 1], [1, 1]]", 1, 1,
            "16x14x14x12xf32", "16x14x14x24xf32", "3x3x12x24xf32"),

@@ -125,6 +125,7 @@ static void channels_last(Conv *c) {
     if (v->n > 2) dense = v->strides[v->n - 1] == step || v->dims[v->n - 1] == 1;
     if ((v->strides[1] == 1 || v->dims[1] == 1) && dense) {
       v->strides[1] = 1;
+      if (v->n > 2) v->strides[v->n - 1] = step; /* products read it, be there one pixel alone */
       continue;
     }
     c->copied[i] = true;

@@ -375,9 +375,9 @@ static void test_kernels(void **state) {
       "array<i64: 1, 1024>} : (" PLANE ", tensor<512x1xi32>) -> tensor<512x1024xf32>\n"
       "return %g : tensor<512x1024xf32> }";
   static const char product[] =
-      "func.func @main(%a: tensor<4096x4096xbf16>) -> tensor<4096x4096xbf16> {\n"
-      "%y = stablehlo.dot_general %a, %a, contracting_dims = [1] x [0] : (tensor<4096x4096xbf16>, "
-      "tensor<4096x4096xbf16>) -> tensor<4096x4096xbf16>\nreturn %y : tensor<4096x4096xbf16> }";
+      "func.func @main(%a: tensor<4096x4096xf16>) -> tensor<4096x4096xf16> {\n"
+      "%y = stablehlo.dot_general %a, %a, contracting_dims = [1] x [0] : (tensor<4096x4096xf16>, "
+      "tensor<4096x4096xf16>) -> tensor<4096x4096xf16>\nreturn %y : tensor<4096x4096xf16> }";
   const struct {
     const char *text, *chip;
     int kernels;

@@ -170,7 +170,7 @@ Err *sim_estimate(const Module *m, const Chip *chip, const SimOpts *opts, SimRep
   if (!err && law->tpu) plan_expand(g, law);
   if (!err && !law->tpu && opts->eager) hlo_kept(g);
   int attentions = err ? 0 : attention(g, chip, law, opts->fused_attention);
-  if (!err && !law->tpu) gpu_expand(g, opts);
+  if (!err && !law->tpu) gpu_expand(g, chip, opts);
   if (!err) err = plan_comp(g, g->main, chip, law, opts, arena, NULL, 1, &p);
   if (!err) {
     SimReport *r = *out = ARENA_NEW(arena, SimReport);

@@ -98,12 +98,15 @@ def test_another_batch(programs):
 
 
 def test_eager(programs):
-    """One operation at a time moves more and is hardly faster (XLA's gradients of max pools are scatters); on a TPU there is no such thing."""
+    """One operation at a time moves more and is little faster (XLA's gradients of max pools are scatters), unless XLA widens what the chip has not;
+    on a TPU there is no such thing."""
     program = programs / "davidnet_b128.mlir"
-    a = json.loads(weft("estimate", program, "--chip", "T4", "--json").stdout)
-    b = json.loads(weft("estimate", program, "--chip", "T4", "--json", "--eager").stdout)
+    a = json.loads(weft("estimate", program, "--chip", "A100-80GB", "--json").stdout)
+    b = json.loads(weft("estimate", program, "--chip", "A100-80GB", "--json", "--eager").stdout)
     assert a["flops"] == pytest.approx(b["flops"], rel=0.02)
-    assert b["bytes"] > 1.1 * a["bytes"] and b["time_s"] > 0.93 * a["time_s"] and b["peak_bytes"] >= a["peak_bytes"]
+    assert b["bytes"] > 1.1 * a["bytes"] and b["time_s"] > 0.88 * a["time_s"] and b["peak_bytes"] >= a["peak_bytes"]
+    wide = json.loads(weft("estimate", program, "--chip", "T4", "--json").stdout)
+    assert wide["bytes"] > 1.1 * b["bytes"] and wide["peak_bytes"] > b["peak_bytes"]
     p = weft("estimate", program, "--chip", "tpu-v3", "--eager")
     assert p.returncode == 2 and "GPUs" in p.stderr
 

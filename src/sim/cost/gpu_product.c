@@ -41,15 +41,16 @@ static const Tile tiles[] = {
 
 double gpu_peak(const Chip *c, DType a, int passes, bool *matrix) {
   *matrix = true;
-  double half = chip_num(c, "peak_bf16", chip_num(c, "peak_fp16", 0)),
+  double bf16 = chip_num(c, "peak_bf16", 0), f16 = chip_num(c, "peak_fp16", 0),
          f32 = chip_num(c, "peak_fp32", 1e12);
   double dev = c->devices_per_chip;
-  const char *num = chip_text(c, "numerics");
-  switch (a) {
+  switch (a) { /* types that the chip has not are computed in f32 */
   case DT_BF16:
-    if (num && !strcmp(num, "fp16-tc")) break; /* no bf16 units: computed as f32 */
-    return half > 0 ? half / dev : f32 / dev;
-  case DT_F16: return chip_num(c, "peak_fp16", half > 0 ? half : f32) / dev;
+    if (bf16 <= 0) break;
+    return bf16 / dev;
+  case DT_F16:
+    if (f16 <= 0) break;
+    return f16 / dev;
   case DT_F32:
     /* HIGH is one product of tf32 as well: XLA asks cuBLAS for more at HIGHEST alone */
     if (passes <= 3 && chip_num(c, "peak_tf32", 0) > 0) return chip_num(c, "peak_tf32", f32) / dev;
@@ -61,8 +62,8 @@ double gpu_peak(const Chip *c, DType a, int passes, bool *matrix) {
   case DT_U8: return chip_num(c, "peak_int8", f32) / dev;
   case DT_F8E4M3FN:
   case DT_F8E5M2:
-    if (chip_num(c, "peak_fp8", half) <= 0) break;
-    return chip_num(c, "peak_fp8", half) / dev;
+    if (chip_num(c, "peak_fp8", bf16) <= 0) break;
+    return chip_num(c, "peak_fp8", bf16) / dev;
   default: break;
   }
   *matrix = false;

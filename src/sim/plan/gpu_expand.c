@@ -266,8 +266,9 @@ static void merge_products(Expand *x) {
   }
 }
 
-void gpu_expand(HGraph *g, const SimOpts *opts) {
+void gpu_expand(HGraph *g, const Chip *chip, const SimOpts *opts) {
   int id = 0;
+  if (!opts->eager) gpu_types(g, chip);
   for (HComp *c = g->comps; c; c = c->next) {
     Expand x = {.g = g, .c = c};
     if (!opts->eager) merge_products(&x);

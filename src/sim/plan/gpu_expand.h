@@ -1,4 +1,4 @@
-/* What gpu_expand.c, gpu_convs.c and gpu_sums.c share: programs as GPUs' libraries and XLA take them. */
+/* What gpu_expand.c, gpu_types.c, gpu_convs.c and gpu_sums.c share: programs as GPUs' libraries and XLA take them. */
 #ifndef WEFT_SIM_PLAN_GPU_EXPAND_H
 #define WEFT_SIM_PLAN_GPU_EXPAND_H
 
@@ -14,6 +14,8 @@ typedef struct Expand {
 /* v with its dimensions in that order: one array for all that ask for it. */
 HNode *gpu_transposed(Expand *x, HNode *v, const HNode *n, const int64_t *perm);
 
+/* gpu_types.c: all computing in types that the chip has not, in f32 */
+void gpu_types(HGraph *g, const Chip *chip);
 /* gpu_convs.c: a convolution as cuDNN takes it */
 void gpu_expand_conv(Expand *x, HNode *n);
 /* gpu_sums.c: long sums, and sums of dimensions that lie apart */

@@ -137,7 +137,7 @@ void plan_split_groups(HGraph *g, HNode *n); /* a convolution of few groups, as 
 bool plan_scale_channels(HGraph *g, HNode *n);
 /* plan_expand.c, gpu_expand.c: what the compiler rewrites before it fuses */
 void plan_expand(HGraph *g, const Law *law);
-void gpu_expand(HGraph *g, const SimOpts *opts);
+void gpu_expand(HGraph *g, const Chip *chip, const SimOpts *opts);
 void plan_add_rows_to(HGraph *g,
                       HNode *n); /* sums of rows from nothing, added to an array: to that */
 /* gpu_convs.c: which of cuDNN's functions XLA takes for a convolution */

@@ -125,4 +125,9 @@ bool conv_lanes_run(const ConvShape *s, void *const *data, bool *finite);
 bool conv_amx_fits(const ConvShape *s);
 bool conv_amx_run(const ConvShape *s, void *const *data, bool *finite);
 
+/* Integers that 16 bits hold to those of up to 32, channels last as above; both operands of one size.
+ * `finite` is not touched. */
+bool conv_int_fits(const ConvShape *s);
+bool conv_int_run(const ConvShape *s, void *const *data, bool *finite);
+
 #endif

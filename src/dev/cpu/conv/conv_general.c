@@ -3,10 +3,12 @@
 
 #include <cblas.h>
 
+#include "dev/cpu/kernel/clones.h"
 #include "ir/build.h"
 
-typedef enum Math { MATH_F32, MATH_F64, MATH_C64, MATH_C128, MATH_INT } Math;
-static const size_t math_bytes[] = {4, 8, 8, 16, 8};
+/* Integers: modulo 2^32 where results have no more bits. */
+typedef enum Math { MATH_F32, MATH_F64, MATH_C64, MATH_C128, MATH_INT, MATH_INT32 } Math;
+static const size_t math_bytes[] = {4, 8, 8, 16, 8, 4};
 
 struct ConvGeneral {
   Math math;
@@ -27,7 +29,7 @@ struct ConvGeneral {
 
 static Math math_of(DType l, DType o) {
   if (dtype_is_complex(o)) return o == DT_C64 ? MATH_C64 : MATH_C128;
-  if (!dtype_is_float(o)) return MATH_INT;
+  if (!dtype_is_float(o)) return dtype_bytes(o) <= 4 && o != DT_I1 ? MATH_INT32 : MATH_INT;
   return o == DT_F64 || l == DT_F64 ? MATH_F64 : MATH_F32;
 }
 
@@ -115,6 +117,11 @@ static void load(Math m, DType t, const char *in, int64_t step, int64_t n, void 
   case MATH_INT:
     for (int64_t i = 0; i < n; i++) ((int64_t *)to)[i] = elem_get_i64(t, in + i * b);
     break;
+  case MATH_INT32:
+    if (step == 1 && dtype_bytes(t) == 4) memcpy(to, in, (size_t)n * 4);
+    else
+      for (int64_t i = 0; i < n; i++) ((uint32_t *)to)[i] = (uint32_t)elem_get_i64(t, in + i * b);
+    break;
   default:
     for (int64_t i = 0; i < n; i++)
       memcpy((char *)to + (size_t)i * math_bytes[m], in + i * b, math_bytes[m]);
@@ -139,6 +146,9 @@ static void store(Math m, DType t, const void *from, int64_t n, char *out, int64
       elem_set_i64(t, out + i * b, t == DT_I1 ? v != 0 : v);
     }
     break;
+  case MATH_INT32:
+    for (int64_t i = 0; i < n; i++) elem_set_i64(t, out + i * b, ((const int32_t *)from)[i]);
+    break;
   default:
     for (int64_t i = 0; i < n; i++)
       memcpy(out + i * b, (const char *)from + (size_t)i * math_bytes[m], math_bytes[m]);
@@ -154,6 +164,18 @@ typedef struct Run {
 
 #define ROWS 64
 
+#define INT_PRODUCT(name, T)                                                                 \
+  CLONES static void name(int64_t rows, int64_t k, int64_t channels, const T *x, const T *w, \
+                          T *y) {                                                            \
+    for (int64_t i = 0; i < rows; i++, x += k, y += channels) {                              \
+      memset(y, 0, sizeof *y *(size_t)channels);                                             \
+      for (int64_t p = 0; p < k; p++)                                                        \
+        for (int64_t j = 0; j < channels; j++) y[j] += x[p] * w[p * channels + j];           \
+    }                                                                                        \
+  }
+INT_PRODUCT(product_32, uint32_t)
+INT_PRODUCT(product_64, uint64_t)
+
 static void product(const ConvGeneral *c, int64_t rows, const void *a, const void *b, void *to) {
   static const float one_c[2] = {1, 0}, zero_c[2] = {0, 0};
   static const double one_z[2] = {1, 0}, zero_z[2] = {0, 0};
@@ -168,14 +190,8 @@ static void product(const ConvGeneral *c, int64_t rows, const void *a, const voi
   default: break;
   }
 #undef GEMM
-  for (int64_t i = 0; i < rows; i++) {
-    const int64_t *x = (const int64_t *)a + i * c->k, *w = b;
-    uint64_t *y = (uint64_t *)to + i * c->channels;
-    memset(y, 0, sizeof *y * (size_t)c->channels);
-    for (int64_t p = 0; p < c->k; p++)
-      for (int64_t j = 0; j < c->channels; j++)
-        y[j] += (uint64_t)x[p] * (uint64_t)w[p * c->channels + j];
-  }
+  if (c->math == MATH_INT32) product_32(rows, c->k, c->channels, a, b, to);
+  else product_64(rows, c->k, c->channels, a, b, to);
 }
 
 /* Rows of windows: (group, image, place). */

@@ -1,7 +1,7 @@
 /* Convolutions, by the first way that fits: Winograd's algorithm and those of the table in f32 with
  * channels last, where other orders and narrower floats go through copies; else oneDNN
  * (conv_dnnl.c), whose kernels for AVX-512 come before some of the table; else im2col and a product
- * for any type and form (conv_general.c). bf16 on hosts with instructions for it: by AMX's tiles
+ * for any type and form (conv_general.c). Small integers as products of them (conv_int.c), bf16 on hosts with instructions for it: by AMX's tiles
  * (conv_amx.c), else by oneDNN's kernels for it. */
 #include <pthread.h>
 
@@ -25,6 +25,7 @@ static const Way winograd = {.fits = conv_winograd_fits, .checked = conv_winogra
                  planar = {.fits = conv_planar_fits, .checked = conv_planar_run};
 
 static const Way amx = {.fits = conv_amx_fits, .checked = conv_amx_run};
+static const Way ints = {.fits = conv_int_fits, .checked = conv_int_run};
 static const Way lanes = {.fits = conv_lanes_fits, .checked = conv_lanes_run};
 
 #define FEW_PLACES 800
@@ -146,6 +147,12 @@ static bool by_lanes(Conv *c) {
   return true;
 }
 
+static bool by_ints(Conv *c) {
+  channels_last(c);
+  c->way = &ints;
+  return ints.fits(&c->at);
+}
+
 /* In any order of dimensions: nothing is copied. */
 static bool by_planes(Conv *c) {
   if (!planar.fits(&c->s)) return false;
@@ -236,14 +243,27 @@ typedef enum Sums {
   OWN_SUMS /* of nothing but what a result reads */
 } Sums;
 
+/* Products of bytes of which so many are added up are whole numbers that f32 has, in any order. */
+static bool exact_in_f32(const Op *op) {
+  DType l = op->operands[0]->type->dtype, r = op->operands[1]->type->dtype, o = op_type(op)->dtype;
+  const Type *w = op->operands[1]->type;
+  if (l != r || (l != DT_I8 && l != DT_U8) || !dtype_is_int(o) || dtype_bytes(o) > 4) return false;
+  int64_t most = l == DT_I8 ? 128 * 128 : 255 * 255,
+          of = w->dims[op_int(op, "kernel_output_feature_dimension", 0)];
+  return of && type_count(w) / of * most <= (int64_t)1 << 24;
+}
+
 static Err *make(const Op *op, Sums sums, Conv *c) {
   bool direct = sums != ANY_SUMS;
   DType l = op->operands[0]->type->dtype, r = op->operands[1]->type->dtype, o = op_type(op)->dtype;
-  bool narrow = l != DT_F32 || o != DT_F32;
-  if ((l == DT_F32 || l == DT_BF16 || l == DT_F16) && r == l && (o == l || o == DT_F32) &&
-      conv_shape(op, &c->s)) {
+  bool narrow = l != DT_F32 || o != DT_F32, whole = exact_in_f32(op),
+       floats = (l == DT_F32 || l == DT_BF16 || l == DT_F16) && r == l && (o == l || o == DT_F32);
+  c->merged = 1;
+  if (dtype_is_int(o) && dtype_bytes(l) == dtype_bytes(r) && conv_shape(op, &c->s) && by_ints(c))
+    return NULL;
+  if ((floats || whole) && conv_shape(op, &c->s)) {
     c->wide = narrow;
-    c->merged = 1;
+    direct |= whole;
     Conv swapped = *c;
     if (conv_swapped(&c->s, &swapped.s) && find_way(&swapped, direct, ALL)) {
       *c = swapped;
@@ -267,7 +287,7 @@ static Err *make(const Op *op, Sums sums, Conv *c) {
       *c = turned;
       return NULL;
     }
-    if (l != DT_F16 && c->merged == 1 && sums != OWN_SUMS)
+    if (l != DT_F16 && !whole && c->merged == 1 && sums != OWN_SUMS)
       c->dnnl = conv_dnnl_new(&c->s, c->wide = false);
     if (!c->dnnl && (narrow || c->merged > 1)) c->dnnl = conv_dnnl_new(&c->s, c->wide = true);
     if (c->dnnl) return NULL;
@@ -363,6 +383,7 @@ static Err *make_plain(const Op *op, Conv *c) {
 /* What is not finite could reach results that do not read it: zeros stand between merged groups, and
  * where oneDNN's pairs of bf16 reach beyond a group's channels or a row's places. */
 static bool may_leak(const Conv *c) {
+  if (!dtype_is_float(c->s.t[c->s.result])) return false;
   if (c->merged > 1) return c->s.form != CONV_WEIGHTS;
   if (!c->dnnl || c->wide || c->s.t[X] != DT_BF16) return false;
   const ConvView *w = &c->s.v[W];

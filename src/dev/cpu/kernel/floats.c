@@ -1,5 +1,5 @@
-/* bf16 and f16 to f32 and back, rounded to nearest even: a vector at a time where the host can; floats that
- * are not finite. */
+/* bf16, f16 and bytes to f32 and back, floats rounded to nearest even: a vector at a time where the host can;
+ * floats that are not finite. */
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -53,8 +53,24 @@ CLONES static void to_bf16(const float *in, uint16_t *out, int64_t n) {
   }
 }
 
+#define FROM_BYTES(type) \
+  for (int64_t i = 0; i < n; i++) out[i] = (float)((const type *)in)[i]
+
+CLONES static void from_bytes(bool sign, const void *in, float *out, int64_t n) {
+  if (sign) FROM_BYTES(int8_t);
+  else FROM_BYTES(uint8_t);
+}
+
+CLONES static void to_int32(const float *in, int32_t *out, int64_t n) {
+  for (int64_t i = 0; i < n; i++) out[i] = (int32_t)in[i];
+}
+
 void cpu_to_f32(DType t, const void *in, float *out, int64_t n) {
   const uint16_t *s = in;
+  if (t == DT_I8 || t == DT_U8) {
+    from_bytes(t == DT_I8, in, out, n);
+    return;
+  }
   if (t == DT_BF16) {
     from_bf16(s, out, n);
     return;
@@ -65,6 +81,13 @@ void cpu_to_f32(DType t, const void *in, float *out, int64_t n) {
 
 void cpu_from_f32(DType t, const float *in, void *out, int64_t n) {
   uint16_t *d = out;
+  if (dtype_is_int(t)) {
+    if (dtype_bytes(t) == 4) to_int32(in, out, n);
+    else
+      for (int64_t i = 0; i < n; i++)
+        elem_set_i64(t, (char *)out + i * dtype_bytes(t), (int64_t)in[i]);
+    return;
+  }
   if (t == DT_BF16) {
     to_bf16(in, d, n);
     return;
@@ -80,12 +103,12 @@ typedef struct Cast {
 
 static void widen(void *arg, int64_t begin, int64_t end) {
   const Cast *c = arg;
-  cpu_to_f32(c->t, c->narrow + 2 * begin, c->wide + begin, end - begin);
+  cpu_to_f32(c->t, c->narrow + dtype_bytes(c->t) * begin, c->wide + begin, end - begin);
 }
 
 static void narrow(void *arg, int64_t begin, int64_t end) {
   const Cast *c = arg;
-  cpu_from_f32(c->t, c->wide + begin, c->narrow + 2 * begin, end - begin);
+  cpu_from_f32(c->t, c->wide + begin, c->narrow + dtype_bytes(c->t) * begin, end - begin);
 }
 
 void cpu_widen(DType t, const void *in, float *out, int64_t n) {

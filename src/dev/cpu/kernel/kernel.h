@@ -107,7 +107,8 @@ void cpu_permute(size_t bytes, int rank, const int64_t *dims, const int64_t *str
 void cpu_copy_rows(int64_t bytes, int64_t n, const char *in, int64_t in_step, char *out,
                    int64_t out_step);
 
-/* Conversion of n elements: bf16 or f16 to f32 and back (rounded to nearest even). Serial. */
+/* Conversion of n elements: bf16, f16 or bytes to f32, and back to those floats (rounded to nearest even) or,
+ * of whole numbers, integers of up to 32 bits. Serial. */
 void cpu_to_f32(DType t, const void *in, float *out, int64_t n);
 void cpu_from_f32(DType t, const float *in, void *out, int64_t n);
 /* The same on the pool. */

@@ -114,14 +114,14 @@ static void partial_size(Code *c, const Block *b) {
   }
 }
 
-/* The memory that loops of one function work on. */
-static void loop_places(Code *c, const Block *b) {
+void code_loop_places(Code *c, const Block *b, const Made *m) {
   for (int i = 0; i < b->n; i++) {
     const Step *s = &b->steps[i];
     StepCode *k = &c->steps[s->id];
-    if (s->kind == STEP_WHILE && k->fused.run && !k->places)
+    bool whole = m ? m->fused[s->id].run : k->fused.run;
+    if (s->kind == STEP_WHILE && whole && !k->places)
       k->n_places = cycle_places(c->plan, s, &k->places);
-    for (int j = 0; j < s->n_blocks; j++) loop_places(c, &s->blocks[j]);
+    for (int j = 0; j < s->n_blocks; j++) code_loop_places(c, &s->blocks[j], m);
   }
 }
 
@@ -153,12 +153,12 @@ void code_take(Code *c, Made *m) {
   made_free(m);
   c->partial_bytes = 0;
   partial_size(c, &c->plan->body);
-  loop_places(c, &c->plan->body);
+  code_loop_places(c, &c->plan->body, NULL);
 }
 
 static void ready(Code *c) {
   partial_size(c, &c->plan->body);
-  loop_places(c, &c->plan->body);
+  code_loop_places(c, &c->plan->body, NULL);
   if (cpu_verbosity()) verbose_open(c);
 }
 
@@ -227,7 +227,8 @@ static void wire_kernels(Wire *w, Code *c, const Block *b) {
 }
 
 bool code_save(Code *c, Buf *out) {
-  if (c->late) return false; /* made again as fast as read */
+  bool began_as_strips = c->late || (kernels_count(c->kernels) && !c->bytes.n);
+  if (began_as_strips) return false; /* made again as fast as read */
   Wire w = {.out = out};
   Str bytes = {c->bytes.p, c->bytes.n};
   int n = (int)bytes.n;

@@ -17,13 +17,21 @@ typedef struct StepCode { /* by Step.id */
   void *state;
   FusedCode fused;         /* of a loop: all of it, when it has one (cycle.h) */
   const FusedCode *better; /* generated meanwhile; NULL */
-  int *places;             /* its bufs */
+  double turn_s,
+      over_s; /* of a loop of unknown turns that began as strips (late.c): what one takes as code, and more than it */
+  int *places; /* its bufs */
   int n_places;
   unsigned fixed;        /* operands from outside the loop; 0 when the kernel does not care */
   size_t keep_bytes;     /* for what the kernel keeps of them */
   double seconds, first; /* spent so far, the first run's share: for reports */
   int64_t runs;
 } StepCode;
+
+/* What the step runs from now on. */
+static inline const FusedCode *code_now(const StepCode *step) {
+  const FusedCode *b = __atomic_load_n(&step->better, __ATOMIC_ACQUIRE);
+  return b ? b : &step->fused;
+}
 
 typedef struct RunMem RunMem;
 struct RunMem { /* memory of one run at a time; kept for the next */
@@ -85,12 +93,17 @@ typedef struct Made { /* generated code */
 /* bytes: of the kernels, to be kept; NULL. alone: on this thread only */
 Err *code_generate(const Code *c, bool alone, Made *out, Buf *bytes);
 void code_take(Code *c, Made *m); /* nothing runs */
+/* Finds the memory that loops of one function work on. m: not taken yet; NULL: taken */
+void code_loop_places(Code *c, const Block *b, const Made *m);
 void made_free(Made *m);
 bool code_takes_much(const Code *c); /* memory, so that LLVM's is wanted back */
 /* late.c: all fusions as strips, if that is worth while. false: their code is wanted now */
 bool late_start(Code *c);
 void late_before_run(Code *c); /* with the lock held */
-void late_free(Late *l);       /* waits for code under way; NULL is fine */
+/* Before a turn of a loop of unknown turns, with c->late: is the code there? */
+bool late_turn(Code *c, const StepCode *loop);
+bool late_is_done(const Code *c); /* what was generated meanwhile is there */
+void late_free(Late *l);          /* waits for code under way; NULL is fine */
 /* exec.c */
 typedef struct Trace Trace;
 /* trace: gets every step that ran; NULL: nobody asks */

@@ -141,11 +141,6 @@ static void **bind(Exec *x, const Step *s, int process) {
   return b->bufs;
 }
 
-static const FusedCode *code_now(const StepCode *step) {
-  const FusedCode *b = __atomic_load_n(&step->better, __ATOMIC_ACQUIRE);
-  return b ? b : &step->fused;
-}
-
 static void run_fused(Exec *x, const Step *s, const StepCode *step, int process) {
   const FusedCode *k = code_now(step);
   FusedTask t = {step, k, false, bind(x, s, process)};
@@ -309,25 +304,44 @@ static void run_cycle(Exec *x, const Step *s, const StepCode *k) {
     if (!b->bufs) b->bufs = xmalloc(sizeof(void *) * (size_t)(k->n_places + 1));
     for (int i = 0; i < k->n_places; i++) b->bufs[i] = at(x, k->places[i], 0);
   }
-  k->fused.run(b->bufs, 0, k->fused.outer, k->fused.self);
+  const FusedCode *all = code_now(k);
+  all->run(b->bufs, 0, all->outer, all->self);
+}
+
+/* A loop of unknown turns goes on with generated code that came meanwhile, if that is one function,
+ * or takes it up in its blocks. */
+static Err *run_turns(Exec *x, const Step *s, const StepCode *k) {
+  const Tape *condition = tape_for(x, s, 0), *body = tape_for(x, s, 1);
+  const uint8_t *more = at(x, s->pred, 0);
+  for (bool asks = x->c->late;;) {
+    if (asks && late_turn(x->c, k)) {
+      if (code_now(k)->run) {
+        run_cycle(x, s, k);
+        return NULL;
+      }
+      asks = false;
+      condition = tape_for(x, s, 0);
+      body = tape_for(x, s, 1);
+    }
+    TRY(run_region(x, s, 0, condition));
+    if (!*more) return NULL;
+    TRY(run_region(x, s, 1, body));
+  }
 }
 
 static Err *run_while(Exec *x, const Step *s) {
   const StepCode *k = &x->c->steps[s->id];
-  if (k->fused.run) {
+  if (code_now(k)->run) {
     run_cycle(x, s, k);
     return NULL;
   }
   int64_t outer = x->loop;
   x->loop = ++x->mem->loops;
-  const Tape *condition = tape_for(x, s, 0), *body = tape_for(x, s, 1);
-  const uint8_t *more = s->trips < 0 ? at(x, s->pred, 0) : NULL;
-  for (int64_t i = 0; s->trips < 0 || i < s->trips; i++) {
-    if (s->trips < 0) {
-      TRY(run_region(x, s, 0, condition));
-      if (!*more) break;
-    }
-    TRY(run_region(x, s, 1, body));
+  if (s->trips < 0) {
+    TRY(run_turns(x, s, k));
+  } else {
+    const Tape *body = tape_for(x, s, 1);
+    for (int64_t i = 0; i < s->trips; i++) TRY(run_region(x, s, 1, body));
   }
   x->loop = outer;
   return NULL;

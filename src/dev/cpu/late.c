@@ -2,8 +2,9 @@
  * that runs again gets its code before its second run, if strips take much longer; if not, what they
  * cost more is added up from run to run, and when that comes to a part of what the code takes, a thread
  * beside the runs makes it. So it does in a first run that is long, which goes on with the code from its
- * next task and ends about as soon as one that waited for it. A program with loops that nobody knows the
- * turns of, with much code, or with shapes that strips are bad at has its code at once. */
+ * next task and ends about as soon as one that waited for it. What loops that nobody knows the turns of cost
+ * more is added up from turn to turn, and they go on with the code from their next turn. A program with
+ * such loops inside of others, with much code, or with shapes that strips are bad at has its code at once. */
 #include "dev/cpu/cpu_priv.h"
 
 #include <signal.h>
@@ -26,7 +27,8 @@ struct Late {
   int nodes;
   bool always;           /* strips whatever they cost */
   double code_s;         /* a run of generated code */
-  double run_s, spent_s; /* what a run takes longer, and all have */
+  double run_s;          /* what a run takes longer; of loops of unknown turns, one */
+  double spent_s, all_s; /* what all runs took longer, and would have taken */
   int64_t runs;
   Code *code;
   pthread_t thread;
@@ -50,19 +52,38 @@ static bool add_fusion(Code *c, Late *l, const Step *s, double times) {
   return l->nodes <= MOST_NODES || l->always;
 }
 
-/* times: a run does the block */
-static bool add_block(Code *c, Late *l, const Block *b, double times) {
+static bool add_block(Code *c, Late *l, const Block *b, double times, bool looped);
+
+static bool add_turns(Code *c, Late *l, const Step *s, double times) {
+  double turns = times * (double)MAX(s->trips, 1);
+  bool counted = s->trips >= 0; /* the condition is not asked */
+  return add_block(c, l, &s->blocks[0], counted ? 0 : turns, true) &&
+         add_block(c, l, &s->blocks[1], turns, true);
+}
+
+/* In other loops they might turn for ever before these change to their code. */
+static bool add_unknown_turns(Code *c, Late *l, const Step *s, bool looped) {
+  if (looped && !l->always) return false;
+  double run_s = l->run_s, code_s = l->code_s;
+  bool ok = add_turns(c, l, s, 1);
+  StepCode *k = &c->steps[s->id];
+  k->over_s = l->run_s - run_s;
+  k->turn_s = l->code_s - code_s;
+  return ok;
+}
+
+/* times: a run does the block; looped: in a loop */
+static bool add_block(Code *c, Late *l, const Block *b, double times, bool looped) {
   for (int i = 0; i < b->n; i++) {
     const Step *s = &b->steps[i];
-    bool loop = s->kind == STEP_WHILE;
-    if (loop && s->trips < 0 && !l->always) return false;
-    if (times != 1) l->run_s += times * STEP_S;
-    if (s->kind == STEP_FUSED && !add_fusion(c, l, s, times)) return false;
-    double turns = loop ? times * MAX(s->trips, 1) : times;
-    for (int k = 0; k < s->n_blocks; k++) {
-      bool counted = loop && k == 0 && s->trips >= 0; /* the condition is not asked */
-      if (!add_block(c, l, &s->blocks[k], counted ? 0 : turns)) return false;
-    }
+    bool ok = true;
+    if (looped) l->run_s += times * STEP_S;
+    if (s->kind == STEP_FUSED) ok = add_fusion(c, l, s, times);
+    if (s->kind == STEP_WHILE)
+      ok = s->trips < 0 ? add_unknown_turns(c, l, s, looped) : add_turns(c, l, s, times);
+    for (int k = 0; k < s->n_blocks && ok && s->kind != STEP_WHILE; k++)
+      ok = add_block(c, l, &s->blocks[k], times, looped);
+    if (!ok) return false;
   }
   return true;
 }
@@ -141,7 +162,7 @@ bool late_start(Code *c) {
   Late *l = xcalloc(1, sizeof *l);
   l->always = want && !strcmp(want, "always");
   l->code = c;
-  bool ok = add_block(c, l, &c->plan->body, 1);
+  bool ok = add_block(c, l, &c->plan->body, 1, false);
   double most = MAX(compile_s(l), MOST_EXCESS * l->code_s);
   ok = ok && (l->always || l->run_s <= most);
   if (ok && l->strips.n) {
@@ -167,6 +188,7 @@ static void *make(void *arg) {
   Err *e = wanted ? code_generate(c, true, &l->made, NULL) : NULL;
   if (wanted && code_takes_much(c)) jit_library_rests(); /* the run has its memory already */
   pthread_mutex_unlock(&one_at_a_time);
+  if (wanted && !e) code_loop_places(c, &c->plan->body, &l->made);
   for (int i = 0; i < c->plan->n_steps && wanted && !e; i++) {
     StepCode *s = &c->steps[i];
     const FusedCode *f = &l->made.fused[i];
@@ -220,20 +242,49 @@ static void generate_now(Code *c, Late *l) {
   err_free(e);
 }
 
+/* Mean costs of the runs before: not to be borne again. */
+static bool was_dear(const Late *l) {
+  return l->spent_s > MAX(DEAR_S * (double)l->runs, DEAR * l->all_s);
+}
+
+static void start_if_due(Late *l) {
+  if (!l->started && l->spent_s > DUE * compile_s(l)) start_thread(l);
+}
+
 void late_before_run(Code *c) {
   Late *l = c->late;
   if (l->always) return;
-  bool wait = l->runs++ > 0 && l->run_s > MAX(DEAR_S, DEAR * l->code_s);
+  bool wait = l->runs > 0 && was_dear(l);
+  l->runs++;
   l->spent_s += l->run_s;
+  l->all_s += l->code_s;
   if (wait && !l->started && !c->running) {
     generate_now(c, l);
     return;
   }
-  if (!l->started && (wait || l->spent_s > DUE * compile_s(l))) start_thread(l);
+  if (wait && !l->started) start_thread(l);
+  else start_if_due(l);
   if (!l->started || c->running) return;
-  if (!wait && !__atomic_load_n(&l->done, __ATOMIC_ACQUIRE)) return;
+  if (!wait && !late_is_done(c)) return;
   pthread_join(l->thread, NULL);
   l->started = false;
   if (l->done) take(c, l, &l->made);
   else l->always = true;
+}
+
+bool late_is_done(const Code *c) {
+  return c->late && __atomic_load_n(&c->late->done, __ATOMIC_ACQUIRE);
+}
+
+bool late_turn(Code *c, const StepCode *loop) {
+  if (late_is_done(c)) return true;
+  Late *l = c->late;
+  pthread_mutex_lock(&c->lock);
+  if (!l->always) {
+    l->spent_s += loop->over_s;
+    l->all_s += loop->turn_s;
+    start_if_due(l);
+  }
+  pthread_mutex_unlock(&c->lock);
+  return false;
 }

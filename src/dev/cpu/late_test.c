@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include <cmocka.h>
 #include <pthread.h>
@@ -57,6 +58,23 @@ static const char loop[] =
     "    stablehlo.return %j, %u, %w : tensor<i32>, tensor<1x24xf32>, tensor<60x24xf32>\n"
     "  }\n"
     "  return %r#2 : tensor<60x24xf32>\n}\n";
+
+/* Loops until a number is reached, as one function or, with a product in it, step by step. */
+#define UNTIL(more, steps)                                                             \
+  "func.func @main(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {\n"                        \
+  "  %z = stablehlo.constant dense<0> : tensor<i32>\n"                                 \
+  "  %r:2 = stablehlo.while(%i = %z, %h = %x) : tensor<i32>, tensor<4x4xf32>\n"        \
+  "   cond {\n"                                                                        \
+  "    %n = stablehlo.constant dense<" more "> : tensor<i32>\n"                        \
+  "    %p = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>\n" \
+  "    stablehlo.return %p : tensor<i1>\n"                                             \
+  "  } do {\n"                                                                         \
+  "    %one = stablehlo.constant dense<3> : tensor<i32>\n" steps                       \
+  "    %j = stablehlo.xor %i, %one : tensor<i32>\n"                                    \
+  "    %k = stablehlo.add %j, %one : tensor<i32>\n"                                    \
+  "    stablehlo.return %k, %u : tensor<i32>, tensor<4x4xf32>\n"                       \
+  "  }\n"                                                                              \
+  "  return %r#1 : tensor<4x4xf32>\n}\n"
 
 typedef struct Run {
   Dev *dev;
@@ -131,6 +149,31 @@ static void test_loop(void **state) {
   check(loop, test_numbers(DT_F32, 2, (int64_t[]){60, 24}));
 }
 
+#define SUBTRACT "    %u = stablehlo.subtract %x, %h : tensor<4x4xf32>\n"
+static const char until[] = UNTIL("800000", SUBTRACT);
+static const char long_until[] = UNTIL("24000000", SUBTRACT);
+static const char dot_until[] =
+    UNTIL("20000", "    %d = stablehlo.dot_general %h, %x, contracting_dims = [1] x [0] : "
+                   "(tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>\n"
+                   "    %u = stablehlo.tanh %d : tensor<4x4xf32>\n");
+
+/* The first run of six million turns does not go to its end as strips, which take 1.5 s. */
+static void test_until(void **state) {
+  (void)state;
+  Tensor *x = test_numbers(DT_F32, 2, (int64_t[]){4, 4});
+  setenv("WEFT_STRIPS", "off", 1);
+  Tensor *want = answer_of(long_until, x);
+  unsetenv("WEFT_STRIPS");
+  clock_t from = clock();
+  Run r = start(long_until, x, want, 1);
+  assert_null(runs(&r));
+  assert_true(clock() - from < CLOCKS_PER_SEC / 2);
+  end(&r);
+  tensor_release(want);
+  check(until, x);
+  check(dot_until, test_numbers(DT_F32, 2, (int64_t[]){4, 4}));
+}
+
 static void *forever(void *arg) {
   const Run *r = arg;
   for (;;) {
@@ -183,6 +226,7 @@ static void test_exit(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_exit), /* before LLVM is used here */
-                                     cmocka_unit_test(test_late), cmocka_unit_test(test_loop)};
+                                     cmocka_unit_test(test_late), cmocka_unit_test(test_loop),
+                                     cmocka_unit_test(test_until)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

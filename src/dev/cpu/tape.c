@@ -39,7 +39,8 @@ typedef struct Entry {
 } Entry;
 
 struct Tape {
-  int64_t run; /* whose addresses these are */
+  int64_t run;    /* whose addresses these are */
+  bool late_code; /* of code that was generated during a run */
   VEC(Entry) entries;
   VEC(Window *) windows;
   int n_windows; /* in use */
@@ -151,10 +152,11 @@ static bool add_window(Tape *t, const Code *c, const RunMem *m, const Step *s) {
 
 static void add_step(Tape *t, const Code *c, const RunMem *m, const Step *s) {
   const StepCode *k = &c->steps[s->id];
-  if (s->kind == STEP_FUSED && is_serial(&k->fused)) {
+  const FusedCode *f = code_now(k);
+  if (s->kind == STEP_FUSED && is_serial(f)) {
     void **bufs = bind(t, m, s);
-    add_call(t, k->fused.run, k->fused.self, k->fused.outer, bufs);
-    add_call(t, k->fused.finish, k->fused.self, k->fused.finish_outer, bufs);
+    add_call(t, f->run, f->self, f->outer, bufs);
+    add_call(t, f->finish, f->self, f->finish_outer, bufs);
   } else if (s->kind == STEP_OP && add_window(t, c, m, s)) {
     return;
   } else if (s->kind == STEP_OP && !k->keep_bytes) {
@@ -236,13 +238,15 @@ Tape *tape_of(const Code *c, RunMem *m, const Step *s, int block) {
   }
   const Block *b = &s->blocks[block];
   Tape *t = all->of[block];
-  if (t && t->run == m->runs) return t;
+  bool late_code = late_is_done(c);
+  if (t && t->run == m->runs && t->late_code == late_code) return t;
   if (!t) {
     t = all->of[block] = xcalloc(1, sizeof *t);
     t->bufs = xcalloc((size_t)most_bufs(b) + 1, sizeof *t->bufs);
     t->places = xcalloc((size_t)most_bufs(b) + 1, sizeof *t->places);
   }
   t->run = m->runs;
+  t->late_code = late_code;
   t->entries.n = t->n_bufs = t->n_windows = 0;
   for (int i = 0; i < b->n; i++) add_step(t, c, m, &b->steps[i]);
   find_patches(t, m);

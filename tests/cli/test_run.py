@@ -1,13 +1,16 @@
 """`weft run` as a user meets it: files in and out, messages, exit status; the same programs on XLA's CPU plugin."""
 import importlib.util
+import os
 import pathlib
+import shutil
+import subprocess
 import sys
 
 import numpy as np
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
-from conftest import BUILD, CORPUS, assert_golden, manifest, weft  # noqa: E402
+from conftest import BUILD, CORPUS, ROOT, assert_golden, manifest, weft  # noqa: E402
 
 RUNNABLE = [e for e in manifest() if not e.get("decode_only")]
 # a slice through the categories: the whole corpus runs in the C tests
@@ -166,3 +169,16 @@ def test_print_reads_back(tmp_path):
     assert r.returncode == 0
     again = weft("run", write(tmp_path / "again.mlir", r.stdout), "--print")
     assert again.stdout == r.stdout
+
+
+def test_installed_elsewhere_than_configured(tmp_path):
+    """`make install PREFIX=...`, then the first line of examples/run.c."""
+    if not all(map(shutil.which, ("cmake", "cc", "pkg-config"))):
+        pytest.skip("needs cmake, cc and pkg-config")
+    there, program = tmp_path / "there", tmp_path / "run"
+    subprocess.run(["cmake", "--install", BUILD, "--prefix", there], check=True, capture_output=True)
+    env = dict(os.environ, PKG_CONFIG_PATH=str(there / "lib/pkgconfig"), LD_LIBRARY_PATH=str(there / "lib"))
+    flags = subprocess.run(["pkg-config", "--cflags", "--libs", "weft"], check=True, env=env, capture_output=True, text=True)
+    subprocess.run(["cc", ROOT / "examples/run.c", *flags.stdout.split(), "-o", program], check=True)
+    r = subprocess.run([program, "tpu-v5litepod-1"], env=env, capture_output=True, text=True)
+    assert r.stdout == "on TPU v5e: 4 5 10 11\n", r.stderr

@@ -322,6 +322,31 @@ static bool joins_features(const Kernel *k) {
   return n && n->kind == H_CONCAT && n->index == n->rank - 1;
 }
 
+/* Does it do nothing but add up columns? */
+static bool sums_columns(const Kernel *k) {
+  for (int i = 0; i < k->roots.n; i++) {
+    const HNode *n = k->roots.v[i];
+    if (n->kind == H_EWISE && n->op == OP_CONVERT) continue; /* what it sums up, rounded */
+    if (n->kind != H_REDUCE || n->dims[n->n_dims - 1] == n->in[0]->rank - 1) return false;
+  }
+  return k->reduce && !k->conv && !k->dead && loops_over(k);
+}
+
+/* The sum of columns that reads the array that kernel `at` widens, and neither needs the other; -1: none. */
+static int sum_beside(const Plan *p, int at, Seen *seen) {
+  const Kernel *k = p->kernels.v[at];
+  if (k->dead || !only_widens(k) || k->reads.n != 1) return -1;
+  for (int i = 0; i < p->kernels.n; i++) {
+    const Kernel *o = p->kernels.v[i];
+    if (!sums_columns(o) || domain(o) != domain(k)) continue;
+    for (int r = 0; r < o->reads.n; r++)
+      if (o->reads.v[r] == k->reads.v[0] && !depends(p, i, at, false, seen) &&
+          !depends(p, at, i, false, seen))
+        return i;
+  }
+  return -1;
+}
+
 /* The kernel that makes a full-size input of kernel `at` and can make its results as well, the last of
  * several; -1: none. `loops`: of two loops without a sum or a product, else of others. */
 static int maker_to_join(Plan *p, int at, bool loops, Seen *seen) {
@@ -364,12 +389,24 @@ static int maker_to_join(Plan *p, int at, bool loops, Seen *seen) {
 
 #define MOST_READS 16
 
-/* Loops and reductions join what makes their input; what was merged may join another maker. */
-static void join_makers(Plan *p, Seen *seen, int *stamp, int *mark) {
-  int n = p->kernels.n;
-  for (int at = 0; at < n; at++)
+/* Loops and reductions join what makes their input; what was merged may join another maker. What only widens its
+ * input waits where siblings are merged first, not what saves most cycles. */
+static void join_makers(Plan *p, bool widening, Seen *seen, int *stamp, int *mark) {
+  bool waits = p->law->tpu && !p->law->weighs && !widening;
+  for (int at = 0; at < p->kernels.n; at++) {
+    if (waits && only_widens(p->kernels.v[at])) continue;
     for (int i = at, m; (m = maker_to_join(p, i, false, seen)) >= 0; i = m)
       merge_into(p, m, i, stamp, mark);
+  }
+}
+
+/* It goes with a sum, if the sums that were merged meanwhile do not come between, else with its maker. */
+static void join_widening(Plan *p, Seen *seen, int *stamp, int *mark) {
+  for (int at = 0; at < p->kernels.n && !p->law->weighs; at++) {
+    int sum = sum_beside(p, at, seen);
+    if (sum >= 0) merge_into(p, MIN(at, sum), MAX(at, sum), stamp, mark);
+  }
+  join_makers(p, true, seen, stamp, mark);
 }
 
 /* On TPUs a loop that has one result joins the last of its readers that it can, the others read that. */
@@ -546,8 +583,9 @@ void plan_kernels(Plan *p) {
   for (int i = 0; i < p->kernels.n; i++) gather(p, p->kernels.v[i], ++stamp, mark);
   Seen seen = {xcalloc((size_t)p->kernels.n + 1, sizeof(int)), 0};
   join_attention(p, &seen, &stamp, mark);
-  join_makers(p, &seen, &stamp, mark);
+  join_makers(p, false, &seen, &stamp, mark);
   if (p->law->tpu) join_siblings(p, true, &seen, &stamp, mark);
+  if (p->law->tpu) join_widening(p, &seen, &stamp, mark);
   join_loops(p, &seen, &stamp, mark);
   bool eager = p->opts->eager && !p->law->tpu;
   for (int i = 0; i < p->kernels.n && eager; i++) join_row_sums(p, i, &seen, &stamp, mark);

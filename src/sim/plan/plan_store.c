@@ -236,6 +236,24 @@ static bool turned_by_product(const Law *law, const HNode *n) {
   return false;
 }
 
+static int64_t in_eights(int64_t rows) { return (rows + 7) / 8 * 8; }
+
+/* Does a product whose result is turned, so that its operands change places, meet it with what a loop wrote
+ * round by round? Rows of the array lie by the last of its two sides if that pads no more than the
+ * first, and rounds have to be turned then, inside the product, which does not make the other operand as well. */
+static bool meets_rounds(const HNode *n) {
+  if (n->rank != 3 || in_eights(n->d[1]) * n->d[0] > in_eights(n->d[0]) * n->d[1]) return false;
+  for (int i = 0; i < n->n_users; i++) {
+    const HNode *u = n->users[i];
+    if (u->kind != H_CONV || u->conv->is_conv || u->n_in < 2 || u->n_users != 1) continue;
+    const HNode *x = u->in[u->in[0] == n];
+    if (x->kind == H_TRANSPOSE && x->in[0]->kind == H_GET && x->in[0]->in[0]->kind == H_WHILE &&
+        u->users[0]->kind == H_TRANSPOSE)
+      return true;
+  }
+  return false;
+}
+
 static bool worth_storing(const Law *law, const HNode *n, const unsigned char *claimed) {
   double limit = law->repeat;
   bool summed = false;
@@ -260,6 +278,7 @@ static bool worth_storing(const Law *law, const HNode *n, const unsigned char *c
     limit = MIN(limit, (readers + 1.0) / (readers - 1) + (readers > 2 ? 1e-6 : 0));
     limit = MIN(limit, batch_in_lanes(law, n));
     if (turned_by_product(law, n)) return true;
+    if (sum && hlo_bits(n->dt) == 16 && meets_rounds(n)) return true;
   }
   if (vpu_weight(n) >= 30 || n->op == OP_ATAN2 || n->op == OP_POWER || n->op == OP_CBRT)
     return true; /* a sine or the like */

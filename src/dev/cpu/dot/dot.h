@@ -43,6 +43,12 @@ typedef struct Small { /* products that are read where they are: */
   SmallRows rows[2];   /* of all but the last one, of the last one */
 } Small;
 
+typedef struct Blocks {     /* products whose rows are packed block by block: */
+  int64_t kc;               /* block of k */
+  int64_t panels, columns;  /* panels of rows, of columns: */
+  int64_t tiles_m, tiles_n; /* divided among so many tiles, a task each */
+} Blocks;
+
 typedef struct Dot {
   DType in, rhs_in, out, math; /* in: of the lhs */
   int n_batch;
@@ -54,6 +60,7 @@ typedef struct Dot {
   Few few;
   Small small;
   Amx amx;
+  Blocks blocks;
   Gemm gemm, kept[2]; /* kept: with the lhs, the rhs packed ahead */
 } Dot;
 
@@ -117,6 +124,10 @@ Err *dot_runs_run(void *state, const Op *op, void *const *in, void *const *out);
 size_t dot_runs_keep_bytes(void *state, unsigned fixed);
 Err *dot_runs_run_kept(void *state, const Op *op, void *const *in, void *const *out, unsigned fixed,
                        void *kept, bool fresh);
+
+/* f32 with many rows and columns, on big cores; false: not for this one. */
+bool dot_blocks_plan(Dot *d);
+Err *dot_blocks_run(void *state, const Op *op, void *const *in, void *const *out);
 
 /* f32 with few results of many terms; false: not for this one. */
 bool dot_long_plan(Dot *d);

@@ -282,11 +282,11 @@ int64_t gemm_scratch_floats(const Gemm *g) {
 
 /* ---- multiplying ---- */
 
-/* One panel of a times one of b. c_row: of `c`, whose element (0, 0) is theirs. */
-static void multiply(const Gemm *g, int64_t rows, int64_t columns, int64_t k, const float *a,
-                     const float *b, float *c, int64_t c_row, bool add, GemmComing *next) {
-  int64_t lanes = g->kern->lanes, width = width_of(g, columns);
-  GemmKernelFn fn = g->kern->fn[rows - 1][width / lanes - 1];
+void gemm_multiply(const GemmKernels *kern, int64_t rows, int64_t columns, int64_t k,
+                   const float *a, const float *b, float *c, int64_t c_row, bool add,
+                   GemmComing *next) {
+  int64_t lanes = kern->lanes, width = columns > lanes ? 2 * lanes : lanes;
+  GemmKernelFn fn = kern->fn[rows - 1][width / lanes - 1];
   if (columns == width) {
     fn(k, a, b, c, c_row, add, next);
     return;
@@ -336,7 +336,7 @@ static void pair(const Gemm *g, const Tile *t, int64_t row, int64_t rows, int64_
   float *c = t->passing ? t->c : t->c + i * t->c_row + (j - t->j0);
   if (taken)
     kern->take[rows - 1](t->k, a, taken->from, taken->far, taken->panel, c, t->c_row, t->add, next);
-  else multiply(g, rows, columns, t->k, a, b, c, t->c_row, t->add, next);
+  else gemm_multiply(kern, rows, columns, t->k, a, b, c, t->c_row, t->add, next);
   if (!t->narrow) return;
   if (kern->narrow && g->t.c == DT_BF16)
     kern->narrow(c, t->c_row, rows, columns, (uint16_t *)out, t->narrow_row);

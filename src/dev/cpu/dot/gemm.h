@@ -182,6 +182,12 @@ void gemm_tile(const Gemm *g, const GemmArgs *x, const float *ahead, const float
  * not filled yet. false: no memory. */
 bool gemm_run(const Gemm *g, const GemmArgs *x, float *kept, bool fresh);
 
+/* A packed panel of `rows` rows times one of columns (one or two vectors of them, filled up with zeros),
+ * of k; c_row: of `c`, whose element (0, 0) is theirs. */
+void gemm_multiply(const GemmKernels *kern, int64_t rows, int64_t columns, int64_t k,
+                   const float *a, const float *b, float *c, int64_t c_row, bool add,
+                   GemmComing *next);
+
 /* A product whose k is much longer than its sides, in f32 (gemm_long.c). */
 typedef struct GemmLong {
   int64_t m, n, k;
@@ -200,6 +206,9 @@ bool gemm_long_run(const GemmLong *g); /* false: no memory */
  * Nothing beyond the last panel is written. */
 void gemm_pack(DType t, const void *in, int64_t step, int64_t k_step, int w, int width, int64_t k,
                int64_t panels, int64_t panel_step, float *out);
+/* The same of f32, k_step 1, on hosts with AVX-512; w > width - 16. */
+void gemm_turn(const float *in, int64_t step, int w, int width, int64_t k, int64_t panels,
+               int64_t panel_step, float *out);
 /* out[rows][columns] in bf16 or f16 from c, rounded to nearest even; rows c_row and out_row apart. */
 void gemm_narrow(DType t, const float *c, int64_t c_row, int64_t rows, int64_t columns, void *out,
                  int64_t out_row);

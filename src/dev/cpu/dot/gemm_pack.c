@@ -24,6 +24,7 @@ GemmComing gemm_coming(DType t, const void *p, int64_t count, int64_t step, int6
 
 #define FN __attribute__((target("avx2,fma,f16c")))
 #define ROWS_AHEAD 12 /* are asked for */
+#define TURNED 16     /* rows that gemm_turn begins to fill with zeros */
 #define MAX_WIDTH 64  /* of a panel */
 #define INLINE FN static inline __attribute__((always_inline))
 
@@ -156,8 +157,9 @@ INLINE void pack(DType t, const char *in, int64_t step, int64_t k_step, int w, i
       for (int64_t p0 = 0; p0 < fit; p0 += 16)
         for (int i = (width - 1) & ~7; i >= 0; i -= 8) {
           const char *after = in + (q + 1) * next + i * step + p0 * e;
+          if (q + 1 < panels)
 #pragma GCC unroll 8
-          for (int r = 0; r < 8; r++) __builtin_prefetch(after + r * step); /* the next panel's */
+            for (int r = 0; r < 8; r++) __builtin_prefetch(after + r * step);
           for (int64_t p = p0; p < MIN(p0 + 16, fit); p += 8) {
             const char *s = in + q * next + i * step + p * e;
             float *o = out + q * panel_step + p * width + i;
@@ -179,6 +181,12 @@ INLINE void pack(DType t, const char *in, int64_t step, int64_t k_step, int w, i
 
 FN void gemm_pack(DType t, const void *in, int64_t step, int64_t k_step, int w, int width,
                   int64_t k, int64_t panels, int64_t panel_step, float *out) {
+#ifndef WEFT_EMULATE_AVX512
+  if (t == DT_F32 && k_step == 1 && step != 1 && cpu_big_core() && w > width - TURNED) {
+    gemm_turn(in, step, w, width, k, panels, panel_step, out);
+    return;
+  }
+#endif
   if (t == DT_F32) pack(DT_F32, in, 4 * step, 4 * k_step, w, width, k, panels, panel_step, out);
   else if (t == DT_F16)
     pack(DT_F16, in, 2 * step, 2 * k_step, w, width, k, panels, panel_step, out);

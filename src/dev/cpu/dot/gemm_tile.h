@@ -65,7 +65,8 @@ gemm_body(int mr, int nv, int64_t k, const float *a, float *b, float *c, int64_t
   for (; p + GEMM_ASK <= k; p += GEMM_ASK) {
     gemm_ask(next);
     for (int64_t u = 0; u < each && row < end; u++) {
-      __builtin_prefetch(row);
+#pragma GCC unroll 2
+      for (int line = 0; line < nv * LANES * 4; line += 64) __builtin_prefetch(row + line * e / 4);
       __builtin_prefetch(row + nv * LANES * e - 1);
       row += ldc * e;
     }

@@ -3,11 +3,12 @@
  * f32, bf16 and f16 by our own kernels where the host has AVX2: f32 with many rows that are runs
  * (dot_runs.c), with operands that stay in a core's caches (dot_small.c; bf16 where it goes in
  * pairs: dot_pairs.c), few rows times a matrix (dot_few.c, dot_few_quads.c), bf16 and int8 where
- * the host has AMX (dot_amx.c), f32 with few results of many terms (dot_long.c), others
- * (dot_gemm.c, and int8 where the host has AVX512_VNNI, other integers that 16 bits hold widened to
- * them); f64 and complex by BLAS (dot_blas.c); other integers in panels (dot_int.c). What cannot be
- * addressed (by BLAS: neither the rows nor the columns of an operand are runs; by the others:
- * dimensions that do not flatten) is gathered first. */
+ * the host has AMX (dot_amx.c), f32 with few results of many terms (dot_long.c), with many rows and
+ * columns on big cores (dot_blocks.c), others (dot_gemm.c, and int8 where the host has AVX512_VNNI,
+ * other integers that 16 bits hold widened to them); f64 and complex by BLAS (dot_blas.c); other
+ * integers in panels (dot_int.c). What cannot be addressed (by BLAS: neither the rows nor the columns
+ * of an operand are runs; by the others: dimensions that do not flatten) is gathered first.
+ */
 #include "dev/cpu/dot/dot.h"
 
 #define INT16_MACS 1e5 /* products of integers with fewer are done before they would be packed */
@@ -160,6 +161,7 @@ PREPARE(few, true, plan_few)
 PREPARE(small, true, dot_small_plan)
 PREPARE(pairs, true, dot_pairs_plan)
 PREPARE(runs, true, dot_runs_plan)
+PREPARE(blocks, true, dot_blocks_plan)
 PREPARE(few_quads, true, dot_few_quads_plan)
 PREPARE(amx, true, dot_amx_plan)
 PREPARE(long, true, dot_long_plan)
@@ -227,6 +229,11 @@ static bool accepts_small(const Op *op) {
 static bool accepts_runs(const Op *op) {
   if (!plain_floats(op) || op_type(op)->dtype != DT_F32) return false;
   return planned(op, dot_runs_plan);
+}
+
+static bool accepts_blocks(const Op *op) {
+  if (!plain_floats(op) || op_type(op)->dtype != DT_F32) return false;
+  return planned(op, dot_blocks_plan);
 }
 
 static bool accepts_long(const Op *op) {
@@ -307,6 +314,7 @@ const CpuKernel cpu_kernels_dot[] = {
     ROW("dot:bf16-small", accepts_small_pairs, prepare_pairs, .run = dot_pairs_run),
     ROW("dot:bf16", accepts_pairs, prepare_gemm, GEMM),
     ROW("dot:long", accepts_long, prepare_long, .run = dot_long_run),
+    ROW("dot:blocks", accepts_blocks, prepare_blocks, .run = dot_blocks_run),
     ROW("dot:gemm", accepts_gemm, prepare_gemm, GEMM),
     ROW("dot:blas", accepts_blas, prepare_blas, .run = dot_blas_run),
     ROW("dot:int8-few", accepts_few_quads, prepare_few_quads, .run = dot_few_quads_run),

@@ -62,9 +62,15 @@ static char *own_plugin(Buf *tried) {
   return NULL;
 }
 
+/* A file of this folder is meant before one of the system's: dlopen looks for names without a slash there only. */
+static char *path_of(const char *plugin) {
+  bool here = !strchr(plugin, '/') && access(plugin, R_OK) == 0;
+  return here ? xasprintf("./%s", plugin) : xstrdup(plugin);
+}
+
 static Err *load_plugin(const char *plugin, const PJRT_Api **out) {
   Buf tried = {0};
-  char *path = plugin ? xstrdup(plugin) : own_plugin(&tried);
+  char *path = plugin ? path_of(plugin) : own_plugin(&tried);
   if (!path) {
     Err *e = err_new(ERR_NOT_FOUND, "weft's own plugin is not where it was looked for:%s",
                      tried.p ? tried.p : "");
@@ -75,7 +81,12 @@ static Err *load_plugin(const char *plugin, const PJRT_Api **out) {
   void *lib = dlopen(path, RTLD_NOW | RTLD_LOCAL); /* never closed: plugins start threads */
   Err *e = NULL;
   PJRT_GetApiFn get = NULL;
-  if (!lib) e = err_new(ERR_NOT_FOUND, "cannot load plugin: %s", dlerror());
+  if (!lib)
+    e = err_hint(
+        err_new(ERR_NOT_FOUND, "cannot load plugin: %s", dlerror()),
+        "give the path of the file; Python's packages hold some: libtpu/libtpu.so of libtpu, "
+        "jax_plugins/xla_cuda12/xla_cuda_plugin.so of jax-cuda12-pjrt, "
+        "lammps_jax_pjrt_cpu/pjrt_c_api_cpu_plugin.so of lammps-jax-pjrt-cpu");
   else if (!(get = (PJRT_GetApiFn)(uintptr_t)dlsym(lib, PJRT_ENTRY)))
     e = err_new(ERR_INVALID, "%s has no symbol %s: not a PJRT plugin", path, PJRT_ENTRY);
   const PJRT_Api *api = e ? NULL : get();

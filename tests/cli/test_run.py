@@ -171,6 +171,17 @@ def test_print_reads_back(tmp_path):
     assert again.stdout == r.stdout
 
 
+def test_plugins_by_name_and_missing(tmp_path):
+    (tmp_path / "mine.so").symlink_to(BUILD / "libpjrt_weft.so")
+    text = "func.func @main() -> tensor<i32> { %0 = stablehlo.constant dense<7> : tensor<i32> return %0 : tensor<i32> }"
+    program = write(tmp_path / "one.mlir", text)
+    run = lambda so: subprocess.run([BUILD / "weft", "run", program, "--plugin", so], cwd=tmp_path, capture_output=True, text=True)  # noqa: E731
+    r = run("mine.so")
+    assert r.returncode == 0, r.stderr
+    r = run("other.so")
+    assert r.returncode == 1 and "other.so" in r.stderr and "libtpu/libtpu.so of libtpu" in r.stderr
+
+
 def test_installed_elsewhere_than_configured(tmp_path):
     """`make install PREFIX=...`, then the first line of examples/run.c."""
     if not all(map(shutil.which, ("cmake", "cc", "pkg-config"))):

@@ -264,7 +264,10 @@ def check(seed, kinds):
     r = Draw(seed)
     case = KINDS[r.choice(kinds)](r)
     run = lambda f, device: [np.asarray(v) for v in jax.tree.leaves(jax.jit(lambda *a: f(*a))(*jax.device_put(case.args, device)))]  # noqa: E731
-    want = run(case.reference or case.call, jax.devices("cpu")[0])
+    try:
+        want = run(case.reference or case.call, jax.devices("cpu")[0])
+    except jax.errors.JaxRuntimeError as e:  # some products of narrow types it does not have on every host
+        return None if "UNIMPLEMENTED" in str(e) else f"seed {seed}: {case.text}: JAX's CPU backend: {str(e)[:300]}"
     try:
         got = run(case.call, jax.devices("weft")[0])
     except Exception as e:  # whatever it is, it is to be told with the seed

@@ -1,5 +1,5 @@
-/* The memory and the kernels of compiled programs on a GPU, as XLA 0.10.2 plans them ahead of time for an H100, every product by
- * cuBLAS, which has 32 MiB to split sums in. */
+/* The memory and the kernels of compiled programs on a GPU, as XLA 0.10.2 plans them ahead of time for an H100 (or a T4),
+ * every product by cuBLAS, which has 32 MiB (4) to split sums in. */
 #include "sim/estimate_test.h"
 
 #define WIDE "tensor<4096x4096xf32>"
@@ -191,11 +191,64 @@ static void test_rows(void **state) {
   assert_int_equal(attention(640, "A100-80GB"), attention(768, "A100-80GB"));
 }
 
+#define TALL "tensor<4096x1024x"
+
+static void peaks(const char *text, double t4, double h100) {
+  SimReport *r = estimate_as(text, "T4", &(SimOpts){.library = true});
+  near(r->peak_bytes, t4, 1e-5);
+  sim_report_free(r);
+  r = estimate_as(text, "H100-SXM", &(SimOpts){.library = true});
+  near(r->peak_bytes, h100, 1e-5);
+  sim_report_free(r);
+}
+
+/* What a kernel looks at element by element it reads once, however many of its operations do: nothing is stored
+ * between them. */
+static void test_uses(void **state) {
+  (void)state;
+  peaks("func.func @main(%a: " WIDE ", %b: " WIDE ", %w: " WIDE ") -> " WIDE " {\n"
+        "%y = stablehlo.add %a, %b : " WIDE "\n%e = stablehlo.multiply %y, %a : " WIDE "\n"
+        "%m = stablehlo.multiply %e, %e : " WIDE "\n%n = stablehlo.multiply %m, %e : " WIDE "\n"
+        "%o = stablehlo.multiply %n, %e : " WIDE "\n%p = stablehlo.multiply %o, %e : " WIDE
+        "\n" DOT("%d", "%p", "%w", WIDE) "%q = stablehlo.multiply %d, %e : " WIDE
+                                         "\n%r = stablehlo.multiply %q, %e : " WIDE
+                                         "\n%s = stablehlo.multiply %r, %e : " WIDE
+                                         "\n%t = stablehlo.multiply %s, %e : " WIDE
+                                         "\nreturn %t : " WIDE " }",
+        339738624, 369098768);
+}
+
+/* A product that is turned afterwards is multiplied the other way round. */
+static void test_turned(void **state) {
+  (void)state;
+  peaks("func.func @main(%x: " TALL "bf16>, %d: tensor<4096x512xbf16>) -> tensor<1024x512xf32> {\n"
+        "%y = stablehlo.dot_general %d, %x, contracting_dims = [0] x [0] : "
+        "(tensor<4096x512xbf16>, " TALL "bf16>) -> tensor<512x1024xbf16>\n"
+        "%t = stablehlo.transpose %y, dims = [1, 0] : (tensor<512x1024xbf16>) -> "
+        "tensor<1024x512xbf16>\n"
+        "%f = stablehlo.convert %t : (tensor<1024x512xbf16>) -> tensor<1024x512xf32>\n"
+        "return %f : tensor<1024x512xf32> }",
+        44040192, 49283072);
+}
+
+/* cuBLAS writes the type that it reads; its workspace is where the result will be, if there is room. */
+static void test_narrowed(void **state) {
+  (void)state;
+  peaks("func.func @main(%x: " TALL "f32>, %w: tensor<1024x512xf32>) -> tensor<4096x512xbf16> {\n"
+        "%y = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (" TALL
+        "f32>, tensor<1024x512xf32>) -> tensor<4096x512xf32>\n"
+        "%f = stablehlo.convert %y : (tensor<4096x512xf32>) -> tensor<4096x512xbf16>\n"
+        "return %f : tensor<4096x512xbf16> }",
+        31457280, 65011712);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_apart),    cmocka_unit_test(test_lent),
       cmocka_unit_test(test_donated),  cmocka_unit_test(test_vector),
       cmocka_unit_test(test_gathered), cmocka_unit_test(test_scattered),
-      cmocka_unit_test(test_columns),  cmocka_unit_test(test_rows)};
+      cmocka_unit_test(test_columns),  cmocka_unit_test(test_rows),
+      cmocka_unit_test(test_uses),     cmocka_unit_test(test_turned),
+      cmocka_unit_test(test_narrowed)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

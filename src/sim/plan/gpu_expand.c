@@ -112,6 +112,40 @@ static void turn_operand(Expand *x, HNode *n, int side) {
   n->in[side] = v;
 }
 
+/* ---- products the other way round ------------------------------------------------------------ */
+
+static bool product(const HNode *n) {
+  return n->kind == H_CONV && !n->dead && !n->attention && !n->conv->is_conv && n->conv->batch == 1;
+}
+
+static char *swapped(Expand *x, const char *roles) {
+  char *r = arena_dup(x->g->arena, roles, strlen(roles) + 1);
+  for (char *c = r; *c; c++) *c = *c == 'm' ? 'n' : *c == 'n' ? 'm' : *c;
+  return r;
+}
+
+/* A matrix that is turned as soon as it is multiplied, as gradients of weights are in JAX, is the product of the
+ * operands in the other order. */
+static void turn_product(Expand *x, HNode *n) {
+  HNode *p = n->kind == H_TRANSPOSE && n->rank == 2 && !n->dead ? n->in[0] : NULL;
+  if (!p || !product(p) || p->comp != x->c || p->n_users != 1 || p->is_output) return;
+  HConv *c = arena_dup(x->g->arena, p->conv, sizeof *c);
+  char out[3] = {p->conv->out[1], p->conv->out[0], 0};
+  c->lhs = swapped(x, p->conv->rhs);
+  c->rhs = swapped(x, p->conv->lhs);
+  c->out = swapped(x, out);
+  c->m = p->conv->n;
+  c->n = p->conv->m;
+  n->kind = H_CONV;
+  n->op = p->op;
+  n->src = p->src;
+  n->conv = c;
+  n->in = arena_dup(x->g->arena, (HNode *[]){p->in[1], p->in[0]}, 2 * sizeof *n->in);
+  n->n_in = 2;
+  n->n_dims = 0;
+  n->dims = NULL;
+}
+
 /* ---- products that share an operand ---------------------------------------------------------- */
 
 typedef struct Merge {
@@ -132,10 +166,6 @@ static bool matrix(const HNode *n, int side, bool *first) {
   for (int i = 1; i < rank; i++) changes += roles[i] != roles[i - 1];
   *first = roles[0] == 'k';
   return changes == 1;
-}
-
-static bool product(const HNode *n) {
-  return n->kind == H_CONV && !n->dead && !n->attention && !n->conv->is_conv && n->conv->batch == 1;
 }
 
 /* Is b made from a? */
@@ -266,13 +296,26 @@ static void merge_products(Expand *x) {
   }
 }
 
-void gpu_expand(HGraph *g, const Chip *chip, const SimOpts *opts) {
-  int id = 0;
-  if (!opts->eager) gpu_types(g, chip);
+/* What a compiler does that a framework does not. */
+static void compiled(HGraph *g, const Chip *chip) {
   for (HComp *c = g->comps; c; c = c->next) {
     Expand x = {.g = g, .c = c};
-    if (!opts->eager) merge_products(&x);
-    if (!opts->eager) gpu_split_sums(g, c);
+    for (int i = 0; i < c->nodes.n; i++) turn_product(&x, c->nodes.v[i]);
+  }
+  gpu_types(g, chip);
+  hlo_users(g, g->main);
+  for (HComp *c = g->comps; c; c = c->next) {
+    Expand x = {.g = g, .c = c};
+    merge_products(&x);
+    gpu_split_sums(g, c);
+  }
+}
+
+void gpu_expand(HGraph *g, const Chip *chip, const SimOpts *opts) {
+  int id = 0;
+  if (!opts->eager) compiled(g, chip);
+  for (HComp *c = g->comps; c; c = c->next) {
+    Expand x = {.g = g, .c = c};
     for (int i = 0, n = c->nodes.n; i < n; i++) {
       HNode *p = c->nodes.v[i];
       if (p->kind == H_EWISE && !opts->eager) plan_add_rows_to(g, p);

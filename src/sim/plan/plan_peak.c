@@ -153,6 +153,21 @@ static bool follows(const Plan *p, const HValue *a, const HValue *b) {
          (a->to == b->from && b->kernel == b->from && may_share(p, p->kernels.v[b->kernel], a, b));
 }
 
+/* What a library's kernels need besides, as values of their own. */
+static void add_rooms(Plan *p, Values *temps) {
+  for (int i = 0; i < p->kernels.n && !p->law->tpu; i++) {
+    const Kernel *k = p->kernels.v[i];
+    double bytes = k->conv ? plan_scratch(p, k) : 0;
+    if (bytes <= 0) continue;
+    HValue *v = ARENA_NEW(p->arena, HValue);
+    v->node = k->conv;
+    v->bytes = bytes;
+    v->from = v->to = i;
+    v->kernel = -1;
+    *vec_push(temps) = v;
+  }
+}
+
 /* A new result's memory is there from the beginning. Where there is not much, and always on GPUs, values that are
  * no larger lie in it until the result is made, the largest first, in the smallest that will do. */
 static void lend_results(Plan *p, double *hbm) {
@@ -163,6 +178,7 @@ static void lend_results(Plan *p, double *hbm) {
     if (result) *vec_push(&results) = v;
     if (v->from <= v->to && v->bytes > 0 && !v->away_to) *vec_push(&temps) = v;
   }
+  add_rooms(p, &temps);
   if (results.n) qsort(results.v, (size_t)results.n, sizeof *results.v, larger_first);
   if (temps.n) qsort(temps.v, (size_t)temps.n, sizeof *temps.v, larger_first);
   Values *in = xcalloc((size_t)results.n + 1, sizeof *in);

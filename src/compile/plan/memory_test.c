@@ -72,6 +72,29 @@ static void dead_memory_is_used_again(void **unused) {
   plan_free(q);
 }
 
+/* Beside small ones, and whatever their own sizes are. */
+static void large_places_begin_on_pages(void **unused) {
+  (void)unused;
+  Prog p = start();
+  Value *x = b_arg(&p.b, f32(&p, 161, 161)), *v = b_arg(&p.b, f32(&p, 161, 3));
+  Value *small = b_matmul(&p.b, x, v), *out[2] = {x, small};
+  for (int i = 0; i < 6; i++) {
+    out[0] = b_matmul(&p.b, out[0], x);
+    out[1] = b_matmul(&p.b, out[0], out[1]);
+  }
+  b_return(&p.b, 2, out);
+  Plan *q = plan_of(p.m);
+  int large = 0;
+  for (int i = 0; i < q->n_places; i++) {
+    const Place *at = &q->places[i];
+    if (at->kind != PLACE_ARENA || at->bytes < 161 * 161 * 4) continue;
+    assert_int_equal(at->offset % 4096, 0);
+    large += at->offset > 0;
+  }
+  assert_true(large >= 2);
+  plan_free(q);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(donated_memory_is_taken),
@@ -79,6 +102,7 @@ int main(void) {
       cmocka_unit_test(updates_run_where_gradients_are_made),
       cmocka_unit_test(large_values_wait_for_their_reader),
       cmocka_unit_test(dead_memory_is_used_again),
+      cmocka_unit_test(large_places_begin_on_pages),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

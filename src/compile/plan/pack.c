@@ -6,13 +6,18 @@
  * every read of the argument comes before the first write.
  *
  * Packing: places alive at the same time do not overlap. Each takes the smallest gap that holds it,
- * in order of birth or, where that wastes memory, the largest place first. */
+ * in order of birth or, where that wastes memory, the largest place first. Large places are whole
+ * pages: a load waits for stores under way whose address within the page is its own, so kernels that
+ * read some places and write another are fastest where all begin at the same place of a page (a
+ * gradient of GELU whose input lay half a page further: 3.7 ms instead of 2.1). */
 #include <stdlib.h>
 
 #include "base/units.h"
 #include "compile/plan/plan_priv.h"
 
 #define ALIGN 64
+#define PAGE 4096
+#define LARGE (16 * PAGE) /* rounding up to pages costs a sixteenth at most */
 #define MOST_BYTES 0x1p62 /* of all values, so that no place lies beyond 64 bits */
 #define MANY 8192         /* places that are packed in order of birth only */
 #define MAX_UPDATES 1024  /* of one carried value in one turn of its loop */
@@ -319,7 +324,8 @@ void plan_merge(Builder *b) {
 
 typedef struct Slot {
   int place, begin, end;
-  int64_t offset, bytes;
+  int64_t offset, bytes; /* multiples of `align` */
+  int64_t align;
 } Slot;
 
 typedef struct Packed { /* slots that have their offset, by offset */
@@ -340,12 +346,15 @@ static int by_bytes(const void *a, const void *b) {
   return by_begin(a, b);
 }
 
+static int64_t rounded(int64_t bytes, int64_t align) { return (bytes + align - 1) / align * align; }
+
 /* The smallest gap between the slots that are alive with it. */
 static void place_slot(Packed *p, Slot *s) {
   int64_t best = -1, best_gap = INT64_MAX, at = 0;
   for (int j = 0; j <= p->n; j++) {
     const Slot *o = j < p->n ? p->v[j] : NULL;
     if (o && (o->end < s->begin || o->begin > s->end)) continue;
+    at = rounded(at, s->align);
     int64_t gap = o ? o->offset - at : INT64_MAX - 1;
     if (gap >= s->bytes && gap < best_gap) {
       best = at;
@@ -426,7 +435,8 @@ Err *plan_pack(Builder *b) {
         continue;
       all += (double)q->bytes;
       if (all > MOST_BYTES) break;
-      slots[n++] = (Slot){i, q->begin, q->end, 0, (q->bytes + ALIGN - 1) / ALIGN * ALIGN};
+      int64_t align = q->bytes >= LARGE ? PAGE : ALIGN;
+      slots[n++] = (Slot){i, q->begin, q->end, 0, rounded(q->bytes, align), align};
     }
     if (all > MOST_BYTES) {
       free(slots);

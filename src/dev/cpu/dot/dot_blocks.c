@@ -1,5 +1,5 @@
 /* Products of f32 with many rows and columns, on big cores: a task packs a block of its rows, which
- * stays in the second cache while the columns pass by, and asks for what it packs next meanwhile.
+ * stays in the second cache while the columns pass by, panel by panel, each asked for in time.
  * Nothing is packed ahead of the tiles: that would leave the caches and come back. */
 #include "dev/cpu/dot/dot.h"
 
@@ -18,7 +18,8 @@ static int64_t up(int64_t n, int64_t by) { return (n + by - 1) / by; }
 /* Into tiles, for which the threads take the least time. Sums are the same for any number of them: k is
  * cut by its length. */
 static void cut(const Dot *d, const GemmKernels *kern, Blocks *s) {
-  int64_t nr = 2 * kern->lanes, held = cpu_second_cache() / 2 / (s->kc * (int64_t)sizeof(float)),
+  int64_t nr = 2 * kern->lanes,
+          held = cpu_second_cache() * 3 / 4 / (s->kc * (int64_t)sizeof(float)),
           least = up(d->m, held), threads = up(pool_threads(), d->b);
   threads = MIN(threads, up(d->m * d->n * d->k, LEAST_MACS));
   double best = 0, column = d->rhs.free_stride == 1 ? COLUMN_TAKEN : COLUMN_PACKED;
@@ -97,55 +98,38 @@ static void pack_rows(const Call *c, const Tile *t, float *out) {
   }
 }
 
-/* One of `parts` parts of a tile's block of rows, asked for. */
-static GemmComing rows_coming(const Tile *t, int64_t part, int64_t parts, int64_t calls) {
-  bool across = t->x.a_row == 1;
-  int64_t all = across ? t->k : t->rows, first = part * all / parts,
-          count = (part + 1) * all / parts - first;
-  const float *a = (const float *)t->x.a + t->row * t->x.a_row + t->p0 * t->x.a_k;
-  if (across) return gemm_coming(DT_F32, a + first * t->x.a_k, t->rows, 1, count, t->x.a_k, calls);
-  return gemm_coming(DT_F32, a + first * t->x.a_row, count, t->x.a_row, t->k, t->x.a_k, calls);
-}
-
+/* A panel of columns, asked for. */
 static GemmComing columns_coming(const Call *c, const Tile *t, int64_t j, int64_t calls) {
   int64_t nr = 2 * c->kern->lanes, column = j * nr;
   return gemm_coming(DT_F32, (const float *)t->x.b + column * t->x.b_col + t->p0 * t->x.b_k,
                      MIN(nr, c->d->n - column), t->x.b_col, t->k, t->x.b_k, calls);
 }
 
-/* The rows packed at a times panel j of the columns, which goes to b. Meanwhile, in halves: the next
- * panel, and its part of the rows of the block `after` this one (of no k: there is none). */
-static void pass(const Call *c, const Tile *t, const Tile *after, int64_t j, const float *a,
+/* The rows packed at a times panel j of the columns, which goes to b; the next one, which may be the
+ * first of the tile's next block, is asked for. */
+static void pass(const Call *c, const Tile *t, const Tile *block, int64_t j, const float *a,
                  float *b) {
   const GemmKernels *kern = c->kern;
   int64_t lanes = kern->lanes, first = 2 * lanes * j, wide = MIN(2 * lanes, c->d->n - first),
-          asks = t->k / GEMM_ASK, half = up(t->i1 - t->i0, 2);
+          asks = (t->i1 - t->i0) * (t->k / GEMM_ASK);
   const float *from = (const float *)t->x.b + first * t->x.b_col + t->p0 * t->x.b_k;
   float *to = (float *)t->x.c + t->row * t->x.c_row + first;
   bool last = j + 1 == t->j1, take = t->x.b_col == 1 && wide == 2 * lanes;
-  GemmComing next[2] = {{0}};
-  if (!last) next[0] = columns_coming(c, t, j + 1, half * asks);
-  else if (after->k) next[0] = columns_coming(c, after, after->j0, half * asks);
-  if (after->k) next[1] = rows_coming(after, j - t->j0, t->j1 - t->j0, half * asks);
+  GemmComing next = {0};
+  if (!last) next = columns_coming(c, t, j + 1, asks);
+  else if (block->k > 0) next = columns_coming(c, block, block->j0, asks);
   if (!take)
     gemm_pack(DT_F32, from, t->x.b_col, t->x.b_k, (int)wide, (int)(up(wide, lanes) * lanes), t->k,
               1, 0, b);
   for (int64_t i = t->i0; i < t->i1; i++) {
     int64_t rows = rows_of(c->d, i);
-    GemmComing *asked = &next[i >= t->i0 + half];
     if (take && i == t->i0)
       kern->take[rows - 1](t->k, a, (const char *)from, t->x.b_k * (int64_t)sizeof(float), b, to,
-                           t->x.c_row, t->p0 > 0, asked);
-    else gemm_multiply(kern, rows, wide, t->k, a, b, to, t->x.c_row, t->p0 > 0, asked);
+                           t->x.c_row, t->p0 > 0, &next);
+    else gemm_multiply(kern, rows, wide, t->k, a, b, to, t->x.c_row, t->p0 > 0, &next);
     a += rows * t->k;
     to += rows * t->x.c_row;
   }
-}
-
-/* The tile that this thread is likely to have after tile t; of no k: none. */
-static Tile tile_after(const Call *c, int64_t t) {
-  int64_t after = t + pool_threads();
-  return after < tiles_of(c->d) ? tile_at(c, after) : (Tile){0};
 }
 
 static void tiles(void *arg, int64_t begin, int64_t end) {
@@ -159,9 +143,8 @@ static void tiles(void *arg, int64_t begin, int64_t end) {
       Tile next = t;
       next.p0 += t.k;
       next.k = MIN(t.k, d->k - next.p0);
-      Tile after = next.k > 0 ? next : tile_after(c, i);
       pack_rows(c, &t, a);
-      for (int64_t j = t.j0; j < t.j1; j++) pass(c, &t, &after, j, a, b);
+      for (int64_t j = t.j0; j < t.j1; j++) pass(c, &t, &next, j, a, b);
       t = next;
     }
   }

@@ -507,6 +507,13 @@ Networks that no set before has, most with the oracle's own builders (VGG, T5 wi
 convolutions, Perceiver, linear attention, encoder and decoder), and its kinds at other shapes; three generations each where the
 compiler finished in fifty minutes. Scored once.
 
+## Unseen programs, eighteenth set
+
+{unseen18}
+The oracle's kinds again (attention, layers of BERT and GPT, MLPs, convolutions with batch norms, bottlenecks) at other shapes, and small steps: an encoder that classifies, a language
+model, an MLP-Mixer, MLPs, a gated recurrence, a small DavidNet; two to four generations each where the compiler finished in an hour
+(no scans of layers, no MNIST). `first`: before any was drawn. No rule came from them.
+
 ## Programs drawn for peak memory
 
 {peaks}
@@ -663,6 +670,7 @@ def main():
                               ("unseen15", "unseen15.csv", "Unseen programs, fifteenth set"),
                               ("unseen16", "unseen16.csv", "Unseen programs, sixteenth set"),
                               ("unseen17", "unseen17.csv", "Unseen programs, seventeenth set"),
+                              ("unseen18", "unseen18.csv", "Unseen programs, eighteenth set"),
                               ("peaks", "peaks.csv", "Programs drawn for peak memory"),
                               ("peaks2", "peaks2.csv", "The same once more, blind"),
                               ("peaks3", "peaks3.csv", "Other architectures and optimizers"),

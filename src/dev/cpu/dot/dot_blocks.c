@@ -6,6 +6,8 @@
 #define LEAST_ROWS 96
 #define LEAST_COLUMNS 64
 #define LEAST_K 64
+#define TALL 6            /* times as many rows as columns, */
+#define NEAR 4            /* that take no more than one part of so many of the second cache: */
 #define LEAST_MACS 500000 /* of a tile */
 /* Cycles for an element of k of a row or column that is packed, or of one that the first rows read
  * where it is: more than packed ones take (Granite Rapids, 2026). */
@@ -36,10 +38,16 @@ static void cut(const Dot *d, const GemmKernels *kern, Blocks *s) {
     }
 }
 
+/* Columns that stay in the second cache, passed by so many rows: dot:gemm packs those in small groups,
+ * and the columns once. */
+static bool is_tall(const Dot *d) {
+  return d->m >= TALL * d->n && NEAR * d->n * d->k * (int64_t)sizeof(float) <= cpu_second_cache();
+}
+
 bool dot_blocks_plan(Dot *d) {
   const GemmKernels *kern = gemm_kernels();
   if (!kern || !cpu_big_core() || d->in != DT_F32 || d->out != DT_F32 || !d->lhs.direct ||
-      !d->rhs.direct || d->m < LEAST_ROWS || d->n < LEAST_COLUMNS || d->k < LEAST_K)
+      !d->rhs.direct || d->m < LEAST_ROWS || d->n < LEAST_COLUMNS || d->k < LEAST_K || is_tall(d))
     return false;
   Blocks *s = &d->blocks;
   *s = (Blocks){.panels = up(d->m, kern->mr), .columns = up(d->n, 2 * kern->lanes)};

@@ -593,10 +593,14 @@ Blocks and small steps, compiled ahead of time by XLA (JAX 0.10.2, CUDA 13) from
 all products (`--products library`), its workspace included. Where a program was also measured, the two compilers plan the same peak and the same
 kernels but for a few. *drawn*: chosen by lot from the newest of the sets above. Before anybody had looked at their plans the peak was off by 6.9 %
 median, 33 % at the 90th percentile (H100, workspace left out); by what the plans of *others* then showed of where XLA puts arrays, by 1.4 and 13 %.
+*second*: 104 more, likewise, for the five chips. With what was known by then the peak was off by 4.7 and 17 % (A100), 4.2 and 15 (B200), 1.6 and 12 (H100),
+9.4 and 33 (L4), 25 and 47 (T4); the table has them after rules that plans for the T4 showed, and no others of these were looked at.
 
 What XLA does with memory on a GPU, as its plans show: a temporary never takes the place of one that it is computed from, unless it is an update in place;
 results and donated arguments are there from the beginning, and what is no larger lies in them until they are made, the largest first, each in the
 smallest that will do; the peak is the most that lives at once, however scattered; cuBLAS's workspace lives as long as its product.
+What a kernel looks at element by element counts once for all its operations where XLA weighs storing against computing again; a product that is turned
+is multiplied the other way round; cuBLAS writes the type that it reads, and its workspace may lie in a result's memory.
 A sum along few columns has few blocks of threads: what is costly to compute is stored before it. Rows that leave much of a Triton block empty are
 summed up once (H100, B200). A gather computes only what it takes; the gradient of taking one number a row is scattered into the wide array in place.
 On the T4, which has no bf16, XLA computes in f32 and rounds only for what moves elements (transposes, selections, loops' state); so does weft: on 24

@@ -59,14 +59,16 @@ static inline void same_result(const char *name, Module *before, Module *after, 
   module_free(after);
 }
 
-/* Both programs, of two arguments of f32, give the same for small integers: all sums are exact. */
+/* Both programs, of two arguments, give the same for small integers: all sums are exact. */
 static inline void same_on_integers(const char *name, Module *before, Module *after) {
   Tensor *in[2];
   for (int i = 0; i < 2; i++) {
     const Type *t = module_main(before)->body->args[i]->type;
     in[i] = tensor_make(t->dtype, t->rank, t->dims);
+    bool sign = dtype_is_float(t->dtype) || dtype_is_signed(t->dtype);
     for (int64_t k = 0; k < in[i]->count; k++)
-      ((float *)in[i]->data)[k] = (float)((k * 37 + i * 11) % 19 - 9);
+      elem_set_f64(t->dtype, (char *)in[i]->data + k * dtype_bytes(t->dtype),
+                   (double)((k * 37 + i * 11) % 19 - (sign ? 9 : 0)));
   }
   same_result(name, before, after, 2, in, 1e-30);
 }

@@ -2,7 +2,7 @@
  * fuse with what is around them:
  *
  *   outer products           one multiplication of what is broadcast
- *   dots, matrix by vector   a multiplication and a sum
+ *   dots, matrix by vector   a multiplication and a sum; of integers whatever their size
  *   small matrices           a sum of outer products, one for each term */
 #include "compile/pass/pass_priv.h"
 #include "ir/build.h"
@@ -55,9 +55,11 @@ static void look_through(const DotDims *d, Side *s, int64_t *batch, int64_t *con
   for (int i = 0; i < s->n_free; i++) s->free[i] = perm[s->free[i]];
 }
 
+static bool is_whole(DType t) { return dtype_is_int(t) && dtype_bits(t) >= 8; }
+
 static bool product_of(const Op *op, Product *p) {
   const Type *l = op->operands[0]->type, *r = op->operands[1]->type, *o = op_type(op);
-  bool plain = (o->dtype == DT_F32 || o->dtype == DT_F64 || o->dtype == DT_I32) &&
+  bool plain = (o->dtype == DT_F32 || o->dtype == DT_F64 || is_whole(o->dtype)) &&
                l->dtype == o->dtype && r->dtype == o->dtype && !o->quant;
   if (!plain || !type_is_static(l) || !type_is_static(r) || l->rank > B_MAX_RANK ||
       r->rank > B_MAX_RANK || o->rank > B_MAX_RANK - 2 || type_count(o) == 0 ||
@@ -135,6 +137,8 @@ static Value *written_out(Build *b, const Product *p) {
   if (p->terms == 1) return sum_of_terms(b, p);
   bool vector = m == 1 || n == 1, many = p->many >= MANY;
   int64_t most = vector ? VECTOR_TERMS : m * n <= FEW_RESULTS ? MORE_TERMS : TERMS;
+  /* Kernels of integers copy the matrix, which is as much work. */
+  if (vector && p->many == 1 && is_whole(p->result->dtype)) return sum_of_products(b, p);
   if (m * n == 1) return many ? sum_of_products(b, p) : NULL;
   if (many && p->terms <= most && m * n * p->terms <= MAX_MATRIX) return sum_of_terms(b, p);
   if (vector && p->many == 1 && p->terms <= VECTOR_TERMS && m * n * p->terms > MAX_VECTOR)

@@ -64,6 +64,30 @@ static void same_answer(void **state) {
   }
 }
 
+/* By a vector whatever the size; not by a matrix. */
+static void integers(void **state) {
+  (void)state;
+  static const char *types[] = {"i8", "ui16", "i32", "ui64"};
+  static const struct {
+    const char *dims, *lhs, *rhs, *out;
+    bool rewritten;
+  } rows[] = {{"[1] x [0]", "300x250", "250", "300x", true},
+              {"[0] x [0]", "250", "250x300", "300x", true},
+              {"[0] x [0]", "50", "50", "", true},
+              {"[1] x [0]", "30x25", "25x20", "30x20x", false}};
+  for (int c = 0; c < COUNT_OF(rows) * COUNT_OF(types); c++) {
+    const char *t = types[c % COUNT_OF(types)], *l = rows[c / COUNT_OF(types)].lhs,
+               *r = rows[c / COUNT_OF(types)].rhs, *o = rows[c / COUNT_OF(types)].out;
+    char *text =
+        xasprintf("func.func @main(%%a: tensor<%sx%s>, %%b: tensor<%sx%s>) -> tensor<%s%s> {\n"
+                  "  %%0 = stablehlo.dot_general %%a, %%b, contracting_dims = %s : (tensor<%sx%s>, "
+                  "tensor<%sx%s>) -> tensor<%s%s>\n  return %%0 : tensor<%s%s>\n}\n",
+                  l, t, r, t, o, t, rows[c / COUNT_OF(types)].dims, l, t, r, t, o, t, o, t);
+    check(text, rows[c / COUNT_OF(types)].rewritten);
+    free(text);
+  }
+}
+
 /* Operands are multiplied as they are before they are transposed: which dimension is summed over
  * decides. */
 static void transposed(void **state) {
@@ -90,6 +114,7 @@ static void transposed(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(same_answer), cmocka_unit_test(transposed)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(same_answer), cmocka_unit_test(integers),
+                                     cmocka_unit_test(transposed)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -101,6 +101,10 @@ void conv_general_free(ConvGeneral *c) {
 /* n elements, `step` apart, into the arithmetic. */
 static void load(Math m, DType t, const char *in, int64_t step, int64_t n, void *to) {
   int64_t b = dtype_bytes(t) * step;
+  if (step == 1 && (size_t)b == math_bytes[m]) {
+    memcpy(to, in, (size_t)(n * b));
+    return;
+  }
   switch (m) {
   case MATH_F32: {
     float *d = to;
@@ -118,9 +122,7 @@ static void load(Math m, DType t, const char *in, int64_t step, int64_t n, void 
     for (int64_t i = 0; i < n; i++) ((int64_t *)to)[i] = elem_get_i64(t, in + i * b);
     break;
   case MATH_INT32:
-    if (step == 1 && dtype_bytes(t) == 4) memcpy(to, in, (size_t)n * 4);
-    else
-      for (int64_t i = 0; i < n; i++) ((uint32_t *)to)[i] = (uint32_t)elem_get_i64(t, in + i * b);
+    for (int64_t i = 0; i < n; i++) ((uint32_t *)to)[i] = (uint32_t)elem_get_i64(t, in + i * b);
     break;
   default:
     for (int64_t i = 0; i < n; i++)
@@ -130,6 +132,10 @@ static void load(Math m, DType t, const char *in, int64_t step, int64_t n, void 
 
 static void store(Math m, DType t, const void *from, int64_t n, char *out, int64_t step) {
   int64_t b = dtype_bytes(t) * step;
+  if (step == 1 && (size_t)b == math_bytes[m]) {
+    memcpy(out, from, (size_t)(n * b));
+    return;
+  }
   switch (m) {
   case MATH_F32:
     if (t == DT_F32)

@@ -183,22 +183,22 @@ static void *forever(void *arg) {
   }
 }
 
-#define MANY 60
-
 /* As many loops of their own: each sum is of all elements that the last one made. */
-static char *many_loops(void) {
+static char *many_loops(int n) {
   Buf b = {0};
   buf_cstr(&b, "func.func @main(%y0: tensor<8xf32>) -> tensor<8xf32> {\n"
                "%z = stablehlo.constant dense<0.0> : tensor<f32>\n");
-  for (int i = 0; i < MANY; i++)
+  for (int i = 0; i < n; i++)
     buf_printf(
         &b,
         "%%s%d = stablehlo.reduce(%%y%d init: %%z) applies stablehlo.add across dimensions = "
         "[0] : (tensor<8xf32>, tensor<f32>) -> tensor<f32>\n"
         "%%b%d = stablehlo.broadcast_in_dim %%s%d, dims = [] : (tensor<f32>) -> tensor<8xf32>\n"
-        "%%y%d = stablehlo.subtract %%b%d, %%y%d : tensor<8xf32>\n",
-        i, i, i, i, i + 1, i, i);
-  buf_printf(&b, "return %%y%d : tensor<8xf32>\n}\n", MANY);
+        "%%c%d = stablehlo.constant dense<%d.5> : tensor<8xf32>\n"
+        "%%d%d = stablehlo.subtract %%b%d, %%c%d : tensor<8xf32>\n"
+        "%%y%d = stablehlo.subtract %%d%d, %%y%d : tensor<8xf32>\n",
+        i, i, i, i, i, i, i, i, i, i + 1, i, i);
+  buf_printf(&b, "return %%y%d : tensor<8xf32>\n}\n", n);
   return b.p;
 }
 
@@ -206,7 +206,7 @@ static char *many_loops(void) {
 static void test_exit(void **state) {
   (void)state;
   Tensor *x = test_numbers(DT_F32, 1, (int64_t[]){8});
-  char *program = many_loops();
+  char *program = many_loops(60);
   for (int i = 0; i < 60; i++) {
     pid_t child = fork();
     if (!child) {
@@ -224,9 +224,29 @@ static void test_exit(void **state) {
   free(program);
 }
 
+static clock_t compiling(const char *program) {
+  clock_t from = clock();
+  Run r = start(program, NULL, NULL, 0);
+  from = clock() - from;
+  end(&r);
+  return from;
+}
+
+/* The code of hundreds of operations is not waited for either. */
+static void test_many(void **state) {
+  (void)state;
+  char *program = many_loops(150);
+  clock_t late = compiling(program);
+  setenv("WEFT_STRIPS", "off", 1);
+  clock_t whole = compiling(program); /* the code was not there already */
+  unsetenv("WEFT_STRIPS");
+  assert_true(late < whole / 2);
+  free(program);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_exit), /* before LLVM is used here */
                                      cmocka_unit_test(test_late), cmocka_unit_test(test_loop),
-                                     cmocka_unit_test(test_until)};
+                                     cmocka_unit_test(test_until), cmocka_unit_test(test_many)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

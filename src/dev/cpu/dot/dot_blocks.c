@@ -6,10 +6,9 @@
 #define LEAST_ROWS 96
 #define LEAST_COLUMNS 64
 #define LEAST_K 64
-#define TALL 6 /* times as many rows as columns, */
-#define NEAR 4 /* that take no more than one part of so many of the second cache: */
-#define TOGETHER \
-  8 /* panels of rows packed at a time: their lines may be of one set of the first cache */
+#define TALL 6     /* times as many rows as columns, */
+#define NEAR 4     /* that take no more than one part of so many of the second cache: */
+#define TOGETHER 8 /* panels packed at a time: their lines may be of one set of the first cache */
 #define LEAST_MACS 500000 /* of a tile */
 /* Cycles for an element of k of a row or column that is packed, or of one that the first rows read
  * where it is: more than packed ones take (Granite Rapids, 2026). */

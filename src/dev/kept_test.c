@@ -220,6 +220,7 @@ static int as_child(const char *mode) {
 
 int main(int argc, char **argv) {
   own_argv = argv;
+  setenv("WEFT_STRIPS", "off", 1); /* what begins as strips is not kept */
   if (argc == 3) {
     snprintf(folder, sizeof folder, "%s", argv[2]);
     return as_child(argv[1]);

@@ -123,6 +123,7 @@ struct PJRT_Client {
   PJRT_Memory **memory_list; /* n * MEM_KINDS */
   PJRT_TopologyDescription topology;
   struct Queue *queue;
+  bool asked; /* somebody asked when a buffer is ready, since the last run */
 };
 PJRT_Client *client_retain(PJRT_Client *c);
 void client_release(PJRT_Client *c);

@@ -30,3 +30,9 @@ def test_the_cpu_is_asked_for_first():
 def test_random_calls():
     """More of them: tests/frameworks/random_calls.py."""
     assert python("weft,cpu", str(ROOT / "tests" / "frameworks" / "random_calls.py"), "--count", "100") == "100 calls, 0 wrong"
+
+
+def test_who_waits_runs_the_call():
+    """A caller that waits after each call gains nothing from another thread; one that does not goes on at once."""
+    waited, in_a_row = run("weft", "waits.py")
+    assert waited > 15 and in_a_row < 20

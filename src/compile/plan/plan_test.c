@@ -213,16 +213,18 @@ static void each_made_from_all(void **state) {
 static void more_than_memory_is_an_error(void **state) {
   (void)state;
 #define T "tensor<4611686018427387904xi8>"
+#define SORTED(of)                                                               \
+  "\"stablehlo.sort\"(%" of ") ({\n^bb0(%l: tensor<i8>, %r: tensor<i8>):\n"      \
+  "%p = stablehlo.compare LT, %l, %r : (tensor<i8>, tensor<i8>) -> tensor<i1>\n" \
+  "stablehlo.return %p : tensor<i1>\n}) {dimension = 0 : i64} : (" T ") -> " T "\n"
   static const char text[] =
-      "func.func @main(%x: tensor<i8>) -> tensor<i8> {\n"
+      "func.func @main(%x: tensor<i8>) -> (tensor<i8>, " T ") {\n"
       "%a = stablehlo.broadcast_in_dim %x, dims = [] : (tensor<i8>) -> " T "\n"
-      "%b = stablehlo.dot_general %a, %x, contracting_dims = [] x [] : (" T ", tensor<i8>) -> " T
-      "\n"
-      "%c = stablehlo.dot_general %b, %x, contracting_dims = [] x [] : (" T ", tensor<i8>) -> " T
-      "\n"
-      "%d = stablehlo.dot_general %b, %c, contracting_dims = [0] x [0] : (" T ", " T
-      ") -> tensor<i8>\n"
-      "return %d : tensor<i8>\n}\n";
+      "%b = " SORTED("a") "%c = " SORTED(
+          "b") "%d = stablehlo.dot_general %b, %c, contracting_dims = [0] x [0] : (" T ", " T
+               ") -> tensor<i8>\n"
+               "return %d, %c : tensor<i8>, " T "\n}\n";
+#undef SORTED
 #undef T
   Module *m = read_program(str_from(text));
   Target target = {.fusible = fusible, .in_place = in_place, .replicas = 1, .partitions = 1};

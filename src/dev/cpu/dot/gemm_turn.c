@@ -9,13 +9,20 @@
 #define LANES 16
 #define LINE 16 /* floats */
 
+/* x becomes lane q; a constant once unrolled, which the intrinsic asks of the source. */
+INLINE __m512 with_lane(__m512 z, __m128 x, int q) {
+  switch (q) {
+  case 0: return _mm512_castps128_ps512(x);
+  case 1: return _mm512_insertf32x4(z, x, 1);
+  case 2: return _mm512_insertf32x4(z, x, 2);
+  default: return _mm512_insertf32x4(z, x, 3);
+  }
+}
+
 /* Rows 4 q to 4 q + 3, four elements of each, to lane q of four vectors; last: the last one of them. */
 INLINE void lane(int q, const float *in, int64_t step, int last, __m512 z[4]) {
 #pragma GCC unroll 4
-  for (int j = 0; j < 4; j++) {
-    __m128 x = _mm_loadu_ps(in + MIN(j, last) * step);
-    z[j] = q ? _mm512_insertf32x4(z[j], x, q) : _mm512_castps128_ps512(x);
-  }
+  for (int j = 0; j < 4; j++) z[j] = with_lane(z[j], _mm_loadu_ps(in + MIN(j, last) * step), q);
 }
 
 /* Of a panel of columns or rows, w <= LANES of them, w = 4 * quads unless `odd`: elements [0, k), k a

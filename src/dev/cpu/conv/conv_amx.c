@@ -13,7 +13,6 @@
 #define PART_PLACES 2048 /* of a part, at least, */
 #define MOST_PARTS 16    /* and so many parts, of no more results than: */
 #define PARTED ((int64_t)1 << 20)
-#define CLEARED 256  /* places of a task */
 #define MIN_MACS 1e5 /* smaller ones are not worth it */
 /* Measured beside oneDNN 2.6.3 on a Granite Rapids (U-Net, DavidNet, ResNet-50, a VAE): */
 #define LEAST_DEPTH 256
@@ -70,12 +69,6 @@ static char *result_at(const void *of, int64_t place) {
   return j->to + conv_result_at(j->w, place) * dtype_bytes(result_type(j));
 }
 
-static void clear(void *arg, int64_t begin, int64_t end) { /* places */
-  const Job *j = arg;
-  size_t bytes = (size_t)(j->w->depth * dtype_bytes(result_type(j)));
-  for (int64_t i = begin; i < end; i++) memset(result_at(j, i), 0, bytes);
-}
-
 typedef struct Call {
   const ConvShape *s;
   void *const *data;
@@ -86,7 +79,7 @@ static bool results(void *arg, const ConvWindows *w) {
   Job j = job_of(call->s, w, call->data);
   int64_t places = w->images * conv_volume(w->places), k = conv_volume(w->taps) * w->channels;
   if (k == 0) {
-    cpu_parallel(places, CLEARED, clear, &j);
+    conv_clear(w, j.to, w->depth, dtype_bytes(result_type(&j)));
     return true;
   }
   bool straight = conv_straight(w),

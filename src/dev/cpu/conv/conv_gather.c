@@ -4,6 +4,7 @@
 #include "dev/cpu/kernel/kernel.h"
 
 #define DIMS CONV_DIMS
+#define CLEARED 256 /* places of a task */
 
 typedef struct Spot { /* a place, counted over all images */
   int64_t image, of[DIMS];
@@ -132,4 +133,21 @@ void conv_gather(const ConvWindows *w, const void *from, size_t size, int64_t pl
     s.at[2] += (beside - 1) * w->stride[2];
     next_spot(w, &s);
   }
+}
+
+typedef struct Clearing {
+  const ConvWindows *w;
+  char *to;
+  int64_t n, size;
+} Clearing;
+
+static void clear(void *arg, int64_t begin, int64_t end) { /* places */
+  const Clearing *c = arg;
+  for (int64_t i = begin; i < end; i++)
+    memset(c->to + conv_result_at(c->w, i) * c->size, 0, (size_t)(c->n * c->size));
+}
+
+void conv_clear(const ConvWindows *w, char *to, int64_t n, int64_t size) {
+  Clearing c = {w, to, n, size};
+  cpu_parallel(w->images * conv_volume(w->places), CLEARED, clear, &c);
 }

@@ -20,4 +20,7 @@ static inline int64_t conv_result_at(const ConvWindows *w, int64_t place) {
   return at + place * w->to_image;
 }
 
+/* The results of windows without elements: zeros, in n channels of `size` bytes of every place. */
+void conv_clear(const ConvWindows *w, char *to, int64_t n, int64_t size);
+
 #endif

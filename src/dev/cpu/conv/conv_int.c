@@ -122,12 +122,6 @@ static bool pieces(Job *j, int64_t places, int64_t most) {
   return ok;
 }
 
-static void clear(void *arg, int64_t begin, int64_t end) { /* places */
-  const Job *j = arg;
-  for (int64_t i = begin; i < end; i++)
-    memset(result_at(j, i), 0, (size_t)(j->w->depth * dtype_bytes(j->out)));
-}
-
 typedef struct Call {
   const ConvShape *s;
   void *const *data;
@@ -148,7 +142,7 @@ static bool results(void *arg, const ConvWindows *w) {
            .out = s->t[out],
            .k = k};
   if (k == 0) {
-    cpu_parallel(places, TASK_BYTES / w->depth + 1, clear, &j);
+    conv_clear(w, j.to, w->depth, dtype_bytes(j.out));
     return true;
   }
   size_t bytes = (size_t)(k * w->depth * dtype_bytes(j.by));

@@ -1,7 +1,7 @@
 /* Convolutions as products whose rows are read where they are (dot/runs.h): a place's row is the
  * pixels under its window, a run of channels each; for padding a pixel of zeros stands in. Gradients
  * of images are convolutions of Y, one for each remainder (conv_residues). */
-#include "dev/cpu/conv/conv_windows.h"
+#include "dev/cpu/conv/conv_gather.h"
 #include "dev/cpu/dot/runs.h"
 #include "dev/cpu/kernel/kernel.h"
 #include "dev/cpu/kernel/mem.h"
@@ -9,7 +9,6 @@
 #define DIMS CONV_DIMS
 #define LEAST_CHANNELS 16
 #define LEAST_GROUP 8
-#define CLEARED 256  /* places of a task */
 #define MIN_MACS 1e5 /* smaller ones are not worth it */
 
 typedef struct Job {
@@ -59,22 +58,11 @@ static const float *columns(const void *of, int64_t group, int64_t run) {
   return p;
 }
 
-static void clear(void *arg, int64_t begin, int64_t end) { /* places */
-  const Job *j = arg;
-  ConvWindows w = *j->w;
-  for (int64_t i = begin; i < end; i++) {
-    int64_t rest = i, to = 0;
-    for (int d = DIMS - 1; d >= 0; d--)
-      to += rest % w.places[d] * w.to_steps[d], rest /= w.places[d];
-    memset(w.to + rest * w.to_image + to, 0, sizeof(float) * (size_t)(j->s->groups * w.depth));
-  }
-}
-
 static bool results(void *arg, const ConvWindows *w) {
   Job j = *(const Job *)arg;
   j.w = w;
   if (conv_volume(w->taps) == 0) {
-    cpu_parallel(w->images * conv_volume(w->places), CLEARED, clear, &j);
+    conv_clear(w, (char *)w->to, j.s->groups * w->depth, sizeof(float));
     return true;
   }
   Runs x = {.m = w->images * conv_volume(w->places),

@@ -25,12 +25,13 @@ def save(path, results):
 def add(results, workload, threads, runs):
     here = results["runs"].setdefault(workload, {}).setdefault(str(threads), {})
     for peer, rows in runs.items():
-        here[peer] = rows
+        steady = [] if any("wall_ms" in r for r in rows) else [r for r in here.get(peer, []) if "wall_ms" in r]
+        here[peer] = steady + rows
 
 
-def figure(rows, key):
+def figure(rows, key, of=statistics.median):
     good = [r[key] for r in rows if key in r]
-    return statistics.median(good) if good else None
+    return of(good) if good else None
 
 
 def spread(rows, key):
@@ -127,7 +128,7 @@ def start_table(rows):
              "leanest peer MB | ratio |", "|---" * 12 + "|"]
     for r in rows:
         def both(key):
-            return r.ours(key), figure(r.peers.get("jax", []), key)
+            return [figure(r.peers.get(p, []), key, min) for p in ("weft", "jax")]
         cells = []
         for key in ("compiler_s", "first_s"):
             ours, xla = both(key)
@@ -214,7 +215,8 @@ def of_machine(results, more):
                       "Parameters stay float32, everything computed from them is bfloat16.", "", *bf16_table(rows)]
     threads = 2 if rows_of(results, 2, "wall") else 1
     return lines + ["", "### Compile time and memory", "",
-                    "**Compile** is `jax.jit(f).lower(...)`'s `.compile()`, once JAX has traced and lowered the program. **Backend's part** is "
+                    "**Compile** is `jax.jit(f).lower(...)`'s `.compile()`, once JAX has traced and lowered the program, in a process that "
+                    "compiles for the first time; the least over all processes that measured it (`--starts`), as is the first result. **Backend's part** is "
                     "what of it JAX waits for the backend; a plugin's begins with jaxlib writing the program as portable bytecode, which XLA:CPU "
                     "is spared: 1.5 to 2 ms, as the device `null` shows, which compiles nothing. **First result** is from the call "
                     "of the step to its end: tracing, lowering, compiling, running, on memory that is touched for the first time. Caches on "

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Times weft against what people use instead, in turn on this machine, and writes a table.
 
-    bench/run.py [WORKLOAD ...] [--peers weft,jax,torch] [--threads 2] [--rounds 2] [--out FILE] [--docs]
+    bench/run.py [WORKLOAD ...] [--peers weft,jax,torch] [--threads 2] [--rounds 2] [--starts 3] [--out FILE] [--docs]
 
 Each measurement is a process of its own that runs the compiling step, a second one and then some that are timed; the peers alternate,
-`--rounds` times. A figure is the median over the rounds of the median over the steps. Peers are found by what an interpreter can
+`--rounds` times. A figure is the median over the rounds of the median over the steps. weft and JAX then take `--starts` more turns that
+end with the first step: compile time and time to the first result are the least over all of these processes, each of which compiles for
+the first time, with no cache. Peers are found by what an interpreter can
 import: BENCH_JAX, BENCH_TORCH and BENCH_TF name the interpreters (this one otherwise), BENCH_LLMC a checkout of llm.c; a peer that is
 not there is left out. `pip install -r bench/requirements.txt` installs them.
 
@@ -42,6 +44,7 @@ PEERS = {
     "tf_xla": (["one.py", "tensorflow", "--mode", "xla"], "BENCH_TF", "tensorflow", {}),
     "llmc": (["llmc.py"], "BENCH_JAX", "numpy", {}),
 }
+STARTING = ("weft", "jax")  # whose compile times the tables compare
 ONLY = {"llmc": re.compile("gpt2_[0-9]+x[0-9]+"), "weft_train": re.compile("|".join(weft_train.MODELS))}
 
 
@@ -64,11 +67,11 @@ def installed(names):
     return found
 
 
-def measure(peer, workload, threads, steps, timeout):
-    (script, *arguments), variable, _, env = PEERS[peer]
+def measure(peer, workload, threads, arguments, timeout):
+    (script, *given), variable, _, env = PEERS[peer]
     env = dict(os.environ, TF_CPP_MIN_LOG_LEVEL="3", CUDA_VISIBLE_DEVICES="", JAX_ENABLE_COMPILATION_CACHE="0", WEFT_CACHE="0", **env)
-    command = [os.environ.get(variable, sys.executable), str(HERE / "peers" / script), *arguments, workload, "--threads", str(threads),
-               "--steps", str(steps)]
+    command = [os.environ.get(variable, sys.executable), str(HERE / "peers" / script), *given, workload, "--threads", str(threads),
+               *arguments]
     try:
         r = subprocess.run(command, env=env, capture_output=True, text=True, timeout=timeout)
     except subprocess.TimeoutExpired:
@@ -85,6 +88,7 @@ def main():
     ap.add_argument("--peers", default=",".join(PEERS))
     ap.add_argument("--threads", type=int, default=2)
     ap.add_argument("--rounds", type=int, default=2)
+    ap.add_argument("--starts", type=int, default=3, help="processes more of weft and JAX that only start")
     ap.add_argument("--steps", type=int, default=0, help="timed steps (default: the workload's own number)")
     ap.add_argument("--timeout", type=int, default=300, help="seconds of one measurement")
     ap.add_argument("--key", choices=("wall", "cpu"), default="wall",
@@ -105,7 +109,11 @@ def main():
             runs = {p: [] for p in peers if p not in ONLY or ONLY[p].fullmatch(name)}
             for _ in range(a.rounds):
                 for peer in runs:
-                    runs[peer].append(measure(peer, name, a.threads, a.steps, a.timeout))
+                    runs[peer].append(measure(peer, name, a.threads, ["--steps", str(a.steps)], a.timeout))
+            starting = [p for p in STARTING if p in runs]
+            for _ in range(a.starts):
+                for peer in starting:
+                    runs[peer].append(measure(peer, name, a.threads, ["--start"], a.timeout))
             report.add(results, name, a.threads, runs)
             report.save(a.out, results)
             print(report.line(results, name, a.threads, a.key), file=sys.stderr, flush=True)

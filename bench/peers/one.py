@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""One measurement in a process of its own: one.py FRAMEWORK WORKLOAD [--threads N] [--steps N]. Prints a line of JSON.
+"""One measurement in a process of its own: one.py FRAMEWORK WORKLOAD [--threads N] [--steps N] [--start]. Prints a line of JSON.
 
 FRAMEWORK is a module by_FRAMEWORK.py here, with `open(threads)` that starts it and gives its versions, and
 `prepare(work, mode)` that gives a function of no arguments: one step, finished when it returns; what it gives back, `value`
 turns into one number: the loss, or the mean size of an operation's results. `extra` gives, once all is run, what else is known: flops, bytes,
 and for compilers that can be asked, lower_s and compiler_s, of the first step's time what tracing and then compiling took, and backend_s,
-what of compiler_s is the backend's and not the framework's around it."""
+what of compiler_s is the backend's and not the framework's around it. With --start all ends with the first step: a start, and no more."""
 import argparse
 import importlib
 import json
@@ -40,6 +40,7 @@ def main():
     ap.add_argument("--mode", default="")
     ap.add_argument("--threads", type=int, default=2)
     ap.add_argument("--steps", type=int, default=0)
+    ap.add_argument("--start", action="store_true")
     a = ap.parse_args()
     pin(a.threads)
     sys.path[:0] = [str(HERE), str(HERE.parent)]
@@ -51,6 +52,9 @@ def main():
     t0, c0 = time.perf_counter(), time.process_time()
     step()
     first, first_cpu = time.perf_counter() - t0, time.process_time() - c0
+    start = {"first_s": first, "first_cpu_s": first_cpu}
+    if a.start:
+        return print(json.dumps({**start, **extra()}))
     out = step()
     wall, cpu = [], []
     for _ in range(a.steps or work.steps):
@@ -62,7 +66,7 @@ def main():
     typical, typical_cpu = statistics.median(wall), statistics.median(cpu)
     rss = peak_rss_mb()
     print(json.dumps({"wall_ms": typical * 1e3, "cpu_ms": typical_cpu * 1e3, "least_ms": min(wall) * 1e3,
-                      "first_s": first, "first_cpu_s": first_cpu, "rss_mb": rss, "check": value(out), "versions": versions, **extra()}))
+                      **start, "rss_mb": rss, "check": value(out), "versions": versions, **extra()}))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,8 @@
  *            the least that is allowed and all counts 0. A count is never more than what is left
  *            can hold, so a damaged file takes no memory. The caller looks at `bad` once, at the
  *            end.
- * Writing    `bad` says that there is something in it that is not kept (set by whoever meets it).
+ * Writing    `bad` says that there is something in it that is not kept (set by whoever meets it). What is
+ *            written is only read: others may read it at the same time.
  */
 #ifndef WEFT_BASE_WIRE_H
 #define WEFT_BASE_WIRE_H
@@ -29,6 +30,12 @@ void wire_range(Wire *w, int64_t *v, int64_t least, int64_t most);
 void wire_bool(Wire *w, bool *v);
 void wire_f64(Wire *w, double *v);
 void wire_bytes(Wire *w, void *p, size_t n); /* reading: zeros when there are not so many */
+#define WIRE_ENUM(w, v, T, most)     \
+  do {                               \
+    int i_ = (int)*(v);              \
+    wire_small(w, &i_, 0, most);     \
+    if (wire_reads(w)) *(v) = (T)i_; \
+  } while (0)
 /* How many things follow that take at least `bytes` (>= 1) each. */
 void wire_count(Wire *w, int *n, size_t bytes);
 /* Reading: a copy in the arena. */

@@ -338,6 +338,8 @@ void dev_program_release(DevProgram *p) {
   free(p->result_meshes);
   free(p->aliases);
   free(p->result_on_host);
+  buf_free(&p->late_key);
+  buf_free(&p->late_note);
   module_free(p->module);
   free(p);
 }

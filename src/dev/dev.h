@@ -34,7 +34,7 @@ typedef struct DevInfo { /* one device; strings live as long as the Dev */
 typedef struct DevCompileOpts {
   int replicas, partitions; /* at least 1 */
   bool auto_spmd;           /* use_spmd_partitioning */
-  bool keep;                /* dev_program_save will be called */
+  bool keep;                /* dev_program_save may be called */
 } DevCompileOpts;
 
 typedef struct DevCost { /* -1: unknown */
@@ -86,7 +86,7 @@ struct DeviceOps {
   int64_t (*footprint)(const Dev *dev, const Tensor *t);
   /* optional, all or none: compiled programs as bytes, of one process. kept: adds what they depend
    * on besides the program (machine, build, settings); false: nothing can be kept. save: once, right
-   * after compile; false: not this one. load: like compile; errors: ERR_DATA_LOSS damaged */
+   * after compile, or when its code is complete; false: not this one, or not yet. load: like compile; errors: ERR_DATA_LOSS damaged */
   bool (*kept)(Buf *out);
   bool (*save)(DevProgram *prog, Buf *out);
   Err *(*load)(DevProgram *prog, Str saved);
@@ -119,6 +119,7 @@ struct DevProgram {
   int *aliases; /* per argument: result that reuses it (tf.aliasing_output), -1 none, -2 donor
                    without a result */
   bool *result_on_host;
+  Buf late_key, late_note; /* of its entry in the cache, until its code is complete (kept.c) */
 };
 
 /* ---- for the plugin and the command line ----------------------------------------------------- */
@@ -132,8 +133,8 @@ void dev_close(Dev *d);
 /* Verifies, records shardings and donation, compiles. The module is borrowed. */
 Err *dev_compile(Dev *d, const Module *m, const DevCompileOpts *opts, DevProgram **out);
 /* Compiled programs as bytes. dev_keeps: adds to `key` all that such bytes depend on besides the
- * module; false: programs of this kind are not kept. save: once, right after dev_compile with
- * opts.keep; false: this one cannot be kept. load: errors: ERR_DATA_LOSS damaged */
+ * module; false: programs of this kind are not kept. save: once, of one with opts.keep, right after
+ * dev_compile or from dev_keep_late; false: this one cannot be kept, or not yet. load: errors: ERR_DATA_LOSS damaged */
 bool dev_keeps(const Dev *d, const DevCompileOpts *opts, Buf *key);
 bool dev_program_save(DevProgram *p, Buf *out);
 Err *dev_program_load(Dev *d, Str saved, const DevCompileOpts *opts, DevProgram **out);
@@ -142,6 +143,8 @@ Err *dev_program_load(Dev *d, Str saved, const DevCompileOpts *opts, DevProgram 
  * of the caller's is kept beside it. dev_keep: opts.keep was set; what cannot be kept is not. */
 bool dev_find(Dev *d, Str code, const DevCompileOpts *opts, Buf *note, DevProgram **out);
 void dev_keep(DevProgram *p, Str code, Str note);
+/* For backends: what dev_keep did not find complete is so now. On any thread. */
+void dev_keep_late(DevProgram *p);
 DevProgram *dev_program_retain(DevProgram *p);
 void dev_program_release(DevProgram *p);
 

@@ -31,14 +31,37 @@ bool dev_find(Dev *d, Str code, const DevCompileOpts *opts, Buf *note, DevProgra
   return found;
 }
 
-void dev_keep(DevProgram *p, Str code, Str note) {
-  Buf key = {0}, saved = {0};
+/* An entry that waits for its code takes memory meanwhile, as much as the program's bytes: one with large
+ * constants is not kept. */
+#define MOST_LATE (1 << 20)
+
+static bool put(DevProgram *p, Str key, Str note) {
+  Buf saved = {0};
   Wire w = {.out = &saved};
   int n = (int)note.n;
   wire_count(&w, &n, 1);
   buf_str(&saved, note);
-  if (make_key(p->dev, &p->opts, code, &key) && dev_program_save(p, &saved))
-    cache_put((Str){key.p, key.n}, (Str){saved.p, saved.n});
-  buf_free(&key);
+  bool ok = dev_program_save(p, &saved);
+  if (ok) cache_put(key, (Str){saved.p, saved.n});
   buf_free(&saved);
+  return ok;
+}
+
+void dev_keep(DevProgram *p, Str code, Str note) {
+  Buf key = {0};
+  bool keeps = make_key(p->dev, &p->opts, code, &key);
+  p->opts.keep = keeps && !put(p, (Str){key.p, key.n}, note) && key.n <= MOST_LATE;
+  if (p->opts.keep) {
+    p->late_key = key;
+    buf_str(&p->late_note, note);
+  } else {
+    buf_free(&key);
+  }
+}
+
+void dev_keep_late(DevProgram *p) {
+  if (!p->late_key.n) return;
+  put(p, (Str){p->late_key.p, p->late_key.n}, (Str){p->late_note.p, p->late_note.n});
+  buf_free(&p->late_key);
+  buf_free(&p->late_note);
 }

@@ -56,7 +56,7 @@ static Buf good;
 static void start(void) {
   Module *m = NULL;
   DevProgram *p = NULL;
-  setenv("WEFT_STRIPS", "off", 1); /* what begins as strips is not kept */
+  setenv("WEFT_STRIPS", "off", 1); /* what begins as strips is kept later */
   Err *e = dev_open("cpu", &dev);
   if (!e) e = stablehlo_read("program", STR(text), &m);
   if (!e) e = dev_compile(dev, m, &opts, &p);

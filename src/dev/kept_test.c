@@ -68,8 +68,8 @@ static DevProgram *compile(void) {
   return p;
 }
 
-/* What the program gives; *found: it came from the cache. */
-static void make_and_run(float out[52], bool *found) {
+/* *found: it came from the cache. */
+static DevProgram *make(bool *found) {
   DevProgram *p;
   Buf note = {0};
   *found = dev_find(dev, STR(text), &opts, &note, &p);
@@ -83,10 +83,15 @@ static void make_and_run(float out[52], bool *found) {
     dev_keep(p, STR(text), STR("note"));
   }
   buf_free(&note);
+  return p;
+}
+
+/* What the program gives after so many turns of its loop. */
+static void run(DevProgram *p, int turns, float out[52]) {
   const int64_t dims[2] = {4, 6};
   Tensor *t[2] = {tensor_make(DT_F32, 2, dims), tensor_make(DT_I32, 0, NULL)};
   for (int i = 0; i < 24; i++) ((float *)t[0]->data)[i] = (float)(i % 7) - 2.5f;
-  *(int32_t *)t[1]->data = 3;
+  *(int32_t *)t[1]->data = turns;
   Shards args[2] = {{1, &t[0]}, {1, &t[1]}}, res[4] = {{0}};
   DevRun run = {0};
   Err *e = dev->ops->run(p, args, NULL, res, &run);
@@ -96,10 +101,15 @@ static void make_and_run(float out[52], bool *found) {
     memcpy(out + at, res[j].t[0]->data, tensor_bytes(res[j].t[0]));
     at += (int)res[j].t[0]->count;
   }
-  assert_int_equal(*(int32_t *)res[3].t[0]->data, 3);
+  assert_int_equal(*(int32_t *)res[3].t[0]->data, turns);
   for (int j = 0; j < 4; j++) shards_free(&res[j]);
   tensor_release(t[0]);
   tensor_release(t[1]);
+}
+
+static void make_and_run(float out[52], bool *found) {
+  DevProgram *p = make(found);
+  run(p, 3, out);
   dev_program_release(p);
 }
 
@@ -202,12 +212,38 @@ static void other_machines_and_processes(void **state) {
   wait_well(spawn(own_argv, "narrow"));
 }
 
+static void code_that_comes_later(void **state) {
+  (void)state;
+  test_each_file(folder, remove_entry, NULL);
+  pid_t all[2];
+  for (int i = 0; i < 2; i++) all[i] = spawn(own_argv, "late");
+  for (int i = 0; i < 2; i++) wait_well(all[i]);
+  wait_well(spawn(own_argv, "found"));
+}
+
+/* Begins as strips: it is in the cache once its code is complete, of which several write at once. */
+static int late_child(void) {
+  bool found;
+  float first[52], again[52];
+  unsetenv("WEFT_STRIPS");
+  DevProgram *p = compile();
+  dev_keep(p, STR(text), STR("note"));
+  run(p, 100000, first);
+  for (int i = 0; i < 3000 && !test_each_file(folder, NULL, NULL); i++) run(p, 10000, again);
+  dev_program_release(p); /* the code under way is complete */
+  p = make(&found);
+  run(p, 100000, again);
+  dev_program_release(p);
+  return !found || memcmp(first, again, sizeof first) ? 1 : 0;
+}
+
 static int as_child(const char *mode) {
   bool found;
   float first[52], again[52];
   setenv("WEFT_CACHE", folder, 1);
   if (!strcmp(mode, "narrow")) setenv("WEFT_VECTOR_BITS", "128", 1);
   if (dev_open("cpu", &dev)) return 3;
+  if (!strcmp(mode, "late")) return late_child();
   make_and_run(first, &found);
   if (strcmp(mode, "write") != 0) return found == !strcmp(mode, "found") ? 0 : 1;
   for (int i = 0; i < 20; i++) {
@@ -220,7 +256,7 @@ static int as_child(const char *mode) {
 
 int main(int argc, char **argv) {
   own_argv = argv;
-  setenv("WEFT_STRIPS", "off", 1); /* what begins as strips is not kept */
+  setenv("WEFT_STRIPS", "off", 1); /* what begins as strips is kept later */
   if (argc == 3) {
     snprintf(folder, sizeof folder, "%s", argv[2]);
     return as_child(argv[1]);
@@ -233,6 +269,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(damaged_entries_are_made_again),
       cmocka_unit_test(part_of_a_program_is_refused),
       cmocka_unit_test(other_machines_and_processes),
+      cmocka_unit_test(code_that_comes_later),
   };
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
   test_each_file(folder, remove_entry, NULL);

@@ -101,11 +101,7 @@ static void wire_ints(IrWire *x, int *n, int64_t **v) {
   for (int i = 0; i < *n; i++) wire_int(x->w, &(*v)[i]);
 }
 
-static void wire_dtype(IrWire *x, DType *t) {
-  int i = (int)*t;
-  wire_small(x->w, &i, 0, DT_COUNT - 1);
-  *t = (DType)i;
-}
+static void wire_dtype(IrWire *x, DType *t) { WIRE_ENUM(x->w, t, DType, DT_COUNT - 1); }
 
 /* ---- types ---- */
 
@@ -159,9 +155,7 @@ static void wire_type(IrWire *x, Type **p) {
   if (wire_reads(x->w)) *p = known;
   if (!fresh || !deeper(x)) return;
   Type t = wire_reads(x->w) ? (Type){0} : **p;
-  int kind = (int)t.kind;
-  wire_small(x->w, &kind, 0, TY_NONE);
-  t.kind = (TypeKind)kind;
+  WIRE_ENUM(x->w, &t.kind, TypeKind, TY_NONE);
   wire_dtype(x, &t.dtype);
   wire_ints(x, &t.rank, &t.dims);
   int n = t.bounds ? t.rank : 0;
@@ -283,10 +277,9 @@ static void wire_attr(IrWire *x, Attr **p) {
   bool fresh = is_new(x, ATTR, &known);
   if (wire_reads(x->w)) *p = known;
   if (!fresh || !deeper(x)) return;
-  Attr *a = *p = wire_reads(x->w) ? ROOM(x, Attr, 1) : *p;
-  int kind = (int)a->kind;
-  wire_small(x->w, &kind, 0, AT_OPAQUE);
-  a->kind = (AttrKind)kind;
+  if (wire_reads(x->w)) *p = ROOM(x, Attr, 1);
+  Attr *a = *p;
+  WIRE_ENUM(x->w, &a->kind, AttrKind, AT_OPAQUE);
   wire_dtype(x, &a->dtype);
   wire_type(x, &a->type);
   wire_int(x->w, &a->i);
@@ -303,9 +296,7 @@ static void wire_loc(IrWire *x, const Loc **p) {
   if (wire_reads(x->w)) *p = known;
   if (!fresh || !deeper(x)) return;
   Loc *l = wire_reads(x->w) ? ROOM(x, Loc, 1) : (Loc *)(uintptr_t)*p;
-  int kind = (int)l->kind;
-  wire_small(x->w, &kind, 0, LOC_FUSED);
-  l->kind = (LocKind)kind;
+  WIRE_ENUM(x->w, &l->kind, LocKind, LOC_FUSED);
   wire_name(x, &l->name);
   int *const places[] = {&l->line, &l->col, &l->end_line, &l->end_col};
   for (int i = 0; i < 4; i++) wire_small(x->w, places[i], INT32_MIN, INT32_MAX);
@@ -315,7 +306,7 @@ static void wire_loc(IrWire *x, const Loc **p) {
   if (wire_reads(x->w)) l->parts = ROOM(x, const Loc *, l->n_parts);
   for (int i = 0; i < l->n_parts; i++) wire_loc(x, &l->parts[i]);
   tell(x, LOC, l);
-  *p = l;
+  if (wire_reads(x->w)) *p = l;
   x->depth--;
 }
 
@@ -332,10 +323,9 @@ static void wire_value(IrWire *x, Value *v) {
 static void wire_region(IrWire *x, Region **p);
 
 static void wire_one_op(IrWire *x, Op **p) {
-  Op *op = *p = wire_reads(x->w) ? ROOM(x, Op, 1) : *p;
-  int kind = (int)op->kind;
-  wire_small(x->w, &kind, 0, OP_COUNT - 1);
-  op->kind = (OpKind)kind;
+  if (wire_reads(x->w)) *p = ROOM(x, Op, 1);
+  Op *op = *p;
+  WIRE_ENUM(x->w, &op->kind, OpKind, OP_COUNT - 1);
   wire_name(x, &op->name);
   wire_loc(x, &op->loc);
   wire_small(x->w, &op->line, INT32_MIN, INT32_MAX);
@@ -348,7 +338,7 @@ static void wire_one_op(IrWire *x, Op **p) {
   if (wire_reads(x->w)) op->regions = ROOM(x, Region *, op->n_regions);
   for (int i = 0; i < op->n_regions && !x->w->bad; i++) {
     wire_region(x, &op->regions[i]);
-    op->regions[i]->parent = op;
+    if (wire_reads(x->w)) op->regions[i]->parent = op;
   }
   wire_count(x->w, &op->n_results, 3);
   if (wire_reads(x->w)) op->results = ROOM(x, Value, op->n_results);
@@ -361,7 +351,8 @@ static void wire_one_op(IrWire *x, Op **p) {
 }
 
 static void wire_region(IrWire *x, Region **p) {
-  Region *r = *p = wire_reads(x->w) ? ROOM(x, Region, 1) : *p;
+  if (wire_reads(x->w)) *p = ROOM(x, Region, 1);
+  Region *r = *p;
   if (!deeper(x)) return;
   wire_count(x->w, &r->n_args, 3);
   if (wire_reads(x->w)) r->args = ROOM(x, Value *, r->n_args);

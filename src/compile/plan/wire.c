@@ -18,13 +18,6 @@ static void *room(PlanWire *x, size_t size, int n) {
 }
 #define ROOM(x, T, n) ((T *)room(x, sizeof(T), n))
 
-#define WIRE_ENUM(x, v, T, most)      \
-  do {                                \
-    int i_ = (int)*(v);               \
-    wire_small((x)->w, &i_, 0, most); \
-    *(v) = (T)i_;                     \
-  } while (0)
-
 /* ---- fusions ---- */
 
 static void wire_affine(PlanWire *x, Affine *a, int n) {
@@ -38,7 +31,7 @@ static bool part_ok(const FusionOut *o) {
 }
 
 static void wire_fusion(PlanWire *x, Fusion *f) {
-  WIRE_ENUM(x, &f->kind, FusionKind, FUSION_SPLIT);
+  WIRE_ENUM(x->w, &f->kind, FusionKind, FUSION_SPLIT);
   wire_small(x->w, &f->dom.n, 0, DOM_MAX);
   for (int i = 0; i < f->dom.n; i++) {
     wire_range(x->w, &f->dom.dims[i], 0, INT64_MAX);
@@ -103,14 +96,14 @@ static bool is_whole(const Step *s) {
 
 static void wire_step(PlanWire *x, Step *s) {
   Wire *w = x->w;
-  WIRE_ENUM(x, &s->kind, StepKind, STEP_VIEW);
+  WIRE_ENUM(x->w, &s->kind, StepKind, STEP_VIEW);
   ir_wire_op(x->ir, &s->op);
   bool fused = s->fusion != NULL;
   wire_bool(w, &fused);
   if (fused) {
     Fusion *f = reads(x) ? ROOM(x, Fusion, 1) : (Fusion *)(uintptr_t)s->fusion;
     wire_fusion(x, f);
-    s->fusion = f;
+    if (reads(x)) s->fusion = f;
   }
   wire_places(x, &s->n_in, &s->in);
   wire_places(x, &s->n_out, &s->out);
@@ -155,7 +148,7 @@ static int64_t last_index(const Plan *p, PlaceKind k) {
 static void wire_place(PlanWire *x, Place *q) {
   Wire *w = x->w;
   const Plan *p = x->p;
-  WIRE_ENUM(x, &q->kind, PlaceKind, PLACE_VIEW);
+  WIRE_ENUM(x->w, &q->kind, PlaceKind, PLACE_VIEW);
   wire_small(w, &q->index, 0, (int)last_index(p, q->kind));
   wire_range(w, &q->bytes, 0, INT64_MAX);
   wire_range(w, &q->offset, 0, INT64_MAX);
@@ -172,7 +165,7 @@ static void wire_all(PlanWire *x) {
   Wire *w = x->w;
   Plan *p = x->p;
   ir_wire_module(x->ir, &p->module, true);
-  p->main = module_main(p->module);
+  if (reads(x)) p->main = module_main(p->module);
   w->bad |= !p->main || !p->main->body;
   if (w->bad) return;
   wire_small(w, &p->n_procs, 1, 4096);

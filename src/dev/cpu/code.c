@@ -89,12 +89,12 @@ bool code_takes_much(const Code *c) {
   return n >= MUCH_MEMORY;
 }
 
-Err *code_generate(const Code *c, bool alone, Made *out, Buf *bytes) {
-  *out = (Made){xcalloc((size_t)c->plan->n_steps + 1, sizeof *out->fused), NULL};
+Err *code_generate(const Code *c, bool alone, Made *out) {
+  *out = (Made){.fused = xcalloc((size_t)c->plan->n_steps + 1, sizeof *out->fused)};
   Jit *jit = jit_new();
   Err *e = add_fusions(c, jit, &c->plan->body, out->fused);
   if (!e) e = jit_finish(jit, alone, &out->kernels);
-  if (!e && bytes) buf_str(bytes, jit_bytes(jit));
+  if (!e && c->prog->opts.keep) buf_str(&out->bytes, jit_bytes(jit));
   jit_free(jit);
   if (e) made_free(out);
   return e;
@@ -102,6 +102,7 @@ Err *code_generate(const Code *c, bool alone, Made *out, Buf *bytes) {
 
 void made_free(Made *m) {
   kernels_free(m->kernels);
+  buf_free(&m->bytes);
   free(m->fused);
   *m = (Made){0};
 }
@@ -125,8 +126,9 @@ void code_loop_places(Code *c, const Block *b, const Made *m) {
   }
 }
 
-static Code *code_of(Plan *plan) {
+static Code *code_of(DevProgram *prog, Plan *plan) {
   Code *c = xcalloc(1, sizeof *c);
+  c->prog = prog;
   c->plan = plan;
   c->steps = xcalloc((size_t)plan->n_steps + 1, sizeof *c->steps);
   c->arg_each = xcalloc((size_t)plan->main->type->n_elems + 1, 1);
@@ -149,7 +151,9 @@ void code_take(Code *c, Made *m) {
     c->steps[i].better = NULL;
   }
   c->kernels = m->kernels;
+  c->bytes = m->bytes;
   m->kernels = NULL;
+  m->bytes = (Buf){0};
   made_free(m);
   c->partial_bytes = 0;
   partial_size(c, &c->plan->body);
@@ -162,7 +166,7 @@ static void ready(Code *c) {
   if (cpu_verbosity()) verbose_open(c);
 }
 
-Err *code_new(const DevProgram *prog, const Module *m, const bool *arg_each, Code **out) {
+Err *code_new(DevProgram *prog, const Module *m, const bool *arg_each, Code **out) {
   Target t = {.fusible = fusible,
               .in_place = in_place,
               .collective = collective,
@@ -171,12 +175,12 @@ Err *code_new(const DevProgram *prog, const Module *m, const bool *arg_each, Cod
               .arg_each = arg_each};
   Plan *plan;
   TRY(compile_program(m, &t, &plan));
-  Code *c = code_of(plan);
+  Code *c = code_of(prog, plan);
   memcpy(c->arg_each, arg_each, (size_t)prog->n_args);
   Err *e = prepare_block(c, &plan->body, true);
   if (!e && !late_start(c)) {
     Made made;
-    e = code_generate(c, false, &made, prog->opts.keep ? &c->bytes : NULL);
+    e = code_generate(c, false, &made);
     if (!e) code_take(c, &made);
   }
   if (e) {
@@ -208,39 +212,42 @@ void code_free(Code *c) {
 
 /* ---- as bytes: the kernels, the plan, each step's kernel ---- */
 
-static void wire_kernels(Wire *w, Code *c, const Block *b) {
+/* m: code that is not taken yet; NULL */
+static void wire_kernels(Wire *w, Code *c, Made *m, const Block *b) {
+  const Kernels *kernels = m ? m->kernels : c->kernels;
   for (int i = 0; i < b->n && !w->bad; i++) {
     const Step *s = &b->steps[i];
-    FusedCode *f = &c->steps[s->id].fused;
+    FusedCode *f = m ? &m->fused[s->id] : &c->steps[s->id].fused;
     if (s->kind == STEP_FUSED) {
-      wire_small(w, &f->kernel, 0, kernels_count(c->kernels) - 1);
-      if (wire_reads(w) && !w->bad) *f = *kernels_at(c->kernels, f->kernel);
+      wire_small(w, &f->kernel, 0, kernels_count(kernels) - 1);
+      if (wire_reads(w) && !w->bad) *f = *kernels_at(kernels, f->kernel);
     }
     if (s->kind == STEP_WHILE) {
       int k = f->run ? f->kernel + 1 : 0;
-      wire_small(w, &k, 0, kernels_count(c->kernels));
-      if (wire_reads(w) && !w->bad && k) *f = *kernels_at(c->kernels, k - 1);
+      wire_small(w, &k, 0, kernels_count(kernels));
+      if (wire_reads(w) && !w->bad && k) *f = *kernels_at(kernels, k - 1);
       if (k) continue;
     }
-    for (int j = 0; j < s->n_blocks; j++) wire_kernels(w, c, &s->blocks[j]);
+    for (int j = 0; j < s->n_blocks; j++) wire_kernels(w, c, m, &s->blocks[j]);
   }
 }
 
 bool code_save(Code *c, Buf *out) {
-  bool began_as_strips = c->late || (kernels_count(c->kernels) && !c->bytes.n);
-  if (began_as_strips) return false; /* made again as fast as read */
+  Made *m = late_made(c);
+  if (c->late && !m) return false; /* until then it is made again about as fast as read */
+  Buf *bytes = m ? &m->bytes : &c->bytes;
+  if (kernels_count(m ? m->kernels : c->kernels) && !bytes->n) return false;
   Wire w = {.out = out};
-  Str bytes = {c->bytes.p, c->bytes.n};
-  int n = (int)bytes.n;
+  int n = (int)bytes->n;
   wire_count(&w, &n, 1);
-  buf_str(out, bytes);
+  buf_str(out, (Str){bytes->p, bytes->n});
   plan_wire(&w, &c->plan);
-  wire_kernels(&w, c, &c->plan->body);
-  buf_free(&c->bytes);
+  wire_kernels(&w, c, m, &c->plan->body);
+  buf_free(bytes);
   return !w.bad;
 }
 
-Err *code_load(const DevProgram *prog, Str saved, Code **out) {
+Err *code_load(DevProgram *prog, Str saved, Code **out) {
   Wire w = {.in = saved};
   int n = 0;
   wire_count(&w, &n, 1);
@@ -258,10 +265,10 @@ Err *code_load(const DevProgram *prog, Str saved, Code **out) {
     plan_free(plan);
     return e;
   }
-  Code *c = code_of(plan);
+  Code *c = code_of(prog, plan);
   e = n ? kernels_load(bytes, &c->kernels) : NULL;
   if (!e) {
-    wire_kernels(&w, c, &plan->body);
+    wire_kernels(&w, c, NULL, &plan->body);
     if (w.bad || w.in.n) e = err_new(ERR_DATA_LOSS, "the saved program is damaged");
   }
   if (!e) e = prepare_block(c, &plan->body, false);

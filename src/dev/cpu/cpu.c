@@ -53,7 +53,7 @@ static void program_free(CpuProgram *p) {
 
 /* Compiles for the pattern; *out NULL: the interpreter runs the whole. Called with the lock held.
  */
-static Err *code_for(CpuProgram *p, const DevProgram *prog, const Module *m, const bool *each,
+static Err *code_for(CpuProgram *p, DevProgram *prog, const Module *m, const bool *each,
                      Code **out) {
   *out = NULL;
   if (p->interpreted) return NULL;

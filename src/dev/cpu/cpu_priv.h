@@ -58,6 +58,7 @@ struct RunMem { /* memory of one run at a time; kept for the next */
 typedef struct Late Late;
 typedef struct Code Code;
 struct Code { /* the program compiled for one pattern of arguments */
+  DevProgram *prog;
   Plan *plan;
   Kernels *kernels;
   Buf bytes; /* of the kernels, until they are saved */
@@ -80,18 +81,19 @@ typedef struct CpuProgram {
 } CpuProgram;
 
 /* code.c: making and keeping */
-Err *code_new(const DevProgram *prog, const Module *m, const bool *arg_each, Code **out);
-/* The code as bytes, once, and only of a program with opts.keep. false: it cannot be kept */
+Err *code_new(DevProgram *prog, const Module *m, const bool *arg_each, Code **out);
+/* The code as bytes, once, and only of a program with opts.keep. false: it is not complete, or cannot be kept */
 bool code_save(Code *c, Buf *out);
 /* errors: ERR_DATA_LOSS damaged */
-Err *code_load(const DevProgram *prog, Str saved, Code **out);
+Err *code_load(DevProgram *prog, Str saved, Code **out);
 void code_free(Code *c);
 typedef struct Made { /* generated code */
   FusedCode *fused;   /* by step; without run where there is none */
   Kernels *kernels;
+  Buf bytes; /* of the kernels, of a program with opts.keep */
 } Made;
-/* bytes: of the kernels, to be kept; NULL. alone: on this thread only */
-Err *code_generate(const Code *c, bool alone, Made *out, Buf *bytes);
+/* alone: on this thread only */
+Err *code_generate(const Code *c, bool alone, Made *out);
 void code_take(Code *c, Made *m); /* nothing runs */
 /* Finds the memory that loops of one function work on. m: not taken yet; NULL: taken */
 void code_loop_places(Code *c, const Block *b, const Made *m);
@@ -103,6 +105,7 @@ void late_before_run(Code *c); /* with the lock held */
 /* Before a turn of a loop of unknown turns, with c->late: is the code there? */
 bool late_turn(Code *c, const StepCode *loop);
 bool late_is_done(const Code *c); /* what was generated meanwhile is there */
+Made *late_made(const Code *c);   /* the same, for its own thread; NULL: not yet */
 void late_free(Late *l);          /* waits for code under way; NULL is fine */
 /* exec.c */
 typedef struct Trace Trace;

@@ -1,10 +1,11 @@
-/* Small programs start without generated code: their fusions run as strips. A program
- * that runs again gets its code before its second run, if strips take much longer; if not, what they
- * cost more is added up from run to run, and when that comes to a part of what the code takes, a thread
- * beside the runs makes it. So it does in a first run that is long, which goes on with the code from its
- * next task and ends about as soon as one that waited for it. What loops that nobody knows the turns of cost
- * more is added up from turn to turn, and they go on with the code from their next turn. A program with
- * such loops inside of others, with much code, or with shapes that strips are bad at has its code at once. */
+/* Small programs start without generated code: their fusions run as strips. When one runs again and
+ * strips take much longer, a thread beside the runs makes its code; if not, what they cost more is added
+ * up from run to run, and the thread begins when that comes to a part of what the code takes. So it does
+ * in a first run that is long, which goes on with the code from its next task and ends about as soon as
+ * one that waited for it. Only a later run that would lose more than the code takes waits. What loops that
+ * nobody knows the turns of cost more is added up from turn to turn, and they go on with the code from
+ * their next turn. Complete code goes into the cache on disk. A program with such loops inside of others,
+ * with much code, or with shapes that strips are bad at has its code at once. */
 #include "dev/cpu/cpu_priv.h"
 
 #include <signal.h>
@@ -33,7 +34,8 @@ struct Late {
   Code *code;
   pthread_t thread;
   bool started;
-  Made made; /* the thread's, until it is done */
+  Made made;     /* the thread's, until it is done */
+  bool complete; /* it is, for the thread */
   int done;
 };
 
@@ -185,7 +187,7 @@ static void *make(void *arg) {
   pthread_mutex_lock(&lock);
   bool wanted = !leaving; /* it may have waited for others */
   pthread_mutex_unlock(&lock);
-  Err *e = wanted ? code_generate(c, true, &l->made, NULL) : NULL;
+  Err *e = wanted ? code_generate(c, true, &l->made) : NULL;
   if (wanted && code_takes_much(c)) jit_library_rests(); /* the run has its memory already */
   pthread_mutex_unlock(&one_at_a_time);
   if (wanted && !e) code_loop_places(c, &c->plan->body, &l->made);
@@ -195,7 +197,9 @@ static void *make(void *arg) {
     bool same_parts = f->partial_bytes == s->fused.partial_bytes && !f->finish == !s->fused.finish;
     if (f->run && same_parts) __atomic_store_n(&s->better, f, __ATOMIC_RELEASE);
   }
-  if (wanted && !e) __atomic_store_n(&l->done, 1, __ATOMIC_RELEASE);
+  l->complete = wanted && !e;
+  if (l->complete) dev_keep_late(c->prog); /* before the program waits for this thread */
+  if (l->complete) __atomic_store_n(&l->done, 1, __ATOMIC_RELEASE);
   err_free(e); /* strips they stay */
   end_work();
   return NULL;
@@ -230,18 +234,6 @@ static void take(Code *c, Late *l, Made *made) {
   c->late = NULL;
 }
 
-static void generate_now(Code *c, Late *l) {
-  Made made;
-  if (!begin_work()) return;
-  pthread_mutex_lock(&one_at_a_time);
-  Err *e = code_generate(c, false, &made, NULL);
-  pthread_mutex_unlock(&one_at_a_time);
-  end_work();
-  if (e) l->always = true;
-  else take(c, l, &made);
-  err_free(e);
-}
-
 /* Mean costs of the runs before: not to be borne again. */
 static bool was_dear(const Late *l) {
   return l->spent_s > MAX(DEAR_S * (double)l->runs, DEAR * l->all_s);
@@ -254,15 +246,11 @@ static void start_if_due(Late *l) {
 void late_before_run(Code *c) {
   Late *l = c->late;
   if (l->always) return;
-  bool wait = l->runs > 0 && was_dear(l);
+  bool again = l->runs > 0, dear = again && was_dear(l), wait = again && l->run_s > compile_s(l);
   l->runs++;
   l->spent_s += l->run_s;
   l->all_s += l->code_s;
-  if (wait && !l->started && !c->running) {
-    generate_now(c, l);
-    return;
-  }
-  if (wait && !l->started) start_thread(l);
+  if (dear && !l->started) start_thread(l);
   else start_if_due(l);
   if (!l->started || c->running) return;
   if (!wait && !late_is_done(c)) return;
@@ -275,6 +263,8 @@ void late_before_run(Code *c) {
 bool late_is_done(const Code *c) {
   return c->late && __atomic_load_n(&c->late->done, __ATOMIC_ACQUIRE);
 }
+
+Made *late_made(const Code *c) { return c->late && c->late->complete ? &c->late->made : NULL; }
 
 bool late_turn(Code *c, const StepCode *loop) {
   if (late_is_done(c)) return true;

@@ -131,83 +131,110 @@ static Err *fill_infeed(const Op *op, Run *run, Ctx *c) {
   return NULL;
 }
 
-/* Operands come process by process, results go the same way. */
+typedef struct Units {
+  Unit *v;
+  int n;
+  int *of; /* the unit of each process */
+} Units;
+
+static Unit unit_make(Run *run, const Func *f) {
+  Unit u = {.run = run,
+            .f = f,
+            .active = xcalloc((size_t)run->n, 1),
+            .n_args = f->body->n_args,
+            .n_results = f->body->last->n_operands};
+  u.args = xcalloc((size_t)u.n_args + 1, sizeof(Shards));
+  u.results = xcalloc((size_t)u.n_results + 1, sizeof(Shards));
+  for (int i = 0; i < u.n_args; i++) u.args[i] = shards_many(run->n);
+  return u;
+}
+
+static void units_free(Units *us) {
+  for (int i = 0; i < us->n; i++) {
+    Unit *u = &us->v[i];
+    for (int k = 0; k < u->n_args; k++) shards_free(&u->args[k]);
+    for (int k = 0; k < u->n_results; k++) shards_free(&u->results[k]);
+    free(u->args);
+    free(u->results);
+    free(u->active);
+  }
+  free(us->v);
+  free(us->of);
+}
+
+/* One unit for each function of the grid. Operands come process by process. */
+static Err *units_of(Eval *e, Run *run, const Func **grid, Units *us) {
+  int at = 0, self = 0;
+  while (self < e->ctx->n - 1 && !e->ctx->active[self]) self++;
+  us->v = xcalloc((size_t)run->n, sizeof *us->v);
+  us->of = xcalloc((size_t)run->n, sizeof *us->of);
+  for (int p = 0; p < run->n; p++) {
+    int i = 0;
+    while (i < us->n && us->v[i].f != grid[p]) i++;
+    if (i == us->n) us->v[us->n++] = unit_make(run, grid[p]);
+    Unit *u = &us->v[i];
+    us->of[p] = i;
+    u->active[p] = 1;
+    if (e->n_in - at < u->n_args)
+      return op_err(e->op, ERR_INVALID, "too few operands for the programs");
+    for (int k = 0; k < u->n_args; k++)
+      u->args[k].t[p] = tensor_retain(shards_at(&e->sin[at++], self));
+  }
+  if (at != e->n_in)
+    return op_err(e->op, ERR_INVALID, "%d operands for programs of %d arguments", e->n_in, at);
+  return NULL;
+}
+
+static Err *units_run(Run *run, Units *us) {
+  if (us->n == 1) {
+    unit_run(&us->v[0]);
+    return us->v[0].err;
+  }
+  Baton b = {.lock = PTHREAD_MUTEX_INITIALIZER, .moved = PTHREAD_COND_INITIALIZER, .live = us->n};
+  Err *err = NULL;
+  run->baton = &b;
+  pthread_mutex_lock(&b.lock);
+  for (int i = 0; i < us->n; i++) pthread_create(&us->v[i].thread, NULL, unit_run, &us->v[i]);
+  pthread_mutex_unlock(&b.lock);
+  for (int i = 0; i < us->n; i++) {
+    pthread_join(us->v[i].thread, NULL);
+    if (!err) err = us->v[i].err;
+    else err_free(us->v[i].err);
+  }
+  run->baton = NULL;
+  return err;
+}
+
+/* Results go out as operands come in: process by process. */
+static Err *units_results(Eval *e, int n, const Units *us) {
+  int at = 0;
+  for (int p = 0; p < n; p++) {
+    Unit *u = &us->v[us->of[p]];
+    if (e->n_out - at < u->n_results)
+      return op_err(e->op, ERR_INVALID, "the programs give more than %d results", e->n_out);
+    for (int i = 0; i < u->n_results; i++)
+      e->sout[at++] = shards_one(tensor_retain(shards_at(&u->results[i], p)));
+  }
+  if (at != e->n_out)
+    return op_err(e->op, ERR_INVALID, "the programs give %d results, not %d", at, e->n_out);
+  return NULL;
+}
+
 Err *sem_interpreter_run_parallel(Eval *e) {
   int replicas = 0, partitions = 0;
   const Func **grid = NULL;
   TRY(grid_of(e->op, e->run->module, &replicas, &partitions, &grid));
   Run *run = run_new(e->run->module, replicas, partitions);
   run->parent = e->run;
-  int n = run->n, n_units = 0;
-  Unit *units = xcalloc((size_t)n, sizeof *units);
-  int *unit_of = xcalloc((size_t)n, sizeof *unit_of), at = 0;
-  int self = 0;
-  while (self < e->ctx->n - 1 && !e->ctx->active[self]) self++;
-  Err *err = NULL;
-  for (int p = 0; p < n && !err; p++) {
-    int u = 0;
-    while (u < n_units && units[u].f != grid[p]) u++;
-    if (u == n_units) {
-      const Func *f = grid[p];
-      units[n_units++] = (Unit){.run = run,
-                                .f = f,
-                                .active = xcalloc((size_t)n, 1),
-                                .n_args = f->body->n_args,
-                                .n_results = f->body->last->n_operands};
-      units[u].args = xcalloc((size_t)units[u].n_args + 1, sizeof(Shards));
-      units[u].results = xcalloc((size_t)units[u].n_results + 1, sizeof(Shards));
-      for (int i = 0; i < units[u].n_args; i++) units[u].args[i] = shards_many(n);
-    }
-    unit_of[p] = u;
-    units[u].active[p] = 1;
-    for (int i = 0; i < units[u].n_args && !err; i++) {
-      if (at >= e->n_in) err = op_err(e->op, ERR_INVALID, "too few operands for the programs");
-      else units[u].args[i].t[p] = tensor_retain(shards_at(&e->sin[at++], self));
-    }
-  }
-  if (!err && at != e->n_in)
-    err = op_err(e->op, ERR_INVALID, "%d operands for programs of %d arguments", e->n_in, at);
-  uint8_t *all = xmalloc((size_t)n);
-  memset(all, 1, (size_t)n);
-  Ctx c = {.run = run, .n = n, .active = all};
+  uint8_t *all = xmalloc((size_t)run->n);
+  memset(all, 1, (size_t)run->n);
+  Ctx c = {.run = run, .n = run->n, .active = all};
+  Units us = {0};
+  Err *err = units_of(e, run, grid, &us);
   if (!err) err = fill_infeed(e->op, run, &c);
-  if (!err && n_units == 1) {
-    unit_run(&units[0]);
-    err = units[0].err;
-  } else if (!err) {
-    Baton b = {
-        .lock = PTHREAD_MUTEX_INITIALIZER, .moved = PTHREAD_COND_INITIALIZER, .live = n_units};
-    run->baton = &b;
-    pthread_mutex_lock(&b.lock);
-    for (int u = 0; u < n_units; u++) pthread_create(&units[u].thread, NULL, unit_run, &units[u]);
-    pthread_mutex_unlock(&b.lock);
-    for (int u = 0; u < n_units; u++) {
-      pthread_join(units[u].thread, NULL);
-      if (!err) err = units[u].err;
-      else err_free(units[u].err);
-    }
-    run->baton = NULL;
-  }
-  at = 0;
-  for (int p = 0; p < n && !err; p++) {
-    Unit *u = &units[unit_of[p]];
-    for (int i = 0; i < u->n_results && !err; i++) {
-      if (at >= e->n_out)
-        err = op_err(e->op, ERR_INVALID, "the programs give more than %d results", e->n_out);
-      else e->sout[at++] = shards_one(tensor_retain(shards_at(&u->results[i], p)));
-    }
-  }
-  if (!err && at != e->n_out)
-    err = op_err(e->op, ERR_INVALID, "the programs give %d results, not %d", at, e->n_out);
-  for (int u = 0; u < n_units; u++) {
-    for (int i = 0; i < units[u].n_args; i++) shards_free(&units[u].args[i]);
-    for (int i = 0; i < units[u].n_results; i++) shards_free(&units[u].results[i]);
-    free(units[u].args);
-    free(units[u].results);
-    free(units[u].active);
-  }
-  free(units);
-  free(unit_of);
+  if (!err) err = units_run(run, &us);
+  if (!err) err = units_results(e, run->n, &us);
+  units_free(&us);
   free(all);
   free(grid);
   run_free(run);

@@ -3,7 +3,9 @@
  *
  *   outer products           one multiplication of what is broadcast
  *   dots, matrix by vector   a multiplication and a sum; of integers whatever their size
- *   small matrices           a sum of outer products, one for each term */
+ *   small matrices           a sum of outer products, one for each term
+ *
+ * bf16 and f16 are multiplied and added in f32, as kernels do, and rounded once. */
 #include "compile/pass/pass_priv.h"
 #include "ir/build.h"
 
@@ -56,15 +58,20 @@ static void look_through(const DotDims *d, Side *s, int64_t *batch, int64_t *con
 }
 
 static bool is_whole(DType t) { return dtype_is_int(t) && dtype_bits(t) >= 8; }
+static bool is_half(DType t) { return t == DT_BF16 || t == DT_F16; }
+
+static bool is_plain(DType l, DType r, DType o) {
+  if (l != r) return false;
+  if (is_half(l)) return o == l || o == DT_F32;
+  return o == l && (o == DT_F32 || o == DT_F64 || is_whole(o));
+}
 
 static bool product_of(const Op *op, Product *p) {
   const Type *l = op->operands[0]->type, *r = op->operands[1]->type, *o = op_type(op);
-  bool plain = (o->dtype == DT_F32 || o->dtype == DT_F64 || is_whole(o->dtype)) &&
-               l->dtype == o->dtype && r->dtype == o->dtype && !o->quant;
-  if (!plain || !type_is_static(l) || !type_is_static(r) || l->rank > B_MAX_RANK ||
-      r->rank > B_MAX_RANK || o->rank > B_MAX_RANK - 2 || type_count(o) == 0 ||
-      op_attr(op, "accumulation_type") || op_attr(op, "lhs_precision_type") ||
-      op_attr(op, "rhs_precision_type"))
+  if (!is_plain(l->dtype, r->dtype, o->dtype) || o->quant || !type_is_static(l) ||
+      !type_is_static(r) || l->rank > B_MAX_RANK || r->rank > B_MAX_RANK ||
+      o->rank > B_MAX_RANK - 2 || type_count(o) == 0 || op_attr(op, "accumulation_type") ||
+      op_attr(op, "lhs_precision_type") || op_attr(op, "rhs_precision_type"))
     return false;
   *p = (Product){.d = b_dot_dims(op), .result = o, .many = 1, .terms = 1};
   p->side[0] = side_of(&p->d, op->operands[0], p->d.lhs_batch, p->d.lhs_contract);
@@ -76,10 +83,15 @@ static bool product_of(const Op *op, Product *p) {
   return p->terms > 0;
 }
 
-/* The operand without dimensions of one element: those that map[] has no place (-1) for. */
+static Value *wide(Build *b, Value *x) {
+  return is_half(x->type->dtype) ? b_convert(b, x, DT_F32) : x;
+}
+
+/* The operand in the arithmetic, without dimensions of one element: those that map[] has no place (-1) for. */
 static Value *spread(Build *b, Value *x, const int *map, int rank, const int64_t *dims) {
   int64_t kept[B_MAX_RANK];
   int to[B_MAX_RANK], n = 0;
+  x = wide(b, x);
   for (int i = 0; i < b_rank(x); i++)
     if (map[i] >= 0) kept[n] = b_dim(x, i), to[n++] = map[i];
   if (n != b_rank(x)) x = b_reshape(b, x, n, kept);
@@ -126,7 +138,7 @@ static Value *sum_of_products(Build *b, const Product *p) {
     perm[i] = (int)at;
     for (int k = 0; k < p->d.n_contract; k++) perm[i] -= s->contract[k] < at;
   }
-  Value *y = b_mul(b, s->x, spread(b, o->x, map, b_rank(s->x), s->x->type->dims));
+  Value *y = b_mul(b, wide(b, s->x), spread(b, o->x, map, b_rank(s->x), s->x->type->dims));
   y = b_transpose(b, b_reduce(b, OP_ADD, y, p->d.n_contract, s->contract), perm);
   return b_reshape(b, y, p->result->rank, p->result->dims);
 }
@@ -154,7 +166,8 @@ static Value *written_out(Build *b, const Product *p) {
 
 static Value *rewritten(Build *b, const Op *op) {
   Product p;
-  return product_of(op, &p) ? written_out(b, &p) : NULL;
+  Value *y = product_of(op, &p) ? written_out(b, &p) : NULL;
+  return y && y->type->dtype != p.result->dtype ? b_convert(b, y, p.result->dtype) : y;
 }
 
 Err *pass_tiny_products(Module *m) {

@@ -50,15 +50,21 @@ static void check(const char *text, bool rewritten) {
   same_on_integers(text, before, after);
 }
 
+/* Halves as f32: multiplied and added in f32, rounded to the result's type. */
 static void same_answer(void **state) {
   (void)state;
-  for (int c = 0; c < COUNT_OF(cases); c++) {
-    char *text = xasprintf(
-        "func.func @main(%%a: tensor<%sxf32>, %%b: tensor<%sxf32>) -> tensor<%sf32> {\n"
-        "  %%0 = stablehlo.dot_general %%a, %%b, %s : (tensor<%sxf32>, tensor<%sxf32>) -> "
-        "tensor<%sf32>\n  return %%0 : tensor<%sf32>\n}\n",
-        cases[c].lhs, cases[c].rhs, cases[c].out, cases[c].dims, cases[c].lhs, cases[c].rhs,
-        cases[c].out, cases[c].out);
+  static const struct {
+    const char *in, *out;
+  } types[] = {{"f32", "f32"}, {"bf16", "bf16"}, {"f16", "f16"}, {"bf16", "f32"}, {"f16", "f32"}};
+  for (int i = 0; i < COUNT_OF(cases) * COUNT_OF(types); i++) {
+    const char *in = types[i % COUNT_OF(types)].in, *out = types[i % COUNT_OF(types)].out;
+    int c = i / COUNT_OF(types);
+    char *text =
+        xasprintf("func.func @main(%%a: tensor<%sx%s>, %%b: tensor<%sx%s>) -> tensor<%s%s> {\n"
+                  "  %%0 = stablehlo.dot_general %%a, %%b, %s : (tensor<%sx%s>, tensor<%sx%s>) -> "
+                  "tensor<%s%s>\n  return %%0 : tensor<%s%s>\n}\n",
+                  cases[c].lhs, in, cases[c].rhs, in, cases[c].out, out, cases[c].dims,
+                  cases[c].lhs, in, cases[c].rhs, in, cases[c].out, out, cases[c].out, out);
     check(text, cases[c].rewritten);
     free(text);
   }

@@ -220,6 +220,42 @@ static Case cases[] = {
     {"scatter_max_f64",
      SCATTER("17x3xf64", "330x1xi32", "330x3xf64", "f64", ROWS_, BODY("maximum", "f64")), "scatter",
      0, -3, 20},
+    {"scatter_max_f16_nan",
+     SCATTER("17x1xf16", "330x1xi32", "330x1xf16", "f16", ROWS_, BODY("maximum", "f16")), "scatter",
+     0, -3, 20},
+    {"scatter_min_f16",
+     SCATTER("17x8xf16", "330x1xi32", "330x8xf16", "f16", ROWS_, BODY("minimum", "f16")), "scatter",
+     0, -3, 20},
+    {"scatter_add_f16",
+     SCATTER("17x16xf16", "330x1xi32", "330x16xf16", "f16", ROWS_, BODY("add", "f16")), "scatter",
+     1e-30, -3, 20},
+    {"scatter_add_one_f16",
+     SCATTER("17x1xf16", "330x1xi32", "330x1xf16", "f16", ROWS_, BODY("add", "f16")), "scatter",
+     1e-30, -3, 20},
+    {"scatter_mul_f16",
+     SCATTER("17x5xf16", "330x1xi32", "330x5xf16", "f16", ROWS_, BODY("multiply", "f16")),
+     "scatter", 1e-30, -3, 20},
+    {"scatter_sub_bf16",
+     SCATTER("17x5xbf16", "330x1xi32", "330x5xbf16", "bf16", ROWS_, BODY("subtract", "bf16")),
+     "scatter", 1e-30, -3, 20},
+    {"scatter_min_one_f64",
+     SCATTER("17x1xf64", "330x1xi32", "330x1xf64", "f64", ROWS_, BODY("minimum", "f64")), "scatter",
+     0, -3, 20},
+    {"scatter_add_i8",
+     SCATTER("17x16xi8", "330x1xi32", "330x16xi8", "i8", ROWS_, BODY("add", "i8")), "scatter", 0,
+     -3, 20},
+    {"scatter_max_ui8",
+     SCATTER("17x4xui8", "330x1xi32", "330x4xui8", "ui8", ROWS_, BODY("maximum", "ui8")), "scatter",
+     0, -3, 20},
+    {"scatter_add_one_ui16",
+     SCATTER("17x1xui16", "330x1xi32", "330x1xui16", "ui16", ROWS_, BODY("add", "ui16")), "scatter",
+     0, -3, 20},
+    {"scatter_min_i64",
+     SCATTER("17x3xi64", "330x1xi32", "330x3xi64", "i64", ROWS_, BODY("minimum", "i64")), "scatter",
+     0, -3, 20},
+    {"scatter_max_ui32",
+     SCATTER("17x1xui32", "330x1xi32", "330x1xui32", "ui32", ROWS_, BODY("maximum", "ui32")),
+     "scatter", 0, -3, 20},
     {"scatter_mul_f32",
      SCATTER("17x16xf32", "33x1xi32", "33x16xf32", "f32", ROWS_, BODY("multiply", "f32")),
      "scatter", 1e-6, 0, 0},
@@ -721,9 +757,42 @@ static void long_scan(void **state) {
   }
 }
 
+/* Every f16 through a sum with -0, alone and in rows; the sums and products of all with some. */
+static void scatter_f16(void **state) {
+  (void)state;
+  static const char *const text[] = {
+      SCATTER("65536x1xf16", "65536x1xi32", "65536x1xf16", "f16", ROWS_, BODY("add", "f16")),
+      SCATTER("2048x32xf16", "2048x1xi32", "2048x32xf16", "f16", ROWS_, BODY("multiply", "f16"))};
+  uint16_t *x = xmalloc(65536 * 2), *y = xmalloc(65536 * 2), *out = xmalloc(65536 * 2);
+  int32_t *at = xmalloc(65536 * 4);
+  for (int i = 0; i < 65536; i++) at[i] = i;
+  for (int t = 0; t < 2; t++) {
+    Module *m = NULL;
+    must(stablehlo_read("case.mlir", (Str){text[t], strlen(text[t])}, &m), "scatter_f16");
+    const Op *op = module_main(m)->body->first;
+    const CpuKernel *k = cpu_kernel_find(op);
+    void *s = NULL;
+    must(k->prepare(op, &s), "scatter_f16");
+    static const uint16_t by[] = {0x8000, 0x0001, 0x3c01, 0x7bff, 0xfc00, 0x14cd};
+    for (int b = 0; b < COUNT_OF(by); b++) {
+      for (int i = 0; i < 65536; i++) x[i] = (uint16_t)i, y[i] = by[b];
+      must(k->run(s, op, (void *[]){x, at, y}, (void *[]){out}), "scatter_f16");
+      for (int i = 0; i < 65536; i++) {
+        float l = f16_to_f32(x[i]), r = f16_to_f32(y[i]), want = t ? l * r : l + r;
+        if (isnan(want)) assert_true(isnan(f16_to_f32(out[i])));
+        else assert_int_equal(out[i], f32_to_f16(want));
+      }
+    }
+    k->release(s);
+    module_free(m);
+  }
+  free(x), free(y), free(out), free(at);
+}
+
 int main(void) {
-  struct CMUnitTest tests[COUNT_OF(cases) + 1];
+  struct CMUnitTest tests[COUNT_OF(cases) + 2];
   kernel_cases(cases, COUNT_OF(cases), tests);
   tests[COUNT_OF(cases)] = (struct CMUnitTest){"long_scan", long_scan, NULL, NULL, NULL};
+  tests[COUNT_OF(cases) + 1] = (struct CMUnitTest){"scatter_f16", scatter_f16, NULL, NULL, NULL};
   return _cmocka_run_group_tests("kernels", tests, COUNT_OF(tests), NULL, NULL);
 }

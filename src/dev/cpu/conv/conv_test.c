@@ -309,6 +309,10 @@ static Case cases[] = {
      CONVG("[f, 0, 1, b]x[i, 0, 1, o]->[0, 1, b, f]", "pad = [[1, 0], [0, 1]], rhs_dilate = [2, 1]",
            1, 1, "5x32x33x13xf32", "5x16x32x10xf32", "3x3x13x10xf32"),
      0, 1e-5, 0, 0},
+    {"conv_long_packed", /* on big cores */
+     CONVG("[f, 0, 1, b]x[i, 0, 1, o]->[0, 1, b, f]", "pad = [[1, 0], [0, 1]], rhs_dilate = [2, 1]",
+           1, 1, "5x32x33x13xf32", "5x16x32x100xf32", "3x3x13x100xf32"),
+     0, 1e-5, 0, 0},
     {"conv_long_turned", /* the kernel of a transposed convolution */
      CONVG("[f, 0, 1, b]x[i, 0, 1, o]->[0, 1, b, f]", "pad = [[2, 2], [2, 2]], lhs_dilate = [2, 2]",
            1, 1, "6x16x15x12xf32", "6x32x30x9xf32", "4x4x12x9xf32"),

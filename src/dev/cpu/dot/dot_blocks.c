@@ -6,9 +6,8 @@
 #define LEAST_ROWS 96
 #define LEAST_COLUMNS 64
 #define LEAST_K 64
-#define TALL 6     /* times as many rows as columns, */
-#define NEAR 4     /* that take no more than one part of so many of the second cache: */
-#define TOGETHER 8 /* panels packed at a time: their lines may be of one set of the first cache */
+#define TALL 6            /* times as many rows as columns, */
+#define NEAR 4            /* that take no more than one part of so many of the second cache: */
 #define LEAST_MACS 500000 /* of a tile */
 /* Cycles for an element of k of a row or column that is packed, or of one that the first rows read
  * where it is: more than packed ones take (Granite Rapids, 2026). */
@@ -97,14 +96,12 @@ static Tile tile_at(const Call *c, int64_t t) {
 }
 
 static void pack_rows(const Call *c, const Tile *t, float *out) {
-  const float *a = t->x.a;
-  for (int64_t i = t->i0, end; i < t->i1; i = end) {
-    int64_t row = row_at(c->d, i), rows = rows_of(c->d, i);
-    for (end = i + 1; end < MIN(t->i1, i + TOGETHER) && rows_of(c->d, end) == rows;) end++;
-    gemm_pack(DT_F32, a + row * t->x.a_row + t->p0 * t->x.a_k, t->x.a_row, t->x.a_k, (int)rows,
-              (int)rows, t->k, end - i, rows * t->k, out);
-    out += (end - i) * rows * t->k;
-  }
+  const float *a = (const float *)t->x.a + t->p0 * t->x.a_k;
+  int64_t thin = c->d->m / c->d->blocks.panels, thick = c->d->m % c->d->blocks.panels,
+          part = MIN(MAX(thick, t->i0), t->i1), row = row_at(c->d, part);
+  gemm_pack_rows(a + t->row * t->x.a_row, t->x.a_row, t->x.a_k, thin + 1, part - t->i0, t->k, out);
+  gemm_pack_rows(a + row * t->x.a_row, t->x.a_row, t->x.a_k, thin, t->i1 - part, t->k,
+                 out + (row - t->row) * t->k);
 }
 
 /* A panel of columns, asked for. */

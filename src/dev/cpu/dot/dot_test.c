@@ -82,6 +82,8 @@ static Case cases[] = {
      2e-5, 0, 0},
     {"long_straight", DOT("", "[1] x [0]", "26x4500xf32", "4500x29xf32", "26x29xf32"), "dot:long",
      2e-5, 0, 0},
+    {"long_packed", DOT("", "[0] x [0]", "4300x29xf32", "4300x100xf32", "29x100xf32"), "dot:long",
+     2e-5, 0, 0},
     /* on big cores by dot:blocks */
     {"blocks", DOT("", "[1] x [0]", "128x530xf32", "530x160xf32", "128x160xf32"), NULL, 1e-5, 0, 0},
     {"blocks_odd", DOT("", "[1] x [0]", "131x531xf32", "531x301xf32", "131x301xf32"), NULL, 1e-5, 0,

@@ -206,7 +206,11 @@ bool gemm_long_run(const GemmLong *g); /* false: no memory */
  * Nothing beyond the last panel is written. */
 void gemm_pack(DType t, const void *in, int64_t step, int64_t k_step, int w, int width, int64_t k,
                int64_t panels, int64_t panel_step, float *out);
-/* The same of f32, k_step 1, on hosts with AVX-512; w > width - 16. */
+/* gemm_pack of f32 into panels of `rows` whole rows that follow one another; not all of them at a time:
+ * their lines may be of one set of the first cache. */
+void gemm_pack_rows(const float *in, int64_t step, int64_t k_step, int64_t rows, int64_t panels,
+                    int64_t k, float *out);
+/* gemm_pack of f32, k_step 1, on hosts with AVX-512; w > width - 16. */
 void gemm_turn(const float *in, int64_t step, int w, int width, int64_t k, int64_t panels,
                int64_t panel_step, float *out);
 /* out[rows][columns] in bf16 or f16 from c, rounded to nearest even; rows c_row and out_row apart. */

@@ -1,7 +1,8 @@
 /* Products with few results that are sums of many terms (gradients of weights over large batches): k
  * is cut into parts and rows into tiles whose results stay in the second cache; a task is a part of
  * a tile and has results of its own. Both operands are read where they are, a block of k at a time
- * that stays in the second cache too, or a's block is gathered. Parts are added up in order, in f64. */
+ * that stays in the second cache too, or a's block is gathered; on big cores both are packed where
+ * there are columns enough. Parts are added up in order, in f64. */
 #include "dev/cpu/dot/gemm.h"
 
 #include "dev/cpu/kernel/kernel.h"
@@ -10,6 +11,11 @@
 #define BLOCK 128      /* of k; */
 #define BLOCK_LONG 512 /* with AVX-512 of so few rows and columns: */
 #define SIDES_LONG 128
+#define BLOCK_PACKED 512 /* of packed operands; */
+#define BLOCK_FEW 256    /* of so few panels of rows: a panel of columns stays in the first cache */
+#define FEW_PANELS 8
+#define LEAST_PACKED 96 /* columns: with fewer the copies cost what they save (Granite Rapids); */
+#define LEAST_PACKED_ROWS 24
 #define LEAST_PART 1024 /* of k; */
 #define SHORT_PART 256  /* where there would be few of them */
 #define FEW_PARTS 4
@@ -23,6 +29,7 @@ static int64_t parts_of(int64_t n, int64_t size) { return (n + size - 1) / size;
 typedef struct Call {
   const GemmLong *g;
   const GemmKernels *kern;
+  bool packed;
   int64_t block, part, parts; /* of k */
   int64_t tile, tiles;        /* rows */
   float *sums;                /* [part][m][n] */
@@ -48,11 +55,41 @@ static void block(const Call *x, GemmAt at, int64_t m, const float *a, const flo
   }
 }
 
+/* The same, packed into `room`. */
+static void block_packed(const Call *x, const GemmAt *at, int64_t m, const float *a, const float *b,
+                         float *c, int64_t k, bool add, GemmComing next[2], float *room) {
+  const GemmKernels *kern = x->kern;
+  int64_t n = x->g->n, wide = 2 * kern->lanes, panels = parts_of(m, kern->mr), thin = m / panels,
+          thick = m % panels, more = thick * (thin + 1);
+  float *panel = room + m * k;
+  gemm_pack_rows(a, at->a_row, at->a_k, thin + 1, thick, k, room);
+  gemm_pack_rows(a + more * at->a_row, at->a_row, at->a_k, thin, panels - thick, k,
+                 room + more * k);
+  for (int64_t j = 0; j < n; j += wide) {
+    int64_t w = MIN(wide, n - j);
+    const float *p = room;
+    float *z = c + j;
+    if (w < wide)
+      gemm_pack(DT_F32, b + j, 1, at->b_k, (int)w, w > kern->lanes ? (int)wide : kern->lanes, k, 1,
+                0, panel);
+    for (int64_t i = 0, rows; i < panels; i++, p += rows * k, z += rows * n) {
+      rows = thin + (i < thick);
+      gemm_ask(&next[0]);
+      if (i == 0 && w == wide)
+        kern->take[rows - 1](k, p, (const char *)(b + j), at->b_k * (int64_t)sizeof *b, panel, z, n,
+                             add, &next[1]);
+      else gemm_multiply(kern, rows, w, k, p, panel, z, n, add, &next[1]);
+    }
+  }
+}
+
 static void tasks(void *arg, int64_t begin, int64_t end) { /* (part, tile) */
   const Call *c = arg;
   const GemmLong *g = c->g;
   int64_t pitch = c->tile + 16; /* not all rows in the same places of the first cache */
-  float *own = g->gather ? cpu_scratch(sizeof(float) * (size_t)(c->block * pitch)) : NULL;
+  int64_t gathered = g->gather ? c->block * pitch : 0,
+          packed = c->packed ? c->block * (c->tile + 2 * c->kern->lanes) : 0;
+  float *own = cpu_scratch(sizeof(float) * (size_t)(gathered + packed));
   GemmAt at = {.a_row = g->gather ? 1 : g->a_row,
                .a_k = g->gather ? pitch : g->a_k,
                .b_k = g->b_k,
@@ -69,10 +106,12 @@ static void tasks(void *arg, int64_t begin, int64_t end) { /* (part, tile) */
         next[0] = gemm_coming(DT_F32, g->a + row * g->a_row + q * g->a_k, m, g->a_row, after,
                               g->a_k, calls);
       if (after > 0)
-        next[1] = gemm_coming(DT_F32, g->b + q * g->b_k, g->n, 1, after, g->b_k, calls);
+        next[1] = gemm_coming(DT_F32, g->b + q * g->b_k, g->n, 1, after, g->b_k,
+                              c->packed ? calls * (k / GEMM_ASK) : calls);
       if (g->gather) g->gather(g->of, row, m, p, k, own, pitch);
-      block(c, at, m, g->gather ? own : g->a + row * g->a_row + p * g->a_k, g->b + p * g->b_k, sums,
-            k, p > p0, next);
+      const float *a = g->gather ? own : g->a + row * g->a_row + p * g->a_k, *b = g->b + p * g->b_k;
+      if (c->packed) block_packed(c, &at, m, a, b, sums, k, p > p0, next, own + gathered);
+      else block(c, at, m, a, b, sums, k, p > p0, next);
     }
   }
 }
@@ -87,16 +126,26 @@ static void join(void *arg, int64_t begin, int64_t end) { /* results */
   for (int64_t i = 0; i < n; i++) c->g->c[begin + i] = (float)sums[i];
 }
 
+/* Steps of k multiplied at a time, of parts of so many. */
+static int64_t block_of(const Call *c, int64_t part) {
+  const GemmLong *g = c->g;
+  if (!c->packed) return c->kern->lanes >= 16 && g->m + g->n <= SIDES_LONG ? BLOCK_LONG : BLOCK;
+  int64_t most = c->tile <= FEW_PANELS * c->kern->mr ? BLOCK_FEW : BLOCK_PACKED;
+  return parts_of(parts_of(part, parts_of(part, most)), 16) * 16;
+}
+
 bool gemm_long_run(const GemmLong *g) {
   Call c = {.g = g, .kern = gemm_kernels()};
   int64_t all = g->m * g->n, parts = MAX(g->k / LEAST_PART, MIN(FEW_PARTS, g->k / SHORT_PART)),
           most = MAX(1, MIN(parts, PART_FLOATS / all));
-  c.block = c.kern->lanes >= 16 && g->m + g->n <= SIDES_LONG ? BLOCK_LONG : BLOCK;
-  c.part = parts_of(parts_of(g->k, MIN(PARTS, most)), c.block) * c.block;
-  c.parts = parts_of(g->k, c.part);
   int64_t fits = MAX(c.kern->mr, MIN(TILE / g->n, g->gather ? GATHERED : INT64_MAX));
   c.tile = parts_of(g->m, parts_of(g->m, fits));
   c.tiles = parts_of(g->m, c.tile);
+  c.packed = cpu_big_core() && g->n >= LEAST_PACKED && c.tile >= LEAST_PACKED_ROWS;
+  c.part = parts_of(g->k, MIN(PARTS, most));
+  c.block = block_of(&c, c.part);
+  c.part = parts_of(c.part, c.block) * c.block;
+  c.parts = parts_of(g->k, c.part);
   size_t bytes = sizeof(float) * (size_t)(c.parts * all);
   if (!(c.sums = cpu_block_alloc(bytes))) return false;
   cpu_parallel(c.parts * c.tiles, 1, tasks, &c);

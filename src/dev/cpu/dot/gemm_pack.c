@@ -26,6 +26,7 @@ GemmComing gemm_coming(DType t, const void *p, int64_t count, int64_t step, int6
 #define ROWS_AHEAD 12 /* are asked for */
 #define TURNED 16     /* rows that gemm_turn begins to fill with zeros */
 #define MAX_WIDTH 64  /* of a panel */
+#define TOGETHER 8    /* panels that gemm_pack_rows packs at a time */
 #define INLINE FN static inline __attribute__((always_inline))
 
 /* What becomes a float of a panel: an element, two of 16 bits (as DT_F32), two bytes that are widened
@@ -191,6 +192,13 @@ FN void gemm_pack(DType t, const void *in, int64_t step, int64_t k_step, int w, 
   else if (t == DT_F16)
     pack(DT_F16, in, 2 * step, 2 * k_step, w, width, k, panels, panel_step, out);
   else pack(DT_BF16, in, 2 * step, 2 * k_step, w, width, k, panels, panel_step, out);
+}
+
+void gemm_pack_rows(const float *in, int64_t step, int64_t k_step, int64_t rows, int64_t panels,
+                    int64_t k, float *out) {
+  for (int64_t i = 0; i < panels; i += TOGETHER)
+    gemm_pack(DT_F32, in + i * rows * step, step, k_step, (int)rows, (int)rows, k,
+              MIN(TOGETHER, panels - i), rows * k, out + i * rows * k);
 }
 
 /* An element that is half of a float. */

@@ -112,6 +112,10 @@ bool conv_gemm_run(const ConvShape *s, float *const *data);
 bool conv_runs_fits(const ConvShape *s);
 bool conv_runs_run(const ConvShape *s, float *const *data);
 
+/* Results and gradients of images by windows of one pixel, f32, where pixels are runs. */
+bool conv_images_fits(const ConvShape *s);
+bool conv_images_run(const ConvShape *s, float *const *data);
+
 /* Each channel by itself, f32, channels last as above. */
 bool conv_depthwise_fits(const ConvShape *s);
 bool conv_depthwise_run(const ConvShape *s, float *const *data);

@@ -24,6 +24,14 @@ static Case cases[] = {
      CONVG(NCHW, "stride = [2, 1], pad = [[1, 0], [0, 2]]", 1, 1, "3x5x9x8xf32", "7x5x3x2xf32",
            "3x7x4x9xf32"),
      0, 1e-5, 0, 0},
+    {"conv_images", /* on big cores */
+     CONVG(NCHW, "", 1, 1, "3x40x10x10xf32", "37x40x1x1xf32", "3x37x10x10xf32"), 0, 1e-5, 0, 0},
+    {"conv_images_turned", /* a gradient of images: the weights lie the other way round */
+     CONVG("[b, f, 0]x[i, o, 0]->[b, f, 0]", "", 1, 1, "3x130x190xf32", "130x70x1xf32",
+           "3x70x190xf32"),
+     0, 1e-5, 0, 0},
+    {"conv_images_bf16", CONVG(NCHW, "", 1, 1, "2x20x8x9xbf16", "33x20x1x1xbf16", "2x33x8x9xbf16"),
+     0, 1e-2, 0, 0},
     {"conv_negative_pad",
      CONVG(NHWC, "pad = [[-1, 2], [0, -2]]", 1, 1, "2x9x8x4xf32", "3x2x4x6xf32", "2x8x5x6xf32"), 0,
      1e-5, 0, 0},

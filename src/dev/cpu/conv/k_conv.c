@@ -24,6 +24,7 @@ typedef struct Way {
 static const Way winograd = {.fits = conv_winograd_fits, .checked = conv_winograd_run},
                  planar = {.fits = conv_planar_fits, .checked = conv_planar_run};
 
+static const Way images = {.fits = conv_images_fits, .run = conv_images_run};
 static const Way amx = {.fits = conv_amx_fits, .checked = conv_amx_run};
 static const Way ints = {.fits = conv_int_fits, .checked = conv_int_run};
 static const Way lanes = {.fits = conv_lanes_fits, .checked = conv_lanes_run};
@@ -154,11 +155,11 @@ static bool by_ints(Conv *c) {
 }
 
 /* In any order of dimensions: nothing is copied. */
-static bool by_planes(Conv *c) {
-  if (!planar.fits(&c->s)) return false;
+static bool in_place(Conv *c, const Way *way) {
+  if (!way->fits(&c->s)) return false;
   c->at = c->s;
   for (int i = 0; i < 3; i++) c->at.t[i] = DT_F32, c->copied[i] = false;
-  c->way = &planar;
+  c->way = way;
   return true;
 }
 
@@ -270,7 +271,8 @@ static Err *make(const Op *op, Sums sums, Conv *c) {
       return NULL;
     }
     if (by_lanes(c)) return NULL;
-    if (!direct && by_planes(c)) return NULL;
+    if (!direct && in_place(c, &planar)) return NULL;
+    if (in_place(c, &images)) return NULL;
     if (sums != OWN_SUMS) merge_groups(c);
     Conv turned;
     if (cpu_vector_bits() >= 512) {

@@ -271,7 +271,7 @@ static uint32_t narrow_element(DType t, const void *base, int64_t at) {
   case DT_U16: return h[at];
   case DT_BF16: return (uint32_t)h[at] << 16;
   case DT_F16:
-    f = (float)elem_get_f64(t, h + at);
+    f = f16_to_f32(h[at]);
     memcpy(&v, &f, 4);
     return v;
   default: return ((const uint32_t *)base)[at];

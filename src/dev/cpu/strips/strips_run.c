@@ -147,6 +147,20 @@ static void begin_line(Run *r, int64_t n) {
   }
 }
 
+/* Elements of memory that are `step` of `to` and `from_step` of `from` apart. */
+static void move_apart(int64_t bytes, void *to, int64_t to_step, const void *from,
+                       int64_t from_step, int64_t n) {
+#define MOVE(T) \
+  for (int64_t i = 0; i < n; i++) ((T *)to)[i * to_step] = ((const T *)from)[i * from_step]
+  switch (bytes) {
+  case 1: MOVE(uint8_t); break;
+  case 2: MOVE(uint16_t); break;
+  case 4: MOVE(uint32_t); break;
+  default: MOVE(uint64_t); break;
+  }
+#undef MOVE
+}
+
 static void read_strip(Run *r, const Do *o, int64_t lo, int64_t n) {
   const Dag *d = &r->s->d;
   int64_t stride = dag_vector_stride(d, o->form), at = r->at[o->node] + stride * lo;
@@ -164,13 +178,14 @@ static void read_strip(Run *r, const Do *o, int64_t lo, int64_t n) {
     if (a >= b) return;
     to += a * simd->bytes, at += stride * a, n = b - a;
   }
-  if (stride == 1) {
-    const void *in[3] = {(const char *)base + at * dtype_bytes(o->t)};
-    simd->fn[strip_load(simd, o->t)](to, in, 0, n);
-    return;
+  const int64_t bytes = dtype_bytes(o->t);
+  const void *in[3] = {(const char *)base + at * bytes};
+  uint64_t row[STRIP];
+  if (stride != 1) {
+    move_apart(bytes, row, 1, in[0], stride, n);
+    in[0] = row;
   }
-  for (int64_t i = 0; i < n; i++, at += stride)
-    strip_set(simd, to, i, strip_element(simd, o->t, base, at));
+  simd->fn[strip_load(simd, o->t)](to, in, 0, n);
 }
 
 static void number_strip(Run *r, const Do *o, int64_t lo, int64_t n) {
@@ -208,9 +223,19 @@ static void store_strip(Run *r, int out, int64_t lo, int64_t n) {
   void *base = r->bufs[r->s->f->n_in + out];
   const void *from[3] = {r->strip[r->s->out[out]]};
   const StripSimd *simd = r->s->simd;
-  if (stride == 1) simd->fn[strip_store(simd, t)]((char *)base + at * dtype_bytes(t), from, 0, n);
-  for (int64_t i = 0; stride != 1 && i < (stride ? n : 1); i++, at += stride)
-    write_one(r, t, base, at, strip_number(simd, from[0], i));
+  const int64_t bytes = dtype_bytes(t);
+  char *to = (char *)base + at * bytes;
+  if (stride == 1) {
+    simd->fn[strip_store(simd, t)](to, from, 0, n);
+    return;
+  }
+  if (!stride) n = 1;
+  uint64_t row[STRIP];
+  for (int64_t i = 0; i < n; i += STRIP) {
+    const void *part[3] = {(const char *)from[0] + i * simd->bytes};
+    simd->fn[strip_store(simd, t)](row, part, 0, MIN(STRIP, n - i));
+    move_apart(bytes, to + i * stride * bytes, stride, row, 1, MIN(STRIP, n - i));
+  }
 }
 
 /* The part of it in this task's memory for partial results. */

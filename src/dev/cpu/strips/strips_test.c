@@ -368,6 +368,28 @@ static void joined(void **state) {
     }
 }
 
+/* Backwards, columns of other rows and every second element, of each size in memory. */
+static void apart(void **state) {
+  (void)state;
+  static const char *const types[] = {"f32", "bf16", "f16", "i8", "ui16", "i32", "f64", "i64"};
+  static const char pattern[] =
+      "func.func @main(%x: tensor<$nx$mxf32>) -> (tensor<$mx$nx$t>) {\n"
+      "  %y = stablehlo.convert %x : (tensor<$nx$mxf32>) -> tensor<$nx$mx$t>\n"
+      "  %o = stablehlo.optimization_barrier %y : tensor<$nx$mx$t>\n"
+      "  %r = stablehlo.reverse %o, dims = [0, 1] : tensor<$nx$mx$t>\n"
+      "  %s = stablehlo.add %r, %o : tensor<$nx$mx$t>\n"
+      "  %t = stablehlo.transpose %s, dims = [1, 0] : (tensor<$nx$mx$t>) -> tensor<$mx$nx$t>\n"
+      "  %q = stablehlo.optimization_barrier %t : tensor<$mx$nx$t>\n"
+      "  %v = stablehlo.reverse %q, dims = [1] : tensor<$mx$nx$t>\n"
+      "  return %v : tensor<$mx$nx$t>\n}\n";
+  for (int i = 0; i < COUNT_OF(types); i++)
+    for (int k = 0; k < COUNT_OF(sizes); k += 2) {
+      char *text = filled(pattern, sizes[k][0], sizes[k][1], types[i], "");
+      check_of(text, numbers(sizes[k][0], sizes[k][1]));
+      free(text);
+    }
+}
+
 /* Parts of complex numbers, which are in memory only. */
 static void pairs(void **state) {
   (void)state;
@@ -382,10 +404,10 @@ static void pairs(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(elementwise), cmocka_unit_test(reductions),
-                                     cmocka_unit_test(softmax),     cmocka_unit_test(integers),
-                                     cmocka_unit_test(narrow),      cmocka_unit_test(kept_wider),
-                                     cmocka_unit_test(by_lanes),    cmocka_unit_test(together),
-                                     cmocka_unit_test(joined),      cmocka_unit_test(pairs)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(elementwise), cmocka_unit_test(reductions), cmocka_unit_test(softmax),
+      cmocka_unit_test(integers),    cmocka_unit_test(narrow),     cmocka_unit_test(kept_wider),
+      cmocka_unit_test(by_lanes),    cmocka_unit_test(together),   cmocka_unit_test(joined),
+      cmocka_unit_test(apart),       cmocka_unit_test(pairs)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

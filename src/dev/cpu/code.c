@@ -66,11 +66,25 @@ static Err *prepare_block(Code *c, const Block *b, bool trusted) {
   return NULL;
 }
 
+/* What began as strips may be in a loop of unknown turns inside of one that is a function: it goes on
+ * with one of its own, since it might not come to an end before. */
+static void add_loops_inside(const Code *c, Jit *jit, const Step *s, FusedCode *to) {
+  for (int j = 0; j < s->n_blocks; j++)
+    for (int i = 0; i < s->blocks[j].n; i++) {
+      const Step *in = &s->blocks[j].steps[i];
+      if (in->kind == STEP_WHILE && in->trips < 0) jit_add_loop(jit, c->plan, in, &to[in->id]);
+      add_loops_inside(c, jit, in, to);
+    }
+}
+
 static Err *add_fusions(const Code *c, Jit *jit, const Block *b, FusedCode *to) {
   for (int i = 0; i < b->n; i++) {
     const Step *s = &b->steps[i];
     if (s->kind == STEP_FUSED) TRY(jit_add(jit, s->fusion, &to[s->id]));
-    if (s->kind == STEP_WHILE && jit_add_loop(jit, c->plan, s, &to[s->id])) continue;
+    if (s->kind == STEP_WHILE && jit_add_loop(jit, c->plan, s, &to[s->id])) {
+      if (c->late) add_loops_inside(c, jit, s, to);
+      continue;
+    }
     for (int j = 0; j < s->n_blocks; j++) TRY(add_fusions(c, jit, &s->blocks[j], to));
   }
   return NULL;

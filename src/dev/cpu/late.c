@@ -4,17 +4,18 @@
  * in a first run that is long, which goes on with the code from its next task and ends about as soon as
  * one that waited for it. Only a later run that would lose more than the code takes waits. What loops that
  * nobody knows the turns of cost more is added up from turn to turn, and they go on with the code from
- * their next turn. Complete code goes into the cache on disk. A program with such loops inside of others,
- * with much code, or with shapes that strips are bad at has its code at once. */
+ * their next turn. Complete code goes into the cache on disk. A program with much code beside much memory,
+ * or with shapes that strips are bad at, has its code at once. */
 #include "dev/cpu/cpu_priv.h"
 
+#include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "dev/cpu/strips/strips.h"
 
-#define MOST_NODES 1024 /* their code takes 0.15 s, which first runs share the processors with */
+#define MOST_NODES 1024 /* beside much memory of the runs: LLVM's comes on top */
 #define STEP_S 2e-7     /* a step of a loop, which may be one function in generated code */
 #define MOST_EXCESS 4.0 /* of one run, in its times with code */
 #define DEAR_S 2e-5     /* of one run, or ... */
@@ -25,7 +26,7 @@
 
 struct Late {
   VEC(Strips *) strips;
-  int nodes;
+  int nodes, most_nodes;
   bool always;           /* strips whatever they cost */
   double code_s;         /* a run of generated code */
   double run_s;          /* what a run takes longer; of loops of unknown turns, one */
@@ -51,7 +52,7 @@ static bool add_fusion(Code *c, Late *l, const Step *s, double times) {
   l->run_s += times * strips_excess_s(t);
   l->code_s += times * strips_run_s(t);
   l->nodes += strips_nodes(t);
-  return l->nodes <= MOST_NODES || l->always;
+  return l->nodes <= l->most_nodes;
 }
 
 static bool add_block(Code *c, Late *l, const Block *b, double times, bool looped);
@@ -63,14 +64,13 @@ static bool add_turns(Code *c, Late *l, const Step *s, double times) {
          add_block(c, l, &s->blocks[1], turns, true);
 }
 
-/* In other loops they might turn for ever before these change to their code. */
-static bool add_unknown_turns(Code *c, Late *l, const Step *s, bool looped) {
-  if (looped && !l->always) return false;
+static bool add_unknown_turns(Code *c, Late *l, const Step *s, double times) {
   double run_s = l->run_s, code_s = l->code_s;
-  bool ok = add_turns(c, l, s, 1);
+  times = MAX(times, 1);
+  bool ok = add_turns(c, l, s, times);
   StepCode *k = &c->steps[s->id];
-  k->over_s = l->run_s - run_s;
-  k->turn_s = l->code_s - code_s;
+  k->over_s = (l->run_s - run_s) / times;
+  k->turn_s = (l->code_s - code_s) / times;
   return ok;
 }
 
@@ -82,7 +82,7 @@ static bool add_block(Code *c, Late *l, const Block *b, double times, bool loope
     if (looped) l->run_s += times * STEP_S;
     if (s->kind == STEP_FUSED) ok = add_fusion(c, l, s, times);
     if (s->kind == STEP_WHILE)
-      ok = s->trips < 0 ? add_unknown_turns(c, l, s, looped) : add_turns(c, l, s, times);
+      ok = s->trips < 0 ? add_unknown_turns(c, l, s, times) : add_turns(c, l, s, times);
     for (int k = 0; k < s->n_blocks && ok && s->kind != STEP_WHILE; k++)
       ok = add_block(c, l, &s->blocks[k], times, looped);
     if (!ok) return false;
@@ -164,6 +164,7 @@ bool late_start(Code *c) {
   Late *l = xcalloc(1, sizeof *l);
   l->always = want && !strcmp(want, "always");
   l->code = c;
+  l->most_nodes = !l->always && code_takes_much(c) ? MOST_NODES : INT_MAX;
   bool ok = add_block(c, l, &c->plan->body, 1, false);
   double most = MAX(compile_s(l), MOST_EXCESS * l->code_s);
   ok = ok && (l->always || l->run_s <= most);

@@ -157,20 +157,43 @@ static const char dot_until[] =
                    "(tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>\n"
                    "    %u = stablehlo.tanh %d : tensor<4x4xf32>\n");
 
+/* Such a loop inside of one of two turns, and of so many. */
+#define INSIDE(more)                                                                       \
+  "    %in:2 = stablehlo.while(%a = %z, %b = %h) : tensor<i32>, tensor<4x4xf32>\n"         \
+  "     cond {\n"                                                                          \
+  "      %n1 = stablehlo.constant dense<" more "> : tensor<i32>\n"                         \
+  "      %p1 = stablehlo.compare LT, %a, %n1 : (tensor<i32>, tensor<i32>) -> tensor<i1>\n" \
+  "      stablehlo.return %p1 : tensor<i1>\n"                                              \
+  "    } do {\n"                                                                           \
+  "      %d = stablehlo.subtract %x, %b : tensor<4x4xf32>\n"                               \
+  "      %c = stablehlo.xor %a, %one : tensor<i32>\n"                                      \
+  "      %e = stablehlo.add %c, %one : tensor<i32>\n"                                      \
+  "      stablehlo.return %e, %d : tensor<i32>, tensor<4x4xf32>\n"                         \
+  "    }\n"                                                                                \
+  "    %u = stablehlo.tanh %in#1 : tensor<4x4xf32>\n"
+static const char inside[] = UNTIL("20000", INSIDE("100")),
+                  long_inside[] = UNTIL("7", INSIDE("12000000"));
+
 /* The first run of six million turns does not go to its end as strips, which take 1.5 s. */
-static void test_until(void **state) {
-  (void)state;
-  Tensor *x = test_numbers(DT_F32, 2, (int64_t[]){4, 4});
+static void check_long(const char *program, Tensor *x) {
   setenv("WEFT_STRIPS", "off", 1);
-  Tensor *want = answer_of(long_until, x);
+  Tensor *want = answer_of(program, x);
   unsetenv("WEFT_STRIPS");
   clock_t from = clock();
-  Run r = start(long_until, x, want, 1);
+  Run r = start(program, x, want, 1);
   assert_null(runs(&r));
   assert_true(clock() - from < CLOCKS_PER_SEC / 2);
   end(&r);
   tensor_release(want);
+}
+
+static void test_until(void **state) {
+  (void)state;
+  Tensor *x = test_numbers(DT_F32, 2, (int64_t[]){4, 4});
+  check_long(long_until, x);
+  check_long(long_inside, x);
   check(until, x);
+  check(inside, test_numbers(DT_F32, 2, (int64_t[]){4, 4}));
   check(dot_until, test_numbers(DT_F32, 2, (int64_t[]){4, 4}));
 }
 
@@ -239,7 +262,7 @@ static double starting(const char *program, Tensor *x, Tensor *want, double *wal
 /* The code of hundreds of operations is not waited for either, by the second run neither. */
 static void test_many(void **state) {
   (void)state;
-  char *program = many_loops(150);
+  char *program = many_loops(400);
   Tensor *x = test_numbers(DT_F32, 1, (int64_t[]){8});
   setenv("WEFT_STRIPS", "always", 1);
   Tensor *want = answer_of(program, x);

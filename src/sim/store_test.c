@@ -1,5 +1,7 @@
 /* stored: what is written once and read by several kernels, rather than made again in each. Bytes are
  * libtpu 0.0.51's for the same programs. */
+#include <stdlib.h>
+
 #include "sim/estimate_test.h"
 
 #define V "tensor<1000xf32>"
@@ -274,10 +276,35 @@ static void test_rounds(void **state) {
                  4.91 * (1 << 20), 5.16 * (1 << 20));
 }
 
+/* Attention's heads of d columns, joined, and a product of them. */
+static void peak_of_heads(int d, double want) {
+  char *text = xasprintf(
+      "func.func public @main(%%p: tensor<8x4x144x144xbf16>, %%v: tensor<8x144x4x%dxbf16>, "
+      "%%w: tensor<%dx512xbf16>) -> tensor<8x144x512xbf16> {\n"
+      "  %%0 = stablehlo.dot_general %%v, %%p, batching_dims = [0, 2] x [0, 1], contracting_dims = "
+      "[1] x [3] : (tensor<8x144x4x%dxbf16>, tensor<8x4x144x144xbf16>) -> tensor<8x4x%dx144xbf16>\n"
+      "  %%1 = stablehlo.transpose %%0, dims = [0, 3, 1, 2] : (tensor<8x4x%dx144xbf16>) -> "
+      "tensor<8x144x4x%dxbf16>\n"
+      "  %%2 = stablehlo.reshape %%1 : (tensor<8x144x4x%dxbf16>) -> tensor<8x144x%dxbf16>\n"
+      "  %%3 = stablehlo.dot_general %%2, %%w, contracting_dims = [2] x [0] : "
+      "(tensor<8x144x%dxbf16>, tensor<%dx512xbf16>) -> tensor<8x144x512xbf16>\n"
+      "  return %%3 : tensor<8x144x512xbf16>\n}\n",
+      d, 4 * d, d, d, d, d, d, 4 * d, 4 * d, 4 * d);
+  peak_near(text, "tpu-v3", want, 0.005);
+  free(text);
+}
+
+/* Where a head's columns do not fill the lanes, what is made of heads has its rows there. */
+static void test_heads(void **state) {
+  (void)state;
+  peak_of_heads(64, 5.625 * (1 << 20));
+  peak_of_heads(128, 6.125 * (1 << 20));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_mask), cmocka_unit_test(test_scores_of_vectors),
+      cmocka_unit_test(test_mask),   cmocka_unit_test(test_scores_of_vectors),
       cmocka_unit_test(test_turned), cmocka_unit_test(test_shared_keys),
-      cmocka_unit_test(test_rounds)};
+      cmocka_unit_test(test_rounds), cmocka_unit_test(test_heads)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -202,6 +202,8 @@ const HValue *plan_sliced_of(const Kernel *k, const HNode *n);
 /* plan_split.c: reshapes that move elements between tiles, of arrays that lie as an image in parts does */
 void plan_split_tiles(HComp *c);
 /* plan_reshape.c: how the two sides of a reshape lie that no product is near to */
+/* The order of a reshape's result that is the memory of its argument in that order; false: none is. */
+bool plan_joined_order(const HNode *n, const int *from, int *order);
 void plan_lay_reshape(HGraph *g, const Law *law, HComp *c, HNode *n);
 /* plan_views.c */
 

@@ -330,6 +330,29 @@ static bool read_order(const Kernel *k, const HNode *n, int *order) {
   return as != NULL;
 }
 
+#define HALF 2 /* times as large as it needs to be: lanes that are half full */
+
+/* The heads of a batched product's result, joined: they lie as the product writes them where that is the same
+ * memory, with rows in lanes where one head's columns do not fill them and the rows fill half of them. */
+static bool heads_order(const Law *law, const HNode *n, const HNode *dot, int *order) {
+  const HNode *x = n->kind == H_RESHAPE ? n->in[0] : NULL;
+  char made[64];
+  int from[64], own[64], same[64], there[64], plain[64];
+  double tiles;
+  if (!x || dot->conv->is_conv || dot->conv->batch <= 1 || dot->rank < 3 || x->rank != dot->rank ||
+      hlo_count(x) != hlo_count(dot))
+    return false;
+  for (int i = 0; i < dot->rank; i++) same[i] = i;
+  made_roles(x, dot, from, made);
+  if (!dot_order(law, dot, dot, dot->conv->out, same, own)) return false;
+  for (int i = 0; i < x->rank; i++)
+    for (int q = 0; q < x->rank; q++)
+      if (from[q] == own[i]) there[i] = q;
+  if (!plan_joined_order(n, there, order)) return false;
+  value_order_default(law, n, plain);
+  return value_padded(law, n, order, &tiles) <= HALF * value_padded(law, n, plain, &tiles);
+}
+
 /* The order that something asks for, or that follows from what v is made of; false: none, it may lie as
  * it pads least. */
 static bool asked_order(Plan *p, const HValue *v, int *order) {
@@ -351,6 +374,8 @@ static bool asked_order(Plan *p, const HValue *v, int *order) {
     if (conv->conv->is_conv) plan_conv_order(law, n, conv->conv, made, order);
     if (conv->conv->is_conv || (n->rank > 2 && dot_order(law, n, conv, made, from, order)))
       return true;
+  } else if (k && k->conv && heads_order(law, n, k->conv, order)) {
+    return true;
   } else if (n->kind != H_REDUCE && !rounds_argument(k)) {
     const char *roles = reader_roles(n, &reader, 0);
     if (roles && reader->is_conv) {

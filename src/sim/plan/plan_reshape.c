@@ -63,6 +63,13 @@ static bool is_view(const Sides *s, const int *ox, const int *on) {
   return a == b || (a % 8 == 0 && b % 8 == 0) || (lanes <= 128 && fills(a) && fills(b));
 }
 
+bool plan_joined_order(const HNode *n, const int *from, int *order) {
+  Sides s = {.x = n->in[0], .n = n};
+  if (n->rank > MOST || s.x->rank > MOST) return false;
+  find_groups(&s);
+  return follow(&s, true, from, order) && is_view(&s, from, order);
+}
+
 static bool has_product(const HNode *n, bool before, int depth) {
   if (n->kind == H_CONV || n->kind == H_GATHER || n->kind == H_SCATTER || n->kind == H_WHILE)
     return true;

@@ -165,6 +165,19 @@ static V saturate(Gen *g, DType from, DType to, V v) {
   return sel(g, nan, LLVMConstNull(rt), v);
 }
 
+/* f64 as f32 that is odd where it is not exact: the fewer digits of bf16 and f16 are then rounded as from f64
+ * itself. */
+static V to_odd(Gen *g, V v) {
+  LLVMTypeRef wide = LLVMTypeOf(v), it = reg_type(g, DT_I32, g->lanes);
+  V f = LLVMBuildFPTrunc(B, v, reg_type(g, DT_F32, g->lanes), "");
+  V back = LLVMBuildFPExt(B, f, wide, ""), u = LLVMBuildBitCast(B, f, it, "");
+  V larger = fcmp(g, LLVMRealOGT, intrinsic1(g, "llvm.fabs", back), intrinsic1(g, "llvm.fabs", v));
+  V even = LLVMBuildXor(B, LLVMBuildAnd(B, u, k_int(g, DT_I32, 1), ""), k_int(g, DT_I32, 1), "");
+  V odd = sel(g, larger, LLVMBuildSub(B, u, even, ""), LLVMBuildAdd(B, u, even, ""));
+  u = sel(g, fcmp(g, LLVMRealONE, back, v), odd, u);
+  return LLVMBuildBitCast(B, u, LLVMTypeOf(f), "");
+}
+
 static V convert(Gen *g, DType from, DType to, V v) { /* floats are left unrounded */
   if (from == to) return v;
   DTypeClass cf = dtype_class(from), ct = dtype_class(to);
@@ -175,7 +188,8 @@ static V convert(Gen *g, DType from, DType to, V v) { /* floats are left unround
   }
   if (cf == DC_FLOAT && ct == DC_FLOAT) {
     if (to == DT_F64) return LLVMBuildFPExt(B, v, rt, "");
-    return from == DT_F64 ? LLVMBuildFPTrunc(B, v, rt, "") : v;
+    if (from != DT_F64) return v;
+    return to == DT_F32 ? LLVMBuildFPTrunc(B, v, rt, "") : to_odd(g, v);
   }
   if (ct == DC_FLOAT)
     return cf == DC_SINT ? LLVMBuildSIToFP(B, v, rt, "") : LLVMBuildUIToFP(B, v, rt, "");

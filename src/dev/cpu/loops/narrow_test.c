@@ -159,8 +159,38 @@ static void test_nan(void **state) {
   tensor_release(s);
 }
 
+/* From f64 they are rounded once: next to the middle of two, at the largest and the smallest. */
+static void test_from_f64(void **state) {
+  (void)state;
+  static const double near[] = {0, 0x1p-40, -0x1p-40, 0x1p-26, -0x1p-26};
+  for (int k = 0; k < COUNT_OF(types); k++) {
+    const char *name = dtype_name(types[k]);
+    Tensor *x = input(DT_F64);
+    double *v = x->data, ulp = types[k] == DT_F16 ? 0x1p-10 : 0x1p-7;
+    for (int i = 0; i < N; i++) {
+      double middle = (1 + (i / 5 % 64 + 0.5) * ulp) * (i % 2 ? -1 : 1);
+      v[i] = ldexp(middle * (1 + near[i % 5]), i * 7 % 60 - 30); /* also beyond f16's ends */
+    }
+    static const double last[] = {NAN,         INFINITY,      -INFINITY, 65519.999999, 65520, 1e300,
+                                  0x1.ffp+127, 3.4028235e+38, -1e-300,   0x1p-25,      -0.0};
+    memcpy(v, last, sizeof last);
+    char *result = xasprintf("%dx%dx%s", ROWS, COLUMNS, name);
+    char *body = xasprintf("  %%r = stablehlo.convert %%x : (tensor<ST>) -> tensor<S%s>\n", name);
+    Tensor *r = answer(result, body, x);
+    for (int i = 0; i < N; i++) {
+      double want = rounded(types[k], v[i]), got = at(r, i);
+      if (isnan(want) ? !isnan(got) : want != got || signbit(want) != signbit(got))
+        fail_msg("%s of %.17g: %.17g, not %.17g", name, v[i], got, want);
+    }
+    free(result), free(body);
+    tensor_release(r);
+    tensor_release(x);
+  }
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_chain), cmocka_unit_test(test_convert),
-                                     cmocka_unit_test(test_compare), cmocka_unit_test(test_nan)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_chain), cmocka_unit_test(test_from_f64),
+                                     cmocka_unit_test(test_convert), cmocka_unit_test(test_compare),
+                                     cmocka_unit_test(test_nan)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -61,7 +61,10 @@ static char *host_triple, *host_cpu, *host_features, *no_target;
 static void know_host(void) {
   host_triple = LLVMGetDefaultTargetTriple();
   host_cpu = LLVMGetHostCPUName();
-  host_features = LLVMGetHostCPUFeatures();
+  char *features = LLVMGetHostCPUFeatures();
+  /* 256 bits stand for a host without AVX-512: no masks, sixteen registers. */
+  host_features = xasprintf("%s%s", features, cpu_vector_bits() < 512 ? ",-avx512f" : "");
+  LLVMDisposeMessage(features);
 }
 
 static void start(void) {

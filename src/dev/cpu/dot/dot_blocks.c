@@ -1,5 +1,5 @@
-/* Products of f32 with many rows and columns, on big cores: a task packs a block of its rows, which
- * stays in the second cache while the columns pass by, panel by panel, each asked for in time.
+/* Products of f32 with many rows and columns, where the second cache is large: a task packs a block
+ * of its rows, which stays there while the columns pass by, panel by panel, each asked for in time.
  * Nothing is packed ahead of the tiles: that would leave the caches and come back. */
 #include "dev/cpu/dot/dot.h"
 
@@ -46,7 +46,7 @@ static bool is_tall(const Dot *d) {
 
 bool dot_blocks_plan(Dot *d) {
   const GemmKernels *kern = gemm_kernels();
-  if (!kern || !cpu_big_core() || d->in != DT_F32 || d->out != DT_F32 || !d->lhs.direct ||
+  if (!kern || !cpu_big_cache() || d->in != DT_F32 || d->out != DT_F32 || !d->lhs.direct ||
       !d->rhs.direct || d->m < LEAST_ROWS || d->n < LEAST_COLUMNS || d->k < LEAST_K || is_tall(d))
     return false;
   Blocks *s = &d->blocks;

@@ -4,10 +4,11 @@
  * (dot_runs.c), with operands that stay in a core's caches (dot_small.c; bf16 where it goes in
  * pairs: dot_pairs.c), few rows times a matrix (dot_few.c, dot_few_quads.c), bf16 and int8 where
  * the host has AMX (dot_amx.c), f32 with few results of many terms (dot_long.c), with many rows and
- * columns on big cores (dot_blocks.c), others (dot_gemm.c, and int8 where the host has AVX512_VNNI,
- * other integers that 16 bits hold widened to them); f64 and complex by BLAS (dot_blas.c); other
- * integers in panels (dot_int.c). What cannot be addressed (by BLAS: neither the rows nor the columns
- * of an operand are runs; by the others: dimensions that do not flatten) is gathered first.
+ * columns beside a large cache (dot_blocks.c), others (dot_gemm.c, and int8 where the host has
+ * AVX512_VNNI, other integers that 16 bits hold widened to them); f64 and complex by BLAS
+ * (dot_blas.c); other integers in panels (dot_int.c). What cannot be addressed (by BLAS: neither the
+ * rows nor the columns of an operand are runs; by the others: dimensions that do not flatten) is
+ * gathered first.
  */
 #include "dev/cpu/dot/dot.h"
 

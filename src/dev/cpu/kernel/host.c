@@ -40,4 +40,6 @@ int64_t cpu_second_cache(void) {
 
 #define BIG_CACHE (2 << 20)
 
-bool cpu_big_core(void) { return cpu_vector_bits() >= 512 && cpu_second_cache() >= BIG_CACHE; }
+bool cpu_big_cache(void) { return cpu_second_cache() >= BIG_CACHE; }
+
+bool cpu_big_core(void) { return cpu_vector_bits() >= 512 && cpu_big_cache(); }

@@ -76,6 +76,8 @@ typedef enum CpuTiles { CPU_TILES_BF16, CPU_TILES_INT8 } CpuTiles;
 bool cpu_has_tiles(CpuTiles of);
 /* Bytes of a core's second cache. Sizes of blocks may depend on it, the order of sums may not. */
 int64_t cpu_second_cache(void);
+/* Is that enough for a block of rows beside all that passes by? */
+bool cpu_big_cache(void);
 /* Does a core multiply two vectors of 512 bits a cycle, from a second cache that is large as the third
  * one is far? Told by that one's size. Which kernel is best may depend on it. */
 bool cpu_big_core(void);

@@ -314,33 +314,33 @@ emit_round_precision(Gen *g, const Op *op,
 static V emit_float_fn(Gen *g, OpKind k, DType t, int n, V *in) {
   bool wide = t == DT_F64;
   switch (k) {
-  case OP_EXPONENTIAL: return wide ? math_library(g, "exp", t, 1, in) : math_exp(g, in[0]);
+  case OP_EXPONENTIAL: return wide ? math_library(g, "exp", 1, in) : math_exp(g, in[0]);
   case OP_EXPONENTIAL_MINUS_ONE:
-    return wide ? math_library(g, "expm1", t, 1, in) : math_expm1(g, in[0]);
-  case OP_LOG: return wide ? math_library(g, "log", t, 1, in) : math_log(g, in[0]);
-  case OP_LOG_PLUS_ONE: return wide ? math_library(g, "log1p", t, 1, in) : math_log1p(g, in[0]);
+    return wide ? math_library(g, "expm1", 1, in) : math_expm1(g, in[0]);
+  case OP_LOG: return wide ? math_library(g, "log", 1, in) : math_log(g, in[0]);
+  case OP_LOG_PLUS_ONE: return wide ? math_library(g, "log1p", 1, in) : math_log1p(g, in[0]);
   case OP_TANH: return wide ? math_tanh_wide(g, in[0]) : math_tanh(g, in[0]);
   case OP_LOGISTIC: {
     if (!wide) return math_logistic(g, in[0]);
     V minus = LLVMBuildFNeg(B, in[0], ""), one = k_real(g, t, 1);
-    return LLVMBuildFDiv(B, one, LLVMBuildFAdd(B, one, math_library(g, "exp", t, 1, &minus), ""),
-                         "");
+    return LLVMBuildFDiv(B, one, LLVMBuildFAdd(B, one, math_library(g, "exp", 1, &minus), ""), "");
   }
   case OP_CHLO_ERF_INV: return math_erf_inv(g, in[0]);
-  case OP_CHLO_ERF: return wide ? math_library(g, "erf", t, 1, in) : math_erf(g, in[0]);
-  case OP_CHLO_ERFC: return wide ? math_library(g, "erfc", t, 1, in) : math_erfc(g, in[0]);
+  case OP_CHLO_ERF: return wide ? math_library(g, "erf", 1, in) : math_erf(g, in[0]);
+  case OP_CHLO_ERFC: return wide ? math_library(g, "erfc", 1, in) : math_erfc(g, in[0]);
   case OP_SINE:
-    return wide ? math_library(g, "sin", t, n, in)
-                : math_call(g, "weft_sin_f32", "weft_sines", n, in);
+    return wide ? math_library(g, "sin", n, in) : math_call(g, "weft_sin_f32", "weft_sines", n, in);
   case OP_COSINE:
-    return wide ? math_library(g, "cos", t, n, in)
+    return wide ? math_library(g, "cos", n, in)
                 : math_call(g, "weft_cos_f32", "weft_cosines", n, in);
   case OP_TAN:
-    return wide ? math_library(g, "tan", t, n, in)
+    return wide ? math_library(g, "tan", n, in)
                 : math_call(g, "weft_tan_f32", "weft_tangents", n, in);
-  case OP_CBRT: return math_library(g, "cbrt", wide ? t : DT_F32, n, in);
-  case OP_POWER: return wide ? math_library(g, "pow", t, n, in) : math_power(g, in);
-  case OP_ATAN2: return wide ? math_library(g, "atan2", t, n, in) : math_atan2(g, in[0], in[1]);
+  case OP_CBRT:
+    return wide ? math_library(g, "cbrt", n, in)
+                : math_call(g, "weft_cbrt_f32", "weft_cube_roots", n, in);
+  case OP_POWER: return wide ? math_library(g, "pow", n, in) : math_power(g, in);
+  case OP_ATAN2: return wide ? math_library(g, "atan2", n, in) : math_atan2(g, in[0], in[1]);
   case OP_REMAINDER:
     return wide ? call_lanes(g, "weft_fmod_f64", t, n, in)
                 : math_call(g, "weft_fmod_f32", "weft_remainders", n, in);

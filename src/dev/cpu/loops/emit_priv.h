@@ -196,11 +196,10 @@ LLVMValueRef math_power(Gen *g, LLVMValueRef *args); /* of f32: the base, the ex
 /* On f32: `lane` for a scalar, `lanes` for the lanes of a vector. */
 LLVMValueRef math_call(Gen *g, const char *lane, const char *lanes, int n, LLVMValueRef *args);
 LLVMValueRef call_lanes(Gen *g, const char *helper, DType t, int n, LLVMValueRef *args);
-/* A function of the C library ("exp", "atan2") on f64, or on f32 by way of f64. */
-LLVMValueRef math_library(Gen *g, const char *fn, DType t, int n, LLVMValueRef *args);
+/* A function of the C library ("exp", "atan2") on f64. */
+LLVMValueRef math_library(Gen *g, const char *fn, int n, LLVMValueRef *args);
 /* libmvec.c: the same on whole vectors; NULL where there is none. */
 LLVMValueRef libmvec_call(Gen *g, const char *fn, int n, LLVMValueRef *args);
-LLVMValueRef libmvec_f32(Gen *g, const char *fn, int n, LLVMValueRef *args);
 void *libmvec_symbol(const char *name);
 bool libmvec_here(void);
 typedef struct Helper {

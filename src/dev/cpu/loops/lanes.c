@@ -1,4 +1,4 @@
-/* sin, cos, tan, powers, remainders and random bits of a vector's lanes (lanes_simd.h): sine and cosine in f32 with
+/* sin, cos, tan, cube roots, powers, remainders and random bits of a vector's lanes (lanes_simd.h): sine and cosine in f32 with
  * the angle's rest in two parts, within 0.8 ulp; the others in double, rounded once, within 0.501 ulp,
  * remainders exact. Lanes that the straight way does not cover (large angles, powers of zero and
  * infinity, quotients beyond 2^28, NaN) and machines without AVX2 go through the C library. */
@@ -91,6 +91,12 @@ void lanes_tangents(const float *x, float *y, int64_t n) {
     if (none || !is_near(x[i], FAR_TAN)) y[i] = (float)tan((double)x[i]);
 }
 
+void lanes_cube_roots(const float *x, float *y, int64_t n) {
+  bool none;
+  if (IN_VECTORS(none, cube_roots, x, y, n)) return;
+  for (int64_t i = 0; i < n; i++) y[i] = (float)cbrt((double)x[i]);
+}
+
 void lanes_powers(const float *x, const float *y, float *z, int64_t n) {
   bool none;
   if (IN_VECTORS(none, powers, x, y, z, n)) return;
@@ -131,11 +137,8 @@ void lanes_threefry(const uint32_t *a, const uint32_t *b, const uint32_t *key0,
 }
 
 const Helper lanes_helpers[] = {
-    {"weft_sines", (void *)lanes_sines},
-    {"weft_cosines", (void *)lanes_cosines},
-    {"weft_tangents", (void *)lanes_tangents},
-    {"weft_powers", (void *)lanes_powers},
-    {"weft_remainders", (void *)lanes_remainders},
-    {"weft_threefry", (void *)lanes_threefry},
-    {0},
+    {"weft_sines", (void *)lanes_sines},       {"weft_cosines", (void *)lanes_cosines},
+    {"weft_tangents", (void *)lanes_tangents}, {"weft_cube_roots", (void *)lanes_cube_roots},
+    {"weft_powers", (void *)lanes_powers},     {"weft_remainders", (void *)lanes_remainders},
+    {"weft_threefry", (void *)lanes_threefry}, {0},
 };

@@ -15,6 +15,7 @@ void lanes_threefry(const uint32_t *a, const uint32_t *b, const uint32_t *key0,
 void lanes_sines(const float *x, float *y, int64_t n);
 void lanes_cosines(const float *x, float *y, int64_t n);
 void lanes_tangents(const float *x, float *y, int64_t n);
+void lanes_cube_roots(const float *x, float *y, int64_t n);
 void lanes_powers(const float *x, const float *y, float *z, int64_t n);
 void lanes_remainders(const float *x, const float *y, float *z, int64_t n);
 

@@ -117,6 +117,26 @@ FN static bool NAME(tangents)(const float *x, float *y, int64_t n) {
   return !V_ANY(far);
 }
 
+/* A third of the exponent and of the number's digits, which is within 5 %, and two of Halley's steps, which leave
+ * two thirds of the error's third power: 4e-13. */
+INLINE D NAME(cube_root)(D x) {
+  const W sign = (W)x & (uint64_t)1 << 63;
+  D a = (D)((W)x ^ sign), high = (D)((W)a >> 32 | ROUNDER_BITS) - ROUNDER;
+  D t = (D)((W)D_FMA(high, K(1.0 / 3), K(ROUNDER + 715094163)) << 32);
+  for (int k = 0; k < 2; k++) {
+    D c = t * t * t;
+    t = t * (c + a + a) / (c + c + a);
+  }
+  W plain = (W)((a > 0) & (a < (double)INFINITY));
+  return NAME(pick)(plain, (D)((W)t | sign), x);
+}
+
+FN static bool NAME(cube_roots)(const float *x, float *y, int64_t n) {
+  for (int64_t i = 0; i < n; i += HALF)
+    NAME(give)(y + i, n - i, NAME(cube_root)(NAME(take)(x + i, n - i)));
+  return true;
+}
+
 /* log2 of a positive finite f32: x = 2^e m with m from sqrt(1/2) to sqrt(2), log m = 2 artanh f,
  * (artanh f - f) / f^3 with a relative error of the logarithm of 3e-14. Of other numbers: anything. */
 INLINE D NAME(log_two)(D x) {

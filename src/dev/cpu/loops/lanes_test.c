@@ -41,11 +41,12 @@ static void check(const char *name, float x, float y, float got, double want, do
 
 static void angles(void **state) {
   (void)state;
-  static const char *const names[] = {"weft_sines", "weft_cosines", "weft_tangents"};
-  static double (*const library[])(double) = {sin, cos, tan};
+  static const char *const names[] = {"weft_sines", "weft_cosines", "weft_tangents",
+                                      "weft_cube_roots"};
+  static double (*const library[])(double) = {sin, cos, tan, cbrt};
   static const float odd[] = {0.0f,   -0.0f, INFINITY, -INFINITY, NAN,
                               1e-45f, 1e5f,  1e5f + 1, 1e6f,      1e6f + 1};
-  for (int k = 0; k < 3; k++) {
+  for (int k = 0; k < COUNT_OF(names); k++) {
     void (*f)(const float *, float *, int64_t) =
         (void (*)(const float *, float *, int64_t))helper(names[k]);
     uint32_t seed = 5;

@@ -1,6 +1,5 @@
 /* Functions of the C library on vectors of f64 (glibc's libmvec: within 4 ulp, special values as in the
- * scalar ones), when this machine has them; f32 functions that have no formula of their own go through
- * f64, too, and are rounded once. Generated code calls them by their names there. */
+ * scalar ones), when this machine has them. Generated code calls them by their names there. */
 #include <pthread.h>
 #include <stdio.h>
 
@@ -76,13 +75,4 @@ LLVMValueRef libmvec_call(Gen *g, const char *fn, int n, LLVMValueRef *args) {
     r = r ? joined(g, r, i, p, k) : p;
   }
   return r;
-}
-
-LLVMValueRef libmvec_f32(Gen *g, const char *fn, int n, LLVMValueRef *args) {
-  LLVMValueRef wide[3], r = NULL;
-  if (cpu_vector_bits() < 256 || g->lanes < 4 || g->lanes % 4 || !libmvec_here()) return NULL;
-  for (int i = 0; i < n; i++)
-    wide[i] = LLVMBuildFPExt(B, args[i], reg_type(g, DT_F64, g->lanes), "");
-  r = libmvec_call(g, fn, n, wide);
-  return LLVMBuildFPTrunc(B, r, reg_type(g, DT_F32, g->lanes), "");
 }

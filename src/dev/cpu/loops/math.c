@@ -94,11 +94,11 @@ LLVMValueRef call_lanes(Gen *g, const char *helper, DType t, int n, LLVMValueRef
   return r;
 }
 
-LLVMValueRef math_library(Gen *g, const char *fn, DType t, int n, LLVMValueRef *args) {
-  LLVMValueRef r = t == DT_F64 ? libmvec_call(g, fn, n, args) : libmvec_f32(g, fn, n, args);
+LLVMValueRef math_library(Gen *g, const char *fn, int n, LLVMValueRef *args) {
+  LLVMValueRef r = libmvec_call(g, fn, n, args);
   char name[32];
-  snprintf(name, sizeof name, "weft_%s_%s", fn, t == DT_F64 ? "f64" : "f32");
-  return r ? r : call_lanes(g, name, t, n, args);
+  snprintf(name, sizeof name, "weft_%s_f64", fn);
+  return r ? r : call_lanes(g, name, DT_F64, n, args);
 }
 
 /* Memory for a value of the type; the builder stays where it is. */

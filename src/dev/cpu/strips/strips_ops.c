@@ -97,6 +97,7 @@ static int fn_of_float(const Op *op, bool lanes) {
   case OP_SINE: return lanes ? STRIP_sin : STRIP_sin_one;
   case OP_COSINE: return lanes ? STRIP_cos : STRIP_cos_one;
   case OP_TAN: return lanes ? STRIP_tan : STRIP_tan_one;
+  case OP_CBRT: return lanes ? STRIP_cbrt : STRIP_cbrt_one;
   case OP_ATAN2: return STRIP_atan2;
   case OP_POWER: return lanes ? STRIP_power : STRIP_power_one;
   case OP_REMAINDER: return lanes ? STRIP_rem : STRIP_rem_one;

@@ -23,6 +23,7 @@
   X(exp) X(expm1) X(log) X(log1p) X(tanh) X(logistic) X(erf) X(erfc) X(erf_inv) X(atan2)          \
   X(load_bf16) X(store_bf16) X(to_bf16) X(load_f16) X(store_f16) X(to_f16)                        \
   X(sin) X(cos) X(tan) X(power) X(rem) X(sin_one) X(cos_one) X(tan_one) X(power_one) X(rem_one)   \
+  X(cbrt) X(cbrt_one)                                                                             \
   X(threefry_first) X(threefry_second) X(threefry_both)
 #define STRIP_FNS_OF_64(X)                                                                        \
   X(load_f32) X(store_f32) X(to_f32) X(i_to_f32) X(u_to_f32) X(load_i32) X(load_u32) X(store_32)  \

@@ -136,11 +136,13 @@ FN static void strip_store_f16(void *to, const void *const *in, unsigned same, i
 LANES_FN(sin, lanes_sines)
 LANES_FN(cos, lanes_cosines)
 LANES_FN(tan, lanes_tangents)
+LANES_FN(cbrt, lanes_cube_roots)
 LANES_FN2(power, lanes_powers)
 LANES_FN2(rem, lanes_remainders)
 ONE_FN(sin_one, sin((double)x))
 ONE_FN(cos_one, cos((double)x))
 ONE_FN(tan_one, tan((double)x))
+ONE_FN(cbrt_one, cbrt((double)x))
 ONE_FN(power_one, pow((double)x, (double)y))
 ONE_FN(rem_one, fmodf(x, y))
 

@@ -291,8 +291,8 @@ static void by_lanes(void **state) {
       "  %b = stablehlo.broadcast_in_dim %c, dims = [0] : (tensor<$nxf32>) -> tensor<$nx$mxf32>\n"
       "  %p = stablehlo.$u %s, %b : tensor<$nx$mxf32>\n"
       "  return %p : tensor<$nx$mxf32>\n}\n";
-  static const char *const ones[] = {"sine", "cosine", "tan"};
-  static const char *const twos[] = {"power", "remainder", "atan2"};
+  static const char *const ones[] = {"sine", "cosine", "tan", "cbrt"};
+  static const char *const twos[] = {"power", "remainder", "atan2", "add"};
   for (int i = 0; i < COUNT_OF(ones); i++) check_filled(pattern, ones[i], twos[i]);
 }
 

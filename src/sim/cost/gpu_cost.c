@@ -78,8 +78,9 @@ static double cold_bytes(const Plan *p, const Kernel *k) {
 }
 
 /* An attention kernel: blocks of 128 queries of one head to an SM; its products at a share of what
- * large ones reach, over nothing but the operands and results of the whole. */
-static double attention_s(const Chip *c, const Kernel *k) {
+ * large ones reach, over nothing but the operands and results of the whole. Kernels that frameworks
+ * call may be older than the chip. */
+static double attention_s(const Chip *c, const Kernel *k, bool eager) {
   double flops = 0, sms = chip_num(c, "sms", 80) / c->devices_per_chip;
   const HConv *scores = k->conv->conv;
   bool matrix;
@@ -92,7 +93,9 @@ static double attention_s(const Chip *c, const Kernel *k) {
   if (attention_causal(k)) flops /= 2;
   double blocks = (double)scores->batch * ceil((double)scores->m / 128);
   double waves = ceil(blocks / sms) * sms / blocks;
-  return flops * waves / (peak * chip_num(c, "fit.matmul", 0.75) * ATTENTION);
+  double share = chip_num(c, "fit.matmul", 0.75) * ATTENTION;
+  if (eager) share = MIN(share, chip_num(c, "flash_attention_2", 1));
+  return flops * waves / (peak * share);
 }
 
 static bool sums(const Kernel *k) {
@@ -142,7 +145,7 @@ void gpu_cost(Plan *p, Kernel *k) {
   /* small arrays never reach the bandwidth */
   double ramp = MAX(0.05, bytes / MAX(1, bytes + chip_num(c, "fit.ramp", 2e-6) * bw));
   if (k->attention && k->conv) {
-    double t_comp = attention_s(c, k), t_data = t_mem / ramp;
+    double t_comp = attention_s(c, k, p->opts->eager), t_data = t_mem / ramp;
     k->time_s = pow(pow(t_comp, OVERLAP) + pow(t_data, OVERLAP), 1 / OVERLAP) + launch;
     k->bound = t_comp > t_data ? SIM_COMPUTE : SIM_MEMORY;
     bool matrix;

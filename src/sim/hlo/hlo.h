@@ -145,6 +145,9 @@ static inline double hlo_bytes(const HNode *n) {
 }
 HNode *hlo_node(HGraph *g, HComp *c, HKind kind, OpKind op, const Op *src, DType dt, int rank,
                 const int64_t *d, int n_in, HNode *const *in);
+HNode *hlo_copy(HGraph *g, HComp *c, const HNode *n); /* into c, reading the same */
+HNode *hlo_result(const HNode *loop, int k);          /* of its state, or NULL */
+void hlo_retype(HNode *loop, int k, HNode *init);     /* state k starts from it, and has its type */
 void hlo_users(HGraph *g, HComp *c); /* fills users, n_users; marks dead nodes; recursive */
 static inline bool hlo_light(const HNode *n) { /* can be computed inside its consumers */
   return n->kind == H_EWISE || n->kind == H_BCAST || n->kind == H_RESHAPE ||

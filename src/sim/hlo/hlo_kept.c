@@ -111,15 +111,6 @@ static bool gather(const Back *b, HNode *n, Needs *needs) {
   return true;
 }
 
-static HNode *copy(Back *b, const HNode *n, HComp *c) {
-  HNode *x = hlo_node(b->g, c, n->kind, n->op, n->src, n->dt, n->rank, n->d, n->n_in, n->in);
-  x->index = n->index;
-  x->n_dims = n->n_dims, x->dims = n->dims;
-  x->lo = n->lo, x->hi = n->hi, x->step = n->step;
-  x->splat = n->splat, x->value = n->value;
-  return x;
-}
-
 /* The slice of a stack that a round of the second loop reads. */
 static HNode *slice(Back *b, const HNode *like, int j) {
   HComp *c = b->r->comps[1];
@@ -142,28 +133,11 @@ static HNode *again(Back *b, HNode *n) {
     const Stack *s = &b->stacks[b->state[n->id] - 1];
     x = hlo_reshape(&b->make, n->src, slice(b, n, s->j), n->rank, n->d);
   } else if (!x) {
-    x = copy(b, n, c);
+    x = hlo_copy(b->g, c, n);
     for (int k = 0; k < n->n_in; k++)
       x->in[k] = n->kind == H_DSLICE && k == 1 ? b->at_r : again(b, n->in[k]);
   }
   return b->now[n->id] = x;
-}
-
-static HNode *result(const HNode *loop, int k) {
-  for (int i = 0; i < loop->n_users; i++)
-    if (loop->users[i]->kind == H_GET && loop->users[i]->index == k) return loop->users[i];
-  return NULL;
-}
-
-/* State k of a loop gets another type, and the value that it starts from. */
-static void retype(HNode *loop, int k, HNode *init) {
-  HNode *all[] = {loop->comps[0]->params.v[k], loop->comps[1]->params.v[k], result(loop, k)};
-  for (int i = 0; i < 3; i++)
-    if (all[i]) all[i]->dt = init->dt, all[i]->rank = init->rank, all[i]->d = init->d;
-  loop->in[k] = init;
-  loop->res_dt[k] = init->dt;
-  loop->res_rank[k] = init->rank;
-  loop->res_d[k] = init->d;
 }
 
 static HNode *zeros(Back *b, DType dt, int rank, const int64_t *d) {
@@ -180,8 +154,8 @@ static void restack(Back *b, int i, HNode *value) {
   int64_t d[64] = {old->d[0]}, one[64] = {1};
   for (int k = 0; k < value->rank; k++) d[k + 1] = one[k + 1] = value->d[k];
   int rank = value->rank + 1;
-  retype(b->w, i, zeros(b, value->dt, rank, d));
-  retype(b->r, s->j, result(b->w, i));
+  hlo_retype(b->w, i, zeros(b, value->dt, rank, d));
+  hlo_retype(b->r, s->j, hlo_result(b->w, i));
   b->make.comp = body;
   in[0] = body->params.v[i];
   in[1] = hlo_node(b->g, body, H_RESHAPE, OP_RESHAPE, value->src, value->dt, rank, one, 1, &value);
@@ -196,9 +170,9 @@ static void restack(Back *b, int i, HNode *value) {
 /* A state that nobody needs: a number handed through. */
 static void retire(Back *b, int i) {
   int j = b->stacks[i].j;
-  retype(b->w, i, zeros(b, DT_F32, 0, NULL));
+  hlo_retype(b->w, i, zeros(b, DT_F32, 0, NULL));
   b->w->comps[1]->outputs.v[i] = b->w->comps[1]->params.v[i];
-  retype(b->r, j, result(b->w, i));
+  hlo_retype(b->r, j, hlo_result(b->w, i));
 }
 
 /* Everything stacked that is computed from `leaf`: from a stack of it, if that is smaller. */
@@ -244,7 +218,7 @@ static bool give_way(Back *b, HNode *leaf) {
 /* Is state i of w a stack that the loop r alone reads, a slice a round? */
 static bool find_stack(Back *b, int i) {
   const HComp *one = b->w->comps[1], *two = b->r->comps[1];
-  HNode *d = one->outputs.v[i], *p = one->params.v[i], *out = result(b->w, i);
+  HNode *d = one->outputs.v[i], *p = one->params.v[i], *out = hlo_result(b->w, i);
   if (d->kind != H_DUS || d->in[0] != p || p->n_users != 1 || d->n_users || !out) return false;
   if (out->n_users != 1 || out->users[0] != b->r || out->is_output || out->rank > 60) return false;
   if (b->w->comps[0]->params.v[i]->n_users) return false;
@@ -255,7 +229,7 @@ static bool find_stack(Back *b, int i) {
   HNode *state = two->params.v[j], *s = state->n_users ? state->users[0] : NULL;
   if (state->n_users != 1 || s->kind != H_DSLICE || s->in[0] != state || s->comp != two)
     return false;
-  if (result(b->r, j) || b->r->comps[0]->params.v[j]->n_users || s->is_output) return false;
+  if (hlo_result(b->r, j) || b->r->comps[0]->params.v[j]->n_users || s->is_output) return false;
   HNode *v = d->in[1];
   if (v->rank < 2 || v->d[0] != 1 || s->d[0] != 1 || hlo_count(s) != hlo_count(v)) return false;
   if (v->kind == H_RESHAPE && v->n_users == 1) v = v->in[0];

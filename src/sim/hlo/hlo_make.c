@@ -36,6 +36,32 @@ HNode *hlo_node(HGraph *g, HComp *c, HKind kind, OpKind op, const Op *src, DType
   return n;
 }
 
+HNode *hlo_copy(HGraph *g, HComp *c, const HNode *n) {
+  HNode *x = hlo_node(g, c, n->kind, n->op, n->src, n->dt, n->rank, n->d, n->n_in, n->in);
+  x->index = n->index;
+  x->n_dims = n->n_dims, x->dims = n->dims;
+  x->lo = n->lo, x->hi = n->hi, x->step = n->step;
+  x->splat = n->splat, x->value = n->value;
+  return x;
+}
+
+HNode *hlo_result(const HNode *loop, int k) {
+  for (int i = 0; i < loop->n_users; i++)
+    if (loop->users[i]->kind == H_GET && loop->users[i]->index == k) return loop->users[i];
+  return NULL;
+}
+
+/* State k of a loop gets another type, and the value that it starts from. */
+void hlo_retype(HNode *loop, int k, HNode *init) {
+  HNode *all[] = {loop->comps[0]->params.v[k], loop->comps[1]->params.v[k], hlo_result(loop, k)};
+  for (int i = 0; i < 3; i++)
+    if (all[i]) all[i]->dt = init->dt, all[i]->rank = init->rank, all[i]->d = init->d;
+  loop->in[k] = init;
+  loop->res_dt[k] = init->dt;
+  loop->res_rank[k] = init->rank;
+  loop->res_d[k] = init->d;
+}
+
 int64_t *hlo_ints(HGraph *g, const int64_t *v, int n) {
   return n ? arena_dup(g->arena, v, sizeof *v * (size_t)n) : NULL;
 }

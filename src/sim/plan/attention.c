@@ -114,6 +114,51 @@ static bool only_forward(const Area *a) {
   return inside == 1 && readers == 1;
 }
 
+/* Made of positions and constants alone? */
+static bool from_positions(const HNode *n, int depth) {
+  if (n->kind == H_IOTA || n->kind == H_CONST) return true;
+  if (!hlo_light(n) || n->kind == H_DSLICE || n->kind == H_BARRIER || !n->n_in || depth > 16)
+    return false;
+  for (int i = 0; i < n->n_in; i++)
+    if (!from_positions(n->in[i], depth + 1)) return false;
+  return true;
+}
+
+static HNode *copied_into(HGraph *g, HComp *c, const HNode *n) {
+  HNode *x = hlo_copy(g, c, n);
+  for (int i = 0; i < n->n_in; i++) x->in[i] = copied_into(g, c, n->in[i]);
+  return x;
+}
+
+/* What only kernels of attention read of a loop's state. */
+static bool only_attention(const HNode *param) {
+  bool only = param->n_users > 0;
+  for (int u = 0; u < param->n_users; u++) only &= param->users[u]->attention > 0;
+  return only;
+}
+
+/* A mask that loops over layers carry along, as JAX's scan hands it in: no kernel of attention reads
+ * it, each knows its positions. It is made of them where it is used; the loop carries a number. */
+static void mask_inside(HGraph *g, HComp *c) {
+  HNode *w = c->owner;
+  if (!w || w->kind != H_WHILE || c != w->comps[1]) return;
+  int late = c->nodes.n;
+  for (int k = 0; k < c->params.n; k++) {
+    HNode *p = c->params.v[k];
+    if (c->outputs.v[k] != p || hlo_result(w, k) || !only_attention(p) ||
+        !from_positions(w->in[k], 0))
+      continue;
+    HNode *made = copied_into(g, c, w->in[k]);
+    for (int u = 0; u < p->n_users; u++)
+      for (int i = 0; i < p->users[u]->n_in; i++)
+        if (p->users[u]->in[i] == p) p->users[u]->in[i] = made;
+    HNode *number = hlo_node(g, w->comp, H_CONST, OP_CONSTANT, w->src, p->dt, 0, NULL, 0, NULL);
+    number->splat = true;
+    hlo_retype(w, k, number);
+  }
+  if (c->nodes.n > late) hlo_sort(g, c), hlo_sort(g, w->comp);
+}
+
 int attention_mark(HGraph *g, bool mark, double forward) {
   int groups = 0;
   unsigned char *in = xcalloc((size_t)g->n_nodes + 1, 1);
@@ -138,6 +183,8 @@ int attention_mark(HGraph *g, bool mark, double forward) {
       vec_free(&a.nodes);
     }
   free(in);
+  for (HComp *c = g->comps; c && groups && mark; c = c->next) mask_inside(g, c);
+  if (groups && mark) hlo_users(g, g->main);
   return groups;
 }
 

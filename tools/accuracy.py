@@ -616,8 +616,10 @@ units, Winograd, groups of few features, gradients of weights of small batches, 
 
 A GPU has a handful of coefficients (`fit.*` in data/chips: shares of bandwidth, matrix and vector peak, launch, ramp, Winograd); a wave's
 fill, what convolutions lose and how well arithmetic and transfers overlap are the same for all.
-*Attention*: `fused` where the published code called FlashAttention or cuDNN for it (`--attention fused`). The rows of MPT and Llama are one
-of eight GPUs (Llama 3.1: one of 256 TPUs) that share parameters, slots and gradients (FSDP), with the published batch a device.
+*Attention*: `fused` where the published code called FlashAttention, cuDNN or Pallas for it (`--attention fused`). The rows of MPT, Llama and other
+decoders are one of eight GPUs, or of as many TPUs as the source names, that share parameters, slots and gradients (FSDP), with the published batch a device;
+their first errors include a mask that no such kernel reads. TensorFlow's BERT inference is too fast here on the T4 (also in f32, where V100s are
+met) and on the A100, where it was published as equally fast in f16 and tf32: neither is understood.
 *Mode*: `compiled`, as XLA would; `eager` (`--eager`) where the published code was PyTorch without torch.compile or TensorFlow 1 without XLA: no
 fusion but what the frameworks' own kernels do. No coefficient was fitted for it: its 46 rows went from 15 to 11 % median
 and from 27 to 21 % at the 90th percentile on the day it was written, and to 10 % when masks and scales became operations of their own, which the rows of

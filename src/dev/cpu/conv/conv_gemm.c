@@ -151,12 +151,14 @@ static bool weights(const ConvWindows *w) {
     GemmLong g = {.m = elements,
                   .n = depth,
                   .k = places,
+                  .pieces = 1,
                   .a = w->from,
                   .a_row = 1,
                   .a_k = w->steps[2],
                   .gather = in_memory ? NULL : gather_windows,
                   .of = w,
                   .b = w->to,
+                  .b_col = 1,
                   .b_k = w->to_steps[2],
                   .c = sums};
     ok = gemm_long_run(&g);

@@ -9,12 +9,19 @@
 /* BLAS: so many vectors times a matrix are as fast as memory without packing. */
 #define DOT_FEW 3
 
+typedef struct
+    Pieces { /* an operand whose first contracted dimension does not flatten with the others: */
+  bool fits; /* those and its free ones do */
+  int64_t count, step, free_stride, k_stride;
+} Pieces;
+
 typedef struct Side {            /* of one operand: [batch][free][contracted] */
   int64_t free_stride, k_stride; /* of a copy, when not `direct` */
   bool direct;
   /* Of the copy: batch, free, contracted; where runs are along a free dimension that comes last. */
   int64_t dims[CPU_MAX_RANK], strides[CPU_MAX_RANK];
   int rank;
+  Pieces pieces;
 } Side;
 
 typedef struct Few { /* rows times a matrix: */
@@ -132,6 +139,11 @@ Err *dot_blocks_run(void *state, const Op *op, void *const *in, void *const *out
 /* f32 with few results of many terms; false: not for this one. */
 bool dot_long_plan(Dot *d);
 Err *dot_long_run(void *state, const Op *op, void *const *in, void *const *out);
+
+/* f32 whose terms lie in pieces, on big cores: gradients of weights where channels come before pixels;
+ * false: not for this one. */
+bool dot_pieces_plan(Dot *d);
+Err *dot_pieces_run(void *state, const Op *op, void *const *in, void *const *out);
 
 /* Integers and bools of any width. */
 Err *dot_int_run(void *state, const Op *op, void *const *in, void *const *out);

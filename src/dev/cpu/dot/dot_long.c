@@ -32,10 +32,12 @@ Err *dot_long_run(void *state, const Op *op, void *const *in, void *const *out) 
   GemmLong g = {.m = d->m,
                 .n = d->n,
                 .k = d->k,
+                .pieces = 1,
                 .a = in[0],
                 .a_row = d->lhs.free_stride,
                 .a_k = d->lhs.k_stride,
                 .b = in[1],
+                .b_col = 1,
                 .b_k = d->rhs.k_stride,
                 .c = out[0]};
   return gemm_long_run(&g) ? NULL : op_err(op, ERR_EXHAUSTED, "no memory for sums of parts");

@@ -84,6 +84,13 @@ static Case cases[] = {
      2e-5, 0, 0},
     {"long_packed", DOT("", "[0] x [0]", "4300x29xf32", "4300x100xf32", "29x100xf32"), "dot:long",
      2e-5, 0, 0},
+    /* on big cores by dot:pieces */
+    {"pieces", DOT("", "[0, 2, 3] x [0, 2, 3]", "3x37x14x15xf32", "3x50x14x15xf32", "37x50xf32"),
+     NULL, 2e-5, 0, 0},
+    {"pieces_long", DOT("", "[0, 2] x [0, 2]", "2x30x2900xf32", "2x104x2900xf32", "30x104xf32"),
+     NULL, 2e-5, 0, 0},
+    {"pieces_one", DOT("", "[0, 1] x [0, 2]", "5x311x26xf32", "5x41x311xf32", "26x41xf32"), NULL,
+     2e-5, 0, 0},
     /* by dot:blocks where the second cache is large */
     {"blocks", DOT("", "[1] x [0]", "128x530xf32", "530x160xf32", "128x160xf32"), NULL, 1e-5, 0, 0},
     {"blocks_odd", DOT("", "[1] x [0]", "131x531xf32", "531x301xf32", "131x301xf32"), NULL, 1e-5, 0,

@@ -188,12 +188,14 @@ void gemm_multiply(const GemmKernels *kern, int64_t rows, int64_t columns, int64
                    const float *a, const float *b, float *c, int64_t c_row, bool add,
                    GemmComing *next);
 
-/* A product whose k is much longer than its sides, in f32 (gemm_long.c). */
+/* A product whose k is much longer than its sides, in f32 (gemm_long.c): the sum of `pieces` products
+ * of k terms, a_piece and b_piece elements apart. */
 typedef struct GemmLong {
-  int64_t m, n, k;
-  const float *a, *b; /* element (i, p) of a at i * a_row + p * a_k; columns of b are runs */
-  int64_t a_row, a_k, b_k;
-  /* Instead of a in memory: elements [p, p + k) of rows [row, row + rows) to out[k][pitch]. */
+  int64_t m, n, k, pieces;
+  const float *a, *b; /* element (i, p) of a at i * a_row + p * a_k, .. */
+  int64_t a_row, a_k, b_col, b_k, a_piece, b_piece; /* b_col: 1, or anything on a big core */
+  /* Instead of a in memory, of one piece: elements [p, p + k) of rows [row, row + rows) to
+   * out[k][pitch]. */
   void (*gather)(const void *of, int64_t row, int64_t rows, int64_t p, int64_t k, float *out,
                  int64_t pitch);
   const void *of;

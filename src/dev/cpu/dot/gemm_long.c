@@ -30,9 +30,10 @@ typedef struct Call {
   const GemmLong *g;
   const GemmKernels *kern;
   bool packed;
-  int64_t block, part, parts; /* of k */
-  int64_t tile, tiles;        /* rows */
-  float *sums;                /* [part][m][n] */
+  int64_t block, blocks; /* of k; of a piece */
+  int64_t part, parts;   /* blocks of a part of all pieces' */
+  int64_t tile, tiles;   /* rows */
+  float *sums;           /* [part][m][n] */
 } Call;
 
 /* c (+)= a b, over k <= x->block, rows of c g->n apart. */
@@ -69,18 +70,35 @@ static void block_packed(const Call *x, const GemmAt *at, int64_t m, const float
     int64_t w = MIN(wide, n - j);
     const float *p = room;
     float *z = c + j;
-    if (w < wide)
-      gemm_pack(DT_F32, b + j, 1, at->b_k, (int)w, w > kern->lanes ? (int)wide : kern->lanes, k, 1,
-                0, panel);
+    const float *y = b + j * x->g->b_col;
+    bool take = x->g->b_col == 1 && w == wide;
+    if (!take)
+      gemm_pack(DT_F32, y, x->g->b_col, at->b_k, (int)w, w > kern->lanes ? (int)wide : kern->lanes,
+                k, 1, 0, panel);
     for (int64_t i = 0, rows; i < panels; i++, p += rows * k, z += rows * n) {
       rows = thin + (i < thick);
       gemm_ask(&next[0]);
-      if (i == 0 && w == wide)
-        kern->take[rows - 1](k, p, (const char *)(b + j), at->b_k * (int64_t)sizeof *b, panel, z, n,
-                             add, &next[1]);
+      if (i == 0 && take)
+        kern->take[rows - 1](k, p, (const char *)y, at->b_k * (int64_t)sizeof *y, panel, z, n, add,
+                             &next[1]);
       else gemm_multiply(kern, rows, w, k, p, panel, z, n, add, &next[1]);
     }
   }
+}
+
+/* Rows from `row` on and all columns, in a block of k. */
+typedef struct Place {
+  const float *a, *b;
+  int64_t piece, p, k;
+} Place;
+
+static Place place_of(const Call *c, int64_t row, int64_t block) {
+  const GemmLong *g = c->g;
+  Place at = {.piece = block / c->blocks, .p = block % c->blocks * c->block};
+  at.k = MIN(c->block, g->k - at.p);
+  at.a = g->a + at.piece * g->a_piece + row * g->a_row + at.p * g->a_k;
+  at.b = g->b + at.piece * g->b_piece + at.p * g->b_k;
+  return at;
 }
 
 static void tasks(void *arg, int64_t begin, int64_t end) { /* (part, tile) */
@@ -95,23 +113,22 @@ static void tasks(void *arg, int64_t begin, int64_t end) { /* (part, tile) */
                .b_k = g->b_k,
                .c_row = g->n};
   for (int64_t t = begin; t < end; t++) {
-    int64_t p0 = t / c->tiles * c->part, p1 = MIN(p0 + c->part, g->k);
+    int64_t first = t / c->tiles * c->part, last = MIN(first + c->part, g->pieces * c->blocks);
     int64_t row = t % c->tiles * c->tile, m = MIN(c->tile, g->m - row),
             calls = parts_of(m, c->kern->mr) * parts_of(g->n, 2 * c->kern->lanes);
     float *sums = c->sums + (t / c->tiles * g->m + row) * g->n;
-    for (int64_t p = p0; p < p1; p += c->block) {
-      int64_t q = p + c->block, k = MIN(c->block, p1 - p), after = MIN(c->block, p1 - q);
+    for (int64_t i = first; i < last; i++) {
+      Place x = place_of(c, row, i), after = place_of(c, row, i + 1);
+      int64_t asks = c->packed ? calls * MAX(1, x.k / GEMM_ASK) : calls;
       GemmComing next[2] = {0};
-      if (after > 0 && !g->gather)
-        next[0] = gemm_coming(DT_F32, g->a + row * g->a_row + q * g->a_k, m, g->a_row, after,
-                              g->a_k, calls);
-      if (after > 0)
-        next[1] = gemm_coming(DT_F32, g->b + q * g->b_k, g->n, 1, after, g->b_k,
-                              c->packed ? calls * (k / GEMM_ASK) : calls);
-      if (g->gather) g->gather(g->of, row, m, p, k, own, pitch);
-      const float *a = g->gather ? own : g->a + row * g->a_row + p * g->a_k, *b = g->b + p * g->b_k;
-      if (c->packed) block_packed(c, &at, m, a, b, sums, k, p > p0, next, own + gathered);
-      else block(c, at, m, a, b, sums, k, p > p0, next);
+      if (i + 1 < last && !g->gather)
+        next[0] = gemm_coming(DT_F32, after.a, m, g->a_row, after.k, g->a_k, calls);
+      if (i + 1 < last)
+        next[1] = gemm_coming(DT_F32, after.b, g->n, g->b_col, after.k, g->b_k, asks);
+      if (g->gather) g->gather(g->of, row, m, x.p, x.k, own, pitch);
+      if (g->gather) x.a = own;
+      if (c->packed) block_packed(c, &at, m, x.a, x.b, sums, x.k, i > first, next, own + gathered);
+      else block(c, at, m, x.a, x.b, sums, x.k, i > first, next);
     }
   }
 }
@@ -126,26 +143,29 @@ static void join(void *arg, int64_t begin, int64_t end) { /* results */
   for (int64_t i = 0; i < n; i++) c->g->c[begin + i] = (float)sums[i];
 }
 
-/* Steps of k multiplied at a time, of parts of so many. */
-static int64_t block_of(const Call *c, int64_t part) {
+/* Steps of k multiplied at a time, where there are to be so many parts. */
+static int64_t block_of(const Call *c, int64_t parts) {
   const GemmLong *g = c->g;
   if (!c->packed) return c->kern->lanes >= 16 && g->m + g->n <= SIDES_LONG ? BLOCK_LONG : BLOCK;
-  int64_t most = c->tile <= FEW_PANELS * c->kern->mr ? BLOCK_FEW : BLOCK_PACKED;
+  int64_t most = c->tile <= FEW_PANELS * c->kern->mr ? BLOCK_FEW : BLOCK_PACKED,
+          part = MIN(g->k, parts_of(g->k * g->pieces, parts));
   return parts_of(parts_of(part, parts_of(part, most)), 16) * 16;
 }
 
 bool gemm_long_run(const GemmLong *g) {
   Call c = {.g = g, .kern = gemm_kernels()};
-  int64_t all = g->m * g->n, parts = MAX(g->k / LEAST_PART, MIN(FEW_PARTS, g->k / SHORT_PART)),
+  int64_t all = g->m * g->n, k = g->pieces * g->k,
+          parts = MAX(k / LEAST_PART, MIN(FEW_PARTS, k / SHORT_PART)),
           most = MAX(1, MIN(parts, PART_FLOATS / all));
   int64_t fits = MAX(c.kern->mr, MIN(TILE / g->n, g->gather ? GATHERED : INT64_MAX));
   c.tile = parts_of(g->m, parts_of(g->m, fits));
   c.tiles = parts_of(g->m, c.tile);
-  c.packed = cpu_big_core() && g->n >= LEAST_PACKED && c.tile >= LEAST_PACKED_ROWS;
-  c.part = parts_of(g->k, MIN(PARTS, most));
-  c.block = block_of(&c, c.part);
-  c.part = parts_of(c.part, c.block) * c.block;
-  c.parts = parts_of(g->k, c.part);
+  c.packed =
+      cpu_big_core() && (g->b_col != 1 || (g->n >= LEAST_PACKED && c.tile >= LEAST_PACKED_ROWS));
+  c.block = block_of(&c, MIN(PARTS, most));
+  c.blocks = parts_of(g->k, c.block);
+  c.part = parts_of(c.blocks * g->pieces, MIN(PARTS, most));
+  c.parts = parts_of(c.blocks * g->pieces, c.part);
   size_t bytes = sizeof(float) * (size_t)(c.parts * all);
   if (!(c.sums = cpu_block_alloc(bytes))) return false;
   cpu_parallel(c.parts * c.tiles, 1, tasks, &c);

@@ -3,12 +3,12 @@
  * f32, bf16 and f16 by our own kernels where the host has AVX2: f32 with many rows that are runs
  * (dot_runs.c), with operands that stay in a core's caches (dot_small.c; bf16 where it goes in
  * pairs: dot_pairs.c), few rows times a matrix (dot_few.c, dot_few_quads.c), bf16 and int8 where
- * the host has AMX (dot_amx.c), f32 with few results of many terms (dot_long.c), with many rows and
- * columns beside a large cache (dot_blocks.c), others (dot_gemm.c, and int8 where the host has
- * AVX512_VNNI, other integers that 16 bits hold widened to them); f64 and complex by BLAS
- * (dot_blas.c); other integers in panels (dot_int.c). What cannot be addressed (by BLAS: neither the
- * rows nor the columns of an operand are runs; by the others: dimensions that do not flatten) is
- * gathered first.
+ * the host has AMX (dot_amx.c), f32 with few results of many terms (dot_long.c; where those lie in
+ * pieces: dot_pieces.c), with many rows and columns beside a large cache (dot_blocks.c), others
+ * (dot_gemm.c, and int8 where the host has AVX512_VNNI, other integers that 16 bits hold widened to
+ * them); f64 and complex by BLAS (dot_blas.c); other integers in panels (dot_int.c). What cannot be
+ * addressed (by BLAS: neither the rows nor the columns of an operand are runs; by the others:
+ * dimensions that do not flatten) is gathered first.
  */
 #include "dev/cpu/dot/dot.h"
 
@@ -41,6 +41,17 @@ static void list_dims(Side *s, const Type *t, const int64_t *strides, const int6
     s->dims[s->rank] = t->dims[dims[i]], s->strides[s->rank++] = strides[dims[i]];
 }
 
+static Pieces pieces_of(const Type *t, const int64_t *strides, const int64_t *contract, int nc,
+                        int64_t free_stride) {
+  Pieces p = {.free_stride = free_stride};
+  if (nc < 2) return p;
+  int64_t k;
+  p.count = t->dims[contract[0]];
+  p.step = strides[contract[0]];
+  p.fits = flatten(t, strides, contract + 1, nc - 1, &k, &p.k_stride);
+  return p;
+}
+
 static void plan_side(Side *s, const Type *t, const int64_t *batch, int nb, const int64_t *contract,
                       int nc, bool any_stride, int64_t *free_count, int64_t *k_count) {
   int64_t strides[CPU_MAX_RANK], free_dims[CPU_MAX_RANK];
@@ -53,6 +64,7 @@ static void plan_side(Side *s, const Type *t, const int64_t *batch, int nb, cons
   s->direct =
       a && b &&
       (any_stride || s->free_stride == 1 || s->k_stride == 1 || *free_count == 1 || *k_count == 1);
+  if (a) s->pieces = pieces_of(t, strides, contract, nc, s->free_stride);
   bool runs = nf > 0 && strides[free_dims[nf - 1]] == 1;
   s->rank = 0;
   list_dims(s, t, strides, batch, nb);
@@ -166,6 +178,7 @@ PREPARE(blocks, true, dot_blocks_plan)
 PREPARE(few_quads, true, dot_few_quads_plan)
 PREPARE(amx, true, dot_amx_plan)
 PREPARE(long, true, dot_long_plan)
+PREPARE(pieces, true, dot_pieces_plan)
 PREPARE(int, true, NULL)
 
 static void release(void *state) { free(state); }
@@ -242,6 +255,11 @@ static bool accepts_long(const Op *op) {
   return planned(op, dot_long_plan);
 }
 
+static bool accepts_pieces(const Op *op) {
+  if (!plain_floats(op) || op_type(op)->dtype != DT_F32) return false;
+  return planned(op, dot_pieces_plan);
+}
+
 static bool accepts_gemm(const Op *op) {
   DType l = op->operands[0]->type->dtype;
   if (!plain_floats(op) || dtype_is_complex(l) || l == DT_F64 || !gemm_kernels()) return false;
@@ -315,6 +333,7 @@ const CpuKernel cpu_kernels_dot[] = {
     ROW("dot:bf16-small", accepts_small_pairs, prepare_pairs, .run = dot_pairs_run),
     ROW("dot:bf16", accepts_pairs, prepare_gemm, GEMM),
     ROW("dot:long", accepts_long, prepare_long, .run = dot_long_run),
+    ROW("dot:pieces", accepts_pieces, prepare_pieces, .run = dot_pieces_run),
     ROW("dot:blocks", accepts_blocks, prepare_blocks, .run = dot_blocks_run),
     ROW("dot:gemm", accepts_gemm, prepare_gemm, GEMM),
     ROW("dot:blas", accepts_blas, prepare_blas, .run = dot_blas_run),

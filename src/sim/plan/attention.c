@@ -116,7 +116,7 @@ static bool only_forward(const Area *a) {
 
 /* Made of positions and constants alone? */
 static bool from_positions(const HNode *n, int depth) {
-  if (n->kind == H_IOTA || n->kind == H_CONST) return true;
+  if (n->kind == H_IOTA || n->kind == H_CONST) return n->kind == H_IOTA || n->splat;
   if (!hlo_light(n) || n->kind == H_DSLICE || n->kind == H_BARRIER || !n->n_in || depth > 16)
     return false;
   for (int i = 0; i < n->n_in; i++)

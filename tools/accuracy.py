@@ -514,6 +514,13 @@ The oracle's kinds again (attention, layers of BERT and GPT, MLPs, convolutions 
 model, an MLP-Mixer, MLPs, a gated recurrence, a small DavidNet; two to four generations each where the compiler finished in an hour
 (no scans of layers, no MNIST). `first`: before any was drawn. No rule came from them.
 
+## Unseen programs, nineteenth set
+
+{unseen19}
+The oracle's mix: twenty train steps on v5e (MLPs, autoencoders, DLRM, GRU, LSTM, encoders and language models in f32 and bf16, ViT, MNIST networks, U-Net, ResNet, DavidNet, encoder and decoder,
+scans of BERT and GPT), seven blocks on three generations each, and a program of each of 23 kinds on one. All that were drawn were compiled but a slice written in place, which
+libtpu made a loop of. Scored once; `first`: before any was drawn.
+
 ## Programs drawn for peak memory
 
 {peaks}
@@ -677,6 +684,7 @@ def main():
                               ("unseen16", "unseen16.csv", "Unseen programs, sixteenth set"),
                               ("unseen17", "unseen17.csv", "Unseen programs, seventeenth set"),
                               ("unseen18", "unseen18.csv", "Unseen programs, eighteenth set"),
+                              ("unseen19", "unseen19.csv", "Unseen programs, nineteenth set"),
                               ("peaks", "peaks.csv", "Programs drawn for peak memory"),
                               ("peaks2", "peaks2.csv", "The same once more, blind"),
                               ("peaks3", "peaks3.csv", "Other architectures and optimizers"),

@@ -301,10 +301,38 @@ static void test_heads(void **state) {
   peak_of_heads(128, 6.125 * (1 << 20));
 }
 
+/* An image with each pixel repeated is stored before a convolution; so is its gradient, before its pixels are
+ * added up, and both lie as the convolution has them. */
+static void test_upsampled(void **state) {
+  (void)state;
+  static const char text[] =
+      "!x = tensor<24x16x16x64xbf16>\n!u = tensor<24x16x2x16x2x64xbf16>\n"
+      "!y = tensor<24x32x32x64xbf16>\n!w = tensor<3x3x64x64xbf16>\n"
+      "func.func public @main(%x: !x, %w: !w) -> !x {\n"
+      "  %0 = stablehlo.broadcast_in_dim %x, dims = [0, 1, 3, 5] : (!x) -> !u\n"
+      "  %1 = stablehlo.reshape %0 : (!u) -> !y\n"
+      "  %2 = stablehlo.convolution(%1, %w) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f], "
+      "window = {pad = [[1, 1], [1, 1]]} {batch_group_count = 1 : i64, feature_group_count = 1 : "
+      "i64} : (!y, !w) -> !y\n"
+      "  %3 = stablehlo.add %2, %2 : !y\n"
+      "  %4 = stablehlo.reverse %w, dims = [0, 1] : !w\n"
+      "  %5 = stablehlo.convolution(%3, %4) dim_numbers = [b, 0, 1, f]x[0, 1, o, i]->[b, 0, 1, f], "
+      "window = {pad = [[1, 1], [1, 1]]} {batch_group_count = 1 : i64, feature_group_count = 1 : "
+      "i64} : (!y, !w) -> !y\n"
+      "  %6 = stablehlo.reshape %5 : (!y) -> !u\n"
+      "  %z = stablehlo.constant dense<0.0> : tensor<bf16>\n"
+      "  %7 = stablehlo.reduce(%6 init: %z) applies stablehlo.add across dimensions = [2, 4] : "
+      "(!u, tensor<bf16>) -> !x\n"
+      "  return %7 : !x\n}\n";
+  peak_near(text, "tpu-v3", 15.14 * (1 << 20), 0.005);
+  peak_near(text, "tpu-v5e", 15.28 * (1 << 20), 0.005);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_mask),   cmocka_unit_test(test_scores_of_vectors),
-      cmocka_unit_test(test_turned), cmocka_unit_test(test_shared_keys),
-      cmocka_unit_test(test_rounds), cmocka_unit_test(test_heads)};
+      cmocka_unit_test(test_mask),     cmocka_unit_test(test_scores_of_vectors),
+      cmocka_unit_test(test_turned),   cmocka_unit_test(test_shared_keys),
+      cmocka_unit_test(test_rounds),   cmocka_unit_test(test_heads),
+      cmocka_unit_test(test_upsampled)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -145,6 +145,8 @@ typedef enum GpuConv { GPU_CONV_FORWARD, GPU_CONV_IMAGE, GPU_CONV_FILTER } GpuCo
 GpuConv gpu_conv_way(const HNode *n);
 /* plan_store.c */
 void plan_stored(Plan *p); /* decides which nodes are stored */
+/* Is it an image whose pixels are repeated, for a convolution? */
+bool plan_upsampled(const HNode *n);
 HValue *plan_store(Plan *p, HNode *n);
 bool plan_is_tiny(const HNode *n);    /* scalar arithmetic */
 bool plan_const_only(const HNode *n); /* made of constants: recomputed for nothing */

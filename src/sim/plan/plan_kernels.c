@@ -276,6 +276,17 @@ static bool sums_products(const Kernel *k, const HNode *product) {
   return false;
 }
 
+/* Does k add up what lies beside each other in a convolution's image, as the gradient of an upsampled one? */
+static bool sums_pixels(const Kernel *k, const HNode *product) {
+  for (int i = 0; i < k->roots.n && product->conv->is_conv; i++) {
+    const HNode *n = k->roots.v[i], *x = n->n_in ? n->in[0] : n;
+    if (n->kind == H_REDUCE && x->kind == H_RESHAPE && x->rank > product->rank &&
+        !plan_same_dimensions(x))
+      return true;
+  }
+  return false;
+}
+
 /* Does it write into an array in place, as a GPU's kernel does for one array at a time? */
 static bool updates_alone(const Plan *p, const Kernel *k) {
   bool updates = false;
@@ -369,7 +380,8 @@ static int maker_to_join(Plan *p, int at, bool loops, Seen *seen) {
     if (updates_alone(p, s) || updates_alone(p, k)) continue;
     if (s->roots.v[0]->val->lone) continue;
     if (s->attention || (s->conv && !p->law->tpu) || (several && !s->conv)) continue;
-    if (v->node->ends || (p->law->tpu && s->conv && sums_products(k, s->conv))) continue;
+    bool apart = s->conv && (sums_products(k, s->conv) || sums_pixels(k, s->conv));
+    if (v->node->ends || (p->law->tpu && apart)) continue;
     if (s->reduce && !s->conv && !(k->reduce && v->node->kind != H_REDUCE)) continue;
     bool both = p->law->tpu && !s->conv && !s->reduce && !k->reduce;
     if (both != loops || (both && s->roots.n > 1)) continue;

@@ -332,25 +332,46 @@ static bool read_order(const Kernel *k, const HNode *n, int *order) {
 
 #define HALF 2 /* times as large as it needs to be: lanes that are half full */
 
-/* The heads of a batched product's result, joined: they lie as the product writes them where that is the same
- * memory, with rows in lanes where one head's columns do not fill them and the rows fill half of them. */
-static bool heads_order(const Law *law, const HNode *n, const HNode *dot, int *order) {
+/* A product's result whose dimensions are joined or split lies as the product writes it where that is the same
+ * memory: pixels split for a sum; heads joined, with rows in lanes where one head's columns do not fill them and
+ * the rows fill half of them. */
+static bool reshaped_order(const Law *law, const HNode *n, const HNode *product, int *order) {
   const HNode *x = n->kind == H_RESHAPE ? n->in[0] : NULL;
+  const HConv *c = product->conv;
   char made[64];
   int from[64], own[64], same[64], there[64], plain[64];
   double tiles;
-  if (!x || dot->conv->is_conv || dot->conv->batch <= 1 || dot->rank < 3 || x->rank != dot->rank ||
-      hlo_count(x) != hlo_count(dot))
+  if (!x || (!c->is_conv && c->batch <= 1) || product->rank < 3 || x->rank != product->rank ||
+      hlo_count(x) != hlo_count(product))
     return false;
-  for (int i = 0; i < dot->rank; i++) same[i] = i;
-  made_roles(x, dot, from, made);
-  if (!dot_order(law, dot, dot, dot->conv->out, same, own)) return false;
+  for (int i = 0; i < product->rank; i++) same[i] = i;
+  made_roles(x, product, from, made);
+  if (c->is_conv) plan_conv_order(law, product, c, c->out, own);
+  else if (!dot_order(law, product, product, c->out, same, own)) return false;
   for (int i = 0; i < x->rank; i++)
     for (int q = 0; q < x->rank; q++)
       if (from[q] == own[i]) there[i] = q;
   if (!plan_joined_order(n, there, order)) return false;
   value_order_default(law, n, plain);
   return value_padded(law, n, order, &tiles) <= HALF * value_padded(law, n, plain, &tiles);
+}
+
+/* Repeated pixels have in their tiles what the image has, one that was repeated along another side before, too;
+ * false: they are made of something else. */
+static bool repeated_order(Plan *p, const HNode *n, int *order) {
+  if (!plan_upsampled(n)) return false;
+  const HNode *image = n->in[0];
+  bool joined = !image->val && image->kind == H_RESHAPE;
+  HValue *x = joined ? image->in[0]->val : image->val;
+  int there[64], k = 0;
+  if (!x || x->node->comp != p->comp || image->rank < 2 || image->rank > 64) return false;
+  lay_out(p, x);
+  if (!joined) memcpy(there, x->order, sizeof *there * (size_t)image->rank);
+  else if (!plan_joined_order(image, x->order, there)) return false;
+  for (int i = 0; i < 2; i++) order[k++] = (int)n->dims[there[i]];
+  for (int d = n->rank - 1; d >= 0; d--)
+    if (d != order[0] && d != order[1]) order[k++] = d;
+  return true;
 }
 
 /* The order that something asks for, or that follows from what v is made of; false: none, it may lie as
@@ -366,7 +387,7 @@ static bool asked_order(Plan *p, const HValue *v, int *order) {
   bool moved = n->kind == H_RESHAPE || n->kind == H_SLICE || n->kind == H_PAD ||
                n->kind == H_CONCAT || n->kind == H_RWIN || n->rows;
   if (((n->part && moved) || n->rows) && plan_part_order(law, n, order, 0)) return true;
-  if (plan_rows_order(n, order)) return true;
+  if (plan_rows_order(n, order) || repeated_order(p, n, order)) return true;
   if (k && k->conv && hlo_count(k->conv) == hlo_count(n) && k->conv->rank == n->rank)
     conv = k->conv;
   if (conv) {
@@ -374,7 +395,7 @@ static bool asked_order(Plan *p, const HValue *v, int *order) {
     if (conv->conv->is_conv) plan_conv_order(law, n, conv->conv, made, order);
     if (conv->conv->is_conv || (n->rank > 2 && dot_order(law, n, conv, made, from, order)))
       return true;
-  } else if (k && k->conv && heads_order(law, n, k->conv, order)) {
+  } else if (k && k->conv && reshaped_order(law, n, k->conv, order)) {
     return true;
   } else if (n->kind != H_REDUCE && !rounds_argument(k)) {
     const char *roles = reader_roles(n, &reader, 0);

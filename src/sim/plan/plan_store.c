@@ -87,6 +87,16 @@ bool plan_absorbs(const Plan *p, const HNode *user, const HNode *x) {
   }
 }
 
+bool plan_upsampled(const HNode *n) {
+  for (int i = 0; i < n->n_users && n->kind == H_BCAST && !plan_const_only(n); i++) {
+    const HNode *u = n->users[i];
+    if (u->kind != H_RESHAPE || plan_same_dimensions(u)) continue;
+    for (int k = 0; k < u->n_users; k++)
+      if (u->users[k]->kind == H_CONV && u->users[k]->conv->is_conv) return true;
+  }
+  return false;
+}
+
 HValue *plan_store(Plan *p, HNode *n) {
   if (n->val) return n->val;
   HValue *v = ARENA_NEW(p->arena, HValue);
@@ -574,7 +584,7 @@ void plan_stored(Plan *p) {
     if (claimed[n->id] && !n->is_output) continue;
     bool alone = (p->law->tpu && !n->is_output && strides_in_tiles(n)) || plan_slices_tiles(p, n);
     bool need = n->is_output || alone || reversed_in_tiles(p->law, n) ||
-                (n->apart && p->law->tpu) ||
+                (p->law->tpu && (n->apart || plan_upsampled(n))) ||
                 (p->law->tpu && (shared_vector(n, claimed) || shared_gate(n))) ||
                 (p->law->tpu && worth_storing(p->law, n, claimed));
     for (int k = 0; k < n->n_users && !need; k++) {

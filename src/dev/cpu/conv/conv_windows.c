@@ -3,6 +3,9 @@
 
 #define DIMS CONV_DIMS
 
+/* NULL where only the shapes are asked for. */
+static float *moved(float *data, int64_t by) { return data ? data + by : NULL; }
+
 ConvWindows conv_windows(const ConvShape *s, float *const *data, int64_t group) {
   bool back = s->form == CONV_DATA;
   const ConvView *from = &s->v[back ? Y : X], *to = &s->v[back ? X : Y], *k = &s->v[W];
@@ -16,9 +19,9 @@ ConvWindows conv_windows(const ConvShape *s, float *const *data, int64_t group) 
                    .to_channel = to->strides[1],
                    .in_step = k->strides[back ? 1 : 2],
                    .out_step = k->strides[back ? 2 : 1]};
-  w.from = data[back ? Y : X] + from->offset + group * w.channels * w.channel_step;
-  w.to = data[back ? X : Y] + to->offset + group * w.depth * w.to_channel;
-  w.w = data[W] + k->offset + group * k->strides[0];
+  w.from = moved(data[back ? Y : X], from->offset + group * w.channels * w.channel_step);
+  w.to = moved(data[back ? X : Y], to->offset + group * w.depth * w.to_channel);
+  w.w = moved(data[W], k->offset + group * k->strides[0]);
   for (int i = 0; i < DIMS; i++) {
     int d = i - (DIMS - n); /* spatial dimension of the view */
     bool is = d >= 0;

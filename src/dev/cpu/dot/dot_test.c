@@ -71,6 +71,8 @@ static Case cases[] = {
      0},
     {"runs_blocks", DOT("", "[1] x [0]", "601x1201xf32", "1201x99xf32", "601x99xf32"), RUNS, 2e-5,
      0, 0},
+    {"runs_own", DOT("", "[1] x [0]", "203x1201xf32", "1201x48xf32", "203x48xf32"), RUNS, 2e-5, 0,
+     0},
     {"runs_kept", DOT("", "[1] x [0]", "97x130xf32", "130x34xf32", "97x34xf32"), RUNS, 1e-5, 0, 0},
     {"long", DOT("", "[0] x [0]", "9001x37xf32", "9001x50xf32", "37x50xf32"), "dot:long", 2e-5, 0,
      0},

@@ -1,9 +1,9 @@
 /* dev/cpu/runs: products of f32 whose rows are read where they are: c[i, j] = sum over r, p of
  * from[r][i][p] * b[r, p, j]. A row is `runs` runs of k elements that may lie anywhere, such as the
- * pixels under a window, and its results too. The columns, few beside the rows, are packed once,
- * into panels that the innermost kernel, six rows by some vectors in registers, reads in order:
- * nothing else is copied. Tiles follow from the sizes, blocks of the runs are added up in order:
- * results do not depend on threads. */
+ * pixels under a window, and its results too. The columns, few beside the rows, are packed once (or
+ * once a thread, where they stay in its cache), into panels that the innermost kernel, six rows by
+ * some vectors in registers, reads in order: nothing else is copied. Tiles follow from the sizes,
+ * blocks of the runs are added up in order: results do not depend on threads. */
 #ifndef WEFT_DEV_CPU_RUNS_H
 #define WEFT_DEV_CPU_RUNS_H
 
@@ -18,7 +18,9 @@ typedef struct RunsBlock {
   int64_t runs, pitch, p0, k, column, last;
   const float *zeros; /* runs that are here in all rows are passed over; NULL: there are none */
   bool add;
-  bool ask; /* for the next RUNS_ROWS rows, line by line */
+  bool ask;       /* for the next RUNS_ROWS rows, line by line */
+  int64_t b_step; /* packing kernels read columns where they are, a term so many after the other, */
+  float *to_pack; /* and write them here, as all others read them */
 } RunsBlock;
 typedef void (*RunsFn)(const RunsBlock *x, const float *const *from, const float *b,
                        float *const *to);
@@ -45,6 +47,7 @@ typedef void (*RunsSumsFn)(const RunsSums *s, const float *x, const float *y, fl
 typedef struct RunsKernels {
   int lanes, vectors, most;                    /* most: sums in registers */
   RunsFn fn[RUNS_VECTORS][RUNS_ROWS];          /* [nv - 1][mr - 1] */
+  RunsFn packing[RUNS_VECTORS];                /* [nv - 1], RUNS_ROWS rows of one run */
   RunsStepsFn steps[RUNS_VECTORS][RUNS_STEPS]; /* [nv - 1][mr - 1], nv * mr <= most */
   RunsSumsFn sums[RUNS_VECTORS][RUNS_MOST];    /* [nv - 1][ne - 1], nv * ne <= most */
 } RunsKernels;

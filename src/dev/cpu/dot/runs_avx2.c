@@ -20,6 +20,8 @@
 
 TO_6(RUNS, 1)
 TO_6(RUNS, 2)
+PACKING(1)
+PACKING(2)
 TO_12(STEPS, 1)
 TO_6(STEPS, 2)
 TO_12(SUMS, 1)
@@ -29,6 +31,7 @@ const RunsKernels runs_avx2 = {LANES,
                                2,
                                12,
                                {{TO_6(RUNS_NAME, 1)}, {TO_6(RUNS_NAME, 2)}},
+                               {packing_1, packing_2},
                                {{TO_12(STEPS_NAME, 1)}, {TO_6(STEPS_NAME, 2)}},
                                {{TO_12(SUMS_NAME, 1)}, {TO_6(SUMS_NAME, 2)}}};
 #endif

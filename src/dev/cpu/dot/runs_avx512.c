@@ -22,6 +22,10 @@ TO_6(RUNS, 1)
 TO_6(RUNS, 2)
 TO_6(RUNS, 3)
 TO_6(RUNS, 4)
+PACKING(1)
+PACKING(2)
+PACKING(3)
+PACKING(4)
 TO_12(STEPS, 1)
 TO_12(STEPS, 2)
 TO_8(STEPS, 3)
@@ -36,6 +40,7 @@ const RunsKernels runs_avx512 = {
     4,
     24,
     {{TO_6(RUNS_NAME, 1)}, {TO_6(RUNS_NAME, 2)}, {TO_6(RUNS_NAME, 3)}, {TO_6(RUNS_NAME, 4)}},
+    {packing_1, packing_2, packing_3, packing_4},
     {{TO_12(STEPS_NAME, 1)}, {TO_12(STEPS_NAME, 2)}, {TO_8(STEPS_NAME, 3)}, {TO_6(STEPS_NAME, 4)}},
     {{TO_24(SUMS_NAME, 1)}, {TO_12(SUMS_NAME, 2)}, {TO_8(SUMS_NAME, 3)}, {TO_6(SUMS_NAME, 4)}}};
 #endif

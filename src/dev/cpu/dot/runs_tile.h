@@ -4,17 +4,21 @@
  * rows' next lines and those of the results: so many steps before they are multiplied. */
 #include "dev/cpu/dot/runs.h"
 
-#define LINE 16 /* floats */
+#define LINE 16          /* floats */
+#define AHEAD_PACKING 32 /* steps: columns that are packed come from beyond the second cache */
 #ifndef AHEAD
 #define AHEAD 0
 #endif
 
-FN static inline __attribute__((always_inline)) void runs_block(int mr, int nv, const RunsBlock *x,
+FN static inline __attribute__((always_inline)) void runs_block(int mr, int nv, bool packs,
+                                                                const RunsBlock *x,
                                                                 const float *const *from,
                                                                 const float *b, float *const *to) {
   V sum[RUNS_ROWS][RUNS_VECTORS];
   const M mask = V_MASK(x->last);
   const bool whole = x->last == LANES;
+  const int64_t step = packs ? x->b_step : nv * LANES, ahead = packs ? AHEAD_PACKING : AHEAD;
+  float *packed = x->to_pack;
 #pragma GCC unroll 6
   for (int i = 0; i < mr; i++)
 #pragma GCC unroll 4
@@ -25,7 +29,7 @@ FN static inline __attribute__((always_inline)) void runs_block(int mr, int nv, 
 #pragma GCC unroll 6
     for (int i = 0; i < mr; i++) any |= from[i] != x->zeros, a[i] = from[i] + x->p0;
     if (!any) {
-      b += x->k * nv * LANES;
+      b += x->k * step;
       continue;
     }
     for (int64_t p = 0; p < x->k;) {
@@ -38,13 +42,15 @@ FN static inline __attribute__((always_inline)) void runs_block(int mr, int nv, 
       if (AHEAD && p < mr * LINE)
 #pragma GCC unroll 4
         for (int j = 0; j < nv; j++) __builtin_prefetch(to[p / LINE] + x->column + j * LANES, 1);
-      for (int64_t line = MIN(p + LINE, x->k); p < line; p++, b += nv * LANES) {
+      for (int64_t line = MIN(p + LINE, x->k); p < line; p++, b += step) {
         V y[RUNS_VECTORS];
 #pragma GCC unroll 4
         for (int j = 0; j < nv; j++) {
           y[j] = V_LOAD(b + j * LANES);
-          if (AHEAD) __builtin_prefetch(b + (AHEAD * nv + j) * LANES);
+          if (ahead) __builtin_prefetch(b + ahead * step + j * LANES);
+          if (packs) V_STORE(packed + j * LANES, y[j]);
         }
+        if (packs) packed += nv * LANES;
 #pragma GCC unroll 6
         for (int i = 0; i < mr; i++) {
           V s = V_SET(a[i][p]);
@@ -132,9 +138,15 @@ runs_sums(int ne, int nv, const RunsSums *s, const float *x, const float *y, flo
 #define RUNS(mr, nv)                                                                            \
   FN static void runs_##mr##x##nv(const RunsBlock *x, const float *const *from, const float *b, \
                                   float *const *to) {                                           \
-    runs_block(mr, nv, x, from, b, to);                                                         \
+    runs_block(mr, nv, false, x, from, b, to);                                                  \
   }
 #define RUNS_NAME(mr, nv) runs_##mr##x##nv,
+
+#define PACKING(nv)                                                                         \
+  FN static void packing_##nv(const RunsBlock *x, const float *const *from, const float *b, \
+                              float *const *to) {                                           \
+    runs_block(RUNS_ROWS, nv, true, x, from, b, to);                                        \
+  }
 
 #define STEPS(mr, nv)                                                                     \
   FN static void steps_##mr##x##nv(const RunsSteps *x, const float *from, const float *b, \

@@ -360,7 +360,8 @@ def test_jax_cpu(tmp_path):
     assert "device memory" in host  # where xprof's page of memory looks
     d = profile(log)
     check_sums(d)
-    assert d["mean"]["parts"]["host input"] < 0.3 * d["mean_step_s"]  # the machine's peaks are measured afterwards
+    # The machine's peaks are measured afterwards: that takes 0.17 s, what JAX does between these six steps 1 to 6 ms.
+    assert d["mean"]["parts"]["host input"] * len(d["steps"]) < 0.03
     assert not d["virtual"] and d["device"] == "cpu" and len(d["steps"]) == 6
     assert any(k["op"] == "dot_general" and "loop.py:" in k["source"] for k in d["kernels"])
 

@@ -42,7 +42,7 @@ void conv_forwards(ConvWindows *w) {
   for (int i = 0; i < DIMS; i++) {
     if (w->to_steps[i] >= 0) continue;
     int64_t last = w->places[i] - 1;
-    w->to += last * w->to_steps[i];
+    w->to = moved(w->to, last * w->to_steps[i]);
     w->to_steps[i] = -w->to_steps[i];
     w->low[i] -= last * w->stride[i];
     w->stride[i] = -w->stride[i];
@@ -60,19 +60,19 @@ static ConvWindows residue(const ConvWindows *all, const int64_t *rest) {
             every = step / gcd(step, apart);
     while (first < every && (rest[i] + all->low[i] - first * apart) % step) first++;
     w.places[i] = (all->places[i] - rest[i] + step - 1) / step;
-    w.to += rest[i] * all->to_steps[i];
+    w.to = moved(w.to, rest[i] * all->to_steps[i]);
     w.to_steps[i] = step * all->to_steps[i];
     w.stride[i] = 1;
     w.taps[i] =
         first < every && first < all->taps[i] ? (all->taps[i] - first + every - 1) / every : 0;
     if (w.taps[i] == 0) continue;
-    w.w += first * all->tap_steps[i];
+    w.w = moved(w.w, first * all->tap_steps[i]);
     w.tap_steps[i] = every * all->tap_steps[i];
     w.low[i] = -(rest[i] + all->low[i] - first * apart) / step;
     w.apart[i] = every * apart / step;
     if (w.taps[i] == 1) continue;
     w.low[i] += (w.taps[i] - 1) * w.apart[i]; /* the last of these is the first in the source */
-    w.w += (w.taps[i] - 1) * w.tap_steps[i];
+    w.w = moved(w.w, (w.taps[i] - 1) * w.tap_steps[i]);
     w.tap_steps[i] = -w.tap_steps[i];
   }
   return w;

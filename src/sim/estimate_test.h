@@ -75,4 +75,13 @@ static inline void peak_near(const char *text, const char *chip, double want, do
     fail_msg("%s: %.0f bytes, libtpu says %.0f", chip, bytes, want);
 }
 
+/* Cycles within a tenth of libtpu's, the peak within three hundredths. */
+static inline void like(const char *text, const char *chip, double cycles, double peak) {
+  SimReport *r = estimate(text, chip);
+  double c = r->cycles, p = r->peak_bytes;
+  sim_report_free(r);
+  if (c < 0.9 * cycles || c > 1.1 * cycles) fail_msg("%s: %.0f cycles, not %.0f", chip, c, cycles);
+  if (p < 0.97 * peak || p > 1.03 * peak) fail_msg("%s: %.0f bytes, not %.0f", chip, p, peak);
+}
+
 #endif

@@ -2,14 +2,6 @@
  * 0.0.51's for the same programs. */
 #include "sim/estimate_test.h"
 
-static void like(const char *text, const char *chip, double cycles, double peak) {
-  SimReport *r = estimate(text, chip);
-  double c = r->cycles, p = r->peak_bytes;
-  sim_report_free(r);
-  if (c < 0.9 * cycles || c > 1.1 * cycles) fail_msg("%s: %.0f cycles, not %.0f", chip, c, cycles);
-  if (p < 0.97 * peak || p > 1.03 * peak) fail_msg("%s: %.0f bytes, not %.0f", chip, p, peak);
-}
-
 /* A product that is said twice is made once. */
 static const char twice[] =
     "func.func public @main(%x: tensor<512x256xbf16>, %w: tensor<256x512xbf16>) -> "

@@ -5,15 +5,13 @@
 
 #include "sim/cost/tpu.h"
 
-#define BLOCK 128 /* elements that are summed by one window */
-
 /* The dimension that a window covers whole and that is longer than a block, or -1. */
 static int summed(const Kernel *k) {
   for (int i = 0; i < k->inner.n; i++) {
     const HNode *n = k->inner.v[i];
     if (n->kind != H_RWIN || !n->lo) continue;
     for (int d = 0; d < n->rank && n->rank == n->in[0]->rank; d++)
-      if (n->lo[d] > BLOCK && n->lo[d] >= n->in[0]->d[d] && n->d[d] == n->in[0]->d[d]) return d;
+      if (n->lo[d] > RUN_BLOCK && n->lo[d] >= n->in[0]->d[d] && n->d[d] == n->in[0]->d[d]) return d;
   }
   return -1;
 }
@@ -27,14 +25,14 @@ bool tpu_running_sum(const Kernel *k, RunningSum *s) {
   const HNode *n = v->node;
   int w = tpu_width(v), lane = from->order[0];
   *s = (RunningSum){.width = w < 2 ? 2 : w, .in_lanes = lane == along};
-  double len = (double)n->d[along], blocks = ceil(len / BLOCK);
+  double len = (double)n->d[along], blocks = ceil(len / RUN_BLOCK);
   double rows = (double)hlo_count(n) / len;
   double lanes = s->in_lanes ? rows : (double)n->d[lane], others = rows / lanes;
   double few = blocks > 4 ? 8 : 4; /* rows of a tile */
-  s->whole = len == blocks * BLOCK;
+  s->whole = len == blocks * RUN_BLOCK;
   s->apart = blocks > 4 && fmod(blocks, 8) > 0;
-  s->plain = ceil(lanes / 128) * BLOCK * others * blocks / 8;
-  s->tiles = ceil(lanes / 128) * BLOCK *
+  s->plain = ceil(lanes / 128) * RUN_BLOCK * others * blocks / 8;
+  s->tiles = ceil(lanes / 128) * RUN_BLOCK *
              (others > 1 ? ceil(others / 8) * blocks : ceil(blocks / few) * few / 8);
   s->work =
       others > 1 || blocks > 4 ? s->tiles : s->tiles * 1.2; /* half tiles take a little more */

@@ -150,6 +150,9 @@ bool plan_upsampled(const HNode *n);
 HValue *plan_store(Plan *p, HNode *n);
 bool plan_is_tiny(const HNode *n);    /* scalar arithmetic */
 bool plan_const_only(const HNode *n); /* made of constants: recomputed for nothing */
+/* Has the compiler an emitter for a windowed reduction? One of a matrix has none: both its sides lie in
+ * tiles. Longer running sums go block by block, which is a side more. */
+#define RUN_BLOCK 128
 bool plan_pool_emitter(const Plan *p, const HNode *n);
 /* Has each element of an argument a window of its own, which reaches over neighbours in its tile, but not over
  * all of the row? It is summed up as it lies, by an operation of its own. */
@@ -246,10 +249,6 @@ bool plan_rows_order(const HNode *n, int *order);
 /* Kernel i, where sums of rows meet tables that lie in another order: these are turned, or the sums.
  * Returns whether it is the tables, and with them the kernel's results. */
 bool plan_update_rows(Plan *p, int i);
-/* Is an argument in that order, whose windows lie in lanes, relaid before its windowed reduction? Not if it
- * would be padded much more then. */
-bool plan_relaid_for_windows(const Law *law, const HNode *x, const int64_t *window,
-                             const int *order);
 /* plan.c */
 Err *plan_comp(HGraph *g, HComp *c, const Chip *chip, const Law *law, const SimOpts *opts,
                Arena *arena, Plan *parent, double mult, Plan **out);

@@ -159,11 +159,24 @@ static double padding(const Law *law, const HNode *x, const int *want, const int
   return value_padded(law, x, want, &tiles) / value_padded(law, x, order, &tiles);
 }
 
-bool plan_relaid_for_windows(const Law *law, const HNode *x, const int64_t *window,
-                             const int *order) {
+/* Is an argument in that order, whose windows lie in lanes, relaid by a copy before its windowed reduction? Not if
+ * it would be padded much more then. */
+static bool relaid_for_windows(const Law *law, const HNode *x, const int64_t *window,
+                               const int *order) {
   int want[64];
   return window[order[0]] != 1 && pool_order(x, window, want) &&
          padding(law, x, want, order) <= RELAID;
+}
+
+/* Do an argument of three sides or more and what is pooled of it, not a running sum, lie alike? */
+static bool pooled_alike(const Law *law, const HNode *n, int *order) {
+  int made[64];
+  if (n->in[0]->kind != H_PARAM || n->rank < 3) return false;
+  value_order_default(law, n->in[0], order);
+  value_order_default(law, n, made);
+  for (int d = 0; d < n->rank; d++)
+    if (n->lo[d] > 1 && n->lo[d] >= n->in[0]->d[d]) return false;
+  return made[0] == order[0] && made[1] == order[1];
 }
 
 /* Pooling: operand and result in an order whose tiles no window crosses. */
@@ -172,7 +185,8 @@ static void turn_pooled(Plan *p, Kernel *k, HNode *n) {
   int r = x->rank, order[64];
   const int64_t *window = n->lo;
   if (!window || n->rank != r) return;
-  if (n->kind == H_RWIN && !k->pool && plan_slides_in_tile(p->law, n)) {
+  if (n->kind == H_RWIN && !k->pool &&
+      (plan_slides_in_tile(p->law, n) || pooled_alike(p->law, n, order))) {
     value_order_default(p->law, x, order); /* as they lie */
     if (n->val) value_layout(p->law, n->val, order);
     return;
@@ -201,7 +215,7 @@ static void turn_pooled(Plan *p, Kernel *k, HNode *n) {
     if (!operand || v->node->rank != r || v->bytes < TURN_MIN || v->bytes > TURN_MAX) continue;
     if (v->order[0] == order[0] && (v->order[1] == order[1] || n->kind == H_RWIN)) continue;
     if (window[v->order[0]] == 1 && window[v->order[1]] == 1) continue;
-    bool fused = n->kind == H_RWIN && !plan_relaid_for_windows(p->law, x, window, v->order);
+    bool fused = n->kind == H_RWIN && !relaid_for_windows(p->law, x, window, v->order);
     if (v->kernel >= 0 && !v->is_param) value_layout(p->law, v, order); /* its maker can write so */
     else if (!fused) k->reads.v[q] = plan_copy(p, v, order);
   }

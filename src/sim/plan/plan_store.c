@@ -82,7 +82,9 @@ bool plan_absorbs(const Plan *p, const HNode *user, const HNode *x) {
   case H_SCATTER:
     if (!p->law->tpu) return !p->opts->eager && x != user->in[0];
     return !p->law->offload && (gathered(x) || made_to_scatter(user, x));
-  case H_RWIN: return p->law->tpu && user->n_results == 1 && user->in[0] == x;
+  case H_RWIN:
+    return p->law->tpu && user->n_results == 1 && user->in[0] == x &&
+           (x->kind == H_PAD || plan_pool_emitter(p, user));
   default: return false;
   }
 }
@@ -406,6 +408,15 @@ static bool overlaps(const HNode *n, int d) {
   return !running && n->lo[d] > (n->step ? n->step[d] : 1);
 }
 
+/* The longest side that it is a running sum along; 0: it is none. */
+static int64_t runs(const HNode *n) {
+  int64_t most = 0;
+  for (int d = 0; d < n->rank; d++)
+    if (n->lo[d] > 1 && n->lo[d] >= n->in[0]->d[d] && n->d[d] == n->in[0]->d[d])
+      most = MAX(most, n->lo[d]);
+  return most;
+}
+
 /* Is a windowed reduction one that the compiler has an emitter for? The two dimensions in a tile
  * may not be windowed: so when they are none of the argument's own minor ones, or its maker is free
  * to write it so. */
@@ -424,7 +435,7 @@ bool plan_pool_emitter(const Plan *p, const HNode *n) {
   const HNode *x = n->in[0];
   const int64_t *win = n->lo;
   if (!p->law->tpu || !win || n->n_results != 1 || x->rank > 64 || x->rank < 2) return false;
-  if (x->rank != n->rank) return false;
+  if (x->rank != n->rank || (x->rank == 2 && runs(n) <= RUN_BLOCK)) return false;
   while (x->kind == H_EWISE && !x->val && x->n_in) x = x->in[0];
   if (x->kind != H_PARAM) return true;
   int order[64];
@@ -432,13 +443,11 @@ bool plan_pool_emitter(const Plan *p, const HNode *n) {
   if (x->rank == 3 && win[order[0]] > 1 && !overlaps(n, order[0])) return false;
   if (plan_slides_in_tile(p->law, n)) return false;
   int64_t lanes = x->d[x->rank - 1];
-  if (lanes % 128 && (hlo_bits(x->dt) == 32 || lanes > 64))
-    return true; /* a relayout is fused in */
-  if (win[order[0]] != 1) return plan_relaid_for_windows(p->law, x, win, order);
-  bool overlap = false;
-  for (int i = 0; i < n->rank; i++) overlap |= overlaps(n, i);
-  return win[order[1]] == 1 ||
-         overlap; /* a relayout on the way in, where elements are read often */
+  if (runs(n) && lanes % 128 && (hlo_bits(x->dt) == 32 || lanes > 64)) return true;
+  bool apart = win[order[0]] == 1 && win[order[1]] == 1;
+  if (apart || runs(n)) return apart;
+  value_order_default(p->law, n, order); /* relaid on the way in, if that is how the result lies */
+  return win[order[0]] == 1 && win[order[1]] == 1;
 }
 
 static bool computed_inside(const HNode *n) { /* made from a reduction inside the same kernel */

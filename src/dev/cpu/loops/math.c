@@ -1,5 +1,6 @@
 /* Elementary functions in generated code: on f32 the formulas of math_forms.h; f64 (but tanh) and the rarer
  * functions call the C library, a vector at a time where it can (libmvec.c), else lane by lane. */
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -248,6 +249,10 @@ static int64_t upow(int64_t x, int64_t y) {
   return (int64_t)r;
 }
 
+/* Denormals count as zero in a part of what the C library computes, and it divides by them. */
+static double flushed(double x) { return fabs(x) < DBL_MIN ? copysign(0, x) : x; }
+static double d_atan2(double y, double x) { return atan2(flushed(y), flushed(x)); }
+
 const Helper math_helpers[] = {
     {"weft_tan_f32", (void *)f_tan},
     {"weft_pow_f32", (void *)f_pow},
@@ -257,7 +262,7 @@ const Helper math_helpers[] = {
     {"weft_fmod_f32", (void *)fmodf},
     {"weft_tan_f64", (void *)tan},
     {"weft_pow_f64", (void *)pow},
-    {"weft_atan2_f64", (void *)atan2},
+    {"weft_atan2_f64", (void *)d_atan2},
     {"weft_cbrt_f64", (void *)cbrt},
     {"weft_sin_f64", (void *)sin},
     {"weft_cos_f64", (void *)cos},

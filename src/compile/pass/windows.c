@@ -23,7 +23,7 @@ typedef struct Body {
   const Region *r;
   int n;     /* values combined */
   bool swap; /* the elements come in reverse */
-  bool wide; /* computed in f32, for results of fewer digits: rounded once */
+  bool wide; /* bf16 and f16 are computed in f32, and their results rounded once */
 } Body;
 
 /* ---- the body ---- */
@@ -40,6 +40,18 @@ static bool is_elementwise(const Region *r) {
   }
   for (int i = 0; i < r->last->n_operands; i++)
     if (r->last->operands[i]->region != r) return false;
+  return true;
+}
+
+static bool is_half(DType t) { return t == DT_BF16 || t == DT_F16; }
+
+/* As it is computed. */
+static DType held_as(const Body *f, DType t) { return f->wide && is_half(t) ? DT_F32 : t; }
+
+/* Looks at none of the bits of bf16 or f16. */
+static bool may_be_wide(const Region *r) {
+  for (const Op *op = r->first; op != r->last; op = op->next)
+    if (op->kind == OP_BITCAST_CONVERT || op->kind == OP_REDUCE_PRECISION) return false;
   return true;
 }
 
@@ -62,11 +74,13 @@ static void combine(Build *b, const Body *f, Value *const *x, Value *const *y, V
       for (int i = 0; i < f->n; i++) out[i] = in[i];
       return;
     }
-    Type *t = b_type_as(b, shape, f->wide ? DT_F32 : op_type(op)->dtype);
+    DType as = held_as(f, op_type(op)->dtype);
+    Type *t = b_type_as(b, shape, as);
     names[n] = &op->results[0];
     if (op->kind == OP_CONSTANT) {
-      Type *scalar = b_type(b, t->dtype, 0, NULL);
-      vals[n] = b_bcast_scalar(b, b_const(b, scalar, value_splat(&op->results[0])), t);
+      Type *scalar = b_type(b, op_type(op)->dtype, 0, NULL);
+      Value *c = b_const(b, scalar, value_splat(&op->results[0]));
+      vals[n] = b_bcast_scalar(b, b_convert(b, c, as), t);
     } else {
       vals[n] = &b_op(b, op->kind, op->n_operands, in, 1, &t, op->n_attrs, op->attrs, 0, NULL)
                      ->results[0];
@@ -366,11 +380,11 @@ static void rewrite(Module *m, Op *op) {
   for (int i = 0; i < t->rank; i++)
     if (w[i].lo < 0 || w[i].hi < 0) return;
   if (kernel_takes(op, w)) return;
-  DType narrow = op_type(op)->dtype;
-  f.wide = is_plain(op) && (narrow == DT_BF16 || narrow == DT_F16);
+  f.wide = may_be_wide(op->regions[0]);
   for (int i = 0; i < f.n; i++) {
-    x[i] = op->operands[i], init[i] = op->operands[f.n + i];
-    if (f.wide) x[i] = b_convert(&b, x[i], DT_F32), init[i] = b_convert(&b, init[i], DT_F32);
+    DType as = held_as(&f, op->operands[i]->type->dtype);
+    x[i] = b_convert(&b, op->operands[i], as);
+    init[i] = b_convert(&b, op->operands[f.n + i], as);
   }
   int64_t taps = 1;
   for (int i = 0; i < t->rank; i++) taps *= w[i].size;
@@ -385,7 +399,7 @@ static void rewrite(Module *m, Op *op) {
     for (int i = 0; i < f.n; i++) start[i] = b_bcast_scalar(&b, init[i], x[i]->type);
     combine(&b, &f, start, x, x);
   }
-  if (f.wide) x[0] = b_convert(&b, x[0], narrow);
+  for (int i = 0; i < f.n; i++) x[i] = b_convert(&b, x[i], op->results[i].type->dtype);
   compile_move_built(end, op);
   for (int i = 0; i < f.n; i++) value_replace_all(b.r->func, &op->results[i], x[i]);
   op_remove(op);

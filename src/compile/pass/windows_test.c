@@ -13,6 +13,12 @@ typedef struct Case {
   "stablehlo.return %r : tensor<" e ">"
 #define BINARY(op, e) \
   "%r = stablehlo." op " %x, %y : tensor<" e ">\nstablehlo.return %r : tensor<" e ">"
+#define HYPOTENUSE(e)                                \
+  "%p = stablehlo.multiply %x, %x : tensor<" e ">\n" \
+  "%q = stablehlo.multiply %y, %y : tensor<" e ">\n" \
+  "%s = stablehlo.add %p, %q : tensor<" e ">\n"      \
+  "%r = stablehlo.sqrt %s : tensor<" e ">\n"         \
+  "stablehlo.return %r : tensor<" e ">"
 #define I32(t, r, attrs) t "xi32", "i32", r "xi32", attrs, LAST("i32")
 
 static Case cases[] = {
@@ -88,6 +94,43 @@ static Module *read(const Case *c) {
   return m;
 }
 
+/* The length of a hypotenuse of more and more sides, which the digits of its type would lose step by
+ * step. */
+static void running_halves(void **state) {
+  static const struct {
+    DType t;
+    double digit; /* half of the last one */
+  } halves[] = {{DT_BF16, 1.0 / 256}, {DT_F16, 1.0 / 2048}};
+  enum { N = 300 };
+  (void)state;
+  for (int h = 0; h < COUNT_OF(halves); h++) {
+    Case c = {"hypotenuse",
+              h ? "300xf16" : "300xbf16",
+              h ? "f16" : "bf16",
+              h ? "300xf16" : "300xbf16",
+              "window_dimensions = array<i64: 300>, padding = dense<[[299, 0]]> : tensor<1x2xi64>",
+              h ? HYPOTENUSE("f16") : HYPOTENUSE("bf16")};
+    Module *m = read(&c);
+    ok(pass_windows(m));
+    ok(ir_verify(m));
+    Tensor *in = tensor_make(halves[h].t, 1, (int64_t[]){N});
+    uint16_t *x = in->data;
+    for (int i = 0; i < N; i++) elem_set_f64(halves[h].t, &x[i], 0.25 * (i % 7 + 1));
+    Tensor *got = run(m, 1, &in);
+    double sum = 0;
+    for (int i = 0; i < N; i++) {
+      double side = elem_get_f64(halves[h].t, &x[i]),
+             out = elem_get_f64(halves[h].t, (uint16_t *)got->data + i);
+      sum += side * side;
+      if (fabs(out - sqrt(sum)) > halves[h].digit * sqrt(sum) * 1.01)
+        fail_msg("%s: %g at side %d, not %g", c.elem, out, i, sqrt(sum));
+    }
+    tensor_release(in);
+    tensor_release(got);
+    module_free(m);
+  }
+}
+
 static void windows(void **state) {
   const Case *c = *state;
   Module *before = read(c), *after = read(c);
@@ -108,8 +151,9 @@ static void windows(void **state) {
 }
 
 int main(void) {
-  struct CMUnitTest tests[COUNT_OF(cases)];
+  struct CMUnitTest tests[COUNT_OF(cases) + 1];
   for (int i = 0; i < COUNT_OF(cases); i++)
     tests[i] = (struct CMUnitTest){cases[i].name, windows, NULL, NULL, &cases[i]};
+  tests[COUNT_OF(cases)] = (struct CMUnitTest)cmocka_unit_test(running_halves);
   return _cmocka_run_group_tests("windows", tests, COUNT_OF(tests), NULL, NULL);
 }

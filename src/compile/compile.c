@@ -33,6 +33,7 @@ static const struct {
     {"scatters", pass_scatters},
     {"updates", pass_updates},
     {"masks", pass_masks},
+    {"draws", pass_draws},
     {"unroll", pass_unroll},
     {"threefry", pass_threefry}, /* whose rounds JAX wrote as a loop: lowered for "cpu" */
     {"hoist", pass_hoist},

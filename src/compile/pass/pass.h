@@ -58,6 +58,8 @@ Err *pass_masks(Module *m);
 Err *pass_pairs(Module *m);
 /* reduce_window that no kernel is made for, written as element-wise arithmetic. */
 Err *pass_windows(Module *m);
+/* Random numbers of bf16 and f16 have their type's digits after every operation. */
+Err *pass_draws(Module *m);
 /* Short loops of element-wise work are written out. */
 Err *pass_unroll(Module *m);
 /* Products that a loop adds up become one product of stacks after it. */

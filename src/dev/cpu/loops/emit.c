@@ -297,11 +297,17 @@ static V emit_minmax(Gen *g, DType t, bool max, V a, V b) {
 
 /* ---- floats ---- */
 
+bool emit_rounds_to_type(const Op *op) {
+  DType t = op_type(op)->dtype;
+  int64_t e = op_int(op, "exponent_bits", 0), m = op_int(op, "mantissa_bits", 0);
+  return (t == DT_BF16 && e == 8 && m == 7) || (t == DT_F16 && e == 5 && m == 10);
+}
+
 static V
 emit_round_precision(Gen *g, const Op *op,
                      V x) { /* f32, exponent of 8 bits: nearest even at `m` mantissa bits */
   int m = (int)op_int(op, "mantissa_bits", 23);
-  if (m >= 23) return x;
+  if (m >= 23 || emit_rounds_to_type(op)) return x;
   V u = LLVMBuildBitCast(B, x, reg_type(g, DT_I32, g->lanes), "");
   V odd =
       LLVMBuildAnd(B, LLVMBuildLShr(B, u, k_int(g, DT_I32, 23 - m), ""), k_int(g, DT_I32, 1), "");
@@ -596,8 +602,9 @@ bool emit_supports(const Op *op) {
   case OP_SIGN: return num;
   case OP_GATHER: return gather_ok(op);
   case OP_REDUCE_PRECISION:
-    return (t == DT_F32 || t == DT_BF16) && op_int(op, "exponent_bits", 0) == 8 &&
-           op_int(op, "mantissa_bits", 0) >= 1;
+    return emit_rounds_to_type(op) ||
+           ((t == DT_F32 || t == DT_BF16) && op_int(op, "exponent_bits", 0) == 8 &&
+            op_int(op, "mantissa_bits", 0) >= 1);
   case OP_CHLO_ERF_INV: return c == DC_FLOAT && t != DT_F64;
   case OP_EXPONENTIAL:
   case OP_EXPONENTIAL_MINUS_ONE:

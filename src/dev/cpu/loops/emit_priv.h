@@ -163,6 +163,7 @@ typedef enum Digits {
   DIGITS_MORE         /* arithmetic */
 } Digits;
 Digits emit_digits(OpKind k);
+bool emit_rounds_to_type(const Op *op); /* a reduce_precision to the digits of its own type */
 LLVMValueRef emit_op(Gen *g, const Op *op, const DType *in_t, LLVMValueRef *in, DType out_t);
 LLVMValueRef emit_convert(Gen *g, DType from, DType to, LLVMValueRef v);
 bool emit_supports(const Op *op);

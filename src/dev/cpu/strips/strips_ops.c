@@ -222,6 +222,7 @@ static int fn_of(const StripSimd *simd, const Op *op, bool lanes) {
   case OP_COMPARE: return fn_of_compare(simd, op, t);
   case OP_CONVERT: return fn_of_convert(simd, t, op_type(op)->dtype);
   case OP_BITCAST_CONVERT: return fn_of_bitcast(simd, t, op_type(op)->dtype);
+  case OP_REDUCE_PRECISION: return emit_rounds_to_type(op) ? strip_to_type(simd, t) : -1;
   default: break;
   }
   if (is_real(simd, t)) return fn_of_float(op, lanes);

@@ -252,13 +252,57 @@ static void test_above(void **state) {
   like(above, "tpu-v5e", 4615, 393728);
 }
 
+/* Elements put apart along sublanes: an operation of its own, without an estimate. */
+static const char between[] =
+    "func.func public @main(%x0: tensor<64x512xf32>) -> (tensor<128x512xf32>) {\n"
+    "  %cst = stablehlo.constant dense<0.000000e+00> : tensor<f32>\n"
+    "  %0 = stablehlo.pad %x0, %cst, low = [0, 0], high = [1, 0], interior = [1, "
+    "0] : (tensor<64x512xf32>, tensor<f32>) -> tensor<128x512xf32>\n"
+    "  return %0 : tensor<128x512xf32>\n"
+    "}\n";
+
+static void test_between(void **state) {
+  (void)state;
+  like(between, "tpu-v2", 0, 394240);
+  like(between, "tpu-v5e", 0, 393728);
+  like(between, "tpu-v6e", 0, 393728);
+}
+
+/* There is nothing between the elements of a side of one: an edge, put on in the loop. */
+static const char single[] =
+    "func.func public @main(%x0: tensor<1x512xf32>, %x1: tensor<1x512xf32>) -> "
+    "(tensor<2x512xf32>) {\n"
+    "  %cst = stablehlo.constant dense<2.000000e+00> : tensor<f32>\n"
+    "  %0 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> "
+    "tensor<1x512xf32>\n"
+    "  %1 = stablehlo.multiply %x0, %0 : tensor<1x512xf32>\n"
+    "  %cst_0 = stablehlo.constant dense<0.000000e+00> : tensor<f32>\n"
+    "  %2 = stablehlo.pad %1, %cst_0, low = [0, 0], high = [1, 0], interior = [1, "
+    "0] : (tensor<1x512xf32>, tensor<f32>) -> tensor<2x512xf32>\n"
+    "  %3 = stablehlo.multiply %x1, %x1 : tensor<1x512xf32>\n"
+    "  %cst_1 = stablehlo.constant dense<0.000000e+00> : tensor<f32>\n"
+    "  %4 = stablehlo.pad %3, %cst_1, low = [1, 0], high = [0, 0], interior = [1, "
+    "0] : (tensor<1x512xf32>, tensor<f32>) -> tensor<2x512xf32>\n"
+    "  %5 = stablehlo.add %2, %4 : tensor<2x512xf32>\n"
+    "  return %5 : tensor<2x512xf32>\n"
+    "}\n";
+
+static void test_single(void **state) {
+  (void)state;
+  like(single, "tpu-v5e", 5589, 14336);
+  like(single, "tpu-v6e", 6420, 14336);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_twice),    cmocka_unit_test(test_place), cmocka_unit_test(test_mask),
-      cmocka_unit_test(test_shift),    cmocka_unit_test(test_pair),  cmocka_unit_test(test_heads),
-      cmocka_unit_test(test_scaled),   cmocka_unit_test(test_rows),  cmocka_unit_test(test_turned),
-      cmocka_unit_test(test_partners), cmocka_unit_test(test_roll),  cmocka_unit_test(test_split),
-      cmocka_unit_test(test_above),
+      cmocka_unit_test(test_twice),  cmocka_unit_test(test_place),
+      cmocka_unit_test(test_mask),   cmocka_unit_test(test_shift),
+      cmocka_unit_test(test_pair),   cmocka_unit_test(test_heads),
+      cmocka_unit_test(test_scaled), cmocka_unit_test(test_rows),
+      cmocka_unit_test(test_turned), cmocka_unit_test(test_partners),
+      cmocka_unit_test(test_roll),   cmocka_unit_test(test_split),
+      cmocka_unit_test(test_above),  cmocka_unit_test(test_between),
+      cmocka_unit_test(test_single),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -171,42 +171,36 @@ static void cost_irregular(Plan *p, Kernel *k) {
   k->modelled = true;
 }
 
-/* A slice of every so many elements, on its own, or a pad between those of an array of more than two
- * sides. */
+/* A slice of every so many elements, on its own, or a pad between those of an array, but along a matrix'
+ * lanes alone. */
 static bool skips(const Kernel *k) {
   const HNode *n = k->roots.v[0];
-  bool pad = n->kind == H_PAD && k->inner.n <= 2 && n->rank > 2;
-  if (pad)
+  if (n->kind == H_PAD && k->inner.n <= 2 && n->rank > 1)
     for (int d = 0; d < n->rank; d++)
-      if (n->step[d] > 0) return true;
+      if (n->step[d] > 0) return n->rank > 2 || !n->val || d != n->val->order[0];
   if (n->kind != H_SLICE || k->inner.n > 1 || !n->step) return false;
   for (int d = 0; d < n->rank; d++)
     if (n->step[d] > 1) return n->rank > 1;
   return false;
 }
 
-/* Elements spread apart along rows or lanes: a product with a matrix of zeros and ones, in three
- * passes. 0 for other kernels. */
+/* Elements spread apart along lanes: a product with a matrix of zeros and ones, in three passes. 0 for other
+ * kernels. */
 static double spreading(const Law *law, const Kernel *k, int *windows) {
   const HNode *n = k->roots.v[0];
   if (n->kind != H_PAD || k->inner.n > 2 || n->rank != 2 || !n->val || k->reads.n < 1) return 0;
-  bool both = n->step[n->val->order[0]] > 0 && n->step[n->val->order[1]] > 0;
-  for (int i = 0; i < 2 && !both; i++) {
-    int d = n->val->order[i];
-    if (n->step[d] < 1) continue;
-    double from = law->side, to = up((double)n->d[d], law->side); /* block by block */
-    double others = (double)hlo_count(n) / (double)MAX(1, n->d[d]);
-    int w = tpu_width(n->val);
-    double cut = 0; /* of what the last block has too much */
-    if (n->in[0]->d[d] % 128)
-      cut = law->lbase +
-            n->val->tiles * (law->loop.o[w] + law->loop.r[w] * (law->fast > 0 ? law->lvm : 1));
-    *windows = 1;
-    return law->base + tpu_read_cost(law, &law->loop, k->reads.v[0]) +
-           tpu_write_cost(law, &law->loop, n->val) + cut +
-           3 * up(others, 8) * from * to / law->macs;
-  }
-  return 0;
+  int d = n->val->order[0];
+  if (n->step[d] < 1 || n->step[1 - d] > 0) return 0;
+  double from = law->side, to = up((double)n->d[d], law->side); /* block by block */
+  double others = (double)n->d[1 - d];
+  int w = tpu_width(n->val);
+  double cut = 0; /* of what the last block has too much */
+  if (n->in[0]->d[d] % 128)
+    cut = law->lbase +
+          n->val->tiles * (law->loop.o[w] + law->loop.r[w] * (law->fast > 0 ? law->lvm : 1));
+  *windows = 1;
+  return law->base + tpu_read_cost(law, &law->loop, k->reads.v[0]) +
+         tpu_write_cost(law, &law->loop, n->val) + cut + 3 * up(others, 8) * from * to / law->macs;
 }
 
 /* A reshape of its own, from the natural order to the natural order. */

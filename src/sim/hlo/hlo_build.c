@@ -278,6 +278,8 @@ static HNode *moved(Maker *b, const Op *op, HNode **in, DType dt, int rank, cons
     n->lo = hlo_ints(g, lo, rank);
     n->hi = hlo_ints(g, hi, rank);
     n->step = hlo_ints(g, it, rank);
+    for (int i = 0; i < rank; i++) /* nothing is between one element */
+      if (in[0]->d[i] <= 1) n->step[i] = 0;
     break;
   }
   case OP_CONCATENATE: {

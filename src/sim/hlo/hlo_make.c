@@ -321,6 +321,8 @@ HNode *hlo_slice(Maker *b, const Op *src, HNode *x, const int64_t *d, const int6
   n->lo = from;
   n->hi = to;
   n->step = hlo_ints(b->g, step, x->rank);
+  for (int i = 0; i < x->rank; i++) /* nothing is left out after one element */
+    if (d[i] == 1) n->step[i] = 1, n->hi[i] = n->lo[i] + 1;
   return hlo_unique(b, n);
 }
 

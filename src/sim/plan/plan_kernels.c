@@ -524,6 +524,9 @@ static bool waits_for_better(const Plan *p, int a, int b, Seen *seen) {
   return false;
 }
 
+/* Are its results predicates? */
+static bool makes_masks(const Kernel *k) { return k->roots.v[0]->dt == DT_I1; }
+
 /* Siblings: the same domain, a shared input of full size, no dependence. */
 static void join_siblings(Plan *p, bool sums, Seen *seen, int *stamp, int *mark) {
   bool eager = p->opts->eager && !p->law->tpu;
@@ -546,6 +549,7 @@ static void join_siblings(Plan *p, bool sums, Seen *seen, int *stamp, int *mark)
           continue;
         if ((eager || sums) && !(a->reduce && b->reduce) && (sums || src->ends)) continue;
         if (updates_alone(p, a) || updates_alone(p, b)) continue;
+        if (p->law->tpu && makes_masks(a) != makes_masks(b)) continue;
         if (a->reduce != b->reduce && dom > 8192 && !only_widens(a) && !only_widens(b) &&
             !(p->law->tpu && (sums_result(a, b) || sums_result(b, a))))
           continue;

@@ -293,6 +293,132 @@ static void test_single(void **state) {
   like(single, "tpu-v6e", 6420, 14336);
 }
 
+/* Row numbers that are reckoned are stored, then held to the rows and padded to a tile. */
+static const char numbers[] =
+    "func.func public @main(%x0: tensor<1000x128xf32>, %x1: tensor<500xi32>) -> "
+    "(tensor<500x128xf32>) {\n"
+    "  %c = stablehlo.constant dense<0> : tensor<i32>\n"
+    "  %0 = stablehlo.broadcast_in_dim %c, dims = [] : (tensor<i32>) -> "
+    "tensor<500xi32>\n"
+    "  %1 = stablehlo.compare LT, %x1, %0, SIGNED : (tensor<500xi32>, "
+    "tensor<500xi32>) -> tensor<500xi1>\n"
+    "  %c_0 = stablehlo.constant dense<1000> : tensor<i32>\n"
+    "  %2 = stablehlo.broadcast_in_dim %c_0, dims = [] : (tensor<i32>) -> "
+    "tensor<500xi32>\n"
+    "  %3 = stablehlo.add %x1, %2 : tensor<500xi32>\n"
+    "  %4 = stablehlo.select %1, %3, %x1 : tensor<500xi1>, tensor<500xi32>\n"
+    "  %5 = stablehlo.broadcast_in_dim %4, dims = [0] : (tensor<500xi32>) -> "
+    "tensor<500x1xi32>\n"
+    "  %6 = \"stablehlo.gather\"(%x0, %5) <{dimension_numbers = "
+    "#stablehlo.gather<offset_dims = [1], collapsed_slice_dims = [0], "
+    "start_index_map = [0], index_vector_dim = 1>, indices_are_sorted = false, "
+    "slice_sizes = array<i64: 1, 128>}> : (tensor<1000x128xf32>, "
+    "tensor<500x1xi32>) -> tensor<500x128xf32>\n"
+    "  return %6 : tensor<500x128xf32>\n"
+    "}\n";
+
+static void test_numbers(void **state) {
+  (void)state;
+  like(numbers, "tpu-v2", 407, 778240);
+  like(numbers, "tpu-v5e", 3648, 1290240);
+  like(numbers, "tpu-v6e", 4238, 1290240);
+}
+
+/* A matrix of them is made a vector between, and its rows are taken apart and turned. */
+static const char ids[] =
+    "func.func public @main(%x0: tensor<1000x128xf32>, %x1: tensor<16x100xi32>) -> "
+    "(tensor<16x100x128xf32>) {\n"
+    "  %c = stablehlo.constant dense<0> : tensor<i32>\n"
+    "  %0 = stablehlo.broadcast_in_dim %c, dims = [] : (tensor<i32>) -> "
+    "tensor<16x100xi32>\n"
+    "  %1 = stablehlo.compare LT, %x1, %0, SIGNED : (tensor<16x100xi32>, "
+    "tensor<16x100xi32>) -> tensor<16x100xi1>\n"
+    "  %c_0 = stablehlo.constant dense<1000> : tensor<i32>\n"
+    "  %2 = stablehlo.broadcast_in_dim %c_0, dims = [] : (tensor<i32>) -> "
+    "tensor<16x100xi32>\n"
+    "  %3 = stablehlo.add %x1, %2 : tensor<16x100xi32>\n"
+    "  %4 = stablehlo.select %1, %3, %x1 : tensor<16x100xi1>, tensor<16x100xi32>\n"
+    "  %5 = stablehlo.broadcast_in_dim %4, dims = [0, 1] : (tensor<16x100xi32>) -> "
+    "tensor<16x100x1xi32>\n"
+    "  %6 = \"stablehlo.gather\"(%x0, %5) <{dimension_numbers = "
+    "#stablehlo.gather<offset_dims = [2], collapsed_slice_dims = [0], "
+    "start_index_map = [0], index_vector_dim = 2>, indices_are_sorted = false, "
+    "slice_sizes = array<i64: 1, 128>}> : (tensor<1000x128xf32>, "
+    "tensor<16x100x1xi32>) -> tensor<16x100x128xf32>\n"
+    "  return %6 : tensor<16x100x128xf32>\n"
+    "}\n";
+
+static void test_ids(void **state) {
+  (void)state;
+  like(ids, "tpu-v2", 4746, 3010560);
+  like(ids, "tpu-v5e", 7297, 3010560);
+}
+
+/* A mask of rows beyond the end is a loop of its own. */
+static const char masked[] =
+    "func.func public @main(%x0: tensor<1000x128xf32>, %x1: tensor<500xi32>) -> "
+    "(tensor<500x128xf32>) {\n"
+    "  %0 = call @_take(%x0, %x1) : (tensor<1000x128xf32>, tensor<500xi32>) -> "
+    "tensor<500x128xf32>\n"
+    "  return %0 : tensor<500x128xf32>\n"
+    "}\n"
+    "func.func private @_take(%x0: tensor<1000x128xf32>, %x1: tensor<500xi32>) -> "
+    "tensor<500x128xf32> {\n"
+    "  %c = stablehlo.constant dense<0> : tensor<i32>\n"
+    "  %0 = stablehlo.broadcast_in_dim %c, dims = [] : (tensor<i32>) -> "
+    "tensor<500xi32>\n"
+    "  %1 = stablehlo.compare LT, %x1, %0, SIGNED : (tensor<500xi32>, "
+    "tensor<500xi32>) -> tensor<500xi1>\n"
+    "  %c_0 = stablehlo.constant dense<1000> : tensor<i32>\n"
+    "  %2 = stablehlo.broadcast_in_dim %c_0, dims = [] : (tensor<i32>) -> "
+    "tensor<500xi32>\n"
+    "  %3 = stablehlo.add %x1, %2 : tensor<500xi32>\n"
+    "  %4 = call @_where(%1, %3, %x1) : (tensor<500xi1>, tensor<500xi32>, "
+    "tensor<500xi32>) -> tensor<500xi32>\n"
+    "  %5 = stablehlo.broadcast_in_dim %4, dims = [0] : (tensor<500xi32>) -> "
+    "tensor<500x1xi32>\n"
+    "  %c_1 = stablehlo.constant dense<999> : tensor<1xi32>\n"
+    "  %c_2 = stablehlo.constant dense<0> : tensor<i32>\n"
+    "  %6 = stablehlo.broadcast_in_dim %c_2, dims = [] : (tensor<i32>) -> "
+    "tensor<500x1xi32>\n"
+    "  %7 = stablehlo.compare GE, %5, %6, SIGNED : (tensor<500x1xi32>, "
+    "tensor<500x1xi32>) -> tensor<500x1xi1>\n"
+    "  %8 = stablehlo.broadcast_in_dim %c_1, dims = [1] : (tensor<1xi32>) -> "
+    "tensor<1x1xi32>\n"
+    "  %9 = stablehlo.broadcast_in_dim %8, dims = [0, 1] : (tensor<1x1xi32>) -> "
+    "tensor<500x1xi32>\n"
+    "  %10 = stablehlo.compare LE, %5, %9, SIGNED : (tensor<500x1xi32>, "
+    "tensor<500x1xi32>) -> tensor<500x1xi1>\n"
+    "  %11 = stablehlo.and %7, %10 : tensor<500x1xi1>\n"
+    "  %c_3 = stablehlo.constant dense<true> : tensor<i1>\n"
+    "  %12 = stablehlo.reduce(%11 init: %c_3) applies stablehlo.and across "
+    "dimensions = [1] : (tensor<500x1xi1>, tensor<i1>) -> tensor<500xi1>\n"
+    "  %13 = \"stablehlo.gather\"(%x0, %5) <{dimension_numbers = "
+    "#stablehlo.gather<offset_dims = [1], collapsed_slice_dims = [0], "
+    "start_index_map = [0], index_vector_dim = 1>, indices_are_sorted = false, "
+    "slice_sizes = array<i64: 1, 128>}> : (tensor<1000x128xf32>, "
+    "tensor<500x1xi32>) -> tensor<500x128xf32>\n"
+    "  %14 = stablehlo.broadcast_in_dim %12, dims = [0] : (tensor<500xi1>) -> "
+    "tensor<500x128xi1>\n"
+    "  %cst = stablehlo.constant dense<0x7FC00000> : tensor<f32>\n"
+    "  %15 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> "
+    "tensor<500x128xf32>\n"
+    "  %16 = stablehlo.select %14, %13, %15 : tensor<500x128xi1>, "
+    "tensor<500x128xf32>\n"
+    "  return %16 : tensor<500x128xf32>\n"
+    "}\n"
+    "func.func private @_where(%x0: tensor<500xi1>, %x1: tensor<500xi32>, %x2: "
+    "tensor<500xi32>) -> tensor<500xi32> {\n"
+    "  %0 = stablehlo.select %x0, %x1, %x2 : tensor<500xi1>, tensor<500xi32>\n"
+    "  return %0 : tensor<500xi32>\n"
+    "}\n";
+
+static void test_masked(void **state) {
+  (void)state;
+  like(masked, "tpu-v5e", 9395, 1548288);
+  like(masked, "tpu-v6e", 9835, 1548288);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_twice),  cmocka_unit_test(test_place),
@@ -302,7 +428,8 @@ int main(void) {
       cmocka_unit_test(test_turned), cmocka_unit_test(test_partners),
       cmocka_unit_test(test_roll),   cmocka_unit_test(test_split),
       cmocka_unit_test(test_above),  cmocka_unit_test(test_between),
-      cmocka_unit_test(test_single),
+      cmocka_unit_test(test_single), cmocka_unit_test(test_numbers),
+      cmocka_unit_test(test_ids),    cmocka_unit_test(test_masked),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -135,6 +135,8 @@ static inline HValue *base_of(HValue *v) { /* what a view looks at */
 void plan_split_groups(HGraph *g, HNode *n); /* a convolution of few groups, as what it becomes */
 /* One filter of a single tap a channel becomes a factor for each; false: it is something else. */
 bool plan_scale_channels(HGraph *g, HNode *n);
+/* plan_indices.c: by which kernels a gather's indices come to lie as one vector, and its rows as a result */
+void plan_lay_indices(HGraph *g, const Law *law, HComp *c, HNode *gather);
 /* plan_expand.c, gpu_expand.c: what the compiler rewrites before it fuses */
 void plan_expand(HGraph *g, const Law *law);
 void gpu_expand(HGraph *g, const Chip *chip, const SimOpts *opts);
@@ -209,6 +211,7 @@ void plan_split_tiles(HComp *c);
 /* plan_reshape.c: how the two sides of a reshape lie that no product is near to */
 /* The order of a reshape's result that is the memory of its argument in that order; false: none is. */
 bool plan_joined_order(const HNode *n, const int *from, int *order);
+void plan_lie(HGraph *g, HNode *n, const int *order); /* it is stored in that order */
 void plan_lay_reshape(HGraph *g, const Law *law, HComp *c, HNode *n);
 /* plan_views.c */
 

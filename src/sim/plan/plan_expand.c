@@ -127,14 +127,6 @@ static void widen_for_rows(Expand *x, HNode *n) {
   n->in[0] = before(x, n, H_EWISE, OP_CONVERT, w->dt, w->rank, w->d, 1, w->in);
 }
 
-/* A matrix of row numbers that is reckoned is laid out as a vector by an operation of its own. */
-static void store_places(const HNode *n) {
-  HNode *at = n->in[1];
-  if (at->kind == H_RESHAPE) at = at->in[0];
-  if (at->kind == H_EWISE && at->rank > 1 && at->d[at->rank - 1] > 1 && !hlo_takes_numbers(n->src))
-    at->apart = true;
-}
-
 static bool all_zero(const HNode *n) {
   while ((n->kind == H_BCAST || n->kind == H_RESHAPE) && n->n_in == 1) n = n->in[0];
   return n->kind == H_CONST && n->splat && n->value == 0;
@@ -273,23 +265,6 @@ static void multiply_and_add(Expand *x, HNode *n) {
   become(n, H_RESHAPE, OP_RESHAPE, x, 1, &r);
 }
 
-/* Where single numbers are taken out of an array, their places along its sides are packed into one number
- * each. */
-static void pack_places(Expand *x, HNode *n) {
-  HNode *at = n->in[1], *parts[8];
-  int64_t one[64];
-  if (!hlo_takes_numbers(n->src) || at->kind != H_CONCAT || at->index != at->rank - 1 ||
-      at->rank > 64 || at->n_in > (int)COUNT_OF(parts))
-    return;
-  memcpy(one, at->d, sizeof *one * (size_t)at->rank);
-  one[at->rank - 1] = 1;
-  for (int i = 0; i < at->n_in; i++) {
-    parts[i] = at->in[i];
-    if (parts[i]->d[at->index] != 1) return;
-  }
-  n->in[1] = before(x, n, H_EWISE, OP_OR, at->dt, at->rank, one, at->n_in, parts);
-}
-
 /* What is put together and then again along the same dimension is put together at once. */
 static void join_at_once(Expand *x, HNode *n) {
   for (int i = 0; i < n->n_in; i++) {
@@ -316,8 +291,7 @@ static void expand(Expand *x, HNode *n) {
     break;
   case H_GATHER:
     widen_for_rows(x, n);
-    pack_places(x, n);
-    store_places(n);
+    plan_lay_indices(x->g, x->law, x->c, n);
     break;
   case H_REDUCE: stay_narrow(x, n); break;
   case H_SORT: number_elements(x, n); break;

@@ -358,6 +358,9 @@ static int sum_beside(const Plan *p, int at, Seen *seen) {
   return -1;
 }
 
+/* Are its results predicates? */
+static bool makes_masks(const Kernel *k) { return k->roots.v[0]->dt == DT_I1; }
+
 /* The kernel that makes a full-size input of kernel `at` and can make its results as well, the last of
  * several; -1: none. `loops`: of two loops without a sum or a product, else of others. */
 static int maker_to_join(Plan *p, int at, bool loops, Seen *seen) {
@@ -385,6 +388,7 @@ static int maker_to_join(Plan *p, int at, bool loops, Seen *seen) {
     if (s->reduce && !s->conv && !(k->reduce && v->node->kind != H_REDUCE)) continue;
     bool both = p->law->tpu && !s->conv && !s->reduce && !k->reduce;
     if (both != loops || (both && s->roots.n > 1)) continue;
+    if (both && makes_masks(k) && dtype_is_int(s->roots.v[0]->dt)) continue;
     bool part = false; /* something else of that kernel is needed whole */
     for (int q = 0; q < k->reads.n && !part; q++) {
       HValue *w = base_of(k->reads.v[q]);
@@ -523,9 +527,6 @@ static bool waits_for_better(const Plan *p, int a, int b, Seen *seen) {
   }
   return false;
 }
-
-/* Are its results predicates? */
-static bool makes_masks(const Kernel *k) { return k->roots.v[0]->dt == DT_I1; }
 
 /* Siblings: the same domain, a shared input of full size, no dependence. */
 static void join_siblings(Plan *p, bool sums, Seen *seen, int *stamp, int *mark) {

@@ -177,7 +177,7 @@ static bool splits_lanes(const Law *law, const Sides *s) {
          value_padded(law, s->n, order, &tiles) > 2 * WIDE * hlo_bytes(s->n);
 }
 
-static void lie(HGraph *g, HNode *n, const int *order) {
+void plan_lie(HGraph *g, HNode *n, const int *order) {
   n->lies = arena_dup(g->arena, order, sizeof *order * (size_t)n->rank);
   n->apart = true;
 }
@@ -209,7 +209,7 @@ static bool join_lanes(HGraph *g, const Law *law, HComp *c, HNode *n, const int 
     value_order_default(law, n, want);
     bool natural_fills = is_order(want, 2, 1, 0) && n->d[1] % 8 == 0;
     if (rows != n->d[0] || own[0] != 1 || !(is_order(want, 2, 0, 1) || natural_fills)) return false;
-    lie(g, n, want);
+    plan_lie(g, n, want);
     return n->copies = true;
   }
   value_order_default(law, n, want);
@@ -217,17 +217,17 @@ static bool join_lanes(HGraph *g, const Law *law, HComp *c, HNode *n, const int 
   if (rows != n->d[0]) {
     if (own[1] == 0) {
       x = hlo_node(g, c, H_EWISE, OP_COPY, n->src, x->dt, 3, x->d, 1, &x);
-      lie(g, x, natural);
+      plan_lie(g, x, natural);
     }
     int64_t d[3] = {rows, x->d[1], x->d[2]}, hi[3] = {rows - x->d[0]}, none[3] = {0};
     HNode *zero = hlo_node(g, c, H_CONST, OP_CONSTANT, n->src, x->dt, 0, NULL, 0, NULL);
     zero->splat = true;
     x = hlo_node(g, c, H_PAD, OP_PAD, n->src, x->dt, 3, d, 2, (HNode *[]){x, zero});
     x->lo = hlo_ints(g, none, 3), x->step = hlo_ints(g, none, 3), x->hi = hlo_ints(g, hi, 3);
-    lie(g, x, natural);
+    plan_lie(g, x, natural);
   }
   n->in[0] = x;
-  lie(g, n, out);
+  plan_lie(g, n, out);
   return n->copies = true;
 }
 
@@ -245,12 +245,12 @@ static bool turned_argument(HGraph *g, const Law *law, HComp *c, HNode *n, const
       if (x->dims[d] == there[q]) own[q] = d;
   if (!choose(law, s, own, own, &as_it_lies) || !as_it_lies.view) return false;
   HNode *v = hlo_node(g, c, H_RESHAPE, OP_RESHAPE, n->src, n->dt, n->rank, n->d, 1, &from);
-  lie(g, v, as_it_lies.n);
+  plan_lie(g, v, as_it_lies.n);
   v->view = true;
   n->kind = H_EWISE;
   n->op = OP_COPY;
   n->in = arena_dup(g->arena, &v, sizeof v);
-  lie(g, n, want);
+  plan_lie(g, n, want);
   x->dead = true;
   return true;
 }
@@ -279,15 +279,15 @@ void plan_lay_reshape(HGraph *g, const Law *law, HComp *c, HNode *n) {
   if (is_free(x)) moved = x->lies && memcmp(x->lies, best.x, sizeof *best.x * (size_t)x->rank);
   if (x->kind != H_PARAM && !is_free(x)) x->apart = true;
   if (is_free(x) && !x->lies) {
-    lie(g, x, best.x);
+    plan_lie(g, x, best.x);
     x->apart = !(best.view && n->is_output && fits); /* else it is made as that */
   }
   if (moved && !copy) {
     x = hlo_node(g, c, H_EWISE, OP_COPY, n->src, x->dt, x->rank, x->d, 1, &x);
-    lie(g, x, best.x);
+    plan_lie(g, x, best.x);
     n->in[0] = x;
   }
-  lie(g, n, copy ? want : best.n);
+  plan_lie(g, n, copy ? want : best.n);
   n->view = best.view && !copy;
   n->copies = copy;
   n->turned = copy && (fits ? own[0] != best.x[0] : best.n[0] != want[0]);

@@ -1,0 +1,95 @@
+/* The indices of a gather. libtpu's kernel reads them as a vector of whole tiles, held to the array's rows:
+ * what reckons them is fused with that where a vector or rows of 128 fill the tiles, else stored, made a vector
+ * where it is a matrix, then held and padded. */
+#include "sim/plan/plan.h"
+
+#define TILE 1024 /* elements of a vector's tile */
+#define LANES 128
+
+/* Where single numbers are taken out of an array, their places along its sides are packed into one number
+ * each. */
+static void pack_places(HGraph *g, HComp *c, HNode *n) {
+  HNode *at = n->in[1], *parts[8];
+  int64_t one[64];
+  if (at->kind != H_CONCAT || at->index != at->rank - 1 || at->rank > 64 ||
+      at->n_in > (int)COUNT_OF(parts))
+    return;
+  memcpy(one, at->d, sizeof *one * (size_t)at->rank);
+  one[at->rank - 1] = 1;
+  for (int i = 0; i < at->n_in; i++) {
+    parts[i] = at->in[i];
+    if (parts[i]->d[at->index] != 1) return;
+  }
+  n->in[1] = hlo_node(g, c, H_EWISE, OP_OR, n->src, at->dt, at->rank, one, at->n_in, parts);
+}
+
+/* Held to the array's rows, and padded to whole tiles. */
+static HNode *held(HGraph *g, HComp *c, const HNode *n, HNode *x) {
+  static const int64_t none = 0;
+  int64_t whole = (hlo_count(x) + TILE - 1) / TILE * TILE, more = whole - hlo_count(x);
+  HNode *zero = hlo_node(g, c, H_CONST, OP_CONSTANT, n->src, x->dt, 0, NULL, 0, NULL);
+  zero->splat = true;
+  if (more) {
+    x = hlo_node(g, c, H_PAD, OP_PAD, n->src, x->dt, 1, &whole, 2, (HNode *[]){x, zero});
+    x->lo = hlo_ints(g, &none, 1), x->hi = hlo_ints(g, &more, 1), x->step = hlo_ints(g, &none, 1);
+  }
+  return hlo_node(g, c, H_EWISE, OP_CLAMP, n->src, x->dt, 1, &whole, 1, &x);
+}
+
+/* Row numbers that are reckoned. */
+static void hold_rows(HGraph *g, HComp *c, HNode *n) {
+  const int64_t *map;
+  HNode *at = n->in[1];
+  if (at->kind == H_RESHAPE) at = at->in[0];
+  int64_t count = hlo_count(at), last = at->rank ? at->d[at->rank - 1] : 0;
+  if (at->kind != H_EWISE || op_ints(n->src, "start_index_map", &map) != 1) return;
+  if (at->rank < 1 || count != hlo_count(n->in[1])) return;
+  bool lies = last == count || last == 1 || last == LANES; /* as a vector does */
+  if (lies && count % TILE == 0) {
+    at->apart |= at->rank > 1 && last > 1;
+    return;
+  }
+  at->apart = true;
+  if (at->rank > 1 && last > 1) {
+    at = hlo_node(g, c, H_RESHAPE, OP_RESHAPE, n->src, at->dt, 1, &count, 1, &at);
+    plan_lie(g, at, (int[]){0});
+    at->view = lies;
+    at->copies = !lies && last % LANES == 0; /* tile by tile */
+  }
+  n->in[1] = held(g, c, n, at);
+}
+
+/* Rows gathered by a matrix of indices come as rows of one matrix; a result is taken apart where that does not
+ * lie as the matrix does, and then copied to its own order. */
+static void take_rows_apart(HGraph *g, const Law *law, HComp *c, HNode *n) {
+  static const int natural[] = {2, 1, 0};
+  HNode *x = n->in[0];
+  int want[3];
+  if (!n->is_output || n->rank != 3 || x->rank != 2 || n->d[2] != x->d[1]) return;
+  value_order_default(law, n, want);
+  int64_t rows = n->d[1], flat[2] = {n->d[0] * rows, n->d[2]};
+  bool view = rows % 8 == 0, as_it_is = !memcmp(want, natural, sizeof want);
+  if (view && as_it_is) return;
+  HNode *all = hlo_node(g, c, H_GATHER, n->op, n->src, n->dt, 2, flat, n->n_in, n->in);
+  HNode *apart = n;
+  if (!as_it_is) {
+    apart = hlo_node(g, c, H_RESHAPE, OP_RESHAPE, n->src, n->dt, 3, n->d, 1, &all);
+    n->kind = H_EWISE;
+    n->op = OP_COPY;
+    plan_lie(g, n, want);
+  }
+  n->n_in = 1;
+  n->in = arena_dup(g->arena, apart == n ? &all : &apart, sizeof apart);
+  if (apart == n) n->kind = H_RESHAPE, n->op = OP_RESHAPE;
+  plan_lie(g, apart, natural);
+  apart->view = view;
+}
+
+void plan_lay_indices(HGraph *g, const Law *law, HComp *c, HNode *gather) {
+  if (hlo_takes_numbers(gather->src)) {
+    pack_places(g, c, gather);
+  } else {
+    hold_rows(g, c, gather);
+    take_rows_apart(g, law, c, gather);
+  }
+}

@@ -129,6 +129,13 @@ bool conv_lanes_run(const ConvShape *s, void *const *data, bool *finite);
 bool conv_amx_fits(const ConvShape *s);
 bool conv_amx_run(const ConvShape *s, void *const *data, bool *finite);
 
+/* f64, channels last as above. `finite` is not touched. */
+bool conv_f64_fits(const ConvShape *s);
+bool conv_f64_run(const ConvShape *s, void *const *data, bool *finite);
+/* A part of them: each channel by itself. */
+bool conv_f64_depthwise_fits(const ConvShape *s);
+bool conv_f64_depthwise_run(const ConvShape *s, void *const *data);
+
 /* Integers that 16 bits hold to those of up to 32, channels last as above; both operands of one size.
  * `finite` is not touched. */
 bool conv_int_fits(const ConvShape *s);

@@ -1,7 +1,7 @@
 /* Convolutions, by the first way that fits: Winograd's algorithm and those of the table in f32 with
  * channels last, where other orders and narrower floats go through copies; else oneDNN
  * (conv_dnnl.c), whose kernels for AVX-512 come before some of the table; else im2col and a product
- * for any type and form (conv_general.c). Small integers as products of them (conv_int.c), bf16 on hosts with instructions for it: by AMX's tiles
+ * for any type and form (conv_general.c). Small integers as products of them (conv_int.c), f64 as products of windows (conv_f64.c), bf16 on hosts with instructions for it: by AMX's tiles
  * (conv_amx.c), else by oneDNN's kernels for it. */
 #include <pthread.h>
 
@@ -27,6 +27,7 @@ static const Way winograd = {.fits = conv_winograd_fits, .checked = conv_winogra
 static const Way images = {.fits = conv_images_fits, .run = conv_images_run};
 static const Way amx = {.fits = conv_amx_fits, .checked = conv_amx_run};
 static const Way ints = {.fits = conv_int_fits, .checked = conv_int_run};
+static const Way doubles = {.fits = conv_f64_fits, .checked = conv_f64_run};
 static const Way lanes = {.fits = conv_lanes_fits, .checked = conv_lanes_run};
 
 #define FEW_PLACES 800
@@ -148,10 +149,11 @@ static bool by_lanes(Conv *c) {
   return true;
 }
 
-static bool by_ints(Conv *c) {
+/* In the types at hand. */
+static bool by_way(Conv *c, const Way *way) {
   channels_last(c);
-  c->way = &ints;
-  return ints.fits(&c->at);
+  c->way = way;
+  return way->fits(&c->at);
 }
 
 /* In any order of dimensions: nothing is copied. */
@@ -260,8 +262,10 @@ static Err *make(const Op *op, Sums sums, Conv *c) {
   bool narrow = l != DT_F32 || o != DT_F32, whole = exact_in_f32(op),
        floats = (l == DT_F32 || l == DT_BF16 || l == DT_F16) && r == l && (o == l || o == DT_F32);
   c->merged = 1;
-  if (dtype_is_int(o) && dtype_bytes(l) == dtype_bytes(r) && conv_shape(op, &c->s) && by_ints(c))
+  if (dtype_is_int(o) && dtype_bytes(l) == dtype_bytes(r) && conv_shape(op, &c->s) &&
+      by_way(c, &ints))
     return NULL;
+  if (o == DT_F64 && conv_shape(op, &c->s) && by_way(c, &doubles)) return NULL;
   if ((floats || whole) && conv_shape(op, &c->s)) {
     c->wide = narrow;
     direct |= whole;
@@ -327,9 +331,7 @@ static bool wide_before_onednn(const Op *op, Conv *c) {
 static bool by_amx(Conv *c) {
   Conv swapped = *c;
   if (conv_swapped(&c->s, &swapped.s)) *c = swapped;
-  channels_last(c);
-  c->way = &amx;
-  return amx.fits(&c->at);
+  return by_way(c, &amx);
 }
 
 /* By oneDNN's kernels for bf16, on hosts with instructions for it; not gradients of images with few

@@ -1,0 +1,22 @@
+/* dev/cpu, private to conv_f64.c: the innermost kernels for products of doubles. */
+#ifndef WEFT_DEV_CPU_CONV_F64_H
+#define WEFT_DEV_CPU_CONV_F64_H
+
+#include "base/base.h"
+
+#define F64_MAX_ROWS 12
+
+/* c[rows][columns] (+)= sum over k of a b; element (i, p) of a at i * a_row + p * a_k, b a panel
+ * [k][columns] of one or two vectors. */
+typedef void (*F64Kernel)(int64_t k, const double *a, int64_t a_row, int64_t a_k, const double *b,
+                          double *c, int64_t c_row, bool add);
+
+typedef struct F64Kernels {
+  int rows, lanes;
+  F64Kernel fn[F64_MAX_ROWS][2]; /* [rows - 1][vectors - 1] */
+} F64Kernels;
+
+/* The widest that this host can run (cpu_vector_bits); NULL: none. */
+const F64Kernels *f64_kernels(void);
+
+#endif

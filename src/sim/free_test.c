@@ -419,6 +419,73 @@ static void test_masked(void **state) {
   like(masked, "tpu-v6e", 9835, 1548288);
 }
 
+/* A stable sort of several arrays numbers their elements. */
+static const char keys[] =
+    "func.func public @main(%x0: tensor<192x208xf32>, %x1: tensor<192x208xf32>, "
+    "%x2: tensor<192x208xi32>) -> (tensor<192x208xf32>, tensor<192x208xf32>, "
+    "tensor<192x208xi32>) {\n"
+    "  %0:3 = \"stablehlo.sort\"(%x0, %x1, %x2) <{dimension = 1 : i64, is_stable = "
+    "true}> ({\n"
+    "  ^bb0(%x3: tensor<f32>, %x4: tensor<f32>, %x5: tensor<f32>, %x6: "
+    "tensor<f32>, %x7: tensor<i32>, %x8: tensor<i32>):\n"
+    "    %cst = stablehlo.constant dense<0.000000e+00> : tensor<f32>\n"
+    "    %1 = stablehlo.compare EQ, %x3, %cst, FLOAT : (tensor<f32>, tensor<f32>) "
+    "-> tensor<i1>\n"
+    "    %cst_0 = stablehlo.constant dense<0.000000e+00> : tensor<f32>\n"
+    "    %2 = stablehlo.select %1, %cst_0, %x3 : tensor<i1>, tensor<f32>\n"
+    "    %3 = stablehlo.compare NE, %x3, %x3, FLOAT : (tensor<f32>, tensor<f32>) "
+    "-> tensor<i1>\n"
+    "    %cst_1 = stablehlo.constant dense<0x7FC00000> : tensor<f32>\n"
+    "    %4 = stablehlo.select %3, %cst_1, %2 : tensor<i1>, tensor<f32>\n"
+    "    %cst_2 = stablehlo.constant dense<0.000000e+00> : tensor<f32>\n"
+    "    %5 = stablehlo.compare EQ, %x4, %cst_2, FLOAT : (tensor<f32>, "
+    "tensor<f32>) -> tensor<i1>\n"
+    "    %cst_3 = stablehlo.constant dense<0.000000e+00> : tensor<f32>\n"
+    "    %6 = stablehlo.select %5, %cst_3, %x4 : tensor<i1>, tensor<f32>\n"
+    "    %7 = stablehlo.compare NE, %x4, %x4, FLOAT : (tensor<f32>, tensor<f32>) "
+    "-> tensor<i1>\n"
+    "    %cst_4 = stablehlo.constant dense<0x7FC00000> : tensor<f32>\n"
+    "    %8 = stablehlo.select %7, %cst_4, %6 : tensor<i1>, tensor<f32>\n"
+    "    %cst_5 = stablehlo.constant dense<0.000000e+00> : tensor<f32>\n"
+    "    %9 = stablehlo.compare EQ, %x5, %cst_5, FLOAT : (tensor<f32>, "
+    "tensor<f32>) -> tensor<i1>\n"
+    "    %cst_6 = stablehlo.constant dense<0.000000e+00> : tensor<f32>\n"
+    "    %10 = stablehlo.select %9, %cst_6, %x5 : tensor<i1>, tensor<f32>\n"
+    "    %11 = stablehlo.compare NE, %x5, %x5, FLOAT : (tensor<f32>, tensor<f32>) "
+    "-> tensor<i1>\n"
+    "    %cst_7 = stablehlo.constant dense<0x7FC00000> : tensor<f32>\n"
+    "    %12 = stablehlo.select %11, %cst_7, %10 : tensor<i1>, tensor<f32>\n"
+    "    %cst_8 = stablehlo.constant dense<0.000000e+00> : tensor<f32>\n"
+    "    %13 = stablehlo.compare EQ, %x6, %cst_8, FLOAT : (tensor<f32>, "
+    "tensor<f32>) -> tensor<i1>\n"
+    "    %cst_9 = stablehlo.constant dense<0.000000e+00> : tensor<f32>\n"
+    "    %14 = stablehlo.select %13, %cst_9, %x6 : tensor<i1>, tensor<f32>\n"
+    "    %15 = stablehlo.compare NE, %x6, %x6, FLOAT : (tensor<f32>, tensor<f32>) "
+    "-> tensor<i1>\n"
+    "    %cst_10 = stablehlo.constant dense<0x7FC00000> : tensor<f32>\n"
+    "    %16 = stablehlo.select %15, %cst_10, %14 : tensor<i1>, tensor<f32>\n"
+    "    %17 = stablehlo.compare LT, %12, %16, TOTALORDER : (tensor<f32>, "
+    "tensor<f32>) -> tensor<i1>\n"
+    "    %18 = stablehlo.compare LT, %4, %8, TOTALORDER : (tensor<f32>, "
+    "tensor<f32>) -> tensor<i1>\n"
+    "    %19 = stablehlo.compare EQ, %4, %8, TOTALORDER : (tensor<f32>, "
+    "tensor<f32>) -> tensor<i1>\n"
+    "    %20 = stablehlo.and %19, %17 : tensor<i1>\n"
+    "    %21 = stablehlo.or %18, %20 : tensor<i1>\n"
+    "    stablehlo.return %21 : tensor<i1>\n"
+    "  }) : (tensor<192x208xf32>, tensor<192x208xf32>, tensor<192x208xi32>) -> "
+    "(tensor<192x208xf32>, tensor<192x208xf32>, tensor<192x208xi32>)\n"
+    "  return %0#0, %0#1, %0#2 : tensor<192x208xf32>, tensor<192x208xf32>, "
+    "tensor<192x208xi32>\n"
+    "}\n";
+
+static void test_keys(void **state) {
+  (void)state;
+  like(keys, "tpu-v2", 666, 1381376);
+  like(keys, "tpu-v5p", 2268, 1378336);
+  like(keys, "tpu-v6e", 28, 1574944);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_twice),  cmocka_unit_test(test_place),
@@ -430,6 +497,7 @@ int main(void) {
       cmocka_unit_test(test_above),  cmocka_unit_test(test_between),
       cmocka_unit_test(test_single), cmocka_unit_test(test_numbers),
       cmocka_unit_test(test_ids),    cmocka_unit_test(test_masked),
+      cmocka_unit_test(test_keys),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

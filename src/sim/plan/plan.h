@@ -302,6 +302,13 @@ void plan_again(Plan *p, double room); /* values are computed again until the pe
 /* plan_summed.c: is what a sum and products read, made in so many slots of the vector unit from what
  * takes so many cycles to bring, written where it is added up? */
 bool plan_comes_with_sum(const Law *law, const HNode *n, double slots, double in);
+/* Arrays of n's size that it is made of, element by element: those that are stored, or parts of such. What
+ * is repeated to that size is none. Only stored ones: 0 if it is made of anything else. */
+int plan_leaves(const HNode *n, bool stored);
+/* Are rows of what is made of two stored arrays or more added up, or compared, as they are or widened, and walked
+ * over again? It is not computed anew then: it comes out of the sums' kernel. Where its squares are added up,
+ * what is made of two arrays is, too, of three not. A product would write it. */
+bool plan_walked_again(const HNode *n);
 /* layout.c */
 void value_layout(const Law *law, HValue *v,
                   const int *order); /* order NULL: the default of arguments and results */

@@ -57,10 +57,18 @@ static HNode *positions(Expand *x, const HNode *n, const HNode *like, int dim) {
   return i;
 }
 
+/* Stable sorts, unless numbers along the sorted side are sorted as well. */
 static void number_elements(Expand *x, HNode *n) {
-  if (n->n_in != 1 || !n->src || !op_bool(n->src, "is_stable", false) || n->in[0]->rank < 1) return;
-  HNode *in[2] = {n->in[0], positions(x, n, n->in[0], (int)op_int(n->src, "dimension", 0))};
-  become(n, H_SORT, n->op, x, 2, in);
+  HNode *in[16];
+  if (!n->src || !op_bool(n->src, "is_stable", false) || n->in[0]->rank < 1 ||
+      n->n_in >= (int)COUNT_OF(in))
+    return;
+  for (int i = 0; i < n->n_in; i++) {
+    in[i] = n->in[i];
+    if (plan_const_only(in[i])) return;
+  }
+  in[n->n_in] = positions(x, n, n->in[0], (int)op_int(n->src, "dimension", 0));
+  become(n, H_SORT, n->op, x, n->n_in + 1, in);
 }
 
 /* The largest few of short rows: the rows are sorted, the first elements taken. */

@@ -344,26 +344,6 @@ static bool worth_storing(const Law *law, const HNode *n, const unsigned char *c
   return in >= (limit - (limit < 3 ? 0 : 0.01)) * out || (dear && in >= 1.99 * out);
 }
 
-/* Arrays of n's size that it is made of, element by element: those that are stored, or parts of such. What
- * is repeated to that size is none. */
-static int leaves(const HNode *n) {
-  const HNode *met[64] = {n};
-  int found = 1, nl = 0;
-  int64_t count = hlo_count(n);
-  for (int at = 0; at < found; at++) {
-    const HNode *x = met[at];
-    bool leaf = x != n && (x->kind != H_EWISE || x->val || x->is_output);
-    nl += leaf;
-    for (int i = 0; i < x->n_in && !leaf; i++) {
-      const HNode *y = x->in[i];
-      bool seen = plan_const_only(y) || y->kind == H_BCAST || hlo_count(y) != count;
-      for (int k = 0; k < found && !seen; k++) seen = met[k] == y;
-      if (!seen && found < COUNT_OF(met)) met[found++] = y;
-    }
-  }
-  return nl;
-}
-
 #define VECTOR 65536 /* elements */
 #define LEAVES 3
 
@@ -372,7 +352,8 @@ static int leaves(const HNode *n) {
 static bool shared_vector(const HNode *n, const unsigned char *claimed) {
   int64_t count = hlo_count(n);
   return n->kind == H_EWISE && n->n_users >= 2 && count >= 16 && count < VECTOR &&
-         !n->comp->parent && !plan_meets_again((HNode *)n, claimed) && leaves(n) >= LEAVES;
+         !n->comp->parent && !plan_meets_again((HNode *)n, claimed) &&
+         plan_leaves(n, false) >= LEAVES;
 }
 
 /* Is it a mask made of wider stored arrays, which its users would each read instead? The compiler fuses
@@ -399,7 +380,7 @@ static bool shared_gate(const HNode *n) {
   const HNode *d = n->op == OP_DIVIDE && plan_const_only(n->in[0]) ? n->in[1] : NULL;
   for (int i = 0; d && d->op == OP_ADD && i < d->n_in; i++) /* 1 / (1 + exp(-x)) */
     gate |= d->in[i]->op == OP_EXPONENTIAL;
-  return gate && leaves(n) >= 2;
+  return gate && plan_leaves(n, false) >= 2;
 }
 
 /* Does each element lie in several windows, but in fewer than all of a running sum? */
@@ -553,7 +534,7 @@ void plan_stored(Plan *p) {
   }
   for (int i = 0; i < c->nodes.n && p->law->tpu; i++) {
     HNode *n = c->nodes.v[i];
-    if (!n->dead && shared_mask(n)) plan_store(p, n);
+    if (!n->dead && (shared_mask(n) || plan_walked_again(n))) plan_store(p, n);
     if (n->dead || n->kind != H_EWISE || n->op != OP_MAXIMUM || !worth_storing(p->law, n, claimed))
       continue;
     plan_store(p, n);

@@ -45,3 +45,45 @@ bool plan_comes_with_sum(const Law *law, const HNode *n, double slots, double in
   add_products(&t, n, 0);
   return t.products > 1 && t.stored < t.repeated;
 }
+
+int plan_leaves(const HNode *n, bool stored) {
+  const HNode *met[64] = {n};
+  int found = 1, nl = 0;
+  int64_t count = hlo_count(n);
+  for (int at = 0; at < found; at++) {
+    const HNode *x = met[at];
+    bool leaf = x != n && (x->kind != H_EWISE || x->val || x->is_output);
+    nl += leaf;
+    if (leaf && stored && !x->val) return 0;
+    for (int i = 0; i < x->n_in && !leaf; i++) {
+      const HNode *y = x->in[i];
+      bool seen = plan_const_only(y) || y->kind == H_BCAST || hlo_count(y) != count;
+      for (int k = 0; k < found && !seen; k++) seen = met[k] == y;
+      if (!seen && found < COUNT_OF(met)) met[found++] = y;
+    }
+  }
+  return nl;
+}
+
+/* Does it add up, or compare, rows of n, perhaps widened? */
+static bool sums_rows(const HNode *n, const HNode *user) {
+  if (user->kind == H_EWISE && user->op == OP_CONVERT)
+    for (int i = 0; i < user->n_users; i++)
+      if (user->users[i]->kind == H_REDUCE) return sums_rows(n, user->users[i]);
+  return user->kind == H_REDUCE && user->dims[user->n_dims - 1] == n->rank - 1;
+}
+
+bool plan_walked_again(const HNode *n) {
+  bool sum = false, squares = false;
+  if (n->kind != H_EWISE || n->n_users < 2 || n->comp->parent || n->soft) return false;
+  if (n->op == OP_CONVERT && hlo_bits(n->dt) > hlo_bits(n->in[0]->dt)) return false;
+  for (int i = 0; i < n->n_users; i++) {
+    const HNode *u = n->users[i];
+    sum |= sums_rows(n, u);
+    squares |= u->op == OP_MULTIPLY && u->in[0] == n && u->in[1] == n && u->n_users == 1 &&
+               sums_rows(n, u->users[0]);
+    if (u->kind != H_REDUCE && (u->kind != H_EWISE || hlo_count(u) != hlo_count(n))) return false;
+  }
+  int made_of = sum || squares ? plan_leaves(n, true) : 0;
+  return made_of == 2 || (sum && made_of > 2);
+}

@@ -1,4 +1,4 @@
-/* walked: what sums of rows are taken of, and walked over again. Cycles and peaks are libtpu 0.0.51's for the same
+/* walked: what is stored before loops and products that read it. Cycles and peaks are libtpu 0.0.51's for the same
  * programs. */
 #include "sim/estimate_test.h"
 
@@ -111,10 +111,83 @@ static void test_squares(void **state) {
   like(squares, "tpu-v6e", 25423, 16793600);
 }
 
+/* Numbers are cut out of a vector by one loop, before they are repeated. */
+static const char number[] =
+    "func.func public @main(%x0: tensor<256x512xf32>, %x1: tensor<8xf32>) -> "
+    "(tensor<256x512xf32>) {\n"
+    "  %0 = stablehlo.slice %x1 [0:1] : (tensor<8xf32>) -> tensor<1xf32>\n"
+    "  %1 = stablehlo.reshape %0 : (tensor<1xf32>) -> tensor<f32>\n"
+    "  %2 = stablehlo.broadcast_in_dim %1, dims = [] : (tensor<f32>) -> "
+    "tensor<256x512xf32>\n"
+    "  %3 = stablehlo.multiply %x0, %2 : tensor<256x512xf32>\n"
+    "  %4 = stablehlo.slice %x1 [1:2] : (tensor<8xf32>) -> tensor<1xf32>\n"
+    "  %5 = stablehlo.reshape %4 : (tensor<1xf32>) -> tensor<f32>\n"
+    "  %6 = stablehlo.broadcast_in_dim %5, dims = [] : (tensor<f32>) -> "
+    "tensor<256x512xf32>\n"
+    "  %7 = stablehlo.add %3, %6 : tensor<256x512xf32>\n"
+    "  %8 = stablehlo.multiply %7, %x0 : tensor<256x512xf32>\n"
+    "  %9 = stablehlo.slice %x1 [2:3] : (tensor<8xf32>) -> tensor<1xf32>\n"
+    "  %10 = stablehlo.reshape %9 : (tensor<1xf32>) -> tensor<f32>\n"
+    "  %11 = stablehlo.broadcast_in_dim %10, dims = [] : (tensor<f32>) -> "
+    "tensor<256x512xf32>\n"
+    "  %12 = stablehlo.add %8, %11 : tensor<256x512xf32>\n"
+    "  %13 = stablehlo.multiply %12, %x0 : tensor<256x512xf32>\n"
+    "  %14 = stablehlo.slice %x1 [3:4] : (tensor<8xf32>) -> tensor<1xf32>\n"
+    "  %15 = stablehlo.reshape %14 : (tensor<1xf32>) -> tensor<f32>\n"
+    "  %16 = stablehlo.broadcast_in_dim %15, dims = [] : (tensor<f32>) -> "
+    "tensor<256x512xf32>\n"
+    "  %17 = stablehlo.add %13, %16 : tensor<256x512xf32>\n"
+    "  %18 = stablehlo.slice %x1 [4:5] : (tensor<8xf32>) -> tensor<1xf32>\n"
+    "  %19 = stablehlo.reshape %18 : (tensor<1xf32>) -> tensor<f32>\n"
+    "  %20 = stablehlo.broadcast_in_dim %19, dims = [] : (tensor<f32>) -> "
+    "tensor<256x512xf32>\n"
+    "  %21 = stablehlo.add %17, %20 : tensor<256x512xf32>\n"
+    "  return %21 : tensor<256x512xf32>\n"
+    "}\n";
+
+static void test_number(void **state) {
+  (void)state;
+  like(number, "tpu-v2", 3394, 1054720);
+  like(number, "tpu-v5e", 6136, 1051648);
+}
+
+/* A vector that an operand is made of is no stream of windows. */
+static const char onehot[] =
+    "func.func public @main(%x0: tensor<520xi32>, %x1: tensor<256x384xbf16>) -> "
+    "(tensor<520x384xbf16>) {\n"
+    "  %0 = call @_one_hot(%x0) : (tensor<520xi32>) -> tensor<520x256xbf16>\n"
+    "  %1 = stablehlo.dot_general %0, %x1, contracting_dims = [1] x [0], precision "
+    "= [DEFAULT, DEFAULT] : (tensor<520x256xbf16>, tensor<256x384xbf16>) -> "
+    "tensor<520x384xbf16>\n"
+    "  return %1 : tensor<520x384xbf16>\n"
+    "}\n"
+    "func.func private @_one_hot(%x0: tensor<520xi32>) -> tensor<520x256xbf16> {\n"
+    "  %0 = stablehlo.broadcast_in_dim %x0, dims = [0] : (tensor<520xi32>) -> "
+    "tensor<520x1xi32>\n"
+    "  %1 = stablehlo.iota dim = 1 : tensor<1x256xi32>\n"
+    "  %2 = stablehlo.broadcast_in_dim %0, dims = [0, 1] : (tensor<520x1xi32>) -> "
+    "tensor<520x256xi32>\n"
+    "  %3 = stablehlo.broadcast_in_dim %1, dims = [0, 1] : (tensor<1x256xi32>) -> "
+    "tensor<520x256xi32>\n"
+    "  %4 = stablehlo.compare EQ, %2, %3, SIGNED : (tensor<520x256xi32>, "
+    "tensor<520x256xi32>) -> tensor<520x256xi1>\n"
+    "  %5 = stablehlo.convert %4 : (tensor<520x256xi1>) -> tensor<520x256xbf16>\n"
+    "  return %5 : tensor<520x256xbf16>\n"
+    "}\n";
+
+static void test_onehot(void **state) {
+  (void)state;
+  like(onehot, "tpu-v3", 4890, 600064);
+  like(onehot, "tpu-v5e", 5615, 796672);
+  like(onehot, "tpu-v5p", 3712, 796672);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_ln2),
       cmocka_unit_test(test_squares),
+      cmocka_unit_test(test_number),
+      cmocka_unit_test(test_onehot),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -381,6 +381,8 @@ static void product_start(const Law *law, const Product *p, ProductShape *s) {
     HValue *v = k->reads.v[i];
     if ((v->space != SP_HBM && v->space != SP_CMEM) || v->node->rank == 0) continue;
     if (p->side[i] == EPILOGUE && !relaid_operand(p->cv, v)) continue; /* comes in beside it */
+    if (p->side[i] != EPILOGUE && v->node->rank == 1 && p->cv->in[p->side[i]]->rank > 1)
+      continue; /* repeated there */
     far_in = true;
     hbm |= v->space == SP_HBM;
     streams += v->space == SP_HBM && tpu_read_fraction(k, v) >= 1;

@@ -150,7 +150,9 @@ void plan_stored(Plan *p); /* decides which nodes are stored */
 /* Is it an image whose pixels are repeated, for a convolution? */
 bool plan_upsampled(const HNode *n);
 HValue *plan_store(Plan *p, HNode *n);
-bool plan_is_tiny(const HNode *n);    /* scalar arithmetic */
+bool plan_is_tiny(const HNode *n); /* scalar arithmetic */
+bool plan_cuts_number(
+    const HNode *n); /* a single one, out of an array: stored, for the scalar unit */
 bool plan_const_only(const HNode *n); /* made of constants: recomputed for nothing */
 /* Has the compiler an emitter for a windowed reduction? One of a matrix has none: both its sides lie in
  * tiles. Longer running sums go block by block, which is a side more. */

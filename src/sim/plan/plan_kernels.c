@@ -536,7 +536,7 @@ static void join_siblings(Plan *p, bool sums, Seen *seen, int *stamp, int *mark)
     if (a->dead || a->copy || a->conv || !loops_over(a) || a->roots.v[0]->val->alias) continue;
     if (a->roots.v[0]->val->lone) continue;
     int64_t dom = domain(a);
-    if (dom < 1024 && !(dom >= 16)) continue;
+    if (dom < 16 && !plan_cuts_number(a->roots.v[0])) continue;
     for (int r = 0; r < a->reads.n; r++) {
       HNode *src = a->reads.v[r]->node;
       if ((hlo_count(src) < dom && !pads(a, src, dom)) ||
@@ -617,7 +617,8 @@ void plan_kernels(Plan *p) {
     }
     bool tiny = true;
     for (int q = 0; q < k->inner.n && tiny; q++)
-      tiny = plan_is_tiny(k->inner.v[q]) && (hlo_light(k->inner.v[q]));
+      tiny = plan_is_tiny(k->inner.v[q]) && hlo_light(k->inner.v[q]) &&
+             !(p->law->tpu && plan_cuts_number(k->inner.v[q]));
     k->scalar = tiny;
     int real = 0;
     for (int q = 0; q < k->inner.n; q++) {

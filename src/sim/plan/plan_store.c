@@ -503,6 +503,10 @@ static void ask_clipped(Plan *p, HNode *m) {
   }
 }
 
+bool plan_cuts_number(const HNode *n) {
+  return n->kind == H_SLICE && hlo_count(n) == 1 && !plan_is_tiny(n->in[0]);
+}
+
 /* Does it leave elements out, or put some between, along a side that lies in tiles? No kernel does that
  * on the way. */
 static bool strides_in_tiles(const HNode *n) {
@@ -574,7 +578,7 @@ void plan_stored(Plan *p) {
     if (claimed[n->id] && !n->is_output) continue;
     bool alone = (p->law->tpu && !n->is_output && strides_in_tiles(n)) || plan_slices_tiles(p, n);
     bool need = n->is_output || alone || reversed_in_tiles(p->law, n) ||
-                (p->law->tpu && (n->apart || plan_upsampled(n))) ||
+                (p->law->tpu && (n->apart || plan_upsampled(n) || plan_cuts_number(n))) ||
                 (p->law->tpu && (shared_vector(n, claimed) || shared_gate(n))) ||
                 (p->law->tpu && worth_storing(p->law, n, claimed));
     for (int k = 0; k < n->n_users && !need; k++) {

@@ -136,6 +136,14 @@ bool conv_f64_run(const ConvShape *s, void *const *data, bool *finite);
 bool conv_f64_depthwise_fits(const ConvShape *s);
 bool conv_f64_depthwise_run(const ConvShape *s, void *const *data);
 
+/* A convolution of complex numbers, channels last as above, as one of real numbers: a pixel has twice as
+ * many channels, and the weights, dense and in the order of their view, are four for each: (re w, im w) for
+ * the real part of what they are multiplied with, (-im w, re w) for the imaginary one. */
+void conv_parts_shape(const ConvShape *s, ConvShape *out);
+void conv_parts_spread(const ConvShape *s, const void *weights, void *out);
+/* The gradient of the weights from that of the real ones, products of all parts with all. */
+void conv_parts_collect(const ConvShape *s, const void *sums, void *weights);
+
 /* Integers that 16 bits hold to those of up to 32, channels last as above; both operands of one size.
  * `finite` is not touched. */
 bool conv_int_fits(const ConvShape *s);

@@ -1,7 +1,7 @@
 /* Convolutions, by the first way that fits: Winograd's algorithm and those of the table in f32 with
  * channels last, where other orders and narrower floats go through copies; else oneDNN
  * (conv_dnnl.c), whose kernels for AVX-512 come before some of the table; else im2col and a product
- * for any type and form (conv_general.c). Small integers as products of them (conv_int.c), f64 as products of windows (conv_f64.c), bf16 on hosts with instructions for it: by AMX's tiles
+ * for any type and form (conv_general.c). Small integers as products of them (conv_int.c), f64 as products of windows (conv_f64.c), complex numbers as real ones (conv_parts.c), bf16 on hosts with instructions for it: by AMX's tiles
  * (conv_amx.c), else by oneDNN's kernels for it. */
 #include <pthread.h>
 
@@ -78,6 +78,7 @@ typedef struct Conv {
   ConvView w;  /* the weights as they were before */
   ConvDnnl *dnnl;
   ConvGeneral *general;
+  struct Conv *parts; /* of complex numbers: the same of real ones (conv_parts_shape) */
   struct Conv *plain; /* by plain sums of what a result reads; made when a result was not finite */
 } Conv;
 
@@ -201,6 +202,7 @@ static void release(void *state) {
   if (!c) return;
   conv_dnnl_free(c->dnnl);
   conv_general_free(c->general);
+  release(c->parts);
   release(c->plain);
   free(c);
 }
@@ -256,47 +258,64 @@ static bool exact_in_f32(const Op *op) {
   return of && type_count(w) / of * most <= (int64_t)1 << 24;
 }
 
+/* c->s in f32, or of what is narrower; whole: of numbers that f32 adds up exactly. false: no way fits. */
+static bool choose(Conv *c, Sums sums, bool narrow, bool whole) {
+  bool direct = sums != ANY_SUMS || whole;
+  DType t = c->s.t[c->s.form == CONV_DATA ? Y : X];
+  c->wide = narrow;
+  Conv swapped = *c, turned;
+  if (conv_swapped(&c->s, &swapped.s) && find_way(&swapped, direct, ALL)) {
+    *c = swapped;
+    return true;
+  }
+  if (by_lanes(c)) return true;
+  if (!direct && in_place(c, &planar)) return true;
+  if (in_place(c, &images)) return true;
+  if (sums != OWN_SUMS) merge_groups(c);
+  if (cpu_vector_bits() >= 512) {
+    if (find_way(c, direct, AHEAD)) return true;
+    if (turn(c, &turned) && by_onednn(&turned)) {
+      *c = turned;
+      return true;
+    }
+    if (by_onednn(c)) return true;
+  }
+  if (find_way(c, direct, ALL)) return true;
+  turned = *c;
+  if (c->merged == 1 && conv_turned(&c->s, &turned.s) && find_way(&turned, true, ALL)) {
+    *c = turned;
+    return true;
+  }
+  if (t != DT_F16 && !whole && c->merged == 1 && sums != OWN_SUMS)
+    c->dnnl = conv_dnnl_new(&c->s, c->wide = false);
+  if (!c->dnnl && (narrow || c->merged > 1)) c->dnnl = conv_dnnl_new(&c->s, c->wide = true);
+  return c->dnnl != NULL;
+}
+
+/* Complex numbers. Groups are not merged: only this convolution's own numbers are looked at when a result may
+ * have come from others that are not finite. */
+static bool by_parts(Conv *c, Sums sums) {
+  Conv *p = c->parts = xcalloc(1, sizeof *p);
+  channels_last(c);
+  p->merged = 1;
+  conv_parts_shape(&c->at, &p->s);
+  if (p->s.groups > 1) sums = OWN_SUMS;
+  if (p->s.t[X] == DT_F64 ? by_way(p, &doubles) : choose(p, sums, false, false)) return true;
+  release(p);
+  c->parts = NULL;
+  return false;
+}
+
 static Err *make(const Op *op, Sums sums, Conv *c) {
-  bool direct = sums != ANY_SUMS;
   DType l = op->operands[0]->type->dtype, r = op->operands[1]->type->dtype, o = op_type(op)->dtype;
   bool narrow = l != DT_F32 || o != DT_F32, whole = exact_in_f32(op),
        floats = (l == DT_F32 || l == DT_BF16 || l == DT_F16) && r == l && (o == l || o == DT_F32);
   c->merged = 1;
-  if (dtype_is_int(o) && dtype_bytes(l) == dtype_bytes(r) && conv_shape(op, &c->s) &&
-      by_way(c, &ints))
-    return NULL;
-  if (o == DT_F64 && conv_shape(op, &c->s) && by_way(c, &doubles)) return NULL;
-  if ((floats || whole) && conv_shape(op, &c->s)) {
-    c->wide = narrow;
-    direct |= whole;
-    Conv swapped = *c;
-    if (conv_swapped(&c->s, &swapped.s) && find_way(&swapped, direct, ALL)) {
-      *c = swapped;
-      return NULL;
-    }
-    if (by_lanes(c)) return NULL;
-    if (!direct && in_place(c, &planar)) return NULL;
-    if (in_place(c, &images)) return NULL;
-    if (sums != OWN_SUMS) merge_groups(c);
-    Conv turned;
-    if (cpu_vector_bits() >= 512) {
-      if (find_way(c, direct, AHEAD)) return NULL;
-      if (turn(c, &turned) && by_onednn(&turned)) {
-        *c = turned;
-        return NULL;
-      }
-      if (by_onednn(c)) return NULL;
-    }
-    if (find_way(c, direct, ALL)) return NULL;
-    turned = *c;
-    if (c->merged == 1 && conv_turned(&c->s, &turned.s) && find_way(&turned, true, ALL)) {
-      *c = turned;
-      return NULL;
-    }
-    if (l != DT_F16 && !whole && c->merged == 1 && sums != OWN_SUMS)
-      c->dnnl = conv_dnnl_new(&c->s, c->wide = false);
-    if (!c->dnnl && (narrow || c->merged > 1)) c->dnnl = conv_dnnl_new(&c->s, c->wide = true);
-    if (c->dnnl) return NULL;
+  if (conv_shape(op, &c->s)) {
+    if (dtype_is_int(o) && dtype_bytes(l) == dtype_bytes(r) && by_way(c, &ints)) return NULL;
+    if (o == DT_F64 && by_way(c, &doubles)) return NULL;
+    if (dtype_is_complex(o) && by_parts(c, sums)) return NULL;
+    if ((floats || whole) && choose(c, sums, narrow, whole)) return NULL;
   }
   return conv_general_new(op, &c->general);
 }
@@ -430,76 +449,120 @@ static void copy_view(const ConvView *from, const ConvView *to, size_t size, con
 static DType computed_as(const Conv *c, int i) { return c->dnnl ? DT_F32 : c->at.t[i]; }
 static size_t size_of(const Conv *c, int i) { return (size_t)dtype_bytes(computed_as(c, i)); }
 
-static Err *run(void *state, const Op *op, void *const *in, void *const *out) {
-  Conv *c = state;
-  if (c->general) return conv_general_run(c->general, op, in, out);
-  Copies k = {0};
-  void *operand[2] = {in[0], in[1]}, *result = out[0];
-  DType t = op->operands[0]->type->dtype, o = op_type(op)->dtype;
-  int64_t results = type_count(op_type(op));
-  int status = 0;
-  bool finite = true;
-  int role[] = {c->s.form == CONV_DATA || c->s.swapped ? Y : X, c->s.swapped                ? X
-                                                                : c->s.form == CONV_WEIGHTS ? Y
-                                                                                            : W};
-  for (int i = 0; i < 2 && c->wide; i++) {
-    int64_t n = type_count(op->operands[i]->type);
-    if (t == computed_as(c, role[i])) continue;
-    if (!(operand[i] = room(&k, n, 4))) goto done;
-    cpu_widen(t, in[i], operand[i], n);
+typedef struct Outcome {
+  Copies k;
+  int status; /* of oneDNN */
+  bool finite;
+} Outcome;
+
+/* Which of X, W and Y the two operands are. */
+static void roles(const ConvShape *s, int *role) {
+  role[0] = s->form == CONV_DATA || s->swapped ? Y : X;
+  role[1] = s->swapped ? X : s->form == CONV_WEIGHTS ? Y : W;
+}
+
+/* In copies where it wants other orders. */
+static void run_way(const Conv *c, void *const *data, Outcome *o) {
+  void *mine[3];
+  int result = c->s.result;
+  for (int i = 0; i < 3; i++) {
+    mine[i] = data[i];
+    if (!c->copied[i]) continue;
+    if (!(mine[i] = room(&o->k, count(&c->s.v[i]), size_of(c, i)))) return;
+    if (i != result) copy_view(&c->s.v[i], &c->at.v[i], size_of(c, i), data[i], mine[i]);
   }
-  if (c->wide && o != computed_as(c, c->s.result) && !(result = room(&k, results, 4))) goto done;
-  if (c->s.flip) {
-    size_t size = c->wide ? (size_t)dtype_bytes(computed_as(c, role[1])) : (size_t)dtype_bytes(t);
-    void *turned = room(&k, type_count(op->operands[1]->type), size);
-    if (!turned) goto done;
-    cpu_permute(size, c->s.flip_rank, c->s.flip_dims, c->s.flip_strides,
-                (const char *)operand[1] + c->s.flip_offset * (int64_t)size, turned);
-    operand[1] = turned;
-  }
-  void *data[3], *mine[3];
+  if (!(c->way->run ? c->way->run(&c->at, (float *const *)(void *)mine)
+                    : c->way->checked(&c->at, mine, &o->finite)))
+    o->k.failed = true;
+  else if (c->copied[result])
+    copy_view(&c->at.v[result], &c->s.v[result], size_of(c, result), mine[result], data[result]);
+}
+
+static void run_shape(const Conv *c, void *const *operand, void *result, Outcome *o) {
+  void *data[3];
+  int role[2];
+  roles(&c->s, role);
   data[role[0]] = operand[0];
   data[role[1]] = operand[1];
   data[c->s.result] = result;
   float *user = data[W];
   if (c->merged > 1) {
     int64_t n = count(&c->s.v[W]);
-    if (!(data[W] = room(&k, n, 4))) goto done;
+    if (!(data[W] = room(&o->k, n, 4))) return;
     if (c->s.result != W) {
       memset(data[W], 0, sizeof(float) * (size_t)n);
       move_weights(c, user, data[W], false);
     }
   }
   if (c->turned) {
-    if (!(data[W] = room(&k, count(&c->w), 4))) goto done;
+    if (!(data[W] = room(&o->k, count(&c->w), 4))) return;
     copy_view(&c->w, &c->s.v[W], 4, (const char *)user, data[W]);
   }
-  if (c->dnnl) {
-    if (!conv_dnnl_run(c->dnnl, data, &status)) k.failed = true;
-  } else {
-    for (int i = 0; i < 3; i++) {
-      mine[i] = data[i];
-      if (!c->copied[i]) continue;
-      if (!(mine[i] = room(&k, count(&c->s.v[i]), size_of(c, i)))) goto done;
-      if (i != c->s.result) copy_view(&c->s.v[i], &c->at.v[i], size_of(c, i), data[i], mine[i]);
-    }
-    if (!(c->way->run ? c->way->run(&c->at, (float *const *)(void *)mine)
-                      : c->way->checked(&c->at, mine, &finite)))
-      k.failed = true;
-    else if (c->copied[c->s.result])
-      copy_view(&c->at.v[c->s.result], &c->s.v[c->s.result], size_of(c, c->s.result),
-                mine[c->s.result], data[c->s.result]);
+  if (!c->dnnl) run_way(c, data, o);
+  else if (!conv_dnnl_run(c->dnnl, data, &o->status)) o->k.failed = true;
+  if (c->merged > 1 && c->s.result == W && !o->k.failed) move_weights(c, user, data[W], true);
+}
+
+static void run_parts(const Conv *c, void *const *operand, void *result, Outcome *o) {
+  void *data[3], *mine[3];
+  int role[2], to = c->s.result;
+  roles(&c->s, role);
+  data[role[0]] = operand[0];
+  data[role[1]] = operand[1];
+  data[to] = result;
+  for (int i = 0; i < 3; i++) {
+    size_t size = (size_t)dtype_bytes(c->s.t[i]);
+    mine[i] = data[i];
+    if (i != W && !c->copied[i]) continue;
+    if (!(mine[i] = room(&o->k, count(&c->s.v[i]) * (i == W ? 2 : 1), size))) return;
+    if (i == to) continue;
+    if (i == W) conv_parts_spread(&c->at, data[W], mine[W]);
+    else copy_view(&c->s.v[i], &c->at.v[i], size, data[i], mine[i]);
   }
-  if (c->merged > 1 && c->s.result == W && !k.failed) move_weights(c, user, data[W], true);
-  if (may_leak(c) && !k.failed && !status)
-    finite &= c->s.form == CONV_WEIGHTS ? cpu_finite(o, result, results)
-                                        : cpu_finite(t, in[0], type_count(op->operands[0]->type));
-  if (!k.failed && result != out[0]) cpu_narrow(o, result, out[0], results);
+  run_shape(c->parts, (void *[]){mine[role[0]], mine[role[1]]}, mine[to], o);
+  if (o->k.failed || o->status) return;
+  if (to == W) conv_parts_collect(&c->at, mine[W], data[W]);
+  else if (c->copied[to])
+    copy_view(&c->at.v[to], &c->s.v[to], (size_t)dtype_bytes(c->s.t[to]), mine[to], data[to]);
+}
+
+static Err *run(void *state, const Op *op, void *const *in, void *const *out) {
+  Conv *c = state;
+  if (c->general) return conv_general_run(c->general, op, in, out);
+  Outcome done = {.finite = true};
+  Copies *k = &done.k;
+  void *operand[2] = {in[0], in[1]}, *result = out[0];
+  DType t = op->operands[0]->type->dtype, o = op_type(op)->dtype;
+  int64_t results = type_count(op_type(op));
+  int role[2];
+  roles(&c->s, role);
+  for (int i = 0; i < 2 && c->wide; i++) {
+    int64_t n = type_count(op->operands[i]->type);
+    if (t == computed_as(c, role[i])) continue;
+    if (!(operand[i] = room(k, n, 4))) goto done;
+    cpu_widen(t, in[i], operand[i], n);
+  }
+  if (c->wide && o != computed_as(c, c->s.result) && !(result = room(k, results, 4))) goto done;
+  if (c->s.flip) {
+    size_t size = c->wide ? (size_t)dtype_bytes(computed_as(c, role[1])) : (size_t)dtype_bytes(t);
+    void *turned = room(k, type_count(op->operands[1]->type), size);
+    if (!turned) goto done;
+    cpu_permute(size, c->s.flip_rank, c->s.flip_dims, c->s.flip_strides,
+                (const char *)operand[1] + c->s.flip_offset * (int64_t)size, turned);
+    operand[1] = turned;
+  }
+  (c->parts ? run_parts : run_shape)(c, operand, result, &done);
+  if (k->failed || done.status) goto done;
+  if (may_leak(c))
+    done.finite &= c->s.form == CONV_WEIGHTS
+                       ? cpu_finite(o, result, results)
+                       : cpu_finite(t, in[0], type_count(op->operands[0]->type));
+  if (result != out[0]) cpu_narrow(o, result, out[0], results);
 done:
-  for (int i = 0; i < k.n; i++) cpu_block_free(k.p[i], k.bytes[i]);
-  if (k.failed) return op_err(op, ERR_EXHAUSTED, "no memory for copies of its operands");
-  if (status) return op_err(op, ERR_INTERNAL, "oneDNN fails with status %d", status);
-  if (finite) return NULL;
+  for (int i = 0; i < k->n; i++) cpu_block_free(k->p[i], k->bytes[i]);
+  if (k->failed) return op_err(op, ERR_EXHAUSTED, "no memory for copies of its operands");
+  if (done.status) return op_err(op, ERR_INTERNAL, "oneDNN fails with status %d", done.status);
+  if (done.finite) return NULL;
   TRY(make_plain(op, c));
   return run(c->plain, op, in, out);
 }

@@ -3,22 +3,7 @@
  * go from the results to the arguments, depth first. */
 #include <stdlib.h>
 
-#include "sim/plan/plan.h"
-
-typedef VEC(int) Ints;
-
-typedef struct Order {
-  Plan *p;
-  int n;
-  Ints *succ, *pred; /* by kernel */
-  int *key;          /* place in the program */
-  double *uses;      /* depth first: users beyond the first, of a kernel and all before it */
-  double *size;      /* and bytes */
-} Order;
-
-static bool own(const Order *o, const HValue *v) {
-  return !v->is_param && v->node->comp == o->p->comp;
-}
+#include "sim/plan/plan_order.h"
 
 /* Which results lie in the memory of which donated arguments. */
 static void find_given(Plan *p) {
@@ -98,95 +83,53 @@ static void graph(Order *o) {
   }
 }
 
-/* What a GPU's library is given to work in counts as if it were a result; libtpu's lists know nothing of it. */
-static double room(const Plan *p, const Kernel *k) { return p->law->tpu ? 0 : plan_scratch(p, k); }
-
-static void list_order(Order *o, Ints *out) {
-  Plan *p = o->p;
-  int *wait = calloc((size_t)o->n + 1, sizeof *wait);
-  /* uses left of each value, to see which kernel would free one */
-  for (int i = 0; i < p->values.n; i++) p->values.v[i]->last = 0;
-  for (int i = 0; i < o->n; i++) {
-    Kernel *k = p->kernels.v[i];
-    wait[i] = o->pred[i].n;
-    for (int r = 0; r < k->reads.n && !k->dead; r++) base_of(k->reads.v[r])->last++;
-  }
-  for (int i = 0; i < p->comp->outputs.n; i++)
-    if (p->comp->outputs.v[i]->val) base_of(p->comp->outputs.v[i]->val)->last++;
-  Ints ready = {0};
-  for (int i = 0; i < o->n; i++)
-    if (!p->kernels.v[i]->dead && wait[i] == 0) *vec_push(&ready) = i;
-  while (ready.n) {
-    int best = 0;
-    double best_net = 0;
-    for (int c = 0; c < ready.n; c++) {
-      const Kernel *k = p->kernels.v[ready.v[c]];
-      double net = -room(p, k);
-      for (int r = 0; r < k->reads.n; r++) {
-        const HValue *v = base_of(k->reads.v[r]);
-        if (v->last == 1 && own(o, v)) net += v->bytes;
-      }
-      for (int r = 0; r < k->roots.n; r++) {
-        const HValue *v = k->roots.v[r]->val;
-        if (v && !v->alias) net -= v->bytes;
-      }
-      /* of equals the one with more users, then the one that became ready last */
-      int more = o->succ[ready.v[c]].n - (c ? o->succ[ready.v[best]].n : 0);
-      bool better = net > best_net || (net == best_net && more >= 0);
-      if (c == 0 || better) best = c, best_net = net;
+/* How much depends on each operation and on all before it, which come before it in `any`. Counted by paths, but
+ * to no more than there is. */
+static void measure(Order *o, const Ints *any) {
+  double bytes = 0;
+  for (int i = 0; i < any->n; i++) {
+    Item *x = &o->items.v[any->v[i]];
+    if (x->outside) continue;
+    x->uses = MAX(x->readers - 1, 0);
+    x->size = x->makes;
+    bytes += x->makes;
+    for (int q = 0; q < x->from.n; q++) {
+      x->uses += o->items.v[x->from.v[q]].uses;
+      x->size += o->items.v[x->from.v[q]].size;
     }
-    int i = ready.v[best];
-    for (int c = best; c + 1 < ready.n; c++) ready.v[c] = ready.v[c + 1];
-    ready.n--;
-    for (int r = 0; r < p->kernels.v[i]->reads.n; r++) base_of(p->kernels.v[i]->reads.v[r])->last--;
-    *vec_push(out) = i;
-    for (int s = 0; s < o->succ[i].n; s++)
-      if (--wait[o->succ[i].v[s]] == 0) *vec_push(&ready) = o->succ[i].v[s];
+    x->uses = MIN(x->uses, o->items.n);
+    x->size = MIN(x->size, bytes);
   }
-  vec_free(&ready);
-  free(wait);
 }
 
-/* Of two inputs first the one that more depends on, then the larger, then the earlier. */
-static bool before(const Order *o, int a, int b) {
-  if (o->uses[a] != o->uses[b]) return o->uses[a] > o->uses[b];
-  if (o->size[a] != o->size[b]) return o->size[a] > o->size[b];
-  return o->key[a] < o->key[b];
-}
+/* Of two inputs first the one that more depends on, then the larger. */
 static void sort_inputs(const Order *o, Ints *v) {
   for (int i = 1; i < v->n; i++) {
     int x = v->v[i], j = i;
-    for (; j > 0 && before(o, x, v->v[j - 1]); j--) v->v[j] = v->v[j - 1];
+    const Item *a = &o->items.v[x];
+    for (; j > 0; j--) {
+      const Item *b = &o->items.v[v->v[j - 1]];
+      if (a->uses < b->uses || (a->uses == b->uses && a->size <= b->size)) break;
+      v->v[j] = v->v[j - 1];
+    }
     v->v[j] = x;
   }
 }
 
 /* Inputs before what needs them, from the results backwards: `deep` takes those first that most
  * depends on, else they come as the program has them. */
-static void depth_first(Order *o, const Ints *any, bool deep, Ints *out) {
+static void depth_first(Order *o, bool deep, Ints *out) {
   Plan *p = o->p;
-  for (int i = 0; i < any->n; i++) { /* an order in which inputs come first */
-    int k = any->v[i];
-    const Kernel *kernel = p->kernels.v[k];
-    o->uses[k] = MAX(o->succ[k].n - 1, 0);
-    o->size[k] = 0;
-    for (int r = 0; r < kernel->roots.n; r++)
-      if (kernel->roots.v[r]->val) o->size[k] += kernel->roots.v[r]->val->bytes;
-    for (int q = 0; q < o->pred[k].n; q++) {
-      o->uses[k] += o->uses[o->pred[k].v[q]];
-      o->size[k] += o->size[o->pred[k].v[q]];
-    }
+  Ints roots = {0}, stack = {0}, inputs = {0};
+  for (int i = 0; i < p->comp->outputs.n; i++) {
+    const HValue *v = p->comp->outputs.v[i]->val ? base_of(p->comp->outputs.v[i]->val) : NULL;
+    if (v && v->node->comp == p->comp && o->name[v->index] >= 0)
+      *vec_push(&roots) = o->name[v->index];
   }
-  Ints roots = {0}, stack = {0};
-  for (int i = 0; i < p->comp->outputs.n && !deep; i++) {
-    const HValue *v = p->comp->outputs.v[i]->val;
-    if (v && base_of((HValue *)v)->kernel >= 0 && base_of((HValue *)v)->node->comp == p->comp)
-      *vec_push(&roots) = base_of((HValue *)v)->kernel;
-  }
-  for (int i = 0; i < any->n; i++)
-    if (o->succ[any->v[i]].n == 0) *vec_push(&roots) = any->v[i];
   if (deep) sort_inputs(o, &roots);
-  unsigned char *seen = calloc((size_t)o->n + 1, 1); /* 1: inputs pushed, 2: done */
+  for (int i = 0; i < o->items.n; i++)
+    if (o->items.v[i].users.n == 0 && !(i < o->n && p->kernels.v[i]->dead)) *vec_push(&roots) = i;
+  unsigned char *seen = calloc((size_t)o->items.n + 1, 1); /* 1: inputs pushed, 2: done */
   for (int r = 0; r < roots.n; r++) {
     *vec_push(&stack) = roots.v[r];
     while (stack.n) {
@@ -198,24 +141,64 @@ static void depth_first(Order *o, const Ints *any, bool deep, Ints *out) {
         continue;
       }
       seen[k] = 1;
-      if (deep) sort_inputs(o, &o->pred[k]);
-      for (int q = o->pred[k].n - 1; q >= 0; q--)
-        if (!seen[o->pred[k].v[q]]) *vec_push(&stack) = o->pred[k].v[q];
+      const Item *x = &o->items.v[k];
+      inputs.n = 0;
+      for (int q = 0; q < x->from.n; q++) *vec_push(&inputs) = x->from.v[q];
+      for (int q = 0; q < x->before.n; q++) *vec_push(&inputs) = x->before.v[q];
+      if (deep) sort_inputs(o, &inputs);
+      for (int q = inputs.n - 1; q >= 0; q--)
+        if (!seen[inputs.v[q]]) *vec_push(&stack) = inputs.v[q];
     }
   }
   free(seen);
   vec_free(&stack);
   vec_free(&roots);
+  vec_free(&inputs);
 }
 
+/* Names take no time. */
+static void drop_names(const Order *o, Ints *order) {
+  int n = 0;
+  for (int i = 0; i < order->n; i++)
+    if (order->v[i] < o->all) order->v[n++] = order->v[i];
+  order->n = n;
+}
+
+/* Bytes of kernel k's results that lie where an input was: the kernel is the `at`th, `last` the last
+ * reader of each value. What was made with others has another operation between. */
+static double shared(const Order *o, const Kernel *k, const int *last, int at, int end) {
+  double bytes = 0;
+  bool taken[64] = {false};
+  const HNode *w = k->roots.n ? k->roots.v[0] : NULL;
+  for (int s = 0; w && w->kind == H_WHILE && s < w->n_in; s++) { /* a loop's state */
+    const HValue *v = w->in[s]->val ? base_of(w->in[s]->val) : NULL;
+    if (v && order_own(o, v) && v->kernel >= 0 && last[v->index] == at && order_after_loop(w, s))
+      bytes += v->bytes;
+  }
+  for (int r = 0; r < k->roots.n; r++)
+    for (int q = 0; q < k->reads.n && q < 64 && k->roots.v[r]->val; q++) {
+      const HValue *v = base_of(k->reads.v[q]), *to = k->roots.v[r]->val;
+      if (v->kernel >= 0 && v->node->comp == o->p->comp && order_several(o, v->kernel)) continue;
+      if (taken[q] || !order_own(o, v) || !order_own(o, to) || last[v->index] != at || to->alias ||
+          last[to->index] == end || !plan_writes_over(o->p, k, v, to))
+        continue;
+      taken[q] = true;
+      bytes += to->bytes;
+      break;
+    }
+  return bytes;
+}
+
+/* The most that is alive, without the arguments: but one that a result is written over is there until it has
+ * been read, and the result from its making on. */
 static double peak_of(const Order *o, const Ints *order) {
   const Plan *p = o->p;
-  int *pos = calloc((size_t)o->n + 1, sizeof *pos),
+  int *pos = calloc((size_t)o->all + 1, sizeof *pos),
       *last = calloc((size_t)p->values.n + 1, sizeof *last);
   double *live = calloc((size_t)order->n + 2, sizeof *live), peak = 0, now = 0;
   for (int i = 0; i < order->n; i++) pos[order->v[i]] = i;
-  for (int i = 0; i < p->values.n; i++) p->values.v[i]->index = i;
   for (int i = 0; i < order->n; i++) {
+    if (order->v[i] >= o->n) continue;
     const Kernel *k = p->kernels.v[order->v[i]];
     for (int r = 0; r < k->reads.n; r++)
       if (base_of(k->reads.v[r])->node->comp == p->comp) last[base_of(k->reads.v[r])->index] = i;
@@ -226,26 +209,21 @@ static double peak_of(const Order *o, const Ints *order) {
   }
   for (int i = 0; i < p->values.n; i++) {
     const HValue *v = p->values.v[i];
-    if (!own(o, v) || v->alias || v->kernel < 0 || v->given) continue; /* its argument's memory */
+    if (!order_own(o, v) || v->alias || v->kernel < 0 || !o->kept[i]) continue;
+    if (order_of_several(v->node)) continue;
     live[pos[v->kernel]] += v->bytes;
     live[MAX(last[i], pos[v->kernel]) + 1] -= v->bytes;
+    if (v->over) live[last[v->over->index] + 1] -= v->bytes;
+  }
+  for (int i = 0; i < o->starts.n; i++) {
+    const Start *s = &o->starts.v[i];
+    live[pos[o->n + i]] += s->bytes;
+    live[pos[s->kernel] + !order_after_loop(s->loop, s->slot)] -= s->bytes; /* then it is that */
   }
   for (int i = 0; i < order->n; i++) {
-    const Kernel *k = p->kernels.v[order->v[i]];
-    double shared = 0; /* results put where an input was */
-    bool taken[64] = {false};
-    for (int r = 0; r < k->roots.n; r++)
-      for (int q = 0; q < k->reads.n && q < 64 && k->roots.v[r]->val; q++) {
-        const HValue *v = base_of(k->reads.v[q]), *w = k->roots.v[r]->val;
-        if (taken[q] || !own(o, v) || !own(o, w) || last[v->index] != i || w->alias ||
-            last[w->index] == order->n || !plan_writes_over(p, k, v, w))
-          continue;
-        taken[q] = true;
-        shared += w->bytes;
-        break;
-      }
+    const Kernel *k = order->v[i] < o->n ? p->kernels.v[order->v[i]] : NULL;
     now += live[i];
-    peak = MAX(peak, now - shared + room(p, k));
+    peak = MAX(peak, k ? now - shared(o, k, last, i, order->n) + order_room(p, k) : now);
   }
   free(pos);
   free(last);
@@ -264,12 +242,12 @@ static bool beside(const Plan *p, const Kernel *k) {
 /* So that there is computing beside it, everything that it waits for comes first. */
 static void relayouts_first(const Order *o, Ints *order) {
   const Plan *p = o->p;
-  unsigned char *first = calloc((size_t)o->n + 1, 1);
+  unsigned char *first = calloc((size_t)o->all + 1, 1);
   Ints out = {0};
   bool any = false;
   for (int i = order->n - 1; i >= 0; i--) {
     int k = order->v[i];
-    any |= first[k] = first[k] || beside(p, p->kernels.v[k]);
+    any |= first[k] = first[k] || (k < o->n && beside(p, p->kernels.v[k]));
     for (int q = 0; first[k] && q < o->pred[k].n; q++) first[o->pred[k].v[q]] = 1;
   }
   for (int pass = 0; pass < 2 && any; pass++)
@@ -286,18 +264,18 @@ void plan_order(Plan *p) {
   o.succ = calloc((size_t)n + 1, sizeof *o.succ);
   o.pred = calloc((size_t)n + 1, sizeof *o.pred);
   o.key = calloc((size_t)n + 1, sizeof *o.key);
-  o.uses = calloc((size_t)n + 1, sizeof *o.uses);
-  o.size = calloc((size_t)n + 1, sizeof *o.size);
   graph(&o);
   find_given(p);
   readers_first(&o);
+  order_items(&o);
   Ints list = {0}, depth = {0}, post = {0};
-  list_order(&o, &list);
-  depth_first(&o, &list, false, &post);
-  depth_first(&o, &list, true, &depth);
-  /* the others are taken for a gain that shows: the compiler's own lists come out a little better
-   * than ours */
-  double least = 0.99 * peak_of(&o, &list);
+  order_list(&o, &list);
+  depth_first(&o, false, &post);
+  measure(&o, &post);
+  depth_first(&o, true, &depth);
+  drop_names(&o, &post);
+  drop_names(&o, &depth);
+  double least = peak_of(&o, &list);
   bool waits = false; /* on barriers, which they know nothing of */
   for (int i = 0; i < n; i++) waits |= p->kernels.v[i]->waits.n > 0;
   Ints *best = &list, *other[2] = {&depth, &post};
@@ -310,6 +288,7 @@ void plan_order(Plan *p) {
   VEC(Kernel *) out = {0};
   for (int i = 0; i <= n; i++) newpos[i] = -1;
   for (int i = 0; i < best->n; i++) {
+    if (best->v[i] >= n) continue;
     newpos[best->v[i]] = out.n;
     *vec_push(&out) = p->kernels.v[best->v[i]];
   }
@@ -331,11 +310,10 @@ void plan_order(Plan *p) {
     vec_free(&o.succ[i]);
     vec_free(&o.pred[i]);
   }
+  order_items_free(&o);
   free(o.succ);
   free(o.pred);
   free(o.key);
-  free(o.uses);
-  free(o.size);
   free(newpos);
   vec_free(&list);
   vec_free(&depth);

@@ -20,6 +20,7 @@ static const struct {
     {"groups", pass_groups},
     {"repeats", pass_repeats},
     {"tiny_products", pass_tiny_products},
+    {"bytes", pass_bytes},
     {"special", pass_special},
     {"bands", pass_bands},
     {"messages", pass_messages},

@@ -182,12 +182,170 @@ static void test_onehot(void **state) {
   like(onehot, "tpu-v5p", 3712, 796672);
 }
 
+/* An array whose largest element is looked for as a vector is made one. */
+static const char flat[] =
+    "func.func public @main(%x0: tensor<32x2048xf32>) -> (tensor<i32>, "
+    "tensor<i32>) {\n"
+    "  %0 = stablehlo.reshape %x0 : (tensor<32x2048xf32>) -> tensor<65536xf32>\n"
+    "  %1 = call @argmax(%0) : (tensor<65536xf32>) -> tensor<i32>\n"
+    "  %c = stablehlo.constant dense<2048> : tensor<i32>\n"
+    "  %2:2 = call @divmod(%1, %c) : (tensor<i32>, tensor<i32>) -> (tensor<i32>, "
+    "tensor<i32>)\n"
+    "  %c_0 = stablehlo.constant dense<32> : tensor<i32>\n"
+    "  %3:2 = call @divmod(%2#0, %c_0) : (tensor<i32>, tensor<i32>) -> "
+    "(tensor<i32>, tensor<i32>)\n"
+    "  %c_1 = stablehlo.constant dense<0> : tensor<i32>\n"
+    "  %4 = stablehlo.compare GT, %3#0, %c_1, SIGNED : (tensor<i32>, tensor<i32>) "
+    "-> tensor<i1>\n"
+    "  %c_2 = stablehlo.constant dense<-1> : tensor<i32>\n"
+    "  %5 = stablehlo.compare LT, %3#0, %c_2, SIGNED : (tensor<i32>, tensor<i32>) "
+    "-> tensor<i1>\n"
+    "  %c_3 = stablehlo.constant dense<0> : tensor<i32>\n"
+    "  %6 = call @_where_0(%5, %c_3, %3#1) : (tensor<i1>, tensor<i32>, "
+    "tensor<i32>) -> tensor<i32>\n"
+    "  %c_4 = stablehlo.constant dense<31> : tensor<i32>\n"
+    "  %7 = call @_where_0(%4, %c_4, %6) : (tensor<i1>, tensor<i32>, tensor<i32>) "
+    "-> tensor<i32>\n"
+    "  %c_5 = stablehlo.constant dense<0> : tensor<i32>\n"
+    "  %8 = call @_where_0(%5, %c_5, %2#1) : (tensor<i1>, tensor<i32>, "
+    "tensor<i32>) -> tensor<i32>\n"
+    "  %c_6 = stablehlo.constant dense<2047> : tensor<i32>\n"
+    "  %9 = call @_where_0(%4, %c_6, %8) : (tensor<i1>, tensor<i32>, tensor<i32>) "
+    "-> tensor<i32>\n"
+    "  return %7, %9 : tensor<i32>, tensor<i32>\n"
+    "}\n"
+    "func.func private @argmax(%x0: tensor<65536xf32>) -> tensor<i32> {\n"
+    "  %0 = stablehlo.iota dim = 0 : tensor<65536xi32>\n"
+    "  %cst = stablehlo.constant dense<0xFF800000> : tensor<f32>\n"
+    "  %c = stablehlo.constant dense<0> : tensor<i32>\n"
+    "  %1:2 = stablehlo.reduce(%x0 init: %cst), (%0 init: %c) across dimensions = "
+    "[0] : (tensor<65536xf32>, tensor<65536xi32>, tensor<f32>, tensor<i32>) -> "
+    "(tensor<f32>, tensor<i32>)\n"
+    "   reducer(%x1: tensor<f32>, %x3: tensor<f32>) (%x2: tensor<i32>, %x4: "
+    "tensor<i32>)  {\n"
+    "    %2 = stablehlo.compare GT, %x1, %x3, FLOAT : (tensor<f32>, tensor<f32>) "
+    "-> tensor<i1>\n"
+    "    %3 = stablehlo.compare NE, %x1, %x1, FLOAT : (tensor<f32>, tensor<f32>) "
+    "-> tensor<i1>\n"
+    "    %4 = stablehlo.or %2, %3 : tensor<i1>\n"
+    "    %5 = stablehlo.compare EQ, %x1, %x3, FLOAT : (tensor<f32>, tensor<f32>) "
+    "-> tensor<i1>\n"
+    "    %6 = stablehlo.compare LT, %x2, %x4, SIGNED : (tensor<i32>, tensor<i32>) "
+    "-> tensor<i1>\n"
+    "    %7 = stablehlo.and %5, %6 : tensor<i1>\n"
+    "    %8 = stablehlo.or %4, %7 : tensor<i1>\n"
+    "    %9 = stablehlo.select %4, %x1, %x3 : tensor<i1>, tensor<f32>\n"
+    "    %10 = stablehlo.select %8, %x2, %x4 : tensor<i1>, tensor<i32>\n"
+    "    stablehlo.return %9, %10 : tensor<f32>, tensor<i32>\n"
+    "  }\n"
+    "  return %1#1 : tensor<i32>\n"
+    "}\n"
+    "func.func private @divmod(%x0: tensor<i32>, %x1: tensor<i32>) -> "
+    "(tensor<i32>, tensor<i32>) {\n"
+    "  %0 = stablehlo.convert %x1 : tensor<i32>\n"
+    "  %1 = call @floor_divide(%x0, %0) : (tensor<i32>, tensor<i32>) -> tensor<i32>\n"
+    "  %2 = call @remainder(%x0, %0) : (tensor<i32>, tensor<i32>) -> tensor<i32>\n"
+    "  return %1, %2 : tensor<i32>, tensor<i32>\n"
+    "}\n"
+    "func.func private @floor_divide(%x0: tensor<i32>, %x1: tensor<i32>) -> "
+    "tensor<i32> {\n"
+    "  %0 = stablehlo.divide %x0, %x1 : tensor<i32>\n"
+    "  %1 = stablehlo.sign %x0 : tensor<i32>\n"
+    "  %2 = stablehlo.sign %x1 : tensor<i32>\n"
+    "  %3 = stablehlo.compare NE, %1, %2, SIGNED : (tensor<i32>, tensor<i32>) -> "
+    "tensor<i1>\n"
+    "  %4 = stablehlo.remainder %x0, %x1 : tensor<i32>\n"
+    "  %c = stablehlo.constant dense<0> : tensor<i32>\n"
+    "  %5 = stablehlo.compare NE, %4, %c, SIGNED : (tensor<i32>, tensor<i32>) -> "
+    "tensor<i1>\n"
+    "  %6 = stablehlo.and %3, %5 : tensor<i1>\n"
+    "  %c_0 = stablehlo.constant dense<1> : tensor<i32>\n"
+    "  %7 = stablehlo.subtract %0, %c_0 : tensor<i32>\n"
+    "  %8 = call @_where(%6, %7, %0) : (tensor<i1>, tensor<i32>, tensor<i32>) -> "
+    "tensor<i32>\n"
+    "  return %8 : tensor<i32>\n"
+    "}\n"
+    "func.func private @_where(%x0: tensor<i1>, %x1: tensor<i32>, %x2: "
+    "tensor<i32>) -> tensor<i32> {\n"
+    "  %0 = stablehlo.select %x0, %x1, %x2 : tensor<i1>, tensor<i32>\n"
+    "  return %0 : tensor<i32>\n"
+    "}\n"
+    "func.func private @remainder(%x0: tensor<i32>, %x1: tensor<i32>) -> "
+    "tensor<i32> {\n"
+    "  %c = stablehlo.constant dense<0> : tensor<i32>\n"
+    "  %0 = stablehlo.compare EQ, %x1, %c, SIGNED : (tensor<i32>, tensor<i32>) -> "
+    "tensor<i1>\n"
+    "  %c_0 = stablehlo.constant dense<1> : tensor<i32>\n"
+    "  %1 = call @_where(%0, %c_0, %x1) : (tensor<i1>, tensor<i32>, tensor<i32>) "
+    "-> tensor<i32>\n"
+    "  %2 = stablehlo.remainder %x0, %1 : tensor<i32>\n"
+    "  %c_1 = stablehlo.constant dense<0> : tensor<i32>\n"
+    "  %3 = stablehlo.compare NE, %2, %c_1, SIGNED : (tensor<i32>, tensor<i32>) -> "
+    "tensor<i1>\n"
+    "  %c_2 = stablehlo.constant dense<0> : tensor<i32>\n"
+    "  %4 = stablehlo.compare LT, %2, %c_2, SIGNED : (tensor<i32>, tensor<i32>) -> "
+    "tensor<i1>\n"
+    "  %c_3 = stablehlo.constant dense<0> : tensor<i32>\n"
+    "  %5 = stablehlo.compare LT, %1, %c_3, SIGNED : (tensor<i32>, tensor<i32>) -> "
+    "tensor<i1>\n"
+    "  %6 = stablehlo.compare NE, %4, %5, UNSIGNED : (tensor<i1>, tensor<i1>) -> "
+    "tensor<i1>\n"
+    "  %7 = stablehlo.and %6, %3 : tensor<i1>\n"
+    "  %8 = stablehlo.add %2, %1 : tensor<i32>\n"
+    "  %9 = stablehlo.select %7, %8, %2 : tensor<i1>, tensor<i32>\n"
+    "  return %9 : tensor<i32>\n"
+    "}\n"
+    "func.func private @_where_0(%x0: tensor<i1>, %x1: tensor<i32>, %x2: "
+    "tensor<i32>) -> tensor<i32> {\n"
+    "  %0 = stablehlo.convert %x1 : tensor<i32>\n"
+    "  %1 = stablehlo.select %x0, %0, %x2 : tensor<i1>, tensor<i32>\n"
+    "  return %1 : tensor<i32>\n"
+    "}\n";
+
+static void test_flat(void **state) {
+  (void)state;
+  like(flat, "tpu-v2", 2961, 538624);
+  like(flat, "tpu-v5p", 5340, 530976);
+  like(flat, "tpu-v6e", 5036, 529952);
+}
+
+/* The largest of long rows of 16 bits: with their numbers in one word, in natural order. */
+static const char few[] =
+    "func.func public @main(%x0: tensor<384x616xbf16>) -> (tensor<384x2xbf16>, "
+    "tensor<384x2xi32>) {\n"
+    "  %values, %indices = chlo.top_k(%x0, k = 2) : tensor<384x616xbf16> -> "
+    "(tensor<384x2xbf16>, tensor<384x2xi32>)\n"
+    "  return %values, %indices : tensor<384x2xbf16>, tensor<384x2xi32>\n"
+    "}\n";
+
+static void test_few(void **state) {
+  (void)state;
+  like(few, "tpu-v2", 13412, 1954816);
+  like(few, "tpu-v5e", 15881, 1952768);
+  like(few, "tpu-v6e", 14836, 1952288);
+}
+
+/* Of shorter ones: the words are sorted in place. */
+static const char few_sorted[] =
+    "func.func public @main(%x0: tensor<256x128xbf16>) -> (tensor<256x4xbf16>) {\n"
+    "  %values, %indices = chlo.top_k(%x0, k = 4) : tensor<256x128xbf16> -> "
+    "(tensor<256x4xbf16>, tensor<256x4xi32>)\n"
+    "  return %values : tensor<256x4xbf16>\n"
+    "}\n";
+
+static void test_few_sorted(void **state) {
+  (void)state;
+  like(few_sorted, "tpu-v2", 2012, 329728);
+  like(few_sorted, "tpu-v5e", 3961, 329728);
+  like(few_sorted, "tpu-v6e", 4472, 329728);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_ln2),
-      cmocka_unit_test(test_squares),
-      cmocka_unit_test(test_number),
-      cmocka_unit_test(test_onehot),
+      cmocka_unit_test(test_ln2),        cmocka_unit_test(test_squares),
+      cmocka_unit_test(test_number),     cmocka_unit_test(test_onehot),
+      cmocka_unit_test(test_flat),       cmocka_unit_test(test_few),
+      cmocka_unit_test(test_few_sorted),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

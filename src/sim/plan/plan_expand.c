@@ -51,6 +51,15 @@ static void stay_narrow(Expand *x, HNode *n) {
   become(n, H_EWISE, OP_CONVERT, x, 1, &m);
 }
 
+/* A vector whose largest element is looked for is stored, where it is made of an array's rows that are not
+ * of 128: such lie as a vector does. */
+static void store_flat(const HNode *n) {
+  HNode *flat = n->in[0];
+  if (n->n_results < 2 || flat->kind != H_RESHAPE || flat->rank != 1) return;
+  const HNode *x = flat->in[0];
+  flat->apart = x->rank > 1 && x->d[x->rank - 1] != 128 && !plan_same_dimensions(flat);
+}
+
 static HNode *positions(Expand *x, const HNode *n, const HNode *like, int dim) {
   HNode *i = before(x, n, H_IOTA, OP_IOTA, DT_I32, like->rank, like->d, 0, NULL);
   i->index = dim;
@@ -71,29 +80,68 @@ static void number_elements(Expand *x, HNode *n) {
   become(n, H_SORT, n->op, x, n->n_in + 1, in);
 }
 
-/* The largest few of short rows: the rows are sorted, the first elements taken. */
+/* It lies in its natural order. */
+static HNode *naturally(Expand *x, HNode *n) {
+  int order[64];
+  for (int d = 0; d < n->rank; d++) order[d] = n->rank - 1 - d;
+  plan_lie(x->g, n, order);
+  return n;
+}
+
+/* The largest few of short rows: the rows are sorted, the first elements taken. Of 16-bit elements, with the
+ * number of each in the other half of a word. */
 static void sort_for_top(Expand *x, HNode *n) {
-  const HNode *v = n->in[0];
+  HNode *v = n->in[0];
   if (v->rank < 1 || n->n_results != 2) return;
-  if (v->d[v->rank - 1] > TOP_SORTED * n->res_d[0][v->rank - 1]) return;
-  HNode *in[2] = {n->in[0], positions(x, n, v, v->rank - 1)};
-  become(n, H_SORT, n->op, x, 2, in);
+  bool packed = v->dt == DT_BF16;
+  bool sorted = v->d[v->rank - 1] <= TOP_SORTED * n->res_d[0][v->rank - 1];
+  if (packed) {
+    if (!sorted) v = naturally(x, before(x, n, H_EWISE, OP_COPY, v->dt, v->rank, v->d, 1, &v));
+    v = before(x, n, H_EWISE, OP_OR, DT_I32, v->rank, v->d, 1, &v);
+    v->apart = true;
+    become(n, n->kind, n->op, x, 1, &v);
+    n->n_results = 1;
+    n->dt = DT_I32;
+    n->rank = v->rank;
+    n->d = n->res_d[0];
+    if (!sorted) naturally(x, v), naturally(x, n);
+  }
+  if (!sorted) return;
+  HNode *in[2] = {v, packed ? NULL : positions(x, n, v, v->rank - 1)};
+  become(n, H_SORT, n->op, x, packed ? 1 : 2, in);
+  if (packed) n->rank = v->rank, n->d = v->d;
   for (int i = 0; i < 2; i++) n->res_d[i] = v->d;
 }
 
-/* A result of such a sort is cut to what was asked for. */
+/* A result of such a sort is cut to what was asked for, and taken out of its word. */
 static void cut_result(Expand *x, HNode *n) {
   HNode *s = n->in[0];
-  if (s->kind != H_SORT || s->op != OP_CHLO_TOP_K) return;
+  if (s->op != OP_CHLO_TOP_K || (s->kind != H_SORT && s->n_results > 1)) return;
+  bool packed = s->n_results == 1;
   int64_t *zero = ARENA_ARRAY(x->g->arena, int64_t, n->rank);
   int64_t *one = ARENA_ARRAY(x->g->arena, int64_t, n->rank);
   for (int i = 0; i < n->rank; i++) zero[i] = 0, one[i] = 1;
-  HNode *whole = before(x, n, H_GET, n->op, n->dt, n->rank, s->in[0]->d, 1, &s);
-  whole->index = n->index;
-  become(n, H_SLICE, OP_SLICE, x, 1, &whole);
-  n->lo = zero;
-  n->hi = hlo_ints(x->g, n->d, n->rank);
-  n->step = one;
+  HNode *whole = s;
+  if (!packed) {
+    whole = before(x, n, H_GET, n->op, n->dt, n->rank, s->in[0]->d, 1, &s);
+    whole->index = n->index;
+  }
+  OpKind op = n->index ? OP_AND : OP_CONVERT;
+  if (packed && s->kind != H_SORT) {
+    int order[64];
+    value_order_default(x->law, n, order);
+    if (n->is_output) whole = before(x, n, H_EWISE, op, n->dt, n->rank, n->d, 1, &whole);
+    become(n, H_EWISE, n->is_output ? OP_COPY : op, x, 1, &whole);
+    if (n->is_output) naturally(x, whole), plan_lie(x->g, n, order);
+    return;
+  }
+  HNode *cut = n;
+  if (packed) cut = before(x, n, H_SLICE, OP_SLICE, DT_I32, n->rank, n->d, 1, &whole);
+  if (packed) become(n, H_EWISE, op, x, 1, &cut);
+  else become(n, H_SLICE, OP_SLICE, x, 1, &whole);
+  cut->lo = zero;
+  cut->hi = hlo_ints(x->g, n->d, n->rank);
+  cut->step = one;
 }
 
 /* Images whose batch lies in lanes, joined to rows of a matrix: the joined dimensions must lie in
@@ -301,7 +349,10 @@ static void expand(Expand *x, HNode *n) {
     widen_for_rows(x, n);
     plan_lay_indices(x->g, x->law, x->c, n);
     break;
-  case H_REDUCE: stay_narrow(x, n); break;
+  case H_REDUCE:
+    stay_narrow(x, n);
+    store_flat(n);
+    break;
   case H_SORT: number_elements(x, n); break;
   case H_OTHER:
     if (n->op == OP_CHLO_TOP_K) sort_for_top(x, n);

@@ -358,6 +358,9 @@ static int sum_beside(const Plan *p, int at, Seen *seen) {
   return -1;
 }
 
+/* Are its results whole numbers? */
+static bool makes_ints(const Kernel *k) { return dtype_is_int(k->roots.v[0]->dt); }
+
 /* Are its results predicates? */
 static bool makes_masks(const Kernel *k) { return k->roots.v[0]->dt == DT_I1; }
 
@@ -388,7 +391,7 @@ static int maker_to_join(Plan *p, int at, bool loops, Seen *seen) {
     if (s->reduce && !s->conv && !(k->reduce && v->node->kind != H_REDUCE)) continue;
     bool both = p->law->tpu && !s->conv && !s->reduce && !k->reduce;
     if (both != loops || (both && s->roots.n > 1)) continue;
-    if (both && makes_masks(k) && dtype_is_int(s->roots.v[0]->dt)) continue;
+    if (both && makes_masks(k) && makes_ints(s)) continue;
     bool part = false; /* something else of that kernel is needed whole */
     for (int q = 0; q < k->reads.n && !part; q++) {
       HValue *w = base_of(k->reads.v[q]);
@@ -550,7 +553,8 @@ static void join_siblings(Plan *p, bool sums, Seen *seen, int *stamp, int *mark)
           continue;
         if ((eager || sums) && !(a->reduce && b->reduce) && (sums || src->ends)) continue;
         if (updates_alone(p, a) || updates_alone(p, b)) continue;
-        if (p->law->tpu && makes_masks(a) != makes_masks(b)) continue;
+        if (p->law->tpu && (makes_masks(a) != makes_masks(b) || makes_ints(a) != makes_ints(b)))
+          continue;
         if (a->reduce != b->reduce && dom > 8192 && !only_widens(a) && !only_widens(b) &&
             !(p->law->tpu && (sums_result(a, b) || sums_result(b, a))))
           continue;

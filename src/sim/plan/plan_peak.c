@@ -130,7 +130,8 @@ double plan_scratch(const Plan *p, const Kernel *k) {
   if (tpu_running_sum(k, &sum)) return n->val ? summed_blocks(law, k, &sum) : 0;
   if (n->kind != H_SORT || !law->prefetch || !law->keep) return 0;
   const HValue *v = n->in[0]->val, *u = k->reads.n ? k->reads.v[0] : NULL;
-  if (n->op == OP_CHLO_TOP_K && v) return 3 * v->bytes; /* and both results stay there */
+  if (n->op == OP_CHLO_TOP_K && v && n->n_results > 1)
+    return 3 * v->bytes; /* and both results stay there */
   /* an argument is brought on chip */
   return v && v->is_param && u == v && v->space == SP_HBM ? v->bytes : 0;
 }

@@ -282,7 +282,7 @@ static void turn_rows(Plan *p, Kernel *k, HNode *n) {
   for (int q = 0; q < k->inner.n && scatter; q++) /* rows straight from a gather */
     if (k->inner.v[q]->kind == H_GATHER) x = k->inner.v[q]->in[0];
   int r = x->rank, order[64];
-  if (r < 2 || r > 64) return;
+  if (r < 2 || r > 64 || (n->kind == H_OTHER && n->lies)) return;
   indexed_order(p->law, n, x, order);
   for (int q = 0; q < k->reads.n; q++) {
     HValue *v = k->reads.v[q];

@@ -64,6 +64,8 @@ bool simp_rules(Simp *s, Op *op);
 
 /* The same for a slice: of what it is made from (simplify_slices.c). */
 bool simp_slice(Simp *s, Op *op);
+/* The same for a pad that adds nothing: it is a slice. */
+bool simp_cutting_pad(Simp *s, Op *op);
 /* The same for what is computed of iotas and constants alone (simplify_counts.c). */
 bool simp_count(Simp *s, Op *op);
 

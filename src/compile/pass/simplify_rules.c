@@ -343,9 +343,10 @@ static bool rule_move(Simp *s, Op *op) {
   case OP_COPY: return same_type(a, &op->results[0]) && done(s, op, a);
   case OP_BITCAST_CONVERT: return same_type(a, &op->results[0]) && done(s, op, a);
   case OP_PAD:
-    return same_type(a, &op->results[0]) && all_are(op, "edge_padding_low", 0) &&
-           all_are(op, "edge_padding_high", 0) && all_are(op, "interior_padding", 0) &&
-           done(s, op, a);
+    if (same_type(a, &op->results[0]) && all_are(op, "edge_padding_low", 0) &&
+        all_are(op, "edge_padding_high", 0) && all_are(op, "interior_padding", 0))
+      return done(s, op, a);
+    return simp_cutting_pad(s, op);
   case OP_CONCATENATE: return rule_concatenate(s, op);
   case OP_REVERSE: {
     const int64_t *d;

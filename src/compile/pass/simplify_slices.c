@@ -112,3 +112,19 @@ bool simp_slice(Simp *s, Op *op) {
   default: return false;
   }
 }
+
+bool simp_cutting_pad(Simp *s, Op *op) {
+  const int64_t *lo, *hi, *between;
+  int n = op_ints(op, "edge_padding_low", &lo);
+  const Type *t = op->operands[0]->type;
+  if (n > MAX_RANK || op_ints(op, "edge_padding_high", &hi) != n ||
+      op_ints(op, "interior_padding", &between) != n || !type_is_static(t) ||
+      type_count(op_type(op)) == 0)
+    return false;
+  Cut c;
+  for (int i = 0; i < n; i++) {
+    if (lo[i] > 0 || hi[i] > 0 || between[i]) return false;
+    c.from[i] = -lo[i], c.to[i] = t->dims[i] + hi[i], c.step[i] = 1;
+  }
+  return done(s, op, make_cut(s, op, op->operands[0], &c));
+}

@@ -141,6 +141,30 @@ static void no_elements_no_work(void **unused) {
   module_free(p.m);
 }
 
+/* The gradient of a pad with gaps: cut, then every second row. */
+static void pads_that_cut_are_slices(void **unused) {
+  (void)unused;
+  for (int k = 0; k < 2; k++) {
+    Prog p = start();
+    Value *x = b_arg(&p.b, f32(&p, 9, 6));
+    Value *y = b_pad(&p.b, x, b_scalar(&p.b, DT_F32, 1), (int64_t[]){-1, k}, (int64_t[]){-3, -2},
+                     (int64_t[]){0, 0});
+    y = b_slice(&p.b, y, (int64_t[]){0, 0}, (int64_t[]){5, 4}, (int64_t[]){2, 1});
+    b_return(&p.b, 1, &y);
+    ok(pass_simplify(p.m));
+    ok(ir_verify(p.m));
+    assert_int_equal(count(p.m, OP_PAD), k);
+    assert_int_equal(count(p.m, OP_SLICE), 1);
+    const Op *op = module_main(p.m)->body->last->operands[0]->def;
+    const int64_t *from, *to;
+    op_ints(op, "start_indices", &from);
+    op_ints(op, "limit_indices", &to);
+    assert_int_equal(from[0], k ? 0 : 1);
+    assert_int_equal(to[0], k ? 5 : 6);
+    module_free(p.m);
+  }
+}
+
 static void counts_are_not_negative(void **unused) {
   (void)unused;
   for (int k = 0; k < 2; k++) {
@@ -183,6 +207,7 @@ int main(void) {
       cmocka_unit_test(no_elements_no_work),
       cmocka_unit_test(sums_of_none_are_their_start),
       cmocka_unit_test(counts_are_not_negative),
+      cmocka_unit_test(pads_that_cut_are_slices),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

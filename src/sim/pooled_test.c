@@ -84,11 +84,36 @@ static void test_runs(void **state) {
   like(runs, "tpu-v6e", 4424, 393728);
 }
 
+/* What is made of an argument element by element, and windowed as that lies, is stored so. */
+static const char slid[] =
+    "func.func public @main(%x0: tensor<16x32x32x3xbf16>) -> "
+    "(tensor<16x26x26x3xbf16>) {\n"
+    "  %0 = stablehlo.multiply %x0, %x0 : tensor<16x32x32x3xbf16>\n"
+    "  %cst = stablehlo.constant dense<0.000000e+00> : tensor<bf16>\n"
+    "  %1 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<bf16>) -> "
+    "tensor<bf16>\n"
+    "  %2 = \"stablehlo.reduce_window\"(%0, %1) <{base_dilations = array<i64: 1, "
+    "1, 1, 1>, padding = dense<0> : tensor<4x2xi64>, window_dilations = array<i64: "
+    "1, 1, 1, 1>, window_dimensions = array<i64: 1, 7, 7, 1>, window_strides = "
+    "array<i64: 1, 1, 1, 1>}> ({\n"
+    "  ^bb0(%x1: tensor<bf16>, %x2: tensor<bf16>):\n"
+    "    %3 = stablehlo.add %x1, %x2 : tensor<bf16>\n"
+    "    stablehlo.return %3 : tensor<bf16>\n"
+    "  }) : (tensor<16x32x32x3xbf16>, tensor<bf16>) -> tensor<16x26x26x3xbf16>\n"
+    "  return %2 : tensor<16x26x26x3xbf16>\n"
+    "}\n";
+
+static void test_slid(void **state) {
+  (void)state;
+  like(slid, "tpu-v5e", 4646, 1106432);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_pool8),
       cmocka_unit_test(test_pool20),
       cmocka_unit_test(test_runs),
+      cmocka_unit_test(test_slid),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -158,6 +158,8 @@ bool plan_const_only(const HNode *n); /* made of constants: recomputed for nothi
  * tiles. Longer running sums go block by block, which is a side more. */
 #define RUN_BLOCK 128
 bool plan_pool_emitter(const Plan *p, const HNode *n);
+/* What is windowed, or what that is made of element by element. */
+const HNode *plan_pooled_array(const HNode *n);
 /* Has each element of an argument a window of its own, which reaches over neighbours in its tile, but not over
  * all of the row? It is summed up as it lies, by an operation of its own. */
 bool plan_slides_in_tile(const Law *law, const HNode *n);

@@ -171,8 +171,9 @@ static bool relaid_for_windows(const Law *law, const HNode *x, const int64_t *wi
 /* Do an argument of three sides or more and what is pooled of it, not a running sum, lie alike? */
 static bool pooled_alike(const Law *law, const HNode *n, int *order) {
   int made[64];
-  if (n->in[0]->kind != H_PARAM || n->rank < 3) return false;
-  value_order_default(law, n->in[0], order);
+  const HNode *x = plan_pooled_array(n);
+  if (x->kind != H_PARAM || n->rank < 3) return false;
+  value_order_default(law, x, order);
   value_order_default(law, n, made);
   for (int d = 0; d < n->rank; d++)
     if (n->lo[d] > 1 && n->lo[d] >= n->in[0]->d[d]) return false;
@@ -187,7 +188,7 @@ static void turn_pooled(Plan *p, Kernel *k, HNode *n) {
   if (!window || n->rank != r) return;
   if (n->kind == H_RWIN && !k->pool &&
       (plan_slides_in_tile(p->law, n) || pooled_alike(p->law, n, order))) {
-    value_order_default(p->law, x, order); /* as they lie */
+    value_order_default(p->law, plan_pooled_array(n), order); /* as they lie */
     if (n->val) value_layout(p->law, n->val, order);
     return;
   }

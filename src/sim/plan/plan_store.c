@@ -398,11 +398,17 @@ static int64_t runs(const HNode *n) {
   return most;
 }
 
+const HNode *plan_pooled_array(const HNode *n) {
+  const HNode *x = n->in[0];
+  while (x->kind == H_EWISE && x->n_in && x->in[0]->rank == x->rank) x = x->in[0];
+  return x;
+}
+
 /* Is a windowed reduction one that the compiler has an emitter for? The two dimensions in a tile
  * may not be windowed: so when they are none of the argument's own minor ones, or its maker is free
  * to write it so. */
 bool plan_slides_in_tile(const Law *law, const HNode *n) {
-  const HNode *x = n->in[0];
+  const HNode *x = plan_pooled_array(n);
   int order[64];
   if (x->kind != H_PARAM || x->rank != n->rank || x->rank < 2 || x->rank > 64 || !n->lo)
     return false;
@@ -413,11 +419,10 @@ bool plan_slides_in_tile(const Law *law, const HNode *n) {
 }
 
 bool plan_pool_emitter(const Plan *p, const HNode *n) {
-  const HNode *x = n->in[0];
+  const HNode *x = plan_pooled_array(n);
   const int64_t *win = n->lo;
   if (!p->law->tpu || !win || n->n_results != 1 || x->rank > 64 || x->rank < 2) return false;
   if (x->rank != n->rank || (x->rank == 2 && runs(n) <= RUN_BLOCK)) return false;
-  while (x->kind == H_EWISE && !x->val && x->n_in) x = x->in[0];
   if (x->kind != H_PARAM) return true;
   int order[64];
   value_order_default(p->law, x, order);

@@ -163,10 +163,16 @@ void buf_add(Buf *b, const void *p, size_t n);
 void buf_byte(Buf *b, int c);
 void buf_str(Buf *b, Str s);
 void buf_cstr(Buf *b, const char *s);
-void buf_json_str(Buf *b, const char *s); /* quoted; NULL is ""; '<' escaped, safe inside HTML */
+/* Quoted; NULL is ""; '<' escaped, safe inside HTML; bytes that are not UTF-8 (a file's name may have
+ * any) become U+FFFD. */
+void buf_json_str(Buf *b, const char *s);
 void buf_json_num(Buf *b, const char *key, double v); /* "key": v, null when not finite */
 void buf_printf(Buf *b, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void buf_free(Buf *b);
+
+/* The character of UTF-8 that begins at p, n >= 1 bytes: its length; 0 when these are none (cut, a longer
+ * form than it needs, half of a pair). */
+int utf8_char(const char *p, size_t n, uint32_t *out);
 
 /* Map: byte-string keys (copied) to one pointer. */
 typedef struct Map Map;

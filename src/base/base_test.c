@@ -220,6 +220,27 @@ static void test_units(void **state) {
   assert_string_equal(units_usd(s, (double)NAN), "-");
 }
 
+static void test_json_strings(void **state) {
+  (void)state;
+  static const char *const cases[][2] = {
+      {NULL, "\"\""},
+      {"a\"b\\<\n", "\"a\\\"b\\\\\\u003c\\u000a\""},
+      {"gr\xC3\xBC\xC3\x9F \xE2\x82\xAC \xF0\x9F\x98\x80",
+       "\"gr\xC3\xBC\xC3\x9F \xE2\x82\xAC \xF0\x9F\x98\x80\""},
+      {"d\xFF\xFEx", "\"d\\ufffd\\ufffdx\""},        /* no first byte */
+      {"\xE2\x82", "\"\\ufffd\\ufffd\""},            /* cut */
+      {"\xC0\xAF", "\"\\ufffd\\ufffd\""},            /* '/' in two bytes */
+      {"\xED\xA0\x80", "\"\\ufffd\\ufffd\\ufffd\""}, /* half of a pair */
+      {"\xF4\x90\x80\x80", "\"\\ufffd\\ufffd\\ufffd\\ufffd\""},
+  };
+  for (int i = 0; i < COUNT_OF(cases); i++) {
+    Buf b = {0};
+    buf_json_str(&b, cases[i][0]);
+    assert_string_equal(b.p, cases[i][1]);
+    buf_free(&b);
+  }
+}
+
 static void test_environment(void **state) {
   (void)state;
   unsetenv("WEFT_TEST");
@@ -254,6 +275,7 @@ int main(void) {
       cmocka_unit_test(test_arena),         cmocka_unit_test(test_errors),
       cmocka_unit_test(test_float_formats), cmocka_unit_test(test_int_elements),
       cmocka_unit_test(test_nearest),       cmocka_unit_test(test_pool),
-      cmocka_unit_test(test_environment),   cmocka_unit_test(test_pool_waits)};
+      cmocka_unit_test(test_json_strings),  cmocka_unit_test(test_environment),
+      cmocka_unit_test(test_pool_waits)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

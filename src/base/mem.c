@@ -306,13 +306,36 @@ bool map_at(const Map *m, int i, Str *key, void **value) {
   return true;
 }
 
+int utf8_char(const char *p, size_t n, uint32_t *out) {
+  static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+  unsigned char first = (unsigned char)*p;
+  int len = first < 0x80   ? 1
+            : first < 0xC0 ? 0
+            : first < 0xE0 ? 2
+            : first < 0xF0 ? 3
+            : first < 0xF8 ? 4
+                           : 0;
+  if (!len || (size_t)len > n) return 0;
+  uint32_t c = len == 1 ? first : first & (0x7Fu >> len);
+  for (int i = 1; i < len; i++) {
+    if (((unsigned char)p[i] & 0xC0) != 0x80) return 0;
+    c = c << 6 | ((unsigned char)p[i] & 0x3F);
+  }
+  if (c < least[len] || c > 0x10FFFF || (c >= 0xD800 && c < 0xE000)) return 0;
+  *out = c;
+  return len;
+}
+
 void buf_json_str(Buf *b, const char *s) {
+  size_t left = s ? strlen(s) : 0;
   buf_byte(b, '"');
-  for (; s && *s; s++) {
-    unsigned char c = (unsigned char)*s;
-    if (c == '"' || c == '\\') buf_printf(b, "\\%c", c);
-    else if (c < 32 || c == '<') buf_printf(b, "\\u%04x", c);
-    else buf_byte(b, c);
+  for (int len; left; s += len, left -= (size_t)len) {
+    uint32_t c = 0xFFFD;
+    len = utf8_char(s, left, &c);
+    if (c == '"' || c == '\\') buf_printf(b, "\\%c", (int)c);
+    else if (c < 32 || c == '<' || !len) buf_printf(b, "\\u%04x", c);
+    else buf_add(b, s, (size_t)len);
+    len = MAX(len, 1);
   }
   buf_byte(b, '"');
 }

@@ -52,26 +52,17 @@ static int byte_of(uint32_t c) {
 }
 
 /* One character of UTF-8; a byte that is not part of one counts as itself. Returns its length. */
-static int decode(const uint8_t *p, size_t n, uint32_t *out) {
-  int len = p[0] < 0x80 ? 1 : p[0] >= 0xF0 ? 4 : p[0] >= 0xE0 ? 3 : p[0] >= 0xC2 ? 2 : 1;
-  if ((size_t)len > n) len = 1;
-  uint32_t c = len == 1 ? p[0] : p[0] & (0x7Fu >> len);
-  for (int i = 1; i < len; i++) {
-    if ((p[i] & 0xC0) != 0x80) {
-      *out = p[0];
-      return 1;
-    }
-    c = c << 6 | (p[i] & 0x3F);
-  }
-  *out = c;
-  return len;
+static int decode(const char *p, size_t n, uint32_t *out) {
+  int len = utf8_char(p, n, out);
+  if (!len) *out = (uint8_t)*p;
+  return MAX(len, 1);
 }
 
 static bool raw_bytes(Str s, Buf *out) {
   out->n = 0;
   for (size_t i = 0; i < s.n;) {
     uint32_t c;
-    i += (size_t)decode((const uint8_t *)s.p + i, s.n - i, &c);
+    i += (size_t)decode(s.p + i, s.n - i, &c);
     int b = byte_of(c);
     if (b < 0) return false;
     buf_byte(out, b);
@@ -228,7 +219,7 @@ static CharKind kind_of(const Bpe *b, uint32_t c) {
 static size_t run_end(const Bpe *b, Str s, size_t i, CharKind k, size_t *last) {
   while (i < s.n) {
     uint32_t c;
-    int len = decode((const uint8_t *)s.p + i, s.n - i, &c);
+    int len = decode(s.p + i, s.n - i, &c);
     if (kind_of(b, c) != k) break;
     *last = i;
     i += (size_t)len;
@@ -248,10 +239,10 @@ static size_t word_end(const Bpe *b, Str s, size_t i) {
   }
   uint32_t c;
   size_t start = i;
-  decode((const uint8_t *)p, left, &c);
+  decode(p, left, &c);
   CharKind k = kind_of(b, c);
   if (c == ' ' && left > 1) { /* one blank goes with what follows */
-    decode((const uint8_t *)p + 1, left - 1, &c);
+    decode(p + 1, left - 1, &c);
     CharKind next = kind_of(b, c);
     if (next != BLANK) k = next, start = i + 1;
   }

@@ -250,12 +250,19 @@ static void wire_named(IrWire *x, int *n, NamedAttr **v) {
   }
 }
 
+static bool is_type_of(const Type *type, const Tensor *t) {
+  bool same = type && type->kind == TY_TENSOR && type->dtype == t->dtype && type->rank == t->rank;
+  for (int i = 0; same && i < t->rank; i++) same = type->dims[i] == t->dims[i];
+  return same;
+}
+
 static void wire_content(IrWire *x, Attr *a) {
   switch (a->kind) {
+  case AT_TYPE: x->w->bad |= !a->type; break;
   case AT_INTS: wire_ints(x, &a->n, &a->ints); break;
   case AT_TENSOR:
     wire_constant(x, &a->tensor);
-    x->w->bad |= !a->tensor;
+    x->w->bad |= !a->tensor || !is_type_of(a->type, a->tensor);
     break;
   case AT_ARRAY:
     wire_count(x->w, &a->n, 1);

@@ -8,6 +8,7 @@ typedef struct PlanWire {
   Wire *w;
   IrWire *ir;
   Plan *p;
+  bool *taken; /* reading, by id: there is such a step already */
   int depth;
 } PlanWire;
 
@@ -113,6 +114,10 @@ static void wire_step(PlanWire *x, Step *s) {
   wire_bool(w, &s->each);
   wire_small(w, &s->pos, 0, INT32_MAX);
   wire_small(w, &s->id, 0, x->p->n_steps - 1);
+  if (reads(x) && !w->bad) {
+    w->bad |= x->taken[s->id];
+    x->taken[s->id] = true;
+  }
   wire_count(w, &s->n_blocks, 1);
   if (reads(x)) s->blocks = ROOM(x, Block, s->n_blocks);
   for (int i = 0; i < s->n_blocks && !w->bad; i++) wire_block(x, &s->blocks[i]);
@@ -178,6 +183,7 @@ static void wire_all(PlanWire *x) {
   if (reads(x)) p->places = ROOM(x, Place, p->n_places);
   for (int i = 0; i < p->n_places && !w->bad; i++) wire_place(x, &p->places[i]);
   wire_count(w, &p->n_steps, 1);
+  if (reads(x)) x->taken = ROOM(x, bool, p->n_steps);
   wire_block(x, &p->body);
   wire_count(w, &p->n_results, 2);
   w->bad |= p->n_results != p->main->type->n_results;

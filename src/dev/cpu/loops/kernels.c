@@ -10,8 +10,8 @@
 #include "dev/cpu/loops/load.h"
 
 typedef struct Saved {
-  FusedCode code; /* without pointers */
-  bool has_finish;
+  FusedCode code;  /* without pointers */
+  char has_finish; /* 0 or 1; a damaged one anything */
   char name[31];
 } Saved;
 

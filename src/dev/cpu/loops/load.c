@@ -133,6 +133,8 @@ static Err *address(const Image *m, const Object *o, uint64_t i, bool slot, int6
   }
   if (slot || s->st_shndx >= o->head->e_shnum || o->at[s->st_shndx] < 0)
     return damaged("a symbol in a section that is not loaded");
+  if (s->st_value > o->sections[s->st_shndx].sh_size)
+    return damaged("a symbol outside its section");
   *out = (int64_t)(intptr_t)m->p + o->at[s->st_shndx] + (int64_t)s->st_value;
   return NULL;
 }
@@ -150,7 +152,8 @@ static Err *relocate(const Image *m, const Object *o, const Elf64_Shdr *table) {
     int64_t to;
     TRY(address(m, o, ELF64_R_SYM(r->r_info), slot, &to));
     char *at = m->p + o->at[table->sh_info] + r->r_offset;
-    int64_t absolute = to + r->r_addend, relative = absolute - (int64_t)(intptr_t)at;
+    int64_t absolute = (int64_t)((uint64_t)to + (uint64_t)r->r_addend);
+    int64_t relative = (int64_t)((uint64_t)absolute - (uint64_t)(uintptr_t)at);
     switch (type) {
     case R_X86_64_64: memcpy(at, &absolute, 8); break;
     case R_X86_64_PC64: memcpy(at, &relative, 8); break;

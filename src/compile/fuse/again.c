@@ -5,7 +5,11 @@
  * counts for nothing. A value with one root that is not larger than itself costs nothing to
  * compute again: whoever reads it reads the root instead, and a backward pass that wants five
  * values between x and gelu(x) keeps x alone. With two roots, it does where a fusion reads one of
- * them anyway. */
+ * them anyway.
+ *
+ * What computes halves keeps more digits than it stores, so that computing one again from what was stored
+ * may round it otherwise. That does no harm but where elements are sought that equal their row's greatest
+ * (the gradient of a maximum): these are computed once. */
 #include <stdlib.h>
 
 #include "compile/fuse/fuse_priv.h"
@@ -43,6 +47,37 @@ static bool *find_stored(const AgainInput *in) {
                                      : !in->fusible[u] || is_gathered(in->ops[u], in->ops[i]));
     }
   return stored;
+}
+
+/* ---- what is looked for ---- */
+
+typedef struct Sought {
+  bool reduced, compared;
+} Sought;
+
+static bool is_extreme(const Op *op) {
+  if (op->kind != OP_REDUCE) return false;
+  OpKind by = op->regions[0]->first->kind;
+  return by == OP_MAXIMUM || by == OP_MINIMUM;
+}
+
+/* What becomes of the value and of what moves it. */
+static Sought *find_sought(const AgainInput *in) {
+  Sought *all = xcalloc((size_t)in->n + 1, sizeof *all);
+  for (int i = in->n - 1; i >= 0; i--)
+    for (int k = 0; k < in->n_users[i]; k++) {
+      int u = in->users[i][k];
+      if (u >= in->n) continue;
+      const Op *user = in->ops[u];
+      bool moves = op_is_alias(user) || op_is_cheap(user);
+      all[i].reduced |= is_extreme(user) || (moves && all[u].reduced);
+      all[i].compared |= user->kind == OP_COMPARE || (moves && all[u].compared);
+    }
+  return all;
+}
+
+static bool is_half(const Value *v) {
+  return v->type->dtype == DT_BF16 || v->type->dtype == DT_F16;
 }
 
 /* ---- where values come from ---- */
@@ -95,7 +130,13 @@ static void find_origin(const AgainInput *in, Origin *all, const bool *stored, i
 Origin *again_find(const AgainInput *in) {
   Origin *all = xcalloc((size_t)in->n + 1, sizeof *all);
   bool *stored = find_stored(in);
-  for (int i = 0; i < in->n; i++) find_origin(in, all, stored, i);
+  Sought *sought = find_sought(in);
+  for (int i = 0; i < in->n; i++) {
+    find_origin(in, all, stored, i);
+    if (all[i].again && sought[i].reduced && sought[i].compared)
+      all[i].again = !is_half(&in->ops[i]->results[0]);
+  }
   free(stored);
+  free(sought);
   return all;
 }

@@ -134,6 +134,50 @@ static void test_compare(void **state) {
   }
 }
 
+/* The same where they are looked for after a product of theirs, by another kernel: it has not computed the
+ * row's factor but reads what was stored of it. */
+static void test_compare_later(void **state) {
+  (void)state;
+  enum { ROWS_LATER = 512, EACH = 16 };
+  for (int k = 0; k < COUNT_OF(types); k++) {
+    Tensor *x = tensor_make(types[k], 2, (const int64_t[]){ROWS_LATER, EACH});
+    for (int i = 0; i < x->count; i++)
+      elem_set_f64(types[k], (char *)x->data + i * dtype_bytes(types[k]), 3.0 * sin(i * 0.7 + 0.1));
+    const char *t = dtype_name(types[k]);
+    char *text = xasprintf(
+        "!t = tensor<512x16x%s>\n"
+        "func.func @main(%%x: !t) -> !t {\n"
+        "  %%low = stablehlo.constant dense<-1000.0> : tensor<%s>\n"
+        "  %%zero = stablehlo.constant dense<0.0> : !t\n"
+        "  %%one = stablehlo.constant dense<1.0> : !t\n"
+        "  %%first = stablehlo.slice %%x [0:512, 0:1] : (!t) -> tensor<512x1x%s>\n"
+        "  %%s = stablehlo.sine %%first : tensor<512x1x%s>\n"
+        "  %%sb = stablehlo.broadcast_in_dim %%s, dims = [0, 1] : (tensor<512x1x%s>) -> !t\n"
+        "  %%y = stablehlo.multiply %%x, %%sb : !t\n"
+        "  %%top = stablehlo.reduce(%%y init: %%low) applies stablehlo.maximum across dimensions = "
+        "[1] : (!t, tensor<%s>) -> tensor<512x%s>\n"
+        "  %%tb = stablehlo.broadcast_in_dim %%top, dims = [0] : (tensor<512x%s>) -> !t\n"
+        "  %%d = stablehlo.subtract %%y, %%tb : !t\n"
+        "  %%p = stablehlo.dot_general %%d, %%d, contracting_dims = [1] x [1] : (!t, !t) -> "
+        "tensor<512x512x%s>\n"
+        "  %%g = stablehlo.slice %%p [0:512, 0:16] : (tensor<512x512x%s>) -> !t\n"
+        "  %%z = stablehlo.multiply %%g, %%zero : !t\n"
+        "  %%is = stablehlo.compare EQ, %%y, %%tb : (!t, !t) -> tensor<512x16xi1>\n"
+        "  %%f = stablehlo.select %%is, %%one, %%z : tensor<512x16xi1>, !t\n"
+        "  return %%f : !t\n}\n",
+        t, t, t, t, t, t, t, t, t, t);
+    Tensor *r = answer_of(text, x);
+    for (int i = 0; i < ROWS_LATER; i++) {
+      double found = 0;
+      for (int j = 0; j < EACH; j++) found += at(r, i * EACH + j);
+      if (found < 1) fail_msg("%s: row %d has no maximum", t, i);
+    }
+    free(text);
+    tensor_release(x);
+    tensor_release(r);
+  }
+}
+
 /* NaNs of all digits, from f32 and from bf16, stay NaNs. */
 static void test_nan(void **state) {
   (void)state;
@@ -189,8 +233,9 @@ static void test_from_f64(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_chain), cmocka_unit_test(test_from_f64),
-                                     cmocka_unit_test(test_convert), cmocka_unit_test(test_compare),
-                                     cmocka_unit_test(test_nan)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_chain),         cmocka_unit_test(test_from_f64),
+      cmocka_unit_test(test_convert),       cmocka_unit_test(test_compare),
+      cmocka_unit_test(test_compare_later), cmocka_unit_test(test_nan)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

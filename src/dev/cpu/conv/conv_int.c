@@ -1,6 +1,7 @@
-/* Convolutions of integers that 16 bits hold, exact modulo the result's width: windows are gathered as they
- * are, a piece of all places at a time, and multiplied by the weights as products of bytes or of pairs
- * (dot/amx.h, dot/gemm.h) to sums of 32 bits. */
+/* Convolutions of integers that 16 bits hold, exact modulo the result's width: products of windows, which are
+ * gathered as they are, and the weights to sums of 32 bits. Bytes go by AMX's tiles (dot/amx.h), which ask for the
+ * windows where they need them; else, and where results are narrower, windows are gathered a piece of all places at
+ * a time and multiplied as bytes or pairs (dot/gemm.h). */
 #include "dev/cpu/conv/conv_gather.h"
 #include "dev/cpu/dot/amx.h"
 #include "dev/cpu/kernel/kernel.h"
@@ -122,6 +123,30 @@ static bool pieces(Job *j, int64_t places, int64_t most) {
   return ok;
 }
 
+static void gather_tiles(const void *of, int64_t row, int64_t rows, int64_t at, int64_t n,
+                         char *out, int64_t pitch) {
+  const Job *j = of;
+  conv_gather(j->w, j->from, (size_t)dtype_bytes(j->in), row, rows, at, n, out, pitch);
+}
+
+static char *sums_at(const void *of, int64_t place) { return result_at(of, place); }
+
+/* By AMX's tiles, straight to where they read the windows and to the results. */
+static bool tiles(const Job *j, const Amx *plan, bool straight) {
+  const ConvWindows *w = j->w;
+  bool plain = conv_together(w->places, w->to_steps, w->images, w->to_image);
+  GemmArgs x = {.a = j->from,
+                .a_row = w->steps[2],
+                .a_k = 1,
+                .b = j->weights,
+                .b_col = 1,
+                .b_k = w->depth,
+                .c = j->to,
+                .c_row = w->to_steps[2]};
+  AmxGather g = {.a = straight ? NULL : gather_tiles, .c_at = plain ? NULL : sums_at, .of = j};
+  return amx_run(plan, &x, &g, NULL, true);
+}
+
 typedef struct Call {
   const ConvShape *s;
   void *const *data;
@@ -145,16 +170,22 @@ static bool results(void *arg, const ConvWindows *w) {
     conv_clear(w, j.to, w->depth, dtype_bytes(j.out));
     return true;
   }
-  size_t bytes = (size_t)(k * w->depth * dtype_bytes(j.by));
-  if (!(j.weights = cpu_block_alloc(bytes))) return false;
+  size_t room = (size_t)(k * w->depth * dtype_bytes(j.by));
+  if (!(j.weights = cpu_block_alloc(room))) return false;
   cpu_permute(
       (size_t)dtype_bytes(j.by), DIMS + 2,
       (int64_t[]){w->taps[0], w->taps[1], w->taps[2], w->channels, w->depth},
       (int64_t[]){w->tap_steps[0], w->tap_steps[1], w->tap_steps[2], w->in_step, w->out_step},
       conv_at(call->data[W], w->w, s->t[W]), j.weights);
   int64_t most = MIN(places, MAX(cpu_second_cache() / (k * size), 1)); /* windows that stay there */
-  bool ok = pieces(&j, places, most);
-  cpu_block_free(j.weights, bytes);
+  bool straight = conv_straight(w),
+       bytes = dtype_bytes(j.in) == 1 && dtype_bytes(j.by) == 1 && dtype_bytes(j.out) == 4, ok;
+  Amx amx;
+  if (bytes && amx_plan(&amx, places, w->depth, k, (GemmTypes){j.in, j.by, DT_I32}, 1,
+                        straight ? AMX_RUNS : AMX_GATHERED))
+    ok = tiles(&j, &amx, straight);
+  else ok = pieces(&j, places, most);
+  cpu_block_free(j.weights, room);
   return ok;
 }
 

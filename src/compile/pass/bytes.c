@@ -1,4 +1,4 @@
-/* pass_bytes: products of small integers with results as small are summed in 32 bits, as kernels for bytes do it, and
+/* pass_bytes: products and convolutions of small integers with results as small are summed in 32 bits, as kernels for bytes do it, and
  * then cut off: both are exact modulo the result's width.
  *
  *   dot_general(i8, i8) -> i8   =   convert(dot_general(i8, i8) -> i32) -> i8 */
@@ -15,11 +15,12 @@ static Value *rewritten(Build *b, const Op *op) {
     return NULL;
   Type *wide = b_type_as(b, t, DT_I32);
   Value *sums =
-      b_op(b, OP_DOT_GENERAL, 2, op->operands, 1, &wide, op->n_attrs, op->attrs, 0, NULL)->results;
+      b_op(b, op->kind, 2, op->operands, 1, &wide, op->n_attrs, op->attrs, 0, NULL)->results;
   return b_convert(b, sums, t->dtype);
 }
 
 Err *pass_bytes(Module *m) {
   compile_rewrite(m, OP_DOT_GENERAL, rewritten);
+  compile_rewrite(m, OP_CONVOLUTION, rewritten);
   return NULL;
 }

@@ -38,7 +38,24 @@ static void test_summed_in_32_bits(void **state) {
   }
 }
 
+static void test_convolutions(void **state) {
+  (void)state;
+  Str text = STR(
+      "func.func @main(%a: tensor<1x6x5x9xi8>, %b: tensor<3x3x9x4xi8>) -> tensor<1x4x3x4xi8> {\n"
+      "%r = stablehlo.convolution(%a, %b) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f], "
+      "window = {} {batch_group_count = 1 : i64, feature_group_count = 1 : i64} "
+      ": (tensor<1x6x5x9xi8>, tensor<3x3x9x4xi8>) -> tensor<1x4x3x4xi8>\n"
+      "return %r : tensor<1x4x3x4xi8>\n}");
+  Module *before = read_program(text), *after = read_program(text);
+  ok(pass_bytes(after));
+  ok(ir_verify(after));
+  for (const Op *op = module_main(after)->body->first; op; op = op->next)
+    if (op->kind == OP_CONVOLUTION) assert_int_equal(op_type(op)->dtype, DT_I32);
+  same_on_integers("convolution", before, after);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_summed_in_32_bits)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_summed_in_32_bits),
+                                     cmocka_unit_test(test_convolutions)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,7 +29,7 @@ Err *pass_repeats(Module *m);
 Err *pass_resample(Module *m);
 /* Products too small for a kernel become multiplications and sums. */
 Err *pass_tiny_products(Module *m);
-/* Products of small integers with results as small are summed in 32 bits. */
+/* Products and convolutions of small integers with results as small are summed in 32 bits. */
 Err *pass_bytes(Module *m);
 /* Values beside their own edges, as padding by reflection writes them, become weft.places. */
 Err *pass_places(Module *m);

@@ -340,12 +340,58 @@ static void test_few_sorted(void **state) {
   like(few_sorted, "tpu-v6e", 4472, 329728);
 }
 
+/* An optimizer's four results, one made of the other, come from one loop. */
+static const char several[] =
+    "func.func public @main(%x0: tensor<56x24xf32>, %x1: tensor<56x24xf32>, %x2: "
+    "tensor<56x24xf32>, %x3: tensor<56x24xf32>, %x4: tensor<56x24xf32>) -> "
+    "(tensor<56x24xf32>, tensor<56x24xf32>, tensor<56x24xf32>, tensor<56x24xf32>) {\n"
+    "  %cst = stablehlo.constant dense<0.899999976> : tensor<f32>\n"
+    "  %0 = stablehlo.broadcast_in_dim %cst, dims = [] : (tensor<f32>) -> "
+    "tensor<56x24xf32>\n"
+    "  %1 = stablehlo.multiply %0, %x2 : tensor<56x24xf32>\n"
+    "  %cst_0 = stablehlo.constant dense<1.000000e-01> : tensor<f32>\n"
+    "  %2 = stablehlo.broadcast_in_dim %cst_0, dims = [] : (tensor<f32>) -> "
+    "tensor<56x24xf32>\n"
+    "  %3 = stablehlo.multiply %2, %x1 : tensor<56x24xf32>\n"
+    "  %4 = stablehlo.add %1, %3 : tensor<56x24xf32>\n"
+    "  %cst_1 = stablehlo.constant dense<9.990000e-01> : tensor<f32>\n"
+    "  %5 = stablehlo.broadcast_in_dim %cst_1, dims = [] : (tensor<f32>) -> "
+    "tensor<56x24xf32>\n"
+    "  %6 = stablehlo.multiply %5, %x3 : tensor<56x24xf32>\n"
+    "  %cst_2 = stablehlo.constant dense<1.000000e-03> : tensor<f32>\n"
+    "  %7 = stablehlo.broadcast_in_dim %cst_2, dims = [] : (tensor<f32>) -> "
+    "tensor<56x24xf32>\n"
+    "  %8 = stablehlo.multiply %7, %x1 : tensor<56x24xf32>\n"
+    "  %9 = stablehlo.multiply %8, %x1 : tensor<56x24xf32>\n"
+    "  %10 = stablehlo.add %6, %9 : tensor<56x24xf32>\n"
+    "  %11 = stablehlo.maximum %x4, %10 : tensor<56x24xf32>\n"
+    "  %cst_3 = stablehlo.constant dense<1.000000e-03> : tensor<f32>\n"
+    "  %12 = stablehlo.broadcast_in_dim %cst_3, dims = [] : (tensor<f32>) -> "
+    "tensor<56x24xf32>\n"
+    "  %13 = stablehlo.multiply %12, %4 : tensor<56x24xf32>\n"
+    "  %14 = stablehlo.sqrt %11 : tensor<56x24xf32>\n"
+    "  %cst_4 = stablehlo.constant dense<9.99999993E-9> : tensor<f32>\n"
+    "  %15 = stablehlo.broadcast_in_dim %cst_4, dims = [] : (tensor<f32>) -> "
+    "tensor<56x24xf32>\n"
+    "  %16 = stablehlo.add %14, %15 : tensor<56x24xf32>\n"
+    "  %17 = stablehlo.divide %13, %16 : tensor<56x24xf32>\n"
+    "  %18 = stablehlo.subtract %x0, %17 : tensor<56x24xf32>\n"
+    "  return %18, %4, %10, %11 : tensor<56x24xf32>, tensor<56x24xf32>, "
+    "tensor<56x24xf32>, tensor<56x24xf32>\n"
+    "}\n";
+
+static void test_several(void **state) {
+  (void)state;
+  like(several, "tpu-v6e", 2244, 110624);
+  like(several, "tpu7x", 2363, 110624);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_ln2),        cmocka_unit_test(test_squares),
       cmocka_unit_test(test_number),     cmocka_unit_test(test_onehot),
       cmocka_unit_test(test_flat),       cmocka_unit_test(test_few),
-      cmocka_unit_test(test_few_sorted),
+      cmocka_unit_test(test_few_sorted), cmocka_unit_test(test_several),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -358,6 +358,13 @@ static int sum_beside(const Plan *p, int at, Seen *seen) {
   return -1;
 }
 
+/* Is all that it makes a result of the program? */
+static bool all_results(const Kernel *k) {
+  for (int i = 0; i < k->roots.n; i++)
+    if (!k->roots.v[i]->is_output) return false;
+  return !k->comp->parent;
+}
+
 /* Are its results whole numbers? */
 static bool makes_ints(const Kernel *k) { return dtype_is_int(k->roots.v[0]->dt); }
 
@@ -390,7 +397,7 @@ static int maker_to_join(Plan *p, int at, bool loops, Seen *seen) {
     if (v->node->ends || (p->law->tpu && apart)) continue;
     if (s->reduce && !s->conv && !(k->reduce && v->node->kind != H_REDUCE)) continue;
     bool both = p->law->tpu && !s->conv && !s->reduce && !k->reduce;
-    if (both != loops || (both && s->roots.n > 1)) continue;
+    if (both != loops || (both && s->roots.n > 1 && !all_results(s))) continue;
     if (both && makes_masks(k) && makes_ints(s)) continue;
     bool part = false; /* something else of that kernel is needed whole */
     for (int q = 0; q < k->reads.n && !part; q++) {

@@ -57,4 +57,7 @@ Err *cli_program(const char *path, Module **out);
 /* Of a module that was read otherwise: names the file when there is nothing to run. */
 Err *cli_has_main(const Module *m, const char *path);
 
+/* How many a program is for: "mhlo.num_replicas", "mhlo.num_partitions"; 1 when it does not say. */
+int cli_attr_count(const Module *m, const char *name);
+
 #endif

@@ -379,6 +379,17 @@ static Err *compare(const DiffArgs *a, Module *m, Func *f, Tensor *const *in, co
   return e;
 }
 
+/* One that is only cut at its ends runs whole on one device; what says itself what each device does,
+ * does not. */
+static Err *add_hint(Err *e, const Module *m) {
+  int n = cli_attr_count(m, "mhlo.num_replicas") * cli_attr_count(m, "mhlo.num_partitions");
+  if (!e || n == 1) return e;
+  return err_hint(err_wrap(e, "a program of %d devices, on one", n),
+                  "compare its results: weft run --device cpu:%d --out a.npz, then --device "
+                  "interp:%d",
+                  n, n);
+}
+
 static Err *diff(const DiffArgs *a, bool *parts) {
   char *first = xstrdup(a->devices), *second = strchr(first, ',');
   *second++ = 0;
@@ -392,7 +403,7 @@ static Err *diff(const DiffArgs *a, bool *parts) {
   Tensor **in = xcalloc((size_t)n_in + 1, sizeof *in);
   for (int i = 0; i < n_in && !e; i++) e = make_input(a, &z, i, f->type->elems[i], &in[i]);
   if (!e) e = known(second); /* before the first one works for minutes */
-  if (!e) e = compare(a, m, f, in, first, second, parts);
+  if (!e) e = add_hint(compare(a, m, f, in, first, second, parts), m);
   for (int i = 0; i < n_in; i++) tensor_release(in[i]);
   free(in);
   npz_free(&z);

@@ -91,17 +91,12 @@ static void work_free(Work *w) {
   free(w->make_s);
 }
 
-static int64_t attr_count(const Module *m, const char *name) {
-  const Attr *a = attrs_get(m->attrs, m->n_attrs, name);
-  return a && a->kind == AT_INT && a->i > 0 && a->i < 1 << 20 ? a->i : 1;
-}
-
 /* ---- a program, a model ---------------------------------------------------------------------- */
 
 static Err *open_program(const Args *a, const Dev *dev, Work *w) {
   TRY(cli_program(a->what, &w->m));
-  w->opts = (DevCompileOpts){.replicas = (int)attr_count(w->m, "mhlo.num_replicas"),
-                             .partitions = (int)attr_count(w->m, "mhlo.num_partitions"),
+  w->opts = (DevCompileOpts){.replicas = cli_attr_count(w->m, "mhlo.num_replicas"),
+                             .partitions = cli_attr_count(w->m, "mhlo.num_partitions"),
                              .auto_spmd = true};
   if (a->chip && w->opts.replicas == 1) /* the same program on every device that was asked for */
     w->opts.replicas = MAX(1, dev->n / w->opts.partitions);

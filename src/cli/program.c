@@ -23,3 +23,8 @@ Err *cli_program(const char *path, Module **out) {
   else *out = m;
   return e;
 }
+
+int cli_attr_count(const Module *m, const char *name) {
+  const Attr *a = attrs_get(m->attrs, m->n_attrs, name);
+  return a && a->kind == AT_INT && a->i > 0 && a->i < 1 << 20 ? (int)a->i : 1;
+}

@@ -9,8 +9,9 @@
 Err *run_read_inputs(const RunArgs *a, const Func *f, Tensor **in) {
   int n = f->type->n_elems;
   if (n && !a->in)
-    return err_hint(err_new(ERR_INVALID, "@%.*s takes %d arguments", STR_ARG(f->name), n),
-                    "give them with --in FILE.npz (in0, in1, ...)");
+    return err_hint(
+        err_new(ERR_INVALID, "@%.*s takes %d argument%s", STR_ARG(f->name), n, n == 1 ? "" : "s"),
+        "give them with --in FILE.npz (in0, in1, ...)");
   Npz z = {0};
   if (a->in) TRY(npz_read(a->in, &z));
   Err *e = NULL;

@@ -148,11 +148,6 @@ typedef struct Run {
   ClientBuffer **args, **out; /* by process, n_in and n_out each */
 } Run;
 
-static int64_t attr_count(const Module *m, const char *name) {
-  const Attr *a = attrs_get(m->attrs, m->n_attrs, name);
-  return a && a->kind == AT_INT && a->i > 0 && a->i < 1 << 20 ? a->i : 1;
-}
-
 /* The plugin that was asked for, else weft's own with the device that was. */
 static Err *open_client(const RunArgs *a, int procs, Client **out) {
   ClientOption opts[RUN_MAX_OPTIONS + 1];
@@ -232,8 +227,8 @@ static Err *compile_for_topology(const RunArgs *a, Str bytes, const ClientCompil
 }
 
 Err *run_program(const RunArgs *a, const Module *m, const Func *f, Str bytes) {
-  ClientCompileOpts opts = {(int)attr_count(m, "mhlo.num_replicas"),
-                            (int)attr_count(m, "mhlo.num_partitions")};
+  ClientCompileOpts opts = {cli_attr_count(m, "mhlo.num_replicas"),
+                            cli_attr_count(m, "mhlo.num_partitions")};
   if (a->topology) return compile_for_topology(a, bytes, &opts);
   Run r = {.procs = opts.replicas * opts.partitions,
            .n_in = f->type->n_elems,

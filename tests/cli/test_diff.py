@@ -78,3 +78,10 @@ def test_the_first_alone(tmp_path):
     p = weft("diff", CORPUS / "conv_2d_same.mlir", "--devices", "cpu,tpu-v3-8", "--top", 0)
     assert p.returncode == 1 and "part at element" in p.stdout and "stablehlo.convolution" in p.stdout
     assert "most error added" not in p.stdout
+
+
+def test_several_devices():
+    """One that is cut at its ends runs whole; one that says what each device does is answered with what can be compared."""
+    assert weft("diff", CORPUS / "tp_train_step_gspmd.mlir").returncode == 0
+    p = weft("diff", CORPUS / "coll_psum_gspmd.mlir")
+    assert p.returncode == 1 and "of 8 devices, on one" in p.stderr and "--device cpu:8" in p.stderr

@@ -116,25 +116,30 @@ static void store_dear(Plan *p) {
 
 static void hold_rows(Plan *p) {
   HComp *c = p->comp;
-  bool *held =
-      xcalloc((size_t)p->g->n_nodes + 1, sizeof *held); /* made of rows' sums in its kernel */
+  size_t all = (size_t)p->g->n_nodes + 1;
+  bool *held = xcalloc(all, sizeof *held); /* made of rows' sums in its kernel */
+  bool *left = xcalloc(all, sizeof *left); /* made of rows that were left in memory */
   for (int i = 0; i < c->nodes.n; i++) {
     HNode *n = c->nodes.v[i];
     if (n->dead || n->attention) continue;
     bool rows = sums_rows(n), inside = false;
-    bool once = rows && several(n) && wastes(p, n);
+    for (int k = 0; k < n->n_in; k++) left[n->id] |= left[n->in[k]->id] && (elementwise(n) || rows);
+    bool once = rows && wastes(p, n) && (several(n) || left[n->id]);
     for (int k = 0; k < n->n_in; k++) {
       if (!held[n->in[k]->id]) continue;
       rows &= !once;
       if (n->in[k]->val) continue;
       if (elementwise(n) || rows) inside = true;
       else plan_store(p, n->in[k]);
+      left[n->in[k]->id] |= once;
     }
+    rows &= !left[n->id];
     if (rows)
       n->inlined = spreads(n, hlo_count(n->in[0]), 0) && !(sums_exponentials(n) && several(n));
     held[n->id] = (inside && elementwise(n)) || n->inlined;
   }
   free(held);
+  free(left);
 }
 
 /* What a kernel that holds rows computes: all between its sums and what leads to them, element by element. */
@@ -153,12 +158,12 @@ static void mark_rows(Plan *p, bool *rows) {
   }
 }
 
-void gpu_stored(Plan *p) {
+void gpu_stored(Plan *p, const unsigned char *claimed) {
   store_dear(p);
   if (chip_num(p->chip, "fused_attention", 0) > 0)
     hold_rows(p); /* Triton asks for the same chips */
   bool *rows = xcalloc((size_t)p->g->n_nodes + 1, sizeof *rows);
   mark_rows(p, rows);
-  gpu_fuse(p, rows);
+  gpu_fuse(p, rows, claimed);
   free(rows);
 }

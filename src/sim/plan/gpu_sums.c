@@ -2,7 +2,7 @@
  * joins a sum joins its first part.
  *
  * A block of threads sums up so many elements, and no two blocks write the same result: what is longer is cut
- * into pieces, about as many as each has elements, whose sums another kernel adds up. Dimensions that do not lie
+ * into pieces, about as many as each has elements and perhaps longer than it is, whose sums another kernel adds up. Dimensions that do not lie
  * beside each other are summed one after the other, the longest first. */
 #include <math.h>
 
@@ -10,7 +10,6 @@
 
 #define ROW 16384   /* elements that a block sums along rows, */
 #define COLUMN 4096 /* and along columns */
-#define FEWEST 16   /* pieces: with fewer it is left as it is */
 #define APART 8     /* a shorter dimension is summed with others wherever it lies */
 
 static bool summed(const HNode *n, int dim) {
@@ -56,41 +55,75 @@ static void split_apart(HGraph *g, HNode *n) {
   n->dims = hlo_ints(g, rest, left);
 }
 
-/* How many pieces: a power of two if that divides it. */
-static int64_t pieces(int64_t all) {
-  int64_t most = (int64_t)sqrt((double)all), two = 1;
-  while (two * 2 <= most && all % (two * 2) == 0) two *= 2;
-  if (two >= FEWEST) return two;
-  while (most > 1 && all % most) most--;
-  return most;
+typedef struct
+    Cut { /* of a sum: so many pieces of so many elements each, perhaps more than there are */
+  int64_t pieces, each;
+} Cut;
+
+/* As near to the square root as leaves least over, a power of two if that does as well. There are fewer pieces
+ * than each has elements, unless a block could not sum up so many or, along rows, could not read them in pairs. */
+static Cut cut_of(int64_t all, bool row) {
+  int64_t most = MIN((int64_t)sqrt((double)all), row ? ROW : COLUMN), few = most;
+  int64_t least = (most - all % most) % most;
+  for (int64_t k = most - 1; k > most / 2; k--) {
+    int64_t over = (k - all % k) % k;
+    if (over < least || (over == least && (k & (k - 1)) == 0)) few = k, least = over;
+  }
+  int64_t many = (all + least) / few;
+  bool pairs = few % 2 == 0 && all % 2 == 0;
+  bool swaps = pairs ? few * 2 < many || many % 2 == 0 : all % 2 == 0 || many % 2 == 1;
+  if (many > (row ? ROW : COLUMN) || (row && !swaps)) return (Cut){many, few};
+  return (Cut){few, many};
+}
+
+/* What n sums up, with the dimensions of that as `to`, beside those that stay. */
+static HNode *reshaped(HGraph *g, const HNode *n, HNode *x, int first, const int64_t *to,
+                       int n_to) {
+  int64_t d[64];
+  int rank = 0;
+  for (int i = 0; i < n->in[0]->rank; i++) {
+    for (int q = 0; q < n_to && i == first; q++) d[rank++] = to[q];
+    if (!summed(n, i)) d[rank++] = n->in[0]->d[i];
+  }
+  return hlo_node(g, n->comp, H_RESHAPE, OP_RESHAPE, n->src, x->dt, rank, d, 1, &x);
+}
+
+/* Its dimension i, with `more` elements behind that add nothing. */
+static HNode *lengthened(HGraph *g, const HNode *n, HNode *x, int64_t dim, int64_t more) {
+  int64_t d[64], none[64] = {0}, hi[64] = {0};
+  for (int i = 0; i < x->rank; i++) d[i] = x->d[i];
+  d[dim] += more;
+  hi[dim] = more;
+  HNode *in[2] = {x, n->in[1]};
+  HNode *w = hlo_node(g, n->comp, H_PAD, OP_PAD, n->src, x->dt, x->rank, d, 2, in);
+  w->lo = hlo_ints(g, none, x->rank);
+  w->hi = hlo_ints(g, hi, x->rank);
+  w->step = hlo_ints(g, none, x->rank);
+  return w;
 }
 
 /* What is summed as one dimension beside others: cut in two. */
 static void split_long(HGraph *g, HNode *n) {
   HNode *x = n->in[0];
-  int64_t all = 1, d[64], last = -1;
-  int rank = 0, first = -1, minor = x->rank - 1;
+  int64_t all = 1, outer = 0;
+  int first = -1, last = -1, minor = x->rank - 1;
   while (minor > 0 && x->d[minor] == 1) minor--;
-  for (int i = 0; i < x->rank; i++)
-    if (summed(n, i)) {
-      all *= x->d[i];
-      if (first < 0 && x->d[i] > 1) first = i;
-      if (x->d[i] > 1) last = i;
-    }
-  if (x->rank > 60 || all <= (last == minor ? ROW : COLUMN)) return;
-  int64_t count = pieces(all);
-  if (count < FEWEST) return;
+  for (int i = 0; i < x->rank; i++) {
+    if (!summed(n, i) || x->d[i] == 1) continue;
+    all *= x->d[i];
+    if (first < 0) first = i;
+    last = i;
+  }
+  bool row = last == minor;
+  if (x->rank > 60 || all <= (row ? ROW : COLUMN)) return;
   for (int i = first; i <= last; i++)
     if (x->d[i] > 1 && !summed(n, i)) return;
-  for (int i = 0; i < x->rank; i++) {
-    if (i == first) d[rank++] = count, d[rank++] = all / count;
-    else if (!summed(n, i)) d[rank++] = x->d[i];
-  }
-  int64_t outer = 0;
   for (int i = 0; i < first; i++) outer += !summed(n, i);
-  int64_t inner = outer + 1;
-  HNode *cut = hlo_node(g, n->comp, H_RESHAPE, OP_RESHAPE, n->src, x->dt, rank, d, 1, &x);
-  n->in[0] = part(g, n, cut, &inner, 1);
+  Cut cut = cut_of(all, row);
+  int64_t more = cut.pieces * cut.each - all, inner = outer + 1;
+  if (more) x = lengthened(g, n, reshaped(g, n, x, first, &all, 1), outer, more);
+  x = reshaped(g, n, x, first, (int64_t[]){cut.pieces, cut.each}, 2);
+  n->in[0] = part(g, n, x, &inner, 1);
   n->n_dims = 1;
   n->dims = hlo_ints(g, &outer, 1);
 }

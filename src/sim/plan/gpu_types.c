@@ -1,10 +1,10 @@
-/* Types that a GPU does not compute in, which XLA widens to f32: bf16 before Ampere, f16 before Pascal.
+/* Types that a GPU does not compute in, which XLA widens to f32: f16 before Pascal; of bf16 products before Ampere,
+ * and on all GPUs what they have no instruction for, addition and multiplication before Hopper.
  *
- * Products, sums and all arithmetic are done in f32, and what one of them hands to the next is not rounded in
- * between. What only moves elements (transposes, slices, selections, reshapes, loops' state) stays narrow: it is
- * rounded on the way in and widened by whoever computes with it. Arguments and results are as the program has
- * them; operands of libraries lie in memory as f32. A type is one that the chip computes in if its file has a peak
- * for it. */
+ * What one such operation hands to the next is not rounded in between. What only moves elements (transposes,
+ * slices, selections, reshapes, loops' state) stays narrow, as what the chip does compute: it is rounded on the way
+ * in and widened by whoever computes with it. Arguments and results are as the program has them; operands of
+ * libraries lie in memory as they take them. A chip multiplies matrices of a type if its file has a peak for it. */
 #include <stdlib.h>
 
 #include "sim/plan/gpu_expand.h"
@@ -12,21 +12,50 @@
 typedef struct Types {
   HGraph *g;
   HComp *c;
-  DType type;    /* that the chip has not */
-  HNode **wide;  /* by id: the node in f32; itself if it became that */
-  HNode **again; /* by id: what became f32, rounded */
-  int n;         /* nodes that were there before */
+  DType type;
+  bool products;     /* has the chip products of it? */
+  double capability; /* which instructions it has, as CUDA numbers them; 0: none of that type */
+  HNode **wide;      /* by id: the node in f32; itself if it became that */
+  HNode **again;     /* by id: what became f32, rounded */
+  int n;             /* nodes that were there before */
 } Types;
 
-/* Does it do anything with the elements but move them? */
-static bool computes(const HNode *n) {
+static bool instruction(const Types *t, OpKind op) {
+  switch (op) {
+  case OP_SELECT:
+  case OP_COPY:
+  case OP_CONVERT:
+  case OP_BITCAST_CONVERT:
+  case OP_REDUCE_PRECISION: return true;
+  case OP_COMPARE:
+  case OP_EXPONENTIAL:
+  case OP_LOG: return t->capability > 0;
+  case OP_ABS:
+  case OP_MAXIMUM:
+  case OP_MINIMUM:
+  case OP_NEGATE: return t->capability >= 8;
+  case OP_ADD:
+  case OP_MULTIPLY:
+  case OP_SUBTRACT: return t->capability >= 9;
+  default: return false;
+  }
+}
+
+/* Does a library add it up with the result of its product, before types are looked at? */
+static bool with_product(const Types *t, const HNode *n) {
+  for (int i = 0; i < n->n_in && t->products; i++)
+    if (n->in[i]->kind == H_CONV && plan_library_adds(n->in[i], n)) return true;
+  return false;
+}
+
+/* Does it do anything with the elements but move them, that the chip does in f32? */
+static bool widened(const Types *t, const HNode *n) {
+  const Op *step = n->src && n->src->n_regions ? n->src->regions[0]->first : NULL;
   switch (n->kind) {
-  case H_EWISE:
-    return n->op != OP_SELECT && n->op != OP_COPY && n->op != OP_CONVERT &&
-           n->op != OP_BITCAST_CONVERT;
-  case H_REDUCE:
-  case H_RWIN: return n->n_results == 1;
-  case H_CONV: return true;
+  case H_EWISE: return !instruction(t, n->op) && !with_product(t, n);
+  case H_REDUCE: return n->n_results == 1 && !(step && instruction(t, step->kind));
+  case H_RWIN: return n->n_results == 1 && !t->products; /* within its kernel */
+  case H_CONV: return !t->products;
   default: return false;
   }
 }
@@ -61,12 +90,26 @@ static HNode *as_said(Types *t, HNode *x) {
   return t->again[x->id];
 }
 
+/* Several dimensions of an array, which XLA makes one of first: between what rounds and what widens again. */
+static bool sums_several(const HNode *n) {
+  int dims = 0;
+  for (int i = 0; n->kind == H_REDUCE && i < n->n_dims; i++) dims += n->in[0]->d[n->dims[i]] > 1;
+  return dims > 1;
+}
+
+static HNode *rounded(Types *t, HNode *x) {
+  HNode *narrow = as_said(t, x);
+  return narrow->dt == t->type ? converted(t, narrow, DT_F32) : narrow;
+}
+
 static void widen_comp(Types *t) {
   for (int i = 0, nodes = t->c->nodes.n; i < nodes; i++) {
     HNode *n = t->c->nodes.v[i];
-    bool arithmetic = computes(n), convert = n->kind == H_EWISE && n->op == OP_CONVERT;
+    bool arithmetic = widened(t, n), convert = n->kind == H_EWISE && n->op == OP_CONVERT;
     for (int k = 0; k < n->n_in; k++)
-      n->in[k] = arithmetic || convert ? wide(t, n->in[k]) : as_said(t, n->in[k]);
+      n->in[k] = arithmetic && sums_several(n) ? rounded(t, n->in[k])
+                 : arithmetic || convert       ? wide(t, n->in[k])
+                                               : as_said(t, n->in[k]);
     if (convert && n->dt == DT_F32 && n->in[0]->dt == DT_F32) t->wide[n->id] = n->in[0];
     if (!arithmetic || n->dt != t->type) continue;
     n->dt = DT_F32;
@@ -78,8 +121,9 @@ static void widen_comp(Types *t) {
   }
 }
 
-static void widen(HGraph *g, DType type) {
-  Types t = {.g = g, .type = type, .n = g->n_nodes};
+static void widen(HGraph *g, DType type, bool products, double capability) {
+  Types t = {.g = g, .type = type, .products = products, .capability = capability};
+  t.n = g->n_nodes;
   t.wide = xcalloc((size_t)t.n + 1, sizeof(HNode *));
   t.again = xcalloc((size_t)t.n + 1, sizeof(HNode *));
   for (HComp *c = g->comps; c; c = c->next) {
@@ -91,6 +135,6 @@ static void widen(HGraph *g, DType type) {
 }
 
 void gpu_types(HGraph *g, const Chip *chip) {
-  if (chip_num(chip, "peak_bf16", 0) <= 0) widen(g, DT_BF16);
-  if (chip_num(chip, "peak_fp16", 0) <= 0) widen(g, DT_F16);
+  widen(g, DT_BF16, chip_num(chip, "peak_bf16", 0) > 0, chip_num(chip, "compute_capability", 0));
+  if (chip_num(chip, "peak_fp16", 0) <= 0) widen(g, DT_F16, false, 0);
 }

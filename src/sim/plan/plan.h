@@ -173,6 +173,8 @@ HNode *plan_meets_again(HNode *v, const unsigned char *claimed);
 /* The user chain of a product that becomes its epilogue: element-wise, one user at a time, same
  * number of elements. */
 HNode *plan_epilogue_end(const Plan *p, HNode *conv, const unsigned char *claimed);
+/* Is n what a GPU's library computes with a product's result on the way? */
+bool plan_library_adds(const HNode *product, const HNode *n);
 /* Where every operation is a call: cuBLAS adds a bias, both libraries write the narrower type. */
 HNode *plan_library_end(const Plan *p, HNode *conv);
 
@@ -183,9 +185,13 @@ HNode *plan_library_end(const Plan *p, HNode *conv);
 void plan_softmax(Plan *p);
 
 /* gpu_stored.c */
-void gpu_stored(Plan *p); /* of what XLA could compute again; and which sums it does */
+/* Of what XLA could compute again; and which sums it does. `claimed`, by node: what libraries compute with
+ * products. */
+void gpu_stored(Plan *p, const unsigned char *claimed);
 /* gpu_fuse.c: stores what XLA would not compute again; `rows`, by node: never of these */
-void gpu_fuse(Plan *p, const bool *rows);
+void gpu_fuse(Plan *p, const bool *rows, const unsigned char *claimed);
+/* gpu_cycles.c: operations that XLA counts for an element */
+double gpu_op_cycles(const Chip *chip, OpKind op, DType type);
 /* eager.c */
 void eager_stored(Plan *p);
 /* plan_kernels.c */

@@ -562,8 +562,8 @@ static void join_siblings(Plan *p, bool sums, Seen *seen, int *stamp, int *mark)
         if (updates_alone(p, a) || updates_alone(p, b)) continue;
         if (p->law->tpu && (makes_masks(a) != makes_masks(b) || makes_ints(a) != makes_ints(b)))
           continue;
-        if (a->reduce != b->reduce && dom > 8192 && !only_widens(a) && !only_widens(b) &&
-            !(p->law->tpu && (sums_result(a, b) || sums_result(b, a))))
+        if ((p->law->tpu || eager) && a->reduce != b->reduce && dom > 8192 && !only_widens(a) &&
+            !only_widens(b) && !(p->law->tpu && (sums_result(a, b) || sums_result(b, a))))
           continue;
         bool shares = false;
         for (int q = 0; q < b->reads.n && !shares; q++) shares = b->reads.v[q] == a->reads.v[r];

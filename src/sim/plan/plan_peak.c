@@ -43,8 +43,8 @@ static bool may_share(const Plan *p, const Kernel *k, const HValue *v, const HVa
   if ((v->is_param && !state) || v->is_output || v->bytes != o->bytes || v->node->comp != p->comp ||
       v->node->kind == H_CONST || from != to || k->copy)
     return false;
-  if (!p->law->tpu && k->conv && !p->opts->eager) /* libraries add to what is there */
-    return !k->attention && !plan_made_from(k, k->conv, v->node, 0);
+  if (!p->law->tpu && k->conv && !p->opts->eager) /* cuBLAS adds to what is there */
+    return !k->attention && !k->conv->conv->is_conv && !plan_made_from(k, k->conv, v->node, 0);
   if ((state || !p->law->tpu) && !k->conv) return !k->reduce && hlo_light(k->roots.v[0]);
   if (!p->law->tpu) return false;
   if (to != SP_HBM || v->node->dt != o->node->dt || v->node->rank != o->node->rank ||

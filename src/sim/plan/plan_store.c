@@ -531,6 +531,24 @@ static bool reversed_in_tiles(const Law *law, const HNode *n) {
   return false;
 }
 
+/* Products, with what their kernels go on to compute. */
+static void store_products(Plan *p, unsigned char *claimed) {
+  HComp *c = p->comp;
+  bool eager = p->opts->eager && !p->law->tpu;
+  for (int i = c->nodes.n - 1; i >= 0; i--) {
+    HNode *n = c->nodes.v[i];
+    if (n->dead || n->attention) continue;
+    if (n->kind != H_CONV && !(n->kind == H_RWIN && plan_pool_emitter(p, n))) continue;
+    if (n->kind == H_RWIN && claimed[n->id]) continue;
+    HNode *end = eager ? plan_library_end(p, n) : plan_epilogue_end(p, n, claimed);
+    for (HNode *v = n; v != end; v = v->users[0]) claimed[v->users[0]->id] = 1;
+    if (n->kind == H_RWIN && end != n) claimed[n->id] = 1;
+    plan_store(p, end);
+    end->val->on_demand = false;
+    if (p->law->tpu && n->kind == H_CONV && n->conv->is_conv) store_mask(p, end);
+  }
+}
+
 void plan_stored(Plan *p) {
   HComp *c = p->comp;
   unsigned char *claimed = calloc((size_t)p->g->n_nodes + 1, 1);
@@ -549,21 +567,10 @@ void plan_stored(Plan *p) {
     plan_store(p, n);
     ask_clipped(p, n);
   }
-  bool eager = p->opts->eager && !p->law->tpu;
-  if (eager) eager_stored(p);
-  else if (!p->law->tpu) gpu_stored(p);
-  for (int i = c->nodes.n - 1; i >= 0; i--) {
-    HNode *n = c->nodes.v[i];
-    if (n->dead || n->attention) continue;
-    if (n->kind != H_CONV && !(n->kind == H_RWIN && plan_pool_emitter(p, n))) continue;
-    if (n->kind == H_RWIN && claimed[n->id]) continue;
-    HNode *end = eager ? plan_library_end(p, n) : plan_epilogue_end(p, n, claimed);
-    for (HNode *v = n; v != end; v = v->users[0]) claimed[v->users[0]->id] = 1;
-    if (n->kind == H_RWIN && end != n) claimed[n->id] = 1;
-    plan_store(p, end);
-    end->val->on_demand = false;
-    if (p->law->tpu && n->kind == H_CONV && n->conv->is_conv) store_mask(p, end);
-  }
+  bool gpu = !p->law->tpu;
+  if (gpu && p->opts->eager) eager_stored(p);
+  store_products(p, claimed);
+  if (gpu && !p->opts->eager) gpu_stored(p, claimed);
   for (int i = c->nodes.n - 1; i >= 0; i--) {
     HNode *n = c->nodes.v[i];
     if (n->dead || n->val) continue;
@@ -574,7 +581,8 @@ void plan_stored(Plan *p) {
     }
     if (n->kind == H_CONV) continue;
     if (n->inlined || n->attention) continue;
-    if (!hlo_light(n)) {
+    bool parts = gpu && !p->opts->eager && n->kind == H_CONCAT;
+    if (!hlo_light(n) && !parts) {
       bool rows = !p->law->offload && n->kind == H_GATHER && scattered_rows(n);
       bool inside = p->law->tpu && (rows || joined_inside(n));
       if (!claimed[n->id] && !n->val && !inside) plan_store(p, n);

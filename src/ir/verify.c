@@ -316,8 +316,9 @@ static Err *verify_func(Verify *v, const Func *f) {
       return err_new(ERR_INVALID, "argument %d has another type in the body", i);
   TRY(verify_region(v, r, 1));
   const Op *ret = r->last;
-  if (!ret || ret->kind != OP_RETURN)
-    return err_new(ERR_INVALID, "the body does not end in a return");
+  if (!ret) return err_new(ERR_INVALID, "the body is empty, without a return");
+  if (ret->kind != OP_RETURN)
+    return op_err(ret, ERR_INVALID, "the body ends here, without a return");
   if (ret->n_operands != f->type->n_results)
     return op_err(ret, ERR_INVALID, "returns %d values, but the function has %d results",
                   ret->n_operands, f->type->n_results);

@@ -193,3 +193,11 @@ def test_installed_elsewhere_than_configured(tmp_path):
     subprocess.run(["cc", ROOT / "examples/run.c", *flags.stdout.split(), "-o", program], check=True)
     r = subprocess.run([program, "tpu-v5litepod-1"], env=env, capture_output=True, text=True)
     assert r.stdout == "on TPU v5e: 4 5 10 11\n", r.stderr
+
+
+def test_body_without_return(tmp_path):
+    f = tmp_path / "p.mlir"
+    f.write_text("func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n  %0 = stablehlo.abs %x : tensor<4xf32>\n}\n")
+    for verb in ("run", "estimate", "diff"):
+        p = weft(verb, f, *(["--chip", "T4"] if verb == "estimate" else []))
+        assert p.returncode == 1 and "p.mlir:2:8: in @main: stablehlo.abs: the body ends here, without a return" in p.stderr

@@ -1,7 +1,7 @@
 /* What a product's kernel does with its result before it is stored. */
 #include "sim/plan/plan.h"
 
-#define DIAMOND 16 /* nodes */
+#define DIAMOND 64 /* nodes */
 
 HNode *plan_meets_again(HNode *v, const unsigned char *claimed) {
   HNode *set[DIAMOND] = {v};

@@ -12,6 +12,8 @@ static bool is_narrow(const Value *v) {
   return v->type->dtype == DT_BF16 || v->type->dtype == DT_F16;
 }
 
+static bool is_real(const Value *v) { return dtype_is_float(v->type->dtype); }
+
 static bool op_reads(const Op *op, const Value *v) {
   for (int i = 0; i < op->n_operands; i++)
     if (op->operands[i] == v) return true;
@@ -58,15 +60,15 @@ static Value *read_as(const Draws *d, const Value *v) {
 
 /* Its operands are replaced already: what is drawn stands for itself, too. */
 static bool is_drawn(const Draws *d, const Op *op) {
-  if (op->n_results != 1 || op->n_regions || !is_narrow(&op->results[0])) return false;
+  if (op->n_results != 1 || op->n_regions || !is_real(&op->results[0])) return false;
   OpClass cls = op_info[op->kind].cls;
   if (op->kind == OP_BITCAST_CONVERT) return dtype_is_int(op->operands[0]->type->dtype);
-  if ((cls != OC_EWISE && cls != OC_MOVE) || op->kind == OP_CONVERT) return false;
+  if (cls != OC_EWISE && cls != OC_MOVE) return false;
   bool any = false;
   for (int i = 0; i < op->n_operands; i++) {
     const Value *v = op->operands[i];
     bool is = read_as(d, v) != NULL;
-    if (is_narrow(v) && !is && !value_splat(v)) return false;
+    if (is_real(v) && !is && !value_splat(v)) return false;
     any |= is;
   }
   return any;
@@ -99,7 +101,7 @@ static void walk(Draws *d, Region *r) {
     }
     for (int i = 0; i < op->n_regions; i++) walk(d, op->regions[i]);
     if (!is_drawn(d, op)) continue;
-    if (adds_digits(op)) round_result(d, op);
+    if (is_narrow(&op->results[0]) && adds_digits(op)) round_result(d, op);
     else add(d, &op->results[0], &op->results[0]);
   }
 }

@@ -56,7 +56,30 @@ static void test_left(void **state) {
   module_free(m);
 }
 
+/* Numbers that go by way of f32 stay drawn. */
+static void test_widened(void **state) {
+  (void)state;
+  Module *m = read_program(
+      STR("func.func @main(%b: tensor<8xui16>, %x: tensor<8xbf16>) -> tensor<8xbf16> {\n"
+          "%u = stablehlo.bitcast_convert %b : (tensor<8xui16>) -> tensor<8xbf16>\n"
+          "%w = stablehlo.convert %u : (tensor<8xbf16>) -> tensor<8xf32>\n"
+          "%l = stablehlo.log %w : tensor<8xf32>\n"
+          "%n = stablehlo.convert %l : (tensor<8xf32>) -> tensor<8xbf16>\n"
+          "%s = stablehlo.exponential %n : tensor<8xbf16>\n"
+          "%a = stablehlo.add %x, %s : tensor<8xbf16>\n"
+          "return %a : tensor<8xbf16>\n}"));
+  ok(pass_draws(m));
+  ok(ir_verify(m));
+  const Op *sum = module_main(m)->body->last->operands[0]->def;
+  assert_int_equal(sum->kind, OP_ADD);
+  const Op *rounded = sum->operands[1]->def;
+  assert_int_equal(rounded->kind, OP_REDUCE_PRECISION);
+  assert_int_equal(rounded->operands[0]->def->kind, OP_EXPONENTIAL);
+  module_free(m);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_rounded), cmocka_unit_test(test_left)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_rounded), cmocka_unit_test(test_left),
+                                     cmocka_unit_test(test_widened)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -372,7 +372,7 @@ median and 82 % at the 90th percentile for cycles, 0.2 and 50 % for peaks. Looke
 
 {wide13}
 Thirty other such kinds and six of those at other shapes, drawn before anything was mended for the set before this one. `first`: by the build with what was learned from that, scored
-once: 10 and 81 %, 0.3 and 58 % for peaks; the older build had 12 and 81 %, 0.4 and 72 %. What is learned from one set of kinds moves others little.
+once: 10 and 81 %, 0.3 and 58 % for peaks; the older build had 12 and 81 %, 0.4 and 72 %. What is learned from one set of kinds moves others little. Looked at since.
 
 ## Own blocks and steps
 

@@ -188,12 +188,21 @@ static int operands(const Fuse *f, const Part *p) {
   return count;
 }
 
+/* Would one of several readers read too many? */
+static bool crowds(const Fuse *f, const Part *p) {
+  int own = operands(f, p);
+  if (p->out.n < 2) return false;
+  for (int i = 0; i < p->out.n; i++)
+    if (operands(f, &f->parts.v[p->out.v[i]]) - 1 + own > OPERANDS) return true;
+  return false;
+}
+
 static void push(Fuse *f, int part) {
   Part *p = &f->parts.v[part];
   if (!p->fusible || !p->own || !p->out.n) return;
   p->version++;
   if (p->out.n > 1 && operands(f, p) > OPERANDS) return;
-  bool saves = p->always;
+  bool saves = p->always && !crowds(f, p);
   Gain g = {saves ? HUGE_VAL : gain(f, part), part, p->version};
   *vec_push(&f->heap) = g;
   int i = f->heap.n - 1;

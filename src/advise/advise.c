@@ -1,6 +1,7 @@
 /* One chip's answers. The largest batch is found by false position on the plan's memory, which is
  * close to a straight line in the batch, kept inside a bracket of one batch that fits and one that
- * does not. */
+ * does not. The line has steps: sums over an odd batch are cut otherwise by GPUs, so a round batch
+ * a little beyond the first that does not fit may fit again, and is asked for. */
 #include "advise/advise.h"
 
 #include <math.h>
@@ -12,6 +13,7 @@
 /* TensorFlow's default limit of one convolution's workspace: TF_CUDNN_WORKSPACE_LIMIT_IN_MB */
 #define CONV_WORKSPACE (4 * GIB)
 #define MAX_BATCH ((int64_t)1 << 24) /* of one device: nobody asks for more */
+#define ROUNDER 1.06                 /* the steps of plans seen are no higher than this */
 
 static Err *estimate(const AdviseWork *w, const AdviseCase *c, const Chip *chip, SimReport **out,
                      double *op_by_op) {
@@ -48,6 +50,45 @@ static double bytes_of(const AdviseWork *w, const AdviseCase *c, const Chip *chi
   return bytes;
 }
 
+/* A batch that fits and a larger one that does not, with their bytes. */
+typedef struct Bracket {
+  int64_t lo, hi;
+  double lo_bytes, hi_bytes;
+} Bracket;
+
+/* Until the two are as near as anybody asks. */
+static void narrow(const AdviseWork *w, AdviseCase *c, const Chip *chip, AdviseSamples *seen,
+                   double limit, Bracket *b) {
+  for (int rounds = 0; rounds < 24 && b->hi - b->lo > MAX(1, b->lo / 512); rounds++) {
+    double slope = isfinite(b->hi_bytes) ? (b->hi_bytes - b->lo_bytes) / (double)(b->hi - b->lo)
+                   : b->lo > 0           ? b->lo_bytes / (double)b->lo
+                                         : 0;
+    double guess = slope > 0 ? (double)b->lo + (limit - b->lo_bytes) / slope : 2.0 * (double)b->lo;
+    if (rounds % 3 == 2) guess = isfinite(b->hi_bytes) ? 0.5 * (double)(b->lo + b->hi) : 2 * guess;
+    c->batch = (int64_t)MIN((double)b->hi - 1, MAX((double)b->lo + 1, floor(guess)));
+    double bytes = bytes_of(w, c, chip, seen);
+    if (bytes <= limit) b->lo = c->batch, b->lo_bytes = bytes;
+    else b->hi = c->batch, b->hi_bytes = bytes;
+  }
+}
+
+/* Does a round batch beyond the bracket fit, not more than ROUNDER larger? It is the new lo then. */
+static bool rounder(const AdviseWork *w, AdviseCase *c, const Chip *chip, AdviseSamples *seen,
+                    double limit, Bracket *b) {
+  int64_t most = (int64_t)((double)b->lo * ROUNDER);
+  for (int64_t unit = 256; unit >= 16; unit /= 4) {
+    c->batch = (b->lo / unit + 1) * unit;
+    if (c->batch > most || c->batch < b->hi) continue;
+    bool asked = false;
+    for (int i = 0; i < seen->n; i++) asked |= seen->v[i].batch == c->batch;
+    double bytes = asked ? INFINITY : bytes_of(w, c, chip, seen);
+    if (bytes > limit) continue;
+    b->lo = c->batch, b->lo_bytes = bytes;
+    return true;
+  }
+  return false;
+}
+
 /* Most examples (over all devices) that fit with `reserve` bytes taken already. */
 static int64_t largest(const AdviseWork *w, AdviseRow *row, bool training, double reserve) {
   const AdviseFit *known = training ? &row->train : &row->eval;
@@ -59,27 +100,22 @@ static int64_t largest(const AdviseWork *w, AdviseRow *row, bool training, doubl
   if (!seen->n)
     *vec_push(seen) =
         (AdviseSample){per_device(known->batch, row->devices), known->report->hbm_bytes};
-  int64_t lo = 0, hi = MAX_BATCH;
-  double lo_bytes = 0, hi_bytes = INFINITY;
+  Bracket b = {.hi = MAX_BATCH, .hi_bytes = INFINITY};
   for (int o = SIM_PARAMETERS; o <= SIM_STATE; o++)
-    lo_bytes += known->report->owners[o].bytes; /* what no batch at all would take, about */
+    b.lo_bytes += known->report->owners[o].bytes; /* what no batch at all would take, about */
   for (int i = 0; i < seen->n; i++) {
     AdviseSample s = seen->v[i];
-    if (s.bytes <= limit && s.batch > lo) lo = s.batch, lo_bytes = s.bytes;
-    if (s.bytes > limit && s.batch < hi) hi = s.batch, hi_bytes = s.bytes;
+    if (s.bytes <= limit && s.batch > b.lo) b.lo = s.batch, b.lo_bytes = s.bytes;
   }
-  for (int rounds = 0; rounds < 24 && hi - lo > MAX(1, lo / 512); rounds++) {
-    double slope = isfinite(hi_bytes) ? (hi_bytes - lo_bytes) / (double)(hi - lo)
-                   : lo > 0           ? lo_bytes / (double)lo
-                                      : 0;
-    double guess = slope > 0 ? (double)lo + (limit - lo_bytes) / slope : 2.0 * (double)lo;
-    if (rounds % 3 == 2) guess = isfinite(hi_bytes) ? 0.5 * (double)(lo + hi) : 2 * guess;
-    c.batch = (int64_t)MIN((double)hi - 1, MAX((double)lo + 1, floor(guess)));
-    double bytes = bytes_of(w, &c, chip, seen);
-    if (bytes <= limit) lo = c.batch, lo_bytes = bytes;
-    else hi = c.batch, hi_bytes = bytes;
-  }
-  return lo * row->devices;
+  do {
+    b.hi = MAX_BATCH, b.hi_bytes = INFINITY;
+    for (int i = 0; i < seen->n; i++) {
+      AdviseSample s = seen->v[i];
+      if (s.batch > b.lo && s.batch < b.hi) b.hi = s.batch, b.hi_bytes = s.bytes;
+    }
+    narrow(w, &c, chip, seen, limit, &b);
+  } while (rounder(w, &c, chip, seen, limit, &b));
+  return b.lo * row->devices;
 }
 
 /* ---- what to try ----------------------------------------------------------------------------- */

@@ -2,8 +2,8 @@
  * joins a sum joins its first part.
  *
  * A block of threads sums up so many elements, and no two blocks write the same result: what is longer is cut
- * into pieces, about as many as each has elements and perhaps longer than it is, whose sums another kernel adds up. Dimensions that do not lie
- * beside each other are summed one after the other, the longest first. */
+ * into pieces, about as many as each has elements and perhaps longer than it is, whose sums another kernel adds
+ * up. Dimensions that do not lie beside each other are summed one after the other, the longest first. */
 #include <math.h>
 
 #include "sim/plan/gpu_expand.h"
@@ -55,8 +55,8 @@ static void split_apart(HGraph *g, HNode *n) {
   n->dims = hlo_ints(g, rest, left);
 }
 
-typedef struct
-    Cut { /* of a sum: so many pieces of so many elements each, perhaps more than there are */
+/* Of a sum: so many pieces of so many elements each, perhaps more than there are. */
+typedef struct Cut {
   int64_t pieces, each;
 } Cut;
 

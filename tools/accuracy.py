@@ -618,8 +618,8 @@ kernels but for a few. *drawn*: chosen by lot from the newest of the sets above.
 median, 33 % at the 90th percentile (H100, workspace left out); by what the plans of *others* then showed of where XLA puts arrays, by 1.4 and 13 %.
 *second*: 104 more, likewise, for the five chips. With what was known by then the peak was off by 4.7 and 17 % (A100), 4.2 and 15 (B200), 1.6 and 12 (H100),
 9.4 and 33 (L4), 25 and 47 (T4); the table has them after rules that plans for the T4 showed, and no others of these were looked at then; later some were.
-*third*: 80 more, 16 a chip, drawn when the last rules had been made from other plans: 5.1 and 12 % before these rules and 0.7 and 5 with them (A100),
-1.8 and 18, 1.7 and 11 (L4), 2.5 and 12, 1.9 and 12 (B200), 1.2 and 9 both (H100), 4.6 and 15, 4.4 and 15 (T4).
+*third*: 80 more, 16 a chip, drawn when the last rules had been made from other plans: 5.1 and 12 % before these rules and 0.7 and 5 with them (A100,
+0.4 by one that followed), 1.8 and 18, 1.7 and 11 (L4), 2.5 and 12, 1.9 and 12 (B200), 1.2 and 9 both (H100), 4.6 and 15, 4.4 and 15 (T4).
 
 What XLA does with memory on a GPU, as its plans show: a temporary never takes the place of one that it is computed from, unless it is an update in place;
 results and donated arguments are there from the beginning, and what is no larger lies in them until they are made, the largest first, each in the

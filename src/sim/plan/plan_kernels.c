@@ -538,6 +538,15 @@ static bool waits_for_better(const Plan *p, int a, int b, Seen *seen) {
   return false;
 }
 
+/* Sums over arrays of as many elements but other sides, of which no loop walks over both. */
+static bool sums_other_sides(const Kernel *a, const Kernel *b) {
+  const HNode *x = a->roots.v[0], *y = b->roots.v[0];
+  if (x->kind != H_REDUCE || y->kind != H_REDUCE || x->in[0]->rank != y->in[0]->rank) return false;
+  for (int i = 0; i < x->in[0]->rank; i++)
+    if (x->in[0]->d[i] != y->in[0]->d[i]) return true;
+  return false;
+}
+
 /* Siblings: the same domain, a shared input of full size, no dependence. */
 static void join_siblings(Plan *p, bool sums, Seen *seen, int *stamp, int *mark) {
   bool eager = p->opts->eager && !p->law->tpu;
@@ -560,6 +569,7 @@ static void join_siblings(Plan *p, bool sums, Seen *seen, int *stamp, int *mark)
           continue;
         if ((eager || sums) && !(a->reduce && b->reduce) && (sums || src->ends)) continue;
         if (updates_alone(p, a) || updates_alone(p, b)) continue;
+        if (p->law->tpu && sums_other_sides(a, b)) continue;
         if (p->law->tpu && (makes_masks(a) != makes_masks(b) || makes_ints(a) != makes_ints(b)))
           continue;
         if ((p->law->tpu || eager) && a->reduce != b->reduce && dom > 8192 && !only_widens(a) &&

@@ -265,7 +265,7 @@ void plan_lay_reshape(HGraph *g, const Law *law, HComp *c, HNode *n) {
       n->rank > MOST || x->rank > MOST || hlo_count(n) <= 1024 || plan_same_dimensions(n))
     return;
   find_groups(&s);
-  value_order_default(law, x, own);
+  value_order_default(law, x->kind == H_PAD ? x->in[0] : x, own); /* pads lie as what they pad */
   bool near = has_product(x, true, 0) || has_product(n, false, 0);
   if (near && !splits_lanes(law, &s)) return;
   if (!near && (join_lanes(g, law, c, n, own) || turned_argument(g, law, c, n, &s))) return;

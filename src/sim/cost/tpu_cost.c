@@ -208,7 +208,7 @@ static bool moves_elements(const Kernel *k) {
   const HNode *n = k->roots.v[0];
   if (!k->copy || n->kind != H_RESHAPE || k->reads.n != 1) return false;
   const HValue *v = k->reads.v[0], *o = n->val;
-  if (v->node->rank < 2 || !o) return false;
+  if (!o || (v->node->rank < 2 && !n->lies)) return false;
   if (n->rows && n->in[0]->rows && !n->part) return true;
   if (n->lies) return !n->view && !n->copies;
   int r = v->node->rank;

@@ -36,8 +36,19 @@ static HNode *held(HGraph *g, HComp *c, const HNode *n, HNode *x) {
   return hlo_node(g, c, H_EWISE, OP_CLAMP, n->src, x->dt, 1, &whole, 1, &x);
 }
 
+/* The same numbers in their natural order, as a vector of them is read. */
+static HNode *naturally(HGraph *g, const Law *law, HComp *c, HNode *x) {
+  static const int natural[] = {1, 0};
+  int own[64];
+  value_order_default(law, x, own);
+  if (x->rank != 2 || own[0] == natural[0]) return x;
+  x = hlo_node(g, c, H_EWISE, OP_COPY, x->src, x->dt, 2, x->d, 1, &x);
+  plan_lie(g, x, natural);
+  return x;
+}
+
 /* Row numbers that are reckoned. */
-static void hold_rows(HGraph *g, HComp *c, HNode *n) {
+static void hold_rows(HGraph *g, const Law *law, HComp *c, HNode *n) {
   const int64_t *map;
   HNode *at = n->in[1];
   if (at->kind == H_RESHAPE) at = at->in[0];
@@ -51,6 +62,7 @@ static void hold_rows(HGraph *g, HComp *c, HNode *n) {
   }
   at->apart = true;
   if (at->rank > 1 && last > 1) {
+    at = naturally(g, law, c, at);
     at = hlo_node(g, c, H_RESHAPE, OP_RESHAPE, n->src, at->dt, 1, &count, 1, &at);
     plan_lie(g, at, (int[]){0});
     at->view = lies;
@@ -85,11 +97,33 @@ static void take_rows_apart(HGraph *g, const Law *law, HComp *c, HNode *n) {
   apart->view = view;
 }
 
+/* Single numbers of a vector gathered by a matrix of indices come as a vector; a result in another order than the
+ * natural one is copied from a matrix in that. */
+static void take_numbers_apart(HGraph *g, const Law *law, HComp *c, HNode *n) {
+  static const int natural[] = {1, 0};
+  const HNode *x = n->in[0];
+  int want[64];
+  if (!n->is_output || n->rank != 2 || x->rank != 1) return;
+  value_order_default(law, n, want);
+  if (want[0] == natural[0]) return;
+  int64_t count = hlo_count(n);
+  HNode *all = hlo_node(g, c, H_GATHER, n->op, n->src, n->dt, 1, &count, n->n_in, n->in);
+  HNode *apart = hlo_node(g, c, H_RESHAPE, OP_RESHAPE, n->src, n->dt, 2, n->d, 1, &all);
+  plan_lie(g, apart, natural);
+  apart->view = n->d[1] == LANES && n->d[0] % 8 == 0;
+  n->kind = H_EWISE;
+  n->op = OP_COPY;
+  n->n_in = 1;
+  n->in = arena_dup(g->arena, &apart, sizeof apart);
+  plan_lie(g, n, want);
+}
+
 void plan_lay_indices(HGraph *g, const Law *law, HComp *c, HNode *gather) {
   if (hlo_takes_numbers(gather->src)) {
     pack_places(g, c, gather);
   } else {
-    hold_rows(g, c, gather);
+    hold_rows(g, law, c, gather);
     take_rows_apart(g, law, c, gather);
+    take_numbers_apart(g, law, c, gather);
   }
 }

@@ -230,12 +230,38 @@ static void test_repeats(void **state) {
   buf_free(&b);
 }
 
+/* The same as two repetitions, rows and then columns, as jnp.repeat says it: both keep in their tiles what
+ * the convolutions have there, the batch and the features. */
+static void test_repeats_twice(void **state) {
+  (void)state;
+  static const char x[] = "tensor<14x20x20x24xbf16>", v[] = "tensor<3x3x24x56xbf16>",
+                    w[] = "tensor<1x1x56x24xbf16>", a[] = "tensor<14x20x20x56xbf16>",
+                    rows[] = "tensor<14x20x2x20x56xbf16>", tall[] = "tensor<14x40x20x56xbf16>",
+                    columns[] = "tensor<14x40x20x2x56xbf16>", u[] = "tensor<14x40x40x56xbf16>",
+                    y[] = "tensor<14x40x40x24xbf16>";
+  Buf b = {0};
+  buf_printf(&b, "func.func public @main(%%x: %s, %%v: %s, %%w: %s) -> %s {\n", x, v, w, y);
+  conv(&b, "%a", "%x", "%v", x, v, a, SAME);
+  buf_printf(&b, "  %%b = stablehlo.broadcast_in_dim %%a, dims = [0, 1, 3, 4] : (%s) -> %s\n", a,
+             rows);
+  buf_printf(&b, "  %%c = stablehlo.reshape %%b : (%s) -> %s\n", rows, tall);
+  buf_printf(&b, "  %%d = stablehlo.broadcast_in_dim %%c, dims = [0, 1, 2, 4] : (%s) -> %s\n", tall,
+             columns);
+  buf_printf(&b, "  %%u = stablehlo.reshape %%d : (%s) -> %s\n", columns, u);
+  conv(&b, "%y", "%u", "%w", u, w, y, "pad = [[0, 0], [0, 0]]");
+  buf_printf(&b, "  return %%y : %s\n}\n", y);
+  like(b.p, "tpu-v5e", 188390, 18253824);
+  like(b.p, "tpu-v3", 212612, 18247680);
+  buf_free(&b);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_which),    cmocka_unit_test(test_single),
-      cmocka_unit_test(test_moves),    cmocka_unit_test(test_chain),
-      cmocka_unit_test(test_strides),  cmocka_unit_test(test_groups),
-      cmocka_unit_test(test_repeated), cmocka_unit_test(test_less_mean),
-      cmocka_unit_test(test_spread),   cmocka_unit_test(test_repeats)};
+      cmocka_unit_test(test_which),        cmocka_unit_test(test_single),
+      cmocka_unit_test(test_moves),        cmocka_unit_test(test_chain),
+      cmocka_unit_test(test_strides),      cmocka_unit_test(test_groups),
+      cmocka_unit_test(test_repeated),     cmocka_unit_test(test_less_mean),
+      cmocka_unit_test(test_spread),       cmocka_unit_test(test_repeats),
+      cmocka_unit_test(test_repeats_twice)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -93,8 +93,10 @@ bool plan_upsampled(const HNode *n) {
   for (int i = 0; i < n->n_users && n->kind == H_BCAST && !plan_const_only(n); i++) {
     const HNode *u = n->users[i];
     if (u->kind != H_RESHAPE || plan_same_dimensions(u)) continue;
-    for (int k = 0; k < u->n_users; k++)
-      if (u->users[k]->kind == H_CONV && u->users[k]->conv->is_conv) return true;
+    for (int k = 0; k < u->n_users; k++) {
+      const HNode *reader = u->users[k];
+      if ((reader->kind == H_CONV && reader->conv->is_conv) || plan_upsampled(reader)) return true;
+    }
   }
   return false;
 }

@@ -317,6 +317,11 @@ emit_round_precision(Gen *g, const Op *op,
   return sel(g, fcmp(g, LLVMRealUNO, x, x), x, r);
 }
 
+bool emit_calls(OpKind k) {
+  return k == OP_SINE || k == OP_COSINE || k == OP_TAN || k == OP_CBRT || k == OP_POWER ||
+         k == OP_REMAINDER;
+}
+
 static V emit_float_fn(Gen *g, OpKind k, DType t, int n, V *in) {
   bool wide = t == DT_F64;
   switch (k) {

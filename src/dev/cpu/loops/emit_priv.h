@@ -167,6 +167,7 @@ bool emit_rounds_to_type(const Op *op); /* a reduce_precision to the digits of i
 LLVMValueRef emit_op(Gen *g, const Op *op, const DType *in_t, LLVMValueRef *in, DType out_t);
 LLVMValueRef emit_convert(Gen *g, DType from, DType to, LLVMValueRef v);
 bool emit_supports(const Op *op);
+bool emit_calls(OpKind k); /* of f32: by a function that other vectors wait for */
 /* A reduction body or other scalar region on registers. */
 void emit_region(Gen *g, const Region *r, LLVMValueRef *args, LLVMValueRef *results);
 bool emit_region_supported(const Region *r);
@@ -201,6 +202,13 @@ LLVMValueRef call_lanes(Gen *g, const char *helper, DType t, int n, LLVMValueRef
 LLVMValueRef math_library(Gen *g, const char *fn, int n, LLVMValueRef *args);
 /* libmvec.c: the same on whole vectors; NULL where there is none. */
 LLVMValueRef libmvec_call(Gen *g, const char *fn, int n, LLVMValueRef *args);
+/* Lanes [first, first + n) of v; of all of them: v. */
+LLVMValueRef part_of_lanes(Gen *g, LLVMValueRef v, int first, int n);
+/* a, of as many lanes as all the parts so far, and b behind it. */
+LLVMValueRef joined_lanes(Gen *g, LLVMValueRef a, int na, LLVMValueRef b, int nb);
+/* A function of vectors in registers, on some lanes of its n arguments. */
+LLVMValueRef call_part(Gen *g, const char *name, DType of, int n, LLVMValueRef *args, int first,
+                       int lanes);
 void *libmvec_symbol(const char *name);
 bool libmvec_here(void);
 typedef struct Helper {

@@ -1,7 +1,8 @@
 /* Functions of a vector's lanes; the includer defines FN, the target, LANES of f32, NAME(x), V_TURN
- * (u32 turned to the left), and V_FMA, D_FMA and V_ANY for vectors of that many floats, of half as many doubles, and for masks. Polynomials
- * are fitted for weft (least squares reweighted to minimax, in double; the error stands beside each).
- * Each function tells whether all lanes are ones that it covers; of others it gives anything. */
+ * (u32 turned to the left), V_FMA, D_FMA and V_ANY for vectors of that many floats, of half as many
+ * doubles, and for masks, V_LOW and V_HIGH, halves of a vector of floats as doubles, and V_JOIN, which
+ * puts such together. Polynomials are fitted for weft (least squares reweighted to minimax, in double;
+ * the error stands beside each). */
 
 #define INLINE FN static inline __attribute__((always_inline))
 #define F NAME(Floats)
@@ -15,8 +16,6 @@ typedef int32_t I __attribute__((vector_size(4 * LANES)));
 typedef double D __attribute__((vector_size(4 * LANES)));
 typedef uint64_t W __attribute__((vector_size(4 * LANES)));
 typedef float HALF_FLOATS __attribute__((vector_size(2 * LANES)));
-
-/* ---- f32: sine and cosine ---- */
 
 INLINE F NAME(load)(const float *x, int64_t n) { /* beyond n: 1 */
   F f = (F){} + 1;
@@ -32,65 +31,63 @@ INLINE void NAME(store)(float *y, int64_t n, F f) {
   else memcpy(y, &f, sizeof *y * (size_t)n);
 }
 
-INLINE F NAME(choose)(I mask, F yes, F no) { return (F)(((I)yes & mask) | ((I)no & ~mask)); }
-
-/* sin(x + more pi / 2) for |x| <= FAR: of r + rest, what is left after the nearest multiple k of
- * pi / 2. The first product and sum are exact; what the second lose is in `rest`. */
-INLINE F NAME(turned)(F x, int32_t more) {
-  const float rounder = 0x1.8p23f, high = -0x1.921fb6p+0f, low = 0x1.777a5cp-25f,
-              lowest = 0x1.ee59dap-50f;
-  F t = V_FMA(x, (F){} + 0.636619772f, (F){} + rounder), k = t - rounder;
-  F a = V_FMA(k, (F){} + high, x), p = k * low, r = a + p, moved = r - a, q = r * r,
-    half = q * 0.5f;
-  F rest = V_FMA(k, (F){} + lowest, V_FMA(k, (F){} + low, -p));
-  rest += (a - (r - moved)) + (p - moved);
-  /* (sin r - r) / r^3, relative error of the sine 4.9e-12 */
-  F s = V_FMA(q, (F){} + 2.71830414e-06f, (F){} + -1.98393341e-04f);
-  s = V_FMA(q, s, (F){} + 8.33332938e-03f);
-  s = V_FMA(q, s, (F){} + -1.66666666e-01f);
-  s = r + V_FMA(r * q, s, V_FMA(-half, rest, rest));
-  /* (cos r - 1 + r^2 / 2) / r^4, error of the cosine 9.6e-11 */
-  F c = V_FMA(q, (F){} + 2.44383776e-05f, (F){} + -1.38873669e-03f);
-  c = V_FMA(q, c, (F){} + 4.16666469e-02f);
-  F w = 1 - half;
-  c = w + V_FMA(q * q, c, ((1 - w) - half) - r * rest);
-  I turns = (I)t + more, odd = -(turns & 1);
-  F v = (F)((I)NAME(choose)(odd, c, s) ^ (turns & 2) << 30);
-  return more ? v : NAME(choose)((I)(x == 0), x, v);
-}
-
-FN static bool NAME(sines)(const float *x, float *y, int64_t n, int more) {
-  I far = {};
-  for (int64_t i = 0; i < n; i += LANES) {
-    F v = NAME(load)(x + i, n - i);
-    far |= ~((v <= FAR) & (v >= -FAR));
-    NAME(store)(y + i, n - i, NAME(turned)(v, more));
-  }
-  return !V_ANY(far);
-}
-
 /* ---- in double ---- */
 
 #define ROUNDER 0x1.8p52 /* added and taken away: the nearest integer, in the low bits meanwhile */
 #define ROUNDER_BITS 0x4338000000000000u
 #define K(c) ((D){} + (c))
 
-INLINE D NAME(take)(const float *x, int64_t n) { /* beyond n: 1 */
-  HALF_FLOATS f = (HALF_FLOATS){} + 1;
-  if (n >= HALF) memcpy(&f, x, sizeof f);
-  else if (n == HALF / 2) memcpy(&f, x, sizeof f / 2);
-  else memcpy(&f, x, sizeof *x * (size_t)n);
-  return __builtin_convertvector(f, D);
-}
+/* A function of doubles on both halves. */
+#define BOTH(fn, x) V_JOIN((NAME(fn)(V_LOW(x))), (NAME(fn)(V_HIGH(x))))
+#define BOTH2(fn, x, y) V_JOIN((NAME(fn)(V_LOW(x), V_LOW(y))), (NAME(fn)(V_HIGH(x), V_HIGH(y))))
 
-INLINE void NAME(give)(float *y, int64_t n, D v) {
-  HALF_FLOATS f = __builtin_convertvector(v, HALF_FLOATS);
-  if (n >= HALF) memcpy(y, &f, sizeof f);
-  else if (n == HALF / 2) memcpy(y, &f, sizeof f / 2);
-  else memcpy(y, &f, sizeof *y * (size_t)n);
+/* v, with the lanes of the mask from the C library: large angles, powers of zero and infinity,
+ * quotients beyond 2^28, NaN. */
+FN static __attribute__((noinline, cold)) F NAME(mended)(F v, I odd, F x, double (*fn)(double)) {
+  for (int i = 0; i < LANES; i++)
+    if (odd[i]) v[i] = (float)fn((double)x[i]);
+  return v;
 }
+FN static __attribute__((noinline, cold)) F NAME(mended2)(F v, I odd, F x, F y,
+                                                          double (*fn)(double, double)) {
+  for (int i = 0; i < LANES; i++)
+    if (odd[i]) v[i] = (float)fn((double)x[i], (double)y[i]);
+  return v;
+}
+INLINE F NAME(size)(F x) { return (F)((I)x & INT32_MAX); }
 
 INLINE D NAME(pick)(W mask, D yes, D no) { return (D)(((W)yes & mask) | ((W)no & ~mask)); }
+
+/* sin r for the rest r of x after n half turns, in two parts: sin r / r by powers of r^2, relative error
+ * 5.4e-9 to 0.005 beyond a quarter turn, which is what roundings of n leave. */
+INLINE D NAME(of_rest)(D x, D n) {
+  D r = D_FMA(n, K(-1.2246467991473532e-16), D_FMA(n, K(-3.14159265358979312), x)), q = r * r;
+  D s = D_FMA(q, K(SINE_9), K(SINE_7));
+  s = D_FMA(q, D_FMA(q, s, K(SINE_5)), K(SINE_3));
+  return r * D_FMA(q, s, K(SINE_1));
+}
+
+/* sin(x + quarters pi / 2): the sign is that of the number of half turns, odd or even. */
+INLINE F NAME(turned)(F x, float quarters) {
+  const float rounder = 0x1.8p23f, turn = quarters * 0.5f;
+  const F per_turn = (F){} + 0.318309886f;
+  F t = turn ? V_FMA(x, per_turn, (F){} + turn) + rounder : V_FMA(x, per_turn, (F){} + rounder);
+  F n = (t - rounder) - turn;
+  F v = BOTH2(of_rest, x, n);
+  return (F)((I)v ^ (I)t << 31);
+}
+
+FN static F NAME(sines)(F x) {
+  F v = NAME(turned)(x, 0);
+  I far = NAME(size)(x) > FAR;
+  return V_ANY(far) ? NAME(mended)(v, far, x, sin) : v;
+}
+
+FN static F NAME(cosines)(F x) {
+  F v = NAME(turned)(x, 1);
+  I far = NAME(size)(x) > FAR;
+  return V_ANY(far) ? NAME(mended)(v, far, x, cos) : v;
+}
 
 /* Taylor's series of the rest after the nearest multiple of pi / 2, in two parts of which the first
  * has 33 bits, so that multiples are exact; what is left out is below 1e-11. */
@@ -107,14 +104,10 @@ INLINE D NAME(tangent)(D x) {
   return NAME(pick)(odd, -c, s) / NAME(pick)(odd, s, c);
 }
 
-FN static bool NAME(tangents)(const float *x, float *y, int64_t n) {
-  W far = {};
-  for (int64_t i = 0; i < n; i += HALF) {
-    D v = NAME(take)(x + i, n - i);
-    far |= ~(W)((v <= FAR_TAN) & (v >= -FAR_TAN));
-    NAME(give)(y + i, n - i, NAME(tangent)(v));
-  }
-  return !V_ANY(far);
+FN static F NAME(tangents)(F x) {
+  F v = BOTH(tangent, x);
+  I far = NAME(size)(x) > FAR_TAN;
+  return V_ANY(far) ? NAME(mended)(v, far, x, tan) : v;
 }
 
 /* A third of the exponent and of the number's digits, which is within 5 %, and two of Halley's steps, which leave
@@ -131,11 +124,7 @@ INLINE D NAME(cube_root)(D x) {
   return NAME(pick)(plain, (D)((W)t | sign), x);
 }
 
-FN static bool NAME(cube_roots)(const float *x, float *y, int64_t n) {
-  for (int64_t i = 0; i < n; i += HALF)
-    NAME(give)(y + i, n - i, NAME(cube_root)(NAME(take)(x + i, n - i)));
-  return true;
-}
+FN static F NAME(cube_roots)(F x) { return BOTH(cube_root, x); }
 
 /* log2 of a positive finite f32: x = 2^e m with m from sqrt(1/2) to sqrt(2), log m = 2 artanh f,
  * (artanh f - f) / f^3 with a relative error of the logarithm of 3e-14. Of other numbers: anything. */
@@ -173,14 +162,10 @@ INLINE D NAME(power)(D x, D y) {
   return NAME(pick)(negative & (W)(whole - ROUNDER != near), K(NAN), z);
 }
 
-FN static bool NAME(powers)(const float *x, const float *y, float *z, int64_t n) {
-  W odd = {};
-  for (int64_t i = 0; i < n; i += HALF) {
-    D a = NAME(take)(x + i, n - i), b = NAME(take)(y + i, n - i);
-    odd |= ~(W)((a != 0) & (a < INFINITY) & (a > -INFINITY) & (b < INFINITY) & (b > -INFINITY));
-    NAME(give)(z + i, n - i, NAME(power)(a, b));
-  }
-  return !V_ANY(odd);
+FN static F NAME(powers)(F x, F y) {
+  F v = BOTH2(power, x, y);
+  I odd = (x == 0) | ~((NAME(size)(x) < INFINITY) & (NAME(size)(y) < INFINITY));
+  return V_ANY(odd) ? NAME(mended2)(v, odd, x, y, pow) : v;
 }
 
 /* What is left of x after the nearest multiple of y, which has no more digits than a double, brought
@@ -194,16 +179,21 @@ INLINE D NAME(rest)(D x, D y) {
   return (D)(((W)r & ~sign) | ((W)x & sign));
 }
 
-FN static bool NAME(remainders)(const float *x, const float *y, float *z, int64_t n) {
-  W odd = {};
-  const W sign = (W){} + ((uint64_t)1 << 63);
-  for (int64_t i = 0; i < n; i += HALF) {
-    D a = NAME(take)(x + i, n - i), b = NAME(take)(y + i, n - i);
-    D size = (D)((W)a & ~sign), by = (D)((W)b & ~sign);
-    odd |= ~(W)((size < by * 0x1p28) & (size < INFINITY) & (by < INFINITY));
-    NAME(give)(z + i, n - i, NAME(rest)(a, b));
-  }
-  return !V_ANY(odd);
+FN static F NAME(remainders)(F x, F y) {
+  F v = BOTH2(rest, x, y), a = NAME(size)(x), b = NAME(size)(y);
+  I odd = ~((a < b * 0x1p28f) & (a < INFINITY) & (b < INFINITY));
+  return V_ANY(odd) ? NAME(mended2)(v, odd, x, y, fmod) : v;
+}
+
+/* ---- of arrays ---- */
+
+FN static void NAME(each)(F (*fn)(F), const float *x, float *y, int64_t n) {
+  for (int64_t i = 0; i < n; i += LANES) NAME(store)(y + i, n - i, fn(NAME(load)(x + i, n - i)));
+}
+
+FN static void NAME(each2)(F (*fn)(F, F), const float *x, const float *y, float *z, int64_t n) {
+  for (int64_t i = 0; i < n; i += LANES)
+    NAME(store)(z + i, n - i, fn(NAME(load)(x + i, n - i), NAME(load)(y + i, n - i)));
 }
 
 /* ---- random numbers ---- */
@@ -275,6 +265,8 @@ FN static void NAME(threefry)(const uint32_t *a, const uint32_t *b, const uint32
 #undef W
 #undef HALF_FLOATS
 #undef HALF
+#undef BOTH
+#undef BOTH2
 #undef ROUNDER
 #undef ROUNDER_BITS
 #undef K

@@ -57,7 +57,7 @@ static void angles(void **state) {
         x[i] = i < COUNT_OF(odd) && round == N - 1 ? odd[i] : number(&seed, round % 4);
       f(x, y, n);
       for (int64_t i = 0; i < n; i++)
-        check(names[k], x[i], 0, y[i], library[k]((double)x[i]), k < 2 ? 0.8 : 0.501);
+        check(names[k], x[i], 0, y[i], library[k]((double)x[i]), k < 2 ? 0.6 : 0.501);
     }
   }
 }

@@ -29,8 +29,7 @@ bool libmvec_here(void) { return libmvec_symbol("_ZGVdN4v_tanh") != NULL; }
 
 #define B g->b
 
-/* Lanes [first, first + n) of v; of all of them: v. */
-static LLVMValueRef part_of(Gen *g, LLVMValueRef v, int first, int n) {
+LLVMValueRef part_of_lanes(Gen *g, LLVMValueRef v, int first, int n) {
   if (n == g->lanes) return v;
   LLVMValueRef at[64];
   for (int i = 0; i < n; i++)
@@ -39,8 +38,7 @@ static LLVMValueRef part_of(Gen *g, LLVMValueRef v, int first, int n) {
                                 LLVMConstVector(at, (unsigned)n), "");
 }
 
-/* a, of as many lanes as all the parts so far, and b behind it. */
-static LLVMValueRef joined(Gen *g, LLVMValueRef a, int na, LLVMValueRef b, int nb) {
+LLVMValueRef joined_lanes(Gen *g, LLVMValueRef a, int na, LLVMValueRef b, int nb) {
   LLVMTypeRef i32 = LLVMInt32TypeInContext(g->ctx);
   LLVMValueRef at[64];
   if (na > nb) { /* operands of a shuffle have one type */
@@ -53,14 +51,14 @@ static LLVMValueRef joined(Gen *g, LLVMValueRef a, int na, LLVMValueRef b, int n
   return LLVMBuildShuffleVector(B, a, b, LLVMConstVector(at, (unsigned)(na + nb)), "");
 }
 
-static LLVMValueRef call_part(Gen *g, const char *fn, int n, LLVMValueRef *args, int lanes) {
-  char name[40];
-  snprintf(name, sizeof name, "_ZGV%cN%d%.*s_%s", lanes == 8 ? 'e' : 'd', lanes, n, "vvv", fn);
-  LLVMTypeRef t = reg_type(g, DT_F64, lanes), params[3] = {t, t, t};
+LLVMValueRef call_part(Gen *g, const char *name, DType of, int n, LLVMValueRef *args, int first,
+                       int lanes) {
+  LLVMTypeRef t = reg_type(g, of, lanes), params[3] = {t, t, t};
   LLVMTypeRef ft = LLVMFunctionType(t, params, (unsigned)n, 0);
-  LLVMValueRef f = LLVMGetNamedFunction(g->mod, name);
+  LLVMValueRef f = LLVMGetNamedFunction(g->mod, name), some[3];
   if (!f) f = LLVMAddFunction(g->mod, name, ft);
-  return LLVMBuildCall2(B, ft, f, args, (unsigned)n, "");
+  for (int a = 0; a < n; a++) some[a] = part_of_lanes(g, args[a], first, lanes);
+  return LLVMBuildCall2(B, ft, f, some, (unsigned)n, "");
 }
 
 LLVMValueRef libmvec_call(Gen *g, const char *fn, int n, LLVMValueRef *args) {
@@ -69,10 +67,10 @@ LLVMValueRef libmvec_call(Gen *g, const char *fn, int n, LLVMValueRef *args) {
   LLVMValueRef r = NULL;
   for (int i = 0, k; i < g->lanes; i += k) {
     k = MIN(most, g->lanes - i);
-    LLVMValueRef some[3];
-    for (int a = 0; a < n; a++) some[a] = part_of(g, args[a], i, k);
-    LLVMValueRef p = call_part(g, fn, n, some, k);
-    r = r ? joined(g, r, i, p, k) : p;
+    char name[40];
+    snprintf(name, sizeof name, "_ZGV%cN%d%.*s_%s", k == 8 ? 'e' : 'd', k, n, "vvv", fn);
+    LLVMValueRef p = call_part(g, name, DT_F64, n, args, i, k);
+    r = r ? joined_lanes(g, r, i, p, k) : p;
   }
   return r;
 }

@@ -149,7 +149,16 @@ void math_threefry(Gen *g, LLVMValueRef *in, unsigned same, LLVMTypeRef t, LLVMV
 }
 
 LLVMValueRef math_call(Gen *g, const char *lane, const char *lanes, int n, LLVMValueRef *args) {
-  return g->lanes ? call_arrays(g, lanes, n, args) : call_lanes(g, lane, DT_F32, n, args);
+  int k = lanes_at_once(g->lanes);
+  if (!k) return g->lanes ? call_arrays(g, lanes, n, args) : call_lanes(g, lane, DT_F32, n, args);
+  char name[40];
+  snprintf(name, sizeof name, "%s_%d", lanes, k);
+  LLVMValueRef r = NULL;
+  for (int i = 0; i < g->lanes; i += k) {
+    LLVMValueRef p = call_part(g, name, DT_F32, n, args, i, k);
+    r = r ? joined_lanes(g, r, i, p, k) : p;
+  }
+  return r;
 }
 
 /* ---- powers ---- */

@@ -42,7 +42,10 @@ static const struct {
     {"stablehlo.log_plus_one", log1p, 2, 0},
     {"stablehlo.tanh", tanh, 4, 0},
     {"stablehlo.logistic", logistic, 3, FLT_MIN}, /* 1 / infinity */
-    {"stablehlo.cbrt", cbrt, 0.501, 0},
+    {"stablehlo.sine", sin, 0.1, 0},              /* beside the half of rounding; far angles, too */
+    {"stablehlo.cosine", cos, 0.1, 0},
+    {"stablehlo.tan", tan, 0.001, 0},
+    {"stablehlo.cbrt", cbrt, 0.001, 0},
     {"chlo.erf", erf, 5, 0},
     {"chlo.erfc", erfc, 5, 0},
     {"chlo.erf_inv", erf_inv, 4, 0},

@@ -100,7 +100,7 @@ int shape_abreast(const Dag *d, int lanes) {
     streams += stride == 1;
     if (n->kind != N_OP || type_count(op_type(n->op)) < lanes) continue;
     work += shape_op_work(n->op);
-    functions += shape_op_work(n->op) >= CHAIN_WORK;
+    functions += shape_op_work(n->op) >= CHAIN_WORK && !emit_calls(n->op->kind);
   }
   streams += d->n_out;
   int n = work < CHAIN_WORK ? 1 : work > MUCH_CODE || !functions ? 2 : 4;

@@ -93,7 +93,7 @@ static void add_root(Origin *o, const Value *root) {
 
 static void add_operand(const AgainInput *in, const Origin *all, const bool *stored, Origin *o,
                         const Value *v, int64_t count) {
-  if (type_count(v->type) * SMALL_PART <= count || value_splat(v)) return;
+  if (type_count(v->type) <= count / SMALL_PART || value_splat(v)) return;
   int p = from_here(in, v);
   if (p < 0 || stored[p]) {
     add_root(o, v);

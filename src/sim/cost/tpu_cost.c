@@ -284,6 +284,25 @@ static void cost_attention(const Plan *p, Kernel *k) {
   k->costed = false;
 }
 
+/* What other devices have written on chip goes to a result as it lies: a transfer without an estimate. v4's
+ * common memory takes its cores. */
+static void received(const Plan *p, Kernel *k) {
+  if (!k->copy || k->reads.n != 1) return;
+  const HValue *from = base_of(k->reads.v[0]), *to = k->roots.v[0]->val;
+  if (from->node->kind != H_COLL || from->space == SP_HBM) return;
+  if (p->law->cmem > 0) {
+    k->cycles = p->law->lbase + to->tiles * p->law->loop.o[tpu_width(to)];
+    return;
+  }
+  k->cycles = to->bytes / p->chip->hbm_bandwidth * p->law->clock;
+  k->costed = false, k->modelled = true;
+}
+
+/* What a device gets from its neighbours is put beside its own by an operation without an estimate. */
+static bool joins_parts(const HNode *n) {
+  return n->kind == H_CONCAT && n->src && n->src->kind == OP_REDUCE_SCATTER;
+}
+
 void tpu_cost(Plan *p, Kernel *k) {
   const HNode *root = k->roots.n ? k->roots.v[0] : NULL;
   k->bytes = traffic(k);
@@ -321,12 +340,14 @@ void tpu_cost(Plan *p, Kernel *k) {
     tpu_loop(p, k);
     double t = spreading(p->law, k, &k->windows);
     if (t > 0) k->cycles = t;
+    received(p, k);
   } else {
     cost_irregular(p, k);
     k->costed = root->op == OP_BITCAST_CONVERT;
     k->modelled = !k->costed;
   }
   if (moves_elements(k) || skips(k) || slivers(k) || turns_round(root) ||
+      joins_parts(root) ||
       (plan_slice_of_tiles(p, k) && root->val->space == SP_VMEM))
     k->costed = false, k->modelled = true; /* no estimate exists */
   double share = share_of_round(p, k);

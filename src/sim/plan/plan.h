@@ -245,6 +245,11 @@ bool plan_stacked(const HNode *n);
 /* plan_parts.c */
 bool plan_part_order(const Law *law, const HNode *n, int *order,
                      int depth); /* false: any will do */
+/* plan_exchange.c: an exchange between devices becomes what the compiler makes of it; results of the program
+ * that other devices write are copied. */
+void plan_exchange(HGraph *g, const Law *law, HComp *c, HNode *n);
+void plan_received(Plan *p);
+
 /* plan_copies.c */
 #define TURN_MIN 4096 /* bytes: smaller arrays are turned on the way */
 #define TURN_MAX 64e6 /* larger ones are not */

@@ -415,5 +415,7 @@ void plan_copies(Plan *p) {
   turn_pieces(p);
   turn_reshaped(p);
   plan_turn_indexed(p);
-  if (!p->comp->parent) turn_results(p);
+  if (p->comp->parent) return;
+  turn_results(p);
+  plan_received(p);
 }

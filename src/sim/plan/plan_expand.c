@@ -363,6 +363,7 @@ static void expand(Expand *x, HNode *n) {
     if (n->kind == H_RESHAPE) plan_lay_reshape(x->g, x->law, x->c, n);
     break;
   case H_EWISE: plan_add_rows_to(x->g, n); break;
+  case H_COLL: plan_exchange(x->g, x->law, x->c, n); break;
   default: break;
   }
 }

@@ -74,7 +74,7 @@ typedef struct Conv {
   bool copied[3];  /* where these differ */
   int64_t
       merged;  /* so many groups count as one, with zeros for the weights between them; 1: none */
-  bool turned; /* the weights are copied for oneDNN */
+  bool turned; /* the weights are copied for oneDNN, or from it */
   ConvView w;  /* the weights as they were before */
   ConvDnnl *dnnl;
   ConvGeneral *general;
@@ -353,6 +353,19 @@ static bool by_amx(Conv *c) {
   return by_way(c, &amx);
 }
 
+/* A result that is filled from its end goes by way of memory of our own. */
+static void straighten(Conv *c) {
+  ConvView *w = &c->s.v[W];
+  bool back = false;
+  for (int i = 0; i < w->n; i++) back |= w->strides[i] < 0;
+  if (!back) return;
+  c->turned = true;
+  c->w = *w;
+  w->offset = 0;
+  int64_t step = 1;
+  for (int i = w->n - 1; i >= 0; i--) w->strides[i] = step, step *= w->dims[i];
+}
+
 /* By oneDNN's kernels for bf16, on hosts with instructions for it; not gradients of images with few
  * channels, where it has nothing fast. */
 static Conv *in_bf16(const Op *op) {
@@ -362,10 +375,17 @@ static Conv *in_bf16(const Op *op) {
   Conv *c = xcalloc(1, sizeof *c);
   c->merged = 1;
   bool shaped = conv_shape(op, &c->s);
-  Conv tiles = *c;
+  Conv tiles = *c, swapped = *c;
   if (shaped && by_amx(&tiles)) {
     *c = tiles;
     return c;
+  }
+  if (shaped && conv_swapped(&c->s, &swapped.s)) {
+    straighten(&swapped);
+    if (by_onednn(&swapped)) {
+      *c = swapped;
+      return c;
+    }
   }
   if (shaped && !conv_spread_fits(&c->s) && !lanes_before_onednn(c) && !wide_before_onednn(op, c))
     c->dnnl = conv_dnnl_new(&c->s, false);
@@ -446,6 +466,18 @@ static void copy_view(const ConvView *from, const ConvView *to, size_t size, con
               out + to->offset * (int64_t)size);
 }
 
+/* From memory of our own to a result that is filled from its end: the other way round, to its first element. */
+static void turn_back(const Conv *c, const void *mine, void *user) {
+  ConvView from = c->s.v[W], to = c->w;
+  for (int i = 0; i < to.n; i++) {
+    if (to.strides[i] >= 0) continue;
+    int64_t last = to.dims[i] - 1;
+    to.offset += last * to.strides[i], to.strides[i] = -to.strides[i];
+    from.offset += last * from.strides[i], from.strides[i] = -from.strides[i];
+  }
+  copy_view(&from, &to, c->wide ? 4 : (size_t)dtype_bytes(c->s.t[W]), mine, user);
+}
+
 static DType computed_as(const Conv *c, int i) { return c->dnnl ? DT_F32 : c->at.t[i]; }
 static size_t size_of(const Conv *c, int i) { return (size_t)dtype_bytes(computed_as(c, i)); }
 
@@ -496,10 +528,11 @@ static void run_shape(const Conv *c, void *const *operand, void *result, Outcome
   }
   if (c->turned) {
     if (!(data[W] = room(&o->k, count(&c->w), 4))) return;
-    copy_view(&c->w, &c->s.v[W], 4, (const char *)user, data[W]);
+    if (c->s.result != W) copy_view(&c->w, &c->s.v[W], 4, (const char *)user, data[W]);
   }
   if (!c->dnnl) run_way(c, data, o);
   else if (!conv_dnnl_run(c->dnnl, data, &o->status)) o->k.failed = true;
+  if (c->turned && c->s.result == W && !o->k.failed) turn_back(c, data[W], user);
   if (c->merged > 1 && c->s.result == W && !o->k.failed) move_weights(c, user, data[W], true);
 }
 

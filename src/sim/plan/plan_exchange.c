@@ -65,7 +65,7 @@ static void scatter_sums(HGraph *g, const Law *law, HComp *c, HNode *n) {
   HNode *x = n->in[0];
   n->index = (int)dim; /* of a collective it says nothing else */
   At a = {g, c, n};
-  if (law->ring_ways <= 0) {
+  if ((double)(x->d[dim] / n->d[dim]) > law->ring_devices) {
     HNode *all = make(&a, H_COLL, OP_ALL_REDUCE, x->d[dim], 1, &x);
     become_part(&a, n, all);
     return;

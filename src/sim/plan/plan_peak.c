@@ -35,7 +35,7 @@ static bool feeds_product(const Plan *p, const HValue *v) {
 
 /* May kernel k put its result o where its input v was? The compiler does so in HBM where the input
  * meets nothing that is broadcast on its way to the result; in GPUs' and loops' memory wherever the
- * sizes agree. */
+ * sizes agree. Sums over devices are made where this one's part was. */
 static bool may_share(const Plan *p, const Kernel *k, const HValue *v, const HValue *o) {
   Space from = plan_space(p, v, k->pos), to = plan_space(p, o, k->pos);
   bool state = v->is_param && p->comp->parent &&
@@ -43,6 +43,7 @@ static bool may_share(const Plan *p, const Kernel *k, const HValue *v, const HVa
   if ((v->is_param && !state) || v->is_output || v->bytes != o->bytes || v->node->comp != p->comp ||
       v->node->kind == H_CONST || from != to || k->copy)
     return false;
+  if (o->node->kind == H_COLL && o->node->op == OP_ALL_REDUCE) return o->node->in[0] == v->node;
   if (!p->law->tpu && k->conv && !p->opts->eager) /* cuBLAS adds to what is there */
     return !k->attention && !k->conv->conv->is_conv && !plan_made_from(k, k->conv, v->node, 0);
   if ((state || !p->law->tpu) && !k->conv) return !k->reduce && hlo_light(k->roots.v[0]);

@@ -298,11 +298,6 @@ static void received(const Plan *p, Kernel *k) {
   k->costed = false, k->modelled = true;
 }
 
-/* What a device gets from its neighbours is put beside its own by an operation without an estimate. */
-static bool joins_parts(const HNode *n) {
-  return n->kind == H_CONCAT && n->src && n->src->kind == OP_REDUCE_SCATTER;
-}
-
 void tpu_cost(Plan *p, Kernel *k) {
   const HNode *root = k->roots.n ? k->roots.v[0] : NULL;
   k->bytes = traffic(k);
@@ -346,8 +341,7 @@ void tpu_cost(Plan *p, Kernel *k) {
     k->costed = root->op == OP_BITCAST_CONVERT;
     k->modelled = !k->costed;
   }
-  if (moves_elements(k) || skips(k) || slivers(k) || turns_round(root) ||
-      joins_parts(root) ||
+  if (moves_elements(k) || skips(k) || slivers(k) || turns_round(root) || plan_joins_parts(root) ||
       (plan_slice_of_tiles(p, k) && root->val->space == SP_VMEM))
     k->costed = false, k->modelled = true; /* no estimate exists */
   double share = share_of_round(p, k);

@@ -249,6 +249,8 @@ bool plan_part_order(const Law *law, const HNode *n, int *order,
  * that other devices write are copied. */
 void plan_exchange(HGraph *g, const Law *law, HComp *c, HNode *n);
 void plan_received(Plan *p);
+/* What a device gets from its neighbours is put beside its own by an operation without an estimate. */
+bool plan_joins_parts(const HNode *n);
 
 /* plan_copies.c */
 #define TURN_MIN 4096 /* bytes: smaller arrays are turned on the way */

@@ -95,7 +95,8 @@ static void send_to_all(HGraph *g, HComp *c, HNode *n) {
   if (n->rank < 2 || n->rank > 63 || n->n_in != 1 || n->n_results != 1) return;
   int64_t cut = op_int(n->src, "split_dimension", 0), put = op_int(n->src, "concat_dimension", 0),
           to = op_int(n->src, "split_count", 1);
-  if (cut != put || cut != n->rank - 2 || to < 2 || n->d[cut] % to || n->d[cut] / to % 8 == 0) return;
+  if (cut != put || cut != n->rank - 2 || to < 2 || n->d[cut] % to || n->d[cut] / to % 8 == 0)
+    return;
   int64_t d[64];
   for (int i = 0, k = 0; i < n->rank; i++) {
     if (i == cut) d[k++] = to;
@@ -117,11 +118,15 @@ void plan_exchange(HGraph *g, const Law *law, HComp *c, HNode *n) {
   else if (n->op == OP_ALL_TO_ALL) send_to_all(g, c, n);
 }
 
+bool plan_joins_parts(const HNode *n) {
+  return n->kind == H_CONCAT && n->src && n->src->kind == OP_REDUCE_SCATTER;
+}
+
 static bool written_by_others(const Law *law, const HValue *v) {
   const HNode *n = base_of((HValue *)v)->node;
   if (n->kind == H_GET) n = n->in[0];
-  return n->kind == H_COLL &&
-         n->op != OP_REDUCE_SCATTER && (law->sums_apart || n->op != OP_ALL_REDUCE);
+  return n->kind == H_COLL && n->op != OP_REDUCE_SCATTER &&
+         (law->sums_apart || n->op != OP_ALL_REDUCE);
 }
 
 void plan_received(Plan *p) {

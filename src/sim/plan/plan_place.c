@@ -89,7 +89,8 @@ static double transfer(const Place *m, const HValue *v) {
 /* Can this kernel write on-chip memory? Where two cores have one each, only loops' results may be
  * spread over both. */
 static bool writes_chip(const Place *m, const Kernel *k) {
-  return m->p->law->keep || !(k->conv || k->copy || k->alone) || plan_slice_of_tiles(m->p, k);
+  bool whole = k->conv || k->copy || k->alone || plan_joins_parts(k->roots.v[0]);
+  return m->p->law->keep || !whole || plan_slice_of_tiles(m->p, k);
 }
 
 /* Works from device memory to device memory. */

@@ -9,6 +9,7 @@
 #include "dev/cpu/kernel/kernel.h"
 
 #include "dev/cpu/kernel/clones.h"
+#include "dev/cpu/kernel/mem.h"
 
 #define FEW_LINES 8 /* not enough to share out whole */
 #define BLOCK 8192
@@ -323,13 +324,14 @@ static Err *run(void *state, const Op *op, void *const *in, void *const *out) {
     scan(s, s->type, in[0], in[1], out[0]);
     return NULL;
   }
-  float init, *wide = aligned_alloc(64, ((size_t)n * 8 + 127) & ~(size_t)63);
+  const size_t bytes = (size_t)n * 2 * sizeof(float);
+  float init, *wide = cpu_block_alloc(bytes);
   if (!wide) return op_err(op, ERR_EXHAUSTED, "no memory for f32 copies");
   cpu_widen(s->type, in[0], wide, n);
   cpu_to_f32(s->type, in[1], &init, 1);
   scan(s, DT_F32, wide, &init, wide + n);
   cpu_narrow(s->type, wide + n, out[0], n);
-  free(wide);
+  cpu_block_free(wide, bytes);
   return NULL;
 }
 

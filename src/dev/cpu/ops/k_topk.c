@@ -48,7 +48,12 @@ CLONES static uint32_t block_keys(const Key *k, const char *in, int64_t n, uint3
       keys[i] = turn ^ x[i] ^ ((uint32_t)((int32_t)x[i] >> 31) | 0x80000000);
   else if (k->type == DT_I32)
     for (int64_t i = 0; i < n; i++) keys[i] = turn ^ x[i] ^ 0x80000000;
-  else
+  else if ((k->type == DT_BF16 || k->type == DT_F16) && !k->zeros && !k->nans) {
+    const uint16_t *h = (const uint16_t *)(const void *)in;
+    for (int64_t i = 0; i < n; i++)
+      keys[i] =
+          ((uint32_t)(uint16_t)turn ^ h[i] ^ ((uint32_t)((int16_t)h[i] >> 15) | 0x8000)) & 0xffff;
+  } else
     for (int64_t i = 0; i < n; i++) keys[i] = (uint32_t)key_at(k, in + i * b);
   for (int64_t i = 0; i < n; i++) least = keys[i] < least ? keys[i] : least;
   return least;

@@ -431,6 +431,8 @@ static Case cases[] = {
     {"approx_top_k", APPROX("5x300", "5x7"), "top_k", 0, 0, 0},
     {"approx_top_k_most", APPROX("3x90", "3x50"), "top_k", 0, 0, 0},
     {"top_k_f32", TOP("5x300xf32", "5x7xf32", "5x7xi32"), "top_k", 0, 0, 0},
+    {"top_k_bf16", TOP("5x300xbf16", "5x7xbf16", "5x7xi32"), "top_k", 0, 0, 0},
+    {"top_k_buffer_f16", TOP_OF("20", "3x5000xf16", "3x20xf16", "3x20xi32"), "top_k", 0, 0, 0},
     {"top_k_i8", TOP("2x3000xi8", "2x7xi8", "2x7xi32"), "top_k", 0, 0, 0},
     {"top_k_f64", TOP("2x3000xf64", "2x7xf64", "2x7xi32"), "top_k", 0, 0, 0},
     {"top_k_of_many", TOP("3x5000xf32", "3x7xf32", "3x7xi32"), "top_k", 0, 0, 0},

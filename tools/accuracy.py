@@ -556,6 +556,14 @@ critic, distillation, experts that all work, attention to seeds), three generati
 was drawn. Four to eight steps a generation: so few that the 90th percentile is the worst. Of 51 steps four have no row, as libtpu's text could not be read (three of them on TPU7x); two more networks and one operation were drawn but never reached the compiler, for
 a mistake in how they were written.
 
+## Unseen programs, twenty-second set
+
+{unseen22}
+Twelve blocks on all seven generations and ten train steps on v5e, as the oracle's own half is made, of other architectures and shapes (ConvNeXt, inverted residuals,
+squeeze and excitation, grouped queries, rotary positions, gated layers, cross attention, experts, an LSTM, a U-Net, patches of images; ViT, WRN, VGG, MobileNet, a GRU, GPT with
+rotary positions, BERT with tied embeddings, an autoencoder, DLRM, MLP-Mixer). Scored once; `first`: the build from before any was drawn. The worst, 69 to 89 % too few on
+every generation, was one operation: the gradient of the images that patches are cut from. XLA exchanges kernel and image there and multiplies mostly gaps; how long that takes came from it.
+
 ## Programs of several devices
 
 {exchange}
@@ -737,6 +745,7 @@ def main():
                               ("unseen19", "unseen19.csv", "Unseen programs, nineteenth set"),
                               ("unseen20", "unseen20.csv", "Unseen programs, twentieth set"),
                               ("unseen21", "unseen21.csv", "Unseen programs, twenty-first set"),
+                              ("unseen22", "unseen22.csv", "Unseen programs, twenty-second set"),
                               ("exchange", "exchange.csv", "Programs of several devices"),
                               ("peaks", "peaks.csv", "Programs drawn for peak memory"),
                               ("peaks2", "peaks2.csv", "The same once more, blind"),

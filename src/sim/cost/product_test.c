@@ -142,6 +142,32 @@ static void test_sums(void **state) {
 
 /* A matrix times a vector is multiplied and added up: the column becomes a vector first, and reading
  * is all that counts. */
+/* The gradient of images that are cut into patches: kernel and image the other way round. */
+static void test_patches(void **state) {
+  (void)state;
+  static const char patches[] =
+      "func.func public @main(%w: tensor<16x16x3x192xbf16>, %y: tensor<8x14x14x192xbf16>) -> "
+      "tensor<8x224x224x3xbf16> {\n"
+      "  %0 = stablehlo.reverse %w, dims = [0, 1] : tensor<16x16x3x192xbf16>\n"
+      "  %1 = stablehlo.convolution(%y, %0) dim_numbers = [b, 0, 1, f]x[0, 1, o, i]->[b, 0, 1, f], "
+      "window = {stride = [1, 1], pad = [[15, 15], [15, 15]], lhs_dilate = [16, 16], rhs_dilate = "
+      "[1, 1], "
+      "reverse = [false, false]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64, "
+      "precision_config = [#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>]} : "
+      "(tensor<8x14x14x192xbf16>, tensor<16x16x3x192xbf16>) -> tensor<8x224x224x3xbf16>\n"
+      "  return %1 : tensor<8x224x224x3xbf16>\n}\n";
+  static const struct {
+    const char *chip;
+    double cycles;
+  } theirs[] = {
+      {"tpu-v2", 59964251}, {"tpu-v3", 33863321}, {"tpu-v5e", 15237146}, {"tpu-v5p", 7945984}};
+  for (int i = 0; i < COUNT_OF(theirs); i++) {
+    SimReport *r = estimate(patches, theirs[i].chip);
+    near(r->cycles, theirs[i].cycles, 0.1);
+    sim_report_free(r);
+  }
+}
+
 static void test_vectors(void **state) {
   (void)state;
   static const char text[] =
@@ -281,11 +307,11 @@ static void test_mask(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_chains), cmocka_unit_test(test_shared_memory),
-      cmocka_unit_test(test_loads),  cmocka_unit_test(test_quotients),
-      cmocka_unit_test(test_sums),   cmocka_unit_test(test_vectors),
-      cmocka_unit_test(test_images), cmocka_unit_test(test_attention),
-      cmocka_unit_test(test_mask),
+      cmocka_unit_test(test_chains),    cmocka_unit_test(test_shared_memory),
+      cmocka_unit_test(test_loads),     cmocka_unit_test(test_quotients),
+      cmocka_unit_test(test_sums),      cmocka_unit_test(test_patches),
+      cmocka_unit_test(test_vectors),   cmocka_unit_test(test_images),
+      cmocka_unit_test(test_attention), cmocka_unit_test(test_mask),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

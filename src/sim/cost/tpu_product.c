@@ -404,6 +404,32 @@ static void product_start(const Law *law, const Product *p, ProductShape *s) {
   s->base += s->wait;
 }
 
+#define WIDE_GAPS 4
+
+/* Where a kernel has more places than the image that it goes over (the gradient of images that are cut into
+ * large patches), XLA makes the kernel the image and the other way round: each place of the result meets all
+ * places of the other one, most of them gaps, with its channels as rows, images as columns. Cycles of the
+ * array; 0: not so, or with gaps so narrow that some of them are left out. */
+static double exchanged(const Law *law, const HNode *n) {
+  const HConv *c = n->conv;
+  double kernel = 1, image = 1, places = 1;
+  bool gaps = false;
+  for (int i = 0; i < c->n_spatial; i++) {
+    if (c->stride[i] > 1) return 0;
+    gaps |= c->lhs_dil[i] >= WIDE_GAPS;
+    kernel *= (double)c->window[i];
+  }
+  if (!c->is_conv || c->groups != 1 || !gaps) return 0;
+  for (int i = 0; i < n->in[0]->rank; i++)
+    if (c->lhs[i] == 's') image *= (double)n->in[0]->d[i];
+  for (int i = 0; i < n->rank; i++)
+    if (c->out[i] == 's') places *= (double)n->d[i];
+  if (kernel <= image || places < 1) return 0;
+  double tiles = ceil((double)c->k / law->side) * ceil((double)c->m / places / law->side);
+  return law->exchanged * places * image * (double)c->n * tiles * c->passes * law->side *
+         law->side / law->macs;
+}
+
 void tpu_product(Plan *plan, Kernel *k) {
   const Law *law = plan->law;
   Product p = {0};
@@ -436,6 +462,8 @@ void tpu_product(Plan *plan, Kernel *k) {
     if (p.side[i] == EPILOGUE && k->reads.v[i]->node->soft &&
         hlo_count(k->reads.v[i]->node) == hlo_count(p.cv))
       k->cycles = beside_scores(law, p.c, k->reads.v[i]);
+  double gaps = exchanged(law, p.cv);
+  if (gaps > k->cycles) k->cycles = array = gaps;
   k->util = MIN(1, (double)p.c->flops * p.c->passes / 2 / law->macs / MAX(k->cycles, 1));
   k->bound = array > 0.6 * k->cycles     ? SIM_COMPUTE
              : k->cycles < 3 * law->base ? SIM_LATENCY

@@ -6,7 +6,9 @@
  * comes back with nothing but parts written into it, as the keys and values of a decoding step, is a
  * cache: that is no training. Whatever is not
  * updated and feeds a product as its right side, a lookup as its table or a broadcast is a
- * parameter too, of a program that only evaluates. The rest is input.
+ * parameter too, of a program that only evaluates, or a frozen one; not so what is multiplied with
+ * a parameter that learns: those are the examples, which the weight's gradient takes as its right
+ * side. The rest is input.
  *
  * A temporary is a gradient when only element-wise work lies between it and the new value of a
  * parameter of its shape, or when it has a matrix parameter's shape, as its narrower copy has;
@@ -136,19 +138,37 @@ static bool written_back(const HNode *p, const HNode *n, bool changed, int *budg
   return false;
 }
 
+static bool is_form(const HNode *n) {
+  return n->kind == H_RESHAPE || n->kind == H_TRANSPOSE || n->kind == H_SLICE ||
+         n->kind == H_DSLICE || n->kind == H_CONCAT || (n->kind == H_EWISE && n->n_in == 1);
+}
+
 /* Does the first thing that is not a change of form take it as a weight? */
 static bool feeds_as_weight(const HNode *n, int depth) {
   for (int i = 0; i < n->n_users && depth < 8; i++) {
     const HNode *u = n->users[i];
-    bool form = u->kind == H_RESHAPE || u->kind == H_TRANSPOSE || u->kind == H_SLICE ||
-                u->kind == H_DSLICE || u->kind == H_CONCAT || (u->kind == H_EWISE && u->n_in == 1);
     for (int k = 0; u->kind == H_WHILE && k < u->n_in; k++)
       if (u->in[k] == n && feeds_as_weight(u->comps[1]->params.v[k], depth + 1)) return true;
     if ((u->kind == H_CONV && u->n_in > 1 && u->in[1] == n) ||
         (u->kind == H_GATHER && u->in[0] == n) ||
         (u->kind == H_BCAST && n->rank > 0 && u->rank > n->rank) ||
-        (form && feeds_as_weight(u, depth + 1)))
+        (is_form(u) && feeds_as_weight(u, depth + 1)))
       return true;
+  }
+  return false;
+}
+
+/* Is it multiplied with an argument that comes back updated, but for changes of form? */
+static bool meets_learning(const HGraph *g, const HNode *n, const bool *updated, int depth) {
+  for (int i = 0; i < n->n_users && depth < 8; i++) {
+    const HNode *u = n->users[i];
+    if (u->dead) continue;
+    if (u->kind == H_CONV && u->n_in > 1) {
+      const HNode *other = u->in[u->in[0] == n];
+      while (is_form(other) && other->n_in == 1) other = other->in[0];
+      if (other->kind == H_PARAM && other->comp == g->main && updated[other->index]) return true;
+    }
+    if (is_form(u) && meets_learning(g, u, updated, depth + 1)) return true;
   }
   return false;
 }
@@ -161,6 +181,7 @@ Owners *owners_find(HGraph *g) {
   o->gradient_for = ARENA_ARRAY(g->arena, const HNode *, g->n_nodes + 1);
   Walk w = {.seen = xcalloc((size_t)g->n_nodes + 1, 1)};
   bool *updated = xcalloc((size_t)g->n_params + 1, sizeof *updated);
+  bool *named = xcalloc((size_t)g->n_params + 1, sizeof *named);
   bool steps = false;
   for (int i = 0; i < g->n_params; i++) steps |= g->donated[i];
   for (int i = 0; i < g->main->outputs.n; i++)
@@ -184,7 +205,12 @@ Owners *owners_find(HGraph *g) {
     else if (updated[i] && !real) *own = SIM_STATE; /* counters, random keys */
     else if (updated[i]) *own = w.used ? SIM_PARAMETERS : SIM_SLOTS;
     else *own = real && feeds_as_weight(p, 0) ? SIM_PARAMETERS : SIM_INPUT;
+    named[i] = param < last;
   }
+  for (int i = 0; i < g->n_params && o->training; i++)
+    if (o->of_param[i] == SIM_PARAMETERS && !updated[i] && !named[i] &&
+        meets_learning(g, g->main->params.v[i], updated, 0))
+      o->of_param[i] = SIM_INPUT;
   /* Gradients: what only element-wise work separates from a parameter's new value, walked backwards
    * from the outputs of the parameters' shapes. */
   w.todo.n = 0;
@@ -223,6 +249,7 @@ Owners *owners_find(HGraph *g) {
   vec_free(&w.todo);
   free(w.seen);
   free(updated);
+  free(named);
   return o;
 }
 

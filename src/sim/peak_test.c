@@ -226,6 +226,38 @@ static void test_lent_results(void **state) {
   }
 }
 
+/* The examples of a step are its input, though the gradient of the weights takes them as the right
+ * side of a product; a frozen weight is none. */
+static void test_examples(void **state) {
+  (void)state;
+  static const char step[] =
+      "func.func public @main(%w: tensor<64x32xf32> {tf.aliasing_output = 0 : i32}, %x: "
+      "tensor<16x96xf32>, %f: tensor<96x64xf32>, %d: tensor<16x64xf32>, %t: tensor<16x32xf32>) -> "
+      "tensor<64x32xf32> {\n"
+      "  %h = stablehlo.dot_general %x, %f, contracting_dims = [1] x [0] : (tensor<16x96xf32>, "
+      "tensor<96x64xf32>) -> tensor<16x64xf32>\n"
+      "  %s = stablehlo.dot_general %d, %w, contracting_dims = [1] x [0] : (tensor<16x64xf32>, "
+      "tensor<64x32xf32>) -> tensor<16x32xf32>\n"
+      "  %u = stablehlo.dot_general %h, %w, contracting_dims = [1] x [0] : (tensor<16x64xf32>, "
+      "tensor<64x32xf32>) -> tensor<16x32xf32>\n"
+      "  %v = stablehlo.add %s, %u : tensor<16x32xf32>\n"
+      "  %e = stablehlo.subtract %v, %t : tensor<16x32xf32>\n"
+      "  %g = stablehlo.dot_general %e, %d, contracting_dims = [0] x [0] : (tensor<16x32xf32>, "
+      "tensor<16x64xf32>) -> tensor<32x64xf32>\n"
+      "  %k = stablehlo.transpose %g, dims = [1, 0] : (tensor<32x64xf32>) -> tensor<64x32xf32>\n"
+      "  %n = stablehlo.subtract %w, %k : tensor<64x32xf32>\n"
+      "  return %n : tensor<64x32xf32>\n}\n";
+  static const SimOwner owners[] = {SIM_PARAMETERS, SIM_INPUT, SIM_PARAMETERS, SIM_INPUT,
+                                    SIM_INPUT};
+  static const char *const chips[] = {"tpu-v2", "tpu-v5e", "T4"};
+  for (int c = 0; c < COUNT_OF(chips); c++) {
+    SimReport *r = estimate(step, chips[c]);
+    assert_true(r->training);
+    for (int i = 0; i < COUNT_OF(owners); i++) assert_int_equal(r->arg_owners[i], owners[i]);
+    sim_report_free(r);
+  }
+}
+
 /* What comes back with a row written into it is a cache, not a parameter that learns; a step that is
  * only taken where its loss is finite is training all the same. */
 static void test_caches(void **state) {
@@ -366,10 +398,11 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_batched_layout), cmocka_unit_test(test_outer_product),
       cmocka_unit_test(test_order),          cmocka_unit_test(test_barrier),
-      cmocka_unit_test(test_caches),         cmocka_unit_test(test_again),
-      cmocka_unit_test(test_branches),       cmocka_unit_test(test_narrow_table),
-      cmocka_unit_test(test_in_place),       cmocka_unit_test(test_lent_results),
-      cmocka_unit_test(test_donated_order),  cmocka_unit_test(test_narrow_state),
+      cmocka_unit_test(test_caches),         cmocka_unit_test(test_examples),
+      cmocka_unit_test(test_again),          cmocka_unit_test(test_branches),
+      cmocka_unit_test(test_narrow_table),   cmocka_unit_test(test_in_place),
+      cmocka_unit_test(test_lent_results),   cmocka_unit_test(test_donated_order),
+      cmocka_unit_test(test_narrow_state),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -220,6 +220,19 @@ static void test_units(void **state) {
   assert_string_equal(units_usd(s, (double)NAN), "-");
 }
 
+static void test_json_numbers(void **state) {
+  (void)state;
+  Buf b = {0};
+  buf_json_num(&b, "peak_bytes", 18363130880.0);
+  buf_cstr(&b, " ");
+  buf_json_num(&b, "s", 0.125);
+  buf_cstr(&b, " ");
+  buf_json_num(&b, "usd", (double)NAN);
+  buf_byte(&b, 0);
+  assert_string_equal(b.p, "\"peak_bytes\": 18363130880 \"s\": 0.125 \"usd\": null");
+  buf_free(&b);
+}
+
 static void test_json_strings(void **state) {
   (void)state;
   static const char *const cases[][2] = {
@@ -275,7 +288,7 @@ int main(void) {
       cmocka_unit_test(test_arena),         cmocka_unit_test(test_errors),
       cmocka_unit_test(test_float_formats), cmocka_unit_test(test_int_elements),
       cmocka_unit_test(test_nearest),       cmocka_unit_test(test_pool),
-      cmocka_unit_test(test_json_strings),  cmocka_unit_test(test_environment),
-      cmocka_unit_test(test_pool_waits)};
+      cmocka_unit_test(test_json_numbers),  cmocka_unit_test(test_json_strings),
+      cmocka_unit_test(test_environment),   cmocka_unit_test(test_pool_waits)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

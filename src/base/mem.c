@@ -341,6 +341,7 @@ void buf_json_str(Buf *b, const char *s) {
 }
 
 void buf_json_num(Buf *b, const char *key, double v) {
-  if (isfinite(v)) buf_printf(b, "\"%s\": %.10g", key, v);
+  bool whole = v == trunc(v) && fabs(v) < 0x1p53; /* bytes and counts: to the last digit */
+  if (isfinite(v)) buf_printf(b, whole ? "\"%s\": %.0f" : "\"%s\": %.10g", key, v);
   else buf_printf(b, "\"%s\": null", key);
 }

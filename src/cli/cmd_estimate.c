@@ -64,6 +64,11 @@ static Err *report(const Request *q, const Module *m, const char *file, const Ch
                   .eager = q->eager,
                   .library = q->library};
   SimReport *r = NULL;
+  int asked = q->devices > 0 ? q->devices : ref->devices; /* 0: neither says */
+  if (asked % own)
+    return err_hint(
+        err_new(ERR_INVALID, "%s is a program of %d devices, not of %d", file, own, asked),
+        "--devices %d, or lower it for a mesh of %d", own, asked);
   Err *e = sim_estimate_spmd(m, ref->chip, &opts, own, &r);
   if (e) return err_place(e, "%s", file);
   Buf out = {0};

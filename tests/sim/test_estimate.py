@@ -196,3 +196,20 @@ def test_dump_of_kernels(programs):
     cycles = sum(float(head.split()[0]) * float(head.split()[1][1:]) for head, *_ in lines if head[0] != "-")
     assert cycles == pytest.approx(json.loads(p.stdout)["cycles"], rel=1e-3)
     assert any("convolution" in inside for _, _, inside in lines)
+
+
+def test_a_program_of_eight_is_not_one_of_four(tmp_path):
+    """Time of an eighth of the work on the price of four devices would be half of what it costs."""
+    f = tmp_path / "sharded.mlir"
+    f.write_text("""module @m attributes {mhlo.num_partitions = 8 : i32, mhlo.num_replicas = 1 : i32} {
+  func.func public @main(%x: tensor<64x8xf32> {mhlo.sharding = "{devices=[8,1]<=[8]}"}) -> tensor<64x8xf32> {
+    %y = stablehlo.add %x, %x : tensor<64x8xf32>
+    return %y : tensor<64x8xf32>
+  }
+}
+""")
+    for args in (("--chip", "tpu-v5e-4"), ("--chip", "T4:12"), ("--chip", "tpu-v5e", "--devices", 1)):
+        p = weft("estimate", f, *args)
+        assert p.returncode == 1 and "a program of 8 devices" in p.stderr, p.stderr
+    for args in (("--chip", "tpu-v5e"), ("--chip", "tpu-v5e-8"), ("--chip", "tpu-v5e", "--devices", 16)):
+        assert weft("estimate", f, *args).returncode == 0

@@ -31,30 +31,29 @@ static void cut_from(At *a, HNode *n, int64_t from) {
   n->hi[a->like->index] += from;
 }
 
-/* Where this device's part begins: its number times the part. */
-static HNode *own_place(At *a) {
-  HNode *id = hlo_node(a->g, a->c, H_COLL, OP_PARTITION_ID, a->like->src, DT_U32, 0, NULL, 0, NULL);
-  return hlo_node(a->g, a->c, H_EWISE, OP_MULTIPLY, a->like->src, DT_U32, 0, NULL, 2,
-                  (HNode *[]){id, id});
-}
-
-static void become_part(At *a, HNode *n, HNode *of) {
-  HNode *in[65] = {of};
-  for (int i = 0; i < n->rank; i++) in[1 + i] = own_place(a);
+/* This device's part of `of`, from its number times `rows` on. */
+static void become_part(At *a, HNode *n, HNode *of, int64_t rows) {
+  const Op *src = a->like->src;
+  HNode *id = hlo_node(a->g, a->c, H_COLL, OP_PARTITION_ID, src, DT_U32, 0, NULL, 0, NULL),
+        *step = hlo_node(a->g, a->c, H_CONST, OP_CONSTANT, src, DT_U32, 0, NULL, 0, NULL),
+        *at = hlo_node(a->g, a->c, H_EWISE, OP_MULTIPLY, src, DT_U32, 0, NULL, 2,
+                       (HNode *[]){id, step});
+  step->splat = true;
+  step->value = (double)rows;
   n->kind = H_DSLICE;
   n->op = OP_DYNAMIC_SLICE;
-  n->n_in = 1 + n->rank;
-  n->in = arena_dup(a->g->arena, in, sizeof *in * (size_t)n->n_in);
+  n->n_in = 2;
+  n->in = arena_dup(a->g->arena, (HNode *[]){of, at}, 2 * sizeof of);
 }
 
-/* Rows of each device's part: whole tiles of eight, as many for each direction and each piece. */
+/* Rows of each device's part: whole tiles of eight, as many for each core, which has a direction, and each piece. */
 static int64_t part_rows(const Law *law, const HNode *n) {
   int d = n->index;
   double row = hlo_bits(n->dt) / 8;
   for (int i = 0; i < n->rank; i++)
     if (i != d) row *= (double)n->d[i];
   int64_t pieces = law->ring_piece > 0 ? (int64_t)ceil(row * (double)n->d[d] / law->ring_piece) : 1;
-  int64_t step = 8 * (int64_t)law->ring_ways * MAX(pieces, 1);
+  int64_t step = 8 * law->cores * MAX(pieces, 1);
   return (n->d[d] + step - 1) / step * step;
 }
 
@@ -67,7 +66,7 @@ static void scatter_sums(HGraph *g, const Law *law, HComp *c, HNode *n) {
   At a = {g, c, n};
   if ((double)(x->d[dim] / n->d[dim]) > law->ring_devices) {
     HNode *all = make(&a, H_COLL, OP_ALL_REDUCE, x->d[dim], 1, &x);
-    become_part(&a, n, all);
+    become_part(&a, n, all, n->d[dim]);
     return;
   }
   int64_t part = n->d[dim], rows = part_rows(law, n);
@@ -87,7 +86,7 @@ static void scatter_sums(HGraph *g, const Law *law, HComp *c, HNode *n) {
   HNode *all = make(&a, H_CONCAT, OP_CONCATENATE, rows + missing, n_parts, parts);
   all->index = (int)dim;
   all->apart = true;
-  become_part(&a, n, all);
+  become_part(&a, n, all, rows - part);
 }
 
 /* f32[200,384] to four devices is f32[4,50,384]. */

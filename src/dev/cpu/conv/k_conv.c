@@ -209,6 +209,16 @@ static void release(void *state) {
 
 #define BF16_CHANNELS 16 /* that oneDNN takes together */
 
+/* oneDNN sees the weights in memory of our own, in the order of their dimensions. */
+static void copy_weights(Conv *c) {
+  ConvView *w = &c->s.v[W];
+  c->turned = true;
+  c->w = *w;
+  w->offset = 0;
+  int64_t step = 1;
+  for (int i = w->n - 1; i >= 0; i--) w->strides[i] = step, step *= w->dims[i];
+}
+
 #define TURN_PLACES 2048 /* from here on turning the weights round is nothing */
 
 /* Gradients of images of step 1 as results with the kernel turned: oneDNN leaves channels last as
@@ -224,12 +234,7 @@ static bool turn(const Conv *c, Conv *to) {
   if (!conv_turned(&c->s, &to->s)) return false;
   for (int i = 0; i < y->n - 2; i++)
     if (to->s.low[i] < 0 || to->s.high[i] < 0) return false;
-  ConvView *w = &to->s.v[W];
-  int64_t step = 1;
-  to->turned = true;
-  to->w = *w;
-  w->offset = 0;
-  for (int i = w->n - 1; i >= 0; i--) w->strides[i] = step, step *= w->dims[i];
+  copy_weights(to);
   return true;
 }
 
@@ -355,15 +360,9 @@ static bool by_amx(Conv *c) {
 
 /* A result that is filled from its end goes by way of memory of our own. */
 static void straighten(Conv *c) {
-  ConvView *w = &c->s.v[W];
   bool back = false;
-  for (int i = 0; i < w->n; i++) back |= w->strides[i] < 0;
-  if (!back) return;
-  c->turned = true;
-  c->w = *w;
-  w->offset = 0;
-  int64_t step = 1;
-  for (int i = w->n - 1; i >= 0; i--) w->strides[i] = step, step *= w->dims[i];
+  for (int i = 0; i < c->s.v[W].n; i++) back |= c->s.v[W].strides[i] < 0;
+  if (back) copy_weights(c);
 }
 
 /* By oneDNN's kernels for bf16, on hosts with instructions for it; not gradients of images with few

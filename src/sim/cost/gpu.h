@@ -33,7 +33,7 @@ GpuProduct gpu_conv(const Plan *p, const HNode *n);
 
 /* Seconds of the vector units for a kernel without products, bytes being what it moves at that
  * bandwidth; *after: of kernels that add up what its blocks have. */
-double gpu_vector_s(const Chip *c, const Kernel *k, double bytes, double bandwidth, double *after);
+double gpu_vector_s(const Plan *p, const Kernel *k, double bytes, double bandwidth, double *after);
 
 /* Of an operation that XLA makes of several kernels, what these take beside the one; 0: of others. */
 double gpu_made_s(const Plan *p, const HNode *n, double bandwidth);

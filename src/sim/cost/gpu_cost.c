@@ -65,15 +65,21 @@ static double bandwidth(const Chip *c, double bytes) {
   return 1 / (share / memory + (1 - share) / cache);
 }
 
-/* Bytes of arguments among what the kernel reads: where all of the program's arguments are more than
- * the cache, they are not there any more from the run before. */
+/* Bytes that are not in the cache: arguments, where all of the program's are more than it holds, as the run before
+ * left others there; and slices of a loop's state that is larger, as each round has others. */
 static double cold_bytes(const Plan *p, const Kernel *k) {
-  double all = 0, cold = 0;
+  double all = 0, cold = 0, cache = chip_num(p->chip, "l2", 4 << 20);
   for (int i = 0; i < p->g->main->params.n; i++) all += hlo_bytes(p->g->main->params.v[i]);
-  if (all <= chip_num(p->chip, "l2", 4 << 20)) return 0;
-  for (int i = 0; i < k->reads.n; i++)
-    if (k->reads.v[i]->is_param && !k->reads.v[i]->node->comp->parent)
-      cold += read_bytes(k, k->reads.v[i]);
+  for (int i = 0; i < k->reads.n; i++) {
+    const HValue *v = k->reads.v[i];
+    if (!v->is_param) continue;
+    if (v->node->comp->parent ? v->plain > cache : all > cache) cold += read_bytes(k, v);
+  }
+  for (int i = 0; i < k->roots.n; i++) {
+    const HNode *n = k->roots.v[i];
+    if (n->kind == H_DUS && n->n_in > 1 && n->val && n->val->plain > cache && n->comp->parent)
+      cold += hlo_bytes(n->in[1]);
+  }
   return cold;
 }
 
@@ -162,7 +168,7 @@ void gpu_cost(Plan *p, Kernel *k) {
     k->util = MIN(1, (double)k->conv->conv->flops / g.peak / k->time_s);
     return;
   }
-  double after = 0, t_vec = gpu_vector_s(c, k, bytes, bw, &after);
+  double after = 0, t_vec = gpu_vector_s(p, k, bytes, bw, &after);
   k->time_s = k->rows ? HELD_FILL + t_vec + HELD_MEMORY * t_mem : MAX(t_vec, t_mem / ramp);
   if (!k->rows && bytes > FILLED) k->time_s += sums(k) ? SUM_FILL : FILL;
   k->time_s += launch * (copied ? 2 : 1) + after;

@@ -35,6 +35,17 @@
 /* Clocks of an SM that one operation takes on 1024 elements in a kernel that holds rows (Triton's), which
  * are padded to a power of two. */
 #define HELD 22.2
+/* More of them for each row of a block of so many numbers, where all of these share a mask, and as often as arrays are
+ * read: a thread holds 64 numbers of each, so that few run beside each other. */
+#define HELD_SHARED 0.7
+#define BLOCK 16384
+#define SHARING 32
+/* Clocks of an SM to store an element beside sums along columns, which few SMs make where columns are few. */
+#define STORED 0.105
+/* Elements of bf16 and f32 that tiles turn in a clock of an SM where rows of 128 bytes stay whole and arithmetic is on the
+ * way: all of a row's words lie in the same bank. */
+#define BANKED 0.55
+#define BANK_LINE 128
 
 static double windows(const HNode *n, double rate) {
   double taps = 1;
@@ -46,9 +57,19 @@ static double windows(const HNode *n, double rate) {
   return (double)hlo_count(n) * (scan ? 1 / SCANNED : taps / TAPS) / rate;
 }
 
+/* Arrays that a kernel stores beside the sums of one as large. */
+static int stores(const Kernel *k, const HNode *x) {
+  int n = 0;
+  for (int i = 0; i < k->roots.n; i++) {
+    const HNode *r = k->roots.v[i];
+    n += r->val && !r->val->dropped && !r->val->alias && hlo_count(r) == hlo_count(x);
+  }
+  return n;
+}
+
 /* Sums along rows, or along columns: there neighbouring columns are a block's, so that few columns
  * leave SMs idle. What is long a framework sums by two kernels: twice (XLA: gpu_sums.c). */
-static double sums(const HNode *n, double sms, double clock, bool *twice) {
+static double sums(const HNode *n, int stored, double sms, double clock, bool *twice) {
   const HNode *x = n->in[0];
   int minor = x->rank - 1;
   while (minor > 0 && x->d[minor] == 1) minor--;
@@ -66,8 +87,8 @@ static double sums(const HNode *n, double sms, double clock, bool *twice) {
   for (int i = last + 1; i < x->rank; i++) line *= (double)x->d[i];
   double blocks = ceil(line * hlo_bits(x->dt) / 8 / COLUMN_LINE) * hlo_count(n) / MAX(1, line);
   if (*twice) blocks = sms;
-  double operands = MAX(1, n->n_results);
-  return (double)hlo_count(x) * operands / (COLUMN * clock * MIN(sms, MAX(1, blocks)));
+  double clocks = MAX(1, n->n_results) / COLUMN + STORED * stored;
+  return (double)hlo_count(x) * clocks / (clock * MIN(sms, MAX(1, blocks)));
 }
 
 static double sorting(const HNode *n, double sms, double clock, double bytes, double bandwidth,
@@ -104,6 +125,26 @@ static double weight(const HNode *n) {
   }
 }
 
+/* Rows that share a mask of f32 which the kernel makes as it goes and spreads over n, as XLA gathers them in a block: as
+ * many as a power of two divides, of several dimensions where the inner one is whole. 0: no such mask. */
+static double sharing(const HNode *n) {
+  const HNode *x = n->kind == H_BCAST && n->n_in ? n->in[0] : NULL;
+  if (!x || n->dt != DT_I1 || x->val || n->rank < 3 || !n->n_users || n->users[0]->dt != DT_F32)
+    return 0;
+  bool kept = false; /* the mask is the same for all rows of one dimension but not of all */
+  double most = 0, all = 1;
+  for (int i = n->rank - 2; i >= 0; i--) {
+    bool spread = true;
+    for (int k = 0; k < x->rank; k++) spread &= n->dims[k] != i;
+    kept |= !spread;
+    if (!spread) continue;
+    int64_t part = n->d[i] & -n->d[i];
+    most = MAX(most, all * (double)part);
+    all = part < n->d[i] ? 1 : all * (double)part;
+  }
+  return kept ? MIN(most, SHARING) : 0;
+}
+
 /* A kernel that holds rows: each operation waits for the one before, in all threads of the row. */
 static double rows(const Kernel *k, double rate) {
   const HNode *sum = NULL;
@@ -111,16 +152,37 @@ static double rows(const Kernel *k, double rate) {
     if (k->inner.v[i]->kind == H_REDUCE) sum = k->inner.v[i];
   if (!sum || !hlo_count(sum->in[0])) return 0;
   double all = (double)hlo_count(sum->in[0]), count = MAX(1, (double)hlo_count(sum));
-  int ops = 0;
+  double row = exp2(ceil(log2(MAX(1, all / count)))), clocks = HELD;
+  bool shared = false;
+  int ops = 0, read = 0;
+  for (int i = 0; i < k->inner.n; i++) shared |= sharing(k->inner.v[i]) * row >= BLOCK;
+  for (int i = 0; i < k->reads.n; i++) read += (double)hlo_count(k->reads.v[i]->node) == all;
+  if (shared) clocks = (HELD + HELD_SHARED * BLOCK / row) * MAX(1, read);
   for (int i = 0; i < k->inner.n; i++) {
     const HNode *n = k->inner.v[i], *x = n->kind == H_REDUCE ? n->in[0] : n;
     bool whole = (double)hlo_count(x) >= all && !plan_const_only(x);
     ops += whole && (n->kind == H_REDUCE || n->kind == H_EWISE);
   }
-  return count * exp2(ceil(log2(MAX(1, all / count)))) / 1024 * ops * HELD / rate;
+  return count * row / 1024 * ops * clocks / rate;
 }
 
-double gpu_vector_s(const Chip *c, const Kernel *k, double bytes, double bandwidth, double *after) {
+/* Elements that a kernel turns so, those of its results that keep rows whole. */
+static double banked(const Kernel *k) {
+  bool arithmetic = false;
+  double all = 0;
+  for (int i = 0; i < k->inner.n; i++)
+    arithmetic |= k->inner.v[i]->kind == H_EWISE && k->inner.v[i]->op != OP_CONVERT;
+  for (int i = 0; i < k->roots.n && arithmetic; i++) {
+    const HNode *n = k->roots.v[i];
+    if (n->kind != H_TRANSPOSE || n->rank < 3 || n->dims[n->rank - 1] != n->rank - 1) continue;
+    if ((double)n->d[n->rank - 1] * hlo_bits(n->dt) / 8 == BANK_LINE) all += (double)hlo_count(n);
+  }
+  return all;
+}
+
+double gpu_vector_s(const Plan *p, const Kernel *k, double bytes, double bandwidth, double *after) {
+  const Chip *c = p->chip;
+  bool eager = p->opts->eager; /* kernels of a framework: one result each */
   double sms = chip_num(c, "sms", 80) / c->devices_per_chip, clock = c->clock, s = 0, added = 0,
          launch = chip_num(c, "fit.launch", 2.5e-6);
   const HNode *root = k->roots.n ? k->roots.v[0] : NULL;
@@ -139,7 +201,7 @@ double gpu_vector_s(const Chip *c, const Kernel *k, double bytes, double bandwid
     if (n->kind == H_SELSCAT) s += windows(n, sms * clock) / 4;
     if (n->kind != H_REDUCE) continue;
     bool twice;
-    added = MAX(added, sums(n, sms, clock, &twice));
+    added = MAX(added, sums(n, eager ? 0 : stores(k, n->in[0]), sms, clock, &twice));
     *after += twice ? launch : 0;
   }
   for (int i = 0; i < k->roots.n; i++) {
@@ -155,5 +217,6 @@ double gpu_vector_s(const Chip *c, const Kernel *k, double bytes, double bandwid
   else if (root && root->kind == H_RESHAPE) rate = HUGE_VAL; /* a copy without addresses */
   else if (written < THREADS * sms) rate /= 4;
   double arithmetic = ops / (chip_num(c, "peak_fp32", 1e12) / c->devices_per_chip / 4);
+  if (!eager) s = MAX(s, banked(k) / (BANKED * sms * clock));
   return MAX(MAX(arithmetic, written / rate), MAX(s, added));
 }

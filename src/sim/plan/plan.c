@@ -274,39 +274,48 @@ static bool filled(const HNode *init) {
   return false;
 }
 
-static void fill_stacks(Plan *p) {
+static void fill_stack(Plan *p, HNode *init, const HValue *v) {
   const Law *law = p->law;
+  double b = hlo_bits(init->dt) / 8;
+  int width = b >= 4 ? 4 : b >= 2 ? 2 : 1;
+  bool far = v->space == SP_HBM;
+  double n = v->tiles * 4096 <= law->one_bytes ? 1 : ceil(v->tiles / law->lwin);
+  double tile = far || law->cmem > 0 ? law->loop.o[width]
+                : width == 4         ? 0.25
+                                     : law->loop.o[width] - law->loop.r[width] + 0.25;
+  Kernel *c = plan_kernel(p);
+  *vec_push(&c->roots) = hlo_node(p->g, p->comp, H_BCAST, OP_BROADCAST_IN_DIM, init->src, init->dt,
+                                  init->rank, init->d, 1, (HNode *[]){init});
+  if (law->tpu) {
+    c->costed = true;
+    c->windows = (int)n;
+    c->cycles = c->est =
+        law->lbase + v->tiles * tile + (ceil(n / (n > 1 ? law->cores : 1)) - 1) * law->lq;
+    c->time_s = c->cycles / law->clock;
+    c->bytes = far ? v->bytes : 0;
+  } else {
+    c->bytes = v->plain;
+    c->time_s = v->plain / (p->chip->hbm_bandwidth * chip_num(p->chip, "fit.stream", 0.85)) +
+                chip_num(p->chip, "fit.launch", 2.5e-6);
+  }
+  c->start_s = p->time_s;
+  c->bound = SIM_MEMORY;
+  c->util = 1;
+  p->cycles += c->cycles;
+  p->time_s += c->time_s;
+  plan_dump(p, c);
+}
+
+/* XLA for GPUs fills all stacks. */
+static void fill_stacks(Plan *p) {
   for (int i = p->kernels.n - 1; i >= 0; i--) {
     const Kernel *k = p->kernels.v[i];
     const HNode *w = k->roots.n ? k->roots.v[0] : NULL;
     for (int s = 0; k->dearest && w->kind == H_WHILE && s < w->n_in; s++) {
-      const HNode *init = w->in[s];
       bool stack;
       from_the_end(w->comps[1], s, &stack);
-      if (!stack || !plan_const_only(init) || !filled(init)) continue;
-      const HValue *v = w->comps[1]->params.v[s]->val;
-      double b = hlo_bits(init->dt) / 8;
-      int width = b >= 4 ? 4 : b >= 2 ? 2 : 1;
-      bool far = v->space == SP_HBM;
-      double n = v->tiles * 4096 <= law->one_bytes ? 1 : ceil(v->tiles / law->lwin);
-      double tile = far || law->cmem > 0 ? law->loop.o[width]
-                    : width == 4         ? 0.25
-                                         : law->loop.o[width] - law->loop.r[width] + 0.25;
-      Kernel *c = plan_kernel(p);
-      *vec_push(&c->roots) = hlo_node(p->g, p->comp, H_BCAST, OP_BROADCAST_IN_DIM, init->src,
-                                      init->dt, init->rank, init->d, 1, (HNode *[]){(HNode *)init});
-      c->costed = true;
-      c->windows = (int)n;
-      c->cycles = c->est =
-          law->lbase + v->tiles * tile + (ceil(n / (n > 1 ? law->cores : 1)) - 1) * law->lq;
-      c->time_s = c->cycles / law->clock;
-      c->start_s = p->time_s;
-      c->bytes = far ? v->bytes : 0;
-      c->bound = SIM_MEMORY;
-      c->util = 1;
-      p->cycles += c->cycles;
-      p->time_s += c->time_s;
-      plan_dump(p, c);
+      if (stack && plan_const_only(w->in[s]) && (!p->law->tpu || filled(w->in[s])))
+        fill_stack(p, w->in[s], w->comps[1]->params.v[s]->val);
     }
   }
 }
@@ -337,7 +346,7 @@ Err *plan_comp(HGraph *g, HComp *c, const Chip *chip, const Law *law, const SimO
     loop_copies(p);
     retiled_stacks(p);
   }
-  if (law->tpu) fill_stacks(p);
+  if (law->tpu || !opts->eager) fill_stacks(p);
   plan_peak(p, !law->tpu && !opts->eager && !parent);
   return NULL;
 }

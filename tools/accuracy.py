@@ -191,7 +191,8 @@ def measured(weft, folder):
     return rows
 
 
-SETS = {"people": "nets that people train", "small": "blocks and small steps", "micro": "single operations", "last": "nets, only medians seen"}
+SETS = {"people": "nets that people train", "small": "blocks and small steps", "micro": "single operations", "last": "nets, only medians seen",
+        "mix": "set 23, steps and blocks", "read": "attention, normalisation", "drawn": "blocks and steps, drawn"}
 
 
 def blind(weft, folder):
@@ -564,6 +565,19 @@ squeeze and excitation, grouped queries, rotary positions, gated layers, cross a
 rotary positions, BERT with tied embeddings, an autoencoder, DLRM, MLP-Mixer). Scored once; `first`: the build from before any was drawn. The worst, 69 to 89 % too few on
 every generation, was one operation: the gradient of the images that patches are cut from. XLA exchanges kernel and image there and multiplies mostly gaps; how long that takes came from it.
 
+## Unseen programs, twenty-third set
+
+{unseen23}
+Twenty blocks on all seven generations and twelve train steps on v5e, in the mix of the oracle's own and of what its library of builders has beside: decoders that look at an
+encoder, grouped queries with rotary positions, depthwise and strided convolutions, layers of ViT, BERT, GPT and Llama, VGG, ResNet-18, MobileNet, LeNet, an encoder with a
+decoder, BERT-large, GPT-2 medium, an LSTM language model. Scored once; `first`: the build from before any was drawn, which was within all bounds on all generations.
+
+## Convolutions of 3x3 and their strides
+
+{strides}
+Convolutions of 28x28 and gradients at a stride of two, drawn after the set before had shown those on v6e and TPU7x up to 46 % wrong: taps share the columns of an
+array of 256, not its rows; each pixel of a spread image loads all of its weights. The rules came from these very programs.
+
 ## Programs of several devices
 
 {exchange}
@@ -644,7 +658,9 @@ Nets at sizes that people train, blocks and small steps drawn from the tables ab
 an H200. *first*: what the estimate was before they were measured. Scatters, top-k, the time until a kernel's first numbers arrive and the law of
 power came from them since, but for the last set: no rule was read off its programs, though its medians were seen while rules were made. *all*: with the
 programs of which a tenth or more is products of f32 that ran without XLA's search, as nobody runs them; they are left out of what follows, which was
-decided when they had been seen. Peak: with cuBLAS's workspace where XLA did not search (`--products library`). Joules: of the boards' own counters, of programs that do not wait for the host.
+decided when they had been seen. On 2026-11-27 three sets more: *set 23* of the tables above, from which rules came then (masks that rows share, rows of 128 bytes that are
+turned, sums of few columns, stacks of loops), *attention, normalisation*, made to find these rules, and blocks and steps drawn by lot and measured when they stood: there
+*first* is what they do blind. Peak: with cuBLAS's workspace where XLA did not search (`--products library`). Joules: of the boards' own counters, of programs that do not wait for the host.
 
 ## Compiled for GPUs that were not there
 
@@ -746,6 +762,8 @@ def main():
                               ("unseen20", "unseen20.csv", "Unseen programs, twentieth set"),
                               ("unseen21", "unseen21.csv", "Unseen programs, twenty-first set"),
                               ("unseen22", "unseen22.csv", "Unseen programs, twenty-second set"),
+                              ("unseen23", "unseen23.csv", "Unseen programs, twenty-third set"),
+                              ("strides", "strides.csv", "Convolutions of 3x3 and their strides"),
                               ("exchange", "exchange.csv", "Programs of several devices"),
                               ("peaks", "peaks.csv", "Programs drawn for peak memory"),
                               ("peaks2", "peaks2.csv", "The same once more, blind"),

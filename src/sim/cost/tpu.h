@@ -32,6 +32,7 @@ typedef struct ProductShape { /* a product in the terms of the law */
   double vector;    /* cycles of the vector unit on the result, and beside the array on operands */
   double sums;      /* of it, to add up what tiles of weights make, where it does anything else */
   double out_tiles; /* of the sums, in f32 */
+  bool halves;      /* columns of 128 fill half of an array of 256 */
 } ProductShape;
 /* Cycles of the kernel in the windows that serve it best; how many they are, and the cycles in which
  * they compute. */

@@ -236,11 +236,19 @@ static void conv_depth(const Law *law, const Product *p, double n, ProductShape 
   s->k = ceil(taps / pack) * ceil(unit * pack / S) * (S / 128);
   if (p->gradient && (!k_lanes || laid_down(law, p))) /* images in sublanes */
     s->k = up(ceil(taps * up(kk, 8) / 128), S / 128);
+  bool apart = k_lanes && forwards && S > 128 && c->groups == 1 && c->taps > 1 && n >= 128 &&
+               (fmod(n, 128) == 0 || kk >= 192);
   if (k_lanes && !p->gradient) {
     double whole = floor(kk / 128), rest = kk - whole * 128; /* lanes */
     s->k = ceil(taps * up(kk, 128) / S) * (S / 128);
     if (whole >= 1 && rest > 0 && rest <= 64 && forwards) /* so does what is left */
       s->k = MIN(s->k, up(whole * taps + ceil(taps / floor(128 / up(rest, 8))), S / 128));
+    if (apart) { /* taps share the columns of an array, its rows only where a quarter of them is left over */
+      double deep = floor(kk / S), left = kk - deep * S;
+      s->k = deep * taps;
+      if (left > 0) s->k += deep > 0 && left <= 64 ? ceil(taps / 2) : taps;
+      s->k *= S / 128;
+    }
     if (whole < 1 && forwards && c->groups == 1 && taps == (double)c->taps && c->taps > 1) {
       /* a copy beside it, shifted along the row, fills the lanes that are left */
       double row = (double)c->window[c->n_spatial - 1];
@@ -248,6 +256,8 @@ static void conv_depth(const Law *law, const Product *p, double n, ProductShape 
       s->k = MIN(s->k, taps / row * ceil(row / pack) * (S / 128));
     }
   }
+  s->halves =
+      k_lanes && forwards && S > 128 && c->groups == 1 && c->taps > 1 && n >= 128 && !p->gradient;
   k_images &= kk <= 128;
   if (images_stay(law, p)) staying_images(law, p, k_images, taps, s);
   else if (k_images && p->swap && !law->prefetch && !p->gradient && c->groups == 1 && !spread(c))
@@ -257,11 +267,18 @@ static void conv_depth(const Law *law, const Product *p, double n, ProductShape 
   s->k_splits = p->gradient ? s->k : ceil(kk / 128);
   s->batch = 1;
   s->share = c->taps == 1 || (p->gradient && n > S) ? law->share : 0;
-  if (pixels_apart(p)) { /* each is a product of its own, with all of its weights */
+  if (pixels_apart(
+          p)) { /* each is a product of its own, with all of its weights; the vector unit adds them up */
+    double images = (double)c->m / p->pixels, tile = n > 128 ? S : 128, wide = MIN(1, up(n, 8) / S);
+    double whole = floor(kk / tile), rest = up(kk - whole * tile, 8), tiles = ceil(kk / tile);
+    double shorter = MIN(up(n, 8), whole > 0 && S <= 128 ? tile : rest); /* side of the last tile */
+    if (rest > 0) s->load = (whole * MIN(up(n, 8), tile) + shorter) / tiles / S;
+    else s->load = MIN(up(n, 8), tile) / S;
+    s->load = law->pixel_load * MIN(1, s->load);
     s->batch = ceil(p->pixels * hit);
-    s->m = up(law->pixel_rows * (double)c->m / p->pixels, 8) / 8;
-    s->load = law->pixel_load * MIN(1, MIN(up(n, 8), up(kk, 8)) / S);
-    s->k = s->k_splits = ceil(kk / S) * (S / 128);
+    s->m = up(images * wide, 8) / 8;
+    s->k = s->k_splits = tiles * (S / 128);
+    s->vin += s->batch * ceil(images / 8) * MAX(0.5, n / 128) * law->pixel_add;
   }
 }
 
@@ -430,6 +447,14 @@ static double exchanged(const Law *law, const HNode *n) {
          law->side / law->macs;
 }
 
+/* How often more than once the images of a convolution without taps are made: for each window of features, where
+ * the sums of all of them, in f32, are more than one window. */
+static double made_again(const Law *law, const Product *p, const ProductShape *s) {
+  if (!p->c->is_conv || p->c->taps > 1 || p->gradient || p->swap || law->side <= 128 || s->n < 4)
+    return 0;
+  return MIN(s->n, ceil(s->out_tiles * 4096 / law->one_bytes)) - 1;
+}
+
 void tpu_product(Plan *plan, Kernel *k) {
   const Law *law = plan->law;
   Product p = {0};
@@ -444,8 +469,9 @@ void tpu_product(Plan *plan, Kernel *k) {
   double first = p.c->is_conv && p.c->taps > 1 && !p.gradient ? law->made * before * law->cvpu : 0;
   s.vin += first;
   s.vector = work - first + (law->row_beside ? 0 : rows);
-  if (work > 0 && !p.c->is_conv)
+  if (work > 0 && (!p.c->is_conv || (p.c->taps == 1 && !p.gradient)))
     s.sums = s.out_tiles * ceil(s.k / (law->side / 128)) * law->sums * law->cvpu;
+  s.vector += made_again(law, &p, &s) * before * law->cvpu;
   if (depthwise(p.c)) { /* on the vector unit, tap by tap */
     s.passes = 0;
     double lanes = depthwise_lanes(&p) / law->cores;

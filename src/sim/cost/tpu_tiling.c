@@ -50,8 +50,10 @@ static bool cut_into(const Law *law, const ProductShape *s, double b, double m, 
   double written = s->wo / io * mul, epilogue = s->le / io * mul;
   /* cycles to compute one */
   double rows = MAX(m * 8, s->load);
-  double mxu = law->mx * s->passes * b * rows * (ceil(n / ss) * S) * (ceil(k / ss) * S) /
-               (law->macs / mg) * (1 + s->share * shared_columns(law, n, k));
+  double deep = ceil(k / ss), tiles = ceil(n / ss) * deep; /* of weights */
+  if (s->halves && fmod(n, ss) == 1) tiles -= floor(deep / 2);
+  double mxu = law->mx * s->passes * b * rows * tiles * S * S / (law->macs / mg) *
+               (1 + s->share * shared_columns(law, n, k));
   double vec = s->vector / R, late = law->base0 - law->vstart; /* the array starts so much later */
   double comp = MAX(mxu, vec + (s->sums - late) / R) + law->vadd * MIN(mxu, vec) + s->vin / R +
                 (iK > 1 ? law->kk * s->out_tiles / io : 0);

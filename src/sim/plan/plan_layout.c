@@ -163,15 +163,16 @@ static bool dot_order(const Law *law, const HNode *n, const HNode *dot, const ch
   return true;
 }
 
-/* Which dimensions of the product that it is made of, element by element, those of n are, and their
- * roles there. */
-static void made_roles(const HNode *n, const HNode *product, int *from, char *roles) {
+/* Which dimensions of the product that it is made of in that kernel, element by element, those of n are, and
+ * their roles there. */
+static void made_roles(const HNode *n, const HNode *product, int kernel, int *from, char *roles) {
   for (int i = 0; i < n->rank; i++) from[i] = i;
   for (const HNode *x = n; x != product;) {
     const HNode *next = NULL;
     for (int k = 0; k < x->n_in && !next; k++)
       if (x->in[k]->rank == n->rank && hlo_count(x->in[k]) == hlo_count(n) &&
-          (x->in[k] == product || (!x->in[k]->val && x->in[k]->kind != H_BCAST)))
+          (x->in[k] == product || x->in[k]->kernel == kernel ||
+           (!x->in[k]->val && x->in[k]->kind != H_BCAST)))
         next = x->in[k];
     bool moves = x->kind == H_TRANSPOSE;
     if (!next || (x->kind != H_EWISE && !moves)) break;
@@ -216,16 +217,16 @@ bool plan_order_serves(const HValue *v, const HConv *c, const char *roles) {
 }
 
 /* Do only products read it, which round it to bf16 anyway? Others of the kernel that makes it do not
- * count, nor do changes of shape, with joins concatenations either. */
-static bool products_read(const HNode *n, int kernel, bool joins, int depth) {
+ * count, nor do changes of shape and concatenations. */
+static bool products_read(const HNode *n, int kernel, int depth) {
   int products = 0;
   for (int i = 0; i < n->n_users; i++) {
     const HNode *u = n->users[i];
     bool rounds = u->kind == H_EWISE && u->op == OP_CONVERT && u->dt == DT_BF16 && !u->val;
     bool moves = depth < 4 && !u->val && !u->is_output &&
-                 (u->kind == H_RESHAPE || u->kind == H_TRANSPOSE || (u->kind == H_CONCAT && joins));
+                 (u->kind == H_RESHAPE || u->kind == H_TRANSPOSE || u->kind == H_CONCAT);
     if (u->comp == n->comp && (rounds || (u->kind == H_CONV && u->conv->passes == 1) ||
-                               (moves && products_read(u, kernel, joins, depth + 1))))
+                               (moves && products_read(u, kernel, depth + 1))))
       products++;
     else if (u->kernel != kernel) return false;
   }
@@ -239,7 +240,7 @@ static bool only_rounded(const Plan *p, const HValue *v) {
   bool kind = hlo_light(n) || n->kind == H_CONCAT || n->kind == H_GATHER ||
               (n->kind == H_RWIN && n->n_results == 1);
   return p->law->tpu && n->dt == DT_F32 && v->kernel >= 0 && !v->alias && !n->is_output && kind &&
-         n->rank > 1 && products_read(n, v->kernel, n->kind == H_GATHER, 0);
+         n->rank > 1 && products_read(n, v->kernel, 0);
 }
 
 const HValue *plan_sliced_of(const Kernel *k, const HNode *n) {
@@ -345,7 +346,7 @@ static bool reshaped_order(const Law *law, const HNode *n, const HNode *product,
       hlo_count(x) != hlo_count(product))
     return false;
   for (int i = 0; i < product->rank; i++) same[i] = i;
-  made_roles(x, product, from, made);
+  made_roles(x, product, n->kernel, from, made);
   if (c->is_conv) plan_conv_order(law, product, c, c->out, own);
   else if (!dot_order(law, product, product, c->out, same, own)) return false;
   for (int i = 0; i < x->rank; i++)
@@ -391,7 +392,7 @@ static bool asked_order(Plan *p, const HValue *v, int *order) {
   if (k && k->conv && hlo_count(k->conv) == hlo_count(n) && k->conv->rank == n->rank)
     conv = k->conv;
   if (conv) {
-    made_roles(n, conv, from, made);
+    made_roles(n, conv, v->kernel, from, made);
     if (conv->conv->is_conv) plan_conv_order(law, n, conv->conv, made, order);
     if (conv->conv->is_conv || (n->rank > 2 && dot_order(law, n, conv, made, from, order)))
       return true;

@@ -223,10 +223,11 @@ static bool products_read(const HNode *n, int kernel, int depth) {
   for (int i = 0; i < n->n_users; i++) {
     const HNode *u = n->users[i];
     bool rounds = u->kind == H_EWISE && u->op == OP_CONVERT && u->dt == DT_BF16 && !u->val;
-    bool moves = depth < 4 && !u->val && !u->is_output &&
-                 (u->kind == H_RESHAPE || u->kind == H_TRANSPOSE || u->kind == H_CONCAT);
+    bool shaped = !u->val && (u->kind == H_RESHAPE || u->kind == H_TRANSPOSE);
+    bool moves = depth < 4 && !u->is_output && (shaped || u->kind == H_CONCAT);
+    int at = u->val ? u->val->kernel : kernel;
     if (u->comp == n->comp && (rounds || (u->kind == H_CONV && u->conv->passes == 1) ||
-                               (moves && products_read(u, kernel, depth + 1))))
+                               (moves && products_read(u, at, depth + 1))))
       products++;
     else if (u->kernel != kernel) return false;
   }

@@ -117,8 +117,7 @@ static bool read_in_parts(const HNode *n, int depth) {
   if (n->is_output || !n->n_users) return false;
   for (int i = 0; i < n->n_users; i++) {
     const HNode *u = n->users[i];
-    bool moved = u->kind == H_TRANSPOSE ||
-                 (u->kind == H_RESHAPE && (u->n_users == 1 || plan_same_dimensions(u))) ||
+    bool moved = u->kind == H_TRANSPOSE || (u->kind == H_RESHAPE && plan_same_dimensions(u)) ||
                  (u->kind == H_EWISE && u->op == OP_CONVERT);
     if (moved && depth < 3 && read_in_parts(u, depth + 1)) continue;
     bool stack = u->kind == H_DUS && n->comp->parent;

@@ -150,6 +150,10 @@ void plan_stored(Plan *p); /* decides which nodes are stored */
 /* Is it an image whose pixels are repeated, for a convolution? */
 bool plan_upsampled(const HNode *n);
 HValue *plan_store(Plan *p, HNode *n);
+/* The exponentials that n is the quotients of, perhaps rounded; or NULL. */
+const HNode *plan_exponentials(const HNode *n);
+int plan_sides(const HNode *n); /* longer than one element */
+#define GROUPED 5 /* sides of scores: batch, keys' head, its queries' heads, queries, keys */
 bool plan_is_tiny(const HNode *n); /* scalar arithmetic */
 bool plan_cuts_number(
     const HNode *n); /* a single one, out of an array: stored, for the scalar unit */

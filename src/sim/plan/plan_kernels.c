@@ -371,6 +371,37 @@ static bool makes_ints(const Kernel *k) { return dtype_is_int(k->roots.v[0]->dt)
 /* Are its results predicates? */
 static bool makes_masks(const Kernel *k) { return k->roots.v[0]->dt == DT_I1; }
 
+/* The exponentials, made again and stored nowhere, whose quotients k makes; or NULL. */
+static const HNode *quotients_of(const Kernel *k) {
+  for (int i = 0; i < k->roots.n && !k->dead && !k->conv; i++) {
+    const HNode *e = plan_exponentials(k->roots.v[i]);
+    if (e && e->soft && !e->val) return e;
+  }
+  return NULL;
+}
+
+/* Does it make e to add up something made of it? */
+static bool sums_with(const Kernel *k, const HNode *e) {
+  bool sums = false;
+  for (int i = 0; i < k->roots.n; i++)
+    sums |= k->roots.v[i]->kind == H_REDUCE && hlo_count(k->roots.v[i]->in[0]) == hlo_count(e);
+  return sums && !k->dead && inside(k, e);
+}
+
+/* Quotients of a softmax come out of the kernel that makes its exponentials again for the gradient's sums. */
+static void join_quotients(Plan *p, Seen *seen, int *stamp, int *mark) {
+  for (int at = 0; at < p->kernels.n && p->law->tpu; at++) {
+    const HNode *e = quotients_of(p->kernels.v[at]);
+    for (int i = 0; i < p->kernels.n && e; i++) {
+      if (!sums_with(p->kernels.v[i], e) || depends(p, i, at, false, seen) ||
+          depends(p, at, i, false, seen))
+        continue;
+      merge_into(p, i, at, stamp, mark);
+      break;
+    }
+  }
+}
+
 /* The kernel that makes a full-size input of kernel `at` and can make its results as well, the last of
  * several; -1: none. `loops`: of two loops without a sum or a product, else of others. */
 static int maker_to_join(Plan *p, int at, bool loops, Seen *seen) {
@@ -393,7 +424,9 @@ static int maker_to_join(Plan *p, int at, bool loops, Seen *seen) {
     if (updates_alone(p, s) || updates_alone(p, k)) continue;
     if (s->roots.v[0]->val->lone) continue;
     if (s->attention || (s->conv && !p->law->tpu) || (several && !s->conv)) continue;
+    const HNode *e = s->conv && k->reduce ? quotients_of(k) : NULL;
     bool apart = s->conv && (sums_products(k, s->conv) || sums_pixels(k, s->conv));
+    apart |= e && plan_sides(e) < GROUPED;
     if (v->node->ends || (p->law->tpu && apart)) continue;
     if (s->reduce && !s->conv && !(k->reduce && v->node->kind != H_REDUCE)) continue;
     bool both = p->law->tpu && !s->conv && !s->reduce && !k->reduce;
@@ -621,6 +654,7 @@ void plan_kernels(Plan *p) {
   for (int i = 0; i < p->kernels.n; i++) gather(p, p->kernels.v[i], ++stamp, mark);
   Seen seen = {xcalloc((size_t)p->kernels.n + 1, sizeof(int)), 0};
   join_attention(p, &seen, &stamp, mark);
+  join_quotients(p, &seen, &stamp, mark);
   join_makers(p, false, &seen, &stamp, mark);
   if (p->law->tpu) join_siblings(p, true, &seen, &stamp, mark);
   if (p->law->tpu) join_widening(p, &seen, &stamp, mark);

@@ -119,7 +119,10 @@ static bool sums_along(const HNode *n, int d, int depth) {
     const HNode *u = n->users[i];
     for (int q = 0; q < u->n_dims && u->kind == H_REDUCE; q++)
       if (u->dims[q] == d) return true;
-    if (u->kind == H_EWISE && sums_along(u, d, depth + 1)) return true;
+    int at = d;
+    for (int q = 0; q < u->rank && u->kind == H_TRANSPOSE; q++)
+      if (u->dims[q] == d) at = q;
+    if ((u->kind == H_EWISE || u->kind == H_TRANSPOSE) && sums_along(u, at, depth + 1)) return true;
   }
   return false;
 }
@@ -155,7 +158,7 @@ static bool dot_order(const Law *law, const HNode *n, const HNode *dot, const ch
   }
   double dm = (double)n->d[m], df = (double)n->d[f];
   bool swap = up(dm, 128) * up(df, 8) < up(df, 128) * up(dm, 8) ||
-              (dm == df && c->batch > 1 && from[f] == f && sums_along(dot, f, 0));
+              (dm == df && c->batch > 1 && sums_along(dot, from[f], 0));
   order[k++] = swap ? m : f;
   order[k++] = swap ? f : m;
   for (int i = n->rank - 1; i >= 0; i--)

@@ -121,7 +121,7 @@ void plan_softmax(Plan *p) {
     }
     /* else the scores are stored, and their rows' maxima; v4 alone stores their quotients as well */
     bool joined = of_matrices(product) || only_taken(e);
-    e->soft = joined || p->law->cmem == 0;
+    e->soft = true;
     if (!joined) continue;
     if (!narrow) continue; /* scores that were never rounded: the exponentials are repeated */
     /* of short rows the scores are stored, all else is repeated */

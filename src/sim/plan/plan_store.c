@@ -267,6 +267,32 @@ static bool meets_rounds(const HNode *n) {
   return false;
 }
 
+int plan_sides(const HNode *n) {
+  int count = 0;
+  for (int i = 0; i < n->rank; i++) count += n->d[i] > 1;
+  return count;
+}
+
+const HNode *plan_exponentials(const HNode *n) {
+  if (n->op == OP_CONVERT) n = n->in[0];
+  return n->op == OP_DIVIDE && n->in[0]->op == OP_EXPONENTIAL ? n->in[0] : NULL;
+}
+
+#define HIDDEN \
+  8 /* times as many queries as columns: while products have to wait for their array anyway */
+
+/* Has a key more queries, in the gradient n of scores that products read? */
+static bool many_queries(const HNode *n, int depth) {
+  for (int i = 0; i < n->n_users && depth < 4; i++) {
+    const HNode *u = n->users[i];
+    const HConv *c = u->conv;
+    if (u->kind == H_CONV)
+      return MAX(c->k, u->in[0] == n ? c->m : c->n) > HIDDEN * (u->in[0] == n ? c->n : c->m);
+    if ((u->kind == H_TRANSPOSE || u->kind == H_RESHAPE) && many_queries(u, depth + 1)) return true;
+  }
+  return false;
+}
+
 static bool worth_storing(const Law *law, const HNode *n, const unsigned char *claimed) {
   double limit = law->repeat;
   bool summed = false;
@@ -298,7 +324,8 @@ static bool worth_storing(const Law *law, const HNode *n, const unsigned char *c
   const HNode *stack[64], *leaf[32];
   int ns = 0, nl = 0, steps = 0;
   bool dear = false, gate = false, softmax = false;
-  bool fresh = false; /* takes in a product that nothing else needs */
+  bool again = false, wide = false; /* a softmax is made again from its scores; 32-bit operands */
+  bool fresh = false;               /* takes in a product that nothing else needs */
   int products = 0;
   double in = 0, slots = 0, moved = 0;
   stack[ns++] = n;
@@ -310,6 +337,7 @@ static bool worth_storing(const Law *law, const HNode *n, const unsigned char *c
     for (int i = 0; x->op == OP_EXPONENTIAL && i < x->n_users; i++)
       softmax |= x->users[i]->kind == H_REDUCE;
     dear |= (x->op == OP_EXPONENTIAL || x->op == OP_TANH || x->op == OP_LOGISTIC) && !x->soft;
+    again |= x->op == OP_EXPONENTIAL && x->soft;
     if (x->kind == H_SLICE || x->kind == H_DSLICE) { /* of something that is stored */
       in += hlo_bytes(x);
       continue;
@@ -326,8 +354,8 @@ static bool worth_storing(const Law *law, const HNode *n, const unsigned char *c
       if (y->soft && y->val && (double)y->d[y->rank - 1] >= law->quotient_row)
         limit = MIN(limit, law->quotient);
       if (!hlo_light(y) || y->val) {
-        double b = hlo_bytes(y);
-        in += b;
+        in += hlo_bytes(y);
+        wide |= hlo_bits(y->dt) > 16;
         moved += law->product.r[MIN(4, (int)hlo_bits(y->dt) / 8)] * (double)hlo_count(y) / 1024;
         int budget = 200;
         products += y->kind == H_CONV;
@@ -338,6 +366,14 @@ static bool worth_storing(const Law *law, const HNode *n, const unsigned char *c
     }
   }
   double out = hlo_bytes(n);
+  if (again) { /* what attention goes backwards through, several heads to a key */
+    bool quotients = law->quotient < law->repeat, any = law->quotient_row <= 0;
+    const HNode *e = quotients && !wide && n->op == OP_CONVERT ? plan_exponentials(n) : NULL;
+    if (e && (double)e->d[e->rank - 1] >= law->quotient_row)
+      return law->weighs || n->in[0]->n_users == 1;
+    bool stored = quotients ? any || !wide : law->weighs && !wide && many_queries(n, 0);
+    dear |= stored && plan_sides(n) >= GROUPED;
+  }
   /* of a softmax of scores that are made of vectors: its sum makes them as well */
   if ((summed || (softmax && in < out)) && plan_comes_with_sum(law, n, slots, moved)) return true;
   /* of several products that are stored anyway, as in a gated unit, even dear things are repeated */

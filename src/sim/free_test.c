@@ -486,18 +486,41 @@ static void test_keys(void **state) {
   like(keys, "tpu-v6e", 28, 1574944);
 }
 
+/* A quotient by a constant is a product. */
+static const char sixth[] =
+    "!t = tensor<1536x128xbf16>\n"
+    "func.func public @main(%x: !t) -> !t {\n"
+    "  %3 = stablehlo.constant dense<3.0> : !t\n  %z = stablehlo.constant dense<0.0> : !t\n"
+    "  %6 = stablehlo.constant dense<6.0> : !t\n  %a = stablehlo.add %x, %3 : !t\n"
+    "  %b = stablehlo.maximum %z, %a : !t\n  %c = stablehlo.minimum %6, %b : !t\n"
+    "  %d = stablehlo.multiply %x, %c : !t\n  %e = stablehlo.divide %d, %6 : !t\n"
+    "  return %e : !t\n}\n";
+
+static void test_sixth(void **state) {
+  (void)state;
+  static const struct {
+    const char *chip;
+    double cycles;
+  } known[] = {{"tpu-v2", 4322}, {"tpu-v3", 4404}, {"tpu-v4", 2759}, {"tpu-v5e", 5350}};
+  for (int i = 0; i < COUNT_OF(known); i++) {
+    SimReport *r = estimate(sixth, known[i].chip);
+    near(r->cycles, known[i].cycles, 0.025);
+    sim_report_free(r);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_twice),  cmocka_unit_test(test_place),
-      cmocka_unit_test(test_mask),   cmocka_unit_test(test_shift),
-      cmocka_unit_test(test_pair),   cmocka_unit_test(test_heads),
-      cmocka_unit_test(test_scaled), cmocka_unit_test(test_rows),
-      cmocka_unit_test(test_turned), cmocka_unit_test(test_partners),
-      cmocka_unit_test(test_roll),   cmocka_unit_test(test_split),
-      cmocka_unit_test(test_above),  cmocka_unit_test(test_between),
-      cmocka_unit_test(test_single), cmocka_unit_test(test_numbers),
-      cmocka_unit_test(test_ids),    cmocka_unit_test(test_masked),
-      cmocka_unit_test(test_keys),
+      cmocka_unit_test(test_sixth),    cmocka_unit_test(test_twice),
+      cmocka_unit_test(test_place),    cmocka_unit_test(test_mask),
+      cmocka_unit_test(test_shift),    cmocka_unit_test(test_pair),
+      cmocka_unit_test(test_heads),    cmocka_unit_test(test_scaled),
+      cmocka_unit_test(test_rows),     cmocka_unit_test(test_turned),
+      cmocka_unit_test(test_partners), cmocka_unit_test(test_roll),
+      cmocka_unit_test(test_split),    cmocka_unit_test(test_above),
+      cmocka_unit_test(test_between),  cmocka_unit_test(test_single),
+      cmocka_unit_test(test_numbers),  cmocka_unit_test(test_ids),
+      cmocka_unit_test(test_masked),   cmocka_unit_test(test_keys),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

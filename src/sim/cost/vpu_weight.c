@@ -7,6 +7,11 @@ static bool divides_again(const HNode *n) {
   return u && u->op == OP_DIVIDE && hlo_count(u) == hlo_count(n);
 }
 
+/* A quotient by a constant is a product with its reciprocal, but that of a window's sum. */
+static bool multiplies(const HNode *n) {
+  return plan_const_only(n->in[1]) && n->in[0]->kind != H_RWIN;
+}
+
 /* Instruction slots that an element-wise operation takes on one register of 8 x 128 elements whose
  * operands are in registers: one where it joins several, none for what has an instruction of its own
  * beside others, more for what is several instructions. Read off single operations of f32[1024,512]
@@ -39,7 +44,7 @@ double vpu_weight(const HNode *n) {
   case OP_TANH:
   case OP_RSQRT:
   case OP_EXPONENTIAL: return 2;
-  case OP_DIVIDE: return join + (divides_again(n) ? 0 : 2);
+  case OP_DIVIDE: return join + (divides_again(n) || multiplies(n) ? 0 : 2);
   case OP_POWER: return join + 2;
   default: return join;
   }

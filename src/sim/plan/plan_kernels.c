@@ -243,15 +243,30 @@ static bool finds_several(const Kernel *k) {
   return n && n->kind == H_REDUCE && n->n_results > 1;
 }
 
-/* Is n, whose dimension d that is, made of that product element by element? Then *role is the part
- * that the dimension has in it. */
+/* The dimension of what a reshape reads that its dimension d is a part of, or all; -1: it is joined of several. */
+static int part_of(const HNode *n, int d) {
+  const HNode *x = n->in[0];
+  int64_t inside = 1, below = 1;
+  for (int i = d + 1; i < n->rank; i++) inside *= n->d[i];
+  for (int i = x->rank - 1; i >= 0; below *= x->d[i--])
+    if (inside % below == 0 && (below * x->d[i]) % (inside * n->d[d]) == 0) return i;
+  return -1;
+}
+
+/* Is n, whose dimension d that is, made of that product element by element, perhaps with a side taken apart? Then
+ * *role is the part that the dimension has in it. */
 static bool made_of(const HNode *n, int d, const HNode *product, char *role, int depth) {
   if (n == product) {
     *role = product->conv->out[d];
     return true;
   }
+  if (depth > 12) return false;
+  if (n->kind == H_RESHAPE) {
+    int i = part_of(n, d);
+    return i >= 0 && made_of(n->in[0], i, product, role, depth + 1);
+  }
   bool moves = n->kind == H_TRANSPOSE;
-  if (depth > 12 || (n->kind != H_EWISE && !moves)) return false;
+  if (n->kind != H_EWISE && !moves) return false;
   for (int i = 0; i < n->n_in; i++)
     if (n->in[i]->rank == n->rank &&
         made_of(n->in[i], moves ? (int)n->dims[d] : d, product, role, depth + 1))

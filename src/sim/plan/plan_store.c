@@ -95,7 +95,9 @@ bool plan_upsampled(const HNode *n) {
     if (u->kind != H_RESHAPE || plan_same_dimensions(u)) continue;
     for (int k = 0; k < u->n_users; k++) {
       const HNode *reader = u->users[k];
-      if ((reader->kind == H_CONV && reader->conv->is_conv) || plan_upsampled(reader)) return true;
+      if ((reader->kind == H_CONV && (reader->conv->is_conv || reader->conv->batch > 1)) ||
+          plan_upsampled(reader))
+        return true;
     }
   }
   return false;

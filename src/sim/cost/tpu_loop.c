@@ -252,7 +252,7 @@ static double moves_packed(const Law *law, const Kernel *k) {
   for (int i = 0; i < k->roots.n; i++) {
     const HNode *n = k->roots.v[i];
     const HValue *v = n->val;
-    bool moves = n->kind == H_SLICE || n->kind == H_PAD || k->copy;
+    bool moves = n->kind == H_SLICE || n->kind == H_PAD || n->kind == H_BCAST || k->copy;
     if (moves && v && !v->alias && v->space == SP_VMEM) w += tpu_pack_cost(&law->loop, v);
   }
   return w;

@@ -1,5 +1,5 @@
-/* grouped: attention whose heads share their keys, forwards and backwards. Peaks are libtpu 0.0.51's for the same
- * program. */
+/* grouped: attention whose heads share their keys, forwards and backwards. Cycles and peaks are libtpu 0.0.51's for
+ * the same programs. */
 #include "sim/estimate_test.h"
 
 /* Four heads to a key, two keys' heads: the scores' gradient is stored on some generations, and the quotients by the
@@ -109,7 +109,55 @@ static void test_grouped(void **state) {
   peak_near(grouped, "tpu7x", 24477728, 0.01);
 }
 
+/* Keys that are repeated for each head are stored so. */
+static const char repeated[] =
+    "!h = tensor<4x256x8x64xbf16>\n!o = tensor<4x8x256x256xbf16>\n"
+    "func.func @main(%x: tensor<4x256x512xbf16>, %w: tensor<512x128xbf16>, %q: !h) -> !o {\n"
+    "  %0 = stablehlo.dot_general %x, %w, contracting_dims = [2] x [0] : (tensor<4x256x512xbf16>, "
+    "tensor<512x128xbf16>) -> tensor<4x256x128xbf16>\n"
+    "  %1 = stablehlo.reshape %0 : (tensor<4x256x128xbf16>) -> tensor<4x256x2x64xbf16>\n"
+    "  %2 = stablehlo.broadcast_in_dim %1, dims = [0, 1, 2, 4] : (tensor<4x256x2x64xbf16>) -> "
+    "tensor<4x256x2x4x64xbf16>\n"
+    "  %3 = stablehlo.reshape %2 : (tensor<4x256x2x4x64xbf16>) -> !h\n"
+    "  %4 = stablehlo.dot_general %q, %3, batching_dims = [0, 2] x [0, 2], contracting_dims = [3] "
+    "x "
+    "[3] : (!h, !h) -> !o\n"
+    "  return %4 : !o\n}\n";
+
+static void test_repeated(void **state) {
+  (void)state;
+  like(repeated, "tpu-v2", 53865, 7733248);
+  like(repeated, "tpu-v5e", 48098, 8781824);
+}
+
+/* The gradients of the heads that share a key are added up by a kernel of its own. */
+static const char parts[] =
+    "!h = tensor<4x256x8x64xbf16>\n!s = tensor<4x256x2x4x64xbf16>\n!f = tensor<4x256x2x4x64xf32>\n"
+    "!y = tensor<4x256x512xbf16>\n"
+    "func.func @main(%s: tensor<4x8x256x256xbf16>, %q: !h, %w: tensor<128x512xbf16>) -> !y {\n"
+    "  %z = stablehlo.constant dense<0.0> : tensor<f32>\n"
+    "  %0 = stablehlo.dot_general %q, %s, batching_dims = [0, 2] x [0, 1], contracting_dims = [1] "
+    "x "
+    "[2] : (!h, tensor<4x8x256x256xbf16>) -> tensor<4x8x64x256xbf16>\n"
+    "  %1 = stablehlo.transpose %0, dims = [0, 3, 1, 2] : (tensor<4x8x64x256xbf16>) -> !h\n"
+    "  %2 = stablehlo.reshape %1 : (!h) -> !s\n  %3 = stablehlo.convert %2 : (!s) -> !f\n"
+    "  %4 = stablehlo.reduce(%3 init: %z) applies stablehlo.add across dimensions = [3] : (!f, "
+    "tensor<f32>) -> tensor<4x256x2x64xf32>\n"
+    "  %5 = stablehlo.convert %4 : (tensor<4x256x2x64xf32>) -> tensor<4x256x2x64xbf16>\n"
+    "  %6 = stablehlo.reshape %5 : (tensor<4x256x2x64xbf16>) -> tensor<4x256x128xbf16>\n"
+    "  %7 = stablehlo.dot_general %6, %w, contracting_dims = [2] x [0] : (tensor<4x256x128xbf16>, "
+    "tensor<128x512xbf16>) -> !y\n"
+    "  return %7 : !y\n}\n";
+
+static void test_parts(void **state) {
+  (void)state;
+  like(parts, "tpu-v2", 43108, 7734272);
+  like(parts, "tpu-v5e", 30116, 11796992);
+  like(parts, "tpu-v6e", 15912, 11796992);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_grouped)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_grouped),
+                                     cmocka_unit_test(test_repeated), cmocka_unit_test(test_parts)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

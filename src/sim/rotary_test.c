@@ -66,7 +66,36 @@ static void test_heads(void **state) {
   assert_int_equal(kernels(heads, "tpu-v5e", "concatenate"), 1);
 }
 
+/* Halves of heads that fill lanes lie as these do, with lanes that are half empty. */
+static const char halves[] =
+    "!g = tensor<2x512x8x128xf32>\n!h = tensor<2x512x8x64xf32>\n"
+    "func.func @main(%x: tensor<2x512x512xbf16>, %w: tensor<512x1024xbf16>) -> "
+    "tensor<2x8x128xbf16> {\n"
+    "  %z = stablehlo.constant dense<0.0> : tensor<f32>\n"
+    "  %0 = stablehlo.dot_general %x, %w, contracting_dims = [2] x [0] : (tensor<2x512x512xbf16>, "
+    "tensor<512x1024xbf16>) -> tensor<2x512x1024xbf16>\n"
+    "  %1 = stablehlo.reshape %0 : (tensor<2x512x1024xbf16>) -> tensor<2x512x8x128xbf16>\n"
+    "  %2 = stablehlo.convert %1 : (tensor<2x512x8x128xbf16>) -> !g\n"
+    "  %3 = stablehlo.slice %2 [0:2, 0:512, 0:8, 0:64] : (!g) -> !h\n"
+    "  %4 = stablehlo.slice %2 [0:2, 0:512, 0:8, 64:128] : (!g) -> !h\n"
+    "  %5 = stablehlo.multiply %3, %4 : !h\n  %6 = stablehlo.subtract %5, %4 : !h\n"
+    "  %7 = stablehlo.multiply %4, %3 : !h\n  %8 = stablehlo.add %3, %7 : !h\n"
+    "  %9 = stablehlo.concatenate %6, %8, dim = 3 : (!h, !h) -> !g\n"
+    "  %10 = stablehlo.convert %9 : (!g) -> tensor<2x512x8x128xbf16>\n"
+    "  %11 = stablehlo.convert %10 : (tensor<2x512x8x128xbf16>) -> !g\n"
+    "  %12 = stablehlo.reduce(%11 init: %z) applies stablehlo.add across dimensions = [1] : (!g, "
+    "tensor<f32>) -> tensor<2x8x128xf32>\n"
+    "  %13 = stablehlo.convert %12 : (tensor<2x8x128xf32>) -> tensor<2x8x128xbf16>\n"
+    "  return %13 : tensor<2x8x128xbf16>\n}\n";
+
+static void test_halves(void **state) {
+  (void)state;
+  like(halves, "tpu-v2", 118606, 10489856);
+  like(halves, "tpu-v5e", 64413, 10489856);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_joined), cmocka_unit_test(test_heads)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_joined), cmocka_unit_test(test_heads),
+                                     cmocka_unit_test(test_halves)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

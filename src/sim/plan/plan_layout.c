@@ -145,7 +145,7 @@ static bool dot_order(const Law *law, const HNode *n, const HNode *dot, const ch
   int q = 0;
   while (given && q < x->rank && (c->lhs[left[q]] != 'm' || x->d[left[q]] <= 1)) q++;
   if (given && q < x->rank) m = row_of(n, dot, from, left[q], m);
-  if (rows > 1 && c->batch == 1 && !given) {
+  if (rows > 1 && !given) {
     int last = x->rank - 1;
     while (last >= 0 && (c->lhs[last] != 'm' || row_of(n, dot, from, last, -1) != m)) last--;
     m = row_of(n, dot, from, plan_dot_row(x, c, last), m);
@@ -321,6 +321,18 @@ static bool summed_order(Plan *p, const Kernel *k, const HNode *n, int *order) {
   return w == n->rank;
 }
 
+/* The array of which a kernel reads nothing but slices of n's shape; or NULL. */
+static const HValue *cut_alike(const Kernel *k, const HNode *n) {
+  for (int q = 0; q < k->reads.n && !k->conv; q++) {
+    const HValue *r = k->reads.v[q];
+    for (int i = 0; i < k->inner.n && r->bytes > 0 && r->node->rank == n->rank; i++) {
+      const HNode *x = k->inner.v[i];
+      if (x->kind == H_SLICE && x->in[0] == r->node && hlo_same_shape(x, n->rank, n->d)) return r;
+    }
+  }
+  return NULL;
+}
+
 /* What is made element by element lies as what it is made of, a slice as what it is cut from. */
 static bool read_order(const Kernel *k, const HNode *n, int *order) {
   const HValue *as = NULL;
@@ -331,6 +343,7 @@ static bool read_order(const Kernel *k, const HNode *n, int *order) {
   if (!as && n->kind == H_PAD && k->reads.n == 1 && n->in[0]->val == k->reads.v[0])
     as = n->in[0]->val;
   if (!as) as = plan_sliced_of(k, n);
+  if (!as && n->kind == H_EWISE && plan_sides(n) > 3) as = cut_alike(k, n);
   if (as) memcpy(order, as->order, sizeof *order * (size_t)n->rank);
   return as != NULL;
 }

@@ -94,8 +94,38 @@ static void test_halves(void **state) {
   like(halves, "tpu-v5e", 64413, 10489856);
 }
 
+/* Two loops that do the same with arrays of one shape are one if they repeat a table or a vector that both read. */
+static const char tables[] =
+    "!t = tensor<4x256x8x128xf32>\n"
+    "func.func @main(%a: !t, %b: !t, %cos: tensor<256x128xf32>, %sin: tensor<256x128xf32>) -> (!t, "
+    "!t) {\n"
+    "  %c = stablehlo.broadcast_in_dim %cos, dims = [1, 3] : (tensor<256x128xf32>) -> !t\n"
+    "  %s = stablehlo.broadcast_in_dim %sin, dims = [1, 3] : (tensor<256x128xf32>) -> !t\n"
+    "  %0 = stablehlo.multiply %a, %c : !t\n  %1 = stablehlo.tanh %a : !t\n"
+    "  %2 = stablehlo.multiply %1, %s : !t\n  %3 = stablehlo.add %0, %2 : !t\n"
+    "  %4 = stablehlo.multiply %b, %c : !t\n  %5 = stablehlo.tanh %b : !t\n"
+    "  %6 = stablehlo.multiply %5, %s : !t\n  %7 = stablehlo.add %4, %6 : !t\n"
+    "  return %3, %7 : !t, !t\n}\n";
+
+static const char vector[] =
+    "!t = tensor<4096x512xf32>\n"
+    "func.func @main(%a: !t, %b: !t, %v: tensor<512xf32>) -> (!t, !t) {\n"
+    "  %c = stablehlo.broadcast_in_dim %v, dims = [1] : (tensor<512xf32>) -> !t\n"
+    "  %0 = stablehlo.multiply %a, %c : !t\n  %1 = stablehlo.multiply %b, %c : !t\n"
+    "  return %0, %1 : !t, !t\n}\n";
+
+static void test_tables(void **state) {
+  (void)state;
+  like(tables, "tpu-v2", 40208, 17040384);
+  like(tables, "tpu-v5e", 41376, 17039872);
+  like(tables, "tpu-v6e", 24460, 17039392);
+  like(vector, "tpu-v2", 76908, 33557504);
+  like(vector, "tpu-v5e", 78332, 33556992);
+  like(vector, "tpu-v6e", 43294, 33556512);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_joined), cmocka_unit_test(test_heads),
-                                     cmocka_unit_test(test_halves)};
+                                     cmocka_unit_test(test_halves), cmocka_unit_test(test_tables)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

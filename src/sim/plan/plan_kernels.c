@@ -595,6 +595,11 @@ static bool sums_other_sides(const Kernel *a, const Kernel *b) {
   return false;
 }
 
+/* Does a loop repeat n, a table or a vector? */
+static bool repeats(const Kernel *k, const HNode *n) {
+  return !k->reduce && hlo_count(n) > 1 && hlo_count(n) < domain(k);
+}
+
 /* Siblings: the same domain, a shared input of full size, no dependence. */
 static void join_siblings(Plan *p, bool sums, Seen *seen, int *stamp, int *mark) {
   bool eager = p->opts->eager && !p->law->tpu;
@@ -606,7 +611,8 @@ static void join_siblings(Plan *p, bool sums, Seen *seen, int *stamp, int *mark)
     if (dom < 16 && !plan_cuts_number(a->roots.v[0])) continue;
     for (int r = 0; r < a->reads.n; r++) {
       HNode *src = a->reads.v[r]->node;
-      if ((hlo_count(src) < dom && !pads(a, src, dom)) ||
+      bool table = p->law->tpu && !sums && repeats(a, src);
+      if ((hlo_count(src) < dom && !pads(a, src, dom) && !table) ||
           (hlo_count(src) > dom && !writes_in_place(a) && !takes_parts(a, src)))
         continue;
       /* other kernels that read it */
@@ -617,6 +623,7 @@ static void join_siblings(Plan *p, bool sums, Seen *seen, int *stamp, int *mark)
           continue;
         if ((eager || sums) && !(a->reduce && b->reduce) && (sums || src->ends)) continue;
         if (updates_alone(p, a) || updates_alone(p, b)) continue;
+        if (table && !same_work(a, b)) continue;
         if (p->law->tpu && sums_other_sides(a, b)) continue;
         if (p->law->tpu && (makes_masks(a) != makes_masks(b) || makes_ints(a) != makes_ints(b)))
           continue;

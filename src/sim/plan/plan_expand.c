@@ -266,22 +266,22 @@ static HNode *batch_first(Expand *x, const HNode *n, int side, HNode *sums, cons
   return t;
 }
 
-/* Several matrices times a vector each: a product, unless vectors meet vectors or the matrices lie beside
- * each other in lanes. */
+/* A matrix times a vector, or several times one each: a product where the chip's compiler has it so at all, as
+ * others have several that are an argument; unless vectors meet vectors, or matrices lie beside each other in
+ * lanes. */
 static bool stays_product(const Law *law, const HConv *c, const HNode *big, const char *roles) {
   int order[64];
-  if (c->batch == 1 || c->m == c->n || big->rank != 3 || big->kind != H_PARAM || big->comp->parent)
-    return false;
+  bool argument = big->rank == 3 && big->kind == H_PARAM && !big->comp->parent;
+  if (c->m == c->n || (law->matvec && (c->batch == 1 || !argument))) return false;
   value_order_default(law, big, order);
-  return roles[order[0]] != 'b';
+  return c->batch == 1 || roles[order[0]] != 'b';
 }
 
 /* A matrix times a vector is multiplied and added up on the vector unit, in 32 bits. */
 static void multiply_and_add(Expand *x, HNode *n) {
   const HConv *c = n->conv;
-  if ((!x->law->matvec && (c->m != 1 || c->n != 1)) || c->is_conv || c->k == 1 ||
-      (c->m != 1 && c->n != 1) || n->attention || n->src->kind != OP_DOT_GENERAL ||
-      hlo_bits(n->dt) > 32)
+  if (c->is_conv || c->k == 1 || (c->m != 1 && c->n != 1) || n->attention ||
+      n->src->kind != OP_DOT_GENERAL || hlo_bits(n->dt) > 32)
     return;
   int side = c->n == 1 ? 1 : 0, dims = 0; /* the vector's */
   HNode *v = n->in[side], *big = n->in[1 - side];

@@ -300,7 +300,8 @@ static void product_shape(const Plan *plan, const Product *p, ProductShape *s) {
   s->n = ceil(n / 128);
   s->load = weights_turned(p) ? law->wl_turned : law->wl;
   double deep = kk * (double)c->taps;
-  if (n >= 8 && deep >= 8 && !(S > 128 && c->is_conv)) /* only what holds weights is loaded */
+  bool part = c->batch > 1 || (n >= 8 && deep >= 8); /* only what holds weights is loaded */
+  if (part && !(S > 128 && c->is_conv))
     s->load *= MAX(0.25, MIN(1, MIN(up(n, 8), up(deep, 8)) / 128));
   if (c->is_conv) {
     conv_depth(law, p, n, s);

@@ -266,13 +266,15 @@ static HNode *batch_first(Expand *x, const HNode *n, int side, HNode *sums, cons
   return t;
 }
 
+#define WIDE 64 /* elements: both sides of matrices that stay products with a vector each */
+
 /* A matrix times a vector, or several times one each: a product where the chip's compiler has it so at all, as
- * others have several that are an argument; unless vectors meet vectors, or matrices lie beside each other in
- * lanes. */
+ * others have several wide ones that are an argument; unless vectors meet vectors, or matrices lie beside each other in lanes. */
 static bool stays_product(const Law *law, const HConv *c, const HNode *big, const char *roles) {
   int order[64];
   bool argument = big->rank == 3 && big->kind == H_PARAM && !big->comp->parent;
-  if (c->m == c->n || (law->matvec && (c->batch == 1 || !argument))) return false;
+  bool wide = argument && c->batch > 1 && MIN(c->k, MAX(c->m, c->n)) >= WIDE;
+  if (c->m == c->n || (law->matvec && !wide)) return false;
   value_order_default(law, big, order);
   return c->batch == 1 || roles[order[0]] != 'b';
 }

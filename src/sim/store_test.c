@@ -328,11 +328,45 @@ static void test_upsampled(void **state) {
   peak_near(text, "tpu-v5e", 15.28 * (1 << 20), 0.005);
 }
 
+#define PIXELS "tensor<64x20x20x80xbf16>"
+#define PAIRS "tensor<64x20x20x160xbf16>"
+#define FILTER "tensor<3x3x160x80xbf16>"
+#define WINDOW(pad)                                                          \
+  "window = {stride = [1, 1], pad = [[" pad ", " pad "], [" pad ", " pad     \
+  "]], lhs_dilate = [1, 1], rhs_dilate = [1, 1], reverse = [false, false]} " \
+  "{batch_group_count = 1 : i64, feature_group_count = 1 : i64} : "
+/* Two images side by side, an argument one of them, for a convolution and the gradient of its filter: they are
+ * put together in both. */
+static void test_side_by_side(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func public @main(%x: " PIXELS ", %b: " PIXELS
+      ", %w: tensor<1x1x80x80xbf16>, %v: " FILTER ") -> (tensor<80xbf16>, " FILTER ") {\n"
+      "  %p = stablehlo.convolution(%x, %w) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, "
+      "f], " WINDOW("0") "(" PIXELS ", tensor<1x1x80x80xbf16>) -> " PIXELS "\n"
+                         "  %c = stablehlo.concatenate %p, %b, dim = 3 : (" PIXELS ", " PIXELS
+                         ") -> " PAIRS "\n"
+                         "  %y = stablehlo.convolution(%c, %v) dim_numbers = [b, 0, 1, f]x[0, 1, "
+                         "i, o]->[b, 0, 1, f], " WINDOW(
+                             "1") "(" PAIRS ", " FILTER ") -> " PIXELS "\n"
+                                  "  %z = stablehlo.constant dense<0.0> : tensor<bf16>\n"
+                                  "  %r = stablehlo.reduce(%y init: %z) applies stablehlo.add "
+                                  "across dimensions = [0, 1, 2] : (" PIXELS
+                                  ", tensor<bf16>) -> tensor<80xbf16>\n"
+                                  "  %g = stablehlo.convolution(%c, %b) dim_numbers = [f, 0, 1, "
+                                  "b]x[i, 0, 1, o]->[0, 1, b, f], " WINDOW(
+                                      "1") "(" PAIRS ", " PIXELS ") -> " FILTER "\n"
+                                           "  return %r, %g : tensor<80xbf16>, " FILTER "\n}\n";
+  peak_near(text, "tpu-v2", 20420608, 0.005);
+  peak_near(text, "tpu-v5e", 33895424, 0.005);
+  peak_near(text, "tpu-v5p", 27341344, 0.005);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_mask),     cmocka_unit_test(test_scores_of_vectors),
-      cmocka_unit_test(test_turned),   cmocka_unit_test(test_shared_keys),
-      cmocka_unit_test(test_rounds),   cmocka_unit_test(test_heads),
-      cmocka_unit_test(test_upsampled)};
+      cmocka_unit_test(test_mask),      cmocka_unit_test(test_scores_of_vectors),
+      cmocka_unit_test(test_turned),    cmocka_unit_test(test_shared_keys),
+      cmocka_unit_test(test_rounds),    cmocka_unit_test(test_heads),
+      cmocka_unit_test(test_upsampled), cmocka_unit_test(test_side_by_side)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

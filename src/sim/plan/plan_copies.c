@@ -145,6 +145,14 @@ static HValue *earlier_copy(const Plan *p, const HValue *v, const int *order, in
   return NULL;
 }
 
+/* Is it an argument that a convolution puts beside another one? It comes as the convolution wants both to lie. */
+static bool argument_joined(const HValue *v, const HConv *c, const HNode *x) {
+  if (!c->is_conv || !v->is_param || x->kind != H_CONCAT || x->val || x->part) return false;
+  for (int i = 0; i < x->n_in; i++)
+    if (x->in[i] == v->node) return true;
+  return false;
+}
+
 /* An operand of a product that lies in an order which does not serve. */
 static void turn_operands(Plan *p) {
   int nk = p->kernels.n;
@@ -158,10 +166,13 @@ static void turn_operands(Plan *p) {
       for (int q = 0; q < k->reads.n; q++) {
         HValue *v = k->reads.v[q];
         HNode *n = v->node;
-        if (n->rank < 2 || n->rank > 64 || !same_shape(n, x) || v->bytes < TURN_MIN) continue;
-        if (plan_order_serves(v, c, roles) || !becomes(n, x)) continue;
+        bool joined = argument_joined(v, c, x);
         int order[64];
-        plan_conv_order(p->law, n, c, roles, order);
+        if (n->rank < 2 || n->rank > 64 || v->bytes < TURN_MIN) continue;
+        if (!joined && (!same_shape(n, x) || plan_order_serves(v, c, roles) || !becomes(n, x)))
+          continue;
+        plan_conv_order(p->law, joined ? x : n, c, roles, order);
+        if (joined && v->order[0] == order[0] && v->order[1] == order[1]) continue;
         HValue *w = earlier_copy(p, v, order, nk);
         if (!w) {
           w = plan_copy(p, v, order);

@@ -114,6 +114,17 @@ HValue *plan_store(Plan *p, HNode *n) {
   return v;
 }
 
+/* Two images side by side, neither of them rows that are looked up: a convolution puts them together itself. */
+static bool joins_images(const HNode *n) {
+  if (n->kind != H_CONCAT || n->part || n->n_in != 2) return false;
+  for (int i = 0; i < n->n_in; i++) {
+    const HNode *x = n->in[i];
+    while (x->n_in && (x->kind == H_TRANSPOSE || x->kind == H_RESHAPE)) x = x->in[0];
+    if (x->kind == H_GATHER) return false;
+  }
+  return true;
+}
+
 /* Do only products and sums read it in the end, or is it written into a stack? */
 static bool read_in_parts(const HNode *n, int depth) {
   if (n->is_output || !n->n_users) return false;
@@ -123,7 +134,8 @@ static bool read_in_parts(const HNode *n, int depth) {
                  (u->kind == H_EWISE && u->op == OP_CONVERT);
     if (moved && depth < 3 && read_in_parts(u, depth + 1)) continue;
     bool stack = u->kind == H_DUS && n->comp->parent;
-    if (u->kind != H_REDUCE && !stack && (u->kind != H_CONV || u->conv->is_conv)) return false;
+    bool product = u->kind == H_CONV && (!u->conv->is_conv || joins_images(n));
+    if (u->kind != H_REDUCE && !stack && !product) return false;
   }
   return true;
 }

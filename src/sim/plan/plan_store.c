@@ -354,6 +354,7 @@ static bool worth_storing(const Law *law, const HNode *n, const unsigned char *c
     again |= x->op == OP_EXPONENTIAL && x->soft;
     if (x->kind == H_SLICE || x->kind == H_DSLICE) { /* of something that is stored */
       in += hlo_bytes(x);
+      products += x->in[0]->val && !x->in[0]->val->is_param; /* halves of a gated unit */
       continue;
     }
     for (int i = 0; i < x->n_in; i++) {

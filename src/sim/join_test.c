@@ -88,6 +88,44 @@ static void test_stacks(void **state) {
   }
 }
 
+/* Stacks that are written from their first slices on are filled where two loops' begin as the same constant. */
+static void test_two_loops(void **state) {
+  (void)state;
+  static const char loop[] =
+      "  %%%s:3 = stablehlo.while(%%i = %%zero, %%s = %%%s, %%y = %%%s) : tensor<i32>, "
+      "tensor<16x64x128xf32>, tensor<64x128xf32>\n"
+      "   cond {\n"
+      "    %%p = stablehlo.compare LT, %%i, %%n : (tensor<i32>, tensor<i32>) -> tensor<i1>\n"
+      "    stablehlo.return %%p : tensor<i1>\n"
+      "  } do {\n"
+      "    %%z = stablehlo.sine %%y : tensor<64x128xf32>\n"
+      "    %%row = stablehlo.reshape %%z : (tensor<64x128xf32>) -> tensor<1x64x128xf32>\n"
+      "    %%t = stablehlo.dynamic_update_slice %%s, %%row, %%i, %%zero, %%zero : "
+      "(tensor<16x64x128xf32>, tensor<1x64x128xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> "
+      "tensor<16x64x128xf32>\n"
+      "    %%j = stablehlo.add %%i, %%one : tensor<i32>\n"
+      "    stablehlo.return %%j, %%t, %%z : tensor<i32>, tensor<16x64x128xf32>, "
+      "tensor<64x128xf32>\n"
+      "  }\n";
+  for (int same = 0; same < 2; same++) {
+    Buf b = {0};
+    buf_cstr(&b, "func.func public @main(%x: tensor<64x128xf32>) -> (tensor<16x64x128xf32>, "
+                 "tensor<16x64x128xf32>) {\n"
+                 "  %zero = stablehlo.constant dense<0> : tensor<i32>\n"
+                 "  %one = stablehlo.constant dense<1> : tensor<i32>\n"
+                 "  %n = stablehlo.constant dense<16> : tensor<i32>\n"
+                 "  %c = stablehlo.constant dense<0.0> : tensor<16x64x128xf32>\n");
+    buf_printf(&b, "  %%d = stablehlo.constant dense<%d.0> : tensor<16x64x128xf32>\n", !same);
+    buf_printf(&b, loop, "a", "c", "x");
+    buf_printf(&b, loop, "b", "d", "a#2");
+    buf_cstr(&b, "  return %a#1, %b#1 : tensor<16x64x128xf32>, tensor<16x64x128xf32>\n}\n");
+    static const char *const chips[] = {"tpu-v2", "tpu-v5e", "tpu-v6e"};
+    for (int i = 0; i < COUNT_OF(chips); i++)
+      assert_int_equal(kernels(b.p, chips[i], "broadcast_in_dim"), 2 * same);
+    buf_free(&b);
+  }
+}
+
 /* A stack's slices lie one after the other, whatever pads least. */
 static void test_stack_order(void **state) {
   (void)state;
@@ -468,16 +506,16 @@ static void updates_in_pairs(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_circle),      cmocka_unit_test(test_slices),
-      cmocka_unit_test(test_results),     cmocka_unit_test(test_pairs),
-      cmocka_unit_test(test_stacks),      cmocka_unit_test(test_parts),
-      cmocka_unit_test(test_state),       cmocka_unit_test(test_mixed),
-      cmocka_unit_test(test_row),         cmocka_unit_test(test_stack_order),
-      cmocka_unit_test(test_padded),      cmocka_unit_test(test_largest),
-      cmocka_unit_test(test_strides),     cmocka_unit_test(test_gathered),
-      cmocka_unit_test(test_cut_again),   cmocka_unit_test(test_batch_in_lanes),
-      cmocka_unit_test(test_cut_order),   cmocka_unit_test(test_joined),
-      cmocka_unit_test(updates_in_pairs),
+      cmocka_unit_test(test_circle),         cmocka_unit_test(test_slices),
+      cmocka_unit_test(test_results),        cmocka_unit_test(test_pairs),
+      cmocka_unit_test(test_stacks),         cmocka_unit_test(test_parts),
+      cmocka_unit_test(test_two_loops),      cmocka_unit_test(test_state),
+      cmocka_unit_test(test_mixed),          cmocka_unit_test(test_row),
+      cmocka_unit_test(test_stack_order),    cmocka_unit_test(test_padded),
+      cmocka_unit_test(test_largest),        cmocka_unit_test(test_strides),
+      cmocka_unit_test(test_gathered),       cmocka_unit_test(test_cut_again),
+      cmocka_unit_test(test_batch_in_lanes), cmocka_unit_test(test_cut_order),
+      cmocka_unit_test(test_joined),         cmocka_unit_test(updates_in_pairs),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -262,14 +262,18 @@ static bool from_the_end(const HComp *body, int i, bool *stack) {
   return false;
 }
 
-/* A stack that is written from its first slice on starts as it is found. One that is written from the
- * end is filled with its constant, and so are all others that begin as the same constant. */
+/* A stack that is written from its first slice on starts as it is found, if it is of the only loop whose stacks begin as
+ * that constant. One that is written from the end is filled with it, and so are then all that begin so. */
 static bool filled(const HNode *init) {
-  bool stack = false;
+  const HNode *loop = NULL;
   for (int i = 0; i < init->n_users; i++) {
     const HNode *w = init->users[i];
-    for (int k = 0; w->kind == H_WHILE && k < w->n_in; k++)
-      if (w->in[k] == init && from_the_end(w->comps[1], k, &stack)) return true;
+    for (int k = 0; w->kind == H_WHILE && k < w->n_in; k++) {
+      bool stack = false;
+      if (w->in[k] != init) continue;
+      if (from_the_end(w->comps[1], k, &stack) || (stack && loop && loop != w)) return true;
+      if (stack) loop = w;
+    }
   }
   return false;
 }

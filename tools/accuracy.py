@@ -572,11 +572,12 @@ Twenty blocks on all seven generations and twelve train steps on v5e, in the mix
 encoder, grouped queries with rotary positions, depthwise and strided convolutions, layers of ViT, BERT, GPT and Llama, VGG, ResNet-18, MobileNet, LeNet, an encoder with a
 decoder, BERT-large, GPT-2 medium, an LSTM language model. Scored once; `first`: the build from before any was drawn, which was within all bounds on all generations.
 
-## Convolutions of 3x3 and their strides
+## Convolutions: taps, strides, channels apart
 
 {strides}
-Convolutions of 28x28 and gradients at a stride of two, drawn after the set before had shown those on v6e and TPU7x up to 46 % wrong: taps share the columns of an
-array of 256, not its rows; each pixel of a spread image loads all of its weights. The rules came from these very programs.
+Convolutions of 28x28, gradients at a stride of two and depthwise ones, made after the set before had shown those on v6e and TPU7x up to 46 % wrong: taps share the columns of an
+array of 256, not its rows; each pixel of a spread image loads all of its weights; depthwise ones have channels in lanes wherever these lie. The rules came from these very
+programs. Gradients of depthwise filters are what is left.
 
 ## Programs of several devices
 
@@ -763,7 +764,7 @@ def main():
                               ("unseen21", "unseen21.csv", "Unseen programs, twenty-first set"),
                               ("unseen22", "unseen22.csv", "Unseen programs, twenty-second set"),
                               ("unseen23", "unseen23.csv", "Unseen programs, twenty-third set"),
-                              ("strides", "strides.csv", "Convolutions of 3x3 and their strides"),
+                              ("strides", "strides.csv", "Convolutions: taps, strides, channels apart"),
                               ("exchange", "exchange.csv", "Programs of several devices"),
                               ("peaks", "peaks.csv", "Programs drawn for peak memory"),
                               ("peaks2", "peaks2.csv", "The same once more, blind"),

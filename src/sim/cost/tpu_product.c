@@ -75,36 +75,23 @@ static double positions(const HNode *cv) {
   return n;
 }
 
-#define LANES_PAIR \
-  11.5 /* cycles for a pixel and a tap of a depthwise convolution over images in lanes */
-#define LANES_SLOT 3.2 /* and for each of its registers, on any generation */
-
-/* Cycles of a depthwise convolution whose images lie in lanes, pixel after pixel; 0: they do not. */
-static double depthwise_lanes(const Product *p) {
-  const HConv *c = p->c;
-  const HValue *v = p->out;
-  if (!v || v->node->rank != p->cv->rank || c->out[v->order[0]] != 'm' ||
-      p->pixels < (double)c->taps / 4 || p->gradient)
-    return 0;
-  double images = (double)c->m / p->pixels, pairs = (double)c->flops / 2 / images / (double)c->n;
-  return pairs * ceil(images / 128) * (LANES_PAIR + LANES_SLOT * ceil((double)c->n / 8));
-}
-
-/* Registers multiplied by a depthwise convolution: taps of each output register; a gradient of the
- * filters adds each pair of registers once for each of its few outputs, which costs a quarter. */
-static double depthwise_work(const Product *p) {
+/* Registers that a depthwise convolution multiplies and adds up: each of the result's for each tap, with channels in lanes
+ * and images in sublanes wherever they lie. A gradient of the filters adds each of the image's once for each of its
+ * few outputs: where values are fetched ahead a quarter of them shows. */
+static double depthwise_work(const Law *law, const Product *p) {
   const HNode *cv = p->cv;
   const HConv *c = p->c;
   const Kernel *k = p->k;
-  double out = p->out ? p->out->tiles : (double)hlo_count(cv) / 1024, taps = (double)c->taps;
+  double taps = (double)c->taps;
   if (p->pixels >= taps || c->k == 1) {
     for (int i = 0; i < c->n_spatial; i++) taps /= sqrt((double)MAX(1, c->lhs_dil[i]));
-    return out * taps;
+    return p->pixels * ceil((double)c->m / p->pixels / 8) * ceil((double)c->n / 128) *
+           (taps * law->dw + law->dw_out);
   }
   double in = (double)hlo_count(cv->in[1]) / 1024;
   for (int i = 0; i < k->reads.n; i++)
     if (hlo_count(k->reads.v[i]->node) == hlo_count(cv->in[1])) in = MAX(in, k->reads.v[i]->tiles);
-  return in * p->pixels / 4;
+  return in * p->pixels * (law->fast > 0 ? 0.25 : 0.7) * law->dw;
 }
 
 /* The size of the contracted dimension that lies in lanes of the streamed operand, when it is one
@@ -475,8 +462,8 @@ void tpu_product(Plan *plan, Kernel *k) {
   s.vector += made_again(law, &p, &s) * before * law->cvpu;
   if (depthwise(p.c)) { /* on the vector unit, tap by tap */
     s.passes = 0;
-    double lanes = depthwise_lanes(&p) / law->cores;
-    s.vector += lanes > 0 ? lanes : depthwise_work(&p) * law->dw;
+    s.vector += depthwise_work(law, &p);
+    if (law->side > 128) s.base = law->lbase;
   }
   double array;
   k->cycles = tpu_tiling(law, &s, &array, &k->windows);

@@ -98,12 +98,32 @@ static void test_vectors(void **state) {
   near(cycles(made, "tpu7x"), 7091, 0.1);
 }
 
+/* A product of no rows, or of no terms, takes the time of a kernel. */
+static void test_nothing(void **state) {
+  (void)state;
+  static const char *const sizes[][3] = {{"0x4", "4x8", "0x8"}, {"64x0", "0x128", "64x128"}};
+  static const char *const chips[] = {"tpu-v2", "tpu-v4", "tpu-v5e", "tpu-v6e", "tpu7x"};
+  for (int i = 0; i < COUNT_OF(sizes); i++) {
+    char text[512];
+    const char *a = sizes[i][0], *b = sizes[i][1], *c = sizes[i][2];
+    snprintf(
+        text, sizeof text,
+        "func.func public @main(%%a: tensor<%sxf32>, %%b: tensor<%sxf32>) -> tensor<%sxf32> {\n"
+        "  %%y = stablehlo.dot_general %%a, %%b, contracting_dims = [1] x [0] : (tensor<%sxf32>, "
+        "tensor<%sxf32>) -> tensor<%sxf32>\n  return %%y : tensor<%sxf32>\n}\n",
+        a, b, c, a, b, c, c);
+    for (int j = 0; j < COUNT_OF(chips); j++) {
+      double n = cycles(text, chips[j]);
+      assert_true(n > 100 && n < 10000);
+    }
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_taps),
-      cmocka_unit_test(test_depthwise),
-      cmocka_unit_test(test_both_sides),
-      cmocka_unit_test(test_vectors),
+      cmocka_unit_test(test_taps),       cmocka_unit_test(test_depthwise),
+      cmocka_unit_test(test_both_sides), cmocka_unit_test(test_vectors),
+      cmocka_unit_test(test_nothing),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -298,6 +298,15 @@ static void received(const Plan *p, Kernel *k) {
   k->costed = false, k->modelled = true;
 }
 
+/* A product of nothing, or of no terms: what there is of its result is filled with zeros. */
+static void cost_nothing(Plan *p, Kernel *k) {
+  k->cycles = p->law->lbase;
+  for (int i = 0; i < k->roots.n; i++)
+    if (k->roots.v[i]->val) k->cycles += tpu_write_cost(p->law, &p->law->loop, k->roots.v[i]->val);
+  k->bound = SIM_LATENCY;
+  k->windows = 1;
+}
+
 void tpu_cost(Plan *p, Kernel *k) {
   const HNode *root = k->roots.n ? k->roots.v[0] : NULL;
   k->bytes = traffic(k);
@@ -320,7 +329,9 @@ void tpu_cost(Plan *p, Kernel *k) {
     return;
   }
   if (k->attention) return cost_attention(p, k);
-  if (k->conv) {
+  if (k->conv && !(k->conv->conv->flops > 0)) {
+    cost_nothing(p, k);
+  } else if (k->conv) {
     tpu_product(p, k);
   } else if (updates(k)) {
     tpu_update(p, k);

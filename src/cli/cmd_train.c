@@ -162,6 +162,18 @@ static void loss_text(char *s, size_t n, double loss, double accuracy) {
 static void show(void *arg, const Progress *p) {
   Live *l = arg;
   char loss[64];
+  if (p->batches) { /* an evaluation that takes long says so */
+    double now = time_now_s();
+    if (p->batch == 1) l->next = now + (l->tty ? 0.1 : 5);
+    if (now < l->next) return;
+    l->next = now + (l->tty ? 0.1 : 5);
+    char left[32];
+    clock_text(left, sizeof left, p->left_s);
+    fprintf(stderr, "%stest    batch %lld/%lld   left %s%s", l->tty ? "\r\033[K" : "",
+            (long long)p->batch, (long long)p->batches, left, l->tty ? "" : "\n");
+    fflush(stderr);
+    return;
+  }
   if (p->eval) {
     loss_text(loss, sizeof loss, p->loss, p->accuracy);
     fprintf(stderr, "%stest    step %lld   %s\n", l->tty ? "\r\033[K" : "", (long long)p->step,

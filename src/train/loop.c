@@ -128,8 +128,9 @@ static Err *save_state(Trainer *t) {
 
 static Err *evaluate(Trainer *t) {
   const Data *d = t->o->data;
-  int64_t batches = (d->n_test + t->eval_global - 1) / t->eval_global;
+  int64_t batches = (d->n_test + t->eval_global - 1) / t->eval_global, done = 0;
   if (!batches) return NULL;
+  double from = time_now_s();
   int prefix = t->eval.n_state, in = t->eval.n_inputs, n_args = prefix + in, n = t->replicas;
   ClientBuffer **args = xcalloc((size_t)(n_args * n), sizeof *args);
   ClientBuffer **out = xcalloc((size_t)n, sizeof *out);
@@ -161,6 +162,15 @@ static Err *evaluate(Trainer *t) {
       out[r] = NULL;
     }
     batch_free(l, &b);
+    done++;
+    if (!e && t->o->progress && done < batches)
+      t->o->progress(t->o->arg, &(Progress){.step = t->at,
+                                            .steps = t->total,
+                                            .eval = true,
+                                            .batch = done,
+                                            .batches = batches,
+                                            .left_s = (time_now_s() - from) *
+                                                      (double)(batches - done) / (double)done});
   }
   loader_close(l);
   free(args);

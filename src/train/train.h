@@ -293,8 +293,9 @@ uint32_t crc32c(const void *p, size_t n);
 
 /* ---- the loop -------------------------------------------------------------------------------- */
 
-typedef struct Progress { /* after a step, or an evaluation */
+typedef struct Progress { /* after a step, or an evaluation or a batch of one */
   int64_t step, steps, epoch;
+  int64_t batch, batches; /* of an evaluation that goes on; 0: of none */
   double loss, accuracy, lr;
   double examples_per_s, left_s, exposed_share; /* share of the time spent waiting for input */
   bool eval;

@@ -2,6 +2,9 @@
  * between memories share it. The caller's host memory is used in place when it may be and is laid
  * out as tensors are (row-major, 64-byte aligned); then `done_with_host_buffer` fires when the data
  * is freed. */
+#include <stdatomic.h>
+#include <stdio.h>
+
 #include "pjrt/pjrt_priv.h"
 
 PJRT_Memory *memory_of(PJRT_Memory *m, PJRT_Device *d) {
@@ -389,6 +392,14 @@ ENTRY(Buffer_ReadyEvent) {
   return NULL;
 }
 
+/* With WEFT_PHANTOM no numbers are computed; programs that print their loss go on, told once. */
+static void phantom_zeros(void *dst, size_t bytes) {
+  static atomic_flag told = ATOMIC_FLAG_INIT;
+  if (bytes && !atomic_flag_test_and_set(&told))
+    fprintf(stderr, "weft: WEFT_PHANTOM is set: nothing is computed, results read as zeros\n");
+  memset(dst, 0, bytes);
+}
+
 static PJRT_Error *data_pointer(PJRT_Buffer *b, void **out) {
   Tensor *t;
   PTRY(error_from(buffer_memory(b, &t)));
@@ -461,9 +472,7 @@ ENTRY(Buffer_ToHostBuffer) {
   Tensor *t = NULL;
   if (!e) e = buffer_tensor(b, &t);
   if (!e && t->data) copy_strided(a->dst, strides, t->data, NULL, b->rank, b->dims, elem);
-  else if (!e && t->phantom) /* WEFT_PHANTOM: no numbers are computed; programs that print their
-                                loss go on */
-    memset(a->dst, 0, (size_t)bytes);
+  else if (!e && t->phantom) phantom_zeros(a->dst, (size_t)bytes);
   else if (!e && bytes)
     e = err_hint(err_new(ERR_UNIMPLEMENTED, "weft: the device computes no values"),
                  "this device only estimates; use device 'cpu' to read results");

@@ -4,6 +4,10 @@
 #include "sim/cost/tpu.h"
 
 #define MAX_CUTS 40
+/* Of the memory for windows, in products by the batch alone: the most of an operand, and of results while they are
+ * added up (libtpu 0.0.51, windows of 40 products on v5e and v6e). */
+#define OPERAND 0.18
+#define SUMS 0.4
 
 static int cuts(double n, double *out, int max) {
   static const int parts[] = {1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11,  12,  13,  14,  16, 18,
@@ -31,6 +35,8 @@ typedef struct Cut {
   double cycles;  /* of the kernel */
   double array;   /* of those, the computing of all windows */
   double bytes;   /* of VMEM */
+  double operand; /* of the larger operand's window */
+  double sums;    /* of a window's results, in f32 */
 } Cut;
 
 /* Windows of b products, m rows, n columns and `part` of what k may be cut into. False when they
@@ -69,6 +75,8 @@ static bool cut_into(const Law *law, const ProductShape *s, double b, double m, 
   out->bytes = s->ba / (iB * iM * iK) * (nl > 1 ? 2 : 1) +
                s->bb / (iB * iN * iK) * (nr > 1 ? 2 : 1) + (s->bo + s->be) / io * (nw > 1 ? 2 : 1) +
                (iK > 1 ? s->out_tiles * 4096 / io : 0);
+  out->operand = MAX(s->ba / (iB * iM * iK), s->bb / (iB * iN * iK));
+  out->sums = s->out_tiles * 4096 / io;
   return true;
 }
 
@@ -84,6 +92,8 @@ double tpu_tiling(const Law *law, const ProductShape *s, double *array, int *win
         for (int im = 0; im < nm; im++) {
           if (!cut_into(law, s, bo[ib], mo[im], no[in], ko[ik], &t)) continue;
           bool fit = t.bytes <= law->scoped * 0.97; /* the least bad one counts when nothing fits */
+          if (s->batch > 1 && s->vector <= 0)
+            fit &= t.operand <= law->scoped * OPERAND && t.sums <= law->scoped * SUMS;
           bool better = !found || fit > fits ||
                         (fit == fits && (fit ? t.cycles < best.cycles : t.bytes < best.bytes));
           if (!better) continue;

@@ -5,13 +5,13 @@
  * all intermediate values of one run; where they would take more than AT_ONCE, of several runs, one
  * for each stretch of the program. What only moves numbers has its operands' error. The error of a
  * value is max|a - b| / max|a|, so that it does not depend on scale. Values inside loops and branches
- * show only as the loop's results.
+ * show only as the loop's results; when these part first, the loop is followed by itself.
  */
-#include "cli/cli.h"
-
 #include "base/npy.h"
+#include "cli/cli.h"
+#include "cli/diff.h"
 #include "compile/pass/pass.h"
-#include "dev/dev.h"
+#include "ir/build.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -21,7 +21,14 @@ static const char usage[] =
     "usage: weft diff PROGRAM --devices A,B [options]\n"
     "\n"
     "Runs PROGRAM (.mlir, .mlirbc) on two devices and names the first operation whose results "
-    "part.\n"
+    "part;\n"
+    "of a loop or branch, the first one inside it, too.\n"
+    "\n"
+    "The error of a value is max|a-b| / max|a|, a on device A, b on B. What an operation adds is "
+    "its\n"
+    "result's error less the largest of its operands. Of sums and products that cancel to near 0, "
+    "what is\n"
+    "added is max|a-b| by the size of the terms: their rounding says little of the operation.\n"
     "\n"
     "  --devices A,B    for example cpu,tpu-v3-8 or interp,cpu (default: cpu,interp)\n"
     "  --in FILE.npz    in0, in1, ...; without it inputs are normal random numbers of a fixed "
@@ -40,49 +47,6 @@ typedef struct DiffArgs {
   int top;
   bool json;
 } DiffArgs;
-
-#define AT_ONCE (1u << 30) /* bytes of values held of one device */
-
-/* Its results have no error that its operands have not. */
-static bool only_moves(const Op *op) {
-  switch (op->kind) {
-  case OP_BROADCAST_IN_DIM:
-  case OP_BROADCAST:
-  case OP_RESHAPE:
-  case OP_TRANSPOSE:
-  case OP_SLICE:
-  case OP_REVERSE:
-  case OP_CONCATENATE:
-  case OP_PAD:
-  case OP_IOTA:
-  case OP_CONSTANT: return true;
-  default: return false;
-  }
-}
-
-/* The tensors that ops of the body compute, in program order. */
-static Value **computed(const Func *f, int *out_n) {
-  VEC(Value *) v = {0};
-  for (Op *op = f->body->first; op; op = op->next)
-    for (int i = 0; i < op->n_results; i++)
-      if (!only_moves(op) && type_is_static(op->results[i].type)) *vec_push(&v) = &op->results[i];
-  *out_n = v.n;
-  return v.v;
-}
-
-/* These become the results of main. */
-static void expose(Module *m, Func *f, Value *const *v, int n) {
-  Op *ret = f->body->last;
-  ret->operands = arena_dup(m->arena, v, sizeof(Value *) * (size_t)n);
-  ret->n_operands = n;
-  Type **types = xmalloc(sizeof *types * (size_t)(n + 1));
-  for (int i = 0; i < n; i++) types[i] = v[i]->type;
-  f->type = type_func(m, f->type->n_elems, f->type->elems, n, types);
-  f->res_attrs = ARENA_ARRAY(m->arena, NamedAttr *, n);
-  f->n_res_attrs = ARENA_ARRAY(m->arena, int, n);
-  for (int i = 0; i < f->type->n_elems; i++) f->n_arg_attrs[i] = 0; /* nothing may be donated */
-  free(types);
-}
 
 static uint64_t next_bits(uint64_t *state) {
   return *state = *state * 6364136223846793005ull + 1442695040888963407ull;
@@ -106,7 +70,11 @@ static double next_normal(uint64_t *state) {
 
 static Err *make_input(const DiffArgs *a, const Npz *z, int i, const Type *t, Tensor **out) {
   if (t->kind != TY_TENSOR || !type_is_static(t))
-    return err_new(ERR_UNIMPLEMENTED, "argument %d has no fixed shape", i);
+    return err_place(
+        err_hint(err_new(ERR_UNIMPLEMENTED, "argument %d has no fixed shape", i),
+                 "numbers are those of one shape: lower the program without symbolic or bounded "
+                 "dimensions, jax.jit(f).lower(...) of arrays of the size you mean"),
+        "%s", a->program);
   TRY(tensor_new(t->dtype, t->rank, t->dims, out));
   Tensor *x = *out;
   if (a->in) {
@@ -136,73 +104,18 @@ static Err *known(const char *device) {
   return NULL;
 }
 
-static Err *run_on(const char *device, const Module *m, Tensor *const *in, Tensor **out,
-                   int n_out) {
-  Dev *dev = NULL;
-  DevProgram *p = NULL;
-  TRY(dev_open(device, &dev));
-  Err *e = dev_compile(dev, m, NULL, &p);
-  int n_in = e ? 0 : p->n_args, zero = 0;
-  DevBuffer **args = xcalloc((size_t)n_in, sizeof *args),
-            **res = xcalloc((size_t)n_out, sizeof *res);
-  for (int i = 0; i < n_in && !e; i++)
-    e = dev_buffer_new(dev, 0, tensor_retain(in[i]), true, &args[i]);
-  DevBuffer *const *arg_lists[1] = {args};
-  DevBuffer **const out_lists[1] = {res};
-  if (!e) e = dev_execute(p, &zero, arg_lists, NULL, out_lists, NULL);
-  for (int j = 0; j < n_out && !e; j++) out[j] = tensor_retain(res[j]->t);
-  for (int i = 0; i < n_in; i++) dev_buffer_release(args[i]);
-  for (int j = 0; j < n_out; j++) dev_buffer_release(res[j]);
-  free(args);
-  free(res);
-  dev_program_release(p);
-  dev_close(dev);
-  return err_wrap(e, "on %s", device);
+/* The error for people: infinity has two reasons. */
+static void print_error(const DiffError *e) {
+  if (isfinite(e->error)) printf("  %9.3g", e->error);
+  else if (isfinite(e->worst)) printf("  0 in first");
+  else printf("  NaN in one"); /* or an infinity */
 }
 
-/* Most programs are of f32: without a call for each number. */
-static void worst_of_f32(const float *a, const float *b, int64_t n, double *scale, double *worst,
-                         int64_t *at) {
-  for (int64_t k = 0; k < n; k++) {
-    double x = a[k], y = b[k], d = x == y ? 0 : fabs(x - y);
-    if (x != x && y != y) continue;
-    if (d != d) d = INFINITY;
-    if (d > *worst) *worst = d, *at = k;
-    if (isfinite(x) && fabs(x) > *scale) *scale = fabs(x);
-  }
-}
-
-/* max|a - b| / max|a|; infinity when one has a NaN where the other has none. *at: the worst
- * element. */
-static double error_of(const Tensor *a, const Tensor *b, int64_t *at) {
-  DType real = dtype_real_of(a->dtype);
-  int64_t n = a->count * (dtype_is_complex(a->dtype) ? 2 : 1);
-  size_t w = (size_t)dtype_bytes(real);
-  double scale = 0, worst = 0;
-  *at = 0;
-  if (a->dtype == DT_F32) {
-    worst_of_f32(a->data, b->data, n, &scale, &worst, at);
-    n = 0;
-  }
-  for (int64_t k = 0; k < n; k++) {
-    double x = elem_get_f64(real, (char *)a->data + (size_t)k * w),
-           y = elem_get_f64(real, (char *)b->data + (size_t)k * w);
-    if (isnan(x) && isnan(y)) continue;
-    double d = x == y ? 0 : fabs(x - y);
-    if (isnan(d)) d = INFINITY;
-    if (d > worst) worst = d, *at = n == a->count ? k : k / 2;
-    if (isfinite(x)) scale = fmax(scale, fabs(x));
-  }
-  return worst == 0 ? 0 : scale > 0 ? worst / scale : INFINITY;
-}
-
-static void print_line(const Value *v, double error) {
+static void print_value(const Value *v) {
   Buf place = {0}, type = {0};
   op_place(&place, v->def);
   type_print(&type, v->type);
   Str name = op_full_name(v->def);
-  if (isfinite(error)) printf("  %9.3g", error);
-  else printf("  NaN in one"); /* or an infinity */
   printf("  %.*s  %s  %s\n", STR_ARG(name), type.p, place.n ? place.p : "");
   buf_free(&place);
   buf_free(&type);
@@ -216,11 +129,11 @@ static const char *reason(const Value *v) {
 }
 
 typedef struct DiffResult {
-  const char *first, *second;
+  const char *const *devices;
   Value *const *values;
   int n, at_first; /* -1: nothing parts */
-  int64_t at_element;
-  const double *error; /* by value id */
+  DiffInside inside;
+  const DiffError *of; /* of each value */
   double *added;       /* error that an operation adds to its operands'; used up by next_worst */
 } DiffResult;
 
@@ -232,23 +145,47 @@ static int next_worst(DiffResult *r, double tol) {
   return best;
 }
 
-static void print_first(const char *first, const char *second, const Value *v, double error,
-                        int64_t element) {
-  printf("%s and %s part at element %lld of\n", first, second, (long long)element);
-  print_line(v, error);
-  if (*reason(v)) printf("  %s (%s)\n", reason(v), second);
+static void print_one(const char *const *devices, const Value *v, const DiffError *of) {
+  print_error(of);
+  print_value(v);
+  if (*reason(v)) printf("  %s (%s)\n", reason(v), devices[1]);
+}
+
+static void print_first(const DiffResult *r) {
+  const DiffError *of = &r->of[r->at_first];
+  printf("%s and %s part at element %lld of   (error: max|a-b| / max|a|)\n", r->devices[0],
+         r->devices[1], (long long)of->at);
+  print_one(r->devices, r->values[r->at_first], of);
+  const DiffInside *in = &r->inside;
+  if (in->v) {
+    printf("inside it, in ");
+    for (int i = 0; i < in->depth; i++)
+      printf("%s%s %lld", i ? ", " : "", in->path[i].loop ? "round" : "branch",
+             (long long)in->path[i].at);
+    printf(", first at element %lld of\n", (long long)in->error.at);
+    print_one(r->devices, in->v, &in->error);
+  }
   fflush(stdout); /* the rest of a large program takes minutes */
 }
 
 static void print_worst(const DiffArgs *a, DiffResult *r) {
-  if (a->top) printf("\nmost error added\n");
   bool nan = false;
+  const Op *first = r->values[r->at_first]->def;
+  if (r->of[r->at_first].error > 10 * a->tol && r->added[r->at_first] <= a->tol &&
+      first->kind != OP_COMPARE)
+    printf("this is rounding: its terms cancel to near 0, and by their size it parts by less than "
+           "%g\n",
+           a->tol);
   for (int t = 0; t < a->top; t++) {
     int best = next_worst(r, a->tol);
     if (best < 0) break;
-    double error = r->error[r->values[best]->id];
-    nan |= !isfinite(error);
-    print_line(r->values[best], error);
+    if (!t) printf("\nmost error added to that of the operands\n      added      error\n");
+    const DiffError *of = &r->of[best];
+    nan |= !isfinite(of->worst);
+    if (isfinite(r->added[best])) printf("  %9.3g", r->added[best]);
+    else printf("  %9s", "");
+    print_error(of);
+    print_value(r->values[best]);
     r->added[best] = 0;
   }
   if (nan && !a->in)
@@ -257,11 +194,11 @@ static void print_worst(const DiffArgs *a, DiffResult *r) {
            "NaN:\ngive real ones with --in FILE.npz\n");
 }
 
-static void json_op(Buf *b, const DiffResult *r, int j) {
-  const Value *v = r->values[j];
+/* Of an object: what there is to say of a value. */
+static void json_value(Buf *b, const Value *v, const DiffError *of) {
   Buf text = {0};
-  buf_printf(b, "{\"value\": %d, \"op\": ", j);
   buf_str(&text, op_full_name(v->def));
+  buf_cstr(b, "\"op\": ");
   buf_json_str(b, text.p);
   text.n = 0;
   type_print(&text, v->type);
@@ -270,29 +207,51 @@ static void json_op(Buf *b, const DiffResult *r, int j) {
   buf_free(&text);
   op_place(&text, v->def);
   buf_cstr(b, ", \"place\": ");
-  buf_json_str(b, text.p);
+  buf_json_str(b, text.n ? text.p : "");
   buf_cstr(b, ", ");
-  buf_json_num(b, "error", r->error[v->id]);
-  buf_cstr(b, ", ");
-  buf_json_num(b, "added", r->added[j]);
+  buf_json_num(b, "error", of->error);
   buf_cstr(b, ", \"reason\": ");
   buf_json_str(b, reason(v));
-  buf_byte(b, '}');
   buf_free(&text);
+}
+
+static void json_op(Buf *b, const DiffResult *r, int j) {
+  buf_printf(b, "{\"value\": %d, ", j);
+  json_value(b, r->values[j], &r->of[j]);
+  buf_cstr(b, ", ");
+  buf_json_num(b, "added", r->added[j]);
+  buf_byte(b, '}');
+}
+
+static void json_inside(Buf *b, const DiffInside *in) {
+  if (!in->v) {
+    buf_cstr(b, "null");
+    return;
+  }
+  buf_cstr(b, "{\"path\": [");
+  for (int i = 0; i < in->depth; i++)
+    buf_printf(b, "%s{\"%s\": %lld}", i ? ", " : "", in->path[i].loop ? "round" : "branch",
+               (long long)in->path[i].at);
+  buf_cstr(b, "], ");
+  json_value(b, in->v, &in->error);
+  buf_printf(b, ", \"element\": %lld}", (long long)in->error.at);
 }
 
 static void print_json(const DiffArgs *a, DiffResult *r) {
   Buf b = {0};
+  bool agree = r->at_first < 0;
   buf_cstr(&b, "{\"devices\": [");
-  buf_json_str(&b, r->first);
+  buf_json_str(&b, r->devices[0]);
   buf_cstr(&b, ", ");
-  buf_json_str(&b, r->second);
+  buf_json_str(&b, r->devices[1]);
   buf_printf(&b, "], \"values\": %d, \"tol\": %g, \"agree\": %s, \"first\": ", r->n, a->tol,
-             r->at_first < 0 ? "true" : "false");
-  if (r->at_first < 0) buf_cstr(&b, "null");
+             agree ? "true" : "false");
+  if (agree) buf_cstr(&b, "null");
   else json_op(&b, r, r->at_first);
-  buf_printf(&b, ", \"element\": %lld, \"top\": [",
-             (long long)(r->at_first < 0 ? -1 : r->at_element));
+  buf_printf(&b,
+             ", \"element\": %lld, \"inside\": ", (long long)(agree ? -1 : r->of[r->at_first].at));
+  json_inside(&b, &r->inside);
+  buf_cstr(&b, ", \"top\": [");
   for (int t = 0; t < a->top; t++) {
     int best = next_worst(r, a->tol);
     if (best < 0) break;
@@ -305,77 +264,113 @@ static void print_json(const DiffArgs *a, DiffResult *r) {
   buf_free(&b);
 }
 
-/* The error of each of n values on both devices, and where it is worst. */
-static Err *errors_of(Module *m, Func *f, Value *const *v, int n, Tensor *const *in,
-                      const char *first, const char *second, double *error, int64_t *at) {
-  Tensor **x = xcalloc((size_t)n + 1, sizeof *x), **y = xcalloc((size_t)n + 1, sizeof *y);
-  expose(m, f, v, n);
-  Err *e = run_on(first, m, in, x, n);
-  if (!e) e = run_on(second, m, in, y, n);
-  for (int j = 0; j < n; j++) {
-    if (!e) error[j] = error_of(x[j], y[j], &at[j]);
-    tensor_release(x[j]);
-    tensor_release(y[j]);
+/* What settle knows of each value, by id. */
+typedef struct Settled {
+  double error;  /* by the size of what it was added up from */
+  double size;   /* root mean square of that */
+  double cancel; /* how much larger than the value that is, at least 1 */
+} Settled;
+
+/* The size of an op's result if its terms did not cancel; 0: not a sum. */
+static double size_of_terms(const Op *op, const Settled *s) {
+  double x = op->n_operands > 0 ? s[op->operands[0]->id].size : 0,
+         y = op->n_operands > 1 ? s[op->operands[1]->id].size : 0, terms = 1;
+  switch (op->kind) {
+  case OP_ADD:
+  case OP_SUBTRACT: return fmax(x, y);
+  case OP_REDUCE:
+    if (op->regions[0]->first->kind != OP_ADD) return 0;
+    return x * sqrt((double)type_count(op->operands[0]->type) /
+                    fmax(1, (double)type_count(op_type(op))));
+  case OP_DOT_GENERAL: {
+    DotDims d = b_dot_dims(op);
+    for (int i = 0; i < d.n_contract; i++)
+      terms *= (double)op->operands[0]->type->dims[d.lhs_contract[i]];
+    return sqrt(terms) * x * y;
   }
-  free(x);
-  free(y);
-  return e;
+  case OP_CONVOLUTION: {
+    ConvDims d = b_conv_dims(op);
+    const Type *k = op->operands[1]->type;
+    return sqrt((double)type_count(k) / fmax(1, (double)k->dims[d.k_out])) * x * y;
+  }
+  default: return 0;
+  }
 }
 
-/* What each value's error adds to its operands' goes to r->added; r->error: by value id. */
-static void settle(const Func *f, const double *of, double *error, DiffResult *r) {
-  int j = 0;
+/* A result of op from what its operands are. of: as compared, NULL when it only moves numbers. */
+static Settled settle_one(const Op *op, const Settled *operands, const DiffError *of,
+                          const Settled *s) {
+  Settled r = *operands;
+  if (!of) return r;
+  double terms = size_of_terms(op, s);
+  if (terms > 0 || op_info[op->kind].cls == OC_CONTROL) r.cancel = 1;
+  if (terms > of->scale && of->scale > 0) r.cancel = terms / of->scale;
+  r.size = fmax(terms, of->rms * r.cancel);
+  r.error = terms > of->scale ? of->worst / terms : of->error / r.cancel;
+  return r;
+}
+
+/* What each value's error adds to its operands' goes to r->added. A value whose terms cancel to near
+ * 0 has their rounding for its error, and so has what is made of it: both are seen by the size of
+ * the terms. A comparison of what differs may turn out either way: that adds nothing. */
+static void settle(Func *f, Tensor *const *in, DiffResult *r) {
+  int j = 0, n_values = ir_number(f);
+  Settled *s = xcalloc((size_t)n_values + 1, sizeof *s);
+  for (int i = 0; i < f->body->n_args; i++)
+    s[f->body->args[i]->id] = (Settled){0, diff_error(in[i], in[i]).rms, 1};
   for (const Op *op = f->body->first; op; op = op->next) {
-    double inherited = 0;
-    for (int k = 0; k < op->n_operands; k++)
-      inherited = fmax(inherited, error[op->operands[k]->id]);
+    Settled most = {0, 0, 1};
+    for (int k = 0; k < op->n_operands; k++) {
+      const Settled *o = &s[op->operands[k]->id];
+      most = (Settled){fmax(most.error, o->error), fmax(most.size, o->size),
+                       fmax(most.cancel, o->cancel)};
+    }
     for (int k = 0; k < op->n_results; k++) {
       const Value *v = &op->results[k];
-      error[v->id] = inherited;
-      if (j == r->n || r->values[j] != v) continue;
-      error[v->id] = of[j];
-      r->added[j] = of[j] - inherited;
-      j++;
+      bool compared = j < r->n && r->values[j] == v;
+      s[v->id] = settle_one(op, &most, compared ? &r->of[j] : NULL, s);
+      if (!compared) continue;
+      bool inherits = isinf(most.error) || (op->kind == OP_COMPARE && most.error > 0);
+      r->added[j++] = inherits ? 0 : s[v->id].error - most.error;
     }
   }
-  r->error = error;
+  free(s);
 }
 
-static Err *compare(const DiffArgs *a, Module *m, Func *f, Tensor *const *in, const char *first,
-                    const char *second, bool *parts) {
-  int n = 0, at_first = -1;
-  Value **values = computed(f, &n);
-  double *of = xcalloc((size_t)n + 1, sizeof *of), *added = xcalloc((size_t)n + 1, sizeof *added);
-  int64_t *at = xcalloc((size_t)n + 1, sizeof *at);
+static Err *compare(const DiffArgs *a, Module *m, Func *f, Tensor *const *in,
+                    const char *const devices[2], bool *parts) {
+  int n = 0;
+  Value **values = diff_computed(f, &n);
+  DiffError *of = xcalloc((size_t)n + 1, sizeof *of);
+  double *added = xcalloc((size_t)n + 1, sizeof *added);
+  Tensor *const *const both[2] = {in, in};
+  DiffResult r = {devices, values, n, -1, {0}, of, added};
   Err *e = NULL;
   for (int j = 0, end; j < n && !e; j = end) {
-    double bytes = 0;
-    for (end = j; end < n && (end == j || bytes < AT_ONCE); end++)
-      bytes += (double)type_count(values[end]->type) * dtype_bytes(values[end]->type->dtype);
-    e = errors_of(m, f, values + j, end - j, in, first, second, of + j, at + j);
-    for (int k = j; k < end && !e && at_first < 0; k++)
-      if (of[k] > a->tol) at_first = k;
-    if (at_first >= j && !a->json)
-      print_first(first, second, values[at_first], of[at_first], at[at_first]);
-    if (at_first >= 0 && !a->top) break; /* that was all that is asked for */
+    end = diff_stretch(values, j, n);
+    e = diff_errors(m, f, values + j, end - j, both, devices, of + j);
+    for (int k = j; k < end && !e && r.at_first < 0; k++)
+      if (of[k].error > a->tol) r.at_first = k;
+    if (!e && r.at_first >= j) {
+      /* what cannot be run by itself has no more to show */
+      err_free(diff_inside(m, f, values[r.at_first]->def, both, devices, a->tol, &r.inside));
+      if (!a->json) print_first(&r);
+    }
+    if (r.at_first >= 0 && !a->top) break; /* that was all that is asked for */
     if (!e && n > end - j) fprintf(stderr, "weft diff: %d of %d values compared\n", end, n);
   }
   if (!e) {
-    ir_number(f);
-    double *error = xcalloc((size_t)f->n_values + 1, sizeof *error);
-    DiffResult r = {first, second, values, n, at_first, at_first < 0 ? 0 : at[at_first],
-                    NULL,  added};
-    settle(f, of, error, &r);
-    *parts = at_first >= 0;
+    settle(f, in, &r);
+    *parts = r.at_first >= 0;
     if (a->json) print_json(a, &r);
     else if (*parts) print_worst(a, &r);
-    else printf("%s and %s agree: %d values within %g of each other\n", first, second, n, a->tol);
-    free(error);
+    else
+      printf("%s and %s agree: %d values within %g of each other (max|a-b| / max|a|)\n", devices[0],
+             devices[1], n, a->tol);
   }
   free(values);
   free(of);
   free(added);
-  free(at);
   return e;
 }
 
@@ -403,7 +398,7 @@ static Err *diff(const DiffArgs *a, bool *parts) {
   Tensor **in = xcalloc((size_t)n_in + 1, sizeof *in);
   for (int i = 0; i < n_in && !e; i++) e = make_input(a, &z, i, f->type->elems[i], &in[i]);
   if (!e) e = known(second); /* before the first one works for minutes */
-  if (!e) e = add_hint(compare(a, m, f, in, first, second, parts), m);
+  if (!e) e = add_hint(compare(a, m, f, in, (const char *const[]){first, second}, parts), m);
   for (int i = 0; i < n_in; i++) tensor_release(in[i]);
   free(in);
   npz_free(&z);

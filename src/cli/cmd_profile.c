@@ -70,6 +70,7 @@ static const struct option options[] = {{"chip", 1, NULL, O_CHIP},
 
 typedef struct Args {
   const char *what, *device, *data, *data_dir, *out, *html;
+  const char *of_model; /* an option that was given and is for a MODEL only */
   bool chip, json, bf16;
   int64_t batch;
   int steps, kernels;
@@ -93,8 +94,21 @@ static void work_free(Work *w) {
 
 /* ---- a program, a model ---------------------------------------------------------------------- */
 
+static Err *fixed_shapes(const Module *m, const char *file) {
+  const Type *f = module_main(m)->type;
+  for (int i = 0; i < f->n_elems; i++)
+    if (f->elems[i]->kind == TY_TENSOR && !type_is_static(f->elems[i]))
+      return err_place(
+          err_hint(err_new(ERR_UNIMPLEMENTED, "argument %d has no fixed shape", i),
+                   "times are those of one shape: lower the program without symbolic or bounded "
+                   "dimensions, jax.jit(f).lower(...) of arrays of the size you mean"),
+          "%s", file);
+  return NULL;
+}
+
 static Err *open_program(const Args *a, const Dev *dev, Work *w) {
   TRY(cli_program(a->what, &w->m));
+  TRY(fixed_shapes(w->m, a->what));
   w->opts = (DevCompileOpts){.replicas = cli_attr_count(w->m, "mhlo.num_replicas"),
                              .partitions = cli_attr_count(w->m, "mhlo.num_partitions"),
                              .auto_spmd = true};
@@ -175,8 +189,8 @@ static Err *fill(Dev *dev, const DevProgram *p, DevBuffer **args) {
   uint64_t seed = 1;
   for (int i = 0; i < p->n_args; i++) {
     const Type *t = p->main->type->elems[i];
-    if (t->kind != TY_TENSOR || !type_is_static(t))
-      return err_new(ERR_UNIMPLEMENTED, "argument %d has no fixed shape", i);
+    if (t->kind != TY_TENSOR)
+      return err_new(ERR_UNIMPLEMENTED, "argument %d is no array of numbers", i);
     Tensor *v;
     TRY(tensor_new(t->dtype, t->rank, t->dims, &v));
     memset(v->data, 0, tensor_bytes(v));
@@ -240,7 +254,7 @@ static Err *record(const Args *a, Prof **out) {
   if (!e) e = model ? open_model(a, model, dev, &w) : open_program(a, dev, &w);
   if (!e && !dev->ops->profile)
     e = err_new(ERR_UNIMPLEMENTED, "device '%s' has no kernels to show", a->device);
-  if (!e) e = dev_compile(dev, w.m, &w.opts, &q);
+  if (!e && (e = dev_compile(dev, w.m, &w.opts, &q))) err_place(e, "%s", a->what);
   if (!e) {
     p = prof_new(w.title);
     ProfDevice d;
@@ -248,8 +262,8 @@ static Err *record(const Args *a, Prof **out) {
     int n = a->chip ? w.opts.replicas * w.opts.partitions : 1;
     for (int i = 0; i < n; i++) prof_device(p, &d);
     ProfProgram *g;
-    if (!a->chip) e = run_real(dev, q, a->steps, p);
-    if (!e) e = dev->ops->profile(q, p, &g);
+    if (!a->chip && (e = run_real(dev, q, a->steps, p))) err_place(e, "%s", a->what);
+    if (!e && (e = dev->ops->profile(q, p, &g))) err_place(e, "%s", a->what);
     for (int i = 0; i < n && !e && a->chip; i++)
       for (int s = 0; s < a->steps; s++) prof_run(p, i, 0, s, s * g->time_s, g->time_s);
     if (!e && a->input_ms >= 0) {
@@ -323,20 +337,28 @@ static int run(int argc, char **argv) {
   Args a = {.kernels = 15, .input_ms = -1};
   CliArgs args = {argc, argv, options, 0};
   for (int o, i; (o = cli_next(&args)) != -1;) switch (o) {
-    case O_CHIP: a.device = optarg, a.chip = true; break;
-    case O_DEVICE: a.device = optarg; break;
+    case O_CHIP:
+    case O_DEVICE:
+      if (a.device && a.chip != (o == O_CHIP))
+        return cli_wrong(&args, "either --chip or --device, not both");
+      if (a.device) return cli_wrong(&args, "one --%s, please", options[args.at].name);
+      a.device = optarg;
+      a.chip = o == O_CHIP;
+      break;
     case O_STEPS:
       if (!cli_int(&args, 1, &a.steps)) return 2;
       break;
     case O_BATCH:
+      a.of_model = options[args.at].name;
       if (!cli_count(&args, 1, &a.batch)) return 2;
       break;
     case O_PRECISION:
+      a.of_model = options[args.at].name;
       if ((i = cli_choice(&args, precisions)) < 0) return 2;
       a.bf16 = i == 1;
       break;
-    case O_DATA: a.data = optarg; break;
-    case O_DATA_DIR: a.data_dir = optarg; break;
+    case O_DATA: a.of_model = "data", a.data = optarg; break;
+    case O_DATA_DIR: a.of_model = "data-dir", a.data_dir = optarg; break;
     case O_INPUT:
       if (!cli_real(&args, 0, &a.input_ms)) return 2;
       break;
@@ -352,8 +374,15 @@ static int run(int argc, char **argv) {
   if (optind + 1 != argc) return cli_wrong(&args, "one PROGRAM, MODEL or DIR, please");
   a.what = argv[optind];
   if (!a.device) a.device = "cpu";
+  struct stat st;
+  if (a.of_model && !stat(a.what, &st))
+    return cli_wrong(&args, "--%s is for a MODEL of the zoo, and %s is a file%s", a.of_model,
+                     a.what, strcmp(a.of_model, "batch") ? "" : "; weft estimate --batch resizes");
   /* any device that is not this host is a chip */
-  if (strncmp(a.device, "cpu", 3) && strncmp(a.device, "interp", 6)) a.chip = true;
+  bool host = !strncmp(a.device, "cpu", 3) || !strncmp(a.device, "interp", 6);
+  if (host && a.chip)
+    return cli_wrong(&args, "%s is no chip: --device %s measures here", a.device, a.device);
+  a.chip = !host;
   if (a.steps <= 0) a.steps = a.chip ? 10 : 5;
   Err *e = profile(&a);
   if (!e) return 0;

@@ -1,5 +1,6 @@
 /* weft systolic: a matrix product on the systolic array, element by element, with fill, steady
  * state and drain. */
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,12 +8,20 @@
 #include "cli/cli.h"
 #include "sim/sim.h"
 
-enum { MAX_CHECKED = 100000000 }; /* elements of a matrix with numbers */
+enum {
+  MAX_CHECKED = 100000000, /* elements of a matrix with numbers */
+  SLOW = 300000000         /* element updates that take more than a second */
+};
 
 static const char usage[] =
     "usage: weft systolic M N K [options]\n"
     "\n"
     "Simulates C[M,N] = A[M,K] B[K,N] on an R x C array, every element in every cycle.\n"
+    "\n"
+    "  fill     cycles until the first tile has all its elements at work\n"
+    "  steady   from then until the last tile begins to run empty; tiles that fill only part of\n"
+    "           the array and gaps between tiles count here\n"
+    "  drain    cycles after that, until the last result has left\n"
     "\n"
     "  --rows R, --cols C   the array (default 128 x 128)\n"
     "  --flow ws   weights stay (the TPU); os: results stay\n"
@@ -139,13 +148,19 @@ static void print_text(const Ask *a, const SystolicRun *r, double seconds) {
   printf("  cycles       %lld   (closed form %lld, SCALE-Sim prints %lld)\n", (long long)r->cycles,
          (long long)formula(a),
          (long long)systolic_scalesim_cycles(a->flow, a->rows, a->cols, a->m, a->n, a->k));
-  printf("  fill         %lld\n  steady       %lld\n  drain        %lld\n", (long long)r->fill,
-         (long long)r->steady, (long long)r->drain);
+  printf("  fill         %lld   (until the first tile has all its elements at work)\n"
+         "  steady       %lld   (until the last tile begins to run empty)\n"
+         "  drain        %lld   (until the last result has left)\n",
+         (long long)r->fill, (long long)r->steady, (long long)r->drain);
   printf("  exposed %s %lld\n", a->flow == SYSTOLIC_WS ? "load" : "out ", (long long)r->load);
   printf("  tiles        %lld\n  multiply-adds %lld\n  utilisation  %.2f %%\n", (long long)r->folds,
          (long long)r->macs, 100 * r->utilisation);
-  printf("  %s in %.3f s, %.3g element updates a second\n",
-         r->counted ? "counted wave by wave" : "simulated", seconds,
+  double scale = seconds < 1e-3 ? 1e6 : seconds < 1 ? 1e3 : 1;
+  printf("  %s in %.3g %s, %.3g element updates a second\n",
+         r->counted ? "counted wave by wave" : "simulated", seconds * scale,
+         scale == 1e6   ? "us"
+         : scale == 1e3 ? "ms"
+                        : "s",
          (double)r->cycles * r->rows * r->cols / (seconds > 0 ? seconds : 1e-9));
 }
 
@@ -165,7 +180,10 @@ static double difference(const Ask *a, const float *x, const float *y, const flo
 /* Follows the product, with the numbers x and y unless they are NULL; returns the exit status. */
 static int follow(const Ask *a, const float *x, const float *y) {
   SystolicRun r;
-  double start = time_now_s();
+  double start = time_now_s(), updates = (double)formula(a) * a->rows * a->cols;
+  if (x && updates > SLOW) /* then it would seem to hang */
+    fprintf(stderr, "--check follows %.3g element updates one by one; this takes a while\n",
+            updates);
   Err *e = systolic_run(a->flow, a->rows, a->cols, a->m, a->n, a->k, x, y, a->double_buffered, &r);
   double seconds = time_now_s() - start;
   if (e && e->code == ERR_EXHAUSTED && !a->draw && !a->svg && !x) {
@@ -224,6 +242,9 @@ static int run(int argc, char **argv) {
   static const char *const flows[] = {"ws", "os", NULL};
   Ask a = {.rows = 128, .cols = 128, .flow = SYSTOLIC_WS, .double_buffered = true};
   CliArgs args = {argc, argv, options, 0};
+  for (int i = 1; i < argc; i++) /* -1 would be an option that there is not */
+    if (argv[i][0] == '-' && argv[i][1] >= '0' && argv[i][1] <= '9')
+      return cli_wrong(&args, "sizes must be positive, not %s", argv[i]);
   for (int o, i; (o = cli_next(&args)) != -1;) switch (o) {
     case ROWS:
       if (!cli_int(&args, 1, &a.rows)) return 2;
@@ -246,10 +267,12 @@ static int run(int argc, char **argv) {
   if (optind != argc - 3) return cli_wrong(&args, "three sizes, please: M N K");
   int64_t *const sizes[] = {&a.m, &a.n, &a.k};
   for (int i = 0; i < 3; i++) {
-    char *end;
-    *sizes[i] = strtoll(argv[optind + i], &end, 10);
-    if (*end || *sizes[i] < 1)
-      return cli_wrong(&args, "a size is a whole number of at least 1, not '%s'", argv[optind + i]);
+    char *end, *text = argv[optind + i];
+    errno = 0;
+    *sizes[i] = strtoll(text, &end, 10);
+    if (errno == ERANGE) return cli_wrong(&args, "a size is at most 2^50, not %s", text);
+    if (end == text || *end || *sizes[i] < 1)
+      return cli_wrong(&args, "a size is a whole number of at least 1, not '%s'", text);
   }
   return a.check ? follow_numbers(&a) : follow(&a, NULL, NULL);
 }

@@ -57,23 +57,22 @@ static Err *check(int rows, int cols, int64_t m, int64_t n, int64_t k) {
   return NULL;
 }
 
-static void finish(SystolicRun *o, int64_t peak_area) {
-  int64_t first = -1, last = -1;
-  for (int64_t t = 0; t < o->n_active; t++)
-    if (o->active[t] >= peak_area) {
-      if (first < 0) first = t;
-      last = t;
-    }
-  if (first < 0) { /* never full: split at the busiest cycle */
-    int64_t best = 0;
-    for (int64_t t = 0; t < o->n_active; t++)
-      if (o->active[t] > o->active[best]) best = t;
-    first = best;
-    last = best;
-  }
-  o->fill = first;
-  o->steady = last - first + 1;
-  o->drain = o->cycles - o->fill - o->steady;
+/* The stream of a tile that fills r x c elements, len values long, has its first and its last cycle
+ * in which as many of them work as ever do: all when it is long enough. The first, counted from the
+ * stream's beginning; the last lies as far before its end. */
+static int64_t ramp(int64_t r, int64_t c, int64_t len) {
+  return MIN(r + c - 2, MIN(MIN(r, c) + len - 2, (r + c + len - 3) / 2));
+}
+
+/* Fill until the first tile works at its fullest, drain after the last one does for the last time.
+ * Steady is all between: also tiles that fill only part of the array, and gaps between tiles. */
+static void finish(SystolicRun *o, int64_t depth, int64_t n, int64_t begin, int64_t last_begin,
+                   int64_t len) {
+  int64_t r = (depth - 1) % o->rows + 1, c = (n - 1) % o->cols + 1; /* of the last tile */
+  o->fill = begin + ramp(MIN(o->rows, depth), MIN(o->cols, n), len);
+  int64_t end = last_begin + r + c + len - 2 - ramp(r, c, len);
+  o->steady = end - o->fill;
+  o->drain = o->cycles - end;
   o->utilisation = (double)o->macs / ((double)o->cycles * o->rows * o->cols);
 }
 
@@ -158,9 +157,9 @@ static Err *run_ws(int R, int C, int64_t M, int64_t N, int64_t K, const float *a
     o->active[t] = act;
     o->macs += act;
   }
+  finish(o, K, N, start[0], start[folds - 1], M);
   free(start);
   free(e);
-  finish(o, MIN(R, K) * MIN(C, N));
   return NULL;
 }
 
@@ -245,8 +244,8 @@ static Err *run_os(int R, int C, int64_t M, int64_t N, int64_t K, const float *a
   free(y);
   free(acc);
   free(fx);
+  finish(o, M, N, start[0], start[folds - 1], K);
   free(start);
-  finish(o, MIN(R, M) * MIN(C, N));
   return NULL;
 }
 
@@ -268,7 +267,7 @@ static Err *count_run(SystolicFlow flow, int64_t R, int64_t C, int64_t M, int64_
   o->load = ws ? (db ? R + (o->folds - 1) * MAX(0, R - M) : o->folds * R) : (db ? R : o->folds * R);
   o->n_active = o->cycles;
   o->active = xcalloc((size_t)o->cycles + 1, sizeof *o->active);
-  int64_t start = ws ? R : 0, busy = 0;
+  int64_t begin = ws ? R : 0, start = begin, last = begin, busy = 0;
   for (int64_t f = 0; f < o->folds; f++) {
     int64_t r = MIN(R, depth - f % f1 * R), c = MIN(C, N - f / f1 * C);
     for (int64_t s = 0; s < r + c - 1; s++) {
@@ -277,10 +276,11 @@ static Err *count_run(SystolicFlow flow, int64_t R, int64_t C, int64_t M, int64_
       if (start + s + len <= o->cycles) o->active[start + s + len] -= diagonal;
     }
     o->macs += r * c * len;
+    last = start;
     start += db ? MAX(len, R) : len + 2 * R + C - 2;
   }
   for (int64_t t = 0; t < o->cycles; t++) o->active[t] = busy += o->active[t];
-  finish(o, MIN(R, depth) * MIN(C, N));
+  finish(o, depth, N, begin, last, len);
   return NULL;
 }
 

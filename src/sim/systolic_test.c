@@ -56,6 +56,34 @@ static void test_systolic_counts(void **state) {
     }
 }
 
+/* Fill and drain are one tile's, whatever part of the array the last ones fill. */
+static void test_systolic_parts(void **state) {
+  (void)state;
+  static const struct {
+    SystolicFlow flow;
+    bool db;
+    int rows, cols;
+    int64_t m, n, k, fill, drain;
+  } runs[] = {
+      {SYSTOLIC_WS, true, 128, 128, 300, 300, 300, 128 + 254, 254},
+      {SYSTOLIC_WS, true, 128, 128, 300, 256, 256, 128 + 254, 254},
+      {SYSTOLIC_WS, false, 16, 16, 64, 40, 40, 16 + 30, 30},
+      {SYSTOLIC_OS, true, 16, 16, 40, 40, 64, 30, 46},
+      {SYSTOLIC_WS, true, 4, 4, 3, 2, 2, 4 + 2, 6}, /* fills a corner, which all works once */
+      {SYSTOLIC_WS, true, 8, 4, 2, 4, 8, 8 + 4, 4}, /* too short a stream: a band of it works */
+      {SYSTOLIC_WS, true, 1, 1, 5, 1, 1, 1, 0},
+  };
+  for (int i = 0; i < COUNT_OF(runs); i++) {
+    SystolicRun r;
+    assert_null(systolic_run(runs[i].flow, runs[i].rows, runs[i].cols, runs[i].m, runs[i].n,
+                             runs[i].k, NULL, NULL, runs[i].db, &r));
+    assert_int_equal(r.fill, runs[i].fill);
+    assert_int_equal(r.drain, runs[i].drain);
+    assert_int_equal(r.fill + r.steady + r.drain, r.cycles);
+    systolic_free(&r);
+  }
+}
+
 static void test_systolic_published(void **state) {
   (void)state;
   /* runs of SCALE-Sim 3.0.0: COMPUTE_REPORT.csv, Total Cycles (tools/systolic_peer.py) */
@@ -111,6 +139,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_systolic_numbers),
       cmocka_unit_test(test_systolic_counts),
+      cmocka_unit_test(test_systolic_parts),
       cmocka_unit_test(test_systolic_published),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

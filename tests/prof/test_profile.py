@@ -300,6 +300,24 @@ def test_messages(tmp_path):
     assert weft("profile").returncode == 2
 
 
+def test_options_that_do_not_go_together(program, tmp_path):
+    for args, words in [
+        (("--chip", "T4", "--device", "cpu"), "either --chip or --device"),
+        (("--device", "cpu", "--chip", "T4"), "either --chip or --device"),
+        (("--chip", "T4", "--chip", "L4"), "one --chip"),
+        (("--chip", "cpu"), "--device cpu"),
+        (("--chip", "T4", "--batch", 8), "--batch is for a MODEL"),
+        (("--chip", "T4", "--precision", "bf16"), "--precision is for a MODEL"),
+    ]:
+        r = weft("profile", program, *args)
+        assert r.returncode == 2 and words in r.stderr and r.stdout == "", (args, r.stderr)
+    dynamic = tmp_path / "d.mlir"
+    dynamic.write_text("func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> {\n  return %x : tensor<?xf32>\n}\n")
+    for where in ("--chip", "T4"), ("--device", "cpu"):
+        r = weft("profile", dynamic, *where)
+        assert r.returncode == 1 and f"{dynamic}: argument 0" in r.stderr and "hint: " in r.stderr
+
+
 def test_train(tmp_path):
     r = weft("train", "mnist", "--data", "synthetic", "--steps", 8, "--batch", 64, "--no-eval", "--no-compare",
              "--device", "tpu-v2", "--profile", tmp_path)

@@ -20,6 +20,7 @@ typedef struct AdviseWork {
   const char *name;
   int64_t batch;      /* of a training step, over all devices; 0: no training step */
   int64_t eval_batch; /* likewise of an evaluation; 0: none */
+  bool no_batch;      /* which dimension holds the examples was not found: the program as it is */
   double steps;       /* training steps in all; 0: not known */
   bool can_narrow;    /* build knows `narrow` */
   int partitions;     /* over which the program is sharded; 0: build makes one device's program */

@@ -6,13 +6,39 @@
 #include <math.h>
 #include <stdio.h>
 
-static void batch_text(char *s, size_t n, int64_t b) {
-  if (b > 0) snprintf(s, n, "%lld", (long long)b);
+static void batch_text(const AdviseWork *w, char *s, size_t n, int64_t b) {
+  if (w->no_batch) snprintf(s, n, "-");
+  else if (b > 0) snprintf(s, n, "%lld", (long long)b);
   else snprintf(s, n, "none");
 }
 
+/* "training step of 104 examples", as many as are computed where all chips compute the same. */
+static void print_work(const AdviseWork *w, const AdviseRow *rows, int n, bool training, Buf *o) {
+  int64_t batch = training ? w->batch : w->eval_batch;
+  bool same = n > 0, as_is = w->no_batch && batch == 1;
+  for (int i = 0; i < n; i++) {
+    int64_t b = training ? rows[i].train.batch : rows[i].eval.batch;
+    same &= b == (training ? rows[0].train.batch : rows[0].eval.batch);
+  }
+  if (same && !as_is) batch = training ? rows[0].train.batch : rows[0].eval.batch;
+  buf_printf(o, "\n%s", training ? "training step" : "evaluation");
+  if (as_is) buf_cstr(o, " of the program as it is: which dimension is the batch was not found");
+  else
+    buf_printf(o, " of %lld example%s%s", (long long)batch, batch == 1 ? "" : "s",
+               training ? "" : " in one batch");
+}
+
+/* Where a batch does not divide over a chip's devices. */
+static void print_rounded(const AdviseWork *w, const AdviseRow *r, const AdviseFit *f,
+                          int64_t asked, Buf *o) {
+  if (f->batch == asked || r->devices < 2 || w->no_batch) return;
+  buf_printf(o, "  %-18s computes %lld: %lld do not divide over %d devices, so %lld on each\n",
+             r->name, (long long)f->batch, (long long)asked, r->devices,
+             (long long)(f->batch / r->devices));
+}
+
 static void print_training(const AdviseWork *w, const AdviseRow *rows, int n, Buf *o) {
-  buf_printf(o, "\ntraining step of %lld examples", (long long)w->batch);
+  print_work(w, rows, n, true, o);
   if (w->steps > 0) buf_printf(o, "; all: %.0f steps", w->steps);
   buf_printf(o, "\n  %-18s %-5s %10s %10s %9s %9s %10s %10s %9s %9s\n", "", "fits", "memory", "of",
              "largest", "step", "examples/s", w->steps > 0 ? "all energy" : "energy",
@@ -29,15 +55,18 @@ static void print_training(const AdviseWork *w, const AdviseRow *rows, int n, Bu
     double steps = w->steps > 0 ? w->steps : 1;
     units_bytes(mem, t->hbm_bytes);
     units_bytes(of, t->limit_bytes);
-    batch_text(big, sizeof big, r->largest_train);
+    batch_text(w, big, sizeof big, r->largest_train);
     units_time(step, t->time_s);
     units_energy(energy, t->energy_j * steps);
     units_time(all, t->time_s * steps);
     units_usd(usd, t->usd * steps);
-    buf_printf(o, "  %-18s %-5s %10s %10s %9s %9s %10.0f %10s %9s %9s\n", r->name,
-               t->fits ? "yes" : "NO", mem, of, big, step, (double)r->train.batch / t->time_s,
-               energy, w->steps > 0 ? all : "", usd);
+    char rate[32] = "-";
+    if (!w->no_batch) snprintf(rate, sizeof rate, "%.0f", (double)r->train.batch / t->time_s);
+    buf_printf(o, "  %-18s %-5s %10s %10s %9s %9s %10s %10s %9s %9s\n", r->name,
+               t->fits ? "yes" : "NO", mem, of, big, step, rate, energy, w->steps > 0 ? all : "",
+               usd);
   }
+  for (int i = 0; i < n; i++) print_rounded(w, &rows[i], &rows[i].train, w->batch, o);
 }
 
 static const char *yes_no(const AdviseRow *r, double extra) {
@@ -46,7 +75,8 @@ static const char *yes_no(const AdviseRow *r, double extra) {
 
 static void print_evaluation(const AdviseWork *w, const AdviseRow *rows, int n, Buf *o) {
   bool state = w->batch > 0;
-  buf_printf(o, "\nevaluation of %lld examples in one batch\n", (long long)w->eval_batch);
+  print_work(w, rows, n, false, o);
+  buf_byte(o, '\n');
   buf_printf(o, "  %-18s %-27s", "", state ? "training state released" : "");
   if (state) buf_printf(o, "  %-27s  %s", "optimizer slots resident", "all of training held");
   buf_printf(o, "\n  %-18s %-5s %10s %10s", "", "fits", "memory", "largest");
@@ -66,9 +96,9 @@ static void print_evaluation(const AdviseWork *w, const AdviseRow *rows, int n, 
     units_bytes(a, bytes);
     units_bytes(b, bytes + r->slots_bytes);
     units_bytes(c, bytes + r->held_bytes);
-    batch_text(la, sizeof la, r->largest_eval);
-    batch_text(lb, sizeof lb, r->largest_eval_slots);
-    batch_text(lc, sizeof lc, r->largest_eval_held);
+    batch_text(w, la, sizeof la, r->largest_eval);
+    batch_text(w, lb, sizeof lb, r->largest_eval_slots);
+    batch_text(w, lc, sizeof lc, r->largest_eval_held);
     units_time(t, r->eval.report->time_s);
     buf_printf(o, "  %-18s %-5s %10s %10s", r->name, yes_no(r, 0), a, la);
     if (state)
@@ -76,6 +106,7 @@ static void print_evaluation(const AdviseWork *w, const AdviseRow *rows, int n, 
                  yes_no(r, r->held_bytes), c, lc);
     buf_printf(o, " %9s\n", t);
   }
+  for (int i = 0; i < n; i++) print_rounded(w, &rows[i], &rows[i].eval, w->eval_batch, o);
 }
 
 static const char *owner_words(SimOwner o, bool training) {
@@ -127,6 +158,22 @@ static void print_framework(const AdviseWork *w, const AdviseRow *r, Buf *o) {
                                                   : "DOES NOT FIT");
 }
 
+/* What the prices are of: of a few chips all, of many those that cannot be had. */
+static void print_prices(const AdviseRow *rows, int n, Buf *o) {
+  bool head = false;
+  for (int i = 0; i < n; i++) {
+    const SimReport *r = rows[i].train.known ? rows[i].train.report : rows[i].eval.report;
+    const Offer *offer = NULL;
+    if (!r || isnan(chip_price(r->chip, false, &offer))) continue;
+    bool retired = offer_is_retired(offer);
+    if (n > 4 && !retired) continue;
+    if (!head) buf_cstr(o, "\nprices\n");
+    head = true;
+    buf_printf(o, "  %-18s %.2f USD/h: %s%s\n", rows[i].name, r->usd_per_hour, r->price_source,
+               retired && !strstr(r->price_source, "retired") ? "; the offer is retired" : "");
+  }
+}
+
 void advise_print(const AdviseWork *w, const AdviseRow *rows, int n, Buf *o) {
   buf_printf(o, "%s\n", w->name);
   if (w->batch) print_training(w, rows, n, o);
@@ -146,6 +193,7 @@ void advise_print(const AdviseWork *w, const AdviseRow *rows, int n, Buf *o) {
       head = true;
       buf_printf(o, "  %-18s %s\n", rows[i].name, rows[i].tips.v[k].text);
     }
+  print_prices(rows, n, o);
   buf_cstr(o, "\nMemory is of one device, batches are over all devices, time and energy of the "
               "devices alone.\nEstimates from the program; nothing was run. Prices: lowest listed, "
               "by the second; weft chips NAME --prices.\n");
@@ -158,8 +206,9 @@ static void more_json(Buf *o, const char *key, double v) {
   buf_json_num(o, key, v);
 }
 
-static void fit_json(const char *key, const AdviseFit *f, Buf *o) {
-  buf_printf(o, ",\n   \"%s\": {\"batch\": %lld", key, (long long)f->batch);
+static void fit_json(const AdviseWork *w, const char *key, const AdviseFit *f, Buf *o) {
+  buf_printf(o, ",\n   \"%s\": {", key);
+  buf_json_num(o, "batch", w->no_batch && f->known ? NAN : (double)f->batch);
   const SimReport *r = f->report;
   if (!f->known) {
     buf_cstr(o, ", \"error\": ");
@@ -168,22 +217,24 @@ static void fit_json(const char *key, const AdviseFit *f, Buf *o) {
     return;
   }
   buf_printf(o, ", \"fits\": %s", r->fits ? "true" : "false");
-  more_json(o, "hbm_bytes", r->hbm_bytes);
-  more_json(o, "limit_bytes", r->limit_bytes);
-  more_json(o, "peak_bytes", r->peak_bytes);
+  more_json(o, "hbm_bytes", round(r->hbm_bytes));
+  more_json(o, "limit_bytes", round(r->limit_bytes));
+  more_json(o, "peak_bytes", round(r->peak_bytes));
   more_json(o, "time_s", r->time_s);
   more_json(o, "energy_j", r->energy_j);
   more_json(o, "usd", r->usd);
   more_json(o, "mfu", r->mfu);
-  more_json(o, "op_by_op_bytes", f->op_by_op_bytes);
+  more_json(o, "op_by_op_bytes", round(f->op_by_op_bytes));
   buf_cstr(o, ", \"owners\": {");
   double padding = 0;
   for (int k = 0; k < SIM_OWNERS; k++) {
     padding += r->owners[k].padding;
-    buf_printf(o, "%s\"%s\": %.10g", k ? ", " : "", sim_owner_name((SimOwner)k),
-               r->owners[k].bytes);
+    if (k) buf_cstr(o, ", ");
+    buf_json_num(o, sim_owner_name((SimOwner)k), round(r->owners[k].bytes));
   }
-  buf_printf(o, "}, \"padding_bytes\": %.10g}", padding);
+  buf_byte(o, '}');
+  more_json(o, "padding_bytes", round(padding));
+  buf_byte(o, '}');
 }
 
 void advise_json(const AdviseWork *w, const AdviseRow *rows, int n, Buf *o) {
@@ -197,19 +248,19 @@ void advise_json(const AdviseWork *w, const AdviseRow *rows, int n, Buf *o) {
     buf_json_str(o, r->name);
     buf_printf(o, ", \"devices\": %d", r->devices);
     if (w->batch) {
-      more_json(o, "largest_train_batch", (double)r->largest_train);
-      fit_json("train", &r->train, o);
+      more_json(o, "largest_train_batch", w->no_batch ? NAN : (double)r->largest_train);
+      fit_json(w, "train", &r->train, o);
     }
     if (w->eval_batch) {
-      more_json(o, "largest_eval_batch", (double)r->largest_eval);
-      more_json(o, "framework_bytes", r->framework_bytes > 0 ? r->framework_bytes : NAN);
+      more_json(o, "largest_eval_batch", w->no_batch ? NAN : (double)r->largest_eval);
+      more_json(o, "framework_bytes", r->framework_bytes > 0 ? round(r->framework_bytes) : NAN);
       if (w->batch) {
         more_json(o, "largest_eval_batch_slots_resident", (double)r->largest_eval_slots);
         more_json(o, "largest_eval_batch_training_held", (double)r->largest_eval_held);
-        more_json(o, "slots_bytes", r->slots_bytes);
-        more_json(o, "held_bytes", r->held_bytes);
+        more_json(o, "slots_bytes", round(r->slots_bytes));
+        more_json(o, "held_bytes", round(r->held_bytes));
       }
-      fit_json("eval", &r->eval, o);
+      fit_json(w, "eval", &r->eval, o);
     }
     buf_cstr(o, ",\n   \"try\": [");
     for (int k = 0; k < r->tips.n; k++) {

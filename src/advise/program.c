@@ -50,6 +50,7 @@ Err *advise_program(const Module *m, const char *name, AdviseWork *out, AdvisePr
   *out = (AdviseWork){.name = name,
                       .build = build,
                       .arg = p,
+                      .no_batch = !p->batch,
                       .partitions = sim_devices_of(m),
                       .fixed_devices = true};
   if (r->training) out->batch = batch;

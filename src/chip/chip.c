@@ -332,10 +332,18 @@ static Err *add_prices(void *arg, const char *file, Str text) {
   return NULL;
 }
 
+bool offer_is_suspect(const Offer *o) { return strstr(o->note, "SUSPECT") != NULL; }
+
+bool offer_is_retired(const Offer *o) {
+  return strstr(o->date, "retired") || strstr(o->note, "retired") || strstr(o->note, "withdrawn");
+}
+
 static double per_chip(const Offer *o) {
   return isnan(o->usd_hour) ? 1e30 : o->usd_hour / o->chips;
 }
 static int by_price(const void *a, const void *b) {
+  int s = offer_is_suspect(a), t = offer_is_suspect(b);
+  if (s != t) return s - t;
   double x = per_chip(a), y = per_chip(b);
   return x < y ? -1 : x > y;
 }
@@ -400,7 +408,7 @@ static Err *not_found(const char *name) {
     buf_printf(&all, "%s%s", i ? " " : "", c->name);
   }
   Err *e = err_new(ERR_NOT_FOUND, "no chip is called '%s'", name);
-  if (near.n) e = err_hint(e, "did you mean %s? known: %s", near.p, all.p);
+  if (near.n && *want) e = err_hint(e, "did you mean %s? known: %s", near.p, all.p);
   else e = err_hint(e, "known: %s", all.p ? all.p : "none");
   buf_free(&near);
   buf_free(&all);
@@ -420,6 +428,13 @@ enum { MAX_CHIPS = 1000000 }; /* in one name; keeps counts of devices and cores 
 static Err *bad_count(const char *name, const char *count) {
   return err_new(ERR_INVALID, "'%s' in '%s': the number of chips must be from 1 to %d", count, name,
                  MAX_CHIPS);
+}
+
+/* The sizes next to a number of chips that no slice has; `each`: what a name counts in a chip. */
+static Err *near_slices(const Chip *c, int chips, int each, Err *e) {
+  int below = chips / 4 * 4, above = below + 4;
+  if (chips < 4) below = chips < 2 ? 1 : 2, above = chips < 2 ? 2 : 4;
+  return err_hint(e, "%s-%d or %s-%d", c->name, below * each, c->name, above * each);
 }
 
 Err *chip_parse(const char *name, ChipRef *out) {
@@ -452,12 +467,17 @@ Err *chip_parse(const char *name, ChipRef *out) {
   const char *unit = chip_text(c, "slice_unit");
   int cores = (int)chip_num(c, "cores_per_chip", c->devices_per_chip);
   bool by_core = !colon && unit && !strcmp(unit, "core");
-  if (by_core && count > 1 && count % MAX(1, cores))
-    return err_hint(
-        err_new(ERR_INVALID, "'%s' counts cores, and a %s has %d of them", name, c->title, cores),
-        "%s-%ld or %s-%ld", c->name, count - count % cores, c->name, count + cores - count % cores);
-  if (by_core) out->chips = (int)MAX(1, count / MAX(1, cores));
-  else out->chips = (int)count;
+  int each = by_core ? MAX(1, cores) : 1;
+  if (count > 1 && count % each)
+    return near_slices(
+        c, (int)count / each, each,
+        err_new(ERR_INVALID, "'%s' counts cores, and a %s has %d of them", name, c->title, cores));
+  out->chips = (int)MAX(1, count / each);
+  if (!colon && out->chips > 2 && out->chips % 4)
+    return near_slices(c, out->chips, each,
+                       err_new(ERR_INVALID,
+                               "'%s': a slice has 1 chip, 2, or a multiple of 4, not %d", name,
+                               out->chips));
   out->devices = out->chips * c->devices_per_chip;
   return NULL;
 }
@@ -475,7 +495,7 @@ double chip_price(const Chip *c, bool spot, const Offer **offer) {
     const Offer *o = &cat.offers.v[i];
     double p = (spot ? o->spot_hour : o->usd_hour) / o->chips;
     if (o->chip != c || isnan(p) || p <= 0) continue;
-    if (!spot && strstr(o->note, "SUSPECT")) continue; /* the catalogue picked a discounted price */
+    if (!spot && offer_is_suspect(o)) continue;
     if (isnan(best) || p < best) {
       best = p;
       if (offer) *offer = o;

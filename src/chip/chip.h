@@ -93,10 +93,15 @@ typedef struct Offer {
   const char *date, *source, *note;
 } Offer;
 
-/* All offers, cheapest on-demand price per chip first. */
+/* The catalogue seems to have taken a discounted price for the one on demand: not used. */
+bool offer_is_suspect(const Offer *o);
+/* Nobody can rent it any more. */
+bool offer_is_retired(const Offer *o);
+
+/* All offers, cheapest on-demand price per chip first, suspect ones last. */
 Err *chip_offers(const Offer **out, int *n);
-/* Lowest listed price per chip and hour, spot or on demand; NaN when none is listed. *offer may be
- * NULL. */
+/* Lowest listed price per chip and hour, spot or on demand (of offers that are not suspect); NaN
+ * when none is listed. *offer may be NULL. */
 double chip_price(const Chip *c, bool spot, const Offer **offer);
 
 #endif

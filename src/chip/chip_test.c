@@ -82,10 +82,20 @@ static void test_names(void **state) {
     if (names[i].devices) assert_int_equal(r.devices, names[i].devices);
   }
   ChipRef r;
-  static const char *const wrong[] = {"",         "tpu-v9",     "T4:0",
-                                      "T4:-2",    "T4:x",       "tpu-v3-",
-                                      "tpu-v3-7", ":",          "A100-80GB:99999999999999999999",
-                                      "tpu-v3-0", "T4:1000001", "tpu-v3-1000000:1000000"};
+  static const char *const wrong[] = {"",
+                                      "tpu-v9",
+                                      "T4:0",
+                                      "T4:-2",
+                                      "T4:x",
+                                      "tpu-v3-",
+                                      "tpu-v3-7",
+                                      "tpu-v5e-3",
+                                      "tpu-v3-12",
+                                      ":",
+                                      "A100-80GB:99999999999999999999",
+                                      "tpu-v3-0",
+                                      "T4:1000001",
+                                      "tpu-v3-1000000:1000000"};
   for (int i = 0; i < COUNT_OF(wrong); i++) {
     Err *e = chip_parse(wrong[i], &r);
     if (!e) print_message("accepted: '%s'\n", wrong[i]);
@@ -132,9 +142,14 @@ static void test_prices(void **state) {
   assert_null(chip_offers(&o, &n));
   assert_true(n > 100);
   for (int i = 0; i < n; i++) assert_true(o[i].cloud && o[i].region && o[i].date);
+  for (int i = 1; i < n; i++) assert_true(offer_is_suspect(&o[i - 1]) <= offer_is_suspect(&o[i]));
   const Offer *best = NULL;
   double usd = chip_price(find("T4"), false, &best);
-  assert_true(usd > 0.05 && usd < 2 && best);
+  assert_true(usd > 0.05 && usd < 2 && best && !offer_is_retired(best));
+  chip_price(find("A100-80GB"), false, &best);
+  assert_true(best && !offer_is_suspect(best));
+  chip_price(find("K80"), false, &best);
+  assert_true(best && offer_is_retired(best));
   assert_true(chip_price(find("H100-SXM"), false, NULL) > chip_price(find("T4"), false, NULL));
 }
 

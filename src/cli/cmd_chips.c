@@ -10,7 +10,8 @@
 static const char usage[] =
     "usage: weft chips              list all chips\n"
     "       weft chips NAME         the facts of one chip, each with its source\n"
-    "       weft chips NAME --prices [--all]   offers for it, cheapest first\n"
+    "       weft chips NAME --prices [--all]   offers for it, cheapest first;\n"
+    "                               those that weft counts with are marked *\n"
     "       weft chips --check FILE read a chip file and report what is wrong with it\n";
 
 static int list(void) {
@@ -26,14 +27,16 @@ static int list(void) {
              c[i]->devices_per_chip > 1 ? "half a chip"
              : c[i]->kind == CHIP_GPU   ? "GPU"
                                         : "chip");
-    double p = chip_price(c[i], false, NULL), s = chip_price(c[i], true, NULL);
+    const Offer *offer = NULL;
+    double p = chip_price(c[i], false, &offer), s = chip_price(c[i], true, NULL);
     printf("%-16s %-18s %5.2f GHz %7.1f TF/s %6.2f GiB %4.0f GB/s ", c[i]->name, unit,
            c[i]->clock / 1e9, c[i]->peak_flops / 1e12, c[i]->hbm_usable / 1073741824.0,
            c[i]->hbm_bandwidth / 1e9);
     if (isnan(p)) printf("%12s", "-");
     else printf("%12.3f", p);
-    if (isnan(s)) printf(" %12s\n", "-");
-    else printf(" %12.3f\n", s);
+    if (isnan(s)) printf(" %12s", "-");
+    else printf(" %12.3f", s);
+    printf("%s\n", offer && offer_is_retired(offer) ? "  price of an offer that is retired" : "");
   }
   return 0;
 }
@@ -53,24 +56,38 @@ static void print_ways(const Chip *c) {
   putchar('\n');
 }
 
+/* "3.431*" where weft counts with it, "-" where it is not known. */
+static void print_price(double usd, bool used) {
+  if (isnan(usd)) printf("%12s ", "-");
+  else printf("%12.3f%c", usd, used ? '*' : ' ');
+}
+
 static int prices(const Chip *c, bool all) {
   const Offer *o;
   int n, shown = 0;
   Err *e = chip_offers(&o, &n);
   if (e) return err_report(e), 1;
-  printf("%-8s %-30s %-18s %6s %12s %12s  %s\n", "cloud", "instance", "region", "chips",
+  const Offer *used = NULL, *spot = NULL;
+  bool last = false; /* those that are not used have begun */
+  chip_price(c, false, &used);
+  chip_price(c, true, &spot);
+  printf("%-8s %-30s %-18s %6s %12s %12s   %s\n", "cloud", "instance", "region", "chips",
          "USD/chip-h", "spot", "date, source");
-  for (int i = 0; i < n && (all || shown < 20); i++) {
-    if (o[i].chip != c) continue;
-    shown++;
+  for (int i = 0; i < n; i++) {
+    if (o[i].chip != c || (shown++ >= 20 && !all)) continue;
+    if (offer_is_suspect(&o[i]) && !last) printf("not used on demand, the prices are in doubt:\n");
+    last |= offer_is_suspect(&o[i]);
     printf("%-8s %-30s %-18s %6d ", o[i].cloud, o[i].instance, o[i].region, o[i].chips);
-    if (isnan(o[i].usd_hour)) printf("%12s ", "-");
-    else printf("%12.3f ", o[i].usd_hour / o[i].chips);
-    if (isnan(o[i].spot_hour)) printf("%12s", "-");
-    else printf("%12.3f", o[i].spot_hour / o[i].chips);
+    print_price(o[i].usd_hour / o[i].chips, &o[i] == used);
+    print_price(o[i].spot_hour / o[i].chips, &o[i] == spot);
     printf("  %s, %s%s%s\n", o[i].date, o[i].source, o[i].note[0] ? "; " : "", o[i].note);
   }
+  if (shown > 20 && !all) printf("%d more with --all\n", shown - 20);
   if (!shown) printf("no offer is listed\n");
+  else
+    printf("* the price that weft counts with, the lowest%s\n",
+           used && offer_is_retired(used) ? "; the offer is retired: nobody can rent it any more"
+                                          : "");
   return 0;
 }
 

@@ -55,9 +55,18 @@ typedef struct Request {
 
 static bool several(const Request *q) { return q->n_programs > 1 || q->n_chips > 1; }
 
+/* The chip goes by the name that it was asked for, which may hold a count; another one is said. */
+static void print_row(const SimReport *r, const char *file, const char *name, const ChipRef *ref,
+                      Buf *out) {
+  bool said = ref->devices == r->devices || (!ref->devices && r->devices == 1);
+  char *chip = said ? xstrdup(name) : xasprintf("%s x %d", r->chip->name, r->devices);
+  sim_print_row(r, file, chip, out);
+  free(chip);
+}
+
 /* One program on one chip, printed; *fits tells whether it does. */
-static Err *report(const Request *q, const Module *m, const char *file, const ChipRef *ref,
-                   bool *fits) {
+static Err *report(const Request *q, const Module *m, const char *file, const char *name,
+                   const ChipRef *ref, bool *fits) {
   int own = sim_devices_of(m);
   SimOpts opts = {.devices = q->devices > 0 ? q->devices : MAX(own, ref->devices),
                   .fused_attention = q->fused,
@@ -73,12 +82,12 @@ static Err *report(const Request *q, const Module *m, const char *file, const Ch
   if (e) return err_place(e, "%s", file);
   Buf out = {0};
   if (q->json) sim_json(r, file, several(q), &out);
-  else if (several(q)) sim_print_row(r, file, &out);
+  else if (several(q)) print_row(r, file, name, ref, &out);
   else sim_print(r, q->kernels, &out);
   fwrite(out.p, 1, out.n, stdout);
   fflush(stdout);
   *fits = r->fits;
-  if (!r->fits && !q->json && !several(q)) e = sim_fit_error(r, file);
+  if (!r->fits && !q->json && !several(q)) e = sim_fit_error_brief(r, file);
   sim_report_free(r);
   buf_free(&out);
   return e;
@@ -109,7 +118,7 @@ static int estimate(const Request *q, const char *file) {
   if (!e && q->batch) e = resize(&m, file, q->batch);
   for (int i = 0; i < q->n_chips && !e; i++) {
     bool fits = false;
-    e = report(q, m, file, &q->chips[i], &fits);
+    e = report(q, m, file, q->names[i], &q->chips[i], &fits);
     if (!fits) status = 1;
   }
   if (e) err_report(e), status = 1;
@@ -176,7 +185,7 @@ static int run(int argc, char **argv) {
   int status = 0;
   if (several(&q) && !q.json) {
     Buf head = {0};
-    sim_print_row(NULL, "program", &head);
+    sim_print_row(NULL, "program", "", &head);
     fwrite(head.p, 1, head.n, stdout);
     buf_free(&head);
   }

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "sim/lists.h"
-#include "sim/owner.h"
 
 static const char *op_word(const HNode *n) {
   if (n->op == OP_COPY) return "copy";
@@ -280,7 +279,7 @@ static void owners_add_up(SimReport *r) {
 
 #define TAKE(a, vec, T) arena_dup(a, (vec).v, sizeof(T) * (size_t)(vec).n)
 
-void report_lists(SimReport *r, const Plan *p) {
+void report_lists(SimReport *r, const Plan *p, Owners *owners) {
   Arena *a = r->arena;
   KernelVec kernels = {0};
   LoopVec loops = {0};
@@ -290,7 +289,7 @@ void report_lists(SimReport *r, const Plan *p) {
   r->kernels = TAKE(a, kernels, SimKernel);
   r->n_loops = loops.n;
   r->loops = TAKE(a, loops, SimLoop);
-  const Owners *owners = owners_find(p->g);
+  owners_of_values(owners, p->g);
   r->training = owners->training;
   r->n_args = p->g->n_params;
   r->arg_owners = owners->of_param;

@@ -2,9 +2,13 @@
 #ifndef WEFT_SIM_LISTS_H
 #define WEFT_SIM_LISTS_H
 
-#include "sim/plan/plan.h"
+#include "sim/owner.h"
 
-/* Fills kernels, loops, buffers, lives and owners; argument_bytes to temp_bytes are there. */
-void report_lists(SimReport *r, const Plan *p);
+/* Fills kernels, loops, buffers, lives and owners (given: those of the arguments); argument_bytes to
+ * temp_bytes are there. */
+void report_lists(SimReport *r, const Plan *p, Owners *owners);
+
+/* Examples in the module's batch, by the owners of its arguments; 0: none was found. */
+int64_t report_batch(const SimReport *r, const Module *m);
 
 #endif

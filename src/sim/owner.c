@@ -1,14 +1,15 @@
 /* Whose memory it is, from names where a program has them and from its data flow where not.
  *
  * An argument that comes back updated (an output of its shape that depends on it element by
- * element) is state of a training step. State that nothing but such updates reads is an optimizer
- * slot; state that also enters products, broadcasts or reductions is a parameter. An argument that
- * comes back with nothing but parts written into it, as the keys and values of a decoding step, is a
- * cache: that is no training. Whatever is not
- * updated and feeds a product as its right side, a lookup as its table or a broadcast is a
- * parameter too, of a program that only evaluates, or a frozen one; not so what is multiplied with
- * a parameter that learns: those are the examples, which the weight's gradient takes as its right
- * side. The rest is input.
+ * element) is state of a training step: of a program that returns a loss, that is given its state's
+ * memory, or of which one such argument is what a product multiplies by. State that nothing but such
+ * updates reads is an optimizer slot; state that also enters products, broadcasts or reductions is a
+ * parameter. An argument that comes back with nothing but parts written into it, as the keys and
+ * values of a decoding step, is a cache: that is no training. Whatever is not updated and feeds a
+ * product as its right side, a lookup as its table or a broadcast is a parameter too, of a program
+ * that only evaluates, or a frozen one; not so what is multiplied with a parameter that learns: those
+ * are the examples, which the weight's gradient takes as its right side; nor what is multiplied with
+ * itself. The rest is input.
  *
  * A temporary is a gradient when only element-wise work lies between it and the new value of a
  * parameter of its shape, or when it has a matrix parameter's shape, as its narrower copy has;
@@ -143,17 +144,42 @@ static bool is_form(const HNode *n) {
          n->kind == H_DSLICE || n->kind == H_CONCAT || (n->kind == H_EWISE && n->n_in == 1);
 }
 
-/* Does the first thing that is not a change of form take it as a weight? */
-static bool feeds_as_weight(const HNode *n, int depth) {
+/* The node that changes of form have made n of. */
+static const HNode *form_of(const HNode *n) {
+  while (is_form(n) && n->n_in == 1) n = n->in[0];
+  return n;
+}
+
+/* Does the first thing that is not a change of form take it as a weight? `matrix`: only a product
+ * with something else does, as its right side, and the weight has two dimensions or more. */
+static bool feeds_as_weight(const HNode *n, bool matrix, int depth) {
   for (int i = 0; i < n->n_users && depth < 8; i++) {
     const HNode *u = n->users[i];
     for (int k = 0; u->kind == H_WHILE && k < u->n_in; k++)
-      if (u->in[k] == n && feeds_as_weight(u->comps[1]->params.v[k], depth + 1)) return true;
-    if ((u->kind == H_CONV && u->n_in > 1 && u->in[1] == n) ||
-        (u->kind == H_GATHER && u->in[0] == n) ||
-        (u->kind == H_BCAST && n->rank > 0 && u->rank > n->rank) ||
-        (is_form(u) && feeds_as_weight(u, depth + 1)))
+      if (u->in[k] == n && feeds_as_weight(u->comps[1]->params.v[k], matrix, depth + 1))
+        return true;
+    if (u->kind == H_CONV && u->n_in > 1 && u->in[1] == n && (!matrix || n->rank > 1) &&
+        form_of(u->in[0]) != form_of(n))
       return true;
+    bool other = (u->kind == H_GATHER && u->in[0] == n) ||
+                 (u->kind == H_BCAST && n->rank > 0 && u->rank > n->rank);
+    if ((other && !matrix) || (is_form(u) && feeds_as_weight(u, matrix, depth + 1))) return true;
+  }
+  return false;
+}
+
+/* Is it multiplied by an argument that is none, but for changes of form? Then it is examples, though
+ * the gradient of that argument takes it as the right side of a product. */
+static bool feeds_as_examples(const HNode *n, int depth) {
+  for (int i = 0; i < n->n_users && depth < 8; i++) {
+    const HNode *u = n->users[i];
+    for (int k = 0; u->kind == H_WHILE && k < u->n_in; k++)
+      if (u->in[k] == n && feeds_as_examples(u->comps[1]->params.v[k], depth + 1)) return true;
+    if (u->kind == H_CONV && u->n_in > 1 && u->in[0] == n) {
+      const HNode *by = form_of(u->in[1]);
+      if (by->kind == H_PARAM && by != form_of(n) && !feeds_as_examples(by, depth + 3)) return true;
+    }
+    if (is_form(u) && feeds_as_examples(u, depth + 1)) return true;
   }
   return false;
 }
@@ -164,8 +190,7 @@ static bool meets_learning(const HGraph *g, const HNode *n, const bool *updated,
     const HNode *u = n->users[i];
     if (u->dead) continue;
     if (u->kind == H_CONV && u->n_in > 1) {
-      const HNode *other = u->in[u->in[0] == n];
-      while (is_form(other) && other->n_in == 1) other = other->in[0];
+      const HNode *other = form_of(u->in[u->in[0] == n]);
       if (other->kind == H_PARAM && other->comp == g->main && updated[other->index]) return true;
     }
     if (is_form(u) && meets_learning(g, u, updated, depth + 1)) return true;
@@ -175,17 +200,35 @@ static bool meets_learning(const HGraph *g, const HNode *n, const bool *updated,
 
 static bool is_float(DType t) { return dtype_is_float(t) || dtype_is_complex(t); }
 
-Owners *owners_find(HGraph *g) {
+static bool is_named(const char *name) { return *first_word(name, parameter_words); }
+
+/* Is this the step of a training? A loss, memory that is given away, or a weight that comes back
+ * updated tells: one of the parameters by name, where some are called that. */
+static bool is_step(HGraph *g, Walk *w) {
+  for (int i = 0; i < g->n_params; i++)
+    if (g->donated[i]) return true;
+  for (int i = 0; i < g->main->outputs.n; i++)
+    if (g->main->outputs.v[i]->rank == 0 && is_float(g->main->outputs.v[i]->dt)) return true;
+  bool names = false;
+  for (int i = 0; i < g->n_params; i++) names |= is_named(g->param_names[i]);
+  for (int i = 0; i < g->n_params; i++) {
+    HNode *p = g->main->params.v[i];
+    if (!is_float(p->dt) || (names && !is_named(g->param_names[i])) ||
+        !feeds_as_weight(p, true, 0) || feeds_as_examples(p, 0))
+      continue;
+    follow(g, p, w);
+    if (w->updated) return true;
+  }
+  return false;
+}
+
+Owners *owners_of_arguments(HGraph *g) {
   Owners *o = ARENA_NEW(g->arena, Owners);
   o->of_param = ARENA_ARRAY(g->arena, SimOwner, g->n_params + 1);
-  o->gradient_for = ARENA_ARRAY(g->arena, const HNode *, g->n_nodes + 1);
+  bool *updated = o->updated = ARENA_ARRAY(g->arena, bool, g->n_params + 1);
   Walk w = {.seen = xcalloc((size_t)g->n_nodes + 1, 1)};
-  bool *updated = xcalloc((size_t)g->n_params + 1, sizeof *updated);
   bool *named = xcalloc((size_t)g->n_params + 1, sizeof *named);
-  bool steps = false;
-  for (int i = 0; i < g->n_params; i++) steps |= g->donated[i];
-  for (int i = 0; i < g->main->outputs.n; i++)
-    steps |= g->main->outputs.v[i]->rank == 0 && is_float(g->main->outputs.v[i]->dt);
+  bool steps = is_step(g, &w);
   for (int i = 0; i < g->n_params; i++) {
     HNode *p = g->main->params.v[i];
     const char *name = g->param_names[i];
@@ -204,16 +247,27 @@ Owners *owners_find(HGraph *g) {
     else if (param < last && is_float(p->dt)) *own = SIM_PARAMETERS;
     else if (updated[i] && !real) *own = SIM_STATE; /* counters, random keys */
     else if (updated[i]) *own = w.used ? SIM_PARAMETERS : SIM_SLOTS;
-    else *own = real && feeds_as_weight(p, 0) ? SIM_PARAMETERS : SIM_INPUT;
+    else
+      *own = real && feeds_as_weight(p, false, 0) && !feeds_as_examples(p, 0) ? SIM_PARAMETERS
+                                                                              : SIM_INPUT;
     named[i] = param < last;
   }
   for (int i = 0; i < g->n_params && o->training; i++)
     if (o->of_param[i] == SIM_PARAMETERS && !updated[i] && !named[i] &&
         meets_learning(g, g->main->params.v[i], updated, 0))
       o->of_param[i] = SIM_INPUT;
+  vec_free(&w.todo);
+  free(w.seen);
+  free(named);
+  return o;
+}
+
+void owners_of_values(Owners *o, HGraph *g) {
+  o->gradient_for = ARENA_ARRAY(g->arena, const HNode *, g->n_nodes + 1);
+  Walk w = {.seen = xcalloc((size_t)g->n_nodes + 1, 1)};
+  const bool *updated = o->updated;
   /* Gradients: what only element-wise work separates from a parameter's new value, walked backwards
    * from the outputs of the parameters' shapes. */
-  w.todo.n = 0;
   for (int i = 0; i < g->n_params && o->training; i++) {
     HNode *p = g->main->params.v[i];
     if (!updated[i] || o->of_param[i] != SIM_PARAMETERS) continue;
@@ -248,9 +302,6 @@ Owners *owners_find(HGraph *g) {
     }
   vec_free(&w.todo);
   free(w.seen);
-  free(updated);
-  free(named);
-  return o;
 }
 
 SimOwner owner_of_value(const Owners *o, const Plan *p, const HValue *v, int t) {

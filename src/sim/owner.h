@@ -7,11 +7,15 @@
 typedef struct Owners {
   bool training;              /* some argument comes back updated */
   SimOwner *of_param;         /* by argument */
+  bool *updated;              /* likewise: comes back so */
   const HNode **gradient_for; /* by node id: the argument that this value updates, NULL: none */
 } Owners;
 
-/* In the graph's arena. */
-Owners *owners_find(HGraph *g);
+/* In the graph's arena. Of the graph as it was built, before any chip's compiler has changed it:
+ * whose an argument is does not depend on the chip. */
+Owners *owners_of_arguments(HGraph *g);
+/* Fills gradient_for, from the graph as it was planned. */
+void owners_of_values(Owners *o, HGraph *g);
 /* A value of plan p that lives at position t and is no argument. */
 SimOwner owner_of_value(const Owners *o, const Plan *p, const HValue *v, int t);
 

@@ -258,6 +258,51 @@ static void test_examples(void **state) {
   }
 }
 
+/* A block that adds to its input evaluates; the step that adds to its weight trains, with no loss and
+ * nothing donated; what is multiplied with itself is no parameter. On every kind of chip. */
+static void test_steps(void **state) {
+  (void)state;
+#define TWO(out, first, second)                                                                   \
+  "func.func public @main(%x: tensor<64x64xf32>, %w: tensor<64x64xf32>) -> tensor<64x64xf32> {\n" \
+  "  %h = stablehlo.dot_general " first ", contracting_dims = [1] x [0] : (tensor<64x64xf32>, "   \
+  "tensor<64x64xf32>) -> tensor<64x64xf32>\n"                                                     \
+  "  %t = stablehlo.tanh %h : tensor<64x64xf32>\n"                                                \
+  "  %g = stablehlo.dot_general %x, %t, contracting_dims = [0] x [0] : (tensor<64x64xf32>, "      \
+  "tensor<64x64xf32>) -> tensor<64x64xf32>\n"                                                     \
+  "  %s = stablehlo.add " second " : tensor<64x64xf32>\n"                                         \
+  "  return " out " : tensor<64x64xf32>\n}\n"
+  static const struct {
+    const char *text;
+    bool training;
+    SimOwner x, w;
+  } cases[] = {{TWO("%s", "%x, %w", "%x, %t"), false, SIM_INPUT, SIM_PARAMETERS},
+               {TWO("%s", "%x, %w", "%w, %g"), true, SIM_INPUT, SIM_PARAMETERS},
+               {TWO("%h", "%x, %x", "%x, %w"), false, SIM_INPUT, SIM_INPUT}};
+  static const char gradient[] = /* returned, not applied: the examples are its right side */
+      "func.func public @main(%x: tensor<16x64xf32>, %w: tensor<64x32xf32>) -> tensor<32x64xf32> "
+      "{\n"
+      "  %h = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<16x64xf32>, "
+      "tensor<64x32xf32>) -> tensor<16x32xf32>\n"
+      "  %g = stablehlo.dot_general %h, %x, contracting_dims = [0] x [0] : (tensor<16x32xf32>, "
+      "tensor<16x64xf32>) -> tensor<32x64xf32>\n"
+      "  return %g : tensor<32x64xf32>\n}\n";
+  static const char *const chips[] = {"tpu-v2", "tpu-v5e", "T4", "H100-SXM"};
+  for (int c = 0; c < COUNT_OF(chips); c++) {
+    SimReport *r = estimate(gradient, chips[c]);
+    assert_int_equal(r->arg_owners[0], SIM_INPUT);
+    assert_int_equal(r->arg_owners[1], SIM_PARAMETERS);
+    sim_report_free(r);
+  }
+  for (int k = 0; k < COUNT_OF(cases); k++)
+    for (int c = 0; c < COUNT_OF(chips); c++) {
+      SimReport *r = estimate(cases[k].text, chips[c]);
+      assert_int_equal(r->training, cases[k].training);
+      assert_int_equal(r->arg_owners[0], cases[k].x);
+      assert_int_equal(r->arg_owners[1], cases[k].w);
+      sim_report_free(r);
+    }
+}
+
 /* What comes back with a row written into it is a cache, not a parameter that learns; a step that is
  * only taken where its loss is finite is training all the same. */
 static void test_caches(void **state) {
@@ -399,10 +444,10 @@ int main(void) {
       cmocka_unit_test(test_batched_layout), cmocka_unit_test(test_outer_product),
       cmocka_unit_test(test_order),          cmocka_unit_test(test_barrier),
       cmocka_unit_test(test_caches),         cmocka_unit_test(test_examples),
-      cmocka_unit_test(test_again),          cmocka_unit_test(test_branches),
-      cmocka_unit_test(test_narrow_table),   cmocka_unit_test(test_in_place),
-      cmocka_unit_test(test_lent_results),   cmocka_unit_test(test_donated_order),
-      cmocka_unit_test(test_narrow_state),
+      cmocka_unit_test(test_steps),          cmocka_unit_test(test_again),
+      cmocka_unit_test(test_branches),       cmocka_unit_test(test_narrow_table),
+      cmocka_unit_test(test_in_place),       cmocka_unit_test(test_lent_results),
+      cmocka_unit_test(test_donated_order),  cmocka_unit_test(test_narrow_state),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

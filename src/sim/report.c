@@ -43,7 +43,7 @@ static void print_owners(const SimReport *r, const char *indent, Buf *o) {
   }
   double padding = 0;
   for (int k = 0; k < SIM_OWNERS; k++) padding += r->owners[k].padding;
-  if (padding < 0.01 * r->hbm_bytes) return;
+  if (padding < 1 || padding < 0.01 * r->hbm_bytes) return;
   buf_cstr(o, indent);
   size_t at = o->n;
   buf_bytes(o, padding);
@@ -113,6 +113,12 @@ static void print_notes(const SimReport *r, Buf *o) {
   }
   if (r->whole)
     buf_cstr(o, "  note       the program could not be partitioned: this is all devices' work\n");
+  if (r->replicated)
+    buf_printf(
+        o,
+        "  note       the program is not partitioned: each of %d devices runs all of it; memory "
+        "and time are of one, energy and price of all\n",
+        r->devices);
   if (r->attentions)
     buf_printf(o,
                "  note       %d attention%s as XLA compiles %s, with scores in memory; --attention "
@@ -184,7 +190,7 @@ void sim_print(const SimReport *r, int max_kernels, Buf *o) {
   print_kernels(r, max_kernels, o);
 }
 
-void sim_print_row(const SimReport *r, const char *program, Buf *o) {
+void sim_print_row(const SimReport *r, const char *program, const char *chip, Buf *o) {
   const char *slash = strrchr(program, '/');
   buf_printf(o, "%-32s ", slash ? slash + 1 : program);
   if (!r) {
@@ -195,21 +201,76 @@ void sim_print_row(const SimReport *r, const char *program, Buf *o) {
   Buf memory = {0}, time = {0};
   buf_bytes(&memory, r->hbm_bytes);
   buf_time(&time, r->time_s);
-  buf_printf(o, "%-14s %-5s %12s %12s %7.1f ", r->chip->name, r->fits ? "yes" : "NO", memory.p,
-             time.p, 100 * r->mfu);
+  buf_printf(o, "%-14s %-5s %12s %12s %7.1f ", chip, r->fits ? "yes" : "NO", memory.p, time.p,
+             100 * r->mfu);
   if (isnan(r->usd)) buf_printf(o, "%10s\n", "-");
   else buf_printf(o, "%10.3g\n", r->usd);
   buf_free(&memory);
   buf_free(&time);
 }
 
-Err *sim_fit_error(const SimReport *r, const char *program) {
-  return sim_fit_error_beside(r, program, 0);
-}
-
 #define ALONE 4096 /* bytes of arguments that make no batch: scalars, padded */
 
-Err *sim_fit_error_beside(const SimReport *r, const char *program, double held) {
+/* What a smaller batch does not shrink: state, its gradients, and new state beside the old. */
+static double fixed_bytes(const SimReport *r) {
+  double state = 0, gradients = r->owners[SIM_GRADIENTS].bytes;
+  for (int o = SIM_PARAMETERS; o <= SIM_STATE; o++) state += r->owners[o].bytes;
+  double fresh = r->training ? MAX(0, state - r->alias_bytes) : 0;
+  return state + gradients + MIN(fresh, r->owners[SIM_RESULTS].bytes);
+}
+
+/* A batch that should fit: "batch 29 instead of 3000", or its share of this one where that is not
+ * known; nothing when it is less than one example. */
+static void smaller_batch(const SimReport *r, double share, Buf *o) {
+  int64_t n = (int64_t)floor(share * (double)r->batch);
+  int64_t unit = n >= 64 * r->devices ? 8 * r->devices : r->devices; /* odd ones are padded */
+  if (n > unit) n -= n % unit;
+  if (n > 0) buf_printf(o, "batch %lld instead of %lld", (long long)n, (long long)r->batch);
+  else if (!r->batch && share >= 0.1) buf_printf(o, "%.0f %% of this batch", floor(100 * share));
+  else if (!r->batch && share > 0) buf_printf(o, "%.2g %% of this batch", 100 * share);
+}
+
+static Err *hint_to_fit(const SimReport *r, double held, double over, Err *e) {
+  double fixed = fixed_bytes(r), room = r->limit_bytes - fixed - held;
+  double scales = r->hbm_bytes - fixed, share = scales > 0 ? 0.97 * MAX(room, 0) / scales : 0;
+  bool alone = r->owners[SIM_INPUT].bytes <= ALONE; /* no examples: an array is made */
+  const char *narrower =
+      r->training ? "bfloat16 activations, recomputing them" : "bfloat16 activations";
+  char state[UNITS_TEXT], rest[UNITS_TEXT];
+  units_bytes(state, fixed);
+  Buf batch = {0};
+  smaller_batch(r, MIN(share, 1), &batch);
+  if (held > 0 && over <= held && (alone || !batch.n))
+    err_hint(e, "it fits without the other arrays: delete those that are not needed, or make this "
+                "one in parts, in a narrower type, or shard it over more devices");
+  else if (held > 0 && over <= held)
+    err_hint(e,
+             "it fits without the other arrays: delete those that are not needed (optimizer slots "
+             "when only evaluating), or take %s: weft advise compares these",
+             batch.p);
+  else if (fixed <= ALONE || (alone && !r->training && !r->batch))
+    err_hint(e, "make it in parts, in a narrower type, or shard it over more devices");
+  else if (room > 0 && batch.n)
+    err_hint(e,
+             "%s should fit; or %s, more devices or a chip with more memory: weft advise compares "
+             "these",
+             batch.p, narrower);
+  else if (room > 0)
+    err_hint(e,
+             "not even one example fits: it takes about %s beside the state's %s; use shorter or "
+             "smaller examples, %s, or take a chip with more memory: weft advise compares these",
+             units_bytes(rest, scales / (double)MAX(1, r->batch)), state, narrower);
+  else
+    err_hint(e,
+             "no batch is small enough: the state alone%s takes %s%s; use narrower state, shard it "
+             "over more devices, or take a chip with more memory: weft advise compares these",
+             held > 0 ? ", beside the other arrays," : "", state,
+             r->owners[SIM_SLOTS].bytes > 0 ? ", optimizer slots included" : "");
+  buf_free(&batch);
+  return e;
+}
+
+static Err *fit_error(const SimReport *r, const char *program, double held, bool owners) {
   double over = r->hbm_bytes + held - r->limit_bytes;
   if (over <= 0) return NULL;
   Buf b = {0};
@@ -225,7 +286,7 @@ Err *sim_fit_error_beside(const SimReport *r, const char *program, double held) 
   buf_printf(&b, " on %s, over by ", r->chip->name);
   buf_bytes(&b, over);
   buf_byte(&b, '\n');
-  print_owners(r, "  ", &b);
+  if (owners) print_owners(r, "  ", &b);
   if (held > 0) {
     buf_cstr(&b, "  ");
     size_t at = b.n;
@@ -236,32 +297,17 @@ Err *sim_fit_error_beside(const SimReport *r, const char *program, double held) 
   while (b.n && b.p[b.n - 1] == '\n') b.p[--b.n] = 0;
   Err *e = err_new(ERR_EXHAUSTED, "%s", b.p);
   buf_free(&b);
-  double fixed = 0; /* what a smaller batch does not shrink */
-  for (int o = SIM_PARAMETERS; o <= SIM_STATE; o++) fixed += r->owners[o].bytes;
-  fixed += r->owners[SIM_GRADIENTS].bytes;
-  double scales = r->hbm_bytes - fixed, room = r->limit_bytes - fixed - held;
-  const SimHolding *slots = &r->owners[SIM_SLOTS];
-  if (held > 0 && over <= held && r->owners[SIM_INPUT].bytes <= ALONE)
-    err_hint(e, "it fits without the other arrays: delete those that are not needed, or make this "
-                "one in parts, in a narrower type, or shard it over more devices");
-  else if (held > 0 && over <= held)
-    err_hint(e,
-             "it fits without the other arrays: delete those that are not needed (optimizer slots "
-             "when only evaluating), or take %.0f %% of this batch: weft advise compares these",
-             floor(97 * MAX(room, 0) / scales));
-  else if (r->owners[SIM_INPUT].bytes <= ALONE && fixed <= ALONE)
-    err_hint(e, "make it in parts, in a narrower type, or shard it over more devices");
-  else if (room > 0 && scales > 0 && room / scales > 0.01)
-    err_hint(e,
-             "%.0f %% of this batch should fit; or %s, more "
-             "devices or a chip with more memory: weft advise compares these",
-             floor(97 * room / scales),
-             r->training ? "bfloat16 activations, recomputing them" : "bfloat16 activations");
-  else
-    err_hint(
-        e,
-        "no batch is small enough: the state alone takes %.2f GiB%s; use narrower state, shard "
-        "it over more devices, or take a chip with more memory: weft advise compares these",
-        fixed / 1073741824.0, slots->bytes > 0 ? ", optimizer slots included" : "");
-  return e;
+  return hint_to_fit(r, held, over, e);
+}
+
+Err *sim_fit_error(const SimReport *r, const char *program) {
+  return fit_error(r, program, 0, true);
+}
+
+Err *sim_fit_error_brief(const SimReport *r, const char *program) {
+  return fit_error(r, program, 0, false);
+}
+
+Err *sim_fit_error_beside(const SimReport *r, const char *program, double held) {
+  return fit_error(r, program, held, true);
 }

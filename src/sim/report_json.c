@@ -1,6 +1,8 @@
 /* The report as JSON. Kernels carry totals over all their runs, so that columns add up. Their cycles are
  * what the chip's own compiler would estimate: 0 for a kernel marked as modelled, which it has no
  * estimate for (its time counts all the same). */
+#include <math.h>
+
 #include "base/units.h"
 #include "sim/sim.h"
 
@@ -15,6 +17,10 @@ static void text(Buf *o, const char *key, const char *value, const char *after) 
 static void number(Buf *o, const char *key, double value, const char *after) {
   buf_json_num(o, key, value);
   buf_cstr(o, after);
+}
+
+static void bytes(Buf *o, const char *key, double value, const char *after) {
+  number(o, key, round(value), after); /* plans share them out in fractions */
 }
 
 static void truth(Buf *o, const char *key, bool value, const char *after) {
@@ -33,7 +39,7 @@ static void kernel(const SimReport *r, const SimKernel *k, Buf *o) {
   number(o, "start_s", k->start_s, ", ");
   text(o, "bound", sim_bound_name(k->bound), ", ");
   number(o, "flops", k->flops * k->count, ", ");
-  number(o, "bytes", k->bytes * k->count, ", ");
+  bytes(o, "bytes", k->bytes * k->count, ", ");
   number(o, "utilisation", k->utilisation, ", ");
   truth(o, "modelled", k->modelled, ", ");
   text(o, "place", k->place, "}");
@@ -43,8 +49,8 @@ static void owner(const SimReport *r, SimOwner which, Buf *o) {
   const SimHolding *h = &r->owners[which];
   buf_byte(o, '{');
   text(o, "owner", sim_owner_name(which), ", ");
-  number(o, "bytes", h->bytes, ", ");
-  number(o, "padding", h->padding, ", ");
+  bytes(o, "bytes", h->bytes, ", ");
+  bytes(o, "padding", h->padding, ", ");
   number(o, "buffers", h->n, ", ");
   text(o, "largest", h->largest ? h->largest->name : "", ", ");
   text(o, "place", h->largest ? h->largest->place : "", "}");
@@ -55,8 +61,8 @@ static void buffer(const SimBuffer *b, Buf *o) {
   text(o, "name", b->name, ", ");
   text(o, "role", b->role, ", ");
   text(o, "type", b->type, ", ");
-  number(o, "bytes", b->bytes, ", ");
-  number(o, "padding", b->padding, ", ");
+  bytes(o, "bytes", b->bytes, ", ");
+  bytes(o, "padding", b->padding, ", ");
   text(o, "owner", sim_owner_name(b->owner), ", ");
   truth(o, "on_chip", b->on_chip, ", ");
   text(o, "place", b->place, "}");
@@ -85,7 +91,8 @@ static void totals(const SimReport *r, Buf *o) {
            {"energy_j", r->energy_j},
            {"usd", r->usd},
            {"usd_per_hour", r->usd_per_hour}};
-  for (int i = 0; i < COUNT_OF(f); i++) number(o, f[i].k, f[i].v, ", ");
+  for (int i = 0; i < COUNT_OF(f); i++)
+    (strstr(f[i].k, "bytes") ? bytes : number)(o, f[i].k, f[i].v, ", ");
 }
 
 void sim_json(const SimReport *r, const char *program, bool one_line, Buf *o) {
@@ -94,6 +101,7 @@ void sim_json(const SimReport *r, const char *program, bool one_line, Buf *o) {
   if (program) text(o, "program", program, ", ");
   text(o, "chip", r->chip->name, ", ");
   number(o, "devices", r->devices, ", ");
+  truth(o, "replicated", r->replicated, ", ");
   truth(o, "fits", r->fits, ", ");
   totals(r, o);
   text(o, "price_source", r->price_source, ", ");

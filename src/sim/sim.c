@@ -3,6 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "compile/pass/pass.h"
+#include "compile/pass/rebatch.h"
 #include "sim/lists.h"
 
 const char *sim_bound_name(SimBound b) {
@@ -150,10 +152,38 @@ static void price(SimReport *r) {
   const Offer *offer = NULL;
   r->usd_per_hour = chip_price(r->chip, false, &offer) * chips;
   r->usd = r->usd_per_hour * r->time_s / 3600;
-  r->price_source = offer ? arena_printf(r->arena, "%s %s %s, %s", offer->cloud, offer->instance,
-                                         offer->region, offer->date)
-                                .p
-                          : "no price listed";
+  if (!offer) {
+    r->price_source = "no price listed";
+    return;
+  }
+  int all = offer->chips * r->chip->devices_per_chip; /* that are rented together */
+  const char *share =
+      r->devices < all
+          ? arena_printf(r->arena, "; %d/%d of its %.2f USD/h", r->devices, all, offer->usd_hour).p
+          : "";
+  r->price_source = arena_printf(r->arena, "%s %s %s, %s%s", offer->cloud, offer->instance,
+                                 offer->region, offer->date, share)
+                        .p;
+}
+
+int64_t report_batch(const SimReport *r, const Module *m) {
+  Module *c = module_clone(m);
+  Err *e = pass_inline(c);
+  int64_t batch = 0;
+  if (!e && module_main(c)->body->n_args == r->n_args) {
+    bool *is_input = xcalloc((size_t)r->n_args + 1, sizeof *is_input),
+         *is_state = xcalloc((size_t)r->n_args + 1, sizeof *is_state);
+    for (int i = 0; i < r->n_args; i++) {
+      is_input[i] = r->arg_owners[i] == SIM_INPUT;
+      is_state[i] = !is_input[i];
+    }
+    batch = batch_of(c, is_input, is_state);
+    free(is_input);
+    free(is_state);
+  }
+  err_free(e);
+  module_free(c);
+  return batch;
 }
 
 Err *sim_estimate(const Module *m, const Chip *chip, const SimOpts *opts, SimReport **out) {
@@ -162,9 +192,11 @@ Err *sim_estimate(const Module *m, const Chip *chip, const SimOpts *opts, SimRep
   Arena *arena = arena_new();
   HGraph *g;
   Plan *p = NULL;
+  Owners *owners = NULL;
   Law *law = ARENA_NEW(arena, Law);
   law_read(chip, law);
   Err *err = hlo_build(m, arena, !law->tpu && !opts->eager, &g);
+  if (!err) owners = owners_of_arguments(g);
   if (!err && law->tpu) hlo_groups(g);
   if (!err && law->images > 0) hlo_batch(g, law->images);
   if (!err && law->tpu) plan_expand(g, law);
@@ -180,7 +212,8 @@ Err *sim_estimate(const Module *m, const Chip *chip, const SimOpts *opts, SimRep
     r->attentions = attentions;
     fit(r, p);
     step_time(r, p, opts);
-    report_lists(r, p);
+    report_lists(r, p, owners);
+    r->batch = report_batch(r, m);
     r->energy_j = energy(chip, r, law->tpu) * r->devices / chip->devices_per_chip;
     price(r);
   }

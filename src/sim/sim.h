@@ -103,6 +103,7 @@ typedef struct SimReport {
   double hbm_bytes; /* what has to fit: arguments + outputs - aliases + temporaries in HBM */
   double limit_bytes;
   bool fits;
+  int64_t batch; /* examples in the program's batch; 0: none was found */
   int n_args;
   const SimOwner *arg_owners;    /* of the program's arguments */
   bool training;                 /* some argument comes back updated */
@@ -133,6 +134,7 @@ typedef struct SimReport {
   int n_lives;
   SimBuffer *lives;   /* all of the run; what a loop's body needs is one buffer of the loop */
   bool whole;         /* could not be partitioned: the program of all devices, taken for one's */
+  bool replicated;    /* every one of the devices runs all of it, for itself */
   int attentions;     /* that a fused kernel would compute and that were left apart */
   bool circular;      /* kernels that wait for each other, our mistake, ran in program order */
   bool unknown_loops; /* a loop whose trip count could not be found was counted once */
@@ -155,13 +157,15 @@ int sim_devices_of(const Module *m);
 /* The error for a program that does not fit, in the words of the design: what holds the memory, and
  * what to try. NULL when it fits. */
 Err *sim_fit_error(const SimReport *r, const char *program);
+/* Likewise on one line, below a report that lists the owners. */
+Err *sim_fit_error_brief(const SimReport *r, const char *program);
 /* Likewise beside `held` bytes that other arrays take on the device. */
 Err *sim_fit_error_beside(const SimReport *r, const char *program, double held);
 
-/* The report as text for people, as one row of a table (r NULL: its head), or as one JSON object
- * (program NULL: without its name), on one line if asked for. */
+/* The report as text for people, as one row of a table (r NULL: its head; chip: its name as the user
+ * says it), or as one JSON object (program NULL: without its name), on one line if asked for. */
 void sim_print(const SimReport *r, int max_kernels, Buf *out);
-void sim_print_row(const SimReport *r, const char *program, Buf *out);
+void sim_print_row(const SimReport *r, const char *program, const char *chip, Buf *out);
 void sim_json(const SimReport *r, const char *program, bool one_line, Buf *out);
 
 /* The report as a program of a recording, and the chip as a device of it (prof/prof.h). */
@@ -192,7 +196,7 @@ typedef enum SystolicFlow { SYSTOLIC_WS, SYSTOLIC_OS } SystolicFlow;
 typedef struct SystolicRun {
   int64_t cycles; /* from the first value entering to the last result leaving */
   int64_t fill, steady,
-      drain;          /* cycles in which fewer, all, fewer elements work; they add up to cycles */
+      drain;          /* until the first tile is full, until the last runs empty, the rest */
   int64_t load;       /* of `cycles`: exposed loading of stationary values */
   int64_t macs;       /* multiply-accumulates done */
   double utilisation; /* macs / (cycles x rows x cols) */

@@ -1,5 +1,5 @@
 /* A program written for all devices of a mesh, estimated as what one of them runs. */
-#include "sim/sim.h"
+#include "sim/lists.h"
 
 #include "compile/pass/pass.h"
 #include "compile/spmd/partition.h"
@@ -14,15 +14,37 @@ int sim_devices_of(const Module *m) {
   return count_of(m, "mhlo.num_replicas") * count_of(m, "mhlo.num_partitions");
 }
 
+/* Operations without a location get the line of the file: partitioning makes others of them, and
+ * those keep locations. */
+static Err *locate(Op *op, void *arg) {
+  Module *m = arg;
+  Buf place = {0};
+  op_place(&place, op);
+  if (op->line && place.n && (!op->loc || op->loc->kind == LOC_UNKNOWN)) {
+    Loc *l = ARENA_NEW(m->arena, Loc);
+    *l = (Loc){.kind = LOC_NAME, .name = arena_str(m->arena, (Str){place.p, place.n})};
+    op->loc = l;
+  }
+  buf_free(&place);
+  return NULL;
+}
+
 Err *sim_estimate_spmd(const Module *m, const Chip *chip, const SimOpts *opts, int partitions,
                        SimReport **out) {
-  if (partitions <= 1) return sim_estimate(m, chip, opts, out);
+  if (partitions <= 1) {
+    TRY(sim_estimate(m, chip, opts, out));
+    (*out)->replicated = (*out)->devices > 1 && (*out)->network_s <= 0;
+    return NULL;
+  }
   Module *local = module_clone(m);
   bool done = false;
+  for (int i = 0; i < local->funcs.n; i++)
+    if (local->funcs.v[i]->body) TRY(ir_walk(local->funcs.v[i]->body, locate, local));
   shardings_from_gspmd(local, partitions);
   Err *e = pass_inline(local);
   if (!e) e = pass_partition(local, &done);
   if (!e) e = sim_estimate(local, chip, opts, out);
+  if (!e && (*out)->batch) (*out)->batch = report_batch(*out, m); /* of all devices */
   module_free(local);
   if (e && e->code == ERR_UNIMPLEMENTED) {
     err_free(e);

@@ -1,5 +1,6 @@
 """`weft advise`: fit, owners, the largest batch; a program asked for another batch; and the wall that the answers predict."""
 import json
+import re
 
 import pytest
 
@@ -82,5 +83,54 @@ def test_the_wall_and_the_way_round_it():
     most = int(advise("mlp", "--chip", "K80")[0]["largest_eval_batch"])
     p = weft(*run, "--eval-batch", 2 * most)
     assert p.returncode == 1 and "RESOURCE_EXHAUSTED" in p.stderr
-    for word in ("parameters", "input", "of this batch should fit", "weft advise"):
+    for word in ("parameters", "input", "should fit", "weft advise"):
         assert word in p.stderr
+    smaller = int(re.search(r"hint: batch (\d+) instead of", p.stderr)[1])
+    assert 0.9 * most < smaller <= most and fits("mlp", "--chip", "K80", "--eval-batch", smaller, key="eval")
+
+
+STEP = """func.func public @main(%p: tensor<256x256xf32>, %m: tensor<256x256xf32>, %x: tensor<64x256xf32>) -> (tensor<256x256xf32>, tensor<256x256xf32>) {
+  %r = stablehlo.constant dense<0.1> : tensor<256x256xf32>
+  %h = stablehlo.dot_general %x, %p, contracting_dims = [1] x [0] : (tensor<64x256xf32>, tensor<256x256xf32>) -> tensor<64x256xf32>
+  %t = stablehlo.tanh %h : tensor<64x256xf32>
+  %g = stablehlo.dot_general %x, %t, contracting_dims = [0] x [0] : (tensor<64x256xf32>, tensor<64x256xf32>) -> tensor<256x256xf32>
+  %n = stablehlo.add %m, %g : tensor<256x256xf32>
+  %s = stablehlo.multiply %r, %n : tensor<256x256xf32>
+  %q = stablehlo.subtract %p, %s : tensor<256x256xf32>
+  return %q, %n : tensor<256x256xf32>, tensor<256x256xf32>
+}
+"""
+
+
+def test_a_step_without_loss_or_donation(tmp_path):
+    f = tmp_path / "step.mlir"
+    f.write_text(STEP)
+    rows = advise(f, "--chip", "tpu-v2", "--chip", "tpu-v5e", "--chip", "T4", status=(0,))
+    for row in rows:
+        assert row["train"]["batch"] == 64 and "eval" not in row
+        assert row["train"]["owners"]["parameters"] == row["train"]["owners"]["optimizer slots"] == 256 * 256 * 4
+    p = weft("estimate", f, "--chip", "T4", "--batch", 10 ** 9)  # new state lies beside the old: no batch shrinks it
+    smaller = re.search(r"hint: batch (\d+) instead of 1000000000 should fit", p.stderr)[1]
+    assert fits(f, "--chip", "T4", "--batch", smaller)
+
+
+def test_a_batch_that_is_not_found(tmp_path):
+    f = tmp_path / "twice.mlir"
+    f.write_text("func.func @main(%x: tensor<f32>) -> tensor<f32> {\n  %0 = stablehlo.add %x, %x : tensor<f32>\n  return %0 : tensor<f32>\n}\n")
+    p = weft("advise", f, "--chip", "T4")
+    assert "was not found" in p.stdout and "1 example" not in p.stdout
+    assert advise(f, "--chip", "T4")[0]["largest_eval_batch"] is None
+
+
+def test_a_batch_that_does_not_divide():
+    p = weft("advise", "mnist", "--chip", "tpu-v3-8", "--batch", 100)
+    assert "training step of 104 examples" in p.stdout and "100 do not divide over 8 devices, so 13 on each" in p.stdout
+
+
+def test_whole_bytes_and_what_prices_are_of():
+    rows = advise("mnist", "--chip", "K80", "--chip", "tpu-v2-8")
+    for row in rows:
+        for fit in (row["train"], row["eval"]):
+            assert all(isinstance(v, int) for v in [*fit["owners"].values(), fit["padding_bytes"], fit["limit_bytes"], fit["hbm_bytes"]])
+    p = weft("advise", "mnist", "--chip", "K80", "--chip", "A100-80GB")
+    assert "retired" in p.stdout and "1/8 of its" in p.stdout

@@ -2,6 +2,7 @@
 import csv
 import json
 import pathlib
+import re
 import statistics
 import tarfile
 import time
@@ -158,6 +159,70 @@ def test_chips_and_systolic():
     assert p.returncode == 1 and "--check" in p.stderr
     p = weft("systolic", 10 ** 7, 10 ** 7, 10 ** 7)
     assert p.returncode == 1 and "10000000 x 10000000" in p.stderr and "hint" in p.stderr
+
+
+def test_a_smaller_batch_is_named(programs, tmp_path):
+    """However far too large a batch is, one that fits is named; none only where the state alone does not fit."""
+    program = programs / "davidnet_b128.mlir"
+    for batch in (20000, 10 ** 7, 10 ** 9):
+        p = weft("estimate", program, "--chip", "T4", "--batch", batch)
+        assert p.returncode == 1
+        smaller = int(re.search(rf"hint: batch (\d+) instead of {batch} should fit", p.stderr)[1])
+        assert smaller > 1000 and weft("estimate", program, "--chip", "T4", "--batch", smaller).returncode == 0
+        assert p.stderr.count("parameters") == 0 and p.stdout.count("parameters;") == 1  # the report has said it
+    f = tmp_path / "w.mlir"
+    f.write_text("func.func @main(%x: tensor<2048x65536xf32>, %w: tensor<65536x65536xf32>) -> tensor<2048x65536xf32> {\n"
+                 "  %y = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<2048x65536xf32>, tensor<65536x65536xf32>) -> "
+                 "tensor<2048x65536xf32>\n  return %y : tensor<2048x65536xf32>\n}\n")
+    assert "no batch is small enough: the state alone takes 16.00 GiB" in weft("estimate", f, "--chip", "T4").stderr
+    f.write_text("func.func @main(%x: tensor<65536x65536xf32>) -> tensor<65536x65536xf32> {\n"
+                 "  %y = stablehlo.dot_general %x, %x, contracting_dims = [1] x [1] : (tensor<65536x65536xf32>, tensor<65536x65536xf32>) -> "
+                 "tensor<65536x65536xf32>\n  return %y : tensor<65536x65536xf32>\n}\n")
+    p = weft("estimate", f, "--chip", "T4")
+    assert "hint: make it in parts" in p.stderr and "parameters" not in p.stdout
+
+
+def test_many_devices(programs, tmp_path):
+    """What is not partitioned runs on every device; a table keeps the count; slices have the sizes that there are."""
+    f = programs / "elt_add_f32_8x128.mlir"
+    note = "each of 8 devices runs all of it"
+    assert note in weft("estimate", f, "--chip", "tpu-v3-8").stdout and note not in weft("estimate", f, "--chip", "tpu-v3").stdout
+    assert estimate(f, "tpu-v3-8")["replicated"] and not estimate(f, "tpu-v3")["replicated"]
+    table = weft("estimate", f, "--chip", "tpu-v3-8", "--chip", "A100-80GB:8").stdout
+    assert "tpu-v3-8 " in table and "A100-80GB:8 " in table
+    assert "T4 x 4" in weft("estimate", f, f, "--chip", "T4", "--devices", 4).stdout
+    for name in ("tpu-v5e-3", "tpu-v3-7", "tpu-v3-6"):
+        p = weft("estimate", f, "--chip", name)
+        assert p.returncode == 1 and "hint: " in p.stderr, name
+
+
+def test_lines_of_a_sharded_program(tmp_path):
+    f = tmp_path / "sharded.mlir"
+    f.write_text("""module @m attributes {mhlo.num_partitions = 8 : i32, mhlo.num_replicas = 1 : i32} {
+  func.func public @main(%x: tensor<64x8xf32> {mhlo.sharding = "{devices=[8,1]<=[8]}"}) -> tensor<64x8xf32> {
+    %y = stablehlo.add %x, %x : tensor<64x8xf32>
+    return %y : tensor<64x8xf32>
+  }
+}
+""")
+    d = estimate(f, "tpu-v5e-8")
+    assert [k["place"] for k in d["kernels"]] == [f"{f}:3:10"] and not d["replicated"]
+
+
+def test_whole_bytes(programs):
+    d = estimate(programs / "davidnet_b128.mlir", "T4")
+    assert all(isinstance(v, int) for k, v in d.items() if "bytes" in k)
+    assert all(isinstance(o[k], int) for o in d["owners"] for k in ("bytes", "padding"))
+
+
+def test_prices(programs):
+    assert "1/8 of its 27.45 USD/h" in estimate(programs / "elt_add_f32_8x128.mlir", "A100-80GB")["price_source"]
+    lines = weft("chips", "A100-80GB", "--prices", "--all").stdout.splitlines()
+    used = [i for i, line in enumerate(lines) if "3.431*" in line]
+    doubt = [i for i, line in enumerate(lines) if "SUSPECT" in line]
+    assert len(used) == 1 and used[0] < min(doubt) and "not used" in lines[min(doubt) - 1] and len(doubt) == max(doubt) - min(doubt) + 1
+    assert "retired" in weft("chips", "K80", "--prices").stdout
+    assert [line.split()[0] for line in weft("chips").stdout.splitlines() if "retired" in line] == ["K80"]
 
 
 def test_sample_of_the_oracle(programs):

@@ -77,7 +77,7 @@ static double positions(const HNode *cv) {
 
 /* Registers that a depthwise convolution multiplies and adds up: each of the result's for each tap, with channels in lanes
  * and images in sublanes wherever they lie. A gradient of the filters adds each of the image's once for each of its
- * few outputs: where values are fetched ahead a quarter of them shows. */
+ * few outputs, of which a quarter shows where values stay in VMEM. */
 static double depthwise_work(const Law *law, const Product *p) {
   const HNode *cv = p->cv;
   const HConv *c = p->c;
@@ -223,8 +223,9 @@ static void conv_depth(const Law *law, const Product *p, double n, ProductShape 
   s->k = ceil(taps / pack) * ceil(unit * pack / S) * (S / 128);
   if (p->gradient && (!k_lanes || laid_down(law, p))) /* images in sublanes */
     s->k = up(ceil(taps * up(kk, 8) / 128), S / 128);
-  bool apart = k_lanes && forwards && S > 128 && c->groups == 1 && c->taps > 1 && n >= 128 &&
-               (fmod(n, 128) == 0 || kk >= 192);
+  s->halves =
+      k_lanes && forwards && S > 128 && c->groups == 1 && c->taps > 1 && n >= 128 && !p->gradient;
+  bool apart = s->halves && (fmod(n, 128) == 0 || kk >= 192);
   if (k_lanes && !p->gradient) {
     double whole = floor(kk / 128), rest = kk - whole * 128; /* lanes */
     s->k = ceil(taps * up(kk, 128) / S) * (S / 128);
@@ -243,8 +244,6 @@ static void conv_depth(const Law *law, const Product *p, double n, ProductShape 
       s->k = MIN(s->k, taps / row * ceil(row / pack) * (S / 128));
     }
   }
-  s->halves =
-      k_lanes && forwards && S > 128 && c->groups == 1 && c->taps > 1 && n >= 128 && !p->gradient;
   k_images &= kk <= 128;
   if (images_stay(law, p)) staying_images(law, p, k_images, taps, s);
   else if (k_images && p->swap && !law->prefetch && !p->gradient && c->groups == 1 && !spread(c))
@@ -254,8 +253,8 @@ static void conv_depth(const Law *law, const Product *p, double n, ProductShape 
   s->k_splits = p->gradient ? s->k : ceil(kk / 128);
   s->batch = 1;
   s->share = c->taps == 1 || (p->gradient && n > S) ? law->share : 0;
-  if (pixels_apart(
-          p)) { /* each is a product of its own, with all of its weights; the vector unit adds them up */
+  /* each is a product of its own, with all of its weights; the vector unit adds them up */
+  if (pixels_apart(p)) {
     double images = (double)c->m / p->pixels, tile = n > 128 ? S : 128, wide = MIN(1, up(n, 8) / S);
     double whole = floor(kk / tile), rest = up(kk - whole * tile, 8), tiles = ceil(kk / tile);
     double shorter = MIN(up(n, 8), whole > 0 && S <= 128 ? tile : rest); /* side of the last tile */

@@ -151,26 +151,54 @@ void client_release(PJRT_Client *c) {
   free(c);
 }
 
-/* Options: "device" (string) names the device as WEFT_DEVICE does and wins over it; "num_devices"
- * (int) is the count for a host device without one ("cpu"). Others are ignored: callers add their
- * own. */
-ENTRY(Client_Create) {
-  char *spec = NULL;
-  int64_t count = 0;
+/* What a caller may ask for when it makes a client. Others are ignored: callers add their own. */
+typedef struct ClientOptions {
+  Str device;      /* "device": names the device as WEFT_DEVICE does and wins over it */
+  int64_t devices; /* "num_devices": for a host device without a number ("cpu") */
+  int64_t nodes;   /* "num_nodes": processes that compute together, of distributed JAX */
+} ClientOptions;
+
+static ClientOptions options_read(const PJRT_Client_Create_Args *a) {
+  ClientOptions o = {.nodes = 1};
   for (size_t i = 0; i < a->num_options; i++) {
     const PJRT_NamedValue *v = &a->create_options[i];
     Str name = {v->name, v->name_size};
-    if (str_is(name, "device") && v->type == PJRT_NamedValue_STRING && !spec)
-      spec = xstrndup(v->string_value, v->value_size);
-    if (str_is(name, "num_devices") && v->type == PJRT_NamedValue_INT64) count = v->int64_value;
+    bool number = v->type == PJRT_NamedValue_INT64;
+    if (str_is(name, "device") && v->type == PJRT_NamedValue_STRING)
+      o.device = (Str){v->string_value, v->value_size};
+    if (str_is(name, "num_devices") && number) o.devices = v->int64_value;
+    if (str_is(name, "num_nodes") && number) o.nodes = v->int64_value;
   }
-  if (!spec) spec = xstrdup(env_get("WEFT_DEVICE") ? env_get("WEFT_DEVICE") : "cpu");
+  return o;
+}
+
+/* Each of several processes would see its own devices only and compute alone: wrong results that
+ * nobody notices. */
+static Err *alone(int64_t nodes) {
+  if (nodes <= 1) return NULL;
+  return err_hint(
+      err_new(ERR_UNIMPLEMENTED,
+              "weft computes in one process; this job has %lld (jax.distributed.initialize)",
+              (long long)nodes),
+      "run one process with all devices: WEFT_DEVICE=cpu:8, or a virtual slice as "
+      "WEFT_DEVICE=tpu-v3-8");
+}
+
+/* The device's name, malloc'd. */
+static char *spec_of(const ClientOptions *o) {
+  const char *env = env_get("WEFT_DEVICE");
+  char *spec = o->device.n ? xstrndup(o->device.p, o->device.n) : xstrdup(env ? env : "cpu");
   bool host = !strcmp(spec, "cpu") || !strcmp(spec, "interp") || !strcmp(spec, "null");
-  if (count > 0 && host) {
-    char *with_count = xasprintf("%s:%lld", spec, (long long)count);
-    free(spec);
-    spec = with_count;
-  }
+  if (o->devices <= 0 || !host) return spec;
+  char *with_count = xasprintf("%s:%lld", spec, (long long)o->devices);
+  free(spec);
+  return with_count;
+}
+
+ENTRY(Client_Create) {
+  ClientOptions o = options_read(a);
+  PTRY(error_from(alone(o.nodes)));
+  char *spec = spec_of(&o);
   Err *e = client_new(spec, &a->client);
   free(spec);
   return error_from(e);

@@ -1,5 +1,9 @@
 """The JAX package: linear algebra, callbacks, donation, saving, as on JAX's CPU backend."""
+import concurrent.futures
+import socket
+
 import numpy as np
+import pytest
 
 from test_training import ROOT, python, run
 
@@ -36,3 +40,24 @@ def test_who_waits_runs_the_call():
     """A caller that waits after each call gains nothing from another thread; one that does not goes on at once."""
     waited, in_a_row = run("weft", "waits.py")
     assert waited > 15 and in_a_row < 20
+
+
+PROCESS = """
+import sys, jax
+jax.distributed.initialize("localhost:" + sys.argv[1], num_processes=2, process_id=int(sys.argv[2]))
+try:
+    print("computes on", jax.devices()[0].platform)
+except RuntimeError as error:
+    print("refused" if "weft computes in one process; this job has 2" in str(error) else error)
+"""
+
+
+@pytest.mark.parametrize("platforms, answer", [("weft", "refused"), ("", "computes on cpu")])
+def test_several_processes(platforms, answer):
+    """Each would compute alone without knowing. Programs that do not ask for weft never meet it."""
+    with socket.socket() as s:
+        s.bind(("localhost", 0))
+        port = str(s.getsockname()[1])
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        said = list(pool.map(lambda i: python(platforms, "-c", PROCESS, port, str(i)), range(2)))
+    assert said == [answer] * 2

@@ -5,6 +5,7 @@
 
 What JAX ties to platform names is registered for "weft" in rules.py: donation, linear algebra, host callbacks.
 """
+import dataclasses
 import logging
 import os
 import pathlib
@@ -37,6 +38,13 @@ def _options():
     return {"num_devices": count} if count > 0 else {}
 
 
+def _quiet_unless_asked(xb):
+    """A program that names no platform gets JAX's own: what weft cannot do (several processes, say) is not its error."""
+    factories = xb._backend_factories
+    if not xb.config.jax_platforms.value and dataclasses.is_dataclass(factories["weft"]):
+        factories["weft"] = dataclasses.replace(factories["weft"], fail_quietly=True)
+
+
 def initialize():
     """Registers the plugin and its lowering rules. JAX calls this once."""
     import jax._src.xla_bridge as xb
@@ -46,5 +54,6 @@ def initialize():
         logger.warning("weft: no library at %s; build weft (make), or set WEFT_PLUGIN to where it is", path)
         return
     xb.register_plugin("weft", priority=PRIORITY, library_path=path, options=_options)
+    _quiet_unless_asked(xb)
     from jax_plugins.weft import rules
     rules.register()

@@ -1,4 +1,4 @@
-/* The reader of chip files and the catalogue. A file is a list of `key = value unit  # source`; the
+/* Chips from their files of facts (facts.c), and the catalogue of chips, servers and prices. The
  * struct's fields are filled from known keys, everything else stays reachable by name. */
 #include <ctype.h>
 #include <math.h>
@@ -7,76 +7,11 @@
 
 #include "chip/chip_priv.h"
 
-/* ---- one file -------------------------------------------------------------------------------- */
-
-typedef struct Unit {
-  const char *name;
-  double scale;
-} Unit;
-static const Unit units[] = {
-    {"", 1},       {"GHz", 1e9},   {"MHz", 1e6},          {"TFLOP/s", 1e12},  {"GFLOP/s", 1e9},
-    {"GB/s", 1e9}, {"TB/s", 1e12}, {"GiB", 1073741824.0}, {"MiB", 1048576.0}, {"KiB", 1024.0},
-    {"GB", 1e9},   {"MB", 1e6},    {"bytes", 1},          {"W", 1},           {"us", 1e-6},
-    {"ms", 1e-3},  {"s", 1},       {"nm", 1e-9},          {"per cycle", 1},   {"cycles", 1},
-    {"USD/h", 1},
-};
-
-static Str trim(Str s) {
-  while (s.n && isspace((unsigned char)s.p[0])) s.p++, s.n--;
-  while (s.n && isspace((unsigned char)s.p[s.n - 1])) s.n--;
-  return s;
-}
-
-/* Takes the next line that is neither empty nor a comment; counts those passed over, too. */
-static bool next_line(Str *rest, Str *out, int *line) {
-  while (rest->n) {
-    const char *end = memchr(rest->p, '\n', rest->n);
-    size_t n = end ? (size_t)(end - rest->p) : rest->n;
-    *out = trim((Str){rest->p, n});
-    rest->p += MIN(n + 1, rest->n), rest->n -= MIN(n + 1, rest->n);
-    ++*line;
-    if (out->n && out->p[0] != '#') return true;
-  }
-  return false;
-}
-
-static const char *cstr(Arena *a, Str s) { return arena_str(a, s).p; }
-
-/* A number with a known unit, else NaN; an unknown unit after a number is text (a topology "2x2").
- */
-static double value_num(Str v) {
-  char buf[64];
-  if (v.n == 0 || v.n >= sizeof buf) return NAN;
-  memcpy(buf, v.p, v.n);
-  buf[v.n] = 0;
-  char *end;
-  double x = strtod(buf, &end);
-  if (end == buf || !isfinite(x)) return NAN;
-  Str unit = trim(str_from(end));
-  for (int i = 0; i < COUNT_OF(units); i++)
-    if (str_is(unit, units[i].name)) return x * units[i].scale;
-  return NAN;
-}
-
 static const char *const required[] = {"name", "kind",          "devices_per_chip", "clock",
                                        "hbm",  "hbm_bandwidth", "power_idle",       "power_busy"};
 
-const char *chip_how(const ChipFact *f) {
-  static const char *const words[][2] = {/* the strongest doubt first */
-                                         {"guess", "guess"},         {"fitted", "fitted"},
-                                         {"(recalled)", "recalled"}, {"(derived)", "derived"},
-                                         {"(oracle)", "oracle"},     {"(read)", "read"},
-                                         {"measured on", "measured"}};
-  if (!strncmp(f->key, "fit.", 4)) return "fitted";
-  for (int i = 0; i < COUNT_OF(words); i++)
-    if (strstr(f->source, words[i][0])) return words[i][1];
-  return NULL;
-}
-
 const ChipFact *chip_fact(const Chip *c, const char *key) {
-  for (int i = 0; i < c->n_facts; i++)
-    if (!strcmp(c->facts[i].key, key)) return &c->facts[i];
-  return NULL;
+  return facts_find(c->facts, c->n_facts, key);
 }
 double chip_num(const Chip *c, const char *key, double dflt) {
   const ChipFact *f = chip_fact(c, key);
@@ -109,70 +44,11 @@ static int small(const Chip *c, const char *key, Err **err) {
   return 1;
 }
 
-typedef VEC(ChipFact) Facts;
-
-/* One line: `key = value unit  # source`. */
-static Err *read_fact(Arena *arena, Str l, int line, Facts *facts) {
-  const char *eq = memchr(l.p, '=', l.n);
-  const char *hash = NULL;
-  for (size_t k = 0; k + 1 < l.n && !hash; k++)
-    if (l.p[k] == '#' && k > 0 && isspace((unsigned char)l.p[k - 1])) hash = l.p + k;
-  Str key = eq ? trim((Str){l.p, (size_t)(eq - l.p)}) : (Str){0};
-  Str val = {0}, source = {0};
-  if (eq && (!hash || hash > eq)) {
-    const char *ve = hash ? hash : l.p + l.n;
-    val = trim((Str){eq + 1, (size_t)(ve - eq - 1)});
-    if (hash) source = trim((Str){hash + 1, (size_t)(l.p + l.n - hash - 1)});
-  }
-  if (!key.n || !val.n)
-    return err_hint(
-        err_new(ERR_INVALID, "expected `key = value unit  # source`, found '%.*s'", STR_ARG(l)),
-        "a comment line starts with #");
-  if (!source.n)
-    return err_hint(err_new(ERR_INVALID, "'%.*s' has no source", STR_ARG(key)),
-                    "say after # where the figure comes from, or that it is a guess");
-  for (int k = 0; k < facts->n; k++)
-    if (str_is(key, facts->v[k].key))
-      return err_new(ERR_INVALID, "'%.*s' is given twice, first on line %d", STR_ARG(key),
-                     facts->v[k].line);
-  *vec_push(facts) =
-      (ChipFact){cstr(arena, key), cstr(arena, val), cstr(arena, source), value_num(val), line};
-  return NULL;
-}
-
-/* *last: the file's last line that says something. */
-static Err *read_facts(Arena *arena, Chip *c, const char *file, Str text, int *last) {
-  Facts facts = {0};
-  Err *err = NULL;
-  for (Str l; !err && next_line(&text, &l, last);) {
-    err = read_fact(arena, l, *last, &facts);
-    if (err) err_place(err, "%s:%d", file, *last);
-  }
-  c->n_facts = facts.n;
-  c->facts = arena_dup(arena, facts.v, sizeof(ChipFact) * (size_t)facts.n);
-  vec_free(&facts);
-  return err;
-}
-
-static void read_names(Arena *arena, Chip *c) {
-  VEC(const char *) names = {0};
-  *vec_push(&names) = c->name;
-  for (const char *p = chip_text(c, "aliases"); p && *p;) {
-    const char *e = strchr(p, ',');
-    Str s = trim((Str){p, e ? (size_t)(e - p) : strlen(p)});
-    if (s.n) *vec_push(&names) = cstr(arena, s);
-    p = e ? e + 1 : NULL;
-  }
-  c->n_aliases = names.n;
-  c->aliases = arena_dup(arena, names.v, sizeof *names.v * (size_t)names.n);
-  vec_free(&names);
-}
-
 Err *chip_read(Arena *arena, const char *file, Str text, Chip **out) {
   Chip *c = ARENA_NEW(arena, Chip);
-  c->file = cstr(arena, str_from(file));
+  c->file = arena_str(arena, str_from(file)).p;
   int line = 0;
-  Err *err = read_facts(arena, c, file, text, &line);
+  Err *err = facts_read(arena, file, text, &c->facts, &c->n_facts, &line);
   if (err) return err;
   for (int i = 0; i < COUNT_OF(required); i++)
     if (!chip_fact(c, required[i]))
@@ -198,7 +74,7 @@ Err *chip_read(Arena *arena, const char *file, Str text, Chip **out) {
   c->power_idle = need(c, "power_idle", 0, &err);
   c->power_busy = need(c, "power_busy", 0, &err);
   if (err) return err;
-  read_names(arena, c);
+  c->aliases = facts_names(arena, c->name, chip_text(c, "aliases"), &c->n_aliases);
   *out = c;
   return NULL;
 }
@@ -220,13 +96,13 @@ static void fold(const char *s, char *out, size_t n) {
     if (*s != '-' && *s != '_' && *s != ' ') out[k++] = (char)tolower((unsigned char)*s);
   out[k] = 0;
 }
-static bool same_name(const char *a, const char *b) {
+bool same_name(const char *a, const char *b) {
   char x[96], y[96];
   fold(a, x, sizeof x);
   fold(b, y, sizeof y);
   return !strcmp(x, y);
 }
-static Chip *lookup(const char *name) {
+Chip *chip_named(const char *name) {
   for (int i = 0; i < cat.chips.n; i++)
     for (int k = 0; k < cat.chips.v[i]->n_aliases; k++)
       if (same_name(cat.chips.v[i]->aliases[k], name)) return cat.chips.v[i];
@@ -254,7 +130,7 @@ static int csv_fields(Arena *a, Str l, const char **f, int max) {
       if (quoted && i + 1 < l.n && l.p[i + 1] == '"') buf_byte(&b, '"'), i++;
       else quoted = !quoted;
     } else if (ch == ',' && (!quoted || i == l.n)) {
-      if (n < max) f[n++] = cstr(a, (Str){b.p ? b.p : "", b.n});
+      if (n < max) f[n++] = arena_str(a, (Str){b.p ? b.p : "", b.n}).p;
       b.n = 0;
     } else {
       buf_byte(&b, ch);
@@ -292,7 +168,7 @@ static double num_or_nan(const char *s) {
 static Err *add_prices(void *arg, const char *file, Str text) {
   (void)arg;
   int col[PC_N], line = 0;
-  for (Str l; next_line(&text, &l, &line);) {
+  for (Str l; facts_line(&text, &l, &line);) {
     const char *f[32];
     int n = csv_fields(cat.arena, l, f, 32);
     if (line == 1) {
@@ -310,7 +186,7 @@ static Err *add_prices(void *arg, const char *file, Str text) {
       if (col[c] >= n)
         return err_place(err_new(ERR_INVALID, "%d fields, too few for the header", n), "%s:%d",
                          file, line);
-    const Chip *chip = lookup(f[col[PC_ACC]]);
+    const Chip *chip = chip_named(f[col[PC_ACC]]);
     if (!chip) continue; /* an accelerator without a chip file */
     Offer o = {f[col[PC_CLOUD]],
                f[col[PC_INST]],
@@ -355,7 +231,7 @@ static int by_kind(const void *a, const void *b) {
   return strcmp(x->name, y->name);
 }
 
-static Err *load(void) {
+Err *catalogue_load(void) {
   Err *err = NULL;
   pthread_mutex_lock(&lock);
   if (!cat.ready) {
@@ -363,7 +239,8 @@ static Err *load(void) {
     err = data_each("chips", ".chip", add_chip, NULL);
     if (!err) {
       if (cat.chips.n) qsort(cat.chips.v, (size_t)cat.chips.n, sizeof *cat.chips.v, by_kind);
-      err = data_each("prices", ".csv", add_prices, NULL);
+      err = servers_load(cat.arena);
+      if (!err) err = data_each("prices", ".csv", add_prices, NULL);
     }
     if (!err && cat.offers.n)
       qsort(cat.offers.v, (size_t)cat.offers.n, sizeof *cat.offers.v, by_price);
@@ -381,7 +258,7 @@ static Err *load(void) {
 }
 
 Err *chip_list(const Chip *const **out, int *n) {
-  TRY(load());
+  TRY(catalogue_load());
   *out = (const Chip *const *)cat.chips.v;
   *n = cat.chips.n;
   return NULL;
@@ -416,8 +293,8 @@ static Err *not_found(const char *name) {
 }
 
 Err *chip_find(const char *name, const Chip **out) {
-  TRY(load());
-  const Chip *c = lookup(name);
+  TRY(catalogue_load());
+  const Chip *c = chip_named(name);
   if (!c) return not_found(name);
   *out = c;
   return NULL;
@@ -438,10 +315,10 @@ static Err *near_slices(const Chip *c, int chips, int each, Err *e) {
 }
 
 Err *chip_parse(const char *name, ChipRef *out) {
-  TRY(load());
+  TRY(catalogue_load());
   *out = (ChipRef){0};
   size_t len = strlen(name);
-  if (len && !strchr("-:", name[len - 1]) && (out->chip = lookup(name))) return NULL;
+  if (len && !strchr("-:", name[len - 1]) && (out->chip = chip_named(name))) return NULL;
   /* NAME:8 counts chips (boards); NAME-8 counts what the family's slice names count. */
   const char *sep = strrchr(name, ':');
   bool colon = sep != NULL;
@@ -451,7 +328,7 @@ Err *chip_parse(const char *name, ChipRef *out) {
   long count = strtol(sep + 1, &end, 10);
   if (end == sep + 1 || *end) return not_found(name);
   char *base = xstrndup(name, (size_t)(sep - name));
-  const Chip *c = lookup(base);
+  const Chip *c = chip_named(base);
   ChipRef inner = {0}; /* SkyPilot: tpu-v3-8:1 */
   Err *e = NULL;
   if (!c) e = colon ? chip_parse(base, &inner) : not_found(name);
@@ -483,7 +360,7 @@ Err *chip_parse(const char *name, ChipRef *out) {
 }
 
 Err *chip_offers(const Offer **out, int *n) {
-  TRY(load());
+  TRY(catalogue_load());
   *out = cat.offers.v;
   *n = cat.offers.n;
   return NULL;

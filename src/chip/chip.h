@@ -1,12 +1,13 @@
-/* chip: accelerators and their prices as data. Reads data/chips/NAME.chip and
- * data/prices/CLOUD.csv.
+/* chip: accelerators, the servers that hold them and their prices as data. Reads
+ * data/chips/NAME.chip, data/servers/NAME.server and data/prices/CLOUD.csv.
  *
  * A chip file has one fact a line, `key = value unit  # source`; a blank line and a `#` line are
  * comments. Numbers are stored in base units (bytes, bytes/s, FLOP/s, Hz, W, s). Every line must
  * name its source. An unknown key is kept: a model may ask for it by name (chip_num). Errors name
  * file and line.
  *
- * Where the files are: WEFT_DATA (a folder with chips/ and prices/), else the copies compiled into
+ * Where the files are: WEFT_DATA (a folder with chips/, servers/
+ * and prices/), else the copies compiled into
  * the library, so that the plugin works alone. A file in WEFT_DATA adds a chip or replaces the
  * compiled-in one of the same name.
  *
@@ -60,11 +61,13 @@ Err *chip_list(const Chip *const **out, int *n);
  * nearest names. */
 Err *chip_find(const char *name, const Chip **out);
 
-/* A chip with a count: "tpu-v3-8" (cores), "tpu-v5litepod-4" (chips), "A100-80GB:8", "T4". */
+/* A chip with a count: "tpu-v3-8" (cores), "tpu-v5litepod-4" (chips), "A100-80GB:8", "T4"; or
+ * servers: "a3-mega", "dgx-h100:2" (16 GPUs). */
 typedef struct ChipRef {
   const Chip *chip;
-  int devices; /* as JAX would list them; 0 when the name has no count */
-  int chips;   /* physical chips (boards for GPUs); 0 likewise */
+  int devices;                 /* as JAX would list them; 0 when the name has no count */
+  int chips;                   /* physical chips (boards for GPUs); 0 likewise */
+  const struct Server *server; /* NULL: the name is no server's */
 } ChipRef;
 Err *chip_parse(const char *name, ChipRef *out);
 
@@ -80,6 +83,39 @@ const char *chip_text(const Chip *c, const char *key); /* NULL when absent */
 /* Reads one chip file from memory, for tests, fuzzing and `weft chips --check FILE`; the result is
  * malloc'd as a whole in `arena`. */
 Err *chip_read(Arena *arena, const char *file, Str text, Chip **out);
+
+/* ---- servers: the machines that hold GPUs, data/servers/NAME.server ---------------------------- */
+
+/* What GPUs are joined by: a server, or a rack whose GPUs share one fabric. The file is like a
+ * chip's; `like = OTHER` has facts that it does not give taken from another server's. Keys:
+ *   name, title, aliases    clouds' names of the machine: "p5.48xlarge", "a3-megagpu-8g"
+ *   chip, gpus              which GPU, and how many share the fast fabric
+ *   host_gpus               of one host, where a rack has several; else all
+ *   fabric                  nvswitch, mesh (each GPU linked with each) or pcie
+ *   link                    one GPU's bytes/s into the fabric, one way
+ *   nvls                    1: switches add up and copy (NVLink SHARP)
+ *   nics, nic               of all GPUs of the server; one card's bytes/s, one way; none: 0
+ * and what src/net asks for by name. */
+typedef struct Server {
+  const char *name, *title, *file;
+  int n_aliases;
+  const char **aliases;
+  int n_facts;
+  ChipFact *facts; /* of its own file */
+  const struct Server *like;
+  const Chip *chip;
+  int gpus;
+} Server;
+
+/* Sorted by name. errors: the first bad file, with its line. */
+Err *server_list(const Server *const **out, int *n);
+/* By any of its names. errors ERR_NOT_FOUND lists those there are. */
+Err *server_find(const char *name, const Server **out);
+/* The one that a chip's file names (`server`); NULL: none. */
+const Server *chip_server(const Chip *c);
+const ChipFact *server_fact(const Server *s, const char *key); /* its own or `like`'s; NULL: none */
+double server_num(const Server *s, const char *key, double dflt);
+const char *server_text(const Server *s, const char *key); /* NULL: none */
 
 /* ---- prices ---------------------------------------------------------------------------------- */
 

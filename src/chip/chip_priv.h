@@ -11,7 +11,24 @@ typedef struct EmbeddedFile {
 extern const EmbeddedFile embedded_files[];
 extern const int n_embedded_files;
 
-/* Calls fn for every data file of the folder ("chips", "prices") with the extension: WEFT_DATA
+/* ---- facts.c: files of `key = value unit  # source` */
+
+/* The facts of a file, in `arena`; *last: the last line that says something. */
+Err *facts_read(Arena *arena, const char *file, Str text, ChipFact **out, int *n, int *last);
+const ChipFact *facts_find(const ChipFact *facts, int n, const char *key); /* NULL: absent */
+/* The name and what a list with commas adds (NULL: nothing). */
+const char **facts_names(Arena *arena, const char *name, const char *aliases, int *n);
+/* Takes the next line that is neither empty nor a comment; counts those passed over, too. */
+bool facts_line(Str *rest, Str *out, int *line);
+
+/* ---- the catalogue */
+
+Err *catalogue_load(void);
+bool same_name(const char *a, const char *b); /* without case, '-', '_' and blanks */
+Chip *chip_named(const char *name);           /* NULL: none; the catalogue is loaded or loading */
+Err *servers_load(Arena *arena);              /* after the chips */
+
+/* Calls fn for every data file of the folder ("chips", "servers", "prices") with the extension: WEFT_DATA
  * first, then compiled in. */
 Err *data_each(const char *folder, const char *ext,
                Err *(*fn)(void *arg, const char *file, Str text), void *arg);

@@ -18,7 +18,7 @@ static Err *each_in_dir(const char *dir, const char *ext, Err *(*fn)(void *, con
     if (errno == ENOENT) return NULL;
     return err_hint(
         err_new(ERR_NOT_FOUND, "cannot read the data folder %s: %s", dir, strerror(errno)),
-        "WEFT_DATA must name a folder with chips/ and prices/");
+        "WEFT_DATA must name a folder with chips/, servers/ and prices/");
   }
   VEC(char *) names = {0};
   for (struct dirent *e; (e = readdir(d));)
@@ -43,7 +43,7 @@ Err *data_each(const char *folder, const char *ext,
   if (root && access(root, R_OK | X_OK))
     return err_hint(
         err_new(ERR_NOT_FOUND, "cannot read the data folder %s: %s", root, strerror(errno)),
-        "WEFT_DATA must name a folder with chips/ and prices/");
+        "WEFT_DATA must name a folder with chips/, servers/ and prices/");
   if (root) {
     char *dir = xasprintf("%s/%s", root, folder);
     Err *err = each_in_dir(dir, ext, fn, arg);

@@ -176,19 +176,6 @@ void sim_profile_device(const Chip *chip, ProfDevice *out);
  * results). */
 double sim_array_bytes(const Chip *chip, const Type *t);
 
-/* ---- collectives, as used for SPMD programs and by the advisor ------------------------------- */
-
-typedef enum SimColl {
-  SIM_ALL_REDUCE,
-  SIM_ALL_GATHER,
-  SIM_REDUCE_SCATTER,
-  SIM_ALL_TO_ALL,
-  SIM_PERMUTE
-} SimColl;
-/* Seconds for one collective over `devices` devices. bytes: of the whole (gathered or reduced)
- * array on one device. */
-double sim_collective_s(const Chip *chip, SimColl kind, double bytes, int devices);
-
 /* ---- the systolic array, processing element by processing element ---------------------------- */
 
 typedef enum SystolicFlow { SYSTOLIC_WS, SYSTOLIC_OS } SystolicFlow;

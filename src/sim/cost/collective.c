@@ -1,83 +1,16 @@
-/* Collectives on the chip's network: rings along the axes of a torus (TPU), NVLink or PCIe (GPU).
- * Formulas: Austin et al., "How to Scale Your Model"; nccl-tests. No compiler estimate exists:
+/* Collectives of a program, on the network of its devices (net/net.h). No compiler estimate exists:
  * results are marked as modelled. */
-#include <math.h>
 #include <stdlib.h>
 
+#include "net/net.h"
 #include "sim/plan/plan.h"
-
-/* Axis sizes of the torus that holds n chips, the fullest box: 2 axes for 4 links, 3 for 6. */
-static int torus(int n, int axes, int *out) {
-  int rest = n, used = 0;
-  for (int a = axes; a >= 1; a--) {
-    int best = 1;
-    int side = (int)floor(pow(rest, 1.0 / a) + 1e-6);
-    for (int s = side; s >= 1 && best == 1; s--)
-      if (rest % s == 0) best = s;
-    if (a == 1) best = rest;
-    out[used++] = best;
-    rest /= best;
-  }
-  return used;
-}
-
-double sim_collective_s(const Chip *chip, SimColl kind, double bytes, int devices) {
-  if (devices <= 1) return 0;
-  if (chip->kind == CHIP_GPU) {
-    double link = chip_num(chip, "nvlink", 0);
-    if (link <= 0) link = chip_num(chip, "pcie", 16e9);
-    int n = devices, per_node = 8;
-    double a = 2e-6, bw = link * 0.82;
-    if (n > per_node) bw = MIN(bw, chip_num(chip, "nic", 50e9) * 0.9), a = 6e-6;
-    double f = (double)(n - 1) / n, lat = a * log2((double)n) * 2;
-    /* What could have passed while a collective starts and its rings fill. It goes in chunks, so
-     * that the filling grows with the root of the size, up to a limit: bytes at which half of the
-     * bandwidth is reached. Inside a node from 8 H100 (Austin et al., ch. 12: an all-gather of
-     * 536 MB takes 1.5 ms, an all-reduce of 58 MB reaches 150 GB/s), between nodes from a table
-     * of 32 GPUs (Bekman: half near 5 MiB). */
-    double half = bw * (n > per_node ? 50e-6 : 230e-6);
-    half = MIN(half, sqrt(1.5 * half * bytes));
-    double eff = bytes / MAX(bytes + half, 1);
-    switch (kind) {
-    case SIM_ALL_REDUCE: return bytes * 2 * f / (bw * eff) + lat;
-    case SIM_ALL_TO_ALL: return bytes * f / (bw * eff) + lat;
-    case SIM_PERMUTE: return bytes / bw + a;
-    default: return bytes * f / (bw * eff) + lat;
-    }
-  }
-  int chips = (devices + chip->devices_per_chip - 1) / chip->devices_per_chip;
-  double link = chip_num(chip, "ici_link", 50e9), hop = chip_num(chip, "ici_hop", 1e-6);
-  double eff = chip_num(chip, "ici_efficiency", 0.82);
-  int links = (int)chip_num(chip, "ici_links", 4), dim[3],
-      wrap = (int)chip_num(chip, "ici_wrap", 16);
-  int axes = torus(MAX(chips, 1), links >= 6 ? 3 : 2, dim);
-  double bw = 0, hops = 0;
-  for (int i = 0; i < axes; i++) {
-    if (dim[i] < 2) continue;
-    bool ring = dim[i] >= wrap;
-    /* a line moves (X-1)/X of the data one way; a ring both ways */
-    double frac = (double)(dim[i] - 1) / dim[i];
-    bw += ring ? 2 * link : (dim[i] == 2 ? link : link / frac);
-    hops += ring ? dim[i] / 2.0 : dim[i] - 1;
-  }
-  if (chips == 1) bw = 2 * link, hops = 1; /* the two cores of a chip */
-  if (bw <= 0) return 0;
-  double gather = bytes / (bw * eff) + hop * hops * 1.5;
-  int longest = 1;
-  for (int i = 0; i < axes; i++) longest = MAX(longest, dim[i]);
-  switch (kind) {
-  case SIM_ALL_REDUCE: return 2 * gather;
-  case SIM_ALL_TO_ALL: return bytes * longest / (4.0 * chips * 2 * link * eff) + hop * hops * 1.5;
-  case SIM_PERMUTE: return bytes / (link * eff) + hop;
-  default: return gather;
-  }
-}
 
 /* What a node exchanges, and among how many. */
 typedef struct Exchange {
   HNode *node;
-  int level, group; /* collectives on the longest way to it; members of a group */
-  SimColl kind;
+  int level; /* collectives on the longest way to it */
+  NetKind kind;
+  NetGroup group;
   double bytes;
 } Exchange;
 
@@ -92,23 +25,42 @@ static double result_bytes(const HNode *n) {
   return sum;
 }
 
+/* The group of one device, from the operation's list; those that are shorter are filled up with -1. */
+static NetGroup group_of(const HNode *n) {
+  NetGroup g = {0};
+  const int64_t *ids;
+  const Attr *a = n->src ? op_attr(n->src, "replica_groups") : NULL;
+  if (!a || a->kind != AT_TENSOR || !a->tensor || a->tensor->rank != 2) return g;
+  int have = op_ints(n->src, "replica_groups", &ids), size = 0, columns = (int)a->tensor->dims[1];
+  while (size < MIN(have, columns) && ids[size] >= 0) size++;
+  if (size) net_group_of(ids, 1, size, &g);
+  return g;
+}
+
+/* How far apart the first pair of a permutation is; the others are taken to be as far. */
+static NetGroup pair_of(const HNode *n) {
+  const int64_t *ids;
+  int have = n->src ? op_ints(n->src, "source_target_pairs", &ids) : 0;
+  int64_t apart = have >= 2 ? llabs(ids[1] - ids[0]) : 1;
+  return (NetGroup){1, {{2, (int)MIN(MAX(apart, 1), 1 << 24)}}};
+}
+
 /* False: nothing crosses the network. */
-static bool exchange_of(const Plan *p, const HNode *n, Exchange *x) {
+static bool exchange_of(const HNode *n, Exchange *x) {
   double in = 0;
   for (int i = 0; i < n->n_in; i++) in += hlo_bytes(n->in[i]);
-  *x = (Exchange){.kind = SIM_ALL_REDUCE, .bytes = MAX(in, result_bytes(n))};
-  x->group = p->opts && p->opts->devices > 0 ? p->opts->devices : 1;
-  Attr *g = n->src ? op_attr(n->src, "replica_groups") : NULL;
-  if (g && g->kind == AT_TENSOR && g->tensor && g->tensor->rank == 2 && g->tensor->dims[1] > 0)
-    x->group = (int)g->tensor->dims[1];
+  *x = (Exchange){.kind = NET_ALL_REDUCE, .bytes = MAX(in, result_bytes(n)), .group = group_of(n)};
   switch (n->op) {
-  case OP_ALL_GATHER: x->kind = SIM_ALL_GATHER; return true;
-  case OP_REDUCE_SCATTER: x->kind = SIM_REDUCE_SCATTER; return true;
-  case OP_ALL_TO_ALL: x->kind = SIM_ALL_TO_ALL; return true;
+  case OP_ALL_GATHER: x->kind = NET_ALL_GATHER; return true;
+  case OP_REDUCE_SCATTER: x->kind = NET_REDUCE_SCATTER; return true;
+  case OP_ALL_TO_ALL: x->kind = NET_ALL_TO_ALL; return true;
+  case OP_COLLECTIVE_BROADCAST: x->kind = NET_BROADCAST; return true;
   case OP_COLLECTIVE_PERMUTE:
-  case OP_COLLECTIVE_BROADCAST:
   case OP_SEND:
-  case OP_RECV: x->kind = SIM_PERMUTE; return true;
+  case OP_RECV:
+    x->kind = NET_PERMUTE;
+    x->group = pair_of(n);
+    return true;
   case OP_ALL_REDUCE:
   case OP_CROSS_REPLICA_SUM:
   case OP_COLLECTIVE_REDUCE: return true;
@@ -121,18 +73,22 @@ static bool exchange_of(const Plan *p, const HNode *n, Exchange *x) {
  * TPUs too). Two of the same level cannot wait for each other. */
 #define COMBINED (30 * 1048576.0)
 
+static bool same(const Exchange *x, const Exchange *y) { /* groups */
+  return !memcmp(&x->group, &y->group, sizeof x->group);
+}
+
 static int by_level(const void *a, const void *b) {
   const Exchange *x = a, *y = b;
-  int d = x->level != y->level   ? x->level - y->level
-          : x->kind != y->kind   ? (int)x->kind - (int)y->kind
-          : x->group != y->group ? x->group - y->group
-                                 : (int)x->node->dt - (int)y->node->dt;
+  int d = x->level != y->level ? x->level - y->level
+          : x->kind != y->kind ? (int)x->kind - (int)y->kind
+          : !same(x, y)        ? memcmp(&x->group, &y->group, sizeof x->group)
+                               : (int)x->node->dt - (int)y->node->dt;
   return d ? d : x->node->id - y->node->id;
 }
 
 static bool combines(const Exchange *x, const Exchange *y) {
-  return x->level == y->level && x->kind == y->kind && x->group == y->group &&
-         x->node->dt == y->node->dt && x->kind != SIM_PERMUTE && x->kind != SIM_ALL_TO_ALL;
+  return x->level == y->level && x->kind == y->kind && same(x, y) && x->node->dt == y->node->dt &&
+         x->kind != NET_PERMUTE && x->kind != NET_ALL_TO_ALL;
 }
 
 static void combine(const Plan *p, const HComp *c) {
@@ -143,7 +99,7 @@ static void combine(const Plan *p, const HComp *c) {
     Exchange x;
     for (int k = 0; k < n->n_in; k++)
       level[n->id] = MAX(level[n->id], level[n->in[k]->id] + (n->in[k]->kind == H_COLL));
-    if (n->kind != H_COLL || n->dead || !exchange_of(p, n, &x)) continue;
+    if (n->kind != H_COLL || n->dead || !exchange_of(n, &x)) continue;
     x.node = n;
     x.level = level[n->id];
     *vec_push(&all) = x;
@@ -169,11 +125,17 @@ double collective_time(const Plan *p, const Kernel *k, const HNode *n) {
   (void)k;
   Exchange x;
   if (n->op == OP_INFEED || n->op == OP_OUTFEED) {
-    exchange_of(p, n, &x);
+    exchange_of(n, &x);
     return x.bytes / chip_num(p->chip, "pcie", 16e9);
   }
-  if (!exchange_of(p, n, &x) || x.bytes <= 0) return 0;
+  if (!exchange_of(n, &x) || x.bytes <= 0) return 0;
   if (n->together == 0) combine(p, n->comp);
   double all = MAX(n->together, x.bytes);
-  return sim_collective_s(p->chip, x.kind, all, x.group) * x.bytes / all;
+  Net net;
+  int devices = p->opts && p->opts->devices > 0 ? p->opts->devices : 1;
+  if (x.group.n) devices = MAX(devices, net_group_size(&x.group, 0));
+  Err *e = net_open(p->chip, devices, NULL, &net);
+  if (e) return err_free(e), 0; /* only options can be wrong */
+  NetCall call = {x.kind, all, n->dt, x.group};
+  return net_cost(&net, &call).s * x.bytes / all;
 }

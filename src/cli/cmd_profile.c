@@ -219,8 +219,8 @@ static Err *run_real(Dev *dev, DevProgram *q, int steps, Prof *p) {
   for (int s = 0; s < steps && !e; s++) {
     DevRun run = {.trace = true};
     double from = time_now_s();
-    e = dev_execute(q, (int[]){0}, (DevBuffer *const *const[]){args}, donated,
-                    (DevBuffer * *const[]){outs}, &run);
+    e = dev_execute(q, &(DevPart){1, NULL, (int[]){0}, NULL}, (DevBuffer *const *const[]){args},
+                    donated, (DevBuffer * *const[]){outs}, &run);
     if (e) break;
     ProfRun *r = prof_run(p, 0, 0, s, from - begin, time_now_s() - from);
     r->n_spans = run.n_spans;

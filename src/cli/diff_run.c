@@ -78,7 +78,7 @@ Err *diff_run(const DiffRun *r, Tensor *const *in, Tensor **out) {
     e = dev_buffer_new(r->dev, 0, tensor_retain(in[i]), true, &args[i]);
   DevBuffer *const *arg_lists[1] = {args};
   DevBuffer **const out_lists[1] = {res};
-  if (!e) e = dev_execute(r->p, &zero, arg_lists, NULL, out_lists, NULL);
+  if (!e) e = dev_execute(r->p, &(DevPart){1, NULL, &zero, NULL}, arg_lists, NULL, out_lists, NULL);
   for (int j = 0; j < n_out && !e; j++) out[j] = tensor_retain(res[j]->t);
   for (int i = 0; i < n_in; i++) dev_buffer_release(args[i]);
   for (int j = 0; j < n_out; j++) dev_buffer_release(res[j]);

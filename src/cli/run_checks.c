@@ -27,7 +27,7 @@ static Err *run_function(Dev *dev, const Module *m, const Func *f) {
   int device = 0;
   DevBuffer *const *args[1] = {NULL};
   DevBuffer **const out_lists[1] = {outs};
-  e = dev_execute(p, &device, args, NULL, out_lists, NULL);
+  e = dev_execute(p, &(DevPart){1, NULL, &device, NULL}, args, NULL, out_lists, NULL);
   for (int j = 0; j < p->n_results; j++) dev_buffer_release(outs[j]);
   free(outs);
   dev_program_release(p);

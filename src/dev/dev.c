@@ -71,6 +71,7 @@ Err *dev_open(const char *spec, Dev **out) {
     return err_wrap(e, "opening device '%s'", spec);
   }
   d->accounts = xcalloc((size_t)d->n, sizeof *d->accounts);
+  d->exchange = exchange_new(d->n);
   for (int i = 0; i < d->n; i++) {
     DevInfo info = {0};
     ops->info(d, i, &info);
@@ -83,6 +84,7 @@ Err *dev_open(const char *spec, Dev **out) {
 void dev_close(Dev *d) {
   if (!d) return;
   d->ops->close(d);
+  exchange_free(d->exchange);
   free(d->accounts);
   free(d->spec);
   free(d);
@@ -243,6 +245,7 @@ static DevProgram *program_new(Dev *d, const DevCompileOpts *opts) {
   p->ops = d->ops;
   p->dev = d;
   p->opts = *opts;
+  p->copies = 1;
   __atomic_store_n(&p->refs, 1, __ATOMIC_RELAXED);
   return p;
 }
@@ -261,6 +264,19 @@ static Err *compile_exactly(Dev *d, DevProgram *p) {
   return e;
 }
 
+static Err *find_exchange(Op *op, void *found) {
+  if (op_info[op->kind].cls == OC_COLLECTIVE) *(bool *)found = true;
+  return NULL;
+}
+
+/* Replicas that exchange nothing, and do not ask which they are: each is a program of its own. */
+static bool is_alone(const Module *m) {
+  bool found = false;
+  for (int i = 0; i < m->funcs.n; i++)
+    if (m->funcs.v[i]->body) err_free(ir_walk(m->funcs.v[i]->body, find_exchange, &found));
+  return !found;
+}
+
 Err *dev_compile(Dev *d, const Module *m, const DevCompileOpts *opts, DevProgram **out) {
   DevCompileOpts o = opts ? *opts : (DevCompileOpts){1, 1, false, false};
   o.replicas = MAX(o.replicas, 1);
@@ -272,7 +288,10 @@ Err *dev_compile(Dev *d, const Module *m, const DevCompileOpts *opts, DevProgram
                     "choose a device with more, for example %.*s:%d", (int)strcspn(d->spec, ":"),
                     d->spec, o.replicas * o.partitions);
   TRY(ir_verify(m));
+  int copies = o.partitions == 1 && is_alone(m) ? o.replicas : 1;
+  if (copies > 1) o.replicas = 1;
   DevProgram *p = program_new(d, &o);
+  p->copies = copies;
   p->module = module_clone(m);
   p->main = module_main(p->module);
   Err *e =
@@ -292,7 +311,7 @@ Err *dev_compile(Dev *d, const Module *m, const DevCompileOpts *opts, DevProgram
 }
 
 bool dev_keeps(const Dev *d, const DevCompileOpts *opts, Buf *key) {
-  if (!d->ops->save || opts->replicas * opts->partitions != 1) return false;
+  if (!d->ops->save || opts->partitions > 1) return false;
   buf_cstr(key, d->ops->name);
   return d->ops->kept(key);
 }
@@ -308,6 +327,8 @@ bool dev_program_save(DevProgram *p, Buf *out) {
 
 Err *dev_program_load(Dev *d, Str saved, const DevCompileOpts *opts, DevProgram **out) {
   DevProgram *p = program_new(d, opts);
+  p->copies = MAX(opts->replicas, 1);
+  p->opts.replicas = 1;
   Wire w = {.in = saved};
   IrWire *ir = ir_wire_new(&w);
   ir_wire_module(ir, &p->module, false);
@@ -369,7 +390,7 @@ static void release_all(const Shards *s) {
 }
 
 /* Argument i as the backend takes it. *out owns its references; `t` is room for one tensor for each
- * process, all NULL. */
+ * of n processes, all NULL. */
 static Err *gather_argument(DevProgram *p, int n, DevBuffer *const *const *args, int i, bool donate,
                             Tensor **t, Shards *out) {
   const Type *type = p->main->type->elems[i];
@@ -394,15 +415,15 @@ static Err *gather_argument(DevProgram *p, int n, DevBuffer *const *const *args,
   return err_wrap(e, "argument %d", i);
 }
 
-static Err *scatter_result(DevProgram *p, int n, const int *devices, int j, const Shards *r,
-                           bool host, DevBuffer **const *outs) {
+static Err *scatter_result(DevProgram *p, const DevPart *part, int j, const Shards *r, bool host,
+                           DevBuffer **const *outs) {
   const Sharding *s = p->result_shardings[j];
-  for (int k = 0; k < n; k++) {
+  for (int k = 0; k < part->n; k++) {
     Tensor *t;
     if (r->n > 1) t = tensor_retain(r->t[k]);
     else if (!s) t = tensor_retain(r->t[0]);
     else TRY(shard_cut(r->t[0], s, p->result_meshes[j], k, &t));
-    TRY(dev_buffer_new(p->dev, devices[k], t, host, &outs[k][j]));
+    TRY(dev_buffer_new(p->dev, part->devices[k], t, host, &outs[k][j]));
   }
   return NULL;
 }
@@ -450,9 +471,9 @@ static void raise_peaks(const DevProgram *p, int n, const int *devices, const in
  * ones that are free before each. */
 #define STACK_BYTES 8192
 
-Err *dev_execute(DevProgram *p, const int *devices, DevBuffer *const *const *args,
-                 const bool *donated, DevBuffer **const *outs, DevRun *out_run) {
-  int n = p->opts.replicas * p->opts.partitions;
+static Err *execute_together(DevProgram *p, const DevPart *part, DevBuffer *const *const *args,
+                             const bool *donated, DevBuffer **const *outs, DevRun *run) {
+  int n = part->n;
   size_t n_in = (size_t)p->n_args, n_out = (size_t)p->n_results;
   size_t bytes = (n_in + n_out) * sizeof(Shards) + n_in * (size_t)n * sizeof(Tensor *);
   Shards near[STACK_BYTES / sizeof(Shards)], *in = bytes <= sizeof near ? near : xmalloc(bytes),
@@ -460,26 +481,83 @@ Err *dev_execute(DevProgram *p, const int *devices, DevBuffer *const *const *arg
   memset(in, 0, bytes);
   Tensor **tensors = (Tensor **)(res + n_out);
   int64_t few[8], *full = n <= COUNT_OF(few) ? few : xmalloc(sizeof *full * (size_t)n);
-  DevRun run = {.trace = out_run && out_run->trace};
-  Err *e = make_room(p, n, devices, args, full);
+  Err *e = make_room(p, n, part->devices, args, full);
   for (int i = 0; i < p->n_args && !e; i++)
     e = gather_argument(p, n, args, i, donated && donated[i], tensors + (size_t)i * (size_t)n,
                         &in[i]);
-  if (!e) e = p->ops->run(p, in, donated, res, &run);
-  if (!e) raise_peaks(p, n, devices, full);
+  if (!e) e = p->ops->run(p, part, in, donated, res, run);
+  if (!e) raise_peaks(p, n, part->devices, full);
   for (int i = 0; i < p->n_args; i++) release_all(&in[i]);
   for (int k = 0; k < n; k++)
     for (int j = 0; j < p->n_results; j++) outs[k][j] = NULL;
   for (int j = 0; j < p->n_results && !e; j++)
-    e = scatter_result(p, n, devices, j, &res[j], p->result_on_host[j], outs);
+    e = scatter_result(p, part, j, &res[j], p->result_on_host[j], outs);
   for (int j = 0; j < p->n_results; j++) shards_free(&res[j]);
   for (int k = 0; k < n && e; k++)
     for (int j = 0; j < p->n_results; j++) {
       dev_buffer_release(outs[k][j]);
       outs[k][j] = NULL;
     }
-  if (out_run) *out_run = run;
   if (full != few) free(full);
   if (in != near) free(in);
+  return e;
+}
+
+/* Replicas that exchange nothing, one after the other. Devices of their own run at the same time. */
+static Err *execute_copies(DevProgram *p, const DevPart *part, DevBuffer *const *const *args,
+                           const bool *donated, DevBuffer **const *outs, DevRun *run) {
+  Err *e = NULL;
+  DevRun all = {.trace = run->trace};
+  for (int k = 0; k < part->n; k++)
+    for (int j = 0; j < p->n_results; j++) outs[k][j] = NULL;
+  for (int k = 0; k < part->n && !e; k++) {
+    DevPart one = {.n = 1, .devices = part->devices + k};
+    DevRun r = {.trace = run->trace && k == 0};
+    e = execute_together(p, &one, args + k, donated, outs + k, &r);
+    if (k == 0) all.spans = r.spans, all.n_spans = r.n_spans;
+    all.time_s = MAX(all.time_s, r.time_s);
+    all.energy_j += r.energy_j;
+  }
+  for (int k = 0; k < part->n && e; k++)
+    for (int j = 0; j < p->n_results; j++) {
+      dev_buffer_release(outs[k][j]);
+      outs[k][j] = NULL;
+    }
+  *run = all;
+  return e;
+}
+
+int dev_program_processes(const DevProgram *p) {
+  return p->copies * p->opts.replicas * p->opts.partitions;
+}
+
+bool dev_program_splits(const DevProgram *p) { return p->opts.partitions == 1; }
+
+/* Collectives of a part of the processes meet those of the others. */
+static Err *execute_part(DevProgram *p, const DevPart *part, DevBuffer *const *const *args,
+                         const bool *donated, DevBuffer **const *outs, DevRun *run) {
+  if (!dev_program_splits(p))
+    return err_new(ERR_UNIMPLEMENTED, "weft: some of the devices of a program of %d partitions",
+                   p->opts.partitions);
+  char *name = xstrndup(p->module->name.p, p->module->name.n);
+  Exchange *x = p->dev->exchange;
+  exchange_begin(x, part->n, part->devices, name);
+  Err *e = execute_together(p, part, args, donated, outs, run);
+  exchange_end(x, part->n, part->devices, e);
+  free(name);
+  return e;
+}
+
+Err *dev_execute(DevProgram *p, const DevPart *part, DevBuffer *const *const *args,
+                 const bool *donated, DevBuffer **const *outs, DevRun *out_run) {
+  DevRun run = {.trace = out_run && out_run->trace};
+  DevPart own = *part; /* of copies each is all of its processes */
+  bool some = part->process && part->n < dev_program_processes(p);
+  if (p->copies > 1 || !some) own.process = own.job = NULL;
+  Err *e;
+  if (own.process) e = execute_part(p, &own, args, donated, outs, &run);
+  else if (p->copies > 1 && part->n > 1) e = execute_copies(p, &own, args, donated, outs, &run);
+  else e = execute_together(p, &own, args, donated, outs, &run);
+  if (out_run) *out_run = run;
   return e;
 }

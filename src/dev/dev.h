@@ -3,8 +3,9 @@
  * is generated).
  *
  * A program over N processes (replicas x partitions) is one job: the backend runs it once for all N
- * (design.md, "Many devices in one process"); this layer cuts arguments and joins results by their
- * shardings.
+ * (ARCHITECTURE.md, "Many devices in one process"); this layer cuts arguments and joins results by their
+ * shardings. A run may also be of some of the processes only: its collectives then meet those of the
+ * others' runs (exchange.h).
  *
  * Buffers     reference counted; data lives in host memory (phantom devices: no data). A buffer
  *             belongs to one device and is accounted against that device's memory: going over the
@@ -14,6 +15,7 @@
 #ifndef WEFT_DEV_DEV_H
 #define WEFT_DEV_DEV_H
 
+#include "dev/exchange.h"
 #include "ir/ir.h"
 #include "prof/prof.h"
 
@@ -36,6 +38,14 @@ typedef struct DevCompileOpts {
   bool auto_spmd;           /* use_spmd_partitioning */
   bool keep;                /* dev_program_save may be called */
 } DevCompileOpts;
+
+/* The processes that one run is of. */
+typedef struct DevPart {
+  int n;
+  const int *process; /* ascending; NULL: all of the program's */
+  const int *devices; /* [n] where they run */
+  const int *job;     /* with `process`: the device of every process of the program */
+} DevPart;
 
 typedef struct DevCost { /* -1: unknown */
   double flops, transcendentals, bytes_accessed, optimal_s;
@@ -65,11 +75,11 @@ struct DeviceOps {
    * prog->impl. */
   Err *(*compile)(DevProgram *prog, const Module *m);
   void (*program_free)(DevProgram *prog);
-  /* args: whole values (n == 1) or one for each process (n == replicas * partitions); donated[i]:
+  /* args: whole values (n == 1) or one for each process of the part (n == part->n); donated[i]:
    * the backend may overwrite the argument's memory when it holds the only reference. results:
-   * filled. */
-  Err *(*run)(DevProgram *prog, const Shards *args, const bool *donated, Shards *results,
-              DevRun *out_run);
+   * filled likewise. */
+  Err *(*run)(DevProgram *prog, const DevPart *part, const Shards *args, const bool *donated,
+              Shards *results, DevRun *out_run);
   /* optional: NULL means unknown */
   Err *(*cost)(const DevProgram *prog, DevCost *out);
   Err *(*memory)(const DevProgram *prog, DevMemory *out);
@@ -101,6 +111,7 @@ struct Dev {
   int n;
   char *spec;                  /* "cpu:8" */
   struct DevAccount *accounts; /* per device, private */
+  Exchange *exchange;          /* where runs of some of a program's processes meet */
 };
 
 struct DevProgram {
@@ -109,6 +120,7 @@ struct DevProgram {
   Dev *dev;
   void *impl;
   DevCompileOpts opts;
+  int copies; /* more than 1: replicas that exchange nothing, compiled as one (opts.replicas is 1) */
   int n_args, n_results;
   Module *module; /* the program as given: types, shardings, attributes; owned. Of a loaded program
                      only declarations: main->body is NULL */
@@ -132,8 +144,8 @@ void dev_close(Dev *d);
 
 /* Verifies, records shardings and donation, compiles. The module is borrowed. */
 Err *dev_compile(Dev *d, const Module *m, const DevCompileOpts *opts, DevProgram **out);
-/* Compiled programs as bytes. dev_keeps: adds to `key` all that such bytes depend on besides the
- * module; false: programs of this kind are not kept. save: once, of one with opts.keep, right after
+/* Compiled programs as bytes, of one process. dev_keeps: adds to `key` all that such bytes depend on besides the
+ * module and the number of copies; false: programs of this kind are not kept. save: once, of one with opts.keep, right after
  * dev_compile or from dev_keep_late; false: this one cannot be kept, or not yet. load: errors: ERR_DATA_LOSS damaged */
 bool dev_keeps(const Dev *d, const DevCompileOpts *opts, Buf *key);
 bool dev_program_save(DevProgram *p, Buf *out);
@@ -170,10 +182,15 @@ typedef struct DevStats {
 } DevStats;
 void dev_stats(const Dev *d, int device, DevStats *out);
 
-/* args[p][i] for process p; outs[p][j] are new references. devices[p]: the device of process p.
- * donated[i]: the caller gives the argument up; its buffer is deleted afterwards. out_run may be
- * NULL; its `trace` is read, the rest is written. */
-Err *dev_execute(DevProgram *p, const int *devices, DevBuffer *const *const *args,
+/* How many processes the program is for, and whether one of them may run without the others. */
+int dev_program_processes(const DevProgram *p);
+bool dev_program_splits(const DevProgram *p);
+
+/* args[k][i] for the k-th process of the part; outs[k][j] are new references. donated[i]: the caller
+ * gives the argument up; its buffer is deleted afterwards. out_run may be NULL; its `trace` is read,
+ * the rest is written. A part of a program's processes needs dev_program_splits and waits for the
+ * others where they exchange: each device is in one such run at a time. */
+Err *dev_execute(DevProgram *p, const DevPart *part, DevBuffer *const *const *args,
                  const bool *donated, DevBuffer **const *outs, DevRun *out_run);
 
 #endif

@@ -171,7 +171,8 @@ static Err *golden_run(const Case *c, int times, GoldenCompare *compare) {
   for (int k = 0; k < times && !e; k++) {
     for (int i = 0; i < n_out; i++) shards_free(&res[i]);
     if (k == times - 1) e = golden_reload(dev, &opts, &prog);
-    if (!e) e = dev->ops->run(prog, args, NULL, res, &time);
+    if (!e)
+      e = dev->ops->run(prog, &(DevPart){.n = dev_program_processes(prog)}, args, NULL, res, &time);
   }
   free(device);
   for (int i = 0; i < n_out && !e; i++) {

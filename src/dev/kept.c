@@ -5,10 +5,11 @@
 #include "base/wire.h"
 #include "dev/dev.h"
 
-static bool make_key(const Dev *d, const DevCompileOpts *opts, Str code, Buf *key) {
+/* copies: replicas, of which only programs are kept that exchange nothing. */
+static bool make_key(const Dev *d, const DevCompileOpts *opts, int copies, Str code, Buf *key) {
   buf_cstr(key, "program\n");
   if (!cache_is_on() || !dev_keeps(d, opts, key)) return false;
-  buf_printf(key, "%d\n", opts->auto_spmd);
+  buf_printf(key, "%d %d\n", opts->auto_spmd, copies);
   buf_str(key, code);
   return true;
 }
@@ -16,7 +17,8 @@ static bool make_key(const Dev *d, const DevCompileOpts *opts, Str code, Buf *ke
 bool dev_find(Dev *d, Str code, const DevCompileOpts *opts, Buf *note, DevProgram **out) {
   Buf key = {0}, file;
   Str saved;
-  bool found = make_key(d, opts, code, &key) && cache_get((Str){key.p, key.n}, &file, &saved);
+  bool found = make_key(d, opts, opts->replicas, code, &key) &&
+               cache_get((Str){key.p, key.n}, &file, &saved);
   buf_free(&key);
   if (!found) return false;
   Wire w = {.in = saved};
@@ -49,7 +51,7 @@ static bool put(DevProgram *p, Str key, Str note) {
 
 void dev_keep(DevProgram *p, Str code, Str note) {
   Buf key = {0};
-  bool keeps = make_key(p->dev, &p->opts, code, &key);
+  bool keeps = p->opts.replicas == 1 && make_key(p->dev, &p->opts, p->copies, code, &key);
   p->opts.keep = keeps && !put(p, (Str){key.p, key.n}, note) && key.n <= MOST_LATE;
   if (p->opts.keep) {
     p->late_key = key;

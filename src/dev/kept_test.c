@@ -94,7 +94,7 @@ static void run(DevProgram *p, int turns, float out[52]) {
   *(int32_t *)t[1]->data = turns;
   Shards args[2] = {{1, &t[0]}, {1, &t[1]}}, res[4] = {{0}};
   DevRun run = {0};
-  Err *e = dev->ops->run(p, args, NULL, res, &run);
+  Err *e = dev->ops->run(p, &(DevPart){.n = 1}, args, NULL, res, &run);
   if (e) fail_msg("%s", err_text(e));
   int at = 0;
   for (int j = 0; j < 3; j++) {

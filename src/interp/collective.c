@@ -12,18 +12,12 @@
 
 typedef enum Grouping { CROSS_REPLICA, CROSS_PARTITION, CROSS_BOTH, FLATTENED } Grouping;
 
-typedef struct Groups {
-  int n, width; /* width: members of the longest */
-  int *member;  /* n x width processes, -1 pads */
-  int *size;
-} Groups;
-
-static void groups_free(Groups *g) {
+void process_groups_free(ProcessGroups *g) {
   free(g->member);
   free(g->size);
 }
 
-static int group_find(const Groups *g, int process, int *place) {
+static int group_find(const ProcessGroups *g, int process, int *place) {
   for (int i = 0; i < g->n; i++)
     for (int k = 0; k < g->size[i]; k++)
       if (g->member[i * g->width + k] == process) {
@@ -42,7 +36,9 @@ static Grouping grouping_plain(const Op *op) {
   return op_int(op, "channel_id", 0) > 0 ? CROSS_PARTITION : CROSS_REPLICA;
 }
 
-static Err *groups_new(const Op *op, const char *attr, Grouping how, const Run *run, Groups *out) {
+static Err *groups_new(const Op *op, const char *attr, Grouping how, int replicas, int partitions,
+                       ProcessGroups *out) {
+  const int n = replicas * partitions;
   const int64_t *ids;
   int total = op_ints(op, attr, &ids), rows = 1, cols = total;
   const Attr *a = op_attr(op, attr);
@@ -52,7 +48,7 @@ static Err *groups_new(const Op *op, const char *attr, Grouping how, const Run *
     rows = (int)a->tensor->dims[0];
     cols = (int)a->tensor->dims[1];
   }
-  int limit = how == CROSS_PARTITION ? run->partitions : how == FLATTENED ? run->n : run->replicas;
+  int limit = how == CROSS_PARTITION ? partitions : how == FLATTENED ? n : replicas;
   int64_t *all = NULL;
   if (!total) { /* empty: one group of all */
     all = xmalloc(sizeof *all * (size_t)limit);
@@ -61,12 +57,12 @@ static Err *groups_new(const Op *op, const char *attr, Grouping how, const Run *
     rows = 1;
     cols = limit;
   }
-  int copies = how == CROSS_REPLICA ? run->partitions : how == CROSS_PARTITION ? run->replicas : 1;
-  int repeat = how == CROSS_BOTH ? run->partitions : 1;
-  Groups g = {.n = rows * copies, .width = cols * repeat};
+  int copies = how == CROSS_REPLICA ? partitions : how == CROSS_PARTITION ? replicas : 1;
+  int repeat = how == CROSS_BOTH ? partitions : 1;
+  ProcessGroups g = {.n = rows * copies, .width = cols * repeat};
   g.member = xmalloc(sizeof(int) * (size_t)(g.n * g.width) + 1);
   g.size = xcalloc((size_t)g.n + 1, sizeof(int));
-  uint8_t *seen = xcalloc((size_t)run->n, 1);
+  uint8_t *seen = xcalloc((size_t)n, 1);
   Err *err = NULL;
   for (int r = 0; r < rows && !err; r++)
     for (int c = 0; c < copies && !err; c++) {
@@ -80,9 +76,9 @@ static Err *groups_new(const Op *op, const char *attr, Grouping how, const Run *
                 op_err(op, ERR_INVALID, "%s names %lld, there are %d", attr, (long long)id, limit);
             break;
           }
-          int p = how == CROSS_REPLICA     ? (int)id * run->partitions + c
-                  : how == CROSS_PARTITION ? c * run->partitions + (int)id
-                  : how == CROSS_BOTH      ? (int)id * run->partitions + rep
+          int p = how == CROSS_REPLICA     ? (int)id * partitions + c
+                  : how == CROSS_PARTITION ? c * partitions + (int)id
+                  : how == CROSS_BOTH      ? (int)id * partitions + rep
                                            : (int)id;
           g.member[row * g.width + g.size[row]++] = p;
           /* the sources of a permutation are unique, and so are the targets; a process may be both
@@ -93,9 +89,61 @@ static Err *groups_new(const Op *op, const char *attr, Grouping how, const Run *
     }
   free(seen);
   free(all);
-  if (err) groups_free(&g);
+  if (err) process_groups_free(&g);
   else *out = g;
   return err;
+}
+
+static Err *groups_of(const Eval *e, const char *attr, Grouping how, ProcessGroups *out) {
+  return groups_new(e->op, attr, how, e->run->replicas, e->run->partitions, out);
+}
+
+/* Pairs of sources and targets, joined where they share a process. */
+static void join_pairs(int n, ProcessGroups *g) {
+  int *of = xmalloc(sizeof *of * (size_t)n);
+  for (int p = 0; p < n; p++) of[p] = -1;
+  for (int i = 0; i < g->n; i++) {
+    int a = g->member[2 * i], b = g->member[2 * i + 1], from = of[b], to = of[a] >= 0 ? of[a] : a;
+    for (int p = 0; p < n && from >= 0; p++)
+      if (of[p] == from) of[p] = to;
+    of[a] = of[b] = to;
+  }
+  free(g->member);
+  free(g->size);
+  *g = (ProcessGroups){.width = n, .size = xcalloc((size_t)n + 1, sizeof(int))};
+  g->member = xmalloc(sizeof(int) * (size_t)n * (size_t)n + 1);
+  for (int first = 0; first < n; first++) {
+    for (int p = first; p < n; p++) {
+      if (of[p] < 0 || of[p] != of[first]) continue;
+      g->member[g->n * n + g->size[g->n]++] = p;
+    }
+    int mine = of[first];
+    for (int p = 0; p < n; p++)
+      if (of[p] == mine) of[p] = -1;
+    g->n += g->size[g->n] > 0;
+  }
+  free(of);
+}
+
+Err *interp_groups(const Op *op, int replicas, int partitions, ProcessGroups *out) {
+  switch (op->kind) {
+  case OP_COLLECTIVE_PERMUTE:
+    TRY(groups_new(op, "source_target_pairs", grouping_plain(op), replicas, partitions, out));
+    if (!op_attr(op, "source_target_pairs") || out->width != 2) out->n = 0;
+    join_pairs(replicas * partitions, out);
+    return NULL;
+  case OP_ALL_TO_ALL:
+  case OP_COLLECTIVE_BROADCAST:
+    return groups_new(op, "replica_groups", grouping_plain(op), replicas, partitions, out);
+  case OP_COLLECTIVE_REDUCE: {
+    bool flat = op_bool(op, "use_global_device_ids", false);
+    return groups_new(op, "replica_groups", flat ? FLATTENED : grouping_plain(op), replicas,
+                      partitions, out);
+  }
+  case OP_CROSS_REPLICA_SUM:
+    return groups_new(op, "replica_groups", CROSS_REPLICA, replicas, partitions, out);
+  default: return groups_new(op, "replica_groups", grouping_reduce(op), replicas, partitions, out);
+  }
 }
 
 /* ---- operands of all processes ------------------------------------------------------------- */
@@ -120,18 +168,26 @@ void meetings_free(Run *run) {
   vec_free(&run->meetings);
 }
 
-/* Operands with the parts of the processes that run another program. present: n flags. Free with
- * inputs_free. */
+/* Operands with the parts of the processes that run another program, or run elsewhere. present: n
+ * flags. Free with inputs_free. */
 static Err *inputs_of(Eval *e, Shards **out, uint8_t *present) {
   Ctx *c = e->ctx;
   Run *run = c->run;
   int mine = 0;
   for (int p = 0; p < c->n; p++) mine += present[p] = c->active[p] != 0;
   Shards *in = xcalloc((size_t)e->n_in + 1, sizeof *in);
-  if (mine == c->n || !run->baton) {
+  if (mine == c->n || !(run->baton || run->part)) {
     for (int i = 0; i < e->n_in; i++) in[i] = shards_retain(&e->sin[i]);
     *out = in;
     return NULL;
+  }
+  if (run->part) {
+    for (int i = 0; i < e->n_in; i++) {
+      in[i] = shards_retain(&e->sin[i]);
+      shards_widen(&in[i], c->n);
+    }
+    *out = in;
+    return run->part->meet(run->part->arg, e->op, c->active, in, present);
   }
   int64_t channel = op_int(e->op, "channel_id", 0);
   Meeting *m = NULL;
@@ -183,7 +239,7 @@ static void inputs_free(Eval *e, Shards *in) {
   free(in);
 }
 
-static Err *absent(const Op *op, const uint8_t *present, const Groups *g, int row) {
+static Err *absent(const Op *op, const uint8_t *present, const ProcessGroups *g, int row) {
   for (int k = 0; k < g->size[row]; k++) {
     int p = g->member[row * g->width + k];
     if (!present[p])
@@ -196,15 +252,15 @@ static Err *absent(const Op *op, const uint8_t *present, const Groups *g, int ro
 /* Calls fn for each active process, with its group; group -1: in none. */
 typedef struct Call {
   Eval *e;
-  const Groups *g;
+  const ProcessGroups *g;
   const Shards *in;
   int row, place, process;
 } Call;
 
 static Err *for_each(Eval *e, const char *attr, Grouping how, bool all_grouped,
                      Err *(*fn)(Call *c)) {
-  Groups g;
-  TRY(groups_new(e->op, attr, how, e->run, &g));
+  ProcessGroups g;
+  TRY(groups_of(e, attr, how, &g));
   Shards *in = NULL;
   uint8_t *present = xcalloc((size_t)e->ctx->n, 1);
   Err *err = inputs_of(e, &in, present);
@@ -219,7 +275,7 @@ static Err *for_each(Eval *e, const char *attr, Grouping how, bool all_grouped,
   }
   inputs_free(e, in);
   free(present);
-  groups_free(&g);
+  process_groups_free(&g);
   return err;
 }
 
@@ -364,8 +420,8 @@ static Err *all_reduce_one(Call *c) {
 
 /* Results of the first member of each group must be there before those of the others. */
 static Err *all_reduce(Eval *e, Grouping how) {
-  Groups g;
-  TRY(groups_new(e->op, "replica_groups", how, e->run, &g));
+  ProcessGroups g;
+  TRY(groups_of(e, "replica_groups", how, &g));
   Shards *in = NULL;
   uint8_t *present = xcalloc((size_t)e->ctx->n, 1);
   Err *err = inputs_of(e, &in, present);
@@ -384,7 +440,7 @@ static Err *all_reduce(Eval *e, Grouping how) {
       err = op_err(e->op, ERR_INVALID, "process %d is in no group", p);
   inputs_free(e, in);
   free(present);
-  groups_free(&g);
+  process_groups_free(&g);
   return err;
 }
 Err *sem_all_reduce(Eval *e) { return all_reduce(e, grouping_reduce(e->op)); }
@@ -485,8 +541,8 @@ Err *sem_collective_reduce(Eval *e) {
 }
 
 Err *sem_collective_permute(Eval *e) {
-  Groups g;
-  TRY(groups_new(e->op, "source_target_pairs", grouping_plain(e->op), e->run, &g));
+  ProcessGroups g;
+  TRY(groups_of(e, "source_target_pairs", grouping_plain(e->op), &g));
   if (!op_attr(e->op, "source_target_pairs") || g.width != 2) g.n = 0;
   Shards *in = NULL;
   int n = e->ctx->n;
@@ -507,7 +563,7 @@ Err *sem_collective_permute(Eval *e) {
   }
   inputs_free(e, in);
   free(present);
-  groups_free(&g);
+  process_groups_free(&g);
   return err;
 }
 
@@ -531,16 +587,17 @@ static Err *partner(Eval *e, int p, bool sending, int *out) {
   *out = -1;
   if (op_bool(e->op, "is_host_transfer", false) || !op_attr(e->op, "source_target_pairs"))
     return NULL;
-  Groups g;
+  ProcessGroups g;
   TRY(groups_new(e->op, "source_target_pairs",
-                 e->run->partitions > 1 ? CROSS_PARTITION : CROSS_REPLICA, e->run, &g));
+                 e->run->partitions > 1 ? CROSS_PARTITION : CROSS_REPLICA, e->run->replicas,
+                 e->run->partitions, &g));
   bool any = g.n > 0 && g.width == 2;
   *out = any ? -2 : -1;
   for (int i = 0; i < g.n && any; i++) {
     int source = g.member[2 * i], target = g.member[2 * i + 1];
     if (sending ? source == p : target == p) *out = target;
   }
-  groups_free(&g);
+  process_groups_free(&g);
   return NULL;
 }
 

@@ -421,25 +421,51 @@ void run_free(Run *r) {
   free(r);
 }
 
+/* Arguments of a part of the processes at the places of these. NULL: there is no part. */
+static Shards *placed(const Run *run, const Shards *args, int n_args) {
+  if (!run->part) return NULL;
+  Shards *in = xcalloc((size_t)n_args + 1, sizeof *in);
+  for (int i = 0; i < n_args; i++) {
+    in[i] = shards_many(run->n);
+    for (int k = 0; k < run->part->n; k++)
+      in[i].t[run->part->process[k]] = tensor_retain(shards_at(&args[i], args[i].n > 1 ? k : 0));
+  }
+  return in;
+}
+
+/* The part's results alone. */
+static Shards taken(const Run *run, Shards *all) {
+  Shards out = shards_many(run->part->n);
+  for (int k = 0; k < run->part->n; k++)
+    out.t[k] = tensor_retain(shards_at(all, run->part->process[k]));
+  shards_free(all);
+  return out;
+}
+
 Err *interp_run(const Module *m, Str func, const InterpOpts *opts, const Shards *args, int n_args,
                 Shards *results, int n_results) {
   const Func *f = func.n ? module_func(m, func) : module_main(m);
   if (!f) return err_new(ERR_NOT_FOUND, "the program has no function '%.*s'", STR_ARG(func));
   for (int i = 0; i < m->funcs.n; i++) number_values(m->funcs.v[i]);
   Run *run = run_new(m, opts ? opts->replicas : 1, opts ? opts->partitions : 1);
+  run->part = opts ? opts->part : NULL;
+  int lanes = run->part ? run->part->n : run->n;
   for (int i = 0; i < n_args; i++)
-    if (args[i].n != 1 && args[i].n != run->n) {
+    if (args[i].n != 1 && args[i].n != lanes) {
       Err *e = err_new(ERR_INVALID, "argument %d has %d parts, the program runs on %d processes", i,
-                       args[i].n, run->n);
+                       args[i].n, lanes);
       run_free(run);
       return e;
     }
-  uint8_t *active = xmalloc((size_t)run->n);
-  memset(active, 1, (size_t)run->n);
+  uint8_t *active = xcalloc((size_t)run->n, 1);
+  if (!run->part) memset(active, 1, (size_t)run->n);
+  for (int k = 0; run->part && k < lanes; k++) active[run->part->process[k]] = 1;
   Ctx c = {.run = run, .n = run->n, .active = active};
-  Shards *out = xcalloc((size_t)n_results + 1, sizeof *out);
-  Err *e = ctx_call(&c, f, args, n_args, out, n_results);
-  for (int i = 0; i < n_results && !e; i++) results[i] = out[i];
+  Shards *out = xcalloc((size_t)n_results + 1, sizeof *out), *in = placed(run, args, n_args);
+  Err *e = ctx_call(&c, f, in ? in : args, n_args, out, n_results);
+  for (int i = 0; i < n_results && !e; i++) results[i] = run->part ? taken(run, &out[i]) : out[i];
+  for (int i = 0; i < n_args && in; i++) shards_free(&in[i]);
+  free(in);
   free(out);
   free(active);
   run_free(run);
@@ -502,13 +528,15 @@ Err *interp_eval(const Op *op, Tensor *const *operands, Tensor **results,
   return err;
 }
 
-Err *interp_eval_all(const Op *op, int replicas, int partitions, const Shards *in, Shards *out) {
+Err *interp_eval_all(const Op *op, int replicas, int partitions, const uint8_t *some,
+                     const Shards *in, Shards *out) {
   const Module *m = op->parent && op->parent->func ? op->parent->func->module : NULL;
   if (op->n_regions && op->regions[0]->func) number_values(op->regions[0]->func);
   Run *run = run_new(m, replicas, partitions);
   int n = replicas * partitions;
   uint8_t *active = xmalloc((size_t)n);
-  memset(active, 1, (size_t)n);
+  if (some) memcpy(active, some, (size_t)n);
+  else memset(active, 1, (size_t)n);
   Func none = {.n_values = 0};
   const Func *f = op->n_regions && op->regions[0]->func ? op->regions[0]->func : &none;
   Frame frame = {.func = f, .slots = xcalloc((size_t)f->n_values + 1, sizeof(Shards))};

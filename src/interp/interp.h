@@ -17,13 +17,34 @@
 
 #include "ir/ir.h"
 
+/* Who needs whom at a collective: `n` groups of processes, in their order. */
+typedef struct ProcessGroups {
+  int n, width; /* width: members of the longest */
+  int *member;  /* n x width processes, -1 pads */
+  int *size;
+} ProcessGroups;
+/* Of a permutation: processes that pairs tie together, ascending. Free with process_groups_free. */
+Err *interp_groups(const Op *op, int replicas, int partitions, ProcessGroups *out);
+void process_groups_free(ProcessGroups *g);
+
+/* A run of some of the processes: the others run elsewhere. */
+typedef struct InterpPart {
+  int n;
+  const int *process; /* ascending */
+  /* At a collective: fills in[operand].t[p] for the processes that those with active[p] need, and
+   * sets present[p]. */
+  Err *(*meet)(void *arg, const Op *op, const uint8_t *active, Shards *in, uint8_t *present);
+  void *arg;
+} InterpPart;
+
 typedef struct InterpOpts {
   int replicas, partitions; /* 0 means 1 */
+  const InterpPart *part;   /* NULL: all processes */
 } InterpOpts;
 
 /* Runs function `func` ("" = main). args: one Shards for each argument, n == 1 or n == replicas *
- * partitions; borrowed. results: filled with new references (Shards.t malloc'd; free with
- * shards_free). errors: a failing check.expect_* is ERR_ABORTED naming the element;
+ * partitions (with a part: part->n, in its order); borrowed. results: filled with new references, as
+ * many as arguments have (Shards.t malloc'd; free with shards_free). errors: a failing check.expect_* is ERR_ABORTED naming the element;
  * ERR_UNIMPLEMENTED names the op and its place. */
 Err *interp_run(const Module *m, Str func, const InterpOpts *opts, const Shards *args, int n_args,
                 Shards *results, int n_results);
@@ -37,13 +58,17 @@ Err *interp_eval(const Op *op, Tensor *const *operands, Tensor **results,
 
 /* A collective, or a custom call between whole values and shards, on all replicas * partitions
  * processes at once: in as operands (borrowed, n == 1 or N), out filled with new references. Not
- * for control flow and tokens' transfers. */
-Err *interp_eval_all(const Op *op, int replicas, int partitions, const Shards *in, Shards *out);
+ * for control flow and tokens' transfers. active: N flags: only groups of these are computed, the
+ * others have no operands; NULL: all. */
+Err *interp_eval_all(const Op *op, int replicas, int partitions, const uint8_t *active,
+                     const Shards *in, Shards *out);
 
 /* Cuts the block of process `p` (0 <= p < N) out of the whole tensor and back, by an sdy sharding
  * on a mesh; used by dev as well. Dimensions that do not divide evenly are padded up to ceil(dim /
  * parts) blocks as GSPMD does (last block short is an error for manual computations). */
 Err *shard_cut(const Tensor *whole, const Sharding *s, const Mesh *mesh, int64_t p, Tensor **out);
+/* The dims of a block. */
+Err *shard_dims(const Sharding *s, const Mesh *mesh, int rank, const int64_t *dims, int64_t *out);
 /* Joins blocks[0..n-1] (process order) into a tensor of the given global dims; replicated copies:
  * the first one wins. */
 Err *shard_join(Tensor *const *blocks, int n, const Sharding *s, const Mesh *mesh, int rank,

@@ -151,6 +151,7 @@ struct Run {
   int replicas, partitions, n; /* n = replicas * partitions */
   struct Baton
       *baton; /* run_parallel with several programs: one thread each, one running at a time */
+  const InterpPart *part; /* the processes are not all here; NULL: they are */
   VEC(Channel *) channels;
   VEC(struct Meeting *) meetings;
   VEC(Message) infeed; /* of all processes, in order */

@@ -123,6 +123,15 @@ static void paste_sum(Tensor *whole, const Tensor *block, const int64_t *index) 
   tensor_release(sum);
 }
 
+Err *shard_dims(const Sharding *s, const Mesh *mesh, int rank, const int64_t *dims, int64_t *out) {
+  int64_t parts[MAX_RANK], index[MAX_RANK];
+  if (rank > MAX_RANK) return err_new(ERR_UNIMPLEMENTED, "rank %d is over %d", rank, MAX_RANK);
+  bool cut = s && mesh && mesh->n_axes;
+  if (cut) TRY(blocks_of(s, mesh, rank, 0, NULL, 0, parts, index));
+  for (int d = 0; d < rank; d++) out[d] = cut ? (dims[d] + parts[d] - 1) / parts[d] : dims[d];
+  return NULL;
+}
+
 Err *shard_cut(const Tensor *whole, const Sharding *s, const Mesh *mesh, int64_t p, Tensor **out) {
   int64_t parts[MAX_RANK], index[MAX_RANK];
   if (whole->rank > MAX_RANK)
@@ -135,7 +144,7 @@ Err *shard_cut(const Tensor *whole, const Sharding *s, const Mesh *mesh, int64_t
   if (at < 0) return err_new(ERR_INVALID, "device %lld is not in the mesh", (long long)p);
   TRY(blocks_of(s, mesh, whole->rank, at, NULL, 0, parts, index));
   if (whole->phantom) {
-    for (int d = 0; d < whole->rank; d++) index[d] = (whole->dims[d] + parts[d] - 1) / parts[d];
+    TRY(shard_dims(s, mesh, whole->rank, whole->dims, index));
     *out = tensor_phantom(whole->dtype, whole->rank, index);
     return NULL;
   }

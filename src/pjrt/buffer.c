@@ -387,7 +387,7 @@ ENTRY(Buffer_IsOnCpu) {
 
 ENTRY(Buffer_ReadyEvent) {
   profiler_waits(profiler_begin(), a->buffer, false);
-  if (a->buffer->client) __atomic_store_n(&a->buffer->client->asked, true, __ATOMIC_RELAXED);
+  __atomic_store_n(&a->buffer->memory->device->asked, true, __ATOMIC_RELAXED);
   a->event = event_retain(a->buffer->ready);
   return NULL;
 }

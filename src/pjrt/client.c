@@ -95,7 +95,6 @@ static Err *client_new(const char *spec, PJRT_Client **out) {
   PJRT_Client *c = xcalloc(1, sizeof *c);
   c->refs = 1;
   c->dev = dev;
-  c->queue = queue_new();
   c->n = dev->n;
   c->devices = xcalloc((size_t)c->n, sizeof *c->devices);
   c->device_list = xcalloc((size_t)c->n, sizeof *c->device_list);
@@ -106,6 +105,7 @@ static Err *client_new(const char *spec, PJRT_Client **out) {
     PJRT_Device *d = &c->devices[i];
     c->device_list[i] = d;
     d->client = c;
+    d->queue = queue_new();
     describe_device(dev, i, &d->desc);
     c->topology.list[i] = &d->desc;
     for (int k = 0; k < MEM_KINDS; k++) {
@@ -140,8 +140,8 @@ void client_release(PJRT_Client *c) {
       pthread_mutex_destroy(&m->lock);
     }
     description_clear(&c->devices[i].desc);
+    queue_close(c->devices[i].queue);
   }
-  queue_close(c->queue);
   dev_close(c->dev);
   free(c->topology.name);
   free(c->topology.list);
@@ -205,7 +205,9 @@ ENTRY(Client_Create) {
 }
 
 ENTRY(Client_Destroy) {
-  queue_drain(a->client->queue); /* the process may be about to end */
+  exchange_close(a->client->dev->exchange);
+  for (int i = 0; i < a->client->n; i++) /* the process may be about to end */
+    queue_drain(a->client->devices[i].queue);
   /* what a caller tied to the memories goes with its client, even if buffers live on */
   for (int i = 0; i < a->client->n * MEM_KINDS; i++) {
     PJRT_Memory *m = a->client->memory_list[i];

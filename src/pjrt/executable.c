@@ -6,6 +6,7 @@
 #include "compile/pass/pass.h"
 #include "compile/spmd/partition.h"
 #include "compile/spmd/propagate.h"
+#include "interp/interp.h"
 #include "stablehlo/stablehlo.h"
 
 #include <stdio.h>
@@ -63,9 +64,12 @@ static void describe(PJRT_Executable *x, const ProgramFacts *facts) {
   x->out_types = xcalloc(out, sizeof *x->out_types);
   x->out_ranks = xcalloc(out, sizeof *x->out_ranks);
   x->out_dims = xcalloc((size_t)dims + 1, sizeof *x->out_dims);
+  x->block_dims = xcalloc((size_t)dims + 1, sizeof *x->block_dims);
   dims = 0;
   for (int i = 0; i < p->n_results; i++) {
     const Type *t = f->type->results[i];
+    err_free(shard_dims(p->result_shardings[i], p->result_meshes[i], t->rank, t->dims,
+                        x->block_dims + dims));
     x->out_types[i] = t->kind == TY_TOKEN ? PJRT_Buffer_Type_TOKEN : (PJRT_Buffer_Type)t->dtype;
     x->out_ranks[i] = (size_t)t->rank;
     for (int k = 0; k < t->rank; k++) x->out_dims[dims++] = t->dims[k];
@@ -76,7 +80,7 @@ static void describe(PJRT_Executable *x, const ProgramFacts *facts) {
    * are this host */
   double ns =
       (MAX(c.flops, 0) + 20 * MAX(c.transcendentals, 0)) / 20 + MAX(c.bytes_accessed, 0) / 10;
-  ns *= p->opts.replicas * p->opts.partitions;
+  ns *= p->opts.replicas * p->opts.partitions; /* of copies one counts: most callers run one */
   x->run_ns = facts->loops ? INT64_MAX : (int64_t)MIN(ns, 1e18);
   if (c.flops >= 0) named_float(&x->costs[x->n_costs++], "flops", c.flops);
   if (c.transcendentals >= 0)
@@ -127,7 +131,7 @@ void executable_release(PJRT_Executable *x) {
   for (int i = 0; i < x->n_out; i++) free(x->sharding_out[i]);
   free(x->sharding_in), free(x->sharding_in_sizes), free(x->kinds_in), free(x->kind_in_sizes);
   free(x->sharding_out), free(x->sharding_out_sizes), free(x->kinds_out), free(x->kind_out_sizes);
-  free(x->out_types), free(x->out_ranks), free(x->out_dims);
+  free(x->out_types), free(x->out_ranks), free(x->out_dims), free(x->block_dims);
   free(x->layouts_in), free(x->layouts_out);
   buf_free(&x->code);
   buf_free(&x->readable);
@@ -155,21 +159,22 @@ Err *executable_load(PJRT_Client *c, PJRT_Executable *take, PJRT_LoadedExecutabl
   l->n = n;
   l->devices = xcalloc((size_t)n, sizeof *l->devices);
   l->logical = xcalloc((size_t)n, sizeof *l->logical);
+  l->ids = xcalloc((size_t)n, sizeof *l->ids);
   for (int p = 0; p < n; p++) {
     l->devices[p] = c->device_list[o->n_assignment ? o->assignment[p] : p];
+    l->ids[p] = l->devices[p]->desc.id;
     l->logical[p] = (PJRT_LogicalDeviceIds){p / o->partitions, p % o->partitions};
   }
-  l->rendezvous = rendezvous_new(n);
   *out = l;
   return NULL;
 }
 
 void loaded_release(PJRT_LoadedExecutable *l) {
   if (!l || __atomic_sub_fetch(&l->refs, 1, __ATOMIC_ACQ_REL) > 0) return;
-  rendezvous_free(l->rendezvous);
   executable_release(l->exe);
   free(l->devices);
   free(l->logical);
+  free(l->ids);
   free(l);
 }
 
@@ -498,11 +503,8 @@ static void assignment_free(PJRT_DeviceAssignmentSerialized *p) { free(p); }
 
 ENTRY(LoadedExecutable_GetDeviceAssignment) {
   PJRT_LoadedExecutable *l = a->executable;
-  int *ids = xcalloc((size_t)l->n, sizeof *ids);
-  for (int i = 0; i < l->n; i++) ids[i] = l->devices[i]->desc.id;
   Buf b = {0};
-  device_assignment_proto(&b, l->exe->opts.replicas, l->exe->opts.partitions, ids);
-  free(ids);
+  device_assignment_proto(&b, l->exe->opts.replicas, l->exe->opts.partitions, l->ids);
   a->serialized_bytes = b.p;
   a->serialized_bytes_size = b.n;
   a->serialized_device_assignment = (PJRT_DeviceAssignmentSerialized *)b.p;

@@ -1,12 +1,15 @@
 /* Execute: arguments checked and waited for, donation decided, the program run once for all its
- * processes, results wrapped. Long runs on one device go to the client's queue and Execute returns
- * at once with results that are promises. Callers that execute one device in each call (one thread
- * for each) meet in a rendezvous and the last to come runs the program for all. */
+ * processes, results wrapped. Long runs on one device go to the device's queue and Execute returns
+ * at once with results that are promises. Callers may execute one device in each call: programs
+ * without exchange then are like those of one device; the others always go to the device's queue,
+ * where they wait for each other, collective by collective (dev/exchange.h). */
 #include "pjrt/pjrt_priv.h"
 
 typedef struct Run {
   PJRT_LoadedExecutable *l;
   int n, n_args;
+  int process;               /* of all, when n is 1 */
+  PJRT_Device *device;       /* NULL: the program's */
   PJRT_Buffer *const **args; /* [process][argument] */
   PJRT_Buffer ***outs;       /* [process][result], the caller's arrays */
   const int64_t *keep;       /* arguments not to donate */
@@ -87,6 +90,10 @@ static Err *check_run(const Run *r) {
   return NULL;
 }
 
+static PJRT_Device *device_of(const Run *r, size_t k) {
+  return r->device ? r->device : r->l->devices[k];
+}
+
 /* The run itself, once the arguments' data is there. outs[process * results + result]. `dropped`
  * arguments lose their data. */
 static Err *run_program(const Run *r, const bool *dropped, DevBuffer **all_outs) {
@@ -101,7 +108,7 @@ static Err *run_program(const Run *r, const bool *dropped, DevBuffer **all_outs)
   int *devices = (int *)(outs + n);
   bool *donated = (bool *)(devices + n);
   for (size_t k = 0; k < n; k++) {
-    devices[k] = l->devices[k]->desc.id;
+    devices[k] = device_of(r, k)->desc.id;
     args[k] = all_args + k * na;
     outs[k] = all_outs + k * nr;
     for (size_t i = 0; i < na; i++) args[k][i] = dev_buffer_retain(r->args[k][i]->data);
@@ -117,12 +124,14 @@ static Err *run_program(const Run *r, const bool *dropped, DevBuffer **all_outs)
   DevRun run = {.trace = profiler_on()};
   ProfilerRun recorded = profiler_run_begin(x->program->dev);
   double t = time_now_s();
-  Err *e = dev_execute(x->program, devices, (DevBuffer *const *const *)args, donated,
+  DevPart part = {r->n, NULL, devices, NULL};
+  if (r->n < l->n) part.process = &r->process, part.job = l->ids;
+  Err *e = dev_execute(x->program, &part, (DevBuffer *const *const *)args, donated,
                        (DevBuffer * *const *)outs, &run);
   __atomic_store_n(&x->run_ns, (int64_t)((time_now_s() - t) * 1e9), __ATOMIC_RELAXED);
   if (e) profiler_run_failed(&recorded);
   else
-    profiler_run_end(&recorded, x->program, devices, &run, (DevBuffer *const *const *)args,
+    profiler_run_end(&recorded, x->program, &part, &run, (DevBuffer *const *const *)args,
                      (DevBuffer *const *const *)outs);
   free(run.spans);
   for (size_t i = 0; i < na && !e; i++)
@@ -138,9 +147,9 @@ static Err *run_program(const Run *r, const bool *dropped, DevBuffer **all_outs)
   return e;
 }
 
-static PJRT_Memory *result_memory(const PJRT_LoadedExecutable *l, size_t process, size_t result) {
-  int kind = memory_kind_from(str_from(l->exe->kinds_out[result]));
-  return l->devices[process]->memory_list[MAX(kind, 0)];
+static PJRT_Memory *result_memory(const Run *r, size_t k, size_t result) {
+  int kind = memory_kind_from(str_from(r->l->exe->kinds_out[result]));
+  return device_of(r, k)->memory_list[MAX(kind, 0)];
 }
 
 /* Runs before it returns. */
@@ -159,7 +168,7 @@ static Err *run_here(const Run *r) {
   if (!e) e = run_program(r, dropped, outs);
   for (size_t k = 0; k < n && !e; k++)
     for (size_t j = 0; j < nr; j++) {
-      r->outs[k][j] = buffer_wrap(result_memory(l, k, j), outs[k * nr + j]);
+      r->outs[k][j] = buffer_wrap(result_memory(r, k, j), outs[k * nr + j]);
       r->outs[k][j]->layout = l->exe->layouts_out[j];
     }
   if (outs != few_outs) free(outs);
@@ -167,7 +176,7 @@ static Err *run_here(const Run *r) {
   return e;
 }
 
-/* ---- runs in the queue: one device. The arguments are held, so that callers may delete them (and
+/* ---- runs in a device's queue. The arguments are held, so that callers may delete them (and
  * donation does) before the run; the results are promises. ---- */
 
 /* Shorter runs are done by the caller: another thread would have to be woken, and then shares the
@@ -180,18 +189,32 @@ static Err *run_here(const Run *r) {
 
 typedef struct Queued {
   PJRT_LoadedExecutable *l;
+  int process;
+  PJRT_Device *device;
   PJRT_Buffer **args, **outs; /* held; references of ours */
   PJRT_Event *done;           /* the results' event as well */
   bool *dropped;
 } Queued;
+
+/* Does the run exchange values with those of other devices? */
+static bool meets(const Run *r) { return r->n < r->l->n && r->l->exe->program->copies == 1; }
+
+static Err *run_whole_when_all_came(const Queued *q, DevBuffer **outs);
 
 static void run_queued(void *arg) {
   Queued *q = arg;
   PJRT_Executable *x = q->l->exe;
   DevBuffer **outs = xcalloc((size_t)x->n_out + 1, sizeof *outs);
   PJRT_Buffer *const *args = q->args;
-  Run r = {.l = q->l, .n = 1, .n_args = x->n_in, .args = &args};
-  PJRT_Error *e = error_from(run_program(&r, q->dropped, outs));
+  Run r = {.l = q->l,
+           .n = 1,
+           .n_args = x->n_in,
+           .args = &args,
+           .process = q->process,
+           .device = q->device};
+  bool together = meets(&r) && !dev_program_splits(x->program);
+  PJRT_Error *e =
+      error_from(together ? run_whole_when_all_came(q, outs) : run_program(&r, q->dropped, outs));
   for (int i = 0; i < x->n_in; i++) buffer_unhold(q->args[i]);
   for (int j = 0; j < x->n_out; j++) buffer_fill(q->outs[j], e ? NULL : outs[j]);
   event_set(q->done, e);
@@ -203,11 +226,15 @@ static void run_queued(void *arg) {
 }
 
 /* May the run go to the queue, and does it pay? Not when callers' threads are needed to finish it
- * (host callbacks) nor when its arguments come from elsewhere: nobody behind it should wait. */
+ * (host callbacks) nor when its arguments come from elsewhere: nobody behind it should wait. Who
+ * exchanges must not keep its caller: that may be the one who brings the others. */
 static bool for_queue(const Run *r) {
   const PJRT_Executable *x = r->l->exe;
-  if (!x->program->ops->async || r->l->n != 1 || x->not_queued || !x->client) return false;
-  bool waited = __atomic_exchange_n(&x->client->asked, false, __ATOMIC_RELAXED), ready = true;
+  if (r->n != 1 || x->not_queued || !x->client) return false;
+  if (meets(r)) return true;
+  if (!x->program->ops->async) return false;
+  PJRT_Device *device = device_of(r, 0);
+  bool waited = __atomic_exchange_n(&device->asked, false, __ATOMIC_RELAXED), ready = true;
   for (int i = 0; i < r->n_args; i++) {
     const PJRT_Buffer *b = r->args[0][i];
     if (event_is_ready(b->ready)) continue;
@@ -218,6 +245,18 @@ static bool for_queue(const Run *r) {
   return !ready || ns > (waited ? WAITED_NS : QUICK_NS);
 }
 
+static Err *hold_arguments(const Run *r, Queued *q) {
+  find_dropped(r, q->dropped);
+  TRY(check_donations(r, q->dropped));
+  for (int i = 0; i < r->n_args; i++) {
+    q->args[i] = r->args[0][i];
+    Err *e = err_wrap(buffer_hold(q->args[i]), "argument %d", i);
+    while (e && i) buffer_unhold(q->args[--i]);
+    TRY(e);
+  }
+  return NULL;
+}
+
 /* false, without an error: it was not queued. */
 static Err *enqueue(const Run *r, PJRT_Event **done, bool *queued) {
   TRY(check_run(r));
@@ -225,26 +264,19 @@ static Err *enqueue(const Run *r, PJRT_Event **done, bool *queued) {
   PJRT_Executable *x = l->exe;
   size_t na = (size_t)x->n_in, nr = (size_t)x->n_out;
   Queued *q = xmalloc(sizeof *q + sizeof(void *) * (na + nr) + na);
-  *q = (Queued){.l = l, .args = (PJRT_Buffer **)(q + 1)};
+  *q = (Queued){
+      .l = l, .process = r->process, .device = device_of(r, 0), .args = (PJRT_Buffer **)(q + 1)};
   q->outs = q->args + na;
   q->dropped = (bool *)(q->outs + nr);
-  find_dropped(r, q->dropped);
-  Err *e = check_donations(r, q->dropped);
-  size_t held = 0;
-  for (; held < na && !e; held++) {
-    q->args[held] = r->args[0][held];
-    e = err_wrap(buffer_hold(q->args[held]), "argument %zu", held);
-    if (e) break;
-  }
+  Err *e = hold_arguments(r, q);
   if (e) {
-    while (held) buffer_unhold(q->args[--held]);
     free(q);
     return e;
   }
-  const int64_t *dims = x->out_dims;
+  const int64_t *dims = x->block_dims;
   q->done = event_new();
   for (size_t j = 0; j < nr; j++) {
-    q->outs[j] = buffer_promise_until(q->done, result_memory(l, 0, j), (DType)x->out_types[j],
+    q->outs[j] = buffer_promise_until(q->done, result_memory(r, 0, j), (DType)x->out_types[j],
                                       (int)x->out_ranks[j], dims);
     q->outs[j]->layout = x->layouts_out[j];
     q->outs[j]->from_queue = true;
@@ -256,69 +288,60 @@ static Err *enqueue(const Run *r, PJRT_Event **done, bool *queued) {
   __atomic_fetch_add(&l->refs, 1, __ATOMIC_RELAXED);
   for (size_t i = 0; i < na; i++)
     if (q->dropped[i]) buffer_delete(q->args[i]);
-  if (!queue_push(x->client->queue, run_queued, q)) run_queued(q);
+  if (!queue_push(q->device->queue, run_queued, q, !meets(r))) run_queued(q);
   *queued = true;
   return NULL;
 }
 
-/* ---- one device a call ---- */
+/* ---- one device a call, of a program that only runs as a whole ---- */
 
-struct Rendezvous {
-  pthread_mutex_t lock;
-  pthread_cond_t cond;
-  int n, arrived;
-  int64_t round;
-  PJRT_Buffer *const **args;
-  PJRT_Buffer ***outs;
-  PJRT_Error *error; /* of the last finished round */
-  int leaving;
-};
-
-struct Rendezvous *rendezvous_new(int n) {
-  struct Rendezvous *r = xcalloc(1, sizeof *r);
-  r->n = n;
-  r->args = xcalloc((size_t)n, sizeof *r->args);
-  r->outs = xcalloc((size_t)n, sizeof *r->outs);
-  pthread_mutex_init(&r->lock, NULL);
-  pthread_cond_init(&r->cond, NULL);
-  return r;
-}
-
-void rendezvous_free(struct Rendezvous *r) {
-  error_free(r->error);
-  pthread_mutex_destroy(&r->lock);
-  pthread_cond_destroy(&r->cond);
-  free(r->args);
-  free(r->outs);
-  free(r);
-}
-
-static PJRT_Error *meet(PJRT_LoadedExecutable *l, int process, const Run *mine) {
-  struct Rendezvous *r = l->rendezvous;
-  pthread_mutex_lock(&r->lock);
-  while (r->leaving || r->args[process]) pthread_cond_wait(&r->cond, &r->lock);
-  r->args[process] = mine->args[0];
-  r->outs[process] = mine->outs[0];
-  int64_t round = r->round;
-  if (++r->arrived == r->n) {
-    Run all = *mine;
-    all.n = r->n;
-    all.args = r->args;
-    all.outs = r->outs;
-    Err *e = run_here(&all); /* the others only wait: the lock is not in anybody's way */
-    error_free(r->error);
-    r->error = error_from(e);
-    memset(r->args, 0, sizeof *r->args * (size_t)r->n);
-    r->arrived = 0;
-    r->leaving = r->n;
-    r->round++;
-    pthread_cond_broadcast(&r->cond);
-  }
-  while (r->round == round) pthread_cond_wait(&r->cond, &r->lock);
-  PJRT_Error *e = error_copy(r->error);
-  if (--r->leaving == 0) pthread_cond_broadcast(&r->cond);
-  pthread_mutex_unlock(&r->lock);
+/* in[0]: the Queued of a process; out: its results */
+static Err *run_whole(void *arg, const ExchangeHand *hands) {
+  PJRT_LoadedExecutable *l = arg;
+  size_t n = (size_t)l->n, nr = (size_t)l->exe->n_out;
+  DevBuffer **outs = xcalloc(n * nr + 1, sizeof *outs);
+  PJRT_Buffer *const **args = xcalloc(n, sizeof *args);
+  const Queued *first = hands[0].in[0];
+  for (size_t k = 0; k < n; k++) args[k] = ((const Queued *)hands[k].in[0])->args;
+  Run r = {.l = l, .n = l->n, .n_args = l->exe->n_in, .args = args};
+  Err *e = run_program(&r, first->dropped, outs);
+  for (size_t k = 0; k < n && !e; k++) memcpy(hands[k].out[0], outs + k * nr, sizeof *outs * nr);
+  free(args);
+  free(outs);
   return e;
+}
+
+static Err *run_whole_when_all_came(const Queued *q, DevBuffer **outs) {
+  PJRT_LoadedExecutable *l = q->l;
+  char *what = xasprintf("program '%s'", l->exe->name);
+  void *in[1] = {(void *)(uintptr_t)q}, *out[1] = {outs};
+  int device = q->device->desc.id;
+  Exchange *x = l->exe->program->dev->exchange;
+  ExchangeCall c = {.what = what,
+                    .kind = hash_bytes(l->exe->fingerprint, strlen(l->exe->fingerprint), 1),
+                    .channel = -1,
+                    .n = l->n,
+                    .members = l->ids,
+                    .n_mine = 1,
+                    .mine = &q->process,
+                    .hands = &(ExchangeHand){in, out},
+                    .finish = run_whole,
+                    .arg = l};
+  exchange_begin(x, 1, &device, l->exe->name);
+  Err *e = exchange_join(x, &c);
+  exchange_end(x, 1, &device, e);
+  free(what);
+  return e;
+}
+
+/* ---- the entry ---- */
+
+/* One device of several. errors: it is none of them */
+static Err *find_process(Run *r, PJRT_Device *device) {
+  while (r->process < r->l->n && r->l->devices[r->process] != device) r->process++;
+  r->device = device;
+  if (r->process < r->l->n) return NULL;
+  return err_new(ERR_INVALID, "the program does not run on the given device");
 }
 
 ENTRY(LoadedExecutable_Execute) {
@@ -337,20 +360,15 @@ ENTRY(LoadedExecutable_Execute) {
   r.args = args;
   r.outs = (PJRT_Buffer ***)a->output_lists;
   PJRT_Event **done = a->device_complete_events;
-  if (one) {
-    int process = 0;
-    while (process < l->n && l->devices[process] != a->execute_device) process++;
-    PTRY(process < l->n ? meet(l, process, &r)
-                        : error_new(ERR_INVALID, "the program does not run on the given device"));
-  } else if (l->n == 1 && a->execute_device && a->execute_device != l->devices[0]) {
-    return error_new(ERR_UNIMPLEMENTED,
-                     "weft: running a program on a device it was not compiled for");
-  } else {
-    bool queued = false;
-    if (for_queue(&r)) PTRY(error_from(enqueue(&r, done, &queued)));
-    if (queued) return NULL;
-    PTRY(error_from(run_here(&r)));
-  }
+  if (one) PTRY(error_from(find_process(&r, a->execute_device)));
+  else if (l->n == 1 && a->execute_device) r.device = a->execute_device;
+  if (one && !meets(&r))
+    exchange_remember(l->exe->program->dev->exchange, r.device->desc.id, l->exe->name);
+  bool queued = false;
+  if (for_queue(&r)) PTRY(error_from(enqueue(&r, done, &queued)));
+  if (queued) return NULL;
+  if (meets(&r)) queue_drain(r.device->queue); /* its calls in the order they were made */
+  PTRY(error_from(run_here(&r)));
   for (size_t k = 0; k < a->num_devices && done; k++) done[k] = event_ready();
   return NULL;
 }

@@ -99,6 +99,8 @@ struct PJRT_DeviceDescription {
 };
 struct PJRT_Device {
   PJRT_Client *client;
+  struct Queue *queue;
+  bool asked; /* somebody asked when a buffer is ready, since the last run */
   PJRT_DeviceDescription desc;
   PJRT_Memory memories[MEM_KINDS];
   PJRT_Memory *memory_list[MEM_KINDS];
@@ -122,8 +124,6 @@ struct PJRT_Client {
   PJRT_Device **device_list;
   PJRT_Memory **memory_list; /* n * MEM_KINDS */
   PJRT_TopologyDescription topology;
-  struct Queue *queue;
-  bool asked; /* somebody asked when a buffer is ready, since the last run */
 };
 PJRT_Client *client_retain(PJRT_Client *c);
 void client_release(PJRT_Client *c);
@@ -139,9 +139,9 @@ extern const PJRT_MemoryDescriptions_Extension memory_descriptions_extension;
 struct Queue *queue_new(void);
 void queue_drain(struct Queue *q); /* waits until all that was pushed is done */
 void queue_close(struct Queue *q); /* what is in it still runs */
-/* Runs fn(arg) after all that was pushed before. Waits while many are in the queue. false: there is
- * no thread to be had. */
-bool queue_push(struct Queue *q, void (*fn)(void *arg), void *arg);
+/* Runs fn(arg) after all that was pushed before. patient: waits while many are in the queue. false:
+ * there is no thread to be had. */
+bool queue_push(struct Queue *q, void (*fn)(void *arg), void *arg, bool patient);
 
 /* ---- layouts (layouts.c) ---- */
 
@@ -183,7 +183,7 @@ struct PJRT_Buffer {
   Layout *layout;
   DevBuffer *data; /* NULL until `ready` for buffers under way, and after an error */
   PJRT_Event *ready;
-  bool from_queue; /* a result of a run in the client's queue */
+  bool from_queue; /* a result of a run in a device's queue */
   bool deleted;    /* for callers; the data goes when no run holds it any more */
   int holds;       /* runs under way that read it */
   int external_refs;
@@ -251,7 +251,7 @@ struct PJRT_Executable {
   size_t *kind_in_sizes, *kind_out_sizes;
   Layout **layouts_in, **layouts_out;
   PJRT_Buffer_Type *out_types;
-  int64_t *out_dims;
+  int64_t *out_dims, *block_dims; /* of the whole, of what a device has */
   size_t *out_ranks;
   char **sharding_in, **sharding_out;
   size_t *sharding_in_sizes, *sharding_out_sizes;
@@ -266,8 +266,8 @@ struct PJRT_LoadedExecutable {
   int n;
   PJRT_Device **devices; /* of process 0, 1, ... */
   PJRT_LogicalDeviceIds *logical;
+  int *ids; /* their numbers */
   bool deleted;
-  struct Rendezvous *rendezvous; /* for callers that execute one device a call */
 };
 /* What is asked of a program's operations, counted once. */
 typedef struct ProgramFacts {
@@ -282,8 +282,6 @@ Err *executable_load(PJRT_Client *c, PJRT_Executable *take, PJRT_LoadedExecutabl
 PJRT_Executable *executable_retain(PJRT_Executable *e);
 void executable_release(PJRT_Executable *e);
 void loaded_release(PJRT_LoadedExecutable *l);
-struct Rendezvous *rendezvous_new(int n);
-void rendezvous_free(struct Rendezvous *r);
 extern const PJRT_Shardings_Extension shardings_extension;
 /* Bytes handed out with a deleter. */
 typedef struct OwnedBytes {
@@ -311,7 +309,7 @@ void profiler_to_device(ProfilerSpan s, PJRT_Buffer *b);
 void profiler_waits(ProfilerSpan s, const PJRT_Buffer *b, bool reads);
 /* Around dev_execute: args[process][argument], outs[process][result]; failed: after an error. */
 ProfilerRun profiler_run_begin(const Dev *dev);
-void profiler_run_end(const ProfilerRun *r, DevProgram *p, const int *devices, const DevRun *run,
+void profiler_run_end(const ProfilerRun *r, DevProgram *p, const DevPart *part, const DevRun *run,
                       DevBuffer *const *const *args, DevBuffer *const *const *outs);
 void profiler_run_failed(const ProfilerRun *r);
 extern const PJRT_Profiler_Extension profiler_extension;

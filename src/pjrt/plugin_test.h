@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 static const PJRT_Api *api;
-static PJRT_Client *client; /* eight interpreted devices */
+static PJRT_Client *client; /* setup: of eight interpreted devices */
 
 #define ARGS(name, ...) \
   { .struct_size = PJRT_##name##_Args_STRUCT_SIZE, __VA_ARGS__ }
@@ -92,7 +92,7 @@ static const char eight_partitions[] = {0x1a, 6, 0x20, 1, 0x28, 8, 0x30, 1};
 
 /* ---- around a file of tests ---- */
 
-static inline int setup(void **state) {
+static inline int setup_on(const char *spec, void **state) {
   (void)state;
   void *lib = dlopen(WEFT_BINARY_DIR "/libpjrt_weft.so", RTLD_NOW | RTLD_LOCAL);
   if (!lib) {
@@ -107,12 +107,14 @@ static inline int setup(void **state) {
                        .name = "device",
                        .name_size = 6,
                        .type = PJRT_NamedValue_STRING,
-                       .string_value = "interp:8",
-                       .value_size = 8};
+                       .string_value = spec,
+                       .value_size = strlen(spec)};
   CALL(Client_Create, c, .create_options = &v, .num_options = 1);
   client = c.client;
   return 0;
 }
+
+static inline int setup(void **state) { return setup_on("interp:8", state); }
 
 static inline int teardown(void **state) {
   (void)state;

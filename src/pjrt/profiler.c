@@ -183,14 +183,14 @@ static void computed(void) {
   tick();
 }
 
-void profiler_run_end(const ProfilerRun *r, DevProgram *p, const int *devices, const DevRun *run,
+void profiler_run_end(const ProfilerRun *r, DevProgram *p, const DevPart *part, const DevRun *run,
                       DevBuffer *const *const *args, DevBuffer *const *const *outs) {
   if (!enter(r->span)) return;
   if (r->is_virtual) computed();
-  int n = p->opts.replicas * p->opts.partitions, program = program_of(p);
+  int n = part->n, program = program_of(p);
   double idle_from = 0, arrived = 0, start = r->asked_s;
   for (int k = 0; k < n; k++) {
-    int at = place_of(p->dev, devices[k]); /* may move the list */
+    int at = place_of(p->dev, part->devices[k]); /* may move the list */
     idle_from = MAX(idle_from, rec.places.v[at].free_s);
     for (int i = 0; i < p->n_args; i++) arrived = MAX(arrived, arrival(args[k][i]));
   }
@@ -200,7 +200,7 @@ void profiler_run_end(const ProfilerRun *r, DevProgram *p, const int *devices, c
                                                    sizeof *run->spans * (size_t)run->n_spans)
                                        : NULL;
   for (int k = 0; k < n; k++) {
-    int at = place_of(p->dev, devices[k]);
+    int at = place_of(p->dev, part->devices[k]);
     ProfRun *t = prof_run(rec.prof, at, program, -1, start, run->time_s);
     t->input_s = input;
     t->transfer_s = gap - input;

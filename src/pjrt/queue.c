@@ -1,7 +1,8 @@
-/* The queue of a client: runs that Execute left to a thread of ours, in order. The thread starts
+/* The queue of a device: runs that Execute left to a thread of ours, in order. The thread starts
  * with the first of them and belongs to the queue, not to the client: a client may go away inside
  * the last task, and the thread then ends by itself. A caller that is far ahead waits, so that a
- * loop without a look at its results does not collect runs without end. */
+ * loop without a look at its results does not collect runs without end; but not one whose run waits for
+ * those of other devices, which may come from this caller too. */
 #include "pjrt/pjrt_priv.h"
 
 #define MOST_WAITING 32
@@ -74,13 +75,13 @@ static bool start(struct Queue *q) {
   return q->started;
 }
 
-bool queue_push(struct Queue *q, void (*fn)(void *arg), void *arg) {
+bool queue_push(struct Queue *q, void (*fn)(void *arg), void *arg, bool patient) {
   pthread_mutex_lock(&q->lock);
   if (!q->started && !start(q)) {
     pthread_mutex_unlock(&q->lock);
     return false;
   }
-  while (q->waiting >= MOST_WAITING && !is_worker) pthread_cond_wait(&q->less, &q->lock);
+  while (patient && q->waiting >= MOST_WAITING && !is_worker) pthread_cond_wait(&q->less, &q->lock);
   Task *t = xcalloc(1, sizeof *t);
   *t = (Task){.fn = fn, .arg = arg};
   *q->last = t;

@@ -19,7 +19,7 @@ static inline Tensor *answer_of2(const char *text, Tensor *x, Tensor *y) {
   if (!e) e = ir_verify(m);
   if (!e) e = dev_open("cpu", &dev);
   if (!e) e = dev_compile(dev, m, NULL, &prog);
-  if (!e) e = dev->ops->run(prog, args, NULL, &got, NULL);
+  if (!e) e = dev->ops->run(prog, &(DevPart){.n = 1}, args, NULL, &got, NULL);
   if (e) fail_msg("%s\n%s", err_text(e), text);
   Tensor *t = tensor_retain(got.t[0]);
   shards_free(&got);

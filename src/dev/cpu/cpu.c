@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/cache.h"
+#include "dev/meet.h"
 #include "interp/interp.h"
 
 static Err *cpu_open(Dev *dev, Str args) {
@@ -131,24 +132,24 @@ static Err *cpu_load(DevProgram *prog, Str saved) {
 static void cpu_program_free(DevProgram *prog) { program_free(prog->impl); }
 
 /* Denormals count as zero, as XLA has it: hosts take a hundred times as long for one as for others. */
-static Err *run_code(Code *c, DevProgram *prog, const Shards *args, const bool *donated,
-                     Shards *results, Trace *trace) {
+static Err *run_code(Code *c, DevProgram *prog, const DevPart *part, const Shards *args,
+                     const bool *donated, Shards *results, Trace *trace) {
   unsigned modes = _mm_getcsr();
   _mm_setcsr(modes | _MM_FLUSH_ZERO_ON | _MM_DENORMALS_ZERO_ON);
-  Err *e = code_run(c, prog, args, donated, results, trace);
+  Err *e = code_run(c, prog, part, args, donated, results, trace);
   _mm_setcsr(modes);
   return e;
 }
 
-static Err *cpu_run(DevProgram *prog, const Shards *args, const bool *donated, Shards *results,
-                    DevRun *out_run) {
+static Err *cpu_run(DevProgram *prog, const DevPart *part, const Shards *args, const bool *donated,
+                    Shards *results, DevRun *out_run) {
   CpuProgram *p = prog->impl;
   double t = time_now_s();
   Code *c = NULL;
   Err *e = NULL;
   if (!p->interpreted) {
     bool few[1024], *each = prog->n_args <= COUNT_OF(few) ? few : xcalloc((size_t)prog->n_args, 1);
-    for (int i = 0; i < prog->n_args; i++) each[i] = args[i].n > 1;
+    for (int i = 0; i < prog->n_args; i++) each[i] = prog->opts.replicas > 1 || args[i].n > 1;
     pthread_mutex_lock(&p->lock);
     if (p->codes.n == 1 && prog->opts.replicas * prog->opts.partitions == 1) c = p->codes.v[0];
     else e = code_for(p, prog, prog->module, each, &c);
@@ -164,9 +165,11 @@ static Err *cpu_run(DevProgram *prog, const Shards *args, const bool *donated, S
     pthread_mutex_unlock(&p->lock);
   }
   if (c) {
-    e = run_code(c, prog, args, donated, results, tracing ? &trace : NULL);
+    e = run_code(c, prog, part, args, donated, results, tracing ? &trace : NULL);
   } else {
-    InterpOpts o = {prog->opts.replicas, prog->opts.partitions};
+    DevMeet meet;
+    InterpOpts o = {prog->opts.replicas, prog->opts.partitions,
+                    dev_meet_part(&meet, prog, part, prog->dev->exchange)};
     e = interp_run(prog->module, prog->main->name, &o, args, prog->n_args, results,
                    prog->n_results);
   }

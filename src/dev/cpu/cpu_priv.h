@@ -36,18 +36,19 @@ static inline const FusedCode *code_now(const StepCode *step) {
 typedef struct RunMem RunMem;
 struct RunMem { /* memory of one run at a time; kept for the next */
   RunMem *next;
-  void **ptr; /* place * n_procs + process */
+  int n;      /* processes */
+  void **ptr; /* place * n + process */
   char *arena, *each;
   char *partial;
   struct Kept {
     void *p;
     int64_t loop; /* the entry to a loop that it was filled in */
-  } * kept;       /* step id * n_procs + process */
+  } * kept;       /* step id * n + process */
   int64_t loops;  /* entered so far */
   struct Bound {
     void **bufs;
     int64_t run;
-  } * bound;    /* step id * n_procs + process: a fusion's buffers, as of a run */
+  } * bound;    /* step id * n + process: a fusion's buffers, as of a run */
   int64_t runs; /* so far */
   struct Turns {
     struct Tape **of; /* by block; NULL: not run yet */
@@ -110,8 +111,8 @@ void late_free(Late *l);          /* waits for code under way; NULL is fine */
 /* exec.c */
 typedef struct Trace Trace;
 /* trace: gets every step that ran; NULL: nobody asks */
-Err *code_run(Code *c, const DevProgram *prog, const Shards *args, const bool *donated,
-              Shards *results, Trace *trace);
+Err *code_run(Code *c, const DevProgram *prog, const DevPart *part, const Shards *args,
+              const bool *donated, Shards *results, Trace *trace);
 void run_mem_free(const Code *c, RunMem *m);
 /* tape.c: blocks of steps that run many times, of programs of one process */
 typedef struct Tape Tape;
@@ -127,8 +128,9 @@ void code_report(const Code *c, Buf *json); /* verbose.c */
 /* ---- collectives (coll.c) -------------------------------------------------------------------- */
 
 bool coll_supported(const Op *op);
-/* in[operand * n + process], out[result * n + process] */
-Err *coll_run(const Op *op, const DevProgram *prog, int n, void *const *in, void *const *out);
+/* in[operand * n + k], out[result * n + k] of the n processes of the part */
+Err *coll_run(const Op *op, const DevProgram *prog, const DevPart *part, void *const *in,
+              void *const *out);
 
 /* ---- recordings (trace.c): kernel numbers are step ids, one compiled pattern after the other;
  * the last is the interpreter

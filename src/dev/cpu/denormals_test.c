@@ -66,7 +66,7 @@ static void count_as_zero(void **state) {
   Shards args[] = {filled(TINY), filled(3)}, got[RESULTS] = {0};
   unsigned modes = _mm_getcsr() & (_MM_FLUSH_ZERO_MASK | _MM_DENORMALS_ZERO_MASK);
   for (int run = 0; run < 3; run++) {
-    no_err(dev->ops->run(prog, args, NULL, got, NULL));
+    no_err(dev->ops->run(prog, &(DevPart){.n = 1}, args, NULL, got, NULL));
     for (int o = 0; o < RESULTS; o++) {
       if (!all_zero(got[o].t[0])) fail_msg("result %d", o);
       shards_free(&got[o]);
@@ -101,7 +101,7 @@ static void constants_keep_them(void **state) {
   Err *e = dev_compile(dev, m, NULL, &prog);
   _mm_setcsr(modes);
   no_err(e);
-  no_err(dev->ops->run(prog, NULL, NULL, &got, NULL));
+  no_err(dev->ops->run(prog, &(DevPart){.n = 1}, NULL, NULL, &got, NULL));
   assert_true(*(float *)got.t[0]->data == TINY);
   shards_free(&got);
   dev_program_release(prog);

@@ -15,8 +15,9 @@ typedef struct Exec {
   Code *c;
   const Plan *plan;
   const DevProgram *prog;
+  const DevPart *part;
   RunMem *mem;
-  int n;
+  int n; /* processes of the part */
   Trace *trace;
   int64_t loop; /* the entry to the innermost loop */
 } Exec;
@@ -25,10 +26,10 @@ typedef struct Exec {
 
 void run_mem_free(const Code *c, RunMem *m) {
   cpu_block_free(m->arena, (size_t)c->plan->arena_bytes);
-  cpu_block_free(m->each, (size_t)c->plan->arena_each_bytes * (size_t)c->plan->n_procs);
+  cpu_block_free(m->each, (size_t)c->plan->arena_each_bytes * (size_t)m->n);
   cpu_block_free(m->partial, (size_t)c->partial_bytes);
-  for (int i = 0; i < c->plan->n_steps * c->plan->n_procs; i++) {
-    cpu_block_free(m->kept[i].p, c->steps[i / c->plan->n_procs].keep_bytes);
+  for (int i = 0; i < c->plan->n_steps * m->n; i++) {
+    cpu_block_free(m->kept[i].p, c->steps[i / m->n].keep_bytes);
     free(m->bound[i].bufs);
   }
   for (int i = 0; i < c->plan->n_steps; i++) {
@@ -42,11 +43,12 @@ void run_mem_free(const Code *c, RunMem *m) {
   free(m);
 }
 
-static Err *mem_get(Code *c, RunMem **out) {
+static Err *mem_get(Code *c, int n, RunMem **out) {
   pthread_mutex_lock(&c->lock);
   if (c->late) late_before_run(c);
-  RunMem *m = c->idle;
-  if (m) c->idle = m->next;
+  RunMem **idle = &c->idle, *m;
+  while (*idle && (*idle)->n != n) idle = &(*idle)->next;
+  if ((m = *idle)) *idle = m->next;
   c->running++;
   pthread_mutex_unlock(&c->lock);
   if (m) {
@@ -54,8 +56,8 @@ static Err *mem_get(Code *c, RunMem **out) {
     return NULL;
   }
   const Plan *p = c->plan;
-  int n = p->n_procs;
   m = xcalloc(1, sizeof *m);
+  m->n = n;
   m->ptr = xcalloc((size_t)p->n_places * (size_t)n + 1, sizeof *m->ptr);
   m->kept = xcalloc((size_t)p->n_steps * (size_t)n + 1, sizeof *m->kept);
   m->bound = xcalloc((size_t)p->n_steps * (size_t)n + 1, sizeof *m->bound);
@@ -185,7 +187,7 @@ static Err *run_collective(Exec *x, const Step *s) {
   void **o = p + (size_t)s->n_in * n;
   for (int i = 0; i < s->n_out; i++)
     for (int k = 0; k < x->n; k++) o[(size_t)i * n + (size_t)k] = at(x, s->out[i], k);
-  Err *e = coll_run(s->op, x->prog, x->n, p, o);
+  Err *e = coll_run(s->op, x->prog, x->part, p, o);
   free(p);
   return e;
 }
@@ -425,7 +427,7 @@ static Err *make_results(Exec *x, const Shards *args, const bool *donated, Tenso
                         ? args[r->reuse_arg].t[q->each ? k : 0]
                         : NULL;
       if (arg && __atomic_load_n(&arg->refs, __ATOMIC_ACQUIRE) == 1 &&
-          (args[r->reuse_arg].n > 1) == q->each)
+          (x->n == 1 || (args[r->reuse_arg].n > 1) == q->each))
         *to = retyped(arg, t);
       else TRY(cpu_tensor_new(t->dtype, t->rank, t->dims, to));
     }
@@ -473,11 +475,12 @@ static Err *result_at(Exec *x, const Shards *args, const bool *donated, Tensor *
   return NULL;
 }
 
-Err *code_run(Code *c, const DevProgram *prog, const Shards *args, const bool *donated,
-              Shards *results, Trace *trace) {
+Err *code_run(Code *c, const DevProgram *prog, const DevPart *part, const Shards *args,
+              const bool *donated, Shards *results, Trace *trace) {
   const Plan *p = c->plan;
-  Exec x = {.c = c, .plan = p, .prog = prog, .n = p->n_procs, .trace = trace};
-  TRY(mem_get(c, &x.mem));
+  int n = part->process ? part->n : p->n_procs;
+  Exec x = {.c = c, .plan = p, .prog = prog, .part = part, .n = n, .trace = trace};
+  TRY(mem_get(c, n, &x.mem));
   x.mem->runs++;
   const Region *r = p->main->body;
   for (int i = 0; i < r->n_args; i++) {

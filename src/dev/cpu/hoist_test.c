@@ -112,7 +112,7 @@ static void run_both(const Words *words) {
       for (int i = 0; i < 3; i++) shards_free(&want[i]), shards_free(&got[i]);
       e = interp_run(m, (Str){0}, NULL, args, 4, want, 3);
     }
-    if (!e) e = dev->ops->run(prog, args, NULL, got, NULL);
+    if (!e) e = dev->ops->run(prog, &(DevPart){.n = 1}, args, NULL, got, NULL);
     for (int o = 0; o < 3 && !e; o++) {
       const float *a = got[o].t[0]->data, *b = want[o].t[0]->data;
       for (int64_t i = 0; i < want[o].t[0]->count; i++)

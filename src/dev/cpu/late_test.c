@@ -103,7 +103,7 @@ static void *runs(void *arg) { /* returns NULL: well */
   Run *r = arg;
   for (int i = 0; i < r->n; i++) {
     Shards in = {1, (Tensor *[]){r->x}}, got = {0};
-    Err *e = r->dev->ops->run(r->prog, &in, NULL, &got, NULL);
+    Err *e = r->dev->ops->run(r->prog, &(DevPart){.n = 1}, &in, NULL, &got, NULL);
     bool same = !e && !memcmp(got.t[0]->data, r->want->data, tensor_bytes(r->want));
     err_free(e);
     shards_free(&got);
@@ -201,7 +201,7 @@ static void *forever(void *arg) {
   const Run *r = arg;
   for (;;) {
     Shards in = {1, (Tensor *[]){r->x}}, got = {0};
-    if (r->dev->ops->run(r->prog, &in, NULL, &got, NULL)) _exit(1);
+    if (r->dev->ops->run(r->prog, &(DevPart){.n = 1}, &in, NULL, &got, NULL)) _exit(1);
     shards_free(&got);
   }
 }

@@ -98,7 +98,7 @@ static void runs_alike(const Case *c, const char *how) {
   Shards got[RANDOM_RESULTS] = {0};
   no_err(c, how, dev_open("cpu", &dev));
   no_err(c, how, dev_compile(dev, c->m, NULL, &prog));
-  no_err(c, how, dev->ops->run(prog, c->args, NULL, got, NULL));
+  no_err(c, how, dev->ops->run(prog, &(DevPart){.n = 1}, c->args, NULL, got, NULL));
   double of = random_tolerance(module_main(c->m));
   for (int i = 0; i < c->n_results; i++) {
     compare(c, how, i, got[i].t[0], of);

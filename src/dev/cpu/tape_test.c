@@ -91,7 +91,7 @@ static void test_turns(void **state) {
           ((int32_t *)args[i]->data)[j] = i ? (int32_t)(j * 31 + i * 1000 + t) : turns[t];
       }
       e = interp_run(m, (Str){0}, NULL, in, 3, want, 3);
-      if (!e) e = dev->ops->run(prog, in, NULL, got, NULL);
+      if (!e) e = dev->ops->run(prog, &(DevPart){.n = 1}, in, NULL, got, NULL);
       for (int o = 0; o < 3 && !e; o++)
         assert_memory_equal(got[o].t[0]->data, want[o].t[0]->data, tensor_bytes(want[o].t[0]));
       for (int i = 0; i < 3; i++) {

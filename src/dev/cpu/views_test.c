@@ -226,7 +226,7 @@ static void check(const char *text, int rows, int columns, int times, const int 
       ((float *)args[1]->data)[j] = (float)((j * 7919 + t) % 201 - 100) / 64;
     e = interp_run(m, (Str){0}, NULL, in, 2, want, n_out);
     for (int k = 0; k < times && !e; k++) {
-      e = dev->ops->run(prog, in, NULL, got, NULL);
+      e = dev->ops->run(prog, &(DevPart){.n = 1}, in, NULL, got, NULL);
       for (int o = 0; o < n_out && !e; o++) {
         compare(got[o].t[0], want[o].t[0], rows, columns);
         shards_free(&got[o]);

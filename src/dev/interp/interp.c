@@ -1,6 +1,7 @@
 /* The reference interpreter as a device: "interp", "interp:8". Slow; what it computes is right by
  * definition. */
 #include "dev/dev.h"
+#include "dev/meet.h"
 #include "interp/interp.h"
 
 #include <stdlib.h>
@@ -36,10 +37,12 @@ static Err *compile(DevProgram *prog, const Module *m) {
 
 static void program_free(DevProgram *prog) { (void)prog; }
 
-static Err *run(DevProgram *prog, const Shards *args, const bool *donated, Shards *results,
-                DevRun *out_run) {
+static Err *run(DevProgram *prog, const DevPart *part, const Shards *args, const bool *donated,
+                Shards *results, DevRun *out_run) {
   (void)donated; /* tensors are never changed in place */
-  InterpOpts opts = {prog->opts.replicas, prog->opts.partitions};
+  DevMeet meet;
+  InterpOpts opts = {prog->opts.replicas, prog->opts.partitions,
+                     dev_meet_part(&meet, prog, part, prog->dev->exchange)};
   double t0 = time_now_s();
   TRY(interp_run(prog->module, prog->main->name, &opts, args, prog->n_args, results,
                  prog->n_results));

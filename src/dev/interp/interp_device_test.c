@@ -63,7 +63,7 @@ static void run(const char *spec, const int32_t (*rows)[2], const int32_t *sum) 
     args[i] = &in[i];
     outs[i] = out[i];
   }
-  no_err(dev_execute(p, devices, args, NULL, outs, NULL));
+  no_err(dev_execute(p, &(DevPart){N, NULL, devices, NULL}, args, NULL, outs, NULL));
   for (int i = 0; i < N; i++) {
     assert_int_equal(out[i][0]->t->count, 2);
     assert_memory_equal(out[i][0]->t->data, rows[i], 8);

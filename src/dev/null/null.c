@@ -76,8 +76,9 @@ static Err *zeros(const Type *t, Tensor **out) {
 
 /* Results are whole values, the same for all processes (n == 1); dev.c cuts them by their
  * shardings. */
-static Err *run(DevProgram *prog, const Shards *args, const bool *donated, Shards *results,
-                DevRun *out_run) {
+static Err *run(DevProgram *prog, const DevPart *part, const Shards *args, const bool *donated,
+                Shards *results, DevRun *out_run) {
+  (void)part;
   (void)args;
   (void)donated;
   for (int j = 0; j < prog->n_results; j++) {

@@ -124,6 +124,7 @@ static Err *sim_compile(DevProgram *prog, const Module *m) {
   if (!e && !v->phantom) {
     p->host = *prog;
     p->host.ops = &dev_cpu;
+    v->host.exchange = prog->dev->exchange;
     p->host.dev = &v->host;
     p->host.impl = NULL;
     p->host.module = module_clone(m);
@@ -150,13 +151,13 @@ static Err *phantom_results(const DevProgram *prog, Shards *results) {
   return NULL;
 }
 
-static Err *sim_run(DevProgram *prog, const Shards *args, const bool *donated, Shards *results,
-                    DevRun *out_run) {
+static Err *sim_run(DevProgram *prog, const DevPart *part, const Shards *args, const bool *donated,
+                    Shards *results, DevRun *out_run) {
   Virtual *v = prog->dev->impl;
   VirtualProgram *p = prog->impl;
   DevRun host = {0};
   if (v->phantom) TRY(phantom_results(prog, results));
-  else TRY(dev_cpu.run(&p->host, args, donated, results, &host));
+  else TRY(dev_cpu.run(&p->host, part, args, donated, results, &host));
   *out_run = (DevRun){.time_s = p->report ? p->report->time_s : 0,
                       .energy_j = p->report ? p->report->energy_j : 0};
   return NULL;

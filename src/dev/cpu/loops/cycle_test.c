@@ -144,7 +144,7 @@ static void test_cycles(void **state) {
     DevProgram *prog = NULL;
     Err *e = dev_compile(dev, m, NULL, &prog);
     if (!e) e = interp_run(m, (Str){0}, NULL, &in, 1, &want, 1);
-    if (!e) e = dev->ops->run(prog, &in, NULL, &got, NULL);
+    if (!e) e = dev->ops->run(prog, &(DevPart){.n = 1}, &in, NULL, &got, NULL);
     if (e) fail_msg("%s", err_text(e));
     if (!is_same(got.t[0], want.t[0]))
       fail_msg("case %d of %s is wrong", k / (int)COUNT_OF(types), types[k % COUNT_OF(types)]);

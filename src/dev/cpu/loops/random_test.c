@@ -228,7 +228,7 @@ static void check(uint64_t seed, DType t) {
   if (!e) e = interp_run(m, (Str){0}, NULL, args, n, want, k);
   if (!e) e = dev_open("cpu", &dev);
   if (!e) e = dev_compile(dev, m, NULL, &prog);
-  if (!e) e = dev->ops->run(prog, args, NULL, got, NULL);
+  if (!e) e = dev->ops->run(prog, &(DevPart){.n = 1}, args, NULL, got, NULL);
   if (e) {
     char *text = err_text(e);
     fail_msg("seed %llu: %s", (unsigned long long)seed, text);

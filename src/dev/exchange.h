@@ -1,0 +1,60 @@
+/* exchange: where the runs of one job meet.
+ *
+ * A program over N processes may be run as several runs, each of some of the processes: one for each
+ * device when every device has a thread of its own (PyTorch/XLA's replicas). A collective then is a
+ * meeting of its group. Every member joins with what it gives and room for what it takes; who comes
+ * last computes for all, in the order of the group, so that results do not depend on who came when.
+ *
+ * Which meeting   Members are devices, by number. A meeting is found by its group (members in order)
+ *                 and channel; the k-th time that a member joins by these it meets the k-th of the
+ *                 others, whatever programs they run. `kind` must be the same for all.
+ * Who is missed   A member that waits longer than WEFT_EXCHANGE_TIMEOUT seconds (300) gives up, and
+ *                 so do all who wait with it: the error names who has not come and what it runs.
+ *                 Members that wait for each other are told at once, those who wait for one whose
+ *                 run has failed within seconds.
+ * Threads         any; a member joins one meeting at a time.
+ */
+#ifndef WEFT_DEV_EXCHANGE_H
+#define WEFT_DEV_EXCHANGE_H
+
+#include "base/base.h"
+
+typedef struct Exchange Exchange;
+Exchange *exchange_new(int n_devices);
+void exchange_free(Exchange *x); /* NULL is fine; nobody is inside */
+/* The job is over: who waits, or joins later, is told so. */
+void exchange_close(Exchange *x);
+
+/* A run of some of a job's devices begins and ends; in between they may join. Each device is in one
+ * run at a time. `program` names it in errors. failed: the run's error, NULL when it went well;
+ * borrowed. */
+void exchange_begin(Exchange *x, int n, const int *devices, const char *program);
+void exchange_end(Exchange *x, int n, const int *devices, const Err *failed);
+
+/* The device runs a program without exchange: what errors say it does. */
+void exchange_remember(Exchange *x, int device, const char *program);
+
+typedef struct ExchangeHand { /* of one member */
+  void *const *in;            /* [n_in] what it gives */
+  void *const *out;           /* [n_out] room for what it takes */
+} ExchangeHand;
+
+typedef struct ExchangeCall {
+  const char *what; /* for errors: "all_reduce of f32[8]"; lives during the call */
+  uint64_t kind;    /* a hash of all that the members must agree on */
+  int64_t channel;
+  int n; /* members of the group */
+  const int *members;
+  int n_mine;                /* those that come with this call */
+  const int *mine;           /* their places in the group */
+  const ExchangeHand *hands; /* [n_mine] */
+  /* Computes what all take, from hands[place]. Called once, by whoever comes last, with its own arg. */
+  Err *(*finish)(void *arg, const ExchangeHand *hands);
+  void *arg;
+} ExchangeCall;
+
+/* Returns when all have come and the result is there. errors: ERR_DEADLINE somebody did not come;
+ * ERR_ABORTED it never will; ERR_INVALID the members do not agree; what `finish` says. */
+Err *exchange_join(Exchange *x, const ExchangeCall *c);
+
+#endif

@@ -57,15 +57,15 @@ typedef VEC(SimKernel) KernelVec;
 typedef VEC(SimLoop) LoopVec;
 typedef VEC(const Kernel *) ShownVec;
 
-static void collect(Arena *a, const Plan *p, double base, int loop, KernelVec *out, LoopVec *loops,
-                    ShownVec *shown) {
+static void collect(Arena *a, const Schedule *p, double base, int loop, KernelVec *out,
+                    LoopVec *loops, ShownVec *shown) {
   for (int i = 0; i < p->kernels.n; i++) {
     Kernel *k = p->kernels.v[i];
     if (!k->roots.n) continue;
     const HNode *root = k->roots.v[0];
     if (root->kind == H_WHILE || root->kind == H_COND) {
       for (int q = 0; q < p->inner.n; q++) {
-        const Plan *in = p->inner.v[q];
+        const Schedule *in = p->inner.v[q];
         if (in->comp->owner != root || !in->taken) continue;
         int at = loop;
         if (root->kind == H_WHILE) {
@@ -85,7 +85,7 @@ static void collect(Arena *a, const Plan *p, double base, int loop, KernelVec *o
     s->name = kernel_name(a, k);
     s->op = op_word(m);
     s->place = place_of(a, m);
-    s->cycles = p->law->tpu ? k->cycles : k->time_s * p->law->clock;
+    s->cycles = p->params->tpu ? k->cycles : k->time_s * p->params->clock;
     s->est_cycles = k->costed ? k->est : 0;
     s->time_s = k->time_s;
     s->count = k->mult;
@@ -119,7 +119,7 @@ static const char *value_type(Arena *a, const HValue *v) {
 
 typedef VEC(SimBuffer) BufferVec;
 
-static void add_buffer(Arena *a, const Plan *p, const HValue *v, const char *role, bool on_chip,
+static void add_buffer(Arena *a, const Schedule *p, const HValue *v, const char *role, bool on_chip,
                        double bytes, BufferVec *out) {
   if (bytes <= 0) return;
   SimBuffer *s = vec_push(out);
@@ -134,7 +134,7 @@ static void add_buffer(Arena *a, const Plan *p, const HValue *v, const char *rol
   s->on_chip = on_chip;
 }
 
-static void buffers_at_peak(Arena *a, const Plan *p, const Owners *owners, BufferVec *out) {
+static void buffers_at_peak(Arena *a, const Schedule *p, const Owners *owners, BufferVec *out) {
   int t = p->peak_pos;
   for (int i = 0; i < p->values.n; i++) {
     const HValue *v = p->values.v[i];
@@ -162,13 +162,13 @@ static void buffers_at_peak(Arena *a, const Plan *p, const Owners *owners, Buffe
   }
 }
 
-static double pos_start_s(const Plan *p, int pos) {
+static double pos_start_s(const Schedule *p, int pos) {
   if (pos < 0) return 0;
   return pos < p->kernels.n ? p->kernels.v[pos]->start_s : p->time_s;
 }
 
 /* Has this output the memory of a donated argument that is still free? Marks it as taken. */
-static bool takes_argument(const Plan *p, const HValue *v, bool *taken) {
+static bool takes_argument(const Schedule *p, const HValue *v, bool *taken) {
   for (int i = 0; i < p->comp->params.n; i++) {
     const HNode *q = p->comp->params.v[i];
     if (taken[i] || !p->g->donated[q->index] || q->dt != v->node->dt || q->val->bytes != v->bytes)
@@ -181,7 +181,7 @@ static bool takes_argument(const Plan *p, const HValue *v, bool *taken) {
 
 /* Every buffer of the outermost computation with the time that it lives. Results written over an
  * argument are the argument's; what a loop's body needs is one buffer of the loop. */
-static void lives_of(Arena *a, const Plan *p, const Owners *owners, BufferVec *out) {
+static void lives_of(Arena *a, const Schedule *p, const Owners *owners, BufferVec *out) {
   bool *taken = xcalloc((size_t)p->comp->params.n + 1, sizeof *taken);
   for (int i = 0; i < p->values.n; i++) {
     const HValue *v = p->values.v[i];
@@ -208,7 +208,7 @@ static void lives_of(Arena *a, const Plan *p, const Owners *owners, BufferVec *o
   }
   free(taken);
   for (int q = 0; q < p->inner.n; q++) {
-    const Plan *in = p->inner.v[q];
+    const Schedule *in = p->inner.v[q];
     const HNode *owner = in->comp->owner;
     if (!in->taken || in->peak_hbm <= 0 || !owner) continue;
     for (int i = 0; i < p->kernels.n; i++) {
@@ -279,7 +279,7 @@ static void owners_add_up(SimReport *r) {
 
 #define TAKE(a, vec, T) arena_dup(a, (vec).v, sizeof(T) * (size_t)(vec).n)
 
-void report_lists(SimReport *r, const Plan *p, Owners *owners) {
+void report_lists(SimReport *r, const Schedule *p, Owners *owners) {
   Arena *a = r->arena;
   KernelVec kernels = {0};
   LoopVec loops = {0};

@@ -6,7 +6,7 @@
 
 /* Fills kernels, loops, buffers, lives and owners (given: those of the arguments); argument_bytes to
  * temp_bytes are there. */
-void report_lists(SimReport *r, const Plan *p, Owners *owners);
+void report_lists(SimReport *r, const Schedule *p, Owners *owners);
 
 /* Examples in the module's batch, by the owners of its arguments; 0: none was found. */
 int64_t report_batch(const SimReport *r, const Module *m);

@@ -304,7 +304,7 @@ void owners_of_values(Owners *o, HGraph *g) {
   free(w.seen);
 }
 
-SimOwner owner_of_value(const Owners *o, const Plan *p, const HValue *v, int t) {
+SimOwner owner_of_value(const Owners *o, const Schedule *p, const HValue *v, int t) {
   if (v->is_output && !p->comp->parent) return SIM_RESULTS;
   if (!p->comp->parent && v->node->rank > 0 && o->gradient_for[v->node->id]) return SIM_GRADIENTS;
   const Kernel *k = t < p->kernels.n ? p->kernels.v[t] : NULL;

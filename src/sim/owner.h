@@ -2,7 +2,7 @@
 #ifndef WEFT_SIM_OWNER_H
 #define WEFT_SIM_OWNER_H
 
-#include "sim/plan/plan.h"
+#include "sim/schedule/schedule.h"
 
 typedef struct Owners {
   bool training;              /* some argument comes back updated */
@@ -17,6 +17,6 @@ Owners *owners_of_arguments(HGraph *g);
 /* Fills gradient_for, from the graph as it was planned. */
 void owners_of_values(Owners *o, HGraph *g);
 /* A value of plan p that lives at position t and is no argument. */
-SimOwner owner_of_value(const Owners *o, const Plan *p, const HValue *v, int t);
+SimOwner owner_of_value(const Owners *o, const Schedule *p, const HValue *v, int t);
 
 #endif

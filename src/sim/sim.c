@@ -5,7 +5,10 @@
 
 #include "compile/pass/pass.h"
 #include "compile/pass/rebatch.h"
+#include "sim/eager/eager.h"
+#include "sim/gpu/gpu.h"
 #include "sim/lists.h"
+#include "sim/tpu/tpu.h"
 
 const char *sim_bound_name(SimBound b) {
   static const char *names[] = {"compute", "memory", "vector", "latency", "network"};
@@ -13,10 +16,10 @@ const char *sim_bound_name(SimBound b) {
 }
 
 /* XLA leaves a softmax between two products as it is; frameworks call a fused kernel by name. */
-static int attention(HGraph *g, const Chip *chip, const Law *law, bool fused) {
+static int attention(HGraph *g, const Chip *chip, const CostParams *params, bool fused) {
   fused |= env_choice("WEFT_ATTENTION", "plain|fused") == 1;
   if (chip_num(chip, "fused_attention", 0) <= 0) return 0;
-  int n = attention_mark(g, fused, law->queries ? law->fast : HUGE_VAL);
+  int n = attention_mark(g, fused, params->queries ? params->fast : HUGE_VAL);
   return fused ? 0 : n;
 }
 
@@ -65,8 +68,8 @@ static double energy(const Chip *chip, SimReport *r, bool tpu) {
 }
 
 /* Seconds for arguments that are returned as they are and not donated: each is copied. */
-static double returned_s(const HGraph *g, const Chip *chip, const Law *law) {
-  double start = law->tpu ? law->lbase / law->clock : chip_num(chip, "fit.launch", 2.5e-6);
+static double returned_s(const HGraph *g, const Chip *chip, const CostParams *params) {
+  double start = params->tpu ? params->lbase / params->clock : chip_num(chip, "fit.launch", 2.5e-6);
   double bandwidth = chip->hbm_bandwidth * chip_num(chip, "fit.stream", 0.83), s = 0;
   for (int i = 0; i < g->main->outputs.n; i++) {
     const HNode *o = g->main->outputs.v[i];
@@ -83,13 +86,13 @@ static double returned_s(const HGraph *g, const Chip *chip, const Law *law) {
 #define FULL 0.95
 
 /* Bytes of arguments and results, and of the results that take a donated argument's memory. */
-static void ends(SimReport *r, const HGraph *g, const Law *law) {
+static void ends(SimReport *r, const HGraph *g, const CostParams *params) {
   for (int i = 0; i < g->main->params.n; i++) r->argument_bytes += g->main->params.v[i]->val->bytes;
   bool *used = xcalloc((size_t)g->n_params + 1, sizeof *used);
   for (int i = 0; i < g->main->outputs.n; i++) {
     const HNode *o = g->main->outputs.v[i];
     HValue tmp = {.node = (HNode *)o};
-    double bytes = o->val ? o->val->bytes : (value_layout(law, &tmp, NULL), tmp.bytes);
+    double bytes = o->val ? o->val->bytes : (value_layout(params, &tmp, NULL), tmp.bytes);
     r->output_bytes += bytes;
     for (int k = 0; k < g->n_params; k++) {
       const HNode *q = g->main->params.v[k];
@@ -100,10 +103,10 @@ static void ends(SimReport *r, const HGraph *g, const Law *law) {
     }
   }
   free(used);
-  if (g->main->outputs.n > 1 && law->tpu) r->output_bytes += law->min_alloc; /* the tuple */
+  if (g->main->outputs.n > 1 && params->tpu) r->output_bytes += params->min_alloc; /* the tuple */
 }
 
-static void need(SimReport *r, const Plan *p) {
+static void need(SimReport *r, const Schedule *p) {
   double kept = r->argument_bytes + r->output_bytes - r->alias_bytes;
   r->temp_bytes = p->peak_hbm;
   r->peak_bytes = kept + p->peak_temp;
@@ -112,30 +115,31 @@ static void need(SimReport *r, const Plan *p) {
 }
 
 /* The plan's memory, with what its compiler does when memory is short. */
-static void fit(SimReport *r, Plan *p) {
+static void fit(SimReport *r, Schedule *p) {
   r->limit_bytes = r->chip->hbm_usable;
-  ends(r, p->g, p->law);
+  ends(r, p->g, p->params);
   need(r, p);
-  if (p->law->tpu && r->hbm_bytes > SCARCE * r->limit_bytes) {
-    plan_peak(p, true);
+  if (p->params->tpu && r->hbm_bytes > SCARCE * r->limit_bytes) {
+    sched_peak(p, true);
     need(r, p);
   }
-  if (p->law->tpu && r->hbm_bytes > FULL * r->limit_bytes) {
-    plan_again(p, FULL * r->limit_bytes - (r->hbm_bytes - r->temp_bytes));
+  if (p->params->tpu && r->hbm_bytes > FULL * r->limit_bytes) {
+    sched_remat(p, FULL * r->limit_bytes - (r->hbm_bytes - r->temp_bytes));
     need(r, p);
   }
 }
 
-static void step_time(SimReport *r, const Plan *p, const SimOpts *opts) {
-  const Law *law = p->law;
-  double returned = returned_s(p->g, r->chip, law);
+static void step_time(SimReport *r, const Schedule *p, const SimOpts *opts) {
+  const CostParams *params = p->params;
+  double returned = returned_s(p->g, r->chip, params);
   r->time_s = p->time_s + returned;
   if (r->time_s <= 0) /* results that are donated arguments: a launch all the same */
-    r->time_s = law->tpu ? law->lbase / law->clock : chip_num(r->chip, "fit.launch", 2.5e-6);
-  r->cycles = law->tpu ? p->cycles : p->time_s * law->clock;
+    r->time_s =
+        params->tpu ? params->lbase / params->clock : chip_num(r->chip, "fit.launch", 2.5e-6);
+  r->cycles = params->tpu ? p->cycles : p->time_s * params->clock;
   r->network_s = p->net_s;
   r->network_exposed_s = p->exposed_s;
-  r->eager = opts->eager && !law->tpu;
+  r->eager = opts->eager && !params->tpu;
   r->host_s = p->host_s;
   r->exposed_copy_s = p->copy_s + returned;
   r->again = p->again;
@@ -191,19 +195,19 @@ Err *sim_estimate(const Module *m, const Chip *chip, const SimOpts *opts, SimRep
   if (!opts) opts = &none;
   Arena *arena = arena_new();
   HGraph *g;
-  Plan *p = NULL;
+  Schedule *p = NULL;
   Owners *owners = NULL;
-  Law *law = ARENA_NEW(arena, Law);
-  law_read(chip, law);
-  Err *err = hlo_build(m, arena, !law->tpu && !opts->eager, &g);
+  CostParams *params = ARENA_NEW(arena, CostParams);
+  params_read(chip, params);
+  Err *err = hlo_build(m, arena, !params->tpu && !opts->eager, &g);
   if (!err) owners = owners_of_arguments(g);
-  if (!err && law->tpu) hlo_groups(g);
-  if (!err && law->images > 0) hlo_batch(g, law->images);
-  if (!err && law->tpu) plan_expand(g, law);
-  if (!err && !law->tpu && opts->eager) hlo_kept(g);
-  int attentions = err ? 0 : attention(g, chip, law, opts->fused_attention);
-  if (!err && !law->tpu) gpu_expand(g, chip, opts);
-  if (!err) err = plan_comp(g, g->main, chip, law, opts, arena, NULL, 1, &p);
+  if (!err && params->tpu) tpu_group_norm(g);
+  if (!err && params->images > 0) tpu_space_to_batch(g, params->images);
+  if (!err && params->tpu) tpu_expand(g, params);
+  if (!err && !params->tpu && opts->eager) eager_residuals(g);
+  int attentions = err ? 0 : attention(g, chip, params, opts->fused_attention);
+  if (!err && !params->tpu) gpu_expand(g, chip, opts);
+  if (!err) err = sched_comp(g, g->main, chip, params, opts, arena, NULL, 1, &p);
   if (!err) {
     SimReport *r = *out = ARENA_NEW(arena, SimReport);
     r->arena = arena;
@@ -214,10 +218,10 @@ Err *sim_estimate(const Module *m, const Chip *chip, const SimOpts *opts, SimRep
     step_time(r, p, opts);
     report_lists(r, p, owners);
     r->batch = report_batch(r, m);
-    r->energy_j = energy(chip, r, law->tpu) * r->devices / chip->devices_per_chip;
+    r->energy_j = energy(chip, r, params->tpu) * r->devices / chip->devices_per_chip;
     price(r);
   }
-  plan_lists_free(p);
+  sched_lists_free(p);
   hlo_free(g);
   if (err) arena_free(arena);
   return err;

@@ -160,11 +160,11 @@ void hlo_sort(const HGraph *g,
               HComp *c); /* nodes that were made late stand where they are needed */
 void hlo_dump(const HGraph *g, const HComp *c, int indent, Buf *out);
 
-/* hlo_make.c: nodes as the walk makes them */
+/* make.c: nodes as the walk makes them */
 typedef struct Maker {
   HGraph *g;
   Map *cse;
-  Map *said; /* hlo_repeat.c */
+  Map *said; /* repeat.c */
   HComp *comp;
 } Maker;
 int64_t *hlo_ints(HGraph *g, const int64_t *v, int n);
@@ -183,25 +183,16 @@ HNode *hlo_one_per_row(Maker *b, const Op *scatter, int rank, const int64_t *d, 
 bool hlo_takes_numbers(const Op *gather); /* single ones, out of an array of two sides or more */
 HNode *hlo_row_offsets(Maker *b, const Op *gather, HNode *indices);
 
-/* hlo_repeat.c */
+/* repeat.c */
 HNode *hlo_said_before(Maker *b, const Op *op, HNode *const *in); /* its equal, or NULL */
 void hlo_say(Maker *b, const Op *op, HNode *const *in, HNode *result);
 HNode *hlo_known_place(Maker *b, const Op *gather, HNode *const *in, int rank, const int64_t *d);
 
-/* hlo_narrow.c */
+/* narrow.c */
 void hlo_narrow(HGraph *g); /* loop state that is only ever rounded becomes bf16 */
 void hlo_narrow_sums(HComp *c);
 
-/* hlo_groups.c */
-void hlo_groups(HGraph *g); /* groups of channels are normalised in the shape of the image */
-
-/* hlo_batch.c */
-void hlo_batch(HGraph *g, double limit); /* space of at most so many images becomes batch */
-
-/* hlo_kept.c */
-void hlo_kept(HGraph *g); /* loops keep for others what single operations save */
-
-/* hlo_product.c */
+/* product.c */
 HConv *hlo_dot_info(Maker *b, const Op *op, HNode *x, HNode *y);
 HConv *hlo_conv_info(Maker *b, const Op *op, HNode *x, HNode *y);
 HNode *hlo_outer_product(Maker *b, const Op *op, const HConv *c, HNode *x,

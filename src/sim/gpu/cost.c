@@ -1,0 +1,179 @@
+/* The cost of one kernel on a GPU: a roofline with the losses that tiles, waves, launches and small
+ * sizes bring.
+ *   product   its arithmetic (gpu_product.c) against bytes / bandwidth; plus a launch
+ *   loop      bytes / (bandwidth x efficiency); arrays that fit L2 move faster; plus a launch
+ * Coefficients: fit.* in the chip files are shares of peak and of bandwidth that micro-benchmarks
+ * reach; what is checked against training runs is in docs/accuracy.md. */
+#include <math.h>
+
+#include "sim/gpu/cost.h"
+#include "sim/gpu/gpu.h"
+
+/* Arithmetic and transfers overlap well but not wholly. */
+#define OVERLAP 4.0
+/* What a product with few rows reaches of the bandwidth at most: 2.64 of 3.35 TB/s, weights of a
+ * Llama at batch 1 on an H100 (tests/sim/gpu). */
+#define STREAMED 0.79
+
+/* A kernel that holds rows reads them first and writes its result at the end: what others of the SM compute
+ * meanwhile hides little of it. 197 of XLA's kernels on an H100 (tests/sim/gpu). */
+#define HELD_MEMORY 0.77
+#define HELD_FILL 0.5e-6
+/* Until the first numbers arrive, and until a block has added up what its threads have: kernels of nets on an H100
+ * beside those of empty ones (tests/sim/gpu). */
+#define FILL 0.07e-6
+#define SUM_FILL 0.3e-6
+#define FILLED 1e4
+/* Until a product's first tiles lie in shared memory, and its last are written. */
+#define PRODUCT_FILL 0.45e-6
+
+/* Elements of an array that the kernel reads: where it only takes slices or rows of it, or writes a
+ * slice into it, not all. */
+static double taken(const Kernel *k, const HNode *x) {
+  double part = 0, all = (double)hlo_count(x);
+  bool read = false;
+  for (int i = 0; i < k->inner.n; i++) {
+    const HNode *n = k->inner.v[i];
+    for (int q = 0; q < n->n_in; q++) {
+      if (n->in[q] != x) continue;
+      if (n->kind == H_SCATTER && q == 0 && n->n_in > 2) {
+        read = true, part += (double)hlo_count(n->in[2]);
+        continue;
+      }
+      bool some = n->kind == H_SLICE || n->kind == H_DSLICE || n->kind == H_GATHER;
+      bool shape = n->kind == H_RESHAPE && !n->val;
+      if (q > 0 || (!some && !shape && n->kind != H_DUS)) return all;
+      read = true;
+      if (some) part += (double)hlo_count(n);
+      if (shape) part += taken(k, n);
+    }
+  }
+  return read ? MIN(part, all) : all;
+}
+
+static double read_bytes(const Kernel *k, const HValue *v) {
+  double all = (double)hlo_count(v->node);
+  return all > 0 ? v->plain * taken(k, v->node) / all : v->plain;
+}
+
+/* What is read again and again from the cache, or was just written there: as much as half of it moves
+ * at its rate, what is larger than 0.7 of it at that of memory. */
+static double bandwidth(const Chip *c, double bytes) {
+  double memory = c->hbm_bandwidth * chip_num(c, "fit.stream", 0.85);
+  double cache = MAX(memory, chip_num(c, "fit.l2", 1.6 * memory));
+  double all = chip_num(c, "l2", 4 << 20), share = (bytes - all / 2) / (all / 5);
+  share = MIN(1, MAX(0, share));
+  return 1 / (share / memory + (1 - share) / cache);
+}
+
+/* Bytes that are not in the cache: arguments, where all of the program's are more than it holds, as the run before
+ * left others there; and slices of a loop's state that is larger, as each round has others. */
+static double cold_bytes(const Schedule *p, const Kernel *k) {
+  double all = 0, cold = 0, cache = chip_num(p->chip, "l2", 4 << 20);
+  for (int i = 0; i < p->g->main->params.n; i++) all += hlo_bytes(p->g->main->params.v[i]);
+  for (int i = 0; i < k->reads.n; i++) {
+    const HValue *v = k->reads.v[i];
+    if (!v->is_param) continue;
+    if (v->node->comp->parent ? v->plain > cache : all > cache) cold += read_bytes(k, v);
+  }
+  for (int i = 0; i < k->roots.n; i++) {
+    const HNode *n = k->roots.v[i];
+    if (n->kind == H_DUS && n->n_in > 1 && n->val && n->val->plain > cache && n->comp->parent)
+      cold += hlo_bytes(n->in[1]);
+  }
+  return cold;
+}
+
+/* An attention kernel: blocks of 128 queries of one head to an SM; its products at a share of what
+ * large ones reach, over nothing but the operands and results of the whole. Kernels that frameworks
+ * call may be older than the chip. */
+static double attention_s(const Chip *c, const Kernel *k, bool eager) {
+  double flops = 0, sms = chip_num(c, "sms", 80) / c->devices_per_chip;
+  const HConv *scores = k->conv->conv;
+  bool matrix;
+  for (int i = 0; i < k->inner.n; i++) {
+    const HNode *n = k->inner.v[i];
+    if (n->kind == H_CONV) flops += (double)n->conv->flops;
+    if (n->scores) scores = n->conv;
+  }
+  double peak = gpu_peak(c, k->conv->in[0]->dt, 1, &matrix);
+  if (attention_causal(k)) flops /= 2;
+  double blocks = (double)scores->batch * ceil((double)scores->m / 128);
+  double waves = ceil(blocks / sms) * sms / blocks;
+  double share = chip_num(c, "fit.matmul", 0.75) * ATTENTION;
+  if (eager) share = MIN(share, chip_num(c, "flash_attention_2", 1));
+  return flops * waves / (peak * share);
+}
+
+static bool sums(const Kernel *k) {
+  for (int i = 0; i < k->inner.n; i++)
+    if (k->inner.v[i]->kind == H_REDUCE) return true;
+  return false;
+}
+
+void gpu_cost(Schedule *p, Kernel *k) {
+  const Chip *c = p->chip;
+  const HNode *root = k->roots.n ? k->roots.v[0] : NULL;
+  if (!root) return;
+  double rd = 0, wr = 0;
+  bool copied = false;
+  for (int i = 0; i < k->reads.n; i++) rd += read_bytes(k, k->reads.v[i]);
+  for (int i = 0; i < k->roots.n; i++) {
+    const HNode *n = k->roots.v[i];
+    const HValue *v = n->val;
+    if (!v || v->dropped || v->alias) continue;
+    bool scatter = n->kind == H_SCATTER && n->n_in > 2, updates = n->kind == H_DUS && n->n_in > 1;
+    wr += updates ? MIN(v->plain, hlo_bytes(n->in[1])) : scatter ? hlo_bytes(n->in[2]) : v->plain;
+    if ((updates || scatter) && k->must_copy && i == 0)
+      rd += v->plain, wr += v->plain, copied = true;
+  }
+  for (int i = 0; i < k->inner.n; i++) {
+    const HNode *n = k->inner.v[i];
+    if (attention_again(k, n)) continue;
+    if (n->conv) k->flops += (double)n->conv->flops;
+    else if (n->kind == H_EWISE) k->flops += (double)hlo_count(n);
+    else if (n->kind == H_REDUCE) k->flops += (double)hlo_count(n->in[0]);
+  }
+  k->costed = false;
+  k->modelled = true;
+  double launch = chip_num(c, "fit.launch", 2.5e-6),
+         bw = c->hbm_bandwidth * chip_num(c, "fit.stream", 0.85);
+  if (root->kind == H_COLL) {
+    k->collective = true;
+    k->time_s = collective_time(p, k, root);
+    k->bound = SIM_NETWORK;
+    k->util = 1;
+    return;
+  }
+  double bytes = rd + wr;
+  k->bytes = bytes;
+  double cold = MIN(bytes, cold_bytes(p, k));
+  double t_mem = cold / bw + (bytes - cold) / bandwidth(c, bytes);
+  /* small arrays never reach the bandwidth */
+  double ramp = MAX(0.05, bytes / MAX(1, bytes + chip_num(c, "fit.ramp", 2e-6) * bw));
+  if (k->attention && k->conv) {
+    double t_comp = attention_s(c, k, p->opts->eager), t_data = t_mem / ramp;
+    k->time_s = pow(pow(t_comp, OVERLAP) + pow(t_data, OVERLAP), 1 / OVERLAP) + launch;
+    k->bound = t_comp > t_data ? SIM_COMPUTE : SIM_MEMORY;
+    bool matrix;
+    k->util = MIN(1, k->flops / gpu_peak(c, k->conv->in[0]->dt, 1, &matrix) / k->time_s);
+    return;
+  }
+  if (k->conv) {
+    GpuProduct g = gpu_product(p, k->conv);
+    double t_data = t_mem / ramp * g.moved * MAX(1, chip_num(c, "fit.stream", 0.85) / STREAMED);
+    k->bytes += g.beside_bytes;
+    k->time_s = pow(pow(g.s, OVERLAP) + pow(t_data, OVERLAP), 1 / OVERLAP) + launch + PRODUCT_FILL +
+                g.beside_s;
+    k->bound = g.s > t_data + g.beside_s ? SIM_COMPUTE : SIM_MEMORY;
+    k->util = MIN(1, (double)k->conv->conv->flops / g.peak / k->time_s);
+    return;
+  }
+  double after = 0, t_vec = gpu_vector_s(p, k, bytes, bw, &after);
+  k->time_s = k->rows ? HELD_FILL + t_vec + HELD_MEMORY * t_mem : MAX(t_vec, t_mem / ramp);
+  if (!k->rows && bytes > FILLED) k->time_s += sums(k) ? SUM_FILL : FILL;
+  k->time_s += launch * (copied ? 2 : 1) + after;
+  if (!p->opts->eager) k->time_s += gpu_made_s(p, root, bandwidth(c, gpu_made_bytes(root)));
+  k->bound = launch > k->time_s * 0.6 ? SIM_LATENCY : t_vec > t_mem ? SIM_VECTOR : SIM_MEMORY;
+  k->util = MIN(1, t_mem / k->time_s);
+}

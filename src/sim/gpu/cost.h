@@ -1,0 +1,43 @@
+/* What gpu_cost.c, gpu_loop.c, gpu_product.c and gpu_conv.c share. */
+#ifndef WEFT_SIM_COST_GPU_H
+#define WEFT_SIM_COST_GPU_H
+
+#include "sim/schedule/schedule.h"
+
+/* What an SM makes of numbers of one type. */
+typedef struct GpuUnit {
+  double rate;                    /* FLOP/s that it reaches */
+  double load;                    /* bytes/s on their way to it */
+  double step_s;                  /* the shortest step */
+  double fill_s, wave_s, split_s; /* once, for each wave, to add up shares of a sum */
+  bool matrix;
+} GpuUnit;
+
+/* What a product or convolution takes. */
+typedef struct GpuProduct {
+  double s;            /* its arithmetic */
+  double peak;         /* of the units that it runs on */
+  double moved;        /* of its operands' and results' bytes */
+  double beside_s;     /* kernels that pad or turn operands and results */
+  double beside_bytes; /* what those move */
+} GpuProduct;
+
+/* FLOP/s of one device on numbers of that type; matrix: on matrix units. passes: see HConv. */
+double gpu_peak(const Chip *c, DType a, int passes, bool *matrix);
+GpuUnit gpu_unit(const Chip *c, DType dt, int passes, double *peak);
+/* Seconds of a product of k terms of `size` bytes: the best over tiles and shares of the sum. */
+double gpu_waves_s(const Chip *c, const GpuUnit *u, double batch, double m, double n, double k,
+                   double size);
+GpuProduct gpu_product(const Schedule *p, const HNode *n);
+GpuProduct gpu_conv(const Schedule *p, const HNode *n);
+
+/* Seconds of the vector units for a kernel without products, bytes being what it moves at that
+ * bandwidth; *after: of kernels that add up what its blocks have. */
+double gpu_vector_s(const Schedule *p, const Kernel *k, double bytes, double bandwidth,
+                    double *after);
+
+/* Of an operation that XLA makes of several kernels, what these take beside the one; 0: of others. */
+double gpu_made_s(const Schedule *p, const HNode *n, double bandwidth);
+bool gpu_sorted(const HNode *n); /* a top-k that sorts whole rows */
+
+#endif

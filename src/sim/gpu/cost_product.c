@@ -1,0 +1,182 @@
+/* The arithmetic of one product or convolution on a GPU: waves of output tiles over the SMs, a tile in
+ * steps of 128 bytes of each of its rows and columns. A step takes as long as its multiplications, as
+ * its operands need on their way to the SM, and never less than a latency hidden by as many steps as
+ * shared memory holds. A convolution is the product of its patches, gathered on the way
+ * (gpu_conv.c says what that changes). Constants: kernels measured on an H100 (tests/sim/gpu). */
+#include <math.h>
+
+#include "sim/gpu/cost.h"
+
+/* FLOP a cycle of an SM where rows are not aligned to 16 bytes: cuBLAS's kernels, those XLA makes. */
+#define UNALIGNED 370
+#define UNALIGNED_MADE 750
+
+typedef struct Tile {
+  int m, n;
+} Tile;
+static const Tile tiles[] = {
+    {256, 128}, {192, 192}, {192, 160}, {192, 128}, {256, 96}, {256, 64}, {128, 256}, {128, 192},
+    {128, 160}, {128, 128}, {128, 96},  {128, 64},  {96, 256}, {96, 192}, {96, 128},  {64, 256},
+    {64, 192},  {64, 160},  {64, 128},  {64, 96},   {64, 64},  {256, 32}, {128, 32},  {64, 32},
+    {32, 256},  {32, 128},  {32, 64},   {64, 16},   {16, 64},  {64, 8},   {8, 64}};
+
+#define STEP 128.0 /* bytes of a row */
+/* Bytes a cycle that an SM loads: rows of matrices; more than it asks for, as neighbours share. */
+#define LOAD 70.0
+/* Cycles of the shortest step: products of 16 bits and less, of tf32, of int8, on vector units. */
+#define STEP_HALF 180
+#define STEP_TF32 360
+#define STEP_INT8 600
+#define STEP_VECTOR 1100
+#define FILL 1.3e-6 /* the first step waits for memory, the last one's results are written */
+/* Again for each wave, before Hopper, whose kernels stay and load the next tile early. */
+#define WAVE 1e-6
+/* A kernel that XLA makes: its first step is over sooner, all are slower. */
+#define FILL_MADE 0.5e-6
+#define SLOWER_MADE 2
+/* Tiles that share a sum: another kernel adds them up, from a cache so much faster than memory. */
+#define SPLIT 1.6e-6
+#define CACHE 1.6
+#define SPLIT_LEAST 256 /* terms of a share */
+
+double gpu_peak(const Chip *c, DType a, int passes, bool *matrix) {
+  *matrix = true;
+  double bf16 = chip_num(c, "peak_bf16", 0), f16 = chip_num(c, "peak_fp16", 0),
+         f32 = chip_num(c, "peak_fp32", 1e12);
+  double dev = c->devices_per_chip;
+  switch (a) { /* types that the chip has not are computed in f32 */
+  case DT_BF16:
+    if (bf16 <= 0) break;
+    return bf16 / dev;
+  case DT_F16:
+    if (f16 <= 0) break;
+    return f16 / dev;
+  case DT_F32:
+    /* HIGH is one product of tf32 as well: XLA asks cuBLAS for more at HIGHEST alone */
+    if (passes <= 3 && chip_num(c, "peak_tf32", 0) > 0) return chip_num(c, "peak_tf32", f32) / dev;
+    break;
+  case DT_F64:
+    *matrix = false;
+    return chip_num(c, "peak_fp64_tc", chip_num(c, "peak_fp64", f32 / 32)) / dev;
+  case DT_I8:
+  case DT_U8: return chip_num(c, "peak_int8", f32) / dev;
+  case DT_F8E4M3FN:
+  case DT_F8E5M2:
+    if (chip_num(c, "peak_fp8", bf16) <= 0) break;
+    return chip_num(c, "peak_fp8", bf16) / dev;
+  default: break;
+  }
+  *matrix = false;
+  return f32 / dev;
+}
+
+static double sms(const Chip *c) { return chip_num(c, "sms", 80) / c->devices_per_chip; }
+
+GpuUnit gpu_unit(const Chip *c, DType dt, int passes, double *peak) {
+  GpuUnit u = {.fill_s = FILL, .split_s = SPLIT};
+  *peak = gpu_peak(c, dt, passes, &u.matrix);
+  bool tf32 = dt == DT_F32, int8 = dt == DT_I8 || dt == DT_U8;
+  double all = chip_num(c, "fit.matmul", 0.75), share = !u.matrix ? chip_num(c, "fit.fp32", 0.75)
+                                                        : tf32    ? chip_num(c, "fit.tf32", all)
+                                                        : int8    ? chip_num(c, "fit.int8", all)
+                                                                  : all;
+  u.rate = *peak * share / sms(c);
+  u.load = LOAD * c->clock;
+  u.wave_s = chip_num(c, "fit.wave", WAVE);
+  u.step_s = (!u.matrix ? STEP_VECTOR : tf32 ? STEP_TF32 : int8 ? STEP_INT8 : STEP_HALF) / c->clock;
+  return u;
+}
+
+/* A product of k terms of `size` bytes, the best over tiles and shares of the sum. */
+double gpu_waves_s(const Chip *c, const GpuUnit *u, double batch, double m, double n, double k,
+                   double size) {
+  double best = 1e300, all = sms(c), step = STEP / size;
+  for (int i = 0; i < COUNT_OF(tiles); i++) {
+    double tm = tiles[i].m, tn = tiles[i].n, count = ceil(m / tm) * ceil(n / tn) * batch;
+    double s = MAX(2 * tm * tn * step / u->rate, MAX((tm + tn) * STEP / u->load, u->step_s));
+    for (double split = 1; split == 1 || (split <= 64 && count * split <= 2 * all); split *= 2) {
+      if (split > 1 && k / split < SPLIT_LEAST) break;
+      double waves = ceil(count * split / all);
+      double t = waves * (ceil(k / split / step) * s + u->wave_s) + u->fill_s;
+      if (split > 1) t += u->split_s + 2 * split * 4 * m * n * batch / (CACHE * c->hbm_bandwidth);
+      best = MIN(best, t);
+    }
+  }
+  return best;
+}
+
+static bool aligned(const HNode *n) {
+  return !n->rank || fmod((double)n->d[n->rank - 1] * hlo_bits(n->dt), 128) == 0;
+}
+
+/* A product whose rows are not aligned: XLA has operands of 16 bits padded, and what is too much of
+ * the result cut off, unless a kernel of its own is faster; others take what they are given. */
+static void unaligned(const Schedule *p, const HNode *n, const GpuUnit *u, GpuProduct *out) {
+  const HConv *v = n->conv;
+  const Chip *c = p->chip;
+  bool half = hlo_bits(n->in[0]->dt) == 16;
+  double m = (double)v->m, nn = (double)v->n, k = (double)v->k, b = (double)v->batch;
+  double size = (double)hlo_bits(n->in[0]->dt) / 8;
+  GpuUnit slow = *u;
+  slow.step_s *= 2;
+  if (!p->opts->eager) slow.fill_s = FILL_MADE;
+  slow.rate = MIN(u->rate, c->clock * (half && !p->opts->eager ? UNALIGNED_MADE : UNALIGNED));
+  double asis = gpu_waves_s(c, &slow, b, m, nn, k, size);
+  out->s = asis;
+  if (!half || p->opts->eager) return;
+  bool odd_m = v->m % 8 != 0, odd_n = v->n % 8 != 0, odd_k = v->k % 8 != 0;
+  double bytes = 0, kernels = 0;
+  if (odd_m || odd_k) bytes += hlo_bytes(n->in[0]), kernels++;
+  if (odd_n || odd_k) bytes += hlo_bytes(n->in[1]), kernels++;
+  if (odd_m || odd_n) bytes += hlo_bytes(n), kernels++;
+  double bw = c->hbm_bandwidth * chip_num(c, "fit.stream", 0.85);
+  double beside = 2 * bytes / bw + kernels * chip_num(c, "fit.launch", 2.5e-6);
+  double padded = gpu_waves_s(c, u, b, ceil(m / 8) * 8, ceil(nn / 8) * 8, ceil(k / 8) * 8, size);
+  if (padded + beside >= asis) return;
+  out->s = padded;
+  out->beside_s = beside;
+  out->beside_bytes = 2 * bytes;
+}
+
+/* 8-bit kernels want both operands with the contracted dimension last. */
+static void turned(const Chip *c, const HNode *n, GpuProduct *out) {
+  const char *roles[] = {n->conv->lhs, n->conv->rhs};
+  for (int i = 0; i < 2; i++) {
+    const HNode *x = n->in[i];
+    if (!x->rank || roles[i][x->rank - 1] == 'k') continue;
+    double bytes = 2 * hlo_bytes(x);
+    out->beside_bytes += bytes;
+    out->beside_s += bytes / (c->hbm_bandwidth * chip_num(c, "fit.stream", 0.85)) +
+                     chip_num(c, "fit.launch", 2.5e-6);
+  }
+}
+
+GpuProduct gpu_product(const Schedule *p, const HNode *x) {
+  const HConv *v = x->conv;
+  if (v->is_conv) return gpu_conv(p, x);
+  GpuProduct out = {.moved = 1};
+  int bits = (int)hlo_bits(x->in[0]->dt);
+  GpuUnit u = gpu_unit(p->chip, x->in[0]->dt, v->passes, &out.peak);
+  if (v->m == 1 || v->n == 1) { /* a matrix and a vector: each row is read once and added up */
+    bool matrix;
+    double vector = gpu_peak(p->chip, DT_F32, 6, &matrix) * chip_num(p->chip, "fit.fp32", 0.75);
+    out.s =
+        2.0 * (double)v->batch * (double)v->m * (double)v->n * (double)v->k / vector + FILL_MADE;
+    return out;
+  }
+  bool even =
+      bits == 16 ? v->m % 8 + v->n % 8 + v->k % 8 == 0 : aligned(x->in[0]) && aligned(x->in[1]);
+  if (u.matrix && bits >= 16 && !even) {
+    unaligned(p, x, &u, &out);
+    return out;
+  }
+  double b = (double)v->batch, m = (double)v->m, n = (double)v->n, k = (double)v->k;
+  out.s = gpu_waves_s(p->chip, &u, b, m, n, k, bits / 8.0);
+  if (!p->opts->eager) {
+    u.rate /= SLOWER_MADE, u.load /= SLOWER_MADE, u.step_s *= SLOWER_MADE;
+    u.fill_s = FILL_MADE;
+    out.s = MIN(out.s, gpu_waves_s(p->chip, &u, b, m, n, k, bits / 8.0));
+  }
+  if (u.matrix && bits == 8 && !p->opts->eager) turned(p->chip, x, &out);
+  return out;
+}

@@ -1,0 +1,112 @@
+/* Tiled layouts. The two most minor dimensions of an array are padded to (8, 128) elements; the
+ * compiler picks, for arguments and results, the order that wastes least, which is why a narrow
+ * array keeps its long dimension in lanes. The rules were read off the compiler's layouts in the
+ * oracle; see docs/accuracy.md. */
+#include <math.h>
+
+#include "sim/schedule/schedule.h"
+
+static double up(double x, double m) { return ceil(x / m) * m; }
+
+/* Padded bytes and tiles of 1024 elements for an order (minor to major). */
+double value_padded(const CostParams *params, const HNode *n, const int *order, double *tiles) {
+  double bytes = hlo_bits(n->dt) / 8;
+  if (!params->tpu) {
+    double c = (double)hlo_count(n);
+    *tiles = c / 1024;
+    return up(c * bytes, 256);
+  }
+  if (n->rank == 0) {
+    *tiles = 0;
+    return params->min_alloc;
+  }
+  double elems = 1;
+  if (n->rank == 1) {
+    double d = (double)n->d[0], t = 128;
+    double most = bytes < 4 ? 1024 : 1024;
+    if (bytes == 2) t = 256;
+    if (bytes == 1) t = 512;
+    while (t < d && t < most) t *= 2;
+    elems = up(d, t);
+    if (d == 0) elems = 0;
+  } else {
+    for (int i = 0; i < n->rank; i++) elems *= (double)n->d[i];
+    double a = (double)n->d[order[0]], b = (double)n->d[order[1]];
+    double sub = b > 4 ? 8 : b > 2 ? 4 : b > 1 || !params->softmax ? 2 : 1;
+    if (bytes == 2 && b <= 2) sub = params->softmax ? 2 : 4; /* packed in pairs of rows */
+    if (bytes == 1) sub = b > 8 ? 8 : b > 4 ? 8 : 4;
+    if (a > 0 && b > 0) elems = elems / (a * b) * up(a, 128) * up(b, sub);
+    /* smaller tiles cost almost as much to move as whole ones */
+    if (bytes == 2 && sub < 8) {
+      *tiles = elems / 1024 * 8 / sub;
+      return MAX(up(elems * bytes, params->min_alloc), params->min_alloc);
+    }
+    if (bytes >= 4 && sub < 8) {
+      if (b <= 1) *tiles = elems / 1024 * (params->softmax ? 4 : 0.5);
+      else *tiles = elems / 1024 * (sub == 4 ? 1.68 : 2.6);
+      return MAX(up(elems * bytes, params->min_alloc), params->min_alloc);
+    }
+  }
+  *tiles = elems / 1024;
+  double total = up(elems * bytes, params->min_alloc);
+  return total < params->min_alloc ? params->min_alloc : total;
+}
+
+/* Least padding over all choices of the two minor dimensions; ties go to the order of the type. */
+void value_order_default(const CostParams *params, const HNode *n, int *order) {
+  int r = n->rank;
+  for (int i = 0; i < r && i < 64; i++) order[i] = r - 1 - i;
+  if (r < 2 || r > 64 || !params->tpu) return;
+  double bytes = hlo_bits(n->dt) / 8;
+  double rows = bytes == 1 ? 32 : 8;
+  double best = -1;
+  int ba = r - 1, bb = r - 2;
+  for (int a = r - 1; a >= 0; a--)
+    for (int b = r - 1; b >= 0; b--) {
+      if (a == b) continue;
+      double da = (double)n->d[a], db = (double)n->d[b];
+      if (da <= 0 || db <= 0) continue;
+      /* compared at the granularity that a packed type prefers */
+      double sub = db > rows / 2 ? rows : db > 4 ? 8 : db > 2 ? 4 : db > 1 ? 2 : 1;
+      if (sub > rows) sub = rows;
+      if (db <= 1 && (bytes == 2 || (bytes >= 4 && !params->softmax))) sub = 2;
+      double p = up(da, 128) * up(db, sub) / (da * db);
+      /* rank order matters only on a tie: prefer a = last, then b = next to last */
+      if (best < 0 || p < best - 1e-9) {
+        best = p;
+        ba = a;
+        bb = b;
+      }
+    }
+  int k = 0;
+  order[k++] = ba;
+  order[k++] = bb;
+  for (int i = r - 1; i >= 0; i--)
+    if (i != ba && i != bb) order[k++] = i;
+}
+
+void value_layout(const CostParams *params, HValue *v, const int *order) {
+  if (order)
+    for (int i = 0; i < v->node->rank && i < 64; i++) v->order[i] = order[i];
+  else value_order_default(params, v->node, v->order);
+  HNode as_stored = *v->node;
+  if (v->rounded) as_stored.dt = DT_BF16;
+  v->bytes = value_padded(params, &as_stored, v->order, &v->tiles);
+  if (v->packed) {
+    int word = v->packed <= 8 ? 1 : v->packed <= 16 ? 2 : 4;
+    v->bytes = up(v->bytes * word / v->packed, params->min_alloc);
+    v->tiles /= v->packed;
+  }
+  v->plain = hlo_bytes(v->node);
+}
+
+double sim_array_bytes(const Chip *chip, const Type *t) {
+  if (t->kind != TY_TENSOR || !type_is_static(t) || t->rank > 64) return 0;
+  CostParams params;
+  params_read(chip, &params);
+  HNode n = {.dt = t->dtype, .rank = t->rank, .d = t->dims};
+  int order[64];
+  double tiles;
+  value_order_default(&params, &n, order);
+  return value_padded(&params, &n, order, &tiles);
+}

@@ -1,0 +1,329 @@
+/* The order in which kernels run. As the compiler does, three orders are made and the one that needs
+ * least memory is taken: a list in which next is whatever frees most and makes least, and two that
+ * go from the results to the arguments, depth first. */
+#include <stdlib.h>
+
+#include "sim/schedule/order.h"
+
+/* Which results lie in the memory of which donated arguments. */
+static void find_given(Schedule *p) {
+  HComp *c = p->comp;
+  if (c->parent) return;
+  bool *used = calloc((size_t)c->params.n + 1, sizeof *used);
+  for (int i = 0; i < c->outputs.n; i++) {
+    HValue *v = c->outputs.v[i]->val;
+    for (int k = 0; v && k < c->params.n; k++) {
+      const HNode *q = c->params.v[k];
+      if (used[k] || !q->val->donated || q->dt != v->node->dt || q->val->bytes != v->bytes)
+        continue;
+      used[k] = v->given = true;
+      v->over = q->val;
+      break;
+    }
+  }
+  free(used);
+}
+
+static bool leads_to(const Order *o, int from, int to) {
+  Ints stack = {0};
+  unsigned char *seen = calloc((size_t)o->n + 1, 1);
+  *vec_push(&stack) = from;
+  while (stack.n && !seen[to]) {
+    int k = stack.v[--stack.n];
+    if (seen[k]) continue;
+    seen[k] = 1;
+    for (int i = 0; i < o->succ[k].n; i++) *vec_push(&stack) = o->succ[k].v[i];
+  }
+  bool hit = seen[to];
+  vec_free(&stack);
+  free(seen);
+  return hit;
+}
+
+/* A donated argument is written over when all others have read it. */
+static void readers_first(Order *o) {
+  const Schedule *p = o->p;
+  for (int i = 0; i < p->values.n; i++) p->values.v[i]->index = -1;
+  for (int i = 0; i < p->values.n; i++)
+    if (p->values.v[i]->over) p->values.v[i]->over->index = p->values.v[i]->kernel;
+  for (int r = 0; r < o->n; r++) {
+    const Kernel *k = p->kernels.v[r];
+    for (int q = 0; q < k->reads.n && !k->dead; q++) {
+      const HValue *v = base_of(k->reads.v[q]);
+      int w = v->node->comp == p->comp ? v->index : -1; /* who writes over it */
+      bool known = w < 0 || w == r;
+      for (int z = 0; !known && z < o->pred[w].n; z++) known = o->pred[w].v[z] == r;
+      if (known || leads_to(o, w, r)) continue;
+      *vec_push(&o->succ[r]) = w;
+      *vec_push(&o->pred[w]) = r;
+    }
+  }
+}
+
+static void graph(Order *o) {
+  Schedule *p = o->p;
+  for (int i = 0; i < o->n; i++) {
+    Kernel *k = p->kernels.v[i];
+    if (k->dead) continue;
+    o->key[i] = INT32_MAX;
+    for (int r = 0; r < k->roots.n; r++) o->key[i] = MIN(o->key[i], k->roots.v[r]->id);
+    if (k->copy_of) { /* an argument's, or of what is made outside of this computation: at once */
+      bool here = k->copy_of->kernel >= 0 && k->copy_of->node->comp == p->comp;
+      o->key[i] = here ? p->kernels.v[k->copy_of->kernel]->roots.v[0]->id : 0;
+    }
+    for (int r = 0; r < k->reads.n + k->waits.n; r++) {
+      const HValue *v = r < k->reads.n ? k->reads.v[r] : k->waits.v[r - k->reads.n];
+      if (v->node->comp != p->comp) continue;
+      int s = v->kernel;
+      /* a view of what the kernel makes itself is none that it waits for */
+      if (s < 0 || s == i || base_of((HValue *)v)->kernel == i || p->kernels.v[s]->dead) continue;
+      *vec_push(&o->succ[s]) = i;
+      *vec_push(&o->pred[i]) = s;
+    }
+  }
+}
+
+/* The compiler's operations are more than ours: constants, views, what a kernel's numbers are made of. With so many
+ * times ours the scheduler's logs for two recurrent networks come out; 1.3 to 2 do as well. */
+#define OPERATIONS 1.5
+
+/* How much depends on each operation and on all before it, which come before it in `any`. Counted by
+ * paths, but to no more than there is. */
+static void measure(Order *o, const Ints *any) {
+  double bytes = 0;
+  for (int i = 0; i < any->n; i++) {
+    Item *x = &o->items.v[any->v[i]];
+    if (x->outside) continue;
+    x->uses = MAX(x->readers - 1, 0);
+    x->size = x->makes;
+    bytes += x->makes;
+    for (int q = 0; q < x->from.n; q++) {
+      x->uses += o->items.v[x->from.v[q]].uses;
+      x->size += o->items.v[x->from.v[q]].size;
+    }
+    x->uses = MIN(x->uses, OPERATIONS * o->items.n);
+    x->size = MIN(x->size, bytes);
+  }
+}
+
+/* Of two inputs first the one that more depends on, then the larger. */
+static void sort_inputs(const Order *o, Ints *v) {
+  for (int i = 1; i < v->n; i++) {
+    int x = v->v[i], j = i;
+    const Item *a = &o->items.v[x];
+    for (; j > 0; j--) {
+      const Item *b = &o->items.v[v->v[j - 1]];
+      if (a->uses < b->uses || (a->uses == b->uses && a->size <= b->size)) break;
+      v->v[j] = v->v[j - 1];
+    }
+    v->v[j] = x;
+  }
+}
+
+/* Inputs before what needs them, from the results backwards: `deep` takes those first that most
+ * depends on, else they come as the program has them. */
+static void depth_first(Order *o, bool deep, Ints *out) {
+  Schedule *p = o->p;
+  Ints roots = {0}, stack = {0}, inputs = {0};
+  for (int i = 0; i < p->comp->outputs.n; i++) {
+    const HValue *v = p->comp->outputs.v[i]->val ? base_of(p->comp->outputs.v[i]->val) : NULL;
+    if (v && v->node->comp == p->comp && o->name[v->index] >= 0)
+      *vec_push(&roots) = o->name[v->index];
+  }
+  if (deep) sort_inputs(o, &roots);
+  for (int i = 0; i < o->items.n; i++)
+    if (o->items.v[i].users.n == 0 && !(i < o->n && p->kernels.v[i]->dead)) *vec_push(&roots) = i;
+  unsigned char *seen = calloc((size_t)o->items.n + 1, 1); /* 1: inputs pushed, 2: done */
+  for (int r = 0; r < roots.n; r++) {
+    *vec_push(&stack) = roots.v[r];
+    while (stack.n) {
+      int k = stack.v[stack.n - 1];
+      if (seen[k]) {
+        if (seen[k] == 1) *vec_push(out) = k;
+        seen[k] = 2;
+        stack.n--;
+        continue;
+      }
+      seen[k] = 1;
+      const Item *x = &o->items.v[k];
+      inputs.n = 0;
+      for (int q = 0; q < x->from.n; q++) *vec_push(&inputs) = x->from.v[q];
+      for (int q = 0; q < x->before.n; q++) *vec_push(&inputs) = x->before.v[q];
+      if (deep) sort_inputs(o, &inputs);
+      for (int q = inputs.n - 1; q >= 0; q--)
+        if (!seen[inputs.v[q]]) *vec_push(&stack) = inputs.v[q];
+    }
+  }
+  free(seen);
+  vec_free(&stack);
+  vec_free(&roots);
+  vec_free(&inputs);
+}
+
+/* Names take no time. */
+static void drop_names(const Order *o, Ints *order) {
+  int n = 0;
+  for (int i = 0; i < order->n; i++)
+    if (order->v[i] < o->all) order->v[n++] = order->v[i];
+  order->n = n;
+}
+
+/* Bytes of kernel k's results that lie where an input was: the kernel is the `at`th, `last` the last
+ * reader of each value. What was made with others has another operation between. */
+static double shared(const Order *o, const Kernel *k, const int *last, int at, int end) {
+  double bytes = 0;
+  bool taken[64] = {false};
+  const HNode *w = k->roots.n ? k->roots.v[0] : NULL;
+  for (int s = 0; w && w->kind == H_WHILE && s < w->n_in; s++) { /* a loop's state */
+    const HValue *v = w->in[s]->val ? base_of(w->in[s]->val) : NULL;
+    if (v && order_own(o, v) && v->kernel >= 0 && last[v->index] == at && order_after_loop(w, s))
+      bytes += v->bytes;
+  }
+  for (int r = 0; r < k->roots.n; r++)
+    for (int q = 0; q < k->reads.n && q < 64 && k->roots.v[r]->val; q++) {
+      const HValue *v = base_of(k->reads.v[q]), *to = k->roots.v[r]->val;
+      if (v->kernel >= 0 && v->node->comp == o->p->comp && order_several(o, v->kernel)) continue;
+      if (taken[q] || !order_own(o, v) || !order_own(o, to) || last[v->index] != at || to->alias ||
+          last[to->index] == end || !sched_writes_over(o->p, k, v, to))
+        continue;
+      taken[q] = true;
+      bytes += to->bytes;
+      break;
+    }
+  return bytes;
+}
+
+/* The most that is alive, without the arguments: but one that a result is written over is there until it has
+ * been read, and the result from its making on. */
+static double peak_of(const Order *o, const Ints *order) {
+  const Schedule *p = o->p;
+  int *pos = calloc((size_t)o->all + 1, sizeof *pos),
+      *last = calloc((size_t)p->values.n + 1, sizeof *last);
+  double *live = calloc((size_t)order->n + 2, sizeof *live), peak = 0, now = 0;
+  for (int i = 0; i < order->n; i++) pos[order->v[i]] = i;
+  for (int i = 0; i < order->n; i++) {
+    if (order->v[i] >= o->n) continue;
+    const Kernel *k = p->kernels.v[order->v[i]];
+    for (int r = 0; r < k->reads.n; r++)
+      if (base_of(k->reads.v[r])->node->comp == p->comp) last[base_of(k->reads.v[r])->index] = i;
+  }
+  for (int i = 0; i < p->comp->outputs.n; i++) {
+    HValue *v = p->comp->outputs.v[i]->val;
+    if (v && base_of(v)->node->comp == p->comp) last[base_of(v)->index] = order->n;
+  }
+  for (int i = 0; i < p->values.n; i++) {
+    const HValue *v = p->values.v[i];
+    if (!order_own(o, v) || v->alias || v->kernel < 0 || !o->kept[i]) continue;
+    if (order_of_several(v->node)) continue;
+    live[pos[v->kernel]] += v->bytes;
+    live[MAX(last[i], pos[v->kernel]) + 1] -= v->bytes;
+    if (v->over) live[last[v->over->index] + 1] -= v->bytes;
+  }
+  for (int i = 0; i < o->starts.n; i++) {
+    const Start *s = &o->starts.v[i];
+    live[pos[o->n + i]] += s->bytes;
+    live[pos[s->kernel] + !order_after_loop(s->loop, s->slot)] -= s->bytes; /* then it is that */
+  }
+  for (int i = 0; i < order->n; i++) {
+    const Kernel *k = order->v[i] < o->n ? p->kernels.v[order->v[i]] : NULL;
+    now += live[i];
+    peak = MAX(peak, k ? now - shared(o, k, last, i, order->n) + order_room(p, k) : now);
+  }
+  free(pos);
+  free(last);
+  free(live);
+  return peak;
+}
+
+/* The relayout of a result that is too large to be on chip and whose lanes stay what they are runs
+ * beside the core on chips that have something there for it. */
+static bool beside(const Schedule *p, const Kernel *k) {
+  const HValue *v = k->copy_of, *w = k->roots.n ? k->roots.v[0]->val : NULL;
+  return p->params->offload && k->copy && v && w && w->is_output && v->bytes >= p->vmem_free &&
+         v->order[0] == w->order[0] && v->node->d[v->order[0]] % 128 == 0;
+}
+
+/* So that there is computing beside it, everything that it waits for comes first. */
+static void relayouts_first(const Order *o, Ints *order) {
+  const Schedule *p = o->p;
+  unsigned char *first = calloc((size_t)o->all + 1, 1);
+  Ints out = {0};
+  bool any = false;
+  for (int i = order->n - 1; i >= 0; i--) {
+    int k = order->v[i];
+    any |= first[k] = first[k] || (k < o->n && beside(p, p->kernels.v[k]));
+    for (int q = 0; first[k] && q < o->pred[k].n; q++) first[o->pred[k].v[q]] = 1;
+  }
+  for (int pass = 0; pass < 2 && any; pass++)
+    for (int i = 0; i < order->n; i++)
+      if (first[order->v[i]] == !pass) *vec_push(&out) = order->v[i];
+  for (int i = 0; i < out.n; i++) order->v[i] = out.v[i];
+  vec_free(&out);
+  free(first);
+}
+
+void sched_order(Schedule *p) {
+  int n = p->kernels.n;
+  Order o = {.p = p, .n = n};
+  o.succ = calloc((size_t)n + 1, sizeof *o.succ);
+  o.pred = calloc((size_t)n + 1, sizeof *o.pred);
+  o.key = calloc((size_t)n + 1, sizeof *o.key);
+  graph(&o);
+  find_given(p);
+  readers_first(&o);
+  order_items(&o);
+  Ints list = {0}, depth = {0}, post = {0};
+  order_list(&o, &list);
+  depth_first(&o, false, &post);
+  measure(&o, &post);
+  depth_first(&o, true, &depth);
+  drop_names(&o, &post);
+  drop_names(&o, &depth);
+  double least = peak_of(&o, &list);
+  bool waits = false; /* on barriers, which they know nothing of */
+  for (int i = 0; i < n; i++) waits |= p->kernels.v[i]->waits.n > 0;
+  Ints *best = &list, *other[2] = {&depth, &post};
+  for (int i = 0; i < (waits ? 1 : 2); i++) {
+    double peak = other[i]->n == list.n ? peak_of(&o, other[i]) : least;
+    if (peak < least) best = other[i], least = peak;
+  }
+  relayouts_first(&o, best);
+  int *newpos = calloc((size_t)n + 1, sizeof *newpos);
+  VEC(Kernel *) out = {0};
+  for (int i = 0; i <= n; i++) newpos[i] = -1;
+  for (int i = 0; i < best->n; i++) {
+    if (best->v[i] >= n) continue;
+    newpos[best->v[i]] = out.n;
+    *vec_push(&out) = p->kernels.v[best->v[i]];
+  }
+  for (int i = 0; i < n; i++) { /* those that wait for each other would be our mistake */
+    if (p->kernels.v[i]->dead || newpos[i] >= 0) continue;
+    p->circular = true;
+    newpos[i] = out.n;
+    *vec_push(&out) = p->kernels.v[i];
+  }
+  for (int i = 0; i < n; i++)
+    if (p->kernels.v[i]->dead) sched_kernel_free(p->kernels.v[i]);
+  for (int i = 0; i < out.n; i++) out.v[i]->pos = i;
+  for (int i = 0; i < p->values.n; i++) {
+    HValue *v = p->values.v[i];
+    if (v->kernel >= 0) v->kernel = newpos[v->kernel];
+    if (v->node->kernel >= 0) v->node->kernel = newpos[v->node->kernel];
+  }
+  for (int i = 0; i < n; i++) {
+    vec_free(&o.succ[i]);
+    vec_free(&o.pred[i]);
+  }
+  order_items_free(&o);
+  free(o.succ);
+  free(o.pred);
+  free(o.key);
+  free(newpos);
+  vec_free(&list);
+  vec_free(&depth);
+  vec_free(&post);
+  vec_free(&p->kernels);
+  p->kernels.v = out.v;
+  p->kernels.n = out.n;
+  p->kernels.cap = out.cap;
+}

@@ -1,0 +1,189 @@
+/* schedule: from the graph to kernels, values in memory and the order in which they run, as the device's
+ * compiler decides them.
+ *
+ *   sched_stored   which nodes are stored; everything else is computed inside its consumers
+ *   sched_kernels  one kernel a stored value, then sibling and producer-consumer merging
+ *   tpu_layouts    order and padding of each stored value
+ *   sched_comp     memory space, cost and start of each kernel, in order; loops are scheduled inside out
+ *
+ * What kernels cost is asked of tpu_cost, gpu_cost, collective_time. Private to src/sim.
+ */
+#ifndef WEFT_SIM_SCHEDULE_SCHEDULE_H
+#define WEFT_SIM_SCHEDULE_SCHEDULE_H
+
+#include "sim/hlo/hlo.h"
+#include "sim/params/params.h"
+#include "sim/sim.h"
+
+typedef enum Space { SP_HBM, SP_VMEM, SP_CMEM, SP_SCALAR } Space;
+
+#define STAYS 6
+typedef struct Stay { /* on chip while kernels first to last run */
+  int first, last;
+  int ready; /* the first kernel that can read it there: one that runs before it arrives cannot */
+  bool fetched; /* copied there from device memory */
+  int pieces;   /* in so many, one after the other */
+} Stay;
+
+typedef struct HValue {
+  HNode *node;
+  int index;     /* in the plan's list */
+  int life;      /* 1 + its number among the report's */
+  int kernel;    /* that writes it; -1: parameter or constant */
+  int result;    /* result number of a multi-result node */
+  int order[64]; /* dimensions from minor to major */
+  double tiles;  /* (8,128) tiles of the array as laid out: padded elements / 1024 */
+  double bytes;  /* padded */
+  double plain;  /* unpadded bytes */
+  bool rounded;  /* stored in bf16 whatever the type says */
+  int packed;    /* predicates: this many along one side share a word */
+  bool lone;     /* made by a kernel of its own */
+  bool laid;     /* its order is decided */
+  Space space;
+  bool is_param, is_output, donated, on_demand;
+  bool given;           /* a result in a donated argument's memory */
+  struct HValue *over;  /* that argument */
+  bool dropped;         /* every reader sits in the kernel that makes it: never written */
+  int first, last;      /* kernels (schedule positions) between which it lives */
+  int last_read;        /* the last kernel that reads it */
+  struct HValue *alias; /* shares this value's memory */
+  Stay stays[STAYS];
+  int n_stays;
+  bool held;    /* in memory that a loop keeps on chip */
+  bool retiled; /* a stack that a loop has there in other tiles than it came in */
+  int loop;     /* 1 + the kernel of the loop that takes it over so */
+  bool born;    /* could be made on chip */
+  double worth; /* being there: see weigh() */
+  double at;    /* where it lies there */
+  bool far;     /* is in device memory too, until kernel far_last */
+  int far_last;
+  int from, to; /* kernels while which it is a temporary of device memory; none: from > to */
+  bool lent;    /* in the memory of a result that comes later */
+  int away_from, away_to; /* nowhere between these kernels: made again before the latter */
+  double copy_bytes;      /* a prefetched copy in on-chip memory, the last one */
+  int copy_first, copy_last;
+} HValue;
+
+typedef struct Kernel {
+  HComp *comp;
+  VEC(HNode *) roots; /* stored nodes it computes, in program order */
+  VEC(HNode *) inner; /* nodes computed inside, roots included, topological */
+  VEC(HValue *) reads;
+  VEC(HValue *) waits; /* that must have been made before */
+  HNode *conv;         /* its product, or NULL */
+  bool reduce;         /* has a reduction root */
+  bool rows;           /* of a GPU: holds rows to sum them up and walk over them again */
+  bool alone;          /* a single unfused operation */
+  bool scalar;         /* scalar arithmetic: free */
+  bool copy;           /* a relayout made up by the planner */
+  bool turns;          /* a copy that moves another dimension into lanes */
+  bool pool, soft;     /* a windowed reduction with an emitter; a softmax in one kernel */
+  int attention;       /* which attention it computes forward or backward; 0: none */
+  HValue *copy_of;
+  struct Schedule *dearest; /* of a loop's or conditional's computations */
+  double mult;              /* how often it runs */
+  int pos;                  /* in the schedule */
+  int shown;                /* 1 + its number among the report's */
+  bool dead;
+  /* cost */
+  double cycles, flops, bytes, time_s, start_s, util, vpu;
+  SimBound bound;
+  double est; /* the part of `cycles` that the compiler would estimate */
+  bool modelled, costed, collective, must_copy;
+  int windows;
+} Kernel;
+
+typedef struct Schedule {
+  HGraph *g;
+  const Chip *chip;
+  const SimOpts *opts;
+  Arena *arena;
+  VEC(Kernel *) kernels; /* of one computation, in schedule order */
+  VEC(HValue *) values;
+  HComp *comp;
+  struct Schedule *parent;
+  double cycles, time_s, copy_s, net_s, flops, bytes;
+  double host_s, issue_s; /* eager: of time_s, waiting for the host; what that takes to issue it */
+  double exposed_s;       /* of net_s: under no computing */
+  int again;              /* values that are computed again, and what that takes */
+  double again_s;
+  double peak_chip, peak_hbm; /* of this computation's own values, on chip and in HBM */
+  double peak_temp;           /* the larger of the two: what the compiler calls the peak */
+  int peak_pos; /* the kernel at which device memory is fullest; what is on chip when none is used */
+  bool unknown_loops;
+  bool circular;                /* kernels wait for each other */
+  VEC(struct Schedule *) inner; /* of loops and branches */
+  const struct CostParams *params;
+  double vmem_free; /* bytes of on-chip memory for values */
+  bool loop_body;
+  bool taken; /* the body of a loop, or the dearest branch of a conditional */
+  double mult;
+} Schedule;
+
+/* The first kernel while which piece k of a fetched value is there. */
+static inline int sched_piece(const Stay *s, int k) {
+  return MAX(s->first, 0) + (int)((double)(s->ready - MAX(s->first, 0)) * k / s->pieces);
+}
+
+static inline HValue *base_of(HValue *v) { /* what a view looks at */
+  while (v->alias) v = v->alias;
+  return v;
+}
+
+/* Several element-wise users of v that meet again in one node, as in x * (1 - t) + x * (1 - t) * t:
+ * that node, or NULL when something else needs one of those between. */
+HNode *sched_meets_again(HNode *v, const unsigned char *claimed);
+/* The user chain of a product that becomes its epilogue: element-wise, one user at a time, same
+ * number of elements. */
+HNode *sched_epilogue_end(const Schedule *p, HNode *conv, const unsigned char *claimed);
+/* Is n what a GPU's library computes with a product's result on the way? */
+bool sched_library_adds(const HNode *product, const HNode *n);
+/* Where every operation is a call: cuBLAS adds a bias, both libraries write the narrower type. */
+HNode *sched_library_end(const Schedule *p, HNode *conv);
+Kernel *sched_kernel(Schedule *p);
+void sched_kernels(Schedule *p);
+/* When everything has an order: two loops that do the same with different arrays of one shape, as where
+ * an optimizer updates weights, become one. */
+void sched_pairs(Schedule *p);
+Err *sched_comp(HGraph *g, HComp *c, const Chip *chip, const CostParams *params,
+                const SimOpts *opts, Arena *arena, Schedule *parent, double mult, Schedule **out);
+bool sched_made_from(const Kernel *k, const HNode *n, const HNode *of, int depth);
+void sched_lists_free(Schedule *p); /* its lists; the rest is in the arena */
+void sched_kernel_free(Kernel *k);
+void sched_dump(const Schedule *p, const Kernel *k);
+void sched_order(Schedule *p);
+typedef struct Chunk { /* memory from `at` on, while kernels a to b run */
+  int a, b;
+  double at, bytes;
+} Chunk;
+typedef struct Heap {
+  VEC(Chunk) chunks; /* by address */
+  double size;
+} Heap;
+double heap_gap(const Heap *h, int a, int b, double bytes, double at);
+void heap_put(Heap *h, int a, int b, double at, double bytes);
+void sched_overlap(Schedule *p); /* exchanges under computing: shortens them to what is exposed */
+void sched_peak(Schedule *p, bool lend); /* lend: results' memory to what comes before them */
+double sched_scratch(const Schedule *p, const Kernel *k);
+double sched_attention_room(const Schedule *p,
+                            const Kernel *k); /* on chip, with what is under way */
+bool sched_writes_over(const Schedule *p, const Kernel *k, const HValue *v, const HValue *o);
+void sched_remat(Schedule *p, double room); /* values are computed again until the peak is so low */
+void value_layout(const CostParams *params, HValue *v,
+                  const int *order); /* order NULL: the default of arguments and results */
+void value_order_default(const CostParams *params, const HNode *n, int *order);
+double value_padded(const CostParams *params, const HNode *n, const int *order, double *tiles);
+/* Products inside attention kernels against large ones: FlashAttention-2 names 50 to 73 % of the
+ * peak on the A100, backward less than forward, where large products reach 87 %. Taken for Pallas'
+ * kernels on TPUs too. */
+#define ATTENTION 0.7
+/* Counts, and marks what stays inside kernels: all, or what only goes forwards and whose scores are
+ * larger than so many bytes. */
+int attention_mark(HGraph *g, bool mark, double forward);
+bool attention_causal(const Kernel *k);
+bool attention_again(const Kernel *k, const HNode *n);
+/* Slots of the vector unit that an operation takes for 1024 elements. */
+double op_weight(const HNode *n);
+double collective_time(const Schedule *p, const Kernel *k, const HNode *n);
+
+#endif

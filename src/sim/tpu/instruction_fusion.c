@@ -1,0 +1,639 @@
+/* Which nodes of the graph are stored; everything else is computed inside its readers. The rules
+ * come from comparing with the compiler's own plans (tests/sim/oracle): products keep their
+ * element-wise epilogue, a softmax stays in one kernel, what several products would recompute
+ * dearly is stored once. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "sim/eager/eager.h"
+#include "sim/gpu/gpu.h"
+#include "sim/hlo/query.h"
+#include "sim/schedule/schedule.h"
+#include "sim/tpu/tpu.h"
+
+/* Rows that are gathered only to be scattered, perhaps masked in between, are not stored. */
+static bool scattered_rows(const HNode *x) {
+  for (int depth = 0; depth < 4 && x->n_users == 1 && !x->is_output; depth++) {
+    const HNode *u = x->users[0];
+    if (u->comp != x->comp) return false;
+    if (u->kind == H_SCATTER)
+      return u->n_in == 3 && u->in[2] == x && u->in[0] != x && u->in[1] != x;
+    if (u->kind != H_EWISE || hlo_count(u) != hlo_count(x)) return false;
+    x = u;
+  }
+  return false;
+}
+static bool gathered(const HNode *x) {
+  for (int depth = 0; depth < 4; depth++) {
+    if (x->kind == H_GATHER) return scattered_rows(x);
+    const HNode *next = NULL;
+    for (int i = 0; i < x->n_in && x->kind == H_EWISE; i++)
+      if (x->in[i]->kind == H_GATHER ||
+          (x->in[i]->kind == H_EWISE && x->in[i]->n_users == 1 && !next))
+        next = x->in[i];
+    if (!next) return false;
+    x = next;
+  }
+  return false;
+}
+
+/* Rows that are only added up, made or cut out of others as they lie: each when its turn comes. Narrow ones
+ * lie otherwise where they are made, with their elements in sublanes. */
+static bool made_to_scatter(const HNode *user, const HNode *x) {
+  const HNode *rows = x->kind == H_SLICE ? x->in[0] : x;
+  return (x->kind == H_SLICE || x->kind == H_EWISE) && x->rank == 2 && rows->d[1] % 128 == 0 &&
+         x->n_users == 1 && !x->is_output && user->n_in == 3 && user->in[2] == x;
+}
+
+/* Is it the edge that windows reach over? */
+static bool edges(const HNode *n) {
+  for (int i = 0; i < n->n_users; i++)
+    if (n->users[i]->kind != H_RWIN) return false;
+  return n->kind == H_PAD && n->n_users > 0;
+}
+
+/* Does the user compute this operand inside itself? A TPU's kernels put things together, and take
+ * them apart, as they lie in memory. */
+bool sched_absorbs(const Schedule *p, const HNode *user, const HNode *x) {
+  if ((p->params->tpu && user->kind == H_REVERSE) || user->kind == H_BARRIER) return false;
+  bool moves = user->kind == H_PAD || user->kind == H_SLICE || user->kind == H_CONCAT;
+  if (x->kind == H_PAD && x->part && user->kind == H_CONCAT) return true;
+  if (x->kind == H_PAD && user->kind == H_SLICE) return true; /* moved by a few rows */
+  if (p->params->tpu && moves && !edges(user))
+    return hlo_const_only(x) || tpu_written_in_place(p->params, user);
+  if (hlo_light(user)) return true;
+  switch (user->kind) {
+  case H_REDUCE: return true;
+  case H_CONV: return p->params->tpu && x->kind != H_REVERSE;
+  case H_DUS: return user->n_in > 1 && user->in[1] == x && user->in[0] != x;
+  case H_CONCAT: return true;
+  case H_GATHER: return !p->params->tpu && !p->opts->eager;
+  case H_SCATTER:
+    if (!p->params->tpu) return !p->opts->eager && x != user->in[0];
+    return !p->params->offload && (gathered(x) || made_to_scatter(user, x));
+  case H_RWIN:
+    return p->params->tpu && user->n_results == 1 && user->in[0] == x &&
+           (x->kind == H_PAD || tpu_pool_emitter(p, user));
+  default: return false;
+  }
+}
+
+bool tpu_upsampled(const HNode *n) {
+  for (int i = 0; i < n->n_users && n->kind == H_BCAST && !hlo_const_only(n); i++) {
+    const HNode *u = n->users[i];
+    if (u->kind != H_RESHAPE || hlo_same_dimensions(u)) continue;
+    for (int k = 0; k < u->n_users; k++) {
+      const HNode *reader = u->users[k];
+      if ((reader->kind == H_CONV && (reader->conv->is_conv || reader->conv->batch > 1)) ||
+          tpu_upsampled(reader))
+        return true;
+    }
+  }
+  return false;
+}
+
+HValue *sched_store(Schedule *p, HNode *n) {
+  if (n->val) return n->val;
+  HValue *v = ARENA_NEW(p->arena, HValue);
+  v->node = n;
+  v->kernel = -1;
+  v->first = v->last = -1;
+  n->val = v;
+  *vec_push(&p->values) = v;
+  return v;
+}
+
+/* Two images side by side, neither of them rows that are looked up: a convolution puts them together itself. */
+static bool joins_images(const HNode *n) {
+  if (n->kind != H_CONCAT || n->part || n->n_in != 2) return false;
+  for (int i = 0; i < n->n_in; i++) {
+    const HNode *x = n->in[i];
+    while (x->n_in && (x->kind == H_TRANSPOSE || x->kind == H_RESHAPE)) x = x->in[0];
+    if (x->kind == H_GATHER) return false;
+  }
+  return true;
+}
+
+/* Do only products and sums read it in the end, or is it written into a stack? */
+static bool read_in_parts(const HNode *n, int depth) {
+  if (n->is_output || !n->n_users) return false;
+  for (int i = 0; i < n->n_users; i++) {
+    const HNode *u = n->users[i];
+    bool moved = u->kind == H_TRANSPOSE || (u->kind == H_RESHAPE && hlo_same_dimensions(u)) ||
+                 (u->kind == H_EWISE && u->op == OP_CONVERT);
+    if (moved && depth < 3 && read_in_parts(u, depth + 1)) continue;
+    bool stack = u->kind == H_DUS && n->comp->parent;
+    bool product = u->kind == H_CONV && (!u->conv->is_conv || joins_images(n));
+    if (u->kind != H_REDUCE && !stack && !product) return false;
+  }
+  return true;
+}
+
+/* Is it a concatenation whose readers put it together from its padded operands themselves? */
+static bool joined_inside(const HNode *n) {
+  return n->kind == H_CONCAT && !n->is_output && (n->joined || read_in_parts(n, 0));
+}
+
+/* An array that several products read is stored once when repeating its making would read more than
+ * that: its inputs weigh at least three times the result (twice when it takes an exponential or its
+ * like). */
+static int product_readers(const HNode *n, int depth) {
+  int r = 0;
+  for (int i = 0; i < n->n_users && depth < 4; i++) {
+    const HNode *u = n->users[i];
+    if (u->kind == H_CONV) r++;
+    else if (u->kind == H_TRANSPOSE || u->kind == H_RESHAPE || joined_inside(u) ||
+             (u->kind == H_EWISE && u->op == OP_CONVERT && !u->val))
+      r += product_readers(u, depth + 1);
+  }
+  return r;
+}
+/* Where an element-wise value ends up, through others of its size. */
+static void endings(const HNode *n, int depth, int *budget, int *convs, int *reduces, int *others) {
+  for (int i = 0; i < n->n_users && depth < 24 && *budget > 0; i++, --*budget) {
+    const HNode *u = n->users[i];
+    if (u->kind == H_CONV) ++*convs;
+    else if (u->kind == H_REDUCE) ++*reduces;
+    else if (hlo_count(u) != hlo_count(n)) continue;
+    else if (u->is_output) ++*others;
+    else if (hlo_light(u)) endings(u, depth + 1, budget, convs, reduces, others);
+    else ++*others;
+  }
+}
+
+/* Who else reads it: whether a sum does, and how many kernels that write an array of its size, be
+ * it in a product's epilogue. */
+static void read_beside(const HNode *n, const unsigned char *claimed, int depth, int *budget,
+                        int *sum, int *rest) {
+  for (int i = 0; i < n->n_users && depth < 8 && *budget > 0; i++, --*budget) {
+    const HNode *u = n->users[i];
+    if (u->kind == H_REDUCE) *sum = MAX(*sum, (int)hlo_bits(u->dt));
+    else if (u->kind == H_CONV || hlo_count(u) != hlo_count(n)) continue;
+    else if (claimed[u->id] || u->is_output || !hlo_light(u)) ++*rest;
+    else read_beside(u, claimed, depth + 1, budget, sum, rest);
+  }
+}
+
+/* A weight that another product than the forward one multiplies by constants, as where a sum is
+ * derived, and whose result is then cut into heads: the cut moves over to the weight, and a narrower
+ * weight is made for both. */
+static bool cut_for_constants(const HNode *n) {
+  bool cut = false;
+  for (int i = 0; i < n->n_users; i++) {
+    const HNode *u = n->users[i];
+    while ((u->kind == H_TRANSPOSE || u->kind == H_RESHAPE) && u->n_users == 1) u = u->users[0];
+    if (u->kind != H_CONV || u->conv->is_conv || u->n_users != 1) continue;
+    const HNode *r = u->users[0];
+    cut |= (hlo_const_only(u->in[0]) || hlo_const_only(u->in[1])) && r->kind == H_RESHAPE &&
+           r->rank > u->rank;
+  }
+  return cut;
+}
+
+/* Does all that is made of x, element by element, end in n? */
+static bool leads_only_to(const HNode *x, const HNode *n, int *budget) {
+  for (int i = 0; i < x->n_users; i++) {
+    const HNode *u = x->users[i];
+    if (u == n) continue;
+    if (--*budget < 0 || u->kind != H_EWISE || u->is_output || hlo_count(u) != hlo_count(n) ||
+        !leads_only_to(u, n, budget))
+      return false;
+  }
+  return x->n_users > 0;
+}
+
+/* How many times its own size an array that convolutions of single pixels, or of groups, read with the
+ * batch in lanes may be made from for each of them to make it again; where windows step over pixels,
+ * some generations store it. */
+static double batch_in_lanes(const CostParams *params, const HNode *n) {
+  int order[64];
+  for (int i = 0; i < n->n_users; i++) {
+    const HNode *u = n->users[i];
+    if (u->kind != H_CONV || !u->conv->is_conv || u->in[0] != n || n->rank > 64) continue;
+    tpu_conv_order(params, n, u->conv, u->conv->lhs, order);
+    if (u->conv->lhs[order[0]] != 'm') return HUGE_VAL;
+    bool steps = false;
+    for (int s = 0; s < u->conv->n_spatial; s++)
+      steps |= u->conv->stride[s] > 1 || u->conv->lhs_dil[s] > 1;
+    if (steps) return params->stepped ? 1 : 2;
+    return u->conv->taps > 1 && u->conv->groups == 1 ? HUGE_VAL : 2;
+  }
+  return HUGE_VAL;
+}
+
+/* The convolution that an array of images is made of, element by element. */
+static const HNode *image_of(const HNode *n) {
+  for (int depth = 0; depth < 24; depth++) {
+    if (n->kind == H_CONV) return n->conv->is_conv ? n : NULL;
+    const HNode *next = NULL;
+    for (int i = 0; i < n->n_in && n->kind == H_EWISE && !next; i++)
+      if (n->in[i]->rank == n->rank && n->in[i]->kind != H_BCAST && n->in[i]->kind != H_CONST)
+        next = n->in[i];
+    if (!next) return NULL;
+    n = next;
+  }
+  return NULL;
+}
+
+/* Does a convolution write the images with the batch in sublanes, and a product want a side of them there?
+ * What it has to turn is not made inside of it. */
+static bool turned_by_product(const CostParams *params, const HNode *n) {
+  const HNode *image = n->rank > 3 && n->rank <= 64 ? image_of(n) : NULL;
+  if (!image) return false;
+  int order[64];
+  tpu_conv_order(params, image, image->conv, image->conv->out, order);
+  if (image->conv->out[order[1]] != 'm') return false;
+  for (int i = 0; i < n->n_users; i++) {
+    const HNode *u = n->users[i];
+    if (u->kind == H_CONV && !u->conv->is_conv && u->conv->batch == 1 && u->in[0] == n &&
+        u->conv->lhs[order[1]] == 'm' && tpu_dot_row(n, u->conv, -1) != order[1])
+      return true;
+  }
+  return false;
+}
+
+static int64_t in_eights(int64_t rows) { return (rows + 7) / 8 * 8; }
+
+/* Does a product whose result is turned, so that its operands change places, meet it with what a loop wrote
+ * round by round? Rows of the array lie by the last of its two sides if that pads no more than the
+ * first, and rounds have to be turned then, inside the product, which does not make the other operand as well. */
+static bool meets_rounds(const HNode *n) {
+  if (n->rank != 3 || in_eights(n->d[1]) * n->d[0] > in_eights(n->d[0]) * n->d[1]) return false;
+  for (int i = 0; i < n->n_users; i++) {
+    const HNode *u = n->users[i];
+    if (u->kind != H_CONV || u->conv->is_conv || u->n_in < 2 || u->n_users != 1) continue;
+    const HNode *x = u->in[u->in[0] == n];
+    if (x->kind == H_TRANSPOSE && x->in[0]->kind == H_GET && x->in[0]->in[0]->kind == H_WHILE &&
+        u->users[0]->kind == H_TRANSPOSE)
+      return true;
+  }
+  return false;
+}
+
+#define HIDDEN \
+  8 /* times as many queries as columns: while products have to wait for their array anyway */
+
+/* Has a key more queries, in the gradient n of scores that products read? */
+static bool many_queries(const HNode *n, int depth) {
+  for (int i = 0; i < n->n_users && depth < 4; i++) {
+    const HNode *u = n->users[i];
+    const HConv *c = u->conv;
+    if (u->kind == H_CONV)
+      return MAX(c->k, u->in[0] == n ? c->m : c->n) > HIDDEN * (u->in[0] == n ? c->n : c->m);
+    if ((u->kind == H_TRANSPOSE || u->kind == H_RESHAPE) && many_queries(u, depth + 1)) return true;
+  }
+  return false;
+}
+
+static bool worth_storing(const CostParams *params, const HNode *n, const unsigned char *claimed) {
+  double limit = params->repeat;
+  bool summed = false;
+  if (n->kind != H_EWISE || hlo_count(n) < (n->comp->parent ? 1024 : 65536)) return false;
+  if (n->op == OP_SELECT &&
+      n->n_users > 1) { /* a masked gradient that the residual path needs as well */
+    int budget = 400, convs = 0, reduces = 0, others = 0;
+    endings(n, 0, &budget, &convs, &reduces, &others);
+    if (convs < 2 || reduces < 1 || others < 1) return false;
+    limit = 2;
+  } else {
+    int readers = product_readers(n, 0), budget = 200, sum = 0, rest = 0;
+    if (readers < 2) return false;
+    if (n->op == OP_CONVERT && hlo_bits(n->dt) < 32 && cut_for_constants(n)) return true;
+    read_beside(n, claimed, 0, &budget, &sum, &rest);
+    for (int i = 0; n->op == OP_CONVERT && i < n->in[0]->n_users; i++) /* before it is rounded */
+      if (n->in[0]->users[i]->kind == H_REDUCE) sum = 32;
+    summed = sum > 0;
+    readers += (sum > 0) + MIN(rest, 1);
+    /* each reader would read the inputs, not the result; that would be written and read by all.
+     * Where it comes to the same, two readers ask for the result, more do not. */
+    limit = MIN(limit, (readers + 1.0) / (readers - 1) + (readers > 2 ? 1e-6 : 0));
+    limit = MIN(limit, batch_in_lanes(params, n));
+    if (turned_by_product(params, n)) return true;
+    if (sum && hlo_bits(n->dt) == 16 && meets_rounds(n)) return true;
+  }
+  if (op_weight(n) >= 30 || n->op == OP_ATAN2 || n->op == OP_POWER || n->op == OP_CBRT)
+    return true; /* a sine or the like */
+  const HNode *stack[64], *leaf[32];
+  int ns = 0, nl = 0, steps = 0;
+  bool dear = false, gate = false, softmax = false;
+  bool again = false, wide = false; /* a softmax is made again from its scores; 32-bit operands */
+  bool fresh = false;               /* takes in a product that nothing else needs */
+  int products = 0;
+  double in = 0, slots = 0, moved = 0;
+  stack[ns++] = n;
+  while (ns && steps++ < 400) {
+    const HNode *x = stack[--ns];
+    slots += op_weight(x);
+    gate |= x->op == OP_TANH || x->op == OP_LOGISTIC ||
+            (x->op == OP_EXPONENTIAL && x->in[0]->op == OP_NEGATE);
+    for (int i = 0; x->op == OP_EXPONENTIAL && i < x->n_users; i++)
+      softmax |= x->users[i]->kind == H_REDUCE;
+    dear |= (x->op == OP_EXPONENTIAL || x->op == OP_TANH || x->op == OP_LOGISTIC) && !x->soft;
+    again |= x->op == OP_EXPONENTIAL && x->soft;
+    if (x->kind == H_SLICE || x->kind == H_DSLICE) { /* of something that is stored */
+      in += hlo_bytes(x);
+      products += x->in[0]->val && !x->in[0]->val->is_param; /* halves of a gated unit */
+      continue;
+    }
+    for (int i = 0; i < x->n_in; i++) {
+      const HNode *y = x->in[i];
+      if (x->kind == H_PAD && !hlo_const_only(y)) in += hlo_bytes(y);
+      if (hlo_count(y) != hlo_count(n)) continue;
+      if (y->kind == H_BCAST && !hlo_const_only(y)) in += hlo_bytes(y->in[0]);
+      bool seen = false;
+      for (int k = 0; k < nl; k++) seen |= leaf[k] == y;
+      if (seen || y->kind == H_CONST || y->kind == H_BCAST) continue;
+      if (nl < 32) leaf[nl++] = y;
+      if (y->soft && y->val && (double)y->d[y->rank - 1] >= params->quotient_row)
+        limit = MIN(limit, params->quotient);
+      if (!hlo_light(y) || y->val) {
+        in += hlo_bytes(y);
+        wide |= hlo_bits(y->dt) > 16;
+        moved += params->product.r[MIN(4, (int)hlo_bits(y->dt) / 8)] * (double)hlo_count(y) / 1024;
+        int budget = 200;
+        products += y->kind == H_CONV;
+        fresh |= y->kind == H_CONV && leads_only_to(y, n, &budget);
+      } else if (ns < 64) {
+        stack[ns++] = y;
+      }
+    }
+  }
+  double out = hlo_bytes(n);
+  if (again) { /* what attention goes backwards through, several heads to a key */
+    bool quotients = params->quotient < params->repeat, any = params->quotient_row <= 0;
+    const HNode *e = quotients && !wide && n->op == OP_CONVERT ? hlo_exponentials(n) : NULL;
+    if (e && (double)e->d[e->rank - 1] >= params->quotient_row)
+      return params->weighs || n->in[0]->n_users == 1;
+    bool stored = quotients ? any || !wide : params->weighs && !wide && many_queries(n, 0);
+    dear |= stored && hlo_sides(n) >= GROUPED;
+  }
+  /* of a softmax of scores that are made of vectors: its sum makes them as well */
+  if ((summed || (softmax && in < out)) && tpu_comes_with_sum(params, n, slots, moved)) return true;
+  /* of several products that are stored anyway, as in a gated unit, even dear things are repeated */
+  if (gate && !fresh && products >= 2) return in >= 3.5 * out;
+  return in >= (limit - (limit < 3 ? 0 : 0.01)) * out || (dear && in >= 1.99 * out);
+}
+
+#define VECTOR 65536 /* elements */
+#define LEAVES 3
+
+/* Is it a short array that several others are made of, itself made of several? It costs a kernel each to
+ * make it again, and nothing to keep. */
+static bool shared_vector(const HNode *n, const unsigned char *claimed) {
+  int64_t count = hlo_count(n);
+  return n->kind == H_EWISE && n->n_users >= 2 && count >= 16 && count < VECTOR &&
+         !n->comp->parent && !sched_meets_again((HNode *)n, claimed) &&
+         tpu_leaves(n, false) >= LEAVES;
+}
+
+/* Is it a mask made of wider stored arrays, which its users would each read instead? The compiler fuses
+ * what saves bytes: the mask, written once and read by each, against what it is made of. */
+static bool shared_mask(const HNode *n) {
+  if (n->kind != H_EWISE || n->op != OP_COMPARE || n->n_users < 2 || hlo_count(n) < VECTOR)
+    return false;
+  double in = 0, out = (double)hlo_count(n);
+  for (int i = 0; i < n->n_in; i++) {
+    const HNode *x = n->in[i];
+    if (hlo_const_only(x) || hlo_count(x) != hlo_count(n)) continue;
+    if ((!x->val && hlo_light(x)) || x->n_users > 1) return false; /* they may read it anyway */
+    in += hlo_bytes(x);
+  }
+  return in * (n->n_users - 1) > out * (n->n_users + 1);
+}
+
+/* Is it a gate in a loop, made of two arrays or more, that several others are made of? It is not
+ * computed again for each. */
+static bool shared_gate(const HNode *n) {
+  if (!n->comp->parent || n->kind != H_EWISE || n->n_users < 2 || hlo_count(n) < 1024 || n->soft)
+    return false;
+  bool gate = n->op == OP_TANH || n->op == OP_LOGISTIC;
+  const HNode *d = n->op == OP_DIVIDE && hlo_const_only(n->in[0]) ? n->in[1] : NULL;
+  for (int i = 0; d && d->op == OP_ADD && i < d->n_in; i++) /* 1 / (1 + exp(-x)) */
+    gate |= d->in[i]->op == OP_EXPONENTIAL;
+  return gate && tpu_leaves(n, false) >= 2;
+}
+
+/* Does each element lie in several windows, but in fewer than all of a running sum? */
+static bool overlaps(const HNode *n, int d) {
+  bool running = n->lo[d] >= n->in[0]->d[d] && n->d[d] == n->in[0]->d[d];
+  return !running && n->lo[d] > (n->step ? n->step[d] : 1);
+}
+
+/* The longest side that it is a running sum along; 0: it is none. */
+static int64_t runs(const HNode *n) {
+  int64_t most = 0;
+  for (int d = 0; d < n->rank; d++)
+    if (n->lo[d] > 1 && n->lo[d] >= n->in[0]->d[d] && n->d[d] == n->in[0]->d[d])
+      most = MAX(most, n->lo[d]);
+  return most;
+}
+
+const HNode *tpu_pooled_array(const HNode *n) {
+  const HNode *x = n->in[0];
+  while (x->kind == H_EWISE && x->n_in && x->in[0]->rank == x->rank) x = x->in[0];
+  return x;
+}
+
+/* Is a windowed reduction one that the compiler has an emitter for? The two dimensions in a tile
+ * may not be windowed: so when they are none of the argument's own minor ones, or its maker is free
+ * to write it so. */
+bool tpu_slides_in_tile(const CostParams *params, const HNode *n) {
+  const HNode *x = tpu_pooled_array(n);
+  int order[64];
+  if (x->kind != H_PARAM || x->rank != n->rank || x->rank < 2 || x->rank > 64 || !n->lo)
+    return false;
+  for (int i = 0; i < n->rank; i++)
+    if ((n->step && n->step[i] > 1) || n->lo[i] >= x->d[i]) return false;
+  value_order_default(params, x, order);
+  return n->lo[order[0]] > 1 || n->lo[order[1]] > 1;
+}
+
+bool tpu_pool_emitter(const Schedule *p, const HNode *n) {
+  const HNode *x = tpu_pooled_array(n);
+  const int64_t *win = n->lo;
+  if (!p->params->tpu || !win || n->n_results != 1 || x->rank > 64 || x->rank < 2) return false;
+  if (x->rank != n->rank || (x->rank == 2 && runs(n) <= RUN_BLOCK)) return false;
+  if (x->kind != H_PARAM) return true;
+  int order[64];
+  value_order_default(p->params, x, order);
+  if (x->rank == 3 && win[order[0]] > 1 && !overlaps(n, order[0])) return false;
+  if (tpu_slides_in_tile(p->params, n)) return false;
+  int64_t lanes = x->d[x->rank - 1];
+  if (runs(n) && lanes % 128 && (hlo_bits(x->dt) == 32 || lanes > 64)) return true;
+  bool apart = win[order[0]] == 1 && win[order[1]] == 1;
+  if (apart || runs(n)) return apart;
+  value_order_default(p->params, n,
+                      order); /* relaid on the way in, if that is how the result lies */
+  return win[order[0]] == 1 && win[order[1]] == 1;
+}
+
+static bool computed_inside(const HNode *n) { /* made from a reduction inside the same kernel */
+  for (int depth = 0; depth < 8; depth++) {
+    if (n->inlined) return true;
+    if (n->kind != H_EWISE && n->kind != H_RESHAPE && n->kind != H_BCAST) return false;
+    n = n->in[0];
+  }
+  return false;
+}
+
+/* Does the user repeat each element of x, perhaps behind a change of shape? */
+static bool spreads(const HNode *user, const HNode *x) {
+  if (user->kind == H_BCAST) return hlo_count(user) > hlo_count(x);
+  if (user->kind != H_RESHAPE || user->val) return false;
+  for (int i = 0; i < user->n_users; i++)
+    if (user->users[i]->kind == H_BCAST && hlo_count(user->users[i]) > hlo_count(x)) return true;
+  return false;
+}
+
+/* What a convolution makes, clipped (relu) and needed again only to know where it was clipped: the
+ * clipped array and one bit an element are stored, up to 32 along a side of the image in a word, and
+ * the array itself is not. Where the clipped one is pooled, a kernel of its own finds the bits; but if
+ * only a pool reads it (no gradient of a maximum), that clips for itself. */
+static void store_mask(Schedule *p, HNode *x) {
+  HNode *mask = NULL, *clipped = NULL;
+  for (int i = 0; i < x->n_users; i++) {
+    HNode *u = x->users[i];
+    if (u->kind != H_EWISE || u->n_in != 2 ||
+        !(hlo_const_only(u->in[0]) || hlo_const_only(u->in[1])))
+      return;
+    if (u->op == OP_COMPARE && !mask) mask = u;
+    else if (u->op == OP_MAXIMUM && !clipped) clipped = u;
+    else return;
+  }
+  if (!mask || !clipped || x->is_output || mask->is_output || x->rank < 3) return;
+  for (int i = 0; i < mask->n_users; i++)
+    if (mask->users[i]->kind != H_EWISE || mask->users[i]->op != OP_SELECT) return;
+  int64_t side = 0;
+  for (int i = 1; i < x->rank - 1; i++)
+    if (x->d[i] <= 32) side = MAX(side, x->d[i]);
+  if (side < 8) return;
+  HValue *v = sched_store(p, mask);
+  v->packed = (int)side;
+  if (clipped->n_users == 1 && clipped->users[0]->kind == H_RWIN) {
+    sched_store(p, x);
+    return;
+  }
+  for (int i = 0; i < clipped->n_users; i++) v->lone |= clipped->users[i]->kind == H_RWIN;
+  sched_store(p, clipped);
+}
+
+/* Where a clipped array is stored, what asks for the places where it was clipped reads that, not
+ * what it was made from. */
+static void ask_clipped(Schedule *p, HNode *m) {
+  for (int side = 0; side < 2; side++) {
+    HNode *x = m->in[side], *limit = m->in[1 - side];
+    if (!hlo_const_only(limit)) continue;
+    for (int i = 0; i < x->n_users; i++) {
+      HNode *u = x->users[i];
+      if (u->kind != H_EWISE || u->op != OP_COMPARE || u->in[0] != x || !hlo_const_only(u->in[1]) ||
+          u->comp != m->comp || !u->src || !str_is(op_str(u->src, "comparison_direction"), "GT"))
+        continue;
+      HNode **users = ARENA_ARRAY(p->arena, HNode *, m->n_users + 1);
+      memcpy(users, m->users, sizeof *users * (size_t)m->n_users);
+      users[m->n_users++] = u;
+      m->users = users;
+      u->in[0] = m;
+      x->users[i--] = x->users[--x->n_users];
+    }
+  }
+}
+
+bool tpu_cuts_number(const HNode *n) {
+  return n->kind == H_SLICE && hlo_count(n) == 1 && !hlo_is_tiny(n->in[0]);
+}
+
+/* Does it leave elements out, or put some between, along a side that lies in tiles? No kernel does that
+ * on the way. */
+static bool strides_in_tiles(const HNode *n) {
+  int i = n->rank - 2;
+  if (i < 0) return false;
+  return (n->kind == H_SLICE && n->step[i] > 1) ||
+         (n->kind == H_PAD && n->step[i] > 0 && !edges(n));
+}
+
+/* Is it turned about along a side of its tiles? That is an operation of its own. */
+static bool reversed_in_tiles(const CostParams *params, const HNode *n) {
+  int order[64];
+  if (!params->tpu || n->kind != H_REVERSE || n->rank > 64) return false;
+  value_order_default(params, n, order);
+  for (int i = 0; i < n->n_dims; i++)
+    if (n->rank < 2 || n->dims[i] == order[0] || n->dims[i] == order[1]) return true;
+  return false;
+}
+
+/* Products, with what their kernels go on to compute. */
+static void store_products(Schedule *p, unsigned char *claimed) {
+  HComp *c = p->comp;
+  bool eager = p->opts->eager && !p->params->tpu;
+  for (int i = c->nodes.n - 1; i >= 0; i--) {
+    HNode *n = c->nodes.v[i];
+    if (n->dead || n->attention) continue;
+    if (n->kind != H_CONV && !(n->kind == H_RWIN && tpu_pool_emitter(p, n))) continue;
+    if (n->kind == H_RWIN && claimed[n->id]) continue;
+    HNode *end = eager ? sched_library_end(p, n) : sched_epilogue_end(p, n, claimed);
+    for (HNode *v = n; v != end; v = v->users[0]) claimed[v->users[0]->id] = 1;
+    if (n->kind == H_RWIN && end != n) claimed[n->id] = 1;
+    sched_store(p, end);
+    end->val->on_demand = false;
+    if (p->params->tpu && n->kind == H_CONV && n->conv->is_conv) store_mask(p, end);
+  }
+}
+
+void sched_stored(Schedule *p) {
+  HComp *c = p->comp;
+  unsigned char *claimed = calloc((size_t)p->g->n_nodes + 1, 1);
+  if (p->params->softmax) tpu_softmax(p);
+  if (p->params->tpu) tpu_split_tiles(c);
+  for (int i = 0; i < c->params.n; i++) {
+    HValue *v = sched_store(p, c->params.v[i]);
+    v->is_param = true;
+    if (!c->parent) v->donated = p->g->donated[c->params.v[i]->index];
+  }
+  for (int i = 0; i < c->nodes.n && p->params->tpu; i++) {
+    HNode *n = c->nodes.v[i];
+    if (!n->dead && (shared_mask(n) || tpu_walked_again(n))) sched_store(p, n);
+    if (n->dead || n->kind != H_EWISE || n->op != OP_MAXIMUM ||
+        !worth_storing(p->params, n, claimed))
+      continue;
+    sched_store(p, n);
+    ask_clipped(p, n);
+  }
+  bool gpu = !p->params->tpu;
+  if (gpu && p->opts->eager) eager_stored(p);
+  store_products(p, claimed);
+  if (gpu && !p->opts->eager) gpu_stored(p, claimed);
+  for (int i = c->nodes.n - 1; i >= 0; i--) {
+    HNode *n = c->nodes.v[i];
+    if (n->dead || n->val) continue;
+    if (n->kind == H_CONST) {
+      if (!n->splat) sched_store(p, n);
+      if (n->splat && n->is_output) sched_store(p, n);
+      continue;
+    }
+    if (n->kind == H_CONV) continue;
+    if (n->inlined || n->attention) continue;
+    bool parts = gpu && !p->opts->eager && n->kind == H_CONCAT;
+    if (!hlo_light(n) && !parts) {
+      bool rows = !p->params->offload && n->kind == H_GATHER && scattered_rows(n);
+      bool inside = p->params->tpu && (rows || joined_inside(n));
+      if (!claimed[n->id] && !n->val && !inside) sched_store(p, n);
+      continue;
+    }
+    if (claimed[n->id] && !n->is_output) continue;
+    bool alone = (p->params->tpu && !n->is_output && strides_in_tiles(n)) || tpu_slices_tiles(p, n);
+    bool need = n->is_output || alone || reversed_in_tiles(p->params, n) ||
+                (p->params->tpu && (n->apart || tpu_upsampled(n) || tpu_cuts_number(n))) ||
+                (p->params->tpu && (shared_vector(n, claimed) || shared_gate(n))) ||
+                (p->params->tpu && worth_storing(p->params, n, claimed));
+    for (int k = 0; k < n->n_users && !need; k++) {
+      const HNode *u = n->users[k];
+      if (u->comp != n->comp) need = true;
+      else if (!sched_absorbs(p, u, n)) need = true;
+      else if (p->params->tpu && spreads(u, n) && hlo_count(n) > 1 && !hlo_const_only(n) &&
+               n->kind != H_RESHAPE && n->kind != H_TRANSPOSE && !computed_inside(n))
+        need = true;
+    }
+    if (need) sched_store(p, n)->lone |= alone;
+  }
+  free(claimed);
+}

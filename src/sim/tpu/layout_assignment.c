@@ -1,0 +1,488 @@
+/* The order of each stored value's dimensions: products, padding, pooling and addressed rows want
+ * certain dimensions in the tile, arguments and results keep the order that pads least. The
+ * relayouts that follow from it are in tpu_copies.c. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "sim/hlo/query.h"
+#include "sim/schedule/schedule.h"
+#include "sim/tpu/tpu.h"
+
+static double up(double x, double m) { return ceil(x / m) * m; }
+
+/* In the tile: not a batch dimension of a dot, not a spatial one of a convolution. */
+static bool role_ok(const HConv *c, char r) { return c->is_conv ? r != 's' : r != 'b'; }
+
+void tpu_conv_order(const CostParams *params, const HNode *n, const HConv *c, const char *roles,
+                    int *order) {
+  int r = n->rank;
+  for (int i = 0; i < r; i++) order[i] = r - 1 - i;
+  if (r < 2) return;
+  double bytes = hlo_bits(n->dt) / 8, rows = bytes == 1 ? 32 : 8, best = -1;
+  int ba = -1, bb = -1;
+  for (int a = r - 1; a >= 0; a--)
+    for (int b = r - 1; b >= 0; b--) {
+      if (a == b || !role_ok(c, roles[a]) || !role_ok(c, roles[b])) continue;
+      double da = (double)n->d[a], db = (double)n->d[b];
+      if (da <= 0 || db <= 0) continue;
+      double sub = db > rows / 2 ? rows : db > 4 ? 8 : db > 2 ? 4 : db > 1 ? 2 : 1;
+      if (sub > rows) sub = rows;
+      if (bytes == 2 && db <= 1) sub = 2;
+      double pad = up(da, 128) * up(db, sub) / (da * db);
+      if (best < 0 || pad < best - 1e-9) best = pad, ba = a, bb = b;
+    }
+  if (ba < 0) { /* fewer than two allowed dimensions: any second one */
+    value_order_default(params, n, order);
+    return;
+  }
+  int k = 0;
+  order[k++] = ba;
+  order[k++] = bb;
+  for (int i = r - 1; i >= 0; i--)
+    if (i != ba && i != bb) order[k++] = i;
+}
+
+/* The order in which an operand lies that comes from an argument or a loop's result, perhaps
+ * transposed or through products that keep its rows. */
+static bool given_order(const CostParams *params, const HNode *n, int *order, int depth) {
+  int r = n->rank, in[64], k = 0;
+  const HNode *x = NULL;
+  if (r > 64 || depth > 16) return false;
+  if (n->kind == H_GET || n->kind == H_PARAM) {
+    value_order_default(params, n, order);
+    return true;
+  }
+  bool dot = n->kind == H_CONV && !n->conv->is_conv && n->conv->batch == 1;
+  for (int i = 0; i < n->n_in && !x; i++)
+    if (n->in[i]->rank == r && (dot || n->kind == H_CONCAT || hlo_count(n->in[i]) == hlo_count(n)))
+      x = n->in[i];
+  if ((n->kind != H_TRANSPOSE && n->kind != H_EWISE && n->kind != H_CONCAT && !dot) || !x ||
+      (dot && x != n->in[0]) || !given_order(params, x, in, depth + 1))
+    return false;
+  if (dot) { /* columns first, then the rows as they lie in the operand */
+    const HConv *c = n->conv;
+    if (c->out[r - 1] != 'n') return false;
+    order[k++] = r - 1;
+    for (int i = 0; i < r; i++) {
+      int row = 0, at = 0;
+      if (c->lhs[in[i]] != 'm') continue;
+      for (int d = 0; d < in[i]; d++) row += c->lhs[d] == 'm';
+      for (int d = 0; d < r; d++)
+        if (c->out[d] == 'm' && at++ == row) order[k++] = d;
+    }
+    return k == r;
+  }
+  for (int i = 0; i < r; i++)
+    for (int d = 0; d < r; d++)
+      if ((n->kind == H_TRANSPOSE ? (int)n->dims[d] : d) == in[i]) order[i] = d;
+  return true;
+}
+
+/* How much whole tiles of so many rows pad an operand at least, with dimension d in the tile. */
+static double padding_with(const HNode *n, int d, double tile) {
+  double best = HUGE_VAL;
+  for (int i = 0; i < n->rank; i++) {
+    double a = (double)n->d[d], b = (double)n->d[i];
+    if (i == d || a <= 0 || b <= 0) continue;
+    best = MIN(best, MIN(up(a, 128) * up(b, tile), up(a, tile) * up(b, 128)) / (a * b));
+  }
+  return best;
+}
+
+int tpu_dot_row(const HNode *x, const HConv *c, int like) {
+  int rows = 0, best = -1;
+  double least = HUGE_VAL;
+  for (int i = 0; i < x->rank; i++) rows += c->lhs[i] == 'm';
+  for (int i = x->rank - 1; i >= 0; i--) {
+    if (c->lhs[i] != 'm' || x->d[i] <= 1) continue;
+    double pad = padding_with(x, i, rows > 2 ? 16 : 8) - (i == like ? 1e-9 : 0);
+    if (pad < least) least = pad, best = i;
+  }
+  return best;
+}
+
+/* The dimension of n, which is made of the dot, that is dimension d of the dot's first operand. */
+static int row_of(const HNode *n, const HNode *dot, const int *from, int d, int otherwise) {
+  const HConv *c = dot->conv;
+  int row = 0, at = 0;
+  for (int i = 0; i < d; i++) row += c->lhs[i] == 'm';
+  for (int i = 0; i < dot->rank; i++) {
+    if (c->out[i] != 'm' || at++ != row) continue;
+    for (int q = 0; q < n->rank; q++)
+      if (from[q] == i) return q;
+  }
+  return otherwise;
+}
+
+/* Is what is made of a product, element by element, summed up along that dimension, or its largest
+ * sought? */
+static bool sums_along(const HNode *n, int d, int depth) {
+  for (int i = 0; i < n->n_users && depth < 6; i++) {
+    const HNode *u = n->users[i];
+    for (int q = 0; q < u->n_dims && u->kind == H_REDUCE; q++)
+      if (u->dims[q] == d) return true;
+    int at = d;
+    for (int q = 0; q < u->rank && u->kind == H_TRANSPOSE; q++)
+      if (u->dims[q] == d) at = q;
+    if ((u->kind == H_EWISE || u->kind == H_TRANSPOSE) && sums_along(u, at, depth + 1)) return true;
+  }
+  return false;
+}
+
+/* The result of a dot: a row and the last column dimension share the tiles. The row is the one that is
+ * nearest to the lanes in an operand whose order is given, in another as tpu_dot_row has it. False when
+ * it has not both. */
+static bool dot_order(const CostParams *params, const HNode *n, const HNode *dot, const char *out,
+                      const int *from, int *order) {
+  const HConv *c = dot->conv;
+  int m = -1, f = -1, k = 0, left[64], rows = 0;
+  for (int i = 0; i < n->rank; i++) {
+    rows += out[i] == 'm';
+    if (n->d[i] <= 1) continue;
+    if (out[i] == 'm') m = i;
+    if (out[i] == 'n') f = i;
+  }
+  const HNode *x = dot->in[0];
+  bool given = rows > 1 && c->batch == 1 && given_order(params, x, left, 0);
+  int q = 0;
+  while (given && q < x->rank && (c->lhs[left[q]] != 'm' || x->d[left[q]] <= 1)) q++;
+  if (given && q < x->rank) m = row_of(n, dot, from, left[q], m);
+  if (rows > 1 && !given) {
+    int last = x->rank - 1;
+    while (last >= 0 && (c->lhs[last] != 'm' || row_of(n, dot, from, last, -1) != m)) last--;
+    m = row_of(n, dot, from, tpu_dot_row(x, c, last), m);
+  }
+  if (m < 0 || f < 0) return false;
+  if (m > f) { /* of equals the later one lies in lanes, unless sums run over it */
+    int t = m;
+    m = f;
+    f = t;
+  }
+  double dm = (double)n->d[m], df = (double)n->d[f];
+  bool swap = up(dm, 128) * up(df, 8) < up(df, 128) * up(dm, 8) ||
+              (dm == df && c->batch > 1 && sums_along(dot, from[f], 0));
+  order[k++] = swap ? m : f;
+  order[k++] = swap ? f : m;
+  for (int i = n->rank - 1; i >= 0; i--)
+    if (i != m && i != f) order[k++] = i;
+  return true;
+}
+
+/* Which dimensions of the product that it is made of in that kernel, element by element, those of n are, and
+ * their roles there. */
+static void made_roles(const HNode *n, const HNode *product, int kernel, int *from, char *roles) {
+  for (int i = 0; i < n->rank; i++) from[i] = i;
+  for (const HNode *x = n; x != product;) {
+    const HNode *next = NULL;
+    for (int k = 0; k < x->n_in && !next; k++)
+      if (x->in[k]->rank == n->rank && hlo_count(x->in[k]) == hlo_count(n) &&
+          (x->in[k] == product || x->in[k]->kernel == kernel ||
+           (!x->in[k]->val && x->in[k]->kind != H_BCAST)))
+        next = x->in[k];
+    bool moves = x->kind == H_TRANSPOSE;
+    if (!next || (x->kind != H_EWISE && !moves)) break;
+    for (int i = 0; i < n->rank && moves; i++) from[i] = (int)x->dims[from[i]];
+    x = next;
+  }
+  for (int i = 0; i < n->rank; i++) roles[i] = product->conv->out[from[i]];
+}
+
+/* The product that reads this node (through element-wise nodes of the same shape), and the roles of
+ * its dimensions. */
+static const char *reader_roles(const HNode *n, const HConv **conv, int depth) {
+  if (depth > 6) return NULL;
+  for (int i = 0; i < n->n_users; i++) {
+    const HNode *u = n->users[i];
+    if (u->kind == H_CONV) {
+      *conv = u->conv;
+      return u->in[0] == n ? u->conv->lhs : u->conv->rhs;
+    }
+    if (u->kind == H_EWISE && u->rank == n->rank) {
+      const char *r = reader_roles(u, conv, depth + 1);
+      if (r) return r;
+    }
+  }
+  return NULL;
+}
+
+bool tpu_turned_inside(const HValue *v, const HConv *c, const char *roles) {
+  return !c->is_conv && v->node->rank > 2 && role_ok(c, roles[v->order[0]]) &&
+         !role_ok(c, roles[v->order[1]]) && v->node->d[v->order[1]] > 1;
+}
+
+bool tpu_order_serves(const HValue *v, const HConv *c, const char *roles) {
+  int r = v->node->rank;
+  if (r < 2) return true;
+  int allowed = 0;
+  for (int i = 0; i < r; i++) allowed += role_ok(c, roles[i]) && v->node->d[i] > 1;
+  if (allowed < 2) return true;
+  if (!role_ok(c, roles[v->order[0]])) return false;
+  /* in sublanes an operand may have any dimension, a result may not */
+  return roles != c->out || role_ok(c, roles[v->order[1]]);
+}
+
+/* Do only products read it, which round it to bf16 anyway? Others of the kernel that makes it do not
+ * count, nor do changes of shape and concatenations. */
+static bool products_read(const HNode *n, int kernel, int depth) {
+  int products = 0;
+  for (int i = 0; i < n->n_users; i++) {
+    const HNode *u = n->users[i];
+    bool rounds = u->kind == H_EWISE && u->op == OP_CONVERT && u->dt == DT_BF16 && !u->val;
+    bool shaped = !u->val && (u->kind == H_RESHAPE || u->kind == H_TRANSPOSE);
+    bool moves = depth < 4 && !u->is_output && (shaped || u->kind == H_CONCAT);
+    int at = u->val ? u->val->kernel : kernel;
+    if (u->comp == n->comp && (rounds || (u->kind == H_CONV && u->conv->passes == 1) ||
+                               (moves && products_read(u, at, depth + 1))))
+      products++;
+    else if (u->kernel != kernel) return false;
+  }
+  return products > 0;
+}
+
+/* A wide array that only products read is stored rounded; rows are rounded before they are
+ * gathered. */
+static bool only_rounded(const Schedule *p, const HValue *v) {
+  const HNode *n = v->node;
+  bool kind = hlo_light(n) || n->kind == H_CONCAT || n->kind == H_GATHER ||
+              (n->kind == H_RWIN && n->n_results == 1);
+  return p->params->tpu && n->dt == DT_F32 && v->kernel >= 0 && !v->alias && !n->is_output &&
+         kind && n->rank > 1 && products_read(n, v->kernel, 0);
+}
+
+const HValue *tpu_sliced_of(const Kernel *k, const HNode *n) {
+  if (n->kind != H_SLICE && n->kind != H_DSLICE) return NULL;
+  const HValue *v = n->in[0]->val;
+  for (int i = 0; i < k->roots.n; i++) /* perhaps several, of a matrix */
+    if ((k->roots.n > 1 && (n->rank > 2 || n->comp->parent)) || k->roots.v[i]->kind != n->kind ||
+        k->roots.v[i]->in[0] != n->in[0])
+      return NULL;
+  return v && v->node->rank == n->rank && v->bytes > 0 ? v : NULL;
+}
+
+/* Is it a stack that a loop writes slice by slice, in the loop or after it? */
+static bool is_stack(const HNode *n) {
+  const HNode *w = n->kind == H_GET ? n->in[0] : n->comp->owner;
+  if (!w || w->kind != H_WHILE || (n->kind != H_GET && n->kind != H_PARAM)) return false;
+  const HComp *body = w->comps[1];
+  int i = n->index;
+  return i < body->outputs.n && body->outputs.v[i]->kind == H_DUS &&
+         body->outputs.v[i]->in[0] == body->params.v[i];
+}
+
+/* What a loop does not change lies in its body as it does outside. NULL: in its default order. */
+static const int *order_outside(const Schedule *p, const HValue *v) {
+  const HComp *c = p->comp;
+  const HNode *w = c->owner;
+  int i = v->node->index;
+  if (!p->params->tpu || !v->is_param || !p->loop_body || i >= w->n_in || i >= c->outputs.n ||
+      c->outputs.v[i] != v->node || v->node->rank < 2)
+    return NULL;
+  const HValue *out = w->in[i]->val;
+  return out && out->bytes > 0 && !out->is_param && out->node->rank == v->node->rank ? out->order
+                                                                                     : NULL;
+}
+
+/* Does a round of a loop take a slice of an array whose rounds lie beside each other in its tiles? */
+bool tpu_slices_tiles(const Schedule *p, const HNode *n) {
+  const HValue *v = n->kind == H_DSLICE ? n->in[0]->val : NULL;
+  const int *order = v && n->rank > 2 ? order_outside(p, v) : NULL;
+  return order && n->d[order[1]] == 1 && n->in[0]->d[order[1]] > 1;
+}
+
+/* An argument is rounded as it lies, and turned after that. */
+static bool rounds_argument(const Kernel *k) {
+  return k && k->roots.n == 1 && k->inner.n == 1 && k->roots.v[0]->op == OP_CONVERT &&
+         k->roots.v[0]->in[0]->val && k->roots.v[0]->in[0]->val->is_param;
+}
+
+static void lay_out(Schedule *p, HValue *v);
+
+/* A sum lies as what it sums up, without the dimensions that are gone. */
+static bool summed_order(Schedule *p, const Kernel *k, const HNode *n, int *order) {
+  const HNode *x = n->in[0];
+  const HValue *main = NULL;
+  if (x->rank > 64) return false;
+  for (int q = 0; q < k->reads.n; q++)
+    if (hlo_same_shape(k->reads.v[q]->node, x->rank, x->d)) main = k->reads.v[q];
+  for (int q = 0; q < k->roots.n && k->conv && !main;
+       q++) { /* what the product's kernel writes beside it */
+    HNode *r = k->roots.v[q];
+    if (!hlo_same_shape(r, x->rank, x->d)) continue;
+    lay_out(p, r->val);
+    main = r->val;
+  }
+  if (!main || main->bytes <= 0) return false;
+  int map[64], m = 0, w = 0;
+  for (int d = 0; d < x->rank; d++) {
+    bool red = false;
+    for (int q = 0; q < n->n_dims; q++) red |= n->dims[q] == d;
+    map[d] = red ? -1 : m++;
+  }
+  for (int d = 0; d < x->rank; d++)
+    if (map[main->order[d]] >= 0) order[w++] = map[main->order[d]];
+  return w == n->rank;
+}
+
+/* The array of which a kernel reads nothing but slices of n's shape; or NULL. */
+static const HValue *cut_alike(const Kernel *k, const HNode *n) {
+  for (int q = 0; q < k->reads.n && !k->conv; q++) {
+    const HValue *r = k->reads.v[q];
+    for (int i = 0; i < k->inner.n && r->bytes > 0 && r->node->rank == n->rank; i++) {
+      const HNode *x = k->inner.v[i];
+      if (x->kind == H_SLICE && x->in[0] == r->node && hlo_same_shape(x, n->rank, n->d)) return r;
+    }
+  }
+  return NULL;
+}
+
+/* What is made element by element lies as what it is made of, a slice as what it is cut from. */
+static bool read_order(const Kernel *k, const HNode *n, int *order) {
+  const HValue *as = NULL;
+  for (int q = 0; q < k->reads.n && !as && !k->conv; q++) {
+    const HValue *r = k->reads.v[q];
+    if (r->bytes > 0 && hlo_same_shape(r->node, n->rank, n->d)) as = r;
+  }
+  if (!as && n->kind == H_PAD && k->reads.n == 1 && n->in[0]->val == k->reads.v[0])
+    as = n->in[0]->val;
+  if (!as) as = tpu_sliced_of(k, n);
+  if (!as && n->kind == H_EWISE && hlo_sides(n) > 3) as = cut_alike(k, n);
+  if (as) memcpy(order, as->order, sizeof *order * (size_t)n->rank);
+  return as != NULL;
+}
+
+#define HALF 2 /* times as large as it needs to be: lanes that are half full */
+
+/* A product's result whose dimensions are joined or split lies as the product writes it where that is the same
+ * memory: pixels split for a sum; heads joined, with rows in lanes where one head's columns do not fill them and
+ * the rows fill half of them. */
+static bool reshaped_order(const CostParams *params, const HNode *n, const HNode *product,
+                           int *order) {
+  const HNode *x = n->kind == H_RESHAPE ? n->in[0] : NULL;
+  const HConv *c = product->conv;
+  char made[64];
+  int from[64], own[64], same[64], there[64], plain[64];
+  double tiles;
+  if (!x || (!c->is_conv && c->batch <= 1) || product->rank < 3 || x->rank != product->rank ||
+      hlo_count(x) != hlo_count(product))
+    return false;
+  for (int i = 0; i < product->rank; i++) same[i] = i;
+  made_roles(x, product, n->kernel, from, made);
+  if (c->is_conv) tpu_conv_order(params, product, c, c->out, own);
+  else if (!dot_order(params, product, product, c->out, same, own)) return false;
+  for (int i = 0; i < x->rank; i++)
+    for (int q = 0; q < x->rank; q++)
+      if (from[q] == own[i]) there[i] = q;
+  if (!tpu_joined_order(n, there, order)) return false;
+  value_order_default(params, n, plain);
+  return value_padded(params, n, order, &tiles) <= HALF * value_padded(params, n, plain, &tiles);
+}
+
+/* Repeated pixels have in their tiles what the image has, one that was repeated along another side before, too;
+ * false: they are made of something else. */
+static bool repeated_order(Schedule *p, const HNode *n, int *order) {
+  if (!tpu_upsampled(n)) return false;
+  const HNode *image = n->in[0];
+  bool joined = !image->val && image->kind == H_RESHAPE;
+  HValue *x = joined ? image->in[0]->val : image->val;
+  int there[64], k = 0;
+  if (!x || x->node->comp != p->comp || image->rank < 2 || image->rank > 64) return false;
+  lay_out(p, x);
+  if (!joined) memcpy(there, x->order, sizeof *there * (size_t)image->rank);
+  else if (!tpu_joined_order(image, x->order, there)) return false;
+  for (int i = 0; i < 2; i++) order[k++] = (int)n->dims[there[i]];
+  for (int d = n->rank - 1; d >= 0; d--)
+    if (d != order[0] && d != order[1]) order[k++] = d;
+  return true;
+}
+
+/* The order that something asks for, or that follows from what v is made of; false: none, it may lie as
+ * it pads least. */
+static bool asked_order(Schedule *p, const HValue *v, int *order) {
+  const CostParams *params = p->params;
+  HNode *n = v->node;
+  const Kernel *k = v->kernel >= 0 ? p->kernels.v[v->kernel] : NULL;
+  HNode *conv = NULL;
+  const HConv *reader;
+  char made[64];
+  int from[64];
+  bool moved = n->kind == H_RESHAPE || n->kind == H_SLICE || n->kind == H_PAD ||
+               n->kind == H_CONCAT || n->kind == H_RWIN || n->rows;
+  if (((n->part && moved) || n->rows) && tpu_part_order(params, n, order, 0)) return true;
+  if (tpu_rows_order(n, order) || repeated_order(p, n, order)) return true;
+  if (k && k->conv && hlo_count(k->conv) == hlo_count(n) && k->conv->rank == n->rank)
+    conv = k->conv;
+  if (conv) {
+    made_roles(n, conv, v->kernel, from, made);
+    if (conv->conv->is_conv) tpu_conv_order(params, n, conv->conv, made, order);
+    if (conv->conv->is_conv || (n->rank > 2 && dot_order(params, n, conv, made, from, order)))
+      return true;
+  } else if (k && k->conv && reshaped_order(params, n, k->conv, order)) {
+    return true;
+  } else if (n->kind != H_REDUCE && !rounds_argument(k)) {
+    const char *roles = reader_roles(n, &reader, 0);
+    if (roles && reader->is_conv) {
+      tpu_conv_order(params, n, reader, roles, order);
+      return true;
+    }
+  }
+  if (!k) return false;
+  if (n->kind == H_REDUCE && summed_order(p, k, n, order)) return true;
+  for (int q = 0; q < k->reads.n && !k->conv; q++) { /* what it is made of first */
+    HValue *r = k->reads.v[q];
+    if (r->node->comp == p->comp && r->node->rank == n->rank) lay_out(p, r);
+  }
+  return read_order(k, n, order);
+}
+
+/* What lies as something else does with more or less dimensions of one, or is a piece of it; false:
+ * neither. */
+static bool alike_order(Schedule *p, const HNode *n, int *order) {
+  bool piece = n->kind == H_RESHAPE && n->n_users == 1 && hlo_stacked(n->users[0]);
+  HValue *x = NULL;
+  if (hlo_stacked(n) && n->in[0]->kind == H_RESHAPE) x = n->in[0]->val;
+  if (n->val->alias && n->kind == H_SLICE) x = n->val->alias;
+  if (x) {
+    lay_out(p, x);
+    memcpy(order, x->order, sizeof *order * (size_t)n->rank);
+    return true;
+  }
+  if (!piece || !hlo_same_dimensions(n)) return false;
+  const HNode *from = n->in[0];
+  x = from->val;
+  for (int q = 0; !x && n->kernel >= 0 && q < p->kernels.v[n->kernel]->reads.n; q++) {
+    HValue *r = p->kernels.v[n->kernel]->reads.v[q];
+    if (hlo_same_shape(r->node, from->rank, from->d)) x = r;
+  }
+  if (!x) return false;
+  lay_out(p, x);
+  tpu_reshaped_alike(n, x->order, order);
+  return true;
+}
+
+static void lay_out(Schedule *p, HValue *v) {
+  const CostParams *params = p->params;
+  const HNode *n = v->node;
+  bool fixed = v->is_param || n->kind == H_CONST;
+  int order[64];
+  if (v->laid) return;
+  v->laid = true;
+  if (fixed || n->rank < 2 || !params->tpu || n->rank > 64)
+    value_layout(params, v, order_outside(p, v));
+  else if (n->lies) value_layout(params, v, n->lies);
+  else if (alike_order(p, n, order)) value_layout(params, v, order);
+  else value_layout(params, v, asked_order(p, v, order) && !v->alias ? order : NULL);
+  if (params->tpu && n->rank > 2 && n->rank <= 64 && is_stack(n)) { /* slice after slice */
+    HNode slice = {.dt = n->dt, .rank = n->rank - 1, .d = n->d + 1};
+    value_order_default(params, &slice, order);
+    for (int d = 0; d < slice.rank; d++) order[d]++;
+    order[slice.rank] = 0;
+    value_layout(params, v, order);
+  }
+  if (v->alias && n->lies) lay_out(p, v->alias);
+  if (v->alias) v->bytes = v->alias->bytes, v->tiles = v->alias->tiles;
+}
+
+void tpu_layouts(Schedule *p) {
+  for (int i = 0; i < p->values.n; i++) p->values.v[i]->rounded = only_rounded(p, p->values.v[i]);
+  for (int i = 0; i < p->values.n; i++) lay_out(p, p->values.v[i]);
+}

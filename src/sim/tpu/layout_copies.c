@@ -1,0 +1,434 @@
+/* The relayouts that follow from the orders of layout_assignment.c: copies in another order for readers
+ * that want one. */
+#include <math.h>
+
+#include "sim/hlo/query.h"
+#include "sim/schedule/schedule.h"
+#include "sim/tpu/tpu.h"
+
+static double up(double x, double m) { return ceil(x / m) * m; }
+
+HValue *tpu_copy(Schedule *p, HValue *v, const int *order) {
+  Kernel *k = sched_kernel(p);
+  k->copy = true;
+  k->copy_of = v;
+  HNode *n = hlo_node(p->g, p->comp, H_EWISE, OP_COPY, v->node->src, v->node->dt, v->node->rank,
+                      v->node->d, 1, &v->node);
+  HValue *w = sched_store(p, n);
+  n->kernel = w->kernel = p->kernels.n - 1;
+  *vec_push(&k->roots) = n;
+  *vec_push(&k->inner) = n;
+  *vec_push(&k->reads) = v;
+  w->rounded = v->rounded;
+  value_layout(p->params, w, order);
+  k->alone = true;
+  k->turns = order && v->order[0] != order[0];
+  return w;
+}
+
+void tpu_read_instead(Schedule *p, const HValue *v, HValue *w, int kernels) {
+  for (int i = 0; i < kernels; i++)
+    for (int q = 0; q < p->kernels.v[i]->reads.n; q++)
+      if (p->kernels.v[i]->reads.v[q] == v) p->kernels.v[i]->reads.v[q] = w;
+}
+
+bool tpu_same_order(const HValue *a, const HValue *b) {
+  return a->node->rank == b->node->rank && a->order[0] == b->order[0] && a->order[1] == b->order[1];
+}
+
+/* An argument that two convolutions read, with a spatial dimension in its tile and a batch that
+ * fills the lanes, is turned once so that the batch is in lanes. */
+static void turn_images(Schedule *p) {
+  for (int i = 0; i < p->comp->params.n; i++) {
+    HValue *v = p->comp->params.v[i]->val, *w = NULL;
+    int r = v->node->rank, n = 0, batch = -1, order[64];
+    bool narrow = true; /* both round it */
+    if (r < 4 || r > 64) continue;
+    for (int q = 0; q < p->kernels.n; q++) {
+      const Kernel *k = p->kernels.v[q];
+      if (k->dead || !k->conv || !k->conv->conv->is_conv) continue;
+      for (int z = 0; z < k->reads.n; z++) n += k->reads.v[z] == v;
+      const HConv *c = k->conv->conv;
+      if (k->conv->in[0] != v->node &&
+          !(k->conv->in[0]->kind == H_EWISE && k->conv->in[0]->in[0] == v->node))
+        continue;
+      narrow &= k->conv->in[0]->dt == DT_BF16;
+      if (c->lhs[v->order[0]] != 'k' || c->lhs[v->order[1]] != 's') continue;
+      for (int d = 0; d < r; d++)
+        if (c->lhs[d] == 'm' && v->node->d[d] % 128 == 0) batch = d;
+    }
+    if (n < 2 || batch < 0) continue;
+    order[0] = batch;
+    for (int d = 0, o = 1; d < r; d++)
+      if (v->order[d] != batch) order[o++] = v->order[d];
+    w = tpu_copy(p, v, order);
+    w->rounded = narrow && v->node->dt == DT_F32;
+    value_layout(p->params, w, order);
+    for (int q = 0; q + 1 < p->kernels.n; q++) {
+      Kernel *k = p->kernels.v[q];
+      for (int z = 0; z < k->reads.n && !k->dead && k->conv; z++)
+        if (k->reads.v[z] == v) k->reads.v[z] = w;
+    }
+  }
+}
+
+/* Is it only what loops read and do not change? */
+static bool for_loops(const HNode *n) {
+  for (int i = 0; i < n->n_users; i++) {
+    const HNode *w = n->users[i];
+    if (w->kind != H_WHILE) return false;
+    const HComp *body = w->comps[1];
+    for (int k = 0; k < w->n_in; k++)
+      if (w->in[k] == n && (k >= body->outputs.n || body->outputs.v[k] != body->params.v[k]))
+        return false;
+  }
+  return n->n_users > 0;
+}
+
+/* A transposition that renames the dimensions of an array which lies in the wanted order already. */
+static void transposed_views(Schedule *p) {
+  for (int i = 0; i < p->kernels.n; i++) {
+    Kernel *k = p->kernels.v[i];
+    if (k->dead || !k->copy || k->copy_of || k->roots.n != 1) continue;
+    HNode *n = k->roots.v[0];
+    HValue *v = n->val, *x = n->in[0]->val;
+    if (n->kind != H_TRANSPOSE || n->rank < 2 || n->rank > 64 || !x ||
+        (x->alias && !x->node->lies) || v->alias || v->rounded != x->rounded)
+      continue;
+    int order[64]; /* of the result, when nothing moves */
+    for (int d = 0; d < n->rank; d++)
+      for (int q = 0; q < n->rank; q++)
+        if (n->dims[q] == x->order[d]) order[d] = q;
+    bool other = false;
+    for (int d = 0; d < n->rank && n->lies; d++) other |= order[d] != n->lies[d];
+    if (other) continue;
+    if (n->is_output) {
+      int want[64];
+      value_order_default(p->params, n, want);
+      if (p->comp->parent || want[0] != order[0] || want[1] != order[1]) continue;
+      if (x->is_param) continue; /* a result has memory of its own */
+    } else if ((order[0] != v->order[0] || order[1] != v->order[1]) && !for_loops(n)) {
+      continue;
+    }
+    value_layout(p->params, v, order);
+    v->alias = x;
+    k->copy = false;
+    k->scalar = true;
+  }
+}
+
+/* Does this value, element by element, become the operand x of a product? */
+static bool becomes(const HNode *n, const HNode *x) {
+  if (x == n) return true;
+  for (int depth = 0; depth < 12 && !x->val && x->kind == H_EWISE; depth++) {
+    const HNode *next = NULL;
+    for (int z = 0; z < x->n_in; z++) {
+      if (x->in[z] == n) return true;
+      if (hlo_count(x->in[z]) == hlo_count(x) && x->in[z]->kind == H_EWISE) next = x->in[z];
+    }
+    if (!next) break;
+    x = next;
+  }
+  return false;
+}
+
+static bool same_shape(const HNode *a, const HNode *b) {
+  bool same = a->rank == b->rank;
+  for (int d = 0; same && d < a->rank; d++) same = a->d[d] == b->d[d];
+  return same;
+}
+
+/* A copy of v in this order among the kernels from `first` on; or NULL. */
+static HValue *earlier_copy(const Schedule *p, const HValue *v, const int *order, int first) {
+  for (int i = first; i < p->kernels.n; i++) {
+    HValue *w = p->kernels.v[i]->copy_of == v ? p->kernels.v[i]->roots.v[0]->val : NULL;
+    if (w && w->order[0] == order[0] && w->order[1] == order[1]) return w;
+  }
+  return NULL;
+}
+
+/* Is it an argument that a convolution puts beside another one? It comes as the convolution wants both to lie. */
+static bool argument_joined(const HValue *v, const HConv *c, const HNode *x) {
+  if (!c->is_conv || !v->is_param || x->kind != H_CONCAT || x->val || x->part) return false;
+  for (int i = 0; i < x->n_in; i++)
+    if (x->in[i] == v->node) return true;
+  return false;
+}
+
+/* An operand of a product that lies in an order which does not serve. */
+static void turn_operands(Schedule *p) {
+  int nk = p->kernels.n;
+  for (int i = 0; i < nk; i++) {
+    Kernel *k = p->kernels.v[i];
+    if (k->dead || !k->conv) continue;
+    const HConv *c = k->conv->conv;
+    for (int side = 0; side < 2; side++) {
+      const HNode *x = k->conv->in[side];
+      const char *roles = side ? c->rhs : c->lhs;
+      for (int q = 0; q < k->reads.n; q++) {
+        HValue *v = k->reads.v[q];
+        HNode *n = v->node;
+        bool joined = argument_joined(v, c, x);
+        int order[64];
+        if (n->rank < 2 || n->rank > 64 || v->bytes < TURN_MIN) continue;
+        if (!joined && (!same_shape(n, x) || tpu_order_serves(v, c, roles) || !becomes(n, x)))
+          continue;
+        tpu_conv_order(p->params, joined ? x : n, c, roles, order);
+        if (joined && v->order[0] == order[0] && v->order[1] == order[1]) continue;
+        HValue *w = earlier_copy(p, v, order, nk);
+        if (!w) {
+          w = tpu_copy(p, v, order);
+          if (v->is_param && n->dt == DT_F32 && (x->dt == DT_BF16 || c->passes == 1)) {
+            w->rounded = true; /* on the way */
+            value_layout(p->params, w, order);
+          }
+        }
+        k->reads.v[q] = w;
+      }
+    }
+  }
+}
+
+/* Splitting the lanes of a product's result into heads needs them out of the lanes first. */
+static void turn_heads(Schedule *p) {
+  int nk = p->kernels.n;
+  for (int i = 0; i < nk; i++) {
+    Kernel *k = p->kernels.v[i];
+    if (k->dead || !k->conv || k->conv->conv->is_conv || k->roots.n != 1) continue;
+    HNode *n = k->roots.v[0];
+    if (n->kind != H_RESHAPE || n->is_output || n->rank != n->in[0]->rank + 1 || n->rank < 3)
+      continue;
+    const HNode *x = n->in[0];
+    int64_t lanes = x->d[x->rank - 1], rows = x->d[x->rank - 2];
+    if (n->d[n->rank - 1] >= 128 || lanes <= 128 || rows >= MIN(lanes, 1024) ||
+        n->val->bytes < 65536)
+      continue;
+    HValue *w = tpu_copy(p, n->val, n->val->order);
+    p->kernels.v[w->kernel]->turns = true; /* the heads' features are in lanes before */
+    tpu_read_instead(p, n->val, w, nk);
+  }
+}
+
+/* Padding and concatenation work in the order of their result, an update in that of what it goes into. */
+static void turn_pieces(Schedule *p) {
+  int nk = p->kernels.n;
+  for (int i = 0; i < nk; i++) {
+    Kernel *k = p->kernels.v[i];
+    if (k->dead || k->conv || k->copy || k->roots.n != 1) continue;
+    HNode *n = k->roots.v[0];
+    bool update = n->kind == H_DUS;
+    if ((n->kind != H_PAD && n->kind != H_CONCAT && !update) || n->rank < 2 || n->rank > 64 ||
+        (n->val->bytes < TURN_MIN && !update))
+      continue;
+    int order[64];
+    value_order_default(p->params, n, order);
+    if (n->is_output && !update && !hlo_stacked(n)) value_layout(p->params, n->val, order);
+    const int *want = n->val->order;
+    for (int q = 0; q < k->reads.n; q++) {
+      HValue *v = k->reads.v[q];
+      bool operand = false;
+      for (int z = update; z < n->n_in; z++) operand |= n->in[z] == v->node;
+      if (!operand || v->node->rank != n->rank) continue;
+      if (update ? !v->is_param : v->bytes < TURN_MIN) continue; /* made in that order; or small */
+      if (v->order[0] == want[0] &&
+          (v->order[1] == want[1] || (n->kind == H_CONCAT && v->node->d[v->order[1]] == 1)))
+        continue;
+      k->reads.v[q] = tpu_copy(p, v, want);
+    }
+  }
+}
+
+/* A reshape that moves elements works in the natural order of operand and result, or by way of lanes where
+ * the first dimension stays and the others are joined with less padding so. */
+static void turn_reshaped(Schedule *p) {
+  int nk = p->kernels.n;
+  for (int i = 0; i < nk; i++) {
+    Kernel *k = p->kernels.v[i];
+    if (k->dead || !k->copy || k->copy_of || k->roots.n != 1 || k->roots.v[0]->kind != H_RESHAPE ||
+        k->reads.n != 1)
+      continue;
+    HValue *v = k->reads.v[0];
+    const HNode *o = k->roots.v[0], *n = v->node;
+    int r = n->rank, order[64];
+    if (n != o->in[0] || r < 2 || r > 64 || v->bytes < TURN_MIN || n->rows || o->lies) continue;
+    bool first_stays = o->d[0] == n->d[0];
+    if (v->order[0] == 0 && o->rank > 1 && first_stays)
+      continue; /* with the batch in lanes the others are joined as they lie */
+    if (v->order[0] == r - 1 && o->rank > 2 && o->val->order[0] == 0) continue; /* turned */
+    double batch = (double)o->d[0], last = (double)n->d[r - 1];
+    bool lanes = hlo_bits(n->dt) == 16 && o->rank == 2 && first_stays && v->order[0] == r - 1 &&
+                 v->order[1] == 0 && r > 2 && up(batch, 128) * last <= up(last, 128) * batch;
+    for (int d = 0; d < r; d++) order[d] = lanes && d == 0 ? 0 : lanes ? r - d : r - 1 - d;
+    if (lanes || v->order[0] != order[0] || v->order[1] != order[1])
+      k->reads.v[0] = tpu_copy(p, v, order);
+    for (int d = 0; d < o->rank && o->rank <= 64; d++) order[d] = o->rank - 1 - d;
+    if (o->is_output && o->rank > 1 && !lanes) value_layout(p->params, o->val, order);
+  }
+}
+
+/* Does it read nothing but a relayout? */
+static bool reads_copy(const Schedule *p, const Kernel *k) {
+  const HValue *v = k->reads.n == 1 ? k->reads.v[0] : NULL;
+  return v && v->kernel >= 0 && v->node->comp == p->comp && p->kernels.v[v->kernel]->copy_of;
+}
+
+/* Can the kernel that makes a result of the program write it in the order that results have? */
+static bool writes_result(const Schedule *p, const HValue *v, const int *order, bool turned) {
+  const Kernel *k = p->kernels.v[v->kernel];
+  int kind = k->roots.v[0]->kind;
+  if (kind == H_GATHER && order[0] == v->order[0] && v->node->rank > 2)
+    return true; /* rows land in any order */
+  bool read = false;
+  for (int q = 0; q < p->kernels.n && !read; q++)
+    for (int z = 0; z < p->kernels.v[q]->reads.n; z++)
+      if (!p->kernels.v[q]->dead && base_of(p->kernels.v[q]->reads.v[z]) == v) read = true;
+  bool indexed = kind == H_GATHER || kind == H_SCATTER || kind == H_SORT || kind == H_SELSCAT ||
+                 turned || (kind == H_RWIN && k->inner.n == 1 && reads_copy(p, k));
+  if (!k->conv) /* a loop writes any order, sums and reshapes come as they were laid out */
+    return !read && !indexed && !tpu_sliced_of(k, v->node) && v->node->kind != H_REDUCE &&
+           !(kind == H_RESHAPE && k->copy) && !hlo_stacked(v->node);
+  if (turned) return false;
+  const HConv *c = k->conv->conv;
+  bool whole = k->conv->rank == v->node->rank;
+  if (!c->is_conv) return !read && (!whole || c->batch == 1);
+  HValue as = *v;
+  memcpy(as.order, order, sizeof *order * (size_t)v->node->rank);
+  return whole && tpu_order_serves(v, c, c->out) && tpu_order_serves(&as, c, c->out);
+}
+
+static const HNode *argument(const HNode *n) { /* that this is, perhaps converted; or NULL */
+  if (n->kind == H_EWISE && n->op == OP_CONVERT) n = n->in[0];
+  return n->kind == H_PARAM && !n->comp->parent ? n : NULL;
+}
+
+/* The gradient of a weight, made as its transposition. */
+static const HNode *transposed_gradient(const Kernel *k) {
+  for (int i = 0; i < k->inner.n; i++)
+    if (k->inner.v[i]->kind == H_TRANSPOSE && k->inner.v[i]->in[0] == k->conv) return k->inner.v[i];
+  return NULL;
+}
+
+/* Does it update weights of these sizes by a gradient that it makes? */
+static bool updates_weights(const Kernel *k, const HNode *like) {
+  if (k->dead || !k->conv || k->conv->conv->is_conv || !k->roots.n) return false;
+  bool reads = false, writes = false;
+  for (int q = 0; q < k->reads.n; q++)
+    reads |= k->reads.v[q]->is_param && same_shape(k->reads.v[q]->node, like);
+  for (int q = 0; q < k->roots.n; q++)
+    writes |= k->roots.v[q]->is_output && same_shape(k->roots.v[q], like);
+  return reads && writes;
+}
+
+/* The compiler turns the gradients of weights around, to make them as the weights lie, but on some
+ * generations not where the other operand is an argument: the weights of the first layer. Where either
+ * order pads alike, the product then lies in its natural order, and everything that meets it in the
+ * other one: through the constants that all updates of one shape share also the weights of other layers
+ * of that shape, if it is the last of their gradients. Weights and slots are turned there and back. */
+static void turn_weights(Schedule *p, bool *turned) {
+  int nk = p->kernels.n;
+  for (int i = nk - 1; i >= 0 && p->params->keeps_turned; i--) {
+    const Kernel *k = p->kernels.v[i];
+    const HNode *t = k->dead || !k->conv ? NULL : transposed_gradient(k);
+    if (!t || t->rank != 2 || !argument(k->conv->in[1]) || !updates_weights(k, t)) continue;
+    static const int natural[] = {1, 0}, other[] = {0, 1};
+    HNode as = *t;
+    double plain, across;
+    as.dt = DT_F32;
+    value_padded(p->params, &as, natural, &plain);
+    value_padded(p->params, &as, other, &across);
+    bool last = plain == across;
+    for (int j = 0; j < nk && last; j++)
+      if (updates_weights(p->kernels.v[j], t)) last = p->kernels.v[j]->conv->id <= k->conv->id;
+    for (int j = 0; j < nk && last; j++) {
+      Kernel *u = p->kernels.v[j];
+      if (!updates_weights(u, t)) continue;
+      for (int q = 0; q < u->reads.n; q++) {
+        HValue *v = u->reads.v[q];
+        if (!v->is_param || !same_shape(v->node, t) || argument(u->conv->in[1]) == v->node)
+          continue;
+        HValue *w = earlier_copy(p, v, other, nk);
+        u->reads.v[q] = w ? w : tpu_copy(p, v, other);
+        u = p->kernels.v[j];
+      }
+      for (int q = 0; q < u->roots.n; q++)
+        if (same_shape(u->roots.v[q], t)) value_layout(p->params, u->roots.v[q]->val, other);
+      turned[j] = true;
+    }
+  }
+}
+
+/* A loop that writes a result of the program in this order takes what it cuts out of arguments from copies
+ * in the same order. */
+static void turn_sliced(Schedule *p, const HValue *v, const int *order, int kernels) {
+  Kernel *k = p->kernels.v[v->kernel];
+  for (int q = 0; q < k->reads.n && !k->conv && !k->reduce && k->inner.n > 1; q++) {
+    HValue *r = k->reads.v[q];
+    bool cut = false;
+    for (int i = 0; i < k->inner.n; i++)
+      cut |= k->inner.v[i]->kind == H_SLICE && k->inner.v[i]->in[0] == r->node &&
+             hlo_same_shape(k->inner.v[i], v->node->rank, v->node->d);
+    if (!cut || !r->is_param || r->node->rank != v->node->rank || r->bytes < TURN_MIN ||
+        r->order[0] == order[0])
+      continue;
+    HValue *w = earlier_copy(p, r, order, kernels);
+    if (!w) w = tpu_copy(p, r, order);
+    k = p->kernels.v[v->kernel];
+    k->reads.v[q] = w;
+  }
+}
+
+/* Results of the program have the default order. */
+static void turn_results(Schedule *p) {
+  int nk = p->kernels.n;
+  bool *turned = ARENA_ARRAY(p->arena, bool, nk + 1);
+  for (int i = 0; i < nk; i++) turned[i] = tpu_update_rows(p, i);
+  turn_weights(p, turned);
+  for (int i = 0; i < p->comp->outputs.n; i++) {
+    HValue *v = p->comp->outputs.v[i]->val;
+    if (!v || v->is_param || (v->alias && !v->node->lies) || v->node->rank < 2 ||
+        v->node->rank > 64 || v->kernel < 0)
+      continue;
+    int order[64];
+    value_order_default(p->params, v->node, order);
+    if (v->bytes < TURN_MIN) continue;
+    turn_sliced(p, v, order, nk);
+    bool moved = false;
+    for (int d = 0; d < (v->node->lies ? v->node->rank : 2); d++) moved |= order[d] != v->order[d];
+    if (!moved) continue;
+    if (!v->alias && writes_result(p, v, order, v->kernel < nk && turned[v->kernel])) {
+      value_layout(p->params, v, order);
+      continue;
+    }
+    HValue *w = tpu_copy(p, v, order);
+    w->is_output = true;
+    p->comp->outputs.v[i] = w->node;
+  }
+}
+
+/* What lies as a reshape wants it: copies that move another dimension into lanes. */
+static void find_turns(Schedule *p) {
+  for (int i = 0; i < p->kernels.n; i++) {
+    Kernel *k = p->kernels.v[i];
+    const HNode *n = k->roots.n == 1 ? k->roots.v[0] : NULL;
+    if (k->dead || !k->copy || !n->lies || k->reads.n != 1) continue;
+    const HNode *t = n->view && n->in[0]->kind == H_TRANSPOSE && !n->in[0]->val ? n->in[0] : NULL;
+    int lanes = k->reads.v[0]->order[0];
+    k->turns = n->turned || (n->op == OP_COPY && lanes != n->lies[0]) ||
+               (t && lanes != t->dims[t->lies[0]]);
+  }
+}
+
+void tpu_copies(Schedule *p) {
+  if (!p->params->tpu) return;
+  find_turns(p);
+  transposed_views(p);
+  turn_images(p);
+  turn_operands(p);
+  turn_heads(p);
+  turn_pieces(p);
+  turn_reshaped(p);
+  tpu_turn_indexed(p);
+  if (p->comp->parent) return;
+  turn_results(p);
+  tpu_received(p);
+}

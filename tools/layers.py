@@ -43,6 +43,7 @@ MAY = {
     "pjrt": "dev stablehlo compile/pass compile/spmd interp chip ir prof pjrt_abi",
     "train": "client stablehlo compile/grad ir prof",
     "advise": "sim compile/pass stablehlo chip client ir prof",
+    "plan": "net sim chip",
     "launch": "chip",
     "zoo": "train ir",
     "api": "client train zoo stablehlo ir",

@@ -64,6 +64,9 @@ double gpu_peak(const Chip *c, DType a, int passes, bool *matrix) {
   case DT_F8E5M2:
     if (chip_num(c, "peak_fp8", bf16) <= 0) break;
     return chip_num(c, "peak_fp8", bf16) / dev;
+  case DT_F4E2M1FN:
+    if (chip_num(c, "peak_fp4", 0) <= 0) break;
+    return chip_num(c, "peak_fp4", 0) / dev;
   default: break;
   }
   *matrix = false;

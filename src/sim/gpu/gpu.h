@@ -22,4 +22,7 @@ bool gpu_backwards(const HNode *n);
 double
 gpu_made_bytes(const HNode *n); /* held while XLA's kernels of one operation run; 0: one kernel */
 
+/* Of a product from its shape alone, by the vendor's library, everything in device memory. */
+double gpu_product_s(const Chip *c, DType dt, double batch, double m, double n, double k);
+
 #endif

@@ -131,4 +131,7 @@ void tpu_group_norm(HGraph *g);
 /* Space of at most so many images becomes batch. */
 void tpu_space_to_batch(HGraph *g, double limit);
 
+/* Of a product from its shape alone, everything in device memory. */
+double tpu_product_s(const Chip *c, DType dt, double batch, double m, double n, double k);
+
 #endif

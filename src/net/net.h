@@ -80,16 +80,38 @@ typedef struct NetCost {
   const char *protocol;    /* "LL", "LL128", "Simple"; "" where there are none */
 } NetCost;
 
+/* One of NCCL's protocols on one fabric. A run takes
+ *   start_s + steps * hop_s + moved / link + own / copy + ramp_s * sqrt(bytes / 1 MB)
+ * where each of the steps passes data on once, `moved` is what a device sends, and `own` its own share
+ * of the array, which its SMs copy or (in a reduction) add up. The last term is the pipeline's filling:
+ * chunks grow with the size, up to `ramp_limit` bytes. */
+typedef struct NetProto {
+  double start_s, hop_s, link, copy, sum, ramp_s;
+} NetProto;
+enum { NET_LL, NET_LL128, NET_SIMPLE, NET_PROTOS };
+
 /* Facts of a server's fabric and cards, resolved once by net_open; data/servers has them with their
- * sources. For src/net. */
+ * sources, tools/fit_net.py fits those that are called fit.*. For src/net. */
 typedef struct NetRates {
-  double link;         /* bytes/s of one device into the fabric, one way */
-  double card;         /* of its share of the server's network cards, one way; 0: it has none */
-  double one_card;     /* of one card */
-  bool mesh, switches; /* each GPU linked with each; switches that add up (NVLS) */
-  double hop_s;        /* TPUs: of one link */
-  double share;        /* of `link` that large exchanges reach */
-  double chip_link;    /* TPUs: between the devices of one chip; 0: one device a chip */
+  double link;     /* bytes/s of one device into the fabric, one way */
+  double card;     /* of its share of the server's network cards, one way; 0: it has none */
+  double one_card; /* of one card */
+  int hosts;       /* devices of one host, where a fabric joins several */
+  bool switches;   /* that add up and copy (NVLS) */
+  double channels; /* rings side by side; each holds an SM */
+  double ramp_limit;
+  NetProto ring[NET_PROTOS], pairs[NET_PROTOS],
+      nvls;          /* inside a server; pairs: all-to-all, sends */
+  double crossed[3]; /* PCIe: share of the rate that rings of 2, 3 to 4, more devices reach */
+  double net_hop_s[NET_PROTOS], net_tree_s[NET_PROTOS]; /* of one step between servers */
+  double net_share[NET_PROTOS];                         /* of the cards' rate that they reach */
+  double net_tree_share, net_peer_s; /* trees', of it; each peer of an all-to-all */
+  double net_nvls_share;             /* of NVLS's rate, with trees of servers behind it */
+  double net_ramp_s;                 /* as ramp_s, of chunks on the way between servers */
+  /* TPUs */
+  double hop_s;     /* of one link */
+  double share;     /* of `link` that large exchanges reach */
+  double chip_link; /* between the devices of one chip; 0: one device a chip */
 } NetRates;
 
 typedef struct Net {

@@ -12,6 +12,8 @@ typedef struct Shape { /* of one rank */
   double own;     /* of them, between products */
   double tp, etp; /* ways */
   double operand; /* bytes of an element that a product's gradient needs */
+  double wide;    /* of other elements that are kept */
+  bool frozen;    /* products' gradients are not taken by their weights */
   Block *b;
 } Shape;
 
@@ -38,13 +40,14 @@ static void pass(Shape *s, PlanTag tag, double fwd, double bwd, double kept) {
   const PlanSoftware *w = &s->j->software;
   if (w->stack == PLAN_XLA) times = plan_law.xla_passes, o->launches = 0.5;
   else if (w->stack == PLAN_FSDP && !w->compiled) times = plan_law.eager, o->launches = 2;
+  if (s->j->layout.format == PLAN_TF32) times *= 2;
   o->fwd_bytes = fwd * times, o->bwd_bytes = bwd * times, o->kept = kept;
 }
 
-/* A norm before the products, the residual after them. */
-static void norm(Shape *s) {
+/* A norm before the products, the residual after them. adapted: low-rank adapters read it too. */
+static void norm(Shape *s, bool adapted) {
   double h = s->m->hidden * s->own;
-  pass(s, PLAN_NORM, 4 * h, 6 * h, s->operand * h);
+  pass(s, PLAN_NORM, 4 * h, 6 * h, s->frozen && !adapted ? 0 : s->operand * h);
 }
 static void residual(Shape *s) {
   double h = s->m->hidden * s->own;
@@ -89,7 +92,7 @@ static void attention(Shape *s, bool global) {
     d = v = m->global_dim;
     if (m->global_kv_heads > 0) g = MAX(1, m->global_kv_heads / s->tp);
   }
-  norm(s);
+  norm(s, true);
   if (m->latent) {
     latent_projections(s);
     g = a;
@@ -110,6 +113,7 @@ static void attention(Shape *s, bool global) {
                                    .value_dim = v,
                                    .seen = plan_keys_seen(m, global, l->seq),
                                    .unfused = s->j->software.unfused,
+                                   .ring = l->cp,
                                    .year = s->j->software.year,
                                    .type = l->format == PLAN_FP16   ? DT_F16
                                            : l->format == PLAN_TF32 ? DT_F32
@@ -132,43 +136,52 @@ static void attention(Shape *s, bool global) {
 static void unit(Shape *s, PlanTag up, PlanTag act, PlanTag down, double count, double rows,
                  double ffn) {
   double wide = s->m->gated ? 2 : 1, all = rows * count, h = s->m->hidden;
-  product(s, up, count, rows, wide * ffn, h, true)->kept = 2 * all * wide * ffn;
+  product(s, up, count, rows, wide * ffn, h, true)->kept = s->wide * all * wide * ffn;
   if (s->j->lora_all && up == PLAN_UP) adapters(s, up, wide * ffn, h);
-  pass(s, act, 2 * all * (wide + 1) * ffn, 2 * all * (2 * wide + 1) * ffn, s->operand * all * ffn);
+  pass(s, act, 2 * all * (wide + 1) * ffn, 2 * all * (2 * wide + 1) * ffn,
+       s->frozen && !s->j->lora_all ? 0 : s->operand * all * ffn);
   product(s, down, count, rows, h, ffn, true);
   if (s->j->lora_all && up == PLAN_UP) adapters(s, down, h, ffn);
 }
 
 static void mlp(Shape *s) {
   const PlanModel *m = s->m;
-  norm(s);
+  norm(s, s->j->lora_all);
   unit(s, PLAN_UP, PLAN_ACT, PLAN_DOWN, 1, s->tokens, m->ffn / s->tp);
   residual(s);
   s->b->weights += (m->gated ? 3 : 2) * m->hidden * m->ffn / s->tp;
   s->b->exchange.tensor_fwd += 2, s->b->exchange.tensor_bwd += 2;
 }
 
+/* Room of each expert by the mean number of its tokens, where more are dropped (MaxText's recipes). */
+#define CAPACITY 1.25
+
 static void mixture(Shape *s) {
   const PlanModel *m = s->m;
   const PlanSoftware *w = &s->j->software;
   double matrices = m->gated ? 3 : 2, h = m->hidden;
-  double local = (double)m->experts / s->j->layout.ep;
+  double local = (double)m->experts / s->j->layout.ep, act = m->biased ? plan_law.unfused_act : 1;
   double rows =
       s->tokens * s->etp / s->tp * m->active; /* that one rank's experts see, on average */
-  if (!w->balanced && !w->dropped && s->j->layout.ep > 1) rows *= plan_law.uneven;
-  norm(s);
+  if (w->dropped && w->stack == PLAN_XLA) rows *= CAPACITY;
+  else if (!w->balanced && !w->dropped && s->j->layout.ep > 1) rows *= plan_law.uneven;
+  norm(s, false);
   product(s, PLAN_ROUTER, 1, s->own, m->experts, h, false);
   pass(s, PLAN_ROUTER, 24 * s->own * m->experts, 24 * s->own * m->experts, 4 * s->own * m->experts);
-  double moved = plan_law.permute * rows * h;
+  double moved = (w->stack == PLAN_XLA ? plan_law.permute_tpu : plan_law.permute) * rows * h;
   pass(s, PLAN_DISPATCH, 2 * moved, 2 * moved, s->operand * rows * h);
-  unit(s, PLAN_EXPERT_UP, PLAN_EXPERT_ACT, PLAN_EXPERT_DOWN, local, rows / local,
-       m->expert_ffn / s->etp);
+  double each = ceil(rows / local / 16) * 16; /* filled up, as narrow numbers and kernels want it */
+  unit(s, PLAN_EXPERT_UP, PLAN_EXPERT_ACT, PLAN_EXPERT_DOWN, local, each, m->expert_ffn / s->etp);
+  if (act > 1) /* the same once more, in pieces */
+    pass(s, PLAN_EXPERT_ACT, (act - 1) * 6 * rows * m->expert_ffn / s->etp,
+         (act - 1) * 10 * rows * m->expert_ffn / s->etp, 0);
   if (m->shared_ffn > 0)
     unit(s, PLAN_EXPERT_UP, PLAN_EXPERT_ACT, PLAN_EXPERT_DOWN, 1, s->tokens, m->shared_ffn / s->tp);
   residual(s);
   s->b->weights += h * m->experts + matrices * h * m->shared_ffn / s->tp;
   s->b->expert_weights += local * matrices * h * m->expert_ffn / s->etp;
   s->b->exchange.expert_bytes = 2 * rows * h;
+  s->b->exchange.experts = local;
   if (s->etp > 1) s->b->exchange.tensor_fwd += 2, s->b->exchange.tensor_bwd += 2;
 }
 
@@ -178,7 +191,7 @@ static void mamba(Shape *s) {
   double heads = m->mamba_heads / s->tp, inner = heads * m->mamba_dim, t = s->tokens;
   double state = 2 * m->mamba_groups * m->mamba_state / MIN(s->tp, m->mamba_groups);
   double in = 2 * inner + state + heads, chunk = 256;
-  norm(s);
+  norm(s, false);
   product(s, PLAN_QKV, 1, t, in, m->hidden, true)->kept = 2 * t * in;
   double conv = inner + state;
   pass(s, PLAN_MIX, 4 * t * conv, 8 * t * conv, 2 * t * conv);
@@ -202,6 +215,8 @@ void plan_block(const PlanJob *j, const LayerKind *kind, Block *out) {
   s.own = s.tokens / l->tp;
   int bits = l->format == PLAN_NVFP4 ? 5 : l->format >= PLAN_FP8 && l->format < PLAN_INT8 ? 8 : 16;
   s.operand = l->format == PLAN_TF32 ? 4 : bits / 8.0;
+  s.wide = j->software.tuned ? s.operand : l->format == PLAN_TF32 ? 4 : 2;
+  s.frozen = j->lora_rank > 0;
   if (kind->attention) attention(&s, kind->global);
   if (kind->mamba) mamba(&s);
   if (kind->mlp) mlp(&s);

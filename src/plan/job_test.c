@@ -65,7 +65,7 @@ static double step(const char *chip, const PlanJob *j, PlanStep *s) {
   PlanMachine *h;
   assert_null(chip_find(chip, &c));
   assert_null(plan_check(j));
-  assert_null(plan_machine_open(c, j->layout.devices, 0, 1, &h));
+  assert_null(plan_machine_open(c, j->layout.devices, NULL, &h));
   plan_step(h, j, s);
   plan_machine_close(h);
   return s->time_s;

@@ -4,24 +4,28 @@
 
 #include "plan/plan_priv.h"
 
-Err *plan_machine_open(const Chip *chip, int devices, int domain, int slices, PlanMachine **out) {
+Err *plan_machine_open(const Chip *chip, int devices, const PlanMachineOpts *given,
+                       PlanMachine **out) {
+  PlanMachineOpts o = given ? *given : (PlanMachineOpts){0};
   if (devices < 1)
     return err_hint(err_new(ERR_INVALID, "a plan for %d devices", devices),
                     "name at least one: %s:8", chip->name);
   PlanMachine *h = xcalloc(1, sizeof *h);
   h->chip = chip;
-  NetOpts opts = {.slices = slices};
-  if (chip->kind == CHIP_GPU) opts.domain = domain;
+  NetOpts opts = {.slices = o.slices};
+  if (chip->kind == CHIP_GPU) opts.domain = o.domain;
   Err *e = net_open(chip, devices, &opts, &h->net);
   if (e) return free(h), e;
-  h->kernels = plan_kernels_new(chip);
+  if (o.card > 0) h->net.rates.card = h->net.rates.one_card = o.card;
+  h->shared = o.kernels != NULL;
+  h->kernels = h->shared ? o.kernels : plan_kernels_new(chip, o.power_w, o.bandwidth);
   *out = h;
   return NULL;
 }
 
 void plan_machine_close(PlanMachine *h) {
   if (!h) return;
-  plan_kernels_free(h->kernels);
+  if (!h->shared) plan_kernels_free(h->kernels);
   free(h);
 }
 

@@ -42,6 +42,7 @@ typedef struct PlanModel {
   double q_rank, kv_rank, rope_dim; /* its ranks (q_rank 0: queries are not compressed) */
   int experts, active;              /* 0: no mixture */
   double expert_ffn, shared_ffn;
+  bool biased;      /* experts add biases and clamp: passes that no library fuses yet */
   int dense_layers; /* of a mixture's layers: have no experts */
   int mtp_layers;   /* that predict further tokens: count as layers */
   bool tied;        /* the output head is the embedding */
@@ -141,7 +142,10 @@ typedef struct PlanSoftware {
   bool unfused;         /* attention as products and a softmax */
   bool blocking;        /* every launch waits for the one before */
   bool compiled;        /* PyTorch: fused passes; XLA always does */
-  bool graphs;          /* CUDA graphs: no launches by the host */
+  bool graphs;          /* CUDA graphs: no launches by the host, */
+  bool some_graphs;     /* but those of experts */
+  bool tuned;           /* for a benchmark: activations are kept in the products' numbers */
+  bool pure16;          /* weights, gradients and the optimizer's state in 16 bits */
   bool fused_dispatch;  /* experts' tokens are sent by one kernel, not NCCL's */
   bool hidden_dispatch; /* behind another microbatch's products */
   bool dropped;         /* tokens above an expert's capacity */
@@ -218,8 +222,17 @@ typedef struct PlanStep {
 
 /* Chips of one kind joined by their network; caches what kernels take. */
 typedef struct PlanMachine PlanMachine;
-/* domain: devices joined by the fast fabric; 0: as the chip's server has. slices: of TPUs; 0: 1. */
-Err *plan_machine_open(const Chip *chip, int devices, int domain, int slices, PlanMachine **out);
+typedef struct PlanMachineOpts { /* all zero: as the chip's file and its usual server have it */
+  int domain;                    /* devices joined by the fast fabric */
+  int slices;                    /* of TPUs */
+  double card;                   /* bytes/s of one device's share of the network cards */
+  double power_w;                /* limit of one device */
+  double bandwidth;              /* of device memory, bytes/s */
+  struct PlanKernels *kernels;   /* of that chip, to share among machines; NULL: its own */
+} PlanMachineOpts;
+/* opts may be NULL. errors: as net_open; ERR_INVALID zero devices. */
+Err *plan_machine_open(const Chip *chip, int devices, const PlanMachineOpts *opts,
+                       PlanMachine **out);
 void plan_machine_close(PlanMachine *h); /* NULL is fine */
 
 /* The job must have passed plan_check. */

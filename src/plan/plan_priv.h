@@ -37,6 +37,7 @@ typedef struct Exchanges {
   int tensor_fwd, tensor_bwd;
   double context_bytes; /* keys and values of one rank */
   double expert_bytes;  /* tokens sent to experts, and as many back */
+  double experts;       /* that one rank has of the layer */
 } Exchanges;
 
 enum { BLOCK_OPS = 32 };
@@ -73,6 +74,7 @@ struct PlanMachine {
   const Chip *chip;
   Net net;
   PlanKernels *kernels;
+  bool shared; /* the kernels are somebody else's */
 };
 
 /* ---- memory.c --------------------------------------------------------------------------------- */

@@ -158,6 +158,7 @@ static bool model_of(const Table *t, PlanModel *m, Why *why) {
   if (m->experts == 0 && m->ffn <= 0) return no(why, "ffn is not told");
   if (says(t, "note", "masked tokens only")) m->masked = 0.15;
   if (m->bidirectional && says(t, "model", "bert") && says(t, "note", "every token")) m->masked = 0;
+  m->biased = has(m->name, "gpt-oss");
   return attention_of(t, m, why);
 }
 
@@ -281,7 +282,11 @@ static bool layout_of(const Table *t, const PlanModel *m, const Chip *chip, Plan
             : has(zero, "zero-1")                    ? PLAN_ZERO_1
                                                      : PLAN_ZERO_NONE;
   l->keep_gathered = has(zero, "kept gathered") || says(t, "note", "weights kept gathered");
+  if (l->pp > 1 && l->zero == PLAN_ZERO_3)
+    l->keep_gathered = true; /* else each microbatch gathers */
   if (l->zero != PLAN_ZERO_3 || l->fsdp < 2) l->fsdp = 0;
+  /* recipes of mixtures leave experts whole unless they say otherwise */
+  if (l->ep > 1 && l->tp > 1 && l->etp == 0) l->etp = 1;
   recompute_of(t, m, l);
   const char *offload = text(t, "offload");
   double of = before(offload, " layers");
@@ -295,7 +300,8 @@ static bool layout_of(const Table *t, const PlanModel *m, const Chip *chip, Plan
 
 static PlanStack stack_of(const Table *t, const Chip *chip, PlanZero zero) {
   static const char *const xla[] = {"maxtext", "MaxText", "JAX-Toolbox", "paxml", "tpu-recipes"};
-  static const char *const modules[] = {"llm-foundry", "fms-fsdp", "torchtitan", "Automodel"};
+  static const char *const modules[] = {"llm-foundry", "fms-fsdp", "torchtitan", "Automodel",
+                                        "DeepLearningExamples"};
   const char *source = text(t, "source");
   if (chip->kind == CHIP_TPU) return PLAN_XLA;
   for (int i = 0; i < COUNT_OF(xla); i++)
@@ -306,20 +312,47 @@ static PlanStack stack_of(const Table *t, const Chip *chip, PlanZero zero) {
 }
 
 static void software_of(const Table *t, const Chip *chip, const PlanLayout *l, PlanSoftware *w) {
-  const char *note = text(t, "note"), *date = text(t, "date");
+  const char *note = text(t, "note"), *date = text(t, "date"), *source = text(t, "source");
   double month = strlen(date) >= 7 ? strtod(date + 5, NULL) : 7;
   *w = (PlanSoftware){.stack = stack_of(t, chip, l->zero),
                       .year = *date ? strtod(date, NULL) + (month - 0.5) / 12 : 0};
+  /* FlashAttention is of May 2022, splash attention for TPUs of autumn 2023 */
   w->unfused = has(note, "unfused attention") || (w->year > 0 && w->year < 2022.6);
   if (chip->kind == CHIP_TPU) w->unfused = w->year > 0 && w->year < 2023.8;
   else if (chip_num(chip, "fused_attention", 0) <= 0) w->unfused = true;
   w->blocking = has(note, "launches ran blocking");
-  w->compiled = has(note, "compiled") || w->stack == PLAN_XLA;
-  w->graphs = has(note, "cuda graph") || says(t, "source", "mlcommons");
-  w->fused_dispatch = has(note, "hybridep");
+  w->compiled = (has(note, "compiled") && !has(note, "no compile")) || w->stack == PLAN_XLA;
+  w->tuned = has(source, "mlcommons");
+  w->graphs = w->tuned || has(note, "full_iteration");
+  w->some_graphs = has(note, "cuda graph");
+  w->fused_dispatch = has(note, "hybridep") || has(note, "deepep");
+  /* the only dispatch across servers that recipes have since */
+  if (w->stack != PLAN_XLA && w->year > 2025.7 && l->ep > 8) w->fused_dispatch = true;
   w->hidden_dispatch = has(note, "all-to-all overlapped");
   w->dropped = has(note, "capacity");
   w->balanced = has(note, "balanced");
+  w->pure16 = has(source, "Automodel");
+}
+
+/* "1600 Gbps node-node", "400 Gbit/s a node": bytes/s of one device's share; 0: not told. */
+static double card_of(const Table *t) {
+  static const char *const words[] = {" Gbps node", " Gbit/s a node"};
+  double per_node = MAX(1, number(t, "gpus_per_node")), rate = 0;
+  for (int i = 0; i < COUNT_OF(words) && rate <= 0; i++) {
+    rate = before(text(t, "source"), words[i]);
+    if (rate <= 0) rate = before(text(t, "note"), words[i]);
+  }
+  if (rate <= 0 && says(t, "note", "8 x 200 Gbit/s")) rate = 1600;
+  return rate * 1e9 / 8 / per_node;
+}
+
+static PlanMachineOpts machine_of(const Table *t) {
+  const char *variant = text(t, "chip_variant");
+  return (PlanMachineOpts){.domain = whole(t, "fast_domain", 0),
+                           .slices = whole(t, "slices", 1),
+                           .card = card_of(t),
+                           .power_w = before(variant, " W limit"),
+                           .bandwidth = has(variant, "2.4 TB/s") ? 2.4e12 : 0};
 }
 
 static bool job_of(const Table *t, const Chip *chip, PlanModel *m, PlanJob *j, Why *why) {
@@ -375,7 +408,23 @@ static void answer(Buf *out, const PlanStep *s) {
   buf_byte(out, '}');
 }
 
-static void one_row(const Table *t, Buf *out) {
+/* What kernels take on each chip that rows name. */
+typedef struct Known {
+  const Chip *chip;
+  double power_w;
+  PlanKernels *kernels;
+} Known;
+typedef VEC(Known) Knowns;
+
+static PlanKernels *kernels_of(Knowns *all, const Chip *chip, const PlanMachineOpts *o) {
+  for (int i = 0; i < all->n; i++)
+    if (all->v[i].chip == chip && all->v[i].power_w == o->power_w) return all->v[i].kernels;
+  Known k = {chip, o->power_w, plan_kernels_new(chip, o->power_w, o->bandwidth)};
+  *vec_push(all) = k;
+  return k.kernels;
+}
+
+static void one_row(const Table *t, Knowns *known, Buf *out) {
   const Chip *chip = NULL;
   PlanModel m;
   PlanJob j;
@@ -389,9 +438,9 @@ static void one_row(const Table *t, Buf *out) {
     unsupported(out, why.text);
   } else {
     if (!e) e = plan_check(&j);
-    if (!e)
-      e = plan_machine_open(chip, j.layout.devices, whole(t, "fast_domain", 0),
-                            whole(t, "slices", 1), &h);
+    PlanMachineOpts opts = machine_of(t);
+    if (!e) opts.kernels = kernels_of(known, chip, &opts);
+    if (!e) e = plan_machine_open(chip, j.layout.devices, &opts, &h);
     if (e) {
       unsupported(out, e->msg);
     } else {
@@ -410,6 +459,7 @@ Err *plan_runs(const char *path, Buf *out) {
   TRY(file_read(path, &file));
   static const char *const needed[] = {"id", "chip", "chips", "layers", "hidden", "seq", "gbs"};
   Table *t = xcalloc(1, sizeof *t);
+  Knowns known = {0};
   char *at = file.p ? file.p : "";
   Err *e = NULL;
   if (!next_row(&at, &t->head)) e = err_new(ERR_INVALID, "%s is empty", path);
@@ -422,7 +472,9 @@ Err *plan_runs(const char *path, Buf *out) {
           "docs/plan.md lists the columns");
   }
   while (!e && next_row(&at, &t->row))
-    if (t->row.n > 1) one_row(t, out);
+    if (t->row.n > 1) one_row(t, &known, out);
+  for (int i = 0; i < known.n; i++) plan_kernels_free(known.v[i].kernels);
+  vec_free(&known);
   free(t);
   buf_free(&file);
   return e;

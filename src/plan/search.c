@@ -111,7 +111,7 @@ static void meshes(Hunt *h, PlanFormat format) {
 static void hunt(void *arg, int64_t i) {
   Hunt *h = (Hunt *)arg + i;
   h->least_over = INFINITY;
-  Err *e = plan_machine_open(h->chip, h->devices, 0, 1, &h->machine);
+  Err *e = plan_machine_open(h->chip, h->devices, NULL, &h->machine);
   if (e) return err_free(e);
   if (h->ask->n_formats)
     for (int f = 0; f < h->ask->n_formats; f++) meshes(h, h->ask->formats[f]);

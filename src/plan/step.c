@@ -36,14 +36,15 @@ static double total(const double *part) {
   return sum;
 }
 
-static bool narrow_format(PlanFormat f) { return f >= PLAN_FP8 && f <= PLAN_NVFP4; }
+static bool narrow_format(PlanFormat f) { return f >= PLAN_FP8; }
 
 /* Bytes that move to narrow one element. */
 static double quant_bytes(PlanFormat f) {
   switch (f) {
   case PLAN_FP8: return plan_law.quant;
   case PLAN_FP8_CURRENT: return plan_law.quant_current;
-  case PLAN_FP8_ROWS:
+  case PLAN_FP8_ROWS: return plan_law.quant_rows;
+  case PLAN_INT8: return plan_law.quant_int;
   case PLAN_FP8_BLOCKS:
   case PLAN_MXFP8: return plan_law.quant_blocks;
   case PLAN_NVFP4: return plan_law.quant_four;
@@ -51,88 +52,154 @@ static double quant_bytes(PlanFormat f) {
   }
 }
 
-/* ---- kernels of a layer ----------------------------------------------------------------------- */
-
-static void product_time(PlanMachine *h, const PlanJob *j, const LayerOp *o, Work *w,
-                         double share) {
-  PlanFormat f = j->layout.format;
-  DType wide = f == PLAN_FP16 ? DT_F16 : f == PLAN_TF32 ? DT_F32 : DT_BF16;
-  DType type = o->narrow ? formats[f].type : wide;
-  double fwd = plan_product_s(h->kernels, type, o->count, o->m, o->n, o->k);
-  double bwd = plan_product_s(h->kernels, type, o->count, o->m, o->k, o->n);
-  if (!o->frozen) {
-    bwd += plan_product_s(h->kernels, type, o->count, o->k, o->n, o->m);
-    /* weights' gradients are added up in 32 bits where there are several microbatches */
-    if (j->software.stack == PLAN_MEGATRON)
-      bwd += plan_pass_s(h->kernels, 6 * o->count * o->n * o->k);
-  }
-  w->fwd[PLAN_PRODUCTS] += share * fwd, w->bwd[PLAN_PRODUCTS] += share * bwd;
-  double again = j->layout.again & PLAN_TAG(o->tag) ? 1 : 0;
-  if (again && j->software.stack == PLAN_XLA && o->kept == 0) again = 0; /* nobody reads it */
-  double times = j->layout.again_share > 0 ? again * j->layout.again_share : again;
-  w->bwd[PLAN_AGAIN] += share * fwd * times;
-  if (!o->narrow || !narrow_format(f)) return;
-  double q = quant_bytes(f) * o->count * o->m;
-  double qf = plan_pass_s(h->kernels, q * o->k), qb = plan_pass_s(h->kernels, q * o->n);
-  w->fwd[PLAN_QUANTISE] += share * qf, w->bwd[PLAN_QUANTISE] += share * qb;
-  w->bwd[PLAN_AGAIN] += share * qf * times;
-  w->launches += share * 3 * 2;
+static DType wide_type(PlanFormat f) {
+  return f == PLAN_FP16 ? DT_F16 : f == PLAN_TF32 ? DT_F32 : DT_BF16;
 }
 
-static void op_time(PlanMachine *h, const PlanJob *j, const LayerOp *o, double share, Work *w) {
-  double times = j->layout.again & PLAN_TAG(o->tag) ? 1 : 0;
-  if (times > 0 && j->layout.again_share > 0) times = j->layout.again_share;
-  w->launches += share * o->launches * (3 + times);
-  w->kept += share * o->kept * (1 - times);
-  w->whole += share * o->kept;
+/* ---- kernels of a layer ----------------------------------------------------------------------- */
+
+/* Bytes of an accumulated gradient: Megatron adds up in 32 bits, newer recipes in 16. */
+static double gradient_bytes(const PlanSoftware *w) {
+  bool newer = w->year == 0 || w->year > 2024;
+  return w->stack == PLAN_MEGATRON && !newer ? 4 : 2;
+}
+
+static void product_time(PlanMachine *h, const PlanJob *j, const LayerOp *o, double times,
+                         Work *w) {
+  PlanFormat f = j->layout.format;
+  bool narrow = o->narrow && narrow_format(f);
+  DType type = o->narrow ? formats[f].type : wide_type(f);
+  double fwd = plan_product_s(h->kernels, type, o->count, o->m, o->n, o->k);
+  double bwd = plan_product_s(h->kernels, type, o->count, o->m, o->k, o->n);
+  if (!o->frozen) bwd += plan_product_s(h->kernels, type, o->count, o->k, o->n, o->m);
+  double share = plan_library_share(h->chip, j->software.year);
+  fwd /= share, bwd /= share;
+  bool experts = o->tag == PLAN_EXPERT_UP || o->tag == PLAN_EXPERT_DOWN;
+  if (experts && o->count > 1) fwd /= plan_law.grouped, bwd /= plan_law.grouped;
+  if (!o->frozen &&
+      j->software.stack == PLAN_MEGATRON) /* added to what earlier microbatches made */
+    bwd += plan_pass_s(h->kernels, (2 * gradient_bytes(&j->software) - 2) * o->count * o->n * o->k);
+  w->fwd[PLAN_PRODUCTS] += fwd, w->bwd[PLAN_PRODUCTS] += bwd;
+  /* nobody reads what would be computed again: XLA leaves it out, PyTorch stops before it */
+  if (j->software.stack != PLAN_MEGATRON && o->kept == 0) times = 0;
+  w->bwd[PLAN_AGAIN] += fwd * times;
+  if (!narrow) return;
+  double q = quant_bytes(f) * o->count * o->m;
+  double qf = plan_pass_s(h->kernels, q * o->k), qb = plan_pass_s(h->kernels, q * o->n);
+  w->fwd[PLAN_QUANTISE] += qf, w->bwd[PLAN_QUANTISE] += qb;
+  w->bwd[PLAN_AGAIN] += qf * times;
+  w->launches += 3 * 2;
+}
+
+static void op_time(PlanMachine *h, const PlanJob *j, const LayerOp *o, Work *w) {
+  const PlanLayout *l = &j->layout;
+  double times = l->again & PLAN_TAG(o->tag) ? (l->again_share > 0 ? l->again_share : 1) : 0;
+  w->launches += o->launches * (3 + times);
+  w->kept += o->kept * (1 - times);
+  w->whole += o->kept;
   if (o->kind == KERNEL_PRODUCT) {
-    product_time(h, j, o, w, share);
+    product_time(h, j, o, times, w);
   } else if (o->kind == KERNEL_ATTENTION) {
     double bwd, fwd = plan_attention_s(h->kernels, &o->attention, &bwd);
-    w->fwd[PLAN_ATTENTION] += share * fwd, w->bwd[PLAN_ATTENTION] += share * bwd;
-    w->bwd[PLAN_AGAIN] += share * fwd * times;
+    w->fwd[PLAN_ATTENTION] += fwd, w->bwd[PLAN_ATTENTION] += bwd;
+    w->bwd[PLAN_AGAIN] += fwd * times;
   } else {
     double fwd = plan_pass_s(h->kernels, o->fwd_bytes);
-    w->fwd[PLAN_PASSES] += share * fwd;
-    w->bwd[PLAN_PASSES] += share * plan_pass_s(h->kernels, o->bwd_bytes);
-    w->bwd[PLAN_AGAIN] += share * fwd * times;
+    w->fwd[PLAN_PASSES] += fwd;
+    w->bwd[PLAN_PASSES] += plan_pass_s(h->kernels, o->bwd_bytes);
+    w->bwd[PLAN_AGAIN] += fwd * times;
   }
 }
 
 /* ---- what its ranks exchange ------------------------------------------------------------------- */
 
+/* So much of an exchange runs behind computing, which it disturbs. */
 static void hide(double s, double hidden, double *part, double *disturbed) {
   *part += s * (1 - hidden);
   *disturbed += s * hidden * plan_law.disturb;
 }
 
-static void exchange_time(const PlanMachine *h, const PlanJob *j, const Block *b, double share,
-                          Work *w) {
+static void tensor_time(const PlanMachine *h, const PlanJob *j, const Exchanges *x, Work *w) {
+  const PlanLayout *l = &j->layout;
+  const PlanSoftware *sw = &j->software;
+  bool newer = sw->year == 0 || sw->year > 2023.5;
+  bool cuts = sw->stack == PLAN_XLA || (sw->stack == PLAN_MEGATRON && newer);
+  double one = plan_exchange_s(h, NET_ALL_GATHER, x->tensor_bytes, l->tp, 1);
+  double hidden = cuts ? plan_law.tensor_hidden : 0;
+  double again = l->again & PLAN_TAG(PLAN_QKV) ? x->tensor_fwd : 0;
+  hide(one * x->tensor_fwd, hidden, &w->fwd[PLAN_TENSOR], &w->fwd[PLAN_PRODUCTS]);
+  hide(one * (x->tensor_bwd + again), hidden, &w->bwd[PLAN_TENSOR], &w->bwd[PLAN_PRODUCTS]);
+}
+
+/* Copies of a token that leave a rank: kernels made for it send one to each rank, or each server, that has
+ * any of its experts; others one for each expert. */
+static double copies_sent(const PlanMachine *h, const PlanJob *j, int ep, int stride) {
+  const PlanSoftware *sw = &j->software;
+  double k = j->model->active, places = ep;
+  if (!sw->fused_dispatch) return 1;
+  if ((int64_t)ep * stride > h->net.domain) places = (double)ep * stride / h->net.domain;
+  return places * (1 - pow(1 - 1 / places, k)) / k;
+}
+
+static void expert_time(const PlanMachine *h, const PlanJob *j, const Exchanges *x, Work *w) {
+  const PlanLayout *l = &j->layout;
+  const PlanSoftware *sw = &j->software;
+  int etp = l->etp > 0 ? l->etp : l->tp;
+  double bytes = x->expert_bytes * copies_sent(h, j, l->ep, etp);
+  double one = 2 * plan_exchange_s(h, NET_ALL_TO_ALL, bytes, l->ep, etp);
+  double hidden = sw->hidden_dispatch ? 0.8 : plan_law.expert_hidden;
+  hide(one, hidden, &w->fwd[PLAN_EXPERT], &w->fwd[PLAN_PRODUCTS]);
+  hide(one, hidden, &w->bwd[PLAN_EXPERT], &w->bwd[PLAN_PRODUCTS]);
+}
+
+/* How many tokens go where is found out on the GPU; the host waits for it to launch what follows. */
+static void expert_host(const PlanJob *j, const Exchanges *x, Work *w) {
+  const PlanSoftware *sw = &j->software;
+  if (sw->stack == PLAN_XLA || sw->graphs || x->experts <= 0) return;
+  double share = sw->dropped || sw->fused_dispatch || sw->hidden_dispatch ? 0.3 : 1;
+  double s = share * (plan_law.expert_stall + plan_law.expert_launch * x->experts);
+  w->fwd[PLAN_HOST] += s / 3, w->bwd[PLAN_HOST] += s * 2 / 3;
+}
+
+static void exchange_time(const PlanMachine *h, const PlanJob *j, const Block *b, Work *w) {
   const PlanLayout *l = &j->layout;
   const Exchanges *x = &b->exchange;
-  const PlanSoftware *sw = &j->software;
-  if (l->tp > 1) {
-    double one = plan_exchange_s(h, NET_ALL_GATHER, x->tensor_bytes, l->tp, 1);
-    bool cuts = sw->stack == PLAN_XLA || sw->compiled ||
-                (sw->stack == PLAN_MEGATRON && (sw->year == 0 || sw->year > 2023.5));
-    double hidden = cuts ? plan_law.tensor_hidden : 0;
-    hide(share * one * x->tensor_fwd, hidden, &w->fwd[PLAN_TENSOR], &w->fwd[PLAN_PRODUCTS]);
-    double again = l->again & PLAN_TAG(PLAN_QKV) ? x->tensor_fwd : 0;
-    hide(share * one * (x->tensor_bwd + again), hidden, &w->bwd[PLAN_TENSOR],
-         &w->bwd[PLAN_PRODUCTS]);
-  }
+  if (l->tp > 1) tensor_time(h, j, x, w);
   if (l->cp > 1 && x->context_bytes > 0) {
     double one = plan_exchange_s(h, NET_ALL_GATHER, x->context_bytes * l->cp, l->cp, l->tp);
-    hide(share * one, plan_law.context_hidden, &w->fwd[PLAN_CONTEXT], &w->fwd[PLAN_ATTENTION]);
-    hide(share * one * 2, plan_law.context_hidden, &w->bwd[PLAN_CONTEXT], &w->bwd[PLAN_ATTENTION]);
+    hide(one, plan_law.context_hidden, &w->fwd[PLAN_CONTEXT], &w->fwd[PLAN_ATTENTION]);
+    hide(one * 2, plan_law.context_hidden, &w->bwd[PLAN_CONTEXT], &w->bwd[PLAN_ATTENTION]);
   }
-  if (l->ep > 1 && x->expert_bytes > 0) {
-    int etp = l->etp > 0 ? l->etp : l->tp;
-    double one = 2 * plan_exchange_s(h, NET_ALL_TO_ALL, x->expert_bytes, l->ep, etp);
-    double hidden = sw->hidden_dispatch ? 0.8 : plan_law.expert_hidden;
-    hide(share * one, hidden, &w->fwd[PLAN_EXPERT], &w->fwd[PLAN_PRODUCTS]);
-    hide(share * one, hidden, &w->bwd[PLAN_EXPERT], &w->bwd[PLAN_PRODUCTS]);
-  }
+  if (l->ep > 1 && x->expert_bytes > 0) expert_time(h, j, x, w);
+  expert_host(j, x, w);
+}
+
+/* ---- weights that are cut over data ways -------------------------------------------------------- */
+
+/* Among how many ranks, how far apart, the dense weights and the experts' are cut, or summed up. */
+typedef struct Spread {
+  int ranks, stride, expert_ranks, expert_stride;
+} Spread;
+
+static int expert_ways(const PlanLayout *l) { return l->ep * (l->etp > 0 ? l->etp : l->tp); }
+
+static Spread spread(const PlanLayout *l, int ranks) {
+  return (Spread){ranks, l->tp, MAX(1, ranks * l->tp / expert_ways(l)), expert_ways(l)};
+}
+
+static double both(const PlanMachine *h, NetKind kind, double dense, double experts,
+                   const Spread *s) {
+  return plan_exchange_s(h, kind, dense, s->ranks, s->stride) +
+         plan_exchange_s(h, kind, experts, s->expert_ranks, s->expert_stride);
+}
+
+static int ways_cut(const PlanLayout *l) {
+  int ranks = l->dp * l->cp;
+  return l->zero != PLAN_ZERO_3 ? 1 : l->fsdp > 0 ? MIN(l->fsdp, ranks) : ranks;
+}
+
+static bool xla_on_gpu(const PlanMachine *h, const PlanJob *j) {
+  return j->software.stack == PLAN_XLA && h->chip->kind == CHIP_GPU;
 }
 
 /* Weights gathered and gradients scattered around one layer, in each microbatch. */
@@ -140,20 +207,14 @@ static void shard_time(const PlanMachine *h, const PlanJob *j, const Block *b, d
                        Work *layer, Work *sum) {
   const PlanLayout *l = &j->layout;
   if (l->zero != PLAN_ZERO_3 || l->keep_gathered) return;
-  int ranks = l->dp * l->cp, cut = l->fsdp > 0 ? MIN(l->fsdp, ranks) : ranks;
-  int etp = l->etp > 0 ? l->etp : l->tp, expert_cut = MAX(1, cut * l->tp / (l->ep * etp));
-  double byte = l->format >= PLAN_FP8 && l->format < PLAN_INT8 ? 2 : 2;
-  double gather =
-      plan_exchange_s(h, NET_ALL_GATHER, byte * b->weights, cut, l->tp) +
-      plan_exchange_s(h, NET_ALL_GATHER, byte * b->expert_weights, expert_cut, l->ep * etp);
-  double scatter = j->lora_rank > 0
-                       ? 0
-                       : plan_exchange_s(h, NET_REDUCE_SCATTER, 2 * b->weights, cut, l->tp) +
-                             plan_exchange_s(h, NET_REDUCE_SCATTER, 2 * b->expert_weights,
-                                             expert_cut, l->ep * etp);
-  double fwd = total(layer->fwd) * plan_law.shard_hidden,
-         bwd = total(layer->bwd) * plan_law.shard_hidden;
-  double out_f = MAX(0, gather - fwd), out_b = MAX(0, gather + scatter - bwd);
+  Spread s = spread(l, ways_cut(l));
+  double gather = both(h, NET_ALL_GATHER, 2 * b->weights, 2 * b->expert_weights, &s), scatter = 0;
+  if (!j->lora_rank)
+    scatter = both(h, NET_REDUCE_SCATTER, 2 * b->weights, 2 * b->expert_weights, &s);
+  double hidden = xla_on_gpu(h, j) ? plan_law.xla_hidden : plan_law.shard_hidden;
+  double out_f = MAX(gather * (1 - hidden), gather - total(layer->fwd) * hidden);
+  double out_b =
+      MAX((gather + scatter) * (1 - hidden), gather + scatter - total(layer->bwd) * hidden);
   sum->fwd[PLAN_SHARDS] += share * (out_f + plan_law.disturb * (gather - out_f));
   sum->bwd[PLAN_SHARDS] += share * (out_b + plan_law.disturb * (gather + scatter - out_b));
 }
@@ -177,9 +238,9 @@ static void layer_work(PlanMachine *h, const PlanJob *j, Work *out, StageLoad *l
     Work one = {0};
     double share = kind[i].count / layers;
     plan_block(j, &kind[i], &b);
-    for (int k = 0; k < b.n; k++) op_time(h, j, &b.op[k], 1, &one);
+    for (int k = 0; k < b.n; k++) op_time(h, j, &b.op[k], &one);
     one.kept += b.input * (j->layout.again ? 1 : 0);
-    exchange_time(h, j, &b, 1, &one);
+    exchange_time(h, j, &b, &one);
     shard_time(h, j, &b, share, &one, out);
     add(out, &one, share);
     load->weights += share * b.weights;
@@ -196,7 +257,7 @@ static void head_work(PlanMachine *h, const PlanJob *j, Work *out) {
   const PlanModel *m = j->model;
   const PlanLayout *l = &j->layout;
   double t = plan_tokens(l) * (m->masked > 0 ? m->masked : 1), v = m->vocab / l->tp;
-  DType wide = l->format == PLAN_FP16 ? DT_F16 : l->format == PLAN_TF32 ? DT_F32 : DT_BF16;
+  DType wide = wide_type(l->format);
   double heads = 1 + m->mtp_layers;
   double fwd = plan_product_s(h->kernels, wide, 1, t, v, m->hidden);
   double bwd = plan_product_s(h->kernels, wide, 1, t, m->hidden, v);
@@ -226,94 +287,110 @@ static double most_layers(const PlanModel *m, const PlanLayout *l) {
 static double host_time(const PlanJob *j, double launches, double layers) {
   const PlanSoftware *w = &j->software;
   if (w->stack == PLAN_XLA || w->graphs) return 0;
-  return launches * plan_law.launch + 2 * layers * plan_law.launch_layer;
+  double all = launches * plan_law.launch + 2 * layers * plan_law.launch_layer;
+  return w->some_graphs ? all / 2 : all;
 }
 
 /* Gradients out, weights in, once a step, behind the microbatches next to them. */
-static void data_time(const PlanMachine *h, const PlanJob *j, const StageLoad *s, double fwd,
-                      double bwd, PlanStep *out) {
+static void data_time(const PlanMachine *h, const PlanJob *j, const StageLoad *s, double window,
+                      PlanStep *out) {
   const PlanLayout *l = &j->layout;
-  int ranks = l->dp * l->cp, etp = l->etp > 0 ? l->etp : l->tp;
-  int cut = l->zero == PLAN_ZERO_3 ? (l->fsdp > 0 ? MIN(l->fsdp, ranks) : ranks) : 1;
+  int cut = ways_cut(l);
   double all = s->weights * s->trained / cut, experts = s->expert_weights * s->trained / cut;
-  int groups = ranks / cut, expert_groups = MAX(1, groups * l->tp / (l->ep * etp));
-  double grad = j->software.stack == PLAN_MEGATRON ? 4 : 2;
-  double t;
+  double grad = gradient_bytes(&j->software), t;
   if (l->zero == PLAN_ZERO_3 || l->zero == PLAN_ZERO_NONE) {
-    t = plan_exchange_s(h, NET_ALL_REDUCE, grad * all, groups, l->tp * cut) +
-        plan_exchange_s(h, NET_ALL_REDUCE, grad * experts, expert_groups, l->ep * etp * cut);
+    Spread copies = spread(l, l->dp * l->cp / cut);
+    copies.stride *= cut, copies.expert_stride *= MAX(1, cut * l->tp / expert_ways(l));
+    t = both(h, NET_ALL_REDUCE, grad * all, grad * experts, &copies);
   } else {
-    double bytes = grad + (narrow_format(l->format) ? 1 : 2);
-    t = plan_exchange_s(h, NET_ALL_GATHER, bytes * all, ranks, l->tp) +
-        plan_exchange_s(h, NET_ALL_GATHER, bytes * experts, expert_groups, l->ep * etp);
+    Spread ranks = spread(l, l->dp * l->cp);
+    double weight = narrow_format(l->format) && l->format != PLAN_INT8 ? 1 : 2;
+    t = both(h, NET_REDUCE_SCATTER, grad * all, grad * experts, &ranks) +
+        both(h, NET_ALL_GATHER, weight * all, weight * experts, &ranks);
   }
-  double window = plan_law.data_hidden * (fwd + bwd),
-         hidden = MIN(window, plan_law.data_hidden * t);
+  double most = xla_on_gpu(h, j) ? plan_law.xla_hidden : plan_law.data_hidden;
+  double hidden = most * MIN(window, t);
   out->part[PLAN_GRADIENTS] = t - hidden + plan_law.disturb * hidden;
 }
 
 static void optimizer_time(const PlanMachine *h, const PlanJob *j, const StageLoad *s,
                            PlanStep *out) {
   const PlanLayout *l = &j->layout;
-  double ranks = (double)l->dp * l->cp, cut = l->zero == PLAN_ZERO_NONE ? 1 : ranks;
-  if (l->zero == PLAN_ZERO_3 && l->fsdp > 0) cut = l->fsdp;
-  int etp = l->etp > 0 ? l->etp : l->tp;
-  double own = s->weights / cut + s->expert_weights / MAX(1, cut * l->tp / (l->ep * etp));
+  int cut = l->zero == PLAN_ZERO_NONE ? 1 : l->zero == PLAN_ZERO_3 ? ways_cut(l) : l->dp * l->cp;
+  Spread ranks = spread(l, cut);
+  double own = s->weights / cut + s->expert_weights / ranks.expert_ranks;
   double bytes = j->optimizer == PLAN_SGD || j->optimizer == PLAN_ADAFACTOR ? 20 : 34;
   if (j->optimizer == PLAN_LAMB) bytes += 16;
   out->part[PLAN_OPTIMIZER] = plan_pass_s(h->kernels, bytes * own * s->trained);
 }
 
-void plan_step(PlanMachine *h, const PlanJob *j, PlanStep *out) {
+/* ---- the whole -------------------------------------------------------------------------------- */
+
+/* All microbatches through the stages. Returns the time of the fullest stage for one of them. */
+static double schedule(PlanMachine *h, const PlanJob *j, const Work *layer, const Work *head,
+                       double ga, PlanStep *out) {
   const PlanModel *m = j->model;
+  const PlanLayout *l = &j->layout;
+  double layers = m->layers + m->mtp_layers, most = most_layers(m, l), vpp = MAX(1, l->vpp);
+  double one = total(layer->fwd) + total(layer->bwd), end = total(head->fwd) + total(head->bwd);
+  /* the fullest stage sets the pace; the last one has the head and often fewer layers */
+  double rest = layers - most * (l->pp - 1), last = rest * one + end;
+  bool with_head = last >= most * one;
+  double here = with_head ? rest : most, pace = MAX(most * one, last);
+  for (int i = 0; i < PLAN_PARTS_N; i++) {
+    out->part[i] = ga * here * (layer->fwd[i] + layer->bwd[i]);
+    if (with_head) out->part[i] += ga * (head->fwd[i] + head->bwd[i]);
+  }
+  /* 1F1B: what the other stages do before the first and after the last microbatch of this one; chunks
+   * of layers shorten it (Narayanan et al. 2021) */
+  out->part[PLAN_BUBBLE] = (layers * one + end - pace) / vpp;
+  if (l->pp > 1) {
+    double bytes = 2 * plan_tokens(l) * m->hidden / l->tp;
+    double send = plan_exchange_s(h, NET_PERMUTE, bytes, l->pp, l->tp * l->cp * l->dp);
+    double shown = vpp > 1 ? 1 - plan_law.stage_hidden : 1;
+    out->part[PLAN_STAGES] = 2 * vpp * (ga + (l->pp - 1) / vpp) * send * shown;
+  }
+  double launches = here * layer->launches + (with_head ? head->launches : 0);
+  double host = ga * host_time(j, launches, here);
+  out->part[PLAN_HOST] += j->software.blocking ? host : MAX(0, host - ga * pace);
+  double once = h->chip->kind == CHIP_TPU ? 0 : j->software.graphs ? 0.25 : 1;
+  out->part[PLAN_HOST] += plan_law.step_host * once;
+  return pace;
+}
+
+/* What the fullest stage holds: its layers, the embedding or the head, activations of the microbatches
+ * that are on their way. */
+static void load_stage(const PlanJob *j, const Work *layer, double ga, StageLoad *s) {
+  const PlanModel *m = j->model;
+  const PlanLayout *l = &j->layout;
+  s->layers = most_layers(m, l);
+  s->weights *= s->layers, s->expert_weights *= s->layers;
+  double first = plan_embedding_parameters(m, false) / l->tp,
+         last = plan_embedding_parameters(m, true) / l->tp;
+  s->weights += l->pp == 1 ? first + last : MAX(first, last);
+  if (j->lora_rank > 0) s->trained = 2.0 * j->lora_rank / m->hidden;
+  s->kept = layer->kept;
+  double vpp = MAX(1, l->vpp);
+  s->microbatches = l->pp == 1 ? 1 : MIN(ga, l->pp + (vpp > 1 ? (l->pp - 1) / vpp : 0));
+  s->logits = plan_tokens(l) * m->vocab / l->tp * (m->masked > 0 ? m->masked : 1);
+}
+
+void plan_step(PlanMachine *h, const PlanJob *j, PlanStep *out) {
   const PlanLayout *l = &j->layout;
   *out = (PlanStep){0};
   Work layer = {0}, head = {0};
   StageLoad s = {.trained = 1};
   layer_work(h, j, &layer, &s);
   head_work(h, j, &head);
-  double layers = m->layers + m->mtp_layers, most = most_layers(m, l), mean = layers / l->pp;
-  double ga = MAX(1, round(l->gbs / (l->mbs * l->dp))), vpp = MAX(1, l->vpp);
-  double one = total(layer.fwd) + total(layer.bwd), end = total(head.fwd) + total(head.bwd);
-  /* the fullest stage sets the pace; the last one has the head and often fewer layers */
-  double last = (layers - most * (l->pp - 1)) * one + end;
-  if (l->pp == 1) last = layers * one + end;
-  double pace = MAX(most * one, last);
-  bool with_head = last >= most * one;
-  double here = with_head && l->pp > 1 ? layers - most * (l->pp - 1) : most;
-  for (int i = 0; i < PLAN_PARTS_N; i++) {
-    out->part[i] = ga * here * (layer.fwd[i] + layer.bwd[i]);
-    if (with_head) out->part[i] += ga * (head.fwd[i] + head.bwd[i]);
-  }
-  double busy = ga * pace;
-  out->part[PLAN_BUBBLE] = (layers * one + end - pace) / vpp;
-  if (l->pp > 1) {
-    double send = plan_exchange_s(h, NET_PERMUTE, 2 * plan_tokens(l) * m->hidden / l->tp, l->pp,
-                                  l->tp * l->cp * l->dp);
-    out->part[PLAN_STAGES] =
-        2 * vpp * (ga + (l->pp - 1) / vpp) * send * (1 - (vpp > 1 ? plan_law.stage_hidden : 0));
-  }
-  double launches = here * layer.launches + (with_head ? head.launches : 0);
-  double host = ga * host_time(j, launches, here);
-  out->part[PLAN_HOST] = j->software.blocking ? host : MAX(0, host - busy);
-  out->part[PLAN_HOST] += plan_law.step_host * (h->chip->kind == CHIP_GPU);
-  s.layers = most;
-  s.weights = s.weights * most;
-  s.expert_weights *= most;
-  double embed = plan_embedding_parameters(m, false) / l->tp,
-         out_head = plan_embedding_parameters(m, true) / l->tp;
-  s.weights += l->pp == 1 ? embed + out_head : MAX(embed, out_head);
-  if (j->lora_rank > 0) s.trained = 2.0 * j->lora_rank / m->hidden;
-  s.kept = layer.kept;
-  s.microbatches = l->pp == 1 ? 1 : MIN(ga, l->pp + (vpp > 1 ? (l->pp - 1) / vpp : 0));
-  double logits = 10 * plan_tokens(l) * m->vocab / l->tp * (m->masked > 0 ? m->masked : 1);
-  s.logits = l->pp == 1 ? logits : MIN(logits, logits);
-  double fwd = mean * total(layer.fwd), bwd = mean * total(layer.bwd);
-  data_time(h, j, &s, fwd, bwd, out);
+  double ga = MAX(1, round(l->gbs / (l->mbs * l->dp)));
+  double pace = schedule(h, j, &layer, &head, ga, out);
+  load_stage(j, &layer, ga, &s);
+  data_time(h, j, &s, pace, out);
   optimizer_time(h, j, &s, out);
   out->part[PLAN_OTHER] = plan_law.other * total(out->part);
   out->time_s = total(out->part);
   plan_memory(h, j, &s, out);
-  out->flops = plan_flops_per_token(m, l->seq) * l->gbs * l->seq * (j->lora_rank > 0 ? 2.0 / 3 : 1);
+  double share = j->lora_rank > 0 ? 2.0 / 3 : 1; /* no gradients of frozen weights */
+  out->flops = share * plan_flops_per_token(j->model, l->seq) * l->gbs * l->seq;
   out->mfu = out->flops / (out->time_s * h->chip->peak_flops * l->devices);
 }

@@ -28,6 +28,8 @@ GpuUnit gpu_unit(const Chip *c, DType dt, int passes, double *peak);
 /* Seconds of a product of k terms of `size` bytes: the best over tiles and shares of the sum. */
 double gpu_waves_s(const Chip *c, const GpuUnit *u, double batch, double m, double n, double k,
                    double size);
+/* The same unit where rows are not aligned to 16 bytes, by the library's kernels for such. */
+void gpu_unaligned(const Chip *c, GpuUnit *u);
 GpuProduct gpu_product(const Schedule *p, const HNode *n);
 GpuProduct gpu_conv(const Schedule *p, const HNode *n);
 

@@ -108,6 +108,11 @@ double gpu_waves_s(const Chip *c, const GpuUnit *u, double batch, double m, doub
   return best;
 }
 
+void gpu_unaligned(const Chip *c, GpuUnit *u) {
+  u->step_s *= 2;
+  u->rate = MIN(u->rate, c->clock * UNALIGNED);
+}
+
 static bool aligned(const HNode *n) {
   return !n->rank || fmod((double)n->d[n->rank - 1] * hlo_bits(n->dt), 128) == 0;
 }

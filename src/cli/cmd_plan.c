@@ -10,19 +10,27 @@ static const char usage[] =
     "weft plan MODEL [options]      layouts of a training job over chips: time, price, energy\n"
     "weft plan --runs FILE.csv      what the model says of measured runs, a JSON object a row\n"
     "\n"
-    "  MODEL             a name (llama3-8b, mixtral-8x7b, deepseek-v3 ...), a family and size "
+    "  MODEL              a name (llama3-8b, mixtral-8x7b, deepseek-v3 ...), a family and size "
     "(llama:70b),\n"
-    "                    or a shape (gpt:layers=96,hidden=12288,heads=96)\n"
-    "  --chips NAME[:N]  H100:512, tpu-v5p, any; may be repeated. Without a count: 1 to --most\n"
-    "  --tokens N        of the whole run\n"
-    "  --gbs N           sequences a step; otherwise what models of its size are trained with\n"
-    "  --seq N           tokens of a sequence; otherwise 4096\n"
-    "  --clouds A,B      whose prices count; otherwise all\n"
-    "  --spot            spot prices\n"
-    "  --sort KEY        time, cost, energy; otherwise cost\n"
-    "  --most N          chips, where no count is named; otherwise 1024\n"
+    "                     or a shape (gpt:layers=96,hidden=12288,heads=96)\n"
+    "  --chips A,B        H100:512, tpu-v5p, any; may be repeated. Without a count: 1 to --most\n"
+    "  --tokens N         of the whole run; or --steps N\n"
+    "  --gbs N            sequences a step; otherwise what models of its size are trained with\n"
+    "  --seq N            tokens of a sequence; otherwise 4096\n"
+    "  --budget USD       at most; without --tokens: what it buys\n"
+    "  --deadline TIME    at most: 90m, 12h, 3d\n"
+    "  --clouds A,B       whose prices count; otherwise all\n"
+    "  --spot             spot prices\n"
+    "  --precision A,B    bf16, fp16, fp8, fp8-current, mxfp8, nvfp4 ...; otherwise 16 bits, and 8 "
+    "where chips have them\n"
+    "  --stack A,B        megatron, fsdp, maxtext; otherwise what the chip runs\n"
+    "  --lora [RANK]      low-rank adapters instead of all weights; rank 16\n"
+    "  --sort KEY         cost, time, energy; otherwise cost\n"
+    "  --most N           chips, where no count is named; otherwise 1024\n"
+    "  --all              every count's best layout, not only those that nothing beats\n"
+    "  --emit DIR         the first choice as train.sh, sky.yaml, slurm.sh, xpk.sh and dstack.yml\n"
     "  --json\n"
-    "  --set KEY=VALUE   another value of a coefficient (src/plan/law.def)\n";
+    "  --set KEY=VALUE    another value of a coefficient (src/plan/law.def)\n";
 
 static int wrong_set(const CliArgs *args) {
   char *eq = strchr(optarg, '='), *end;
@@ -37,13 +45,14 @@ static int wrong_set(const CliArgs *args) {
   return 2;
 }
 
-enum { MAX_ASKED = 32 };
+enum { MAX_ASKED = 128 };
 
 typedef struct PlanArgs {
-  const char *runs;
-  const char *names[MAX_ASKED];
+  const char *runs, *emit;
+  char *names[MAX_ASKED];
   int n_names;
-  bool json;
+  bool json, all;
+  double steps;
   PlanAsk ask;
 } PlanArgs;
 
@@ -52,35 +61,51 @@ static void print(Buf *out) {
   buf_free(out);
 }
 
-/* No names, or "any": every chip there is. */
+/* No names, or "any": every chip of the last ten years. */
 static Err *asked_chips(const PlanArgs *a, ChipRef *to, int *n) {
   const Chip *const *all;
   int have = 0;
   *n = 0;
-  for (int i = 0; i < a->n_names; i++)
-    if (strcmp(a->names[i], "any")) TRY(chip_parse(a->names[i], &to[(*n)++]));
+  for (int i = 0; i < a->n_names; i++) {
+    if (!strcmp(a->names[i], "any")) continue;
+    TRY(chip_parse(a->names[i], &to[*n]));
+    *n += 1;
+  }
   if (*n) return NULL;
   TRY(chip_list(&all, &have));
-  for (int i = 0; i < have && *n < 4 * MAX_ASKED; i++)
+  for (int i = 0; i < have && *n < MAX_ASKED; i++)
     if (chip_num(all[i], "year", 2020) >= 2017) to[(*n)++] = (ChipRef){.chip = all[i]};
   return NULL;
 }
 
 static Err *plan(PlanArgs *a, const char *what) {
   PlanModel model;
-  ChipRef chips[4 * MAX_ASKED] = {{0}};
+  ChipRef chips[MAX_ASKED] = {{0}};
   PlanAnswer answer = {0};
   Buf out = {0};
   TRY(plan_model(what, &model));
   a->ask.model = &model;
   a->ask.chips = chips;
   TRY(asked_chips(a, chips, &a->ask.n_chips));
+  if (a->steps > 0) {
+    PlanAsk *k = &a->ask;
+    if (k->seq <= 0) k->seq = 4096;
+    if (k->gbs <= 0)
+      return err_hint(
+          err_new(ERR_INVALID, "--steps without --gbs: how long a run is depends on its batch"),
+          "say --gbs, or --tokens instead");
+    k->tokens = a->steps * k->gbs * k->seq;
+  }
   TRY(plan_search(&a->ask, &answer));
   if (a->json) plan_json(&answer, &out);
-  else plan_print(&answer, &out);
+  else plan_print(&answer, a->all, &out), plan_words(&answer, &out);
   print(&out);
+  Err *e = a->emit && answer.choices.n ? plan_emit(&answer, &answer.choices.v[0], a->emit) : NULL;
+  if (a->emit && !e && answer.choices.n) fprintf(stderr, "weft plan: wrote %s/\n", a->emit);
+  bool none = answer.nothing != NULL;
   plan_answer_free(&answer);
-  return NULL;
+  if (e) return e;
+  return none ? err_new(ERR_EXHAUSTED, "no layout was found") : NULL;
 }
 
 static Err *runs(const char *path) {
@@ -90,6 +115,36 @@ static Err *runs(const char *path) {
   return e;
 }
 
+/* "12h", "3d", "90m", "3600s"; false after saying what is wanted. */
+static bool duration(const CliArgs *args, double *out) {
+  char *end;
+  double v = strtod(optarg, &end);
+  const char *units = "smhd", *u = *end ? strchr(units, *end) : NULL;
+  static const double seconds[] = {1, 60, 3600, 86400};
+  if (end != optarg && v > 0 && u && !end[1]) return *out = v * seconds[u - units], true;
+  cli_wrong(args, "--deadline wants a time like 90m, 12h or 3d, not '%s'", optarg);
+  return false;
+}
+
+/* A list of names, each one of n: a bit for each. */
+static bool bits(const CliArgs *args, const char *const *names, unsigned *out) {
+  for (char *s = strtok(optarg, ","); s; s = strtok(NULL, ",")) {
+    optarg = s;
+    int i = cli_choice(args, names);
+    if (i < 0) return false;
+    *out |= 1u << i;
+  }
+  return true;
+}
+
+static bool chips_option(const CliArgs *args, PlanArgs *a) {
+  for (char *s = strtok(optarg, ","); s; s = strtok(NULL, ",")) {
+    if (a->n_names == MAX_ASKED) return cli_wrong(args, "at most %d chips", MAX_ASKED), false;
+    a->names[a->n_names++] = s;
+  }
+  return true;
+}
+
 static int run(int argc, char **argv) {
   enum {
     O_RUNS = CLI_FIRST,
@@ -97,12 +152,20 @@ static int run(int argc, char **argv) {
     O_JSON,
     O_CHIPS,
     O_TOKENS,
+    O_STEPS,
     O_GBS,
     O_SEQ,
+    O_BUDGET,
+    O_DEADLINE,
     O_CLOUDS,
     O_SPOT,
+    O_PRECISION,
+    O_STACK,
+    O_LORA,
     O_SORT,
-    O_MOST
+    O_MOST,
+    O_ALL,
+    O_EMIT
   };
   static const struct option options[] = {{"runs", 1, NULL, O_RUNS},
                                           {"set", 1, NULL, O_SET},
@@ -110,48 +173,60 @@ static int run(int argc, char **argv) {
                                           {"chips", 1, NULL, O_CHIPS},
                                           {"chip", 1, NULL, O_CHIPS},
                                           {"tokens", 1, NULL, O_TOKENS},
+                                          {"steps", 1, NULL, O_STEPS},
                                           {"gbs", 1, NULL, O_GBS},
                                           {"seq", 1, NULL, O_SEQ},
+                                          {"budget", 1, NULL, O_BUDGET},
+                                          {"deadline", 1, NULL, O_DEADLINE},
                                           {"clouds", 1, NULL, O_CLOUDS},
                                           {"spot", 0, NULL, O_SPOT},
+                                          {"precision", 1, NULL, O_PRECISION},
+                                          {"stack", 1, NULL, O_STACK},
+                                          {"lora", 2, NULL, O_LORA},
                                           {"sort", 1, NULL, O_SORT},
                                           {"most", 1, NULL, O_MOST},
+                                          {"all", 0, NULL, O_ALL},
+                                          {"emit", 1, NULL, O_EMIT},
                                           CLI_HELP_ROW,
                                           {0}};
-  static const char *const orders[] = {"time", "cost", "energy", NULL};
+  static const char *const orders[] = {"cost", "time", "energy", NULL};
+  static const char *const stacks[] = {"megatron", "fsdp", "maxtext", NULL};
+  static const char *formats[PLAN_FORMATS_N + 1];
+  for (int i = 0; i < PLAN_FORMATS_N; i++) formats[i] = plan_format_name((PlanFormat)i);
   CliArgs args = {argc, argv, options, 0};
   PlanArgs a = {0};
-  for (int o, i; (o = cli_next(&args)) != -1;) switch (o) {
+  PlanAsk *k = &a.ask;
+  bool ok = true;
+  for (int o, i; ok && (o = cli_next(&args)) != -1;) switch (o) {
     case O_RUNS: a.runs = optarg; break;
-    case O_SET:
-      if (wrong_set(&args)) return 2;
-      break;
+    case O_SET: ok = !wrong_set(&args); break;
     case O_JSON: a.json = true; break;
-    case O_CHIPS:
-      if (a.n_names == MAX_ASKED) return cli_wrong(&args, "at most %d chips", MAX_ASKED);
-      a.names[a.n_names++] = optarg;
+    case O_ALL: a.all = true; break;
+    case O_EMIT: a.emit = optarg; break;
+    case O_CHIPS: ok = chips_option(&args, &a); break;
+    case O_TOKENS: ok = cli_real(&args, 1, &k->tokens); break;
+    case O_STEPS: ok = cli_real(&args, 1, &a.steps); break;
+    case O_GBS: ok = cli_real(&args, 1, &k->gbs); break;
+    case O_SEQ: ok = cli_real(&args, 1, &k->seq); break;
+    case O_BUDGET: ok = cli_real(&args, 0.01, &k->budget_usd); break;
+    case O_DEADLINE: ok = duration(&args, &k->deadline_s); break;
+    case O_CLOUDS: k->clouds = optarg; break;
+    case O_SPOT: k->spot = true; break;
+    case O_PRECISION: ok = bits(&args, formats, &k->formats); break;
+    case O_STACK: ok = bits(&args, stacks, &k->stacks); break;
+    case O_LORA:
+      k->lora_rank = 16;
+      ok = !optarg || cli_int(&args, 1, &k->lora_rank);
       break;
-    case O_TOKENS:
-      if (!cli_real(&args, 1, &a.ask.tokens)) return 2;
-      break;
-    case O_GBS:
-      if (!cli_real(&args, 1, &a.ask.gbs)) return 2;
-      break;
-    case O_SEQ:
-      if (!cli_real(&args, 1, &a.ask.seq)) return 2;
-      break;
-    case O_CLOUDS: a.ask.clouds = optarg; break;
-    case O_SPOT: a.ask.spot = true; break;
     case O_SORT:
-      if ((i = cli_choice(&args, orders)) < 0) return 2;
-      a.ask.sort = orders[i];
+      ok = (i = cli_choice(&args, orders)) >= 0;
+      k->order = (PlanOrder)MAX(i, 0);
       break;
-    case O_MOST:
-      if (!cli_int(&args, 1, &a.ask.most)) return 2;
-      break;
+    case O_MOST: ok = cli_int(&args, 1, &k->most); break;
     case CLI_HELP: return fputs(usage, stdout), 0;
     default: return 2;
     }
+  if (!ok) return 2;
   if (a.runs ? optind != argc : optind != argc - 1)
     return cli_wrong(&args, a.runs ? "--runs takes no MODEL" : "one MODEL, please");
   Err *e = a.runs ? runs(a.runs) : plan(&a, argv[optind]);

@@ -240,22 +240,25 @@ void plan_step(PlanMachine *h, const PlanJob *j, PlanStep *out);
 
 /* ---- the search -------------------------------------------------------------------------------- */
 
+typedef enum PlanOrder { PLAN_BY_COST, PLAN_BY_TIME, PLAN_BY_ENERGY } PlanOrder;
+
 typedef struct PlanAsk {
   const PlanModel *model;
-  double seq;           /* tokens of a sequence; 0: 4096 */
-  double gbs;           /* sequences a step; 0: what models of its size are trained with */
-  double tokens;        /* of the whole run; 0: not told */
+  double seq; /* tokens of a sequence; 0: 4096 */
+  double gbs; /* sequences a step; 0: what models of its size are trained with */
+  double
+      tokens; /* of the whole run; 0: not told, then as many as the budget or the deadline allow */
   const ChipRef *chips; /* asked for; a count of 0: any */
   int n_chips;
   int most;           /* chips, where any count will do; 0: 1024 */
   const char *clouds; /* "gcp,aws"; NULL: any */
   bool spot;
   double budget_usd, deadline_s; /* 0: none */
-  const char *sort;              /* "time", "cost", "energy"; NULL: cost */
-  int lora_rank;
-  PlanFormat formats
-      [PLAN_FORMATS_N]; /* that may be used; n_formats 0: bf16, and 8 bits where the chip has them */
-  int n_formats;
+  PlanOrder order;
+  int lora_rank; /* 0: all weights are trained */
+  unsigned
+      formats; /* bits of PlanFormat that may be used; 0: 16 bits, and 8 where the chip has them */
+  unsigned stacks; /* bits of PlanStack; 0: any that the chip runs */
 } PlanAsk;
 
 typedef struct PlanChoice {
@@ -263,32 +266,45 @@ typedef struct PlanChoice {
   int chips;
   PlanJob job;
   PlanStep step;
-  double steps;        /* of the run; 0: not told */
-  double p50_s, p95_s; /* of the run, with jitter and failures */
-  double usd_hour;     /* of all chips; NaN: no price */
+  double tokens, steps; /* of the run; 0: not told */
+  double p50_s,
+      p95_s;       /* of the run, with jitter and failures; of a step where tokens are not told */
+  double usd_hour; /* of all chips; NaN: no price */
   double usd, usd95;
+  double usd_1e9; /* a thousand million tokens */
   double energy_j;
   const Offer *offer; /* NULL: none */
   bool front;         /* no other choice is faster, cheaper and leaner */
+  bool meets;         /* budget and deadline */
 } PlanChoice;
 
 typedef struct PlanAnswer {
-  PlanAsk ask;
-  VEC(PlanChoice) choices; /* the best layout of each chip and count, sorted as asked */
+  PlanAsk ask;             /* with what was not told filled in */
+  VEC(PlanChoice) choices; /* the best layout of each chip and count, in the order asked for */
   double layouts;          /* looked at */
   double seconds;          /* of search */
   char *nothing;           /* why there is no choice; NULL */
 } PlanAnswer;
 
-/* errors ERR_INVALID: a layout for zero devices, a batch that no layout divides. A budget or deadline
- * that cannot be met is no error: the choices say by how much. */
+/* errors ERR_INVALID: a layout for zero devices, a batch or a sequence that makes no sense. A budget or
+ * deadline that cannot be met is no error: plan_words says what would. */
 Err *plan_search(const PlanAsk *ask, PlanAnswer *out);
 void plan_answer_free(PlanAnswer *a);
-void plan_print(const PlanAnswer *a, Buf *out);
+
+/* The table: the choices that nothing beats, and the best of each chip that was named; all: every one. */
+void plan_print(const PlanAnswer *a, bool all, Buf *out);
+/* What the best choice waits for and holds, a TPU or a GPU and why, what meets the budget, what changes for
+ * who moves to it. */
+void plan_words(const PlanAnswer *a, Buf *out);
 void plan_json(const PlanAnswer *a, Buf *out);
+
+/* The choice as files in a folder, which is made: train.sh (the framework's command with the layout's
+ * options), sky.yaml (SkyPilot), slurm.sh, xpk.sh, dstack.yml. errors: a folder that cannot be written. */
+Err *plan_emit(const PlanAnswer *a, const PlanChoice *c, const char *dir);
 
 /* What limits a step: "compute", "memory", "network", "bubble", "host". */
 const char *plan_limit(const PlanStep *s);
+const char *plan_stack_name(PlanStack s); /* "megatron", "fsdp", "maxtext" */
 
 /* ---- measured runs --------------------------------------------------------------------------- */
 

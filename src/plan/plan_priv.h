@@ -2,6 +2,7 @@
 #ifndef WEFT_PLAN_PRIV_H
 #define WEFT_PLAN_PRIV_H
 
+#include "base/units.h"
 #include "net/net.h"
 #include "plan/kernels.h"
 #include "plan/plan.h"
@@ -91,6 +92,16 @@ typedef struct StageLoad { /* of the fullest stage of a pipeline */
   double largest_layer;    /* parameters of one rank, before they are cut */
 } StageLoad;
 void plan_memory(const PlanMachine *h, const PlanJob *j, const StageLoad *s, PlanStep *out);
+
+/* ---- words that several files say (print.c, json.c) -------------------------------------------- */
+const char *plan_again_word(const PlanLayout *l); /* "none", "some", "mlp", "all" */
+const char *plan_mesh(const PlanLayout *l, char *to, size_t n);
+const char *plan_duration(char s[UNITS_TEXT], double seconds);
+const char *plan_usd(char s[UNITS_TEXT], double usd);
+void plan_parts_json(const PlanStep *s, Buf *o);
+
+/* ---- emit_flags.c: the command of the choice's framework ---------------------------------------- */
+void plan_flags(const PlanChoice *c, Buf *o);
 
 /* ---- price.c: fills in a choice's time, price and energy --------------------------------------- */
 void plan_price(const PlanAsk *ask, PlanChoice *c);

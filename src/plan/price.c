@@ -28,16 +28,26 @@ static double useful(double chips, double checkpoint_s, double failures) {
   return MAX(0.05, 1 - lost);
 }
 
+/* The step's work done that often, and the time that it takes in half and in 95 of 100 runs. */
 static void run_time(const PlanAsk *ask, PlanChoice *c) {
   const PlanModel *m = ask->model;
   double work = c->step.time_s * c->steps, chips = c->chips;
   double hosts = MAX(1, chips / 8), checkpoint = 12 * plan_parameters(m) / hosts / CHECKPOINT_RATE;
   c->p50_s = work / useful(chips, checkpoint, 1);
   double expected = c->p50_s * chips / CHIP_MTBF_S;
-  double many =
-      expected > 0 ? 1 + 1.645 / sqrt(MAX(expected, 1)) : 1; /* failures, 95 of 100 runs */
+  double many = 1 + 1.645 / sqrt(MAX(expected, 1)); /* failures, in 95 of 100 runs */
   double slower = 1 + CHIP_SPREAD * (slowest(chips, 0.95) - slowest(chips, 0.5));
   c->p95_s = work * slower / useful(chips, checkpoint, many);
+}
+
+/* As many steps as money and time allow, where their number was not told. */
+static double steps_of(const PlanAsk *ask, const PlanChoice *c) {
+  double tokens = c->job.layout.gbs * c->job.layout.seq, seconds = INFINITY;
+  if (ask->tokens > 0) return ceil(ask->tokens / tokens);
+  if (ask->budget_usd > 0) seconds = ask->budget_usd / c->usd_hour * 3600;
+  if (ask->deadline_s > 0) seconds = fmin(seconds, ask->deadline_s);
+  if (!isfinite(seconds)) return 0;
+  return floor(seconds * useful(c->chips, 60, 1) / c->step.time_s);
 }
 
 static bool allowed(const char *clouds, const char *cloud) {
@@ -48,15 +58,15 @@ static bool allowed(const char *clouds, const char *cloud) {
   return false;
 }
 
-/* The cheapest instance of that chip, by the chip and hour. */
-static const Offer *cheapest(const PlanAsk *ask, const Chip *chip, double *usd) {
+/* The cheapest machines that hold so many chips, whole instances; *usd: an hour of all. */
+static const Offer *cheapest(const PlanAsk *ask, const Chip *chip, int chips, double *usd) {
   const Offer *all, *best = NULL;
   int n = 0;
   Err *e = chip_offers(&all, &n);
   if (e) return err_free(e), NULL;
   for (int i = 0; i < n; i++) {
     const Offer *o = &all[i];
-    double p = (ask->spot ? o->spot_hour : o->usd_hour) / o->chips;
+    double p = (ask->spot ? o->spot_hour : o->usd_hour) * ((chips + o->chips - 1) / o->chips);
     if (o->chip != chip || isnan(p) || p <= 0 || offer_is_retired(o)) continue;
     if ((!ask->spot && offer_is_suspect(o)) || !allowed(ask->clouds, o->cloud)) continue;
     if (!best || p < *usd) best = o, *usd = p;
@@ -74,13 +84,17 @@ static double power(const Chip *c, const PlanStep *s) {
 
 void plan_price(const PlanAsk *ask, PlanChoice *c) {
   const PlanLayout *l = &c->job.layout;
-  double tokens = l->gbs * l->seq, each = NAN;
-  c->steps = ask->tokens > 0 ? ceil(ask->tokens / tokens) : 1;
-  run_time(ask, c);
-  if (ask->tokens <= 0) c->p50_s = c->p95_s = c->step.time_s, c->steps = 0;
-  c->offer = cheapest(ask, c->chip, &each);
-  c->usd_hour = c->offer ? each * c->chips : NAN;
+  double tokens = l->gbs * l->seq;
+  c->usd_hour = NAN;
+  c->offer = cheapest(ask, c->chip, c->chips, &c->usd_hour);
+  c->usd_1e9 = c->usd_hour / 3600 * c->step.time_s / tokens * 1e9;
+  c->steps = steps_of(ask, c), c->tokens = c->steps * tokens;
+  if (c->steps > 0) run_time(ask, c);
+  else c->p50_s = c->p95_s = c->step.time_s;
   c->usd = c->usd_hour * c->p50_s / 3600;
   c->usd95 = c->usd_hour * c->p95_s / 3600;
   c->energy_j = power(c->chip, &c->step) * c->chips * c->p50_s;
+  c->meets = !(ask->budget_usd > 0 && !(c->usd <= ask->budget_usd * 1.001)) &&
+             !(ask->deadline_s > 0 && c->p50_s > ask->deadline_s * 1.001) &&
+             (c->steps > 0 || (ask->tokens <= 0 && ask->budget_usd <= 0 && ask->deadline_s <= 0));
 }

@@ -1,9 +1,14 @@
-/* A plan as a table for people, and as JSON. */
+/* A plan as a table for people. */
 #include <math.h>
 #include <stdio.h>
 
 #include "base/units.h"
 #include "plan/plan_priv.h"
+
+const char *plan_stack_name(PlanStack s) {
+  static const char *const names[] = {"megatron", "fsdp", "maxtext"};
+  return names[s];
+}
 
 const char *plan_limit(const PlanStep *s) {
   const double *p = s->part;
@@ -22,12 +27,15 @@ const char *plan_limit(const PlanStep *s) {
   return all[best].name;
 }
 
-static const char *again_word(const PlanLayout *l) {
-  return l->again == PLAN_ALL_TAGS ? "full" : l->again ? "some" : "none";
+const char *plan_again_word(const PlanLayout *l) {
+  return l->again == PLAN_ALL_TAGS      ? "all"
+         : l->again & PLAN_TAG(PLAN_UP) ? "mlp"
+         : l->again                     ? "some"
+                                        : "none";
 }
 
-/* "dp4 tp8 pp2x5 zero1 mbs1": ways of one are left out. */
-static void mesh(const PlanLayout *l, char *to, size_t n) {
+/* "dp4 tp8 pp2x5": ways of one are left out. */
+const char *plan_mesh(const PlanLayout *l, char *to, size_t n) {
   int at = 0;
   const struct {
     const char *name;
@@ -39,100 +47,99 @@ static void mesh(const PlanLayout *l, char *to, size_t n) {
       at += snprintf(to + at, n - (size_t)at, "%s%s%d", at ? " " : "", ways[i].name, ways[i].ways);
   if (l->pp > 1) at += snprintf(to + at, n - (size_t)at, " pp%d", l->pp);
   if (l->vpp > 1) snprintf(to + at, n - (size_t)at, "x%d", l->vpp);
+  return to;
 }
 
-static void hours(char s[UNITS_TEXT], double seconds) {
+const char *plan_duration(char s[UNITS_TEXT], double seconds) {
   if (seconds < 60) units_time(s, seconds);
   else if (seconds < 5400) snprintf(s, UNITS_TEXT, "%.1f min", seconds / 60);
-  else if (seconds < 4 * 86400) snprintf(s, UNITS_TEXT, "%.1f h", seconds / 3600);
-  else snprintf(s, UNITS_TEXT, "%.1f days", seconds / 86400);
+  else if (seconds < 3 * 86400) snprintf(s, UNITS_TEXT, "%.1f h", seconds / 3600);
+  else if (seconds < 700 * 86400.0) snprintf(s, UNITS_TEXT, "%.1f days", seconds / 86400);
+  else snprintf(s, UNITS_TEXT, "%.1f years", seconds / (365.25 * 86400));
+  return s;
 }
 
-static void row(const PlanAnswer *a, const PlanChoice *c, Buf *o) {
-  char where[64], how[64], step[UNITS_TEXT], p50[UNITS_TEXT], p95[UNITS_TEXT], usd[UNITS_TEXT],
-      energy[UNITS_TEXT], mem[UNITS_TEXT];
+const char *plan_usd(char s[UNITS_TEXT], double usd) {
+  if (isnan(usd)) snprintf(s, UNITS_TEXT, "-");
+  else if (usd < 1e4) units_usd(s, usd);
+  else if (usd < 1e7) snprintf(s, UNITS_TEXT, "$%.1fk", usd / 1e3);
+  else snprintf(s, UNITS_TEXT, "$%.2fM", usd / 1e6);
+  return s;
+}
+
+static void head(const PlanAsk *ask, bool runs, Buf *o) {
+  buf_printf(o, "\n    %-17s %-8s %-20s %4s %-5s %-11s %9s %6s %10s", "chips", "stack", "layout",
+             "mbs", "again", "numbers", "step", "MFU", "memory");
+  if (runs && ask->tokens <= 0) buf_printf(o, " %8s", "tokens");
+  if (runs) buf_printf(o, " %10s %10s %10s", "time p50", "p95", "price");
+  else buf_printf(o, " %12s", "$ per 1e9");
+  buf_printf(o, " %11s  %s\n", runs ? "energy" : "a step", "limited by");
+}
+
+static void row(const PlanAsk *ask, const PlanChoice *c, bool runs, Buf *o) {
+  char where[64], how[64], s[UNITS_TEXT], t[UNITS_TEXT];
   const PlanLayout *l = &c->job.layout;
   snprintf(where, sizeof where, "%s:%d", c->chip->name, c->chips);
-  mesh(l, how, sizeof how);
-  units_time(step, c->step.time_s);
-  hours(p50, c->p50_s), hours(p95, c->p95_s);
-  units_usd(usd, c->usd), units_energy(energy, c->energy_j), units_bytes(mem, c->step.peak_bytes);
-  buf_printf(o, "  %c %-16s %-22s %4g %-5s %-11s %9s %5.1f%% %10s", c->front ? '*' : ' ', where,
-             how, l->mbs, again_word(l), plan_format_name(l->format), step, 100 * c->step.mfu, mem);
-  if (a->ask.tokens > 0) buf_printf(o, " %10s %10s", p50, p95);
-  buf_printf(o, " %10s %10s  %s\n", usd, energy, plan_limit(&c->step));
+  buf_printf(o, "  %c %-17s %-8s %-20s %4g %-5s %-11s",
+             !c->meets  ? '!'
+             : c->front ? '*'
+                        : ' ',
+             where, plan_stack_name(c->job.software.stack), plan_mesh(l, how, sizeof how), l->mbs,
+             plan_again_word(l), plan_format_name(l->format));
+  buf_printf(o, " %9s %5.1f%% %10s", units_time(s, c->step.time_s), 100 * c->step.mfu,
+             units_bytes(t, c->step.peak_bytes));
+  if (runs && ask->tokens <= 0) buf_printf(o, " %8.3g", c->tokens);
+  if (runs) {
+    buf_printf(o, " %10s", plan_duration(s, c->p50_s));
+    buf_printf(o, " %10s", plan_duration(s, c->p95_s));
+    buf_printf(o, " %10s", plan_usd(s, c->usd));
+  } else {
+    buf_printf(o, " %12s", plan_usd(s, c->usd_1e9));
+  }
+  buf_printf(o, " %11s  %s\n", units_energy(s, c->energy_j), plan_limit(&c->step));
 }
 
-void plan_print(const PlanAnswer *a, Buf *o) {
+static void title(const PlanAnswer *a, Buf *o) {
   const PlanAsk *ask = &a->ask;
-  buf_printf(o, "%s, %.4g parameters; %g sequences of %g tokens a step", ask->model->name,
-             plan_parameters(ask->model), ask->gbs, ask->seq);
+  char s[UNITS_TEXT];
+  buf_printf(o, "%s, %.4g parameters%s; %g sequences of %g tokens a step", ask->model->name,
+             plan_parameters(ask->model), ask->lora_rank ? " (low-rank adapters trained)" : "",
+             ask->gbs, ask->seq);
   if (ask->tokens > 0) buf_printf(o, "; %.4g tokens in all", ask->tokens);
-  buf_printf(o, "\n%.0f layouts in %.2f s\n", a->layouts, a->seconds);
+  if (ask->budget_usd > 0) buf_printf(o, "; at most %s", plan_usd(s, ask->budget_usd));
+  if (ask->deadline_s > 0) buf_printf(o, "; within %s", plan_duration(s, ask->deadline_s));
+  buf_printf(o, "\n%.0f layouts in %.2f s; %s prices%s%s\n", a->layouts, a->seconds,
+             ask->spot ? "spot" : "on-demand", ask->clouds ? " of " : "",
+             ask->clouds ? ask->clouds : "");
+}
+
+void plan_print(const PlanAnswer *a, bool all, Buf *o) {
+  const PlanAsk *ask = &a->ask;
+  title(a, o);
   if (a->nothing) {
-    buf_printf(o, "%s\n", a->nothing);
+    buf_printf(o, "\n%s\n", a->nothing);
     return;
   }
-  buf_printf(o, "    %-16s %-22s %4s %-5s %-11s %9s %6s %10s", "chips", "layout", "mbs", "again",
-             "numbers", "step", "MFU", "memory");
-  if (ask->tokens > 0) buf_printf(o, " %10s %10s", "time", "of 95 %");
-  buf_printf(o, " %10s %10s  %s\n", "price", "energy", "limited by");
-  for (int i = 0; i < a->choices.n; i++) row(a, &a->choices.v[i], o);
-  buf_cstr(o, "  * nothing else is faster, cheaper and leaner\n");
-}
-
-static void choice_json(const PlanChoice *c, Buf *o) {
-  const PlanLayout *l = &c->job.layout;
-  buf_printf(o,
-             "{\"chip\": \"%s\", \"chips\": %d, \"dp\": %d, \"tp\": %d, \"pp\": %d, \"vpp\": %d, "
-             "\"cp\": %d, \"ep\": %d, ",
-             c->chip->name, c->chips, l->dp, l->tp, l->pp, l->vpp, l->cp, l->ep);
-  buf_printf(o,
-             "\"zero\": %d, \"mbs\": %g, \"gbs\": %g, \"seq\": %g, \"recompute\": \"%s\", "
-             "\"precision\": \"%s\", ",
-             (int)l->zero, l->mbs, l->gbs, l->seq, again_word(l), plan_format_name(l->format));
-  const struct {
-    const char *key;
-    double v;
-  } all[] = {{"step_time_s", c->step.time_s},
-             {"mfu", c->step.mfu},
-             {"peak_bytes", c->step.peak_bytes},
-             {"limit_bytes", c->step.limit_bytes},
-             {"steps", c->steps},
-             {"time_p50_s", c->p50_s},
-             {"time_p95_s", c->p95_s},
-             {"usd_per_hour", c->usd_hour},
-             {"usd", c->usd},
-             {"usd_p95", c->usd95},
-             {"energy_j", c->energy_j}};
-  for (int i = 0; i < COUNT_OF(all); i++) buf_json_num(o, all[i].key, all[i].v), buf_cstr(o, ", ");
-  buf_printf(o, "\"limit\": \"%s\", \"front\": %s, \"cloud\": ", plan_limit(&c->step),
-             c->front ? "true" : "false");
-  buf_json_str(o, c->offer ? c->offer->cloud : "");
-  buf_cstr(o, ", \"instance\": ");
-  buf_json_str(o, c->offer ? c->offer->instance : "");
-  buf_cstr(o, ", \"price_date\": ");
-  buf_json_str(o, c->offer ? c->offer->date : "");
-  buf_cstr(o, ", \"parts\": {");
-  for (int i = 0; i < PLAN_PARTS_N; i++)
-    buf_printf(o, "%s\"%s\": %.5g", i ? ", " : "", plan_part_name((PlanPart)i), c->step.part[i]);
-  buf_cstr(o, "}, \"memory\": {");
-  for (int i = 0; i < PLAN_OWNERS_N; i++)
-    buf_printf(o, "%s\"%s\": %.5g", i ? ", " : "", plan_owner_name((PlanOwner)i), c->step.owner[i]);
-  buf_cstr(o, "}}");
-}
-
-void plan_json(const PlanAnswer *a, Buf *o) {
-  buf_cstr(o, "{\"model\": ");
-  buf_json_str(o, a->ask.model->name);
-  buf_printf(o,
-             ", \"parameters\": %.6g, \"seq\": %g, \"gbs\": %g, \"tokens\": %g, \"layouts\": %.0f, "
-             "\"search_s\": %.3g, \"choices\": [",
-             plan_parameters(a->ask.model), a->ask.seq, a->ask.gbs, a->ask.tokens, a->layouts,
-             a->seconds);
-  for (int i = 0; i < a->choices.n; i++) {
-    buf_cstr(o, i ? ",\n  " : "\n  ");
-    choice_json(&a->choices.v[i], o);
+  bool runs = ask->tokens > 0 || ask->budget_usd > 0 || ask->deadline_s > 0;
+  head(ask, runs, o);
+  int shown = 0, most = all ? a->choices.n : 24;
+  bool named[256] = {false}; /* chips whose best choice is there */
+  bool any_meets = a->choices.v[0].meets;
+  for (int i = 0; i < a->choices.n && shown < most; i++) {
+    const PlanChoice *c = &a->choices.v[i];
+    bool first = false;
+    for (int k = 0; k < ask->n_chips && k < COUNT_OF(named); k++)
+      if (ask->chips[k].chip == c->chip &&
+          (ask->chips[k].chips == 0 || ask->chips[k].chips == c->chips))
+        first |= !named[k], named[k] = true;
+    bool few = ask->n_chips <= 4; /* the user chose them */
+    if (!all && !(first && few) && (!c->front || (any_meets && !c->meets))) continue;
+    row(ask, c, runs, o);
+    shown++;
   }
-  buf_cstr(o, "]}\n");
+  if (shown < a->choices.n) buf_printf(o, "    %d more (--all)\n", a->choices.n - shown);
+  buf_cstr(o, "  * nothing else is faster, cheaper and leaner");
+  if (ask->budget_usd > 0 || ask->deadline_s > 0)
+    buf_cstr(o, "   ! does not meet budget or deadline");
+  buf_byte(o, '\n');
 }

@@ -399,13 +399,8 @@ static void answer(Buf *out, const PlanStep *s) {
              s->fits ? "true" : "false", s->peak_bytes, s->limit_bytes);
   buf_printf(out, "\"step_time_s\": %.6g, \"mfu\": %.4g, \"why\": ", s->time_s, s->mfu);
   buf_json_str(out, largest(s, why, sizeof why));
-  buf_cstr(out, ", \"parts\": {");
-  for (int i = 0; i < PLAN_PARTS_N; i++)
-    buf_printf(out, "%s\"%s\": %.5g", i ? ", " : "", plan_part_name((PlanPart)i), s->part[i]);
-  buf_cstr(out, "}, \"memory\": {");
-  for (int i = 0; i < PLAN_OWNERS_N; i++)
-    buf_printf(out, "%s\"%s\": %.5g", i ? ", " : "", plan_owner_name((PlanOwner)i), s->owner[i]);
-  buf_byte(out, '}');
+  buf_cstr(out, ", ");
+  plan_parts_json(s, out);
 }
 
 /* What kernels take on each chip that rows name. */

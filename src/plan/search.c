@@ -1,13 +1,14 @@
-/* All layouts of a model on a chip's counts; the best of each count is kept. */
+/* All layouts of a model on a chip's counts; the fastest that fits of each count is kept. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "plan/plan_priv.h"
 
-/* What layers compute again: nothing; what costs little beside its memory; all. */
+/* What layers compute again, from nothing on: the first that fits is the fastest. */
 static const unsigned again_ways[] = {
     0,
     PLAN_TAG(PLAN_NORM) | PLAN_TAG(PLAN_ACT) | PLAN_TAG(PLAN_EXPERT_ACT) | PLAN_TAG(PLAN_ROPE),
+    PLAN_ALL_TAGS & ~(PLAN_TAG(PLAN_QKV) | PLAN_TAG(PLAN_CORE) | PLAN_TAG(PLAN_OUT)),
     PLAN_ALL_TAGS,
 };
 
@@ -20,32 +21,38 @@ typedef struct Hunt { /* one chip and count */
   bool found;
   double least_over; /* bytes too many of the layout that comes nearest */
   double layouts;
+  Err *err;
 } Hunt;
 
-static void look(Hunt *h, const PlanJob *j) {
+/* Does it fit? */
+static bool look(Hunt *h, const PlanJob *j) {
   PlanStep s;
   h->layouts++;
   plan_step(h->machine, j, &s);
   if (!s.fits) {
     h->least_over = MIN(h->least_over, s.peak_bytes - s.limit_bytes);
-    return;
+    return false;
   }
-  if (h->found && s.time_s >= h->best.step.time_s) return;
+  if (h->found && s.time_s >= h->best.step.time_s) return true;
   h->found = true;
   h->best.job = *j;
   h->best.step = s;
+  return true;
 }
 
+/* Larger microbatches only hold more. */
 static void microbatches(Hunt *h, PlanJob *j) {
   PlanLayout *l = &j->layout;
   double each = l->gbs / l->dp;
-  for (double b = 1; b <= each && b <= 32; b *= 2) {
+  for (double b = 1; b <= each && b <= 64; b *= 2) {
     if (fmod(each, b) != 0) continue;
     l->mbs = b;
-    for (int i = 0; i < COUNT_OF(again_ways); i++) {
+    bool fits = false;
+    for (int i = 0; i < COUNT_OF(again_ways) && !fits; i++) {
       l->again = again_ways[i];
-      look(h, j);
+      fits = look(h, j);
     }
+    if (!fits) break;
   }
 }
 
@@ -54,7 +61,7 @@ static void stages(Hunt *h, PlanJob *j) {
   int layers = j->model->layers;
   l->vpp = 1;
   microbatches(h, j);
-  if (l->pp == 1) return;
+  if (l->pp == 1 || j->software.stack != PLAN_MEGATRON) return;
   for (int v = 2; v <= 12; v++)
     if (layers % (l->pp * v) == 0 || (layers + 2) % (l->pp * v) == 0) {
       l->vpp = v;
@@ -62,42 +69,51 @@ static void stages(Hunt *h, PlanJob *j) {
     }
 }
 
-/* Experts over data ways; weights cut or whole. */
+static bool allowed(const PlanAsk *ask, PlanStack s) {
+  return !ask->stacks || (ask->stacks & (1u << s));
+}
+
+static void stack(Hunt *h, PlanJob *j, PlanStack s, PlanZero zero) {
+  if (!allowed(h->ask, s)) return;
+  j->software = (PlanSoftware){.stack = s, .compiled = true, .fused_dispatch = s == PLAN_MEGATRON};
+  j->layout.zero = zero;
+  stages(h, j);
+}
+
+/* Experts over data ways; weights whole, or cut over data ways. */
 static void data_ways(Hunt *h, PlanJob *j) {
   PlanLayout *l = &j->layout;
   const PlanModel *m = j->model;
-  bool xla = h->chip->kind == CHIP_TPU;
+  bool tpu = h->chip->kind == CHIP_TPU;
   int ranks = l->dp * l->cp;
   for (int ep = 1; ep <= MAX(1, m->experts); ep *= 2) {
     if (ep > 1 && (m->experts % ep || ranks % ep)) break;
-    l->ep = ep;
-    l->etp = ep > 1 ? 1 : 0;
-    if (!xla) {
-      l->zero = ranks > 1 ? PLAN_ZERO_1 : PLAN_ZERO_NONE;
-      j->software.stack = PLAN_MEGATRON;
-      stages(h, j);
-    }
-    if (l->pp > 1 || ranks == 1) {
-      if (xla && l->pp == 1) l->zero = PLAN_ZERO_NONE, j->software.stack = PLAN_XLA, stages(h, j);
-      continue;
-    }
-    l->zero = PLAN_ZERO_3;
-    j->software.stack = xla ? PLAN_XLA : PLAN_FSDP;
-    j->software.compiled = true;
-    l->fsdp = 0;
-    stages(h, j);
+    l->ep = ep, l->etp = ep > 1 ? 1 : 0, l->fsdp = 0;
+    PlanZero whole = ranks > 1 ? PLAN_ZERO_1 : PLAN_ZERO_NONE;
+    if (!tpu) stack(h, j, PLAN_MEGATRON, whole);
+    if (l->pp > 1) continue;
+    if (tpu && ranks == 1) stack(h, j, PLAN_XLA, PLAN_ZERO_NONE);
+    if (ranks == 1) continue;
+    if (!tpu) stack(h, j, PLAN_FSDP, PLAN_ZERO_3);
+    if (tpu || (h->ask->stacks & (1u << PLAN_XLA))) stack(h, j, PLAN_XLA, PLAN_ZERO_3);
   }
+}
+
+/* Not even weights fit, cut over all ways that there are. */
+static bool hopeless(const Hunt *h) {
+  double each = h->ask->lora_rank > 0 ? 1 : 6;
+  return each * plan_parameters(h->ask->model) / h->devices > h->chip->hbm_bytes;
 }
 
 static void meshes(Hunt *h, PlanFormat format) {
   const PlanModel *m = h->ask->model;
-  bool xla = h->chip->kind == CHIP_TPU;
+  bool tpu = h->chip->kind == CHIP_TPU;
   PlanJob j = {.model = m, .lora_rank = h->ask->lora_rank};
   j.layout =
       (PlanLayout){.devices = h->devices, .seq = h->ask->seq, .gbs = h->ask->gbs, .format = format};
-  int most_tp = xla ? 16 : MIN(16, h->machine->net.domain), most_pp = xla ? 1 : 32;
+  int most_tp = tpu ? 16 : MIN(16, h->machine->net.domain), most_pp = tpu ? 1 : 32;
   for (int tp = 1; tp <= most_tp && m->heads % tp == 0; tp *= 2)
-    for (int cp = 1; cp <= 8 && h->ask->seq / cp >= 2048; cp *= 2)
+    for (int cp = 1; cp <= 16 && (cp == 1 || h->ask->seq / cp >= 2048); cp *= 2)
       for (int pp = 1; pp <= most_pp && pp <= m->layers; pp *= 2) {
         int ways = tp * cp * pp;
         if (ways > h->devices || h->devices % ways) continue;
@@ -108,18 +124,27 @@ static void meshes(Hunt *h, PlanFormat format) {
       }
 }
 
+/* 16 bits, and 8 where the chip multiplies those faster. */
+static unsigned usual_formats(const Chip *c) {
+  double wide = chip_num(c, "peak_bf16", 0), narrow = chip_num(c, "peak_fp8", 0);
+  double cc = chip_num(c, "compute_capability", 0);
+  unsigned f = 1u << (wide > 0 ? PLAN_BF16 : PLAN_FP16);
+  if (narrow > 1.5 * wide && wide > 0) f |= 1u << (cc >= 10 ? PLAN_MXFP8 : PLAN_FP8_CURRENT);
+  return f;
+}
+
 static void hunt(void *arg, int64_t i) {
   Hunt *h = (Hunt *)arg + i;
   h->least_over = INFINITY;
-  Err *e = plan_machine_open(h->chip, h->devices, NULL, &h->machine);
-  if (e) return err_free(e);
-  if (h->ask->n_formats)
-    for (int f = 0; f < h->ask->n_formats; f++) meshes(h, h->ask->formats[f]);
-  else {
-    meshes(h, chip_num(h->chip, "peak_bf16", 0) > 0 ? PLAN_BF16 : PLAN_FP16);
-    if (chip_num(h->chip, "peak_fp8", 0) > 1.5 * chip_num(h->chip, "peak_bf16", 1e30))
-      meshes(h, PLAN_FP8_CURRENT);
+  if (hopeless(h)) {
+    h->least_over = plan_parameters(h->ask->model) * 6 / h->devices - h->chip->hbm_bytes;
+    return;
   }
+  h->err = plan_machine_open(h->chip, h->devices, NULL, &h->machine);
+  if (h->err) return;
+  unsigned formats = h->ask->formats ? h->ask->formats : usual_formats(h->chip);
+  for (int f = 0; f < PLAN_FORMATS_N; f++)
+    if (formats & (1u << f)) meshes(h, (PlanFormat)f);
   plan_machine_close(h->machine);
 }
 
@@ -135,78 +160,100 @@ static void add(Hunts *all, const PlanAsk *ask, const Chip *chip, int chips) {
                           .best = {.chip = chip, .chips = chips}};
 }
 
-/* Sequences a step that models of a size are trained with: Brown et al. 2020, table 2.1; Llama 2 and 3. */
+/* Tokens a step that models of a size are trained with: Brown et al. 2020, table 2.1; Llama 2 and 3. */
 static double usual_batch(const PlanModel *m, double seq) {
-  double p = plan_parameters(m), tokens = p < 1e9    ? 0.5
-                                          : p < 3e9  ? 1
-                                          : p < 15e9 ? 2
-                                          : p < 1e11 ? 4
-                                                     : 8;
+  double p = plan_parameters(m);
+  double tokens = p < 1e9 ? 0.5 : p < 3e9 ? 1 : p < 15e9 ? 2 : p < 1e11 ? 4 : 8;
   return MAX(1, exp2(round(log2(tokens * 1048576 / seq))));
 }
 
-static int by_key(const void *a, const void *b, const char *key) {
-  const PlanChoice *x = a, *y = b;
-  double p = !strcmp(key, "time") ? x->p50_s : !strcmp(key, "energy") ? x->energy_j : x->usd;
-  double q = !strcmp(key, "time") ? y->p50_s : !strcmp(key, "energy") ? y->energy_j : y->usd;
-  if (isnan(p) || isnan(q)) return isnan(p) - isnan(q);
-  return p < q ? -1 : p > q;
+static double key_of(const PlanAsk *ask, const PlanChoice *c) {
+  bool per_token = ask->tokens <= 0; /* runs of different lengths are told apart by the token */
+  double rate = c->job.layout.gbs * c->job.layout.seq / c->step.time_s;
+  double v = ask->order == PLAN_BY_TIME ? (per_token ? 1 / rate : c->p50_s)
+             : ask->order == PLAN_BY_ENERGY
+                 ? c->energy_j / (per_token && c->tokens > 0 ? c->tokens : 1)
+                 : (per_token ? c->usd_1e9 : c->usd);
+  return isnan(v) ? 1e300 : v;
 }
 
-static void sort(PlanChoice *c, int n, const char *key) {
+static void sort(const PlanAsk *ask, PlanChoice *c, int n) {
   for (int i = 1; i < n; i++) { /* insertion: few, and equal ones keep their order */
     PlanChoice x = c[i];
     int k = i;
-    for (; k > 0 && by_key(&c[k - 1], &x, key) > 0; k--) c[k] = c[k - 1];
+    for (; k > 0 && c[k - 1].meets <= x.meets &&
+           (c[k - 1].meets < x.meets || key_of(ask, &c[k - 1]) > key_of(ask, &x));
+         k--)
+      c[k] = c[k - 1];
     c[k] = x;
   }
 }
 
-static bool no_worse(double a, double b) { return isnan(b) || a <= b; }
+/* Time, money and energy of a token. */
+static bool beats(const PlanChoice *a, const PlanChoice *b) {
+  double ta = a->step.time_s, tb = b->step.time_s; /* of the same batch */
+  double ea = a->energy_j / a->p50_s * ta, eb = b->energy_j / b->p50_s * tb;
+  bool cheaper = isnan(b->usd_1e9) || a->usd_1e9 <= b->usd_1e9;
+  return ta < tb && cheaper && ea < eb;
+}
 
 static void mark_front(PlanChoice *c, int n) {
   for (int i = 0; i < n; i++) {
     c[i].front = true;
-    for (int k = 0; k < n && c[i].front; k++)
-      if (k != i && c[k].p50_s < c[i].p50_s && no_worse(c[k].usd, c[i].usd) &&
-          c[k].energy_j < c[i].energy_j)
-        c[i].front = false;
+    for (int k = 0; k < n && c[i].front; k++) c[i].front = k == i || !beats(&c[k], &c[i]);
   }
+}
+
+static Err *complete(PlanAsk *ask) {
+  if (ask->seq <= 0) ask->seq = 4096;
+  if (ask->gbs <= 0) ask->gbs = usual_batch(ask->model, ask->seq);
+  if (ask->gbs != floor(ask->gbs) || ask->seq != floor(ask->seq))
+    return err_new(ERR_INVALID, "a batch of %g sequences of %g tokens", ask->gbs, ask->seq);
+  if (ask->most <= 0) ask->most = 1024;
+  return NULL;
+}
+
+static char *why_nothing(const PlanAsk *ask, double over) {
+  if (isinf(over))
+    return xasprintf(
+        "no layout divides a batch of %g sequences over so many devices: fewer chips, or "
+        "--gbs with a batch that is a multiple of their number",
+        ask->gbs);
+  return xasprintf(
+      "no layout fits: the leanest needs %.1f GiB more on each device; more chips, chips with "
+      "more memory, shorter sequences, or --lora",
+      over / 1073741824);
 }
 
 Err *plan_search(const PlanAsk *given, PlanAnswer *out) {
   *out = (PlanAnswer){.ask = *given};
   PlanAsk *ask = &out->ask;
-  double start = time_now_s();
-  if (ask->seq <= 0) ask->seq = 4096;
-  if (ask->gbs <= 0) ask->gbs = usual_batch(ask->model, ask->seq);
-  int most = ask->most > 0 ? ask->most : 1024;
+  double start = time_now_s(), over = INFINITY;
+  TRY(complete(ask));
   Hunts all = {0};
   for (int i = 0; i < ask->n_chips; i++) {
     const ChipRef *r = &ask->chips[i];
     if (r->chips > 0) add(&all, ask, r->chip, r->chips);
-    for (int n = 1; r->chips == 0 && n <= most; n *= 2) add(&all, ask, r->chip, n);
+    for (int n = 1; r->chips == 0 && n <= ask->most; n *= 2) add(&all, ask, r->chip, n);
   }
   pool_run(all.n, hunt, all.v);
-  double over = INFINITY;
+  Err *e = NULL;
   for (int i = 0; i < all.n; i++) {
-    out->layouts += all.v[i].layouts;
-    over = MIN(over, all.v[i].least_over);
-    if (!all.v[i].found) continue;
+    Hunt *h = &all.v[i];
+    out->layouts += h->layouts;
+    over = MIN(over, h->least_over);
+    if (h->err && !e && all.n == 1) e = h->err;
+    else err_free(h->err); /* a count that no slice has is no choice */
+    if (!h->found) continue;
     PlanChoice *c = vec_push(&out->choices);
-    *c = all.v[i].best;
+    *c = h->best;
     plan_price(ask, c);
   }
-  if (!out->choices.n) {
-    out->nothing =
-        isinf(over)
-            ? xasprintf("no layout divides a batch of %g sequences over so many devices", ask->gbs)
-            : xasprintf("no layout fits: the leanest needs %.1f GiB more a device",
-                        over / 1073741824);
-  }
-  sort(out->choices.v, out->choices.n, ask->sort ? ask->sort : "cost");
-  mark_front(out->choices.v, out->choices.n);
   vec_free(&all);
+  if (e) return e;
+  if (!out->choices.n) out->nothing = why_nothing(ask, over);
+  mark_front(out->choices.v, out->choices.n);
+  sort(ask, out->choices.v, out->choices.n);
   out->seconds = time_now_s() - start;
   return NULL;
 }

@@ -1,8 +1,10 @@
 """`weft plan`: measured runs told within bounds, layouts that make no sense refused in words."""
 import json
+import subprocess
 import sys
 
 import pytest
+import yaml
 
 from conftest import BUILD, ROOT, weft
 
@@ -76,3 +78,53 @@ def test_what_is_asked_wrongly():
     assert "from 1 to" in refused("llama3-8b", "--chips", "H100:0")
     assert "no 'layer'" in refused("gpt:layer=3,hidden=12", "--chips", "H100:8")
     assert "needs layers and hidden" in refused("gpt:layers=3", "--chips", "H100:8")
+
+
+def test_what_a_budget_buys():
+    """I have 2,000 dollars and a 7B model."""
+    p = weft("plan", "llama:7b", "--budget", 2000, "--chips", "H100,tpu-v6e,A100-80GB", "--most", 64)
+    assert p.returncode == 0, p.stderr
+    for said in ("from scratch", "TPU or GPU", "an hour", "Moving there", "learning rate", "weight decay", "input"):
+        assert said in p.stdout, said
+    a = plan("llama:7b", "--budget", 2000, "--chips", "H100,tpu-v6e,A100-80GB", "--most", 64)
+    assert all(c["usd"] <= 2002 for c in a["choices"] if c["meets"])
+    best = a["choices"][0]
+    assert best["tokens"] * best["usd_per_1e9_tokens"] / 1e9 == pytest.approx(2000, rel=0.05)
+    spot = plan("llama:7b", "--budget", 2000, "--chips", "H100,tpu-v6e", "--most", 64, "--spot")["choices"][0]
+    assert spot["tokens"] > best["tokens"]
+
+
+def test_what_cannot_be_met_says_what_would():
+    a = plan("llama3-70b", "--chips", "H100:64", "--tokens", 1e12, "--budget", 1000)
+    assert not a["choices"][0]["meets"] and "would meet it" in a["words"] and "spot" in a["words"]
+    a = plan("llama3-70b", "--chips", "H100:64", "--tokens", 1e12, "--deadline", "12h")
+    assert "more chips" in a["words"]
+    assert "cannot be judged: no price" in plan("llama3-8b", "--chips", "tpu7x:64", "--budget", 1000, "--tokens", 1e9)["words"]
+    p = weft("plan", "deepseek-v3", "--chips", "T4:8")
+    assert p.returncode == 1 and "GiB more" in p.stdout
+    assert "--deadline wants a time" in refused("llama3-8b", "--deadline", "soon")
+    assert "--sort is one of" in refused("llama3-8b", "--sort", "beauty")
+
+
+def test_layouts_a_second():
+    """At least 10,000 on two cores; a busy machine gets a third of that."""
+    a = plan("llama3-70b", "--chips", "H100", "--tokens", 1e12)
+    assert a["layouts"] > 5000 and a["layouts"] / a["search_s"] > 3000
+
+
+@pytest.mark.parametrize("chips,stack,words", [
+    ("H100:256", "megatron", ("--tensor-model-parallel-size", "--num-query-groups 8", "accelerators: H100:8", "--nodes=32", "gpu: H100:8")),
+    ("H100:64", "fsdp", ("data_parallel_shard_degree", "num_nodes: 8")),
+    ("tpu-v5p:128", "maxtext", ("model_name=llama3-70b", "ici_fsdp_parallelism", "tpu-v5p-256", "--tpu-type v5p-256")),
+])
+def test_emit(tmp_path, chips, stack, words):
+    out = tmp_path / "job"
+    plan("llama3-70b", "--chips", chips, "--tokens", 1e11, "--stack", stack, "--emit", out)
+    files = {f.name: f.read_text() for f in out.iterdir()}
+    assert set(files) == {"train.sh", "sky.yaml", "slurm.sh", "xpk.sh", "dstack.yml"}
+    for w in words:
+        assert any(w in text for text in files.values()), w
+    for f in ("train.sh", "slurm.sh", "xpk.sh"):
+        assert subprocess.run(["bash", "-n", out / f], capture_output=True).returncode == 0
+    for f in ("sky.yaml", "dstack.yml"):
+        assert yaml.safe_load(files[f])["name"].startswith("weft-llama3-70b")

@@ -1,0 +1,176 @@
+/* A choice as files that start it: train.sh, and for each engine what it reads. Devices of a node are told to
+ * train.sh by the engine's own variables. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "plan/plan_priv.h"
+
+typedef struct Emit {
+  const PlanChoice *c;
+  const PlanAsk *ask;
+  int nodes, per_node; /* machines, chips of each */
+  char name[96];       /* of the run: letters, digits, '-' */
+  double hours;        /* that it may take; 0: not told */
+} Emit;
+
+static void emit_name(const PlanChoice *c, char *to, size_t n) {
+  snprintf(to, n, "weft-%s-%s-%d", c->job.model->name, c->chip->name, c->chips);
+  for (char *p = to; *p; p++) {
+    bool plain = (*p >= 'a' && *p <= 'z') || (*p >= '0' && *p <= '9');
+    if (*p >= 'A' && *p <= 'Z') *p = (char)(*p - 'A' + 'a');
+    else if (!plain) *p = '-';
+  }
+  size_t len = strlen(to); /* labels of clusters: 63 characters, no '-' at the end */
+  if (len > 40) to[len = 40] = 0;
+  while (len && to[len - 1] == '-') to[--len] = 0;
+}
+
+static bool is_tpu(const Emit *e) { return e->c->chip->kind == CHIP_TPU; }
+
+/* "tpu-v5p-256", "tpu-v6e-16": cores on v2 to v5p, chips since. */
+static void tpu_slice(const Emit *e, const char *prefix, Buf *o) {
+  const Chip *c = e->c->chip;
+  const char *unit = chip_text(c, "slice_unit");
+  int each =
+      unit && !strcmp(unit, "core") ? (int)chip_num(c, "cores_per_chip", c->devices_per_chip) : 1;
+  const char *kind = !strncmp(c->name, "tpu-", 4) ? c->name + 4 : c->name;
+  if (!strcmp(kind, "v5e")) kind = "v5litepod";
+  buf_printf(o, "%s%s-%d", prefix, kind, e->c->chips * each);
+}
+
+/* SkyPilot's name of a GPU: its catalogue says H100, A100-80GB, not what boards are called. */
+static const char *sky_gpu(const Chip *c) {
+  static const char *const names[][2] = {{"H100-SXM", "H100"},
+                                         {"A100-40GB", "A100"},
+                                         {"V100", "V100"},
+                                         {"V100-32GB", "V100-32GB"},
+                                         {"A10G", "A10G"}};
+  for (int i = 0; i < COUNT_OF(names); i++)
+    if (!strcmp(names[i][0], c->name)) return names[i][1];
+  return c->name;
+}
+
+/* ---- the files ---------------------------------------------------------------------------------- */
+
+static void train_sh(const Emit *e, Buf *o) {
+  buf_printf(o,
+             "#!/usr/bin/env bash\n# %s on %d %s in the layout that weft plan chose. Arguments are "
+             "passed on: data, tokenizer, "
+             "checkpoints.\nset -eu\n",
+             e->c->job.model->name, e->c->chips, e->c->chip->title);
+  if (!is_tpu(e)) {
+    buf_printf(
+        o,
+        ": \"${GPUS_PER_NODE:=${SKYPILOT_NUM_GPUS_PER_NODE:-${DSTACK_GPUS_PER_NODE:-%d}}}\"\n"
+        ": \"${NODES:=${SKYPILOT_NUM_NODES:-${DSTACK_NODES_NUM:-${SLURM_NNODES:-%d}}}}\"\n"
+        ": \"${NODE_RANK:=${SKYPILOT_NODE_RANK:-${DSTACK_NODE_RANK:-${SLURM_NODEID:-0}}}}\"\n"
+        ": \"${MASTER:=$(echo \"${SKYPILOT_NODE_IPS:-${DSTACK_MASTER_NODE_IP:-localhost}}\" | head "
+        "-n1)}\"\n"
+        "export CUDA_DEVICE_MAX_CONNECTIONS=1\n",
+        e->per_node, e->nodes);
+  }
+  plan_flags(e->c, o);
+}
+
+static void sky_yaml(const Emit *e, Buf *o) {
+  const Offer *f = e->c->offer;
+  buf_printf(o, "name: %s\n\nresources:\n", e->name);
+  if (f) buf_printf(o, "  infra: %s\n", f->cloud);
+  if (is_tpu(e)) {
+    buf_cstr(o, "  accelerators: ");
+    tpu_slice(e, "tpu-", o);
+    buf_cstr(o, ":1\n");
+  } else {
+    buf_printf(o, "  accelerators: %s:%d\n", sky_gpu(e->c->chip), e->per_node);
+  }
+  buf_printf(o, "  use_spot: %s\n  autostop: 10m\n", e->ask->spot ? "true" : "false");
+  buf_printf(o, "\nnum_nodes: %d\nworkdir: .\n", is_tpu(e) ? 1 : e->nodes);
+  buf_cstr(o, "\nsetup: |\n  echo \"install the framework that train.sh calls here\"\n\nrun: |\n  "
+              "bash train.sh\n");
+}
+
+static void slurm_sh(const Emit *e, Buf *o) {
+  buf_printf(o,
+             "#!/usr/bin/env bash\n#SBATCH --job-name=%s\n#SBATCH --nodes=%d\n#SBATCH "
+             "--ntasks-per-node=1\n",
+             e->name, e->nodes);
+  if (!is_tpu(e)) buf_printf(o, "#SBATCH --gpus-per-node=%d\n", e->per_node);
+  buf_cstr(o, "#SBATCH --exclusive\n#SBATCH --output=%x-%j.log\n");
+  if (e->hours > 0) {
+    int minutes = (int)(e->hours * 60 * 1.1) + 10;
+    buf_printf(o, "#SBATCH --time=%d-%02d:%02d:00\n", minutes / 1440, minutes / 60 % 24,
+               minutes % 60);
+  }
+  buf_cstr(o,
+           "set -eu\nexport MASTER=$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n1)\n"
+           "srun --kill-on-bad-exit=1 bash train.sh \"$@\"\n");
+}
+
+static void xpk_sh(const Emit *e, Buf *o) {
+  buf_cstr(o, "#!/usr/bin/env bash\n# xpk starts the run on a GKE cluster that has the "
+              "machines.\nset -eu\n");
+  buf_printf(
+      o, "xpk workload create --cluster \"${CLUSTER:?name of the GKE cluster}\" --workload %s \\\n",
+      e->name);
+  if (is_tpu(e)) {
+    buf_cstr(o, "  --tpu-type ");
+    tpu_slice(e, "", o);
+    buf_cstr(o, " --num-slices 1 \\\n");
+  } else {
+    const char *cc = e->c->chip->name;
+    const char *type = strstr(cc, "H200")   ? "h200-141gb-8"
+                       : strstr(cc, "B200") ? "b200-8"
+                                            : "h100-mega-80gb-8";
+    buf_printf(o, "  --device-type %s --num-nodes %d \\\n", type, e->nodes);
+  }
+  buf_cstr(
+      o,
+      "  --base-docker-image \"${IMAGE:?image with the framework}\" --command \"bash train.sh\"\n");
+}
+
+static void dstack_yml(const Emit *e, Buf *o) {
+  buf_printf(o, "type: task\nname: %s\nnodes: %d\n", e->name, is_tpu(e) ? 1 : e->nodes);
+  buf_cstr(o, "commands:\n  - bash train.sh\n\nresources:\n  gpu: ");
+  if (is_tpu(e)) tpu_slice(e, "", o);
+  else buf_printf(o, "%s:%d", sky_gpu(e->c->chip), e->per_node);
+  buf_printf(o, "\n\nspot_policy: %s\n", e->ask->spot ? "spot" : "on-demand");
+  if (e->c->offer) buf_printf(o, "backends: [%s]\n", e->c->offer->cloud);
+  if (e->hours > 0) buf_printf(o, "max_duration: %dh\n", (int)(e->hours * 1.1) + 1);
+  if (e->c->usd_hour > 0)
+    buf_printf(o, "max_price: %.2f\n", e->c->usd_hour / (is_tpu(e) ? 1 : e->nodes) * 1.05);
+}
+
+static Err *put(const char *dir, const char *name, void (*fill)(const Emit *, Buf *),
+                const Emit *e) {
+  Buf text = {0};
+  fill(e, &text);
+  char *path = xasprintf("%s/%s", dir, name);
+  Err *err = file_write(path, text.p, text.n);
+  if (!err && str_ends(str_from(name), ".sh")) chmod(path, 0755);
+  buf_free(&text);
+  free(path);
+  return err;
+}
+
+Err *plan_emit(const PlanAnswer *a, const PlanChoice *c, const char *dir) {
+  Emit e = {.c = c, .ask = &a->ask, .hours = c->steps > 0 ? c->p95_s / 3600 : 0};
+  const Server *s = chip_server(c->chip);
+  int whole = c->chip->kind == CHIP_TPU ? 4 : s ? (int)server_num(s, "host_gpus", s->gpus) : 8;
+  e.per_node = MIN(whole, c->chips);
+  e.nodes = (c->chips + e.per_node - 1) / e.per_node;
+  emit_name(c, e.name, sizeof e.name);
+  if (mkdir(dir, 0777) && errno != EEXIST)
+    return err_new(ERR_PERMISSION, "cannot make the folder %s: %s", dir, strerror(errno));
+  static const struct {
+    const char *name;
+    void (*fill)(const Emit *, Buf *);
+  } files[] = {{"train.sh", train_sh},
+               {"sky.yaml", sky_yaml},
+               {"slurm.sh", slurm_sh},
+               {"xpk.sh", xpk_sh},
+               {"dstack.yml", dstack_yml}};
+  for (int i = 0; i < COUNT_OF(files); i++) TRY(put(dir, files[i].name, files[i].fill, &e));
+  return NULL;
+}

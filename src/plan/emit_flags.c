@@ -1,0 +1,214 @@
+/* The command that trains a choice's model in its layout: Megatron-LM, torchtitan or MaxText, by the names
+ * of their own options (Megatron-LM core 0.14, torchtitan 0.2, MaxText of 2025). */
+#include <math.h>
+#include <stdio.h>
+#include <strings.h>
+
+#include "plan/plan_priv.h"
+
+static void flag(Buf *o, const char *name, double v) { buf_printf(o, " \\\n  %s %.15g", name, v); }
+static void word(Buf *o, const char *text) { buf_printf(o, " \\\n  %s", text); }
+
+/* ---- Megatron-LM -------------------------------------------------------------------------------- */
+
+static void megatron_shape(const PlanModel *m, Buf *o) {
+  flag(o, "--num-layers", m->layers);
+  flag(o, "--hidden-size", m->hidden);
+  flag(o, "--ffn-hidden-size", m->ffn > 0 ? m->ffn : m->expert_ffn);
+  flag(o, "--num-attention-heads", m->heads);
+  if (!m->latent) flag(o, "--kv-channels", m->head_dim);
+  if (m->kv_heads < m->heads)
+    word(o, "--group-query-attention"), flag(o, "--num-query-groups", m->kv_heads);
+  if (m->latent) {
+    word(o, "--multi-latent-attention");
+    if (m->q_rank > 0) flag(o, "--q-lora-rank", m->q_rank);
+    flag(o, "--kv-lora-rank", m->kv_rank);
+    flag(o, "--qk-head-dim", m->head_dim - m->rope_dim);
+    flag(o, "--qk-pos-emb-head-dim", m->rope_dim);
+    flag(o, "--v-head-dim", m->value_dim > 0 ? m->value_dim : m->head_dim);
+  }
+  word(o, m->learned ? "--position-embedding-type learned_absolute"
+                     : "--position-embedding-type rope");
+  if (m->gated)
+    word(o, "--swiglu"), word(o, "--normalization RMSNorm"), word(o, "--disable-bias-linear");
+  if (!m->tied) word(o, "--untie-embeddings-and-output-weights");
+  if (m->window > 0) buf_printf(o, " \\\n  --window-size %.0f,0", m->window);
+  flag(o, "--vocab-size", m->vocab);
+  if (m->experts == 0) return;
+  flag(o, "--num-experts", m->experts);
+  flag(o, "--moe-router-topk", m->active);
+  flag(o, "--moe-ffn-hidden-size", m->expert_ffn);
+  if (m->shared_ffn > 0) flag(o, "--moe-shared-expert-intermediate-size", m->shared_ffn);
+  if (m->dense_layers > 0)
+    buf_printf(o, " \\\n  --moe-layer-freq '([0]*%d+[1]*%d)'", m->dense_layers,
+               m->layers - m->dense_layers);
+  word(o, "--moe-grouped-gemm"), word(o, "--moe-token-dispatcher-type flex");
+}
+
+static void megatron_again(const PlanLayout *l, Buf *o) {
+  if (!l->again) return;
+  if (l->again == PLAN_ALL_TAGS) {
+    word(o, "--recompute-granularity full --recompute-method uniform --recompute-num-layers 1");
+    return;
+  }
+  word(o, "--recompute-granularity selective --recompute-modules layernorm");
+  if (l->again & PLAN_TAG(PLAN_UP)) buf_cstr(o, " mlp");
+  if (l->ep > 1) buf_cstr(o, " moe_act");
+}
+
+static void megatron_numbers(PlanFormat f, Buf *o) {
+  word(o, f == PLAN_FP16 ? "--fp16" : "--bf16");
+  switch (f) {
+  case PLAN_FP8: word(o, "--fp8-format hybrid --fp8-recipe delayed"); break;
+  case PLAN_FP8_CURRENT:
+  case PLAN_FP8_ROWS: word(o, "--fp8-format hybrid --fp8-recipe tensorwise"); break;
+  case PLAN_FP8_BLOCKS: word(o, "--fp8-format e4m3 --fp8-recipe blockwise"); break;
+  case PLAN_MXFP8: word(o, "--fp8-format e4m3 --fp8-recipe mxfp8"); break;
+  case PLAN_NVFP4: word(o, "--fp4-format e2m1 --fp4-recipe nvfp4"); break;
+  default: break;
+  }
+}
+
+static void megatron(const PlanChoice *c, Buf *o) {
+  const PlanLayout *l = &c->job.layout;
+  buf_cstr(o, "torchrun --nproc_per_node \"$GPUS_PER_NODE\" --nnodes \"$NODES\" --node_rank "
+              "\"$NODE_RANK\" \\\n"
+              "  --master_addr \"$MASTER\" --master_port 29500 \\\n  pretrain_gpt.py");
+  megatron_shape(c->job.model, o);
+  flag(o, "--tensor-model-parallel-size", l->tp);
+  if (l->tp > 1) word(o, "--sequence-parallel");
+  flag(o, "--pipeline-model-parallel-size", l->pp);
+  if (l->vpp > 1) flag(o, "--num-virtual-stages-per-pipeline-rank", l->vpp);
+  flag(o, "--context-parallel-size", l->cp);
+  if (l->ep > 1)
+    flag(o, "--expert-model-parallel-size", l->ep),
+        flag(o, "--expert-tensor-parallel-size", MAX(1, l->etp));
+  flag(o, "--micro-batch-size", l->mbs);
+  flag(o, "--global-batch-size", l->gbs);
+  flag(o, "--seq-length", l->seq);
+  flag(o, "--max-position-embeddings", l->seq);
+  if (c->steps > 0) flag(o, "--train-iters", c->steps);
+  megatron_numbers(l->format, o);
+  megatron_again(l, o);
+  if (l->zero == PLAN_ZERO_1)
+    word(o, "--use-distributed-optimizer --overlap-grad-reduce --overlap-param-gather");
+  buf_cstr(o, " \\\n  --use-mcore-models --transformer-impl transformer_engine \"$@\"\n");
+}
+
+/* ---- torchtitan --------------------------------------------------------------------------------- */
+
+static void torchtitan(const PlanChoice *c, Buf *o) {
+  const PlanLayout *l = &c->job.layout;
+  buf_printf(o, "# The model's own configuration of torchtitan stands for its shape: %s\n",
+             c->job.model->name);
+  buf_cstr(o, "torchrun --nproc_per_node \"$GPUS_PER_NODE\" --nnodes \"$NODES\" --node_rank "
+              "\"$NODE_RANK\" \\\n"
+              "  --master_addr \"$MASTER\" --master_port 29500 -m torchtitan.train "
+              "--job.config_file \"$CONFIG\"");
+  flag(o, "--parallelism.data_parallel_shard_degree", l->dp);
+  flag(o, "--parallelism.tensor_parallel_degree", l->tp);
+  flag(o, "--parallelism.context_parallel_degree", l->cp);
+  if (l->ep > 1) flag(o, "--parallelism.expert_parallel_degree", l->ep);
+  flag(o, "--training.local_batch_size", l->mbs);
+  flag(o, "--training.global_batch_size", l->gbs);
+  flag(o, "--training.seq_len", l->seq);
+  if (c->steps > 0) flag(o, "--training.steps", c->steps);
+  buf_printf(o, " \\\n  --activation_checkpoint.mode %s",
+             l->again == PLAN_ALL_TAGS ? "full"
+             : l->again                ? "selective"
+                                       : "none");
+  word(o, "--compile.enable");
+  if (l->format >= PLAN_FP8) word(o, "--model.converters quantize.linear.float8");
+  buf_cstr(o, " \"$@\"\n");
+}
+
+/* ---- MaxText ------------------------------------------------------------------------------------ */
+
+/* Its names of models; what it has no name for is told by shape. */
+static const char *const maxtext_names[][2] = {{"llama2-7b", "llama2-7b"},
+                                               {"llama2-13b", "llama2-13b"},
+                                               {"llama2-70b", "llama2-70b"},
+                                               {"llama3-8b", "llama3-8b"},
+                                               {"llama3-70b", "llama3-70b"},
+                                               {"llama3.1-8b", "llama3.1-8b"},
+                                               {"llama3.1-70b", "llama3.1-70b"},
+                                               {"llama3.1-405b", "llama3.1-405b"},
+                                               {"llama4-scout", "llama4-17b-16e"},
+                                               {"llama4-maverick", "llama4-17b-128e"},
+                                               {"mistral-7b", "mistral-7b"},
+                                               {"mixtral-8x7b", "mixtral-8x7b"},
+                                               {"mixtral-8x22b", "mixtral-8x22b"},
+                                               {"gemma-2b", "gemma-2b"},
+                                               {"gemma-7b", "gemma-7b"},
+                                               {"gemma2-9b", "gemma2-9b"},
+                                               {"gemma2-27b", "gemma2-27b"},
+                                               {"gemma3-4b", "gemma3-4b"},
+                                               {"gemma3-12b", "gemma3-12b"},
+                                               {"gemma3-27b", "gemma3-27b"},
+                                               {"gpt3-175b", "gpt3-175b"},
+                                               {"deepseek-v2-lite", "deepseek2-16b"},
+                                               {"deepseek-v3", "deepseek3-671b"},
+                                               {"kimi-k2", "kimi-k2-1t"},
+                                               {"gpt-oss-20b", "gpt-oss-20b"},
+                                               {"gpt-oss-120b", "gpt-oss-120b"},
+                                               {"qwen3-0.6b", "qwen3-0.6b"},
+                                               {"qwen3-4b", "qwen3-4b"},
+                                               {"qwen3-8b", "qwen3-8b"},
+                                               {"qwen3-14b", "qwen3-14b"},
+                                               {"qwen3-32b", "qwen3-32b"},
+                                               {"qwen3-30b-a3b", "qwen3-30b-a3b"},
+                                               {"qwen3-235b-a22b", "qwen3-235b-a22b"}};
+
+static void key(Buf *o, const char *name, double v) { buf_printf(o, " \\\n  %s=%.15g", name, v); }
+
+static void maxtext_shape(const PlanModel *m, Buf *o) {
+  for (int i = 0; i < COUNT_OF(maxtext_names); i++)
+    if (!strcasecmp(maxtext_names[i][0], m->name)) {
+      buf_printf(o, " \\\n  model_name=%s", maxtext_names[i][1]);
+      return;
+    }
+  key(o, "base_num_decoder_layers", m->layers);
+  key(o, "base_emb_dim", m->hidden);
+  key(o, "base_mlp_dim", m->ffn > 0 ? m->ffn : m->expert_ffn);
+  key(o, "base_num_query_heads", m->heads);
+  key(o, "base_num_kv_heads", m->kv_heads);
+  key(o, "head_dim", m->head_dim);
+  key(o, "vocab_size", m->vocab);
+  if (m->experts > 0) key(o, "num_experts", m->experts), key(o, "num_experts_per_tok", m->active);
+  if (!m->gated) buf_cstr(o, " \\\n  mlp_activations=\"['gelu']\"");
+}
+
+static const char *maxtext_policy(const PlanLayout *l) {
+  return l->again == PLAN_ALL_TAGS      ? "full"
+         : l->again & PLAN_TAG(PLAN_UP) ? "save_dot_except_mlp"
+         : l->again                     ? "minimal_with_context"
+                                        : "minimal_with_context";
+}
+
+static void maxtext(const PlanChoice *c, Buf *o) {
+  const PlanLayout *l = &c->job.layout;
+  buf_cstr(o, "python3 -m MaxText.train MaxText/configs/base.yml run_name=\"${RUN_NAME:-weft}\"");
+  maxtext_shape(c->job.model, o);
+  key(o, "per_device_batch_size", l->mbs / (l->tp * l->cp));
+  double ga = l->gbs / (l->mbs * l->dp);
+  if (ga > 1) key(o, "gradient_accumulation_steps", ga);
+  key(o, "max_target_length", l->seq);
+  key(o, "ici_fsdp_parallelism", (double)l->dp / MAX(1, l->ep));
+  key(o, "ici_tensor_parallelism", l->tp);
+  if (l->cp > 1) key(o, "ici_context_parallelism", l->cp);
+  if (l->ep > 1) key(o, "ici_expert_parallelism", l->ep);
+  buf_printf(o, " \\\n  remat_policy=%s", maxtext_policy(l));
+  word(o, "attention=flash dtype=bfloat16");
+  if (l->format == PLAN_INT8) word(o, "quantization=int8");
+  else if (l->format >= PLAN_FP8) word(o, "quantization=fp8");
+  if (c->steps > 0) key(o, "steps", c->steps);
+  buf_cstr(o, " \"$@\"\n");
+}
+
+void plan_flags(const PlanChoice *c, Buf *o) {
+  switch (c->job.software.stack) {
+  case PLAN_MEGATRON: megatron(c, o); break;
+  case PLAN_FSDP: torchtitan(c, o); break;
+  case PLAN_XLA: maxtext(c, o); break;
+  }
+}

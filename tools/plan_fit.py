@@ -16,9 +16,9 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 LAW = ROOT / "src/plan/law.def"
 ROW = re.compile(r'^LAW\((\w+), ([^,]+), "(.*)"\)$')
 # Of memory, not of time; and what rows cannot tell apart.
-LEFT = ("runtime", "fragments")
+LEFT = ("runtime", "fragments", "uneven", "unfused_act", "young_years")
 # Shares must stay below one.
-SHARES = ("hidden", "power", "share", "grouped", "core_ampere", "core_hopper", "core_blackwell", "core_tpu", "core_amd", "core_back", "core_old")
+SHARES = ("hidden", "power", "share", "grouped", "core_ampere", "core_hopper", "core_blackwell", "core_tpu", "core_amd", "core_back", "core_old", "rough", "young")
 
 
 def law():
@@ -62,7 +62,7 @@ def main():
                 v = dict(values)
                 v[k] = values[k] * math.exp(sign * step[k]) if values[k] > 0 else max(0, sign * step[k])
                 if any(s in k for s in SHARES):
-                    v[k] = min(v[k], 0.98)
+                    v[k] = min(v[k], 0.95)
                 got = loss(a.weft, a.runs, rs, v, prior)
                 if got < best - 1e-6:
                     best, values = got, v

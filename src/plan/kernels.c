@@ -139,7 +139,8 @@ static double core_share(const Chip *c, double year) {
   if (cc <= 0) return plan_law.core_amd;
   /* FlashAttention 2 is of July 2023, cuDNN's and FlashAttention 3's kernels for Hopper of early 2024,
    * those for Blackwell of 2025; what came before ran at about the older part's speed */
-  if (cc < 9) return plan_law.core_ampere * (year > 0 && year < 2024.2 ? plan_law.core_old : 1);
+  if (cc < 9)
+    return plan_law.core_ampere * (year > 0 && year < 2024.2 ? plan_law.core_old_ampere : 1);
   if (cc < 10) return plan_law.core_hopper * (year > 0 && year < 2024.3 ? plan_law.core_old : 1);
   return plan_law.core_blackwell;
 }
@@ -152,7 +153,8 @@ double plan_attention_s(PlanKernels *k, const KernelAttention *a, double *backwa
     share *= sqrt(MIN(1, width / chip_num(k->chip, "mxu_side", 128)));
   else if (width < 96) share *= 0.8;
   /* cut over context ways: pieces of a ring, each a smaller kernel */
-  double ring = 1 + plan_law.core_ring * (1 - 1.0 / MAX(1, a->ring));
+  bool tpu = k->chip->kind == CHIP_TPU; /* there keys are gathered first */
+  double ring = tpu ? 1 : 1 + plan_law.core_ring * (1 - 1.0 / MAX(1, a->ring));
   double fill = k->chip->kind == CHIP_TPU ? plan_law.core_fill_tpu : plan_law.core_fill;
   share *= a->keys / (a->keys + fill);
   double fwd = flops / (k->peak16 * share) * ring;

@@ -44,7 +44,7 @@ static double gradient_bytes(const PlanJob *j) {
 /* Of a logit: itself and its gradient in its place, by losses in one kernel; before 2023 in 32 bits. */
 static double logit_bytes(const PlanJob *j) {
   const PlanSoftware *w = &j->software;
-  return w->year > 0 && w->year < 2023 ? 10 : w->stack == PLAN_MEGATRON ? 4 : 6;
+  return w->year > 0 && w->year < 2023 ? 10 : 4;
 }
 
 /* XLA computes a large head's loss in pieces of the vocabulary, where asked to. */

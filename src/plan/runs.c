@@ -327,7 +327,7 @@ static void software_of(const Table *t, const Chip *chip, const PlanLayout *l, P
   w->some_graphs = has(note, "cuda graph");
   w->fused_dispatch = has(note, "hybridep") || has(note, "deepep");
   /* the only dispatch across servers that recipes have since */
-  if (w->stack != PLAN_XLA && w->year > 2025.7 && l->ep > 8) w->fused_dispatch = true;
+  if (w->year > 2025.7 && (l->ep > 8 || w->stack == PLAN_FSDP)) w->fused_dispatch = true;
   w->hidden_dispatch = has(note, "all-to-all overlapped");
   w->dropped = has(note, "capacity");
   w->balanced = has(note, "balanced");

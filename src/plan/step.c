@@ -73,6 +73,8 @@ static void product_time(PlanMachine *h, const PlanJob *j, const LayerOp *o, dou
   double bwd = plan_product_s(h->kernels, type, o->count, o->m, o->k, o->n);
   if (!o->frozen) bwd += plan_product_s(h->kernels, type, o->count, o->k, o->n, o->m);
   double share = plan_library_share(h->chip, j->software.year);
+  if (h->chip->kind == CHIP_GPU && (fmod(o->n, 64) || fmod(o->k, 64)) && o->n >= 512 && o->k >= 512)
+    share *= plan_law.rough;
   fwd /= share, bwd /= share;
   bool experts = o->tag == PLAN_EXPERT_UP || o->tag == PLAN_EXPERT_DOWN;
   if (experts && o->count > 1) fwd /= plan_law.grouped, bwd /= plan_law.grouped;
@@ -152,12 +154,17 @@ static void expert_time(const PlanMachine *h, const PlanJob *j, const Exchanges 
   hide(one, hidden, &w->bwd[PLAN_EXPERT], &w->bwd[PLAN_PRODUCTS]);
 }
 
+/* Of that, when another microbatch is at work meanwhile. */
+#define STALL_SHOWN 0.15
+
 /* How many tokens go where is found out on the GPU; the host waits for it to launch what follows. */
 static void expert_host(const PlanJob *j, const Exchanges *x, Work *w) {
   const PlanSoftware *sw = &j->software;
   if (sw->stack == PLAN_XLA || sw->graphs || x->experts <= 0) return;
-  double share = sw->dropped || sw->fused_dispatch || sw->hidden_dispatch ? 0.3 : 1;
-  double s = share * (plan_law.expert_stall + plan_law.expert_launch * x->experts);
+  bool fused = sw->dropped || sw->fused_dispatch;
+  double s = (fused ? plan_law.expert_stall_fused : plan_law.expert_stall) +
+             plan_law.expert_launch * x->experts;
+  if (sw->hidden_dispatch) s *= STALL_SHOWN;
   w->fwd[PLAN_HOST] += s / 3, w->bwd[PLAN_HOST] += s * 2 / 3;
 }
 

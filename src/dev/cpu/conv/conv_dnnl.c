@@ -2,12 +2,10 @@
  * pool divides; a piece is brought into oneDNN's blocked format, convolved and brought back while
  * it is in the cache. The pieces follow from the sizes alone, so the result does not depend on the
  * number of threads; partial gradients of weights are added in a fixed order. */
-#include <dlfcn.h>
-#include <dnnl.h>
-#include <pthread.h>
 #include <stdatomic.h>
 
 #include "dev/cpu/conv/conv.h"
+#include "dev/cpu/conv/dnnl.h"
 #include "dev/cpu/kernel/kernel.h"
 #include "dev/cpu/kernel/mem.h"
 
@@ -15,7 +13,7 @@
 #define PIECE_BYTES 524288.0
 
 typedef struct Part { /* one of X, W, Y of a piece */
-  dnnl_memory_desc_t user, own;
+  DnnlDesc user, own;
   dnnl_primitive_t reorder; /* into `own`, or for the result out of it; NULL: they are the same */
   size_t bytes;             /* of `own` */
   int64_t image_step, channel_step; /* elements from piece to piece */
@@ -26,6 +24,7 @@ struct ConvDnnl {
   ConvShape s;
   Part part[3];
   dnnl_primitive_t conv;
+  DnnlDesc scratch;
   size_t scratch_bytes;
   int64_t image_pieces, channel_pieces;
   int64_t sums; /* weights: partial gradients */
@@ -34,36 +33,6 @@ struct ConvDnnl {
   bool wide;    /* all in f32 */
   bool full;    /* its kernel is made for AVX-512 */
 };
-
-/* ---- oneDNN ---- */
-
-static dnnl_engine_t engine;
-static void (*omp_set)(int);
-static int (*omp_max)(void);
-
-__attribute__((constructor)) static void before_openmp(void) {
-  setenv("OMP_WAIT_POLICY", "passive", 0);
-}
-
-static void start(void) {
-  if (dnnl_engine_create(&engine, dnnl_cpu, 0)) engine = NULL;
-  void *gomp = dlopen("libgomp.so.1", RTLD_LAZY | RTLD_NOLOAD);
-  if (!gomp) return;
-  *(void **)&omp_set = dlsym(gomp, "omp_set_num_threads");
-  *(void **)&omp_max = dlsym(gomp, "omp_get_max_threads");
-}
-
-/* oneDNN asks OpenMP how many threads to use: one, the pool has divided the work. The caller's own
- * setting is put back. */
-static int single(void) {
-  int was = omp_max ? omp_max() : 1;
-  if (omp_set && was != 1) omp_set(1);
-  return was;
-}
-
-static void restore(int was) {
-  if (omp_set && was != 1) omp_set(was);
-}
 
 static dnnl_data_type_t dnnl_type(DType t) { return t == DT_F32 ? dnnl_f32 : dnnl_bf16; }
 
@@ -111,16 +80,20 @@ static void divide(ConvDnnl *c) {
   c->sums = c->s.form == CONV_WEIGHTS ? MIN(c->image_pieces, 8) : 1;
 }
 
-static bool memory_desc(dnnl_memory_desc_t *m, const ConvView *v, dnnl_data_type_t t, bool grouped,
-                        bool is_weights) {
-  int skip = is_weights && !grouped;
-  dnnl_dim_t dims[12] = {0}, strides[12] = {0};
-  for (int i = skip; i < v->n; i++) dims[i - skip] = v->dims[i], strides[i - skip] = v->strides[i];
-  return !dnnl_memory_desc_init_by_strides(m, v->n - skip, dims, t, strides);
+/* Dimensions as oneDNN counts them: weights without groups lack the first. */
+static int first_dim(const ConvDnnl *c, int i) { return i == W && c->s.groups <= 1; }
+
+static dnnl_status_t described(const ConvDnnl *c, const ConvView *v, int i, dnnl_data_type_t t,
+                               DnnlDesc *out) {
+  int skip = first_dim(c, i);
+  return dnnl_desc_strides(out, v->n - skip, v->dims + skip, t, v->strides + skip);
 }
 
-static void any_format(dnnl_memory_desc_t *m, const dnnl_memory_desc_t *like) {
-  dnnl_memory_desc_init_by_tag(m, like->ndims, like->dims, like->data_type, dnnl_format_tag_any);
+/* The same in whatever layout oneDNN likes best, or in the given one. */
+static dnnl_status_t tagged(const ConvDnnl *c, const ConvView *v, int i, dnnl_data_type_t t,
+                            dnnl_format_tag_t tag, DnnlDesc *out) {
+  int skip = first_dim(c, i);
+  return dnnl_desc_tag(out, v->n - skip, v->dims + skip, t, tag);
 }
 
 /* Channels last, images outermost, nothing between the elements. */
@@ -134,41 +107,31 @@ static bool channels_last(const ConvView *v) {
   return v->dims[0] == 1 || v->strides[0] == s;
 }
 
-static dnnl_status_t describe(const ConvDnnl *c, const dnnl_memory_desc_t *x,
-                              const dnnl_memory_desc_t *w, const dnnl_memory_desc_t *y,
-                              dnnl_primitive_desc_t *out) {
-  dnnl_convolution_desc_t fd, d;
+/* `hint`: W as a forward pass has it. Gradients of weights are f32, what they belong to is not. */
+static dnnl_status_t describe(const ConvDnnl *c, DnnlDescView x, DnnlDescView w, DnnlDescView y,
+                              DnnlDescView hint, dnnl_primitive_desc_t *out) {
+  const Dnnl *d = dnnl();
   dnnl_primitive_attr_t attr;
-  dnnl_primitive_desc_t hint = NULL;
-  dnnl_status_t s = dnnl_primitive_attr_create(&attr);
+  dnnl_primitive_desc_t forward = NULL;
+  dnnl_status_t s = d->primitive_attr_create(&attr);
   if (s) return s;
-  dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user);
-  dnnl_memory_desc_t weights = *w; /* gradients are f32, what they belong to is not */
-  weights.data_type = x->data_type;
-  s = dnnl_dilated_convolution_forward_desc_init(&fd, dnnl_forward_training,
-                                                 dnnl_convolution_direct, x, &weights, NULL, y,
-                                                 c->s.strides, c->s.dilates, c->s.low, c->s.high);
-  if (!s) s = dnnl_primitive_desc_create(&hint, &fd, attr, engine, NULL);
+  d->primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user);
+  DnnlConv conv = {x, hint, y, c->s.strides, c->s.dilates, c->s.low, c->s.high};
+  s = dnnl_conv_forward(&conv, attr, &forward);
+  conv.w = w;
   if (!s && c->s.form == CONV_FORWARD) {
-    *out = hint;
+    *out = forward;
   } else if (!s) {
-    s = c->s.form == CONV_DATA
-            ? dnnl_dilated_convolution_backward_data_desc_init(&d, dnnl_convolution_direct, x, w, y,
-                                                               c->s.strides, c->s.dilates, c->s.low,
-                                                               c->s.high)
-            : dnnl_dilated_convolution_backward_weights_desc_init(
-                  &d, dnnl_convolution_direct, x, w, NULL, y, c->s.strides, c->s.dilates, c->s.low,
-                  c->s.high);
-    if (!s) s = dnnl_primitive_desc_create(out, &d, attr, engine, hint);
-    dnnl_primitive_desc_destroy(hint);
+    s = dnnl_conv_backward(&conv, c->s.form == CONV_WEIGHTS, attr, forward, out);
+    d->primitive_desc_destroy(forward);
   }
-  dnnl_primitive_attr_destroy(attr);
+  d->primitive_attr_destroy(attr);
   return s;
 }
 
 static const char *info(const_dnnl_primitive_desc_t pd) {
   const char *name = "";
-  dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &name);
+  dnnl()->primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &name);
   return name ? name : "";
 }
 
@@ -191,8 +154,14 @@ static void one_piece(ConvDnnl *c, ConvView *v) {
   c->part[W].channel_step = cut * v[W].strides[w_dim];
 }
 
+/* What a primitive is asked for, by operand; hint: see describe(). */
+typedef struct Asked {
+  dnnl_data_type_t t[3];
+  DnnlDesc any[3], hint;
+} Asked;
+
 /* Channels-last data as they are, where oneDNN's kernel for them is as fast; leaves *pd NULL elsewhere. */
-static void describe_in_place(ConvDnnl *c, const ConvView *v, const dnnl_memory_desc_t *any,
+static void describe_in_place(ConvDnnl *c, const ConvView *v, const Asked *a,
                               dnnl_primitive_desc_t *pd) {
   int64_t places = 1;
   for (int i = 2; i < v[Y].n; i++) places *= v[Y].dims[i];
@@ -200,38 +169,61 @@ static void describe_in_place(ConvDnnl *c, const ConvView *v, const dnnl_memory_
   if (!few && (c->s.form != CONV_FORWARD || places < 49)) return;
   if (c->s.groups > 1 || v[X].n > 5 || !channels_last(&v[X]) || !channels_last(&v[Y])) return;
   static const dnnl_format_tag_t last[] = {dnnl_nwc, dnnl_nhwc, dnnl_ndhwc};
-  dnnl_memory_desc_t x, y;
-  dnnl_memory_desc_init_by_tag(&x, v[X].n, any[X].dims, any[X].data_type, last[v[X].n - 3]);
-  dnnl_memory_desc_init_by_tag(&y, v[Y].n, any[Y].dims, any[Y].data_type, last[v[Y].n - 3]);
-  if (describe(c, &x, &any[W], &y, pd)) return;
-  if (strncmp(info(*pd), few ? "jit:avx512" : "brg", few ? 10 : 3)) {
-    dnnl_primitive_desc_destroy(*pd);
-    *pd = NULL;
-  } else {
+  dnnl_format_tag_t tag = last[v[X].n - 3];
+  DnnlDesc x = NULL, y = NULL;
+  bool made = !tagged(c, &v[X], X, a->t[X], tag, &x) && !tagged(c, &v[Y], Y, a->t[Y], tag, &y) &&
+              !describe(c, x, a->any[W], y, a->hint, pd);
+  if (made && !strncmp(info(*pd), few ? "jit:avx512" : "brg", few ? 10 : 3)) {
+    dnnl_desc_free(c->part[X].user);
+    dnnl_desc_free(c->part[Y].user);
     c->part[X].user = x;
     c->part[Y].user = y;
+    return;
   }
+  if (made) dnnl()->primitive_desc_destroy(*pd);
+  *pd = NULL;
+  dnnl_desc_free(x);
+  dnnl_desc_free(y);
 }
 
 static size_t whole_lines(size_t bytes) { return (bytes + 63) & ~(size_t)63; }
 
 /* The layout that pd chose for operand i, and what reorders the operand to it or back. */
-static dnnl_status_t lay_out(ConvDnnl *c, int i, const dnnl_memory_desc_t *md) {
+static dnnl_status_t lay_out(ConvDnnl *c, int i, DnnlDescView md) {
+  const Dnnl *d = dnnl();
   Part *p = &c->part[i];
-  p->own = *md;
-  p->bytes = whole_lines(dnnl_memory_desc_get_size(md));
-  if (dnnl_memory_desc_equal(&p->user, &p->own)) return dnnl_success;
+  dnnl_status_t s = dnnl_desc_copy(&p->own, md);
+  if (s) return s;
+  p->bytes = whole_lines(d->memory_desc_get_size(md));
+  if (d->memory_desc_equal(p->user, p->own)) return dnnl_success;
   bool back = i == c->s.result;
   dnnl_primitive_desc_t rd = NULL;
-  dnnl_status_t s = dnnl_reorder_primitive_desc_create(&rd, back ? &p->own : &p->user, engine,
-                                                       back ? &p->user : &p->own, engine, NULL);
-  if (!s) s = dnnl_primitive_create(&p->reorder, rd);
-  if (rd) dnnl_primitive_desc_destroy(rd);
+  s = d->reorder_primitive_desc_create(&rd, back ? p->own : p->user, d->engine,
+                                       back ? p->user : p->own, d->engine, NULL);
+  if (!s) s = d->primitive_create(&p->reorder, rd);
+  if (rd) d->primitive_desc_destroy(rd);
   return s;
 }
 
-/* The primitives of one piece. *fast: oneDNN has a kernel worth using. */
-static dnnl_status_t build(ConvDnnl *c, bool *fast) {
+static dnnl_status_t ask(ConvDnnl *c, const ConvView *v, Asked *a) {
+  dnnl_status_t s = dnnl_success;
+  for (int i = 0; i < 3 && !s; i++) {
+    /* partial gradients of weights are added up in f32 */
+    DType t = c->s.form == CONV_WEIGHTS && i == W ? DT_F32 : c->s.t[i];
+    a->t[i] = c->wide ? dnnl_f32 : dnnl_type(t);
+    s = described(c, &v[i], i, c->wide ? dnnl_f32 : dnnl_type(c->s.t[i]), &c->part[i].user);
+    if (!s) s = tagged(c, &v[i], i, a->t[i], dnnl_format_tag_any, &a->any[i]);
+  }
+  return s ? s : tagged(c, &v[W], W, a->t[X], dnnl_format_tag_any, &a->hint);
+}
+
+static void answered(Asked *a) {
+  for (int i = 0; i < 3; i++) dnnl_desc_free(a->any[i]);
+  dnnl_desc_free(a->hint);
+}
+
+/* What pd wants of its operands. */
+static dnnl_status_t arrange(ConvDnnl *c, dnnl_primitive_desc_t pd) {
   static const dnnl_query_t what[3][3] = {
       {dnnl_query_src_md, dnnl_query_weights_md, dnnl_query_dst_md},
       {dnnl_query_diff_src_md, dnnl_query_weights_md, dnnl_query_diff_dst_md},
@@ -242,34 +234,35 @@ static dnnl_status_t build(ConvDnnl *c, bool *fast) {
       {DNNL_ARG_DIFF_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF_DST},
       {DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_DST},
   };
-  *fast = false;
-  ConvView v[3];
-  one_piece(c, v);
-  dnnl_memory_desc_t any[3];
-  for (int i = 0; i < 3; i++) {
-    /* partial gradients of weights are added up in f32 */
-    DType t = c->s.form == CONV_WEIGHTS && i == W ? DT_F32 : c->s.t[i];
-    if (c->wide) t = DT_F32;
-    if (!memory_desc(&c->part[i].user, &v[i], dnnl_type(c->wide ? DT_F32 : c->s.t[i]),
-                     c->s.groups > 1, i == W))
-      return dnnl_invalid_arguments;
-    any_format(&any[i], &c->part[i].user);
-    any[i].data_type = dnnl_type(t);
+  const Dnnl *d = dnnl();
+  dnnl_status_t s = dnnl_success;
+  for (int i = 0; i < 3 && !s; i++) {
+    c->arg[i] = args[c->s.form][i];
+    s = lay_out(c, i, d->primitive_desc_query_md(pd, what[c->s.form][i], 0));
   }
+  c->scratch_bytes = whole_lines(
+      d->memory_desc_get_size(d->primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0)));
+  dnnl_dim_t bytes[] = {(dnnl_dim_t)c->scratch_bytes};
+  if (!s) s = dnnl_desc_tag(&c->scratch, 1, bytes, dnnl_u8, dnnl_a);
+  return s ? s : d->primitive_create(&c->conv, pd);
+}
+
+/* The primitives of one piece. *fast: oneDNN has a kernel worth using. */
+static dnnl_status_t build(ConvDnnl *c, bool *fast) {
+  ConvView v[3];
+  Asked a = {0};
   dnnl_primitive_desc_t pd = NULL;
-  describe_in_place(c, v, any, &pd);
-  dnnl_status_t s = pd ? dnnl_success : describe(c, &any[X], &any[W], &any[Y], &pd);
+  *fast = false;
+  one_piece(c, v);
+  dnnl_status_t s = ask(c, v, &a);
+  if (!s) describe_in_place(c, v, &a, &pd);
+  if (!s && !pd) s = describe(c, a.any[X], a.any[W], a.any[Y], a.hint, &pd);
+  answered(&a);
   if (s) return s;
   *fast = strncmp(info(pd), "ref", 3) != 0 && !strstr(info(pd), "gemm");
   c->full = *fast && strstr(info(pd), "avx512") != NULL;
-  for (int i = 0; i < 3 && !s; i++) {
-    c->arg[i] = args[c->s.form][i];
-    s = lay_out(c, i, dnnl_primitive_desc_query_md(pd, what[c->s.form][i], 0));
-  }
-  c->scratch_bytes = whole_lines(
-      dnnl_memory_desc_get_size(dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0)));
-  if (!s) s = dnnl_primitive_create(&c->conv, pd);
-  dnnl_primitive_desc_destroy(pd);
+  s = arrange(c, pd);
+  dnnl()->primitive_desc_destroy(pd);
   return s;
 }
 
@@ -282,17 +275,15 @@ static bool in_padding(const ConvShape *s) {
 }
 
 ConvDnnl *conv_dnnl_new(const ConvShape *s, bool wide) {
-  static pthread_once_t once = PTHREAD_ONCE_INIT;
-  pthread_once(&once, start);
-  if (!engine || (!wide && s->t[X] == DT_BF16 && in_padding(s))) return NULL;
+  if (!dnnl() || (!wide && s->t[X] == DT_BF16 && in_padding(s))) return NULL;
   ConvDnnl *c = xcalloc(1, sizeof *c);
   c->s = *s;
   c->wide = wide;
   divide(c);
   bool fast = false;
-  int was = single();
+  int was = dnnl_single_begin();
   dnnl_status_t status = build(c, &fast);
-  restore(was);
+  dnnl_single_end(was);
   if (!status && fast) return c;
   conv_dnnl_free(c);
   return NULL;
@@ -302,9 +293,13 @@ bool conv_dnnl_full(const ConvDnnl *c) { return c->full; }
 
 void conv_dnnl_free(ConvDnnl *c) {
   if (!c) return;
-  for (int i = 0; i < 3; i++)
-    if (c->part[i].reorder) dnnl_primitive_destroy(c->part[i].reorder);
-  if (c->conv) dnnl_primitive_destroy(c->conv);
+  for (int i = 0; i < 3; i++) {
+    if (c->part[i].reorder) dnnl()->primitive_destroy(c->part[i].reorder);
+    dnnl_desc_free(c->part[i].user);
+    dnnl_desc_free(c->part[i].own);
+  }
+  dnnl_desc_free(c->scratch);
+  if (c->conv) dnnl()->primitive_destroy(c->conv);
   free(c);
 }
 
@@ -318,27 +313,28 @@ typedef struct Run {
   atomic_int status; /* of oneDNN */
 } Run;
 
-static dnnl_status_t execute(dnnl_primitive_t p, int n, const int *arg,
-                             const dnnl_memory_desc_t *const *md, void *const *data) {
+static dnnl_status_t execute(dnnl_primitive_t p, int n, const int *arg, const DnnlDescView *md,
+                             void *const *data) {
+  const Dnnl *d = dnnl();
   dnnl_exec_arg_t a[4];
   dnnl_stream_t stream = NULL;
-  dnnl_status_t s = dnnl_stream_create(&stream, engine, dnnl_stream_default_flags);
+  dnnl_status_t s = d->stream_create(&stream, d->engine, dnnl_stream_default_flags);
   int made = 0;
   for (; made < n && !s; made++) {
     a[made].arg = arg[made];
-    s = dnnl_memory_create(&a[made].memory, md[made], engine, data[made]);
+    s = d->memory_create(&a[made].memory, md[made], d->engine, data[made]);
     if (s) break;
   }
-  if (!s) s = dnnl_primitive_execute(p, stream, n, a);
-  if (!s) s = dnnl_stream_wait(stream);
-  while (made-- > 0) dnnl_memory_destroy(a[made].memory);
-  if (stream) dnnl_stream_destroy(stream);
+  if (!s) s = d->primitive_execute(p, stream, n, a);
+  if (!s) s = d->stream_wait(stream);
+  while (made-- > 0) d->memory_destroy(a[made].memory);
+  if (stream) d->stream_destroy(stream);
   return s;
 }
 
 static dnnl_status_t reorder(const Part *p, bool back, void *user, void *own) {
   static const int args[] = {DNNL_ARG_FROM, DNNL_ARG_TO};
-  const dnnl_memory_desc_t *md[] = {back ? &p->own : &p->user, back ? &p->user : &p->own};
+  const DnnlDescView md[] = {back ? p->own : p->user, back ? p->user : p->own};
   void *data[] = {back ? own : user, back ? user : own};
   return execute(p->reorder, 2, args, md, data);
 }
@@ -351,13 +347,13 @@ static char *user_at(const Run *r, int i, int64_t image, int64_t channel) {
 
 static void weights_in(void *arg, int64_t begin, int64_t end) {
   Run *r = arg;
-  int was = single();
+  int was = dnnl_single_begin();
   for (int64_t i = begin; i < end; i++) {
     const Part *p = &r->c->part[W];
     dnnl_status_t s = reorder(p, false, user_at(r, W, 0, i), r->weights + (size_t)i * p->bytes);
     if (s) r->status = s;
   }
-  restore(was);
+  dnnl_single_end(was);
 }
 
 /* One piece; `weights` in oneDNN's format. `space` holds the pieces of X and Y and the scratchpad.
@@ -366,14 +362,13 @@ static dnnl_status_t piece(const Run *r, int64_t image, int64_t channel, void *w
                            char *space) {
   const ConvDnnl *c = r->c;
   int arg[4];
-  const dnnl_memory_desc_t *md[4];
+  DnnlDescView md[4];
   void *data[4];
-  dnnl_memory_desc_t pad;
   dnnl_status_t s = dnnl_success;
   for (int i = 0; i < 3; i++) {
     const Part *p = &c->part[i];
     arg[i] = c->arg[i];
-    md[i] = &p->own;
+    md[i] = p->own;
     if (i == W) {
       data[i] = weights;
     } else if (!p->reorder) {
@@ -385,10 +380,8 @@ static dnnl_status_t piece(const Run *r, int64_t image, int64_t channel, void *w
       if (s) return s;
     }
   }
-  dnnl_dim_t bytes[12] = {(dnnl_dim_t)c->scratch_bytes};
-  dnnl_memory_desc_init_by_tag(&pad, 1, bytes, dnnl_u8, dnnl_a);
   arg[3] = DNNL_ARG_SCRATCHPAD;
-  md[3] = &pad;
+  md[3] = c->scratch;
   data[3] = space;
   s = execute(c->conv, c->scratch_bytes ? 4 : 3, arg, md, data);
   if (!s && c->s.result != W && c->part[c->s.result].reorder)
@@ -407,7 +400,7 @@ static size_t space_bytes(const ConvDnnl *c) {
 static void pieces(void *arg, int64_t begin, int64_t end) {
   Run *r = arg;
   const ConvDnnl *c = r->c;
-  int was = single();
+  int was = dnnl_single_begin();
   char *space = cpu_scratch(space_bytes(c));
   for (int64_t i = begin; i < end; i++) {
     int64_t channel = i % c->channel_pieces, image = i / c->channel_pieces;
@@ -416,7 +409,7 @@ static void pieces(void *arg, int64_t begin, int64_t end) {
     dnnl_status_t s = piece(r, image, channel, w, space);
     if (s) r->status = s;
   }
-  restore(was);
+  dnnl_single_end(was);
 }
 
 /* Gradient of weights: sum i of channel piece j. */
@@ -424,7 +417,7 @@ static void sum_pieces(void *arg, int64_t begin, int64_t end) {
   Run *r = arg;
   const ConvDnnl *c = r->c;
   size_t bytes = c->part[W].bytes;
-  int was = single();
+  int was = dnnl_single_begin();
   char *space = cpu_scratch(space_bytes(c) + bytes);
   for (int64_t i = begin; i < end; i++) {
     int64_t sum = i / c->channel_pieces, channel = i % c->channel_pieces;
@@ -438,7 +431,7 @@ static void sum_pieces(void *arg, int64_t begin, int64_t end) {
       for (size_t k = 0; k < bytes / 4; k++) total[k] += part[k];
     }
   }
-  restore(was);
+  dnnl_single_end(was);
 }
 
 typedef struct Sum {
@@ -457,17 +450,17 @@ static void add_sums(void *arg, int64_t begin, int64_t end) {
 static void weights_out(void *arg, int64_t begin, int64_t end) {
   Run *r = arg;
   const Part *p = &r->c->part[W];
-  int was = single();
+  int was = dnnl_single_begin();
   for (int64_t i = begin; i < end; i++) {
     char *user = user_at(r, W, 0, i), *own = r->weights + (size_t)i * p->bytes;
     if (!p->reorder) {
-      memcpy(user, own, dnnl_memory_desc_get_size(&p->own));
+      memcpy(user, own, dnnl()->memory_desc_get_size(p->own));
       continue;
     }
     dnnl_status_t s = reorder(p, true, user, own);
     if (s) r->status = s;
   }
-  restore(was);
+  dnnl_single_end(was);
 }
 
 bool conv_dnnl_run(const ConvDnnl *c, void *const *data, int *status) {

@@ -4,8 +4,13 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-build_packages="gcc libc6-dev make cmake ninja-build pkg-config llvm-19-dev libdnnl-dev libopenblas-pthread-dev
-  libcjson-dev libcmocka-dev zlib1g-dev liblzma-dev libjpeg62-turbo-dev"
+# libstdc++ and libgfortran as archives go with the compiler's release
+gcc=$(gcc -dumpversion 2>/dev/null || apt-cache depends gcc 2>/dev/null | sed -n 's/.*Depends: gcc-\([0-9]*\)$/\1/p')
+gcc=${gcc%%.*}
+gcc=${gcc:-12}
+
+build_packages="gcc libc6-dev libstdc++-$gcc-dev libgfortran-$gcc-dev make cmake ninja-build pkg-config llvm-19-dev libdnnl-dev libopenblas-serial-dev
+  libcjson-dev libcmocka-dev zlib1g-dev libzstd-dev liblzma-dev libjpeg62-turbo-dev"
 data_packages="dataset-fashion-mnist"
 python_packages="python3 python3-venv"
 check_packages="clang-format"

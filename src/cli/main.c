@@ -1,6 +1,8 @@
 /* The command `weft`: finds the verb and runs it. Verbs are files cmd_*.c; the build makes the
- * list. */
+ * list. The program that people start (start.c) gets it from the plugin's table. */
 #include "cli/cli.h"
+
+#include "pjrt/pjrt.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -38,7 +40,7 @@ static int written(int rc) {
   return rc ? rc : 1;
 }
 
-int main(int argc, char **argv) {
+static int run(int argc, char **argv) {
   if (argc < 2) {
     help(stderr);
     return 2;
@@ -67,3 +69,8 @@ int main(int argc, char **argv) {
   help(stderr);
   return 2;
 }
+
+static WeftCommandExtension command = {
+    .base = {sizeof command, PJRT_EXTENSION_WEFT_COMMAND, NULL}, .run = run};
+
+__attribute__((constructor)) static void offer(void) { pjrt_extend(&command.base); }

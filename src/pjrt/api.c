@@ -25,7 +25,7 @@ ENTRY(Plugin_Attributes) {
   return NULL;
 }
 
-static const PJRT_Api api = {.struct_size = sizeof api,
+static PJRT_Api api = {.struct_size = sizeof api,
                              .extension_start =
                                  (PJRT_Extension_Base *)(uintptr_t)&profiler_extension,
                              .pjrt_api_version = {.struct_size = sizeof(PJRT_Api_Version),
@@ -37,3 +37,8 @@ static const PJRT_Api api = {.struct_size = sizeof api,
 };
 
 const PJRT_Api *GetPjrtApi(void) { return &api; }
+
+void pjrt_extend(PJRT_Extension_Base *e) {
+  e->next = api.extension_start;
+  api.extension_start = e;
+}

@@ -17,4 +17,16 @@
 
 __attribute__((visibility("default"))) const PJRT_Api *GetPjrtApi(void);
 
+/* Puts an extension at the head of the table's chain. For constructors only: callers read the chain
+ * without a lock. Callers skip types that they do not know. */
+void pjrt_extend(PJRT_Extension_Base *e);
+
+/* The command line, `weft`: libpjrt_weft.so holds it, so that the engine and its libraries are there
+ * once, and the program of that name (cli/start.c) finds it in the chain. */
+#define PJRT_EXTENSION_WEFT_COMMAND 0x57454654
+typedef struct WeftCommandExtension {
+  PJRT_Extension_Base base;
+  int (*run)(int argc, char **argv); /* as main */
+} WeftCommandExtension;
+
 #endif

@@ -1,0 +1,129 @@
+# Libraries from outside, in two ways:
+#
+#   weft_outside   shared, as the system has them: for tests and fuzzers, which are many
+#   weft_inside    as archives where there are any: for the products. None of their names leaves the file they are linked
+#                  into, so other libraries in the process (TensorFlow brings an LLVM of its own) neither see nor replace them.
+#                  weft_data_inside is the part that reads data sets and checkpoints.
+#
+# WEFT_STATIC    AUTO: the archives that are there; ON: one that is missing is an error (the wheel); OFF: none
+# WEFT_OUTSIDE   a folder with archives of oneDNN, JPEG and cJSON (tools/outside.sh makes it); without it oneDNN is loaded when
+#                it is first used, the others are shared libraries
+# LLVM_CONFIG    which LLVM, 19 or newer
+set(WEFT_STATIC AUTO CACHE STRING "archives of LLVM, BLAS and others in the products: AUTO, ON, OFF")
+set(WEFT_OUTSIDE "" CACHE PATH "where tools/outside.sh put its archives")
+
+add_library(weft_outside INTERFACE)
+add_library(weft_inside INTERFACE)
+add_library(weft_data_inside INTERFACE)
+
+# inside_or(TARGET NAME SHARED ARCHIVE...): the archives, or the shared library where one of them is missing.
+function(inside_or target name shared)
+  set(missing FALSE)
+  foreach(archive IN LISTS ARGN)
+    if(NOT EXISTS "${archive}")
+      set(missing TRUE)
+    endif()
+  endforeach()
+  if(WEFT_STATIC STREQUAL "OFF" OR missing OR NOT ARGN)
+    if(WEFT_STATIC STREQUAL "ON")
+      message(FATAL_ERROR "WEFT_STATIC=ON, and there is no archive of ${name} (${ARGN})")
+    endif()
+    message(STATUS "${name}: ${shared}")
+    target_link_libraries(${target} INTERFACE ${shared})
+  else()
+    message(STATUS "${name}: inside")
+    target_link_libraries(${target} INTERFACE ${ARGN})
+  endif()
+endfunction()
+
+# The archive of one of the compiler's own libraries.
+function(compiler_archive name out)
+  execute_process(COMMAND ${CMAKE_C_COMPILER} -print-file-name=lib${name}.a OUTPUT_VARIABLE path
+                  OUTPUT_STRIP_TRAILING_WHITESPACE)
+  set(${out} "${path}" PARENT_SCOPE) # its bare name when it is not there
+endfunction()
+
+# lib<name>.so as <NAME>_LIB, lib<name>.a as <NAME>_ARCHIVE.
+function(outside_library name)
+  string(TOUPPER ${name} var)
+  find_library(${var}_LIB NAMES ${name} PATH_SUFFIXES ${ARGN})
+  find_library(${var}_ARCHIVE NAMES lib${name}.a HINTS ${WEFT_OUTSIDE}/lib PATH_SUFFIXES ${ARGN})
+  if(NOT ${var}_LIB)
+    message(FATAL_ERROR "lib${name} is missing (tools/setup.sh build)")
+  endif()
+endfunction()
+
+# ---- LLVM: its C interface ----------------------------------------------------------------------------------------------
+find_program(LLVM_CONFIG NAMES llvm-config-19 llvm-config-20 llvm-config-21 llvm-config llvm-config-64
+             PATHS /usr/lib/llvm-19/bin /usr/lib/llvm-20/bin /usr/lib/llvm-21/bin)
+function(llvm_config out)
+  execute_process(COMMAND ${LLVM_CONFIG} ${ARGN} OUTPUT_VARIABLE text ERROR_VARIABLE said RESULT_VARIABLE failed)
+  string(STRIP "${text}" text)
+  if(failed)
+    set(text "")
+  endif()
+  set(${out} "${text}" PARENT_SCOPE)
+endfunction()
+llvm_config(llvm_version --version)
+string(REGEX MATCH "^[0-9]+" llvm_major "${llvm_version}")
+if(NOT llvm_major OR llvm_major LESS 19)
+  message(FATAL_ERROR "LLVM 19 or newer is needed; ${LLVM_CONFIG} is of '${llvm_version}' (-DLLVM_CONFIG=...)")
+endif()
+llvm_config(LLVM_C_DIR --includedir)
+llvm_config(llvm_folder --libdir)
+find_library(LLVM_LIB NAMES LLVM-${llvm_major} LLVM PATHS ${llvm_folder} NO_DEFAULT_PATH)
+llvm_config(llvm_archives --link-static --libfiles native nativecodegen passes)
+separate_arguments(llvm_archives)
+find_library(ZSTD_ARCHIVE NAMES libzstd.a)
+outside_library(z)
+message(STATUS "LLVM ${llvm_version}")
+inside_or(weft_inside LLVM "${LLVM_LIB}" ${llvm_archives} ${ZSTD_ARCHIVE} ${Z_ARCHIVE})
+
+# ---- oneDNN, 2 or 3 -------------------------------------------------------------------------------------------------------
+if(WEFT_OUTSIDE)
+  find_path(DNNL_DIR dnnl.h PATHS ${WEFT_OUTSIDE}/include NO_DEFAULT_PATH)
+  set(dnnl_archive ${WEFT_OUTSIDE}/lib/libdnnl.a)
+  add_compile_definitions(WEFT_DNNL_INSIDE)
+  inside_or(weft_inside oneDNN ${dnnl_archive} ${dnnl_archive})
+  target_link_libraries(weft_outside INTERFACE ${dnnl_archive} stdc++)
+else()
+  find_path(DNNL_DIR dnnl.h)
+  message(STATUS "oneDNN: loaded when it is used")
+endif()
+if(NOT DNNL_DIR)
+  message(FATAL_ERROR "dnnl.h is missing (tools/setup.sh build)")
+endif()
+
+# ---- BLAS with LAPACK: one thread a call, the pool divides the work; the serial library makes no threads at all ------------
+outside_library(openblas openblas-serial openblas-pthread)
+find_path(OPENBLAS_DIR cblas.h PATH_SUFFIXES x86_64-linux-gnu/openblas-serial openblas-serial openblas
+          x86_64-linux-gnu/openblas-pthread openblas-pthread)
+compiler_archive(gfortran gfortran_archive)
+compiler_archive(quadmath quadmath_archive)
+inside_or(weft_inside OpenBLAS "${OPENBLAS_LIB}" ${OPENBLAS_ARCHIVE} ${gfortran_archive} ${quadmath_archive})
+
+compiler_archive(stdc++ stdcxx_archive)
+inside_or(weft_inside libstdc++ stdc++ ${stdcxx_archive})
+
+# ---- data sets, checkpoints: archives of one's own, since Debian's of JPEG is not for shared libraries ------------------------
+foreach(name z lzma jpeg cjson)
+  string(TOUPPER ${name} var)
+  outside_library(${name})
+  if(WEFT_OUTSIDE)
+    inside_or(weft_data_inside ${name} "${${var}_LIB}" ${${var}_ARCHIVE})
+  else()
+    target_link_libraries(weft_data_inside INTERFACE ${${var}_LIB})
+  endif()
+endforeach()
+
+target_link_libraries(weft_inside INTERFACE weft_data_inside Threads::Threads dl m)
+target_link_libraries(weft_outside INTERFACE ${LLVM_LIB} ${OPENBLAS_LIB} ${LZMA_LIB} ${JPEG_LIB} ${CJSON_LIB} ${Z_LIB}
+                      Threads::Threads dl m)
+
+# hide_names(TARGET MAP): a product shows the names in cmake/MAP and no others.
+function(hide_names target map)
+  set(map ${CMAKE_SOURCE_DIR}/cmake/${map})
+  target_link_options(${target} PRIVATE -Wl,--version-script=${map} -Wl,--exclude-libs,ALL -Wl,--gc-sections
+                      -Wl,--as-needed -Wl,--build-id -static-libgcc $<$<NOT:$<BOOL:${WEFT_SANITIZE}>>:-Wl,--no-undefined>)
+  set_target_properties(${target} PROPERTIES LINK_DEPENDS ${map})
+endfunction()

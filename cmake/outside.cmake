@@ -83,7 +83,7 @@ inside_or(weft_inside LLVM "${LLVM_LIB}" ${llvm_archives} ${ZSTD_ARCHIVE} ${Z_AR
 if(WEFT_OUTSIDE)
   find_path(DNNL_DIR dnnl.h PATHS ${WEFT_OUTSIDE}/include NO_DEFAULT_PATH)
   set(dnnl_archive ${WEFT_OUTSIDE}/lib/libdnnl.a)
-  add_compile_definitions(WEFT_DNNL_INSIDE)
+  set_source_files_properties(src/dev/cpu/conv/dnnl.c PROPERTIES COMPILE_DEFINITIONS WEFT_DNNL_INSIDE)
   inside_or(weft_inside oneDNN ${dnnl_archive} ${dnnl_archive})
   target_link_libraries(weft_outside INTERFACE ${dnnl_archive} stdc++)
 else()
@@ -98,9 +98,15 @@ endif()
 outside_library(openblas openblas-serial openblas-pthread)
 find_path(OPENBLAS_DIR cblas.h PATH_SUFFIXES x86_64-linux-gnu/openblas-serial openblas-serial openblas
           x86_64-linux-gnu/openblas-pthread openblas-pthread)
-compiler_archive(gfortran gfortran_archive)
-compiler_archive(quadmath quadmath_archive)
-inside_or(weft_inside OpenBLAS "${OPENBLAS_LIB}" ${OPENBLAS_ARCHIVE} ${gfortran_archive} ${quadmath_archive})
+target_link_options(weft_inside INTERFACE -Wl,-u,_gfortran_concat_string) # interp/fortran.c
+set(fortran_archives) # in case LAPACK calls more of them
+foreach(name gfortran quadmath)
+  compiler_archive(${name} archive)
+  if(EXISTS "${archive}")
+    list(APPEND fortran_archives ${archive})
+  endif()
+endforeach()
+inside_or(weft_inside OpenBLAS "${OPENBLAS_LIB}" ${OPENBLAS_ARCHIVE} ${fortran_archives})
 
 compiler_archive(stdc++ stdcxx_archive)
 inside_or(weft_inside libstdc++ stdc++ ${stdcxx_archive})
@@ -124,6 +130,6 @@ target_link_libraries(weft_outside INTERFACE ${LLVM_LIB} ${OPENBLAS_LIB} ${LZMA_
 function(hide_names target map)
   set(map ${CMAKE_SOURCE_DIR}/cmake/${map})
   target_link_options(${target} PRIVATE -Wl,--version-script=${map} -Wl,--exclude-libs,ALL -Wl,--gc-sections
-                      -Wl,--as-needed -Wl,--build-id -static-libgcc $<$<NOT:$<BOOL:${WEFT_SANITIZE}>>:-Wl,--no-undefined>)
+                      -Wl,--as-needed -Wl,--build-id $<$<NOT:$<BOOL:${WEFT_SANITIZE}>>:-Wl,--no-undefined>)
   set_target_properties(${target} PROPERTIES LINK_DEPENDS ${map})
 endfunction()

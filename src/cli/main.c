@@ -70,7 +70,7 @@ static int run(int argc, char **argv) {
   return 2;
 }
 
-static WeftCommandExtension command = {
-    .base = {sizeof command, PJRT_EXTENSION_WEFT_COMMAND, NULL}, .run = run};
+static WeftCommandExtension command = {.base = {sizeof command, PJRT_EXTENSION_WEFT_COMMAND, NULL},
+                                       .run = run};
 
 __attribute__((constructor)) static void offer(void) { pjrt_extend(&command.base); }

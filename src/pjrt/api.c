@@ -26,13 +26,12 @@ ENTRY(Plugin_Attributes) {
 }
 
 static PJRT_Api api = {.struct_size = sizeof api,
-                             .extension_start =
-                                 (PJRT_Extension_Base *)(uintptr_t)&profiler_extension,
-                             .pjrt_api_version = {.struct_size = sizeof(PJRT_Api_Version),
-                                                  .major_version = PJRT_API_MAJOR,
-                                                  .minor_version = PJRT_API_MINOR},
+                       .extension_start = (PJRT_Extension_Base *)(uintptr_t)&profiler_extension,
+                       .pjrt_api_version = {.struct_size = sizeof(PJRT_Api_Version),
+                                            .major_version = PJRT_API_MAJOR,
+                                            .minor_version = PJRT_API_MINOR},
 #define PJRT_X(name) .PJRT_##name = weft_##name,
-                             PJRT_SLOTS(PJRT_X, PJRT_X)
+                       PJRT_SLOTS(PJRT_X, PJRT_X)
 #undef PJRT_X
 };
 

@@ -5,6 +5,7 @@
 
 What JAX ties to platform names is registered for "weft" in rules.py: donation, linear algebra, host callbacks.
 """
+import ctypes
 import dataclasses
 import logging
 import os
@@ -45,13 +46,37 @@ def _quiet_unless_asked(xb):
         factories["weft"] = dataclasses.replace(factories["weft"], fail_quietly=True)
 
 
+def _problem(path):
+    """Why the library cannot be used; None when it can. The loader's sentence names the library that it misses."""
+    if not pathlib.Path(path).exists():
+        return f"there is no library {path}; build weft (make), or set WEFT_PLUGIN to where it is"
+    try:
+        ctypes.CDLL(path)
+    except OSError as e:
+        return f"cannot load {path}: {e}"
+    return None
+
+
+def _refuse(xb, problem):
+    """Programs that ask for weft end with this sentence, others do not hear of it (a plugin that raises, or that JAX fails to
+    load, prints a traceback in every program)."""
+    def factory():
+        raise RuntimeError(problem)
+    logger.info("weft: %s", problem)
+    xb.register_backend_factory("weft", factory, priority=PRIORITY)
+
+
 def initialize():
     """Registers the plugin and its lowering rules. JAX calls this once."""
     import jax._src.xla_bridge as xb
 
-    path = _library_path()
-    if not pathlib.Path(path).exists():
-        logger.warning("weft: no library at %s; build weft (make), or set WEFT_PLUGIN to where it is", path)
+    try:
+        path = _library_path()
+        problem = _problem(path)
+    except FileNotFoundError as e:
+        problem = str(e)
+    if problem:
+        _refuse(xb, problem)
         return
     xb.register_plugin("weft", priority=PRIORITY, library_path=path, options=_options)
     _quiet_unless_asked(xb)

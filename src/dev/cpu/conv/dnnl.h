@@ -18,7 +18,7 @@
   X(memory_desc_destroy)                             \
   X(convolution_forward_primitive_desc_create)       \
   X(convolution_backward_data_primitive_desc_create) \
-      X(convolution_backward_weights_primitive_desc_create)
+  X(convolution_backward_weights_primitive_desc_create)
 typedef dnnl_memory_desc_t DnnlDesc; /* one owner: dnnl_desc_free */
 typedef const_dnnl_memory_desc_t DnnlDescView;
 #else

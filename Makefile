@@ -5,7 +5,8 @@ PREFIX ?= /usr/local
 T ?= 60
 PY := .venv/bin/python
 
-.PHONY: all run test check layers format fuzz bench accuracy install wheel docs sz clean setup setup-run setup-test setup-check setup-fuzz
+.PHONY: all run test check layers format fuzz bench accuracy install wheel docs sz clean setup setup-run setup-test setup-check
+.PHONY: test-docs setup-fuzz setup-site
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) -j$(JOBS)
@@ -19,6 +20,7 @@ setup-run: ; @tools/setup.sh build data
 setup-test: ; @tools/setup.sh build data python
 setup-check: ; @tools/setup.sh build data python check
 setup-fuzz: ; @tools/setup.sh build fuzz
+setup-site: ; @tools/setup.sh build site
 
 # Trains the MNIST network on Fashion-MNIST on this CPU, then compares with virtual chips.
 run: setup-run all
@@ -43,12 +45,19 @@ bench: setup-test all
 accuracy: all
 	@tools/accuracy.sh $(BUILD)
 
-install: all
+install: $(BUILD)/build.ninja
+	@ninja -C $(BUILD) -j$(JOBS) products
 	@DESTDIR=$(DESTDIR) cmake --install $(BUILD) --prefix $(PREFIX)
 
 wheel: setup-test
 	@$(PY) -m pip wheel --no-deps -w dist .
 
-docs: all ; @python3 tools/gen_docs.py $(BUILD)
+# docs/ops.md, then the site in $(BUILD)/site; test-docs looks at it in a browser.
+docs: all
+	@python3 tools/gen_docs.py $(BUILD)
+	@tools/site.sh $(BUILD)
+test-docs: setup-site all
+	@tools/site.sh --look $(BUILD)
+
 sz: ; @find src include -name '*.[ch]' | xargs wc -l | sort -n | tail -40
 clean: ; @rm -rf build build-* dist

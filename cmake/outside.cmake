@@ -88,10 +88,14 @@ if(WEFT_OUTSIDE)
   target_link_libraries(weft_outside INTERFACE ${dnnl_archive} stdc++)
 else()
   find_path(DNNL_DIR dnnl.h)
-  message(STATUS "oneDNN: loaded when it is used")
+  find_library(DNNL_LIB dnnl)
+  execute_process(COMMAND ${CMAKE_READELF} -d ${DNNL_LIB} OUTPUT_VARIABLE dnnl_dynamic ERROR_QUIET)
+  string(REGEX MATCH "libdnnl\\.so[.0-9]*" dnnl_soname "${dnnl_dynamic}") # libdnnl.so.2, or .so.3.6 in Debian 13
+  set_source_files_properties(src/dev/cpu/conv/dnnl.c PROPERTIES COMPILE_DEFINITIONS "WEFT_DNNL_SONAME=\"${dnnl_soname}\"")
+  message(STATUS "oneDNN: ${dnnl_soname}, loaded when it is used")
 endif()
-if(NOT DNNL_DIR)
-  message(FATAL_ERROR "dnnl.h is missing (tools/setup.sh build)")
+if(NOT DNNL_DIR OR NOT (DNNL_LIB OR WEFT_OUTSIDE))
+  message(FATAL_ERROR "oneDNN is missing (tools/setup.sh build)")
 endif()
 
 # ---- BLAS with LAPACK: one thread a call, the pool divides the work; the serial library makes no threads at all ------------
@@ -126,10 +130,28 @@ target_link_libraries(weft_inside INTERFACE weft_data_inside Threads::Threads dl
 target_link_libraries(weft_outside INTERFACE ${LLVM_LIB} ${OPENBLAS_LIB} ${LZMA_LIB} ${JPEG_LIB} ${CJSON_LIB} ${Z_LIB}
                       Threads::Threads dl m)
 
+# ---- older systems ---------------------------------------------------------------------------------------------------------
+# WEFT_OLD_GLIBC=ON: what is built on a newer glibc runs from 2.28 on (the wheel; x86-64 only).
+option(WEFT_OLD_GLIBC "products run on glibc 2.28, whatever is here" OFF)
+if(WEFT_OLD_GLIBC)
+  add_library(weft_old_glibc OBJECT cmake/old_glibc.c)
+  file(STRINGS cmake/old_glibc.c old_names REGEX "^OLD\\(")
+  list(TRANSFORM old_names REPLACE "^OLD\\(([a-z_0-9]+),.*" "-Wl,--wrap=\\1")
+  find_library(OLD_PTHREAD NAMES libpthread.so.0 REQUIRED)
+  find_library(OLD_DL NAMES libdl.so.2 REQUIRED)
+endif()
+function(for_old_glibc target)
+  if(WEFT_OLD_GLIBC)
+    target_sources(${target} PRIVATE $<TARGET_OBJECTS:weft_old_glibc>)
+    target_link_options(${target} PRIVATE ${old_names} -Wl,--push-state,--no-as-needed ${OLD_PTHREAD} ${OLD_DL} -Wl,--pop-state)
+  endif()
+endfunction()
+
 # hide_names(TARGET MAP): a product shows the names in cmake/MAP and no others.
 function(hide_names target map)
   set(map ${CMAKE_SOURCE_DIR}/cmake/${map})
   target_link_options(${target} PRIVATE -Wl,--version-script=${map} -Wl,--exclude-libs,ALL -Wl,--gc-sections
                       -Wl,--as-needed -Wl,--build-id $<$<NOT:$<BOOL:${WEFT_SANITIZE}>>:-Wl,--no-undefined>)
   set_target_properties(${target} PROPERTIES LINK_DEPENDS ${map})
+  for_old_glibc(${target})
 endfunction()

@@ -48,7 +48,7 @@ static char *own_plugin(Buf *tried) {
   exe[n > 0 ? n : 0] = 0;
   Dl_info self; /* the file this code is in: the executable, or libweft.so of a user's program */
   const char *files[] = {exe, dladdr((void *)(uintptr_t)own_plugin, &self) ? self.dli_fname : ""};
-  static const char *const places[] = {"", "/../lib", "/../lib/weft"};
+  static const char *const places[] = {"", "/weft", "/..", "/../lib/weft", "/../lib"};
   for (int f = 0; f < COUNT_OF(files); f++) {
     const char *slash = strrchr(files[f], '/');
     for (int i = 0; slash && i < COUNT_OF(places); i++) {

@@ -182,19 +182,6 @@ def test_plugins_by_name_and_missing(tmp_path):
     assert r.returncode == 1 and "other.so" in r.stderr and "libtpu/libtpu.so of libtpu" in r.stderr
 
 
-def test_installed_elsewhere_than_configured(tmp_path):
-    """`make install PREFIX=...`, then the first line of examples/run.c."""
-    if not all(map(shutil.which, ("cmake", "cc", "pkg-config"))):
-        pytest.skip("needs cmake, cc and pkg-config")
-    there, program = tmp_path / "there", tmp_path / "run"
-    subprocess.run(["cmake", "--install", BUILD, "--prefix", there], check=True, capture_output=True)
-    env = dict(os.environ, PKG_CONFIG_PATH=str(there / "lib/pkgconfig"), LD_LIBRARY_PATH=str(there / "lib"))
-    flags = subprocess.run(["pkg-config", "--cflags", "--libs", "weft"], check=True, env=env, capture_output=True, text=True)
-    subprocess.run(["cc", ROOT / "examples/run.c", *flags.stdout.split(), "-o", program], check=True)
-    r = subprocess.run([program, "tpu-v5litepod-1"], env=env, capture_output=True, text=True)
-    assert r.stdout == "on TPU v5e: 4 5 10 11\n", r.stderr
-
-
 def test_body_without_return(tmp_path):
     f = tmp_path / "p.mlir"
     f.write_text("func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n  %0 = stablehlo.abs %x : tensor<4xf32>\n}\n")

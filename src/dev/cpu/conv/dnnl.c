@@ -25,10 +25,6 @@ void dnnl_single_end(int was) { (void)was; }
 
 #include <dlfcn.h>
 
-#define TEXT_OF(x) #x
-#define TEXT(x) TEXT_OF(x)
-#define LIBRARY "libdnnl.so." TEXT(DNNL_VERSION_MAJOR)
-
 static void (*omp_set)(int);
 static int (*omp_max)(void);
 
@@ -43,7 +39,7 @@ static int (*omp_max)(void);
 static void *load(void) {
   bool ours = !getenv("OMP_WAIT_POLICY"); /* OpenMP reads it when it is loaded */
   if (ours) setenv("OMP_WAIT_POLICY", "passive", 0);
-  void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL | OWN_FIRST);
+  void *library = dlopen(WEFT_DNNL_SONAME, RTLD_NOW | RTLD_LOCAL | OWN_FIRST);
   if (ours) unsetenv("OMP_WAIT_POLICY");
   void *gomp = library ? dlopen("libgomp.so.1", RTLD_LAZY | RTLD_NOLOAD) : NULL;
   if (gomp) {

@@ -2,6 +2,7 @@
 
     import weft
     weft.library_path()   # .../libpjrt_weft.so, a PJRT plugin
+    weft.folder()         # of an installed wheel: include/weft.h, lib/libweft.so, lib/pkgconfig, bin/weft
 """
 import os
 import pathlib
@@ -20,3 +21,8 @@ def library_path() -> str:
         if path.exists():
             return str(path)
     raise FileNotFoundError(f"{LIBRARY} is neither in {here} nor in build/; build weft, or set WEFT_PLUGIN to its path")
+
+
+def folder() -> str:
+    """Path of the installed package: include, lib and bin are for C programs."""
+    return str(pathlib.Path(__file__).resolve().parent)

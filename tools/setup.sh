@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Installs what the project needs and is missing: setup.sh [build] [data] [python] [check] [fuzz]. Debian 12, as root or with sudo.
+# Installs what the project needs and is missing: setup.sh [build] [data] [python] [check] [fuzz] [site]
+# Debian 12, as root or with sudo.
 # Debian's release fixes the versions of its packages; Python's are pinned in tests/requirements.txt.
 set -eu
 cd "$(dirname "$0")/.."
@@ -15,6 +16,7 @@ data_packages="dataset-fashion-mnist"
 python_packages="python3 python3-venv"
 check_packages="clang-format"
 fuzz_packages="clang-14 libclang-rt-14-dev"
+site_packages="python3 python3-venv chromium"
 
 need=""
 for group in "$@"; do

@@ -9,15 +9,16 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define OLD(name, version)                                     \
-  __asm__(".symver old_" #name ", " #name "@" version "\n"     \
-          ".text\n"                                            \
-          ".globl __wrap_" #name "\n"                          \
-          ".hidden __wrap_" #name "\n"                         \
-          ".type __wrap_" #name ", @function\n"                \
+#define OLD(name, version)                                 \
+  __asm__(".symver old_" #name ", " #name "@" version "\n" \
+          ".text\n"                                        \
+          ".globl __wrap_" #name "\n"                      \
+          ".hidden __wrap_" #name "\n"                     \
+          ".type __wrap_" #name ", @function\n"            \
           "__wrap_" #name ": jmp *old_" #name "@GOTPCREL(%rip)\n");
 
-OLD(__libc_start_main, "GLIBC_2.2.5") /* for programs without constructors: old ones run those for the caller */
+OLD(__libc_start_main,
+    "GLIBC_2.2.5") /* for programs without constructors: old ones run those for the caller */
 OLD(__pthread_key_create, "GLIBC_2.2.5")
 OLD(dladdr, "GLIBC_2.2.5")
 OLD(dlclose, "GLIBC_2.2.5")
@@ -59,7 +60,8 @@ HERE pid_t gettid(void) { return (pid_t)syscall(SYS_gettid); }
 
 HERE uint32_t arc4random(void) {
   uint32_t r = 0;
-  while (getrandom(&r, sizeof r, 0) != sizeof r) {}
+  while (getrandom(&r, sizeof r, 0) != sizeof r) {
+  }
   return r;
 }
 

@@ -131,14 +131,16 @@ static Err *check(const Op *op, const Check *c, const Tensor *got, const Tensor 
 
 static const Check equal = {RULE_EQ, 0, 0, 0};
 
-static const Tensor *value_of(const Op *op) {
-  const Attr *a = op_attr(op, "value");
+static Err *check_value(Eval *e, const Check *c) {
+  const Attr *a = op_attr(e->op, "value");
   assert(a && a->kind == AT_TENSOR);
-  return a->tensor;
+  Tensor *want;
+  TRY(tensor_dense(a->tensor, &want));
+  return check(e->op, c, e->in[0], want);
 }
 
 Err *sem_check_expect_eq(Eval *e) { return check(e->op, &equal, e->in[0], e->in[1]); }
-Err *sem_check_expect_eq_const(Eval *e) { return check(e->op, &equal, e->in[0], value_of(e->op)); }
+Err *sem_check_expect_eq_const(Eval *e) { return check_value(e, &equal); }
 
 static Check almost_of(const Op *op) {
   const Attr *a = op_attr(op, "tolerance");
@@ -150,7 +152,7 @@ Err *sem_check_expect_almost_eq(Eval *e) {
 }
 Err *sem_check_expect_almost_eq_const(Eval *e) {
   Check c = almost_of(e->op);
-  return check(e->op, &c, e->in[0], value_of(e->op));
+  return check_value(e, &c);
 }
 Err *sem_check_expect_close(Eval *e) {
   Check c = {RULE_CLOSE, 0, (uint64_t)op_int(e->op, "min_ulp_difference", 0),

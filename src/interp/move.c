@@ -264,7 +264,9 @@ Err *sem_create_token(Eval *e) { return sem_after_all(e); }
 Err *sem_constant(Eval *e) {
   const Attr *a = op_attr(e->op, "value");
   if (!a || a->kind != AT_TENSOR) return op_err(e->op, ERR_INVALID, "no value");
-  eval_set(e, 0, tensor_retain(a->tensor));
+  Tensor *t;
+  TRY(tensor_dense(a->tensor, &t));
+  eval_set(e, 0, tensor_retain(t));
   return NULL;
 }
 

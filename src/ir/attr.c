@@ -152,12 +152,7 @@ bool attr_equal(const Attr *a, const Attr *b) {
   case AT_INTS:
     return a->n == b->n && a->dtype == b->dtype &&
            (a->n == 0 || !memcmp(a->ints, b->ints, sizeof(int64_t) * (size_t)a->n));
-  case AT_TENSOR:
-    return type_same(a->type, b->type) &&
-           (a->tensor->count == 0 ||
-            !memcmp(a->tensor->data, b->tensor->data,
-                    a->tensor->splat && b->tensor->splat ? (size_t)dtype_bytes(a->tensor->dtype)
-                                                         : tensor_bytes(a->tensor)));
+  case AT_TENSOR: return type_same(a->type, b->type) && tensor_same_data(a->tensor, b->tensor);
   case AT_ARRAY:
     if (a->n != b->n) return false;
     for (int i = 0; i < a->n; i++)
@@ -230,7 +225,8 @@ int op_ints(const Op *op, const char *name, const int64_t **out) {
     *out = a->ints;
     return a->n;
   }
-  if (a->kind != AT_TENSOR || (a->dtype != DT_I64 && a->dtype != DT_INDEX)) return 0;
+  if (a->kind != AT_TENSOR || a->tensor->splat || (a->dtype != DT_I64 && a->dtype != DT_INDEX))
+    return 0;
   *out = a->tensor->data;
   return (int)a->tensor->count;
 }

@@ -134,6 +134,7 @@ static Err *layouts(Infer *f, const char *name, int n, const Type *const *types)
     const Type *t = types[i];
     bool dense = l->kind == AT_TENSOR && (l->dtype == DT_INDEX || l->dtype == DT_I64);
     if (!dense && l->kind != AT_INTS) FAIL(f, "%s: entry %d is not a list of dimensions", name, i);
+    if (dense && l->tensor->splat) FAIL(f, "%s: entry %d is not a permutation", name, i);
     const int64_t *v = dense ? l->tensor->data : l->ints;
     int64_t k = dense ? l->tensor->count : l->n;
     if (t->kind == TY_TUPLE) FAIL(f, "%s: tuples cannot be laid out", name);

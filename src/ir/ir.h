@@ -12,7 +12,7 @@
  * collapsed_slice_dims, ...; a convolution input_batch_dimension, ...; channel_handle is channel_id
  * and channel_type.
  *  - lists of integers or booleans are AT_INTS; padding, replica_groups, source_target_pairs are
- * AT_TENSOR (i64, n x 2 or groups x members padded with -1); ir_ints() reads both, row-major.
+ * AT_TENSOR (i64, n x 2 or groups x members padded with -1, dense); op_ints() reads both, row-major.
  *  - enumerations are AT_ENUM with the StableHLO spelling ("EQ", "TOTALORDER", "HIGHEST",
  * "NO_TRANSPOSE", "PHILOX").
  *  - an attribute that equals its default (ops.def) is absent, so both readers give the same
@@ -42,20 +42,24 @@ typedef struct Tensor Tensor;
 /* Dense row-major data in host memory, reference counted (atomically). Sub-byte elements take one
  * byte each; complex is (re, im); i1 is one byte, 0 or 1. A token is a Tensor of DT_TOKEN without
  * data. A tuple is `elems` (dtype DT_NONE). data may be NULL in phantom mode only (`phantom` set).
- */
+ *
+ * Splats are constants of programs (the `value` of an operation) and nothing else: whoever reads a
+ * program's constants uses tensor_at, tensor_is_splat or tensor_dense; what runs, and lists of
+ * numbers in attributes, are dense. */
 struct Tensor {
   int refs;
   DType dtype;
   int rank;
   int64_t *dims;                          /* rank numbers, inside the object's allocation */
   int64_t count;                          /* elements */
-  void *data;                             /* 64-byte aligned when owned */
+  void *data;                             /* 64-byte aligned when owned; a splat's one element */
   void (*release)(void *arg, void *data); /* how to give data back; NULL: not owned */
   void *release_arg;
   Tensor **elems; /* tuple */
   int n_elems;
   bool phantom;
-  bool splat; /* known to be one value: data need not be read to see it */
+  bool splat;    /* data holds one element, which stands for all `count` (more than one) of them */
+  Tensor *dense; /* of a splat: tensor_dense's, once somebody asked */
 };
 
 /* Uninitialised data. errors: ERR_EXHAUSTED when the memory is not there, ERR_INVALID when the size
@@ -63,9 +67,14 @@ struct Tensor {
 Err *tensor_new(DType dtype, int rank, const int64_t *dims, Tensor **out);
 Tensor *tensor_make(DType dtype, int rank,
                     const int64_t *dims); /* small ones: ends the program when out of memory */
-/* The element everywhere. Takes next to no memory until it is read. */
+/* The element everywhere, held once whatever the size. errors: ERR_INVALID when the size overflows. */
 Err *tensor_splat(DType dtype, int rank, const int64_t *dims, const void *element, Tensor **out);
 bool tensor_is_splat(const Tensor *t); /* at least one element, all of the same bytes */
+bool tensor_same_data(const Tensor *a, const Tensor *b); /* of equal dtype and count: equal bytes */
+/* t itself, or a splat with all its elements: made at the first call, it lives as long as t
+ * (borrowed). A large one takes next to no memory until it is written. errors: ERR_EXHAUSTED.
+ * thread: any */
+Err *tensor_dense(Tensor *t, Tensor **out);
 /* Borrows data; release(arg, data) is called when the last reference goes (NULL: nothing to do). */
 Tensor *tensor_wrap(DType dtype, int rank, const int64_t *dims, void *data,
                     void (*release)(void *, void *), void *arg);
@@ -76,8 +85,12 @@ void tensor_release(Tensor *t); /* NULL is fine */
 static inline size_t tensor_bytes(const Tensor *t) {
   return (size_t)t->count * (size_t)dtype_bytes(t->dtype);
 }
+/* What data holds: all elements, or a splat's one. */
+static inline size_t tensor_held_bytes(const Tensor *t) {
+  return t->splat ? (size_t)dtype_bytes(t->dtype) : tensor_bytes(t);
+}
 static inline void *tensor_at(const Tensor *t, int64_t i) {
-  return (char *)t->data + (size_t)i * (size_t)dtype_bytes(t->dtype);
+  return t->splat ? t->data : (char *)t->data + (size_t)i * (size_t)dtype_bytes(t->dtype);
 }
 
 /* ---- types ----------------------------------------------------------------------------------- */

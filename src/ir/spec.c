@@ -86,7 +86,7 @@ static bool all_equal(const Attr *a, int64_t v) {
   }
   if (a->kind != AT_TENSOR || a->dtype != DT_I64) return false;
   for (int64_t i = 0; i < a->tensor->count; i++)
-    if (((int64_t *)a->tensor->data)[i] != v) return false;
+    if (*(int64_t *)tensor_at(a->tensor, i) != v) return false;
   return true;
 }
 

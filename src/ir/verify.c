@@ -122,8 +122,9 @@ static Err *check_attr(const Op *op, const AttrSpec *s, const Attr *a) {
     if (a->kind == AT_OPAQUE)
       return op_err(op, ERR_UNIMPLEMENTED, "attribute '%.*s' in this form is not supported",
                     STR_ARG(s->name));
-    return a->kind == AT_TENSOR && a->dtype == DT_I64 ? NULL
-                                                      : wrong_kind(op, s, "a matrix of integers");
+    return a->kind == AT_TENSOR && a->dtype == DT_I64 && !a->tensor->splat
+               ? NULL
+               : wrong_kind(op, s, "a matrix of integers");
   case SK_DENSE: return a->kind == AT_TENSOR ? NULL : wrong_kind(op, s, "dense<...>");
   case SK_ARRAY: return a->kind == AT_ARRAY ? NULL : wrong_kind(op, s, "a list");
   case SK_ANY: return NULL;

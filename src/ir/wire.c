@@ -216,13 +216,13 @@ static Tensor *read_tensor(IrWire *x) {
 }
 
 static void write_tensor(IrWire *x, Tensor *t) {
-  bool splat = t->splat && t->count > 0;
+  bool splat = t->splat;
   x->w->bad |= t->n_elems > 0 || t->phantom || dtype_bytes(t->dtype) == 0;
   wire_dtype(x, &t->dtype);
   wire_ints(x, &t->rank, &t->dims);
   wire_bool(x->w, &splat);
   if (x->w->bad) return;
-  if (splat) wire_bytes(x->w, t->data, (size_t)dtype_bytes(t->dtype));
+  if (splat) wire_bytes(x->w, t->data, tensor_held_bytes(t));
   else wire_data(x, t);
 }
 

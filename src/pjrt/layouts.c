@@ -166,12 +166,12 @@ static Layout *constrained(const Op *op) {
   int rank = op->results[0].type->rank;
   Attr *a = op_attr(op, "result_layouts");
   Attr *first = a && a->kind == AT_ARRAY && a->n ? a->items[0] : NULL;
-  const int64_t *order =
-      !first                   ? NULL
-      : first->kind == AT_INTS ? first->ints
-      : first->kind == AT_TENSOR && first->tensor->data && dtype_bytes(first->tensor->dtype) == 8
-          ? first->tensor->data
-          : NULL;
+  const int64_t *order = !first                   ? NULL
+                         : first->kind == AT_INTS ? first->ints
+                         : first->kind == AT_TENSOR && first->tensor->data &&
+                                 !first->tensor->splat && dtype_bytes(first->tensor->dtype) == 8
+                             ? first->tensor->data
+                             : NULL;
   size_t n = !order ? 0 : first->kind == AT_INTS ? (size_t)first->n : (size_t)first->tensor->count;
   Err *e = order ? check_order(order, n, rank) : err_new(ERR_INVALID, "no layout");
   if (!e) return layout_of_order(rank, order);

@@ -448,7 +448,7 @@ static Err *read_entry(Reader *r, Entry *e) {
   const Dialect *d = &r->dialects[e->dialect];
   e->weight = 1;
   Err *err;
-  if (!e->custom) return bc_text_attr(r, e, BYTECODE_MAX_SPLAT_BYTES - r->constant_bytes);
+  if (!e->custom) return bc_text_attr(r, e, STABLEHLO_MAX_EXPANDED_BYTES - r->expanded_bytes);
   switch (d->id) {
   case D_BUILTIN: err = read_builtin(r, e, &c); break;
   case D_VHLO: err = read_vhlo(r, e, &c); break;

@@ -1,9 +1,7 @@
 /* Fuzzer of the bytecode reader and writer: any bytes are read or refused; what is read is
  * verified, written, read again and written again, and the two writings must agree byte for byte.
  *   build  clang, -DWEFT_FUZZ=ON, -DWEFT_SANITIZE=address,undefined
- *   seeds  tests/golden/corpus, *.mlirbc
- * Build with -DBYTECODE_MAX_SPLAT_BYTES=16777216 so that large constants of one value do not take
- * all the memory. */
+ *   seeds  tests/golden/corpus, *.mlirbc */
 #include <stdio.h>
 #include <stdlib.h>
 

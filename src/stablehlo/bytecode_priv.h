@@ -130,9 +130,10 @@ typedef struct Reader {
   Resource *resources;
   int n_strings, n_dialects, n_op_names, n_attrs, n_types, n_props, n_resources;
   int depth, loc_depth;
-  int64_t constant_bytes; /* made from splats so far */
-  int64_t pending;        /* values announced by the open regions and not yet defined */
-  int64_t func_units;     /* arguments, results and name bytes of functions so far */
+  int64_t
+      expanded_bytes; /* made of fewer in the file so far: constants in text, groups of a mesh */
+  int64_t pending;    /* values announced by the open regions and not yet defined */
+  int64_t func_units; /* arguments, results and name bytes of functions so far */
   const Loc *unknown_loc;
   /* stacks used while an operation is put together */
   VEC(Value *) vals;
@@ -217,16 +218,10 @@ const char *bc_shlo_props(Str full_name);
 
 /* ---- bytecode_text.c: entries in text form ---- */
 
-Err *bc_text_attr(Reader *r, Entry *e,
-                  int64_t splat_bytes); /* what constants of one value may still take */
+Err *bc_text_attr(Reader *r, Entry *e, int64_t room); /* bytes that may be made of fewer */
 Err *bc_text_type(Reader *r, TypeEntry *e);
 
 /* ---- bytecode_tensor.c ---- */
-
-/* Constants of one value are expanded; all of a file together take at most this. */
-#ifndef BYTECODE_MAX_SPLAT_BYTES
-#define BYTECODE_MAX_SPLAT_BYTES STABLEHLO_MAX_CONSTANT_BYTES
-#endif
 
 /* Elements of a dense attribute as they stand in the file. */
 Err *bc_tensor(Reader *r, const Type *type, Str blob, Attr **out);

@@ -83,7 +83,8 @@ Err *bc_vhlo_mesh(Reader *r, Entry *e, Cur *c) {
   Attr *ids = NULL;
   if (present) {
     TRY(bc_attr(r, index, &ids));
-    if (ids->kind != AT_TENSOR || ids->dtype != DT_I64 || ids->tensor->count > 1 << 24)
+    if (ids->kind != AT_TENSOR || ids->dtype != DT_I64 || ids->tensor->splat ||
+        ids->tensor->count > 1 << 24)
       return bc_err(r, c->p, "device ids of a mesh that are no list of integers");
   }
   return set_mesh(r, e, c, axes->n, axes->items, ids ? (int)ids->tensor->count : 0,
@@ -135,13 +136,13 @@ Err *bc_groups(Reader *r, const RawGroups *g, Attr **out) {
     if (g->mesh_name.n > MAX_PRINTED) return bc_err(r, NULL, "a mesh with an absurd name");
     return unknown_groups(r, g, out);
   }
-  int64_t total = 1; /* the matrix is as large as the mesh: charge it like a splat */
+  int64_t total = 1; /* the matrix is as large as the mesh */
   for (int i = 0; i < mesh->n_axes; i++)
     if (mul_overflows(total, mesh->axes[i].size, &total) || total > 1 << 24)
       return bc_err(r, NULL, "the mesh of the replica groups is too large");
-  if (total * 8 > ((int64_t)1 << 28) - r->constant_bytes)
+  if (total * 8 > ((int64_t)1 << 28) - r->expanded_bytes)
     return bc_err(r, NULL, "too many replica groups");
-  r->constant_bytes += total * 8;
+  r->expanded_bytes += total * 8;
   return mesh_groups(r->m, mesh, g->axes, g->n_axes, out);
 }
 

@@ -16,19 +16,6 @@ static void clean_narrow(DType t, uint8_t *p, int64_t n) {
   }
 }
 
-static Err *room_for_splat(Reader *r, const Type *t, int64_t bytes) {
-  if (bytes > BYTECODE_MAX_SPLAT_BYTES - r->constant_bytes) {
-    Buf b = {0};
-    type_print(&b, t);
-    Err *e = bc_err(r, NULL, "constants of one value add up to more than %lld bytes at %s",
-                    (long long)BYTECODE_MAX_SPLAT_BYTES, b.p);
-    buf_free(&b);
-    return e;
-  }
-  r->constant_bytes += bytes;
-  return NULL;
-}
-
 Err *bc_tensor(Reader *r, const Type *type, Str blob, Attr **out) {
   if (type->kind != TY_TENSOR || !type_is_static(type))
     return bc_err(r, (const uint8_t *)blob.p,
@@ -58,7 +45,6 @@ Err *bc_tensor(Reader *r, const Type *type, Str blob, Attr **out) {
     buf_free(&b);
     return e;
   }
-  if (splat && n > 1) TRY(room_for_splat(r, type, bytes));
   Tensor *t;
   if (splat && n > 0) {
     uint8_t one[16];

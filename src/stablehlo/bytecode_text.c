@@ -6,8 +6,7 @@
 #include "stablehlo/text_priv.h"
 
 /* Exactly one of attr and type is asked for. */
-static Err *read_text(Reader *r, Str data, int64_t splat_bytes, Attr **attr, Type **type,
-                      int *weight) {
+static Err *read_text(Reader *r, Str data, int64_t room, Attr **attr, Type **type, int *weight) {
   while (data.n && data.p[data.n - 1] == 0) data.n--;
   char *copy = xstrndup(data.p, data.n); /* the lexer looks one character ahead */
   const char *file = r->file && *r->file ? r->file : "bytecode";
@@ -16,7 +15,7 @@ static Err *read_text(Reader *r, Str data, int64_t splat_bytes, Attr **attr, Typ
             .end = copy + strlen(copy),
             .p = copy,
             .m = r->m,
-            .splat_left = splat_bytes};
+            .room_left = room};
   t.depth = r->depth;
   t.aliases = map_new();
   t.values = map_new();
@@ -28,7 +27,7 @@ static Err *read_text(Reader *r, Str data, int64_t splat_bytes, Attr **attr, Typ
   if (!e && t.nodes > BYTECODE_MAX_WEIGHT - *weight)
     e = err_new(ERR_INVALID, "an attribute or type of absurd size");
   if (!e) *weight += (int)t.nodes;
-  r->constant_bytes += splat_bytes - t.splat_left;
+  r->expanded_bytes += room - t.room_left;
   map_free(t.aliases);
   map_free(t.values);
   map_free(t.funcs);
@@ -45,8 +44,8 @@ static Err *read_text(Reader *r, Str data, int64_t splat_bytes, Attr **attr, Typ
   return err;
 }
 
-Err *bc_text_attr(Reader *r, Entry *e, int64_t splat_bytes) {
-  return read_text(r, e->data, splat_bytes, &e->attr, NULL, &e->weight);
+Err *bc_text_attr(Reader *r, Entry *e, int64_t room) {
+  return read_text(r, e->data, room, &e->attr, NULL, &e->weight);
 }
 
 Err *bc_text_type(Reader *r, TypeEntry *e) {

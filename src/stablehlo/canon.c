@@ -17,8 +17,13 @@ static bool int_tensor(const Attr *a) {
 }
 
 static int64_t tensor_int(const Tensor *t, int64_t i) {
-  if (t->dtype == DT_INDEX) return ((const int64_t *)t->data)[i];
+  if (t->dtype == DT_INDEX) return *(const int64_t *)tensor_at(t, i);
   return elem_get_i64(t->dtype, tensor_at(t, i));
+}
+
+/* A few bytes of a file that stand for a list that nobody means. */
+static bool too_long(const Attr *a) {
+  return a->kind == AT_TENSOR && a->tensor->splat && a->tensor->count > 1024;
 }
 
 static Err *to_ints(Module *m, Str name, Attr *a, DType elem, Attr **out) {
@@ -31,7 +36,7 @@ static Err *to_ints(Module *m, Str name, Attr *a, DType elem, Attr **out) {
   if (int_tensor(a)) n = a->tensor->count;
   else if (a->kind == AT_ARRAY) n = a->n;
   else return wrong(name, "a list of integers");
-  if (n > INT_MAX) return wrong(name, "a list of reasonable length");
+  if (n > INT_MAX || too_long(a)) return wrong(name, "a list of reasonable length");
   Attr *r = attr_ints(m, elem, 0, NULL);
   r->n = (int)n;
   r->ints = ARENA_ARRAY(m->arena, int64_t, n);
@@ -57,7 +62,8 @@ static Err *to_matrix(Module *m, Str name, Attr *a, Attr **out) {
   if (a->kind == AT_OPAQUE)
     return NULL; /* replica groups by a mesh that the module lacks: the verifier's to refuse */
   if (!int_tensor(a)) return wrong(name, "a matrix of integers");
-  if (a->dtype != DT_I64) {
+  if (too_long(a)) return wrong(name, "a matrix of reasonable size");
+  if (a->dtype != DT_I64 || a->tensor->splat) {
     Tensor *t;
     TRY(tensor_new(DT_I64, a->tensor->rank, a->tensor->dims, &t));
     for (int64_t i = 0; i < t->count; i++) ((int64_t *)t->data)[i] = tensor_int(a->tensor, i);

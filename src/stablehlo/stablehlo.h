@@ -3,15 +3,16 @@
  *
  * Hostile input gives ERR_INVALID naming the place ("prog.mlir:12:5" or "byte 1234"), never a
  * crash, hang, or memory out of proportion to the input (at most a few hundred bytes for each input
- * byte, plus splat constants, which are expanded only when the tensor stays under
- * STABLEHLO_MAX_CONSTANT_BYTES). Fuzzed: text_fuzz.c, bytecode_fuzz.c.
+ * byte, plus what a file says once and uses often, resources and the groups of a mesh, together at
+ * most STABLEHLO_MAX_EXPANDED_BYTES; a constant of one value costs one value). Fuzzed: text_fuzz.c,
+ * bytecode_fuzz.c.
  */
 #ifndef WEFT_STABLEHLO_STABLEHLO_H
 #define WEFT_STABLEHLO_STABLEHLO_H
 
 #include "ir/ir.h"
 
-#define STABLEHLO_MAX_CONSTANT_BYTES ((int64_t)2 << 30)
+#define STABLEHLO_MAX_EXPANDED_BYTES ((int64_t)2 << 30)
 
 /* Reads one program, text or bytecode (told apart by the magic). `file` is for messages and kept in
  * the module. Does not verify: call ir_verify. */

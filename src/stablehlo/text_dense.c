@@ -1,7 +1,7 @@
 /* dense<...> : type. The type comes last, so the literal is skipped, the type read, and the
  * elements then go straight into a tensor of that type. Decimal floats are rounded as MLIR does it:
  * to double, then once more to the element type. A literal with one element stands for as many as
- * the type has (splat); those bytes are taken from a budget. */
+ * the type has (splat). */
 #include "stablehlo/text_priv.h"
 
 #include <ctype.h>
@@ -112,10 +112,10 @@ static Err *nested(Text *t, Fill *f, int dim) {
 }
 
 Err *text_take_bytes(Text *t, const char *at, int64_t bytes) {
-  if (bytes > t->splat_left)
-    return text_err_at(t, at, "splat constants take more than the limit of %lld bytes",
-                       (long long)STABLEHLO_MAX_CONSTANT_BYTES);
-  t->splat_left -= bytes;
+  if (bytes > t->room_left)
+    return text_err_at(t, at, "constants take more than the limit of %lld bytes",
+                       (long long)STABLEHLO_MAX_EXPANDED_BYTES);
+  t->room_left -= bytes;
   return NULL;
 }
 
@@ -168,7 +168,6 @@ static Err *from_hex(Text *t, const char *at, const Type *ty, Str hex, Tensor **
     return text_err_at(t, at, "%zu bytes of elements, but the type needs %lld", have,
                        (long long)want);
   if (splat) {
-    TRY(text_take_bytes(t, at, want));
     Tensor *one = tensor_make(ty->dtype, 0, NULL);
     Err *e = hex_bytes(t, at, hex, one->data);
     normalise(one);
@@ -203,7 +202,6 @@ static Err *fill(Text *t, const Type *ty, size_t length, Tensor **out) {
   if (!text_is(t, '[') && !(ty->rank == 0)) {
     char one[16];
     TRY(element(t, ty->dtype, one));
-    TRY(text_take_bytes(t, at, type_bytes(ty)));
     return tensor_splat(ty->dtype, ty->rank, ty->dims, one, out);
   }
   if (count > (int64_t)length)
@@ -295,9 +293,9 @@ Err *text_dense_resource(Text *t, Attr **out) {
     return text_err_at(t, hex->p, "expected \"0x\", four bytes of alignment and the data");
   Tensor *x = NULL;
   Str digits = {hex->p + 10, hex->n - 10};
+  Err *e = from_hex(t, hex->p, ty, digits, &x);
   /* a key used many times must not multiply the memory */
-  Err *e = text_take_bytes(t, at, type_bytes(ty));
-  if (!e) e = from_hex(t, hex->p, ty, digits, &x);
+  if (!e) e = text_take_bytes(t, at, (int64_t)tensor_held_bytes(x));
   if (e) {
     tensor_release(x);
     return e;

@@ -66,7 +66,7 @@ static Err *inline_mesh(Text *t, Mesh *m) {
     TRY(text_want_word(t, "device_ids"));
     TRY(text_want(t, '=', "'='"));
     TRY(text_attr(t, &ids));
-    if (ids->kind != AT_TENSOR || ids->dtype != DT_I64)
+    if (ids->kind != AT_TENSOR || ids->dtype != DT_I64 || ids->tensor->splat)
       return text_err_at(t, at, "expected dense<..> of i64");
     m->ids = ids->tensor->data;
     m->n_ids = (int)ids->tensor->count;

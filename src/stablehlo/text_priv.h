@@ -57,14 +57,15 @@ typedef struct Text {
   Module *m;
   int depth; /* nesting of regions, attributes, types */
   int deepest;
-  int64_t nodes;      /* attribute, type and location nodes made, aliases fully expanded */
-  int64_t splat_left; /* bytes that splat constants may still take */
-  Map *aliases;       /* "#name", "!name" -> Alias */
-  Map *resources;     /* key -> Str of hex digits; NULL before the first use */
-  Map *funcs;         /* name -> Func */
-  Map *meshes;        /* name -> Mesh */
-  Map *values;        /* %name -> Bound */
-  VEC(Str) scope;     /* names bound, innermost last */
+  int64_t nodes; /* attribute, type and location nodes made, aliases fully expanded */
+  int64_t
+      room_left; /* bytes that may still be made of fewer: resources used again, groups of a mesh */
+  Map *aliases;  /* "#name", "!name" -> Alias */
+  Map *resources; /* key -> Str of hex digits; NULL before the first use */
+  Map *funcs;     /* name -> Func */
+  Map *meshes;    /* name -> Mesh */
+  Map *values;    /* %name -> Bound */
+  VEC(Str) scope; /* names bound, innermost last */
 } Text;
 
 Err *text_err_at(Text *t, const char *at, const char *fmt, ...) PRINTF_LIKE(3, 4);
@@ -127,7 +128,7 @@ Err *text_alias(Text *t,
 Err *text_read_alias(Text *t, Alias *a, bool type); /* at its value; t ends on the token after it */
 Err *text_dense(Text *t, Attr **out);               /* after `dense` */
 Err *text_dense_resource(Text *t, Attr **out);
-Err *text_take_bytes(Text *t, const char *at, int64_t bytes); /* from what splats may take */
+Err *text_take_bytes(Text *t, const char *at, int64_t bytes); /* from room_left */
 
 Err *text_sharding(Text *t, Attr **out);      /* <@mesh, [..]> */
 Err *text_sharding_list(Text *t, Attr **out); /* [<@mesh, ..>, ..] */
@@ -139,7 +140,7 @@ Err *text_loc(Text *t, const Loc **out); /* loc(...), the current token is `loc`
 Err *text_opt_loc(Text *t, const Loc **out);
 
 /* stablehlo_read_text with another limit for splat constants: for the fuzzer. */
-Err *text_read_limited(const char *file, Str text, int64_t splat_bytes, Module **out);
+Err *text_read_limited(const char *file, Str text, int64_t room, Module **out);
 
 /* ---- operations ---- */
 

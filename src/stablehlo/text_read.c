@@ -435,12 +435,12 @@ static void scan_lines(Text *t) {
   }
 }
 
-static Err *read_chunk(const char *file, Str text, int line0, int64_t splat_bytes, Module **out) {
+static Err *read_chunk(const char *file, Str text, int line0, int64_t room, Module **out) {
   if (text.n >= UINT32_MAX / 2) return err_new(ERR_INVALID, "%s: text larger than 2 GiB", file);
   Text t = {.file = file, .base = text.p, .end = text.p + text.n, .p = text.p, .line0 = line0};
   t.m = module_new();
   t.m->file = arena_str(t.m->arena, str_from(file));
-  t.splat_left = splat_bytes;
+  t.room_left = room;
   t.aliases = map_new();
   t.values = map_new();
   t.funcs = map_new();
@@ -462,12 +462,12 @@ static Err *read_chunk(const char *file, Str text, int line0, int64_t splat_byte
   return NULL;
 }
 
-Err *text_read_limited(const char *file, Str text, int64_t splat_bytes, Module **out) {
-  return read_chunk(file, text, 0, splat_bytes, out);
+Err *text_read_limited(const char *file, Str text, int64_t room, Module **out) {
+  return read_chunk(file, text, 0, room, out);
 }
 
 Err *stablehlo_read_text(const char *file, Str text, Module **out) {
-  return read_chunk(file, text, 0, STABLEHLO_MAX_CONSTANT_BYTES, out);
+  return read_chunk(file, text, 0, STABLEHLO_MAX_EXPANDED_BYTES, out);
 }
 
 static bool is_divider(const char *p, const char *end) {
@@ -486,7 +486,7 @@ Err *stablehlo_read_text_split(const char *file, Str text, Module ***out, int *n
     line++;
     if (p >= end || is_divider(p, end)) {
       Module *m = NULL;
-      e = read_chunk(file, (Str){from, (size_t)(p - from)}, line0, STABLEHLO_MAX_CONSTANT_BYTES,
+      e = read_chunk(file, (Str){from, (size_t)(p - from)}, line0, STABLEHLO_MAX_EXPANDED_BYTES,
                      &m);
       if (!e) *vec_push(&v) = m;
       from = next;

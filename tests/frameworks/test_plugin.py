@@ -61,3 +61,17 @@ def test_several_processes(platforms, answer):
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         said = list(pool.map(lambda i: python(platforms, "-c", PROCESS, port, str(i)), range(2)))
     assert said == [answer] * 2
+
+
+@pytest.mark.parametrize("device", ["cpu", "tpu-v5e"])
+def test_constants_of_one_value_cost_one(device):
+    """Some twenty constants of the array's shape each, which together are 2 GiB; compiled for 2 G elements, at once."""
+    drawn = python("weft", "-c", """
+import time, jax, jax.numpy as jnp
+mean = jax.jit(lambda k, n: jnp.abs(jax.random.normal(k, n)).mean(), static_argnums=1)
+begin = time.monotonic()
+for f in (jax.lax.erf_inv, lambda x: jax.nn.gelu(x, approximate=False), jax.lax.lgamma):
+    jax.jit(lambda x: f(x).sum()).lower(jax.ShapeDtypeStruct((32, 8192, 8192), jnp.float32)).compile()
+assert time.monotonic() - begin < 10
+print(float(mean(jax.random.key(0), (5000, 5000))))""", device=device)
+    np.testing.assert_allclose(float(drawn), (2 / np.pi) ** 0.5, rtol=1e-3)

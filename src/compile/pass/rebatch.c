@@ -185,15 +185,11 @@ static void resize_list(Classes *c, Op *op, const char *attr, const Value *v) {
 static Err *resize_constant(Classes *c, Op *op, const Type *old) {
   const Attr *a = op_attr(op, "value");
   const Tensor *t = a && a->kind == AT_TENSOR ? a->tensor : NULL;
-  size_t w = t ? (size_t)dtype_bytes(t->dtype) : 0;
-  bool splat = t && t->data && t->count > 0;
-  for (int64_t i = 1; splat && i < t->count; i++)
-    splat = !memcmp(t->data, (char *)t->data + (size_t)i * w, w);
-  if (!splat)
+  if (!t || !t->data || !tensor_is_splat(t))
     return op_err(op, ERR_UNIMPLEMENTED, "a constant that lists %lld examples has no other batch",
                   (long long)c->from);
   Tensor *one = tensor_make(t->dtype, 0, NULL);
-  memcpy(one->data, t->data, w);
+  memcpy(one->data, t->data, tensor_bytes(one));
   Type *st = type_tensor_full(c->m, old->dtype, 0, NULL, NULL, old->quant);
   NamedAttr value = {STR("value"), attr_tensor(c->m, one, old->quant)};
   Op *scalar = op_new(c->m, OP_CONSTANT, 0, NULL, 1, &st, 1, &value, 0, NULL);

@@ -40,6 +40,18 @@ Value *simp_op(Simp *s, Op *at, OpKind kind, int n, Value *const *operands, Type
 
 static void key_int(Buf *b, int64_t x) { buf_add(b, &x, sizeof x); }
 
+static void key_tensor(Buf *b, const Tensor *t) {
+  if (!t->data || tensor_held_bytes(t) > 4096) {
+    buf_add(b, &t, sizeof t);
+    return;
+  }
+  bool one = tensor_is_splat(t);
+  key_int(b, (int)t->dtype);
+  buf_add(b, t->dims, sizeof(int64_t) * (size_t)t->rank);
+  buf_byte(b, one);
+  buf_add(b, t->data, one ? (size_t)dtype_bytes(t->dtype) : tensor_bytes(t));
+}
+
 static void key_attr(Buf *b, const Attr *a) {
   key_int(b, (int)a->kind);
   buf_add(b, &a->type, sizeof a->type);
@@ -48,15 +60,7 @@ static void key_attr(Buf *b, const Attr *a) {
   case AT_INT: buf_add(b, &a->i, sizeof a->i); break;
   case AT_FLOAT: buf_add(b, &a->f, sizeof a->f); break;
   case AT_INTS: buf_add(b, a->ints, sizeof(int64_t) * (size_t)a->n); break;
-  case AT_TENSOR:
-    if (a->tensor->data && tensor_bytes(a->tensor) <= 4096) {
-      key_int(b, (int)a->tensor->dtype);
-      buf_add(b, a->tensor->dims, sizeof(int64_t) * (size_t)a->tensor->rank);
-      buf_add(b, a->tensor->data, tensor_bytes(a->tensor));
-    } else {
-      buf_add(b, &a->tensor, sizeof a->tensor);
-    }
-    break;
+  case AT_TENSOR: key_tensor(b, a->tensor); break;
   case AT_ARRAY:
     for (int i = 0; i < a->n; i++) key_attr(b, a->items[i]);
     break;
@@ -161,7 +165,9 @@ static bool fold_constant(Simp *s, Op *op) {
   for (int i = 0; i < op->n_regions; i++)
     if (!region_is_pure(op->regions[i])) return false;
   Tensor *out = NULL;
-  Err *e = interp_eval(op, in, &out, NULL, NULL);
+  Err *e = NULL;
+  for (int i = 0; i < op->n_operands && !e; i++) e = tensor_dense(in[i], &in[i]);
+  if (!e) e = interp_eval(op, in, &out, NULL, NULL);
   if (e) { /* the run will say so */
     err_free(e);
     return false;

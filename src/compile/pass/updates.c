@@ -28,9 +28,7 @@ static bool box_of(const Op *op, Box *box) {
     for (int k = 0; k < d.n_collapsed; k++) inserted |= d.collapsed[k] == i;
     box->size[i] = inserted ? 1 : u->dims[d.offset[next++]];
     for (int k = 0; k < d.n_map; k++)
-      if (d.map[k] == i)
-        box->start[i] =
-            elem_get_i64(at->dtype, (const char *)at->data + k * dtype_bytes(at->dtype));
+      if (d.map[k] == i) box->start[i] = elem_get_i64(at->dtype, tensor_at(at, k));
     if (box->start[i] < 0 || box->start[i] > t->dims[i] - box->size[i]) return false;
     box->limit[i] = box->start[i] + box->size[i];
     box->after[i] = t->dims[i] - box->limit[i];

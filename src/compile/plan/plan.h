@@ -37,7 +37,7 @@ typedef struct Place {
   int index;
   int64_t bytes, offset;
   bool each;      /* one for each process */
-  int begin, end; /* life in schedule positions */
+  int begin, end; /* life in schedule positions; -1: nobody reads or writes it */
 } Place;
 
 typedef struct Step Step;
@@ -81,7 +81,7 @@ typedef struct Plan {
   int n_results;
   PlanResult *results;
   int n_consts;
-  Tensor **consts;  /* borrowed from the module */
+  Tensor **consts;  /* borrowed from the module; splats too (tensor_dense) */
   int *value_place; /* by Value.id */
   bool *value_each;
   int64_t arena_bytes, arena_each_bytes;

@@ -132,14 +132,7 @@ int spmd_tie_transpose(const Op *op, int k, int d) {
 
 /* ---- single kinds ---- */
 
-static bool is_splat(const Op *op) {
-  const Attr *a = op_attr(op, "value");
-  const Tensor *t = a->tensor;
-  size_t w = (size_t)dtype_bytes(t->dtype);
-  for (int64_t i = 1; i < t->count; i++)
-    if (memcmp(t->data, tensor_at(t, i), w)) return false;
-  return t->count > 0;
-}
+static bool is_splat(const Op *op) { return tensor_is_splat(op_attr(op, "value")->tensor); }
 
 /* Numbers that a sum of two of them does not round. */
 static bool counts_exactly(DType t, int64_t n) {
@@ -173,10 +166,9 @@ void spmd_constant_op(Spmd *s, const Op *op) {
     spmd_batched_op(s, op);
     return;
   }
-  Tensor *x = tensor_make(t->dtype, t->rank, t->dims);
-  const Tensor *from = op_attr(op, "value")->tensor;
-  for (int64_t i = 0; i < x->count; i++)
-    memcpy(tensor_at(x, i), from->data, (size_t)dtype_bytes(t->dtype));
+  Tensor *x;
+  err_free(tensor_splat(t->dtype, t->rank, t->dims, op_attr(op, "value")->tensor->data,
+                        &x)); /* fails for shapes that the whole has not */
   NamedAttr a = spmd_named("value", attr_tensor(s->m, x, t->quant));
   s->local[op->results[0].id] = spmd_emit1(s, OP_CONSTANT, 0, NULL, t, 1, &a);
 }

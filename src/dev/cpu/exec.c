@@ -82,7 +82,14 @@ static Err *mem_get(Code *c, int n, RunMem **out) {
       void **at = &m->ptr[(size_t)i * (size_t)n + (size_t)k];
       if (q->kind == PLACE_ARENA)
         *at = q->each ? m->each + p->arena_each_bytes * k + q->offset : m->arena + q->offset;
-      if (q->kind == PLACE_CONST) *at = p->consts[q->index]->data;
+      if (q->kind != PLACE_CONST || q->end < 0) continue; /* the other constants stand in code */
+      Tensor *t;
+      Err *e = tensor_dense(p->consts[q->index], &t);
+      if (e) {
+        run_mem_free(c, m);
+        return e;
+      }
+      *at = t->data;
     }
   }
   *out = m;
@@ -461,8 +468,11 @@ static Err *result_at(Exec *x, const Shards *args, const bool *donated, Tensor *
   for (int k = 0; k < s.n; k++) {
     if (t->kind != TY_TENSOR) s.t[k] = tensor_make(DT_TOKEN, 0, NULL);
     else if (q->kind == PLACE_RESULT) s.t[k] = retyped(own[q->index * x->n + k], t);
-    else if (q->kind == PLACE_CONST) s.t[k] = retyped(p->consts[q->index], t);
-    else {
+    else if (q->kind == PLACE_CONST) {
+      Tensor *dense; /* made when the memory was */
+      err_free(tensor_dense(p->consts[q->index], &dense));
+      s.t[k] = retyped(dense, t);
+    } else {
       const Shards *a = &args[q->index];
       Err *e = copy_of(a->t[a->n > 1 ? k : 0], donated && donated[q->index], t, &s.t[k]);
       if (e) {

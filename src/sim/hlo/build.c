@@ -144,13 +144,9 @@ static HKind kind_of(const Op *op) {
 
 static bool splat_of(const Tensor *t, double *v) {
   if (!t || t->dtype == DT_TOKEN || dtype_is_complex(t->dtype) || t->phantom || !t->data ||
-      t->count < 1)
+      !tensor_is_splat(t))
     return false;
-  size_t w = (size_t)dtype_bytes(t->dtype);
-  const char *p = t->data;
-  for (int64_t i = 1; i < t->count; i++)
-    if (memcmp(p, p + (size_t)i * w, w)) return false;
-  *v = elem_get_f64(t->dtype, p);
+  *v = elem_get_f64(t->dtype, t->data);
   return true;
 }
 

@@ -103,7 +103,10 @@ static inline void must(Err *e, const char *name) {
 
 static inline Tensor *captured(void *arg, const Value *v) { /* constants only */
   (void)arg;
-  return v->def && v->def->kind == OP_CONSTANT ? op_attr(v->def, "value")->tensor : NULL;
+  Tensor *t = NULL;
+  if (v->def && v->def->kind == OP_CONSTANT)
+    must(tensor_dense(op_attr(v->def, "value")->tensor, &t), "a constant");
+  return t;
 }
 
 static inline void kernel_case(void **state) {
@@ -124,7 +127,7 @@ static inline void kernel_case(void **state) {
     const Type *t = op->operands[i]->type;
     const Op *def = op->operands[i]->def;
     bool fixed = def && def->kind == OP_CONSTANT;
-    in[i] = fixed ? tensor_retain(op_attr(def, "value")->tensor)
+    in[i] = fixed ? tensor_retain(captured(NULL, op->operands[i]))
                   : tensor_make(t->dtype, t->rank, t->dims);
     if (!fixed) fill(in[i], c);
     for (int odd = 0; odd < 2 && i == 0 && c->tol < 0; odd++)

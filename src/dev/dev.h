@@ -37,6 +37,8 @@ typedef struct DevCompileOpts {
   int replicas, partitions; /* at least 1 */
   bool auto_spmd;           /* use_spmd_partitioning */
   bool keep;                /* dev_program_save may be called */
+  bool
+      round_each; /* bf16 and f16 are rounded after each operation (xla_allow_excess_precision=false) */
 } DevCompileOpts;
 
 /* The processes that one run is of. */

@@ -9,7 +9,7 @@
 static bool make_key(const Dev *d, const DevCompileOpts *opts, int copies, Str code, Buf *key) {
   buf_cstr(key, "program\n");
   if (!cache_is_on() || !dev_keeps(d, opts, key)) return false;
-  buf_printf(key, "%d %d\n", opts->auto_spmd, copies);
+  buf_printf(key, "%d %d %d\n", opts->auto_spmd, copies, opts->round_each);
   buf_str(key, code);
   return true;
 }

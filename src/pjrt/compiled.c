@@ -68,7 +68,8 @@ static Err *compile(Dev *d, Module *m, const CompileOptions *o, const DevCompile
 
 Err *program_make(Dev *d, Str code, const CompileOptions *o, ProgramFacts *facts,
                   DevProgram **out) {
-  DevCompileOpts opts = {o->replicas, o->partitions, o->spmd, .keep = cache_is_on()};
+  DevCompileOpts opts = {o->replicas, o->partitions, o->spmd, .keep = cache_is_on(),
+                         .round_each = o->round_each};
   Buf note = {0};
   if (dev_find(d, code, &opts, &note, out)) {
     wire_facts(&(Wire){.in = {note.p, note.n}}, facts);

@@ -225,6 +225,7 @@ typedef struct CompileOptions {
   int n_assignment; /* 0: none; replica-major: [replica * partitions + partition] */
   int *assignment;
   bool propagate_results; /* results without a sharding may get one */
+  bool round_each;        /* xla_allow_excess_precision is false: here, or else in XLA_FLAGS */
 } CompileOptions;
 Err *compile_options_parse(Str bytes, CompileOptions *out);
 void compile_options_clear(CompileOptions *o);

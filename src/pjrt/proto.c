@@ -1,5 +1,7 @@
 /* The protobuf messages of the ABI: CompileOptionsProto in, DeviceAssignmentProto in and out. Unknown
  * fields are skipped. OpSharding out is in op_sharding.c. */
+#include <ctype.h>
+
 #include "base/pb.h"
 #include "pjrt/pjrt_priv.h"
 
@@ -40,25 +42,61 @@ static Err *assignment_parse(Str in, CompileOptions *o) {
   return NULL;
 }
 
-/* An entry of env_option_overrides: 1 name, 2 value. XLA's flags mean nothing here and are
+/* ---- XLA's flags ---- */
+
+static const char excess[] = "xla_allow_excess_precision";
+
+/* As XLA reads them from the environment: the last one counts, with no value it is true. */
+static bool allows_excess(const char *flags) {
+  bool allows = true;
+  for (const char *p = flags ? strstr(flags, excess) : NULL; p; p = strstr(p + 1, excess)) {
+    const char *value = p + sizeof excess - 1;
+    if (*value == '=') allows = strncmp(value + 1, "false", 5) != 0 && value[1] != '0';
+    else if (!*value || isspace((unsigned char)*value)) allows = true;
+  }
+  return allows;
+}
+
+/* An OptionOverrideProto: 1 a string, 2 a boolean, 3 an integer. false: none of them, or no such string. */
+static bool override_bool(Str value, bool *out) {
+  PbField f = {0};
+  Pb message = pb_read(value);
+  if (!pb_next(&message, &f) || f.number < 1 || f.number > 3) return false;
+  *out = f.number == 1 ? str_is(f.bytes, "true") || str_is(f.bytes, "True") || str_is(f.bytes, "1")
+                       : f.value != 0;
+  return f.number > 1 || *out || str_is(f.bytes, "false") || str_is(f.bytes, "False") ||
+         str_is(f.bytes, "0");
+}
+
+/* An entry of env_option_overrides: 1 name, 2 value. Most of XLA's flags mean nothing here and are
  * accepted, as programs set them for other backends; other names are mistakes. */
-static Err *override_check(Str entry) {
+static Err *take_override(CompileOptions *o, Str entry) {
   PbField f;
   Pb message = pb_read(entry);
-  while (pb_next(&message, &f))
-    if (f.number == 1 && f.type == 2 && !str_starts(f.bytes, "xla_"))
-      return err_new(ERR_INVALID, "No such compile option: '%.*s'", STR_ARG(f.bytes));
+  Str name = {0}, value = {0};
+  while (pb_next(&message, &f)) {
+    if (f.number == 1 && f.type == 2) name = f.bytes;
+    if (f.number == 2 && f.type == 2) value = f.bytes;
+  }
+  if (name.n && !str_starts(name, "xla_"))
+    return err_new(ERR_INVALID, "No such compile option: '%.*s'", STR_ARG(name));
+  bool allows;
+  if (!str_is(name, excess)) return NULL;
+  if (!override_bool(value, &allows))
+    return err_new(ERR_INVALID, "While setting option %s, the value is not a valid bool", excess);
+  o->round_each = !allows;
   return NULL;
 }
 
 Err *compile_options_parse(Str bytes, CompileOptions *o) {
-  *o = (CompileOptions){.replicas = 1, .partitions = 1};
+  *o = (CompileOptions){
+      .replicas = 1, .partitions = 1, .round_each = !allows_excess(env_get("XLA_FLAGS"))};
   PbField top, f;
   bool bad_inner = false;
   Err *e = NULL;
   Pb message = pb_read(bytes);
   while (!e && pb_next(&message, &top)) {
-    if (top.number == 7 && top.type == 2) e = override_check(top.bytes);
+    if (top.number == 7 && top.type == 2) e = take_override(o, top.bytes);
     if (top.number != 3 || top.type != 2) continue;
     Pb in = pb_read(top.bytes);
     while (!e && pb_next(&in, &f)) {

@@ -72,12 +72,16 @@ typedef struct Fusion {
   Domain dom;
   int n_ops, n_in, n_out;
   const Op **ops; /* inside, in program order (constants that are a splat are not listed) */
-  Value **in;     /* read from memory; also those in `in_place` order */
+  bool *
+      stored; /* n_ops: what it makes is in memory, from here or from elsewhere, as it is or moved: whoever
+                   reads it sees the digits of its type (stored.c) */
+  Value **in; /* read from memory; also those in `in_place` order */
   FusionOut *out;
   bool *in_place; /* n_in: read only where (and before) outputs of the same size are written */
 } Fusion;
 
 bool fusion_has(const Fusion *f, const Op *op);
+bool fusion_stores(const Fusion *f, const Op *op); /* fusion_has, and `stored` */
 
 /* ---- what a device can do -------------------------------------------------------------------- */
 
@@ -89,6 +93,7 @@ typedef struct Target {
   bool (*collective)(void *arg, const Op *op); /* NULL: none */
   int replicas, partitions;                    /* N = product */
   const bool *arg_each; /* per argument: one tensor for each process; NULL: none */
+  bool round_each;      /* nothing within a fusion has more digits than its type */
 } Target;
 
 /* ---- nodes: one step to be, in the order they run --------------------------------------------- */

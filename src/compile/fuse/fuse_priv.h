@@ -1,5 +1,6 @@
 /* fuse, private: clusters, the fusions in the making, and what fuse.c (which op goes where), cluster.c
- * (what a cluster computes), cluster_reduce.c (its sums) and fuse_nodes.c (the result) share. */
+ * (what a cluster computes), cluster_reduce.c (its sums), stored.c (what is in memory) and nodes.c (the
+ * result) share. */
 #ifndef WEFT_COMPILE_FUSE_FUSE_PRIV_H
 #define WEFT_COMPILE_FUSE_FUSE_PRIV_H
 
@@ -108,7 +109,12 @@ bool reduce_lies_across(const Op *op);
  * epilogue. false: it cannot; the cluster may be changed. */
 bool cluster_take_reduce(Fuser *f, Cluster *c, const Op *op);
 
-/* ---- fuse_nodes.c ---- */
+/* ---- stored.c ---- */
+
+/* By position: Fusion.stored. malloc'd */
+bool *fuser_stored(const Fuser *f);
+
+/* ---- nodes.c ---- */
 
 /* The clusters as fusions and the other ops as steps of their own, in an order that respects data
  * flow. */

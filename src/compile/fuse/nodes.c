@@ -13,6 +13,12 @@ bool fusion_has(const Fusion *f, const Op *op) {
   return false;
 }
 
+bool fusion_stores(const Fusion *f, const Op *op) {
+  for (int i = 0; i < f->n_ops; i++)
+    if (f->ops[i] == op) return f->stored[i];
+  return false;
+}
+
 /* The visit of v that is in order (there may be others), or one that an output can be written with. */
 static const Visit *visit_in_order(const Cluster *c, const Value *v, bool *full) {
   for (int j = 0; j < c->visits.n; j++) {
@@ -58,7 +64,7 @@ static void add_outs(Fuser *f, const Cluster *c, Fusion *u) {
   }
 }
 
-static Fusion *make_fusion(Fuser *f, Cluster *c) {
+static Fusion *make_fusion(Fuser *f, Cluster *c, const bool *stored) {
   Arena *a = f->m->arena;
   Fusion *u = ARENA_NEW(a, Fusion);
   u->kind = c->kind;
@@ -66,7 +72,11 @@ static Fusion *make_fusion(Fuser *f, Cluster *c) {
   qsort(c->members.v, (size_t)c->members.n, sizeof(int), by_int);
   u->n_ops = c->members.n;
   u->ops = ARENA_ARRAY(a, const Op *, c->members.n);
-  for (int i = 0; i < c->members.n; i++) u->ops[i] = f->info[c->members.v[i]].op;
+  u->stored = ARENA_ARRAY(a, bool, c->members.n);
+  for (int i = 0; i < c->members.n; i++) {
+    u->ops[i] = f->info[c->members.v[i]].op;
+    u->stored[i] = f->t->round_each || stored[c->members.v[i]];
+  }
   add_outs(f, c, u);
   u->in = ARENA_ARRAY(a, Value *, c->visits.n);
   u->in_place = ARENA_ARRAY(a, bool, c->visits.n);
@@ -163,9 +173,10 @@ void fuser_nodes(Fuser *f, Nodes *out) {
   o.done = xcalloc((size_t)(f->clusters.n + f->n) + 1, sizeof *o.done);
   o.home = xmalloc(sizeof(int) * (size_t)(f->n + 1));
   for (int i = 0; i < f->n; i++) o.home[i] = -1;
+  bool *stored = fuser_stored(f);
   for (int id = 0; id < f->clusters.n; id++) {
     Cluster *c = f->clusters.v[id];
-    o.fusions[id] = make_fusion(f, c);
+    o.fusions[id] = make_fusion(f, c, stored);
     if (is_plain_move(o.fusions[id])) {
       make_steps(f, c);
       o.done[id] = true;
@@ -180,6 +191,7 @@ void fuser_nodes(Fuser *f, Nodes *out) {
   }
   for (int id = 0; id < f->clusters.n; id++)
     if (!o.done[id]) emit_cluster(&o, id);
+  free(stored);
   free(o.fusions);
   free(o.done);
   free(o.home);

@@ -43,12 +43,16 @@ static void wire_fusion(PlanWire *x, Fusion *f) {
   wire_count(x->w, &f->n_out, 1);
   if (reads(x)) {
     f->ops = ROOM(x, const Op *, f->n_ops);
+    f->stored = ROOM(x, bool, f->n_ops);
     f->in = ROOM(x, Value *, f->n_in);
     f->out = ROOM(x, FusionOut, f->n_out);
     f->in_place = ROOM(x, bool, f->n_in);
   }
   x->w->bad |= f->n_ops == 0;
-  for (int i = 0; i < f->n_ops; i++) ir_wire_op(x->ir, &f->ops[i]);
+  for (int i = 0; i < f->n_ops; i++) {
+    ir_wire_op(x->ir, &f->ops[i]);
+    wire_bool(x->w, &f->stored[i]);
+  }
   for (int i = 0; i < f->n_in; i++) {
     ir_wire_value(x->ir, &f->in[i]);
     wire_bool(x->w, &f->in_place[i]);

@@ -186,6 +186,7 @@ Err *code_new(DevProgram *prog, const Module *m, const bool *arg_each, Code **ou
               .collective = collective,
               .replicas = prog->opts.replicas,
               .partitions = prog->opts.partitions,
+              .round_each = prog->opts.round_each,
               .arg_each = arg_each};
   Plan *plan;
   TRY(compile_program(m, &t, &plan));

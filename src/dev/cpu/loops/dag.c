@@ -12,7 +12,7 @@ static int dag_node(Dag *d, const Value *v, const Affine *at, int mask);
 static bool node_gathers(const DagNode *n) { return n->kind == N_OP && n->op->kind == OP_GATHER; }
 
 bool dag_keeps_digits(const DagNode *n) {
-  return n->loose && !(n->kind == N_OP && n->op->kind == OP_CONVERT);
+  return n->loose && !n->stored && !(n->kind == N_OP && n->op->kind == OP_CONVERT);
 }
 
 static bool same_index(const Dag *d, const Value *v, const Affine *a, const Affine *b) {
@@ -200,6 +200,7 @@ static int dag_node(Dag *d, const Value *v, const Affine *at, int mask) {
     n.op = v->def;
     n.reduce = add_reduce(d, v->def, at, mask);
     n.loose = d->reduces.v[n.reduce].loose;
+    n.stored = n.loose && fusion_stores(d->f, n.op);
     n.depth = d->reduces.v[n.reduce].sweep + 1;
   } else {
     const Op *op = v->def;
@@ -214,6 +215,7 @@ static int dag_node(Dag *d, const Value *v, const Affine *at, int mask) {
     if (op->kind == OP_GATHER) read_gathered(d, &n, at);
     else read_operands(d, &n, at);
     n.loose = is_loose(d, &n);
+    n.stored = n.loose && fusion_stores(d->f, n.op);
   }
   n.odd_nan = is_odd_nan(d, &n);
   *vec_push(&d->nodes) = n;
@@ -441,7 +443,7 @@ void dag_key(const Dag *d, Buf *b) {
   }
   for (int i = 0; i < d->nodes.n; i++) {
     const DagNode *n = &d->nodes.v[i];
-    int node[] = {(int)n->kind, (int)n->t, n->mask};
+    int node[] = {(int)n->kind, (int)n->t, n->mask, n->stored};
     buf_add(b, node, sizeof node);
     switch (n->kind) {
     case N_INPUT:

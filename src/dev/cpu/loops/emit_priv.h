@@ -31,6 +31,7 @@ typedef struct DagNode {
   int level;         /* loop level that it belongs to */
   bool vec;          /* differs along the vector loop */
   bool loose;        /* val has more digits than bf16 or f16 */
+  bool stored;       /* but its users see those of its type (Fusion.stored) */
   bool odd_nan;      /* val may be a NaN that bf16 has no place for the digits of */
   LLVMValueRef kept; /* memory that sweep kept_in leaves val in for later ones; NULL: none */
   int kept_in, kept_until;

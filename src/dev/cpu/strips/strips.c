@@ -21,7 +21,7 @@ static int digits_of(const Strips *s, int node, bool rounded) {
   node = source(s, node);
   const DagNode *n = &d->nodes.v[node];
   bool converted = n->kind == N_OP && n->op->kind == OP_CONVERT;
-  return rounded && n->loose && !converted ? node + d->nodes.n : node;
+  return (rounded || n->stored) && n->loose && !converted ? node + d->nodes.n : node;
 }
 
 static int operand(const Strips *s, const DagNode *n, int k) {

@@ -1,0 +1,18 @@
+"""Rounding, special values and long sums as JAX's CPU backend has them (docs/numerics.md)."""
+import pytest
+
+from test_training import run
+
+
+def test_stored_values_are_what_readers_see():
+    assert run("weft", "stored.py", "stored") == run("cpu", "stored.py", "stored")
+
+
+@pytest.mark.parametrize("by_flag", [False, True])
+def test_each_operation_is_rounded(by_flag):
+    """xla_allow_excess_precision=false, as an option of the program and in XLA_FLAGS."""
+    args = ["each", "by flag"][:1 + by_flag]
+    flags = "--xla_allow_excess_precision=false" if by_flag else ""
+    want, got = run("cpu", "stored.py", *args, flags=flags), run("weft", "stored.py", *args, flags=flags)
+    for name, value in got.items():
+        assert value == want[name.replace("chain", "by op")], name

@@ -42,9 +42,12 @@ static Err *check_donations(const Run *r, const bool *donated) {
       else if (donated[i] || donated[first[at]])
         e = err_hint(
             err_new(ERR_INVALID,
-                    "Attempt to donate the same buffer twice in Execute() (argument %d, "
-                    "process %d)",
-                    donated[first[at]] ? first[at] : i, p),
+                    "Attempt to donate the same buffer twice in Execute() (arguments %d and %d of "
+                    "process %d, of which %s donated)",
+                    first[at], i, p,
+                    !donated[i]           ? "the first is"
+                    : !donated[first[at]] ? "the second is"
+                                          : "both are"),
             "f(donate(a), a) and f(donate(a), donate(a)) give the same array twice: copy it");
     }
   }

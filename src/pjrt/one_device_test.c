@@ -135,13 +135,7 @@ static void control_may_differ(void **state) {
 /* The error of a run: Execute itself does not fail. */
 static void fails_with(PJRT_Event *done, int code, const char *const *words) {
   PJRT_Event_Await_Args w = ARGS(Event_Await, .event = done);
-  PJRT_Error *e = api->PJRT_Event_Await(&w);
-  assert_non_null(e);
-  PJRT_Error_Message_Args m = ARGS(Error_Message, .error = e);
-  api->PJRT_Error_Message(&m);
-  for (; *words; words++)
-    if (!strstr(m.message, *words)) fail_msg("'%s' is not in: %s", *words, m.message);
-  fails(e, code);
+  fails_saying(api->PJRT_Event_Await(&w), code, words);
   CALL(Event_Destroy, d, .event = done);
 }
 

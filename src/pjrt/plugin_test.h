@@ -45,6 +45,16 @@ static inline void fails(PJRT_Error *e, int code) {
   drop(e);
 }
 
+/* words: all are in the message. */
+static inline void fails_saying(PJRT_Error *e, int code, const char *const *words) {
+  assert_non_null(e);
+  PJRT_Error_Message_Args m = ARGS(Error_Message, .error = e);
+  api->PJRT_Error_Message(&m);
+  for (; *words; words++)
+    if (!strstr(m.message, *words)) fail_msg("'%s' is not in: %s", *words, m.message);
+  fails(e, code);
+}
+
 static inline void await(PJRT_Event *e) {
   CALL(Event_Await, w, .event = e);
   CALL(Event_Destroy, d, .event = e);

@@ -5,16 +5,24 @@
  * comes before the vector (short rows go side by side, as they lie); along another one the elements below
  * are a vector. A few long rows are cut into blocks: totals of the blocks, then each block from what
  * comes before it; the cut follows from the length alone. Sums of bf16 and f16 are kept in f32 and
- * rounded once. */
+ * rounded once.
+ *
+ * A sum of n numbers added one after another loses with n. Here it begins anew after SUM_ROWS of them (or
+ * SUM_VECTORS vectors); what came before is a number and the part of it that has no room in its type
+ * (Knuth's two-sum), so that a result is off by its own rounding and a short sum's. */
 #include "dev/cpu/kernel/kernel.h"
 
 #include "dev/cpu/kernel/clones.h"
 #include "dev/cpu/kernel/mem.h"
 
+#define ALWAYS_INLINE inline __attribute__((always_inline))
 #define FEW_LINES 8 /* not enough to share out whole */
 #define BLOCK 8192
 #define SHORT 32 /* elements of a line that goes beside others */
 #define SHORT_LINES 16
+#define SUM_ROWS 16
+#define SUM_VECTORS 16
+#define MOST_ROW 1024 /* elements of a vector that one task takes */
 
 typedef struct Scan {
   int64_t outer, n, inner;
@@ -124,41 +132,48 @@ typedef int64_t Vi64 __attribute__((vector_size(32)));
 #define LOW_SAME(x) (x) /* combined with itself */
 
 /* line_: a chain of n elements from its start in acc, left there.  short_: SHORT_LINES of them, `line`
- * apart.  rows_: n vectors of m elements, `step` apart. d is 1 or -1, the direction. */
-#define SCAN(name, T, F, ONE, V, M, W, VF, LOW, neutral)                                          \
-  CLONES static void line_##name(const void *in_, void *out_, int64_t n, int64_t d, void *acc_,   \
-                                 bool store) {                                                    \
-    const T *in = in_;                                                                            \
-    T *out = out_, a = *(T *)acc_;                                                                \
-    V before, none;                                                                               \
-    int64_t i = 0;                                                                                \
-    for (int j = 0; j < W; j++) before[j] = a, none[j] = (T)(neutral);                            \
-    (void)none;                                                                                   \
-    for (; i + W <= n; i += W) {                                                                  \
-      V x;                                                                                        \
-      const int64_t at = d > 0 ? i : -(i + W - 1);                                                \
-      memcpy(&x, in + at, sizeof x);                                                              \
-      if (d < 0) x = TURN_##W(x);                                                                 \
-      PREFIX_##W(M, VF, x, LOW);                                                                  \
-      V y = VF(M, before, x), last = LAST_##W(x);                                                 \
-      before = VF(M, before, last);                                                               \
-      if (d < 0) y = TURN_##W(y);                                                                 \
-      if (store) memcpy(out + at, &y, sizeof y);                                                  \
-    }                                                                                             \
-    for (a = before[0]; i < n; i++) {                                                             \
-      a = ONE(a, in[i * d]);                                                                      \
-      if (store) out[i * d] = a;                                                                  \
-    }                                                                                             \
-    *(T *)acc_ = a;                                                                               \
-  }                                                                                               \
-  static void short_##name(const void *in_, void *out_, int64_t n, int64_t d, int64_t line,       \
-                           const void *init) {                                                    \
-    const T *in = in_;                                                                            \
-    T *out = out_, a[SHORT_LINES];                                                                \
-    for (int j = 0; j < SHORT_LINES; j++) a[j] = *(const T *)init;                                \
-    for (int64_t i = 0; i < n; i++, in += d, out += d)                                            \
-      for (int j = 0; j < SHORT_LINES; j++) out[j * line] = a[j] = ONE(a[j], in[j * line]);       \
-  }                                                                                               \
+ * apart.  rows_: n vectors of m elements, `step` apart. d is 1 or -1, the direction. join_: a and b, and
+ * what a lacks. */
+#define LINES(name, T, F, ONE, V, M, W, VF, LOW, neutral)                                       \
+  CLONES static void line_##name(const void *in_, void *out_, int64_t n, int64_t d, void *acc_, \
+                                 bool store) {                                                  \
+    const T *in = in_;                                                                          \
+    T *out = out_, a = *(T *)acc_;                                                              \
+    V before, none;                                                                             \
+    int64_t i = 0;                                                                              \
+    for (int j = 0; j < W; j++) before[j] = a, none[j] = (T)(neutral);                          \
+    (void)none;                                                                                 \
+    for (; i + W <= n; i += W) {                                                                \
+      V x;                                                                                      \
+      const int64_t at = d > 0 ? i : -(i + W - 1);                                              \
+      memcpy(&x, in + at, sizeof x);                                                            \
+      if (d < 0) x = TURN_##W(x);                                                               \
+      PREFIX_##W(M, VF, x, LOW);                                                                \
+      V y = VF(M, before, x), last = LAST_##W(x);                                               \
+      before = VF(M, before, last);                                                             \
+      if (d < 0) y = TURN_##W(y);                                                               \
+      if (store) memcpy(out + at, &y, sizeof y);                                                \
+    }                                                                                           \
+    for (a = before[0]; i < n; i++) {                                                           \
+      a = ONE(a, in[i * d]);                                                                    \
+      if (store) out[i * d] = a;                                                                \
+    }                                                                                           \
+    *(T *)acc_ = a;                                                                             \
+  }                                                                                             \
+  static void join_##name(void *a, void *low, const void *b) {                                  \
+    (void)low;                                                                                  \
+    *(T *)a = F(*(T *)a, *(const T *)b);                                                        \
+  }
+#define SHORTS(name, T, ONE)                                                                \
+  static void short_##name(const void *in_, void *out_, int64_t n, int64_t d, int64_t line, \
+                           const void *init) {                                              \
+    const T *in = in_;                                                                      \
+    T *out = out_, a[SHORT_LINES];                                                          \
+    for (int j = 0; j < SHORT_LINES; j++) a[j] = *(const T *)init;                          \
+    for (int64_t i = 0; i < n; i++, in += d, out += d)                                      \
+      for (int j = 0; j < SHORT_LINES; j++) out[j * line] = a[j] = ONE(a[j], in[j * line]); \
+  }
+#define ROWS(name, T, F)                                                                          \
   CLONES static void rows_##name(const void *in_, void *out_, int64_t n, int64_t step, int64_t m, \
                                  const void *init) {                                              \
     const T *in = in_, *last;                                                                     \
@@ -169,17 +184,121 @@ typedef int64_t Vi64 __attribute__((vector_size(32)));
       in += step, out += step;                                                                    \
       for (int64_t c = 0; c < m; c++) out[c] = F(last[c], in[c]);                                 \
     }                                                                                             \
+  }
+#define SCAN(name, T, F, ONE, V, M, W, VF, LOW, neutral) \
+  LINES(name, T, F, ONE, V, M, W, VF, LOW, neutral)      \
+  SHORTS(name, T, ONE)                                   \
+  ROWS(name, T, F)
+
+/* high + b as a number and, in low, what it lacks; what is not finite lacks nothing. None is -0: added, it
+ * changes no number. */
+#define TWO_SUM(T, high, low, b)                          \
+  do {                                                    \
+    T sum = (high) + (b), part = sum - (high);            \
+    T lost = ((high) - (sum - part)) + ((b)-part);        \
+    (low) = sum - sum == 0 && lost != 0 ? lost : (T)-0.0; \
+    (high) = sum;                                         \
+  } while (0)
+#define V_TWO_SUM(V, M, high, low, b, none)                           \
+  do {                                                                \
+    V sum = (high) + (b), part = sum - (high);                        \
+    V lost = ((high) - (sum - part)) + ((b)-part);                    \
+    (low) = V_PICK((M)(sum - sum == 0) & (M)(lost != 0), lost, none); \
+    (high) = sum;                                                     \
+  } while (0)
+
+/* The same of sums of floats, a block at a time from what it lacks: see above. */
+#define SUMS(name, T, V, M, W)                                                                    \
+  CLONES static void line_##name(const void *in_, void *out_, int64_t n, int64_t d, void *acc_,   \
+                                 bool store) {                                                    \
+    const T *in = in_;                                                                            \
+    T *out = out_, high = *(T *)acc_, low = (T)-0.0;                                              \
+    V none;                                                                                       \
+    for (int j = 0; j < W; j++) none[j] = (T)-0.0;                                                \
+    for (int64_t i = 0; i < n;) {                                                                 \
+      V before = none + low, all = none + high;                                                   \
+      int64_t end = MIN(n, i + SUM_VECTORS * W);                                                  \
+      for (; i + W <= end; i += W) {                                                              \
+        V x;                                                                                      \
+        const int64_t at = d > 0 ? i : -(i + W - 1);                                              \
+        memcpy(&x, in + at, sizeof x);                                                            \
+        if (d < 0) x = TURN_##W(x);                                                               \
+        PREFIX_##W(M, V_PLUS, x, LOW_ZERO);                                                       \
+        V y = all + (before + x);                                                                 \
+        before += LAST_##W(x);                                                                    \
+        if (d < 0) y = TURN_##W(y);                                                               \
+        if (store) memcpy(out + at, &y, sizeof y);                                                \
+      }                                                                                           \
+      low = before[0];                                                                            \
+      for (; i < end; i++) {                                                                      \
+        low += in[i * d];                                                                         \
+        if (store) out[i * d] = high + low;                                                       \
+      }                                                                                           \
+      TWO_SUM(T, high, low, low);                                                                 \
+    }                                                                                             \
+    *(T *)acc_ = high;                                                                            \
   }                                                                                               \
-  static void join_##name(void *a, const void *b) { *(T *)a = F(*(T *)a, *(const T *)b); }
-#define KINDS(name, T, V, M, W, more, less, more1, less1, vmore, vless, zero) \
-  SCAN(name##_add, T, PLUS, PLUS, V, M, W, V_PLUS, LOW_ZERO, zero)            \
-  SCAN(name##_mul, T, TIMES, TIMES, V, M, W, V_TIMES, LOW_ZERO, 1)            \
-  SCAN(name##_max, T, more, more1, V, M, W, vmore, LOW_SAME, 0)               \
+  static void join_##name(void *a, void *low, const void *b) {                                    \
+    T x = *(const T *)b + *(T *)low;                                                              \
+    TWO_SUM(T, *(T *)a, *(T *)low, x);                                                            \
+  }                                                                                               \
+  SHORTS(name, T, PLUS)                                                                           \
+  /* Rows of m elements: `many` vectors at a time from v on, whose state stays in registers. */   \
+  static ALWAYS_INLINE int64_t vectors_##name(const T *in, T *out, int64_t step, int64_t m,       \
+                                              int64_t rows, V *high, V *low, int64_t v,           \
+                                              int many) {                                         \
+    for (; (v + many) * W <= m; v += many) {                                                      \
+      V h[4], l[4], x;                                                                            \
+      for (int q = 0; q < many; q++) h[q] = high[v + q], l[q] = low[v + q];                       \
+      for (int64_t r = 0; r < rows; r++)                                                          \
+        for (int q = 0; q < many; q++) {                                                          \
+          const int64_t at = r * step + (v + q) * W;                                              \
+          memcpy(&x, in + at, sizeof x);                                                          \
+          l[q] += x;                                                                              \
+          x = h[q] + l[q];                                                                        \
+          memcpy(out + at, &x, sizeof x);                                                         \
+        }                                                                                         \
+      for (int q = 0; q < many; q++) low[v + q] = l[q];                                           \
+    }                                                                                             \
+    return v;                                                                                     \
+  }                                                                                               \
+  static ALWAYS_INLINE void block_##name(const T *in, T *out, int64_t step, int64_t m,            \
+                                         int64_t rows, V *high, V *low) {                         \
+    int64_t v = vectors_##name(in, out, step, m, rows, high, low, 0, 4);                          \
+    v = vectors_##name(in, out, step, m, rows, high, low, v, 1);                                  \
+    T *h = (T *)high, *l = (T *)low;                                                              \
+    for (int64_t c = v * W; c < m; c++)                                                           \
+      for (int64_t r = 0; r < rows; r++) out[r * step + c] = h[c] + (l[c] += in[r * step + c]);   \
+  }                                                                                               \
+  CLONES static void rows_##name(const void *in_, void *out_, int64_t n, int64_t step, int64_t m, \
+                                 const void *init) {                                              \
+    const T *in = in_;                                                                            \
+    T *out = out_;                                                                                \
+    V high[MOST_ROW / W], low[MOST_ROW / W], none;                                                \
+    const int64_t vectors = (m + W - 1) / W;                                                      \
+    for (int j = 0; j < W; j++) none[j] = (T)-0.0;                                                \
+    for (int64_t v = 0; v < vectors; v++) low[v] = none, high[v] = none + *(const T *)init;       \
+    for (int64_t i = 0; i < n; i += SUM_ROWS) {                                                   \
+      int64_t rows = MIN(SUM_ROWS, n - i);                                                        \
+      if (rows == SUM_ROWS) block_##name(in, out, step, m, SUM_ROWS, high, low);                  \
+      else block_##name(in, out, step, m, rows, high, low);                                       \
+      for (int64_t v = 0; v < vectors; v++) V_TWO_SUM(V, M, high[v], low[v], low[v], none);       \
+      in += SUM_ROWS * step, out += SUM_ROWS * step;                                              \
+    }                                                                                             \
+  }
+
+#define OTHERS(name, T, V, M, W, more, less, more1, less1, vmore, vless) \
+  SCAN(name##_mul, T, TIMES, TIMES, V, M, W, V_TIMES, LOW_ZERO, 1)       \
+  SCAN(name##_max, T, more, more1, V, M, W, vmore, LOW_SAME, 0)          \
   SCAN(name##_min, T, less, less1, V, M, W, vless, LOW_SAME, 0)
-KINDS(f32, float, Vf32, Vi32, 8, FMORE, FLESS, FMORE1, FLESS1, V_FMORE, V_FLESS, -0.0)
-KINDS(f64, double, Vf64, Vi64, 4, FMORE, FLESS, FMORE1, FLESS1, V_FMORE, V_FLESS, -0.0)
-KINDS(u32, uint32_t, Vu32, Vi32, 8, MORE, LESS, MORE, LESS, V_MORE, V_LESS, 0)
-KINDS(u64, uint64_t, Vu64, Vi64, 4, MORE, LESS, MORE, LESS, V_MORE, V_LESS, 0)
+SUMS(f32_add, float, Vf32, Vi32, 8)
+SUMS(f64_add, double, Vf64, Vi64, 4)
+SCAN(u32_add, uint32_t, PLUS, PLUS, Vu32, Vi32, 8, V_PLUS, LOW_ZERO, 0)
+SCAN(u64_add, uint64_t, PLUS, PLUS, Vu64, Vi64, 4, V_PLUS, LOW_ZERO, 0)
+OTHERS(f32, float, Vf32, Vi32, 8, FMORE, FLESS, FMORE1, FLESS1, V_FMORE, V_FLESS)
+OTHERS(f64, double, Vf64, Vi64, 4, FMORE, FLESS, FMORE1, FLESS1, V_FMORE, V_FLESS)
+OTHERS(u32, uint32_t, Vu32, Vi32, 8, MORE, LESS, MORE, LESS, V_MORE, V_LESS)
+OTHERS(u64, uint64_t, Vu64, Vi64, 4, MORE, LESS, MORE, LESS, V_MORE, V_LESS)
 SCAN(i32_max, int32_t, MORE, MORE, Vi32, Vi32, 8, V_MORE, LOW_SAME, 0)
 SCAN(i32_min, int32_t, LESS, LESS, Vi32, Vi32, 8, V_LESS, LOW_SAME, 0)
 SCAN(i64_max, int64_t, MORE, MORE, Vi64, Vi64, 4, V_MORE, LOW_SAME, 0)
@@ -189,7 +308,7 @@ typedef struct Fns {
   void (*line)(const void *in, void *out, int64_t n, int64_t d, void *acc, bool store);
   void (*few)(const void *in, void *out, int64_t n, int64_t d, int64_t line, const void *init);
   void (*rows)(const void *in, void *out, int64_t n, int64_t step, int64_t m, const void *init);
-  void (*join)(void *a, const void *b);
+  void (*join)(void *a, void *low, const void *b);
   int64_t bytes;
 } Fns;
 #define FNS(name, T) \
@@ -287,12 +406,12 @@ static void long_line(const Run *line, int64_t o) {
     else memcpy(r.totals + k * b, r.in + at * b, (size_t)b);
   }
   cpu_parallel(blocks, FEW_LINES, some_blocks, &r);
-  char before[8], total[8];
+  char before[8], total[8], low[8] = {0};
   memcpy(before, r.init, (size_t)b);
   for (int64_t k = 0; k < blocks; k++) {
     memcpy(total, r.totals + k * b, (size_t)b);
     memcpy(r.totals + k * b, before, (size_t)b);
-    r.f->join(before, total);
+    r.f->join(before, low, total);
   }
   r.out = out;
   cpu_parallel(blocks, FEW_LINES, some_blocks, &r);
@@ -311,7 +430,7 @@ static void scan(const Scan *s, DType math, const void *in, const void *init, vo
                  &r);
     return;
   }
-  r.part = MIN(s->inner, 1024);
+  r.part = MIN(s->inner, MOST_ROW);
   int64_t parts = (s->inner + r.part - 1) / r.part;
   cpu_parallel(s->outer * parts, MAX(1, 65536 / (s->n * r.part)), some_rows, &r);
 }

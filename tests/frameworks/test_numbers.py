@@ -16,3 +16,14 @@ def test_each_operation_is_rounded(by_flag):
     want, got = run("cpu", "stored.py", *args, flags=flags), run("weft", "stored.py", *args, flags=flags)
     for name, value in got.items():
         assert value == want[name.replace("chain", "by op")], name
+
+
+def test_running_sums():
+    """As exact as XLA's or more so; products, which round as often in any order, near it; both to the last digit of 16 bits."""
+    want, got = run("cpu", "running.py"), run("weft", "running.py")
+    assert got["special"] == want["special"]
+    for name, error in got["errors"].items():
+        room = 3 if name.startswith("product") else 1
+        least = {"float32": 2e-7, "float64": 4e-16, "bfloat16": 2.0 ** -8 * 1.01, "float16": 2.0 ** -11 * 1.05}[name.split()[1]]
+        for ours, theirs in zip(error, want["errors"][name]):
+            assert ours <= max(room * theirs, least), (name, error, want["errors"][name])

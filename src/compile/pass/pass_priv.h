@@ -24,6 +24,13 @@ typedef struct Uses { /* in a region and deeper; those of one value follow each 
 Uses uses_of(const Region *r, OpKind kind); /* of results of this kind; OP_COUNT: of all values */
 int uses_first(const Uses *u, const Value *v); /* all.n: nobody */
 
+/* ---- sums of logarithms (log_sums.c) ---- */
+
+bool region_adds_logs(const Region *r); /* log(e^a + e^b) of its two arguments, as JAX writes it */
+/* One step of a running one: *y and *low, the part of it that y's type has no room for, with x. The
+ * result, rounded. */
+Value *add_log(Build *b, Value **y, Value **low, Value *x);
+
 /* ---- operations in the place of one (rewrite.c) ---- */
 
 /* What was built behind `end`, the terminator of the region of `at`, goes before `at`. */

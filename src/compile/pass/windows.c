@@ -24,6 +24,7 @@ typedef struct Body {
   int n;     /* values combined */
   bool swap; /* the elements come in reverse */
   bool wide; /* bf16 and f16 are computed in f32, and their results rounded once */
+  bool logs; /* adds logarithms (log_sums.c) */
 } Body;
 
 /* ---- the body ---- */
@@ -94,14 +95,16 @@ static void combine(Build *b, const Body *f, Value *const *x, Value *const *y, V
 /* y[i] = x[0] .. x[i] combined, of rows x[steps, lanes]. */
 static void scan_steps(Build *b, const Body *f, Value *const *x, Value *const *init, Value **y) {
   const int64_t steps = b_dim(x[0], 0), lanes = b_dim(x[0], 1), row[2] = {1, lanes};
-  int n = f->n, n_in = 1 + 2 * n; /* the step, what is combined so far, the result */
-  Value *in[1 + 2 * MAX_VALUES], *out[1 + 2 * MAX_VALUES];
+  /* the step, the result, what is combined so far, of logarithms what that lacks */
+  int n = f->n, n_in = 1 + 2 * n + f->logs;
+  Value *in[1 + 2 * MAX_VALUES], *out[1 + 2 * MAX_VALUES], *done[MAX_VALUES];
   Type *types[1 + 2 * MAX_VALUES];
   in[0] = b_scalar_i64(b, DT_I32, 0);
   for (int i = 0; i < n; i++) {
-    in[1 + i] = b_bcast_scalar(b, init[i], b_type(b, b_dtype(x[i]), 1, &lanes));
-    in[1 + n + i] = b_bcast_scalar(b, init[i], x[i]->type);
+    in[1 + i] = b_bcast_scalar(b, init[i], x[i]->type);
+    in[1 + n + i] = b_bcast_scalar(b, init[i], b_type(b, b_dtype(x[i]), 1, &lanes));
   }
+  if (f->logs) in[3] = b_full(b, in[2]->type, 0);
   for (int i = 0; i < n_in; i++) types[i] = in[i]->type;
   Build cond = {b->m, region_new(b->m, n_in, types), b->loc},
         body = {b->m, region_new(b->m, n_in, types), b->loc};
@@ -110,14 +113,16 @@ static void scan_steps(Build *b, const Body *f, Value *const *x, Value *const *i
   Value *at[2] = {body.r->args[0], b_scalar_i64(&body, DT_I32, 0)}, *now[MAX_VALUES];
   for (int i = 0; i < n; i++)
     now[i] = b_reshape(&body, b_dynamic_slice(&body, x[i], at, row), 1, &lanes);
-  combine(&body, f, body.r->args + 1, now, out + 1);
+  memcpy(out, body.r->args, sizeof *out * (size_t)n_in);
+  if (f->logs) done[0] = add_log(&body, &out[2], &out[3], now[0]);
+  else combine(&body, f, out + 1 + n, now, out + 1 + n);
+  if (!f->logs) memcpy(done, out + 1 + n, sizeof *done * (size_t)n);
   out[0] = b_add(&body, at[0], b_scalar_i64(&body, DT_I32, 1));
   for (int i = 0; i < n; i++)
-    out[1 + n + i] =
-        b_dynamic_update(&body, body.r->args[1 + n + i], b_reshape(&body, out[1 + i], 2, row), at);
+    out[1 + i] = b_dynamic_update(&body, out[1 + i], b_reshape(&body, done[i], 2, row), at);
   b_return(&body, n_in, out);
   Op *loop = b_op(b, OP_WHILE, n_in, in, n_in, types, 0, NULL, 2, (Region *[]){cond.r, body.r});
-  for (int i = 0; i < n; i++) y[i] = &loop->results[1 + n + i];
+  for (int i = 0; i < n; i++) y[i] = &loop->results[1 + i];
 }
 
 #define FEW_LANES 64
@@ -368,7 +373,7 @@ static bool wanted(const Op *op) {
 static void rewrite(Module *m, Op *op) {
   Build b = {m, op->results[0].region, op->loc};
   Op *end = b.r->last;
-  Body f = {op->regions[0], op->n_results, false, false};
+  Body f = {.r = op->regions[0], .n = op->n_results};
   Along w[B_MAX_RANK];
   Value *x[MAX_VALUES], *init[MAX_VALUES];
   const Type *t = op->operands[0]->type;
@@ -381,6 +386,7 @@ static void rewrite(Module *m, Op *op) {
     if (w[i].lo < 0 || w[i].hi < 0) return;
   if (kernel_takes(op, w)) return;
   f.wide = may_be_wide(op->regions[0]);
+  f.logs = !is_half(t->dtype) && region_adds_logs(op->regions[0]); /* these have digits to spare */
   for (int i = 0; i < f.n; i++) {
     DType as = held_as(&f, op->operands[i]->type->dtype);
     x[i] = b_convert(&b, op->operands[i], as);

@@ -38,6 +38,7 @@ static const struct {
     {"unroll", pass_unroll},
     {"threefry", pass_threefry}, /* whose rounds JAX wrote as a loop: lowered for "cpu" */
     {"hoist", pass_hoist},
+    {"unseen", pass_unseen},
 };
 /* clang-format on */
 

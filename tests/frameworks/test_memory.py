@@ -30,3 +30,11 @@ def test_memory(device, monkeypatch):
         made, put = got["errors"]
         assert "RESOURCE_EXHAUSTED" in put and "in use" in put
         assert "RESOURCE_EXHAUSTED" in made and "other arrays" in made and "in parts" in made and "batch" not in made
+
+
+def test_scanned_layers():
+    """Stacks that scan fills are not made first: no more temporaries than XLA's."""
+    want, got = run("cpu", "scanned.py"), run("weft", "scanned.py")
+    for name, (temp, grads) in got.items():
+        assert grads == pytest.approx(want[name][1], rel=1e-3), name
+        assert temp <= want[name][0], name

@@ -66,5 +66,7 @@ Err *pass_draws(Module *m);
 Err *pass_unroll(Module *m);
 /* Products that a loop adds up become one product of stacks after it. */
 Err *pass_hoist(Module *m);
+/* What loops begin with and nobody sees is not made. */
+Err *pass_unseen(Module *m);
 
 #endif

@@ -36,6 +36,10 @@ int op_captures(const Op *op,
 /* How often a while runs when the program gives it: carried value *counter begins at *first and
  * grows by *by. -1: not known, or more than `most` times. */
 int loop_trip_count(const Op *loop, int most, int *counter, int64_t *first, int64_t *by);
+/* Nobody in the loop sees the carried stack but `put`, which puts a part into it (unseen.c). */
+bool loop_hides_stack(const Op *loop, const Op *put);
+/* Does the loop write all of carried value k before anybody reads it? Then it need not begin as anything. */
+bool loop_puts_all(const Op *loop, int k);
 /* Is `place`, in the body of the loop, each of 0 .. n - 1 once in its n turns? (hoist.c) */
 bool loop_visits_all(const Op *loop, const Value *place, int64_t n);
 

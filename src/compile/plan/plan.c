@@ -191,7 +191,7 @@ static Err *build_while(Builder *b, Op *op, Steps *list) {
     b->plan->value_place[op->regions[0]->args[i]->id] = carried[i];
     b->plan->value_place[op->regions[1]->args[i]->id] = carried[i];
     if (b->places.v[carried[i]].kind == PLACE_NONE) continue;
-    if (plan_is_all_put(op, i)) {
+    if (loop_puts_all(op, i)) {
       write_place(b, carried[i], b->pos++);
       continue;
     }

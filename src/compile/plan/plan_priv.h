@@ -60,9 +60,6 @@ bool plan_slice_is_view(const Builder *b, const Op *op); /* may this slice be re
 bool plan_is_outlived(const Builder *b, const Nodes *nodes, int slice);
 void plan_find_puts(Builder *b, const Op *loop); /* in the body, which is built next */
 Op *plan_put_of(Builder *b, const Value *v); /* v is made next: in the stack of this put; or NULL */
-/* Does the loop write all of carried value k before anybody reads it? Then it need not begin as
- * anything. */
-bool plan_is_all_put(const Op *loop, int k);
 bool plan_put_is_done(const Builder *b, const Op *op);
 
 #endif

@@ -64,28 +64,6 @@ static const Value *original(const Value *v) {
   return v;
 }
 
-/* Nobody sees the stack but who puts this into it. */
-static bool is_private(const Op *loop, const Op *put) {
-  const Region *cond = loop->regions[0], *body = loop->regions[1];
-  const Value *stack = put->operands[0];
-  return stack->region == body && !stack->def &&
-         body->last->operands[stack->index] == &put->results[0] && region_uses(body, stack) == 1 &&
-         region_uses(body, &put->results[0]) == 1 &&
-         region_uses(cond, cond->args[stack->index]) == 0;
-}
-
-bool plan_is_all_put(const Op *loop, int k) {
-  const Op *put = loop->regions[1]->last->operands[k]->def;
-  if (!put || put->kind != OP_DYNAMIC_UPDATE_SLICE || put->parent != loop->regions[1] ||
-      put->operands[0] != loop->regions[1]->args[k] || !is_private(loop, put))
-    return false;
-  const Type *whole = put->operands[0]->type, *part = put->operands[1]->type;
-  for (int i = 1; i < part->rank; i++)
-    if (part->dims[i] != whole->dims[i]) return false;
-  return part->rank > 0 && part->dims[0] == 1 &&
-         loop_visits_all(loop, put->operands[2], whole->dims[0]);
-}
-
 void plan_find_puts(Builder *b, const Op *loop) {
   const Region *body = loop->regions[1];
   for (Op *op = body->first; op && in_loop(b); op = op->next) {
@@ -94,7 +72,7 @@ void plan_find_puts(Builder *b, const Op *loop) {
     bool made_here = v->def && v->region == body && !op_is_alias(v->def) && !v->def->n_regions &&
                      v->def->kind != OP_CONSTANT;
     if (made_here && slice_is_aligned_run(op->operands[0]->type, op->operands[1]->type) &&
-        is_private(loop, op) && value_is_read_by_steps(body, v))
+        loop_hides_stack(loop, op) && value_is_read_by_steps(body, v))
       *vec_push(&b->puts) = (Put){op, v, false};
   }
 }

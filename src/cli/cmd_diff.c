@@ -11,6 +11,7 @@
 #include "cli/cli.h"
 #include "cli/diff.h"
 #include "compile/pass/pass.h"
+#include "dev/sim/numerics.h"
 #include "ir/build.h"
 
 #include <math.h>
@@ -121,11 +122,22 @@ static void print_value(const Value *v) {
   buf_free(&type);
 }
 
-static const char *reason(const Value *v) {
-  OpKind k = v->def->kind;
-  return k == OP_DOT || k == OP_DOT_GENERAL || k == OP_CONVOLUTION
-             ? "products of f32 run in the matrix unit's precision; precision=HIGHEST asks for f32"
-             : "";
+/* Why a product's numbers are other ones on one of the devices; "": for no such reason. */
+static const char *reason(const char *device, const Value *v) {
+  ChipRef ref = {0};
+  Err *e = chip_parse(device, &ref);
+  Numerics policy = e ? NUM_F32 : chip_numerics(ref.chip);
+  err_free(e);
+  switch (numerics_level(v->def, policy)) {
+  case 0:
+    return "products of f32 run in the matrix unit's precision; precision=HIGHEST asks for f32";
+  case 1:
+    return policy == NUM_TF32 ? "precision=HIGH is one product of tf32; HIGHEST asks for f32"
+                              : "precision=HIGH is three products of bf16; HIGHEST asks for six";
+  case 2:
+    return policy == NUM_TF32 ? "" : "precision=HIGHEST is six products of bf16, 22 to 24 bits";
+  default: return "";
+  }
 }
 
 typedef struct DiffResult {
@@ -148,7 +160,8 @@ static int next_worst(DiffResult *r, double tol) {
 static void print_one(const char *const *devices, const Value *v, const DiffError *of) {
   print_error(of);
   print_value(v);
-  if (*reason(v)) printf("  %s (%s)\n", reason(v), devices[1]);
+  for (int i = 1; i >= 0; i--)
+    if (*reason(devices[i], v)) printf("  %s (%s)\n", reason(devices[i], v), devices[i]);
 }
 
 static void print_first(const DiffResult *r) {
@@ -195,7 +208,7 @@ static void print_worst(const DiffArgs *a, DiffResult *r) {
 }
 
 /* Of an object: what there is to say of a value. */
-static void json_value(Buf *b, const Value *v, const DiffError *of) {
+static void json_value(Buf *b, const char *const *devices, const Value *v, const DiffError *of) {
   Buf text = {0};
   buf_str(&text, op_full_name(v->def));
   buf_cstr(b, "\"op\": ");
@@ -211,19 +224,21 @@ static void json_value(Buf *b, const Value *v, const DiffError *of) {
   buf_cstr(b, ", ");
   buf_json_num(b, "error", of->error);
   buf_cstr(b, ", \"reason\": ");
-  buf_json_str(b, reason(v));
+  const char *second = reason(devices[1], v);
+  buf_json_str(b, *second ? second : reason(devices[0], v));
   buf_free(&text);
 }
 
 static void json_op(Buf *b, const DiffResult *r, int j) {
   buf_printf(b, "{\"value\": %d, ", j);
-  json_value(b, r->values[j], &r->of[j]);
+  json_value(b, r->devices, r->values[j], &r->of[j]);
   buf_cstr(b, ", ");
   buf_json_num(b, "added", r->added[j]);
   buf_byte(b, '}');
 }
 
-static void json_inside(Buf *b, const DiffInside *in) {
+static void json_inside(Buf *b, const DiffResult *r) {
+  const DiffInside *in = &r->inside;
   if (!in->v) {
     buf_cstr(b, "null");
     return;
@@ -233,7 +248,7 @@ static void json_inside(Buf *b, const DiffInside *in) {
     buf_printf(b, "%s{\"%s\": %lld}", i ? ", " : "", in->path[i].loop ? "round" : "branch",
                (long long)in->path[i].at);
   buf_cstr(b, "], ");
-  json_value(b, in->v, &in->error);
+  json_value(b, r->devices, in->v, &in->error);
   buf_printf(b, ", \"element\": %lld}", (long long)in->error.at);
 }
 
@@ -250,7 +265,7 @@ static void print_json(const DiffArgs *a, DiffResult *r) {
   else json_op(&b, r, r->at_first);
   buf_printf(&b,
              ", \"element\": %lld, \"inside\": ", (long long)(agree ? -1 : r->of[r->at_first].at));
-  json_inside(&b, &r->inside);
+  json_inside(&b, r);
   buf_cstr(&b, ", \"top\": [");
   for (int t = 0; t < a->top; t++) {
     int best = next_worst(r, a->tol);

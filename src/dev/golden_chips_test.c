@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "chip/chip.h"
-#include "compile/pass/numerics.h"
+#include "dev/sim/numerics.h"
 #include "dev/golden_test.h"
 
 /* How far errors grow on the way from an operand to a result. The gradients of training steps come
@@ -36,12 +36,12 @@ static double product_loss(const char *device, int level) {
 }
 
 /* The least precise float32 product of a program; -1: there is none. */
-static int least_level(const Region *r) {
+static int least_level(const Region *r, Numerics policy) {
   int least = -1;
   for (const Op *op = r->first; op; op = op->next) {
-    int own = numerics_level(op);
+    int own = numerics_level(op, policy);
     for (int i = 0; i < op->n_regions; i++) {
-      int in = least_level(op->regions[i]);
+      int in = least_level(op->regions[i], policy);
       if (in >= 0 && (own < 0 || in < own)) own = in;
     }
     if (own >= 0 && (least < 0 || own < least)) least = own;
@@ -69,8 +69,11 @@ static void distance(const Tensor *got, const Tensor *want, double *err, double 
 static Err *close_for_chip(const Case *c, const Module *m, const Tensor *got, const Tensor *want,
                            const cJSON *tol) {
   int level = -1;
+  ChipRef ref = {0};
+  TRY(chip_parse(c->device, &ref));
+  Numerics policy = chip_numerics(ref.chip);
   for (int i = 0; i < m->funcs.n; i++) {
-    int l = m->funcs.v[i]->body ? least_level(m->funcs.v[i]->body) : -1;
+    int l = m->funcs.v[i]->body ? least_level(m->funcs.v[i]->body, policy) : -1;
     if (l >= 0 && (level < 0 || l < level)) level = l;
   }
   double loss = level < 0 ? 0 : product_loss(c->device, level);

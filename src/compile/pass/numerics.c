@@ -1,6 +1,9 @@
 /* Rounding is written as stablehlo.reduce_precision, which no pass may remove. A part split: hi =
  * round(x), lo = x - hi, and again for the third part; subtraction of nearby numbers is exact, so
- * nothing is lost but the tail. */
+ * nothing is lost but the tail.
+ *
+ * An infinity or NaN is in the largest part alone and meets only the other's largest part: with a zero beside it, in
+ * products of smaller parts, infinity would be NaN. What rounds up to infinity is cut instead. */
 #include "compile/pass/numerics.h"
 
 typedef struct Rewriter {
@@ -29,12 +32,39 @@ static Value *binary(Rewriter *w, OpKind kind, Value *a, Value *b) {
   return emit(w, kind, 2, operands, a->type, 0, NULL);
 }
 
-/* parts[0] + parts[1] + ... = x up to the last part's rounding */
-static void split(Rewriter *w, Value *x, int n, Value **parts) {
+static Value *all(Rewriter *w, const Type *like, float v) {
+  Tensor *one = tensor_make(DT_F32, 0, NULL);
+  *(float *)one->data = v;
+  NamedAttr value = {STR("value"), attr_tensor(w->m, one, NULL)},
+            none = {STR("broadcast_dimensions"), attr_ints(w->m, DT_I64, 0, NULL)};
+  Value *c = emit(w, OP_CONSTANT, 0, NULL, type_tensor(w->m, DT_F32, 0, NULL), 1, &value);
+  return emit(w, OP_BROADCAST_IN_DIM, 1, &c, (Type *)(uintptr_t)like, 1, &none);
+}
+
+static Value *select(Rewriter *w, Value *pred, Value *yes, Value *no) {
+  Value *in[3] = {pred, yes, no};
+  return emit(w, OP_SELECT, 3, in, yes->type, 0, NULL);
+}
+
+/* parts[0] + parts[1] + ... = x up to the last part's rounding, where x is finite; elsewhere all are 0. *whole is
+ * the first, or what x is instead of a number. */
+static void split(Rewriter *w, Value *x, int n, Value **parts, Value **whole) {
+  const float most = 0x1.FEp127f; /* of bf16 */
+  if (n == 1) {
+    *whole = parts[0] = round_to(w, x, 7);
+    return;
+  }
+  Type *flags = type_tensor(w->m, DT_I1, x->type->rank, x->type->dims);
+  Value *finite = emit(w, OP_IS_FINITE, 1, &x, flags, 0, NULL), *was = x;
+  x = select(w, finite, x, all(w, x->type, 0));
   for (int i = 0; i < n; i++) {
     parts[i] = round_to(w, x, 7);
+    if (i == 0)
+      parts[0] = binary(w, OP_MAXIMUM, binary(w, OP_MINIMUM, parts[0], all(w, x->type, most)),
+                        all(w, x->type, -most));
     if (i + 1 < n) x = binary(w, OP_SUBTRACT, x, parts[i]);
   }
+  *whole = select(w, finite, parts[0], was);
 }
 
 static bool f32_product(const Op *op) {
@@ -59,8 +89,11 @@ static int algorithm_level(const Op *op) {
   return products == 3 ? 1 : products == 6 ? 2 : -1;
 }
 
-int numerics_level(const Op *op) {
-  if (!f32_product(op) || op_attr(op, "lhs_precision_type")) return -1;
+int numerics_level(const Op *op, Numerics policy) {
+  bool bf16 = policy == NUM_BF16_PASSES || policy == NUM_BF16_MATVEC;
+  if (!f32_product(op) || op_attr(op, "lhs_precision_type") || policy == NUM_F32 ||
+      (bf16 && product_is_on_vector_unit(op, policy == NUM_BF16_PASSES)))
+    return -1;
   const Attr *a = op_attr(op, "precision_config");
   int level = 0;
   for (int i = 0; a && a->kind == AT_ARRAY && i < a->n; i++)
@@ -79,10 +112,10 @@ static void drop_algorithm(Module *m, Op *op) {
 }
 
 static void bf16_passes(Rewriter *w, Op *op, int level) {
-  Value *x[3], *y[3];
+  Value *x[3], *y[3], *whole[2];
   int parts = level + 1;
-  split(w, op->operands[0], parts, x);
-  split(w, op->operands[1], parts, y);
+  split(w, op->operands[0], parts, x, &whole[0]);
+  split(w, op->operands[1], parts, y, &whole[1]);
   /* smallest products first; those below the last part's weight are not computed */
   Value *sum = NULL;
   for (int order = parts - 1; order > 0; order--)
@@ -91,8 +124,8 @@ static void bf16_passes(Rewriter *w, Op *op, int level) {
       Value *product = emit(w, op->kind, 2, operands, op_type(op), op->n_attrs, op->attrs);
       sum = sum ? binary(w, OP_ADD, sum, product) : product;
     }
-  op->operands[0] = x[0];
-  op->operands[1] = y[0];
+  op->operands[0] = whole[0];
+  op->operands[1] = whole[1];
   if (!sum) return;
   /* the op itself is the largest product; what used it now uses the sum */
   Func *f = op->parent->func;
@@ -114,9 +147,9 @@ static void rewrite(Module *m, Region *r, Numerics policy) {
       bf16_passes(&w, op, level);
       continue;
     }
-    level = numerics_level(op);
+    level = numerics_level(op, policy);
     if (level < 0) continue;
-    if (policy == NUM_BF16_PASSES) {
+    if (policy != NUM_TF32) {
       bf16_passes(&w, op, level);
     } else if (level < 2) {
       op->operands[0] = round_to(&w, op->operands[0], 10);

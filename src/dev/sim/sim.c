@@ -7,8 +7,8 @@
  * time.
  */
 #include "chip/chip.h"
-#include "compile/pass/numerics.h"
 #include "dev/dev.h"
+#include "dev/sim/numerics.h"
 #include "sim/sim.h"
 
 #include <stdio.h>
@@ -29,9 +29,10 @@ typedef struct VirtualProgram {
   char *model_error;
 } VirtualProgram;
 
-static Numerics numerics_of(const Chip *c) {
+Numerics chip_numerics(const Chip *c) {
   const char *s = chip_text(c, "numerics");
-  if (s && !strcmp(s, "bf16-passes")) return NUM_BF16_PASSES;
+  if (s && !strcmp(s, "bf16-passes"))
+    return chip_num(c, "fit.matvec", 1) != 0 ? NUM_BF16_PASSES : NUM_BF16_MATVEC;
   if (s && !strncmp(s, "tf32", 4)) return NUM_TF32;
   return NUM_F32;
 }
@@ -44,7 +45,7 @@ static Err *sim_open(Dev *dev, Str args) {
   if (e) return e;
   Virtual *v = xcalloc(1, sizeof *v);
   v->chip = ref.chip;
-  v->numerics = numerics_of(ref.chip);
+  v->numerics = chip_numerics(ref.chip);
   v->phantom = env_flag("WEFT_PHANTOM");
   dev->n = ref.devices ? ref.devices : 1;
   v->host = (Dev){.ops = &dev_cpu, .n = dev->n, .spec = dev->spec};

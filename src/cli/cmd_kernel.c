@@ -1,4 +1,4 @@
-/* weft kernel: what one exchange takes on a chip, without a program. */
+/* weft kernel: what one exchange or product takes on a chip, without a program. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,19 +6,22 @@
 #include "base/units.h"
 #include "cli/cli.h"
 #include "net/net.h"
+#include "sim/sim.h"
 
 static const char usage[] =
     "usage: weft kernel CHIP:N[@SERVER] EXCHANGE BYTES [TYPE] [options]\n"
+    "       weft kernel CHIP product MxNxK[xBATCH] [TYPE]\n"
     "       weft kernel -             such lines from standard input, one time in us for each\n"
     "\n"
-    "What one exchange between N devices takes, and how it is done.\n"
+    "What one exchange between N devices takes, and how it is done; what one kernel takes that\n"
+    "multiplies matrices, A[M,K] B[K,N], by the vendor's library.\n"
     "\n"
     "  EXCHANGE  all-reduce, all-gather, reduce-scatter, all-to-all, collective-permute, send,\n"
     "            broadcast\n"
     "  BYTES     on one device: of what is reduced, of the whole that is gathered or scattered, "
     "of\n"
     "            what is dealt out or sent: 65536, 64KiB, 1GiB\n"
-    "  TYPE      of the elements (bf16)\n"
+    "  TYPE      of the elements (bf16); of a product's operands, its result has 16 bits\n"
     "  SERVER    the machine that holds the GPUs: a3-mega, p5.48xlarge (the chip's own)\n"
     "\n"
     "  --group SIZE:STRIDE[,...]  devices of one exchange, all others in groups of that form at "
@@ -58,9 +61,21 @@ static bool group_of(const char *s, NetGroup *g) {
 
 typedef struct Question {
   ChipRef ref;
+  bool product;
+  double m, n, k, batch;
   NetOpts opts;
   NetCall call;
 } Question;
+
+static Err *read_product(const char *text, Question *q) {
+  q->product = true;
+  q->batch = 1;
+  int used = 0, n = sscanf(text, "%lfx%lfx%lf%n", &q->m, &q->n, &q->k, &used);
+  if (n == 3 && text[used] == 'x') n = sscanf(text + used, "x%lf%n", &q->batch, &used) + 2;
+  if (n < 3 || !(q->m >= 1 && q->n >= 1 && q->k >= 1 && q->batch >= 1))
+    return err_new(ERR_INVALID, "'%s' are no sides of a product: 4096x4096x8192", text);
+  return NULL;
+}
 
 /* words: CHIP EXCHANGE BYTES [TYPE] */
 static Err *read_question(char **words, int n, Question *q) {
@@ -68,6 +83,9 @@ static Err *read_question(char **words, int n, Question *q) {
   char *at = strrchr(words[0], '@'); /* H100:16@a3-mega */
   if (at) *at = 0, q->opts.server = at + 1;
   TRY(chip_parse(words[0], &q->ref));
+  q->call.type = n > 3 ? dtype_from_name(str_from(words[3])) : DT_BF16;
+  if (q->call.type == DT_INVALID) return err_new(ERR_INVALID, "there is no type '%s'", words[3]);
+  if (!strcmp(words[1], "product")) return read_product(words[2], q);
   Nearest near = {.want = str_from(words[1])};
   int kind = 0;
   while (kind < NET_KINDS && strcmp(words[1], net_kind_name(kind)))
@@ -78,12 +96,14 @@ static Err *read_question(char **words, int n, Question *q) {
   q->call.kind = kind;
   if (!size_of(words[2], &q->call.bytes))
     return err_new(ERR_INVALID, "'%s' is no size: 65536, 64KiB, 1GiB", words[2]);
-  q->call.type = n > 3 ? dtype_from_name(str_from(words[3])) : DT_BF16;
-  if (q->call.type == DT_INVALID) return err_new(ERR_INVALID, "there is no type '%s'", words[3]);
   return NULL;
 }
 
 static Err *answer(const Question *q, Net *net, NetCost *cost) {
+  if (q->product) {
+    cost->s = sim_product_s(q->ref.chip, q->call.type, q->batch, q->m, q->n, q->k);
+    return NULL;
+  }
   int devices = MAX(1, q->ref.devices);
   if (q->call.group.n) devices = MAX(devices, net_group_size(&q->call.group, 0));
   TRY(net_open(q->ref.chip, devices, &q->opts, net));
@@ -111,7 +131,16 @@ static int lines(void) {
   return 0;
 }
 
+static void print_product(const Question *q, double s) {
+  char t[UNITS_TEXT];
+  double flops = 2 * q->batch * q->m * q->n * q->k;
+  printf("product of %s, %gx%gx%g", dtype_name(q->call.type), q->m, q->n, q->k);
+  if (q->batch > 1) printf(", %g of them,", q->batch);
+  printf(" on a %s\n  %s; %.1f TFLOP/s\n", q->ref.chip->title, units_time(t, s), flops / s / 1e12);
+}
+
 static void print(const Question *q, const Net *net, const NetCost *c) {
+  if (q->product) return print_product(q, c->s);
   char t[UNITS_TEXT], l[UNITS_TEXT], b[UNITS_TEXT];
   int members = net_group_size(&q->call.group, net->devices);
   printf("%s of %s over %d of %d %s", net_kind_name(q->call.kind), units_bytes(b, q->call.bytes),
@@ -161,4 +190,4 @@ static int run(int argc, char **argv) {
   return 0;
 }
 
-const CliVerb cli_kernel = {"kernel", "what one exchange between devices takes", run};
+const CliVerb cli_kernel = {"kernel", "what one exchange or product takes", run};

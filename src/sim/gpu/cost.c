@@ -9,11 +9,8 @@
 #include "sim/gpu/cost.h"
 #include "sim/gpu/gpu.h"
 
-/* Arithmetic and transfers overlap well but not wholly. */
+/* Arithmetic and transfers of attention overlap well but not wholly. */
 #define OVERLAP 4.0
-/* What a product with few rows reaches of the bandwidth at most: 2.64 of 3.35 TB/s, weights of a
- * Llama at batch 1 on an H100 (tests/sim/gpu). */
-#define STREAMED 0.79
 
 /* A kernel that holds rows reads them first and writes its result at the end: what others of the SM compute
  * meanwhile hides little of it. 197 of XLA's kernels on an H100 (tests/sim/gpu). */
@@ -24,8 +21,6 @@
 #define FILL 0.07e-6
 #define SUM_FILL 0.3e-6
 #define FILLED 1e4
-/* Until a product's first tiles lie in shared memory, and its last are written. */
-#define PRODUCT_FILL 0.45e-6
 
 /* Elements of an array that the kernel reads: where it only takes slices or rows of it, or writes a
  * slice into it, not all. */
@@ -161,11 +156,10 @@ void gpu_cost(Schedule *p, Kernel *k) {
   }
   if (k->conv) {
     GpuProduct g = gpu_product(p, k->conv);
-    double t_data = t_mem / ramp * g.moved * MAX(1, chip_num(c, "fit.stream", 0.85) / STREAMED);
+    double t_data = t_mem / ramp * chip_num(c, "fit.stream", 0.85);
     k->bytes += g.beside_bytes;
-    k->time_s = pow(pow(g.s, OVERLAP) + pow(t_data, OVERLAP), 1 / OVERLAP) + launch + PRODUCT_FILL +
-                g.beside_s;
-    k->bound = g.s > t_data + g.beside_s ? SIM_COMPUTE : SIM_MEMORY;
+    k->time_s = gpu_product_time(c, &g, t_data);
+    k->bound = g.s > t_data / g.stream * g.moved + g.beside_s ? SIM_COMPUTE : SIM_MEMORY;
     k->util = MIN(1, (double)k->conv->conv->flops / g.peak / k->time_s);
     return;
   }

@@ -10,12 +10,20 @@ typedef struct GpuUnit {
   double load;                    /* bytes/s on their way to it */
   double step_s;                  /* the shortest step */
   double fill_s, wave_s, split_s; /* once, for each wave, to add up shares of a sum */
+  double sums;                    /* bytes/s at which these are added up */
+  double even; /* of the last wave's idle time that is not lost: SMs share what is left
+                                     (stream-K), and clocks rise while some idle */
+  double heat,
+      power;     /* slower by these shares in kernels, in programs that last: power is limited */
+  double busy_s; /* of the whole program's products */
   bool matrix;
 } GpuUnit;
 
 /* What a product or convolution takes. */
 typedef struct GpuProduct {
   double s;            /* its arithmetic */
+  double overlap;      /* how well arithmetic and transfers overlap: an exponent */
+  double stream;       /* of memory's bandwidth that its operands reach */
   double peak;         /* of the units that it runs on */
   double moved;        /* of its operands' and results' bytes */
   double beside_s;     /* kernels that pad or turn operands and results */
@@ -25,6 +33,11 @@ typedef struct GpuProduct {
 /* FLOP/s of one device on numbers of that type; matrix: on matrix units. passes: see HConv. */
 double gpu_peak(const Chip *c, DType a, int passes, bool *matrix);
 GpuUnit gpu_unit(const Chip *c, DType dt, int passes, double *peak);
+GpuProduct gpu_product_of(const Chip *c); /* nothing yet, moved once */
+/* What products run on in the vendor's library; *product: its peak, overlap and stream. */
+GpuUnit gpu_library(const Chip *c, DType dt, int passes, GpuProduct *product);
+/* Seconds of all of it; data: of its operands and result at memory's full bandwidth. */
+double gpu_product_time(const Chip *c, const GpuProduct *g, double data);
 /* Seconds of a product of k terms of `size` bytes: the best over tiles and shares of the sum. */
 double gpu_waves_s(const Chip *c, const GpuUnit *u, double batch, double m, double n, double k,
                    double size);

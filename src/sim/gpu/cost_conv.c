@@ -110,7 +110,7 @@ static double whole_tiles(double features, double size) {
 GpuProduct gpu_conv(const Schedule *p, const HNode *n) {
   const HConv *v = n->conv;
   const Chip *c = p->chip;
-  GpuProduct out = {.moved = 1};
+  GpuProduct out = gpu_product_of(c);
   GpuUnit u = gpu_unit(c, n->in[0]->dt, v->passes, &out.peak);
   bool gradient = gpu_weight_gradient(n), wide = hlo_bits(n->in[0]->dt) >= 32;
   double size = (double)hlo_bits(n->in[0]->dt) / 8, piece = 16 / size, groups = (double)v->groups;

@@ -1,9 +1,12 @@
-/* The arithmetic of one product or convolution on a GPU: waves of output tiles over the SMs, a tile in
- * steps of 128 bytes of each of its rows and columns. A step takes as long as its multiplications, as
- * its operands need on their way to the SM, and never less than a latency hidden by as many steps as
- * shared memory holds. A convolution is the product of its patches, gathered on the way
- * (gpu_conv.c says what that changes). Constants: kernels measured on an H100 (tests/sim/gpu). */
+/* One product or convolution on a GPU: waves of output tiles over the SMs, a tile in steps of 128 bytes
+ * of each of its rows and columns. A step takes as long as its multiplications, as its operands need on
+ * their way to the SM, and never less than a latency hidden by as many steps as shared memory holds. A
+ * convolution is the product of its patches, gathered on the way (cost_conv.c says what that changes).
+ * Constants: kernels measured on an H100 (tests/sim/gpu). Products of 16 and 8 bits by the vendor's
+ * library have coefficients of their own, fit.product_* and fit.product8_* in the chips' files, fitted by
+ * tools/fit_gpu.py; without them the constants hold. */
 #include <math.h>
+#include <stdio.h>
 
 #include "sim/gpu/cost.h"
 
@@ -38,6 +41,17 @@ static const Tile tiles[] = {
 #define SPLIT 1.6e-6
 #define CACHE 1.6
 #define SPLIT_LEAST 256 /* terms of a share */
+/* Arithmetic and transfers overlap well but not wholly. */
+#define OVERLAP 4.0
+/* What a product with few rows reaches of the bandwidth at most: 2.64 of 3.35 TB/s, weights of a
+ * Llama at batch 1 on an H100 (tests/sim/gpu). */
+#define STREAMED 0.79
+/* Until a product's first tiles lie in shared memory, and its last are written. */
+#define PRODUCT_FILL 0.45e-6
+/* Seconds after which half of a limit on power is felt, in a kernel and in a program: the least of several
+ * measurements of a kernel that takes 100 us is at a clock that minutes of training do not see. */
+#define HEATED 1e-3
+#define WORN 20e-3
 
 double gpu_peak(const Chip *c, DType a, int passes, bool *matrix) {
   *matrix = true;
@@ -76,7 +90,7 @@ double gpu_peak(const Chip *c, DType a, int passes, bool *matrix) {
 static double sms(const Chip *c) { return chip_num(c, "sms", 80) / c->devices_per_chip; }
 
 GpuUnit gpu_unit(const Chip *c, DType dt, int passes, double *peak) {
-  GpuUnit u = {.fill_s = FILL, .split_s = SPLIT};
+  GpuUnit u = {.fill_s = FILL, .split_s = SPLIT, .sums = CACHE * c->hbm_bandwidth};
   *peak = gpu_peak(c, dt, passes, &u.matrix);
   bool tf32 = dt == DT_F32, int8 = dt == DT_I8 || dt == DT_U8;
   double all = chip_num(c, "fit.matmul", 0.75), share = !u.matrix ? chip_num(c, "fit.fp32", 0.75)
@@ -90,6 +104,40 @@ GpuUnit gpu_unit(const Chip *c, DType dt, int passes, double *peak) {
   return u;
 }
 
+static double fact(const Chip *c, DType dt, const char *what, double dflt) {
+  char key[64];
+  snprintf(key, sizeof key, "fit.product%s_%s", dtype_bits(dt) <= 8 ? "8" : "", what);
+  return chip_num(c, key, dflt);
+}
+
+GpuProduct gpu_product_of(const Chip *c) {
+  return (GpuProduct){
+      .overlap = OVERLAP, .stream = MIN(STREAMED, chip_num(c, "fit.stream", 0.85)), .moved = 1};
+}
+
+GpuUnit gpu_library(const Chip *c, DType dt, int passes, GpuProduct *product) {
+  GpuUnit u = gpu_unit(c, dt, passes, &product->peak);
+  if (!u.matrix || dtype_bits(dt) > 16 || !dtype_is_float(dt)) return u;
+  u.rate = product->peak * fact(c, dt, "rate", u.rate * sms(c) / product->peak) / sms(c);
+  u.load = c->clock * fact(c, dt, "load", LOAD);
+  u.wave_s = fact(c, dt, "tile", u.wave_s);
+  u.fill_s = fact(c, dt, "fill", u.fill_s);
+  u.split_s = fact(c, dt, "split", u.split_s);
+  u.sums = fact(c, dt, "sums", u.sums);
+  u.even = fact(c, dt, "even", 0);
+  u.heat = fact(c, dt, "heat", 0);
+  u.power = fact(c, dt, "power", 0);
+  product->overlap = fact(c, dt, "overlap", product->overlap);
+  product->stream = fact(c, dt, "stream", product->stream);
+  return u;
+}
+
+double gpu_product_time(const Chip *c, const GpuProduct *g, double data) {
+  double t = data / g->stream * g->moved;
+  return pow(pow(g->s, g->overlap) + pow(t, g->overlap), 1 / g->overlap) +
+         chip_num(c, "fit.launch", 2.5e-6) + PRODUCT_FILL + g->beside_s;
+}
+
 /* A product of k terms of `size` bytes, the best over tiles and shares of the sum. */
 double gpu_waves_s(const Chip *c, const GpuUnit *u, double batch, double m, double n, double k,
                    double size) {
@@ -100,12 +148,28 @@ double gpu_waves_s(const Chip *c, const GpuUnit *u, double batch, double m, doub
     for (double split = 1; split == 1 || (split <= 64 && count * split <= 2 * all); split *= 2) {
       if (split > 1 && k / split < SPLIT_LEAST) break;
       double waves = ceil(count * split / all);
+      waves -= u->even * (waves - MAX(count * split / all, 1));
       double t = waves * (ceil(k / split / step) * s + u->wave_s) + u->fill_s;
-      if (split > 1) t += u->split_s + 2 * split * 4 * m * n * batch / (CACHE * c->hbm_bandwidth);
+      if (split > 1) t += u->split_s + 2 * split * 4 * m * n * batch / u->sums;
       best = MIN(best, t);
     }
   }
-  return best;
+  double lasts = MAX(best, u->busy_s);
+  return best * (1 + u->heat * best / (best + HEATED) + u->power * lasts / (lasts + WORN));
+}
+
+/* What all products of the computation take at the chip's peak, loops as often as they turn. */
+static double busy_s(const Chip *c, const HComp *comp) {
+  double s = 0;
+  for (int i = 0; i < comp->nodes.n; i++) {
+    const HNode *n = comp->nodes.v[i];
+    bool matrix;
+    if (n->dead) continue;
+    if (n->conv) s += (double)n->conv->flops / gpu_peak(c, n->in[0]->dt, n->conv->passes, &matrix);
+    double times = n->kind == H_WHILE && n->trip > 0 ? (double)n->trip : 1;
+    for (int k = 0; k < n->n_comps; k++) s += times * busy_s(c, n->comps[k]);
+  }
+  return s;
 }
 
 void gpu_unaligned(const Chip *c, GpuUnit *u) {
@@ -118,7 +182,9 @@ static bool aligned(const HNode *n) {
 }
 
 /* A product whose rows are not aligned: XLA has operands of 16 bits padded, and what is too much of
- * the result cut off, unless a kernel of its own is faster; others take what they are given. */
+ * the result cut off, unless a kernel of its own is faster; others take what they are given. How many
+ * rows there are does not matter to a kernel (XLA, cublas_pad_for_gemms.cc: only what Triton does not
+ * try is padded). */
 static void unaligned(const Schedule *p, const HNode *n, const GpuUnit *u, GpuProduct *out) {
   const HConv *v = n->conv;
   const Chip *c = p->chip;
@@ -162,9 +228,11 @@ static void turned(const Chip *c, const HNode *n, GpuProduct *out) {
 GpuProduct gpu_product(const Schedule *p, const HNode *x) {
   const HConv *v = x->conv;
   if (v->is_conv) return gpu_conv(p, x);
-  GpuProduct out = {.moved = 1};
+  GpuProduct out = gpu_product_of(p->chip);
   int bits = (int)hlo_bits(x->in[0]->dt);
-  GpuUnit u = gpu_unit(p->chip, x->in[0]->dt, v->passes, &out.peak);
+  GpuUnit u = gpu_library(p->chip, x->in[0]->dt, v->passes, &out);
+  if (u.power > 0 && p->g->busy_s <= 0) p->g->busy_s = busy_s(p->chip, p->g->main);
+  u.busy_s = p->g->busy_s;
   if (v->m == 1 || v->n == 1) { /* a matrix and a vector: each row is read once and added up */
     bool matrix;
     double vector = gpu_peak(p->chip, DT_F32, 6, &matrix) * chip_num(p->chip, "fit.fp32", 0.75);
@@ -172,8 +240,9 @@ GpuProduct gpu_product(const Schedule *p, const HNode *x) {
         2.0 * (double)v->batch * (double)v->m * (double)v->n * (double)v->k / vector + FILL_MADE;
     return out;
   }
-  bool even =
-      bits == 16 ? v->m % 8 + v->n % 8 + v->k % 8 == 0 : aligned(x->in[0]) && aligned(x->in[1]);
+  bool even = aligned(x->in[0]) && aligned(x->in[1]) && (bits != 16 || aligned(x));
+  if (bits == 16 && p->opts->library && v->m % 8 != 0)
+    even = false; /* XLA pads these rows too then */
   if (u.matrix && bits >= 16 && !even) {
     unaligned(p, x, &u, &out);
     return out;
@@ -181,9 +250,11 @@ GpuProduct gpu_product(const Schedule *p, const HNode *x) {
   double b = (double)v->batch, m = (double)v->m, n = (double)v->n, k = (double)v->k;
   out.s = gpu_waves_s(p->chip, &u, b, m, n, k, bits / 8.0);
   if (!p->opts->eager) {
-    u.rate /= SLOWER_MADE, u.load /= SLOWER_MADE, u.step_s *= SLOWER_MADE;
-    u.fill_s = FILL_MADE;
-    out.s = MIN(out.s, gpu_waves_s(p->chip, &u, b, m, n, k, bits / 8.0));
+    double peak;
+    GpuUnit made = gpu_unit(p->chip, x->in[0]->dt, v->passes, &peak);
+    made.rate /= SLOWER_MADE, made.load /= SLOWER_MADE, made.step_s *= SLOWER_MADE;
+    made.fill_s = FILL_MADE;
+    out.s = MIN(out.s, gpu_waves_s(p->chip, &made, b, m, n, k, bits / 8.0));
   }
   if (u.matrix && bits == 8 && !p->opts->eager) turned(p->chip, x, &out);
   return out;

@@ -6,12 +6,11 @@
 #include "sim/gpu/gpu.h"
 
 double gpu_product_s(const Chip *c, DType dt, double batch, double m, double n, double k) {
-  double peak, size = dtype_bits(dt) / 8.0;
-  GpuUnit u = gpu_unit(c, dt, 1, &peak);
-  double bytes = batch * (size * (m * k + k * n) + 2 * m * n);
-  double data = bytes / (c->hbm_bandwidth * chip_num(c, "fit.stream", 0.85));
-  if (u.matrix && dtype_bits(dt) == 16 && (fmod(m, 8) || fmod(n, 8) || fmod(k, 8)))
+  double size = dtype_bits(dt) / 8.0, bytes = batch * (size * (m * k + k * n) + 2 * m * n);
+  GpuProduct g = gpu_product_of(c);
+  GpuUnit u = gpu_library(c, dt, 1, &g);
+  if (u.matrix && dtype_bits(dt) == 16 && (fmod(n, 8) != 0 || fmod(k, 8) != 0))
     gpu_unaligned(c, &u);
-  double s = gpu_waves_s(c, &u, batch, m, n, k, size);
-  return pow(pow(s, 4) + pow(data, 4), 0.25) + chip_num(c, "fit.launch", 2.5e-6);
+  g.s = gpu_waves_s(c, &u, batch, m, n, k, size);
+  return gpu_product_time(c, &g, bytes / c->hbm_bandwidth);
 }

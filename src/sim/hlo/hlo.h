@@ -131,6 +131,7 @@ typedef struct HGraph {
   int n_calls, depth;
   bool scatters; /* what is scattered into rows stays that, see hlo_one_per_row */
   HComp *comps;  /* all computations, for hlo_free */
+  double busy_s; /* of a GPU: what all products take at its peak, once that was asked for */
 } HGraph;
 
 /* Builds and simplifies. The graph borrows the module, which must outlive it. */

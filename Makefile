@@ -3,10 +3,12 @@ BUILD ?= build
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 T ?= 60
+BASE ?= main
+EVERY ?= 1
 PY := .venv/bin/python
 
 .PHONY: all run test check layers format fuzz bench accuracy install wheel docs sz clean setup setup-run setup-test setup-check
-.PHONY: test-docs setup-fuzz setup-site
+.PHONY: replay test-docs setup-fuzz setup-site
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) -j$(JOBS)
@@ -44,6 +46,10 @@ bench: setup-test all
 
 accuracy: all
 	@tools/accuracy.sh $(BUILD)
+
+# Shows that a change to the simulator changes nothing: estimates of all programs by this tree and by BASE.
+replay: all
+	@tools/replay.py $(BUILD) $(BASE) --every $(EVERY)
 
 install: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) -j$(JOBS) products

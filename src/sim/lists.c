@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "sim/lists.h"
+#include "sim/schedule/compiler.h"
 
 static const char *op_word(const HNode *n) {
   if (n->op == OP_COPY) return "copy";
@@ -85,7 +86,7 @@ static void collect(Arena *a, const Schedule *p, double base, int loop, KernelVe
     s->name = kernel_name(a, k);
     s->op = op_word(m);
     s->place = place_of(a, m);
-    s->cycles = p->params->tpu ? k->cycles : k->time_s * p->params->clock;
+    s->cycles = p->compiler->counts_cycles ? k->cycles : k->time_s * p->params->clock;
     s->est_cycles = k->costed ? k->est : 0;
     s->time_s = k->time_s;
     s->count = k->mult;

@@ -23,53 +23,20 @@ static int attention(HGraph *g, const Chip *chip, const CostParams *params, bool
   return fused ? 0 : n;
 }
 
-/* GPUs, in parts of the power that the board may take: what it draws as soon as kernels run, matrix units
- * at their peak (more than there is: clocks fall) and memory at its full bandwidth. Of 45 nets on an
- * H100 and an H200, by the boards' own counters (tests/sim/gpu): 8 % median. */
-#define ON 0.18
-#define MATRIX 1.5
-#define MEMORY 0.66
-
-static double gpu_energy(const Chip *chip, const SimReport *r) {
-  double most = chip->power_busy, joules = MAX(chip->power_idle, ON * most) * r->time_s,
-         byte = chip_num(chip, "fit.joules_byte", MEMORY * most / chip->hbm_bandwidth);
+/* Kernels that wait for memory use of it what they move. */
+static void use_of_memory(const Chip *chip, SimReport *r) {
   for (int i = 0; i < r->n_kernels; i++) {
-    const SimKernel *k = &r->kernels[i];
-    joules += k->count * (MATRIX * most * k->matrix * k->time_s + byte * k->bytes);
-  }
-  return MIN(joules, most * r->time_s);
-}
-
-/* Joules of one TPU: idle power all the time, the rest in proportion to how busy it is. A busy matrix
- * unit draws nearly all, streaming memory three quarters (checked on the powers in docs/accuracy.md). */
-static double tpu_energy(const Chip *chip, const SimReport *r) {
-  double busy = 0;
-  for (int i = 0; i < r->n_kernels; i++) {
-    const SimKernel *k = &r->kernels[i];
-    double u = k->bound == SIM_COMPUTE  ? 0.6 + 0.4 * k->utilisation
-               : k->bound == SIM_MEMORY ? 0.75
-               : k->bound == SIM_VECTOR ? 0.6
-                                        : 0.3;
-    busy += k->time_s * k->count * u;
-  }
-  return chip->power_idle * r->time_s +
-         (chip->power_busy - chip->power_idle) * MIN(busy, r->time_s);
-}
-
-static double energy(const Chip *chip, SimReport *r, bool tpu) {
-  double joules = tpu ? tpu_energy(chip, r) : gpu_energy(chip, r);
-  for (int i = 0; i < r->n_kernels;
-       i++) { /* kernels that wait for memory use of it what they move */
     SimKernel *k = &r->kernels[i];
     if (k->bound == SIM_MEMORY && k->time_s > 0)
       k->utilisation = MIN(1, MAX(k->utilisation, k->bytes / (chip->hbm_bandwidth * k->time_s)));
   }
-  return joules;
 }
 
 /* Seconds for arguments that are returned as they are and not donated: each is copied. */
-static double returned_s(const HGraph *g, const Chip *chip, const CostParams *params) {
-  double start = params->tpu ? params->lbase / params->clock : chip_num(chip, "fit.launch", 2.5e-6);
+static double returned_s(const Schedule *p) {
+  const Chip *chip = p->chip;
+  const HGraph *g = p->g;
+  double start = p->compiler->launch_s(chip, p->params);
   double bandwidth = chip->hbm_bandwidth * chip_num(chip, "fit.stream", 0.83), s = 0;
   for (int i = 0; i < g->main->outputs.n; i++) {
     const HNode *o = g->main->outputs.v[i];
@@ -78,15 +45,10 @@ static double returned_s(const HGraph *g, const Chip *chip, const CostParams *pa
   return s;
 }
 
-/* From this part of a chip's memory on, its compiler lends the memory of results: measured with
- * libtpu on programs of growing size, between 65.6 and 66.9 %. */
-#define SCARCE (2.0 / 3)
-
-/* And from this part on it computes values again rather than keep them (libtpu's reports). */
-#define FULL 0.95
-
 /* Bytes of arguments and results, and of the results that take a donated argument's memory. */
-static void ends(SimReport *r, const HGraph *g, const CostParams *params) {
+static void ends(SimReport *r, const Schedule *p) {
+  const HGraph *g = p->g;
+  const CostParams *params = p->params;
   for (int i = 0; i < g->main->params.n; i++) r->argument_bytes += g->main->params.v[i]->val->bytes;
   bool *used = xcalloc((size_t)g->n_params + 1, sizeof *used);
   for (int i = 0; i < g->main->outputs.n; i++) {
@@ -103,7 +65,8 @@ static void ends(SimReport *r, const HGraph *g, const CostParams *params) {
     }
   }
   free(used);
-  if (g->main->outputs.n > 1 && params->tpu) r->output_bytes += params->min_alloc; /* the tuple */
+  if (g->main->outputs.n > 1 && p->compiler->tuples)
+    r->output_bytes += params->min_alloc; /* the tuple */
 }
 
 static void need(SimReport *r, const Schedule *p) {
@@ -117,29 +80,29 @@ static void need(SimReport *r, const Schedule *p) {
 /* The plan's memory, with what its compiler does when memory is short. */
 static void fit(SimReport *r, Schedule *p) {
   r->limit_bytes = r->chip->hbm_usable;
-  ends(r, p->g, p->params);
+  ends(r, p);
   need(r, p);
-  if (p->params->tpu && r->hbm_bytes > SCARCE * r->limit_bytes) {
+  double lends = p->compiler->lends_from, remats = p->compiler->remats_from;
+  if (lends > 0 && r->hbm_bytes > lends * r->limit_bytes) {
     sched_peak(p, true);
     need(r, p);
   }
-  if (p->params->tpu && r->hbm_bytes > FULL * r->limit_bytes) {
-    sched_remat(p, FULL * r->limit_bytes - (r->hbm_bytes - r->temp_bytes));
+  if (remats > 0 && r->hbm_bytes > remats * r->limit_bytes) {
+    sched_remat(p, remats * r->limit_bytes - (r->hbm_bytes - r->temp_bytes));
     need(r, p);
   }
 }
 
-static void step_time(SimReport *r, const Schedule *p, const SimOpts *opts) {
+static void step_time(SimReport *r, const Schedule *p) {
   const CostParams *params = p->params;
-  double returned = returned_s(p->g, r->chip, params);
+  double returned = returned_s(p);
   r->time_s = p->time_s + returned;
   if (r->time_s <= 0) /* results that are donated arguments: a launch all the same */
-    r->time_s =
-        params->tpu ? params->lbase / params->clock : chip_num(r->chip, "fit.launch", 2.5e-6);
-  r->cycles = params->tpu ? p->cycles : p->time_s * params->clock;
+    r->time_s = p->compiler->launch_s(r->chip, params);
+  r->cycles = p->compiler->counts_cycles ? p->cycles : p->time_s * params->clock;
   r->network_s = p->net_s;
   r->network_exposed_s = p->exposed_s;
-  r->eager = opts->eager && !params->tpu;
+  r->eager = p->compiler == &eager_compiler;
   r->host_s = p->host_s;
   r->exposed_copy_s = p->copy_s + returned;
   r->again = p->again;
@@ -190,6 +153,12 @@ int64_t report_batch(const SimReport *r, const Module *m) {
   return batch;
 }
 
+/* How the chip's programs are compiled. */
+static const ChipCompiler *compiler_of(const Chip *chip, const SimOpts *opts) {
+  if (chip->kind == CHIP_TPU) return &tpu_compiler;
+  return opts->eager ? &eager_compiler : &gpu_compiler;
+}
+
 Err *sim_estimate(const Module *m, const Chip *chip, const SimOpts *opts, SimReport **out) {
   static const SimOpts none;
   if (!opts) opts = &none;
@@ -198,16 +167,15 @@ Err *sim_estimate(const Module *m, const Chip *chip, const SimOpts *opts, SimRep
   Schedule *p = NULL;
   Owners *owners = NULL;
   CostParams *params = ARENA_NEW(arena, CostParams);
+  const ChipCompiler *c = compiler_of(chip, opts);
   params_read(chip, params);
-  Err *err = hlo_build(m, arena, !params->tpu && !opts->eager, &g);
+  Err *err = hlo_build(m, arena, c->keeps_scatters, &g);
   if (!err) owners = owners_of_arguments(g);
-  if (!err && params->tpu) tpu_group_norm(g);
-  if (!err && params->images > 0) tpu_space_to_batch(g, params->images);
-  if (!err && params->tpu) tpu_expand(g, params);
-  if (!err && !params->tpu && opts->eager) eager_residuals(g);
+  if (!err && c->rewrite) c->rewrite(g, chip, params);
   int attentions = err ? 0 : attention(g, chip, params, opts->fused_attention);
-  if (!err && !params->tpu) gpu_expand(g, chip, opts);
-  if (!err) err = sched_comp(g, g->main, chip, params, opts, arena, NULL, 1, &p);
+  if (!err && c->lower) c->lower(g, chip, params);
+  SchedSetting s = {g, chip, params, opts, c, arena};
+  if (!err) err = sched_comp(&s, g->main, NULL, 1, &p);
   if (!err) {
     SimReport *r = *out = ARENA_NEW(arena, SimReport);
     r->arena = arena;
@@ -215,10 +183,11 @@ Err *sim_estimate(const Module *m, const Chip *chip, const SimOpts *opts, SimRep
     r->devices = MAX(opts->devices, 1);
     r->attentions = attentions;
     fit(r, p);
-    step_time(r, p, opts);
+    step_time(r, p);
     report_lists(r, p, owners);
     r->batch = report_batch(r, m);
-    r->energy_j = energy(chip, r, params->tpu) * r->devices / chip->devices_per_chip;
+    r->energy_j = c->energy_j(chip, r) * r->devices / chip->devices_per_chip;
+    use_of_memory(chip, r);
     price(r);
   }
   sched_lists_free(p);

@@ -1,5 +1,5 @@
 /* A framework that runs one operation at a time: which arrays its operations leave in memory, so
- * that sched_stored, which comes after, has only the inside of operations to decide.
+ * that what comes after has only the inside of operations to decide.
  *
  * A program does not say which of its operations were one call. What the frameworks' own kernels
  * compute in one go is found by its shape instead:
@@ -17,8 +17,7 @@
 
 #include "sim/eager/eager.h"
 #include "sim/hlo/query.h"
-#include "sim/schedule/schedule.h"
-#include "sim/tpu/tpu.h"
+#include "sim/schedule/compiler.h"
 
 #define SOURCES 4
 #define SMALL 1024 /* elements: below, an array is not worth an operation */
@@ -149,7 +148,23 @@ static void meeting(Schedule *p, HNode *n, const bool *claimed, Sources *of) {
   if (!only_summed(n)) ends(p, n, of);
 }
 
-void eager_stored(Schedule *p) {
+/* Where every operation is a call: cuBLAS adds a bias, both libraries write the narrower type. */
+static HNode *library_end(const Schedule *p, HNode *conv, const unsigned char *claimed) {
+  (void)claimed;
+  HNode *v = conv;
+  while (!v->is_output && v->n_users == 1) {
+    HNode *u = v->users[0];
+    if (u->comp != p->comp || u->kind != H_EWISE || hlo_count(u) != hlo_count(v)) break;
+    const HNode *other = u->n_in == 2 ? u->in[u->in[0] == v] : NULL;
+    bool bias = u->op == OP_ADD && other && other->kind == H_BCAST && other->in[0]->rank <= 1;
+    bool narrows = u->op == OP_CONVERT && hlo_bits(u->dt) <= hlo_bits(v->dt);
+    if (!narrows && !(bias && !conv->conv->is_conv)) break;
+    v = u;
+  }
+  return v;
+}
+
+static void store_operations(Schedule *p) {
   HComp *c = p->comp;
   bool *late = find_updates(p), *claimed = xcalloc((size_t)p->g->n_nodes + 1, sizeof *claimed);
   Sources *of = xcalloc((size_t)p->g->n_nodes + 1, sizeof *of);
@@ -159,7 +174,7 @@ void eager_stored(Schedule *p) {
     if (n->dead || n->attention || n->kind == H_CONST || n->kind == H_IOTA) continue;
     if (late[n->id]) continue;
     if (n->kind == H_CONV) { /* the end of what it takes along is the operation's result */
-      HNode *end = sched_library_end(p, n);
+      HNode *end = library_end(p, n, NULL);
       for (HNode *v = n; v != end; v = v->users[0]) claimed[v->users[0]->id] = true;
       of[end->id] = (Sources){1, {end}};
       if (end == n) continue;
@@ -177,4 +192,13 @@ void eager_stored(Schedule *p) {
   free(of);
   free(claimed);
   free(late);
+}
+
+void eager_fuse(Schedule *p) {
+  unsigned char *claimed = xcalloc((size_t)p->g->n_nodes + 1, 1);
+  sched_start_store(p);
+  store_operations(p);
+  sched_store_products(p, claimed, library_end);
+  sched_store_rest(p, claimed, false, sched_absorbs);
+  free(claimed);
 }

@@ -2,9 +2,10 @@
 #ifndef WEFT_SIM_EAGER_EAGER_H
 #define WEFT_SIM_EAGER_EAGER_H
 
-#include "sim/schedule/schedule.h"
+#include "sim/schedule/compiler.h"
 
-void eager_stored(Schedule *p);
+extern const ChipCompiler eager_compiler;
+void eager_fuse(Schedule *p); /* which arrays operations leave in memory */
 /* Loops keep for others what single operations save. */
 void eager_residuals(HGraph *g);
 

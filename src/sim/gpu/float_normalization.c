@@ -7,6 +7,7 @@
  * libraries lie in memory as they take them. A chip multiplies matrices of a type if its file has a peak for it. */
 #include <stdlib.h>
 
+#include "sim/gpu/gpu.h"
 #include "sim/gpu/rewrite.h"
 
 typedef struct Types {
@@ -44,7 +45,7 @@ static bool instruction(const Types *t, OpKind op) {
 /* Does a library add it up with the result of its product, before types are looked at? */
 static bool with_product(const Types *t, const HNode *n) {
   for (int i = 0; i < n->n_in && t->products; i++)
-    if (n->in[i]->kind == H_CONV && sched_library_adds(n->in[i], n)) return true;
+    if (n->in[i]->kind == H_CONV && gpu_library_adds(n->in[i], n)) return true;
   return false;
 }
 

@@ -2,17 +2,26 @@
 #ifndef WEFT_SIM_GPU_GPU_H
 #define WEFT_SIM_GPU_GPU_H
 
-#include "sim/schedule/schedule.h"
+#include "sim/schedule/compiler.h"
 
-void gpu_expand(HGraph *g, const Chip *chip, const SimOpts *opts);
+extern const ChipCompiler gpu_compiler;
+/* Stages of it (compiler.h); some are the eager compiler's too. */
+void gpu_rewrite(HGraph *g, const Chip *chip, const CostParams *params);
+void gpu_turn_operands(HGraph *g); /* of products, as cuBLAS takes them */
+void gpu_fuse(Schedule *p);
+bool gpu_absorbs(const HNode *user, const HNode *x);
+void gpu_count(Schedule *p, Kernel *k);
+double gpu_launch_s(const Chip *chip, const CostParams *params);
+double gpu_energy(const Chip *chip, const SimReport *r);
+/* How far a library goes on computing with a product's result: with a convolution's gradients not at all. */
+HNode *gpu_epilogue_end(const Schedule *p, HNode *conv, const unsigned char *claimed);
+/* Is n what a library computes with a product's result on the way? */
+bool gpu_library_adds(const HNode *product, const HNode *n);
 /* which of cuDNN's functions XLA takes for a convolution */
 typedef enum GpuConv { GPU_CONV_FORWARD, GPU_CONV_IMAGE, GPU_CONV_FILTER } GpuConv;
 GpuConv gpu_conv_way(const HNode *n);
-/* Of what XLA could compute again; and which sums it does. `claimed`, by node: what libraries compute with
- * products. */
-void gpu_stored(Schedule *p, const unsigned char *claimed);
 /* stores what XLA would not compute again; `rows`, by node: never of these */
-void gpu_fuse(Schedule *p, const bool *rows, const unsigned char *claimed);
+void gpu_priority_fusion(Schedule *p, const bool *rows, const unsigned char *claimed);
 /* operations that XLA counts for an element */
 double gpu_op_cycles(const Chip *chip, OpKind op, DType type);
 void gpu_cost(Schedule *p, Kernel *k);

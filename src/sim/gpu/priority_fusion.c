@@ -11,7 +11,6 @@
 #include "sim/gpu/gpu.h"
 #include "sim/hlo/query.h"
 #include "sim/schedule/schedule.h"
-#include "sim/tpu/tpu.h"
 
 #define LAUNCH 1e-6
 #define BRANCHES 6    /* the compiler's operations for an element that is put beside others, */
@@ -339,7 +338,7 @@ static bool absorbs(const Fuse *f, const HNode *u, const HNode *x) {
   bool bias = u->kind == H_BCAST && x->rank <= 1 && u->n_users == 1 && f->claimed[u->users[0]->id];
   if (bias) return hlo_count(x) < LEAST;
   if (f->claimed[u->id]) return hlo_const_only(x) || (x->kind == H_BCAST && x->in[0]->rank <= 1);
-  return u->comp == x->comp && sched_absorbs(f->p, u, x);
+  return u->comp == x->comp && gpu_absorbs(u, x);
 }
 
 static void add_part(Fuse *f, HNode *n, const bool *rows) {
@@ -363,7 +362,7 @@ static void add_part(Fuse *f, HNode *n, const bool *rows) {
   }
 }
 
-void gpu_fuse(Schedule *p, const bool *rows, const unsigned char *claimed) {
+void gpu_priority_fusion(Schedule *p, const bool *rows, const unsigned char *claimed) {
   HComp *c = p->comp;
   Fuse f = {.p = p, .claimed = claimed, .at = xcalloc((size_t)p->g->n_nodes + 1, sizeof *f.at)};
   f.memory = p->chip->hbm_bandwidth;

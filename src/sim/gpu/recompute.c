@@ -11,8 +11,7 @@
 #include <stdlib.h>
 
 #include "sim/gpu/gpu.h"
-#include "sim/schedule/schedule.h"
-#include "sim/tpu/tpu.h"
+#include "sim/schedule/compiler.h"
 
 #define LEAST 1024    /* elements: fewer are not worth storing */
 #define LONGEST 16384 /* of a row */
@@ -173,12 +172,23 @@ static void mark_rows(Schedule *p, bool *rows) {
   }
 }
 
-void gpu_stored(Schedule *p, const unsigned char *claimed) {
+/* A gather computes only what it takes, a scatter what it adds. */
+bool gpu_absorbs(const HNode *user, const HNode *x) {
+  return sched_absorbs(user, x) || user->kind == H_GATHER ||
+         (user->kind == H_SCATTER && x != user->in[0]);
+}
+
+void gpu_fuse(Schedule *p) {
+  unsigned char *claimed = xcalloc((size_t)p->g->n_nodes + 1, 1);
+  bool *rows = xcalloc((size_t)p->g->n_nodes + 1, sizeof *rows);
+  sched_start_store(p);
+  sched_store_products(p, claimed, gpu_epilogue_end);
   store_dear(p);
   if (chip_num(p->chip, "fused_attention", 0) > 0)
     hold_rows(p); /* Triton asks for the same chips */
-  bool *rows = xcalloc((size_t)p->g->n_nodes + 1, sizeof *rows);
   mark_rows(p, rows);
-  gpu_fuse(p, rows, claimed);
+  gpu_priority_fusion(p, rows, claimed);
+  sched_store_rest(p, claimed, true, gpu_absorbs);
   free(rows);
+  free(claimed);
 }

@@ -12,7 +12,7 @@
 
 #include "sim/gpu/gpu.h"
 #include "sim/gpu/rewrite.h"
-#include "sim/tpu/tpu.h"
+#include "sim/hlo/query.h"
 
 #define MERGED (64 << 20) /* bytes of operands and result: larger products are left apart */
 
@@ -313,15 +313,15 @@ static void compiled(HGraph *g, const Chip *chip) {
   }
 }
 
-void gpu_expand(HGraph *g, const Chip *chip, const SimOpts *opts) {
+/* Operands and convolutions as the libraries take them. */
+static void call_libraries(HGraph *g, bool compiled) {
   int id = 0;
-  if (!opts->eager) compiled(g, chip);
   for (HComp *c = g->comps; c; c = c->next) {
     Expand x = {.g = g, .c = c};
     for (int i = 0, n = c->nodes.n; i < n; i++) {
       HNode *p = c->nodes.v[i];
-      if (p->kind == H_EWISE && !opts->eager) tpu_add_rows_to(g, p);
-      if (p->kind == H_CONV && p->conv->is_conv && !p->dead && !opts->eager) gpu_expand_conv(&x, p);
+      if (p->kind == H_EWISE && compiled) hlo_add_rows_to(g, p);
+      if (p->kind == H_CONV && p->conv->is_conv && !p->dead && compiled) gpu_expand_conv(&x, p);
       for (int side = 0;
            side < 2 && p->kind == H_CONV && !p->conv->is_conv && !p->dead && !p->attention; side++)
         turn_operand(&x, p, side);
@@ -331,4 +331,12 @@ void gpu_expand(HGraph *g, const Chip *chip, const SimOpts *opts) {
     for (int i = 0; i < c->nodes.n; i++) c->nodes.v[i]->id = id++;
   }
   hlo_users(g, g->main);
+}
+
+void gpu_turn_operands(HGraph *g) { call_libraries(g, false); }
+
+void gpu_rewrite(HGraph *g, const Chip *chip, const CostParams *params) {
+  (void)params;
+  compiled(g, chip);
+  call_libraries(g, true);
 }

@@ -1,4 +1,4 @@
-/* What gpu_expand.c, gpu_types.c, gpu_convs.c and gpu_sums.c share: programs as GPUs' libraries and XLA take them. */
+/* What rewrite.c, float_normalization.c, conv_rewriter.c and reduction_splitter.c share: programs as GPUs' libraries and XLA take them. */
 #ifndef WEFT_SIM_PLAN_GPU_EXPAND_H
 #define WEFT_SIM_PLAN_GPU_EXPAND_H
 

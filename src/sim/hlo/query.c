@@ -49,3 +49,7 @@ bool hlo_stacked_argument(const HNode *n) {
   return n->kind == H_RESHAPE && n->n_users == 1 && !n->is_output && hlo_stacked(n->users[0]) &&
          hlo_same_dimensions(n);
 }
+
+bool hlo_cuts_number(const HNode *n) {
+  return n->kind == H_SLICE && hlo_count(n) == 1 && !hlo_is_tiny(n->in[0]);
+}

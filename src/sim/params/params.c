@@ -3,14 +3,14 @@
 
 void params_read(const Chip *chip, CostParams *params) {
   *params = (CostParams){
-      .tpu = chip->kind == CHIP_TPU, .clock = chip->clock, .cores = chip->cores_per_device};
+      .tiled = chip->kind == CHIP_TPU, .clock = chip->clock, .cores = chip->cores_per_device};
   params->macs = chip_num(chip, "mxu_macs", chip->peak_flops / 2 / chip->clock);
   params->side = (int)chip_num(chip, "mxu_weights", 128);
   params->scoped = chip_num(chip, "vmem_scoped", 16 << 20);
   params->cmem = chip_num(chip, "cmem", 0);
   double vmem = chip_num(chip, "vmem", 16 << 20); /* a core's */
-  params->fast = params->tpu && vmem > params->scoped ? vmem - params->scoped : 0;
-  params->prefetch = params->tpu && (params->fast > 0 || params->cmem > 0);
+  params->fast = params->tiled && vmem > params->scoped ? vmem - params->scoped : 0;
+  params->prefetch = params->tiled && (params->fast > 0 || params->cmem > 0);
 #define NUM(field, key, otherwise, what) params->field = chip_num(chip, "fit." key, otherwise);
 #define MIB(field, key, otherwise, what) NUM(field, key, otherwise, what) params->field *= 1 << 20;
 #define YES(field, otherwise, what) params->field = chip_num(chip, "fit." #field, otherwise) > 0;

@@ -10,7 +10,7 @@ typedef struct Rates { /* cycles per tile read and written: index by bytes of an
 } Rates;
 
 typedef struct CostParams {
-  bool tpu;
+  bool tiled;                /* arrays lie in tiles of 8 x 128 elements */
   double clock, macs;        /* of the whole array, a cycle */
   int side, cores;           /* rows of the array; cores that are one device */
   double scoped, fast, cmem; /* bytes on chip: for windows, for values, of the CMEM that v4 has */

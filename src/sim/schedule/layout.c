@@ -11,7 +11,7 @@ static double up(double x, double m) { return ceil(x / m) * m; }
 /* Padded bytes and tiles of 1024 elements for an order (minor to major). */
 double value_padded(const CostParams *params, const HNode *n, const int *order, double *tiles) {
   double bytes = hlo_bits(n->dt) / 8;
-  if (!params->tpu) {
+  if (!params->tiled) {
     double c = (double)hlo_count(n);
     *tiles = c / 1024;
     return up(c * bytes, 256);
@@ -56,7 +56,7 @@ double value_padded(const CostParams *params, const HNode *n, const int *order, 
 void value_order_default(const CostParams *params, const HNode *n, int *order) {
   int r = n->rank;
   for (int i = 0; i < r && i < 64; i++) order[i] = r - 1 - i;
-  if (r < 2 || r > 64 || !params->tpu) return;
+  if (r < 2 || r > 64 || !params->tiled) return;
   double bytes = hlo_bits(n->dt) / 8;
   double rows = bytes == 1 ? 32 : 8;
   double best = -1;
@@ -109,4 +109,13 @@ double sim_array_bytes(const Chip *chip, const Type *t) {
   double tiles;
   value_order_default(&params, &n, order);
   return value_padded(&params, &n, order, &tiles);
+}
+
+/* A view lies in the memory of what it looks at. */
+void sched_flat_layouts(Schedule *p) {
+  for (int i = 0; i < p->values.n; i++) value_layout(p->params, p->values.v[i], NULL);
+  for (int i = 0; i < p->values.n; i++) {
+    HValue *v = p->values.v[i];
+    if (v->alias) v->bytes = v->alias->bytes, v->tiles = v->alias->tiles;
+  }
 }

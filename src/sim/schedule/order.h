@@ -1,6 +1,6 @@
 /* What the files that order kernels share: order.c, order_items.c, order_list.c. */
 #pragma once
-#include "sim/schedule/schedule.h"
+#include "sim/schedule/compiler.h"
 
 typedef VEC(int) Ints;
 typedef VEC(HValue *) Values;
@@ -67,7 +67,7 @@ static inline bool order_of_several(const HNode *n) {
 
 /* What a GPU's library is given to work in counts as if it were a result; libtpu's lists know nothing of it. */
 static inline double order_room(const Schedule *p, const Kernel *k) {
-  return p->params->tpu ? 0 : sched_scratch(p, k);
+  return p->compiler->orders_scratch ? p->compiler->scratch(p, k) : 0;
 }
 
 /* order_items.c */

@@ -15,7 +15,7 @@ HValue *order_after_loop(const HNode *loop, int slot) {
 }
 
 static void find_starts(Order *o) {
-  for (int i = 0; i < o->n && o->p->params->tpu; i++) {
+  for (int i = 0; i < o->n && o->p->compiler->starts_loops; i++) {
     const Kernel *k = o->p->kernels.v[i];
     const HNode *w = !k->dead && order_is_loop(k) ? k->roots.v[0] : NULL;
     for (int s = 0; w && s < w->n_in; s++) {

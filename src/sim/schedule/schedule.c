@@ -4,10 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "sim/gpu/gpu.h"
 #include "sim/hlo/query.h"
-#include "sim/schedule/schedule.h"
-#include "sim/tpu/tpu.h"
+#include "sim/schedule/compiler.h"
 
 void sched_kernel_free(Kernel *k) {
   vec_free(&k->roots);
@@ -62,8 +60,7 @@ static Err *schedule_called(Schedule *p, Kernel *k, HNode *root) {
     double trips = root->kind == H_WHILE ? (root->trip < 0 ? 1 : (double)root->trip) : 1;
     if (root->kind == H_WHILE && root->trip < 0) p->unknown_loops = true;
     Schedule *in = NULL;
-    Err *err = sched_comp(p->g, root->comps[c], p->chip, p->params, p->opts, p->arena, p,
-                          p->mult * trips, &in);
+    Err *err = sched_comp(p->setting, root->comps[c], p, p->mult * trips, &in);
     if (in) *vec_push(&p->inner) = in;
     if (err) return err;
     p->unknown_loops |= in->unknown_loops;
@@ -87,8 +84,7 @@ static void cost(Schedule *p, Kernel *k) {
     for (int j = -1; j < k->inner.v[i]->n_in; j++)
       (j < 0 ? k->inner.v[i] : k->inner.v[i]->in[j])->visit = 0;
   k->costed = k->modelled = k->collective = false;
-  if (p->params->tpu) tpu_cost(p, k);
-  else gpu_cost(p, k);
+  p->compiler->cost(p, k);
 }
 
 /* An update in place whose operand somebody needs afterwards. */
@@ -104,33 +100,11 @@ static bool needs_copy(const Schedule *p, const Kernel *k, int at) {
   return v->last > at;
 }
 
-/* Operation by operation the host issues each kernel: the interpreter, the dispatcher, the launch. A
- * launch alone is 2 to 5 us. */
-#define ISSUE 5e-6
-
-/* The host runs ahead of the device and waits for nothing; the device cannot start earlier than
- * asked. */
-static void wait_for_host(Schedule *p, Kernel *k) {
-  const Schedule *in = k->dearest;
-  p->issue_s += in ? in->issue_s * in->mult / p->mult : ISSUE;
-  if (in || p->issue_s <= p->time_s) return;
-  p->host_s += p->issue_s - p->time_s;
-  p->time_s = k->start_s = p->issue_s;
-}
-
-/* The counter of a loop is a kernel of its own on a GPU, however short, and its copy another. */
-static void count_on_gpu(Schedule *p, Kernel *k, bool *counted) {
-  *counted = true;
-  gpu_cost(p, k);
-  k->time_s *= 2;
-  p->time_s += k->time_s;
-}
-
 /* Every kernel's time, first as if everything were in device memory, which tells how long a
  * transfer may take, then with what is on chip. */
 static Err *time_all(Schedule *p) {
   bool counted = false;
-  for (int pass = p->params->prefetch ? 0 : 1; pass < 2; pass++) {
+  for (int pass = p->params->prefetch && p->compiler->place ? 0 : 1; pass < 2; pass++) {
     for (int i = 0; i < p->kernels.n; i++) {
       Kernel *k = p->kernels.v[i];
       HNode *root = k->roots.n ? k->roots.v[0] : NULL;
@@ -141,17 +115,20 @@ static Err *time_all(Schedule *p) {
         for (int r = 0; r < k->roots.n; r++)
           if (k->roots.v[r]->val && hlo_is_tiny(k->roots.v[r]))
             k->roots.v[r]->val->space = SP_SCALAR;
-        if (pass == 1 && p->loop_body && !p->params->tpu && !counted) count_on_gpu(p, k, &counted);
+        if (pass == 1 && p->loop_body && p->compiler->count && !counted) {
+          p->compiler->count(p, k);
+          counted = true;
+        }
         continue;
       } else {
         if (root) k->must_copy = needs_copy(p, k, i);
-        if (pass == 1) tpu_see(p, i);
+        if (pass == 1 && p->compiler->see) p->compiler->see(p, i);
         cost(p, k);
         if (pass == 1) sched_dump(p, k);
       }
       if (pass == 0) continue;
       const Schedule *in = k->dearest;
-      if (p->opts->eager && !p->params->tpu) wait_for_host(p, k);
+      if (p->compiler->issue) p->compiler->issue(p, k);
       p->time_s += k->time_s;
       p->cycles += in || k->costed ? (in ? k->cycles : k->est) : 0;
       p->flops += k->flops;
@@ -161,10 +138,10 @@ static Err *time_all(Schedule *p) {
       p->exposed_s += in ? in->exposed_s * trips : k->collective ? k->time_s : 0;
       if (in) p->copy_s += in->copy_s * trips, p->host_s += in->host_s * trips;
     }
-    if (pass == 0) tpu_place(p);
+    if (pass == 0) p->compiler->place(p);
   }
   sched_overlap(p);
-  tpu_settle(p);
+  if (p->compiler->settle) p->compiler->settle(p);
   return NULL;
 }
 
@@ -177,184 +154,29 @@ bool sched_made_from(const Kernel *k, const HNode *n, const HNode *of, int depth
   return false;
 }
 
-/* A copy of a loop's state: an array on chip costs what narrowing it does, and half a cycle a
- * tile. */
-static double copy_cycles(const CostParams *params, const HValue *v, bool far) {
-  double b = hlo_bits(v->node->dt) / 8;
-  int w = b >= 4 ? 4 : b >= 2 ? 2 : 1;
-  if (far) return params->lbase + v->tiles * (params->loop.r[w] + params->loop.o[w]);
-  if (params->cmem > 0)
-    return params->lbase +
-           v->tiles * (w == 4 ? params->loop.r[4] : params->loop.r[w] + 0.8 * params->loop.o[w]);
-  if (w == 4) return 0.5 * v->tiles;
-  return params->lbase + v->tiles * (0.5 + params->loop.o[w] - params->loop.r[w]);
-}
-
-/* Does the kernel's product, or what it makes beside a sum, need that array, for more than to write a part
- * of it in place? */
-static bool walks_over(const Kernel *k, const HNode *of) {
-  if (k->conv) return sched_made_from(k, k->conv, of, 0);
-  for (int i = 0; i < k->inner.n && k->reduce; i++)
-    for (int q = k->inner.v[i]->kind == H_DUS; q < k->inner.v[i]->n_in; q++)
-      if (k->inner.v[i]->in[q] == of) return true;
-  return false;
-}
-
-/* A copy that belongs to a loop, of no value of its own. */
-static void loop_copy(Schedule *p, HNode *n, double cycles, double bytes) {
-  Kernel *k = sched_kernel(p);
-  *vec_push(&k->roots) =
-      hlo_node(p->g, p->comp, H_EWISE, OP_COPY, n->src, n->dt, n->rank, n->d, 1, &n);
-  k->copy = k->costed = true;
-  k->cycles = k->est = cycles;
-  k->time_s = cycles / p->params->clock;
-  k->start_s = p->time_s;
-  k->bytes = bytes;
-  k->bound = SIM_MEMORY;
-  k->util = 1;
-  p->cycles += cycles;
-  p->time_s += k->time_s;
-  sched_dump(p, k);
-}
-
-/* Stacks that are laid out anew before the loop: the part of it that falls on one round. */
-static void retiled_stacks(Schedule *p) {
-  const CostParams *params = p->params;
-  for (int i = 0; i < p->comp->params.n && p->parent && p->mult > 0; i++) {
-    const HValue *v = p->comp->params.v[i]->val;
-    if (!v || !v->retiled) continue;
-    double once = p->parent->mult / p->mult, windows = ceil(2 * v->bytes / params->cwin);
-    double cycles = params->lbase + v->tiles * (params->loop.r[2] + params->loop.o[2]) +
-                    (windows - 1) * params->lq;
-    loop_copy(p, p->comp->params.v[i], cycles * once, v->bytes * once);
-  }
-}
-
-/* A loop's state that is still read while its next value is written needs a copy in every
- * iteration: when the read comes later, or is of a product's operand or a reduction's. */
-static void loop_copies(Schedule *p) {
-  const HComp *c = p->comp;
-  const CostParams *params = p->params;
-  for (int i = 0; i < c->outputs.n && i < c->params.n; i++) {
-    const HNode *o = c->outputs.v[i];
-    const HValue *v = o->val;
-    if (!v || v->is_param || v->kernel < 0 || v->tiles < 1) continue;
-    const Kernel *k = p->kernels.v[v->kernel];
-    const HValue *old = c->params.v[i]->val;
-    bool clash = old->last > v->kernel;
-    for (int r = 0; r < k->reads.n && !clash; r++)
-      clash = k->reads.v[r] == old && walks_over(k, old->node);
-    if (!clash) continue;
-    bool far = old->space == SP_HBM;
-    double cyc = copy_cycles(params, v, far);
-    if ((far || params->cmem > 0) && params->rotates && p->parent && p->mult > 0) /* once before */
-      cyc += copy_cycles(params, v, true) * p->parent->mult / p->mult;
-    loop_copy(p, c->outputs.v[i], cyc, far ? 2 * v->bytes : 0);
-  }
-}
-
-/* Does a loop write one slice of state i in each round, the last one first? *stack: does it write
- * slices at all? */
-static bool from_the_end(const HComp *body, int i, bool *stack) {
-  const HNode *o = i < body->outputs.n ? body->outputs.v[i] : NULL;
-  *stack = o && o->kind == H_DUS && o->in[0] == body->params.v[i];
-  if (!*stack) return false;
-  for (int k = 2; k < o->n_in; k++)
-    for (const HNode *n = o->in[k]; n->n_in > 0; n = n->in[n->op == OP_SELECT ? n->n_in - 1 : 0])
-      if (n->op == OP_SUBTRACT) return true;
-  return false;
-}
-
-/* A stack that is written from its first slice on starts as it is found, if it is of the only loop whose stacks begin as
- * that constant. One that is written from the end is filled with it, and so are then all that begin so. */
-static bool filled(const HNode *init) {
-  const HNode *loop = NULL;
-  for (int i = 0; i < init->n_users; i++) {
-    const HNode *w = init->users[i];
-    for (int k = 0; w->kind == H_WHILE && k < w->n_in; k++) {
-      bool stack = false;
-      if (w->in[k] != init) continue;
-      if (from_the_end(w->comps[1], k, &stack) || (stack && loop && loop != w)) return true;
-      if (stack) loop = w;
-    }
-  }
-  return false;
-}
-
-static void fill_stack(Schedule *p, HNode *init, const HValue *v) {
-  const CostParams *params = p->params;
-  double b = hlo_bits(init->dt) / 8;
-  int width = b >= 4 ? 4 : b >= 2 ? 2 : 1;
-  bool far = v->space == SP_HBM;
-  double n = v->tiles * 4096 <= params->one_bytes ? 1 : ceil(v->tiles / params->lwin);
-  double tile = far || params->cmem > 0 ? params->loop.o[width]
-                : width == 4            ? 0.25
-                                        : params->loop.o[width] - params->loop.r[width] + 0.25;
-  Kernel *c = sched_kernel(p);
-  *vec_push(&c->roots) = hlo_node(p->g, p->comp, H_BCAST, OP_BROADCAST_IN_DIM, init->src, init->dt,
-                                  init->rank, init->d, 1, (HNode *[]){init});
-  if (params->tpu) {
-    c->costed = true;
-    c->windows = (int)n;
-    c->cycles = c->est =
-        params->lbase + v->tiles * tile + (ceil(n / (n > 1 ? params->cores : 1)) - 1) * params->lq;
-    c->time_s = c->cycles / params->clock;
-    c->bytes = far ? v->bytes : 0;
-  } else {
-    c->bytes = v->plain;
-    c->time_s = v->plain / (p->chip->hbm_bandwidth * chip_num(p->chip, "fit.stream", 0.85)) +
-                chip_num(p->chip, "fit.launch", 2.5e-6);
-  }
-  c->start_s = p->time_s;
-  c->bound = SIM_MEMORY;
-  c->util = 1;
-  p->cycles += c->cycles;
-  p->time_s += c->time_s;
-  sched_dump(p, c);
-}
-
-/* XLA for GPUs fills all stacks. */
-static void fill_stacks(Schedule *p) {
-  for (int i = p->kernels.n - 1; i >= 0; i--) {
-    const Kernel *k = p->kernels.v[i];
-    const HNode *w = k->roots.n ? k->roots.v[0] : NULL;
-    for (int s = 0; k->dearest && w->kind == H_WHILE && s < w->n_in; s++) {
-      bool stack;
-      from_the_end(w->comps[1], s, &stack);
-      if (stack && hlo_const_only(w->in[s]) && (!p->params->tpu || filled(w->in[s])))
-        fill_stack(p, w->in[s], w->comps[1]->params.v[s]->val);
-    }
-  }
-}
-
-Err *sched_comp(HGraph *g, HComp *c, const Chip *chip, const CostParams *params,
-                const SimOpts *opts, Arena *arena, Schedule *parent, double mult, Schedule **out) {
-  Schedule *p = ARENA_NEW(arena, Schedule);
-  p->g = g;
+Err *sched_comp(const SchedSetting *s, HComp *c, Schedule *parent, double mult, Schedule **out) {
+  Schedule *p = ARENA_NEW(s->arena, Schedule);
+  p->g = s->g;
   p->comp = c;
-  p->chip = chip;
-  p->params = params;
-  p->opts = opts;
-  p->arena = arena;
+  p->chip = s->chip;
+  p->params = s->params;
+  p->opts = s->opts;
+  p->arena = s->arena;
+  p->compiler = s->compiler;
+  p->setting = s;
   p->parent = parent;
   p->mult = mult;
   p->loop_body = c->owner && c->owner->kind == H_WHILE;
-  p->vmem_free = params->cmem > 0 ? params->cmem : params->fast;
+  p->vmem_free = s->params->cmem > 0 ? s->params->cmem : s->params->fast;
   *out = p;
-  sched_stored(p);
+  p->compiler->fuse(p);
   sched_kernels(p);
-  tpu_layouts(p);
-  sched_pairs(p);
-  tpu_copies(p);
+  p->compiler->layout(p);
   sched_order(p);
   live_ranges(p);
   TRY(time_all(p));
-  if (p->loop_body && params->tpu) {
-    loop_copies(p);
-    retiled_stacks(p);
-  }
-  if (params->tpu || !opts->eager) fill_stacks(p);
-  sched_peak(p, !params->tpu && !opts->eager && !parent);
+  if (p->compiler->finish) p->compiler->finish(p);
+  sched_peak(p, p->compiler->lends && !parent);
   return NULL;
 }
 

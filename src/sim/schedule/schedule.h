@@ -1,19 +1,14 @@
-/* schedule: from the graph to kernels, values in memory and the order in which they run, as the device's
- * compiler decides them.
- *
- *   sched_stored   which nodes are stored; everything else is computed inside its consumers
- *   sched_kernels  one kernel a stored value, then sibling and producer-consumer merging
- *   tpu_layouts    order and padding of each stored value
- *   sched_comp     memory space, cost and start of each kernel, in order; loops are scheduled inside out
- *
- * What kernels cost is asked of tpu_cost, gpu_cost, collective_time. Private to src/sim.
- */
+/* schedule: kernels, values in memory and the order in which kernels run, and the stages that are the same for all chips:
+ * order, live ranges, memory peak, rematerialization, overlap of exchanges. What differs is asked of the ChipCompiler
+ * (compiler.h), whose stages sched_comp calls. Private to src/sim. */
 #ifndef WEFT_SIM_SCHEDULE_SCHEDULE_H
 #define WEFT_SIM_SCHEDULE_SCHEDULE_H
 
 #include "sim/hlo/hlo.h"
 #include "sim/params/params.h"
 #include "sim/sim.h"
+
+typedef struct ChipCompiler ChipCompiler; /* compiler.h */
 
 typedef enum Space { SP_HBM, SP_VMEM, SP_CMEM, SP_SCALAR } Space;
 
@@ -113,7 +108,9 @@ typedef struct Schedule {
   bool unknown_loops;
   bool circular;                /* kernels wait for each other */
   VEC(struct Schedule *) inner; /* of loops and branches */
-  const struct CostParams *params;
+  const CostParams *params;
+  const ChipCompiler *compiler;
+  const struct SchedSetting *setting;
   double vmem_free; /* bytes of on-chip memory for values */
   bool loop_body;
   bool taken; /* the body of a loop, or the dearest branch of a conditional */
@@ -130,23 +127,24 @@ static inline HValue *base_of(HValue *v) { /* what a view looks at */
   return v;
 }
 
-/* Several element-wise users of v that meet again in one node, as in x * (1 - t) + x * (1 - t) * t:
- * that node, or NULL when something else needs one of those between. */
-HNode *sched_meets_again(HNode *v, const unsigned char *claimed);
-/* The user chain of a product that becomes its epilogue: element-wise, one user at a time, same
- * number of elements. */
-HNode *sched_epilogue_end(const Schedule *p, HNode *conv, const unsigned char *claimed);
-/* Is n what a GPU's library computes with a product's result on the way? */
-bool sched_library_adds(const HNode *product, const HNode *n);
-/* Where every operation is a call: cuBLAS adds a bias, both libraries write the narrower type. */
-HNode *sched_library_end(const Schedule *p, HNode *conv);
+/* Stored, with all else that the node's value is; the same for the same node. */
+HValue *sched_store(Schedule *p, HNode *n);
+/* A product's kernel goes on to v: where it stores. A widening conversion at the end, and scaling after it, is repeated
+ * by every reader, so that the narrow array is stored. */
+HNode *sched_narrow_end(HNode *product, HNode *v);
 Kernel *sched_kernel(Schedule *p);
 void sched_kernels(Schedule *p);
-/* When everything has an order: two loops that do the same with different arrays of one shape, as where
- * an optimizer updates weights, become one. */
-void sched_pairs(Schedule *p);
-Err *sched_comp(HGraph *g, HComp *c, const Chip *chip, const CostParams *params,
-                const SimOpts *opts, Arena *arena, Schedule *parent, double mult, Schedule **out);
+/* What all computations of a program are scheduled with. */
+typedef struct SchedSetting {
+  HGraph *g;
+  const Chip *chip;
+  const CostParams *params;
+  const SimOpts *opts;
+  const ChipCompiler *compiler;
+  Arena *arena;
+} SchedSetting;
+/* The schedule of one computation, which runs `mult` times, and of those that it calls; *out is set on errors too. */
+Err *sched_comp(const SchedSetting *s, HComp *c, Schedule *parent, double mult, Schedule **out);
 bool sched_made_from(const Kernel *k, const HNode *n, const HNode *of, int depth);
 void sched_lists_free(Schedule *p); /* its lists; the rest is in the arena */
 void sched_kernel_free(Kernel *k);
@@ -164,14 +162,14 @@ double heap_gap(const Heap *h, int a, int b, double bytes, double at);
 void heap_put(Heap *h, int a, int b, double at, double bytes);
 void sched_overlap(Schedule *p); /* exchanges under computing: shortens them to what is exposed */
 void sched_peak(Schedule *p, bool lend); /* lend: results' memory to what comes before them */
-double sched_scratch(const Schedule *p, const Kernel *k);
-double sched_attention_room(const Schedule *p,
-                            const Kernel *k); /* on chip, with what is under way */
 bool sched_writes_over(const Schedule *p, const Kernel *k, const HValue *v, const HValue *o);
+/* Where a value is while kernel `at` runs. */
+Space sched_space(const Schedule *p, const HValue *v, int at);
 void sched_remat(Schedule *p, double room); /* values are computed again until the peak is so low */
 void value_layout(const CostParams *params, HValue *v,
                   const int *order); /* order NULL: the default of arguments and results */
 void value_order_default(const CostParams *params, const HNode *n, int *order);
+void sched_flat_layouts(Schedule *p); /* of chips whose arrays do not lie in tiles */
 double value_padded(const CostParams *params, const HNode *n, const int *order, double *tiles);
 /* Products inside attention kernels against large ones: FlashAttention-2 names 50 to 73 % of the
  * peak on the A100, backward less than forward, where large products reach 87 %. Taken for Pallas'

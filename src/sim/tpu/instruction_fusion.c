@@ -5,10 +5,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "sim/eager/eager.h"
-#include "sim/gpu/gpu.h"
 #include "sim/hlo/query.h"
-#include "sim/schedule/schedule.h"
+#include "sim/schedule/compiler.h"
 #include "sim/tpu/tpu.h"
 
 /* Rows that are gathered only to be scattered, perhaps masked in between, are not stored. */
@@ -54,27 +52,19 @@ static bool edges(const HNode *n) {
 
 /* Does the user compute this operand inside itself? A TPU's kernels put things together, and take
  * them apart, as they lie in memory. */
-bool sched_absorbs(const Schedule *p, const HNode *user, const HNode *x) {
-  if ((p->params->tpu && user->kind == H_REVERSE) || user->kind == H_BARRIER) return false;
+static bool absorbs(const Schedule *p, const HNode *user, const HNode *x) {
   bool moves = user->kind == H_PAD || user->kind == H_SLICE || user->kind == H_CONCAT;
+  if (user->kind == H_REVERSE) return false;
   if (x->kind == H_PAD && x->part && user->kind == H_CONCAT) return true;
   if (x->kind == H_PAD && user->kind == H_SLICE) return true; /* moved by a few rows */
-  if (p->params->tpu && moves && !edges(user))
-    return hlo_const_only(x) || tpu_written_in_place(p->params, user);
-  if (hlo_light(user)) return true;
+  if (moves && !edges(user)) return hlo_const_only(x) || tpu_written_in_place(p->params, user);
   switch (user->kind) {
-  case H_REDUCE: return true;
-  case H_CONV: return p->params->tpu && x->kind != H_REVERSE;
-  case H_DUS: return user->n_in > 1 && user->in[1] == x && user->in[0] != x;
-  case H_CONCAT: return true;
-  case H_GATHER: return !p->params->tpu && !p->opts->eager;
-  case H_SCATTER:
-    if (!p->params->tpu) return !p->opts->eager && x != user->in[0];
-    return !p->params->offload && (gathered(x) || made_to_scatter(user, x));
+  case H_CONV: return x->kind != H_REVERSE;
+  case H_SCATTER: return !p->params->offload && (gathered(x) || made_to_scatter(user, x));
   case H_RWIN:
-    return p->params->tpu && user->n_results == 1 && user->in[0] == x &&
+    return user->n_results == 1 && user->in[0] == x &&
            (x->kind == H_PAD || tpu_pool_emitter(p, user));
-  default: return false;
+  default: return sched_absorbs(user, x);
   }
 }
 
@@ -90,17 +80,6 @@ bool tpu_upsampled(const HNode *n) {
     }
   }
   return false;
-}
-
-HValue *sched_store(Schedule *p, HNode *n) {
-  if (n->val) return n->val;
-  HValue *v = ARENA_NEW(p->arena, HValue);
-  v->node = n;
-  v->kernel = -1;
-  v->first = v->last = -1;
-  n->val = v;
-  *vec_push(&p->values) = v;
-  return v;
 }
 
 /* Two images side by side, neither of them rows that are looked up: a convolution puts them together itself. */
@@ -382,7 +361,7 @@ static bool worth_storing(const CostParams *params, const HNode *n, const unsign
 static bool shared_vector(const HNode *n, const unsigned char *claimed) {
   int64_t count = hlo_count(n);
   return n->kind == H_EWISE && n->n_users >= 2 && count >= 16 && count < VECTOR &&
-         !n->comp->parent && !sched_meets_again((HNode *)n, claimed) &&
+         !n->comp->parent && !tpu_meets_again((HNode *)n, claimed) &&
          tpu_leaves(n, false) >= LEAVES;
 }
 
@@ -451,7 +430,7 @@ bool tpu_slides_in_tile(const CostParams *params, const HNode *n) {
 bool tpu_pool_emitter(const Schedule *p, const HNode *n) {
   const HNode *x = tpu_pooled_array(n);
   const int64_t *win = n->lo;
-  if (!p->params->tpu || !win || n->n_results != 1 || x->rank > 64 || x->rank < 2) return false;
+  if (!win || n->n_results != 1 || x->rank > 64 || x->rank < 2) return false;
   if (x->rank != n->rank || (x->rank == 2 && runs(n) <= RUN_BLOCK)) return false;
   if (x->kind != H_PARAM) return true;
   int order[64];
@@ -538,10 +517,6 @@ static void ask_clipped(Schedule *p, HNode *m) {
   }
 }
 
-bool tpu_cuts_number(const HNode *n) {
-  return n->kind == H_SLICE && hlo_count(n) == 1 && !hlo_is_tiny(n->in[0]);
-}
-
 /* Does it leave elements out, or put some between, along a side that lies in tiles? No kernel does that
  * on the way. */
 static bool strides_in_tiles(const HNode *n) {
@@ -554,42 +529,72 @@ static bool strides_in_tiles(const HNode *n) {
 /* Is it turned about along a side of its tiles? That is an operation of its own. */
 static bool reversed_in_tiles(const CostParams *params, const HNode *n) {
   int order[64];
-  if (!params->tpu || n->kind != H_REVERSE || n->rank > 64) return false;
+  if (n->kind != H_REVERSE || n->rank > 64) return false;
   value_order_default(params, n, order);
   for (int i = 0; i < n->n_dims; i++)
     if (n->rank < 2 || n->dims[i] == order[0] || n->dims[i] == order[1]) return true;
   return false;
 }
 
-/* Products, with what their kernels go on to compute. */
+/* Products and pools, with what their kernels go on to compute. */
 static void store_products(Schedule *p, unsigned char *claimed) {
   HComp *c = p->comp;
-  bool eager = p->opts->eager && !p->params->tpu;
   for (int i = c->nodes.n - 1; i >= 0; i--) {
     HNode *n = c->nodes.v[i];
     if (n->dead || n->attention) continue;
     if (n->kind != H_CONV && !(n->kind == H_RWIN && tpu_pool_emitter(p, n))) continue;
     if (n->kind == H_RWIN && claimed[n->id]) continue;
-    HNode *end = eager ? sched_library_end(p, n) : sched_epilogue_end(p, n, claimed);
+    HNode *end = tpu_epilogue_end(p, n, claimed);
     for (HNode *v = n; v != end; v = v->users[0]) claimed[v->users[0]->id] = 1;
     if (n->kind == H_RWIN && end != n) claimed[n->id] = 1;
     sched_store(p, end);
     end->val->on_demand = false;
-    if (p->params->tpu && n->kind == H_CONV && n->conv->is_conv) store_mask(p, end);
+    if (n->kind == H_CONV && n->conv->is_conv) store_mask(p, end);
   }
 }
 
-void sched_stored(Schedule *p) {
-  HComp *c = p->comp;
-  unsigned char *claimed = calloc((size_t)p->g->n_nodes + 1, 1);
-  if (p->params->softmax) tpu_softmax(p);
-  if (p->params->tpu) tpu_split_tiles(c);
-  for (int i = 0; i < c->params.n; i++) {
-    HValue *v = sched_store(p, c->params.v[i]);
-    v->is_param = true;
-    if (!c->parent) v->donated = p->g->donated[c->params.v[i]->index];
+/* Must a node that readers could compute be stored all the same? */
+static bool needed(const Schedule *p, HNode *n, const unsigned char *claimed) {
+  if (n->is_output || reversed_in_tiles(p->params, n) || n->apart || tpu_upsampled(n) ||
+      hlo_cuts_number(n) || shared_vector(n, claimed) || shared_gate(n) ||
+      worth_storing(p->params, n, claimed))
+    return true;
+  for (int k = 0; k < n->n_users; k++) {
+    const HNode *u = n->users[k];
+    if (u->comp != n->comp || !absorbs(p, u, n)) return true;
+    if (spreads(u, n) && hlo_count(n) > 1 && !hlo_const_only(n) && n->kind != H_RESHAPE &&
+        n->kind != H_TRANSPOSE && !computed_inside(n))
+      return true;
   }
-  for (int i = 0; i < c->nodes.n && p->params->tpu; i++) {
+  return false;
+}
+
+static void store_rest(Schedule *p, const unsigned char *claimed) {
+  HComp *c = p->comp;
+  for (int i = c->nodes.n - 1; i >= 0; i--) {
+    HNode *n = c->nodes.v[i];
+    if (n->dead || n->val ||
+        (n->kind != H_CONST && (n->kind == H_CONV || n->inlined || n->attention)))
+      continue;
+    if (n->kind == H_CONST) {
+      if (!n->splat || n->is_output) sched_store(p, n);
+    } else if (!hlo_light(n)) {
+      bool rows = !p->params->offload && n->kind == H_GATHER && scattered_rows(n);
+      if (!claimed[n->id] && !rows && !joined_inside(n)) sched_store(p, n);
+    } else if (!claimed[n->id] || n->is_output) {
+      bool alone = (!n->is_output && strides_in_tiles(n)) || tpu_slices_tiles(p, n);
+      if (alone || needed(p, n, claimed)) sched_store(p, n)->lone |= alone;
+    }
+  }
+}
+
+void tpu_fuse(Schedule *p) {
+  HComp *c = p->comp;
+  unsigned char *claimed = xcalloc((size_t)p->g->n_nodes + 1, 1);
+  if (p->params->softmax) tpu_softmax(p);
+  tpu_split_tiles(c);
+  sched_start_store(p);
+  for (int i = 0; i < c->nodes.n; i++) {
     HNode *n = c->nodes.v[i];
     if (!n->dead && (shared_mask(n) || tpu_walked_again(n))) sched_store(p, n);
     if (n->dead || n->kind != H_EWISE || n->op != OP_MAXIMUM ||
@@ -598,42 +603,7 @@ void sched_stored(Schedule *p) {
     sched_store(p, n);
     ask_clipped(p, n);
   }
-  bool gpu = !p->params->tpu;
-  if (gpu && p->opts->eager) eager_stored(p);
   store_products(p, claimed);
-  if (gpu && !p->opts->eager) gpu_stored(p, claimed);
-  for (int i = c->nodes.n - 1; i >= 0; i--) {
-    HNode *n = c->nodes.v[i];
-    if (n->dead || n->val) continue;
-    if (n->kind == H_CONST) {
-      if (!n->splat) sched_store(p, n);
-      if (n->splat && n->is_output) sched_store(p, n);
-      continue;
-    }
-    if (n->kind == H_CONV) continue;
-    if (n->inlined || n->attention) continue;
-    bool parts = gpu && !p->opts->eager && n->kind == H_CONCAT;
-    if (!hlo_light(n) && !parts) {
-      bool rows = !p->params->offload && n->kind == H_GATHER && scattered_rows(n);
-      bool inside = p->params->tpu && (rows || joined_inside(n));
-      if (!claimed[n->id] && !n->val && !inside) sched_store(p, n);
-      continue;
-    }
-    if (claimed[n->id] && !n->is_output) continue;
-    bool alone = (p->params->tpu && !n->is_output && strides_in_tiles(n)) || tpu_slices_tiles(p, n);
-    bool need = n->is_output || alone || reversed_in_tiles(p->params, n) ||
-                (p->params->tpu && (n->apart || tpu_upsampled(n) || tpu_cuts_number(n))) ||
-                (p->params->tpu && (shared_vector(n, claimed) || shared_gate(n))) ||
-                (p->params->tpu && worth_storing(p->params, n, claimed));
-    for (int k = 0; k < n->n_users && !need; k++) {
-      const HNode *u = n->users[k];
-      if (u->comp != n->comp) need = true;
-      else if (!sched_absorbs(p, u, n)) need = true;
-      else if (p->params->tpu && spreads(u, n) && hlo_count(n) > 1 && !hlo_const_only(n) &&
-               n->kind != H_RESHAPE && n->kind != H_TRANSPOSE && !computed_inside(n))
-        need = true;
-    }
-    if (need) sched_store(p, n)->lone |= alone;
-  }
+  store_rest(p, claimed);
   free(claimed);
 }

@@ -241,12 +241,12 @@ static bool products_read(const HNode *n, int kernel, int depth) {
 
 /* A wide array that only products read is stored rounded; rows are rounded before they are
  * gathered. */
-static bool only_rounded(const Schedule *p, const HValue *v) {
+static bool only_rounded(const HValue *v) {
   const HNode *n = v->node;
   bool kind = hlo_light(n) || n->kind == H_CONCAT || n->kind == H_GATHER ||
               (n->kind == H_RWIN && n->n_results == 1);
-  return p->params->tpu && n->dt == DT_F32 && v->kernel >= 0 && !v->alias && !n->is_output &&
-         kind && n->rank > 1 && products_read(n, v->kernel, 0);
+  return n->dt == DT_F32 && v->kernel >= 0 && !v->alias && !n->is_output && kind && n->rank > 1 &&
+         products_read(n, v->kernel, 0);
 }
 
 const HValue *tpu_sliced_of(const Kernel *k, const HNode *n) {
@@ -274,7 +274,7 @@ static const int *order_outside(const Schedule *p, const HValue *v) {
   const HComp *c = p->comp;
   const HNode *w = c->owner;
   int i = v->node->index;
-  if (!p->params->tpu || !v->is_param || !p->loop_body || i >= w->n_in || i >= c->outputs.n ||
+  if (!v->is_param || !p->loop_body || i >= w->n_in || i >= c->outputs.n ||
       c->outputs.v[i] != v->node || v->node->rank < 2)
     return NULL;
   const HValue *out = w->in[i]->val;
@@ -466,12 +466,11 @@ static void lay_out(Schedule *p, HValue *v) {
   int order[64];
   if (v->laid) return;
   v->laid = true;
-  if (fixed || n->rank < 2 || !params->tpu || n->rank > 64)
-    value_layout(params, v, order_outside(p, v));
+  if (fixed || n->rank < 2 || n->rank > 64) value_layout(params, v, order_outside(p, v));
   else if (n->lies) value_layout(params, v, n->lies);
   else if (alike_order(p, n, order)) value_layout(params, v, order);
   else value_layout(params, v, asked_order(p, v, order) && !v->alias ? order : NULL);
-  if (params->tpu && n->rank > 2 && n->rank <= 64 && is_stack(n)) { /* slice after slice */
+  if (n->rank > 2 && n->rank <= 64 && is_stack(n)) { /* slice after slice */
     HNode slice = {.dt = n->dt, .rank = n->rank - 1, .d = n->d + 1};
     value_order_default(params, &slice, order);
     for (int d = 0; d < slice.rank; d++) order[d]++;
@@ -483,6 +482,6 @@ static void lay_out(Schedule *p, HValue *v) {
 }
 
 void tpu_layouts(Schedule *p) {
-  for (int i = 0; i < p->values.n; i++) p->values.v[i]->rounded = only_rounded(p, p->values.v[i]);
+  for (int i = 0; i < p->values.n; i++) p->values.v[i]->rounded = only_rounded(p->values.v[i]);
   for (int i = 0; i < p->values.n; i++) lay_out(p, p->values.v[i]);
 }

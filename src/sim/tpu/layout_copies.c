@@ -419,7 +419,6 @@ static void find_turns(Schedule *p) {
 }
 
 void tpu_copies(Schedule *p) {
-  if (!p->params->tpu) return;
   find_turns(p);
   transposed_views(p);
   turn_images(p);

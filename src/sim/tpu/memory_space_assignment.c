@@ -510,7 +510,7 @@ void tpu_place(Schedule *p) {
     m.slack[i] = k->dearest || p->comp->parent ? c : MIN(c, roof * params->clock);
     if (shared) m.used[i] = k->dearest ? params->scoped : tpu_windows(params, k);
     if (k->dearest) m.used[i] += k->dearest->peak_chip;
-    m.used[i] += sched_attention_room(p, k);
+    m.used[i] += tpu_attention_room(p, k);
     if (m.used[i] > 0) heap_put(&m.heap, i, i, 0, m.used[i]);
     for (int r = 0; r < k->reads.n &&
                     !(k->scalar && k->roots.n && k->roots.v[0]->val && k->roots.v[0]->val->alias);
@@ -550,24 +550,15 @@ void tpu_place(Schedule *p) {
   vec_free(&wish);
 }
 
-Space tpu_space(const Schedule *p, const HValue *v, int at) {
-  v = base_of((HValue *)v);
-  if (v->space == SP_SCALAR) return SP_SCALAR;
-  for (int i = 0; i < v->n_stays; i++)
-    if (v->stays[i].ready <= at && at <= v->stays[i].last)
-      return p->params->cmem > 0 ? SP_CMEM : SP_VMEM;
-  return SP_HBM;
-}
-
 /* Kernel `at` is about to be costed: its inputs and results are where they are then. */
 void tpu_see(Schedule *p, int at) {
   const Kernel *k = p->kernels.v[at];
   for (int r = 0; r < k->reads.n; r++)
     if (k->reads.v[r]->node->comp == p->comp && k->reads.v[r]->space != SP_SCALAR)
-      k->reads.v[r]->space = tpu_space(p, k->reads.v[r], at);
+      k->reads.v[r]->space = sched_space(p, k->reads.v[r], at);
   for (int r = 0; r < k->roots.n; r++)
     if (k->roots.v[r]->val && k->roots.v[r]->val->space != SP_SCALAR)
-      k->roots.v[r]->val->space = tpu_space(p, k->roots.v[r]->val, at);
+      k->roots.v[r]->val->space = sched_space(p, k->roots.v[r]->val, at);
 }
 
 /* Afterwards: on chip for good, or with a copy there for a time. */

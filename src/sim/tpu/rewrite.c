@@ -185,26 +185,6 @@ static void widen_for_rows(Expand *x, HNode *n) {
   n->in[0] = before(x, n, H_EWISE, OP_CONVERT, w->dt, w->rank, w->d, 1, w->in);
 }
 
-static bool all_zero(const HNode *n) {
-  while ((n->kind == H_BCAST || n->kind == H_RESHAPE) && n->n_in == 1) n = n->in[0];
-  return n->kind == H_CONST && n->splat && n->value == 0;
-}
-
-/* Rows added up from nothing, and something else but such sums added to them: they are added to that. */
-void tpu_add_rows_to(HGraph *g, HNode *n) {
-  for (int i = 0; i < n->n_in && n->n_in == 2 && n->op == OP_ADD; i++) {
-    HNode *s = n->in[i], *y = n->in[1 - i];
-    const Region *r = s->src && s->src->n_regions ? s->src->regions[0] : NULL;
-    if (s->kind != H_SCATTER || s->comp != n->comp || s->n_in != 3 || s->n_users != 1 ||
-        s->is_output || y == s || !all_zero(s->in[0]) || !r || !r->first ||
-        r->first->kind != OP_ADD || (y->kind == H_SCATTER && all_zero(y->in[0])))
-      continue;
-    n->src = s->src;
-    become(n, H_SCATTER, s->op, &(Expand){.g = g}, 3, (HNode *[]){y, s->in[1], s->in[2]});
-    return;
-  }
-}
-
 /* A row that each round of a loop repeats is a matrix of one row, which lies otherwise than the vector
  * that is repeated: every round it is made one. */
 static void row_to_vector(Expand *x, HNode *n) {
@@ -367,7 +347,7 @@ static void expand(Expand *x, HNode *n) {
     join_images(x, n);
     if (n->kind == H_RESHAPE) tpu_lay_reshape(x->g, x->params, x->c, n);
     break;
-  case H_EWISE: tpu_add_rows_to(x->g, n); break;
+  case H_EWISE: hlo_add_rows_to(x->g, n); break;
   case H_COLL: tpu_collective(x->g, x->params, x->c, n); break;
   default: break;
   }

@@ -2,7 +2,7 @@
 #ifndef WEFT_SIM_TPU_TPU_H
 #define WEFT_SIM_TPU_TPU_H
 
-#include "sim/schedule/schedule.h"
+#include "sim/schedule/compiler.h"
 
 void tpu_split_groups(HGraph *g, HNode *n); /* a convolution of few groups, as what it becomes */
 /* One filter of a single tap a channel becomes a factor for each; false: it is something else. */
@@ -11,14 +11,8 @@ bool tpu_scale_channels(HGraph *g, HNode *n);
 void tpu_lay_indices(HGraph *g, const CostParams *params, HComp *c, HNode *gather);
 /* what the compiler rewrites before it fuses */
 void tpu_expand(HGraph *g, const CostParams *params);
-void tpu_add_rows_to(HGraph *g,
-                     HNode *n); /* sums of rows from nothing, added to an array: to that */
-void sched_stored(Schedule *p); /* decides which nodes are stored */
 /* Is it an image whose pixels are repeated, for a convolution? */
 bool tpu_upsampled(const HNode *n);
-HValue *sched_store(Schedule *p, HNode *n);
-bool tpu_cuts_number(
-    const HNode *n); /* a single one, out of an array: stored, for the scalar unit */
 /* Has the compiler an emitter for a windowed reduction? One of a matrix has none: both its sides lie in
  * tiles. Longer running sums go block by block, which is a side more. */
 #define RUN_BLOCK 128
@@ -28,12 +22,9 @@ const HNode *tpu_pooled_array(const HNode *n);
 /* Has each element of an argument a window of its own, which reaches over neighbours in its tile, but not over
  * all of the row? It is summed up as it lies, by an operation of its own. */
 bool tpu_slides_in_tile(const CostParams *params, const HNode *n);
-bool sched_absorbs(const Schedule *p, const HNode *user,
-                   const HNode *x); /* does the user compute this operand inside itself? */
 /* exp(x - max(x)) and its sum, where x comes from a product: the compiler keeps them in the
  * product's kernel. */
 void tpu_softmax(Schedule *p);
-void tpu_layouts(Schedule *p);
 bool tpu_slices_tiles(const Schedule *p, const HNode *n);
 /* The order that a product wants for an operand or result (`roles`: its c->out, ...): the two minor
  * dimensions may not be batch (of a dot) or spatial (of a convolution). */
@@ -56,8 +47,6 @@ bool tpu_joined_order(const HNode *n, const int *from, int *order);
 void tpu_lie(HGraph *g, HNode *n, const int *order); /* it is stored in that order */
 void tpu_lay_reshape(HGraph *g, const CostParams *params, HComp *c, HNode *n);
 void tpu_reshaped_alike(const HNode *reshape, const int *from, int *order);
-/* Is a reshape the memory of what it reads? */
-bool tpu_bitcast(const Schedule *p, const HNode *n);
 /* Is it a slice of an argument, from its first elements on, that takes the same tiles? */
 bool tpu_slice_view(const CostParams *params, const HNode *n);
 /* Does the kernel do nothing but take a slice of an argument that begins with tiles? On chip that is a
@@ -76,7 +65,6 @@ void tpu_received(Schedule *p);
 bool tpu_joins_parts(const HNode *n);
 #define TURN_MIN 4096 /* bytes: smaller arrays are turned on the way */
 #define TURN_MAX 64e6 /* larger ones are not */
-void tpu_copies(Schedule *p);
 /* A new value: v in another order, made by a kernel of its own. */
 HValue *tpu_copy(Schedule *p, HValue *v, const int *order);
 /* The first so many kernels read w, a copy of v. */
@@ -101,7 +89,6 @@ bool tpu_is_operand(const Kernel *k, const HNode *x);
 void tpu_place(Schedule *p);
 void tpu_see(Schedule *p, int at);
 void tpu_settle(Schedule *p);
-Space tpu_space(const Schedule *p, const HValue *v, int at);
 /* is what a sum and products read, made in so many slots of the vector unit from what
  * takes so many cycles to bring, written where it is added up? */
 bool tpu_comes_with_sum(const CostParams *params, const HNode *n, double slots, double in);
@@ -126,6 +113,34 @@ typedef struct RunningSum {
 } RunningSum;
 bool tpu_running_sum(const Kernel *k, RunningSum *s); /* s may be NULL */
 void tpu_cost(Schedule *p, Kernel *k);
+/* The stages of tpu_compiler (compiler.h). */
+extern const ChipCompiler tpu_compiler;
+void tpu_fuse(Schedule *p);
+SchedView tpu_view(const Schedule *p, const HNode *n);
+void tpu_join(Joins *js);
+bool tpu_walks(const Kernel *maker, const Kernel *k);
+bool tpu_joins_maker(Joins *js, int at, const HValue *v, bool loops);
+bool tpu_shares_tables(const Kernel *k, const HNode *n);
+bool tpu_joins_sibling(Joins *js, int i, int j, const HNode *shared, bool table);
+void tpu_classified(Schedule *p);
+void tpu_layouts(Schedule *p);
+/* When everything has an order: two loops that do the same with different arrays of one shape, as where
+ * an optimizer updates weights, become one. */
+void tpu_pairs(Schedule *p);
+void tpu_copies(Schedule *p);
+double tpu_scratch(const Schedule *p, const Kernel *k);
+double tpu_attention_room(const Schedule *p, const Kernel *k); /* on chip, with what is under way */
+/* Where an input meets nothing that is broadcast on its way to the result, in HBM; a loop's state wherever sizes
+ * agree. */
+bool tpu_overwrites(const Schedule *p, const Kernel *k, const HValue *v, const HValue *o,
+                    bool state);
+void tpu_finish(Schedule *p);
+/* The user chain of a product that becomes its epilogue: element-wise, one user at a time, same
+ * number of elements. */
+HNode *tpu_epilogue_end(const Schedule *p, HNode *conv, const unsigned char *claimed);
+/* Several element-wise users of v that meet again in one node, as in x * (1 - t) + x * (1 - t) * t:
+ * that node, or NULL when something else needs one of those between. */
+HNode *tpu_meets_again(HNode *v, const unsigned char *claimed);
 /* Group norms are made in the shape of the image. */
 void tpu_group_norm(HGraph *g);
 /* Space of at most so many images becomes batch. */

@@ -2,7 +2,8 @@
  * dimensions of one, slices that end in the same tiles, pieces that are written where they belong. */
 #include <math.h>
 
-#include "sim/schedule/schedule.h"
+#include "sim/hlo/query.h"
+#include "sim/schedule/compiler.h"
 #include "sim/tpu/tpu.h"
 
 static double up(double x, double m) { return ceil(x / m) * m; }
@@ -27,8 +28,7 @@ static int tile_rows(int64_t rows) { return rows > 4 ? 8 : rows > 2 ? 4 : rows >
 bool tpu_slice_view(const CostParams *params, const HNode *n) {
   const HNode *x = n->kind == H_SLICE ? n->in[0] : NULL;
   int order[64];
-  if (!params->tpu || !x || x->kind != H_PARAM || x->comp->parent || n->is_output || n->rank < 2 ||
-      n->rank > 64)
+  if (!x || x->kind != H_PARAM || x->comp->parent || n->is_output || n->rank < 2 || n->rank > 64)
     return false;
   value_order_default(params, x, order);
   for (int q = 0; q < n->rank; q++) {
@@ -73,7 +73,7 @@ static const HNode *cut_from(const HNode *n, const HNode *like, int depth) {
 bool tpu_written_in_place(const CostParams *params, const HNode *n) {
   int order[64];
   int64_t end = 0;
-  if (!params->tpu || n->kind != H_CONCAT || n->rank < 2 || n->rank > 64) return false;
+  if (n->kind != H_CONCAT || n->rank < 2 || n->rank > 64) return false;
   for (int i = 0; i < n->n_in; i++) {
     const HNode *x = cut_from(n->in[i], n, 0);
     if (!x || n->in[i]->n_users > 1 || hlo_count(n->in[i]) != hlo_count(n->in[0])) return false;
@@ -84,9 +84,8 @@ bool tpu_written_in_place(const CostParams *params, const HNode *n) {
   return n->n_in > 1;
 }
 
-bool tpu_bitcast(const Schedule *p, const HNode *n) {
+static bool bitcast(const HNode *n) {
   const HNode *x = n->in[0];
-  if (!p->params->tpu) return n->kind == H_RESHAPE;
   if (n->kind == H_TRANSPOSE) return false;
   if (n->lies) return n->view;
   if (n->part) return true; /* of dimensions outside the tiles */
@@ -99,4 +98,15 @@ bool tpu_bitcast(const Schedule *p, const HNode *n) {
   if (a != b) return false;
   int64_t c = n->d[n->rank - 2], d = x->d[x->rank - 2];
   return c == d || (c % 8 == 0 && d % 8 == 0) || c == 1 || d == 1;
+}
+
+SchedView tpu_view(const Schedule *p, const HNode *n) {
+  bool of_stored = sched_of_stored(p, n);
+  if (tpu_slice_view(p->params, n)) return VIEW_ALIAS;
+  if (of_stored && (hlo_stacked_argument(n) || (n->lies && n->view && !n->is_output) ||
+                    (bitcast(n) && !n->in[0]->val->is_param)))
+    return VIEW_ALIAS;
+  bool copy = of_stored || ((n->rows || n->lies) && n->op == OP_COPY) ||
+              (n->view && n->in[0]->kind == H_TRANSPOSE && n->in[0]->in[0]->val);
+  return copy ? VIEW_COPY : VIEW_NONE;
 }

@@ -323,7 +323,7 @@ def write_sets(tables, bad, limits):
     (ROOT / "docs/accuracy/tpu.md").write_text("\n".join(parts))
 
 
-EVERY = {"micro": 40, "block": 12, "step": 12}  # of how many rows the gate takes one
+EVERY = {"micro": 10, "block": 4, "step": 4}  # of how many rows the gate takes one
 SLACK = 1.05, 0.3  # of a figure of the ratchet: factor, and per cent added
 
 

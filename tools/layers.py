@@ -1,9 +1,13 @@
 #!/usr/bin/env python3
-"""Who may include whose header. The table is the truth; the build fails on an include that is not in it.
+"""Who may include whose header, and who may call whom. The table is the truth; the build fails on what is not in it.
+
+usage: layers.py [--objects BUILD]     with BUILD, what its objects really call (nm) as well, and circles of files that call each other
 
 A folder always may include itself and base. When an arrow must change, change the table in the same commit."""
+import collections
 import pathlib
 import re
+import subprocess
 import sys
 
 MAY = {
@@ -50,6 +54,108 @@ MAY = {
     "cli": "*",
 }
 
+# What a folder may call beside what it may include: lists that the build makes, and what comes with a header that comes with another.
+CALLS = {
+    "dev": "dev/cpu dev/interp dev/null dev/sim",  # dev_list.inc
+    "dev/cpu": "dev/cpu/conv dev/cpu/dot dev/cpu/ops compile/plan",  # kernel_list.inc
+    "dev/sim": "sim/schedule",  # sim_array_bytes of sim.h
+    "sim/eager": "chip",
+    "sim/gpu": "chip",
+    "sim/schedule": "chip",
+}
+
+# The most files of a folder that may call each other in a circle: recursion that is meant (types, regions, expressions), and what
+# has not been opened yet. None may grow.
+CIRCLES = {
+    "interp": 23,
+    "dev/cpu/loops": 23,
+    "ir": 11,
+    "dev/cpu/dot": 11,
+    "dev": 8,
+    "dev/cpu": 8,
+    "stablehlo": 7,
+    "sim/tpu": 6,
+    "compile/grad": 5,
+    "compile/fuse": 5,
+    "sim/gpu": 4,
+    "dev/cpu/ops": 4,
+    "compile/pass": 4,
+    "train": 3,
+    "chip": 2,
+    "net": 2,
+    "sim/schedule": 2,
+    "dev/cpu/conv": 2,
+    "compile/plan": 2,
+    "pjrt": 2,
+}
+
+
+def linked(build, src):
+    """{file: {file that it calls: names}} from the objects of the sources that there are."""
+    objects = [o for o in (build / "CMakeFiles").glob("weft_*.dir/src/**/*.o") if (src / name_of(o)).with_suffix(".c").exists()]
+    defined, undefined = {}, collections.defaultdict(set)
+    for line in subprocess.run(["nm", "-A", *map(str, objects)], capture_output=True, text=True, check=True).stdout.splitlines():
+        where, rest = line.split(":", 1)
+        words = rest.split()
+        if len(words) == 2 and words[0] == "U":
+            undefined[name_of(where)].add(words[1])
+        elif len(words) == 3 and words[1] in "TDRBV":
+            defined[words[2]] = name_of(where)
+    calls = collections.defaultdict(lambda: collections.defaultdict(set))
+    for file, names in undefined.items():
+        for name in names:
+            if defined.get(name, file) != file:
+                calls[file][defined[name]].add(name)
+    return calls
+
+
+def name_of(object_file):
+    return re.sub(r"^.*?\.dir/src/", "", str(object_file))[:-4]
+
+
+def circles(calls):
+    """Files that call each other in a circle (Tarjan)."""
+    index, low, stack, found = {}, {}, [], []
+
+    def walk(v):
+        index[v] = low[v] = len(index)
+        stack.append(v)
+        for w in calls[v]:
+            if w not in index:
+                walk(w)
+                low[v] = min(low[v], low[w])
+            elif w in stack:
+                low[v] = min(low[v], index[w])
+        if low[v] == index[v]:
+            at = stack.index(v)
+            found.append(stack[at:])
+            del stack[at:]
+
+    for v in list(calls):
+        if v not in index:
+            walk(v)
+    return [c for c in found if len(c) > 1]
+
+
+def check_objects(build, src):
+    bad = 0
+    calls = linked(build, src)
+    for file in sorted(calls):
+        own = file.rsplit("/", 1)[0]
+        if MAY[own] == "*":
+            continue
+        allowed = set((MAY[own] + " " + CALLS.get(own, "")).split()) | {own, "base"}
+        for other in sorted(calls[file]):
+            if other.rsplit("/", 1)[0] not in allowed:
+                print(f"{file}.c: {own} may not call {sorted(calls[file][other])[0]} of {other}.c")
+                bad += 1
+    for c in circles(calls):
+        folder = min((f.rsplit("/", 1)[0] for f in c), key=len)
+        if len(c) > CIRCLES.get(folder, 0):
+            print(f"{folder}: {len(c)} files call each other in a circle ({CIRCLES.get(folder, 0)} are allowed): {' '.join(sorted(c))}")
+            bad += 1
+    return bad
+
 
 def folder_of(path, src):
     parts = path.relative_to(src).parts[:-1]
@@ -79,6 +185,9 @@ def main():
                 continue
             print(f"{path.relative_to(src)}:{number}: {own} may not include {target}")
             bad += 1
+    if "--objects" in sys.argv:
+        sys.setrecursionlimit(10000)
+        bad += check_objects(pathlib.Path(sys.argv[sys.argv.index("--objects") + 1]), src)
     print(f"layers: {bad} arrows against the table" if bad else "layers: all arrows point the right way")
     return 1 if bad else 0
 

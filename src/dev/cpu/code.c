@@ -1,6 +1,7 @@
 /* A program's code: the plan with a kernel for each of its steps, made from a module, or loaded as it
  * was once made. */
 #include "dev/cpu/cpu_priv.h"
+#include "dev/cpu/registry.h"
 
 #include <stdlib.h>
 

@@ -9,6 +9,7 @@
  * kernel has to read and write, so an operand of which it takes some rows counts as those; a share
  * above 1 says that they came from the caches. */
 #include "dev/cpu/cpu_priv.h"
+#include "dev/cpu/registry.h"
 
 #include <math.h>
 #include <stdio.h>

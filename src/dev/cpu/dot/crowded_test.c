@@ -10,6 +10,7 @@
 
 #include "dev/cpu/dot/dot.h"
 #include "dev/cpu/dot/gemm.h"
+#include "dev/cpu/registry.h"
 #include "stablehlo/stablehlo.h"
 
 #define SIDE "256"

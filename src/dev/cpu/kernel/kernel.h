@@ -48,10 +48,6 @@ typedef struct CpuKernel {
                    void *kept, bool fresh);
 } CpuKernel;
 
-/* The first row that accepts the op; never NULL (the reference comes last). */
-const CpuKernel *cpu_kernel_find(const Op *op);
-bool cpu_kernel_is_reference(const CpuKernel *k);
-
 /* Values from outside the op's regions that are used inside, in order of first use. Returns the
  * count; *out is malloc'd (NULL when 0). */
 int cpu_captures(const Op *op, Value ***out);
@@ -92,6 +88,9 @@ static inline void cpu_strides(const Type *t, int64_t *strides) {
 }
 #define CPU_MAX_RANK 64
 
+/* Start indices in[first], in[first + 1], ..., clamped so that the window stays inside of `whole`; the offset in elements. */
+int64_t cpu_window_offset(const Op *op, void *const *in, int first, const Type *whole,
+                          const int64_t *window, const int64_t *strides);
 /* Where the part of a slice, dynamic_slice or dynamic_update_slice begins in the operand; its elements are one run. */
 void *cpu_slice_start(const Op *op, void *const *in);
 

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "dev/cpu/kernel/kernel.h"
+#include "dev/cpu/registry.h"
 #include "interp/interp.h"
 #include "stablehlo/stablehlo.h"
 

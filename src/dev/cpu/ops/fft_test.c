@@ -11,6 +11,7 @@
 
 #include "dev/cpu/ops/fft.h"
 #include "dev/cpu/kernel/kernel.h"
+#include "dev/cpu/registry.h"
 #include "interp/interp.h"
 #include "stablehlo/stablehlo.h"
 

@@ -9,7 +9,7 @@
 
 #include "dev/cpu/ops/small_eigen.h"
 #include "dev/cpu/ops/small_linalg.h"
-#include "dev/cpu/ops/turns.h"
+#include "dev/cpu/kernel/turns.h"
 #include "interp/lapack.h"
 
 /* From OpenBLAS's LAPACK; Fortran's calling convention, with the length of the text at the end. */

@@ -1,7 +1,7 @@
 /* Kernels that move elements: transpose, slice, reverse, broadcast, concatenate, pad,
  * dynamic_slice, dynamic_update_slice. Most are a strided gather (permute.c). */
 #include "dev/cpu/kernel/kernel.h"
-#include "dev/cpu/ops/turns.h"
+#include "dev/cpu/kernel/turns.h"
 
 static size_t elem_bytes(const Value *v) { return (size_t)dtype_bytes(v->type->dtype); }
 
@@ -141,42 +141,12 @@ static Err *run_pad(void *state, const Op *op, void *const *in, void *const *out
   return NULL;
 }
 
-/* Start indices, clamped so that the window stays inside; the element offset. */
-static int64_t start_of(const Op *op, void *const *in, int first, const Type *whole,
-                        const int64_t *window, const int64_t *strides) {
-  int64_t off = 0;
-  for (int i = 0; i < whole->rank; i++) {
-    DType t = op->operands[first + i]->type->dtype;
-    int64_t s = elem_get_i64(t, in[first + i]), top = whole->dims[i] - window[i];
-    if (t == DT_U64 && s < 0) s = INT64_MAX;
-    off += MAX(0, MIN(s, top)) * strides[i];
-  }
-  return off;
-}
-
-void *cpu_slice_start(const Op *op, void *const *in) {
-  const Type *whole = op->operands[0]->type;
-  int64_t s[CPU_MAX_RANK];
-  cpu_strides(whole, s);
-  int64_t b = (int64_t)elem_bytes(op->operands[0]), off = 0;
-  if (op->kind == OP_SLICE) {
-    const int64_t *start;
-    int n = op_ints(op, "start_indices", &start);
-    for (int i = 0; i < n; i++) off += start[i] * s[i];
-    return (char *)in[0] + off * b;
-  }
-  bool put = op->kind == OP_DYNAMIC_UPDATE_SLICE;
-  const Type *part = put ? op->operands[1]->type : op_type(op);
-  off = start_of(op, in, put ? 2 : 1, whole, part->dims, s);
-  return (char *)in[0] + off * b;
-}
-
 static Err *run_dynamic_slice(void *state, const Op *op, void *const *in, void *const *out) {
   (void)state;
   const Type *from = op->operands[0]->type, *to = op_type(op);
   int64_t s[CPU_MAX_RANK];
   cpu_strides(from, s);
-  int64_t off = start_of(op, in, 1, from, to->dims, s);
+  int64_t off = cpu_window_offset(op, in, 1, from, to->dims, s);
   size_t b = elem_bytes(&op->results[0]);
   cpu_permute(b, to->rank, to->dims, s, (const char *)in[0] + off * (int64_t)b, out[0]);
   return NULL;
@@ -193,7 +163,7 @@ static Err *run_dynamic_update_slice(void *state, const Op *op, void *const *in,
   }
   cpu_strides(whole, s);
   cpu_strides(part, ps);
-  int64_t off = start_of(op, in, 2, whole, part->dims, s);
+  int64_t off = cpu_window_offset(op, in, 2, whole, part->dims, s);
   copy_box(b, part->rank, part->dims, in[1], ps, (char *)out[0] + off * (int64_t)b, s);
   return NULL;
 }

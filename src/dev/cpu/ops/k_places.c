@@ -2,7 +2,7 @@
  * dimension a box, whose rows are what lies side by side in both. Many small planes, whose runs are a few
  * elements, are each copied by a table of where its elements come from. */
 #include "dev/cpu/kernel/kernel.h"
-#include "dev/cpu/ops/turns.h"
+#include "dev/cpu/kernel/turns.h"
 
 #define TASK_BYTES 262144
 #define SHORT_RUN 64     /* bytes; such runs are copied by a table */

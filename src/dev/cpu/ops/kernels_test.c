@@ -1,5 +1,6 @@
 /* Kernels of all operations but products and convolutions against the reference. */
 #include "dev/cpu/kernel/kernel_test.h"
+#include "dev/cpu/registry.h"
 
 /* clang-format off: a program a line */
 static Case cases[] = {

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "dev/cpu/kernel/kernel_test.h"
+#include "dev/cpu/registry.h"
 #include "ir/build.h"
 
 typedef struct Shape {

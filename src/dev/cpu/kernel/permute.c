@@ -2,7 +2,7 @@
  * innermost ones go as planes to turn, small blocks (turns.c), or rows. */
 #include "dev/cpu/kernel/clones.h"
 #include "dev/cpu/kernel/kernel.h"
-#include "dev/cpu/ops/turns.h"
+#include "dev/cpu/kernel/turns.h"
 
 /* ---- rows ---- */
 

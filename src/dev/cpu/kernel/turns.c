@@ -7,7 +7,7 @@
 #include <immintrin.h>
 #endif
 
-#include "dev/cpu/ops/turns.h"
+#include "dev/cpu/kernel/turns.h"
 
 #include "dev/cpu/kernel/clones.h"
 
@@ -47,7 +47,7 @@ static inline void store_128(char *p, Lane x) { memcpy(p, &x, sizeof x); }
 #define HIGH_8(x, y) ZIP(Lane8, x, y, 1, 3)
 #define LOW_16(x, y) (x)
 #define HIGH_16(x, y) (y)
-#include "dev/cpu/ops/turns_tile.h"
+#include "dev/cpu/kernel/turns_tile.h"
 
 #if defined(__x86_64__)
 #define FN __attribute__((target("avx2")))
@@ -68,7 +68,7 @@ static inline void store_128(char *p, Lane x) { memcpy(p, &x, sizeof x); }
 #define HIGH_8 _mm256_unpackhi_epi64
 #define LOW_16(x, y) (x)
 #define HIGH_16(x, y) (y)
-#include "dev/cpu/ops/turns_tile.h"
+#include "dev/cpu/kernel/turns_tile.h"
 
 #define FN __attribute__((target("avx512f,avx512bw,avx512vl")))
 #define LANES 4
@@ -88,7 +88,7 @@ static inline void store_128(char *p, Lane x) { memcpy(p, &x, sizeof x); }
 #define HIGH_8 _mm512_unpackhi_epi64
 #define LOW_16(x, y) (x)
 #define HIGH_16(x, y) (y)
-#include "dev/cpu/ops/turns_tile.h"
+#include "dev/cpu/kernel/turns_tile.h"
 #endif
 
 /* A plane that is narrower than any square, each way. Squares read beyond the ends of its rows, into the

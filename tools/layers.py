@@ -62,6 +62,7 @@ CALLS = {
     "sim/eager": "chip",
     "sim/gpu": "chip",
     "sim/schedule": "chip",
+    "sim/tpu": "chip",
 }
 
 # The most files of a folder that may call each other in a circle: recursion that is meant (types, regions, expressions), and what
@@ -93,20 +94,23 @@ CIRCLES = {
 def linked(build, src):
     """{file: {file that it calls: names}} from the objects of the sources that there are."""
     objects = [o for o in (build / "CMakeFiles").glob("weft_*.dir/src/**/*.o") if (src / name_of(o)).with_suffix(".c").exists()]
-    defined, undefined = {}, collections.defaultdict(set)
+    defined, undefined, twice = {}, collections.defaultdict(set), []
     for line in subprocess.run(["nm", "-A", *map(str, objects)], capture_output=True, text=True, check=True).stdout.splitlines():
         where, rest = line.split(":", 1)
         words = rest.split()
         if len(words) == 2 and words[0] == "U":
             undefined[name_of(where)].add(words[1])
         elif len(words) == 3 and words[1] in "TDRBV":
+            if words[2] in defined:
+                print(f"{words[2]} is defined by {name_of(where)}.c and {defined[words[2]]}.c: the linker takes either")
+                twice.append(words[2])
             defined[words[2]] = name_of(where)
     calls = collections.defaultdict(lambda: collections.defaultdict(set))
     for file, names in undefined.items():
         for name in names:
             if defined.get(name, file) != file:
                 calls[file][defined[name]].add(name)
-    return calls
+    return calls, len(twice)
 
 
 def name_of(object_file):
@@ -138,8 +142,7 @@ def circles(calls):
 
 
 def check_objects(build, src):
-    bad = 0
-    calls = linked(build, src)
+    calls, bad = linked(build, src)
     for file in sorted(calls):
         own = file.rsplit("/", 1)[0]
         if MAY[own] == "*":

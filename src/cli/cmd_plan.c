@@ -98,7 +98,7 @@ static Err *plan(PlanArgs *a, const char *what) {
   }
   TRY(plan_search(&a->ask, &answer));
   if (a->json) plan_json(&answer, &out);
-  else plan_print(&answer, a->all, &out), plan_words(&answer, &out);
+  else plan_write_text(&answer, a->all, &out), plan_words(&answer, &out);
   print(&out);
   Err *e = a->emit && answer.choices.n ? plan_emit(&answer, &answer.choices.v[0], a->emit) : NULL;
   if (a->emit && !e && answer.choices.n) fprintf(stderr, "weft plan: wrote %s/\n", a->emit);

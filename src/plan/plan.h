@@ -292,7 +292,7 @@ Err *plan_search(const PlanAsk *ask, PlanAnswer *out);
 void plan_answer_free(PlanAnswer *a);
 
 /* The table: the choices that nothing beats, and the best of each chip that was named; all: every one. */
-void plan_print(const PlanAnswer *a, bool all, Buf *out);
+void plan_write_text(const PlanAnswer *a, bool all, Buf *out);
 /* What the best choice waits for and holds, a TPU or a GPU and why, what meets the budget, what changes for
  * who moves to it. */
 void plan_words(const PlanAnswer *a, Buf *out);

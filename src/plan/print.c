@@ -113,7 +113,7 @@ static void title(const PlanAnswer *a, Buf *o) {
              ask->clouds ? ask->clouds : "");
 }
 
-void plan_print(const PlanAnswer *a, bool all, Buf *o) {
+void plan_write_text(const PlanAnswer *a, bool all, Buf *o) {
   const PlanAsk *ask = &a->ask;
   title(a, o);
   if (a->nothing) {

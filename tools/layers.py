@@ -77,7 +77,7 @@ CIRCLES = {
     "stablehlo": 7,
     "sim/tpu": 6,
     "compile/grad": 5,
-    "compile/fuse": 5,
+    "compile/fuse": 6,
     "sim/gpu": 4,
     "dev/cpu/ops": 4,
     "compile/pass": 4,

@@ -7,8 +7,10 @@
 #include <stdlib.h>
 
 static const char usage[] =
-    "weft plan MODEL [options]      layouts of a training job over chips: time, price, energy\n"
-    "weft plan --runs FILE.csv      what the model says of measured runs, a JSON object a row\n"
+    "usage: weft plan MODEL [options]      layouts of a training job over chips: time, price, "
+    "energy\n"
+    "       weft plan --runs FILE.csv      what the model says of measured runs, a JSON object a "
+    "row\n"
     "\n"
     "  MODEL              a name (llama3-8b, mixtral-8x7b, deepseek-v3 ...), a family and size "
     "(llama:70b),\n"

@@ -8,7 +8,9 @@ EVERY ?= 1
 PY := .venv/bin/python
 
 .PHONY: all run test check layers format fuzz bench accuracy install wheel docs sz clean setup setup-run setup-test setup-check
-.PHONY: replay test-docs setup-fuzz setup-site
+DOORS ?= $(notdir $(wildcard tests/doors/*))
+
+.PHONY: test-doors replay test-docs setup-fuzz setup-site
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) -j$(JOBS)
@@ -30,6 +32,10 @@ run: setup-run all
 
 test: setup-test all
 	@tools/test.sh $(BUILD)
+
+# Programs that come through other frameworks, each in an environment of its own (gigabytes); DOORS=tensorflow for one.
+test-doors: setup-test all
+	@tools/doors.sh $(BUILD) $(DOORS)
 
 # What a reviewer would run: include arrows, format, warnings as errors, sanitizers.
 check: setup-check layers

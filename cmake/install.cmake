@@ -27,6 +27,7 @@ if(SKBUILD)
   install(TARGETS weft LIBRARY DESTINATION weft/lib)
   install(FILES include/weft.h DESTINATION weft/include)
   install(FILES ${CMAKE_BINARY_DIR}/gen/weft.pc DESTINATION weft/lib/pkgconfig)
+  install(FILES python/weft_hook.pth DESTINATION .) # WEFT_DEVICE turns TensorFlow's programs to weft (python/weft/hook.py)
   if(WEFT_LICENSES) # of what is inside
     install(DIRECTORY ${WEFT_LICENSES} DESTINATION weft)
   endif()

@@ -1,0 +1,52 @@
+"""weft for TensorFlow: strategies, resolvers and compiled functions run on weft's devices.
+
+    WEFT_DEVICE=tpu-v3-8 python train.py       # an installed package; nothing in the program changes
+    import weft.tf                             # or by hand, before strategies are made
+
+TPUStrategy, MirroredStrategy, OneDeviceStrategy and the default strategy (Keras's `fit` without a scope) trace what `strategy.run` is
+given once, as one program for all replicas; TensorFlow's own bridge to XLA lowers it to StableHLO, weft's plugin runs it.
+Variables stay on the devices between steps. Everything else (tf.data, callbacks, eager operations) is TensorFlow's, on the host.
+
+It leans on private parts of TensorFlow. PARTS lists them; TRIED the versions that it was tested with.
+"""
+import warnings
+
+TRIED = ("2.21",)
+PARTS = (
+    "tensorflow.compiler.tf2xla.ops.gen_xla_ops: xla_all_reduce, xla_replica_id",
+    "tensorflow.python.distribute.distribute_lib: StrategyExtendedV1, ReplicaContext, _DefaultDistributionExtended",
+    "tensorflow.python.distribute.input_util, input_lib: get_distributed_dataset, InputWorkers",
+    "tensorflow.python.eager.context: Context.get_compiler_ir (stage 'stablehlo')",
+    "tensorflow.python.framework.ops: EagerTensor, Graph.building_function",
+    "tensorflow.python.ops.control_flow_ops: XLAControlFlowContext.RequiresUniqueFunctionRetracing",
+    "tensorflow.python.ops.resource_variable_ops: BaseResourceVariable.handle, _handle, _read_variable_op",
+    "tensorflow.python.saved_model.save_context",
+)
+_installed = False
+
+
+def install():
+    """Puts weft's strategies and devices in TensorFlow's place. Once; later calls do nothing."""
+    global _installed
+    if _installed:
+        return
+    _installed = True
+    import tensorflow as tf
+    version = ".".join(tf.__version__.split(".")[:2])
+    try:
+        _install(tf)
+    except (AttributeError, ImportError) as e:
+        raise ImportError(f"weft was made for TensorFlow {', '.join(TRIED)}; this is {tf.__version__}, where it does not find "
+                          f"what it needs ({e}). Install one of those, or unset WEFT_DEVICE") from e
+    if version not in TRIED:
+        warnings.warn(f"weft was tested with TensorFlow {', '.join(TRIED)}; this is {tf.__version__}", stacklevel=2)
+
+
+def _install(tf):
+    from weft.tf import devices, state, strategy
+    state.install()
+    devices.install()
+    strategy.install()
+
+
+install()

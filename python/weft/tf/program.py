@@ -1,0 +1,181 @@
+"""A function as a program of weft's: traced once, lowered to StableHLO by TensorFlow's own bridge, run for all replicas.
+
+The lowered program takes the function's tensors, then what it captured: variables and constants. It gives the function's results,
+then the new values of the variables that it wrote (`mhlo.input_output_alias` says which), which stay on the devices.
+"""
+import re
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.eager import context
+from tensorflow.python.framework import ops
+
+from weft.tf import pjrt, runtime, state, trace
+
+_CPU = "/job:localhost/replica:0/task:0/device:CPU:0"
+_ALIAS = re.compile(r"parameter_number = (\d+) : i64\}, output_index = array<i64: (\d+)>")
+_ARGUMENT = re.compile(r"%arg(\d+): tensor<[^>]*>")
+_COPY = re.compile(r"mhlo\.copy (%[\w#]+)(?: \{[^}]*\})? : (tensor<[^>]*>)")
+
+
+class Program:
+    """A function of tensors, for replicas on `devices` (positions).
+
+    function: called once, with symbolic tensors, within the program's trace; returns a list of tensors.
+    specs: tf.TensorSpec of its arguments; a dimension may be open, it is then compiled for each size that comes.
+    """
+
+    def __init__(self, function, specs, devices, owner):
+        self.devices = tuple(devices)
+
+        def replica(*tensors):
+            with trace.compiled():
+                return function(*tensors)
+        self._function = tf.function(replica, autograph=False)  # keeps what the graph needs alive
+        with trace.program(owner):
+            self.graph = self._function.get_concrete_function(*specs)
+        # what the function uses of the graph around it: given with its tensors, after them
+        self.outer = [t for t in self.graph.captured_inputs if not isinstance(t, ops.EagerTensor)]
+        self.output_types = [t.dtype for t in self.graph.outputs]
+        self.output_shapes = [t.shape for t in self.graph.outputs]
+        self._jobs, self._compiled = {}, {}
+
+    def run(self, inputs):
+        """inputs: for each replica the list of its arrays, then those of `outer`. Returns for each replica the list of its results as arrays."""
+        inputs = [[np.asarray(x, order="C") for x in row] for row in inputs]
+        shapes = tuple(tuple(x.shape for x in row) for row in inputs)
+        with runtime.LOCK:
+            job = self._jobs.get(shapes)
+            if job is None:
+                job = self._jobs[shapes] = _Job(self.devices, [self._compile(shape, row) for shape, row in zip(shapes, inputs)])
+            return job.run(inputs)
+
+    def _compile(self, shapes, arrays):
+        """The program for arguments of these shapes."""
+        if shapes not in self._compiled:
+            self._compiled[shapes] = _Compiled(self, arrays)
+        return self._compiled[shapes]
+
+
+def _lower(graph, specs, captured):
+    """StableHLO as text. captured: eager tensors."""
+    ctx = context.context()
+    try:
+        text = ctx.get_compiler_ir(device_name=_CPU, platform_name=None, function_name=graph.name, flat_args=specs,
+                                   captured_inputs=captured, stage="stablehlo")
+    except tf.errors.OpError as e:
+        raise type(e)(e.node_def, e.op, f"weft: the function {graph.name} cannot be compiled: {e.message}") from None
+    return text.decode()
+
+
+def _written(text):
+    """{result: argument} of the variables that the program writes."""
+    head = text[:text.index("func.func")]
+    return {int(result): int(argument) for argument, result in _ALIAS.findall(head)}
+
+
+def _donate(text, written):
+    """Says with the arguments which of them the program may overwrite."""
+    to = {argument: result for result, argument in written.items()}
+    start = text.index("@main(")
+    end = text.index("->", start) if "->" in text[start:text.index("\n", start)] else text.index("\n", start)
+
+    def donated(m):
+        result = to.get(int(m.group(1)))
+        return m.group(0) if result is None else f"{m.group(0)} {{tf.aliasing_output = {result} : i32}}"
+    return text[:start] + _ARGUMENT.sub(donated, text[start:end]) + text[end:]
+
+
+class _Compiled:
+    """A program for arguments of certain shapes."""
+
+    def __init__(self, program, arrays):
+        graph = program.graph
+        n = len(arrays) - len(program.outer)
+        specs = [tf.TensorSpec(x.shape, t.dtype) for x, t in zip(arrays[:n], graph.inputs)]
+        outer = iter(arrays[n:])
+        self.inputs = list(range(n))  # the arguments that are given with each run
+        self.states, self.constants, captured = [], [], []  # (argument, State), (argument, array)
+        variables = {id(v._handle): v for v in graph.graph.variables}
+        for i, tensor in enumerate(graph.captured_inputs, n):
+            if not isinstance(tensor, ops.EagerTensor):
+                self.inputs.append(i)
+                tensor = tf.constant(next(outer))
+            elif tensor.dtype == tf.resource:
+                self.states.append((i, state.of(variables[id(tensor)])))
+            else:
+                self.constants.append((i, np.asarray(tensor.numpy(), order="C")))
+            captured.append(tensor)
+        text = _COPY.sub(r"stablehlo.reshape \1 : (\2) -> \2", _lower(graph, specs, captured))
+        written = _written(text)
+        self.executable = runtime.client().compile(_donate(text, written), program.devices)
+        self.result_types = [t.dtype.as_numpy_dtype for t in graph.outputs]
+        self.result_shapes = self.executable.output_shapes()
+        states = dict(self.states)
+        self.written = [(argument, result, states[argument]) for result, argument in sorted(written.items())]
+
+
+class _Job:
+    """The programs of all replicas, and the addresses of their arguments: those of captured values stay from run to run."""
+
+    def __init__(self, devices, compiled):
+        self.devices, self.compiled = devices, compiled
+        self.same = all(c is compiled[0] for c in compiled)  # replicas of unequal shapes have programs of their own
+        first = compiled[0]
+        self.states, self.written, self.n_results = first.states, first.written, len(first.result_types)
+        self.table = None  # [replica, argument]
+        self.seen = [None] * len(self.states)  # the State's buffers that are in the table
+        self.columns = [a for a, _, _ in self.written]
+        self.new_columns = [r for _, r, _ in self.written]
+
+    def run(self, inputs):
+        client, devices = runtime.client(), self.devices
+        if self.table is None:
+            self._make_table()
+        for i, (column, s) in enumerate(self.states):
+            if s.buffers is not self.seen[i]:
+                self.table[:, column] = s.on(devices)
+                self.seen[i] = s.buffers
+        given = []
+        try:
+            for r, d in enumerate(devices):
+                for column, x in zip(self.compiled[r].inputs, inputs[r]):
+                    given.append(client.put(x, d))
+                    self.table[r, column] = given[-1]
+            outs = self._execute()
+        finally:
+            client.free(given)
+        self._keep(outs)
+        rows = outs[:, :self.n_results].tolist()
+        try:
+            return [[client.read(b, shape, dtype) for b, shape, dtype in zip(row, c.result_shapes, c.result_types)]
+                    for row, c in zip(rows, self.compiled)]
+        finally:
+            for row in rows:
+                client.free(row)
+
+    def _make_table(self):
+        client, first = runtime.client(), self.compiled[0]
+        self.table = np.zeros((len(self.devices), len(first.inputs) + len(first.states) + len(first.constants)), np.uint64)
+        for column, array in first.constants:
+            self.table[:, column] = [client.put(array, d) for d in self.devices]
+
+    def _execute(self):
+        if self.same:
+            return self.compiled[0].executable.run(self.table)
+        return np.concatenate([c.executable.run_one(self.table[r:r + 1], d)
+                               for r, (c, d) in enumerate(zip(self.compiled, self.devices))])
+
+    def _keep(self, outs):
+        """Makes what was written the variables' values."""
+        if not self.written:
+            return
+        old = self.table[:, self.columns].ravel().tolist()
+        new = outs[:, self.new_columns]
+        self.table[:, self.columns] = new
+        shapes = self.compiled[0].result_shapes
+        index = {column: i for i, (column, _) in enumerate(self.states)}
+        for (column, result, s), buffers in zip(self.written, new.T.tolist()):
+            s.written(dict(zip(self.devices, buffers)), shapes[result])
+            self.seen[index[column]] = s.buffers
+        runtime.client().free(old)

@@ -1,0 +1,36 @@
+"""The plugin as this process holds it: opened when it is first needed, one for all strategies; what runs hold a lock."""
+import os
+import threading
+
+import weft
+from weft.tf import pjrt
+
+LOCK = threading.RLock()  # programs, and the variables' values on devices
+_client = None
+
+
+def client():
+    """The open plugin."""
+    global _client
+    with LOCK:
+        if _client is None:
+            _client = pjrt.Client(weft.library_path())
+    return _client
+
+
+def opened():
+    """The plugin if something has used it, else None."""
+    return _client
+
+
+def count():
+    """Devices there are."""
+    return len(client().devices)
+
+
+def device_type():
+    """What TensorFlow calls such devices: "TPU", "GPU", or "CPU"."""
+    kind = client().kind()
+    if kind.startswith("TPU"):
+        return "TPU"
+    return "CPU" if os.environ.get("WEFT_DEVICE", "cpu").partition(":")[0] in ("cpu", "interp", "null") else "GPU"

@@ -1,0 +1,333 @@
+"""tf.distribute's strategies on weft's devices: one program for all replicas, exchanges inside it."""
+import types
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.compiler.tf2xla.ops import gen_xla_ops
+from tensorflow.python.distribute import device_util, distribute_lib, distribute_utils, input_lib, input_util, reduce_util, values
+from tensorflow.python.ops import resource_variable_ops as rv
+
+from weft.tf import runtime, state, trace
+from weft.tf.program import Program
+
+MEAN = reduce_util.ReduceOp.MEAN
+
+
+class ReplicaContext(distribute_lib.ReplicaContext):
+    """Within strategy.run: all replicas are traced as one, its id is a number that the program asks for."""
+
+    @property
+    def devices(self):
+        return (device_util.resolve("/device:CPU:0"),)
+
+
+class Extended(distribute_lib.StrategyExtendedV1):
+    """See tf.distribute.StrategyExtended."""
+
+    def __init__(self, strategy, devices):
+        super().__init__(strategy)
+        self.devices = tuple(devices)
+        self._cpu = device_util.resolve("/device:CPU:0")
+        self._calls = {}
+
+    # ---- devices: TensorFlow's part is done on the host
+
+    @property
+    def _num_replicas_in_sync(self):
+        return len(self.devices)
+
+    @property
+    def worker_devices(self):
+        return tuple(self._cpu for _ in self.devices)
+
+    @property
+    def parameter_devices(self):
+        return (self._cpu,)
+
+    experimental_should_init = should_checkpoint = should_save_summary = True
+    experimental_between_graph = False
+    _global_batch_size = True
+    _support_per_replica_values = True
+
+    @property
+    def num_hosts(self):
+        return 1
+
+    def non_slot_devices(self, var_list):
+        return (self._cpu,)
+
+    def _in_multi_worker_mode(self):
+        return False
+
+    def _use_merge_call(self):
+        return False
+
+    def _get_local_replica_id(self, replica_id_in_sync_group):
+        return replica_id_in_sync_group
+
+    def _validate_colocate_with_variable(self, colocate_with_variable):
+        distribute_utils.validate_colocate(colocate_with_variable, self)
+
+    # ---- data
+
+    def _workers(self):
+        return input_lib.InputWorkers([(self._cpu, self.worker_devices)])
+
+    def _experimental_distribute_dataset(self, dataset, options):
+        return input_util.get_distributed_dataset(dataset, self._workers(), self._container_strategy(),
+                                                  num_replicas_in_sync=len(self.devices), options=options)
+
+    def _distribute_datasets_from_function(self, dataset_fn, options):
+        context = distribute_lib.InputContext(1, 0, len(self.devices))
+        return input_util.get_distributed_datasets_from_function(dataset_fn, self._workers(), [context],
+                                                                 self._container_strategy(), options=options)
+
+    def _experimental_distribute_values_from_function(self, value_fn):
+        n = len(self.devices)
+        return distribute_utils.regroup([value_fn(distribute_lib.ValueContext(i, n)) for i in range(n)],
+                                        always_wrap=True)
+
+    # ---- variables
+
+    def _create_variable(self, next_creator, **kwargs):
+        kwargs.pop("colocate_with", None)
+        with tf.device(self._cpu):
+            return next_creator(**kwargs)
+
+    def read_var(self, var):
+        return var.read_value()
+
+    def _update(self, var, fn, args, kwargs, group):
+        result = fn(var, *args, **kwargs)
+        return result if group else tf.nest.map_structure(self._local_results, result)
+
+    def _update_non_slot(self, colocate_with, fn, args, kwargs, group):
+        result = fn(*args, **kwargs)
+        return result if group else tf.nest.map_structure(self._local_results, result)
+
+    def _replica_ctx_update(self, var, fn, args=(), kwargs=None, group=True):
+        return self._update(var, fn, args, kwargs or {}, group)
+
+    # ---- values of all replicas
+
+    def _local_results(self, val):
+        if isinstance(val, values.DistributedValues):
+            return val.values
+        return (val,)
+
+    def value_container(self, value):
+        return value
+
+    def _reduce_to(self, reduce_op, value, destinations, options):
+        if trace.owner() is not None:  # within merge_call
+            return self._replica_ctx_all_reduce(reduce_op, value)
+        if isinstance(value, (tuple, list, dict)):
+            return tf.nest.map_structure(lambda v: self._reduce_to(reduce_op, v, destinations, options), value)
+        if isinstance(value, values.DistributedValues):
+            total = tf.add_n([tf.convert_to_tensor(v) for v in value.values])
+            return tf.cast(total / tf.cast(len(value.values), total.dtype), total.dtype) if reduce_op == MEAN else total
+        n = len(self.devices)
+        if reduce_op == MEAN or n == 1 or isinstance(value, (str, bytes)):
+            return value
+        return value * n  # the same on all replicas
+
+    def _batch_reduce_to(self, reduce_op, value_destination_pairs, options):
+        return [self._reduce_to(reduce_op, value, to, options) for value, to in value_destination_pairs]
+
+    def _gather_to_implementation(self, value, destinations, axis, options):
+        if isinstance(value, values.DistributedValues):
+            return tf.concat([tf.convert_to_tensor(v) for v in value.values], axis)
+        return value
+
+    def _broadcast_to(self, tensor, destinations):
+        return tensor
+
+    # ---- within a replica
+
+    def _replica_ctx_all_reduce(self, reduce_op, value, options=None):
+        def one(x):
+            total = all_reduce(x, len(self.devices))
+            return total / tf.cast(len(self.devices), total.dtype) if reduce_op == MEAN else total
+        return tf.nest.map_structure(one, value)
+
+    def _call_for_each_replica(self, fn, args, kwargs):
+        if trace.owner() is not None:  # a program within a program is a part of it
+            with ReplicaContext(self._container_strategy(), replica_id(len(self.devices))):
+                return fn(*args, **kwargs)
+        return call(self._container_strategy(), self.devices, fn, args, kwargs, self._calls)
+
+
+def replica_id(n):
+    return gen_xla_ops.xla_replica_id() if n > 1 else tf.constant(0)
+
+
+def all_reduce(x, n):
+    """The sum over n replicas, within a program."""
+    x = tf.convert_to_tensor(x)
+    if n == 1:
+        return x
+    if x.dtype in (tf.float16, tf.bfloat16, tf.float32, tf.int32, tf.uint32):
+        return gen_xla_ops.xla_all_reduce(x, group_assignment=[list(range(n))], reduce_op="Add", mode="CrossReplica")
+    if x.dtype.is_bool:
+        raise TypeError("weft: all_reduce of bool values; cast them first")
+    total = x  # the bridge's all-reduce knows no other types: round the ring
+    for _ in range(n - 1):
+        x = tf.raw_ops.CollectivePermute(input=x, source_target_pairs=[[i, (i + 1) % n] for i in range(n)])
+        total += x
+    return total
+
+
+# ---- one call --------------------------------------------------------------------------------------------------------------
+
+
+class _Call:
+    """A function with arguments of certain types as a program, and how its results are put together again."""
+
+    def __init__(self, strategy, devices, fn, structure, flat, specs):
+        self.held = (fn, flat)  # what the key of a call names by address
+        n = len(devices)
+
+        def replica(*tensors):
+            tensors = iter(tensors)
+            args, kwargs = tf.nest.pack_sequence_as(structure, [x if s is None else next(tensors) for x, s in zip(flat, specs)])
+            with ReplicaContext(strategy, replica_id(n)):
+                self.structure = fn(*args, **kwargs)
+            self.flat = tf.nest.flatten(self.structure)
+            self.is_tensor = [tf.is_tensor(x) for x in self.flat]
+            return [tf.convert_to_tensor(x) for x, t in zip(self.flat, self.is_tensor) if t]
+        self.program = Program(replica, [s for s in specs if s is not None], devices, strategy)
+
+    def pack(self, rows):
+        """The results: rows[replica][result] in the function's structure."""
+        out, j = [], 0
+        for x, is_tensor in zip(self.flat, self.is_tensor):
+            if is_tensor:
+                out.append(values.PerReplica([row[j] for row in rows]) if len(rows) > 1 else rows[0][j])
+                j += 1
+            else:
+                out.append(x)
+        return tf.nest.pack_sequence_as(self.structure, out)
+
+
+def _spec(xs):
+    """The tf.TensorSpec of an argument, given for all replicas; None for what is no tensor. What differs is open."""
+    if not isinstance(xs[0], (tf.Tensor, np.ndarray, np.generic)):
+        return None
+    shapes = [tf.TensorShape(x.shape) for x in xs]
+    shape = shapes[0]
+    for s in shapes[1:]:
+        shape = shape.most_specific_compatible_shape(s)
+    return tf.TensorSpec(shape, tf.as_dtype(xs[0].dtype))
+
+
+def _identity(fn):
+    """What makes a function the same when it is made again in each round of a loop: its code and what it closes over."""
+    bound = getattr(fn, "__self__", None)
+    fn = getattr(fn, "__func__", fn)
+    if not isinstance(fn, types.FunctionType):
+        return id(fn), id(bound)
+    try:
+        cells = tuple(id(c.cell_contents) for c in fn.__closure__ or ())
+    except ValueError:  # an empty cell
+        return id(fn), id(bound)
+    return fn.__code__, id(bound), cells, tuple(map(id, fn.__defaults__ or ()))
+
+
+def call(strategy, devices, fn, args, kwargs, known):
+    """Runs fn(*args, **kwargs) on each device, with that replica's part of distributed values. known: programs of earlier calls."""
+    n, flat = len(devices), tf.nest.flatten((args, kwargs))
+    columns = [x.values if isinstance(x, values.DistributedValues) else (x,) * n for x in flat]
+    specs = [_spec(xs) for xs in columns]
+    firsts = [xs[0] for xs in columns]
+    inputs = [[xs[r] for xs, s in zip(columns, specs) if s is not None] for r in range(n)]
+    make = lambda: _Call(strategy, devices, fn, (args, kwargs), firsts, specs)  # noqa: E731
+    if tf.executing_eagerly():
+        static = tuple(x if isinstance(x, (int, float, str, bool, type(None))) else id(x) for x, s in zip(firsts, specs) if s is None)
+        key = (_identity(fn), tuple(specs), static, str(tf.nest.map_structure(lambda _: 0, (args, kwargs))))
+        c = known.get(key)
+        if c is None:
+            c = known[key] = make()
+        rows = c.program.run([[np.asarray(x) for x in row] for row in inputs])
+        return c.pack([[tf.constant(x, t) for x, t in zip(row, c.program.output_types)] for row in rows])
+    c = make()
+    return c.pack(_in_graph(c.program, inputs))
+
+
+def _in_graph(program, inputs):
+    """The program as an operation of a graph that the host runs."""
+    n = len(inputs)
+    inputs = [[*row, *program.outer] for row in inputs]
+    m = len(inputs[0])
+    types_ = program.output_types
+
+    def run(*arrays):
+        rows = program.run([arrays[r * m:(r + 1) * m] for r in range(n)])
+        return [x for row in rows for x in row] or [np.int32(0)]
+    graph = tf.compat.v1.get_default_graph()
+    with tf.control_dependencies(trace.before_program(graph)):
+        outs = tf.numpy_function(run, [x for row in inputs for x in row], list(types_) * n or [tf.int32])
+    outs = list(outs) if isinstance(outs, (list, tuple)) else [outs]
+    trace.add_program(graph, outs[0].op)
+    for i, out in enumerate(outs if types_ else ()):
+        out.set_shape(program.output_shapes[i % len(types_)])
+    return [outs[r * len(types_):(r + 1) * len(types_)] for r in range(n)]
+
+
+# ---- the strategies ----------------------------------------------------------------------------------------------------------
+
+
+class Strategy(distribute_lib.Strategy):
+    """Data parallel on devices of weft's. devices: positions; None: all."""
+
+    def __init__(self, devices=None):
+        super().__init__(Extended(self, range(runtime.count()) if devices is None else devices))
+
+
+class TPUStrategy(Strategy):
+    """tf.distribute.TPUStrategy on weft's devices."""
+
+    def __init__(self, tpu_cluster_resolver=None, experimental_device_assignment=None, experimental_spmd_xla_partitioning=False):
+        super().__init__()
+        self._tpu_cluster_resolver = tpu_cluster_resolver
+
+    @property
+    def cluster_resolver(self):
+        return self._tpu_cluster_resolver
+
+
+class MirroredStrategy(Strategy):
+    """tf.distribute.MirroredStrategy on weft's devices. devices: their names ("GPU:0"); None: all."""
+
+    def __init__(self, devices=None, cross_device_ops=None):
+        super().__init__(None if devices is None else [_position(d) for d in devices])
+
+
+class OneDeviceStrategy(Strategy):
+    """tf.distribute.OneDeviceStrategy on a device of weft's."""
+
+    def __init__(self, device):
+        super().__init__([_position(device)])
+
+
+def _position(name):
+    """A device's position from what programs call it."""
+    index = tf.DeviceSpec.from_string(device_util.canonicalize(str(getattr(name, "name", name)))).device_index or 0
+    if index >= runtime.count():
+        raise ValueError(f"there is no device {name}: WEFT_DEVICE gives {runtime.count()}")
+    return index
+
+
+def install():
+    """Puts these in place of TensorFlow's, the default strategy's part among them."""
+    for module in (tf.distribute, tf.compat.v2.distribute):
+        module.TPUStrategy = module.experimental.TPUStrategy = TPUStrategy
+        module.MirroredStrategy, module.OneDeviceStrategy = MirroredStrategy, OneDeviceStrategy
+    default, known = distribute_lib._DefaultDistributionExtended, {}
+
+    def call_for_each_replica(self, fn, args, kwargs):
+        strategy = self._container_strategy()
+        if trace.owner() is not None:
+            with distribute_lib.ReplicaContext(strategy, replica_id_in_sync_group=0):
+                return fn(*args, **kwargs)
+        return call(strategy, (0,), fn, args, kwargs, known)
+    default._call_for_each_replica = call_for_each_replica

@@ -26,6 +26,7 @@ struct Bpe {
   Map *merges; /* two ids -> Merge */
   Map *words;  /* bytes -> Word */
   int32_t of_byte[256];
+  Str *bytes; /* of each token; size of them */
   int32_t size;
   locale_t locale;
 };
@@ -136,6 +137,8 @@ static Err *read_merges(Bpe *b, const char *path) {
   return e;
 }
 
+static void list_bytes(Bpe *b);
+
 Err *bpe_open(const char *dir, Bpe **out) {
   Bpe *b = xcalloc(1, sizeof *b);
   b->arena = arena_new();
@@ -149,6 +152,7 @@ Err *bpe_open(const char *dir, Bpe **out) {
   free(path);
   path = xasprintf("%s/vocab.bpe", dir);
   if (!e) e = read_merges(b, path);
+  if (!e) list_bytes(b);
   free(path);
   if (e) {
     bpe_close(b);
@@ -169,6 +173,18 @@ void bpe_close(Bpe *b) {
 }
 
 int32_t bpe_size(const Bpe *b) { return b->size; }
+
+static void list_bytes(Bpe *b) {
+  b->bytes = ARENA_ARRAY(b->arena, Str, b->size);
+  Str key;
+  void *value;
+  for (int i = 0; map_at(b->tokens, i, &key, &value); i++)
+    b->bytes[(intptr_t)value - 1] = arena_str(b->arena, key);
+}
+
+void bpe_decode(const Bpe *b, int32_t id, Buf *out) {
+  if (id >= 0 && id < b->size) buf_str(out, b->bytes[id]);
+}
 
 /* ---- words ----------------------------------------------------------------------------------- */
 

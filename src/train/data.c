@@ -11,11 +11,7 @@ const char *const data_specs =
     "  text:FILE           bytes of a text file, or GPT-2 tokens (--bpe); last tenth for testing\n"
     "  synthetic           random numbers of the model's shape: speed without files\n";
 
-Err *data_open(const char *spec, const DataOpts *opts, Data **out) {
-  static const DataOpts none;
-  const DataOpts *o = opts ? opts : &none;
-  const char *colon = strchr(spec, ':'), *path = colon ? colon + 1 : o->dir;
-  Str kind = {spec, colon ? (size_t)(colon - spec) : strlen(spec)};
+static Err *open_kind(const char *spec, Str kind, const char *path, const DataOpts *o, Data **out) {
   if (str_is(kind, "fashion-mnist") || str_is(kind, "mnist") || str_is(kind, "idx")) {
     char *name = xstrndup(kind.p, kind.n);
     Err *e = data_open_idx(name, path, out);
@@ -34,10 +30,26 @@ Err *data_open(const char *spec, const DataOpts *opts, Data **out) {
                   data_specs);
 }
 
+Err *data_open(const char *spec, const DataOpts *opts, Data **out) {
+  static const DataOpts none;
+  const DataOpts *o = opts ? opts : &none;
+  const char *colon = strchr(spec, ':'), *path = colon ? colon + 1 : o->dir;
+  Str kind = {spec, colon ? (size_t)(colon - spec) : strlen(spec)};
+  TRY(open_kind(spec, kind, path, o, out));
+  Data *d = *out;
+  char *full = path ? realpath(path, NULL) : NULL;
+  d->spec = full ? xasprintf("%.*s:%s", STR_ARG(kind), full) : xstrdup(spec);
+  free(full);
+  return NULL;
+}
+
 void data_close(Data *d) {
   if (!d) return;
   if (d->free) d->free(d);
   free(d->name);
+  free(d->spec);
+  free(d->tokenizer);
+  free(d->labels);
   free(d);
 }
 

@@ -192,6 +192,9 @@ Err *data_open_cifar(const char *path, bool augment, Data **out) {
   }
   if (!e) {
     *out = data_from_images("cifar10", im, N_TRAIN, N_TEST, (int64_t[]){SIDE, SIDE, 3}, 10);
+    (*out)->reads = READ_AUGMENT;
+    (*out)->labels =
+        xstrdup("airplane\nautomobile\nbird\ncat\ndeer\ndog\nfrog\nhorse\nship\ntruck");
   } else {
     free(im.train);
     free(im.test);

@@ -123,6 +123,9 @@ Err *data_open_idx(const char *name, const char *dir, Data **out) {
     shape[0] = dims[0][1], shape[1] = dims[0][2], shape[2] = 1;
     Images im = {.train = raw[0], .test = raw[2], .train_labels = raw[1], .test_labels = raw[3]};
     *out = data_from_images(name, im, dims[0][0], dims[2][0], shape, classes);
+    if (!strcmp(name, "fashion-mnist"))
+      (*out)->labels = xstrdup("T-shirt/top\nTrouser\nPullover\nDress\nCoat\nSandal\nShirt\n"
+                               "Sneaker\nBag\nAnkle boot");
   } else {
     for (int i = 0; i < 4; i++) free(raw[i]);
   }

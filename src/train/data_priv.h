@@ -12,17 +12,12 @@ typedef struct Images { /* (n, H, W, C) bytes and a label each; malloc'd, owned 
 Data *data_from_images(const char *name, Images im, int64_t n_train, int64_t n_test,
                        const int64_t shape[3], int64_t classes);
 
-/* GPT-2's byte-pair encoding. dir holds encoder.json and vocab.bpe. One thread. */
-typedef struct Bpe Bpe;
-typedef VEC(int32_t) IdVec;
-Err *bpe_open(const char *dir, Bpe **out);
-void bpe_close(Bpe *b);                        /* NULL is fine */
-int32_t bpe_size(const Bpe *b);                /* of the vocabulary */
-void bpe_encode(Bpe *b, Str text, IdVec *out); /* adds the tokens of text */
-
 Err *data_open_idx(const char *name, const char *dir,
                    Data **out); /* dir NULL: the usual places for `name` */
 Err *data_open_cifar(const char *path, bool augment, Data **out);
+/* Any JPEG (jpeg.c), any PNG (png.c). */
+Err *jpeg_read(const uint8_t *p, size_t n, Picture *out);
+Err *png_read(const uint8_t *p, size_t n, Picture *out);
 /* A JPEG of 32 x 32 into RGB; false: it is damaged, or of another size. */
 bool cifar_decode(const uint8_t *p, size_t n, uint8_t *out);
 Err *data_open_text(const char *path, const DataOpts *o, Data **out);

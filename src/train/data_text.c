@@ -81,6 +81,8 @@ Err *data_open_text(const char *path, const DataOpts *o, Data **out) {
   d->name = xasprintf("text:%s", base ? base + 1 : path);
   t->split = t->ids.n - t->ids.n / 10;
   t->masked = o->masked;
+  d->reads = READ_BPE;
+  d->tokenizer = o->bpe ? xstrdup(o->bpe) : NULL;
   d->n_fields = o->masked ? 3 : 2;
   d->fields[0] = (Field){"tokens", DT_I32, 1, {len}};
   d->fields[1] = (Field){"targets", DT_I32, 1, {len}};

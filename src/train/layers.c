@@ -162,6 +162,8 @@ Value *net_random_bits(Net *n, int rank, const int64_t *dims) {
       n->key[1] =
           &b_op(b, OP_REPLICA_ID, 0, NULL, 1, &n->key[0]->type, 0, NULL, 0, NULL)->results[0];
     else n->key[1] = b_scalar_i64(b, DT_U32, 0);
+    if (n->part) /* parts of a batch likewise; replicas are fewer than 2^16 */
+      n->key[1] = b_add(b, n->key[1], b_mul(b, n->part, b_scalar_i64(b, DT_U32, 1 << 16)));
     threefry_ops(b, seed, n->key);
   }
   int64_t count = 1;
@@ -212,36 +214,73 @@ Value *net_softmax(Net *n, Value *x) {
 
 /* ---- attention ------------------------------------------------------------------------------- */
 
-Value *net_attention(Net *n, Value *x, int64_t heads, bool causal, double std, double proj_std) {
+Value *net_positions(Net *n, const char *name, Value *x, int64_t positions, double std) {
   Build *b = &n->b;
-  int64_t batch = b_dim(x, 0), t = b_dim(x, 1), c = b_dim(x, 2), d = c / heads;
-  Value *qkv = net_dense(n, "qkv", x, 3 * c, true, INIT(INIT_NORMAL, std)), *part[3];
-  for (int i = 0; i < 3; i++) {
-    Value *v = b_slice_dim(b, qkv, 2, i * c, (i + 1) * c);
-    v = b_reshape(b, v, 4, (int64_t[]){batch, t, heads, d});
-    part[i] = b_transpose(b, v, (int[]){0, 2, 1, 3});
-  }
+  int64_t t = b_dim(x, 1), c = b_dim(x, 2);
+  Value *table = net_param(n, name, 2, (int64_t[]){positions, c}, INIT(INIT_NORMAL, std), 0), *rows;
+  Value *start[] = {n->at, b_scalar_i64(b, DT_I32, 0)};
+  rows =
+      n->at ? b_dynamic_slice(b, table, start, (int64_t[]){t, c}) : b_slice_dim(b, table, 0, 0, t);
+  return b_add(b, x, b_bcast_like(b, to_compute(n, rows), x->type, (int[]){1, 2}));
+}
+
+/* Keys or values (B, H, T, D) of the tokens of this run, put behind those before them: all of
+ * them, (B, H, context, D). */
+static Value *with_cache(Net *n, const char *name, Value *x) {
+  Build *b = &n->b;
+  int64_t dims[] = {b_dim(x, 0), b_dim(x, 1), n->context, b_dim(x, 3)};
+  Value *cache = net_cache(n, name, b_dtype(x), 4, dims), *zero = b_scalar_i64(b, DT_I32, 0);
+  Value *start[] = {zero, zero, n->at, zero}, *all = b_dynamic_update(b, cache, x, start);
+  net_set_cache(n, cache, all);
+  return all;
+}
+
+/* Scores (B, H, T, keys) of keys behind their query become none at all. */
+static Value *causal_mask(Net *n, Value *s) {
+  Build *b = &n->b;
+  Type *square = b_type(b, DT_I32, 2, (int64_t[]){b_dim(s, 2), b_dim(s, 3)});
+  Value *query = b_iota(b, square, 0), *mask;
+  if (n->at) query = b_add(b, query, b_bcast_scalar(b, n->at, square));
+  mask = b_compare(b, "GE", query, b_iota(b, square, 1));
+  mask = b_bcast_like(b, mask, b_type_as(b, s->type, DT_I1), (int[]){2, 3});
+  return b_select(b, mask, s, b_full(b, s->type, -1e30));
+}
+
+Value *net_attend(Net *n, Value *q, Value *k, Value *v, bool causal) {
+  Build *b = &n->b;
+  int64_t batch = b_dim(q, 0), heads = b_dim(q, 1), t = b_dim(q, 2), d = b_dim(q, 3);
+  if (n->at) k = with_cache(n, "key", k), v = with_cache(n, "value", v);
   DotDims scores = {.n_batch = 2,
                     .lhs_batch = {0, 1},
                     .rhs_batch = {0, 1},
                     .n_contract = 1,
                     .lhs_contract = {3},
                     .rhs_contract = {3}};
-  Value *s = b_muls(b, b_dot(b, part[0], part[1], &scores, n->compute, NULL), 1 / sqrt((double)d));
-  if (causal) {
-    Type *square = b_type(b, DT_I32, 2, (int64_t[]){t, t});
-    Value *mask = b_compare(b, "GE", b_iota(b, square, 0), b_iota(b, square, 1));
-    mask = b_bcast_like(b, mask, b_type_as(b, s->type, DT_I1), (int[]){2, 3});
-    s = b_select(b, mask, s, b_full(b, s->type, -1e30));
-  }
+  Value *s = b_muls(b, b_dot(b, q, k, &scores, n->compute, NULL), 1 / sqrt((double)d));
+  if (causal) s = causal_mask(n, s);
   DotDims mix = {.n_batch = 2,
                  .lhs_batch = {0, 1},
                  .rhs_batch = {0, 1},
                  .n_contract = 1,
                  .lhs_contract = {3},
                  .rhs_contract = {2}};
-  Value *o = b_dot(b, net_softmax(n, s), part[2], &mix, n->compute, NULL);
-  o = b_reshape(b, b_transpose(b, o, (int[]){0, 2, 1, 3}), 3, (int64_t[]){batch, t, c});
+  Value *o = b_dot(b, net_softmax(n, s), v, &mix, n->compute, NULL);
+  return b_reshape(b, b_transpose(b, o, (int[]){0, 2, 1, 3}), 3, (int64_t[]){batch, t, heads * d});
+}
+
+Value *net_heads(Net *n, Value *x, int64_t heads) {
+  Build *b = &n->b;
+  int64_t dims[] = {b_dim(x, 0), b_dim(x, 1), heads, b_dim(x, 2) / heads};
+  return b_transpose(b, b_reshape(b, x, 4, dims), (int[]){0, 2, 1, 3});
+}
+
+Value *net_attention(Net *n, Value *x, int64_t heads, bool causal, double std, double proj_std) {
+  Build *b = &n->b;
+  int64_t c = b_dim(x, 2);
+  Value *qkv = net_dense(n, "qkv", x, 3 * c, true, INIT(INIT_NORMAL, std)), *part[3];
+  for (int i = 0; i < 3; i++)
+    part[i] = net_heads(n, b_slice_dim(b, qkv, 2, i * c, (i + 1) * c), heads);
+  Value *o = net_attend(n, part[0], part[1], part[2], causal);
   return net_dense(n, "proj", o, c, true, INIT(INIT_NORMAL, proj_std));
 }
 
@@ -263,10 +302,12 @@ Value *net_lstm(Net *n, const char *name, Value *x, int64_t units) {
   Value *steps = b_transpose(b, to_compute(n, x), (int[]){1, 0, 2});
   Value *gx = b_matmul(b, steps, to_compute(n, wx)); /* (T, B, 4 units), all steps at once */
   gx = b_add(b, gx, along_last(n, bias, gx));
-  Value *h0 = b_full(b, b_type(b, n->compute, 2, (int64_t[]){batch, units}), 0),
-        *whc = to_compute(n, wh);
+  int64_t state[] = {batch, units};
+  Value *h0 = b_full(b, b_type(b, n->compute, 2, state), 0), *c0 = h0, *whc = to_compute(n, wh);
+  if (n->at)
+    h0 = net_cache(n, "h", n->compute, 2, state), c0 = net_cache(n, "c", n->compute, 2, state);
   Value *ys = b_full(b, b_type(b, n->compute, 3, (int64_t[]){t, batch, units}), 0);
-  Value *in[] = {b_scalar_i64(b, DT_I32, 0), h0, h0, ys, gx, whc};
+  Value *in[] = {b_scalar_i64(b, DT_I32, 0), h0, c0, ys, gx, whc};
   Type *types[6];
   for (int i = 0; i < 6; i++) types[i] = in[i]->type;
   Build cond = {b->m, region_new(b->m, 6, types), b->loc},
@@ -289,6 +330,7 @@ Value *net_lstm(Net *n, const char *name, Value *x, int64_t units) {
   b_return(&body, 6, (Value *[]){next, h, cell, y, a[4], a[5]});
   Region *regions[] = {cond.r, body.r};
   Op *loop = b_op(b, OP_WHILE, 6, in, 6, types, 0, NULL, 2, regions);
+  if (n->at) net_set_cache(n, h0, &loop->results[1]), net_set_cache(n, c0, &loop->results[2]);
   net_leave(n, s);
   return b_transpose(b, &loop->results[3], (int[]){1, 0, 2});
 }
@@ -298,6 +340,8 @@ Value *net_lstm(Net *n, const char *name, Value *x, int64_t units) {
 void net_softmax_loss(Net *n, Value *logits, Value *labels, Value *weights, double smoothing,
                       NetOut *out) {
   Build *b = &n->b;
+  out->logits = logits;
+  if (n->forward) return;
   NetScope s = net_enter(n, "loss");
   Value *z = b_convert(b, logits, DT_F32);
   int64_t last = b_rank(z) - 1, classes = b_dim(z, (int)last);

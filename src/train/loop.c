@@ -6,11 +6,9 @@
 
 #include "stablehlo/stablehlo.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <time.h>
 
 #define WARM_UP 2 /* steps that take memory and start threads */
@@ -25,6 +23,8 @@ struct Trainer {
   ClientBuffer **state; /* replica r's values from r * step.n_state on */
   Events *events;
   int64_t at, total, per_epoch; /* steps */
+  int ema;                      /* where averages of the parameters begin in the state; 0: none */
+  int taken;                    /* parameters that came from TrainOpts.init */
   VEC(double) times, cpu_times; /* seconds of each step */
   Record record;
   Prof *profile; /* the finished recording */
@@ -58,43 +58,95 @@ static Err *upload(Trainer *t, int i, const void *data) {
   return NULL;
 }
 
-static Err *fresh_state(Trainer *t) {
+static Err *fresh(Trainer *t, int i) {
   uint64_t seed = t->o->config.seed;
-  for (int i = 0; i < t->step.n_state; i++) {
-    const StateSpec *s = &t->step.state[i];
-    void *data = xmalloc(spec_bytes(s) + 1);
-    init_fill(s->init, s->name, seed, s->type, s->rank, s->dims, data);
-    if (s->kind == STATE_COUNTER && !strcmp(s->name, "seed"))
-      memcpy(data, (uint32_t[]){(uint32_t)seed, (uint32_t)(seed >> 32)}, 8);
-    Err *e = upload(t, i, data);
-    free(data);
-    if (e) return err_wrap(e, "placing '%s' on the device", s->name);
-  }
-  return NULL;
+  const StateSpec *s = &t->step.state[i];
+  void *data = xmalloc(spec_bytes(s) + 1);
+  init_fill(s->init, s->name + s->alias, seed, s->type, s->rank, s->dims, data);
+  if (s->kind == STATE_COUNTER && !strcmp(s->name, "seed"))
+    memcpy(data, (uint32_t[]){(uint32_t)seed, (uint32_t)(seed >> 32)}, 8);
+  Err *e = upload(t, i, data);
+  free(data);
+  return err_wrap(e, "placing '%s' on the device", s->name);
 }
 
-static Err *load_state(Trainer *t, const char *path) {
-  int n;
-  NamedTensor *file;
-  TRY(safetensors_read(path, &n, &file));
+static bool fits(const NamedTensor *f, const StateSpec *s) {
+  return f->type == s->type && f->rank == s->rank &&
+         (!s->rank || !memcmp(f->dims, s->dims, sizeof(int64_t) * (size_t)s->rank));
+}
+
+/* One value of a run that goes on. */
+static Err *go_on(Trainer *t, int i, int n, const NamedTensor *file) {
+  const StateSpec *s = &t->step.state[i];
+  const NamedTensor *f = safetensors_find(n, file, s->name);
+  if (!f && s->kind == STATE_COUNTER && strcmp(s->name, "step") && strcmp(s->name, "seed"))
+    return fresh(t, i); /* of f16, which the run had not before */
+  if (!f) return err_new(ERR_INVALID, "'%s' has no tensor '%s'", t->o->resume, s->name);
+  if (!fits(f, s))
+    return err_new(ERR_INVALID, "'%s': tensor '%s' has another shape or type than the model's",
+                   t->o->resume, s->name);
+  if (s->kind == STATE_COUNTER && !strcmp(s->name, "step")) t->at = *(int32_t *)f->data;
+  return upload(t, i, f->data);
+}
+
+/* One value of a run that begins with the parameters of another: what does not fit is new. */
+static Err *begin_with(Trainer *t, int i, int n, const NamedTensor *file) {
+  const StateSpec *s = &t->step.state[i];
+  const NamedTensor *f = safetensors_find(n, file, s->name + s->alias);
+  bool weights = s->kind == STATE_PARAM || s->kind == STATE_STAT || s->alias;
+  if (!weights || !f || !fits(f, s)) return fresh(t, i);
+  t->taken += s->kind == STATE_PARAM;
+  return upload(t, i, f->data);
+}
+
+/* What a run that goes on may not change: another would not be the same run. */
+static Err *same_run(const Trainer *t) {
+  CheckpointInfo c;
+  Meta m = {0};
+  TRY(safetensors_meta(t->o->resume, &m));
+  bool old = !meta_get(&m, "inputs"); /* says nothing of itself */
+  meta_free(&m);
+  if (old) return NULL;
+  TRY(checkpoint_info(t->o->resume, &c));
+  TrainConfig now = t->o->config;
+  now.batch = t->global;
   Err *e = NULL;
-  for (int i = 0; i < t->step.n_state && !e; i++) {
-    const StateSpec *s = &t->step.state[i];
-    const NamedTensor *f = NULL;
-    for (int k = 0; k < n; k++)
-      if (!strcmp(file[k].name, s->name)) f = &file[k];
-    if (!f) {
-      e = err_new(ERR_INVALID, "'%s' has no tensor '%s'", path, s->name);
-    } else if (f->type != s->type || f->rank != s->rank ||
-               (s->rank && memcmp(f->dims, s->dims, sizeof(int64_t) * (size_t)s->rank))) {
-      e = err_new(ERR_INVALID, "'%s': tensor '%s' has another shape or type than the model's", path,
-                  s->name);
-    } else {
-      if (s->kind == STATE_COUNTER && !strcmp(s->name, "step")) t->at = *(int32_t *)f->data;
-      e = upload(t, i, f->data);
-    }
+  if (strcmp(c.model, t->o->model->name))
+    e = err_new(ERR_INVALID, "'%s' is a run of model '%s', not of '%s'", t->o->resume, c.model,
+                t->o->model->name);
+  else if (strcmp(c.data->name, t->o->data->name))
+    e = err_hint(err_new(ERR_INVALID, "'%s' is a run on '%s', not on '%s'", t->o->resume,
+                         c.data->name, t->o->data->name),
+                 "--init begins a new run with its weights");
+  for (const Setting *s = settings; s->name && !e; s++) {
+    if (!s->fixed || setting_equal(s, &c.config, &now)) continue;
+    Buf was = {0}, is = {0};
+    setting_text(s, &c.config, &was);
+    setting_text(s, &now, &is);
+    e = err_hint(err_new(ERR_INVALID, "'%s' is a run with --%s %s, not %s", t->o->resume, s->name,
+                         was.p, is.p),
+                 "leave the flag out; --init begins a new run with its weights");
+    buf_free(&was);
+    buf_free(&is);
   }
+  checkpoint_info_free(&c);
+  return e;
+}
+
+static Err *first_state(Trainer *t) {
+  const TrainOpts *o = t->o;
+  const char *path = o->resume ? o->resume : o->init;
+  int n = 0;
+  NamedTensor *file = NULL;
+  if (o->resume) TRY(same_run(t));
+  if (path) TRY(safetensors_read(path, &n, &file));
+  Err *e = NULL;
+  for (int i = 0; i < t->step.n_state && !e; i++)
+    e = o->resume ? go_on(t, i, n, file) : path ? begin_with(t, i, n, file) : fresh(t, i);
   safetensors_free(n, file);
+  if (!e && path && !o->resume && !t->taken)
+    e = err_new(ERR_INVALID, "'%s' has no tensor of the names and shapes of model '%s'", path,
+                o->model->name);
   return e;
 }
 
@@ -111,17 +163,25 @@ static Err *save_state(Trainer *t) {
     e = client_buffer_to_host(t->state[i], v[i].data, spec_bytes(s));
   }
   if (!e) {
-    char step[32], batch[32], *path = xasprintf("%s/checkpoint.safetensors", t->o->out);
-    snprintf(step, sizeof step, "%lld", (long long)t->at);
-    snprintf(batch, sizeof batch, "%lld", (long long)t->global);
-    const char *meta[] = {"model", t->o->model->name, "data", t->o->data->name, "step",
-                          step,    "batch",           batch,  "weft",           WEFT_VERSION};
-    e = safetensors_write(path, n, v, COUNT_OF(meta) / 2, meta);
+    char *path = xasprintf("%s/checkpoint.safetensors", t->o->out);
+    TrainConfig whole = t->o->config;
+    whole.batch = t->global;
+    Meta m = {0};
+    checkpoint_meta(t->o->model, &whole, t->o->data, t->at, &m);
+    e = safetensors_write(path, n, v, m.kv.n / 2, (const char *const *)m.kv.v);
+    meta_free(&m);
     free(path);
   }
   for (int i = 0; i < n; i++) free(v[i].data);
   free(v);
   return e;
+}
+
+/* State of replica r that an evaluation program gets as its i-th: of parameters their average,
+ * where one is kept. */
+static ClientBuffer *evaluated_with(const Trainer *t, int r, int i) {
+  ClientBuffer **state = t->state + r * t->step.n_state;
+  return t->ema && i < t->step.n_params ? state[t->ema + i] : state[i];
 }
 
 /* ---- evaluation ------------------------------------------------------------------------------ */
@@ -150,7 +210,7 @@ static Err *evaluate(Trainer *t) {
     e = loader_next(l, &b, &wait, &more);
     if (e || !more) break;
     for (int r = 0; r < n; r++) { /* each replica answers for its part of the batch */
-      memcpy(args + r * n_args, t->state + r * t->step.n_state, sizeof *args * (size_t)prefix);
+      for (int i = 0; i < prefix; i++) args[r * n_args + i] = evaluated_with(t, r, i);
       memcpy(args + r * n_args + prefix, b.bufs + r * in, sizeof *args * (size_t)in);
     }
     e = client_execute(t->eval_exe, args, n_args, out);
@@ -357,21 +417,6 @@ static double median(double *v, int n) {
   return v[warm + (n - warm - 1) / 2];
 }
 
-static Err *make_folder(const char *path) {
-  char *p = xstrdup(path);
-  for (char *s = p + 1; *s; s++)
-    if (*s == '/') {
-      *s = 0;
-      mkdir(p, 0777);
-      *s = '/';
-    }
-  int r = mkdir(p, 0777), code = errno;
-  free(p);
-  errno = code;
-  return r && code != EEXIST ? err_new(ERR_PERMISSION, "cannot make the folder '%s': %m", path)
-                             : NULL;
-}
-
 static Err *prepare(Trainer *t, double *compile_s) {
   const TrainOpts *o = t->o;
   t->replicas = MAX(1, o->config.replicas);
@@ -393,15 +438,16 @@ static Err *prepare(Trainer *t, double *compile_s) {
   TRY(step_build(o->model, &c, o->data, true, &t->step));
   bool eval = o->eval_every >= 0;
   if (eval) TRY(step_build(o->model, &ec, o->data, false, &t->eval));
-  if (o->out) TRY(make_folder(o->out));
+  for (int i = 0; i < t->step.n_state && !t->ema; i++)
+    if (t->step.state[i].alias) t->ema = i;
+  if (o->out) TRY(run_folder_open(o));
   if (o->out && !o->phantom) TRY(events_open(o->out, &t->events));
   double t0 = time_now_s();
   TRY(compile(o->client, t->step.m, t->replicas, &t->step_exe));
   if (eval) TRY(compile(o->client, t->eval.m, t->replicas, &t->eval_exe));
   *compile_s = time_now_s() - t0;
   t->state = xcalloc((size_t)(t->step.n_state * t->replicas) + 1, sizeof *t->state);
-  if (o->resume) return load_state(t, o->resume);
-  return fresh_state(t);
+  return first_state(t);
 }
 
 Err *train_run(const TrainOpts *o, TrainResult *out) {
@@ -433,6 +479,7 @@ Err *train_run(const TrainOpts *o, TrainResult *out) {
     r.steps = t.at - first;
     r.examples = r.steps * t.global;
     r.profile = t.profile;
+    r.n_weights = t.step.n_weights;
     r.total_s = time_now_s() - t.started;
     r.step_s = median(t.times.v, t.times.n);
     r.step_cpu_s = median(t.cpu_times.v, t.cpu_times.n);

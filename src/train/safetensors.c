@@ -5,6 +5,7 @@
 #include <cjson/cJSON.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 static const struct {
   DType type;
@@ -93,6 +94,41 @@ static Err *read_entry(const cJSON *item, const char *data, size_t size, NamedTe
   t->name = xstrdup(item->string);
   t->data = xmalloc((size_t)count + 1);
   memcpy(t->data, data + (size_t)a, (size_t)count);
+  return NULL;
+}
+
+const NamedTensor *safetensors_find(int n, const NamedTensor *t, const char *name) {
+  for (int i = 0; i < n; i++)
+    if (!strcmp(t[i].name, name)) return &t[i];
+  return NULL;
+}
+
+/* The JSON header alone: a file of gigabytes is asked what it is. */
+static cJSON *read_header(FILE *f) {
+  uint64_t len = 0;
+  struct stat st;
+  if (fstat(fileno(f), &st) || fread(&len, 8, 1, f) != 1 || len > (uint64_t)MAX(8, st.st_size) - 8)
+    return NULL;
+  char *text = xmalloc(len + 1);
+  cJSON *root = fread(text, 1, len, f) == len ? cJSON_ParseWithLength(text, len) : NULL;
+  free(text);
+  return root;
+}
+
+Err *safetensors_meta(const char *path, Meta *out) {
+  FILE *f = fopen(path, "rb");
+  if (!f) return err_new(ERR_NOT_FOUND, "cannot open '%s': %m", path);
+  cJSON *root = read_header(f);
+  fclose(f);
+  if (!cJSON_IsObject(root)) {
+    cJSON_Delete(root);
+    return err_new(ERR_DATA_LOSS, "'%s' is not a safetensors file", path);
+  }
+  const cJSON *item;
+  cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(root, "__metadata__")) {
+    if (cJSON_IsString(item)) meta_set(out, item->string, "%s", item->valuestring);
+  }
+  cJSON_Delete(root);
   return NULL;
 }
 

@@ -42,9 +42,24 @@ typedef struct Init {
 void init_fill(Init in, const char *name, uint64_t seed, DType type, int rank, const int64_t *dims,
                void *out);
 
+/* Counter-based random words for host-side use: the same threefry2x32 as in the programs. */
+void threefry2x32(const uint32_t key[2], const uint32_t in[2], uint32_t out[2]);
+static inline uint64_t random_word(uint64_t seed, uint64_t stream, uint64_t i) {
+  uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)}, r[2];
+  uint32_t mixed[2] = {(uint32_t)i, (uint32_t)(i >> 32) ^ (uint32_t)(stream * 0x9E3779B9u)};
+  threefry2x32(key, mixed, r);
+  return (uint64_t)r[1] << 32 | r[0];
+}
+
 /* ---- a network under construction ------------------------------------------------------------ */
 
-typedef enum StateKind { STATE_PARAM, STATE_STAT, STATE_SLOT, STATE_COUNTER } StateKind;
+typedef enum StateKind {
+  STATE_PARAM,
+  STATE_STAT,
+  STATE_SLOT,
+  STATE_COUNTER,
+  STATE_CACHE
+} StateKind;
 typedef struct StateSpec {
   char *name; /* "conv1/kernel", "opt/m/conv1/kernel", "step" */
   StateKind kind;
@@ -52,6 +67,7 @@ typedef struct StateSpec {
   int rank;
   int64_t dims[6];
   Init init;
+  int alias;  /* its first value is that of name + alias */
   bool decay; /* weight decay applies */
 } StateSpec;
 
@@ -61,9 +77,14 @@ typedef struct NetParam {
   Value *next; /* statistics: the new value; parameters: set by the optimiser */
 } NetParam;
 
+typedef struct NetBlock { /* what --remat computes again */
+  Op *before, *last;
+} NetBlock;
+
 typedef struct Net {
   Build b;
   bool training;
+  bool forward;  /* the network's answer alone: no loss; labels are NULL */
   DType compute; /* DT_F32 or DT_BF16: type of products and activations; parameters and statistics
                     are f32 */
   Func *f;
@@ -71,7 +92,15 @@ typedef struct Net {
   VEC(NetParam) params, stats;
   int n_draws;   /* random masks drawn so far: each has its own stream */
   Value *key[2]; /* this step's random key, made when first needed */
+  Value *scale;  /* of the loss, for f16; NULL: none */
+  Value *part;   /* ui32: which part of the batch, when it is computed in several; NULL: all */
   int replicas;
+  /* Text that is made token by token: this program gets the tokens from position `at` on, and
+   * caches hold what layers need of those before. NULL: all of an example at once. */
+  Value *at;
+  int64_t context; /* tokens that the caches hold */
+  VEC(NetParam) caches;
+  VEC(NetBlock) blocks;
   char scope[256];
 } Net;
 
@@ -79,8 +108,12 @@ typedef struct Net {
 typedef struct NetScope {
   size_t len;
   const Loc *loc;
+  int block;
 } NetScope;
 NetScope net_enter(Net *n, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* The same, and what is made until net_leave is a block of the model: with TrainConfig.remat its
+ * inside is not kept for the backward pass but computed again. */
+NetScope net_block(Net *n, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void net_leave(Net *n, NetScope s);
 
 enum { PARAM_NO_DECAY = 1 };
@@ -90,6 +123,9 @@ Value *net_param(Net *n, const char *name, int rank, const int64_t *dims, Init i
                  unsigned flags);
 Value *net_stat(Net *n, const char *name, int rank, const int64_t *dims, double initial);
 void net_set_stat(Net *n, Value *stat, Value *next);
+/* A value that goes from one run of a program with `at` to the next, zero at first. */
+Value *net_cache(Net *n, const char *name, DType type, int rank, const int64_t *dims);
+void net_set_cache(Net *n, Value *cache, Value *next);
 /* A value that gradients do not flow through. */
 Value *net_stop_gradient(Net *n, Value *x);
 
@@ -114,9 +150,14 @@ Value *net_flatten(Net *n, Value *x);
 Value *net_embedding(Net *n, const char *name, Value *ids, int64_t rows, int64_t width, double std,
                      Value **table);
 Value *net_softmax(Net *n, Value *x); /* over the last dimension */
+/* A learned vector for each position, added: x (B, T, C). */
+Value *net_positions(Net *n, const char *name, Value *x, int64_t positions, double std);
 /* x (B, T, C), packed qkv projection, heads of C / heads; names qkv, proj. proj_std: initial
  * deviation. */
 Value *net_attention(Net *n, Value *x, int64_t heads, bool causal, double std, double proj_std);
+/* Its parts: (B, T, C) -> (B, heads, T, C / heads); softmax(q k / sqrt(D)) v as (B, T, C). */
+Value *net_heads(Net *n, Value *x, int64_t heads);
+Value *net_attend(Net *n, Value *q, Value *k, Value *v, bool causal);
 /* x (B, T, C) -> (B, T, units); gate order i, f, g, o; one loop over T. */
 Value *net_lstm(Net *n, const char *name, Value *x, int64_t units);
 /* Random 32-bit words, one for each element: threefry2x32 of (seed, step) and (element, draw). */
@@ -128,6 +169,7 @@ Value *net_mean_over_replicas(Net *n, Value *x);
 /* ---- losses ---------------------------------------------------------------------------------- */
 
 typedef struct NetOut {
+  Value *logits;  /* (..., K) */
   Value *loss;    /* f32: mean over the examples in training, sum in evaluation */
   Value *correct; /* f32: number of right answers */
   Value *count;   /* f32: number of answers */
@@ -149,10 +191,14 @@ typedef struct Field { /* one array of an example, without the batch dimension *
 typedef struct Data Data;
 struct Data {
   char *name;
+  char *spec;      /* what opens the same again: "text:/home/me/a.txt" */
+  char *tokenizer; /* text: folder of GPT-2's encoder.json and vocab.bpe; NULL: bytes */
+  unsigned reads;  /* Reader bits */
   int n_fields;
   Field fields[3]; /* images u8 (H, W, C), labels i32; or tokens, targets (, weights) */
   int64_t n_train, n_test;
   int64_t classes;       /* or the size of the vocabulary */
+  char *labels;          /* names of the classes, a line each; NULL: numbers */
   float mean[3], std[3]; /* of images as 0 ... 1, by channel */
   /* Writes example `index` into dst[field]; `rand` is this example's own random number for
    * augmentation. Any thread. */
@@ -173,6 +219,30 @@ typedef struct DataOpts {
 Err *data_open(const char *spec, const DataOpts *opts, Data **out);
 void data_close(Data *d);
 extern const char *const data_specs; /* for --help */
+
+/* GPT-2's byte-pair encoding. dir holds encoder.json and vocab.bpe. One thread. */
+typedef struct Bpe Bpe;
+typedef VEC(int32_t) IdVec;
+Err *bpe_open(const char *dir, Bpe **out);
+void bpe_close(Bpe *b);                        /* NULL is fine */
+int32_t bpe_size(const Bpe *b);                /* of the vocabulary */
+void bpe_encode(Bpe *b, Str text, IdVec *out); /* adds the tokens of text */
+void bpe_decode(const Bpe *b, int32_t id,
+                Buf *out); /* adds the token's bytes; nothing for others */
+
+/* Pictures: 8 bits, (height, width, channels), channels 1 (grey) or 3. */
+typedef struct Picture {
+  int64_t height, width, channels;
+  uint8_t *pixels; /* malloc'd */
+} Picture;
+/* PNG or JPEG, told by its first bytes. Transparency is laid over white.
+ *   errors    ERR_DATA_LOSS damaged; ERR_UNIMPLEMENTED another kind of file */
+Err *picture_decode(const uint8_t *bytes, size_t n, Picture *out);
+Err *picture_read(const char *path, Picture *out);
+void picture_free(Picture *i);
+/* Into (height, width, channels): the largest part of that shape from the middle, made smaller by
+ * averages of areas, larger by linear interpolation; grey from colour by 0.299 R 0.587 G 0.114 B. */
+void picture_fit(const Picture *i, int64_t height, int64_t width, int64_t channels, uint8_t *out);
 
 /* Reads one gzip or plain idx file of bytes: dims and data (malloc'd). */
 Err *idx_read(const char *path, int *rank, int64_t dims[4], uint8_t **out);
@@ -206,7 +276,17 @@ void batch_free(const Loader *l, Batch *b);
 
 /* ---- optimisers ------------------------------------------------------------------------------ */
 
-typedef enum OptKind { OPT_SGD, OPT_ADAM, OPT_ADAMW } OptKind;
+/* X(ID, name): docs of each in optim.c, with whom it agrees. */
+#define OPTIMIZERS(X)                                                               \
+  X(SGD, "sgd")                                                                     \
+  X(MOMENTUM, "momentum") X(NESTEROV, "nesterov") X(ADAM, "adam") X(ADAMW, "adamw") \
+      X(LAMB, "lamb") X(LION, "lion") X(ADAFACTOR, "adafactor") X(MUON, "muon")
+typedef enum OptKind {
+#define X(id, name) OPT_##id,
+  OPTIMIZERS(X)
+#undef X
+      OPT_COUNT
+} OptKind;
 typedef enum OptStyle { STYLE_TORCH, STYLE_KERAS } OptStyle;
 typedef enum ScheduleKind { LR_CONST, LR_LINEAR, LR_COSINE } ScheduleKind;
 typedef struct OptConfig {
@@ -214,13 +294,19 @@ typedef struct OptConfig {
   OptStyle style; /* Adam's epsilon: torch adds it to sqrt(v / c2), Keras to sqrt(v); momentum:
                    * torch m = mu m + g, p -= lr m; Keras m = mu m - lr g, p += m */
   double lr, momentum, beta1, beta2, eps;
-  bool nesterov;
-  double decay; /* SGD: added to the gradient, decay * p; AdamW: p -= lr decay p */
-  double clip;  /* largest global gradient norm; 0: none */
+  double
+      decay; /* sgd, momentum, nesterov: added to the gradient, decay * p; others: p -= lr decay p */
+  double clip; /* largest global gradient norm; 0: none */
+  double ema;  /* moving average of the parameters, with which is evaluated; 0: none */
   ScheduleKind schedule;
   /* LR_LINEAR, LR_COSINE: 0 up to lr during warmup_steps, then down to end * lr at total_steps */
   double warmup_steps, total_steps, end;
 } OptConfig;
+/* What an optimizer is used with when nobody says: rate, momentum, betas, decay. Schedule and clip are
+ * left as they are. */
+void opt_defaults(OptKind kind, OptConfig *o);
+unsigned opt_reads(const OptConfig *o); /* settings that it reads: Reader bits */
+int opt_n_slots(const OptConfig *o);    /* values it keeps for each parameter (Adafactor: fewer) */
 
 /* ---- step programs --------------------------------------------------------------------------- */
 
@@ -231,10 +317,12 @@ typedef struct TrainConfig {
   double epochs;      /* when steps == 0 */
   int64_t steps;
   OptConfig opt;
+  int64_t accumulate; /* the batch is computed in this many parts, one after another; 0: 1 */
   uint64_t seed;
-  DType compute;
+  DType compute;  /* F16: with a loss scale that adapts */
   int64_t length; /* text: tokens in an example */
   bool augment, masked;
+  bool remat;     /* blocks of the model are computed again in the backward pass */
   double dropout; /* of models that have one; negative: the model's own */
   double label_smoothing;
   int size; /* variant of the model: layers; 0: its own */
@@ -247,8 +335,54 @@ typedef struct Model {
   /* in[i]: the data's fields with the batch dimension in front */
   Err *(*build)(Net *n, const TrainConfig *c, const Data *d, Value *const *in, NetOut *out);
   int64_t shape[3], classes; /* of made-up data; text: classes is the vocabulary */
-  bool sized;                /* TrainConfig.size means something */
+  unsigned reads;            /* settings that it reads: Reader bits */
+  bool generates;            /* text from left to right: builds with Net.at */
 } Model;
+
+/* ---- settings: what a TrainConfig holds, by name --------------------------------------------- */
+
+/* Who reads a setting: models, data sets and optimizers say so, and a flag that nobody reads is
+ * refused (settings_unread). */
+typedef enum Reader {
+  READ_SIZE = 1,
+  READ_LENGTH = 2,
+  READ_DROPOUT = 4,
+  READ_SMOOTHING = 8,
+  READ_REMAT = 16,
+  READ_AUGMENT = 32,
+  READ_BPE = 64,
+  READ_MOMENTUM = 128,
+  READ_BETAS = 256,
+  READ_EPS = 512,
+  READ_DECAY = 1024,
+  READ_SCHEDULE = 2048 /* of schedules that end */
+} Reader;
+
+typedef enum SettingKind { SET_REAL, SET_COUNT, SET_INT, SET_FLAG, SET_CHOICE } SettingKind;
+typedef struct Setting {
+  const char *name; /* as in --NAME, in a checkpoint's metadata and in result.json */
+  SettingKind kind;
+  size_t at;                /* in a TrainConfig: double, int64_t, int, bool, int */
+  double least, below;      /* least <= value < below */
+  const char *const *names; /* SET_CHOICE: NULL at the end; */
+  const int *values;        /* their values; NULL: 0, 1, ... */
+  unsigned read_by;         /* Reader bits; 0: always */
+  bool fixed;               /* a run that goes on has the same */
+  bool hidden;              /* no flag of the command */
+} Setting;
+extern const Setting settings[];               /* a row without a name at the end */
+const Setting *setting_find(const char *name); /* NULL: none */
+/* errors: ERR_INVALID "wants ..." without the name of the setting */
+Err *setting_parse(const Setting *s, const char *text, TrainConfig *c);
+/* The value as text that setting_parse reads. */
+void setting_text(const Setting *s, const TrainConfig *c, Buf *out);
+bool setting_equal(const Setting *s, const TrainConfig *a, const TrainConfig *b);
+/* All that are read, as ", key: value" members of a JSON object. */
+void settings_json(const TrainConfig *c, unsigned reads, Buf *out);
+/* Reader bits of what reads settings in such a run. */
+unsigned settings_reads(const Model *m, const Data *d, const TrainConfig *c);
+/* ERR_INVALID when nobody in such a run reads the setting; says who would. */
+Err *setting_unread(const Setting *s, const Model *m, const Data *d, const TrainConfig *c);
 
 typedef struct StepProgram {
   Module *m; /* owned; function main */
@@ -261,10 +395,18 @@ typedef struct StepProgram {
 /* training: the whole step; else the evaluation program. The module is verified. */
 Err *step_build(const Model *model, const TrainConfig *c, const Data *d, bool training,
                 StepProgram *out);
+/* (parameters and statistics..., field 0 of the data) -> f32 logits. c->batch examples; c->compute
+ * is the type of products. */
+Err *forward_build(const Model *model, const TrainConfig *c, const Data *d, StepProgram *out);
+/* (parameters and statistics..., caches..., tokens i32 (batch, n), position i32) -> (caches...,
+ * f32 logits (batch, n, V)); caches are donated and hold c->length tokens.
+ *   errors    ERR_UNIMPLEMENTED a model that makes no text */
+Err *decode_build(const Model *model, const TrainConfig *c, const Data *d, int64_t n,
+                  StepProgram *out);
 void step_free(StepProgram *p);
-/* Appends the optimiser to a net whose loss is given: slots, new parameters; fills next of
- * params. Used by step_build. */
-Err *opt_apply(Net *n, const OptConfig *o, Value *loss, Value **out_lr, StateSpec **slots,
+/* Appends the optimiser to a net whose gradients are given (replaced on the way): slots, new
+ * parameters; fills next of params. Used by step_build. */
+Err *opt_apply(Net *n, const OptConfig *o, Value **gradients, Value **out_lr, StateSpec **slots,
                Value ***slot_args, Value ***slot_next, int *n_slots);
 
 /* ---- checkpoints: safetensors ---------------------------------------------------------------- */
@@ -282,6 +424,29 @@ Err *safetensors_write(const char *path, int n, const NamedTensor *t, int n_meta
 /* errors: ERR_DATA_LOSS, ERR_NOT_FOUND. Free with safetensors_free. */
 Err *safetensors_read(const char *path, int *n, NamedTensor **out);
 void safetensors_free(int n, NamedTensor *t);
+const NamedTensor *safetensors_find(int n, const NamedTensor *t, const char *name); /* or NULL */
+
+typedef struct Meta { /* pairs of strings, in order */
+  VEC(char *) kv;     /* key, value, key, value, ... */
+} Meta;
+void meta_set(Meta *m, const char *key, const char *fmt, ...) PRINTF_LIKE(3, 4);
+const char *meta_get(const Meta *m, const char *key); /* NULL: absent */
+void meta_free(Meta *m);
+/* __metadata__ of a file; the tensors are not read. errors as safetensors_read */
+Err *safetensors_meta(const char *path, Meta *out);
+
+/* What a checkpoint says of itself: enough to build its network and to give it data. */
+typedef struct CheckpointInfo {
+  char *model, *version, *tokenizer;
+  TrainConfig config; /* batch: of all replicas together */
+  Data *data;         /* name, spec, fields, classes, mean, std; no examples */
+  int64_t step;
+} CheckpointInfo;
+/* errors: those of safetensors_meta; ERR_DATA_LOSS a checkpoint of before 0.1 or of other programs */
+Err *checkpoint_info(const char *path, CheckpointInfo *out);
+void checkpoint_info_free(CheckpointInfo *i);
+/* The file in a run folder; a file's path as it is. The caller frees it. */
+char *checkpoint_path(const char *run);
 
 /* ---- curves: TensorBoard --------------------------------------------------------------------- */
 
@@ -309,6 +474,7 @@ typedef struct TrainResult {
   double compile_s, total_s;
   int64_t steps, examples;
   Prof *profile;     /* with TrainOpts.profile: prof_free */
+  int64_t n_weights; /* elements of all parameters */
   ClientStats stats; /* of the step program, from the plugin */
   ClientMemory memory;
 } TrainResult;
@@ -321,7 +487,9 @@ typedef struct TrainOpts {
   Client *client;
   int device;         /* the first of config.replicas devices */
   const char *out;    /* run folder: checkpoint.safetensors, events; NULL: none */
-  const char *resume; /* checkpoint to start from; NULL: none */
+  const char *resume; /* checkpoint to go on from; NULL: none */
+  const char *init; /* checkpoint (any safetensors) whose weights of the same names and shapes a new
+                         run begins with; NULL: none */
   int64_t save_every; /* steps between checkpoints; 0: at the end */
   int64_t eval_every; /* steps between evaluations; 0: after each epoch and at the end; -1: never */
   /* Called when a step's loss is known: one step late, so that nothing stalls. */
@@ -330,8 +498,9 @@ typedef struct TrainOpts {
   int profile;  /* record this many steps, after the first two; 0: none */
   bool phantom; /* the device computes no numbers: losses are NAN, nothing is kept in `out` */
   const volatile int *stop; /* becomes nonzero: finish this step, save, return; may be NULL */
+  bool overwrite;           /* `out` may hold another run: it is written over */
 } TrainOpts;
-/* errors: those of building, compiling and running; ERR_ABORTED when the loss is no longer
+/* errors: ERR_EXISTS `out` holds a run that this one does not resume; those of building, compiling and running; ERR_ABORTED when the loss is no longer
  * finite; for a checkpoint that does not fit: ERR_INVALID naming the tensor */
 Err *train_run(const TrainOpts *o, TrainResult *out);
 

@@ -4,15 +4,6 @@
 
 #include "train/train.h"
 
-/* Counter-based random words for host-side use: the same threefry2x32 as in the programs. */
-void threefry2x32(const uint32_t key[2], const uint32_t in[2], uint32_t out[2]);
-static inline uint64_t random_word(uint64_t seed, uint64_t stream, uint64_t i) {
-  uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)}, r[2];
-  uint32_t mixed[2] = {(uint32_t)i, (uint32_t)(i >> 32) ^ (uint32_t)(stream * 0x9E3779B9u)};
-  threefry2x32(key, mixed, r);
-  return (uint64_t)r[1] << 32 | r[0];
-}
-
 enum { LOADER_AHEAD = 3 }; /* batches that a Loader keeps ready */
 
 /* ---- recording some steps (record.c) ---- */
@@ -29,5 +20,15 @@ Err *record_before_step(Record *r, int64_t step, const Batch *b);
 Err *record_finish(Record *r, const char *title, Prof **out); /* when it is running */
 
 size_t field_bytes(const Field *f); /* loader.c */
+
+/* Makes TrainOpts.out. errors: ERR_EXISTS it holds a run that this one does not go on with */
+Err *run_folder_open(const TrainOpts *o);
+
+/* After the gradients, which follow forward_end, are there: blocks are computed again. */
+void remat_blocks(Net *n, Op *forward_end);
+
+/* What a checkpoint says of itself; config.batch is that of all replicas. */
+void checkpoint_meta(const Model *model, const TrainConfig *c, const Data *d, int64_t step,
+                     Meta *out);
 
 #endif

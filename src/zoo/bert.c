@@ -22,21 +22,18 @@ static void defaults(TrainConfig *c) {
 static Err *build(Net *n, const TrainConfig *c, const Data *d, Value *const *in, NetOut *out) {
   TRY(zoo_want_text("bert", d, true));
   Build *b = &n->b;
-  int64_t layers = c->size ? c->size : 12, width = 64 * layers, t = b_dim(in[0], 1),
-          context = MAX(512, t);
+  int64_t layers = c->size ? c->size : 12, width = 64 * layers, context = MAX(512, b_dim(in[0], 1));
   double std = 0.02;
   Init normal = INIT(INIT_NORMAL, std);
   Value *table, *x = net_embedding(n, "wte", in[0], d->classes, width, std, &table);
-  Value *pos = net_param(n, "wpe/table", 2, (int64_t[]){context, width}, normal, 0);
+  x = net_positions(n, "wpe/table", x, context, std);
   Value *type = net_param(n, "wty/table", 2, (int64_t[]){2, width}, normal, 0);
-  pos = b_convert(b, b_slice_dim(b, pos, 0, 0, t), n->compute);
   type = b_reshape(b, b_slice_dim(b, type, 0, 0, 1), 1,
                    &width); /* one sentence: all tokens are of the first */
-  x = b_add(b, x, b_bcast_like(b, pos, x->type, (int[]){1, 2}));
   x = b_add(b, x, b_bcast_last(b, b_convert(b, type, n->compute), x->type));
   x = net_dropout(n, net_layer_norm(n, "eln", x, 1e-5), c->dropout);
   for (int64_t i = 0; i < layers; i++) {
-    NetScope s = net_enter(n, "h%lld", (long long)i);
+    NetScope s = net_block(n, "h%lld", (long long)i);
     Value *a = net_attention(n, x, layers, false, std, std);
     x = net_layer_norm(n, "ln1", b_add(b, x, net_dropout(n, a, c->dropout)), 1e-5);
     Value *m = net_gelu(n, net_dense(n, "fc", x, 4 * width, true, normal), false);
@@ -61,5 +58,5 @@ const Model zoo_bert = {
     .defaults = defaults,
     .build = build,
     .classes = 30522,
-    .sized = true,
+    .reads = READ_SIZE | READ_LENGTH | READ_DROPOUT | READ_SMOOTHING | READ_REMAT,
 };

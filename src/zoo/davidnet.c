@@ -10,10 +10,9 @@
 static void defaults(TrainConfig *c) {
   c->batch = 512;
   c->epochs = 24;
-  c->opt = (OptConfig){.kind = OPT_SGD,
+  c->opt = (OptConfig){.kind = OPT_NESTEROV,
                        .lr = 0.4,
                        .momentum = 0.9,
-                       .nesterov = true,
                        .decay = 5e-4,
                        .schedule = LR_LINEAR,
                        .warmup_steps = 490};
@@ -28,7 +27,7 @@ static Value *unit(Net *n, const char *name, Value *x, int64_t filters) {
 }
 
 static Value *residual(Net *n, const char *name, Value *x) {
-  NetScope s = net_enter(n, "%s", name);
+  NetScope s = net_block(n, "%s", name);
   int64_t c = b_dim(x, 3);
   Value *y = b_add(&n->b, x, unit(n, "res2", unit(n, "res1", x, c), c));
   net_leave(n, s);
@@ -55,4 +54,5 @@ const Model zoo_davidnet = {
     .build = build,
     .shape = {32, 32, 3},
     .classes = 10,
+    .reads = READ_SMOOTHING | READ_REMAT,
 };

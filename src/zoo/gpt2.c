@@ -24,15 +24,12 @@ static void defaults(TrainConfig *c) {
 static Err *build(Net *n, const TrainConfig *c, const Data *d, Value *const *in, NetOut *out) {
   TRY(zoo_want_text("gpt2", d, false));
   Build *b = &n->b;
-  int64_t layers = c->size ? c->size : 12, width = 64 * layers, t = b_dim(in[0], 1),
-          context = MAX(1024, t);
+  int64_t layers = c->size ? c->size : 12, width = 64 * layers, context = MAX(1024, c->length);
   double std = 0.02, proj = 0.02 / sqrt(2.0 * (double)layers);
   Value *table, *x = net_embedding(n, "wte", in[0], d->classes, width, std, &table);
-  Value *pos = net_param(n, "wpe/table", 2, (int64_t[]){context, width}, INIT(INIT_NORMAL, std), 0);
-  pos = b_convert(b, b_slice_dim(b, pos, 0, 0, t), n->compute);
-  x = net_dropout(n, b_add(b, x, b_bcast_like(b, pos, x->type, (int[]){1, 2})), c->dropout);
+  x = net_dropout(n, net_positions(n, "wpe/table", x, context, std), c->dropout);
   for (int64_t i = 0; i < layers; i++) {
-    NetScope s = net_enter(n, "h%lld", (long long)i);
+    NetScope s = net_block(n, "h%lld", (long long)i);
     Value *a = net_attention(n, net_layer_norm(n, "ln1", x, 1e-5), layers, true, std, proj);
     x = b_add(b, x, net_dropout(n, a, c->dropout));
     Value *m = net_dense(n, "fc", net_layer_norm(n, "ln2", x, 1e-5), 4 * width, true,
@@ -53,5 +50,6 @@ const Model zoo_gpt2 = {
     .defaults = defaults,
     .build = build,
     .classes = 50257,
-    .sized = true,
+    .generates = true,
+    .reads = READ_SIZE | READ_LENGTH | READ_DROPOUT | READ_SMOOTHING | READ_REMAT,
 };

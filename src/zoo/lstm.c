@@ -33,5 +33,6 @@ const Model zoo_lstm = {
     .defaults = defaults,
     .build = build,
     .classes = 256,
-    .sized = true,
+    .generates = true,
+    .reads = READ_SIZE | READ_LENGTH | READ_DROPOUT | READ_SMOOTHING,
 };

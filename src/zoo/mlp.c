@@ -33,5 +33,5 @@ const Model zoo_mlp = {
     .build = build,
     .shape = {28, 28, 1},
     .classes = 10,
-    .sized = true,
+    .reads = READ_SIZE | READ_SMOOTHING,
 };

@@ -37,4 +37,5 @@ const Model zoo_mnist = {
     .build = build,
     .shape = {28, 28, 1},
     .classes = 10,
+    .reads = READ_DROPOUT | READ_SMOOTHING,
 };

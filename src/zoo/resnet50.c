@@ -5,7 +5,7 @@
 static void defaults(TrainConfig *c) {
   c->batch = 32;
   c->epochs = 1;
-  c->opt = (OptConfig){.kind = OPT_SGD,
+  c->opt = (OptConfig){.kind = OPT_MOMENTUM,
                        .lr = 0.0125,
                        .momentum = 0.9,
                        .decay = 1e-4,
@@ -38,7 +38,7 @@ static Err *build(Net *n, const TrainConfig *c, const Data *d, Value *const *in,
   x = net_max_pool(n, x, 3, 2, 1);
   for (int i = 0; i < COUNT_OF(stages); i++)
     for (int k = 0; k < stages[i].blocks; k++) {
-      NetScope s = net_enter(n, "stage%d/block%d", i + 1, k + 1);
+      NetScope s = net_block(n, "stage%d/block%d", i + 1, k + 1);
       x = bottleneck(n, x, stages[i].mid, i && !k ? 2 : 1);
       net_leave(n, s);
     }
@@ -56,4 +56,5 @@ const Model zoo_resnet50 = {
     .build = build,
     .shape = {224, 224, 3},
     .classes = 1000,
+    .reads = READ_SMOOTHING | READ_REMAT,
 };

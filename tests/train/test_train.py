@@ -25,7 +25,8 @@ def header(path):
     return [k for k in json.loads(raw[8:8 + n]) if k != "__metadata__"]
 
 
-def run_xla(text, args):
+def compile_xla(text):
+    """A program on XLA's CPU backend: a function from a list of arrays to a list of arrays."""
     from jax._src import compiler, xla_bridge
     from jax._src.interpreters import mlir
     from jax._src.lib.mlir import ir
@@ -36,8 +37,15 @@ def run_xla(text, args):
         module = ir.Module.parse(text)
         exe = compiler.backend_compile_and_load(xla_bridge.get_backend("cpu"), module,
                                                 SingleDeviceSharding(cpu)._internal_device_list, options, [])
-    bufs = [jax.device_put(np.array(x), cpu) for x in args]
-    return [np.asarray(o[0]) for o in exe.execute_sharded(bufs).disassemble_into_single_device_arrays()]
+
+    def run(args):
+        bufs = [jax.device_put(np.array(x), cpu) for x in args]
+        return [np.asarray(o[0]) for o in exe.execute_sharded(bufs).disassemble_into_single_device_arrays()]
+    return run
+
+
+def run_xla(text, args):
+    return compile_xla(text)(args)
 
 
 def xent(z, y):
@@ -102,13 +110,13 @@ def text_file(tmp_path):
 
 CASES = {"mnist": (mnist, ["--data", "synthetic", "--batch", 8]),
          "lstm": (lstm, ["--batch", 4, "--length", 12, "--size", 32]),
-         "gpt2": (gpt2, ["--batch", 2, "--length", 16, "--size", 2])}
+         "gpt2": (gpt2, ["--batch", 2, "--length", 16, "--size", 2, "--decay", 0])}
 
 
 @pytest.mark.parametrize("model", CASES)
 def test_gradients_are_jax_s(model, tmp_path, text_file):
     loss, args = CASES[model]
-    args = ["train", model, "--dropout", 0, "--clip", 0, "--decay", 0, "--steps", 1, "--no-compare", *args]
+    args = ["train", model, "--dropout", 0, "--clip", 0, "--steps", 1, "--no-compare", *args]
     if model != "mnist":
         args += ["--data", f"text:{text_file}"]
     r = weft(*args, "--dump-step", tmp_path / "step.mlir")
@@ -143,6 +151,7 @@ def test_files_and_resume(tmp_path):
     args = ["train", "mlp", "--size", 16, "--data", "synthetic", "--batch", 64, "--no-compare", "--out", tmp_path / "run"]
     r = weft(*args, "--steps", 6)
     assert r.returncode == 0, r.stderr
+    assert "lr 0.0001" in r.stderr and "13,002 weights" in r.stderr
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
     acc = EventAccumulator(str(tmp_path / "run")).Reload()
     assert [e.step for e in acc.Scalars("train/loss")] == [1, 2, 3, 4, 5, 6]
@@ -155,6 +164,8 @@ def test_files_and_resume(tmp_path):
     result = json.loads((tmp_path / "run/result.json").read_text())
     assert result["steps"] == 6 and result["exposed_input_s"] >= 0
     assert "devices" not in result
+    assert result["settings"]["optimizer"] == "adam" and result["settings"]["lr"] == 1e-4 and result["settings"]["batch"] == 64
+    assert result["weights"] == 13002 and result["mean"][0] == 0.5
     args.remove("--no-compare")
     r = weft(*args, "--steps", 9, "--resume", tmp_path / "run")
     assert r.returncode == 0, r.stderr
@@ -174,7 +185,7 @@ def test_xla_s_plugin_trains_the_same(tmp_path):
     for extra in (["--device", "cpu"], ["--plugin", path]):
         out = tmp_path / f"run{len(results)}"
         r = weft("train", "mlp", "--size", 64, "--data", "synthetic", "--batch", 64, "--steps", 20, "--no-compare",
-                 "--dropout", 0.2, "--out", out, *extra)
+                 "--out", out, *extra)
         assert r.returncode == 0, r.stderr
         results.append(json.loads((out / "result.json").read_text()))
     assert results[0]["train_loss"] == pytest.approx(results[1]["train_loss"], rel=1e-4)
@@ -218,6 +229,66 @@ def test_a_step_without_data(tmp_path):
     r = weft("train", "gpt2", "--size", 1, "--length", 16, "--batch", 2, "--dump-step", tmp_path / "step.mlir")
     assert r.returncode == 0, r.stderr
     assert "tensor<2x16xi32>" in (tmp_path / "step.mlir").read_text()
+
+
+def test_a_checkpoint_tells_its_run(tmp_path):
+    """Everything that is needed to use it or to go on: and what goes on may not be another run."""
+    out = tmp_path / "run"
+    r = weft("train", "mlp", "--size", 16, "--data", "synthetic", "--batch", 64, "--steps", 3, "--no-compare", "--out", out, "--seed", 5,
+             "--optimizer", "nesterov", "--lr", 0.125, "--momentum", 0.75)
+    assert r.returncode == 0, r.stderr
+    from safetensors import safe_open
+    with safe_open(out / "checkpoint.safetensors", "np") as f:
+        m = f.metadata()
+    want = {"model": "mlp", "size": "16", "optimizer": "nesterov", "lr": "0.125", "momentum": "0.75", "seed": "5", "batch": "64", "step": "3",
+            "data": "synthetic", "inputs": "images ui8 28x28x1; labels i32 ", "classes": "10", "precision": "f32", "schedule": "const"}
+    assert {k: m.get(k) for k in want} == want and m["mean"].split()[0] == "0.5" and m["weft"]
+    again = weft("train", "mlp", "--data", "synthetic", "--steps", 3, "--out", out)
+    assert again.returncode == 1 and "holds a run" in again.stderr and "--overwrite" in again.stderr
+    go_on = weft("train", "--resume", out, "--steps", 5, "--out", out, "--no-compare", "--json")  # by its own settings
+    assert go_on.returncode == 0, go_on.stderr
+    result = json.loads(go_on.stdout)
+    assert result["steps"] == 2 and result["settings"]["momentum"] == 0.75 and result["settings"]["seed"] == 5
+    for flag, value in (("--batch", 32), ("--seed", 6), ("--size", 8), ("--optimizer", "sgd")):
+        r = weft("train", "--resume", out, "--steps", 9, flag, value)
+        assert r.returncode == 1 and f"{flag} " in r.stderr and "not " in r.stderr, r.stderr
+    r = weft("train", "mnist", "--data", "synthetic", "--resume", out, "--steps", 9)
+    assert r.returncode == 1 and "model 'mlp'" in r.stderr
+    fresh = weft("train", "mlp", "--size", 16, "--data", "synthetic", "--batch", 32, "--steps", 1, "--no-compare", "--init", out, "--out",
+                 tmp_path / "other")
+    assert fresh.returncode == 0, fresh.stderr
+    over = weft("train", "mlp", "--size", 16, "--data", "synthetic", "--steps", 1, "--no-compare", "--out", out, "--overwrite")
+    assert over.returncode == 0, over.stderr
+    assert len(list(out.glob("events*"))) == 1
+
+
+def test_sigterm_saves(tmp_path):
+    """As Ctrl-C, but the caller sees that it did not come to its end."""
+    out = tmp_path / "run"
+    command = [BUILD / "weft", "train", "mlp", "--size", 64, "--data", "synthetic", "--batch", 64, "--out", out, "--epochs", 1000]
+    with subprocess.Popen([*map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as p:
+        while "step 1/" not in p.stderr.readline():
+            pass
+        p.send_signal(signal.SIGTERM)
+        stdout, stderr = p.communicate(timeout=60)
+    assert p.returncode == 143 and "interrupted" in stdout, stderr
+    assert (out / "checkpoint.safetensors").exists()
+
+
+SMALL = ["--data", "synthetic", "--steps", 1]
+
+
+@pytest.mark.parametrize("args, say", [
+    (["mnist", "--decay", 0.1], "optimizer adam does not read --decay"), (["mlp", "--dropout", 0.1], "'mlp' does not read --dropout"),
+    (["mnist", "--length", 5], "'mnist' does not read --length"), (["mnist", "--bpe", "x"], "does not read --bpe"),
+    (["mnist", "--no-augment"], "does not read --no-augment"), (["mnist", "--size", 3], "does not read --size"),
+    (["mnist", "--label-smoothing", 2], "below 1, not '2'"), (["mnist", "--dropout", 1], "below 1"), (["mnist", "--lr", -1], "at least 0"),
+    (["mnist", "--momentum", 0.5], "does not read --momentum"), (["mnist", "--epochs", 2], "--steps and --epochs"),
+    (["mnist", "--schedule-steps", 5], "constant rate"), (["mnist", "--optimizer", "adamm"], "is one of sgd"),
+    (["mnist", "--batch", 6, "--accumulate", 4], "does not divide into 4 parts")])
+def test_senseless_flags_are_refused(args, say):
+    r = weft("train", *args, *SMALL)
+    assert r.returncode in (1, 2) and say in r.stderr, r.stderr
 
 
 @pytest.mark.parametrize("args, say", [

@@ -1,0 +1,32 @@
+/* cli/train: what the parts of `weft train` share. */
+#ifndef WEFT_CLI_TRAIN_H
+#define WEFT_CLI_TRAIN_H
+
+#include "train/train.h"
+
+typedef struct TrainRun {
+  const Model *model;
+  TrainConfig config; /* batch: of one replica */
+  Data *data;
+  const char *device, *plugin, *out; /* plugin, out: NULL for none */
+  int64_t eval_every;
+  bool json;
+} TrainRun;
+int64_t train_global_batch(const TrainRun *r);
+
+typedef struct TrainLive { /* the line that shows how it goes */
+  bool tty;
+  double next, loss, accuracy; /* running means over about 30 steps */
+  int64_t seen;
+  const char *unit;
+} TrainLive;
+void train_show(void *live, const Progress *p);
+
+void train_print_header(const TrainRun *r, const char *where, const char *platform);
+void train_print_result(const TrainRun *r, const TrainResult *t, bool phantom, bool interrupted);
+/* result.json in the run folder, and with --json to stdout; devices: the table, may be empty */
+Err *train_write_result(const TrainRun *r, const TrainResult *t, const Buf *devices);
+/* The recording as text, as a page and for TensorBoard, in folder `to`. */
+Err *train_write_profile(const TrainRun *r, const char *to, Prof *p);
+
+#endif

@@ -1,0 +1,215 @@
+/* What `weft train` says: the header, the live line, the result for people and for programs. */
+#include "cli/train.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+int64_t train_global_batch(const TrainRun *r) {
+  return r->config.batch * MAX(1, r->config.replicas);
+}
+
+/* ---- the header ------------------------------------------------------------------------------ */
+
+static void with_commas(char *s, size_t n, int64_t v) {
+  char digits[32];
+  int len = snprintf(digits, sizeof digits, "%lld", (long long)v);
+  size_t k = 0;
+  for (int i = 0; i < len && k + 2 < n; i++) {
+    if (i && (len - i) % 3 == 0) s[k++] = ',';
+    s[k++] = digits[i];
+  }
+  s[k] = 0;
+}
+
+/* "batch 128, epochs 3, optimizer adam, lr 0.001": what is read and says something. */
+static void settings_line(const TrainRun *r, Buf *out) {
+  TrainConfig c = r->config;
+  c.batch = train_global_batch(r);
+  unsigned reads = settings_reads(r->model, r->data, &c);
+  for (const Setting *s = settings; s->name; s++) {
+    if (s->hidden || (s->read_by && !(s->read_by & reads))) continue;
+    if (!strcmp(s->name, "epochs") && c.steps) continue;
+    Buf v = {0};
+    setting_text(s, &c, &v);
+    bool silent = !strcmp(v.p, "0") || !strcmp(v.p, "false");
+    if (!silent && !strcmp(v.p, "true")) buf_printf(out, "%s%s", out->n ? ", " : "", s->name);
+    else if (!silent) buf_printf(out, "%s%s %s", out->n ? ", " : "", s->name, v.p);
+    buf_free(&v);
+  }
+}
+
+void train_print_header(const TrainRun *r, const char *where, const char *platform) {
+  StepProgram p;
+  char weights[40];
+  Err *e = forward_build(r->model, &r->config, r->data, &p);
+  if (e) { /* said by the run itself */
+    err_free(e);
+    return;
+  }
+  with_commas(weights, sizeof weights, p.n_weights);
+  step_free(&p);
+  Buf line = {0};
+  settings_line(r, &line);
+  fprintf(stderr, "%s (%s weights) on %s: %lld examples, %s through plugin '%s'\n%s\n",
+          r->model->name, weights, r->data->name, (long long)r->data->n_train, where, platform,
+          line.p);
+  buf_free(&line);
+}
+
+/* ---- the live line --------------------------------------------------------------------------- */
+
+static void clock_text(char *s, size_t n, double t) {
+  int64_t v = t > 0 ? (int64_t)(t + 0.5) : 0;
+  if (v >= 3600)
+    snprintf(s, n, "%lld:%02lld:%02lld", (long long)(v / 3600), (long long)(v / 60 % 60),
+             (long long)(v % 60));
+  else snprintf(s, n, "%lld:%02lld", (long long)(v / 60), (long long)(v % 60));
+}
+
+/* What came out, or that nothing was computed. */
+static void loss_text(char *s, size_t n, double loss, double accuracy) {
+  if (isnan(loss)) snprintf(s, n, "no numbers");
+  else snprintf(s, n, "loss %.4f   accuracy %.2f %%", loss, 100 * accuracy);
+}
+
+void train_show(void *arg, const Progress *p) {
+  TrainLive *l = arg;
+  char loss[64];
+  if (p->batches) { /* an evaluation that takes long says so */
+    double now = time_now_s();
+    if (p->batch == 1) l->next = now + (l->tty ? 0.1 : 5);
+    if (now < l->next) return;
+    l->next = now + (l->tty ? 0.1 : 5);
+    char left[32];
+    clock_text(left, sizeof left, p->left_s);
+    fprintf(stderr, "%stest    batch %lld/%lld   left %s%s", l->tty ? "\r\033[K" : "",
+            (long long)p->batch, (long long)p->batches, left, l->tty ? "" : "\n");
+    fflush(stderr);
+    return;
+  }
+  if (p->eval) {
+    loss_text(loss, sizeof loss, p->loss, p->accuracy);
+    fprintf(stderr, "%stest    step %lld   %s\n", l->tty ? "\r\033[K" : "", (long long)p->step,
+            loss);
+    l->next = 0;
+    return;
+  }
+  double k = l->seen < 30 ? 1.0 / (double)(l->seen + 1) : 1.0 / 30;
+  l->seen++;
+  l->loss += k * (p->loss - l->loss);
+  l->accuracy += k * (p->accuracy - l->accuracy);
+  double now = time_now_s();
+  if (now < l->next && p->step != p->steps) return;
+  l->next = now + (l->tty ? 0.1 : 5);
+  char left[32];
+  clock_text(left, sizeof left, p->left_s);
+  loss_text(loss, sizeof loss, l->loss, l->accuracy);
+  fprintf(stderr,
+          "%sepoch %lld  step %lld/%lld   %s   %.0f %s/s   left %s   "
+          "input wait %.1f %%%s",
+          l->tty ? "\r\033[K" : "", (long long)p->epoch + 1, (long long)p->step,
+          (long long)p->steps, loss, p->examples_per_s, l->unit, left, 100 * p->exposed_share,
+          l->tty ? "" : "\n");
+  fflush(stderr);
+}
+
+/* ---- the result ------------------------------------------------------------------------------ */
+
+static void json_field(Buf *b, const char *key, double v) {
+  buf_cstr(b, ",\n  ");
+  buf_json_num(b, key, v);
+}
+
+/* What was trained and how: the same as in the checkpoint's metadata. */
+static void put_run(const TrainRun *a, const TrainResult *r, Buf *b) {
+  const Data *d = a->data;
+  TrainConfig whole = a->config;
+  whole.batch = train_global_batch(a);
+  Buf s = {0};
+  settings_json(&whole, settings_reads(a->model, d, &whole), &s);
+  buf_printf(b, ",\n  \"weft\": \"%s\",\n  \"weights\": %lld", WEFT_VERSION,
+             (long long)r->n_weights);
+  if (d->fields[0].rank == 3)
+    buf_printf(b, ",\n  \"mean\": [%.9g, %.9g, %.9g],\n  \"std\": [%.9g, %.9g, %.9g]",
+               (double)d->mean[0], (double)d->mean[1], (double)d->mean[2], (double)d->std[0],
+               (double)d->std[1], (double)d->std[2]);
+  buf_printf(b, ",\n  \"settings\": {%s}", s.p + 1);
+  buf_free(&s);
+}
+
+/* To result.json in the run folder, and with --json to stdout. */
+Err *train_write_result(const TrainRun *a, const TrainResult *r, const Buf *devices) {
+  const Data *d = a->data;
+  Buf b = {0};
+  buf_cstr(&b, "{\n  \"model\": ");
+  buf_json_str(&b, a->model->name);
+  buf_cstr(&b, ",\n  \"data\": ");
+  buf_json_str(&b, d->name);
+  buf_cstr(&b, ",\n  \"device\": ");
+  buf_json_str(&b, a->plugin ? a->plugin : a->device);
+  buf_printf(&b, ",\n  \"batch\": %lld,\n  \"steps\": %lld", (long long)train_global_batch(a),
+             (long long)r->steps);
+  put_run(a, r, &b);
+  json_field(&b, "train_loss", r->train_loss);
+  if (a->eval_every >= 0) {
+    json_field(&b, "test_loss", r->test_loss);
+    json_field(&b, "test_accuracy", r->test_accuracy);
+  }
+  json_field(&b, "step_s", r->step_s);
+  json_field(&b, "step_cpu_s", r->step_cpu_s);
+  json_field(&b, "exposed_input_s", r->exposed_s);
+  json_field(&b, "compile_s", r->compile_s);
+  json_field(&b, "total_s", r->total_s);
+  buf_printf(&b, ",\n  \"peak_bytes\": %lld", (long long)r->memory.peak);
+  if (devices->n) buf_printf(&b, ",\n  \"devices\": %s", devices->p);
+  buf_cstr(&b, "\n}\n");
+  if (a->json) fputs(b.p, stdout);
+  Err *e = NULL;
+  if (a->out) {
+    char *path = xasprintf("%s/result.json", a->out);
+    e = file_write(path, b.p, b.n);
+    free(path);
+  }
+  buf_free(&b);
+  return e;
+}
+
+/* The recording as text, as a page and for TensorBoard. */
+Err *train_write_profile(const TrainRun *a, const char *to, Prof *p) {
+  ProfSummary *s;
+  Buf text = {0};
+  char *folder = NULL, *page = xasprintf("%s/report.html", to);
+  Err *e = prof_summary(p, 0, &s);
+  if (!e) {
+    buf_byte(&text, '\n');
+    prof_print(p, s, 8, &text);
+    fputs(text.p, a->json ? stderr : stdout);
+    text.n = 0;
+    e = prof_write(p, to, &folder);
+  }
+  if (!e) {
+    prof_html(p, s, &text);
+    e = file_write(page, text.p, text.n);
+  }
+  if (!e)
+    fprintf(stderr, "\nreport: %s\nrecording: %s (tensorboard --logdir %s)\n", page, folder, to);
+  free(folder);
+  free(page);
+  buf_free(&text);
+  return e;
+}
+
+/* One line for people. */
+void train_print_result(const TrainRun *a, const TrainResult *r, bool phantom, bool interrupted) {
+  if (phantom) printf("memory and time only");
+  else if (isnan(r->test_loss)) printf("training loss %.4f", r->train_loss);
+  else printf("test accuracy %.2f %%, loss %.4f", 100 * r->test_accuracy, r->test_loss);
+  printf(" after %lld steps in %.1f s%s (compiling %.1f s, waiting for input %.2f s)\n",
+         (long long)r->steps, r->total_s, phantom ? " here" : "", r->compile_s, r->exposed_s);
+  if (a->out)
+    printf("run folder %s: %sresult.json\n", a->out,
+           phantom ? "" : "checkpoint.safetensors, events for TensorBoard, ");
+  if (interrupted)
+    printf("interrupted%s%s\n", a->out ? "; to go on: --resume " : "", a->out ? a->out : "");
+}

@@ -1,0 +1,175 @@
+/* What a checkpoint says of itself, in safetensors' metadata: model, settings, data with their
+ * preprocessing, step, version. */
+#include "train/train_priv.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+void meta_set(Meta *m, const char *key, const char *fmt, ...) {
+  va_list ap;
+  va_start(ap, fmt);
+  va_list again;
+  va_copy(again, ap);
+  int n = vsnprintf(NULL, 0, fmt, ap);
+  char *text = xmalloc((size_t)n + 1);
+  vsnprintf(text, (size_t)n + 1, fmt, again);
+  va_end(again);
+  va_end(ap);
+  *vec_push(&m->kv) = xstrdup(key);
+  *vec_push(&m->kv) = text;
+}
+
+const char *meta_get(const Meta *m, const char *key) {
+  for (int i = 0; i < m->kv.n; i += 2)
+    if (!strcmp(m->kv.v[i], key)) return m->kv.v[i + 1];
+  return NULL;
+}
+
+void meta_free(Meta *m) {
+  for (int i = 0; i < m->kv.n; i++) free(m->kv.v[i]);
+  vec_free(&m->kv);
+}
+
+char *checkpoint_path(const char *run) {
+  struct stat s;
+  bool folder = !stat(run, &s) && S_ISDIR(s.st_mode);
+  return folder ? xasprintf("%s/checkpoint.safetensors", run) : xstrdup(run);
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+/* "images ui8 28x28x1; labels i32 " */
+static void put_fields(Meta *m, const Data *d) {
+  Buf b = {0};
+  for (int i = 0; i < d->n_fields; i++) {
+    const Field *f = &d->fields[i];
+    buf_printf(&b, "%s%s %s ", i ? "; " : "", f->name, dtype_name(f->type));
+    for (int k = 0; k < f->rank; k++) buf_printf(&b, "%s%lld", k ? "x" : "", (long long)f->dims[k]);
+  }
+  meta_set(m, "inputs", "%s", b.p);
+  buf_free(&b);
+}
+
+static void put_data(Meta *m, const Data *d) {
+  meta_set(m, "data", "%s", d->name);
+  if (d->spec) meta_set(m, "data-spec", "%s", d->spec);
+  put_fields(m, d);
+  meta_set(m, "classes", "%lld", (long long)d->classes);
+  if (d->labels) meta_set(m, "labels", "%s", d->labels);
+  if (d->fields[0].rank == 3) { /* of pixels as 0 ... 1, by channel: (x / 255 - mean) / std */
+    meta_set(m, "mean", "%.9g %.9g %.9g", (double)d->mean[0], (double)d->mean[1],
+             (double)d->mean[2]);
+    meta_set(m, "std", "%.9g %.9g %.9g", (double)d->std[0], (double)d->std[1], (double)d->std[2]);
+  } else if (d->fields[0].rank == 1) {
+    meta_set(m, "tokenizer", "%s", d->tokenizer ? "gpt2" : "bytes");
+  }
+}
+
+void checkpoint_meta(const Model *model, const TrainConfig *c, const Data *d, int64_t step,
+                     Meta *out) {
+  meta_set(out, "weft", "%s", WEFT_VERSION);
+  meta_set(out, "model", "%s", model->name);
+  meta_set(out, "step", "%lld", (long long)step);
+  put_data(out, d);
+  for (const Setting *s = settings; s->name; s++) {
+    Buf text = {0};
+    setting_text(s, c, &text);
+    meta_set(out, s->name, "%s", text.p);
+    buf_free(&text);
+  }
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+static const char *const field_names[] = {"images",  "labels",  "tokens",
+                                          "targets", "weights", "features"};
+
+static Err *get_fields(const char *text, Data *d) {
+  for (const char *p = text; *p && d->n_fields < COUNT_OF(d->fields); d->n_fields++) {
+    Field *f = &d->fields[d->n_fields];
+    char name[32], type[16];
+    int used = 0;
+    if (sscanf(p, "%31s %15s %n", name, type, &used) < 2) break;
+    for (int i = 0; i < COUNT_OF(field_names); i++)
+      if (!strcmp(field_names[i], name)) f->name = field_names[i];
+    type[strcspn(type, ";")] = 0;
+    f->type = dtype_from_name(str_from(type));
+    for (p += used; *p && *p != ';' && f->rank < COUNT_OF(f->dims);) {
+      char *end;
+      f->dims[f->rank++] = strtoll(p, &end, 10);
+      if (end == p || f->dims[f->rank - 1] < 1 || f->dims[f->rank - 1] > 1 << 28)
+        return err_new(ERR_DATA_LOSS, "its metadata has inputs '%s'", text);
+      p = *end == 'x' ? end + 1 : end;
+    }
+    if (!f->name || !f->type) return err_new(ERR_DATA_LOSS, "its metadata has inputs '%s'", text);
+    p += strspn(p, "; ");
+  }
+  return d->n_fields ? NULL : err_new(ERR_DATA_LOSS, "its metadata has inputs '%s'", text);
+}
+
+static void get_numbers(const char *text, float *out) {
+  if (text) sscanf(text, "%f %f %f", &out[0], &out[1], &out[2]);
+}
+
+static Err *get_data(const Meta *m, const char *path, CheckpointInfo *out) {
+  Data *d = out->data = xcalloc(1, sizeof *d);
+  const char *name = meta_get(m, "data"), *spec = meta_get(m, "data-spec"),
+             *inputs = meta_get(m, "inputs"), *classes = meta_get(m, "classes"),
+             *tokens = meta_get(m, "tokenizer"), *labels = meta_get(m, "labels");
+  d->labels = labels ? xstrdup(labels) : NULL;
+  d->name = xstrdup(name ? name : "?");
+  d->spec = spec ? xstrdup(spec) : NULL;
+  for (int i = 0; i < 3; i++) d->std[i] = 1;
+  if (!inputs || !classes) return err_new(ERR_DATA_LOSS, "its metadata does not tell its inputs");
+  TRY(get_fields(inputs, d));
+  d->classes = strtoll(classes, NULL, 10);
+  get_numbers(meta_get(m, "mean"), d->mean);
+  get_numbers(meta_get(m, "std"), d->std);
+  if (tokens && !strcmp(tokens, "gpt2")) { /* beside the checkpoint */
+    const char *slash = strrchr(path, '/');
+    out->tokenizer = xasprintf("%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".");
+    d->tokenizer = xstrdup(out->tokenizer);
+  }
+  return NULL;
+}
+
+static Err *get_settings(const Meta *m, TrainConfig *c) {
+  for (const Setting *s = settings; s->name; s++) {
+    const char *text = meta_get(m, s->name);
+    bool none = text && !strcmp(text, "0"); /* what was left to its default, below the least */
+    if (text && !(none && s->least > 0))
+      TRY(err_wrap(setting_parse(s, text, c), "its metadata: %s", s->name));
+  }
+  return NULL;
+}
+
+Err *checkpoint_info(const char *path, CheckpointInfo *out) {
+  Meta m = {0};
+  TRY(safetensors_meta(path, &m));
+  *out = (CheckpointInfo){0};
+  const char *model = meta_get(&m, "model"), *version = meta_get(&m, "weft"),
+             *step = meta_get(&m, "step");
+  Err *e = NULL;
+  if (!model || !version || !meta_get(&m, "inputs"))
+    e = err_hint(err_new(ERR_DATA_LOSS, "its metadata names no model and no inputs"),
+                 "it is not a checkpoint that `weft train --out` wrote");
+  if (!e) {
+    out->model = xstrdup(model);
+    out->version = xstrdup(version);
+    out->step = step ? strtoll(step, NULL, 10) : 0;
+    e = get_settings(&m, &out->config);
+  }
+  if (!e) e = get_data(&m, path, out);
+  meta_free(&m);
+  if (e) checkpoint_info_free(out);
+  return err_wrap(e, "'%s'", path);
+}
+
+void checkpoint_info_free(CheckpointInfo *i) {
+  free(i->model);
+  free(i->version);
+  free(i->tokenizer);
+  data_close(i->data);
+  *i = (CheckpointInfo){0};
+}

@@ -1,0 +1,86 @@
+/* The folder of a run: made, never written over unless that is asked for, with what its checkpoint
+ * needs to be used elsewhere. */
+#include "train/train_priv.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static Err *make_folder(const char *path) {
+  char *p = xstrdup(path);
+  for (char *s = p + 1; *s; s++)
+    if (*s == '/') {
+      *s = 0;
+      mkdir(p, 0777);
+      *s = '/';
+    }
+  int r = mkdir(p, 0777), code = errno;
+  free(p);
+  errno = code;
+  return r && code != EEXIST ? err_new(ERR_PERMISSION, "cannot make the folder '%s': %m", path)
+                             : NULL;
+}
+
+static bool is_ours(const char *name) {
+  return !strcmp(name, "checkpoint.safetensors") || !strcmp(name, "result.json") ||
+         str_starts(str_from(name), "events.out.tfevents.");
+}
+
+/* Calls fn with the path of each file of a run; their number. */
+static int each_of_ours(const char *folder, int (*fn)(const char *path)) {
+  DIR *d = opendir(folder);
+  int n = 0;
+  for (struct dirent *f; d && (f = readdir(d));) {
+    if (!is_ours(f->d_name)) continue;
+    n++;
+    char *path = xasprintf("%s/%s", folder, f->d_name);
+    if (fn) fn(path);
+    free(path);
+  }
+  if (d) closedir(d);
+  return n;
+}
+
+/* Whether a checkpoint lies in a folder. */
+static bool lies_in(const char *checkpoint, const char *folder) {
+  char *dir = xstrdup(checkpoint), *slash = strrchr(dir, '/');
+  if (slash) *slash = 0;
+  char *a = realpath(slash ? dir : ".", NULL), *b = realpath(folder, NULL);
+  bool same = a && b && !strcmp(a, b);
+  free(a);
+  free(b);
+  free(dir);
+  return same;
+}
+
+/* A checkpoint is of use where its vocabulary is not. */
+static Err *copy_tokenizer(const char *from, const char *to) {
+  static const char *const names[] = {"encoder.json", "vocab.bpe"};
+  for (int i = 0; i < 2; i++) {
+    char *a = xasprintf("%s/%s", from, names[i]), *b = xasprintf("%s/%s", to, names[i]);
+    Buf bytes = {0};
+    Err *e = file_read(a, &bytes);
+    if (!e) e = file_write(b, bytes.p, bytes.n);
+    buf_free(&bytes);
+    free(a);
+    free(b);
+    TRY(e);
+  }
+  return NULL;
+}
+
+Err *run_folder_open(const TrainOpts *o) {
+  bool goes_on = o->resume && lies_in(o->resume, o->out);
+  if (!goes_on && each_of_ours(o->out, NULL)) {
+    if (!o->overwrite)
+      return err_hint(err_new(ERR_EXISTS, "'%s' holds a run", o->out),
+                      "--resume %s goes on with it, --overwrite begins anew in its place", o->out);
+    each_of_ours(o->out, remove);
+  }
+  TRY(make_folder(o->out));
+  const char *tokens = o->data->tokenizer;
+  return tokens && !o->phantom ? copy_tokenizer(tokens, o->out) : NULL;
+}

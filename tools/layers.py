@@ -50,7 +50,8 @@ MAY = {
     "plan": "net sim chip",
     "launch": "chip",
     "zoo": "train ir",
-    "api": "client train zoo stablehlo ir",
+    "infer": "train zoo client stablehlo ir prof",
+    "api": "infer client train zoo stablehlo ir prof",
     "cli": "*",
 }
 

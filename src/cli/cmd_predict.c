@@ -1,0 +1,244 @@
+/* weft predict: a trained network's answers to pictures or text, and how long an answer takes. */
+#include "cli/use.h"
+
+#include "base/units.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+static const char usage[] =
+    "usage: weft predict RUN INPUT... [options]\n"
+    "\n"
+    "RUN is a run folder of `weft train --out`, or a checkpoint in one. INPUT is a PNG, a JPEG or "
+    "an\n"
+    ".npy file of bytes ((H, W), (H, W, C) or (n, H, W, C)); pictures of another size are cut to "
+    "the\n"
+    "network's shape from their middle and resized. For networks of text INPUT is a text, or a "
+    "file\n"
+    "that holds one: answered are the likeliest next tokens (of BERT: those for every [MASK]).\n"
+    "\n"
+    "  --top N            answers for each input (default 3)\n"
+    "  --measure N        time N runs of one example and N of a whole batch (default 50, or what 2 "
+    "s\n"
+    "                     allow; 0: none)\n" USE_HELP;
+
+enum { O_TOP = USE_OWN, O_MEASURE };
+static const struct option options[] = {
+    {"top", 1, NULL, O_TOP}, {"measure", 1, NULL, O_MEASURE}, USE_ROWS, {0}};
+
+enum { MOST_SECONDS = 2 };
+
+typedef struct Asked { /* one example: what it came from, its bytes, where the answer stands */
+  char *name;
+  int64_t place; /* text: the token that is answered */
+} Asked;
+
+typedef struct Predict {
+  Use u;
+  int64_t top, measure;
+  VEC(Asked) asked;
+  Buf inputs;
+  Tokens *tokens;
+} Predict;
+
+static bool is_text(const Predict *p) {
+  return infer_info(p->u.infer)->data->fields[0].type == DT_I32;
+}
+
+/* ---- inputs ---------------------------------------------------------------------------------- */
+
+static Err *add_images(Predict *p, const char *path) {
+  int64_t n;
+  uint8_t *pixels;
+  TRY(infer_read_images(p->u.infer, path, &n, &pixels));
+  buf_add(&p->inputs, pixels, infer_input_bytes(p->u.infer) * (size_t)n);
+  free(pixels);
+  for (int64_t i = 0; i < n; i++)
+    *vec_push(&p->asked) =
+        (Asked){n > 1 ? xasprintf("%s[%lld]", path, (long long)i) : xstrdup(path), 0};
+  return NULL;
+}
+
+/* [MASK] stands for the token after the vocabulary. */
+static Err *encode(Predict *p, Str text, int32_t mask, IdVec *ids) {
+  static const char word[] = "[MASK]";
+  while (text.n) {
+    const char *at = mask < 0 ? NULL : memmem(text.p, text.n, word, sizeof word - 1);
+    size_t before = at ? (size_t)(at - text.p) : text.n;
+    if (before) TRY(tokens_encode(p->tokens, (Str){text.p, before}, ids));
+    if (at) *vec_push(ids) = mask;
+    before += at ? sizeof word - 1 : 0;
+    text.p += before;
+    text.n -= before;
+  }
+  return ids->n ? NULL : err_new(ERR_INVALID, "an empty text has no tokens");
+}
+
+static Err *add_text(Predict *p, const char *input) {
+  struct stat st;
+  Buf file = {0};
+  if (!stat(input, &st) && S_ISREG(st.st_mode)) TRY(file_read(input, &file));
+  Str text = file.p ? (Str){file.p, file.n} : str_from(input);
+  const CheckpointInfo *c = infer_info(p->u.infer);
+  int64_t length = c->data->fields[0].dims[0];
+  int32_t mask = c->config.masked ? (int32_t)c->data->classes - 1 : -1;
+  IdVec ids = {0};
+  Err *e = encode(p, text, mask, &ids);
+  int cut = MAX(0, ids.n - (int)length), n = ids.n - cut;
+  for (int i = 0; i < n && !e; i++) { /* one answer: the next; or one for each mask */
+    if (mask >= 0 ? ids.v[cut + i] != mask : i < n - 1) continue;
+    int32_t *example = xcalloc((size_t)length, sizeof *example);
+    memcpy(example, ids.v + cut, sizeof *example * (size_t)n);
+    buf_add(&p->inputs, example, sizeof *example * (size_t)length);
+    free(example);
+    *vec_push(&p->asked) = (Asked){xasprintf("%.40s", input), i};
+  }
+  if (!e && mask >= 0 && !p->asked.n) e = err_new(ERR_INVALID, "no [MASK] in '%.40s'", input);
+  vec_free(&ids);
+  buf_free(&file);
+  return e;
+}
+
+/* ---- answers --------------------------------------------------------------------------------- */
+
+static int64_t best_of(const float *p, int64_t k) {
+  int64_t best = 0;
+  for (int64_t i = 1; i < k; i++)
+    if (p[i] > p[best]) best = i;
+  return best;
+}
+
+/* The class's or token's name as JSON. */
+static void put_name(const Predict *p, int64_t k, Buf *out) {
+  char text[64];
+  Buf raw = {0};
+  if (is_text(p)) tokens_decode(p->tokens, (int32_t)k, &raw);
+  buf_json_str(out, is_text(p) ? (raw.p ? raw.p : "")
+                               : use_label(infer_info(p->u.infer)->data, k, text));
+  buf_free(&raw);
+}
+
+static void put_answer(const Predict *p, const Asked *a, float *prob, int64_t k, Buf *out) {
+  bool json = p->u.json;
+  if (json)
+    buf_cstr(out, "    {\"input\": "), buf_json_str(out, a->name), buf_cstr(out, ", \"top\": [");
+  else buf_printf(out, "%s:", a->name);
+  for (int64_t i = 0; i < MIN(p->top, k); i++) {
+    int64_t best = best_of(prob, k);
+    double share = (double)prob[best];
+    prob[best] = -1;
+    if (json) buf_printf(out, "%s{\"class\": %lld, \"name\": ", i ? ", " : "", (long long)best);
+    else buf_cstr(out, i ? ", " : "  ");
+    put_name(p, best, out);
+    if (json) buf_printf(out, ", \"p\": %.6g}", share);
+    else buf_printf(out, " %.2f %%", 100 * share);
+  }
+  buf_cstr(out, json ? "]}" : "\n");
+}
+
+static Err *answer(const Predict *p, Buf *out) {
+  Infer *i = p->u.infer;
+  int64_t all = infer_outputs(i), n = p->asked.n;
+  int64_t k = infer_info(i)->data->classes;
+  float *logits = xmalloc(sizeof *logits * (size_t)(all * n) + 1);
+  Err *e = infer_forward(i, n, p->inputs.p, logits);
+  for (int64_t q = 0; q < n && !e; q++) {
+    float *row = logits + q * all + p->asked.v[q].place * k;
+    infer_softmax(row, k);
+    if (p->u.json && q) buf_cstr(out, ",\n");
+    put_answer(p, &p->asked.v[q], row, k, out);
+  }
+  free(logits);
+  return e;
+}
+
+/* ---- how long it takes ----------------------------------------------------------------------- */
+
+/* Runs of n examples, the first not counted: their times. */
+static Err *measure(const Predict *p, int64_t n, int *count, double *seconds) {
+  Infer *i = p->u.infer;
+  size_t each = infer_input_bytes(i);
+  char *in = xmalloc(each * (size_t)n);
+  float *out = xmalloc(sizeof *out * (size_t)(n * infer_outputs(i)));
+  for (int64_t k = 0; k < n; k++)
+    memcpy(in + (size_t)k * each, p->inputs.p + (size_t)(k % p->asked.n) * each, each);
+  Err *e = infer_forward(i, n, in, out);
+  double begin = time_now_s();
+  for (*count = 0; !e && *count < p->measure && time_now_s() - begin < MOST_SECONDS; ++*count) {
+    double from = time_now_s();
+    e = infer_forward(i, n, in, out);
+    seconds[*count] = time_now_s() - from;
+  }
+  free(in);
+  free(out);
+  return e;
+}
+
+static Err *put_times(const Predict *p, Buf *out) {
+  if (!p->measure) return NULL;
+  int64_t batch = p->u.batch ? p->u.batch : 64;
+  double *s = xmalloc(sizeof *s * (size_t)p->measure);
+  int n_one, n_batch;
+  UseLatency one, many;
+  Err *e = measure(p, 1, &n_one, s);
+  one = use_latency(n_one, s);
+  if (!e) e = measure(p, batch, &n_batch, s);
+  if (!e) {
+    many = use_latency(n_batch, s);
+    double rate = many.p50 > 0 ? (double)batch / many.p50 : 0;
+    char p50[UNITS_TEXT], p99[UNITS_TEXT];
+    units_time(p50, one.p50);
+    units_time(p99, one.p99);
+    if (p->u.json)
+      buf_printf(out,
+                 ",\n  \"latency_p50_s\": %.6g, \"latency_p99_s\": %.6g, \"batch\": %lld, "
+                 "\"examples_per_s\": %.6g",
+                 one.p50, one.p99, (long long)batch, rate);
+    else
+      buf_printf(out, "one example: p50 %s, p99 %s of %d runs; batches of %lld: %.0f examples/s\n",
+                 p50, p99, n_one, (long long)batch, rate);
+  }
+  free(s);
+  return e;
+}
+
+static Err *run(Predict *p, int n, char **inputs) {
+  TRY(use_open(&p->u, inputs[0]));
+  if (is_text(p)) TRY(tokens_open(infer_info(p->u.infer), &p->tokens));
+  for (int i = 1; i < n; i++) TRY(is_text(p) ? add_text(p, inputs[i]) : add_images(p, inputs[i]));
+  Buf text = {0};
+  if (p->u.json) buf_cstr(&text, "{\n  \"answers\": [\n");
+  Err *e = answer(p, &text);
+  if (!e && p->u.json) buf_cstr(&text, "\n  ]");
+  if (!e) e = put_times(p, &text);
+  if (!e) fputs(text.p, stdout);
+  if (!e && p->u.json) puts("\n}");
+  buf_free(&text);
+  return e;
+}
+
+static int predict(int argc, char **argv) {
+  Predict p = {.top = 3, .measure = 50};
+  CliArgs args = {argc, argv, options, 0};
+  for (int o; (o = cli_next(&args)) != -1;) {
+    if (o == CLI_HELP) return fputs(usage, stdout), 0;
+    if (o == '?') return 2;
+    if (o == O_TOP       ? !cli_count(&args, 1, &p.top)
+        : o == O_MEASURE ? !cli_count(&args, 0, &p.measure)
+                         : !use_option(&args, o, &p.u))
+      return 2;
+  }
+  if (optind > argc - 2) return cli_wrong(&args, "wants RUN and an INPUT");
+  Err *e = run(&p, argc - optind, argv + optind);
+  for (int i = 0; i < p.asked.n; i++) free(p.asked.v[i].name);
+  vec_free(&p.asked);
+  buf_free(&p.inputs);
+  tokens_close(p.tokens);
+  use_close(&p.u);
+  if (!e) return 0;
+  err_report(e);
+  return 1;
+}
+
+const CliVerb cli_predict = {"predict", "a trained network's answers to pictures or text", predict};

@@ -1,0 +1,86 @@
+/* infer: a trained network in use: its answers to pictures and text, its score on a test set, text
+ * that it makes, files for other programs. What it needs stands in the checkpoint that `weft
+ * train --out` wrote; where an average of the weights was kept (--ema) it is taken.
+ *
+ * Threads   an Infer: one at a time.
+ */
+#ifndef WEFT_INFER_INFER_H
+#define WEFT_INFER_INFER_H
+
+#include "train/train.h"
+
+typedef struct Infer Infer;
+typedef struct InferOpts {
+  const char *run; /* run folder or checkpoint */
+  Client *client;
+  int device;
+  int64_t batch; /* the largest batch of one program; 0: 64 */
+} InferOpts;
+/* errors: those of checkpoint_info; ERR_NOT_FOUND the model is none of this version's; ERR_INVALID a
+ * tensor is missing or of another shape */
+Err *infer_open(const InferOpts *o, Infer **out);
+void infer_close(Infer *i); /* NULL is fine */
+const CheckpointInfo *infer_info(const Infer *i);
+const Model *infer_model(const Infer *i);
+int64_t infer_weights(const Infer *i); /* elements of all parameters */
+
+/* What goes in: one example of the data's field 0, in bytes; what comes out of it: f32 numbers. */
+size_t infer_input_bytes(const Infer *i);
+int64_t infer_outputs(const Infer *i);
+/* n examples side by side; logits: n x infer_outputs numbers. Programs are made for batches of
+ * powers of two when they are first needed; what is missing to one is filled up. */
+Err *infer_forward(Infer *i, int64_t n, const void *inputs, float *logits);
+/* Softmax of k numbers in place. */
+void infer_softmax(float *v, int64_t k);
+
+typedef struct InferScore {
+  double loss, accuracy; /* means over the answers */
+  int64_t examples;
+  double seconds; /* of running, compiling not counted */
+} InferScore;
+/* On the test examples of d, whose fields must be those of the checkpoint's data. */
+Err *infer_evaluate(Infer *i, const Data *d, InferScore *out);
+
+/* ---- inputs from files (input.c) ------------------------------------------------------------- */
+
+/* The examples of a PNG, a JPEG or an npy file of bytes ((H, W), (H, W, C) or (n, H, W, C)), sized
+ * as the network wants them. *out: *n x infer_input_bytes; the caller frees it. */
+Err *infer_read_images(const Infer *i, const char *path, int64_t *n, uint8_t **out);
+/* The same of a file's bytes in memory (PNG or JPEG): one example. */
+Err *infer_image(const Infer *i, const void *bytes, size_t n, uint8_t *out);
+
+/* ---- text (text.c) --------------------------------------------------------------------------- */
+
+typedef struct Tokens Tokens; /* bytes, or GPT-2's */
+Err *tokens_open(const CheckpointInfo *c, Tokens **out);
+void tokens_close(Tokens *t);
+Err *tokens_encode(Tokens *t, Str text, IdVec *out);
+void tokens_decode(const Tokens *t, int32_t id, Buf *out);
+
+typedef struct Sampling {
+  double temperature; /* 0: always the likeliest */
+  int64_t top_k;      /* among so many; 0: all */
+  double top_p;       /* among the likeliest that make up this share; 0 or 1: all */
+  uint64_t seed;
+} Sampling;
+/* One of k by their logits, with the random word of (seed, at). Ties: the lower number. */
+int32_t sample_token(const Sampling *s, int64_t k, const float *logits, uint64_t at);
+
+typedef struct GenerateOpts {
+  int64_t tokens; /* to make */
+  Sampling sampling;
+  bool no_cache; /* all tokens again for each: the same text, slower */
+  /* Called with each token that is made. false: enough. May be NULL. */
+  bool (*each)(void *arg, int32_t token);
+  void *arg;
+} GenerateOpts;
+typedef struct Generated {
+  IdVec ids;               /* what was made; vec_free */
+  double prompt_s, each_s; /* until the first token; the median of the others */
+} Generated;
+/* Goes on from prompt, at least one token. When the network's length is full it goes on from the
+ * last half of it.
+ *   errors    ERR_UNIMPLEMENTED a model that makes no text */
+Err *infer_generate(Infer *i, const IdVec *prompt, const GenerateOpts *o, Generated *out);
+
+#endif

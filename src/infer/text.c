@@ -1,0 +1,78 @@
+/* Text to tokens and back; one token of many by their logits. */
+#include "infer/infer.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+struct Tokens {
+  Bpe *bpe; /* NULL: a token is a byte */
+};
+
+Err *tokens_open(const CheckpointInfo *c, Tokens **out) {
+  Tokens *t = xcalloc(1, sizeof *t);
+  if (c->tokenizer) {
+    Err *e = bpe_open(c->tokenizer, &t->bpe);
+    if (e) return free(t), e;
+  }
+  *out = t;
+  return NULL;
+}
+
+void tokens_close(Tokens *t) {
+  if (!t) return;
+  bpe_close(t->bpe);
+  free(t);
+}
+
+Err *tokens_encode(Tokens *t, Str text, IdVec *out) {
+  if (t->bpe) bpe_encode(t->bpe, text, out);
+  else
+    for (size_t i = 0; i < text.n; i++) *vec_push(out) = (uint8_t)text.p[i];
+  return out->n ? NULL : err_new(ERR_INVALID, "an empty text has no tokens");
+}
+
+void tokens_decode(const Tokens *t, int32_t id, Buf *out) {
+  if (t->bpe) bpe_decode(t->bpe, id, out);
+  else if (id >= 0 && id < 256) buf_byte(out, id);
+}
+
+/* ---- sampling -------------------------------------------------------------------------------- */
+
+typedef struct Candidate {
+  int32_t id;
+  double p;
+} Candidate;
+
+static int likelier(const void *a, const void *b) {
+  const Candidate *x = a, *y = b;
+  if (x->p != y->p) return x->p < y->p ? 1 : -1;
+  return x->id < y->id ? -1 : x->id > y->id;
+}
+
+static int32_t likeliest(int64_t k, const float *logits) {
+  int64_t best = 0;
+  for (int64_t i = 1; i < k; i++)
+    if (logits[i] > logits[best]) best = i;
+  return (int32_t)best;
+}
+
+int32_t sample_token(const Sampling *s, int64_t k, const float *logits, uint64_t at) {
+  int32_t best = likeliest(k, logits);
+  if (s->temperature <= 0 || s->top_k == 1) return best;
+  Candidate *c = xmalloc(sizeof *c * (size_t)k);
+  for (int64_t i = 0; i < k; i++)
+    c[i] =
+        (Candidate){(int32_t)i, exp(((double)logits[i] - (double)logits[best]) / s->temperature)};
+  qsort(c, (size_t)k, sizeof *c, likelier);
+  int64_t n = s->top_k ? MIN(k, s->top_k) : k, kept = 0;
+  double sum = 0, part = 0;
+  for (int64_t i = 0; i < n; i++) sum += c[i].p;
+  double enough = s->top_p > 0 && s->top_p < 1 ? s->top_p * sum : sum;
+  while (kept < n && (part < enough || !kept)) part += c[kept++].p;
+  double u = ((double)(random_word(s->seed, 77, at) >> 11) + 0.5) / 9007199254740992.0 * part;
+  int64_t i = 0;
+  for (double up = c[0].p; i < kept - 1 && up < u;) up += c[++i].p;
+  int32_t id = c[i].id;
+  free(c);
+  return id;
+}

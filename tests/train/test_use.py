@@ -1,0 +1,159 @@
+"""A trained network in use: eval, predict, generate against the same numbers reached another way."""
+import json
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from conftest import weft
+
+TEXT = "To be, or not to be, that is the question: whether 'tis nobler in the mind to suffer. " * 60
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory):
+    """A run on made-up pictures, and its weights."""
+    out = tmp_path_factory.mktemp("use") / "run"
+    r = weft("train", "mlp", "--size", 16, "--data", "synthetic", "--batch", 64, "--steps", 5, "--no-compare", "--out", out)
+    assert r.returncode == 0, r.stderr
+    from safetensors.numpy import load_file
+    return out, load_file(out / "checkpoint.safetensors")
+
+
+@pytest.fixture(scope="module")
+def writer(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("text")
+    (folder / "text.txt").write_text(TEXT)
+    runs = {}
+    for model, size in (("gpt2", 2), ("lstm", 32)):
+        runs[model] = folder / model
+        r = weft("train", model, "--size", size, "--length", 24, "--data", f"text:{folder / 'text.txt'}", "--batch", 8, "--steps", 40,
+                 "--lr", 0.003, "--no-compare", "--out", runs[model])
+        assert r.returncode == 0, r.stderr
+    return runs
+
+
+def softmax(z):
+    e = np.exp(z - z.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+def forward(w, pixels):
+    x = ((pixels.astype(np.float64) / 255 - 0.5) / 0.29).reshape(len(pixels), -1)
+    for k in ("dense1", "dense2"):
+        x = np.maximum(x @ w[k + "/kernel"] + w[k + "/bias"], 0)
+    return softmax(x @ w["dense3/kernel"] + w["dense3/bias"])
+
+
+def test_predict(pictures, tmp_path):
+    run, w = pictures
+    pixels = np.random.default_rng(1).integers(0, 256, (5, 28, 28)).astype(np.uint8)
+    np.save(tmp_path / "many.npy", pixels)
+    files = []
+    for mode in ("L", "RGB", "RGBA", "P", "LA"):  # every kind of PNG holds the same grey picture
+        files.append(tmp_path / f"{mode}.png")
+        Image.fromarray(pixels[0]).convert(mode if mode != "P" else "RGB").save(files[-1])
+    palette = Image.fromarray(pixels[0]).quantize(256) if hasattr(Image.Image, "quantize") else None
+    palette.save(tmp_path / "palette.png")
+    r = weft("predict", run, tmp_path / "many.npy", *files, "--top", 10, "--measure", 2, "--json")
+    assert r.returncode == 0, r.stderr
+    result = json.loads(r.stdout)
+    want = forward(w, pixels[[0, 1, 2, 3, 4, 0, 0, 0, 0, 0]])
+    assert len(result["answers"]) == 10
+    for a, p in zip(result["answers"], want):
+        got = {t["class"]: t["p"] for t in a["top"]}
+        np.testing.assert_allclose([got[i] for i in range(10)], p, rtol=2e-3, atol=1e-5, err_msg=a["input"])
+    assert result["latency_p99_s"] >= result["latency_p50_s"] > 0 and result["examples_per_s"] > 0
+    plain = weft("predict", run, tmp_path / "palette.png", "--measure", 1)
+    assert plain.returncode == 0 and "p50" in plain.stdout, plain.stderr
+
+
+@pytest.mark.parametrize("bits, mode", [(1, "1"), (16, "I;16"), (8, "interlaced")])
+def test_other_png(bits, mode, pictures, tmp_path):
+    run, w = pictures
+    pixels = np.random.default_rng(2).integers(0, 256, (28, 28)).astype(np.uint8)
+    if mode == "1":
+        pixels = np.where(pixels > 127, 255, 0).astype(np.uint8)
+        Image.fromarray(pixels).convert("1").save(tmp_path / "x.png")
+    elif mode == "I;16":
+        Image.fromarray(pixels.astype(np.uint16) << 8 | 7).save(tmp_path / "x.png")
+    else:
+        write_interlaced(tmp_path / "x.png", pixels)
+        assert np.array_equal(np.asarray(Image.open(tmp_path / "x.png")), pixels)
+    r = weft("predict", run, tmp_path / "x.png", "--top", 10, "--measure", 0, "--json")
+    assert r.returncode == 0, r.stderr
+    got = {t["class"]: t["p"] for t in json.loads(r.stdout)["answers"][0]["top"]}
+    np.testing.assert_allclose([got[i] for i in range(10)], forward(w, pixels[None])[0], rtol=2e-3, atol=1e-5)
+
+
+def write_interlaced(path, pixels):
+    """Pillow reads Adam7 and does not write it."""
+    import struct
+    import zlib
+    raw = b""
+    for x, y, dx, dy in ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2)):
+        for row in pixels[y::dy, x::dx]:
+            raw += b"\0" + row.tobytes()
+
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    h, w = pixels.shape
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", w, h, 8, 0, 0, 0, 1)) +
+                     chunk(b"IDAT", zlib.compress(raw)) + chunk(b"IEND", b""))
+
+
+def test_pictures_of_other_sizes(pictures, tmp_path):
+    """Cut from the middle and made smaller by averages: a picture of constant blocks comes out as it was."""
+    run, w = pictures
+    pixels = np.random.default_rng(3).integers(0, 8, (7, 7)).astype(np.uint8) * 30
+    small = np.kron(pixels, np.ones((4, 4), np.uint8))
+    Image.fromarray(np.pad(np.kron(small, np.ones((3, 3), np.uint8)), ((0, 0), (30, 30)))).save(tmp_path / "wide.png")
+    r = weft("predict", run, tmp_path / "wide.png", "--top", 10, "--measure", 0, "--json")
+    assert r.returncode == 0, r.stderr
+    got = {t["class"]: t["p"] for t in json.loads(r.stdout)["answers"][0]["top"]}
+    np.testing.assert_allclose([got[i] for i in range(10)], forward(w, small[None])[0], atol=0.05)
+
+
+def test_eval(pictures):
+    run, _ = pictures
+    r = weft("eval", run, "--json")
+    assert r.returncode == 0, r.stderr
+    result, want = json.loads(r.stdout), json.loads((run / "result.json").read_text())
+    assert result["loss"] == pytest.approx(want["test_loss"], rel=1e-5) and result["accuracy"] == pytest.approx(want["test_accuracy"], rel=1e-6)
+    assert result["examples"] == 512
+
+
+@pytest.mark.parametrize("model", ["gpt2", "lstm"])
+@pytest.mark.parametrize("flags", [["--temperature", 0], ["--temperature", 0.8, "--top-k", 12, "--seed", 4], ["--top-p", 0.7]])
+def test_generate_with_and_without_cache(model, flags, writer):
+    """The same text; more tokens than the network's length, too."""
+    got = []
+    for extra in ([], ["--no-cache"]):
+        r = weft("generate", writer[model], "--prompt", "To be, or not to be, tha", "--tokens", 40, "--json", *flags, *extra)
+        assert r.returncode == 0, r.stderr
+        got.append(json.loads(r.stdout)["tokens"])
+    assert got[0] == got[1] and len(got[0]) == 40
+    if flags[1] == 0:
+        assert model == "lstm" or len(set(got[0])) > 3
+
+
+def test_seed_and_truncation(writer):
+    def tokens(*flags):
+        r = weft("generate", writer["gpt2"], "--prompt", "To be", "--tokens", 16, "--json", *flags)
+        assert r.returncode == 0, r.stderr
+        return json.loads(r.stdout)["tokens"]
+    best = tokens("--temperature", 0)
+    assert tokens("--top-k", 1) == best and tokens("--top-p", 1e-6) == best
+    assert tokens("--seed", 2, "--temperature", 2) != tokens("--seed", 3, "--temperature", 2)
+    assert tokens("--seed", 2, "--temperature", 2) == tokens("--seed", 2, "--temperature", 2)
+
+
+@pytest.mark.parametrize("args, say", [
+    (["eval", "/nowhere"], "/nowhere"), (["predict", "RUN", "/nowhere.png"], "/nowhere.png"), (["generate", "RUN", "--prompt", "x"], "makes no text"),
+    (["generate", "RUN"], "--prompt"), (["predict", "RUN", "TEXT"], "neither a PNG nor a JPEG"), (["eval", "RUN", "--data", "text:TEXT"], "other inputs")])
+def test_wrong_use(args, say, pictures, tmp_path):
+    text = tmp_path / "text"
+    text.write_text(TEXT)
+    args = [{"RUN": pictures[0], "TEXT": text, "text:TEXT": f"text:{text}"}.get(a, a) for a in args]
+    r = weft(*args)
+    assert r.returncode in (1, 2) and say in r.stderr, r.stderr

@@ -5,6 +5,7 @@
 #include "pjrt/pjrt_priv.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 const char *const memory_kind_names[MEM_KINDS] = {"device", "pinned_host", "unpinned_host"};
 
@@ -89,9 +90,13 @@ void description_clear(PJRT_DeviceDescription *d) {
   free(d->debug);
 }
 
-static Err *client_new(const char *spec, PJRT_Client **out) {
+static Err *client_new(const char *spec, char *take_platform, PJRT_Client **out) {
   Dev *dev;
-  TRY(dev_open(spec, &dev));
+  Err *e = dev_open(spec, &dev);
+  if (e) {
+    free(take_platform);
+    return e;
+  }
   PJRT_Client *c = xcalloc(1, sizeof *c);
   c->refs = 1;
   c->dev = dev;
@@ -99,7 +104,8 @@ static Err *client_new(const char *spec, PJRT_Client **out) {
   c->devices = xcalloc((size_t)c->n, sizeof *c->devices);
   c->device_list = xcalloc((size_t)c->n, sizeof *c->device_list);
   c->memory_list = xcalloc((size_t)c->n * MEM_KINDS, sizeof *c->memory_list);
-  c->topology = (PJRT_TopologyDescription){.dev = dev, .name = xstrdup(dev->spec)};
+  c->topology =
+      (PJRT_TopologyDescription){.dev = dev, .name = xstrdup(dev->spec), .platform = take_platform};
   c->topology.list = xcalloc((size_t)c->n, sizeof *c->topology.list);
   for (int i = 0; i < c->n; i++) {
     PJRT_Device *d = &c->devices[i];
@@ -144,6 +150,7 @@ void client_release(PJRT_Client *c) {
   }
   dev_close(c->dev);
   free(c->topology.name);
+  free(c->topology.platform);
   free(c->topology.list);
   free(c->devices);
   free(c->device_list);
@@ -170,6 +177,17 @@ static ClientOptions options_read(const PJRT_Client_Create_Args *a) {
     if (str_is(name, "num_nodes") && number) o.nodes = v->int64_value;
   }
   return o;
+}
+
+char *platform_name(size_t n_options, const PJRT_NamedValue *options) {
+  for (size_t i = 0; i < n_options; i++) {
+    const PJRT_NamedValue *v = &options[i];
+    bool named = str_is((Str){v->name, v->name_size}, "platform_name");
+    if (named && v->type == PJRT_NamedValue_STRING && v->value_size)
+      return xstrndup(v->string_value, v->value_size);
+  }
+  const char *env = env_get("WEFT_PLATFORM");
+  return xstrdup(env ? env : "weft");
 }
 
 /* Each of several processes would see its own devices only and compute alone: wrong results that
@@ -199,7 +217,7 @@ ENTRY(Client_Create) {
   ClientOptions o = options_read(a);
   PTRY(error_from(alone(o.nodes)));
   char *spec = spec_of(&o);
-  Err *e = client_new(spec, &a->client);
+  Err *e = client_new(spec, platform_name(a->num_options, a->create_options), &a->client);
   free(spec);
   return error_from(e);
 }
@@ -225,8 +243,8 @@ ENTRY(Client_Destroy) {
 }
 
 ENTRY(Client_PlatformName) {
-  a->platform_name = PLATFORM_NAME;
-  a->platform_name_size = sizeof PLATFORM_NAME - 1;
+  a->platform_name = a->client->topology.platform;
+  a->platform_name_size = strlen(a->platform_name);
   return NULL;
 }
 
@@ -332,6 +350,12 @@ ENTRY(Device_DefaultMemory) {
   return NULL;
 }
 
+/* A device without a limit of its own has this host's memory. */
+static int64_t host_memory(void) {
+  long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
+  return pages > 0 && size > 0 ? (int64_t)pages * size : INT64_MAX;
+}
+
 ENTRY(Device_MemoryStats) {
   DevStats s = {0};
   dev_stats(a->device->client->dev, a->device->desc.id, &s);
@@ -343,8 +367,8 @@ ENTRY(Device_MemoryStats) {
   SET_IF(Device_MemoryStats, num_allocs_is_set, true);
   SET_IF(Device_MemoryStats, largest_alloc_size, s.largest);
   SET_IF(Device_MemoryStats, largest_alloc_size_is_set, true);
-  SET_IF(Device_MemoryStats, bytes_limit, s.limit);
-  SET_IF(Device_MemoryStats, bytes_limit_is_set, limited);
+  SET_IF(Device_MemoryStats, bytes_limit, limited ? s.limit : host_memory()); /* torch_xla asks */
+  SET_IF(Device_MemoryStats, bytes_limit_is_set, true);
   SET_IF(Device_MemoryStats, bytes_reserved, 0);
   SET_IF(Device_MemoryStats, bytes_reserved_is_set, true);
   SET_IF(Device_MemoryStats, peak_bytes_reserved, 0);

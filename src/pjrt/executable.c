@@ -3,11 +3,8 @@
  * where it is in the cache on disk (compiled.c). */
 #include "pjrt/pjrt_priv.h"
 
-#include "compile/pass/pass.h"
-#include "compile/spmd/partition.h"
 #include "compile/spmd/propagate.h"
 #include "interp/interp.h"
-#include "stablehlo/stablehlo.h"
 
 #include <stdio.h>
 
@@ -379,77 +376,6 @@ ENTRY(Executable_OutputDimensions) {
   a->num_outputs = (size_t)a->executable->n_out;
   a->dims = a->executable->out_dims;
   a->dim_sizes = a->executable->out_ranks;
-  return NULL;
-}
-
-static bool is_ours(Str name) { return str_starts(name, "sdy.") || str_starts(name, "weft."); }
-
-static int drop_attrs(NamedAttr *attrs, int n) {
-  int kept = 0;
-  for (int i = 0; i < n; i++)
-    if (!is_ours(attrs[i].name)) attrs[kept++] = attrs[i];
-  return kept;
-}
-
-/* Takes the sharding out of a region; an op of sdy that is more than a wish is an error. */
-static Err *strip_sdy(Func *f, Region *r) {
-  for (Op *op = r->first, *next; op; op = next) {
-    next = op->next;
-    op->n_attrs = drop_attrs(op->attrs, op->n_attrs);
-    for (int i = 0; i < op->n_regions; i++) TRY(strip_sdy(f, op->regions[i]));
-    Str name = op_full_name(op);
-    if (!str_starts(name, "sdy.") || str_is(name, "sdy.return")) continue;
-    if (op->n_operands != 1 || op->n_results != 1 || op->n_regions ||
-        op->operands[0]->type != op->results[0].type)
-      return err_new(ERR_UNIMPLEMENTED, "weft: a text of %.*s", STR_ARG(name));
-    value_replace_all(f, &op->results[0], op->operands[0]);
-    op_remove(op);
-  }
-  return NULL;
-}
-
-/* StableHLO for callers to read, without sdy ops, which they do not take: the program as given, or
- * that of one device after partitioning, with its collectives. */
-static Err *readable(PJRT_Executable *x) {
-  const Module *given = x->program->module;
-  if (given->meshes.n == 0) { /* nothing of sdy in it, as in all that is kept on disk */
-    buf_add(&x->readable, x->code.p, x->code.n);
-    return NULL;
-  }
-  Module *m = module_clone(given);
-  Err *e = pass_inline(m);
-  bool done = false;
-  if (!e) e = pass_partition(m, &done);
-  m->meshes.n = 0;
-  for (int i = 0; i < m->funcs.n && !e; i++) {
-    Func *f = m->funcs.v[i];
-    for (int k = 0; k < f->type->n_elems; k++)
-      f->n_arg_attrs[k] = drop_attrs(f->arg_attrs[k], f->n_arg_attrs[k]);
-    for (int k = 0; k < f->type->n_results; k++)
-      f->n_res_attrs[k] = drop_attrs(f->res_attrs[k], f->n_res_attrs[k]);
-    if (f->body) e = strip_sdy(f, f->body);
-  }
-  if (!e) e = stablehlo_write_bytecode(&x->readable, m, NULL);
-  module_free(m);
-  if (e) e->code = ERR_UNIMPLEMENTED; /* callers then do without */
-  return e;
-}
-
-ENTRY(Executable_OptimizedProgram) {
-  PJRT_Program *p = a->program;
-  PJRT_Executable *x = a->executable;
-  static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-  pthread_mutex_lock(&lock);
-  Err *e = x->readable.n ? NULL : readable(x);
-  pthread_mutex_unlock(&lock);
-  if (e) return error_from(e);
-  const Buf *code = &x->readable;
-  p->format = "mlir";
-  p->format_size = 4;
-  if (p->code && p->code_size < code->n)
-    return error_new(ERR_INVALID, "room for %zu bytes, the program has %zu", p->code_size, code->n);
-  if (p->code) memcpy(p->code, code->p, code->n);
-  p->code_size = code->n;
   return NULL;
 }
 

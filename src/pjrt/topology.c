@@ -2,14 +2,18 @@
  * name as WEFT_DEVICE takes it; the serialized form is that name. */
 #include "pjrt/pjrt_priv.h"
 
-static Err *topology_new(Str name, PJRT_TopologyDescription **out) {
+static Err *topology_new(Str name, size_t n_options, const PJRT_NamedValue *options,
+                         PJRT_TopologyDescription **out) {
   char *spec = xstrndup(name.p ? name.p : "", name.n);
   Dev *dev;
   Err *e = dev_open(spec, &dev);
   free(spec);
   TRY(e);
   PJRT_TopologyDescription *t = xcalloc(1, sizeof *t);
-  *t = (PJRT_TopologyDescription){.dev = dev, .owns_dev = true, .name = xstrdup(dev->spec)};
+  *t = (PJRT_TopologyDescription){.dev = dev,
+                                  .owns_dev = true,
+                                  .name = xstrdup(dev->spec),
+                                  .platform = platform_name(n_options, options)};
   t->descs = xcalloc((size_t)dev->n, sizeof *t->descs);
   t->list = xcalloc((size_t)dev->n, sizeof *t->list);
   for (int i = 0; i < dev->n; i++) {
@@ -27,12 +31,12 @@ ENTRY(TopologyDescription_Create) {
     if (str_is((Str){v->name, v->name_size}, "device") && v->type == PJRT_NamedValue_STRING)
       name = (Str){v->string_value, v->value_size};
   }
-  return error_from(topology_new(name, &a->topology));
+  return error_from(topology_new(name, a->num_options, a->create_options, &a->topology));
 }
 
 ENTRY(TopologyDescription_Deserialize) {
-  return error_from(
-      topology_new((Str){a->serialized_topology, a->serialized_topology_size}, &a->topology));
+  return error_from(topology_new((Str){a->serialized_topology, a->serialized_topology_size}, 0,
+                                 NULL, &a->topology));
 }
 
 ENTRY(TopologyDescription_Destroy) {
@@ -43,13 +47,14 @@ ENTRY(TopologyDescription_Destroy) {
   free(t->descs);
   free(t->list);
   free(t->name);
+  free(t->platform);
   free(t);
   return NULL;
 }
 
 ENTRY(TopologyDescription_PlatformName) {
-  a->platform_name = PLATFORM_NAME;
-  a->platform_name_size = sizeof PLATFORM_NAME - 1;
+  a->platform_name = a->topology->platform;
+  a->platform_name_size = strlen(a->platform_name);
   return NULL;
 }
 

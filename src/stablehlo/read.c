@@ -1,6 +1,9 @@
 /* A program in either form: bytecode begins with the bytes "ML\xEFR". What is neither, but something
  * that people take for a program, is called by its name. */
 #include "stablehlo/stablehlo.h"
+#include "stablehlo/xla_forms.h"
+
+#include <stdlib.h>
 
 static const Str magic = {"ML\xEFR", 4};
 
@@ -38,20 +41,26 @@ static bool is_bytecode(Str bytes) {
 }
 
 Err *stablehlo_read(const char *file, Str bytes, Module **out) {
-  if (is_bytecode(bytes)) return stablehlo_read_bytecode(file, bytes, out);
-  TRY(refuse_others(file, bytes));
-  return stablehlo_read_text(file, bytes, out);
+  if (is_bytecode(bytes)) {
+    TRY(stablehlo_read_bytecode(file, bytes, out));
+  } else {
+    TRY(refuse_others(file, bytes));
+    TRY(stablehlo_read_text(file, bytes, out));
+  }
+  xla_forms_read(*out);
+  return NULL;
 }
 
 Err *stablehlo_read_all(const char *file, Str bytes, Module ***out, int *n) {
-  if (!is_bytecode(bytes)) {
-    TRY(refuse_others(file, bytes));
-    return stablehlo_read_text_split(file, bytes, out, n);
+  if (is_bytecode(bytes)) {
+    *out = xcalloc(1, sizeof **out);
+    *n = 1;
+    Err *e = stablehlo_read(file, bytes, *out);
+    if (e) free(*out);
+    return e;
   }
-  Module *m;
-  TRY(stablehlo_read_bytecode(file, bytes, &m));
-  *out = xcalloc(1, sizeof **out);
-  **out = m;
-  *n = 1;
+  TRY(refuse_others(file, bytes));
+  TRY(stablehlo_read_text_split(file, bytes, out, n));
+  for (int i = 0; i < *n; i++) xla_forms_read((*out)[i]);
   return NULL;
 }

@@ -46,6 +46,7 @@ static const Form forms[] = {
     {OP_RETURN, "$", TS_OPERANDS},
     {OP_AFTER_ALL, "$", TS_SAME},
     {OP_CONVERT, "$", TS_SAME},
+    {OP_COPY, "$", TS_SAME},
     {OP_REAL, "$", TS_FUNC},
     {OP_IMAG, "$", TS_FUNC},
     {OP_IS_FINITE, "$", TS_FUNC},
@@ -91,8 +92,7 @@ const Form *text_form_of(OpKind k) {
                                              "stablehlo.async_start",
                                              "stablehlo.async_done",
                                              "chlo.ragged_dot",
-                                             "interpreter.run_parallel",
-                                             "mhlo.copy"};
+                                             "interpreter.run_parallel"};
   for (int i = 0; i < COUNT_OF(forms); i++)
     if (forms[i].kind == k) return &forms[i];
   if (k == OP_UNKNOWN || op_info[k].regions != 0) return NULL;

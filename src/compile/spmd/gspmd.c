@@ -9,7 +9,7 @@
  */
 #include "compile/spmd/propagate.h"
 
-#include <stdio.h>
+#include <stdlib.h>
 
 #define MAX_DIGITS 16
 
@@ -45,43 +45,93 @@ static int numbers(Str *s, const char *end, int64_t *out, int room) {
   return n;
 }
 
-/* False: a form that is left alone (manual, maximal, unordered lists). */
+/* The digits of the device number in the order of the tiles, major first. */
+typedef struct Order {
+  int n;
+  int64_t size[MAX_DIGITS], stride[MAX_DIGITS];
+} Order;
+
+/* "<=[4,2]T(1,0)", after its beginning */
+static bool read_iota(Str *s, int n_devices, Order *o) {
+  int64_t shape[MAX_DIGITS], perm[MAX_DIGITS], strides[MAX_DIGITS], total = 1;
+  o->n = numbers(s, "]", shape, MAX_DIGITS);
+  for (int i = 0; i < o->n; i++) perm[i] = i;
+  if (o->n < 1 || (eat(s, "T(") && numbers(s, ")", perm, o->n) != o->n)) return false;
+  for (int i = o->n - 1; i >= 0 && total <= n_devices; i--) strides[i] = total, total *= shape[i];
+  if (total != n_devices) return false;
+  for (int i = 0; i < o->n; i++) {
+    if (perm[i] >= o->n) return false;
+    o->size[i] = shape[perm[i]];
+    o->stride[i] = strides[perm[i]];
+  }
+  return true;
+}
+
+/* The digits that a list of device numbers counts in: 0,2,1,3 is two digits, the minor one of stride 2. */
+static bool order_of_list(const int64_t *ids, int n, Order *o) {
+  if (ids[0]) return false;
+  for (int done = 1; done < n;) {
+    if (o->n == MAX_DIGITS) return false;
+    int64_t stride = ids[done], size = 1;
+    while (done * size < n && ids[done * size] == size * stride) size++;
+    if (n % (done * size)) return false;
+    memmove(o->size + 1, o->size, sizeof *o->size * (size_t)o->n);
+    memmove(o->stride + 1, o->stride, sizeof *o->stride * (size_t)o->n);
+    o->size[0] = size, o->stride[0] = stride;
+    o->n++;
+    done *= (int)size;
+  }
+  uint8_t *seen = xcalloc((size_t)n, 1);
+  bool all = true;
+  for (int at = 0; at < n && all; at++) {
+    int64_t rest = at, id = 0;
+    for (int i = o->n - 1; i >= 0; rest /= o->size[i--]) id += rest % o->size[i] * o->stride[i];
+    all = id == ids[at] && id < n && !seen[id];
+    if (all) seen[id] = 1;
+  }
+  free(seen);
+  return all;
+}
+
+/* "0,2,1,3" */
+static bool read_list(Str *s, int n_devices, Order *o) {
+  int64_t *ids = xcalloc((size_t)n_devices, sizeof *ids);
+  bool good = true;
+  for (int i = 0; i < n_devices && good; i++) {
+    eat(s, ",");
+    good = s->n && *s->p >= '0' && *s->p <= '9';
+    for (; s->n && *s->p >= '0' && *s->p <= '9' && ids[i] < 1 << 24; s->p++, s->n--)
+      ids[i] = ids[i] * 10 + (*s->p - '0');
+  }
+  good = good && order_of_list(ids, n_devices, o);
+  free(ids);
+  return good;
+}
+
+/* False: a form that is left alone (manual, maximal, devices in no order that digits make). */
 static bool parse(Str s, int rank, int n_devices, Tiling *t) {
   *t = (Tiling){.n_dims = rank};
   if (!eat(&s, "{")) return false;
   if (eat(&s, "replicated")) return eat(&s, "}");
-  int64_t tile[MAX_DIGITS], shape[MAX_DIGITS] = {n_devices}, perm[MAX_DIGITS] = {0};
+  int64_t tile[MAX_DIGITS];
   if (!eat(&s, "devices=[")) return false;
-  int n_tile = numbers(&s, "]", tile, MAX_DIGITS), n_shape = 1;
-  if (n_tile < rank) return false;
-  if (eat(&s, "<=[")) {
-    n_shape = numbers(&s, "]", shape, MAX_DIGITS);
-    for (int i = 0; i < n_shape; i++) perm[i] = i;
-    if (n_shape < 1 || (eat(&s, "T(") && numbers(&s, ")", perm, n_shape) != n_shape)) return false;
-  } else {
-    for (int64_t i = 0, id; i < n_devices; i++) { /* a list that counts up */
-      eat(&s, ",");
-      if (!s.n || *s.p < '0' || *s.p > '9') return false;
-      for (id = 0; s.n && *s.p >= '0' && *s.p <= '9' && id < 1 << 24; s.p++, s.n--)
-        id = id * 10 + (*s.p - '0');
-      if (id != i) return false;
-    }
-  }
+  int n_tile = numbers(&s, "]", tile, MAX_DIGITS);
+  Order o = {0};
+  if (n_tile < rank ||
+      !(eat(&s, "<=[") ? read_iota(&s, n_devices, &o) : read_list(&s, n_devices, &o)))
+    return false;
   if (eat(&s, "last_tile_dim_replicate") != (n_tile == rank + 1) || n_tile > rank + 1 ||
       !eat(&s, "}"))
     return false;
-  int64_t total = 1, strides[MAX_DIGITS];
-  for (int i = n_shape - 1; i >= 0; i--) strides[i] = total, total *= shape[i];
-  if (total != n_devices) return false;
   /* walk both lists, cutting digits where a tile dimension ends */
   int at = 0;
   int64_t left = 0, stride = 0;
   for (int d = 0; d < n_tile; d++)
     for (int64_t need = tile[d]; need > 1;) {
       if (left <= 1) {
-        if (at == n_shape || perm[at] >= n_shape) return false;
-        left = shape[perm[at]];
-        stride = strides[perm[at++]] * left;
+        if (at == o.n) return false;
+        left = o.size[at];
+        stride = o.stride[at++] * left;
         continue;
       }
       int64_t size = left < need ? left : need;

@@ -183,8 +183,12 @@ static bool set(const CliArgs *args, int which, Args *a) {
 
 static void print_usage(void) {
   fputs(usage, stdout);
-  puts("models:");
-  for (int i = 0; zoo_all[i]; i++) printf("  %-10s %s\n", zoo_all[i]->name, zoo_all[i]->summary);
+  puts("models, with their weights:");
+  for (int i = 0; zoo_all[i]; i++) {
+    char weights[40];
+    train_count(weights, sizeof weights, zoo_weights(zoo_all[i]));
+    printf("  %-12s %13s  %s\n", zoo_all[i]->name, weights, zoo_all[i]->summary);
+  }
   printf("\ndata sets:\n%s", data_specs);
 }
 

@@ -13,6 +13,7 @@ typedef struct TrainRun {
   bool json;
 } TrainRun;
 int64_t train_global_batch(const TrainRun *r);
+void train_count(char *s, size_t n, int64_t v); /* "124,439,808" */
 
 typedef struct TrainLive { /* the line that shows how it goes */
   bool tty;

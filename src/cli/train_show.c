@@ -11,7 +11,7 @@ int64_t train_global_batch(const TrainRun *r) {
 
 /* ---- the header ------------------------------------------------------------------------------ */
 
-static void with_commas(char *s, size_t n, int64_t v) {
+void train_count(char *s, size_t n, int64_t v) {
   char digits[32];
   int len = snprintf(digits, sizeof digits, "%lld", (long long)v);
   size_t k = 0;
@@ -47,7 +47,7 @@ void train_print_header(const TrainRun *r, const char *where, const char *platfo
     err_free(e);
     return;
   }
-  with_commas(weights, sizeof weights, p.n_weights);
+  train_count(weights, sizeof weights, p.n_weights);
   step_free(&p);
   Buf line = {0};
   settings_line(r, &line);

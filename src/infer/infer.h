@@ -49,6 +49,32 @@ Err *infer_read_images(const Infer *i, const char *path, int64_t *n, uint8_t **o
 /* The same of a file's bytes in memory (PNG or JPEG): one example. */
 Err *infer_image(const Infer *i, const void *bytes, size_t n, uint8_t *out);
 
+/* ---- files for other programs (export.c, import.c) -------------------------------------------- */
+
+typedef struct ExportOpts {
+  const char *to; /* folder; made where it is not there */
+  int64_t batch;  /* of the program; 0: 1 */
+} ExportOpts;
+/* Writes into the folder: forward.mlirbc, the network with its weights and preprocessing as portable
+ * StableHLO bytecode, (inputs as they are in files) -> f32 logits; pytorch.safetensors and
+ * keras.safetensors, the weights under the names of NameStyle; load_jax.py, load_pytorch.py,
+ * load_keras.py, which read them; export.json, which says what goes in and what comes out. `i` may
+ * have no client. */
+Err *infer_export(const Infer *i, const ExportOpts *o);
+
+typedef struct ImportOpts {
+  const char *model; /* of the zoo */
+  const char *file;  /* safetensors with the names of NAMES_TORCH */
+  const char *bpe;   /* text: folder of encoder.json and vocab.bpe; NULL: bytes */
+  const char *to;    /* run folder */
+  int64_t length;    /* text: tokens in an example; 0: 1024, BERT 512 */
+  int size;          /* variant; 0: the model's own */
+  bool overwrite;
+} ImportOpts;
+/* Makes a run folder of them, as if it had been trained by weft.
+ *   errors    ERR_INVALID a tensor that is missing or does not fit: names it; ERR_EXISTS */
+Err *infer_import(const ImportOpts *o);
+
 /* ---- text (text.c) --------------------------------------------------------------------------- */
 
 typedef struct Tokens Tokens; /* bytes, or GPT-2's */

@@ -3,6 +3,7 @@
 #include "train/train_priv.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 static Value *to_compute(Net *n, Value *x) { return b_convert(&n->b, x, n->compute); }
 
@@ -121,6 +122,19 @@ Value *net_layer_norm(Net *n, const char *name, Value *x, double eps) {
   return y;
 }
 
+Value *net_rms_norm(Net *n, const char *name, Value *x, double eps) {
+  Build *b = &n->b;
+  NetScope s = net_enter(n, "%s", name);
+  int64_t last = b_rank(x) - 1, c = b_dim(x, (int)last);
+  Value *scale = net_param(n, "scale", 1, &c, INIT(INIT_CONST, 1), PARAM_NO_DECAY);
+  Value *xf = b_convert(b, x, DT_F32);
+  Value *r = b_rsqrt(b, b_adds(b, b_mean(b, b_mul(b, xf, xf), 1, &last), eps));
+  Value *y = b_mul(b, xf, over_last(b, r, xf->type));
+  y = b_convert(b, b_mul(b, y, b_bcast_last(b, scale, xf->type)), b_dtype(x));
+  net_leave(n, s);
+  return y;
+}
+
 /* ---- random numbers -------------------------------------------------------------------------- */
 
 static Value *rotl(Build *b, Value *x, int r) {
@@ -224,6 +238,33 @@ Value *net_positions(Net *n, const char *name, Value *x, int64_t positions, doub
   return b_add(b, x, b_bcast_like(b, to_compute(n, rows), x->type, (int[]){1, 2}));
 }
 
+/* cos and sin of position times theta^(-2i / D) for i < D / 2, (T, D / 2) each. */
+static void rotary_angles(Net *n, int64_t t, int64_t half, double theta, Value *out[2]) {
+  Build *b = &n->b;
+  float *rate = xmalloc(sizeof *rate * (size_t)half);
+  for (int64_t i = 0; i < half; i++) rate[i] = (float)pow(theta, -(double)i / (double)half);
+  Type *table = b_type(b, DT_F32, 2, (int64_t[]){t, half});
+  Value *rates = b_const(b, b_type(b, DT_F32, 1, &half), rate);
+  Value *place = b_iota(b, b_type_as(b, table, DT_I32), 0);
+  if (n->at) place = b_add(b, place, b_bcast_scalar(b, n->at, place->type));
+  Value *angle = b_mul(b, b_convert(b, place, DT_F32), b_bcast_last(b, rates, table));
+  out[0] = b_cos(b, angle);
+  out[1] = b_sin(b, angle);
+  free(rate);
+}
+
+Value *net_rotary(Net *n, Value *x, double theta) {
+  Build *b = &n->b;
+  int64_t half = b_dim(x, 3) / 2;
+  Value *angle[2], *xf = b_convert(b, x, DT_F32);
+  rotary_angles(n, b_dim(x, 2), half, theta, angle);
+  Value *lo = b_slice_dim(b, xf, 3, 0, half), *hi = b_slice_dim(b, xf, 3, half, 2 * half);
+  for (int i = 0; i < 2; i++) angle[i] = b_bcast_like(b, angle[i], lo->type, (int[]){2, 3});
+  Value *first = b_sub(b, b_mul(b, lo, angle[0]), b_mul(b, hi, angle[1]));
+  Value *second = b_add(b, b_mul(b, hi, angle[0]), b_mul(b, lo, angle[1]));
+  return b_convert(b, b_concat(b, 2, (Value *[]){first, second}, 3), b_dtype(x));
+}
+
 /* Keys or values (B, H, T, D) of the tokens of this run, put behind those before them: all of
  * them, (B, H, context, D). */
 static Value *with_cache(Net *n, const char *name, Value *x) {
@@ -282,57 +323,6 @@ Value *net_attention(Net *n, Value *x, int64_t heads, bool causal, double std, d
     part[i] = net_heads(n, b_slice_dim(b, qkv, 2, i * c, (i + 1) * c), heads);
   Value *o = net_attend(n, part[0], part[1], part[2], causal);
   return net_dense(n, "proj", o, c, true, INIT(INIT_NORMAL, proj_std));
-}
-
-/* ---- LSTM ------------------------------------------------------------------------------------ */
-
-static Value *gate(Build *b, Value *z, int i, int64_t units) {
-  return b_slice_dim(b, z, 1, i * units, (i + 1) * units);
-}
-
-Value *net_lstm(Net *n, const char *name, Value *x, int64_t units) {
-  Build *b = &n->b;
-  NetScope s = net_enter(n, "%s", name);
-  int64_t batch = b_dim(x, 0), t = b_dim(x, 1), c = b_dim(x, 2);
-  Value *wx = net_param(n, "kernel", 2, (int64_t[]){c, 4 * units}, INIT(INIT_GLOROT_UNIFORM, 1), 0);
-  Value *wh =
-      net_param(n, "recurrent", 2, (int64_t[]){units, 4 * units}, INIT(INIT_ORTHOGONAL, 1), 0);
-  Value *bias =
-      net_param(n, "bias", 1, (int64_t[]){4 * units}, INIT(INIT_CONST, 0), PARAM_NO_DECAY);
-  Value *steps = b_transpose(b, to_compute(n, x), (int[]){1, 0, 2});
-  Value *gx = b_matmul(b, steps, to_compute(n, wx)); /* (T, B, 4 units), all steps at once */
-  gx = b_add(b, gx, along_last(n, bias, gx));
-  int64_t state[] = {batch, units};
-  Value *h0 = b_full(b, b_type(b, n->compute, 2, state), 0), *c0 = h0, *whc = to_compute(n, wh);
-  if (n->at)
-    h0 = net_cache(n, "h", n->compute, 2, state), c0 = net_cache(n, "c", n->compute, 2, state);
-  Value *ys = b_full(b, b_type(b, n->compute, 3, (int64_t[]){t, batch, units}), 0);
-  Value *in[] = {b_scalar_i64(b, DT_I32, 0), h0, c0, ys, gx, whc};
-  Type *types[6];
-  for (int i = 0; i < 6; i++) types[i] = in[i]->type;
-  Build cond = {b->m, region_new(b->m, 6, types), b->loc},
-        body = {b->m, region_new(b->m, 6, types), b->loc};
-  Value *go = b_compare(&cond, "LT", cond.r->args[0], b_scalar_i64(&cond, DT_I32, t));
-  b_return(&cond, 1, &go);
-  Value **a = body.r->args, *i0 = b_scalar_i64(&body, DT_I32, 0), *start[] = {a[0], i0, i0};
-  Value *g = b_dynamic_slice(&body, a[4], start, (int64_t[]){1, batch, 4 * units});
-  Value *z = b_add(&body, b_reshape(&body, g, 2, (int64_t[]){batch, 4 * units}),
-                   b_matmul(&body, a[1], a[5]));
-  Value *ig = b_logistic(&body, gate(&body, z, 0, units)),
-        *fg = b_logistic(&body, gate(&body, z, 1, units));
-  Value *gg = b_tanh(&body, gate(&body, z, 2, units)),
-        *og = b_logistic(&body, gate(&body, z, 3, units));
-  Value *cell = b_add(&body, b_mul(&body, fg, a[2]), b_mul(&body, ig, gg));
-  Value *h = b_mul(&body, og, b_tanh(&body, cell));
-  Value *y =
-      b_dynamic_update(&body, a[3], b_reshape(&body, h, 3, (int64_t[]){1, batch, units}), start);
-  Value *next = b_add(&body, a[0], b_scalar_i64(&body, DT_I32, 1));
-  b_return(&body, 6, (Value *[]){next, h, cell, y, a[4], a[5]});
-  Region *regions[] = {cond.r, body.r};
-  Op *loop = b_op(b, OP_WHILE, 6, in, 6, types, 0, NULL, 2, regions);
-  if (n->at) net_set_cache(n, h0, &loop->results[1]), net_set_cache(n, c0, &loop->results[2]);
-  net_leave(n, s);
-  return b_transpose(b, &loop->results[3], (int[]){1, 0, 2});
 }
 
 /* ---- loss ------------------------------------------------------------------------------------ */

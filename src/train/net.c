@@ -43,6 +43,14 @@ static char *scoped(const Net *n, const char *name) {
   return xasprintf("%s%s%s", n->scope, *n->scope ? "/" : "", name);
 }
 
+static Value *constant(Net *n, const NetParam *p, Type *t) {
+  const NamedTensor *w = NULL;
+  Err *e = n->weight(n->weight_arg, &p->spec, &w);
+  if (n->weight_error) err_free(e);
+  else n->weight_error = e;
+  return w ? b_const(&n->b, t, w->data) : b_full(&n->b, t, 0);
+}
+
 static NetParam *add_state(Net *n, StateKind kind, const char *name, int rank, const int64_t *dims,
                            Init init) {
   NetParam *p = kind == STATE_PARAM ? vec_push(&n->params) : vec_push(&n->stats);
@@ -50,7 +58,12 @@ static NetParam *add_state(Net *n, StateKind kind, const char *name, int rank, c
       .spec = {.name = scoped(n, name), .kind = kind, .type = DT_F32, .rank = rank, .init = init}};
   assert(rank <= COUNT_OF(p->spec.dims));
   memcpy(p->spec.dims, dims, sizeof *dims * (size_t)rank);
-  p->arg = b_arg(&n->b, b_type(&n->b, DT_F32, rank, dims));
+  Type *t = b_type(&n->b, DT_F32, rank, dims);
+  if (n->weight) {
+    p->arg = constant(n, p, t);
+    return p;
+  }
+  p->arg = b_arg(&n->b, t);
   p->arg->name = arena_str(n->b.m->arena, str_from(p->spec.name));
   return p;
 }

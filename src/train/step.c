@@ -86,8 +86,8 @@ static void record_inputs(StepProgram *out, const Data *d, int64_t batch, int fi
 
 static DType compute_of(const TrainConfig *c) { return c->compute ? c->compute : DT_F32; }
 
-static Net open_net(const TrainConfig *c) {
-  return (Net){.compute = compute_of(c), .replicas = c->replicas};
+static Net open_net(const Model *model, const TrainConfig *c) {
+  return (Net){.model = model, .compute = compute_of(c), .replicas = c->replicas};
 }
 
 static Module *open_module(const Model *model, const char *kind) {
@@ -243,7 +243,7 @@ static Err *gradients_in_parts(Net *n, const Model *model, const TrainConfig *c,
   if (c->batch % c->accumulate)
     return err_new(ERR_INVALID, "a batch of %lld does not divide into %lld parts (--accumulate)",
                    (long long)c->batch, (long long)c->accumulate);
-  Net part = open_net(c);
+  Net part = open_net(model, c);
   part.training = true;
   Err *e = part_function(&part, model, c, d, b->m);
   if (e) return net_free(&part), e;
@@ -405,7 +405,7 @@ static Err *done(Err *e, Net *n, StateList *l) {
 Err *step_build(const Model *model, const TrainConfig *c, const Data *d, bool training,
                 StepProgram *out) {
   TRY(check(model, c));
-  Net n = open_net(c);
+  Net n = open_net(model, c);
   n.training = training;
   n.f = b_func(&n.b, open_module(model, training ? "train" : "eval"), "main");
   NetOut o = {0};
@@ -427,16 +427,26 @@ Err *step_build(const Model *model, const TrainConfig *c, const Data *d, bool tr
   return done(e, &n, &l);
 }
 
-Err *forward_build(const Model *model, const TrainConfig *c, const Data *d, StepProgram *out) {
+Err *forward_build_with(const Model *model, const TrainConfig *c, const Data *d,
+                        Err *(*weight)(void *arg, const StateSpec *s, const NamedTensor **out),
+                        void *arg, StepProgram *out) {
   TRY(check(model, c));
-  Net n = open_net(c);
+  Net n = open_net(model, c);
   n.forward = true;
+  n.weight = weight;
+  n.weight_arg = arg;
   n.f = b_func(&n.b, open_module(model, "forward"), "main");
   NetOut o = {0};
   StateList l = {0};
   Value *in[3] = {0};
   add_inputs(&n, d, c->batch, 1, in);
   Err *e = ask(&n, model, c, d, in, &o, &l);
+  if (!e) e = n.weight_error;
+  else err_free(n.weight_error);
+  if (!e && weight) { /* nothing is left to give */
+    for (int i = 0; i < l.specs.n; i++) free(l.specs.v[i].name);
+    l.specs.n = l.args.n = l.next.n = 0;
+  }
   if (!e) {
     Value *logits = b_convert(&n.b, o.logits, DT_F32);
     e = close_program(&n, model, &l, 1, in, 1, &logits, out);
@@ -445,13 +455,17 @@ Err *forward_build(const Model *model, const TrainConfig *c, const Data *d, Step
   return done(e, &n, &l);
 }
 
+Err *forward_build(const Model *model, const TrainConfig *c, const Data *d, StepProgram *out) {
+  return forward_build_with(model, c, d, NULL, NULL, out);
+}
+
 Err *decode_build(const Model *model, const TrainConfig *c, const Data *d, int64_t tokens,
                   StepProgram *out) {
   TRY(check(model, c));
   if (!model->generates) return err_new(ERR_UNIMPLEMENTED, "model '%s' makes no text", model->name);
   Data cut = *d; /* the same data with shorter examples */
   cut.fields[0].dims[0] = tokens;
-  Net n = open_net(c);
+  Net n = open_net(model, c);
   n.forward = true;
   n.context = c->length;
   n.f = b_func(&n.b, open_module(model, "decode"), "main");

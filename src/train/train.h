@@ -51,6 +51,16 @@ static inline uint64_t random_word(uint64_t seed, uint64_t stream, uint64_t i) {
   return (uint64_t)r[1] << 32 | r[0];
 }
 
+/* ---- tensors by name ------------------------------------------------------------------------- */
+
+typedef struct NamedTensor {
+  char *name;
+  DType type;
+  int rank;
+  int64_t dims[8];
+  void *data;
+} NamedTensor;
+
 /* ---- a network under construction ------------------------------------------------------------ */
 
 typedef enum StateKind {
@@ -81,8 +91,11 @@ typedef struct NetBlock { /* what --remat computes again */
   Op *before, *last;
 } NetBlock;
 
+typedef struct Model Model;
+
 typedef struct Net {
   Build b;
+  const Model *model;
   bool training;
   bool forward;  /* the network's answer alone: no loss; labels are NULL */
   DType compute; /* DT_F32 or DT_BF16: type of products and activations; parameters and statistics
@@ -99,6 +112,10 @@ typedef struct Net {
    * caches hold what layers need of those before. NULL: all of an example at once. */
   Value *at;
   int64_t context; /* tokens that the caches hold */
+  /* Weights that become constants of the program, by (spec); NULL: they are arguments. */
+  Err *(*weight)(void *arg, const StateSpec *s, const NamedTensor **out);
+  void *weight_arg;
+  Err *weight_error;
   VEC(NetParam) caches;
   VEC(NetBlock) blocks;
   char scope[256];
@@ -145,6 +162,7 @@ Value *net_relu(Net *n, Value *x);
 Value *net_gelu(Net *n, Value *x, bool tanh_form);
 Value *net_batch_norm(Net *n, const char *name, Value *x, double momentum, double eps);
 Value *net_layer_norm(Net *n, const char *name, Value *x, double eps);
+Value *net_rms_norm(Net *n, const char *name, Value *x, double eps); /* scale, no bias */
 Value *net_dropout(Net *n, Value *x, double rate);
 Value *net_flatten(Net *n, Value *x);
 Value *net_embedding(Net *n, const char *name, Value *ids, int64_t rows, int64_t width, double std,
@@ -157,9 +175,13 @@ Value *net_positions(Net *n, const char *name, Value *x, int64_t positions, doub
 Value *net_attention(Net *n, Value *x, int64_t heads, bool causal, double std, double proj_std);
 /* Its parts: (B, T, C) -> (B, heads, T, C / heads); softmax(q k / sqrt(D)) v as (B, T, C). */
 Value *net_heads(Net *n, Value *x, int64_t heads);
+/* Rotary positions of (B, H, T, D): halves of D turned by position times theta^(-2i / D). */
+Value *net_rotary(Net *n, Value *x, double theta);
 Value *net_attend(Net *n, Value *q, Value *k, Value *v, bool causal);
 /* x (B, T, C) -> (B, T, units); gate order i, f, g, o; one loop over T. */
 Value *net_lstm(Net *n, const char *name, Value *x, int64_t units);
+/* The same; gates r, z, n as PyTorch's, whose candidate has a bias inside. */
+Value *net_gru(Net *n, const char *name, Value *x, int64_t units);
 /* Random 32-bit words, one for each element: threefry2x32 of (seed, step) and (element, draw). */
 Value *net_random_bits(Net *n, int rank, const int64_t *dims);
 
@@ -277,10 +299,11 @@ void batch_free(const Loader *l, Batch *b);
 /* ---- optimisers ------------------------------------------------------------------------------ */
 
 /* X(ID, name): docs of each in optim.c, with whom it agrees. */
-#define OPTIMIZERS(X)                                                               \
-  X(SGD, "sgd")                                                                     \
-  X(MOMENTUM, "momentum") X(NESTEROV, "nesterov") X(ADAM, "adam") X(ADAMW, "adamw") \
-      X(LAMB, "lamb") X(LION, "lion") X(ADAFACTOR, "adafactor") X(MUON, "muon")
+#define OPTIMIZERS(X)                                                                       \
+  X(SGD, "sgd")                                                                             \
+  X(MOMENTUM, "momentum")                                                                   \
+  X(NESTEROV, "nesterov") X(ADAM, "adam") X(ADAMW, "adamw") X(LAMB, "lamb") X(LION, "lion") \
+      X(ADAFACTOR, "adafactor") X(MUON, "muon")
 typedef enum OptKind {
 #define X(id, name) OPT_##id,
   OPTIMIZERS(X)
@@ -328,16 +351,17 @@ typedef struct TrainConfig {
   int size; /* variant of the model: layers; 0: its own */
 } TrainConfig;
 
-typedef struct Model {
+struct Model {
   const char *name, *summary;
   const char *data; /* default data set */
   void (*defaults)(TrainConfig *c);
   /* in[i]: the data's fields with the batch dimension in front */
   Err *(*build)(Net *n, const TrainConfig *c, const Data *d, Value *const *in, NetOut *out);
   int64_t shape[3], classes; /* of made-up data; text: classes is the vocabulary */
+  int size;                  /* which of its family */
   unsigned reads;            /* settings that it reads: Reader bits */
   bool generates;            /* text from left to right: builds with Net.at */
-} Model;
+};
 
 /* ---- settings: what a TrainConfig holds, by name --------------------------------------------- */
 
@@ -398,6 +422,10 @@ Err *step_build(const Model *model, const TrainConfig *c, const Data *d, bool tr
 /* (parameters and statistics..., field 0 of the data) -> f32 logits. c->batch examples; c->compute
  * is the type of products. */
 Err *forward_build(const Model *model, const TrainConfig *c, const Data *d, StepProgram *out);
+/* The same with the weights inside: (field 0) -> logits. `weight` gives each, its errors pass. */
+Err *forward_build_with(const Model *model, const TrainConfig *c, const Data *d,
+                        Err *(*weight)(void *arg, const StateSpec *s, const NamedTensor **out),
+                        void *arg, StepProgram *out);
 /* (parameters and statistics..., caches..., tokens i32 (batch, n), position i32) -> (caches...,
  * f32 logits (batch, n, V)); caches are donated and hold c->length tokens.
  *   errors    ERR_UNIMPLEMENTED a model that makes no text */
@@ -411,13 +439,6 @@ Err *opt_apply(Net *n, const OptConfig *o, Value **gradients, Value **out_lr, St
 
 /* ---- checkpoints: safetensors ---------------------------------------------------------------- */
 
-typedef struct NamedTensor {
-  char *name;
-  DType type;
-  int rank;
-  int64_t dims[8];
-  void *data;
-} NamedTensor;
 /* meta: n_meta pairs key, value for __metadata__. Written beside and renamed. */
 Err *safetensors_write(const char *path, int n, const NamedTensor *t, int n_meta,
                        const char *const *meta);
@@ -442,6 +463,9 @@ typedef struct CheckpointInfo {
   Data *data;         /* name, spec, fields, classes, mean, std; no examples */
   int64_t step;
 } CheckpointInfo;
+/* The metadata of a checkpoint; config.batch is that of all replicas. */
+void checkpoint_meta(const Model *model, const TrainConfig *c, const Data *d, int64_t step,
+                     Meta *out);
 /* errors: those of safetensors_meta; ERR_DATA_LOSS a checkpoint of before 0.1 or of other programs */
 Err *checkpoint_info(const char *path, CheckpointInfo *out);
 void checkpoint_info_free(CheckpointInfo *i);

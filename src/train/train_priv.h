@@ -27,8 +27,4 @@ Err *run_folder_open(const TrainOpts *o);
 /* After the gradients, which follow forward_end, are there: blocks are computed again. */
 void remat_blocks(Net *n, Op *forward_end);
 
-/* What a checkpoint says of itself; config.batch is that of all replicas. */
-void checkpoint_meta(const Model *model, const TrainConfig *c, const Data *d, int64_t step,
-                     Meta *out);
-
 #endif

@@ -41,3 +41,15 @@ Value *zoo_tied_logits(Net *n, Value *x, Value *table) {
   DotDims d = {.n_contract = 1, .lhs_contract = {2}, .rhs_contract = {1}};
   return b_dot(&n->b, x, b_convert(&n->b, table, n->compute), &d, n->compute, NULL);
 }
+
+ZooShape zoo_transformer(const Model *m, const TrainConfig *c) {
+  static const struct {
+    int64_t layers, width;
+  } known[] = {{12, 768}, {24, 1024}, {36, 1280}, {48, 1600}};
+  ZooShape s = {.layers = c->size ? c->size : m->size};
+  s.width = 64 * s.layers;
+  for (int i = 0; i < COUNT_OF(known); i++)
+    if (known[i].layers == s.layers) s.width = known[i].width;
+  s.heads = s.width / 64;
+  return s;
+}

@@ -1,5 +1,5 @@
-/* GPT-2 (Radford et al. 2019): pre-norm decoder, tied embedding. --size N: N layers of N heads
- * of 64; 12 is the 124 M model. (B, T) -> (B, T, V). */
+/* GPT-2 (Radford et al. 2019): pre-norm decoder, tied embedding. (B, T) -> (B, T, V). Small, medium,
+ * large and xl are the published ones; --size N: N layers, of another depth with N heads of 64. */
 #include "zoo/zoo_priv.h"
 
 #include <math.h>
@@ -22,34 +22,42 @@ static void defaults(TrainConfig *c) {
 }
 
 static Err *build(Net *n, const TrainConfig *c, const Data *d, Value *const *in, NetOut *out) {
-  TRY(zoo_want_text("gpt2", d, false));
+  TRY(zoo_want_text(n->model->name, d, false));
   Build *b = &n->b;
-  int64_t layers = c->size ? c->size : 12, width = 64 * layers, context = MAX(1024, c->length);
-  double std = 0.02, proj = 0.02 / sqrt(2.0 * (double)layers);
-  Value *table, *x = net_embedding(n, "wte", in[0], d->classes, width, std, &table);
+  ZooShape s = zoo_transformer(n->model, c);
+  int64_t context = MAX(1024, c->length);
+  double std = 0.02, proj = 0.02 / sqrt(2.0 * (double)s.layers);
+  Value *table, *x = net_embedding(n, "wte", in[0], d->classes, s.width, std, &table);
   x = net_dropout(n, net_positions(n, "wpe/table", x, context, std), c->dropout);
-  for (int64_t i = 0; i < layers; i++) {
-    NetScope s = net_block(n, "h%lld", (long long)i);
-    Value *a = net_attention(n, net_layer_norm(n, "ln1", x, 1e-5), layers, true, std, proj);
+  for (int64_t i = 0; i < s.layers; i++) {
+    NetScope scope = net_block(n, "h%lld", (long long)i);
+    Value *a = net_attention(n, net_layer_norm(n, "ln1", x, 1e-5), s.heads, true, std, proj);
     x = b_add(b, x, net_dropout(n, a, c->dropout));
-    Value *m = net_dense(n, "fc", net_layer_norm(n, "ln2", x, 1e-5), 4 * width, true,
+    Value *m = net_dense(n, "fc", net_layer_norm(n, "ln2", x, 1e-5), 4 * s.width, true,
                          INIT(INIT_NORMAL, std));
-    m = net_dense(n, "fcproj", net_gelu(n, m, true), width, true, INIT(INIT_NORMAL, proj));
+    m = net_dense(n, "fcproj", net_gelu(n, m, true), s.width, true, INIT(INIT_NORMAL, proj));
     x = b_add(b, x, net_dropout(n, m, c->dropout));
-    net_leave(n, s);
+    net_leave(n, scope);
   }
   x = net_layer_norm(n, "lnf", x, 1e-5);
   net_softmax_loss(n, zoo_tied_logits(n, x, table), in[1], NULL, c->label_smoothing, out);
   return NULL;
 }
 
-const Model zoo_gpt2 = {
-    .name = "gpt2",
-    .summary = "GPT-2; --size 12 (default) is the 124 M model",
-    .data = "text",
-    .defaults = defaults,
-    .build = build,
-    .classes = 50257,
-    .generates = true,
-    .reads = READ_SIZE | READ_LENGTH | READ_DROPOUT | READ_SMOOTHING | READ_REMAT,
-};
+#define GPT2(id, title, depth, text)                                                 \
+  const Model zoo_##id = {                                                           \
+      .name = title,                                                                 \
+      .summary = text,                                                               \
+      .data = "text",                                                                \
+      .defaults = defaults,                                                          \
+      .build = build,                                                                \
+      .classes = 50257,                                                              \
+      .size = depth,                                                                 \
+      .generates = true,                                                             \
+      .reads = READ_SIZE | READ_LENGTH | READ_DROPOUT | READ_SMOOTHING | READ_REMAT, \
+  }
+GPT2(gpt2, "gpt2", 12, "GPT-2 small: 12 layers, width 768");
+GPT2(gpt2_small, "gpt2-small", 12, "the same");
+GPT2(gpt2_medium, "gpt2-medium", 24, "24 layers, width 1024");
+GPT2(gpt2_large, "gpt2-large", 36, "36 layers, width 1280");
+GPT2(gpt2_xl, "gpt2-xl", 48, "48 layers, width 1600");

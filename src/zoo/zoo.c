@@ -25,3 +25,25 @@ Err *zoo_find(const char *name, const Model **out) {
   buf_free(&names);
   return e;
 }
+
+int64_t zoo_weights(const Model *m) {
+  TrainConfig c = {.compute = DT_F32};
+  m->defaults(&c);
+  c.batch = 1;
+  if (c.length) c.length = 8;
+  DataOpts o = {.length = c.length,
+                .masked = c.masked,
+                .shape = {m->shape[0], m->shape[1], m->shape[2]},
+                .classes = m->classes};
+  Data *d;
+  StepProgram p = {0};
+  Err *e = data_open("synthetic", &o, &d);
+  if (!e) {
+    e = forward_build(m, &c, d, &p);
+    data_close(d);
+  }
+  int64_t n = e ? 0 : p.n_weights;
+  if (!e) step_free(&p);
+  err_free(e);
+  return n;
+}

@@ -1,17 +1,23 @@
-/* zoo: models by name, one file each, built with train/train.h. A new file zoo/x.c with `const
- * Model zoo_x` and a row here. */
+/* zoo: models by name, one family a file, built with train/train.h. A new model is a `const Model
+ * zoo_x` in a file zoo/F.c and a row here. */
 #ifndef WEFT_ZOO_ZOO_H
 #define WEFT_ZOO_ZOO_H
 
 #include "train/train.h"
 
-#define ZOO(X) X(mnist) X(mlp) X(davidnet) X(resnet50) X(lstm) X(gpt2) X(bert)
+#define ZOO(X)                                                                                \
+  X(mnist)                                                                                    \
+  X(mlp) X(davidnet) X(resnet18) X(resnet34) X(resnet50) X(resnet101) X(resnet152) X(vit_b16) \
+      X(mixer) X(lstm) X(gru) X(gpt2) X(gpt2_small) X(gpt2_medium) X(gpt2_large) X(gpt2_xl)   \
+          X(llama) X(llama32_1b) X(llama2_7b) X(llama3_8b) X(bert) X(bert_base) X(bert_large)
 #define X(name) extern const Model zoo_##name;
 ZOO(X)
 #undef X
 
 /* errors: ERR_NOT_FOUND listing what there is */
 Err *zoo_find(const char *name, const Model **out);
+/* Elements of all parameters, with the model's own classes or vocabulary and no --size. */
+int64_t zoo_weights(const Model *m);
 extern const Model *const zoo_all[]; /* NULL at the end */
 
 #endif

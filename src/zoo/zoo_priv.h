@@ -13,4 +13,11 @@ Value *zoo_images(Net *n, const Data *d, Value *images);
 /* (B, T, C) times the transposed table (V, C): (B, T, V) */
 Value *zoo_tied_logits(Net *n, Value *x, Value *table);
 
+/* Depth and width of a transformer: --size N, or the model's own. Of the depths that were published
+ * the published width, else 64 a layer; heads of 64. */
+typedef struct ZooShape {
+  int64_t layers, width, heads;
+} ZooShape;
+ZooShape zoo_transformer(const Model *m, const TrainConfig *c);
+
 #endif

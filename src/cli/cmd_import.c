@@ -1,0 +1,62 @@
+/* weft import: weights that other programs trained, as a run. */
+#include "cli/use.h"
+
+#include <stdio.h>
+
+static const char usage[] =
+    "usage: weft import MODEL FILE.safetensors --to RUN [options]\n"
+    "\n"
+    "Makes a run folder of weights under the names of transformers (gpt2, bert, llama), "
+    "torchvision\n"
+    "(resnet) or timm (vit): weft eval, predict, generate and export use it, and `weft train "
+    "MODEL\n"
+    "--init RUN` goes on from its weights. Pictures are taken as ImageNet's (mean, deviation).\n"
+    "\n"
+    "  --to RUN           the folder; made where it is not there\n"
+    "  --bpe DIR          text as GPT-2 tokens: DIR has encoder.json and vocab.bpe\n"
+    "  --length N         tokens in an example (default 1024; BERT 512)\n"
+    "  --size N           variant of the model (layers)\n"
+    "  --overwrite        RUN may hold a run already: it is replaced\n"
+    "  --help             this text\n";
+
+enum { O_TO = CLI_FIRST, O_BPE, O_LENGTH, O_SIZE, O_OVERWRITE };
+static const struct option options[] = {{"to", 1, NULL, O_TO},
+                                        {"bpe", 1, NULL, O_BPE},
+                                        {"length", 1, NULL, O_LENGTH},
+                                        {"size", 1, NULL, O_SIZE},
+                                        {"overwrite", 0, NULL, O_OVERWRITE},
+                                        CLI_HELP_ROW,
+                                        {0}};
+
+static bool set(const CliArgs *args, int which, ImportOpts *o) {
+  switch (which) {
+  case O_TO: o->to = optarg; return true;
+  case O_BPE: o->bpe = optarg; return true;
+  case O_LENGTH: return cli_count(args, 1, &o->length);
+  case O_SIZE: return cli_int(args, 1, &o->size);
+  case O_OVERWRITE: o->overwrite = true; return true;
+  default: return false;
+  }
+}
+
+static int import(int argc, char **argv) {
+  ImportOpts o = {0};
+  CliArgs args = {argc, argv, options, 0};
+  for (int k; (k = cli_next(&args)) != -1;) {
+    if (k == CLI_HELP) return fputs(usage, stdout), 0;
+    if (k == '?' || !set(&args, k, &o)) return 2;
+  }
+  if (optind != argc - 2) return cli_wrong(&args, "wants MODEL and FILE.safetensors");
+  if (!o.to) return cli_wrong(&args, "wants --to RUN");
+  o.model = argv[optind];
+  o.file = argv[optind + 1];
+  Err *e = infer_import(&o);
+  if (e) {
+    err_report(e);
+    return 1;
+  }
+  printf("%s: checkpoint.safetensors\n", o.to);
+  return 0;
+}
+
+const CliVerb cli_import = {"import", "weights that other programs trained, as a run", import};

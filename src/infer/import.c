@@ -1,0 +1,125 @@
+/* Weights that other programs trained, as a run of ours. */
+#include "infer/names.h"
+#include "infer/infer.h"
+
+#include "zoo/zoo.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Of the file's tensors that hold `ours`: dimension k. */
+static int64_t dim_there(const Model *m, const char *ours, int rank, int k, int n,
+                         const NamedTensor *file) {
+  OtherName other[3];
+  names_of(NAMES_TORCH, m, ours, rank, other);
+  const char *point = strchr(other[0].name, '.');
+  const NamedTensor *t = safetensors_find(n, file, other[0].name);
+  if (!t && point) t = safetensors_find(n, file, point + 1);
+  return t && k < t->rank ? t->dims[k] : 0;
+}
+
+static void text_data(const ImportOpts *o, const Model *m, TrainConfig *c, int n,
+                      const NamedTensor *file, Data *d) {
+  c->length = o->length ? o->length : c->masked ? 512 : 1024;
+  int64_t words = dim_there(m, "wte/table", 2, 0, n, file);
+  d->classes = words ? words : m->classes;
+  d->n_fields = c->masked ? 3 : 2;
+  d->fields[0] = (Field){"tokens", DT_I32, 1, {c->length}};
+  d->fields[1] = (Field){"targets", DT_I32, 1, {c->length}};
+  d->fields[2] = (Field){"weights", DT_F32, 1, {c->length}};
+  d->tokenizer = o->bpe ? xstrdup(o->bpe) : NULL;
+}
+
+/* Means and deviations of ImageNet, which torchvision's and timm's networks are trained with. */
+static void image_data(const Model *m, int n, const NamedTensor *file, Data *d) {
+  static const float mean[] = {0.485f, 0.456f, 0.406f}, std[] = {0.229f, 0.224f, 0.225f};
+  static const char *const last[] = {"classifier/bias", "head/bias"};
+  d->n_fields = 2;
+  d->fields[0] = (Field){"images", DT_U8, 3, {m->shape[0], m->shape[1], m->shape[2]}};
+  d->fields[1] = (Field){"labels", DT_I32, 0, {0}};
+  d->classes = m->classes;
+  for (int i = 0; i < 2; i++) {
+    int64_t classes = dim_there(m, last[i], 1, 0, n, file);
+    if (classes) d->classes = classes;
+  }
+  for (int i = 0; i < 3; i++) d->mean[i] = mean[i], d->std[i] = std[i];
+}
+
+static Err *fill(const Model *m, const StepProgram *p, int n, const NamedTensor *file,
+                 NamedTensor *out) {
+  for (int i = 0; i < p->n_state; i++) {
+    const StateSpec *s = &p->state[i];
+    int64_t count = 1;
+    for (int k = 0; k < s->rank; k++) count *= s->dims[k];
+    out[i] = (NamedTensor){.name = xstrdup(s->name), .type = DT_F32, .rank = s->rank};
+    memcpy(out[i].dims, s->dims, sizeof *s->dims * (size_t)s->rank);
+    out[i].data = xmalloc(sizeof(float) * (size_t)count + 1);
+    TRY(names_import(m, s, n, file, out[i].data));
+  }
+  return NULL;
+}
+
+static Err *copy_tokenizer(const ImportOpts *o) {
+  static const char *const names[] = {"encoder.json", "vocab.bpe"};
+  for (int i = 0; i < 2 && o->bpe; i++) {
+    char *from = xasprintf("%s/%s", o->bpe, names[i]), *to = xasprintf("%s/%s", o->to, names[i]);
+    Buf b = {0};
+    Err *e = file_read(from, &b);
+    if (!e) e = file_write(to, b.p, b.n);
+    buf_free(&b);
+    free(from);
+    free(to);
+    TRY(e);
+  }
+  return NULL;
+}
+
+static Err *write_run(const ImportOpts *o, const Model *m, const TrainConfig *c, const Data *d,
+                      int n, NamedTensor *t) {
+  char *path = xasprintf("%s/checkpoint.safetensors", o->to);
+  Meta meta = {0};
+  checkpoint_meta(m, c, d, 0, &meta);
+  Err *e = NULL;
+  if (mkdir(o->to, 0777) && access(o->to, W_OK))
+    e = err_new(ERR_PERMISSION, "cannot make the folder '%s': %m", o->to);
+  else if (!o->overwrite && !access(path, F_OK))
+    e = err_hint(err_new(ERR_EXISTS, "'%s' holds a run", o->to), "--overwrite replaces it");
+  if (!e) e = copy_tokenizer(o);
+  if (!e) e = safetensors_write(path, n, t, meta.kv.n / 2, (const char *const *)meta.kv.v);
+  meta_free(&meta);
+  free(path);
+  return e;
+}
+
+Err *infer_import(const ImportOpts *o) {
+  const Model *m;
+  TRY(zoo_find(o->model, &m));
+  int n;
+  NamedTensor *file;
+  TRY(safetensors_read(o->file, &n, &file));
+  TrainConfig c = {.seed = 1, .compute = DT_F32};
+  m->defaults(&c);
+  c.size = o->size;
+  Data *d = xcalloc(1, sizeof *d);
+  const char *base = strrchr(o->file, '/');
+  d->name = xasprintf("import:%s", base ? base + 1 : o->file);
+  for (int i = 0; i < 3; i++) d->std[i] = 1;
+  if (m->reads & READ_LENGTH) text_data(o, m, &c, n, file, d);
+  else image_data(m, n, file, d);
+  StepProgram p;
+  TrainConfig one = c;
+  one.batch = 1;
+  Err *e = forward_build(m, &one, d, &p);
+  if (!e) {
+    NamedTensor *t = xcalloc((size_t)p.n_state + 1, sizeof *t);
+    e = fill(m, &p, n, file, t);
+    if (!e) e = write_run(o, m, &c, d, p.n_state, t);
+    safetensors_free(p.n_state, t);
+    step_free(&p);
+  }
+  data_close(d);
+  safetensors_free(n, file);
+  return err_wrap(e, "importing '%s'", o->file);
+}

@@ -1,0 +1,109 @@
+/* LLaMA (Touvron et al. 2023; Dubey et al. 2024): pre-norm decoder with RMS normalisation, rotary
+ * positions, gated feed-forward, fewer heads of keys than of queries. (B, T) -> (B, T, V). */
+#include "zoo/zoo_priv.h"
+
+#include <math.h>
+
+typedef struct Llama {
+  int64_t layers, width, heads, kv_heads, inner;
+  double theta; /* base of the rotary angles */
+  bool tied;
+} Llama;
+
+static const Llama shapes[] = {{6, 288, 6, 6, 768, 1e4, true},
+                               {32, 4096, 32, 32, 11008, 1e4, false},
+                               {32, 4096, 32, 8, 14336, 5e5, false},
+                               {16, 2048, 32, 8, 8192, 5e5, true}};
+enum { TINY, LLAMA2_7B, LLAMA3_8B, LLAMA32_1B };
+
+static void defaults(TrainConfig *c) {
+  c->batch = 8;
+  c->length = 64;
+  c->epochs = 1;
+  c->opt = (OptConfig){.kind = OPT_ADAMW,
+                       .style = STYLE_TORCH,
+                       .lr = 6e-4,
+                       .beta1 = 0.9,
+                       .beta2 = 0.95,
+                       .eps = 1e-8,
+                       .decay = 0.1,
+                       .clip = 1,
+                       .schedule = LR_COSINE,
+                       .warmup_steps = 100,
+                       .end = 0.1};
+}
+
+/* --size N: N layers of N heads of 64. */
+static Llama shape_of(const Model *m, const TrainConfig *c) {
+  if (!c->size) return shapes[m->size];
+  int64_t width = 64 * c->size, inner = (8 * width / 3 + 63) / 64 * 64;
+  return (Llama){c->size, width, c->size, c->size, inner, 1e4, true};
+}
+
+/* Keys or values of fewer heads, each for several of the queries'. */
+static Value *repeat(Build *b, Value *x, int64_t times) {
+  if (times == 1) return x;
+  int64_t wide[] = {b_dim(x, 0), b_dim(x, 1), times, b_dim(x, 2), b_dim(x, 3)};
+  Type *t = b_type(b, b_dtype(x), 5, wide);
+  x = b_bcast_like(b, x, t, (int[]){0, 1, 3, 4});
+  return b_reshape(b, x, 4, (int64_t[]){wide[0], wide[1] * times, wide[3], wide[4]});
+}
+
+static Value *attention(Net *n, const Llama *s, Value *x, double proj) {
+  Build *b = &n->b;
+  Init normal = INIT(INIT_NORMAL, 0.02);
+  int64_t d = s->width / s->heads;
+  Value *q = net_heads(n, net_dense(n, "q", x, s->heads * d, false, normal), s->heads);
+  Value *k = net_heads(n, net_dense(n, "k", x, s->kv_heads * d, false, normal), s->kv_heads);
+  Value *v = net_heads(n, net_dense(n, "v", x, s->kv_heads * d, false, normal), s->kv_heads);
+  q = net_rotary(n, q, s->theta);
+  k = net_rotary(n, k, s->theta);
+  int64_t times = s->heads / s->kv_heads;
+  Value *o = net_attend(n, q, repeat(b, k, times), repeat(b, v, times), true);
+  return net_dense(n, "o", o, s->width, false, INIT(INIT_NORMAL, proj));
+}
+
+static Value *feed_forward(Net *n, const Llama *s, Value *x, double proj) {
+  Build *b = &n->b;
+  Init normal = INIT(INIT_NORMAL, 0.02);
+  Value *gate = net_dense(n, "gate", x, s->inner, false, normal);
+  Value *up = net_dense(n, "up", x, s->inner, false, normal);
+  gate = b_mul(b, gate, b_logistic(b, gate));
+  return net_dense(n, "down", b_mul(b, gate, up), s->width, false, INIT(INIT_NORMAL, proj));
+}
+
+static Err *build(Net *n, const TrainConfig *c, const Data *d, Value *const *in, NetOut *out) {
+  TRY(zoo_want_text(n->model->name, d, false));
+  Build *b = &n->b;
+  Llama s = shape_of(n->model, c);
+  double proj = 0.02 / sqrt(2.0 * (double)s.layers);
+  Value *table, *x = net_embedding(n, "wte", in[0], d->classes, s.width, 0.02, &table);
+  for (int64_t i = 0; i < s.layers; i++) {
+    NetScope scope = net_block(n, "h%lld", (long long)i);
+    x = b_add(b, x, attention(n, &s, net_rms_norm(n, "norm1", x, 1e-5), proj));
+    x = b_add(b, x, feed_forward(n, &s, net_rms_norm(n, "norm2", x, 1e-5), proj));
+    net_leave(n, scope);
+  }
+  x = net_rms_norm(n, "norm", x, 1e-5);
+  Value *logits = s.tied ? zoo_tied_logits(n, x, table)
+                         : net_dense(n, "out", x, d->classes, false, INIT(INIT_NORMAL, 0.02));
+  net_softmax_loss(n, logits, in[1], NULL, c->label_smoothing, out);
+  return NULL;
+}
+
+#define LLAMA(id, title, which, words, text)                          \
+  const Model zoo_##id = {                                            \
+      .name = title,                                                  \
+      .summary = text,                                                \
+      .data = "text",                                                 \
+      .defaults = defaults,                                           \
+      .build = build,                                                 \
+      .classes = words,                                               \
+      .size = which,                                                  \
+      .generates = true,                                              \
+      .reads = READ_SIZE | READ_LENGTH | READ_SMOOTHING | READ_REMAT, \
+  }
+LLAMA(llama, "llama", TINY, 32000, "LLaMA with 6 layers, width 288");
+LLAMA(llama2_7b, "llama-2-7b", LLAMA2_7B, 32000, "LLaMA 2: 32 layers, width 4096");
+LLAMA(llama3_8b, "llama-3-8b", LLAMA3_8B, 128256, "LLaMA 3: 32 layers, 8 heads of keys");
+LLAMA(llama32_1b, "llama-3.2-1b", LLAMA32_1B, 128256, "LLaMA 3.2: 16 layers, width 2048");

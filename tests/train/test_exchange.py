@@ -1,0 +1,150 @@
+"""Weights to and from other programs: exported networks give the same numbers in JAX, PyTorch and Keras; weights that transformers made
+give here what they give there. What is not installed is skipped."""
+import importlib.util
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from conftest import weft
+
+TEXT = "To be, or not to be, that is the question: whether 'tis nobler in the mind to suffer. " * 60
+
+
+def trained(folder, model, *args):
+    run = folder / model
+    r = weft("train", model, "--steps", 2, "--no-compare", "--no-eval", "--batch", 2, "--out", run, *args)
+    assert r.returncode == 0, r.stderr
+    out = folder / f"{model}-export"
+    r = weft("export", run, "--to", out, "--batch", 3)
+    assert r.returncode == 0, r.stderr
+    return run, out
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("exchange")
+    (folder / "text.txt").write_text(TEXT)
+    text = ["--data", f"text:{folder / 'text.txt'}", "--length", 8, "--size", 2]
+    pictures = ["--data", "synthetic"]
+    return {"mnist": trained(folder, "mnist", *pictures), "mlp": trained(folder, "mlp", *pictures, "--size", 16, "--ema", 0.5),
+            "gpt2": trained(folder, "gpt2", *text), "bert": trained(folder, "bert", *text), "davidnet": trained(folder, "davidnet", *pictures)}
+
+
+def module(path):
+    spec = importlib.util.spec_from_file_location(path.stem + path.parent.name.replace("-", "_"), path)
+    m = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(m)
+    return m
+
+
+def example(out):
+    about = json.loads((out / "export.json").read_text())
+    rng = np.random.default_rng(2)
+    shape = about["input"]["shape"]
+    if about["input"]["type"] == "ui8":
+        return rng.integers(0, 256, shape).astype(np.uint8)
+    return rng.integers(0, 200, shape).astype(np.int32)
+
+
+def in_weft(out, x, tmp_path):
+    """The exported program on weft's CPU device."""
+    np.savez(tmp_path / "in.npz", in0=x)
+    r = weft("run", out / "forward.mlirbc", "--device", "cpu", "--in", tmp_path / "in.npz", "--out", tmp_path / "out.npz")
+    assert r.returncode == 0, r.stderr
+    return np.load(tmp_path / "out.npz")["out0"]
+
+
+def close(got, want):
+    np.testing.assert_allclose(got, want, rtol=1e-3, atol=2e-5 * np.abs(want).max() + 1e-6)
+
+
+def test_the_program_is_what_predict_computes(made, tmp_path):
+    run, out = made["mlp"]  # with averages of the weights: they are what counts
+    x = example(out)
+    np.save(tmp_path / "x.npy", x)
+    r = weft("predict", run, tmp_path / "x.npy", "--top", 10, "--measure", 0, "--json")
+    assert r.returncode == 0, r.stderr
+    z = in_weft(out, x, tmp_path)
+    p = np.exp(z - z.max(1, keepdims=True))
+    p /= p.sum(1, keepdims=True)
+    for a, row in zip(json.loads(r.stdout)["answers"], p):
+        close(np.array([t["p"] for t in sorted(a["top"], key=lambda t: t["class"])]), row)
+
+
+@pytest.mark.parametrize("model", ["mnist", "gpt2"])
+def test_jax(model, made, tmp_path):
+    out = made[model][1]
+    x = example(out)
+    code = f"import sys, numpy as np; sys.path.insert(0, {str(out)!r}); import load_jax; np.save(sys.argv[1], load_jax.load()(np.load(sys.argv[2])))"
+    np.save(tmp_path / "x.npy", x)
+    subprocess.run([sys.executable, "-c", code, tmp_path / "y.npy", tmp_path / "x.npy"], check=True, env={"JAX_PLATFORMS": "cpu"})
+    close(np.load(tmp_path / "y.npy"), in_weft(out, x, tmp_path))
+
+
+@pytest.mark.parametrize("model", ["mnist", "mlp", "davidnet", "gpt2", "bert"])
+def test_pytorch(model, made, tmp_path):
+    torch = pytest.importorskip("torch")
+    if model in ("gpt2", "bert"):
+        pytest.importorskip("transformers")
+    out = made[model][1]
+    x = example(out)
+    with torch.no_grad():
+        got = module(out / "load_pytorch.py").load()(torch.tensor(x).long() if x.dtype == np.int32 else torch.tensor(x))
+    close(got.numpy(), in_weft(out, x, tmp_path))
+
+
+@pytest.mark.parametrize("model", ["mnist", "mlp"])
+def test_keras(model, made, tmp_path):
+    pytest.importorskip("keras")
+    out = made[model][1]
+    x = example(out)
+    close(np.asarray(module(out / "load_keras.py").load()(x)), in_weft(out, x, tmp_path))
+
+
+def transformer(kind):
+    t = pytest.importorskip("transformers")
+    if kind == "gpt2":
+        return t.GPT2LMHeadModel(t.GPT2Config(vocab_size=256, n_layer=2, n_embd=128, n_head=2))
+    if kind == "bert":
+        return t.BertForMaskedLM(t.BertConfig(vocab_size=257, num_hidden_layers=2, hidden_size=128, num_attention_heads=2, intermediate_size=512))
+    return t.LlamaForCausalLM(t.LlamaConfig(vocab_size=256, num_hidden_layers=2, hidden_size=128, num_attention_heads=2, num_key_value_heads=2,
+                                            intermediate_size=384, rms_norm_eps=1e-5, rope_theta=1e4, tie_word_embeddings=True))
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "bert", "llama"])
+def test_import_of_transformers(kind, tmp_path):
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(1)
+    net = transformer(kind).eval()
+    with torch.no_grad():  # biases and scales that are not what they begin with
+        for p in net.parameters():
+            p.add_(0.02 * torch.randn_like(p))
+    net.save_pretrained(tmp_path / "hub")
+    r = weft("import", kind, tmp_path / "hub/model.safetensors", "--to", tmp_path / "run", "--size", 2, "--length", 12)
+    assert r.returncode == 0, r.stderr
+    r = weft("export", tmp_path / "run", "--to", tmp_path / "out")
+    assert r.returncode == 0, r.stderr
+    x = example(tmp_path / "out")
+    with torch.no_grad():
+        want = net(torch.tensor(x).long()).logits.numpy()
+    close(in_weft(tmp_path / "out", x, tmp_path), want)
+    if kind == "bert":
+        return
+    prompt = "To be"
+    ids = torch.tensor([list(prompt.encode())])
+    with torch.no_grad():
+        for _ in range(6):
+            ids = torch.cat([ids, net(ids).logits[:, -1:].argmax(-1)], 1)
+    r = weft("generate", tmp_path / "run", "--prompt", prompt, "--tokens", 6, "--temperature", 0, "--json")
+    assert r.returncode == 0, r.stderr
+    assert json.loads(r.stdout)["tokens"] == ids[0, 5:].tolist()
+
+
+def test_import_says_what_is_missing(tmp_path):
+    from safetensors.numpy import save_file
+    save_file({"transformer.wte.weight": np.zeros((256, 128), np.float32)}, tmp_path / "x.safetensors")
+    r = weft("import", "gpt2", tmp_path / "x.safetensors", "--to", tmp_path / "run", "--size", 2)
+    assert r.returncode == 1 and "transformer.wpe.weight" in r.stderr

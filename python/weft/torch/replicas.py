@@ -1,0 +1,113 @@
+"""Replicas in one process: torch_xla.launch and xmp.spawn run a thread for each device.
+
+On a TPU each has a process of its own, and with it its own random numbers. Here each thread has its own state of what is otherwise one
+for the whole process: PyTorch's CPU generator, Python's `random`, numpy's `numpy.random`. So torch.manual_seed(0) in each replica gives
+each the same weights, whatever the others do meanwhile.
+
+Private parts of torch_xla that are used: `_internal.pjrt._run_thread_per_device`.
+"""
+import functools
+import random
+import threading
+import warnings
+
+import torch
+
+
+class _Own(threading.local):
+    """Of a replica's thread: the states that it goes on from; None in other threads."""
+    states = None
+    inside = False
+
+
+_own = _Own()
+_lock = threading.RLock()
+_sources = []  # (get, set) of each state of the process
+
+
+def _own_states(fn):
+    """fn, which draws random numbers or sets their state, on the thread's own states."""
+    @functools.wraps(fn)
+    def call(*args, **kwargs):
+        if _own.states is None or _own.inside:
+            return fn(*args, **kwargs)
+        with _lock:
+            outer = [get() for get, _ in _sources]
+            for (_, put), state in zip(_sources, _own.states):
+                put(state)
+            _own.inside = True
+            try:
+                return fn(*args, **kwargs)
+            finally:
+                _own.inside = False
+                _own.states = [get() for get, _ in _sources]
+                for (_, put), state in zip(_sources, outer):
+                    put(state)
+    return call
+
+
+TORCH = ("manual_seed seed initial_seed get_rng_state set_rng_state rand randn randint randperm rand_like randn_like randint_like normal "
+         "bernoulli multinomial poisson").split()
+FUNCTIONAL = "dropout dropout1d dropout2d dropout3d alpha_dropout feature_alpha_dropout rrelu".split()
+TENSOR = "uniform_ normal_ random_ bernoulli_ bernoulli exponential_ geometric_ cauchy_ log_normal_ multinomial".split()
+
+
+def _replace(owner, names):
+    for name in names:
+        if callable(fn := getattr(owner, name, None)):
+            setattr(owner, name, _own_states(fn))
+
+
+@functools.cache
+def _install():
+    generator = torch.default_generator
+    _sources.append((generator.get_state, generator.set_state))
+    _sources.append((random.getstate, random.setstate))
+    bound = [n for n in dir(random) if getattr(getattr(random, n), "__self__", None) is random.getstate.__self__]
+    try:
+        import numpy
+        _sources.append((numpy.random.get_state, numpy.random.set_state))
+        hidden = numpy.random.get_state.__self__
+        _replace(numpy.random, ["seed"] + [n for n in dir(numpy.random) if getattr(getattr(numpy.random, n), "__self__", None) is hidden])
+    except (ImportError, AttributeError):
+        pass
+    _replace(random, bound)
+    _replace(torch, TORCH)
+    for name in ("manual_seed", "seed", "initial_seed", "get_rng_state", "set_rng_state"):
+        setattr(torch.random, name, getattr(torch, name))
+    _replace(torch.nn.functional, FUNCTIONAL)
+    _replace(torch.Tensor, TENSOR)
+
+
+def _with_own_states(fn):
+    """The function of a replica. All begin with the same states, as processes that have just started do."""
+    first = [get() for get, _ in _sources]
+
+    @functools.wraps(fn)
+    def replica(*args, **kwargs):
+        _own.states = list(first)
+        try:
+            return fn(*args, **kwargs)
+        finally:
+            _own.states = None
+    return replica
+
+
+def prepare():
+    """Gives the threads that torch_xla will start states of their own."""
+    try:
+        from torch_xla._internal import pjrt
+        run = pjrt._run_thread_per_device
+    except (ImportError, AttributeError):
+        warnings.warn("this version of torch_xla starts replicas in a way that weft does not know: torch.manual_seed in several replicas "
+                      "of one process is one for all")
+        return
+    if getattr(run, "of_weft", False):
+        return
+
+    @functools.wraps(run)
+    def run_thread_per_device(local_rank, local_world_size, fn, initializer_fn):
+        _install()
+        return run(local_rank, local_world_size, _with_own_states(fn), initializer_fn)
+    run_thread_per_device.of_weft = True
+    pjrt._run_thread_per_device = run_thread_per_device

@@ -1,0 +1,284 @@
+"""Programs of the kind people have, each on PyTorch/XLA's device and on PyTorch's CPU in the same run. Prints one JSON object:
+{name: [got, want]}, both lists of numbers. Arguments: names of cases; without any, all."""
+import copy
+import io
+import json
+import sys
+import traceback
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+import torch_xla
+import torch_xla.core.xla_model as xm
+
+CASES = {}
+
+
+def case(fn):
+    CASES[fn.__name__] = fn
+    return fn
+
+
+def sgd(parameters):
+    return torch.optim.SGD(parameters, lr=1e-2, momentum=0.9)
+
+
+def adamw(parameters):
+    return torch.optim.AdamW(parameters, lr=1e-3)
+
+
+def losses(model, loss_of, batch, optimizer, steps):
+    device = next(model.parameters()).device
+    batch = {name: value.to(device) for name, value in batch.items()}
+    optimizer = optimizer(model.parameters())
+    out = []
+    for _ in range(steps):
+        optimizer.zero_grad()
+        loss = loss_of(model, batch)
+        loss.backward()
+        if device.type == "xla":
+            xm.optimizer_step(optimizer)
+            torch_xla.sync()
+        else:
+            optimizer.step()
+        out.append(loss.item())
+    return out
+
+
+def trained(make, loss_of, batch, optimizer=sgd, steps=3):
+    torch.manual_seed(0)
+    model = make().train()
+    twin = copy.deepcopy(model)
+    return losses(model.to(torch_xla.device()), loss_of, batch, optimizer, steps), losses(twin, loss_of, batch, optimizer, steps)
+
+
+def classified(model, batch):
+    out = model(batch["x"])
+    return F.cross_entropy(getattr(out, "logits", out), batch["y"])
+
+
+def own_loss(model, batch):
+    return model(**batch).loss
+
+
+def images(n, size, classes=10):
+    generator = torch.Generator().manual_seed(1)
+    return {"x": torch.randn(n, 3, size, size, generator=generator), "y": torch.randint(0, classes, (n,), generator=generator)}
+
+
+def tokens(n=2, length=16, words=100):
+    ids = torch.randint(0, words, (n, length), generator=torch.Generator().manual_seed(2))
+    return {"input_ids": ids, "labels": ids}
+
+
+# ---- models ----
+
+
+@case
+def perceptron():
+    return trained(lambda: nn.Sequential(nn.Flatten(), nn.Linear(192, 64), nn.GELU(), nn.LayerNorm(64), nn.Linear(64, 10)), classified,
+                   images(8, 8), adamw, 4)
+
+
+@case
+def resnet():
+    from transformers import ResNetConfig, ResNetForImageClassification
+    config = ResNetConfig(embedding_size=8, hidden_sizes=[8, 16], depths=[1, 1], layer_type="basic", num_labels=10)
+    return trained(lambda: ResNetForImageClassification(config), classified_pixels, images(4, 32))
+
+
+def classified_pixels(model, batch):
+    return F.cross_entropy(model(pixel_values=batch["x"]).logits, batch["y"])
+
+
+@case
+def vit():
+    from transformers import ViTConfig, ViTForImageClassification
+    config = ViTConfig(hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64, image_size=32, patch_size=8,
+                       hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, num_labels=10)
+    return trained(lambda: ViTForImageClassification(config), classified_pixels, images(4, 32), adamw)
+
+
+class Tagger(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words = nn.Embedding(50, 16)
+        self.lstm = nn.LSTM(16, 24, num_layers=2, batch_first=True)
+        self.out = nn.Linear(24, 10)
+
+    def forward(self, x):
+        return self.out(self.lstm(self.words(x))[0][:, -1])
+
+
+@case
+def lstm():
+    generator = torch.Generator().manual_seed(3)
+    batch = {"x": torch.randint(0, 50, (4, 7), generator=generator), "y": torch.randint(0, 10, (4,), generator=generator)}
+    return trained(Tagger, classified, batch)
+
+
+def gpt2_config():
+    from transformers import GPT2Config
+    return GPT2Config(vocab_size=100, n_positions=32, n_embd=32, n_layer=2, n_head=2, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0,
+                      bos_token_id=1, eos_token_id=1)
+
+
+@case
+def gpt2():
+    from transformers import GPT2LMHeadModel
+    return trained(lambda: GPT2LMHeadModel(gpt2_config()), own_loss, tokens(), adamw)
+
+
+@case
+def llama():
+    from transformers import LlamaConfig, LlamaForCausalLM
+    config = LlamaConfig(vocab_size=100, hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4,
+                         num_key_value_heads=2, max_position_embeddings=32)
+    return trained(lambda: LlamaForCausalLM(config), own_loss, tokens(), adamw)
+
+
+@case
+def bert():
+    from transformers import BertConfig, BertForMaskedLM
+    config = BertConfig(vocab_size=100, hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64,
+                        max_position_embeddings=32, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+    return trained(lambda: BertForMaskedLM(config), own_loss, tokens(), adamw)
+
+
+@case
+def generate():
+    from transformers import GPT2LMHeadModel
+    torch.manual_seed(0)
+    model = GPT2LMHeadModel(gpt2_config()).eval()
+    prompt = tokens(1, 5)["input_ids"]
+    how = {"max_new_tokens": 4, "do_sample": False, "pad_token_id": 1}
+    want = model.generate(prompt, **how)[0].tolist()
+    device = torch_xla.device()
+    return model.to(device).generate(prompt.to(device), **how)[0].tolist(), want
+
+
+# ---- what programs call ----
+
+
+def values(*tensors):
+    return [x for t in tensors for x in t.detach().cpu().double().flatten().tolist()]
+
+
+def on_both(fn, *inputs):
+    device = torch_xla.device()
+    return values(*fn(*(x.to(device) for x in inputs))), values(*fn(*inputs))
+
+
+@case
+def linear_algebra():
+    a = torch.randn(2, 5, 5, generator=torch.Generator().manual_seed(4)).double()
+    s = a @ a.mT + torch.eye(5).double()
+    b = torch.ones(2, 5, 2).double()
+
+    def fn(a, s, b):
+        q, r = torch.linalg.qr(a)
+        sign, log = torch.linalg.slogdet(s)
+        w, v = torch.linalg.eigh(s)
+        return (torch.linalg.inv(a), torch.linalg.det(a), sign, log, w, v @ torch.diag_embed(w) @ v.mT, q @ r, torch.linalg.cholesky(s),
+                torch.linalg.solve(a, b), torch.linalg.svdvals(a))
+    return on_both(fn, a, s, b)
+
+
+@case
+def least_squares():
+    a = torch.randn(6, 3, generator=torch.Generator().manual_seed(5))
+    return on_both(lambda a, b: (torch.linalg.lstsq(a, b).solution,), a, torch.ones(6, 2))
+
+
+@case
+def indexing():
+    x = torch.randn(4, 9, generator=torch.Generator().manual_seed(6))
+
+    def fn(x):
+        top, where = torch.topk(x, 3)
+        sums = torch.zeros(4, 3, device=x.device).scatter_add(1, where % 3, top)
+        return torch.sort(x, 1)[0], top, torch.cumsum(x, 1), x[x > 0], sums, F.interpolate(x[None, None], scale_factor=2.0), x.argmax(1)
+    return on_both(fn, x)
+
+
+@case
+def autocast():
+    """bfloat16 where PyTorch's CPU has it as well: both are far from float32, and close to each other."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 8))
+    x = torch.randn(16, 64)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        want = model(x)
+    device = torch_xla.device()
+    model.to(device)
+    with torch.autocast("xla", dtype=torch.bfloat16):
+        got = model(x.to(device))
+    assert got.dtype == torch.bfloat16
+    from torch_xla.amp import autocast as xla_autocast
+    with xla_autocast(device):
+        again = model(x.to(device))
+    assert again.dtype == torch.bfloat16
+    return [round(v, 1) for v in values(got - again)] + [((got.cpu() - want).abs().max() < 0.02).item()], [0.0] * got.numel() + [True]
+
+
+@case
+def compiled():
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 4)).eval()
+    x = torch.randn(3, 16)
+    want = values(model(x))
+    model = torch.compile(model.to(torch_xla.device()), backend="openxla")
+    with torch.no_grad():
+        return values(model(x.to(torch_xla.device())), model(x.to(torch_xla.device()))), want * 2
+
+
+@case
+def saved():
+    torch.manual_seed(0)
+    model = nn.Linear(4, 3).to(torch_xla.device())
+    file = io.BytesIO()
+    xm.save(model.state_dict(), file)
+    file.seek(0)
+    state = torch.load(file)
+    assert state["weight"].device.type == "cpu"
+    other = nn.Linear(4, 3).to(torch_xla.device())
+    other.load_state_dict(state)
+    return values(other.weight, other.bias), values(state["weight"], state["bias"])
+
+
+@case
+def loader():
+    from torch_xla.distributed.parallel_loader import MpDeviceLoader
+    data = torch.utils.data.TensorDataset(torch.arange(12.0))
+    batches = MpDeviceLoader(torch.utils.data.DataLoader(data, batch_size=5), torch_xla.device())
+    return [x.sum().item() for x, in batches], [10.0, 35.0, 21.0]
+
+
+@case
+def memory():
+    """A parameter that is updated in place takes its memory once."""
+    x = torch.zeros(1 << 20).to(torch_xla.device())
+    torch_xla.sync(wait=True)
+    before = xm.get_memory_info(torch_xla.device())
+    for _ in range(3):
+        x.add_(1.0)
+        torch_xla.sync(wait=True)
+    after = xm.get_memory_info(torch_xla.device())
+    assert after["bytes_used"] < after["bytes_limit"]
+    return [after["bytes_used"] - before["bytes_used"], x[0].item()], [0, 3.0]
+
+
+def main(names):
+    out = {}
+    for name in names or CASES:
+        try:
+            out[name] = CASES[name]()
+        except Exception:  # the others still count
+            out[name] = traceback.format_exc()
+        print(name, "done", file=sys.stderr, flush=True)
+    print(json.dumps(out))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

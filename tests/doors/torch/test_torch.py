@@ -1,0 +1,86 @@
+"""PyTorch/XLA's programs on weft against PyTorch on this CPU."""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tomllib
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch_xla")
+
+from conftest import BUILD, ROOT  # noqa: E402
+
+HERE = pathlib.Path(__file__).parent
+CASES = [line[4:-3] for before, line in zip([""] + (HERE / "programs.py").read_text().splitlines(),
+                                            (HERE / "programs.py").read_text().splitlines()) if before == "@case"]
+
+
+@pytest.fixture(scope="session")
+def installed(tmp_path_factory):
+    """The entry points of pyproject.toml, as an installed package has them."""
+    site = tmp_path_factory.mktemp("site")
+    info = site / "weft-0.1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: weft\nVersion: 0.1.0\n")
+    groups = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]
+    (info / "entry_points.txt").write_text("".join(f"[{group}]\n" + "".join(f"{k} = {v}\n" for k, v in rows.items())
+                                                   for group, rows in groups.items()))
+    return site
+
+
+def run(installed, device, *args, timeout=1200, **env):
+    """Runs a program with WEFT_DEVICE and nothing else; returns what it printed last, as JSON."""
+    full = {k: v for k, v in os.environ.items() if not k.startswith(("WEFT_", "PJRT_", "TPU_", "XLA_"))}
+    full.update(WEFT_DEVICE=device, WEFT_PLUGIN=str(BUILD / "libpjrt_weft.so"), HF_HUB_OFFLINE="1",
+                PYTHONPATH=os.pathsep.join([str(installed), str(ROOT / "python")]), **env)
+    r = subprocess.run([sys.executable, *map(str, args)], env=full, capture_output=True, text=True, timeout=timeout, cwd=HERE)
+    assert r.returncode == 0, r.stderr[-4000:]
+    return json.loads(r.stdout.splitlines()[-1])
+
+
+def close(pair, tolerance=1e-5):
+    assert not isinstance(pair, str), pair
+    got, want = pair
+    np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance)
+
+
+@pytest.fixture(scope="module")
+def on_cpu(installed):
+    return run(installed, "cpu", "programs.py")
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_program(on_cpu, name):
+    close(on_cpu[name])
+
+
+def test_virtual_tpu(installed):
+    """PyTorch/XLA takes it for a TPU; products are in its precision."""
+    close(run(installed, "tpu-v5e", "programs.py", "perceptron")["perceptron"], 2e-2)
+    r = run(installed, "tpu-v5e", "-c", "import json, torch_xla, torch_xla.core.xla_model as xm, torch_xla.runtime as xr; d = torch_xla.device()\n"
+            "print(json.dumps([xr.device_type(), xm.xla_device_hw(d), xm.get_memory_info(d)['bytes_limit'] >> 30]))")
+    assert r[:2] == ["TPU", "TPU"] and 14 <= r[2] <= 16
+
+
+def test_replicas(installed, tmp_path):
+    n = 4
+    truth = run(installed, f"cpu:{n}", "replicas.py", tmp_path, n)
+    for i in range(n):
+        got = json.loads((tmp_path / f"{i}.json").read_text())
+        assert (got["ordinal"], got["world"]) == (i, n)
+        assert got["all_reduce"] == [10.0] * 4
+        assert got["all_gather"] == [float(k + 1) for k in range(n) for _ in range(4)]
+        assert got["reduce_scatter"] == [10.0 * i]
+        assert got["after"] == [4.0] * 4
+        assert got["drawn"] == truth["drawn"][i]
+        close((got["weights"], truth["weights"]))
+        close(([got["loss"]], [truth["loss"]]))
+
+
+def test_mesh(installed):
+    got = run(installed, "cpu:4", "spmd.py")
+    close(got["tensor_parallel"])
+    close(got["fsdp"])

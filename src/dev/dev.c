@@ -310,10 +310,10 @@ Err *dev_compile(Dev *d, const Module *m, const DevCompileOpts *opts, DevProgram
   return NULL;
 }
 
-bool dev_keeps(const Dev *d, const DevCompileOpts *opts, Buf *key) {
+bool dev_cache_key(const Dev *d, const DevCompileOpts *opts, Buf *key) {
   if (!d->ops->save || opts->partitions > 1) return false;
   buf_cstr(key, d->ops->name);
-  return d->ops->kept(key);
+  return d->ops->cache_key(key);
 }
 
 bool dev_program_save(DevProgram *p, Buf *out) {
@@ -359,8 +359,8 @@ void dev_program_release(DevProgram *p) {
   free(p->result_meshes);
   free(p->aliases);
   free(p->result_on_host);
-  buf_free(&p->late_key);
-  buf_free(&p->late_note);
+  buf_free(&p->cache_key);
+  buf_free(&p->cache_note);
   module_free(p->module);
   free(p);
 }

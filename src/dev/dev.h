@@ -99,7 +99,7 @@ struct DeviceOps {
   /* optional, all or none: compiled programs as bytes, of one process. kept: adds what they depend
    * on besides the program (machine, build, settings); false: nothing can be kept. save: once, right
    * after compile, or when its code is complete; false: not this one, or not yet. load: like compile; errors: ERR_DATA_LOSS damaged */
-  bool (*kept)(Buf *out);
+  bool (*cache_key)(Buf *out);
   bool (*save)(DevProgram *prog, Buf *out);
   Err *(*load)(DevProgram *prog, Str saved);
   /* optional: memory for an argument, uninitialised, or of zeros, which takes none until it is
@@ -133,7 +133,8 @@ struct DevProgram {
   int *aliases; /* per argument: result that reuses it (tf.aliasing_output), -1 none, -2 donor
                    without a result */
   bool *result_on_host;
-  Buf late_key, late_note; /* of its entry in the cache, until its code is complete (kept.c) */
+  Buf cache_key,
+      cache_note; /* of its entry in the cache, until its code is complete (compile_cache.c) */
 };
 
 /* ---- for the plugin and the command line ----------------------------------------------------- */
@@ -146,19 +147,19 @@ void dev_close(Dev *d);
 
 /* Verifies, records shardings and donation, compiles. The module is borrowed. */
 Err *dev_compile(Dev *d, const Module *m, const DevCompileOpts *opts, DevProgram **out);
-/* Compiled programs as bytes, of one process. dev_keeps: adds to `key` all that such bytes depend on besides the
+/* Compiled programs as bytes, of one process. dev_cache_key: adds to `key` all that such bytes depend on besides the
  * module and the number of copies; false: programs of this kind are not kept. save: once, of one with opts.keep, right after
- * dev_compile or from dev_keep_late; false: this one cannot be kept, or not yet. load: errors: ERR_DATA_LOSS damaged */
-bool dev_keeps(const Dev *d, const DevCompileOpts *opts, Buf *key);
+ * dev_compile or from dev_cache_complete; false: this one cannot be kept, or not yet. load: errors: ERR_DATA_LOSS damaged */
+bool dev_cache_key(const Dev *d, const DevCompileOpts *opts, Buf *key);
 bool dev_program_save(DevProgram *p, Buf *out);
 Err *dev_program_load(Dev *d, Str saved, const DevCompileOpts *opts, DevProgram **out);
 
-/* The same through the cache on disk, by the bytes that the program was read from (kept.c). A note
- * of the caller's is kept beside it. dev_keep: opts.keep was set; what cannot be kept is not. */
-bool dev_find(Dev *d, Str code, const DevCompileOpts *opts, Buf *note, DevProgram **out);
-void dev_keep(DevProgram *p, Str code, Str note);
-/* For backends: what dev_keep did not find complete is so now. On any thread. */
-void dev_keep_late(DevProgram *p);
+/* The same through the cache on disk, by the bytes that the program was read from (compile_cache.c). A note
+ * of the caller's is kept beside it. dev_cache_put: opts.keep was set; what cannot be kept is not. */
+bool dev_cache_get(Dev *d, Str code, const DevCompileOpts *opts, Buf *note, DevProgram **out);
+void dev_cache_put(DevProgram *p, Str code, Str note);
+/* For backends: what dev_cache_put did not find complete is so now. On any thread. */
+void dev_cache_complete(DevProgram *p);
 DevProgram *dev_program_retain(DevProgram *p);
 void dev_program_release(DevProgram *p);
 

@@ -164,7 +164,7 @@ static Err *golden_run(const Case *c, int times, GoldenCompare *compare) {
   DevProgram *prog = NULL;
   Buf key = {0};
   if (!e) e = dev_open(device, &dev);
-  opts.keep = !e && opts.keep && dev_keeps(dev, &opts, &key);
+  opts.keep = !e && opts.keep && dev_cache_key(dev, &opts, &key);
   buf_free(&key);
   if (!e) e = dev_compile(dev, m, &opts, &prog);
   DevRun time = {0};

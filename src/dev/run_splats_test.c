@@ -76,9 +76,9 @@ static void on(const char *name, const char *text, const float want[4]) {
   module_free(m);
   run(p, want);
   run(p, want);
-  dev_keep(p, str_from(text), STR("note"));
+  dev_cache_put(p, str_from(text), STR("note"));
   dev_program_release(p);
-  if (dev_find(dev, str_from(text), &opts, &note, &p)) {
+  if (dev_cache_get(dev, str_from(text), &opts, &note, &p)) {
     run(p, want);
     dev_program_release(p);
   } else if (!strcmp(name, "cpu")) {
@@ -135,7 +135,7 @@ int main(void) {
   char folder[] = "/tmp/weft-splat-test-XXXXXX";
   if (!mkdtemp(folder)) return 1;
   setenv("WEFT_CACHE", folder, 1);
-  setenv("WEFT_STRIPS", "off", 1); /* what begins as strips is kept later */
+  setenv("WEFT_VINTERP", "off", 1); /* what begins as strips is kept later */
   alarm(60);
   setrlimit(RLIMIT_AS, &(struct rlimit){(rlim_t)8 << 30, (rlim_t)8 << 30});
   const struct CMUnitTest tests[] = {

@@ -282,7 +282,7 @@ Err *sem_torch_index_select(Eval *e) {
   return NULL;
 }
 
-Err *sem_messages(Eval *e) {
+Err *sem_segment_sum(Eval *e) {
   const Tensor *sums = e->in[0], *to = e->in[1], *rows = e->in[2], *from = e->in[3],
                *weights = e->n_in == 5 ? e->in[4] : NULL;
   int64_t width = sums->dims[1], bytes = dtype_bytes(sums->dtype);

@@ -476,7 +476,7 @@ Err *sem_reverse(Eval *e) {
   return NULL;
 }
 
-Err *sem_places(Eval *e) {
+Err *sem_reflect_pad(Eval *e) {
   const Tensor *in = e->in[0];
   const int64_t *runs;
   int n = op_ints(e->op, "runs", &runs);

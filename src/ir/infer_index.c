@@ -275,8 +275,8 @@ InferFn infer_index_fn(OpKind k) {
       {OP_GATHER, gather},
       {OP_SCATTER, scatter},
       {OP_TORCH_INDEX_SELECT, torch_index_select},
-      {OP_PLACES, places},
-      {OP_MESSAGES, messages},
+      {OP_REFLECT_PAD, places},
+      {OP_SEGMENT_SUM, messages},
   };
   return infer_find(rows, COUNT_OF(rows), k);
 }

@@ -71,7 +71,7 @@ Err *program_make(Dev *d, Str code, const CompileOptions *o, ProgramFacts *facts
   DevCompileOpts opts = {o->replicas, o->partitions, o->spmd, .keep = cache_is_on(),
                          .round_each = o->round_each};
   Buf note = {0};
-  if (dev_find(d, code, &opts, &note, out)) {
+  if (dev_cache_get(d, code, &opts, &note, out)) {
     wire_facts(&(Wire){.in = {note.p, note.n}}, facts);
     buf_free(&note);
     return NULL;
@@ -83,7 +83,7 @@ Err *program_make(Dev *d, Str code, const CompileOptions *o, ProgramFacts *facts
   if (!e) find_facts(*out, facts);
   if (!e && opts.keep && !facts->not_queued) {
     wire_facts(&(Wire){.out = &note}, facts);
-    dev_keep(*out, code, (Str){note.p, note.n});
+    dev_cache_put(*out, code, (Str){note.p, note.n});
   }
   buf_free(&note);
   module_free(m);

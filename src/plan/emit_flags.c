@@ -46,13 +46,13 @@ static void megatron_shape(const PlanModel *m, Buf *o) {
 }
 
 static void megatron_again(const PlanLayout *l, Buf *o) {
-  if (!l->again) return;
-  if (l->again == PLAN_ALL_TAGS) {
+  if (!l->recompute) return;
+  if (l->recompute == PLAN_ALL_TAGS) {
     word(o, "--recompute-granularity full --recompute-method uniform --recompute-num-layers 1");
     return;
   }
   word(o, "--recompute-granularity selective --recompute-modules layernorm");
-  if (l->again & PLAN_TAG(PLAN_UP)) buf_cstr(o, " mlp");
+  if (l->recompute & PLAN_TAG(PLAN_UP)) buf_cstr(o, " mlp");
   if (l->ep > 1) buf_cstr(o, " moe_act");
 }
 
@@ -114,9 +114,9 @@ static void torchtitan(const PlanChoice *c, Buf *o) {
   flag(o, "--training.seq_len", l->seq);
   if (c->steps > 0) flag(o, "--training.steps", c->steps);
   buf_printf(o, " \\\n  --activation_checkpoint.mode %s",
-             l->again == PLAN_ALL_TAGS ? "full"
-             : l->again                ? "selective"
-                                       : "none");
+             l->recompute == PLAN_ALL_TAGS ? "full"
+             : l->recompute                ? "selective"
+                                           : "none");
   word(o, "--compile.enable");
   if (l->format >= PLAN_FP8) word(o, "--model.converters quantize.linear.float8");
   buf_cstr(o, " \"$@\"\n");
@@ -179,10 +179,10 @@ static void maxtext_shape(const PlanModel *m, Buf *o) {
 }
 
 static const char *maxtext_policy(const PlanLayout *l) {
-  return l->again == PLAN_ALL_TAGS      ? "full"
-         : l->again & PLAN_TAG(PLAN_UP) ? "save_dot_except_mlp"
-         : l->again                     ? "minimal_with_context"
-                                        : "minimal_with_context";
+  return l->recompute == PLAN_ALL_TAGS      ? "full"
+         : l->recompute & PLAN_TAG(PLAN_UP) ? "save_dot_except_mlp"
+         : l->recompute                     ? "minimal_with_context"
+                                            : "minimal_with_context";
 }
 
 static void maxtext(const PlanChoice *c, Buf *o) {

@@ -92,7 +92,7 @@ static void memory(void **state) {
   PlanJob j = job(&m);
   PlanStep none, full;
   step("H100", &j, &none);
-  j.layout.again = PLAN_ALL_TAGS;
+  j.layout.recompute = PLAN_ALL_TAGS;
   assert_true(step("H100", &j, &full) > 1.2 * none.time_s);
   assert_true(full.owner[PLAN_OWN_KEPT] < 0.3 * none.owner[PLAN_OWN_KEPT]);
   /* 16-bit weights of 10 layers over 4 tensor ways and an embedding */

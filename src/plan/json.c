@@ -9,7 +9,7 @@ static void layout(const PlanLayout *l, Buf *o) {
              {"cp", l->cp},   {"ep", l->ep},   {"etp", l->etp}, {"zero", (double)l->zero},
              {"mbs", l->mbs}, {"gbs", l->gbs}, {"seq", l->seq}};
   for (int i = 0; i < COUNT_OF(all); i++) buf_json_num(o, all[i].key, all[i].v), buf_cstr(o, ", ");
-  buf_printf(o, "\"recompute\": \"%s\", \"precision\": \"%s\", ", plan_again_word(l),
+  buf_printf(o, "\"recompute\": \"%s\", \"precision\": \"%s\", ", plan_recompute_word(l),
              plan_format_name(l->format));
 }
 

@@ -50,7 +50,7 @@ static double logit_bytes(const PlanJob *j) {
 /* XLA computes a large head's loss in pieces of the vocabulary, where asked to. */
 #define LOGITS_MOST 0.15
 /* Of what computing a layer again would keep, that lives at once: XLA orders it so that less does. */
-#define XLA_AGAIN 0.5
+#define XLA_RECOMPUTE 0.5
 
 static void weights(const PlanJob *j, const StageLoad *s, PlanStep *out) {
   const PlanLayout *l = &j->layout;
@@ -82,7 +82,7 @@ void plan_memory(const PlanMachine *h, const PlanJob *j, const StageLoad *s, Pla
   out->limit_bytes = gpu ? h->chip->hbm_bytes : h->chip->hbm_usable;
   weights(j, s, out);
   out->owner[PLAN_OWN_KEPT] = s->kept * s->layers * s->microbatches * (1 - l->offload);
-  double logits = logit_bytes(j) * s->logits, again = s->again * (xla ? XLA_AGAIN : 1);
+  double logits = logit_bytes(j) * s->logits, again = s->recompute * (xla ? XLA_RECOMPUTE : 1);
   if (xla) logits = MIN(logits, LOGITS_MOST * out->limit_bytes);
   /* the loss is over when the first layer is computed again */
   if (logits >= again) out->owner[PLAN_OWN_LOGITS] = logits;

@@ -128,8 +128,8 @@ typedef struct PlanLayout {
   double seq; /* tokens of a sequence */
   double gbs, mbs; /* sequences a step, and a microbatch of one data-parallel rank */
   PlanZero zero;
-  unsigned again;     /* tags whose results are computed again in the backward pass */
-  double again_share; /* of the layers; 0: all */
+  unsigned recompute;     /* tags whose results are computed again in the backward pass */
+  double recompute_share; /* of the layers; 0: all */
   bool keep_gathered; /* zero 3: weights stay whole from the forward pass to the backward pass */
   double offload;     /* share of the kept activations that waits in the host's memory */
   PlanFormat format;
@@ -174,7 +174,7 @@ Err *plan_check(const PlanJob *j);
   X(ATTENTION, "attention")         \
   X(PASSES, "passes")               \
   X(QUANTISE, "quantise")           \
-  X(AGAIN, "recompute")             \
+  X(RECOMPUTE, "recompute")         \
   X(TENSOR, "tensor_exchange")      \
   X(CONTEXT, "context_exchange")    \
   X(EXPERT, "expert_exchange")      \

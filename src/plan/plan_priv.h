@@ -86,7 +86,7 @@ typedef struct StageLoad { /* of the fullest stage of a pipeline */
   double expert_weights;   /* and of experts */
   double trained;          /* share of them that is trained */
   double kept;             /* bytes of one microbatch of one layer, on average */
-  double again;            /* bytes that computing a layer again holds at once */
+  double recompute;        /* bytes that computing a layer again holds at once */
   double microbatches;     /* whose activations are held at once, in stages' worth */
   double logits;           /* bytes */
   double largest_layer;    /* parameters of one rank, before they are cut */
@@ -94,7 +94,7 @@ typedef struct StageLoad { /* of the fullest stage of a pipeline */
 void plan_memory(const PlanMachine *h, const PlanJob *j, const StageLoad *s, PlanStep *out);
 
 /* ---- words that several files say (print.c, json.c) -------------------------------------------- */
-const char *plan_again_word(const PlanLayout *l); /* "none", "some", "mlp", "all" */
+const char *plan_recompute_word(const PlanLayout *l); /* "none", "some", "mlp", "all" */
 const char *plan_mesh(const PlanLayout *l, char *to, size_t n);
 const char *plan_duration(char s[UNITS_TEXT], double seconds);
 const char *plan_usd(char s[UNITS_TEXT], double usd);

@@ -75,7 +75,7 @@ static const Offer *cheapest(const PlanAsk *ask, const Chip *chip, int chips, do
 }
 
 static double power(const Chip *c, const PlanStep *s) {
-  double busy = (s->part[PLAN_PRODUCTS] + s->part[PLAN_ATTENTION] + s->part[PLAN_AGAIN] +
+  double busy = (s->part[PLAN_PRODUCTS] + s->part[PLAN_ATTENTION] + s->part[PLAN_RECOMPUTE] +
                  0.6 * (s->part[PLAN_PASSES] + s->part[PLAN_QUANTISE])) /
                 s->time_s;
   double at = MIN(1, 0.25 + 0.75 * busy);

@@ -15,7 +15,7 @@ const char *plan_limit(const PlanStep *s) {
   const struct {
     const char *name;
     double s;
-  } all[] = {{"compute", p[PLAN_PRODUCTS] + p[PLAN_ATTENTION] + p[PLAN_AGAIN]},
+  } all[] = {{"compute", p[PLAN_PRODUCTS] + p[PLAN_ATTENTION] + p[PLAN_RECOMPUTE]},
              {"memory", p[PLAN_PASSES] + p[PLAN_QUANTISE] + p[PLAN_OPTIMIZER]},
              {"network", p[PLAN_TENSOR] + p[PLAN_CONTEXT] + p[PLAN_EXPERT] + p[PLAN_SHARDS] +
                              p[PLAN_GRADIENTS] + p[PLAN_STAGES]},
@@ -27,11 +27,11 @@ const char *plan_limit(const PlanStep *s) {
   return all[best].name;
 }
 
-const char *plan_again_word(const PlanLayout *l) {
-  return l->again == PLAN_ALL_TAGS      ? "all"
-         : l->again & PLAN_TAG(PLAN_UP) ? "mlp"
-         : l->again                     ? "some"
-                                        : "none";
+const char *plan_recompute_word(const PlanLayout *l) {
+  return l->recompute == PLAN_ALL_TAGS      ? "all"
+         : l->recompute & PLAN_TAG(PLAN_UP) ? "mlp"
+         : l->recompute                     ? "some"
+                                            : "none";
 }
 
 /* "dp4 tp8 pp2x5": ways of one are left out. */
@@ -85,7 +85,7 @@ static void row(const PlanAsk *ask, const PlanChoice *c, bool runs, Buf *o) {
              : c->front ? '*'
                         : ' ',
              where, plan_stack_name(c->job.software.stack), plan_mesh(l, how, sizeof how), l->mbs,
-             plan_again_word(l), plan_format_name(l->format));
+             plan_recompute_word(l), plan_format_name(l->format));
   buf_printf(o, " %9s %5.1f%% %10s", units_time(s, c->step.time_s), 100 * c->step.mfu,
              units_bytes(t, c->step.peak_bytes));
   if (runs && ask->tokens <= 0) buf_printf(o, " %8.3g", c->tokens);

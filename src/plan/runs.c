@@ -232,12 +232,12 @@ static unsigned selective(const char *s) {
 static void recompute_of(const Table *t, const PlanModel *m, PlanLayout *l) {
   const char *s = text(t, "recompute");
   if (!strncmp(s, "full", 4)) {
-    l->again = PLAN_ALL_TAGS;
+    l->recompute = PLAN_ALL_TAGS;
     double n = before(s, " layers");
-    if (n > 0) l->again_share = MIN(1, n * l->pp / m->layers);
+    if (n > 0) l->recompute_share = MIN(1, n * l->pp / m->layers);
   } else if (!strncmp(s, "selective", 9)) {
-    l->again = selective(s);
-    if (has(s, "share of the layers")) l->again = PLAN_ALL_TAGS, l->again_share = 0.5;
+    l->recompute = selective(s);
+    if (has(s, "share of the layers")) l->recompute = PLAN_ALL_TAGS, l->recompute_share = 0.5;
   }
 }
 

@@ -5,7 +5,7 @@
 #include "plan/plan_priv.h"
 
 /* What layers compute again, from nothing on: the first that fits is the fastest. */
-static const unsigned again_ways[] = {
+static const unsigned recompute_ways[] = {
     0,
     PLAN_TAG(PLAN_NORM) | PLAN_TAG(PLAN_ACT) | PLAN_TAG(PLAN_EXPERT_ACT) | PLAN_TAG(PLAN_ROPE),
     PLAN_ALL_TAGS & ~(PLAN_TAG(PLAN_QKV) | PLAN_TAG(PLAN_CORE) | PLAN_TAG(PLAN_OUT)),
@@ -48,8 +48,8 @@ static void microbatches(Hunt *h, PlanJob *j) {
     if (fmod(each, b) != 0) continue;
     l->mbs = b;
     bool fits = false;
-    for (int i = 0; i < COUNT_OF(again_ways) && !fits; i++) {
-      l->again = again_ways[i];
+    for (int i = 0; i < COUNT_OF(recompute_ways) && !fits; i++) {
+      l->recompute = recompute_ways[i];
       fits = look(h, j);
     }
     if (!fits) break;

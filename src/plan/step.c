@@ -84,18 +84,19 @@ static void product_time(PlanMachine *h, const PlanJob *j, const LayerOp *o, dou
   w->fwd[PLAN_PRODUCTS] += fwd, w->bwd[PLAN_PRODUCTS] += bwd;
   /* nobody reads what would be computed again: XLA leaves it out, PyTorch stops before it */
   if (j->software.stack != PLAN_MEGATRON && o->kept == 0) times = 0;
-  w->bwd[PLAN_AGAIN] += fwd * times;
+  w->bwd[PLAN_RECOMPUTE] += fwd * times;
   if (!narrow) return;
   double q = quant_bytes(f) * o->count * o->m;
   double qf = plan_pass_s(h->kernels, q * o->k), qb = plan_pass_s(h->kernels, q * o->n);
   w->fwd[PLAN_QUANTISE] += qf, w->bwd[PLAN_QUANTISE] += qb;
-  w->bwd[PLAN_AGAIN] += qf * times;
+  w->bwd[PLAN_RECOMPUTE] += qf * times;
   w->launches += 3 * 2;
 }
 
 static void op_time(PlanMachine *h, const PlanJob *j, const LayerOp *o, Work *w) {
   const PlanLayout *l = &j->layout;
-  double times = l->again & PLAN_TAG(o->tag) ? (l->again_share > 0 ? l->again_share : 1) : 0;
+  double times =
+      l->recompute & PLAN_TAG(o->tag) ? (l->recompute_share > 0 ? l->recompute_share : 1) : 0;
   w->launches += o->launches * (3 + times);
   w->kept += o->kept * (1 - times);
   w->whole += o->kept;
@@ -104,12 +105,12 @@ static void op_time(PlanMachine *h, const PlanJob *j, const LayerOp *o, Work *w)
   } else if (o->kind == KERNEL_ATTENTION) {
     double bwd, fwd = plan_attention_s(h->kernels, &o->attention, &bwd);
     w->fwd[PLAN_ATTENTION] += fwd, w->bwd[PLAN_ATTENTION] += bwd;
-    w->bwd[PLAN_AGAIN] += fwd * times;
+    w->bwd[PLAN_RECOMPUTE] += fwd * times;
   } else {
     double fwd = plan_pass_s(h->kernels, o->fwd_bytes);
     w->fwd[PLAN_PASSES] += fwd;
     w->bwd[PLAN_PASSES] += plan_pass_s(h->kernels, o->bwd_bytes);
-    w->bwd[PLAN_AGAIN] += fwd * times;
+    w->bwd[PLAN_RECOMPUTE] += fwd * times;
   }
 }
 
@@ -128,9 +129,9 @@ static void tensor_time(const PlanMachine *h, const PlanJob *j, const Exchanges 
   bool cuts = sw->stack == PLAN_XLA || (sw->stack == PLAN_MEGATRON && newer);
   double one = plan_exchange_s(h, NET_ALL_GATHER, x->tensor_bytes, l->tp, 1);
   double hidden = cuts ? plan_law.tensor_hidden : 0;
-  double again = l->again & PLAN_TAG(PLAN_QKV) ? x->tensor_fwd : 0;
+  double recompute = l->recompute & PLAN_TAG(PLAN_QKV) ? x->tensor_fwd : 0;
   hide(one * x->tensor_fwd, hidden, &w->fwd[PLAN_TENSOR], &w->fwd[PLAN_PRODUCTS]);
-  hide(one * (x->tensor_bwd + again), hidden, &w->bwd[PLAN_TENSOR], &w->bwd[PLAN_PRODUCTS]);
+  hide(one * (x->tensor_bwd + recompute), hidden, &w->bwd[PLAN_TENSOR], &w->bwd[PLAN_PRODUCTS]);
 }
 
 /* Copies of a token that leave a rank: kernels made for it send one to each rank, or each server, that has
@@ -246,14 +247,14 @@ static void layer_work(PlanMachine *h, const PlanJob *j, Work *out, StageLoad *l
     double share = kind[i].count / layers;
     plan_block(j, &kind[i], &b);
     for (int k = 0; k < b.n; k++) op_time(h, j, &b.op[k], &one);
-    one.kept += b.input * (j->layout.again ? 1 : 0);
+    one.kept += b.input * (j->layout.recompute ? 1 : 0);
     exchange_time(h, j, &b, &one);
     shard_time(h, j, &b, share, &one, out);
     add(out, &one, share);
     load->weights += share * b.weights;
     load->expert_weights += share * b.expert_weights;
     load->largest_layer = MAX(load->largest_layer, b.weights + b.expert_weights);
-    load->again = MAX(load->again, one.whole - one.kept);
+    load->recompute = MAX(load->recompute, one.whole - one.kept);
   }
 }
 

@@ -65,7 +65,7 @@ static void best_words(const PlanAnswer *a, const PlanChoice *c, Buf *o) {
   char how[64];
   buf_printf(o, "\n%s:%d, %s, %s, microbatch %g, recompute %s, %s\n", c->chip->name, c->chips,
              plan_stack_name(c->job.software.stack), plan_mesh(&c->job.layout, how, sizeof how),
-             c->job.layout.mbs, plan_again_word(&c->job.layout),
+             c->job.layout.mbs, plan_recompute_word(&c->job.layout),
              plan_format_name(c->job.layout.format));
   parts(&c->step, o);
   price_line(c, a->ask.spot, o);

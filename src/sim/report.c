@@ -104,11 +104,11 @@ static void print_work(const SimReport *r, Buf *o) {
 }
 
 static void print_notes(const SimReport *r, Buf *o) {
-  if (r->again) {
+  if (r->rematerialized) {
     buf_printf(
         o, "  note       memory is short: %d array%s given up and computed again, as XLA does, ",
-        r->again, r->again > 1 ? "s are" : " is");
-    buf_time(o, r->again_s);
+        r->rematerialized, r->rematerialized > 1 ? "s are" : " is");
+    buf_time(o, r->rematerialized_s);
     buf_cstr(o, " of the step\n");
   }
   if (r->whole)

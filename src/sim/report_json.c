@@ -83,7 +83,7 @@ static void totals(const SimReport *r, Buf *o) {
            {"temp_bytes", r->temp_bytes},
            {"network_s", r->network_s},
            {"network_exposed_s", r->network_exposed_s},
-           {"computed_again_s", r->again_s},
+           {"computed_again_s", r->rematerialized_s},
            {"host_s", r->host_s},
            {"flops", r->flops},
            {"bytes", r->model_bytes},

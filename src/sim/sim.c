@@ -105,8 +105,8 @@ static void step_time(SimReport *r, const Schedule *p) {
   r->eager = p->compiler == &eager_compiler;
   r->host_s = p->host_s;
   r->exposed_copy_s = p->copy_s + returned;
-  r->again = p->again;
-  r->again_s = p->again_s;
+  r->rematerialized = p->rematerialized;
+  r->rematerialized_s = p->rematerialized_s;
   r->flops = p->flops;
   r->model_bytes = p->bytes;
   r->mfu = r->time_s > 0 ? r->flops / (r->time_s * r->chip->peak_flops) : 0;

@@ -112,8 +112,8 @@ typedef struct SimReport {
   double time_s;
   double cycles;         /* sum over kernels that have a compiler estimate, loops multiplied */
   double exposed_copy_s; /* prefetch that no kernel hides */
-  int again;             /* arrays given up and computed again, for lack of memory: in again_s */
-  double again_s;
+  int rematerialized; /* arrays given up and computed again, for lack of memory: in rematerialized_s */
+  double rematerialized_s;
   double network_s; /* collectives, of it network_exposed_s that no computing hides */
   double network_exposed_s;
   double host_s;      /* eager: of time_s, what the device waits for the host to launch kernels */

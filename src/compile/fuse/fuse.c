@@ -167,7 +167,7 @@ static bool reads_root(const Fuser *f, const Cluster *c, const Op *op, const Ori
     const Origin *other = p >= 0 ? &f->origins[p] : NULL;
     for (int k = 0; k < o->n; k++) {
       if (x->v == o->root[k]) return true;
-      for (int j = 0; other && j < MIN(other->n, AGAIN_ROOTS); j++)
+      for (int j = 0; other && j < MIN(other->n, REMAT_ROOTS); j++)
         if (other->root[j] == o->root[k]) return true;
     }
   }
@@ -241,14 +241,14 @@ out:
 static int position(const void *arg, const Op *op) { return fuser_pos(arg, op); }
 
 static void find_origins(Fuser *f) {
-  AgainInput in = {f->r, f->n, NULL, NULL, f->users, f->n_users, position, f};
+  RematInput in = {f->r, f->n, NULL, NULL, f->users, f->n_users, position, f};
   in.ops = xcalloc((size_t)f->n + 1, sizeof *in.ops);
   in.fusible = xcalloc((size_t)f->n + 1, 1);
   for (int i = 0; i < f->n; i++) {
     in.ops[i] = f->info[i].op;
     in.fusible[i] = can_fuse(f, in.ops[i]);
   }
-  f->origins = again_find(&in);
+  f->origins = remat_find(&in);
   free(in.ops);
   free(in.fusible);
 }

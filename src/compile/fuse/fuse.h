@@ -1,6 +1,6 @@
 /* compile/fuse: a region's ops as fusions, each generated as one loop, and single steps.
  *
- * fuse.c decides which op goes where, cluster.c what one loop can compute, again.c what is better computed
+ * fuse.c decides which op goes where, cluster.c what one loop can compute, rematerialize.c what is better computed
  * twice than stored; index.c is the arithmetic of addresses that they share with the generator of
  * code. Nothing here knows a machine; what a device can do natively comes in by Target. */
 #ifndef WEFT_COMPILE_FUSE_FUSE_H

@@ -12,14 +12,14 @@
 
 /* ---- again: what fusions compute for themselves although others compute it as well ---- */
 
-#define AGAIN_ROOTS 2
+#define REMAT_ROOTS 2
 typedef struct Origin {
-  const Value *root[AGAIN_ROOTS]; /* the large values that it is computed from */
+  const Value *root[REMAT_ROOTS]; /* the large values that it is computed from */
   int n, ops, heavy;
   bool again; /* worth it with one root, or where another root is read anyway */
 } Origin;
 
-typedef struct AgainInput { /* a region's ops */
+typedef struct RematInput { /* a region's ops */
   const Region *region;
   int n;
   Op **ops;
@@ -28,9 +28,9 @@ typedef struct AgainInput { /* a region's ops */
   const int *n_users;
   int (*pos)(const void *arg, const Op *op); /* -1: elsewhere */
   const void *arg;
-} AgainInput;
+} RematInput;
 
-Origin *again_find(const AgainInput *in); /* by position; malloc'd */
+Origin *remat_find(const RematInput *in); /* by position; malloc'd */
 
 /* ---- clusters ---- */
 

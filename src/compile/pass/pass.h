@@ -31,16 +31,16 @@ Err *pass_resample(Module *m);
 Err *pass_tiny_products(Module *m);
 /* Products and convolutions of small integers with results as small are summed in 32 bits. */
 Err *pass_bytes(Module *m);
-/* Values beside their own edges, as padding by reflection writes them, become weft.places. */
-Err *pass_places(Module *m);
+/* Values beside their own edges, as padding by reflection writes them, become weft.reflect_pad. */
+Err *pass_reflect_pad(Module *m);
 /* What is computed of narrower elements and transposed is computed of them transposed. */
 Err *pass_narrow(Module *m);
 /* Sums of padded pieces become the pieces side by side. */
 Err *pass_pads(Module *m);
 /* Arithmetic on columns side by side is done on the columns. */
-Err *pass_apart(Module *m);
+Err *pass_sink_concat(Module *m);
 /* Attention with causal masks and windows is computed in blocks of rows. */
-Err *pass_bands(Module *m);
+Err *pass_causal_blocks(Module *m);
 /* Functions that front ends write out as polynomials become one operation. */
 Err *pass_special(Module *m);
 /* The random numbers that JAX writes out become one operation. */
@@ -48,20 +48,20 @@ Err *pass_threefry(Module *m);
 /* Windows over whole dimensions, gradients of means over windows that do not overlap. */
 Err *pass_pools(Module *m);
 /* What is spread out between zeros, to be added to something. */
-Err *pass_spread(Module *m);
+Err *pass_interior_pad(Module *m);
 /* Gradients of gathers without zeros to add to. */
 Err *pass_scatters(Module *m);
-/* Sums of gathered rows, as nets on graphs have them, become weft.messages. */
-Err *pass_messages(Module *m);
+/* Sums of gathered rows, as nets on graphs have them, become weft.segment_sum. */
+Err *pass_segment_sum(Module *m);
 /* Scatters to one box, whose place is known, are pads and updates in place. */
 Err *pass_updates(Module *m);
 /* The sign of what is rectified is read off the result. */
 Err *pass_masks(Module *m);
-Err *pass_pairs(Module *m);
+Err *pass_lower_complex(Module *m);
 /* reduce_window that no kernel is made for, written as element-wise arithmetic. */
 Err *pass_windows(Module *m);
 /* Random numbers of bf16 and f16 have their type's digits after every operation. */
-Err *pass_draws(Module *m);
+Err *pass_rng_rounding(Module *m);
 /* Short loops of element-wise work are written out. */
 Err *pass_unroll(Module *m);
 /* Products that a loop adds up become one product of stacks after it. */

@@ -34,7 +34,7 @@ bool scatter_adds(const Op *op) {
 
 /* One operand of zeros, updates added up. */
 static bool adds_to_zeros(const Op *op) {
-  bool adds = op->kind == OP_MESSAGES || (op->kind == OP_SCATTER && scatter_adds(op));
+  bool adds = op->kind == OP_SEGMENT_SUM || (op->kind == OP_SCATTER && scatter_adds(op));
   return adds && value_is_zeros(op->operands[0]);
 }
 

@@ -31,7 +31,7 @@ static void messages_are_added_to_what_is_there(void **unused) {
   Value *ids = b_arg(&p.b, b_type(&p.b, DT_I32, 1, (int64_t[]){5}));
   Value *in[4] = {b_full(&p.b, x->type, 0), ids, rows, ids};
   Type *type = x->type;
-  Op *sums = b_op(&p.b, OP_MESSAGES, 4, in, 1, &type, 0, NULL, 0, NULL);
+  Op *sums = b_op(&p.b, OP_SEGMENT_SUM, 4, in, 1, &type, 0, NULL, 0, NULL);
   Value *y = b_add(&p.b, &sums->results[0], x);
   b_return(&p.b, 1, &y);
   ok(pass_scatters(p.m));

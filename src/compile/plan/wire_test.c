@@ -1,5 +1,5 @@
 /* Plans as bytes, past their checksum: what a damaged one could lead a run to is refused when it is read.
- * src/dev/kept_fuzz.c looks for more of it. */
+ * src/dev/compile_cache_fuzz.c looks for more of it. */
 #include "base/wire.h"
 #include "compile/plan_test.h"
 

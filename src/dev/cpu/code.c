@@ -59,8 +59,8 @@ static Err *prepare_block(Code *c, const Block *b, bool trusted) {
         return err_new(ERR_DATA_LOSS, "the saved program is damaged");
       k->kernel = cpu_kernel_find(s->op);
       if (k->kernel->prepare) TRY(k->kernel->prepare(s->op, &k->state));
-      if (k->kernel->keep_bytes && (k->fixed = fixed_operands(s->op)))
-        k->keep_bytes = k->kernel->keep_bytes(k->state, k->fixed);
+      if (k->kernel->prepack_bytes && (k->fixed = fixed_operands(s->op)))
+        k->prepack_bytes = k->kernel->prepack_bytes(k->state, k->fixed);
     }
     for (int j = 0; j < s->n_blocks; j++) TRY(prepare_block(c, &s->blocks[j], trusted));
   }
@@ -83,7 +83,7 @@ static Err *add_fusions(const Code *c, Jit *jit, const Block *b, FusedCode *to) 
     const Step *s = &b->steps[i];
     if (s->kind == STEP_FUSED) TRY(jit_add(jit, s->fusion, &to[s->id]));
     if (s->kind == STEP_WHILE && jit_add_loop(jit, c->plan, s, &to[s->id])) {
-      if (c->late) add_loops_inside(c, jit, s, to);
+      if (c->tier_up) add_loops_inside(c, jit, s, to);
       continue;
     }
     for (int j = 0; j < s->n_blocks; j++) TRY(add_fusions(c, jit, &s->blocks[j], to));
@@ -136,7 +136,7 @@ void code_loop_places(Code *c, const Block *b, const Made *m) {
     StepCode *k = &c->steps[s->id];
     bool whole = m ? m->fused[s->id].run : k->fused.run;
     if (s->kind == STEP_WHILE && whole && !k->places)
-      k->n_places = cycle_places(c->plan, s, &k->places);
+      k->n_places = while_places(c->plan, s, &k->places);
     for (int j = 0; j < s->n_blocks; j++) code_loop_places(c, &s->blocks[j], m);
   }
 }
@@ -194,7 +194,7 @@ Err *code_new(DevProgram *prog, const Module *m, const bool *arg_each, Code **ou
   Code *c = code_of(prog, plan);
   memcpy(c->arg_each, arg_each, (size_t)prog->n_args);
   Err *e = prepare_block(c, &plan->body, true);
-  if (!e && !late_start(c)) {
+  if (!e && !tier_up_start(c)) {
     Made made;
     e = code_generate(c, false, &made);
     if (!e) code_take(c, &made);
@@ -211,7 +211,7 @@ Err *code_new(DevProgram *prog, const Module *m, const bool *arg_each, Code **ou
 void code_free(Code *c) {
   if (!c) return;
   if (cpu_verbosity()) verbose_close(c);
-  late_free(c->late);
+  tier_up_free(c->tier_up);
   free_idle(c);
   for (int i = 0; i < c->plan->n_steps; i++)
     if (c->steps[i].kernel && c->steps[i].kernel->release)
@@ -249,8 +249,8 @@ static void wire_kernels(Wire *w, Code *c, Made *m, const Block *b) {
 }
 
 bool code_save(Code *c, Buf *out) {
-  Made *m = late_made(c);
-  if (c->late && !m) return false; /* until then it is made again about as fast as read */
+  Made *m = tier_up_made(c);
+  if (c->tier_up && !m) return false; /* until then it is made again about as fast as read */
   Buf *bytes = m ? &m->bytes : &c->bytes;
   if (kernels_count(m ? m->kernels : c->kernels) && !bytes->n) return false;
   Wire w = {.out = out};

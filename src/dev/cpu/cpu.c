@@ -109,7 +109,7 @@ static Err *cpu_compile(DevProgram *prog, const Module *m) {
   return NULL;
 }
 
-static bool cpu_kept(Buf *out) {
+static bool cpu_cache_key(Buf *out) {
   jit_host(out);
   return build_id() && !env_get("WEFT_DUMP") && !env_flag("WEFT_INTERPRET");
 }
@@ -219,7 +219,7 @@ const DeviceOps dev_cpu = {
     .report = cpu_report,
     .profile_device = cpu_profile_device,
     .profile = cpu_profile,
-    .kept = cpu_kept,
+    .cache_key = cpu_cache_key,
     .save = cpu_save,
     .load = cpu_load,
     .tensor = cpu_tensor_for_argument,

@@ -15,14 +15,14 @@
 typedef struct StepCode { /* by Step.id */
   const CpuKernel *kernel;
   void *state;
-  FusedCode fused;         /* of a loop: all of it, when it has one (cycle.h) */
+  FusedCode fused;         /* of a loop: all of it, when it has one (while_codegen.h) */
   const FusedCode *better; /* generated meanwhile; NULL */
   double turn_s,
-      over_s; /* of a loop of unknown turns that began as strips (late.c): what one takes as code, and more than it */
+      over_s; /* of a loop of unknown turns that began as strips (tier_up.c): what one takes as code, and more than it */
   int *places; /* its bufs */
   int n_places;
   unsigned fixed;        /* operands from outside the loop; 0 when the kernel does not care */
-  size_t keep_bytes;     /* for what the kernel keeps of them */
+  size_t prepack_bytes;  /* for what the kernel keeps of them */
   double seconds, first; /* spent so far, the first run's share: for reports */
   int64_t runs;
 } StepCode;
@@ -40,10 +40,10 @@ struct RunMem { /* memory of one run at a time; kept for the next */
   void **ptr; /* place * n + process */
   char *arena, *each;
   char *partial;
-  struct Kept {
+  struct Prepacked {
     void *p;
     int64_t loop; /* the entry to a loop that it was filled in */
-  } * kept;       /* step id * n + process */
+  } * prepacked;  /* step id * n + process */
   int64_t loops;  /* entered so far */
   struct Bound {
     void **bufs;
@@ -51,12 +51,12 @@ struct RunMem { /* memory of one run at a time; kept for the next */
   } * bound;    /* step id * n + process: a fusion's buffers, as of a run */
   int64_t runs; /* so far */
   struct Turns {
-    struct Tape **of; /* by block; NULL: not run yet */
+    struct CommandList **of; /* by block; NULL: not run yet */
     int n;
   } * turns; /* by step id */
 };
 
-typedef struct Late Late;
+typedef struct TierUp TierUp;
 typedef struct Code Code;
 struct Code { /* the program compiled for one pattern of arguments */
   DevProgram *prog;
@@ -67,8 +67,8 @@ struct Code { /* the program compiled for one pattern of arguments */
   int64_t partial_bytes;
   pthread_mutex_t lock;
   RunMem *idle;
-  int running; /* runs under way */
-  Late *late;  /* the fusions run as strips until their code is generated; NULL: it is */
+  int running;     /* runs under way */
+  TierUp *tier_up; /* the fusions run as strips until their code is generated; NULL: it is */
   bool *arg_each;
   Code *next; /* of those to report on (verbose.c) */
 };
@@ -100,29 +100,29 @@ void code_take(Code *c, Made *m); /* nothing runs */
 void code_loop_places(Code *c, const Block *b, const Made *m);
 void made_free(Made *m);
 bool code_takes_much(const Code *c); /* memory, so that LLVM's is wanted back */
-/* late.c: all fusions as strips, if that is worth while. false: their code is wanted now */
-bool late_start(Code *c);
-void late_before_run(Code *c); /* with the lock held */
-/* Before a turn of a loop of unknown turns, with c->late: is the code there? */
-bool late_turn(Code *c, const StepCode *loop);
-bool late_is_done(const Code *c); /* what was generated meanwhile is there */
-Made *late_made(const Code *c);   /* the same, for its own thread; NULL: not yet */
-void late_free(Late *l);          /* waits for code under way; NULL is fine */
+/* tier_up.c: all fusions as strips, if that is worth while. false: their code is wanted now */
+bool tier_up_start(Code *c);
+void tier_up_before_run(Code *c); /* with the lock held */
+/* Before a turn of a loop of unknown turns, with c->tier_up: is the code there? */
+bool tier_up_iteration(Code *c, const StepCode *loop);
+bool tier_up_is_done(const Code *c); /* what was generated meanwhile is there */
+Made *tier_up_made(const Code *c);   /* the same, for its own thread; NULL: not yet */
+void tier_up_free(TierUp *l);        /* waits for code under way; NULL is fine */
 /* exec.c */
 typedef struct Trace Trace;
 /* trace: gets every step that ran; NULL: nobody asks */
 Err *code_run(Code *c, const DevProgram *prog, const DevPart *part, const Shards *args,
               const bool *donated, Shards *results, Trace *trace);
 void run_mem_free(const Code *c, RunMem *m);
-/* tape.c: blocks of steps that run many times, of programs of one process */
-typedef struct Tape Tape;
+/* command_list.c: blocks of steps that run many times, of programs of one process */
+typedef struct CommandList CommandList;
 /* A block of a loop or branch as it is in this run; of the memory */
-Tape *tape_of(const Code *c, RunMem *m, const Step *s, int block);
-/* other: runs a step that the tape cannot */
-Err *tape_run(const Tape *t, Err *(*other)(void *arg, const Step *s), void *arg);
-bool tape_moves(const Tape *t);    /* are the block's results in their places after it? */
-bool tape_crosses(const Block *b); /* does a result go to a place that another comes from? */
-void tape_free(Tape *t);           /* NULL is fine */
+CommandList *commands_of(const Code *c, RunMem *m, const Step *s, int block);
+/* other: runs a step that the commands cannot */
+Err *commands_run(const CommandList *t, Err *(*other)(void *arg, const Step *s), void *arg);
+bool commands_moves(const CommandList *t); /* are the block's results in their places after it? */
+bool commands_crosses(const Block *b); /* does a result go to a place that another comes from? */
+void commands_free(CommandList *t);    /* NULL is fine */
 void code_report(const Code *c, Buf *json); /* verbose.c */
 
 /* ---- collectives (coll.c) -------------------------------------------------------------------- */

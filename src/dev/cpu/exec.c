@@ -29,15 +29,15 @@ void run_mem_free(const Code *c, RunMem *m) {
   cpu_block_free(m->each, (size_t)c->plan->arena_each_bytes * (size_t)m->n);
   cpu_block_free(m->partial, (size_t)c->partial_bytes);
   for (int i = 0; i < c->plan->n_steps * m->n; i++) {
-    cpu_block_free(m->kept[i].p, c->steps[i / m->n].keep_bytes);
+    cpu_block_free(m->prepacked[i].p, c->steps[i / m->n].prepack_bytes);
     free(m->bound[i].bufs);
   }
   for (int i = 0; i < c->plan->n_steps; i++) {
-    for (int k = 0; k < m->turns[i].n; k++) tape_free(m->turns[i].of[k]);
+    for (int k = 0; k < m->turns[i].n; k++) commands_free(m->turns[i].of[k]);
     free(m->turns[i].of);
   }
   free(m->turns);
-  free(m->kept);
+  free(m->prepacked);
   free(m->bound);
   free(m->ptr);
   free(m);
@@ -45,7 +45,7 @@ void run_mem_free(const Code *c, RunMem *m) {
 
 static Err *mem_get(Code *c, int n, RunMem **out) {
   pthread_mutex_lock(&c->lock);
-  if (c->late) late_before_run(c);
+  if (c->tier_up) tier_up_before_run(c);
   RunMem **idle = &c->idle, *m;
   while (*idle && (*idle)->n != n) idle = &(*idle)->next;
   if ((m = *idle)) *idle = m->next;
@@ -59,7 +59,7 @@ static Err *mem_get(Code *c, int n, RunMem **out) {
   m = xcalloc(1, sizeof *m);
   m->n = n;
   m->ptr = xcalloc((size_t)p->n_places * (size_t)n + 1, sizeof *m->ptr);
-  m->kept = xcalloc((size_t)p->n_steps * (size_t)n + 1, sizeof *m->kept);
+  m->prepacked = xcalloc((size_t)p->n_steps * (size_t)n + 1, sizeof *m->prepacked);
   m->bound = xcalloc((size_t)p->n_steps * (size_t)n + 1, sizeof *m->bound);
   m->turns = xcalloc((size_t)p->n_steps + 1, sizeof *m->turns);
   int64_t processes = INT64_MAX; /* what all of them take; too much for any memory */
@@ -165,14 +165,14 @@ static Err *run_op(Exec *x, const Step *s, StepCode *k, int process) {
                                 : xmalloc(sizeof(void *) * (size_t)(s->n_in + s->n_out));
   for (int i = 0; i < s->n_in; i++) p[i] = at(x, s->in[i], process);
   for (int i = 0; i < s->n_out; i++) p[s->n_in + i] = at(x, s->out[i], process);
-  struct Kept *kept =
-      k->keep_bytes ? &x->mem->kept[(size_t)s->id * (size_t)x->n + (size_t)process] : NULL;
-  if (kept && !kept->p) kept->p = cpu_block_alloc(k->keep_bytes);
+  struct Prepacked *prepacked =
+      k->prepack_bytes ? &x->mem->prepacked[(size_t)s->id * (size_t)x->n + (size_t)process] : NULL;
+  if (prepacked && !prepacked->p) prepacked->p = cpu_block_alloc(k->prepack_bytes);
   Err *e;
-  if (kept && kept->p) {
-    bool fresh = kept->loop != x->loop;
-    e = k->kernel->run_kept(k->state, s->op, p, p + s->n_in, k->fixed, kept->p, fresh);
-    kept->loop = x->loop;
+  if (prepacked && prepacked->p) {
+    bool fresh = prepacked->loop != x->loop;
+    e = k->kernel->run_prepacked(k->state, s->op, p, p + s->n_in, k->fixed, prepacked->p, fresh);
+    prepacked->loop = x->loop;
   } else {
     e = k->kernel->run(k->state, s->op, p, p + s->n_in);
   }
@@ -289,24 +289,24 @@ static void move_results(Exec *x, const Block *b, bool crossed) {
 static Err *run_step(Exec *x, const Step *s);
 static Err *run_other(void *arg, const Step *s) { return run_step(arg, s); }
 
-/* The block of a loop or branch as a tape; NULL: it goes step by step. */
-static const Tape *tape_for(const Exec *x, const Step *s, int block) {
+/* The block of a loop or branch as a commands; NULL: it goes step by step. */
+static const CommandList *commands_for(const Exec *x, const Step *s, int block) {
   bool watched = x->trace || cpu_verbosity();
-  return x->loop && x->n == 1 && !watched ? tape_of(x->c, x->mem, s, block) : NULL;
+  return x->loop && x->n == 1 && !watched ? commands_of(x->c, x->mem, s, block) : NULL;
 }
 
 /* Runs a block and moves its results where they go (a loop's condition has none). */
-static Err *run_region(Exec *x, const Step *s, int block, const Tape *t) {
+static Err *run_region(Exec *x, const Step *s, int block, const CommandList *t) {
   const Block *b = &s->blocks[block];
-  if (t) TRY(tape_run(t, run_other, x));
+  if (t) TRY(commands_run(t, run_other, x));
   else TRY(run_block(x, b));
   bool condition = s->kind == STEP_WHILE && block == 0;
-  if (!condition && !(t && tape_moves(t))) move_results(x, b, tape_crosses(b));
+  if (!condition && !(t && commands_moves(t))) move_results(x, b, commands_crosses(b));
   return NULL;
 }
 
 /* All of a loop in one function. */
-static void run_cycle(Exec *x, const Step *s, const StepCode *k) {
+static void run_while_code(Exec *x, const Step *s, const StepCode *k) {
   struct Bound *b = &x->mem->bound[s->id];
   if (b->run != x->mem->runs) {
     b->run = x->mem->runs;
@@ -320,17 +320,17 @@ static void run_cycle(Exec *x, const Step *s, const StepCode *k) {
 /* A loop of unknown turns goes on with generated code that came meanwhile, if that is one function,
  * or takes it up in its blocks. */
 static Err *run_turns(Exec *x, const Step *s, const StepCode *k) {
-  const Tape *condition = tape_for(x, s, 0), *body = tape_for(x, s, 1);
+  const CommandList *condition = commands_for(x, s, 0), *body = commands_for(x, s, 1);
   const uint8_t *more = at(x, s->pred, 0);
-  for (bool asks = x->c->late;;) {
-    if (asks && late_turn(x->c, k)) {
+  for (bool asks = x->c->tier_up;;) {
+    if (asks && tier_up_iteration(x->c, k)) {
       if (code_now(k)->run) {
-        run_cycle(x, s, k);
+        run_while_code(x, s, k);
         return NULL;
       }
       asks = false;
-      condition = tape_for(x, s, 0);
-      body = tape_for(x, s, 1);
+      condition = commands_for(x, s, 0);
+      body = commands_for(x, s, 1);
     }
     TRY(run_region(x, s, 0, condition));
     if (!*more) return NULL;
@@ -341,7 +341,7 @@ static Err *run_turns(Exec *x, const Step *s, const StepCode *k) {
 static Err *run_while(Exec *x, const Step *s) {
   const StepCode *k = &x->c->steps[s->id];
   if (code_now(k)->run) {
-    run_cycle(x, s, k);
+    run_while_code(x, s, k);
     return NULL;
   }
   int64_t outer = x->loop;
@@ -349,7 +349,7 @@ static Err *run_while(Exec *x, const Step *s) {
   if (s->trips < 0) {
     TRY(run_turns(x, s, k));
   } else {
-    const Tape *body = tape_for(x, s, 1);
+    const CommandList *body = commands_for(x, s, 1);
     for (int64_t i = 0; i < s->trips; i++) TRY(run_region(x, s, 1, body));
   }
   x->loop = outer;
@@ -361,7 +361,7 @@ static Err *run_case(Exec *x, const Step *s) {
   int64_t i = elem_get_i64(t->dtype, at(x, s->pred, 0));
   if (s->op->kind == OP_IF) i = i ? 0 : 1;
   else if (i < 0 || i >= s->n_blocks) i = s->n_blocks - 1;
-  return run_region(x, s, (int)i, tape_for(x, s, (int)i));
+  return run_region(x, s, (int)i, commands_for(x, s, (int)i));
 }
 
 static Err *run_step(Exec *x, const Step *s) {

@@ -110,9 +110,9 @@ static void runs_alike(const Case *c, const char *how) {
 
 static void check(uint64_t seed) {
   Case c = make(seed);
-  setenv("WEFT_STRIPS", "off", 1);
+  setenv("WEFT_VINTERP", "off", 1);
   runs_alike(&c, "generated code");
-  setenv("WEFT_STRIPS", "always", 1);
+  setenv("WEFT_VINTERP", "always", 1);
   runs_alike(&c, "strips");
   for (int i = 0; i < c.n_args; i++) shards_free(&c.args[i]);
   for (int i = 0; i < c.n_results; i++) shards_free(&c.want[i]);

@@ -370,7 +370,7 @@ static void test_again(void **state) {
     buf_byte(&text, 0);
     SimReport *r = estimate(text.p, "tpu-v2");
     assert_true(r->fits);
-    assert_int_equal(r->again, large);
+    assert_int_equal(r->rematerialized, large);
     time[large] = r->time_s;
     products[large] = 0;
     for (int i = 0; i < r->n_kernels; i++) products[large] += r->kernels[i].count;

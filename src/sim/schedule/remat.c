@@ -65,8 +65,8 @@ void sched_remat(Schedule *p, double room) {
       if (!there(p, u, to)) u->last = to;
     }
     k->mult += p->mult;
-    p->again++;
-    p->again_s += k->time_s;
+    p->rematerialized++;
+    p->rematerialized_s += k->time_s;
     p->time_s += k->time_s;
     p->bytes += k->bytes;
     p->cycles += k->costed ? k->est : 0;

@@ -100,8 +100,8 @@ typedef struct Schedule {
   double cycles, time_s, copy_s, net_s, flops, bytes;
   double host_s, issue_s; /* eager: of time_s, waiting for the host; what that takes to issue it */
   double exposed_s;       /* of net_s: under no computing */
-  int again;              /* values that are computed again, and what that takes */
-  double again_s;
+  int rematerialized;     /* values that are computed again, and what that takes */
+  double rematerialized_s;
   double peak_chip, peak_hbm; /* of this computation's own values, on chip and in HBM */
   double peak_temp;           /* the larger of the two: what the compiler calls the peak */
   int peak_pos; /* the kernel at which device memory is fullest; what is on chip when none is used */

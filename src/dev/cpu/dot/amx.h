@@ -77,9 +77,9 @@ void amx_tile(const Amx *g, const GemmArgs *x, const AmxGather *gather, const ch
 void amx_release(const Amx *g); /* the thread has done its tiles */
 
 int64_t amx_grain(const Amx *g); /* tiles that one thread does sooner than another is told */
-/* All of it, on the pool. kept: memory for what is packed ahead, NULL: of our own; fresh: it is not filled
+/* All of it, on the pool. prepacked: memory for what is packed ahead, NULL: of our own; fresh: it is not filled
  * yet. false: no memory. */
-bool amx_run(const Amx *g, const GemmArgs *x, const AmxGather *gather, char *kept, bool fresh);
+bool amx_run(const Amx *g, const GemmArgs *x, const AmxGather *gather, char *prepacked, bool fresh);
 
 /* w columns from `in` on, k elements of each, to panels of 16, [steps][16 groups][16 columns], so many
  * bytes apart. Zero where there is nothing. */

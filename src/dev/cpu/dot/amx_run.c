@@ -29,12 +29,13 @@ int64_t amx_grain(const Amx *g) {
   return (int64_t)(GRAIN / macs) + 1;
 }
 
-bool amx_run(const Amx *g, const GemmArgs *x, const AmxGather *gather, char *kept, bool fresh) {
-  size_t bytes = kept ? 0 : (size_t)amx_ahead_bytes(g);
-  Call c = {g, x, gather, bytes ? cpu_block_alloc(bytes) : kept};
+bool amx_run(const Amx *g, const GemmArgs *x, const AmxGather *gather, char *prepacked,
+             bool fresh) {
+  size_t bytes = prepacked ? 0 : (size_t)amx_ahead_bytes(g);
+  Call c = {g, x, gather, bytes ? cpu_block_alloc(bytes) : prepacked};
   if (bytes && !c.ahead) return false;
-  if (!kept || fresh) cpu_parallel(amx_ahead_parts(g), 1, aheads, &c);
+  if (!prepacked || fresh) cpu_parallel(amx_ahead_parts(g), 1, aheads, &c);
   cpu_parallel(g->tiles_m * g->tiles_n, amx_grain(g), tiles, &c);
-  if (!kept) cpu_block_free(c.ahead, bytes);
+  if (!prepacked) cpu_block_free(c.ahead, bytes);
   return true;
 }

@@ -68,7 +68,7 @@ typedef struct Dot {
   Small small;
   Amx amx;
   Blocks blocks;
-  Gemm gemm, kept[2]; /* kept: with the lhs, the rhs packed ahead */
+  Gemm gemm, prepacked[2]; /* prepacked: with the lhs, the rhs packed ahead */
 } Dot;
 
 /* Elements of the operands before those of product b. */
@@ -89,16 +89,16 @@ void dot_operands_free(DotOperands *o);
 /* Those of gemm.h: f32, bf16, f16, int8; operands with any strides. */
 bool dot_gemm_plan(Dot *d);
 Err *dot_gemm_run(void *state, const Op *op, void *const *in, void *const *out);
-size_t dot_gemm_keep_bytes(void *state, unsigned fixed);
-Err *dot_gemm_run_kept(void *state, const Op *op, void *const *in, void *const *out, unsigned fixed,
-                       void *kept, bool fresh);
+size_t dot_gemm_prepack_bytes(void *state, unsigned fixed);
+Err *dot_gemm_run_prepacked(void *state, const Op *op, void *const *in, void *const *out,
+                            unsigned fixed, void *prepacked, bool fresh);
 
 /* bf16 and int8 where the host has AMX; false: not for this one. */
 bool dot_amx_plan(Dot *d);
 Err *dot_amx_run(void *state, const Op *op, void *const *in, void *const *out);
-size_t dot_amx_keep_bytes(void *state, unsigned fixed);
-Err *dot_amx_run_kept(void *state, const Op *op, void *const *in, void *const *out, unsigned fixed,
-                      void *kept, bool fresh);
+size_t dot_amx_prepack_bytes(void *state, unsigned fixed);
+Err *dot_amx_run_prepacked(void *state, const Op *op, void *const *in, void *const *out,
+                           unsigned fixed, void *prepacked, bool fresh);
 
 /* f32, bf16 and f16 where one operand has few rows; false: not for this one. */
 bool dot_few_plan(Dot *d);
@@ -106,9 +106,9 @@ bool dot_few_plan(Dot *d);
  * width of vectors): to compare with other ways. */
 double dot_few_cost(const Dot *d);
 Err *dot_few_run(void *state, const Op *op, void *const *in, void *const *out);
-size_t dot_few_keep_bytes(void *state, unsigned fixed);
-Err *dot_few_run_kept(void *state, const Op *op, void *const *in, void *const *out, unsigned fixed,
-                      void *kept, bool fresh);
+size_t dot_few_prepack_bytes(void *state, unsigned fixed);
+Err *dot_few_run_prepacked(void *state, const Op *op, void *const *in, void *const *out,
+                           unsigned fixed, void *prepacked, bool fresh);
 
 /* int8 in quads where the lhs has few rows and the rhs runs along k; false: not for this one. */
 bool dot_few_quads_plan(Dot *d);
@@ -117,9 +117,9 @@ Err *dot_few_quads_run(void *state, const Op *op, void *const *in, void *const *
 /* f32 where both operands stay in the caches of a core; false: not for this one. */
 bool dot_small_plan(Dot *d);
 Err *dot_small_run(void *state, const Op *op, void *const *in, void *const *out);
-size_t dot_small_keep_bytes(void *state, unsigned fixed);
-Err *dot_small_run_kept(void *state, const Op *op, void *const *in, void *const *out,
-                        unsigned fixed, void *kept, bool fresh);
+size_t dot_small_prepack_bytes(void *state, unsigned fixed);
+Err *dot_small_run_prepacked(void *state, const Op *op, void *const *in, void *const *out,
+                             unsigned fixed, void *prepacked, bool fresh);
 
 /* bf16 in pairs, where the rhs stays in the caches of a core; false: not for this one. */
 bool dot_pairs_plan(Dot *d);
@@ -128,9 +128,9 @@ Err *dot_pairs_run(void *state, const Op *op, void *const *in, void *const *out)
 /* f32 where rows of the lhs are runs, read where they are; false: not for this one. */
 bool dot_runs_plan(Dot *d);
 Err *dot_runs_run(void *state, const Op *op, void *const *in, void *const *out);
-size_t dot_runs_keep_bytes(void *state, unsigned fixed);
-Err *dot_runs_run_kept(void *state, const Op *op, void *const *in, void *const *out, unsigned fixed,
-                       void *kept, bool fresh);
+size_t dot_runs_prepack_bytes(void *state, unsigned fixed);
+Err *dot_runs_run_prepacked(void *state, const Op *op, void *const *in, void *const *out,
+                            unsigned fixed, void *prepacked, bool fresh);
 
 /* f32 with many rows and columns, on big cores; false: not for this one. */
 bool dot_blocks_plan(Dot *d);

@@ -30,17 +30,17 @@ static void tasks(void *arg, int64_t begin, int64_t end) {
   amx_release(g);
 }
 
-static bool run_as(const Dot *d, const Amx *g, void *const *in, void *const *out, char *kept,
+static bool run_as(const Dot *d, const Amx *g, void *const *in, void *const *out, char *prepacked,
                    bool fresh) {
   DotOperands o;
   bool ok = dot_operands(d, in, &o);
   Call c = {.d = d, .lhs = o.at[0], .rhs = o.at[1], .out = out[0]};
-  if (ok && !kept && amx_ahead_bytes(g) == 0) {
+  if (ok && !prepacked && amx_ahead_bytes(g) == 0) {
     cpu_parallel(d->b * g->tiles_m * g->tiles_n, amx_grain(g), tasks, &c);
   } else {
     for (int64_t b = 0; b < d->b && ok; b++) {
       GemmArgs x = product_args(&c, b);
-      ok = amx_run(g, &x, NULL, kept, fresh);
+      ok = amx_run(g, &x, NULL, prepacked, fresh);
     }
   }
   dot_operands_free(&o);
@@ -57,23 +57,23 @@ Err *dot_amx_run(void *state, const Op *op, void *const *in, void *const *out) {
 }
 
 /* With just the operand that stays the same packed ahead. */
-static Amx kept_plan(const Dot *d, unsigned fixed) {
+static Amx prepacked_plan(const Dot *d, unsigned fixed) {
   Amx g = d->amx;
   g.ahead_b = fixed & 2;
   g.ahead_a = !g.ahead_b && d->lhs.k_stride != 1; /* runs are read where they are */
   return g;
 }
 
-size_t dot_amx_keep_bytes(void *state, unsigned fixed) {
+size_t dot_amx_prepack_bytes(void *state, unsigned fixed) {
   const Dot *d = state;
-  Amx g = kept_plan(d, fixed);
+  Amx g = prepacked_plan(d, fixed);
   bool direct = (fixed & 2 ? d->rhs : d->lhs).direct;
   return d->b == 1 && direct ? (size_t)amx_ahead_bytes(&g) : 0;
 }
 
-Err *dot_amx_run_kept(void *state, const Op *op, void *const *in, void *const *out, unsigned fixed,
-                      void *kept, bool fresh) {
+Err *dot_amx_run_prepacked(void *state, const Op *op, void *const *in, void *const *out,
+                           unsigned fixed, void *prepacked, bool fresh) {
   const Dot *d = state;
-  Amx g = kept_plan(d, fixed);
-  return run_as(d, &g, in, out, kept, fresh) ? NULL : no_memory(op);
+  Amx g = prepacked_plan(d, fixed);
+  return run_as(d, &g, in, out, prepacked, fresh) ? NULL : no_memory(op);
 }

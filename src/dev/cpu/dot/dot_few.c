@@ -245,14 +245,14 @@ Err *dot_few_run(void *state, const Op *op, void *const *in, void *const *out) {
  * rows enough for that to be worth it. */
 static unsigned matrix(const Dot *d) { return d->few.lhs ? 2 : 1; }
 
-size_t dot_few_keep_bytes(void *state, unsigned fixed) {
+size_t dot_few_prepack_bytes(void *state, unsigned fixed) {
   const Dot *d = state;
   int64_t least = d->gemm.per > 1 ? 2 : KEPT; /* several elements at a time: twice as fast */
-  return d->few.few >= least && fixed & matrix(d) ? dot_gemm_keep_bytes(state, matrix(d)) : 0;
+  return d->few.few >= least && fixed & matrix(d) ? dot_gemm_prepack_bytes(state, matrix(d)) : 0;
 }
 
-Err *dot_few_run_kept(void *state, const Op *op, void *const *in, void *const *out, unsigned fixed,
-                      void *kept, bool fresh) {
+Err *dot_few_run_prepacked(void *state, const Op *op, void *const *in, void *const *out,
+                           unsigned fixed, void *prepacked, bool fresh) {
   (void)fixed;
-  return dot_gemm_run_kept(state, op, in, out, matrix(state), kept, fresh);
+  return dot_gemm_run_prepacked(state, op, in, out, matrix(state), prepacked, fresh);
 }

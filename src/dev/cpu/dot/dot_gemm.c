@@ -8,8 +8,8 @@ bool dot_gemm_plan(Dot *d) {
   bool runs = d->rhs.free_stride == 1;
   GemmTypes t = {d->in, d->rhs_in, d->out};
   gemm_plan(&d->gemm, d->m, d->n, d->k, t, d->b, GEMM_SMALLER, runs);
-  gemm_plan(&d->kept[0], d->m, d->n, d->k, t, d->b, GEMM_A, runs);
-  gemm_plan(&d->kept[1], d->m, d->n, d->k, t, d->b, GEMM_B, runs);
+  gemm_plan(&d->prepacked[0], d->m, d->n, d->k, t, d->b, GEMM_A, runs);
+  gemm_plan(&d->prepacked[1], d->m, d->n, d->k, t, d->b, GEMM_B, runs);
   return true;
 }
 
@@ -50,9 +50,9 @@ static void gemm_products(void *arg, int64_t begin, int64_t end) {
   }
 }
 
-/* kept: the operand packed ahead, of a single product; NULL: memory of our own. */
+/* prepacked: the operand packed ahead, of a single product; NULL: memory of our own. */
 static Err *run_as(const Dot *d, const Gemm *g, const Op *op, void *const *in, void *const *out,
-                   float *kept, bool fresh) {
+                   float *prepacked, bool fresh) {
   if (d->b * d->m * d->n == 0) return NULL;
   if (d->k == 0) {
     memset(out[0], 0, (size_t)type_bytes(op_type(op)));
@@ -63,12 +63,12 @@ static Err *run_as(const Dot *d, const Gemm *g, const Op *op, void *const *in, v
   GemmCall c = {.d = d, .g = g, .lhs = o.at[0], .rhs = o.at[1], .out = out[0]};
   int64_t tiles = g->tiles_m * g->tiles_n;
   double flops = 2.0 * (double)d->m * (double)d->n * (double)d->k;
-  if (tiles == 1 && !kept) {
+  if (tiles == 1 && !prepacked) {
     cpu_parallel(d->b, (int64_t)(GRAIN_FLOPS / flops) + 1, gemm_products, &c);
   } else {
     for (int64_t b = 0; b < d->b; b++) {
       GemmArgs x = product_args(&c, b);
-      if (!gemm_run(g, &x, kept, fresh)) goto memory;
+      if (!gemm_run(g, &x, prepacked, fresh)) goto memory;
     }
   }
   dot_operands_free(&o);
@@ -84,15 +84,15 @@ Err *dot_gemm_run(void *state, const Op *op, void *const *in, void *const *out) 
 }
 
 /* The operand that stays the same is packed once a loop. */
-size_t dot_gemm_keep_bytes(void *state, unsigned fixed) {
+size_t dot_gemm_prepack_bytes(void *state, unsigned fixed) {
   const Dot *d = state;
   if (d->b != 1 || d->m * d->n * d->k == 0) return 0;
   int which = fixed & 2 ? 1 : 0;
-  return (which ? d->rhs : d->lhs).direct ? (size_t)gemm_ahead_floats(&d->kept[which]) * 4 : 0;
+  return (which ? d->rhs : d->lhs).direct ? (size_t)gemm_ahead_floats(&d->prepacked[which]) * 4 : 0;
 }
 
-Err *dot_gemm_run_kept(void *state, const Op *op, void *const *in, void *const *out, unsigned fixed,
-                       void *kept, bool fresh) {
+Err *dot_gemm_run_prepacked(void *state, const Op *op, void *const *in, void *const *out,
+                            unsigned fixed, void *prepacked, bool fresh) {
   const Dot *d = state;
-  return run_as(d, &d->kept[fixed & 2 ? 1 : 0], op, in, out, kept, fresh);
+  return run_as(d, &d->prepacked[fixed & 2 ? 1 : 0], op, in, out, prepacked, fresh);
 }

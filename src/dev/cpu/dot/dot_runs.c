@@ -84,12 +84,12 @@ static Runs product(const Call *c) {
                 .b_col = d->rhs.free_stride};
 }
 
-static Err *run_as(const Dot *d, const Op *op, void *const *in, void *const *out, float *kept,
+static Err *run_as(const Dot *d, const Op *op, void *const *in, void *const *out, float *prepacked,
                    bool fresh) {
   Call c = {d, in[0], in[1], out[0]};
   Runs x = product(&c);
-  return runs_run(&x, kept, fresh) ? NULL
-                                   : op_err(op, ERR_EXHAUSTED, "no memory for packed columns");
+  return runs_run(&x, prepacked, fresh) ? NULL
+                                        : op_err(op, ERR_EXHAUSTED, "no memory for packed columns");
 }
 
 Err *dot_runs_run(void *state, const Op *op, void *const *in, void *const *out) {
@@ -97,14 +97,14 @@ Err *dot_runs_run(void *state, const Op *op, void *const *in, void *const *out) 
 }
 
 /* A rhs that stays the same is packed once a loop. */
-size_t dot_runs_keep_bytes(void *state, unsigned fixed) {
+size_t dot_runs_prepack_bytes(void *state, unsigned fixed) {
   Call c = {.d = state};
   Runs x = product(&c);
   return fixed & 2 ? sizeof(float) * (size_t)runs_floats(&x) : 0;
 }
 
-Err *dot_runs_run_kept(void *state, const Op *op, void *const *in, void *const *out, unsigned fixed,
-                       void *kept, bool fresh) {
+Err *dot_runs_run_prepacked(void *state, const Op *op, void *const *in, void *const *out,
+                            unsigned fixed, void *prepacked, bool fresh) {
   (void)fixed;
-  return run_as(state, op, in, out, kept, fresh);
+  return run_as(state, op, in, out, prepacked, fresh);
 }

@@ -110,7 +110,7 @@ typedef struct Call {
   const Dot *d;
   const float *lhs, *rhs;
   float *out;
-  float *kept; /* the copy of the rhs; NULL: each task makes its own */
+  float *prepacked; /* the copy of the rhs; NULL: each task makes its own */
 } Call;
 
 /* Blocks of columns whose part of the rhs stays in the first cache, row by row: writing the results is
@@ -190,8 +190,8 @@ static void tasks(void *arg, int64_t begin, int64_t end) {
   const Call *c = arg;
   const Dot *d = c->d;
   const Small *s = &d->small;
-  float *copy = c->kept ? c->kept : s->pack ? cpu_scratch(copy_bytes(d)) : NULL;
-  const float *packed = c->kept ? c->rhs : NULL;
+  float *copy = c->prepacked ? c->prepacked : s->pack ? cpu_scratch(copy_bytes(d)) : NULL;
+  const float *packed = c->prepacked ? c->rhs : NULL;
   int64_t b = begin / s->pieces, piece = begin % s->pieces, lo, ro;
   for (int64_t t = begin; t < end; t++) {
     dot_batch_at(d, b, &lo, &ro);
@@ -220,9 +220,9 @@ static void tasks(void *arg, int64_t begin, int64_t end) {
   }
 }
 
-static Err *run_as(const Dot *d, void *const *in, void *const *out, float *kept) {
+static Err *run_as(const Dot *d, void *const *in, void *const *out, float *prepacked) {
   const Small *s = &d->small;
-  Call c = {.d = d, .lhs = in[0], .rhs = in[1], .out = out[0], .kept = kept};
+  Call c = {.d = d, .lhs = in[0], .rhs = in[1], .out = out[0], .prepacked = prepacked};
   double each = (double)s->rows[0].rows * (double)s->columns * (double)d->k;
   cpu_parallel(d->b * s->pieces, (int64_t)(GRAIN / each) + 1, tasks, &c);
   return NULL;
@@ -234,15 +234,15 @@ Err *dot_small_run(void *state, const Op *op, void *const *in, void *const *out)
 }
 
 /* A rhs that stays the same is copied once a loop. */
-size_t dot_small_keep_bytes(void *state, unsigned fixed) {
+size_t dot_small_prepack_bytes(void *state, unsigned fixed) {
   const Dot *d = state;
   return d->b == 1 && fixed & 2 ? copy_bytes(d) : 0;
 }
 
-Err *dot_small_run_kept(void *state, const Op *op, void *const *in, void *const *out,
-                        unsigned fixed, void *kept, bool fresh) {
+Err *dot_small_run_prepacked(void *state, const Op *op, void *const *in, void *const *out,
+                             unsigned fixed, void *prepacked, bool fresh) {
   (void)op;
   (void)fixed;
-  if (fresh) pack(state, in[1], kept);
-  return run_as(state, in, out, kept);
+  if (fresh) pack(state, in[1], prepacked);
+  return run_as(state, in, out, prepacked);
 }

@@ -178,9 +178,9 @@ int64_t gemm_scratch_floats(const Gemm *g); /* of a task */
 void gemm_tile(const Gemm *g, const GemmArgs *x, const float *ahead, const float *other,
                int64_t tile, float *scratch);
 
-/* All of it, on the pool. kept: memory for the side packed ahead, NULL: of our own; fresh: it is
+/* All of it, on the pool. prepacked: memory for the side packed ahead, NULL: of our own; fresh: it is
  * not filled yet. false: no memory. */
-bool gemm_run(const Gemm *g, const GemmArgs *x, float *kept, bool fresh);
+bool gemm_run(const Gemm *g, const GemmArgs *x, float *prepacked, bool fresh);
 
 /* A packed panel of `rows` rows times one of columns (one or two vectors of them, filled up with zeros),
  * of k; c_row: of `c`, whose element (0, 0) is theirs. */

@@ -30,18 +30,18 @@ static void tiles(void *arg, int64_t begin, int64_t end) { /* of this round */
     gemm_tile(c->g, c->x, c->ahead, c->other, t, scratch);
 }
 
-bool gemm_run(const Gemm *g, const GemmArgs *x, float *kept, bool fresh) {
+bool gemm_run(const Gemm *g, const GemmArgs *x, float *prepacked, bool fresh) {
   size_t ahead = (size_t)gemm_ahead_floats(g) * 4, other = (size_t)gemm_other_floats(g) * 4;
-  Call c = {.g = g, .x = x, .ahead = kept ? kept : cpu_block_alloc(ahead)};
+  Call c = {.g = g, .x = x, .ahead = prepacked ? prepacked : cpu_block_alloc(ahead)};
   bool ok = c.ahead && (!other || (c.other = cpu_block_alloc(other)));
   int64_t parts = gemm_ahead_parts(g);
-  if (ok && (!kept || fresh)) cpu_parallel(parts, ahead <= ALONE ? parts : 1, aheads, &c);
+  if (ok && (!prepacked || fresh)) cpu_parallel(parts, ahead <= ALONE ? parts : 1, aheads, &c);
   for (; ok && c.round < gemm_rounds(g); c.round++) {
     cpu_parallel(gemm_other_parts(g, c.round), 1, others, &c);
     int64_t per = gemm_round_tiles(g), all = g->tiles_m * g->tiles_n;
     cpu_parallel(MIN(per, all - c.round * per), 1, tiles, &c);
   }
-  if (!kept) cpu_block_free(c.ahead, ahead);
+  if (!prepacked) cpu_block_free(c.ahead, ahead);
   cpu_block_free(c.other, other);
   return ok;
 }

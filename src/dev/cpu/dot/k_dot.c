@@ -318,16 +318,19 @@ static bool accepts_int(const Op *op) {
     .name = called, .kind = OP_DOT_GENERAL, .accepts = taken, .prepare = prepared, \
     .release = release, .flops = flops, __VA_ARGS__                                \
   }
-#define GEMM .run = dot_gemm_run, .keep_bytes = dot_gemm_keep_bytes, .run_kept = dot_gemm_run_kept
-#define AMX .run = dot_amx_run, .keep_bytes = dot_amx_keep_bytes, .run_kept = dot_amx_run_kept
+#define GEMM                                                    \
+  .run = dot_gemm_run, .prepack_bytes = dot_gemm_prepack_bytes, \
+  .run_prepacked = dot_gemm_run_prepacked
+#define AMX \
+  .run = dot_amx_run, .prepack_bytes = dot_amx_prepack_bytes, .run_prepacked = dot_amx_run_prepacked
 
 const CpuKernel cpu_kernels_dot[] = {
     ROW("dot:runs", accepts_runs, prepare_runs, .run = dot_runs_run,
-        .keep_bytes = dot_runs_keep_bytes, .run_kept = dot_runs_run_kept),
+        .prepack_bytes = dot_runs_prepack_bytes, .run_prepacked = dot_runs_run_prepacked),
     ROW("dot:small", accepts_small, prepare_small, .run = dot_small_run,
-        .keep_bytes = dot_small_keep_bytes, .run_kept = dot_small_run_kept),
-    ROW("dot:few", accepts_few, prepare_few, .run = dot_few_run, .keep_bytes = dot_few_keep_bytes,
-        .run_kept = dot_few_run_kept),
+        .prepack_bytes = dot_small_prepack_bytes, .run_prepacked = dot_small_run_prepacked),
+    ROW("dot:few", accepts_few, prepare_few, .run = dot_few_run,
+        .prepack_bytes = dot_few_prepack_bytes, .run_prepacked = dot_few_run_prepacked),
     ROW("dot:amx", accepts_amx, prepare_amx, AMX),
     /* the host has instructions for it, and for int8 */
     ROW("dot:bf16-small", accepts_small_pairs, prepare_pairs, .run = dot_pairs_run),

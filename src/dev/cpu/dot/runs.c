@@ -178,21 +178,21 @@ static bool packs_own(const Plan *p) {
          OWN_SHARE * x->n * p->deep * (int64_t)sizeof(float) <= cpu_second_cache();
 }
 
-bool runs_run(const Runs *x, float *kept, bool fresh) {
+bool runs_run(const Runs *x, float *prepacked, bool fresh) {
   Plan p = plan_of(x);
-  p.unpacked = !kept && packs_own(&p);
+  p.unpacked = !prepacked && packs_own(&p);
   Own o = {.p = &p, .floats = runs_floats(x)};
   int64_t threads = p.unpacked ? MIN(pool_threads(), p.tiles_m) : 1,
           part = x->k * p.kern->lanes * p.kern->vectors;
   size_t bytes = sizeof(float) * (size_t)(o.floats * threads);
-  p.b = kept ? kept : cpu_block_alloc(bytes);
+  p.b = prepacked ? prepacked : cpu_block_alloc(bytes);
   if (!p.b) return false;
   if (p.unpacked) cpu_parallel(threads, 1, own, &o);
   else {
-    if (!kept || fresh)
+    if (!prepacked || fresh)
       cpu_parallel(x->groups * p.panels * x->runs, MAX(1, PACK_FLOATS / part), pack, &p);
     cpu_parallel(p.tiles_m * p.tiles_n, 1, tiles, &p);
   }
-  if (!kept) cpu_block_free(p.b, bytes);
+  if (!prepacked) cpu_block_free(p.b, bytes);
   return true;
 }

@@ -71,8 +71,8 @@ typedef struct Runs {
 } Runs;
 
 int64_t runs_floats(const Runs *x); /* of packed columns */
-/* All of it, on the pool. kept: memory for packed columns, NULL: of our own; fresh: it is not filled
+/* All of it, on the pool. prepacked: memory for packed columns, NULL: of our own; fresh: it is not filled
  * yet. false: no memory. */
-bool runs_run(const Runs *x, float *kept, bool fresh);
+bool runs_run(const Runs *x, float *prepacked, bool fresh);
 
 #endif

@@ -41,11 +41,11 @@ typedef struct CpuKernel {
   int in_place;                  /* k + 1: result 0 may take operand k's memory; 0: never */
   double (*flops)(const Op *op); /* optional, for reports; NULL: 0 */
   /* Optional: in a loop, operands that come from outside of it (bit i of `fixed`: operand i) are
-   * the same at every run. keep_bytes: memory for what the kernel may keep of them from run to run;
-   * 0: nothing to gain. run_kept: run, with that memory; fresh: it is not filled yet. */
-  size_t (*keep_bytes)(void *state, unsigned fixed);
-  Err *(*run_kept)(void *state, const Op *op, void *const *in, void *const *out, unsigned fixed,
-                   void *kept, bool fresh);
+   * the same at every run. prepack_bytes: memory for what the kernel may keep of them from run to run;
+   * 0: nothing to gain. run_prepacked: run, with that memory; fresh: it is not filled yet. */
+  size_t (*prepack_bytes)(void *state, unsigned fixed);
+  Err *(*run_prepacked)(void *state, const Op *op, void *const *in, void *const *out,
+                        unsigned fixed, void *prepacked, bool fresh);
 } CpuKernel;
 
 /* Values from outside the op's regions that are used inside, in order of first use. Returns the

@@ -168,15 +168,15 @@ static inline void kernel_case(void **state) {
     if (memcmp(out[i], again[i], (size_t)type_bytes(op->results[i].type)))
       fail_msg("%s: depends on the number of threads", c->name);
   }
-  for (unsigned fixed = 1; k->keep_bytes && fixed < 4; fixed++) { /* in a loop */
-    size_t keep = k->keep_bytes(s, fixed);
-    void *kept = keep ? aligned_alloc(64, (keep + 63) & ~(size_t)63) : NULL;
-    for (int turn = 0; kept && turn < 2; turn++) {
+  for (unsigned fixed = 1; k->prepack_bytes && fixed < 4; fixed++) { /* in a loop */
+    size_t prepack = k->prepack_bytes(s, fixed);
+    void *prepacked = prepack ? aligned_alloc(64, (prepack + 63) & ~(size_t)63) : NULL;
+    for (int turn = 0; prepacked && turn < 2; turn++) {
       memset(again[0], 0xCD, (size_t)type_bytes(op->results[0].type));
-      must(k->run_kept(s, op, data, again, fixed, kept, turn == 0), c->name);
-      compare(c, "kept", want[0], again[0]);
+      must(k->run_prepacked(s, op, data, again, fixed, prepacked, turn == 0), c->name);
+      compare(c, "prepacked", want[0], again[0]);
     }
-    free(kept);
+    free(prepacked);
   }
   if (k->in_place) {
     memcpy(again[0], data[k->in_place - 1],

@@ -1,4 +1,4 @@
-/* How many vectors a loop takes side by side. That the digits are the same is strips_test's. */
+/* How many vectors a loop takes side by side. That the digits are the same is vinterp_test's. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>

@@ -227,7 +227,7 @@ static V any_lane(Gen *g, V mask) {
  * the lanes of a constant mask as a shorter vector, or one by one. NULL: not so few. */
 static V load_few(Gen *g, DType t, V ptr, V mask) {
   int ones = 0, last = -1;
-  if (!g->is_cycle || !LLVMIsConstant(mask)) return NULL;
+  if (!g->is_while || !LLVMIsConstant(mask)) return NULL;
   bool on[64];
   for (int i = 0; i < g->vl; i++) {
     V x = LLVMGetAggregateElement(mask, (unsigned)i);
@@ -327,7 +327,7 @@ static int first_lanes(const Gen *g, V mask, int lanes) {
     if (!LLVMConstIntGetZExtValue(x)) continue;
     if (n++ < i) return 0;
   }
-  return g->is_cycle ? n : 0;
+  return g->is_while ? n : 0;
 }
 
 void gen_store_lanes(Gen *g, DType t, V v, V ptr, const int64_t *steps, V tail) {

@@ -127,7 +127,7 @@ typedef struct Gen {
   int64_t first_lane;            /* braid: element of the block that lane 0 is */
   int64_t first;                 /* where the vector loop begins; its tasks, at multiples of vl */
   Turned *turned;                /* NULL: rows are not turned (turned.c) */
-  bool is_cycle;                 /* part of a loop that is one function (cycle.h) */
+  bool is_while;                 /* part of a loop that is one function (while_codegen.h) */
   bool plain_nan;                /* what is rounded now is no odd_nan */
   LLVMValueRef bufs, begin, end; /* parameters */
 } Gen;

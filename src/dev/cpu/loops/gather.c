@@ -117,7 +117,7 @@ V gather_lanes(Gen *g, const DagNode *n) {
     at = LLVMBuildAdd(B, at, gen_const_lanes(g, reg_type(g, to, 0), steps), "");
     if (g->tail) at = LLVMBuildSelect(B, g->tail, at, LLVMConstNull(LLVMTypeOf(at)), "");
   }
-  bool here = g->point[n->level] == g->point[g->level] && !g->is_cycle; /* may be forked */
+  bool here = g->point[n->level] == g->point[g->level] && !g->is_while; /* may be forked */
   V all = (here ? gather_row_or_each : gather_each)(g, n->t, base, at);
   return from_mem(g, n->t, all);
 }

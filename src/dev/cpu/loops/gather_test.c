@@ -155,7 +155,7 @@ static void gathers(void **how) {
   } types[] = {
       {DT_F32, "f32"}, {DT_F64, "f64"}, {DT_BF16, "bf16"}, {DT_I32, "i32"}, {DT_U8, "ui8"}};
   static const char *const indices[] = {"i8", "ui8", "i32", "ui32", "i64", "ui64"};
-  setenv("WEFT_STRIPS", *how, 1);
+  setenv("WEFT_VINTERP", *how, 1);
   for (int p = 0; p < COUNT_OF(programs); p++)
     for (int t = 0; t < COUNT_OF(types); t++)
       for (int i = 0; i < COUNT_OF(indices); i++)

@@ -15,13 +15,13 @@
 #include <stdio.h>
 
 #include "base/cache.h"
-#include "dev/cpu/loops/cycle.h"
+#include "dev/cpu/loops/while_codegen.h"
 
 #define PASSES "mem2reg,early-cse,simplifycfg"
 /* Peepholes find nothing in arithmetic on f32, and much in integers: conditions, roundings. */
 #define PASSES_INTEGER "mem2reg,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,early-cse"
 /* Loops: the functions of their steps become one, its memory registers. */
-#define PASSES_CYCLE                                                                           \
+#define PASSES_WHILE                                                                           \
   "always-inline,function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg," \
   "loop-mssa(licm),early-cse<memssa>,dse)"
 #define UNIT_NODES 64 /* graph nodes in a unit, unless one kernel alone has more */
@@ -33,7 +33,7 @@ typedef struct Wanted { /* where addresses go when they are known */
 
 typedef struct Kernel {
   Dag dag;
-  Cycle cycle;    /* with a plan: instead of a fusion */
+  WhileCode loop; /* with a plan: instead of a fusion */
   FusedCode code; /* without addresses */
 } Kernel;
 
@@ -86,13 +86,13 @@ void jit_host(Buf *out) {
 /* ---- collecting ---- */
 
 static void kernel_free(Kernel *k) {
-  if (k->cycle.plan) cycle_free(&k->cycle);
+  if (k->loop.plan) while_free(&k->loop);
   else dag_free(&k->dag);
 }
 
 static int kernel_nodes(const Kernel *k) {
   int n = k->dag.nodes.n;
-  for (int i = 0; i < k->cycle.dags.n; i++) n += k->cycle.dags.v[i].nodes.n;
+  for (int i = 0; i < k->loop.dags.n; i++) n += k->loop.dags.v[i].nodes.n;
   return n;
 }
 
@@ -136,9 +136,9 @@ Err *jit_add(Jit *j, const Fusion *f, FusedCode *out) {
 
 bool jit_add_loop(Jit *j, const Plan *p, const Step *s, FusedCode *out) {
   Kernel k = {0};
-  if (!cycle_new(p, s, &k.cycle)) return false;
+  if (!while_new(p, s, &k.loop)) return false;
   Buf key = {0};
-  cycle_key(&k.cycle, &key);
+  while_key(&k.loop, &key);
   add_kernel(j, &key, &k, out);
   return true;
 }
@@ -195,8 +195,8 @@ static Err *unit_generate(Jit *j, Unit *u) {
     char name[24];
     snprintf(name, sizeof name, "k%d", i);
     Gen g = {.ctx = u->ctx, .mod = u->mod, .b = b, .d = &k->dag};
-    e = k->cycle.plan ? cycle_gen(u->ctx, u->mod, b, &k->cycle, name, &k->code)
-                      : gen_fusion(&g, &k->dag, name, &k->code);
+    e = k->loop.plan ? while_gen(u->ctx, u->mod, b, &k->loop, name, &k->code)
+                     : gen_fusion(&g, &k->dag, name, &k->code);
   }
   LLVMDisposeBuilder(b);
   return e;
@@ -214,7 +214,7 @@ static bool has_integers(const Dag *d) {
 
 static const char *passes_for(const Jit *j, const Unit *u) {
   for (int i = u->first; i < u->end; i++)
-    if (j->kernels.v[i].cycle.plan) return PASSES_CYCLE;
+    if (j->kernels.v[i].loop.plan) return PASSES_WHILE;
   for (int i = u->first; i < u->end; i++)
     if (has_integers(&j->kernels.v[i].dag)) return PASSES_INTEGER;
   return PASSES;

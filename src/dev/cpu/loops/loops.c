@@ -97,7 +97,7 @@ static void gen_loop(Gen *g, Dag *d, const char *name, FusedCode *out) {
 /* A vector of few numbers leaves no lanes unused. */
 static int lanes_of(const Gen *g, const Dag *d) {
   int lanes = shape_lanes(d);
-  bool few = g->is_cycle && d->f->kind == FUSION_LOOP && d->n_loops == 1;
+  bool few = g->is_while && d->f->kind == FUSION_LOOP && d->n_loops == 1;
   while (few && lanes > 4 && lanes / 2 >= d->loops[0].extent) lanes /= 2;
   return lanes * shape_abreast(d, lanes);
 }

@@ -32,7 +32,7 @@ typedef struct Jit Jit;
 Jit *jit_new(void);
 /* Generates code for the fusion (equal fusions share it). *out is filled by jit_finish. */
 Err *jit_add(Jit *j, const Fusion *f, FusedCode *out);
-/* The loop as one function, if it is one for that (cycle.h). */
+/* The loop as one function, if it is one for that (while_codegen.h). */
 bool jit_add_loop(Jit *j, const Plan *p, const Step *s, FusedCode *out);
 /* Compiles all that was added; *out NULL: nothing. alone: by this thread, not by the pool's */
 Err *jit_finish(Jit *j, bool alone, Kernels **out);
@@ -42,6 +42,6 @@ void jit_host(Buf *out);     /* all that compiled code depends on besides the pr
 bool jit_fusible(const Op *op);
 void jit_library_rests(void); /* library.c: no code is wanted for some time */
 /* What such a loop gets as bufs: places, malloc'd. */
-int cycle_places(const Plan *p, const Step *s, int **out);
+int while_places(const Plan *p, const Step *s, int **out);
 
 #endif

@@ -5,7 +5,7 @@
  *   exp 1 ulp   expm1 2   log 1   log1p 2   tanh 4   logistic 3   erf 5   erfc 5   atan2 2
  *
  * All lanes go the same way: special values by selects. Written in the words of whoever includes it:
- * math.c makes instructions of them, strips_simd.h computes. */
+ * math.c makes instructions of them, vinterp_simd.h computes. */
 
 #define POLY(r, x, c)            \
   F r = K((c)[COUNT_OF(c) - 1]); \

@@ -1,5 +1,5 @@
 /* How the loops of a fusion are cut: into tasks, vectors, accumulators and chunks. By size only, never
- * by the number of threads. Generated code (loops.c) and strips (strips.c) do the same in the same
+ * by the number of threads. Generated code (loops.c) and strips (vinterp.c) do the same in the same
  * order, so that both give the same digits. */
 #ifndef WEFT_DEV_CPU_SHAPE_H
 #define WEFT_DEV_CPU_SHAPE_H

@@ -6,7 +6,7 @@
 #                  weft_data_inside is the part that reads data sets and checkpoints.
 #
 # WEFT_STATIC    AUTO: the archives that are there; ON: one that is missing is an error (the wheel); OFF: none
-# WEFT_OUTSIDE   a folder with archives of oneDNN, JPEG and cJSON (tools/outside.sh makes it); without it oneDNN is loaded when
+# WEFT_OUTSIDE   a folder with archives of oneDNN, JPEG, cJSON and protobuf-c (tools/outside.sh makes it); without it oneDNN is loaded when
 #                it is first used, the others are shared libraries
 # LLVM_CONFIG    which LLVM, 19 or newer
 set(WEFT_STATIC AUTO CACHE STRING "archives of LLVM, BLAS and others in the products: AUTO, ON, OFF")
@@ -115,8 +115,8 @@ inside_or(weft_inside OpenBLAS "${OPENBLAS_LIB}" ${OPENBLAS_ARCHIVE} ${fortran_a
 compiler_archive(stdc++ stdcxx_archive)
 inside_or(weft_inside libstdc++ stdc++ ${stdcxx_archive})
 
-# ---- data sets, checkpoints: archives of one's own, since Debian's of JPEG is not for shared libraries ------------------------
-foreach(name z lzma jpeg cjson)
+# ---- data sets, checkpoints, XLA's messages: archives of one's own, since some of Debian's are not for shared libraries --------
+foreach(name z lzma jpeg cjson protobuf-c)
   string(TOUPPER ${name} var)
   outside_library(${name})
   if(WEFT_OUTSIDE)
@@ -127,7 +127,7 @@ foreach(name z lzma jpeg cjson)
 endforeach()
 
 target_link_libraries(weft_inside INTERFACE weft_data_inside Threads::Threads dl m)
-target_link_libraries(weft_outside INTERFACE ${LLVM_LIB} ${OPENBLAS_LIB} ${LZMA_LIB} ${JPEG_LIB} ${CJSON_LIB} ${Z_LIB}
+target_link_libraries(weft_outside INTERFACE ${PROTOBUF-C_LIB} ${LLVM_LIB} ${OPENBLAS_LIB} ${LZMA_LIB} ${JPEG_LIB} ${CJSON_LIB} ${Z_LIB}
                       Threads::Threads dl m)
 
 # ---- older systems ---------------------------------------------------------------------------------------------------------

@@ -10,7 +10,9 @@
 static const char usage[] =
     "usage: weft run PROGRAM [options]\n"
     "\n"
-    "PROGRAM is StableHLO text (.mlir) or portable bytecode (.mlirbc); - reads standard input.\n"
+    "PROGRAM is StableHLO text (.mlir) or portable bytecode (.mlirbc), or an HLO module of XLA's "
+    "as proto\n"
+    "(.hlo.pb) or text (.hlo); - reads standard input.\n"
     "\n"
     "  --device D       interp, cpu, cpu:8 (eight host devices), or a chip as clouds name it:\n"
     "                   tpu-v3-8, tpu-v5litepod-4, A100-80GB:8, T4 (default: $WEFT_DEVICE, else "

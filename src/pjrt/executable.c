@@ -175,13 +175,14 @@ void loaded_release(PJRT_LoadedExecutable *l) {
   free(l);
 }
 
+/* What the bytes are, stablehlo_read sees; the caller's word for it only has to be a known one. */
 static PJRT_Error *program_code(const PJRT_Program *p, Str *out) {
   Str format = {p->format, p->format_size};
-  if (!str_is(format, "mlir"))
+  if (!str_is(format, "mlir") && !str_is(format, "hlo") && !str_is(format, "hlo_with_config"))
     return error_from(
-        err_hint(err_new(ERR_UNIMPLEMENTED,
-                         "weft takes StableHLO programs (\"mlir\"), not \"%.*s\"", STR_ARG(format)),
-                 "with PyTorch/XLA set XLA_STABLEHLO_COMPILE=1"));
+        err_new(ERR_UNIMPLEMENTED,
+                "weft takes StableHLO (\"mlir\") and HLO programs (\"hlo\"), not \"%.*s\"",
+                STR_ARG(format)));
   *out = (Str){p->code, p->code_size};
   return NULL;
 }

@@ -1,5 +1,6 @@
-/* A program in either form: bytecode begins with the bytes "ML\xEFR". What is neither, but something
- * that people take for a program, is called by its name. */
+/* A program in any form: bytecode begins with the bytes "ML\xEFR", HLO's text with "HloModule", its protos with
+ * their fields. What is none of these, but something that people take for a program, is called by its name. */
+#include "stablehlo/hlo/hlo.h"
 #include "stablehlo/stablehlo.h"
 #include "stablehlo/xla_forms.h"
 
@@ -22,14 +23,12 @@ static Err *refuse_others(const char *file, Str bytes) {
   while (blank < bytes.n && memchr(" \t\r\n", bytes.p[blank], 4)) blank++;
   Str rest = {bytes.p + blank, bytes.n - blank};
   if (!rest.n) return err_new(ERR_INVALID, "%s is empty", file);
-  if (str_starts(rest, "HloModule"))
-    return err_hint(err_new(ERR_INVALID, "%s is HLO, what XLA made of a program", file),
-                    "write StableHLO: jax.jit(f).lower(...).as_text(), without compile()");
   if (str_starts(rest, "{ lambda"))
     return err_hint(err_new(ERR_INVALID, "%s is a jaxpr", file),
                     "write StableHLO: jax.jit(f).lower(...).as_text()");
   if (!is_binary(bytes)) return NULL;
-  Err *e = err_new(ERR_INVALID, "%s is neither text nor bytecode of StableHLO", file);
+  Err *e =
+      err_new(ERR_INVALID, "%s is neither StableHLO (text, bytecode) nor HLO (text, proto)", file);
   return memmem(bytes.p, bytes.n, magic.p, magic.n)
              ? err_hint(e, "a program lies inside it: of jax.export's Exported write "
                            "exported.mlir_module_serialized, not exported.serialize()")
@@ -40,9 +39,25 @@ static bool is_bytecode(Str bytes) {
   return bytes.n >= magic.n && !memcmp(bytes.p, magic.p, magic.n);
 }
 
+static bool is_hlo(Str bytes) { return hlo_is_text(bytes) || hlo_is_proto(bytes); }
+
+Err *stablehlo_read_hlo(const char *file, Str bytes, Module **out) {
+  Module *m = module_new();
+  m->file = arena_str(m->arena, str_from(file));
+  HloFile hlo;
+  Err *e = hlo_is_text(bytes) ? hlo_read_text(m->arena, file, bytes, &hlo)
+                              : hlo_read_proto(m->arena, bytes, &hlo);
+  if (!e) e = hlo_import(m, &hlo);
+  if (e) module_free(m);
+  else *out = m;
+  return err_place(e, "%s", file);
+}
+
 Err *stablehlo_read(const char *file, Str bytes, Module **out) {
   if (is_bytecode(bytes)) {
     TRY(stablehlo_read_bytecode(file, bytes, out));
+  } else if (is_hlo(bytes)) {
+    TRY(stablehlo_read_hlo(file, bytes, out));
   } else {
     TRY(refuse_others(file, bytes));
     TRY(stablehlo_read_text(file, bytes, out));
@@ -52,12 +67,13 @@ Err *stablehlo_read(const char *file, Str bytes, Module **out) {
 }
 
 Err *stablehlo_read_all(const char *file, Str bytes, Module ***out, int *n) {
-  if (is_bytecode(bytes)) {
+  if (is_bytecode(bytes) || is_hlo(bytes)) {
+    Module *m;
+    TRY(stablehlo_read(file, bytes, &m));
     *out = xcalloc(1, sizeof **out);
+    **out = m;
     *n = 1;
-    Err *e = stablehlo_read(file, bytes, *out);
-    if (e) free(*out);
-    return e;
+    return NULL;
   }
   TRY(refuse_others(file, bytes));
   TRY(stablehlo_read_text_split(file, bytes, out, n));

@@ -5,7 +5,8 @@
  * crash, hang, or memory out of proportion to the input (at most a few hundred bytes for each input
  * byte, plus what a file says once and uses often, resources and the groups of a mesh, together at
  * most STABLEHLO_MAX_EXPANDED_BYTES; a constant of one value costs one value). Fuzzed: text_fuzz.c,
- * bytecode_fuzz.c.
+ * bytecode_fuzz.c,
+ * hlo/hlo_fuzz.c.
  */
 #ifndef WEFT_STABLEHLO_STABLEHLO_H
 #define WEFT_STABLEHLO_STABLEHLO_H
@@ -14,8 +15,8 @@
 
 #define STABLEHLO_MAX_EXPANDED_BYTES ((int64_t)2 << 30)
 
-/* Reads one program, text or bytecode (told apart by the magic). `file` is for messages and kept in
- * the module. Does not verify: call ir_verify. */
+/* Reads one program: text or bytecode of StableHLO, or an HLO module of XLA's as proto or text (hlo/hlo.h); told
+ * apart by how they begin. `file` is for messages and kept in the module. Does not verify: call ir_verify. */
 Err *stablehlo_read(const char *file, Str bytes, Module **out);
 /* The same of a file that may hold several as text: see stablehlo_read_text_split. */
 Err *stablehlo_read_all(const char *file, Str bytes, Module ***out, int *n);
@@ -25,6 +26,11 @@ Err *stablehlo_read_text(const char *file, Str text, Module **out);
  * modules. */
 Err *stablehlo_read_text_split(const char *file, Str text, Module ***out, int *n);
 Err *stablehlo_read_bytecode(const char *file, Str bytes, Module **out);
+/* HloModuleProto, HloProto, HloSnapshot, or text that begins with "HloModule". */
+Err *stablehlo_read_hlo(const char *file, Str bytes, Module **out);
+
+/* One attribute as text by itself, "{uplo = 76 : ui8}", into a module that is there. */
+Err *stablehlo_read_attr(Module *m, Str text, Attr **out);
 
 typedef struct TextOpts {
   bool generic;       /* "stablehlo.add"(%0, %1) : ... */

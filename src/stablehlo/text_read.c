@@ -435,25 +435,44 @@ static void scan_lines(Text *t) {
   }
 }
 
+static void open_text(Text *t, Module *m, int64_t room) {
+  t->m = m;
+  t->room_left = room;
+  t->aliases = map_new();
+  t->values = map_new();
+  t->funcs = map_new();
+  t->meshes = map_new();
+  scan_lines(t);
+}
+
+static void close_text(Text *t) {
+  map_free(t->aliases);
+  map_free(t->values);
+  map_free(t->funcs);
+  map_free(t->meshes);
+  map_free(t->resources);
+  vec_free(&t->lines);
+  vec_free(&t->scope);
+}
+
+Err *stablehlo_read_attr(Module *m, Str text, Attr **out) {
+  Text t = {.file = "attribute", .base = text.p, .end = text.p + text.n, .p = text.p};
+  open_text(&t, m, STABLEHLO_MAX_EXPANDED_BYTES);
+  text_next(&t);
+  Err *e = text_attr(&t, out);
+  if (!e && !text_is(&t, T_EOF)) e = text_expected(&t, "the end of the attribute");
+  close_text(&t);
+  return e;
+}
+
 static Err *read_chunk(const char *file, Str text, int line0, int64_t room, Module **out) {
   if (text.n >= UINT32_MAX / 2) return err_new(ERR_INVALID, "%s: text larger than 2 GiB", file);
   Text t = {.file = file, .base = text.p, .end = text.p + text.n, .p = text.p, .line0 = line0};
-  t.m = module_new();
-  t.m->file = arena_str(t.m->arena, str_from(file));
-  t.room_left = room;
-  t.aliases = map_new();
-  t.values = map_new();
-  t.funcs = map_new();
-  t.meshes = map_new();
-  scan_lines(&t);
+  Module *m = module_new();
+  m->file = arena_str(m->arena, str_from(file));
+  open_text(&t, m, room);
   Err *e = read_file(&t);
-  map_free(t.aliases);
-  map_free(t.values);
-  map_free(t.funcs);
-  map_free(t.meshes);
-  map_free(t.resources);
-  vec_free(&t.lines);
-  vec_free(&t.scope);
+  close_text(&t);
   if (e) {
     module_free(t.m);
     return e;

@@ -97,10 +97,10 @@ def test_an_unknown_op_is_named(device, tmp_path):
 
 @pytest.mark.parametrize("contents, words", [
     (b"", ["empty"]),
-    (b"HloModule jit_f\n", ["HLO", "without compile()"]),
+    (b"HloModule jit_f\n", ["jit_f", "no entry computation"]),
     (b"{ lambda ; a:f32[2]. let b:f32[2] = sin a in (b,) }", ["jaxpr", "as_text()"]),
-    (b"\x1f\x8b\x08\0zipped", ["neither text nor bytecode"]),
-    (b"\x3c\0\0\0\0\0exported\0ML\xefR\6", ["neither text nor bytecode", "mlir_module_serialized"]),
+    (b"\x1f\x8b\x08\0zipped", ["neither StableHLO", "nor HLO"]),
+    (b"\x3c\0\0\0\0\0exported\0ML\xefR\6", ["neither StableHLO", "mlir_module_serialized"]),
     (b"func.func private @f() {\n  return\n}\n", ["no function to run", "@main"]),
 ])
 def test_what_is_no_program_is_named(contents, words, tmp_path):
@@ -131,7 +131,7 @@ def test_wrong_usage_names_what_was_meant(tmp_path):
         (["train", "mnist", "--epohs", "3"], ["weft train", "--epohs", "--epochs"]),
         (["train", "mnist", "--lr"], ["--lr", "value"]),
         (["train", "mnist", "--steps", "0"], ["--steps", "at least 1", "'0'"]),
-        (["train", "mnist", "--precision", "f16"], ["f32, bf16", "'f16'"]),
+        (["train", "mnist", "--precision", "f12"], ["f32, bf16", "'f12'"]),
         (["run", "p.mlir", "--option", "novalue"], ["K=V", "novalue"]),
         (["estimate", "p.mlir"], ["--chip"]),
         (["estimate", "p.mlir", "--chip", "t4", "--kernels", "x"], ["--kernels", "'x'"]),

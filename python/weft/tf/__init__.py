@@ -4,8 +4,9 @@
     import weft.tf                             # or by hand, before strategies are made
 
 TPUStrategy, MirroredStrategy, OneDeviceStrategy and the default strategy (Keras's `fit` without a scope) trace what `strategy.run` is
-given once, as one program for all replicas; TensorFlow's own bridge to XLA lowers it to StableHLO, weft's plugin runs it.
-Variables stay on the devices between steps. Everything else (tf.data, callbacks, eager operations) is TensorFlow's, on the host.
+given once, as one program for all replicas; a tf.function that uses variables, called outside of strategies, is a program of one device.
+TensorFlow's own bridge to XLA lowers it to StableHLO, weft's plugin runs it. Variables stay on the devices between steps.
+Everything else (tf.data, callbacks, eager operations) is TensorFlow's, on the host.
 
 It leans on private parts of TensorFlow. PARTS lists them; TRIED the versions that it was tested with.
 """
@@ -18,9 +19,13 @@ PARTS = (
     "tensorflow.python.distribute.input_util, input_lib: get_distributed_dataset, InputWorkers",
     "tensorflow.python.eager.context: Context.get_compiler_ir (stage 'stablehlo')",
     "tensorflow.python.framework.ops: EagerTensor, Graph.building_function",
-    "tensorflow.python.ops.control_flow_ops: XLAControlFlowContext.RequiresUniqueFunctionRetracing",
+    "tensorflow.python.eager.polymorphic_function: Function.__call__, get_concrete_function, make_function_context, FunctionType",
+    "tensorflow.python.eager.record: could_possibly_record",
+    "tensorflow.python.ops.control_flow_ops: XLAControlFlowContext",
+    "tensorflow.python.profiler.profiler_v2: start, stop",
     "tensorflow.python.ops.resource_variable_ops: BaseResourceVariable.handle, _handle, _read_variable_op",
-    "tensorflow.python.saved_model.save_context",
+    "tensorflow.python.eager.polymorphic_function: ConcreteFunction._call_flat, Function._clone, "
+    "Function._list_all_concrete_functions_for_serialization",
 )
 _installed = False
 
@@ -43,10 +48,9 @@ def install():
 
 
 def _install(tf):
-    from weft.tf import devices, state, strategy
-    state.install()
-    devices.install()
-    strategy.install()
+    from weft.tf import devices, function, profiler, state, strategy, trace
+    for part in (trace, state, devices, strategy, function, profiler):
+        part.install()
 
 
 install()

@@ -50,8 +50,8 @@ _FUNCTIONS = {
 _VOID = ("Error_Destroy", "Error_Message")  # return nothing; the others an error or NULL
 
 
-def _struct(name, fields):
-    list_ = [("struct_size", _SIZE), ("extension", _POINTER)]
+def _struct(name, fields, extension=True):
+    list_ = [("struct_size", _SIZE), ("extension", _POINTER)][:1 + extension]
     list_ += [(f.partition(":")[2], _KINDS[f.partition(":")[0]]) for f in fields.split()]
     return type(name, (C.Structure,), {"_fields_": list_})
 
@@ -71,6 +71,7 @@ TYPES = {np.dtype(t): code for code, t in {
 
 _CODES = {1: "CANCELLED", 3: "INVALID_ARGUMENT", 5: "NOT_FOUND", 8: "RESOURCE_EXHAUSTED", 9: "FAILED_PRECONDITION",
           12: "UNIMPLEMENTED", 13: "INTERNAL"}
+_PROFILER = 1  # PJRT_Extension_Type
 _DURING_CALL = 0  # PJRT_HostBufferSemantics: the array is read before the call returns
 
 
@@ -80,6 +81,10 @@ class Error(RuntimeError):
     def __init__(self, message, code):
         super().__init__(message)
         self.code = code
+
+
+class OutOfMemory(Error, MemoryError):
+    """A device's memory does not suffice. TensorFlow makes ResourceExhaustedError of a MemoryError."""
 
 
 # ---- the few protos of compile options, written by hand ----------------------------------------------------------------------
@@ -119,7 +124,7 @@ class Client:
         # Names of TensorFlow's libraries that the process has already must not replace the plugin's own.
         self._library = C.CDLL(path, mode=os.RTLD_NOW | os.RTLD_LOCAL)
         self._library.GetPjrtApi.restype = _POINTER
-        table = self._library.GetPjrtApi() + _TABLE_START
+        self.table = table = self._library.GetPjrtApi() + _TABLE_START
         self._functions = {name: _CALL(_POINTER.from_address(table + 8 * slot).value) for name, (slot, _) in _FUNCTIONS.items()}
         self.call("Plugin_Initialize")
         self._client = self.call("Client_Create").client
@@ -140,7 +145,8 @@ class Client:
         text = C.string_at(said.message, said.message_size).decode(errors="replace")
         code = self.call("Error_GetCode", error=error).code
         self.call("Error_Destroy", error=error)
-        raise Error(text, _CODES.get(code, str(code)))
+        kind = OutOfMemory if _CODES.get(code) == "RESOURCE_EXHAUSTED" else Error
+        raise kind(text, _CODES.get(code, str(code)))
 
     def kind(self):
         """The devices' kind: "TPU v3", "NVIDIA A100-SXM4-40GB", "cpu"."""
@@ -196,6 +202,36 @@ class Client:
         args = self.call("Client_Compile", client=self._client, program=C.addressof(program),
                          options=C.cast(options, _POINTER), options_size=len(options))
         return Executable(self, args.executable, devices)
+
+
+class Profiler:
+    """A recording of the plugin: what its devices did, and when."""
+
+    def __init__(self, client):
+        at = _POINTER.from_address(client.table - _TABLE_START + 8).value  # struct_size, type, next
+        while at and C.c_int32.from_address(at + 8).value != _PROFILER:
+            at = _POINTER.from_address(at + 16).value
+        if not at:
+            raise Error("the plugin has no profiler", "UNIMPLEMENTED")
+        self._functions = _POINTER.from_address(at + 24).value + 16
+        self._profiler = self._call("create", "p:options n:options_size p:profiler").profiler
+        self._call("start", "p:profiler", profiler=self._profiler)
+
+    def _call(self, name, fields, **values):
+        slot = ("error_destroy", "error_message", "error_get_code", "create", "destroy", "start", "stop", "collect_data").index(name)
+        made = _struct(name, fields, extension=False)
+        args = made(struct_size=C.sizeof(made), **values)
+        if _CALL(_POINTER.from_address(self._functions + 8 * slot).value)(C.addressof(args)):
+            raise Error(f"the plugin's profiler: {name} failed", "INTERNAL")
+        return args
+
+    def stop(self):
+        """The recording as a serialized XSpace."""
+        self._call("stop", "p:profiler", profiler=self._profiler)
+        said = self._call("collect_data", "p:profiler p:buffer n:buffer_size", profiler=self._profiler)
+        space = C.string_at(said.buffer, said.buffer_size)
+        self._call("destroy", "p:profiler", profiler=self._profiler)
+        return space
 
 
 class Executable:

@@ -21,24 +21,28 @@ _COPY = re.compile(r"mhlo\.copy (%[\w#]+)(?: \{[^}]*\})? : (tensor<[^>]*>)")
 class Program:
     """A function of tensors, for replicas on `devices` (positions).
 
-    function: called once, with symbolic tensors, within the program's trace; returns a list of tensors.
-    specs: tf.TensorSpec of its arguments; a dimension may be open, it is then compiled for each size that comes.
+    graph: the function, traced within trace.program. Open dimensions are compiled for each size that comes.
     """
 
-    def __init__(self, function, specs, devices, owner):
-        self.devices = tuple(devices)
+    def __init__(self, graph, devices):
+        self.graph, self.devices = graph, tuple(devices)
+        self.output_types = [t.dtype for t in graph.outputs]
+        self.output_shapes = [t.shape for t in graph.outputs]
+        # what the function uses of a graph around it: given with its tensors, after them
+        self.outer = [t for t in graph.captured_inputs if not isinstance(t, ops.EagerTensor)]
+        self._jobs, self._compiled = {}, {}
 
+    @classmethod
+    def of(cls, function, specs, devices, owner):
+        """Traces a function of tensors that are like specs (tf.TensorSpec); it returns a list of tensors."""
         def replica(*tensors):
             with trace.compiled():
                 return function(*tensors)
-        self._function = tf.function(replica, autograph=False)  # keeps what the graph needs alive
+        traced = tf.function(replica, autograph=False)
         with trace.program(owner):
-            self.graph = self._function.get_concrete_function(*specs)
-        # what the function uses of the graph around it: given with its tensors, after them
-        self.outer = [t for t in self.graph.captured_inputs if not isinstance(t, ops.EagerTensor)]
-        self.output_types = [t.dtype for t in self.graph.outputs]
-        self.output_shapes = [t.shape for t in self.graph.outputs]
-        self._jobs, self._compiled = {}, {}
+            program = cls(traced.get_concrete_function(*specs), devices)
+        program.function = traced  # keeps what the graph needs alive
+        return program
 
     def run(self, inputs):
         """inputs: for each replica the list of its arrays, then those of `outer`. Returns for each replica the list of its results as arrays."""
@@ -63,8 +67,9 @@ def _lower(graph, specs, captured):
     try:
         text = ctx.get_compiler_ir(device_name=_CPU, platform_name=None, function_name=graph.name, flat_args=specs,
                                    captured_inputs=captured, stage="stablehlo")
-    except tf.errors.OpError as e:
-        raise type(e)(e.node_def, e.op, f"weft: the function {graph.name} cannot be compiled: {e.message}") from None
+    except (ValueError, tf.errors.OpError) as e:
+        why = str(e).replace("Failed getting HLO text: ", "").split("{{function_node")[0].strip("' \n")
+        raise trace.NotCompiled(f"weft: no program can be made of {graph.name}: {why}") from None
     return text.decode()
 
 

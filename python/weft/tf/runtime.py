@@ -1,5 +1,6 @@
 """The plugin as this process holds it: opened when it is first needed, one for all strategies; what runs hold a lock."""
 import os
+import sys
 import threading
 
 import weft
@@ -7,6 +8,7 @@ from weft.tf import pjrt
 
 LOCK = threading.RLock()  # programs, and the variables' values on devices
 _client = None
+_said = set()
 
 
 def client():
@@ -34,3 +36,10 @@ def device_type():
     if kind.startswith("TPU"):
         return "TPU"
     return "CPU" if os.environ.get("WEFT_DEVICE", "cpu").partition(":")[0] in ("cpu", "interp", "null") else "GPU"
+
+
+def say(text):
+    """A sentence for the user, on stderr, once."""
+    if text not in _said:
+        _said.add(text)
+        print(f"weft: {text}", file=sys.stderr)

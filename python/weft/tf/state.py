@@ -3,16 +3,17 @@
 A step leaves the variables that it wrote on the devices. TensorFlow's resource is then old, until somebody on the host uses
 the variable: everything that reads or writes one goes by its `handle` (eager operations, checkpoints, SavedModel), so the getter of
 `handle` fetches the value first. Whether it is read or written is not known there: the devices' copies are given up, unless it
-is one of the methods that only read. In a graph that runs on the host the same is done by an operation before the use.
+is one of the methods that only read. A graph that runs on the host has its variables fetched when it is called, and by an
+operation before the use where a program in the same graph may have written them since.
 """
 import threading
 import weakref
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.eager.polymorphic_function import concrete_function
 from tensorflow.python.framework import ops
 from tensorflow.python.ops import resource_variable_ops as rv
-from tensorflow.python.saved_model import save_context
 
 from weft.tf import runtime, trace
 
@@ -128,7 +129,7 @@ def _host_uses(handle):
     if tf.executing_eagerly():
         if (state := getattr(handle, "_weft", None)) is not None:
             state.used_by_host(reading)
-    elif trace.on_host() and isinstance(handle, ops.EagerTensor) and not save_context.in_save_context():
+    elif trace.on_host() and isinstance(handle, ops.EagerTensor) and trace.programs_may_run():
         for graph in trace.host_graphs():
             _fetch_in_graph(graph, handle, reading)
 
@@ -168,6 +169,16 @@ def _reading(method):
     return wrapped
 
 
+def _call_flat(original):
+    def call_flat(self, tensor_inputs, captured_inputs):
+        if tf.executing_eagerly():
+            for handle in captured_inputs:
+                if (state := getattr(handle, "_weft", None)) is not None:
+                    state.used_by_host(reading=False)
+        return original(self, tensor_inputs, captured_inputs)
+    return call_flat
+
+
 def install():
     """Teaches TensorFlow's variables that their values may be on weft's devices."""
     base = rv.BaseResourceVariable
@@ -176,3 +187,4 @@ def install():
         setattr(base, name, _reading(getattr(base, name)))
     for name in ("device", "op", "graph"):  # of the handle, not of the value
         setattr(base, name, property(lambda self, name=name: getattr(self._handle, name)))
+    concrete_function.ConcreteFunction._call_flat = _call_flat(concrete_function.ConcreteFunction._call_flat)

@@ -1,13 +1,14 @@
 """tf.distribute's strategies on weft's devices: one program for all replicas, exchanges inside it."""
+import json
+import os
 import types
 
 import numpy as np
 import tensorflow as tf
 from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 from tensorflow.python.distribute import device_util, distribute_lib, distribute_utils, input_lib, input_util, reduce_util, values
-from tensorflow.python.ops import resource_variable_ops as rv
 
-from weft.tf import runtime, state, trace
+from weft.tf import runtime, trace
 from weft.tf.program import Program
 
 MEAN = reduce_util.ReduceOp.MEAN
@@ -135,6 +136,8 @@ class Extended(distribute_lib.StrategyExtendedV1):
         return [self._reduce_to(reduce_op, value, to, options) for value, to in value_destination_pairs]
 
     def _gather_to_implementation(self, value, destinations, axis, options):
+        if trace.owner() is not None:  # within a replica's all_gather
+            return tf.concat(tf.unstack(all_gather(value, len(self.devices))), axis)
         if isinstance(value, values.DistributedValues):
             return tf.concat([tf.convert_to_tensor(v) for v in value.values], axis)
         return value
@@ -151,7 +154,9 @@ class Extended(distribute_lib.StrategyExtendedV1):
         return tf.nest.map_structure(one, value)
 
     def _call_for_each_replica(self, fn, args, kwargs):
-        if trace.owner() is not None:  # a program within a program is a part of it
+        if (owner := trace.owner()) is not None:  # a program within a program is a part of it
+            if len(self.devices) > 1 and owner is not self._container_strategy():
+                raise trace.HostOnly("it calls strategy.run")
             with ReplicaContext(self._container_strategy(), replica_id(len(self.devices))):
                 return fn(*args, **kwargs)
         return call(self._container_strategy(), self.devices, fn, args, kwargs, self._calls)
@@ -170,11 +175,16 @@ def all_reduce(x, n):
         return gen_xla_ops.xla_all_reduce(x, group_assignment=[list(range(n))], reduce_op="Add", mode="CrossReplica")
     if x.dtype.is_bool:
         raise TypeError("weft: all_reduce of bool values; cast them first")
-    total = x  # the bridge's all-reduce knows no other types: round the ring
-    for _ in range(n - 1):
-        x = tf.raw_ops.CollectivePermute(input=x, source_target_pairs=[[i, (i + 1) % n] for i in range(n)])
-        total += x
-    return total
+    return tf.reduce_sum(all_gather(x, n), 0)  # the bridge's all-reduce knows no other types
+
+
+def all_gather(x, n):
+    """The values of n replicas, within a program: [replica, ...]. Each adds its own bits to zeros of the others."""
+    x = tf.convert_to_tensor(x)
+    bits = tf.bitcast(x, tf.int32) if x.dtype.size >= 4 else tf.cast(x, tf.int32)
+    mine = tf.one_hot(replica_id(n), n, dtype=tf.int32)
+    rows = all_reduce(tf.reshape(mine, [n] + [1] * bits.shape.rank) * bits, n)
+    return tf.bitcast(rows, x.dtype) if x.dtype.size >= 4 else tf.cast(rows, x.dtype)
 
 
 # ---- one call --------------------------------------------------------------------------------------------------------------
@@ -195,7 +205,7 @@ class _Call:
             self.flat = tf.nest.flatten(self.structure)
             self.is_tensor = [tf.is_tensor(x) for x in self.flat]
             return [tf.convert_to_tensor(x) for x, t in zip(self.flat, self.is_tensor) if t]
-        self.program = Program(replica, [s for s in specs if s is not None], devices, strategy)
+        self.program = Program.of(replica, [s for s in specs if s is not None], devices, strategy)
 
     def pack(self, rows):
         """The results: rows[replica][result] in the function's structure."""
@@ -302,6 +312,23 @@ class MirroredStrategy(Strategy):
         super().__init__(None if devices is None else [_position(d) for d in devices])
 
 
+class MultiWorkerMirroredStrategy(Strategy):
+    """tf.distribute.MultiWorkerMirroredStrategy of one worker: all devices are in this process."""
+
+    def __init__(self, cluster_resolver=None, communication_options=None):
+        cluster = json.loads(os.environ.get("TF_CONFIG", "{}")).get("cluster", {})
+        workers = sum(len(cluster.get(job, ())) for job in ("chief", "worker"))
+        if workers > 1:
+            raise NotImplementedError(f"weft computes in one process; TF_CONFIG has {workers} workers. Run one process with all "
+                                      "devices: unset TF_CONFIG and set WEFT_DEVICE=cpu:8, or a virtual slice as tpu-v3-32")
+        super().__init__()
+        self._cluster_resolver = cluster_resolver
+
+    @property
+    def cluster_resolver(self):
+        return self._cluster_resolver
+
+
 class OneDeviceStrategy(Strategy):
     """tf.distribute.OneDeviceStrategy on a device of weft's."""
 
@@ -322,12 +349,13 @@ def install():
     for module in (tf.distribute, tf.compat.v2.distribute):
         module.TPUStrategy = module.experimental.TPUStrategy = TPUStrategy
         module.MirroredStrategy, module.OneDeviceStrategy = MirroredStrategy, OneDeviceStrategy
-    default, known = distribute_lib._DefaultDistributionExtended, {}
+        module.MultiWorkerMirroredStrategy = module.experimental.MultiWorkerMirroredStrategy = MultiWorkerMirroredStrategy
+    default = distribute_lib._DefaultDistributionExtended
 
     def call_for_each_replica(self, fn, args, kwargs):
         strategy = self._container_strategy()
         if trace.owner() is not None:
             with distribute_lib.ReplicaContext(strategy, replica_id_in_sync_group=0):
                 return fn(*args, **kwargs)
-        return call(strategy, (0,), fn, args, kwargs, known)
+        return call(strategy, (0,), fn, args, kwargs, self.__dict__.setdefault("_weft_calls", {}))
     default._call_for_each_replica = call_for_each_replica

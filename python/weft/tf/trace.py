@@ -8,17 +8,19 @@ import contextlib
 import threading
 
 import tensorflow as tf
+from tensorflow.python.eager.polymorphic_function import function_context
 from tensorflow.python.framework import ops
 from tensorflow.python.ops import control_flow_ops
 
 _here = threading.local()
 
 
-class _Context(control_flow_ops.XLAControlFlowContext):
-    """Within a program: functions that the host has traced before are traced again, without what only the host can do."""
+class NotCompiled(ValueError):
+    """TensorFlow's bridge cannot make a program of a function; it says why."""
 
-    def RequiresUniqueFunctionRetracing(self):  # noqa: N802 (TensorFlow's name)
-        return True
+
+class HostOnly(Exception):
+    """What is being traced cannot be a program; it says why."""
 
 
 @contextlib.contextmanager
@@ -34,8 +36,8 @@ def program(owner):
 
 @contextlib.contextmanager
 def compiled():
-    """Within a program's graph: functions that are called know that they are compiled."""
-    context = _Context()
+    """Within a program's graph: what TensorFlow does otherwise when XLA compiles, it does."""
+    context = control_flow_ops.XLAControlFlowContext()
     context.Enter()
     try:
         yield
@@ -60,6 +62,24 @@ def host_graphs():
         graphs.insert(0, graph)
         graph = getattr(graph, "outer_graph", None)
     return graphs
+
+
+@contextlib.contextmanager
+def exporting():
+    """Around the trace of a function that is asked for without being called: what it is for is to be saved."""
+    before = getattr(_here, "exporting", False)
+    _here.exporting = True
+    try:
+        yield
+    finally:
+        _here.exporting = before
+
+
+def programs_may_run():
+    """May programs run between the call of the graph that is being made and what is made now? In a part of it (a loop's body) one
+    that comes later may have run in the round before."""
+    graphs = host_graphs()
+    return not getattr(_here, "exporting", False) and (len(graphs) > 1 or any(programs_in(g) for g in graphs))
 
 
 def noted(graph, name, empty):
@@ -88,5 +108,22 @@ def before_program(graph):
     return [op for op in graph.get_operations() if op.op_def.is_stateful and op.type != "Placeholder"]
 
 
+def of_this_process(graph):
+    """Does a graph of the host's call into this process? It cannot be saved then."""
+    return bool(programs_in(graph)) or hasattr(graph, "_weft_fetched")
+
+
 def add_program(graph, op):
     _programs(graph).append(op)
+
+
+def install():
+    """What the host has traced is traced again for a program, without what only the host can do."""
+    original = function_context.make_function_context
+
+    def make_function_context(scope_type=None):
+        made = original(scope_type)
+        if getattr(_here, "owner", None) is None:
+            return made
+        return made._replace(context=made.context._replace(xla_context_id=("weft", made.context.xla_context_id)))
+    function_context.make_function_context = make_function_context

@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -10,7 +11,7 @@ import pytest
 
 pytest.importorskip("tensorflow")
 
-from conftest import BUILD  # noqa: E402
+from conftest import BUILD, weft  # noqa: E402
 
 HERE = pathlib.Path(__file__).parent
 
@@ -44,3 +45,59 @@ def test_seed(truth, device, tolerance):
     got = run("seed.py", device=device)
     assert (got.pop("cores"), got.pop("replicas")) == (8, 8)
     close(got, {k: v for k, v in truth.items() if k not in ("cores", "replicas")}, tolerance)
+
+
+# ---- cases.py: two replicas of weft's against two of TensorFlow's MirroredStrategy ---------------------------------------------
+
+CASES = re.findall(r"^@case\ndef (\w+)", (HERE / "cases.py").read_text(), re.M)
+NARROW = {"mixed_bfloat16": 2e-2, "mixed_float16": 5e-3}  # in numbers that have few digits, sums in another order part sooner
+
+
+def values(path):
+    cases = {}
+    with np.load(path) as file:
+        for key in file.files:
+            name, _, what = key.partition("/")
+            cases.setdefault(name, {})[what] = file[key]
+    return cases
+
+
+@pytest.fixture(scope="module")
+def wanted(tmp_path_factory):
+    out = tmp_path_factory.mktemp("truth") / "out.npz"
+    run("truth.py", "cases.py", 2, out)
+    return values(out)
+
+
+@pytest.fixture(scope="module")
+def computed(tmp_path_factory):
+    out = tmp_path_factory.mktemp("weft") / "out.npz"
+    run("cases.py", out, device="cpu:2")
+    return values(out)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_case(wanted, computed, name):
+    for cases in (wanted, computed):
+        assert "error" not in cases[name], str(cases[name]["error"])
+    close(computed[name], wanted[name], NARROW.get(name, 2e-5))
+
+
+# ---- what a chip has besides its numbers ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("device, name, gib", [("A100", "/device:GPU:0", 40), ("tpu-v3-8", "/device:TPU:7", 16)])
+def test_profile(tmp_path, device, name, gib):
+    """tf.profiler's recording has the chip's own time; the devices are named and have the chip's memory."""
+    got = run("profiled.py", tmp_path, device=device)
+    assert got["devices"][-1] == name and got["loss"][0] < 2.5
+    assert 0.9 * gib * 2**30 < got["limit"] <= gib * 2**30 and 256 * 512 * 4 < got["current"] < 2**26
+    said = json.loads(weft("profile", tmp_path, "--json").stdout)
+    assert 1e-6 < said["step_s"] < 1e-3 and any("dot" in k["op"] or "fusion" in k["name"] for k in said["kernels"])
+
+
+def test_phantom(tmp_path):
+    """No numbers are computed, the time is the same."""
+    got = run("profiled.py", tmp_path, device="A100", WEFT_PHANTOM="1")
+    assert got["loss"] == [0.0]
+    assert 1e-6 < json.loads(weft("profile", tmp_path, "--json").stdout)["step_s"] < 1e-3

@@ -14,6 +14,7 @@ Mirrored = tf.distribute.MirroredStrategy
 class TPUStrategy(Mirrored):
     def __init__(self, resolver=None):
         super().__init__([f"CPU:{i}" for i in range(replicas)])
+        self.extended.num_hosts = 1  # what Keras asks of a TPU's
 
 
 tf.distribute.TPUStrategy = TPUStrategy

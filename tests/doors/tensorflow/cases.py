@@ -1,0 +1,450 @@
+"""Small programs of the kind people have, each a function of a strategy that returns arrays: cases.py OUT.npz [NAME...].
+
+A case that fails is noted by its error in place of its arrays, the others go on.
+"""
+import os
+import sys
+import tempfile
+import time
+import traceback
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+CASES = {}
+rng = np.random.default_rng(0)
+IMAGES = rng.random((48, 8, 8, 3), dtype=np.float32)
+LABELS = rng.integers(0, 4, 48)
+WORDS = rng.integers(0, 30, (48, 7))
+ROWS = rng.random((48, 6), dtype=np.float32)
+TARGETS = (ROWS @ rng.random((6, 2), dtype=np.float32) + 0.1).astype(np.float32)
+layers, losses, optimizers = keras.layers, keras.losses, keras.optimizers
+
+
+def case(function):
+    CASES[function.__name__] = function
+    return function
+
+
+def weights(model):
+    return {f"w{i}": np.asarray(w, np.float32) for i, w in enumerate(model.get_weights())}
+
+
+def small(units=5):
+    return keras.Sequential([layers.Input((6,)), layers.Dense(units, activation="tanh"), layers.Dense(2)])
+
+
+def history(h):
+    return {k: np.asarray(v, np.float64) for k, v in h.history.items()}
+
+
+# ---- fit ------------------------------------------------------------------------------------------------------------------
+
+
+@case
+def fit_uneven(strategy):
+    """A last batch that the replicas cannot share evenly, and validation."""
+    with strategy.scope():
+        model = small()
+        model.compile(optimizers.SGD(0.1), "mse", metrics=["mae"])
+    h = model.fit(ROWS[:45], TARGETS[:45], batch_size=16, epochs=2, shuffle=False, verbose=0, validation_data=(ROWS[:10], TARGETS[:10]))
+    return {**history(h), **weights(model), "predict": model.predict(ROWS[:7], batch_size=4, verbose=0)}
+
+
+@case
+def fit_default(_):
+    """No strategy at all."""
+    model = keras.Sequential([layers.Input((8, 8, 3)), layers.Conv2D(4, 3, activation="relu"), layers.GlobalAveragePooling2D(), layers.Dense(4)])
+    model.compile(optimizers.AdamW(1e-2, clipnorm=0.5), losses.SparseCategoricalCrossentropy(from_logits=True), metrics=["accuracy"])
+    h = model.fit(IMAGES, LABELS, batch_size=20, epochs=2, shuffle=False, verbose=0)
+    return {**history(h), **weights(model), "batch": np.asarray(model.train_on_batch(IMAGES[:8], LABELS[:8]))}
+
+
+@case
+def batch_norm(strategy):
+    """Statistics of each replica, averaged."""
+    with strategy.scope():
+        model = keras.Sequential([layers.Input((8, 8, 3)), layers.Conv2D(4, 3), layers.BatchNormalization(), layers.ReLU(), layers.Flatten(), layers.Dense(4)])
+        model.compile(optimizers.SGD(0.05, momentum=0.9), losses.SparseCategoricalCrossentropy(from_logits=True))
+    return {**history(model.fit(IMAGES, LABELS, batch_size=16, epochs=2, shuffle=False, verbose=0)), **weights(model)}
+
+
+@case
+def batch_norm_synchronised(strategy):
+    with strategy.scope():
+        model = keras.Sequential([layers.Input((8, 8, 3)), layers.Conv2D(4, 3), layers.BatchNormalization(synchronized=True), layers.ReLU(),
+                                  layers.Flatten(), layers.Dense(4)])
+        model.compile(optimizers.SGD(0.05), losses.SparseCategoricalCrossentropy(from_logits=True))
+    return {**history(model.fit(IMAGES, LABELS, batch_size=16, epochs=2, shuffle=False, verbose=0)), **weights(model)}
+
+
+@case
+def words(strategy):
+    """Embedding, LSTM and GRU, EMA of the weights."""
+    with strategy.scope():
+        model = keras.Sequential([layers.Input((7,)), layers.Embedding(30, 6), layers.LSTM(5, return_sequences=True), layers.GRU(4), layers.Dense(4)])
+        model.compile(optimizers.RMSprop(1e-2, use_ema=True, ema_overwrite_frequency=2), losses.SparseCategoricalCrossentropy(from_logits=True))
+    return {**history(model.fit(WORDS, LABELS, batch_size=16, epochs=1, shuffle=False, verbose=0)), **weights(model)}
+
+
+@case
+def attention(strategy):
+    class Block(layers.Layer):
+        def build(self, shape):
+            self.scale = self.add_weight(shape=(shape[-1],), initializer="ones")
+            self.attend, self.norm = layers.MultiHeadAttention(2, 4), layers.LayerNormalization()
+
+        def call(self, x):
+            return self.norm(x + self.scale * self.attend(x, x))
+    with strategy.scope():
+        inputs = keras.Input((7,))
+        x = Block()(layers.Embedding(30, 8)(inputs))
+        model = keras.Model(inputs, layers.Dense(4)(layers.GlobalAveragePooling1D()(x)))
+        schedule = optimizers.schedules.CosineDecay(1e-2, 10)
+        model.compile(optimizers.Adam(schedule, clipvalue=0.1), losses.SparseCategoricalCrossentropy(from_logits=True))
+    return {**history(model.fit(WORDS, LABELS, batch_size=16, epochs=1, shuffle=False, verbose=0)), **weights(model)}
+
+
+@case
+def steps_per_execution(strategy):
+    with strategy.scope():
+        model = small()
+        model.compile(optimizers.Adam(1e-2), "mse", steps_per_execution=2)
+    return {**history(model.fit(ROWS, TARGETS, batch_size=8, epochs=2, shuffle=False, verbose=0)), **weights(model)}
+
+
+@case
+def callbacks(strategy):
+    """Callbacks that read, write and save the weights between steps."""
+    seen = []
+
+    class Watch(keras.callbacks.Callback):
+        def on_train_batch_end(self, batch, logs=None):
+            seen.append(float(np.abs(self.model.get_weights()[0]).sum()))
+            if batch == 1:
+                self.model.layers[-1].bias.assign([0.25, -0.25])
+    with tempfile.TemporaryDirectory() as folder:
+        with strategy.scope():
+            model = small()
+            model.compile(optimizers.SGD(0.1), "mse")
+        h = model.fit(ROWS, TARGETS, batch_size=16, epochs=3, shuffle=False, verbose=0, validation_data=(ROWS[:8], TARGETS[:8]), callbacks=[
+            Watch(), keras.callbacks.ModelCheckpoint(folder + "/best.weights.h5", save_weights_only=True, save_best_only=True),
+            keras.callbacks.EarlyStopping(patience=2), keras.callbacks.LearningRateScheduler(lambda e, lr: lr * 0.5),
+            keras.callbacks.TensorBoard(folder + "/log", update_freq="epoch"), keras.callbacks.CSVLogger(folder + "/log.csv")])
+        assert len(list(os.scandir(folder))) >= 3
+    return {**history(h), **weights(model), "seen": np.array(seen)}
+
+
+@case
+def mixed_bfloat16(strategy):
+    keras.mixed_precision.set_global_policy("mixed_bfloat16")
+    try:
+        with strategy.scope():
+            model = keras.Sequential([layers.Input((6,)), layers.Dense(8, activation="relu"), layers.Dense(2, dtype="float32")])
+            model.compile(optimizers.SGD(0.1), "mse")
+        h = model.fit(ROWS, TARGETS, batch_size=16, epochs=2, shuffle=False, verbose=0)
+        return {"bf16_" + k: v for k, v in {**history(h), **weights(model)}.items()}
+    finally:
+        keras.mixed_precision.set_global_policy("float32")
+
+
+@case
+def mixed_float16(strategy):
+    """With the loss scaling that it brings."""
+    keras.mixed_precision.set_global_policy("mixed_float16")
+    try:
+        with strategy.scope():
+            model = keras.Sequential([layers.Input((6,)), layers.Dense(8, activation="relu"), layers.Dense(2, dtype="float32")])
+            model.compile(optimizers.SGD(0.1), "mse")
+        h = model.fit(ROWS, TARGETS, batch_size=16, epochs=2, shuffle=False, verbose=0)
+        scale = np.asarray(float(model.optimizer.dynamic_scale))
+        return {"f16_" + k: v for k, v in {**history(h), **weights(model), "scale": scale}.items()}
+    finally:
+        keras.mixed_precision.set_global_policy("float32")
+
+
+@case
+def own_train_step(strategy):
+    class Model(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b = layers.Dense(5, activation="relu"), layers.Dense(2)
+            self.seen = keras.metrics.Mean(name="seen")
+
+        def call(self, x):
+            return self.b(self.a(x))
+
+        def train_step(self, data):
+            x, y = data
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean(tf.square(self(x, training=True) - y)) / strategy.num_replicas_in_sync
+            gradients = tape.gradient(loss, self.trainable_variables)
+            gradients, _ = tf.clip_by_global_norm(gradients, 0.3)
+            self.optimizer.apply_gradients(zip(gradients, self.trainable_variables))
+            self.seen.update_state(loss)
+            return {"seen": self.seen.result()}
+
+        @property
+        def metrics(self):
+            return [self.seen]
+    with strategy.scope():
+        model = Model()
+        model.build((None, 6))
+        model.compile(optimizers.Adam(1e-2))
+    return {**history(model.fit(ROWS, TARGETS, batch_size=16, epochs=2, shuffle=False, verbose=0)), **weights(model)}
+
+
+# ---- loops of one's own -----------------------------------------------------------------------------------------------------
+
+
+@case
+def custom_loop(strategy):
+    """The loop of TensorFlow's guide: global batch, metrics, test step; a last batch that leaves replicas with less."""
+    size = 16
+    data = strategy.experimental_distribute_dataset(tf.data.Dataset.from_tensor_slices((ROWS[:41], TARGETS[:41])).batch(size))
+    with strategy.scope():
+        model, optimizer = small(), optimizers.Adam(1e-2)
+        mean, error = keras.metrics.Mean(), keras.metrics.MeanAbsoluteError()
+
+    def train_step(inputs):
+        x, y = inputs
+        with tf.GradientTape() as tape:
+            out = model(x, training=True)
+            loss = tf.nn.compute_average_loss(tf.reduce_mean(tf.square(out - y), -1), global_batch_size=size)
+        optimizer.apply_gradients(zip(tape.gradient(loss, model.trainable_variables), model.trainable_variables))
+        error.update_state(y, out)
+        return loss
+
+    def test_step(inputs):
+        x, y = inputs
+        mean.update_state(tf.reduce_mean(tf.square(model(x, training=False) - y)))
+
+    @tf.function
+    def train(inputs):
+        return strategy.reduce(tf.distribute.ReduceOp.SUM, strategy.run(train_step, args=(inputs,)), axis=None)
+
+    @tf.function
+    def test(inputs):
+        strategy.run(test_step, args=(inputs,))
+    seen = []
+    for _ in range(2):
+        seen += [float(train(batch)) for batch in data]
+        test(next(iter(data)))
+        seen += [float(mean.result()), float(error.result())]
+        mean.reset_state()
+        error.reset_state()
+    return {"seen": np.array(seen), **weights(model), "iterations": np.asarray(int(optimizer.iterations))}
+
+
+@case
+def loop_in_graph(strategy):
+    """The loop over the data is within the tf.function; what it uses of the graph around it."""
+    data = strategy.experimental_distribute_dataset(tf.data.Dataset.from_tensor_slices((ROWS, TARGETS)).batch(16, drop_remainder=True))
+    with strategy.scope():
+        w = tf.Variable(tf.ones((6, 2)))
+        steps = tf.Variable(0, aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA)
+
+    @tf.function
+    def epoch(iterator, rate):
+        total = 0.0
+        for _ in tf.range(3):
+            scaled = rate * 0.5
+
+            def step(inputs):
+                x, y = inputs
+                with tf.GradientTape() as tape:
+                    loss = tf.reduce_mean(tf.square(x @ w - y))
+                gradient = tf.distribute.get_replica_context().all_reduce("mean", tape.gradient(loss, w))
+                w.assign_sub(scaled * gradient)
+                steps.assign_add(1)
+                return loss
+            total += strategy.reduce("MEAN", strategy.run(step, args=(next(iterator),)), axis=None)
+        return total
+    first = epoch(iter(data), tf.constant(0.1))
+    second = epoch(iter(data), tf.constant(0.05))
+    return {"total": np.array([first, second]), "w": w.numpy(), "steps": steps.numpy()}
+
+
+@case
+def replicas(strategy):
+    """Ids, exchanges, values of each replica, variables that each replica has its own of."""
+    n = strategy.num_replicas_in_sync
+    with strategy.scope():
+        count = tf.Variable(0.0, synchronization=tf.VariableSynchronization.ON_READ, aggregation=tf.VariableAggregation.SUM)
+        mean = tf.Variable(0.0, synchronization=tf.VariableSynchronization.ON_READ, aggregation=tf.VariableAggregation.MEAN)
+        total = tf.Variable(1.0, aggregation=tf.VariableAggregation.MEAN)
+
+    @tf.function
+    def step(x):
+        context = tf.distribute.get_replica_context()
+        i = tf.cast(context.replica_id_in_sync_group, tf.float32)
+        count.assign_add(i + 1)
+        mean.assign(10 * i)
+        total.assign_add(2 * i)
+        whole = tf.cast(tf.cast(x, tf.int64) + 3, tf.int64)
+        row = context.all_gather(tf.reshape(tf.cast(i, tf.float64), (1,)), axis=0)
+        return row, x * 2, context.all_reduce("SUM", x), context.all_reduce("MEAN", {"a": i, "b": x})["a"], context.all_reduce("SUM", whole), i
+    values = strategy.experimental_distribute_values_from_function(lambda c: tf.constant(float(c.replica_id_in_sync_group + 5)))
+    row, twice, all_, ids, whole, each = strategy.run(step, args=(values,))
+    local = strategy.experimental_local_results
+    return {"twice": np.array(local(twice)), "all": np.array(local(all_)), "ids": np.array(local(ids)), "whole": np.array(local(whole)),
+            "each": np.array(local(each)), "n": np.array(n), "row": np.array(local(row)), "count": count.numpy(), "mean": mean.numpy(), "total": total.numpy(),
+            "gathered": strategy.gather(strategy.run(lambda x: tf.reshape(x, (1, 1)), args=(values,)), axis=0).numpy(),
+            "reduced": np.array(strategy.reduce("MEAN", each, axis=None))}
+
+
+@case
+def merge_call(strategy):
+    with strategy.scope():
+        v = tf.Variable([1.0, 2.0])
+
+    @tf.function
+    def run(x):
+        def step(x):
+            def merge(s, g):
+                total = s.extended.reduce_to(tf.distribute.ReduceOp.SUM, g, v)
+                s.extended.update(v, lambda a, b: a.assign_add(b), args=(total,))
+                return total
+            tf.distribute.get_replica_context().merge_call(merge, args=(x * v,))
+            return tf.reduce_sum(v)
+        return strategy.run(step, args=(x,))
+    out = run(tf.constant(0.5))
+    return {"v": v.numpy(), "out": np.array(strategy.experimental_local_results(out))}
+
+
+@case
+def from_function(strategy):
+    """Data sets that a function makes for each input pipeline."""
+    def make(context):
+        batch = context.get_per_replica_batch_size(16)
+        return tf.data.Dataset.from_tensor_slices(ROWS).map(lambda r: r * 2).batch(batch).prefetch(2)
+    data = strategy.distribute_datasets_from_function(make)
+    step = tf.function(lambda x: strategy.run(lambda x: tf.reduce_sum(x), args=(x,)))
+    return {"sums": np.array([[float(v) for v in strategy.experimental_local_results(step(x))] for x in data])}
+
+
+@case
+def plain_function(_):
+    """tf.function without a strategy, with variables made in its first call; and what the host sees of them."""
+    class Net(tf.Module):
+        def __init__(self):
+            super().__init__()
+            self.w = None
+
+        @tf.function
+        def __call__(self, x):
+            if self.w is None:
+                self.w = tf.Variable(tf.ones((6, 2)) * 0.1, name="w")
+            return tf.tanh(x @ self.w)
+    net = Net()
+    optimizer = optimizers.SGD(0.5)
+
+    @tf.function
+    def train(x, y):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.square(net(x) - y))
+        optimizer.apply_gradients(zip(tape.gradient(loss, [net.w]), [net.w]))
+        return {"loss": loss, "name": None}
+    net(ROWS[:2])
+    optimizer.build([net.w])
+    seen = []
+    for i in range(4):
+        seen.append(float(train(tf.constant(ROWS), tf.constant(TARGETS))["loss"]))
+        net.w.assign_add(tf.ones((6, 2)) * 0.01)
+        seen.append(float(tf.reduce_sum(net.w)))
+    with tf.GradientTape() as tape:  # a tape around a function that devices have run
+        out = tf.reduce_sum(net(tf.constant(ROWS)))
+    return {"seen": np.array(seen), "w": net.w.numpy(), "gradient": tape.gradient(out, net.w).numpy()}
+
+
+@case
+def host_reads(strategy):
+    """A graph of the host's that uses variables between programs."""
+    with strategy.scope():
+        v = tf.Variable([1.0, 2.0, 3.0])
+
+    @tf.function
+    def run():
+        strategy.run(lambda: v.assign(v * 2))
+        between = tf.reduce_sum(v)
+        v.assign_add([1.0, 1.0, 1.0])
+        strategy.run(lambda: v.assign(v * 3))
+        return between, v.read_value(), tf.cond(between > 0, lambda: v[0] * 2, lambda: v[1])
+    a, b, c = run()
+    d = run()[0]
+    return {"between": a.numpy(), "after": b.numpy(), "branch": c.numpy(), "again": d.numpy(), "v": v.numpy()}
+
+
+@case
+def jit_compile(_):
+    model = small()
+    model.compile(optimizers.SGD(0.1), "mse", jit_compile=True)
+    h = model.fit(ROWS, TARGETS, batch_size=16, epochs=2, shuffle=False, verbose=0)
+    double = tf.function(lambda x: tf.sin(x) * 2, jit_compile=True)
+    return {**history(h), **weights(model), "double": double(tf.constant(ROWS)).numpy()}
+
+
+@case
+def one_device(_):
+    strategy = tf.distribute.OneDeviceStrategy("/cpu:0")
+    with strategy.scope():
+        model = small()
+        model.compile(optimizers.SGD(0.1), "mse")
+    return {**history(model.fit(ROWS, TARGETS, batch_size=16, epochs=2, shuffle=False, verbose=0)), **weights(model)}
+
+
+# ---- saving -----------------------------------------------------------------------------------------------------------------
+
+
+@case
+def saving(strategy):
+    """Keras files, weights, SavedModel, tf.train.Checkpoint: what a device has is what is saved, and comes back."""
+    out = {}
+    with tempfile.TemporaryDirectory() as folder:
+        with strategy.scope():
+            model = small()
+            model.compile(optimizers.Adam(1e-2), "mse")
+        fit = dict(batch_size=16, epochs=1, shuffle=False, verbose=0)
+        model.fit(ROWS, TARGETS, **fit)
+        model.save(folder + "/m.keras")
+        model.export(folder + "/exported", verbose=False)
+        tf.saved_model.save(model, folder + "/saved")
+        checkpoint = tf.train.Checkpoint(model=model, optimizer=model.optimizer)
+        path = checkpoint.save(folder + "/ckpt")
+        out["before"] = model.predict(ROWS[:8], verbose=0)
+        model.fit(ROWS, TARGETS, **fit)
+        out.update(weights(model))
+        checkpoint.restore(path).expect_partial()
+        out["restored"] = model.predict(ROWS[:8], verbose=0)
+        model.fit(ROWS, TARGETS, **fit)
+        out.update({"again_" + k: v for k, v in weights(model).items()})
+        with strategy.scope():
+            loaded = keras.models.load_model(folder + "/m.keras")
+        out["loaded"] = loaded.predict(ROWS[:8], verbose=0)
+        out["exported"] = tf.saved_model.load(folder + "/exported").serve(tf.constant(ROWS[:8])).numpy()
+    np.testing.assert_allclose(out["loaded"], out["before"], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(out["restored"], out["before"], rtol=1e-5, atol=1e-6)
+    return out
+
+
+def main():
+    out = {}
+    strategy = tf.distribute.TPUStrategy(tf.distribute.cluster_resolver.TPUClusterResolver(tpu="local"))
+    for name in sys.argv[2:] or CASES:
+        keras.backend.clear_session()
+        keras.utils.set_random_seed(1)
+        start = time.perf_counter()
+        try:
+            got = CASES[name](strategy)
+        except Exception:
+            got = {"error": np.array(traceback.format_exc()[-3000:])}
+            print(name, got["error"], file=sys.stderr)
+        print(f"{name}: {time.perf_counter() - start:.1f} s", file=sys.stderr, flush=True)
+        out.update({f"{name}/{k}": v for k, v in got.items()})
+    np.savez(sys.argv[1], **out)
+    print("{}")
+
+
+if __name__ == "__main__":
+    main()

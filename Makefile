@@ -10,7 +10,7 @@ PY := .venv/bin/python
 .PHONY: all run test check layers format fuzz bench accuracy install wheel docs sz clean setup setup-run setup-test setup-check
 DOORS ?= $(notdir $(wildcard tests/doors/*))
 
-.PHONY: test-doors replay test-docs setup-fuzz setup-site
+.PHONY: test-doors test-jax replay test-docs setup-fuzz setup-site
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) -j$(JOBS)
@@ -36,6 +36,10 @@ test: setup-test all
 # Programs that come through other frameworks, each in an environment of its own (gigabytes); DOORS=tensorflow for one.
 test-doors: setup-test all
 	@tools/doors.sh $(BUILD) $(DOORS)
+
+# Programs under other versions of JAX (VERSIONS="0.4.35 0.12.0.1", default all), each in an environment of its own.
+test-jax: setup-test all
+	@$(PY) tests/frameworks/jax_versions.py $(VERSIONS)
 
 # What a reviewer would run: include arrows, format, warnings as errors, sanitizers.
 check: setup-check layers

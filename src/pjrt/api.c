@@ -1,10 +1,24 @@
 /* The table, and what a caller asks before it makes a client. */
 #include "pjrt/pjrt_priv.h"
 
-/* Newest StableHLO that the readers take; callers write programs for the smaller of theirs and
- * this. */
-static const int64_t stablehlo_current[3] = {1, 20, 0};
+/* Newest StableHLO that the readers take; callers write programs for the smaller of theirs and this.
+ * Those that would write for this even when theirs is older (jaxlib until 0.5) say theirs first. */
+static int64_t stablehlo_current[3] = {1, 20, 0};
 static const int64_t stablehlo_minimum[3] = {0, 9, 0};
+
+void stablehlo_limit(Str version) {
+  int64_t v[3] = {0};
+  char *text = xstrndup(version.p, version.n), *at = text;
+  for (int i = 0; i < 3; i++) {
+    v[i] = strtoll(at, &at, 10);
+    if (*at == '.') at++;
+  }
+  bool older = false;
+  for (int i = 0; i < 3 && !older && v[i] <= stablehlo_current[i]; i++)
+    older = v[i] < stablehlo_current[i];
+  if (older && (v[0] || v[1])) memcpy(stablehlo_current, v, sizeof v);
+  free(text);
+}
 
 ENTRY(Plugin_Initialize) {
   (void)a;

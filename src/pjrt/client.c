@@ -163,6 +163,7 @@ typedef struct ClientOptions {
   Str device;      /* "device": names the device as WEFT_DEVICE does and wins over it */
   int64_t devices; /* "num_devices": for a host device without a number ("cpu") */
   int64_t nodes;   /* "num_nodes": processes that compute together, of distributed JAX */
+  /* "platform_name": platform.c; "stablehlo_version": the caller's own, api.c */
 } ClientOptions;
 
 static ClientOptions options_read(const PJRT_Client_Create_Args *a) {
@@ -175,6 +176,8 @@ static ClientOptions options_read(const PJRT_Client_Create_Args *a) {
       o.device = (Str){v->string_value, v->value_size};
     if (str_is(name, "num_devices") && number) o.devices = v->int64_value;
     if (str_is(name, "num_nodes") && number) o.nodes = v->int64_value;
+    if (str_is(name, "stablehlo_version") && v->type == PJRT_NamedValue_STRING)
+      stablehlo_limit((Str){v->string_value, v->value_size});
   }
   return o;
 }
@@ -205,7 +208,8 @@ static Err *alone(int64_t nodes) {
 /* The device's name, malloc'd. */
 static char *spec_of(const ClientOptions *o) {
   const char *env = env_get("WEFT_DEVICE");
-  char *spec = o->device.n ? xstrndup(o->device.p, o->device.n) : xstrdup(env ? env : "cpu");
+  if (!env) env = device_default();
+  char *spec = o->device.n ? xstrndup(o->device.p, o->device.n) : xstrdup(env);
   bool host = !strcmp(spec, "cpu") || !strcmp(spec, "interp") || !strcmp(spec, "null");
   if (o->devices <= 0 || !host) return spec;
   char *with_count = xasprintf("%s:%lld", spec, (long long)o->devices);

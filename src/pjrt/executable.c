@@ -61,15 +61,14 @@ static void describe(PJRT_Executable *x, const ProgramFacts *facts) {
   x->out_types = xcalloc(out, sizeof *x->out_types);
   x->out_ranks = xcalloc(out, sizeof *x->out_ranks);
   x->out_dims = xcalloc((size_t)dims + 1, sizeof *x->out_dims);
-  x->block_dims = xcalloc((size_t)dims + 1, sizeof *x->block_dims);
   dims = 0;
   for (int i = 0; i < p->n_results; i++) {
     const Type *t = f->type->results[i];
     err_free(shard_dims(p->result_shardings[i], p->result_meshes[i], t->rank, t->dims,
-                        x->block_dims + dims));
+                        x->out_dims + dims));
     x->out_types[i] = t->kind == TY_TOKEN ? PJRT_Buffer_Type_TOKEN : (PJRT_Buffer_Type)t->dtype;
     x->out_ranks[i] = (size_t)t->rank;
-    for (int k = 0; k < t->rank; k++) x->out_dims[dims++] = t->dims[k];
+    dims += t->rank;
   }
   const DevCost c = facts->cost;
   x->not_queued = facts->not_queued;
@@ -128,7 +127,7 @@ void executable_release(PJRT_Executable *x) {
   for (int i = 0; i < x->n_out; i++) free(x->sharding_out[i]);
   free(x->sharding_in), free(x->sharding_in_sizes), free(x->kinds_in), free(x->kind_in_sizes);
   free(x->sharding_out), free(x->sharding_out_sizes), free(x->kinds_out), free(x->kind_out_sizes);
-  free(x->out_types), free(x->out_ranks), free(x->out_dims), free(x->block_dims);
+  free(x->out_types), free(x->out_ranks), free(x->out_dims);
   free(x->layouts_in), free(x->layouts_out);
   buf_free(&x->code);
   buf_free(&x->readable);

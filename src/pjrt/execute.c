@@ -276,7 +276,7 @@ static Err *enqueue(const Run *r, PJRT_Event **done, bool *queued) {
     free(q);
     return e;
   }
-  const int64_t *dims = x->block_dims;
+  const int64_t *dims = x->out_dims;
   q->done = event_new();
   for (size_t j = 0; j < nr; j++) {
     q->outs[j] = buffer_promise_until(q->done, result_memory(r, 0, j), (DType)x->out_types[j],

@@ -255,7 +255,7 @@ struct PJRT_Executable {
   size_t *kind_in_sizes, *kind_out_sizes;
   Layout **layouts_in, **layouts_out;
   PJRT_Buffer_Type *out_types;
-  int64_t *out_dims, *block_dims; /* of the whole, of what a device has */
+  int64_t *out_dims; /* of what a device has */
   size_t *out_ranks;
   char **sharding_in, **sharding_out;
   size_t *sharding_in_sizes, *sharding_out_sizes;
@@ -317,6 +317,15 @@ void profiler_run_end(const ProfilerRun *r, DevProgram *p, const DevPart *part, 
                       DevBuffer *const *const *args, DevBuffer *const *const *outs);
 void profiler_run_failed(const ProfilerRun *r);
 extern const PJRT_Profiler_Extension profiler_extension;
+
+/* ---- what callers are told (platform.c, api.c) ---- */
+
+/* The platform's name, malloc'd: the option "platform_name", else WEFT_PLATFORM, else "tpu" where this
+ * library stands in for libtpu (TPU_LIBRARY_PATH), else "weft". */
+char *platform_name(size_t n_options, const PJRT_NamedValue *options);
+const char *device_default(void); /* without WEFT_DEVICE: "cpu"; for libtpu a TPU */
+/* The caller's own version of StableHLO, "1.8.3": none newer is reported from now on. */
+void stablehlo_limit(Str version);
 
 /* ---- extras ---- */
 void callbacks_register(void); /* callback.c: custom calls back into Python */

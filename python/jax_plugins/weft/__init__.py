@@ -27,16 +27,49 @@ def _library_path():
         return str(root / "build" / "libpjrt_weft.so")
 
 
+def platform():
+    """What the plugin calls its platform, as pjrt/platform.c finds it: "weft", WEFT_PLATFORM, or "tpu" in libtpu's place."""
+    if name := os.environ.get("WEFT_PLATFORM"):
+        return name if name in ("cpu", "tpu", "cuda", "rocm") else "weft"
+    libtpu = os.environ.get("TPU_LIBRARY_PATH")
+    try:
+        return "tpu" if libtpu and os.path.samefile(libtpu, _library_path()) else "weft"
+    except OSError:
+        return "weft"
+
+
 def _options():
     """Create options. How programs ask JAX for several CPU devices also counts for a WEFT_DEVICE without a number ("cpu")."""
     import jax
     from jax._src.lib import xla_client
-    xla_client.CompileOptions()  # jaxlib reads XLA_FLAGS with the first: now, as XLA's own clients do, not within the first compile
+    if hasattr(xla_client, "CompileOptions"):
+        xla_client.CompileOptions()  # jaxlib reads XLA_FLAGS with the first: now, as XLA's own clients do, not within the first compile
+    options = {}
     count = getattr(jax.config, "jax_num_cpu_devices", -1)
     if not count or count < 1:
         flag = re.search(r"--xla_force_host_platform_device_count=(\d+)", os.environ.get("XLA_FLAGS", ""))
         count = int(flag.group(1)) if flag else 0
-    return {"num_devices": count} if count > 0 else {}
+    if count > 0:
+        options["num_devices"] = count
+    if version := _stablehlo_version():
+        options["stablehlo_version"] = version
+    return options
+
+
+def _stablehlo_version():
+    """jaxlib up to 0.5 writes programs for the plugin's version of StableHLO even when that is newer than its own."""
+    try:
+        from jaxlib.mlir.dialects import stablehlo
+        return stablehlo.get_current_version()
+    except Exception:
+        return None
+
+
+def _register(xb, path):
+    """JAX before 0.6 takes options as a dictionary, not as a function that makes one."""
+    import jax
+    late = tuple(int(n) for n in jax.__version__.split(".")[:2]) >= (0, 6)
+    xb.register_plugin("weft", priority=PRIORITY, library_path=path, options=_options if late else _options())
 
 
 def _quiet_unless_asked(xb):
@@ -78,7 +111,7 @@ def initialize():
     if problem:
         _refuse(xb, problem)
         return
-    xb.register_plugin("weft", priority=PRIORITY, library_path=path, options=_options)
+    _register(xb, path)
     _quiet_unless_asked(xb)
     from jax_plugins.weft import rules
-    rules.register()
+    rules.register(platform())

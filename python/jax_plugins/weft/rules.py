@@ -1,4 +1,4 @@
-"""What JAX ties to platform names, made known for "weft".
+"""What JAX ties to platform names, made known for "weft", and for the name that weft goes by (WEFT_PLATFORM).
 
 Lowering rules: those of JAX's CPU backend, as far as they are special. Their custom calls ("lapack_ssyevd_ffi" and the
 like) are done by the engine with LAPACK. Host callbacks become calls of a C function that ctypes makes of the
@@ -7,6 +7,7 @@ Python one. These are internals of JAX and may move: what is missing is skipped,
 import ctypes
 import dataclasses
 import functools
+import inspect
 import logging
 import traceback
 
@@ -23,20 +24,43 @@ CPU_RULES = (
 HostFunction = ctypes.CFUNCTYPE(
     ctypes.c_int, ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(ctypes.c_void_p), ctypes.c_void_p, ctypes.c_size_t)
 
+# Names of platforms that weft's devices may have: its own, and WEFT_PLATFORM.
+NAMES = ["weft"]
 
-def register():
+
+def register(name="weft"):
+    if name != "weft":
+        NAMES.append(name)
     for step in (_donation, _cpu_rules, _callbacks, _cpu_devices, _dlpack, _pallas, _custom_partitioning,
                  _exported, _platform_dependent):
         try:
             step()
+        except ImportError as e:  # a module of JAX's that is not there, or wants a package that is not
+            logger.info("weft: %s: %s", step.__name__, e)
         except Exception:  # a JAX whose inside looks different: everything else still works
             logger.warning("weft: %s", step.__name__, exc_info=True)
 
 
 def _donation():
     from jax._src.interpreters import mlir
-    if "weft" not in mlir._platforms_with_donation:
-        mlir._platforms_with_donation.append("weft")
+    for name in NAMES:
+        if name not in mlir._platforms_with_donation:
+            mlir._platforms_with_donation.append(name)
+
+
+def _is_ours(backend):
+    return "weft " in backend.platform_version  # after what jaxlib puts before it
+
+
+def _is_weft(context):
+    """Of a module context: its program is for weft's devices, whatever they call themselves."""
+    platforms = context.platforms
+    if len(platforms) != 1 or platforms[0] not in NAMES:
+        return False
+    if platforms[0] == "weft":
+        return True
+    backend = context.get_backend() if hasattr(context, "get_backend") else context.backend
+    return backend is None or _is_ours(backend)
 
 
 def _mpmd_map(ctx, *values, **params):
@@ -65,10 +89,32 @@ class _Rules(dict):
         return self.cpu[primitive]
 
 
+class _Same(dict):
+    """Rules of the name that weft goes by: those of weft. What JAX's modules register for the name is kept apart."""
+
+    def __init__(self, weft, own):
+        super().__init__()
+        self.weft, self.own = weft, own
+
+    def __contains__(self, primitive):
+        return primitive in self.weft
+
+    def __getitem__(self, primitive):
+        return self.weft[primitive]
+
+    def get(self, primitive, default=None):
+        return self.weft[primitive] if primitive in self.weft else default
+
+    def __setitem__(self, primitive, rule):
+        self.own[primitive] = rule
+
+
 def _cpu_rules():
     from jax._src.interpreters import mlir
     rules = mlir._platform_specific_lowerings
     rules["weft"] = _Rules(rules["weft"], rules["cpu"])
+    for name in NAMES[1:]:
+        rules[name] = _Same(rules["weft"], rules[name])
 
 
 def _custom_partitioning():
@@ -83,17 +129,18 @@ def _custom_partitioning():
 
 
 def _platform_dependent():
-    """Of jax.lax.platform_dependent without a branch for weft or a default: the branch for the CPU."""
+    """Of jax.lax.platform_dependent without a branch for weft (or its other name) or a default: the branch for the CPU."""
     from jax._src.interpreters import mlir
     from jax._src.lax.control_flow import conditionals
 
     def named(platforms):
-        if platforms is None or None in platforms or any("weft" in names for names in platforms):
+        if platforms is None or None in platforms or any(name in names for names in platforms for name in NAMES):
             return platforms
-        return tuple((*names, "weft") if "cpu" in names else names for names in platforms)
+        return tuple((*names, *NAMES) if "cpu" in names else names for names in platforms)
 
-    def index(ctx, *, platforms):
-        return conditionals._platform_index_lowering(ctx, platforms=named(platforms))
+    def index(ctx, *, platforms, **rest):  # before 0.5 with has_default
+        return conditionals._platform_index_lowering(
+            ctx, platforms=platforms if rest.get("has_default") else named(platforms), **rest)
 
     def cond(ctx, *values, **params):
         if "branches_platforms" in params:
@@ -111,28 +158,35 @@ def _exported():
 
     def lower(ctx, *values, exported):
         kind = xla_bridge.get_backend("weft").devices()[0].device_kind.lower()
-        own = ("weft", "cpu", "tpu" if "tpu" in kind else "rocm" if kind.startswith("mi") else "cuda")
+        own = (*NAMES, "cpu", "tpu" if "tpu" in kind else "rocm" if kind.startswith("mi") else "cuda")
         if "cpu" in kind:
-            own = own[:2]
+            own = (*NAMES, "cpu")
         taken = next((p for p in own if p in exported.platforms), None)
-        if taken and ctx.module_context.platforms == ("weft",):
-            exported = dataclasses.replace(exported, platforms=tuple("weft" if p == taken else p for p in exported.platforms))
+        here = ctx.module_context.platforms
+        if taken and _is_weft(ctx.module_context):
+            exported = dataclasses.replace(exported, platforms=tuple(here[0] if p == taken else p for p in exported.platforms))
         return _export._call_exported_lowering(ctx, *values, exported=exported)
     mlir.register_lowering(_export.call_exported_p, lower, platform="weft")
 
 
 def _cpu_devices():
     """With JAX_PLATFORMS=weft alone there is no CPU backend, but JAX's callbacks and scans (and programs that prepare data on
-    jax.devices("cpu")) ask for one: weft's devices, whose memory is the host's, stand in. In JAX's own table of backends,
-    since that question may be what made JAX look for backends."""
+    jax.devices("cpu")) ask for one: weft's devices, whose memory is the host's, stand in. So they do for the name that they go
+    by. In JAX's own table of backends, since that question may be what made JAX look for backends."""
     from jax._src import xla_bridge
     original = xla_bridge._clear_backends
     if getattr(original, "weft", False):
         return
 
     class Backends(dict):
+        def ours(self):
+            return next((self[name] for name in NAMES if name in self), None)
+
         def get(self, platform, default=None):
-            return super().get(platform) or (super().get("weft", default) if platform == "cpu" else default)
+            return super().get(platform) or (platform in ("cpu", *NAMES) and self.ours()) or default
+
+        def keys(self):
+            return super().keys() | NAMES if self.ours() else super().keys()
 
     def clear_backends():
         original()
@@ -168,10 +222,27 @@ def host_function(callback, operand_avals, result_avals, first_operand, first_re
     return HostFunction(call)
 
 
+def _ir_type(context, aval):
+    """JAX before 0.10.1 does not pass the context."""
+    from jax._src.interpreters import mlir
+    with_context = len(inspect.signature(mlir.aval_to_ir_type).parameters) > 1
+    return mlir.aval_to_ir_type(context, aval) if with_context else mlir.aval_to_ir_type(aval)
+
+
+def _set_sharding(context, op, sharding, tokens):
+    from jax._src.interpreters import mlir
+    if tokens and len(op.results) > tokens and hasattr(sharding, "shardings"):  # one for the token, too
+        first = sharding.shardings[0]
+        ids = getattr(first, "logical_device_ids", ())
+        sharding = type(sharding)((type(first)(mesh_shape=(), dim_shardings=(), logical_device_ids=ids), *sharding.shardings))
+    with_context = len(inspect.signature(mlir.set_sharding).parameters) > 2
+    mlir.set_sharding(*([context] if with_context else []), op, sharding)
+
+
 def emit_python_callback(ctx, callback, token, operands, operand_avals, result_avals, *, has_side_effect,
-                         returns_token=True, partitioned=False, sharding=None):
-    """Stands in for jax._src.callback.emit_python_callback on weft; same contract."""
-    del returns_token, partitioned  # a program runs as one job: the callback sees whole values
+                         sharding=None, **_):
+    """Stands in for jax._src.callback.emit_python_callback on weft; same contract. Of what else versions of JAX pass, layouts
+    do not matter, and nor does `partitioned`: a program runs as one job, and the callback sees whole values."""
     from jax._src import dtypes
     from jax._src.interpreters import mlir
     from jax._src.lib.mlir import ir
@@ -182,7 +253,8 @@ def emit_python_callback(ctx, callback, token, operands, operand_avals, result_a
         if len(values) != len(result_avals):
             raise RuntimeError("Mismatched number of outputs from callback. "
                                f"Expected: {len(result_avals)}, Actual: {len(values)}")
-        values = tuple(dtypes.canonicalize_value(np.asarray(v)) for v in values)
+        values = tuple(np.asarray(v) for v in values)
+        values = tuple(v.astype(dtypes.canonicalize_dtype(v.dtype), copy=False) for v in values)
         for i, (value, aval) in enumerate(zip(values, result_avals)):
             if value.shape != aval.shape:
                 raise RuntimeError(f"Incorrect output shape for return value #{i}: "
@@ -197,7 +269,7 @@ def emit_python_callback(ctx, callback, token, operands, operand_avals, result_a
     ctx.module_context.add_keepalive(function)
     address = ctypes.cast(function, ctypes.c_void_p).value
     types = [hlo.TokenType.get()] * tokens
-    types += [mlir.aval_to_ir_type(ctx.module_context, a) for a in result_avals]
+    types += [_ir_type(ctx.module_context, a) for a in result_avals]
     op = mlir.custom_call(
         "weft_host_callback",
         result_types=types,
@@ -205,33 +277,28 @@ def emit_python_callback(ctx, callback, token, operands, operand_avals, result_a
         has_side_effect=has_side_effect,
         backend_config={"address": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), address)})
     if sharding is not None:
-        if tokens and result_avals and hasattr(sharding, "shardings"):  # one for the token, too
-            from jax._src.sharding_impls import SdyArray, SdyArrayList
-            ids = sharding.shardings[0].logical_device_ids
-            token_sharding = SdyArray(mesh_shape=(), dim_shardings=(), logical_device_ids=ids)
-            sharding = SdyArrayList((token_sharding, *sharding.shardings))
-        mlir.set_sharding(ctx.module_context, op, sharding)
+        _set_sharding(ctx.module_context, op, sharding, tokens)
     results = list(op.results)
     token = results.pop(0) if tokens else None
     return results, token, function
 
 
 def _callbacks():
-    from jax._src import callback as cb
+    from jax._src import callback
+    from jax._src.interpreters import mlir
     from jax.interpreters import mlir as public
-    original = cb.emit_python_callback
+    places = [m for m in (callback, mlir, public) if hasattr(m, "emit_python_callback")]  # until 0.4 in mlir
+    original = places[0].emit_python_callback
 
     def emit(ctx, *args, **kwargs):
-        platforms = ctx.module_context.platforms
-        if len(platforms) == 1 and platforms[0] == "weft":
-            return emit_python_callback(ctx, *args, **kwargs)
-        return original(ctx, *args, **kwargs)
+        function = emit_python_callback if _is_weft(ctx.module_context) else original
+        return function(ctx, *args, **kwargs)
 
     if getattr(original, "weft", False):
         return
     emit.weft = True
-    cb.emit_python_callback = emit
-    public.emit_python_callback = emit
+    for module in places:
+        module.emit_python_callback = emit
 
 
 # ---- DLPack -------------------------------------------------------------------------------------------------------------
@@ -247,15 +314,18 @@ def _dlpack():
         return
     pack, device = ArrayImpl.__dlpack__, ArrayImpl.__dlpack_device__
 
+    def _holds(array):
+        return _is_ours(next(iter(array.devices())).client)
+
     def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
-        if self.platform() != "weft":
+        if not _holds(self):
             return pack(self, stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
         if copy is False:
             raise BufferError("weft gives arrays to DLPack as copies: copy=False is not possible")
         return np.array(self).__dlpack__()
 
     def __dlpack_device__(self):
-        if self.platform() != "weft":
+        if not _holds(self):
             return device(self)
         from jax._src.dlpack import DLDeviceType
         return DLDeviceType.kDLCPU, 0
@@ -264,7 +334,7 @@ def _dlpack():
 
     @functools.wraps(take)
     def from_dlpack(external_array, device=None, copy=None):
-        if copy and xla_bridge.get_backend().platform == "weft":
+        if copy and _is_ours(xla_bridge.get_backend()):
             return jax.numpy.array(take(external_array, device), copy=True)
         return take(external_array, device, copy)
 
@@ -286,7 +356,7 @@ def _pallas():
     def lower_per_platform(ctx, description, rules, default, *args, **kwargs):
         platforms = ctx.platforms or ctx.module_context.platforms
         compiled = description == "pallas_call" and default is None  # interpreted calls come with a default rule
-        if compiled and "weft" in platforms:
+        if compiled and any(name in platforms for name in NAMES):
             raise NotImplementedError(
                 "Pallas kernels are written for one maker's hardware; weft runs them interpreted: "
                 "pass interpret=True to pallas_call")

@@ -1,10 +1,14 @@
 /* The table, and what a caller asks before it makes a client. */
 #include "pjrt/pjrt_priv.h"
 
+#include <stdio.h>
+
 /* Newest StableHLO that the readers take; callers write programs for the smaller of theirs and this.
  * Those that would write for this even when theirs is older (jaxlib until 0.5) say theirs first. */
 static int64_t stablehlo_current[3] = {1, 20, 0};
 static const int64_t stablehlo_minimum[3] = {0, 9, 0};
+
+static char limit[40]; /* as text; empty: none was said */
 
 void stablehlo_limit(Str version) {
   int64_t v[3] = {0};
@@ -16,9 +20,14 @@ void stablehlo_limit(Str version) {
   bool older = false;
   for (int i = 0; i < 3 && !older && v[i] <= stablehlo_current[i]; i++)
     older = v[i] < stablehlo_current[i];
-  if (older && (v[0] || v[1])) memcpy(stablehlo_current, v, sizeof v);
+  if (older && (v[0] || v[1])) {
+    memcpy(stablehlo_current, v, sizeof v);
+    snprintf(limit, sizeof limit, "%d.%d.%d", (int)v[0], (int)v[1], (int)v[2]);
+  }
   free(text);
 }
+
+const char *stablehlo_version(void) { return limit[0] ? limit : NULL; }
 
 ENTRY(Plugin_Initialize) {
   (void)a;

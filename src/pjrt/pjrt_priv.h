@@ -326,6 +326,7 @@ char *platform_name(size_t n_options, const PJRT_NamedValue *options);
 const char *device_default(void); /* without WEFT_DEVICE: "cpu"; for libtpu a TPU */
 /* The caller's own version of StableHLO, "1.8.3": none newer is reported from now on. */
 void stablehlo_limit(Str version);
+const char *stablehlo_version(void); /* that, when it is older than ours; else NULL */
 
 /* ---- extras ---- */
 void callbacks_register(void); /* callback.c: custom calls back into Python */

@@ -87,7 +87,7 @@ static Err *partitioned(PJRT_Executable *x, Module *m) {
     TRY(strip(m));
   }
   tell_shardings(m, x);
-  return stablehlo_write_bytecode(&x->readable, m, NULL);
+  return stablehlo_write_bytecode(&x->readable, m, stablehlo_version());
 }
 
 static Err *readable(PJRT_Executable *x) {

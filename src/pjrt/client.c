@@ -182,17 +182,6 @@ static ClientOptions options_read(const PJRT_Client_Create_Args *a) {
   return o;
 }
 
-char *platform_name(size_t n_options, const PJRT_NamedValue *options) {
-  for (size_t i = 0; i < n_options; i++) {
-    const PJRT_NamedValue *v = &options[i];
-    bool named = str_is((Str){v->name, v->name_size}, "platform_name");
-    if (named && v->type == PJRT_NamedValue_STRING && v->value_size)
-      return xstrndup(v->string_value, v->value_size);
-  }
-  const char *env = env_get("WEFT_PLATFORM");
-  return xstrdup(env ? env : "weft");
-}
-
 /* Each of several processes would see its own devices only and compute alone: wrong results that
  * nobody notices. */
 static Err *alone(int64_t nodes) {

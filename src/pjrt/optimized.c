@@ -62,7 +62,7 @@ static void add_module_attr(Module *m, const char *name, Attr *value) {
   m->n_attrs++;
 }
 
-/* PyTorch/XLA finds the shardings of results here and nowhere else. */
+/* PyTorch/XLA, and jaxlib up to 0.9.0, find the shardings of results here and nowhere else. */
 static void tell_shardings(const PJRT_Executable *x, Module *m) {
   Buf results = {0};
   put_result_shardings(x, &results);
@@ -98,7 +98,7 @@ static Err *readable(PJRT_Executable *x) {
     if (f->body) e = strip_sdy(f, f->body);
   }
   if (x->opts.partitions > 1) tell_shardings(x, m);
-  if (!e) e = stablehlo_write_bytecode(&x->readable, m, NULL);
+  if (!e) e = stablehlo_write_bytecode(&x->readable, m, stablehlo_version());
   module_free(m);
   if (e) e->code = ERR_UNIMPLEMENTED; /* callers then do without */
   return e;

@@ -132,9 +132,6 @@ void description_clear(PJRT_DeviceDescription *d);
 void named_int(PJRT_NamedValue *v, const char *name, int64_t x);
 void named_ints(PJRT_NamedValue *v, const char *name, const int64_t *x, size_t n);
 void named_float(PJRT_NamedValue *v, const char *name, double x);
-/* What callers are told that the platform is, malloc'd: the option "platform_name", else WEFT_PLATFORM,
- * else "weft". */
-char *platform_name(size_t n_options, const PJRT_NamedValue *options);
 extern const PJRT_MemoryDescriptions_Extension memory_descriptions_extension;
 
 /* ---- runs that go on after Execute returned (queue.c) ---- */

@@ -1,33 +1,7 @@
 /* The table, and what a caller asks before it makes a client. */
 #include "pjrt/pjrt_priv.h"
 
-#include <stdio.h>
-
-/* Newest StableHLO that the readers take; callers write programs for the smaller of theirs and this.
- * Those that would write for this even when theirs is older (jaxlib until 0.5) say theirs first. */
-static int64_t stablehlo_current[3] = {1, 20, 0};
 static const int64_t stablehlo_minimum[3] = {0, 9, 0};
-
-static char limit[40]; /* as text; empty: none was said */
-
-void stablehlo_limit(Str version) {
-  int64_t v[3] = {0};
-  char *text = xstrndup(version.p, version.n), *at = text;
-  for (int i = 0; i < 3; i++) {
-    v[i] = strtoll(at, &at, 10);
-    if (*at == '.') at++;
-  }
-  bool older = false;
-  for (int i = 0; i < 3 && !older && v[i] <= stablehlo_current[i]; i++)
-    older = v[i] < stablehlo_current[i];
-  if (older && (v[0] || v[1])) {
-    memcpy(stablehlo_current, v, sizeof v);
-    snprintf(limit, sizeof limit, "%d.%d.%d", (int)v[0], (int)v[1], (int)v[2]);
-  }
-  free(text);
-}
-
-const char *stablehlo_version(void) { return limit[0] ? limit : NULL; }
 
 ENTRY(Plugin_Initialize) {
   (void)a;
@@ -40,7 +14,7 @@ ENTRY(Plugin_Attributes) {
   static PJRT_NamedValue attrs[3];
   pthread_mutex_lock(&lock);
   named_int(&attrs[0], "xla_version", 2);
-  named_ints(&attrs[1], "stablehlo_current_version", stablehlo_current, 3);
+  named_ints(&attrs[1], "stablehlo_current_version", stablehlo_newest(), 3);
   named_ints(&attrs[2], "stablehlo_minimum_version", stablehlo_minimum, 3);
   pthread_mutex_unlock(&lock);
   a->attributes = attrs;

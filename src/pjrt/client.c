@@ -163,7 +163,7 @@ typedef struct ClientOptions {
   Str device;      /* "device": names the device as WEFT_DEVICE does and wins over it */
   int64_t devices; /* "num_devices": for a host device without a number ("cpu") */
   int64_t nodes;   /* "num_nodes": processes that compute together, of distributed JAX */
-  /* "platform_name": platform.c; "stablehlo_version": the caller's own, api.c */
+  /* "platform_name": platform.c; "stablehlo_version": the caller's own */
 } ClientOptions;
 
 static ClientOptions options_read(const PJRT_Client_Create_Args *a) {

@@ -315,7 +315,7 @@ void profiler_run_end(const ProfilerRun *r, DevProgram *p, const DevPart *part, 
 void profiler_run_failed(const ProfilerRun *r);
 extern const PJRT_Profiler_Extension profiler_extension;
 
-/* ---- what callers are told (platform.c, api.c) ---- */
+/* ---- what the plugin says of itself (platform.c) ---- */
 
 /* The platform's name, malloc'd: the option "platform_name", else WEFT_PLATFORM, else "tpu" where this
  * library stands in for libtpu (TPU_LIBRARY_PATH), else "weft". */
@@ -323,7 +323,8 @@ char *platform_name(size_t n_options, const PJRT_NamedValue *options);
 const char *device_default(void); /* without WEFT_DEVICE: "cpu"; for libtpu a TPU */
 /* The caller's own version of StableHLO, "1.8.3": none newer is reported from now on. */
 void stablehlo_limit(Str version);
-const char *stablehlo_version(void); /* that, when it is older than ours; else NULL */
+const int64_t *stablehlo_newest(void); /* three numbers: what is reported */
+const char *stablehlo_version(void);   /* the caller's, when it is older than ours; else NULL */
 
 /* ---- extras ---- */
 void callbacks_register(void); /* callback.c: custom calls back into Python */

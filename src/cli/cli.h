@@ -51,8 +51,15 @@ int cli_wrong(const CliArgs *a, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 /* ---- program.c ------------------------------------------------------------------------------- */
 
-/* The program in a file, "-" is standard input: read, verified, with a function to run. */
+/* The program in a file, "-" is standard input: read, verified, with a function to run. Of a Python script
+ * (train.py) the training step. */
 Err *cli_program(const char *path, Module **out);
+
+/* ---- script.c: a PyTorch script in place of a program ---- */
+bool cli_is_script(const char *path);
+/* Runs it on a device that computes nothing until its step is known; the step as StableHLO. errors: the script
+ * failed, or trains nothing */
+Err *cli_script_step(const char *path, Buf *out);
 
 /* Of a module that was read otherwise: names the file when there is nothing to run. */
 Err *cli_has_main(const Module *m, const char *path);

@@ -14,7 +14,8 @@ Err *cli_has_main(const Module *m, const char *path) {
 Err *cli_program(const char *path, Module **out) {
   Buf bytes = {0};
   Module *m = NULL;
-  TRY(file_read(path, &bytes));
+  if (cli_is_script(path)) TRY(cli_script_step(path, &bytes));
+  else TRY(file_read(path, &bytes));
   Err *e = stablehlo_read(path, (Str){bytes.p, bytes.n}, &m);
   if (!e) e = ir_verify(m);
   if (!e) e = cli_has_main(m, path);

@@ -111,6 +111,7 @@ Err *executable_compile(PJRT_Client *c, Dev *d, Str code, Str options, PJRT_Exec
            (unsigned long long)hash_bytes(code.p, code.n, h),
            (unsigned long long)hash_bytes(options.p, options.n, hash_bytes(code.p, code.n, ~h)));
   describe(x, &facts);
+  program_save(code, x->name);
   *out = x;
   return NULL;
 }

@@ -278,6 +278,7 @@ typedef struct ProgramFacts {
 } ProgramFacts;
 /* compiled.c: programs compiled, or found in the cache on disk as they once were compiled. */
 Err *program_make(Dev *d, Str code, const CompileOptions *o, ProgramFacts *facts, DevProgram **out);
+void program_save(Str code, const char *name); /* where WEFT_SAVE_PROGRAMS says (save.c) */
 Err *executable_compile(PJRT_Client *c, Dev *d, Str code, Str options, PJRT_Executable **out);
 Err *executable_load(PJRT_Client *c, PJRT_Executable *take, PJRT_LoadedExecutable **out);
 PJRT_Executable *executable_retain(PJRT_Executable *e);

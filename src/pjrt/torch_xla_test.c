@@ -4,6 +4,8 @@
 #include "base/pb.h"
 #include "stablehlo/stablehlo.h"
 
+#include <unistd.h>
+
 #define TEXT(s) \
   { .type = PJRT_NamedValue_STRING, .string_value = s, .value_size = sizeof s - 1 }
 
@@ -206,6 +208,30 @@ static void shardings_stand_in_the_module(void **state) {
   module_free(m);
 }
 
+/* Every program that is compiled, as it came. */
+static void programs_are_saved(void **state) {
+  (void)state;
+  static const char text[] =
+      "module @told { func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> {\n"
+      " return %a : tensor<2xf32> } }";
+  char folder[] = "/tmp/weft_save_XXXXXX";
+  assert_non_null(mkdtemp(folder));
+  setenv("WEFT_SAVE_PROGRAMS", folder, 1);
+  PJRT_Buffer *in = pair(1, 2), *out;
+  check(run(text, 1, &in, &out), 1, 2);
+  destroy(in);
+  unsetenv("WEFT_SAVE_PROGRAMS");
+  char *path = xasprintf("%s/0001-told.mlir", folder);
+  Buf got = {0};
+  assert_null(file_read(path, &got));
+  assert_int_equal(got.n, strlen(text));
+  assert_memory_equal(got.p, text, got.n);
+  buf_free(&got);
+  unlink(path);
+  rmdir(folder);
+  free(path);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(platform_has_a_name),
@@ -215,6 +241,7 @@ int main(void) {
       cmocka_unit_test(copies_are_read),
       cmocka_unit_test(tuples_of_calls_are_results),
       cmocka_unit_test(shardings_stand_in_the_module),
+      cmocka_unit_test(programs_are_saved),
   };
   return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -84,3 +84,19 @@ def test_mesh(installed):
     got = run(installed, "cpu:4", "spmd.py")
     close(got["tensor_parallel"])
     close(got["fsdp"])
+
+
+def test_script_for_cuda(installed):
+    """On a virtual GPU, in its precision; without one PyTorch has no CUDA device and takes the CPU."""
+    close((run(installed, "A100-80GB", "-m", "weft.torch", "plain.py"), run(installed, "", "plain.py")), 2e-2)
+
+
+def test_script_is_estimated(installed, tmp_path):
+    env = dict(os.environ, WEFT_PYTHON=sys.executable, WEFT_PLUGIN=str(BUILD / "libpjrt_weft.so"), PYTHONPATH=str(installed))
+    r = subprocess.run([BUILD / "weft", "estimate", HERE / "plain.py", "--chip", "A100-80GB"], env=env, capture_output=True, text=True)
+    assert r.returncode == 0, r.stderr
+    assert "A100" in r.stdout
+    step = tmp_path / "step.mlirbc"
+    full = dict(env, PYTHONPATH=os.pathsep.join([str(installed), str(ROOT / "python")]))
+    subprocess.run([sys.executable, "-m", "weft.torch", "--capture", step, HERE / "plain.py"], env=full, check=True)
+    assert step.read_bytes()

@@ -1,0 +1,115 @@
+"""torch.cuda on a device of PyTorch/XLA: what scripts written for "cuda" call, answered for the virtual GPU.
+
+Private parts of PyTorch that are used: `torch._C._nn._parse_to`, by which Module.to reads its arguments.
+"""
+import os
+import types
+
+import torch
+import torch_xla
+import torch_xla.core.xla_model as xm
+from torch.overrides import TorchFunctionMode
+
+
+def _is_cuda(value):
+    return isinstance(value, torch.device) and value.type == "cuda" or isinstance(value, str) and value.split(":")[0] == "cuda"
+
+
+def here(value):
+    """PyTorch/XLA's device for "cuda"; anything else as it is."""
+    return torch_xla.device() if _is_cuda(value) else value
+
+
+class Device(TorchFunctionMode):
+    """While it is entered, torch's functions take "cuda" for the virtual GPU."""
+
+    def __torch_function__(self, fn, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if fn is torch.device:
+            return fn(*args, **kwargs)
+        if fn is torch.Tensor.cuda:
+            return args[0].to(torch_xla.device())
+        if fn is torch.Tensor.is_cuda.__get__:
+            return args[0].device.type == "xla"
+        if fn is torch.Tensor.pin_memory:
+            return args[0]
+        return fn(*map(here, args), **{name: here(value) for name, value in kwargs.items()})
+
+
+def sync(*_):
+    """What is open on the device becomes a program and runs."""
+    torch_xla.sync(wait=True)
+
+
+def around_steps(after):
+    """Calls `after` when an optimizer has made a step."""
+    from torch.optim import optimizer
+    optimizer.register_optimizer_step_post_hook(after)
+
+
+def _memory(name):
+    def ask(device=None):
+        return xm.get_memory_info(torch_xla.device())[name]
+    return ask
+
+
+def _properties(device=None):
+    return types.SimpleNamespace(name=os.environ["WEFT_DEVICE"], major=8, minor=0, multi_processor_count=1,
+                                 total_memory=_memory("bytes_limit")())
+
+
+def _seed(seed):
+    xm.set_rng_state(int(seed))
+
+
+def _answers():
+    nothing = lambda *args, **kwargs: None  # noqa: E731
+    return {
+        "is_available": lambda: True,
+        "is_initialized": lambda: True,
+        "init": nothing,
+        "device_count": lambda: 1,
+        "current_device": lambda: 0,
+        "set_device": nothing,
+        "get_device_name": lambda device=None: os.environ["WEFT_DEVICE"],
+        "get_device_capability": lambda device=None: (8, 0),
+        "get_device_properties": _properties,
+        "is_bf16_supported": lambda including_emulation=True: True,
+        "is_current_stream_capturing": lambda: False,
+        "synchronize": sync,
+        "empty_cache": nothing,
+        "ipc_collect": nothing,
+        "reset_peak_memory_stats": nothing,
+        "manual_seed": _seed,
+        "manual_seed_all": _seed,
+        "memory_allocated": _memory("bytes_used"),
+        "memory_reserved": _memory("bytes_used"),
+        "max_memory_allocated": _memory("peak_bytes_used"),
+        "max_memory_reserved": _memory("peak_bytes_used"),
+        "mem_get_info": lambda device=None: (_memory("bytes_limit")() - _memory("bytes_used")(), _memory("bytes_limit")()),
+    }
+
+
+def _autocast():
+    class Autocast(torch.autocast):
+        def __init__(self, device_type, *args, **kwargs):
+            super().__init__("xla" if device_type == "cuda" else device_type, *args, **kwargs)
+    torch.autocast = torch.amp.autocast = Autocast
+
+
+def _modules():
+    parse = torch._C._nn._parse_to
+
+    def parse_to(*args, **kwargs):
+        return parse(*map(here, args), **{name: here(value) for name, value in kwargs.items()})
+    torch._C._nn._parse_to = parse_to
+    torch.nn.Module.cuda = lambda self, device=None: self.to(torch_xla.device())
+
+
+def install():
+    """Puts the virtual GPU in CUDA's place; the mode returned is to be entered around the script."""
+    for name, answer in _answers().items():
+        setattr(torch.cuda, name, answer)
+    _autocast()
+    _modules()
+    return Device()

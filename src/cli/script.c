@@ -1,0 +1,72 @@
+/* A Python script in place of a program: its training step, which `python -m weft.torch --capture` writes. The
+ * script runs as it is, on a device that computes nothing, until it has made the step that repeats. */
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+/* In a source tree the package stands beside the build; an installed one Python finds by itself. */
+static void add_tree_to_path(void) {
+  char exe[4096];
+  ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
+  if (n <= 0) return;
+  exe[n] = 0;
+  for (int up = 0; up < 2; up++) {
+    char *slash = strrchr(exe, '/');
+    if (slash) *slash = 0;
+  }
+  char *package = xasprintf("%s/python/weft/torch/__main__.py", exe);
+  if (access(package, R_OK) == 0) {
+    const char *path = env_get("PYTHONPATH");
+    char *both = xasprintf("%s/python%s%s", exe, path ? ":" : "", path ? path : "");
+    setenv("PYTHONPATH", both, 1);
+    free(both);
+  }
+  free(package);
+}
+
+static Err *run_python(const char *python, const char *script, const char *to) {
+  char *argv[] = {(char *)(uintptr_t)python, "-m", "weft.torch", "--capture", (char *)(uintptr_t)to,
+                  (char *)(uintptr_t)script, NULL};
+  posix_spawn_file_actions_t io;
+  posix_spawn_file_actions_init(&io);
+  posix_spawn_file_actions_adddup2(&io, 2, 1); /* what the script prints is not our answer */
+  pid_t child;
+  int failed = posix_spawnp(&child, python, &io, NULL, argv, environ), status = 0;
+  posix_spawn_file_actions_destroy(&io);
+  if (failed)
+    return err_hint(err_new(ERR_NOT_FOUND, "cannot start %s: %s", python, strerror(failed)),
+                    "WEFT_PYTHON names the Python that the script runs with");
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return NULL;
+  return err_hint(err_new(ERR_INVALID, "%s: no training step was captured", script),
+                  "what went wrong stands above; %s needs torch, torch_xla and weft (WEFT_PYTHON "
+                  "names another Python)",
+                  python);
+}
+
+bool cli_is_script(const char *path) {
+  size_t n = strlen(path);
+  return n > 3 && !strcmp(path + n - 3, ".py");
+}
+
+Err *cli_script_step(const char *path, Buf *out) {
+  if (access(path, R_OK)) return err_new(ERR_NOT_FOUND, "%s: %s", path, strerror(errno));
+  char file[] = "/tmp/weft-step-XXXXXX";
+  int fd = mkstemp(file);
+  if (fd < 0) return err_new(ERR_INTERNAL, "cannot make a file in /tmp: %s", strerror(errno));
+  close(fd);
+  add_tree_to_path();
+  const char *python = env_get("WEFT_PYTHON");
+  Err *e = run_python(python ? python : "python3", path, file);
+  if (!e) e = file_read(file, out);
+  unlink(file);
+  return e;
+}

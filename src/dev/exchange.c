@@ -295,8 +295,11 @@ static void remark(const Exchange *x, Meeting *m) {
   buf_free(&b);
 }
 
+/* Looked at again each second: a program that knows that nobody will come ends the wait by it. */
+static int64_t patience(void) { return env_int("WEFT_EXCHANGE_TIMEOUT", 1, 1 << 24, TIMEOUT_S); }
+
 static void wait_for_rest(Exchange *x, Meeting *m) {
-  int64_t limit = env_int("WEFT_EXCHANGE_TIMEOUT", 1, 1 << 24, TIMEOUT_S), waited = 0;
+  int64_t waited = 0;
   struct timespec tick;
   clock_gettime(CLOCK_MONOTONIC, &tick);
   while (!m->done) {
@@ -307,7 +310,7 @@ static void wait_for_rest(Exchange *x, Meeting *m) {
     if (m->arrived == m->n) continue; /* it is being computed */
     int gone = ++waited >= FALLEN_S ? fallen(x, m) : -1;
     if (gone >= 0) tell_of_fallen(x, m, gone);
-    else if (waited >= limit) give_up(m, timed_out(x, m, limit));
+    else if (waited >= patience()) give_up(m, timed_out(x, m, waited));
     else if (waited == REMARK_S) remark(x, m);
   }
 }

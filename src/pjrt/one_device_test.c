@@ -158,6 +158,23 @@ static void who_does_not_come_is_named(void **state) {
   unload(b);
 }
 
+/* A caller that knows that nobody will come shortens a wait under way. */
+static void a_wait_is_cut_short(void **state) {
+  (void)state;
+  setenv("WEFT_EXCHANGE_TIMEOUT", "1000", 1);
+  PJRT_LoadedExecutable *a = made(sums, four_replicas, sizeof four_replicas);
+  PJRT_Event *done[N];
+  for (int k = 0; k < 3; k++) destroy(execute(a, k, argument(k), &done[k]));
+  setenv("WEFT_EXCHANGE_TIMEOUT", "1", 1);
+  for (int k = 0; k < 3; k++)
+    fails_with(done[k], PJRT_Error_Code_DEADLINE_EXCEEDED,
+               (const char *[]){"'sums'", "device 3", NULL});
+  destroy(execute(a, 3, argument(3), &done[3]));
+  fails_with(done[3], PJRT_Error_Code_DEADLINE_EXCEEDED, (const char *[]){NULL});
+  unsetenv("WEFT_EXCHANGE_TIMEOUT");
+  unload(a);
+}
+
 static void who_does_not_agree_is_named(void **state) {
   (void)state;
   PJRT_LoadedExecutable *a = made(sums, four_replicas, sizeof four_replicas),
@@ -205,8 +222,9 @@ static void runs_on_another_device(void **state) {
 #define TESTS                                                                                      \
   cmocka_unit_test(replicas_meet), cmocka_unit_test(programs_that_differ_meet),                    \
       cmocka_unit_test(without_exchange_one_runs_alone), cmocka_unit_test(control_may_differ),     \
-      cmocka_unit_test(who_does_not_come_is_named), cmocka_unit_test(who_does_not_agree_is_named), \
-      cmocka_unit_test(partitions_come_one_by_one), cmocka_unit_test(runs_on_another_device)
+      cmocka_unit_test(who_does_not_come_is_named), cmocka_unit_test(a_wait_is_cut_short),         \
+      cmocka_unit_test(who_does_not_agree_is_named), cmocka_unit_test(partitions_come_one_by_one), \
+      cmocka_unit_test(runs_on_another_device)
 
 static int cpu(void **state) { return setup_on("cpu:4", state); }
 static int interp(void **state) { return setup_on("interp:4", state); }

@@ -7,8 +7,10 @@ each the same weights, whatever the others do meanwhile.
 Private parts of torch_xla that are used: `_internal.pjrt._run_thread_per_device`.
 """
 import functools
+import os
 import random
 import threading
+import traceback
 import warnings
 
 import torch
@@ -88,6 +90,10 @@ def _with_own_states(fn):
         _own.states = list(first)
         try:
             return fn(*args, **kwargs)
+        except Exception:
+            traceback.print_exc()  # now: the pool tells of it when all others have ended
+            os.environ["WEFT_EXCHANGE_TIMEOUT"] = "2"  # they need not wait long for this one
+            raise
         finally:
             _own.states = None
     return replica

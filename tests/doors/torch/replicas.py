@@ -70,6 +70,14 @@ def truth(n):
     return {"weights": [v for p in net.parameters() for v in p.detach().flatten().tolist()], "loss": loss.item(), "drawn": drawn}
 
 
+def one_fails(index):
+    if index == 1:
+        raise ValueError("no such file")
+    xm.all_reduce(xm.REDUCE_SUM, torch.ones(2, device=torch_xla.device())).tolist()
+
+
 if __name__ == "__main__":
+    if sys.argv[1] == "one_fails":
+        torch_xla.launch(one_fails)
     torch_xla.launch(replica, args=(sys.argv[1],))
     print(json.dumps(truth(int(sys.argv[2]))))

@@ -62,7 +62,7 @@ def fsdp():
     mesh = xs.Mesh(np.arange(N), (N, 1), ("fsdp", "model"))
     net, (x, y) = model(), data()
     twin = copy.deepcopy(net)
-    net = FSDPv2(net.to(DEVICE), mesh)
+    net = FSDPv2(net.to(DEVICE), mesh=mesh)
     x_device = x.to(DEVICE)
     xs.mark_sharding(x_device, mesh, ("fsdp", None))
     return train(net, x_device, y.to(DEVICE)), train(twin, x, y)

@@ -80,6 +80,11 @@ def test_replicas(installed, tmp_path):
         close(([got["loss"]], [truth["loss"]]))
 
 
+def test_replica_that_fails_is_not_waited_for(installed):
+    with pytest.raises(AssertionError, match="no such file"):
+        run(installed, "cpu:2", "replicas.py", "one_fails", timeout=250)  # WEFT_EXCHANGE_TIMEOUT is 300
+
+
 def test_mesh(installed):
     got = run(installed, "cpu:4", "spmd.py")
     close(got["tensor_parallel"])

@@ -21,7 +21,7 @@ $(BUILD)/build.ninja: | setup
 
 setup: ; @tools/setup.sh build
 setup-run: ; @tools/setup.sh build data
-setup-test: ; @tools/setup.sh build data python
+setup-test: ; @tools/setup.sh build data python jobs
 setup-check: ; @tools/setup.sh build data python check
 setup-fuzz: ; @tools/setup.sh build fuzz
 setup-site: ; @tools/setup.sh build site

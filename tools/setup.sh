@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what the project needs and is missing: setup.sh [build] [data] [python] [check] [fuzz] [site]
+# Installs what the project needs and is missing: setup.sh [build] [data] [python] [check] [fuzz] [site] [jobs]
 # Debian 12, as root or with sudo.
 # Debian's release fixes the versions of its packages; Python's are pinned in tests/requirements.txt.
 set -eu
@@ -14,6 +14,7 @@ build_packages="gcc libc6-dev libstdc++-$gcc-dev libgfortran-$gcc-dev make cmake
   libcjson-dev libprotobuf-c-dev protobuf-c-compiler libcmocka-dev zlib1g-dev libzstd-dev liblzma-dev libjpeg62-turbo-dev"
 data_packages="dataset-fashion-mnist"
 python_packages="python3 python3-venv"
+jobs_packages="openmpi-bin slurmctld slurmd slurm-client"
 check_packages="clang-format"
 fuzz_packages="clang-14 libclang-rt-14-dev"
 site_packages="python3 python3-venv chromium"

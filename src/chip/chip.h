@@ -117,6 +117,11 @@ const ChipFact *server_fact(const Server *s, const char *key); /* its own or `li
 double server_num(const Server *s, const char *key, double dflt);
 const char *server_text(const Server *s, const char *key); /* NULL: none */
 
+/* SkyPilot's words for one of so many equal machines that hold the chips: "H100:8", "tpu-v5p-256:1". */
+void chip_sky(const Chip *c, int chips, int machines, Buf *out);
+/* A slice as clouds write it after the kind: "v5p-256", "v5litepod-16": cores on v2 to v5p, chips since. */
+void chip_slice(const Chip *c, int chips, Buf *out);
+
 /* ---- prices ---------------------------------------------------------------------------------- */
 
 typedef struct Offer {

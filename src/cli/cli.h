@@ -39,6 +39,7 @@ int cli_next(CliArgs *a);
 bool cli_real(const CliArgs *a, double least, double *out);
 bool cli_count(const CliArgs *a, int64_t least, int64_t *out);
 bool cli_int(const CliArgs *a, int least, int *out);
+bool cli_duration(const CliArgs *a, double *seconds); /* "90m", "12h", "3d", "30s" */
 
 /* optarg as one of `names` (the last is NULL): its index; -1 after saying which there are. */
 int cli_choice(const CliArgs *a, const char *const *names);

@@ -117,17 +117,6 @@ static Err *runs(const char *path) {
   return e;
 }
 
-/* "12h", "3d", "90m", "3600s"; false after saying what is wanted. */
-static bool duration(const CliArgs *args, double *out) {
-  char *end;
-  double v = strtod(optarg, &end);
-  const char *units = "smhd", *u = *end ? strchr(units, *end) : NULL;
-  static const double seconds[] = {1, 60, 3600, 86400};
-  if (end != optarg && v > 0 && u && !end[1]) return *out = v * seconds[u - units], true;
-  cli_wrong(args, "--deadline wants a time like 90m, 12h or 3d, not '%s'", optarg);
-  return false;
-}
-
 /* A list of names, each one of n: a bit for each. */
 static bool bits(const CliArgs *args, const char *const *names, unsigned *out) {
   for (char *s = strtok(optarg, ","); s; s = strtok(NULL, ",")) {
@@ -211,7 +200,7 @@ static int run(int argc, char **argv) {
     case O_GBS: ok = cli_real(&args, 1, &k->gbs); break;
     case O_SEQ: ok = cli_real(&args, 1, &k->seq); break;
     case O_BUDGET: ok = cli_real(&args, 0.01, &k->budget_usd); break;
-    case O_DEADLINE: ok = duration(&args, &k->deadline_s); break;
+    case O_DEADLINE: ok = cli_duration(&args, &k->deadline_s); break;
     case O_CLOUDS: k->clouds = optarg; break;
     case O_SPOT: k->spot = true; break;
     case O_PRECISION: ok = bits(&args, formats, &k->formats); break;

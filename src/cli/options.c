@@ -79,6 +79,18 @@ bool cli_int(const CliArgs *a, int least, int *out) {
   return true;
 }
 
+bool cli_duration(const CliArgs *a, double *seconds) {
+  static const double unit[] = {1, 60, 3600, 86400};
+  static const char letters[] = "smhd";
+  char *end;
+  double v = strtod(optarg, &end);
+  const char *u = *end ? strchr(letters, *end) : NULL;
+  if (end != optarg && v > 0 && isfinite(v) && u && !end[1])
+    return *seconds = v * unit[u - letters], true;
+  cli_wrong(a, "--%s wants a time like 90m, 12h or 3d, not '%s'", a->options[a->at].name, optarg);
+  return false;
+}
+
 bool cli_plugin_option(const CliArgs *a, ClientOption *options, int *n, int most) {
   char *eq = strchr(optarg, '='), *end;
   if (!eq || eq == optarg) return cli_wrong(a, "--option wants K=V, not '%s'", optarg), false;

@@ -29,29 +29,6 @@ static void emit_name(const PlanChoice *c, char *to, size_t n) {
 
 static bool is_tpu(const Emit *e) { return e->c->chip->kind == CHIP_TPU; }
 
-/* "tpu-v5p-256", "tpu-v6e-16": cores on v2 to v5p, chips since. */
-static void tpu_slice(const Emit *e, const char *prefix, Buf *o) {
-  const Chip *c = e->c->chip;
-  const char *unit = chip_text(c, "slice_unit");
-  int each =
-      unit && !strcmp(unit, "core") ? (int)chip_num(c, "cores_per_chip", c->devices_per_chip) : 1;
-  const char *kind = !strncmp(c->name, "tpu-", 4) ? c->name + 4 : c->name;
-  if (!strcmp(kind, "v5e")) kind = "v5litepod";
-  buf_printf(o, "%s%s-%d", prefix, kind, e->c->chips * each);
-}
-
-/* SkyPilot's name of a GPU: its catalogue says H100, A100-80GB, not what boards are called. */
-static const char *sky_gpu(const Chip *c) {
-  static const char *const names[][2] = {{"H100-SXM", "H100"},
-                                         {"A100-40GB", "A100"},
-                                         {"V100", "V100"},
-                                         {"V100-32GB", "V100-32GB"},
-                                         {"A10G", "A10G"}};
-  for (int i = 0; i < COUNT_OF(names); i++)
-    if (!strcmp(names[i][0], c->name)) return names[i][1];
-  return c->name;
-}
-
 /* ---- the files ---------------------------------------------------------------------------------- */
 
 static void train_sh(const Emit *e, Buf *o) {
@@ -78,13 +55,9 @@ static void sky_yaml(const Emit *e, Buf *o) {
   const Offer *f = e->c->offer;
   buf_printf(o, "name: %s\n\nresources:\n", e->name);
   if (f) buf_printf(o, "  infra: %s\n", f->cloud);
-  if (is_tpu(e)) {
-    buf_cstr(o, "  accelerators: ");
-    tpu_slice(e, "tpu-", o);
-    buf_cstr(o, ":1\n");
-  } else {
-    buf_printf(o, "  accelerators: %s:%d\n", sky_gpu(e->c->chip), e->per_node);
-  }
+  buf_cstr(o, "  accelerators: ");
+  chip_sky(e->c->chip, e->c->chips, is_tpu(e) ? 1 : e->nodes, o);
+  buf_byte(o, '\n');
   buf_printf(o, "  use_spot: %s\n  autostop: 10m\n", e->ask->spot ? "true" : "false");
   buf_printf(o, "\nnum_nodes: %d\nworkdir: .\n", is_tpu(e) ? 1 : e->nodes);
   buf_cstr(o, "\nsetup: |\n  echo \"install the framework that train.sh calls here\"\n\nrun: |\n  "
@@ -116,7 +89,7 @@ static void xpk_sh(const Emit *e, Buf *o) {
       e->name);
   if (is_tpu(e)) {
     buf_cstr(o, "  --tpu-type ");
-    tpu_slice(e, "", o);
+    chip_slice(e->c->chip, e->c->chips, o);
     buf_cstr(o, " --num-slices 1 \\\n");
   } else {
     const char *cc = e->c->chip->name;
@@ -133,8 +106,8 @@ static void xpk_sh(const Emit *e, Buf *o) {
 static void dstack_yml(const Emit *e, Buf *o) {
   buf_printf(o, "type: task\nname: %s\nnodes: %d\n", e->name, is_tpu(e) ? 1 : e->nodes);
   buf_cstr(o, "commands:\n  - bash train.sh\n\nresources:\n  gpu: ");
-  if (is_tpu(e)) tpu_slice(e, "", o);
-  else buf_printf(o, "%s:%d", sky_gpu(e->c->chip), e->per_node);
+  if (is_tpu(e)) chip_slice(e->c->chip, e->c->chips, o);
+  else chip_sky(e->c->chip, e->c->chips, e->nodes, o);
   buf_printf(o, "\n\nspot_policy: %s\n", e->ask->spot ? "spot" : "on-demand");
   if (e->c->offer) buf_printf(o, "backends: [%s]\n", e->c->offer->cloud);
   if (e->hours > 0) buf_printf(o, "max_duration: %dh\n", (int)(e->hours * 1.1) + 1);
@@ -172,5 +145,11 @@ Err *plan_emit(const PlanAnswer *a, const PlanChoice *c, const char *dir) {
                {"xpk.sh", xpk_sh},
                {"dstack.yml", dstack_yml}};
   for (int i = 0; i < COUNT_OF(files); i++) TRY(put(dir, files[i].name, files[i].fill, &e));
-  return NULL;
+  Buf json = {0};
+  plan_json(a, &json);
+  char *path = xasprintf("%s/plan.json", dir); /* what weft launch --plan reads */
+  Err *err = file_write(path, json.p, json.n);
+  free(path);
+  buf_free(&json);
+  return err;
 }

@@ -299,7 +299,7 @@ void plan_words(const PlanAnswer *a, Buf *out);
 void plan_json(const PlanAnswer *a, Buf *out);
 
 /* The choice as files in a folder, which is made: train.sh (the framework's command with the layout's
- * options), sky.yaml (SkyPilot), slurm.sh, xpk.sh, dstack.yml. errors: a folder that cannot be written. */
+ * options), sky.yaml (SkyPilot), slurm.sh, xpk.sh, dstack.yml, plan.json. errors: a folder that cannot be written. */
 Err *plan_emit(const PlanAnswer *a, const PlanChoice *c, const char *dir);
 
 /* What limits a step: "compute", "memory", "network", "bubble", "host". */

@@ -57,6 +57,9 @@ bench: setup-test all
 accuracy: all
 	@tools/accuracy.sh $(BUILD)
 
+# SkyPilot reads the tasks that weft writes for it, in a venv of its own; nothing is rented.
+test-sky: all ; @tools/test_sky.sh $(BUILD)
+
 # Shows that a change to the simulator changes nothing: estimates of all programs by this tree and by BASE.
 replay: all
 	@tools/replay.py $(BUILD) $(BASE) --every $(EVERY)

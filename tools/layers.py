@@ -48,7 +48,7 @@ MAY = {
     "pjrt": "dev stablehlo compile/pass compile/spmd interp chip ir prof pjrt_abi",
     "train": "client stablehlo compile/grad ir prof",
     "advise": "sim compile/pass stablehlo chip client ir prof",
-    "plan": "net sim chip",
+    "plan": "advise net sim chip ir",
     "launch": "chip",
     "zoo": "train ir",
     "infer": "train zoo client stablehlo ir prof",

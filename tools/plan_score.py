@@ -10,6 +10,7 @@ import itertools
 import json
 import math
 import pathlib
+import re
 import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -98,17 +99,51 @@ def line(name, found):
             f"  {100 * quantile(signed, .5):+6.1f}  {100 * fits / max(1, len(found)):5.1f}")
 
 
+def table(groups):
+    """Rows of the page: of the families that were fitted, and of those left out."""
+    out = ["| | fitted on: rows | median % | p90 % | left out: rows | median % | p90 % | said to fit % |", "|---|---|---|---|---|---|---|---|"]
+    for name, found in groups:
+        cells = [name]
+        for part in ([x for x in found if fitted(x[0])], [x for x in found if not fitted(x[0])]):
+            e = [abs(x) for _, _, x in part]
+            cells += [str(len(e)), f"{100 * quantile(e, .5):.1f}" if e else "", f"{100 * quantile(e, .9):.1f}" if e else ""]
+        cells.append(f"{100 * sum(a['fits'] for _, a, _ in found) / len(found):.0f}")
+        out.append("| " + " | ".join(cells) + " |")
+    return "\n".join(out)
+
+
+def write(found):
+    """The tables of docs/accuracy/plan.md, between their marks."""
+    page = ROOT / "docs/accuracy/plan.md"
+    text = page.read_text()
+
+    def groups(key):
+        names = sorted({key(r) for r, _, _ in found})
+        return [(n, [x for x in found if key(x[0]) == n]) for n in names]
+
+    good, n = pairs(found)
+    tables = {"plan_all": table([("all", found)]) + f"\n\nOf {n} pairs of layouts of one model on one chip whose times for a token differ by more than 10 %, "
+                                                    f"the faster is named in {100 * good / max(1, n):.1f} %.",
+              "plan_chip": table(groups(lambda r: r["chip"])), "plan_layout": table(groups(kind))}
+    for name, rows_ in tables.items():
+        text = re.sub(f"(<!-- {name} -->\n).*?(<!-- /{name} -->)", lambda m: m[1] + rows_ + "\n" + m[2], text, flags=re.S)
+    page.write_text(text)
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("runs", nargs="?", default=ROOT / "tests/plan/runs.csv")
     p.add_argument("--weft", default=ROOT / "build/weft")
     p.add_argument("--by", default="chip,layout,source")
     p.add_argument("--worst", type=int, default=0)
+    p.add_argument("--write", action="store_true", help="the tables of docs/accuracy/plan.md")
     p.add_argument("--set", action="append", default=[])
     a = p.parse_args()
     rs = rows(a.runs)
     ans = answers(a.weft, a.runs, a.set)
     found = measured(rs, ans)
+    if a.write:
+        return write(found)
     complete = [r for r in rs if r["quality"] == "complete" and r["step_time_s"]]
     print(f"{len(rs)} rows, {len(complete)} complete, {len(found)} of them answered")
     head = f"{'':44s} {'rows':>4s}  {'p50':>5s} {'p90':>6s} {'worst':>6s}  {'bias':>6s}  {'fits':>5s}"

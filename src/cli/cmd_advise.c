@@ -1,13 +1,11 @@
 /* weft advise: one piece of work on many chips: what fits, how large a batch, how long, how much.
  */
-#include "advise/advise.h"
 #include "cli/cli.h"
-#include "zoo/zoo.h"
+#include "cli/work.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 static const char usage[] =
     "usage: weft advise MODEL|PROGRAM [--chip NAME]... [options]\n"
@@ -46,81 +44,6 @@ typedef struct AdviseArgs {
   DType compute;
   bool json;
 } AdviseArgs;
-
-/* ---- a model of the zoo as work -------------------------------------------------------------- */
-
-typedef struct ZooWork {
-  const Model *model;
-  TrainConfig config;
-  Data *data;
-} ZooWork;
-
-static Err *zoo_build(void *arg, const AdviseCase *c, Module **out) {
-  const ZooWork *z = arg;
-  TrainConfig t = z->config;
-  t.batch = c->batch;
-  t.replicas = c->training ? c->devices : 1;
-  if (c->narrow) t.compute = DT_BF16;
-  StepProgram p;
-  TRY(step_build(z->model, &t, z->data, c->training, &p));
-  *out = p.m;
-  p.m = NULL;
-  step_free(&p);
-  return NULL;
-}
-
-/* Shapes are all that is needed: a data set whose files are not here is made up. */
-static Err *zoo_work(const AdviseArgs *a, const Model *m, ZooWork *z, AdviseWork *w) {
-  z->model = m;
-  z->config = (TrainConfig){.seed = 1, .compute = a->compute};
-  m->defaults(&z->config);
-  TrainConfig *c = &z->config;
-  c->compute = a->compute;
-  if (a->batch) c->batch = a->batch;
-  if (a->length) c->length = a->length;
-  if (a->size) c->size = a->size;
-  DataOpts o = {.dir = a->data_dir,
-                .length = c->length,
-                .masked = c->masked,
-                .shape = {m->shape[0], m->shape[1], m->shape[2]},
-                .classes = m->classes};
-  Err *e = a->data ? data_open(a->data, &o, &z->data) : NULL;
-  if (e && e->code == ERR_NOT_FOUND && !strncmp(a->data, m->data, strlen(m->data))) {
-    fprintf(stderr, "weft advise: the files of '%s' are not here; shapes of the model's own\n",
-            a->data);
-    err_free(e);
-    e = NULL;
-  }
-  if (!e && !z->data) e = data_open("synthetic", &o, &z->data);
-  if (e) return e;
-  double epochs = a->epochs > 0 ? a->epochs : c->epochs;
-  double steps = a->steps > 0 ? a->steps
-                 : c->steps && !a->epochs
-                     ? (double)c->steps
-                     : epochs * floor((double)z->data->n_train / (double)c->batch);
-  *w = (AdviseWork){.name = m->name,
-                    .batch = c->batch,
-                    .eval_batch = a->eval_batch ? a->eval_batch : c->batch,
-                    .steps = steps,
-                    .can_narrow = c->compute == DT_F32,
-                    .build = zoo_build,
-                    .arg = z};
-  return NULL;
-}
-
-/* ---- a program as work ----------------------------------------------------------------------- */
-
-static Err *program_work(const AdviseArgs *a, AdviseProgram **keep, AdviseWork *w) {
-  Module *m = NULL;
-  Err *e = cli_program(a->what, &m);
-  if (!e) e = advise_program(m, a->what, w, keep);
-  int64_t want = a->batch ? a->batch : a->eval_batch;
-  if (!e && want && w->batch) w->batch = want;
-  else if (!e && want) w->eval_batch = want;
-  if (!e) w->steps = a->steps;
-  module_free(m);
-  return e;
-}
 
 /* ---- order ----------------------------------------------------------------------------------- */
 
@@ -168,19 +91,19 @@ static void one_chip(void *arg, int64_t i) {
 }
 
 static Err *advise(const AdviseArgs *a, bool *fits) {
-  ZooWork z = {0};
-  AdviseProgram *keep = NULL;
-  AdviseWork w = {0};
-  const Model *model = NULL;
-  Err *e = zoo_find(a->what, &model);
-  if (!e) {
-    e = zoo_work(a, model, &z, &w);
-  } else if (access(a->what, R_OK) == 0 || strchr(a->what, '.') || strchr(a->what, '/')) {
-    err_free(e);
-    e = program_work(a, &keep, &w);
-  } else {
-    e = err_wrap(e, "neither a file nor a model");
-  }
+  CliWorkOpts opts = {.verb = "advise",
+                      .data = a->data,
+                      .data_dir = a->data_dir,
+                      .batch = a->batch,
+                      .eval_batch = a->eval_batch,
+                      .epochs = a->epochs,
+                      .steps = a->steps,
+                      .length = a->length,
+                      .size = a->size,
+                      .compute = a->compute};
+  CliWork work;
+  Err *e = cli_work_open(a->what, &opts, &work);
+  const AdviseWork *w = &work.work;
   const char *names[MAX_CHIPS];
   int n = a->n_chips;
   memcpy(names, a->chips, sizeof *names * (size_t)n);
@@ -190,7 +113,7 @@ static Err *advise(const AdviseArgs *a, bool *fits) {
     n = MIN(n, MAX_CHIPS);
     for (int i = 0; i < n && !e; i++) names[i] = all[i]->name;
   }
-  Many many = {&w, names, xcalloc(MAX_CHIPS, sizeof(AdviseRow)), xcalloc(MAX_CHIPS, sizeof(Err *))};
+  Many many = {w, names, xcalloc(MAX_CHIPS, sizeof(AdviseRow)), xcalloc(MAX_CHIPS, sizeof(Err *))};
   AdviseRow *rows = many.rows;
   if (!e) pool_run(n, one_chip, &many);
   for (int i = 0; i < n; i++) {
@@ -202,8 +125,8 @@ static Err *advise(const AdviseArgs *a, bool *fits) {
     const char *by = a->sort ? a->sort : a->n_chips ? NULL : "cost";
     if (by) sort_rows(rows, done, by);
     Buf out = {0};
-    if (a->json) advise_json(&w, rows, done, &out);
-    else advise_print(&w, rows, done, &out);
+    if (a->json) advise_json(w, rows, done, &out);
+    else advise_print(w, rows, done, &out);
     fwrite(out.p, 1, out.n, stdout);
     buf_free(&out);
     *fits = fits_everywhere(rows, done);
@@ -211,8 +134,7 @@ static Err *advise(const AdviseArgs *a, bool *fits) {
   for (int i = 0; i < done; i++) advise_row_free(&rows[i]);
   free(rows);
   free(many.errs);
-  advise_program_free(keep);
-  data_close(z.data);
+  cli_work_close(&work);
   return e;
 }
 

@@ -1,13 +1,15 @@
 /* weft plan: which chips, how many, split how, how long and at what price. */
 #include "cli/cli.h"
-
-#include "plan/plan.h"
+#include "cli/confirm.h"
+#include "cli/work.h"
+#include "launch/launch.h"
+#include "plan/program.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 static const char usage[] =
-    "usage: weft plan MODEL [options]      layouts of a training job over chips: time, price, "
+    "usage: weft plan MODEL|PROGRAM [options]   layouts of a training job over chips: time, price, "
     "energy\n"
     "       weft plan --runs FILE.csv      what the model says of measured runs, a JSON object a "
     "row\n"
@@ -15,6 +17,12 @@ static const char usage[] =
     "  MODEL              a name (llama3-8b, mixtral-8x7b, deepseek-v3 ...), a family and size "
     "(llama:70b),\n"
     "                     or a shape (gpt:layers=96,hidden=12288,heads=96)\n"
+    "  PROGRAM            StableHLO of a train step (from JAX, weft train --dump-step, ...), or a "
+    "model of weft "
+    "train\n"
+    "                     (resnet50, davidnet ...): data parallel, or on the devices it is sharded "
+    "for; tokens "
+    "are examples\n"
     "  --chips A,B        H100:512, tpu-v5p, any; may be repeated. Without a count: 1 to --most\n"
     "  --tokens N         of the whole run; or --steps N\n"
     "  --gbs N            sequences a step; otherwise what models of its size are trained with\n"
@@ -31,6 +39,9 @@ static const char usage[] =
     "  --most N           chips, where no count is named; otherwise 1024\n"
     "  --all              every count's best layout, not only those that nothing beats\n"
     "  --emit DIR         the first choice as train.sh, sky.yaml, slurm.sh, xpk.sh and dstack.yml\n"
+    "  --confirm LIBTPU   the first TPU choice's program compiled by Google's libtpu.so, without a "
+    "device: memory "
+    "side by side\n"
     "  --json\n"
     "  --set KEY=VALUE    another value of a coefficient (src/plan/law.def)\n";
 
@@ -50,7 +61,7 @@ static int wrong_set(const CliArgs *args) {
 enum { MAX_ASKED = 128 };
 
 typedef struct PlanArgs {
-  const char *runs, *emit;
+  const char *runs, *emit, *confirm;
   char *names[MAX_ASKED];
   int n_names;
   bool json, all;
@@ -80,34 +91,99 @@ static Err *asked_chips(const PlanArgs *a, ChipRef *to, int *n) {
   return NULL;
 }
 
+/* What weft launch has measured of this model; a history that cannot be read is none. */
+typedef struct History {
+  LaunchMeasures runs;
+  PlanMeasured *as;
+} History;
+
+static void history(const char *model, PlanAsk *ask, History *h) {
+  err_free(launch_measured(model, &h->runs));
+  h->as = xcalloc((size_t)h->runs.n + 1, sizeof *h->as);
+  for (int i = 0; i < h->runs.n; i++)
+    h->as[i] = (PlanMeasured){h->runs.v[i].chip, h->runs.v[i].ratio, h->runs.v[i].runs};
+  ask->measured = h->as, ask->n_measured = h->runs.n;
+}
+
+static void history_done(History *h) {
+  vec_free(&h->runs);
+  free(h->as);
+}
+
+/* Steps as tokens. */
+static Err *whole_run(PlanArgs *a) {
+  PlanAsk *k = &a->ask;
+  if (a->steps <= 0) return NULL;
+  if (k->seq <= 0) k->seq = 4096;
+  if (k->gbs <= 0)
+    return err_hint(
+        err_new(ERR_INVALID, "--steps without --gbs: how long a run is depends on its batch"),
+        "say --gbs, or --tokens instead");
+  k->tokens = a->steps * k->gbs * k->seq;
+  return NULL;
+}
+
+static Err *answer_out(const PlanArgs *a, const PlanAnswer *answer, const AdviseWork *w) {
+  Buf out = {0};
+  if (a->json) plan_json(answer, &out);
+  else plan_write_text(answer, a->all, &out), plan_words(answer, &out);
+  print(&out);
+  if (!answer->choices.n) return err_new(ERR_EXHAUSTED, "no layout was found");
+  if (a->emit) {
+    TRY(plan_emit(answer, &answer->choices.v[0], a->emit));
+    fprintf(stderr, "weft plan: wrote %s/\n", a->emit);
+  }
+  return a->confirm ? cli_confirm(a->confirm, w, answer) : NULL;
+}
+
+static Err *plan_of_model(PlanArgs *a, const PlanModel *model) {
+  PlanAnswer answer = {0};
+  if (a->confirm)
+    return err_hint(
+        err_new(ERR_INVALID, "--confirm compiles a program, and '%s' is a shape", model->name),
+        "give the train step as a PROGRAM: jax.jit(step).lower(...).as_text() in a file");
+  a->ask.model = model;
+  TRY(whole_run(a));
+  History measured = {0};
+  history(model->name, &a->ask, &measured);
+  Err *e = plan_search(&a->ask, &answer);
+  if (!e) e = answer_out(a, &answer, NULL);
+  plan_answer_free(&answer);
+  history_done(&measured);
+  return e;
+}
+
+static Err *plan_of_program(PlanArgs *a, const char *what) {
+  CliWorkOpts opts = {.verb = "plan", .batch = (int64_t)a->ask.gbs, .compute = DT_F32};
+  CliWork work;
+  PlanAnswer answer = {0};
+  Err *e = cli_work_open(what, &opts, &work);
+  if (!e && a->steps > 0)
+    a->ask.tokens = a->steps * (double)(work.work.batch ? work.work.batch : work.work.eval_batch);
+  History measured = {0};
+  if (!e) history(work.work.name, &a->ask, &measured);
+  if (!e) e = plan_program(&work.work, &a->ask, &answer);
+  if (!e) e = answer_out(a, &answer, &work.work);
+  plan_answer_free(&answer);
+  history_done(&measured);
+  cli_work_close(&work);
+  return e;
+}
+
 static Err *plan(PlanArgs *a, const char *what) {
   PlanModel model;
   ChipRef chips[MAX_ASKED] = {{0}};
-  PlanAnswer answer = {0};
-  Buf out = {0};
-  TRY(plan_model(what, &model));
-  a->ask.model = &model;
   a->ask.chips = chips;
   TRY(asked_chips(a, chips, &a->ask.n_chips));
-  if (a->steps > 0) {
-    PlanAsk *k = &a->ask;
-    if (k->seq <= 0) k->seq = 4096;
-    if (k->gbs <= 0)
-      return err_hint(
-          err_new(ERR_INVALID, "--steps without --gbs: how long a run is depends on its batch"),
-          "say --gbs, or --tokens instead");
-    k->tokens = a->steps * k->gbs * k->seq;
-  }
-  TRY(plan_search(&a->ask, &answer));
-  if (a->json) plan_json(&answer, &out);
-  else plan_write_text(&answer, a->all, &out), plan_words(&answer, &out);
-  print(&out);
-  Err *e = a->emit && answer.choices.n ? plan_emit(&answer, &answer.choices.v[0], a->emit) : NULL;
-  if (a->emit && !e && answer.choices.n) fprintf(stderr, "weft plan: wrote %s/\n", a->emit);
-  bool none = answer.nothing != NULL;
-  plan_answer_free(&answer);
-  if (e) return e;
-  return none ? err_new(ERR_EXHAUSTED, "no layout was found") : NULL;
+  Err *e = cli_work_is_file(what) ? err_new(ERR_NOT_FOUND, "a file") : plan_model(what, &model);
+  if (!e) return plan_of_model(a, &model);
+  const Model *zoo;
+  Err *none = zoo_find(what, &zoo);
+  bool program = !none || cli_work_is_file(what);
+  err_free(none);
+  if (!program) return e;
+  err_free(e);
+  return plan_of_program(a, what);
 }
 
 static Err *runs(const char *path) {
@@ -156,7 +232,8 @@ static int run(int argc, char **argv) {
     O_SORT,
     O_MOST,
     O_ALL,
-    O_EMIT
+    O_EMIT,
+    O_CONFIRM
   };
   static const struct option options[] = {{"runs", 1, NULL, O_RUNS},
                                           {"set", 1, NULL, O_SET},
@@ -178,12 +255,13 @@ static int run(int argc, char **argv) {
                                           {"most", 1, NULL, O_MOST},
                                           {"all", 0, NULL, O_ALL},
                                           {"emit", 1, NULL, O_EMIT},
+                                          {"confirm", 1, NULL, O_CONFIRM},
                                           CLI_HELP_ROW,
                                           {0}};
   static const char *const orders[] = {"cost", "time", "energy", NULL};
   static const char *const stacks[] = {"megatron", "fsdp", "maxtext", NULL};
-  static const char *formats[PLAN_FORMATS_N + 1];
-  for (int i = 0; i < PLAN_FORMATS_N; i++) formats[i] = plan_format_name((PlanFormat)i);
+  static const char *formats[PLAN_OWN_NUMBERS + 1];
+  for (int i = 0; i < PLAN_OWN_NUMBERS; i++) formats[i] = plan_format_name((PlanFormat)i);
   CliArgs args = {argc, argv, options, 0};
   PlanArgs a = {0};
   PlanAsk *k = &a.ask;
@@ -194,6 +272,7 @@ static int run(int argc, char **argv) {
     case O_JSON: a.json = true; break;
     case O_ALL: a.all = true; break;
     case O_EMIT: a.emit = optarg; break;
+    case O_CONFIRM: a.confirm = optarg; break;
     case O_CHIPS: ok = chips_option(&args, &a); break;
     case O_TOKENS: ok = cli_real(&args, 1, &k->tokens); break;
     case O_STEPS: ok = cli_real(&args, 1, &a.steps); break;

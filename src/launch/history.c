@@ -84,7 +84,20 @@ static Err *create(History *h) {
 #undef X
           ")";
   if (h->call.exec(h->db, make, NULL, NULL, NULL) != SQLITE_OK) return wrong(h);
+    /* columns that an older weft did not have; those that are there already are an error that means nothing */
+#define X(column, type) \
+  h->call.exec(h->db, "ALTER TABLE runs ADD COLUMN " #column " " #type, NULL, NULL, NULL);
+  RUN_COLUMNS(X)
+#undef X
   return NULL;
+}
+
+bool history_exists(void) {
+  struct stat s;
+  char *path = history_path();
+  bool there = !stat(path, &s);
+  free(path);
+  return there;
 }
 
 Err *history_open(History **out) {

@@ -113,6 +113,7 @@ static void begin_row(Run *r) {
   w->steps = planned ? j->plan.steps : NAN;
   w->usd_hour = planned ? j->plan.usd_hour : NAN, w->usd = NAN;
   w->plan_step_s = planned ? j->plan.step_s : NAN;
+  w->plan_ratio = planned ? j->plan.ratio : NAN, w->gpus = r->gpus;
   w->plan_seconds = planned ? j->plan.seconds : NAN;
   w->plan_usd = planned ? j->plan.usd : NAN;
   w->pid = getpid(), w->pid_start = process_start(getpid());

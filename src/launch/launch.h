@@ -33,6 +33,7 @@ typedef struct LaunchPlan {
   char model[LAUNCH_NAME], chip[LAUNCH_NAME];
   int chips;
   double step_s, steps;
+  double ratio;        /* of earlier runs' steps, measured by planned, that is in step_s */
   double seconds, usd; /* of the whole run */
   double usd_hour;     /* of all machines */
   bool script;         /* the folder has a train.sh */
@@ -79,6 +80,17 @@ Err *launch_run(const LaunchJob *job, int *status);
 Err *launch_status(const char *which, Buf *out);
 Err *launch_logs(const char *which, int rank, bool follow); /* rank -1: all; to standard output */
 Err *launch_stop(const char *which);
+
+/* How long steps of a model took on chips that were checked to be there, by what was planned without it: for
+ * plans to come. Runs that ended well and did some steps count. */
+typedef struct LaunchMeasured {
+  char chip[LAUNCH_NAME];
+  double ratio; /* the median */
+  int runs;
+} LaunchMeasured;
+typedef VEC(LaunchMeasured) LaunchMeasures;
+/* errors as history_open's: no SQLite. */
+Err *launch_measured(const char *model, LaunchMeasures *out);
 
 /* The table of `weft runs`, newest first; which: everything known of one. */
 Err *launch_history(const char *which, bool json, Buf *out);

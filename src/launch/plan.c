@@ -29,7 +29,9 @@ static Err *from_json(const char *file, const cJSON *root, LaunchPlan *out) {
                       .steps = number(c, "steps"),
                       .seconds = number(c, "time_p50_s"),
                       .usd = number(c, "usd"),
-                      .usd_hour = number(c, "usd_per_hour")};
+                      .usd_hour = number(c, "usd_per_hour"),
+                      .ratio = number(c, "measured_ratio")};
+  if (!(out->ratio > 0)) out->ratio = 1;
   if (!(out->steps > 0)) out->steps = out->seconds = out->usd = NAN;
   text(root, "model", out->model);
   text(c, "chip", out->chip);

@@ -210,5 +210,12 @@ void plan_flags(const PlanChoice *c, Buf *o) {
   case PLAN_MEGATRON: megatron(c, o); break;
   case PLAN_FSDP: torchtitan(c, o); break;
   case PLAN_XLA: maxtext(c, o); break;
+  case PLAN_PROGRAM:
+    buf_printf(o, "# The program's own command, with %g examples in a step over all of %d devices",
+               c->job.layout.gbs, c->job.layout.devices);
+    if (c->job.layout.mbs * c->job.layout.devices < c->job.layout.gbs)
+      buf_printf(o, ", %g on a device at once", c->job.layout.mbs);
+    buf_cstr(o, ".\nexec \"${@:?the command that trains: train.sh python train.py}\"\n");
+    break;
   }
 }

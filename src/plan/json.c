@@ -1,4 +1,6 @@
 /* A plan as JSON. */
+#include <math.h>
+
 #include "plan/plan_priv.h"
 
 static void layout(const PlanLayout *l, Buf *o) {
@@ -58,7 +60,8 @@ static void choice(const PlanChoice *c, Buf *o) {
              {"usd", c->usd},
              {"usd_p95", c->usd95},
              {"usd_per_1e9_tokens", c->usd_1e9},
-             {"energy_j", c->energy_j}};
+             {"energy_j", c->energy_j},
+             {"measured_ratio", c->measured ? c->measured->ratio : NAN}};
   for (int i = 0; i < COUNT_OF(all); i++) buf_json_num(o, all[i].key, all[i].v), buf_cstr(o, ", ");
   buf_printf(o, "\"limit\": \"%s\", \"front\": %s, \"meets\": %s, ", plan_limit(&c->step),
              c->front ? "true" : "false", c->meets ? "true" : "false");

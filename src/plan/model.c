@@ -71,6 +71,7 @@ double plan_embedding_parameters(const PlanModel *m, bool head) {
 }
 
 double plan_parameters(const PlanModel *m) {
+  if (!m->layers) return m->parameters;
   LayerKind kind[LAYER_KINDS];
   double sum = plan_embedding_parameters(m, false) + plan_embedding_parameters(m, true), experts;
   for (int i = 0, n = plan_layer_kinds(m, kind); i < n; i++)

@@ -51,6 +51,7 @@ typedef struct PlanModel {
   char pattern
       [PLAN_PATTERN]; /* hybrids, one letter a layer: M mamba2, E experts, * attention, - MLP */
   double mamba_heads, mamba_dim, mamba_state, mamba_groups;
+  double parameters; /* of a program, which has no layers here */
 } PlanModel;
 
 /* "llama3-8b", "llama:70b", "deepseek-v3", or a shape: "gpt:layers=96,hidden=12288,heads=96".
@@ -73,12 +74,13 @@ double plan_flops_per_token(const PlanModel *m, double seq);
   X(FP8_BLOCKS, "fp8-blocks", DT_F8E4M3FN)   \
   X(MXFP8, "mxfp8", DT_F8E4M3FN)             \
   X(NVFP4, "nvfp4", DT_F4E2M1FN)             \
-  X(INT8, "int8", DT_I8)
+  X(INT8, "int8", DT_I8)                     \
+  X(OWN_NUMBERS, "as it is", DT_F32)
 typedef enum PlanFormat {
 #define X(id, name, type) PLAN_##id,
   PLAN_FORMATS(X)
 #undef X
-      PLAN_FORMATS_N
+      PLAN_FORMATS_N, /* the last one is a program's own, which nobody asks for */
 } PlanFormat;
 const char *plan_format_name(PlanFormat f);
 
@@ -116,7 +118,8 @@ typedef enum PlanTag {
 typedef enum PlanStack {
   PLAN_MEGATRON, /* Megatron-LM, NeMo, Transformer Engine */
   PLAN_FSDP,     /* PyTorch modules, fully sharded */
-  PLAN_XLA       /* JAX: MaxText, Pax */
+  PLAN_XLA,      /* JAX: MaxText, Pax */
+  PLAN_PROGRAM   /* a program by XLA, as it is (program.h) */
 } PlanStack;
 
 typedef struct PlanLayout {
@@ -242,6 +245,13 @@ void plan_step(PlanMachine *h, const PlanJob *j, PlanStep *out);
 
 typedef enum PlanOrder { PLAN_BY_COST, PLAN_BY_TIME, PLAN_BY_ENERGY } PlanOrder;
 
+/* Of earlier runs of the model on a chip: a step's time by what is said here. */
+typedef struct PlanMeasured {
+  const char *chip;
+  double ratio;
+  int runs;
+} PlanMeasured;
+
 typedef struct PlanAsk {
   const PlanModel *model;
   double seq; /* tokens of a sequence; 0: 4096 */
@@ -258,7 +268,10 @@ typedef struct PlanAsk {
   int lora_rank; /* 0: all weights are trained */
   unsigned
       formats; /* bits of PlanFormat that may be used; 0: 16 bits, and 8 where the chip has them */
-  unsigned stacks; /* bits of PlanStack; 0: any that the chip runs */
+  unsigned stacks;              /* bits of PlanStack; 0: any that the chip runs */
+  const PlanMeasured *measured; /* what steps' times are multiplied with, by chip */
+  int n_measured;
+  const char *unit; /* what tokens count, "examples" of a program; NULL: tokens */
 } PlanAsk;
 
 typedef struct PlanChoice {
@@ -266,7 +279,8 @@ typedef struct PlanChoice {
   int chips;
   PlanJob job;
   PlanStep step;
-  double tokens, steps; /* of the run; 0: not told */
+  const PlanMeasured *measured; /* that is in the step's time; NULL: none */
+  double tokens, steps;         /* of the run; 0: not told */
   double p50_s,
       p95_s;       /* of the run, with jitter and failures; of a step where tokens are not told */
   double usd_hour; /* of all chips; NaN: no price */
@@ -284,6 +298,7 @@ typedef struct PlanAnswer {
   double layouts;          /* looked at */
   double seconds;          /* of search */
   char *nothing;           /* why there is no choice; NULL */
+  PlanModel program;       /* what ask.model is in plans of programs */
 } PlanAnswer;
 
 /* errors ERR_INVALID: a layout for zero devices, a batch or a sequence that makes no sense. A budget or

@@ -106,4 +106,10 @@ void plan_flags(const PlanChoice *c, Buf *o);
 /* ---- price.c: fills in a choice's time, price and energy --------------------------------------- */
 void plan_price(const PlanAsk *ask, PlanChoice *c);
 
+/* ---- search.c: marks the front and sorts by what was asked for ---------------------------------- */
+void plan_rank(PlanAnswer *a);
+
+/* What tokens are called. */
+const char *plan_unit(const PlanAsk *ask);
+
 #endif

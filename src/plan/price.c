@@ -82,7 +82,17 @@ static double power(const Chip *c, const PlanStep *s) {
   return c->power_idle + (c->power_busy - c->power_idle) * at;
 }
 
+static void as_measured(const PlanAsk *ask, PlanChoice *c) {
+  for (int i = 0; i < ask->n_measured && !c->measured; i++)
+    if (!strcmp(ask->measured[i].chip, c->chip->name)) c->measured = &ask->measured[i];
+  if (!c->measured) return;
+  c->step.time_s *= c->measured->ratio;
+  c->step.mfu /= c->measured->ratio;
+  for (int i = 0; i < PLAN_PARTS_N; i++) c->step.part[i] *= c->measured->ratio;
+}
+
 void plan_price(const PlanAsk *ask, PlanChoice *c) {
+  as_measured(ask, c);
   const PlanLayout *l = &c->job.layout;
   double tokens = l->gbs * l->seq;
   c->usd_hour = NAN;

@@ -6,9 +6,11 @@
 #include "plan/plan_priv.h"
 
 const char *plan_stack_name(PlanStack s) {
-  static const char *const names[] = {"megatron", "fsdp", "maxtext"};
+  static const char *const names[] = {"megatron", "fsdp", "maxtext", "xla"};
   return names[s];
 }
+
+const char *plan_unit(const PlanAsk *ask) { return ask->unit ? ask->unit : "tokens"; }
 
 const char *plan_limit(const PlanStep *s) {
   const double *p = s->part;
@@ -70,7 +72,7 @@ const char *plan_usd(char s[UNITS_TEXT], double usd) {
 static void head(const PlanAsk *ask, bool runs, Buf *o) {
   buf_printf(o, "\n    %-17s %-8s %-20s %4s %-5s %-11s %9s %6s %10s", "chips", "stack", "layout",
              "mbs", "again", "numbers", "step", "MFU", "memory");
-  if (runs && ask->tokens <= 0) buf_printf(o, " %8s", "tokens");
+  if (runs && ask->tokens <= 0) buf_printf(o, " %8s", plan_unit(ask));
   if (runs) buf_printf(o, " %10s %10s %10s", "time p50", "p95", "price");
   else buf_printf(o, " %12s", "$ per 1e9");
   buf_printf(o, " %11s  %s\n", runs ? "energy" : "a step", "limited by");
@@ -102,10 +104,11 @@ static void row(const PlanAsk *ask, const PlanChoice *c, bool runs, Buf *o) {
 static void title(const PlanAnswer *a, Buf *o) {
   const PlanAsk *ask = &a->ask;
   char s[UNITS_TEXT];
-  buf_printf(o, "%s, %.4g parameters%s; %g sequences of %g tokens a step", ask->model->name,
-             plan_parameters(ask->model), ask->lora_rank ? " (low-rank adapters trained)" : "",
-             ask->gbs, ask->seq);
-  if (ask->tokens > 0) buf_printf(o, "; %.4g tokens in all", ask->tokens);
+  buf_printf(o, "%s, %.4g parameters%s; ", ask->model->name, plan_parameters(ask->model),
+             ask->lora_rank ? " (low-rank adapters trained)" : "");
+  if (ask->unit) buf_printf(o, "%g %s a step", ask->gbs, ask->unit);
+  else buf_printf(o, "%g sequences of %g tokens a step", ask->gbs, ask->seq);
+  if (ask->tokens > 0) buf_printf(o, "; %.4g %s in all", ask->tokens, plan_unit(ask));
   if (ask->budget_usd > 0) buf_printf(o, "; at most %s", plan_usd(s, ask->budget_usd));
   if (ask->deadline_s > 0) buf_printf(o, "; within %s", plan_duration(s, ask->deadline_s));
   buf_printf(o, "\n%.0f layouts in %.2f s; %s prices%s%s\n", a->layouts, a->seconds,

@@ -204,6 +204,11 @@ static void mark_front(PlanChoice *c, int n) {
   }
 }
 
+void plan_rank(PlanAnswer *a) {
+  mark_front(a->choices.v, a->choices.n);
+  sort(&a->ask, a->choices.v, a->choices.n);
+}
+
 static Err *complete(PlanAsk *ask) {
   if (ask->seq <= 0) ask->seq = 4096;
   if (ask->gbs <= 0) ask->gbs = usual_batch(ask->model, ask->seq);
@@ -252,8 +257,7 @@ Err *plan_search(const PlanAsk *given, PlanAnswer *out) {
   vec_free(&all);
   if (e) return e;
   if (!out->choices.n) out->nothing = why_nothing(ask, over);
-  mark_front(out->choices.v, out->choices.n);
-  sort(ask, out->choices.v, out->choices.n);
+  plan_rank(out);
   out->seconds = time_now_s() - start;
   return NULL;
 }

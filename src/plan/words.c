@@ -67,6 +67,11 @@ static void best_words(const PlanAnswer *a, const PlanChoice *c, Buf *o) {
              plan_stack_name(c->job.software.stack), plan_mesh(&c->job.layout, how, sizeof how),
              c->job.layout.mbs, plan_recompute_word(&c->job.layout),
              plan_format_name(c->job.layout.format));
+  if (c->measured)
+    buf_printf(o,
+               "  %d run%s of it on this chip took %.2f times the time of a step that the model "
+               "says, and so does this\n",
+               c->measured->runs, c->measured->runs > 1 ? "s" : "", c->measured->ratio);
   parts(&c->step, o);
   price_line(c, a->ask.spot, o);
 }
@@ -78,9 +83,9 @@ static void bought(const PlanAnswer *a, const PlanChoice *c, Buf *o) {
   char s[UNITS_TEXT], t[UNITS_TEXT];
   double useful = TOKENS_PER_PARAMETER * plan_parameters(ask->model);
   if (ask->tokens > 0 || c->tokens <= 0) return;
-  buf_printf(o, "\n%s trains on %.3g tokens in %s", plan_usd(s, c->usd), c->tokens,
+  buf_printf(o, "\n%s trains on %.3g %s in %s", plan_usd(s, c->usd), c->tokens, plan_unit(ask),
              plan_duration(t, c->p50_s));
-  if (ask->lora_rank) {
+  if (ask->lora_rank || ask->unit) {
     buf_cstr(o, ".\n");
     return;
   }
@@ -119,18 +124,18 @@ static void missed(const PlanAnswer *a, Buf *o) {
   if (ask->budget_usd > 0 && cheap->usd > ask->budget_usd)
     buf_printf(o,
                "\nNo choice costs %s or less. The cheapest, %s:%d, takes %s: that budget, or %.3g "
-               "tokens instead "
+               "%s instead "
                "of %.3g, would meet it%s.\n",
                plan_usd(s, ask->budget_usd), cheap->chip->name, cheap->chips,
-               plan_usd(t, cheap->usd), cheap->tokens * ask->budget_usd / cheap->usd, cheap->tokens,
-               ask->spot ? "" : "; spot prices (--spot) may");
+               plan_usd(t, cheap->usd), cheap->tokens * ask->budget_usd / cheap->usd,
+               plan_unit(ask), cheap->tokens, ask->spot ? "" : "; spot prices (--spot) may");
   if (ask->deadline_s > 0 && fast->p50_s > ask->deadline_s) {
     buf_printf(o, "\nNo choice takes %s or less. The fastest, %s:%d, takes %s: ",
                plan_duration(s, ask->deadline_s), fast->chip->name, fast->chips,
                plan_duration(t, fast->p50_s));
-    buf_printf(o, "more chips (--most %d), or %.3g tokens instead of %.3g, would meet it.\n",
+    buf_printf(o, "more chips (--most %d), or %.3g %s instead of %.3g, would meet it.\n",
                2 * MAX(ask->most, fast->chips), fast->tokens * ask->deadline_s / fast->p50_s,
-               fast->tokens);
+               plan_unit(ask), fast->tokens);
   }
   if (ask->deadline_s > 0 && ask->budget_usd > 0 && fast->p50_s <= ask->deadline_s && cheap &&
       cheap->usd <= ask->budget_usd)
@@ -183,16 +188,19 @@ static void moving(const PlanAnswer *a, const PlanChoice *c, Buf *o) {
   double per_device = l->gbs / l->devices, bytes = l->gbs * l->seq * 4 / c->step.time_s;
   char b[UNITS_TEXT];
   buf_printf(o,
-             "\nMoving there: %.3g sequences a device and step, in microbatches of %g for each of "
+             "\nMoving there: %.3g %s a device and step, in microbatches of %g for each of "
              "%d groups. The "
              "learning rate and its schedule stay while the global batch (%g) stays; with another "
              "batch scale "
              "the rate with its root for Adam, with it for SGD. ",
-             per_device, l->mbs, l->dp, l->gbs);
+             per_device, a->ask.unit ? a->ask.unit : "sequences", l->mbs, l->dp, l->gbs);
   buf_cstr(o, "Decoupled weight decay (AdamW) multiplies with the rate, so it stays too; decay "
               "inside the loss "
               "that each device adds up must be divided by the devices once. ");
   if (l->format == PLAN_FP16) buf_cstr(o, "fp16 needs loss scaling. ");
+  else if (l->format == PLAN_OWN_NUMBERS)
+    buf_cstr(o, tpu ? "A TPU multiplies f32 in bf16 unless the program asks for more precision. "
+                    : "");
   else if (l->format >= PLAN_FP8)
     buf_printf(
         o,
@@ -203,7 +211,10 @@ static void moving(const PlanAnswer *a, const PlanChoice *c, Buf *o) {
   if (tpu)
     buf_cstr(o, "Shapes must stay the same from step to step (XLA compiles once), sizes in "
                 "multiples of 128. ");
-  buf_printf(o, "The input must bring %s/s of tokens in all.\n", units_bytes(b, bytes));
+  if (a->ask.unit)
+    buf_printf(o, "The input must bring %.3g %s a second in all.\n", l->gbs / c->step.time_s,
+               a->ask.unit);
+  else buf_printf(o, "The input must bring %s/s of tokens in all.\n", units_bytes(b, bytes));
 }
 
 void plan_words(const PlanAnswer *a, Buf *o) {

@@ -221,3 +221,25 @@ def test_weft_train_goes_on_from_its_checkpoint(place):
     out, err = p.communicate(timeout=180)
     assert p.returncode == 0, out + err
     assert "start 1 of 3" in err and json.loads((place / "r/out/a/result.json").read_text())["steps"] == 150
+
+
+def test_plans_learn_from_runs(place):
+    """A run on the chips that it was planned for: the next plan of that model takes its steps' time."""
+    gpus = place / "bin"
+    gpus.mkdir()
+    (gpus / "nvidia-smi").write_text("#!/bin/sh\ncase $* in *driver*) echo 550.1;; *) for i in 1 2 3 4 5 6 7 8; do echo NVIDIA H100 80GB HBM3; done;; esac\n")
+    (gpus / "nvidia-smi").chmod(0o755)
+    env = {"PATH": f"{gpus}:{os.environ['PATH']}"}
+    before = json.loads(run(place, "plan", "gpt2", "--chips", "H100:8", "--tokens", 1e8, "--json")[0])["choices"][0]
+    (place / "plan.json").write_text(run(place, "plan", "gpt2", "--chips", "H100:8", "--tokens", 1e8, "--json")[0])
+    run(place, "launch", "--plan", "plan.json", "--", "sh", place / "count.sh", 8, env=env)
+    took = last(place)["step_s"]
+    p = json.loads(run(place, "plan", "gpt2", "--chips", "H100:8", "--tokens", 1e8, "--json")[0])
+    after = p["choices"][0]
+    assert after["step_time_s"] == pytest.approx(took, rel=0.02) and "1 run of it on this chip" in p["words"]
+    assert after["usd"] / before["usd"] == pytest.approx(after["step_time_s"] / before["step_time_s"], rel=0.05)
+    _, err = run(place, "launch", "--plan", "plan.json", "--", "true", env={"PATH": os.environ["PATH"]}, status=78)
+    assert "accelerators, the job wants 8" in err
+    (gpus / "nvidia-smi").write_text("#!/bin/sh\nfor i in 1 2 3 4 5 6 7 8; do echo NVIDIA A100-SXM4-80GB; done\n")
+    _, err = run(place, "launch", "--plan", "plan.json", "--", "true", env=env, status=78)
+    assert "the plan is for H100" in err

@@ -115,6 +115,59 @@ def test_layouts_a_second():
     assert a["layouts"] > 5000 and a["layouts"] / a["search_s"] > 3000
 
 
+@pytest.fixture(scope="module")
+def step(tmp_path_factory):
+    path = tmp_path_factory.mktemp("program") / "step.mlir"
+    p = weft("train", "mlp", "--batch", 64, "--dump-step", path)
+    assert p.returncode == 0, p.stderr
+    return path
+
+
+def test_a_program(step):
+    """A train step as StableHLO: data parallel over counts, its memory and time those of weft estimate."""
+    a = plan(step, "--chips", "tpu-v5e,A100-80GB", "--most", 8, "--steps", 1000)
+    one = next(c for c in a["choices"] if (c["chip"], c["chips"]) == ("A100-80GB", 1))
+    e = json.loads(weft("estimate", step, "--chip", "A100-80GB", "--json").stdout)
+    e = e[0] if isinstance(e, list) else e
+    assert one["step_time_s"] == pytest.approx(e["time_s"], rel=1e-3)
+    assert one["peak_bytes"] == pytest.approx(e["hbm_bytes"], rel=1e-3)
+    assert one["steps"] == 1000 and one["tokens"] == 64000 and one["gbs"] == 64
+    many = next(c for c in a["choices"] if (c["chip"], c["chips"]) == ("tpu-v5e", 8))
+    assert many["dp"] == 8 and many["mbs"] == 8 and many["parts"]["gradient_exchange"] > 0
+    assert sum(many["parts"].values()) == pytest.approx(many["step_time_s"], rel=1e-3)
+    p = weft("plan", step, "--chips", "tpu-v5e", "--most", 4, "--budget", 1)
+    assert p.returncode == 0 and "examples" in p.stdout and "Hoffmann" not in p.stdout
+    assert "does not divide" in weft("plan", step, "--chips", "T4:128").stdout
+    assert "--lora" in refused(step, "--chips", "T4", "--lora")
+
+
+def test_a_model_of_the_zoo():
+    a = plan("mnist", "--chips", "tpu-v2,T4", "--most", 4)
+    assert a["choices"] and a["model"] == "mnist"
+
+
+def test_a_sharded_program(tmp_path):
+    f = tmp_path / "s.mlir"
+    f.write_text("""module attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
+  func.func public @main(%x: tensor<64x256xf32> {mhlo.sharding = "{devices=[4,1]<=[4]}"},
+                         %w: tensor<256x256xf32> {mhlo.sharding = "{replicated}"}) -> (tensor<64x256xf32> {mhlo.sharding = "{devices=[4,1]<=[4]}"}) {
+    %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<64x256xf32>, tensor<256x256xf32>) -> tensor<64x256xf32>
+    return %0 : tensor<64x256xf32>
+  }
+}
+""")
+    a = plan(f, "--chips", "tpu-v5e")
+    assert [c["chips"] for c in a["choices"]] == [4]
+    p = weft("plan", f, "--chips", "tpu-v5e:8")
+    assert p.returncode == 1 and "sharded for 4 devices" in p.stdout
+
+
+def test_confirm_says_what_it_needs(step, tmp_path):
+    assert "is a shape" in refused("llama3-8b", "--chips", "tpu-v5e:8", "--confirm", "libtpu.so")
+    assert "no choice is a TPU" in refused(step, "--chips", "T4", "--confirm", "libtpu.so")
+    assert "no-such.so" in refused(step, "--chips", "tpu-v5e:4", "--confirm", tmp_path / "no-such.so")
+
+
 @pytest.mark.parametrize("chips,stack,words", [
     ("H100:256", "megatron", ("--tensor-model-parallel-size", "--num-query-groups 8", "accelerators: H100:8", "--nodes=32", "gpu: H100:8")),
     ("H100:64", "fsdp", ("data_parallel_shard_degree", "num_nodes: 8")),
@@ -124,7 +177,7 @@ def test_emit(tmp_path, chips, stack, words):
     out = tmp_path / "job"
     plan("llama3-70b", "--chips", chips, "--tokens", 1e11, "--stack", stack, "--emit", out)
     files = {f.name: f.read_text() for f in out.iterdir()}
-    assert set(files) == {"train.sh", "sky.yaml", "slurm.sh", "xpk.sh", "dstack.yml"}
+    assert set(files) == {"train.sh", "sky.yaml", "slurm.sh", "xpk.sh", "dstack.yml", "plan.json"}
     for w in words:
         assert any(w in text for text in files.values()), w
     for f in ("train.sh", "slurm.sh", "xpk.sh"):

@@ -34,7 +34,8 @@ static void sky_task(const Run *r, Buf *o) {
   else buf_cstr(o, j->plan.chip), err_free(e);
   buf_printf(o, "\n  use_spot: %s\n  autostop:\n    idle_minutes: %d\n    down: true\n",
              j->spot ? "true" : "false", j->idle_s > 0 ? (int)(j->idle_s / 60) + 1 : 10);
-  buf_printf(o, "\nnum_nodes: %d\n", r->nodes);
+  bool slice = !strncmp(j->plan.chip, "tpu", 3); /* all its hosts are one node */
+  buf_printf(o, "\nnum_nodes: %d\n", slice ? 1 : r->nodes);
   buf_cstr(o, "\nfile_mounts:\n  ~/weft-run: ");
   buf_json_str(o, r->dir);
   buf_cstr(o, "\n\nrun: |\n"

@@ -9,10 +9,9 @@ import sys
 
 
 def wanted():
-    """Is TensorFlow what this program computes with, as far as variables tell?"""
+    """Is TensorFlow what this program computes with, as far as variables tell? Programs set some of them themselves."""
     env = os.environ
-    return bool(env.get("WEFT_DEVICE")) and env.get("KERAS_BACKEND", "tensorflow") == "tensorflow" \
-        and "weft" not in env.get("JAX_PLATFORMS", "")
+    return env.get("KERAS_BACKEND", "tensorflow") == "tensorflow" and "weft" not in env.get("JAX_PLATFORMS", "")
 
 
 class _Finder:
@@ -28,13 +27,14 @@ class _Finder:
 
             def exec_module(module):
                 execute(module)
-                import weft.tf  # noqa: F401
+                if wanted():
+                    import weft.tf  # noqa: F401
             spec.loader.exec_module = exec_module
         return spec
 
 
 def install():
-    if wanted() and "tensorflow" not in sys.modules:
+    if os.environ.get("WEFT_DEVICE") and "tensorflow" not in sys.modules:
         sys.meta_path.insert(0, _Finder())
 
 

@@ -18,6 +18,7 @@ PARTS = (
     "tensorflow.python.distribute.distribute_lib: StrategyExtendedV1, ReplicaContext, _DefaultDistributionExtended",
     "tensorflow.python.distribute.input_util, input_lib: get_distributed_dataset, InputWorkers",
     "tensorflow.python.eager.context: Context.get_compiler_ir (stage 'stablehlo')",
+    "tensorflow.python.framework.kernels: get_registered_kernels_for_op",
     "tensorflow.python.framework.ops: EagerTensor, Graph.building_function",
     "tensorflow.python.eager.polymorphic_function: Function.__call__, get_concrete_function, make_function_context, FunctionType",
     "tensorflow.python.eager.record: could_possibly_record",

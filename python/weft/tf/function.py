@@ -9,7 +9,7 @@ from tensorflow.python.eager import record
 from tensorflow.python.eager.polymorphic_function import function_type_utils, polymorphic_function
 
 from weft.tf import pjrt, runtime, trace
-from weft.tf.program import Program
+from weft.tf.program import Program, check
 
 _PLAIN = (int, float, complex, str, bytes, bool, type(None))
 
@@ -35,6 +35,8 @@ def _program(function, graph):
     known = function.__dict__.setdefault("_weft_programs", {})
     if id(graph) not in known:
         worth = function._jit_compile or any(t.dtype == tf.resource for t in graph.captured_inputs)
+        if worth:
+            check(graph)
         known[id(graph)] = (Program(graph, (0,)) if worth else None, graph)
     return known[id(graph)][0]
 
@@ -42,12 +44,6 @@ def _program(function, graph):
 def _bind(graph, args, kwargs):
     bound = function_type_utils.canonicalize_function_inputs(args, kwargs, graph.function_type)
     return graph.function_type.unpack_inputs(bound)
-
-
-def _on_host(function, why):
-    function.__dict__["_weft_host"] = True
-    why = str(why).removeprefix("weft: ").split("\n")[0]
-    runtime.say(f"the function {function._name} runs on the host, {why}")
 
 
 def _run(function, args, kwargs):
@@ -63,7 +59,8 @@ def _run(function, args, kwargs):
         function.__dict__["_weft_host"] = True
         return None, False
     except trace.NotCompiled as e:
-        _on_host(function, e)
+        function.__dict__["_weft_host"] = True
+        runtime.on_host(e)
         return None, False
     flat = [tf.constant(x, t) for x, t in zip(rows[0], program.output_types)]
     return graph.function_type.pack_output(flat), True

@@ -3,18 +3,22 @@
 The lowered program takes the function's tensors, then what it captured: variables and constants. It gives the function's results,
 then the new values of the variables that it wrote (`mhlo.input_output_alias` says which), which stay on the devices.
 """
+import functools
 import re
 
 import numpy as np
 import tensorflow as tf
 from tensorflow.python.eager import context
-from tensorflow.python.framework import ops
+from tensorflow.python.framework import kernels, ops
 
 from weft.tf import pjrt, runtime, state, trace
 
 _CPU = "/job:localhost/replica:0/task:0/device:CPU:0"
 _ALIAS = re.compile(r"parameter_number = (\d+) : i64\}, output_index = array<i64: (\d+)>")
 _ARGUMENT = re.compile(r"%arg(\d+): tensor<[^>]*>")
+_OF_GRAPHS = ("Placeholder", "PlaceholderWithDefault", "NoOp", "_Arg", "_Retval")
+_MODULE = re.compile(r"module @[\w.\-$]+")
+_NAME = re.compile(r"^_*inference_(.*?)_\d+$")
 _COPY = re.compile(r"mhlo\.copy (%[\w#]+)(?: \{[^}]*\})? : (tensor<[^>]*>)")
 
 
@@ -26,6 +30,7 @@ class Program:
 
     def __init__(self, graph, devices):
         self.graph, self.devices = graph, tuple(devices)
+        self.name = _NAME.sub(r"\1", graph.name.decode())
         self.output_types = [t.dtype for t in graph.outputs]
         self.output_shapes = [t.shape for t in graph.outputs]
         # what the function uses of a graph around it: given with its tensors, after them
@@ -33,14 +38,17 @@ class Program:
         self._jobs, self._compiled = {}, {}
 
     @classmethod
-    def of(cls, function, specs, devices, owner):
-        """Traces a function of tensors that are like specs (tf.TensorSpec); it returns a list of tensors."""
+    def of(cls, function, name, specs, devices, owner):
+        """Traces a function of tensors that are like specs (tf.TensorSpec); it returns a list of tensors. name: for reports."""
         def replica(*tensors):
             with trace.compiled():
                 return function(*tensors)
+        replica.__name__ = re.sub(r"\W", "_", name)
         traced = tf.function(replica, autograph=False)
         with trace.program(owner):
-            program = cls(traced.get_concrete_function(*specs), devices)
+            graph = traced.get_concrete_function(*specs)
+        check(graph)
+        program = cls(graph, devices)
         program.function = traced  # keeps what the graph needs alive
         return program
 
@@ -61,6 +69,31 @@ class Program:
         return self._compiled[shapes]
 
 
+@functools.lru_cache(None)
+def _compiles(operation):
+    """Does TensorFlow's bridge know an operation?"""
+    return any(k.device_type == "XLA_CPU_JIT" for k in kernels.get_registered_kernels_for_op(operation).kernel)
+
+
+@functools.lru_cache(None)
+def _load_bridge():
+    """Its kernels are registered with the first program."""
+    nothing = tf.function(lambda: tf.constant(0), autograph=False).get_concrete_function()
+    _lower(nothing, [], [])
+
+
+def check(graph):
+    """Raises NotCompiled when a traced function has operations that no program can have, and names one."""
+    _load_bridge()
+    definition = graph.graph.as_graph_def()
+    functions = {f.signature.name for f in definition.library.function}
+    for nodes in (definition.node, *(f.node_def for f in definition.library.function)):
+        for node in nodes:
+            if node.op not in functions and node.op not in _OF_GRAPHS and not _compiles(node.op):
+                raise trace.NotCompiled(f"weft: no program can be made of {graph.name.decode()}: it has the operation {node.op} "
+                                        f"({node.name})")
+
+
 def _lower(graph, specs, captured):
     """StableHLO as text. captured: eager tensors."""
     ctx = context.context()
@@ -69,7 +102,7 @@ def _lower(graph, specs, captured):
                                    captured_inputs=captured, stage="stablehlo")
     except (ValueError, tf.errors.OpError) as e:
         why = str(e).replace("Failed getting HLO text: ", "").split("{{function_node")[0].strip("' \n")
-        raise trace.NotCompiled(f"weft: no program can be made of {graph.name}: {why}") from None
+        raise trace.NotCompiled(f"weft: no program can be made of {graph.name.decode()}: {why}") from None
     return text.decode()
 
 
@@ -112,6 +145,7 @@ class _Compiled:
                 self.constants.append((i, np.asarray(tensor.numpy(), order="C")))
             captured.append(tensor)
         text = _COPY.sub(r"stablehlo.reshape \1 : (\2) -> \2", _lower(graph, specs, captured))
+        text = _MODULE.sub(f"module @{program.name}", text, count=1)
         written = _written(text)
         self.executable = runtime.client().compile(_donate(text, written), program.devices)
         self.result_types = [t.dtype.as_numpy_dtype for t in graph.outputs]

@@ -43,3 +43,8 @@ def say(text):
     if text not in _said:
         _said.add(text)
         print(f"weft: {text}", file=sys.stderr)
+
+
+def on_host(why):
+    """Says that something stays with TensorFlow. why: a trace.NotCompiled."""
+    say(str(why).removeprefix("weft: ").split("\n")[0] + "; it runs on the host")

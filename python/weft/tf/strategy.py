@@ -1,12 +1,15 @@
 """tf.distribute's strategies on weft's devices: one program for all replicas, exchanges inside it."""
+import contextlib
 import json
 import os
+import threading
 import types
 
 import numpy as np
 import tensorflow as tf
 from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 from tensorflow.python.distribute import device_util, distribute_lib, distribute_utils, input_lib, input_util, reduce_util, values
+from tensorflow.python.ops import resource_variable_ops as rv
 
 from weft.tf import runtime, trace
 from weft.tf.program import Program
@@ -99,7 +102,8 @@ class Extended(distribute_lib.StrategyExtendedV1):
         return var.read_value()
 
     def _update(self, var, fn, args, kwargs, group):
-        result = fn(var, *args, **kwargs)
+        with _updating():
+            result = fn(var, *args, **kwargs)
         return result if group else tf.nest.map_structure(self._local_results, result)
 
     def _update_non_slot(self, colocate_with, fn, args, kwargs, group):
@@ -187,6 +191,46 @@ def all_gather(x, n):
     return tf.bitcast(rows, x.dtype) if x.dtype.size >= 4 else tf.cast(rows, x.dtype)
 
 
+# ---- writes within a replica -------------------------------------------------------------------------------------------------
+
+_here = threading.local()
+
+
+@contextlib.contextmanager
+def _updating():
+    """Within extended.update: values are the same on all replicas already."""
+    before = getattr(_here, "updating", False)
+    _here.updating = True
+    try:
+        yield
+    finally:
+        _here.updating = before
+
+
+def _aggregated(variable, value):
+    """What a replica writes to a variable that all share, put together as the variable's aggregation says. (ONLY_FIRST_REPLICA: as
+    TPUStrategy has it, each replica writes its own, and the first one's is seen.)"""
+    owner = trace.owner()
+    if owner is None or owner.num_replicas_in_sync == 1 or getattr(_here, "updating", False):
+        return value
+    shared = variable.synchronization != tf.VariableSynchronization.ON_READ
+    if not shared or variable.aggregation not in (tf.VariableAggregation.SUM, tf.VariableAggregation.MEAN):
+        return value
+    n = owner.num_replicas_in_sync
+    total = all_reduce(tf.cast(value, variable.dtype), n)
+    return total if variable.aggregation == tf.VariableAggregation.SUM else tf.cast(total / tf.cast(n, total.dtype), total.dtype)
+
+
+def _assigning(method):
+    def wrapped(self, *args, **kwargs):
+        if args:
+            args = (_aggregated(self, args[0]), *args[1:])
+        kwargs = {k: _aggregated(self, v) if k in ("value", "delta") else v for k, v in kwargs.items()}
+        return method(self, *args, **kwargs)
+    wrapped.__name__, wrapped.__doc__ = method.__name__, method.__doc__
+    return wrapped
+
+
 # ---- one call --------------------------------------------------------------------------------------------------------------
 
 
@@ -205,7 +249,7 @@ class _Call:
             self.flat = tf.nest.flatten(self.structure)
             self.is_tensor = [tf.is_tensor(x) for x in self.flat]
             return [tf.convert_to_tensor(x) for x, t in zip(self.flat, self.is_tensor) if t]
-        self.program = Program.of(replica, [s for s in specs if s is not None], devices, strategy)
+        self.program = Program.of(replica, getattr(fn, "__name__", "replica"), [s for s in specs if s is not None], devices, strategy)
 
     def pack(self, rows):
         """The results: rows[replica][result] in the function's structure."""
@@ -350,12 +394,18 @@ def install():
         module.TPUStrategy = module.experimental.TPUStrategy = TPUStrategy
         module.MirroredStrategy, module.OneDeviceStrategy = MirroredStrategy, OneDeviceStrategy
         module.MultiWorkerMirroredStrategy = module.experimental.MultiWorkerMirroredStrategy = MultiWorkerMirroredStrategy
+    variable = rv.BaseResourceVariable
+    for name in ("assign", "assign_add", "assign_sub"):
+        setattr(variable, name, _assigning(getattr(variable, name)))
     default = distribute_lib._DefaultDistributionExtended
 
     def call_for_each_replica(self, fn, args, kwargs):
         strategy = self._container_strategy()
-        if trace.owner() is not None:
-            with distribute_lib.ReplicaContext(strategy, replica_id_in_sync_group=0):
-                return fn(*args, **kwargs)
-        return call(strategy, (0,), fn, args, kwargs, self.__dict__.setdefault("_weft_calls", {}))
+        if trace.owner() is None:
+            try:
+                return call(strategy, (0,), fn, args, kwargs, self.__dict__.setdefault("_weft_calls", {}))
+            except trace.NotCompiled as e:
+                runtime.on_host(e)
+        with distribute_lib.ReplicaContext(strategy, replica_id_in_sync_group=0):
+            return fn(*args, **kwargs)
     default._call_for_each_replica = call_for_each_replica

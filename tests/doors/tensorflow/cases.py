@@ -205,6 +205,7 @@ def custom_loop(strategy):
     data = strategy.experimental_distribute_dataset(tf.data.Dataset.from_tensor_slices((ROWS[:41], TARGETS[:41])).batch(size))
     with strategy.scope():
         model, optimizer = small(), optimizers.Adam(1e-2)
+        optimizer.build(model.trainable_variables)
         mean, error = keras.metrics.Mean(), keras.metrics.MeanAbsoluteError()
 
     def train_step(inputs):
@@ -234,7 +235,7 @@ def custom_loop(strategy):
         seen += [float(mean.result()), float(error.result())]
         mean.reset_state()
         error.reset_state()
-    return {"seen": np.array(seen), **weights(model), "iterations": np.asarray(int(optimizer.iterations))}
+    return {"seen": np.array(seen), **weights(model), "iterations": np.asarray(optimizer.iterations.numpy())}
 
 
 @case

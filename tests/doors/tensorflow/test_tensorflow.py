@@ -86,6 +86,11 @@ def test_case(wanted, computed, name):
 # ---- what a chip has besides its numbers ---------------------------------------------------------------------------------------
 
 
+def busy(profile):
+    """Seconds of a step in which the device does something."""
+    return sum(profile["mean"]["parts"][part] for part in ("compute", "vector", "memory", "overhead"))
+
+
 @pytest.mark.parametrize("device, name, gib", [("A100", "/device:GPU:0", 40), ("tpu-v3-8", "/device:TPU:7", 16)])
 def test_profile(tmp_path, device, name, gib):
     """tf.profiler's recording has the chip's own time; the devices are named and have the chip's memory."""
@@ -93,11 +98,11 @@ def test_profile(tmp_path, device, name, gib):
     assert got["devices"][-1] == name and got["loss"][0] < 2.5
     assert 0.9 * gib * 2**30 < got["limit"] <= gib * 2**30 and 256 * 512 * 4 < got["current"] < 2**26
     said = json.loads(weft("profile", tmp_path, "--json").stdout)
-    assert 1e-6 < said["step_s"] < 1e-3 and any("dot" in k["op"] or "fusion" in k["name"] for k in said["kernels"])
+    assert 1e-6 < busy(said) < 1e-3 and any("dot" in k["name"] for k in said["kernels"])
 
 
 def test_phantom(tmp_path):
     """No numbers are computed, the time is the same."""
     got = run("profiled.py", tmp_path, device="A100", WEFT_PHANTOM="1")
     assert got["loss"] == [0.0]
-    assert 1e-6 < json.loads(weft("profile", tmp_path, "--json").stdout)["step_s"] < 1e-3
+    assert 1e-6 < busy(json.loads(weft("profile", tmp_path, "--json").stdout)) < 1e-3

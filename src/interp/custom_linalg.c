@@ -211,8 +211,13 @@ static void rotate(Zd *a, Zd *v, int64_t n, int64_t p, int64_t q) {
   a[p * n + q] = a[q * n + p] = (Zd){0, 0};
 }
 
+/* Of a matrix that is not finite: NaN. */
 static void jacobi(Zd *a, Zd *v, int64_t n) {
+  bool finite = true;
+  for (int64_t i = 0; i < n * n; i++) finite &= isfinite(a[i].re) && isfinite(a[i].im);
   for (int64_t i = 0; i < n * n; i++) v[i] = (Zd){i / n == i % n, 0};
+  for (int64_t i = 0; i < n * n && !finite; i++) a[i] = v[i] = (Zd){NAN, NAN};
+  if (!finite) return;
   for (int sweep = 0; sweep < 60; sweep++) {
     double off = 0, all = 0;
     for (int64_t i = 0; i < n * n; i++) {

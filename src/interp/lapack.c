@@ -19,7 +19,6 @@ typedef void (*Fortran)(void); /* every argument is a pointer; cast at the call 
   extern void d(void);   \
   extern void c(void);   \
   extern void z(void);
-FOUR(spotrf_, dpotrf_, cpotrf_, zpotrf_)
 FOUR(sgeqp3_, dgeqp3_, cgeqp3_, zgeqp3_)
 FOUR(sormqr_, dormqr_, cunmqr_, zunmqr_)
 FOUR(sgesdd_, dgesdd_, cgesdd_, zgesdd_)
@@ -112,22 +111,8 @@ static void refuse(const Call *c, int info, int64_t b) {
   *(int *)item(c, c->out[info], b) = -4;
 }
 
-/* Of matrix b of a tensor: x times zero is zero but for NaN and infinity. */
 static bool all_finite(const Call *c, Tensor *t, int64_t b) {
-  int64_t n = t->count / c->batch * (c->cplx ? 2 : 1), i = 0;
-  const void *p = item(c, t, b);
-#define SUM(T)                                                       \
-  T sum[8] = {0};                                                    \
-  for (; i + 8 <= n; i += 8)                                         \
-    for (int l = 0; l < 8; l++) sum[l] += ((const T *)p)[i + l] * 0; \
-  for (; i < n; i++) sum[0] += ((const T *)p)[i] * 0;                \
-  for (int l = 1; l < 8; l++) sum[0] += sum[l];                      \
-  return sum[0] == 0;
-  if (dtype_real_of(c->t) == DT_F64) {
-    SUM(double)
-  }
-  SUM(float)
-#undef SUM
+  return lapack_finite(c->type, item(c, t, b), t->count / c->batch);
 }
 
 static int work_size(const Call *c,
@@ -148,7 +133,7 @@ static void potrf(Call *c) {
   for (int64_t b = c->begin; b < c->end; b++) {
     int ld = apart(c, c->n), *info = item(c, c->out[1], b);
     take_matrix(c, a, c->in[0], b);
-    ((void (*)(P, P, P, P, P))c->fn)(&uplo, &c->n, a, &ld, info);
+    *info = lapack_cholesky(c->type, uplo == 'U', c->n, ld, a);
     give_matrix(c, c->out[0], b, a);
   }
 }
@@ -522,7 +507,7 @@ static const struct {
   const char *in, *out, *out_complex; /* out_complex NULL: as out */
   Fortran fn[4];                      /* NULL: lapack_blocks.c knows */
 } routines[] = {
-    {"potrf", potrf, "Tnn", "Tnn I", NULL, ALL(potrf)},
+    {"potrf", potrf, "Tnn", "Tnn I", NULL, {0}},
     {"getrf", getrf, "Tmn", "Tmn Ik I", NULL, {0}},
     {"geqrf", geqrf, "Tmn", "Tmn Tk", NULL, {0}},
     {"geqp3", geqp3, "Tmn In", "Tmn In Tk", NULL, ALL(geqp3)},

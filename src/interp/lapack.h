@@ -26,4 +26,8 @@ char lapack_letter(const Op *op, const char *name, char dflt);
  * operands or results that do not have the routine's shapes. */
 Err *lapack_into(const Op *op, Tensor *const *in, Tensor *const *out, const LapackHow *how);
 
+/* As potrf of a column-major triangle, upper or lower, in its place. type: f32, f64, c64, c128 from 0. What
+ * depends on NaN is NaN. Returns the first row whose pivot is not positive, from 1; 0: none. */
+int lapack_cholesky(int type, bool upper, int n, int ld, void *a);
+
 #endif

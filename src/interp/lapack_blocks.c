@@ -1,6 +1,8 @@
 /* QR and LU in blocks of columns, on the caller's threads: a block is factored, what follows from it
  * is done to the columns beside it in parts. OpenBLAS's LAPACK turns to blocks late (QR of 128
  * columns) and its threads would be a second pool. */
+#include <stdlib.h>
+
 #include "interp/lapack_priv.h"
 
 typedef void (*Fortran)(void);
@@ -10,6 +12,7 @@ typedef void (*Fortran)(void);
   extern void c(void);         \
   extern void z(void);         \
   static const Fortran name[4] = {s, d, c, z};
+FOUR(potrf, spotrf_, dpotrf_, cpotrf_, zpotrf_)
 FOUR(getrf, sgetrf_, dgetrf_, cgetrf_, zgetrf_)
 FOUR(laswp, slaswp_, dlaswp_, claswp_, zlaswp_)
 FOUR(trsm, strsm_, dtrsm_, ctrsm_, ztrsm_)
@@ -27,6 +30,22 @@ static int one = 1;
 
 static char *at(const LapackMatrix *a, int64_t i, int64_t j) {
   return (char *)a->data + (i + j * a->ld) * (int64_t)lapack_bytes(a->type);
+}
+
+/* ---- panels ----------------------------------------------------------------------------------- */
+
+/* Into columns that follow each other, or out of them. */
+static void copy_panel(const LapackMatrix *a, char *dense, bool back) {
+  size_t bytes = lapack_bytes(a->type) * (size_t)a->rows;
+  for (int64_t j = 0; j < a->cols; j++, dense += bytes)
+    if (back) memcpy(at(a, 0, j), dense, bytes);
+    else memcpy(dense, at(a, 0, j), bytes);
+}
+
+static bool panel_finite(const LapackMatrix *a) {
+  for (int64_t j = 0; j < a->cols; j++)
+    if (!lapack_finite(a->type, at(a, 0, j), a->rows)) return false;
+  return true;
 }
 
 /* ---- QR --------------------------------------------------------------------------------------- */
@@ -68,20 +87,33 @@ static void reflect_rest(Reflect *r, const void *tau, LapackParallel *parallel) 
 /* Narrow while the reflectors themselves are most of the work. */
 static int block_width(int k) { return k < 256 ? 16 : k < 1024 ? 32 : WIDEST; }
 
+/* kept: room for the panel */
+static void reflect_panel(const LapackMatrix *a, void *tau, char *work, char *kept) {
+  int info, rows = a->rows, cols = a->cols;
+  copy_panel(a, kept, false);
+  ((void (*)(P, P, P, P, P, P, P))geqr2[a->type])(&rows, &cols, a->data, (void *)&a->ld, tau, work,
+                                                  &info);
+  if (panel_finite(a) && lapack_finite(a->type, tau, MIN(rows, cols))) return;
+  copy_panel(a, kept, true);
+  lapack_plain_qr(a, tau);
+}
+
 void lapack_qr(const LapackMatrix *a, void *tau, LapackParallel *parallel) {
-  int k = MIN(a->rows, a->cols), width = MIN(k, block_width(k)), info;
+  int k = MIN(a->rows, a->cols), width = MIN(k, block_width(k));
   size_t bytes = lapack_bytes(a->type);
   char *work = xmalloc(bytes * (size_t)(width * (width + 1)));
+  char *kept = xmalloc(bytes * (size_t)width * (size_t)a->rows + 1);
   Reflect r = {.a = a, .trans = a->type > 1 ? 'C' : 'T', .t = work + bytes * (size_t)width};
   for (r.row = 0; r.row < k; r.row += width) {
     char *t = (char *)tau + (size_t)r.row * bytes;
     r.wide = MIN(width, k - r.row);
     r.rows = a->rows - r.row;
-    ((void (*)(P, P, P, P, P, P, P))geqr2[a->type])(&r.rows, &r.wide, at(a, r.row, r.row),
-                                                    (void *)&a->ld, t, work, &info);
+    LapackMatrix panel = {a->type, r.rows, r.wide, a->ld, at(a, r.row, r.row)};
+    reflect_panel(&panel, t, work, kept);
     reflect_rest(&r, t, parallel);
   }
   free(work);
+  free(kept);
 }
 
 void lapack_q(const LapackMatrix *a, int k, const void *tau, LapackParallel *parallel) {
@@ -97,14 +129,28 @@ void lapack_q(const LapackMatrix *a, int k, const void *tau, LapackParallel *par
     r.wide = MIN(width, k - r.row);
     r.rows = a->rows - r.row;
     reflect_rest(&r, t, parallel);
-    ((void (*)(P, P, P, P, P, P, P, P))org2r[a->type])(
-        &r.rows, &r.wide, &r.wide, at(a, r.row, r.row), (void *)&a->ld, (void *)t, work, &info);
+    LapackMatrix panel = {a->type, r.rows, r.wide, a->ld, at(a, r.row, r.row)};
+    if (panel_finite(&panel) && lapack_finite(a->type, t, r.wide))
+      ((void (*)(P, P, P, P, P, P, P, P))org2r[a->type])(&r.rows, &r.wide, &r.wide, panel.data,
+                                                         (void *)&a->ld, (void *)t, work, &info);
+    else lapack_plain_q(&panel, t);
     for (int64_t j = r.row; j < r.row + r.wide; j++) memset(at(a, 0, j), 0, bytes * (size_t)r.row);
   }
   free(work);
 }
 
 /* ---- LU --------------------------------------------------------------------------------------- */
+
+/* As lapack_plain_lu. kept: room for the panel */
+static int factor_panel(const LapackMatrix *a, int *pivots, char *kept) {
+  int bad = 0;
+  copy_panel(a, kept, false);
+  ((void (*)(P, P, P, P, P, P))getrf[a->type])((void *)&a->rows, (void *)&a->cols, a->data,
+                                               (void *)&a->ld, pivots, &bad);
+  if (panel_finite(a)) return bad;
+  copy_panel(a, kept, true);
+  return lapack_plain_lu(a, pivots);
+}
 
 typedef struct Eliminate {
   const LapackMatrix *a;
@@ -144,15 +190,27 @@ void lapack_lu(const LapackMatrix *a, int *pivots, int *info, LapackParallel *pa
   int k = MIN(a->rows, a->cols);
   int width = k < 384 ? k : WIDEST;
   Eliminate e = {.a = a, .pivots = pivots};
+  char *kept = xmalloc(lapack_bytes(a->type) * (size_t)MAX(1, width) * (size_t)a->rows + 1);
   *info = 0;
   for (e.row = 0; e.row < k; e.row += width) {
-    int rows = a->rows - e.row, bad = 0;
     e.wide = MIN(width, k - e.row);
-    ((void (*)(P, P, P, P, P, P))getrf[a->type])(&rows, &e.wide, at(a, e.row, e.row),
-                                                 (void *)&a->ld, pivots + e.row, &bad);
+    LapackMatrix panel = {a->type, a->rows - e.row, e.wide, a->ld, at(a, e.row, e.row)};
+    int bad = factor_panel(&panel, pivots + e.row, kept);
     if (bad && !*info) *info = bad + e.row;
     for (int i = 0; i < e.wide; i++) pivots[e.row + i] += e.row;
     int64_t right = a->cols - e.row - e.wide;
     parallel((e.row + PART - 1) / PART + (right + PART - 1) / PART, 1, eliminate, &e);
   }
+  free(kept);
+}
+
+/* ---- Cholesky --------------------------------------------------------------------------------- */
+
+int lapack_cholesky(int type, bool upper, int n, int ld, void *data) {
+  LapackMatrix a = {type, n, n, ld, data};
+  char uplo = upper ? 'U' : 'L';
+  int info = 0;
+  if (!panel_finite(&a)) return lapack_plain_cholesky(&a, upper);
+  ((void (*)(P, P, P, P, P))potrf[type])(&uplo, &n, data, &ld, &info);
+  return info;
 }

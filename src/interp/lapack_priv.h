@@ -1,5 +1,5 @@
-/* interp, private: a matrix in columns, and its factorizations on the caller's threads
- * (lapack_blocks.c). */
+/* interp, private: a matrix in columns, and its factorizations: on the caller's threads
+ * (lapack_blocks.c); of matrices that are not finite (lapack_plain.c). */
 #ifndef WEFT_INTERP_LAPACK_PRIV_H
 #define WEFT_INTERP_LAPACK_PRIV_H
 
@@ -19,10 +19,21 @@ static inline void lapack_set_one(int type, void *p) { /* a zero becomes one */
   else *(float *)p = 1;
 }
 
+/* Is none of n elements NaN or infinite? */
+bool lapack_finite(int type, const void *p, int64_t n);
+
 /* As LAPACK's geqrf and getrf. */
 void lapack_qr(const LapackMatrix *a, void *tau, LapackParallel *parallel);
 void lapack_lu(const LapackMatrix *a, int *pivots, int *info, LapackParallel *parallel);
 /* As orgqr: the first columns of the product of k reflectors, in their place. */
 void lapack_q(const LapackMatrix *a, int k, const void *tau, LapackParallel *parallel);
+
+/* The same column by column, by the definition: what depends on NaN or infinity is not finite.
+ * lapack_plain_lu returns the first column without a pivot, from 1; 0: none. lapack_plain_q: all
+ * columns are reflectors. */
+int lapack_plain_lu(const LapackMatrix *a, int *pivots);
+void lapack_plain_qr(const LapackMatrix *a, void *tau);
+void lapack_plain_q(const LapackMatrix *a, const void *tau);
+int lapack_plain_cholesky(const LapackMatrix *a, bool upper);
 
 #endif

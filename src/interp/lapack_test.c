@@ -124,7 +124,88 @@ static void singular(void **state) {
   free(a.data);
 }
 
+static void set(const LapackMatrix *a, int i, int j, double v) {
+  int64_t at = (int64_t)(i + (int64_t)j * a->ld) * (a->type > 1 ? 2 : 1);
+  if (a->type % 2) ((double *)a->data)[at] = v;
+  else ((float *)a->data)[at] = (float)v;
+}
+
+/* Of the panels' definitions: the factors' product, as of the blocks. */
+static void plain(void **state) {
+  (void)state;
+  for (int type = 0; type < 4; type++) {
+    LapackMatrix a = random_matrix(type, 40, 30), b = copy(&a), c = copy(&a);
+    int pivots[30], want[30], info;
+    char tau[30 * 16], tau_want[30 * 16];
+    lapack_lu(&a, want, &info, backwards);
+    assert_int_equal(lapack_plain_lu(&b, pivots), 0);
+    assert_memory_equal(pivots, want, sizeof want);
+    for (int j = 0; j < 30; j++)
+      for (int i = 0; i < 40; i++)
+        assert_true(cabs(get(&a, i, j) - get(&b, i, j)) < 5 * tolerance(&a));
+    memcpy(b.data, c.data, lapack_bytes(type) * 30 * (size_t)b.ld);
+    lapack_qr(&c, tau_want, backwards);
+    lapack_plain_qr(&b, tau);
+    LapackMatrix t = {type, 30, 1, 30, tau}, w = {type, 30, 1, 30, tau_want};
+    for (int j = 0; j < 30; j++) {
+      assert_true(cabs(get(&t, j, 0) - get(&w, j, 0)) < 5 * tolerance(&a));
+      for (int i = 0; i < 40; i++)
+        assert_true(cabs(get(&c, i, j) - get(&b, i, j)) < 5 * tolerance(&a));
+    }
+    free(a.data), free(b.data), free(c.data);
+  }
+}
+
+/* NaN at (i, j): row i is NaN from column j on, or below and right of it all is, wherever the blocks end;
+ * of R, column j and what is below and right of it. */
+static void not_finite(void **state) {
+  static const int sizes[] = {6, 130, 400};
+  (void)state;
+  for (int type = 0; type < 4; type++)
+    for (int s = 0; s < COUNT_OF(sizes); s++)
+      for (int where = 0; where < 3; where++) {
+        int n = sizes[s], at = where * (n - 1) / 2, pivots[400], info;
+        char tau[400 * 16];
+        LapackMatrix a = random_matrix(type, n, n), b;
+        set(&a, at, at, NAN);
+        b = copy(&a);
+        lapack_lu(&a, pivots, &info, backwards);
+        assert_true(isnan(creal(get(&a, n - 1, n - 1))));
+        lapack_qr(&b, tau, backwards);
+        LapackMatrix q = copy(&b);
+        lapack_q(&q, n, tau, backwards);
+        for (int i = 0; i < n && at < n - 1; i++) assert_true(isnan(creal(get(&q, i, at))));
+        free(q.data);
+        for (int j = 0; j < n; j++)
+          for (int i = 0; i <= j; i++)
+            if (j == at || (j > at && i >= at) || j < at) /* above: as the blocks have it */
+              assert_int_equal(isnan(creal(get(&b, i, j))), j >= at);
+        free(a.data), free(b.data);
+      }
+}
+
+/* Half the matrix, with NaN: its row and column, and what is below and right of them. */
+static void cholesky(void **state) {
+  (void)state;
+  for (int type = 0; type < 4; type++)
+    for (int upper = 0; upper < 2; upper++)
+      for (int bad = -1; bad < 99; bad += 50) {
+        LapackMatrix a = random_matrix(type, 100, 100);
+        for (int i = 0; i < 100; i++) set(&a, i, i, 100);
+        if (bad >= 0) set(&a, upper ? bad : 99, upper ? 99 : bad, NAN);
+        assert_int_equal(lapack_cholesky(type, upper, 100, a.ld, a.data), 0);
+        for (int j = 0; j < 100; j++)
+          for (int i = 0; i <= j; i++) {
+            double complex x = upper ? get(&a, i, j) : get(&a, j, i);
+            assert_int_equal(isnan(creal(x)), bad >= 0 && j == 99 && i >= bad);
+          }
+        free(a.data);
+      }
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(factors), cmocka_unit_test(singular)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(factors), cmocka_unit_test(singular),
+                                     cmocka_unit_test(plain), cmocka_unit_test(cholesky),
+                                     cmocka_unit_test(not_finite)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

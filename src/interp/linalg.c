@@ -44,8 +44,8 @@ static Zd minus_dot(Zd x, const Zd *a, const Zd *b, int64_t n, bool real, bool c
 }
 
 /* Row by row: L[i][j] = (A[i][j] - L[i][:j] . conj(L[j][:j])) / L[j][j]. Reads the named triangle
- * only. A matrix that is not positive definite gives NaN in its whole result, as XLA does; the
- * other triangle of the result is zero. */
+ * only. A matrix that is not positive definite gives NaN in its whole result, as XLA does, and one with
+ * NaN in it gives NaN in what depends on that; the other triangle of the result is zero. */
 Err *sem_cholesky(Eval *e) {
   const Tensor *a = e->in[0];
   bool lower = op_bool(e->op, "lower", false), real = !dtype_is_complex(a->dtype), good = true;
@@ -63,7 +63,7 @@ Err *sem_cholesky(Eval *e) {
         Zd v = lower ? get(a, base + i * n + j) : conj_of(get(a, base + j * n + i));
         v = minus_dot(v, l + i * n, l + j * n, j, real, true);
         if (i == j) {
-          if (!(v.re > 0)) good = false;
+          if (v.re <= 0) good = false;
           v = (Zd){sqrt(v.re), 0};
         } else {
           v = (Zd){v.re / l[j * n + j].re, v.im / l[j * n + j].re};

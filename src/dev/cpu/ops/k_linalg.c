@@ -12,12 +12,6 @@
 #include "dev/cpu/kernel/turns.h"
 #include "interp/lapack.h"
 
-/* From OpenBLAS's LAPACK; Fortran's calling convention, with the length of the text at the end. */
-void spotrf_(const char *uplo, const int *n, float *a, const int *lda, int *info, size_t len);
-void dpotrf_(const char *uplo, const int *n, double *a, const int *lda, int *info, size_t len);
-void cpotrf_(const char *uplo, const int *n, void *a, const int *lda, int *info, size_t len);
-void zpotrf_(const char *uplo, const int *n, void *a, const int *lda, int *info, size_t len);
-
 static void once_off(void) { openblas_set_num_threads(1); }
 
 static Err *prepare(const Op *op, void **state) {
@@ -46,10 +40,6 @@ static void factor(void *arg, int64_t begin, int64_t end) {
   int n = (int)c->n, info = 0;
   DType r = dtype_real_of(c->t);
   bool is_complex = dtype_is_complex(c->t);
-  const char *triangle =
-      c->lower
-          ? "U"
-          : "L"; /* seen in columns; a Hermitian matrix's transpose has the transposed factor */
   for (int64_t k = begin; k < end; k++) {
     char *a = c->out + k * size;
     const char *in = c->in + k * size;
@@ -60,14 +50,12 @@ static void factor(void *arg, int64_t begin, int64_t end) {
         memcpy(a + (i * c->n + lo) * b, in + (i * c->n + lo) * b, (size_t)((hi - lo) * b));
       memset(a + (i * c->n + hi) * b, 0, (size_t)((c->n - hi) * b));
     }
-    switch (c->t) {
-    case DT_F32: spotrf_(triangle, &n, (float *)(void *)a, &n, &info, 1); break;
-    case DT_F64: dpotrf_(triangle, &n, (double *)(void *)a, &n, &info, 1); break;
-    case DT_C64: cpotrf_(triangle, &n, a, &n, &info, 1); break;
-    default: zpotrf_(triangle, &n, a, &n, &info, 1); break;
-    }
+    bool wide = r == DT_F64;
+    /* seen in columns; a Hermitian matrix's transpose has the transposed factor */
+    info = lapack_cholesky(2 * is_complex + wide, c->lower, n, n, a);
     bool good = info == 0;
-    for (int64_t i = 0; i < c->n && good; i++) good = elem_get_f64(r, a + (i * c->n + i) * b) > 0;
+    for (int64_t i = 0; i < c->n && good; i++)
+      good = !(elem_get_f64(r, a + (i * c->n + i) * b) <= 0);
     for (int64_t i = 0; i < c->n && !good; i++)
       for (int64_t j = c->lower ? 0 : i; j < (c->lower ? i + 1 : c->n); j++) {
         char *p = a + (i * c->n + j) * b;

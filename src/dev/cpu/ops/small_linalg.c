@@ -47,7 +47,7 @@ typedef struct Job {
       V_##N d = a[j * down + j * right];                                                                \
       for (int64_t k = 0; k < j; k++) d -= a[j * down + k * right] * a[j * down + k * right];           \
       for (int64_t l = 0; l < LANES_##N; l++) {                                                         \
-        bad[l] |= !(d[l] > 0);                                                                          \
+        bad[l] |= d[l] <= 0;                                                                            \
         d[l] = bad[l] ? 1 : SQRT(d[l]);                                                                 \
       }                                                                                                 \
       a[j * down + j * right] = d;                                                                      \

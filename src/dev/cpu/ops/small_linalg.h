@@ -9,7 +9,7 @@
 bool small_suits(DType t, int64_t batch, int64_t rows, int64_t cols);
 
 /* Of a batch of n x n matrices; the triangle named is read, zeros are put into the other. Without a
- * factor: NaN. out may be in. */
+ * factor: NaN, as is what depends on NaN. out may be in. */
 void small_cholesky(DType t, bool lower, int64_t batch, int64_t n, const void *in, void *out);
 
 /* With row exchanges, as LAPACK's getrf: pivots[batch, min(rows, cols)] count from 1, info is the

@@ -100,14 +100,14 @@ WeftError *weft_execute(WeftProgram *p, WeftBuffer *const *args, int n_args, Wef
 
 typedef struct WeftProgress {
   int64_t step, steps, epoch;
-  double loss, accuracy; /* of this step's batch; of the test set when `test` is set */
+  double loss, accuracy; /* of this step's batch; of the whole test set when `test` is set */
   double examples_per_s, seconds_left;
   double input_wait; /* share of the time spent waiting for data */
-  int test;
+  int test;          /* an evaluation is over; its parts are not reported */
 } WeftProgress;
 
 typedef struct WeftTrainOptions { /* start from weft_train_defaults */
-  const char *model; /* "mnist", "mlp", "davidnet", "resnet50", "lstm", "gpt2", "bert" */
+  const char *model; /* "mnist", "resnet50", "gpt2-medium", ...: `weft train --help` lists them */
   const char
       *data; /* "fashion-mnist", "mnist", "cifar10:PATH", "idx:DIR", "text:FILE", "synthetic" */
   int64_t batch, steps; /* steps 0: epochs */
@@ -119,6 +119,9 @@ typedef struct WeftTrainOptions { /* start from weft_train_defaults */
   const char *bpe_dir; /* text: folder of GPT-2's encoder.json and vocab.bpe; NULL: bytes */
   const char *out_dir; /* checkpoint.safetensors and TensorBoard events; NULL: none */
   const char *resume;  /* checkpoint to go on from; NULL: none */
+  const char *init;    /* safetensors whose weights of the same names a new run begins with; NULL */
+  int replicas;  /* data parallel over so many devices of the client, `batch` over all; 0: 1 */
+  int overwrite; /* out_dir may hold another run: it is replaced */
   void (*progress)(void *user, const WeftProgress *p); /* may be NULL */
   void *user;
 } WeftTrainOptions;
@@ -132,8 +135,9 @@ typedef struct WeftTrainResult {
 
 /* The model's own settings. errors: NOT_FOUND listing the models */
 WeftError *weft_train_defaults(const char *model, WeftTrainOptions *out_options);
-/* Trains on device 0 of the client.
+/* Trains on device 0 of the client and, with replicas, those after it.
  *   errors    NOT_FOUND data or model; INVALID_ARGUMENT sizes, a checkpoint that does not fit;
+ *             ALREADY_EXISTS out_dir holds a run that `resume` does not go on with;
  *             ABORTED the loss is no longer finite; RESOURCE_EXHAUSTED the step does not fit the
  *             device */
 WeftError *weft_train(WeftClient *c, const WeftTrainOptions *options, WeftTrainResult *out_result);
@@ -141,6 +145,49 @@ WeftError *weft_train(WeftClient *c, const WeftTrainOptions *options, WeftTrainR
  * weft_text_free. */
 WeftError *weft_train_program(const WeftTrainOptions *options, char **out_text);
 void weft_text_free(char *text);
+
+/* ---- a trained network in use ---------------------------------------------------------------- */
+
+typedef struct WeftNetwork WeftNetwork;
+
+typedef struct WeftNetworkInfo { /* strings live as long as the network */
+  const char *model;
+  int64_t steps;   /* that it was trained for */
+  int64_t weights; /* elements of all parameters */
+  WeftType input_type;
+  int input_rank; /* of one example, without the batch */
+  int64_t input_dims[6];
+  int64_t outputs;              /* f32 numbers for one example: classes, or tokens x vocabulary */
+  int64_t classes;              /* or the vocabulary */
+  double mean[3], deviation[3]; /* of pixels as 0 ... 1, by channel; the network applies them */
+} WeftNetworkInfo;
+
+/* Opens what weft_train or `weft train --out` wrote: a run folder, or a checkpoint in one. Weights are
+ * put on device 0 of the client. One thread at a time.
+ *   errors    NOT_FOUND; DATA_LOSS no checkpoint of weft; INVALID_ARGUMENT a tensor that is missing */
+WeftError *weft_network_open(WeftClient *c, const char *run, WeftNetwork **out_network);
+void weft_network_close(WeftNetwork *n); /* NULL is fine; before its client */
+void weft_network_info(const WeftNetwork *n, WeftNetworkInfo *out_info);
+/* Name of a class, "" without one; copied, cut to `size`. */
+void weft_network_label(const WeftNetwork *n, int64_t class_number, char *out_text, size_t size);
+
+/* n examples side by side, as they are in files (bytes of pixels, i32 tokens), to n x outputs logits. */
+WeftError *weft_network_forward(WeftNetwork *n, int64_t examples, const void *inputs,
+                                float *out_logits);
+/* A PNG, JPEG or npy file to n = *out_examples rows of probabilities, classes each; free them with
+ * weft_numbers_free. Pictures of another size are cut from their middle and resized. */
+WeftError *weft_network_predict(WeftNetwork *n, const char *path, int64_t *out_examples,
+                                float **out_probabilities);
+void weft_numbers_free(float *numbers);
+/* Goes on from a text: gpt2, llama, lstm, gru. temperature 0: the likeliest tokens; top_k 0 and top_p
+ * 0: all. Free the text, which does not repeat the prompt, with weft_text_free.
+ *   errors    UNIMPLEMENTED another kind of network */
+WeftError *weft_network_generate(WeftNetwork *n, const char *prompt, int64_t tokens,
+                                 double temperature, int64_t top_k, double top_p, uint64_t seed,
+                                 char **out_text);
+/* Writes forward.mlirbc (StableHLO for `batch` examples, weights and preprocessing inside), weights
+ * under PyTorch's and Keras' names, and the Python that loads them, into a folder. */
+WeftError *weft_network_export(const WeftNetwork *n, const char *folder, int64_t batch);
 
 #ifdef __cplusplus
 }

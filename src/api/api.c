@@ -1,25 +1,21 @@
 /* include/weft.h on top of client, train and zoo. Nothing is computed here: names and structs
  * are translated. */
-#include "client/client.h"
+#include "api/api_priv.h"
+
 #include "stablehlo/stablehlo.h"
 #include "train/train.h"
-#include "weft.h"
 #include "zoo/zoo.h"
 
 #include <stdlib.h>
-
-#define API __attribute__((visibility("default")))
 
 struct WeftError {
   int code;
   char *text;
 };
-/* The other handles are the client's own objects under another name. */
-#define CLIENT(c) ((Client *)(void *)(c))
 #define PROGRAM(p) ((ClientProgram *)(void *)(p))
 #define BUFFER(b) ((ClientBuffer *)(void *)(b))
 
-static WeftError *wrap(Err *e) {
+WeftError *api_wrap(Err *e) {
   if (!e) return NULL;
   WeftError *w = xmalloc(sizeof *w);
   w->code = (int)e->code;
@@ -41,7 +37,7 @@ API void weft_error_free(WeftError *e) {
 
 API WeftError *weft_client_open(const char *plugin, const char *device, WeftClient **out) {
   ClientOption o = {.name = "device", .str = device};
-  return wrap(client_open(plugin, &o, !plugin && device ? 1 : 0, (Client **)(void *)out));
+  return api_wrap(client_open(plugin, &o, !plugin && device ? 1 : 0, (Client **)(void *)out));
 }
 API void weft_client_close(WeftClient *c) { client_close(CLIENT(c)); }
 API const char *weft_client_platform(const WeftClient *c) { return client_platform(CLIENT(c)); }
@@ -51,7 +47,8 @@ API const char *weft_client_device_kind(const WeftClient *c, int i) {
 }
 
 API WeftError *weft_compile(WeftClient *c, const void *program, size_t n, WeftProgram **out) {
-  return wrap(client_compile(CLIENT(c), (Str){program, n}, NULL, (ClientProgram **)(void *)out));
+  return api_wrap(
+      client_compile(CLIENT(c), (Str){program, n}, NULL, (ClientProgram **)(void *)out));
 }
 API void weft_program_free(WeftProgram *p) { client_program_free(PROGRAM(p)); }
 API int weft_program_outputs(const WeftProgram *p) { return client_program_outputs(PROGRAM(p)); }
@@ -64,22 +61,22 @@ API void weft_program_cost(const WeftProgram *p, WeftCost *out) {
 
 API WeftError *weft_buffer_new(WeftClient *c, int device, WeftType type, int rank,
                                const int64_t *dims, const void *data, WeftBuffer **out) {
-  return wrap(client_buffer_from_host(CLIENT(c), device, (DType)type, rank, dims, data,
-                                      (ClientBuffer **)(void *)out));
+  return api_wrap(client_buffer_from_host(CLIENT(c), device, (DType)type, rank, dims, data,
+                                          (ClientBuffer **)(void *)out));
 }
 API void weft_buffer_free(WeftBuffer *b) { client_buffer_free(BUFFER(b)); }
 API WeftType weft_buffer_type(const WeftBuffer *b) {
   return (WeftType)client_buffer_type(BUFFER(b));
 }
 API WeftError *weft_buffer_dims(const WeftBuffer *b, int *rank, const int64_t **dims) {
-  return wrap(client_buffer_dims(BUFFER(b), rank, dims));
+  return api_wrap(client_buffer_dims(BUFFER(b), rank, dims));
 }
 API WeftError *weft_buffer_read(WeftBuffer *b, void *dst, size_t n) {
-  return wrap(client_buffer_to_host(BUFFER(b), dst, n));
+  return api_wrap(client_buffer_to_host(BUFFER(b), dst, n));
 }
 API WeftError *weft_execute(WeftProgram *p, WeftBuffer *const *args, int n, WeftBuffer **outs) {
-  return wrap(client_execute(PROGRAM(p), (ClientBuffer *const *)(const void *)args, n,
-                             (ClientBuffer **)(void *)outs));
+  return api_wrap(client_execute(PROGRAM(p), (ClientBuffer *const *)(const void *)args, n,
+                                 (ClientBuffer **)(void *)outs));
 }
 
 /* ---- trainer --------------------------------------------------------------------------------- */
@@ -87,7 +84,7 @@ API WeftError *weft_execute(WeftProgram *p, WeftBuffer *const *args, int n, Weft
 API WeftError *weft_train_defaults(const char *name, WeftTrainOptions *out) {
   const Model *m;
   Err *e = zoo_find(name, &m);
-  if (e) return wrap(e);
+  if (e) return api_wrap(e);
   TrainConfig c = {0};
   m->defaults(&c);
   *out = (WeftTrainOptions){.model = m->name,
@@ -107,7 +104,12 @@ static Err *resolve(const WeftTrainOptions *o, const Model **model, TrainConfig 
   *c = (TrainConfig){.augment = true};
   (*model)->defaults(c);
   if (o->batch < 1) return err_new(ERR_INVALID, "a batch has at least one example");
-  c->batch = o->batch;
+  int replicas = o->replicas > 1 ? o->replicas : 1;
+  if (o->batch % replicas)
+    return err_new(ERR_INVALID, "a batch of %lld does not divide into %d replicas",
+                   (long long)o->batch, replicas);
+  c->batch = o->batch / replicas;
+  c->replicas = o->replicas;
   c->steps = o->steps;
   c->epochs = o->epochs;
   c->opt.lr = o->learning_rate;
@@ -127,6 +129,7 @@ static Err *resolve(const WeftTrainOptions *o, const Model **model, TrainConfig 
 
 static void forward(void *arg, const Progress *p) {
   const WeftTrainOptions *o = arg;
+  if (p->batches) return; /* part of an evaluation: no result yet */
   WeftProgress w = {.step = p->step,
                     .steps = p->steps,
                     .epoch = p->epoch,
@@ -143,6 +146,8 @@ API WeftError *weft_train(WeftClient *client, const WeftTrainOptions *o, WeftTra
   TrainOpts t = {.client = CLIENT(client),
                  .out = o->out_dir,
                  .resume = o->resume,
+                 .init = o->init,
+                 .overwrite = o->overwrite,
                  .progress = forward,
                  .arg = (void *)o};
   Data *data = NULL;
@@ -151,7 +156,7 @@ API WeftError *weft_train(WeftClient *client, const WeftTrainOptions *o, WeftTra
   t.data = data;
   if (!e) e = train_run(&t, &r);
   data_close(data);
-  if (e) return wrap(e);
+  if (e) return api_wrap(e);
   *out = (WeftTrainResult){r.train_loss, r.test_loss, r.test_accuracy, r.step_s,
                            r.exposed_s,  r.compile_s, r.total_s,       r.steps};
   return NULL;
@@ -165,7 +170,7 @@ API WeftError *weft_train_program(const WeftTrainOptions *o, char **out) {
   Err *e = resolve(o, &model, &c, &data);
   if (!e) e = step_build(model, &c, data, true, &p);
   data_close(data);
-  if (e) return wrap(e);
+  if (e) return api_wrap(e);
   Buf text = {0};
   stablehlo_write_text(&text, p.m, NULL);
   step_free(&p);

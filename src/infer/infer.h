@@ -77,7 +77,7 @@ Err *infer_import(const ImportOpts *o);
 
 /* ---- text (text.c) --------------------------------------------------------------------------- */
 
-typedef struct Tokens Tokens; /* bytes, or GPT-2's */
+typedef struct Tokens Tokens; /* bytes, or GPT-2's; any thread */
 Err *tokens_open(const CheckpointInfo *c, Tokens **out);
 void tokens_close(Tokens *t);
 Err *tokens_encode(Tokens *t, Str text, IdVec *out);

@@ -2,14 +2,17 @@
 #include "infer/infer.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 
 struct Tokens {
-  Bpe *bpe; /* NULL: a token is a byte */
+  Bpe *bpe;             /* NULL: a token is a byte */
+  pthread_mutex_t lock; /* it keeps the words that it has seen */
 };
 
 Err *tokens_open(const CheckpointInfo *c, Tokens **out) {
   Tokens *t = xcalloc(1, sizeof *t);
+  pthread_mutex_init(&t->lock, NULL);
   if (c->tokenizer) {
     Err *e = bpe_open(c->tokenizer, &t->bpe);
     if (e) return free(t), e;
@@ -21,13 +24,16 @@ Err *tokens_open(const CheckpointInfo *c, Tokens **out) {
 void tokens_close(Tokens *t) {
   if (!t) return;
   bpe_close(t->bpe);
+  pthread_mutex_destroy(&t->lock);
   free(t);
 }
 
 Err *tokens_encode(Tokens *t, Str text, IdVec *out) {
+  pthread_mutex_lock(&t->lock);
   if (t->bpe) bpe_encode(t->bpe, text, out);
   else
     for (size_t i = 0; i < text.n; i++) *vec_push(out) = (uint8_t)text.p[i];
+  pthread_mutex_unlock(&t->lock);
   return out->n ? NULL : err_new(ERR_INVALID, "an empty text has no tokens");
 }
 

@@ -1,0 +1,88 @@
+/* The part of include/weft.h that uses a trained network, on top of infer. */
+#include "api/api_priv.h"
+
+#include "infer/infer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define NETWORK(n) ((Infer *)(void *)(n))
+
+API WeftError *weft_network_open(WeftClient *c, const char *run, WeftNetwork **out) {
+  InferOpts o = {.run = run, .client = CLIENT(c)};
+  return api_wrap(infer_open(&o, (Infer **)(void *)out));
+}
+API void weft_network_close(WeftNetwork *n) { infer_close(NETWORK(n)); }
+
+API void weft_network_info(const WeftNetwork *n, WeftNetworkInfo *out) {
+  const CheckpointInfo *c = infer_info(NETWORK(n));
+  const Field *f = &c->data->fields[0];
+  *out = (WeftNetworkInfo){.model = c->model,
+                           .steps = c->step,
+                           .weights = infer_weights(NETWORK(n)),
+                           .input_type = (WeftType)f->type,
+                           .input_rank = f->rank,
+                           .outputs = infer_outputs(NETWORK(n)),
+                           .classes = c->data->classes};
+  memcpy(out->input_dims, f->dims, sizeof f->dims);
+  for (int i = 0; i < 3; i++) {
+    out->mean[i] = (double)c->data->mean[i];
+    out->deviation[i] = (double)c->data->std[i];
+  }
+}
+
+API void weft_network_label(const WeftNetwork *n, int64_t k, char *out, size_t size) {
+  const char *p = infer_info(NETWORK(n))->data->labels;
+  for (int64_t i = 0; p && i < k; i++) p = strchr(p, '\n') ? strchr(p, '\n') + 1 : NULL;
+  snprintf(out, size, "%.*s", p ? (int)strcspn(p, "\n") : 0, p ? p : "");
+}
+
+API WeftError *weft_network_forward(WeftNetwork *n, int64_t examples, const void *inputs,
+                                    float *logits) {
+  return api_wrap(infer_forward(NETWORK(n), examples, inputs, logits));
+}
+
+API WeftError *weft_network_predict(WeftNetwork *n, const char *path, int64_t *out_n, float **out) {
+  uint8_t *pixels = NULL;
+  int64_t k = infer_outputs(NETWORK(n)), count;
+  Err *e = infer_read_images(NETWORK(n), path, &count, &pixels);
+  if (e) return api_wrap(e);
+  float *p = xmalloc(sizeof *p * (size_t)(count * k) + 1);
+  e = infer_forward(NETWORK(n), count, pixels, p);
+  free(pixels);
+  if (e) return free(p), api_wrap(e);
+  for (int64_t i = 0; i < count; i++) infer_softmax(p + i * k, k);
+  *out_n = count;
+  *out = p;
+  return NULL;
+}
+API void weft_numbers_free(float *numbers) { free(numbers); }
+
+API WeftError *weft_network_generate(WeftNetwork *n, const char *prompt, int64_t tokens,
+                                     double temperature, int64_t top_k, double top_p, uint64_t seed,
+                                     char **out) {
+  Tokens *t = NULL;
+  IdVec ids = {0};
+  Generated made = {0};
+  GenerateOpts o = {.tokens = tokens, .sampling = {temperature, top_k, top_p, seed}};
+  Err *e = infer_info(NETWORK(n))->data->fields[0].type == DT_I32
+               ? NULL
+               : err_new(ERR_UNIMPLEMENTED, "this network makes no text");
+  if (!e) e = tokens_open(infer_info(NETWORK(n)), &t);
+  if (!e) e = tokens_encode(t, str_from(prompt), &ids);
+  if (!e) e = infer_generate(NETWORK(n), &ids, &o, &made);
+  if (!e) {
+    Buf text = {0};
+    for (int i = 0; i < made.ids.n; i++) tokens_decode(t, made.ids.v[i], &text);
+    if (!text.p) buf_add(&text, "", 0);
+    *out = text.p;
+  }
+  vec_free(&made.ids);
+  vec_free(&ids);
+  tokens_close(t);
+  return api_wrap(e);
+}
+
+API WeftError *weft_network_export(const WeftNetwork *n, const char *folder, int64_t batch) {
+  return api_wrap(infer_export(NETWORK(n), &(ExportOpts){.to = folder, .batch = batch}));
+}

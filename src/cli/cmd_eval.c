@@ -22,6 +22,7 @@ static Err *open_data(const CheckpointInfo *c, const Model *m, const char *spec,
                       Data **out) {
   DataOpts o = {.dir = dir,
                 .length = c->config.length,
+                .image_size = c->config.image_size,
                 .masked = c->config.masked,
                 .bpe = c->tokenizer,
                 .shape = {m->shape[0], m->shape[1], m->shape[2]},

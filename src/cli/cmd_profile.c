@@ -135,7 +135,7 @@ static void measure_input(const Data *d, int64_t batch, int steps, Work *w) {
     if (s >= real) continue;
     double t = time_now_s();
     for (int64_t i = 0; i < batch; i++)
-      d->get(d, false, (s * batch + i) % d->n_train, (uint64_t)(s * batch + i), dst);
+      err_free(d->get(d, false, (s * batch + i) % d->n_train, (uint64_t)(s * batch + i), dst));
     w->make_s[s] = time_now_s() - t;
   }
   for (int f = 0; f < 3; f++) free(dst[f]);

@@ -39,7 +39,8 @@ static const char usage[] =
     "  --size N           variant of the model (layers)\n"
     "  --length N         tokens in an example\n"
     "  --bpe DIR          text as GPT-2 tokens: DIR has encoder.json and vocab.bpe\n"
-    "  --no-augment       CIFAR images as they are\n"
+    "  --no-augment       images as they are\n"
+    "  --image-size N     resize pictures in files to N x N\n"
     "  --seed N           of weights, order, dropout (default 1)\n"
     "  --device D         cpu (default), interp, or a chip's name for a virtual one\n"
     "  --plugin PATH      another PJRT plugin (XLA's CPU or CUDA plugin, libtpu)\n"
@@ -204,6 +205,7 @@ static Err *open_data(const Args *a, Data **out) {
   const char *bpe = a->bpe ? a->bpe : a->before.tokenizer;
   DataOpts o = {.dir = a->data_dir,
                 .length = c->length,
+                .image_size = c->image_size,
                 .augment = c->augment,
                 .masked = c->masked,
                 .bpe = bpe,

@@ -8,6 +8,12 @@ const char *const data_specs =
     "  mnist               the same four files from the original set\n"
     "  cifar10[:PATH]      directory of data_batch_*.bin, or a cifar10-jpeg.rec[.xz] file\n"
     "  idx:DIR             any four idx files named as MNIST's, plain or gzip\n"
+    "  folder:DIR          PNG and JPEG in DIR/train/CLASS and DIR/test/CLASS; or in DIR/CLASS, a "
+    "tenth\n"
+    "                      held out. Resized to the model's size or --image-size N\n"
+    "  wds:FILE.tar        webdataset: KEY.png or KEY.jpg, KEY.cls; a tenth held out\n"
+    "  npz:FILE            x_train, y_train, x_test, y_test, as Keras' mnist.npz\n"
+    "  tokens:FILE         16-bit tokens, as nanoGPT's train.bin; last tenth for testing\n"
     "  text:FILE           bytes of a text file, or GPT-2 tokens (--bpe); last tenth for testing\n"
     "  synthetic           random numbers of the model's shape: speed without files\n";
 
@@ -20,8 +26,11 @@ static Err *open_kind(const char *spec, Str kind, const char *path, const DataOp
   }
   if (str_is(kind, "cifar10") || str_is(kind, "cifar"))
     return data_open_cifar(path, o->augment, out);
-  if (str_is(kind, "text")) {
-    if (path && *path) return data_open_text(path, o, out);
+  bool folder = str_is(kind, "folder"), tar = str_is(kind, "wds");
+  if ((folder || tar) && path) return data_open_files(path, tar, o, out);
+  if (str_is(kind, "npz") && path) return data_open_npz(path, out);
+  if (str_is(kind, "text") || str_is(kind, "tokens")) {
+    if (path && *path) return data_open_text(path, str_is(kind, "tokens"), o, out);
     return err_hint(err_new(ERR_NOT_FOUND, "which text? it is learnt from a file"),
                     "--data text:FILE; or --data synthetic for speed alone");
   }
@@ -86,18 +95,19 @@ static void augment(const Data *d, const uint8_t *src, uint64_t rand, uint8_t *d
     }
 }
 
-static void get_image(const Data *d, bool test, int64_t index, uint64_t rand, void *const *dst) {
+static Err *get_image(const Data *d, bool test, int64_t index, uint64_t rand, void *const *dst) {
   const Images *im = d->impl;
   int64_t size = d->fields[0].dims[0] * d->fields[0].dims[1] * d->fields[0].dims[2];
   const uint8_t *src = (test ? im->test : im->train) + index * size;
   if (im->augment && !test) augment(d, src, rand, dst[0]);
   else memcpy(dst[0], src, (size_t)size);
   *(int32_t *)dst[1] = (test ? im->test_labels : im->train_labels)[index];
+  return NULL;
 }
 
 /* Mean and deviation of each channel of the training images, in 0 ... 1: exact, from the histogram.
  */
-static void statistics(Data *d, const uint8_t *p, int64_t pixels, int64_t channels) {
+void data_statistics(Data *d, const uint8_t *p, int64_t pixels, int64_t channels) {
   for (int64_t c = 0; c < channels && c < 3; c++) {
     int64_t histogram[256] = {0};
     for (int64_t i = 0; i < pixels; i++) histogram[p[i * channels + c]]++;
@@ -127,13 +137,13 @@ Data *data_from_images(const char *name, Images im, int64_t n_train, int64_t n_t
   d->impl = keep;
   d->get = get_image;
   d->free = free_images;
-  statistics(d, im.train, n_train * shape[0] * shape[1], shape[2]);
+  data_statistics(d, im.train, n_train * shape[0] * shape[1], shape[2]);
   return d;
 }
 
 /* ---- made-up data ---------------------------------------------------------------------------- */
 
-static void get_synthetic(const Data *d, bool test, int64_t index, uint64_t rand,
+static Err *get_synthetic(const Data *d, bool test, int64_t index, uint64_t rand,
                           void *const *dst) {
   (void)test;
   uint64_t key = rand ^ (uint64_t)index * 0x9E3779B97F4A7C15ull;
@@ -149,6 +159,7 @@ static void get_synthetic(const Data *d, bool test, int64_t index, uint64_t rand
       else ((int32_t *)dst[f])[i] = (int32_t)(high % (uint64_t)d->classes);
     }
   }
+  return NULL;
 }
 
 Err *data_open_synthetic(const DataOpts *o, Data **out) {

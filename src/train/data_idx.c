@@ -106,13 +106,14 @@ Err *data_open_idx(const char *name, const char *dir, Data **out) {
     char *path = find_file(found, stems[i]);
     if (!path) e = err_new(ERR_NOT_FOUND, "'%s' has no %s[.gz]", found, stems[i]);
     else e = idx_read(path, &rank[i], dims[i], &raw[i]);
-    if (!e && i % 2 == 0 && rank[i] != 3)
+    if (!e && i % 2 == 0 && rank[i] != 3 && !(rank[i] == 4 && dims[i][3] <= 3))
       e = err_new(ERR_DATA_LOSS, "'%s' does not hold images", path);
     if (!e && i % 2 == 1 && (rank[i] != 1 || dims[i][0] != dims[i - 1][0]))
       e = err_new(ERR_DATA_LOSS, "'%s' does not hold a label for each image", path);
     free(path);
   }
-  if (!e && (dims[0][1] != dims[2][1] || dims[0][2] != dims[2][2]))
+  if (!e && (dims[0][1] != dims[2][1] || dims[0][2] != dims[2][2] || rank[0] != rank[2] ||
+             (rank[0] == 4 && dims[0][3] != dims[2][3])))
     e = err_new(ERR_DATA_LOSS, "training and test images in '%s' differ in size", found);
   if (!e && (!dims[0][0] || !dims[2][0] || !dims[0][1] || !dims[0][2]))
     e = err_new(ERR_DATA_LOSS, "'%s' has no images for training or for testing", found);
@@ -120,7 +121,7 @@ Err *data_open_idx(const char *name, const char *dir, Data **out) {
     int64_t classes = 0;
     for (int64_t i = 0; i < dims[1][0]; i++) classes = MAX(classes, raw[1][i] + 1);
     for (int64_t i = 0; i < dims[3][0]; i++) classes = MAX(classes, raw[3][i] + 1);
-    shape[0] = dims[0][1], shape[1] = dims[0][2], shape[2] = 1;
+    shape[0] = dims[0][1], shape[1] = dims[0][2], shape[2] = rank[0] == 4 ? dims[0][3] : 1;
     Images im = {.train = raw[0], .test = raw[2], .train_labels = raw[1], .test_labels = raw[3]};
     *out = data_from_images(name, im, dims[0][0], dims[2][0], shape, classes);
     if (!strcmp(name, "fashion-mnist"))

@@ -20,7 +20,12 @@ Err *jpeg_read(const uint8_t *p, size_t n, Picture *out);
 Err *png_read(const uint8_t *p, size_t n, Picture *out);
 /* A JPEG of 32 x 32 into RGB; false: it is damaged, or of another size. */
 bool cifar_decode(const uint8_t *p, size_t n, uint8_t *out);
-Err *data_open_text(const char *path, const DataOpts *o, Data **out);
+Err *data_open_text(const char *path, bool tokens, const DataOpts *o, Data **out);
+/* tar: a webdataset; else a folder of folders. */
+Err *data_open_files(const char *path, bool tar, const DataOpts *o, Data **out);
+Err *data_open_npz(const char *path, Data **out);
+/* mean and std of `pixels` pixels of so many channels */
+void data_statistics(Data *d, const uint8_t *p, int64_t pixels, int64_t channels);
 Err *data_open_synthetic(const DataOpts *o, Data **out);
 
 #endif

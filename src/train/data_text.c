@@ -17,7 +17,7 @@ static void free_text(Data *d) {
   free(t);
 }
 
-static void get_text(const Data *d, bool test, int64_t index, uint64_t rand, void *const *dst) {
+static Err *get_text(const Data *d, bool test, int64_t index, uint64_t rand, void *const *dst) {
   const Text *t = d->impl;
   int64_t len = d->fields[0].dims[0];
   /* training windows begin anywhere, test windows side by side */
@@ -28,7 +28,7 @@ static void get_text(const Data *d, bool test, int64_t index, uint64_t rand, voi
     tokens[i] = p[i];
     targets[i] = t->masked ? p[i] : p[i + 1];
   }
-  if (!t->masked) return;
+  if (!t->masked) return NULL;
   float *weights = dst[2];
   uint64_t key = rand ^ (uint64_t)index * 0x9E3779B97F4A7C15ull;
   for (int64_t i = 0; i < len; i++) { /* 15 % count: 80 % of them masked, 10 % another, 10 % left */
@@ -38,6 +38,22 @@ static void get_text(const Data *d, bool test, int64_t index, uint64_t rand, voi
     if (r < 120) tokens[i] = t->plain;
     else if (r < 135) tokens[i] = (int32_t)((key >> 40) % (uint64_t)t->plain);
   }
+  return NULL;
+}
+
+/* 16-bit numbers; the vocabulary is GPT-2's where they fit it. */
+static Err *read_tokens(const char *path, Text *t) {
+  Buf b = {0};
+  TRY(file_read(path, &b));
+  int32_t most = 0;
+  for (size_t i = 0; i + 1 < b.n; i += 2) {
+    int32_t id = (uint8_t)b.p[i] | (uint8_t)b.p[i + 1] << 8;
+    most = MAX(most, id);
+    *vec_push(&t->ids) = id;
+  }
+  t->plain = most < 256 ? 256 : most < 50257 ? 50257 : most + 1;
+  buf_free(&b);
+  return NULL;
 }
 
 static Err *read_ids(const char *path, const DataOpts *o, Text *t) {
@@ -60,10 +76,10 @@ static Err *read_ids(const char *path, const DataOpts *o, Text *t) {
   return e;
 }
 
-Err *data_open_text(const char *path, const DataOpts *o, Data **out) {
+Err *data_open_text(const char *path, bool tokens, const DataOpts *o, Data **out) {
   Text *t = xcalloc(1, sizeof *t);
   int64_t len = o->length ? o->length : 64;
-  Err *e = read_ids(path, o, t);
+  Err *e = tokens ? read_tokens(path, t) : read_ids(path, o, t);
   if (!e && t->ids.n < (len + 2) * 20)
     e = err_hint(
         err_new(ERR_INVALID,
@@ -78,10 +94,10 @@ Err *data_open_text(const char *path, const DataOpts *o, Data **out) {
   }
   Data *d = xcalloc(1, sizeof *d);
   const char *base = strrchr(path, '/');
-  d->name = xasprintf("text:%s", base ? base + 1 : path);
+  d->name = xasprintf("%s:%s", tokens ? "tokens" : "text", base ? base + 1 : path);
   t->split = t->ids.n - t->ids.n / 10;
   t->masked = o->masked;
-  d->reads = READ_BPE;
+  d->reads = tokens ? 0 : READ_BPE;
   d->tokenizer = o->bpe ? xstrdup(o->bpe) : NULL;
   d->n_fields = o->masked ? 3 : 2;
   d->fields[0] = (Field){"tokens", DT_I32, 1, {len}};

@@ -61,6 +61,36 @@ static double run_delay_s(void) {
   return n == 2 ? 1e-9 * (double)waited : 0;
 }
 
+typedef struct Making { /* a batch, by several threads */
+  Loader *l;
+  int64_t epoch, first;
+  int n; /* real examples */
+  pthread_mutex_t lock;
+  Err *error; /* the first */
+} Making;
+
+static void make_example(void *arg, int64_t i) {
+  Making *m = arg;
+  Loader *l = m->l;
+  const Data *d = l->data;
+  void *dst[3];
+  for (int f = 0; f < d->n_fields; f++)
+    dst[f] = (char *)l->host[f] + (size_t)i * field_bytes(&d->fields[f]);
+  if (i >= m->n) { /* labels (field 1) of what is no example are -1 */
+    for (int f = 0; f < d->n_fields; f++)
+      memset(dst[f], f == 1 ? 0xff : 0, field_bytes(&d->fields[f]));
+    return;
+  }
+  int64_t at = l->order[m->first + i];
+  uint64_t rand = random_word(l->seed, 2000 + (uint64_t)m->epoch, (uint64_t)at);
+  Err *e = d->get(d, l->test, at, rand, dst);
+  if (!e) return;
+  pthread_mutex_lock(&m->lock);
+  if (m->error) err_free(e);
+  else m->error = e;
+  pthread_mutex_unlock(&m->lock);
+}
+
 static Err *make_batch(Loader *l, int64_t k, Batch *out) {
   const Data *d = l->data;
   int64_t n = l->test ? d->n_test : d->n_train, epoch = k / l->per_epoch,
@@ -71,18 +101,11 @@ static Err *make_batch(Loader *l, int64_t k, Batch *out) {
                  .n = (int)MIN(l->batch, n - first),
                  .begin_s = time_now_s()};
   double delay = run_delay_s();
-  for (int64_t i = 0; i < l->batch; i++) {
-    void *dst[3];
-    for (int f = 0; f < d->n_fields; f++)
-      dst[f] = (char *)l->host[f] + (size_t)i * field_bytes(&d->fields[f]);
-    if (i < out->n) {
-      int64_t at = l->order[first + i];
-      d->get(d, l->test, at, random_word(l->seed, 2000 + (uint64_t)epoch, (uint64_t)at), dst);
-      continue;
-    }
-    for (int f = 0; f < d->n_fields; f++) /* labels (field 1) of what is no example are -1 */
-      memset(dst[f], f == 1 ? 0xff : 0, field_bytes(&d->fields[f]));
-  }
+  Making m = {l, epoch, first, out->n, PTHREAD_MUTEX_INITIALIZER, NULL};
+  if (d->decodes) pool_run(l->batch, make_example, &m);
+  else
+    for (int64_t i = 0; i < l->batch; i++) make_example(&m, i);
+  if (m.error) return m.error;
   out->make_s = MAX(0, time_now_s() - out->begin_s - (run_delay_s() - delay));
   out->bufs = xcalloc((size_t)(l->n_devices * d->n_fields), sizeof *out->bufs);
   int64_t part = l->batch / l->n_devices;

@@ -115,6 +115,13 @@ const Setting settings[] = {
      .below = 1 << 24,
      .read_by = READ_LENGTH,
      .fixed = true},
+    {.name = "image-size",
+     .kind = SET_COUNT,
+     .at = AT(image_size),
+     .least = 1,
+     .below = 1 << 14,
+     .read_by = READ_IMAGE_SIZE,
+     .fixed = true},
     {.name = "remat", .kind = SET_FLAG, .at = AT(remat), .read_by = READ_REMAT},
     {.name = "augment", .kind = SET_FLAG, .at = AT(augment), .read_by = READ_AUGMENT},
     {.name = "masked", .kind = SET_FLAG, .at = AT(masked), .hidden = true},
@@ -233,7 +240,7 @@ unsigned settings_reads(const Model *m, const Data *d, const TrainConfig *c) {
 
 Err *setting_unread(const Setting *s, const Model *m, const Data *d, const TrainConfig *c) {
   if (!s->read_by || s->read_by & settings_reads(m, d, c)) return NULL;
-  if (s->read_by & (READ_AUGMENT | READ_BPE))
+  if (s->read_by & (READ_AUGMENT | READ_BPE | READ_IMAGE_SIZE))
     return err_new(ERR_INVALID, "data set '%s' does not read --%s%s", d ? d->name : m->data,
                    s->kind == SET_FLAG ? "no-" : "", s->name);
   if (s->read_by & READ_SCHEDULE)

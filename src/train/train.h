@@ -224,7 +224,8 @@ struct Data {
   float mean[3], std[3]; /* of images as 0 ... 1, by channel */
   /* Writes example `index` into dst[field]; `rand` is this example's own random number for
    * augmentation. Any thread. */
-  void (*get)(const Data *d, bool test, int64_t index, uint64_t rand, void *const *dst);
+  Err *(*get)(const Data *d, bool test, int64_t index, uint64_t rand, void *const *dst);
+  bool decodes; /* get takes long: several threads at once */
   void (*free)(Data *d);
   void *impl;
 };
@@ -234,10 +235,11 @@ typedef struct DataOpts {
   bool augment;              /* CIFAR: pad 4 and crop, flip, cut out 8 x 8 */
   const char *bpe;           /* text: folder of GPT-2's encoder.json and vocab.bpe; NULL: bytes */
   bool masked;               /* text: BERT's 15 % masks instead of the next token */
-  int64_t shape[3], classes; /* synthetic */
+  int64_t image_size;        /* of a side of pictures in files; 0: that of shape */
+  int64_t shape[3], classes; /* of the model: synthetic, pictures in files */
 } DataOpts;
-/* spec: fashion-mnist, mnist, cifar10, idx:DIR, cifar10:DIR (binary files), cifar10:FILE (records),
- * text:FILE, synthetic. errors: ERR_NOT_FOUND naming the file and how to get it; ERR_DATA_LOSS for damaged files */
+/* spec: a row of data_specs. errors: ERR_NOT_FOUND naming the file and how to get it; ERR_DATA_LOSS for
+ * damaged files */
 Err *data_open(const char *spec, const DataOpts *opts, Data **out);
 void data_close(Data *d);
 extern const char *const data_specs; /* for --help */
@@ -299,11 +301,12 @@ void batch_free(const Loader *l, Batch *b);
 /* ---- optimisers ------------------------------------------------------------------------------ */
 
 /* X(ID, name): docs of each in optim.c, with whom it agrees. */
-#define OPTIMIZERS(X)                                                                       \
-  X(SGD, "sgd")                                                                             \
-  X(MOMENTUM, "momentum")                                                                   \
-  X(NESTEROV, "nesterov") X(ADAM, "adam") X(ADAMW, "adamw") X(LAMB, "lamb") X(LION, "lion") \
-      X(ADAFACTOR, "adafactor") X(MUON, "muon")
+#define OPTIMIZERS(X)                                                                         \
+  X(SGD, "sgd")                                                                               \
+  X(MOMENTUM, "momentum")                                                                     \
+  X(NESTEROV, "nesterov")                                                                     \
+  X(ADAM, "adam") X(ADAMW, "adamw") X(LAMB, "lamb") X(LION, "lion") X(ADAFACTOR, "adafactor") \
+      X(MUON, "muon")
 typedef enum OptKind {
 #define X(id, name) OPT_##id,
   OPTIMIZERS(X)
@@ -342,8 +345,9 @@ typedef struct TrainConfig {
   OptConfig opt;
   int64_t accumulate; /* the batch is computed in this many parts, one after another; 0: 1 */
   uint64_t seed;
-  DType compute;  /* F16: with a loss scale that adapts */
-  int64_t length; /* text: tokens in an example */
+  DType compute;      /* F16: with a loss scale that adapts */
+  int64_t length;     /* text: tokens in an example */
+  int64_t image_size; /* of pictures in files: a side; 0: the model's own */
   bool augment, masked;
   bool remat;     /* blocks of the model are computed again in the backward pass */
   double dropout; /* of models that have one; negative: the model's own */
@@ -379,7 +383,8 @@ typedef enum Reader {
   READ_BETAS = 256,
   READ_EPS = 512,
   READ_DECAY = 1024,
-  READ_SCHEDULE = 2048 /* of schedules that end */
+  READ_SCHEDULE = 2048,  /* of schedules that end */
+  READ_IMAGE_SIZE = 4096 /* pictures that are resized */
 } Reader;
 
 typedef enum SettingKind { SET_REAL, SET_COUNT, SET_INT, SET_FLAG, SET_CHOICE } SettingKind;

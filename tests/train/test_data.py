@@ -1,0 +1,121 @@
+"""Own data: folders and tars of PNG and JPEG, npz, colour idx, tokens. What is learnt tells that pictures and labels belong together."""
+import io
+import json
+import struct
+import tarfile
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from conftest import weft
+
+CLASSES = ("bird", "cat", "dog")
+
+
+def picture(label, i, side=40):
+    """A bright third, under noise: top, middle or bottom."""
+    p = np.random.default_rng(label * 1000 + i).integers(0, 90, (side, side + 10, 3))
+    p[label * side // 3:(label + 1) * side // 3] += 120
+    return p.astype(np.uint8)
+
+
+def encoded(label, i):
+    b = io.BytesIO()
+    Image.fromarray(picture(label, i)).save(b, "PNG" if i % 2 else "JPEG", **({} if i % 2 else {"quality": 90}))
+    return b.getvalue(), "png" if i % 2 else "jpg"
+
+
+def train(tmp_path, data, *flags):
+    return weft("train", "mlp", "--size", 32, "--data", data, "--batch", 16, "--lr", 0.003, "--epochs", 6, "--no-compare", "--json", "--out",
+                tmp_path / "run", "--overwrite", *flags)
+
+
+def check(r, n_test):
+    assert r.returncode == 0, r.stderr
+    result = json.loads(r.stdout)
+    assert result["test_accuracy"] > 0.9, result
+    return result
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    root = tmp_path_factory.mktemp("pictures")
+    for split, n in (("train", 40), ("test", 10)):
+        for k, name in enumerate(CLASSES):
+            (root / split / name).mkdir(parents=True)
+            for i in range(n):
+                data, end = encoded(k, i + (split == "test") * 500)
+                (root / split / name / f"{i}.{end}").write_bytes(data)
+    return root
+
+
+def test_folder(folder, tmp_path):
+    result = check(train(tmp_path, f"folder:{folder}", "--image-size", 24, "--no-augment"), 30)
+    assert result["settings"]["image_size"] == 24 and result["settings"]["augment"] is False
+    r = weft("predict", tmp_path / "run", folder / "test/cat/1.png", "--top", 1, "--measure", 0)
+    assert r.returncode == 0 and '"cat"' in r.stdout, r.stdout + r.stderr
+    r = weft("eval", tmp_path / "run", "--json")
+    assert r.returncode == 0 and json.loads(r.stdout)["accuracy"] == pytest.approx(result["test_accuracy"]), r.stderr
+
+
+def test_folder_without_a_test_set(folder, tmp_path):
+    check(train(tmp_path, f"folder:{folder / 'train'}", "--image-size", 24), 0)
+
+
+def test_webdataset(tmp_path):
+    with tarfile.open(tmp_path / "x.tar", "w", format=tarfile.USTAR_FORMAT) as t:
+        for i in range(40):
+            for k in range(3):
+                data, end = encoded(k, i)
+                for name, b in ((f"{i:03}{k}.{end}", data), (f"{i:03}{k}.cls", str(k).encode()), (f"{i:03}{k}.json", b"{}")):
+                    info = tarfile.TarInfo(name)
+                    info.size = len(b)
+                    t.addfile(info, io.BytesIO(b))
+    check(train(tmp_path, f"wds:{tmp_path / 'x.tar'}", "--image-size", 24), 0)
+    cut = (tmp_path / "x.tar").read_bytes()[:3000]
+    (tmp_path / "cut.tar").write_bytes(cut)
+    r = train(tmp_path, f"wds:{tmp_path / 'cut.tar'}")
+    assert r.returncode == 1 and "it ends inside" in r.stderr
+
+
+def arrays(n, first):
+    y = np.arange(n) % 3
+    return np.stack([np.asarray(Image.fromarray(picture(k, first + i)).resize((24, 24))) for i, k in enumerate(y)]), y
+
+
+def test_npz_and_colour_idx(tmp_path):
+    (x, y), (u, v) = arrays(120, 0), arrays(30, 500)
+    np.savez(tmp_path / "x.npz", x_train=x, y_train=y[:, None], x_test=u, y_test=v[:, None].astype(np.uint8))
+    check(train(tmp_path, f"npz:{tmp_path / 'x.npz'}"), 30)
+    for stem, a in (("train-images-idx3", x), ("train-labels-idx1", y), ("t10k-images-idx3", u), ("t10k-labels-idx1", v)):
+        head = struct.pack(f">BBBB{a.ndim}I", 0, 0, 8, a.ndim, *a.shape)
+        (tmp_path / f"{stem}-ubyte").write_bytes(head + a.astype(np.uint8).tobytes())
+    check(train(tmp_path, f"idx:{tmp_path}"), 30)
+    np.savez(tmp_path / "bad.npz", x_train=x, y_train=y[:5], x_test=u, y_test=v)
+    r = train(tmp_path, f"npz:{tmp_path / 'bad.npz'}")
+    assert r.returncode == 1 and "y_train" in r.stderr
+
+
+def test_tokens(tmp_path):
+    np.tile(np.arange(50, dtype=np.uint16) * 7, 100).tofile(tmp_path / "x.bin")
+    r = weft("train", "gpt2", "--size", 1, "--length", 16, "--batch", 4, "--steps", 2, "--data", f"tokens:{tmp_path / 'x.bin'}", "--no-compare", "--json")
+    assert r.returncode == 0 and json.loads(r.stdout)["steps"] == 2, r.stderr
+
+
+def test_what_is_wrong(folder, tmp_path):
+    (tmp_path / "bad/a").mkdir(parents=True)
+    (tmp_path / "bad/b").mkdir()
+    for k in "ab":
+        for i in range(30):
+            (tmp_path / "bad" / k / f"{i}.png").write_bytes(encoded(0, 1)[0])
+    (tmp_path / "bad/b/7.png").write_bytes(encoded(0, 1)[0][:200])
+    r = train(tmp_path, f"folder:{tmp_path / 'bad'}")
+    assert r.returncode == 1 and "7.png" in r.stderr and "damaged PNG" in r.stderr
+    for data, say in ((f"folder:{tmp_path / 'nothing'}", "cannot open the folder"), (f"folder:{tmp_path / 'run'}", "for training"),
+                      ("npz:/nowhere.npz", "/nowhere.npz")):
+        (tmp_path / "run").mkdir(exist_ok=True)
+        r = train(tmp_path, data)
+        assert r.returncode == 1 and say in r.stderr, r.stderr
+    r = weft("train", "mnist", "--data", "synthetic", "--image-size", 10, "--steps", 1)
+    assert r.returncode == 2 and "does not read --image-size" in r.stderr

@@ -104,15 +104,14 @@ static int class_of(Buf *labels, const char *name, bool grow) {
   return k;
 }
 
-/* The pictures of one class. With a `test` list one of ten, told by its name, goes there. */
+/* The pictures of one class. With a `test` list every tenth goes there, in the order of names. */
 static void list_class(const char *folder, int label, SampleVec *train, SampleVec *test) {
   struct dirent **names;
-  int n = scandir(folder, &names, visible, by_name);
+  int n = scandir(folder, &names, visible, by_name), seen = 0;
   for (int i = 0; i < n; i++) {
     const char *name = names[i]->d_name;
-    bool held = test && hash_bytes(name, strlen(name), 1) % HELD_OUT == 0;
     if (is_picture(name))
-      *vec_push(held ? test : train) =
+      *vec_push(test && seen++ % HELD_OUT == 0 ? test : train) =
           (Sample){.name = xasprintf("%s/%s", folder, name), .label = label};
     free(names[i]);
   }
@@ -197,7 +196,7 @@ typedef struct Pair {
 
 static void finish_pair(Pair *p, Files *f, int64_t *classes) {
   if (p->key && p->picture && p->has_label) {
-    bool held = hash_bytes(p->key, strlen(p->key), 1) % HELD_OUT == 0;
+    bool held = (f->train.n + f->test.n) % HELD_OUT == 0;
     *vec_push(held ? &f->test : &f->train) =
         (Sample){xstrdup(p->key), p->picture, p->size, p->label};
     *classes = MAX(*classes, p->label + 1);
@@ -233,6 +232,7 @@ static Err *tar_members(const uint8_t *tar, size_t n, void *files, int64_t *clas
     at += 512 + (size + 511) / 512 * 512;
   }
   finish_pair(&p, f, classes);
+  if (!e && at < n && at + 512 > n) e = err_new(ERR_DATA_LOSS, "it ends inside a member's head");
   return e;
 }
 

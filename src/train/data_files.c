@@ -110,9 +110,10 @@ static void list_class(const char *folder, int label, SampleVec *train, SampleVe
   int n = scandir(folder, &names, visible, by_name), seen = 0;
   for (int i = 0; i < n; i++) {
     const char *name = names[i]->d_name;
-    if (is_picture(name))
-      *vec_push(test && seen++ % HELD_OUT == 0 ? test : train) =
-          (Sample){.name = xasprintf("%s/%s", folder, name), .label = label};
+    if (is_picture(name)) {
+      SampleVec *to = test && seen++ % HELD_OUT == 0 ? test : train;
+      *vec_push(to) = (Sample){.name = xasprintf("%s/%s", folder, name), .label = label};
+    }
     free(names[i]);
   }
   if (n >= 0) free(names);

@@ -33,8 +33,8 @@ class Plugin(plugins.DevicePlugin):
                 f"torch_xla.launch run a thread for each device of WEFT_DEVICE={device() or 'cpu:N'}")
 
     def client_create_options(self):
-        kind = os.environ.get("PJRT_DEVICE", "WEFT").split("_")[0]
-        return {"platform_name": kind.lower()}
+        # torch_xla 2.9 takes this for the hardware's name, and ends the process where it is "cuda"
+        return {"platform_name": "tpu" if os.environ.get("PJRT_DEVICE", "").startswith("TPU") else "weft"}
 
 
 def _tpu_environment(spec):

@@ -37,7 +37,7 @@ test: setup-test all
 test-doors: setup-test all
 	@tools/doors.sh $(BUILD) $(DOORS)
 
-# Programs under other versions of JAX (VERSIONS="0.4.35 0.12.0.1", default all), each in an environment of its own.
+# Programs under other versions of JAX (VERSIONS="0.4.35 0.12.0", default all), each in an environment of its own.
 test-jax: setup-test all
 	@$(PY) tests/frameworks/jax_versions.py $(VERSIONS)
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "chip/chip_priv.h"
+#include "chip/slice.h"
 
 static const char *const required[] = {"name", "kind",          "devices_per_chip", "clock",
                                        "hbm",  "hbm_bandwidth", "power_idle",       "power_busy"};
@@ -314,11 +315,45 @@ static Err *near_slices(const Chip *c, int chips, int each, Err *e) {
   return err_hint(e, "%s-%d or %s-%d", c->name, below * each, c->name, above * each);
 }
 
+/* A slice that nobody can have: larger than the largest of its kind. */
+static Err *too_large(const char *name, const Chip *c, int chips) {
+  int most = (int)chip_num(c, "slice_most", 0);
+  if (!most || chips <= most) return NULL;
+  return err_hint(err_new(ERR_INVALID, "'%s': the largest slice of %s has %d chips, not %d", name,
+                          c->title, most, chips),
+                  "several slices: %s:%d is %d chips in slices of %d", c->name, chips, chips, most);
+}
+
+/* "v5e:4x4", "tpu7x-4x4x4": chips along each axis. */
+static Err *parse_box(const char *name, const char *sep, ChipRef *out) {
+  int dims[3], chips;
+  if (!slice_box(sep + 1, dims, &chips)) return not_found(name);
+  char *base = xstrndup(name, (size_t)(sep - name));
+  const Chip *c = chip_named(base);
+  free(base);
+  if (!c || c->kind != CHIP_TPU) return not_found(name);
+  if (!chips) return bad_count(name, sep + 1);
+  TRY(too_large(name, c, chips));
+  *out = (ChipRef){c, chips * c->devices_per_chip, chips};
+  return NULL;
+}
+
+/* "a3-ultragpu-8g", "dgx-h100": the GPUs of a machine. */
+static bool parse_server(const char *name, ChipRef *out) {
+  const Server *s = NULL;
+  Err *e = server_find(name, &s);
+  err_free(e);
+  if (!s || !s->chip) return false;
+  *out = (ChipRef){s->chip, s->gpus * s->chip->devices_per_chip, s->gpus, s};
+  return true;
+}
+
 Err *chip_parse(const char *name, ChipRef *out) {
   TRY(catalogue_load());
   *out = (ChipRef){0};
   size_t len = strlen(name);
   if (len && !strchr("-:", name[len - 1]) && (out->chip = chip_named(name))) return NULL;
+  if (len && parse_server(name, out)) return NULL;
   /* NAME:8 counts chips (boards); NAME-8 counts what the family's slice names count. */
   const char *sep = strrchr(name, ':');
   bool colon = sep != NULL;
@@ -326,18 +361,21 @@ Err *chip_parse(const char *name, ChipRef *out) {
   if (!sep || sep == name || strlen(name) > 90) return not_found(name);
   char *end;
   long count = strtol(sep + 1, &end, 10);
+  if (*end == 'x') return parse_box(name, sep, out);
   if (end == sep + 1 || *end) return not_found(name);
   char *base = xstrndup(name, (size_t)(sep - name));
   const Chip *c = chip_named(base);
   ChipRef inner = {0}; /* SkyPilot: tpu-v3-8:1 */
   Err *e = NULL;
   if (!c) e = colon ? chip_parse(base, &inner) : not_found(name);
-  else if (!colon && c->kind == CHIP_GPU) e = not_found(name); /* A100-80 is no eighty A100 */
+  else if (!colon && c->kind == CHIP_GPU && (count > 8 || (count & (count - 1))))
+    e = not_found(name); /* A100-80 is no eighty A100; H100-80GB-8 is eight, as xpk writes it */
   free(base);
   if (e) return e;
   if (count < 1 || count > MAX_CHIPS / MAX(1, inner.chips)) return bad_count(name, sep + 1);
   if (!c) {
-    *out = (ChipRef){inner.chip, inner.devices * (int)count, inner.chips * (int)count};
+    *out =
+        (ChipRef){inner.chip, inner.devices * (int)count, inner.chips * (int)count, inner.server};
     return NULL;
   }
   out->chip = c;
@@ -355,6 +393,7 @@ Err *chip_parse(const char *name, ChipRef *out) {
                        err_new(ERR_INVALID,
                                "'%s': a slice has 1 chip, 2, or a multiple of 4, not %d", name,
                                out->chips));
+  if (!colon) TRY(too_large(name, c, out->chips));
   out->devices = out->chips * c->devices_per_chip;
   return NULL;
 }

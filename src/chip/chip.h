@@ -61,8 +61,9 @@ Err *chip_list(const Chip *const **out, int *n);
  * nearest names. */
 Err *chip_find(const char *name, const Chip **out);
 
-/* A chip with a count: "tpu-v3-8" (cores), "tpu-v5litepod-4" (chips), "A100-80GB:8", "T4"; or
- * servers: "a3-mega", "dgx-h100:2" (16 GPUs). */
+/* A chip with a count: "tpu-v3-8" (cores), "tpu-v5litepod-4" (chips), "A100-80GB:8", "T4"; a box of
+ * TPUs: "v5e:4x4", "tpu7x-4x4x4" (slice.h); or servers: "a3-mega", "dgx-h100:2" (16 GPUs).
+ * errors ERR_INVALID a slice that does not exist. */
 typedef struct ChipRef {
   const Chip *chip;
   int devices;                 /* as JAX would list them; 0 when the name has no count */

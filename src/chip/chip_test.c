@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "chip/chip.h"
+#include "chip/slice.h"
 
 #include <stdlib.h>
 
@@ -72,6 +72,17 @@ static void test_names(void **state) {
       {"H100", "H100-SXM", 0},
       {"tpu-v6e-8", "tpu-v6e", 8},
       {"tpu7x", "tpu7x", 0},
+      {"tpu7x-8", "tpu7x", 8},
+      {"tpu7x:4x4x4", "tpu7x", 128},
+      {"tpu7x-4x4x4", "tpu7x", 128},
+      {"v5e:4x4", "tpu-v5e", 16},
+      {"v5:2x2x2", "tpu-v5p", 8},
+      {"v5:2x2x2:2", "tpu-v5p", 16},
+      {"v6e-256", "tpu-v6e", 256},
+      {"h100-mega-80gb-8", "H100-SXM", 8},
+      {"gb200:72", "GB200", 72},
+      {"a3-ultragpu-8g", "H200", 8},
+      {"dgx-h100:2", "H100-SXM", 16},
   };
   for (int i = 0; i < COUNT_OF(names); i++) {
     ChipRef r;
@@ -95,13 +106,46 @@ static void test_names(void **state) {
                                       "A100-80GB:99999999999999999999",
                                       "tpu-v3-0",
                                       "T4:1000001",
-                                      "tpu-v3-1000000:1000000"};
+                                      "tpu-v3-1000000:1000000",
+                                      "tpu-v5e-100000",
+                                      "v5e-512",
+                                      "v5e:32x32",
+                                      "v5e:4x",
+                                      "v5e:0x4",
+                                      "A100:2x2",
+                                      "A100-12"};
   for (int i = 0; i < COUNT_OF(wrong); i++) {
     Err *e = chip_parse(wrong[i], &r);
     if (!e) print_message("accepted: '%s'\n", wrong[i]);
     assert_non_null(e);
     err_free(e);
   }
+}
+
+/* As libtpu's topologies of these names have them; x fastest. */
+static void test_slices(void **state) {
+  (void)state;
+  static const struct {
+    const char *name;
+    ChipSlice want;
+  } slices[] = {
+      {"v5e:4x4", {{4, 4, 1}, 16, 1}},     {"tpu-v5e-8", {{2, 4, 1}, 8, 1}},
+      {"v4-128", {{4, 4, 4}, 64, 1}},      {"v5p-512", {{4, 8, 8}, 256, 1}},
+      {"v4-8", {{2, 2, 1}, 4, 1}},         {"v5p-16", {{2, 2, 2}, 8, 1}},
+      {"v5:2x2x2:2", {{2, 2, 2}, 8, 2}},   {"v5p-8:2", {{2, 2, 1}, 4, 2}},
+      {"tpu7x-4x4x4", {{4, 4, 4}, 64, 1}}, {"tpu-v2-8", {{2, 2, 1}, 4, 1}},
+      {"A100-80GB:8", {{8, 1, 1}, 8, 1}},  {"v6e-256", {{16, 16, 1}, 256, 1}},
+  };
+  for (int i = 0; i < COUNT_OF(slices); i++) {
+    ChipSlice s;
+    assert_null(chip_slices(slices[i].name, &s));
+    assert_memory_equal(&s, &slices[i].want, sizeof s);
+  }
+  ChipSlice s;
+  int64_t at[3];
+  assert_null(chip_slices("v5e:4x4", &s));
+  slice_place(&s, 6, at);
+  assert_true(at[0] == 2 && at[1] == 1 && at[2] == 0);
 }
 
 /* Does reading this text fail, with this in the message? */
@@ -154,8 +198,9 @@ static void test_prices(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_catalogue),
-                                     cmocka_unit_test(test_sources), cmocka_unit_test(test_names),
-                                     cmocka_unit_test(test_errors), cmocka_unit_test(test_prices)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_catalogue), cmocka_unit_test(test_sources),
+      cmocka_unit_test(test_names),     cmocka_unit_test(test_slices),
+      cmocka_unit_test(test_errors),    cmocka_unit_test(test_prices)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

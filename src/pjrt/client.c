@@ -397,7 +397,7 @@ ENTRY(DeviceDescription_Id) {
 }
 
 ENTRY(DeviceDescription_ProcessIndex) {
-  a->process_index = 0;
+  a->process_index = a->device_description->process;
   return NULL;
 }
 

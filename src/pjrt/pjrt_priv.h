@@ -89,7 +89,7 @@ struct PJRT_Memory {
 };
 
 struct PJRT_DeviceDescription {
-  int id;
+  int id, process;
   const char *kind;
   char *text, *debug;
   int64_t coords[3];

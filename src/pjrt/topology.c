@@ -1,10 +1,74 @@
 /* Topologies: a device by name without buffers, for compiling ahead of time. The name is a device
- * name as WEFT_DEVICE takes it; the serialized form is that name. */
+ * name as WEFT_DEVICE takes it ("v5e:4x4", "A100-80GB:8"); the serialized form is that name. */
+#include "chip/slice.h"
 #include "pjrt/pjrt_priv.h"
+
+/* What a caller may ask of a topology, as libtpu takes it; other options are ignored. */
+typedef struct TopologyOptions {
+  Str device;      /* "device": wins over the name */
+  int64_t slices;  /* "num_slices" */
+  int64_t host[3]; /* "chips_per_host_bounds" */
+} TopologyOptions;
+
+static TopologyOptions options_read(size_t n, const PJRT_NamedValue *options) {
+  TopologyOptions o = {.slices = 1, .host = {2, 2, 1}};
+  for (size_t i = 0; i < n; i++) {
+    const PJRT_NamedValue *v = &options[i];
+    Str name = {v->name, v->name_size};
+    if (str_is(name, "device") && v->type == PJRT_NamedValue_STRING)
+      o.device = (Str){v->string_value, v->value_size};
+    if (str_is(name, "num_slices") && v->type == PJRT_NamedValue_INT64) o.slices = v->int64_value;
+    if (str_is(name, "chips_per_host_bounds") && v->type == PJRT_NamedValue_INT64_LIST)
+      for (size_t k = 0; k < v->value_size && k < 3; k++)
+        o.host[k] = MAX(1, v->int64_array_value[k]);
+  }
+  return o;
+}
+
+/* Of a device of a slice: hosts hold boxes of chips. A GPU's host holds its server's. */
+static int host_of(const ChipSlice *s, const ChipRef *ref, const int64_t *host, int chip,
+                   const int64_t *coords) {
+  if (ref->chip->kind == CHIP_GPU) {
+    const Server *server = ref->server ? ref->server : chip_server(ref->chip);
+    int gpus = server ? (int)server_num(server, "host_gpus", server->gpus) : 8;
+    return chip / MAX(1, gpus);
+  }
+  int64_t at = chip / s->chips, hosts[3];
+  for (int k = 0; k < 3; k++) hosts[k] = (s->dims[k] + host[k] - 1) / host[k];
+  for (int k = 2; k >= 0; k--) at = at * hosts[k] + coords[k] / host[k];
+  return (int)at;
+}
+
+static int by_host(const void *a, const void *b) {
+  const PJRT_DeviceDescription *x = *(PJRT_DeviceDescription *const *)a,
+                               *y = *(PJRT_DeviceDescription *const *)b;
+  return x->process != y->process ? x->process - y->process : x->id - y->id;
+}
+
+/* Devices by their hosts; slices have numbers when there are several. */
+static void place_hosts(PJRT_TopologyDescription *t, const char *spec, const int64_t *host) {
+  ChipRef ref;
+  ChipSlice s;
+  Err *e = chip_parse(spec, &ref);
+  if (!e) e = chip_slices(spec, &s);
+  for (int i = 0; i < t->dev->n && !e; i++) {
+    PJRT_DeviceDescription *d = &t->descs[i];
+    int chip = i / MAX(1, ref.chip->devices_per_chip);
+    d->process = host_of(&s, &ref, host, chip, d->coords);
+    if (s.slices > 1) named_int(&d->attrs[d->n_attrs++], "slice_index", chip / s.chips);
+  }
+  err_free(e); /* no chip: one host */
+  qsort(t->list, (size_t)t->dev->n, sizeof(void *), by_host);
+}
 
 static Err *topology_new(Str name, size_t n_options, const PJRT_NamedValue *options,
                          PJRT_TopologyDescription **out) {
-  char *spec = xstrndup(name.p ? name.p : "", name.n);
+  TopologyOptions o = options_read(n_options, options);
+  if (o.device.n) name = o.device;
+  if (o.slices < 1 || o.slices > 1 << 20)
+    return err_new(ERR_INVALID, "num_slices is %lld; it must be 1 or more", (long long)o.slices);
+  char *spec = o.slices > 1 ? xasprintf("%.*s:%lld", STR_ARG(name), (long long)o.slices)
+                            : xstrndup(name.p ? name.p : "", name.n);
   Dev *dev;
   Err *e = dev_open(spec, &dev);
   free(spec);
@@ -20,17 +84,13 @@ static Err *topology_new(Str name, size_t n_options, const PJRT_NamedValue *opti
     describe_device(dev, i, &t->descs[i]);
     t->list[i] = &t->descs[i];
   }
+  place_hosts(t, dev->spec, o.host);
   *out = t;
   return NULL;
 }
 
 ENTRY(TopologyDescription_Create) {
   Str name = {a->topology_name, a->topology_name_size};
-  for (size_t i = 0; i < a->num_options; i++) {
-    const PJRT_NamedValue *v = &a->create_options[i];
-    if (str_is((Str){v->name, v->name_size}, "device") && v->type == PJRT_NamedValue_STRING)
-      name = (Str){v->string_value, v->value_size};
-  }
   return error_from(topology_new(name, a->num_options, a->create_options, &a->topology));
 }
 

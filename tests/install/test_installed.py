@@ -10,7 +10,7 @@ from conftest import BUILD, ROOT
 if not all(map(shutil.which, ("cmake", "cc", "pkg-config"))):
     pytest.skip("needs cmake, cc and pkg-config", allow_module_level=True)
 
-ANSWER = "on TPU v5e: 4 5 10 11\n"  # of examples/run.c
+ANSWER = "on TPU v5 lite: 4 5 10 11\n"  # of examples/run.c
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@
  * results have shapes but no data, so that a program of any size can be asked for its memory and
  * time.
  */
-#include "chip/chip.h"
+#include "chip/slice.h"
 #include "dev/dev.h"
 #include "dev/sim/numerics.h"
 #include "sim/sim.h"
@@ -18,6 +18,7 @@ extern const DeviceOps dev_cpu;
 
 typedef struct Virtual {
   const Chip *chip;
+  ChipSlice slice;
   Dev host; /* the CPU device that computes */
   Numerics numerics;
   bool phantom;
@@ -40,11 +41,14 @@ Numerics chip_numerics(const Chip *c) {
 static Err *sim_open(Dev *dev, Str args) {
   char *name = xstrndup(args.p, args.n);
   ChipRef ref = {0};
+  ChipSlice slice = {0};
   Err *e = chip_parse(name, &ref);
+  if (!e) e = chip_slices(name, &slice);
   free(name);
   if (e) return e;
   Virtual *v = xcalloc(1, sizeof *v);
   v->chip = ref.chip;
+  v->slice = slice;
   v->numerics = chip_numerics(ref.chip);
   v->phantom = env_flag("WEFT_PHANTOM");
   dev->n = ref.devices ? ref.devices : 1;
@@ -66,16 +70,13 @@ static void sim_close(Dev *dev) {
   free(v);
 }
 
-/* Places in a torus of the nearest-to-square shape: x fastest. v2, v3 and tpu7x have two devices a
- * chip. */
-static void place_in_torus(const Chip *c, int n, int i, DevInfo *out) {
-  int per_chip = MAX(c->devices_per_chip, 1), chips = MAX(n / per_chip, 1), x = 1;
-  for (int k = 1; k * k <= chips; k++)
-    if (chips % k == 0) x = k;
-  int chip = i / per_chip;
-  out->coords[0] = chip % x;
-  out->coords[1] = chip / x;
-  out->core = i % per_chip;
+/* v2, v3 and tpu7x have two devices a chip. */
+static void place_in_torus(const Virtual *v, int i, DevInfo *out) {
+  int each = MAX(v->chip->devices_per_chip, 1);
+  int64_t at[3];
+  slice_place(&v->slice, i / each % v->slice.chips, at);
+  for (int k = 0; k < 3; k++) out->coords[k] = (int)at[k];
+  out->core = i % each;
 }
 
 static void sim_info(const Dev *dev, int i, DevInfo *out) {
@@ -83,7 +84,7 @@ static void sim_info(const Dev *dev, int i, DevInfo *out) {
   const char *kind = chip_text(v->chip, "device_kind");
   out->kind = kind ? kind : v->chip->title;
   out->memory_bytes = (int64_t)v->chip->hbm_usable;
-  if (v->chip->kind == CHIP_TPU) place_in_torus(v->chip, dev->n, i, out);
+  if (v->chip->kind == CHIP_TPU) place_in_torus(v, i, out);
 }
 
 static int64_t sim_footprint(const Dev *dev, const Tensor *t) {

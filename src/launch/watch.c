@@ -174,6 +174,7 @@ static Err *verdict(Watch *w, End *end, int *status) {
   const char *state = "done";
   if (w->stop_why) {
     state = "stopped";
+    *status = 128 + SIGTERM; /* wherever it was when it was told */
     e = err_new(ERR_CANCELLED, "the run was stopped: %s", w->stop_why);
     run_row_set(&r->why, "%s", w->stop_why);
   } else if (end->kind != END_GOOD) {

@@ -220,7 +220,8 @@ def test_weft_train_goes_on_from_its_checkpoint(place):
             os.kill(int(c), signal.SIGKILL)
     out, err = p.communicate(timeout=180)
     assert p.returncode == 0, out + err
-    assert "start 1 of 3" in err and json.loads((place / "r/out/a/result.json").read_text())["steps"] == 150
+    assert "start 1 of 3" in err and "step 150/150" in out
+    assert json.loads((place / "r/out/a/result.json").read_text())["steps"] < 150, "it began anew"
 
 
 def test_plans_learn_from_runs(place):

@@ -1,0 +1,39 @@
+"""weft move: rules that follow from the batch, on both sides of a move; the flags that it prints are taken by weft train."""
+import re
+
+import pytest
+
+from conftest import weft
+
+
+def moved(*args):
+    r = weft("move", *args)
+    assert r.returncode == 0, r.stderr
+    rows = {m[1].strip(): (m[2], m[3]) for m in re.finditer(r"^  (.{26}) +(\S+(?: \S+)?) +(\S+(?: \S+)?)$", r.stdout, re.M)}
+    flags = dict(re.findall(r"--([\w-]+) (\S+)", r.stdout.split("There\n")[1]))
+    return r.stdout, rows, flags
+
+
+def test_the_same_batch_is_the_same_run():
+    text, rows, flags = moved("davidnet", "--from", "T4", "--to", "tpu-v2-8")
+    assert rows["devices"] == ("1", "8") and rows["batch, all devices"] == ("512", "512") and rows["batch of a device"] == ("512", "64")
+    assert flags["lr"] == "0.4" and flags["decay"] == "0.0005" and flags["warmup"] == "490" and flags["replicas"] == "8"
+    assert "of 64 instead of\n  512" in text and flags["precision"] == "bf16"
+
+
+@pytest.mark.parametrize("model, rate", [("davidnet", 1.6), ("gpt2", 0.0012)])
+def test_four_times_the_batch(model, rate):
+    first = 512 if model == "davidnet" else 8
+    _, rows, flags = moved(model, "--from", "A100-40GB", "--to", "tpu-v3-8", "--batch", 4 * first)
+    assert float(flags["lr"]) == pytest.approx(rate) and float(flags["warmup"]) == pytest.approx((490 if model == "davidnet" else 100) / 4, abs=1)
+
+
+def test_the_flags_train(tmp_path):
+    text, _, _ = moved("mnist", "--from", "tpu-v2-8", "--to", "T4")
+    command = text.split("There\n")[1].split()
+    assert command[:2] == ["weft", "train"]
+    r = weft(*command[1:], "--data", "synthetic", "--dump-step", tmp_path / "x.mlir")
+    assert r.returncode == 0, r.stderr
+    r = weft("move", "mnist", "--from", "T4", "--to", "nothing")
+    assert r.returncode == 1 and "nothing" in r.stderr
+    assert weft("move", "mnist", "--from", "T4").returncode == 2

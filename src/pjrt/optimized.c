@@ -75,14 +75,27 @@ static void tell_shardings(const PJRT_Executable *x, Module *m) {
   buf_free(&results);
 }
 
+/* The program as it came; one that came as HLO is written as what it was read as. */
+static Err *as_given(PJRT_Executable *x) {
+  Str code = {x->code.p, x->code.n};
+  if (str_starts(code, "ML\xEFR") || memmem(code.p, code.n, "func.func", 9)) {
+    buf_add(&x->readable, code.p, code.n);
+    return NULL;
+  }
+  Module *m;
+  TRY(stablehlo_read("program", code, &m));
+  Err *e = stablehlo_write_bytecode(&x->readable, m, stablehlo_version());
+  module_free(m);
+  return e;
+}
+
 /* StableHLO for callers to read, without sdy ops, which they do not take: the program as given, or
  * that of one device after partitioning, with its collectives. */
 static Err *readable(PJRT_Executable *x) {
   const Module *given = x->program->module;
   if (given->meshes.n == 0 &&
       x->opts.partitions == 1) { /* nothing of sdy in it, as in all that is kept on disk */
-    buf_add(&x->readable, x->code.p, x->code.n);
-    return NULL;
+    return as_given(x);
   }
   Module *m = module_clone(given);
   Err *e = pass_inline(m);

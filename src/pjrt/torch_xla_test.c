@@ -158,15 +158,16 @@ static void tuples_of_calls_are_results(void **state) {
 
 /* ---- shardings, for who reads them from the optimized program ---- */
 
-static Module *optimized(const char *text) {
+static Module *optimized(const char *text, const char *options, size_t n) {
   PJRT_LoadedExecutable *x;
-  ok(compile(text, eight_partitions, sizeof eight_partitions, &x), "compile");
+  ok(compile(text, options, n, &x), "compile");
   CALL(LoadedExecutable_GetExecutable, g, .loaded_executable = x);
   PJRT_Program p = {.struct_size = PJRT_END(PJRT_Program, format_size)};
   CALL(Executable_OptimizedProgram, size, .executable = g.executable, .program = &p);
   p.code = xmalloc(p.code_size);
   CALL(Executable_OptimizedProgram, a, .executable = g.executable, .program = &p);
   Module *m;
+  assert_memory_equal(p.code, "ML\xEFR", 4);
   assert_null(stablehlo_read("optimized", (Str){p.code, p.code_size}, &m));
   free(p.code);
   CALL(Executable_Destroy, d, .executable = g.executable);
@@ -188,7 +189,8 @@ static void shardings_stand_in_the_module(void **state) {
       " func.func @main(%a: tensor<8x4xf32> {mhlo.sharding = \"{devices=[4,1,2]0,1,2,3,4,5,6,7 "
       "last_tile_dim_replicate}\"}, %b: tensor<f32>) -> (tensor<8x4xf32>, tensor<f32>) {\n"
       "  %0 = stablehlo.add %a, %a : tensor<8x4xf32>\n"
-      "  return %0, %b : tensor<8x4xf32>, tensor<f32> } }");
+      "  return %0, %b : tensor<8x4xf32>, tensor<f32> } }",
+      eight_partitions, sizeof eight_partitions);
   Attr *in = attrs_get(m->attrs, m->n_attrs, "mhlo.spmd_parameters_shardings"),
        *out = attrs_get(m->attrs, m->n_attrs, "mhlo.spmd_output_sharding");
   assert_non_null(in);
@@ -205,6 +207,17 @@ static void shardings_stand_in_the_module(void **state) {
   assert_int_equal(n, 2);
   assert_int_equal(type_of(results[0]), 3);
   assert_int_equal(type_of(results[1]), 0);
+  module_free(m);
+}
+
+/* What came as HLO is read as StableHLO. */
+static void hlo_is_read_back(void **state) {
+  (void)state;
+  Module *m = optimized("HloModule m, entry_computation_layout={(f32[2]{0})->f32[2]{0}}\n\n"
+                        "ENTRY main {\n  p = f32[2]{0} parameter(0)\n"
+                        "  ROOT a = f32[2]{0} add(p, p)\n}\n",
+                        one_device, sizeof one_device);
+  assert_int_equal(module_main(m)->type->n_elems, 1);
   module_free(m);
 }
 
@@ -241,6 +254,7 @@ int main(void) {
       cmocka_unit_test(copies_are_read),
       cmocka_unit_test(tuples_of_calls_are_results),
       cmocka_unit_test(shardings_stand_in_the_module),
+      cmocka_unit_test(hlo_is_read_back),
       cmocka_unit_test(programs_are_saved),
   };
   return cmocka_run_group_tests(tests, setup, teardown);

@@ -50,7 +50,10 @@ def trained(make, loss_of, batch, optimizer=sgd, steps=3):
     torch.manual_seed(0)
     model = make().train()
     twin = copy.deepcopy(model)
-    return losses(model.to(torch_xla.device()), loss_of, batch, optimizer, steps), losses(twin, loss_of, batch, optimizer, steps)
+    model.to(torch_xla.device())
+    if hasattr(model, "tie_weights"):
+        model.tie_weights()  # PyTorch/XLA's own words: parameters that are one on the CPU are two after .to(device)
+    return losses(model, loss_of, batch, optimizer, steps), losses(twin, loss_of, batch, optimizer, steps)
 
 
 def classified(model, batch):

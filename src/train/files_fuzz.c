@@ -1,5 +1,6 @@
 /* Any bytes as a file that training reads: an Err or data, never a crash. The first byte says which
- * reader: 'S' a checkpoint, 'I' a file of idx, 'T' a vocabulary of tokens, 'C' a picture of CIFAR-10. */
+ * reader: 'S' a checkpoint, 'I' a file of idx, 'T' a vocabulary of tokens, 'C' a picture of CIFAR-10, 'P' any picture,
+ * 'W' a webdataset, 'K' what a checkpoint says of itself, 'N' arrays. */
 #include "train/data_priv.h"
 #include "train/train.h"
 
@@ -71,6 +72,25 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (!e) free(bytes);
   } else if (*data == 'T') {
     tokens(data + 1, size - 1);
+  } else if (*data == 'P') {
+    Picture p;
+    uint8_t small[8 * 8 * 3];
+    e = picture_decode(data + 1, size - 1, &p);
+    if (!e) {
+      picture_fit(&p, 8, 8, 3, small);
+      picture_free(&p);
+    }
+  } else if (*data == 'W' || *data == 'N') {
+    Data *d;
+    DataOpts o = {.image_size = 8};
+    char *spec = xasprintf("%s:%s", *data == 'W' ? "wds" : "npz", path);
+    e = data_open(spec, &o, &d);
+    if (!e) data_close(d);
+    free(spec);
+  } else if (*data == 'K') {
+    CheckpointInfo c;
+    e = checkpoint_info(path, &c);
+    if (!e) checkpoint_info_free(&c);
   } else if (*data == 'C') {
     uint8_t picture[32 * 32 * 3];
     cifar_decode(data + 1, size - 1, picture);

@@ -14,6 +14,8 @@ void picture_free(Picture *i) {
 
 /* ---- JPEG, by libjpeg ------------------------------------------------------------------------ */
 
+enum { MOST_PIXELS = 1 << 28 };
+
 typedef struct Catch {
   struct jpeg_error_mgr mgr;
   jmp_buf jump;
@@ -39,6 +41,10 @@ Err *jpeg_read(const uint8_t *p, size_t n, Picture *out) {
   jpeg_mem_src(&d, p, n);
   jpeg_read_header(&d, TRUE);
   d.out_color_space = d.num_components == 1 ? JCS_GRAYSCALE : JCS_RGB;
+  if ((int64_t)d.image_width * d.image_height > MOST_PIXELS) {
+    jpeg_destroy_decompress(&d);
+    return err_new(ERR_UNIMPLEMENTED, "JPEG of %u x %u", d.image_width, d.image_height);
+  }
   jpeg_start_decompress(&d);
   *out = (Picture){
       .height = d.output_height, .width = d.output_width, .channels = d.output_components};

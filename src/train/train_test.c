@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 #include <jpeglib.h>
+#include <zlib.h>
 
 #include "interp/interp.h"
 #include "train/data_priv.h"
@@ -246,6 +247,65 @@ static void cifar_pictures(void **state) {
       fail_msg("%lu bytes of %lu will do", n - less, n);
   free(jpeg);
   free(wide);
+}
+
+static void png_chunk(Buf *b, const char *type, const void *p, size_t n) {
+  uint8_t len[4] = {0, 0, (uint8_t)(n >> 8), (uint8_t)n}, sum[4];
+  buf_add(b, len, 4);
+  size_t from = b->n;
+  buf_add(b, type, 4);
+  buf_add(b, p, n);
+  uint32_t crc = (uint32_t)crc32(0, (const uint8_t *)b->p + from, (unsigned)(n + 4));
+  for (int i = 0; i < 4; i++) sum[i] = (uint8_t)(crc >> (24 - 8 * i));
+  buf_add(b, sum, 4);
+}
+
+/* 3 x 2 RGB; every filter's number may stand before a row. */
+static void write_png(const uint8_t *rows, size_t n, uint8_t width, uint8_t interlace, Buf *out) {
+  uint8_t head[13] = {0, 0, 0, width, 0, 0, 0, 2, 8, 2, 0, 0, interlace}, packed[256];
+  uLongf size = sizeof packed;
+  assert_int_equal(compress(packed, &size, rows, n), Z_OK);
+  out->n = 0;
+  buf_add(out, "\x89PNG\r\n\x1a\n", 8);
+  png_chunk(out, "IHDR", head, 13);
+  png_chunk(out, "IDAT", packed, size);
+  png_chunk(out, "IEND", "", 0);
+}
+
+static void png_pictures(void **state) {
+  (void)state;
+  /* the second row is the first, by the filter that adds what stands above */
+  static const uint8_t rows[20] = {1, 10, 20, 30, 5, 5, 5, 1, 2, 3, 2};
+  static const uint8_t want[9] = {10, 20, 30, 15, 25, 35, 16, 27, 38};
+  Buf b = {0};
+  Picture p;
+  write_png(rows, sizeof rows, 3, 0, &b);
+  ok(picture_decode((uint8_t *)b.p, b.n, &p));
+  assert_true(p.width == 3 && p.height == 2 && p.channels == 3);
+  assert_memory_equal(p.pixels, want, 9);
+  assert_memory_equal(p.pixels + 9, want, 9);
+  picture_free(&p);
+  for (size_t cut = 0; cut < b.n; cut++) { /* a damaged file is an error, not a crash */
+    Err *e = picture_decode((uint8_t *)b.p, cut, &p);
+    assert_non_null(e);
+    err_free(e);
+    char kept = b.p[cut];
+    b.p[cut] ^= 0x55;
+    e = picture_decode((uint8_t *)b.p, b.n, &p);
+    assert_non_null(e);
+    err_free(e);
+    b.p[cut] = kept;
+  }
+  for (int width = 1; width < 9; width++) /* rows that are too short or too long for the header */
+    for (int interlace = 0; interlace < 2; interlace++) {
+      if (width == 3 && !interlace) continue;
+      write_png(rows, sizeof rows, (uint8_t)width, (uint8_t)interlace, &b);
+      Err *e = picture_decode((uint8_t *)b.p, b.n, &p);
+      assert_true(!e || e->code == ERR_DATA_LOSS);
+      if (!e) picture_free(&p);
+      err_free(e);
+    }
+  buf_free(&b);
 }
 
 static void bpe_merges_and_words(void **state) {
@@ -490,14 +550,21 @@ static int close_client(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(threefry_known_answers), cmocka_unit_test(threefry_in_programs),
-      cmocka_unit_test(initial_values),         cmocka_unit_test(crc32c_known_answer),
-      cmocka_unit_test(safetensors_round_trip), cmocka_unit_test(data_errors),
-      cmocka_unit_test(cifar_pictures),         cmocka_unit_test(bpe_merges_and_words),
-      cmocka_unit_test(zoo_verifies),           cmocka_unit_test(models_refuse_wrong_data),
-      cmocka_unit_test(loader_visits_all),      cmocka_unit_test(learns),
-      cmocka_unit_test(resumes_exactly),        cmocka_unit_test(reports_divergence),
-      cmocka_unit_test(replicas_agree)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(threefry_known_answers),
+                                     cmocka_unit_test(threefry_in_programs),
+                                     cmocka_unit_test(initial_values),
+                                     cmocka_unit_test(crc32c_known_answer),
+                                     cmocka_unit_test(safetensors_round_trip),
+                                     cmocka_unit_test(data_errors),
+                                     cmocka_unit_test(cifar_pictures),
+                                     cmocka_unit_test(png_pictures),
+                                     cmocka_unit_test(bpe_merges_and_words),
+                                     cmocka_unit_test(zoo_verifies),
+                                     cmocka_unit_test(models_refuse_wrong_data),
+                                     cmocka_unit_test(loader_visits_all),
+                                     cmocka_unit_test(learns),
+                                     cmocka_unit_test(resumes_exactly),
+                                     cmocka_unit_test(reports_divergence),
+                                     cmocka_unit_test(replicas_agree)};
   return cmocka_run_group_tests(tests, open_client, close_client);
 }

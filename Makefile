@@ -10,7 +10,7 @@ PY := .venv/bin/python
 .PHONY: all run test check layers format fuzz bench accuracy install wheel docs sz clean setup setup-run setup-test setup-check
 DOORS ?= $(notdir $(wildcard tests/doors/*))
 
-.PHONY: test-doors test-jax replay test-docs setup-fuzz setup-site
+.PHONY: test-doors test-jax replay test-docs test-wheel setup-fuzz setup-site setup-wheel
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) -j$(JOBS)
@@ -24,6 +24,7 @@ setup-run: ; @tools/setup.sh build data
 setup-test: ; @tools/setup.sh build data python jobs
 setup-check: ; @tools/setup.sh build data python check
 setup-fuzz: ; @tools/setup.sh build fuzz
+setup-wheel: ; @tools/setup.sh build wheel
 setup-site: ; @tools/setup.sh build site
 
 # Trains the MNIST network on Fashion-MNIST on this CPU, then compares with virtual chips.
@@ -68,8 +69,11 @@ install: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) -j$(JOBS) products
 	@DESTDIR=$(DESTDIR) cmake --install $(BUILD) --prefix $(PREFIX)
 
-wheel: setup-test
-	@$(PY) -m pip wheel --no-deps -w dist .
+# One wheel with all that it needs inside; test-wheel installs it in an empty environment and in Debian 13 and trains.
+wheel: setup-wheel
+	@tools/wheel.sh
+test-wheel: wheel
+	@tests/install/wheel.sh dist/weft-*.whl build-wheel/check
 
 # docs/ops.md, then the site in $(BUILD)/site; test-docs looks at it in a browser.
 docs: all

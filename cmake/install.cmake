@@ -20,27 +20,33 @@ Cflags: -I\${includedir}
 ")
 endfunction()
 
-if(SKBUILD)
-  write_pc(lib)
-  install(TARGETS pjrt_weft LIBRARY DESTINATION weft)
-  install(TARGETS weft_bin RUNTIME DESTINATION weft/bin)
-  install(TARGETS weft LIBRARY DESTINATION weft/lib)
-  install(FILES include/weft.h DESTINATION weft/include)
-  install(FILES ${CMAKE_BINARY_DIR}/gen/weft.pc DESTINATION weft/lib/pkgconfig)
-  install(FILES python/weft_hook.pth DESTINATION .) # WEFT_DEVICE turns TensorFlow's programs to weft (python/weft/hook.py)
-  if(WEFT_LICENSES) # of what is inside
-    install(DIRECTORY ${WEFT_LICENSES} DESTINATION weft)
-  endif()
-  return()
-endif()
-
-# ---- what `make install` builds -------------------------------------------------------------------------------------------
+# ---- what `make install` and the wheel build ----------------------------------------------------------------------------------------
 add_custom_target(products)
 foreach(product pjrt_weft weft_bin weft)
   if(TARGET ${product})
     add_dependencies(products ${product})
   endif()
 endforeach()
+
+if(SKBUILD)
+  write_pc(lib)
+  set_target_properties(pjrt_weft PROPERTIES INSTALL_RPATH "$ORIGIN")
+  install(TARGETS pjrt_weft LIBRARY DESTINATION weft)
+  install(TARGETS weft_bin RUNTIME DESTINATION weft/bin)
+  install(TARGETS weft LIBRARY DESTINATION weft/lib)
+  install(FILES include/weft.h DESTINATION weft/include)
+  install(FILES ${CMAKE_BINARY_DIR}/gen/weft.pc DESTINATION weft/lib/pkgconfig)
+  install(FILES python/weft_hook.pth DESTINATION .) # WEFT_DEVICE turns TensorFlow's programs to weft (python/weft/hook.py)
+  if(WEFT_DNNL)
+    file(GLOB dnnl_libraries ${WEFT_DNNL}/lib/*.so.*) # with the OpenMP it asks for
+    install(FILES ${dnnl_libraries} DESTINATION weft)
+  endif()
+  if(WEFT_LICENSES) # of what is inside
+    install(DIRECTORY ${WEFT_LICENSES} DESTINATION weft)
+  endif()
+  return()
+endif()
+
 if(TARGET weft_bin AND TARGET pjrt_weft)
   # Manual pages are what the verbs answer to --help. The stamp stands for all of them.
   add_custom_command(OUTPUT man/stamp COMMAND ${CMAKE_COMMAND} -DWEFT=$<TARGET_FILE:weft_bin> -DVERSION=${PROJECT_VERSION}

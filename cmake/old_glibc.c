@@ -1,4 +1,4 @@
-/* For binaries that are built on a newer glibc than they run on: what glibc has given new versions of since 2.28 is
+/* For binaries that are built on a newer glibc than they run on: what glibc has given new versions of since 2.27 is
  * called in the version from before, and what is younger is here. The build passes --wrap=NAME for every OLD() row.
  * Until 2.34 threads and dlopen were in libraries of their own, with the same names and versions: those are needed by
  * name as well (newer systems have them, empty). The functions of libm are the same ones without a wrapper that sets

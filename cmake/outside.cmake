@@ -6,11 +6,11 @@
 #                  weft_data_inside is the part that reads data sets and checkpoints.
 #
 # WEFT_STATIC    AUTO: the archives that are there; ON: one that is missing is an error (the wheel); OFF: none
-# WEFT_OUTSIDE   a folder with archives of oneDNN, JPEG, cJSON and protobuf-c (tools/outside.sh makes it); without it oneDNN is loaded when
-#                it is first used, the others are shared libraries
+# WEFT_DNNL      a folder with an oneDNN (include, lib) that is installed beside the plugin, as tools/wheel.sh makes it; without
+#                it the system's is loaded when it is first used
 # LLVM_CONFIG    which LLVM, 19 or newer
 set(WEFT_STATIC AUTO CACHE STRING "archives of LLVM, BLAS and others in the products: AUTO, ON, OFF")
-set(WEFT_OUTSIDE "" CACHE PATH "where tools/outside.sh put its archives")
+set(WEFT_DNNL "" CACHE PATH "oneDNN that goes into the wheel")
 
 add_library(weft_outside INTERFACE)
 add_library(weft_inside INTERFACE)
@@ -47,7 +47,7 @@ endfunction()
 function(outside_library name)
   string(TOUPPER ${name} var)
   find_library(${var}_LIB NAMES ${name} PATH_SUFFIXES ${ARGN})
-  find_library(${var}_ARCHIVE NAMES lib${name}.a HINTS ${WEFT_OUTSIDE}/lib PATH_SUFFIXES ${ARGN})
+  find_library(${var}_ARCHIVE NAMES lib${name}.a PATH_SUFFIXES ${ARGN})
   if(NOT ${var}_LIB)
     message(FATAL_ERROR "lib${name} is missing (tools/setup.sh build)")
   endif()
@@ -79,24 +79,23 @@ outside_library(z)
 message(STATUS "LLVM ${llvm_version}")
 inside_or(weft_inside LLVM "${LLVM_LIB}" ${llvm_archives} ${ZSTD_ARCHIVE} ${Z_ARCHIVE})
 
-# ---- oneDNN, 2 or 3 -------------------------------------------------------------------------------------------------------
-if(WEFT_OUTSIDE)
-  find_path(DNNL_DIR dnnl.h PATHS ${WEFT_OUTSIDE}/include NO_DEFAULT_PATH)
-  set(dnnl_archive ${WEFT_OUTSIDE}/lib/libdnnl.a)
-  set_source_files_properties(src/dev/cpu/conv/dnnl.c PROPERTIES COMPILE_DEFINITIONS WEFT_DNNL_INSIDE)
-  inside_or(weft_inside oneDNN ${dnnl_archive} ${dnnl_archive})
-  target_link_libraries(weft_outside INTERFACE ${dnnl_archive} stdc++)
+# ---- oneDNN, 2 or 3: loaded when it is first used ------------------------------------------------------------------------
+set(dnnl_source src/dev/cpu/conv/dnnl.c)
+if(WEFT_DNNL)
+  find_path(DNNL_DIR dnnl.h PATHS ${WEFT_DNNL}/include NO_DEFAULT_PATH)
+  file(GLOB DNNL_LIB ${WEFT_DNNL}/lib/libdnnl*.so.*)
+  set_source_files_properties(${dnnl_source} PROPERTIES COMPILE_DEFINITIONS WEFT_DNNL_SERIAL)
 else()
   find_path(DNNL_DIR dnnl.h)
   find_library(DNNL_LIB dnnl)
-  execute_process(COMMAND ${CMAKE_READELF} -d ${DNNL_LIB} OUTPUT_VARIABLE dnnl_dynamic ERROR_QUIET)
-  string(REGEX MATCH "libdnnl\\.so[.0-9]*" dnnl_soname "${dnnl_dynamic}") # libdnnl.so.2, or .so.3.6 in Debian 13
-  set_source_files_properties(src/dev/cpu/conv/dnnl.c PROPERTIES COMPILE_DEFINITIONS "WEFT_DNNL_SONAME=\"${dnnl_soname}\"")
-  message(STATUS "oneDNN: ${dnnl_soname}, loaded when it is used")
 endif()
-if(NOT DNNL_DIR OR NOT (DNNL_LIB OR WEFT_OUTSIDE))
+if(NOT DNNL_DIR OR NOT DNNL_LIB)
   message(FATAL_ERROR "oneDNN is missing (tools/setup.sh build)")
 endif()
+execute_process(COMMAND ${CMAKE_READELF} -d ${DNNL_LIB} OUTPUT_VARIABLE dnnl_dynamic ERROR_QUIET)
+string(REGEX MATCH "libdnnl[-a-z]*\\.so[.0-9]*" dnnl_soname "${dnnl_dynamic}") # libdnnl.so.2, or .so.3.7 in Debian 13
+set_property(SOURCE ${dnnl_source} APPEND PROPERTY COMPILE_DEFINITIONS "WEFT_DNNL_SONAME=\"${dnnl_soname}\"")
+message(STATUS "oneDNN: ${dnnl_soname}, loaded when it is used")
 
 # ---- BLAS with LAPACK: one thread a call, the pool divides the work; the serial library makes no threads at all ------------
 outside_library(openblas openblas-serial openblas-pthread)
@@ -115,24 +114,22 @@ inside_or(weft_inside OpenBLAS "${OPENBLAS_LIB}" ${OPENBLAS_ARCHIVE} ${fortran_a
 compiler_archive(stdc++ stdcxx_archive)
 inside_or(weft_inside libstdc++ stdc++ ${stdcxx_archive})
 
-# ---- data sets, checkpoints, XLA's messages: archives of one's own, since some of Debian's are not for shared libraries --------
-foreach(name z lzma jpeg cjson protobuf-c)
+# ---- data sets, checkpoints, XLA's messages: shared, since some of Debian's archives are not for shared libraries ---------------
+foreach(name lzma jpeg cjson protobuf-c)
   string(TOUPPER ${name} var)
   outside_library(${name})
-  if(WEFT_OUTSIDE)
-    inside_or(weft_data_inside ${name} "${${var}_LIB}" ${${var}_ARCHIVE})
-  else()
-    target_link_libraries(weft_data_inside INTERFACE ${${var}_LIB})
-  endif()
 endforeach()
+inside_or(weft_data_inside zlib "${Z_LIB}" ${Z_ARCHIVE})
+inside_or(weft_data_inside LZMA "${LZMA_LIB}" ${LZMA_ARCHIVE})
+target_link_libraries(weft_data_inside INTERFACE ${JPEG_LIB} ${CJSON_LIB} ${PROTOBUF-C_LIB})
 
 target_link_libraries(weft_inside INTERFACE weft_data_inside Threads::Threads dl m)
 target_link_libraries(weft_outside INTERFACE ${PROTOBUF-C_LIB} ${LLVM_LIB} ${OPENBLAS_LIB} ${LZMA_LIB} ${JPEG_LIB} ${CJSON_LIB} ${Z_LIB}
                       Threads::Threads dl m)
 
 # ---- older systems ---------------------------------------------------------------------------------------------------------
-# WEFT_OLD_GLIBC=ON: what is built on a newer glibc runs from 2.28 on (the wheel; x86-64 only).
-option(WEFT_OLD_GLIBC "products run on glibc 2.28, whatever is here" OFF)
+# WEFT_OLD_GLIBC=ON: what is built on a newer glibc runs from 2.27 on (the wheel; x86-64 only).
+option(WEFT_OLD_GLIBC "products run on glibc 2.27, whatever is here" OFF)
 if(WEFT_OLD_GLIBC)
   add_library(weft_old_glibc OBJECT cmake/old_glibc.c)
   file(STRINGS cmake/old_glibc.c old_names REGEX "^OLD\\(")

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what the project needs and is missing: setup.sh [build] [data] [python] [check] [fuzz] [site] [jobs]
+# Installs what the project needs and is missing: setup.sh [build] [data] [python] [check] [fuzz] [site] [jobs] [wheel]
 # Debian 12, as root or with sudo.
 # Debian's release fixes the versions of its packages; Python's are pinned in tests/requirements.txt.
 set -eu
@@ -17,6 +17,7 @@ python_packages="python3 python3-venv"
 jobs_packages="openmpi-bin slurmctld slurmd slurm-client"
 check_packages="clang-format"
 fuzz_packages="clang-14 libclang-rt-14-dev"
+wheel_packages="python3 python3-venv binutils mmdebstrap"
 site_packages="python3 python3-venv chromium"
 
 need=""

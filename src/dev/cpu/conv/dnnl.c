@@ -1,6 +1,7 @@
 /* Finding oneDNN, and the calls in which its versions 2 and 3 differ. */
 #include "dev/cpu/conv/dnnl.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,22 +9,6 @@
 #include "dev/cpu/kernel/kernel.h"
 
 static Dnnl table;
-
-#ifdef WEFT_DNNL_INSIDE
-
-static bool find_calls(void) {
-#define DNNL_CALL(name) table.name = dnnl_##name;
-  DNNL_CALLS(DNNL_CALL)
-#undef DNNL_CALL
-  return true;
-}
-
-int dnnl_single_begin(void) { return 1; }
-void dnnl_single_end(int was) { (void)was; }
-
-#else
-
-#include <dlfcn.h>
 
 static void (*omp_set)(int);
 static int (*omp_max)(void);
@@ -41,7 +26,11 @@ static void *load(void) {
   if (ours) setenv("OMP_WAIT_POLICY", "passive", 0);
   void *library = dlopen(WEFT_DNNL_SONAME, RTLD_NOW | RTLD_LOCAL | OWN_FIRST);
   if (ours) unsetenv("OMP_WAIT_POLICY");
+#ifdef WEFT_DNNL_SERIAL /* built so that it starts no threads */
+  void *gomp = NULL;
+#else
   void *gomp = library ? dlopen("libgomp.so.1", RTLD_LAZY | RTLD_NOLOAD) : NULL;
+#endif
   if (gomp) {
     *(void **)&omp_set = dlsym(gomp, "omp_set_num_threads");
     *(void **)&omp_max = dlsym(gomp, "omp_get_max_threads");
@@ -71,8 +60,6 @@ int dnnl_single_begin(void) {
 void dnnl_single_end(int was) {
   if (omp_set && was != 1) omp_set(was);
 }
-
-#endif
 
 static void start(void) {
   if (!find_calls() || table.engine_create(&table.engine, dnnl_cpu, 0)) table.engine = NULL;

@@ -1,8 +1,8 @@
 /* oneDNN, version 2 or 3, by its C interface: what both have under one name.
  *
- * The library is inside (WEFT_DNNL_INSIDE, an archive) or loaded when a convolution first asks for
- * it, by its own handle: a process may hold others (PyTorch and TensorFlow do), and calls of one
- * must not end in another. Without it convolutions go other ways.
+ * The library is loaded when a convolution first asks for it, by its own handle: a process may hold
+ * others (PyTorch and TensorFlow do), and calls of one must not end in another. Without it
+ * convolutions go other ways.
  */
 #ifndef WEFT_DEV_CPU_CONV_DNNL_H
 #define WEFT_DEV_CPU_CONV_DNNL_H

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the wheel as users do, and trains with it: wheel.sh WHEEL FOLDER (FOLDER is for what it makes)
+# Installs the wheel as users do, and trains with it: wheel.sh WHEEL FOLDER [CHECK...] (FOLDER is for what it makes)
 #
 #   names      what the plugin shows to other libraries, and which of the system's it needs
 #   python3.X  an empty environment of each Python from 3.10 to 3.14 that is here: it imports, the command answers
@@ -11,12 +11,14 @@ here=$(cd "$(dirname "$0")" && pwd)
 wheel=$(realpath "$1")
 mkdir -p "$2"
 work=$(realpath "$2")
+only=" ${*:3} "
 passed=0 failed=0 skipped=0
 
 # check NAME COMMAND...: its output is shown when it fails; a command that could not download what it needs ends with 75.
 check() {
   local name=$1 code
   shift
+  [[ "$only" = *[!\ ]* && "$only" != *" $name "* ]] && return
   "$@" > "$work/$name.log" 2>&1
   code=$?
   if [ $code = 0 ]; then

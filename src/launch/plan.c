@@ -24,7 +24,10 @@ static Err *from_json(const char *file, const cJSON *root, LaunchPlan *out) {
   const cJSON *c = cJSON_GetArrayItem(choices, 0);
   if (!c)
     return err_new(ERR_INVALID, "%s is a plan without a choice: nothing met what was asked", file);
-  *out = (LaunchPlan){.chips = (int)number(c, "chips"),
+  double chips = number(c, "chips");
+  if (!(chips >= 1 && chips < 1e7))
+    return err_new(ERR_INVALID, "%s: a choice of %g chips", file, chips);
+  *out = (LaunchPlan){.chips = (int)chips,
                       .step_s = number(c, "step_time_s"),
                       .steps = number(c, "steps"),
                       .seconds = number(c, "time_p50_s"),
@@ -37,7 +40,6 @@ static Err *from_json(const char *file, const cJSON *root, LaunchPlan *out) {
   text(c, "chip", out->chip);
   const Chip *chip;
   TRY(err_wrap(chip_find(out->chip, &chip), "%s", file));
-  if (out->chips < 1) return err_new(ERR_INVALID, "%s: a choice of %d chips", file, out->chips);
   return NULL;
 }
 

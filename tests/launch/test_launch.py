@@ -190,6 +190,8 @@ def test_wrong_words(place):
     assert "cannot open" in run(place, "launch", "--plan", "nothing.json", "--", "true", status=1)[1]
     (place / "p.json").write_text('{"choices": []}')
     assert "without a choice" in run(place, "launch", "--plan", "p.json", "--", "true", status=1)[1]
+    (place / "p.json").write_text('{"choices": [{"chip": "H100", "chips": 1e300}]}')
+    assert "a choice of 1e+300 chips" in run(place, "launch", "--plan", "p.json", "--", "true", status=1)[1]
     (place / "p.json").write_text("{")
     assert "not JSON" in run(place, "launch", "--plan", "p.json", "--", "true", status=1)[1]
     assert "cannot stage" in run(place, "launch", "--work", "nowhere", "--", "true", status=1)[1]

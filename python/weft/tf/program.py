@@ -4,6 +4,7 @@ The lowered program takes the function's tensors, then what it captured: variabl
 then the new values of the variables that it wrote (`mhlo.input_output_alias` says which), which stay on the devices.
 """
 import functools
+import json
 import re
 
 import numpy as np
@@ -15,7 +16,8 @@ from weft.tf import pjrt, runtime, state, trace
 
 _CPU = "/job:localhost/replica:0/task:0/device:CPU:0"
 _ALIAS = re.compile(r"parameter_number = (\d+) : i64\}, output_index = array<i64: (\d+)>")
-_ARGUMENT = re.compile(r"%arg(\d+): tensor<[^>]*>")
+_ARGUMENT = re.compile(r'(%arg(\d+): tensor<(?:[^<>]|<[^<>]*>)*>)(?: loc\([^()]*\))?')
+_FRAMEWORK = re.compile(r'loc\("[^"]*/tensorflow/python/framework/ops.py":\d+:\d+\)')  # where the bridge says everything is from
 _OF_GRAPHS = ("Placeholder", "PlaceholderWithDefault", "NoOp", "_Arg", "_Retval")
 _MODULE = re.compile(r"module @[\w.\-$]+")
 _NAME = re.compile(r"^_*inference_(.*?)_\d+$")
@@ -112,16 +114,18 @@ def _written(text):
     return {int(result): int(argument) for argument, result in _ALIAS.findall(head)}
 
 
-def _donate(text, written):
-    """Says with the arguments which of them the program may overwrite."""
+def _describe(text, written, names):
+    """Says with the arguments what they are called, for reports, and which of them the program may overwrite."""
     to = {argument: result for result, argument in written.items()}
     start = text.index("@main(")
-    end = text.index("->", start) if "->" in text[start:text.index("\n", start)] else text.index("\n", start)
+    end = text.find("->", start, text.index("\n", start))
+    end = text.index("\n", start) if end < 0 else end
 
-    def donated(m):
-        result = to.get(int(m.group(1)))
-        return m.group(0) if result is None else f"{m.group(0)} {{tf.aliasing_output = {result} : i32}}"
-    return text[:start] + _ARGUMENT.sub(donated, text[start:end]) + text[end:]
+    def argument(m):
+        i = int(m.group(2))
+        donated = f" {{tf.aliasing_output = {to[i]} : i32}}" if i in to else ""
+        return f"{m.group(1)}{donated} loc({json.dumps(names[i])})"
+    return text[:start] + _ARGUMENT.sub(argument, text[start:end]) + _FRAMEWORK.sub("loc(unknown)", text[end:])
 
 
 class _Compiled:
@@ -135,19 +139,22 @@ class _Compiled:
         self.inputs = list(range(n))  # the arguments that are given with each run
         self.states, self.constants, captured = [], [], []  # (argument, State), (argument, array)
         variables = {id(v._handle): v for v in graph.graph.variables}
+        names = [t.name.removesuffix(":0") for t in graph.inputs]
         for i, tensor in enumerate(graph.captured_inputs, n):
             if not isinstance(tensor, ops.EagerTensor):
                 self.inputs.append(i)
                 tensor = tf.constant(next(outer))
             elif tensor.dtype == tf.resource:
-                self.states.append((i, state.of(variables[id(tensor)])))
+                variable = variables[id(tensor)]
+                names[i] = variable.name.removesuffix(":0")
+                self.states.append((i, state.of(variable)))
             else:
                 self.constants.append((i, np.asarray(tensor.numpy(), order="C")))
             captured.append(tensor)
         text = _COPY.sub(r"stablehlo.reshape \1 : (\2) -> \2", _lower(graph, specs, captured))
         text = _MODULE.sub(f"module @{program.name}", text, count=1)
         written = _written(text)
-        self.executable = runtime.client().compile(_donate(text, written), program.devices)
+        self.executable = runtime.client().compile(_describe(text, written, names), program.devices)
         self.result_types = [t.dtype.as_numpy_dtype for t in graph.outputs]
         self.result_shapes = self.executable.output_shapes()
         states = dict(self.states)

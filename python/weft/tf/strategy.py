@@ -228,7 +228,7 @@ def _assigning(method):
         kwargs = {k: _aggregated(self, v) if k in ("value", "delta") else v for k, v in kwargs.items()}
         return method(self, *args, **kwargs)
     wrapped.__name__, wrapped.__doc__ = method.__name__, method.__doc__
-    return wrapped
+    return tf.autograph.experimental.do_not_convert(wrapped)
 
 
 # ---- one call --------------------------------------------------------------------------------------------------------------

@@ -71,10 +71,13 @@ const char *weft_client_platform(const WeftClient *c);
 int weft_client_device_count(const WeftClient *c);
 const char *weft_client_device_kind(const WeftClient *c, int device);
 
-/* Compiles StableHLO, text or portable bytecode; n is its size in bytes. One device. */
+/* Compiles StableHLO, text or portable bytecode; n is its size in bytes. A program that says so
+ * (mhlo.num_replicas x mhlo.num_partitions) runs on several devices: process p on device p.
+ *   errors    INVALID_ARGUMENT the program is wrong, or for more devices than the client has */
 WeftError *weft_compile(WeftClient *c, const void *program, size_t n, WeftProgram **out_program);
 void weft_program_free(WeftProgram *p);
-int weft_program_outputs(const WeftProgram *p);
+int weft_program_outputs(const WeftProgram *p);   /* of each process */
+int weft_program_processes(const WeftProgram *p); /* 1: of one device */
 typedef struct WeftCost { /* what the compiler says; -1 where the plugin does not know */
   int64_t argument_bytes, output_bytes, temp_bytes, peak_bytes;
   double flops, bytes_accessed, seconds;
@@ -91,8 +94,10 @@ WeftError *weft_buffer_dims(const WeftBuffer *b, int *out_rank, const int64_t **
 /* Waits for the data and copies it; n must be its size in bytes. */
 WeftError *weft_buffer_read(WeftBuffer *b, void *dst, size_t n);
 
-/* Enqueues a run: args[n_args], outs[weft_program_outputs(p)], which are new buffers. Arguments
- * that the program donates (tf.aliasing_output) are gone afterwards; free their handles all the
+/* Enqueues a run: args[n_args], outs[weft_program_outputs(p)], which are new buffers. Of several
+ * processes: n_args is the number of each, argument i of process d is args[d * n_args + i], a buffer
+ * on device d that holds the part that the argument's sharding gives it; its result j is
+ * outs[d * weft_program_outputs(p) + j]. Arguments that the program donates (tf.aliasing_output) are gone afterwards; free their handles all the
  * same. An error of the run itself may come here or from weft_buffer_read of an output. */
 WeftError *weft_execute(WeftProgram *p, WeftBuffer *const *args, int n_args, WeftBuffer **outs);
 

@@ -35,7 +35,7 @@ MAY = {
     "sim/gpu": "sim/schedule sim/hlo sim/params sim ir",
     "sim/eager": "sim/gpu sim/schedule sim/hlo sim/params sim ir",
     "dev": "compile compile/pass compile/spmd interp ir prof",
-    "dev/interp": "dev interp ir prof",
+    "dev/interp": "dev interp compile/pass ir prof",
     "dev/null": "dev ir",
     "dev/cpu": "dev dev/cpu/kernel dev/cpu/loops dev/cpu/vinterp compile interp ir prof",
     "dev/cpu/kernel": "interp ir",

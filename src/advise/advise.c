@@ -15,20 +15,20 @@
 #define MAX_BATCH ((int64_t)1 << 24) /* of one device: nobody asks for more */
 #define ROUNDER 1.06                 /* the steps of plans seen are no higher than this */
 
-static Err *estimate(const AdviseWork *w, const AdviseCase *c, const Chip *chip, SimReport **out,
-                     double *op_by_op) {
+static Err *estimate(const AdviseWork *w, const AdviseCase *c, const AdviseRow *row,
+                     SimReport **out, double *op_by_op) {
   Module *m = NULL;
   TRY(w->build(w->arg, c, &m));
   if (op_by_op) *op_by_op = advise_op_by_op_bytes(m);
-  SimOpts opts = {.devices = c->devices};
-  Err *e = sim_estimate_spmd(m, chip, &opts, w->partitions, out);
+  SimOpts opts = {.devices = c->devices * row->copies, .price = w->price, .open_arguments = true};
+  Err *e = sim_estimate_spmd(m, row->ref.chip, &opts, w->partitions, out);
   module_free(m);
   return e;
 }
 
-static void fit_of(const AdviseWork *w, const AdviseCase *c, const Chip *chip, AdviseFit *out) {
+static void fit_of(const AdviseWork *w, const AdviseCase *c, const AdviseRow *row, AdviseFit *out) {
   *out = (AdviseFit){.batch = c->batch * c->devices};
-  Err *e = estimate(w, c, chip, &out->report, &out->op_by_op_bytes);
+  Err *e = estimate(w, c, row, &out->report, &out->op_by_op_bytes);
   out->known = !e;
   if (e) out->why = err_text(e);
   err_free(e);
@@ -39,10 +39,10 @@ static int64_t per_device(int64_t batch, int devices) {
 }
 
 /* Bytes of a batch on one device; infinity when it cannot be made. */
-static double bytes_of(const AdviseWork *w, const AdviseCase *c, const Chip *chip,
+static double bytes_of(const AdviseWork *w, const AdviseCase *c, const AdviseRow *row,
                        AdviseSamples *seen) {
   SimReport *r = NULL;
-  Err *e = estimate(w, c, chip, &r, NULL);
+  Err *e = estimate(w, c, row, &r, NULL);
   double bytes = e ? INFINITY : r->hbm_bytes;
   err_free(e);
   sim_report_free(r);
@@ -57,7 +57,7 @@ typedef struct Bracket {
 } Bracket;
 
 /* Until the two are as near as anybody asks. */
-static void narrow(const AdviseWork *w, AdviseCase *c, const Chip *chip, AdviseSamples *seen,
+static void narrow(const AdviseWork *w, AdviseCase *c, const AdviseRow *row, AdviseSamples *seen,
                    double limit, Bracket *b) {
   for (int rounds = 0; rounds < 24 && b->hi - b->lo > MAX(1, b->lo / 512); rounds++) {
     double slope = isfinite(b->hi_bytes) ? (b->hi_bytes - b->lo_bytes) / (double)(b->hi - b->lo)
@@ -66,14 +66,14 @@ static void narrow(const AdviseWork *w, AdviseCase *c, const Chip *chip, AdviseS
     double guess = slope > 0 ? (double)b->lo + (limit - b->lo_bytes) / slope : 2.0 * (double)b->lo;
     if (rounds % 3 == 2) guess = isfinite(b->hi_bytes) ? 0.5 * (double)(b->lo + b->hi) : 2 * guess;
     c->batch = (int64_t)MIN((double)b->hi - 1, MAX((double)b->lo + 1, floor(guess)));
-    double bytes = bytes_of(w, c, chip, seen);
+    double bytes = bytes_of(w, c, row, seen);
     if (bytes <= limit) b->lo = c->batch, b->lo_bytes = bytes;
     else b->hi = c->batch, b->hi_bytes = bytes;
   }
 }
 
 /* Does a round batch beyond the bracket fit, not more than ROUNDER larger? It is the new lo then. */
-static bool rounder(const AdviseWork *w, AdviseCase *c, const Chip *chip, AdviseSamples *seen,
+static bool rounder(const AdviseWork *w, AdviseCase *c, const AdviseRow *row, AdviseSamples *seen,
                     double limit, Bracket *b) {
   int64_t most = (int64_t)((double)b->lo * ROUNDER);
   for (int64_t unit = 256; unit >= 16; unit /= 4) {
@@ -81,7 +81,7 @@ static bool rounder(const AdviseWork *w, AdviseCase *c, const Chip *chip, Advise
     if (c->batch > most || c->batch < b->hi) continue;
     bool asked = false;
     for (int i = 0; i < seen->n; i++) asked |= seen->v[i].batch == c->batch;
-    double bytes = asked ? INFINITY : bytes_of(w, c, chip, seen);
+    double bytes = asked ? INFINITY : bytes_of(w, c, row, seen);
     if (bytes > limit) continue;
     b->lo = c->batch, b->lo_bytes = bytes;
     return true;
@@ -89,17 +89,17 @@ static bool rounder(const AdviseWork *w, AdviseCase *c, const Chip *chip, Advise
   return false;
 }
 
-/* Most examples (over all devices) that fit with `reserve` bytes taken already. */
+static int sharing(const AdviseRow *row) { return row->devices / row->copies; }
+
+/* Most examples (over all devices that share the work) that fit with `reserve` bytes taken already. */
 static int64_t largest(const AdviseWork *w, AdviseRow *row, bool training, double reserve) {
   const AdviseFit *known = training ? &row->train : &row->eval;
   if (!known->known) return 0;
-  const Chip *chip = row->ref.chip;
   AdviseSamples *seen = training ? &row->train_samples : &row->eval_samples;
-  double limit = chip->hbm_usable - reserve;
-  AdviseCase c = {.devices = row->devices, .training = training};
+  double limit = row->ref.chip->hbm_usable - reserve;
+  AdviseCase c = {.devices = sharing(row), .training = training};
   if (!seen->n)
-    *vec_push(seen) =
-        (AdviseSample){per_device(known->batch, row->devices), known->report->hbm_bytes};
+    *vec_push(seen) = (AdviseSample){per_device(known->batch, c.devices), known->report->hbm_bytes};
   Bracket b = {.hi = MAX_BATCH, .hi_bytes = INFINITY};
   for (int o = SIM_PARAMETERS; o <= SIM_STATE; o++)
     b.lo_bytes += known->report->owners[o].bytes; /* what no batch at all would take, about */
@@ -113,9 +113,9 @@ static int64_t largest(const AdviseWork *w, AdviseRow *row, bool training, doubl
       AdviseSample s = seen->v[i];
       if (s.batch > b.lo && s.batch < b.hi) b.hi = s.batch, b.hi_bytes = s.bytes;
     }
-    narrow(w, &c, chip, seen, limit, &b);
-  } while (rounder(w, &c, chip, seen, limit, &b));
-  return b.lo * row->devices;
+    narrow(w, &c, row, seen, limit, &b);
+  } while (rounder(w, &c, row, seen, limit, &b));
+  return b.lo * c.devices;
 }
 
 /* ---- what to try ----------------------------------------------------------------------------- */
@@ -128,7 +128,7 @@ static void tip(AdviseRow *row, bool fits, char *text) {
 static void tip_case(const AdviseWork *w, AdviseRow *row, const AdviseFit *base, AdviseCase c,
                      const char *what) {
   SimReport *r = NULL;
-  Err *e = estimate(w, &c, row->ref.chip, &r, NULL);
+  Err *e = estimate(w, &c, row, &r, NULL);
   char bytes[UNITS_TEXT], time[UNITS_TEXT];
   if (!e && r->fits &&
       (!base->report->fits || r->time_s < 0.95 * base->report->time_s ||
@@ -147,7 +147,7 @@ static void tips_for(const AdviseWork *w, AdviseRow *row, const AdviseFit *f, bo
   char bytes[UNITS_TEXT];
   const char *kind = training ? "training" : "evaluation";
   AdviseCase c = {
-      .devices = row->devices, .training = training, .batch = per_device(f->batch, row->devices)};
+      .devices = sharing(row), .training = training, .batch = per_device(f->batch, sharing(row))};
   if (!f->report->fits && most > 0) {
     if (training && f->batch > most) {
       int64_t parts = (f->batch + most - 1) / most;
@@ -184,16 +184,28 @@ static void tips_for(const AdviseWork *w, AdviseRow *row, const AdviseFit *f, bo
 
 /* ---- one chip -------------------------------------------------------------------------------- */
 
+/* The program is for a number of devices that does not divide the chip's. */
+static Err *refuse(const AdviseWork *w, int shards, AdviseRow *out) {
+  AdviseFit *fits[2] = {w->batch ? &out->train : NULL, w->eval_batch ? &out->eval : NULL};
+  for (int i = 0; i < 2; i++)
+    if (fits[i])
+      fits[i]->why = xasprintf("the program is for %d devices, not for %d", shards, out->devices);
+  return NULL;
+}
+
 Err *advise_chip(const AdviseWork *w, const char *chip, AdviseRow *out) {
   *out = (AdviseRow){0};
   TRY(chip_parse(chip, &out->ref));
   out->name = xstrdup(chip);
-  out->devices = MAX(1, w->fixed_devices ? w->partitions : out->ref.devices);
-  AdviseCase c = {.devices = out->devices};
+  int shards = w->fixed_devices ? MAX(1, w->partitions) : 0; /* 0: any number */
+  out->devices = MAX(1, out->ref.devices ? out->ref.devices : shards);
+  out->copies = shards ? MAX(1, out->devices / shards) : 1;
+  if (shards && out->devices % shards) return refuse(w, shards, out);
+  AdviseCase c = {.devices = sharing(out)};
   if (w->batch) {
     c.training = true;
-    c.batch = per_device(w->batch, out->devices);
-    fit_of(w, &c, out->ref.chip, &out->train);
+    c.batch = per_device(w->batch, sharing(out));
+    fit_of(w, &c, out, &out->train);
     out->largest_train = largest(w, out, true, 0);
     if (out->train.known) {
       const SimReport *r = out->train.report;
@@ -203,8 +215,8 @@ Err *advise_chip(const AdviseWork *w, const char *chip, AdviseRow *out) {
   }
   if (w->eval_batch) {
     c.training = false;
-    c.batch = per_device(w->eval_batch, out->devices);
-    fit_of(w, &c, out->ref.chip, &out->eval);
+    c.batch = per_device(w->eval_batch, sharing(out));
+    fit_of(w, &c, out, &out->eval);
     out->largest_eval = largest(w, out, false, 0);
     if (out->train.known) {
       out->largest_eval_slots = largest(w, out, false, out->slots_bytes);

@@ -11,7 +11,7 @@
 
 typedef struct AdviseCase {
   int64_t batch; /* examples on one device */
-  int devices;   /* that share the work, data parallel */
+  int devices;   /* that share the work, data parallel or as the program is sharded */
   bool training; /* the step; else the evaluation */
   bool narrow;   /* bfloat16 activations instead of the program's own */
 } AdviseCase;
@@ -24,6 +24,7 @@ typedef struct AdviseWork {
   double steps;       /* training steps in all; 0: not known */
   bool can_narrow;    /* build knows `narrow` */
   int partitions;     /* over which the program is sharded; 0: build makes one device's program */
+  PriceAsk price;     /* whose prices count */
   bool fixed_devices; /* the program is sharded already: build ignores `devices` */
   /* The program of one device. errors: ERR_UNIMPLEMENTED when it cannot be made */
   Err *(*build)(void *arg, const AdviseCase *c, Module **out);
@@ -52,7 +53,9 @@ typedef struct AdviseTip {
 typedef struct AdviseRow { /* one chip */
   char *name;              /* as asked for: "T4", "tpu-v2-8" */
   ChipRef ref;
-  int devices;
+  int devices; /* of the chip */
+  int copies; /* of the work: 1, or the program is for fewer devices and is whole on each of so many
+                * groups; batches are then of one group */
   AdviseFit train, eval;
   int64_t largest_train; /* over all devices; 0: not even one example a device fits */
   int64_t largest_eval;  /* with the training state released */

@@ -31,18 +31,38 @@ static void print_work(const AdviseWork *w, const AdviseRow *rows, int n, bool t
 /* Where a batch does not divide over a chip's devices. */
 static void print_rounded(const AdviseWork *w, const AdviseRow *r, const AdviseFit *f,
                           int64_t asked, Buf *o) {
-  if (f->batch == asked || r->devices < 2 || w->no_batch) return;
+  int sharing = r->devices / r->copies;
+  if (f->batch == asked || sharing < 2 || w->no_batch) return;
   buf_printf(o, "  %-18s computes %lld: %lld do not divide over %d devices, so %lld on each\n",
-             r->name, (long long)f->batch, (long long)asked, r->devices,
-             (long long)(f->batch / r->devices));
+             r->name, (long long)f->batch, (long long)asked, sharing,
+             (long long)(f->batch / sharing));
+}
+
+/* Where the work is not divided over all of a chip's devices. */
+static void print_copies(const AdviseRow *r, Buf *o) {
+  if (r->copies < 2) return;
+  int each = r->devices / r->copies;
+  buf_printf(o, "  %-18s ", r->name);
+  if (each == 1)
+    buf_printf(o,
+               "the program is not partitioned: whole on each device; batch and time are of one, "
+               "energy and price of all %d\n",
+               r->devices);
+  else
+    buf_printf(
+        o,
+        "the program is for %d devices: whole on each group of so many; batch and time are of one "
+        "group, energy and price of all %d\n",
+        each, r->devices);
 }
 
 static void print_training(const AdviseWork *w, const AdviseRow *rows, int n, Buf *o) {
   print_work(w, rows, n, true, o);
   if (w->steps > 0) buf_printf(o, "; all: %.0f steps", w->steps);
-  buf_printf(o, "\n  %-18s %-5s %10s %10s %9s %9s %10s %10s %9s %9s\n", "", "fits", "memory", "of",
-             "largest", "step", "examples/s", w->steps > 0 ? "all energy" : "energy",
-             w->steps > 0 ? "all time" : "", w->steps > 0 ? "all price" : "price");
+  buf_printf(o, "\n  %-18s %7s %-5s %10s %10s %9s %9s %10s %10s %9s %9s\n", "", "devices", "fits",
+             "memory", "of", "largest", "step", "examples/s",
+             w->steps > 0 ? "all energy" : "energy", w->steps > 0 ? "all time" : "",
+             w->steps > 0 ? "all price" : "price");
   for (int i = 0; i < n; i++) {
     const AdviseRow *r = &rows[i];
     const SimReport *t = r->train.report;
@@ -62,11 +82,12 @@ static void print_training(const AdviseWork *w, const AdviseRow *rows, int n, Bu
     units_usd(usd, t->usd * steps);
     char rate[32] = "-";
     if (!w->no_batch) snprintf(rate, sizeof rate, "%.0f", (double)r->train.batch / t->time_s);
-    buf_printf(o, "  %-18s %-5s %10s %10s %9s %9s %10s %10s %9s %9s\n", r->name,
+    buf_printf(o, "  %-18s %7d %-5s %10s %10s %9s %9s %10s %10s %9s %9s\n", r->name, r->devices,
                t->fits ? "yes" : "NO", mem, of, big, step, rate, energy, w->steps > 0 ? all : "",
                usd);
   }
   for (int i = 0; i < n; i++) print_rounded(w, &rows[i], &rows[i].train, w->batch, o);
+  for (int i = 0; i < n; i++) print_copies(&rows[i], o);
 }
 
 static const char *yes_no(const AdviseRow *r, double extra) {
@@ -77,9 +98,9 @@ static void print_evaluation(const AdviseWork *w, const AdviseRow *rows, int n, 
   bool state = w->batch > 0;
   print_work(w, rows, n, false, o);
   buf_byte(o, '\n');
-  buf_printf(o, "  %-18s %-27s", "", state ? "training state released" : "");
+  buf_printf(o, "  %-18s %7s %-27s", "", "", state ? "training state released" : "");
   if (state) buf_printf(o, "  %-27s  %s", "optimizer slots resident", "all of training held");
-  buf_printf(o, "\n  %-18s %-5s %10s %10s", "", "fits", "memory", "largest");
+  buf_printf(o, "\n  %-18s %7s %-5s %10s %10s", "", "devices", "fits", "memory", "largest");
   if (state)
     buf_printf(o, "  %-5s %10s %10s  %-5s %10s %10s", "fits", "memory", "largest", "fits", "memory",
                "largest");
@@ -100,13 +121,14 @@ static void print_evaluation(const AdviseWork *w, const AdviseRow *rows, int n, 
     batch_text(w, lb, sizeof lb, r->largest_eval_slots);
     batch_text(w, lc, sizeof lc, r->largest_eval_held);
     units_time(t, r->eval.report->time_s);
-    buf_printf(o, "  %-18s %-5s %10s %10s", r->name, yes_no(r, 0), a, la);
+    buf_printf(o, "  %-18s %7d %-5s %10s %10s", r->name, r->devices, yes_no(r, 0), a, la);
     if (state)
       buf_printf(o, "  %-5s %10s %10s  %-5s %10s %10s", yes_no(r, r->slots_bytes), b, lb,
                  yes_no(r, r->held_bytes), c, lc);
     buf_printf(o, " %9s\n", t);
   }
   for (int i = 0; i < n; i++) print_rounded(w, &rows[i], &rows[i].eval, w->eval_batch, o);
+  for (int i = 0; i < n && !w->batch; i++) print_copies(&rows[i], o);
 }
 
 static const char *owner_words(SimOwner o, bool training) {
@@ -163,14 +185,10 @@ static void print_prices(const AdviseRow *rows, int n, Buf *o) {
   bool head = false;
   for (int i = 0; i < n; i++) {
     const SimReport *r = rows[i].train.known ? rows[i].train.report : rows[i].eval.report;
-    const Offer *offer = NULL;
-    if (!r || isnan(chip_price(r->chip, false, &offer))) continue;
-    bool retired = offer_is_retired(offer);
-    if (n > 4 && !retired) continue;
+    if (!r || !r->price.offer || (n > 4 && !offer_is_retired(r->price.offer))) continue;
     if (!head) buf_cstr(o, "\nprices\n");
     head = true;
-    buf_printf(o, "  %-18s %.2f USD/h: %s%s\n", rows[i].name, r->usd_per_hour, r->price_source,
-               retired && !strstr(r->price_source, "retired") ? "; the offer is retired" : "");
+    buf_printf(o, "  %-18s %.2f USD/h: %s\n", rows[i].name, r->usd_per_hour, r->price_source);
   }
 }
 
@@ -195,8 +213,8 @@ void advise_print(const AdviseWork *w, const AdviseRow *rows, int n, Buf *o) {
     }
   print_prices(rows, n, o);
   buf_cstr(o, "\nMemory is of one device, batches are over all devices, time and energy of the "
-              "devices alone.\nEstimates from the program; nothing was run. Prices: lowest listed, "
-              "by the second; weft chips NAME --prices.\n");
+              "devices alone.\nEstimates from the program; nothing was run. Prices: the cheapest "
+              "whole machines that hold the devices, by the second;\nweft chips NAME --prices.\n");
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
@@ -223,7 +241,11 @@ static void fit_json(const AdviseWork *w, const char *key, const AdviseFit *f, B
   more_json(o, "time_s", r->time_s);
   more_json(o, "energy_j", r->energy_j);
   more_json(o, "usd", r->usd);
+  more_json(o, "usd_per_hour", r->usd_per_hour);
+  buf_cstr(o, ", \"price_source\": ");
+  buf_json_str(o, r->price_source);
   more_json(o, "mfu", r->mfu);
+  more_json(o, "hfu", r->hfu);
   more_json(o, "op_by_op_bytes", round(f->op_by_op_bytes));
   buf_cstr(o, ", \"owners\": {");
   double padding = 0;
@@ -246,7 +268,9 @@ void advise_json(const AdviseWork *w, const AdviseRow *rows, int n, Buf *o) {
     const AdviseRow *r = &rows[i];
     buf_printf(o, "%s\n  {\"chip\": ", i ? "," : "");
     buf_json_str(o, r->name);
-    buf_printf(o, ", \"devices\": %d", r->devices);
+    buf_printf(o, ", \"devices\": %d, \"whole_on_each\": %s", r->devices,
+               r->copies > 1 ? "true" : "false");
+    more_json(o, "devices_sharing", r->devices / r->copies);
     if (w->batch) {
       more_json(o, "largest_train_batch", w->no_batch ? NAN : (double)r->largest_train);
       fit_json(w, "train", &r->train, o);

@@ -46,9 +46,25 @@ API const char *weft_client_device_kind(const WeftClient *c, int i) {
   return client_device_kind(CLIENT(c), i);
 }
 
+static int count_of(const Module *m, const char *name) {
+  const Attr *a = attrs_get(m->attrs, m->n_attrs, name);
+  return a && a->kind == AT_INT && a->i > 0 && a->i < 1 << 20 ? (int)a->i : 1;
+}
+
 API WeftError *weft_compile(WeftClient *c, const void *program, size_t n, WeftProgram **out) {
-  return api_wrap(
-      client_compile(CLIENT(c), (Str){program, n}, NULL, (ClientProgram **)(void *)out));
+  ClientCompileOpts opts = {0};
+  Module *m = NULL;
+  Err *e = stablehlo_read("program", (Str){program, n}, &m);
+  if (!e) {
+    opts.replicas = count_of(m, "mhlo.num_replicas");
+    opts.partitions = count_of(m, "mhlo.num_partitions");
+  }
+  err_free(e); /* the plugin may know more than weft; else it says what is wrong */
+  module_free(m);
+  return api_wrap(client_compile(CLIENT(c), (Str){program, n}, &opts, (ClientProgram **)(void *)out));
+}
+API int weft_program_processes(const WeftProgram *p) {
+  return client_program_processes(PROGRAM(p));
 }
 API void weft_program_free(WeftProgram *p) { client_program_free(PROGRAM(p)); }
 API int weft_program_outputs(const WeftProgram *p) { return client_program_outputs(PROGRAM(p)); }
@@ -139,7 +155,8 @@ static void forward(void *arg, const Progress *p) {
                     .seconds_left = p->left_s,
                     .input_wait = p->exposed_share,
                     .test = p->eval};
-  if (o->progress) o->progress(o->user, &w);
+  if (o->progress && !p->batches)
+    o->progress(o->user, &w); /* an evaluation that goes on has no result */
 }
 
 API WeftError *weft_train(WeftClient *client, const WeftTrainOptions *o, WeftTrainResult *out) {

@@ -215,6 +215,8 @@ bool offer_is_retired(const Offer *o) {
   return strstr(o->date, "retired") || strstr(o->note, "retired") || strstr(o->note, "withdrawn");
 }
 
+bool offer_is_part(const Offer *o) { return strstr(o->note, "part only") != NULL; }
+
 static double per_chip(const Offer *o) {
   return isnan(o->usd_hour) ? 1e30 : o->usd_hour / o->chips;
 }
@@ -403,19 +405,4 @@ Err *chip_offers(const Offer **out, int *n) {
   *out = cat.offers.v;
   *n = cat.offers.n;
   return NULL;
-}
-
-double chip_price(const Chip *c, bool spot, const Offer **offer) {
-  double best = NAN;
-  for (int i = 0; i < cat.offers.n; i++) {
-    const Offer *o = &cat.offers.v[i];
-    double p = (spot ? o->spot_hour : o->usd_hour) / o->chips;
-    if (o->chip != c || isnan(p) || p <= 0) continue;
-    if (!spot && offer_is_suspect(o)) continue;
-    if (isnan(best) || p < best) {
-      best = p;
-      if (offer) *offer = o;
-    }
-  }
-  return best;
 }

@@ -139,11 +139,35 @@ typedef struct Offer {
 bool offer_is_suspect(const Offer *o);
 /* Nobody can rent it any more. */
 bool offer_is_retired(const Offer *o);
+/* The price is of the accelerators alone; the machine that they are in costs more. */
+bool offer_is_part(const Offer *o);
 
 /* All offers, cheapest on-demand price per chip first, suspect ones last. */
 Err *chip_offers(const Offer **out, int *n);
-/* Lowest listed price per chip and hour, spot or on demand (of offers that are not suspect); NaN
- * when none is listed. *offer may be NULL. */
+
+typedef struct PriceAsk { /* all zero: any offer on demand */
+  const char *clouds;     /* "gcp,aws"; NULL: any */
+  const char *region; /* "us-central1", or what names begin with: "us", "europe-west"; NULL: any */
+  bool spot;
+} PriceAsk;
+
+typedef struct Price {
+  const Offer *offer; /* NULL: none */
+  int machines;       /* of it */
+  double usd_hour;    /* of all of them, NaN: no offer */
+  double share;       /* of their chips that were asked for */
+  bool spot;
+} Price;
+
+/* The cheapest whole machines that hold so many chips (half a chip is a device of two); of one price
+ * the fewest. Offers that can be rented as they are come first: one of accelerators alone, or that is
+ * retired, counts where there is no other. ask may be NULL. */
+Price chip_rent(const Chip *c, double chips, const PriceAsk *ask);
+/* "gcp tpu-v2-8 us-central1, 2026-06-18; 1/8 of it is used: 0.56 USD/h" */
+void price_words(const Price *p, Buf *out);
+
+/* Lowest listed price per chip and hour, spot or on demand, by the same order; NaN when none is listed.
+ * *offer may be NULL. */
 double chip_price(const Chip *c, bool spot, const Offer **offer);
 
 #endif

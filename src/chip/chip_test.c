@@ -193,7 +193,18 @@ static void test_prices(void **state) {
   chip_price(find("A100-80GB"), false, &best);
   assert_true(best && !offer_is_suspect(best));
   chip_price(find("K80"), false, &best);
-  assert_true(best && offer_is_retired(best));
+  assert_true(best && !offer_is_retired(best) &&
+              !offer_is_part(best));              /* though another is lower */
+  Price p = chip_rent(find("tpu-v2"), 0.5, NULL); /* a core: the machine has eight */
+  assert_true(p.offer && p.machines == 1 && p.share == 0.125 && p.usd_hour == p.offer->usd_hour);
+  p = chip_rent(find("tpu-v2"), 0.5, &(PriceAsk){.region = "europe", .spot = true});
+  assert_true(p.offer && !strncmp(p.offer->region, "europe", 6) &&
+              p.usd_hour == p.offer->spot_hour);
+  p = chip_rent(find("L4"), 1, NULL);
+  assert_true(p.offer && !offer_is_part(p.offer));
+  p = chip_rent(find("T4"), 100, &(PriceAsk){.clouds = "aws,azure"});
+  assert_true(p.offer && p.machines > 1 && strcmp(p.offer->cloud, "gcp"));
+  assert_null(chip_rent(find("T4"), 1, &(PriceAsk){.clouds = "nobody"}).offer);
   assert_true(chip_price(find("H100-SXM"), false, NULL) > chip_price(find("T4"), false, NULL));
 }
 

@@ -3,6 +3,7 @@
 #ifndef WEFT_CLI_CLI_H
 #define WEFT_CLI_CLI_H
 
+#include "chip/chip.h"
 #include "client/client.h"
 #include "ir/ir.h"
 
@@ -20,9 +21,15 @@ typedef struct CliVerb {
  */
 
 /* Value of --help (also -h) in every verb's table; a verb's own start after it. */
-enum { CLI_HELP = 256, CLI_FIRST };
+enum { CLI_HELP = 256, CLI_CLOUD, CLI_REGION, CLI_SPOT, CLI_FIRST };
 #define CLI_HELP_ROW \
   { "help", no_argument, NULL, CLI_HELP }
+/* Whose prices count, of verbs that print prices; cli_price takes one of them. */
+#define CLI_PRICE_ROWS                                                                            \
+  {"cloud", required_argument, NULL, CLI_CLOUD}, {"region", required_argument, NULL, CLI_REGION}, \
+  {                                                                                               \
+    "spot", no_argument, NULL, CLI_SPOT                                                           \
+  }
 
 typedef struct CliArgs {
   int argc;
@@ -43,6 +50,9 @@ bool cli_duration(const CliArgs *a, double *seconds); /* "90m", "12h", "3d", "30
 
 /* optarg as one of `names` (the last is NULL): its index; -1 after saying which there are. */
 int cli_choice(const CliArgs *a, const char *const *names);
+
+/* optarg of one of CLI_PRICE_ROWS. */
+void cli_price(int option, PriceAsk *ask);
 
 /* optarg, K=V, as a create option of a plugin: a number when V is one. Splits optarg in place. */
 bool cli_plugin_option(const CliArgs *a, ClientOption *options, int *n, int most);

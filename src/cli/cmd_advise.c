@@ -25,6 +25,8 @@ static const char usage[] =
     "  --precision P     f32, or bf16: products and activations in bfloat16\n"
     "  --size N, --length N   variant of the model, tokens in an example\n"
     "  --epochs N, --steps N  of the whole training\n"
+    "  --cloud A,B, --region R, --spot   whose prices count: of these clouds, of regions whose\n"
+    "                    names begin so (us, europe-west4), spot ones (default: any on demand)\n"
     "  --sort WHAT       time, cost, energy or memory (default: as given; all chips: cost)\n"
     "  --json            everything as one JSON object\n"
     "  --help            this text\n"
@@ -43,6 +45,7 @@ typedef struct AdviseArgs {
   int size;
   DType compute;
   bool json;
+  PriceAsk price;
 } AdviseArgs;
 
 /* ---- order ----------------------------------------------------------------------------------- */
@@ -104,6 +107,7 @@ static Err *advise(const AdviseArgs *a, bool *fits) {
   CliWork work;
   Err *e = cli_work_open(a->what, &opts, &work);
   const AdviseWork *w = &work.work;
+  work.work.price = a->price;
   const char *names[MAX_CHIPS];
   int n = a->n_chips;
   memcpy(names, a->chips, sizeof *names * (size_t)n);
@@ -165,6 +169,7 @@ static int run(int argc, char **argv) {
                                           {"steps", 1, NULL, O_STEPS},
                                           {"sort", 1, NULL, O_SORT},
                                           {"json", 0, NULL, O_JSON},
+                                          CLI_PRICE_ROWS,
                                           CLI_HELP_ROW,
                                           {0}};
   static const char *const precisions[] = {"f32", "bf16", NULL};
@@ -207,6 +212,9 @@ static int run(int argc, char **argv) {
       a.sort = orders[i];
       break;
     case O_JSON: a.json = true; break;
+    case CLI_CLOUD:
+    case CLI_REGION:
+    case CLI_SPOT: cli_price(o, &a.price); break;
     case CLI_HELP: return fputs(usage, stdout), 0;
     default: return 2;
     }

@@ -10,6 +10,8 @@
 #include "base/npy.h"
 #include "cli/cli.h"
 #include "cli/diff.h"
+#include "cli/made_input.h"
+#include "cli/waiting.h"
 #include "compile/pass/pass.h"
 #include "dev/sim/numerics.h"
 #include "ir/build.h"
@@ -33,7 +35,8 @@ static const char usage[] =
     "\n"
     "  --devices A,B    for example cpu,tpu-v3-8 or interp,cpu (default: cpu,interp)\n"
     "  --in FILE.npz    in0, in1, ...; without it inputs are normal random numbers of a fixed "
-    "seed\n"
+    "seed,\n"
+    "                   not negative where the program takes a root or logarithm of one\n"
     "  --tol X          what counts as parting: max|a-b| / max|a| (default 1e-5)\n"
     "  --top N          also list the N operations that add the most error (default 5); 0: stop\n"
     "                   at the first, which spares most of the time of a large program\n"
@@ -49,53 +52,29 @@ typedef struct DiffArgs {
   bool json;
 } DiffArgs;
 
-static uint64_t next_bits(uint64_t *state) {
-  return *state = *state * 6364136223846793005ull + 1442695040888963407ull;
-}
-
-/* One of NORMALS numbers that are normally distributed: a large network has a thousand million
- * inputs, too many for a logarithm and a cosine each. */
-#define NORMALS 65536
-static double next_normal(uint64_t *state) {
-  static float some[NORMALS];
-  if (!some[0]) {
-    uint64_t own = 1234567;
-    for (int k = 0; k < NORMALS; k++) {
-      double u[2];
-      for (int i = 0; i < 2; i++) u[i] = ((double)(next_bits(&own) >> 11) + 0.5) * 0x1p-53;
-      some[k] = (float)(sqrt(-2 * log(u[0])) * cos(6.283185307179586 * u[1]));
-    }
-  }
-  return some[next_bits(state) >> 48];
-}
-
-static Err *make_input(const DiffArgs *a, const Npz *z, int i, const Type *t, Tensor **out) {
-  if (t->kind != TY_TENSOR || !type_is_static(t))
-    return err_place(
-        err_hint(err_new(ERR_UNIMPLEMENTED, "argument %d has no fixed shape", i),
-                 "numbers are those of one shape: lower the program without symbolic or bounded "
-                 "dimensions, jax.jit(f).lower(...) of arrays of the size you mean"),
-        "%s", a->program);
-  TRY(tensor_new(t->dtype, t->rank, t->dims, out));
+static Err *given_input(const DiffArgs *a, const Npz *z, int i, const Type *t, Tensor **out) {
+  TRY(made_input(MADE_ZEROS, i, false, t, out));
   Tensor *x = *out;
-  if (a->in) {
-    char name[24];
-    snprintf(name, sizeof name, "in%d", i);
-    const Npy *from = npz_find(z, name);
-    if (!from || from->count != x->count || dtype_bytes(from->dtype) != dtype_bytes(x->dtype))
-      return err_new(ERR_INVALID, "%s has no %s of the program's type", a->in, name);
-    if (x->count) memcpy(x->data, from->data, tensor_bytes(x));
-    return NULL;
-  }
-  uint64_t state = 1234567 + (uint64_t)i;
-  bool is_complex = dtype_is_complex(t->dtype);
-  DType real = dtype_real_of(t->dtype);
-  for (int64_t k = 0; k < x->count * (is_complex ? 2 : 1); k++) {
-    double v = next_normal(&state);
-    char *p = (char *)x->data + (size_t)k * (size_t)dtype_bytes(real);
-    elem_set_f64(real, p, dtype_is_float(real) ? v : fabs(floor(v * 4)));
-  }
+  char name[24];
+  snprintf(name, sizeof name, "in%d", i);
+  const Npy *from = npz_find(z, name);
+  if (!from || from->count != x->count || dtype_bytes(from->dtype) != dtype_bytes(x->dtype))
+    return err_new(ERR_INVALID, "%s has no %s of the program's type", a->in, name);
+  if (x->count) memcpy(x->data, from->data, tensor_bytes(x));
   return NULL;
+}
+
+/* The arguments of f: from the file, or made up. */
+static Err *inputs(const DiffArgs *a, const Npz *z, const Func *f, Tensor **in) {
+  bool *positive = made_positive(f->module);
+  Err *e = NULL;
+  for (int i = 0; i < f->type->n_elems && !e; i++) {
+    Type *t = f->type->elems[i];
+    e = a->in ? given_input(a, z, i, t, &in[i])
+              : made_input(MADE_RANDOM, i, positive[i], t, &in[i]);
+  }
+  free(positive);
+  return err_place(e, "%s", a->program);
 }
 
 static Err *known(const char *device) {
@@ -157,6 +136,7 @@ static int next_worst(DiffResult *r, double tol) {
   return best;
 }
 
+/* "  0.0013  stablehlo.add  tensor<4xf32>  step.py:3", and why. */
 static void print_one(const char *const *devices, const Value *v, const DiffError *of) {
   print_error(of);
   print_value(v);
@@ -166,8 +146,9 @@ static void print_one(const char *const *devices, const Value *v, const DiffErro
 
 static void print_first(const DiffResult *r) {
   const DiffError *of = &r->of[r->at_first];
-  printf("%s and %s part at element %lld of   (error: max|a-b| / max|a|)\n", r->devices[0],
-         r->devices[1], (long long)of->at);
+  Str name = op_full_name(r->values[r->at_first]->def);
+  printf("%s and %s part first in %.*s, most at its element %lld   (error: max|a-b| / max|a|)\n",
+         r->devices[0], r->devices[1], STR_ARG(name), (long long)of->at);
   print_one(r->devices, r->values[r->at_first], of);
   const DiffInside *in = &r->inside;
   if (in->v) {
@@ -175,7 +156,8 @@ static void print_first(const DiffResult *r) {
     for (int i = 0; i < in->depth; i++)
       printf("%s%s %lld", i ? ", " : "", in->path[i].loop ? "round" : "branch",
              (long long)in->path[i].at);
-    printf(", first at element %lld of\n", (long long)in->error.at);
+    Str inner = op_full_name(in->v->def);
+    printf(", first in %.*s, most at its element %lld\n", STR_ARG(inner), (long long)in->error.at);
     print_one(r->devices, in->v, &in->error);
   }
   fflush(stdout); /* the rest of a large program takes minutes */
@@ -363,12 +345,18 @@ static Err *compare(const DiffArgs *a, Module *m, Func *f, Tensor *const *in,
   Err *e = NULL;
   for (int j = 0, end; j < n && !e; j = end) {
     end = diff_stretch(values, j, n);
+    char phase[128];
+    snprintf(phase, sizeof phase, "weft diff: values %d to %d of %d", j + 1, end, n);
+    waiting_begin(phase);
     e = diff_errors(m, f, values + j, end - j, both, devices, of + j);
+    waiting_end();
     for (int k = j; k < end && !e && r.at_first < 0; k++)
       if (of[k].error > a->tol) r.at_first = k;
     if (!e && r.at_first >= j) {
+      waiting_begin("weft diff: looking inside the first that parts");
       /* what cannot be run by itself has no more to show */
       err_free(diff_inside(m, f, values[r.at_first]->def, both, devices, a->tol, &r.inside));
+      waiting_end();
       if (!a->json) print_first(&r);
     }
     if (r.at_first >= 0 && !a->top) break; /* that was all that is asked for */
@@ -411,7 +399,7 @@ static Err *diff(const DiffArgs *a, bool *parts) {
   Func *f = e ? NULL : module_main(m);
   int n_in = e ? 0 : f->type->n_elems;
   Tensor **in = xcalloc((size_t)n_in + 1, sizeof *in);
-  for (int i = 0; i < n_in && !e; i++) e = make_input(a, &z, i, f->type->elems[i], &in[i]);
+  if (!e) e = inputs(a, &z, f, in);
   if (!e) e = known(second); /* before the first one works for minutes */
   if (!e) e = add_hint(compare(a, m, f, in, (const char *const[]){first, second}, parts), m);
   for (int i = 0; i < n_in; i++) tensor_release(in[i]);

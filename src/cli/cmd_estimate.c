@@ -12,7 +12,7 @@
 static const char usage[] =
     "usage: weft estimate PROGRAM... --chip NAME [--chip NAME]... [--devices N]\n"
     "                     [--batch N] [--attention HOW] [--products HOW] [--eager]\n"
-    "                     [--kernels N] [--json]\n"
+    "                     [--cloud A,B] [--region R] [--spot] [--kernels N] [--json]\n"
     "\n"
     "Compiles PROGRAM (StableHLO text or bytecode, - for standard input; or a PyTorch script,\n"
     "train.py, of which it takes the training step) for the chip and prints\n"
@@ -37,6 +37,8 @@ static const char usage[] =
     "                  operation issued by the host; layers in a loop keep what such operations\n"
     "                  save for their gradients, not all that the program stacks; default: as\n"
     "                  XLA compiles\n"
+    "  --cloud A,B     prices of these clouds only; --region R: of regions whose names begin so;\n"
+    "  --spot          spot prices\n"
     "  --kernels N     rows of the kernel table (default 20)\n"
     "  --json          the whole report as one JSON object; of several, one object a line\n"
     "  --help          this text\n"
@@ -52,6 +54,7 @@ typedef struct Request {
   ChipRef chips[MOST_CHIPS];
   int n_programs, n_chips, devices, batch, kernels;
   bool json, fused, eager, library;
+  PriceAsk price;
 } Request;
 
 static bool several(const Request *q) { return q->n_programs > 1 || q->n_chips > 1; }
@@ -72,7 +75,9 @@ static Err *report(const Request *q, const Module *m, const char *file, const ch
   SimOpts opts = {.devices = q->devices > 0 ? q->devices : MAX(own, ref->devices),
                   .fused_attention = q->fused,
                   .eager = q->eager,
-                  .library = q->library};
+                  .library = q->library,
+                  .open_arguments = true,
+                  .price = q->price};
   SimReport *r = NULL;
   int asked = q->devices > 0 ? q->devices : ref->devices; /* 0: neither says */
   if (asked % own)
@@ -137,6 +142,7 @@ static int run(int argc, char **argv) {
                                           {"eager", no_argument, NULL, EAGER},
                                           {"kernels", required_argument, NULL, KERNELS},
                                           {"json", no_argument, NULL, JSON},
+                                          CLI_PRICE_ROWS,
                                           CLI_HELP_ROW,
                                           {0}};
   Request q = {.kernels = 20};
@@ -169,6 +175,9 @@ static int run(int argc, char **argv) {
       if (!cli_int(&args, 0, &q.kernels)) return 2;
       break;
     case JSON: q.json = true; break;
+    case CLI_CLOUD:
+    case CLI_REGION:
+    case CLI_SPOT: cli_price(o, &q.price); break;
     case CLI_HELP: return fputs(usage, stdout), 0;
     default: return 2;
     }

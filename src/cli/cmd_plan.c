@@ -29,7 +29,8 @@ static const char usage[] =
     "  --seq N            tokens of a sequence; otherwise 4096\n"
     "  --budget USD       at most; without --tokens: what it buys\n"
     "  --deadline TIME    at most: 90m, 12h, 3d\n"
-    "  --clouds A,B       whose prices count; otherwise all\n"
+    "  --cloud A,B        whose prices count; otherwise all\n"
+    "  --region R         of regions whose names begin so (us, europe-west4); otherwise all\n"
     "  --spot             spot prices\n"
     "  --precision A,B    bf16, fp16, fp8, fp8-current, mxfp8, nvfp4 ...; otherwise 16 bits, and 8 "
     "where chips have them\n"
@@ -224,8 +225,6 @@ static int run(int argc, char **argv) {
     O_SEQ,
     O_BUDGET,
     O_DEADLINE,
-    O_CLOUDS,
-    O_SPOT,
     O_PRECISION,
     O_STACK,
     O_LORA,
@@ -246,8 +245,7 @@ static int run(int argc, char **argv) {
                                           {"seq", 1, NULL, O_SEQ},
                                           {"budget", 1, NULL, O_BUDGET},
                                           {"deadline", 1, NULL, O_DEADLINE},
-                                          {"clouds", 1, NULL, O_CLOUDS},
-                                          {"spot", 0, NULL, O_SPOT},
+                                          CLI_PRICE_ROWS,
                                           {"precision", 1, NULL, O_PRECISION},
                                           {"stack", 1, NULL, O_STACK},
                                           {"lora", 2, NULL, O_LORA},
@@ -280,8 +278,9 @@ static int run(int argc, char **argv) {
     case O_SEQ: ok = cli_real(&args, 1, &k->seq); break;
     case O_BUDGET: ok = cli_real(&args, 0.01, &k->budget_usd); break;
     case O_DEADLINE: ok = cli_duration(&args, &k->deadline_s); break;
-    case O_CLOUDS: k->clouds = optarg; break;
-    case O_SPOT: k->spot = true; break;
+    case CLI_CLOUD:
+    case CLI_REGION:
+    case CLI_SPOT: cli_price(o, &k->price); break;
     case O_PRECISION: ok = bits(&args, formats, &k->formats); break;
     case O_STACK: ok = bits(&args, stacks, &k->stacks); break;
     case O_LORA:

@@ -25,6 +25,7 @@ static const char usage[] =
     "  --device D       cpu (default): measured here\n"
     "  --steps N        steps to record (default 10 on a chip, 5 on the CPU)\n"
     "  --batch N        examples in a step of a MODEL, all devices together\n"
+    "  --size N, --length N   variant of a MODEL (layers), tokens in an example\n"
     "  --precision P    f32 or bf16, of a MODEL\n"
     "  --data D, --data-dir DIR   make real batches of this data set on this host and show whether "
     "they\n"
@@ -43,6 +44,8 @@ enum {
   O_DEVICE,
   O_STEPS,
   O_BATCH,
+  O_SIZE,
+  O_LENGTH,
   O_PRECISION,
   O_DATA,
   O_DATA_DIR,
@@ -57,6 +60,8 @@ static const struct option options[] = {{"chip", 1, NULL, O_CHIP},
                                         {"device", 1, NULL, O_DEVICE},
                                         {"steps", 1, NULL, O_STEPS},
                                         {"batch", 1, NULL, O_BATCH},
+                                        {"size", 1, NULL, O_SIZE},
+                                        {"length", 1, NULL, O_LENGTH},
                                         {"precision", 1, NULL, O_PRECISION},
                                         {"data", 1, NULL, O_DATA},
                                         {"data-dir", 1, NULL, O_DATA_DIR},
@@ -72,8 +77,8 @@ typedef struct Args {
   const char *what, *device, *data, *data_dir, *out, *html;
   const char *of_model; /* an option that was given and is for a MODEL only */
   bool chip, json, bf16;
-  int64_t batch;
-  int steps, kernels;
+  int64_t batch, length;
+  int steps, kernels, size;
   double input_ms; /* negative: not given */
 } Args;
 
@@ -141,10 +146,28 @@ static void measure_input(const Data *d, int64_t batch, int steps, Work *w) {
   for (int f = 0; f < 3; f++) free(dst[f]);
 }
 
+/* "gpt2, 124.4 M weights, 64 tokens in an example, batch 8, training step" */
+static char *title_of(const Model *model, const StepProgram *p, const Data *d, int64_t batch) {
+  char tokens[48] = "";
+  double n = (double)p->n_weights;
+  if (d->fields[0].rank == 1)
+    snprintf(tokens, sizeof tokens, ", %lld tokens in an example", (long long)d->fields[0].dims[0]);
+  return xasprintf("%s, %.4g %s weights%s, batch %lld, training step", model->name,
+                   n >= 1e9   ? n / 1e9
+                   : n >= 1e6 ? n / 1e6
+                              : n / 1e3,
+                   n >= 1e9   ? "G"
+                   : n >= 1e6 ? "M"
+                              : "k",
+                   tokens, (long long)batch);
+}
+
 static Err *open_model(const Args *a, const Model *model, const Dev *dev, Work *w) {
   TrainConfig c = {.seed = 1, .compute = a->bf16 ? DT_BF16 : DT_F32, .augment = true};
   model->defaults(&c);
   if (a->bf16) c.compute = DT_BF16;
+  if (a->size) c.size = a->size;
+  if (a->length) c.length = a->length;
   int64_t batch = a->batch ? a->batch : c.batch;
   c.replicas = a->chip ? dev->n : 1;
   if (batch % c.replicas)
@@ -171,12 +194,12 @@ static Err *open_model(const Args *a, const Model *model, const Dev *dev, Work *
   e = step_build(model, &c, d, true, &p);
   if (!e) {
     w->m = p.m;
-    p.m = NULL;
-    step_free(&p);
     w->opts = (DevCompileOpts){.replicas = c.replicas, .partitions = 1};
-    w->title = xasprintf("%s, batch %lld, training step", model->name, (long long)batch);
+    w->title = title_of(model, &p, d, batch);
     if (a->input_ms < 0 && !made_up && strcmp(d->name, "synthetic"))
       measure_input(d, batch, a->steps, w);
+    p.m = NULL; /* w has it */
+    step_free(&p);
   }
   data_close(d);
   return e;
@@ -351,6 +374,14 @@ static int run(int argc, char **argv) {
     case O_BATCH:
       a.of_model = options[args.at].name;
       if (!cli_count(&args, 1, &a.batch)) return 2;
+      break;
+    case O_SIZE:
+      a.of_model = options[args.at].name;
+      if (!cli_int(&args, 1, &a.size)) return 2;
+      break;
+    case O_LENGTH:
+      a.of_model = options[args.at].name;
+      if (!cli_count(&args, 1, &a.length)) return 2;
       break;
     case O_PRECISION:
       a.of_model = options[args.at].name;

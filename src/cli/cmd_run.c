@@ -18,6 +18,10 @@ static const char usage[] =
     "                   tpu-v3-8, tpu-v5litepod-4, A100-80GB:8, T4 (default: $WEFT_DEVICE, else "
     "cpu)\n"
     "  --in FILE.npz    in0, in1, ... in the order of @main's arguments\n"
+    "  --random, --zeros  made-up arguments: normal random numbers of a fixed seed (integers "
+    "small, "
+    "none\n"
+    "                   negative; nor where the program takes a root or logarithm), or all zero\n"
     "  --out FILE.npz   gets out0, out1, ...; without it results are printed\n"
     "  --plugin PATH    run on another PJRT plugin (libtpu.so, XLA's CPU or CUDA plugin)\n"
     "  --option K=V     create option for the plugin (repeatable; a number is sent as a number)\n"
@@ -80,6 +84,8 @@ static int cmd_run(int argc, char **argv) {
   enum {
     DEVICE = CLI_FIRST,
     IN,
+    RANDOM,
+    ZEROS,
     OUT,
     PLUGIN,
     OPTION,
@@ -91,6 +97,8 @@ static int cmd_run(int argc, char **argv) {
   };
   static const struct option options[] = {{"device", required_argument, NULL, DEVICE},
                                           {"in", required_argument, NULL, IN},
+                                          {"random", no_argument, NULL, RANDOM},
+                                          {"zeros", no_argument, NULL, ZEROS},
                                           {"out", required_argument, NULL, OUT},
                                           {"plugin", required_argument, NULL, PLUGIN},
                                           {"option", required_argument, NULL, OPTION},
@@ -106,6 +114,8 @@ static int cmd_run(int argc, char **argv) {
   for (int o; (o = cli_next(&args)) != -1;) switch (o) {
     case DEVICE: a.device = optarg; break;
     case IN: a.in = optarg; break;
+    case RANDOM: a.random = true; break;
+    case ZEROS: a.zeros = true; break;
     case OUT: a.out = optarg; break;
     case PLUGIN: a.plugin = optarg; break;
     case COMPILE_ONLY: a.compile_only = true; break;
@@ -125,6 +135,8 @@ static int cmd_run(int argc, char **argv) {
     default: return 2;
     }
   if (optind != argc - 1) return cli_wrong(&args, "one PROGRAM, please");
+  if (a.random + a.zeros + (a.in != NULL) > 1)
+    return cli_wrong(&args, "one of --in, --random and --zeros, please");
   a.program = argv[optind];
   Err *e = run(&a);
   if (!e) return 0;

@@ -54,7 +54,8 @@ static const char usage[] =
     "  --save-every N, --eval-every N   steps (default: at the end; after each epoch)\n"
     "  --profile DIR      record 20 steps: DIR/report.html, and for tensorboard --logdir DIR\n"
     "  --dump-step FILE   write the step program as StableHLO text and stop\n"
-    "  --replicas N       data parallel on N devices (--device cpu:N, tpu-v3-8), each a part\n"
+    "  --replicas N       data parallel on N devices, each a part of the batch (--device cpu:N; a\n"
+    "                     chip of several, tpu-v3-8, uses all of them unless told otherwise)\n"
     "  --eval-batch N     test examples in one evaluation batch (default: as --batch)\n"
     "  --no-eval          no evaluation on the test examples\n"
     "  --json             the result as JSON on stdout (with --out also in result.json)\n"
@@ -242,11 +243,7 @@ static Err *dump_step(const Args *a, const Data *d) {
 
 /* A virtual chip with its numbers switched off. */
 static bool no_numbers(const TrainRun *r) {
-  ChipRef chip;
-  Err *e = chip_parse(r->plugin ? "" : r->device, &chip);
-  bool virtual = !e;
-  err_free(e);
-  return virtual && env_flag("WEFT_PHANTOM");
+  return train_virtual_devices(r) && env_flag("WEFT_PHANTOM");
 }
 
 /* The recording and the table of other devices, then the numbers for programs. */
@@ -262,7 +259,7 @@ static Err *finish(Args *a, const char *where, TrainResult *result) {
     TrainConfig whole = r->config; /* the other devices divide the batch in their own way */
     whole.batch = train_global_batch(r);
     whole.replicas = 0;
-    e = compare_print(r->model, &whole, r->data, where, result, &table, &json);
+    e = compare_print(r->model, &whole, r->data, where, r->config.replicas, result, &table, &json);
     if (table.n && !r->json) fputs(table.p, stdout);
   }
   if (!e && (r->out || r->json)) e = train_write_result(r, result, &json);
@@ -360,10 +357,14 @@ static int take_args(CliArgs *args, Args *a) {
     if (!set(args, o, a)) return 2;
   TrainConfig *c = &a->r.config;
   if (given(a, "epochs") && !given(a, "steps")) c->steps = 0;
+  int all = train_virtual_devices(&a->r); /* a chip of several devices trains on all of them */
+  if (all > 1 && c->replicas <= 1 && !given(a, "replicas")) c->replicas = all;
   int n = MAX(1, c->replicas);
   if (c->batch % n)
-    return cli_wrong(args, "a batch of %lld does not divide into %d replicas", (long long)c->batch,
-                     n);
+    return cli_wrong(args,
+                     "a batch of %lld does not divide over %d devices: --batch %lld, or "
+                     "--replicas 1 for one device",
+                     (long long)c->batch, n, (long long)((c->batch + n - 1) / n * n));
   c->batch /= n;
   c->eval_batch = (c->eval_batch + n - 1) / n;
   return 0;

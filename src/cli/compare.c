@@ -18,7 +18,9 @@ static const char *const chips[] = {"T4", "A100-40GB", "tpu-v2-8", "tpu-v3-8", "
 typedef struct Row { /* of one device; NaN: not known */
   char name[40];
   bool fits, measured;
-  double memory_bytes, step_s, examples_per_s, used; /* used: useful FLOP over peak */
+  int devices;
+  int64_t batch;                                     /* over all of them */
+  double memory_bytes, step_s, examples_per_s, used; /* used: the model's FLOP over peak, MFU */
   double energy_j, usd;                              /* of the whole training */
 } Row;
 
@@ -33,13 +35,16 @@ static void print_row(Buf *out, const Row *r) {
   else snprintf(use, sizeof use, "%.1f %%", 100 * r->used);
   units_energy(energy, r->energy_j);
   units_usd(usd, r->usd);
-  buf_printf(out, "  %-24s %-5s %11s %10s %12s %7s %11s %10s\n", name, r->fits ? "yes" : "NO",
-             memory, step, rate, use, energy, usd);
+  buf_printf(out, "  %-24s %7d %-5s %11s %10s %12s %7s %11s %10s\n", name, r->devices,
+             r->fits ? "yes" : "NO", memory, step, rate, use, energy, usd);
 }
 
 static void json_row(Buf *out, const Row *r) {
-  buf_printf(out, "    {\"device\": \"%s\", \"measured\": %s, \"fits\": %s", r->name,
-             r->measured ? "true" : "false", r->fits ? "true" : "false");
+  buf_printf(
+      out,
+      "    {\"device\": \"%s\", \"devices\": %d, \"batch\": %lld, \"measured\": %s, \"fits\": %s",
+      r->name, r->devices, (long long)r->batch, r->measured ? "true" : "false",
+      r->fits ? "true" : "false");
   buf_cstr(out, ", "), buf_json_num(out, "memory_bytes", r->memory_bytes);
   buf_cstr(out, ", "), buf_json_num(out, "step_s", r->step_s);
   buf_cstr(out, ", "), buf_json_num(out, "examples_per_s", r->examples_per_s);
@@ -49,21 +54,27 @@ static void json_row(Buf *out, const Row *r) {
   buf_byte(out, '}');
 }
 
+/* replicas 0: all devices that the name counts. */
 static Err *chip_row(const Model *model, const TrainConfig *config, const Data *data,
-                     const char *name, int64_t steps, Row *row) {
+                     const char *name, int replicas, int64_t steps, Row *row) {
   ChipRef ref;
   TRY(chip_parse(name, &ref));
-  int n = MAX(1, ref.devices);
+  int n = replicas ? replicas : MAX(1, ref.devices);
   TrainConfig c = *config;
   c.replicas = n;
-  c.batch = MAX(1, config->batch / n);
+  c.batch = MAX(1, (config->batch + n - 1) / n);
   StepProgram p;
   TRY(step_build(model, &c, data, true, &p));
   SimReport *r = NULL;
   Err *e = sim_estimate(p.m, ref.chip, &(SimOpts){.devices = n}, &r);
   step_free(&p);
   if (e) return e;
-  *row = (Row){.fits = r->fits, .memory_bytes = r->hbm_bytes, .step_s = r->time_s, .used = r->mfu};
+  *row = (Row){.fits = r->fits,
+               .devices = n,
+               .batch = c.batch * n,
+               .memory_bytes = r->hbm_bytes,
+               .step_s = r->time_s,
+               .used = r->mfu};
   snprintf(row->name, sizeof row->name, "%s", ref.devices > 1 ? name : ref.chip->title);
   row->examples_per_s = r->time_s > 0 ? (double)c.batch * n / r->time_s : NAN;
   row->energy_j = r->energy_j * (double)steps;
@@ -103,22 +114,38 @@ static double measured_memory(const TrainResult *t) {
               (double)s->argument_bytes + fmax(0, out) + (double)s->temp_bytes);
 }
 
+/* Where a batch does not divide: what is computed instead. */
+static void note_batch(Buf *notes, const Row *r, int64_t asked) {
+  if (r->batch != asked)
+    buf_printf(notes,
+               "  %s computes %lld examples: %lld do not divide over %d devices, so %lld on each\n",
+               r->name, (long long)r->batch, (long long)asked, r->devices,
+               (long long)(r->batch / r->devices));
+}
+
 Err *compare_print(const Model *model, const TrainConfig *config, const Data *data,
-                   const char *device, const TrainResult *t, Buf *out, Buf *json) {
+                   const char *device, int replicas, const TrainResult *t, Buf *out, Buf *json) {
   buf_printf(out, "\nOne step of '%s', batch %lld, and what %lld steps take\n", model->name,
              (long long)config->batch, (long long)t->steps);
-  buf_printf(out, "  %-24s %-5s %11s %10s %12s %7s %11s %10s\n", "", "fits", "memory", "step",
-             "examples/s", "used", "energy", "dollars");
+  buf_printf(out, "  %-24s %7s %-5s %11s %10s %12s %7s %11s %10s\n", "", "devices", "fits",
+             "memory", "step", "examples/s", "MFU", "energy", "dollars");
+  Buf notes = {0};
   ChipRef own;
   Err *no_chip = chip_parse(device, &own), *e = NULL;
-  Row cpu = {.fits = true, .measured = true, .step_s = t->step_s, .energy_j = NAN, .usd = NAN};
+  Row cpu = {.fits = true,
+             .measured = true,
+             .devices = MAX(1, replicas),
+             .batch = config->batch,
+             .step_s = t->step_s,
+             .energy_j = NAN,
+             .usd = NAN};
   snprintf(cpu.name, sizeof cpu.name, "%.20s", device);
   cpu.memory_bytes = measured_memory(t);
   cpu.examples_per_s = t->step_s > 0 ? (double)config->batch / t->step_s : NAN;
   double peak = no_chip ? prof_host_flops() : 0, flops = step_flops(model, config, data);
   cpu.used = peak > 0 && flops > 0 && t->step_s > 0 ? flops / t->step_s / peak : NAN;
   if (!no_chip) { /* what this machine took to compute a chip's numbers says nothing of the chip */
-    e = chip_row(model, config, data, device, t->steps, &cpu);
+    e = chip_row(model, config, data, device, MAX(1, replicas), t->steps, &cpu);
     snprintf(cpu.name, sizeof cpu.name, "%.24s (this run)", device);
   }
   err_free(no_chip);
@@ -127,19 +154,22 @@ Err *compare_print(const Model *model, const TrainConfig *config, const Data *da
   json_row(json, &cpu);
   for (int i = 0; i < COUNT_OF(chips) && !e; i++) {
     Row row;
-    e = chip_row(model, config, data, chips[i], t->steps, &row);
+    e = chip_row(model, config, data, chips[i], 0, t->steps, &row);
     e = err_wrap(e, "estimating %s", chips[i]);
     if (e) break;
     print_row(out, &row);
+    note_batch(&notes, &row, config->batch);
     buf_cstr(json, ",\n");
     json_row(json, &row);
   }
   buf_cstr(json, "\n  ]");
-  buf_cstr(
-      out,
-      "  Chips are virtual: estimates from the program, device time only. Energy and dollars: "
-      "all steps, all\n"
-      "  chips, lowest listed price by the second. Used: useful FLOP over peak; more than 100 %\n"
-      "  where convolutions need fewer (Winograd). Memory: of one device.\n");
+  buf_add(out, notes.p, notes.n);
+  buf_free(&notes);
+  buf_cstr(out,
+           "  Chips are virtual: estimates from the program, device time only. Energy and dollars: "
+           "all steps, the\n"
+           "  cheapest whole machines that hold the devices. MFU: the model's FLOP over peak; more "
+           "than 100 %\n"
+           "  where convolutions need fewer (Winograd). Memory: of one device.\n");
   return e;
 }

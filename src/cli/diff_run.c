@@ -3,6 +3,7 @@
 #include "cli/diff.h"
 
 #include "cli/cli.h"
+#include "cli/waiting.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -126,7 +127,9 @@ DiffError diff_error(const Tensor *a, const Tensor *b) {
 /* In one device's turn. */
 static Err *run_on(const char *device, const Module *m, Tensor *const *in, Tensor **out) {
   DiffRun r;
+  waiting_now("compiling for", device);
   Err *e = diff_open(device, m, &r);
+  waiting_now("running on", device);
   if (!e) e = diff_run(&r, in, out);
   diff_close(&r);
   return e;

@@ -91,6 +91,12 @@ bool cli_duration(const CliArgs *a, double *seconds) {
   return false;
 }
 
+void cli_price(int option, PriceAsk *ask) {
+  if (option == CLI_CLOUD) ask->clouds = optarg;
+  else if (option == CLI_REGION) ask->region = optarg;
+  else ask->spot = true;
+}
+
 bool cli_plugin_option(const CliArgs *a, ClientOption *options, int *n, int most) {
   char *eq = strchr(optarg, '='), *end;
   if (!eq || eq == optarg) return cli_wrong(a, "--option wants K=V, not '%s'", optarg), false;

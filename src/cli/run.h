@@ -10,6 +10,7 @@
 typedef struct RunArgs {
   const char *program, *device, *in, *out, *plugin, *topology;
   bool compile_only, parse_only, print;
+  bool random, zeros; /* arguments made up, instead of `in` */
   int repeat;
   ClientOption options[RUN_MAX_OPTIONS];
   int n_options;
@@ -23,7 +24,7 @@ Err *run_program(const RunArgs *a, const Module *m, const Func *f, Str bytes);
 
 /* ---- run_arrays.c: .npz files in and out ----------------------------------------------------- */
 
-/* The arguments of f from a->in, checked against their types; the caller releases them. */
+/* The arguments of f from a->in, checked against their types, or made up; the caller releases them. */
 Err *run_read_inputs(const RunArgs *a, const Func *f, Tensor **in);
 /* Result j for people, the first few elements. */
 void run_print_result(int j, const Tensor *t);

@@ -2,16 +2,27 @@
 #include "cli/run.h"
 
 #include "base/npy.h"
+#include "cli/made_input.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
+static Err *make_inputs(const RunArgs *a, const Func *f, Tensor **in) {
+  bool *positive = made_positive(f->module);
+  Err *e = NULL;
+  for (int i = 0; i < f->type->n_elems && !e; i++)
+    e = made_input(a->zeros ? MADE_ZEROS : MADE_RANDOM, i, positive[i], f->type->elems[i], &in[i]);
+  free(positive);
+  return err_place(e, "%s", a->program);
+}
+
 Err *run_read_inputs(const RunArgs *a, const Func *f, Tensor **in) {
   int n = f->type->n_elems;
+  if (a->random || a->zeros) return make_inputs(a, f, in);
   if (n && !a->in)
     return err_hint(
         err_new(ERR_INVALID, "@%.*s takes %d argument%s", STR_ARG(f->name), n, n == 1 ? "" : "s"),
-        "give them with --in FILE.npz (in0, in1, ...)");
+        "give them with --in FILE.npz (in0, in1, ...), or make some up: --random, --zeros");
   Npz z = {0};
   if (a->in) TRY(npz_read(a->in, &z));
   Err *e = NULL;

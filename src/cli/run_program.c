@@ -216,6 +216,15 @@ static Err *take_results(const RunArgs *a, const Run *r) {
   return e;
 }
 
+/* By argument or result of f: does the program leave its sharding open? The caller frees the list. */
+static bool *open_ends(NamedAttr *const *attrs, const int *n_attrs, int n) {
+  bool *open = xcalloc((size_t)n + 1, sizeof *open);
+  for (int i = 0; i < n; i++)
+    open[i] = !attrs_get(attrs[i], n_attrs[i], "sdy.sharding") &&
+              !attrs_get(attrs[i], n_attrs[i], "mhlo.sharding");
+  return open;
+}
+
 static Err *compile_for_topology(const RunArgs *a, Str bytes, const ClientCompileOpts *opts) {
   ClientStats stats;
   char *platform = NULL;
@@ -227,9 +236,18 @@ static Err *compile_for_topology(const RunArgs *a, Str bytes, const ClientCompil
 }
 
 Err *run_program(const RunArgs *a, const Module *m, const Func *f, Str bytes) {
-  ClientCompileOpts opts = {cli_attr_count(m, "mhlo.num_replicas"),
-                            cli_attr_count(m, "mhlo.num_partitions")};
-  if (a->topology) return compile_for_topology(a, bytes, &opts);
+  ClientCompileOpts opts = {.replicas = cli_attr_count(m, "mhlo.num_replicas"),
+                            .partitions = cli_attr_count(m, "mhlo.num_partitions")};
+  if (a->topology) { /* nothing is sent or joined: the compiler may cut what the program leaves open */
+    bool *args = open_ends(f->arg_attrs, f->n_arg_attrs, f->type->n_elems),
+         *results = open_ends(f->res_attrs, f->n_res_attrs, f->type->n_results);
+    opts.free_args = args, opts.n_args = f->type->n_elems;
+    opts.free_results = results, opts.n_results = f->type->n_results;
+    Err *e = compile_for_topology(a, bytes, &opts);
+    free(args);
+    free(results);
+    return e;
+  }
   Run r = {.procs = opts.replicas * opts.partitions,
            .n_in = f->type->n_elems,
            .n_out = f->type->n_results};

@@ -14,6 +14,8 @@ typedef struct TrainRun {
 } TrainRun;
 int64_t train_global_batch(const TrainRun *r);
 void train_count(char *s, size_t n, int64_t v); /* "124,439,808" */
+/* Of the virtual chip that it is on; 0: it is on no chip. */
+int train_virtual_devices(const TrainRun *r);
 
 typedef struct TrainLive { /* the line that shows how it goes */
   bool tty;

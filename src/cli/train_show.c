@@ -1,12 +1,22 @@
 /* What `weft train` says: the header, the live line, the result for people and for programs. */
 #include "cli/train.h"
 
+#include "chip/chip.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 int64_t train_global_batch(const TrainRun *r) {
   return r->config.batch * MAX(1, r->config.replicas);
+}
+
+int train_virtual_devices(const TrainRun *r) {
+  ChipRef chip;
+  Err *e = chip_parse(r->plugin ? "" : r->device, &chip);
+  int n = e ? 0 : MAX(1, chip.devices);
+  err_free(e);
+  return n;
 }
 
 /* ---- the header ------------------------------------------------------------------------------ */
@@ -51,9 +61,14 @@ void train_print_header(const TrainRun *r, const char *where, const char *platfo
   step_free(&p);
   Buf line = {0};
   settings_line(r, &line);
-  fprintf(stderr, "%s (%s weights) on %s: %lld examples, %s through plugin '%s'\n%s\n",
-          r->model->name, weights, r->data->name, (long long)r->data->n_train, where, platform,
-          line.p);
+  char over[56] = "";
+  int used = MAX(1, r->config.replicas), has = train_virtual_devices(r);
+  if (used > 1) snprintf(over, sizeof over, ", %d devices", used);
+  else if (has > 1)
+    snprintf(over, sizeof over, ", 1 of its %d devices (--replicas %d: all)", has, has);
+  fprintf(stderr, "%s (%s weights) on %s: %lld examples, %s%s through plugin '%s'\n%s\n",
+          r->model->name, weights, r->data->name, (long long)r->data->n_train, where, over,
+          platform, line.p);
   buf_free(&line);
 }
 
@@ -156,7 +171,11 @@ Err *train_write_result(const TrainRun *a, const TrainResult *r, const Buf *devi
     json_field(&b, "test_loss", r->test_loss);
     json_field(&b, "test_accuracy", r->test_accuracy);
   }
-  json_field(&b, "step_s", r->step_s);
+  bool virtual = train_virtual_devices(a) && r->stats.optimal_s > 0;
+  json_field(&b, "replicas", MAX(1, a->config.replicas));
+  json_field(&b, "step_s",
+             virtual ? r->stats.optimal_s : r->step_s); /* a chip's: by its own clock */
+  json_field(&b, "step_wall_s", r->step_s);
   json_field(&b, "step_cpu_s", r->step_cpu_s);
   json_field(&b, "exposed_input_s", r->exposed_s);
   json_field(&b, "compile_s", r->compile_s);

@@ -4,6 +4,7 @@
 #include "client/client_priv.h"
 
 #include <dlfcn.h>
+#include <glob.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -104,8 +105,29 @@ static Err *load_plugin(const char *plugin, const PJRT_Api **out) {
   return e;
 }
 
+/* libtpu looks for a TPU for a minute and a half where there is none. */
+static Err *has_tpu(const char *plugin) {
+  const char *slash = plugin ? strrchr(plugin, '/') : NULL;
+  if (!plugin || !strstr(slash ? slash : plugin, "libtpu")) return NULL;
+  glob_t found = {0};
+  bool any = !glob("/dev/accel*", 0, NULL, &found) && found.gl_pathc > 0;
+  globfree(&found);
+  any = any || (!glob("/dev/vfio/[0-9]*", 0, NULL, &found) && found.gl_pathc > 0);
+  globfree(&found);
+  if (any) return NULL;
+  return err_hint(
+      err_new(ERR_PRECONDITION,
+              "%s: this machine has no TPU: no /dev/accel* and no "
+              "/dev/vfio/*",
+              plugin),
+      "it can compile without one: weft run PROGRAM --plugin %s --topology v5e:2x2; weft's "
+      "own virtual TPUs run: --device tpu-v5e-4",
+      plugin);
+}
+
 Err *client_open(const char *plugin, const ClientOption *opts, int n_opts, Client **out) {
   const PJRT_Api *api;
+  TRY(has_tpu(plugin));
   TRY(load_plugin(plugin, &api));
   PJRT_NamedValue *values = xcalloc((size_t)n_opts, sizeof *values);
   for (int i = 0; i < n_opts; i++) {
@@ -197,8 +219,15 @@ static bool contains(Str s, const char *what) {
   return memmem(s.p, s.n, what, strlen(what)) != NULL;
 }
 
+static void put_bools(Buf *b, int field, const bool *v, int n) {
+  Buf list = {0};
+  for (int i = 0; i < n; i++) put_varint(&list, v[i]);
+  if (n) put_message(b, field, &list);
+}
+
 /* ExecutableBuildOptions: 1 device_ordinal, 4 replicas, 5 partitions, 6 use_spmd_partitioning, 9
- * device assignment (process p on device p), 19 use_shardy_partitioner. */
+ * device assignment (process p on device p), 12 and 18 allow_spmd_sharding_propagation_to_output and
+ * _to_parameters, 19 use_shardy_partitioner. */
 static void write_compile_options(Buf *out, Str program, const ClientCompileOpts *o) {
   int replicas = o && o->replicas ? o->replicas : 1,
       partitions = o && o->partitions ? o->partitions : 1;
@@ -216,6 +245,10 @@ static void write_compile_options(Buf *out, Str program, const ClientCompileOpts
     put_message(&assign, 3, &computation);
   }
   put_message(&build, 9, &assign);
+  if (o && partitions > 1) {
+    put_bools(&build, 12, o->free_results, o->n_results);
+    put_bools(&build, 18, o->free_args, o->n_args);
+  }
   if (partitions > 1 && contains(program, "sdy")) put_int(&build, 19, 1);
   put_message(out, 3, &build);
   put_int(out, 4, 0);
@@ -270,6 +303,7 @@ void client_program_free(ClientProgram *p) {
 }
 
 int client_program_outputs(const ClientProgram *p) { return p->n_outputs; }
+int client_program_processes(const ClientProgram *p) { return p->processes; }
 
 static void executable_stats(const PJRT_Api *api, PJRT_Executable *exec, ClientStats *out) {
   *out = (ClientStats){-1, -1, -1, -1, -1, -1, -1, -1, -1, -1};

@@ -40,12 +40,17 @@ Err *client_memory(const Client *c, int device,
 
 typedef struct ClientCompileOpts {
   int replicas, partitions; /* 0 means 1; process p runs on device p */
+  /* By argument and by result: may the compiler choose its sharding, as JAX lets it where the program
+   * has none? n 0: none may. */
+  const bool *free_args, *free_results;
+  int n_args, n_results;
 } ClientCompileOpts;
 
 /* program: StableHLO text or portable bytecode. opts may be NULL. */
 Err *client_compile(Client *c, Str program, const ClientCompileOpts *opts, ClientProgram **out);
 void client_program_free(ClientProgram *p);
-int client_program_outputs(const ClientProgram *p);
+int client_program_outputs(const ClientProgram *p);   /* of each process */
+int client_program_processes(const ClientProgram *p); /* replicas x partitions */
 
 /* What the compiler says; -1 where the plugin does not know. */
 typedef struct ClientStats {

@@ -12,6 +12,7 @@ static const struct {
 } passes[] = {
     {"inline", pass_inline},
     {"reflect_pad", pass_reflect_pad},
+    {"ragged", pass_ragged},
     {"resample", pass_resample},
     {"windows", pass_windows},
     {"algorithms", pass_algorithms},

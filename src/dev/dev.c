@@ -12,6 +12,7 @@
 
 #define DEV(name) extern const DeviceOps dev_##name;
 #include "dev_list.inc"
+#include "ir/exchange.h"
 #undef DEV
 
 static const DeviceOps *const backends[] = {
@@ -265,7 +266,7 @@ static Err *compile_exactly(Dev *d, DevProgram *p) {
 }
 
 static Err *find_exchange(Op *op, void *found) {
-  if (op_info[op->kind].cls == OC_COLLECTIVE) *(bool *)found = true;
+  if (op_info[op->kind].cls == OC_COLLECTIVE || op_is_ragged(op)) *(bool *)found = true;
   return NULL;
 }
 

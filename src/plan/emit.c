@@ -58,7 +58,7 @@ static void sky_yaml(const Emit *e, Buf *o) {
   buf_cstr(o, "  accelerators: ");
   chip_sky(e->c->chip, e->c->chips, is_tpu(e) ? 1 : e->nodes, o);
   buf_byte(o, '\n');
-  buf_printf(o, "  use_spot: %s\n  autostop: 10m\n", e->ask->spot ? "true" : "false");
+  buf_printf(o, "  use_spot: %s\n  autostop: 10m\n", e->ask->price.spot ? "true" : "false");
   buf_printf(o, "\nnum_nodes: %d\nworkdir: .\n", is_tpu(e) ? 1 : e->nodes);
   buf_cstr(o, "\nsetup: |\n  echo \"install the framework that train.sh calls here\"\n\nrun: |\n  "
               "bash train.sh\n");
@@ -108,7 +108,7 @@ static void dstack_yml(const Emit *e, Buf *o) {
   buf_cstr(o, "commands:\n  - bash train.sh\n\nresources:\n  gpu: ");
   if (is_tpu(e)) chip_slice(e->c->chip, e->c->chips, o);
   else chip_sky(e->c->chip, e->c->chips, e->nodes, o);
-  buf_printf(o, "\n\nspot_policy: %s\n", e->ask->spot ? "spot" : "on-demand");
+  buf_printf(o, "\n\nspot_policy: %s\n", e->ask->price.spot ? "spot" : "on-demand");
   if (e->c->offer) buf_printf(o, "backends: [%s]\n", e->c->offer->cloud);
   if (e->hours > 0) buf_printf(o, "max_duration: %dh\n", (int)(e->hours * 1.1) + 1);
   if (e->c->usd_hour > 0)

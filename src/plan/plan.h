@@ -260,9 +260,8 @@ typedef struct PlanAsk {
       tokens; /* of the whole run; 0: not told, then as many as the budget or the deadline allow */
   const ChipRef *chips; /* asked for; a count of 0: any */
   int n_chips;
-  int most;           /* chips, where any count will do; 0: 1024 */
-  const char *clouds; /* "gcp,aws"; NULL: any */
-  bool spot;
+  int most;                      /* chips, where any count will do; 0: 1024 */
+  PriceAsk price;                /* whose prices count */
   double budget_usd, deadline_s; /* 0: none */
   PlanOrder order;
   int lora_rank; /* 0: all weights are trained */

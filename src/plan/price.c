@@ -50,30 +50,6 @@ static double steps_of(const PlanAsk *ask, const PlanChoice *c) {
   return floor(seconds * useful(c->chips, 60, 1) / c->step.time_s);
 }
 
-static bool allowed(const char *clouds, const char *cloud) {
-  if (!clouds) return true;
-  size_t n = strlen(cloud);
-  for (const char *p = clouds; *p; p += strcspn(p, ","), p += *p == ',')
-    if (strcspn(p, ",") == n && !strncmp(p, cloud, n)) return true;
-  return false;
-}
-
-/* The cheapest machines that hold so many chips, whole instances; *usd: an hour of all. */
-static const Offer *cheapest(const PlanAsk *ask, const Chip *chip, int chips, double *usd) {
-  const Offer *all, *best = NULL;
-  int n = 0;
-  Err *e = chip_offers(&all, &n);
-  if (e) return err_free(e), NULL;
-  for (int i = 0; i < n; i++) {
-    const Offer *o = &all[i];
-    double p = (ask->spot ? o->spot_hour : o->usd_hour) * ((chips + o->chips - 1) / o->chips);
-    if (o->chip != chip || isnan(p) || p <= 0 || offer_is_retired(o)) continue;
-    if ((!ask->spot && offer_is_suspect(o)) || !allowed(ask->clouds, o->cloud)) continue;
-    if (!best || p < *usd) best = o, *usd = p;
-  }
-  return best;
-}
-
 static double power(const Chip *c, const PlanStep *s) {
   double busy = (s->part[PLAN_PRODUCTS] + s->part[PLAN_ATTENTION] + s->part[PLAN_RECOMPUTE] +
                  0.6 * (s->part[PLAN_PASSES] + s->part[PLAN_QUANTISE])) /
@@ -95,8 +71,9 @@ void plan_price(const PlanAsk *ask, PlanChoice *c) {
   as_measured(ask, c);
   const PlanLayout *l = &c->job.layout;
   double tokens = l->gbs * l->seq;
-  c->usd_hour = NAN;
-  c->offer = cheapest(ask, c->chip, c->chips, &c->usd_hour);
+  Price rent = chip_rent(c->chip, c->chips, &ask->price);
+  c->offer = rent.offer;
+  c->usd_hour = rent.usd_hour;
   c->usd_1e9 = c->usd_hour / 3600 * c->step.time_s / tokens * 1e9;
   c->steps = steps_of(ask, c), c->tokens = c->steps * tokens;
   if (c->steps > 0) run_time(ask, c);

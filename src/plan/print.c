@@ -112,8 +112,8 @@ static void title(const PlanAnswer *a, Buf *o) {
   if (ask->budget_usd > 0) buf_printf(o, "; at most %s", plan_usd(s, ask->budget_usd));
   if (ask->deadline_s > 0) buf_printf(o, "; within %s", plan_duration(s, ask->deadline_s));
   buf_printf(o, "\n%.0f layouts in %.2f s; %s prices%s%s\n", a->layouts, a->seconds,
-             ask->spot ? "spot" : "on-demand", ask->clouds ? " of " : "",
-             ask->clouds ? ask->clouds : "");
+             ask->price.spot ? "spot" : "on-demand", ask->price.clouds ? " of " : "",
+             ask->price.clouds ? ask->price.clouds : "");
 }
 
 void plan_write_text(const PlanAnswer *a, bool all, Buf *o) {

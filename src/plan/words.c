@@ -73,7 +73,7 @@ static void best_words(const PlanAnswer *a, const PlanChoice *c, Buf *o) {
                "says, and so does this\n",
                c->measured->runs, c->measured->runs > 1 ? "s" : "", c->measured->ratio);
   parts(&c->step, o);
-  price_line(c, a->ask.spot, o);
+  price_line(c, a->ask.price.spot, o);
 }
 
 /* ---- money and time ----------------------------------------------------------------------------- */
@@ -118,7 +118,7 @@ static void missed(const PlanAnswer *a, Buf *o) {
   }
   if (ask->budget_usd > 0 && !cheap) {
     buf_printf(o, "\nThe budget cannot be judged: no price is listed for these chips%s%s.\n",
-               ask->clouds ? " at " : "", ask->clouds ? ask->clouds : "");
+               ask->price.clouds ? " at " : "", ask->price.clouds ? ask->price.clouds : "");
     return;
   }
   if (ask->budget_usd > 0 && cheap->usd > ask->budget_usd)
@@ -128,7 +128,7 @@ static void missed(const PlanAnswer *a, Buf *o) {
                "of %.3g, would meet it%s.\n",
                plan_usd(s, ask->budget_usd), cheap->chip->name, cheap->chips,
                plan_usd(t, cheap->usd), cheap->tokens * ask->budget_usd / cheap->usd,
-               plan_unit(ask), cheap->tokens, ask->spot ? "" : "; spot prices (--spot) may");
+               plan_unit(ask), cheap->tokens, ask->price.spot ? "" : "; spot prices (--spot) may");
   if (ask->deadline_s > 0 && fast->p50_s > ask->deadline_s) {
     buf_printf(o, "\nNo choice takes %s or less. The fastest, %s:%d, takes %s: ",
                plan_duration(s, ask->deadline_s), fast->chip->name, fast->chips,

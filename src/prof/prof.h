@@ -88,9 +88,10 @@ typedef struct ProfSpan { /* a kernel that ran; start on the run's own time */
 
 typedef struct ProfProgram {
   const char *name;
-  uint64_t id;   /* of its runs' events in XSpace */
-  double time_s; /* virtual: of one run; 0: measured */
-  double flops;  /* useful, of one run on one device */
+  uint64_t id;        /* of its runs' events in XSpace */
+  double time_s;      /* virtual: of one run; 0: measured */
+  double flops;       /* useful, of one run on one device; */
+  double flops_again; /* of them, a second time, as checkpoints have it */
   double peak_bytes;
   int n_kernels, n_loops, n_lives, n_spans;
   ProfKernel *kernels;
@@ -194,7 +195,7 @@ void prof_join_input(Prof *p, const ProfInput *in);
 typedef struct ProfStep {
   int64_t number;
   double start_s, time_s, part_s[PART_COUNT]; /* the parts add up to the time */
-  double flops;
+  double flops, flops_again;
 } ProfStep;
 typedef struct ProfTotal { /* a kernel over all steps that count */
   const ProfKernel *kernel;
@@ -208,8 +209,8 @@ typedef struct ProfSummary {
   ProfStep mean; /* of those that count */
   double median_s, min_s, max_s;
   int n_totals;
-  ProfTotal *totals;  /* dearest first */
-  double mfu;         /* 0 when the peak is not known */
+  ProfTotal *totals; /* dearest first */
+  double mfu, hfu; /* the model's work of the peak; with what is computed again; 0: no known peak */
   double busy, input; /* shares of the step: device works; device waits for the host */
   double make_s;      /* mean host time to make a batch; 0: no such span */
   double peak_bytes;

@@ -59,6 +59,7 @@ static void add_run(const Prof *p, const ProfRun *r, double gap, ProfStep *s) {
   }
   s->part_s[PART_OVERHEAD] += MAX(r->time_s - at, 0);
   s->flops += q->flops;
+  s->flops_again += q->flops_again;
 }
 
 static int double_cmp(const void *x, const void *y) {
@@ -141,6 +142,7 @@ Err *prof_summary(Prof *p, int device, ProfSummary **out) {
     times[i] = t->time_s;
     s->mean.time_s += t->time_s / n;
     s->mean.flops += t->flops / n;
+    s->mean.flops_again += t->flops_again / n;
     for (int k = 0; k < PART_COUNT; k++) s->mean.part_s[k] += t->part_s[k] / n;
   }
   qsort(times, (size_t)n, sizeof *times, double_cmp);
@@ -158,7 +160,10 @@ Err *prof_summary(Prof *p, int device, ProfSummary **out) {
   for (int k = 1; k < PART_COUNT; k++)
     if (s->mean.part_s[k] > s->mean.part_s[s->dearest]) s->dearest = (ProfPart)k;
   if (step > 0) {
-    if (d->peak_flops > 0) s->mfu = s->mean.flops / step / d->peak_flops;
+    if (d->peak_flops > 0) {
+      s->hfu = s->mean.flops / step / d->peak_flops;
+      s->mfu = (s->mean.flops - s->mean.flops_again) / step / d->peak_flops;
+    }
     s->input = (s->mean.part_s[PART_INPUT] + s->mean.part_s[PART_TRANSFER]) / step;
     s->busy = 1 - s->input - s->mean.part_s[PART_IDLE] / step;
   }
@@ -206,8 +211,17 @@ void prof_verdict(const Prof *p, const ProfSummary *s, Buf *o) {
       [PART_OVERHEAD] = "bound by latency: many small kernels; a larger batch hides them",
       [PART_COLLECTIVE] =
           "bound by the network: larger batches per device, or fewer devices, hide it"};
-  buf_printf(o, "%s (%.0f %% of the step)", says[s->dearest] ? says[s->dearest] : "idle",
-             100 * s->mean.part_s[s->dearest] / step);
+  double share = 100 * s->mean.part_s[s->dearest] / step;
+  bool slack = s->dearest == PART_COMPUTE && s->hfu > 0 && 100 * s->hfu < 0.4 * share;
+  if (slack) /* products that the units do not fill are no lack of units */
+    buf_printf(
+        o,
+        "products take %.0f %% of the step and reach %.0f %% of the peak: larger ones, in whole "
+        "tiles (batch, length, widths), would use more of it",
+        share, 100 * s->hfu * 100 / share);
+  else
+    buf_printf(o, "%s (%.0f %% of the step)", says[s->dearest] ? says[s->dearest] : "idle",
+               100 * s->mean.part_s[s->dearest] / step);
   if (s->make_s > 0) {
     buf_cstr(o, "; not input-bound (a batch takes ");
     buf_time(o, s->make_s);
@@ -244,8 +258,11 @@ void prof_print(Prof *p, const ProfSummary *s, int max_kernels, Buf *o) {
   }
   row(o, "work");
   char text[UNITS_TEXT];
-  buf_printf(o, "%s a step", units_flop(text, s->mean.flops));
+  buf_printf(o, "%s a step", units_flop(text, s->mean.flops - s->mean.flops_again));
   if (s->mfu > 0) buf_printf(o, ", %.1f %% of peak (MFU)", 100 * s->mfu);
+  if (s->mfu > 0 && s->mean.flops_again > 0)
+    buf_printf(o, ", %.1f %% with %s computed again (HFU)", 100 * s->hfu,
+               units_flop(text, s->mean.flops_again));
   buf_printf(o, ", device busy %.1f %%\n", 100 * s->busy);
   row(o, "memory");
   buf_bytes(o, s->peak_bytes);

@@ -93,7 +93,8 @@ static void collect(Arena *a, const Schedule *p, double base, int loop, KernelVe
     s->start_s = base + k->start_s;
     s->bound = k->bound;
     s->flops = k->flops;
-    s->bytes = k->bytes;
+    /* what would have to move faster than device memory gives it lies on the chip */
+    s->bytes = MIN(k->bytes, k->time_s * p->chip->hbm_bandwidth);
     s->utilisation = k->util;
     s->matrix = k->conv ? k->util : 0;
     s->modelled = k->modelled;

@@ -14,6 +14,7 @@ ProfProgram *sim_profile(const SimReport *r, Prof *p, const char *name) {
   ProfProgram *q = prof_program(p, name, r->n_kernels, r->n_loops, r->n_lives);
   q->time_s = r->time_s;
   q->flops = r->flops;
+  q->flops_again = r->flops_again;
   q->peak_bytes = r->hbm_bytes;
   for (int i = 0; i < r->n_kernels; i++) {
     const SimKernel *k = &r->kernels[i];

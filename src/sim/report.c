@@ -89,7 +89,11 @@ static void print_time(const SimReport *r, Buf *o) {
 
 static void print_work(const SimReport *r, Buf *o) {
   char text[UNITS_TEXT];
-  buf_printf(o, "  work       %s, %.1f %% of peak (MFU)", units_flop(text, r->flops), 100 * r->mfu);
+  buf_printf(o, "  work       %s, %.1f %% of peak (MFU)",
+             units_flop(text, r->flops - r->flops_again), 100 * r->mfu);
+  if (r->flops_again > 0)
+    buf_printf(o, "; with %s computed again %.1f %% (HFU)", units_flop(text, r->flops_again),
+               100 * r->hfu);
   buf_cstr(o, "\n  traffic    ");
   buf_bytes(o, r->model_bytes);
   buf_printf(o, " of device memory\n  energy     %s", units_energy(text, r->energy_j));
@@ -114,11 +118,11 @@ static void print_notes(const SimReport *r, Buf *o) {
   if (r->whole)
     buf_cstr(o, "  note       the program could not be partitioned: this is all devices' work\n");
   if (r->replicated)
-    buf_printf(
-        o,
-        "  note       the program is not partitioned: each of %d devices runs all of it; memory "
-        "and time are of one, energy and price of all\n",
-        r->devices);
+    buf_printf(o,
+               "  note       the program is not partitioned: whole on each of %d devices; memory, "
+               "work and "
+               "time are of one, energy and price of all\n",
+               r->devices);
   if (r->attentions)
     buf_printf(o,
                "  note       %d attention%s as XLA compiles %s, with scores in memory; --attention "

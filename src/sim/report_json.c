@@ -87,10 +87,14 @@ static void totals(const SimReport *r, Buf *o) {
            {"host_s", r->host_s},
            {"flops", r->flops},
            {"bytes", r->model_bytes},
+           {"flops_again", r->flops_again},
            {"mfu", r->mfu},
+           {"hfu", r->hfu},
            {"energy_j", r->energy_j},
            {"usd", r->usd},
-           {"usd_per_hour", r->usd_per_hour}};
+           {"usd_per_hour", r->usd_per_hour},
+           {"machines", r->price.offer ? r->price.machines : NAN},
+           {"machine_share", r->price.offer ? r->price.share : NAN}};
   for (int i = 0; i < COUNT_OF(f); i++)
     (strstr(f[i].k, "bytes") ? bytes : number)(o, f[i].k, f[i].v, ", ");
 }

@@ -109,28 +109,26 @@ static void step_time(SimReport *r, const Schedule *p) {
   r->rematerialized_s = p->rematerialized_s;
   r->flops = p->flops;
   r->model_bytes = p->bytes;
-  r->mfu = r->time_s > 0 ? r->flops / (r->time_s * r->chip->peak_flops) : 0;
   r->unknown_loops = p->unknown_loops;
   r->circular = p->circular;
 }
 
-static void price(SimReport *r) {
-  double chips = (double)r->devices / r->chip->devices_per_chip;
-  const Offer *offer = NULL;
-  r->usd_per_hour = chip_price(r->chip, false, &offer) * chips;
+/* again: share of the products */
+static void utilisation(SimReport *r, double again) {
+  r->flops_again = r->flops * again;
+  if (r->time_s <= 0) return;
+  r->hfu = r->flops / (r->time_s * r->chip->peak_flops);
+  r->mfu = r->hfu * (1 - again);
+}
+
+static void price(SimReport *r, const PriceAsk *ask) {
+  Buf words = {0};
+  r->price = chip_rent(r->chip, (double)r->devices / r->chip->devices_per_chip, ask);
+  r->usd_per_hour = r->price.usd_hour;
   r->usd = r->usd_per_hour * r->time_s / 3600;
-  if (!offer) {
-    r->price_source = "no price listed";
-    return;
-  }
-  int all = offer->chips * r->chip->devices_per_chip; /* that are rented together */
-  const char *share =
-      r->devices < all
-          ? arena_printf(r->arena, "; %d/%d of its %.2f USD/h", r->devices, all, offer->usd_hour).p
-          : "";
-  r->price_source = arena_printf(r->arena, "%s %s %s, %s%s", offer->cloud, offer->instance,
-                                 offer->region, offer->date, share)
-                        .p;
+  price_words(&r->price, &words);
+  r->price_source = arena_str(r->arena, (Str){words.p, words.n}).p;
+  buf_free(&words);
 }
 
 int64_t report_batch(const SimReport *r, const Module *m) {
@@ -186,9 +184,10 @@ Err *sim_estimate(const Module *m, const Chip *chip, const SimOpts *opts, SimRep
     step_time(r, p);
     report_lists(r, p, owners);
     r->batch = report_batch(r, m);
+    utilisation(r, products_again(m));
     r->energy_j = c->energy_j(chip, r) * r->devices / chip->devices_per_chip;
     use_of_memory(chip, r);
-    price(r);
+    price(r, &opts->price);
   }
   sched_lists_free(p);
   hlo_free(g);

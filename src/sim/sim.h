@@ -28,6 +28,10 @@ typedef struct SimOpts {
       library; /* on GPUs: every product by the vendor's library, none by kernels that XLA searches for */
   bool fused_attention; /* on GPUs that can: attention as cuDNN and FlashAttention compute it, its
                            scores never stored; also with WEFT_ATTENTION=fused. Else as XLA does */
+  bool
+      open_arguments; /* of a program over devices, those without a sharding are cut as their readers
+                           ask, as JAX has XLA do; else they are whole on each device */
+  PriceAsk price;     /* whose prices count */
 } SimOpts;
 
 /* What a kernel waits for most of its time. */
@@ -116,15 +120,19 @@ typedef struct SimReport {
   double rematerialized_s;
   double network_s; /* collectives, of it network_exposed_s that no computing hides */
   double network_exposed_s;
-  double host_s;      /* eager: of time_s, what the device waits for the host to launch kernels */
-  bool eager;         /* estimated so */
-  double flops;       /* useful, of one device */
+  double host_s; /* eager: of time_s, what the device waits for the host to launch kernels */
+  bool eager;    /* estimated so */
+  double flops;  /* useful, of one device; of them flops_again a second time, as jax.checkpoint has
+                         products computed again in the backward pass */
+  double flops_again;
   double model_bytes; /* device memory traffic */
-  double mfu;         /* flops / (time x peak) */
-  double energy_j;    /* all devices */
-  double usd; /* all devices, at the lowest listed on-demand price; NaN when no price is listed */
-  double usd_per_hour;
-  const char *price_source;
+  double mfu,
+      hfu; /* share of time x peak that the model's operations are; with those computed again */
+  double energy_j;     /* all devices */
+  double usd;          /* of one run, at the price of the machines; NaN when no price is listed */
+  double usd_per_hour; /* of the cheapest whole machines that hold the devices */
+  Price price;
+  const char *price_source; /* price_words */
   int n_kernels;
   SimKernel *kernels; /* in schedule order */
   int n_buffers;

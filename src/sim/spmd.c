@@ -42,6 +42,7 @@ Err *sim_estimate_spmd(const Module *m, const Chip *chip, const SimOpts *opts, i
     if (local->funcs.v[i]->body) TRY(ir_walk(local->funcs.v[i]->body, locate, local));
   shardings_from_gspmd(local, partitions);
   Err *e = pass_inline(local);
+  if (!e && opts && opts->open_arguments) pass_open_arguments(local);
   if (!e) e = pass_partition(local, &done);
   if (!e) e = sim_estimate(local, chip, opts, out);
   if (!e && (*out)->batch) (*out)->batch = report_batch(*out, m); /* of all devices */

@@ -63,8 +63,8 @@ def test_training_step(tmp_path):
     assert weft("train", "mnist", "--data", "synthetic", "--batch", 4, "--dump-step", f).returncode == 0
     first = diff(f, "cpu,tpu-v3-8")["first"]
     assert first["op"] == "stablehlo.convolution" and first["place"] == "mnist/conv1"
-    shown = weft("diff", f, "--devices", "cpu,tpu-v3-8").stdout  # Adam takes the root of its random second moments
-    assert "NaN in one" in shown and "--in FILE.npz" in shown
+    shown = weft("diff", f, "--devices", "cpu,tpu-v3-8").stdout  # Adam's made-up second moments are not negative
+    assert "NaN in one" not in shown
 
 
 def test_devices_are_two():
@@ -76,7 +76,7 @@ def test_devices_are_two():
 def test_the_first_alone(tmp_path):
     """--top 0 stops at the operation where they part."""
     p = weft("diff", CORPUS / "conv_2d_same.mlir", "--devices", "cpu,tpu-v3-8", "--top", 0)
-    assert p.returncode == 1 and "part at element" in p.stdout and "stablehlo.convolution" in p.stdout
+    assert p.returncode == 1 and "part first in stablehlo.convolution, most at its element" in p.stdout
     assert "most error added" not in p.stdout
 
 

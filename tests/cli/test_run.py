@@ -1,4 +1,5 @@
 """`weft run` as a user meets it: files in and out, messages, exit status; the same programs on XLA's CPU plugin."""
+import glob
 import importlib.util
 import os
 import pathlib
@@ -188,3 +189,36 @@ def test_body_without_return(tmp_path):
     for verb in ("run", "estimate", "diff"):
         p = weft(verb, f, *(["--chip", "T4"] if verb == "estimate" else []))
         assert p.returncode == 1 and "p.mlir:2:8: in @main: stablehlo.abs: the body ends here, without a return" in p.stderr
+
+
+def test_made_up_arguments(tmp_path):
+    """No root of a negative number, as of Adam's second moment; a hint where arguments are missing."""
+    f, out = tmp_path / "adam.mlir", tmp_path / "out.npz"
+    f.write_text("""
+func.func private @step(%v: tensor<64xf32>, %g: tensor<64xf32>) -> tensor<64xf32> {
+  %s = stablehlo.multiply %g, %g : tensor<64xf32>
+  %n = stablehlo.add %v, %s : tensor<64xf32>
+  %r = stablehlo.sqrt %n : tensor<64xf32>
+  return %r : tensor<64xf32>
+}
+func.func @main(%v: tensor<64xf32>, %g: tensor<64xf32>, %i: tensor<3xi32>) -> (tensor<64xf32>, tensor<64xf32>, tensor<3xi32>) {
+  %r = call @step(%v, %g) : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+  return %r, %g, %i : tensor<64xf32>, tensor<64xf32>, tensor<3xi32>
+}
+""")
+    assert weft("run", f, "--random", "--out", out).returncode == 0
+    z = np.load(out)
+    assert np.isfinite(z["out0"]).all() and z["out0"].min() > 0 and z["out1"].min() < 0 < z["out1"].max() and (z["out2"] >= 0).all()
+    assert weft("run", f, "--zeros", "--out", out).returncode == 0
+    assert not np.load(out)["out0"].any()
+    assert "--random" in weft("run", f).stderr
+    assert weft("run", f, "--random", "--zeros").returncode == 2
+
+
+@pytest.mark.skipif(bool(glob.glob("/dev/accel*") or glob.glob("/dev/vfio/[0-9]*")), reason="has a TPU")
+def test_libtpu_without_a_tpu(tmp_path):
+    """Said at once, not after the minute and a half that libtpu looks for one."""
+    f = tmp_path / "p.mlir"
+    f.write_text("func.func @main(%x: tensor<f32>) -> tensor<f32> {\n  return %x : tensor<f32>\n}\n")
+    p = weft("run", f, "--zeros", "--plugin", "/nowhere/libtpu.so", timeout=20)
+    assert p.returncode == 1 and "no TPU" in p.stderr and "--topology" in p.stderr

@@ -41,3 +41,9 @@ def test_nan_in_matrices(device):
             assert all(b == "x" for b, w in zip(bad, want[name]) if w == "x"), name
             if name.startswith(("cholesky", "lower", "upper", "right side")):  # the others say as much or more than JAX's
                 assert bad == want[name], name
+
+
+@pytest.mark.parametrize("device", ["cpu:4", "interp:4", "tpu-v5e-4"])
+def test_ragged_all_to_all(device):
+    """XLA's CPU backend has none: against numpy."""
+    assert run("weft", "ragged.py", device=device)

@@ -133,4 +133,16 @@ def test_whole_bytes_and_what_prices_are_of():
         for fit in (row["train"], row["eval"]):
             assert all(isinstance(v, int) for v in [*fit["owners"].values(), fit["padding_bytes"], fit["limit_bytes"], fit["hbm_bytes"]])
     p = weft("advise", "mnist", "--chip", "K80", "--chip", "A100-80GB")
-    assert "retired" in p.stdout and "1/8 of its" in p.stdout
+    prices = p.stdout.split("\nprices\n")[1]
+    assert "p2.xlarge" in prices and "A100-80GB" in prices and "retired" not in prices
+
+
+def test_whole_on_each_device(tmp_path):
+    """A program that is not partitioned, on many devices: said, in the table and in JSON."""
+    f = tmp_path / "step.mlir"
+    f.write_text(STEP)
+    one, many = advise(f, "--chip", "tpu-v5e", "--chip", "tpu-v5e-256", status=(0,))
+    assert one["devices"] == 1 and not one["whole_on_each"] and many["devices"] == 256 and many["whole_on_each"]
+    assert many["train"]["hbm_bytes"] == one["train"]["hbm_bytes"] and many["train"]["time_s"] == one["train"]["time_s"]
+    assert many["train"]["energy_j"] > 200 * one["train"]["energy_j"] and many["train"]["usd_per_hour"] > 100 * one["train"]["usd_per_hour"]
+    assert "whole on each device" in weft("advise", f, "--chip", "tpu-v5e-256").stdout

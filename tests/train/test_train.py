@@ -300,3 +300,22 @@ def test_senseless_flags_are_refused(args, say):
 def test_errors_say_what_to_do(args, say):
     r = weft(*args)
     assert r.returncode in (1, 2) and say in r.stderr, r.stderr
+
+
+def test_a_chip_of_several_devices(tmp_path):
+    """All of them train, unless told otherwise; a step's time is the chip's own, wall time stands beside it."""
+    args = ["train", "mlp", "--size", 16, "--data", "synthetic", "--batch", 64, "--steps", 3, "--no-eval", "--no-compare", "--device", "tpu-v2-8"]
+    def result(*more):
+        r = weft(*args, *more, "--json")
+        assert r.returncode == 0, r.stderr
+        return json.loads(r.stdout), r.stderr
+    all_of_them, said = result()
+    assert all_of_them["replicas"] == 8 and all_of_them["batch"] == 64 and "8 devices" in said
+    one, said = result("--replicas", 1)
+    assert one["replicas"] == 1 and "1 of its 8 devices" in said and "--replicas 8" in said
+    again, _ = result("--replicas", 1)
+    assert one["step_s"] == again["step_s"] != one["step_wall_s"] and one["step_s"] < 1e-3
+    r = weft(*args, "--batch", 100)
+    assert r.returncode == 2 and "--batch 104" in r.stderr
+    r = weft("train", "mlp", "--size", 16, "--data", "synthetic", "--batch", 2, "--steps", 1, "--no-eval")
+    assert "tpu-v2-8 computes 8 examples: 2 do not divide over 8 devices" in r.stdout

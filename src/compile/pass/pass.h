@@ -14,6 +14,8 @@
  * functions not reachable. Afterwards main holds the whole program. errors: recursion, unknown
  * symbols. */
 Err *pass_inline(Module *m);
+/* jax.lax.ragged_all_to_all as an all_gather and a choice of rows; m: inlined. */
+Err *pass_ragged(Module *m);
 /* Constant folding (small), common subexpressions, algebraic identities, dead code, trivial control
  * flow. */
 Err *pass_simplify(Module *m);

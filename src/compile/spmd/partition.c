@@ -156,7 +156,9 @@ static Err *partition_op(Spmd *s, Op *op) {
   case OP_DOT:
   case OP_DOT_GENERAL: spmd_dot_op(s, op); return NULL;
   case OP_CONVOLUTION: spmd_conv_op(s, op); return NULL;
-  case OP_GATHER: spmd_gather_op(s, op); return NULL;
+  case OP_GATHER:
+    if (!spmd_lookup_op(s, op)) spmd_gather_op(s, op);
+    return NULL;
   case OP_SCATTER:
     if (op->n_operands > 64) break;
     spmd_scatter_op(s, op);

@@ -3,6 +3,8 @@
 
 #include "compile/spmd/partition_priv.h"
 
+#include "ir/build.h"
+
 /* ---- layouts of operands ---- */
 
 Layout *spmd_layout_of(Spmd *s, const Value *v) { return &s->layouts[v->id]; }
@@ -32,6 +34,12 @@ static bool uses_axis(const Layout *l, int rank, AxisRef a) {
     for (int i = 0; i < l->d[d].n; i++)
       if (str_eq(l->d[d].a[i].name, a.name)) return true;
   return false;
+}
+
+Dim spmd_without(const Dim *cut, const Layout *used, int rank) {
+  Dim r = {0};
+  while (r.n < cut->n && !uses_axis(used, rank, cut->a[r.n])) r.a[r.n] = cut->a[r.n], r.n++;
+  return r;
 }
 
 static bool layout_has_any(const Layout *l, int rank, const Dim *axes) {
@@ -439,9 +447,26 @@ static bool only_adds(const Region *r) {
   return r->n_args == 2 && r->first->kind == OP_ADD && r->first->next == r->last;
 }
 
+/* Indices of a scatter into rows that are cut, from where this device's rows begin; what is beyond them is
+ * another device's, and a scatter leaves it out. */
+static Value *scatter_ids(Spmd *s, Value *ids, const Dim *axes, int64_t rows) {
+  Build b = {.m = s->m, .r = s->at, .loc = s->loc};
+  DType t = dtype_class(b_dtype(ids)) == DC_UINT ? DT_I64 : b_dtype(ids);
+  ids = b_convert(&b, ids, t);
+  Value *place = b_convert(&b, spmd_own_place(s, axes, rows / spmd_dim_parts(s, axes)), t);
+  return b_sub(&b, ids, b_bcast_scalar(&b, place, ids->type));
+}
+
+/* Of sums into a table by one number each, the table's dimension; -1: another scatter. */
+static int rows_of(const Op *op, const int64_t *inserted, int n_inserted) {
+  const int64_t *map;
+  int n = op_ints(op, "scatter_dims_to_operand_dims", &map);
+  return n == 1 && n_inserted == 1 && map[0] == inserted[0] ? (int)map[0] : -1;
+}
+
 /* Cut along batching dimensions and along windows that are updated in full. Sums into zeros, the
  * gradients of tables, are cut along the updates as well: each device adds its own, then all add
- * theirs together. */
+ * theirs together; and along the table's rows, of which each device takes its own. */
 void spmd_scatter_op(Spmd *s, const Op *op) {
   const int64_t *window, *inserted, *batch, *ids_batch;
   int n = op->n_results, nw = op_ints(op, "update_window_dims", &window),
@@ -460,14 +485,17 @@ void spmd_scatter_op(Spmd *s, const Op *op) {
     if (u->dims[w] == x->dims[d]) update.d[w] = has.d[d] = want->d[d];
   }
   bool sums = n == 1 && is_zero(op->operands[0]->def) && only_adds(op->regions[0]);
+  int rows = sums ? rows_of(op, inserted, ni) : -1;
+  if (rows >= 0) has.d[rows] = want->d[rows];
+  Dim own[MAX_RANK];
   for (int d = 0; d < u->rank; d++) {
     if (in_list(window, nw, d)) continue;
     if (id == vector) id++;
     int b = place_in(ids_batch, nb, id);
-    const Dim *cut = b >= 0 ? &want->d[batch[b]] : &given->d[d];
+    own[d] = spmd_without(&given->d[d], &has, x->rank);
+    const Dim *cut = b >= 0 ? &want->d[batch[b]] : &own[d];
     if (b >= 0) has.d[batch[b]] = *cut;
-    else if (!sums || layout_has_any(&has, x->rank, cut) || summed.n + cut->n > MAX_AXES)
-      cut = NULL;
+    else if (!sums || summed.n + cut->n > MAX_AXES) cut = NULL;
     if (cut) update.d[d] = ids.d[id] = *cut;
     for (int k = 0; cut && b < 0 && k < cut->n; k++) summed.a[summed.n++] = cut->a[k];
     id++;
@@ -480,6 +508,7 @@ void spmd_scatter_op(Spmd *s, const Op *op) {
     out[k] = spmd_local_type(s, op->results[k].type, &has);
   }
   in[n] = spmd_operand(s, op->operands[n], &ids);
+  if (rows >= 0 && has.d[rows].n) in[n] = scatter_ids(s, in[n], &has.d[rows], x->dims[rows]);
   Op *c = same_op(s, op, in, out);
   for (int k = 0; k < n; k++) {
     Value *r = &c->results[k];

@@ -51,6 +51,8 @@ Value *spmd_reshard(Spmd *s, Value *x, const Layout *from, const Layout *to);
 
 Layout *spmd_layout_of(Spmd *s, const Value *v);
 Value *spmd_operand(Spmd *s, Value *old, const Layout *want);
+/* The first axes of a cut, up to one that a layout uses. */
+Dim spmd_without(const Dim *cut, const Layout *used, int rank);
 void spmd_set_result(Spmd *s, const Op *op, int i, Value *x, const Layout *has);
 void spmd_batched_op(Spmd *s, const Op *op);
 Op *spmd_tied_op(Spmd *s, const Op *op, const bool *keep, int (*tie)(const Op *op, int k, int d));
@@ -68,5 +70,10 @@ void spmd_conv_op(Spmd *s, const Op *op);
 void spmd_gather_op(Spmd *s, const Op *op);
 void spmd_scatter_op(Spmd *s, const Op *op);
 void spmd_barrier_op(Spmd *s, const Op *op);
+
+/* ---- partition_lookup.c ---- */
+
+/* A gather of few whole rows from a table that stays cut; false: it is no such. */
+bool spmd_lookup_op(Spmd *s, const Op *op);
 
 #endif

@@ -268,6 +268,38 @@ static const char table[] = MESH
     "  return %s : tensor<8x4xf32>}";
 /* clang-format on */
 
+/* An embedding cut both ways and its gradient: tokens that share a part of the features are gathered, rows
+ * of the others' are zeros that are added, and what comes out goes where it is wanted. */
+/* clang-format off */
+static const char embedding[] =
+    "sdy.mesh @m = <[\"d\"=2, \"f\"=2, \"t\"=2]>\n"
+    "func.func @main(%x: tensor<640x16xf32> {sdy.sharding = #sdy.sharding<@m, [{\"t\"}, {\"f\"}]>}, "
+        "%i: tensor<16xi32> {sdy.sharding = #sdy.sharding<@m, [{\"d\", \"f\"}]>}, "
+        "%u: tensor<16x16xf32> {sdy.sharding = #sdy.sharding<@m, [{\"d\", \"f\"}, {}]>}) -> "
+        "(tensor<16x16xf32> {sdy.sharding = #sdy.sharding<@m, [{\"d\", \"f\"}, {}]>}, "
+        "tensor<640x16xf32> {sdy.sharding = #sdy.sharding<@m, [{\"t\"}, {\"f\"}]>}) {\n"
+    "  %c = stablehlo.constant dense<100> : tensor<16xi32>\n"
+    "  %b = stablehlo.multiply %i, %c : tensor<16xi32>\n"
+    "  %j = stablehlo.reshape %b : (tensor<16xi32>) -> tensor<16x1xi32>\n"
+    "  %g = \"stablehlo.gather\"(%x, %j) <{dimension_numbers = #stablehlo.gather<offset_dims = [1], "
+        "collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, "
+        "slice_sizes = array<i64: 1, 16>}> : (tensor<640x16xf32>, tensor<16x1xi32>) -> tensor<16x16xf32>\n"
+    "  %z = stablehlo.constant dense<0.0> : tensor<640x16xf32>\n"
+    "  %s = \"stablehlo.scatter\"(%z, %j, %u) <{scatter_dimension_numbers = "
+        "#stablehlo.scatter<update_window_dims = [1], inserted_window_dims = [0], "
+        "scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}> ({\n"
+    "  ^bb0(%p: tensor<f32>, %q: tensor<f32>):\n"
+    "  %a = stablehlo.add %p, %q : tensor<f32>\n"
+    "  stablehlo.return %a : tensor<f32>}) : (tensor<640x16xf32>, tensor<16x1xi32>, "
+        "tensor<16x16xf32>) -> tensor<640x16xf32>\n"
+    "  return %g, %s : tensor<16x16xf32>, tensor<640x16xf32>}";
+/* clang-format on */
+
+static void test_embedding(void **state) {
+  (void)state;
+  assert_in_range(check_text("embedding", embedding), 1, 2); /* of tokens */
+}
+
 /* What a scan does with what it keeps: rows stacked, and taken from the stack. */
 /* clang-format off */
 static const char stacked[] = MESH
@@ -482,11 +514,12 @@ static void test_counting(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_matmul),      cmocka_unit_test(test_train_step),
-      cmocka_unit_test(test_collectives), cmocka_unit_test(test_lookups),
-      cmocka_unit_test(test_stacks),      cmocka_unit_test(test_weight_gradient),
-      cmocka_unit_test(test_moves),       cmocka_unit_test(test_wishes),
-      cmocka_unit_test(test_found),       cmocka_unit_test(test_batches),
-      cmocka_unit_test(test_counting),    cmocka_unit_test(test_random)};
+      cmocka_unit_test(test_matmul),          cmocka_unit_test(test_train_step),
+      cmocka_unit_test(test_collectives),     cmocka_unit_test(test_lookups),
+      cmocka_unit_test(test_stacks),          cmocka_unit_test(test_embedding),
+      cmocka_unit_test(test_weight_gradient), cmocka_unit_test(test_moves),
+      cmocka_unit_test(test_wishes),          cmocka_unit_test(test_found),
+      cmocka_unit_test(test_batches),         cmocka_unit_test(test_counting),
+      cmocka_unit_test(test_random)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -491,7 +491,51 @@ static Err *alloc_region(Spread *s, Region *r) {
   return NULL;
 }
 
-void pass_propagate(Module *m, bool all_values) {
+/* What manual computations want of operands that nothing has cut; true: something changed. */
+static bool ask_operands(Spread *s, const Region *r) {
+  bool changed = false;
+  for (const Op *op = r->first; op; op = op->next) {
+    const Attr *in = op->kind == OP_MANUAL_COMPUTATION ? op_attr(op, "in_shardings") : NULL;
+    for (int k = 0; in && k < op->n_operands && k < in->n; k++) {
+      const Value *v = op->operands[k];
+      const Sharding *sh = in->items[k]->kind == AT_SHARDING ? in->items[k]->sharding : NULL;
+      if (!sh || !is_tensor(v) || sh->n_dims != v->type->rank) continue;
+      if (!sh->mesh && !str_eq(sh->mesh_name, s->mesh_name)) continue;
+      for (int d = 0; d < sh->n_dims; d++) {
+        Axes want = {.n = MIN(sh->dims[d].n_axes, MAX_AXES)};
+        for (int i = 0; i < want.n; i++) want.a[i] = sh->dims[d].axes[i];
+        if (s->dims[v->id][d].n == 0) changed |= flow(s, v, d, &want);
+      }
+    }
+    for (int i = 0; op->kind != OP_MANUAL_COMPUTATION && i < op->n_regions; i++)
+      changed |= ask_operands(s, op->regions[i]);
+  }
+  return changed;
+}
+
+/* The attributes with a sharding more, in the order of names. */
+static void add_sharding(Module *m, NamedAttr **attrs, int *n, Attr *sharding) {
+  NamedAttr *grown = ARENA_ARRAY(m->arena, NamedAttr, *n + 1);
+  int at = 0;
+  while (at < *n && str_cmp((*attrs)[at].name, STR("sdy.sharding")) < 0)
+    grown[at] = (*attrs)[at], at++;
+  grown[at] = (NamedAttr){STR("sdy.sharding"), sharding};
+  for (; at < *n; at++) grown[at + 1] = (*attrs)[at];
+  *attrs = grown;
+  *n += 1;
+}
+
+/* An end's sharding where it had none: a constraint inside may cut unevenly, an end may not. */
+static void note_end(Spread *s, const Value *v, NamedAttr **attrs, int *n) {
+  if (attrs_get(*attrs, *n, "sdy.sharding")) return;
+  for (int d = 0; is_tensor(v) && d < v->type->rank; d++) {
+    Axes *x = &s->dims[v->id][d];
+    if (v->type->dims[d] < 0 || v->type->dims[d] % parts(s, x)) x->n = 0;
+  }
+  add_sharding(s->m, attrs, n, sharding_attr(s, v));
+}
+
+static void propagate(Module *m, bool arguments, bool results, bool all_values) {
   Func *f = module_main(m);
   if (!f || !f->body) return;
   Spread s = {.m = m};
@@ -512,27 +556,17 @@ void pass_propagate(Module *m, bool all_values) {
   link_region(&s, f->body);
   spread(&s, true);
   spread(&s, false);
-  for (int j = 0; j < ret->n_operands; j++) {
-    if (attrs_get(f->res_attrs[j], f->n_res_attrs[j], "sdy.sharding")) continue;
-    const Value *v = ret->operands[j];
-    for (int d = 0; is_tensor(v) && d < v->type->rank;
-         d++) { /* a constraint inside may cut unevenly, a result may not */
-      Axes *x = &s.dims[v->id][d];
-      if (v->type->dims[d] < 0 || v->type->dims[d] % parts(&s, x)) x->n = 0;
-    }
-    int n = f->n_res_attrs[j];
-    NamedAttr *grown = ARENA_ARRAY(m->arena, NamedAttr, n + 1);
-    int at = 0;
-    while (at < n && str_cmp(f->res_attrs[j][at].name, STR("sdy.sharding")) < 0)
-      grown[at] = f->res_attrs[j][at], at++;
-    grown[at] = (NamedAttr){STR("sdy.sharding"), sharding_attr(&s, ret->operands[j])};
-    for (; at < n; at++) grown[at + 1] = f->res_attrs[j][at];
-    f->res_attrs[j] = grown;
-    f->n_res_attrs[j]++;
-  }
+  if (ask_operands(&s, f->body)) spread(&s, false);
+  for (int i = 0; arguments && i < f->body->n_args; i++)
+    note_end(&s, f->body->args[i], &f->arg_attrs[i], &f->n_arg_attrs[i]);
+  for (int j = 0; results && j < ret->n_operands; j++)
+    note_end(&s, ret->operands[j], &f->res_attrs[j], &f->n_res_attrs[j]);
   if (all_values) err_free(ir_walk(f->body, note_op, &s));
   for (int i = 0; i < n_values; i++) free(s.dims[i]);
   free(s.dims);
   vec_free(&s.links);
   vec_free(&s.groups);
 }
+
+void pass_propagate(Module *m, bool all_values) { propagate(m, false, true, all_values); }
+void pass_open_arguments(Module *m) { propagate(m, true, false, false); }

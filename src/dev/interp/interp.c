@@ -1,8 +1,10 @@
 /* The reference interpreter as a device: "interp", "interp:8". Slow; what it computes is right by
  * definition. */
+#include "compile/pass/pass.h"
 #include "dev/dev.h"
 #include "dev/meet.h"
 #include "interp/interp.h"
+#include "ir/exchange.h"
 
 #include <stdlib.h>
 
@@ -28,11 +30,19 @@ static void info(const Dev *dev, int i, DevInfo *out) {
   *out = (DevInfo){.kind = "interp", .coords = {i, 0, 0}};
 }
 
-/* Nothing to prepare: the program is run as it is. */
-static Err *compile(DevProgram *prog, const Module *m) {
-  (void)prog;
-  (void)m;
+static Err *find_ragged(Op *op, void *found) {
+  *(bool *)found |= op_is_ragged(op);
   return NULL;
+}
+
+/* The program is run as it is, but for what JAX has a custom call for and StableHLO no operation. */
+static Err *compile(DevProgram *prog, const Module *m) {
+  bool found = false;
+  for (int i = 0; i < m->funcs.n; i++)
+    if (m->funcs.v[i]->body) TRY(ir_walk(m->funcs.v[i]->body, find_ragged, &found));
+  if (!found) return NULL;
+  TRY(pass_inline(prog->module));
+  return pass_ragged(prog->module);
 }
 
 static void program_free(DevProgram *prog) { (void)prog; }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "sim/hlo/hlo.h"
+#include "ir/exchange.h"
 
 #define MAX_DEPTH 64
 #define MAX_NODES 4000000
@@ -455,6 +456,8 @@ static Err *one(Maker *b, Op *op, Env *e, int depth) {
   case OP_COPY: n = in[0]; break;
   case OP_CUSTOM_CALL: {
     Str target = op_str(op, "call_target_name");
+    if (op_is_ragged(op)) /* what it sends crosses the network, as an all_to_all of as many bytes */
+      n = hlo_node(g, b->comp, H_COLL, OP_ALL_TO_ALL, op, dt, rank, d, op->n_operands, in);
     if (op->n_operands == 1 && op->n_results == 1 &&
         (op_is_remark(op) || str_is(target, "Sharding") || str_is(target, "SPMDFullToShardShape") ||
          str_is(target, "SPMDShardToFullShape")))

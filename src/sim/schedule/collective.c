@@ -4,6 +4,7 @@
 
 #include "net/net.h"
 #include "sim/schedule/schedule.h"
+#include "ir/exchange.h"
 
 /* What a node exchanges, and among how many. */
 typedef struct Exchange {
@@ -30,8 +31,12 @@ static NetGroup group_of(const HNode *n) {
   NetGroup g = {0};
   const int64_t *ids;
   const Attr *a = n->src ? op_attr(n->src, "replica_groups") : NULL;
+  const Attr *config = n->src && op_is_ragged(n->src) ? op_attr(n->src, "backend_config") : NULL;
+  if (config && config->kind == AT_DICT) a = attrs_get(config->dict, config->n, "replica_groups");
   if (!a || a->kind != AT_TENSOR || !a->tensor || a->tensor->rank != 2) return g;
-  int have = op_ints(n->src, "replica_groups", &ids), size = 0, columns = (int)a->tensor->dims[1];
+  if (a->tensor->splat || a->dtype != DT_I64) return g;
+  ids = a->tensor->data;
+  int have = (int)a->tensor->count, size = 0, columns = (int)a->tensor->dims[1];
   while (size < MIN(have, columns) && ids[size] >= 0) size++;
   if (size) net_group_of(ids, 1, size, &g);
   return g;
@@ -50,6 +55,7 @@ static bool exchange_of(const HNode *n, Exchange *x) {
   double in = 0;
   for (int i = 0; i < n->n_in; i++) in += hlo_bytes(n->in[i]);
   *x = (Exchange){.kind = NET_ALL_REDUCE, .bytes = MAX(in, result_bytes(n)), .group = group_of(n)};
+  if (n->src && op_is_ragged(n->src)) x->bytes = hlo_bytes(n->in[0]); /* of the rest only numbers */
   switch (n->op) {
   case OP_ALL_GATHER: x->kind = NET_ALL_GATHER; return true;
   case OP_REDUCE_SCATTER: x->kind = NET_REDUCE_SCATTER; return true;

@@ -1,0 +1,80 @@
+/* What chips can be rented for. */
+#include <math.h>
+
+#include "chip/chip_priv.h"
+
+static bool cloud_counts(const char *clouds, const char *cloud) {
+  if (!clouds) return true;
+  size_t n = strlen(cloud);
+  for (const char *p = clouds; *p; p += strcspn(p, ","), p += *p == ',')
+    if (strcspn(p, ",") == n && !strncmp(p, cloud, n)) return true;
+  return false;
+}
+
+/* NaN where the offer does not count. */
+static double hour(const Offer *o, const Chip *c, const PriceAsk *ask) {
+  double p = ask->spot ? o->spot_hour : o->usd_hour;
+  bool counts = o->chip == c && p > 0 && (ask->spot || !offer_is_suspect(o)) &&
+                cloud_counts(ask->clouds, o->cloud) &&
+                (!ask->region || !strncmp(o->region, ask->region, strlen(ask->region)));
+  return counts ? p : NAN;
+}
+
+/* The lower the better, before any price: what can be rented as it is. */
+static int rank(const Offer *o) { return 2 * offer_is_part(o) + offer_is_retired(o); }
+
+Price chip_rent(const Chip *c, double chips, const PriceAsk *ask) {
+  static const PriceAsk any;
+  Price best = {.usd_hour = NAN};
+  const Offer *all;
+  int n = 0;
+  Err *e = chip_offers(&all, &n);
+  if (e) return err_free(e), best;
+  if (!ask) ask = &any;
+  for (int i = 0; i < n; i++) {
+    const Offer *o = &all[i];
+    double p = hour(o, c, ask);
+    if (isnan(p)) continue;
+    int machines = MAX(1, (int)ceil(chips / o->chips));
+    Price q = {o, machines, p * machines, chips / ((double)o->chips * machines), ask->spot};
+    int order = best.offer ? rank(o) - rank(best.offer) : -1;
+    bool same = fabs(q.usd_hour - best.usd_hour) < 1e-6 * q.usd_hour;
+    if (order < 0 || (order == 0 && (same ? machines < best.machines : q.usd_hour < best.usd_hour)))
+      best = q;
+  }
+  return best;
+}
+
+void price_words(const Price *p, Buf *out) {
+  const Offer *o = p->offer;
+  if (!o) {
+    buf_cstr(out, "no price listed");
+    return;
+  }
+  if (p->machines > 1) buf_printf(out, "%d x ", p->machines);
+  buf_printf(out, "%s %s %s%s, %s", o->cloud, o->instance, o->region, p->spot ? ", spot" : "",
+             o->date);
+  if (offer_is_part(o)) buf_cstr(out, "; GPU part only, the machine is extra");
+  if (offer_is_retired(o) && !strstr(o->date, "retired")) buf_cstr(out, "; the offer is retired");
+  double used = p->share * p->machines * o->chips * p->offer->chip->devices_per_chip,
+         all = (double)p->machines * o->chips * p->offer->chip->devices_per_chip;
+  if (p->share < 1)
+    buf_printf(out, "; %.0f/%.0f of it is used: %.2f USD/h", used, all, p->usd_hour * p->share);
+}
+
+double chip_price(const Chip *c, bool spot, const Offer **offer) {
+  PriceAsk ask = {.spot = spot};
+  const Offer *all, *best = NULL;
+  int n = 0;
+  Err *e = chip_offers(&all, &n);
+  if (e) return err_free(e), NAN;
+  double least = NAN;
+  for (int i = 0; i < n; i++) {
+    double p = hour(&all[i], c, &ask) / all[i].chips;
+    if (isnan(p)) continue;
+    int order = best ? rank(&all[i]) - rank(best) : -1;
+    if (order < 0 || (order == 0 && p < least)) best = &all[i], least = p;
+  }
+  if (offer && best) *offer = best;
+  return least;
+}

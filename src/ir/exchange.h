@@ -1,0 +1,14 @@
+/* ir: custom calls that are exchanges between processes. */
+#ifndef WEFT_IR_EXCHANGE_H
+#define WEFT_IR_EXCHANGE_H
+
+#include "ir/ir.h"
+
+/* @ragged_all_to_all, as jax.lax.ragged_all_to_all is lowered, with its six operands (compile/pass/ragged.c
+ * tells what they are). */
+static inline bool op_is_ragged(const Op *op) {
+  return op->kind == OP_CUSTOM_CALL && op->n_operands == 6 && op->n_results == 1 &&
+         str_is(op_str(op, "call_target_name"), "ragged_all_to_all");
+}
+
+#endif

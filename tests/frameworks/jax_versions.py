@@ -112,10 +112,10 @@ def run(python, platform, out, wanted):
 
 def differs(got, want):
     """What is wrong with weft's line of a check; None when nothing is, or when that JAX itself cannot do it."""
-    if "error" in got:
-        return got["error"]
     if "error" in want:
         return None
+    if "error" in got:
+        return got["error"]
     if [leaf[:2] for leaf in got["result"]] != [leaf[:2] for leaf in want["result"]]:
         return f"results {[leaf[:2] for leaf in got['result']]}, JAX's {[leaf[:2] for leaf in want['result']]}"
     for (kind, _, a), (_, _, b) in zip(got["result"], want["result"]):

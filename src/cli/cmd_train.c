@@ -35,6 +35,7 @@ static const char usage[] =
     "  --precision P      f32; bf16: products and activations in bfloat16, weights in f32; f16: "
     "the\n"
     "                     same in half precision, the loss scaled so that gradients do not vanish\n"
+    "  --lora N           learn N columns beside each dense kernel, all else frozen (with --init)\n"
     "  --remat            compute the inside of blocks again in the backward pass: less memory\n"
     "  --size N           variant of the model (layers)\n"
     "  --length N         tokens in an example\n"

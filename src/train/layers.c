@@ -12,11 +12,23 @@ static Value *along_last(Net *n, Value *p, Value *x) {
   return b_bcast_last(&n->b, b_convert(&n->b, p, b_dtype(x)), x->type);
 }
 
+/* x A B times a constant: B begins as zeros, so the network begins as it was. */
+static Value *low_rank(Net *n, Value *x, int64_t units) {
+  Build *b = &n->b;
+  int64_t in = b_dim(x, b_rank(x) - 1), a[] = {in, n->lora}, c[] = {n->lora, units};
+  unsigned flags = PARAM_LORA | PARAM_NO_DECAY;
+  Value *down = net_param(n, "lora_a", 2, a, INIT(INIT_LECUN_NORMAL, 1), flags);
+  Value *up = net_param(n, "lora_b", 2, c, INIT(INIT_CONST, 0), flags);
+  Value *y = b_matmul(b, b_matmul(b, to_compute(n, x), to_compute(n, down)), to_compute(n, up));
+  return b_muls(b, y, LORA_SCALE);
+}
+
 Value *net_dense(Net *n, const char *name, Value *x, int64_t units, bool bias, Init init) {
   NetScope s = net_enter(n, "%s", name);
   int64_t in = b_dim(x, b_rank(x) - 1);
   Value *w = net_param(n, "kernel", 2, (int64_t[]){in, units}, init, 0);
   Value *y = b_matmul(&n->b, to_compute(n, x), to_compute(n, w));
+  if (n->lora) y = b_add(&n->b, y, low_rank(n, x, units));
   if (bias) {
     Value *c = net_param(n, "bias", 1, &units, INIT(INIT_CONST, 0), PARAM_NO_DECAY);
     y = b_add(&n->b, y, along_last(n, c, y));

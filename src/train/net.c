@@ -72,6 +72,7 @@ Value *net_param(Net *n, const char *name, int rank, const int64_t *dims, Init i
                  unsigned flags) {
   NetParam *p = add_state(n, STATE_PARAM, name, rank, dims, init);
   p->spec.decay = !(flags & PARAM_NO_DECAY);
+  p->spec.frozen = n->lora > 0 && !(flags & PARAM_LORA);
   return p->arg;
 }
 

@@ -349,7 +349,11 @@ Err *opt_apply(Net *n, const OptConfig *o, Value **g, Value **out_lr, StateSpec 
     s.c1 = b_sub(b, one, b_pow(b, b_scalar(b, DT_F32, o->beta1), t));
     s.c2 = b_sub(b, one, b_pow(b, b_scalar(b, DT_F32, o->beta2), t));
   }
-  for (int i = 0; i < np; i++) rows[o->kind].apply(&s, &n->params.v[i], g[i]);
+  for (int i = 0; i < np; i++) {
+    NetParam *p = &n->params.v[i];
+    if (p->spec.frozen) p->next = p->arg;
+    else rows[o->kind].apply(&s, p, g[i]);
+  }
   for (int i = 0; i < np && o->ema > 0; i++) average(&s, &n->params.v[i]);
   *out_lr = s.lr;
   *slots = l.spec.v;

@@ -87,7 +87,7 @@ static void record_inputs(StepProgram *out, const Data *d, int64_t batch, int fi
 static DType compute_of(const TrainConfig *c) { return c->compute ? c->compute : DT_F32; }
 
 static Net open_net(const Model *model, const TrainConfig *c) {
-  return (Net){.model = model, .compute = compute_of(c), .replicas = c->replicas};
+  return (Net){.model = model, .compute = compute_of(c), .replicas = c->replicas, .lora = c->lora};
 }
 
 static Module *open_module(const Model *model, const char *kind) {
@@ -113,10 +113,16 @@ static Err *gradients(Net *n, const Model *model, const TrainConfig *c, const Da
   int np = n->params.n;
   Value **wrt = xcalloc((size_t)np + 1, sizeof *wrt);
   *g = xcalloc((size_t)np + 1, sizeof **g);
-  for (int i = 0; i < np; i++) wrt[i] = n->params.v[i].arg;
+  Value **some = xcalloc((size_t)np + 1, sizeof *some);
+  int learnt = 0;
+  for (int i = 0; i < np; i++)
+    if (!n->params.v[i].spec.frozen) wrt[learnt++] = n->params.v[i].arg;
   Op *forward_end = b->r->last;
   Value *loss = n->scale ? b_mul(b, o->loss, n->scale) : o->loss;
-  e = grad_append(b, loss, np, wrt, *g);
+  e = grad_append(b, loss, learnt, wrt, some);
+  for (int i = 0, k = 0; i < np && !e; i++)
+    (*g)[i] = n->params.v[i].spec.frozen ? b_full(b, n->params.v[i].arg->type, 0) : some[k++];
+  free(some);
   if (!e && c->remat) remat_blocks(n, forward_end);
   free(wrt);
   return e;

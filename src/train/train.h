@@ -77,8 +77,9 @@ typedef struct StateSpec {
   int rank;
   int64_t dims[6];
   Init init;
-  int alias;  /* its first value is that of name + alias */
-  bool decay; /* weight decay applies */
+  int alias;   /* its first value is that of name + alias */
+  bool decay;  /* weight decay applies */
+  bool frozen; /* stays what it was (LoRA) */
 } StateSpec;
 
 typedef struct NetParam {
@@ -105,6 +106,7 @@ typedef struct Net {
   VEC(NetParam) params, stats;
   int n_draws;   /* random masks drawn so far: each has its own stream */
   Value *key[2]; /* this step's random key, made when first needed */
+  int lora;      /* TrainConfig.lora */
   Value *scale;  /* of the loss, for f16; NULL: none */
   Value *part;   /* ui32: which part of the batch, when it is computed in several; NULL: all */
   int replicas;
@@ -133,7 +135,8 @@ NetScope net_enter(Net *n, const char *fmt, ...) PRINTF_LIKE(2, 3);
 NetScope net_block(Net *n, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void net_leave(Net *n, NetScope s);
 
-enum { PARAM_NO_DECAY = 1 };
+enum { PARAM_NO_DECAY = 1, PARAM_LORA = 2 };
+#define LORA_SCALE 2.0 /* a kernel is W + 2 A B: alpha is twice the rank */
 /* A trainable argument. The value has type f32; layers convert it to n->compute where they
  * multiply. */
 Value *net_param(Net *n, const char *name, int rank, const int64_t *dims, Init init,
@@ -301,12 +304,12 @@ void batch_free(const Loader *l, Batch *b);
 /* ---- optimisers ------------------------------------------------------------------------------ */
 
 /* X(ID, name): docs of each in optim.c, with whom it agrees. */
-#define OPTIMIZERS(X)                                                                         \
-  X(SGD, "sgd")                                                                               \
-  X(MOMENTUM, "momentum")                                                                     \
-  X(NESTEROV, "nesterov")                                                                     \
-  X(ADAM, "adam") X(ADAMW, "adamw") X(LAMB, "lamb") X(LION, "lion") X(ADAFACTOR, "adafactor") \
-      X(MUON, "muon")
+#define OPTIMIZERS(X)     \
+  X(SGD, "sgd")           \
+  X(MOMENTUM, "momentum") \
+  X(NESTEROV, "nesterov") \
+  X(ADAM, "adam")         \
+  X(ADAMW, "adamw") X(LAMB, "lamb") X(LION, "lion") X(ADAFACTOR, "adafactor") X(MUON, "muon")
 typedef enum OptKind {
 #define X(id, name) OPT_##id,
   OPTIMIZERS(X)
@@ -349,7 +352,8 @@ typedef struct TrainConfig {
   int64_t length;     /* text: tokens in an example */
   int64_t image_size; /* of pictures in files: a side; 0: the model's own */
   bool augment, masked;
-  bool remat;     /* blocks of the model are computed again in the backward pass */
+  int lora;   /* rank of what is learnt beside frozen kernels (Hu et al. 2021); 0: all is learnt */
+  bool remat; /* blocks of the model are computed again in the backward pass */
   double dropout; /* of models that have one; negative: the model's own */
   double label_smoothing;
   int size; /* variant of the model: layers; 0: its own */
@@ -383,8 +387,9 @@ typedef enum Reader {
   READ_BETAS = 256,
   READ_EPS = 512,
   READ_DECAY = 1024,
-  READ_SCHEDULE = 2048,  /* of schedules that end */
-  READ_IMAGE_SIZE = 4096 /* pictures that are resized */
+  READ_SCHEDULE = 2048,   /* of schedules that end */
+  READ_IMAGE_SIZE = 4096, /* pictures that are resized */
+  READ_LORA = 8192
 } Reader;
 
 typedef enum SettingKind { SET_REAL, SET_COUNT, SET_INT, SET_FLAG, SET_CHOICE } SettingKind;

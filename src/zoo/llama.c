@@ -91,17 +91,17 @@ static Err *build(Net *n, const TrainConfig *c, const Data *d, Value *const *in,
   return NULL;
 }
 
-#define LLAMA(id, title, which, words, text)                          \
-  const Model zoo_##id = {                                            \
-      .name = title,                                                  \
-      .summary = text,                                                \
-      .data = "text",                                                 \
-      .defaults = defaults,                                           \
-      .build = build,                                                 \
-      .classes = words,                                               \
-      .size = which,                                                  \
-      .generates = true,                                              \
-      .reads = READ_SIZE | READ_LENGTH | READ_SMOOTHING | READ_REMAT, \
+#define LLAMA(id, title, which, words, text)                                      \
+  const Model zoo_##id = {                                                        \
+      .name = title,                                                              \
+      .summary = text,                                                            \
+      .data = "text",                                                             \
+      .defaults = defaults,                                                       \
+      .build = build,                                                             \
+      .classes = words,                                                           \
+      .size = which,                                                              \
+      .generates = true,                                                          \
+      .reads = READ_SIZE | READ_LENGTH | READ_SMOOTHING | READ_REMAT | READ_LORA, \
   }
 LLAMA(llama, "llama", TINY, 32000, "LLaMA with 6 layers, width 288");
 LLAMA(llama2_7b, "llama-2-7b", LLAMA2_7B, 32000, "LLaMA 2: 32 layers, width 4096");

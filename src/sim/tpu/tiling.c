@@ -3,13 +3,17 @@
 
 #include "sim/tpu/cost.h"
 
-#define MAX_CUTS 40
+#define MAX_CUTS 60
+#define WINDOWS 20000 /* more are not worth a look, and where nothing fits in fewer: */
+#define FINE_WINDOWS 1e6
 /* Of the memory for windows, in products by the batch alone: the most of an operand, and of results while they are
  * added up (libtpu 0.0.51, windows of 40 products on v5e and v6e). */
 #define OPERAND 0.18
 #define SUMS 0.4
 
-static int cuts(double n, double *out, int max) {
+#define FINE 512 /* more parts than that are looked at where nothing fits in as few */
+
+static int cuts(double n, double *out, int max, bool fine) {
   static const int parts[] = {1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11,  12,  13,  14,  16, 18,
                               20, 22, 24, 28, 32, 40, 48, 57, 64, 96, 128, 192, 256, 384, 512};
   int k = 0;
@@ -17,6 +21,11 @@ static int cuts(double n, double *out, int max) {
   for (int i = 0; i < COUNT_OF(parts) && k < max; i++) {
     if (parts[i] > n && i) break;
     double w = ceil(n / parts[i]);
+    if (w != last) out[k++] = w;
+    last = w;
+  }
+  for (double p = FINE * 1.5; fine && p <= n && k < max; p *= 1.25) {
+    double w = ceil(n / p);
     if (w != last) out[k++] = w;
     last = w;
   }
@@ -43,13 +52,13 @@ typedef struct Cut {
 /* Windows of b products, m rows, n columns and `part` of what k may be cut into. False when they
  * are too many to be worth a look. */
 static bool cut_into(const CostParams *params, const ProductShape *s, double b, double m, double n,
-                     double part, Cut *out) {
+                     double part, double most, Cut *out) {
   double S = params->side, ss = S / 128, mg = params->cores;
   double k = ceil(s->k * part / s->k_splits);
   double iB = ceil(s->batch / b), iM = ceil(s->m / m), iN = ceil(s->n / n),
          iK = ceil(s->k_splits / part);
   double tot = iB * iM * iN * iK, io = iB * iM * iN;
-  if (tot > 20000) return false;
+  if (tot > most) return false;
   double mul = tot > 1 ? mg : 1,
          R = tot > 1 ? ceil(tot / mg) : 1; /* windows beside each other, rounds */
   /* cycles to move a round's windows */
@@ -82,28 +91,37 @@ static bool cut_into(const CostParams *params, const ProductShape *s, double b, 
   return true;
 }
 
-double tpu_tiling(const CostParams *params, const ProductShape *s, double *array, int *windows) {
+/* The cut with the least estimate among those that fit, or the smallest when none does: false. */
+static bool best_cut(const CostParams *params, const ProductShape *s, bool fine, Cut *best) {
   double mo[MAX_CUTS], no[MAX_CUTS], ko[MAX_CUTS], bo[MAX_CUTS];
-  int nm = cuts(s->m, mo, MAX_CUTS), nn = cuts(s->n, no, MAX_CUTS),
-      nk = cuts(s->k_splits, ko, MAX_CUTS), nb = cuts(s->batch, bo, 12);
-  Cut best = {0}, t;
+  int nm = cuts(s->m, mo, MAX_CUTS, fine), nn = cuts(s->n, no, MAX_CUTS, fine),
+      nk = cuts(s->k_splits, ko, MAX_CUTS, fine),
+      nb = cuts(s->batch, bo, fine ? MAX_CUTS : 12, fine);
   bool found = false, fits = false;
+  Cut t;
   for (int ib = 0; ib < nb; ib++)
     for (int in = 0; in < nn; in++)
       for (int ik = 0; ik < nk; ik++)
         for (int im = 0; im < nm; im++) {
-          if (!cut_into(params, s, bo[ib], mo[im], no[in], ko[ik], &t)) continue;
+          double most = fine ? FINE_WINDOWS : WINDOWS;
+          if (!cut_into(params, s, bo[ib], mo[im], no[in], ko[ik], most, &t)) continue;
           bool fit =
               t.bytes <= params->scoped * 0.97; /* the least bad one counts when nothing fits */
           if (s->batch > 1 && s->vector <= 0)
             fit &= t.operand <= params->scoped * OPERAND && t.sums <= params->scoped * SUMS;
           bool better = !found || fit > fits ||
-                        (fit == fits && (fit ? t.cycles < best.cycles : t.bytes < best.bytes));
+                        (fit == fits && (fit ? t.cycles < best->cycles : t.bytes < best->bytes));
           if (!better) continue;
-          best = t;
+          *best = t;
           found = true;
           fits = fit;
         }
+  return fits;
+}
+
+double tpu_tiling(const CostParams *params, const ProductShape *s, double *array, int *windows) {
+  Cut best = {0}, fine = {0};
+  if (!best_cut(params, s, false, &best) && best_cut(params, s, true, &fine)) best = fine;
   *array = best.array;
   *windows = (int)best.windows;
   return best.cycles;

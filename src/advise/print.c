@@ -56,6 +56,14 @@ static void print_copies(const AdviseRow *r, Buf *o) {
         each, r->devices);
 }
 
+/* What an estimate leaves out. */
+static void print_unknowns(const AdviseRow *r, const AdviseFit *f, Buf *o) {
+  if (!f->known || (!f->report->unknown_calls && !f->report->unknown_loops)) return;
+  buf_printf(o, "  %-18s note: ", r->name);
+  sim_unknowns(f->report, o);
+  buf_byte(o, '\n');
+}
+
 static void print_training(const AdviseWork *w, const AdviseRow *rows, int n, Buf *o) {
   print_work(w, rows, n, true, o);
   if (w->steps > 0) buf_printf(o, "; all: %.0f steps", w->steps);
@@ -88,6 +96,7 @@ static void print_training(const AdviseWork *w, const AdviseRow *rows, int n, Bu
   }
   for (int i = 0; i < n; i++) print_rounded(w, &rows[i], &rows[i].train, w->batch, o);
   for (int i = 0; i < n; i++) print_copies(&rows[i], o);
+  for (int i = 0; i < n; i++) print_unknowns(&rows[i], &rows[i].train, o);
 }
 
 static const char *yes_no(const AdviseRow *r, double extra) {
@@ -129,6 +138,7 @@ static void print_evaluation(const AdviseWork *w, const AdviseRow *rows, int n, 
   }
   for (int i = 0; i < n; i++) print_rounded(w, &rows[i], &rows[i].eval, w->eval_batch, o);
   for (int i = 0; i < n && !w->batch; i++) print_copies(&rows[i], o);
+  for (int i = 0; i < n; i++) print_unknowns(&rows[i], &rows[i].eval, o);
 }
 
 static const char *owner_words(SimOwner o, bool training) {
@@ -246,6 +256,8 @@ static void fit_json(const AdviseWork *w, const char *key, const AdviseFit *f, B
   buf_json_str(o, r->price_source);
   more_json(o, "mfu", r->mfu);
   more_json(o, "hfu", r->hfu);
+  more_json(o, "unknown_calls", r->unknown_calls);
+  more_json(o, "unknown_loops", r->unknown_loops);
   more_json(o, "op_by_op_bytes", round(f->op_by_op_bytes));
   buf_cstr(o, ", \"owners\": {");
   double padding = 0;

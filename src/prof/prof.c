@@ -61,6 +61,7 @@ int prof_lane(Prof *p, const char *name) {
 ProfProgram *prof_program(Prof *p, const char *name, int kernels, int loops, int lives) {
   ProfProgram *q = ARENA_NEW(p->arena, ProfProgram);
   q->name = prof_str(p, name);
+  q->unknowns = "";
   q->id = (uint64_t)p->programs.n + 1;
   q->n_kernels = kernels;
   q->n_loops = loops;

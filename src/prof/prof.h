@@ -93,6 +93,8 @@ typedef struct ProfProgram {
   double flops;       /* useful, of one run on one device; */
   double flops_again; /* of them, a second time, as checkpoints have it */
   double peak_bytes;
+  const char *
+      unknowns; /* what a model's time leaves out, a clause: "1 loop of unknown length, counted once"; "" */
   int n_kernels, n_loops, n_lives, n_spans;
   ProfKernel *kernels;
   ProfLoop *loops;

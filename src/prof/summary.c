@@ -178,7 +178,7 @@ Err *prof_summary(Prof *p, int device, ProfSummary **out) {
 
 /* ---- words ----------------------------------------------------------------------------------- */
 
-void prof_verdict(const Prof *p, const ProfSummary *s, Buf *o) {
+static void verdict(const ProfSummary *s, Buf *o) {
   double step = s->mean.time_s;
   if (step <= 0) return;
   if (s->input >= 0.1) {
@@ -227,7 +227,15 @@ void prof_verdict(const Prof *p, const ProfSummary *s, Buf *o) {
     buf_time(o, s->make_s);
     buf_cstr(o, " to make)");
   }
-  (void)p;
+}
+
+/* The verdict, and what the model's time leaves out. */
+void prof_verdict(const Prof *p, const ProfSummary *s, Buf *o) {
+  verdict(s, o);
+  for (int i = 0; i < p->programs.n; i++) {
+    const ProfProgram *q = p->programs.v[i];
+    if (q->unknowns[0]) buf_printf(o, ". %s: %s", q->name, q->unknowns);
+  }
 }
 
 static void row(Buf *o, const char *label) { buf_printf(o, "  %-10s ", label); }

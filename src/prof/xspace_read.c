@@ -258,6 +258,7 @@ static void read_programs(Reader *r, const Plane *p) {
     q->flops = stat_num(p, n->message, 5, XS_PROGRAM_FLOPS, 0);
     q->flops_again = stat_num(p, n->message, 5, XS_PROGRAM_AGAIN, 0);
     q->peak_bytes = stat_num(p, n->message, 5, XS_PROGRAM_PEAK, 0);
+    q->unknowns = stat_text(prof, p, n->message, 5, XS_UNKNOWNS);
     for (int k = 0; k < kernels; k++)
       q->kernels[k] = (ProfKernel){
           .name = "", .op = "", .place = "", .shapes = "", .utilisation = -1, .loop = -1};

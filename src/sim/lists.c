@@ -12,6 +12,12 @@ static const char *op_word(const HNode *n) {
   return dot ? dot + 1 : full;
 }
 
+/* A custom call is called by its target. */
+static const char *call_word(Arena *a, const HNode *n) {
+  Str target = n->op == OP_CUSTOM_CALL && n->src ? op_str(n->src, "call_target_name") : (Str){0};
+  return target.n ? arena_str(a, target).p : op_word(n);
+}
+
 static const char *place_of(Arena *a, const HNode *n) {
   if (!n->src) return "";
   Buf b = {0};
@@ -58,12 +64,32 @@ typedef VEC(SimKernel) KernelVec;
 typedef VEC(SimLoop) LoopVec;
 typedef VEC(const Kernel *) ShownVec;
 
+/* What is waited for between kernels: transfers that nothing hides. */
+static void add_wait(const Schedule *p, double start_s, double wait_s, double bytes, int loop,
+                     KernelVec *out, ShownVec *shown) {
+  if (wait_s <= 0) return;
+  *vec_push(shown) = NULL;
+  *vec_push(out) = (SimKernel){.name = "transfer_done",
+                               .op = "copy",
+                               .place = "",
+                               .cycles = wait_s * p->params->clock,
+                               .time_s = wait_s,
+                               .count = p->mult,
+                               .start_s = start_s,
+                               .bound = SIM_MEMORY,
+                               .bytes = bytes,
+                               .utilisation = 1,
+                               .modelled = true,
+                               .loop = loop};
+}
+
 static void collect(Arena *a, const Schedule *p, double base, int loop, KernelVec *out,
                     LoopVec *loops, ShownVec *shown) {
   for (int i = 0; i < p->kernels.n; i++) {
     Kernel *k = p->kernels.v[i];
     if (!k->roots.n) continue;
     const HNode *root = k->roots.v[0];
+    add_wait(p, base + k->start_s - k->wait_s, k->wait_s, k->wait_bytes, loop, out, shown);
     if (root->kind == H_WHILE || root->kind == H_COND) {
       for (int q = 0; q < p->inner.n; q++) {
         const Schedule *in = p->inner.v[q];
@@ -84,7 +110,7 @@ static void collect(Arena *a, const Schedule *p, double base, int loop, KernelVe
     k->shown = out->n;
     *vec_push(shown) = k;
     s->name = kernel_name(a, k);
-    s->op = op_word(m);
+    s->op = k->unknown ? call_word(a, m) : op_word(m);
     s->place = place_of(a, m);
     s->cycles = p->compiler->counts_cycles ? k->cycles : k->time_s * p->params->clock;
     s->est_cycles = k->costed ? k->est : 0;
@@ -93,14 +119,17 @@ static void collect(Arena *a, const Schedule *p, double base, int loop, KernelVe
     s->start_s = base + k->start_s;
     s->bound = k->bound;
     s->flops = k->flops;
-    /* what would have to move faster than device memory gives it lies on the chip */
-    s->bytes = MIN(k->bytes, k->time_s * p->chip->hbm_bandwidth);
+    s->bytes = k->bytes;
+    s->cached = k->cached;
+    s->beside = k->beside;
     s->utilisation = k->util;
     s->matrix = k->conv ? k->util : 0;
     s->modelled = k->modelled;
+    s->unknown = k->unknown;
     s->collective = k->collective;
     s->loop = loop;
   }
+  add_wait(p, base + p->time_s - p->end_s, p->end_s, p->end_bytes, loop, out, shown);
 }
 
 static const char *value_type(Arena *a, const HValue *v) {
@@ -233,6 +262,7 @@ static void lives_of(Arena *a, const Schedule *p, const Owners *owners, BufferVe
 static void reads_of(Arena *a, const ShownVec *shown, SimKernel *kernels) {
   for (int i = 0; i < shown->n; i++) {
     const Kernel *k = shown->v[i];
+    if (!k) continue;
     int *reads = ARENA_ARRAY(a, int, k->reads.n + 1), n = 0;
     for (int r = 0; r < k->reads.n; r++) {
       int life = base_of(k->reads.v[r])->life - 1;
@@ -279,6 +309,23 @@ static void owners_add_up(SimReport *r) {
   r->owners[SIM_OTHER].bytes = MAX(0, rest);
 }
 
+#define MOST_NAMES 4 /* targets that are named */
+
+static void unknown_calls(SimReport *r) {
+  Buf names = {0};
+  int named = 0;
+  for (int i = 0; i < r->n_kernels; i++) {
+    const SimKernel *k = &r->kernels[i];
+    if (!k->unknown) continue;
+    r->unknown_calls++;
+    if (names.n && strstr(names.p, k->op)) continue;
+    if (named++ < MOST_NAMES) buf_printf(&names, "%s%s", names.n ? ", " : "", k->op);
+  }
+  if (named > MOST_NAMES) buf_cstr(&names, ", ...");
+  r->unknown_names = names.n ? arena_str(r->arena, (Str){names.p, names.n}).p : "";
+  buf_free(&names);
+}
+
 #define TAKE(a, vec, T) arena_dup(a, (vec).v, sizeof(T) * (size_t)(vec).n)
 
 void report_lists(SimReport *r, const Schedule *p, Owners *owners) {
@@ -305,6 +352,7 @@ void report_lists(SimReport *r, const Schedule *p, Owners *owners) {
   r->n_lives = lives.n;
   r->lives = TAKE(a, lives, SimBuffer);
   reads_of(a, &shown, r->kernels);
+  unknown_calls(r);
   vec_free(&kernels);
   vec_free(&loops);
   vec_free(&shown);

@@ -16,6 +16,10 @@ ProfProgram *sim_profile(const SimReport *r, Prof *p, const char *name) {
   q->flops = r->flops;
   q->flops_again = r->flops_again;
   q->peak_bytes = r->hbm_bytes;
+  Buf unknowns = {0};
+  sim_unknowns(r, &unknowns);
+  q->unknowns = prof_str(p, unknowns.n ? unknowns.p : "");
+  buf_free(&unknowns);
   for (int i = 0; i < r->n_kernels; i++) {
     const SimKernel *k = &r->kernels[i];
     q->kernels[i] =

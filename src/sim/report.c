@@ -83,6 +83,10 @@ static void print_time(const SimReport *r, Buf *o) {
       buf_cstr(o, ", the rest under computing)");
     }
   }
+  if (r->exposed_copy_s > 1e-3 * r->time_s) {
+    buf_cstr(o, ", of which waiting for transfers ");
+    buf_time(o, r->exposed_copy_s);
+  }
   if (r->cycles > 0) buf_printf(o, "  (%.0f cycles with an estimate)", r->cycles);
   buf_byte(o, '\n');
 }
@@ -105,6 +109,17 @@ static void print_work(const SimReport *r, Buf *o) {
                units_usd(text, r->usd * (million ? 1e6 : 1)), million ? " a million steps" : "",
                r->usd_per_hour, r->price_source);
   else buf_cstr(o, "  price      none listed\n");
+}
+
+void sim_unknowns(const SimReport *r, Buf *o) {
+  if (r->unknown_calls)
+    buf_printf(o, "%d custom call%s of unknown cost (%s), counted as the bytes %s",
+               r->unknown_calls, r->unknown_calls > 1 ? "s" : "", r->unknown_names,
+               r->unknown_calls > 1 ? "they move" : "it moves");
+  if (r->unknown_calls && r->unknown_loops) buf_cstr(o, "; ");
+  if (r->unknown_loops)
+    buf_printf(o, "%d loop%s of unknown length, counted once", r->unknown_loops,
+               r->unknown_loops > 1 ? "s" : "");
 }
 
 static void print_notes(const SimReport *r, Buf *o) {
@@ -133,8 +148,10 @@ static void print_notes(const SimReport *r, Buf *o) {
     if (r->host_s > 0) buf_time(o, r->host_s), buf_cstr(o, " of it waiting for the host\n");
     else buf_cstr(o, "the host keeps ahead of the device\n");
   }
-  if (r->unknown_loops)
-    buf_cstr(o, "  note       a loop without a known trip count was counted once\n");
+  if (!r->unknown_loops && !r->unknown_calls) return;
+  buf_cstr(o, "  note       ");
+  sim_unknowns(r, o);
+  buf_byte(o, '\n');
 }
 
 static void print_buffers(const SimReport *r, int most, Buf *o) {
@@ -172,7 +189,10 @@ static void print_kernels(const SimReport *r, int most, Buf *o) {
     t.n = 0;
     buf_bytes(&t, s[i]->bytes);
     buf_printf(o, "%12s %5.0f%%  %s%s%s%s\n", t.p, 100 * s[i]->utilisation, s[i]->name,
-               s[i]->modelled ? " (modelled)" : "", s[i]->place[0] ? "  " : "", s[i]->place);
+               s[i]->unknown    ? " (unknown cost)"
+               : s[i]->modelled ? " (modelled)"
+                                : "",
+               s[i]->place[0] ? "  " : "", s[i]->place);
     buf_free(&t);
   }
   free(s);
@@ -207,8 +227,10 @@ void sim_print_row(const SimReport *r, const char *program, const char *chip, Bu
   buf_time(&time, r->time_s);
   buf_printf(o, "%-14s %-5s %12s %12s %7.1f ", chip, r->fits ? "yes" : "NO", memory.p, time.p,
              100 * r->mfu);
-  if (isnan(r->usd)) buf_printf(o, "%10s\n", "-");
-  else buf_printf(o, "%10.3g\n", r->usd);
+  if (isnan(r->usd)) buf_printf(o, "%10s", "-");
+  else buf_printf(o, "%10.3g", r->usd);
+  if (r->unknown_calls || r->unknown_loops) buf_cstr(o, "  "), sim_unknowns(r, o);
+  buf_byte(o, '\n');
   buf_free(&memory);
   buf_free(&time);
 }

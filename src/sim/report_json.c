@@ -40,8 +40,11 @@ static void kernel(const SimReport *r, const SimKernel *k, Buf *o) {
   text(o, "bound", sim_bound_name(k->bound), ", ");
   number(o, "flops", k->flops * k->count, ", ");
   bytes(o, "bytes", k->bytes * k->count, ", ");
+  bytes(o, "cached_bytes", k->cached * k->count, ", ");
+  bytes(o, "transfer_bytes", k->beside * k->count, ", ");
   number(o, "utilisation", k->utilisation, ", ");
   truth(o, "modelled", k->modelled, ", ");
+  truth(o, "unknown", k->unknown, ", ");
   text(o, "place", k->place, "}");
 }
 
@@ -83,6 +86,7 @@ static void totals(const SimReport *r, Buf *o) {
            {"temp_bytes", r->temp_bytes},
            {"network_s", r->network_s},
            {"network_exposed_s", r->network_exposed_s},
+           {"transfer_s", r->exposed_copy_s},
            {"computed_again_s", r->rematerialized_s},
            {"host_s", r->host_s},
            {"flops", r->flops},
@@ -109,7 +113,10 @@ void sim_json(const SimReport *r, const char *program, bool one_line, Buf *o) {
   truth(o, "fits", r->fits, ", ");
   totals(r, o);
   text(o, "price_source", r->price_source, ", ");
-  truth(o, "unknown_loops", r->unknown_loops, ",\n \"kernels\": [");
+  number(o, "unknown_calls", r->unknown_calls, ", ");
+  text(o, "unknown_names", r->unknown_names, ", ");
+  number(o, "unknown_loop_count", r->unknown_loops, ", ");
+  truth(o, "unknown_loops", r->unknown_loops > 0, ",\n \"kernels\": [");
   for (int i = 0; i < r->n_kernels; i++) {
     buf_cstr(o, i ? ",\n  " : "\n  ");
     kernel(r, &r->kernels[i], o);

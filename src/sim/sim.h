@@ -50,9 +50,12 @@ typedef struct SimKernel {
   double start_s;    /* when the first run starts, on one device's timeline */
   SimBound bound;
   double flops, bytes; /* of one run; bytes of device memory read and written */
+  double cached;       /* bytes that come from and stay in a GPU's cache, beside them */
+  double beside;       /* bytes that transfers to and from on-chip memory move while it runs */
   double utilisation;  /* of the unit that bounds it, 0..1 */
   double matrix;       /* of matrix units, 0..1 */
   bool modelled;       /* no compiler estimate exists for this kind of kernel */
+  bool unknown;        /* a custom call that says nothing of itself: counted as what it moves */
   bool collective;
   int loop; /* the innermost loop it is in: index into SimReport.loops; -1 none */
   int n_reads;
@@ -140,12 +143,15 @@ typedef struct SimReport {
   int n_loops;
   SimLoop *loops;
   int n_lives;
-  SimBuffer *lives;   /* all of the run; what a loop's body needs is one buffer of the loop */
-  bool whole;         /* could not be partitioned: the program of all devices, taken for one's */
-  bool replicated;    /* every one of the devices runs all of it, for itself */
-  int attentions;     /* that a fused kernel would compute and that were left apart */
-  bool circular;      /* kernels that wait for each other, our mistake, ran in program order */
-  bool unknown_loops; /* a loop whose trip count could not be found was counted once */
+  SimBuffer *lives; /* all of the run; what a loop's body needs is one buffer of the loop */
+  bool whole;       /* could not be partitioned: the program of all devices, taken for one's */
+  bool replicated;  /* every one of the devices runs all of it, for itself */
+  int attentions;   /* that a fused kernel would compute and that were left apart */
+  bool circular;    /* kernels that wait for each other, our mistake, ran in program order */
+  /* What the time leaves out, said by sim_unknowns: loops whose trip count could not be found, counted once; custom calls that
+   * say nothing of themselves, counted as the bytes that they move, and their targets, separated by commas. */
+  int unknown_loops, unknown_calls;
+  const char *unknown_names;
   struct Arena *arena;
 } SimReport;
 
@@ -169,6 +175,10 @@ Err *sim_fit_error(const SimReport *r, const char *program);
 Err *sim_fit_error_brief(const SimReport *r, const char *program);
 /* Likewise beside `held` bytes that other arrays take on the device. */
 Err *sim_fit_error_beside(const SimReport *r, const char *program, double held);
+
+/* What the time leaves out, in one sentence without an end: "1 custom call of unknown cost (foo)"; nothing when it leaves out
+ * nothing. */
+void sim_unknowns(const SimReport *r, Buf *out);
 
 /* The report as text for people, as one row of a table (r NULL: its head; chip: its name as the user
  * says it), or as one JSON object (program NULL: without its name), on one line if asked for. */

@@ -120,6 +120,7 @@ const ChipCompiler eager_compiler = {
     .cost = gpu_cost,
     .count = gpu_count,
     .issue = issue,
+    .peak = gpu_product_peak,
     .launch_s = gpu_launch_s,
     .energy_j = gpu_energy,
 };

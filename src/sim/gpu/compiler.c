@@ -1,4 +1,5 @@
 /* XLA for GPUs, as a table of stages. */
+#include "sim/gpu/cost.h"
 #include "sim/gpu/gpu.h"
 #include "sim/schedule/kernels.h"
 
@@ -71,6 +72,11 @@ void gpu_count(Schedule *p, Kernel *k) {
   p->time_s += k->time_s;
 }
 
+double gpu_product_peak(const Chip *chip, const HNode *n) {
+  bool matrix;
+  return gpu_peak(chip, n->in[0]->dt, n->conv->passes, &matrix);
+}
+
 double gpu_launch_s(const Chip *chip, const CostParams *params) {
   (void)params;
   return chip_num(chip, "fit.launch", 2.5e-6);
@@ -88,7 +94,7 @@ double gpu_energy(const Chip *chip, const SimReport *r) {
          byte = chip_num(chip, "fit.joules_byte", MEMORY * most / chip->hbm_bandwidth);
   for (int i = 0; i < r->n_kernels; i++) {
     const SimKernel *k = &r->kernels[i];
-    joules += k->count * (MATRIX * most * k->matrix * k->time_s + byte * k->bytes);
+    joules += k->count * (MATRIX * most * k->matrix * k->time_s + byte * (k->bytes + k->cached));
   }
   return MIN(joules, most * r->time_s);
 }
@@ -122,6 +128,7 @@ const ChipCompiler gpu_compiler = {
     .cost = gpu_cost,
     .count = gpu_count,
     .finish = finish,
+    .peak = gpu_product_peak,
     .launch_s = gpu_launch_s,
     .energy_j = gpu_energy,
 };

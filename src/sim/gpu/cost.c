@@ -53,11 +53,16 @@ static double read_bytes(const Kernel *k, const HValue *v) {
 
 /* What is read again and again from the cache, or was just written there: as much as half of it moves
  * at its rate, what is larger than 0.7 of it at that of memory. */
+static double from_memory(const Chip *c,
+                          double bytes) { /* the part of them that is not in the cache */
+  double all = chip_num(c, "l2", 4 << 20), share = (bytes - all / 2) / (all / 5);
+  return MIN(1, MAX(0, share));
+}
+
 static double bandwidth(const Chip *c, double bytes) {
   double memory = c->hbm_bandwidth * chip_num(c, "fit.stream", 0.85);
   double cache = MAX(memory, chip_num(c, "fit.l2", 1.6 * memory));
-  double all = chip_num(c, "l2", 4 << 20), share = (bytes - all / 2) / (all / 5);
-  share = MIN(1, MAX(0, share));
+  double share = from_memory(c, bytes);
   return 1 / (share / memory + (1 - share) / cache);
 }
 
@@ -106,6 +111,31 @@ static bool sums(const Kernel *k) {
   return false;
 }
 
+/* Linear algebra, and calls that say what they cost; 0 for others. data: seconds for operands and results. */
+static double other_s(const Chip *c, Kernel *k, const HNode *n, double data) {
+  Linalg a;
+  CallCost call;
+  double compute = 0;
+  if (n->kind != H_OTHER) return 0;
+  if (hlo_linalg(n, &a)) {
+    compute = gpu_linalg_s(c, &a);
+    k->flops += a.flops;
+  } else if (hlo_call_cost(n, &call)) {
+    bool matrix;
+    compute = call.flops / (gpu_peak(c, n->n_in ? n->in[0]->dt : n->dt, 1, &matrix) *
+                            chip_num(c, "fit.matmul", 0.75));
+    k->flops += call.flops;
+    k->bytes = MAX(call.bytes, 0);
+    data = call.bytes / (c->hbm_bandwidth * chip_num(c, "fit.stream", 0.85));
+  } else {
+    k->unknown = hlo_unknown_call(n);
+    return 0;
+  }
+  k->bound = compute > data ? SIM_COMPUTE : SIM_MEMORY;
+  k->util = compute > data ? MIN(1, k->flops / c->peak_flops / compute) : 1;
+  return MAX(compute, data);
+}
+
 void gpu_cost(Schedule *p, Kernel *k) {
   const Chip *c = p->chip;
   const HNode *root = k->roots.n ? k->roots.v[0] : NULL;
@@ -140,9 +170,11 @@ void gpu_cost(Schedule *p, Kernel *k) {
     k->util = 1;
     return;
   }
-  double bytes = rd + wr;
-  k->bytes = bytes;
+  double bytes = rd + wr, all_results = sched_results_bytes(root, SP_HBM);
   double cold = MIN(bytes, cold_bytes(p, k));
+  if (all_results > 0) all_results -= MIN(all_results, root->val ? root->val->plain : 0);
+  k->cached = (bytes - cold) * (1 - from_memory(c, bytes));
+  k->bytes = bytes + all_results - k->cached;
   double t_mem = cold / bw + (bytes - cold) / bandwidth(c, bytes);
   /* small arrays never reach the bandwidth */
   double ramp = MAX(0.05, bytes / MAX(1, bytes + chip_num(c, "fit.ramp", 2e-6) * bw));
@@ -161,6 +193,11 @@ void gpu_cost(Schedule *p, Kernel *k) {
     k->time_s = gpu_product_time(c, &g, t_data);
     k->bound = g.s > t_data / g.stream * g.moved + g.beside_s ? SIM_COMPUTE : SIM_MEMORY;
     k->util = MIN(1, (double)k->conv->conv->flops / g.peak / k->time_s);
+    return;
+  }
+  double other = other_s(c, k, root, t_mem / ramp);
+  if (other > 0) {
+    k->time_s = other + launch;
     return;
   }
   double after = 0, t_vec = gpu_vector_s(p, k, bytes, bw, &after);

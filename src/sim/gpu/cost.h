@@ -2,6 +2,7 @@
 #ifndef WEFT_SIM_COST_GPU_H
 #define WEFT_SIM_COST_GPU_H
 
+#include "sim/hlo/linalg.h"
 #include "sim/schedule/schedule.h"
 
 /* What an SM makes of numbers of one type. */
@@ -45,6 +46,8 @@ double gpu_waves_s(const Chip *c, const GpuUnit *u, double batch, double m, doub
 void gpu_unaligned(const Chip *c, GpuUnit *u);
 GpuProduct gpu_product(const Schedule *p, const HNode *n);
 GpuProduct gpu_conv(const Schedule *p, const HNode *n);
+/* Seconds of a factorisation, solve or the like, beside the matrices' way from and to memory. */
+double gpu_linalg_s(const Chip *c, const Linalg *a);
 
 /* Seconds of the vector units for a kernel without products, bytes being what it moves at that
  * bandwidth; *after: of kernels that add up what its blocks have. */

@@ -11,6 +11,7 @@ void gpu_turn_operands(HGraph *g); /* of products, as cuBLAS takes them */
 void gpu_fuse(Schedule *p);
 bool gpu_absorbs(const HNode *user, const HNode *x);
 void gpu_count(Schedule *p, Kernel *k);
+double gpu_product_peak(const Chip *chip, const HNode *product);
 double gpu_launch_s(const Chip *chip, const CostParams *params);
 double gpu_energy(const Chip *chip, const SimReport *r);
 /* How far a library goes on computing with a product's result: with a convolution's gradients not at all. */

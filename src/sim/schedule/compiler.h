@@ -68,6 +68,7 @@ struct ChipCompiler {
   void (*issue)(Schedule *p, Kernel *k); /* the host issues each kernel. NULL: all at once */
   void (*finish)(Schedule *p);           /* copies that loops need. NULL: none */
   bool counts_cycles; /* kernels' cycles are estimated; else time times the clock */
+  double (*peak)(const Chip *chip, const HNode *product); /* FLOP/s of the units that it runs on */
   double (*launch_s)(const Chip *chip, const CostParams *params);
   double (*energy_j)(const Chip *chip, const SimReport *r);
 };

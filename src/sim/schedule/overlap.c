@@ -151,7 +151,10 @@ void sched_overlap(Schedule *p) {
     p->time_s = 0;
     for (int i = 0; i < n; i++) {
       Kernel *k = p->kernels.v[i];
-      if (exchanges(k)) k->time_s *= share;
+      if (exchanges(k)) { /* the rest of its bytes moves beside others */
+        k->time_s *= share;
+        k->bytes = MIN(k->bytes, k->time_s * p->chip->hbm_bandwidth);
+      }
       k->start_s = p->time_s;
       p->time_s += k->time_s;
     }

@@ -53,29 +53,56 @@ static void live_ranges(Schedule *p) {
 
 /* ---- memory spaces, costs, time -------------------------------------------------------------- */
 
+/* Does a loop's condition do more than compare numbers? */
+static bool works(const HComp *c) {
+  for (int i = 0; i < c->nodes.n; i++) {
+    const HNode *n = c->nodes.v[i];
+    if (!n->dead && n->kind != H_PARAM && n->kind != H_CONST && !hlo_is_tiny(n)) return true;
+  }
+  return false;
+}
+
+/* Conditions of loops run once more than their bodies. */
+static Err *schedule_condition(Schedule *p, Kernel *k, HNode *loop, double trips) {
+  Schedule *in = NULL;
+  if (loop->kind != H_WHILE || !works(loop->comps[0])) return NULL;
+  Err *err = sched_comp(p->setting, loop->comps[0], p, p->mult * (trips + 1), &in);
+  if (in) *vec_push(&p->inner) = in;
+  if (err) return err;
+  in->taken = true;
+  k->time_s += in->time_s * (trips + 1);
+  k->reckoned_s += in->reckoned_s * (trips + 1);
+  k->cycles += in->cycles * (trips + 1);
+  k->flops += in->flops * (trips + 1);
+  k->bytes += in->bytes * (trips + 1);
+  return NULL;
+}
+
 /* A loop or a conditional: its computations are planned, the dearest one counts. */
 static Err *schedule_called(Schedule *p, Kernel *k, HNode *root) {
   double best = 0;
   for (int c = root->kind == H_WHILE ? 1 : 0; c < root->n_comps; c++) {
     double trips = root->kind == H_WHILE ? (root->trip < 0 ? 1 : (double)root->trip) : 1;
-    if (root->kind == H_WHILE && root->trip < 0) p->unknown_loops = true;
+    if (root->kind == H_WHILE && root->trip < 0) p->unknown_loops++;
     Schedule *in = NULL;
     Err *err = sched_comp(p->setting, root->comps[c], p, p->mult * trips, &in);
     if (in) *vec_push(&p->inner) = in;
     if (err) return err;
-    p->unknown_loops |= in->unknown_loops;
+    p->unknown_loops += in->unknown_loops;
     p->circular |= in->circular;
     double t = in->time_s * trips;
     if (k->dearest && t < best) continue;
     best = t;
     k->dearest = in;
     k->time_s = t;
+    k->reckoned_s = in->reckoned_s * trips;
     k->cycles = in->cycles * trips;
     k->flops = in->flops * trips;
     k->bytes = in->bytes * trips;
+    k->cached = in->cached * trips;
   }
   if (k->dearest) k->dearest->taken = true;
-  return NULL;
+  return schedule_condition(p, k, root, root->trip < 0 ? 1 : (double)root->trip);
 }
 
 static void cost(Schedule *p, Kernel *k) {
@@ -83,8 +110,9 @@ static void cost(Schedule *p, Kernel *k) {
   for (int i = 0; i < k->inner.n; i++) /* the cost model walks over them afresh */
     for (int j = -1; j < k->inner.v[i]->n_in; j++)
       (j < 0 ? k->inner.v[i] : k->inner.v[i]->in[j])->visit = 0;
-  k->costed = k->modelled = k->collective = false;
+  k->costed = k->modelled = k->collective = k->unknown = false;
   p->compiler->cost(p, k);
+  k->reckoned_s = k->time_s;
 }
 
 /* An update in place whose operand somebody needs afterwards. */
@@ -124,12 +152,15 @@ static Err *time_all(Schedule *p) {
         if (root) k->must_copy = needs_copy(p, k, i);
         if (pass == 1 && p->compiler->see) p->compiler->see(p, i);
         cost(p, k);
+        if (pass == 1) sched_limit(p, k);
         if (pass == 1) sched_dump(p, k);
       }
       if (pass == 0) continue;
       const Schedule *in = k->dearest;
       if (p->compiler->issue) p->compiler->issue(p, k);
       p->time_s += k->time_s;
+      p->reckoned_s += k->reckoned_s;
+      p->cached += k->cached;
       p->cycles += in || k->costed ? (in ? k->cycles : k->est) : 0;
       p->flops += k->flops;
       p->bytes += k->bytes;
@@ -166,7 +197,7 @@ Err *sched_comp(const SchedSetting *s, HComp *c, Schedule *parent, double mult, 
   p->setting = s;
   p->parent = parent;
   p->mult = mult;
-  p->loop_body = c->owner && c->owner->kind == H_WHILE;
+  p->loop_body = c->owner && c->owner->kind == H_WHILE && c != c->owner->comps[0];
   p->vmem_free = s->params->cmem > 0 ? s->params->cmem : s->params->fast;
   *out = p;
   p->compiler->fuse(p);

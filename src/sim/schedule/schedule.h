@@ -82,9 +82,15 @@ typedef struct Kernel {
   bool dead;
   /* cost */
   double cycles, flops, bytes, time_s, start_s, util, vpu;
+  double cached;     /* bytes that come from and stay in a GPU's cache, beside `bytes` */
+  double reckoned_s; /* time_s as its compiler reckons: without limits, waits and scalar work */
   SimBound bound;
   double est; /* the part of `cycles` that the compiler would estimate */
+  double wait_s,
+      wait_bytes; /* before it: for transfers to on-chip memory, and what they still move */
+  double beside;  /* bytes that transfers move while it runs */
   bool modelled, costed, collective, must_copy;
+  bool unknown; /* a custom call that says nothing of itself: counted as what it moves */
   int windows;
 } Kernel;
 
@@ -98,14 +104,17 @@ typedef struct Schedule {
   HComp *comp;
   struct Schedule *parent;
   double cycles, time_s, copy_s, net_s, flops, bytes;
+  double cached, reckoned_s; /* as of its kernels */
   double host_s, issue_s; /* eager: of time_s, waiting for the host; what that takes to issue it */
   double exposed_s;       /* of net_s: under no computing */
   int rematerialized;     /* values that are computed again, and what that takes */
   double rematerialized_s;
+  double end_s, end_bytes;    /* after the last kernel: for transfers back to device memory */
+  double once_bytes;          /* of a loop's body: fetched once, before the first round */
   double peak_chip, peak_hbm; /* of this computation's own values, on chip and in HBM */
   double peak_temp;           /* the larger of the two: what the compiler calls the peak */
   int peak_pos; /* the kernel at which device memory is fullest; what is on chip when none is used */
-  bool unknown_loops;
+  int unknown_loops;
   bool circular;                /* kernels wait for each other */
   VEC(struct Schedule *) inner; /* of loops and branches */
   const CostParams *params;
@@ -160,6 +169,11 @@ typedef struct Heap {
 } Heap;
 double heap_gap(const Heap *h, int a, int b, double bytes, double at);
 void heap_put(Heap *h, int a, int b, double at, double bytes);
+/* limits.c: seconds that the kernel takes at least; its time made no shorter */
+double sched_least_s(const Schedule *p, const Kernel *k);
+void sched_limit(const Schedule *p, Kernel *k);
+/* Padded bytes of the results that an operation with several writes to that memory; 0 for one with one. */
+double sched_results_bytes(const HNode *n, Space in);
 void sched_overlap(Schedule *p); /* exchanges under computing: shortens them to what is exposed */
 void sched_peak(Schedule *p, bool lend); /* lend: results' memory to what comes before them */
 bool sched_writes_over(const Schedule *p, const Kernel *k, const HValue *v, const HValue *o);

@@ -15,9 +15,38 @@ static void layout(Schedule *p) {
   tpu_copies(p);
 }
 
+/* Of bf16; 8-bit numbers where there are units for them; f32 in as many passes as it asks for. */
+static double peak(const Chip *chip, const HNode *n) {
+  DType t = n->in[0]->dt;
+  double flops = chip->peak_flops, per = chip->devices_per_chip;
+  if (dtype_bits(t) <= 8 && dtype_bits(n->in[1]->dt) <= 8)
+    flops = MAX(flops, chip_num(chip, dtype_is_float(t) ? "peak_fp8" : "peak_int8", 0) / per);
+  if (dtype_bits(t) <= 4) flops = MAX(flops, chip_num(chip, "peak_int4", 0) / per);
+  return flops / MAX(1, n->conv->passes);
+}
+
 static double launch_s(const Chip *chip, const CostParams *params) {
   (void)chip;
   return params->lbase / params->clock;
+}
+
+/* Scalar work of one round of a loop, which the compiler counts as nothing: what the counter, the condition and the branch take
+ * of the scalar core, and an operation; what it has no instruction for takes as long as its slots, one waiting for the other. */
+#define ROUND 16
+#define SCALAR_OP 2
+
+static void count(Schedule *p, Kernel *k) {
+  double cycles = ROUND;
+  for (int i = 0; i < p->kernels.n; i++) {
+    const Kernel *s = p->kernels.v[i];
+    for (int q = 0; q < s->inner.n && s->scalar; q++)
+      if (s->inner.v[q]->kind == H_EWISE) cycles += SCALAR_OP + op_weight(s->inner.v[q]);
+  }
+  k->cycles = cycles;
+  k->time_s = cycles / p->params->clock;
+  k->bound = SIM_LATENCY;
+  k->modelled = true;
+  p->time_s += k->time_s;
 }
 
 /* Joules of one TPU: idle power all the time, the rest in proportion to how busy it is. A busy matrix
@@ -68,8 +97,10 @@ const ChipCompiler tpu_compiler = {
     .tuples = true,
     .scratch = tpu_scratch,
     .cost = tpu_cost,
+    .count = count,
     .finish = tpu_finish,
     .counts_cycles = true,
+    .peak = peak,
     .launch_s = launch_s,
     .energy_j = energy,
 };

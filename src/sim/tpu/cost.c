@@ -27,6 +27,7 @@ static double traffic(const Kernel *k) {
   for (int i = 0; i < k->roots.n; i++) {
     const HValue *v = k->roots.v[i]->val;
     if (v && !v->dropped && v->space == SP_HBM && !v->alias) b += v->bytes;
+    b += sched_results_bytes(k->roots.v[i], SP_HBM);
   }
   return b;
 }
@@ -127,6 +128,42 @@ static void cost_softmax(Schedule *p, Kernel *k) {
   k->util = MIN(1, (rd + wr) / k->cycles);
 }
 
+/* Slots of the vector unit for 1024 random words: the core's own generator, and counted out in rounds of additions,
+ * rotations and multiplications; and to make a normal number of one (erf_inv). */
+#define HARDWARE_SLOTS 4
+#define ROUNDS_SLOTS 60
+#define NORMAL_SLOTS 50
+
+static double random_cycles(const CostParams *params, const HNode *n) {
+  int last = n->n_results > 1 ? n->n_results - 1 : 0;
+  double all = n->n_results > 1 ? 1 : (double)hlo_count(n), slots = HARDWARE_SLOTS;
+  for (int i = 0; n->n_results > 1 && i < n->res_rank[last]; i++) all *= (double)n->res_d[last][i];
+  DType type = n->n_results > 1 ? n->res_dt[last] : n->dt;
+  Str how = n->src && n->op == OP_RNG_BIT_GENERATOR ? op_str(n->src, "rng_algorithm") : (Str){0};
+  if (str_is(how, "THREE_FRY") || str_is(how, "PHILOX")) slots = ROUNDS_SLOTS;
+  if (n->src && n->op == OP_RNG && str_is(op_str(n->src, "rng_distribution"), "NORMAL"))
+    slots += NORMAL_SLOTS;
+  return all / 1024 * MAX(1, hlo_bits(type) / 32) * slots * params->lvpu;
+}
+
+/* Linear algebra, transforms, and calls that say what they cost (their bytes stand for operands and results then). */
+static double other_cycles(const Schedule *p, Kernel *k, const HNode *n, double *rd, double *wr) {
+  Linalg a;
+  CallCost call;
+  if (hlo_linalg(n, &a)) {
+    k->flops += a.flops;
+    return tpu_linalg_cycles(p->chip, p->params, &a);
+  }
+  if (!hlo_call_cost(n, &call)) {
+    k->unknown = hlo_unknown_call(n);
+    return 0;
+  }
+  k->flops += call.flops;
+  k->bytes = call.bytes;
+  *rd = call.bytes / p->chip->hbm_bandwidth * p->params->clock, *wr = 0;
+  return call.flops / p->chip->peak_flops * p->params->clock;
+}
+
 /* Gathers, scatters, sorts and the like carry no estimate in the compiler: modelled from what they
  * move. */
 static void cost_irregular(Schedule *p, Kernel *k) {
@@ -139,7 +176,12 @@ static void cost_irregular(Schedule *p, Kernel *k) {
     if (k->roots.v[i]->val)
       wr += k->roots.v[i]->val->tiles * params->loop.o[tpu_width(k->roots.v[i]->val)];
   double rows = 0;
+  double other = 0;
+  if (n->kind == H_RNG || n->kind == H_OTHER)
+    wr += sched_results_bytes(n, SP_HBM) / 4096 * params->loop.o[4];
   switch (n->kind) {
+  case H_RNG: other = random_cycles(params, n); break;
+  case H_OTHER: other = other_cycles(p, k, n, &rd, &wr); break;
   case H_GATHER: {
     int64_t idx = n->n_in > 1 ? hlo_count(n->in[1]) : 1;
     rd = wr;
@@ -168,8 +210,8 @@ static void cost_irregular(Schedule *p, Kernel *k) {
   }
   default: break;
   }
-  k->cycles = params->lbase + rd + wr + latency;
-  k->bound = latency > rd + wr ? SIM_LATENCY : SIM_MEMORY;
+  k->cycles = params->lbase + MAX(other, rd + wr) + latency;
+  k->bound = latency > rd + wr ? SIM_LATENCY : other > rd + wr ? SIM_COMPUTE : SIM_MEMORY;
   k->util = MIN(1, (rd + wr) / k->cycles);
   k->modelled = true;
 }
@@ -329,6 +371,7 @@ void tpu_cost(Schedule *p, Kernel *k) {
     k->collective = k->modelled = true;
     k->costed = false;
     k->time_s = collective_time(p, k, root);
+    if (k->time_s <= 0) k->bytes = 0; /* a device's own number */
     k->cycles = k->time_s * p->params->clock;
     k->bound = SIM_NETWORK;
     k->util = 1;

@@ -2,6 +2,7 @@
 #ifndef WEFT_SIM_COST_TPU_H
 #define WEFT_SIM_COST_TPU_H
 
+#include "sim/hlo/linalg.h"
 #include "sim/schedule/schedule.h"
 
 /* tpu_parts.c */
@@ -37,6 +38,8 @@ typedef struct ProductShape { /* a product in the terms of the params */
 /* Cycles of the kernel in the windows that serve it best; how many they are, and the cycles in which
  * they compute. */
 double tpu_tiling(const CostParams *params, const ProductShape *s, double *array, int *windows);
+/* cost_linalg.c: cycles of a factorisation, solve or the like, beside the matrices' way from and to memory */
+double tpu_linalg_cycles(const Chip *chip, const CostParams *params, const Linalg *a);
 /* tpu_product.c */
 void tpu_product(Schedule *p, Kernel *k);
 /* tpu_scan.c */

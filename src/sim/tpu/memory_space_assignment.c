@@ -500,7 +500,7 @@ void tpu_place(Schedule *p) {
   for (int i = 0; i < p->values.n; i++) p->values.v[i]->index = i;
   for (int i = 0; i < n; i++) {
     const Kernel *k = p->kernels.v[i];
-    double c = k->time_s * params->clock;
+    double c = k->reckoned_s * params->clock;
     m.start[i + 1] = m.start[i] + c;
     /* the compiler takes a kernel's time from its roofline when it looks for room for a transfer */
     double compute, memory;
@@ -563,6 +563,7 @@ void tpu_see(Schedule *p, int at) {
 
 /* Afterwards: on chip for good, or with a copy there for a time. */
 void tpu_settle(Schedule *p) {
+  tpu_transfers(p);
   for (int i = 0; i < p->values.n; i++) {
     HValue *v = p->values.v[i];
     if (v->space == SP_SCALAR) continue;

@@ -89,6 +89,7 @@ bool tpu_is_operand(const Kernel *k, const HNode *x);
 void tpu_place(Schedule *p);
 void tpu_see(Schedule *p, int at);
 void tpu_settle(Schedule *p);
+void tpu_transfers(Schedule *p); /* beside and between kernels: shifts them */
 /* is what a sum and products read, made in so many slots of the vector unit from what
  * takes so many cycles to bring, written where it is added up? */
 bool tpu_comes_with_sum(const CostParams *params, const HNode *n, double slots, double in);

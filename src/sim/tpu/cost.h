@@ -33,6 +33,11 @@ typedef struct ProductShape { /* a product in the terms of the params */
   double vector;    /* cycles of the vector unit on the result, and beside the array on operands */
   double sums;      /* of it, to add up what tiles of weights make, where it does anything else */
   double out_tiles; /* of the sums, in f32 */
+  double
+      whole_parts; /* parts of k up to which no pixels are cut apart: of the batch; 0: k has none */
+  double wide[2],
+      halo[2]; /* pixels of an image that are contracted, by sides, and those that a part takes more */
+  bool image_right; /* the image is the right operand */
   bool halves;      /* columns of 128 fill half of an array of 256 */
 } ProductShape;
 /* Cycles of the kernel in the windows that serve it best; how many they are, and the cycles in which

@@ -205,6 +205,20 @@ static void staying_images(const CostParams *params, const Product *p, bool lane
   if (!packed) s->load = S > 128 && lanes ? s->load * MIN(1, kk / 128) : 8;
 }
 
+/* What cutting the images of a filter's gradient into parts costs: see ProductShape. */
+static void image_parts(const Product *p, const HValue *images, ProductShape *s) {
+  const HConv *c = p->c;
+  double unit = images && c->lhs[images->order[0]] == 'k' ? 128 : 8;
+  s->whole_parts = ceil((double)c->k / unit);
+  s->image_right = p->swap;
+  s->wide[0] = s->wide[1] = 1;
+  for (int i = 0, at = MAX(0, 2 - c->n_spatial); i < c->n_spatial && at < 2; i++, at++)
+    s->wide[at] = (double)c->window[i];
+  double reach = sqrt(p->pixels) - 1; /* of the filter: as far along both sides */
+  s->halo[0] = s->wide[0] > 1 ? reach : 0;
+  s->halo[1] = s->wide[1] > 1 ? reach : 0;
+}
+
 /* The tiles of a convolution's contracted side, and what loading them takes. Rows are counted in the
  * dimension that lies in sublanes: the batch, or the features of a weight gradient. */
 static void conv_depth(const CostParams *params, const Product *p, double n, ProductShape *s) {
@@ -252,6 +266,7 @@ static void conv_depth(const CostParams *params, const Product *p, double n, Pro
   if (p->gradient && S > 128 && (double)c->m / p->pixels <= 4) s->load *= 0.45; /* few channels */
   if (p->gradient) s->load = MAX(s->load, params->gload);
   s->k_splits = p->gradient ? s->k : ceil(kk / 128);
+  if (p->gradient) image_parts(p, from == RHS ? operand(p, LHS) : lv, s);
   s->batch = 1;
   s->share = c->taps == 1 || (p->gradient && n > S) ? params->share : 0;
   /* each is a product of its own, with all of its weights; the vector unit adds them up */

@@ -40,6 +40,15 @@ static double shared_columns(const CostParams *params, double n, double k) {
   return left > 0 ? left / n * (1 - 1 / k) : 0;
 }
 
+/* Images of a filter's gradient are cut by batch first, then by pixels, along the outer side first: each part overlaps its
+ * neighbours by what the filter reaches. How often more than once they are read so. */
+static double overlap(const ProductShape *s, double parts) {
+  if (s->whole_parts <= 0 || parts <= s->whole_parts) return 1;
+  double pieces = ceil(parts / s->whole_parts), outer = MIN(pieces, s->wide[0]);
+  double rows = ceil(s->wide[0] / outer), columns = ceil(s->wide[1] / ceil(pieces / outer));
+  return (rows + s->halo[0]) / rows * (columns < s->wide[1] ? (columns + s->halo[1]) / columns : 1);
+}
+
 typedef struct Cut {
   double windows; /* in all */
   double cycles;  /* of the kernel */
@@ -63,6 +72,7 @@ static bool cut_into(const CostParams *params, const ProductShape *s, double b, 
          R = tot > 1 ? ceil(tot / mg) : 1; /* windows beside each other, rounds */
   /* cycles to move a round's windows */
   double lhs = s->la / (iB * iM * iK) * mul, rhs = s->lb / (iB * iN * iK) * mul;
+  *(s->image_right ? &rhs : &lhs) *= overlap(s, iK);
   double written = s->wo / io * mul, epilogue = s->le / io * mul;
   /* cycles to compute one */
   double rows = MAX(m * 8, s->load);

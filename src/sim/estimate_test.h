@@ -52,10 +52,16 @@ static inline SimReport *estimate(const char *text, const char *chip) {
   return estimate_as(text, chip, NULL);
 }
 
-/* Kernels of this kind of operation; all of them for NULL. */
+/* Is it a wait for a transfer, or a loop's scalar work? */
+static inline bool no_kernel(const SimKernel *k) {
+  return !strcmp(k->op, "transfer") || !strcmp(k->op, "scalar");
+}
+
+/* Kernels of this kind of operation; for NULL all that are kernels. */
 static inline int kernels_of(const SimReport *r, const char *op) {
   int n = 0;
-  for (int i = 0; i < r->n_kernels; i++) n += !op || !strcmp(r->kernels[i].op, op);
+  for (int i = 0; i < r->n_kernels; i++)
+    n += op ? !strcmp(r->kernels[i].op, op) : !no_kernel(&r->kernels[i]);
   return n;
 }
 

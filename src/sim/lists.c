@@ -70,7 +70,7 @@ static void add_wait(const Schedule *p, double start_s, double wait_s, double by
   if (wait_s <= 0) return;
   *vec_push(shown) = NULL;
   *vec_push(out) = (SimKernel){.name = "transfer_done",
-                               .op = "copy",
+                               .op = "transfer",
                                .place = "",
                                .cycles = wait_s * p->params->clock,
                                .time_s = wait_s,
@@ -109,8 +109,9 @@ static void collect(Arena *a, const Schedule *p, double base, int loop, KernelVe
     *s = (SimKernel){0};
     k->shown = out->n;
     *vec_push(shown) = k;
-    s->name = kernel_name(a, k);
-    s->op = k->unknown ? call_word(a, m) : op_word(m);
+    bool round = k->scalar && p->compiler->counts_cycles; /* of a loop: the scalar core's work */
+    s->name = round ? arena_printf(a, "scalar_round.%d", k->pos).p : kernel_name(a, k);
+    s->op = round ? "scalar" : k->unknown ? call_word(a, m) : op_word(m);
     s->place = place_of(a, m);
     s->cycles = p->compiler->counts_cycles ? k->cycles : k->time_s * p->params->clock;
     s->est_cycles = k->costed ? k->est : 0;

@@ -25,7 +25,7 @@ static void test_estimates(void **state) {
     near(r->cycles, want[i].cycles, 0.15);
     assert_true(r->argument_bytes == 2 * 4194304 && r->output_bytes == 4194304 &&
                 r->temp_bytes == 0 && r->fits);
-    assert_int_equal(r->n_kernels, 1);
+    assert_int_equal(kernels_of(r, NULL), 1);
     assert_non_null(strstr(r->kernels[0].place, "test:2"));
     sim_report_free(r);
   }

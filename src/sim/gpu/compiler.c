@@ -74,7 +74,8 @@ void gpu_count(Schedule *p, Kernel *k) {
 
 double gpu_product_peak(const Chip *chip, const HNode *n) {
   bool matrix;
-  return gpu_peak(chip, n->in[0]->dt, n->conv->passes, &matrix);
+  double flops = gpu_peak(chip, n->in[0]->dt, n->conv->passes, &matrix);
+  return matrix || !n->conv->is_conv ? flops : flops * gpu_winograd(chip, n);
 }
 
 double gpu_launch_s(const Chip *chip, const CostParams *params) {

@@ -136,6 +136,13 @@ static double other_s(const Chip *c, Kernel *k, const HNode *n, double data) {
   return MAX(compute, data);
 }
 
+/* Operations of a product; on vector units those that are left by Winograd's algorithm. */
+static double multiplied(const Chip *c, const HNode *n) {
+  bool matrix;
+  gpu_peak(c, n->in[0]->dt, n->conv->passes, &matrix);
+  return (double)n->conv->flops / (matrix || !n->conv->is_conv ? 1 : gpu_winograd(c, n));
+}
+
 void gpu_cost(Schedule *p, Kernel *k) {
   const Chip *c = p->chip;
   const HNode *root = k->roots.n ? k->roots.v[0] : NULL;
@@ -155,7 +162,7 @@ void gpu_cost(Schedule *p, Kernel *k) {
   for (int i = 0; i < k->inner.n; i++) {
     const HNode *n = k->inner.v[i];
     if (attention_again(k, n)) continue;
-    if (n->conv) k->flops += (double)n->conv->flops;
+    if (n->conv) k->flops += multiplied(c, n);
     else if (n->kind == H_EWISE) k->flops += (double)hlo_count(n);
     else if (n->kind == H_REDUCE) k->flops += (double)hlo_count(n->in[0]);
   }

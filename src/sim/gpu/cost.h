@@ -46,6 +46,8 @@ double gpu_waves_s(const Chip *c, const GpuUnit *u, double batch, double m, doub
 void gpu_unaligned(const Chip *c, GpuUnit *u);
 GpuProduct gpu_product(const Schedule *p, const HNode *n);
 GpuProduct gpu_conv(const Schedule *p, const HNode *n);
+double gpu_winograd(const Chip *c,
+                    const HNode *n); /* times less arithmetic by Winograd's algorithm; else 1 */
 /* Seconds of a factorisation, solve or the like, beside the matrices' way from and to memory. */
 double gpu_linalg_s(const Chip *c, const Linalg *a);
 

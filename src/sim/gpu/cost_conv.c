@@ -48,7 +48,7 @@ bool gpu_weight_gradient(const HNode *n) {
 
 /* Winograd's algorithm, which libraries take for 3x3 windows in steps of one on vector units: how
  * many times less arithmetic, transforms included. */
-static double winograd(const Chip *c, const HNode *n) {
+double gpu_winograd(const Chip *c, const HNode *n) {
   const HConv *v = n->conv;
   bool gradient = gpu_weight_gradient(n);
   int64_t features = gradient ? v->m / 9 : v->k;
@@ -141,7 +141,7 @@ GpuProduct gpu_conv(const Schedule *p, const HNode *n) {
   for (int i = 0; i < v->n_spatial; i++) apart *= (double)MAX(1, v->lhs_dil[i]);
   if (u.matrix && gradient && wide) u.rate *= chip_num(c, "fit.turned", 1);
   if (!u.matrix) {
-    u.rate *= VECTOR * winograd(c, n);
+    u.rate *= VECTOR * gpu_winograd(c, n);
   } else if (!plain(n, gradient)) {
     u.load = c->clock * chip_num(c, "fit.gather", GATHER);
     if (gradient) u.load *= wide ? TURNED_WIDE : TURNED;

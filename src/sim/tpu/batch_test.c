@@ -8,8 +8,9 @@ typedef struct Seen {
 
 static Seen see(const char *text, const char *chip) {
   SimReport *r = estimate(text, chip);
-  Seen s = {.kernels = r->n_kernels};
+  Seen s = {.kernels = kernels_of(r, NULL)};
   for (int i = 0; i < r->n_kernels; i++) {
+    if (no_kernel(&r->kernels[i])) continue;
     s.cycles += r->kernels[i].cycles * r->kernels[i].count;
     s.convolutions += !strcmp(r->kernels[i].op, "convolution");
   }

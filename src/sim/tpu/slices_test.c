@@ -39,7 +39,7 @@ static void test_rolled(void **state) {
       "tensor<170x768xf32>\n"
       "  return %2 : tensor<170x768xf32>\n}\n";
   SimReport *r = estimate(text, "tpu-v2");
-  assert_int_equal(r->n_kernels, 2);
+  assert_int_equal(kernels_of(r, NULL), 2);
   sim_report_free(r);
   peak_near(text, "tpu-v2", 1171456, 0.01);
 }

@@ -7,6 +7,7 @@
 
 static const char *op_word(const HNode *n) {
   if (n->op == OP_COPY) return "copy";
+  if (n->crosses) return n->host ? "copy_to_host" : "copy_to_device";
   const char *full = op_info[n->op].name ? op_info[n->op].name : "op";
   const char *dot = strchr(full, '.');
   return dot ? dot + 1 : full;
@@ -170,7 +171,7 @@ static void buffers_at_peak(Arena *a, const Schedule *p, const Owners *owners, B
   int t = p->peak_pos;
   for (int i = 0; i < p->values.n; i++) {
     const HValue *v = p->values.v[i];
-    if (v->alias || v->dropped || v->space == SP_SCALAR) continue;
+    if (v->alias || v->dropped || v->space == SP_SCALAR || v->node->host) continue;
     if (v->away_from < t && t < v->away_to) continue; /* computed again later */
     int before = out->n;
     if (v->is_param && !p->comp->parent) {
@@ -217,7 +218,7 @@ static void lives_of(Arena *a, const Schedule *p, const Owners *owners, BufferVe
   bool *taken = xcalloc((size_t)p->comp->params.n + 1, sizeof *taken);
   for (int i = 0; i < p->values.n; i++) {
     const HValue *v = p->values.v[i];
-    if (v->alias || v->dropped || v->space == SP_SCALAR) continue;
+    if (v->alias || v->dropped || v->space == SP_SCALAR || v->node->host) continue;
     int before = out->n;
     double from = pos_start_s(p, v->first), to = pos_start_s(p, v->last + 1);
     if (v->is_param) {

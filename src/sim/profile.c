@@ -6,7 +6,8 @@ static ProfBound bound_of(SimBound b) {
                                  [SIM_MEMORY] = PROF_MEMORY,
                                  [SIM_VECTOR] = PROF_VECTOR,
                                  [SIM_LATENCY] = PROF_LATENCY,
-                                 [SIM_NETWORK] = PROF_NETWORK};
+                                 [SIM_NETWORK] = PROF_NETWORK,
+                                 [SIM_HOST] = PROF_LATENCY};
   return to[b];
 }
 

@@ -71,6 +71,17 @@ static void print_memory(const SimReport *r, Buf *o) {
   buf_byte(o, '\n');
 }
 
+static void print_host(const SimReport *r, Buf *o) {
+  if (r->host_bytes <= 0 && r->host_transfer_s <= 0) return;
+  buf_cstr(o, "  host       ");
+  buf_bytes(o, r->host_bytes);
+  buf_cstr(o, " of its memory, beside the device's; copies take ");
+  buf_time(o, r->host_transfer_s);
+  buf_cstr(o, ", of which exposed ");
+  buf_time(o, r->host_exposed_s);
+  buf_byte(o, '\n');
+}
+
 static void print_time(const SimReport *r, Buf *o) {
   buf_cstr(o, "  step time  ");
   buf_time(o, r->time_s);
@@ -203,6 +214,7 @@ void sim_print(const SimReport *r, int max_kernels, Buf *o) {
   if (r->devices > 1) buf_printf(o, ", %d devices", r->devices);
   buf_cstr(o, "\n\n");
   print_memory(r, o);
+  print_host(r, o);
   print_time(r, o);
   print_work(r, o);
   print_notes(r, o);

@@ -11,7 +11,7 @@
 #include "sim/tpu/tpu.h"
 
 const char *sim_bound_name(SimBound b) {
-  static const char *names[] = {"compute", "memory", "vector", "latency", "network"};
+  static const char *names[] = {"compute", "memory", "vector", "latency", "network", "host"};
   return names[b];
 }
 
@@ -49,18 +49,24 @@ static double returned_s(const Schedule *p) {
 static void ends(SimReport *r, const Schedule *p) {
   const HGraph *g = p->g;
   const CostParams *params = p->params;
-  for (int i = 0; i < g->main->params.n; i++) r->argument_bytes += g->main->params.v[i]->val->bytes;
+  for (int i = 0; i < g->main->params.n; i++) {
+    const HNode *a = g->main->params.v[i];
+    *(a->host ? &r->host_bytes : &r->argument_bytes) += a->host ? hlo_bytes(a) : a->val->bytes;
+  }
   bool *used = xcalloc((size_t)g->n_params + 1, sizeof *used);
   for (int i = 0; i < g->main->outputs.n; i++) {
     const HNode *o = g->main->outputs.v[i];
     HValue tmp = {.node = (HNode *)o};
     double bytes = o->val ? o->val->bytes : (value_layout(params, &tmp, NULL), tmp.bytes);
-    r->output_bytes += bytes;
+    double *shared = o->host ? &r->host_bytes : &r->alias_bytes;
+    *(o->host ? &r->host_bytes : &r->output_bytes) += o->host ? hlo_bytes(o) : bytes;
     for (int k = 0; k < g->n_params; k++) {
       const HNode *q = g->main->params.v[k];
-      if (used[k] || !g->donated[k] || q->dt != o->dt || q->val->bytes != bytes) continue;
+      if (used[k] || !g->donated[k] || q->dt != o->dt || q->val->bytes != bytes ||
+          q->host != o->host)
+        continue;
       used[k] = true;
-      r->alias_bytes += bytes;
+      *shared += o->host ? -hlo_bytes(o) : bytes;
       break;
     }
   }
@@ -105,6 +111,9 @@ static void step_time(SimReport *r, const Schedule *p) {
   r->eager = p->compiler == &eager_compiler;
   r->host_s = p->host_s;
   r->exposed_copy_s = p->copy_s + returned;
+  r->host_transfer_s = p->crossing_s;
+  r->host_exposed_s = p->crossing_exposed_s;
+  r->host_bytes += p->peak_host;
   r->rematerialized = p->rematerialized;
   r->rematerialized_s = p->rematerialized_s;
   r->flops = p->flops;

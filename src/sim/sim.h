@@ -35,8 +35,16 @@ typedef struct SimOpts {
 } SimOpts;
 
 /* What a kernel waits for most of its time. */
-typedef enum SimBound { SIM_COMPUTE, SIM_MEMORY, SIM_VECTOR, SIM_LATENCY, SIM_NETWORK } SimBound;
-const char *sim_bound_name(SimBound b); /* "compute", "memory", "vector", "latency", "network" */
+typedef enum SimBound {
+  SIM_COMPUTE,
+  SIM_MEMORY,
+  SIM_VECTOR,
+  SIM_LATENCY,
+  SIM_NETWORK,
+  SIM_HOST /* the way to the host's memory */
+} SimBound;
+const char *
+sim_bound_name(SimBound b); /* "compute", "memory", "vector", "latency", "network", "host" */
 
 typedef struct SimKernel {
   const char *name;  /* "dot_general_add_fusion.12" */
@@ -110,6 +118,10 @@ typedef struct SimReport {
   double hbm_bytes; /* what has to fit: arguments + outputs - aliases + temporaries in HBM */
   double limit_bytes;
   bool fits;
+  /* of the host, for one device: memory kinds (pinned_host). Not in the bytes above */
+  double host_bytes;      /* arguments, results and what is put there meanwhile */
+  double host_transfer_s; /* copies there and back, of it host_exposed_s that no computing hides */
+  double host_exposed_s;
   int64_t batch; /* examples in the program's batch; 0: none was found */
   int n_args;
   const SimOwner *arg_owners;    /* of the program's arguments */

@@ -30,6 +30,57 @@ static Err *call_func(Maker *b, const Op *op, Func *f, HNode **args, int n, int 
   return walk(b, f->body, &e, depth + 1, outs, n_outs);
 }
 
+/* ---- memory kinds ---------------------------------------------------------------------------- */
+
+static bool names_host(Str kind) {
+  return str_is(kind, "pinned_host") || str_is(kind, "unpinned_host");
+}
+
+/* The memory that a custom call asks for: 1 the host's, 0 the device's, -1 it asks for none. */
+static int asked_memory(const Op *op) {
+  Str target = op_str(op, "call_target_name");
+  if (str_is(target, "MoveToHost")) return 1;
+  if (str_is(target, "MoveToDevice")) return 0;
+  const Attr *a =
+      str_is(target, "annotate_device_placement") ? op_attr(op, "mhlo.frontend_attributes") : NULL;
+  const Attr *kind =
+      a && a->kind == AT_DICT ? attrs_get(a->dict, a->n, "_xla_buffer_placement") : NULL;
+  return kind && kind->kind == AT_STRING ? names_host(kind->s) : -1;
+}
+
+/* x where the call wants it: as it is, or a copy that crosses over. */
+static HNode *placed(HGraph *g, HComp *c, const Op *op, HNode *x) {
+  int host = asked_memory(op);
+  if (host < 0 || x->host == (host > 0)) return x;
+  x = hlo_node(g, c, H_OTHER, op->kind, op, x->dt, x->rank, x->d, 1, &x);
+  x->n_results = 1;
+  x->crosses = true;
+  x->host = host > 0;
+  return x;
+}
+
+/* Parts of what lies in the host's memory, and what they are written into, lie there too. */
+static void stay_there(const Op *op, HNode *const *in, HNode *n) {
+  switch (op->kind) {
+  case OP_DYNAMIC_UPDATE_SLICE: n->host = in[0]->host || in[1]->host; break;
+  case OP_SLICE:
+  case OP_DYNAMIC_SLICE:
+  case OP_RESHAPE: n->host |= in[0]->host; break;
+  case OP_BROADCAST_IN_DIM: n->host |= in[0]->host && hlo_count(n) == hlo_count(in[0]); break;
+  default: break;
+  }
+}
+
+/* A loop's state whose next value lies there does so from the start. */
+static void state_there(HNode *loop) {
+  HComp *body = loop->comps[1];
+  for (int i = 0; i < body->outputs.n && i < body->params.n && i < loop->n_in; i++) {
+    if (!body->outputs.v[i]->host) continue;
+    body->params.v[i]->host = true;
+    if (loop->in[i]->kind == H_CONST || loop->in[i]->kind == H_BCAST) loop->in[i]->host = true;
+  }
+}
+
 /* A nested computation: values of the surrounding one are seen through the environment. */
 static HComp *comp_new(HGraph *g) {
   HComp *c = ARENA_NEW(g->arena, HComp);
@@ -50,6 +101,7 @@ static Err *nested(Maker *b, Region *r, Env *e, HNode *owner, int depth, HComp *
         hlo_node(b->g, c, H_PARAM, OP_UNKNOWN, NULL, t->kind == TY_TENSOR ? t->dtype : DT_TOKEN,
                  t->kind == TY_TENSOR ? t->rank : 0, t->dims, 0, NULL);
     p->index = i;
+    p->host = owner->kind == H_WHILE && i < owner->n_in && owner->in[i]->host;
     *vec_push(&c->params) = p;
     e->map[r->args[i]->id] = p;
   }
@@ -176,6 +228,7 @@ static void barrier(Maker *b, const Op *op, HNode **in, Env *e) {
     HNode *x = in[i];
     if (n > 0 && x->kind != H_CONST && x->rank > 0 && (x->kind != H_PARAM || n == 1)) {
       x = hlo_node(b->g, b->comp, H_BARRIER, op->kind, op, x->dt, x->rank, x->d, 1, &x);
+      x->host = in[i]->host;
       x->after = after;
       x->n_after = n;
     }
@@ -358,7 +411,7 @@ static Err *control(Maker *b, Op *op, HNode *n, Env *e, int depth) {
   n->n_comps = op->n_regions;
   n->comps = ARENA_ARRAY(b->g->arena, HComp *, op->n_regions);
   for (int i = 0; i < op->n_regions; i++) TRY(nested(b, op->regions[i], e, n, depth, &n->comps[i]));
-  if (op->kind == OP_WHILE) n->trip = trip_count(n);
+  if (op->kind == OP_WHILE) n->trip = trip_count(n), state_there(n);
   return NULL;
 }
 
@@ -401,6 +454,8 @@ static void bind_results(Maker *b, const Op *op, HNode *n, Env *e) {
     HNode *x = hlo_node(b->g, b->comp, H_GET, OP_GET_TUPLE_ELEMENT, op,
                         tensor ? rt->dtype : DT_TOKEN, tensor ? rt->rank : 0, rt->dims, 1, &n);
     x->index = i;
+    x->host = n->n_comps > 0 && i < n->comps[n->n_comps - 1]->outputs.n &&
+              n->comps[n->n_comps - 1]->outputs.v[i]->host;
     e->map[op->results[i].id] = x;
   }
 }
@@ -461,7 +516,7 @@ static Err *one(Maker *b, Op *op, Env *e, int depth) {
     if (op->n_operands == 1 && op->n_results == 1 &&
         (op_is_remark(op) || str_is(target, "Sharding") || str_is(target, "SPMDFullToShardShape") ||
          str_is(target, "SPMDShardToFullShape")))
-      n = in[0];
+      n = placed(g, b->comp, op, in[0]);
     break;
   }
   case OP_WHILE:
@@ -488,6 +543,7 @@ static Err *one(Maker *b, Op *op, Env *e, int depth) {
     break;
   }
   if (!n) n = other(b, op, in, dt, rank, d);
+  if (n->n_results <= 1) stay_there(op, in, n);
   hlo_say(b, op, in, n);
   bind_results(b, op, n, e);
   return NULL;
@@ -547,6 +603,8 @@ Err *hlo_build(const Module *m, Arena *arena, bool scatters, HGraph **out) {
     if (f->arg_attrs && f->arg_attrs[i]) {
       Attr *al = attrs_get(f->arg_attrs[i], f->n_arg_attrs[i], "tf.aliasing_output");
       Attr *dn = attrs_get(f->arg_attrs[i], f->n_arg_attrs[i], "jax.buffer_donor");
+      Attr *kind = attrs_get(f->arg_attrs[i], f->n_arg_attrs[i], "mhlo.memory_kind");
+      p->host = kind && kind->kind == AT_STRING && names_host(kind->s);
       donated[i] = al || (dn && (dn->kind != AT_BOOL || dn->i));
     }
     if (f->body->args[i]->name.n) g->param_names[i] = arena_str(arena, f->body->args[i]->name).p;

@@ -90,6 +90,8 @@ struct HNode {
   int n_users;
   HNode **users;
   bool is_output; /* returned by its computation */
+  bool host;      /* lies in the host's memory (memory kinds: pinned_host) */
+  bool crosses;   /* a copy between that and the device's */
   bool dead;
   bool soft;     /* part of a softmax that stays in the kernel of its product */
   bool apart;    /* stored although its readers could compute it */

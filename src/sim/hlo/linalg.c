@@ -43,9 +43,12 @@ static bool kind_of(const HNode *n, LinalgKind *kind) {
 
 /* Are vectors asked for beside values? LAPACK's mode says 'N' where they are not; else it shows in the results. */
 static bool vectors(const HNode *n) {
+  static const char *const places[] = {"backend_config", "mhlo.backend_config"};
   const Attr *mode = n->src ? op_attr(n->src, "mode") : NULL;
-  const Attr *config = n->src ? op_attr(n->src, "mhlo.backend_config") : NULL;
-  if (!mode && config && config->kind == AT_DICT) mode = attrs_get(config->dict, config->n, "mode");
+  for (int i = 0; i < COUNT_OF(places) && n->src && !mode; i++) {
+    const Attr *config = op_attr(n->src, places[i]);
+    if (config && config->kind == AT_DICT) mode = attrs_get(config->dict, config->n, "mode");
+  }
   if (mode && mode->kind == AT_INT) return mode->i != 'N';
   int matrices = 0;
   for (int i = 0; i < n->n_results && n->n_results > 1; i++)

@@ -213,7 +213,7 @@ static double peak_of(const Order *o, const Ints *order) {
   }
   for (int i = 0; i < p->values.n; i++) {
     const HValue *v = p->values.v[i];
-    if (!order_own(o, v) || v->alias || v->kernel < 0 || !o->kept[i]) continue;
+    if (!order_own(o, v) || v->alias || v->kernel < 0 || !o->kept[i] || v->node->host) continue;
     if (order_of_several(v->node)) continue;
     live[pos[v->kernel]] += v->bytes;
     live[MAX(last[i], pos[v->kernel]) + 1] -= v->bytes;

@@ -131,7 +131,8 @@ static void add_results(Order *o, int i, Values *made) {
   o->bytes[o->n_values + i] = several ? TUPLE : 0;
   for (int r = 0; r < made->n; r++) {
     HValue *v = made->v[r];
-    if (!loop || buffer_of(o, v) == v->index) item(o, i)->makes += o->bytes[v->index] = v->bytes;
+    if (!loop || buffer_of(o, v) == v->index)
+      item(o, i)->makes += o->bytes[v->index] = v->node->host ? 0 : v->bytes;
     if (several) add_name(o, v, i);
     else o->name[v->index] = i;
   }

@@ -21,7 +21,8 @@ typedef struct Two {
   int waiting;  /* gathers done or under way that nobody has read */
 } Two;
 
-static bool exchanges(const Kernel *k) { return k->collective; }
+/* On a resource of its own beside computing: the network, or the way to the host's memory. */
+static bool exchanges(const Kernel *k) { return k->collective || sched_crosses(k); }
 static bool gathers(const Kernel *k) {
   const HNode *n = k->roots.v[0];
   return n->op == OP_ALL_GATHER;
@@ -147,7 +148,11 @@ void sched_overlap(Schedule *p) {
   double end = both(&t);
   if (end >= 0 && end < network + compute) {
     double share = MAX(0, end - compute) / network;
-    p->exposed_s -= network * (1 - share);
+    double crossing = 0;
+    for (int i = 0; i < n; i++)
+      crossing += sched_crosses(p->kernels.v[i]) ? p->kernels.v[i]->time_s : 0;
+    p->exposed_s -= (network - crossing) * (1 - share);
+    p->crossing_exposed_s -= crossing * (1 - share);
     p->time_s = 0;
     for (int i = 0; i < n; i++) {
       Kernel *k = p->kernels.v[i];

@@ -10,7 +10,7 @@ static bool may_share(const Schedule *p, const Kernel *k, const HValue *v, const
   bool state = v->is_param && p->comp->parent &&
                (!p->params->prefetch || (from == SP_HBM && to == SP_HBM)); /* of a loop */
   if ((v->is_param && !state) || v->is_output || v->bytes != o->bytes || v->node->comp != p->comp ||
-      v->node->kind == H_CONST || from != to || k->copy)
+      v->node->kind == H_CONST || from != to || k->copy || v->node->host != o->node->host)
     return false;
   if (o->node->kind == H_COLL && o->node->op == OP_ALL_REDUCE) return o->node->in[0] == v->node;
   return p->compiler->overwrites(p, k, v, o, state);
@@ -98,9 +98,10 @@ static void lend_results(Schedule *p, double *hbm) {
 /* The most that lives at once, in HBM and on chip. The compiler's peak is the larger of the two,
  * arguments and results on top (sim.c). */
 void sched_peak(Schedule *p, bool lend) {
-  p->peak_chip = p->peak_hbm = 0;
+  p->peak_chip = p->peak_hbm = p->peak_host = 0;
   int n = p->kernels.n + 1;
-  double *chip = calloc((size_t)n + 1, sizeof *chip), *hbm = calloc((size_t)n + 1, sizeof *hbm);
+  double *chip = calloc((size_t)n + 1, sizeof *chip), *hbm = calloc((size_t)n + 1, sizeof *hbm),
+         *host = calloc((size_t)n + 1, sizeof *host);
   for (int i = 0; i < p->values.n; i++) {
     HValue *v = p->values.v[i];
     v->from = 0, v->to = -1;
@@ -133,6 +134,8 @@ void sched_peak(Schedule *p, bool lend) {
           chip[i2] += v->bytes / v->stays[t].pieces;
     if ((v->n_stays || v->held) && !v->far) continue;
     if (v->n_stays) b = MIN(b, v->far_last);
+    for (int t = a; own && vn->host && t <= b; t++) host[t] += v->plain;
+    if (vn->host) continue;
     for (int t = a; own && t <= b; t++)
       if (t <= v->away_from || t >= v->away_to) hbm[t] += v->bytes;
     if (own) v->from = a, v->to = b;
@@ -172,13 +175,16 @@ void sched_peak(Schedule *p, bool lend) {
   for (int i = 0; i < p->kernels.n; i++) {
     const HNode *root = p->kernels.v[i]->roots.n ? p->kernels.v[i]->roots.v[0] : NULL;
     if (root && (root->kind == H_WHILE || root->kind == H_COND)) {
-      double a = 0, h = 0;
+      double a = 0, h = 0, there = 0;
       for (int q = 0; q < p->inner.n; q++)
         if (p->inner.v[q]->comp->owner == root)
-          a = MAX(a, p->inner.v[q]->peak_chip), h = MAX(h, p->inner.v[q]->peak_hbm);
+          a = MAX(a, p->inner.v[q]->peak_chip), h = MAX(h, p->inner.v[q]->peak_hbm),
+          there = MAX(there, p->inner.v[q]->peak_host);
+      host[i] += there;
       chip[i] += a;
       hbm[i] += h;
     }
+    p->peak_host = MAX(p->peak_host, host[i]);
     if (chip[i] > p->peak_chip) p->peak_chip = chip[i], at_chip = i;
     if (hbm[i] > p->peak_hbm) p->peak_hbm = hbm[i], at_hbm = i;
   }
@@ -186,4 +192,5 @@ void sched_peak(Schedule *p, bool lend) {
   p->peak_pos = p->peak_hbm > 0 ? at_hbm : at_chip;
   free(chip);
   free(hbm);
+  free(host);
 }

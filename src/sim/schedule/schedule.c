@@ -111,6 +111,7 @@ static void cost(Schedule *p, Kernel *k) {
     for (int j = -1; j < k->inner.v[i]->n_in; j++)
       (j < 0 ? k->inner.v[i] : k->inner.v[i]->in[j])->visit = 0;
   k->costed = k->modelled = k->collective = k->unknown = false;
+  if (sched_host_cost(p, k)) return;
   p->compiler->cost(p, k);
   k->reckoned_s = k->time_s;
 }
@@ -167,6 +168,10 @@ static Err *time_all(Schedule *p) {
       double trips = in ? in->mult / p->mult : 1;
       p->net_s += in ? in->net_s * trips : k->collective ? k->time_s : 0;
       p->exposed_s += in ? in->exposed_s * trips : k->collective ? k->time_s : 0;
+      p->crossing_s += in ? in->crossing_s * trips : sched_crosses(k) ? k->time_s : 0;
+      p->crossing_exposed_s += in                 ? in->crossing_exposed_s * trips
+                               : sched_crosses(k) ? k->time_s
+                                                  : 0;
       if (in) p->copy_s += in->copy_s * trips, p->host_s += in->host_s * trips;
     }
     if (pass == 0) p->compiler->place(p);

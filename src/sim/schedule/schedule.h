@@ -105,6 +105,9 @@ typedef struct Schedule {
   struct Schedule *parent;
   double cycles, time_s, copy_s, net_s, flops, bytes;
   double cached, reckoned_s; /* as of its kernels */
+  double crossing_s,
+      crossing_exposed_s; /* copies to and from the host's memory; of it, under no computing */
+  double peak_host;       /* of its own values in the host's memory, bytes */
   double host_s, issue_s; /* eager: of time_s, waiting for the host; what that takes to issue it */
   double exposed_s;       /* of net_s: under no computing */
   int rematerialized;     /* values that are computed again, and what that takes */
@@ -154,6 +157,9 @@ typedef struct SchedSetting {
 } SchedSetting;
 /* The schedule of one computation, which runs `mult` times, and of those that it calls; *out is set on errors too. */
 Err *sched_comp(const SchedSetting *s, HComp *c, Schedule *parent, double mult, Schedule **out);
+/* host.c: the time of a kernel that copies to or from the host's memory, or that only addresses it; false: of another one. */
+bool sched_host_cost(const Schedule *p, Kernel *k);
+static inline bool sched_crosses(const Kernel *k) { return k->roots.n && k->roots.v[0]->crosses; }
 bool sched_made_from(const Kernel *k, const HNode *n, const HNode *of, int depth);
 void sched_lists_free(Schedule *p); /* its lists; the rest is in the arena */
 void sched_kernel_free(Kernel *k);

@@ -364,7 +364,7 @@ static void place_first(Place *m) {
   double most = m->p->vmem_free * (params->cmem > 0 ? 1 : 0.98);
   for (int i = 0; i < c->params.n; i++) {
     HValue *v = c->params.v[i]->val;
-    if (!v || v->donated || v->node->rank == 0 || !taken_as_it_is(m, v)) continue;
+    if (!v || v->donated || v->node->rank == 0 || v->node->host || !taken_as_it_is(m, v)) continue;
     const Kernel *k = m->p->kernels.v[m->reads[v->index].v[0]];
     if (v->bytes > most || !tpu_product_or_reduce(k) || !tpu_fetch_first(m->p, k, v)) continue;
     if (!params->keep && k->roots.v[0]->kind == H_GATHER && v->bytes > most / 2) continue;
@@ -396,7 +396,8 @@ static void place_stacks(Place *m) {
   double all = 0, limit = p->vmem_free * 0.6, most = p->vmem_free;
   for (int i = 0; i < p->comp->params.n && i < w->n_in; i++) {
     HValue *v = p->comp->params.v[i]->val;
-    if (!v || !v->is_param || v->node->rank == 0 || w->in[i]->kind == H_PARAM) continue;
+    if (!v || !v->is_param || v->node->rank == 0 || v->node->host || w->in[i]->kind == H_PARAM)
+      continue;
     *vec_push(&stacks) = v;
     all += v->bytes;
   }
@@ -464,6 +465,7 @@ static void place_state(Place *m) {
   if (p->params->keep) place_stacks(m);
   for (int i = 0; i < p->values.n; i++) {
     HValue *v = p->values.v[i];
+    if (v->node->host) continue;
     bool stack = false; /* one slice a round */
     for (int u = 0; u < v->node->n_users; u++)
       stack |= v->node->users[u]->kind == H_DSLICE || v->node->users[u]->kind == H_DUS;
@@ -527,7 +529,7 @@ void tpu_place(Schedule *p) {
   VEC(HValue *) wish = {0};
   for (int i = 0; i < p->values.n; i++) {
     HValue *v = p->values.v[i];
-    if (v->alias || v->dropped || v->space == SP_SCALAR || v->node->rank == 0 ||
+    if (v->alias || v->dropped || v->space == SP_SCALAR || v->node->rank == 0 || v->node->host ||
         (!m.reads[i].n && !v->given))
       continue;
     if (v->bytes > m.cap * 0.95) continue;

@@ -2,12 +2,9 @@
 #include "sim/sim.h"
 
 static ProfBound bound_of(SimBound b) {
-  static const ProfBound to[] = {[SIM_COMPUTE] = PROF_COMPUTE,
-                                 [SIM_MEMORY] = PROF_MEMORY,
-                                 [SIM_VECTOR] = PROF_VECTOR,
-                                 [SIM_LATENCY] = PROF_LATENCY,
-                                 [SIM_NETWORK] = PROF_NETWORK,
-                                 [SIM_HOST] = PROF_LATENCY};
+  static const ProfBound to[] = {
+      [SIM_COMPUTE] = PROF_COMPUTE, [SIM_MEMORY] = PROF_MEMORY,   [SIM_VECTOR] = PROF_VECTOR,
+      [SIM_LATENCY] = PROF_LATENCY, [SIM_NETWORK] = PROF_NETWORK, [SIM_HOST] = PROF_LATENCY};
   return to[b];
 }
 

@@ -78,10 +78,10 @@ def broken(report, chip, text):
     """What the report breaks, in words."""
     out, top, rate = [], bandwidth(chip), peak(chip, text)
     for k in report["kernels"]:
-        t = k["time_s"]
-        if t < k["bytes"] / top * SLACK:
+        t, one = k["time_s"], 1 / top  # of bytes, which are printed whole
+        if t + one < k["bytes"] / top * SLACK:
             out.append(f"{k['name']}: {t:.3g} s for {k['bytes']:.3g} bytes, at least {k['bytes'] / top:.3g}")
-        if t < (k["bytes"] + k["transfer_bytes"]) / top * SLACK:
+        if t + 2 * one < (k["bytes"] + k["transfer_bytes"]) / top * SLACK:
             out.append(f"{k['name']}: {t:.3g} s for {k['bytes'] + k['transfer_bytes']:.3g} bytes with transfers")
         if t < k["flops"] / rate * SLACK:
             out.append(f"{k['name']}: {t:.3g} s for {k['flops']:.3g} FLOP, at least {k['flops'] / rate:.3g}")

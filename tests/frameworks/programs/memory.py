@@ -1,6 +1,7 @@
 """Memory as JAX shows it: counted, given back, limited; prints one line of JSON."""
 import gc
 import json
+import os
 
 import jax
 import jax.numpy as jnp
@@ -44,7 +45,7 @@ x.block_until_ready()
 note("donated, with temporaries")
 del x
 errors = []
-if out["limit"]:
+if os.environ["WEFT_DEVICE"] != "cpu":  # whose limit is the host's memory
     rows = out["limit"] // 4096  # of 4 KiB
     keep = [jnp.zeros((rows * 6 // 10, 1024), jnp.float32)]
 

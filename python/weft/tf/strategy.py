@@ -152,9 +152,11 @@ class Extended(distribute_lib.StrategyExtendedV1):
     # ---- within a replica
 
     def _replica_ctx_all_reduce(self, reduce_op, value, options=None):
+        n = len(self.devices)
+
         def one(x):
-            total = all_reduce(x, len(self.devices))
-            return total / tf.cast(len(self.devices), total.dtype) if reduce_op == MEAN else total
+            total = all_reduce(x, n)  # gradients of embeddings become dense, as on a TPU
+            return total / tf.cast(n, total.dtype) if reduce_op == MEAN else total
         return tf.nest.map_structure(one, value)
 
     def _call_for_each_replica(self, fn, args, kwargs):
@@ -185,10 +187,13 @@ def all_reduce(x, n):
 def all_gather(x, n):
     """The values of n replicas, within a program: [replica, ...]. Each adds its own bits to zeros of the others."""
     x = tf.convert_to_tensor(x)
-    bits = tf.bitcast(x, tf.int32) if x.dtype.size >= 4 else tf.cast(x, tf.int32)
+    short = tf.int16 if x.dtype.is_floating and x.dtype.size == 2 else None
+    bits = tf.bitcast(x, tf.int32) if x.dtype.size >= 4 else tf.cast(tf.bitcast(x, short) if short else x, tf.int32)
     mine = tf.one_hot(replica_id(n), n, dtype=tf.int32)
     rows = all_reduce(tf.reshape(mine, [n] + [1] * bits.shape.rank) * bits, n)
-    return tf.bitcast(rows, x.dtype) if x.dtype.size >= 4 else tf.cast(rows, x.dtype)
+    if x.dtype.size >= 4:
+        return tf.bitcast(rows, x.dtype)
+    return tf.bitcast(tf.cast(rows, short), x.dtype) if short else tf.cast(rows, x.dtype)
 
 
 # ---- writes within a replica -------------------------------------------------------------------------------------------------
@@ -394,9 +399,10 @@ def install():
         module.TPUStrategy = module.experimental.TPUStrategy = TPUStrategy
         module.MirroredStrategy, module.OneDeviceStrategy = MirroredStrategy, OneDeviceStrategy
         module.MultiWorkerMirroredStrategy = module.experimental.MultiWorkerMirroredStrategy = MultiWorkerMirroredStrategy
-    variable = rv.BaseResourceVariable
-    for name in ("assign", "assign_add", "assign_sub"):
-        setattr(variable, name, _assigning(getattr(variable, name)))
+    for cls in (rv.BaseResourceVariable, rv.ResourceVariable):  # the latter wraps what it inherits
+        for name in ("assign", "assign_add", "assign_sub"):
+            if name in cls.__dict__:
+                setattr(cls, name, _assigning(cls.__dict__[name]))
     default = distribute_lib._DefaultDistributionExtended
 
     def call_for_each_replica(self, fn, args, kwargs):

@@ -177,7 +177,7 @@ def test_half_precision_scales_its_loss(tmp_path):
     for k in want:
         if "/" in k:
             moved = np.abs(want[k] - first[k]).max()
-            assert np.quantile(np.abs(got[k] - want[k]), 0.99) < 0.02 * moved, k  # a relu may switch
+            assert np.quantile(np.abs(got[k] - want[k]), 0.99) < 0.04 * moved, k  # 11 bits, and a relu may switch
     run = compile_xla(text)
     first["loss_scale"] = np.float32(2.0 ** 40)  # gradients overflow: the step is left out, the scale halved
     x, y = batches()[0]

@@ -161,7 +161,7 @@ typedef struct Price {
 
 /* The cheapest whole machines that hold so many chips (half a chip is a device of two); of one price
  * the fewest. Offers that can be rented as they are come first: one of accelerators alone, or that is
- * retired, counts where there is no other. ask may be NULL. */
+ * retired, counts where there is no other, and so do several slices of a TPU. ask may be NULL. */
 Price chip_rent(const Chip *c, double chips, const PriceAsk *ask);
 /* "gcp tpu-v2-8 us-central1, 2026-06-18; 1/8 of it is used: 0.56 USD/h" */
 void price_words(const Price *p, Buf *out);

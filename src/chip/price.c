@@ -23,6 +23,11 @@ static double hour(const Offer *o, const Chip *c, const PriceAsk *ask) {
 /* The lower the better, before any price: what can be rented as it is. */
 static int rank(const Offer *o) { return 2 * offer_is_part(o) + offer_is_retired(o); }
 
+/* The same of so many machines: TPUs of several slices are not one, so these count where no slice is large enough. */
+static int rank_of(const Price *p) {
+  return 2 * rank(p->offer) + (p->offer->chip->kind == CHIP_TPU && p->machines > 1);
+}
+
 Price chip_rent(const Chip *c, double chips, const PriceAsk *ask) {
   static const PriceAsk any;
   Price best = {.usd_hour = NAN};
@@ -37,7 +42,7 @@ Price chip_rent(const Chip *c, double chips, const PriceAsk *ask) {
     if (isnan(p)) continue;
     int machines = MAX(1, (int)ceil(chips / o->chips));
     Price q = {o, machines, p * machines, chips / ((double)o->chips * machines), ask->spot};
-    int order = best.offer ? rank(o) - rank(best.offer) : -1;
+    int order = best.offer ? rank_of(&q) - rank_of(&best) : -1;
     bool same = fabs(q.usd_hour - best.usd_hour) < 1e-6 * q.usd_hour;
     if (order < 0 || (order == 0 && (same ? machines < best.machines : q.usd_hour < best.usd_hour)))
       best = q;

@@ -216,7 +216,7 @@ typedef struct Field { /* one array of an example, without the batch dimension *
 typedef struct Data Data;
 struct Data {
   char *name;
-  char *spec;      /* what opens the same again: "text:/home/me/a.txt" */
+  char *spec;      /* what opens the same again: "text:a.txt" */
   char *tokenizer; /* text: folder of GPT-2's encoder.json and vocab.bpe; NULL: bytes */
   unsigned reads;  /* Reader bits */
   int n_fields;

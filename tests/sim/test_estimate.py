@@ -215,7 +215,6 @@ def test_whole_bytes(programs):
     assert all(isinstance(o[k], int) for o in d["owners"] for k in ("bytes", "padding"))
 
 
-@pytest.mark.xfail(reason="a slice of 32 is priced as four of 8 where the cloud lists it by itself", strict=False)
 def test_prices(programs):
     """Of whole machines, with the share that is used."""
     name = programs / "elt_add_f32_8x128.mlir"

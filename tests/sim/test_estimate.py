@@ -225,7 +225,7 @@ def test_prices(programs):
     assert estimate(name, "tpu-v2", "--spot")["usd_per_hour"] < 1.5
     d = estimate(name, "A100-80GB:8", "--cloud", "azure")
     assert d["usd_per_hour"] == 32.77 and d["price_source"].startswith("azure Standard_ND96amsr")
-    assert estimate(name, "A100-80GB:8")["usd_per_hour"] == 27.45
+    assert estimate(name, "A100-80GB:8")["usd_per_hour"] == pytest.approx(27.44705)
     d = estimate(name, "L4")  # 0.56 is listed for the GPU alone
     assert d["usd_per_hour"] > 0.6 and "part only" not in d["price_source"]
     assert estimate(name, "T4", "--cloud", "nobody")["usd"] is None

@@ -109,23 +109,36 @@ static Err *copy_tree(const char *from, const char *to, const char *without) {
   return e;
 }
 
-static Err *make_run_folder(Run *r) {
-  const LaunchJob *j = r->job;
-  char *dir = j->dir ? xstrdup(j->dir) : NULL;
-  if (!dir) {
-    Err *e = make_folder("runs");
+/* runs/NAME-DATE, with a number where runs start within one second; a new string of the folder made. */
+static Err *make_dated_folder(const char *name, char **made) {
+  TRY(make_folder("runs"));
+  char date[32];
+  time_t now = (time_t)wall_s();
+  strftime(date, sizeof date, "%Y%m%d-%H%M%S", localtime(&now));
+  char *dir = xasprintf("runs/%s-%s", name, date);
+  for (int next = 2; mkdir(dir, 0777); next++) {
+    Err *e = errno == EEXIST ? NULL : failed("make the run folder", dir);
+    free(dir);
     if (e) return e;
-    char date[32];
-    time_t now = (time_t)wall_s();
-    strftime(date, sizeof date, "%Y%m%d-%H%M%S", localtime(&now));
-    dir = xasprintf("runs/%s-%s", r->row.name, date);
+    dir = xasprintf("runs/%s-%s-%d", name, date, next);
   }
-  Err *e = NULL;
-  if (mkdir(dir, 0777)) {
-    e = failed("make the run folder", dir);
-    if (errno == EEXIST) err_hint(e, "each run has a folder of its own: another --dir, or none");
-  }
-  if (!e && !(r->dir = realpath(dir, NULL))) e = failed("find", dir);
+  *made = dir;
+  return NULL;
+}
+
+static Err *make_given_folder(const char *name) {
+  if (!mkdir(name, 0777)) return NULL;
+  Err *e = failed("make the run folder", name);
+  if (errno == EEXIST) err_hint(e, "each run has a folder of its own: another --dir, or none");
+  return e;
+}
+
+static Err *make_run_folder(Run *r) {
+  const char *given = r->job->dir;
+  char *dir = NULL;
+  TRY(given ? make_given_folder(given) : make_dated_folder(r->row.name, &dir));
+  Err *e =
+      (r->dir = realpath(given ? given : dir, NULL)) ? NULL : failed("find", given ? given : dir);
   free(dir);
   return e;
 }

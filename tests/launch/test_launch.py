@@ -226,6 +226,14 @@ def test_weft_train_goes_on_from_its_checkpoint(place):
     assert json.loads((place / "r/out/a/result.json").read_text())["steps"] < 150, "it began anew"
 
 
+def test_runs_of_one_second_have_folders_of_their_own(place):
+    runs = [start(place, "launch", "--", "true") for _ in range(4)]
+    for p in runs:
+        out, err = p.communicate(timeout=120)
+        assert p.returncode == 0, out + err
+    assert len(list((place / "runs").iterdir())) == 4
+
+
 def test_plans_learn_from_runs(place):
     """A run on the chips that it was planned for: the next plan of that model takes its steps' time."""
     gpus = place / "bin"

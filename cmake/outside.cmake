@@ -97,11 +97,16 @@ string(REGEX MATCH "libdnnl[-a-z]*\\.so[.0-9]*" dnnl_soname "${dnnl_dynamic}") #
 set_property(SOURCE ${dnnl_source} APPEND PROPERTY COMPILE_DEFINITIONS "WEFT_DNNL_SONAME=\"${dnnl_soname}\"")
 message(STATUS "oneDNN: ${dnnl_soname}, loaded when it is used")
 
-# ---- BLAS with LAPACK: one thread a call, the pool divides the work; the serial library makes no threads at all ------------
-outside_library(openblas openblas-serial openblas-pthread)
-find_path(OPENBLAS_DIR cblas.h PATH_SUFFIXES x86_64-linux-gnu/openblas-serial openblas-serial openblas
-          x86_64-linux-gnu/openblas-pthread openblas-pthread)
-target_link_options(weft_inside INTERFACE -Wl,-u,_gfortran_concat_string) # interp/fortran.c
+# ---- BLAS with LAPACK: one thread a call, the pool divides the work (blas/blas.h) ------------------------------------------
+outside_library(openblas openblas-pthread)
+find_path(OPENBLAS_DIR cblas.h PATH_SUFFIXES x86_64-linux-gnu/openblas-pthread openblas-pthread openblas)
+execute_process(COMMAND ${CMAKE_NM} -D ${OPENBLAS_LIB} OUTPUT_VARIABLE openblas_names ERROR_QUIET)
+if(NOT openblas_names MATCHES " exec_blas")
+  message(FATAL_ERROR "${OPENBLAS_LIB} is the serial build of OpenBLAS: calls from several threads at once give wrong numbers. "
+                      "Install libopenblas-pthread-dev (tools/setup.sh build), and start from an empty build folder")
+endif()
+target_link_options(weft_inside INTERFACE -Wl,--wrap=blas_thread_init) # blas/blas.c
+target_link_options(weft_inside INTERFACE -Wl,-u,_gfortran_concat_string) # blas/fortran.c
 set(fortran_archives) # in case LAPACK calls more of them
 foreach(name gfortran quadmath)
   compiler_archive(${name} archive)

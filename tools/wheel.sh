@@ -43,7 +43,7 @@ onednn() {
 # The terms of what Debian's packages put inside.
 licenses() {
   local package
-  for package in llvm-19-dev libopenblas-serial-dev libgfortran-12-dev libstdc++-12-dev zlib1g-dev libzstd-dev liblzma-dev \
+  for package in llvm-19-dev libopenblas-pthread-dev libgfortran-12-dev libstdc++-12-dev zlib1g-dev libzstd-dev liblzma-dev \
     libjpeg62-turbo libcjson1 libprotobuf-c1; do
     package=${package/-12-/-$(gcc -dumpversion | cut -d. -f1)-}
     [ ! -f "/usr/share/doc/$package/copyright" ] || cp "/usr/share/doc/$package/copyright" "$outside/licenses/$package"

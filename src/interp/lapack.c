@@ -10,6 +10,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "blas/blas.h"
 #include "interp/lapack_priv.h"
 
 typedef void (*Fortran)(void); /* every argument is a pointer; cast at the call */
@@ -653,6 +654,7 @@ Err *lapack_into(const Op *op, Tensor *const *in, Tensor *const *out, const Lapa
   TRY(check(op, in, &c));
   c.out = out;
   c.how = how;
+  blas_begin();
   double work = (double)c.m * c.n * MIN(c.m, c.n);
   if (c.batch && c.m && c.n)
     how->parallel(c.batch, (int64_t)(1e5 / (work + 500)) + 1, some_matrices, &c);

@@ -3,6 +3,7 @@
 
 #include <cblas.h>
 
+#include "blas/blas.h"
 #include "dev/cpu/kernel/clones.h"
 #include "ir/build.h"
 
@@ -266,7 +267,7 @@ Err *conv_general_run(const ConvGeneral *c, const Op *op, void *const *in, void 
   cpu_permute(eb, c->w_rank, c->w_dims, c->w_strides,
               (const char *)in[1] + c->w_offset * (int64_t)eb, tmp);
   load(c->math, c->rt, tmp, 1, nw, w);
-  openblas_set_num_threads(1);
+  blas_begin();
   Run r = {c, in[0], out[0], w};
   double per_row = 2.0 * (double)c->k * (double)c->channels + 4.0 * (double)c->k;
   int64_t grain = MAX(ROWS, (int64_t)(1e6 / per_row) / ROWS * ROWS);

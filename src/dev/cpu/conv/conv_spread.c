@@ -5,6 +5,7 @@
  * cut into bands of rows; a band computes again the few places that reach into it from outside. */
 #include <cblas.h>
 
+#include "blas/blas.h"
 #include "dev/cpu/conv/conv.h"
 
 #define COLUMNS 65536 /* elements of products at a time */
@@ -136,7 +137,7 @@ bool conv_spread_run(const ConvShape *s, float *const *data) {
   p.w = own;
   p.x = data[X] + s->v[X].offset;
   p.y = data[Y] + s->v[Y].offset;
-  openblas_set_num_threads(1);
+  blas_begin();
   if (p.several > 1) cpu_parallel((p.g.images + p.several - 1) / p.several, 1, images, &p);
   else cpu_parallel(p.g.images * p.bands, 1, bands, &p);
   free(own);

@@ -15,7 +15,7 @@ static int (*omp_max)(void);
 
 /* Names of C++ that it shares with other libraries are looked for in itself first. (Sanitizers
  * refuse that.) */
-#if defined(RTLD_DEEPBIND) && !defined(__SANITIZE_ADDRESS__)
+#if defined(RTLD_DEEPBIND) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define OWN_FIRST RTLD_DEEPBIND
 #else
 #define OWN_FIRST 0

@@ -1,8 +1,8 @@
 /* Products by BLAS, one thread a call: the pool divides batches and large products into tiles, by
  * size only. On hosts without AVX2 bf16 and f16 come here: they are widened and rounded once. */
 #include <cblas.h>
-#include <pthread.h>
 
+#include "blas/blas.h"
 #include "dev/cpu/dot/dot.h"
 
 #define TILE_FLOPS 1e8 /* a tile of a large product: half a millisecond */
@@ -15,8 +15,6 @@
 static const float one_c[2] = {1, 0}, zero_c[2] = {0, 0};
 static const double one_z[2] = {1, 0}, zero_z[2] = {0, 0};
 
-static void once_off(void) { openblas_set_num_threads(1); }
-
 /* Length of a tile when n is cut into *tiles, in whole vectors; *tiles becomes what that needs. */
 static int64_t tile_size(int64_t n, int64_t *tiles) {
   int64_t t = MAX(1, (n + *tiles - 1) / *tiles);
@@ -26,8 +24,7 @@ static int64_t tile_size(int64_t n, int64_t *tiles) {
 }
 
 bool dot_blas_plan(Dot *d) {
-  static pthread_once_t once = PTHREAD_ONCE_INIT;
-  pthread_once(&once, once_off);
+  blas_begin();
   double want = 2.0 * (double)d->m * (double)d->n * (double)d->k / TILE_FLOPS;
   if (d->m <= DOT_FEW || d->n <= DOT_FEW)
     want = (double)(MAX(d->m, d->n) * d->k) * (double)dtype_bytes(d->math) / TILE_BYTES;

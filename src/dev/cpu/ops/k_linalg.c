@@ -4,20 +4,17 @@
  * sides, by size only. */
 #include <cblas.h>
 #include <math.h>
-#include <pthread.h>
 #include <stdio.h>
 
+#include "blas/blas.h"
 #include "dev/cpu/ops/small_eigen.h"
 #include "dev/cpu/ops/small_linalg.h"
 #include "dev/cpu/kernel/turns.h"
 #include "interp/lapack.h"
 
-static void once_off(void) { openblas_set_num_threads(1); }
-
 static Err *prepare(const Op *op, void **state) {
-  static pthread_once_t once = PTHREAD_ONCE_INIT;
   (void)op;
-  pthread_once(&once, once_off);
+  blas_begin();
   *state = NULL;
   return NULL;
 }

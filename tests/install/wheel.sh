@@ -110,6 +110,8 @@ if ! command -v mmdebstrap > /dev/null; then
   skip trixie "there is no mmdebstrap"
 elif [ "$(id -u)" != 0 ]; then
   skip trixie "it needs root"
+elif ! unshare --mount true 2> /dev/null; then
+  skip trixie "mounts of its own are not allowed here"
 else
   check trixie trixie
 fi

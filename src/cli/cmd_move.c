@@ -62,7 +62,10 @@ static Err *open_what(const char *what, Move *m) {
     *c = i.config;
     m->data = i.data;
     i.data = NULL;
-    e = zoo_find(i.model, &m->model);
+    e = i.program
+            ? err_new(ERR_UNIMPLEMENTED,
+                      "'%s' is a run of a train step of its own: its settings are inside", what)
+            : zoo_find(i.model, &m->model);
     checkpoint_info_free(&i);
     return e;
   }

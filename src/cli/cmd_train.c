@@ -1,7 +1,8 @@
-/* weft train: a model of the zoo on real data, through a PJRT plugin; then the same step on
+/* weft train: a model of the zoo, or a train step from a file, on real data, through a PJRT plugin; then the same step on
  * virtual chips. */
 #include "cli/cli.h"
 
+#include "adopt/adopt.h"
 #include "chip/chip.h"
 #include "cli/compare.h"
 #include "cli/train.h"
@@ -14,7 +15,12 @@
 #include <unistd.h>
 
 static const char usage[] =
-    "usage: weft train MODEL [options]\n"
+    "usage: weft train MODEL|PROGRAM [options]\n"
+    "\n"
+    "MODEL is one of those below. PROGRAM is a train step of your own: StableHLO (.mlir, .mlirbc) "
+    "or HLO\n"
+    "(.hlo, .hlo.pb) that JAX, PyTorch or Keras exported, from state and batch to new state and "
+    "loss.\n"
     "\n"
     "  --data D           data set (default: the model's own); see below\n"
     "  --data-dir DIR     where its files are\n"
@@ -42,6 +48,7 @@ static const char usage[] =
     "  --bpe DIR          text as GPT-2 tokens: DIR has encoder.json and vocab.bpe\n"
     "  --no-augment       images as they are\n"
     "  --image-size N     resize pictures in files to N x N\n"
+    "  --in-order         examples in the order of the data, not shuffled\n"
     "  --seed N           of weights, order, dropout (default 1)\n"
     "  --device D         cpu (default), interp, or a chip's name for a virtual one\n"
     "  --plugin PATH      another PJRT plugin (XLA's CPU or CUDA plugin, libtpu)\n"
@@ -62,6 +69,20 @@ static const char usage[] =
     "  --json             the result as JSON on stdout (with --out also in result.json)\n"
     "  --no-compare       no table of other devices at the end\n"
     "  --help             this text\n"
+    "\n"
+    "of a PROGRAM:\n"
+    "  --state L          arguments that are state (numbers and names, ARGS=RESULTS; default: "
+    "found by\n"
+    "                     names, donation, order)\n"
+    "  --batch-args L     arguments that data go to, ARG or ARG=FIELD (default: found)\n"
+    "  --loss R           the result that is the loss (default: found)\n"
+    "  --set ARG=NUMBER   value of an argument that is neither (repeatable)\n"
+    "  --pixels P         bytes of pictures as: unit (x / 255), normal (less mean, over "
+    "deviation), bytes\n"
+    "  --init FILE        what the state begins with: npz or safetensors, by name or in order\n"
+    "  --init-program P   a program whose results the state begins with; may take a seed\n"
+    "  --zeros            it begins with zeros\n"
+    "  --classes N        made-up data: whole numbers below N (default 2)\n"
     "\n"
     "A flag that the model, its data or the optimizer does not read is refused. SIGINT (Ctrl-C) "
     "and\n"
@@ -86,6 +107,14 @@ enum {
   O_JSON,
   O_BPE,
   O_PROFILE,
+  O_STATE,
+  O_BATCH_ARGS,
+  O_LOSS,
+  O_SET,
+  O_PIXELS,
+  O_INIT_PROGRAM,
+  O_ZEROS,
+  O_CLASSES,
   O_SETTING /* and on: a row of settings[] */
 };
 
@@ -106,6 +135,14 @@ static const struct option own[] = {{"data", 1, NULL, O_DATA},
                                     {"json", 0, NULL, O_JSON},
                                     {"bpe", 1, NULL, O_BPE},
                                     {"profile", 1, NULL, O_PROFILE},
+                                    {"state", 1, NULL, O_STATE},
+                                    {"batch-args", 1, NULL, O_BATCH_ARGS},
+                                    {"loss", 1, NULL, O_LOSS},
+                                    {"set", 1, NULL, O_SET},
+                                    {"pixels", 1, NULL, O_PIXELS},
+                                    {"init-program", 1, NULL, O_INIT_PROGRAM},
+                                    {"zeros", 0, NULL, O_ZEROS},
+                                    {"classes", 1, NULL, O_CLASSES},
                                     CLI_HELP_ROW};
 
 enum { MAX_SETTINGS = 64 };
@@ -126,6 +163,7 @@ static void make_options(void) {
 }
 
 #define MAX_OPTIONS 16
+enum { MAX_SET = 64 };
 
 typedef struct Args {
   TrainRun r;
@@ -137,6 +175,11 @@ typedef struct Args {
   ClientOption options[MAX_OPTIONS];
   int n_options;
   CheckpointInfo before; /* of --resume */
+  AdoptOpts own;         /* of a PROGRAM */
+  Adopted *adopted;
+  const char *set[MAX_SET];
+  int64_t classes;
+  const char *own_flag; /* a flag of programs that was given */
 } Args;
 
 static volatile int interrupted; /* the signal */
@@ -158,10 +201,31 @@ static bool set_setting(const CliArgs *args, int i, Args *a) {
   return false;
 }
 
+/* An option of programs. */
+static bool set_own(const CliArgs *args, int which, Args *a) {
+  AdoptOpts *o = &a->own;
+  a->own_flag = options[args->at].name;
+  switch (which) {
+  case O_STATE: o->state = optarg; return true;
+  case O_BATCH_ARGS: o->batch = optarg; return true;
+  case O_LOSS: o->loss = optarg; return true;
+  case O_PIXELS: o->pixels = optarg; return true;
+  case O_INIT_PROGRAM: o->init_program = optarg; return true;
+  case O_ZEROS: o->zeros = true; return true;
+  case O_CLASSES: return cli_count(args, 1, &a->classes);
+  default: break;
+  }
+  if (o->n_set == MAX_SET) return cli_wrong(args, "more than %d times --set", MAX_SET), false;
+  a->set[o->n_set++] = optarg;
+  o->set = a->set;
+  return true;
+}
+
 /* Takes one option into `a`; false after saying what is wrong with it. */
 static bool set(const CliArgs *args, int which, Args *a) {
   TrainRun *r = &a->r;
   if (which >= O_SETTING) return set_setting(args, which - O_SETTING, a);
+  if (which >= O_STATE) return true; /* taken before */
   switch (which) {
   case O_DATA: a->data = optarg; return true;
   case O_DATA_DIR: a->data_dir = optarg; return true;
@@ -201,6 +265,18 @@ static bool given(const Args *a, const char *name) {
   return a->given[setting_find(name) - settings];
 }
 
+/* Data for a step of one's own: made-up ones are made for its arguments. */
+static Err *open_own_data(const Args *a, const char *spec, const DataOpts *o, Data **out) {
+  if (!spec)
+    return err_hint(err_new(ERR_INVALID, "which data?"),
+                    "--data; to see how '%s' is understood: --data synthetic", a->own.program);
+  if (!strcmp(spec, "synthetic")) TRY(adopt_synthetic(a->adopted, a->classes, out));
+  else TRY(data_open(spec, o, out));
+  Err *e = adopt_bind(a->adopted, *out);
+  if (e) data_close(*out), *out = NULL;
+  return e;
+}
+
 static Err *open_data(const Args *a, Data **out) {
   const Model *m = a->r.model;
   const TrainConfig *c = &a->r.config;
@@ -213,15 +289,25 @@ static Err *open_data(const Args *a, Data **out) {
                 .bpe = bpe,
                 .shape = {m->shape[0], m->shape[1], m->shape[2]},
                 .classes = m->classes};
-  const char *usual = a->dump ? "synthetic" : m->data; /* a program needs no more than shapes */
+  const char *usual = a->dump      ? "synthetic"
+                      : a->adopted ? NULL
+                                   : m->data; /* a program needs no more than shapes */
   if (a->before.data && a->before.data->spec) usual = a->before.data->spec;
-  return data_open(a->data ? a->data : usual, &o, out);
+  const char *spec = a->data ? a->data : usual;
+  return a->adopted ? open_own_data(a, spec, &o, out) : data_open(spec, &o, out);
 }
 
 /* Flags that would change nothing. */
 static Err *refuse_unread(const Args *a, const Data *d) {
   for (int i = 0; settings[i].name; i++)
     if (a->given[i]) TRY(setting_unread(&settings[i], a->r.model, d, &a->r.config));
+  if (a->own_flag && !a->adopted)
+    return err_new(ERR_INVALID, "--%s is for a train step from a file, not for model '%s'",
+                   a->own_flag, a->r.model->name);
+  if (a->adopted && a->r.eval_every > 0)
+    return err_new(ERR_INVALID, "a train step alone is not evaluated: --eval-every means nothing");
+  if (a->adopted && a->r.config.replicas > 1)
+    return err_new(ERR_UNIMPLEMENTED, "a train step from a file runs on one device: no --replicas");
   if (a->bpe && !(d->reads & READ_BPE))
     return err_new(ERR_INVALID, "data set '%s' does not read --bpe", d->name);
   if (given(a, "steps") && given(a, "epochs"))
@@ -277,19 +363,33 @@ static Err *run(Args *a) {
     a->options[a->n_options++] = (ClientOption){.name = "device", .str = r->device};
   TRY(client_open(r->plugin, a->options, a->n_options, &client));
   const char *where = r->plugin ? client_device_kind(client, 0) : r->device;
+  if (a->adopted) {
+    Err *bad = a->resume ? NULL : adopt_run_init(a->adopted, client, r->config.seed);
+    if (bad) {
+      client_close(client);
+      return bad;
+    }
+    Buf who = {0};
+    adopt_print(a->adopted, r->data, !a->resume, &who);
+    fputs(who.p, stderr);
+    buf_free(&who);
+    r->eval_every = -1;
+  }
   train_print_header(r, where, client_platform(client));
   bool phantom = no_numbers(r);
   if (phantom)
     fprintf(stderr, "WEFT_PHANTOM is set: memory and time only; no losses, no checkpoint\n");
   TrainLive live = {.tty = isatty(2),
-                    .unit = r->data->fields[0].rank == 3 ? "images" : "sequences"};
+                    .unit = r->data->fields[0].rank == 3             ? "images"
+                            : r->data->tokenizer || r->config.length ? "sequences"
+                                                                     : "examples"};
   TrainOpts o = {.model = r->model,
                  .config = r->config,
                  .data = r->data,
                  .client = client,
                  .out = r->out,
                  .resume = a->resume,
-                 .init = a->init,
+                 .init = a->adopted ? NULL : a->init,
                  .overwrite = a->overwrite,
                  .save_every = a->save_every,
                  .eval_every = r->eval_every,
@@ -309,20 +409,37 @@ static Err *run(Args *a) {
   return e;
 }
 
+/* A train step from a file as the model. */
+static Err *adopt_program(Args *a, const char *path) {
+  TrainConfig *c = &a->r.config;
+  a->own.program = path;
+  a->own.resume = a->resume;
+  TRY(adopt_open(&a->own, &a->adopted));
+  a->r.model = adopt_model(a->adopted);
+  if (!a->resume) {
+    *c = (TrainConfig){.seed = 1, .compute = DT_F32, .augment = true};
+    a->r.model->defaults(c);
+  }
+  c->batch = adopt_batch(a->adopted);
+  c->length = adopt_length(a->adopted);
+  return NULL;
+}
+
 /* The model and its settings: those of the run that goes on, or the model's own; of another
  * optimizer those that it is used with. */
 static Err *defaults(Args *a, const char *model, const char *optimizer) {
   TrainConfig *c = &a->r.config;
   if (a->resume) {
     TRY(checkpoint_info(a->resume, &a->before));
+    *c = a->before.config;
+    if (a->before.program) return adopt_program(a, model ? model : a->before.program);
     if (model && strcmp(model, a->before.model))
       return err_hint(
           err_new(ERR_INVALID, "'%s' is a run of model '%s'", a->resume, a->before.model),
           "leave MODEL out; --init begins a new run with its weights");
-    TRY(zoo_find(a->before.model, &a->r.model));
-    *c = a->before.config;
-    return NULL;
+    return zoo_find(a->before.model, &a->r.model);
   }
+  if (adopt_is_program(model)) return adopt_program(a, model);
   TRY(zoo_find(model, &a->r.model));
   *c = (TrainConfig){.seed = 1, .compute = DT_F32, .augment = true};
   a->r.model->defaults(c);
@@ -344,6 +461,8 @@ static int take_args(CliArgs *args, Args *a) {
     if (o == '?') return 2;
     if (o == O_RESUME) a->resume = checkpoint_path(optarg);
     if (o == opt) optimizer = optarg;
+    if (o == O_INIT) a->own.init = optarg;
+    if (o >= O_STATE && o < O_SETTING && !set_own(args, o, a)) return 2;
   }
   if (optind == args->argc && !a->resume) return cli_wrong(args, "which MODEL?");
   if (optind < args->argc - 1) return cli_wrong(args, "what is '%s'?", args->argv[args->argc - 1]);
@@ -357,9 +476,12 @@ static int take_args(CliArgs *args, Args *a) {
   for (int o; (o = cli_next(args)) != -1;)
     if (!set(args, o, a)) return 2;
   TrainConfig *c = &a->r.config;
+  if (a->adopted && c->batch != adopt_batch(a->adopted))
+    return cli_wrong(args, "--batch %lld: the step is made for %lld examples", (long long)c->batch,
+                     (long long)adopt_batch(a->adopted));
   if (given(a, "epochs") && !given(a, "steps")) c->steps = 0;
   int all = train_virtual_devices(&a->r); /* a chip of several devices trains on all of them */
-  if (all > 1 && c->replicas <= 1 && !given(a, "replicas")) c->replicas = all;
+  if (all > 1 && !a->adopted && c->replicas <= 1 && !given(a, "replicas")) c->replicas = all;
   int n = MAX(1, c->replicas);
   if (c->batch % n)
     return cli_wrong(args,
@@ -372,7 +494,9 @@ static int take_args(CliArgs *args, Args *a) {
 }
 
 static int train(int argc, char **argv) {
-  Args a = {.compare = true, .r.device = env_get("WEFT_DEVICE") ? env_get("WEFT_DEVICE") : "cpu"};
+  Args a = {.compare = true,
+            .classes = 2,
+            .r.device = env_get("WEFT_DEVICE") ? env_get("WEFT_DEVICE") : "cpu"};
   make_options();
   CliArgs args = {argc, argv, options, 0};
   int status = take_args(&args, &a);
@@ -380,6 +504,7 @@ static int train(int argc, char **argv) {
   if (!status && !e && (e = refuse_unread(&a, a.r.data))) status = 2;
   if (!status && !e) e = run(&a);
   data_close(a.r.data);
+  adopt_close(a.adopted);
   checkpoint_info_free(&a.before);
   free(a.resume);
   free(a.init);

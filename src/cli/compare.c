@@ -59,7 +59,8 @@ static Err *chip_row(const Model *model, const TrainConfig *config, const Data *
                      const char *name, int replicas, int64_t steps, Row *row) {
   ChipRef ref;
   TRY(chip_parse(name, &ref));
-  int n = replicas ? replicas : MAX(1, ref.devices);
+  bool whole = model->whole; /* a step from a file: as it is, on one device */
+  int n = whole ? 1 : replicas ? replicas : MAX(1, ref.devices);
   TrainConfig c = *config;
   c.replicas = n;
   c.batch = MAX(1, (config->batch + n - 1) / n);
@@ -75,7 +76,7 @@ static Err *chip_row(const Model *model, const TrainConfig *config, const Data *
                .memory_bytes = r->hbm_bytes,
                .step_s = r->time_s,
                .used = r->mfu};
-  snprintf(row->name, sizeof row->name, "%s", ref.devices > 1 ? name : ref.chip->title);
+  snprintf(row->name, sizeof row->name, "%s", ref.devices > 1 && !whole ? name : ref.chip->title);
   row->examples_per_s = r->time_s > 0 ? (double)c.batch * n / r->time_s : NAN;
   row->energy_j = r->energy_j * (double)steps;
   row->usd = r->usd * (double)steps;

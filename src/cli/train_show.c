@@ -52,7 +52,8 @@ static void settings_line(const TrainRun *r, Buf *out) {
 void train_print_header(const TrainRun *r, const char *where, const char *platform) {
   StepProgram p;
   char weights[40];
-  Err *e = forward_build(r->model, &r->config, r->data, &p);
+  Err *e = r->model->whole ? step_build(r->model, &r->config, r->data, true, &p)
+                           : forward_build(r->model, &r->config, r->data, &p);
   if (e) { /* said by the run itself */
     err_free(e);
     return;
@@ -61,14 +62,15 @@ void train_print_header(const TrainRun *r, const char *where, const char *platfo
   step_free(&p);
   Buf line = {0};
   settings_line(r, &line);
-  char over[56] = "";
+  char over[64] = "";
   int used = MAX(1, r->config.replicas), has = train_virtual_devices(r);
   if (used > 1) snprintf(over, sizeof over, ", %d devices", used);
+  else if (has > 1 && r->model->whole) snprintf(over, sizeof over, ", 1 of its %d devices", has);
   else if (has > 1)
     snprintf(over, sizeof over, ", 1 of its %d devices (--replicas %d: all)", has, has);
-  fprintf(stderr, "%s (%s weights) on %s: %lld examples, %s%s through plugin '%s'\n%s\n",
-          r->model->name, weights, r->data->name, (long long)r->data->n_train, where, over,
-          platform, line.p);
+  fprintf(stderr, "%s (%s %s) on %s: %lld examples, %s%s through plugin '%s'\n%s\n", r->model->name,
+          weights, r->model->whole ? "numbers of state" : "weights", r->data->name,
+          (long long)r->data->n_train, where, over, platform, line.p);
   buf_free(&line);
 }
 
@@ -85,6 +87,7 @@ static void clock_text(char *s, size_t n, double t) {
 /* What came out, or that nothing was computed. */
 static void loss_text(char *s, size_t n, double loss, double accuracy) {
   if (isnan(loss)) snprintf(s, n, "no numbers");
+  else if (isnan(accuracy)) snprintf(s, n, "loss %.4f", loss);
   else snprintf(s, n, "loss %.4f   accuracy %.2f %%", loss, 100 * accuracy);
 }
 

@@ -65,6 +65,12 @@ static Err *upload(Infer *i) {
 
 static Err *open_run(Infer *i, const char *path) {
   TRY(checkpoint_info(path, &i->info));
+  if (i->info.program)
+    return err_hint(
+        err_new(ERR_UNIMPLEMENTED,
+                "'%s' is a run of a train step of its own: nothing is known of the network inside",
+                i->info.model),
+        "the weights are in %s, under the names of the step's arguments", path);
   TRY(zoo_find(i->info.model, &i->model));
   StepProgram p;
   TRY(build(i, 1, &p));

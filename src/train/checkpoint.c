@@ -71,6 +71,7 @@ void checkpoint_meta(const Model *model, const TrainConfig *c, const Data *d, in
   meta_set(out, "weft", "%s", WEFT_VERSION);
   meta_set(out, "model", "%s", model->name);
   meta_set(out, "step", "%lld", (long long)step);
+  if (model->whole) model->whole->meta(model, out);
   put_data(out, d);
   for (const Setting *s = settings; s->name; s++) {
     Buf text = {0};
@@ -82,17 +83,16 @@ void checkpoint_meta(const Model *model, const TrainConfig *c, const Data *d, in
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-static const char *const field_names[] = {"images",  "labels",  "tokens",
-                                          "targets", "weights", "features"};
+enum { NAME_BYTES = 32 };
 
 static Err *get_fields(const char *text, Data *d) {
-  for (const char *p = text; *p && d->n_fields < COUNT_OF(d->fields); d->n_fields++) {
+  char *names = d->names = xcalloc(DATA_FIELDS, NAME_BYTES);
+  for (const char *p = text; *p && d->n_fields < DATA_FIELDS; d->n_fields++, names += NAME_BYTES) {
     Field *f = &d->fields[d->n_fields];
     char name[32], type[16];
     int used = 0;
     if (sscanf(p, "%31s %15s %n", name, type, &used) < 2) break;
-    for (int i = 0; i < COUNT_OF(field_names); i++)
-      if (!strcmp(field_names[i], name)) f->name = field_names[i];
+    f->name = strcpy(names, name);
     type[strcspn(type, ";")] = 0;
     f->type = dtype_from_name(str_from(type));
     for (p += used; *p && *p != ';' && f->rank < COUNT_OF(f->dims);) {
@@ -102,7 +102,7 @@ static Err *get_fields(const char *text, Data *d) {
         return err_new(ERR_DATA_LOSS, "its metadata has inputs '%s'", text);
       p = *end == 'x' ? end + 1 : end;
     }
-    if (!f->name || !f->type) return err_new(ERR_DATA_LOSS, "its metadata has inputs '%s'", text);
+    if (!f->type) return err_new(ERR_DATA_LOSS, "its metadata has inputs '%s'", text);
     p += strspn(p, "; ");
   }
   return d->n_fields ? NULL : err_new(ERR_DATA_LOSS, "its metadata has inputs '%s'", text);
@@ -144,6 +144,12 @@ static Err *get_settings(const Meta *m, TrainConfig *c) {
   return NULL;
 }
 
+static char *beside(const char *path, const char *name) {
+  const char *slash = strrchr(path, '/');
+  if (!name || strchr(name, '/')) return NULL;
+  return xasprintf("%.*s%s", slash ? (int)(slash - path) + 1 : 0, path, name);
+}
+
 Err *checkpoint_info(const char *path, CheckpointInfo *out) {
   Meta m = {0};
   TRY(safetensors_meta(path, &m));
@@ -158,6 +164,7 @@ Err *checkpoint_info(const char *path, CheckpointInfo *out) {
     out->model = xstrdup(model);
     out->version = xstrdup(version);
     out->step = step ? strtoll(step, NULL, 10) : 0;
+    out->program = beside(path, meta_get(&m, "program"));
     e = get_settings(&m, &out->config);
   }
   if (!e) e = get_data(&m, path, out);
@@ -170,6 +177,7 @@ void checkpoint_info_free(CheckpointInfo *i) {
   free(i->model);
   free(i->version);
   free(i->tokenizer);
+  free(i->program);
   data_close(i->data);
   *i = (CheckpointInfo){0};
 }

@@ -12,7 +12,12 @@ const char *const data_specs =
     "tenth\n"
     "                      held out. Resized to the model's size or --image-size N\n"
     "  wds:FILE.tar        webdataset: KEY.png or KEY.jpg, KEY.cls; a tenth held out\n"
-    "  npz:FILE            x_train, y_train, x_test, y_test, as Keras' mnist.npz\n"
+    "  npz:FILE            x_train, y_train, x_test, y_test, as Keras' mnist.npz; or arrays of any "
+    "names\n"
+    "                      and shapes, an example in each row\n"
+    "  csv:FILE            numbers, and a class in the column label, class, target or y, or the "
+    "last;\n"
+    "                      each column standardised, every tenth row held out\n"
     "  tokens:FILE         16-bit tokens, as nanoGPT's train.bin; last tenth for testing\n"
     "  text:FILE           bytes of a text file, or GPT-2 tokens (--bpe); last tenth for testing\n"
     "  synthetic           random numbers of the model's shape: speed without files\n";
@@ -29,6 +34,7 @@ static Err *open_kind(const char *spec, Str kind, const char *path, const DataOp
   bool folder = str_is(kind, "folder"), tar = str_is(kind, "wds");
   if ((folder || tar) && path) return data_open_files(path, tar, o, out);
   if (str_is(kind, "npz") && path) return data_open_npz(path, out);
+  if (str_is(kind, "csv") && path) return data_open_csv(path, out);
   if (str_is(kind, "text") || str_is(kind, "tokens")) {
     if (path && *path) return data_open_text(path, str_is(kind, "tokens"), o, out);
     return err_hint(err_new(ERR_NOT_FOUND, "which text? it is learnt from a file"),
@@ -50,16 +56,6 @@ Err *data_open(const char *spec, const DataOpts *opts, Data **out) {
   d->spec = full ? xasprintf("%.*s:%s", STR_ARG(kind), full) : xstrdup(spec);
   free(full);
   return NULL;
-}
-
-void data_close(Data *d) {
-  if (!d) return;
-  if (d->free) d->free(d);
-  free(d->name);
-  free(d->spec);
-  free(d->tokenizer);
-  free(d->labels);
-  free(d);
 }
 
 /* ---- made-up data ---------------------------------------------------------------------------- */

@@ -79,3 +79,14 @@ Data *data_from_images(const char *name, Images im, int64_t n_train, int64_t n_t
   data_statistics(d, im.train, n_train * shape[0] * shape[1], shape[2]);
   return d;
 }
+
+void data_close(Data *d) {
+  if (!d) return;
+  if (d->free) d->free(d);
+  free(d->name);
+  free(d->spec);
+  free(d->tokenizer);
+  free(d->labels);
+  free(d->names);
+  free(d);
+}

@@ -61,10 +61,16 @@ static Err *make(Npz *z, const char *path, Data **out) {
   return NULL;
 }
 
+/* Bytes of pictures, as Keras' sets have them; else arrays of any kind. */
+static bool pictures(const Npz *z) {
+  const Npy *x = npz_find(z, "x_train");
+  return x && x->dtype == DT_U8 && (x->rank == 3 || x->rank == 4);
+}
+
 Err *data_open_npz(const char *path, Data **out) {
   Npz z;
   TRY(npz_read(path, &z));
-  Err *e = make(&z, path, out);
+  Err *e = pictures(&z) ? make(&z, path, out) : data_open_arrays(&z, path, out);
   npz_free(&z);
   return err_wrap(e, "'%s'", path);
 }

@@ -2,6 +2,7 @@
 #ifndef WEFT_TRAIN_DATA_PRIV_H
 #define WEFT_TRAIN_DATA_PRIV_H
 
+#include "base/npy.h"
 #include "train/train.h"
 
 typedef struct Images { /* (n, H, W, C) bytes and a label each; malloc'd, owned by the Data */
@@ -24,6 +25,9 @@ Err *data_open_text(const char *path, bool tokens, const DataOpts *o, Data **out
 /* tar: a webdataset; else a folder of folders. */
 Err *data_open_files(const char *path, bool tar, const DataOpts *o, Data **out);
 Err *data_open_npz(const char *path, Data **out);
+
+Err *data_open_arrays(const Npz *z, const char *path, Data **out); /* arrays of any names */
+Err *data_open_csv(const char *path, Data **out);
 /* mean and std of `pixels` pixels of so many channels */
 void data_statistics(Data *d, const uint8_t *p, int64_t pixels, int64_t channels);
 Err *data_open_synthetic(const DataOpts *o, Data **out);

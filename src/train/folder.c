@@ -81,6 +81,7 @@ Err *run_folder_open(const TrainOpts *o) {
     each_of_ours(o->out, remove);
   }
   TRY(make_folder(o->out));
+  if (o->model->whole && !o->phantom) TRY(o->model->whole->keep(o->model, o->out));
   const char *tokens = o->data->tokenizer;
   return tokens && !o->phantom ? copy_tokenizer(tokens, o->out) : NULL;
 }

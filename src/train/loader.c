@@ -14,12 +14,12 @@ struct Loader {
   const Data *data;
   Client *client;
   int device, n_devices;
-  bool test;
+  bool test, in_order;
   int64_t batch, per_epoch, next, end; /* batches, counted from epoch 0 */
   uint64_t seed;
   int32_t *order; /* this epoch's permutation */
   int64_t order_epoch;
-  void *host[3]; /* one batch of each field */
+  void *host[DATA_FIELDS]; /* one batch of each field */
   pthread_t thread;
   pthread_mutex_t lock;
   pthread_cond_t changed;
@@ -38,7 +38,8 @@ size_t field_bytes(const Field *f) {
 static void shuffle(Loader *l, int64_t epoch) {
   int64_t n = l->test ? l->data->n_test : l->data->n_train;
   for (int64_t i = 0; i < n; i++) l->order[i] = (int32_t)i;
-  for (int64_t i = n - 1; i > 0 && !l->test; i--) { /* Fisher-Yates with counter-based numbers */
+  for (int64_t i = n - 1; i > 0 && !l->test && !l->in_order;
+       i--) { /* Fisher-Yates with counter-based numbers */
     int64_t j =
         (int64_t)(random_word(l->seed, 1000 + (uint64_t)epoch, (uint64_t)i) % (uint64_t)(i + 1));
     int32_t t = l->order[i];
@@ -73,7 +74,7 @@ static void make_example(void *arg, int64_t i) {
   Making *m = arg;
   Loader *l = m->l;
   const Data *d = l->data;
-  void *dst[3];
+  void *dst[DATA_FIELDS];
   for (int f = 0; f < d->n_fields; f++)
     dst[f] = (char *)l->host[f] + (size_t)i * field_bytes(&d->fields[f]);
   if (i >= m->n) { /* labels (field 1) of what is no example are -1 */
@@ -167,6 +168,7 @@ Err *loader_open(const LoaderOpts *o, Loader **out) {
                 .device = o->device,
                 .n_devices = MAX(1, o->n_devices),
                 .test = o->test,
+                .in_order = o->in_order,
                 .batch = o->batch,
                 .per_epoch = per_epoch,
                 .next = o->first,
@@ -180,7 +182,7 @@ Err *loader_open(const LoaderOpts *o, Loader **out) {
   pthread_cond_init(&l->changed, NULL);
   if (pthread_create(&l->thread, NULL, work, l)) {
     free(l->order);
-    for (int f = 0; f < 3; f++) free(l->host[f]);
+    for (int f = 0; f < DATA_FIELDS; f++) free(l->host[f]);
     free(l);
     return err_new(ERR_EXHAUSTED, "cannot start the data thread");
   }
@@ -220,6 +222,6 @@ void loader_close(Loader *l) {
   pthread_mutex_destroy(&l->lock);
   pthread_cond_destroy(&l->changed);
   free(l->order);
-  for (int f = 0; f < 3; f++) free(l->host[f]);
+  for (int f = 0; f < DATA_FIELDS; f++) free(l->host[f]);
   free(l);
 }

@@ -32,10 +32,15 @@ struct Trainer {
   double test_loss, test_accuracy;
 };
 
-/* Sent as portable bytecode, which any plugin of the last years reads. */
-static Err *compile(Client *c, const Module *m, int replicas, ClientProgram **out) {
+Err *train_compile(Client *c, const Module *m, int replicas, ClientProgram **out) {
   Buf code = {0};
   Err *e = stablehlo_write_bytecode(&code, m, NULL);
+  if (e && e->code == ERR_UNIMPLEMENTED) { /* chlo.square has no place in it */
+    err_free(e);
+    code.n = 0;
+    stablehlo_write_text(&code, m, &(TextOpts){.locations = true});
+    e = NULL;
+  }
   if (!e)
     e = client_compile(c, (Str){code.p, code.n}, &(ClientCompileOpts){.replicas = replicas}, out);
   buf_free(&code);
@@ -62,12 +67,15 @@ static Err *fresh(Trainer *t, int i) {
   uint64_t seed = t->o->config.seed;
   const StateSpec *s = &t->step.state[i];
   void *data = xmalloc(spec_bytes(s) + 1);
-  init_fill(s->init, s->name + s->alias, seed, s->type, s->rank, s->dims, data);
+  const WholeStep *whole = t->o->model->whole;
+  Err *e = NULL;
+  if (whole) e = whole->first(t->o->model, s, seed, data);
+  else init_fill(s->init, s->name + s->alias, seed, s->type, s->rank, s->dims, data);
   if (s->kind == STATE_COUNTER && !strcmp(s->name, "seed"))
     memcpy(data, (uint32_t[]){(uint32_t)seed, (uint32_t)(seed >> 32)}, 8);
-  Err *e = upload(t, i, data);
+  if (!e) e = err_wrap(upload(t, i, data), "placing '%s' on the device", s->name);
   free(data);
-  return err_wrap(e, "placing '%s' on the device", s->name);
+  return e;
 }
 
 static bool fits(const NamedTensor *f, const StateSpec *s) {
@@ -100,7 +108,7 @@ static Err *begin_with(Trainer *t, int i, int n, const NamedTensor *file) {
 }
 
 /* What a run that goes on may not change: another would not be the same run. */
-static Err *same_run(const Trainer *t) {
+static Err *same_run(Trainer *t) {
   CheckpointInfo c;
   Meta m = {0};
   TRY(safetensors_meta(t->o->resume, &m));
@@ -129,6 +137,7 @@ static Err *same_run(const Trainer *t) {
     buf_free(&was);
     buf_free(&is);
   }
+  if (t->o->model->whole) t->at = c.step; /* its state counts as it likes */
   checkpoint_info_free(&c);
   return e;
 }
@@ -275,8 +284,10 @@ static double recent_rate(const Trainer *t) { /* seconds a step, over the last 5
 
 static Err *report(Trainer *t, Pending *p) {
   if (!p->metrics) return NULL;
-  float m[3];
-  Err *e = client_buffer_to_host(p->metrics, m, sizeof m);
+  float m[3 + STEP_EXTRA];
+  int n = 3 + t->step.n_extra;
+  assert(n <= COUNT_OF(m));
+  Err *e = client_buffer_to_host(p->metrics, m, sizeof *m * (size_t)n);
   client_buffer_free(p->metrics);
   p->metrics = NULL;
   if (e) return err_wrap(e, "in step %lld", (long long)p->step);
@@ -286,11 +297,18 @@ static Err *report(Trainer *t, Pending *p) {
   if (!t->o->phantom && !isfinite(m[0]))
     return err_hint(
         err_new(ERR_ABORTED, "the loss is %f in step %lld", (double)m[0], (long long)p->step),
-        "a smaller learning rate (--lr), a longer warm-up, or --clip 1");
+        t->o->model->whole ? "what the step itself does: its rate, its loss, where its state begins"
+                           : "a smaller learning rate (--lr), a longer warm-up, or --clip 1");
   if (t->events) {
     TRY(events_scalar(t->events, "train/loss", p->step, (double)m[0]));
-    TRY(events_scalar(t->events, "train/accuracy", p->step, (double)m[1]));
-    TRY(events_scalar(t->events, "train/learning_rate", p->step, (double)m[2]));
+    if (!isnan(m[1])) TRY(events_scalar(t->events, "train/accuracy", p->step, (double)m[1]));
+    if (!isnan(m[2])) TRY(events_scalar(t->events, "train/learning_rate", p->step, (double)m[2]));
+    for (int i = 3; i < n; i++) {
+      char *tag = xasprintf("train/%s", t->step.extra[i - 3]);
+      Err *failed = events_scalar(t->events, tag, p->step, (double)m[i]);
+      free(tag);
+      TRY(failed);
+    }
   }
   if (!t->o->progress) return NULL;
   double step_s = recent_rate(t), busy = time_now_s() - t->looping;
@@ -358,6 +376,7 @@ static Err *train_steps(Trainer *t) {
                    .n_devices = t->replicas,
                    .batch = t->global,
                    .seed = o->config.seed,
+                   .in_order = o->config.in_order,
                    .first = t->at,
                    .n_batches = t->total - t->at};
   Err *e = loader_open(&lo, &l);
@@ -443,8 +462,8 @@ static Err *prepare(Trainer *t, double *compile_s) {
   if (o->out) TRY(run_folder_open(o));
   if (o->out && !o->phantom) TRY(events_open(o->out, &t->events));
   double t0 = time_now_s();
-  TRY(compile(o->client, t->step.m, t->replicas, &t->step_exe));
-  if (eval) TRY(compile(o->client, t->eval.m, t->replicas, &t->eval_exe));
+  TRY(train_compile(o->client, t->step.m, t->replicas, &t->step_exe));
+  if (eval) TRY(train_compile(o->client, t->eval.m, t->replicas, &t->eval_exe));
   *compile_s = time_now_s() - t0;
   t->state = xcalloc((size_t)(t->step.n_state * t->replicas) + 1, sizeof *t->state);
   return first_state(t);

@@ -24,17 +24,37 @@ const Setting settings[] = {
     {.name = "batch", .kind = SET_COUNT, .at = AT(batch), .least = 1, .below = 1e9, .fixed = true},
     {.name = "eval-batch", .kind = SET_COUNT, .at = AT(eval_batch), .least = 1, .below = 1e9},
     {.name = "replicas", .kind = SET_INT, .at = AT(replicas), .least = 1, .below = 1e6},
-    {.name = "accumulate", .kind = SET_COUNT, .at = AT(accumulate), .least = 1, .below = 1e6},
+    {.name = "accumulate",
+     .kind = SET_COUNT,
+     .at = AT(accumulate),
+     .least = 1,
+     .below = 1e6,
+     .read_by = READ_RECIPE},
     {.name = "epochs", .kind = SET_REAL, .at = AT(epochs), .least = 0, .below = 1e9},
     {.name = "steps", .kind = SET_COUNT, .at = AT(steps), .least = 1, .below = STEPS},
     {.name = "optimizer",
      .kind = SET_CHOICE,
      .at = AT(opt.kind),
      .names = optimizers,
+     .read_by = READ_RECIPE,
      .fixed = true},
-    {.name = "lr", .kind = SET_REAL, .at = AT(opt.lr), .least = 0, .below = ANY},
-    {.name = "schedule", .kind = SET_CHOICE, .at = AT(opt.schedule), .names = schedules},
-    {.name = "warmup", .kind = SET_REAL, .at = AT(opt.warmup_steps), .least = 0, .below = STEPS},
+    {.name = "lr",
+     .kind = SET_REAL,
+     .at = AT(opt.lr),
+     .least = 0,
+     .below = ANY,
+     .read_by = READ_RECIPE},
+    {.name = "schedule",
+     .kind = SET_CHOICE,
+     .at = AT(opt.schedule),
+     .names = schedules,
+     .read_by = READ_RECIPE},
+    {.name = "warmup",
+     .kind = SET_REAL,
+     .at = AT(opt.warmup_steps),
+     .least = 0,
+     .below = STEPS,
+     .read_by = READ_RECIPE},
     {.name = "schedule-steps",
      .kind = SET_REAL,
      .at = AT(opt.total_steps),
@@ -82,8 +102,18 @@ const Setting settings[] = {
      .least = 0,
      .below = ANY,
      .read_by = READ_DECAY},
-    {.name = "clip", .kind = SET_REAL, .at = AT(opt.clip), .least = 0, .below = ANY},
-    {.name = "ema", .kind = SET_REAL, .at = AT(opt.ema), .least = 0, .below = 1},
+    {.name = "clip",
+     .kind = SET_REAL,
+     .at = AT(opt.clip),
+     .least = 0,
+     .below = ANY,
+     .read_by = READ_RECIPE},
+    {.name = "ema",
+     .kind = SET_REAL,
+     .at = AT(opt.ema),
+     .least = 0,
+     .below = 1,
+     .read_by = READ_RECIPE},
     {.name = "dropout",
      .kind = SET_REAL,
      .at = AT(dropout),
@@ -100,7 +130,8 @@ const Setting settings[] = {
      .kind = SET_CHOICE,
      .at = AT(compute),
      .names = precisions,
-     .values = types},
+     .values = types,
+     .read_by = READ_RECIPE},
     {.name = "size",
      .kind = SET_INT,
      .at = AT(size),
@@ -131,6 +162,7 @@ const Setting settings[] = {
      .fixed = true},
     {.name = "remat", .kind = SET_FLAG, .at = AT(remat), .read_by = READ_REMAT},
     {.name = "augment", .kind = SET_FLAG, .at = AT(augment), .read_by = READ_AUGMENT},
+    {.name = "in-order", .kind = SET_FLAG, .at = AT(in_order), .fixed = true},
     {.name = "masked", .kind = SET_FLAG, .at = AT(masked), .hidden = true},
     {.name = "seed", .kind = SET_COUNT, .at = AT(seed), .least = 0, .below = 9e15, .fixed = true},
     {0}};
@@ -242,7 +274,8 @@ void settings_json(const TrainConfig *c, unsigned reads, Buf *out) {
 /* ---- who reads it ---------------------------------------------------------------------------- */
 
 unsigned settings_reads(const Model *m, const Data *d, const TrainConfig *c) {
-  return m->reads | (d ? d->reads : 0) | opt_reads(&c->opt);
+  unsigned recipe = m->whole ? 0 : READ_RECIPE | opt_reads(&c->opt);
+  return m->reads | (d ? d->reads : 0) | recipe;
 }
 
 Err *setting_unread(const Setting *s, const Model *m, const Data *d, const TrainConfig *c) {
@@ -250,6 +283,10 @@ Err *setting_unread(const Setting *s, const Model *m, const Data *d, const Train
   if (s->read_by & (READ_AUGMENT | READ_BPE | READ_IMAGE_SIZE))
     return err_new(ERR_INVALID, "data set '%s' does not read --%s%s", d ? d->name : m->data,
                    s->kind == SET_FLAG ? "no-" : "", s->name);
+  if (m->whole && s->read_by & (READ_RECIPE | READ_SCHEDULE | READ_MOMENTUM | READ_BETAS |
+                                READ_EPS | READ_DECAY))
+    return err_new(ERR_INVALID, "--%s is of the models that weft builds: the step '%s' has its own",
+                   s->name, m->name);
   if (s->read_by & READ_SCHEDULE)
     return err_hint(err_new(ERR_INVALID, "a constant rate does not read --%s", s->name),
                     "--schedule linear or cosine");

@@ -145,7 +145,7 @@ static Err *part_function(Net *part, const Model *model, const TrainConfig *c, c
   small.batch = c->batch / c->accumulate;
   part->f = b_func(&part->b, m, "part_of_batch");
   part->f->is_private = true;
-  Value *in[3] = {0}, **g = NULL;
+  Value *in[DATA_FIELDS] = {0}, **g = NULL;
   add_inputs(part, d, small.batch, d->n_fields, in);
   add_counters(part, compute_of(c) == DT_F16);
   part->part = named_arg(&part->b, b_type(&part->b, DT_U32, 0, NULL), "part");
@@ -383,6 +383,10 @@ static Err *close_program(Net *n, const Model *model, StateList *l, int n_in, Va
 }
 
 static Err *check(const Model *model, const TrainConfig *c) {
+  if (model->whole)
+    return err_new(ERR_UNIMPLEMENTED,
+                   "'%s' is a train step of its own: nothing is known of the network inside",
+                   model->name);
   if (c->size && !(model->reads & READ_SIZE))
     return err_new(ERR_INVALID, "model '%s' comes in one size: leave --size out", model->name);
   return NULL;
@@ -410,13 +414,14 @@ static Err *done(Err *e, Net *n, StateList *l) {
 
 Err *step_build(const Model *model, const TrainConfig *c, const Data *d, bool training,
                 StepProgram *out) {
+  if (model->whole && training) return model->whole->build(model, c, d, out);
   TRY(check(model, c));
   Net n = open_net(model, c);
   n.training = training;
   n.f = b_func(&n.b, open_module(model, training ? "train" : "eval"), "main");
   NetOut o = {0};
   StateList l = {0};
-  Value *in[3] = {0}, *metrics = NULL, **g = NULL;
+  Value *in[DATA_FIELDS] = {0}, *metrics = NULL, **g = NULL;
   add_inputs(&n, d, c->batch, d->n_fields, in);
   Err *e;
   if (training) {
@@ -444,7 +449,7 @@ Err *forward_build_with(const Model *model, const TrainConfig *c, const Data *d,
   n.f = b_func(&n.b, open_module(model, "forward"), "main");
   NetOut o = {0};
   StateList l = {0};
-  Value *in[3] = {0};
+  Value *in[DATA_FIELDS] = {0};
   add_inputs(&n, d, c->batch, 1, in);
   Err *e = ask(&n, model, c, d, in, &o, &l);
   if (!e) e = n.weight_error;
@@ -477,7 +482,7 @@ Err *decode_build(const Model *model, const TrainConfig *c, const Data *d, int64
   n.f = b_func(&n.b, open_module(model, "decode"), "main");
   NetOut o = {0};
   StateList l = {0};
-  Value *in[3] = {0};
+  Value *in[DATA_FIELDS] = {0};
   add_inputs(&n, &cut, c->batch, 1, in);
   in[1] = n.at = named_arg(&n.b, b_type(&n.b, DT_I32, 0, NULL), "position");
   Err *e = ask(&n, model, c, &cut, (Value *[]){in[0], NULL, NULL}, &o, &l);

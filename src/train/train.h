@@ -93,6 +93,7 @@ typedef struct NetBlock { /* what --remat computes again */
 } NetBlock;
 
 typedef struct Model Model;
+typedef struct WholeStep WholeStep;
 
 typedef struct Net {
   Build b;
@@ -213,6 +214,8 @@ typedef struct Field { /* one array of an example, without the batch dimension *
   int64_t dims[6];
 } Field;
 
+enum { DATA_FIELDS = 8 }; /* at most */
+
 typedef struct Data Data;
 struct Data {
   char *name;
@@ -220,7 +223,9 @@ struct Data {
   char *tokenizer; /* text: folder of GPT-2's encoder.json and vocab.bpe; NULL: bytes */
   unsigned reads;  /* Reader bits */
   int n_fields;
-  Field fields[3]; /* images u8 (H, W, C), labels i32; or tokens, targets (, weights) */
+  Field fields[DATA_FIELDS]; /* images u8 (H, W, C), labels i32; or tokens, targets (, weights); or
+                                any, for a step of one's own (adopt/) */
+  char *names;               /* what names of fields point into, where they are no constants */
   int64_t n_train, n_test;
   int64_t classes;       /* or the size of the vocabulary */
   char *labels;          /* names of the classes, a line each; NULL: numbers */
@@ -290,6 +295,7 @@ typedef struct LoaderOpts {
   int64_t batch; /* of all devices together; a multiple of n_devices */
   uint64_t seed;
   int64_t first, n_batches;
+  bool in_order; /* not shuffled */
 } LoaderOpts;
 /* Makes batches ahead of time on a thread: shuffled by (seed, epoch), augmented, already on the
  * device. Training drops a last incomplete batch; evaluation fills it up with labels -1. Starts
@@ -352,6 +358,7 @@ typedef struct TrainConfig {
   int64_t length;     /* text: tokens in an example */
   int64_t image_size; /* of pictures in files: a side; 0: the model's own */
   bool augment, masked;
+  bool in_order; /* examples as the data have them, not shuffled */
   int lora;   /* rank of what is learnt beside frozen kernels (Hu et al. 2021); 0: all is learnt */
   bool remat; /* blocks of the model are computed again in the backward pass */
   double dropout; /* of models that have one; negative: the model's own */
@@ -369,6 +376,7 @@ struct Model {
   int size;                  /* which of its family */
   unsigned reads;            /* settings that it reads: Reader bits */
   bool generates;            /* text from left to right: builds with Net.at */
+  const WholeStep *whole;    /* of a step that is there already; `build` is NULL then. NULL: none */
 };
 
 /* ---- settings: what a TrainConfig holds, by name --------------------------------------------- */
@@ -389,7 +397,10 @@ typedef enum Reader {
   READ_DECAY = 1024,
   READ_SCHEDULE = 2048,   /* of schedules that end */
   READ_IMAGE_SIZE = 4096, /* pictures that are resized */
-  READ_LORA = 8192
+  READ_LORA = 8192,
+  READ_RECIPE =
+      16384 /* optimizer, rate, precision, parts: of all models but those with a step that is
+                         there already */
 } Reader;
 
 typedef enum SettingKind { SET_REAL, SET_COUNT, SET_INT, SET_FLAG, SET_CHOICE } SettingKind;
@@ -418,14 +429,31 @@ unsigned settings_reads(const Model *m, const Data *d, const TrainConfig *c);
 /* ERR_INVALID when nobody in such a run reads the setting; says who would. */
 Err *setting_unread(const Setting *s, const Model *m, const Data *d, const TrainConfig *c);
 
+enum { STEP_EXTRA = 32 }; /* further metrics, at most */
+
 typedef struct StepProgram {
   Module *m; /* owned; function main */
   int n_state, n_params, n_stats;
   StateSpec *state;
   int n_inputs;
-  Field inputs[3];   /* with the batch dimension */
-  int64_t n_weights; /* elements of all parameters */
+  Field inputs[DATA_FIELDS]; /* with the batch dimension */
+  int64_t n_weights;         /* elements of all parameters */
+  int n_extra;               /* metrics after the first three, f32 */
+  const char *const *extra;  /* their names; the model's */
 } StepProgram;
+typedef struct Meta { /* pairs of strings, in order */
+  VEC(char *) kv;     /* key, value, key, value, ... */
+} Meta;
+/* A training step that was written elsewhere (adopt/). */
+struct WholeStep {
+  /* The step as train.h has it. All state is parameters. */
+  Err *(*build)(const Model *m, const TrainConfig *c, const Data *d, StepProgram *out);
+  /* What a value of the state begins with, into out; seed: TrainConfig.seed. */
+  Err *(*first)(const Model *m, const StateSpec *s, uint64_t seed, void *out);
+  void (*meta)(const Model *m, Meta *out);          /* what a checkpoint has to say of it */
+  Err *(*keep)(const Model *m, const char *folder); /* writes what goes with a checkpoint */
+};
+
 /* training: the whole step; else the evaluation program. The module is verified. */
 Err *step_build(const Model *model, const TrainConfig *c, const Data *d, bool training,
                 StepProgram *out);
@@ -442,6 +470,8 @@ Err *forward_build_with(const Model *model, const TrainConfig *c, const Data *d,
 Err *decode_build(const Model *model, const TrainConfig *c, const Data *d, int64_t n,
                   StepProgram *out);
 void step_free(StepProgram *p);
+/* Sent as portable bytecode, which any plugin of the last years reads; as text where that has no word for an op. */
+Err *train_compile(Client *c, const Module *m, int replicas, ClientProgram **out);
 /* Appends the optimiser to a net whose gradients are given (replaced on the way): slots, new
  * parameters; fills next of params. Used by step_build. */
 Err *opt_apply(Net *n, const OptConfig *o, Value **gradients, Value **out_lr, StateSpec **slots,
@@ -457,9 +487,6 @@ Err *safetensors_read(const char *path, int *n, NamedTensor **out);
 void safetensors_free(int n, NamedTensor *t);
 const NamedTensor *safetensors_find(int n, const NamedTensor *t, const char *name); /* or NULL */
 
-typedef struct Meta { /* pairs of strings, in order */
-  VEC(char *) kv;     /* key, value, key, value, ... */
-} Meta;
 void meta_set(Meta *m, const char *key, const char *fmt, ...) PRINTF_LIKE(3, 4);
 const char *meta_get(const Meta *m, const char *key); /* NULL: absent */
 void meta_free(Meta *m);
@@ -469,6 +496,8 @@ Err *safetensors_meta(const char *path, Meta *out);
 /* What a checkpoint says of itself: enough to build its network and to give it data. */
 typedef struct CheckpointInfo {
   char *model, *version, *tokenizer;
+  char *
+      program; /* of a step of its own: path of the file beside the checkpoint; NULL: a model of the zoo */
   TrainConfig config; /* batch: of all replicas together */
   Data *data;         /* name, spec, fields, classes, mean, std; no examples */
   int64_t step;

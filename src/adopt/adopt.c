@@ -1,0 +1,340 @@
+/* Opening, describing and closing an adopted step. */
+#include "adopt/adopt_priv.h"
+
+#include "stablehlo/stablehlo.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static const char *const endings[] = {".mlir", ".mlirbc",    ".hlo", ".hlo.pb",
+                                      ".pb",   ".stablehlo", ".bc"};
+
+/* The part of a path that tells its kind; NULL: none does. */
+static const char *ending_of(const char *path) {
+  const char *found = NULL;
+  for (int i = 0; i < COUNT_OF(endings); i++)
+    if (str_ends(str_from(path), endings[i]) && (!found || strlen(endings[i]) > strlen(found)))
+      found = endings[i];
+  return found;
+}
+
+bool adopt_is_program(const char *path) { return ending_of(path); }
+
+/* ---- what a checkpoint keeps ------------------------------------------------------------------- */
+
+static void put_meta(const Model *m, Meta *out) {
+  const Adopted *a = (const Adopted *)(const void *)m;
+  meta_set(out, "program", "program%s", a->ending);
+  if (a->state_opt) meta_set(out, "program-state", "%s", a->state_opt);
+  if (a->batch_opt) meta_set(out, "program-batch-args", "%s", a->batch_opt);
+  if (a->loss_opt) meta_set(out, "program-loss", "%s", a->loss_opt);
+  if (a->pixels) meta_set(out, "program-pixels", "%s", a->pixels);
+}
+
+static Err *keep_program(const Model *m, const char *folder) {
+  const Adopted *a = (const Adopted *)(const void *)m;
+  char *path = xasprintf("%s/program%s", folder, a->ending);
+  Err *e = file_write(path, a->bytes.p, a->bytes.n);
+  free(path);
+  return e;
+}
+
+static const WholeStep whole = {
+    .build = adopt_build, .first = adopt_first, .meta = put_meta, .keep = keep_program};
+
+static char *either(const char *said, const Meta *before, const char *key) {
+  const char *v = said ? said : meta_get(before, key);
+  return v ? xstrdup(v) : NULL;
+}
+
+/* ---- opening ----------------------------------------------------------------------------------- */
+
+/* "train_step" of "runs/train-step.mlir": a name that MLIR takes. */
+static char *name_of(const char *path, const char *ending) {
+  const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+  char *name = xstrndup(base, strlen(base) - strlen(ending));
+  for (char *p = name; *p; p++)
+    if (!isalnum((unsigned char)*p)) *p = '_';
+  return name;
+}
+
+static void defaults(TrainConfig *c) { c->steps = 100; }
+
+/* What data of files are made to fit: pictures and texts. */
+static void read_shapes(Adopted *a) {
+  Model *m = &a->model;
+  for (int i = 0; i < a->n_args; i++) {
+    const Type *t = a->args[i].type;
+    if (a->args[i].role != ROLE_BATCH || m->shape[0]) continue;
+    const int64_t *d = t->dims;
+    bool last = t->rank == 4 && (d[3] == 1 || d[3] == 3),
+         first = t->rank == 4 && (d[1] == 1 || d[1] == 3);
+    if (last) memcpy(m->shape, d + 1, sizeof m->shape);
+    else if (first) m->shape[0] = d[2], m->shape[1] = d[3], m->shape[2] = d[1];
+  }
+}
+
+static Err *one_process(const Adopted *a) {
+  static const char *const names[] = {"mhlo.num_partitions", "mhlo.num_replicas"};
+  for (int i = 0; i < 2; i++) {
+    Attr *n = attrs_get(a->m->attrs, a->m->n_attrs, names[i]);
+    if (n && n->kind == AT_INT && n->i > 1)
+      return err_hint(err_new(ERR_UNIMPLEMENTED, "'%s' is a program of %lld devices", a->program,
+                              (long long)n->i),
+                      "weft train takes steps of one device; export it without shardings");
+  }
+  return NULL;
+}
+
+static Err *check_fixed(const Adopted *a) {
+  for (int i = 0; i < a->n_args; i++) {
+    const AdoptArg *g = &a->args[i];
+    if (g->role != ROLE_FIXED || adopt_has_value(a, i) || a->init_program) continue;
+    Buf b = {0};
+    type_print(&b, g->type);
+    Err *e = err_new(ERR_INVALID, "argument %d (%s) of '%s', a %s, is neither state nor data", i,
+                     g->name, a->program, b.p);
+    e = err_hint(e, "--set %s=NUMBER gives its value, --state or --batch-args say that it is one",
+                 g->name);
+    buf_free(&b);
+    return e;
+  }
+  return NULL;
+}
+
+static Err *check_set(const Adopted *a) {
+  for (int k = 0; k < a->set.n; k++) {
+    const char *equals = strchr(a->set.v[k], '=');
+    if (!equals) return err_new(ERR_INVALID, "--set %s: NAME=VALUE", a->set.v[k]);
+    char *name = xstrndup(a->set.v[k], (size_t)(equals - a->set.v[k]));
+    char *path = adopt_path(str_from(name));
+    bool found = false;
+    for (int i = 0; i < a->n_args && !found; i++)
+      found = a->args[i].role != ROLE_BATCH &&
+              (!strcmp(name, a->args[i].name) || (*path && !strcmp(path, a->args[i].path)));
+    Err *e = found ? NULL
+                   : err_new(ERR_INVALID, "--set %s: '%s' has no such argument beside the batch",
+                             name, a->program);
+    free(name);
+    free(path);
+    if (e) return e;
+  }
+  return NULL;
+}
+
+static Err *check_pixels(const Adopted *a) {
+  static const char *const ways[] = {"unit", "normal", "bytes"};
+  for (int i = 0; i < 3; i++)
+    if (!a->pixels || !strcmp(a->pixels, ways[i])) return NULL;
+  return err_new(ERR_INVALID, "--pixels is unit, normal or bytes, not '%s'", a->pixels);
+}
+
+static Err *open_program(Adopted *a, const AdoptOpts *o) {
+  Meta before = {0};
+  if (o->resume) TRY(safetensors_meta(o->resume, &before));
+  a->state_opt = either(o->state, &before, "program-state");
+  a->batch_opt = either(o->batch, &before, "program-batch-args");
+  a->loss_opt = either(o->loss, &before, "program-loss");
+  a->pixels = either(o->pixels, &before, "program-pixels");
+  const char *name = meta_get(&before, "model");
+  a->name = name ? xstrdup(name) : name_of(a->program, a->ending);
+  meta_free(&before);
+  for (int i = 0; i < o->n_set; i++) *vec_push(&a->set) = xstrdup(o->set[i]);
+  TRY(check_pixels(a));
+  TRY(file_read(a->program, &a->bytes));
+  TRY(stablehlo_read(a->program, (Str){a->bytes.p, a->bytes.n}, &a->m));
+  TRY(ir_verify(a->m));
+  a->f = module_main(a->m);
+  if (!a->f || !a->f->body)
+    return err_new(ERR_INVALID,
+                   "'%s' has no function to run: @main, or another that is not private",
+                   a->program);
+  TRY(one_process(a));
+  TRY(adopt_read_names(a));
+  AdoptOpts said = *o;
+  said.state = a->state_opt, said.batch = a->batch_opt, said.loss = a->loss_opt;
+  TRY(adopt_roles(a, &said));
+  TRY(check_set(a));
+  if (o->init) TRY(adopt_read_start(a, o->init));
+  if (!o->resume) TRY(check_fixed(a));
+  read_shapes(a);
+  return NULL;
+}
+
+Err *adopt_open(const AdoptOpts *o, Adopted **out) {
+  Adopted *a = xcalloc(1, sizeof *a);
+  const char *ending = ending_of(o->program);
+  a->program = xstrdup(o->program);
+  a->ending = xstrdup(ending ? ending : "");
+  a->init_program = o->init_program ? xstrdup(o->init_program) : NULL;
+  a->zeros = o->zeros;
+  Err *e = open_program(a, o);
+  a->model = (Model){.name = a->name,
+                     .summary = "a train step of its own",
+                     .data = "synthetic",
+                     .defaults = defaults,
+                     .shape = {a->model.shape[0], a->model.shape[1], a->model.shape[2]},
+                     .whole = &whole};
+  if (e) adopt_close(a);
+  else *out = a;
+  return e;
+}
+
+void adopt_close(Adopted *a) {
+  if (!a) return;
+  for (int i = 0; i < a->n_args; i++)
+    free(a->args[i].name), free(a->args[i].path), free(a->args[i].wants);
+  for (int i = 0; i < a->n_results; i++) free(a->results[i].name), free(a->results[i].path);
+  for (int i = 0; i < a->n_extra; i++) free(a->extra_names[i]);
+  for (int i = 0; i < a->set.n; i++) free(a->set.v[i]);
+  vec_free(&a->set);
+  safetensors_free(a->n_start, a->start);
+  free(a->args), free(a->results);
+  free(a->name), free(a->program), free(a->ending);
+  free(a->state_opt), free(a->batch_opt), free(a->loss_opt), free(a->pixels);
+  free(a->start_name), free(a->init_program);
+  buf_free(&a->bytes);
+  module_free(a->m);
+  free(a);
+}
+
+const Model *adopt_model(const Adopted *a) { return &a->model; }
+int64_t adopt_batch(const Adopted *a) { return a->batch; }
+
+int64_t adopt_length(const Adopted *a) {
+  for (int i = 0; i < a->n_args; i++) {
+    const Type *t = a->args[i].type;
+    if (a->args[i].role == ROLE_BATCH && t->rank == 2 && dtype_is_int(t->dtype)) return t->dims[1];
+  }
+  return 0;
+}
+
+/* ---- who is who -------------------------------------------------------------------------------- */
+
+static void print_state(const Adopted *a, Buf *out) {
+  int n = 0, roots = 0;
+  int64_t numbers = 0;
+  Buf names = {0};
+  char *last = NULL;
+  for (int i = 0; i < a->n_args; i++) {
+    const AdoptArg *g = &a->args[i];
+    if (g->role != ROLE_STATE) continue;
+    n++, numbers += type_count(g->type);
+    size_t k = strcspn(g->path, "/");
+    bool same = last && strlen(last) == k && !strncmp(last, g->path, k);
+    if (same || !k) continue;
+    free(last);
+    last = xstrndup(g->path, k);
+    if (roots++ < 6) buf_printf(&names, "%s%s", roots > 1 ? ", " : "", last);
+  }
+  free(last);
+  buf_printf(out, "state: %d of %d arguments (%s%s), %lld numbers", n, a->n_args,
+             names.n ? names.p : "found by their types and order", roots > 6 ? ", ..." : "",
+             (long long)numbers);
+  buf_free(&names);
+}
+
+static void print_start(const Adopted *a, Buf *out) {
+  int without = 0, n = 0, first = -1;
+  for (int i = 0; i < a->n_args; i++) {
+    if (a->args[i].role != ROLE_STATE) continue;
+    n++;
+    if (adopt_start_of(a, i) || adopt_is_key(&a->args[i])) continue;
+    if (!without++) first = i;
+  }
+  if (a->init_program && !a->n_start)
+    buf_printf(out, "begins with what '%s' gives", a->init_program);
+  else if (a->zeros) buf_cstr(out, "begins with zeros (--zeros)");
+  else if (!a->n_start)
+    buf_cstr(
+        out,
+        "begins with MADE-UP numbers (matrices normal, scales one, all else zero): --init FILE "
+        "or --init-program PROGRAM give yours");
+  else {
+    buf_printf(out, "begins with '%s'%s", a->start_name, a->start_in_order ? ", in order" : "");
+    if (without)
+      buf_printf(out, "; %d of %d, from %s on, are not in it: zeros", without, n,
+                 a->args[first].name);
+  }
+}
+
+void adopt_print(const Adopted *a, const Data *d, bool new_run, Buf *out) {
+  print_state(a, out);
+  if (new_run) buf_cstr(out, "; "), print_start(a, out);
+  for (int i = 0; i < a->n_args; i++) {
+    const AdoptArg *g = &a->args[i];
+    if (g->role == ROLE_STATE) continue;
+    buf_printf(out, "\n%s: %s ", g->role == ROLE_BATCH ? "batch" : "fixed", g->name);
+    type_print(out, g->type);
+    if (g->role != ROLE_BATCH || g->field < 0) continue;
+    const Field *f = &d->fields[g->field];
+    buf_printf(out, " from %s", f->name);
+    if (f->type == DT_U8 && f->rank == 3 && dtype_is_float(g->type->dtype))
+      buf_printf(out, " (%s)",
+                 !a->pixels || !strcmp(a->pixels, "unit") ? "bytes / 255; --pixels"
+                 : !strcmp(a->pixels, "normal")           ? "less mean, over deviation"
+                                                          : "bytes 0 ... 255");
+  }
+  buf_printf(out, "\nloss: result %d (%s)", a->loss, a->results[a->loss].name);
+  if (a->accuracy >= 0)
+    buf_printf(out, ", accuracy: result %d (%s)", a->accuracy, a->results[a->accuracy].name);
+  buf_byte(out, '\n');
+}
+
+/* ---- made-up data ------------------------------------------------------------------------------ */
+
+static Err *get_made(const Data *d, bool test, int64_t index, uint64_t rand, void *const *dst) {
+  (void)test, (void)rand;
+  for (int k = 0; k < d->n_fields; k++) {
+    const Field *f = &d->fields[k];
+    int64_t n = 1;
+    for (int i = 0; i < f->rank; i++) n *= f->dims[i];
+    if (f->type == DT_F32) {
+      char name[48];
+      snprintf(name, sizeof name, "%d/%lld", k, (long long)index);
+      init_fill(INIT(INIT_NORMAL, 1), name, 0, DT_F32, f->rank, f->dims, dst[k]);
+      continue;
+    }
+    for (int64_t i = 0; i < n; i++)
+      ((int32_t *)dst[k])[i] =
+          (int32_t)(random_word((uint64_t)index, (uint64_t)k, (uint64_t)i) >> 33) %
+          (int32_t)d->classes;
+  }
+  return NULL;
+}
+
+Err *adopt_synthetic(const Adopted *a, int64_t classes, Data **out) {
+  Data *d = xcalloc(1, sizeof *d);
+  Buf names = {0};
+  *d = (Data){.name = xstrdup("synthetic"),
+              .spec = xstrdup("synthetic"),
+              .classes = classes,
+              .get = get_made};
+  d->n_train = a->batch * 64;
+  d->n_test = a->batch;
+  size_t at[DATA_FIELDS];
+  for (int i = 0; i < a->n_args; i++) {
+    const AdoptArg *g = &a->args[i];
+    if (g->role != ROLE_BATCH) continue;
+    if (d->n_fields == DATA_FIELDS) {
+      buf_free(&names);
+      data_close(d);
+      return err_new(ERR_UNIMPLEMENTED, "'%s' has more than %d batch arguments", a->program,
+                     DATA_FIELDS);
+    }
+    Field *f = &d->fields[d->n_fields];
+    *f = (Field){.type = dtype_is_float(g->type->dtype) ? DT_F32 : DT_I32,
+                 .rank = g->type->rank - 1};
+    if (f->rank) memcpy(f->dims, g->type->dims + 1, sizeof(int64_t) * (size_t)f->rank);
+    at[d->n_fields++] = names.n;
+    const char *slash = strrchr(g->path, '/');
+    const char *name = g->wants ? g->wants : slash ? slash + 1 : *g->path ? g->path : g->name;
+    buf_printf(&names, "%.30s", name);
+    buf_byte(&names, 0);
+  }
+  d->names = names.p;
+  for (int i = 0; i < d->n_fields; i++) d->fields[i].name = d->names + at[i];
+  *out = d;
+  return NULL;
+}

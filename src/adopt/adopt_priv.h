@@ -1,0 +1,75 @@
+/* Private to adopt. */
+#ifndef WEFT_ADOPT_ADOPT_PRIV_H
+#define WEFT_ADOPT_ADOPT_PRIV_H
+
+#include "adopt/adopt.h"
+#include "base/npy.h"
+
+typedef enum Role { ROLE_NONE, ROLE_STATE, ROLE_BATCH, ROLE_FIXED } Role;
+
+typedef struct AdoptArg {
+  char *name; /* "params['w']", "arg3" */
+  char *path; /* "params/w"; "" when it has no name of its own */
+  const Type *type;
+  Role role;
+  int result;  /* ROLE_STATE: its next value */
+  int field;   /* ROLE_BATCH: of the data; -1: not bound */
+  char *wants; /* ROLE_BATCH: name of the field that was asked for, or NULL */
+  int alias;   /* result that aliases it; -1: none */
+  bool donated;
+} AdoptArg;
+
+typedef struct AdoptResult {
+  char *name, *path;
+  const Type *type;
+  bool taken; /* by a state argument, or as a metric */
+} AdoptResult;
+
+struct Adopted {
+  Model model; /* first: a Model * is an Adopted * */
+  Module *m;
+  Func *f;
+  Buf bytes; /* the file */
+  char *name, *program, *ending;
+  AdoptArg *args;
+  AdoptResult *results;
+  int n_args, n_results;
+  int loss, accuracy, rate; /* results; -1: none */
+  int extra[STEP_EXTRA];
+  char *extra_names[STEP_EXTRA];
+  int n_extra;
+  int64_t batch;
+  char *state_opt, *batch_opt, *loss_opt, *pixels; /* AdoptOpts', kept for checkpoints */
+  VEC(char *) set;
+  NamedTensor *start; /* arrays that the state begins with */
+  int n_start;
+  bool start_npz, start_in_order, zeros;
+  char *start_name;
+  char *init_program;
+};
+
+/* names.c */
+/* "params['a'].w" -> "params/a/w"; a result's begins after "result". The caller frees it. */
+char *adopt_path(Str name);
+const char *adopt_tail(const char *path); /* without the first part: "a/w"; "" of one part */
+/* Does a path lie in another ("params/a/w" in "params")? */
+bool adopt_lies_in(const char *path, const char *in);
+Err *adopt_read_names(Adopted *a);
+void adopt_table(const Adopted *a, Buf *out); /* all arguments and results, for hints */
+
+/* roles.c */
+Err *adopt_roles(Adopted *a, const AdoptOpts *o);
+
+/* step.c */
+bool adopt_fits(const Field *f, const Type *t);
+Err *adopt_build(const Model *m, const TrainConfig *c, const Data *d, StepProgram *out);
+
+/* start.c */
+Err *adopt_read_start(Adopted *a, const char *path);
+Err *adopt_first(const Model *m, const StateSpec *s, uint64_t seed, void *out);
+/* Which array the i-th argument begins with; NULL: none. */
+const NamedTensor *adopt_start_of(const Adopted *a, int arg);
+bool adopt_is_key(const AdoptArg *a);            /* a random key of JAX's, by name and type */
+bool adopt_has_value(const Adopted *a, int arg); /* a fixed argument: from somewhere */
+
+#endif

@@ -32,7 +32,7 @@ class Program:
 
     def __init__(self, graph, devices):
         self.graph, self.devices = graph, tuple(devices)
-        self.name = _NAME.sub(r"\1", graph.name.decode())
+        self.name = re.sub(r"\W+", "_", _NAME.sub(r"\1", graph.name.decode())).strip("_") or "function"
         self.output_types = [t.dtype for t in graph.outputs]
         self.output_shapes = [t.shape for t in graph.outputs]
         # what the function uses of a graph around it: given with its tensors, after them
@@ -138,7 +138,7 @@ class _Compiled:
         outer = iter(arrays[n:])
         self.inputs = list(range(n))  # the arguments that are given with each run
         self.states, self.constants, captured = [], [], []  # (argument, State), (argument, array)
-        variables = {id(v._handle): v for v in graph.graph.variables}
+        variables = {id(state.handle_of(v)): v for v in graph.graph.variables}
         names = [t.name.removesuffix(":0") for t in graph.inputs]
         for i, tensor in enumerate(graph.captured_inputs, n):
             if not isinstance(tensor, ops.EagerTensor):

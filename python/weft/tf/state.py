@@ -1,9 +1,9 @@
 """Where a variable's value is: in TensorFlow's resource, on weft's devices, or both.
 
 A step leaves the variables that it wrote on the devices. TensorFlow's resource is then old, until somebody on the host uses
-the variable: everything that reads or writes one goes by its `handle` (eager operations, checkpoints, SavedModel), so the getter of
+the variable: everything that reads or writes one goes by its `handle` (checkpoints, SavedModel, assignments), so the getter of
 `handle` fetches the value first. Whether it is read or written is not known there: the devices' copies are given up, unless it
-is one of the methods that only read. A graph that runs on the host has its variables fetched when it is called, and by an
+is one of the methods that only read. Eager operations that are given a variable as it is read it by its `_handle`. A graph that runs on the host has its variables fetched when it is called, and by an
 operation before the use where a program in the same graph may have written them since.
 """
 import threading
@@ -27,7 +27,7 @@ class State:
     """The value of one variable on the devices. Held by its handle."""
 
     def __init__(self, variable):
-        self.handle = weakref.ref(variable._handle)
+        self.handle = weakref.ref(handle_of(variable))
         self.dtype, self.shape = variable.dtype, None
         self.local = variable.synchronization == ON_READ  # each replica has a value of its own
         self.aggregation = variable.aggregation
@@ -111,9 +111,14 @@ def _read(handle, dtype):
         return np.asarray(rv.gen_resource_variable_ops.read_variable_op(handle, dtype).numpy(), order="C")
 
 
+def handle_of(variable):
+    """TensorFlow's handle of a variable, which is not used by that."""
+    return variable.__dict__["_handle"]
+
+
 def of(variable):
     """The State of a variable; made when there is none."""
-    handle = variable._handle
+    handle = handle_of(variable)
     state = getattr(handle, "_weft", None)
     if state is None:
         state = handle._weft = State(variable)
@@ -150,10 +155,25 @@ def _fetch_in_graph(graph, handle, reading):
 
 
 def _handle(self):
-    handle = self._handle
+    handle = handle_of(self)
     if handle is not None:
         _host_uses(handle)
     return handle
+
+
+def _handle_to_read(self):
+    """What eager operations take of a variable among their arguments."""
+    try:
+        handle = handle_of(self)
+    except KeyError:
+        raise AttributeError("_handle") from None
+    if tf.executing_eagerly() and (state := getattr(handle, "_weft", None)) is not None:
+        state.used_by_host(reading=True)
+    return handle
+
+
+def _set_handle(self, handle):
+    self.__dict__["_handle"] = handle
 
 
 def _reading(method):
@@ -183,8 +203,9 @@ def install():
     """Teaches TensorFlow's variables that their values may be on weft's devices."""
     base = rv.BaseResourceVariable
     base.handle = property(_handle, doc=base.handle.__doc__)
+    base._handle = property(_handle_to_read, _set_handle)
     for name in ("_read_variable_op", "sparse_read", "gather_nd", "is_initialized"):
         setattr(base, name, _reading(getattr(base, name)))
     for name in ("device", "op", "graph"):  # of the handle, not of the value
-        setattr(base, name, property(lambda self, name=name: getattr(self._handle, name)))
+        setattr(base, name, property(lambda self, name=name: getattr(handle_of(self), name)))
     concrete_function.ConcreteFunction._call_flat = _call_flat(concrete_function.ConcreteFunction._call_flat)

@@ -92,7 +92,7 @@ def attention(strategy):
     class Block(layers.Layer):
         def build(self, shape):
             self.scale = self.add_weight(shape=(shape[-1],), initializer="ones")
-            self.attend, self.norm = layers.MultiHeadAttention(2, 4), layers.LayerNormalization()
+            self.attend, self.norm = layers.MultiHeadAttention(2, 4, use_bias=False), layers.LayerNormalization()
 
         def call(self, x):
             return self.norm(x + self.scale * self.attend(x, x))
@@ -377,6 +377,23 @@ def host_reads(strategy):
 
 
 @case
+def eager_reads(_):
+    """Eager operations that take a variable as it is, after steps that left its value on a device."""
+    table, optimizer = tf.Variable(ROWS), optimizers.Adagrad(0.1)
+
+    @tf.function
+    def step(ids):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(tf.square(tf.nn.embedding_lookup(table, ids)))
+        optimizer.apply_gradients([(tape.gradient(loss, table), table)])
+        return loss
+    seen = []
+    for _ in range(3):
+        seen += [step(tf.constant([1, 2, 2, 7])), tf.reduce_sum(table), tf.matmul(table, table, transpose_a=True)[0, 0], table[1, 1] * 2.0]
+    return {"seen": np.array(seen)}
+
+
+@case
 def jit_compile(_):
     model = small()
     model.compile(optimizers.SGD(0.1), "mse", jit_compile=True)
@@ -422,7 +439,8 @@ def saving(strategy):
         with strategy.scope():
             loaded = keras.models.load_model(folder + "/m.keras")
         out["loaded"] = loaded.predict(ROWS[:8], verbose=0)
-        out["exported"] = tf.saved_model.load(folder + "/exported").serve(tf.constant(ROWS[:8])).numpy()
+        exported = tf.saved_model.load(folder + "/exported")
+        out["exported"] = exported.serve(tf.constant(ROWS[:8])).numpy()
     np.testing.assert_allclose(out["loaded"], out["before"], rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(out["restored"], out["before"], rtol=1e-5, atol=1e-6)
     return out

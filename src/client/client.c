@@ -350,10 +350,17 @@ static Err *enough_devices(const PJRT_Api *api, PJRT_TopologyDescription *topolo
                   "--topology with more of them, for example v5e:4x2 for 8");
 }
 
+/* What libtpu would ask a metadata server for, and complain about: the topology says what is compiled for. */
+static void machine_without_tpu(void) {
+  setenv("TPU_SKIP_MDS_QUERY", "1", 0);
+  setenv("TPU_ACCELERATOR_TYPE", "v5litepod-8", 0);
+  setenv("TPU_WORKER_HOSTNAMES", "localhost", 0);
+  setenv("TPU_WORKER_ID", "0", 0);
+}
+
 Err *client_compile_only(const char *plugin, const char *topology, Str program,
                          const ClientCompileOpts *opts, ClientStats *out, char **out_platform) {
-  /* libtpu: no metadata server to ask when there is no TPU */
-  setenv("TPU_SKIP_MDS_QUERY", "1", 0);
+  machine_without_tpu();
   const PJRT_Api *api;
   TRY(load_plugin(plugin, &api));
   ARGS(TopologyDescription_Create, create, .topology_name = topology,

@@ -1,18 +1,15 @@
-/* The part that all devices share: opening by name, programs with their shardings and donation,
- * buffers and their accounting, and the cut and join of shards around a run. */
+/* The part that all devices share: opening by name, buffers and their accounting, and the cut and join of
+ * shards around a run. */
 #include "dev/dev.h"
 
-#include "compile/pass/pass.h"
-#include "compile/spmd/propagate.h"
-#include "interp/interp.h"
-#include "ir/wire.h"
+#include "dev/fetch.h"
 
-#include <pmmintrin.h>
+#include "interp/interp.h"
+
 #include <stdlib.h>
 
 #define DEV(name) extern const DeviceOps dev_##name;
 #include "dev_list.inc"
-#include "ir/exchange.h"
 #undef DEV
 
 static const DeviceOps *const backends[] = {
@@ -86,9 +83,17 @@ void dev_close(Dev *d) {
   if (!d) return;
   d->ops->close(d);
   exchange_free(d->exchange);
+  peers_close(d->peers);
+  free(d->owner);
   free(d->accounts);
   free(d->spec);
   free(d);
+}
+
+void dev_share(Dev *d, Peers *peers, int *owner) {
+  d->peers = peers;
+  d->owner = owner;
+  exchange_share(d->exchange, peers, owner);
 }
 
 void dev_stats(const Dev *d, int device, DevStats *out) {
@@ -174,198 +179,6 @@ void dev_buffer_release(DevBuffer *b) {
   free(b);
 }
 
-/* ---- programs ---- */
-
-/* The sharding of one argument or result, from sdy.sharding or the older mhlo.sharding. NULL: whole
- * everywhere. */
-static Err *sharding_of(Module *m, const NamedAttr *attrs, int n, int rank, int n_devices,
-                        Sharding **out, const Mesh **mesh) {
-  *out = NULL;
-  *mesh = NULL;
-  Attr *a = attrs_get(attrs, n, "sdy.sharding");
-  if (a && a->kind == AT_SHARDING) {
-    *mesh = a->sharding->mesh ? a->sharding->mesh : module_mesh(m, a->sharding->mesh_name);
-    if (!*mesh)
-      return err_new(ERR_INVALID, "sharding names mesh @%.*s, which the module does not have",
-                     STR_ARG(a->sharding->mesh_name));
-    for (int i = 0; i < a->sharding->n_dims; i++)
-      if (a->sharding->dims[i].n_axes) *out = a->sharding;
-    if (a->sharding->n_unreduced) *out = a->sharding;
-    return NULL;
-  }
-  a = attrs_get(attrs, n, "mhlo.sharding");
-  if (a && a->kind == AT_STRING) {
-    Mesh *own = NULL;
-    TRY(sharding_from_gspmd(m, a->s, rank, n_devices, out, &own));
-    *mesh = own;
-  }
-  return NULL;
-}
-
-static bool result_on_host(const Func *main, int j) {
-  Attr *a = attrs_get(main->res_attrs[j], main->n_res_attrs[j], "mhlo.memory_kind");
-  return a && a->kind == AT_STRING && str_ends(a->s, "_host");
-}
-
-static Err *record_signature(DevProgram *p) {
-  Func *f = p->main;
-  Type *t = f->type;
-  int n = p->opts.replicas * p->opts.partitions;
-  p->n_args = t->n_elems;
-  p->n_results = t->n_results;
-  p->arg_shardings = xcalloc((size_t)p->n_args, sizeof(Sharding *));
-  p->arg_meshes = xcalloc((size_t)p->n_args, sizeof(Mesh *));
-  p->result_shardings = xcalloc((size_t)p->n_results, sizeof(Sharding *));
-  p->result_meshes = xcalloc((size_t)p->n_results, sizeof(Mesh *));
-  p->aliases = xcalloc((size_t)p->n_args, sizeof(int));
-  p->result_on_host = xcalloc((size_t)p->n_results, sizeof(bool));
-  for (int j = 0; j < p->n_results; j++) p->result_on_host[j] = result_on_host(f, j);
-  for (int i = 0; i < p->n_args; i++) {
-    const NamedAttr *attrs = f->arg_attrs[i];
-    int k = f->n_arg_attrs[i];
-    if (p->opts.partitions > 1)
-      TRY(err_wrap(sharding_of(p->module, attrs, k, t->elems[i]->rank, n, &p->arg_shardings[i],
-                               &p->arg_meshes[i]),
-                   "argument %d", i));
-    Attr *alias = attrs_get(attrs, k, "tf.aliasing_output"),
-         *donor = attrs_get(attrs, k, "jax.buffer_donor");
-    p->aliases[i] = -1;
-    if (alias && alias->kind == AT_INT && alias->i >= 0 && alias->i < p->n_results)
-      p->aliases[i] = (int)alias->i;
-    else if (donor && (donor->kind == AT_UNIT || donor->i)) p->aliases[i] = -2;
-  }
-  for (int i = 0; i < p->n_results && p->opts.partitions > 1; i++)
-    TRY(err_wrap(sharding_of(p->module, f->res_attrs[i], f->n_res_attrs[i], t->results[i]->rank, n,
-                             &p->result_shardings[i], &p->result_meshes[i]),
-                 "result %d", i));
-  return NULL;
-}
-
-static DevProgram *program_new(Dev *d, const DevCompileOpts *opts) {
-  DevProgram *p = xcalloc(1, sizeof *p);
-  p->ops = d->ops;
-  p->dev = d;
-  p->opts = *opts;
-  p->copies = 1;
-  __atomic_store_n(&p->refs, 1, __ATOMIC_RELAXED);
-  return p;
-}
-
-static void program_drop(DevProgram *p) {
-  p->ops = NULL; /* nothing of the backend's to free */
-  dev_program_release(p);
-}
-
-/* Constants keep their denormals, also those of a caller for whom they count as zero, as JAX does. */
-static Err *compile_exactly(Dev *d, DevProgram *p) {
-  unsigned modes = _mm_getcsr();
-  _mm_setcsr(modes & ~(unsigned)(_MM_FLUSH_ZERO_MASK | _MM_DENORMALS_ZERO_MASK));
-  Err *e = d->ops->compile(p, p->module);
-  _mm_setcsr(modes);
-  return e;
-}
-
-static Err *find_exchange(Op *op, void *found) {
-  if (op_info[op->kind].cls == OC_COLLECTIVE || op_is_ragged(op)) *(bool *)found = true;
-  return NULL;
-}
-
-/* Replicas that exchange nothing, and do not ask which they are: each is a program of its own. */
-static bool is_alone(const Module *m) {
-  bool found = false;
-  for (int i = 0; i < m->funcs.n; i++)
-    if (m->funcs.v[i]->body) err_free(ir_walk(m->funcs.v[i]->body, find_exchange, &found));
-  return !found;
-}
-
-Err *dev_compile(Dev *d, const Module *m, const DevCompileOpts *opts, DevProgram **out) {
-  DevCompileOpts o = opts ? *opts : (DevCompileOpts){1, 1, false, false};
-  o.replicas = MAX(o.replicas, 1);
-  o.partitions = MAX(o.partitions, 1);
-  if (o.replicas * o.partitions > d->n)
-    return err_hint(err_new(ERR_INVALID,
-                            "the program runs on %d replicas x %d partitions, device '%s' has %d",
-                            o.replicas, o.partitions, d->spec, d->n),
-                    "choose a device with more, for example %.*s:%d", (int)strcspn(d->spec, ":"),
-                    d->spec, o.replicas * o.partitions);
-  TRY(ir_verify(m));
-  int copies = o.partitions == 1 && is_alone(m) ? o.replicas : 1;
-  if (copies > 1) o.replicas = 1;
-  DevProgram *p = program_new(d, &o);
-  p->copies = copies;
-  p->module = module_clone(m);
-  p->main = module_main(p->module);
-  Err *e =
-      p->main && p->main->body ? NULL : err_new(ERR_INVALID, "the program has no main function");
-  if (!e && o.partitions > 1) { /* results without a sharding get the one that propagation brings */
-    e = pass_inline(p->module);
-    if (!e) pass_propagate(p->module, false);
-  }
-  if (!e) e = record_signature(p);
-  if (!e) e = compile_exactly(d, p);
-  if (e) {
-    program_drop(p);
-    return e;
-  }
-  *out = p;
-  return NULL;
-}
-
-bool dev_cache_key(const Dev *d, const DevCompileOpts *opts, Buf *key) {
-  if (!d->ops->save || opts->partitions > 1) return false;
-  buf_cstr(key, d->ops->name);
-  return d->ops->cache_key(key);
-}
-
-bool dev_program_save(DevProgram *p, Buf *out) {
-  Wire w = {.out = out};
-  if (!p->ops->save || module_func(p->module, STR("main")) != p->main) return false;
-  IrWire *ir = ir_wire_new(&w);
-  ir_wire_module(ir, &p->module, false);
-  ir_wire_free(ir);
-  return !w.bad && p->ops->save(p, out);
-}
-
-Err *dev_program_load(Dev *d, Str saved, const DevCompileOpts *opts, DevProgram **out) {
-  DevProgram *p = program_new(d, opts);
-  p->copies = MAX(opts->replicas, 1);
-  p->opts.replicas = 1;
-  Wire w = {.in = saved};
-  IrWire *ir = ir_wire_new(&w);
-  ir_wire_module(ir, &p->module, false);
-  ir_wire_free(ir);
-  p->main = module_func(p->module, STR("main"));
-  Err *e = w.bad || !p->main ? err_new(ERR_DATA_LOSS, "the saved program is damaged") : NULL;
-  if (!e) e = record_signature(p);
-  if (!e) e = d->ops->load(p, w.in);
-  if (e) {
-    program_drop(p);
-    return e;
-  }
-  *out = p;
-  return NULL;
-}
-
-DevProgram *dev_program_retain(DevProgram *p) {
-  __atomic_fetch_add(&p->refs, 1, __ATOMIC_RELAXED);
-  return p;
-}
-
-void dev_program_release(DevProgram *p) {
-  if (!p || __atomic_sub_fetch(&p->refs, 1, __ATOMIC_ACQ_REL) > 0) return;
-  if (p->ops) p->ops->program_free(p);
-  free(p->arg_shardings);
-  free(p->arg_meshes);
-  free(p->result_shardings);
-  free(p->result_meshes);
-  free(p->aliases);
-  free(p->result_on_host);
-  buf_free(&p->cache_key);
-  buf_free(&p->cache_note);
-  module_free(p->module);
-  free(p);
-}
-
 /* ---- running ---- */
 
 static Err *check_argument(const DevProgram *p, int i, const Tensor *t, const Type *whole,
@@ -387,29 +200,45 @@ static Err *check_argument(const DevProgram *p, int i, const Tensor *t, const Ty
 }
 
 static void release_all(const Shards *s) {
-  for (int k = 0; k < s->n; k++) tensor_release(s->t[k]);
+  for (int k = 0; k < s->n; k++)
+    if (s->t[k]) tensor_release(s->t[k]);
 }
 
-/* Argument i as the backend takes it. *out owns its references; `t` is room for one tensor for each
- * of n processes, all NULL. */
-static Err *gather_argument(DevProgram *p, int n, DevBuffer *const *const *args, int i, bool donate,
-                            Tensor **t, Shards *out) {
+/* Does each of a program's processes have its own part of the argument? */
+static bool has_parts(const DevProgram *p, int i) {
+  return p->opts.replicas > 1 || p->arg_shardings[i] != NULL;
+}
+
+/* Where process k of the part stands among those whose arguments the backend takes. */
+static int lane_of(const DevProgram *p, const DevPart *part, int k) {
+  return part->process && !dev_program_splits(p) ? part->process[k] : k;
+}
+
+/* Argument i of the part's processes; t[lane] is NULL before. `parts` of them count. */
+static Err *take_argument(DevProgram *p, const DevPart *part, DevBuffer *const *const *args, int i,
+                          bool donate, Tensor **t) {
   const Type *type = p->main->type->elems[i];
-  const Sharding *s = p->arg_shardings[i];
-  bool one_each = p->opts.replicas > 1;
-  int parts = one_each || s ? n : 1;
+  bool parts = has_parts(p, i), block = p->arg_shardings[i] && !dev_program_is_cut(p);
   Err *e = NULL;
-  for (int k = 0; k < n && !e; k++) {
+  for (int k = 0; k < part->n && !e; k++) {
     DevBuffer *b = args[k][i];
     Tensor *own = donate ? buffer_take(b) : tensor_retain(__atomic_load_n(&b->t, __ATOMIC_ACQUIRE));
     if (!own) e = err_new(ERR_INVALID, "argument %d was deleted or donated", i);
-    else if (k < parts) t[k] = own, e = check_argument(p, i, own, type, s != NULL);
+    else if (parts || k == 0)
+      t[parts ? lane_of(p, part, k) : 0] = own, e = check_argument(p, i, own, type, block);
     else tensor_release(own);
   }
-  *out = (Shards){parts, t};
-  if (e || !s || one_each) return e;
+  return e;
+}
+
+/* Argument i as the backend takes it. *out owns its references, in t, where its n parts are. */
+static Err *gather_argument(const DevProgram *p, int n, int i, Tensor **t, Shards *out) {
+  const Type *type = p->main->type->elems[i];
+  const Sharding *s = p->arg_shardings[i];
+  *out = (Shards){has_parts(p, i) ? n : 1, t};
+  if (!s || p->opts.replicas > 1 || dev_program_is_cut(p)) return NULL;
   Tensor *whole = NULL;
-  e = shard_join(t, n, s, p->arg_meshes[i], type->rank, type->dims, &whole);
+  Err *e = shard_join(t, n, s, p->arg_meshes[i], type->rank, type->dims, &whole);
   release_all(out);
   t[0] = whole;
   *out = (Shards){whole != NULL, t};
@@ -418,12 +247,13 @@ static Err *gather_argument(DevProgram *p, int n, DevBuffer *const *const *args,
 
 static Err *scatter_result(DevProgram *p, const DevPart *part, int j, const Shards *r, bool host,
                            DevBuffer **const *outs) {
-  const Sharding *s = p->result_shardings[j];
+  const Sharding *s = dev_program_is_cut(p) ? NULL : p->result_shardings[j];
   for (int k = 0; k < part->n; k++) {
     Tensor *t;
-    if (r->n > 1) t = tensor_retain(r->t[k]);
+    int lane = lane_of(p, part, k);
+    if (r->n > 1) t = tensor_retain(r->t[lane]);
     else if (!s) t = tensor_retain(r->t[0]);
-    else TRY(shard_cut(r->t[0], s, p->result_meshes[j], k, &t));
+    else TRY(shard_cut(r->t[0], s, p->result_meshes[j], lane, &t));
     TRY(dev_buffer_new(p->dev, part->devices[k], t, host, &outs[k][j]));
   }
   return NULL;
@@ -475,8 +305,10 @@ static void raise_peaks(const DevProgram *p, int n, const int *devices, const in
 static Err *execute_together(DevProgram *p, const DevPart *part, DevBuffer *const *const *args,
                              const bool *donated, DevBuffer **const *outs, DevRun *run) {
   int n = part->n;
+  bool whole = part->process && !dev_program_splits(p); /* the other processes' arguments as well */
+  int lanes = whole ? dev_program_processes(p) : n;
   size_t n_in = (size_t)p->n_args, n_out = (size_t)p->n_results;
-  size_t bytes = (n_in + n_out) * sizeof(Shards) + n_in * (size_t)n * sizeof(Tensor *);
+  size_t bytes = (n_in + n_out) * sizeof(Shards) + n_in * (size_t)lanes * sizeof(Tensor *);
   Shards near[STACK_BYTES / sizeof(Shards)], *in = bytes <= sizeof near ? near : xmalloc(bytes),
                                              *res = in + n_in;
   memset(in, 0, bytes);
@@ -484,9 +316,13 @@ static Err *execute_together(DevProgram *p, const DevPart *part, DevBuffer *cons
   int64_t few[8], *full = n <= COUNT_OF(few) ? few : xmalloc(sizeof *full * (size_t)n);
   Err *e = make_room(p, n, part->devices, args, full);
   for (int i = 0; i < p->n_args && !e; i++)
-    e = gather_argument(p, n, args, i, donated && donated[i], tensors + (size_t)i * (size_t)n,
-                        &in[i]);
-  if (!e) e = p->ops->run(p, part, in, donated, res, run);
+    e = take_argument(p, part, args, i, donated && donated[i], tensors + (size_t)i * (size_t)lanes);
+  if (!e && whole) e = fetch_arguments(p, part, tensors);
+  for (int i = 0; i < p->n_args; i++)
+    if (e) in[i] = (Shards){lanes, tensors + (size_t)i * (size_t)lanes};
+    else e = gather_argument(p, lanes, i, tensors + (size_t)i * (size_t)lanes, &in[i]);
+  DevPart all = {lanes, NULL, part->job, NULL};
+  if (!e) e = p->ops->run(p, whole ? &all : part, in, donated, res, run);
   if (!e) raise_peaks(p, n, part->devices, full);
   for (int i = 0; i < p->n_args; i++) release_all(&in[i]);
   for (int k = 0; k < n; k++)
@@ -528,16 +364,20 @@ static Err *execute_copies(DevProgram *p, const DevPart *part, DevBuffer *const 
   return e;
 }
 
-int dev_program_processes(const DevProgram *p) {
-  return p->copies * p->opts.replicas * p->opts.partitions;
+/* Are all the others' devices of other OS processes? */
+static bool has_all_near(const DevProgram *p, const DevPart *part) {
+  const Dev *d = p->dev;
+  if (!d->peers) return false;
+  int near = 0;
+  for (int k = 0; k < dev_program_processes(p); k++)
+    near += d->owner[part->job[k]] == peers_id(d->peers);
+  return near == part->n;
 }
-
-bool dev_program_splits(const DevProgram *p) { return p->opts.partitions == 1; }
 
 /* Collectives of a part of the processes meet those of the others. */
 static Err *execute_part(DevProgram *p, const DevPart *part, DevBuffer *const *const *args,
                          const bool *donated, DevBuffer **const *outs, DevRun *run) {
-  if (!dev_program_splits(p))
+  if (!dev_program_splits(p) && !has_all_near(p, part))
     return err_new(ERR_UNIMPLEMENTED, "weft: some of the devices of a program of %d partitions",
                    p->opts.partitions);
   char *name = xstrndup(p->module->name.p, p->module->name.n);

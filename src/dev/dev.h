@@ -39,6 +39,7 @@ typedef struct DevCompileOpts {
   bool keep;                /* dev_program_save may be called */
   bool
       round_each; /* bf16 and f16 are rounded after each operation (xla_allow_excess_precision=false) */
+  bool cut;       /* compile the program of one process where partitioning finds one */
 } DevCompileOpts;
 
 /* The processes that one run is of. */
@@ -114,6 +115,8 @@ struct Dev {
   char *spec;                  /* "cpu:8" */
   struct DevAccount *accounts; /* per device, private */
   Exchange *exchange;          /* where runs of some of a program's processes meet */
+  Peers *peers;                /* NULL: all devices are of this process; else owner[device] */
+  int *owner;
 };
 
 struct DevProgram {
@@ -124,9 +127,13 @@ struct DevProgram {
   DevCompileOpts opts;
   int copies; /* more than 1: replicas that exchange nothing, compiled as one (opts.replicas is 1) */
   int n_args, n_results;
-  Module *module; /* the program as given: types, shardings, attributes; owned. Of a loaded program
-                     only declarations: main->body is NULL */
+  Module *module; /* what the backend runs: the program as given, or that of one process (opts.cut),
+                     with local types; owned. Of a loaded program only declarations: main->body is
+                     NULL */
   Func *main;
+  Module *
+      given; /* types, shardings and attributes as given; another than `module` where that is cut */
+  Func *given_main;
   Sharding **arg_shardings,
       **result_shardings; /* NULL entries: replicated (whole on every device) */
   const Mesh **arg_meshes, **result_meshes;
@@ -144,6 +151,8 @@ struct DevProgram {
  * what there is. */
 Err *dev_open(const char *spec, Dev **out);
 void dev_close(Dev *d);
+/* The devices belong to several processes of a job, of which this is one: owner[device]. Takes both. */
+void dev_share(Dev *d, Peers *peers, int *owner);
 
 /* Verifies, records shardings and donation, compiles. The module is borrowed. */
 Err *dev_compile(Dev *d, const Module *m, const DevCompileOpts *opts, DevProgram **out);
@@ -188,11 +197,14 @@ void dev_stats(const Dev *d, int device, DevStats *out);
 /* How many processes the program is for, and whether one of them may run without the others. */
 int dev_program_processes(const DevProgram *p);
 bool dev_program_splits(const DevProgram *p);
+/* The backend runs the program of one process: every process has arguments and results of its own. */
+bool dev_program_is_cut(const DevProgram *p);
 
 /* args[k][i] for the k-th process of the part; outs[k][j] are new references. donated[i]: the caller
  * gives the argument up; its buffer is deleted afterwards. out_run may be NULL; its `trace` is read,
- * the rest is written. A part of a program's processes needs dev_program_splits and waits for the
- * others where they exchange: each device is in one such run at a time. */
+ * the rest is written. A part of a program's processes waits for the others where they exchange: each
+ * device is in one such run at a time. A program that does not split (dev_program_splits) can run in
+ * parts only where each has all of its process's devices: each then computes the whole. */
 Err *dev_execute(DevProgram *p, const DevPart *part, DevBuffer *const *const *args,
                  const bool *donated, DevBuffer **const *outs, DevRun *out_run);
 

@@ -3,6 +3,8 @@
  * told as well and later ones do not take its place. */
 #include "dev/exchange.h"
 
+#include "dev/far.h"
+
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +17,7 @@
 typedef struct Meeting {
   struct Meeting *next;
   int64_t channel;
-  int n, arrived, inside;
+  int n, near, arrived, inside; /* near: members of this process */
   int *members;
   ExchangeHand *hands; /* by place */
   bool *here;
@@ -40,6 +42,8 @@ struct Exchange {
   Meeting *open;
   int n;
   Member *members;
+  Peers *peers; /* NULL: all devices are of this process */
+  const int *owner;
 };
 
 Exchange *exchange_new(int n_devices) {
@@ -48,6 +52,15 @@ Exchange *exchange_new(int n_devices) {
   x->n = n_devices;
   x->members = xcalloc((size_t)n_devices, sizeof *x->members);
   return x;
+}
+
+void exchange_share(Exchange *x, Peers *peers, const int *owner) {
+  x->peers = peers;
+  x->owner = owner;
+}
+
+static bool is_near(const Exchange *x, int device) {
+  return !x->peers || x->owner[device] == peers_id(x->peers);
 }
 
 static void meeting_free(Meeting *m) {
@@ -95,6 +108,7 @@ static void describe(const Exchange *x, const Meeting *m, Buf *b) {
   int *here = xmalloc(sizeof *here * (size_t)m->n * 2), *absent = here + m->n, n_here = 0,
       n_absent = 0;
   for (int i = 0; i < m->n; i++) {
+    if (!is_near(x, m->members[i])) continue;
     if (m->here[i]) here[n_here++] = m->members[i];
     else absent[n_absent++] = m->members[i];
   }
@@ -141,6 +155,7 @@ static bool all_wait(const Exchange *x, Meeting *m) {
   m->visited = true;
   for (int i = 0; i < m->n; i++) {
     if (m->here[i]) continue;
+    if (!is_near(x, m->members[i])) return false;
     const Meeting *other = x->members[m->members[i]].waits_in;
     if (!other || other->done || !all_wait(x, (Meeting *)(uintptr_t)other)) return false;
   }
@@ -193,6 +208,7 @@ void exchange_end(Exchange *x, int n, const int *devices, const Err *failed) {
     if (failed) d->failed = xstrndup(failed->msg, 400);
   }
   pthread_mutex_unlock(&x->lock);
+  if (failed && x->peers) peers_tell_failure(x->peers, failed->msg);
 }
 
 static Err *job_is_over(void) {
@@ -203,7 +219,8 @@ void exchange_close(Exchange *x) {
   pthread_mutex_lock(&x->lock);
   x->closed = true;
   for (Meeting *m = x->open; m; m = m->next)
-    if (!m->done && m->arrived < m->n) give_up(m, job_is_over());
+    if (!m->done && m->arrived < m->near) give_up(m, job_is_over());
+  if (x->peers) peers_stop(x->peers);
   pthread_mutex_unlock(&x->lock);
 }
 
@@ -225,6 +242,7 @@ static Meeting *meeting_new(const Exchange *x, const ExchangeCall *c) {
   m->n = c->n;
   m->members = xmalloc(sizeof *m->members * n);
   memcpy(m->members, c->members, sizeof *m->members * n);
+  for (int i = 0; i < c->n; i++) m->near += is_near(x, c->members[i]);
   m->hands = xcalloc(n, sizeof *m->hands);
   m->here = xcalloc(n, sizeof *m->here);
   m->kind = c->kind;
@@ -257,7 +275,7 @@ static Meeting *enter(Exchange *x, const ExchangeCall *c) {
 static Err *leave(Exchange *x, Meeting *m, const ExchangeCall *c) {
   Err *e = copy_of(m->error);
   m->inside -= c->n_mine;
-  if (m->arrived < m->n || m->inside) return e;
+  if (m->arrived < m->near || m->inside) return e;
   Meeting **at = &x->open;
   while (*at != m) at = &(*at)->next;
   *at = m->next;
@@ -307,7 +325,7 @@ static void wait_for_rest(Exchange *x, Meeting *m) {
     next.tv_sec++;
     if (pthread_cond_timedwait(&m->cond, &x->lock, &next) == 0 || m->done) continue;
     tick = next;
-    if (m->arrived == m->n) continue; /* it is being computed */
+    if (m->arrived == m->near) continue; /* it is being computed */
     int gone = ++waited >= FALLEN_S ? fallen(x, m) : -1;
     if (gone >= 0) tell_of_fallen(x, m, gone);
     else if (waited >= patience()) give_up(m, timed_out(x, m, waited));
@@ -317,7 +335,8 @@ static void wait_for_rest(Exchange *x, Meeting *m) {
 
 static void finish(Exchange *x, Meeting *m, const ExchangeCall *c) {
   pthread_mutex_unlock(&x->lock);
-  Err *e = c->finish(c->arg, m->hands);
+  FarMeeting far = {x->peers, x->owner, m->program, m->hands};
+  Err *e = m->near < m->n ? far_finish(&far, c) : c->finish(c->arg, m->hands);
   pthread_mutex_lock(&x->lock);
   give_up(m, e);
 }
@@ -331,7 +350,7 @@ Err *exchange_join(Exchange *x, const ExchangeCall *c) {
   Meeting *m = enter(x, c);
   if (!m->done && x->closed) give_up(m, job_is_over());
   if (!m->done && m->kind != c->kind) give_up(m, disagreement(x, m, c));
-  if (!m->done && m->arrived == m->n) finish(x, m, c);
+  if (!m->done && m->arrived == m->near) finish(x, m, c);
   if (!m->done) {
     waits(x, c, m);
     find_deadlock(x, m);

@@ -8,6 +8,8 @@
  * Which meeting   Members are devices, by number. A meeting is found by its group (members in order)
  *                 and channel; the k-th time that a member joins by these it meets the k-th of the
  *                 others, whatever programs they run. `kind` must be the same for all.
+ * Far members     Some devices may belong to other processes of the job (peers/peers.h). Then those of this
+ *                 process meet first, and the last of them swaps operands with the other processes.
  * Who is missed   A member that waits longer than WEFT_EXCHANGE_TIMEOUT seconds (300) gives up, and
  *                 so do all who wait with it: the error names who has not come and what it runs.
  *                 Members that wait for each other are told at once, those who wait for one whose
@@ -18,12 +20,15 @@
 #define WEFT_DEV_EXCHANGE_H
 
 #include "base/base.h"
+#include "peers/peers.h"
 
 typedef struct Exchange Exchange;
 Exchange *exchange_new(int n_devices);
 void exchange_free(Exchange *x); /* NULL is fine; nobody is inside */
 /* The job is over: who waits, or joins later, is told so. */
 void exchange_close(Exchange *x);
+/* owner[device]: the process that has it. Both are borrowed, until exchange_free. */
+void exchange_share(Exchange *x, Peers *peers, const int *owner);
 
 /* A run of some of a job's devices begins and ends; in between they may join. Each device is in one
  * run at a time. `program` names it in errors. failed: the run's error, NULL when it went well;
@@ -48,6 +53,10 @@ typedef struct ExchangeCall {
   int n_mine;                /* those that come with this call */
   const int *mine;           /* their places in the group */
   const ExchangeHand *hands; /* [n_mine] */
+  /* What a hand has, for members of other processes: so many operands, of so many bytes, and room for so
+   * many results; theirs are NULL. */
+  int n_in, n_out;
+  const size_t *in_bytes; /* NULL: all members are of this process */
   /* Computes what all take, from hands[place]. Called once, by whoever comes last, with its own arg. */
   Err *(*finish)(void *arg, const ExchangeHand *hands);
   void *arg;

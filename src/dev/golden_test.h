@@ -156,8 +156,9 @@ static Err *golden_run(const Case *c, int times, GoldenCompare *compare) {
     args[i] = (Shards){1, xcalloc(1, sizeof(Tensor *))};
     e = load_tensor(&z, path, f->type->elems[i], &args[i].t[0]);
   }
-  DevCompileOpts opts = {(int)number(c->entry, "num_replicas"),
-                         (int)number(c->entry, "num_partitions"), false, times > 1};
+  DevCompileOpts opts = {.replicas = (int)number(c->entry, "num_replicas"),
+                         .partitions = (int)number(c->entry, "num_partitions"),
+                         .keep = times > 1};
   int n = MAX(opts.replicas, 1) * MAX(opts.partitions, 1);
   char *device = xasprintf("%s:%d", c->device, n);
   Dev *dev = NULL;

@@ -58,6 +58,14 @@ static int lane_of(const DevPart *part, const uint8_t *active, int process) {
   return -1;
 }
 
+static size_t *operand_bytes(const Op *op) {
+  size_t *bytes = xcalloc((size_t)op->n_operands + 1, sizeof *bytes);
+  for (int i = 0; i < op->n_operands; i++)
+    if (op->operands[i]->type->kind == TY_TENSOR)
+      bytes[i] = (size_t)type_bytes(op->operands[i]->type);
+  return bytes;
+}
+
 static Err *join_group(const DevMeet *m, const Op *op, const uint8_t *active, Str what,
                        const int *member, int n, const ExchangeHand *hands,
                        Err *(*finish)(const DevGroup *g), bool *met) {
@@ -76,6 +84,7 @@ static Err *join_group(const DevMeet *m, const Op *op, const uint8_t *active, St
   if (n_mine == n) {
     e = finish_group(&joined, own);
   } else if (n_mine) {
+    size_t *bytes = operand_bytes(op);
     ExchangeCall c = {.what = what.p,
                       .kind = kind_of(op, what),
                       .channel = op_int(op, "channel_id", 0),
@@ -84,9 +93,13 @@ static Err *join_group(const DevMeet *m, const Op *op, const uint8_t *active, St
                       .n_mine = n_mine,
                       .mine = mine,
                       .hands = own,
+                      .n_in = op->n_operands,
+                      .n_out = MAX(op->n_results, op->n_operands * dev_program_processes(m->prog)),
+                      .in_bytes = bytes,
                       .finish = finish_group,
                       .arg = &joined};
     e = exchange_join(m->exchange, &c);
+    free(bytes);
   }
   free(devices);
   free(own);

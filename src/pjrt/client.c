@@ -90,17 +90,25 @@ void description_clear(PJRT_DeviceDescription *d) {
   free(d->debug);
 }
 
-static Err *client_new(const char *spec, char *take_platform, PJRT_Client **out) {
-  Dev *dev;
-  Err *e = dev_open(spec, &dev);
-  if (e) {
-    free(take_platform);
-    return e;
+/* The devices of this process, and their memories. */
+static void list_near(PJRT_Client *c) {
+  c->near_list = xcalloc((size_t)c->n, sizeof *c->near_list);
+  c->near_memories = xcalloc((size_t)c->n * MEM_KINDS, sizeof *c->near_memories);
+  for (int i = 0; i < c->n; i++) {
+    PJRT_Device *d = &c->devices[i];
+    if (d->desc.process != c->process) continue;
+    d->near_id = c->n_near;
+    memcpy(c->near_memories + c->n_near * MEM_KINDS, d->memory_list, sizeof d->memory_list);
+    c->near_list[c->n_near++] = d;
   }
+}
+
+static PJRT_Client *client_new(Dev *dev, char *take_platform) {
   PJRT_Client *c = xcalloc(1, sizeof *c);
   c->refs = 1;
   c->dev = dev;
   c->n = dev->n;
+  c->process = dev->peers ? peers_id(dev->peers) : 0;
   c->devices = xcalloc((size_t)c->n, sizeof *c->devices);
   c->device_list = xcalloc((size_t)c->n, sizeof *c->device_list);
   c->memory_list = xcalloc((size_t)c->n * MEM_KINDS, sizeof *c->memory_list);
@@ -111,8 +119,10 @@ static Err *client_new(const char *spec, char *take_platform, PJRT_Client **out)
     PJRT_Device *d = &c->devices[i];
     c->device_list[i] = d;
     d->client = c;
+    d->near_id = -1;
     d->queue = queue_new();
     describe_device(dev, i, &d->desc);
+    if (dev->peers) d->desc.process = dev->owner[i];
     c->topology.list[i] = &d->desc;
     for (int k = 0; k < MEM_KINDS; k++) {
       PJRT_Memory *m = &d->memories[k];
@@ -127,8 +137,8 @@ static Err *client_new(const char *spec, char *take_platform, PJRT_Client **out)
       c->memory_list[m->id] = m;
     }
   }
-  *out = c;
-  return NULL;
+  list_near(c);
+  return c;
 }
 
 PJRT_Client *client_retain(PJRT_Client *c) {
@@ -155,6 +165,8 @@ void client_release(PJRT_Client *c) {
   free(c->devices);
   free(c->device_list);
   free(c->memory_list);
+  free(c->near_list);
+  free(c->near_memories);
   free(c);
 }
 
@@ -163,6 +175,7 @@ typedef struct ClientOptions {
   Str device;      /* "device": names the device as WEFT_DEVICE does and wins over it */
   int64_t devices; /* "num_devices": for a host device without a number ("cpu") */
   int64_t nodes;   /* "num_nodes": processes that compute together, of distributed JAX */
+  int64_t node;    /* "node_id": which of them this is */
   /* "platform_name": platform.c; "stablehlo_version": the caller's own */
 } ClientOptions;
 
@@ -176,22 +189,11 @@ static ClientOptions options_read(const PJRT_Client_Create_Args *a) {
       o.device = (Str){v->string_value, v->value_size};
     if (str_is(name, "num_devices") && number) o.devices = v->int64_value;
     if (str_is(name, "num_nodes") && number) o.nodes = v->int64_value;
+    if (str_is(name, "node_id") && number) o.node = v->int64_value;
     if (str_is(name, "stablehlo_version") && v->type == PJRT_NamedValue_STRING)
       stablehlo_limit((Str){v->string_value, v->value_size});
   }
   return o;
-}
-
-/* Each of several processes would see its own devices only and compute alone: wrong results that
- * nobody notices. */
-static Err *alone(int64_t nodes) {
-  if (nodes <= 1) return NULL;
-  return err_hint(
-      err_new(ERR_UNIMPLEMENTED,
-              "weft computes in one process; this job has %lld (jax.distributed.initialize)",
-              (long long)nodes),
-      "run one process with all devices: WEFT_DEVICE=cpu:8, or a virtual slice as "
-      "WEFT_DEVICE=tpu-v3-8");
 }
 
 /* The device's name, malloc'd. */
@@ -208,10 +210,11 @@ static char *spec_of(const ClientOptions *o) {
 
 ENTRY(Client_Create) {
   ClientOptions o = options_read(a);
-  PTRY(error_from(alone(o.nodes)));
   char *spec = spec_of(&o);
-  Err *e = client_new(spec, platform_name(a->num_options, a->create_options), &a->client);
+  Dev *dev;
+  Err *e = o.nodes > 1 ? job_open(spec, (int)o.node, (int)o.nodes, a, &dev) : dev_open(spec, &dev);
   free(spec);
+  if (!e) a->client = client_new(dev, platform_name(a->num_options, a->create_options));
   return error_from(e);
 }
 
@@ -248,7 +251,7 @@ ENTRY(Client_PlatformVersion) {
 }
 
 ENTRY(Client_ProcessIndex) {
-  a->process_index = 0;
+  a->process_index = a->client->process;
   return NULL;
 }
 
@@ -259,14 +262,14 @@ ENTRY(Client_Devices) {
 }
 
 ENTRY(Client_AddressableDevices) {
-  a->addressable_devices = a->client->device_list;
-  a->num_addressable_devices = (size_t)a->client->n;
+  a->addressable_devices = a->client->near_list;
+  a->num_addressable_devices = (size_t)a->client->n_near;
   return NULL;
 }
 
 ENTRY(Client_AddressableMemories) {
-  a->addressable_memories = a->client->memory_list;
-  a->num_addressable_memories = (size_t)a->client->n * MEM_KINDS;
+  a->addressable_memories = a->client->near_memories;
+  a->num_addressable_memories = (size_t)a->client->n_near * MEM_KINDS;
   return NULL;
 }
 
@@ -280,7 +283,12 @@ static PJRT_Error *lookup(PJRT_Client *c, int id, PJRT_Device **out) {
 ENTRY(Client_LookupDevice) { return lookup(a->client, a->id, &a->device); }
 
 ENTRY(Client_LookupAddressableDevice) {
-  return lookup(a->client, a->local_hardware_id, &a->addressable_device);
+  int i = a->local_hardware_id;
+  if (i < 0 || i >= a->client->n_near)
+    return error_new(ERR_INVALID, "no device with local id %d: this process has %d", i,
+                     a->client->n_near);
+  a->addressable_device = a->client->near_list[i];
+  return NULL;
 }
 
 ENTRY(Client_DefaultDeviceAssignment) {
@@ -291,7 +299,8 @@ ENTRY(Client_DefaultDeviceAssignment) {
   if ((int64_t)a->default_assignment_size < n)
     return error_new(ERR_INVALID, "room for %zu device ids, %lld needed",
                      a->default_assignment_size, (long long)n);
-  for (int i = 0; i < n; i++) a->default_assignment[i] = i;
+  PJRT_Device **list = n <= a->client->n_near ? a->client->near_list : a->client->device_list;
+  for (int i = 0; i < n; i++) a->default_assignment[i] = list[i]->desc.id;
   return NULL;
 }
 
@@ -301,7 +310,7 @@ ENTRY(Client_TopologyDescription) {
 }
 
 ENTRY(Client_UpdateGlobalProcessInfo) {
-  (void)a; /* one process: nothing to know about others */
+  (void)a; /* their connections tell how the others are */
   return NULL;
 }
 
@@ -323,12 +332,12 @@ ENTRY(Device_GetDescription) {
 }
 
 ENTRY(Device_IsAddressable) {
-  a->is_addressable = true;
+  a->is_addressable = a->device->desc.process == a->device->client->process;
   return NULL;
 }
 
 ENTRY(Device_LocalHardwareId) {
-  a->local_hardware_id = a->device->desc.id;
+  a->local_hardware_id = a->device->near_id;
   return NULL;
 }
 

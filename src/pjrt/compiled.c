@@ -18,11 +18,11 @@ static void look_for(const Region *r, bool *loops, bool *calls_back) {
 
 static void find_facts(DevProgram *p, ProgramFacts *out) {
   *out = (ProgramFacts){.cost = {-1, -1, -1, -1}};
-  const Module *m = p->module;
+  const Module *m = p->given;
   for (int i = 0; i < m->funcs.n; i++)
     if (m->funcs.v[i]->body) look_for(m->funcs.v[i]->body, &out->loops, &out->not_queued);
   for (int j = 0; j < p->n_results; j++)
-    out->not_queued |= !type_is_static(p->main->type->results[j]);
+    out->not_queued |= !type_is_static(p->given_main->type->results[j]);
   DevCost counted;
   program_cost(p, &counted);
   Err *e = p->ops->cost ? p->ops->cost(p, &out->cost) : NULL;
@@ -66,10 +66,11 @@ static Err *compile(Dev *d, Module *m, const CompileOptions *o, const DevCompile
   return dev_compile(d, m, opts, out);
 }
 
-Err *program_make(Dev *d, Str code, const CompileOptions *o, ProgramFacts *facts,
+Err *program_make(Dev *d, Str code, const CompileOptions *o, bool cut, ProgramFacts *facts,
                   DevProgram **out) {
-  DevCompileOpts opts = {o->replicas, o->partitions, o->spmd, .keep = cache_is_on(),
-                         .round_each = o->round_each};
+  DevCompileOpts opts = {
+      o->replicas, o->partitions, o->spmd, .keep = cache_is_on(), .round_each = o->round_each,
+      .cut = cut};
   Buf note = {0};
   if (dev_cache_get(d, code, &opts, &note, out)) {
     wire_facts(&(Wire){.in = {note.p, note.n}}, facts);

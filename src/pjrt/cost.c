@@ -90,11 +90,11 @@ static double blocks_of(const Sharding *s, const Mesh *mesh) {
 
 void program_cost(const DevProgram *p, DevCost *out) {
   *out = (DevCost){0, 0, 0, -1};
-  add_region(p->main->body, out, 1.0 / MAX(p->opts.partitions, 1), 0);
+  add_region(p->given_main->body, out, 1.0 / MAX(p->opts.partitions, 1), 0);
   for (int i = 0; i < p->n_args; i++)
-    out->bytes_accessed += (double)type_bytes(p->main->type->elems[i]) /
+    out->bytes_accessed += (double)type_bytes(p->given_main->type->elems[i]) /
                            blocks_of(p->arg_shardings[i], p->arg_meshes[i]);
   for (int i = 0; i < p->n_results; i++)
-    out->bytes_accessed += (double)type_bytes(p->main->type->results[i]) /
+    out->bytes_accessed += (double)type_bytes(p->given_main->type->results[i]) /
                            blocks_of(p->result_shardings[i], p->result_meshes[i]);
 }

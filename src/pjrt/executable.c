@@ -29,7 +29,7 @@ static void describe_value(const Sharding *s, const Mesh *mesh, const char *kind
 
 static void describe(PJRT_Executable *x, const ProgramFacts *facts) {
   DevProgram *p = x->program;
-  Func *f = p->main;
+  Func *f = p->given_main;
   size_t in = (size_t)p->n_args + 1, out = (size_t)p->n_results + 1;
   x->n_in = p->n_args;
   x->n_out = p->n_results;
@@ -86,12 +86,22 @@ static void describe(PJRT_Executable *x, const ProgramFacts *facts) {
   if (c.optimal_s >= 0) named_float(&x->costs[x->n_costs++], "optimal_seconds", c.optimal_s);
 }
 
+/* Does the program run on devices of other processes as well? */
+static bool spans(const PJRT_Client *c, const CompileOptions *o) {
+  if (!c || !c->dev->peers) return false;
+  for (int i = 0; i < o->n_assignment; i++)
+    if (o->assignment[i] >= 0 && o->assignment[i] < c->n &&
+        c->devices[o->assignment[i]].desc.process != c->process)
+      return true;
+  return !o->n_assignment && o->replicas * o->partitions > c->n_near;
+}
+
 Err *executable_compile(PJRT_Client *c, Dev *d, Str code, Str options, PJRT_Executable **out) {
   CompileOptions o;
   TRY(compile_options_parse(options, &o));
   ProgramFacts facts;
   DevProgram *p;
-  Err *e = program_make(d, code, &o, &facts, &p);
+  Err *e = program_make(d, code, &o, spans(c, &o), &facts, &p);
   if (e) {
     compile_options_clear(&o);
     return e;
@@ -155,12 +165,18 @@ Err *executable_load(PJRT_Client *c, PJRT_Executable *take, PJRT_LoadedExecutabl
   l->exe = take;
   l->n = n;
   l->devices = xcalloc((size_t)n, sizeof *l->devices);
+  l->near_devices = xcalloc((size_t)n, sizeof *l->near_devices);
   l->logical = xcalloc((size_t)n, sizeof *l->logical);
   l->ids = xcalloc((size_t)n, sizeof *l->ids);
+  l->near = xcalloc((size_t)n, sizeof *l->near);
+  PJRT_Device **list = n <= c->n_near ? c->near_list : c->device_list;
   for (int p = 0; p < n; p++) {
-    l->devices[p] = c->device_list[o->n_assignment ? o->assignment[p] : p];
+    l->devices[p] = o->n_assignment ? c->device_list[o->assignment[p]] : list[p];
     l->ids[p] = l->devices[p]->desc.id;
-    l->logical[p] = (PJRT_LogicalDeviceIds){p / o->partitions, p % o->partitions};
+    if (l->devices[p]->desc.process != c->process) continue;
+    l->near_devices[l->n_near] = l->devices[p];
+    l->logical[l->n_near] = (PJRT_LogicalDeviceIds){p / o->partitions, p % o->partitions};
+    l->near[l->n_near++] = p;
   }
   *out = l;
   return NULL;
@@ -170,7 +186,9 @@ void loaded_release(PJRT_LoadedExecutable *l) {
   if (!l || __atomic_sub_fetch(&l->refs, 1, __ATOMIC_ACQ_REL) > 0) return;
   executable_release(l->exe);
   free(l->devices);
+  free(l->near_devices);
   free(l->logical);
+  free(l->near);
   free(l->ids);
   free(l);
 }
@@ -311,10 +329,10 @@ static void memory_of_program(const PJRT_Executable *x, DevMemory *m) {
     if (!e) return;
     err_free(e);
   }
-  for (int i = 0; i < p->n_args; i++) m->args += type_bytes(p->main->type->elems[i]);
-  for (int i = 0; i < p->n_results; i++) m->outputs += type_bytes(p->main->type->results[i]);
+  for (int i = 0; i < p->n_args; i++) m->args += type_bytes(p->given_main->type->elems[i]);
+  for (int i = 0; i < p->n_results; i++) m->outputs += type_bytes(p->given_main->type->results[i]);
   for (int i = 0; i < p->n_args; i++)
-    if (p->aliases[i] >= 0) m->aliased += type_bytes(p->main->type->elems[i]);
+    if (p->aliases[i] >= 0) m->aliased += type_bytes(p->given_main->type->elems[i]);
   m->peak = m->args + m->outputs - m->aliased;
 }
 
@@ -399,14 +417,14 @@ ENTRY(LoadedExecutable_GetExecutable) {
 }
 
 ENTRY(LoadedExecutable_AddressableDevices) {
-  a->addressable_devices = a->executable->devices;
-  a->num_addressable_devices = (size_t)a->executable->n;
+  a->addressable_devices = a->executable->near_devices;
+  a->num_addressable_devices = (size_t)a->executable->n_near;
   return NULL;
 }
 
 ENTRY(LoadedExecutable_AddressableDeviceLogicalIds) {
   a->addressable_device_logical_ids = a->executable->logical;
-  a->num_addressable_device_logical_ids = (size_t)a->executable->n;
+  a->num_addressable_device_logical_ids = (size_t)a->executable->n_near;
   return NULL;
 }
 

@@ -8,8 +8,9 @@
 typedef struct Run {
   PJRT_LoadedExecutable *l;
   int n, n_args;
-  int process;               /* of all, when n is 1 */
-  PJRT_Device *device;       /* NULL: the program's */
+  const int *process;        /* [n] which of the program's processes these are; NULL: all */
+  int one;                   /* room for it when n is 1 */
+  PJRT_Device *device;       /* for one call of a program of one process; NULL: the program's */
   PJRT_Buffer *const **args; /* [process][argument] */
   PJRT_Buffer ***outs;       /* [process][result], the caller's arrays */
   const int64_t *keep;       /* arguments not to donate */
@@ -94,7 +95,7 @@ static Err *check_run(const Run *r) {
 }
 
 static PJRT_Device *device_of(const Run *r, size_t k) {
-  return r->device ? r->device : r->l->devices[k];
+  return r->device ? r->device : r->l->devices[r->process ? r->process[k] : (int)k];
 }
 
 /* The run itself, once the arguments' data is there. outs[process * results + result]. `dropped`
@@ -128,7 +129,7 @@ static Err *run_program(const Run *r, const bool *dropped, DevBuffer **all_outs)
   ProfilerRun recorded = profiler_run_begin(x->program->dev);
   double t = time_now_s();
   DevPart part = {r->n, NULL, devices, NULL};
-  if (r->n < l->n) part.process = &r->process, part.job = l->ids;
+  if (r->n < l->n) part.process = r->process, part.job = l->ids;
   Err *e = dev_execute(x->program, &part, (DevBuffer *const *const *)args, donated,
                        (DevBuffer * *const *)outs, &run);
   __atomic_store_n(&x->run_ns, (int64_t)((time_now_s() - t) * 1e9), __ATOMIC_RELAXED);
@@ -213,9 +214,9 @@ static void run_queued(void *arg) {
            .n = 1,
            .n_args = x->n_in,
            .args = &args,
-           .process = q->process,
+           .process = &q->process,
            .device = q->device};
-  bool together = meets(&r) && !dev_program_splits(x->program);
+  bool together = meets(&r) && !dev_program_splits(x->program) && q->l->n_near > 1;
   PJRT_Error *e =
       error_from(together ? run_whole_when_all_came(q, outs) : run_program(&r, q->dropped, outs));
   for (int i = 0; i < x->n_in; i++) buffer_unhold(q->args[i]);
@@ -267,8 +268,10 @@ static Err *enqueue(const Run *r, PJRT_Event **done, bool *queued) {
   PJRT_Executable *x = l->exe;
   size_t na = (size_t)x->n_in, nr = (size_t)x->n_out;
   Queued *q = xmalloc(sizeof *q + sizeof(void *) * (na + nr) + na);
-  *q = (Queued){
-      .l = l, .process = r->process, .device = device_of(r, 0), .args = (PJRT_Buffer **)(q + 1)};
+  *q = (Queued){.l = l,
+                .process = r->process ? r->process[0] : 0,
+                .device = device_of(r, 0),
+                .args = (PJRT_Buffer **)(q + 1)};
   q->outs = q->args + na;
   q->dropped = (bool *)(q->outs + nr);
   Err *e = hold_arguments(r, q);
@@ -341,9 +344,10 @@ static Err *run_whole_when_all_came(const Queued *q, DevBuffer **outs) {
 
 /* One device of several. errors: it is none of them */
 static Err *find_process(Run *r, PJRT_Device *device) {
-  while (r->process < r->l->n && r->l->devices[r->process] != device) r->process++;
+  while (r->one < r->l->n && r->l->devices[r->one] != device) r->one++;
   r->device = device;
-  if (r->process < r->l->n) return NULL;
+  r->process = &r->one;
+  if (r->one < r->l->n) return NULL;
   return err_new(ERR_INVALID, "the program does not run on the given device");
 }
 
@@ -356,21 +360,23 @@ ENTRY(LoadedExecutable_Execute) {
     r.n_keep = o->num_non_donatable_input_indices;
   }
   bool one = l->n > 1 && a->num_devices == 1 && a->execute_device;
-  if ((int)a->num_devices != l->n && !one)
-    return error_new(ERR_INVALID, "the program runs on %d devices, arguments came for %zu", l->n,
-                     a->num_devices);
+  if ((int)a->num_devices != l->n_near && !one)
+    return error_new(ERR_INVALID, "the program runs on %d devices here, arguments came for %zu",
+                     l->n_near, a->num_devices);
   PJRT_Buffer *const **args = (PJRT_Buffer *const **)a->argument_lists;
   r.args = args;
   r.outs = (PJRT_Buffer ***)a->output_lists;
   PJRT_Event **done = a->device_complete_events;
   if (one) PTRY(error_from(find_process(&r, a->execute_device)));
   else if (l->n == 1 && a->execute_device) r.device = a->execute_device;
+  else if (l->n_near < l->n) r.process = l->near;
   if (one && !meets(&r))
     exchange_remember(l->exe->program->dev->exchange, r.device->desc.id, l->exe->name);
   bool queued = false;
   if (for_queue(&r)) PTRY(error_from(enqueue(&r, done, &queued)));
   if (queued) return NULL;
-  if (meets(&r)) queue_drain(r.device->queue); /* its calls in the order they were made */
+  for (int k = 0; k < r.n && meets(&r); k++) /* their calls in the order they were made */
+    queue_drain(device_of(&r, (size_t)k)->queue);
   PTRY(error_from(run_here(&r)));
   for (size_t k = 0; k < a->num_devices && done; k++) done[k] = event_ready();
   return NULL;

@@ -92,7 +92,7 @@ static Err *as_given(PJRT_Executable *x) {
 /* StableHLO for callers to read, without sdy ops, which they do not take: the program as given, or
  * that of one device after partitioning, with its collectives. */
 static Err *readable(PJRT_Executable *x) {
-  const Module *given = x->program->module;
+  const Module *given = x->program->given;
   if (given->meshes.n == 0 &&
       x->opts.partitions == 1) { /* nothing of sdy in it, as in all that is kept on disk */
     return as_given(x);

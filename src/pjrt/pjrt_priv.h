@@ -99,7 +99,8 @@ struct PJRT_DeviceDescription {
 struct PJRT_Device {
   PJRT_Client *client;
   struct Queue *queue;
-  bool asked; /* somebody asked when a buffer is ready, since the last run */
+  int near_id; /* among those of its process; -1: of another */
+  bool asked;  /* somebody asked when a buffer is ready, since the last run */
   PJRT_DeviceDescription desc;
   PJRT_Memory memories[MEM_KINDS];
   PJRT_Memory *memory_list[MEM_KINDS];
@@ -119,14 +120,26 @@ struct PJRT_TopologyDescription {
 struct PJRT_Client {
   int refs;
   Dev *dev;
-  int n;
+  int n, process;
   PJRT_Device *devices;
   PJRT_Device **device_list;
   PJRT_Memory **memory_list; /* n * MEM_KINDS */
+  int n_near;                /* devices of this process */
+  PJRT_Device **near_list;
+  PJRT_Memory **near_memories; /* n_near * MEM_KINDS */
   PJRT_TopologyDescription topology;
 };
 PJRT_Client *client_retain(PJRT_Client *c);
 void client_release(PJRT_Client *c);
+/* Of several processes (job.c): a device shared by those that come by the caller's store. spec: this
+ * process's own; nodes above 1. errors: of peers_open; a slice that cannot be divided */
+Err *job_open(const char *spec, int node, int nodes, const PJRT_Client_Create_Args *a, Dev **out);
+/* Of a virtual chip's devices, where hosts have so many chips along each side (hosts.c). false: it is no
+ * chip */
+typedef struct HostPlace {
+  int host, slice; /* slice -1: there is one */
+} HostPlace;
+bool hosts_of(const char *spec, const int64_t *host, int n, HostPlace *out);
 void describe_device(const Dev *d, int i, PJRT_DeviceDescription *out);
 void description_clear(PJRT_DeviceDescription *d);
 void named_int(PJRT_NamedValue *v, const char *name, int64_t x);
@@ -266,8 +279,11 @@ struct PJRT_LoadedExecutable {
   PJRT_Executable *exe;
   int n;
   PJRT_Device **devices; /* of process 0, 1, ... */
-  PJRT_LogicalDeviceIds *logical;
-  int *ids; /* their numbers */
+  int *ids;              /* their numbers */
+  int n_near;            /* of those, devices of this OS process: */
+  PJRT_Device **near_devices;
+  PJRT_LogicalDeviceIds *logical; /* [n_near] */
+  int *near;                      /* [n_near] which of the program's processes */
   bool deleted;
 };
 /* What is asked of a program's operations, counted once. */
@@ -277,7 +293,9 @@ typedef struct ProgramFacts {
   bool not_queued;
 } ProgramFacts;
 /* compiled.c: programs compiled, or found in the cache on disk as they once were compiled. */
-Err *program_make(Dev *d, Str code, const CompileOptions *o, ProgramFacts *facts, DevProgram **out);
+/* cut: DevCompileOpts.cut */
+Err *program_make(Dev *d, Str code, const CompileOptions *o, bool cut, ProgramFacts *facts,
+                  DevProgram **out);
 void program_save(Str code, const char *name); /* where WEFT_SAVE_PROGRAMS says (save.c) */
 Err *executable_compile(PJRT_Client *c, Dev *d, Str code, Str options, PJRT_Executable **out);
 Err *executable_load(PJRT_Client *c, PJRT_Executable *take, PJRT_LoadedExecutable **out);

@@ -1,6 +1,5 @@
 /* Topologies: a device by name without buffers, for compiling ahead of time. The name is a device
  * name as WEFT_DEVICE takes it ("v5e:4x4", "A100-80GB:8"); the serialized form is that name. */
-#include "chip/slice.h"
 #include "pjrt/pjrt_priv.h"
 
 /* What a caller may ask of a topology, as libtpu takes it; other options are ignored. */
@@ -25,20 +24,6 @@ static TopologyOptions options_read(size_t n, const PJRT_NamedValue *options) {
   return o;
 }
 
-/* Of a device of a slice: hosts hold boxes of chips. A GPU's host holds its server's. */
-static int host_of(const ChipSlice *s, const ChipRef *ref, const int64_t *host, int chip,
-                   const int64_t *coords) {
-  if (ref->chip->kind == CHIP_GPU) {
-    const Server *server = ref->server ? ref->server : chip_server(ref->chip);
-    int gpus = server ? (int)server_num(server, "host_gpus", server->gpus) : 8;
-    return chip / MAX(1, gpus);
-  }
-  int64_t at = chip / s->chips, hosts[3];
-  for (int k = 0; k < 3; k++) hosts[k] = (s->dims[k] + host[k] - 1) / host[k];
-  for (int k = 2; k >= 0; k--) at = at * hosts[k] + coords[k] / host[k];
-  return (int)at;
-}
-
 static int by_host(const void *a, const void *b) {
   const PJRT_DeviceDescription *x = *(PJRT_DeviceDescription *const *)a,
                                *y = *(PJRT_DeviceDescription *const *)b;
@@ -47,17 +32,14 @@ static int by_host(const void *a, const void *b) {
 
 /* Devices by their hosts; slices have numbers when there are several. */
 static void place_hosts(PJRT_TopologyDescription *t, const char *spec, const int64_t *host) {
-  ChipRef ref;
-  ChipSlice s;
-  Err *e = chip_parse(spec, &ref);
-  if (!e) e = chip_slices(spec, &s);
-  for (int i = 0; i < t->dev->n && !e; i++) {
-    PJRT_DeviceDescription *d = &t->descs[i];
-    int chip = i / MAX(1, ref.chip->devices_per_chip);
-    d->process = host_of(&s, &ref, host, chip, d->coords);
-    if (s.slices > 1) named_int(&d->attrs[d->n_attrs++], "slice_index", chip / s.chips);
-  }
-  err_free(e); /* no chip: one host */
+  HostPlace *at = xcalloc((size_t)t->dev->n, sizeof *at);
+  if (hosts_of(spec, host, t->dev->n, at)) /* else no chip: one host */
+    for (int i = 0; i < t->dev->n; i++) {
+      PJRT_DeviceDescription *d = &t->descs[i];
+      d->process = at[i].host;
+      if (at[i].slice >= 0) named_int(&d->attrs[d->n_attrs++], "slice_index", at[i].slice);
+    }
+  free(at);
   qsort(t->list, (size_t)t->dev->n, sizeof(void *), by_host);
 }
 

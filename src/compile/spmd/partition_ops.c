@@ -54,8 +54,37 @@ static bool in_list(const int64_t *v, int n, int64_t x) {
   return false;
 }
 
+/* What regions use from outside of them; a value that the new program has is defined outside. */
+typedef struct Captures {
+  VEC(Value *) old, whole;
+} Captures;
+
+static void find_captures(Spmd *s, const Region *r, Captures *c) {
+  static const Layout none;
+  for (const Op *op = r->first; op; op = op->next) {
+    for (int i = 0; i < op->n_operands; i++) {
+      Value *v = op->operands[i];
+      if (v->id < 0 || !s->local[v->id]) continue;
+      *vec_push(&c->old) = v;
+      *vec_push(&c->whole) = spmd_operand(s, v, &none);
+    }
+    for (int i = 0; i < op->n_regions; i++) find_captures(s, op->regions[i], c);
+  }
+}
+
+static void replace_captures(Region *r, const Captures *c) {
+  for (Op *op = r->first; op; op = op->next) {
+    for (int i = 0; i < op->n_operands; i++)
+      for (int k = 0; k < c->old.n; k++)
+        if (op->operands[i] == c->old.v[k]) op->operands[i] = c->whole.v[k];
+    for (int i = 0; i < op->n_regions; i++) replace_captures(op->regions[i], c);
+  }
+}
+
 /* Same op on local operands, local result types. */
 static Op *same_op(Spmd *s, const Op *op, Value *const *in, Type *const *out) {
+  Captures captures = {0};
+  for (int i = 0; i < op->n_regions; i++) find_captures(s, op->regions[i], &captures);
   Op *c = spmd_emit(s, op->kind, op->n_operands, in, op->n_results, out, op->n_attrs, op->attrs, 0,
                     NULL);
   c->name = op->name;
@@ -64,9 +93,12 @@ static Op *same_op(Spmd *s, const Op *op, Value *const *in, Type *const *out) {
     c->n_regions = copy->n_regions;
     c->regions = copy->regions;
     for (int i = 0; i < c->n_regions; i++) c->regions[i]->parent = c;
+    for (int i = 0; i < c->n_regions; i++) replace_captures(c->regions[i], &captures);
     op_remove(c); /* again, so that the regions learn their function */
     op_append(s->at, c);
   }
+  vec_free(&captures.old);
+  vec_free(&captures.whole);
   return c;
 }
 

@@ -92,10 +92,15 @@ static DevMemory memory_of(const CpuProgram *p, const DevProgram *prog) {
   return m;
 }
 
+/* Does each process of a run have its own part of the argument, also where there is only one here? */
+static bool has_parts(const DevProgram *prog, int i) {
+  return prog->opts.replicas > 1 || (dev_program_is_cut(prog) && prog->arg_shardings[i]);
+}
+
 static Err *cpu_compile(DevProgram *prog, const Module *m) {
   CpuProgram *p = program_new(prog);
   bool *each = xcalloc((size_t)prog->n_args + 1, 1);
-  for (int i = 0; i < prog->n_args; i++) each[i] = prog->opts.replicas > 1;
+  for (int i = 0; i < prog->n_args; i++) each[i] = has_parts(prog, i);
   if (env_flag("WEFT_INTERPRET")) p->interpreted = xstrdup("WEFT_INTERPRET is set");
   Code *c;
   Err *e = code_for(p, prog, m, each, &c);
@@ -149,7 +154,7 @@ static Err *cpu_run(DevProgram *prog, const DevPart *part, const Shards *args, c
   Err *e = NULL;
   if (!p->interpreted) {
     bool few[1024], *each = prog->n_args <= COUNT_OF(few) ? few : xcalloc((size_t)prog->n_args, 1);
-    for (int i = 0; i < prog->n_args; i++) each[i] = prog->opts.replicas > 1 || args[i].n > 1;
+    for (int i = 0; i < prog->n_args; i++) each[i] = has_parts(prog, i) || args[i].n > 1;
     pthread_mutex_lock(&p->lock);
     if (p->codes.n == 1 && prog->opts.replicas * prog->opts.partitions == 1) c = p->codes.v[0];
     else e = code_for(p, prog, prog->module, each, &c);

@@ -113,7 +113,7 @@ static Err *sim_compile(DevProgram *prog, const Module *m) {
   VirtualProgram *p = xcalloc(1, sizeof *p);
   prog->impl = p;
   SimOpts opts = {.devices = prog->opts.replicas * prog->opts.partitions};
-  Err *e = sim_estimate_spmd(m, v->chip, &opts, prog->opts.partitions, &p->report);
+  Err *e = sim_estimate_spmd(prog->given, v->chip, &opts, prog->opts.partitions, &p->report);
   if (e && e->code == ERR_UNIMPLEMENTED) { /* runs all the same, without a model */
     Buf why = {0};
     buf_printf(&why, "%s%s%s", e->place ? e->place : "", e->place ? ": " : "", e->msg);
@@ -130,6 +130,7 @@ static Err *sim_compile(DevProgram *prog, const Module *m) {
     p->host.dev = &v->host;
     p->host.impl = NULL;
     p->host.module = module_clone(m);
+    if (!dev_program_is_cut(prog)) p->host.given = p->host.module;
     p->host.main = module_main(p->host.module);
     pass_numerics(p->host.module, v->numerics);
     e = dev_cpu.compile(&p->host, p->host.module);
@@ -141,7 +142,7 @@ static Err *sim_compile(DevProgram *prog, const Module *m) {
 /* Results without data; every process holds the same shape. */
 static Err *phantom_results(const DevProgram *prog, Shards *results) {
   for (int j = 0; j < prog->n_results; j++) {
-    const Type *t = prog->main->type->results[j];
+    const Type *t = prog->main->type->results[j]; /* of a cut program: its own part */
     if (!type_is_static(t))
       return err_new(ERR_UNIMPLEMENTED,
                      "phantom mode needs static result shapes; result %d has none", j);

@@ -1,0 +1,245 @@
+/* Programs: their shardings and donation recorded, the program of one process found, compiled; as bytes. */
+#include "dev/dev.h"
+
+#include "compile/pass/pass.h"
+#include "compile/spmd/partition.h"
+#include "compile/spmd/propagate.h"
+#include "interp/interp.h"
+#include "ir/exchange.h"
+#include "ir/wire.h"
+
+#include <pmmintrin.h>
+#include <stdlib.h>
+
+/* ---- programs ---- */
+
+/* The sharding of one argument or result, from sdy.sharding or the older mhlo.sharding. NULL: whole
+ * everywhere. */
+static Err *sharding_of(Module *m, const NamedAttr *attrs, int n, int rank, int n_devices,
+                        Sharding **out, const Mesh **mesh) {
+  *out = NULL;
+  *mesh = NULL;
+  Attr *a = attrs_get(attrs, n, "sdy.sharding");
+  if (a && a->kind == AT_SHARDING) {
+    *mesh = a->sharding->mesh ? a->sharding->mesh : module_mesh(m, a->sharding->mesh_name);
+    if (!*mesh)
+      return err_new(ERR_INVALID, "sharding names mesh @%.*s, which the module does not have",
+                     STR_ARG(a->sharding->mesh_name));
+    for (int i = 0; i < a->sharding->n_dims; i++)
+      if (a->sharding->dims[i].n_axes) *out = a->sharding;
+    if (a->sharding->n_unreduced) *out = a->sharding;
+    return NULL;
+  }
+  a = attrs_get(attrs, n, "mhlo.sharding");
+  if (a && a->kind == AT_STRING) {
+    Mesh *own = NULL;
+    TRY(sharding_from_gspmd(m, a->s, rank, n_devices, out, &own));
+    *mesh = own;
+  }
+  return NULL;
+}
+
+static bool result_on_host(const Func *main, int j) {
+  Attr *a = attrs_get(main->res_attrs[j], main->n_res_attrs[j], "mhlo.memory_kind");
+  return a && a->kind == AT_STRING && str_ends(a->s, "_host");
+}
+
+static Err *record_signature(DevProgram *p) {
+  Func *f = p->main;
+  Type *t = f->type;
+  int n = p->opts.replicas * p->opts.partitions;
+  p->n_args = t->n_elems;
+  p->n_results = t->n_results;
+  p->arg_shardings = xcalloc((size_t)p->n_args, sizeof(Sharding *));
+  p->arg_meshes = xcalloc((size_t)p->n_args, sizeof(Mesh *));
+  p->result_shardings = xcalloc((size_t)p->n_results, sizeof(Sharding *));
+  p->result_meshes = xcalloc((size_t)p->n_results, sizeof(Mesh *));
+  p->aliases = xcalloc((size_t)p->n_args, sizeof(int));
+  p->result_on_host = xcalloc((size_t)p->n_results, sizeof(bool));
+  for (int j = 0; j < p->n_results; j++) p->result_on_host[j] = result_on_host(f, j);
+  for (int i = 0; i < p->n_args; i++) {
+    const NamedAttr *attrs = f->arg_attrs[i];
+    int k = f->n_arg_attrs[i];
+    if (p->opts.partitions > 1)
+      TRY(err_wrap(sharding_of(p->module, attrs, k, t->elems[i]->rank, n, &p->arg_shardings[i],
+                               &p->arg_meshes[i]),
+                   "argument %d", i));
+    Attr *alias = attrs_get(attrs, k, "tf.aliasing_output"),
+         *donor = attrs_get(attrs, k, "jax.buffer_donor");
+    p->aliases[i] = -1;
+    if (alias && alias->kind == AT_INT && alias->i >= 0 && alias->i < p->n_results)
+      p->aliases[i] = (int)alias->i;
+    else if (donor && (donor->kind == AT_UNIT || donor->i)) p->aliases[i] = -2;
+  }
+  for (int i = 0; i < p->n_results && p->opts.partitions > 1; i++)
+    TRY(err_wrap(sharding_of(p->module, f->res_attrs[i], f->n_res_attrs[i], t->results[i]->rank, n,
+                             &p->result_shardings[i], &p->result_meshes[i]),
+                 "result %d", i));
+  return NULL;
+}
+
+static DevProgram *program_new(Dev *d, const DevCompileOpts *opts) {
+  DevProgram *p = xcalloc(1, sizeof *p);
+  p->ops = d->ops;
+  p->dev = d;
+  p->opts = *opts;
+  p->copies = 1;
+  __atomic_store_n(&p->refs, 1, __ATOMIC_RELAXED);
+  return p;
+}
+
+static void program_drop(DevProgram *p) {
+  p->ops = NULL; /* nothing of the backend's to free */
+  dev_program_release(p);
+}
+
+/* Constants keep their denormals, also those of a caller for whom they count as zero, as JAX does. */
+static Err *compile_exactly(Dev *d, DevProgram *p) {
+  unsigned modes = _mm_getcsr();
+  _mm_setcsr(modes & ~(unsigned)(_MM_FLUSH_ZERO_MASK | _MM_DENORMALS_ZERO_MASK));
+  Err *e = d->ops->compile(p, p->module);
+  _mm_setcsr(modes);
+  return e;
+}
+
+static Err *find_exchange(Op *op, void *found) {
+  if (op_info[op->kind].cls == OC_COLLECTIVE || op_is_ragged(op)) *(bool *)found = true;
+  return NULL;
+}
+
+/* Replicas that exchange nothing, and do not ask which they are: each is a program of its own. */
+static bool is_alone(const Module *m) {
+  bool found = false;
+  for (int i = 0; i < m->funcs.n; i++)
+    if (m->funcs.v[i]->body) err_free(ir_walk(m->funcs.v[i]->body, find_exchange, &found));
+  return !found;
+}
+
+/* A call of the caller's is made once, not by each process. */
+static Err *find_call(Op *op, void *found) {
+  if (op->kind == OP_CUSTOM_CALL && str_is(op_str(op, "call_target_name"), "weft_host_callback"))
+    *(bool *)found = true;
+  return NULL;
+}
+
+/* The program of one process, if there is one; else it stays whole. */
+static Err *cut_program(DevProgram *p) {
+  bool calls = false, done = false;
+  TRY(ir_walk(p->main->body, find_call, &calls));
+  if (calls || p->opts.replicas > 1 || p->opts.partitions == 1) return NULL;
+  Module *local = module_clone(p->module);
+  Err *e = pass_partition(local, &done);
+  if (!e && done) {
+    p->module = local;
+    p->main = module_main(local);
+    return NULL;
+  }
+  module_free(local);
+  if (e && e->code != ERR_UNIMPLEMENTED) return e;
+  err_free(e);
+  return NULL;
+}
+
+bool dev_program_is_cut(const DevProgram *p) { return p->given != p->module; }
+
+bool dev_program_splits(const DevProgram *p) {
+  return p->opts.partitions == 1 || dev_program_is_cut(p);
+}
+
+int dev_program_processes(const DevProgram *p) {
+  return p->copies * p->opts.replicas * p->opts.partitions;
+}
+
+Err *dev_compile(Dev *d, const Module *m, const DevCompileOpts *opts, DevProgram **out) {
+  DevCompileOpts o = opts ? *opts : (DevCompileOpts){.replicas = 1};
+  o.replicas = MAX(o.replicas, 1);
+  o.partitions = MAX(o.partitions, 1);
+  if (o.replicas * o.partitions > d->n)
+    return err_hint(err_new(ERR_INVALID,
+                            "the program runs on %d replicas x %d partitions, device '%s' has %d",
+                            o.replicas, o.partitions, d->spec, d->n),
+                    "choose a device with more, for example %.*s:%d", (int)strcspn(d->spec, ":"),
+                    d->spec, o.replicas * o.partitions);
+  TRY(ir_verify(m));
+  int copies = o.partitions == 1 && is_alone(m) ? o.replicas : 1;
+  if (copies > 1) o.replicas = 1;
+  DevProgram *p = program_new(d, &o);
+  p->copies = copies;
+  p->module = module_clone(m);
+  p->main = module_main(p->module);
+  Err *e =
+      p->main && p->main->body ? NULL : err_new(ERR_INVALID, "the program has no main function");
+  if (!e && o.partitions > 1) { /* results without a sharding get the one that propagation brings */
+    e = pass_inline(p->module);
+    if (!e) pass_propagate(p->module, false);
+  }
+  if (!e) e = record_signature(p);
+  p->given = p->module;
+  p->given_main = p->main;
+  if (!e && o.cut) e = cut_program(p);
+  if (!e) e = compile_exactly(d, p);
+  if (e) {
+    program_drop(p);
+    return e;
+  }
+  *out = p;
+  return NULL;
+}
+
+bool dev_cache_key(const Dev *d, const DevCompileOpts *opts, Buf *key) {
+  if (!d->ops->save || opts->partitions > 1) return false;
+  buf_cstr(key, d->ops->name);
+  return d->ops->cache_key(key);
+}
+
+bool dev_program_save(DevProgram *p, Buf *out) {
+  Wire w = {.out = out};
+  if (!p->ops->save || module_func(p->module, STR("main")) != p->main) return false;
+  IrWire *ir = ir_wire_new(&w);
+  ir_wire_module(ir, &p->module, false);
+  ir_wire_free(ir);
+  return !w.bad && p->ops->save(p, out);
+}
+
+Err *dev_program_load(Dev *d, Str saved, const DevCompileOpts *opts, DevProgram **out) {
+  DevProgram *p = program_new(d, opts);
+  p->copies = MAX(opts->replicas, 1);
+  p->opts.replicas = 1;
+  Wire w = {.in = saved};
+  IrWire *ir = ir_wire_new(&w);
+  ir_wire_module(ir, &p->module, false);
+  ir_wire_free(ir);
+  p->main = module_func(p->module, STR("main"));
+  p->given = p->module;
+  p->given_main = p->main;
+  Err *e = w.bad || !p->main ? err_new(ERR_DATA_LOSS, "the saved program is damaged") : NULL;
+  if (!e) e = record_signature(p);
+  if (!e) e = d->ops->load(p, w.in);
+  if (e) {
+    program_drop(p);
+    return e;
+  }
+  *out = p;
+  return NULL;
+}
+
+DevProgram *dev_program_retain(DevProgram *p) {
+  __atomic_fetch_add(&p->refs, 1, __ATOMIC_RELAXED);
+  return p;
+}
+
+void dev_program_release(DevProgram *p) {
+  if (!p || __atomic_sub_fetch(&p->refs, 1, __ATOMIC_ACQ_REL) > 0) return;
+  if (p->ops) p->ops->program_free(p);
+  free(p->arg_shardings);
+  free(p->arg_meshes);
+  free(p->result_shardings);
+  free(p->result_meshes);
+  free(p->aliases);
+  free(p->result_on_host);
+  buf_free(&p->cache_key);
+  buf_free(&p->cache_note);
+  if (p->given != p->module) module_free(p->given);
+  module_free(p->module);
+  free(p);
+}

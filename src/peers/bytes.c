@@ -1,0 +1,33 @@
+/* Bytes over a connection, all or none. */
+#include "peers/peers_priv.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+
+#define TIMEOUT_S 300
+
+int64_t peers_patience(void) { return env_int("WEFT_EXCHANGE_TIMEOUT", 1, 1 << 24, TIMEOUT_S); }
+
+Err *peers_write_all(int fd, const void *data, size_t n) {
+  const char *at = data;
+  while (n) {
+    ssize_t k = send(fd, at, n, MSG_NOSIGNAL);
+    if (k < 0 && errno == EINTR) continue;
+    if (k < 0) return err_new(ERR_UNAVAILABLE, "%s", strerror(errno));
+    at += k;
+    n -= (size_t)k;
+  }
+  return NULL;
+}
+
+bool peers_read_all(int fd, void *data, size_t n) {
+  char *at = data;
+  while (n) {
+    ssize_t k = recv(fd, at, n, 0);
+    if (k < 0 && errno == EINTR) continue;
+    if (k <= 0) return false;
+    at += k;
+    n -= (size_t)k;
+  }
+  return true;
+}

@@ -1,0 +1,71 @@
+/* peers: the processes of one job, on one host or several.
+ *
+ * Processes that compute together find each other through a store that somebody else keeps (JAX hands
+ * its own to the plugin, PJRT_Client_Create's kv callbacks): each puts there where it listens, what
+ * devices it has and which version it is. Every two processes then have one TCP connection.
+ *
+ * Why sockets  Plain jax.distributed.initialize has no mpirun, so MPI would know each process as a job
+ *              of one; gloo, which JAX's own CPU backend has inside, is a C++ library without a C
+ *              interface or a package to load. What collectives need from below is an ordered stream
+ *              of bytes between two processes that ends when one of them does, and TCP is that.
+ * Messages     are bytes with a key; those of one sender with one key arrive in the order in which they
+ *              were sent. A thread for each peer takes them in, so a sender never waits for a receiver.
+ * Who is gone  A process that ends, however it does, closes its connections: who waits for it is told
+ *              at once. One that is stopped or cut off is missed after WEFT_EXCHANGE_TIMEOUT seconds
+ *              (300); a run of another's that failed ends the wait within seconds. After an exchange
+ *              between processes failed the job is broken: all later ones fail by the same error.
+ * Addresses    IPv4. A process listens on all of its host's, at a port that is free, and answers those
+ *              who know the job's secret, which is in the store. WEFT_PEER_ADDRESS names one address
+ *              to connect to where the host has several. Values travel as they are, unencrypted.
+ * Threads      any.
+ */
+#ifndef WEFT_PEERS_PEERS_H
+#define WEFT_PEERS_PEERS_H
+
+#include "base/base.h"
+
+typedef struct Peers Peers;
+
+/* Where processes leave words for each other. get waits until the key is there. */
+typedef struct PeersStore {
+  void *arg;
+  Err *(*put)(void *arg, const char *key, Str value);
+  Err *(*get)(void *arg, const char *key, int timeout_ms, Buf *out);
+} PeersStore;
+
+typedef struct PeersOpts {
+  int id, n;          /* this process of how many */
+  const char *device; /* what all must have: "cpu", "tpu-v5p-128" */
+  int devices;        /* how many this one brings */
+  PeersStore store;
+} PeersOpts;
+
+/* Returns when all processes are connected. errors: ERR_DEADLINE some process did not come, ERR_INVALID
+ * one is of another version or has another device; each by its number. */
+Err *peers_open(const PeersOpts *o, Peers **out);
+void peers_close(Peers *p); /* says goodbye; NULL is fine; nobody is inside */
+/* Who waits, or comes later, is told that the job is over. */
+void peers_stop(Peers *p);
+
+int peers_id(const Peers *p);
+int peers_count(const Peers *p);
+int peers_devices(const Peers *p, int process);
+
+typedef struct PeersNote { /* what a message is about */
+  uint64_t key;
+  uint64_t kind;    /* both sides must have the same */
+  const char *what; /* for errors: "all_reduce of f32[8] in 'jit_step'" */
+} PeersNote;
+
+/* Sends n pieces as one message. errors: as peers_receive */
+Err *peers_send(Peers *p, int to, const PeersNote *note, int n, const void *const *pieces,
+                const size_t *sizes);
+/* The next message of a peer with the note's key; *out is malloc'd, of exactly `size` bytes. errors:
+ * ERR_UNAVAILABLE the peer is gone, ERR_ABORTED its run failed or the job is broken, ERR_DEADLINE it did
+ * not come, ERR_INVALID its message is of another kind; the peer and what it last came to are named. */
+Err *peers_receive(Peers *p, int from, const PeersNote *note, size_t size, void **out);
+
+/* A run of this process failed: others who wait for it need not. */
+void peers_tell_failure(Peers *p, const char *why);
+
+#endif

@@ -1,0 +1,46 @@
+/* The two halves of peers: meet.c brings connections about, peers.c sends over them. */
+#ifndef WEFT_PEERS_PEERS_PRIV_H
+#define WEFT_PEERS_PEERS_PRIV_H
+
+#include "peers/peers.h"
+
+#include <pthread.h>
+
+typedef struct PeerMessage {
+  struct PeerMessage *next;
+  uint64_t key, kind;
+  size_t n;
+  char *data, *what;
+} PeerMessage;
+
+typedef struct Peer {
+  Peers *all;
+  int id, fd; /* fd -1: this process itself */
+  int devices;
+  char *name; /* "process 1 (pid 71 on a7)" */
+  pthread_t thread;
+  bool reads; /* the thread is there */
+  pthread_mutex_t sending;
+  /* under Peers.lock */
+  PeerMessage *first, **last;
+  char *gone;   /* why nothing comes any more */
+  char *failed; /* why its last run failed */
+  char *heard;  /* what its last message was about */
+} Peer;
+
+struct Peers {
+  int id, n;
+  Peer *peer;
+  pthread_mutex_t lock;
+  pthread_cond_t changed;
+  bool stopped;
+  Err *broken;
+};
+
+int64_t peers_patience(void); /* seconds */
+/* Connects every two processes; fills name, devices and fd of each. */
+Err *peers_meet(Peers *p, const PeersOpts *o);
+Err *peers_write_all(int fd, const void *data, size_t n); /* errors: ERR_UNAVAILABLE */
+bool peers_read_all(int fd, void *data, size_t n);        /* false: the stream ended */
+
+#endif

@@ -21,6 +21,10 @@ typedef struct Head {
 #define MOST_WHAT (1 << 16)
 #define MOST_BYTES ((uint64_t)1 << 42)
 
+static bool lost; /* atomic */
+
+bool peers_lost(void) { return __atomic_load_n(&lost, __ATOMIC_RELAXED); }
+
 int peers_id(const Peers *p) { return p->id; }
 int peers_count(const Peers *p) { return p->n; }
 int peers_devices(const Peers *p, int process) { return p->peer[process].devices; }
@@ -83,7 +87,10 @@ static void *listen_to(void *arg) {
     pthread_mutex_unlock(&p->lock);
   }
   pthread_mutex_lock(&p->lock);
-  if (!q->gone) q->gone = xstrdup("has ended: its connection is closed");
+  if (!q->gone) {
+    q->gone = xstrdup("has ended: its connection is closed");
+    if (!p->stopped) __atomic_store_n(&lost, true, __ATOMIC_RELAXED);
+  }
   pthread_cond_broadcast(&p->changed);
   pthread_mutex_unlock(&p->lock);
   return NULL;
@@ -184,6 +191,7 @@ static Err *copy_of(const Err *e) {
 /* The job is broken from now on. Called with the lock held. */
 static Err *breaks(Peers *p, Err *e) {
   if (!p->broken) p->broken = copy_of(e);
+  __atomic_store_n(&lost, true, __ATOMIC_RELAXED);
   return e;
 }
 

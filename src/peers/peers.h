@@ -65,6 +65,10 @@ Err *peers_send(Peers *p, int to, const PeersNote *note, int n, const void *cons
  * not come, ERR_INVALID its message is of another kind; the peer and what it last came to are named. */
 Err *peers_receive(Peers *p, int from, const PeersNote *note, size_t size, void **out);
 
+/* Has a process of any job that this one was in been lost, or an exchange failed? Then nobody should wait
+ * for all processes to come to an end together. */
+bool peers_lost(void);
+
 /* A run of this process failed: others who wait for it need not. */
 void peers_tell_failure(Peers *p, const char *why);
 

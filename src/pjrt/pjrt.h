@@ -29,4 +29,11 @@ typedef struct WeftCommandExtension {
   int (*run)(int argc, char **argv); /* as main */
 } WeftCommandExtension;
 
+/* Of jobs of several processes: was one of them lost? The Python package asks at its end. */
+#define PJRT_EXTENSION_WEFT_JOB 0x57454a42
+typedef struct WeftJobExtension {
+  PJRT_Extension_Base base;
+  bool (*lost)(void);
+} WeftJobExtension;
+
 #endif

@@ -119,3 +119,15 @@ def test_unlike():
                                "jax.devices()", device="tpu-v5e-4")
     for status, _, err in finish(processes):
         assert status and "2 processes cannot share 'tpu-v5e-4', which has 4 devices on 1 host" in err
+
+
+def test_slice_by_hosts():
+    """A slice of 8 chips on two hosts: the same devices, memory and time as seen from one process."""
+    pod = str(pathlib.Path(__file__).parent / "programs" / "process_pod.py")
+    one, *two = [json.loads(out.splitlines()[-1]) for count in (1, 2)
+                 for _, out, _ in finish(start(count, pod, device="tpu-v5p-16", WEFT_PHANTOM="1"))]
+    assert [len(one["all"]), *one["all"][-1]] == [8, 7, 1, 1, 1]
+    for process, seen in enumerate(two):
+        assert seen["all"] == one["all"] and seen["cost"] == one["cost"]
+        assert seen["own"] == [[4 * process + k, process] for k in range(4)]
+        assert seen["shards"] == one["shards"][4 * process:4 * process + 4]

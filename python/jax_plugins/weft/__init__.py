@@ -5,6 +5,7 @@
 
 What JAX ties to platform names is registered for "weft" in rules.py: donation, linear algebra, host callbacks.
 """
+import atexit
 import ctypes
 import dataclasses
 import logging
@@ -99,6 +100,40 @@ def _refuse(xb, problem):
     xb.register_backend_factory("weft", factory, priority=PRIORITY)
 
 
+class _Extension(ctypes.Structure):
+    """PJRT_Extension_Base; WeftJobExtension of pjrt/pjrt.h has `lost` after it."""
+
+
+_Extension._fields_ = [("size", ctypes.c_size_t), ("type", ctypes.c_int), ("next", ctypes.POINTER(_Extension)),
+                       ("lost", ctypes.CFUNCTYPE(ctypes.c_bool))]
+
+
+class _Api(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_size_t), ("extensions", ctypes.POINTER(_Extension))]
+
+
+def _lost(path):
+    """Was a process of this one's job lost?"""
+    library = ctypes.CDLL(path)
+    library.GetPjrtApi.restype = ctypes.POINTER(_Api)
+    at = library.GetPjrtApi().contents.extensions
+    while at and at.contents.type != 0x57454a42:
+        at = at.contents.next
+    return bool(at and at.contents.lost())
+
+
+def _do_not_wait_for_the_lost(path):
+    """At its end JAX waits until all processes of a job have come to theirs: minutes, where one was killed. Then it shall not."""
+    from jax._src import distributed
+    state = distributed.global_state
+    if state.client is None or not _lost(path):
+        return
+    for name in ("client", "service", "preemption_sync_manager"):
+        if getattr(state, name, None) is not None:
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(getattr(state, name)))  # what ends them waits as well
+            setattr(state, name, None)
+
+
 def initialize():
     """Registers the plugin and its lowering rules. JAX calls this once."""
     import jax._src.xla_bridge as xb
@@ -113,5 +148,6 @@ def initialize():
         return
     _register(xb, path)
     _quiet_unless_asked(xb)
+    atexit.register(_do_not_wait_for_the_lost, path)
     from jax_plugins.weft import rules
     rules.register(platform())

@@ -145,8 +145,3 @@ Err *job_open(const char *spec, int node, int nodes, const PJRT_Client_Create_Ar
   return is_host_device(spec) ? open_host(spec, node, nodes, a, out)
                               : open_slice(spec, node, nodes, a, out);
 }
-
-static WeftJobExtension job = {.base = {sizeof job, PJRT_EXTENSION_WEFT_JOB, NULL},
-                               .lost = peers_lost};
-
-__attribute__((constructor)) static void offer(void) { pjrt_extend(&job.base); }

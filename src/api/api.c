@@ -61,7 +61,8 @@ API WeftError *weft_compile(WeftClient *c, const void *program, size_t n, WeftPr
   }
   err_free(e); /* the plugin may know more than weft; else it says what is wrong */
   module_free(m);
-  return api_wrap(client_compile(CLIENT(c), (Str){program, n}, &opts, (ClientProgram **)(void *)out));
+  return api_wrap(
+      client_compile(CLIENT(c), (Str){program, n}, &opts, (ClientProgram **)(void *)out));
 }
 API int weft_program_processes(const WeftProgram *p) {
   return client_program_processes(PROGRAM(p));
@@ -133,13 +134,8 @@ static Err *resolve(const WeftTrainOptions *o, const Model **model, TrainConfig 
   c->compute = o->bf16 ? DT_BF16 : DT_F32;
   c->size = o->layers;
   c->length = o->length;
-  const int64_t *s = (*model)->shape;
-  DataOpts d = {.length = c->length,
-                .augment = c->augment,
-                .masked = c->masked,
-                .bpe = o->bpe_dir,
-                .shape = {s[0], s[1], s[2]},
-                .classes = (*model)->classes};
+  DataOpts d = model_data(*model, c);
+  d.bpe = o->bpe_dir;
   return data_open(o->data ? o->data : (*model)->data, &d, data);
 }
 

@@ -20,13 +20,10 @@ static const struct option options[] = {
 
 static Err *open_data(const CheckpointInfo *c, const Model *m, const char *spec, const char *dir,
                       Data **out) {
-  DataOpts o = {.dir = dir,
-                .length = c->config.length,
-                .image_size = c->config.image_size,
-                .masked = c->config.masked,
-                .bpe = c->tokenizer,
-                .shape = {m->shape[0], m->shape[1], m->shape[2]},
-                .classes = m->classes};
+  DataOpts o = model_data(m, &c->config);
+  o.dir = dir;
+  o.augment = false;
+  o.bpe = c->tokenizer;
   if (!spec) spec = c->data->spec;
   if (!spec) return err_new(ERR_INVALID, "the checkpoint names no data: --data");
   return data_open(spec, &o, out);

@@ -72,10 +72,7 @@ static Err *open_what(const char *what, Move *m) {
   TRY(zoo_find(what, &m->model));
   *c = (TrainConfig){.seed = 1, .compute = DT_F32};
   m->model->defaults(c);
-  DataOpts o = {.length = c->length,
-                .masked = c->masked,
-                .shape = {m->model->shape[0], m->model->shape[1], m->model->shape[2]},
-                .classes = m->model->classes};
+  DataOpts o = model_data(m->model, c);
   return data_open("synthetic", &o, &m->data);
 }
 

@@ -176,12 +176,9 @@ static Err *open_model(const Args *a, const Model *model, const Dev *dev, Work *
                     "--batch %lld", (long long)((batch / c.replicas + 1) * c.replicas));
   c.batch = batch / c.replicas;
   if (c.opt.total_steps <= 0) c.opt.total_steps = a->steps;
-  DataOpts o = {.dir = a->data_dir,
-                .length = c.length,
-                .augment = true,
-                .masked = c.masked,
-                .shape = {model->shape[0], model->shape[1], model->shape[2]},
-                .classes = model->classes};
+  DataOpts o = model_data(model, &c);
+  o.dir = a->data_dir;
+  o.augment = true;
   Data *d = NULL;
   Err *e = data_open(a->data ? a->data : model->data, &o, &d);
   bool made_up = e && !a->data;

@@ -281,14 +281,9 @@ static Err *open_data(const Args *a, Data **out) {
   const Model *m = a->r.model;
   const TrainConfig *c = &a->r.config;
   const char *bpe = a->bpe ? a->bpe : a->before.tokenizer;
-  DataOpts o = {.dir = a->data_dir,
-                .length = c->length,
-                .image_size = c->image_size,
-                .augment = c->augment,
-                .masked = c->masked,
-                .bpe = bpe,
-                .shape = {m->shape[0], m->shape[1], m->shape[2]},
-                .classes = m->classes};
+  DataOpts o = model_data(m, c);
+  o.dir = a->data_dir;
+  o.bpe = bpe;
   const char *usual = a->dump      ? "synthetic"
                       : a->adopted ? NULL
                                    : m->data; /* a program needs no more than shapes */

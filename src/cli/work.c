@@ -27,11 +27,9 @@ static Err *zoo_build(void *arg, const AdviseCase *c, Module **out) {
 static Err *zoo_data(const CliWorkOpts *a, CliWork *z) {
   const Model *m = z->model;
   const TrainConfig *c = &z->config;
-  DataOpts o = {.dir = a->data_dir,
-                .length = c->length,
-                .masked = c->masked,
-                .shape = {m->shape[0], m->shape[1], m->shape[2]},
-                .classes = m->classes};
+  DataOpts o = model_data(m, c);
+  o.dir = a->data_dir;
+  o.augment = false;
   Err *e = a->data ? data_open(a->data, &o, &z->data) : NULL;
   if (e && e->code == ERR_NOT_FOUND && !strncmp(a->data, m->data, strlen(m->data))) {
     fprintf(stderr, "weft %s: the files of '%s' are not here; shapes of the model's own\n", a->verb,

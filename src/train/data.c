@@ -1,6 +1,7 @@
 /* Data sets by name; made-up data for measuring. */
 #include "train/data_priv.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 const char *const data_specs =
@@ -79,6 +80,18 @@ static Err *get_synthetic(const Data *d, bool test, int64_t index, uint64_t rand
   return NULL;
 }
 
+/* Numbers that are normal; ids of any size, which the model takes modulo its rows. */
+static Err *get_clicks(const Data *d, bool test, int64_t index, uint64_t rand, void *const *dst) {
+  (void)test, (void)rand;
+  char name[32];
+  snprintf(name, sizeof name, "%lld", (long long)index);
+  init_fill(INIT(INIT_NORMAL, 1), name, 1, DT_F32, 1, d->fields[0].dims, dst[0]);
+  for (int64_t i = 0; i < d->fields[1].dims[0]; i++)
+    ((int32_t *)dst[1])[i] = (int32_t)(random_word((uint64_t)index, 1, (uint64_t)i) >> 33);
+  *(int32_t *)dst[2] = *(float *)dst[0] > 0;
+  return NULL;
+}
+
 Err *data_open_synthetic(const DataOpts *o, Data **out) {
   Data *d = xcalloc(1, sizeof *d);
   d->name = xstrdup("synthetic");
@@ -92,10 +105,19 @@ Err *data_open_synthetic(const DataOpts *o, Data **out) {
     d->fields[0] = (Field){"tokens", DT_I32, 1, {o->length}};
     d->fields[1] = (Field){"targets", DT_I32, 1, {o->length}};
     d->fields[2] = (Field){"weights", DT_F32, 1, {o->length}};
+  } else if (o->task == TASK_CLICKS) {
+    d->n_fields = 3;
+    d->fields[0] = (Field){"dense", DT_F32, 1, {o->shape[0]}};
+    d->fields[1] = (Field){"ids", DT_I32, 1, {o->shape[1]}};
+    d->fields[2] = (Field){"labels", DT_I32, 0, {0}};
+    d->labels_at = 2;
+    d->get = get_clicks;
   } else {
     d->n_fields = 2;
     d->fields[0] = (Field){"images", DT_U8, 3, {o->shape[0], o->shape[1], o->shape[2]}};
     d->fields[1] = (Field){"labels", DT_I32, 0, {0}};
+    if (o->task == TASK_PIXELS)
+      d->fields[1] = (Field){"labels", DT_I32, 2, {o->shape[0], o->shape[1]}};
   }
   *out = d;
   return NULL;

@@ -113,13 +113,16 @@ static Err *add_test(Data *d, const Npz *z, const Npy *train, Str name, Part *ou
   return NULL;
 }
 
-/* The whole numbers of rank 0 are classes. */
+/* The whole numbers of rank 0, or of rank 2 for each pixel, are classes. */
 static void count_classes(Data *d) {
   Arrays *a = d->impl;
   for (int f = 0; f < d->n_fields; f++) {
-    if (d->fields[f].rank || d->fields[f].type != DT_I32) continue;
+    bool pixels = d->fields[f].rank == 2 && d->fields[0].rank == 3;
+    if ((d->fields[f].rank && !pixels) || d->fields[f].type != DT_I32) continue;
+    if (!d->labels_at) d->labels_at = f;
+    int64_t each = (int64_t)field_bytes(&d->fields[f]) / 4;
     for (int t = 0; t < 2; t++)
-      for (int64_t i = 0; i < a->part[f][t].n; i++)
+      for (int64_t i = 0; i < a->part[f][t].n * each; i++)
         d->classes = MAX(d->classes, ((int32_t *)(void *)a->part[f][t].rows)[i] + 1);
   }
 }
@@ -153,6 +156,10 @@ static Err *make(Data *d, const Npz *z) {
       return err_new(ERR_INVALID, "test examples of '%s': %lld, not %lld", d->fields[f].name,
                      (long long)a->part[f][1].n, (long long)d->n_test);
   count_classes(d);
+  const Field *x = &d->fields[0];
+  if (x->type == DT_U8 && x->rank == 3 && x->dims[2] <= 3)
+    data_statistics(d, (uint8_t *)a->part[0][0].rows, d->n_train * x->dims[0] * x->dims[1],
+                    x->dims[2]);
   return NULL;
 }
 

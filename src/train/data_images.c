@@ -90,3 +90,13 @@ void data_close(Data *d) {
   free(d->names);
   free(d);
 }
+
+DataOpts model_data(const Model *m, const TrainConfig *c) {
+  return (DataOpts){.length = c->length,
+                    .image_size = c->image_size,
+                    .augment = c->augment,
+                    .masked = c->masked,
+                    .shape = {m->shape[0], m->shape[1], m->shape[2]},
+                    .classes = m->classes,
+                    .task = m->task};
+}

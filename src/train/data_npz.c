@@ -63,8 +63,9 @@ static Err *make(Npz *z, const char *path, Data **out) {
 
 /* Bytes of pictures, as Keras' sets have them; else arrays of any kind. */
 static bool pictures(const Npz *z) {
-  const Npy *x = npz_find(z, "x_train");
-  return x && x->dtype == DT_U8 && (x->rank == 3 || x->rank == 4);
+  const Npy *x = npz_find(z, "x_train"), *y = npz_find(z, "y_train");
+  bool pixels = y && y->rank > 2; /* a class for each */
+  return x && !pixels && x->dtype == DT_U8 && (x->rank == 3 || x->rank == 4);
 }
 
 Err *data_open_npz(const char *path, Data **out) {

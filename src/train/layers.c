@@ -59,6 +59,24 @@ Value *net_conv(Net *n, const char *name, Value *x, int64_t size, int64_t stride
   return y;
 }
 
+Value *net_conv_up(Net *n, const char *name, Value *x, int64_t size, int64_t filters, Init init) {
+  Build *b = &n->b;
+  NetScope s = net_enter(n, "%s", name);
+  int64_t batch = b_dim(x, 0), h = b_dim(x, 1), w = b_dim(x, 2), in = b_dim(x, 3);
+  init.fan_in = init.fan_in ? init.fan_in : in; /* each pixel has one window */
+  Value *k = net_param(n, "kernel", 4, (int64_t[]){size, size, in, filters}, init, 0);
+  k = b_reshape(b, b_transpose(b, to_compute(n, k), (int[]){2, 0, 1, 3}), 2,
+                (int64_t[]){in, size * size * filters});
+  Value *y = b_reshape(b, b_matmul(b, to_compute(n, x), k), 6,
+                       (int64_t[]){batch, h, w, size, size, filters});
+  y = b_transpose(b, y, (int[]){0, 1, 3, 2, 4, 5});
+  y = b_reshape(b, y, 4, (int64_t[]){batch, h * size, w * size, filters});
+  Value *c = net_param(n, "bias", 1, &filters, INIT(INIT_CONST, 0), PARAM_NO_DECAY);
+  y = b_add(b, y, along_last(n, c, y));
+  net_leave(n, s);
+  return y;
+}
+
 Value *net_max_pool(Net *n, Value *x, int64_t size, int64_t stride, int64_t pad) {
   Window w = {.size = (int64_t[]){1, size, size, 1},
               .strides = (int64_t[]){1, stride, stride, 1},

@@ -77,9 +77,10 @@ static void make_example(void *arg, int64_t i) {
   void *dst[DATA_FIELDS];
   for (int f = 0; f < d->n_fields; f++)
     dst[f] = (char *)l->host[f] + (size_t)i * field_bytes(&d->fields[f]);
-  if (i >= m->n) { /* labels (field 1) of what is no example are -1 */
+  int labels = d->labels_at ? d->labels_at : 1;
+  if (i >= m->n) { /* labels of what is no example are -1 */
     for (int f = 0; f < d->n_fields; f++)
-      memset(dst[f], f == 1 ? 0xff : 0, field_bytes(&d->fields[f]));
+      memset(dst[f], f == labels ? 0xff : 0, field_bytes(&d->fields[f]));
     return;
   }
   int64_t at = l->order[m->first + i];

@@ -450,7 +450,8 @@ Err *forward_build_with(const Model *model, const TrainConfig *c, const Data *d,
   NetOut o = {0};
   StateList l = {0};
   Value *in[DATA_FIELDS] = {0};
-  add_inputs(&n, d, c->batch, 1, in);
+  int fields = MAX(1, model->inputs);
+  add_inputs(&n, d, c->batch, fields, in);
   Err *e = ask(&n, model, c, d, in, &o, &l);
   if (!e) e = n.weight_error;
   else err_free(n.weight_error);
@@ -460,9 +461,9 @@ Err *forward_build_with(const Model *model, const TrainConfig *c, const Data *d,
   }
   if (!e) {
     Value *logits = b_convert(&n.b, o.logits, DT_F32);
-    e = close_program(&n, model, &l, 1, in, 1, &logits, out);
+    e = close_program(&n, model, &l, fields, in, 1, &logits, out);
   }
-  if (!e) record_inputs(out, d, c->batch, 1);
+  if (!e) record_inputs(out, d, c->batch, fields);
   return done(e, &n, &l);
 }
 

@@ -159,6 +159,9 @@ typedef enum ConvPad { PAD_VALID, PAD_SAME } ConvPad;
  * symmetric padding instead. */
 Value *net_conv(Net *n, const char *name, Value *x, int64_t size, int64_t stride, ConvPad same,
                 int64_t pad, int64_t filters, bool bias, Init init);
+/* A transposed convolution whose windows do not overlap: (B, H, W, C) -> (B, size H, size W, filters), kernel
+ * (size, size, C, filters), with bias. */
+Value *net_conv_up(Net *n, const char *name, Value *x, int64_t size, int64_t filters, Init init);
 Value *net_max_pool(Net *n, Value *x, int64_t size, int64_t stride, int64_t pad);
 Value *net_global_max(Net *n, Value *x); /* (B, H, W, C) -> (B, C) */
 Value *net_global_mean(Net *n, Value *x);
@@ -216,6 +219,13 @@ typedef struct Field { /* one array of an example, without the batch dimension *
 
 enum { DATA_FIELDS = 8 }; /* at most */
 
+/* What examples look like where a model makes them up. */
+typedef enum TaskKind {
+  TASK_LABEL,  /* a picture, its class; or, with a length, text */
+  TASK_PIXELS, /* a picture (images), a class for each pixel (labels) */
+  TASK_CLICKS  /* numbers (dense), rows of tables (ids), 0 or 1 (labels) */
+} TaskKind;
+
 typedef struct Data Data;
 struct Data {
   char *name;
@@ -227,7 +237,8 @@ struct Data {
                                 any, for a step of one's own (adopt/) */
   char *names;               /* what names of fields point into, where they are no constants */
   int64_t n_train, n_test;
-  int64_t classes;       /* or the size of the vocabulary */
+  int64_t classes; /* or the size of the vocabulary */
+  int labels_at; /* field that is -1 where the last batch of an evaluation is filled up; 0: the second */
   char *labels;          /* names of the classes, a line each; NULL: numbers */
   float mean[3], std[3]; /* of images as 0 ... 1, by channel */
   /* Writes example `index` into dst[field]; `rand` is this example's own random number for
@@ -238,13 +249,15 @@ struct Data {
   void *impl;
 };
 typedef struct DataOpts {
-  const char *dir;           /* where the files are; NULL: the usual places */
-  int64_t length;            /* tokens in an example */
-  bool augment;              /* CIFAR: pad 4 and crop, flip, cut out 8 x 8 */
-  const char *bpe;           /* text: folder of GPT-2's encoder.json and vocab.bpe; NULL: bytes */
-  bool masked;               /* text: BERT's 15 % masks instead of the next token */
-  int64_t image_size;        /* of a side of pictures in files; 0: that of shape */
-  int64_t shape[3], classes; /* of the model: synthetic, pictures in files */
+  const char *dir;    /* where the files are; NULL: the usual places */
+  int64_t length;     /* tokens in an example */
+  bool augment;       /* CIFAR: pad 4 and crop, flip, cut out 8 x 8 */
+  const char *bpe;    /* text: folder of GPT-2's encoder.json and vocab.bpe; NULL: bytes */
+  bool masked;        /* text: BERT's 15 % masks instead of the next token */
+  int64_t image_size; /* of a side of pictures in files; 0: that of shape */
+  int64_t shape[3],
+      classes; /* of the model: synthetic, pictures in files. TASK_CLICKS: numbers, tables, rows of each */
+  TaskKind task;
 } DataOpts;
 /* spec: a row of data_specs. errors: ERR_NOT_FOUND naming the file and how to get it; ERR_DATA_LOSS for
  * damaged files */
@@ -372,12 +385,17 @@ struct Model {
   void (*defaults)(TrainConfig *c);
   /* in[i]: the data's fields with the batch dimension in front */
   Err *(*build)(Net *n, const TrainConfig *c, const Data *d, Value *const *in, NetOut *out);
-  int64_t shape[3], classes; /* of made-up data; text: classes is the vocabulary */
-  int size;                  /* which of its family */
-  unsigned reads;            /* settings that it reads: Reader bits */
-  bool generates;            /* text from left to right: builds with Net.at */
-  const WholeStep *whole;    /* of a step that is there already; `build` is NULL then. NULL: none */
+  int64_t shape[3], classes; /* of made-up data, as in DataOpts; text: classes is the vocabulary */
+  TaskKind task;
+  int inputs;             /* fields that the network alone takes, the first of the data; 0: 1 */
+  int size;               /* which of its family */
+  unsigned reads;         /* settings that it reads: Reader bits */
+  bool generates;         /* text from left to right: builds with Net.at */
+  const WholeStep *whole; /* of a step that is there already; `build` is NULL then. NULL: none */
 };
+
+/* Data as the model and its settings want them. */
+DataOpts model_data(const Model *m, const TrainConfig *c);
 
 /* ---- settings: what a TrainConfig holds, by name --------------------------------------------- */
 

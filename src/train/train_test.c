@@ -360,10 +360,7 @@ static void zoo_verifies(void **state) {
       if (c.length) c.length = 8;
       c.dropout = 0.1;
       c.label_smoothing = 0.1;
-      DataOpts o = {.length = c.length,
-                    .masked = c.masked,
-                    .shape = {m->shape[0], m->shape[1], m->shape[2]},
-                    .classes = m->classes};
+      DataOpts o = model_data(m, &c);
       Data *d;
       StepProgram p;
       ok(data_open("synthetic", &o, &d));

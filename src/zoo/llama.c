@@ -1,5 +1,6 @@
 /* LLaMA (Touvron et al. 2023; Dubey et al. 2024): pre-norm decoder with RMS normalisation, rotary
- * positions, gated feed-forward, fewer heads of keys than of queries. (B, T) -> (B, T, V). */
+ * positions, gated feed-forward, fewer heads of keys than of queries. (B, T) -> (B, T, V). moe and Mixtral
+ * have experts in place of the feed-forward network. */
 #include "zoo/zoo_priv.h"
 
 #include <math.h>
@@ -8,13 +9,15 @@ typedef struct Llama {
   int64_t layers, width, heads, kv_heads, inner;
   double theta; /* base of the rotary angles */
   bool tied;
+  int64_t experts; /* 0: none */
 } Llama;
 
-static const Llama shapes[] = {{6, 288, 6, 6, 768, 1e4, true},
-                               {32, 4096, 32, 32, 11008, 1e4, false},
-                               {32, 4096, 32, 8, 14336, 5e5, false},
-                               {16, 2048, 32, 8, 8192, 5e5, true}};
-enum { TINY, LLAMA2_7B, LLAMA3_8B, LLAMA32_1B };
+static const Llama shapes[] = {
+    {6, 288, 6, 6, 768, 1e4, true, 0},       {32, 4096, 32, 32, 11008, 1e4, false, 0},
+    {32, 4096, 32, 8, 14336, 5e5, false, 0}, {16, 2048, 32, 8, 8192, 5e5, true, 0},
+    {6, 288, 6, 6, 768, 1e4, true, 8},       {32, 4096, 32, 8, 14336, 1e6, false, 8}};
+enum { TINY, LLAMA2_7B, LLAMA3_8B, LLAMA32_1B, MOE, MIXTRAL_8X7B };
+#define UNEVEN 0.01 /* of how unevenly experts are used, in the loss */
 
 static void defaults(TrainConfig *c) {
   c->batch = 8;
@@ -37,7 +40,7 @@ static void defaults(TrainConfig *c) {
 static Llama shape_of(const Model *m, const TrainConfig *c) {
   if (!c->size) return shapes[m->size];
   int64_t width = 64 * c->size, inner = (8 * width / 3 + 63) / 64 * 64;
-  return (Llama){c->size, width, c->size, c->size, inner, 1e4, true};
+  return (Llama){c->size, width, c->size, c->size, inner, 1e4, true, shapes[m->size].experts};
 }
 
 /* Keys or values of fewer heads, each for several of the queries'. */
@@ -77,17 +80,22 @@ static Err *build(Net *n, const TrainConfig *c, const Data *d, Value *const *in,
   Build *b = &n->b;
   Llama s = shape_of(n->model, c);
   double proj = 0.02 / sqrt(2.0 * (double)s.layers);
-  Value *table, *x = net_embedding(n, "wte", in[0], d->classes, s.width, 0.02, &table);
+  Value *table, *uneven = NULL;
+  Value *x = net_embedding(n, "wte", in[0], d->classes, s.width, 0.02, &table);
   for (int64_t i = 0; i < s.layers; i++) {
     NetScope scope = net_block(n, "h%lld", (long long)i);
     x = b_add(b, x, attention(n, &s, net_rms_norm(n, "norm1", x, 1e-5), proj));
-    x = b_add(b, x, feed_forward(n, &s, net_rms_norm(n, "norm2", x, 1e-5), proj));
+    Value *y = net_rms_norm(n, "norm2", x, 1e-5);
+    y = s.experts ? zoo_experts(n, y, s.experts, s.inner, proj, &uneven)
+                  : feed_forward(n, &s, y, proj);
+    x = b_add(b, x, y);
     net_leave(n, scope);
   }
   x = net_rms_norm(n, "norm", x, 1e-5);
   Value *logits = s.tied ? zoo_tied_logits(n, x, table)
                          : net_dense(n, "out", x, d->classes, false, INIT(INIT_NORMAL, 0.02));
   net_softmax_loss(n, logits, in[1], NULL, c->label_smoothing, out);
+  if (uneven) out->loss = b_add(b, out->loss, b_muls(b, uneven, UNEVEN / (double)s.layers));
   return NULL;
 }
 
@@ -104,6 +112,8 @@ static Err *build(Net *n, const TrainConfig *c, const Data *d, Value *const *in,
       .reads = READ_SIZE | READ_LENGTH | READ_SMOOTHING | READ_REMAT | READ_LORA, \
   }
 LLAMA(llama, "llama", TINY, 32000, "LLaMA with 6 layers, width 288");
+LLAMA(moe, "moe", MOE, 32000, "LLaMA of 6 layers with 8 experts, two for each token");
 LLAMA(llama2_7b, "llama-2-7b", LLAMA2_7B, 32000, "LLaMA 2: 32 layers, width 4096");
 LLAMA(llama3_8b, "llama-3-8b", LLAMA3_8B, 128256, "LLaMA 3: 32 layers, 8 heads of keys");
 LLAMA(llama32_1b, "llama-3.2-1b", LLAMA32_1B, 128256, "LLaMA 3.2: 16 layers, width 2048");
+LLAMA(mixtral_8x7b, "mixtral-8x7b", MIXTRAL_8X7B, 32000, "Mixtral: 32 layers, 8 experts");

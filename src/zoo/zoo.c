@@ -31,10 +31,7 @@ int64_t zoo_weights(const Model *m) {
   m->defaults(&c);
   c.batch = 1;
   if (c.length) c.length = 8;
-  DataOpts o = {.length = c.length,
-                .masked = c.masked,
-                .shape = {m->shape[0], m->shape[1], m->shape[2]},
-                .classes = m->classes};
+  DataOpts o = model_data(m, &c);
   Data *d;
   StepProgram p = {0};
   Err *e = data_open("synthetic", &o, &d);

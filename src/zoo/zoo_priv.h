@@ -13,6 +13,10 @@ Value *zoo_images(Net *n, const Data *d, Value *images);
 /* (B, T, C) times the transposed table (V, C): (B, T, V) */
 Value *zoo_tied_logits(Net *n, Value *x, Value *table);
 
+/* x (B, T, C) through two of so many gated feed-forward networks, `inner` wide, for each token. *uneven adds how
+ * unevenly they are used, for the loss. */
+Value *zoo_experts(Net *n, Value *x, int64_t experts, int64_t inner, double proj, Value **uneven);
+
 /* Depth and width of a transformer: --size N, or the model's own. Of the depths that were published
  * the published width, else 64 a layer; heads of 64. */
 typedef struct ZooShape {

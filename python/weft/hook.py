@@ -1,7 +1,7 @@
-"""WEFT_DEVICE alone turns TensorFlow's programs to weft: weft_hook.pth imports this module when the variable is set.
+"""WEFT_DEVICE alone turns programs of TensorFlow and TorchTPU to weft: weft_hook.pth imports this module when the variable is set.
 
-Nothing is imported until the program imports tensorflow itself; weft.tf then follows. Programs that use TensorFlow beside another
-framework (tf.data with JAX on weft, Keras on another backend) are left alone.
+Nothing is imported until the program imports one of them itself. Programs that use TensorFlow beside another framework (tf.data with
+JAX on weft, Keras on another backend) are left alone. PyTorch/XLA finds weft by itself, by an entry point.
 """
 import importlib.util
 import os
@@ -14,27 +14,60 @@ def wanted():
     return env.get("KERAS_BACKEND", "tensorflow") == "tensorflow" and "weft" not in env.get("JAX_PLATFORMS", "")
 
 
+def _after_tensorflow(_):
+    if wanted():
+        import weft.tf  # noqa: F401
+
+
+def _before_torch_tpu(module):
+    from weft.torch import tpu
+    tpu.prepare(module)
+
+
+def _after_torch_tpu(module):
+    from weft.torch import tpu
+    tpu.loaded(module)
+
+
+def _after_hardware(module):
+    from weft.torch import tpu
+    tpu.hardware(module)
+
+
+# what is done before and after a module is executed
+_AROUND = {
+    "tensorflow": (None, _after_tensorflow),
+    "torch_tpu": (_before_torch_tpu, _after_torch_tpu),
+    "torch_tpu._internal.utils.hardware": (None, _after_hardware),
+}
+
+
 class _Finder:
-    """Finds tensorflow as everybody else would, and has weft.tf imported after it."""
+    """Finds these modules as everybody else would, each once."""
+
+    def __init__(self):
+        self.around = {name: what for name, what in _AROUND.items() if name not in sys.modules}
 
     def find_spec(self, name, path=None, target=None):
-        if name != "tensorflow":
+        if name not in self.around:
             return None
-        sys.meta_path.remove(self)
+        before, after = self.around.pop(name)
         spec = importlib.util.find_spec(name)
         if spec is not None and spec.loader is not None:
             execute = spec.loader.exec_module
 
             def exec_module(module):
+                if before:
+                    before(module)
                 execute(module)
-                if wanted():
-                    import weft.tf  # noqa: F401
+                if after:
+                    after(module)
             spec.loader.exec_module = exec_module
         return spec
 
 
 def install():
-    if os.environ.get("WEFT_DEVICE") and "tensorflow" not in sys.modules:
+    if os.environ.get("WEFT_DEVICE"):
         sys.meta_path.insert(0, _Finder())
 
 

@@ -2,7 +2,7 @@
 
 On a TPU each has a process of its own, and with it its own random numbers. Here each thread has its own state of what is otherwise one
 for the whole process: PyTorch's CPU generator, Python's `random`, numpy's `numpy.random`. So torch.manual_seed(0) in each replica gives
-each the same weights, whatever the others do meanwhile.
+each the same weights, whatever the others do meanwhile. Threads that a replica starts (loaders of data) share its states.
 
 Private parts of torch_xla that are used: `_internal.pjrt._run_thread_per_device`.
 """
@@ -17,7 +17,7 @@ import torch
 
 
 class _Own(threading.local):
-    """Of a replica's thread: the states that it goes on from; None in other threads."""
+    """Of a replica's threads: the states that they go on from, one list; None in other threads."""
     states = None
     inside = False
 
@@ -31,18 +31,21 @@ def _own_states(fn):
     """fn, which draws random numbers or sets their state, on the thread's own states."""
     @functools.wraps(fn)
     def call(*args, **kwargs):
-        if _own.states is None or _own.inside:
+        states = _own.states
+        if _own.inside:
             return fn(*args, **kwargs)
         with _lock:
+            if states is None:  # not while another thread has put its own in place
+                return fn(*args, **kwargs)
             outer = [get() for get, _ in _sources]
-            for (_, put), state in zip(_sources, _own.states):
+            for (_, put), state in zip(_sources, states):
                 put(state)
             _own.inside = True
             try:
                 return fn(*args, **kwargs)
             finally:
                 _own.inside = False
-                _own.states = [get() for get, _ in _sources]
+                states[:] = [get() for get, _ in _sources]
                 for (_, put), state in zip(_sources, outer):
                     put(state)
     return call
@@ -60,8 +63,24 @@ def _replace(owner, names):
             setattr(owner, name, _own_states(fn))
 
 
+def _shared_with_its_threads(start):
+    """threading.Thread.start: a thread of a replica's has the replica's states."""
+    @functools.wraps(start)
+    def started(self):
+        if (states := _own.states) is not None:
+            run = self.run
+
+            def run_with_states():
+                _own.states = states
+                run()
+            self.run = run_with_states
+        return start(self)
+    return started
+
+
 @functools.cache
 def _install():
+    threading.Thread.start = _shared_with_its_threads(threading.Thread.start)
     generator = torch.default_generator
     _sources.append((generator.get_state, generator.set_state))
     _sources.append((random.getstate, random.setstate))
@@ -82,18 +101,22 @@ def _install():
 
 
 def _with_own_states(fn):
-    """The function of a replica. All begin with the same states, as processes that have just started do."""
-    first = [get() for get, _ in _sources]
+    """The function of a replica. All begin with the same states, as processes that have just started do. When one has failed, its
+    error is that of the others which then wait for it in vain."""
+    first, failed = [get() for get, _ in _sources], []
 
     @functools.wraps(fn)
     def replica(*args, **kwargs):
         _own.states = list(first)
         try:
             return fn(*args, **kwargs)
-        except Exception:
-            traceback.print_exc()  # now: the pool tells of it when all others have ended
-            os.environ["WEFT_EXCHANGE_TIMEOUT"] = "2"  # they need not wait long for this one
-            raise
+        except Exception as e:
+            with _lock:
+                failed.append(e)
+            if len(failed) == 1:
+                traceback.print_exc()  # now: the pool tells of it when all others have ended
+                os.environ["WEFT_EXCHANGE_TIMEOUT"] = "2"  # they need not wait long for this one
+            raise failed[0] from None
         finally:
             _own.states = None
     return replica

@@ -124,6 +124,12 @@ static bool account_take(DevAccount *a, int64_t bytes, int64_t *in_use) {
   return true;
 }
 
+bool dev_is_virtual(const Dev *d) {
+  ProfDevice info = {0};
+  if (d->ops->profile_device) d->ops->profile_device(d, &info);
+  return info.is_virtual;
+}
+
 /* ---- buffers ---- */
 
 static int64_t footprint(const Dev *d, const Tensor *t) {
@@ -291,6 +297,13 @@ static Err *make_room(const DevProgram *p, int n, const int *devices, DevBuffer 
     full[k] = in_use + m.temp + MAX(0, m.outputs - m.aliased);
   }
   return NULL;
+}
+
+Err *dev_fits(const DevProgram *p, int n, const int *devices, DevBuffer *const *const *args) {
+  int64_t few[8], *full = n <= COUNT_OF(few) ? few : xmalloc(sizeof *full * (size_t)n);
+  Err *e = make_room(p, n, devices, args, full);
+  if (full != few) free(full);
+  return e;
 }
 
 /* The peaks of a run that was made; one that failed for want of memory has not reached them. */

@@ -68,7 +68,7 @@ typedef struct DevRun {
 
 struct DeviceOps {
   const char *name; /* "cpu" */
-  bool async; /* runs may go on after the caller was told: they take real time, and fail seldom */
+  bool async;       /* runs may go on after the caller was told: they take real time */
   /* args: what follows the name and a colon ("8" of "cpu:8"; a chip's full name for sim), may be
    * empty. Sets dev->n and dev->impl. errors: ERR_INVALID for a bad name or number */
   Err *(*open)(Dev *dev, Str args);
@@ -199,6 +199,12 @@ int dev_program_processes(const DevProgram *p);
 bool dev_program_splits(const DevProgram *p);
 /* The backend runs the program of one process: every process has arguments and results of its own. */
 bool dev_program_is_cut(const DevProgram *p);
+
+/* Does the device keep time of its own (a virtual chip)? */
+bool dev_is_virtual(const Dev *d);
+
+/* Would a run of n processes with these arguments find room now? errors: ERR_EXHAUSTED */
+Err *dev_fits(const DevProgram *p, int n, const int *devices, DevBuffer *const *const *args);
 
 /* args[k][i] for the k-th process of the part; outs[k][j] are new references. donated[i]: the caller
  * gives the argument up; its buffer is deleted afterwards. out_run may be NULL; its `trace` is read,

@@ -217,12 +217,14 @@ static Err *job_is_over(void) {
 
 void exchange_close(Exchange *x) {
   pthread_mutex_lock(&x->lock);
-  x->closed = true;
+  __atomic_store_n(&x->closed, true, __ATOMIC_RELEASE);
   for (Meeting *m = x->open; m; m = m->next)
     if (!m->done && m->arrived < m->near) give_up(m, job_is_over());
   if (x->peers) peers_stop(x->peers);
   pthread_mutex_unlock(&x->lock);
 }
+
+bool exchange_closed(const Exchange *x) { return __atomic_load_n(&x->closed, __ATOMIC_RELAXED); }
 
 /* ---- meetings ---- */
 

@@ -29,6 +29,7 @@ void exchange_free(Exchange *x); /* NULL is fine; nobody is inside */
 void exchange_close(Exchange *x);
 /* owner[device]: the process that has it. Both are borrowed, until exchange_free. */
 void exchange_share(Exchange *x, Peers *peers, const int *owner);
+bool exchange_closed(const Exchange *x); /* nobody reads results any more: runs may stop */
 
 /* A run of some of a job's devices begins and ends; in between they may join. Each device is in one
  * run at a time. `program` names it in errors. failed: the run's error, NULL when it went well;

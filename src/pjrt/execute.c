@@ -1,5 +1,5 @@
 /* Execute: arguments checked and waited for, donation decided, the program run once for all its
- * processes, results wrapped. Long runs on one device go to the device's queue and Execute returns
+ * processes, results wrapped. Long runs go to the (first) device's queue and Execute returns
  * at once with results that are promises. Callers may execute one device in each call: programs
  * without exchange then are like those of one device; the others always go to the device's queue,
  * where they wait for each other, collective by collective (dev/exchange.h). */
@@ -193,9 +193,11 @@ static Err *run_here(const Run *r) {
 
 typedef struct Queued {
   PJRT_LoadedExecutable *l;
-  int process;
-  PJRT_Device *device;
-  PJRT_Buffer **args, **outs; /* held; references of ours */
+  int n;                      /* processes: one, or all */
+  int process;                /* of all, when n is 1 */
+  PJRT_Device *device;        /* NULL: all of the program's */
+  PJRT_Buffer *const **lists; /* [n] of args, by process */
+  PJRT_Buffer **args, **outs; /* [n * arguments] held; [n * results] references of ours */
   PJRT_Event *done;           /* the results' event as well */
   bool *dropped;
 } Queued;
@@ -208,42 +210,45 @@ static Err *run_whole_when_all_came(const Queued *q, DevBuffer **outs);
 static void run_queued(void *arg) {
   Queued *q = arg;
   PJRT_Executable *x = q->l->exe;
-  DevBuffer **outs = xcalloc((size_t)x->n_out + 1, sizeof *outs);
-  PJRT_Buffer *const *args = q->args;
+  int n_args = q->n * x->n_in, n_outs = q->n * x->n_out;
+  DevBuffer **outs = xcalloc((size_t)n_outs + 1, sizeof *outs);
   Run r = {.l = q->l,
-           .n = 1,
+           .n = q->n,
            .n_args = x->n_in,
-           .args = &args,
-           .process = &q->process,
+           .args = q->lists,
+           .process = q->n == 1 ? &q->process : NULL,
            .device = q->device};
   bool together = meets(&r) && !dev_program_splits(x->program) && q->l->n_near > 1;
   PJRT_Error *e =
       error_from(together ? run_whole_when_all_came(q, outs) : run_program(&r, q->dropped, outs));
-  for (int i = 0; i < x->n_in; i++) buffer_unhold(q->args[i]);
-  for (int j = 0; j < x->n_out; j++) buffer_fill(q->outs[j], e ? NULL : outs[j]);
+  for (int i = 0; i < n_args; i++) buffer_unhold(q->args[i]);
+  for (int j = 0; j < n_outs; j++) buffer_fill(q->outs[j], e ? NULL : outs[j]);
   event_set(q->done, e);
   event_release(q->done);
-  for (int j = 0; j < x->n_out; j++) buffer_release(q->outs[j]);
+  for (int j = 0; j < n_outs; j++) buffer_release(q->outs[j]);
   loaded_release(q->l);
   free(outs);
   free(q);
 }
 
 /* May the run go to the queue, and does it pay? Not when callers' threads are needed to finish it
- * (host callbacks) nor when its arguments come from elsewhere: nobody behind it should wait. Who
+ * (host callbacks) nor when its arguments come from elsewhere: nobody behind it should wait. Nor
+ * while a virtual device is recorded: what its caller does meanwhile is on the axis. Who
  * exchanges must not keep its caller: that may be the one who brings the others. */
 static bool for_queue(const Run *r) {
   const PJRT_Executable *x = r->l->exe;
-  if (r->n != 1 || x->not_queued || !x->client) return false;
-  if (meets(r)) return true;
-  if (!x->program->ops->async) return false;
-  PJRT_Device *device = device_of(r, 0);
-  bool waited = __atomic_exchange_n(&device->asked, false, __ATOMIC_RELAXED), ready = true;
-  for (int i = 0; i < r->n_args; i++) {
-    const PJRT_Buffer *b = r->args[0][i];
-    if (event_is_ready(b->ready)) continue;
-    if (!b->from_queue || b->client != x->client) return false;
-    ready = false;
+  if (x->not_queued || !x->client) return false;
+  if (meets(r)) return r->n == 1;
+  if (!x->program->ops->async || (profiler_on() && dev_is_virtual(x->program->dev))) return false;
+  bool waited = false, ready = true;
+  for (int k = 0; k < r->n; k++) {
+    waited |= __atomic_exchange_n(&device_of(r, (size_t)k)->asked, false, __ATOMIC_RELAXED);
+    for (int i = 0; i < r->n_args; i++) {
+      const PJRT_Buffer *b = r->args[k][i];
+      if (event_is_ready(b->ready)) continue;
+      if (!b->from_queue || b->client != x->client) return false;
+      ready = false;
+    }
   }
   int64_t ns = __atomic_load_n(&x->run_ns, __ATOMIC_RELAXED);
   return !ready || ns > (waited ? WAITED_NS : QUICK_NS);
@@ -252,50 +257,91 @@ static bool for_queue(const Run *r) {
 static Err *hold_arguments(const Run *r, Queued *q) {
   find_dropped(r, q->dropped);
   TRY(check_donations(r, q->dropped));
-  for (int i = 0; i < r->n_args; i++) {
-    q->args[i] = r->args[0][i];
-    Err *e = err_wrap(buffer_hold(q->args[i]), "argument %d", i);
-    while (e && i) buffer_unhold(q->args[--i]);
+  for (int at = 0; at < r->n * r->n_args; at++) {
+    int k = at / r->n_args, i = at % r->n_args;
+    if (!i) q->lists[k] = q->args + at;
+    q->args[at] = r->args[k][i];
+    Err *e = err_wrap(buffer_hold(q->args[at]), "argument %d", i);
+    while (e && at) buffer_unhold(q->args[--at]);
     TRY(e);
   }
   return NULL;
 }
 
-/* false, without an error: it was not queued. */
-static Err *enqueue(const Run *r, PJRT_Event **done, bool *queued) {
-  TRY(check_run(r));
-  PJRT_LoadedExecutable *l = r->l;
-  PJRT_Executable *x = l->exe;
-  size_t na = (size_t)x->n_in, nr = (size_t)x->n_out;
-  Queued *q = xmalloc(sizeof *q + sizeof(void *) * (na + nr) + na);
-  *q = (Queued){.l = l,
-                .process = r->process ? r->process[0] : 0,
-                .device = device_of(r, 0),
-                .args = (PJRT_Buffer **)(q + 1)};
+/* Is there room now, as far as can be told while arguments are still being computed? The caller of
+ * a queued run hears of it at once. */
+static Err *check_room(const Run *r) {
+  const DevProgram *p = r->l->exe->program;
+  size_t n = (size_t)r->n, na = (size_t)r->n_args;
+  if (!p->ops->beside) return NULL;
+  for (size_t at = 0; at < n * na; at++)
+    if (!event_is_ready(r->args[at / na][at % na]->ready)) return NULL;
+  DevBuffer **all = xcalloc(n * na + 1, sizeof *all), *const **args = xcalloc(n, sizeof *args);
+  int *devices = xcalloc(n, sizeof *devices);
+  Err *e = NULL;
+  for (size_t k = 0; k < n; k++) {
+    devices[k] = device_of(r, k)->desc.id;
+    args[k] = all + k * na;
+    for (size_t i = 0; i < na && !e; i++)
+      if (!(all[k * na + i] = r->args[k][i]->data)) e = wait_for(r->args[k][i], (int)i);
+  }
+  if (!e) e = dev_fits(p, (int)n, devices, args);
+  free(devices);
+  free(args);
+  free(all);
+  return e;
+}
+
+static Queued *queued_new(const Run *r) {
+  size_t n = (size_t)r->n, na = n * (size_t)r->n_args, nr = n * (size_t)r->l->exe->n_out;
+  Queued *q = xmalloc(sizeof *q + sizeof(void *) * (n + na + nr) + (size_t)r->n_args);
+  *q = (Queued){.l = r->l,
+                .n = r->n,
+                .process = r->n == 1 && r->process ? r->process[0] : 0,
+                .device = r->n == 1 ? device_of(r, 0) : NULL,
+                .lists = (PJRT_Buffer *const **)(q + 1)};
+  q->args = (PJRT_Buffer **)(q->lists + n);
   q->outs = q->args + na;
   q->dropped = (bool *)(q->outs + nr);
+  return q;
+}
+
+/* The results of process k, as promises. */
+static void promise_results(const Run *r, Queued *q, size_t k) {
+  const PJRT_Executable *x = r->l->exe;
+  const int64_t *dims = x->out_dims;
+  for (size_t j = 0; j < (size_t)x->n_out; j++) {
+    PJRT_Buffer *b = buffer_promise_until(q->done, result_memory(r, k, j), (DType)x->out_types[j],
+                                          (int)x->out_ranks[j], dims);
+    b->layout = x->layouts_out[j];
+    b->from_queue = true;
+    b->refs = 2;
+    q->outs[k * (size_t)x->n_out + j] = r->outs[k][j] = b;
+    dims += x->out_ranks[j];
+  }
+}
+
+/* A run of several devices goes to the queue of the first. Whoever waits in a queue waits for runs
+ * that were asked for before: nobody waits in a circle. */
+static Err *enqueue(const Run *r, PJRT_Event **done) {
+  TRY(check_run(r));
+  Queued *q = queued_new(r);
   Err *e = hold_arguments(r, q);
+  if (!e && (e = check_room(r)))
+    for (int at = 0; at < r->n * r->n_args; at++) buffer_unhold(q->args[at]);
   if (e) {
     free(q);
     return e;
   }
-  const int64_t *dims = x->out_dims;
   q->done = event_new();
-  for (size_t j = 0; j < nr; j++) {
-    q->outs[j] = buffer_promise_until(q->done, result_memory(r, 0, j), (DType)x->out_types[j],
-                                      (int)x->out_ranks[j], dims);
-    q->outs[j]->layout = x->layouts_out[j];
-    q->outs[j]->from_queue = true;
-    q->outs[j]->refs = 2;
-    r->outs[0][j] = q->outs[j];
-    dims += x->out_ranks[j];
+  for (size_t k = 0; k < (size_t)r->n; k++) {
+    promise_results(r, q, k);
+    if (done) done[k] = event_retain(q->done);
   }
-  if (done) *done = event_retain(q->done);
-  __atomic_fetch_add(&l->refs, 1, __ATOMIC_RELAXED);
-  for (size_t i = 0; i < na; i++)
-    if (q->dropped[i]) buffer_delete(q->args[i]);
-  if (!queue_push(q->device->queue, run_queued, q, !meets(r))) run_queued(q);
-  *queued = true;
+  __atomic_fetch_add(&r->l->refs, 1, __ATOMIC_RELAXED);
+  for (int at = 0; at < r->n * r->n_args; at++)
+    if (q->dropped[at % r->n_args]) buffer_delete(q->args[at]);
+  if (!queue_push(device_of(r, 0)->queue, run_queued, q, !meets(r))) run_queued(q);
   return NULL;
 }
 
@@ -372,9 +418,7 @@ ENTRY(LoadedExecutable_Execute) {
   else if (l->n_near < l->n) r.process = l->near;
   if (one && !meets(&r))
     exchange_remember(l->exe->program->dev->exchange, r.device->desc.id, l->exe->name);
-  bool queued = false;
-  if (for_queue(&r)) PTRY(error_from(enqueue(&r, done, &queued)));
-  if (queued) return NULL;
+  if (for_queue(&r)) return error_from(enqueue(&r, done));
   for (int k = 0; k < r.n && meets(&r); k++) /* their calls in the order they were made */
     queue_drain(device_of(&r, (size_t)k)->queue);
   PTRY(error_from(run_here(&r)));

@@ -149,8 +149,10 @@ extern const PJRT_MemoryDescriptions_Extension memory_descriptions_extension;
 
 /* ---- runs that go on after Execute returned (queue.c) ---- */
 
-struct Queue *queue_new(void);
+struct Queue *queue_new(bool is_virtual);
 void queue_drain(struct Queue *q); /* waits until all that was pushed is done */
+void queue_drain_for(struct Queue *q, int seconds); /* waits no longer than that */
+void queues_drain_virtual(void);   /* all of virtual devices, of all clients */
 void queue_close(struct Queue *q); /* what is in it still runs */
 /* Runs fn(arg) after all that was pushed before. patient: waits while many are in the queue. false:
  * there is no thread to be had. */

@@ -72,12 +72,6 @@ static ProfHost *host_span(ProfHostKind kind, const char *name, double from_s) {
   return prof_host(rec.prof, lane(), kind, name, from_s, now() - from_s);
 }
 
-static bool is_virtual(const Dev *d) {
-  ProfDevice info = {0};
-  if (d->ops->profile_device) d->ops->profile_device(d, &info);
-  return info.is_virtual;
-}
-
 /* The recording's number of a device; a Dev brings all of its own at once. */
 static int place_of(const Dev *d, int id) {
   for (int i = 0; i < rec.places.n; i++)
@@ -166,7 +160,7 @@ void profiler_waits(ProfilerSpan s, const PJRT_Buffer *b, bool reads) {
 ProfilerRun profiler_run_begin(const Dev *dev) {
   ProfilerRun r = {.span = profiler_begin()};
   if (!enter(r.span)) return (ProfilerRun){0};
-  r.is_virtual = is_virtual(dev);
+  r.is_virtual = dev_is_virtual(dev);
   r.asked_s = now();
   if (r.is_virtual && rec.computing++ == 0) rec.computing_since_s = time_now_s();
   pthread_mutex_unlock(&rec.lock);
@@ -222,7 +216,9 @@ void profiler_run_failed(const ProfilerRun *r) {
 
 /* ---- one recording at a time ----------------------------------------------------------------- */
 
+/* What a virtual device still computes was asked for before: none of the recording's. */
 static void start(void) {
+  queues_drain_virtual();
   pthread_mutex_lock(&rec.lock);
   if (!rec.on) {
     rec.session++;

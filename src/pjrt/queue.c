@@ -20,20 +20,34 @@ struct Queue {
   int waiting; /* not begun */
   bool busy;
   bool started, closed;
+  bool is_virtual;
+  struct Queue *next; /* of all that there are */
 };
+static struct Queue *all;
+static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static _Thread_local bool is_worker;
 
-struct Queue *queue_new(void) {
+struct Queue *queue_new(bool is_virtual) {
   struct Queue *q = xcalloc(1, sizeof *q);
+  q->is_virtual = is_virtual;
   pthread_mutex_init(&q->lock, NULL);
   pthread_cond_init(&q->more, NULL);
   pthread_cond_init(&q->less, NULL);
   q->last = &q->first;
+  pthread_mutex_lock(&all_lock);
+  q->next = all;
+  all = q;
+  pthread_mutex_unlock(&all_lock);
   return q;
 }
 
 static void queue_free(struct Queue *q) {
+  pthread_mutex_lock(&all_lock);
+  struct Queue **at = &all;
+  while (*at != q) at = &(*at)->next;
+  *at = q->next;
+  pthread_mutex_unlock(&all_lock);
   pthread_mutex_destroy(&q->lock);
   pthread_cond_destroy(&q->more);
   pthread_cond_destroy(&q->less);
@@ -97,6 +111,24 @@ void queue_drain(struct Queue *q) {
   pthread_mutex_lock(&q->lock);
   while (q->first || q->busy) pthread_cond_wait(&q->less, &q->lock);
   pthread_mutex_unlock(&q->lock);
+}
+
+void queue_drain_for(struct Queue *q, int seconds) {
+  if (is_worker) return;
+  struct timespec until;
+  clock_gettime(CLOCK_REALTIME, &until);
+  until.tv_sec += seconds;
+  pthread_mutex_lock(&q->lock);
+  while (q->first || q->busy)
+    if (pthread_cond_timedwait(&q->less, &q->lock, &until)) break;
+  pthread_mutex_unlock(&q->lock);
+}
+
+void queues_drain_virtual(void) {
+  pthread_mutex_lock(&all_lock);
+  for (struct Queue *q = all; q; q = q->next)
+    if (q->is_virtual) queue_drain(q);
+  pthread_mutex_unlock(&all_lock);
 }
 
 void queue_close(struct Queue *q) {

@@ -32,7 +32,7 @@ def register(name="weft"):
     if name != "weft":
         NAMES.append(name)
     for step in (_donation, _cpu_rules, _callbacks, _cpu_devices, _dlpack, _pallas, _custom_partitioning,
-                 _exported, _platform_dependent):
+                 _exported, _platform_dependent, _lowered_cost):
         try:
             step()
         except ImportError as e:  # a module of JAX's that is not there, or wants a package that is not
@@ -194,6 +194,32 @@ def _cpu_devices():
     clear_backends.weft = True
     xla_bridge._clear_backends = clear_backends
     xla_bridge._backends = Backends(xla_bridge._backends)
+
+
+@functools.cache
+def _xla_cpu():
+    """XLA's CPU client, of which only the counting of operations is used."""
+    from jax._src.lib import xla_client
+    return xla_client.make_cpu_client()
+
+
+def _lowered_cost():
+    """jax.jit(f).lower(x).cost_analysis(): XLA counts the operations and bytes of the program as it was traced, whatever it is
+    for. JAX asks the plugin's client, which PJRT's C API gives no call for."""
+    from jax._src.interpreters import pxla
+    from jax._src.lib import xla_client
+    original = pxla.MeshComputation.cost_analysis
+    if getattr(original, "weft", False):
+        return
+    count = getattr(pxla, "_jax", getattr(xla_client, "_xla", None)).hlo_module_cost_analysis
+
+    @functools.wraps(original)
+    def cost_analysis(self):
+        if not _is_ours(self.compile_args["backend"]):
+            return original(self)
+        return count(_xla_cpu(), self.hlo().as_hlo_module())
+    cost_analysis.weft = True
+    pxla.MeshComputation.cost_analysis = cost_analysis
 
 
 # ---- host callbacks -----------------------------------------------------------------------------------------------------

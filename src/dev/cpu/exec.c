@@ -22,6 +22,13 @@ typedef struct Exec {
   int64_t loop; /* the entry to the innermost loop */
 } Exec;
 
+/* Asked at each step, so that a process that is interrupted in a long run may end. */
+static Err *still_wanted(const Exec *x) {
+  const Exchange *job = x->prog->dev ? x->prog->dev->exchange : NULL;
+  if (!job || !exchange_closed(job)) return NULL;
+  return err_new(ERR_CANCELLED, "the client was closed during the run");
+}
+
 /* ---- memory of a run ---- */
 
 void run_mem_free(const Code *c, RunMem *m) {
@@ -298,6 +305,7 @@ static const CommandList *commands_for(const Exec *x, const Step *s, int block) 
 /* Runs a block and moves its results where they go (a loop's condition has none). */
 static Err *run_region(Exec *x, const Step *s, int block, const CommandList *t) {
   const Block *b = &s->blocks[block];
+  TRY(still_wanted(x));
   if (t) TRY(commands_run(t, run_other, x));
   else TRY(run_block(x, b));
   bool condition = s->kind == STEP_WHILE && block == 0;
@@ -391,6 +399,7 @@ static Err *run_block(Exec *x, const Block *b) {
   bool verbose = cpu_verbosity() > 0;
   for (int i = 0; i < b->n; i++) {
     const Step *s = &b->steps[i];
+    TRY(still_wanted(x));
     if (!verbose && !x->trace) {
       TRY(run_step(x, s));
       continue;

@@ -174,7 +174,10 @@ static Err *no_model(const VirtualProgram *p) {
 static Err *sim_cost(const DevProgram *prog, DevCost *out) {
   const VirtualProgram *p = prog->impl;
   if (!p->report) return no_model(p);
-  *out = (DevCost){p->report->flops, -1, p->report->model_bytes, p->report->time_s};
+  const SimReport *r = p->report;
+  *out = (DevCost){r->flops, -1, 0, r->time_s};
+  for (int i = 0; i < r->n_kernels; i++) /* wherever they lie, as XLA counts them */
+    out->bytes_accessed += (r->kernels[i].bytes + r->kernels[i].cached) * r->kernels[i].count;
   return NULL;
 }
 
@@ -221,6 +224,7 @@ static Err *profile(const DevProgram *prog, Prof *p, ProfProgram **out) {
 
 const DeviceOps dev_sim = {
     .name = "sim",
+    .async = true,
     .open = sim_open,
     .close = sim_close,
     .info = sim_info,

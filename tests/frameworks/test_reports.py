@@ -1,0 +1,63 @@
+"""What users ask JAX about a program and a device: costs before and after compiling, Ctrl-C, arrays that no memory holds."""
+import json
+
+import pytest
+
+from test_training import python
+
+COSTS = """
+import json, jax, jax.numpy as jnp
+step = jax.jit(lambda a, b: jnp.tanh(a @ b).sum())
+a = jnp.ones((512, 512))
+lowered = step.lower(a, a)
+print(json.dumps([lowered.cost_analysis(), lowered.compile().cost_analysis()]))
+"""
+
+
+def test_costs():
+    """XLA's own counts; those of a compiled program are of what a device does, so they may be a little more."""
+    want, _ = json.loads(python("cpu", "-c", COSTS))
+    for device in "cpu:2", "tpu-v5e", "H100":
+        lowered, compiled = json.loads(python("weft", "-c", COSTS, device=device))
+        assert lowered == want
+        assert compiled["flops"] == pytest.approx(want["flops"], rel=0.01)
+        assert compiled["bytes accessed"] >= 2 * 512 * 512 * 4
+        assert ("optimal_seconds" in compiled) == (not device.startswith("cpu"))
+
+
+INTERRUPTED = """
+import os, signal, threading, jax, jax.numpy as jnp
+long = jax.jit(lambda a: jax.lax.fori_loop(0, 10**8, lambda i, x: jnp.tanh(x @ x), a), out_shardings=OUT)
+compiled = long.lower(jax.device_put(jnp.ones((256, 256)), OUT)).compile()
+a = jax.device_put(jnp.ones((256, 256)), OUT)
+threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    compiled(a).block_until_ready()
+except KeyboardInterrupt:
+    print("stopped")
+"""
+ONE = "import jax\nOUT = jax.sharding.SingleDeviceSharding(jax.devices()[0])\n"
+SPREAD = "import jax\nOUT = jax.NamedSharding(jax.make_mesh((2,), ('x',)), jax.P('x'))\n"
+
+
+@pytest.mark.parametrize("device, where", [("cpu", ONE), ("cpu:2", SPREAD), ("tpu-v3-2", SPREAD)])
+def test_control_c(device, where):
+    """A computation of minutes is left at once, on one device and on several."""
+    assert python("weft", "-c", where + INTERRUPTED, device=device) == "stopped"
+
+
+HUGE = """
+import time, jax, jax.numpy as jnp
+begin = time.monotonic()
+try:
+    jnp.ones((256, 2**30)).block_until_ready()
+except Exception as error:
+    assert time.monotonic() - begin < 20
+    print(str(error).replace(chr(10), " "))
+"""
+
+
+@pytest.mark.parametrize("device", ["tpu-v5p-8", "H100"])
+def test_no_chip_is_that_large(device):
+    assert "RESOURCE_EXHAUSTED" in (said := python("weft", "-c", HUGE, device=device))
+    assert "' needs " in said and "hint:" in said

@@ -165,19 +165,29 @@ def test_average_of_the_weights(tmp_path):
         np.testing.assert_allclose(now[k], w, rtol=1e-5, atol=1e-7)
 
 
+def test_half_precision_learns_the_same(tmp_path):
+    """On a network without kinks: of an mlp's 1280 values before a relu one lies nearer to zero than half precision tells, is on the other side
+    there, and moves a quarter of the first layer's gradients by 2 to 8 per cent; all others agree to 11 bits."""
+    flags, model = ["--optimizer", "sgd", "--lr", 0.1, "--clip", 0, "--length", 12], {"model": "lstm", "size": ("--size", 32)}
+    rng = np.random.default_rng(0)
+    data = [tuple(rng.integers(0, 256, (8, 12)).astype(np.int32) for _ in range(2)) for _ in range(STEPS)]
+    plain = program(tmp_path, *flags, **model)
+    before = start(*plain[1:])
+    want, _ = run_steps(*plain[:2], before, data)
+    text, names, state = program(tmp_path, *flags, "--precision", "f16", **model)
+    assert "xf16>" in text
+    got, _ = run_steps(text, names, start(names, state), data)
+    for k in want:
+        if "/" in k:
+            assert np.abs(got[k] - want[k]).max() < 0.01 * np.abs(want[k] - before[k]).max(), k
+
+
 def test_half_precision_scales_its_loss(tmp_path):
-    flags = ["--optimizer", "sgd", "--lr", 0.1]
-    plain = program(tmp_path, *flags)
-    want, _ = run_steps(*plain[:2], start(plain[1], plain[2]), batches())
-    text, names, state = program(tmp_path, *flags, "--precision", "f16")
+    text, names, state = program(tmp_path, "--optimizer", "sgd", "--lr", 0.1, "--precision", "f16")
     assert "xf16>" in text
     first = start(names, state)
     got, _ = run_steps(text, names, first, batches())
     assert got["loss_scale"] == 1024 and got["calm_steps"] == STEPS
-    for k in want:
-        if "/" in k:
-            moved = np.abs(want[k] - first[k]).max()
-            assert np.quantile(np.abs(got[k] - want[k]), 0.99) < 0.04 * moved, k  # 11 bits, and a relu may switch
     run = compile_xla(text)
     first["loss_scale"] = np.float32(2.0 ** 40)  # gradients overflow: the step is left out, the scale halved
     x, y = batches()[0]

@@ -101,7 +101,7 @@ def gpt2(p, x, y):
     return xent(ln("lnf", x) @ p["wte/table"].T, y)
 
 
-def moe(p, x, y, experts=8, width=128, heads=2):
+def moe(p, x, y, experts=8, heads=1):
     """LLaMA with Mixtral's experts: two of a token's choice, each with so many places in a sequence."""
     def norm(n, v):
         return v * lax.rsqrt((v * v).mean(-1, keepdims=True) + 1e-5) * p[n + "/scale"]
@@ -135,12 +135,12 @@ def moe(p, x, y, experts=8, width=128, heads=2):
         out = jnp.einsum("btei,eic,bte->btc", h, p[n + "down"], gates * found)
         return out, experts * (chosen[:, :, 0].mean((0, 1)) * likely.mean((0, 1))).sum()
     x, uneven = p["wte/table"][x], 0
-    for i in range(2):
+    for i in range(heads):  # --size: layers, and heads of 64
         h = f"h{i}/"
         x = x + attention(h, norm(h + "norm1", x))
         out, u = feed(h + "experts/", norm(h + "norm2", x))
         x, uneven = x + out, uneven + u
-    return xent(norm("norm", x) @ p["wte/table"].T, y) + 0.01 * uneven / 2
+    return xent(norm("norm", x) @ p["wte/table"].T, y) + 0.01 * uneven / heads
 
 
 def unet(p, x, y):
@@ -190,7 +190,7 @@ def text_file(tmp_path):
 CASES = {"mnist": (mnist, ["--data", "synthetic", "--batch", 8]),
          "lstm": (lstm, ["--batch", 4, "--length", 12, "--size", 32]),
          "gpt2": (gpt2, ["--batch", 2, "--length", 16, "--size", 2, "--decay", 0]),
-         "moe": (moe, ["--batch", 2, "--length", 16, "--size", 2, "--decay", 0]),
+         "moe": (moe, ["--batch", 2, "--length", 24, "--size", 1, "--decay", 0]),
          "unet": (unet, ["--data", "synthetic", "--batch", 2, "--size", 4]),
          "dlrm": (dlrm, ["--data", "synthetic", "--batch", 8, "--size", 50, "--optimizer", "adam", "--beta1", 0.9])}
 

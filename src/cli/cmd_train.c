@@ -66,6 +66,8 @@ static const char usage[] =
     "                     chip of several, tpu-v3-8, uses all of them unless told otherwise)\n"
     "  --eval-batch N     test examples in one evaluation batch (default: as --batch)\n"
     "  --no-eval          no evaluation on the test examples\n"
+    "  --log FILE         a JSON object in a line for each step and evaluation, as they come; -: "
+    "stdout\n"
     "  --json             the result as JSON on stdout (with --out also in result.json)\n"
     "  --no-compare       no table of other devices at the end\n"
     "  --help             this text\n"
@@ -107,6 +109,7 @@ enum {
   O_JSON,
   O_BPE,
   O_PROFILE,
+  O_LOG,
   O_STATE,
   O_BATCH_ARGS,
   O_LOSS,
@@ -135,6 +138,7 @@ static const struct option own[] = {{"data", 1, NULL, O_DATA},
                                     {"json", 0, NULL, O_JSON},
                                     {"bpe", 1, NULL, O_BPE},
                                     {"profile", 1, NULL, O_PROFILE},
+                                    {"log", 1, NULL, O_LOG},
                                     {"state", 1, NULL, O_STATE},
                                     {"batch-args", 1, NULL, O_BATCH_ARGS},
                                     {"loss", 1, NULL, O_LOSS},
@@ -167,7 +171,7 @@ enum { MAX_SET = 64 };
 
 typedef struct Args {
   TrainRun r;
-  const char *data, *data_dir, *bpe, *dump, *profile;
+  const char *data, *data_dir, *bpe, *dump, *profile, *log;
   char *resume, *init;
   int64_t save_every;
   bool compare, overwrite;
@@ -243,6 +247,7 @@ static bool set(const CliArgs *args, int which, Args *a) {
   case O_JSON: r->json = true; return true;
   case O_BPE: a->bpe = optarg; return true;
   case O_PROFILE: a->profile = optarg; return true;
+  case O_LOG: a->log = optarg; return true;
   case O_NO_EVAL: r->eval_every = -1; return true;
   default: assert(false); return false;
   }
@@ -350,10 +355,17 @@ static Err *finish(Args *a, const char *where, TrainResult *result) {
   return e;
 }
 
+static Err *open_log(const char *path, FILE **out) {
+  *out = strcmp(path, "-") ? fopen(path, "a") : stdout;
+  return *out ? NULL : err_new(ERR_PERMISSION, "cannot write the log '%s': %m", path);
+}
+
 static Err *run(Args *a) {
   TrainRun *r = &a->r;
   Client *client = NULL;
   if (a->dump) return dump_step(a, r->data);
+  FILE *log = NULL;
+  if (a->log) TRY(open_log(a->log, &log));
   if (!r->plugin && a->n_options < MAX_OPTIONS)
     a->options[a->n_options++] = (ClientOption){.name = "device", .str = r->device};
   TRY(client_open(r->plugin, a->options, a->n_options, &client));
@@ -375,6 +387,7 @@ static Err *run(Args *a) {
   if (phantom)
     fprintf(stderr, "WEFT_PHANTOM is set: memory and time only; no losses, no checkpoint\n");
   TrainLive live = {.tty = isatty(2),
+                    .log = log,
                     .unit = r->data->fields[0].rank == 3             ? "images"
                             : r->data->tokenizer || r->config.length ? "sequences"
                                                                      : "examples"};
@@ -394,9 +407,11 @@ static Err *run(Args *a) {
                  .phantom = phantom,
                  .stop = &interrupted};
   TrainResult result;
+  if (live.tty || log || train_virtual_devices(r)) train_live_costs(r, &live);
   signal(SIGINT, on_signal);
   signal(SIGTERM, on_signal);
   Err *e = train_run(&o, &result);
+  if (live.log && live.log != stdout) fclose(live.log);
   if (live.tty) fprintf(stderr, "\n");
   if (!e && !r->json) train_print_result(r, &result, phantom, interrupted);
   if (!e) e = finish(a, where, &result);

@@ -4,6 +4,8 @@
 
 #include "train/train.h"
 
+#include <stdio.h>
+
 typedef struct TrainRun {
   const Model *model;
   TrainConfig config; /* batch: of one replica */
@@ -22,7 +24,13 @@ typedef struct TrainLive { /* the line that shows how it goes */
   double next, loss, accuracy; /* running means over about 30 steps */
   int64_t seen;
   const char *unit;
+  double peak, flops; /* FLOP/s of the device, FLOP of a step: 0: not known */
+  double joule, usd;  /* of a step on a virtual chip; 0: not known */
+  double chip_s;      /* its time for a step there */
+  FILE *log;          /* a JSON object in a line for each step and evaluation; NULL: none */
 } TrainLive;
+/* What a step costs, for the live line. replicas: of r->config. */
+void train_live_costs(const TrainRun *r, TrainLive *out);
 void train_show(void *live, const Progress *p);
 
 void train_print_header(const TrainRun *r, const char *where, const char *platform);

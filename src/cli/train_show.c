@@ -1,7 +1,10 @@
 /* What `weft train` says: the header, the live line, the result for people and for programs. */
 #include "cli/train.h"
 
+#include "base/units.h"
 #include "chip/chip.h"
+#include "prof/prof.h"
+#include "sim/sim.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -91,9 +94,82 @@ static void loss_text(char *s, size_t n, double loss, double accuracy) {
   else snprintf(s, n, "loss %.4f   accuracy %.2f %%", loss, 100 * accuracy);
 }
 
+void train_live_costs(const TrainRun *r, TrainLive *out) {
+  StepProgram p;
+  ChipRef ref;
+  SimReport *report = NULL;
+  int n = MAX(1, r->config.replicas);
+  Err *none = chip_parse(r->plugin ? "" : r->device, &ref);
+  bool on_chip = !none;
+  err_free(none);
+  const Chip *chip = on_chip ? ref.chip : NULL;
+  Err *e = chip ? NULL : chip_find("T4", &chip); /* any counts the same operations */
+  if (!e) e = step_build(r->model, &r->config, r->data, true, &p);
+  if (!e) {
+    e = sim_estimate(p.m, chip, &(SimOpts){.devices = n}, &report);
+    step_free(&p);
+  }
+  if (!e && on_chip) {
+    out->chip_s = report->time_s;
+    out->peak =
+        report->time_s > 0 && report->mfu > 0 ? report->flops / (report->mfu * report->time_s) : 0;
+    out->joule = report->energy_j, out->usd = report->usd;
+  } else if (!e && !r->plugin) {
+    out->peak = prof_host_flops();
+  }
+  if (!e) out->flops = report->flops;
+  sim_report_free(report);
+  err_free(e); /* the line goes without */
+}
+
+/* Model FLOP over peak: by the chip's clock on a chip, else by this machine's. 0: not known. */
+static double utilisation(const TrainLive *l, double step_s) {
+  double t = l->chip_s > 0 ? l->chip_s : step_s;
+  return l->peak > 0 && t > 0 ? l->flops / t / l->peak : 0;
+}
+
+static void costs_text(const TrainLive *l, const Progress *p, char *s, size_t n) {
+  char energy[UNITS_TEXT], usd[UNITS_TEXT], step[UNITS_TEXT];
+  double used = utilisation(l, p->step_s);
+  *s = 0;
+  if (l->chip_s > 0)
+    snprintf(s, n, "   chip %s a step, MFU %.1f %%, %s, %s", units_time(step, l->chip_s),
+             100 * used, units_energy(energy, l->joule * (double)p->step),
+             units_usd(usd, l->usd * (double)p->step));
+  else if (used > 0) snprintf(s, n, "   MFU %.0f %%", 100 * used);
+}
+
+/* One line of JSON, at once in the file: for dashboards and scripts. */
+static void log_line(const TrainLive *l, const Progress *p) {
+  Buf b = {0};
+  buf_printf(&b, "{\"kind\": \"%s\", \"step\": %lld, \"steps\": %lld", p->eval ? "test" : "train",
+             (long long)p->step, (long long)p->steps);
+  buf_cstr(&b, ", "), buf_json_num(&b, "loss", p->loss);
+  buf_cstr(&b, ", "), buf_json_num(&b, "accuracy", p->accuracy);
+  if (!p->eval) {
+    double used = utilisation(l, p->step_s);
+    buf_cstr(&b, ", "), buf_json_num(&b, "learning_rate", p->lr);
+    buf_cstr(&b, ", "), buf_json_num(&b, "step_wall_s", p->step_s);
+    buf_cstr(&b, ", "), buf_json_num(&b, "examples_per_s", p->examples_per_s);
+    buf_cstr(&b, ", "), buf_json_num(&b, "input_wait", p->exposed_share);
+    buf_cstr(&b, ", "), buf_json_num(&b, "left_s", p->left_s);
+    buf_cstr(&b, ", "), buf_json_num(&b, "mfu", used > 0 ? used : NAN);
+    if (l->chip_s > 0) {
+      buf_cstr(&b, ", "), buf_json_num(&b, "step_s", l->chip_s);
+      buf_cstr(&b, ", "), buf_json_num(&b, "energy_j", l->joule * (double)p->step);
+      buf_cstr(&b, ", "), buf_json_num(&b, "usd", l->usd * (double)p->step);
+    }
+  }
+  buf_cstr(&b, "}\n");
+  fputs(b.p, l->log);
+  fflush(l->log);
+  buf_free(&b);
+}
+
 void train_show(void *arg, const Progress *p) {
   TrainLive *l = arg;
-  char loss[64];
+  char loss[64], costs[120];
+  if (l->log && !p->batches) log_line(l, p);
   if (p->batches) { /* an evaluation that takes long says so */
     double now = time_now_s();
     if (p->batch == 1) l->next = now + (l->tty ? 0.1 : 5);
@@ -123,12 +199,13 @@ void train_show(void *arg, const Progress *p) {
   char left[32];
   clock_text(left, sizeof left, p->left_s);
   loss_text(loss, sizeof loss, l->loss, l->accuracy);
+  costs_text(l, p, costs, sizeof costs);
   fprintf(stderr,
           "%sepoch %lld  step %lld/%lld   %s   %.0f %s/s   left %s   "
-          "input wait %.1f %%%s",
+          "input wait %.1f %%%s%s",
           l->tty ? "\r\033[K" : "", (long long)p->epoch + 1, (long long)p->step,
           (long long)p->steps, loss, p->examples_per_s, l->unit, left, 100 * p->exposed_share,
-          l->tty ? "" : "\n");
+          costs, l->tty ? "" : "\n");
   fflush(stderr);
 }
 

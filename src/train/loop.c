@@ -318,6 +318,7 @@ static Err *report(Trainer *t, Pending *p) {
                  .loss = (double)m[0],
                  .accuracy = (double)m[1],
                  .lr = (double)m[2]};
+  pr.step_s = step_s;
   pr.examples_per_s = step_s > 0 ? (double)t->global / step_s : 0;
   pr.left_s = step_s * (double)(t->total - p->step);
   pr.exposed_share = busy > 0 ? MIN(1, t->exposed_s / busy) : 0;

@@ -543,6 +543,7 @@ typedef struct Progress { /* after a step, or an evaluation or a batch of one */
   int64_t step, steps, epoch;
   int64_t batch, batches; /* of an evaluation that goes on; 0: of none */
   double loss, accuracy, lr;
+  double step_s;                                /* of wall time, over the last steps */
   double examples_per_s, left_s, exposed_share; /* share of the time spent waiting for input */
   bool eval;
 } Progress;

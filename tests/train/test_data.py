@@ -119,3 +119,19 @@ def test_what_is_wrong(folder, tmp_path):
         assert r.returncode == 1 and say in r.stderr, r.stderr
     r = weft("train", "mnist", "--data", "synthetic", "--image-size", 10, "--steps", 1)
     assert r.returncode == 2 and "does not read --image-size" in r.stderr
+
+
+def test_csv(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = [(rng.normal(k, 0.15), 100 * rng.normal(-k, 0.15), f'"{name}, so called"') for _ in range(60) for k, name in enumerate(CLASSES)]
+    (tmp_path / "t.csv").write_text("width,height,class\n" + "\n".join(f"{a:.4f},{b:.4f},{c}" for a, b, c in rows) + "\n")
+    result = check(train(tmp_path, f"csv:{tmp_path / 't.csv'}", "--epochs", 30), 0)
+    assert result["weights"] == 2 * 32 + 32 + 32 * 32 + 32 + 32 * 3 + 3
+    r = weft("eval", tmp_path / "run", "--json")
+    assert r.returncode == 0 and json.loads(r.stdout)["accuracy"] == pytest.approx(result["test_accuracy"]), r.stderr
+    (tmp_path / "bad.csv").write_text("a,b\n1,2\n1,2,3\n")
+    r = train(tmp_path, f"csv:{tmp_path / 'bad.csv'}")
+    assert r.returncode == 1 and "line 3 has 3 columns, the first has 2" in r.stderr
+    (tmp_path / "word.csv").write_text("1,2\nx,3\n")
+    r = train(tmp_path, f"csv:{tmp_path / 'word.csv'}")
+    assert r.returncode == 1 and "row 2, column 1: 'x' is no number" in r.stderr

@@ -408,3 +408,15 @@ def test_a_chip_of_several_devices(tmp_path):
     assert r.returncode == 2 and "--batch 104" in r.stderr
     r = weft("train", "mlp", "--size", 16, "--data", "synthetic", "--batch", 2, "--steps", 1, "--no-eval")
     assert "tpu-v2-8 computes 8 examples: 2 do not divide over 8 devices" in r.stdout
+
+
+def test_a_log_for_tools_and_what_a_chip_costs(tmp_path):
+    log = tmp_path / "log.jsonl"
+    r = weft("train", "mlp", "--size", 16, "--data", "synthetic", "--batch", 64, "--steps", 4, "--no-compare", "--log", log, "--device", "tpu-v2", "--json")
+    assert r.returncode == 0, r.stderr
+    lines = [json.loads(v) for v in log.read_text().splitlines()]
+    assert [v["step"] for v in lines if v["kind"] == "train"] == [1, 2, 3, 4] and lines[-1]["kind"] == "test"
+    last, result = lines[3], json.loads(r.stdout)
+    assert last["step_s"] == pytest.approx(result["step_s"], rel=0.05) and 0 < last["mfu"] < 1
+    assert last["energy_j"] == pytest.approx(4 * lines[0]["energy_j"]) and last["usd"] > 0 and last["loss"] == pytest.approx(result["train_loss"])
+    assert "MFU" in r.stderr and "chip " in r.stderr

@@ -3,8 +3,10 @@
     import weft
     weft.library_path()   # .../libpjrt_weft.so, a PJRT plugin
     weft.step_time(compiled)   # seconds on the virtual chip
+    weft.virtual_time()   # seconds that the device has computed so far, by the chip's clock
     weft.folder()         # of an installed wheel: include/weft.h, lib/libweft.so, lib/pkgconfig, bin/weft
 """
+import ctypes
 import os
 import pathlib
 
@@ -33,6 +35,37 @@ def step_time(compiled) -> float:
         raise ValueError("no time is known of this program: WEFT_DEVICE must be a chip (`weft chips`), and the program one that its "
                          "model covers")
     return float(cost["optimal_seconds"])
+
+
+class _Clock(ctypes.Structure):
+    """PJRT_Extension_Base; WeftClockExtension of pjrt/pjrt.h has `seconds` after it."""
+
+
+_Clock._fields_ = [("size", ctypes.c_size_t), ("type", ctypes.c_int32), ("next", ctypes.POINTER(_Clock)),
+                   ("seconds", ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_int))]
+
+
+class _Api(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_size_t), ("extensions", ctypes.POINTER(_Clock))]
+
+
+def virtual_time(device: int = 0) -> float:
+    """Seconds that a device has computed since the process began: on a virtual chip by its model, on the CPU by the wall clock.
+    What was asked for and has not ended counts on a virtual chip; on the CPU wait first. A loop's step takes the difference:
+
+        begin = weft.virtual_time()
+        state = step(state, batch)
+        jax.block_until_ready(state)
+        seconds = weft.virtual_time() - begin       # of the device; time.perf_counter() has this machine's
+    """
+    get = ctypes.CDLL(library_path()).GetPjrtApi
+    get.restype = ctypes.POINTER(_Api)
+    at = get().contents.extensions
+    while at and at.contents.type != 0x5745434C:
+        at = at.contents.next
+    if not at:
+        raise RuntimeError(f"{library_path()} keeps no clock: it is of another version than this package")
+    return at.contents.seconds(device)
 
 
 def folder() -> str:

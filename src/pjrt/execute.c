@@ -133,6 +133,7 @@ static Err *run_program(const Run *r, const bool *dropped, DevBuffer **all_outs)
   Err *e = dev_execute(x->program, &part, (DevBuffer *const *const *)args, donated,
                        (DevBuffer * *const *)outs, &run);
   __atomic_store_n(&x->run_ns, (int64_t)((time_now_s() - t) * 1e9), __ATOMIC_RELAXED);
+  if (!e) clock_advance(&part, run.time_s > 0 ? run.time_s : 0);
   if (e) profiler_run_failed(&recorded);
   else
     profiler_run_end(&recorded, x->program, &part, &run, (DevBuffer *const *const *)args,

@@ -6,9 +6,8 @@
  * Threads     every entry may be called from several threads. No lock is held while a caller's
  *             callback runs.
  * Versions    arguments are read and written only as far as the caller's struct_size reaches.
- * Execution   is synchronous: Execute returns when the results exist, its events are ready. Buffers
- *             may still be unfinished (async transfers, alias buffers): users of the data wait for
- *             them.
+ * Execution   Execute returns with promises where a run takes long (queue.c), else when the results
+ *             exist. Users of the data wait for it.
  */
 #ifndef WEFT_PJRT_PJRT_H
 #define WEFT_PJRT_PJRT_H
@@ -35,5 +34,13 @@ typedef struct WeftJobExtension {
   PJRT_Extension_Base base;
   bool (*lost)(void);
 } WeftJobExtension;
+
+/* Seconds that a device of this process has computed so far, what was asked for and has not ended
+ * included: a virtual one by its model, the CPU by the wall clock. 0: none of that number did. */
+#define PJRT_EXTENSION_WEFT_CLOCK 0x5745434c
+typedef struct WeftClockExtension {
+  PJRT_Extension_Base base;
+  double (*seconds)(int device);
+} WeftClockExtension;
 
 #endif

@@ -336,6 +336,9 @@ void profiler_run_end(const ProfilerRun *r, DevProgram *p, const DevPart *part, 
 void profiler_run_failed(const ProfilerRun *r);
 extern const PJRT_Profiler_Extension profiler_extension;
 
+void clock_advance(const DevPart *part, double seconds); /* of a run (clock.c) */
+double clock_seconds(int device);
+
 /* ---- what the plugin says of itself (platform.c) ---- */
 
 /* The platform's name, malloc'd: the option "platform_name", else WEFT_PLATFORM, else "tpu" where this

@@ -332,6 +332,12 @@ static Err *fit_error(const SimReport *r, const char *program, double held, bool
     while (b.n < at + 12) buf_byte(&b, ' ');
     buf_cstr(&b, " other arrays on the device, no arguments of this program\n");
   }
+  if (r->attentions && owners)
+    buf_printf(
+        &b,
+        "  %d attention%s here, with scores in memory as XLA compiles it; does the framework "
+        "call cuDNN's or FlashAttention? Then set WEFT_ATTENTION=fused\n",
+        r->attentions, r->attentions > 1 ? "s" : "");
   while (b.n && b.p[b.n - 1] == '\n') b.p[--b.n] = 0;
   Err *e = err_new(ERR_EXHAUSTED, "%s", b.p);
   buf_free(&b);

@@ -25,6 +25,28 @@ def test_costs():
         assert ("optimal_seconds" in compiled) == (not device.startswith("cpu"))
 
 
+CLOCK = """
+import json, jax, jax.numpy as jnp, weft
+step = jax.jit(lambda a: jnp.tanh(a @ a))
+a = jnp.ones((512, 512))
+compiled = step.lower(a).compile()
+began = weft.virtual_time()
+for _ in range(10):
+    a = compiled(a)
+jax.block_until_ready(a)
+took = weft.virtual_time() - began
+print(json.dumps([took, weft.step_time(compiled) if "CPU" not in jax.devices()[0].device_kind.upper() else None]))
+"""
+
+
+def test_a_step_takes_what_the_chip_takes():
+    """However long this machine computes the chip's numbers."""
+    took, step = json.loads(python("weft", "-c", CLOCK, device="tpu-v5e"))
+    assert took == pytest.approx(10 * step, rel=1e-6)
+    took, _ = json.loads(python("weft", "-c", CLOCK))
+    assert took > 0
+
+
 INTERRUPTED = """
 import os, signal, threading, jax, jax.numpy as jnp
 long = jax.jit(lambda a: jax.lax.fori_loop(0, 10**8, lambda i, x: jnp.tanh(x @ x), a), out_shardings=OUT)

@@ -115,9 +115,16 @@ static bool is_alone(const Module *m) {
   return !found;
 }
 
-/* A call of the caller's is made once, not by each process. */
+static bool is_manual(const Op *op) {
+  const Region *r = op->parent;
+  while (r && r->parent && r->parent->kind != OP_MANUAL_COMPUTATION) r = r->parent->parent;
+  return r && r->parent;
+}
+
+/* A call of the caller's outside of manual computations gets whole values, once, not from each process. */
 static Err *find_call(Op *op, void *found) {
-  if (op->kind == OP_CUSTOM_CALL && str_is(op_str(op, "call_target_name"), "weft_host_callback"))
+  if (op->kind == OP_CUSTOM_CALL && !is_manual(op) &&
+      str_is(op_str(op, "call_target_name"), "weft_host_callback"))
     *(bool *)found = true;
   return NULL;
 }

@@ -410,6 +410,7 @@ ENTRY(LoadedExecutable_Execute) {
   if ((int)a->num_devices != l->n_near && !one)
     return error_new(ERR_INVALID, "the program runs on %d devices here, arguments came for %zu",
                      l->n_near, a->num_devices);
+  if (!a->num_devices) return NULL; /* all of it runs on other processes' devices */
   PJRT_Buffer *const **args = (PJRT_Buffer *const **)a->argument_lists;
   r.args = args;
   r.outs = (PJRT_Buffer ***)a->output_lists;

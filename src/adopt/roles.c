@@ -200,6 +200,18 @@ static bool same_type(const Adopted *a, int arg, int result) {
   return a->args[arg].type == a->results[result].type && !a->results[result].taken;
 }
 
+static const char *last_part(const char *path) {
+  const char *slash = strrchr(path, '/');
+  return slash ? slash + 1 : path;
+}
+
+/* As same_type, where names do not speak against it: result[1]['norm'] is no next value of lr. */
+static bool may_pair(const Adopted *a, int arg, int result) {
+  const char *was = last_part(a->args[arg].path), *is = last_part(a->results[result].path);
+  bool word = *is && !isdigit((unsigned char)*is), other = *was && word && strcmp(was, is) != 0;
+  return same_type(a, arg, result) && !other;
+}
+
 /* step(params, opt, ...) that gives (params, opt, ...), {'params': ..., }, or one of them alone. */
 static bool same_name(const AdoptArg *g, const AdoptResult *r, int how) {
   const char *tail = adopt_tail(g->path), *rest = adopt_tail(r->path);
@@ -270,12 +282,12 @@ static void by_order(Adopted *a) {
   for (int i = n - 1; i >= 0; i--)
     for (int j = k - 1; j >= 0; j--) {
       int skip = MAX(best[(i + 1) * (k + 1) + j], best[i * (k + 1) + j + 1]);
-      bool same = same_type(a, args.v[i], results.v[j]);
+      bool same = may_pair(a, args.v[i], results.v[j]);
       best[i * (k + 1) + j] = MAX(skip, same ? best[(i + 1) * (k + 1) + j + 1] + 1 : 0);
     }
   for (int i = 0, j = 0; i < n && j < k;) {
     int here = best[i * (k + 1) + j];
-    bool same = same_type(a, args.v[i], results.v[j]);
+    bool same = may_pair(a, args.v[i], results.v[j]);
     if (same && here == best[(i + 1) * (k + 1) + j + 1] + 1)
       err_free(claim(a, args.v[i++], results.v[j++]));
     else if (here == best[i * (k + 1) + j + 1]) j++;
@@ -284,6 +296,15 @@ static void by_order(Adopted *a) {
   free(best);
   vec_free(&args);
   vec_free(&results);
+}
+
+/* What is left has another order, as in traces of PyTorch/XLA: the n-th of a type is the n-th of it. */
+static void by_type(Adopted *a) {
+  bool any_donated = false;
+  for (int i = 0; i < a->n_args; i++) any_donated |= a->args[i].donated;
+  for (int i = 0; i < a->n_args; i++)
+    for (int j = 0; j < a->n_results && may_be_state(a, i, any_donated); j++)
+      if (may_pair(a, i, j)) err_free(claim(a, i, j));
 }
 
 /* ---- the batch --------------------------------------------------------------------------------- */
@@ -325,6 +346,7 @@ Err *adopt_roles(Adopted *a, const AdoptOpts *o) {
   find_usual_metrics(a);
   by_alias(a);
   by_order(a);
+  by_type(a);
   if (a->loss < 0) TRY(find_loss(a, NULL)); /* what the state has left */
   find_other_metrics(a);
   find_batch(a, o->batch);

@@ -184,6 +184,34 @@ def test_order_of_results_and_fixed_arguments(data, tmp_path):
     np.testing.assert_allclose(losses_of(tmp_path / "run"), want, rtol=2e-5)
 
 
+def test_arguments_in_another_order(data, tmp_path):
+    """As PyTorch/XLA traces them: no names, the order of first use. And a number with another name is no next value."""
+    def step(b, w, x, out, y, lr):
+        def loss(p):
+            return xent(jnp.tanh(x @ p[0] + p[1]) @ p[2], y)
+        value, g = jax.value_and_grad(loss)((w, b, out))
+        return w - lr * g[0], b - lr * g[1], out - lr * g[2], value
+    rng = np.random.default_rng(2)
+    w, b, out = (rng.normal(size=s).astype(np.float32) for s in ((6, 8), (8,), (8, 3)))
+    text = jax.jit(step).lower(b, w, X[:BATCH], out, Y[:BATCH], 0.1).as_text()
+    (tmp_path / "s.mlir").write_text(re.sub(r' \{jax.result_info = "[^"]*"\}', "", text))
+    np.savez(tmp_path / "init.npz", in0=b, in1=w, in3=out)
+    train(tmp_path / "s.mlir", data, tmp_path / "run", "--set", "arg5=0.1", "--init", tmp_path / "init.npz")
+    want = []
+    for i in range(STEPS):
+        rows = slice(i * BATCH, (i + 1) * BATCH)
+        w, b, out, loss = jax.jit(step)(b, w, X[rows], out, Y[rows], 0.1)
+        want.append(float(loss))
+    np.testing.assert_allclose(losses_of(tmp_path / "run"), want, rtol=2e-5)
+
+    def normed(w, lr, x, y):
+        value, g = jax.value_and_grad(lambda w: xent(x @ w, y))(w)
+        return w - lr * g, {"loss": value, "norm": jnp.sum(g * g)}
+    (tmp_path / "n.mlir").write_text(jax.jit(normed).lower(np.zeros((6, 3), "f"), 0.1, X[:BATCH], Y[:BATCH]).as_text(debug_info=True))
+    r = weft("train", tmp_path / "n.mlir", "--data", f"npz:{data}", "--steps", 2)
+    assert r.returncode == 1 and "argument 1 (lr)" in r.stderr, r.stderr
+
+
 def test_pictures_become_what_the_step_takes(tmp_path):
     images = RNG.integers(0, 255, (40, 8, 8, 3)).astype(np.uint8)
     labels = RNG.integers(0, 4, 40).astype(np.int64)

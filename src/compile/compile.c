@@ -39,6 +39,7 @@ static const struct {
     {"unroll", pass_unroll},
     {"threefry", pass_threefry}, /* whose rounds JAX wrote as a loop: lowered for "cpu" */
     {"hoist", pass_hoist},
+    {"blockwise", pass_blockwise},
     {"unseen", pass_unseen},
 };
 /* clang-format on */

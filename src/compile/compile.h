@@ -2,7 +2,7 @@
  * stages in order.
  *
  *   module -> inline -> products -> groups -> repeats -> simplify -> pools -> spread -> scatters ->
- *     masks -> unroll -> hoist -> fuse -> order -> plan
+ *     masks -> unroll -> hoist -> blockwise -> fuse -> order -> plan
  *
  * The first stages go from program to program. `fuse` divides each region's ops into fusions (loops
  * generated as one kernel) and single steps; `order` puts them where they give memory back early;

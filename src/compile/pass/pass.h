@@ -68,6 +68,8 @@ Err *pass_rng_rounding(Module *m);
 Err *pass_unroll(Module *m);
 /* Products that a loop adds up become one product of stacks after it. */
 Err *pass_hoist(Module *m);
+/* Attention, forward and backward, is computed in loops over blocks of rows; its scores are not stored. */
+Err *pass_blockwise(Module *m);
 /* What loops begin with and nobody sees is not made. */
 Err *pass_unseen(Module *m);
 

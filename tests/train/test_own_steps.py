@@ -1,7 +1,10 @@
 """weft train PROGRAM: train steps exported from JAX (alone, with Flax and Optax), driven by weft's loop and by JAX's own; the same
 state after the same steps, whatever names, donation or order say of who is state."""
 import json
+import os
 import re
+import subprocess
+import sys
 
 import flax.linen as nn
 import jax
@@ -228,6 +231,20 @@ def test_pictures_become_what_the_step_takes(tmp_path):
         w, loss = jax.jit(step)(w, (images[rows] / 255).astype(np.float32).transpose(0, 3, 1, 2), np.eye(4, dtype=np.float32)[labels[rows]])
         want.append(float(loss))
     np.testing.assert_allclose(losses_of(tmp_path / "run"), want, rtol=2e-5)
+
+
+def test_the_example(root, tmp_path):
+    r = subprocess.run([sys.executable, root / "examples/train_step.py", tmp_path / "step"], capture_output=True, text=True, timeout=300,
+                       env=dict(os.environ, JAX_PLATFORMS="cpu"))
+    assert r.returncode == 0, r.stderr
+    labels = RNG.integers(0, 10, 512)
+    images = (RNG.integers(0, 100, (512, 28, 28)) + 15 * labels[:, None, None]).astype(np.uint8)
+    np.savez(tmp_path / "d.npz", x_train=images, y_train=labels, x_test=images[:8], y_test=labels[:8])
+    train(tmp_path / "step/step.mlirbc", tmp_path / "d.npz", tmp_path / "run", "--init", tmp_path / "step/init.npz", steps=60)
+    losses = losses_of(tmp_path / "run")
+    assert losses[0] > 2 > 1.9 > losses[-1]
+    events = EventAccumulator(str(tmp_path / "run")).Reload()
+    assert {"train/accuracy", "train/gradient_norm"} <= set(events.Tags()["scalars"])
 
 
 def test_a_chip_and_a_profile(data, tmp_path):

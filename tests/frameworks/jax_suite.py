@@ -2,12 +2,14 @@
 """Runs JAX's own tests on weft and on JAX's CPU backend and counts what passes on both.
 
     jax_suite.py --jax CHECKOUT [--platform cpu|weft|both] [--files lax_test ...] [--sample N | --about N]
-                 [--match TEXT]
+                 [--match TEXT] [--cases N]
     jax_suite.py --jax CHECKOUT --report            # table from the stored results
     jax_suite.py --jax CHECKOUT --ratchet [--write] # compares with (or writes) jax_ratchet.json
 
 CHECKOUT is a directory with `tests/`, `conftest.py` and `pyproject.toml` of the jax release in requirements.txt; `git
-archive TAG tests conftest.py pyproject.toml | tar x` makes one. Nothing of it is committed here.
+archive TAG tests conftest.py pyproject.toml | tar x` makes one. Nothing of it is committed here. All `*_test.py` in it
+are run but those in ELSEWHERE, which need what JAX's CPU backend is not. Some need packages beside JAX (hypothesis,
+cloudpickle, flatbuffers, mpmath, matplotlib, portpicker); a file that cannot be loaded says so and is not counted.
 
 Tests that JAX ties to the name "cpu" are skipped on weft and do not count; `--dut cpu --again skipped` runs them.
 Tests run in shards, each in its own process, which appends one line for each finished test to a file. When a process dies
@@ -18,17 +20,39 @@ later runs, so that failures can be run again alone (--again failed).
 import argparse
 import collections
 import concurrent.futures
+import fnmatch
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-FILES = ["lax_test", "lax_numpy_test", "lax_control_flow_test", "api_test", "nn_test", "random_lax_test", "linalg_test",
-         "fft_test", "pjit_test", "shard_map_test", "pmap_test"]
+# Test files that do not run on JAX's CPU backend, by the first pattern that matches, and why.
+ELSEWHERE = [
+    ("multiprocess*", "several processes, started by JAX's own runner"),
+    ("mosaic/*", "CUDA or a TPU: kernels of Mosaic"),
+    ("pallas/gpu_pallas_interpret*", None),
+    ("pallas/tpu_pallas_interpret*", None),
+    ("pallas/gpu_*", "CUDA: kernels of Triton"),
+    ("pallas/lax_lowerings/gpu/*", "CUDA: kernels of Mosaic"),
+    ("pallas/*mgpu_*", "CUDA: kernels of Mosaic"),
+    ("pallas/mosaic_gpu*", "CUDA: kernels of Mosaic"),
+    ("pallas/triton_*", "CUDA: kernels of Triton"),
+    ("pallas/tpu_*", "a TPU: kernels of Mosaic"),
+    ("mock_gpu*", "CUDA"),
+    ("cudnn_*", "CUDA"),
+    ("gpu_*", "CUDA"),
+    ("magma_*", "CUDA"),
+    ("fused_attention_stablehlo*", "CUDA: attention of cuDNN"),
+    ("scaled_matmul_stablehlo*", "CUDA: products of cuDNN"),
+    ("pgle_*", "CUDA: schedules from GPU profiles"),
+    ("local_wheel_smoke*", "a build of JAX from its sources"),
+]
 RATCHET = HERE / "jax_ratchet.json"
 
 # Loaded into pytest with -p: writes what happened as it happens.
@@ -36,8 +60,7 @@ RECORDER = '''
 import faulthandler, os, pytest
 out = open(os.environ["WEFT_RECORD"], "a", buffering=1)
 limit = float(os.environ["WEFT_TEST_TIMEOUT"])
-with open(os.environ["WEFT_RECORD"] + ".ids") as ids:
-    wanted = set(ids.read().splitlines())
+ids = os.environ["WEFT_RECORD"] + ".ids"
 log = open(os.environ["WEFT_RECORD"] + ".trace", "a")
 
 def pytest_configure(config):
@@ -46,7 +69,15 @@ def pytest_configure(config):
         test_util._TEST_DUT._set(os.environ["WEFT_TEST_DUT"])
 
 def pytest_collection_modifyitems(items):  # by name: as arguments, names with brackets in them are not found
-    items[:] = [item for item in items if item.nodeid in wanted]
+    if os.path.exists(ids):
+        with open(ids) as chosen:
+            wanted = set(chosen.read().splitlines())
+        items[:] = [item for item in items if item.nodeid in wanted]
+    else:  # the first run of a file: it chooses
+        about, every = int(os.environ["WEFT_ABOUT"]), int(os.environ["WEFT_EVERY"])
+        items[:] = items[::every or max(1, round(len(items) / about) if about else 1)]
+        with open(ids, "w") as chosen:
+            chosen.write("\\n".join(item.nodeid for item in items))
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_logstart(nodeid, location):
@@ -70,11 +101,69 @@ def pytest_runtest_logfinish(nodeid, location):
 '''
 
 
+def elsewhere(name):
+    """Why a test file does not run on JAX's CPU backend, or None."""
+    return next((why for pattern, why in ELSEWHERE if fnmatch.fnmatch(name, pattern)), None)
+
+
+def found(checkout, others=False):
+    """Names of the test files that run on JAX's CPU backend, or of the others."""
+    tests = pathlib.Path(checkout) / "tests"
+    names = sorted(str(path.relative_to(tests).with_suffix("")) for path in tests.rglob("*_test.py"))
+    return [name for name in names if bool(elsewhere(name)) == others]
+
+
+# A process that has JAX and pytest loaded forks for each shard: importing them takes longer than most files' tests. JAX
+# starts no backend before its first use, which is in the fork.
+LOADED = """
+import json, os, sys
+import jax, jax._src.test_util, jax.scipy.stats, numpy, pytest, scipy.linalg, scipy.special, scipy.stats
+sys.argv = ["pytest"]
+for line in sys.stdin:
+    job = json.loads(line)
+    child = os.fork()
+    if not child:
+        os.setpgid(0, 0)
+        os.environ.update(job["env"])
+        log = os.open(job["log"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0), os.dup2(log, 1), os.dup2(log, 2)
+        code = pytest.main(job["argv"])
+        sys.stdout.flush()
+        os._exit(code)  # as a test runner's end: what a destructor does at exit is no test's outcome
+    print(child, flush=True)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
+
+
+class Loaded:
+    """Runs pytest in forks of a process that has loaded JAX, one at a time for each thread."""
+
+    def __init__(self, args):
+        self.args, self.own = args, threading.local()
+
+    def run(self, argv, env, log, seconds):
+        """Exit code; negative where a signal ended the process or the time was over."""
+        if not hasattr(self.own, "process"):
+            self.own.process = subprocess.Popen([sys.executable, "-X", "faulthandler", "-c", LOADED], cwd=self.args.jax,
+                                                env=env, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        process = self.own.process
+        process.stdin.write(json.dumps({"argv": argv, "env": env, "log": log}) + "\n")
+        process.stdin.flush()
+        child = int(process.stdout.readline())
+        end = threading.Timer(seconds, os.killpg, [child, signal.SIGKILL])
+        end.start()
+        code = int(process.stdout.readline())
+        late = not end.is_alive()
+        end.cancel()
+        return -1 if late else code
+
+
 def environment(args, platform):
     env = dict(os.environ)
     env["JAX_PLATFORMS"] = platform
     env["PYTHONPATH"] = os.pathsep.join([args.plugin_dir, str(HERE.parent.parent / "python"), env.get("PYTHONPATH", "")])
     env["WEFT_TEST_TIMEOUT"] = str(args.test_timeout)
+    env["JAX_NUM_GENERATED_CASES"] = str(args.cases)
     env.setdefault("JAX_ENABLE_CHECKS", "false")
     if platform == "weft":
         env["WEFT_DEVICE"] = args.device
@@ -84,34 +173,38 @@ def environment(args, platform):
 
 def collect(args, name, platform):
     """Ids of the tests in a file, or why there are none (a module that this environment lacks, say)."""
-    cmd = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", f"tests/{name}.py"]
+    cmd = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider",
+           f"tests/{name}.py"]
     run = subprocess.run(cmd, cwd=args.jax, env=environment(args, platform), capture_output=True, text=True, timeout=600)
     ids = [line for line in run.stdout.splitlines() if "::" in line]
-    if ids:
-        return ids, ""
-    output = (run.stdout + run.stderr).splitlines()
-    said = [line[1:].strip() for line in output if line.startswith("E ")]  # pytest's mark of an exception's text
-    return [], "; ".join(said) or " ".join(output[-2:]) or f"exit code {run.returncode}"
+    return ids, "" if ids else why_none(run.stdout + run.stderr)
 
 
-def run_shard(args, platform, ids):
-    """{id: [outcome, text]}"""
-    results = {}
-    todo = list(ids)
-    while todo:
+def why_none(output):
+    lines = output.splitlines()
+    said = [line[1:].strip() for line in lines if line.startswith("E ")]  # pytest's mark of an exception's text
+    return "; ".join(said) or " ".join(lines[-2:])
+
+
+def run_shard(args, platform, name, ids):
+    """{id: [outcome, text]}, and why there is none. Without `ids` the first process chooses as --about says."""
+    results, todo, why = {}, ids, ""
+    while todo or todo is None:
         with tempfile.NamedTemporaryFile("w", suffix=".record", delete=False) as record:
             pass
-        pathlib.Path(record.name + ".ids").write_text("\n".join(todo))
+        chosen = pathlib.Path(record.name + ".ids")
+        if todo is not None:
+            chosen.write_text("\n".join(todo))
         env = environment(args, platform)
         env["WEFT_RECORD"] = record.name
-        cmd = [sys.executable, "-X", "faulthandler", "-m", "pytest", "-s", "-q", "--no-header", "--tb=short", "-p",
-               "weft_recorder", "-p", "no:cacheprovider", todo[0].split("::")[0]]
-        with open(record.name + ".log", "w") as log:
-            try:
-                code = subprocess.run(cmd, cwd=args.jax, env=env, stdout=log, stderr=subprocess.STDOUT,
-                                      timeout=args.shard_timeout).returncode
-            except subprocess.TimeoutExpired:
-                code = -1
+        env["WEFT_ABOUT"], env["WEFT_EVERY"] = str(args.about or 0), str(args.sample or 0)
+        argv = ["-s", "-q", "--no-header", "--tb=short", "-p", "weft_recorder", "-p", "no:cacheprovider",
+                f"tests/{name}.py"]
+        code = args.loaded.run(argv, env, record.name + ".log", args.shard_timeout)
+        if todo is None:
+            todo = chosen.read_text().split("\n") if chosen.exists() else []
+            todo = [t for t in todo if t]
+            why = "" if todo else why_none(pathlib.Path(record.name + ".log").read_text(errors="replace"))
         running, finished = None, set()
         for line in open(record.name):
             kind, *rest = line.rstrip("\n").split("\t")
@@ -140,11 +233,11 @@ def run_shard(args, platform, ids):
                 results.setdefault(test, ["missing", ""])
             break
         todo = rest_ids
-    return results
+    return results, why
 
 
 def store(args, platform, name):
-    return pathlib.Path(args.results) / f"{platform}-{name}.json"
+    return pathlib.Path(args.results) / f"{platform}-{name.replace('/', '-')}.json"
 
 
 def load(args, platform, name):
@@ -160,35 +253,37 @@ def run_file(args, platform, name):
         if platform == "weft":
             cpu = load(args, "cpu", name)
             ids = [t for t in ids if cpu.get(t, ["passed"])[0] == "passed"]
+    elif platform == "cpu" and args.not_passing:
+        ids = [t for t, r in load(args, "weft", name).items() if r[0] not in ("passed", "skipped")]
+    elif (args.about or args.sample) and not (args.match or args.new):
+        ids = None
     else:
         ids, why = collect(args, name, platform)
         if not ids:
             print(f"{platform:5} {name:24} skipped, nothing collected: {why[:300]}", flush=True)
             return
         ids = ids[::args.sample or max(1, round(len(ids) / args.about) if args.about else 1)]
-        if platform == "cpu" and args.not_passing:
-            weft = load(args, "weft", name)
-            ids = [t for t in ids if t in weft and weft[t][0] != "passed"]
         if platform == "weft" and not args.all:  # what does not pass on the CPU is not counted
             cpu = load(args, "cpu", name)
             ids = [t for t in ids if cpu.get(t, ["passed"])[0] == "passed"]
-    if args.match:
+    if args.match and ids:
         ids = [t for t in ids if args.match in t]
-    if args.new:
+    if args.new and ids:
         ids = [t for t in ids if t not in old]
-    shards = [ids[i:i + args.shard] for i in range(0, len(ids), args.shard)]
-    start = time.time()
-    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-        for i, result in enumerate(pool.map(lambda s: run_shard(args, platform, s), shards)):
-            old.update(result)
-            path = store(args, platform, name)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(json.dumps(old, indent=0))
-            if args.verbose:
-                count = collections.Counter(r[0] for r in old.values())
-                print(f"  {platform} {name} {i + 1}/{len(shards)} {dict(count)} {time.time() - start:.0f}s", flush=True)
-    count = collections.Counter(old[t][0] for t in ids if t in old)
-    print(f"{platform:5} {name:24} {dict(count)} {time.time() - start:.0f} s", flush=True)
+    shards = [None] if ids is None else [ids[i:i + args.shard] for i in range(0, len(ids), args.shard)]
+    start, ran = time.time(), collections.Counter()
+    for i, (result, why) in enumerate(args.pool.map(lambda s: run_shard(args, platform, name, s), shards)):
+        if not result:
+            print(f"{platform:5} {name:24} skipped, nothing collected: {why[:300]}", flush=True)
+            continue
+        old.update(result)
+        ran.update(r[0] for r in result.values())
+        path = store(args, platform, name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(old, indent=0))
+        if args.verbose:
+            print(f"  {platform} {name} {i + 1}/{len(shards)} {dict(ran)} {time.time() - start:.0f}s", flush=True)
+    print(f"{platform:5} {name:24} {dict(ran)} {time.time() - start:.0f} s", flush=True)
 
 
 def summary(args):
@@ -205,6 +300,9 @@ def summary(args):
         table[name] = {"passed_on_cpu": len(both), "passed": count["passed"], "skipped": count["skipped"],
                        "failed": count["failed"] + count["error"] + count["missing"], "timeout": count["timeout"],
                        "crash": count["crash"]}
+        differs = sorted(t.split("::", 1)[1] for t in both if weft[t][0] not in ("passed", "skipped"))
+        if differs:
+            table[name]["differs"] = differs
     return table
 
 
@@ -212,7 +310,7 @@ def print_table(table):
     print(f"{'file':24} {'on CPU':>7} {'on weft':>8} {'':>7} {'failed':>7} {'skipped':>8} {'timeout':>8} {'crash':>6}")
     total = collections.Counter()
     for name, row in table.items():
-        total.update(row)
+        total.update({k: v for k, v in row.items() if k != "differs"})
     for name, row in [*table.items(), ("all", total)]:
         share = row["passed"] / max(row["passed_on_cpu"] - row["skipped"], 1)
         print(f"{name:24} {row['passed_on_cpu']:7} {row['passed']:8} {share:7.1%} {row['failed']:7} {row['skipped']:8} "
@@ -223,12 +321,13 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--jax", required=True)
     p.add_argument("--platform", default="both", choices=["cpu", "weft", "both"])
-    p.add_argument("--files", nargs="*", default=FILES)
+    p.add_argument("--files", nargs="*", help="as lax_test or pallas/ops_test; all that run on the CPU without it")
     p.add_argument("--device", default=os.environ.get("WEFT_DEVICE", "cpu"))
     p.add_argument("--dut", default="", help="what JAX's tests take weft for: with `cpu` those tied to that name run, too")
     p.add_argument("--results", default=str(HERE.parent.parent / "build" / "jax_suite"))
     p.add_argument("--sample", type=int, help="every N-th test")
     p.add_argument("--about", type=int, help="of each file about N tests, evenly spread")
+    p.add_argument("--cases", type=int, default=3, help="of each generated family of tests (JAX_NUM_GENERATED_CASES)")
     p.add_argument("--match")
     p.add_argument("--new", action="store_true", help="only tests without a stored result")
     p.add_argument("--again", help="only tests with this stored outcome: failed, crash, timeout, skipped")
@@ -244,14 +343,17 @@ def main():
     p.add_argument("--write", action="store_true")
     p.add_argument("--verbose", "-v", action="store_true")
     args = p.parse_args()
-    args.files = [pathlib.Path(f).stem for f in args.files]
+    args.files = args.files or found(args.jax)
+    args.files = [f.removeprefix("tests/").removesuffix(".py") for f in args.files]
     with tempfile.TemporaryDirectory() as plugin_dir:
         args.plugin_dir = plugin_dir
         (pathlib.Path(plugin_dir) / "weft_recorder.py").write_text(RECORDER)
         if not (args.report or args.failures or args.ratchet):
             for platform in ["cpu", "weft"] if args.platform == "both" else [args.platform]:
-                for name in args.files:
-                    run_file(args, platform, name)
+                args.loaded = Loaded(args)
+                with concurrent.futures.ThreadPoolExecutor(args.jobs) as args.pool:
+                    for name in args.files:
+                        run_file(args, platform, name)
     if args.failures:
         groups = collections.defaultdict(list)
         for name in args.files:
@@ -266,13 +368,17 @@ def main():
     if args.report or not (args.failures or args.ratchet):
         print_table(table)
     if args.ratchet:
-        old = json.loads(RATCHET.read_text()) if RATCHET.exists() else {}
+        ratchet = json.loads(RATCHET.read_text())
+        old = ratchet["files"]
         worse = [f"{n}: {r['passed']} pass, {old[n]['passed']} in the ratchet" for n, r in table.items()
                  if n in old and r["passed"] < old[n]["passed"] and r["passed_on_cpu"] >= old[n]["passed_on_cpu"]]
         print("\n".join(worse) or "ratchet: nothing got worse")
         if args.write:
-            old.update(table)
-            RATCHET.write_text(json.dumps(old, indent=1) + "\n")
+            for name, row in table.items():
+                old[name] = dict(row, sample=f"about {args.about}" if args.about else f"every {args.sample or 1}")
+            ratchet["files"] = dict(sorted(old.items()))
+            ratchet["elsewhere"] = {name: elsewhere(name) for name in found(args.jax, True)}
+            RATCHET.write_text(json.dumps(ratchet, indent=1) + "\n")
         elif worse:
             sys.exit(1)
 

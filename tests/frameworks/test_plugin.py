@@ -36,6 +36,33 @@ def test_random_calls():
     assert python("weft,cpu", str(ROOT / "tests" / "frameworks" / "random_calls.py"), "--count", "100") == "100 calls, 0 wrong"
 
 
+def test_a_library_that_knows_the_cpu_only():
+    """Its primitive has a rule for "cpu" and none for every platform: weft takes that."""
+    assert python("weft", "-c", """
+import jax, jax.numpy as jnp
+from jax.extend.core import Primitive
+from jax.interpreters import mlir
+twice = Primitive("library_twice")
+twice.def_abstract_eval(lambda x: x)
+mlir.register_lowering(twice, mlir.lower_fun(lambda x: x + x, multiple_results=False), platform="cpu")
+print(jax.jit(twice.bind)(jnp.ones(2)))""") == "[2. 2.]"
+
+
+KEPT = """
+import sys, jax
+jax.config.update("jax_compilation_cache_dir", sys.argv[1])
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+found = []
+jax.monitoring.register_event_listener(lambda name, **_: found.append(name) if name.endswith("/cache_hits") else None)
+print(float(jax.jit(lambda x: x * x + 1)(3.0)), len(found) > 0)
+"""
+
+
+def test_the_compilation_cache_of_jax(tmp_path):
+    assert [python("weft", "-c", KEPT, str(tmp_path)) for _ in range(2)] == ["10.0 False", "10.0 True"]
+
+
 def test_who_waits_runs_the_call():
     """A caller that waits after each call gains nothing from another thread; one that does not goes on at once."""
     waited, in_a_row = run("weft", "waits.py")

@@ -15,7 +15,7 @@ import numpy as np
 
 logger = logging.getLogger(__name__)
 
-# Primitives whose rule for the platform "cpu" is taken over.
+# Primitives whose rule for the platform "cpu" is taken over though JAX has one for every platform, too.
 CPU_RULES = (
     "eig", "eigh", "hessenberg", "householder_product", "ormqr", "lu", "geqrf", "geqp3", "schur", "svd",
     "tridiagonal", "tridiagonal_solve", "random_gamma", "debug_callback", "debug_print", "check", "spsolve",
@@ -32,7 +32,7 @@ def register(name="weft"):
     if name != "weft":
         NAMES.append(name)
     for step in (_donation, _cpu_rules, _callbacks, _cpu_devices, _dlpack, _pallas, _custom_partitioning,
-                 _exported, _platform_dependent, _lowered_cost):
+                 _exported, _platform_dependent, _lowered_cost, _compilation_cache):
         try:
             step()
         except ImportError as e:  # a module of JAX's that is not there, or wants a package that is not
@@ -70,15 +70,16 @@ def _mpmd_map(ctx, *values, **params):
 
 
 class _Rules(dict):
-    """Rules of the platform weft; for CPU_RULES those of the CPU, also of modules that are imported later."""
+    """Rules of the platform weft; those of the CPU for CPU_RULES and for what has none for every platform (other libraries'
+    primitives), also of modules that are imported later."""
 
-    def __init__(self, own, cpu):
+    def __init__(self, own, cpu, every):
         super().__init__(own)
-        self.cpu = cpu
+        self.cpu, self.every = cpu, every
 
     def __contains__(self, primitive):
         return (super().__contains__(primitive) or primitive.name == "mpmd_map" or
-                (primitive.name in CPU_RULES and primitive in self.cpu))
+                (primitive in self.cpu and (primitive.name in CPU_RULES or primitive not in self.every)))
 
     def __missing__(self, primitive):
         if primitive not in self:
@@ -112,7 +113,7 @@ class _Same(dict):
 def _cpu_rules():
     from jax._src.interpreters import mlir
     rules = mlir._platform_specific_lowerings
-    rules["weft"] = _Rules(rules["weft"], rules["cpu"])
+    rules["weft"] = _Rules(rules["weft"], rules["cpu"], mlir._lowerings)
     for name in NAMES[1:]:
         rules[name] = _Same(rules["weft"], rules[name])
 
@@ -148,6 +149,20 @@ def _platform_dependent():
         return conditionals._cond_lowering(ctx, *values, **params)
     mlir.register_lowering(conditionals.platform_index_p, index, platform="weft")
     mlir.register_lowering(conditionals.cond_p, cond, platform="weft")
+
+
+def _compilation_cache():
+    """JAX keeps compiled programs (jax_compilation_cache_dir) for a list of platforms: weft's are kept like the CPU's."""
+    from jax._src import compilation_cache
+    original = compilation_cache.is_cache_used
+
+    class Named:
+        platform = "cpu"
+
+    @functools.wraps(original)
+    def is_cache_used(backend):
+        return original(Named() if backend.platform in NAMES and _is_ours(backend) else backend)
+    compilation_cache.is_cache_used = is_cache_used
 
 
 def _exported():

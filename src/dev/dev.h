@@ -40,6 +40,9 @@ typedef struct DevCompileOpts {
   bool
       round_each; /* bf16 and f16 are rounded after each operation (xla_allow_excess_precision=false) */
   bool cut;       /* compile the program of one process where partitioning finds one */
+  bool
+      quiet; /* leave out calls of the caller's that give nothing (jax.debug.print), where the program
+                 is not cut: another OS process makes them */
 } DevCompileOpts;
 
 /* The processes that one run is of. */

@@ -129,6 +129,31 @@ static Err *find_call(Op *op, void *found) {
   return NULL;
 }
 
+typedef VEC(Op *) Calls;
+
+static Err *find_quiet(Op *op, void *calls) {
+  if (op->kind != OP_CUSTOM_CALL || !str_is(op_str(op, "call_target_name"), "weft_host_callback"))
+    return NULL;
+  for (int i = 0; i < op->n_results; i++)
+    if (op->results[i].type->kind != TY_TOKEN || !op->n_operands) return NULL;
+  *vec_push((Calls *)calls) = op;
+  return NULL;
+}
+
+/* A call that gives at most a token is as if it had been made: its token is the one it was given. */
+static Err *leave_calls_out(DevProgram *p) {
+  Calls calls = {0};
+  Err *e = ir_walk(p->main->body, find_quiet, &calls);
+  for (int i = 0; i < calls.n && !e; i++) {
+    Op *op = calls.v[i];
+    for (int k = 0; k < op->n_results; k++)
+      value_replace_all(p->main, &op->results[k], op->operands[0]);
+    op_remove(op);
+  }
+  vec_free(&calls);
+  return e;
+}
+
 /* The program of one process, if there is one; else it stays whole. */
 static Err *cut_program(DevProgram *p) {
   bool calls = false, done = false;
@@ -184,6 +209,7 @@ Err *dev_compile(Dev *d, const Module *m, const DevCompileOpts *opts, DevProgram
   p->given = p->module;
   p->given_main = p->main;
   if (!e && o.cut) e = cut_program(p);
+  if (!e && o.quiet && !dev_program_is_cut(p)) e = leave_calls_out(p);
   if (!e) e = compile_exactly(d, p);
   if (e) {
     program_drop(p);

@@ -66,11 +66,11 @@ static Err *compile(Dev *d, Module *m, const CompileOptions *o, const DevCompile
   return dev_compile(d, m, opts, out);
 }
 
-Err *program_make(Dev *d, Str code, const CompileOptions *o, bool cut, ProgramFacts *facts,
-                  DevProgram **out) {
+Err *program_make(Dev *d, Str code, const CompileOptions *o, bool cut, bool quiet,
+                  ProgramFacts *facts, DevProgram **out) {
   DevCompileOpts opts = {
       o->replicas, o->partitions, o->spmd, .keep = cache_is_on(), .round_each = o->round_each,
-      .cut = cut};
+      .cut = cut,  .quiet = quiet};
   Buf note = {0};
   if (dev_cache_get(d, code, &opts, &note, out)) {
     wire_facts(&(Wire){.in = {note.p, note.n}}, facts);

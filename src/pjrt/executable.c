@@ -86,13 +86,17 @@ static void describe(PJRT_Executable *x, const ProgramFacts *facts) {
   if (c.optimal_s >= 0) named_float(&x->costs[x->n_costs++], "optimal_seconds", c.optimal_s);
 }
 
+/* The OS process that has device i of the program. */
+static int process_of(const PJRT_Client *c, const CompileOptions *o, int i) {
+  int device = o->n_assignment ? o->assignment[i] : i;
+  return device >= 0 && device < c->n ? c->devices[device].desc.process : -1;
+}
+
 /* Does the program run on devices of other processes as well? */
 static bool spans(const PJRT_Client *c, const CompileOptions *o) {
   if (!c || !c->dev->peers) return false;
   for (int i = 0; i < o->n_assignment; i++)
-    if (o->assignment[i] >= 0 && o->assignment[i] < c->n &&
-        c->devices[o->assignment[i]].desc.process != c->process)
-      return true;
+    if (process_of(c, o, i) != c->process) return true;
   return !o->n_assignment && o->replicas * o->partitions > c->n_near;
 }
 
@@ -101,7 +105,8 @@ Err *executable_compile(PJRT_Client *c, Dev *d, Str code, Str options, PJRT_Exec
   TRY(compile_options_parse(options, &o));
   ProgramFacts facts;
   DevProgram *p;
-  Err *e = program_make(d, code, &o, spans(c, &o), &facts, &p);
+  bool cut = spans(c, &o), quiet = cut && process_of(c, &o, 0) != c->process;
+  Err *e = program_make(d, code, &o, cut, quiet, &facts, &p);
   if (e) {
     compile_options_clear(&o);
     return e;

@@ -150,10 +150,10 @@ extern const PJRT_MemoryDescriptions_Extension memory_descriptions_extension;
 /* ---- runs that go on after Execute returned (queue.c) ---- */
 
 struct Queue *queue_new(bool is_virtual);
-void queue_drain(struct Queue *q); /* waits until all that was pushed is done */
+void queue_drain(struct Queue *q);                  /* waits until all that was pushed is done */
 void queue_drain_for(struct Queue *q, int seconds); /* waits no longer than that */
-void queues_drain_virtual(void);   /* all of virtual devices, of all clients */
-void queue_close(struct Queue *q); /* what is in it still runs */
+void queues_drain_virtual(void);                    /* all of virtual devices, of all clients */
+void queue_close(struct Queue *q);                  /* what is in it still runs */
 /* Runs fn(arg) after all that was pushed before. patient: waits while many are in the queue. false:
  * there is no thread to be had. */
 bool queue_push(struct Queue *q, void (*fn)(void *arg), void *arg, bool patient);
@@ -295,9 +295,9 @@ typedef struct ProgramFacts {
   bool not_queued;
 } ProgramFacts;
 /* compiled.c: programs compiled, or found in the cache on disk as they once were compiled. */
-/* cut: DevCompileOpts.cut */
-Err *program_make(Dev *d, Str code, const CompileOptions *o, bool cut, ProgramFacts *facts,
-                  DevProgram **out);
+/* cut, quiet: DevCompileOpts */
+Err *program_make(Dev *d, Str code, const CompileOptions *o, bool cut, bool quiet,
+                  ProgramFacts *facts, DevProgram **out);
 void program_save(Str code, const char *name); /* where WEFT_SAVE_PROGRAMS says (save.c) */
 Err *executable_compile(PJRT_Client *c, Dev *d, Str code, Str options, PJRT_Executable **out);
 Err *executable_load(PJRT_Client *c, PJRT_Executable *take, PJRT_LoadedExecutable **out);

@@ -151,6 +151,28 @@ def utilities():
     return ()
 
 
-PROGRAMS = (collectives, grid, loop, step, attention, various, convolution, some_axes, scan, local_data, donated, utilities)
+def callbacks():
+    """Of a whole array: by the process that has the first device; in shard_map: by the one that has the part."""
+    x, whole_seen, parts_seen = put(np.arange(N, dtype=np.float32), LINE, "x"), [], []
+    jax.jit(lambda a: jax.debug.callback(lambda v: whole_seen.append(v.tolist()), a) or a)(x)
+    jax.jit(jax.shard_map(lambda a: jax.debug.callback(lambda v: parts_seen.append(int(v[0])), a) or a, mesh=LINE, in_specs=P("x"),
+                          out_specs=P("x")))(x)
+    jax.effects_barrier()
+    assert whole_seen == ([list(range(N))] if jax.process_index() == 0 else []), whole_seen
+    assert sorted(parts_seen) == [d.id for d in jax.local_devices()], parts_seen
+    given = jax.ShapeDtypeStruct((N,), np.float32)
+    return jax.jit(lambda a: jax.pure_callback(lambda v: np.asarray(v) + 1, given, a) * 2)(x)
+
+
+def elsewhere():
+    """A program on the first device alone, which the others start as well."""
+    first = Mesh(np.array(jax.devices()[:1]), ("x",))
+    x = jax.make_array_from_callback((3,), NamedSharding(first, P()), lambda index: np.ones(3, np.float32)[index], dtype=np.float32)
+    y = jax.jit(lambda a: a + 1)(x)
+    assert len(y.addressable_shards) == (jax.process_index() == 0)
+    return ()
+
+
+PROGRAMS = (collectives, grid, loop, step, attention, various, convolution, some_axes, scan, local_data, donated, utilities, callbacks, elsewhere)
 chosen = [p for p in PROGRAMS if p.__name__ in sys.argv[1:]] or PROGRAMS
 print(json.dumps({p.__name__: [a.astype(np.float64).ravel().tolist() for a in whole(p())] for p in chosen}))

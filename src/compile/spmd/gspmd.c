@@ -288,6 +288,126 @@ static void replace_call(Rewrite *r, Op *op) {
   if (!full) op_remove(op);
 }
 
+/* ---- shard_map in this form, made into a manual computation ----
+ *
+ *   %1 = Sharding(%0) {devices=...}      %2 = SPMDFullToShardShape(%1) {manual}
+ *   %3 = call @shmap_body(%2)
+ *   %4 = Sharding(%3) {manual}           %5 = SPMDShardToFullShape(%4) {devices=...}
+ *
+ * Whatever looks otherwise (manual over some of the axes only) stays as it is. */
+
+static bool is_manual(const Op *op, const char *target) {
+  return op && is_call(op, target) && op->n_operands == 1 && op->n_results == 1 &&
+         str_is(sharding_text(op->attrs, op->n_attrs), "{manual}");
+}
+
+/* The one operation that reads v, after `from` in its region; NULL: several do, or none. */
+static Op *only_reader(const Op *from, const Value *v) {
+  Op *found = NULL;
+  for (Op *op = from->next; op; op = op->next)
+    for (int k = 0; k < op->n_operands; k++) {
+      if (op->operands[k] != v) continue;
+      if (found) return NULL;
+      found = op;
+    }
+  return found;
+}
+
+/* The sharding with which operand v of a body came in. */
+static Attr *sharding_in(Rewrite *r, const Value *v) {
+  const Op *part = v->def,
+           *whole = is_manual(part, "SPMDFullToShardShape") ? part->operands[0]->def : NULL;
+  if (!whole || !is_call(whole, "Sharding") || whole->n_results != 1 || !only_reader(part, v))
+    return NULL;
+  return sharding_attr(r, sharding_text(whole->attrs, whole->n_attrs), whole->results[0].type);
+}
+
+/* The operation that makes a whole of a body's result. */
+static Op *whole_again(const Op *call, const Value *v) {
+  const Op *part = only_reader(call, v);
+  if (!is_manual(part, "Sharding")) return NULL;
+  Op *whole = only_reader(part, &part->results[0]);
+  return whole && is_call(whole, "SPMDShardToFullShape") && whole->n_results == 1 ? whole : NULL;
+}
+
+static Attr *all_axes(Rewrite *r) {
+  Attr **names = ARENA_ARRAY(r->m->arena, Attr *, r->mesh->n_axes + 1);
+  for (int i = 0; i < r->mesh->n_axes; i++) names[i] = attr_string(r->m, r->mesh->axes[i].name);
+  return attr_array(r->m, r->mesh->n_axes, names);
+}
+
+/* The body of the manual computation: the same call, of its own arguments. */
+static Region *manual_body(Module *m, const Op *call) {
+  Type **in = ARENA_ARRAY(m->arena, Type *, call->n_operands + 1),
+       **out = ARENA_ARRAY(m->arena, Type *, call->n_results + 1);
+  Value **results = ARENA_ARRAY(m->arena, Value *, call->n_results + 1);
+  for (int k = 0; k < call->n_operands; k++) in[k] = call->operands[k]->type;
+  for (int j = 0; j < call->n_results; j++) out[j] = call->results[j].type;
+  Region *body = region_new(m, call->n_operands, in);
+  Op *inner = op_new(m, OP_CALL, call->n_operands, body->args, call->n_results, out, call->n_attrs,
+                     call->attrs, 0, NULL);
+  for (int j = 0; j < call->n_results; j++) results[j] = &inner->results[j];
+  Op *ret = op_new(m, OP_RETURN, call->n_results, results, 0, NULL, 0, NULL, 0, NULL);
+  inner->loc = ret->loc = call->loc;
+  op_append(body, inner);
+  op_append(body, ret);
+  return body;
+}
+
+static void remove_all(Func *f, Op *call, Op *manual, Op *const *wholes) {
+  for (int j = 0; j < call->n_results; j++) {
+    Op *part = wholes[j]->operands[0]->def;
+    value_replace_all(f, &wholes[j]->results[0], &manual->results[j]);
+    op_remove(wholes[j]);
+    op_remove(part);
+  }
+  int n = call->n_operands;
+  Value *const *operands = call->operands;
+  op_remove(call);
+  for (int k = 0; k < n; k++) op_remove(operands[k]->def);
+}
+
+static void make_manual(Rewrite *r, Op *call) {
+  Module *m = r->m;
+  int n = call->n_operands, n_out = call->n_results;
+  Attr **in = ARENA_ARRAY(m->arena, Attr *, n + 1),
+       **out = ARENA_ARRAY(m->arena, Attr *, n_out + 1);
+  Value **operands = ARENA_ARRAY(m->arena, Value *, n + 1);
+  Type **types = ARENA_ARRAY(m->arena, Type *, n_out + 1);
+  Op **wholes = ARENA_ARRAY(m->arena, Op *, n_out + 1);
+  for (int k = 0; k < n; k++) {
+    if (!(in[k] = sharding_in(r, call->operands[k]))) return;
+    operands[k] = call->operands[k]->def->operands[0];
+  }
+  for (int j = 0; j < n_out; j++) {
+    const Op *whole = wholes[j] = whole_again(call, &call->results[j]);
+    if (!whole) return;
+    types[j] = whole->results[0].type;
+    out[j] = sharding_attr(r, sharding_text(whole->attrs, whole->n_attrs), types[j]);
+    if (!out[j]) return;
+  }
+  NamedAttr attrs[] = {{STR("in_shardings"), attr_array(m, n, in)},
+                       {STR("manual_axes"), all_axes(r)},
+                       {STR("out_shardings"), attr_array(m, n_out, out)}};
+  Region *body = manual_body(m, call);
+  Op *manual =
+      op_new(m, OP_MANUAL_COMPUTATION, n, operands, n_out, types, COUNT_OF(attrs), attrs, 1, &body);
+  manual->loc = call->loc;
+  op_insert_before(call, manual);
+  remove_all(call->parent->func, call, manual, wholes);
+}
+
+static void make_all_manual(Rewrite *r, const Region *region) {
+  for (Op *op = region->first, *next; op; op = next) {
+    next = op->next;
+    for (int i = 0; i < op->n_regions; i++) make_all_manual(r, op->regions[i]);
+    if (op->kind != OP_CALL || !op->n_results) continue;
+    while (next && (is_manual(next, "Sharding") || is_call(next, "SPMDShardToFullShape")))
+      next = next->next; /* those go */
+    make_manual(r, op);
+  }
+}
+
 void shardings_from_gspmd(Module *m, int n_devices) {
   Func *f = module_main(m);
   if (m->meshes.n || !f || !f->body) return;
@@ -311,6 +431,8 @@ void shardings_from_gspmd(Module *m, int n_devices) {
     add_attr(&r, &f->arg_attrs[i], &f->n_arg_attrs[i], t->elems[i]);
   for (int i = 0; i < t->n_results; i++)
     add_attr(&r, &f->res_attrs[i], &f->n_res_attrs[i], t->results[i]);
+  for (int i = 0; i < m->funcs.n; i++)
+    if (m->funcs.v[i]->body) make_all_manual(&r, m->funcs.v[i]->body);
   for (int i = 0; i < m->funcs.n; i++)
     if (m->funcs.v[i]->body) each_op(&r, m->funcs.v[i]->body, replace_call);
 }

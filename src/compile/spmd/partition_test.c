@@ -512,14 +512,73 @@ static void test_counting(void **state) {
   }
 }
 
+/* shard_map as JAX wrote it before Shardy: the body's own collectives, within a manual computation. */
+static void test_manual_of_gspmd(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func @main(%a: tensor<16x4xf32>) -> (tensor<16x4xf32>, tensor<8xi32>) {\n"
+      "  %0 = stablehlo.custom_call @Sharding(%a) {mhlo.sharding = \"{devices=[2,1,4]<=[8] "
+      "last_tile_dim_replicate}\"} : (tensor<16x4xf32>) -> tensor<16x4xf32>\n"
+      "  %1 = stablehlo.custom_call @SPMDFullToShardShape(%0) {mhlo.sharding = \"{manual}\"} : "
+      "(tensor<16x4xf32>) -> tensor<8x4xf32>\n"
+      "  %2 = call @body(%1) : (tensor<8x4xf32>) -> tensor<8x4xf32>\n"
+      "  %3 = stablehlo.custom_call @Sharding(%2) {mhlo.sharding = \"{manual}\"} : "
+      "(tensor<8x4xf32>) -> tensor<8x4xf32>\n"
+      "  %4 = stablehlo.custom_call @SPMDShardToFullShape(%3) {mhlo.sharding = \"{devices=[2,1,4]"
+      "<=[8] last_tile_dim_replicate}\"} : (tensor<8x4xf32>) -> tensor<16x4xf32>\n"
+      "  %5 = call @place() : () -> tensor<1xi32>\n"
+      "  %6 = stablehlo.custom_call @Sharding(%5) {mhlo.sharding = \"{manual}\"} : (tensor<1xi32>) "
+      "-> tensor<1xi32>\n"
+      "  %7 = stablehlo.custom_call @SPMDShardToFullShape(%6) {mhlo.sharding = \"{devices=[8]<=[8]}"
+      "\"} : (tensor<1xi32>) -> tensor<8xi32>\n"
+      "  return %4, %7 : tensor<16x4xf32>, tensor<8xi32>\n}\n"
+      "func.func private @body(%a: tensor<8x4xf32>) -> tensor<8x4xf32> {\n"
+      "  %p = stablehlo.partition_id : tensor<ui32>\n"
+      "  %f = stablehlo.convert %p : (tensor<ui32>) -> tensor<f32>\n"
+      "  %four = stablehlo.constant dense<4.0> : tensor<f32>\n"
+      "  %q = stablehlo.divide %f, %four : tensor<f32>\n"
+      "  %row = stablehlo.floor %q : tensor<f32>\n"
+      "  %b = stablehlo.broadcast_in_dim %row, dims = [] : (tensor<f32>) -> tensor<8x4xf32>\n"
+      "  %r = stablehlo.add %a, %b : tensor<8x4xf32>\n"
+      "  return %r : tensor<8x4xf32>\n}\n"
+      "func.func private @place() -> tensor<1xi32> {\n"
+      "  %p = stablehlo.partition_id : tensor<ui32>\n"
+      "  %i = stablehlo.convert %p : (tensor<ui32>) -> tensor<i32>\n"
+      "  %r = stablehlo.reshape %i : (tensor<i32>) -> tensor<1xi32>\n"
+      "  return %r : tensor<1xi32>\n}\n";
+  Module *m = NULL;
+  must(stablehlo_read("gspmd", str_from(text), &m));
+  shardings_from_gspmd(m, DEVICES);
+  int manual = 0;
+  for (const Op *op = module_main(m)->body->first; op; op = op->next) {
+    assert_true(op->kind != OP_CUSTOM_CALL && op->kind != OP_CALL);
+    manual += op->kind == OP_MANUAL_COMPUTATION;
+  }
+  assert_int_equal(manual, 2);
+  must(pass_inline(m));
+  pass_open_arguments(m);
+  assert_non_null(sharding(module_main(m)->arg_attrs[0], module_main(m)->n_arg_attrs[0]));
+  Tensor *in = tensor_make(DT_F32, 2, (int64_t[]){16, 4}),
+         *out[2] = {tensor_make(DT_F32, 2, (int64_t[]){16, 4}),
+                    tensor_make(DT_I32, 1, (int64_t[]){8})};
+  for (int k = 0; k < 64; k++) {
+    ((float *)in->data)[k] = (float)k;
+    ((float *)out[0]->data)[k] = (float)(k + (k >= 32));
+    if (k < 8) ((int32_t *)out[1]->data)[k] = k;
+  }
+  check_module("manual", m, &in, out, NULL);
+  tensor_release(in);
+  for (int j = 0; j < 2; j++) tensor_release(out[j]);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_matmul),          cmocka_unit_test(test_train_step),
-      cmocka_unit_test(test_collectives),     cmocka_unit_test(test_lookups),
-      cmocka_unit_test(test_stacks),          cmocka_unit_test(test_embedding),
-      cmocka_unit_test(test_weight_gradient), cmocka_unit_test(test_moves),
-      cmocka_unit_test(test_wishes),          cmocka_unit_test(test_found),
-      cmocka_unit_test(test_batches),         cmocka_unit_test(test_counting),
-      cmocka_unit_test(test_random)};
+      cmocka_unit_test(test_manual_of_gspmd), cmocka_unit_test(test_matmul),
+      cmocka_unit_test(test_train_step),      cmocka_unit_test(test_collectives),
+      cmocka_unit_test(test_lookups),         cmocka_unit_test(test_stacks),
+      cmocka_unit_test(test_embedding),       cmocka_unit_test(test_weight_gradient),
+      cmocka_unit_test(test_moves),           cmocka_unit_test(test_wishes),
+      cmocka_unit_test(test_found),           cmocka_unit_test(test_batches),
+      cmocka_unit_test(test_counting),        cmocka_unit_test(test_random)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,6 +33,31 @@ static Err *strip_sdy(Func *f, Region *r) {
   return NULL;
 }
 
+/* What HLO has and StableHLO has not (erf, topk) becomes what XLA writes for it: a custom call of its name. */
+static Err *say_chlo(Op *op, void *arg) {
+  Module *m = arg;
+  Str name = op_full_name(op), own = str_from("chlo.");
+  if (!str_starts(name, own.p) || op->n_regions) return NULL;
+  NamedAttr said[2] = {{STR("k"), op_attr(op, "k")}, {STR("largest"), attr_bool(m, true)}};
+  bool top_k = op->kind == OP_CHLO_TOP_K;
+  char *target = top_k ? xasprintf("mhlo.topk")
+                       : xasprintf("mhlo.%.*s", (int)(name.n - own.n), name.p + own.n);
+  if (top_k) op_set_attr(m, op, STR("k"), NULL);
+  op->kind = OP_CUSTOM_CALL;
+  op_set_attr(m, op, STR("call_target_name"),
+              attr_string(m, arena_str(m->arena, str_from(target))));
+  op_set_attr(m, op, STR("mhlo.attributes"), attr_dict(m, top_k ? 2 : 0, said));
+  op_set_attr(m, op, STR("mhlo.version"), attr_int(m, DT_I64, 1));
+  free(target);
+  return NULL;
+}
+
+static Err *say(PJRT_Executable *x, Module *m) {
+  for (int i = 0; i < m->funcs.n; i++)
+    if (m->funcs.v[i]->body) TRY(ir_walk(m->funcs.v[i]->body, say_chlo, m));
+  return stablehlo_write_bytecode(&x->readable, m, stablehlo_version());
+}
+
 /* ---- shardings as XLA's modules carry them: attributes of the module with an OpSharding each ---- */
 
 /* Of one value. A replicated one has no bytes, which would be no sharding at all. */
@@ -84,7 +109,7 @@ static Err *as_given(PJRT_Executable *x) {
   }
   Module *m;
   TRY(stablehlo_read("program", code, &m));
-  Err *e = stablehlo_write_bytecode(&x->readable, m, stablehlo_version());
+  Err *e = say(x, m);
   module_free(m);
   return e;
 }
@@ -111,7 +136,7 @@ static Err *readable(PJRT_Executable *x) {
     if (f->body) e = strip_sdy(f, f->body);
   }
   if (x->opts.partitions > 1) tell_shardings(x, m);
-  if (!e) e = stablehlo_write_bytecode(&x->readable, m, stablehlo_version());
+  if (!e) e = say(x, m);
   module_free(m);
   if (e) e->code = ERR_UNIMPLEMENTED; /* callers then do without */
   return e;

@@ -221,6 +221,20 @@ static void hlo_is_read_back(void **state) {
   module_free(m);
 }
 
+/* What StableHLO has no operation for is a custom call, as XLA writes it. */
+static void hlo_beyond_stablehlo_is_read_back(void **state) {
+  (void)state;
+  Module *m =
+      optimized("HloModule m, entry_computation_layout={(f32[8]{0})->(f32[2]{0}, s32[2]{0})}\n\n"
+                "ENTRY main {\n  p = f32[8]{0} parameter(0)\n  e = f32[8]{0} erf(p)\n"
+                "  ROOT t = (f32[2]{0}, s32[2]{0}) topk(e), k=2, largest=true\n}\n",
+                one_device, sizeof one_device);
+  Op *erf = module_main(m)->body->first;
+  assert_true(str_is(op_str(erf, "call_target_name"), "mhlo.erf"));
+  assert_true(str_is(op_str(erf->next, "call_target_name"), "mhlo.topk"));
+  module_free(m);
+}
+
 /* Every program that is compiled, as it came. */
 static void programs_are_saved(void **state) {
   (void)state;
@@ -255,6 +269,7 @@ int main(void) {
       cmocka_unit_test(tuples_of_calls_are_results),
       cmocka_unit_test(shardings_stand_in_the_module),
       cmocka_unit_test(hlo_is_read_back),
+      cmocka_unit_test(hlo_beyond_stablehlo_is_read_back),
       cmocka_unit_test(programs_are_saved),
   };
   return cmocka_run_group_tests(tests, setup, teardown);

@@ -72,7 +72,6 @@ def _choose():
 
 def entry():
     """The class that torch_xla registers as device type WEFT."""
-    os.environ.setdefault("XLA_STABLEHLO_COMPILE", "1")  # programs as StableHLO
     if device():
         _choose()
     if os.environ.get("PJRT_DEVICE", "").split("_")[0] != "CPU":

@@ -66,13 +66,13 @@ static Err *put_groups(HloOp *o) {
   }
   if (d && d->n_replica_groups) return put_listed(o, d->n_replica_groups, d->replica_groups);
   if (o->i->n_replica_groups) return put_listed(o, o->i->n_replica_groups, o->i->replica_groups);
-  /* none: all devices of the kind are one group */
+  /* none: all devices of the kind are one group; none here either where the module does not say how many there are */
   const HloFile *f = o->s->im->file;
-  int64_t n = o->i->channel_id > 0 && !f->replicas ? MAX(f->partitions, 1) : MAX(f->replicas, 1);
+  int64_t n = o->i->channel_id > 0 && !f->replicas ? f->partitions : f->replicas;
   if (n > MOST_DEVICES) return err_new(ERR_INVALID, "too many devices");
   int64_t *v = ARENA_ARRAY(o->s->im->m->arena, int64_t, n);
   for (int64_t i = 0; i < n; i++) v[i] = i;
-  hlo_put_matrix(o, "replica_groups", 1, n, v);
+  hlo_put_matrix(o, "replica_groups", n ? 1 : 0, n, v);
   return NULL;
 }
 
@@ -181,6 +181,7 @@ Err *hlo_all_to_all(HloOp *o, OpKind kind) {
     TRY(put_groups(o));
     int64_t count = group_size(o);
     o->n_attrs = 0;
+    if (!count) return err_new(ERR_INVALID, "groups of devices that are not listed");
     TRY(exchange(o, o->in.v[0], o->i->dimensions[0], count, o->out.v[0], &v));
     hlo_is(o, 1, &v);
     return NULL;

@@ -43,6 +43,12 @@ static Err *keep_program(const Model *m, const char *folder) {
 static const WholeStep whole = {
     .build = adopt_build, .first = adopt_first, .meta = put_meta, .keep = keep_program};
 
+static const WholeStep whole_with_eval = {.build = adopt_build,
+                                          .eval = adopt_build_eval,
+                                          .first = adopt_first,
+                                          .meta = put_meta,
+                                          .keep = keep_program};
+
 static char *either(const char *said, const Meta *before, const char *key) {
   const char *v = said ? said : meta_get(before, key);
   return v ? xstrdup(v) : NULL;
@@ -156,6 +162,7 @@ static Err *open_program(Adopted *a, const AdoptOpts *o) {
   said.state = a->state_opt, said.batch = a->batch_opt, said.loss = a->loss_opt;
   TRY(adopt_roles(a, &said));
   TRY(check_set(a));
+  if (o->eval_program) TRY(adopt_read_eval(a, o->eval_program));
   if (o->init) TRY(adopt_read_start(a, o->init));
   if (!o->resume) TRY(check_fixed(a));
   read_shapes(a);
@@ -175,7 +182,7 @@ Err *adopt_open(const AdoptOpts *o, Adopted **out) {
                      .data = "synthetic",
                      .defaults = defaults,
                      .shape = {a->model.shape[0], a->model.shape[1], a->model.shape[2]},
-                     .whole = &whole};
+                     .whole = a->eval ? &whole_with_eval : &whole};
   if (e) adopt_close(a);
   else *out = a;
   return e;
@@ -183,6 +190,7 @@ Err *adopt_open(const AdoptOpts *o, Adopted **out) {
 
 void adopt_close(Adopted *a) {
   if (!a) return;
+  adopt_close(a->eval);
   for (int i = 0; i < a->n_args; i++)
     free(a->args[i].name), free(a->args[i].path), free(a->args[i].wants);
   for (int i = 0; i < a->n_results; i++) free(a->results[i].name), free(a->results[i].path);
@@ -201,6 +209,8 @@ void adopt_close(Adopted *a) {
 
 const Model *adopt_model(const Adopted *a) { return &a->model; }
 int64_t adopt_batch(const Adopted *a) { return a->batch; }
+
+int64_t adopt_eval_batch(const Adopted *a) { return a->eval ? a->eval->batch : 0; }
 
 int64_t adopt_length(const Adopted *a) {
   for (int i = 0; i < a->n_args; i++) {

@@ -29,7 +29,9 @@ typedef struct AdoptOpts {
   const char *pixels;
   const char *const *set; /* NAME=VALUE of fixed arguments */
   int n_set;
-  const char *init;         /* npz, npy or safetensors that the state begins with; NULL: none */
+  const char *init; /* npz, npy or safetensors that the state begins with; NULL: none */
+  const char *
+      eval_program; /* program of (state, batch) to loss and accuracy, on test examples; NULL: none */
   const char *init_program; /* program whose results the state begins with; NULL: none */
   bool zeros;               /* the state begins with zeros */
   const char
@@ -43,6 +45,7 @@ Err *adopt_open(const AdoptOpts *o, Adopted **out);
 void adopt_close(Adopted *a); /* NULL is fine */
 const Model *adopt_model(const Adopted *a);
 int64_t adopt_batch(const Adopted *a);
+int64_t adopt_eval_batch(const Adopted *a); /* 0: nothing evaluates */
 int64_t
 adopt_length(const Adopted *a); /* tokens in an example, where an argument has tokens; else 0 */
 

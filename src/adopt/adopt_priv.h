@@ -46,6 +46,7 @@ struct Adopted {
   bool start_npz, start_in_order, zeros;
   char *start_name;
   char *init_program;
+  struct Adopted *eval; /* of a program that evaluates: args, results, batch; NULL: none */
 };
 
 /* names.c */
@@ -59,10 +60,24 @@ void adopt_table(const Adopted *a, Buf *out); /* all arguments and results, for 
 
 /* roles.c */
 Err *adopt_roles(Adopted *a, const AdoptOpts *o);
+Err *adopt_find_metrics(Adopted *a); /* loss and accuracy alone */
+bool adopt_named_as_batch(const AdoptArg *g);
+const char *adopt_last(const char *path); /* its last part */
 
 /* step.c */
 bool adopt_fits(const Field *f, const Type *t);
+Value *adopt_as_argument(Build *b, const Adopted *a, const Data *d, const Field *f, Value *x,
+                         const Type *t);
+Func *adopt_take_function(const Adopted *a, Module *m);
+Value *adopt_scalar(Build *b, Value *x); /* f32[1]: its mean */
+Value *adopt_state_arg(Build *b, StepProgram *p, const AdoptArg *g);
+void adopt_inputs(Build *b, StepProgram *p, const Data *d, int64_t batch, Value **in);
+Op *adopt_call(Build *b, const Adopted *a, const Func *inner, Value *const *args);
 Err *adopt_build(const Model *m, const TrainConfig *c, const Data *d, StepProgram *out);
+
+/* eval.c */
+Err *adopt_read_eval(Adopted *a, const char *path);
+Err *adopt_build_eval(const Model *m, const TrainConfig *c, const Data *d, StepProgram *out);
 
 /* start.c */
 Err *adopt_read_start(Adopted *a, const char *path);

@@ -200,14 +200,14 @@ static bool same_type(const Adopted *a, int arg, int result) {
   return a->args[arg].type == a->results[result].type && !a->results[result].taken;
 }
 
-static const char *last_part(const char *path) {
+const char *adopt_last(const char *path) {
   const char *slash = strrchr(path, '/');
   return slash ? slash + 1 : path;
 }
 
 /* As same_type, where names do not speak against it: result[1]['norm'] is no next value of lr. */
 static bool may_pair(const Adopted *a, int arg, int result) {
-  const char *was = last_part(a->args[arg].path), *is = last_part(a->results[result].path);
+  const char *was = adopt_last(a->args[arg].path), *is = adopt_last(a->results[result].path);
   bool word = *is && !isdigit((unsigned char)*is), other = *was && word && strcmp(was, is) != 0;
   return same_type(a, arg, result) && !other;
 }
@@ -247,7 +247,7 @@ bool adopt_is_key(const AdoptArg *g) {
   return words_of_32;
 }
 
-static bool named_as_batch(const AdoptArg *g) {
+bool adopt_named_as_batch(const AdoptArg *g) {
   static const char *const words[] = {
       "x",     "y",      "xs",    "ys",     "batch",     "input",          "inputs",
       "image", "images", "label", "labels", "tokens",    "target",         "targets",
@@ -263,7 +263,7 @@ static bool may_be_state(const Adopted *a, int i, bool any_donated) {
   const AdoptArg *g = &a->args[i];
   if (!open_arg(g)) return false;
   if (g->role == ROLE_STATE || g->donated || adopt_is_key(g)) return true;
-  if (named_as_batch(g)) return false;
+  if (adopt_named_as_batch(g)) return false;
   bool counter = !g->type->rank && dtype_is_int(g->type->dtype);
   return !any_donated || counter;
 }
@@ -315,7 +315,7 @@ static void find_batch(Adopted *a, bool said) {
     for (int i = 0; i < a->n_args; i++) {
       const AdoptArg *g = &a->args[i];
       bool asked = g->role == ROLE_BATCH;
-      bool may = g->role == ROLE_NONE && !adopt_is_key(g) && (pass == 2 || named_as_batch(g));
+      bool may = g->role == ROLE_NONE && !adopt_is_key(g) && (pass == 2 || adopt_named_as_batch(g));
       if (g->type->rank && (pass ? may : asked)) a->batch = g->type->dims[0];
     }
   for (int i = 0; i < a->n_args; i++) {
@@ -378,4 +378,14 @@ Err *adopt_roles(Adopted *a, const AdoptOpts *o) {
     return lacks(a, "every argument is state or a single number, so nothing is a batch",
                  "--batch-args names the arguments that data go to");
   return NULL;
+}
+
+Err *adopt_find_metrics(Adopted *a) {
+  a->loss = a->accuracy = a->rate = -1;
+  a->accuracy = metric(a, "acc");
+  if (a->accuracy >= 0) a->results[a->accuracy].taken = true;
+  TRY(find_loss(a, NULL));
+  if (a->loss >= 0 || a->accuracy >= 0) return NULL;
+  return lacks(a, "no result is a loss or an accuracy",
+               "return {'loss': ..., 'accuracy': ...}, scalars");
 }

@@ -58,8 +58,8 @@ static Value *one_hot(Build *b, Value *labels, const Type *t) {
   return b_convert(b, b_compare(b, "EQ", classes, of), t->dtype);
 }
 
-static Value *as_argument(Build *b, const Adopted *a, const Data *d, const Field *f, Value *x,
-                          const Type *t) {
+Value *adopt_as_argument(Build *b, const Adopted *a, const Data *d, const Field *f, Value *x,
+                         const Type *t) {
   How how = how_to(f, t);
   if (how == HOW_ONE_HOT) return one_hot(b, x, t);
   if (f->type == DT_U8 && f->rank == 3 && dtype_is_float(t->dtype)) x = scaled(b, a, d, x);
@@ -135,7 +135,7 @@ static Value *named_arg(Build *b, const Type *t, const char *name) {
 }
 
 /* The adopted function by another name, in a module of its own. */
-static Func *take_function(const Adopted *a, Module *m) {
+Func *adopt_take_function(const Adopted *a, Module *m) {
   Func *f = module_main(m);
   int k = 0;
   Str name = STR("adopted_step");
@@ -148,7 +148,7 @@ static Func *take_function(const Adopted *a, Module *m) {
   return f;
 }
 
-static Value *scalar_metric(Build *b, Value *x) {
+Value *adopt_scalar(Build *b, Value *x) {
   x = b_convert(b, x, DT_F32);
   if (b_rank(x)) { /* a loss for each example: their mean */
     double n = (double)type_count(x->type);
@@ -162,8 +162,8 @@ static Value *pack_metrics(Build *b, const Adopted *a, Op *call) {
   int which[3] = {a->loss, a->accuracy, a->rate}, n = 3;
   for (int i = 0; i < 3; i++)
     v[i] = which[i] < 0 ? b_full(b, b_type(b, DT_F32, 1, (int64_t[]){1}), NAN)
-                        : scalar_metric(b, &call->results[which[i]]);
-  for (int i = 0; i < a->n_extra; i++) v[n++] = scalar_metric(b, &call->results[a->extra[i]]);
+                        : adopt_scalar(b, &call->results[which[i]]);
+  for (int i = 0; i < a->n_extra; i++) v[n++] = adopt_scalar(b, &call->results[a->extra[i]]);
   return b_concat(b, n, v, 0);
 }
 
@@ -174,11 +174,33 @@ static void add_state(StepProgram *p, const AdoptArg *g) {
   if (dtype_is_float(s->type)) p->n_weights += type_count(g->type);
 }
 
+Value *adopt_state_arg(Build *b, StepProgram *p, const AdoptArg *g) {
+  add_state(p, g);
+  return named_arg(b, g->type, g->name);
+}
+
+void adopt_inputs(Build *b, StepProgram *p, const Data *d, int64_t batch, Value **in) {
+  for (int i = 0; i < d->n_fields; i++) {
+    Field *to = &p->inputs[i];
+    *to = d->fields[i];
+    to->rank++;
+    to->dims[0] = batch;
+    memcpy(to->dims + 1, d->fields[i].dims, sizeof(int64_t) * (size_t)d->fields[i].rank);
+    in[i] = named_arg(b, b_type(b, to->type, to->rank, to->dims), to->name);
+  }
+  p->n_inputs = d->n_fields;
+}
+
+Op *adopt_call(Build *b, const Adopted *a, const Func *inner, Value *const *args) {
+  NamedAttr callee = {STR("callee"), attr_symbol(b->m, inner->name)};
+  return b_op(b, OP_CALL, a->n_args, args, a->n_results, inner->type->results, 1, &callee, 0, NULL);
+}
+
 Err *adopt_build(const Model *model, const TrainConfig *c, const Data *d, StepProgram *out) {
   const Adopted *a = (const Adopted *)(const void *)model;
   (void)c;
   Module *m = module_clone(a->m);
-  Func *inner = take_function(a, m);
+  Func *inner = adopt_take_function(a, m);
   Build b = {.m = m, .loc = inner->loc};
   Func *f = b_func(&b, m, "main");
   StepProgram p = {.m = m, .extra = (const char *const *)a->extra_names, .n_extra = a->n_extra};
@@ -186,26 +208,14 @@ Err *adopt_build(const Model *model, const TrainConfig *c, const Data *d, StepPr
   Value **args = xcalloc((size_t)a->n_args + 1, sizeof *args),
         **res = xcalloc((size_t)a->n_args + 2, sizeof *res), *in[DATA_FIELDS];
   for (int i = 0; i < a->n_args; i++)
-    if (a->args[i].role != ROLE_BATCH) {
-      args[i] = named_arg(&b, a->args[i].type, a->args[i].name);
-      add_state(&p, &a->args[i]);
-    }
-  for (int i = 0; i < d->n_fields; i++) {
-    Field *to = &p.inputs[i];
-    *to = d->fields[i];
-    to->rank++;
-    to->dims[0] = a->batch;
-    memcpy(to->dims + 1, d->fields[i].dims, sizeof(int64_t) * (size_t)d->fields[i].rank);
-    in[i] = named_arg(&b, b_type(&b, to->type, to->rank, to->dims), to->name);
-  }
+    if (a->args[i].role != ROLE_BATCH) args[i] = adopt_state_arg(&b, &p, &a->args[i]);
+  adopt_inputs(&b, &p, d, a->batch, in);
   for (int i = 0; i < a->n_args; i++) {
     int k = a->args[i].field;
     if (a->args[i].role == ROLE_BATCH)
-      args[i] = as_argument(&b, a, d, &d->fields[k], in[k], a->args[i].type);
+      args[i] = adopt_as_argument(&b, a, d, &d->fields[k], in[k], a->args[i].type);
   }
-  NamedAttr callee = {STR("callee"), attr_symbol(m, inner->name)};
-  Op *call =
-      b_op(&b, OP_CALL, a->n_args, args, a->n_results, inner->type->results, 1, &callee, 0, NULL);
+  Op *call = adopt_call(&b, a, inner, args);
   int n = 0;
   for (int i = 0; i < a->n_args; i++) {
     if (a->args[i].role == ROLE_BATCH) continue;
@@ -217,7 +227,6 @@ Err *adopt_build(const Model *model, const TrainConfig *c, const Data *d, StepPr
   free(args);
   free(res);
   p.n_params = p.n_state;
-  p.n_inputs = d->n_fields;
   Err *e = err_wrap(ir_verify(m), "in the program made around '%s'", a->program);
   if (e) step_free(&p);
   else *out = p;

@@ -83,6 +83,7 @@ static const char usage[] =
     "deviation), bytes\n"
     "  --init FILE        what the state begins with: npz or safetensors, by name or in order\n"
     "  --init-program P   a program whose results the state begins with; may take a seed\n"
+    "  --eval-program P   from state and batch to loss and accuracy: what is evaluated with\n"
     "  --zeros            it begins with zeros\n"
     "  --classes N        made-up data: whole numbers below N (default 2)\n"
     "\n"
@@ -116,6 +117,7 @@ enum {
   O_SET,
   O_PIXELS,
   O_INIT_PROGRAM,
+  O_EVAL_PROGRAM,
   O_ZEROS,
   O_CLASSES,
   O_SETTING /* and on: a row of settings[] */
@@ -145,6 +147,7 @@ static const struct option own[] = {{"data", 1, NULL, O_DATA},
                                     {"set", 1, NULL, O_SET},
                                     {"pixels", 1, NULL, O_PIXELS},
                                     {"init-program", 1, NULL, O_INIT_PROGRAM},
+                                    {"eval-program", 1, NULL, O_EVAL_PROGRAM},
                                     {"zeros", 0, NULL, O_ZEROS},
                                     {"classes", 1, NULL, O_CLASSES},
                                     CLI_HELP_ROW};
@@ -215,6 +218,7 @@ static bool set_own(const CliArgs *args, int which, Args *a) {
   case O_LOSS: o->loss = optarg; return true;
   case O_PIXELS: o->pixels = optarg; return true;
   case O_INIT_PROGRAM: o->init_program = optarg; return true;
+  case O_EVAL_PROGRAM: o->eval_program = optarg; return true;
   case O_ZEROS: o->zeros = true; return true;
   case O_CLASSES: return cli_count(args, 1, &a->classes);
   default: break;
@@ -304,8 +308,9 @@ static Err *refuse_unread(const Args *a, const Data *d) {
   if (a->own_flag && !a->adopted)
     return err_new(ERR_INVALID, "--%s is for a train step from a file, not for model '%s'",
                    a->own_flag, a->r.model->name);
-  if (a->adopted && a->r.eval_every > 0)
-    return err_new(ERR_INVALID, "a train step alone is not evaluated: --eval-every means nothing");
+  if (a->adopted && !adopt_eval_batch(a->adopted) && a->r.eval_every > 0)
+    return err_new(ERR_INVALID,
+                   "a train step alone is not evaluated: --eval-every wants --eval-program");
   if (a->adopted && a->r.config.replicas > 1)
     return err_new(ERR_UNIMPLEMENTED, "a train step from a file runs on one device: no --replicas");
   if (a->bpe && !(d->reads & READ_BPE))
@@ -380,7 +385,7 @@ static Err *run(Args *a) {
     adopt_print(a->adopted, r->data, !a->resume, &who);
     fputs(who.p, stderr);
     buf_free(&who);
-    r->eval_every = -1;
+    if (!adopt_eval_batch(a->adopted)) r->eval_every = -1;
   }
   train_print_header(r, where, client_platform(client));
   bool phantom = no_numbers(r);
@@ -431,6 +436,7 @@ static Err *adopt_program(Args *a, const char *path) {
     a->r.model->defaults(c);
   }
   c->batch = adopt_batch(a->adopted);
+  c->eval_batch = adopt_eval_batch(a->adopted);
   c->length = adopt_length(a->adopted);
   return NULL;
 }

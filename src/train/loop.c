@@ -197,7 +197,8 @@ static ClientBuffer *evaluated_with(const Trainer *t, int r, int i) {
 
 static Err *evaluate(Trainer *t) {
   const Data *d = t->o->data;
-  int64_t batches = (d->n_test + t->eval_global - 1) / t->eval_global, done = 0;
+  bool whole = t->o->model->whole; /* counts what fills a batch up: only full ones */
+  int64_t batches = (d->n_test + (whole ? 0 : t->eval_global - 1)) / t->eval_global, done = 0;
   if (!batches) return NULL;
   double from = time_now_s();
   int prefix = t->eval.n_state, in = t->eval.n_inputs, n_args = prefix + in, n = t->replicas;
@@ -249,7 +250,8 @@ static Err *evaluate(Trainer *t) {
   t->test_accuracy = t->o->phantom ? NAN : sums[1] / MAX(sums[2], 1);
   if (t->events) {
     TRY(events_scalar(t->events, "test/loss", t->at, t->test_loss));
-    TRY(events_scalar(t->events, "test/accuracy", t->at, t->test_accuracy));
+    if (!isnan(t->test_accuracy))
+      TRY(events_scalar(t->events, "test/accuracy", t->at, t->test_accuracy));
   }
   if (t->o->progress)
     t->o->progress(t->o->arg, &(Progress){.step = t->at,

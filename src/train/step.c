@@ -415,6 +415,7 @@ static Err *done(Err *e, Net *n, StateList *l) {
 Err *step_build(const Model *model, const TrainConfig *c, const Data *d, bool training,
                 StepProgram *out) {
   if (model->whole && training) return model->whole->build(model, c, d, out);
+  if (model->whole && model->whole->eval) return model->whole->eval(model, c, d, out);
   TRY(check(model, c));
   Net n = open_net(model, c);
   n.training = training;

@@ -466,6 +466,8 @@ typedef struct Meta { /* pairs of strings, in order */
 struct WholeStep {
   /* The step as train.h has it. All state is parameters. */
   Err *(*build)(const Model *m, const TrainConfig *c, const Data *d, StepProgram *out);
+  /* The evaluation of all of its state, as train.h has it; NULL: none. Batches are whole. */
+  Err *(*eval)(const Model *m, const TrainConfig *c, const Data *d, StepProgram *out);
   /* What a value of the state begins with, into out; seed: TrainConfig.seed. */
   Err *(*first)(const Model *m, const StateSpec *s, uint64_t seed, void *out);
   void (*meta)(const Model *m, Meta *out);          /* what a checkpoint has to say of it */

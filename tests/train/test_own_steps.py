@@ -233,6 +233,27 @@ def test_pictures_become_what_the_step_takes(tmp_path):
     np.testing.assert_allclose(losses_of(tmp_path / "run"), want, rtol=2e-5)
 
 
+def test_evaluation(tmp_path):
+    def step(params, x, y):
+        value, g = jax.value_and_grad(lambda p: xent(x @ p["w"] + p["b"], y))(params)
+        return jax.tree.map(lambda p, d: p - 0.2 * d, params, g), {"loss": value}
+
+    def evaluate(params, x, y):
+        z = x @ params["w"] + params["b"]
+        return {"loss": xent(z, y), "accuracy": (z.argmax(-1) == y).mean()}
+    params = {"b": np.zeros(3, "f"), "w": np.zeros((6, 3), "f")}
+    (tmp_path / "s.mlir").write_text(jax.jit(step).lower(params, X[:16], Y[:16]).as_text(debug_info=True))
+    (tmp_path / "e.mlir").write_text(jax.jit(evaluate).lower(params, X[:20], Y[:20]).as_text(debug_info=True))
+    np.savez(tmp_path / "d.npz", x_train=X, y_train=Y, x_test=X[:50], y_test=Y[:50])
+    r = train(tmp_path / "s.mlir", tmp_path / "d.npz", tmp_path / "run", "--zeros", "--eval-program", tmp_path / "e.mlir", "--eval-every", 6)
+    for i in range(STEPS):
+        params = jax.jit(step)(params, X[i * 16:i * 16 + 16], Y[i * 16:i * 16 + 16])[0]
+    want = evaluate(params, X[:40], Y[:40])  # whole batches of 20
+    result = json.loads((tmp_path / "run/result.json").read_text())
+    assert result["test_loss"] == pytest.approx(float(want["loss"]), rel=1e-4) and result["test_accuracy"] == pytest.approx(float(want["accuracy"]))
+    assert "test    step 6 " in r.stderr
+
+
 def test_the_example(root, tmp_path):
     r = subprocess.run([sys.executable, root / "examples/train_step.py", tmp_path / "step"], capture_output=True, text=True, timeout=300,
                        env=dict(os.environ, JAX_PLATFORMS="cpu"))

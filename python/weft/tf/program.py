@@ -17,11 +17,18 @@ from weft.tf import pjrt, runtime, state, trace
 _CPU = "/job:localhost/replica:0/task:0/device:CPU:0"
 _ALIAS = re.compile(r"parameter_number = (\d+) : i64\}, output_index = array<i64: (\d+)>")
 _ARGUMENT = re.compile(r'(%arg(\d+): tensor<(?:[^<>]|<[^<>]*>)*>)(?: loc\([^()]*\))?')
-_FRAMEWORK = re.compile(r'loc\("[^"]*/tensorflow/python/framework/ops.py":\d+:\d+\)')  # where the bridge says everything is from
+_FRAMEWORK = re.compile(r'"[^"]*/tensorflow/python/framework/ops.py":\d+:\d+')  # where the bridge says everything is from
 _OF_GRAPHS = ("Placeholder", "PlaceholderWithDefault", "NoOp", "_Arg", "_Retval")
 _MODULE = re.compile(r"module @[\w.\-$]+")
 _NAME = re.compile(r"^_*inference_(.*?)_\d+$")
 _COPY = re.compile(r"mhlo\.copy (%[\w#]+)(?: \{[^}]*\})? : (tensor<[^>]*>)")
+
+
+class ResourceExhaustedError(tf.errors.ResourceExhaustedError, MemoryError):
+    """A device's memory does not suffice: TensorFlow's error, and the one that it knows when a graph's operation raises it."""
+
+    def __init__(self, said):
+        super().__init__(None, None, said)
 
 
 class Program:
@@ -59,10 +66,13 @@ class Program:
         inputs = [[np.asarray(x, order="C") for x in row] for row in inputs]
         shapes = tuple(tuple(x.shape for x in row) for row in inputs)
         with runtime.LOCK:
-            job = self._jobs.get(shapes)
-            if job is None:
-                job = self._jobs[shapes] = _Job(self.devices, [self._compile(shape, row) for shape, row in zip(shapes, inputs)])
-            return job.run(inputs)
+            try:
+                job = self._jobs.get(shapes)
+                if job is None:
+                    job = self._jobs[shapes] = _Job(self.devices, [self._compile(shape, row) for shape, row in zip(shapes, inputs)])
+                return job.run(inputs)
+            except pjrt.OutOfMemory as e:
+                raise ResourceExhaustedError(str(e)) from None
 
     def _compile(self, shapes, arrays):
         """The program for arguments of these shapes."""
@@ -125,7 +135,7 @@ def _describe(text, written, names):
         i = int(m.group(2))
         donated = f" {{tf.aliasing_output = {to[i]} : i32}}" if i in to else ""
         return f"{m.group(1)}{donated} loc({json.dumps(names[i])})"
-    return text[:start] + _ARGUMENT.sub(argument, text[start:end]) + _FRAMEWORK.sub("loc(unknown)", text[end:])
+    return text[:start] + _ARGUMENT.sub(argument, text[start:end]) + _FRAMEWORK.sub("unknown", text[end:])
 
 
 class _Compiled:

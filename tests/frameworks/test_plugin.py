@@ -48,6 +48,16 @@ mlir.register_lowering(twice, mlir.lower_fun(lambda x: x + x, multiple_results=F
 print(jax.jit(twice.bind)(jnp.ones(2)))""") == "[2. 2.]"
 
 
+def test_callbacks_that_write_in_place():
+    assert python("weft", "-c", """
+import jax, numpy as np
+from jax.experimental.buffer_callback import buffer_callback
+def double(ctx, out, x):
+    np.asarray(out)[...] = 2 * np.from_dlpack(x)
+f = buffer_callback(double, jax.ShapeDtypeStruct((3,), np.float32), vmap_method="sequential")
+print(jax.jit(jax.vmap(f))(np.arange(6, dtype=np.float32).reshape(2, 3)).tolist())""") == "[[0.0, 2.0, 4.0], [6.0, 8.0, 10.0]]"
+
+
 KEPT = """
 import sys, jax
 jax.config.update("jax_compilation_cache_dir", sys.argv[1])

@@ -32,7 +32,7 @@ def register(name="weft"):
     if name != "weft":
         NAMES.append(name)
     for step in (_donation, _cpu_rules, _callbacks, _cpu_devices, _dlpack, _pallas, _custom_partitioning,
-                 _exported, _platform_dependent, _lowered_cost, _compilation_cache):
+                 _exported, _platform_dependent, _lowered_cost, _compilation_cache, _buffer_callbacks):
         try:
             step()
         except ImportError as e:  # a module of JAX's that is not there, or wants a package that is not
@@ -340,6 +340,51 @@ def _callbacks():
     emit.weft = True
     for module in places:
         module.emit_python_callback = emit
+
+
+class _Buffer:
+    """What a callback of jax.experimental.buffer_callback sees of an array in host memory."""
+
+    def __init__(self, array, writeable):
+        self.array, self.writeable = array.view(), writeable
+        self.array.flags.writeable = writeable
+        self.shape, self.dtype, self.ndim = array.shape, array.dtype, array.ndim
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array(self.array, dtype=dtype, copy=True) if copy else np.asarray(self.array, dtype=dtype)
+
+    def __dlpack__(self, **_):  # NumPy gives no array away that may not be written
+        return np.asarray(self.array if self.writeable else self.array.copy()).__dlpack__()
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+
+def _buffer_callbacks():
+    import jax
+    from jax._src import buffer_callback
+    from jax._src.interpreters import mlir
+
+    class Context:
+        stage = buffer_callback.ExecutionStage.EXECUTE
+
+        @property
+        def stream(self):
+            raise jax.errors.JaxRuntimeError("XLA FFI GPU context is not available: weft calls on the host")
+
+    def lower(ctx, *operands, callback, in_tree, out_tree, has_side_effect, input_output_aliases, **_):
+        def call(*values):
+            values, out = list(values), [np.empty(a.shape, a.dtype) for a in ctx.avals_out]
+            for i, o in dict(input_output_aliases).items():
+                out[o][...] = values[i]
+                values[i] = out[o]
+            args, kwargs = jax.tree.unflatten(in_tree, [_Buffer(v, False) for v in values])
+            if callback(Context(), jax.tree.unflatten(out_tree, [_Buffer(o, True) for o in out]), *args, **kwargs) is not None:
+                raise ValueError("buffer_callback callback must not return any values.")
+            return out
+        return emit_python_callback(ctx, call, None, operands, ctx.avals_in, ctx.avals_out,
+                                    has_side_effect=has_side_effect)[0]
+    mlir.register_lowering(buffer_callback.buffer_callback_p, lower, platform="weft")
 
 
 # ---- DLPack -------------------------------------------------------------------------------------------------------------

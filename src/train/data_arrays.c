@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { NAME_BYTES = 64, HELD_OUT = 10 };
+enum { NAME_BYTES = 32, HELD_OUT = 10 };
 
 typedef struct Part { /* of one field: training or test rows */
   char *rows;
@@ -47,6 +47,9 @@ static Field *add_field(Data *d, Str name) {
   Field *f = &d->fields[d->n_fields];
   char *at = d->names + NAME_BYTES * d->n_fields++;
   memcpy(at, name.p, MIN(name.n, NAME_BYTES - 1));
+  for (char *p = at; *p; p++) /* a word in a checkpoint's metadata */
+    if (isspace((unsigned char)*p) || *p == ';') *p = '_';
+  if (!*at) *at = '_';
   *f = (Field){.name = at};
   return f;
 }

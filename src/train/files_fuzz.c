@@ -1,6 +1,6 @@
 /* Any bytes as a file that training reads: an Err or data, never a crash. The first byte says which
  * reader: 'S' a checkpoint, 'I' a file of idx, 'T' a vocabulary of tokens, 'C' a picture of CIFAR-10, 'P' any picture,
- * 'W' a webdataset, 'K' what a checkpoint says of itself, 'N' arrays. */
+ * 'W' a webdataset, 'K' what a checkpoint says of itself, 'N' arrays, 'V' a table of a csv. */
 #include "train/data_priv.h"
 #include "train/train.h"
 
@@ -80,10 +80,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
       picture_fit(&p, 8, 8, 3, small);
       picture_free(&p);
     }
-  } else if (*data == 'W' || *data == 'N') {
+  } else if (*data == 'W' || *data == 'N' || *data == 'V') {
     Data *d;
     DataOpts o = {.image_size = 8};
-    char *spec = xasprintf("%s:%s", *data == 'W' ? "wds" : "npz", path);
+    char *spec = xasprintf("%s:%s", *data == 'W' ? "wds" : *data == 'N' ? "npz" : "csv", path);
     e = data_open(spec, &o, &d);
     if (!e) data_close(d);
     free(spec);

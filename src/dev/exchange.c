@@ -43,6 +43,7 @@ struct Exchange {
   int n;
   Member *members;
   Peers *peers; /* NULL: all devices are of this process */
+  bool told;    /* the other processes, that a run failed */
   const int *owner;
 };
 
@@ -197,7 +198,10 @@ void exchange_begin(Exchange *x, int n, const int *devices, const char *program)
     free(d->failed);
     d->failed = NULL;
   }
+  bool told = x->told;
+  x->told = false;
   pthread_mutex_unlock(&x->lock);
+  if (told) peers_tell_failure(x->peers, "");
 }
 
 void exchange_end(Exchange *x, int n, const int *devices, const Err *failed) {
@@ -207,8 +211,10 @@ void exchange_end(Exchange *x, int n, const int *devices, const Err *failed) {
     d->runs = false;
     if (failed) d->failed = xstrndup(failed->msg, 400);
   }
+  bool tell = x->peers && failed;
+  x->told |= tell;
   pthread_mutex_unlock(&x->lock);
-  if (failed && x->peers) peers_tell_failure(x->peers, failed->msg);
+  if (tell) peers_tell_failure(x->peers, failed->msg);
 }
 
 static Err *job_is_over(void) {

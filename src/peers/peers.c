@@ -62,7 +62,7 @@ static PeerMessage *read_message(int fd, Head *h) {
 
 static void take_in(Peer *q, const Head *h, PeerMessage *m) {
   if (h->type == HEAD_FAILED) {
-    set_text(&q->failed, xstrdup(m->what));
+    set_text(&q->failed, *m->what ? xstrdup(m->what) : NULL);
   } else if (h->type == HEAD_BYE) {
     set_text(&q->gone, xstrdup("has left the job"));
   } else {

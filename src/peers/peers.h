@@ -69,7 +69,7 @@ Err *peers_receive(Peers *p, int from, const PeersNote *note, size_t size, void 
  * for all processes to come to an end together. */
 bool peers_lost(void);
 
-/* A run of this process failed: others who wait for it need not. */
+/* A run of this process failed: others who wait for it need not. "": another has begun. */
 void peers_tell_failure(Peers *p, const char *why);
 
 #endif

@@ -291,6 +291,13 @@ typedef struct OpInfo {
   const char *attrs;              /* "name:kind name:kind=default ...", see ops.def */
 } OpInfo;
 extern const OpInfo op_info[OP_COUNT];
+
+/* What an operation costs, by its row OP_COST in ops.def; without one all is 0. */
+typedef struct OpCost {
+  bool dear, transcendental;
+  int16_t loop, loop_f64, slots, bits;
+} OpCost;
+extern const OpCost op_cost[OP_COUNT];
 OpKind op_kind_from_name(
     Str full_name); /* "stablehlo.add"; also "func.return", "sdy.return"; OP_UNKNOWN when none */
 

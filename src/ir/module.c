@@ -12,6 +12,14 @@ const OpInfo op_info[OP_COUNT] = {
 #undef OP
 };
 
+const OpCost op_cost[OP_COUNT] = {
+#define OP(...)
+#define OP_COST(id, ...) [OP_##id] = {__VA_ARGS__},
+#include "ir/ops.def"
+#undef OP_COST
+#undef OP
+};
+
 OpKind op_kind_from_name(Str full_name) {
   static int sorted[OP_COUNT]; /* op kinds by name; filled once, the same whoever fills it */
   static int ready;

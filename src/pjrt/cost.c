@@ -4,26 +4,6 @@
  * known before the run). */
 #include "pjrt/pjrt_priv.h"
 
-static bool is_transcendental(OpKind k) {
-  switch (k) {
-  case OP_EXPONENTIAL:
-  case OP_EXPONENTIAL_MINUS_ONE:
-  case OP_LOG:
-  case OP_LOG_PLUS_ONE:
-  case OP_LOGISTIC:
-  case OP_TANH:
-  case OP_SINE:
-  case OP_COSINE:
-  case OP_TAN:
-  case OP_ATAN2:
-  case OP_POWER:
-  case OP_SQRT:
-  case OP_RSQRT:
-  case OP_CBRT: return true;
-  default: return false;
-  }
-}
-
 static double count_of(const Value *v) {
   return v->type->kind == TY_TENSOR && type_is_static(v->type) ? (double)type_count(v->type) : 0;
 }
@@ -52,7 +32,7 @@ static void add_op(const Op *op, DevCost *c, double share, int depth) {
   switch (op_info[op->kind].cls) {
   case OC_EWISE:
     if (op->kind == OP_CONVERT || op->kind == OP_SELECT || op->kind == OP_BITCAST_CONVERT) break;
-    if (is_transcendental(op->kind)) c->transcendentals += n;
+    if (op_cost[op->kind].transcendental) c->transcendentals += n;
     else c->flops += n;
     break;
   case OC_CONTRACT: c->flops += 2 * n * contraction(op); break;

@@ -101,30 +101,7 @@ bool op_is_alias(const Op *op) {
 }
 
 bool op_is_heavy(const Op *op) {
-  switch (op->kind) {
-  case OP_EXPONENTIAL:
-  case OP_EXPONENTIAL_MINUS_ONE:
-  case OP_LOG:
-  case OP_LOG_PLUS_ONE:
-  case OP_LOGISTIC:
-  case OP_TANH:
-  case OP_TAN:
-  case OP_SINE:
-  case OP_COSINE:
-  case OP_POWER:
-  case OP_ATAN2:
-  case OP_CBRT:
-  case OP_SQRT:
-  case OP_RSQRT:
-  case OP_DIVIDE:
-  case OP_REMAINDER:
-  case OP_CHLO_ERF:
-  case OP_CHLO_ERFC:
-  case OP_CHLO_ERF_INV:
-  case OP_THREEFRY:
-  case OP_GATHER: return true;
-  default: return op_info[op->kind].cls == OC_REDUCE;
-  }
+  return op_cost[op->kind].dear || op_info[op->kind].cls == OC_REDUCE;
 }
 
 typedef VEC(Value *) Values;

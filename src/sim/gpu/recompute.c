@@ -98,23 +98,7 @@ static bool sums_exponentials(const HNode *n) {
 }
 
 /* The widest elements that are stored instead of computed again; 0: none. */
-static int dear_bits(const HNode *n) {
-  if (n->kind != H_EWISE) return 0;
-  switch (n->op) {
-  case OP_TANH: return 16;
-  case OP_CHLO_ERF:
-  case OP_CHLO_ERFC:
-  case OP_CHLO_ERF_INV:
-  case OP_CHLO_LGAMMA:
-  case OP_CHLO_DIGAMMA:
-  case OP_LOG_PLUS_ONE:
-  case OP_SINE:
-  case OP_COSINE:
-  case OP_TAN:
-  case OP_ATAN2: return 64;
-  default: return 0;
-  }
-}
+static int dear_bits(const HNode *n) { return n->kind == H_EWISE ? op_cost[n->op].bits : 0; }
 
 static void store_dear(Schedule *p) {
   for (int i = 0; i < p->comp->nodes.n; i++) {

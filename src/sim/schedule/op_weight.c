@@ -27,26 +27,8 @@ double op_weight(const HNode *n) {
   if (n->kind == H_REDUCE && n->n_in == 2) return 1;
   if (n->kind != H_EWISE) return 2;
   double join = n->n_in > 1;
-  switch (n->op) {
-  case OP_SINE:
-  case OP_COSINE: return 150;
-  case OP_TAN: return 185;
-  case OP_CHLO_LGAMMA: return 190;
-  case OP_CHLO_ERFC:
-  case OP_CHLO_ERF_INV: return 44;
-  case OP_CHLO_ERF: return 21;
-  case OP_REMAINDER: return 33;
-  case OP_LOGISTIC: return 6;
-  case OP_FLOOR:
-  case OP_CEIL:
-  case OP_ROUND_NEAREST_EVEN:
-  case OP_ROUND_NEAREST_AFZ:
-  case OP_LOG: return 3;
-  case OP_TANH:
-  case OP_RSQRT:
-  case OP_EXPONENTIAL: return 2;
-  case OP_DIVIDE: return join + (divides_again(n) || multiplies(n) ? 0 : 2);
-  case OP_POWER: return join + 2;
-  default: return join;
-  }
+  double slots = op_cost[n->op].slots;
+  if (n->op == OP_DIVIDE) return join + (divides_again(n) || multiplies(n) ? 0 : slots);
+  if (n->op == OP_POWER) return join + slots;
+  return slots ? slots : join;
 }

@@ -9,30 +9,9 @@
 /* ---- costs ---- */
 
 double shape_op_work(const Op *op) {
-  switch (op->kind) {
-  case OP_EXPONENTIAL:
-  case OP_LOG:
-  case OP_LOGISTIC: return 20;
-  case OP_TANH:
-  case OP_CHLO_ERF:
-  case OP_CHLO_ERFC:
-  case OP_LOG_PLUS_ONE:
-  case OP_EXPONENTIAL_MINUS_ONE: return 30;
-  case OP_DIVIDE:
-  case OP_SQRT:
-  case OP_RSQRT: return 8;
-  case OP_CHLO_ERF_INV:
-  case OP_THREEFRY: return 60;
-  case OP_SINE:
-  case OP_COSINE:
-  case OP_TAN:
-  case OP_POWER: return op_type(op)->dtype == DT_F64 ? 300 : 40;
-  case OP_ATAN2:
-  case OP_CBRT:
-  case OP_REMAINDER: return op_type(op)->dtype == DT_F64 ? 300 : 20;
-  case OP_GATHER: return 12;
-  default: return 1;
-  }
+  const OpCost *c = &op_cost[op->kind];
+  bool wide = c->loop && op_type(op)->dtype == DT_F64;
+  return MAX(wide ? c->loop_f64 : c->loop, 1);
 }
 
 double shape_work(const Dag *d) {

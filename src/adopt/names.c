@@ -77,6 +77,13 @@ Err *adopt_read_names(Adopted *a) {
     bool none = made_up(name);
     g->name = none ? xasprintf("arg%d", i) : xstrndup(name.p, name.n);
     g->path = none ? xstrdup("") : adopt_path(name);
+    for (int k = 0; k < i; k++) { /* tensors of a checkpoint have one name each */
+      if (strcmp(a->args[k].name, g->name)) continue;
+      char *other = xasprintf("%s.arg%d", g->name, i);
+      free(g->name);
+      g->name = other;
+      break;
+    }
     g->type = t->elems[i], g->result = g->field = -1;
     read_donation(a, i);
     TRY(check_type(a, "argument", g->name, g->type));

@@ -294,6 +294,19 @@ def test_mistakes_are_named(flags, says, data, tmp_path):
     assert r.returncode in (1, 2) and says in r.stderr, r.stderr
 
 
+def test_two_arguments_of_one_name(data, tmp_path):
+    (tmp_path / "s.mlir").write_text('''
+func.func public @main(%arg0: tensor<6xf32> loc("w"), %arg1: tensor<6xf32> loc("w"), %arg2: tensor<16x6xf32> loc("x")) -> (tensor<6xf32>, tensor<6xf32>, tensor<f32>) {
+  %c = stablehlo.constant dense<0.0> : tensor<f32>
+  %s = stablehlo.reduce(%arg2 init: %c) applies stablehlo.add across dimensions = [0, 1] : (tensor<16x6xf32>, tensor<f32>) -> tensor<f32>
+  %a = stablehlo.add %arg0, %arg1 : tensor<6xf32>
+  return %a, %arg0, %s : tensor<6xf32>, tensor<6xf32>, tensor<f32>
+}''')
+    np.savez(tmp_path / "init.npz", in0=np.ones(6, "f"), in1=np.zeros(6, "f"))
+    train(tmp_path / "s.mlir", data, tmp_path / "run", "--init", tmp_path / "init.npz", steps=5)
+    assert [v[0] for v in state_of(tmp_path / "run")] == [8, 5]  # Fibonacci's
+
+
 def test_programs_that_are_no_steps(data, tmp_path):
     (tmp_path / "f.mlir").write_text(jax.jit(lambda x: jnp.sum(x, 1)).lower(X[:16]).as_text())
     r = weft("train", tmp_path / "f.mlir", "--data", f"npz:{data}")

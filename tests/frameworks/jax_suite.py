@@ -377,6 +377,7 @@ def main():
             for name, row in table.items():
                 old[name] = dict(row, sample=f"about {args.about}" if args.about else f"every {args.sample or 1}")
             ratchet["files"] = dict(sorted(old.items()))
+            ratchet["not_counted"] = [name for name in found(args.jax) if name not in old]
             ratchet["elsewhere"] = {name: elsewhere(name) for name in found(args.jax, True)}
             RATCHET.write_text(json.dumps(ratchet, indent=1) + "\n")
         elif worse:

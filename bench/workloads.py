@@ -119,10 +119,21 @@ def conv(batch, side, n_in, n_out, k, stride=1, grad=0, kind="k"):
               flops=2.0 * batch * out * out * k * k * (n_in if kind == "k" else 1) * n_out * (1 + grad))
 
 
+def attention(heads, rows, columns, width=64, causal=False, grad=0, steps=5):
+    """Of one sequence; rows: queries. 1: a token that is decoded with a cache of keys and values."""
+    return Op(lambda F, q, k, v: F.attention(q, k, v, causal),
+              lambda i: (i.normal(1, heads, rows, width), i.normal(1, heads, columns, width), i.normal(1, heads, columns, width)), grad=grad,
+              flops=4.0 * heads * rows * columns * width * (1 + 2.5 * (grad > 0)), steps=steps)
+
+
 OPS = {
     "gelu_layer_norm": lambda: Op(lambda F, x, g, b: F.gelu(F.layer_norm({"gain": g, "bias": b}, x), exact=False),
                                   lambda i: (i.normal(4096, 4096), i.normal(4096), i.normal(4096))),
     "softmax": lambda: Op(lambda F, x: F.softmax(x), square(4096)),
+    "attention_2048": lambda: attention(8, 2048, 2048),
+    "attention_2048_grad": lambda: attention(8, 2048, 2048, grad=3),
+    "attention_4096_causal": lambda: attention(8, 4096, 4096, causal=True, steps=3),
+    "attention_token": lambda: attention(32, 1, 4096, steps=200),
     "matmul_1024": lambda: matmul(1024, 1024, 1024),
     "matmul_2048": lambda: matmul(2048, 2048, 2048, steps=8),
     "matmul_1024_bf16": lambda: matmul(1024, 1024, 1024, bf16=True),

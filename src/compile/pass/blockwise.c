@@ -108,6 +108,7 @@ static bool join_user(Scores *s, const Value *v, Op *op) {
         !is_plain(op->operands[!side]->type))
       return false;
     axes_of_product(op, side, &axes, &other, &after, &lost);
+    s->summed |= lost;
     i->kind = SCORE_RESULT;
     return true;
   }
@@ -280,6 +281,13 @@ static bool is_cheap_again(const Scores *s) {
   return true;
 }
 
+/* Gradients that are sums over blocks take more time than at once, too. */
+static bool adds_blocks(const Scores *s) {
+  for (int a = 0; a < s->type->rank; a++)
+    if (s->summed >> a & 1 && scores_cut(s, a)) return true;
+  return false;
+}
+
 /* Is it a softmax: an exponential, and sums that members are computed of? */
 static bool is_normalized(const Scores *s) {
   bool exponential = false, sums = false;
@@ -303,7 +311,8 @@ static bool is_found(Scores *s, const Op *dot) {
       !is_normalized(s))
     return false;
   find_levels(s);
-  return is_cheap_again(s) && want_results(s) && cut(s, dot);
+  return is_cheap_again(s) && want_results(s) && cut(s, dot) &&
+         (!adds_blocks(s) || s->count * (int64_t)sizeof(float) >= s->limits->again);
 }
 
 /* Puts every operation behind those whose results it reads; else the order stays. */

@@ -44,6 +44,7 @@ typedef struct Scores {
   int64_t count;
   int64_t block[MOST_AXES]; /* less than the axis has: it is cut */
   bool whole[MOST_AXES];    /* may not be cut */
+  unsigned summed;          /* axes that products with members sum over */
   VEC(Value *) members;
   ScoreInfo *info; /* by Value.id */
   int levels;

@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import signal
 import subprocess
 
 import ml_dtypes
@@ -11,6 +12,9 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = pathlib.Path(os.environ.get("WEFT_BUILD", ROOT / "build"))
 CORPUS = ROOT / "tests" / "golden" / "corpus"
+
+# A shell's background jobs ignore it, and what they start does, too: programs that tests interrupt must not.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def manifest():

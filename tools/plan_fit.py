@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fits the coefficients of src/plan/law.def to measured runs: plan_fit.py [RUNS.csv] [--only KEY,KEY] [--rounds N] [--write]
+"""Fits the coefficients of src/plan/coefficients.def to measured runs: plan_fit.py [RUNS.csv] [--only KEY,KEY] [--rounds N] [--write]
 
 Rows of the families that plan_score.py calls fitted count, each group of model, chip and source as one; the others are
 left to judge. The loss is the mean of log-errors with their tails cut; every coefficient is held to its given value by a small
@@ -13,16 +13,16 @@ import re
 import plan_score
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-LAW = ROOT / "src/plan/law.def"
-ROW = re.compile(r'^LAW\((\w+), ([^,]+), "(.*)"\)$')
+COEFFICIENTS = ROOT / "src/plan/coefficients.def"
+ROW = re.compile(r'^COEF\((\w+), ([^,]+), "(.*)"\)$')
 # Of memory, not of time; and what rows cannot tell apart.
 LEFT = ("runtime", "fragments", "uneven", "unfused_act", "young_years")
 # Shares must stay below one.
 SHARES = ("hidden", "power", "share", "grouped", "core_ampere", "core_hopper", "core_blackwell", "core_tpu", "core_amd", "core_back", "core_old", "rough", "young")
 
 
-def law():
-    return {m[1]: float(m[2]) for m in map(ROW.match, LAW.read_text().splitlines()) if m}
+def coefficients():
+    return {m[1]: float(m[2]) for m in map(ROW.match, COEFFICIENTS.read_text().splitlines()) if m}
 
 
 def loss(weft, runs, rs, values, prior, every=False):
@@ -47,7 +47,7 @@ def main():
     p.add_argument("--rounds", type=int, default=6)
     p.add_argument("--write", action="store_true")
     a = p.parse_args()
-    prior = {k: v for k, v in law().items() if k not in LEFT}
+    prior = {k: v for k, v in coefficients().items() if k not in LEFT}
     rs = plan_score.rows(a.runs)
     keys = [k for k in a.only.split(",") if k] or list(prior)
     values = dict(prior)
@@ -75,10 +75,10 @@ def main():
             print(f"  {k:18s} {prior[k]:.4g} -> {values[k]:.4g}")
     if a.write:
         out = []
-        for l in LAW.read_text().splitlines():
+        for l in COEFFICIENTS.read_text().splitlines():
             m = ROW.match(l)
-            out.append(f'LAW({m[1]}, {values[m[1]]:.3g}, "{m[3]}")' if m and m[1] in values else l)
-        LAW.write_text("\n".join(out) + "\n")
+            out.append(f'COEF({m[1]}, {values[m[1]]:.3g}, "{m[3]}")' if m and m[1] in values else l)
+        COEFFICIENTS.write_text("\n".join(out) + "\n")
 
 
 if __name__ == "__main__":

@@ -44,7 +44,7 @@ static const char usage[] =
     "device: memory "
     "side by side\n"
     "  --json\n"
-    "  --set KEY=VALUE    another value of a coefficient (src/plan/law.def)\n";
+    "  --set KEY=VALUE    another value of a coefficient (src/plan/coefficients.def)\n";
 
 static int wrong_set(const CliArgs *args) {
   char *eq = strchr(optarg, '='), *end;
@@ -53,7 +53,7 @@ static int wrong_set(const CliArgs *args) {
   double v = strtod(eq + 1, &end);
   if (end == eq + 1 || *end)
     return cli_wrong(args, "--set %s wants a number, not '%s'", optarg, eq + 1);
-  Err *e = plan_law_set(optarg, v);
+  Err *e = plan_coef_set(optarg, v);
   if (!e) return 0;
   err_report(e);
   return 2;

@@ -16,7 +16,7 @@
 #include "interp/interp.h"
 #include "stablehlo/stablehlo.h"
 
-static char folder[] = "/tmp/weft-kept-test-XXXXXX";
+static char folder[] = "/tmp/weft-compile-cache-test-XXXXXX";
 static Dev *dev;
 
 /* Loops, kernels of several kinds, a region, constants dense and of one value, an argument as a

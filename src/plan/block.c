@@ -38,8 +38,8 @@ static void pass(Shape *s, PlanTag tag, double fwd, double bwd, double kept) {
   LayerOp *o = add(s, KERNEL_PASS, tag);
   double times = 1;
   const PlanSoftware *w = &s->j->software;
-  if (w->stack == PLAN_XLA) times = plan_law.xla_passes, o->launches = 0.5;
-  else if (w->stack == PLAN_FSDP && !w->compiled) times = plan_law.eager, o->launches = 2;
+  if (w->stack == PLAN_XLA) times = plan_coef.xla_passes, o->launches = 0.5;
+  else if (w->stack == PLAN_FSDP && !w->compiled) times = plan_coef.eager, o->launches = 2;
   if (s->j->layout.format == PLAN_TF32) times *= 2;
   o->fwd_bytes = fwd * times, o->bwd_bytes = bwd * times, o->kept = kept;
 }
@@ -160,15 +160,15 @@ static void mixture(Shape *s) {
   const PlanModel *m = s->m;
   const PlanSoftware *w = &s->j->software;
   double matrices = m->gated ? 3 : 2, h = m->hidden;
-  double local = (double)m->experts / s->j->layout.ep, act = m->biased ? plan_law.unfused_act : 1;
+  double local = (double)m->experts / s->j->layout.ep, act = m->biased ? plan_coef.unfused_act : 1;
   double rows =
       s->tokens * s->etp / s->tp * m->active; /* that one rank's experts see, on average */
   if (w->dropped && w->stack == PLAN_XLA) rows *= CAPACITY;
-  else if (!w->balanced && !w->dropped && s->j->layout.ep > 1) rows *= plan_law.uneven;
+  else if (!w->balanced && !w->dropped && s->j->layout.ep > 1) rows *= plan_coef.uneven;
   norm(s, false);
   product(s, PLAN_ROUTER, 1, s->own, m->experts, h, false);
   pass(s, PLAN_ROUTER, 24 * s->own * m->experts, 24 * s->own * m->experts, 4 * s->own * m->experts);
-  double moved = (w->stack == PLAN_XLA ? plan_law.permute_tpu : plan_law.permute) * rows * h;
+  double moved = (w->stack == PLAN_XLA ? plan_coef.permute_tpu : plan_coef.permute) * rows * h;
   pass(s, PLAN_DISPATCH, 2 * moved, 2 * moved, s->operand * rows * h);
   double each = ceil(rows / local / 16) * 16; /* filled up, as narrow numbers and kernels want it */
   unit(s, PLAN_EXPERT_UP, PLAN_EXPERT_ACT, PLAN_EXPERT_DOWN, local, each, m->expert_ffn / s->etp);

@@ -68,12 +68,12 @@ static DType supported(const Chip *c, DType t) {
 /* Picojoule of an operation at full load, by architecture and bits. */
 static double energy_pj(const Chip *c, int bits) {
   double cc = chip_num(c, "compute_capability", 0);
-  double pj = cc <= 0   ? (chip_num(c, "year", 2020) < 2025 ? plan_law.pj_amd : plan_law.pj_amd4)
-              : cc < 8  ? 1.3 * plan_law.pj_ampere
-              : cc < 9  ? plan_law.pj_ampere
-              : cc < 10 ? plan_law.pj_hopper
-                        : plan_law.pj_blackwell;
-  return pj * (bits <= 4 ? plan_law.pj_four : bits <= 8 ? plan_law.pj_eight : 1);
+  double pj = cc <= 0   ? (chip_num(c, "year", 2020) < 2025 ? plan_coef.pj_amd : plan_coef.pj_amd4)
+              : cc < 8  ? 1.3 * plan_coef.pj_ampere
+              : cc < 9  ? plan_coef.pj_ampere
+              : cc < 10 ? plan_coef.pj_hopper
+                        : plan_coef.pj_blackwell;
+  return pj * (bits <= 4 ? plan_coef.pj_four : bits <= 8 ? plan_coef.pj_eight : 1);
 }
 
 /* When the architecture came to users. */
@@ -85,18 +85,18 @@ static double architecture_year(const Chip *c) {
 
 double plan_library_share(const Chip *c, double year) {
   if (year <= 0 || c->kind == CHIP_TPU) return 1;
-  double age = MAX(0, year - architecture_year(c)) / plan_law.young_years;
-  return 1 - plan_law.young * MAX(0, 1 - age);
+  double age = MAX(0, year - architecture_year(c)) / plan_coef.young_years;
+  return 1 - plan_coef.young * MAX(0, 1 - age);
 }
 
 /* Short measurements run at clocks that minutes of full load do not leave: no more operations than the
  * board's power allows. */
 static double sustained_s(const PlanKernels *k, DType t, double s, double operations) {
   const Chip *c = k->chip;
-  if (c->kind == CHIP_TPU) return s / plan_law.tpu_power;
+  if (c->kind == CHIP_TPU) return s / plan_coef.tpu_power;
   double w = k->power_w > 0 ? MIN(k->power_w, c->power_busy) : c->power_busy;
   double least = w > 0 ? operations * energy_pj(c, dtype_bits(t)) * 1e-12 / w : 0;
-  s /= plan_law.gpu_power;
+  s /= plan_coef.gpu_power;
   return pow(pow(s, 4) + pow(least, 4), 0.25);
 }
 
@@ -117,7 +117,7 @@ double plan_product_s(PlanKernels *k, DType type, double count, double m, double
 }
 
 double plan_pass_s(const PlanKernels *k, double bytes) {
-  return bytes * k->pass / plan_law.pass_share;
+  return bytes * k->pass / plan_coef.pass_share;
 }
 
 /* Products of queries and keys, and a softmax that reads and writes all scores. */
@@ -135,14 +135,14 @@ static double unfused_s(PlanKernels *k, const KernelAttention *a, double *backwa
 /* Of the products' peak, by what the kernels were written for. */
 static double core_share(const Chip *c, double year) {
   double cc = chip_num(c, "compute_capability", 0);
-  if (c->kind == CHIP_TPU) return plan_law.core_tpu;
-  if (cc <= 0) return plan_law.core_amd;
+  if (c->kind == CHIP_TPU) return plan_coef.core_tpu;
+  if (cc <= 0) return plan_coef.core_amd;
   /* FlashAttention 2 is of July 2023, cuDNN's and FlashAttention 3's kernels for Hopper of early 2024,
    * those for Blackwell of 2025; what came before ran at about the older part's speed */
   if (cc < 9)
-    return plan_law.core_ampere * (year > 0 && year < 2024.2 ? plan_law.core_old_ampere : 1);
-  if (cc < 10) return plan_law.core_hopper * (year > 0 && year < 2024.3 ? plan_law.core_old : 1);
-  return plan_law.core_blackwell;
+    return plan_coef.core_ampere * (year > 0 && year < 2024.2 ? plan_coef.core_old_ampere : 1);
+  if (cc < 10) return plan_coef.core_hopper * (year > 0 && year < 2024.3 ? plan_coef.core_old : 1);
+  return plan_coef.core_blackwell;
 }
 
 double plan_attention_s(PlanKernels *k, const KernelAttention *a, double *backward) {
@@ -154,10 +154,10 @@ double plan_attention_s(PlanKernels *k, const KernelAttention *a, double *backwa
   else if (width < 96) share *= 0.8;
   /* cut over context ways: pieces of a ring, each a smaller kernel */
   bool tpu = k->chip->kind == CHIP_TPU; /* there keys are gathered first */
-  double ring = tpu ? 1 : 1 + plan_law.core_ring * (1 - 1.0 / MAX(1, a->ring));
-  double fill = k->chip->kind == CHIP_TPU ? plan_law.core_fill_tpu : plan_law.core_fill;
+  double ring = tpu ? 1 : 1 + plan_coef.core_ring * (1 - 1.0 / MAX(1, a->ring));
+  double fill = k->chip->kind == CHIP_TPU ? plan_coef.core_fill_tpu : plan_coef.core_fill;
   share *= a->keys / (a->keys + fill);
   double fwd = flops / (k->peak16 * share) * ring;
-  *backward = 2.5 * fwd / plan_law.core_back;
+  *backward = 2.5 * fwd / plan_coef.core_back;
   return fwd;
 }

@@ -89,7 +89,7 @@ void plan_memory(const PlanMachine *h, const PlanJob *j, const StageLoad *s, Pla
   else out->owner[PLAN_OWN_KEPT] += again;
   double need = 0;
   for (int i = 0; i < PLAN_OWNERS_N; i++) need += out->owner[i];
-  if (gpu) out->owner[PLAN_OWN_RUNTIME] = plan_law.runtime + (plan_law.fragments - 1) * need;
+  if (gpu) out->owner[PLAN_OWN_RUNTIME] = plan_coef.runtime + (plan_coef.fragments - 1) * need;
   out->peak_bytes = need + out->owner[PLAN_OWN_RUNTIME];
   out->fits = out->peak_bytes <= out->limit_bytes;
 }

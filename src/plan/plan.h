@@ -10,7 +10,7 @@
  *         its three runs: forwards, backwards, again. sim says what a kernel takes on the chip, net
  *         what an exchange takes between chips. step.c adds up a microbatch of a stage, then the
  *         schedule of the pipeline, what the network does not hide, the optimizer and the host.
- *         memory.c counts what a device holds. law.def has the coefficients that are fitted on
+ *         memory.c counts what a device holds. coefficients.def has the coefficients that are fitted on
  *         measured runs (tools/plan_fit.py); docs/plan.md says what each part rests on.
  * Speed   kernels are costed once a shape (kernels.h): some 10 microseconds a layout.
  * Threads a PlanMachine serves one thread at a time; everything else any.
@@ -327,8 +327,8 @@ const char *plan_stack_name(PlanStack s); /* "megatron", "fsdp", "maxtext" */
  * such columns. */
 Err *plan_runs(const char *csv_path, Buf *out);
 
-/* Another value for a coefficient of law.def, for the whole process; for fitting. errors
+/* Another value for a coefficient of coefficients.def, for the whole process; for fitting. errors
  * ERR_NOT_FOUND. */
-Err *plan_law_set(const char *key, double value);
+Err *plan_coef_set(const char *key, double value);
 
 #endif

@@ -7,14 +7,14 @@
 #include "plan/kernels.h"
 #include "plan/plan.h"
 
-/* ---- coefficients (law.def) ------------------------------------------------------------------- */
+/* ---- coefficients (coefficients.def) ------------------------------------------------------------------- */
 
-typedef struct PlanLaw {
-#define LAW(key, value, what) double key;
-#include "plan/law.def"
-#undef LAW
-} PlanLaw;
-extern PlanLaw plan_law;
+typedef struct PlanCoefs {
+#define COEF(key, value, what) double key;
+#include "plan/coefficients.def"
+#undef COEF
+} PlanCoefs;
+extern PlanCoefs plan_coef;
 
 /* ---- one layer's kernels (block.c) ------------------------------------------------------------ */
 

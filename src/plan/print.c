@@ -70,8 +70,8 @@ const char *plan_usd(char s[UNITS_TEXT], double usd) {
 }
 
 static void head(const PlanAsk *ask, bool runs, Buf *o) {
-  buf_printf(o, "\n    %-17s %-8s %-20s %4s %-5s %-11s %9s %6s %10s", "chips", "stack", "layout",
-             "mbs", "again", "numbers", "step", "MFU", "memory");
+  buf_printf(o, "\n    %-17s %-8s %-20s %4s %-9s %-11s %9s %6s %10s", "chips", "stack", "layout",
+             "mbs", "recompute", "numbers", "step", "MFU", "memory");
   if (runs && ask->tokens <= 0) buf_printf(o, " %8s", plan_unit(ask));
   if (runs) buf_printf(o, " %10s %10s %10s", "time p50", "p95", "price");
   else buf_printf(o, " %12s", "$ per 1e9");
@@ -82,7 +82,7 @@ static void row(const PlanAsk *ask, const PlanChoice *c, bool runs, Buf *o) {
   char where[64], how[64], s[UNITS_TEXT], t[UNITS_TEXT];
   const PlanLayout *l = &c->job.layout;
   snprintf(where, sizeof where, "%s:%d", c->chip->name, c->chips);
-  buf_printf(o, "  %c %-17s %-8s %-20s %4g %-5s %-11s",
+  buf_printf(o, "  %c %-17s %-8s %-20s %4g %-9s %-11s",
              !c->meets  ? '!'
              : c->front ? '*'
                         : ' ',

@@ -86,8 +86,8 @@ Err *plan_program_module(const AdviseWork *w, const PlanChoice *c, Module **out)
 static void copies_exchange(const PlanMachine *m, const Hunt *h, const SimReport *r, PlanStep *s) {
   double bytes = r->training ? r->owners[SIM_PARAMETERS].bytes : 0;
   double t = plan_exchange_s(m, NET_ALL_REDUCE, bytes, h->devices, 1);
-  double hidden = plan_law.data_hidden * MIN(t, r->time_s * 2 / 3);
-  s->part[PLAN_GRADIENTS] = t - hidden + plan_law.disturb * hidden;
+  double hidden = plan_coef.data_hidden * MIN(t, r->time_s * 2 / 3);
+  s->part[PLAN_GRADIENTS] = t - hidden + plan_coef.disturb * hidden;
 }
 
 static Err *look(Hunt *h, const PlanMachine *m, double each, double times) {

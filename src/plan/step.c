@@ -41,13 +41,13 @@ static bool narrow_format(PlanFormat f) { return f >= PLAN_FP8; }
 /* Bytes that move to narrow one element. */
 static double quant_bytes(PlanFormat f) {
   switch (f) {
-  case PLAN_FP8: return plan_law.quant;
-  case PLAN_FP8_CURRENT: return plan_law.quant_current;
-  case PLAN_FP8_ROWS: return plan_law.quant_rows;
-  case PLAN_INT8: return plan_law.quant_int;
+  case PLAN_FP8: return plan_coef.quant;
+  case PLAN_FP8_CURRENT: return plan_coef.quant_current;
+  case PLAN_FP8_ROWS: return plan_coef.quant_rows;
+  case PLAN_INT8: return plan_coef.quant_int;
   case PLAN_FP8_BLOCKS:
-  case PLAN_MXFP8: return plan_law.quant_blocks;
-  case PLAN_NVFP4: return plan_law.quant_four;
+  case PLAN_MXFP8: return plan_coef.quant_blocks;
+  case PLAN_NVFP4: return plan_coef.quant_four;
   default: return 0;
   }
 }
@@ -74,10 +74,10 @@ static void product_time(PlanMachine *h, const PlanJob *j, const LayerOp *o, dou
   if (!o->frozen) bwd += plan_product_s(h->kernels, type, o->count, o->k, o->n, o->m);
   double share = plan_library_share(h->chip, j->software.year);
   if (h->chip->kind == CHIP_GPU && (fmod(o->n, 64) || fmod(o->k, 64)) && o->n >= 512 && o->k >= 512)
-    share *= plan_law.rough;
+    share *= plan_coef.rough;
   fwd /= share, bwd /= share;
   bool experts = o->tag == PLAN_EXPERT_UP || o->tag == PLAN_EXPERT_DOWN;
-  if (experts && o->count > 1) fwd /= plan_law.grouped, bwd /= plan_law.grouped;
+  if (experts && o->count > 1) fwd /= plan_coef.grouped, bwd /= plan_coef.grouped;
   if (!o->frozen &&
       j->software.stack == PLAN_MEGATRON) /* added to what earlier microbatches made */
     bwd += plan_pass_s(h->kernels, (2 * gradient_bytes(&j->software) - 2) * o->count * o->n * o->k);
@@ -119,7 +119,7 @@ static void op_time(PlanMachine *h, const PlanJob *j, const LayerOp *o, Work *w)
 /* So much of an exchange runs behind computing, which it disturbs. */
 static void hide(double s, double hidden, double *part, double *disturbed) {
   *part += s * (1 - hidden);
-  *disturbed += s * hidden * plan_law.disturb;
+  *disturbed += s * hidden * plan_coef.disturb;
 }
 
 static void tensor_time(const PlanMachine *h, const PlanJob *j, const Exchanges *x, Work *w) {
@@ -128,7 +128,7 @@ static void tensor_time(const PlanMachine *h, const PlanJob *j, const Exchanges 
   bool newer = sw->year == 0 || sw->year > 2023.5;
   bool cuts = sw->stack == PLAN_XLA || (sw->stack == PLAN_MEGATRON && newer);
   double one = plan_exchange_s(h, NET_ALL_GATHER, x->tensor_bytes, l->tp, 1);
-  double hidden = cuts ? plan_law.tensor_hidden : 0;
+  double hidden = cuts ? plan_coef.tensor_hidden : 0;
   double recompute = l->recompute & PLAN_TAG(PLAN_QKV) ? x->tensor_fwd : 0;
   hide(one * x->tensor_fwd, hidden, &w->fwd[PLAN_TENSOR], &w->fwd[PLAN_PRODUCTS]);
   hide(one * (x->tensor_bwd + recompute), hidden, &w->bwd[PLAN_TENSOR], &w->bwd[PLAN_PRODUCTS]);
@@ -150,7 +150,7 @@ static void expert_time(const PlanMachine *h, const PlanJob *j, const Exchanges 
   int etp = l->etp > 0 ? l->etp : l->tp;
   double bytes = x->expert_bytes * copies_sent(h, j, l->ep, etp);
   double one = 2 * plan_exchange_s(h, NET_ALL_TO_ALL, bytes, l->ep, etp);
-  double hidden = sw->hidden_dispatch ? 0.8 : plan_law.expert_hidden;
+  double hidden = sw->hidden_dispatch ? 0.8 : plan_coef.expert_hidden;
   hide(one, hidden, &w->fwd[PLAN_EXPERT], &w->fwd[PLAN_PRODUCTS]);
   hide(one, hidden, &w->bwd[PLAN_EXPERT], &w->bwd[PLAN_PRODUCTS]);
 }
@@ -163,8 +163,8 @@ static void expert_host(const PlanJob *j, const Exchanges *x, Work *w) {
   const PlanSoftware *sw = &j->software;
   if (sw->stack == PLAN_XLA || sw->graphs || x->experts <= 0) return;
   bool fused = sw->dropped || sw->fused_dispatch;
-  double s = (fused ? plan_law.expert_stall_fused : plan_law.expert_stall) +
-             plan_law.expert_launch * x->experts;
+  double s = (fused ? plan_coef.expert_stall_fused : plan_coef.expert_stall) +
+             plan_coef.expert_launch * x->experts;
   if (sw->hidden_dispatch) s *= STALL_SHOWN;
   w->fwd[PLAN_HOST] += s / 3, w->bwd[PLAN_HOST] += s * 2 / 3;
 }
@@ -175,8 +175,8 @@ static void exchange_time(const PlanMachine *h, const PlanJob *j, const Block *b
   if (l->tp > 1) tensor_time(h, j, x, w);
   if (l->cp > 1 && x->context_bytes > 0) {
     double one = plan_exchange_s(h, NET_ALL_GATHER, x->context_bytes * l->cp, l->cp, l->tp);
-    hide(one, plan_law.context_hidden, &w->fwd[PLAN_CONTEXT], &w->fwd[PLAN_ATTENTION]);
-    hide(one * 2, plan_law.context_hidden, &w->bwd[PLAN_CONTEXT], &w->bwd[PLAN_ATTENTION]);
+    hide(one, plan_coef.context_hidden, &w->fwd[PLAN_CONTEXT], &w->fwd[PLAN_ATTENTION]);
+    hide(one * 2, plan_coef.context_hidden, &w->bwd[PLAN_CONTEXT], &w->bwd[PLAN_ATTENTION]);
   }
   if (l->ep > 1 && x->expert_bytes > 0) expert_time(h, j, x, w);
   expert_host(j, x, w);
@@ -219,12 +219,12 @@ static void shard_time(const PlanMachine *h, const PlanJob *j, const Block *b, d
   double gather = both(h, NET_ALL_GATHER, 2 * b->weights, 2 * b->expert_weights, &s), scatter = 0;
   if (!j->lora_rank)
     scatter = both(h, NET_REDUCE_SCATTER, 2 * b->weights, 2 * b->expert_weights, &s);
-  double hidden = xla_on_gpu(h, j) ? plan_law.xla_hidden : plan_law.shard_hidden;
+  double hidden = xla_on_gpu(h, j) ? plan_coef.xla_hidden : plan_coef.shard_hidden;
   double out_f = MAX(gather * (1 - hidden), gather - total(layer->fwd) * hidden);
   double out_b =
       MAX((gather + scatter) * (1 - hidden), gather + scatter - total(layer->bwd) * hidden);
-  sum->fwd[PLAN_SHARDS] += share * (out_f + plan_law.disturb * (gather - out_f));
-  sum->bwd[PLAN_SHARDS] += share * (out_b + plan_law.disturb * (gather + scatter - out_b));
+  sum->fwd[PLAN_SHARDS] += share * (out_f + plan_coef.disturb * (gather - out_f));
+  sum->bwd[PLAN_SHARDS] += share * (out_b + plan_coef.disturb * (gather + scatter - out_b));
 }
 
 static void add(Work *to, const Work *from, double share) {
@@ -295,7 +295,7 @@ static double most_layers(const PlanModel *m, const PlanLayout *l) {
 static double host_time(const PlanJob *j, double launches, double layers) {
   const PlanSoftware *w = &j->software;
   if (w->stack == PLAN_XLA || w->graphs) return 0;
-  double all = launches * plan_law.launch + 2 * layers * plan_law.launch_layer;
+  double all = launches * plan_coef.launch + 2 * layers * plan_coef.launch_layer;
   return w->some_graphs ? all / 2 : all;
 }
 
@@ -316,9 +316,9 @@ static void data_time(const PlanMachine *h, const PlanJob *j, const StageLoad *s
     t = both(h, NET_REDUCE_SCATTER, grad * all, grad * experts, &ranks) +
         both(h, NET_ALL_GATHER, weight * all, weight * experts, &ranks);
   }
-  double most = xla_on_gpu(h, j) ? plan_law.xla_hidden : plan_law.data_hidden;
+  double most = xla_on_gpu(h, j) ? plan_coef.xla_hidden : plan_coef.data_hidden;
   double hidden = most * MIN(window, t);
-  out->part[PLAN_GRADIENTS] = t - hidden + plan_law.disturb * hidden;
+  out->part[PLAN_GRADIENTS] = t - hidden + plan_coef.disturb * hidden;
 }
 
 static void optimizer_time(const PlanMachine *h, const PlanJob *j, const StageLoad *s,
@@ -355,14 +355,14 @@ static double schedule(PlanMachine *h, const PlanJob *j, const Work *layer, cons
   if (l->pp > 1) {
     double bytes = 2 * plan_tokens(l) * m->hidden / l->tp;
     double send = plan_exchange_s(h, NET_PERMUTE, bytes, l->pp, l->tp * l->cp * l->dp);
-    double shown = vpp > 1 ? 1 - plan_law.stage_hidden : 1;
+    double shown = vpp > 1 ? 1 - plan_coef.stage_hidden : 1;
     out->part[PLAN_STAGES] = 2 * vpp * (ga + (l->pp - 1) / vpp) * send * shown;
   }
   double launches = here * layer->launches + (with_head ? head->launches : 0);
   double host = ga * host_time(j, launches, here);
   out->part[PLAN_HOST] += j->software.blocking ? host : MAX(0, host - ga * pace);
   double once = h->chip->kind == CHIP_TPU ? 0 : j->software.graphs ? 0.25 : 1;
-  out->part[PLAN_HOST] += plan_law.step_host * once;
+  out->part[PLAN_HOST] += plan_coef.step_host * once;
   return pace;
 }
 
@@ -395,7 +395,7 @@ void plan_step(PlanMachine *h, const PlanJob *j, PlanStep *out) {
   load_stage(j, &layer, ga, &s);
   data_time(h, j, &s, pace, out);
   optimizer_time(h, j, &s, out);
-  out->part[PLAN_OTHER] = plan_law.other * total(out->part);
+  out->part[PLAN_OTHER] = plan_coef.other * total(out->part);
   out->time_s = total(out->part);
   plan_memory(h, j, &s, out);
   double share = j->lora_rank > 0 ? 2.0 / 3 : 1; /* no gradients of frozen weights */

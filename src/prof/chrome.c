@@ -168,7 +168,7 @@ void prof_json(Prof *p, const ProfSummary *s, Buf *b) {
   } f[] = {{"step_s", s->median_s},
            {"mean_step_s", s->mean.time_s},
            {"flops", s->mean.flops},
-           {"flops_again", s->mean.flops_again},
+           {"flops_recomputed", s->mean.flops_recomputed},
            {"mfu", s->mfu},
            {"hfu", s->hfu},
            {"busy", s->busy},

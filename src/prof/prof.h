@@ -88,10 +88,10 @@ typedef struct ProfSpan { /* a kernel that ran; start on the run's own time */
 
 typedef struct ProfProgram {
   const char *name;
-  uint64_t id;        /* of its runs' events in XSpace */
-  double time_s;      /* virtual: of one run; 0: measured */
-  double flops;       /* useful, of one run on one device; */
-  double flops_again; /* of them, a second time, as checkpoints have it */
+  uint64_t id;             /* of its runs' events in XSpace */
+  double time_s;           /* virtual: of one run; 0: measured */
+  double flops;            /* useful, of one run on one device; */
+  double flops_recomputed; /* of them, a second time, as checkpoints have it */
   double peak_bytes;
   const char *
       unknowns; /* what a model's time leaves out, a clause: "1 loop of unknown length, counted once"; "" */
@@ -197,7 +197,7 @@ void prof_join_input(Prof *p, const ProfInput *in);
 typedef struct ProfStep {
   int64_t number;
   double start_s, time_s, part_s[PART_COUNT]; /* the parts add up to the time */
-  double flops, flops_again;
+  double flops, flops_recomputed;
 } ProfStep;
 typedef struct ProfTotal { /* a kernel over all steps that count */
   const ProfKernel *kernel;

@@ -59,7 +59,7 @@ static void add_run(const Prof *p, const ProfRun *r, double gap, ProfStep *s) {
   }
   s->part_s[PART_OVERHEAD] += MAX(r->time_s - at, 0);
   s->flops += q->flops;
-  s->flops_again += q->flops_again;
+  s->flops_recomputed += q->flops_recomputed;
 }
 
 static int double_cmp(const void *x, const void *y) {
@@ -142,7 +142,7 @@ Err *prof_summary(Prof *p, int device, ProfSummary **out) {
     times[i] = t->time_s;
     s->mean.time_s += t->time_s / n;
     s->mean.flops += t->flops / n;
-    s->mean.flops_again += t->flops_again / n;
+    s->mean.flops_recomputed += t->flops_recomputed / n;
     for (int k = 0; k < PART_COUNT; k++) s->mean.part_s[k] += t->part_s[k] / n;
   }
   qsort(times, (size_t)n, sizeof *times, double_cmp);
@@ -162,7 +162,7 @@ Err *prof_summary(Prof *p, int device, ProfSummary **out) {
   if (step > 0) {
     if (d->peak_flops > 0) {
       s->hfu = s->mean.flops / step / d->peak_flops;
-      s->mfu = (s->mean.flops - s->mean.flops_again) / step / d->peak_flops;
+      s->mfu = (s->mean.flops - s->mean.flops_recomputed) / step / d->peak_flops;
     }
     s->input = (s->mean.part_s[PART_INPUT] + s->mean.part_s[PART_TRANSFER]) / step;
     s->busy = 1 - s->input - s->mean.part_s[PART_IDLE] / step;
@@ -266,11 +266,11 @@ void prof_print(Prof *p, const ProfSummary *s, int max_kernels, Buf *o) {
   }
   row(o, "work");
   char text[UNITS_TEXT];
-  buf_printf(o, "%s a step", units_flop(text, s->mean.flops - s->mean.flops_again));
+  buf_printf(o, "%s a step", units_flop(text, s->mean.flops - s->mean.flops_recomputed));
   if (s->mfu > 0) buf_printf(o, ", %.1f %% of peak (MFU)", 100 * s->mfu);
-  if (s->mfu > 0 && s->mean.flops_again > 0)
+  if (s->mfu > 0 && s->mean.flops_recomputed > 0)
     buf_printf(o, ", %.1f %% with %s computed again (HFU)", 100 * s->hfu,
-               units_flop(text, s->mean.flops_again));
+               units_flop(text, s->mean.flops_recomputed));
   buf_printf(o, ", device busy %.1f %%\n", 100 * s->busy);
   row(o, "memory");
   buf_bytes(o, s->peak_bytes);

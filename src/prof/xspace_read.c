@@ -256,7 +256,7 @@ static void read_programs(Reader *r, const Plane *p) {
     free(name);
     q->id = (uint64_t)id;
     q->flops = stat_num(p, n->message, 5, XS_PROGRAM_FLOPS, 0);
-    q->flops_again = stat_num(p, n->message, 5, XS_PROGRAM_AGAIN, 0);
+    q->flops_recomputed = stat_num(p, n->message, 5, XS_PROGRAM_RECOMPUTED, 0);
     q->peak_bytes = stat_num(p, n->message, 5, XS_PROGRAM_PEAK, 0);
     q->unknowns = stat_text(prof, p, n->message, 5, XS_UNKNOWNS);
     for (int k = 0; k < kernels; k++)

@@ -256,7 +256,7 @@ static void name_program(const Prof *p, Buf *plane, DeviceLines *l, int program)
   Buf stats = {0};
   stat_uint(&stats, 5, XS_PROGRAM_ID, q->id);
   stat_double(&stats, 5, XS_PROGRAM_FLOPS, q->flops);
-  stat_double(&stats, 5, XS_PROGRAM_AGAIN, q->flops_again);
+  stat_double(&stats, 5, XS_PROGRAM_RECOMPUTED, q->flops_recomputed);
   stat_double(&stats, 5, XS_PROGRAM_PEAK, q->peak_bytes);
   if (q->unknowns[0]) stat_str(&stats, 5, XS_UNKNOWNS, q->unknowns);
   l->module[program] = event_name(plane, l->next++, name, q->name, &stats);

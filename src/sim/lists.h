@@ -11,7 +11,7 @@ void report_lists(SimReport *r, const Schedule *p, Owners *owners);
 /* Examples in the module's batch, by the owners of its arguments; 0: none was found. */
 int64_t report_batch(const SimReport *r, const Module *m);
 
-/* Share of the module's products, by operations, that is computed a second time (again.c). */
-double products_again(const Module *m);
+/* Share of the module's products, by operations, that is computed a second time (recompute.c). */
+double products_recomputed(const Module *m);
 
 #endif

@@ -12,7 +12,7 @@ ProfProgram *sim_profile(const SimReport *r, Prof *p, const char *name) {
   ProfProgram *q = prof_program(p, name, r->n_kernels, r->n_loops, r->n_lives);
   q->time_s = r->time_s;
   q->flops = r->flops;
-  q->flops_again = r->flops_again;
+  q->flops_recomputed = r->flops_recomputed;
   q->peak_bytes = r->hbm_bytes;
   Buf unknowns = {0};
   sim_unknowns(r, &unknowns);

@@ -105,9 +105,9 @@ static void print_time(const SimReport *r, Buf *o) {
 static void print_work(const SimReport *r, Buf *o) {
   char text[UNITS_TEXT];
   buf_printf(o, "  work       %s, %.1f %% of peak (MFU)",
-             units_flop(text, r->flops - r->flops_again), 100 * r->mfu);
-  if (r->flops_again > 0)
-    buf_printf(o, "; with %s computed again %.1f %% (HFU)", units_flop(text, r->flops_again),
+             units_flop(text, r->flops - r->flops_recomputed), 100 * r->mfu);
+  if (r->flops_recomputed > 0)
+    buf_printf(o, "; with %s computed again %.1f %% (HFU)", units_flop(text, r->flops_recomputed),
                100 * r->hfu);
   buf_cstr(o, "\n  traffic    ");
   buf_bytes(o, r->model_bytes);

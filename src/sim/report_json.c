@@ -94,7 +94,7 @@ static void totals(const SimReport *r, Buf *o) {
            {"host_s", r->host_s},
            {"flops", r->flops},
            {"bytes", r->model_bytes},
-           {"flops_again", r->flops_again},
+           {"flops_recomputed", r->flops_recomputed},
            {"mfu", r->mfu},
            {"hfu", r->hfu},
            {"energy_j", r->energy_j},

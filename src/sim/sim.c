@@ -124,7 +124,7 @@ static void step_time(SimReport *r, const Schedule *p) {
 
 /* again: share of the products */
 static void utilisation(SimReport *r, double again) {
-  r->flops_again = r->flops * again;
+  r->flops_recomputed = r->flops * again;
   if (r->time_s <= 0) return;
   r->hfu = r->flops / (r->time_s * r->chip->peak_flops);
   r->mfu = r->hfu * (1 - again);
@@ -193,7 +193,7 @@ Err *sim_estimate(const Module *m, const Chip *chip, const SimOpts *opts, SimRep
     step_time(r, p);
     report_lists(r, p, owners);
     r->batch = report_batch(r, m);
-    utilisation(r, products_again(m));
+    utilisation(r, products_recomputed(m));
     r->energy_j = c->energy_j(chip, r) * r->devices / chip->devices_per_chip;
     use_of_memory(chip, r);
     price(r, &opts->price);

@@ -137,9 +137,10 @@ typedef struct SimReport {
   double network_exposed_s;
   double host_s; /* eager: of time_s, what the device waits for the host to launch kernels */
   bool eager;    /* estimated so */
-  double flops;  /* useful, of one device; of them flops_again a second time, as jax.checkpoint has
+  double
+      flops; /* useful, of one device; of them flops_recomputed a second time, as jax.checkpoint has
                          products computed again in the backward pass */
-  double flops_again;
+  double flops_recomputed;
   double model_bytes; /* device memory traffic */
   double mfu,
       hfu; /* share of time x peak that the model's operations are; with those computed again */

@@ -252,7 +252,7 @@ func.func @main(%x: tensor<512x512xf32>, %w: tensor<512x512xf32>) -> (tensor<512
 }
 """)
     d = estimate(f, "tpu-v5e")
-    assert d["flops_again"] == pytest.approx(d["flops"] / 4, rel=0.02) and d["mfu"] == pytest.approx(0.75 * d["hfu"], rel=0.02)
+    assert d["flops_recomputed"] == pytest.approx(d["flops"] / 4, rel=0.02) and d["mfu"] == pytest.approx(0.75 * d["hfu"], rel=0.02)
     p = weft("estimate", f, "--chip", "tpu-v5e")
     assert "(MFU)" in p.stdout and "(HFU)" in p.stdout
 

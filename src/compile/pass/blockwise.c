@@ -268,8 +268,8 @@ static bool cut(Scores *s, const Op *dot) {
 /* ---- the whole ---- */
 
 /* Scores that would be computed twice must cost little, and take much room otherwise. */
-static bool is_cheap_again(const Scores *s) {
-  if (s->levels > 1 && s->count * (int64_t)sizeof(float) < s->limits->again) return false;
+static bool is_worth_recomputing(const Scores *s) {
+  if (s->levels > 1 && s->count * (int64_t)sizeof(float) < s->limits->recompute) return false;
   for (int i = 0; i < s->members.n && s->levels > 1; i++) {
     const Op *op = s->members.v[i]->def;
     if (op->kind != OP_DOT_GENERAL) continue;
@@ -311,8 +311,8 @@ static bool is_found(Scores *s, const Op *dot) {
       !is_normalized(s))
     return false;
   find_levels(s);
-  return is_cheap_again(s) && want_results(s) && cut(s, dot) &&
-         (!adds_blocks(s) || s->count * (int64_t)sizeof(float) >= s->limits->again);
+  return is_worth_recomputing(s) && want_results(s) && cut(s, dot) &&
+         (!adds_blocks(s) || s->count * (int64_t)sizeof(float) >= s->limits->recompute);
 }
 
 /* Puts every operation behind those whose results it reads; else the order stays. */
@@ -408,5 +408,5 @@ Err *scores_in_blocks(Module *m, const BlockLimits *limits) {
 /* Fewer scores than the third caches hold are as fast as they are; a block leaves time for the threads to meet. */
 Err *pass_blockwise(Module *m) {
   return scores_in_blocks(
-      m, &(BlockLimits){.least = 64 << 20, .again = (int64_t)512 << 20, .block = 4 << 20});
+      m, &(BlockLimits){.least = 64 << 20, .recompute = (int64_t)512 << 20, .block = 4 << 20});
 }

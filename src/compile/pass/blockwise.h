@@ -30,7 +30,7 @@ typedef struct ScoreInfo { /* of a value */
 
 typedef struct BlockLimits { /* bytes of scores, as f32 */
   int64_t least;             /* fewer are stored */
-  int64_t again;             /* fewer are not computed twice, for their gradients */
+  int64_t recompute;         /* fewer are not computed twice, for their gradients */
   int64_t block;
 } BlockLimits;
 Err *scores_in_blocks(Module *m, const BlockLimits *limits);

@@ -229,7 +229,7 @@ static void compare(const char *text, int64_t block, int n_loops) {
   Module *before = read_program(str_from(text)), *after = read_program(str_from(text));
   const Func *f = module_main(before);
   ok(pass_simplify(after));
-  ok(scores_in_blocks(after, &(BlockLimits){.least = 1, .again = 1, .block = block}));
+  ok(scores_in_blocks(after, &(BlockLimits){.least = 1, .recompute = 1, .block = block}));
   ok(ir_verify(after));
   int loops = 0, products = 0;
   for (const Op *op = module_main(after)->body->first; op; op = op->next) {
@@ -276,7 +276,7 @@ static void shared_keys(void **state) {
       "[1, 2] : (tensor<3x2x150x70xbf16>, tensor<3x2x150x8xbf16>) -> tensor<3x70x8xbf16>\n"
       "  return %y : tensor<3x70x8xbf16>\n}\n";
   Module *before = read_program(STR(text)), *after = read_program(STR(text));
-  ok(scores_in_blocks(after, &(BlockLimits){.least = 1, .again = 1, .block = 70 * 64 * 4}));
+  ok(scores_in_blocks(after, &(BlockLimits){.least = 1, .recompute = 1, .block = 70 * 64 * 4}));
   ok(ir_verify(after));
   bool loop = false;
   for (const Op *op = module_main(after)->body->first; op; op = op->next)

@@ -1,7 +1,7 @@
 /* params: the coefficients of a TPU that its cost and its compiler's choices depend on, as its chip
  * file has them: params.def says what each is. Private to src/sim. */
-#ifndef WEFT_SIM_LAW_H
-#define WEFT_SIM_LAW_H
+#ifndef WEFT_SIM_PARAMS_PARAMS_H
+#define WEFT_SIM_PARAMS_PARAMS_H
 
 #include "chip/chip.h"
 

@@ -1,4 +1,4 @@
-/* What a product takes on a TPU, from its shape alone: by the law of products of programs (tiling.c),
+/* What a product takes on a TPU, from its shape alone: as products of programs (tiling.c),
  * operands and result in device memory. */
 #include <math.h>
 
@@ -17,8 +17,8 @@ static double passes(const Chip *c, DType dt) {
 }
 
 double tpu_product_s(const Chip *c, DType dt, double batch, double m, double n, double k) {
-  CostParams law;
-  params_read(c, &law);
+  CostParams params;
+  params_read(c, &params);
   int in = MIN(4, MAX(1, dtype_bytes(dt))), out = 2;
   ProductShape s = {.m = ceil(m / 8),
                     .n = ceil(n / 128),
@@ -26,15 +26,15 @@ double tpu_product_s(const Chip *c, DType dt, double batch, double m, double n, 
                     .k_splits = ceil(k / 128),
                     .batch = batch,
                     .passes = passes(c, dt),
-                    .load = law.wl,
-                    .share = law.share,
-                    .base = law.base,
-                    .wait = law.lat,
+                    .load = params.wl,
+                    .share = params.share,
+                    .base = params.base,
+                    .wait = params.lat,
                     .out_tiles = batch * tiles(m, n)};
-  s.la = batch * tiles(m, k) * law.product.r[in], s.ba = batch * tiles(m, k) * 1024 * in;
-  s.lb = batch * tiles(k, n) * law.product.r[in], s.bb = batch * tiles(k, n) * 1024 * in;
-  s.wo = s.out_tiles * law.product.o[out], s.bo = s.out_tiles * 1024 * out;
+  s.la = batch * tiles(m, k) * params.product.r[in], s.ba = batch * tiles(m, k) * 1024 * in;
+  s.lb = batch * tiles(k, n) * params.product.r[in], s.bb = batch * tiles(k, n) * 1024 * in;
+  s.wo = s.out_tiles * params.product.o[out], s.bo = s.out_tiles * 1024 * out;
   double array;
   int windows;
-  return tpu_tiling(&law, &s, &array, &windows) / law.clock;
+  return tpu_tiling(&params, &s, &array, &windows) / params.clock;
 }

@@ -127,10 +127,10 @@ static const Value *unshaped(const Value *v) {
   return v;
 }
 
-typedef struct Again {
+typedef struct Count {
   Numbering loose, strict; /* barriers let through; or not */
   double all, again;       /* floating-point operations of products */
-} Again;
+} Count;
 
 static double product_flops(const Op *op) {
   if (op->kind == OP_DOT_GENERAL) {
@@ -146,15 +146,11 @@ static double product_flops(const Op *op) {
          (double)MAX(1, k->dims[b_conv_dims(op).k_out]);
 }
 
-static void number_region(Again *a, const Region *r, double times);
-
-static void number_values(Numbering *n, const Op *op, const int *numbers) {
-  for (int i = 0; i < op->n_results; i++) n->of[op->results[i].id] = numbers[i];
-}
+static void number_region(Count *a, const Region *r, double times);
 
 /* Carried values that the body hands on as they are stay what they were; a stack remembers what is put
  * into it. */
-static void number_loop(Again *a, const Op *op, double times) {
+static void number_loop(Count *a, const Op *op, double times) {
   Numbering *both[2] = {&a->loose, &a->strict};
   const Region *body = op->regions[1];
   int counter;
@@ -195,7 +191,7 @@ static bool number_part(Numbering *n, const Op *op) {
   return put != 0;
 }
 
-/* True: it was there. */
+/* What the operation is known as, *found: it was before; NULL: it makes nothing that could be the same. */
 static const Known *number_op(Numbering *n, const Op *op, const Region *r, bool *found) {
   *found = false;
   if (op->kind == OP_OPTIMIZATION_BARRIER && !n->barriers) {
@@ -220,7 +216,7 @@ static const Known *number_op(Numbering *n, const Op *op, const Region *r, bool 
   return k;
 }
 
-static void number_region(Again *a, const Region *r, double times) {
+static void number_region(Count *a, const Region *r, double times) {
   for (const Op *op = r->first; op; op = op->next) {
     if (op->kind == OP_WHILE) {
       number_loop(a, op, times);
@@ -246,12 +242,12 @@ static void numbering_free(Numbering *n) {
   free(n->of);
 }
 
-double products_again(const Module *m) {
+double products_recomputed(const Module *m) {
   Module *c = module_clone(m);
   Err *e = pass_inline(c);
   Func *f = e ? NULL : module_main(c);
   err_free(e);
-  Again a = {.strict.barriers = true};
+  Count a = {.strict.barriers = true};
   if (f && f->body) {
     size_t n = (size_t)ir_number(f) + 1;
     a.loose.of = xcalloc(n, sizeof(int));

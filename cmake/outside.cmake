@@ -153,7 +153,10 @@ endfunction()
 function(hide_names target map)
   set(map ${CMAKE_SOURCE_DIR}/cmake/${map})
   target_link_options(${target} PRIVATE -Wl,--version-script=${map} -Wl,--exclude-libs,ALL -Wl,--gc-sections
-                      -Wl,--as-needed -Wl,--build-id $<$<NOT:$<BOOL:${WEFT_SANITIZE}>>:-Wl,--no-undefined>)
+                      -Wl,--as-needed -Wl,--build-id)
+  if(NOT WEFT_SANITIZE) # whose functions are the program's
+    target_link_options(${target} PRIVATE -Wl,--no-undefined)
+  endif()
   set_target_properties(${target} PROPERTIES LINK_DEPENDS ${map})
   for_old_glibc(${target})
 endfunction()

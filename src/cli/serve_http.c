@@ -26,10 +26,10 @@ void http_error(HttpCall *c, Err *e) {
 
 enum { MOST_BODY = 64 << 20, SECONDS_IDLE = 30 };
 
-#define FUNCTIONS(X)                                                                     \
-  X(start_daemon)                                                                        \
-  X(stop_daemon) X(create_response_from_buffer) X(add_response_header) X(queue_response) \
-      X(destroy_response)
+#define FUNCTIONS(X) \
+  X(start_daemon)    \
+  X(stop_daemon)     \
+  X(create_response_from_buffer) X(add_response_header) X(queue_response) X(destroy_response)
 static struct {
   void *library;
 #define X(name) __typeof__(&MHD_##name) name;

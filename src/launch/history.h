@@ -7,13 +7,14 @@
 #include "launch/launch.h"
 
 /* X(column, SQL type, C type): one row a run. */
-#define RUN_COLUMNS(X)                                                                           \
-  X(name, TEXT)                                                                                  \
-  X(model, TEXT)                                                                                 \
-  X(engine, TEXT) X(chip, TEXT) X(command, TEXT) X(dir, TEXT) X(host, TEXT) X(state, TEXT)       \
-      X(why, TEXT) X(job, TEXT) X(chips, REAL) X(nodes, REAL) X(procs, REAL) X(pid, REAL)        \
-          X(pid_start, REAL) X(started, REAL) X(seconds, REAL) X(attempt, REAL) X(step, REAL)    \
-              X(steps, REAL) X(step_s, REAL) X(usd_hour, REAL) X(usd, REAL) X(plan_step_s, REAL) \
+#define RUN_COLUMNS(X)                                                                          \
+  X(name, TEXT)                                                                                 \
+  X(model, TEXT)                                                                                \
+  X(engine, TEXT)                                                                               \
+  X(chip, TEXT) X(command, TEXT) X(dir, TEXT) X(host, TEXT) X(state, TEXT) X(why, TEXT)         \
+      X(job, TEXT) X(chips, REAL) X(nodes, REAL) X(procs, REAL) X(pid, REAL) X(pid_start, REAL) \
+          X(started, REAL) X(seconds, REAL) X(attempt, REAL) X(step, REAL) X(steps, REAL)       \
+              X(step_s, REAL) X(usd_hour, REAL) X(usd, REAL) X(plan_step_s, REAL)               \
                   X(plan_seconds, REAL) X(plan_usd, REAL) X(plan_ratio, REAL) X(gpus, REAL)
 
 #define RUN_C_TEXT char *
@@ -30,7 +31,7 @@ void run_row_set(char **text, const char *fmt, ...) PRINTF_LIKE(2, 3); /* anothe
 typedef struct History History;
 /* errors ERR_NOT_FOUND: no libsqlite3; ERR_INVALID: the file is none, or cannot be written. */
 Err *history_open(History **out);
-bool history_exists(void); /* opening makes it */
+bool history_exists(void);               /* opening makes it */
 void history_close(History *h);          /* NULL is fine */
 Err *history_put(History *h, RunRow *r); /* a new row gets its id */
 typedef VEC(RunRow) RunRows;

@@ -92,13 +92,14 @@ static Value *part_of_sum(Body *p, const Op *op) {
   return x ? b_reduce(&p->b, op->regions[0]->first->kind, x, n, dims) : NULL;
 }
 
+/* Counted in whole numbers, as the positions of the whole: what is near in 16 bits is rounded once. */
 static Value *part_of_iota(Body *p, const Op *op, const Axes *axes) {
   int d = (int)op_int(op, "iota_dimension", 0);
   Type *t = part_type(p, op_type(op), axes);
-  Value *y = b_iota(&p->b, t, d);
-  if (!scores_cut(p->s, axes->of[d])) return y;
-  Value *first = b_convert(&p->b, p->begin[axes->of[d]], t->dtype);
-  return b_add(&p->b, y, b_bcast_scalar(&p->b, first, t));
+  if (!scores_cut(p->s, axes->of[d])) return b_iota(&p->b, t, d);
+  Type *whole = b_type(&p->b, DT_I32, t->rank, t->dims);
+  Value *first = b_bcast_scalar(&p->b, p->begin[axes->of[d]], whole);
+  return b_convert(&p->b, b_add(&p->b, b_iota(&p->b, whole, d), first), t->dtype);
 }
 
 static bool same_cuts(const Scores *s, const Type *t, const Axes *a, const Axes *b) {
@@ -117,7 +118,7 @@ static Value *part_of_member(Body *p, Value *v, const Axes *axes) {
 
 /* Computed here rather than stored: repetitions, counts, and what little is computed of as many elements as there are
  * scores, as masks are. */
-static bool is_made_again(const Body *p, const Op *op) {
+static bool is_recomputed(const Body *p, const Op *op) {
   if (op->kind == OP_BROADCAST_IN_DIM || op->kind == OP_IOTA) return true;
   bool large = op->n_results == 1 && type_count(op_type(op)) * 8 >= p->s->count;
   return large && (op->kind == OP_RESHAPE || op->kind == OP_TRANSPOSE ||
@@ -127,11 +128,11 @@ static bool is_made_again(const Body *p, const Op *op) {
 static Value *part_of_other(Body *p, Value *v, const Axes *axes, bool needed) {
   const Op *op = v->def;
   if (op && op->kind == OP_IOTA) return part_of_iota(p, op, axes);
-  bool again = op && op->parent == p->s->r && type_is_static(v->type) && !v->type->quant &&
-               (needed || is_made_again(p, op));
+  bool recomputed = op && op->parent == p->s->r && type_is_static(v->type) && !v->type->quant &&
+                    (needed || is_recomputed(p, op));
   Value *made = NULL;
-  if (again && moves_elements(op)) made = part_of_move(p, op, axes);
-  else if (again && of_elements(op)) made = part_of_elements(p, op, axes);
+  if (recomputed && moves_elements(op)) made = part_of_move(p, op, axes);
+  else if (recomputed && of_elements(op)) made = part_of_elements(p, op, axes);
   return made || needed ? made : slice(p, v, axes);
 }
 
@@ -187,22 +188,23 @@ typedef struct Whole { /* a result */
   Value *v;
   Axes axes;
   unsigned summed;
-  bool adds; /* over what is cut */
-  DType in;  /* sums of 16 bits are added up as f32 */
+  bool adds;          /* over what is cut */
+  DType in;           /* sums of 16 bits are added up as f32 */
+  int side;           /* of a product: the operand that is made of scores */
+  Axes member, other; /* of it and of the other operand */
 } Whole;
 
 static Whole whole_of(const Scores *s, Value *v) {
   Whole w = {.v = v, .in = v->type->dtype};
   const Op *op = v->def;
-  int side = op->kind == OP_DOT_GENERAL && scores_info(s, op->operands[1]) &&
-             scores_info(s, op->operands[1])->kind == SCORE_MEMBER;
-  const Axes *member = &scores_info(s, op->operands[side])->axes;
-  Axes other;
   if (op->kind == OP_REDUCE) {
-    w.axes = axes_of_sum(op, member, &w.summed);
+    w.axes = axes_of_sum(op, &scores_info(s, op->operands[0])->axes, &w.summed);
     return w;
   }
-  axes_of_product(op, side, member, &other, &w.axes, &w.summed);
+  const ScoreInfo *rhs = scores_info(s, op->operands[1]);
+  w.side = rhs && rhs->kind == SCORE_MEMBER;
+  w.member = scores_info(s, op->operands[w.side])->axes;
+  axes_of_product(op, w.side, &w.member, &w.other, &w.axes, &w.summed);
   w.adds = any_cut(s, w.summed);
   if (w.adds && dtype_bytes(w.in) < 4) w.in = DT_F32;
   return w;
@@ -210,18 +212,13 @@ static Whole whole_of(const Scores *s, Value *v) {
 
 static Value *part_of_product(Body *p, const Whole *w) {
   const Op *op = w->v->def;
-  const ScoreInfo *rhs = scores_info(p->s, op->operands[1]);
-  int side = rhs && rhs->kind == SCORE_MEMBER;
-  const Axes *axes = &scores_info(p->s, op->operands[side])->axes;
-  Axes of_other, result;
-  unsigned summed;
-  axes_of_product(op, side, axes, &of_other, &result, &summed);
-  Value *x = part(p, op->operands[side], axes), *y = slice(p, op->operands[!side], &of_other);
+  Value *x = part(p, op->operands[w->side], &w->member),
+        *y = slice(p, op->operands[!w->side], &w->other);
   if (!x || !y) return NULL;
-  x = only_fresh(p, x, axes, summed);
-  y = only_fresh(p, y, &of_other, summed);
+  x = only_fresh(p, x, &w->member, w->summed);
+  y = only_fresh(p, y, &w->other, w->summed);
   DotDims d = b_dot_dims(op);
-  return b_dot(&p->b, side ? y : x, side ? x : y, &d, w->in, op_attr(op, "precision_config"));
+  return b_dot(&p->b, w->side ? y : x, w->side ? x : y, &d, w->in, op_attr(op, "precision_config"));
 }
 
 /* The whole, of which `so_far` has what other blocks made. */

@@ -386,7 +386,7 @@ IndexDims b_scatter_dims(const Op *op) {
   return d;
 }
 
-static bool has(int n, const int64_t *v, int64_t x) {
+bool b_has_dim(int n, const int64_t *v, int64_t x) {
   for (int i = 0; i < n; i++)
     if (v[i] == x) return true;
   return false;
@@ -399,9 +399,9 @@ Value *b_gather(Build *b, Value *x, Value *indices, const IndexDims *d,
   int rank = n_batch_dims + d->n_offset, next_idx = 0, next_op = 0;
   int64_t dims[B_MAX_RANK];
   for (int i = 0; i < rank; i++) {
-    if (has(d->n_offset, d->offset, i)) {
-      while (has(d->n_collapsed, d->collapsed, next_op) ||
-             has(d->n_batch, d->operand_batch, next_op))
+    if (b_has_dim(d->n_offset, d->offset, i)) {
+      while (b_has_dim(d->n_collapsed, d->collapsed, next_op) ||
+             b_has_dim(d->n_batch, d->operand_batch, next_op))
         next_op++;
       dims[i] = slice_sizes[next_op++];
     } else {
@@ -482,7 +482,7 @@ Value *b_reduce(Build *b, OpKind combine, Value *x, int n, const int64_t *dims) 
   int64_t d[B_MAX_RANK];
   int rank = 0;
   for (int i = 0; i < b_rank(x); i++)
-    if (!has(n, dims, i)) d[rank++] = b_dim(x, i);
+    if (!b_has_dim(n, dims, i)) d[rank++] = b_dim(x, i);
   NamedAttr a = b_ints(b, "dimensions", n, dims);
   Value *init = b_neutral(b, combine, b_dtype(x));
   Type *t = b_type(b, b_dtype(x), rank, d);
@@ -562,10 +562,10 @@ Value *b_dot(Build *b, Value *x, Value *y, const DotDims *d, DType result, Attr 
   int n = 0;
   for (int i = 0; i < d->n_batch; i++) dims[n++] = b_dim(x, (int)d->lhs_batch[i]);
   for (int i = 0; i < b_rank(x); i++)
-    if (!has(d->n_batch, d->lhs_batch, i) && !has(d->n_contract, d->lhs_contract, i))
+    if (!b_has_dim(d->n_batch, d->lhs_batch, i) && !b_has_dim(d->n_contract, d->lhs_contract, i))
       dims[n++] = b_dim(x, i);
   for (int i = 0; i < b_rank(y); i++)
-    if (!has(d->n_batch, d->rhs_batch, i) && !has(d->n_contract, d->rhs_contract, i))
+    if (!b_has_dim(d->n_batch, d->rhs_batch, i) && !b_has_dim(d->n_contract, d->rhs_contract, i))
       dims[n++] = b_dim(y, i);
   NamedAttr a[] = {ints_if_any(b, "lhs_batching_dimensions", d->n_batch, d->lhs_batch),
                    ints_if_any(b, "lhs_contracting_dimensions", d->n_contract, d->lhs_contract),

@@ -170,6 +170,7 @@ typedef struct DotDims {
       rhs_contract[B_MAX_RANK];
 } DotDims;
 DotDims b_dot_dims(const Op *dot_general);
+bool b_has_dim(int n, const int64_t *dims, int64_t d); /* is d among them? */
 /* precision: the attribute of another product to take over, or NULL. */
 Value *b_dot(Build *b, Value *x, Value *y, const DotDims *d, DType result, Attr *precision);
 Value *b_matmul(Build *b, Value *x, Value *y); /* last dimension of x with the first of y */

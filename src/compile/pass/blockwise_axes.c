@@ -60,16 +60,10 @@ void axes_after_move(const Op *op, const Axes *before, Axes *after, unsigned *lo
   *lost = bits_of(before, from->rank) & ~bits_of(after, to->rank);
 }
 
-static bool has(int n, const int64_t *dims, int64_t d) {
-  for (int i = 0; i < n; i++)
-    if (dims[i] == d) return true;
-  return false;
-}
-
 /* Dimension i of operand `side` is neither a batch nor summed over. */
 static bool is_free(const DotDims *d, int side, int i) {
-  return !has(d->n_batch, side ? d->rhs_batch : d->lhs_batch, i) &&
-         !has(d->n_contract, side ? d->rhs_contract : d->lhs_contract, i);
+  return !b_has_dim(d->n_batch, side ? d->rhs_batch : d->lhs_batch, i) &&
+         !b_has_dim(d->n_contract, side ? d->rhs_contract : d->lhs_contract, i);
 }
 
 void axes_of_operands(const Op *dot, const Axes *result, Axes *lhs, Axes *rhs) {
@@ -112,7 +106,7 @@ Axes axes_of_sum(const Op *reduce, const Axes *member, unsigned *summed) {
   Axes a = no_axes();
   *summed = 0;
   for (int i = 0; i < b_rank(reduce->operands[0]); i++) {
-    if (!has(n, dims, i)) a.of[at++] = member->of[i];
+    if (!b_has_dim(n, dims, i)) a.of[at++] = member->of[i];
     else if (member->of[i] >= 0) *summed |= 1u << member->of[i];
   }
   return a;

@@ -29,6 +29,12 @@ static void must(Err *e) {
   fail_msg("%s", s);
 }
 
+static Module *parsed(const char *name, const char *text) {
+  Module *m = NULL;
+  must(stablehlo_read(name, str_from(text), &m));
+  return m;
+}
+
 static Tensor *tensor_of(const Npy *a, DType t) {
   Tensor *x = tensor_make(t, a->rank, a->dims);
   memcpy(x->data, a->data, tensor_bytes(x));
@@ -158,8 +164,7 @@ static int check_on_itself(const char *name, Module *m, const double *tolerance)
 }
 
 static int check_text(const char *name, const char *text) {
-  Module *m = NULL;
-  must(stablehlo_read(name, str_from(text), &m));
+  Module *m = parsed(name, text);
   must(pass_inline(m));
   return check_on_itself(name, m, NULL);
 }
@@ -396,8 +401,7 @@ static void test_wishes(void **state) {
       "tensor<16x4xf32>\n"
       "  %t = stablehlo.transpose %l, dims = [1, 0] : (tensor<16x4xf32>) -> tensor<4x16xf32>\n"
       "  return %t : tensor<4x16xf32>\n}}";
-  Module *m = NULL;
-  must(stablehlo_read("wishes", str_from(text), &m));
+  Module *m = parsed("wishes", text);
   pass_propagate(m, false);
   const Func *f = module_main(m);
   const Sharding *s = sharding(f->res_attrs[0], f->n_res_attrs[0]);
@@ -427,8 +431,7 @@ static void test_found(void **state) {
       "  %1 = stablehlo.multiply %d, %d : tensor<8x8xf32>\n"
       "  %2 = stablehlo.multiply %p, %p : tensor<8x8xf32>\n"
       "  return %0, %1, %2 : tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>\n}}";
-  Module *m = NULL;
-  must(stablehlo_read("found", str_from(text), &m));
+  Module *m = parsed("found", text);
   pass_propagate(m, false);
   const Func *f = module_main(m);
   for (int i = 0; i < 3; i++) {
@@ -459,8 +462,7 @@ static void test_batches(void **state) {
       " : (tensor<8x4x4xcomplex<f32>>) -> tensor<8x4x4xcomplex<f32>>\n"
       "  return %l#0, %l#1, %f : tensor<8x4x4xf32>, tensor<8x4xi32>,"
       " tensor<8x4x4xcomplex<f32>>\n}}";
-  Module *m = NULL;
-  must(stablehlo_read("batches", str_from(text), &m));
+  Module *m = parsed("batches", text);
   bool done;
   must(pass_partition(m, &done));
   assert_true(done);
@@ -487,8 +489,7 @@ static void test_counting(void **state) {
       "  %0 = stablehlo.add %a, %i : tensor<16x4xi32>\n"
       "  %1 = stablehlo.multiply %b, %j : tensor<4x16xf32>\n"
       "  return %0, %1 : tensor<16x4xi32>, tensor<4x16xf32>\n}}";
-  Module *m = NULL;
-  must(stablehlo_read("counting", str_from(text), &m));
+  Module *m = parsed("counting", text);
   Tensor *in[2] = {tensor_make(DT_I32, 2, (const int64_t[]){16, 4}),
                    tensor_make(DT_F32, 2, (const int64_t[]){4, 16})},
          *out[2] = {tensor_make(DT_I32, 2, (const int64_t[]){16, 4}),
@@ -546,8 +547,7 @@ static void test_manual_of_gspmd(void **state) {
       "  %i = stablehlo.convert %p : (tensor<ui32>) -> tensor<i32>\n"
       "  %r = stablehlo.reshape %i : (tensor<i32>) -> tensor<1xi32>\n"
       "  return %r : tensor<1xi32>\n}\n";
-  Module *m = NULL;
-  must(stablehlo_read("gspmd", str_from(text), &m));
+  Module *m = parsed("gspmd", text);
   shardings_from_gspmd(m, DEVICES);
   int manual = 0;
   for (const Op *op = module_main(m)->body->first; op; op = op->next) {

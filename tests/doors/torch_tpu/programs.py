@@ -107,6 +107,13 @@ def operations():
                               (x.bfloat16() @ x.bfloat16().T).float(), x.argmax(1)), numbers(4, 9))
 
 
+@case
+def memory():
+    before = torch.accelerator.memory_allocated()
+    kept = torch.zeros(1 << 20, device="tpu") + 1
+    return [(torch.accelerator.memory_allocated() - before) / 2**22, kept[0].item(), torch.tpu.device_count()], [1, 1, 1]
+
+
 if __name__ == "__main__":
     out = {}
     for name in sys.argv[1:] or CASES:

@@ -1,5 +1,6 @@
 /* Which loops become one function, and what tells two of them apart. */
 #include "dev/cpu/loops/while_codegen.h"
+#include "ir/build.h"
 
 #define MOST_STEPS 64
 #define MOST_NODES 400
@@ -82,12 +83,6 @@ static bool indices_ok(const Op *op, int first, int end) {
   return true;
 }
 
-static bool has(const int64_t *v, int n, int64_t x) {
-  for (int i = 0; i < n; i++)
-    if (v[i] == x) return true;
-  return false;
-}
-
 bool while_spot(const Op *op, Spot *out) {
   if (op->n_results != 1 || op->n_operands != 3) return false;
   const int64_t *inserted, *batch, *windows;
@@ -101,8 +96,8 @@ bool while_spot(const Op *op, Spot *out) {
     return false;
   int64_t count = 1;
   for (int i = 0, w = 0; i < whole->rank; i++) {
-    int64_t size = has(inserted, n_inserted, i) ? 1 : part->dims[windows[w++]];
-    if (has(out->of, out->n, i) && size != 1) return false;
+    int64_t size = b_has_dim(n_inserted, inserted, i) ? 1 : part->dims[windows[w++]];
+    if (b_has_dim(out->n, out->of, i) && size != 1) return false;
     out->dims[i] = size;
     count *= size;
   }

@@ -23,6 +23,9 @@ seeds_of() { # NAME FOLDER
     files)
       printf 'S\x56\0\0\0\0\0\0\0%s12345678' \
         '{"__metadata__":{"step":"1"},"w":{"dtype":"F32","shape":[2,1],"data_offsets":[0,8]}}  ' > "$2/safetensors"
+      printf 'Vwidth,"the, height",label\n1,2.5,cat\n\n3,"-1e3",dog\r\n' > "$2/csv"
+      printf 'V1;2;0\n3;4;1\n' > "$2/semicolons"
+      { printf N && cat "$(find tests/golden/corpus -name '*.npz' -size -4k | sort | head -1)"; } > "$2/arrays"
       printf 'I\0\0\x08\x03\0\0\0\x02\0\0\0\x01\0\0\0\x03abcdef' > "$2/idx"
       { printf C && base64 -d <<'EOF'
 /9j/4AAQSkZJRgABAQAAAQABAAD/2wBDAP//////////////////////////////////////////////////////////////////

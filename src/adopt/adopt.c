@@ -40,12 +40,16 @@ static Err *keep_program(const Model *m, const char *folder) {
   return e;
 }
 
-static const WholeStep whole = {
-    .build = adopt_build, .first = adopt_first, .meta = put_meta, .keep = keep_program};
+static const WholeStep whole = {.build = adopt_build,
+                                .first = adopt_first,
+                                .is_set = adopt_is_set,
+                                .meta = put_meta,
+                                .keep = keep_program};
 
 static const WholeStep whole_with_eval = {.build = adopt_build,
                                           .eval = adopt_build_eval,
                                           .first = adopt_first,
+                                          .is_set = adopt_is_set,
                                           .meta = put_meta,
                                           .keep = keep_program};
 
@@ -58,7 +62,7 @@ static char *either(const char *said, const Meta *before, const char *key) {
 
 /* "train_step" of "runs/train-step.mlir": a name that MLIR takes. */
 static char *name_of(const char *path, const char *ending) {
-  const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+  const char *base = base_name(path);
   char *name = xstrndup(base, strlen(base) - strlen(ending));
   for (char *p = name; *p; p++)
     if (!isalnum((unsigned char)*p)) *p = '_';
@@ -109,26 +113,6 @@ static Err *check_fixed(const Adopted *a) {
   return NULL;
 }
 
-static Err *check_set(const Adopted *a) {
-  for (int k = 0; k < a->set.n; k++) {
-    const char *equals = strchr(a->set.v[k], '=');
-    if (!equals) return err_new(ERR_INVALID, "--set %s: NAME=VALUE", a->set.v[k]);
-    char *name = xstrndup(a->set.v[k], (size_t)(equals - a->set.v[k]));
-    char *path = adopt_path(str_from(name));
-    bool found = false;
-    for (int i = 0; i < a->n_args && !found; i++)
-      found = a->args[i].role != ROLE_BATCH &&
-              (!strcmp(name, a->args[i].name) || (*path && !strcmp(path, a->args[i].path)));
-    Err *e = found ? NULL
-                   : err_new(ERR_INVALID, "--set %s: '%s' has no such argument beside the batch",
-                             name, a->program);
-    free(name);
-    free(path);
-    if (e) return e;
-  }
-  return NULL;
-}
-
 static Err *check_pixels(const Adopted *a) {
   static const char *const ways[] = {"unit", "normal", "bytes"};
   for (int i = 0; i < 3; i++)
@@ -136,8 +120,29 @@ static Err *check_pixels(const Adopted *a) {
   return err_new(ERR_INVALID, "--pixels is unit, normal or bytes, not '%s'", a->pixels);
 }
 
+/* A state begins in one way; one that goes on has begun. */
+static Err *check_start_options(const AdoptOpts *o) {
+  const char *flags[] = {o->init ? "--init" : NULL, o->init_program ? "--init-program" : NULL,
+                         o->zeros ? "--zeros" : NULL},
+             *said = NULL;
+  for (int i = 0; i < COUNT_OF(flags); i++) {
+    if (!flags[i]) continue;
+    if (o->resume)
+      return err_new(ERR_INVALID,
+                     "--resume goes on with the state of '%s', %s begins a new one: not both",
+                     o->resume, flags[i]);
+    if (said)
+      return err_hint(
+          err_new(ERR_INVALID, "%s and %s both say what the state begins with", said, flags[i]),
+          "what --init does not have begins with zeros");
+    said = flags[i];
+  }
+  return NULL;
+}
+
 static Err *open_program(Adopted *a, const AdoptOpts *o) {
   Meta before = {0};
+  TRY(check_start_options(o));
   if (o->resume) TRY(safetensors_meta(o->resume, &before));
   a->state_opt = either(o->state, &before, "program-state");
   a->batch_opt = either(o->batch, &before, "program-batch-args");
@@ -146,22 +151,15 @@ static Err *open_program(Adopted *a, const AdoptOpts *o) {
   const char *name = meta_get(&before, "model");
   a->name = name ? xstrdup(name) : name_of(a->program, a->ending);
   meta_free(&before);
-  for (int i = 0; i < o->n_set; i++) *vec_push(&a->set) = xstrdup(o->set[i]);
   TRY(check_pixels(a));
-  TRY(file_read(a->program, &a->bytes));
-  TRY(stablehlo_read(a->program, (Str){a->bytes.p, a->bytes.n}, &a->m));
-  TRY(ir_verify(a->m));
+  TRY(stablehlo_open(a->program, &a->bytes, &a->m));
   a->f = module_main(a->m);
-  if (!a->f || !a->f->body)
-    return err_new(ERR_INVALID,
-                   "'%s' has no function to run: @main, or another that is not private",
-                   a->program);
   TRY(one_process(a));
   TRY(adopt_read_names(a));
   AdoptOpts said = *o;
   said.state = a->state_opt, said.batch = a->batch_opt, said.loss = a->loss_opt;
   TRY(adopt_roles(a, &said));
-  TRY(check_set(a));
+  for (int i = 0; i < o->n_set; i++) TRY(adopt_set(a, o->set[i]));
   if (o->eval_program) TRY(adopt_read_eval(a, o->eval_program));
   if (o->init) TRY(adopt_read_start(a, o->init));
   if (!o->resume) TRY(check_fixed(a));
@@ -195,8 +193,6 @@ void adopt_close(Adopted *a) {
     free(a->args[i].name), free(a->args[i].path), free(a->args[i].wants);
   for (int i = 0; i < a->n_results; i++) free(a->results[i].name), free(a->results[i].path);
   for (int i = 0; i < a->n_extra; i++) free(a->extra_names[i]);
-  for (int i = 0; i < a->set.n; i++) free(a->set.v[i]);
-  vec_free(&a->set);
   safetensors_free(a->n_start, a->start);
   free(a->args), free(a->results);
   free(a->name), free(a->program), free(a->ending);
@@ -338,8 +334,7 @@ Err *adopt_synthetic(const Adopted *a, int64_t classes, Data **out) {
                  .rank = g->type->rank - 1};
     if (f->rank) memcpy(f->dims, g->type->dims + 1, sizeof(int64_t) * (size_t)f->rank);
     at[d->n_fields++] = names.n;
-    const char *slash = strrchr(g->path, '/');
-    const char *name = g->wants ? g->wants : slash ? slash + 1 : *g->path ? g->path : g->name;
+    const char *name = g->wants ? g->wants : *g->path ? base_name(g->path) : g->name;
     buf_printf(&names, "%.30s", name);
     buf_byte(&names, 0);
   }

@@ -4,6 +4,7 @@
 
 #include "adopt/adopt.h"
 #include "base/npy.h"
+#include "base/path.h"
 
 typedef enum Role { ROLE_NONE, ROLE_STATE, ROLE_BATCH, ROLE_FIXED } Role;
 
@@ -15,7 +16,9 @@ typedef struct AdoptArg {
   int result;  /* ROLE_STATE: its next value */
   int field;   /* ROLE_BATCH: of the data; -1: not bound */
   char *wants; /* ROLE_BATCH: name of the field that was asked for, or NULL */
-  int alias;   /* result that aliases it; -1: none */
+  bool set;    /* not ROLE_BATCH: --set gives it `value` */
+  double value;
+  int alias; /* result that aliases it; -1: none */
   bool donated;
 } AdoptArg;
 
@@ -35,13 +38,13 @@ struct Adopted {
   AdoptResult *results;
   int n_args, n_results;
   int loss, accuracy, rate; /* results; -1: none */
+  int rate_arg; /* where no result is the learning rate: the argument that is; -1: none */
   int extra[STEP_EXTRA];
   char *extra_names[STEP_EXTRA];
   int n_extra;
   int64_t batch;
   char *state_opt, *batch_opt, *loss_opt, *pixels; /* AdoptOpts', kept for checkpoints */
-  VEC(char *) set;
-  NamedTensor *start; /* arrays that the state begins with */
+  NamedTensor *start;                              /* arrays that the state begins with */
   int n_start;
   bool start_npz, start_in_order, zeros;
   char *start_name;
@@ -56,23 +59,28 @@ const char *adopt_tail(const char *path); /* without the first part: "a/w"; "" o
 /* Does a path lie in another ("params/a/w" in "params")? */
 bool adopt_lies_in(const char *path, const char *in);
 Err *adopt_read_names(Adopted *a);
-void adopt_table(const Adopted *a, Buf *out); /* all arguments and results, for hints */
+/* ERR_INVALID that first lists the arguments and results, so that what is wrong stands last. */
+Err *adopt_wrong(const Adopted *a, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 /* roles.c */
 Err *adopt_roles(Adopted *a, const AdoptOpts *o);
 Err *adopt_find_metrics(Adopted *a); /* loss and accuracy alone */
 bool adopt_named_as_batch(const AdoptArg *g);
-const char *adopt_last(const char *path); /* its last part */
 
 /* step.c */
-bool adopt_fits(const Field *f, const Type *t);
-Value *adopt_as_argument(Build *b, const Adopted *a, const Data *d, const Field *f, Value *x,
-                         const Type *t);
-Func *adopt_take_function(const Adopted *a, Module *m);
+/* A program around `a`, in a module of its own: main takes the step's state, then a batch of all fields, and calls it.
+ * `a` is the step itself, or a program that takes some of its state (AdoptArg.result). */
+typedef struct Around {
+  Build b;
+  Func *f;
+  StepProgram p;
+  Value **state; /* by argument of the step; NULL: of the batch */
+  Op *call;
+} Around;
+void adopt_around(const Adopted *step, const Adopted *a, const Data *d, Around *out);
+/* Ends main with these results; frees what is not in *out. */
+Err *adopt_end(Around *w, const Adopted *a, int n, Value *const *results, StepProgram *out);
 Value *adopt_scalar(Build *b, Value *x); /* f32[1]: its mean */
-Value *adopt_state_arg(Build *b, StepProgram *p, const AdoptArg *g);
-void adopt_inputs(Build *b, StepProgram *p, const Data *d, int64_t batch, Value **in);
-Op *adopt_call(Build *b, const Adopted *a, const Func *inner, Value *const *args);
 Err *adopt_build(const Model *m, const TrainConfig *c, const Data *d, StepProgram *out);
 
 /* eval.c */
@@ -84,6 +92,8 @@ Err *adopt_read_start(Adopted *a, const char *path);
 Err *adopt_first(const Model *m, const StateSpec *s, uint64_t seed, void *out);
 /* Which array the i-th argument begins with; NULL: none. */
 const NamedTensor *adopt_start_of(const Adopted *a, int arg);
+Err *adopt_set(Adopted *a, const char *text); /* takes ARGUMENT=NUMBER */
+bool adopt_is_set(const Model *m, const StateSpec *s);
 bool adopt_is_key(const AdoptArg *a);            /* a random key of JAX's, by name and type */
 bool adopt_has_value(const Adopted *a, int arg); /* a fixed argument: from somewhere */
 

@@ -4,7 +4,6 @@
 #include "stablehlo/stablehlo.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 /* ---- who is who -------------------------------------------------------------------------------- */
 
@@ -36,25 +35,6 @@ static void find_state(const Adopted *a, Adopted *e, int arg, bool by_type) {
   }
 }
 
-static Err *find_fields(Adopted *e, const Data *d) {
-  bool used[DATA_FIELDS] = {0};
-  for (int pass = 0; pass < 2; pass++)
-    for (int i = 0; i < e->n_args; i++) {
-      AdoptArg *g = &e->args[i];
-      if (g->role != ROLE_BATCH || g->field >= 0) continue;
-      for (int k = 0; k < d->n_fields && g->field < 0; k++) {
-        bool named = !strcasecmp(d->fields[k].name, adopt_last(g->path));
-        if (used[k] || !(pass || named) || !adopt_fits(&d->fields[k], g->type)) continue;
-        g->field = k;
-        used[k] = true;
-      }
-      if (pass && g->field < 0)
-        return err_new(ERR_INVALID, "no field of '%s' becomes argument %d (%s) of '%s'", d->name, i,
-                       g->name, e->program);
-    }
-  return NULL;
-}
-
 static Err *match(const Adopted *a, Adopted *e) {
   for (int i = 0; i < e->n_args; i++) find_state(a, e, i, false);
   for (int i = 0; i < e->n_args; i++)
@@ -71,17 +51,17 @@ static Err *match(const Adopted *a, Adopted *e) {
                      (long long)e->batch, (long long)g->type->dims[0]);
     e->batch = g->type->dims[0];
     g->role = ROLE_BATCH;
+    if (!e->batch)
+      return err_new(ERR_INVALID, "argument %d (%s) of '%s' takes 0 examples", i, g->name,
+                     e->program);
   }
   if (!e->batch) return err_new(ERR_INVALID, "'%s' takes no batch", e->program);
   return adopt_find_metrics(e);
 }
 
 static Err *read_eval(Adopted *a, Adopted *e) {
-  TRY(file_read(e->program, &e->bytes));
-  TRY(stablehlo_read(e->program, (Str){e->bytes.p, e->bytes.n}, &e->m));
-  TRY(ir_verify(e->m));
+  TRY(stablehlo_open(e->program, &e->bytes, &e->m));
   e->f = module_main(e->m);
-  if (!e->f || !e->f->body) return err_new(ERR_INVALID, "'%s' has no main function", e->program);
   TRY(adopt_read_names(e));
   return match(a, e);
 }
@@ -95,43 +75,35 @@ Err *adopt_read_eval(Adopted *a, const char *path) {
 
 /* ---- the program ------------------------------------------------------------------------------- */
 
+/* An argument of the step's name takes the field that the step's takes. */
+static void bind_as_step(const Adopted *a, Adopted *e, const Data *d) {
+  for (int i = 0; i < e->n_args; i++) {
+    AdoptArg *g = &e->args[i];
+    for (int k = 0; k < a->n_args && g->role == ROLE_BATCH; k++) {
+      const AdoptArg *s = &a->args[k];
+      if (s->role != ROLE_BATCH || s->field < 0 || !*g->path) continue;
+      if (strcmp(base_name(s->path), base_name(g->path)) || g->wants) continue;
+      g->wants = xstrdup(d->fields[s->field].name);
+    }
+  }
+}
+
 Err *adopt_build_eval(const Model *model, const TrainConfig *c, const Data *d, StepProgram *out) {
   const Adopted *a = (const Adopted *)(const void *)model;
   Adopted *e = a->eval;
   (void)c;
-  TRY(find_fields(e, d));
-  Module *m = module_clone(e->m);
-  Func *inner = adopt_take_function(e, m);
-  Build b = {.m = m, .loc = inner->loc};
-  b_func(&b, m, "main");
-  StepProgram p = {.m = m, .state = xcalloc((size_t)a->n_args + 1, sizeof *p.state)};
-  Value **state = xcalloc((size_t)a->n_args + 1, sizeof *state),
-        **args = xcalloc((size_t)e->n_args + 1, sizeof *args), *in[DATA_FIELDS];
-  for (int i = 0; i < a->n_args; i++)
-    if (a->args[i].role != ROLE_BATCH) state[i] = adopt_state_arg(&b, &p, &a->args[i]);
-  adopt_inputs(&b, &p, d, e->batch, in);
-  for (int i = 0; i < e->n_args; i++) {
-    const AdoptArg *g = &e->args[i];
-    args[i] = g->role == ROLE_STATE
-                  ? state[g->result]
-                  : adopt_as_argument(&b, e, d, &d->fields[g->field], in[g->field], g->type);
-  }
-  Op *call = adopt_call(&b, e, inner, args);
-  Value *v[3] = {b_full(&b, b_type(&b, DT_F32, 1, (int64_t[]){1}), (double)e->batch)};
-  v[2] = v[0];
+  bind_as_step(a, e, d);
+  TRY(adopt_bind(e, d));
+  Around w;
+  adopt_around(a, e, d, &w);
+  Build *b = &w.b;
+  Value *v[3] = {[2] = b_full(b, b_type(b, DT_F32, 1, (int64_t[]){1}), (double)e->batch)};
   int which[2] = {e->loss, e->accuracy};
   for (int i = 0; i < 2; i++) {
     Value *mean =
-        which[i] < 0 ? b_full(&b, v[2]->type, NAN) : adopt_scalar(&b, &call->results[which[i]]);
-    v[i] = b_mul(&b, mean, v[2]); /* sums, so that batches add up */
+        which[i] < 0 ? b_full(b, v[2]->type, NAN) : adopt_scalar(b, &w.call->results[which[i]]);
+    v[i] = b_mul(b, mean, v[2]); /* sums, so that batches add up */
   }
-  Value *metrics = b_concat(&b, 3, v, 0);
-  b_return(&b, 1, &metrics);
-  free(state);
-  free(args);
-  p.n_params = p.n_state;
-  Err *bad = err_wrap(ir_verify(m), "in the program made around '%s'", e->program);
-  if (bad) step_free(&p);
-  else *out = p;
-  return bad;
+  Value *metrics = b_concat(b, 3, v, 0);
+  return adopt_end(&w, e, 1, &metrics, out);
 }

@@ -100,23 +100,46 @@ Err *adopt_read_names(Adopted *a) {
   return NULL;
 }
 
-void adopt_table(const Adopted *a, Buf *out) {
-  enum { MOST = 40 };
+/* ---- lists for messages ------------------------------------------------------------------------ */
+
+enum { LIST_FIRST = 12, LIST_LAST = 4 }; /* rows that are shown: a message fits a screen */
+
+/* Whether the i-th of n is shown; says how many are not in their place. */
+static bool shown(int i, int n, Buf *out) {
+  if (n <= LIST_FIRST + LIST_LAST || i < LIST_FIRST || i >= n - LIST_LAST) return true;
+  if (i == LIST_FIRST) buf_printf(out, "  ... %d more\n", n - LIST_FIRST - LIST_LAST);
+  return false;
+}
+
+static void table(const Adopted *a, Buf *out) {
+  static const char *const role[] = {"", "state", "batch", "fixed"};
   buf_cstr(out, "arguments:\n");
   for (int i = 0; i < a->n_args; i++) {
-    if (i == MOST) buf_printf(out, "  ... and %d more\n", a->n_args - MOST);
-    if (i >= MOST && i < a->n_args - 4) continue;
-    static const char *const role[] = {"", "state", "batch", "fixed"};
+    if (!shown(i, a->n_args, out)) continue;
     buf_printf(out, "  %3d %-6s %-34s ", i, role[a->args[i].role], a->args[i].name);
     type_print(out, a->args[i].type);
-    if (a->args[i].role == ROLE_STATE) buf_printf(out, " -> result %d", a->args[i].result);
+    if (a->args[i].role == ROLE_STATE && a->args[i].result >= 0)
+      buf_printf(out, " -> result %d", a->args[i].result);
     buf_byte(out, '\n');
   }
-  buf_cstr(out, "results:");
+  buf_cstr(out, "results:\n");
   for (int i = 0; i < a->n_results; i++) {
-    if (i == MOST) buf_printf(out, "\n  ... and %d more", a->n_results - MOST);
-    if (i >= MOST && i < a->n_results - 4) continue;
-    buf_printf(out, "\n  %3d %-6s %-34s ", i, i == a->loss ? "loss" : "", a->results[i].name);
+    if (!shown(i, a->n_results, out)) continue;
+    buf_printf(out, "  %3d %-6s %-34s ", i, i == a->loss ? "loss" : "", a->results[i].name);
     type_print(out, a->results[i].type);
+    buf_byte(out, '\n');
   }
+}
+
+Err *adopt_wrong(const Adopted *a, const char *fmt, ...) {
+  va_list ap;
+  va_start(ap, fmt);
+  Err *what = err_newv(ERR_INVALID, fmt, ap);
+  va_end(ap);
+  Buf list = {0};
+  table(a, &list);
+  Err *e = err_new(ERR_INVALID, "'%s' as it is understood\n%s%s", a->program, list.p, what->msg);
+  buf_free(&list);
+  err_free(what);
+  return e;
 }

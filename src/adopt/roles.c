@@ -10,51 +10,42 @@
 
 typedef VEC(int) Numbers;
 
-/* The i-th is meant by `item`: 3, 2-5, or a name that its path or name is or lies in. */
-static bool meant(const char *item, int i, const char *name, const char *path) {
+/* "3" or "2-5"; false: a name. */
+static bool range_of(const char *item, long *from, long *to) {
   char *end;
-  long from = strtol(item, &end, 10), to = from;
-  if (end != item && *end == '-') to = strtol(end + 1, &end, 10);
-  if (end != item && !*end) return i >= from && i <= to;
-  char *want = adopt_path(str_from(item));
-  bool is = !strcmp(item, name) || adopt_lies_in(path, want);
-  free(want);
-  return is;
+  if (!isdigit((unsigned char)*item)) return false;
+  *from = *to = strtol(item, &end, 10);
+  if (*end == '-' && isdigit((unsigned char)end[1])) *to = strtol(end + 1, &end, 10);
+  return !*end;
 }
 
+/* By number, or by a name that its name or path is, or that its path lies in. */
 static Err *find_args(const Adopted *a, const char *item, const char *flag, Numbers *out) {
-  for (int i = 0; i < a->n_args; i++)
-    if (meant(item, i, a->args[i].name, a->args[i].path)) *vec_push(out) = i;
-  if (out->n) return NULL;
-  Buf b = {0};
-  adopt_table(a, &b);
-  Err *e =
-      err_hint(err_new(ERR_INVALID, "--%s %s: '%s' has no such argument", flag, item, a->program),
-               "%s", b.p);
-  buf_free(&b);
-  return e;
+  long from, to;
+  bool number = range_of(item, &from, &to);
+  char *want = adopt_path(str_from(item));
+  for (int i = 0; i < a->n_args; i++) {
+    const AdoptArg *g = &a->args[i];
+    bool named = !strcmp(item, g->name) || adopt_lies_in(g->path, want);
+    if (number ? i >= from && i <= to : named) *vec_push(out) = i;
+  }
+  free(want);
+  return out->n ? NULL : adopt_wrong(a, "--%s %s: there is no such argument", flag, item);
 }
 
 static Err *find_results(const Adopted *a, const char *item, const char *flag, Numbers *out) {
+  long from, to;
+  bool number = range_of(item, &from, &to);
   char *bare = adopt_path(str_from(item)); /* result[1] is 1: a path like another */
   for (int i = 0; i < a->n_results; i++) {
     const AdoptResult *r = &a->results[i];
-    bool number = isdigit((unsigned char)*item);
-    if (number ? meant(item, i, "", "") : !strcmp(item, r->name) || adopt_lies_in(r->path, bare))
-      *vec_push(out) = i;
+    bool named = !strcmp(item, r->name) || adopt_lies_in(r->path, bare);
+    if (number ? i >= from && i <= to : named) *vec_push(out) = i;
   }
-  for (int i = 0; i < a->n_results && !out->n; i++) { /* loss: the last part of a name */
-    const char *path = a->results[i].path, *slash = strrchr(path, '/');
-    if (!strcmp(slash ? slash + 1 : path, item)) *vec_push(out) = i;
-  }
+  for (int i = 0; i < a->n_results && !out->n; i++) /* loss: the last part of a name */
+    if (!strcmp(base_name(a->results[i].path), item)) *vec_push(out) = i;
   free(bare);
-  if (out->n) return NULL;
-  Buf b = {0};
-  adopt_table(a, &b);
-  Err *e = err_hint(
-      err_new(ERR_INVALID, "--%s %s: '%s' has no such result", flag, item, a->program), "%s", b.p);
-  buf_free(&b);
-  return e;
+  return out->n ? NULL : adopt_wrong(a, "--%s %s: there is no such result", flag, item);
 }
 
 static Err *differ(const Adopted *a, int arg, int result) {
@@ -100,18 +91,25 @@ static Err *say_batch_item(Adopted *a, char *item) {
   if (equals) *equals = 0;
   Err *e = find_args(a, item, "batch-args", &args);
   for (int i = 0; i < args.n && !e; i++) {
-    a->args[args.v[i]].role = ROLE_BATCH;
-    if (equals) a->args[args.v[i]].wants = xstrdup(equals + 1);
+    AdoptArg *g = &a->args[args.v[i]];
+    g->role = ROLE_BATCH;
+    if (!equals) continue;
+    free(g->wants); /* the last word counts */
+    g->wants = xstrdup(equals + 1);
   }
   vec_free(&args);
   return e;
 }
 
-static Err *each_item(Adopted *a, const char *list, Err *(*fn)(Adopted *a, char *item)) {
+static Err *each_item(Adopted *a, const char *flag, const char *list,
+                      Err *(*fn)(Adopted *a, char *item)) {
   char *copy = xstrdup(list), *rest = copy;
   Err *e = NULL;
   for (char *item; !e && (item = strsep(&rest, ","));)
-    if (*item) e = fn(a, item);
+    e = *item ? fn(a, item)
+              : err_new(ERR_INVALID,
+                        "--%s '%s' has an empty place: numbers or names, with a comma between",
+                        flag, list);
   free(copy);
   return e;
 }
@@ -120,10 +118,7 @@ static Err *each_item(Adopted *a, const char *list, Err *(*fn)(Adopted *a, char 
 
 static bool is_real_scalar(const Type *t) { return t->rank == 0 && dtype_is_float(t->dtype); }
 
-static bool says(const char *path, const char *word) {
-  const char *slash = strrchr(path, '/');
-  return strcasestr(slash ? slash + 1 : path, word);
-}
+static bool says(const char *path, const char *word) { return strcasestr(base_name(path), word); }
 
 /* The result whose last name holds the word and is no state yet; -1: none. */
 static int metric(const Adopted *a, const char *word) {
@@ -171,21 +166,35 @@ static Err *find_loss(Adopted *a, const char *said) {
   return NULL;
 }
 
+static int take_metric(Adopted *a, const char *word) {
+  int i = metric(a, word);
+  if (i >= 0) a->results[i].taken = true;
+  return i;
+}
+
 static void find_usual_metrics(Adopted *a) {
-  a->accuracy = metric(a, "acc");
-  if (a->accuracy >= 0) a->results[a->accuracy].taken = true;
-  a->rate = metric(a, "learning_rate");
-  if (a->rate < 0) a->rate = metric(a, "lr");
-  if (a->rate >= 0) a->results[a->rate].taken = true;
+  a->accuracy = take_metric(a, "acc");
+  a->rate = take_metric(a, "learning_rate");
+  if (a->rate < 0) a->rate = take_metric(a, "lr");
+}
+
+/* An argument that is the rate, where no result says it: of a step that takes it, or of optax' inject_hyperparams. */
+static void find_rate_argument(Adopted *a) {
+  a->rate_arg = -1;
+  for (int i = 0; i < a->n_args && a->rate < 0 && a->rate_arg < 0; i++) {
+    const char *name = base_name(a->args[i].path);
+    bool rate = !strcasecmp(name, "lr") || !strcasecmp(name, "learning_rate");
+    if (rate && a->args[i].role != ROLE_BATCH && is_real_scalar(a->args[i].type)) a->rate_arg = i;
+  }
 }
 
 /* All other scalars: curves. */
 static void find_other_metrics(Adopted *a) {
   for (int i = 0; i < a->n_results && a->n_extra < STEP_EXTRA; i++) {
     if (a->results[i].taken || !is_real_scalar(a->results[i].type)) continue;
-    const char *path = a->results[i].path, *slash = strrchr(path, '/');
-    bool named = *path && !isdigit((unsigned char)(slash ? slash[1] : *path));
-    a->extra_names[a->n_extra] = xstrdup(named ? slash ? slash + 1 : path : a->results[i].name);
+    const char *name = base_name(a->results[i].path);
+    bool named = *name && !isdigit((unsigned char)*name);
+    a->extra_names[a->n_extra] = xstrdup(named ? name : a->results[i].name);
     a->extra[a->n_extra++] = i;
   }
 }
@@ -200,14 +209,9 @@ static bool same_type(const Adopted *a, int arg, int result) {
   return a->args[arg].type == a->results[result].type && !a->results[result].taken;
 }
 
-const char *adopt_last(const char *path) {
-  const char *slash = strrchr(path, '/');
-  return slash ? slash + 1 : path;
-}
-
 /* As same_type, where names do not speak against it: result[1]['norm'] is no next value of lr. */
 static bool may_pair(const Adopted *a, int arg, int result) {
-  const char *was = adopt_last(a->args[arg].path), *is = adopt_last(a->results[result].path);
+  const char *was = base_name(a->args[arg].path), *is = base_name(a->results[result].path);
   bool word = *is && !isdigit((unsigned char)*is), other = *was && word && strcmp(was, is) != 0;
   return same_type(a, arg, result) && !other;
 }
@@ -240,9 +244,9 @@ bool adopt_is_key(const AdoptArg *g) {
   const Type *t = g->type;
   bool words_of_32 = t->dtype == DT_U32 && t->rank == 1 && (t->dims[0] == 2 || t->dims[0] == 4);
   if (!*g->path) return words_of_32;
-  const char *slash = strrchr(g->path, '/'), *name = slash ? slash + 1 : g->path;
   for (int i = 0; i < COUNT_OF(words); i++)
-    if (strcasestr(name, words[i]) && (words_of_32 || (!t->rank && dtype_is_int(t->dtype))))
+    if (strcasestr(base_name(g->path), words[i]) &&
+        (words_of_32 || (!t->rank && dtype_is_int(t->dtype))))
       return true;
   return words_of_32;
 }
@@ -268,7 +272,10 @@ static bool may_be_state(const Adopted *a, int i, bool any_donated) {
   return !any_donated || counter;
 }
 
-/* The longest run of pairs of one type in the order of both: a longest common subsequence. */
+enum { ORDER_CELLS = 1 << 26 }; /* of by_order's table: arguments times results */
+
+/* The longest run of pairs of one type in the order of both: a longest common subsequence. Programs of more than
+ * ORDER_CELLS pairs go without it: by_type takes all. */
 static void by_order(Adopted *a) {
   bool any_donated = false;
   for (int i = 0; i < a->n_args; i++) any_donated |= a->args[i].donated;
@@ -277,20 +284,21 @@ static void by_order(Adopted *a) {
     if (may_be_state(a, i, any_donated)) *vec_push(&args) = i;
   for (int j = 0; j < a->n_results; j++)
     if (!a->results[j].taken) *vec_push(&results) = j;
-  int n = args.n, k = results.n;
-  int *best = xcalloc((size_t)((n + 1) * (k + 1)), sizeof *best); /* [i][j]: of what is left */
-  for (int i = n - 1; i >= 0; i--)
-    for (int j = k - 1; j >= 0; j--) {
-      int skip = MAX(best[(i + 1) * (k + 1) + j], best[i * (k + 1) + j + 1]);
+  int64_t n = args.n, k = results.n, row = k + 1;
+  if ((n + 1) * row > ORDER_CELLS) n = k = 0;
+  int *best = xcalloc((size_t)((n + 1) * row), sizeof *best); /* [i][j]: of what is left */
+  for (int64_t i = n - 1; i >= 0; i--)
+    for (int64_t j = k - 1; j >= 0; j--) {
+      int skip = MAX(best[(i + 1) * row + j], best[i * row + j + 1]);
       bool same = may_pair(a, args.v[i], results.v[j]);
-      best[i * (k + 1) + j] = MAX(skip, same ? best[(i + 1) * (k + 1) + j + 1] + 1 : 0);
+      best[i * row + j] = MAX(skip, same ? best[(i + 1) * row + j + 1] + 1 : 0);
     }
-  for (int i = 0, j = 0; i < n && j < k;) {
-    int here = best[i * (k + 1) + j];
+  for (int64_t i = 0, j = 0; i < n && j < k;) {
+    int here = best[i * row + j];
     bool same = may_pair(a, args.v[i], results.v[j]);
-    if (same && here == best[(i + 1) * (k + 1) + j + 1] + 1)
+    if (same && here == best[(i + 1) * row + j + 1] + 1)
       err_free(claim(a, args.v[i++], results.v[j++]));
-    else if (here == best[i * (k + 1) + j + 1]) j++;
+    else if (here == best[i * row + j + 1]) j++;
     else i++;
   }
   free(best);
@@ -309,15 +317,24 @@ static void by_type(Adopted *a) {
 
 /* ---- the batch --------------------------------------------------------------------------------- */
 
-/* What is no state has examples in front, as many as most of them; the rest is fixed. */
-static void find_batch(Adopted *a, bool said) {
-  for (int pass = 0; pass < 3 && !a->batch; pass++)
+/* How many examples a step takes: the first dimension of the last argument that --batch-args names, else of the last
+ * with a batch's name (x, labels), else of the last that is no state. */
+static int64_t batch_of(const Adopted *a) {
+  for (int pass = 0; pass < 3; pass++) {
+    int64_t n = -1;
     for (int i = 0; i < a->n_args; i++) {
       const AdoptArg *g = &a->args[i];
-      bool asked = g->role == ROLE_BATCH;
       bool may = g->role == ROLE_NONE && !adopt_is_key(g) && (pass == 2 || adopt_named_as_batch(g));
-      if (g->type->rank && (pass ? may : asked)) a->batch = g->type->dims[0];
+      if (g->type->rank && (pass ? may : g->role == ROLE_BATCH)) n = g->type->dims[0];
     }
+    if (n >= 0) return n;
+  }
+  return 0;
+}
+
+/* What is no state and has as many rows is a batch, where none was said; the rest is fixed. */
+static void find_batch(Adopted *a, bool said) {
+  a->batch = batch_of(a);
   for (int i = 0; i < a->n_args; i++) {
     AdoptArg *g = &a->args[i];
     if (g->role != ROLE_NONE) continue;
@@ -326,20 +343,55 @@ static void find_batch(Adopted *a, bool said) {
   }
 }
 
-static Err *lacks(const Adopted *a, const char *what, const char *todo) {
-  Buf b = {0};
-  adopt_table(a, &b);
-  Err *e = err_hint(
-      err_new(ERR_INVALID, "'%s' is no train step that is understood: %s", a->program, what),
-      "%s\n%s", todo, b.p);
-  buf_free(&b);
-  return e;
+static Err *check_batch(const Adopted *a) {
+  int batches = 0;
+  for (int i = 0; i < a->n_args; i++) {
+    const AdoptArg *g = &a->args[i];
+    if (g->role != ROLE_BATCH) continue;
+    batches++;
+    if (!g->type->rank || g->type->dims[0] != a->batch)
+      return err_new(ERR_INVALID,
+                     "argument %d (%s) of '%s' has no first dimension of %lld examples", i, g->name,
+                     a->program, (long long)a->batch);
+    if (!a->batch)
+      return err_new(ERR_INVALID, "argument %d (%s) of '%s' takes 0 examples", i, g->name,
+                     a->program);
+  }
+  if (batches) return NULL;
+  return err_hint(
+      adopt_wrong(a, "every argument is state or a single number, so nothing is a batch"),
+      "--batch-args names the arguments that data go to");
+}
+
+static Err *check_state(const Adopted *a) {
+  int states = 0;
+  for (int i = 0; i < a->n_args; i++) {
+    const AdoptArg *g = &a->args[i];
+    if (g->role != ROLE_STATE) continue;
+    states++;
+    if (g->result < 0)
+      return err_hint(adopt_wrong(a, "argument %d (%s) is state, but no result is left of its type",
+                                  i, g->name),
+                      "--state ARGUMENTS=RESULTS says which result is its next value");
+  }
+  if (states) return NULL;
+  return err_hint(
+      adopt_wrong(a, "no result has the type of an argument, so nothing is state"),
+      "a step gives back the new state: return it, or say it with --state ARGUMENTS=RESULTS");
+}
+
+static Err *check_loss(const Adopted *a) {
+  if (a->loss >= 0) return NULL;
+  if (a->loss == -2)
+    return err_hint(adopt_wrong(a, "several results may be the loss"), "--loss says which");
+  return err_hint(adopt_wrong(a, "no result is a loss"),
+                  "return the loss as a scalar, or say it with --loss");
 }
 
 Err *adopt_roles(Adopted *a, const AdoptOpts *o) {
-  a->loss = a->accuracy = a->rate = -1;
-  if (o->batch) TRY(each_item(a, o->batch, say_batch_item));
-  if (o->state) TRY(each_item(a, o->state, say_state_item));
+  a->loss = a->accuracy = a->rate = a->rate_arg = -1;
+  if (o->batch) TRY(each_item(a, "batch-args", o->batch, say_batch_item));
+  if (o->state) TRY(each_item(a, "state", o->state, say_state_item));
   if (o->loss) TRY(find_loss(a, o->loss));
   by_name(a);
   if (!o->loss) TRY(find_loss(a, NULL));
@@ -350,42 +402,17 @@ Err *adopt_roles(Adopted *a, const AdoptOpts *o) {
   if (a->loss < 0) TRY(find_loss(a, NULL)); /* what the state has left */
   find_other_metrics(a);
   find_batch(a, o->batch);
-  int states = 0, batches = 0;
-  for (int i = 0; i < a->n_args; i++) {
-    AdoptArg *g = &a->args[i];
-    if (g->role == ROLE_STATE && g->result < 0) {
-      Buf t = {0};
-      type_print(&t, g->type);
-      buf_printf(&t, ": argument %d (%s) is state, but no result is left of its type", i, g->name);
-      Err *e = lacks(a, t.p, "--state ARGUMENTS=RESULTS says which result is its next value");
-      buf_free(&t);
-      return e;
-    }
-    states += g->role == ROLE_STATE;
-    batches += g->role == ROLE_BATCH;
-    if (g->role == ROLE_BATCH && (!g->type->rank || g->type->dims[0] != a->batch))
-      return err_new(ERR_INVALID,
-                     "argument %d (%s) of '%s' has no first dimension of %lld examples", i, g->name,
-                     a->program, (long long)a->batch);
-  }
-  if (!states)
-    return lacks(a, "no result has the type of an argument, so nothing is state",
-                 "a step gives back the new state: return it, or say it with --state");
-  if (a->loss == -2) return lacks(a, "several results may be the loss", "--loss says which");
-  if (a->loss < 0)
-    return lacks(a, "no result is a loss", "return the loss as a scalar, or say it with --loss");
-  if (!batches)
-    return lacks(a, "every argument is state or a single number, so nothing is a batch",
-                 "--batch-args names the arguments that data go to");
-  return NULL;
+  find_rate_argument(a);
+  TRY(check_state(a));
+  TRY(check_loss(a));
+  return check_batch(a);
 }
 
 Err *adopt_find_metrics(Adopted *a) {
-  a->loss = a->accuracy = a->rate = -1;
-  a->accuracy = metric(a, "acc");
-  if (a->accuracy >= 0) a->results[a->accuracy].taken = true;
+  a->loss = a->rate = a->rate_arg = -1;
+  a->accuracy = take_metric(a, "acc");
   TRY(find_loss(a, NULL));
   if (a->loss >= 0 || a->accuracy >= 0) return NULL;
-  return lacks(a, "no result is a loss or an accuracy",
-               "return {'loss': ..., 'accuracy': ...}, scalars");
+  return err_hint(adopt_wrong(a, "no result is a loss or an accuracy"),
+                  "return {'loss': ..., 'accuracy': ...}, scalars");
 }

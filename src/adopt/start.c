@@ -3,7 +3,7 @@
 
 #include "stablehlo/stablehlo.h"
 
-#include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -190,43 +190,79 @@ static Err *run(Adopted *a, const Module *m, Client *c, uint64_t seed) {
 }
 
 Err *adopt_run_init(Adopted *a, Client *c, uint64_t seed) {
-  Buf bytes = {0};
   Module *m = NULL;
   if (!a->init_program) return NULL;
-  TRY(file_read(a->init_program, &bytes));
-  Err *e = stablehlo_read(a->init_program, (Str){bytes.p, bytes.n}, &m);
-  if (!e) e = ir_verify(m);
+  Err *e = stablehlo_open(a->init_program, NULL, &m);
   if (!e) e = run(a, m, c, seed);
   module_free(m);
-  buf_free(&bytes);
   return err_wrap(e, "the program that the state begins with");
 }
 
 /* ---- one value --------------------------------------------------------------------------------- */
 
-static const char *set_value(const Adopted *a, int arg) {
-  const AdoptArg *g = &a->args[arg];
-  for (int i = 0; i < a->set.n; i++) {
-    const char *equals = strchr(a->set.v[i], '=');
-    char *name = xstrndup(a->set.v[i], (size_t)(equals - a->set.v[i]));
-    char *path = adopt_path(str_from(name));
-    bool is = !strcmp(name, g->name) || (*path && !strcmp(path, g->path));
-    free(name);
-    free(path);
-    if (is) return equals + 1;
+/* The argument beside the batch that has the name or path; -1: none. */
+static int arg_named(const Adopted *a, Str name) {
+  char *path = adopt_path(name);
+  int found = -1;
+  for (int i = 0; i < a->n_args && found < 0; i++)
+    if (a->args[i].role != ROLE_BATCH &&
+        (str_is(name, a->args[i].name) || (*path && !strcmp(path, a->args[i].path))))
+      found = i;
+  free(path);
+  return found;
+}
+
+/* Those that --set is for: neither state nor batch. */
+static void list_fixed(const Adopted *a, Buf *out) {
+  int n = 0;
+  for (int i = 0; i < a->n_args; i++)
+    if (a->args[i].role == ROLE_FIXED && n++ < 8)
+      buf_printf(out, "%s%s", n > 1 ? ", " : "", a->args[i].name);
+  if (!n) buf_cstr(out, "none");
+  else if (n > 8) buf_cstr(out, ", ...");
+}
+
+/* Does an element of the type hold the number, whole ones exactly? */
+static bool holds(DType t, double v) {
+  char element[16];
+  elem_set_f64(t, element, v);
+  return dtype_is_float(t) ? isfinite(elem_get_f64(t, element)) : elem_get_f64(t, element) == v;
+}
+
+Err *adopt_set(Adopted *a, const char *text) {
+  const char *equals = strchr(text, '=');
+  if (!equals || equals == text)
+    return err_new(ERR_INVALID, "--set wants ARGUMENT=NUMBER, not '%s'", text);
+  int arg = arg_named(a, (Str){text, (size_t)(equals - text)});
+  if (arg < 0) {
+    Buf b = {0};
+    list_fixed(a, &b);
+    Err *e = err_new(ERR_INVALID, "--set %s: '%s' has no such argument beside the batch", text,
+                     a->program);
+    e = err_hint(e, "arguments that are neither state nor batch: %s", b.p);
+    buf_free(&b);
+    return e;
   }
+  AdoptArg *g = &a->args[arg];
+  char *end;
+  double v = strtod(equals + 1, &end);
+  if (end == equals + 1 || *end || !isfinite(v) || !holds(g->type->dtype, v))
+    return err_new(ERR_INVALID, "--set %s: argument '%s' is %s, '%s' is no such number", text,
+                   g->name, dtype_name(g->type->dtype), equals + 1);
+  if (g->set) return err_new(ERR_INVALID, "--set %s: '%s' was set before", text, g->name);
+  g->set = true;
+  g->value = v;
   return NULL;
 }
 
 bool adopt_has_value(const Adopted *a, int arg) {
-  return set_value(a, arg) || adopt_is_key(&a->args[arg]) || adopt_start_of(a, arg);
+  return a->args[arg].set || adopt_is_key(&a->args[arg]) || adopt_start_of(a, arg);
 }
 
 static bool says_one(const char *path) {
   static const char *const words[] = {"scale", "gamma", "var", "loss_scale"};
-  const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
   for (int i = 0; i < COUNT_OF(words); i++)
-    if (strcasestr(name, words[i])) return true;
+    if (strcasestr(base_name(path), words[i])) return true;
   return false;
 }
 
@@ -247,31 +283,31 @@ static void make_up(const AdoptArg *g, const StateSpec *s, uint64_t seed, void *
   free(wide);
 }
 
-static Err *set_from_text(const AdoptArg *g, const char *text, void *out) {
-  char *end;
-  double v = strtod(text, &end);
-  if (end == text || *end) return err_new(ERR_INVALID, "--set %s=%s is no number", g->name, text);
-  for (int64_t i = 0; i < type_count(g->type); i++)
-    elem_set_f64(g->type->dtype, (char *)out + i * dtype_bytes(g->type->dtype), v);
-  return NULL;
+static const AdoptArg *arg_of(const Adopted *a, const StateSpec *s) {
+  int i = 0;
+  while (i < a->n_args && (a->args[i].role == ROLE_BATCH || strcmp(a->args[i].name, s->name))) i++;
+  assert(i < a->n_args);
+  return &a->args[i];
+}
+
+bool adopt_is_set(const Model *m, const StateSpec *s) {
+  return arg_of((const Adopted *)(const void *)m, s)->set;
 }
 
 Err *adopt_first(const Model *m, const StateSpec *s, uint64_t seed, void *out) {
   const Adopted *a = (const Adopted *)(const void *)m;
-  int arg = 0;
-  while (arg < a->n_args && (a->args[arg].role == ROLE_BATCH || strcmp(a->args[arg].name, s->name)))
-    arg++;
-  assert(arg < a->n_args);
-  const AdoptArg *g = &a->args[arg];
-  const char *text = set_value(a, arg);
-  const NamedTensor *n = adopt_start_of(a, arg);
-  size_t bytes = (size_t)(type_count(g->type) * dtype_bytes(s->type));
-  if (text) return set_from_text(g, text, out);
+  const AdoptArg *g = arg_of(a, s);
+  const NamedTensor *n = adopt_start_of(a, (int)(g - a->args));
+  int64_t count = type_count(g->type), size = dtype_bytes(s->type);
+  if (g->set) {
+    for (int64_t i = 0; i < count; i++) elem_set_f64(s->type, (char *)out + i * size, g->value);
+    return NULL;
+  }
   if (n) {
     copy_start(a, n, g->type, out);
     return NULL;
   }
-  memset(out, 0, bytes);
+  memset(out, 0, (size_t)(count * size));
   if (adopt_is_key(g)) { /* jax.random.key(seed): its high word first */
     if (g->type->rank) {
       ((uint32_t *)out)[0] = (uint32_t)(seed >> 32);

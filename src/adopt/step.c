@@ -16,6 +16,17 @@ static int64_t elements(int rank, const int64_t *dims) {
   return n;
 }
 
+/* Without dimensions of 1: (28, 28, 1), (1, 28, 28) and (28, 28) are the same. */
+static bool same_but_ones(const Field *f, int rank, const int64_t *dims) {
+  int i = 0, k = 0;
+  for (;;) {
+    while (i < f->rank && f->dims[i] == 1) i++;
+    while (k < rank && dims[k] == 1) k++;
+    if (i == f->rank || k == rank) return i == f->rank && k == rank;
+    if (f->dims[i++] != dims[k++]) return false;
+  }
+}
+
 /* How an example of a field becomes one of the argument. */
 static How how_to(const Field *f, const Type *t) {
   int rank = t->rank - 1;
@@ -28,12 +39,16 @@ static How how_to(const Field *f, const Type *t) {
   if (elements(f->rank, f->dims) != elements(rank, dims)) return HOW_NOT;
   bool first = f->rank == 3 && rank == 3 && dims[0] == f->dims[2] && dims[1] == f->dims[0];
   if (first && f->dims[2] > 1) return HOW_CHANNELS_FIRST;
-  /* (28, 28, 1) is (28, 28), (1, 28, 28) and (784); a label is a column of one */
-  bool flat = rank <= 1 || f->rank <= 1 || (f->rank == 3 && f->dims[2] == 1);
-  return flat ? HOW_RESHAPE : HOW_NOT;
+  bool flat = rank <= 1 || f->rank <= 1; /* (28, 28, 1) as (784); a label is a column of one */
+  return flat || same_but_ones(f, rank, dims) ? HOW_RESHAPE : HOW_NOT;
 }
 
-bool adopt_fits(const Field *f, const Type *t) { return how_to(f, t) != HOW_NOT; }
+static bool fits(const Field *f, const Type *t) { return how_to(f, t) != HOW_NOT; }
+
+/* Bytes of a picture that become numbers: where --pixels counts. */
+static bool is_scaled(const Field *f, const Type *t) {
+  return f->type == DT_U8 && f->rank == 3 && dtype_is_float(t->dtype);
+}
 
 /* Bytes of a picture as "unit" or "normal" has them. */
 static Value *scaled(Build *b, const Adopted *a, const Data *d, Value *x) {
@@ -42,8 +57,9 @@ static Value *scaled(Build *b, const Adopted *a, const Data *d, Value *x) {
   x = b_muls(b, x, 1 / 255.0);
   if (!a->pixels || strcmp(a->pixels, "normal")) return x;
   int channels = (int)b_dim(x, 3);
-  float shift[3], factor[3];
-  for (int c = 0; c < channels && c < 3; c++) {
+  float shift[3], factor[3]; /* of more channels nothing is known: adopt_bind refuses them */
+  assert(channels <= COUNT_OF(shift));
+  for (int c = 0; c < channels; c++) {
     factor[c] = 1 / d->std[c];
     shift[c] = -d->mean[c] / d->std[c];
   }
@@ -53,16 +69,17 @@ static Value *scaled(Build *b, const Adopted *a, const Data *d, Value *x) {
 }
 
 static Value *one_hot(Build *b, Value *labels, const Type *t) {
-  Type *whole = b_type(b, b_dtype(labels), 2, t->dims);
+  labels = b_convert(b, labels, DT_I32); /* of bytes there may be more classes than they count */
+  Type *whole = b_type(b, DT_I32, 2, t->dims);
   Value *classes = b_iota(b, whole, 1), *of = b_bcast(b, labels, 2, t->dims, (int[]){0});
   return b_convert(b, b_compare(b, "EQ", classes, of), t->dtype);
 }
 
-Value *adopt_as_argument(Build *b, const Adopted *a, const Data *d, const Field *f, Value *x,
-                         const Type *t) {
+static Value *as_argument(Build *b, const Adopted *a, const Data *d, const Field *f, Value *x,
+                          const Type *t) {
   How how = how_to(f, t);
   if (how == HOW_ONE_HOT) return one_hot(b, x, t);
-  if (f->type == DT_U8 && f->rank == 3 && dtype_is_float(t->dtype)) x = scaled(b, a, d, x);
+  if (is_scaled(f, t)) x = scaled(b, a, d, x);
   if (how == HOW_CHANNELS_FIRST) x = b_transpose(b, x, (int[]){0, 3, 1, 2});
   if (how == HOW_RESHAPE) x = b_reshape(b, x, t->rank, t->dims);
   return b_convert(b, x, t->dtype);
@@ -72,9 +89,12 @@ Value *adopt_as_argument(Build *b, const Adopted *a, const Data *d, const Field 
 
 static Err *fits_nothing(const Adopted *a, int arg, const Data *d, const char *why) {
   Buf b = {0};
-  type_print(&b, a->args[arg].type);
-  Err *e = err_new(ERR_INVALID, "argument %d (%s) of '%s' is a %s: %s", arg, a->args[arg].name,
-                   a->program, b.p, why);
+  const AdoptArg *g = &a->args[arg];
+  type_print(&b, g->type);
+  Err *e = g->wants ? err_new(ERR_INVALID, "--batch-args %s=%s: %s; '%s' takes a %s", g->name,
+                              g->wants, why, a->program, b.p)
+                    : err_new(ERR_INVALID, "argument %d (%s) of '%s' is a %s: %s", arg, g->name,
+                              a->program, b.p, why);
   b.n = 0;
   for (int i = 0; i < d->n_fields; i++) {
     const Field *f = &d->fields[i];
@@ -96,34 +116,57 @@ static int field_named(const Data *d, const char *name) {
   return -1;
 }
 
+static Err *bind_said(Adopted *a, int arg, const Data *d) {
+  AdoptArg *g = &a->args[arg];
+  g->field = -1;
+  if (!g->wants) return NULL;
+  int k = field_named(d, g->wants);
+  if (k < 0) return fits_nothing(a, arg, d, "the data have no such field");
+  if (!fits(&d->fields[k], g->type))
+    return fits_nothing(a, arg, d, "that field does not become what it takes");
+  g->field = k;
+  return NULL;
+}
+
+/* The field that has its name, where `named`; else the first that is not used and fits. -1: none */
+static int field_for(const AdoptArg *g, const Data *d, const bool *used, bool named) {
+  int k = named ? field_named(d, base_name(g->path)) : 0;
+  if (named) return k >= 0 && fits(&d->fields[k], g->type) ? k : -1;
+  while (k < d->n_fields && (used[k] || !fits(&d->fields[k], g->type))) k++;
+  return k < d->n_fields ? k : -1;
+}
+
+/* Mean and deviation are known of the first field, of up to three channels. */
+static Err *check_normal(const Adopted *a, const Data *d) {
+  for (int i = 0; i < a->n_args; i++) {
+    const AdoptArg *g = &a->args[i];
+    if (g->role != ROLE_BATCH || !is_scaled(&d->fields[g->field], g->type)) continue;
+    if (g->field > 0 || d->fields[0].dims[2] > COUNT_OF(d->mean))
+      return err_hint(
+          err_new(ERR_INVALID,
+                  "--pixels normal: '%s' has no mean and deviation of the %lld channels of '%s'",
+                  d->name, (long long)d->fields[g->field].dims[2], d->fields[g->field].name),
+          "they are those of up to 3 channels of its first field; --pixels unit or bytes");
+  }
+  return NULL;
+}
+
 Err *adopt_bind(Adopted *a, const Data *d) {
   bool used[DATA_FIELDS] = {0};
-  for (int pass = 0; pass < 3; pass++) /* said, of one name, in order */
+  for (int i = 0; i < a->n_args; i++)
+    if (a->args[i].role == ROLE_BATCH) {
+      TRY(bind_said(a, i, d));
+      if (a->args[i].field >= 0) used[a->args[i].field] = true;
+    }
+  for (int pass = 0; pass < 2; pass++) /* of one name, in order */
     for (int i = 0; i < a->n_args; i++) {
       AdoptArg *g = &a->args[i];
-      if (g->role != ROLE_BATCH || (pass && g->field >= 0)) continue;
-      int k = -1;
-      if (pass == 0) {
-        g->field = -1;
-        if (!g->wants) continue;
-        if ((k = field_named(d, g->wants)) < 0)
-          return fits_nothing(a, i, d, "the data have no field of the name that was asked for");
-        if (!adopt_fits(&d->fields[k], g->type))
-          return fits_nothing(a, i, d, "the field that was asked for does not become that");
-      } else if (pass == 1) {
-        const char *slash = strrchr(g->path, '/');
-        k = field_named(d, slash ? slash + 1 : g->path);
-        if (k >= 0 && !adopt_fits(&d->fields[k], g->type)) k = -1;
-      } else {
-        for (k = 0; k < d->n_fields; k++)
-          if (!used[k] && adopt_fits(&d->fields[k], g->type)) break;
-        if (k == d->n_fields) return fits_nothing(a, i, d, "no field of the data becomes that");
-      }
-      if (k < 0) continue;
-      g->field = k;
-      used[k] = true;
+      if (g->role != ROLE_BATCH || g->field >= 0) continue;
+      g->field = field_for(g, d, used, pass == 0);
+      if (g->field >= 0) used[g->field] = true;
+      else if (pass) return fits_nothing(a, i, d, "no field of the data becomes that");
     }
-  return NULL;
+  return a->pixels && !strcmp(a->pixels, "normal") ? check_normal(a, d) : NULL;
 }
 
 /* ---- the program ------------------------------------------------------------------------------- */
@@ -135,7 +178,7 @@ static Value *named_arg(Build *b, const Type *t, const char *name) {
 }
 
 /* The adopted function by another name, in a module of its own. */
-Func *adopt_take_function(const Adopted *a, Module *m) {
+static Func *take_function(const Adopted *a, Module *m) {
   Func *f = module_main(m);
   int k = 0;
   Str name = STR("adopted_step");
@@ -157,29 +200,15 @@ Value *adopt_scalar(Build *b, Value *x) {
   return b_reshape(b, x, 1, (int64_t[]){1});
 }
 
-static Value *pack_metrics(Build *b, const Adopted *a, Op *call) {
-  Value *v[3 + STEP_EXTRA];
-  int which[3] = {a->loss, a->accuracy, a->rate}, n = 3;
-  for (int i = 0; i < 3; i++)
-    v[i] = which[i] < 0 ? b_full(b, b_type(b, DT_F32, 1, (int64_t[]){1}), NAN)
-                        : adopt_scalar(b, &call->results[which[i]]);
-  for (int i = 0; i < a->n_extra; i++) v[n++] = adopt_scalar(b, &call->results[a->extra[i]]);
-  return b_concat(b, n, v, 0);
-}
-
-static void add_state(StepProgram *p, const AdoptArg *g) {
+static Value *argument_of(Build *b, StepProgram *p, const AdoptArg *g) {
   StateSpec *s = &p->state[p->n_state++];
   *s = (StateSpec){.name = xstrdup(g->name), .type = g->type->dtype, .rank = g->type->rank};
   if (s->rank) memcpy(s->dims, g->type->dims, sizeof(int64_t) * (size_t)s->rank);
-  if (dtype_is_float(s->type)) p->n_weights += type_count(g->type);
-}
-
-Value *adopt_state_arg(Build *b, StepProgram *p, const AdoptArg *g) {
-  add_state(p, g);
+  if (g->role == ROLE_STATE) p->n_weights += type_count(g->type);
   return named_arg(b, g->type, g->name);
 }
 
-void adopt_inputs(Build *b, StepProgram *p, const Data *d, int64_t batch, Value **in) {
+static void add_inputs(Build *b, StepProgram *p, const Data *d, int64_t batch, Value **in) {
   for (int i = 0; i < d->n_fields; i++) {
     Field *to = &p->inputs[i];
     *to = d->fields[i];
@@ -191,44 +220,71 @@ void adopt_inputs(Build *b, StepProgram *p, const Data *d, int64_t batch, Value 
   p->n_inputs = d->n_fields;
 }
 
-Op *adopt_call(Build *b, const Adopted *a, const Func *inner, Value *const *args) {
+static Op *call(Build *b, const Adopted *a, const Func *inner, Value *const *args) {
   NamedAttr callee = {STR("callee"), attr_symbol(b->m, inner->name)};
   return b_op(b, OP_CALL, a->n_args, args, a->n_results, inner->type->results, 1, &callee, 0, NULL);
+}
+
+void adopt_around(const Adopted *step, const Adopted *a, const Data *d, Around *out) {
+  Module *m = module_clone(a->m);
+  Func *inner = take_function(a, m);
+  *out = (Around){.b = {.m = m, .loc = inner->loc}, .p.m = m};
+  Build *b = &out->b;
+  StepProgram *p = &out->p;
+  out->f = b_func(b, m, "main");
+  p->state = xcalloc((size_t)step->n_args + 1, sizeof *p->state);
+  out->state = xcalloc((size_t)step->n_args + 1, sizeof *out->state);
+  Value **args = xcalloc((size_t)a->n_args + 1, sizeof *args), *in[DATA_FIELDS];
+  for (int i = 0; i < step->n_args; i++)
+    if (step->args[i].role != ROLE_BATCH) out->state[i] = argument_of(b, p, &step->args[i]);
+  add_inputs(b, p, d, a->batch, in);
+  for (int i = 0; i < a->n_args; i++) {
+    const AdoptArg *g = &a->args[i];
+    if (g->role == ROLE_BATCH)
+      args[i] = as_argument(b, a, d, &d->fields[g->field], in[g->field], g->type);
+    else args[i] = out->state[a == step ? i : g->result];
+  }
+  out->call = call(b, a, inner, args);
+  p->n_params = p->n_state;
+  free(args);
+}
+
+Err *adopt_end(Around *w, const Adopted *a, int n, Value *const *results, StepProgram *out) {
+  b_return(&w->b, n, results);
+  free(w->state);
+  Err *e = err_wrap(ir_verify(w->p.m), "in the program made around '%s'", a->program);
+  if (e) step_free(&w->p);
+  else *out = w->p;
+  return e;
+}
+
+static Value *pack_metrics(const Adopted *a, Around *w) {
+  Build *b = &w->b;
+  Value *v[3 + STEP_EXTRA];
+  int which[3] = {a->loss, a->accuracy, a->rate}, n = 3;
+  for (int i = 0; i < 3; i++)
+    v[i] = which[i] < 0 ? b_full(b, b_type(b, DT_F32, 1, (int64_t[]){1}), NAN)
+                        : adopt_scalar(b, &w->call->results[which[i]]);
+  if (a->rate_arg >= 0) v[2] = adopt_scalar(b, w->state[a->rate_arg]);
+  for (int i = 0; i < a->n_extra; i++) v[n++] = adopt_scalar(b, &w->call->results[a->extra[i]]);
+  return b_concat(b, n, v, 0);
 }
 
 Err *adopt_build(const Model *model, const TrainConfig *c, const Data *d, StepProgram *out) {
   const Adopted *a = (const Adopted *)(const void *)model;
   (void)c;
-  Module *m = module_clone(a->m);
-  Func *inner = adopt_take_function(a, m);
-  Build b = {.m = m, .loc = inner->loc};
-  Func *f = b_func(&b, m, "main");
-  StepProgram p = {.m = m, .extra = (const char *const *)a->extra_names, .n_extra = a->n_extra};
-  p.state = xcalloc((size_t)a->n_args + 1, sizeof *p.state);
-  Value **args = xcalloc((size_t)a->n_args + 1, sizeof *args),
-        **res = xcalloc((size_t)a->n_args + 2, sizeof *res), *in[DATA_FIELDS];
-  for (int i = 0; i < a->n_args; i++)
-    if (a->args[i].role != ROLE_BATCH) args[i] = adopt_state_arg(&b, &p, &a->args[i]);
-  adopt_inputs(&b, &p, d, a->batch, in);
-  for (int i = 0; i < a->n_args; i++) {
-    int k = a->args[i].field;
-    if (a->args[i].role == ROLE_BATCH)
-      args[i] = adopt_as_argument(&b, a, d, &d->fields[k], in[k], a->args[i].type);
-  }
-  Op *call = adopt_call(&b, a, inner, args);
+  Around w;
+  adopt_around(a, a, d, &w);
+  w.p.extra = (const char *const *)a->extra_names, w.p.n_extra = a->n_extra;
+  Value **res = xcalloc((size_t)a->n_args + 2, sizeof *res);
   int n = 0;
   for (int i = 0; i < a->n_args; i++) {
     if (a->args[i].role == ROLE_BATCH) continue;
-    b_arg_attr(f, n, "tf.aliasing_output", attr_int(m, DT_I32, n));
-    res[n++] = a->args[i].role == ROLE_STATE ? &call->results[a->args[i].result] : args[i];
+    b_arg_attr(w.f, n, "tf.aliasing_output", attr_int(w.p.m, DT_I32, n));
+    res[n++] = a->args[i].role == ROLE_STATE ? &w.call->results[a->args[i].result] : w.state[i];
   }
-  res[n] = pack_metrics(&b, a, call);
-  b_return(&b, n + 1, res);
-  free(args);
+  res[n] = pack_metrics(a, &w);
+  Err *e = adopt_end(&w, a, n + 1, res, out);
   free(res);
-  p.n_params = p.n_state;
-  Err *e = err_wrap(ir_verify(m), "in the program made around '%s'", a->program);
-  if (e) step_free(&p);
-  else *out = p;
   return e;
 }

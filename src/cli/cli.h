@@ -72,9 +72,6 @@ bool cli_is_script(const char *path);
  * failed, or trains nothing */
 Err *cli_script_step(const char *path, Buf *out);
 
-/* Of a module that was read otherwise: names the file when there is nothing to run. */
-Err *cli_has_main(const Module *m, const char *path);
-
 /* How many a program is for: "mhlo.num_replicas", "mhlo.num_partitions"; 1 when it does not say. */
 int cli_attr_count(const Module *m, const char *name);
 

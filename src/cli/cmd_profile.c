@@ -3,6 +3,7 @@
  * one HTML file. */
 #include "cli/cli.h"
 
+#include "base/path.h"
 #include "dev/dev.h"
 #include "prof/prof.h"
 #include "zoo/zoo.h"
@@ -119,8 +120,7 @@ static Err *open_program(const Args *a, const Dev *dev, Work *w) {
                              .auto_spmd = true};
   if (a->chip && w->opts.replicas == 1) /* the same program on every device that was asked for */
     w->opts.replicas = MAX(1, dev->n / w->opts.partitions);
-  const char *slash = strrchr(a->what, '/');
-  w->title = xstrdup(slash ? slash + 1 : a->what);
+  w->title = xstrdup(base_name(a->what));
   return NULL;
 }
 

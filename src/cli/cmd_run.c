@@ -70,7 +70,7 @@ static Err *run(const RunArgs *a) {
         if (modules[i]->funcs.v[k]->body) e = ir_walk(modules[i]->funcs.v[k]->body, is_known, NULL);
     if (e) goto out;
     if (!a->plugin && run_is_self_checking(modules, n)) e = run_checks(a, modules, n);
-    else if (!(e = cli_has_main(modules[0], a->program)))
+    else if (!(e = stablehlo_has_main(modules[0], a->program)))
       e = run_program(a, modules[0], module_main(modules[0]), program);
   }
 out:

@@ -9,6 +9,7 @@
 #include "stablehlo/stablehlo.h"
 #include "zoo/zoo.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -185,7 +186,7 @@ typedef struct Args {
   AdoptOpts own;         /* of a PROGRAM */
   Adopted *adopted;
   const char *set[MAX_SET];
-  int64_t classes;
+  int classes;
   const char *own_flag; /* a flag of programs that was given */
 } Args;
 
@@ -220,7 +221,7 @@ static bool set_own(const CliArgs *args, int which, Args *a) {
   case O_INIT_PROGRAM: o->init_program = optarg; return true;
   case O_EVAL_PROGRAM: o->eval_program = optarg; return true;
   case O_ZEROS: o->zeros = true; return true;
-  case O_CLASSES: return cli_count(args, 1, &a->classes);
+  case O_CLASSES: return cli_int(args, 1, &a->classes);
   default: break;
   }
   if (o->n_set == MAX_SET) return cli_wrong(args, "more than %d times --set", MAX_SET), false;
@@ -301,6 +302,29 @@ static Err *open_data(const Args *a, Data **out) {
   return a->adopted ? open_own_data(a, spec, &o, out) : data_open(spec, &o, out);
 }
 
+/* What a step of one's own does not take. */
+static Err *refuse_of_own(const Args *a, const Data *d) {
+  int64_t n = adopt_eval_batch(a->adopted);
+  if (a->r.config.replicas > 1)
+    return err_new(ERR_UNIMPLEMENTED, "a train step from a file runs on one device: no --replicas");
+  if (!n && a->r.eval_every > 0)
+    return err_new(ERR_INVALID,
+                   "a train step alone is not evaluated: --eval-every wants --eval-program");
+  if (!n && given(a, "eval-batch"))
+    return err_new(ERR_INVALID,
+                   "a train step alone is not evaluated: --eval-batch wants --eval-program");
+  if (n && a->r.config.eval_batch != n)
+    return err_new(ERR_INVALID, "--eval-batch %lld: '%s' is made for %lld examples",
+                   (long long)a->r.config.eval_batch, a->own.eval_program, (long long)n);
+  if (n > d->n_test && a->r.eval_every >= 0)
+    return err_hint(
+        err_new(ERR_INVALID,
+                "'%s' evaluates batches of %lld, '%s' has %lld test examples: none would be full",
+                a->own.eval_program, (long long)n, d->name, (long long)d->n_test),
+        "a program of a smaller batch; more test examples; or --no-eval");
+  return NULL;
+}
+
 /* Flags that would change nothing. */
 static Err *refuse_unread(const Args *a, const Data *d) {
   for (int i = 0; settings[i].name; i++)
@@ -308,11 +332,7 @@ static Err *refuse_unread(const Args *a, const Data *d) {
   if (a->own_flag && !a->adopted)
     return err_new(ERR_INVALID, "--%s is for a train step from a file, not for model '%s'",
                    a->own_flag, a->r.model->name);
-  if (a->adopted && !adopt_eval_batch(a->adopted) && a->r.eval_every > 0)
-    return err_new(ERR_INVALID,
-                   "a train step alone is not evaluated: --eval-every wants --eval-program");
-  if (a->adopted && a->r.config.replicas > 1)
-    return err_new(ERR_UNIMPLEMENTED, "a train step from a file runs on one device: no --replicas");
+  if (a->adopted) TRY(refuse_of_own(a, d));
   if (a->bpe && !(d->reads & READ_BPE))
     return err_new(ERR_INVALID, "data set '%s' does not read --bpe", d->name);
   if (given(a, "steps") && given(a, "epochs"))
@@ -362,66 +382,96 @@ static Err *finish(Args *a, const char *where, TrainResult *result) {
 
 static Err *open_log(const char *path, FILE **out) {
   *out = strcmp(path, "-") ? fopen(path, "a") : stdout;
-  return *out ? NULL : err_new(ERR_PERMISSION, "cannot write the log '%s': %m", path);
+  if (*out) return NULL;
+  ErrCode code = errno == ENOENT   ? ERR_NOT_FOUND
+                 : errno == EACCES ? ERR_PERMISSION
+                                   : ERR_UNAVAILABLE;
+  return err_new(code, "cannot write the log '%s': %m", path);
+}
+
+/* Closes it. errors: of writing, the first */
+static Err *close_log(const char *path, TrainLive *live) {
+  int failed = live->log_errno;
+  if (live->log && live->log != stdout && fclose(live->log) && !failed) failed = errno;
+  live->log = NULL;
+  return failed ? err_new(ERR_UNAVAILABLE, "the log '%s' is not whole: %s", path, strerror(failed))
+                : NULL;
+}
+
+/* The state of a step of one's own, and who is who. */
+static Err *begin_own(Args *a, Client *client) {
+  if (!a->adopted) return NULL;
+  if (!a->resume) TRY(adopt_run_init(a->adopted, client, a->r.config.seed));
+  Buf who = {0};
+  adopt_print(a->adopted, a->r.data, !a->resume, &who);
+  fputs(who.p, stderr);
+  buf_free(&who);
+  if (!adopt_eval_batch(a->adopted)) a->r.eval_every = -1;
+  return NULL;
+}
+
+static TrainOpts train_opts(Args *a, Client *client, TrainLive *live) {
+  TrainRun *r = &a->r;
+  return (TrainOpts){.model = r->model,
+                     .config = r->config,
+                     .data = r->data,
+                     .client = client,
+                     .out = r->out,
+                     .resume = a->resume,
+                     .init = a->adopted ? NULL : a->init,
+                     .overwrite = a->overwrite,
+                     .save_every = a->save_every,
+                     .eval_every = r->eval_every,
+                     .progress = train_show,
+                     .arg = live,
+                     .profile = a->profile ? 20 : 0,
+                     .phantom = no_numbers(r),
+                     .stop = &interrupted};
+}
+
+/* On an open device, with an open log. */
+static Err *run_on(Args *a, Client *client, TrainLive *live) {
+  TrainRun *r = &a->r;
+  const char *where = r->plugin ? client_device_kind(client, 0) : r->device;
+  TRY(begin_own(a, client));
+  train_print_header(r, where, client_platform(client));
+  TrainOpts o = train_opts(a, client, live);
+  if (o.phantom)
+    fprintf(stderr, "WEFT_PHANTOM is set: memory and time only; no losses, no checkpoint\n");
+  TrainResult result;
+  if (live->tty || live->log || train_virtual_devices(r)) train_live_costs(r, live);
+  signal(SIGINT, on_signal);
+  signal(SIGTERM, on_signal);
+  Err *e = train_run(&o, &result);
+  if (live->tty) fprintf(stderr, "\n");
+  if (!e && !r->json) train_print_result(r, &result, o.phantom, interrupted);
+  return e ? e : finish(a, where, &result);
 }
 
 static Err *run(Args *a) {
   TrainRun *r = &a->r;
-  Client *client = NULL;
   if (a->dump) return dump_step(a, r->data);
-  FILE *log = NULL;
-  if (a->log) TRY(open_log(a->log, &log));
   if (!r->plugin && a->n_options < MAX_OPTIONS)
     a->options[a->n_options++] = (ClientOption){.name = "device", .str = r->device};
+  Client *client = NULL;
   TRY(client_open(r->plugin, a->options, a->n_options, &client));
-  const char *where = r->plugin ? client_device_kind(client, 0) : r->device;
-  if (a->adopted) {
-    Err *bad = a->resume ? NULL : adopt_run_init(a->adopted, client, r->config.seed);
-    if (bad) {
-      client_close(client);
-      return bad;
-    }
-    Buf who = {0};
-    adopt_print(a->adopted, r->data, !a->resume, &who);
-    fputs(who.p, stderr);
-    buf_free(&who);
-    if (!adopt_eval_batch(a->adopted)) r->eval_every = -1;
-  }
-  train_print_header(r, where, client_platform(client));
-  bool phantom = no_numbers(r);
-  if (phantom)
-    fprintf(stderr, "WEFT_PHANTOM is set: memory and time only; no losses, no checkpoint\n");
   TrainLive live = {.tty = isatty(2),
-                    .log = log,
                     .unit = r->data->fields[0].rank == 3             ? "images"
                             : r->data->tokenizer || r->config.length ? "sequences"
                                                                      : "examples"};
-  TrainOpts o = {.model = r->model,
-                 .config = r->config,
-                 .data = r->data,
-                 .client = client,
-                 .out = r->out,
-                 .resume = a->resume,
-                 .init = a->adopted ? NULL : a->init,
-                 .overwrite = a->overwrite,
-                 .save_every = a->save_every,
-                 .eval_every = r->eval_every,
-                 .progress = train_show,
-                 .arg = &live,
-                 .profile = a->profile ? 20 : 0,
-                 .phantom = phantom,
-                 .stop = &interrupted};
-  TrainResult result;
-  if (live.tty || log || train_virtual_devices(r)) train_live_costs(r, &live);
-  signal(SIGINT, on_signal);
-  signal(SIGTERM, on_signal);
-  Err *e = train_run(&o, &result);
-  if (live.log && live.log != stdout) fclose(live.log);
-  if (live.tty) fprintf(stderr, "\n");
-  if (!e && !r->json) train_print_result(r, &result, phantom, interrupted);
-  if (!e) e = finish(a, where, &result);
+  Err *e = a->log ? open_log(a->log, &live.log) : NULL;
+  if (!e) e = run_on(a, client, &live);
+  Err *bad = close_log(a->log, &live);
   client_close(client);
+  if (!e) return bad;
+  err_free(bad);
   return e;
+}
+
+/* Those of a new run. */
+static void begin_settings(const Model *m, TrainConfig *c) {
+  *c = (TrainConfig){.seed = 1, .compute = DT_F32, .augment = true};
+  m->defaults(c);
 }
 
 /* A train step from a file as the model. */
@@ -431,10 +481,7 @@ static Err *adopt_program(Args *a, const char *path) {
   a->own.resume = a->resume;
   TRY(adopt_open(&a->own, &a->adopted));
   a->r.model = adopt_model(a->adopted);
-  if (!a->resume) {
-    *c = (TrainConfig){.seed = 1, .compute = DT_F32, .augment = true};
-    a->r.model->defaults(c);
-  }
+  if (!a->resume) begin_settings(a->r.model, c);
   c->batch = adopt_batch(a->adopted);
   c->eval_batch = adopt_eval_batch(a->adopted);
   c->length = adopt_length(a->adopted);
@@ -448,7 +495,13 @@ static Err *defaults(Args *a, const char *model, const char *optimizer) {
   if (a->resume) {
     TRY(checkpoint_info(a->resume, &a->before));
     *c = a->before.config;
-    if (a->before.program) return adopt_program(a, model ? model : a->before.program);
+    if (a->before.program && (!model || adopt_is_program(model)))
+      return adopt_program(a, model ? model : a->before.program);
+    if (a->before.program)
+      return err_hint(err_new(ERR_INVALID,
+                              "'%s' is a run of a train step from a file, not of model '%s'",
+                              a->resume, model),
+                      "leave MODEL out");
     if (model && strcmp(model, a->before.model))
       return err_hint(
           err_new(ERR_INVALID, "'%s' is a run of model '%s'", a->resume, a->before.model),
@@ -457,8 +510,7 @@ static Err *defaults(Args *a, const char *model, const char *optimizer) {
   }
   if (adopt_is_program(model)) return adopt_program(a, model);
   TRY(zoo_find(model, &a->r.model));
-  *c = (TrainConfig){.seed = 1, .compute = DT_F32, .augment = true};
-  a->r.model->defaults(c);
+  begin_settings(a->r.model, c);
   TrainConfig other = *c;
   if (optimizer) {
     Err *e = setting_parse(setting_find("optimizer"), optimizer, &other);

@@ -3,25 +3,12 @@
 
 #include "stablehlo/stablehlo.h"
 
-Err *cli_has_main(const Module *m, const char *path) {
-  const Func *main = module_main(m);
-  return main && main->body
-             ? NULL
-             : err_new(ERR_INVALID,
-                       "%s has no function to run: @main, or another that is not private", path);
-}
-
 Err *cli_program(const char *path, Module **out) {
+  if (!cli_is_script(path)) return stablehlo_open(path, NULL, out);
   Buf bytes = {0};
-  Module *m = NULL;
-  if (cli_is_script(path)) TRY(cli_script_step(path, &bytes));
-  else TRY(file_read(path, &bytes));
-  Err *e = stablehlo_read(path, (Str){bytes.p, bytes.n}, &m);
-  if (!e) e = ir_verify(m);
-  if (!e) e = cli_has_main(m, path);
+  TRY(cli_script_step(path, &bytes));
+  Err *e = stablehlo_load(path, (Str){bytes.p, bytes.n}, out);
   buf_free(&bytes);
-  if (e) module_free(m);
-  else *out = m;
   return e;
 }
 

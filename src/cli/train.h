@@ -28,6 +28,7 @@ typedef struct TrainLive { /* the line that shows how it goes */
   double joule, usd;  /* of a step on a virtual chip; 0: not known */
   double chip_s;      /* its time for a step there */
   FILE *log;          /* a JSON object in a line for each step and evaluation; NULL: none */
+  int log_errno;      /* of writing it, the first */
 } TrainLive;
 /* What a step costs, for the live line. replicas: of r->config. */
 void train_live_costs(const TrainRun *r, TrainLive *out);

@@ -6,6 +6,7 @@
 #include "prof/prof.h"
 #include "sim/sim.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -139,16 +140,23 @@ static void costs_text(const TrainLive *l, const Progress *p, char *s, size_t n)
   else if (used > 0) snprintf(s, n, "   MFU %.0f %%", 100 * used);
 }
 
+/* What is known: a step may have no accuracy and no rate. */
+static void log_known(Buf *b, const char *key, double v) {
+  if (isnan(v)) return;
+  buf_cstr(b, ", ");
+  buf_json_num(b, key, v);
+}
+
 /* One line of JSON, at once in the file: for dashboards and scripts. */
-static void log_line(const TrainLive *l, const Progress *p) {
+static void log_line(TrainLive *l, const Progress *p) {
   Buf b = {0};
   buf_printf(&b, "{\"kind\": \"%s\", \"step\": %lld, \"steps\": %lld", p->eval ? "test" : "train",
              (long long)p->step, (long long)p->steps);
   buf_cstr(&b, ", "), buf_json_num(&b, "loss", p->loss);
-  buf_cstr(&b, ", "), buf_json_num(&b, "accuracy", p->accuracy);
+  log_known(&b, "accuracy", p->accuracy);
   if (!p->eval) {
     double used = utilisation(l, p->step_s);
-    buf_cstr(&b, ", "), buf_json_num(&b, "learning_rate", p->lr);
+    log_known(&b, "learning_rate", p->lr);
     buf_cstr(&b, ", "), buf_json_num(&b, "step_wall_s", p->step_s);
     buf_cstr(&b, ", "), buf_json_num(&b, "examples_per_s", p->examples_per_s);
     buf_cstr(&b, ", "), buf_json_num(&b, "input_wait", p->exposed_share);
@@ -161,8 +169,8 @@ static void log_line(const TrainLive *l, const Progress *p) {
     }
   }
   buf_cstr(&b, "}\n");
-  fputs(b.p, l->log);
-  fflush(l->log);
+  bool bad = fputs(b.p, l->log) < 0 || fflush(l->log);
+  if (bad && !l->log_errno) l->log_errno = errno;
   buf_free(&b);
 }
 
@@ -243,8 +251,8 @@ Err *train_write_result(const TrainRun *a, const TrainResult *r, const Buf *devi
   buf_json_str(&b, d->name);
   buf_cstr(&b, ",\n  \"device\": ");
   buf_json_str(&b, a->plugin ? a->plugin : a->device);
-  buf_printf(&b, ",\n  \"batch\": %lld,\n  \"steps\": %lld", (long long)train_global_batch(a),
-             (long long)r->steps);
+  buf_printf(&b, ",\n  \"batch\": %lld,\n  \"steps\": %lld,\n  \"step\": %lld",
+             (long long)train_global_batch(a), (long long)r->steps, (long long)r->at);
   put_run(a, r, &b);
   json_field(&b, "train_loss", r->train_loss);
   if (a->eval_every >= 0) {
@@ -305,8 +313,10 @@ void train_print_result(const TrainRun *a, const TrainResult *r, bool phantom, b
   else if (isnan(r->test_loss)) printf("training loss %.4f", r->train_loss);
   else if (isnan(r->test_accuracy)) printf("test loss %.4f", r->test_loss);
   else printf("test accuracy %.2f %%, loss %.4f", 100 * r->test_accuracy, r->test_loss);
-  printf(" after %lld steps in %.1f s%s (compiling %.1f s, waiting for input %.2f s)\n",
-         (long long)r->steps, r->total_s, phantom ? " here" : "", r->compile_s, r->exposed_s);
+  printf(" after %lld steps", (long long)r->at);
+  if (r->steps < r->at) printf(", %lld of them now,", (long long)r->steps);
+  printf(" in %.1f s%s (compiling %.1f s, waiting for input %.2f s)\n", r->total_s,
+         phantom ? " here" : "", r->compile_s, r->exposed_s);
   if (a->out)
     printf("run folder %s: %sresult.json\n", a->out,
            phantom ? "" : "checkpoint.safetensors, events for TensorBoard, ");

@@ -3,6 +3,8 @@
  * required of the plugin. */
 #include "client/client_priv.h"
 
+#include "base/path.h"
+
 #include <dlfcn.h>
 #include <glob.h>
 #include <stdlib.h>
@@ -107,8 +109,7 @@ static Err *load_plugin(const char *plugin, const PJRT_Api **out) {
 
 /* libtpu looks for a TPU for a minute and a half where there is none. */
 static Err *has_tpu(const char *plugin) {
-  const char *slash = plugin ? strrchr(plugin, '/') : NULL;
-  if (!plugin || !strstr(slash ? slash : plugin, "libtpu")) return NULL;
+  if (!plugin || !strstr(base_name(plugin), "libtpu")) return NULL;
   glob_t found = {0};
   bool any = !glob("/dev/accel*", 0, NULL, &found) && found.gl_pathc > 0;
   globfree(&found);

@@ -2,6 +2,7 @@
 #include "infer/names.h"
 #include "infer/infer.h"
 
+#include "base/path.h"
 #include "zoo/zoo.h"
 
 #include <stdio.h>
@@ -103,8 +104,7 @@ Err *infer_import(const ImportOpts *o) {
   m->defaults(&c);
   c.size = o->size;
   Data *d = xcalloc(1, sizeof *d);
-  const char *base = strrchr(o->file, '/');
-  d->name = xasprintf("import:%s", base ? base + 1 : o->file);
+  d->name = xasprintf("import:%s", base_name(o->file));
   for (int i = 0; i < 3; i++) d->std[i] = 1;
   if (m->reads & READ_LENGTH) text_data(o, m, &c, n, file, d);
   else image_data(m, n, file, d);

@@ -2,6 +2,7 @@
 #ifndef WEFT_LAUNCH_LAUNCH_PRIV_H
 #define WEFT_LAUNCH_LAUNCH_PRIV_H
 
+#include "base/path.h"
 #include "base/units.h"
 #include "launch/history.h"
 
@@ -72,9 +73,8 @@ void job_ended(const Run *r, End *out); /* by job.rc, or the ranks where there i
 /* job.sh, rank.sh, check.sh, check.awk for this try. */
 Err *scripts_write(const Run *r);
 void sh_quote(Buf *o, const char *s);
-Err *stage(Run *r); /* the folder, the program, the data */
-const char *base_name(const char *path);
-char *run_path(const Run *r, const char *name);               /* RUN/name; the caller frees */
+Err *stage(Run *r);                             /* the folder, the program, the data */
+char *run_path(const Run *r, const char *name); /* RUN/name; the caller frees */
 bool run_number(const Run *r, const char *name, double *out); /* the first in that file */
 
 /* ---- lines of ranks (logs.c) -------------------------------------------------------------------- */

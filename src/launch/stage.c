@@ -9,11 +9,6 @@
 
 #include "launch/launch_priv.h"
 
-const char *base_name(const char *path) {
-  const char *slash = strrchr(path, '/');
-  return slash ? slash + 1 : path;
-}
-
 char *run_path(const Run *r, const char *name) { return xasprintf("%s/%s", r->dir, name); }
 
 bool run_number(const Run *r, const char *name, double *out) {

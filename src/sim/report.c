@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/path.h"
 #include "base/units.h"
 #include "sim/sim.h"
 
@@ -227,8 +228,7 @@ void sim_print(const SimReport *r, int max_kernels, Buf *o) {
 }
 
 void sim_print_row(const SimReport *r, const char *program, const char *chip, Buf *o) {
-  const char *slash = strrchr(program, '/');
-  buf_printf(o, "%-32s ", slash ? slash + 1 : program);
+  buf_printf(o, "%-32s ", base_name(program));
   if (!r) {
     buf_printf(o, "%-14s %-5s %12s %12s %7s %10s\n", "chip", "fits", "memory", "step time", "MFU %",
                "USD");

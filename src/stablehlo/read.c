@@ -66,6 +66,33 @@ Err *stablehlo_read(const char *file, Str bytes, Module **out) {
   return NULL;
 }
 
+Err *stablehlo_has_main(const Module *m, const char *file) {
+  const Func *main = module_main(m);
+  return main && main->body
+             ? NULL
+             : err_new(ERR_INVALID,
+                       "%s has no function to run: @main, or another that is not private", file);
+}
+
+Err *stablehlo_load(const char *file, Str bytes, Module **out) {
+  Module *m;
+  TRY(stablehlo_read(file, bytes, &m));
+  Err *e = ir_verify(m);
+  if (!e) e = stablehlo_has_main(m, file);
+  if (e) module_free(m);
+  else *out = m;
+  return e;
+}
+
+Err *stablehlo_open(const char *path, Buf *bytes, Module **out) {
+  Buf b = {0};
+  TRY(file_read(path, &b));
+  Err *e = stablehlo_load(path, (Str){b.p, b.n}, out);
+  if (e || !bytes) buf_free(&b);
+  else *bytes = b;
+  return e;
+}
+
 Err *stablehlo_read_all(const char *file, Str bytes, Module ***out, int *n) {
   if (is_bytecode(bytes) || is_hlo(bytes)) {
     Module *m;

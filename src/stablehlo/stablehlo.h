@@ -21,6 +21,13 @@ Err *stablehlo_read(const char *file, Str bytes, Module **out);
 /* The same of a file that may hold several as text: see stablehlo_read_text_split. */
 Err *stablehlo_read_all(const char *file, Str bytes, Module ***out, int *n);
 
+/* A program to run: read, verified, with a main function. */
+Err *stablehlo_load(const char *file, Str bytes, Module **out);
+/* That of a file. bytes: gets the file's own, which the caller frees; NULL: they are not wanted. */
+Err *stablehlo_open(const char *path, Buf *bytes, Module **out);
+/* ERR_INVALID naming the file where there is no function to run. */
+Err *stablehlo_has_main(const Module *m, const char *file);
+
 Err *stablehlo_read_text(const char *file, Str text, Module **out);
 /* Test files hold several modules, divided by lines "// -----". *out is a malloc'd array of *n
  * modules. */

@@ -3,7 +3,7 @@
 #include "train/train_priv.h"
 
 #include <ctype.h>
-#include <errno.h>
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -35,9 +35,8 @@ static void free_arrays(Data *d) {
 
 static Data *new_data(const char *kind, const char *path) {
   Data *d = xcalloc(1, sizeof *d);
-  const char *base = strrchr(path, '/');
   *d = (Data){.get = get_row, .free = free_arrays, .impl = xcalloc(1, sizeof(Arrays))};
-  d->name = xasprintf("%s:%s", kind, base ? base + 1 : path);
+  d->name = xasprintf("%s:%s", kind, base_name(path));
   d->names = xcalloc(DATA_FIELDS, NAME_BYTES);
   for (int c = 0; c < 3; c++) d->std[c] = 1;
   return d;
@@ -56,13 +55,13 @@ static Field *add_field(Data *d, Str name) {
 
 /* ---- npz --------------------------------------------------------------------------------------- */
 
-/* What a loop wants: f64 becomes f32, 64-bit whole numbers 32-bit ones. */
-static DType narrow(DType t) {
-  return t == DT_F64 ? DT_F32 : t == DT_I64 || t == DT_U64 || t == DT_U32 ? DT_I32 : t;
+/* What a loop wants: f64 becomes f32, whole numbers 32 bits. Bytes stay what they are, where they are no labels. */
+static DType narrow(DType t, bool labels) {
+  if (t == DT_F64) return DT_F32;
+  return (t == DT_U8 || t == DT_I1) && !labels ? t : dtype_is_int(t) || t == DT_I1 ? DT_I32 : t;
 }
 
-static Err *take_rows(const Npy *y, Part *out) {
-  DType t = narrow(y->dtype);
+static Err *take_rows(const Npy *y, DType t, Part *out) {
   out->n = y->dims[0];
   out->rows = xmalloc((size_t)(y->count * dtype_bytes(t)) + 1);
   if (t == y->dtype) {
@@ -76,9 +75,9 @@ static Err *take_rows(const Npy *y, Part *out) {
       continue;
     }
     int64_t v = elem_get_i64(y->dtype, from);
-    if (v < INT32_MIN || v > INT32_MAX)
-      return err_new(ERR_INVALID, "array '%s' has a number of more than 32 bits: %lld", y->name,
-                     (long long)v);
+    if (v < INT32_MIN || v > INT32_MAX || (y->dtype == DT_U64 && v < 0))
+      return err_new(ERR_INVALID, "array '%s' has a number of more than 32 bits: %.20g", y->name,
+                     elem_get_f64(y->dtype, from));
     elem_set_i64(t, out->rows + i * 4, v);
   }
   return NULL;
@@ -86,9 +85,14 @@ static Err *take_rows(const Npy *y, Part *out) {
 
 static Err *check_rows(const Npy *y) {
   bool number = dtype_is_float(y->dtype) || dtype_is_int(y->dtype) || y->dtype == DT_I1;
-  if (!y->rank || !y->count || y->rank > 6 || !number)
-    return err_new(ERR_INVALID, "array '%s' is not numbers of shape (examples, ...)", y->name);
-  return NULL;
+  if (!number)
+    return err_new(ERR_INVALID, "array '%s' is of %s: real and whole numbers can be taken", y->name,
+                   dtype_name(y->dtype));
+  if (!y->rank || y->rank > 6)
+    return err_new(ERR_INVALID, "array '%s' has %d dimensions: (examples, ...), six at most",
+                   y->name, y->rank);
+  if (!y->dims[0]) return err_new(ERR_INVALID, "array '%s' holds no example", y->name);
+  return y->count ? NULL : err_new(ERR_INVALID, "examples of array '%s' are empty", y->name);
 }
 
 /* "x_train" -> "x"; "x" of files without such names. */
@@ -98,7 +102,7 @@ static Str field_name(const char *name, bool split) {
   return s;
 }
 
-static Err *add_test(Data *d, const Npz *z, const Npy *train, Str name, Part *out) {
+static Err *add_test(Data *d, const Npz *z, const Npy *train, Str name, DType type, Part *out) {
   static const char *const ends[] = {"test", "val"};
   for (int i = 0; i < 2; i++) {
     char *other = xasprintf("%.*s_%s", STR_ARG(name), ends[i]);
@@ -111,7 +115,7 @@ static Err *add_test(Data *d, const Npz *z, const Npy *train, Str name, Part *ou
       return err_new(ERR_INVALID, "'%s' and '%s' are of different shapes", train->name, y->name);
     TRY(check_rows(y));
     d->n_test = y->dims[0];
-    return take_rows(y, out);
+    return take_rows(y, type, out);
   }
   return NULL;
 }
@@ -126,8 +130,14 @@ static void count_classes(Data *d) {
     int64_t each = (int64_t)field_bytes(&d->fields[f]) / 4;
     for (int t = 0; t < 2; t++)
       for (int64_t i = 0; i < a->part[f][t].n * each; i++)
-        d->classes = MAX(d->classes, ((int32_t *)(void *)a->part[f][t].rows)[i] + 1);
+        d->classes = MAX(d->classes, (int64_t)((int32_t *)(void *)a->part[f][t].rows)[i] + 1);
   }
+}
+
+/* Is the last field a number for each example, or for each pixel of the first? */
+static bool is_labels(const Data *d) {
+  const Field *f = &d->fields[d->n_fields - 1];
+  return !f->rank || (f->rank == 2 && d->n_fields > 1 && d->fields[0].rank == 3);
 }
 
 static Err *make(Data *d, const Npz *z) {
@@ -142,16 +152,19 @@ static Err *make(Data *d, const Npz *z) {
       return err_new(ERR_UNIMPLEMENTED, "more than %d arrays in an example", DATA_FIELDS);
     Str name = field_name(y->name, split);
     Field *f = add_field(d, name);
-    f->type = narrow(y->dtype), f->rank = y->rank - 1;
+    f->rank = y->rank - 1;
     if (f->rank) memcpy(f->dims, y->dims + 1, sizeof(int64_t) * (size_t)f->rank);
+    f->type = narrow(y->dtype, is_labels(d));
+    if (d->n_fields == 1 && f->type == DT_U8 && f->rank == 2)
+      f->dims[f->rank++] = 1; /* pictures of one channel, as Keras' have them */
     Part *p = a->part[d->n_fields - 1];
     if (d->n_train && d->n_train != y->dims[0])
       return err_hint(err_new(ERR_INVALID, "array '%s' has %lld examples, '%s' %lld", y->name,
                               (long long)y->dims[0], d->fields[0].name, (long long)d->n_train),
                       "the first dimension of all arrays counts the examples");
     d->n_train = y->dims[0];
-    TRY(take_rows(y, &p[0]));
-    if (split) TRY(add_test(d, z, y, name, &p[1]));
+    TRY(take_rows(y, f->type, &p[0]));
+    if (split) TRY(add_test(d, z, y, name, f->type, &p[1]));
   }
   if (!d->n_fields) return err_new(ERR_INVALID, "it holds no array");
   for (int f = 0; f < d->n_fields; f++)
@@ -179,11 +192,12 @@ Err *data_open_arrays(const Npz *z, const char *path, Data **out) {
 typedef struct Table { /* of text cells, which lie in `text` */
   Buf text;
   VEC(char *) cells;
+  VEC(int) lines; /* of each row: where it begins in the file */
   int columns;
 } Table;
 
-/* One line into cells, in place; quotes may hold commas. Returns what follows. */
-static char *take_line(char *p, char separator, Table *t, int *n) {
+/* One row into cells, in place; quotes may hold commas and ends of lines, which *line counts. Returns what follows. */
+static char *take_row(char *p, char separator, Table *t, int *n, int *line) {
   *n = 0;
   for (;;) {
     char *to = p;
@@ -199,13 +213,16 @@ static char *take_line(char *p, char separator, Table *t, int *n) {
           continue;
         }
       }
+      *line += *p == '\n';
       *to++ = *p++;
     }
     char end = *p;
     if (end == '\r' && p[1] == '\n') p++, end = '\n';
     if (*p) p++;
     *to = 0;
-    if (end != separator) return p;
+    if (end == separator) continue;
+    ++*line;
+    return p;
   }
 }
 
@@ -218,27 +235,36 @@ static Err *read_table(const char *path, Table *t) {
                    : memchr(p, '\t', first) ? '\t'
                    : memchr(p, ';', first)  ? ';'
                                             : ',';
-  for (int line = 1; *p; line++) {
-    int n;
-    p = take_line(p, separator, t, &n);
+  for (int line = 1; *p;) {
+    int n, at = line;
+    p = take_row(p, separator, t, &n, &line);
     if (n == 1 && !*t->cells.v[t->cells.n - 1]) { /* an empty line */
       t->cells.n--;
       continue;
     }
     if (!t->columns) t->columns = n;
     if (n != t->columns)
-      return err_new(ERR_INVALID, "line %d has %d columns, the first has %d", line, n, t->columns);
+      return err_new(ERR_INVALID, "line %d has %d columns, the first has %d", at, n, t->columns);
+    *vec_push(&t->lines) = at;
   }
   if (t->columns < 2 || t->cells.n < 2 * t->columns)
     return err_new(ERR_INVALID, "it has no rows of two columns and more");
   return NULL;
 }
 
+/* One that f32 holds: not nan, inf or 1e999. */
 static bool number(const char *s, double *out) {
   char *end;
   *out = strtod(s, &end);
   while (isspace((unsigned char)*end)) end++;
-  return end != s && !*end;
+  return end != s && !*end && fabs(*out) <= (double)FLT_MAX;
+}
+
+static Err *wrong_cell(const Table *t, int row, int column, bool names, const char *why) {
+  const char *cell = t->cells.v[row * t->columns + column];
+  return err_new(ERR_INVALID, "line %d, column %d%s%.40s%s: '%.40s' is no %s", t->lines.v[row],
+                 column + 1, names ? " (" : "", names ? t->cells.v[column] : "", names ? ")" : "",
+                 cell, why);
 }
 
 static bool first_line_is_names(const Table *t) {
@@ -268,14 +294,24 @@ static int name_of_class(Labels *l, char *name) {
   return l->names.n - 1;
 }
 
-static Labels look_at_labels(const Table *t, int first, int column) {
-  Labels l = {.whole = true};
+/* "", "nan": no class and no number to learn. */
+static bool no_label(const char *cell) {
+  char *end;
+  while (isspace((unsigned char)*cell)) cell++;
+  double v = strtod(cell, &end);
+  return !*cell || (end != cell && !*end && !isfinite(v));
+}
+
+static Err *look_at_labels(const Table *t, int first, int column, Labels *l) {
+  *l = (Labels){.whole = true};
   for (int i = first; i < t->cells.n / t->columns; i++) {
+    const char *cell = t->cells.v[i * t->columns + column];
     double v;
-    if (!number(t->cells.v[i * t->columns + column], &v)) l.named = true;
-    else if (v != floor(v) || v < 0 || v > 1e6) l.whole = false;
+    if (no_label(cell)) return wrong_cell(t, i, column, first, "label");
+    if (!number(cell, &v)) l->named = true;
+    else if (v != floor(v) || v < 0 || v > 1e6) l->whole = false;
   }
-  return l;
+  return NULL;
 }
 
 /* Of the training rows: mean 0 and deviation 1. A column that never changes is left at 0. */
@@ -314,7 +350,7 @@ static Err *fill(Data *d, const Table *t, int first, int column, Labels *l) {
         if (l->named) elem_set_i64(DT_I32, y, name_of_class(l, cell));
         else elem_set_f64(d->fields[1].type, y, v);
       } else if (!is_number) {
-        return err_new(ERR_INVALID, "row %d, column %d: '%.40s' is no number", i + 1, c + 1, cell);
+        return wrong_cell(t, i, c, first, "finite number");
       } else {
         *x++ = (float)v;
       }
@@ -327,7 +363,8 @@ static Err *make_table(Data *d, const Table *t) {
   Arrays *a = d->impl;
   int first = first_line_is_names(t), column = label_column(t, first);
   int rows = t->cells.n / t->columns - first;
-  Labels l = look_at_labels(t, first, column);
+  Labels l;
+  TRY(look_at_labels(t, first, column, &l));
   Field *x = add_field(d, STR("features")), *y = add_field(d, STR("labels"));
   x->type = DT_F32, x->rank = 1, x->dims[0] = t->columns - 1;
   y->type = l.named || l.whole ? DT_I32 : DT_F32;
@@ -355,6 +392,7 @@ Err *data_open_csv(const char *path, Data **out) {
   Err *e = read_table(path, &t);
   if (!e) e = make_table(d, &t);
   vec_free(&t.cells);
+  vec_free(&t.lines);
   buf_free(&t.text);
   if (e) data_close(d);
   else *out = d;

@@ -172,7 +172,7 @@ static size_t octal(const uint8_t *p, int n) {
 
 /* "a/b.left.png": the key ends at the first point of the last part. */
 static size_t key_length(const char *name) {
-  const char *slash = strrchr(name, '/'), *base = slash ? slash + 1 : name;
+  const char *base = base_name(name);
   return (size_t)(base - name) + strcspn(base, ".");
 }
 
@@ -273,9 +273,9 @@ Err *data_open_files(const char *path, bool tar, const DataOpts *o, Data **out) 
   Files *f = xcalloc(1, sizeof *f);
   Data *d = xcalloc(1, sizeof *d);
   Buf labels = {0};
-  const char *base = strrchr(path, '/');
+  const char *base = base_name(path);
   *d = (Data){.impl = f, .free = free_files, .get = get_file, .n_fields = 2, .decodes = true};
-  d->name = xasprintf("%s:%s", tar ? "wds" : "folder", base && base[1] ? base + 1 : path);
+  d->name = xasprintf("%s:%s", tar ? "wds" : "folder", *base ? base : path);
   d->reads = READ_AUGMENT | READ_IMAGE_SIZE;
   f->augment = o->augment;
   Err *e = tar ? map_tar(path, f, &d->classes) : list_root(path, f, &labels);

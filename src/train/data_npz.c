@@ -54,8 +54,7 @@ static Err *make(Npz *z, const char *path, Data **out) {
   im.test = a[2]->data;
   a[0]->data = a[2]->data = NULL; /* theirs now */
   int64_t shape[] = {a[0]->dims[1], a[0]->dims[2], a[0]->rank == 4 ? a[0]->dims[3] : 1};
-  const char *base = strrchr(path, '/');
-  char *name = xasprintf("npz:%s", base ? base + 1 : path);
+  char *name = xasprintf("npz:%s", base_name(path));
   *out = data_from_images(name, im, a[0]->dims[0], a[2]->dims[0], shape, classes);
   free(name);
   return NULL;

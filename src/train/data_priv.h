@@ -3,6 +3,7 @@
 #define WEFT_TRAIN_DATA_PRIV_H
 
 #include "base/npy.h"
+#include "base/path.h"
 #include "train/train.h"
 
 typedef struct Images { /* (n, H, W, C) bytes and a label each; malloc'd, owned by the Data */

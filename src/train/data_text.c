@@ -93,8 +93,7 @@ Err *data_open_text(const char *path, bool tokens, const DataOpts *o, Data **out
     return e;
   }
   Data *d = xcalloc(1, sizeof *d);
-  const char *base = strrchr(path, '/');
-  d->name = xasprintf("%s:%s", tokens ? "tokens" : "text", base ? base + 1 : path);
+  d->name = xasprintf("%s:%s", tokens ? "tokens" : "text", base_name(path));
   t->split = t->ids.n - t->ids.n / 10;
   t->masked = o->masked;
   d->reads = tokens ? 0 : READ_BPE;

@@ -87,6 +87,8 @@ static bool fits(const NamedTensor *f, const StateSpec *s) {
 static Err *go_on(Trainer *t, int i, int n, const NamedTensor *file) {
   const StateSpec *s = &t->step.state[i];
   const NamedTensor *f = safetensors_find(n, file, s->name);
+  const WholeStep *whole = t->o->model->whole;
+  if (whole && whole->is_set(t->o->model, s)) return fresh(t, i);
   if (!f && s->kind == STATE_COUNTER && strcmp(s->name, "step") && strcmp(s->name, "seed"))
     return fresh(t, i); /* of f16, which the run had not before */
   if (!f) return err_new(ERR_INVALID, "'%s' has no tensor '%s'", t->o->resume, s->name);
@@ -299,7 +301,9 @@ static Err *report(Trainer *t, Pending *p) {
   if (!t->o->phantom && !isfinite(m[0]))
     return err_hint(
         err_new(ERR_ABORTED, "the loss is %f in step %lld", (double)m[0], (long long)p->step),
-        t->o->model->whole ? "what the step itself does: its rate, its loss, where its state begins"
+        t->o->model->whole ? "the step itself: its rate, its loss, where its state begins; or the "
+                             "data: numbers that are "
+                             "large, labels that are no classes"
                            : "a smaller learning rate (--lr), a longer warm-up, or --clip 1");
   if (t->events) {
     TRY(events_scalar(t->events, "train/loss", p->step, (double)m[0]));
@@ -499,6 +503,7 @@ Err *train_run(const TrainOpts *o, TrainResult *out) {
     r.test_accuracy = t.test_accuracy;
     r.exposed_s = t.exposed_s;
     r.steps = t.at - first;
+    r.at = t.at;
     r.examples = r.steps * t.global;
     r.profile = t.profile;
     r.n_weights = t.step.n_weights;

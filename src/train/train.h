@@ -470,6 +470,8 @@ struct WholeStep {
   Err *(*eval)(const Model *m, const TrainConfig *c, const Data *d, StepProgram *out);
   /* What a value of the state begins with, into out; seed: TrainConfig.seed. */
   Err *(*first)(const Model *m, const StateSpec *s, uint64_t seed, void *out);
+  /* Whether `first` counts though a checkpoint has a value, too. */
+  bool (*is_set)(const Model *m, const StateSpec *s);
   void (*meta)(const Model *m, Meta *out);          /* what a checkpoint has to say of it */
   Err *(*keep)(const Model *m, const char *folder); /* writes what goes with a checkpoint */
 };
@@ -556,10 +558,11 @@ typedef struct TrainResult {
   double step_cpu_s; /* the same in CPU time of the whole process */
   double exposed_s;  /* input time that was not hidden, in all */
   double compile_s, total_s;
-  int64_t steps, examples;
-  Prof *profile;     /* with TrainOpts.profile: prof_free */
-  int64_t n_weights; /* elements of all parameters */
-  ClientStats stats; /* of the step program, from the plugin */
+  int64_t steps, examples; /* of this run of the program */
+  int64_t at;              /* the step that the run is at: of all of its parts together */
+  Prof *profile;           /* with TrainOpts.profile: prof_free */
+  int64_t n_weights;       /* elements of all parameters */
+  ClientStats stats;       /* of the step program, from the plugin */
   ClientMemory memory;
 } TrainResult;
 

@@ -6,6 +6,13 @@ Err *zoo_want_images(const char *model, const Data *d, int64_t least) {
   if (d->n_fields == 2 && f->rank == 3 && f->dims[0] >= least && f->dims[1] >= least &&
       d->fields[1].rank == 0)
     return NULL;
+  const Field *labels = &d->fields[d->n_fields - 1];
+  if (d->n_fields == 2 && !labels->rank && dtype_is_float(labels->type))
+    return err_hint(
+        err_new(ERR_INVALID,
+                "labels of '%s' are no classes: model '%s' wants whole numbers from 0 on, or names",
+                d->name, model),
+        "numbers of any kind are for a train step of your own, which has its own loss");
   return err_hint(err_new(ERR_INVALID, "model '%s' wants images of at least %d x %d, '%s' has none",
                           model, (int)least, (int)least, d->name),
                   "try --data fashion-mnist, mnist or cifar10");

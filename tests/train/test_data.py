@@ -134,4 +134,38 @@ def test_csv(tmp_path):
     assert r.returncode == 1 and "line 3 has 3 columns, the first has 2" in r.stderr
     (tmp_path / "word.csv").write_text("1,2\nx,3\n")
     r = train(tmp_path, f"csv:{tmp_path / 'word.csv'}")
-    assert r.returncode == 1 and "row 2, column 1: 'x' is no number" in r.stderr
+    assert r.returncode == 1 and "line 2, column 1: 'x' is no finite number" in r.stderr
+
+
+@pytest.mark.parametrize("text, says", [
+    ("a,b,y\n1,2,0\n\n3,nan,1\n", "line 4, column 2 (b): 'nan' is no finite number"),
+    ("a,b,y\n1,2,0\n1e999,3,1\n", "line 3, column 1 (a): '1e999'"),
+    ("a,b,y\n\"1\n\",2,0\n-inf,3,1\n", "line 4, column 1 (a): '-inf'"),  # a quoted cell of two lines
+    ("a,b,y\n1,2,0\n3,4,\n", "line 3, column 3 (y): '' is no label"),
+    ("a,b,y\n1,2,0\n3,4,NaN\n", "line 3, column 3 (y): 'NaN' is no label"),
+    ("a,b,y\n" + 20 * "1,2,0.5\n3,4,1.5\n", "are no classes"),
+])
+def test_csv_cells_that_are_no_numbers(text, says, tmp_path):
+    (tmp_path / "t.csv").write_text(text)
+    r = train(tmp_path, f"csv:{tmp_path / 't.csv'}")
+    assert r.returncode == 1 and says in r.stderr, r.stderr
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.int16, np.uint16, np.int64, np.uint64])
+def test_labels_of_any_whole_numbers(kind, tmp_path):
+    x, y = arrays(120, 0)
+    np.savez(tmp_path / "x.npz", pictures=x, classes=y.astype(kind))
+    r = weft("train", "mlp", "--size", 8, "--data", f"npz:{tmp_path / 'x.npz'}", "--batch", 16, "--steps", 2, "--no-compare")
+    assert r.returncode == 0, r.stderr
+
+
+@pytest.mark.parametrize("x, y, says", [
+    (np.zeros((0, 24, 24), np.uint8), np.zeros(0, np.int32), "holds no example"),
+    (np.zeros((30, 4), np.complex64), np.zeros(30, np.int32), "is of complex<f32>"),
+    (np.zeros((30, 4), np.float32), np.full(30, 2**31, np.int64), "more than 32 bits: 2147483648"),
+    (np.zeros((30, 4), np.float32), np.full(30, 2**64 - 1, np.uint64), "more than 32 bits"),
+])
+def test_arrays_that_are_none(x, y, says, tmp_path):
+    np.savez(tmp_path / "x.npz", x=x, y=y)
+    r = train(tmp_path, f"npz:{tmp_path / 'x.npz'}")
+    assert r.returncode == 1 and says in r.stderr, r.stderr

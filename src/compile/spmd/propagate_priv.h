@@ -1,0 +1,78 @@
+/* The parts of propagation: propagate.c has what is written and what is answered, propagate_links.c which
+ * dimensions go together, propagate_flow.c how axes flow along them. */
+#ifndef WEFT_COMPILE_SPMD_PROPAGATE_PRIV_H
+#define WEFT_COMPILE_SPMD_PROPAGATE_PRIV_H
+
+#include "ir/ir.h"
+
+#define MAX_AXES 8
+
+typedef struct Axes {
+  int n;
+  AxisRef a[MAX_AXES];
+  bool closed;
+} Axes;
+
+/* Two dimensions that a step ties together. reduced: of neither comes a dimension of the result, as of
+ * those that a product contracts. */
+typedef struct Link {
+  Value *a, *b;
+  int da, db;
+  bool reduced;
+} Link;
+
+typedef enum StepKind {
+  STEP_HANDS_ON,   /* element-wise, reshape, transpose, values that regions take and give: nothing moves */
+  STEP_SLICES,     /* parts at places that the program computes: known early, of their operands alone */
+  STEP_BROADCASTS, /* late and backward: what is copied can be cut in any way */
+  STEP_OTHER,
+} StepKind;
+
+/* A dimension that a step ties to others of the same factor. */
+typedef struct Member {
+  Value *v;
+  int d, factor, tensor; /* tensor: which of the operands and results */
+  bool result, reduced;
+} Member;
+
+typedef struct Step {
+  StepKind kind;
+  const Op *op;      /* or, of a value that regions take and give, */
+  const Value *edge; /* what comes out */
+  bool one_reader;   /* nothing else reads the operands */
+  int first_link;
+  int first, n, n_factors; /* members */
+} Step;
+
+typedef struct Group { /* sdy.sharding_group: values sharded alike */
+  int64_t id;
+  Value *first;
+} Group;
+
+typedef struct Spread {
+  Module *m;
+  const Mesh *mesh;
+  Str mesh_name;
+  int n_values;
+  Axes **dims;                 /* by value id: rank entries, NULL for rank 0 or non-tensors */
+  const Sharding **replicated; /* by value id: one that says which axes the value must not use; or NULL */
+  const Value **owner; /* by value id: the value whose sharding this one has too, as a loop's arguments have
+                          that of its result; NULL: its own */
+  VEC(Link) links;
+  VEC(Step) steps;
+  VEC(Member) members;
+  VEC(Group) groups;
+} Spread;
+
+/* ---- propagate_links.c ---- */
+
+void spread_link_region(Spread *s, Region *r);
+
+/* ---- propagate_flow.c ---- */
+
+/* How many parts these axes make. */
+int64_t spread_parts(const Spread *s, const Axes *x);
+/* Until nothing changes. */
+void spread_flow(Spread *s);
+
+#endif

@@ -8,8 +8,9 @@
 typedef struct Lookup {
   const Op *op;
   int rows;                /* the table's dimension that indices count */
-  int of_window[MAX_RANK]; /* the result's dimension of a table's; -1: rows */
-  bool is_batch[MAX_RANK]; /* of the result's */
+  int of_table[MAX_RANK];  /* the result's dimension of a table's; -1: rows */
+  bool is_batch[MAX_RANK]; /* of the result's: one of the indices' */
+  int shared[MAX_RANK];    /* of the result's: the table's that counts the same problems; -1: none */
   int64_t vector;          /* the dimension of indices that holds one number; their rank: none */
 } Lookup;
 
@@ -19,24 +20,43 @@ static bool holds(const int64_t *v, int n, int64_t x) {
   return false;
 }
 
-/* Does it take whole rows, by one number each? */
+static int place_of(const int64_t *v, int n, int64_t x) {
+  for (int i = 0; i < n; i++)
+    if (v[i] == x) return i;
+  return -1;
+}
+
+/* Does it take whole rows, by one number each? Of tables side by side, from each its own. */
 static bool is_lookup(const Op *op, Lookup *l) {
-  const int64_t *offset, *batch, *map, *sizes, *collapsed;
+  const int64_t *offset, *batch, *ids_batch, *map, *sizes, *collapsed;
   const Type *x = op->operands[0]->type, *ids = op->operands[1]->type, *r = op_type(op);
-  int no = op_ints(op, "offset_dims", &offset), at = 0;
+  int no = op_ints(op, "offset_dims", &offset), at = 0,
+      nb = op_ints(op, "operand_batching_dims", &batch);
+  op_ints(op, "start_indices_batching_dims", &ids_batch);
   op_ints(op, "slice_sizes", &sizes);
   l->op = op;
   l->vector = op_int(op, "index_vector_dim", 0);
-  if (op_ints(op, "operand_batching_dims", &batch) || op_ints(op, "start_index_map", &map) != 1 ||
+  if (op_ints(op, "start_index_map", &map) != 1 ||
       op_ints(op, "collapsed_slice_dims", &collapsed) != 1 || collapsed[0] != map[0] ||
-      no != x->rank - 1 || (l->vector < ids->rank && ids->dims[l->vector] != 1))
+      no != x->rank - 1 - nb || (l->vector < ids->rank && ids->dims[l->vector] != 1))
     return false;
   l->rows = (int)map[0];
   for (int d = 0; d < x->rank; d++) {
-    l->of_window[d] = d == l->rows ? -1 : (int)offset[at++];
-    if (d != l->rows && sizes[d] != x->dims[d]) return false;
+    l->of_table[d] = -1;
+    if (d == l->rows || place_of(batch, nb, d) >= 0) continue;
+    l->of_table[d] = (int)offset[at++];
+    if (sizes[d] != x->dims[d]) return false;
   }
-  for (int d = 0; d < r->rank; d++) l->is_batch[d] = !holds(offset, no, d);
+  for (int d = 0, id = 0; d < r->rank; d++) {
+    l->shared[d] = -1;
+    l->is_batch[d] = !holds(offset, no, d);
+    if (!l->is_batch[d]) continue;
+    if (id == l->vector) id++;
+    int b = place_of(ids_batch, nb, id++);
+    if (b < 0) continue;
+    l->shared[d] = (int)batch[b];
+    l->of_table[batch[b]] = d;
+  }
   return true;
 }
 
@@ -70,31 +90,44 @@ static Value *mask_rows(Build *b, const Lookup *l, Value *ids, int64_t own, Valu
   return b_select(b, mine, rows, b_full(b, rows->type, 0));
 }
 
+/* As the table lies, so the rows; where only the rows are to be cut, the table is before it is read. */
+static void lay_out(Spmd *s, const Lookup *l, Layout *table, Layout *ids, Layout *has) {
+  const Layout *want = spmd_layout_of(s, &l->op->results[0]);
+  const Type *x = l->op->operands[0]->type, *r = op_type(l->op);
+  for (int d = 0; d < x->rank; d++)
+    if (d != l->rows) has->d[l->of_table[d]] = table->d[d];
+  for (int d = 0, id = 0; d < r->rank; d++) {
+    if (!l->is_batch[d]) continue;
+    if (id == l->vector) id++;
+    if (l->shared[d] < 0 || !has->d[d].n) has->d[d] = spmd_without(&want->d[d], table, x->rank);
+    if (l->shared[d] >= 0) table->d[l->shared[d]] = has->d[d];
+    ids->d[id++] = has->d[d];
+  }
+}
+
 bool spmd_lookup_op(Spmd *s, const Op *op) {
   Lookup l = {0};
   if (!is_lookup(op, &l)) return false;
   const Type *x = op->operands[0]->type, *r = op_type(op);
-  const Layout *table = spmd_layout_of(s, op->operands[0]),
+  const Layout *given = spmd_layout_of(s, op->operands[0]),
                *want = spmd_layout_of(s, &op->results[0]);
-  Layout has = {0}, need = {0}, before = {0};
+  Layout table = *given, has = {0}, need = {0}, before = {0};
+  lay_out(s, &l, &table, &need, &has);
   int64_t sizes[MAX_RANK];
+  const int64_t *was;
+  op_ints(op, "slice_sizes", &was);
   for (int d = 0; d < x->rank; d++) {
-    sizes[d] = d == l.rows ? 1 : x->dims[d] / spmd_dim_parts(s, &table->d[d]);
-    if (d != l.rows) has.d[l.of_window[d]] = table->d[d], before.d[d] = want->d[l.of_window[d]];
+    sizes[d] = was[d] == x->dims[d] ? was[d] / spmd_dim_parts(s, &table.d[d]) : 1;
+    if (d != l.rows) before.d[d] = want->d[l.of_table[d]];
   }
-  for (int d = 0, id = 0; d < r->rank; d++) {
-    if (!l.is_batch[d]) continue;
-    if (id == l.vector) id++;
-    need.d[id++] = has.d[d] = spmd_without(&want->d[d], table, x->rank);
-  }
-  double moved = part_of(s, r, &has), gathered = part_of(s, x, &before) - part_of(s, x, table);
+  double moved = part_of(s, r, &has), gathered = part_of(s, x, &before) - part_of(s, x, given);
   if (3 * moved > gathered)
     return false; /* the table is the smaller one, or lies as it is wanted */
   Build b = {.m = s->m, .r = s->at, .loc = s->loc};
   Value *ids = spmd_operand(s, op->operands[1], &need);
-  const Dim *axes = &table->d[l.rows];
-  if (axes->n) ids = own_ids(s, &b, &l, ids, axes);
-  Value *in[2] = {s->local[op->operands[0]->id], ids};
+  const Dim *axes = &table.d[l.rows];
+  Value *in[2] = {spmd_operand(s, op->operands[0], &table), ids};
+  if (axes->n) in[1] = ids = own_ids(s, &b, &l, ids, axes);
   Type *out = spmd_local_type(s, op->results[0].type, &has);
   Op *c = spmd_emit(s, OP_GATHER, 2, in, 1, &out, op->n_attrs, op->attrs, 0, NULL);
   op_set_attr(s->m, c, STR("slice_sizes"), attr_ints(s->m, DT_I64, x->rank, sizes));

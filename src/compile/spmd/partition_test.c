@@ -256,6 +256,31 @@ static const char picked[] = MESH
     "  return %g, %s : tensor<16x1xf32>, tensor<16x8xf32>}";
 /* clang-format on */
 
+/* The same of classes that are cut: each device picks what it has, nobody fetches. */
+/* clang-format off */
+static const char picked_apart[] =
+    "sdy.mesh @m = <[\"d\"=2, \"t\"=4]>\n"
+    "func.func @main(%x: tensor<16x8xf32> {sdy.sharding = #sdy.sharding<@m, [{\"d\"}, {\"t\"}]>}, "
+        "%i: tensor<16x1x1xi32> {sdy.sharding = #sdy.sharding<@m, [{\"d\"}, {}, {}]>}) -> "
+        "(tensor<16x1xf32> {sdy.sharding = #sdy.sharding<@m, [{\"d\"}, {}]>}, tensor<16x8xf32> "
+        "{sdy.sharding = #sdy.sharding<@m, [{\"d\"}, {\"t\"}]>}) {\n"
+    "  %g = \"stablehlo.gather\"(%x, %i) <{dimension_numbers = "
+        "#stablehlo.gather<collapsed_slice_dims = [1], operand_batching_dims = [0], "
+        "start_indices_batching_dims = [0], start_index_map = [1], index_vector_dim = 2>, "
+        "slice_sizes = array<i64: 1, 1>}> : (tensor<16x8xf32>, tensor<16x1x1xi32>) -> "
+        "tensor<16x1xf32>\n"
+    "  %z = stablehlo.constant dense<0.0> : tensor<16x8xf32>\n"
+    "  %s = \"stablehlo.scatter\"(%z, %i, %g) <{scatter_dimension_numbers = "
+        "#stablehlo.scatter<inserted_window_dims = [1], input_batching_dims = [0], "
+        "scatter_indices_batching_dims = [0], scatter_dims_to_operand_dims = [1], "
+        "index_vector_dim = 2>}> ({\n"
+    "  ^bb0(%a: tensor<f32>, %b: tensor<f32>):\n"
+    "  %c = stablehlo.add %a, %b : tensor<f32>\n"
+    "  stablehlo.return %c : tensor<f32>}) : (tensor<16x8xf32>, tensor<16x1x1xi32>, "
+        "tensor<16x1xf32>) -> tensor<16x8xf32>\n"
+    "  return %g, %s : tensor<16x1xf32>, tensor<16x8xf32>}";
+/* clang-format on */
+
 /* A table's gradient: every device sums its own rows, then all sum theirs. */
 /* clang-format off */
 static const char table[] = MESH
@@ -367,6 +392,7 @@ static void test_moves(void **state) {
 static void test_lookups(void **state) {
   (void)state;
   assert_int_equal(check_text("picked", picked), 0);
+  assert_int_equal(check_text("picked apart", picked_apart), 0);
   assert_int_equal(check_text("table", table), 0);
 }
 

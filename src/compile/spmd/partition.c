@@ -233,6 +233,7 @@ Err *pass_partition(Module *m, bool *out_done) {
   if (!mesh) return NULL;
   Spmd s = {.m = m, .mesh = mesh, .f = f, .n_devices = 1, .next_channel = 1 << 20};
   for (int i = 0; i < mesh->n_axes; i++) s.n_devices *= mesh->axes[i].size;
+  s.exchanged = map_new();
   int n = ir_number(f);
   s.local = xcalloc((size_t)n, sizeof *s.local);
   s.layouts = xcalloc((size_t)n, sizeof *s.layouts);
@@ -274,5 +275,6 @@ Err *pass_partition(Module *m, bool *out_done) {
   free(types);
   free(s.local);
   free(s.layouts);
+  map_free(s.exchanged);
   return e;
 }

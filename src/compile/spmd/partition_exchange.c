@@ -263,8 +263,7 @@ static int moves_to(Spmd *s, const Value *x, const Layout *from, const Layout *t
   return -1;
 }
 
-Value *spmd_reshard(Spmd *s, Value *x, const Layout *from, const Layout *to) {
-  if (x->type->kind != TY_TENSOR) return x;
+static Value *exchange(Spmd *s, Value *x, const Layout *from, const Layout *to) {
   Layout now = *from;
   for (int d = 0; d < x->type->rank;
        d++) { /* gathers first: an axis may move to another dimension */
@@ -280,4 +279,27 @@ Value *spmd_reshard(Spmd *s, Value *x, const Layout *from, const Layout *to) {
     if (more.n) x = own_part(s, x, d, &more);
   }
   return x;
+}
+
+static void add_dim(Buf *b, const Dim *d) {
+  buf_cstr(b, ";");
+  for (int i = 0; i < d->n; i++)
+    buf_printf(b, "%.*s:%lld:%lld,", STR_ARG(d->a[i].name), (long long)d->a[i].sub_pre,
+               (long long)d->a[i].sub_size);
+}
+
+/* What two operations ask for in one region is exchanged once. */
+Value *spmd_reshard(Spmd *s, Value *x, const Layout *from, const Layout *to) {
+  bool same = true;
+  if (x->type->kind != TY_TENSOR) return x;
+  for (int d = 0; d < x->type->rank && same; d++) same = spmd_same_axes(&from->d[d], &to->d[d]);
+  if (same) return x;
+  Buf key = {0};
+  buf_printf(&key, "%p%p", (void *)x, (void *)s->at);
+  for (int d = 0; d < x->type->rank; d++) add_dim(&key, &to->d[d]);
+  Str k = {key.p, key.n};
+  Value *done = map_get(s->exchanged, k);
+  if (!done) map_set(s->exchanged, k, done = exchange(s, x, from, to));
+  buf_free(&key);
+  return done;
 }

@@ -10,8 +10,8 @@ typedef struct Lookup {
   int rows;                /* the table's dimension that indices count */
   int of_table[MAX_RANK];  /* the result's dimension of a table's; -1: rows */
   bool is_batch[MAX_RANK]; /* of the result's: one of the indices' */
-  int shared[MAX_RANK];    /* of the result's: the table's that counts the same problems; -1: none */
-  int64_t vector;          /* the dimension of indices that holds one number; their rank: none */
+  int shared[MAX_RANK]; /* of the result's: the table's that counts the same problems; -1: none */
+  int64_t vector;       /* the dimension of indices that holds one number; their rank: none */
 } Lookup;
 
 static bool holds(const int64_t *v, int n, int64_t x) {

@@ -28,6 +28,7 @@ typedef struct Spmd {
   Region *at;      /* where new ops go */
   const Loc *loc;
   Value *partition_id; /* in the current region; NULL: not yet */
+  Map *exchanged;      /* what spmd_reshard has made, by value, region and layout */
 } Spmd;
 
 /* ---- partition_exchange.c ---- */

@@ -469,6 +469,74 @@ static void test_found(void **state) {
   module_free(m);
 }
 
+/* Of two shardings that exclude each other, as JAX 0.10.2 on eight CPU devices decides: the larger array's, and of
+ * an element-wise operation the one with more parts. cuts: one letter for each axis, a comma between dimensions. */
+/* clang-format off */
+static const struct { const char *cuts, *args, *body; } contests[] = {
+    {"d,f", "%x: tensor<640x16xf32> {sdy.sharding = #sdy.sharding<@m, [{\"t\"}, {\"f\"}]>}, "
+            "%i: tensor<16x1xi32> {sdy.sharding = #sdy.sharding<@m, [{\"d\", \"f\"}, {}]>}",
+        "  %r = \"stablehlo.gather\"(%x, %i) <{dimension_numbers = #stablehlo.gather<offset_dims = [1], "
+        "collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, slice_sizes = "
+        "array<i64: 1, 16>}> : (tensor<640x16xf32>, tensor<16x1xi32>) -> tensor<16x16xf32>\n"},
+    {",f", "%x: tensor<640x16xf32> {sdy.sharding = #sdy.sharding<@m, [{\"t\"}, {\"f\"}]>}, "
+           "%i: tensor<16x1xi32> {sdy.sharding = #sdy.sharding<@m, [{\"f\"}, {}]>}",
+        "  %r = \"stablehlo.gather\"(%x, %i) <{dimension_numbers = #stablehlo.gather<offset_dims = [1], "
+        "collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, slice_sizes = "
+        "array<i64: 1, 16>}> : (tensor<640x16xf32>, tensor<16x1xi32>) -> tensor<16x16xf32>\n"},
+    {"df,", "%x: tensor<16x16xf32> {sdy.sharding = #sdy.sharding<@m, [{\"d\", \"f\"}, {}]>}, "
+            "%i: tensor<16x16xf32> {sdy.sharding = #sdy.sharding<@m, [{}, {\"f\"}]>}",
+        "  %r = stablehlo.add %x, %i : tensor<16x16xf32>\n"},
+    {",df", "%x: tensor<16x16xf32> {sdy.sharding = #sdy.sharding<@m, [{\"f\"}, {}]>}, "
+            "%i: tensor<16x16xf32> {sdy.sharding = #sdy.sharding<@m, [{}, {\"d\", \"f\"}]>}",
+        "  %r = stablehlo.add %x, %i : tensor<16x16xf32>\n"},
+    {",f", "%x: tensor<16x16xf32> {sdy.sharding = #sdy.sharding<@m, [{}, {}]>}, "
+           "%i: tensor<16xf32> {sdy.sharding = #sdy.sharding<@m, [{\"f\"}]>}",
+        "  %b = stablehlo.broadcast_in_dim %i, dims = [1] : (tensor<16xf32>) -> tensor<16x16xf32>\n"
+        "  %r = stablehlo.multiply %x, %b : tensor<16x16xf32>\n"},
+};
+/* clang-format on */
+
+static void test_contests(void **state) {
+  (void)state;
+  for (size_t i = 0; i < COUNT_OF(contests); i++) {
+    char *text = xasprintf("sdy.mesh @m = <[\"d\"=2, \"f\"=2, \"t\"=2]>\n"
+                           "func.func @main(%s) -> tensor<16x16xf32> {\n%s"
+                           "  return %%r : tensor<16x16xf32>\n}",
+                           contests[i].args, contests[i].body);
+    Module *m = parsed("contest", text);
+    pass_propagate(m, false);
+    const Sharding *s = sharding(module_main(m)->res_attrs[0], module_main(m)->n_res_attrs[0]);
+    Buf cuts = {0};
+    for (int d = 0; d < s->n_dims; d++) {
+      if (d) buf_cstr(&cuts, ",");
+      for (int k = 0; k < s->dims[d].n_axes; k++)
+        buf_add(&cuts, s->dims[d].axes[k].name.p, s->dims[d].axes[k].name.n);
+    }
+    assert_string_equal(cuts.p, contests[i].cuts);
+    buf_free(&cuts);
+    module_free(m);
+    check_text("contest", text); /* and its numbers are right */
+    free(text);
+  }
+}
+
+/* Two products of one array that must be whole: it is fetched once, as XLA does. */
+static void test_fetched_once(void **state) {
+  (void)state;
+  static const char text[] = MESH
+      "func.func @main(%x: tensor<16x8xf32> {sdy.sharding = #sdy.sharding<@m, [{\"d\"}, {}]>}, "
+      "%w: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@m, [{}, {\"d\"}]>}) -> "
+      "(tensor<16x16xf32> {sdy.sharding = #sdy.sharding<@m, [{}, {\"d\"}]>}, tensor<16x16xf32> "
+      "{sdy.sharding = #sdy.sharding<@m, [{}, {\"d\"}]>}) {\n"
+      "  %v = stablehlo.negate %w : tensor<8x16xf32>\n"
+      "  %a = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<16x8xf32>, "
+      "tensor<8x16xf32>) -> tensor<16x16xf32>\n"
+      "  %b = stablehlo.dot_general %x, %v, contracting_dims = [1] x [0] : (tensor<16x8xf32>, "
+      "tensor<8x16xf32>) -> tensor<16x16xf32>\n"
+      "  return %a, %b : tensor<16x16xf32>, tensor<16x16xf32>\n}";
+  assert_int_equal(check_text("fetched once", text), 1);
+}
+
 /* Independent problems of linear algebra stay where they are. */
 static void test_batches(void **state) {
   (void)state;
@@ -604,7 +672,8 @@ int main(void) {
       cmocka_unit_test(test_lookups),         cmocka_unit_test(test_stacks),
       cmocka_unit_test(test_embedding),       cmocka_unit_test(test_weight_gradient),
       cmocka_unit_test(test_moves),           cmocka_unit_test(test_wishes),
-      cmocka_unit_test(test_found),           cmocka_unit_test(test_batches),
+      cmocka_unit_test(test_found),           cmocka_unit_test(test_contests),
+      cmocka_unit_test(test_fetched_once),    cmocka_unit_test(test_batches),
       cmocka_unit_test(test_counting),        cmocka_unit_test(test_random)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

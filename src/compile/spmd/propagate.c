@@ -97,9 +97,9 @@ static bool is_known(const Spread *s, const Value *v) {
 static void apply_to(const Asked *a, Value *v) {
   const Attr *what = v->id >= 0 ? a->what[v->id] : NULL;
   if (!what || a->differ[v->id] || !is_tensor(v) || is_known(a->s, v)) return;
-  if (a->s->owner[v->id] || (v->def && (v->def->kind == OP_WHILE || v->def->kind == OP_CASE ||
-                                        v->def->kind == OP_IF ||
-                                        v->def->kind == OP_OPTIMIZATION_BARRIER)))
+  if (a->s->owner[v->id] ||
+      (v->def && (v->def->kind == OP_WHILE || v->def->kind == OP_CASE || v->def->kind == OP_IF ||
+                  v->def->kind == OP_OPTIMIZATION_BARRIER)))
     return;
   for (int d = 0; d < what->sharding->n_dims; d++)
     if (what->sharding->dims[d].open) return;

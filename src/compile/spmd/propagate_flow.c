@@ -66,7 +66,8 @@ static void join(Spread *s, Step *step, const Link *l) {
 static bool one_reader(const Op *op, const int *readers) {
   for (int k = 0; k < op->n_operands; k++) {
     const Value *v = op->operands[k];
-    if (v->type->kind == TY_TENSOR && v->type->rank && v->id >= 0 && readers[v->id] != 1) return false;
+    if (v->type->kind == TY_TENSOR && v->type->rank && v->id >= 0 && readers[v->id] != 1)
+      return false;
   }
   return true;
 }
@@ -95,10 +96,10 @@ static void make_factors(Spread *s) {
 
 static int direction(const Step *step, bool reduced, int round) {
   bool all = round > ONE_READER || step->edge || step->one_reader;
-  int way = !all                             ? NOWHERE
-            : step->kind == STEP_HANDS_ON    ? BOTH
-            : step->kind == STEP_SLICES      ? FORWARD
-                                             : NOWHERE;
+  int way = !all                          ? NOWHERE
+            : step->kind == STEP_HANDS_ON ? BOTH
+            : step->kind == STEP_SLICES   ? FORWARD
+                                          : NOWHERE;
   bool copies = step->kind == STEP_BROADCASTS;
   if (round == ALL) return BOTH;
   if (round == NOT_COPIED || (round == PASSED_THROUGH && !reduced)) way |= copies ? BACKWARD : BOTH;
@@ -125,8 +126,7 @@ static void agree_all(const Spread *s, const Step *step, int factor, bool result
                       Axes *x) {
   for (int i = step->first; i < step->first + step->n; i++) {
     const Member *m = &s->members.v[i];
-    if (m->factor == factor && m->result == results)
-      agree(x, &s->dims[m->v->id][m->d], adds);
+    if (m->factor == factor && m->result == results) agree(x, &s->dims[m->v->id][m->d], adds);
   }
 }
 
@@ -219,9 +219,9 @@ static int wishes(const Spread *s, const Step *step, int round, Wish *all) {
 typedef struct List {
   Spread *s;
   int *stack, n;
-  bool *waits;         /* by step: is on the stack */
-  int *first, *touch;  /* by value id: the steps that touch it, in program order */
-  int *makes;          /* by value id: the one that makes it; -1: none */
+  bool *waits;        /* by step: is on the stack */
+  int *first, *touch; /* by value id: the steps that touch it, in program order */
+  int *makes;         /* by value id: the one that makes it; -1: none */
 } List;
 
 static const Value *owner_of(const Spread *s, const Value *v) {

@@ -312,4 +312,3 @@ void dims_tied(Func *f, void (*fn)(void *arg, Value *a, int da, Value *b, int db
   vec_free(&s.steps);
   vec_free(&s.groups);
 }
-

@@ -22,8 +22,8 @@ typedef struct Link {
 } Link;
 
 typedef enum StepKind {
-  STEP_HANDS_ON,   /* element-wise, reshape, transpose, values that regions take and give: nothing moves */
-  STEP_SLICES,     /* parts at places that the program computes: known early, of their operands alone */
+  STEP_HANDS_ON, /* element-wise, reshape, transpose, values that regions take and give: nothing moves */
+  STEP_SLICES, /* parts at places that the program computes: known early, of their operands alone */
   STEP_BROADCASTS, /* late and backward: what is copied can be cut in any way */
   STEP_OTHER,
 } StepKind;
@@ -54,9 +54,11 @@ typedef struct Spread {
   const Mesh *mesh;
   Str mesh_name;
   int n_values;
-  Axes **dims;                 /* by value id: rank entries, NULL for rank 0 or non-tensors */
-  const Sharding **replicated; /* by value id: one that says which axes the value must not use; or NULL */
-  const Value **owner; /* by value id: the value whose sharding this one has too, as a loop's arguments have
+  Axes **dims; /* by value id: rank entries, NULL for rank 0 or non-tensors */
+  const Sharding *
+      *replicated; /* by value id: one that says which axes the value must not use; or NULL */
+  const Value *
+      *owner; /* by value id: the value whose sharding this one has too, as a loop's arguments have
                           that of its result; NULL: its own */
   VEC(Link) links;
   VEC(Step) steps;

@@ -2,6 +2,7 @@
  * lives of all of them, and whose they are. */
 #include <stdlib.h>
 
+#include "compile/pass/pass.h"
 #include "sim/lists.h"
 #include "sim/schedule/compiler.h"
 
@@ -98,7 +99,12 @@ static void collect(Arena *a, const Schedule *p, double base, int loop, KernelVe
         int at = loop;
         if (root->kind == H_WHILE) {
           at = loops->n;
-          *vec_push(loops) = (SimLoop){in->time_s, in->mult / p->mult, loop};
+          *vec_push(loops) = (SimLoop){.body_s = in->time_s,
+                                       .trips = in->mult / p->mult,
+                                       .parent = loop,
+                                       .unknown = root->trip < 0,
+                                       .condition = in->comp == root->comps[0],
+                                       .number = root->src ? loop_number(root->src) : -1};
         }
         collect(a, in, base + k->start_s, at, out, loops, shown);
       }

@@ -166,6 +166,17 @@ static const ChipCompiler *compiler_of(const Chip *chip, const SimOpts *opts) {
   return opts->eager ? &eager_compiler : &gpu_compiler;
 }
 
+/* Loops that the program does not tell the trips of, as a run had them. */
+static void take_trips(HGraph *g, const SimOpts *opts) {
+  for (const HComp *c = g->comps; c; c = c->next)
+    for (int i = 0; i < c->nodes.n; i++) {
+      HNode *n = c->nodes.v[i];
+      int k = n->kind == H_WHILE && n->trip < 0 && n->src ? loop_number(n->src) : -1;
+      if (k >= 0 && k < opts->n_trips && opts->trips[k] >= 0)
+        n->trip = (int64_t)(opts->trips[k] + 0.5);
+    }
+}
+
 Err *sim_estimate(const Module *m, const Chip *chip, const SimOpts *opts, SimReport **out) {
   static const SimOpts none;
   if (!opts) opts = &none;
@@ -177,6 +188,7 @@ Err *sim_estimate(const Module *m, const Chip *chip, const SimOpts *opts, SimRep
   const ChipCompiler *c = compiler_of(chip, opts);
   params_read(chip, params);
   Err *err = hlo_build(m, arena, c->keeps_scatters, &g);
+  if (!err) take_trips(g, opts);
   if (!err) owners = owners_of_arguments(g);
   if (!err && c->rewrite) c->rewrite(g, chip, params);
   int attentions = err ? 0 : attention(g, chip, params, opts->fused_attention);

@@ -32,6 +32,8 @@ typedef struct SimOpts {
       open_arguments; /* of a program over devices, those without a sharding are cut as their readers
                            ask, as JAX has XLA do; else they are whole on each device */
   PriceAsk price;     /* whose prices count */
+  int n_trips; /* trips of loops that the program does not tell, by number (pass_number_loops): */
+  const double *trips; /* means of a run; negative: unknown */
 } SimOpts;
 
 /* What a kernel waits for most of its time. */
@@ -72,7 +74,10 @@ typedef struct SimKernel {
 
 typedef struct SimLoop { /* iteration i of a kernel in it starts i * body_s after the first */
   double body_s, trips;
-  int parent; /* the loop around it; -1 none */
+  int parent;     /* the loop around it; -1 none */
+  bool unknown;   /* trips is 1, for lack of anything better; of a condition 2 */
+  bool condition; /* the part that asks whether to go on */
+  int number;     /* by pass_number_loops; -1 none */
 } SimLoop;
 
 /* Whom memory belongs to; owner.c tells how that is found out. */
@@ -180,6 +185,10 @@ Err *sim_estimate_spmd(const Module *m, const Chip *chip, const SimOpts *opts, i
                        SimReport **out);
 /* Devices that the module says it is for: mhlo.num_replicas x mhlo.num_partitions. */
 int sim_devices_of(const Module *m);
+
+/* Seconds of a run in which the bodies of unknown loop k ran bodies[k] times in all; bodies: n, by number, negative where nobody
+ * counted. trips: n means for SimOpts, or NULL. */
+double sim_ran_s(const SimReport *r, int n, const int64_t *bodies, double *trips);
 
 /* The error for a program that does not fit, in the words of the design: what holds the memory, and
  * what to try. NULL when it fits. */

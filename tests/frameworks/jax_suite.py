@@ -63,6 +63,9 @@ limit = float(os.environ["WEFT_TEST_TIMEOUT"])
 ids = os.environ["WEFT_RECORD"] + ".ids"
 log = open(os.environ["WEFT_RECORD"] + ".trace", "a")
 
+def name(nodeid):  # some have line breaks in them
+    return nodeid.replace("\\r", "\\\\r").replace("\\n", "\\\\n").replace("\\t", " ")
+
 def pytest_configure(config):
     if os.environ.get("WEFT_TEST_DUT"):
         from jax._src import test_util
@@ -72,16 +75,16 @@ def pytest_collection_modifyitems(items):  # by name: as arguments, names with b
     if os.path.exists(ids):
         with open(ids) as chosen:
             wanted = set(chosen.read().splitlines())
-        items[:] = [item for item in items if item.nodeid in wanted]
+        items[:] = [item for item in items if name(item.nodeid) in wanted]
     else:  # the first run of a file: it chooses
         about, every = int(os.environ["WEFT_ABOUT"]), int(os.environ["WEFT_EVERY"])
         items[:] = items[::every or max(1, round(len(items) / about) if about else 1)]
         with open(ids, "w") as chosen:
-            chosen.write("\\n".join(item.nodeid for item in items))
+            chosen.write("\\n".join(name(item.nodeid) for item in items))
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_logstart(nodeid, location):
-    out.write("start\\t" + nodeid + "\\n")
+    out.write("start\\t" + name(nodeid) + "\\n")
     faulthandler.dump_traceback_later(limit, exit=True, file=log)
 
 def pytest_runtest_logreport(report):
@@ -93,11 +96,11 @@ def pytest_runtest_logreport(report):
         elif report.outcome == "skipped" and isinstance(report.longrepr, tuple):
             text = str(report.longrepr[2])[:100]
         outcome = "error" if report.outcome == "failed" and report.when != "call" else report.outcome
-        out.write("done\\t" + report.nodeid + "\\t" + outcome + "\\t" + text.replace("\\n", "\\\\n").replace("\\t", " ") + "\\n")
+        out.write("done\\t" + name(report.nodeid) + "\\t" + outcome + "\\t" + text.replace("\\n", "\\\\n").replace("\\t", " ") + "\\n")
 
 def pytest_runtest_logfinish(nodeid, location):
     faulthandler.cancel_dump_traceback_later()
-    out.write("finish\\t" + nodeid + "\\n")
+    out.write("finish\\t" + name(nodeid) + "\\n")
 '''
 
 
@@ -206,7 +209,7 @@ def run_shard(args, platform, name, ids):
             todo = [t for t in todo if t]
             why = "" if todo else why_none(pathlib.Path(record.name + ".log").read_text(errors="replace"))
         running, finished = None, set()
-        for line in open(record.name):
+        for line in open(record.name, newline="\n"):
             kind, *rest = line.rstrip("\n").split("\t")
             if kind == "start":
                 running = rest[0]

@@ -47,6 +47,26 @@ def test_a_step_takes_what_the_chip_takes():
     assert took > 0
 
 
+TURNS = """
+import json, jax, jax.numpy as jnp, weft
+until = jax.jit(lambda x, n: jax.lax.while_loop(lambda s: s[1] < n, lambda s: (jnp.tanh(s[0] @ s[0]), s[1] + 1), (x, 0.))[0])
+told = jax.jit(lambda x: jax.lax.fori_loop(0, 30, lambda i, x: jnp.tanh(x @ x), x))
+x = jnp.ones((256, 256))
+def took(f, *args):
+    jax.block_until_ready(f(*args))
+    began = weft.virtual_time()
+    jax.block_until_ready(f(*args))
+    return weft.virtual_time() - began
+print(json.dumps([took(until, x, 30.), took(told, x)]))
+"""
+
+
+def test_a_loop_of_unknown_length_takes_its_turns():
+    for device in "tpu-v5e", "A100-80GB":
+        until, told = json.loads(python("weft", "-c", TURNS, device=device))
+        assert until == pytest.approx(told, rel=0.01)
+
+
 INTERRUPTED = """
 import os, signal, threading, jax, jax.numpy as jnp
 long = jax.jit(lambda a: jax.lax.fori_loop(0, 10**8, lambda i, x: jnp.tanh(x @ x), a), out_shardings=OUT)

@@ -72,5 +72,12 @@ Err *pass_hoist(Module *m);
 Err *pass_blockwise(Module *m);
 /* What loops begin with and nobody sees is not made. */
 Err *pass_unseen(Module *m);
+/* Every loop gets a number, in the program's order, in functions that are called as well; copies of the module keep them. Returns
+ * how many. loop_number: -1 without one. */
+int pass_number_loops(Module *m);
+int loop_number(const Op *op);
+/* One more result of the program, an i64, for each wanted number below n, in their order: how often the bodies of that loop ran.
+ * wanted: cleared where nothing can be counted (loops in manual computations). Returns how many. m: inlined. */
+int pass_count_loops(Module *m, int n, bool *wanted);
 
 #endif

@@ -125,41 +125,60 @@ static bool const_of(const HNode *n, double *v) {
   }
   return false;
 }
+
+/* Is it carried from turn to turn, and not seen from outside the loop? */
+static bool carried(const HNode *n, const HComp *region) {
+  return n->kind == H_PARAM && n->comp == region;
+}
+
+/* The number that the condition compares with, known before the loop. */
+static bool bound_of(const HNode *w, const HNode *y, double *v) {
+  const HComp *body = w->comps[1];
+  if (const_of(y, v)) return true;
+  if (!carried(y, w->comps[0]) || y->index >= w->n_in || y->index >= body->outputs.n) return false;
+  const HNode *next = body->outputs.v[y->index];
+  return carried(next, body) && next->index == y->index && const_of(w->in[y->index], v);
+}
+
+/* What a turn adds to carried value k. */
+static bool step_of(const HComp *body, int k, double *step) {
+  const HNode *next = body->outputs.v[k];
+  if (next->kind != H_EWISE || (next->op != OP_ADD && next->op != OP_SUBTRACT)) return false;
+  const HNode *p = next->in[0], *s = next->in[1];
+  if (!carried(p, body) && next->op == OP_ADD) p = next->in[1], s = next->in[0];
+  if (!carried(p, body) || p->index != k || !const_of(s, step)) return false;
+  if (next->op == OP_SUBTRACT) *step = -*step;
+  return *step != 0;
+}
+
+/* Turns from `init` in steps while the comparison with `bound` holds; -1: it does not end, or not so. */
+static double turns(Str dir, bool swapped, double init, double bound, double step) {
+  double n = (bound - init) / step;
+  if (str_is(dir, "NE")) return n >= 0 && n == floor(n) ? n : -1;
+  bool less = str_is(dir, "LT") || str_is(dir, "LE"), with = str_is(dir, "LE") || str_is(dir, "GE");
+  if (!less && !str_is(dir, "GT") && !str_is(dir, "GE")) return -1;
+  bool up = less != swapped;
+  if (init == bound ? !with : up != (init < bound)) return 0;
+  if (up != (step > 0)) return -1;
+  return with ? floor(n) + 1 : ceil(n);
+}
+
 static int64_t trip_count(const HNode *w) {
   const HComp *cond = w->comps[0], *body = w->comps[1];
   if (cond->outputs.n != 1) return -1;
   const HNode *cmp = cond->outputs.v[0];
   if (cmp->kind != H_EWISE || cmp->op != OP_COMPARE || !cmp->src) return -1;
-  Str dir = op_str(cmp->src, "comparison_direction");
-  const HNode *x = cmp->in[0], *y = cmp->in[1];
-  bool less = str_is(dir, "LT") || str_is(dir, "LE"), eq = str_is(dir, "LE") || str_is(dir, "GE");
-  if (!less && !str_is(dir, "GT") && !str_is(dir, "GE") && !str_is(dir, "NE")) return -1;
   double bound, init, step = 0;
-  if (y->kind == H_PARAM && x->kind != H_PARAM) {
-    const HNode *t = x;
-    x = y;
-    y = t;
-    less = !less;
+  for (int side = 0; side < 2; side++) { /* the counter may stand on either */
+    const HNode *x = cmp->in[side];
+    if (!carried(x, cond) || x->index >= body->outputs.n || x->index >= w->n_in) continue;
+    if (!bound_of(w, cmp->in[!side], &bound) || !const_of(w->in[x->index], &init) ||
+        !step_of(body, x->index, &step))
+      continue;
+    double n = turns(op_str(cmp->src, "comparison_direction"), side, init, bound, step);
+    return n >= 0 && n <= 1e12 ? (int64_t)n : -1;
   }
-  if (x->kind != H_PARAM) return -1;
-  if (!const_of(y, &bound)) {
-    if (y->kind != H_PARAM || y->index >= w->n_in || !const_of(w->in[y->index], &bound)) return -1;
-  }
-  int k = x->index;
-  if (k >= body->outputs.n || k >= w->n_in || !const_of(w->in[k], &init)) return -1;
-  const HNode *next = body->outputs.v[k];
-  if (next->kind != H_EWISE || (next->op != OP_ADD && next->op != OP_SUBTRACT)) return -1;
-  const HNode *p = next->in[0], *s = next->in[1];
-  if (p->kind != H_PARAM) p = next->in[1], s = next->in[0];
-  if (p->kind != H_PARAM || p->index != k || !const_of(s, &step)) return -1;
-  if (next->op == OP_SUBTRACT) step = -step;
-  if (step == 0) return -1;
-  double n = (bound - init) / step;
-  if (eq) n = n + 1;
-  (void)less;
-  if (n < 0) n = 0;
-  if (n > 1e12) return -1;
-  return (int64_t)(n + 0.999999);
+  return -1;
 }
 
 static void set_types(HGraph *g, HNode *n, const Op *op) {

@@ -262,6 +262,24 @@ static void relayouts_first(const Order *o, Ints *order) {
   free(first);
 }
 
+/* Exchanges beside computing, where there is memory for what that keeps alive. Afterwards the order has kernels
+ * alone. */
+static void hide(const Order *o, Ints *order) {
+  const Schedule *p = o->p;
+  Ints hidden = {0};
+  double held = 0;
+  for (int i = 0; i < p->comp->params.n && !p->comp->parent; i++)
+    if (p->comp->params.v[i]->val) held += p->comp->params.v[i]->val->bytes;
+  int n = 0;
+  for (int i = 0; i < order->n; i++)
+    if (order->v[i] < o->n) order->v[n++] = order->v[i];
+  order->n = n;
+  if (order_hides(o, order, &hidden) &&
+      held + peak_of(o, &hidden) <= p->compiler->hides_to * p->chip->hbm_usable)
+    memcpy(order->v, hidden.v, sizeof *hidden.v * (size_t)hidden.n);
+  vec_free(&hidden);
+}
+
 void sched_order(Schedule *p) {
   int n = p->kernels.n;
   Order o = {.p = p, .n = n};
@@ -288,6 +306,7 @@ void sched_order(Schedule *p) {
     if (peak < least) best = other[i], least = peak;
   }
   relayouts_first(&o, best);
+  if (p->compiler->hides_to > 0) hide(&o, best);
   int *newpos = calloc((size_t)n + 1, sizeof *newpos);
   VEC(Kernel *) out = {0};
   for (int i = 0; i <= n; i++) newpos[i] = -1;

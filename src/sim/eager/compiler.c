@@ -114,6 +114,7 @@ const ChipCompiler eager_compiler = {
     .joins_sibling = may_join_sibling,
     .layout = sched_flat_layouts,
     .orders_scratch = true,
+    .combines_to = 30 * 1048576.0, /* buckets of gradients are about as large */
     .overwrites = overwrites,
     .shares_temporaries = true,
     .scratch = scratch,

@@ -122,6 +122,7 @@ const ChipCompiler gpu_compiler = {
     .joins_sibling = may_join_sibling,
     .layout = sched_flat_layouts,
     .orders_scratch = true,
+    .combines_to = 30 * 1048576.0, /* xla_gpu_all_reduce_combine_threshold_bytes */
     .overwrites = overwrites,
     .lends = true,
     .lends_to_scratch = true,

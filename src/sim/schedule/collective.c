@@ -3,13 +3,12 @@
 #include <stdlib.h>
 
 #include "net/net.h"
-#include "sim/schedule/schedule.h"
+#include "sim/schedule/compiler.h"
 #include "ir/exchange.h"
 
 /* What a node exchanges, and among how many. */
 typedef struct Exchange {
   HNode *node;
-  int level; /* collectives on the longest way to it */
   NetKind kind;
   NetGroup group;
   double bytes;
@@ -74,56 +73,99 @@ static bool exchange_of(const HNode *n, Exchange *x) {
   }
 }
 
-/* XLA's combiners: exchanges of one kind that do not wait for each other, as the gradients of all
- * parameters, travel as one, up to 30 MiB (xla_gpu_all_reduce_combine_threshold_bytes; taken for
- * TPUs too). Two of the same level cannot wait for each other. */
-#define COMBINED (30 * 1048576.0)
+/* ---- XLA's combiners: exchanges of one kind that do not wait for each other, as the gradients of all
+ * parameters, travel as one, from the last in the program to the first until it is too much for one
+ * (libtpu's dumps: of three sums it joins the last two). ---- */
 
-static bool same(const Exchange *x, const Exchange *y) { /* groups */
-  return !memcmp(&x->group, &y->group, sizeof x->group);
+static OpKind sums_by(const HNode *n) {
+  const Op *op = n->src;
+  return op && op->n_regions && op->regions[0]->first ? op->regions[0]->first->kind : OP_UNKNOWN;
 }
 
-static int by_level(const void *a, const void *b) {
-  const Exchange *x = a, *y = b;
-  int d = x->level != y->level ? x->level - y->level
-          : x->kind != y->kind ? (int)x->kind - (int)y->kind
-          : !same(x, y)        ? memcmp(&x->group, &y->group, sizeof x->group)
-                               : (int)x->node->dt - (int)y->node->dt;
-  return d ? d : x->node->id - y->node->id;
-}
+/* As it is stored. */
+static DType sent_as(const HNode *n) { return n->val && n->val->rounded ? DT_BF16 : n->dt; }
 
 static bool combines(const Exchange *x, const Exchange *y) {
-  return x->level == y->level && x->kind == y->kind && same(x, y) && x->node->dt == y->node->dt &&
-         x->kind != NET_PERMUTE && x->kind != NET_ALL_TO_ALL;
+  return x->kind == y->kind && !memcmp(&x->group, &y->group, sizeof x->group) &&
+         sent_as(x->node) == sent_as(y->node) && x->node->op == y->node->op &&
+         sums_by(x->node) == sums_by(y->node) && x->kind != NET_PERMUTE &&
+         x->kind != NET_ALL_TO_ALL;
 }
 
-static void combine(const Schedule *p, const HComp *c) {
-  int *level = xcalloc((size_t)p->g->n_nodes + 1, sizeof *level);
-  VEC(Exchange) all = {0};
-  for (int i = 0; i < c->nodes.n; i++) {
-    HNode *n = c->nodes.v[i];
-    Exchange x;
-    for (int k = 0; k < n->n_in; k++)
-      level[n->id] = MAX(level[n->id], level[n->in[k]->id] + (n->in[k]->kind == H_COLL));
-    if (n->kind != H_COLL || n->dead || !exchange_of(n, &x)) continue;
+typedef struct Company {
+  VEC(HNode *) order; /* of the computation, inputs first */
+  unsigned char
+      *at; /* by node id: seen, in the order; then: waits for one of the company, is one */
+  double most;
+} Company;
+
+enum { SEEN = 1, LISTED = 2, NEEDED = 4 };
+
+static void inputs_first(Company *c, HNode *from) {
+  VEC(HNode *) stack = {0};
+  *vec_push(&stack) = from;
+  while (stack.n) {
+    HNode *n = stack.v[stack.n - 1];
+    unsigned char *at = &c->at[n->id];
+    if (*at & SEEN) {
+      stack.n--;
+      if (!(*at & LISTED)) *vec_push(&c->order) = n;
+      *at |= LISTED;
+      continue;
+    }
+    *at |= SEEN;
+    for (int k = n->n_in - 1; k >= 0; k--)
+      if (!(c->at[n->in[k]->id] & SEEN) && n->in[k]->comp == n->comp) *vec_push(&stack) = n->in[k];
+  }
+  vec_free(&stack);
+}
+
+static void need_inputs(const Company *c, const HNode *n) {
+  for (int k = 0; k < n->n_in; k++) c->at[n->in[k]->id] |= NEEDED;
+}
+
+/* All that travel with the exchange at this place of the order. */
+static void find_company(Company *c, int last) {
+  Exchange own, x;
+  if (!exchange_of(c->order.v[last], &own)) return;
+  own.node = c->order.v[last];
+  double sum = 0;
+  VEC(HNode *) with = {0};
+  for (int i = 0; i < c->order.n; i++) c->at[c->order.v[i]->id] &= SEEN | LISTED;
+  for (int i = last; i >= 0; i--) {
+    HNode *n = c->order.v[i];
+    if (c->at[n->id] & NEEDED) {
+      need_inputs(c, n);
+      continue;
+    }
+    if (n->kind != H_COLL || n->dead || n->company || !exchange_of(n, &x)) continue;
     x.node = n;
-    x.level = level[n->id];
-    *vec_push(&all) = x;
+    if (!combines(&own, &x) || (with.n && sum + x.bytes > c->most)) continue;
+    need_inputs(c, n);
+    sum += x.bytes;
+    *vec_push(&with) = n;
   }
-  if (all.n) qsort(all.v, (size_t)all.n, sizeof *all.v, by_level);
-  for (int i = 0, end; i < all.n; i = end) {
-    double sum = all.v[i].bytes;
-    for (end = i + 1; end < all.n && combines(&all.v[i], &all.v[end]); end++) {
-      if (sum + all.v[end].bytes > COMBINED) break;
-      sum += all.v[end].bytes;
-    }
-    for (int k = i; k < end; k++) {
-      all.v[k].node->together = sum;
-      all.v[k].node->company = 1 + all.v[i].node->id;
-    }
+  for (int i = 0; i < with.n; i++) {
+    with.v[i]->together = sum;
+    with.v[i]->company = 1 + own.node->id;
   }
-  vec_free(&all);
-  free(level);
+  vec_free(&with);
+}
+
+void collective_combine(const Schedule *p, const HComp *c) {
+  Company all = {.most = p->compiler->combines_to};
+  bool any = false;
+  for (int i = 0; i < c->nodes.n; i++)
+    any |= c->nodes.v[i]->kind == H_COLL && !c->nodes.v[i]->dead && !c->nodes.v[i]->company;
+  if (!any) return;
+  all.at = xcalloc((size_t)p->g->n_nodes + 1, 1);
+  for (int i = 0; i < c->nodes.n; i++) inputs_first(&all, c->nodes.v[i]);
+  for (int i = all.order.n - 1; i >= 0; i--) {
+    const HNode *n = all.order.v[i];
+    if (n->kind == H_COLL && !n->dead && !n->company) find_company(&all, i);
+  }
+  free(all.at);
+  vec_free(&all.order);
 }
 
 /* Each has its share of the time that all of its company take. */
@@ -135,7 +177,7 @@ double collective_time(const Schedule *p, const Kernel *k, const HNode *n) {
     return x.bytes / chip_num(p->chip, "pcie", 16e9);
   }
   if (!exchange_of(n, &x) || x.bytes <= 0) return 0;
-  if (n->together == 0) combine(p, n->comp);
+  if (n->together == 0) collective_combine(p, n->comp);
   double all = MAX(n->together, x.bytes);
   Net net;
   int devices = p->opts && p->opts->devices > 0 ? p->opts->devices : 1;

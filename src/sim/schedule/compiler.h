@@ -47,6 +47,7 @@ struct ChipCompiler {
   /* ---- order and memory ---- */
   bool starts_loops;   /* loops' constant beginnings are operations in the order of kernels */
   bool orders_scratch; /* what a kernel works in counts when kernels are ordered */
+  double combines_to;  /* bytes of exchanges that travel as one */
   double hides_to;     /* exchanges run beside computing, up to this part of the memory; 0: never */
   void (*place)(Schedule *p);       /* memory spaces, after a first costing. NULL: all in HBM */
   void (*see)(Schedule *p, int at); /* kernel `at` is about to be costed. NULL: nothing */

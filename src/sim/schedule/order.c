@@ -83,6 +83,43 @@ static void graph(Order *o) {
   }
 }
 
+static const HNode *exchange_of(const Kernel *k) {
+  const HNode *n = k->roots.n && !k->dead ? k->roots.v[0] : NULL;
+  return n && n->kind == H_COLL && n->company ? n : NULL;
+}
+
+static void copy_preds(const Order *o, const Ints *all, Ints *own) {
+  for (int a = 0; a < all->n; a++)
+    for (int q = 0; q < o->pred[all->v[a]].n; q++) *vec_push(&own[a]) = o->pred[all->v[a]].v[q];
+}
+
+/* Exchanges that travel as one are one operation: each waits for what any of them waits for. */
+static void together(Order *o) {
+  const Schedule *p = o->p;
+  Ints all = {0};
+  collective_combine(p, p->comp);
+  for (int i = 0; i < o->n; i++)
+    if (exchange_of(p->kernels.v[i])) *vec_push(&all) = i;
+  Ints *own = xcalloc((size_t)all.n + 1, sizeof *own); /* before anything is added */
+  copy_preds(o, &all, own);
+  for (int a = 0; a < all.n; a++)
+    for (int b = 0; b < all.n; b++) {
+      int from = all.v[a], to = all.v[b];
+      if (a == b ||
+          exchange_of(p->kernels.v[from])->company != exchange_of(p->kernels.v[to])->company)
+        continue;
+      for (int q = 0; q < own[a].n; q++) {
+        int x = own[a].v[q];
+        if (x == to || leads_to(o, to, x)) continue;
+        *vec_push(&o->succ[x]) = to;
+        *vec_push(&o->pred[to]) = x;
+      }
+    }
+  for (int a = 0; a < all.n; a++) vec_free(&own[a]);
+  free(own);
+  vec_free(&all);
+}
+
 /* The compiler's operations are more than ours: constants, views, what a kernel's numbers are made of. With so many
  * times ours the scheduler's logs for two recurrent networks come out; 1.3 to 2 do as well. */
 #define OPERATIONS 1.5
@@ -287,6 +324,7 @@ void sched_order(Schedule *p) {
   o.pred = calloc((size_t)n + 1, sizeof *o.pred);
   o.key = calloc((size_t)n + 1, sizeof *o.key);
   graph(&o);
+  if (p->compiler->hides_to > 0) together(&o);
   find_given(p);
   readers_first(&o);
   order_items(&o);

@@ -202,6 +202,8 @@ bool attention_causal(const Kernel *k);
 bool attention_again(const Kernel *k, const HNode *n);
 /* Slots of the vector unit that an operation takes for 1024 elements. */
 double op_weight(const HNode *n);
+/* Which exchanges of a computation travel as one: HNode.company, .together. */
+void collective_combine(const Schedule *p, const HComp *c);
 double collective_time(const Schedule *p, const Kernel *k, const HNode *n);
 
 #endif

@@ -239,10 +239,32 @@ static bool products_read(const HNode *n, int kernel, int depth) {
   return products > 0;
 }
 
+/* Does all that reads it, directly or after choosing elements, go on in bf16? */
+static bool goes_on_narrow(const HNode *n, int depth) {
+  for (int i = 0; i < n->n_users; i++) {
+    const HNode *u = n->users[i];
+    bool rounds = u->kind == H_EWISE && u->op == OP_CONVERT && u->dt == DT_BF16;
+    bool moves = u->kind == H_RESHAPE || (u->kind == H_EWISE && u->op == OP_SELECT);
+    if (u->comp != n->comp || u->is_output) return false;
+    if (!rounds && !(moves && depth < 4 && goes_on_narrow(u, depth + 1))) return false;
+  }
+  return n->n_users > 0;
+}
+
+/* A sum over devices that goes on in bf16 is sent so. */
+static bool sent_narrow(const HNode *n) {
+  return n->kind == H_COLL && n->op == OP_ALL_REDUCE && n->dt == DT_F32 && n->rank > 1 &&
+         !n->is_output && goes_on_narrow(n, 0);
+}
+
 /* A wide array that only products read is stored rounded; rows are rounded before they are
  * gathered. */
 static bool only_rounded(const HValue *v) {
   const HNode *n = v->node;
+  if (v->kernel >= 0 && !v->alias && sent_narrow(n)) return true;
+  if (v->kernel >= 0 && !v->alias && n->dt == DT_F32 && n->n_users == 1 && n->kind == H_EWISE &&
+      sent_narrow(n->users[0]))
+    return true;
   bool kind = hlo_light(n) || n->kind == H_CONCAT || n->kind == H_GATHER ||
               (n->kind == H_RWIN && n->n_results == 1);
   return n->dt == DT_F32 && v->kernel >= 0 && !v->alias && !n->is_output && kind && n->rank > 1 &&

@@ -305,9 +305,21 @@ bool tpu_joins_maker(Joins *js, int at, const HValue *v, bool loops) {
 
 bool tpu_shares_tables(const Kernel *k, const HNode *n) { return repeats(k, n); }
 
+/* Does a read what arrives from other devices that b does not? */
+static bool receives_more(const Kernel *a, const Kernel *b) {
+  for (int q = 0; q < a->reads.n; q++) {
+    const HNode *n = a->reads.v[q]->node;
+    bool both = n->kind != H_COLL;
+    for (int r = 0; r < b->reads.n && !both; r++) both = b->reads.v[r]->node == n;
+    if (!both) return true;
+  }
+  return false;
+}
+
 bool tpu_joins_sibling(Joins *js, int i, int j, const HNode *src, bool table) {
   const Kernel *a = js->p->kernels.v[i], *b = js->p->kernels.v[j];
   (void)src;
+  if (receives_more(a, b) || receives_more(b, a)) return false; /* one need not wait as long */
   if ((table && !same_work(a, b)) || sums_other_sides(a, b) || makes_masks(a) != makes_masks(b) ||
       makes_ints(a) != makes_ints(b))
     return false;

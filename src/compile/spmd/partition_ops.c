@@ -330,20 +330,36 @@ static const Dim *pair_axes(Spmd *s, const Op *op, const Product *p, int i, bool
   return x->n >= y->n ? x : y;
 }
 
-/* The sum over `axes` as the result wants it: of each device its part where those axes cut it, else
- * whole. */
+/* The first axes of a cut, after those that are there, that are among `axes`. */
+static Dim summed_cut(const Dim *want, const Dim *has, const Dim *axes) {
+  Dim rest = {0};
+  if (want->n <= has->n || spmd_common_prefix(want, has) != has->n) return rest;
+  Layout among = {.d = {*axes}};
+  for (int i = has->n; i < want->n && uses_axis(&among, 1, want->a[i]); i++)
+    rest.a[rest.n++] = want->a[i];
+  return rest;
+}
+
+static Dim left_of(const Dim *axes, const Dim *gone) {
+  Dim left = {0};
+  Layout used = {.d = {*gone}};
+  for (int i = 0; i < axes->n; i++)
+    if (!uses_axis(&used, 1, axes->a[i])) left.a[left.n++] = axes->a[i];
+  return left;
+}
+
+/* The sum over `axes` as the result wants it: of each device its part where axes cut it, then over the axes
+ * that are left. */
 static Value *sum_over(Spmd *s, Value *x, const Dim *axes, const Layout *want, Layout *has) {
+  Dim left = *axes;
   for (int d = 0; d < x->type->rank; d++) {
-    const Dim *w = &want->d[d];
-    int keep = has->d[d].n;
-    if (w->n != keep + axes->n || spmd_common_prefix(w, &has->d[d]) != keep) continue;
-    Dim rest = {.n = axes->n};
-    memcpy(rest.a, w->a + keep, sizeof *rest.a * (size_t)rest.n);
-    if (!spmd_same_axes(&rest, axes) || x->type->dims[d] % spmd_dim_parts(s, axes)) continue;
-    has->d[d] = *w;
-    return spmd_reduce_scatter(s, x, d, axes);
+    Dim rest = summed_cut(&want->d[d], &has->d[d], &left);
+    if (!rest.n || x->type->dims[d] % spmd_dim_parts(s, &rest)) continue;
+    x = spmd_reduce_scatter(s, x, d, &rest);
+    for (int i = 0; i < rest.n; i++) has->d[d].a[has->d[d].n++] = rest.a[i];
+    left = left_of(&left, &rest);
   }
-  return spmd_all_reduce(s, x, axes, NULL, OP_ADD);
+  return left.n ? spmd_all_reduce(s, x, &left, NULL, OP_ADD) : x;
 }
 
 /* Contracted dimensions that both operands have cut alike stay cut: the parts' products are summed

@@ -520,6 +520,35 @@ static void test_contests(void **state) {
   }
 }
 
+/* A weight's gradient of a batch over two axes, one of which cuts the weight: each device gets its part of the
+ * sum over that axis, and parts are summed over the other, as XLA has it. */
+static void test_scattered_sums(void **state) {
+  (void)state;
+  static const char text[] =
+      "sdy.mesh @m = <[\"d\"=2, \"f\"=4]>\n"
+      "func.func @main(%x: tensor<16x8xf32> {sdy.sharding = #sdy.sharding<@m, [{\"d\", \"f\"}, "
+      "{}]>}, "
+      "%y: tensor<16x12xf32> {sdy.sharding = #sdy.sharding<@m, [{\"d\", \"f\"}, {}]>}) -> "
+      "(tensor<8x12xf32> {sdy.sharding = #sdy.sharding<@m, [{\"f\"}, {}]>}) {\n"
+      "  %w = stablehlo.dot_general %x, %y, contracting_dims = [0] x [0] : (tensor<16x8xf32>, "
+      "tensor<16x12xf32>) -> tensor<8x12xf32>\n"
+      "  return %w : tensor<8x12xf32>\n}";
+  Module *m = parsed("scattered sums", text);
+  bool done;
+  must(pass_partition(m, &done));
+  int scatters = 0, sums = 0, slices = 0;
+  for (const Op *op = module_main(m)->body->first; op; op = op->next) {
+    scatters += op->kind == OP_REDUCE_SCATTER;
+    sums += op->kind == OP_ALL_REDUCE && op_type(op)->dims[0] == 2;
+    slices += op->kind == OP_DYNAMIC_SLICE;
+  }
+  assert_int_equal(scatters, 1);
+  assert_int_equal(sums, 1);
+  assert_int_equal(slices, 0);
+  module_free(m);
+  check_text("scattered sums", text);
+}
+
 /* Two products of one array that must be whole: it is fetched once, as XLA does. */
 static void test_fetched_once(void **state) {
   (void)state;
@@ -673,7 +702,8 @@ int main(void) {
       cmocka_unit_test(test_embedding),       cmocka_unit_test(test_weight_gradient),
       cmocka_unit_test(test_moves),           cmocka_unit_test(test_wishes),
       cmocka_unit_test(test_found),           cmocka_unit_test(test_contests),
-      cmocka_unit_test(test_fetched_once),    cmocka_unit_test(test_batches),
-      cmocka_unit_test(test_counting),        cmocka_unit_test(test_random)};
+      cmocka_unit_test(test_fetched_once),    cmocka_unit_test(test_scattered_sums),
+      cmocka_unit_test(test_batches),         cmocka_unit_test(test_counting),
+      cmocka_unit_test(test_random)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
-/* compile/propagate: sharding propagation, in the manner of Shardy: what is written on arguments,
- * results and constraints spreads along the dimensions that operations tie together, until nothing
- * changes.
+/* compile/propagate: sharding propagation by Shardy's rules (propagate_flow.c): what is written on
+ * arguments, results and constraints spreads along the dimensions that operations tie together, until
+ * nothing changes.
  *
  * A dimension of a value carries a list of mesh axes, major first. Written shardings are closed
  * (kept as they are) unless they say `?`. Spreading never uses an axis twice in one value, and

@@ -65,29 +65,4 @@ static inline int kernels_of(const SimReport *r, const char *op) {
   return n;
 }
 
-static inline int kernels(const char *text, const char *chip, const char *op) {
-  SimReport *r = estimate(text, chip);
-  int n = kernels_of(r, op);
-  sim_report_free(r);
-  return n;
-}
-
-/* The peak is `want` bytes, libtpu's, to a share of it. */
-static inline void peak_near(const char *text, const char *chip, double want, double share) {
-  SimReport *r = estimate(text, chip);
-  double bytes = r->peak_bytes;
-  sim_report_free(r);
-  if (bytes < want * (1 - share) || bytes > want * (1 + share))
-    fail_msg("%s: %.0f bytes, libtpu says %.0f", chip, bytes, want);
-}
-
-/* Cycles within a tenth of libtpu's, the peak within three hundredths. */
-static inline void like(const char *text, const char *chip, double cycles, double peak) {
-  SimReport *r = estimate(text, chip);
-  double c = r->cycles, p = r->peak_bytes;
-  sim_report_free(r);
-  if (c < 0.9 * cycles || c > 1.1 * cycles) fail_msg("%s: %.0f cycles, not %.0f", chip, c, cycles);
-  if (p < 0.97 * peak || p > 1.03 * peak) fail_msg("%s: %.0f bytes, not %.0f", chip, p, peak);
-}
-
 #endif

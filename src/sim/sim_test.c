@@ -12,130 +12,11 @@ static const char add[] =
     "tensor<1024x1024xf32> {\n"
     "  %0 = stablehlo.add %a, %b : tensor<1024x1024xf32>\n  return %0 : tensor<1024x1024xf32>\n}\n";
 
-static void test_estimates(void **state) {
+static void test_place(void **state) {
   (void)state;
-  /* libtpu's cycles for this program */
-  static const struct {
-    const char *chip;
-    double cycles;
-  } want[] = {{"tpu-v2", 29656},  {"tpu-v3", 29848},  {"tpu-v4", 15582}, {"tpu-v5e", 40208},
-              {"tpu-v5p", 11868}, {"tpu-v6e", 16327}, {"tpu7x", 9550}};
-  for (int i = 0; i < COUNT_OF(want); i++) {
-    SimReport *r = estimate(add, want[i].chip);
-    near(r->cycles, want[i].cycles, 0.15);
-    assert_true(r->argument_bytes == 2 * 4194304 && r->output_bytes == 4194304 &&
-                r->temp_bytes == 0 && r->fits);
-    assert_int_equal(kernels_of(r, NULL), 1);
-    assert_non_null(strstr(r->kernels[0].place, "test:2"));
-    sim_report_free(r);
-  }
-}
-
-/* What the compiler writes as other operations has libtpu's cycles: a stable sort that is turned
- * both ways, a small top-k that is a sort. */
-static void test_rewritten(void **state) {
-  (void)state;
-  static const char sort[] =
-      "func.func @main(%x: tensor<256x1024xf32>) -> tensor<256x1024xf32> {\n"
-      "  %0 = \"stablehlo.sort\"(%x) <{dimension = 1 : i64, is_stable = true}> ({\n"
-      "  ^bb0(%a: tensor<f32>, %b: tensor<f32>):\n"
-      "    %1 = stablehlo.compare LT, %a, %b, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>\n"
-      "    stablehlo.return %1 : tensor<i1>\n"
-      "  }) : (tensor<256x1024xf32>) -> tensor<256x1024xf32>\n"
-      "  return %0 : tensor<256x1024xf32>\n}\n";
-  static const char top[] =
-      "func.func @main(%x: tensor<1000x100xf32>) -> (tensor<1000x3xf32>, tensor<1000x3xi32>) {\n"
-      "  %v, %i = chlo.top_k(%x, k = 3) : tensor<1000x100xf32> -> "
-      "(tensor<1000x3xf32>, tensor<1000x3xi32>)\n"
-      "  return %v, %i : tensor<1000x3xf32>, tensor<1000x3xi32>\n}\n";
-  static const struct {
-    const char *text, *chip;
-    double cycles, peak;
-  } want[] = {{sort, "tpu-v2", 12897, 4198400},
-              {sort, "tpu-v5e", 8144, 5244928},
-              {sort, "tpu-v6e", 6720, 5244928},
-              {top, "tpu-v5e", 4014, 2164224}};
-  for (int i = 0; i < COUNT_OF(want); i++) {
-    SimReport *r = estimate(want[i].text, want[i].chip);
-    near(r->cycles, want[i].cycles, 0.1);
-    near(r->peak_bytes, want[i].peak, 0.05);
-    sim_report_free(r);
-  }
-}
-
-/* Taps of few features share the array forwards, where images lie in sublanes and the filter's
- * output features in lanes, and not otherwise; in a gradient that lies turned each pixel of the
- * window has rows of its own, in others the images of all taps fill it without gaps. */
-static void test_shared_array(void **state) {
-  (void)state;
-#define CONVOLUTION(x, w, y, dims, pad)                                                        \
-  "func.func @main(%x: tensor<" x ">, %w: tensor<" w ">) -> tensor<" y "> {\n"                 \
-  "  %0 = stablehlo.convolution(%x, %w) dim_numbers = " dims ", window = {pad = " pad          \
-  "} {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<" x ">, tensor<" w \
-  ">) -> tensor<" y ">\n  return %0 : tensor<" y ">\n}\n"
-  static const char five[] =
-      CONVOLUTION("32x14x14x64xbf16", "5x5x64x192xbf16", "32x14x14x192xbf16",
-                  "[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]", "[[2, 2], [2, 2]]");
-  static const char wide[] =
-      CONVOLUTION("16x28x28x320xf32", "3x3x320x96xf32", "16x28x28x96xf32",
-                  "[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]", "[[1, 1], [1, 1]]");
-  static const char gradient[] =
-      CONVOLUTION("40x18x18x160xbf16", "40x18x18x32xbf16", "3x3x160x32xbf16",
-                  "[f, 0, 1, b]x[i, 0, 1, o]->[0, 1, b, f]", "[[1, 1], [1, 1]]");
-  static const char packed[] =
-      CONVOLUTION("24x14x14x384xbf16", "24x14x14x384xbf16", "3x3x384x384xbf16",
-                  "[f, 0, 1, b]x[i, 0, 1, o]->[0, 1, b, f]", "[[1, 1], [1, 1]]");
-#undef CONVOLUTION
-  static const struct {
-    const char *text, *chip;
-    double cycles;
-  } want[] = {{five, "tpu-v5e", 58514},     {wide, "tpu-v5e", 94627},
-              {gradient, "tpu-v5p", 29337}, {gradient, "tpu-v5e", 53186},
-              {gradient, "tpu-v6e", 36505}, {packed, "tpu-v2", 398824},
-              {packed, "tpu-v5e", 106055}};
-  for (int i = 0; i < COUNT_OF(want); i++) {
-    SimReport *r = estimate(want[i].text, want[i].chip);
-    near(r->cycles, want[i].cycles, 0.06);
-    sim_report_free(r);
-  }
-}
-
-/* Loops move tiles slower than products do, narrow ones most of all. */
-static void test_narrow_loops(void **state) {
-  (void)state;
-  static const char text[] =
-      "func.func @main(%a: tensor<1024x1024xf32>) -> tensor<1024x1024xbf16> {\n"
-      "  %0 = stablehlo.convert %a : (tensor<1024x1024xf32>) -> tensor<1024x1024xbf16>\n"
-      "  return %0 : tensor<1024x1024xbf16>\n}\n";
-  static const struct {
-    const char *chip;
-    double cycles;
-  } want[] = {{"tpu-v4", 13341}, {"tpu-v5e", 35944}, {"tpu-v5p", 10307}, {"tpu-v6e", 14086}};
-  for (int i = 0; i < COUNT_OF(want); i++) {
-    SimReport *r = estimate(text, want[i].chip);
-    near(r->cycles, want[i].cycles, 0.04);
-    sim_report_free(r);
-  }
-  /* in several windows, loading and storing hides where two cores share the memory */
-  static const char tanh[] =
-      "func.func @main(%a: tensor<2048x2048xf32>, %b: tensor<2048x2048xf32>) -> "
-      "tensor<2048x2048xf32> {\n"
-      "  %0 = stablehlo.tanh %a : tensor<2048x2048xf32>\n"
-      "  %1 = stablehlo.add %0, %b : tensor<2048x2048xf32>\n"
-      "  return %1 : tensor<2048x2048xf32>\n}\n";
-  SimReport *r = estimate(tanh, "tpu-v4");
-  near(r->cycles, 58488, 0.03);
-  sim_report_free(r);
-}
-
-static void test_padding(void **state) {
-  (void)state;
-  /* 3 columns: the long side goes to lanes, 3 rows pad to 4; libtpu says 4 x 65536 x 4 bytes */
-  SimReport *r = estimate(
-      "func.func @main(%a: tensor<65536x3xf32>) -> tensor<65536x3xf32> {\n"
-      "  %0 = stablehlo.negate %a : tensor<65536x3xf32>\n  return %0 : tensor<65536x3xf32>\n}\n",
-      "tpu-v3");
-  assert_true(r->argument_bytes == 65536 * 4 * 4);
+  SimReport *r = estimate(add, "tpu-v5e");
+  assert_int_equal(kernels_of(r, NULL), 1);
+  assert_non_null(strstr(r->kernels[0].place, "test:2"));
   sim_report_free(r);
 }
 
@@ -288,9 +169,7 @@ static void test_corpus(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_estimates),    cmocka_unit_test(test_rewritten),
-      cmocka_unit_test(test_shared_array), cmocka_unit_test(test_narrow_loops),
-      cmocka_unit_test(test_padding),      cmocka_unit_test(test_loop),
+      cmocka_unit_test(test_place),        cmocka_unit_test(test_loop),
       cmocka_unit_test(test_does_not_fit), cmocka_unit_test(test_corpus),
       cmocka_unit_test(test_collectives),
   };

@@ -1,0 +1,9 @@
+// A temporary is not written over the one that it is computed from.
+// TRUTH XLA 0.10.2, compiled ahead of time
+// EXPECT H100-SXM,library: temp 134217728 ±0.001%
+func.func @main(%x: tensor<4096x4096xf32>, %w: tensor<4096x4096xf32>, %v: tensor<4096x16xf32>) -> tensor<4096x16xf32> {
+  %y = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<4096x4096xf32>, tensor<4096x4096xf32>) -> tensor<4096x4096xf32>
+  %e = stablehlo.tanh %y : tensor<4096x4096xf32>
+  %z = stablehlo.dot_general %e, %v, contracting_dims = [1] x [0] : (tensor<4096x4096xf32>, tensor<4096x16xf32>) -> tensor<4096x16xf32>
+  return %z : tensor<4096x16xf32>
+}

@@ -1,0 +1,14 @@
+// A block that adds to its input evaluates; the step that adds to its weight trains, with no loss and nothing
+// donated; what is multiplied with itself is no parameter. On every kind of chip.
+// TRUTH by construction
+// EXPECT tpu-v2: training 0, owner(0) input, owner(1) input
+// EXPECT tpu-v5e: training 0, owner(0) input, owner(1) input
+// EXPECT T4: training 0, owner(0) input, owner(1) input
+// EXPECT H100-SXM: training 0, owner(0) input, owner(1) input
+func.func public @main(%x: tensor<64x64xf32>, %w: tensor<64x64xf32>) -> tensor<64x64xf32> {
+  %h = stablehlo.dot_general %x, %x, contracting_dims = [1] x [0] : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+  %t = stablehlo.tanh %h : tensor<64x64xf32>
+  %g = stablehlo.dot_general %x, %t, contracting_dims = [0] x [0] : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+  %s = stablehlo.add %x, %w : tensor<64x64xf32>
+  return %h : tensor<64x64xf32>
+}

@@ -1,0 +1,8 @@
+// What computes with parts of one array is one kernel, as the halves of a rotary embedding are.
+// TRUTH libtpu 0.0.51, compiled ahead of time
+// EXPECT tpu-v5e: kernels 1
+func.func public @main(%x: tensor<64x256xf32>) -> (tensor<64x128xf32>, tensor<64x128xf32>) {
+  %a = stablehlo.slice %x [0:64, 0:128] : (tensor<64x256xf32>) -> tensor<64x128xf32>
+  %b = stablehlo.slice %x [0:64, 128:256] : (tensor<64x256xf32>) -> tensor<64x128xf32>
+  return %a, %b : tensor<64x128xf32>, tensor<64x128xf32>
+}

@@ -11,8 +11,17 @@
 static const char *const required[] = {"name", "kind",          "devices_per_chip", "clock",
                                        "hbm",  "hbm_bandwidth", "power_idle",       "power_busy"};
 
+static int with_key(const void *key, const void *fact) {
+  return strcmp(key, (*(const ChipFact *const *)fact)->key);
+}
+static int by_key(const void *a, const void *b) {
+  return with_key((*(const ChipFact *const *)a)->key, b);
+}
+
 const ChipFact *chip_fact(const Chip *c, const char *key) {
-  return facts_find(c->facts, c->n_facts, key);
+  if (!c->by_key) return facts_find(c->facts, c->n_facts, key);
+  const ChipFact **found = bsearch(key, c->by_key, (size_t)c->n_facts, sizeof *found, with_key);
+  return found ? *found : NULL;
 }
 double chip_num(const Chip *c, const char *key, double dflt) {
   const ChipFact *f = chip_fact(c, key);
@@ -108,6 +117,40 @@ Chip *chip_named(const char *name) {
     for (int k = 0; k < cat.chips.v[i]->n_aliases; k++)
       if (same_name(cat.chips.v[i]->aliases[k], name)) return cat.chips.v[i];
   return NULL;
+}
+
+typedef struct Family { /* what all chips of a kind share */
+  const char *kind;
+  ChipFact *facts;
+  int n;
+} Family;
+static VEC(Family) families;
+
+static Err *add_family(void *arg, const char *file, Str text) {
+  (void)arg;
+  const char *name = strrchr(file, '/') ? strrchr(file, '/') + 1 : file;
+  Family f = {.kind = arena_str(cat.arena, (Str){name, strcspn(name, ".")}).p};
+  for (int i = 0; i < families.n; i++)
+    if (!strcmp(families.v[i].kind, f.kind)) return NULL; /* WEFT_DATA came first and wins */
+  int line = 0;
+  TRY(facts_read(cat.arena, file, text, &f.facts, &f.n, &line));
+  *vec_push(&families) = f;
+  return NULL;
+}
+
+/* The facts of its kind that a chip's file does not give, and an index of all. */
+static void complete(Chip *c) {
+  VEC(ChipFact) all = {0};
+  for (int i = 0; i < c->n_facts; i++) *vec_push(&all) = c->facts[i];
+  for (int i = 0; i < families.n; i++)
+    for (int k = 0; k < families.v[i].n && !strcmp(families.v[i].kind, chip_text(c, "kind")); k++)
+      if (!chip_fact(c, families.v[i].facts[k].key)) *vec_push(&all) = families.v[i].facts[k];
+  c->n_facts = all.n;
+  c->facts = arena_dup(cat.arena, all.v, sizeof *all.v * (size_t)all.n);
+  vec_free(&all);
+  c->by_key = arena_alloc(cat.arena, sizeof *c->by_key * (size_t)c->n_facts);
+  for (int i = 0; i < c->n_facts; i++) c->by_key[i] = &c->facts[i];
+  qsort(c->by_key, (size_t)c->n_facts, sizeof *c->by_key, by_key);
 }
 
 static Err *add_chip(void *arg, const char *file, Str text) {
@@ -240,6 +283,9 @@ Err *catalogue_load(void) {
   if (!cat.ready) {
     cat.arena = arena_new();
     err = data_each("chips", ".chip", add_chip, NULL);
+    if (!err) err = data_each("chips", ".family", add_family, NULL);
+    for (int i = 0; i < cat.chips.n && !err; i++) complete(cat.chips.v[i]);
+    vec_free(&families);
     if (!err) {
       if (cat.chips.n) qsort(cat.chips.v, (size_t)cat.chips.n, sizeof *cat.chips.v, by_kind);
       err = servers_load(cat.arena);

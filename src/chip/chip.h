@@ -3,8 +3,9 @@
  *
  * A chip file has one fact a line, `key = value unit  # source`; a blank line and a `#` line are
  * comments. Numbers are stored in base units (bytes, bytes/s, FLOP/s, Hz, W, s). Every line must
- * name its source. An unknown key is kept: a model may ask for it by name (chip_num). Errors name
- * file and line.
+ * name its source. An unknown key is kept: a model may ask for it by name (chip_num). What all chips of
+ * a kind share stands in data/chips/KIND.family, a file of facts like theirs: what a chip's own file
+ * leaves out is taken from there. Errors name file and line.
  *
  * Where the files are: WEFT_DATA (a folder with chips/, servers/
  * and prices/), else the copies compiled into
@@ -37,7 +38,8 @@ typedef struct Chip {
   const char *file;
   ChipKind kind;
   int n_facts;
-  ChipFact *facts;
+  ChipFact *facts;         /* its own in the file's order, then those of its kind */
+  const ChipFact **by_key; /* the same, sorted; NULL: not yet */
   int n_aliases;
   const char **aliases;
   /* What everybody needs, per DEVICE (what the compiler calls one: a core on v2, v3, tpu7x; a chip

@@ -38,6 +38,20 @@ static void test_catalogue(void **state) {
   assert_true(chip_num(find("A100-80GB"), "sms", 0) == 108);
 }
 
+/* What a chip's file leaves out is its kind's, what it gives is its own; nothing is there twice. */
+static void test_family(void **state) {
+  (void)state;
+  const Chip *gpu = find("H100-SXM"), *other = find("MI300X"), *tpu = find("tpu-v5e");
+  assert_true(chip_num(gpu, "fit.scatter_32", 0) == 1.7 &&
+              chip_num(other, "fit.scatter_32", 0) == 1.7);
+  assert_true(chip_num(gpu, "fit.wave", NAN) == 0 && chip_num(find("V100"), "fit.wave", 0) == 1e-6);
+  assert_null(chip_fact(tpu, "fit.scatter_32"));
+  assert_true(chip_num(tpu, "pass_start", 0) == 1e-6 && !chip_fact(gpu, "pass_start"));
+  for (int i = 0; i < gpu->n_facts; i++)
+    assert_ptr_equal(chip_fact(gpu, gpu->facts[i].key), &gpu->facts[i]);
+  assert_null(chip_fact(gpu, "nothing"));
+}
+
 /* Every number says how it is known. */
 static void test_sources(void **state) {
   (void)state;
@@ -210,8 +224,9 @@ static void test_prices(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_catalogue), cmocka_unit_test(test_sources),
-      cmocka_unit_test(test_names),     cmocka_unit_test(test_slices),
-      cmocka_unit_test(test_errors),    cmocka_unit_test(test_prices)};
+      cmocka_unit_test(test_catalogue), cmocka_unit_test(test_family),
+      cmocka_unit_test(test_sources),   cmocka_unit_test(test_names),
+      cmocka_unit_test(test_slices),    cmocka_unit_test(test_errors),
+      cmocka_unit_test(test_prices)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 # Writes OUT, a C file with the text of every data file: cmake -DROOT=data -DOUT=embedded.c -P embed.cmake
-file(GLOB files RELATIVE ${ROOT} ${ROOT}/chips/*.chip ${ROOT}/servers/*.server ${ROOT}/prices/*.csv)
+file(GLOB files RELATIVE ${ROOT} ${ROOT}/chips/*.chip ${ROOT}/chips/*.family ${ROOT}/servers/*.server ${ROOT}/prices/*.csv)
 list(SORT files)
 set(body "/* Generated from data/ by src/chip/embed.cmake. */\n#include \"chip/chip_priv.h\"\n")
 set(table "")

@@ -226,13 +226,9 @@ double sim_product_s(const Chip *c, DType dt, double batch, double m, double n, 
                              : gpu_product_s(c, dt, batch, m, n, k);
 }
 
-/* TPUs: a kernel's start, and the share of the bandwidth that streams reach (recalled). */
-#define TPU_START 1e-6
-#define TPU_STREAM 0.9
-
 double sim_pass_s(const Chip *c, double bytes) {
   bool tpu = c->kind == CHIP_TPU;
-  double share = tpu ? TPU_STREAM : chip_num(c, "fit.stream", 0.85);
-  double start = tpu ? TPU_START : chip_num(c, "fit.launch", 2.5e-6);
+  double share = chip_num(c, tpu ? "pass_stream" : "fit.stream", NAN);
+  double start = chip_num(c, tpu ? "pass_start" : "fit.launch", NAN);
   return bytes > 0 ? bytes / (c->hbm_bandwidth * share) + start : 0;
 }

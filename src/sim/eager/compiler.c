@@ -78,15 +78,11 @@ static double scratch(const Schedule *p, const Kernel *k) {
   return product ? chip_num(p->chip, "product_workspace", 0) : 0;
 }
 
-/* Operation by operation the host issues each kernel: the interpreter, the dispatcher, the launch. A
- * launch alone is 2 to 5 us. */
-#define ISSUE 5e-6
-
-/* The host runs ahead of the device and waits for nothing; the device cannot start earlier than
- * asked. */
+/* Operation by operation the host issues each kernel: the interpreter, the dispatcher, the launch. It runs ahead of
+ * the device and waits for nothing; the device cannot start earlier than asked. */
 static void issue(Schedule *p, Kernel *k) {
   const Schedule *in = k->dearest;
-  p->issue_s += in ? in->issue_s * in->mult / p->mult : ISSUE;
+  p->issue_s += in ? in->issue_s * in->mult / p->mult : gpu_rate(p->chip, "fit.issue");
   if (in || p->issue_s <= p->time_s) return;
   p->host_s += p->issue_s - p->time_s;
   p->time_s = k->start_s = p->issue_s;

@@ -80,30 +80,28 @@ double gpu_product_peak(const Chip *chip, const HNode *n) {
 
 double gpu_launch_s(const Chip *chip, const CostParams *params) {
   (void)params;
-  return chip_num(chip, "fit.launch", 2.5e-6);
+  return gpu_rate(chip, "fit.launch");
 }
 
-/* GPUs, in parts of the power that the board may take: what it draws as soon as kernels run, matrix units
- * at their peak (more than there is: clocks fall) and memory at its full bandwidth. Of 45 nets on an
- * H100 and an H200, by the boards' own counters (tests/sim/gpu): 8 % median. */
-#define ON 0.18
-#define MATRIX 1.5
-#define MEMORY 0.66
-
+/* In parts of the power that the board may take: what it draws as soon as kernels run, matrix units at their peak (more than
+ * there is: clocks fall) and memory at its full bandwidth. */
 double gpu_energy(const Chip *chip, const SimReport *r) {
-  double most = chip->power_busy, joules = MAX(chip->power_idle, ON * most) * r->time_s,
-         byte = chip_num(chip, "fit.joules_byte", MEMORY * most / chip->hbm_bandwidth);
+  double most = chip->power_busy,
+         joules = MAX(chip->power_idle, gpu_rate(chip, "fit.power_on") * most) * r->time_s,
+         byte = chip_num(chip, "fit.joules_byte",
+                         gpu_rate(chip, "fit.power_memory") * most / chip->hbm_bandwidth),
+         matrix = gpu_rate(chip, "fit.power_matrix");
   for (int i = 0; i < r->n_kernels; i++) {
     const SimKernel *k = &r->kernels[i];
-    joules += k->count * (MATRIX * most * k->matrix * k->time_s + byte * (k->bytes + k->cached));
+    joules += k->count * (matrix * most * k->matrix * k->time_s + byte * (k->bytes + k->cached));
   }
   return MIN(joules, most * r->time_s);
 }
 
 static void fill(Schedule *p, Kernel *k, const HValue *stack) {
   k->bytes = stack->plain;
-  k->time_s = stack->plain / (p->chip->hbm_bandwidth * chip_num(p->chip, "fit.stream", 0.85)) +
-              chip_num(p->chip, "fit.launch", 2.5e-6);
+  k->time_s = stack->plain / (p->chip->hbm_bandwidth * gpu_rate(p->chip, "fit.stream")) +
+              gpu_rate(p->chip, "fit.launch");
 }
 
 /* XLA for GPUs fills all stacks. */

@@ -9,17 +9,7 @@
 #include "sim/gpu/cost.h"
 #include "sim/gpu/gpu.h"
 
-/* Arithmetic and transfers of attention overlap well but not wholly. */
-#define OVERLAP 4.0
-
-/* A kernel that holds rows reads them first and writes its result at the end: what others of the SM compute
- * meanwhile hides little of it. 197 of XLA's kernels on an H100 (tests/sim/gpu). */
-#define HELD_MEMORY 0.77
-#define HELD_FILL 0.5e-6
-/* Until the first numbers arrive, and until a block has added up what its threads have: kernels of nets on an H100
- * beside those of empty ones (tests/sim/gpu). */
-#define FILL 0.07e-6
-#define SUM_FILL 0.3e-6
+/* Bytes: with fewer nobody waits for the first numbers, or for what threads add up. */
 #define FILLED 1e4
 
 /* Elements of an array that the kernel reads: where it only takes slices or rows of it, or writes a
@@ -60,7 +50,7 @@ static double from_memory(const Chip *c,
 }
 
 static double bandwidth(const Chip *c, double bytes) {
-  double memory = c->hbm_bandwidth * chip_num(c, "fit.stream", 0.85);
+  double memory = c->hbm_bandwidth * gpu_rate(c, "fit.stream");
   double cache = MAX(memory, chip_num(c, "fit.l2", 1.6 * memory));
   double share = from_memory(c, bytes);
   return 1 / (share / memory + (1 - share) / cache);
@@ -100,7 +90,7 @@ static double attention_s(const Chip *c, const Kernel *k, bool eager) {
   if (attention_causal(k)) flops /= 2;
   double blocks = (double)scores->batch * ceil((double)scores->m / 128);
   double waves = ceil(blocks / sms) * sms / blocks;
-  double share = chip_num(c, "fit.matmul", 0.75) * ATTENTION;
+  double share = gpu_rate(c, "fit.matmul") * ATTENTION;
   if (eager) share = MIN(share, chip_num(c, "flash_attention_2", 1));
   return flops * waves / (peak * share);
 }
@@ -122,11 +112,11 @@ static double other_s(const Chip *c, Kernel *k, const HNode *n, double data) {
     k->flops += a.flops;
   } else if (hlo_call_cost(n, &call)) {
     bool matrix;
-    compute = call.flops / (gpu_peak(c, n->n_in ? n->in[0]->dt : n->dt, 1, &matrix) *
-                            chip_num(c, "fit.matmul", 0.75));
+    compute = call.flops /
+              (gpu_peak(c, n->n_in ? n->in[0]->dt : n->dt, 1, &matrix) * gpu_rate(c, "fit.matmul"));
     k->flops += call.flops;
     k->bytes = MAX(call.bytes, 0);
-    data = call.bytes / (c->hbm_bandwidth * chip_num(c, "fit.stream", 0.85));
+    data = call.bytes / (c->hbm_bandwidth * gpu_rate(c, "fit.stream"));
   } else {
     k->unknown = hlo_unknown_call(n);
     return 0;
@@ -168,8 +158,7 @@ void gpu_cost(Schedule *p, Kernel *k) {
   }
   k->costed = false;
   k->modelled = true;
-  double launch = chip_num(c, "fit.launch", 2.5e-6),
-         bw = c->hbm_bandwidth * chip_num(c, "fit.stream", 0.85);
+  double launch = gpu_rate(c, "fit.launch"), bw = c->hbm_bandwidth * gpu_rate(c, "fit.stream");
   if (root->kind == H_COLL) {
     k->collective = true;
     k->time_s = collective_time(p, k, root);
@@ -184,10 +173,11 @@ void gpu_cost(Schedule *p, Kernel *k) {
   k->bytes = bytes + all_results - k->cached;
   double t_mem = cold / bw + (bytes - cold) / bandwidth(c, bytes);
   /* small arrays never reach the bandwidth */
-  double ramp = MAX(0.05, bytes / MAX(1, bytes + chip_num(c, "fit.ramp", 2e-6) * bw));
+  double ramp = MAX(0.05, bytes / MAX(1, bytes + gpu_rate(c, "fit.ramp") * bw));
   if (k->attention && k->conv) {
-    double t_comp = attention_s(c, k, p->opts->eager), t_data = t_mem / ramp;
-    k->time_s = pow(pow(t_comp, OVERLAP) + pow(t_data, OVERLAP), 1 / OVERLAP) + launch;
+    double t_comp = attention_s(c, k, p->opts->eager), t_data = t_mem / ramp,
+           overlap = gpu_rate(c, "fit.attention_overlap");
+    k->time_s = pow(pow(t_comp, overlap) + pow(t_data, overlap), 1 / overlap) + launch;
     k->bound = t_comp > t_data ? SIM_COMPUTE : SIM_MEMORY;
     bool matrix;
     k->util = MIN(1, k->flops / gpu_peak(c, k->conv->in[0]->dt, 1, &matrix) / k->time_s);
@@ -195,7 +185,7 @@ void gpu_cost(Schedule *p, Kernel *k) {
   }
   if (k->conv) {
     GpuProduct g = gpu_product(p, k->conv);
-    double t_data = t_mem / ramp * chip_num(c, "fit.stream", 0.85);
+    double t_data = t_mem / ramp * gpu_rate(c, "fit.stream");
     k->bytes += g.beside_bytes;
     k->time_s = gpu_product_time(c, &g, t_data);
     k->bound = g.s > t_data / g.stream * g.moved + g.beside_s ? SIM_COMPUTE : SIM_MEMORY;
@@ -208,8 +198,11 @@ void gpu_cost(Schedule *p, Kernel *k) {
     return;
   }
   double after = 0, t_vec = gpu_vector_s(p, k, bytes, bw, &after);
-  k->time_s = k->rows ? HELD_FILL + t_vec + HELD_MEMORY * t_mem : MAX(t_vec, t_mem / ramp);
-  if (!k->rows && bytes > FILLED) k->time_s += sums(k) ? SUM_FILL : FILL;
+  k->time_s = k->rows
+                  ? gpu_rate(c, "fit.held_fill") + t_vec + gpu_rate(c, "fit.held_memory") * t_mem
+                  : MAX(t_vec, t_mem / ramp);
+  if (!k->rows && bytes > FILLED)
+    k->time_s += gpu_rate(c, sums(k) ? "fit.sum_fill" : "fit.loop_fill");
   k->time_s += launch * (copied ? 2 : 1) + after;
   if (!p->opts->eager) k->time_s += gpu_made_s(p, root, bandwidth(c, gpu_made_bytes(root)));
   k->bound = launch > k->time_s * 0.6 ? SIM_LATENCY : t_vec > t_mem ? SIM_VECTOR : SIM_MEMORY;

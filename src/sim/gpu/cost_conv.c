@@ -1,28 +1,15 @@
 /* Convolutions on a GPU: products (gpu_product.c) of patches that are gathered on the way, which loads
  * them more slowly than rows of matrices; where the features of a place are few, more slowly still.
  * Groups of few features are computed together, as one product with zeros outside of the groups; a
- * feature a group is work for vector units. Constants: cuDNN's kernels measured on an H100
- * (tests/sim/gpu). */
+ * feature a group is work for vector units. */
 #include <math.h>
 
 #include "ir/build.h"
 #include "sim/gpu/cost.h"
 #include "sim/gpu/gpu.h"
 
-/* Bytes a cycle that an SM gathers by its threads; Hopper's engines do it faster (fit.gather). */
-#define GATHER 24.0
-/* The gradient of weights turns both of its operands on the way: of that, in 16 bits and in 32. */
-#define TURNED 1.5
-#define TURNED_WIDE 0.7
-#define GATHER_STRIDED 0.74 /* of a gradient whose places lie apart */
-#define LINE 64.0           /* bytes of a place; with fewer it loads that much less */
-#define FILL 2.5e-6         /* a convolution's first and last steps, over a product's */
-#define SPLIT 4e-6
+#define LINE 64.0   /* bytes of a place; with fewer it loads that much less */
 #define TOGETHER 32 /* features of groups that are computed together */
-#define VECTOR 0.83 /* of the vector units' peak: f32 convolutions */
-/* Of it, a feature a group: forwards and gradients of weights, gradients of images; in 32 bits half. */
-#define DEPTHWISE 0.135
-#define DEPTHWISE_BACK 0.085
 
 static double places(const HNode *n) {
   double all = 1;
@@ -60,7 +47,7 @@ double gpu_winograd(const Chip *c, const HNode *n) {
       return 1;
     s++;
   }
-  return chip_num(c, "fit.winograd", 1);
+  return gpu_rate(c, "fit.winograd");
 }
 
 /* The gradient of a convolution's image: its window is turned around. */
@@ -98,7 +85,7 @@ static void beside(const Schedule *p, const HNode *n, bool matrix, double few, G
     out->beside_bytes += 2 * all * chip_num(c, "turned_convolutions", 0);
   }
   out->beside_bytes += few;
-  out->beside_s = out->beside_bytes / (c->hbm_bandwidth * chip_num(c, "fit.stream", 0.85));
+  out->beside_s = out->beside_bytes / (c->hbm_bandwidth * gpu_rate(c, "fit.stream"));
 }
 
 /* Features in tiles of 128 bytes, unless they are a few. */
@@ -120,7 +107,8 @@ GpuProduct gpu_conv(const Schedule *p, const HNode *n) {
   if (groups > 1 && features < 4 && results < 4) {
     out.peak = gpu_peak(c, DT_F32, 6, &u.matrix);
     out.s = 2 * m * (double)v->n * k * (double)v->taps /
-            (out.peak * (gpu_backwards(n) ? DEPTHWISE_BACK : DEPTHWISE) / (wide ? 2 : 1));
+            (out.peak * gpu_rate(c, gpu_backwards(n) ? "fit.depthwise_back" : "fit.depthwise") /
+             (wide ? 2 : 1));
     return out;
   }
   double few = 0, together = MAX(1, MIN(groups, floor(TOGETHER / MAX(features, results))));
@@ -139,16 +127,16 @@ GpuProduct gpu_conv(const Schedule *p, const HNode *n) {
   k *= (double)v->taps;
   double apart = 1; /* the zeros between a gradient's places are not multiplied */
   for (int i = 0; i < v->n_spatial; i++) apart *= (double)MAX(1, v->lhs_dil[i]);
-  if (u.matrix && gradient && wide) u.rate *= chip_num(c, "fit.turned", 1);
+  if (u.matrix && gradient && wide) u.rate *= gpu_rate(c, "fit.turned");
   if (!u.matrix) {
-    u.rate *= VECTOR * gpu_winograd(c, n);
+    u.rate *= gpu_rate(c, "fit.conv_vector") * gpu_winograd(c, n);
   } else if (!plain(n, gradient)) {
-    u.load = c->clock * chip_num(c, "fit.gather", GATHER);
-    if (gradient) u.load *= wide ? TURNED_WIDE : TURNED;
+    u.load = c->clock * gpu_rate(c, "fit.gather");
+    if (gradient) u.load *= gpu_rate(c, wide ? "fit.conv_turned_32" : "fit.conv_turned_16");
     u.load *= MIN(1, features * size / LINE);
-    if (apart > 1) u.load *= GATHER_STRIDED;
-    u.fill_s += FILL;
-    u.split_s = SPLIT;
+    if (apart > 1) u.load *= gpu_rate(c, "fit.gather_strided");
+    u.fill_s += gpu_rate(c, "fit.conv_fill");
+    u.split_s = gpu_rate(c, "fit.conv_split");
   }
   out.s = gpu_waves_s(c, &u, groups, m, results, k / apart, size);
   beside(p, n, u.matrix, few, &out);

@@ -5,22 +5,26 @@
 #include <math.h>
 
 #include "sim/gpu/cost.h"
+#include "sim/gpu/gpu.h"
 #include "sim/hlo/linalg.h"
 
-/* Seconds a column of a panel takes, and kernels that a column, or a panel, is made of. Set so that Cholesky, LU and QR of 4096 x
- * 4096 in f32 take on an A100 what published runs of cuSOLVER take, about 5, 11 and 17 ms (recalled). */
+/* What a column of a panel takes beside memory and arithmetic, and kernels that a column, or a panel, is made of. */
 typedef struct Steps {
-  double column_s, launches_column, launches_panel;
+  const char *column_s;
+  double launches_column, launches_panel;
 } Steps;
-static const Steps steps[] = {
-    [LINALG_CHOLESKY] = {0.6e-6, 0, 3}, [LINALG_SOLVE] = {0.15e-6, 0, 2},
-    [LINALG_LU] = {1.5e-6, 0, 5},       [LINALG_QR] = {2.5e-6, 0, 5},
-    [LINALG_Q] = {0.3e-6, 0, 4},        [LINALG_EIGH] = {1e-6, 6, 8},
-    [LINALG_SVD] = {2e-6, 12, 8},       [LINALG_EIG] = {20e-6, 8, 8},
-    [LINALG_REDUCE] = {1e-6, 6, 4},     [LINALG_BANDED] = {0.02e-6, 0, 1}};
-#define PANEL 128      /* columns */
-#define SMALL_STEP 0.4 /* of a column's time where all of the matrix lies in shared memory */
-#define BESIDE 4       /* small matrices that an SM works on at once */
+static const Steps steps[] = {[LINALG_CHOLESKY] = {"fit.column_cholesky", 0, 3},
+                              [LINALG_SOLVE] = {"fit.column_solve", 0, 2},
+                              [LINALG_LU] = {"fit.column_lu", 0, 5},
+                              [LINALG_QR] = {"fit.column_qr", 0, 5},
+                              [LINALG_Q] = {"fit.column_q", 0, 4},
+                              [LINALG_EIGH] = {"fit.column_eigh", 6, 8},
+                              [LINALG_SVD] = {"fit.column_svd", 12, 8},
+                              [LINALG_EIG] = {"fit.column_eig", 8, 8},
+                              [LINALG_REDUCE] = {"fit.column_reduce", 6, 4},
+                              [LINALG_BANDED] = {"fit.column_banded", 0, 1}};
+#define PANEL 128 /* columns */
+#define BESIDE 4  /* small matrices that an SM works on at once */
 
 /* Does a block of threads hold one of the matrices? */
 static bool small(const Chip *c, const Linalg *a) {
@@ -31,16 +35,18 @@ static bool small(const Chip *c, const Linalg *a) {
 double gpu_linalg_s(const Chip *c, const Linalg *a) {
   bool matrix, wide = a->type == DT_F64 || a->type == DT_C128;
   double sms = chip_num(c, "sms", 80) / c->devices_per_chip;
-  double launch = chip_num(c, "fit.launch", 2.5e-6), panels = ceil(a->chain / PANEL);
+  double launch = gpu_rate(c, "fit.launch"), panels = ceil(a->chain / PANEL);
   double peak =
       wide ? gpu_peak(c, DT_F64, 1, &matrix) : chip_num(c, "peak_fp32", 1e12) / c->devices_per_chip;
-  double arithmetic = a->flops / (peak * chip_num(c, "fit.fp32", 0.75));
+  double arithmetic = a->flops / (peak * gpu_rate(c, "fit.fp32"));
   const Steps *s = &steps[a->kind];
-  double memory = a->batch * a->streamed / (c->hbm_bandwidth * chip_num(c, "fit.stream", 0.85));
+  double column = gpu_rate(c, s->column_s);
+  double memory = a->batch * a->streamed / (c->hbm_bandwidth * gpu_rate(c, "fit.stream"));
   if (small(c, a)) {
     double waves = ceil(a->batch / (sms * BESIDE));
-    return arithmetic + waves * a->chain * s->column_s * SMALL_STEP + launch * s->launches_panel;
+    return arithmetic + waves * a->chain * column * gpu_rate(c, "fit.column_small") +
+           launch * s->launches_panel;
   }
-  double column = s->column_s + s->launches_column * launch;
+  column += s->launches_column * launch;
   return arithmetic + memory + a->batch * (a->chain * column + panels * s->launches_panel * launch);
 }

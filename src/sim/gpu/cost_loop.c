@@ -1,19 +1,13 @@
 /* What a GPU's vector units need for the operations of a loop, a reduction, a window or a sort, beside the
- * bytes that it moves. Rates are numbers an SM finishes in a clock, measured on an H100 with XLA's
- * kernels (tests/sim/gpu); they are those of the instructions around the arithmetic (addresses, loads,
- * conversions), so that they carry over to other GPUs of these makers as they are. */
+ * bytes that it moves. Rates are numbers an SM finishes in a clock (data/chips/gpu.family): those of the
+ * instructions around the arithmetic (addresses, loads, conversions), so that they carry over from the GPU on
+ * which they were measured to others of these makers as they are. */
 #include <math.h>
 
 #include "sim/gpu/cost.h"
+#include "sim/gpu/gpu.h"
 #include "sim/hlo/query.h"
 
-#define ELEMENTS 3.14 /* written by a loop: counts for arrays in the cache, and of 16 bits */
-#define TURNED 1.8    /* times as many, in tiles, by transposes of the last dimension */
-#define TAPS 7.6      /* of a window */
-#define SUMMED 24.5   /* bytes read by sums along rows */
-#define COLUMN 15.0   /* added along columns */
-#define SCANNED 0.33  /* running sums: blocks of 16, sums of blocks, and back */
-#define SORTED 2.87   /* compared and exchanged in a step of a bitonic sort */
 /* With fewer elements than an SM has threads, each takes one element instead of four. */
 #define THREADS 2048
 /* Longer rows, and columns, are summed in two steps; a block sums so many bytes side by side. */
@@ -23,39 +17,25 @@
 /* What lies in one row and is longer is sorted digit by digit: counting, then 8 of 32 bits a pass. */
 #define RADIX 16384
 #define RADIX_PASSES 5
-/* Clocks that an element costs for the k largest that a row keeps: each, and each against the others. */
-#define CANDIDATE 1.4
-#define CANDIDATES 0.27
-/* Clocks of a block that sorts a row digit by digit, an element; such rows are longer than this. */
-#define DIGITS 13.9
+/* Rows that a block sorts digit by digit are longer than this. */
 #define DIGITS_ROW 1024
-/* Updates of a scatter an SM adds in a clock: 32 bits in one instruction, 16 by comparing and trying again. */
-#define ADDED 1.7
-#define ADDED_16 0.47
 #define LONG_WINDOW 32
-/* Clocks of an SM that one operation takes on 1024 elements in a kernel that holds rows (Triton's), which
- * are padded to a power of two. */
-#define HELD 22.2
-/* More of them for each row of a block of so many numbers, where all of these share a mask, and as often as arrays are
- * read: a thread holds 64 numbers of each, so that few run beside each other. */
-#define HELD_SHARED 0.7
+/* Numbers of a block of rows that share a mask, and rows that do at most: a thread holds 64 numbers of each array that is read,
+ * so that few run beside each other. */
 #define BLOCK 16384
 #define SHARING 32
-/* Clocks of an SM to store an element beside sums along columns, which few SMs make where columns are few. */
-#define STORED 0.105
-/* Elements of bf16 and f32 that tiles turn in a clock of an SM where rows of 128 bytes stay whole and arithmetic is on the
- * way: all of a row's words lie in the same bank. */
-#define BANKED 0.55
+/* Bytes of a row whose words all lie in the same bank when tiles are turned. */
 #define BANK_LINE 128
 
-static double windows(const HNode *n, double rate) {
+static double windows(const Chip *c, const HNode *n, double rate) {
   double taps = 1;
   bool scan = false;
   for (int i = 0; i < n->rank && n->lo; i++) {
     taps *= (double)n->lo[i];
     scan |= n->lo[i] > LONG_WINDOW && n->lo[i] == n->in[0]->d[i];
   }
-  return (double)hlo_count(n) * (scan ? 1 / SCANNED : taps / TAPS) / rate;
+  return (double)hlo_count(n) *
+         (scan ? 1 / gpu_rate(c, "fit.loop_scanned") : taps / gpu_rate(c, "fit.loop_taps")) / rate;
 }
 
 /* Arrays that a kernel stores beside the sums of one as large. */
@@ -70,7 +50,8 @@ static int stores(const Kernel *k, const HNode *x) {
 
 /* Sums along rows, or along columns: there neighbouring columns are a block's, so that few columns
  * leave SMs idle. What is long a framework sums by two kernels: twice (XLA: gpu_sums.c). */
-static double sums(const HNode *n, int stored, double sms, double clock, bool *twice) {
+static double sums(const Chip *c, const HNode *n, int stored, double sms, double clock,
+                   bool *twice) {
   const HNode *x = n->in[0];
   int minor = x->rank - 1;
   while (minor > 0 && x->d[minor] == 1) minor--;
@@ -83,17 +64,18 @@ static double sums(const HNode *n, int stored, double sms, double clock, bool *t
     along |= n->dims[i] == minor;
   }
   *twice = rows > (along ? ROW : COLUMN_ROWS);
-  if (along) return hlo_bytes(x) / (SUMMED * sms * clock);
+  if (along) return hlo_bytes(x) / (gpu_rate(c, "fit.row_bytes") * sms * clock);
   double line = 1;
   for (int i = last + 1; i < x->rank; i++) line *= (double)x->d[i];
   double blocks = ceil(line * hlo_bits(x->dt) / 8 / COLUMN_LINE) * hlo_count(n) / MAX(1, line);
   if (*twice) blocks = sms;
-  double clocks = MAX(1, n->n_results) / COLUMN + STORED * stored;
+  double clocks = MAX(1, n->n_results) / gpu_rate(c, "fit.column_sums") +
+                  gpu_rate(c, "fit.column_stored") * stored;
   return (double)hlo_count(x) * clocks / (clock * MIN(sms, MAX(1, blocks)));
 }
 
-static double sorting(const HNode *n, double sms, double clock, double bytes, double bandwidth,
-                      double launch) {
+static double sorting(const Chip *c, const HNode *n, double sms, double clock, double bytes,
+                      double bandwidth, double launch) {
   const HNode *x = n->in[0];
   double s = 0;
   int along =
@@ -101,13 +83,16 @@ static double sorting(const HNode *n, double sms, double clock, double bytes, do
   double len = x->rank ? (double)x->d[along] : 1, rows = (double)hlo_count(x) / MAX(1, len);
   if (n->op == OP_CHLO_TOP_K) {
     double k = n->src ? (double)op_int(n->src, "k", 1) : 1, waves = ceil(rows / sms);
-    if (!gpu_sorted(n)) return len * MAX(CANDIDATE * k, CANDIDATES * k * k) * waves / clock;
+    if (!gpu_sorted(n))
+      return len * MAX(gpu_rate(c, "fit.candidate") * k, gpu_rate(c, "fit.candidates") * k * k) *
+             waves / clock;
     s = 3 * launch; /* counts, copies, cuts */
-    if (len > DIGITS_ROW) return s + len * DIGITS * waves / clock;
+    if (len > DIGITS_ROW) return s + len * gpu_rate(c, "fit.sort_digits") * waves / clock;
   }
   if (rows < 2 && len > RADIX) return RADIX_PASSES * bytes / bandwidth;
   double steps = ceil(log2(MAX(2, len)));
-  return s + rows * exp2(steps) * steps * (steps + 1) / 2 / (SORTED * sms * clock);
+  return s + rows * exp2(steps) * steps * (steps + 1) / 2 /
+                 (gpu_rate(c, "fit.sort_steps") * sms * clock);
 }
 
 /* The arithmetic of one number, in operations of four clocks of a lane. A GPU shifts and combines bits
@@ -147,18 +132,19 @@ static double sharing(const HNode *n) {
 }
 
 /* A kernel that holds rows: each operation waits for the one before, in all threads of the row. */
-static double rows(const Kernel *k, double rate) {
+static double rows(const Chip *c, const Kernel *k, double rate) {
   const HNode *sum = NULL;
   for (int i = 0; i < k->inner.n; i++)
     if (k->inner.v[i]->kind == H_REDUCE) sum = k->inner.v[i];
   if (!sum || !hlo_count(sum->in[0])) return 0;
   double all = (double)hlo_count(sum->in[0]), count = MAX(1, (double)hlo_count(sum));
-  double row = exp2(ceil(log2(MAX(1, all / count)))), clocks = HELD;
+  double row = exp2(ceil(log2(MAX(1, all / count)))), held = gpu_rate(c, "fit.held_clocks"),
+         clocks = held;
   bool shared = false;
   int ops = 0, read = 0;
   for (int i = 0; i < k->inner.n; i++) shared |= sharing(k->inner.v[i]) * row >= BLOCK;
   for (int i = 0; i < k->reads.n; i++) read += (double)hlo_count(k->reads.v[i]->node) == all;
-  if (shared) clocks = (HELD + HELD_SHARED * BLOCK / row) * MAX(1, read);
+  if (shared) clocks = (held + gpu_rate(c, "fit.held_shared") * BLOCK / row) * MAX(1, read);
   for (int i = 0; i < k->inner.n; i++) {
     const HNode *n = k->inner.v[i], *x = n->kind == H_REDUCE ? n->in[0] : n;
     bool whole = (double)hlo_count(x) >= all && !hlo_const_only(x);
@@ -186,24 +172,24 @@ double gpu_vector_s(const Schedule *p, const Kernel *k, double bytes, double ban
   const Chip *c = p->chip;
   bool eager = p->opts->eager; /* kernels of a framework: one result each */
   double sms = chip_num(c, "sms", 80) / c->devices_per_chip, clock = c->clock, s = 0, added = 0,
-         launch = chip_num(c, "fit.launch", 2.5e-6);
+         launch = gpu_rate(c, "fit.launch");
   const HNode *root = k->roots.n ? k->roots.v[0] : NULL;
-  if (k->rows) return rows(k, sms * clock);
+  if (k->rows) return rows(c, k, sms * clock);
   if (root && (root->kind == H_SORT || root->op == OP_CHLO_TOP_K))
-    return sorting(root, sms, clock, bytes, bandwidth, launch);
+    return sorting(c, root, sms, clock, bytes, bandwidth, launch);
   if (root && root->kind == H_SCATTER && root->n_in > 2) {
-    double rate = hlo_bits(root->dt) < 32 ? ADDED_16 : ADDED;
+    double rate = gpu_rate(c, hlo_bits(root->dt) < 32 ? "fit.scatter_16" : "fit.scatter_32");
     return (double)hlo_count(root->in[2]) / (rate * sms * clock);
   }
   double ops = 0, written = 0;
   for (int i = 0; i < k->inner.n; i++) {
     const HNode *n = k->inner.v[i];
     ops += weight(n) * (double)hlo_count(n);
-    if (n->kind == H_RWIN) s += windows(n, sms * clock);
-    if (n->kind == H_SELSCAT) s += windows(n, sms * clock) / 4;
+    if (n->kind == H_RWIN) s += windows(c, n, sms * clock);
+    if (n->kind == H_SELSCAT) s += windows(c, n, sms * clock) / 4;
     if (n->kind != H_REDUCE) continue;
     bool twice;
-    added = MAX(added, sums(n, eager ? 0 : stores(k, n->in[0]), sms, clock, &twice));
+    added = MAX(added, sums(c, n, eager ? 0 : stores(k, n->in[0]), sms, clock, &twice));
     *after += twice ? launch : 0;
   }
   for (int i = 0; i < k->roots.n; i++) {
@@ -212,13 +198,13 @@ double gpu_vector_s(const Schedule *p, const Kernel *k, double bytes, double ban
       written +=
           n->kind == H_DUS && n->n_in > 1 ? (double)hlo_count(n->in[1]) : (double)hlo_count(n);
   }
-  double rate = ELEMENTS * sms * clock;
+  double rate = gpu_rate(c, "fit.loop_elements") * sms * clock;
   bool turned = root && root->kind == H_TRANSPOSE && root->rank > 0 &&
                 root->dims[root->rank - 1] != root->rank - 1;
-  if (turned) rate *= TURNED;
+  if (turned) rate *= gpu_rate(c, "fit.loop_turned");
   else if (root && root->kind == H_RESHAPE) rate = HUGE_VAL; /* a copy without addresses */
   else if (written < THREADS * sms) rate /= 4;
   double arithmetic = ops / (chip_num(c, "peak_fp32", 1e12) / c->devices_per_chip / 4);
-  if (!eager) s = MAX(s, banked(k) / (BANKED * sms * clock));
+  if (!eager) s = MAX(s, banked(k) / (gpu_rate(c, "fit.loop_banked") * sms * clock));
   return MAX(MAX(arithmetic, written / rate), MAX(s, added));
 }

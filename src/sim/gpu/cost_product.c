@@ -2,17 +2,14 @@
  * of each of its rows and columns. A step takes as long as its multiplications, as its operands need on
  * their way to the SM, and never less than a latency hidden by as many steps as shared memory holds. A
  * convolution is the product of its patches, gathered on the way (cost_conv.c says what that changes).
- * Constants: kernels measured on an H100 (tests/sim/gpu). Products of 16 and 8 bits by the vendor's
- * library have coefficients of their own, fit.product_* and fit.product8_* in the chips' files, fitted by
- * tools/fit_gpu.py; without them the constants hold. */
+ * Products of 16 and 8 bits by the vendor's library have coefficients of their own, fit.product_* and
+ * fit.product8_* in the chips' files, fitted by tools/fit_gpu.py; without them those of all GPUs hold
+ * (data/chips/gpu.family). */
 #include <math.h>
 #include <stdio.h>
 
 #include "sim/gpu/cost.h"
-
-/* FLOP a cycle of an SM where rows are not aligned to 16 bytes: cuBLAS's kernels, those XLA makes. */
-#define UNALIGNED 370
-#define UNALIGNED_MADE 750
+#include "sim/gpu/gpu.h"
 
 typedef struct Tile {
   int m, n;
@@ -23,35 +20,8 @@ static const Tile tiles[] = {
     {64, 192},  {64, 160},  {64, 128},  {64, 96},   {64, 64},  {256, 32}, {128, 32},  {64, 32},
     {32, 256},  {32, 128},  {32, 64},   {64, 16},   {16, 64},  {64, 8},   {8, 64}};
 
-#define STEP 128.0 /* bytes of a row */
-/* Bytes a cycle that an SM loads: rows of matrices; more than it asks for, as neighbours share. */
-#define LOAD 70.0
-/* Cycles of the shortest step: products of 16 bits and less, of tf32, of int8, on vector units. */
-#define STEP_HALF 180
-#define STEP_TF32 360
-#define STEP_INT8 600
-#define STEP_VECTOR 1100
-#define FILL 1.3e-6 /* the first step waits for memory, the last one's results are written */
-/* Again for each wave, before Hopper, whose kernels stay and load the next tile early. */
-#define WAVE 1e-6
-/* A kernel that XLA makes: its first step is over sooner, all are slower. */
-#define FILL_MADE 0.5e-6
-#define SLOWER_MADE 2
-/* Tiles that share a sum: another kernel adds them up, from a cache so much faster than memory. */
-#define SPLIT 1.6e-6
-#define CACHE 1.6
+#define STEP 128.0      /* bytes of a row */
 #define SPLIT_LEAST 256 /* terms of a share */
-/* Arithmetic and transfers overlap well but not wholly. */
-#define OVERLAP 4.0
-/* What a product with few rows reaches of the bandwidth at most: 2.64 of 3.35 TB/s, weights of a
- * Llama at batch 1 on an H100 (tests/sim/gpu). */
-#define STREAMED 0.79
-/* Until a product's first tiles lie in shared memory, and its last are written. */
-#define PRODUCT_FILL 0.45e-6
-/* Seconds after which half of a limit on power is felt, in a kernel and in a program: the least of several
- * measurements of a kernel that takes 100 us is at a clock that minutes of training do not see. */
-#define HEATED 1e-3
-#define WORN 20e-3
 
 double gpu_peak(const Chip *c, DType a, int passes, bool *matrix) {
   *matrix = true;
@@ -90,17 +60,23 @@ double gpu_peak(const Chip *c, DType a, int passes, bool *matrix) {
 static double sms(const Chip *c) { return chip_num(c, "sms", 80) / c->devices_per_chip; }
 
 GpuUnit gpu_unit(const Chip *c, DType dt, int passes, double *peak) {
-  GpuUnit u = {.fill_s = FILL, .split_s = SPLIT, .sums = CACHE * c->hbm_bandwidth};
+  GpuUnit u = {.fill_s = gpu_rate(c, "fit.fill"),
+               .split_s = gpu_rate(c, "fit.split"),
+               .sums = gpu_rate(c, "fit.cache") * c->hbm_bandwidth};
   *peak = gpu_peak(c, dt, passes, &u.matrix);
   bool tf32 = dt == DT_F32, int8 = dt == DT_I8 || dt == DT_U8;
-  double all = chip_num(c, "fit.matmul", 0.75), share = !u.matrix ? chip_num(c, "fit.fp32", 0.75)
-                                                        : tf32    ? chip_num(c, "fit.tf32", all)
-                                                        : int8    ? chip_num(c, "fit.int8", all)
-                                                                  : all;
+  double all = gpu_rate(c, "fit.matmul"), share = !u.matrix ? gpu_rate(c, "fit.fp32")
+                                                  : tf32    ? chip_num(c, "fit.tf32", all)
+                                                  : int8    ? chip_num(c, "fit.int8", all)
+                                                            : all;
   u.rate = *peak * share / sms(c);
-  u.load = LOAD * c->clock;
-  u.wave_s = chip_num(c, "fit.wave", WAVE);
-  u.step_s = (!u.matrix ? STEP_VECTOR : tf32 ? STEP_TF32 : int8 ? STEP_INT8 : STEP_HALF) / c->clock;
+  u.load = gpu_rate(c, "fit.load") * c->clock;
+  u.wave_s = gpu_rate(c, "fit.wave");
+  u.step_s = gpu_rate(c, !u.matrix ? "fit.step_vector"
+                         : tf32    ? "fit.step_tf32"
+                         : int8    ? "fit.step_int8"
+                                   : "fit.step_half") /
+             c->clock;
   return u;
 }
 
@@ -111,15 +87,16 @@ static double fact(const Chip *c, DType dt, const char *what, double dflt) {
 }
 
 GpuProduct gpu_product_of(const Chip *c) {
-  return (GpuProduct){
-      .overlap = OVERLAP, .stream = MIN(STREAMED, chip_num(c, "fit.stream", 0.85)), .moved = 1};
+  return (GpuProduct){.overlap = gpu_rate(c, "fit.overlap"),
+                      .stream = MIN(gpu_rate(c, "fit.streamed"), gpu_rate(c, "fit.stream")),
+                      .moved = 1};
 }
 
 GpuUnit gpu_library(const Chip *c, DType dt, int passes, GpuProduct *product) {
   GpuUnit u = gpu_unit(c, dt, passes, &product->peak);
   if (!u.matrix || dtype_bits(dt) > 16 || !dtype_is_float(dt)) return u;
   u.rate = product->peak * fact(c, dt, "rate", u.rate * sms(c) / product->peak) / sms(c);
-  u.load = c->clock * fact(c, dt, "load", LOAD);
+  u.load = c->clock * fact(c, dt, "load", gpu_rate(c, "fit.load"));
   u.wave_s = fact(c, dt, "tile", u.wave_s);
   u.fill_s = fact(c, dt, "fill", u.fill_s);
   u.split_s = fact(c, dt, "split", u.split_s);
@@ -135,7 +112,7 @@ GpuUnit gpu_library(const Chip *c, DType dt, int passes, GpuProduct *product) {
 double gpu_product_time(const Chip *c, const GpuProduct *g, double data) {
   double t = data / g->stream * g->moved;
   return pow(pow(g->s, g->overlap) + pow(t, g->overlap), 1 / g->overlap) +
-         chip_num(c, "fit.launch", 2.5e-6) + PRODUCT_FILL + g->beside_s;
+         gpu_rate(c, "fit.launch") + gpu_rate(c, "fit.first_tile") + g->beside_s;
 }
 
 /* A product of k terms of `size` bytes, the best over tiles and shares of the sum. */
@@ -155,7 +132,8 @@ double gpu_waves_s(const Chip *c, const GpuUnit *u, double batch, double m, doub
     }
   }
   double lasts = MAX(best, u->busy_s);
-  return best * (1 + u->heat * best / (best + HEATED) + u->power * lasts / (lasts + WORN));
+  return best * (1 + u->heat * best / (best + gpu_rate(c, "fit.heated")) +
+                 u->power * lasts / (lasts + gpu_rate(c, "fit.worn")));
 }
 
 /* What all products of the computation take at the chip's peak, loops as often as they turn. */
@@ -174,7 +152,7 @@ static double busy_s(const Chip *c, const HComp *comp) {
 
 void gpu_unaligned(const Chip *c, GpuUnit *u) {
   u->step_s *= 2;
-  u->rate = MIN(u->rate, c->clock * UNALIGNED);
+  u->rate = MIN(u->rate, c->clock * gpu_rate(c, "fit.unaligned"));
 }
 
 static bool aligned(const HNode *n) {
@@ -193,8 +171,9 @@ static void unaligned(const Schedule *p, const HNode *n, const GpuUnit *u, GpuPr
   double size = (double)hlo_bits(n->in[0]->dt) / 8;
   GpuUnit slow = *u;
   slow.step_s *= 2;
-  if (!p->opts->eager) slow.fill_s = FILL_MADE;
-  slow.rate = MIN(u->rate, c->clock * (half && !p->opts->eager ? UNALIGNED_MADE : UNALIGNED));
+  if (!p->opts->eager) slow.fill_s = gpu_rate(c, "fit.made_fill");
+  const char *rate = half && !p->opts->eager ? "fit.unaligned_made" : "fit.unaligned";
+  slow.rate = MIN(u->rate, c->clock * gpu_rate(c, rate));
   double asis = gpu_waves_s(c, &slow, b, m, nn, k, size);
   out->s = asis;
   if (!half || p->opts->eager) return;
@@ -203,8 +182,8 @@ static void unaligned(const Schedule *p, const HNode *n, const GpuUnit *u, GpuPr
   if (odd_m || odd_k) bytes += hlo_bytes(n->in[0]), kernels++;
   if (odd_n || odd_k) bytes += hlo_bytes(n->in[1]), kernels++;
   if (odd_m || odd_n) bytes += hlo_bytes(n), kernels++;
-  double bw = c->hbm_bandwidth * chip_num(c, "fit.stream", 0.85);
-  double beside = 2 * bytes / bw + kernels * chip_num(c, "fit.launch", 2.5e-6);
+  double bw = c->hbm_bandwidth * gpu_rate(c, "fit.stream");
+  double beside = 2 * bytes / bw + kernels * gpu_rate(c, "fit.launch");
   double padded = gpu_waves_s(c, u, b, ceil(m / 8) * 8, ceil(nn / 8) * 8, ceil(k / 8) * 8, size);
   if (padded + beside >= asis) return;
   out->s = padded;
@@ -220,8 +199,8 @@ static void turned(const Chip *c, const HNode *n, GpuProduct *out) {
     if (!x->rank || roles[i][x->rank - 1] == 'k') continue;
     double bytes = 2 * hlo_bytes(x);
     out->beside_bytes += bytes;
-    out->beside_s += bytes / (c->hbm_bandwidth * chip_num(c, "fit.stream", 0.85)) +
-                     chip_num(c, "fit.launch", 2.5e-6);
+    out->beside_s +=
+        bytes / (c->hbm_bandwidth * gpu_rate(c, "fit.stream")) + gpu_rate(c, "fit.launch");
   }
 }
 
@@ -235,9 +214,9 @@ GpuProduct gpu_product(const Schedule *p, const HNode *x) {
   u.busy_s = p->g->busy_s;
   if (v->m == 1 || v->n == 1) { /* a matrix and a vector: each row is read once and added up */
     bool matrix;
-    double vector = gpu_peak(p->chip, DT_F32, 6, &matrix) * chip_num(p->chip, "fit.fp32", 0.75);
-    out.s =
-        2.0 * (double)v->batch * (double)v->m * (double)v->n * (double)v->k / vector + FILL_MADE;
+    double vector = gpu_peak(p->chip, DT_F32, 6, &matrix) * gpu_rate(p->chip, "fit.fp32");
+    out.s = 2.0 * (double)v->batch * (double)v->m * (double)v->n * (double)v->k / vector +
+            gpu_rate(p->chip, "fit.made_fill");
     return out;
   }
   bool even = aligned(x->in[0]) && aligned(x->in[1]) && (bits != 16 || aligned(x));
@@ -250,10 +229,10 @@ GpuProduct gpu_product(const Schedule *p, const HNode *x) {
   double b = (double)v->batch, m = (double)v->m, n = (double)v->n, k = (double)v->k;
   out.s = gpu_waves_s(p->chip, &u, b, m, n, k, bits / 8.0);
   if (!p->opts->eager) {
-    double peak;
+    double peak, slower = gpu_rate(p->chip, "fit.made_slower");
     GpuUnit made = gpu_unit(p->chip, x->in[0]->dt, v->passes, &peak);
-    made.rate /= SLOWER_MADE, made.load /= SLOWER_MADE, made.step_s *= SLOWER_MADE;
-    made.fill_s = FILL_MADE;
+    made.rate /= slower, made.load /= slower, made.step_s *= slower;
+    made.fill_s = gpu_rate(p->chip, "fit.made_fill");
     out.s = MIN(out.s, gpu_waves_s(p->chip, &made, b, m, n, k, bits / 8.0));
   }
   if (u.matrix && bits == 8 && !p->opts->eager) turned(p->chip, x, &out);

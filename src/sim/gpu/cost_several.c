@@ -6,8 +6,6 @@
 #define WORD 4.0
 /* What leads the counter of a generator on, in numbers of kernels: all are short. */
 #define COUNTER 6
-/* Sums at places that kernels look up: times as slow as memory. Of 26 million on an H100 (ResNet-50's pool). */
-#define SCATTERED 2.5
 
 static double elements(const HNode *n, int result) {
   double all = 1;
@@ -49,7 +47,7 @@ double gpu_made_bytes(const HNode *n) {
 }
 
 double gpu_made_s(const Schedule *p, const HNode *n, double bandwidth) {
-  double launch = chip_num(p->chip, "fit.launch", 2.5e-6);
+  double launch = gpu_rate(p->chip, "fit.launch");
   if (n->kind == H_RNG) return 2 * random_words(n) / bandwidth + COUNTER * launch;
   if (n->kind == H_SORT && n->in[0]->kind == H_PARAM)
     return 2 * hlo_bytes(n->in[0]) / bandwidth + launch; /* sorted in a copy */
@@ -59,6 +57,6 @@ double gpu_made_s(const Schedule *p, const HNode *n, double bandwidth) {
   double zeros = WORD * all,
          found = WORD * windows * (1 + n->rank); /* the largest, and where it is */
   double added = WORD * windows * n->rank + size * windows + WORD * all;
-  double s = (zeros + found + SCATTERED * added) / bandwidth + 2 * launch;
+  double s = (zeros + found + gpu_rate(p->chip, "fit.scattered") * added) / bandwidth + 2 * launch;
   return size < WORD ? s + WORD * all / bandwidth + launch : s - 2 * size * all / bandwidth;
 }

@@ -2,9 +2,15 @@
 #ifndef WEFT_SIM_GPU_GPU_H
 #define WEFT_SIM_GPU_GPU_H
 
+#include <math.h>
+
 #include "sim/schedule/compiler.h"
 
 extern const ChipCompiler gpu_compiler;
+/* A coefficient of the cost model: of the chip's file or, for what that leaves out, of data/chips/gpu.family. */
+static inline double gpu_rate(const Chip *chip, const char *key) {
+  return chip_num(chip, key, NAN);
+}
 /* Stages of it (compiler.h); some are the eager compiler's too. */
 void gpu_rewrite(HGraph *g, const Chip *chip, const CostParams *params);
 void gpu_turn_operands(HGraph *g); /* of products, as cuBLAS takes them */

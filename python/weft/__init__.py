@@ -37,16 +37,26 @@ def step_time(compiled) -> float:
     return float(cost["optimal_seconds"])
 
 
-class _Clock(ctypes.Structure):
-    """PJRT_Extension_Base; WeftClockExtension of pjrt/pjrt.h has `seconds` after it."""
+class _Extension(ctypes.Structure):
+    """PJRT_Extension_Base; weft's own (pjrt/pjrt.h) have a function after it."""
 
 
-_Clock._fields_ = [("size", ctypes.c_size_t), ("type", ctypes.c_int32), ("next", ctypes.POINTER(_Clock)),
-                   ("seconds", ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_int))]
+_Extension._fields_ = [("size", ctypes.c_size_t), ("type", ctypes.c_int32), ("next", ctypes.POINTER(_Extension)),
+                       ("function", ctypes.c_void_p)]
 
 
 class _Api(ctypes.Structure):
-    _fields_ = [("size", ctypes.c_size_t), ("extensions", ctypes.POINTER(_Clock))]
+    _fields_ = [("size", ctypes.c_size_t), ("extensions", ctypes.POINTER(_Extension))]
+
+
+def extension(path, number, function_type):
+    """The function of the extension of the plugin's table with that number; None: it has none."""
+    get = ctypes.CDLL(path).GetPjrtApi
+    get.restype = ctypes.POINTER(_Api)
+    at = get().contents.extensions
+    while at and at.contents.type != number:
+        at = at.contents.next
+    return function_type(at.contents.function) if at else None
 
 
 def virtual_time(device: int = 0) -> float:
@@ -58,14 +68,10 @@ def virtual_time(device: int = 0) -> float:
         jax.block_until_ready(state)
         seconds = weft.virtual_time() - begin       # of the device; time.perf_counter() has this machine's
     """
-    get = ctypes.CDLL(library_path()).GetPjrtApi
-    get.restype = ctypes.POINTER(_Api)
-    at = get().contents.extensions
-    while at and at.contents.type != 0x5745434C:
-        at = at.contents.next
-    if not at:
+    seconds = extension(library_path(), 0x5745434C, ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_int))
+    if not seconds:
         raise RuntimeError(f"{library_path()} keeps no clock: it is of another version than this package")
-    return at.contents.seconds(device)
+    return seconds(device)
 
 
 def folder() -> str:

@@ -3,7 +3,6 @@
 Nothing is imported until the program imports one of them itself. Programs that use TensorFlow beside another framework (tf.data with
 JAX on weft, Keras on another backend) are left alone. PyTorch/XLA finds weft by itself, by an entry point.
 """
-import importlib.util
 import os
 import sys
 
@@ -43,7 +42,8 @@ _AROUND = {
 
 
 class _Finder:
-    """Finds these modules as everybody else would, each once."""
+    """Finds these modules as everybody else would; what is done around each is done when it is first executed: who only asks
+    whether it is there changes nothing."""
 
     def __init__(self):
         self.around = {name: what for name, what in _AROUND.items() if name not in sys.modules}
@@ -51,19 +51,23 @@ class _Finder:
     def find_spec(self, name, path=None, target=None):
         if name not in self.around:
             return None
-        before, after = self.around.pop(name)
-        spec = importlib.util.find_spec(name)
+        others = (f.find_spec(name, path, target) for f in sys.meta_path if f is not self and hasattr(f, "find_spec"))
+        spec = next((s for s in others if s is not None), None)
         if spec is not None and spec.loader is not None:
-            execute = spec.loader.exec_module
-
-            def exec_module(module):
-                if before:
-                    before(module)
-                execute(module)
-                if after:
-                    after(module)
-            spec.loader.exec_module = exec_module
+            self.wrap(spec.loader, name)
         return spec
+
+    def wrap(self, loader, name):
+        execute = loader.exec_module
+
+        def exec_module(module):
+            before, after = self.around.pop(name, (None, None))
+            if before:
+                before(module)
+            execute(module)
+            if after:
+                after(module)
+        loader.exec_module = exec_module
 
 
 def install():

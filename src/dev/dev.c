@@ -210,21 +210,21 @@ static void release_all(const Shards *s) {
     if (s->t[k]) tensor_release(s->t[k]);
 }
 
-/* Does each of a program's processes have its own part of the argument? */
-static bool has_parts(const DevProgram *p, int i) {
+bool dev_argument_is_parted(const DevProgram *p, int i) {
   return p->opts.replicas > 1 || p->arg_shardings[i] != NULL;
 }
 
-/* Where process k of the part stands among those whose arguments the backend takes. */
+/* The backend takes a tensor for each process of the part; of a program that does not split, one for
+ * each of the program's. Which of them is that of the part's k-th process? */
 static int lane_of(const DevProgram *p, const DevPart *part, int k) {
   return part->process && !dev_program_splits(p) ? part->process[k] : k;
 }
 
-/* Argument i of the part's processes; t[lane] is NULL before. `parts` of them count. */
+/* Argument i of the part's processes into t[lane], which are NULL before; one that all have whole into t[0]. */
 static Err *take_argument(DevProgram *p, const DevPart *part, DevBuffer *const *const *args, int i,
                           bool donate, Tensor **t) {
   const Type *type = p->main->type->elems[i];
-  bool parts = has_parts(p, i), block = p->arg_shardings[i] && !dev_program_is_cut(p);
+  bool parts = dev_argument_is_parted(p, i), block = p->arg_shardings[i] && !dev_program_is_cut(p);
   Err *e = NULL;
   for (int k = 0; k < part->n && !e; k++) {
     DevBuffer *b = args[k][i];
@@ -241,7 +241,7 @@ static Err *take_argument(DevProgram *p, const DevPart *part, DevBuffer *const *
 static Err *gather_argument(const DevProgram *p, int n, int i, Tensor **t, Shards *out) {
   const Type *type = p->main->type->elems[i];
   const Sharding *s = p->arg_shardings[i];
-  *out = (Shards){has_parts(p, i) ? n : 1, t};
+  *out = (Shards){dev_argument_is_parted(p, i) ? n : 1, t};
   if (!s || p->opts.replicas > 1 || dev_program_is_cut(p)) return NULL;
   Tensor *whole = NULL;
   Err *e = shard_join(t, n, s, p->arg_meshes[i], type->rank, type->dims, &whole);

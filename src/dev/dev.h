@@ -157,7 +157,9 @@ void dev_close(Dev *d);
 /* The devices belong to several processes of a job, of which this is one: owner[device]. Takes both. */
 void dev_share(Dev *d, Peers *peers, int *owner);
 
-/* Verifies, records shardings and donation, compiles. The module is borrowed. */
+/* Are there as many devices as the program has processes? errors: ERR_INVALID */
+Err *dev_has_room(const Dev *d, const DevCompileOpts *opts);
+/* Verifies, records shardings and donation, compiles. The module is borrowed. errors: of dev_has_room too */
 Err *dev_compile(Dev *d, const Module *m, const DevCompileOpts *opts, DevProgram **out);
 /* Compiled programs as bytes, of one process. dev_cache_key: adds to `key` all that such bytes depend on besides the
  * module and the number of copies; false: programs of this kind are not kept. save: once, of one with opts.keep, right after
@@ -202,6 +204,9 @@ int dev_program_processes(const DevProgram *p);
 bool dev_program_splits(const DevProgram *p);
 /* The backend runs the program of one process: every process has arguments and results of its own. */
 bool dev_program_is_cut(const DevProgram *p);
+
+/* Does each of a program's processes have its own part of the argument? */
+bool dev_argument_is_parted(const DevProgram *p, int i);
 
 /* Does the device keep time of its own (a virtual chip)? */
 bool dev_is_virtual(const Dev *d);

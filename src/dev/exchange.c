@@ -10,10 +10,6 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define TIMEOUT_S 300
-#define REMARK_S 30 /* a word on stderr after so long */
-#define FALLEN_S 2  /* one whose run failed has so long to begin another */
-
 typedef struct Meeting {
   struct Meeting *next;
   int64_t channel;
@@ -317,12 +313,9 @@ static void remark(const Exchange *x, Meeting *m) {
   m->told = true; /* by one of those who wait */
   Buf b = {0};
   describe(x, m, &b);
-  fprintf(stderr, "weft: for %d s: %s\n", REMARK_S, b.p);
+  fprintf(stderr, "weft: for %d s: %s\n", PEERS_REMARK_S, b.p);
   buf_free(&b);
 }
-
-/* Looked at again each second: a program that knows that nobody will come ends the wait by it. */
-static int64_t patience(void) { return env_int("WEFT_EXCHANGE_TIMEOUT", 1, 1 << 24, TIMEOUT_S); }
 
 static void wait_for_rest(Exchange *x, Meeting *m) {
   int64_t waited = 0;
@@ -334,10 +327,10 @@ static void wait_for_rest(Exchange *x, Meeting *m) {
     if (pthread_cond_timedwait(&m->cond, &x->lock, &next) == 0 || m->done) continue;
     tick = next;
     if (m->arrived == m->near) continue; /* it is being computed */
-    int gone = ++waited >= FALLEN_S ? fallen(x, m) : -1;
+    int gone = ++waited >= PEERS_FALLEN_S ? fallen(x, m) : -1;
     if (gone >= 0) tell_of_fallen(x, m, gone);
-    else if (waited >= patience()) give_up(m, timed_out(x, m, waited));
-    else if (waited == REMARK_S) remark(x, m);
+    else if (waited >= peers_patience()) give_up(m, timed_out(x, m, waited));
+    else if (waited == PEERS_REMARK_S) remark(x, m);
   }
 }
 

@@ -15,7 +15,7 @@ static Tensor **at(const Fetch *f, int arg, int process) { return &f->t[arg * f-
 
 static void find_sharded(Fetch *f) {
   for (int i = 0; i < f->p->n_args; i++) {
-    if (!f->p->arg_shardings[i] && f->p->opts.replicas == 1) continue;
+    if (!dev_argument_is_parted(f->p, i)) continue;
     const Tensor *own = *at(f, i, f->part->process[0]);
     f->bytes[f->n_in] = own->data ? tensor_bytes(own) : 0;
     f->args[f->n_in++] = i;

@@ -123,31 +123,38 @@ static bool is_manual(const Op *op) {
 
 /* A call of the caller's outside of manual computations gets whole values, once, not from each process. */
 static Err *find_call(Op *op, void *found) {
-  if (op->kind == OP_CUSTOM_CALL && !is_manual(op) &&
-      str_is(op_str(op, "call_target_name"), "weft_host_callback"))
-    *(bool *)found = true;
+  if (op_is_host_callback(op) && !is_manual(op)) *(bool *)found = true;
   return NULL;
 }
 
 typedef VEC(Op *) Calls;
 
+/* One that gives at most tokens. */
 static Err *find_quiet(Op *op, void *calls) {
-  if (op->kind != OP_CUSTOM_CALL || !str_is(op_str(op, "call_target_name"), "weft_host_callback"))
-    return NULL;
+  if (!op_is_host_callback(op)) return NULL;
   for (int i = 0; i < op->n_results; i++)
-    if (op->results[i].type->kind != TY_TOKEN || !op->n_operands) return NULL;
+    if (op->results[i].type->kind != TY_TOKEN) return NULL;
   *vec_push((Calls *)calls) = op;
   return NULL;
 }
 
-/* A call that gives at most a token is as if it had been made: its token is the one it was given. */
+/* The token that a call was given; of one that was given none a new one. */
+static Value *token_before(Module *m, Op *op) {
+  for (int i = 0; i < op->n_operands; i++)
+    if (op->operands[i]->type->kind == TY_TOKEN) return op->operands[i];
+  Op *made = op_new(m, OP_AFTER_ALL, 0, NULL, 1, &op->results[0].type, 0, NULL, 0, NULL);
+  op_insert_before(op, made);
+  return &made->results[0];
+}
+
+/* A call that gives at most a token is as if it had been made. */
 static Err *leave_calls_out(DevProgram *p) {
   Calls calls = {0};
   Err *e = ir_walk(p->main->body, find_quiet, &calls);
   for (int i = 0; i < calls.n && !e; i++) {
     Op *op = calls.v[i];
     for (int k = 0; k < op->n_results; k++)
-      value_replace_all(p->main, &op->results[k], op->operands[0]);
+      value_replace_all(p->main, &op->results[k], token_before(p->module, op));
     op_remove(op);
   }
   vec_free(&calls);
@@ -182,16 +189,21 @@ int dev_program_processes(const DevProgram *p) {
   return p->copies * p->opts.replicas * p->opts.partitions;
 }
 
+Err *dev_has_room(const Dev *d, const DevCompileOpts *o) {
+  int64_t n = (int64_t)MAX(o->replicas, 1) * MAX(o->partitions, 1);
+  if (n <= d->n) return NULL;
+  return err_hint(err_new(ERR_INVALID,
+                          "the program runs on %d replicas x %d partitions, device '%s' has %d",
+                          o->replicas, o->partitions, d->spec, d->n),
+                  "choose a device with more, for example WEFT_DEVICE=%.*s:%lld",
+                  (int)strcspn(d->spec, ":"), d->spec, (long long)n);
+}
+
 Err *dev_compile(Dev *d, const Module *m, const DevCompileOpts *opts, DevProgram **out) {
   DevCompileOpts o = opts ? *opts : (DevCompileOpts){.replicas = 1};
   o.replicas = MAX(o.replicas, 1);
   o.partitions = MAX(o.partitions, 1);
-  if (o.replicas * o.partitions > d->n)
-    return err_hint(err_new(ERR_INVALID,
-                            "the program runs on %d replicas x %d partitions, device '%s' has %d",
-                            o.replicas, o.partitions, d->spec, d->n),
-                    "choose a device with more, for example %.*s:%d", (int)strcspn(d->spec, ":"),
-                    d->spec, o.replicas * o.partitions);
+  TRY(dev_has_room(d, &o));
   TRY(ir_verify(m));
   int copies = o.partitions == 1 && is_alone(m) ? o.replicas : 1;
   if (copies > 1) o.replicas = 1;

@@ -1,4 +1,4 @@
-/* ir: custom calls that are exchanges between processes. */
+/* ir: custom calls that are exchanges: between processes, with the caller's own. */
 #ifndef WEFT_IR_EXCHANGE_H
 #define WEFT_IR_EXCHANGE_H
 
@@ -9,6 +9,12 @@
 static inline bool op_is_ragged(const Op *op) {
   return op->kind == OP_CUSTOM_CALL && op->n_operands == 6 && op->n_results == 1 &&
          str_is(op_str(op, "call_target_name"), "ragged_all_to_all");
+}
+
+/* A call back into the caller's process (pjrt/callback.c). */
+#define HOST_CALLBACK "weft_host_callback"
+static inline bool op_is_host_callback(const Op *op) {
+  return op->kind == OP_CUSTOM_CALL && str_is(op_str(op, "call_target_name"), HOST_CALLBACK);
 }
 
 #endif

@@ -1,5 +1,5 @@
 /* How processes find each other: each listens, and puts into the store where, with what it is; then the
- * one with the greater number connects to the other and both say who they are. */
+ * one with the greater number connects to the other, both say who they are, and it says that it stays. */
 #include "peers/peers_priv.h"
 
 #include <arpa/inet.h>
@@ -17,10 +17,12 @@
 #include <unistd.h>
 
 #define START_S 300 /* for all to come, as JAX's own start-up has it */
+#define TOKEN 32    /* characters */
 #define CONNECT_MS 5000
+#define HELLO_MS 5000
 
 typedef struct Hello { /* both ways, when a connection is made */
-  char token[32];
+  char token[TOKEN];
   uint32_t from, to;
 } Hello;
 
@@ -34,15 +36,16 @@ static void boot_id(char *out, size_t n) {
   out[strcspn(out, "\n ")] = 0;
 }
 
-static void addresses(Buf *b) {
+static Err *addresses(Buf *b) {
   const char *given = env_get("WEFT_PEER_ADDRESS");
-  if (given) {
-    buf_cstr(b, given);
-    return;
-  }
-  buf_cstr(b, "127.0.0.1");
+  struct in_addr parsed;
+  if (given && inet_pton(AF_INET, given, &parsed) != 1)
+    return err_hint(
+        err_new(ERR_INVALID, "WEFT_PEER_ADDRESS is '%s', which is no IPv4 address", given),
+        "one of this host's, as in 10.0.0.7; without it all are tried");
+  buf_cstr(b, given ? given : "127.0.0.1");
   struct ifaddrs *list = NULL;
-  if (getifaddrs(&list)) return;
+  if (given || getifaddrs(&list)) return NULL;
   for (const struct ifaddrs *a = list; a; a = a->ifa_next) {
     char text[INET_ADDRSTRLEN];
     if (!a->ifa_addr || a->ifa_addr->sa_family != AF_INET || (a->ifa_flags & IFF_LOOPBACK))
@@ -52,6 +55,7 @@ static void addresses(Buf *b) {
     if (inet_ntop(AF_INET, &in.sin_addr, text, sizeof text)) buf_printf(b, ",%s", text);
   }
   freeifaddrs(list);
+  return NULL;
 }
 
 static Err *random_token(char *out) {
@@ -62,35 +66,44 @@ static Err *random_token(char *out) {
   return NULL;
 }
 
-/* ---- cards: what is in the store, fields with blanks between ---- */
+/* ---- cards: what is in the store, a line for each field ---- */
 
 typedef struct Card {
-  char version[64], device[128], host[128], boot[64], token[64], list[512];
+  char *text; /* what the fields point into */
+  const char *version, *device, *host, *boot, *token, *list;
   int devices, pid, port;
 } Card;
 
-static char *card_text(const Card *c) {
-  return xasprintf("%s %s %d %d %s %s %s %d %s", c->version, c->device, c->devices, c->pid, c->host,
-                   c->boot, c->token, c->port, c->list);
+static void card_free(Card *c) {
+  free(c->text);
+  *c = (Card){0};
 }
 
-static bool card_read(const char *text, Card *c) {
-  return sscanf(text, "%63s %127s %d %d %127s %63s %63s %d %511s", c->version, c->device,
-                &c->devices, &c->pid, c->host, c->boot, c->token, &c->port, c->list) == 9 &&
-         c->devices >= 0 && c->devices <= 1 << 20 && c->port > 0 && c->port < 1 << 16;
+/* Takes the text. false: it is no card. */
+static bool card_read(char *take, Card *c) {
+  const char *numbers = "";
+  const char **lines[] = {&c->version, &c->device, &c->host, &c->boot,
+                          &c->token,   &numbers,   &c->list};
+  char *rest = take;
+  *c = (Card){.text = take};
+  for (int i = 0; i < COUNT_OF(lines); i++) {
+    if (!rest) return false;
+    *lines[i] = strsep(&rest, "\n");
+  }
+  return strlen(c->token) == TOKEN &&
+         sscanf(numbers, "%d %d %d", &c->devices, &c->pid, &c->port) == 3 && c->devices >= 0 &&
+         c->devices <= 1 << 20 && c->port > 0 && c->port < 1 << 16;
 }
 
-static Err *card_own(const PeersOpts *o, int port, Card *c) {
-  *c = (Card){.devices = o->devices, .pid = (int)getpid(), .port = port};
-  snprintf(c->version, sizeof c->version, "%s", WEFT_VERSION);
-  snprintf(c->device, sizeof c->device, "%s", o->device);
-  if (gethostname(c->host, sizeof c->host - 1) || !*c->host) snprintf(c->host, sizeof c->host, "?");
-  boot_id(c->boot, sizeof c->boot);
-  Buf list = {0};
-  addresses(&list);
-  snprintf(c->list, sizeof c->list, "%s", list.p);
-  buf_free(&list);
-  return random_token(c->token);
+static Err *card_own(const PeersOpts *o, int port, Buf *out) {
+  char host[256] = "", boot[64], token[TOKEN + 1];
+  if (gethostname(host, sizeof host - 1) || !*host) snprintf(host, sizeof host, "?");
+  boot_id(boot, sizeof boot);
+  if (strchr(o->device, '\n')) return err_new(ERR_INVALID, "a device's name of several lines");
+  TRY(random_token(token));
+  buf_printf(out, "%s\n%s\n%s\n%s\n%s\n%d %d %d\n", WEFT_VERSION, o->device, host, boot, token,
+             o->devices, (int)getpid(), port);
+  return addresses(out);
 }
 
 static Err *card_fits(const Peers *p, const Peer *q, const Card *own, const Card *c) {
@@ -122,12 +135,16 @@ static Err *listen_anywhere(int backlog, int *fd, int *port) {
   return e;
 }
 
-static void settings(int fd, int timeout_ms) {
-  int on = 1;
+static void receive_within(int fd, int timeout_ms) { /* 0: however long it takes */
   struct timeval t = {timeout_ms / 1000, timeout_ms % 1000 * 1000};
+  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof t);
+}
+
+static void settings(int fd) {
+  int on = 1;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof t);
+  receive_within(fd, HELLO_MS);
 }
 
 static int connect_to(const char *address, int port) {
@@ -136,83 +153,154 @@ static int connect_to(const char *address, int port) {
   int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return -1;
   struct timeval t = {CONNECT_MS / 1000, 0};
-  setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &t, sizeof t); /* counts for connect as well */
-  if (!connect(fd, (struct sockaddr *)&at, sizeof at)) {
-    t.tv_sec = 0;
-    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &t, sizeof t);
-    settings(fd, CONNECT_MS);
-    return fd;
-  }
+  setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &t, sizeof t); /* counts for connect */
+  settings(fd);
+  if (!connect(fd, (struct sockaddr *)&at, sizeof at)) return fd;
   close(fd);
   return -1;
 }
 
 /* Both sides know the token of the one who listens. */
-static bool is_peer(int fd, const char *token, uint32_t from, uint32_t to) {
-  Hello h;
-  return peers_read_all(fd, &h, sizeof h) && !memcmp(h.token, token, sizeof h.token) &&
-         h.from == from && h.to == to;
+static bool hear_hello(int fd, const char *token, Hello *h) {
+  return peers_read_all(fd, h, sizeof *h) && !memcmp(h->token, token, sizeof h->token);
 }
 
 static bool say_hello(int fd, const char *token, int from, int to) {
   Hello h = {.from = (uint32_t)from, .to = (uint32_t)to};
   memcpy(h.token, token, sizeof h.token);
-  Err *e = peers_write_all(fd, &h, sizeof h);
+  Err *e = peers_write_all(fd, &h, sizeof h, HELLO_MS / 1000);
+  bool said = !e;
   err_free(e);
-  return !e;
+  return said;
 }
 
-/* By its addresses in turn: first loopback, if it is on this host. */
-static Err *reach(Peers *p, Peer *q, const Card *own, const Card *c) {
-  char list[sizeof c->list], *rest = NULL;
-  snprintf(list, sizeof list, "%s", c->list);
-  for (char *a = strtok_r(list, ",", &rest); a; a = strtok_r(NULL, ",", &rest)) {
-    if (!strcmp(a, "127.0.0.1") && strcmp(own->boot, c->boot)) continue;
-    int fd = connect_to(a, c->port);
-    if (fd < 0) continue;
-    if (say_hello(fd, c->token, p->id, q->id) &&
-        is_peer(fd, c->token, (uint32_t)q->id, (uint32_t)p->id)) {
-      settings(fd, 0);
-      q->fd = fd;
-      return NULL;
+/* After both hellos: the one who connected stays with this connection. */
+static bool say_yes(int fd) {
+  Err *e = peers_write_all(fd, "y", 1, HELLO_MS / 1000);
+  bool said = !e;
+  err_free(e);
+  return said;
+}
+
+static bool hear_yes(int fd) {
+  char yes;
+  return peers_read_all(fd, &yes, 1) && yes == 'y';
+}
+
+typedef enum Reached { REACHED, SILENT, NOBODY } Reached;
+
+/* Who is at an address. SILENT: somebody, who may yet be the one: it says nothing. */
+static Reached try_address(Peers *p, Peer *q, const char *address, const Card *c) {
+  int fd = connect_to(address, c->port);
+  if (fd < 0) return NOBODY;
+  Hello h;
+  errno = 0;
+  if (say_hello(fd, c->token, p->id, q->id) && hear_hello(fd, c->token, &h) &&
+      h.from == (uint32_t)q->id && h.to == (uint32_t)p->id && say_yes(fd)) {
+    receive_within(fd, 0);
+    q->fd = fd;
+    return REACHED;
+  }
+  bool silent = errno == EAGAIN || errno == EWOULDBLOCK;
+  close(fd);
+  return silent ? SILENT : NOBODY;
+}
+
+/* By its addresses in turn, first loopback, if it is on this host; again while it is slow to answer. */
+static Err *reach(Peers *p, Peer *q, const Card *own, const Card *c, double until_s) {
+  for (bool again = true; again;) {
+    again = false;
+    char *list = xstrdup(c->list), *rest = list, *a;
+    while (q->fd < 0 && (a = strsep(&rest, ","))) {
+      if (!strcmp(a, "127.0.0.1") && strcmp(own->boot, c->boot)) continue;
+      again |= try_address(p, q, a, c) == SILENT;
     }
-    close(fd);
+    free(list);
+    if (q->fd >= 0) return NULL;
+    again &= time_now_s() < until_s;
   }
   return err_hint(err_new(ERR_UNAVAILABLE, "process %d cannot connect to %s at %s, port %d", p->id,
                           q->name, c->list, c->port),
                   "WEFT_PEER_ADDRESS=ADDRESS, set for that process, names the one to connect to");
 }
 
-/* One who connects; strangers are sent away. */
-static void answer(Peers *p, int fd, const char *token) {
+/* ---- those who connect: answered from the first moment on, by a thread ---- */
+
+typedef struct Answers {
+  Peers *p;
+  int listener;
+  char token[TOKEN];
+  bool stop; /* atomic */
+  Err *error;
+  int *fds; /* [process], -1: it has not come */
+  int missing;
+} Answers;
+
+/* Strangers are sent away. One who comes again has given its first connection up. */
+static void answer(Answers *a, int fd) {
   Hello h;
-  settings(fd, CONNECT_MS);
-  if (peers_read_all(fd, &h, sizeof h) && !memcmp(h.token, token, sizeof h.token) &&
-      h.to == (uint32_t)p->id && h.from > (uint32_t)p->id && h.from < (uint32_t)p->n &&
-      p->peer[h.from].fd < 0 && say_hello(fd, token, p->id, (int)h.from)) {
-    settings(fd, 0);
-    p->peer[h.from].fd = fd;
+  const Peers *p = a->p;
+  settings(fd);
+  if (hear_hello(fd, a->token, &h) && h.to == (uint32_t)p->id && h.from > (uint32_t)p->id &&
+      h.from < (uint32_t)p->n && say_hello(fd, a->token, p->id, (int)h.from) && hear_yes(fd)) {
+    receive_within(fd, 0);
+    if (a->fds[h.from] >= 0) close(a->fds[h.from]);
+    else a->missing--;
+    a->fds[h.from] = fd;
     return;
   }
   close(fd);
 }
 
-static Err *wait_for_greater(Peers *p, int listener, const char *token, double until_s) {
-  for (int i = p->id + 1; i < p->n;) {
-    if (p->peer[i].fd >= 0) {
-      i++;
-      continue;
+static void *answer_all(void *arg) {
+  Answers *a = arg;
+  struct pollfd f = {.fd = a->listener, .events = POLLIN};
+  while (a->missing && !__atomic_load_n(&a->stop, __ATOMIC_RELAXED)) {
+    if (poll(&f, 1, 100) <= 0) continue;
+    int fd = accept4(a->listener, NULL, NULL, SOCK_CLOEXEC);
+    if (fd >= 0) {
+      answer(a, fd);
+    } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+      a->error = err_new(ERR_EXHAUSTED, "process %d cannot take in connections of the others: %s",
+                         a->p->id, strerror(errno));
+      break;
     }
-    struct pollfd f = {.fd = listener, .events = POLLIN};
-    double left = until_s - time_now_s();
-    if (left <= 0)
-      return err_new(ERR_DEADLINE, "%s has not connected to process %d within %lld s",
-                     p->peer[i].name, p->id, (long long)MIN(START_S, peers_patience()));
-    if (poll(&f, 1, (int)MIN(left * 1000 + 1, 1000)) <= 0) continue;
-    int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-    if (fd >= 0) answer(p, fd, token);
   }
   return NULL;
+}
+
+/* The greater ones come until then; their connections become the peers'. e: what failed meanwhile. */
+static Err *answers_end(Answers *a, pthread_t thread, double until_s, Err *e) {
+  Peers *p = a->p;
+  if (e) __atomic_store_n(&a->stop, true, __ATOMIC_RELAXED);
+  struct timespec until;
+  clock_gettime(CLOCK_REALTIME, &until);
+  until.tv_sec += (time_t)MAX(until_s - time_now_s(), 0) + 1;
+  if (pthread_timedjoin_np(thread, NULL, &until)) {
+    __atomic_store_n(&a->stop, true, __ATOMIC_RELAXED);
+    pthread_join(thread, NULL);
+  }
+  for (int i = p->id + 1; i < p->n; i++) {
+    p->peer[i].fd = a->fds[i];
+    if (a->fds[i] < 0 && !e && !a->error)
+      e = err_new(ERR_DEADLINE, "%s has not connected to process %d within %lld s", p->peer[i].name,
+                  p->id, (long long)MIN(START_S, peers_patience()));
+  }
+  if (e) err_free(a->error);
+  else e = a->error;
+  free(a->fds);
+  return e;
+}
+
+static Err *answers_begin(Answers *a, Peers *p, int listener, const char *token,
+                          pthread_t *thread) {
+  *a = (Answers){.p = p, .listener = listener, .missing = p->n - 1 - p->id};
+  memcpy(a->token, token, TOKEN);
+  a->fds = xmalloc(sizeof *a->fds * (size_t)p->n);
+  for (int i = 0; i < p->n; i++) a->fds[i] = -1;
+  if (!pthread_create(thread, NULL, answer_all, a)) return NULL;
+  free(a->fds);
+  return err_new(ERR_EXHAUSTED, "no thread for the connections of other processes");
 }
 
 /* ---- all together ---- */
@@ -232,11 +320,37 @@ static Err *fetch(const PeersOpts *o, int round, int id, double until_s, Card *c
                           "start all processes of the job, each with its own process_id");
     err_free(e);
     e = named;
-  } else if (!card_read(text.p ? text.p : "", c)) {
+  } else if (!card_read(xstrndup(text.p ? text.p : "", text.n), c)) {
     e = err_new(ERR_INVALID, "process %d is not one of this weft's (" WEFT_VERSION ")", id);
   }
   buf_free(&text);
   return e;
+}
+
+/* All cards; every process is then named. */
+static Err *fetch_all(Peers *p, const PeersOpts *o, int round, double until_s, Card *cards) {
+  const Card *own = &cards[o->id];
+  for (int i = 0; i < o->n; i++) {
+    Peer *q = &p->peer[i];
+    if (i != o->id) TRY(fetch(o, round, i, until_s, &cards[i]));
+    q->name = xasprintf("process %d (pid %d on %s)", i, cards[i].pid, cards[i].host);
+    q->devices = cards[i].devices;
+    TRY(card_fits(p, q, own, &cards[i]));
+  }
+  return NULL;
+}
+
+static Err *connect_all(Peers *p, const PeersOpts *o, int round, double until_s, Card *cards) {
+  TRY(fetch_all(p, o, round, until_s, cards));
+  for (int i = 0; i < o->id; i++) TRY(reach(p, &p->peer[i], &cards[o->id], &cards[i], until_s));
+  return NULL;
+}
+
+static Err *put_card(const PeersOpts *o, int round, Str text) {
+  char *key = key_of(round, o->id);
+  Err *e = o->store.put(o->store.arg, key, text);
+  free(key);
+  return err_wrap(e, "telling the other processes");
 }
 
 Err *peers_meet(Peers *p, const PeersOpts *o) {
@@ -244,25 +358,21 @@ Err *peers_meet(Peers *p, const PeersOpts *o) {
   int round = __atomic_fetch_add(&rounds, 1, __ATOMIC_RELAXED), listener, port;
   double until_s = time_now_s() + (double)MIN(START_S, peers_patience());
   TRY(listen_anywhere(o->n, &listener, &port));
-  Card own, *cards = xcalloc((size_t)o->n, sizeof *cards);
+  Card *cards = xcalloc((size_t)o->n, sizeof *cards);
+  Buf own = {0};
+  Answers answers;
+  pthread_t thread;
   Err *e = card_own(o, port, &own);
+  if (!e) card_read(xstrndup(own.p, own.n), &cards[o->id]);
+  if (!e) e = answers_begin(&answers, p, listener, cards[o->id].token, &thread);
   if (!e) {
-    char *key = key_of(round, o->id), *text = card_text(&own);
-    e = err_wrap(o->store.put(o->store.arg, key, str_from(text)), "telling the other processes");
-    free(key);
-    free(text);
+    e = put_card(o, round, (Str){own.p, own.n});
+    if (!e) e = connect_all(p, o, round, until_s, cards);
+    e = answers_end(&answers, thread, until_s, e);
   }
-  for (int i = 0; i < o->n && !e; i++) {
-    Peer *q = &p->peer[i];
-    if (i == o->id) cards[i] = own;
-    else e = fetch(o, round, i, until_s, &cards[i]);
-    q->name = xasprintf("process %d (pid %d on %s)", i, cards[i].pid, cards[i].host);
-    q->devices = cards[i].devices;
-    if (!e) e = card_fits(p, q, &own, &cards[i]);
-  }
-  for (int i = 0; i < o->id && !e; i++) e = reach(p, &p->peer[i], &own, &cards[i]);
-  if (!e) e = wait_for_greater(p, listener, own.token, until_s);
   close(listener);
+  for (int i = 0; i < o->n; i++) card_free(&cards[i]);
   free(cards);
+  buf_free(&own);
   return e;
 }

@@ -8,8 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define REMARK_S 30 /* a word on stderr after so long */
-#define FALLEN_S 2  /* one whose run failed has so long to begin another */
+#define GOODBYE_S 5 /* words to one who takes nothing in are left unsaid after so long */
 
 typedef enum HeadType { HEAD_DATA = 0x77656674, HEAD_FAILED, HEAD_BYE } HeadType;
 
@@ -29,6 +28,12 @@ int peers_id(const Peers *p) { return p->id; }
 int peers_count(const Peers *p) { return p->n; }
 int peers_devices(const Peers *p, int process) { return p->peer[process].devices; }
 
+int peers_all_devices(const Peers *p) {
+  int n = 0;
+  for (int i = 0; i < p->n; i++) n += p->peer[i].devices;
+  return n;
+}
+
 /* ---- taking in ---- */
 
 static void message_free(PeerMessage *m) {
@@ -43,21 +48,30 @@ static void set_text(char **to, char *take) {
   *to = take;
 }
 
-/* NULL: the stream ended, or is not one of ours. */
-static PeerMessage *read_message(int fd, Head *h) {
-  if (!peers_read_all(fd, h, sizeof *h)) return NULL;
-  if (h->type < HEAD_DATA || h->type > HEAD_BYE || h->n_what > MOST_WHAT || h->n > MOST_BYTES)
+/* NULL, and why: the stream ended, cannot be read any further, or a message does not fit. */
+static PeerMessage *read_message(int fd, Head *h, char **why) {
+  PeerMessage *m = NULL;
+  if (!peers_read_all(fd, h, sizeof *h)) goto ended;
+  if (h->type < HEAD_DATA || h->type > HEAD_BYE || h->n_what > MOST_WHAT || h->n > MOST_BYTES) {
+    *why = xstrdup("has sent what is no message: its connection is given up");
     return NULL;
-  PeerMessage *m = xcalloc(1, sizeof *m);
+  }
+  m = xcalloc(1, sizeof *m);
   m->key = h->key;
   m->kind = h->kind;
   m->n = h->n;
   m->what = xcalloc((size_t)h->n_what + 1, 1);
+  if (!peers_read_all(fd, m->what, h->n_what)) goto ended;
   m->data = malloc(m->n ? m->n : 1);
-  if (m->data && peers_read_all(fd, m->what, h->n_what) && peers_read_all(fd, m->data, m->n))
-    return m;
-  message_free(m);
-  return NULL;
+  if (!m->data) {
+    *why = xasprintf("has sent %llu bytes for %s, for which there is no memory here",
+                     (unsigned long long)m->n, m->what);
+    return message_free(m), NULL;
+  }
+  if (peers_read_all(fd, m->data, m->n)) return m;
+ended:
+  *why = xstrdup("has ended: its connection is closed");
+  return message_free(m), NULL;
 }
 
 static void take_in(Peer *q, const Head *h, PeerMessage *m) {
@@ -80,19 +94,23 @@ static void *listen_to(void *arg) {
   Peers *p = q->all;
   Head h;
   PeerMessage *m;
-  while ((m = read_message(q->fd, &h))) {
+  char *why = NULL;
+  while ((m = read_message(q->fd, &h, &why))) {
     pthread_mutex_lock(&p->lock);
     take_in(q, &h, m);
     pthread_cond_broadcast(&p->changed);
     pthread_mutex_unlock(&p->lock);
   }
+  shutdown(q->fd, SHUT_RDWR); /* who still sends to us has no reader */
   pthread_mutex_lock(&p->lock);
   if (!q->gone) {
-    q->gone = xstrdup("has ended: its connection is closed");
+    q->gone = why, why = NULL;
+    if (!p->first_lost) p->first_lost = q;
     if (!p->stopped) __atomic_store_n(&lost, true, __ATOMIC_RELAXED);
   }
   pthread_cond_broadcast(&p->changed);
   pthread_mutex_unlock(&p->lock);
+  free(why);
   return NULL;
 }
 
@@ -159,17 +177,24 @@ void peers_stop(Peers *p) {
   pthread_mutex_unlock(&p->lock);
 }
 
+/* A message, whole. One that went out in part is the last to that peer. */
+static Err *put_message(Peer *q, const Head *h, const char *what, int n, const void *const *pieces,
+                        const size_t *sizes, int64_t seconds) {
+  pthread_mutex_lock(&q->sending);
+  Err *e = q->cut ? err_new(ERR_UNAVAILABLE, "the one before was cut off") : NULL;
+  if (!e) e = peers_write_all(q->fd, h, sizeof *h, seconds);
+  if (!e) e = peers_write_all(q->fd, what, h->n_what, seconds);
+  for (int i = 0; i < n && !e; i++) e = peers_write_all(q->fd, pieces[i], sizes[i], seconds);
+  q->cut |= e != NULL;
+  pthread_mutex_unlock(&q->sending);
+  return e;
+}
+
 static void tell_all(Peers *p, HeadType type, const char *text) {
   Head h = {.type = type, .n_what = (uint32_t)MIN(strlen(text), MOST_WHAT)};
-  for (int i = 0; i < p->n; i++) {
-    Peer *q = &p->peer[i];
-    if (q->fd < 0) continue;
-    pthread_mutex_lock(&q->sending);
-    Err *e = peers_write_all(q->fd, &h, sizeof h);
-    if (!e) e = peers_write_all(q->fd, text, h.n_what);
-    pthread_mutex_unlock(&q->sending);
-    err_free(e); /* it is gone: nobody to tell */
-  }
+  int64_t seconds = MIN(GOODBYE_S, peers_patience());
+  for (int i = 0; i < p->n; i++) /* one that is gone is nobody to tell */
+    if (p->peer[i].fd >= 0) err_free(put_message(&p->peer[i], &h, text, 0, NULL, NULL, seconds));
 }
 
 void peers_close(Peers *p) {
@@ -203,10 +228,24 @@ static Err *is_over(const Peers *p) {
                    : NULL;
 }
 
+/* One that was lost takes those with it that waited for it: it is named as well. Called with the lock
+ * held. */
 static Err *is_gone(const Peer *q, const char *what) {
-  return err_hint(
-      err_new(ERR_UNAVAILABLE, "%s: %s %s", what, q->name, q->gone ? q->gone : "cannot be reached"),
-      "its own output says why; start the job again, from its last checkpoint");
+  const Peer *first = q->all->first_lost;
+  Err *e =
+      err_new(ERR_UNAVAILABLE, "%s: %s %s", what, q->name, q->gone ? q->gone : "cannot be reached");
+  if (first && first != q) {
+    char *text = xasprintf("%s; before, %s %s", e->msg, first->name, first->gone);
+    free(e->msg);
+    e->msg = text;
+  }
+  return err_hint(e, "its own output says why; start the job again, from its last checkpoint");
+}
+
+static Err *takes_nothing(const Peer *q, const char *what, int64_t seconds) {
+  return err_hint(err_new(ERR_DEADLINE, "%s: %s has taken in nothing of it for %lld s", what,
+                          q->name, (long long)seconds),
+                  "is it stopped, or cut off? WEFT_EXCHANGE_TIMEOUT=SECONDS waits longer");
 }
 
 Err *peers_send(Peers *p, int to, const PeersNote *note, int n, const void *const *pieces,
@@ -221,15 +260,13 @@ Err *peers_send(Peers *p, int to, const PeersNote *note, int n, const void *cons
   Err *e = is_over(p);
   pthread_mutex_unlock(&p->lock);
   TRY(e);
-  pthread_mutex_lock(&q->sending);
-  e = peers_write_all(q->fd, &h, sizeof h);
-  if (!e) e = peers_write_all(q->fd, note->what, h.n_what);
-  for (int i = 0; i < n && !e; i++) e = peers_write_all(q->fd, pieces[i], sizes[i]);
-  pthread_mutex_unlock(&q->sending);
+  int64_t seconds = peers_patience();
+  e = put_message(q, &h, note->what, n, pieces, sizes, seconds);
   if (!e) return NULL;
+  bool slow = e->code == ERR_DEADLINE;
   err_free(e);
   pthread_mutex_lock(&p->lock);
-  e = breaks(p, is_gone(q, note->what));
+  e = breaks(p, slow ? takes_nothing(q, note->what, seconds) : is_gone(q, note->what));
   pthread_mutex_unlock(&p->lock);
   return e;
 }
@@ -265,7 +302,7 @@ static Err *disagreement(const Peers *p, const Peer *q, const char *mine, const 
 static Err *hopeless(const Peers *p, const Peer *q, const char *what, int64_t waited) {
   TRY(is_over(p));
   if (q->gone) return is_gone(q, what);
-  if (q->failed && waited >= FALLEN_S)
+  if (q->failed && waited >= PEERS_FALLEN_S)
     return err_new(ERR_ABORTED, "%s waits for %s, whose run failed: %s", what, q->name, q->failed);
   return waited >= peers_patience() ? did_not_come(q, what, waited) : NULL;
 }
@@ -280,8 +317,8 @@ static Err *wait_for(Peers *p, Peer *q, const PeersNote *note, PeerMessage **out
     next.tv_sec++;
     if (pthread_cond_timedwait(&p->changed, &p->lock, &next) != ETIMEDOUT) continue;
     tick = next;
-    if (++waited == REMARK_S)
-      fprintf(stderr, "weft: for %d s %s waits for %s%s%s\n", REMARK_S, note->what, q->name,
+    if (++waited == PEERS_REMARK_S)
+      fprintf(stderr, "weft: for %d s %s waits for %s%s%s\n", PEERS_REMARK_S, note->what, q->name,
               q->heard ? ", last at " : "", q->heard ? q->heard : "");
   }
   return NULL;

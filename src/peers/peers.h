@@ -17,6 +17,7 @@
  * Addresses    IPv4. A process listens on all of its host's, at a port that is free, and answers those
  *              who know the job's secret, which is in the store. WEFT_PEER_ADDRESS names one address
  *              to connect to where the host has several. Values travel as they are, unencrypted.
+ * Who is slow  A send waits for a receiver that takes nothing in as long as a receive waits for a sender.
  * Threads      any.
  */
 #ifndef WEFT_PEERS_PEERS_H
@@ -50,6 +51,12 @@ void peers_stop(Peers *p);
 int peers_id(const Peers *p);
 int peers_count(const Peers *p);
 int peers_devices(const Peers *p, int process);
+int peers_all_devices(const Peers *p);
+
+/* How long who waits for others waits, here and at meetings within a process (dev/exchange.h). */
+int64_t peers_patience(void); /* seconds: WEFT_EXCHANGE_TIMEOUT, looked at again each second */
+#define PEERS_REMARK_S 30     /* a word on stderr after so long */
+#define PEERS_FALLEN_S 2      /* one whose run failed has so long to begin another */
 
 typedef struct PeersNote { /* what a message is about */
   uint64_t key;

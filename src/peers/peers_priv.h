@@ -21,6 +21,7 @@ typedef struct Peer {
   pthread_t thread;
   bool reads; /* the thread is there */
   pthread_mutex_t sending;
+  bool cut; /* under `sending`: a message went out in part, nothing can follow it */
   /* under Peers.lock */
   PeerMessage *first, **last;
   char *gone;   /* why nothing comes any more */
@@ -34,13 +35,14 @@ struct Peers {
   pthread_mutex_t lock;
   pthread_cond_t changed;
   bool stopped;
+  const Peer *first_lost; /* NULL: none was */
   Err *broken;
 };
 
-int64_t peers_patience(void); /* seconds */
 /* Connects every two processes; fills name, devices and fd of each. */
 Err *peers_meet(Peers *p, const PeersOpts *o);
-Err *peers_write_all(int fd, const void *data, size_t n); /* errors: ERR_UNAVAILABLE */
-bool peers_read_all(int fd, void *data, size_t n);        /* false: the stream ended */
+/* errors: ERR_UNAVAILABLE the stream ended; ERR_DEADLINE the other side took nothing for so long. */
+Err *peers_write_all(int fd, const void *data, size_t n, int64_t seconds);
+bool peers_read_all(int fd, void *data, size_t n); /* false: the stream ended, or SO_RCVTIMEO */
 
 #endif

@@ -9,6 +9,7 @@
 #include "pjrt/pjrt_priv.h"
 
 #include "interp/interp.h"
+#include "ir/exchange.h"
 
 typedef int (*HostFn)(void *const *operands, void *const *results, char *error, size_t error_size);
 
@@ -37,4 +38,4 @@ static Err *host_callback(const Op *op, Tensor *const *operands, Tensor **result
   return err_new(ERR_INTERNAL, "CpuCallback error: %s", error);
 }
 
-void callbacks_register(void) { custom_call_register("weft_host_callback", host_callback); }
+void callbacks_register(void) { custom_call_register(HOST_CALLBACK, host_callback); }

@@ -5,13 +5,13 @@
 #include "base/cache.h"
 #include "base/wire.h"
 #include "compile/spmd/propagate.h"
+#include "ir/exchange.h"
 #include "stablehlo/stablehlo.h"
 
 static void look_for(const Region *r, bool *loops, bool *calls_back) {
   for (const Op *op = r->first; op; op = op->next) {
     *loops |= op->kind == OP_WHILE;
-    *calls_back |=
-        op->kind == OP_CUSTOM_CALL && str_is(op_str(op, "call_target_name"), "weft_host_callback");
+    *calls_back |= op_is_host_callback(op);
     for (int i = 0; i < op->n_regions; i++) look_for(op->regions[i], loops, calls_back);
   }
 }
@@ -54,11 +54,7 @@ static Err *no_streams(Op *op, void *unused) {
 
 static Err *compile(Dev *d, Module *m, const CompileOptions *o, const DevCompileOpts *opts,
                     DevProgram **out) {
-  if (o->replicas * o->partitions > d->n)
-    return err_hint(
-        err_new(ERR_INVALID, "the program wants %d replicas x %d partitions, there are %d devices",
-                o->replicas, o->partitions, d->n),
-        "set WEFT_DEVICE to a device with more, for example cpu:%d", o->replicas * o->partitions);
+  TRY(dev_has_room(d, opts));
   for (int i = 0; i < m->funcs.n; i++)
     if (m->funcs.v[i]->body) TRY(ir_walk(m->funcs.v[i]->body, no_streams, NULL));
   TRY(shardings_inspect(m));

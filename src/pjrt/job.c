@@ -76,9 +76,7 @@ static Err *by_host(const char *spec, int n, int nodes, int *owner) {
 }
 
 static int *by_count(const Peers *p) {
-  int n = 0;
-  for (int i = 0; i < peers_count(p); i++) n += peers_devices(p, i);
-  int *owner = xcalloc((size_t)n, sizeof *owner), at = 0;
+  int *owner = xcalloc((size_t)peers_all_devices(p), sizeof *owner), at = 0;
   for (int i = 0; i < peers_count(p); i++)
     for (int k = 0; k < peers_devices(p, i); k++) owner[at++] = i;
   return owner;
@@ -108,9 +106,8 @@ static Err *open_host(const char *spec, int node, int nodes, const PJRT_Client_C
   char *kind = xstrndup(spec, strcspn(spec, ":"));
   Err *e = come_together(kind, n, node, nodes, a, &peers);
   if (!e) {
-    int *owner = by_count(peers), all = 0;
-    for (int i = 0; i < nodes; i++) all += peers_devices(peers, i);
-    char *whole = xasprintf("%s:%d", kind, all);
+    int *owner = by_count(peers);
+    char *whole = xasprintf("%s:%d", kind, peers_all_devices(peers));
     e = dev_open(whole, out);
     free(whole);
     if (!e) dev_share(*out, peers, owner);

@@ -370,6 +370,18 @@ static void bad_programs_are_errors(void **state) {
 }
 
 /* A run that fails for want of memory has not used any. */
+/* 65536 replicas x 65536 partitions are 0 in 32 bits. */
+static void more_processes_than_an_int_counts(void **state) {
+  (void)state;
+  static const char options[] = {0x1a, 8, 0x20, -128, -128, 4, 0x28, -128, -128, 4};
+  PJRT_LoadedExecutable *x;
+  fails_saying(
+      compile("func.func @main(%a: tensor<f32>) -> tensor<f32> { return %a : tensor<f32> }",
+              options, sizeof options, &x),
+      PJRT_Error_Code_INVALID_ARGUMENT,
+      (const char *[]){"65536 replicas x 65536 partitions", NULL});
+}
+
 static void refused_memory_is_not_counted(void **state) {
   (void)state;
   CALL(Device_MemoryStats, before, .device = device(0));
@@ -477,6 +489,7 @@ int main(void) {
       cmocka_unit_test(older_shardings_spread),
       cmocka_unit_test(sharding_is_told),
       cmocka_unit_test(bad_programs_are_errors),
+      cmocka_unit_test(more_processes_than_an_int_counts),
       cmocka_unit_test(refused_memory_is_not_counted),
       cmocka_unit_test(transfers_in_pieces),
       cmocka_unit_test(alias_and_error_buffers),

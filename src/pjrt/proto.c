@@ -88,6 +88,8 @@ static Err *take_override(CompileOptions *o, Str entry) {
   return NULL;
 }
 
+#define MOST_PROCESSES (1 << 24)
+
 Err *compile_options_parse(Str bytes, CompileOptions *o) {
   *o = (CompileOptions){
       .replicas = 1, .partitions = 1, .round_each = !allows_excess(env_get("XLA_FLAGS"))};
@@ -122,6 +124,9 @@ Err *compile_options_parse(Str bytes, CompileOptions *o) {
     bad_inner |= in.bad;
   }
   if (!e && (message.bad || bad_inner)) e = err_new(ERR_INVALID, "the compile options are damaged");
+  if (!e && (int64_t)o->replicas * o->partitions > MOST_PROCESSES)
+    e = err_new(ERR_INVALID, "%d replicas x %d partitions are more than %d processes", o->replicas,
+                o->partitions, MOST_PROCESSES);
   if (!e && o->n_assignment && o->n_assignment != o->replicas * o->partitions)
     e = err_new(ERR_INVALID,
                 "the device assignment names %d devices for %d replicas x %d partitions",

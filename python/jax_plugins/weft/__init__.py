@@ -100,26 +100,14 @@ def _refuse(xb, problem):
     xb.register_backend_factory("weft", factory, priority=PRIORITY)
 
 
-class _Extension(ctypes.Structure):
-    """PJRT_Extension_Base; WeftJobExtension of pjrt/pjrt.h has `lost` after it."""
-
-
-_Extension._fields_ = [("size", ctypes.c_size_t), ("type", ctypes.c_int), ("next", ctypes.POINTER(_Extension)),
-                       ("lost", ctypes.CFUNCTYPE(ctypes.c_bool))]
-
-
-class _Api(ctypes.Structure):
-    _fields_ = [("size", ctypes.c_size_t), ("extensions", ctypes.POINTER(_Extension))]
-
-
 def _lost(path):
     """Was a process of this one's job lost?"""
-    library = ctypes.CDLL(path)
-    library.GetPjrtApi.restype = ctypes.POINTER(_Api)
-    at = library.GetPjrtApi().contents.extensions
-    while at and at.contents.type != 0x57454a42:
-        at = at.contents.next
-    return bool(at and at.contents.lost())
+    try:
+        from weft import extension
+    except ImportError:  # only this package was put on the path
+        return False
+    lost = extension(path, 0x57454a42, ctypes.CFUNCTYPE(ctypes.c_bool))
+    return bool(lost and lost())
 
 
 def _do_not_wait_for_the_lost(path):

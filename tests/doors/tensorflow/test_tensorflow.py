@@ -106,3 +106,17 @@ def test_phantom(tmp_path):
     got = run("profiled.py", tmp_path, device="A100", WEFT_PHANTOM="1")
     assert got["loss"] == [0.0]
     assert 1e-6 < busy(json.loads(weft("profile", tmp_path, "--json").stdout)) < 1e-3
+
+
+def test_calls_are_told_apart_by_strategies_that_are_gone():
+    """A strategy made after another was dropped may get its number (id): calls of the one must not pass for calls of the other."""
+    assert run("-c", """
+import gc, json
+import tensorflow as tf
+import weft.tf.function as function
+keys = set()
+for _ in range(20):
+    with tf.distribute.OneDeviceStrategy("/cpu:0").scope():
+        keys.add(function._key((tf.constant(1.0),), {}))
+    gc.collect()
+print(json.dumps(len(keys)))""", device="cpu") == 20

@@ -63,8 +63,15 @@ static const char usage[] =
     "  --save-every N, --eval-every N   steps (default: at the end; after each epoch)\n"
     "  --profile DIR      record 20 steps: DIR/report.html, and for tensorboard --logdir DIR\n"
     "  --dump-step FILE   write the step program as StableHLO text and stop\n"
-    "  --replicas N       data parallel on N devices, each a part of the batch (--device cpu:N; a\n"
-    "                     chip of several, tpu-v3-8, uses all of them unless told otherwise)\n"
+    "  --replicas N       data parallel on N devices, each a part of the batch (of the cpu; a chip "
+    "of\n"
+    "                     several, tpu-v3-8, uses all of them unless told otherwise). Under "
+    "mpirun, "
+    "srun\n"
+    "                     and weft launch each process computes its share of them\n"
+    "  --coordinator A    HOST:PORT where process 0 of several listens, when they do not find it; "
+    "none:\n"
+    "                     each process by itself\n"
     "  --eval-batch N     test examples in one evaluation batch (default: as --batch)\n"
     "  --no-eval          no evaluation on the test examples\n"
     "  --log FILE         a JSON object in a line for each step and evaluation, as they come; -: "
@@ -112,6 +119,7 @@ enum {
   O_BPE,
   O_PROFILE,
   O_LOG,
+  O_COORDINATOR,
   O_STATE,
   O_BATCH_ARGS,
   O_LOSS,
@@ -142,6 +150,7 @@ static const struct option own[] = {{"data", 1, NULL, O_DATA},
                                     {"bpe", 1, NULL, O_BPE},
                                     {"profile", 1, NULL, O_PROFILE},
                                     {"log", 1, NULL, O_LOG},
+                                    {"coordinator", 1, NULL, O_COORDINATOR},
                                     {"state", 1, NULL, O_STATE},
                                     {"batch-args", 1, NULL, O_BATCH_ARGS},
                                     {"loss", 1, NULL, O_LOSS},
@@ -188,6 +197,10 @@ typedef struct Args {
   const char *set[MAX_SET];
   int classes;
   const char *own_flag; /* a flag of programs that was given */
+  const char *coordinator;
+  PeersPlace place; /* of several processes; n 1: there is one */
+  ClientJob job;    /* the same, once they have met */
+  char *device;     /* r.device with a number */
 } Args;
 
 static volatile int interrupted; /* the signal */
@@ -253,6 +266,7 @@ static bool set(const CliArgs *args, int which, Args *a) {
   case O_BPE: a->bpe = optarg; return true;
   case O_PROFILE: a->profile = optarg; return true;
   case O_LOG: a->log = optarg; return true;
+  case O_COORDINATOR: a->coordinator = optarg; return true;
   case O_NO_EVAL: r->eval_every = -1; return true;
   default: assert(false); return false;
   }
@@ -380,6 +394,49 @@ static Err *finish(Args *a, const char *where, TrainResult *result) {
   return e;
 }
 
+/* ---- several processes ---- */
+
+/* Devices that a process brings by itself: "cpu:4"; 0: those of a chip. */
+static int host_devices(const TrainRun *r) {
+  size_t n = strcspn(r->device, ":");
+  bool host = str_is((Str){r->device, n}, "cpu") || str_is((Str){r->device, n}, "interp");
+  return !host || r->plugin ? 0 : r->device[n] ? MAX(1, atoi(r->device + n + 1)) : 1;
+}
+
+/* NULL: there is one process. */
+static const ClientJob *job_of(const Args *a) { return a->place.n > 1 ? &a->job : NULL; }
+
+/* Process 0 alone speaks and writes. */
+static bool speaks(const Args *a) { return a->place.id == 0; }
+
+static void be_silent(Args *a) {
+  a->r.out = a->log = a->profile = NULL;
+  a->r.json = a->compare = false;
+  a->save_every = 0;
+}
+
+static Err *meet(Args *a) {
+  a->job = (ClientJob){a->place.id, a->place.n, NULL};
+  if (a->place.n < 2) return NULL;
+  if (a->adopted)
+    return err_hint(err_new(ERR_UNIMPLEMENTED,
+                            "a train step from a file runs in one process, not "
+                            "in %d",
+                            a->place.n),
+                    "--coordinator none: each process by itself");
+  if (!speaks(a)) be_silent(a);
+  return peers_hub_open(&a->place, &a->job.hub);
+}
+
+/* A host device without a number has as many as the replicas that are here. */
+static const char *device_of(Args *a) {
+  int first, n = client_share(&a->job, MAX(1, a->r.config.replicas), &first);
+  if (n < 2 || !host_devices(&a->r) || strchr(a->r.device, ':')) return a->r.device;
+  return a->device = xasprintf("%s:%d", a->r.device, n);
+}
+
+/* ---- one of them ---- */
+
 static Err *open_log(const char *path, FILE **out) {
   *out = strcmp(path, "-") ? fopen(path, "a") : stdout;
   if (*out) return NULL;
@@ -422,8 +479,9 @@ static TrainOpts train_opts(Args *a, Client *client, TrainLive *live) {
                      .overwrite = a->overwrite,
                      .save_every = a->save_every,
                      .eval_every = r->eval_every,
-                     .progress = train_show,
+                     .progress = speaks(a) ? train_show : NULL,
                      .arg = live,
+                     .job = job_of(a),
                      .profile = a->profile ? 20 : 0,
                      .phantom = no_numbers(r),
                      .stop = &interrupted};
@@ -434,17 +492,17 @@ static Err *run_on(Args *a, Client *client, TrainLive *live) {
   TrainRun *r = &a->r;
   const char *where = r->plugin ? client_device_kind(client, 0) : r->device;
   TRY(begin_own(a, client));
-  train_print_header(r, where, client_platform(client));
+  if (speaks(a)) train_print_header(r, where, client_platform(client));
   TrainOpts o = train_opts(a, client, live);
-  if (o.phantom)
+  if (o.phantom && speaks(a))
     fprintf(stderr, "WEFT_PHANTOM is set: memory and time only; no losses, no checkpoint\n");
   TrainResult result;
-  if (live->tty || live->log || train_virtual_devices(r)) train_live_costs(r, live);
+  if (speaks(a) && (live->tty || live->log || train_virtual_devices(r))) train_live_costs(r, live);
   signal(SIGINT, on_signal);
   signal(SIGTERM, on_signal);
   Err *e = train_run(&o, &result);
   if (live->tty) fprintf(stderr, "\n");
-  if (!e && !r->json) train_print_result(r, &result, o.phantom, interrupted);
+  if (!e && !r->json && speaks(a)) train_print_result(r, &result, o.phantom, interrupted);
   return e ? e : finish(a, where, &result);
 }
 
@@ -452,16 +510,17 @@ static Err *run(Args *a) {
   TrainRun *r = &a->r;
   if (a->dump) return dump_step(a, r->data);
   if (!r->plugin && a->n_options < MAX_OPTIONS)
-    a->options[a->n_options++] = (ClientOption){.name = "device", .str = r->device};
+    a->options[a->n_options++] = (ClientOption){.name = "device", .str = device_of(a)};
   Client *client = NULL;
-  TRY(client_open(r->plugin, a->options, a->n_options, &client));
-  TrainLive live = {.tty = isatty(2),
+  TRY(client_open_job(r->plugin, a->options, a->n_options, job_of(a), &client));
+  TrainLive live = {.tty = speaks(a) && isatty(2),
                     .unit = r->data->fields[0].rank == 3             ? "images"
                             : r->data->tokenizer || r->config.length ? "sequences"
                                                                      : "examples"};
   Err *e = a->log ? open_log(a->log, &live.log) : NULL;
   if (!e) e = run_on(a, client, &live);
   Err *bad = close_log(a->log, &live);
+  if (!e && !bad && job_of(a)) bad = train_end(job_of(a));
   client_close(client);
   if (!e) return bad;
   err_free(bad);
@@ -548,8 +607,11 @@ static int take_args(CliArgs *args, Args *a) {
     return cli_wrong(args, "--batch %lld: the step is made for %lld examples", (long long)c->batch,
                      (long long)adopt_batch(a->adopted));
   if (given(a, "epochs") && !given(a, "steps")) c->steps = 0;
+  if (!a->dump && (e = peers_place(a->coordinator, &a->place))) return err_report(e), 2;
+  bool free_to_choose = !a->adopted && !given(a, "replicas");
   int all = train_virtual_devices(&a->r); /* a chip of several devices trains on all of them */
-  if (all > 1 && !a->adopted && c->replicas <= 1 && !given(a, "replicas")) c->replicas = all;
+  if (a->place.n > 1 && !all) all = a->place.n * MAX(1, host_devices(&a->r));
+  if (all > 1 && free_to_choose && c->replicas <= MAX(1, a->place.n - 1)) c->replicas = all;
   int n = MAX(1, c->replicas);
   if (c->batch % n)
     return cli_wrong(args,
@@ -564,14 +626,19 @@ static int take_args(CliArgs *args, Args *a) {
 static int train(int argc, char **argv) {
   Args a = {.compare = true,
             .classes = 2,
+            .place.n = 1,
             .r.device = env_get("WEFT_DEVICE") ? env_get("WEFT_DEVICE") : "cpu"};
   make_options();
   CliArgs args = {argc, argv, options, 0};
   int status = take_args(&args, &a);
-  Err *e = status ? NULL : open_data(&a, &a.r.data);
+  Err *e = status ? NULL : meet(&a);
+  if (!status && !e) e = open_data(&a, &a.r.data);
   if (!status && !e && (e = refuse_unread(&a, a.r.data))) status = 2;
   if (!status && !e) e = run(&a);
+  peers_hub_close(a.job.hub, e);
   data_close(a.r.data);
+  free(a.place.host);
+  free(a.device);
   adopt_close(a.adopted);
   checkpoint_info_free(&a.before);
   free(a.resume);

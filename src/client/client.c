@@ -15,6 +15,7 @@ struct ClientProgram {
   PJRT_LoadedExecutable *handle;
   PJRT_Executable *exec;
   int n_outputs, processes;
+  int near; /* of the processes, those here */
 };
 
 struct ClientBuffer {
@@ -126,31 +127,91 @@ static Err *has_tpu(const char *plugin) {
       plugin);
 }
 
+static void named_value(const ClientOption *o, PJRT_NamedValue *v) {
+  v->struct_size = PJRT_END(PJRT_NamedValue, value_size);
+  v->name = o->name;
+  v->name_size = strlen(o->name);
+  v->type = o->str ? PJRT_NamedValue_STRING : PJRT_NamedValue_INT64;
+  if (o->str) v->string_value = o->str;
+  else v->int64_value = o->num;
+  v->value_size = o->str ? strlen(o->str) : 1;
+}
+
+/* ---- the other processes: the plugin finds them through our store ---- */
+
+/* Of a key or a value that need not end in a NUL. */
+static PJRT_Error *told_back(Err *take, PJRT_CallbackError *fail) {
+  PJRT_Error *told =
+      take ? (*fail)((PJRT_Error_Code)take->code, take->msg, strlen(take->msg)) : NULL;
+  err_free(take);
+  return told;
+}
+
+static PJRT_Error *put_back(PJRT_KeyValuePutCallback_Args *a) {
+  const PeersStore store = peers_hub_store(a->user_arg);
+  char *key = xstrndup(a->key, a->key_size);
+  Err *e = store.put(store.arg, key, (Str){a->value, a->value_size});
+  free(key);
+  return told_back(e, a->callback_error);
+}
+
+static void free_value(char *value) { free(value); }
+
+static PJRT_Error *get_back(PJRT_KeyValueGetCallback_Args *a) {
+  const PeersStore store = peers_hub_store(a->user_arg);
+  char *key = xstrndup(a->key, a->key_size);
+  Buf value = {0};
+  Err *e = store.get(store.arg, key, a->timeout_in_ms, &value);
+  free(key);
+  a->value = value.p;
+  a->value_size = value.n;
+  a->value_deleter_callback = free_value;
+  return told_back(e, a->callback_error);
+}
+
+static Err *create_client(const PJRT_Api *api, const ClientOption *opts, int n_opts,
+                          const ClientJob *job, PJRT_Client **out) {
+  PJRT_NamedValue *values = xcalloc((size_t)n_opts + 2, sizeof *values);
+  for (int i = 0; i < n_opts; i++) named_value(&opts[i], &values[i]);
+  ARGS(Client_Create, create, .create_options = values, .num_options = (size_t)n_opts);
+  if (job) {
+    named_value(&(ClientOption){.name = "num_nodes", .num = job->n}, &values[n_opts]);
+    named_value(&(ClientOption){.name = "node_id", .num = job->id}, &values[n_opts + 1]);
+    create.num_options += 2;
+    create.kv_put_callback = put_back;
+    create.kv_get_callback = get_back;
+    create.kv_put_user_arg = create.kv_get_user_arg = job->hub;
+  }
+  Err *e = CALL(api, Client_Create, &create);
+  free(values);
+  if (!e) *out = create.client;
+  return e;
+}
+
+int client_share(const ClientJob *job, int replicas, int *first) {
+  int n = job ? job->n : 1, id = job ? job->id : 0, each = replicas / n, more = replicas % n;
+  *first = id * each + MIN(id, more);
+  return each + (id < more);
+}
+
 Err *client_open(const char *plugin, const ClientOption *opts, int n_opts, Client **out) {
+  return client_open_job(plugin, opts, n_opts, NULL, out);
+}
+
+Err *client_open_job(const char *plugin, const ClientOption *opts, int n_opts, const ClientJob *job,
+                     Client **out) {
   const PJRT_Api *api;
   TRY(has_tpu(plugin));
   TRY(load_plugin(plugin, &api));
-  PJRT_NamedValue *values = xcalloc((size_t)n_opts, sizeof *values);
-  for (int i = 0; i < n_opts; i++) {
-    PJRT_NamedValue *v = &values[i];
-    v->struct_size = PJRT_END(PJRT_NamedValue, value_size);
-    v->name = opts[i].name;
-    v->name_size = strlen(opts[i].name);
-    v->type = opts[i].str ? PJRT_NamedValue_STRING : PJRT_NamedValue_INT64;
-    if (opts[i].str) v->string_value = opts[i].str;
-    else v->int64_value = opts[i].num;
-    v->value_size = opts[i].str ? strlen(opts[i].str) : 1;
-  }
-  ARGS(Client_Create, create, .create_options = values, .num_options = (size_t)n_opts);
-  Err *e = CALL(api, Client_Create, &create);
-  free(values);
-  if (e) return e;
+  PJRT_Client *handle;
+  TRY(create_client(api, opts, n_opts, job, &handle));
   Client *c = xcalloc(1, sizeof *c);
   c->api = api;
-  c->handle = create.client;
+  c->handle = handle;
+  if (job) c->job = *job;
   ARGS(Client_PlatformName, name, .client = c->handle);
   ARGS(Client_AddressableDevices, devices, .client = c->handle);
-  e = CALL(api, Client_PlatformName, &name);
+  Err *e = CALL(api, Client_PlatformName, &name);
   if (!e) e = CALL(api, Client_AddressableDevices, &devices);
   if (e) {
     client_close(c);
@@ -227,9 +288,10 @@ static void put_bools(Buf *b, int field, const bool *v, int n) {
 }
 
 /* ExecutableBuildOptions: 1 device_ordinal, 4 replicas, 5 partitions, 6 use_spmd_partitioning, 9
- * device assignment (process p on device p), 12 and 18 allow_spmd_sharding_propagation_to_output and
+ * device assignment (process p on device p, or ids[p]), 12 and 18 allow_spmd_sharding_propagation_to_output and
  * _to_parameters, 19 use_shardy_partitioner. */
-static void write_compile_options(Buf *out, Str program, const ClientCompileOpts *o) {
+static void write_compile_options(Buf *out, Str program, const ClientCompileOpts *o,
+                                  const int *ids) {
   int replicas = o && o->replicas ? o->replicas : 1,
       partitions = o && o->partitions ? o->partitions : 1;
   Buf build = {0}, assign = {0};
@@ -240,9 +302,10 @@ static void write_compile_options(Buf *out, Str program, const ClientCompileOpts
   put_int(&assign, 1, replicas);
   put_int(&assign, 2, partitions);
   for (int p = 0; p < partitions; p++) {
-    Buf ids = {0}, computation = {0};
-    for (int r = 0; r < replicas; r++) put_varint(&ids, (uint64_t)(r * partitions + p));
-    put_message(&computation, 1, &ids);
+    Buf list = {0}, computation = {0};
+    for (int r = 0; r < replicas; r++)
+      put_varint(&list, ids ? (uint64_t)ids[r * partitions + p] : (uint64_t)(r * partitions + p));
+    put_message(&computation, 1, &list);
     put_message(&assign, 3, &computation);
   }
   put_message(&build, 9, &assign);
@@ -263,9 +326,39 @@ static PJRT_Program program_arg(Str program) {
                         .format_size = 4};
 }
 
+/* The numbers of the first devices of every process, each for its share of the replicas. */
+static Err *spread(const Client *c, int replicas, int *ids) {
+  ARGS(Client_Devices, all, .client = c->handle);
+  TRY(CALL(c->api, Client_Devices, &all));
+  for (int id = 0; id < c->job.n; id++) {
+    int first, n = client_share(&(ClientJob){id, c->job.n, NULL}, replicas, &first), has = 0;
+    for (size_t i = 0; i < all.num_devices; i++) {
+      ARGS(Device_GetDescription, get, .device = all.devices[i]);
+      TRY(CALL(c->api, Device_GetDescription, &get));
+      ARGS(DeviceDescription_ProcessIndex, process, .device_description = get.device_description);
+      ARGS(DeviceDescription_Id, number, .device_description = get.device_description);
+      TRY(CALL(c->api, DeviceDescription_ProcessIndex, &process));
+      TRY(CALL(c->api, DeviceDescription_Id, &number));
+      if (process.process_index == id && has < n) ids[first + has++] = number.id;
+    }
+    if (has < n)
+      return err_new(ERR_INVALID, "process %d has %d device%s for %d of %d replicas", id, has,
+                     has == 1 ? "" : "s", n, replicas);
+  }
+  return NULL;
+}
+
 Err *client_compile(Client *c, Str program, const ClientCompileOpts *opts, ClientProgram **out) {
   Buf options = {0};
-  write_compile_options(&options, program, opts);
+  int replicas = opts && opts->replicas ? opts->replicas : 1, first, *ids = NULL;
+  bool spans = c->job.n > 1 && !(opts && opts->partitions > 1);
+  if (spans) {
+    ids = xcalloc((size_t)replicas, sizeof *ids);
+    Err *few = spread(c, replicas, ids);
+    if (few) return free(ids), few;
+  }
+  write_compile_options(&options, program, opts, ids);
+  free(ids);
   PJRT_Program prog = program_arg(program);
   ARGS(Client_Compile, compile, .client = c->handle, .program = &prog, .compile_options = options.p,
        .compile_options_size = options.n);
@@ -277,6 +370,7 @@ Err *client_compile(Client *c, Str program, const ClientCompileOpts *opts, Clien
   p->handle = compile.executable;
   p->processes = (opts && opts->replicas ? opts->replicas : 1) *
                  (opts && opts->partitions ? opts->partitions : 1);
+  p->near = spans ? client_share(&c->job, replicas, &first) : p->processes;
   ARGS(LoadedExecutable_GetExecutable, get, .loaded_executable = p->handle);
   e = CALL(c->api, LoadedExecutable_GetExecutable, &get);
   p->exec = e ? NULL : get.executable;
@@ -371,7 +465,7 @@ Err *client_compile_only(const char *plugin, const char *topology, Str program,
   Err *e = CALL(api, TopologyDescription_PlatformName, &name);
   if (!e) e = enough_devices(api, create.topology, topology, opts);
   Buf options = {0};
-  write_compile_options(&options, program, opts);
+  write_compile_options(&options, program, opts, NULL);
   PJRT_Program prog = program_arg(program);
   ARGS(Compile, compile, .topology = create.topology, .program = &prog,
        .compile_options = options.p, .compile_options_size = options.n);
@@ -482,7 +576,7 @@ Err *client_buffer_to_host(ClientBuffer *b, void *dst, size_t n) {
 
 Err *client_execute(ClientProgram *p, ClientBuffer *const *args, int n_args, ClientBuffer **outs) {
   const PJRT_Api *api = p->client->api;
-  size_t procs = (size_t)p->processes, n_in = (size_t)n_args, n_out = (size_t)p->n_outputs;
+  size_t procs = (size_t)p->near, n_in = (size_t)n_args, n_out = (size_t)p->n_outputs;
   PJRT_Buffer **handles = xmalloc(sizeof *handles * (procs * (n_in + n_out) + 1));
   PJRT_Buffer ***lists = xmalloc(sizeof *lists * procs * 2);
   PJRT_Event **events = xcalloc(procs, sizeof *events);

@@ -11,6 +11,7 @@
 #define WEFT_CLIENT_CLIENT_H
 
 #include "base/base.h"
+#include "peers/peers.h"
 
 typedef struct Client Client;
 typedef struct ClientProgram ClientProgram;
@@ -27,6 +28,20 @@ typedef struct ClientOption { /* a create option (PJRT_NamedValue) */
  * the XLA CPU plugin has "cpu_device_count" (number). errors: ERR_NOT_FOUND with what was tried;
  * ERR_PRECONDITION for another ABI major version */
 Err *client_open(const char *plugin, const ClientOption *opts, int n_opts, Client **out);
+
+/* Several processes with one client each, whose devices are those of all; the plugin takes part
+ * (PJRT_Client_Create's num_nodes, node_id and key-value callbacks). */
+typedef struct ClientJob {
+  int id, n; /* this process of how many */
+  PeersHub *hub;
+} ClientJob;
+/* job NULL: as client_open. errors: also what the plugin says of the other processes */
+Err *client_open_job(const char *plugin, const ClientOption *opts, int n_opts, const ClientJob *job,
+                     Client **out);
+/* How many of so many replicas run on this process's devices, its first ones; *first: the number of the
+ * first of them. Whole and in order, the first processes have one more where they do not divide. */
+int client_share(const ClientJob *job, int replicas, int *first);
+
 void client_close(Client *c);                 /* NULL is fine; programs and buffers must be gone */
 const char *client_platform(const Client *c); /* "weft", "cpu", "tpu" */
 int client_device_count(const Client *c);     /* addressable ones */
@@ -39,7 +54,7 @@ Err *client_memory(const Client *c, int device,
                    ClientMemory *out); /* ERR_UNIMPLEMENTED on plugins without it */
 
 typedef struct ClientCompileOpts {
-  int replicas, partitions; /* 0 means 1; process p runs on device p */
+  int replicas, partitions; /* 0 means 1; process p runs on device p, in a job see client_share */
   /* By argument and by result: may the compiler choose its sharding, as JAX lets it where the program
    * has none? n 0: none may. */
   const bool *free_args, *free_results;
@@ -75,7 +90,8 @@ Err *client_buffer_dims(const ClientBuffer *b, int *rank, const int64_t **dims);
 Err *client_buffer_to_host(ClientBuffer *b, void *dst, size_t n);
 Err *client_buffer_wait(ClientBuffer *b);
 
-/* args[p * n_args + i], outs[p * n_outputs + j] for process p. Arguments that the program donates
+/* args[p * n_args + i], outs[p * n_outputs + j] for process p of those on devices of this job's process.
+ * Arguments that the program donates
  * (tf.aliasing_output, jax.buffer_donor) are gone afterwards: free their handles all the same.
  * Returns when the run is enqueued; errors of the run itself may come here or from
  * client_buffer_wait / to_host of its outputs. */

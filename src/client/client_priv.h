@@ -10,6 +10,7 @@ struct Client {
   PJRT_Client *handle;
   PJRT_Device *const *devices;
   int n_devices;
+  ClientJob job; /* n 0: there is none */
   char *platform;
 };
 

@@ -112,12 +112,20 @@ static bool rank_end(const Run *r, int rank, RankEnd *out) {
   return good;
 }
 
+/* Ranks that compute together end with one that is killed, and may say so before it does. */
+#define OVER_IT_NS 5e9
+
+static bool was_killed(int status) { return status >= 128 && status != 128 + SIGTERM; }
+
 void ranks_end(const Run *r, End *out) {
-  RankEnd first = {.rank = -1, .at = INFINITY}, one;
+  RankEnd first = {.rank = -1, .at = INFINITY}, killed = first, one;
   int silent = -1;
   for (int i = 0; i < r->procs; i++)
     if (!rank_end(r, i, &one)) silent = silent < 0 ? i : silent;
     else if (one.status && one.at < first.at) first = one;
+  for (int i = 0; i < r->procs; i++)
+    if (rank_end(r, i, &one) && was_killed(one.status) && one.at < killed.at) killed = one;
+  if (killed.at <= first.at + OVER_IT_NS) first = killed;
   /* a rank that left no word was killed together with its shell; the others then were told to stop */
   if (silent >= 0 && (first.rank < 0 || first.status == 128 + SIGTERM)) {
     char host[128];

@@ -22,7 +22,11 @@ static Err *slurm_ready(const Run *r) {
 }
 
 static void slurm_functions(const Run *r, Buf *o) {
-  buf_cstr(o, "MASTER_ADDR=$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n1)\n");
+  /* by the address that Slurm itself uses: not every node's name is known to the resolver */
+  buf_cstr(o, "MASTER_ADDR=$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n1)\n"
+              "addr=$(scontrol -o show node \"$MASTER_ADDR\" | sed -n 's/.* NodeAddr=\\([^ "
+              "]*\\).*/\\1/p')\n"
+              "MASTER_ADDR=${addr:-$MASTER_ADDR}\n");
   buf_printf(o, "each_host() { srun --nodes=%d --ntasks=%d --ntasks-per-node=1 \"$@\"; }\n",
              r->nodes, r->nodes);
   buf_printf(o, "all_ranks() { srun --kill-on-bad-exit=1 --nodes=%d --ntasks=%d \"$@\"; }\n",

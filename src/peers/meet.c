@@ -314,7 +314,9 @@ static Err *fetch(const PeersOpts *o, int round, int id, double until_s, Card *c
   double left = until_s - time_now_s();
   Err *e = o->store.get(o->store.arg, key, (int)MAX(left * 1000, 1), &text);
   free(key);
-  if (e) {
+  if (e && e->code == ERR_UNAVAILABLE) { /* one that is gone, which it names */
+    err_wrap(e, "waiting for process %d of %d", id, o->n);
+  } else if (e) {
     Err *named = err_hint(err_new(ERR_DEADLINE, "process %d of %d has not come within %lld s (%s)",
                                   id, o->n, (long long)MIN(START_S, peers_patience()), e->msg),
                           "start all processes of the job, each with its own process_id");

@@ -248,6 +248,15 @@ static Err *takes_nothing(const Peer *q, const char *what, int64_t seconds) {
                   "is it stopped, or cut off? WEFT_EXCHANGE_TIMEOUT=SECONDS waits longer");
 }
 
+/* Who cannot be sent to has gone: the thread that reads knows at the same time how. With the lock held. */
+static void hear_how(Peers *p, const Peer *q) {
+  struct timespec until;
+  clock_gettime(CLOCK_MONOTONIC, &until);
+  until.tv_sec += PEERS_FALLEN_S;
+  while (!q->gone && !p->stopped)
+    if (pthread_cond_timedwait(&p->changed, &p->lock, &until) == ETIMEDOUT) return;
+}
+
 Err *peers_send(Peers *p, int to, const PeersNote *note, int n, const void *const *pieces,
                 const size_t *sizes) {
   Peer *q = &p->peer[to];
@@ -266,6 +275,7 @@ Err *peers_send(Peers *p, int to, const PeersNote *note, int n, const void *cons
   bool slow = e->code == ERR_DEADLINE;
   err_free(e);
   pthread_mutex_lock(&p->lock);
+  if (!slow) hear_how(p, q);
   e = breaks(p, slow ? takes_nothing(q, note->what, seconds) : is_gone(q, note->what));
   pthread_mutex_unlock(&p->lock);
   return e;

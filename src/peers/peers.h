@@ -79,4 +79,29 @@ bool peers_lost(void);
 /* A run of this process failed: others who wait for it need not. "": another has begun. */
 void peers_tell_failure(Peers *p, const char *why);
 
+/* ---- a store of our own, where the caller has none: jobs of mpirun, srun, weft launch ---- */
+
+typedef struct PeersPlace {
+  int id, n;  /* this process of how many; n 1: it is by itself */
+  char *host; /* of process 0, where it keeps the store; NULL when n is 1; the caller frees */
+  int port;
+  char job[64]; /* told from another at the same port; may be "" */
+} PeersPlace;
+/* Which process of which job is this? As torchrun's names, OpenMPI or Slurm tell. coordinator: "HOST:PORT" of
+ * process 0; "none": a process by itself, whatever they tell; NULL: found as well. errors: ERR_INVALID */
+Err *peers_place(const char *coordinator, PeersPlace *out);
+
+typedef struct PeersHub PeersHub;
+/* Process 0 listens; the others return when they are connected. errors: ERR_DEADLINE nobody answers there;
+ * ERR_INVALID it is of another version, size or job; ERR_UNAVAILABLE process 0 cannot listen. */
+Err *peers_hub_open(const PeersPlace *place, PeersHub **out);
+/* failed: why this process ends before the job does; NULL: it does not, and process 0 waits until the
+ * others have closed theirs. Nobody is inside; h NULL is fine. */
+void peers_hub_close(PeersHub *h, const Err *failed);
+/* errors of get, besides ERR_DEADLINE: ERR_UNAVAILABLE a process of the job is gone, which is named. */
+PeersStore peers_hub_store(PeersHub *h);
+/* All processes get the same value for a round: that of whoever asks first. Rounds go up; the last 64 are
+ * known. errors: ERR_UNAVAILABLE process 0 is gone */
+Err *peers_hub_agree(PeersHub *h, int64_t round, int64_t value, int64_t *agreed);
+
 #endif

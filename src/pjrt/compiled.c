@@ -52,8 +52,7 @@ static Err *no_streams(Op *op, void *unused) {
                   "host callbacks work: jax.experimental.io_callback, jax.debug.callback");
 }
 
-static Err *compile(Dev *d, Module *m, const CompileOptions *o, const DevCompileOpts *opts,
-                    DevProgram **out) {
+static Err *compile(Dev *d, Module *m, const DevCompileOpts *opts, DevProgram **out) {
   TRY(dev_has_room(d, opts));
   for (int i = 0; i < m->funcs.n; i++)
     if (m->funcs.v[i]->body) TRY(ir_walk(m->funcs.v[i]->body, no_streams, NULL));
@@ -76,7 +75,7 @@ Err *program_make(Dev *d, Str code, const CompileOptions *o, bool cut, bool quie
   Module *m = NULL;
   Err *e = stablehlo_read("program", code, &m);
   if (!e && o->partitions > 1 && !o->shardy) shardings_from_gspmd(m, o->partitions);
-  if (!e) e = compile(d, m, o, &opts, out);
+  if (!e) e = compile(d, m, &opts, out);
   if (!e) find_facts(*out, facts);
   if (!e && opts.keep && !facts->not_queued) {
     wire_facts(&(Wire){.out = &note}, facts);

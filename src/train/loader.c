@@ -16,6 +16,7 @@ struct Loader {
   int device, n_devices;
   bool test, in_order;
   int64_t batch, per_epoch, next, end; /* batches, counted from epoch 0 */
+  int64_t own_first, own;              /* examples of a batch that are made here */
   uint64_t seed;
   int32_t *order; /* this epoch's permutation */
   int64_t order_epoch;
@@ -62,10 +63,10 @@ static double run_delay_s(void) {
   return n == 2 ? 1e-9 * (double)waited : 0;
 }
 
-typedef struct Making { /* a batch, by several threads */
+typedef struct Making { /* what is made here of a batch, by several threads */
   Loader *l;
   int64_t epoch, first;
-  int n; /* real examples */
+  int64_t n; /* real examples */
   pthread_mutex_t lock;
   Err *error; /* the first */
 } Making;
@@ -103,14 +104,15 @@ static Err *make_batch(Loader *l, int64_t k, Batch *out) {
                  .n = (int)MIN(l->batch, n - first),
                  .begin_s = time_now_s()};
   double delay = run_delay_s();
-  Making m = {l, epoch, first, out->n, PTHREAD_MUTEX_INITIALIZER, NULL};
-  if (d->decodes) pool_run(l->batch, make_example, &m);
+  Making m = {l,   epoch, first + l->own_first, out->n - l->own_first, PTHREAD_MUTEX_INITIALIZER,
+              NULL};
+  if (d->decodes) pool_run(l->own, make_example, &m);
   else
-    for (int64_t i = 0; i < l->batch; i++) make_example(&m, i);
+    for (int64_t i = 0; i < l->own; i++) make_example(&m, i);
   if (m.error) return m.error;
   out->make_s = MAX(0, time_now_s() - out->begin_s - (run_delay_s() - delay));
   out->bufs = xcalloc((size_t)(l->n_devices * d->n_fields), sizeof *out->bufs);
-  int64_t part = l->batch / l->n_devices;
+  int64_t part = l->own / l->n_devices;
   for (int dev = 0; dev < l->n_devices; dev++)
     for (int f = 0; f < d->n_fields; f++) {
       const Field *fd = &d->fields[f];
@@ -159,7 +161,8 @@ Err *loader_open(const LoaderOpts *o, Loader **out) {
   const Data *d = o->data;
   int64_t n = o->test ? d->n_test : d->n_train;
   int64_t per_epoch = o->test ? (n + o->batch - 1) / o->batch : n / o->batch;
-  assert(o->batch % MAX(1, o->n_devices) == 0);
+  int n_devices = MAX(1, o->n_devices), parts = MAX(n_devices, o->parts);
+  assert(o->batch % parts == 0);
   if (per_epoch < 1)
     return err_new(ERR_INVALID, "a batch of %lld is more than the %lld examples of '%s'",
                    (long long)o->batch, (long long)n, d->name);
@@ -167,7 +170,9 @@ Err *loader_open(const LoaderOpts *o, Loader **out) {
   *l = (Loader){.data = d,
                 .client = o->client,
                 .device = o->device,
-                .n_devices = MAX(1, o->n_devices),
+                .n_devices = n_devices,
+                .own_first = o->batch / parts * o->first_part,
+                .own = o->batch / parts * n_devices,
                 .test = o->test,
                 .in_order = o->in_order,
                 .batch = o->batch,
@@ -178,7 +183,7 @@ Err *loader_open(const LoaderOpts *o, Loader **out) {
                 .order_epoch = -1};
   l->order = xmalloc(sizeof *l->order * (size_t)n);
   for (int f = 0; f < d->n_fields; f++)
-    l->host[f] = xmalloc(field_bytes(&d->fields[f]) * (size_t)l->batch);
+    l->host[f] = xmalloc(field_bytes(&d->fields[f]) * (size_t)l->own);
   pthread_mutex_init(&l->lock, NULL);
   pthread_cond_init(&l->changed, NULL);
   if (pthread_create(&l->thread, NULL, work, l)) {

@@ -17,14 +17,18 @@ struct Trainer {
   const TrainOpts *o;
   StepProgram step, eval;
   ClientProgram *step_exe, *eval_exe;
-  int replicas;
-  int64_t global;       /* examples in a step, all replicas together */
-  int64_t eval_global;  /* likewise in a batch of the evaluation */
-  ClientBuffer **state; /* replica r's values from r * step.n_state on */
+  int all_replicas, first; /* of the run; the number of the first that is here */
+  int replicas;            /* that are here */
+  int64_t global;          /* examples in a step, all replicas together */
+  int64_t eval_global;     /* likewise in a batch of the evaluation */
+  ClientBuffer **state;    /* replica r's values from r * step.n_state on */
   Events *events;
   int64_t at, total, per_epoch; /* steps */
   int ema;                      /* where averages of the parameters begin in the state; 0: none */
   int taken;                    /* parameters that came from TrainOpts.init */
+  int64_t evaluations;
+  uint64_t state_hash; /* of several processes */
+  bool stopped;
   VEC(double) times, cpu_times; /* seconds of each step */
   Record record;
   Prof *profile; /* the finished recording */
@@ -32,15 +36,18 @@ struct Trainer {
   double test_loss, test_accuracy;
 };
 
+static Err *write_program(const Module *m, Buf *code) {
+  Err *e = stablehlo_write_bytecode(code, m, NULL);
+  if (!e || e->code != ERR_UNIMPLEMENTED) return e;
+  err_free(e); /* chlo.square has no place in it */
+  code->n = 0;
+  stablehlo_write_text(code, m, &(TextOpts){.locations = true});
+  return NULL;
+}
+
 Err *train_compile(Client *c, const Module *m, int replicas, ClientProgram **out) {
   Buf code = {0};
-  Err *e = stablehlo_write_bytecode(&code, m, NULL);
-  if (e && e->code == ERR_UNIMPLEMENTED) { /* chlo.square has no place in it */
-    err_free(e);
-    code.n = 0;
-    stablehlo_write_text(&code, m, &(TextOpts){.locations = true});
-    e = NULL;
-  }
+  Err *e = write_program(m, &code);
   if (!e)
     e = client_compile(c, (Str){code.p, code.n}, &(ClientCompileOpts){.replicas = replicas}, out);
   buf_free(&code);
@@ -57,6 +64,7 @@ static size_t spec_bytes(const StateSpec *s) {
 
 static Err *upload(Trainer *t, int i, const void *data) {
   const StateSpec *s = &t->step.state[i];
+  if (t->o->job) t->state_hash = hash_bytes(data, spec_bytes(s), t->state_hash);
   for (int r = 0; r < t->replicas; r++)
     TRY(client_buffer_from_host(t->o->client, t->o->device + r, s->type, s->rank, s->dims, data,
                                 &t->state[r * t->step.n_state + i]));
@@ -208,10 +216,13 @@ static Err *evaluate(Trainer *t) {
   ClientBuffer **out = xcalloc((size_t)n, sizeof *out);
   Loader *l = NULL;
   double sums[3] = {0};
+  float *counted = xcalloc((size_t)(3 * n * batches), sizeof *counted); /* [batch][replica][3] */
   LoaderOpts lo = {.data = d,
                    .client = t->o->client,
                    .device = t->o->device,
                    .n_devices = n,
+                   .first_part = t->first,
+                   .parts = t->all_replicas,
                    .test = true,
                    .batch = t->eval_global,
                    .n_batches = batches};
@@ -227,8 +238,8 @@ static Err *evaluate(Trainer *t) {
     }
     e = client_execute(t->eval_exe, args, n_args, out);
     for (int r = 0; r < n; r++) {
-      float m[3];
-      if (!e) e = client_buffer_to_host(out[r], m, sizeof m);
+      float *m = counted + (done * n + r) * 3;
+      if (!e) e = client_buffer_to_host(out[r], m, 3 * sizeof *m);
       for (int i = 0; i < 3 && !e; i++) sums[i] += (double)m[i];
       client_buffer_free(out[r]);
       out[r] = NULL;
@@ -247,6 +258,11 @@ static Err *evaluate(Trainer *t) {
   loader_close(l);
   free(args);
   free(out);
+  if (!e && t->o->job) {
+    memset(sums, 0, sizeof sums);
+    e = job_sum(t->o->job, t->evaluations++, t->all_replicas, batches, counted, sums);
+  }
+  free(counted);
   if (e) return err_wrap(e, "while evaluating");
   t->test_loss = t->o->phantom ? NAN : sums[0] / MAX(sums[2], 1);
   t->test_accuracy = t->o->phantom ? NAN : sums[1] / MAX(sums[2], 1);
@@ -368,6 +384,14 @@ static Err *record_after(Trainer *t, bool all) {
   return e;
 }
 
+/* Before a step; of several processes all get the same answer. */
+static Err *look_for_stop(Trainer *t) {
+  bool asked = t->o->stop && *t->o->stop;
+  if (t->o->job) return job_stops(t->o->job, t->at, asked, &t->stopped);
+  t->stopped = asked;
+  return NULL;
+}
+
 static bool due(int64_t at, int64_t every) { return every > 0 && at % every == 0; }
 
 static Err *train_steps(Trainer *t) {
@@ -381,6 +405,8 @@ static Err *train_steps(Trainer *t) {
                    .client = o->client,
                    .device = o->device,
                    .n_devices = t->replicas,
+                   .first_part = t->first,
+                   .parts = t->all_replicas,
                    .batch = t->global,
                    .seed = o->config.seed,
                    .in_order = o->config.in_order,
@@ -389,10 +415,12 @@ static Err *train_steps(Trainer *t) {
   Err *e = loader_open(&lo, &l);
   int64_t eval_every = o->eval_every ? o->eval_every : t->per_epoch, evaluated = -1;
   double from = t->looping = time_now_s(), cpu_from = cpu_now_s();
-  while (!e && t->at < t->total && !(o->stop && *o->stop)) {
+  while (!e && t->at < t->total) {
     Batch b = {0};
     double wait;
     bool more;
+    e = look_for_stop(t);
+    if (e || t->stopped) break;
     e = loader_next(l, &b, &wait, &more);
     if (e || !more) break;
     t->exposed_s += wait;
@@ -423,8 +451,9 @@ static Err *train_steps(Trainer *t) {
   loader_close(l);
   free(args);
   free(outs);
-  bool stopped = o->stop && *o->stop; /* whoever asks for that does not wait for a test set */
-  if (!e && evaluated != t->at && o->eval_every >= 0 && !stopped) e = evaluate(t);
+  if (!e && !t->stopped && !o->job) e = look_for_stop(t); /* in the last step */
+  /* whoever asks to stop does not wait for a test set */
+  if (!e && evaluated != t->at && o->eval_every >= 0 && !t->stopped) e = evaluate(t);
   return e;
 }
 
@@ -443,13 +472,28 @@ static double median(double *v, int n) {
   return v[warm + (n - warm - 1) / 2];
 }
 
+/* Do all processes make the same run? */
+static Err *one_run(Trainer *t) {
+  Buf code = {0};
+  TRY(write_program(t->step.m, &code));
+  JobRun r = {t->o, t->o->config, t->at, hash_bytes(code.p, code.n, 0), t->state_hash};
+  r.whole.batch = t->global;
+  buf_free(&code);
+  return job_is_one_run(&r);
+}
+
 static Err *prepare(Trainer *t, double *compile_s) {
   const TrainOpts *o = t->o;
-  t->replicas = MAX(1, o->config.replicas);
-  t->global = o->config.batch * t->replicas;
+  t->all_replicas = MAX(1, o->config.replicas);
+  t->replicas = client_share(o->job, t->all_replicas, &t->first);
+  t->global = o->config.batch * t->all_replicas;
   TrainConfig ec = o->config;
   if (ec.eval_batch) ec.batch = ec.eval_batch;
-  t->eval_global = ec.batch * t->replicas;
+  t->eval_global = ec.batch * t->all_replicas;
+  if (t->replicas < 1)
+    return err_hint(
+        err_new(ERR_INVALID, "%d processes for %d replicas", o->job->n, t->all_replicas),
+        "--replicas %d, or as many processes as replicas at most", o->job->n);
   if (t->replicas > 1 && o->device + t->replicas > client_device_count(o->client))
     return err_new(ERR_INVALID, "%d replicas on %d devices", t->replicas,
                    client_device_count(o->client));
@@ -469,11 +513,12 @@ static Err *prepare(Trainer *t, double *compile_s) {
   if (o->out) TRY(run_folder_open(o));
   if (o->out && !o->phantom) TRY(events_open(o->out, &t->events));
   double t0 = time_now_s();
-  TRY(train_compile(o->client, t->step.m, t->replicas, &t->step_exe));
-  if (eval) TRY(train_compile(o->client, t->eval.m, t->replicas, &t->eval_exe));
+  TRY(train_compile(o->client, t->step.m, t->all_replicas, &t->step_exe));
+  if (eval) TRY(train_compile(o->client, t->eval.m, t->all_replicas, &t->eval_exe));
   *compile_s = time_now_s() - t0;
   t->state = xcalloc((size_t)(t->step.n_state * t->replicas) + 1, sizeof *t->state);
-  return first_state(t);
+  TRY(first_state(t));
+  return o->job ? one_run(t) : NULL;
 }
 
 Err *train_run(const TrainOpts *o, TrainResult *out) {

@@ -304,8 +304,10 @@ typedef struct LoaderOpts {
   const Data *data;
   Client *client;
   int device, n_devices; /* the first of them; 0 devices means 1: each gets its part of a batch */
+  int first_part,
+      parts; /* of a batch, what these devices get: that of the first; 0 parts: all of it */
   bool test;
-  int64_t batch; /* of all devices together; a multiple of n_devices */
+  int64_t batch; /* of all parts together; a multiple of them */
   uint64_t seed;
   int64_t first, n_batches;
   bool in_order; /* not shuffled */
@@ -586,9 +588,15 @@ typedef struct TrainOpts {
   bool phantom; /* the device computes no numbers: losses are NAN, nothing is kept in `out` */
   const volatile int *stop; /* becomes nonzero: finish this step, save, return; may be NULL */
   bool overwrite;           /* `out` may hold another run: it is written over */
+  /* Of a run in several processes, whose client was opened with it: each computes its share of the
+   * replicas (client_share). `out` is of process 0 alone; `stop` of any stops all. NULL: one process. */
+  const ClientJob *job;
 } TrainOpts;
 /* errors: ERR_EXISTS `out` holds a run that this one does not resume; those of building, compiling and running; ERR_ABORTED when the loss is no longer
  * finite; for a checkpoint that does not fit: ERR_INVALID naming the tensor */
 Err *train_run(const TrainOpts *o, TrainResult *out);
+/* Of several processes, after what process 0 writes besides: the others wait for it, since what started them
+ * may end all with the first that ends. errors: ERR_UNAVAILABLE it failed */
+Err *train_end(const ClientJob *job);
 
 #endif

@@ -19,6 +19,23 @@ typedef struct Record {
 Err *record_before_step(Record *r, int64_t step, const Batch *b);
 Err *record_finish(Record *r, const char *title, Prof **out); /* when it is running */
 
+/* ---- several processes (job.c); o->job is there ---- */
+
+typedef struct JobRun {
+  const TrainOpts *o;
+  TrainConfig whole; /* batch: of all replicas */
+  int64_t step;      /* that it goes on from */
+  uint64_t program, state;
+} JobRun;
+/* errors: ERR_INVALID a process makes another run: which, and in what it differs. */
+Err *job_is_one_run(const JobRun *r);
+/* Adds to sums what the replicas of all processes counted; own: [batch][replica here][3]. Rounds go up by
+ * one. Sums are taken as by one process that has all replicas. */
+Err *job_sum(const ClientJob *j, int64_t round, int replicas, int64_t batches, const float *own,
+             double sums[3]);
+/* Asked by all before each step: do they stop? asked: this one was told to. */
+Err *job_stops(const ClientJob *j, int64_t step, bool asked, bool *stop);
+
 size_t field_bytes(const Field *f); /* loader.c */
 
 /* Makes TrainOpts.out. errors: ERR_EXISTS it holds a run that this one does not go on with */

@@ -337,7 +337,7 @@ static void wait_for_rest(Exchange *x, Meeting *m) {
 static void finish(Exchange *x, Meeting *m, const ExchangeCall *c) {
   pthread_mutex_unlock(&x->lock);
   FarMeeting far = {x->peers, x->owner, m->program, m->hands};
-  Err *e = m->near < m->n ? far_finish(&far, c) : c->finish(c->arg, m->hands);
+  Err *e = m->near < m->n ? far_finish(&far, c) : c->finish(c->arg, m->hands, NULL);
   pthread_mutex_lock(&x->lock);
   give_up(m, e);
 }

@@ -45,6 +45,11 @@ typedef struct ExchangeHand { /* of one member */
   void *const *out;           /* [n_out] room for what it takes */
 } ExchangeHand;
 
+typedef struct
+    ExchangeRange { /* n runs of so many bytes, so far apart, from `from` on; n 0: nothing */
+  size_t from, run, stride, n;
+} ExchangeRange;
+
 typedef struct ExchangeCall {
   const char *what; /* for errors: "all_reduce of f32[8]"; lives during the call */
   uint64_t kind;    /* a hash of all that the members must agree on */
@@ -58,8 +63,15 @@ typedef struct ExchangeCall {
    * many results; theirs are NULL. */
   int n_in, n_out;
   const size_t *in_bytes; /* NULL: all members are of this process */
-  /* Computes what all take, from hands[place]. Called once, by whoever comes last, with its own arg. */
-  Err *(*finish)(void *arg, const ExchangeHand *hands);
+  /* What spares members of other processes bytes. needs: all that what the member at place `to` takes depends
+   * on in operand k of the one at `from`; NULL: the whole operand. by_element: each result's elements
+   * depend on the same elements of its operand, of all members alike: parts of it can be computed by
+   * themselves, in pieces of 64 bytes. */
+  void (*needs)(const void *arg, int from, int to, int k, ExchangeRange *out);
+  bool by_element;
+  /* Computes what all take, from hands[place]. Called once, by whoever comes last, with its own arg. bytes:
+   * of each operand, where it is by element and in parts, which all buffers then begin with; NULL: all. */
+  Err *(*finish)(void *arg, const ExchangeHand *hands, const size_t *bytes);
   void *arg;
 } ExchangeCall;
 

@@ -23,8 +23,9 @@ static void find_sharded(Fetch *f) {
 }
 
 /* Once all are here: those of other processes into tensors of this one. */
-static Err *take(void *arg, const ExchangeHand *hands) {
+static Err *take(void *arg, const ExchangeHand *hands, const size_t *bytes) {
   const Fetch *f = arg;
+  (void)bytes;
   for (int k = 0; k < f->n_in; k++) {
     const Tensor *own = *at(f, f->args[k], f->part->process[0]);
     for (int process = 0; process < f->n; process++) {

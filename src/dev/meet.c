@@ -40,14 +40,51 @@ static uint64_t kind_of(const Op *op, Str what) {
 
 typedef struct Joined {
   DevGroup group;
+  ProcessGroups pairs; /* of a permutation */
   Err *(*finish)(const DevGroup *g);
 } Joined;
 
-static Err *finish_group(void *arg, const ExchangeHand *hands) {
+static Err *finish_group(void *arg, const ExchangeHand *hands, const size_t *bytes) {
   const Joined *j = arg;
   DevGroup g = j->group;
   g.hands = hands;
+  g.bytes = bytes;
   return j->finish(&g);
+}
+
+/* Block `to` of n along a dimension. */
+static ExchangeRange block_of(const Type *t, int64_t dim, int n, int to) {
+  size_t inner = (size_t)dtype_bytes(t->dtype), rows = 1;
+  if (dim < 0 || dim >= t->rank || t->dims[dim] % n)
+    return (ExchangeRange){0, (size_t)type_bytes(t), 0, 1};
+  for (int d = 0; d < dim; d++) rows *= (size_t)t->dims[d];
+  for (int d = (int)dim + 1; d < t->rank; d++) inner *= (size_t)t->dims[d];
+  size_t run = (size_t)(t->dims[dim] / n) * inner;
+  return (ExchangeRange){run * (size_t)to, run, run * (size_t)n, rows};
+}
+
+static bool gives(const Joined *j, int from, int to) {
+  const ProcessGroups *g = &j->pairs;
+  for (int i = 0; i < g->n; i++)
+    if (g->member[i * g->width] == j->group.process[from] &&
+        g->member[i * g->width + 1] == j->group.process[to])
+      return true;
+  return false;
+}
+
+/* By the meaning of each operation. */
+static void needs_of(const void *arg, int from, int to, int k, ExchangeRange *out) {
+  const Joined *j = arg;
+  const Op *op = j->group.op;
+  const Type *t = op->operands[k]->type;
+  *out = (ExchangeRange){0, t->kind == TY_TENSOR ? (size_t)type_bytes(t) : 0, 0, 1};
+  bool dynamic_root = op_bool(op, "has_dynamic_root", false);
+  if (op->kind == OP_COLLECTIVE_PERMUTE) out->n = gives(j, from, to);
+  else if (op->kind == OP_COLLECTIVE_BROADCAST && !dynamic_root) out->n = from == 0;
+  else if (op->kind == OP_REDUCE_SCATTER)
+    *out = block_of(t, op_int(op, "scatter_dimension", -1), j->group.n, to);
+  else if (op->kind == OP_ALL_TO_ALL)
+    *out = block_of(t, op_int(op, "split_dimension", -1), j->group.n, to);
 }
 
 /* Where in the part a process is; -1: elsewhere, or not active. */
@@ -79,11 +116,13 @@ static Err *join_group(const DevMeet *m, const Op *op, const uint8_t *active, St
     own[n_mine] = hands[k];
     mine[n_mine++] = i;
   }
-  Joined joined = {{op, m->prog, n, member, NULL}, finish};
+  Joined joined = {{op, m->prog, n, member, NULL, NULL}, {0}, finish};
   Err *e = NULL;
+  if (n_mine && n_mine < n && op->kind == OP_COLLECTIVE_PERMUTE)
+    e = interp_pairs(op, m->prog->opts.replicas, m->prog->opts.partitions, &joined.pairs);
   if (n_mine == n) {
-    e = finish_group(&joined, own);
-  } else if (n_mine) {
+    e = finish_group(&joined, own, NULL);
+  } else if (n_mine && !e) {
     size_t *bytes = operand_bytes(op);
     ExchangeCall c = {.what = what.p,
                       .kind = kind_of(op, what),
@@ -96,11 +135,14 @@ static Err *join_group(const DevMeet *m, const Op *op, const uint8_t *active, St
                       .n_in = op->n_operands,
                       .n_out = MAX(op->n_results, op->n_operands * dev_program_processes(m->prog)),
                       .in_bytes = bytes,
+                      .needs = m->sparse ? needs_of : NULL,
+                      .by_element = m->by_element && m->by_element(op),
                       .finish = finish_group,
                       .arg = &joined};
     e = exchange_join(m->exchange, &c);
     free(bytes);
   }
+  process_groups_free(&joined.pairs);
   free(devices);
   free(own);
   return e;
@@ -120,7 +162,7 @@ Err *dev_meet(const DevMeet *m, const Op *op, const uint8_t *active, const Excha
                    hands, finish, met);
   for (int k = 0; k < part->n && !e; k++) {
     if (met[k] || (active && !active[part->process[k]])) continue;
-    e = finish(&(DevGroup){op, m->prog, 1, &part->process[k], &hands[k]});
+    e = finish(&(DevGroup){op, m->prog, 1, &part->process[k], &hands[k], NULL});
   }
   free(met);
   buf_free(&what);
@@ -209,7 +251,7 @@ static Err *meet_interp(void *arg, const Op *op, const uint8_t *active, Shards *
 const InterpPart *dev_meet_part(DevMeet *m, const DevProgram *prog, const DevPart *part,
                                 Exchange *exchange) {
   if (!part->process) return NULL;
-  *m = (DevMeet){prog, part, exchange, {part->n, part->process, meet_interp, NULL}};
+  *m = (DevMeet){prog, part, exchange, false, NULL, {part->n, part->process, meet_interp, NULL}};
   m->interp.arg = m;
   return &m->interp;
 }

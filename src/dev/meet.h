@@ -12,6 +12,8 @@ typedef struct DevMeet {
   const DevProgram *prog;
   const DevPart *part;
   Exchange *exchange;
+  bool sparse; /* what finishes a group reads no more of operands than results depend on */
+  bool (*by_element)(const Op *op); /* it can compute parts of results; NULL: never (exchange.h) */
   InterpPart interp;
 } DevMeet;
 
@@ -22,6 +24,7 @@ typedef struct DevGroup {
   int n;
   const int *process;        /* [n], in the order of the group */
   const ExchangeHand *hands; /* [n] */
+  const size_t *bytes;       /* [operands] of a part, with which buffers begin; NULL: all */
 } DevGroup;
 
 /* hands[k]: of the part's k-th process; in and out as `finish` wants them. active: flags by

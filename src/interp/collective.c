@@ -125,11 +125,16 @@ static void join_pairs(int n, ProcessGroups *g) {
   free(of);
 }
 
+Err *interp_pairs(const Op *op, int replicas, int partitions, ProcessGroups *out) {
+  TRY(groups_new(op, "source_target_pairs", grouping_plain(op), replicas, partitions, out));
+  if (!op_attr(op, "source_target_pairs") || out->width != 2) out->n = 0;
+  return NULL;
+}
+
 Err *interp_groups(const Op *op, int replicas, int partitions, ProcessGroups *out) {
   switch (op->kind) {
   case OP_COLLECTIVE_PERMUTE:
-    TRY(groups_new(op, "source_target_pairs", grouping_plain(op), replicas, partitions, out));
-    if (!op_attr(op, "source_target_pairs") || out->width != 2) out->n = 0;
+    TRY(interp_pairs(op, replicas, partitions, out));
     join_pairs(replicas * partitions, out);
     return NULL;
   case OP_ALL_TO_ALL:

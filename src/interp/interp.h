@@ -25,6 +25,8 @@ typedef struct ProcessGroups {
 } ProcessGroups;
 /* Of a permutation: processes that pairs tie together, ascending. Free with process_groups_free. */
 Err *interp_groups(const Op *op, int replicas, int partitions, ProcessGroups *out);
+/* Of a permutation: who gives to whom, groups of two. */
+Err *interp_pairs(const Op *op, int replicas, int partitions, ProcessGroups *out);
 void process_groups_free(ProcessGroups *g);
 
 /* A run of some of the processes: the others run elsewhere. */

@@ -28,6 +28,8 @@ int peers_id(const Peers *p) { return p->id; }
 int peers_count(const Peers *p) { return p->n; }
 int peers_devices(const Peers *p, int process) { return p->peer[process].devices; }
 
+uint64_t peers_sent(const Peers *p) { return __atomic_load_n(&p->sent, __ATOMIC_RELAXED); }
+
 int peers_all_devices(const Peers *p) {
   int n = 0;
   for (int i = 0; i < p->n; i++) n += p->peer[i].devices;
@@ -271,6 +273,7 @@ Err *peers_send(Peers *p, int to, const PeersNote *note, int n, const void *cons
   TRY(e);
   int64_t seconds = peers_patience();
   e = put_message(q, &h, note->what, n, pieces, sizes, seconds);
+  __atomic_fetch_add(&p->sent, h.n, __ATOMIC_RELAXED);
   if (!e) return NULL;
   bool slow = e->code == ERR_DEADLINE;
   err_free(e);

@@ -72,6 +72,9 @@ Err *peers_send(Peers *p, int to, const PeersNote *note, int n, const void *cons
  * not come, ERR_INVALID its message is of another kind; the peer and what it last came to are named. */
 Err *peers_receive(Peers *p, int from, const PeersNote *note, size_t size, void **out);
 
+/* Bytes of all pieces that were sent to others. */
+uint64_t peers_sent(const Peers *p);
+
 /* Has a process of any job that this one was in been lost, or an exchange failed? Then nobody should wait
  * for all processes to come to an end together. */
 bool peers_lost(void);

@@ -35,6 +35,7 @@ struct Peers {
   pthread_mutex_t lock;
   pthread_cond_t changed;
   bool stopped;
+  uint64_t sent;          /* atomic */
   const Peer *first_lost; /* NULL: none was */
   Err *broken;
 };

@@ -349,8 +349,9 @@ static Err *enqueue(const Run *r, PJRT_Event **done) {
 /* ---- one device a call, of a program that only runs as a whole ---- */
 
 /* in[0]: the Queued of a process; out: its results */
-static Err *run_whole(void *arg, const ExchangeHand *hands) {
+static Err *run_whole(void *arg, const ExchangeHand *hands, const size_t *bytes) {
   PJRT_LoadedExecutable *l = arg;
+  (void)bytes;
   size_t n = (size_t)l->n, nr = (size_t)l->exe->n_out;
   DevBuffer **outs = xcalloc(n * nr + 1, sizeof *outs);
   PJRT_Buffer *const **args = xcalloc(n, sizeof *args);

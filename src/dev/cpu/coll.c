@@ -101,19 +101,28 @@ static void sum_range(void *arg, int64_t begin, int64_t end) {
 
 #define GRAIN 16384
 
-/* in[i * n + k], out[i * n + k] of member k of a group. false: not one of these */
-static bool sum_group(const Op *op, int n, void *const *in, void *const *out) {
-  bool scatter = op->kind == OP_REDUCE_SCATTER;
-  if ((op->kind != OP_ALL_REDUCE && !scatter) || cpu_region_binary(op->regions[0], NULL) != OP_ADD)
+static bool is_sum(const Op *op) {
+  if ((op->kind != OP_ALL_REDUCE && op->kind != OP_REDUCE_SCATTER) ||
+      cpu_region_binary(op->regions[0], NULL) != OP_ADD)
     return false;
   for (int i = 0; i < op->n_results; i++) {
     DType t = op->results[i].type->dtype;
     if (!can_sum(t) || op->regions[0]->args[0]->type->dtype != t) return false;
   }
+  return true;
+}
+
+static bool is_sum_of_all(const Op *op) { return op->kind == OP_ALL_REDUCE && is_sum(op); }
+
+/* in[i * n + k], out[i * n + k] of member k of a group. bytes: of each operand, the part that is computed;
+ * NULL: all. false: not one of these */
+static bool sum_group(const Op *op, int n, void *const *in, void *const *out, const size_t *bytes) {
+  if (!is_sum(op)) return false;
   const Type *r = op->results[0].type;
-  if (!scatter) {
+  if (op->kind == OP_ALL_REDUCE) {
     for (int i = 0; i < op->n_results; i++) {
       int64_t count = type_count(op->results[i].type);
+      if (bytes) count = (int64_t)bytes[i] / dtype_bytes(op->results[i].type->dtype);
       Sum s = {op->results[i].type->dtype, n, in + i * n, out + i * n, 0, MAX(count, 1), 0};
       cpu_parallel(count, GRAIN, sum_range, &s);
     }
@@ -192,7 +201,8 @@ static Err *run_group(const DevGroup *g) {
     for (int i = 0; i < op->n_results; i++) out[(size_t)i * n + k] = g->hands[k].out[i];
   }
   Err *e = NULL;
-  if (!sum_group(op, g->n, in, out)) e = by_interpreter(op, g->prog, g->n, g->process, in, out);
+  if (!sum_group(op, g->n, in, out, g->bytes))
+    e = by_interpreter(op, g->prog, g->n, g->process, in, out);
   free(in);
   return e;
 }
@@ -225,7 +235,11 @@ Err *coll_run(const Op *op, const DevProgram *prog, const DevPart *part, void *c
     for (int k = 0; k < n; k++) all[k] = k;
     whole.process = whole.job = all;
   }
-  DevMeet meet = {.prog = prog, .part = &whole, .exchange = prog->dev->exchange};
+  DevMeet meet = {.prog = prog,
+                  .part = &whole,
+                  .exchange = prog->dev->exchange,
+                  .sparse = true,
+                  .by_element = is_sum_of_all};
   Err *e = dev_meet(&meet, op, NULL, hands, run_group);
   free(all);
   free(hands);

@@ -13,6 +13,7 @@
 #include "compile/pass/pass.h"
 #include "dev/dev.h"
 #include "dev/sim/numerics.h"
+#include "interp/interp.h"
 #include "sim/sim.h"
 
 #include <pthread.h>

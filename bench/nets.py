@@ -25,15 +25,15 @@ class Init:
         p = {"w": self.normal(n_in, n_out, std=1 / math.sqrt(n_in))}
         return dict(p, b=np.zeros(n_out, np.float32)) if bias else p
 
-    def conv(self, side, n_in, n_out, kind="k"):
-        shape = {"k": (side, side, n_in, n_out), "kd": (side, side, 1, n_out), "kt": (side, side, n_in, n_out)}[kind]
-        return {kind: self.normal(*shape, std=math.sqrt(2 / (side * side * shape[2])))}
+    def conv(self, side, n_in, n_out, kind="k", sides=2):
+        n_in = 1 if kind == "kd" else n_in
+        return {kind: self.normal(*(side,) * sides, n_in, n_out, std=math.sqrt(2 / (side ** sides * n_in)))}
 
     def norm(self, n):
         return {"gain": np.ones(n, np.float32), "bias": np.zeros(n, np.float32)}
 
-    def conv_norm(self, side, n_in, n_out, kind="k"):
-        return dict(self.conv(side, n_in, n_out, kind), **self.norm(n_out))
+    def conv_norm(self, side, n_in, n_out, kind="k", sides=2):
+        return dict(self.conv(side, n_in, n_out, kind, sides), **self.norm(n_out))
 
     def table(self, n, width, std=0.02):
         return {"table": self.normal(n, width, std=std)}
@@ -128,13 +128,17 @@ class MobileNet:
 
 
 class UNet:
-    widths = (32, 64, 128, 256)
+    """Of images or, with three sides, of volumes."""
+
+    def __init__(self, widths=(32, 64, 128, 256), n_in=3, sides=2):
+        self.widths, self.n_in, self.sides = widths, n_in, sides
 
     def init(self, i):
-        pair = lambda a, b: [i.conv_norm(3, a, b), i.conv_norm(3, b, b)]
+        s = dict(sides=self.sides)
+        pair = lambda a, b: [i.conv_norm(3, a, b, **s), i.conv_norm(3, b, b, **s)]
         w = self.widths
-        return {"down": [pair(a, b) for a, b in zip((3,) + w, w)], "up": [i.conv(2, b, a, "kt") for a, b in zip(w, w[1:])],
-                "join": [pair(2 * a, a) for a in w[:-1]], "out": i.conv(1, w[0], 4)}
+        return {"down": [pair(a, b) for a, b in zip((self.n_in,) + w, w)], "up": [i.conv(2, b, a, "kt", **s) for a, b in zip(w, w[1:])],
+                "join": [pair(2 * a, a) for a in w[:-1]], "out": i.conv(1, w[0], 4, **s)}
 
     def loss(self, F, p, images, target):
         def pair(q, x):
@@ -149,6 +153,104 @@ class UNet:
             x = F.conv_transposed(p["up"][level], x, 2, 0)
             x = pair(p["join"][level], F.concat_channels([kept[level], x]))
         return F.mean_square(F.conv(p["out"], x), target)
+
+
+class ConvNeXt:
+    """Depthwise 7 x 7, layer norm, two dense layers of the channels; every stage begins with a convolution of patches."""
+
+    def __init__(self, depths=(3, 3, 9, 3), widths=(96, 192, 384, 768)):
+        self.depths, self.widths = depths, widths
+
+    def init(self, i):
+        def block(w):
+            return {"d": dict(i.conv(7, 1, w, "kd"), b=np.zeros(w, np.float32)), "n": i.norm(w), "up": i.dense(w, 4 * w),
+                    "down": i.dense(4 * w, w), "scale": {"gain": np.full(w, 0.1, np.float32)}}
+        w = self.widths
+        return {"patch": [dict(i.conv(4 if k == 0 else 2, a, b), b=np.zeros(b, np.float32)) for k, (a, b) in enumerate(zip((3,) + w, w))],
+                "stem": i.norm(w[0]), "norm": [i.norm(a) for a in w[:-1]], "h": [[block(b) for _ in range(n)] for n, b in zip(self.depths, w)], "last": i.norm(w[-1]),
+                "out": i.dense(w[-1], 1000)}
+
+    def loss(self, F, p, images, labels):
+        x = images
+        for k, blocks in enumerate(p["h"]):
+            if k:
+                x = F.channels(lambda z: F.layer_norm(p["norm"][k - 1], z), x)
+            x = F.conv(p["patch"][k], x, 2 if k else 4, 0)
+            if k == 0:
+                x = F.channels(lambda z: F.layer_norm(p["stem"], z), x)
+            for q in blocks:
+                x = x + F.channels(lambda z: self.mixed(F, q, z), F.conv(q["d"], x, 1, 3))
+        return F.cross_entropy(F.dense(p["out"], F.layer_norm(p["last"], F.spatial_mean(x))), labels)
+
+    def mixed(self, F, q, z):
+        return F.dense(q["down"], F.gelu(F.dense(q["up"], F.layer_norm(q["n"], z)), exact=True)) * q["scale"]["gain"]
+
+
+class DiffusionUNet:
+    """As in DDPM: residual blocks with group norm and the time's embedding, attention on the two lowest levels, the noise as target."""
+    widths, heads = (64, 128, 256), 4
+
+    def init(self, i):
+        bias = lambda p, n: dict(p, b=np.zeros(n, np.float32))
+
+        def res(a, b):
+            q = {"n1": i.norm(a), "c1": bias(i.conv(3, a, b), b), "time": i.dense(256, b), "n2": i.norm(b), "c2": bias(i.conv(3, b, b), b)}
+            return dict(q, skip=i.conv(1, a, b)) if a != b else q
+        attend = lambda w: {"n": i.norm(w), "qkv": i.dense(w, 3 * w), "o": i.dense(w, w)}
+        w = self.widths
+        return {"time": [i.dense(64, 256), i.dense(256, 256)], "in": bias(i.conv(3, 3, w[0]), w[0]),
+                "down": [{"r": res(a, b), "a": attend(b)} for a, b in zip((w[0],) + w, w)],
+                "small": [bias(i.conv(3, a, a), a) for a in w[:-1]], "mid": {"r": res(w[-1], w[-1]), "a": attend(w[-1])},
+                "up": [{"r": res(2 * b, a), "a": attend(a)} for a, b in zip((w[0],) + w, w)],
+                "n": i.norm(w[0]), "out": bias(i.conv(3, w[0], 3), 3)}
+
+    def res(self, F, q, x, t):
+        z = F.conv(q["c1"], F.silu(F.group_norm(q["n1"], x, 8)), 1, 1)
+        z = F.each_channel(z, F.dense(q["time"], t))
+        z = F.conv(q["c2"], F.silu(F.group_norm(q["n2"], z, 8)), 1, 1)
+        return z + (F.conv(q["skip"], x, 1, 0) if "skip" in q else x)
+
+    def attend(self, F, q, x):
+        def mix(z):
+            b, h, w, c = z.shape
+            return F.reshape(self_attention(F, q, F.reshape(z, (b, h * w, c)), self.heads, False), (b, h, w, c))
+        return x + F.channels(mix, F.group_norm(q["n"], x, 8))
+
+    def loss(self, F, p, images, noise, time):
+        t = F.dense(p["time"][1], F.silu(F.dense(p["time"][0], time)))
+        x, kept, n = F.conv(p["in"], images, 1, 1), [], len(self.widths)
+        for k, q in enumerate(p["down"]):
+            x = self.res(F, q["r"], x, t)
+            x = self.attend(F, q["a"], x) if k else x
+            kept.append(x)
+            if k < n - 1:
+                x = F.conv(p["small"][k], x, 2, 1)
+        x = self.attend(F, p["mid"]["a"], self.res(F, p["mid"]["r"], x, t))
+        for k in reversed(range(n)):
+            x = self.res(F, p["up"][k]["r"], F.concat_channels([x, kept[k]]), t)
+            x = self.attend(F, p["up"][k]["a"], x) if k else x
+            x = F.twice_as_large(x) if k else x
+        return F.mean_square(F.conv(p["out"], F.silu(F.group_norm(p["n"], x, 8)), 1, 1), noise)
+
+
+class Fno:
+    """A Fourier neural operator of a plane: products of the lowest frequencies, beside a dense layer of the channels."""
+
+    def __init__(self, layers=4, width=32, modes=12):
+        self.layers, self.width, self.modes = layers, width, modes
+
+    def init(self, i):
+        w, m = self.width, self.modes
+        weights = lambda: i.normal(2, m, m, w, w, std=1 / w)
+        return {"lift": i.dense(3, w), "h": [{"f": {"real": weights(), "imag": weights()}, "d": i.dense(w, w)} for _ in range(self.layers)],
+                "down": [i.dense(w, 128), i.dense(128, 1)]}
+
+    def loss(self, F, p, x, wanted):
+        x = F.channels(lambda z: F.dense(p["lift"], z), x)
+        for q in p["h"]:
+            x = F.gelu(F.spectral(q["f"], x, self.modes) + F.channels(lambda z: F.dense(q["d"], z), x), exact=False)
+        x = F.channels(lambda z: F.dense(p["down"][1], F.gelu(F.dense(p["down"][0], z), exact=False)), x)
+        return F.mean_square(x, wanted)
 
 
 class ConvVae:
@@ -300,6 +402,116 @@ class Vit:
             x = x + self_attention(F, h, F.layer_norm(h["n1"], x), self.width // 64, False)
             x = x + F.dense(h["down"], F.gelu(F.dense(h["up"], F.layer_norm(h["n2"], x)), exact=True))
         return F.cross_entropy(F.dense(p["out"], F.mean(F.layer_norm(p["last"], x), 1)), labels)
+
+
+class MixtureOfExperts:
+    """Transformer blocks whose dense layers are two of several experts."""
+
+    def __init__(self, layers, width, experts, vocab):
+        self.layers, self.width, self.experts, self.vocab = layers, width, experts, vocab
+
+    def init(self, i):
+        w, n = self.width, self.experts
+        each = lambda a, b: {"each": i.normal(n, a, b, std=1 / math.sqrt(a))}
+        block = lambda: {"n1": i.norm(w), "qkv": i.dense(w, 3 * w), "o": i.dense(w, w), "n2": i.norm(w),
+                         "moe": {"gate": i.dense(w, n, False), "up": each(w, 4 * w), "down": each(4 * w, w)}}
+        return {"wte": i.table(self.vocab, w), "h": [block() for _ in range(self.layers)], "last": i.norm(w)}
+
+    def loss(self, F, p, tokens, labels):
+        x = F.embedding(p["wte"], tokens)
+        for h in p["h"]:
+            x = x + self_attention(F, h, F.layer_norm(h["n1"], x), self.width // 64, True)
+            rows = F.reshape(F.layer_norm(h["n2"], x), (-1, self.width))
+            x = x + F.reshape(F.experts(h["moe"], rows, 2), x.shape)
+        return F.cross_entropy(F.tied(p["wte"], F.layer_norm(p["last"], x)), labels)
+
+
+def token_step(F, p, x, caches, at, heads):
+    """A token through a Llama whose keys and values of `at` tokens before it are in caches: [batch, heads, time, width]."""
+    width = x.shape[-1]
+    split = lambda z: F.transpose(F.reshape(z, (1, 1, heads, width // heads)), (0, 2, 1, 3))
+    for h, (keys, values) in zip(p["h"], caches):
+        q, k, v = (split(z) for z in F.split(F.dense(h["qkv"], F.rms_norm(h["n1"], x)), 3))
+        keys, values = F.put_row(keys, k, at), F.put_row(values, v, at)
+        x = x + F.dense(h["o"], F.reshape(F.attention(q, keys, values, False), (1, 1, width)))
+        z = F.rms_norm(h["n2"], x)
+        x = x + F.dense(h["down"], F.silu(F.dense(h["gate"], z)) * F.dense(h["up"], z))
+    return F.dense(p["out"], F.rms_norm(p["last"], x))
+
+
+# ---- recommendation ------------------------------------------------------------------------------------------------------
+
+
+class Dlrm:
+    """Dense features through an MLP, ids through tables, their inner products through another MLP."""
+
+    def __init__(self, tables=26, rows=20000, width=32, dense=13):
+        self.tables, self.rows, self.width, self.dense = tables, rows, width, dense
+
+    def init(self, i):
+        bottom, n = (self.dense, 256, 64, self.width), self.tables + 1
+        top = (self.width + n * (n - 1) // 2, 512, 256, 1)
+        return {"tables": [i.table(self.rows, self.width, std=0.1) for _ in range(self.tables)],
+                "bottom": [i.dense(a, b) for a, b in zip(bottom, bottom[1:])], "top": [i.dense(a, b) for a, b in zip(top, top[1:])]}
+
+    def loss(self, F, p, x, ids, labels):
+        for q in p["bottom"]:
+            x = F.relu(F.dense(q, x))
+        rows = F.stack([x] + [F.embedding(t, ids[:, k]) for k, t in enumerate(p["tables"])], 1)
+        z = F.concat([x, F.lower_triangle(F.matmul(rows, F.transpose(rows, (0, 2, 1))))], -1)
+        for q in p["top"][:-1]:
+            z = F.relu(F.dense(q, z))
+        return F.logistic_loss(F.dense(p["top"][-1], z)[:, 0], labels)
+
+
+# ---- no networks, or small ones in loops ---------------------------------------------------------------------------------
+
+
+def bodies(F, x, v, mass, steps):
+    """Leapfrog steps of bodies that attract each other."""
+    def step(x, v):
+        d = x[None, :, :] - x[:, None, :]
+        near = F.total(d * d, -1) + 1e-2
+        pull = mass[None, :] / (near * F.sqrt(near))
+        v = v + 1e-3 * F.total(d * pull[:, :, None], 1)
+        return x + 1e-3 * v, v
+    return F.loop(steps, step, (x, v))[0]
+
+
+def k_means(F, x, centers, steps):
+    n = centers.shape[0]
+
+    def step(centers, _):
+        far = F.total(centers * centers, -1)[None, :] - 2.0 * F.matmul(x, F.transpose(centers, (1, 0)))
+        ids = F.argmin(far)
+        centers = F.segment_sum(x, ids, n) / F.maximum(F.counts(ids, n), 1.0)[:, None]
+        return centers, centers
+    return F.loop(steps, step, (centers, centers))[0]
+
+
+def gaussian_process(F, x, y, logs):
+    """Minus the logarithm of the likelihood; logs: of the length, the deviation, the noise."""
+    n, scale = x.shape[0], F.exp(logs)
+    squares = F.total(x * x, -1)
+    far = squares[:, None] + squares[None, :] - 2.0 * F.matmul(x, F.transpose(x, (1, 0)))
+    low = F.cholesky(scale[1] * F.exp(-0.5 * far / scale[0]) + scale[2] * F.unit(n))
+    z = F.solve_lower(low, y)
+    return (0.5 * F.total(z * z, 0) + F.total(F.log(F.diagonal(low)), 0)) / n
+
+
+def cart_poles(F, p, state, steps):
+    """Poles on carts, steered by a small network: the sum of what they are rewarded with."""
+    def step(x, v, a, w, sum):
+        force = 10.0 * F.tanh(F.dense(p[1], F.tanh(F.dense(p[0], F.stack([x, v, a, w], -1)))))[:, 0]
+        sine, cosine = F.sin(a), F.cos(a)
+        t = (force + 0.05 * w * w * sine) / 1.1
+        turn = (9.8 * sine - cosine * t) / (0.5 * (4.0 / 3.0 - 0.1 * cosine * cosine / 1.1))
+        push = t - 0.05 * turn * cosine / 1.1
+        fell = (F.abs_(a) > 0.2095) | (F.abs_(x) > 2.4)
+        x, v, a, w = (F.where(fell, z * 0.0, z) for z in (x + 0.02 * v, v + 0.02 * push, a + 0.02 * w, w + 0.02 * turn))
+        return x, v, a, w, sum + F.where(fell, F.abs_(x) * 0.0, F.abs_(x) * 0.0 + 1.0)
+    zero = state[:, 0] * 0.0
+    return F.loop(steps, step, (state[:, 0], state[:, 1], state[:, 2], state[:, 3], zero))[4]
 
 
 # ---- graphs --------------------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import nets
 from nets import Init
 
 ADAM = dict(kind="adam", lr=1e-4, beta1=0.9, beta2=0.999, eps=1e-7)
+SGD = dict(kind="sgd", lr=0.1)
 MOMENTUM = dict(kind="momentum", lr=1e-3, momentum=0.9, decay=5e-4)  # Nesterov, the decay added to the gradient
 
 
@@ -68,6 +69,22 @@ def unet(i):
     return i.normal(4, 128, 128, 3), i.normal(4, 128, 128, 4)
 
 
+def volumes(i):
+    return i.normal(1, 32, 64, 64, 1), i.normal(1, 32, 64, 64, 4)
+
+
+def noisy(i):
+    return i.normal(8, 32, 32, 3), i.normal(8, 32, 32, 3), i.normal(8, 64)
+
+
+def plane(i):
+    return i.normal(8, 64, 64, 3), i.normal(8, 64, 64, 1)
+
+
+def clicks(i, batch=2048):
+    return i.normal(batch, 13), i.ids(20000, batch, 26), i.ids(2, batch).astype("float32")
+
+
 def graph(i, nodes=20000, edges=100000, width=64):
     return i.normal(nodes, width), i.ids(nodes, edges), i.ids(nodes, edges), i.normal(nodes, 1)
 
@@ -89,6 +106,12 @@ TRAIN = {
     "gru": lambda: Train(nets.Recurrent("gru", 1, 256, 128), tokens(64, 50, 128), ADAM),
     "llama_4x256": lambda: Train(nets.Llama(6, 512, 1376, 8192, 256), tokens(4, 256, 8192), ADAM),
     "graph": lambda: Train(nets.GraphNet(20000, 64), graph, ADAM),
+    "convnext_4": lambda: Train(nets.ConvNeXt(), images(4, 224, 3, 1000), ADAM, steps=3),
+    "unet_3d": lambda: Train(nets.UNet((16, 32, 64), 1, 3), volumes, ADAM),
+    "diffusion_8": lambda: Train(nets.DiffusionUNet(), noisy, ADAM),
+    "fno_8": lambda: Train(nets.Fno(), plane, ADAM),
+    "moe_4x256": lambda: Train(nets.MixtureOfExperts(4, 256, 8, 8192), tokens(4, 256, 8192), ADAM),
+    "dlrm_2048": lambda: Train(nets.Dlrm(), clicks, SGD, steps=20),
     "mlp_small": lambda: mlp(32, (64, 128, 128, 10), steps=200),
 }
 
@@ -119,11 +142,25 @@ def conv(batch, side, n_in, n_out, k, stride=1, grad=0, kind="k"):
               flops=2.0 * batch * out * out * k * k * (n_in if kind == "k" else 1) * n_out * (1 + grad))
 
 
-def attention(heads, rows, columns, width=64, causal=False, grad=0, steps=5):
+def attention(heads, rows, columns, width=64, causal=False, grad=0, steps=5, **more):
     """Of one sequence; rows: queries. 1: a token that is decoded with a cache of keys and values."""
     return Op(lambda F, q, k, v: F.attention(q, k, v, causal),
               lambda i: (i.normal(1, heads, rows, width), i.normal(1, heads, columns, width), i.normal(1, heads, columns, width)), grad=grad,
-              flops=4.0 * heads * rows * columns * width * (1 + 2.5 * (grad > 0)), steps=steps)
+              flops=4.0 * heads * rows * columns * width * (1 + 2.5 * (grad > 0)) / (1 + causal), steps=steps, **more)
+
+
+def token(i, layers=8, width=512, hidden=1376, vocab=32000, time=1024, heads=8):
+    """Weights, the token's row and a cache for each layer."""
+    cache = lambda: i.normal(1, heads, time, width // heads)
+    return nets.Llama(layers, width, hidden, vocab, time).init(i), i.normal(1, 1, width), *(cache() for _ in range(2 * layers))
+
+
+def llama_token(F, p, x, *caches):
+    return nets.token_step(F, p, x, list(zip(caches[::2], caches[1::2])), 1023, 8)
+
+
+def process(i, n=1024):
+    return i.normal(n, 4), i.normal(n), i.normal(3, std=0.1)
 
 
 OPS = {
@@ -133,7 +170,11 @@ OPS = {
     "attention_2048": lambda: attention(8, 2048, 2048),
     "attention_2048_grad": lambda: attention(8, 2048, 2048, grad=3),
     "attention_4096_causal": lambda: attention(8, 4096, 4096, causal=True, steps=3),
+    "attention_4096_causal_grad": lambda: attention(8, 4096, 4096, causal=True, grad=3, steps=3),
+    "attention_2048_bf16": lambda: attention(8, 2048, 2048, bf16=True),
+    "attention_2048_grad_bf16": lambda: attention(8, 2048, 2048, grad=3, bf16=True),
     "attention_token": lambda: attention(32, 1, 4096, steps=200),
+    "llama_token": lambda: Op(llama_token, token, steps=100),
     "matmul_1024": lambda: matmul(1024, 1024, 1024),
     "matmul_2048": lambda: matmul(2048, 2048, 2048, steps=8),
     "matmul_1024_bf16": lambda: matmul(1024, 1024, 1024, bf16=True),
@@ -155,6 +196,10 @@ OPS = {
     "sort_1m": lambda: Op(lambda F, x: F.sort(x), lambda i: (i.normal(1 << 20),)),
     "cumsum_4096": lambda: Op(lambda F, x: F.cumsum(x), square(4096)),
     "normal_16m": lambda: Op(lambda F, key: F.random_normal(key, 1 << 24), lambda i: (i.ids(9, 2).astype("uint32"),), compare=False),
+    "gaussian_process": lambda: Op(nets.gaussian_process, process, grad=3),
+    "n_body_2048": lambda: Op(lambda F, x, v, m: nets.bodies(F, x, v, m * m, 10), lambda i: (i.normal(2048, 3), i.normal(2048, 3), i.normal(2048))),
+    "k_means": lambda: Op(lambda F, x, c: nets.k_means(F, x, c, 10), lambda i: (i.normal(50000, 32), i.normal(64, 32))),
+    "cart_pole": lambda: Op(lambda F, p, s: nets.cart_poles(F, p, s, 500), lambda i: ([i.dense(4, 64), i.dense(64, 1)], i.normal(64, 4, std=0.05))),
     "dispatch": lambda: Op(lambda F, x: x + 1.0, lambda i: (i.normal(8),), steps=2000),
 }
 

@@ -26,23 +26,28 @@ def open(threads):
 # ---- operations ----------------------------------------------------------------------------------------------------------
 
 
+LAYOUT = {4: ("NHWC", "HWIO", "NHWC"), 5: ("NDHWC", "DHWIO", "NDHWC")}
+
+
 def conv(p, x, stride=1, pad=0):
     k = p["k"] if "k" in p else p["kd"]
-    groups = 1 if "k" in p else k.shape[3]
-    y = lax.conv_general_dilated(x, k, (stride, stride), [(pad, pad)] * 2, dimension_numbers=("NHWC", "HWIO", "NHWC"),
+    groups = 1 if "k" in p else k.shape[-1]
+    sides = x.ndim - 2
+    y = lax.conv_general_dilated(x, k, (stride,) * sides, [(pad, pad)] * sides, dimension_numbers=LAYOUT[x.ndim],
                                  feature_group_count=groups)
     return y + p["b"] if "b" in p else y
 
 
 def conv_transposed(p, x, stride, pad):
-    k = p["kt"]
+    k, sides = p["kt"], x.ndim - 2
     edge = k.shape[0] - 1 - pad
-    return lax.conv_transpose(x, k[::-1, ::-1], (stride, stride), [(edge, edge)] * 2, dimension_numbers=("NHWC", "HWIO", "NHWC"))
+    return lax.conv_transpose(x, jnp.flip(k, range(sides)), (stride,) * sides, [(edge, edge)] * sides, dimension_numbers=LAYOUT[x.ndim])
 
 
 def max_pool(x, size, stride, pad=0):
-    edge = (pad, pad)
-    return lax.reduce_window(x, -jnp.inf, lax.max, (1, size, size, 1), (1, stride, stride, 1), ((0, 0), edge, edge, (0, 0)))
+    sides = x.ndim - 2
+    return lax.reduce_window(x, -jnp.inf, lax.max, (1,) + (size,) * sides + (1,), (1,) + (stride,) * sides + (1,),
+                             ((0, 0),) + ((pad, pad),) * sides + ((0, 0),))
 
 
 def spatial_max(x): return jnp.max(x, (1, 2))
@@ -68,7 +73,8 @@ def dense(p, x):
 
 def batch_norm(p, x):
     z = x.astype(jnp.float32)
-    m, square = jnp.mean(z, (0, 1, 2)), jnp.mean(z * z, (0, 1, 2))
+    places = tuple(range(x.ndim - 1))
+    m, square = jnp.mean(z, places), jnp.mean(z * z, places)
     return ((z - m) * (lax.rsqrt(square - m * m + 1e-5) * p["gain"]) + p["bias"]).astype(x.dtype)
 
 
@@ -76,6 +82,13 @@ def layer_norm(p, x):
     z = x.astype(jnp.float32)
     d = z - jnp.mean(z, -1, keepdims=True)
     return (d * lax.rsqrt(jnp.mean(d * d, -1, keepdims=True) + 1e-5) * p["gain"] + p["bias"]).astype(x.dtype)
+
+
+def group_norm(p, x, groups):
+    z = x.astype(jnp.float32).reshape(x.shape[0], -1, groups, x.shape[-1] // groups)
+    d = z - jnp.mean(z, (1, 3), keepdims=True)
+    y = d * lax.rsqrt(jnp.mean(d * d, (1, 3), keepdims=True) + 1e-5)
+    return (y.reshape(x.shape) * p["gain"] + p["bias"]).astype(x.dtype)
 
 
 def rms_norm(p, x):
@@ -111,6 +124,48 @@ def gru(p, x, width):
     return y.transpose(1, 0, 2)
 
 
+def channels(fn, x): return fn(x)  # fn wants them last
+def each_channel(x, v): return x + v[:, None, None, :]  # v: [batch, channels]
+def twice_as_large(x): return jnp.repeat(jnp.repeat(x, 2, 1), 2, 2)
+def loop(n, step, state): return lax.fori_loop(0, n, lambda _, s: step(*s), state)
+def argmin(x): return jnp.argmin(x, -1)
+def total(x, axis): return jnp.sum(x, axis)
+def counts(ids, n): return jax.ops.segment_sum(jnp.ones(ids.shape, jnp.float32), ids, n)
+def cholesky(x): return jnp.linalg.cholesky(x)
+def solve_lower(low, y): return jax.scipy.linalg.solve_triangular(low, y, lower=True)
+def diagonal(x): return jnp.diagonal(x)
+def unit(n): return jnp.eye(n)
+def put_row(cache, row, at): return lax.dynamic_update_slice_in_dim(cache, row, at, 2)
+def lower_triangle(x): return x[:, *np.tril_indices(x.shape[1], -1)]
+log, sin, cos, sqrt, where, maximum, abs_, stack = jnp.log, jnp.sin, jnp.cos, jnp.sqrt, jnp.where, jnp.maximum, jnp.abs, jnp.stack
+
+
+def logistic_loss(logits, labels):
+    return jnp.mean(jnp.logaddexp(0.0, logits) - labels * logits)
+
+
+def spectral(p, x, modes):
+    """A product of the lowest frequencies with weights of their own; p's weights: [2 corners, modes, modes, in, out]."""
+    w = lax.complex(p["real"], p["imag"])
+    f = jnp.fft.rfft2(x, axes=(1, 2))
+    low = [jnp.einsum("bxyi,xyio->bxyo", f[:, rows, :modes], w[k]) for k, rows in enumerate((slice(modes), slice(-modes, None)))]
+    gap = jnp.zeros((x.shape[0], x.shape[1] - 2 * modes, modes, w.shape[-1]), f.dtype)
+    kept = jnp.concatenate([low[0], gap, low[1]], 1)
+    kept = jnp.pad(kept, ((0, 0), (0, 0), (0, f.shape[2] - modes), (0, 0)))
+    return jnp.fft.irfft2(kept, x.shape[1:3], axes=(1, 2))
+
+
+def experts(p, x, chosen):
+    """Each row's `chosen` best experts, weighted by a softmax of their scores. Rows in order of their experts, a product for each."""
+    best, ids = lax.top_k(x @ p["gate"]["w"], chosen)
+    weights, ids = jax.nn.softmax(best, -1).reshape(-1, 1), ids.reshape(-1)
+    order = jnp.argsort(ids)
+    sizes = jnp.bincount(ids, length=p["up"]["each"].shape[0]).astype(jnp.int32)
+    y = lax.ragged_dot(x[order // chosen], p["up"]["each"], sizes)
+    y = lax.ragged_dot(jax.nn.gelu(y), p["down"]["each"], sizes) * weights[order]
+    return jax.ops.segment_sum(y, order // chosen, x.shape[0])
+
+
 def cross_entropy(logits, labels):
     logits = logits.astype(jnp.float32)
     picked = jnp.take_along_axis(logits, labels[..., None], -1)[..., 0]
@@ -121,6 +176,8 @@ def cross_entropy(logits, labels):
 
 
 def update(o, params, grads, slots):
+    if o["kind"] == "sgd":
+        return jax.tree.map(lambda p, g: p - o["lr"] * g, params, grads), slots
     if o["kind"] == "momentum":
         grads = jax.tree.map(lambda g, p: g + o["decay"] * p, grads, params)
         slots = jax.tree.map(lambda m, g: o["momentum"] * m + g, slots, grads)
@@ -167,7 +224,7 @@ def training(work):
     params, batch = work.values()
     o = work.optimizer
     zeros = lambda: jax.tree.map(np.zeros_like, params)
-    slots = (zeros(), zeros(), np.float32(0)) if o["kind"] == "adam" else zeros()
+    slots = {"adam": lambda: (zeros(), zeros(), np.float32(0)), "momentum": zeros, "sgd": tuple}[o["kind"]]()
 
     def loss(p, *batch):
         return work.net.loss(F, *((halve(p), *halve(batch)) if work.bf16 else (p, *batch)))
@@ -233,7 +290,7 @@ def prepare(work, mode):
             "flops": work.flops, "bytes": moved, **jitted.spent}
     kept, *rest = rest
     # parameters and slots are read and written, gradients written
-    moved = size_of(shapes[0][0]) * (7 if work.optimizer["kind"] == "adam" else 5)
+    moved = size_of(shapes[0][0]) * {"adam": 7, "momentum": 5, "sgd": 3}[work.optimizer["kind"]]
     del args
 
     def step():

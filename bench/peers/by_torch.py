@@ -22,11 +22,15 @@ def open(threads):
 
 def conv(p, x, stride=1, pad=0):
     k = p["k"] if "k" in p else p["kd"]
-    return N.conv2d(x, k, p.get("b"), stride=stride, padding=pad, groups=1 if "k" in p else k.shape[0])
+    fn = N.conv2d if x.dim() == 4 else N.conv3d
+    return fn(x, k, p.get("b"), stride=stride, padding=pad, groups=1 if "k" in p else k.shape[0])
 
 
-def conv_transposed(p, x, stride, pad): return N.conv_transpose2d(x, p["kt"], stride=stride, padding=pad)
-def max_pool(x, size, stride, pad=0): return N.max_pool2d(x, size, stride, pad)
+def conv_transposed(p, x, stride, pad):
+    return (N.conv_transpose2d if x.dim() == 4 else N.conv_transpose3d)(x, p["kt"], stride=stride, padding=pad)
+
+
+def max_pool(x, size, stride, pad=0): return (N.max_pool2d if x.dim() == 4 else N.max_pool3d)(x, size, stride, pad)
 def spatial_max(x): return torch.amax(x, (2, 3))
 def spatial_mean(x): return torch.mean(x, (2, 3))
 def flatten(x): return x.permute(0, 2, 3, 1).reshape(x.shape[0], -1)
@@ -48,6 +52,57 @@ def random_normal(key, n): return torch.randn(n)
 def batch_norm(p, x): return N.batch_norm(x, None, None, p["gain"], p["bias"], True, 0.1, 1e-5)
 def layer_norm(p, x): return N.layer_norm(x, x.shape[-1:], p["gain"], p["bias"], 1e-5)
 def rms_norm(p, x): return N.rms_norm(x, x.shape[-1:], p["gain"], 1e-5)
+def group_norm(p, x, groups): return N.group_norm(x, groups, p["gain"], p["bias"], 1e-5)
+def channels(fn, x): return fn(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+def each_channel(x, v): return x + v[:, :, None, None]
+def twice_as_large(x): return N.interpolate(x, scale_factor=2, mode="nearest")
+def argmin(x): return torch.argmin(x, -1)
+def total(x, axis): return torch.sum(x, axis)
+def counts(ids, n): return torch.bincount(ids, minlength=n).float()
+def cholesky(x): return torch.linalg.cholesky(x)
+def solve_lower(low, y): return torch.linalg.solve_triangular(low, y[:, None], upper=False)[:, 0]
+def diagonal(x): return torch.diagonal(x)
+def unit(n): return torch.eye(n)
+def logistic_loss(logits, labels): return N.binary_cross_entropy_with_logits(logits, labels)
+def maximum(x, least): return torch.clamp(x, min=least)
+log, sin, cos, sqrt, where, abs_, stack = torch.log, torch.sin, torch.cos, torch.sqrt, torch.where, torch.abs, torch.stack
+
+
+def loop(n, step, state):
+    for _ in range(n):
+        state = step(*state)
+    return state
+
+
+def put_row(cache, row, at):
+    cache[:, :, at:at + 1] = row
+    return cache
+
+
+def lower_triangle(x):
+    i, j = torch.tril_indices(x.shape[1], x.shape[1], -1)
+    return x[:, i, j]
+
+
+def spectral(p, x, modes):
+    w = torch.complex(p["real"], p["imag"])
+    f = torch.fft.rfft2(x, dim=(2, 3))
+    kept = torch.zeros(x.shape[0], w.shape[-1], *f.shape[2:], dtype=f.dtype)
+    for k, rows in enumerate((slice(modes), slice(-modes, None))):
+        kept[:, :, rows, :modes] = torch.einsum("bixy,xyio->boxy", f[:, :, rows, :modes], w[k])
+    return torch.fft.irfft2(kept, x.shape[2:], dim=(2, 3))
+
+
+def experts(p, x, chosen):
+    best, ids = torch.topk(dense(p["gate"], x), chosen)
+    weights, y = torch.softmax(best, -1), torch.zeros_like(x)
+    for k in range(p["up"]["each"].shape[0]):
+        rows, place = torch.where(ids == k)
+        z = N.gelu(x[rows] @ p["up"]["each"][k], approximate="tanh") @ p["down"]["each"][k]
+        y = y.index_add(0, rows, z * weights[rows, place, None])
+    return y
+
+
 def attention(q, k, v, causal): return N.scaled_dot_product_attention(q, k, v, is_causal=causal)
 
 
@@ -69,9 +124,14 @@ def cross_entropy(logits, labels):
 
 
 def kernel(x, transposed=False):
-    """[h, w, in, out] as torch wants it: [out, in, h, w], or [in, out, h, w] of a transposed convolution."""
-    x = x.permute(2, 3, 0, 1) if transposed else x.permute(3, 2, 0, 1)
-    return x.contiguous(memory_format=torch.channels_last)
+    """[h, w, in, out] as torch wants it: [out, in, h, w], or [in, out, h, w] of a transposed convolution; the same with a depth."""
+    sides = tuple(range(x.dim() - 2))
+    last = (x.dim() - 2, x.dim() - 1)
+    return channels_last(x.permute(*(last if transposed else last[::-1]), *sides))
+
+
+def channels_last(x):
+    return x.contiguous(memory_format=torch.channels_last if x.dim() == 4 else torch.channels_last_3d)
 
 
 def parameter(name, x, all_of_them):
@@ -97,8 +157,8 @@ def halve(tree):
 
 def batch_tensor(x, is_image=None):
     x = torch.from_numpy(x)
-    if is_image if is_image is not None else x.dim() == 4:
-        x = x.permute(0, 3, 1, 2).contiguous(memory_format=torch.channels_last)
+    if is_image if is_image is not None else x.dim() in (4, 5):
+        x = channels_last(x.permute(0, x.dim() - 1, *range(1, x.dim() - 1)))
     return x.long() if x.dtype == torch.int32 else x
 
 
@@ -112,8 +172,10 @@ def prepare_training(work, mode):
     o = work.optimizer
     if o["kind"] == "adam":
         optimizer = torch.optim.Adam(params, lr=o["lr"], betas=(o["beta1"], o["beta2"]), eps=o["eps"], fused=True)
-    else:
+    elif o["kind"] == "momentum":
         optimizer = torch.optim.SGD(params, lr=o["lr"], momentum=o["momentum"], weight_decay=o["decay"], nesterov=True, fused=True)
+    else:
+        optimizer = torch.optim.SGD(params, lr=o["lr"], fused=True)
 
     def loss(batch):
         return work.net.loss(F, *((halve(tree), *halve(batch)) if work.bf16 else (tree, *batch)))
@@ -133,7 +195,7 @@ def prepare(work, mode):
     import by_torch as F
     if hasattr(work, "net"):
         return prepare_training(work, mode)
-    inputs = [kernel(torch.from_numpy(x)) if n in work.kernels else
+    inputs = [parameter("", x, []) if isinstance(x, (dict, list)) else kernel(torch.from_numpy(x)) if n in work.kernels else
               torch.from_numpy(x.astype(np.int64)) if x.dtype == np.uint32 else batch_tensor(x, n in work.images)
               for n, x in enumerate(work.values())]
     if work.bf16:

@@ -23,6 +23,7 @@ static const struct {
     {"tiny_products", pass_tiny_products},
     {"bytes", pass_bytes},
     {"special", pass_special},
+    {"attention", pass_attention},
     {"causal_blocks", pass_causal_blocks},
     {"segment_sum", pass_segment_sum},
     {"simplify", pass_simplify},

@@ -323,12 +323,72 @@ static Err *resample(Infer *f) {
   return NULL;
 }
 
+/* Operands that both kinds of attention have; *n: how many there are. */
+static Err *attention_operands(Infer *f, int more, int *n) {
+  const Op *op = f->op;
+  const bool biased = op_bool(op, "biased", false), masked = op_bool(op, "masked", false);
+  *n = 3 + biased + masked;
+  if (op->n_operands != *n + more) FAIL(f, "%d operands are wanted", *n + more);
+  TRY(want_tensors(f, EF | EB));
+  const Type *q = in_type(f, 0), *k = in_type(f, 1), *v = in_type(f, 2);
+  if (q->rank != 5 || k->rank != 4 || v->rank != 4 || !dims_ok(2, q->dims, 2, k->dims) ||
+      !dims_ok(3, k->dims, 3, v->dims) || q->dims[4] != k->dims[3])
+    FAIL(f, "queries, keys and values do not agree");
+  const int64_t whole[] = {q->dims[0], q->dims[1], q->dims[2], q->dims[3], k->dims[2]};
+  for (int i = 3; i < *n; i++) {
+    const Type *t = in_type(f, i);
+    bool ok = t->rank == 5 && (t->dtype == DT_I1) == (masked && i == *n - 1);
+    for (int d = 0; ok && d < 5; d++) ok = t->dims[d] == 1 || t->dims[d] == whole[d];
+    if (!ok) FAIL(f, "operand %d does not fit the scores", i);
+  }
+  const int64_t *band;
+  int ends = op_ints(op, "band", &band);
+  if (ends != 0 && ends != 2) FAIL(f, "a band has two ends");
+  return NULL;
+}
+
+static void attention_result(Infer *f, int64_t out[5], int64_t stats[5]) {
+  const int64_t *q = in_type(f, 0)->dims;
+  memcpy(out, (int64_t[]){q[0], q[1], q[2], q[3], in_type(f, 2)->dims[3]}, 5 * sizeof *q);
+  memcpy(stats, (int64_t[]){q[0], q[1], q[2], 2, q[3]}, 5 * sizeof *q);
+}
+
+static Err *attention(Infer *f) {
+  int n;
+  int64_t out[5], stats[5];
+  TRY(attention_operands(f, 0, &n));
+  attention_result(f, out, stats);
+  out_shape(f, 0, in_type(f, 2)->dtype, NULL, 5, out);
+  out_shape(f, 1, DT_F32, NULL, 5, stats);
+  return NULL;
+}
+
+static Err *attention_grad(Infer *f) {
+  int n;
+  int64_t out[5], stats[5];
+  TRY(attention_operands(f, 3, &n));
+  attention_result(f, out, stats);
+  for (int i = 0; i < 3; i++) {
+    const Type *t = in_type(f, n + i);
+    if (!dims_ok(t->rank, t->dims, 5, i == 1 ? stats : out) ||
+        t->dtype != (i == 1 ? DT_F32 : in_type(f, 2)->dtype))
+      FAIL(f, "operand %d is not as the attention's", n + i);
+    out_like(f, i, in_type(f, i));
+  }
+  return NULL;
+}
+
 InferFn infer_contract_fn(OpKind k) {
   static const InferRow rows[] = {
-      {OP_DOT_GENERAL, dot_general}, {OP_DOT, dot},
-      {OP_EINSUM, einsum},           {OP_UNARY_EINSUM, einsum},
-      {OP_CONVOLUTION, convolution}, {OP_CHLO_RAGGED_DOT, ragged_dot},
+      {OP_DOT_GENERAL, dot_general},
+      {OP_DOT, dot},
+      {OP_EINSUM, einsum},
+      {OP_UNARY_EINSUM, einsum},
+      {OP_CONVOLUTION, convolution},
+      {OP_CHLO_RAGGED_DOT, ragged_dot},
       {OP_RESAMPLE, resample},
+      {OP_ATTENTION, attention},
+      {OP_ATTENTION_GRAD, attention_grad},
   };
   return infer_find(rows, COUNT_OF(rows), k);
 }

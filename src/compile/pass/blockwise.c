@@ -12,7 +12,6 @@
 #include "compile/pass/blockwise.h"
 
 #define LEAST_BLOCK 64 /* rows */
-#define LEAST_RATIO 4  /* scores for each element of what they are the product of */
 #define MOST_AGAIN 256 /* terms of a product that is computed twice */
 #define MOST_OPS 200   /* behind a member, to find products */
 
@@ -303,7 +302,8 @@ static void find_levels(Scores *s) {
   for (Op *op = s->r->first; op; op = op->next) find_level(s, op);
 }
 
-static bool is_found(Scores *s, const Op *dot) {
+/* All that is computed of dot's scores; false: something else as well, or no softmax. */
+static bool find_all(Scores *s, const Op *dot) {
   Axes axes;
   memset(axes.of, -1, sizeof axes.of);
   for (int i = 0; i < s->type->rank; i++) axes.of[i] = (int8_t)i;
@@ -311,6 +311,10 @@ static bool is_found(Scores *s, const Op *dot) {
       !is_normalized(s))
     return false;
   find_levels(s);
+  return true;
+}
+
+static bool is_worth_it(Scores *s, const Op *dot) {
   return is_worth_recomputing(s) && want_results(s) && cut(s, dot) &&
          (!adds_blocks(s) || s->count * (int64_t)sizeof(float) >= s->limits->recompute);
 }
@@ -335,7 +339,7 @@ static void place(Region *r, Map *done, Op *op, Op *end) {
   op_insert_before(end, op);
 }
 
-static void sort_ops(Region *r) {
+void scores_sort_ops(Region *r) {
   VEC(Op *) all = {0};
   Map *done = map_new();
   for (Op *op = r->first; op; op = op->next) *vec_push(&all) = op;
@@ -361,7 +365,7 @@ static bool rewrite(Scores *s) {
     free(loops[k].to);
   }
   free(loops);
-  if (fine) sort_ops(s->r);
+  if (fine) scores_sort_ops(s->r);
   return fine;
 }
 
@@ -372,41 +376,50 @@ static bool is_large(const Op *op, const BlockLimits *limits) {
   if (!is_plain(t) || t->rank < 2 || t->rank > MOST_AXES || !dtype_is_float(t->dtype)) return false;
   int64_t n = type_count(t);
   return n * (int64_t)sizeof(float) >= limits->least &&
-         n >= LEAST_RATIO * (type_count(op->operands[0]->type) + type_count(op->operands[1]->type));
+         n >= limits->ratio *
+                  (type_count(op->operands[0]->type) + type_count(op->operands[1]->type));
 }
 
-static bool compute_in_blocks(Module *m, Region *r, const Op *dot, const BlockLimits *limits) {
+static bool of_product(Module *m, Region *r, const Op *dot, const BlockLimits *limits,
+                       ScoresFn *fn) {
   Uses u = uses_of(r, OP_COUNT);
   Scores s = {.m = m, .r = r, .limits = limits, .uses = &u, .type = op_type(dot)};
   s.count = type_count(s.type);
   s.n_values = ir_number(r->func);
   s.info = xcalloc((size_t)s.n_values + 1, sizeof *s.info);
-  bool changed = is_score_product(&s, dot) && is_found(&s, dot) && rewrite(&s);
+  bool changed = is_score_product(&s, dot) && find_all(&s, dot) && fn(&s, dot);
   vec_free(&u.all);
   vec_free(&s.members);
   free(s.info);
   return changed;
 }
 
-static bool walk(Module *m, Region *r, const BlockLimits *limits) {
+static bool walk(Module *m, Region *r, const BlockLimits *limits, ScoresFn *fn) {
   VEC(const Op *) large = {0};
   bool changed = false;
   for (Op *op = r->first; op; op = op->next) {
-    for (int i = 0; i < op->n_regions; i++) changed |= walk(m, op->regions[i], limits);
+    for (int i = 0; i < op->n_regions; i++) changed |= walk(m, op->regions[i], limits, fn);
     if (is_large(op, limits)) *vec_push(&large) = op;
   }
   for (int i = 0; i < large.n; i++)
-    if (region_uses(r, large.v[i]->results)) changed |= compute_in_blocks(m, r, large.v[i], limits);
+    if (region_uses(r, large.v[i]->results)) changed |= of_product(m, r, large.v[i], limits, fn);
   vec_free(&large);
   return changed;
 }
 
+bool scores_each(Module *m, const BlockLimits *limits, ScoresFn *fn) {
+  return walk(m, module_main(m)->body, limits, fn);
+}
+
+static bool in_blocks(Scores *s, const Op *dot) { return is_worth_it(s, dot) && rewrite(s); }
+
 Err *scores_in_blocks(Module *m, const BlockLimits *limits) {
-  return walk(m, module_main(m)->body, limits) ? pass_simplify(m) : NULL;
+  return scores_each(m, limits, in_blocks) ? pass_simplify(m) : NULL;
 }
 
 /* Fewer scores than the third caches hold are as fast as they are; a block leaves time for the threads to meet. */
 Err *pass_blockwise(Module *m) {
   return scores_in_blocks(
-      m, &(BlockLimits){.least = 64 << 20, .recompute = (int64_t)512 << 20, .block = 4 << 20});
+      m, &(BlockLimits){
+             .least = 64 << 20, .recompute = (int64_t)512 << 20, .block = 4 << 20, .ratio = 4});
 }

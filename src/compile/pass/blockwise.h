@@ -32,6 +32,7 @@ typedef struct BlockLimits { /* bytes of scores, as f32 */
   int64_t least;             /* fewer are stored */
   int64_t recompute;         /* fewer are not computed twice, for their gradients */
   int64_t block;
+  int64_t ratio; /* scores for each element of what they are the product of, at least */
 } BlockLimits;
 Err *scores_in_blocks(Module *m, const BlockLimits *limits);
 
@@ -50,6 +51,12 @@ typedef struct Scores {
   int levels;
   int n_values; /* ids */
 } Scores;
+
+/* fn of each large product that is the scores of a softmax, with all that is computed of them. Was anything changed? */
+typedef bool ScoresFn(Scores *s, const Op *dot);
+bool scores_each(Module *m, const BlockLimits *limits, ScoresFn *fn);
+/* Puts every operation behind those whose results it reads; else the order stays. */
+void scores_sort_ops(Region *r);
 
 static inline bool scores_cut(const Scores *s, int axis) {
   return axis >= 0 && s->block[axis] < s->type->dims[axis];

@@ -13,6 +13,7 @@ static const struct {
     {"inline", pass_inline},
     {"reflect_pad", pass_reflect_pad},
     {"ragged", pass_ragged},
+    {"ragged_dot", pass_ragged_dot},
     {"resample", pass_resample},
     {"windows", pass_windows},
     {"algorithms", pass_algorithms},

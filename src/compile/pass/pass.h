@@ -25,6 +25,8 @@ Err *pass_algorithms(Module *m);
 Err *pass_products(Module *m);
 /* Convolutions of groups with large windows and few results become dot_general. */
 Err *pass_groups(Module *m);
+/* Rows that meet their group's matrix, as jax.lax.ragged_dot is lowered, become chlo.ragged_dot. */
+Err *pass_ragged_dot(Module *m);
 /* Products of operands that are repeated along a batch dimension read them once. */
 Err *pass_repeats(Module *m);
 /* Products with weights of near places, as images are resized by, become weft.resample. */

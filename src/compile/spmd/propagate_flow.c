@@ -42,7 +42,9 @@ static int member_of(const Spread *s, const Step *step, const Value *v, int d) {
 static void add_member(Spread *s, Step *step, Value *v, int d, int factor, bool reduced) {
   Member m = {v, d, factor, 0, step->op && v->def == step->op, reduced};
   if (m.result) m.tensor = step->op->n_operands + (int)(v - step->op->results);
-  while (step->op && !m.result && step->op->operands[m.tensor] != v) m.tensor++;
+  while (step->op && !m.result && m.tensor < step->op->n_operands &&
+         step->op->operands[m.tensor] != v) /* a group's first is none */
+    m.tensor++;
   if (!step->op) m.tensor = step->n, m.result = v == step->edge || s->owner[v->id] == step->edge;
   *vec_push(&s->members) = m;
   step->n++;

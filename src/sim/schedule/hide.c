@@ -23,7 +23,7 @@ typedef struct Hide {
   Ints out; /* from the last to the first */
 } Hide;
 
-/* Those that run beside computing on TPUs: gathers, one at a time, and permutes. */
+/* Those that run beside computing on TPUs: permutes, and on some gathers, one at a time. */
 static const HNode *exchange(const Hide *h, int k) {
   const Kernel *kernel = h->o->p->kernels.v[k];
   const HNode *n = kernel->roots.n ? kernel->roots.v[0] : NULL;

@@ -68,7 +68,7 @@ class Row:
     def share(self, results, threads):
         """Of the machine's limit that weft reaches: the time that flops or bytes need there, over weft's."""
         rows = [r for r in self.peers.get("weft", []) if "flops" in r]
-        if not rows or not self.weft or self.name == "dispatch":
+        if not rows or not self.weft or not getattr(workloads.WORKLOADS[self.name](), "bounded", True):
             return None
         gflops, gbs = results["machine"]["limits"][str(threads)]
         return max(rows[-1]["flops"] / gflops, rows[-1]["bytes"] / gbs) / 1e6 / self.weft

@@ -39,6 +39,7 @@ class Op:
     images: tuple = ()  # positions of inputs that are images
     flops: float = 0
     compare: bool = True  # outputs are the same numbers everywhere
+    bounded: bool = True  # by its flops or its bytes
     steps: int = 15
 
     def values(self):
@@ -196,11 +197,14 @@ OPS = {
     "sort_1m": lambda: Op(lambda F, x: F.sort(x), lambda i: (i.normal(1 << 20),)),
     "cumsum_4096": lambda: Op(lambda F, x: F.cumsum(x), square(4096)),
     "normal_16m": lambda: Op(lambda F, key: F.random_normal(key, 1 << 24), lambda i: (i.ids(9, 2).astype("uint32"),), compare=False),
-    "gaussian_process": lambda: Op(nets.gaussian_process, process, grad=3),
-    "n_body_2048": lambda: Op(lambda F, x, v, m: nets.bodies(F, x, v, m * m, 10), lambda i: (i.normal(2048, 3), i.normal(2048, 3), i.normal(2048))),
-    "k_means": lambda: Op(lambda F, x, c: nets.k_means(F, x, c, 10), lambda i: (i.normal(50000, 32), i.normal(64, 32))),
-    "cart_pole": lambda: Op(lambda F, p, s: nets.cart_poles(F, p, s, 500), lambda i: ([i.dense(4, 64), i.dense(64, 1)], i.normal(64, 4, std=0.05))),
-    "dispatch": lambda: Op(lambda F, x: x + 1.0, lambda i: (i.normal(8),), steps=2000),
+    "gaussian_process": lambda: Op(nets.gaussian_process, process, grad=3, flops=1024.0 ** 3),
+    "n_body_2048": lambda: Op(lambda F, x, v, m: nets.bodies(F, x, v, m * m, 10), lambda i: (i.normal(2048, 3), i.normal(2048, 3), i.normal(2048)),
+                              flops=20.0 * 2048 * 2048 * 10),
+    "k_means": lambda: Op(lambda F, x, c: nets.k_means(F, x, c, 10), lambda i: (i.normal(50000, 32), i.normal(64, 32)),
+                          flops=2.0 * 50000 * 64 * 32 * 10),
+    "cart_pole": lambda: Op(lambda F, p, s: nets.cart_poles(F, p, s, 500), lambda i: ([i.dense(4, 64), i.dense(64, 1)], i.normal(64, 4, std=0.05)),
+                            bounded=False),
+    "dispatch": lambda: Op(lambda F, x: x + 1.0, lambda i: (i.normal(8),), steps=2000, bounded=False),
 }
 
 WORKLOADS = {**TRAIN, **BF16, **OPS}

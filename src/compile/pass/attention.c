@@ -484,10 +484,16 @@ static bool matches(Attended *a) {
          sums_are_inside(a);
 }
 
+static bool may_attend(const Scores *s, const Op *dot) {
+  const BlockLimits *l = s->limits;
+  return !l->attends || l->attends(l->arg, b_dtype(dot->operands[0]));
+}
+
 /* Bands leave out what is not seen; where a row might see nothing else, they are a mask like others. The scale may have
  * become the queries' in the scores alone. */
 static bool rewrite(Scores *s, const Op *dot) {
   bool changed = false;
+  if (!may_attend(s, dot)) return false;
   for (int k = 0; k < 4 && !changed; k++) {
     Attended a = {.s = s,
                   .scores = dot,
@@ -505,18 +511,12 @@ static bool rewrite(Scores *s, const Op *dot) {
   return changed;
 }
 
-static bool is_there(Scores *s, const Op *dot) {
-  (void)s;
-  (void)dot;
-  return true;
-}
+static bool is_there(Scores *s, const Op *dot) { return may_attend(s, dot); }
 
-Err *attention_from(Module *m, int64_t least) {
-  const BlockLimits limits = {.least = least, .ratio = 1};
+/* A few products in one kernel are faster than one after the other, but for the smallest. */
+Err *pass_attention(Module *m, AttendsFn *attends, void *arg) {
+  const BlockLimits limits = {.least = 1 << 18, .ratio = 1, .attends = attends, .arg = arg};
   if (!scores_each(m, &limits, is_there)) return NULL;
   TRY(pass_simplify(m));
   return scores_each(m, &limits, rewrite) ? pass_simplify(m) : NULL;
 }
-
-/* A few products in one kernel are faster than one after the other, but for the smallest. */
-Err *pass_attention(Module *m) { return attention_from(m, 1 << 18); }

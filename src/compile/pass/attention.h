@@ -43,7 +43,4 @@ typedef struct Attended { /* of one product of scores */
 /* Puts weft.attention, and its gradients where they are wanted, in the place of all that is computed of the scores. */
 void attention_build(Attended *a);
 
-/* pass_attention, of scores of so many bytes as f32 at least. */
-Err *attention_from(Module *m, int64_t least);
-
 #endif

@@ -32,6 +32,8 @@ typedef struct BlockLimits { /* bytes of scores, as f32 */
   int64_t least;             /* fewer are stored */
   int64_t recompute;         /* fewer are not computed twice, for their gradients */
   int64_t block;
+  AttendsFn *attends; /* pass_attention */
+  void *arg;
   int64_t ratio; /* scores for each element of what they are the product of, at least */
 } BlockLimits;
 Err *scores_in_blocks(Module *m, const BlockLimits *limits);

@@ -44,7 +44,8 @@ Err *pass_pads(Module *m);
 /* Arithmetic on columns side by side is done on the columns. */
 Err *pass_sink_concat(Module *m);
 /* Softmax between two products, with its gradients, becomes weft.attention. */
-Err *pass_attention(Module *m);
+typedef bool AttendsFn(void *arg, DType t);                    /* of elements of this type? */
+Err *pass_attention(Module *m, AttendsFn *attends, void *arg); /* NULL: of all */
 /* Attention with causal masks and windows is computed in blocks of rows. */
 Err *pass_causal_blocks(Module *m);
 /* Functions that front ends write out as polynomials become one operation. */

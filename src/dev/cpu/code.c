@@ -181,14 +181,24 @@ static void ready(Code *c) {
   if (cpu_verbosity()) verbose_open(c);
 }
 
+/* Of 16 bits only where no operation has to be rounded by itself, and not where tiles multiply so fast that products by
+ * themselves take less time. */
+static bool attends(void *arg, DType t) {
+  const DevProgram *prog = arg;
+  if (t == DT_F32) return true;
+  return !prog->opts.round_each && (t != DT_BF16 || !cpu_has_tiles(CPU_TILES_BF16));
+}
+
 Err *code_new(DevProgram *prog, const Module *m, const bool *arg_each, Code **out) {
-  Target t = {.fusible = fusible,
+  Target t = {.arg = prog,
+              .fusible = fusible,
               .in_place = in_place,
               .collective = collective,
               .replicas = prog->opts.replicas,
               .partitions = prog->opts.partitions,
               .round_each = prog->opts.round_each,
-              .arg_each = arg_each};
+              .arg_each = arg_each,
+              .attends = attends};
   Plan *plan;
   TRY(compile_program(m, &t, &plan));
   Code *c = code_of(prog, plan);

@@ -244,7 +244,7 @@ static void attention(void **state) {
   const Case *c = *state;
   Module *before = program(c), *after = program(c);
   Err *e = ir_verify(before);
-  if (!e) e = pass_attention(after);
+  if (!e) e = pass_attention(after, NULL, NULL);
   if (!e) e = ir_verify(after);
   if (e) fail_msg("%s: %s", c->name, err_text(e));
   assert_int_equal(count(after, OP_ATTENTION), c->found);
@@ -267,9 +267,27 @@ static void attention(void **state) {
   module_free(after);
 }
 
+static bool of_floats(void *arg, DType t) {
+  (void)arg;
+  return t == DT_F32;
+}
+
+/* A device that rounds every operation, or multiplies pairs faster by themselves, has attention of floats alone. */
+static void as_the_device_has_it(void **state) {
+  (void)state;
+  for (int i = 0; i < COUNT_OF(cases); i++) {
+    Module *m = program(&cases[i]);
+    Err *e = pass_attention(m, of_floats, NULL);
+    if (e) fail_msg("%s: %s", cases[i].name, err_text(e));
+    assert_int_equal(count(m, OP_ATTENTION), cases[i].found && cases[i].type == DT_F32);
+    module_free(m);
+  }
+}
+
 int main(void) {
-  struct CMUnitTest tests[COUNT_OF(cases)];
+  struct CMUnitTest tests[COUNT_OF(cases) + 1];
   for (int i = 0; i < COUNT_OF(cases); i++)
     tests[i] = (struct CMUnitTest){cases[i].name, attention, NULL, NULL, &cases[i]};
+  tests[COUNT_OF(cases)] = (struct CMUnitTest)cmocka_unit_test(as_the_device_has_it);
   return _cmocka_run_group_tests("attention", tests, COUNT_OF(tests), NULL, NULL);
 }

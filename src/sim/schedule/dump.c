@@ -1,4 +1,10 @@
-/* WEFT_DUMP=kernels: the kernels of a chip's program in schedule order, one a line on stderr, as they
+/* What a chip's compiler made of a program, on stderr.
+ *
+ * WEFT_DUMP=why: each decision with the rule that it comes from, in the order in which they are taken:
+ *
+ *   why: stored     exponential_7 f32[16,64] net.py:12: shared_gate
+ *
+ * WEFT_DUMP=kernels: the kernels of a chip's program in schedule order, one a line on stderr, as they
  * are timed:
  *
  *   1847 x1 product w1 | bf16[64,256]{1,0}V <- bf16[64,128]{1,0}V f32[128,256]{1,0}p | dot add tanh
@@ -20,6 +26,19 @@ static void print_value(Buf *b, const HValue *v) {
   for (int i = 0; i < n->rank; i++) buf_printf(b, "%s%d", i ? "," : "", v->order[i]);
   while (v->alias) v = v->alias;
   buf_printf(b, "}%s%s%s", spaces[v->space], v->is_param ? "p" : "", v->dropped ? "!" : "");
+}
+
+void sched_why(const HNode *n, const char *what, const char *rule) {
+  if (!env_lists("WEFT_DUMP", "why")) return;
+  Buf b = {0};
+  const char *name = op_info[n->op].name, *dot = strchr(name, '.');
+  buf_printf(&b, "why: %-10s %s_%d %s[", what, dot ? dot + 1 : name, n->id, dtype_name(n->dt));
+  for (int i = 0; i < n->rank; i++) buf_printf(&b, "%s%lld", i ? "," : "", (long long)n->d[i]);
+  buf_cstr(&b, "]");
+  if (n->src && n->src->loc) buf_byte(&b, ' '), loc_print(&b, n->src->loc);
+  buf_printf(&b, ": %s\n", rule);
+  fputs(b.p, stderr);
+  buf_free(&b);
 }
 
 static const char *kind(const Kernel *k) {

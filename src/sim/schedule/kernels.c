@@ -150,9 +150,10 @@ bool kernel_inside(const Kernel *k, const HNode *n) {
   return false;
 }
 
-void joins_merge(Joins *js, int dst, int src) {
+void joins_merge_by(Joins *js, int dst, int src, const char *rule) {
   Schedule *p = js->p;
   Kernel *a = p->kernels.v[dst], *b = p->kernels.v[src];
+  if (b->roots.n) sched_why(b->roots.v[0], "joined", rule);
   for (int i = 0; i < b->roots.n; i++) {
     *vec_push(&a->roots) = b->roots.v[i];
     b->roots.v[i]->kernel = dst;

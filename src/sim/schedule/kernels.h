@@ -16,7 +16,9 @@ void joins_close(Joins *js);
 /* Does kernel `to` depend, directly or not, on kernel `from`? around: by another way than by reading
  * what that makes. */
 bool joins_depends(Joins *js, int to, int from, bool around);
-void joins_merge(Joins *js, int dst, int src); /* dst computes what src did, which is dead then */
+/* dst computes what src did, which is dead then; the rule is the function that says so. */
+#define joins_merge(js, dst, src) joins_merge_by(js, dst, src, __func__)
+void joins_merge_by(Joins *js, int dst, int src, const char *rule);
 
 /* Results of one attention that do not wait for each other are one kernel's: the output; the three
  * gradients. */

@@ -164,6 +164,8 @@ bool sched_made_from(const Kernel *k, const HNode *n, const HNode *of, int depth
 void sched_lists_free(Schedule *p); /* its lists; the rest is in the arena */
 void sched_kernel_free(Kernel *k);
 void sched_dump(const Schedule *p, const Kernel *k);
+/* WEFT_DUMP=why: what became of this node ("stored", "joined", ...) and by which rule: the name of a row, or of the function that has it. */
+void sched_why(const HNode *n, const char *what, const char *rule);
 void sched_order(Schedule *p);
 typedef struct Chunk { /* memory from `at` on, while kernels a to b run */
   int a, b;

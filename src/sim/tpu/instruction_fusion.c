@@ -264,8 +264,12 @@ static bool many_queries(const HNode *n, int depth) {
   return false;
 }
 
-static bool worth_storing(const CostParams *params, const HNode *n, const unsigned char *claimed) {
-  double limit = params->repeat;
+/* A value is computed again while that takes less than so many times what storing it does. */
+#define REPEAT 3
+
+static bool worth_storing(const Schedule *p, const HNode *n, const unsigned char *claimed) {
+  const CostParams *params = p->params;
+  double limit = REPEAT;
   bool summed = false;
   if (n->kind != H_EWISE || hlo_count(n) < (n->comp->parent ? 1024 : 65536)) return false;
   if (n->op == OP_SELECT &&
@@ -339,7 +343,7 @@ static bool worth_storing(const CostParams *params, const HNode *n, const unsign
   }
   double out = hlo_bytes(n);
   if (again) { /* what attention goes backwards through, several heads to a key */
-    bool quotients = params->quotient < params->repeat, any = params->quotient_row <= 0;
+    bool quotients = params->quotient < REPEAT, any = params->quotient_row <= 0;
     const HNode *e = quotients && !wide && n->op == OP_CONVERT ? hlo_exponentials(n) : NULL;
     if (e && (double)e->d[e->rank - 1] >= params->quotient_row)
       return params->weighs || n->in[0]->n_users == 1;
@@ -358,7 +362,8 @@ static bool worth_storing(const CostParams *params, const HNode *n, const unsign
 
 /* Is it a short array that several others are made of, itself made of several? It costs a kernel each to
  * make it again, and nothing to keep. */
-static bool shared_vector(const HNode *n, const unsigned char *claimed) {
+static bool shared_vector(const Schedule *p, const HNode *n, const unsigned char *claimed) {
+  (void)p;
   int64_t count = hlo_count(n);
   return n->kind == H_EWISE && n->n_users >= 2 && count >= 16 && count < VECTOR &&
          !n->comp->parent && !tpu_meets_again((HNode *)n, claimed) &&
@@ -382,7 +387,8 @@ static bool shared_mask(const HNode *n) {
 
 /* Is it a gate in a loop, made of two arrays or more, that several others are made of? It is not
  * computed again for each. */
-static bool shared_gate(const HNode *n) {
+static bool shared_gate(const Schedule *p, const HNode *n, const unsigned char *claimed) {
+  (void)p, (void)claimed;
   if (!n->comp->parent || n->kind != H_EWISE || n->n_users < 2 || hlo_count(n) < 1024 || n->soft)
     return false;
   bool gate = n->op == OP_TANH || n->op == OP_LOGISTIC;
@@ -390,12 +396,6 @@ static bool shared_gate(const HNode *n) {
   for (int i = 0; d && d->op == OP_ADD && i < d->n_in; i++) /* 1 / (1 + exp(-x)) */
     gate |= d->in[i]->op == OP_EXPONENTIAL;
   return gate && tpu_leaves(n, false) >= 2;
-}
-
-/* Does each element lie in several windows, but in fewer than all of a running sum? */
-static bool overlaps(const HNode *n, int d) {
-  bool running = n->lo[d] >= n->in[0]->d[d] && n->d[d] == n->in[0]->d[d];
-  return !running && n->lo[d] > (n->step ? n->step[d] : 1);
 }
 
 /* The longest side that it is a running sum along; 0: it is none. */
@@ -435,7 +435,7 @@ bool tpu_pool_emitter(const Schedule *p, const HNode *n) {
   if (x->kind != H_PARAM) return true;
   int order[64];
   value_order_default(p->params, x, order);
-  if (x->rank == 3 && win[order[0]] > 1 && !overlaps(n, order[0])) return false;
+  if (x->rank == 3 && win[order[0]] > 1) return false;
   if (tpu_slides_in_tile(p->params, n)) return false;
   int64_t lanes = x->d[x->rank - 1];
   if (runs(n) && lanes % 128 && (hlo_bits(x->dt) == 32 || lanes > 64)) return true;
@@ -527,10 +527,11 @@ static bool strides_in_tiles(const HNode *n) {
 }
 
 /* Is it turned about along a side of its tiles? That is an operation of its own. */
-static bool reversed_in_tiles(const CostParams *params, const HNode *n) {
+static bool reversed_in_tiles(const Schedule *p, const HNode *n, const unsigned char *claimed) {
+  (void)claimed;
   int order[64];
   if (n->kind != H_REVERSE || n->rank > 64) return false;
-  value_order_default(params, n, order);
+  value_order_default(p->params, n, order);
   for (int i = 0; i < n->n_dims; i++)
     if (n->rank < 2 || n->dims[i] == order[0] || n->dims[i] == order[1]) return true;
   return false;
@@ -547,18 +548,36 @@ static void store_products(Schedule *p, unsigned char *claimed) {
     HNode *end = tpu_epilogue_end(p, n, claimed);
     for (HNode *v = n; v != end; v = v->users[0]) claimed[v->users[0]->id] = 1;
     if (n->kind == H_RWIN && end != n) claimed[n->id] = 1;
+    sched_why(end, "stored", "the end of a product's or pool's kernel");
     sched_store(p, end);
     end->val->on_demand = false;
     if (n->kind == H_CONV && n->conv->is_conv) store_mask(p, end);
   }
 }
 
-/* Must a node that readers could compute be stored all the same? */
-static bool needed(const Schedule *p, HNode *n, const unsigned char *claimed) {
-  if (n->is_output || reversed_in_tiles(p->params, n) || n->apart || tpu_upsampled(n) ||
-      hlo_cuts_number(n) || shared_vector(n, claimed) || shared_gate(n) ||
-      worth_storing(p->params, n, claimed))
-    return true;
+static bool is_result(const Schedule *p, const HNode *n, const unsigned char *claimed) {
+  (void)p, (void)claimed;
+  return n->is_output;
+}
+
+static bool lies_apart(const Schedule *p, const HNode *n, const unsigned char *claimed) {
+  (void)p, (void)claimed;
+  return n->apart;
+}
+
+static bool upsampled(const Schedule *p, const HNode *n, const unsigned char *claimed) {
+  (void)p, (void)claimed;
+  return tpu_upsampled(n);
+}
+
+static bool cuts_number(const Schedule *p, const HNode *n, const unsigned char *claimed) {
+  (void)p, (void)claimed;
+  return hlo_cuts_number(n);
+}
+
+/* Has it a reader that does not compute it inside itself, or repeats each of its elements? */
+static bool reader_asks(const Schedule *p, const HNode *n, const unsigned char *claimed) {
+  (void)claimed;
   for (int k = 0; k < n->n_users; k++) {
     const HNode *u = n->users[k];
     if (u->comp != n->comp || !absorbs(p, u, n)) return true;
@@ -567,6 +586,32 @@ static bool needed(const Schedule *p, HNode *n, const unsigned char *claimed) {
       return true;
   }
   return false;
+}
+
+/* Why a node that readers could compute is stored all the same, on all chips unless their files say otherwise (params.def); the first
+ * rule that asks for it counts. Small programs that show it, with libtpu's figures, are in tests/sim/cases/tpu. */
+typedef struct StoreRule {
+  const char *name;
+  bool (*asks)(const Schedule *p, const HNode *n, const unsigned char *claimed);
+  const char *cases;
+} StoreRule;
+static const StoreRule store_rules[] = {
+    {"a result of the program", is_result, "all"},
+    {"turned about in its tiles", reversed_in_tiles, "free_turned"},
+    {"a kernel of its own", lies_apart, "what marks HNode.apart has its own"},
+    {"pixels repeated for a convolution", upsampled, "batch_repeats_twice, grouped_repeated"},
+    {"one element cut out", cuts_number, "walked_number"},
+    {"a short array that several are made of", shared_vector, "none: blocks and steps of the sets"},
+    {"a gate that several are made of, in a loop", shared_gate,
+     "none: blocks and steps of the sets"},
+    {"cheaper to store than to compute again", worth_storing, "store_*"},
+    {"a reader that does not compute it", reader_asks, "all"}};
+
+/* NULL: none. */
+static const char *why_stored(const Schedule *p, const HNode *n, const unsigned char *claimed) {
+  for (int i = 0; i < COUNT_OF(store_rules); i++)
+    if (store_rules[i].asks(p, n, claimed)) return store_rules[i].name;
+  return NULL;
 }
 
 static void store_rest(Schedule *p, const unsigned char *claimed) {
@@ -583,7 +628,10 @@ static void store_rest(Schedule *p, const unsigned char *claimed) {
       if (!claimed[n->id] && !rows && !joined_inside(n)) sched_store(p, n);
     } else if (!claimed[n->id] || n->is_output) {
       bool alone = (!n->is_output && strides_in_tiles(n)) || tpu_slices_tiles(p, n);
-      if (alone || needed(p, n, claimed)) sched_store(p, n)->lone |= alone;
+      const char *rule = alone ? "cut in its tiles" : why_stored(p, n, claimed);
+      if (!rule) continue;
+      sched_why(n, "stored", rule);
+      sched_store(p, n)->lone |= alone;
     }
   }
 }
@@ -596,9 +644,12 @@ void tpu_fuse(Schedule *p) {
   sched_start_store(p);
   for (int i = 0; i < c->nodes.n; i++) {
     HNode *n = c->nodes.v[i];
-    if (!n->dead && (shared_mask(n) || tpu_walked_again(n))) sched_store(p, n);
-    if (n->dead || n->kind != H_EWISE || n->op != OP_MAXIMUM ||
-        !worth_storing(p->params, n, claimed))
+    const char *rule = n->dead               ? NULL
+                       : shared_mask(n)      ? "a mask that several read"
+                       : tpu_walked_again(n) ? "summed and walked over again"
+                                             : NULL;
+    if (rule) sched_why(n, "stored", rule), sched_store(p, n);
+    if (n->dead || n->kind != H_EWISE || n->op != OP_MAXIMUM || !worth_storing(p, n, claimed))
       continue;
     sched_store(p, n);
     ask_clipped(p, n);

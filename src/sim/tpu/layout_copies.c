@@ -8,8 +8,9 @@
 
 static double up(double x, double m) { return ceil(x / m) * m; }
 
-HValue *tpu_copy(Schedule *p, HValue *v, const int *order) {
+HValue *tpu_copy_by(Schedule *p, HValue *v, const int *order, const char *rule) {
   Kernel *k = sched_kernel(p);
+  sched_why(v->node, "relaid", rule);
   k->copy = true;
   k->copy_of = v;
   HNode *n = hlo_node(p->g, p->comp, H_EWISE, OP_COPY, v->node->src, v->node->dt, v->node->rank,
@@ -147,14 +148,6 @@ static HValue *earlier_copy(const Schedule *p, const HValue *v, const int *order
   return NULL;
 }
 
-/* Is it an argument that a convolution puts beside another one? It comes as the convolution wants both to lie. */
-static bool argument_joined(const HValue *v, const HConv *c, const HNode *x) {
-  if (!c->is_conv || !v->is_param || x->kind != H_CONCAT || x->val || x->part) return false;
-  for (int i = 0; i < x->n_in; i++)
-    if (x->in[i] == v->node) return true;
-  return false;
-}
-
 /* An operand of a product that lies in an order which does not serve. */
 static void turn_operands(Schedule *p) {
   int nk = p->kernels.n;
@@ -168,13 +161,10 @@ static void turn_operands(Schedule *p) {
       for (int q = 0; q < k->reads.n; q++) {
         HValue *v = k->reads.v[q];
         HNode *n = v->node;
-        bool joined = argument_joined(v, c, x);
         int order[64];
         if (n->rank < 2 || n->rank > 64 || v->bytes < TURN_MIN) continue;
-        if (!joined && (!same_shape(n, x) || tpu_order_serves(v, c, roles) || !becomes(n, x)))
-          continue;
-        tpu_conv_order(p->params, joined ? x : n, c, roles, order);
-        if (joined && v->order[0] == order[0] && v->order[1] == order[1]) continue;
+        if (!same_shape(n, x) || tpu_order_serves(v, c, roles) || !becomes(n, x)) continue;
+        tpu_conv_order(p->params, n, c, roles, order);
         HValue *w = earlier_copy(p, v, order, nk);
         if (!w) {
           w = tpu_copy(p, v, order);

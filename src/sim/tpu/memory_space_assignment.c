@@ -55,7 +55,9 @@ static int pieces(const Place *m, const HValue *v) {
 }
 
 /* On chip from kernel a to b; what is fetched can be read there from kernel `ready`. */
-static void take(Place *m, HValue *v, int a, int ready, int b, bool fetched) {
+#define take(m, v, a, ready, b, fetched) take_by(m, v, a, ready, b, fetched, __func__)
+static void take_by(Place *m, HValue *v, int a, int ready, int b, bool fetched, const char *rule) {
+  sched_why(v->node, fetched ? "fetched" : "on chip", rule);
   bool on = v->n_stays && !fetched && v->stays[v->n_stays - 1].last == a - 1;
   const Ints *r = &m->reads[v->index];
   for (int i = r->n - 1; !on; i--) { /* where it can lie for most of its readers */

@@ -66,7 +66,8 @@ bool tpu_joins_parts(const HNode *n);
 #define TURN_MIN 4096 /* bytes: smaller arrays are turned on the way */
 #define TURN_MAX 64e6 /* larger ones are not */
 /* A new value: v in another order, made by a kernel of its own. */
-HValue *tpu_copy(Schedule *p, HValue *v, const int *order);
+#define tpu_copy(p, v, order) tpu_copy_by(p, v, order, __func__)
+HValue *tpu_copy_by(Schedule *p, HValue *v, const int *order, const char *rule);
 /* The first so many kernels read w, a copy of v. */
 void tpu_read_instead(Schedule *p, const HValue *v, HValue *w, int kernels);
 bool tpu_same_order(const HValue *a, const HValue *b);

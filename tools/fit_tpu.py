@@ -5,11 +5,12 @@
     tools/fit_tpu.py --fit tpu-v5e              # searches from the present values and writes the file if rows that were kept apart got no worse
     tools/fit_tpu.py --fit all --from default   # from the defaults of src/sim/params/params.def and what other chips have: as for a new chip
     tools/fit_tpu.py --worth all                # what each value is for: the error without it
+    tools/fit_tpu.py --tidy all                 # drops values without which no row of any set changes
 
 The rows of sets of kind `fit` and `seen` are halved by their program's checksum: one half is fitted, the other kept apart. Sets of kind
 `first` are never fitted; their error is said. The model is weft's own (`weft estimate`), asked with changed chip files in WEFT_DATA. The search takes
 one coefficient after the other: values around it, of the other chips, and none (its default), over the rows that it changes at all, and keeps the
-best. A value that makes nothing better goes. What is summed up is the logarithm of cycles and peak over libtpu's, up to MOST, so that programs
+best. A value that makes nothing better goes, but for what the compiler was seen to choose (the last part of params.def). What is summed up is the logarithm of cycles and peak over libtpu's, up to MOST, so that programs
 which the rules get wrong do not bend the coefficients of all others. Build weft_bin first; a chip takes some minutes of one core.
 """
 import argparse
@@ -31,7 +32,7 @@ CHIPS = accuracy.ROOT / "data/chips"
 WEFT = pathlib.Path(os.environ.get("WEFT_BUILD", accuracy.ROOT / "build")).resolve() / "weft"
 PARAMS = accuracy.ROOT / "src/sim/params/params.def"
 WEIGHT = {"micro": 1, "block": 2, "step": 3}
-THIN = {"micro": 1, "block": 2, "step": 3}  # of so many rows that are fitted one is taken
+THIN = {"micro": 1, "block": 2, "step": 4}  # of so many rows that are fitted one is taken
 MOST = math.log(2)  # of a row's error
 TRIALS = 16  # chips that are asked for at once
 ROUNDS = ([.5, .7, .85, 1.18, 1.4, 2], [.8, .9, .95, 1.05, 1.1, 1.25], [.93, .97, .985, 1.015, 1.03, 1.07], [.97, .99, .995, 1.005, 1.01, 1.03])
@@ -46,6 +47,35 @@ def keys():
         parts = [a.strip() for a in args.split(",")]
         out[parts[0] if kind == "YES" else parts[1].strip('"')] = kind == "YES"
     return out
+
+
+def choices():
+    """Keys of what the compiler chooses: facts that its plans show, dropped only where they change nothing."""
+    part = PARAMS.read_text().split("what the compiler chooses")[1]
+    return {k or f for f, k in re.findall(r"^(?:YES\((\w+)|(?:NUM|MIB)\(\w+, \"(\w+)\")", part, re.M)}
+
+
+def default(key, values):
+    """What params.def gives a key that the chip's file does not have, as far as that follows from other keys; else None."""
+    found = {}
+    for kind, args in re.findall(r"^(NUM|RATE|MIB|YES)\((.*)\)$", PARAMS.read_text(), re.M):
+        parts = [a.strip() for a in re.split(r",(?![^()]*\))(?=(?:[^\"]*\"[^\"]*\")*[^\"]*$)", args)]
+        name, otherwise = (parts[0], parts[1]) if kind == "YES" else (parts[1].strip('"'), parts[2])
+        formula = re.sub(r"params->tiled \? (\S+) : \S+", r"\1", otherwise)  # a TPU's arrays are
+        formula = re.sub(r"params->([\w.]+(?:\[\d\])?)", lambda m: f"found[{m[1]!r}]", formula).replace("MIN(", "min(")
+        try:
+            otherwise = eval(formula, {"found": found, "min": min})
+        except KeyError:  # of something else of the chip
+            otherwise = None
+        if name == key:
+            return otherwise
+        found[parts[0]] = values.get(name, otherwise)
+    return None
+
+
+def without_defaults(values):
+    """Those that say more than params.def."""
+    return {k: v for k, v in values.items() if v != default(k, values)}
 
 
 def read_values(chip):
@@ -112,7 +142,7 @@ def losses(errors, rows):
 class Fit:
     def __init__(self, chip, values, rows):
         self.chip, self.values, self.rows = chip, dict(values), rows
-        self.choices = keys()
+        self.choices, self.seen = keys(), choices()
         others = [read_values(p.stem)[0] for p in sorted(CHIPS.glob("tpu*.chip")) if p.stem != chip]
         self.others = {k: sorted({o[k] for o in others if k in o}) for k in self.choices}
         self.loss = losses(ask(chip, [self.values], rows)[0], rows)
@@ -129,7 +159,7 @@ class Fit:
         else:
             found = [float(f"{x * f:.4g}") for f in factors] if x else []
             found += self.others[key] if wide or x is None else []
-        return [None] * (x is not None) + [v for v in dict.fromkeys(found) if v != x]
+        return [None] * (x is not None and key not in self.seen) + [v for v in dict.fromkeys(found) if v != x]
 
     def touched(self):
         """Key -> the rows that it changes when it does."""
@@ -167,8 +197,8 @@ class Fit:
         self.loss[at] = found[best]
 
     def search(self, rounds, wide):
+        touched = self.touched()
         for n, factors in enumerate(rounds):
-            touched = self.touched()
             before = self.loss.sum()
             for key in self.choices:
                 if key in touched:
@@ -208,6 +238,19 @@ def write(chip, values):
     path.write_text("\n".join(kept) + "\n")
 
 
+def tidy(chip, rows):
+    """Drops what says no more than params.def, and what changes no row of any set."""
+    was, _ = read_values(chip)
+    every, values = [r for part in rows.values() for r in part], without_defaults(was)
+    base = ask(chip, [was], every)[0]
+    found = ask(chip, [{k: v for k, v in values.items() if k != key} for key in values], every)
+    left = {k: v for (k, v), e in zip(values.items(), found) if (e != base).any()}
+    if (ask(chip, [left], every)[0] != base).any():  # what changes nothing alone may do so together
+        left = values
+    write(chip, left)
+    print(f"{chip:8} {len(was)} values, {len(values)} without defaults, {len(left)} that change something")
+
+
 def worth(chip, rows):
     """What is lost without each value, in 1/1000 of the error, over fitted rows and those kept apart."""
     values, _ = read_values(chip)
@@ -223,10 +266,11 @@ def main():
     args = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     args.add_argument("--fit", help="a chip's file, or all")
     args.add_argument("--worth", help="a chip's file, or all")
+    args.add_argument("--tidy", help="a chip's file, or all")
     args.add_argument("--from", dest="start", choices=("now", "default"), default="now")
     args.add_argument("--dry", action="store_true", help="write nothing")
     a = args.parse_args()
-    one = a.fit or a.worth or "all"
+    one = a.fit or a.worth or a.tidy or "all"
     folder = accuracy.ROOT / "build/accuracy"
     accuracy.unpack(folder)
     chips = [p.stem for p in sorted(CHIPS.glob("tpu*.chip")) if one in ("all", p.stem)]
@@ -235,13 +279,13 @@ def main():
     print("errors, %: cycles median, p90, peak median, p90")
     for chip in chips:
         rows, now = rows_of(chip, folder), read_values(chip)[0]
-        if a.worth:
-            worth(chip, rows)
+        if a.worth or a.tidy:
+            (worth if a.worth else tidy)(chip, rows)
             continue
         was = say(chip, now, rows)
         if not a.fit:
             continue
-        fit = Fit(chip, now if a.start == "now" else {}, rows["fitted"])
+        fit = Fit(chip, without_defaults(now) if a.start == "now" else {}, rows["fitted"])
         fit.search(ROUNDS[1:] if a.start == "now" else ROUNDS, a.start == "default")
         found = say(chip, fit.values, rows)
         if sum(found["apart"]) > sum(was["apart"]):

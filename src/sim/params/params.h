@@ -16,7 +16,7 @@ typedef struct CostParams {
   double scoped, fast, cmem; /* bytes on chip: for windows, for values, of the CMEM that v4 has */
   bool prefetch;             /* values are brought on chip ahead of their kernels */
   Rates product, loop;       /* kernels with and without a product */
-  double c[5], ro[5], soft[5];
+  double c[5], soft[5];
 #define NUM(field, key, otherwise, what) double field;
 #define MIB(field, key, otherwise, what) double field;
 #define YES(field, otherwise, what) bool field;

@@ -74,14 +74,13 @@ typedef struct {
  * windows where two cores share the memory. */
 static double loop_cycles(const CostParams *params, const Kernel *k, const Traffic *t, double comp,
                           int *windows) {
-  double n, lq = params->lq;
+  double n;
   bool one = t->all <= params->one_bytes;
   if (k->reduce) {
     one = reduced_at_once(params, k, t->tiles * (!t->narrow ? 1 : sums(k) ? 0.75 : 0.8));
     n = k->alone
             ? (one ? 1 : ceil(t->tiles / params->lwin))
             : (params->fast > 0 ? cut(params, t->tiles, t->narrow) : ceil(t->tiles / params->rwin));
-    if (k->alone) lq = params->rlq;
   } else if (k->alone && !k->copy) {
     n = one ? 1 : ceil(t->tiles / params->lwin);
   } else if (k->copy) {
@@ -97,7 +96,7 @@ static double loop_cycles(const CostParams *params, const Kernel *k, const Traff
   if (R <= 1) return params->lbase + t->rd + t->wr + comp;
   double slow = params->cores < 2 ? 0 : t->slow;
   double moved = t->rd + t->wr - slow, work = comp + slow;
-  return params->lbase + moved / R + (R - 1) * MAX(work / R, moved / R + lq) + work / R;
+  return params->lbase + moved / R + (R - 1) * MAX(work / R, moved / R + params->lq) + work / R;
 }
 
 /* An argument that later kernels read as well is copied on chip while its first reader takes it
@@ -201,17 +200,6 @@ static bool lanes_split(const Kernel *k) {
          (v->order[0] == r - 1 && n->val->order[0] == 0);
 }
 
-/* An array repeated on chip along lanes of its own: those that it lay in become rows. */
-static bool lanes_repeated(const Kernel *k) {
-  const HNode *n = k->roots.v[0];
-  if (!k->alone || k->roots.n != 1 || n->kind != H_BCAST || !n->val || k->reads.n != 1 ||
-      n->in[0]->rank < 2 || n->val->space != SP_VMEM || base_of(k->reads.v[0])->space != SP_VMEM)
-    return false;
-  for (int i = 0; i < n->n_dims; i++)
-    if (n->dims[i] == n->val->order[0]) return false;
-  return true;
-}
-
 /* A concatenation is the largest of its operands, each padded to the size of the result. */
 static double joining(const CostParams *params, const HNode *n, double tiles, double *rd) {
   const HValue *v = n->val;
@@ -291,6 +279,9 @@ static double small_filled(const Kernel *k) {
   return o->bytes / (rows == 2 ? 1024 : 2048) * tpu_wide(o);
 }
 
+/* Bytes of a kernel's memory for a tile: what a copy on chip has more tiles than that is several windows. */
+#define COPIED_BYTES 7000
+
 /* A copy inside VMEM. Elements that stay in their lanes go through registers, where narrow ones and those
  * of small tiles are packed anew. */
 static double inside_chip(const CostParams *params, const Kernel *k, double tiles) {
@@ -304,7 +295,7 @@ static double inside_chip(const CostParams *params, const Kernel *k, double tile
          pack = tpu_pack_cost(&params->loop, o) + o->tiles;
   if (tpu_width(o) >= 4 && small <= 0) return 15 + 0.5 * o->tiles;
   if (small > 0) pack = small * fill_cost(params);
-  if (filled > params->copied) n = ceil(filled / SMALL_WINDOW);
+  if (filled > params->scoped / COPIED_BYTES) n = ceil(filled / SMALL_WINDOW);
   return params->lbase + pack + (n - 1) * params->lq;
 }
 
@@ -367,15 +358,15 @@ static bool walked_anyway(const Kernel *k) {
 static void add_walk(const CostParams *params, const Kernel *k, const HNode *n, bool charged,
                      Traffic *t) {
   double tiles = (double)hlo_count(n->in[0]) / 1024; /* bits are packed by a reduction */
-  int wide_in = 4;
+  bool narrow = false;
   for (int q = 0; q < k->reads.n; q++) {
     if (hlo_count(k->reads.v[q]->node) != hlo_count(n->in[0])) continue;
     tiles = MAX(tiles, k->reads.v[q]->tiles);
-    if (tpu_width(k->reads.v[q]) < 4) wide_in = 2;
+    narrow |= tpu_width(k->reads.v[q]) < 4;
   }
   if (charged) {
-    t->wr += tiles * params->ro[wide_in];
-    if (wide_in == 2) t->all += tiles * 4096;
+    t->wr += tiles * params->product.o[4];
+    if (narrow) t->all += tiles * 4096;
   }
   t->tiles = MAX(t->tiles, tiles);
 }
@@ -465,7 +456,7 @@ void tpu_loop(Schedule *p, Kernel *k) {
       k->roots.v[0]->val->space == SP_VMEM)
     k->cycles = inside_chip(params, k, t.tiles);
   bool joins = lanes_split(k);
-  if ((k->turns || moved || joins || lanes_repeated(k)) && root->val)
+  if ((k->turns || moved || joins) && root->val)
     k->cycles = turn_cycles(params, k->reads.v[0], root->val, joins, &k->windows);
   k->bound = comp > t.rd + t.wr              ? SIM_VECTOR
              : k->cycles < 2 * params->lbase ? SIM_LATENCY

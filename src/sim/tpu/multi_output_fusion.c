@@ -86,25 +86,6 @@ static bool sums_pixels(const Kernel *k, const HNode *product) {
   return false;
 }
 
-/* Slices that are written in place join a product unless what else is made of its result, element by
- * element, does: it takes in only one of its readers. */
-static bool joined_before(Joins *js, int at, const HValue *v) {
-  const Schedule *p = js->p;
-  const Kernel *k = p->kernels.v[at], *s = p->kernels.v[v->kernel];
-  if (!s->conv || !kernel_writes_in_place(k)) return false;
-  for (int i = 0; i < s->roots.n; i++)
-    if (s->roots.v[i] != v->node && !kernel_in_place(s->roots.v[i])) return true;
-  for (int i = 0; i < p->kernels.n; i++) {
-    const Kernel *o = p->kernels.v[i];
-    if (i == at || o->dead || o->copy || o->conv || o->reduce || kernel_writes_in_place(o) ||
-        !kernel_loops_over(o) || kernel_domain(o) != kernel_domain(k))
-      continue;
-    for (int r = 0; r < o->reads.n; r++)
-      if (base_of(o->reads.v[r]) == v && !joins_depends(js, i, v->kernel, true)) return true;
-  }
-  return false;
-}
-
 /* Does it put features beside each other? Their sums, as of a batch norm, are taken on the way. */
 static bool joins_features(const Kernel *k) {
   const HNode *n = k->roots.n == 1 ? k->roots.v[0] : NULL;
@@ -157,29 +138,6 @@ static const HNode *quotients_of(const Kernel *k) {
     if (e && e->soft && !e->val) return e;
   }
   return NULL;
-}
-
-/* Does it make e to add up something made of it? */
-static bool sums_with(const Kernel *k, const HNode *e) {
-  bool sums = false;
-  for (int i = 0; i < k->roots.n; i++)
-    sums |= k->roots.v[i]->kind == H_REDUCE && hlo_count(k->roots.v[i]->in[0]) == hlo_count(e);
-  return sums && !k->dead && kernel_inside(k, e);
-}
-
-/* Quotients of a softmax come out of the kernel that makes its exponentials again for the gradient's sums. */
-static void join_quotients(Joins *js) {
-  const Schedule *p = js->p;
-  for (int at = 0; at < p->kernels.n; at++) {
-    const HNode *e = quotients_of(p->kernels.v[at]);
-    for (int i = 0; i < p->kernels.n && e; i++) {
-      if (!sums_with(p->kernels.v[i], e) || joins_depends(js, i, at, false) ||
-          joins_depends(js, at, i, false))
-        continue;
-      joins_merge(js, i, at);
-      break;
-    }
-  }
 }
 
 /* It goes with a sum, if the sums that were merged meanwhile do not come between, else with its maker. */
@@ -300,7 +258,7 @@ bool tpu_joins_maker(Joins *js, int at, const HValue *v, bool loops) {
   bool both = !s->conv && !s->reduce && !k->reduce;
   if (apart || both != loops || (both && s->roots.n > 1 && !all_results(s))) return false;
   if (both && makes_masks(k) && makes_ints(s)) return false;
-  return !joined_before(js, at, v) && !(s->conv && k->pool) && !too_many_results(s, k);
+  return !(s->conv && k->pool) && !too_many_results(s, k);
 }
 
 bool tpu_shares_tables(const Kernel *k, const HNode *n) { return repeats(k, n); }
@@ -333,7 +291,6 @@ bool tpu_joins_sibling(Joins *js, int i, int j, const HNode *src, bool table) {
 void tpu_join(Joins *js) {
   Schedule *p = js->p;
   joins_attention(js);
-  join_quotients(js);
   joins_makers(js, !p->params->weighs);
   joins_siblings(js, true);
   join_widening(js);

@@ -217,13 +217,6 @@ static int matching(const HNode *n, int side, int d) {
   return -1;
 }
 
-/* Does a matrix of one row or column lie in memory as the vector of its elements does? Vectors have
- * tiles of 1024 elements, shorter ones of the next power of two, rows of 128. */
-static bool lies_as_vector(DType dt, int64_t n) {
-  int64_t tiles = (n + 127) / 128;
-  return hlo_bits(dt) == 32 && (tiles >= 8 ? tiles % 8 == 0 : (tiles & (tiles - 1)) == 0);
-}
-
 /* The sums of a product over its one wide side, whose dimensions at[] they keep, as the product has
  * them: batch dimensions first, in their own order. */
 static HNode *batch_first(Expand *x, const HNode *n, int side, HNode *sums, const int64_t *at) {
@@ -279,7 +272,7 @@ static void multiply_and_add(Expand *x, HNode *n) {
     kept[dims++] = v->d[d];
   }
   if (dims != v->rank) {
-    bool apart = v->kind == H_PARAM && v->rank == 2 && !lies_as_vector(v->dt, hlo_count(v));
+    bool apart = v->kind == H_PARAM && v->rank == 2;
     v = before(x, n, H_RESHAPE, OP_RESHAPE, v->dt, dims, kept, 1, &v);
     if (apart) v = before(x, n, H_EWISE, OP_COPY, v->dt, dims, kept, 1, &v);
     v->apart = apart;

@@ -98,20 +98,6 @@ static bool rows_tied(const Schedule *p, const HValue *rows) {
   return false;
 }
 
-/* Are rows added up that come in another order than they are added up in, and are tied to none? A copy turns them then, and the compiler
- * gives the sums the order of the tables. */
-static bool rows_turned(const Schedule *p, const HValue *sums) {
-  const HNode *rows = sums->node->in[sums->node->n_in - 1];
-  const Kernel *k = p->kernels.v[sums->kernel];
-  for (int q = 0; q < k->reads.n; q++) {
-    const HValue *v = k->reads.v[q];
-    if (v->kernel < 0 || v->node->comp != p->comp) continue;
-    const HValue *of = p->kernels.v[v->kernel]->copy_of;
-    if (of && of->node == rows) return !tpu_same_order(of, sums) && !rows_tied(p, of);
-  }
-  return false;
-}
-
 bool tpu_update_rows(Schedule *p, int i) {
   Kernel *k = p->kernels.v[i];
   HValue *sums = NULL, *table = NULL;
@@ -125,7 +111,7 @@ bool tpu_update_rows(Schedule *p, int i) {
     else if (v->is_param) table = v;
   }
   if (!sums || !table || tpu_same_order(sums, table)) return false;
-  bool turn_sums = rows_turned(p, sums) || as_tables(p, k->roots.v[0], sums, table);
+  bool turn_sums = as_tables(p, k->roots.v[0], sums, table);
   for (int q = 0; q < k->reads.n; q++) {
     HValue *v = k->reads.v[q], *like = turn_sums ? table : sums;
     bool turn = turn_sums ? v->node->kind == H_SCATTER : v->is_param;

@@ -21,16 +21,6 @@ static const HNode *from_product(const HNode *n, bool *narrow) {
   }
   return NULL;
 }
-/* Do only sums and products read it in the end, as where nothing goes backwards? */
-static bool only_taken(const HNode *n) {
-  for (int i = 0; i < n->n_users; i++) {
-    const HNode *u = n->users[i];
-    bool on = u->kind == H_RESHAPE || u->kind == H_TRANSPOSE ||
-              (u->kind == H_EWISE && (u->op == OP_DIVIDE || u->op == OP_CONVERT));
-    if (u->kind != H_REDUCE && u->kind != H_CONV && !(on && only_taken(u))) return false;
-  }
-  return !n->is_output;
-}
 /* Matrices times matrices, one side each left of both? Not where several heads share their keys. */
 static bool of_matrices(const HNode *product) {
   int rows = 0, columns = 0;
@@ -121,7 +111,7 @@ void tpu_softmax(Schedule *p) {
       continue;
     }
     /* else the scores are stored, and their rows' maxima; v4 alone stores their quotients as well */
-    bool joined = of_matrices(product) || only_taken(e);
+    bool joined = of_matrices(product);
     e->soft = true;
     if (!joined) continue;
     if (!narrow) continue; /* scores that were never rounded: the exponentials are repeated */

@@ -188,17 +188,6 @@ static bool moved(Batch *b, HNode *n, const Cut *by) {
   return true;
 }
 
-static bool transposed(Batch *b, HNode *n, const Cut *by) {
-  Cut c = *by;
-  for (int i = 0; i < n->rank; i++) {
-    c.to[i] = by->to[n->dims[i]];
-    if (n->dims[i] == by->batch) c.batch = i;
-    if (n->dims[i] == by->space) c.space = i;
-  }
-  cut_new(b, n, &c);
-  return true;
-}
-
 /* Over all images and all of the dimension that is cut: what lies beyond their ends is left out. */
 static bool reduced(Batch *b, HNode *n, const Cut *by) {
   const HNode *init = n->n_in == 2 ? n->in[1] : NULL;
@@ -281,7 +270,6 @@ static bool follow(Batch *b, HNode *n, HNode *operand) {
   case H_SLICE:
   case H_PAD:
   case H_REVERSE: return moved(b, n, by);
-  case H_TRANSPOSE: return transposed(b, n, by);
   case H_REDUCE: return n->in[0] == operand && reduced(b, n, by);
   case H_RWIN: return n->in[0] == operand && pool(b, n, by);
   case H_CONV:

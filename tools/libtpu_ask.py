@@ -56,25 +56,35 @@ def fullest(folder, wanted):
             print(f"    {size / 1024:9.1f} KiB  {name:44} {spans[name]}  {shape}")
 
 
-def main():
-    if len(sys.argv) < 4 or sys.argv[1] not in TOPOLOGY:
-        sys.exit(__doc__)
-    chip, out = sys.argv[1], pathlib.Path(sys.argv[2])
-    dump = out / "dump"
-    os.environ.update(TPU_SKIP_MDS_QUERY="1", ALLOW_MULTIPLE_LIBTPU_LOAD="1", JAX_PLATFORMS="cpu", XLA_FLAGS=f"--xla_dump_to={dump}")
+def open_chip(chip, flags=""):
+    """A compile function for programs of one device of the chip: path -> what JAX calls an executable, never to be run."""
+    os.environ.update(TPU_SKIP_MDS_QUERY="1", ALLOW_MULTIPLE_LIBTPU_LOAD="1", JAX_PLATFORMS="cpu", XLA_FLAGS=flags)
     from jax.experimental import topologies
     from jax._src import compiler
     from jax._src.interpreters import mlir
     from jax._src.lib import xla_client
     from jax._src.lib.mlir import ir
     device = topologies.get_topology_desc(TOPOLOGY[chip], "tpu", **OPTIONS.get(chip, {})).devices[0]
+
+    def compiled(path):
+        with mlir.make_ir_context():
+            module = ir.Module.parse(path.read_text())
+        return device.client.compile(module, xla_client.DeviceList((device,)), compiler.get_compile_options(1, 1))
+
+    return compiled
+
+
+def main():
+    if len(sys.argv) < 4 or sys.argv[1] not in TOPOLOGY:
+        sys.exit(__doc__)
+    chip, out = sys.argv[1], pathlib.Path(sys.argv[2])
+    dump = out / "dump"
+    compiled = open_chip(chip, f"--xla_dump_to={dump}")
     for path in map(pathlib.Path, sys.argv[3:]):
         shutil.rmtree(dump, ignore_errors=True)
         out.mkdir(parents=True, exist_ok=True)
-        with mlir.make_ir_context():
-            module = ir.Module.parse(path.read_text())
         start = time.time()
-        done = device.client.compile(module, xla_client.DeviceList((device,)), compiler.get_compile_options(1, 1))
+        done = compiled(path)
         (out / f"{path.stem}@{chip}.hlo").write_text(done.hlo_modules()[0].to_string())
         m = done.get_compiled_memory_stats()
         print(f"{path.stem} {chip}: arguments {m.argument_size_in_bytes}, results {m.output_size_in_bytes}, shared {m.alias_size_in_bytes}, "

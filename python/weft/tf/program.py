@@ -148,14 +148,16 @@ class _Compiled:
         outer = iter(arrays[n:])
         self.inputs = list(range(n))  # the arguments that are given with each run
         self.states, self.constants, captured = [], [], []  # (argument, State), (argument, array)
-        variables = {id(state.handle_of(v)): v for v in graph.graph.variables}
         names = [t.name.removesuffix(":0") for t in graph.inputs]
         for i, tensor in enumerate(graph.captured_inputs, n):
             if not isinstance(tensor, ops.EagerTensor):
                 self.inputs.append(i)
                 tensor = tf.constant(next(outer))
             elif tensor.dtype == tf.resource:
-                variable = variables[id(tensor)]
+                variable = state.variable_of(tensor)
+                if variable is None:
+                    raise trace.NotCompiled(f"weft: no program can be made of {graph.name.decode()}: it uses {names[i]}, which is of no "
+                                            "tf.Variable that is still there")
                 names[i] = variable.name.removesuffix(":0")
                 self.states.append((i, state.of(variable)))
             else:

@@ -116,6 +116,12 @@ def handle_of(variable):
     return variable.__dict__["_handle"]
 
 
+def variable_of(handle):
+    """The variable that a handle is of, as who took it last knows it; None: nobody has taken it from a variable that lives."""
+    variable = getattr(handle, "_weft_variable", None)
+    return variable and variable()
+
+
 def of(variable):
     """The State of a variable; made when there is none."""
     handle = handle_of(variable)
@@ -157,6 +163,8 @@ def _fetch_in_graph(graph, handle, reading):
 def _handle(self):
     handle = handle_of(self)
     if handle is not None:
+        if isinstance(handle, ops.EagerTensor) and variable_of(handle) is None:
+            handle._weft_variable = weakref.ref(self)
         _host_uses(handle)
     return handle
 

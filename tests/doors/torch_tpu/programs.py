@@ -111,7 +111,7 @@ def operations():
 def memory():
     before = torch.accelerator.memory_allocated()
     kept = torch.zeros(1 << 20, device="tpu") + 1
-    return [(torch.accelerator.memory_allocated() - before) / 2**22, kept[0].item(), torch.tpu.device_count()], [1, 1, 1]
+    return [(torch.accelerator.memory_allocated() - before) / 2**22, kept[0].item(), torch.accelerator.device_count()], [1, 1, 1]
 
 
 if __name__ == "__main__":

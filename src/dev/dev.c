@@ -166,18 +166,24 @@ DevBuffer *dev_buffer_retain(DevBuffer *b) {
   return b;
 }
 
-/* Takes the tensor out of the buffer and gives its bytes back to the account. NULL when it was gone
- * already. */
-static Tensor *buffer_take(DevBuffer *b) {
+static void account_give(Dev *d, int device, int64_t bytes) {
+  __atomic_fetch_sub(&d->accounts[device].in_use, bytes, __ATOMIC_RELAXED);
+}
+
+/* Takes the tensor out of the buffer; *bytes then are to be given back to the account. NULL when it was
+ * gone already. */
+static Tensor *buffer_take(DevBuffer *b, int64_t *bytes) {
   Tensor *t = __atomic_exchange_n(&b->t, NULL, __ATOMIC_ACQ_REL);
-  if (t && !b->pinned_host) {
-    int64_t bytes = footprint(b->dev, t);
-    __atomic_fetch_sub(&b->dev->accounts[b->device].in_use, bytes, __ATOMIC_RELAXED);
-  }
+  *bytes = t && !b->pinned_host ? footprint(b->dev, t) : 0;
   return t;
 }
 
-void dev_buffer_delete(DevBuffer *b) { tensor_release(buffer_take(b)); }
+void dev_buffer_delete(DevBuffer *b) {
+  int64_t bytes;
+  Tensor *t = buffer_take(b, &bytes);
+  account_give(b->dev, b->device, bytes);
+  tensor_release(t);
+}
 
 void dev_buffer_release(DevBuffer *b) {
   if (!b || __atomic_sub_fetch(&b->refs, 1, __ATOMIC_ACQ_REL) > 0) return;
@@ -220,15 +226,19 @@ static int lane_of(const DevProgram *p, const DevPart *part, int k) {
   return part->process && !dev_program_splits(p) ? part->process[k] : k;
 }
 
-/* Argument i of the part's processes into t[lane], which are NULL before; one that all have whole into t[0]. */
+/* Argument i of the part's processes into t[lane], which are NULL before; one that all have whole into t[0].
+ * lent[k] grows by what is donated: until the results are there it counts as in use. */
 static Err *take_argument(DevProgram *p, const DevPart *part, DevBuffer *const *const *args, int i,
-                          bool donate, Tensor **t) {
+                          bool donate, Tensor **t, int64_t *lent) {
   const Type *type = p->main->type->elems[i];
   bool parts = dev_argument_is_parted(p, i), block = p->arg_shardings[i] && !dev_program_is_cut(p);
   Err *e = NULL;
   for (int k = 0; k < part->n && !e; k++) {
     DevBuffer *b = args[k][i];
-    Tensor *own = donate ? buffer_take(b) : tensor_retain(__atomic_load_n(&b->t, __ATOMIC_ACQUIRE));
+    int64_t bytes = 0;
+    Tensor *own =
+        donate ? buffer_take(b, &bytes) : tensor_retain(__atomic_load_n(&b->t, __ATOMIC_ACQUIRE));
+    lent[k] += bytes;
     if (!own) e = err_new(ERR_INVALID, "argument %d was deleted or donated", i);
     else if (parts || k == 0)
       t[parts ? lane_of(p, part, k) : 0] = own, e = check_argument(p, i, own, type, block);
@@ -326,10 +336,13 @@ static Err *execute_together(DevProgram *p, const DevPart *part, DevBuffer *cons
                                              *res = in + n_in;
   memset(in, 0, bytes);
   Tensor **tensors = (Tensor **)(res + n_out);
-  int64_t few[8], *full = n <= COUNT_OF(few) ? few : xmalloc(sizeof *full * (size_t)n);
+  int64_t few[16], *full = 2 * n <= COUNT_OF(few) ? few : xmalloc(sizeof *full * 2 * (size_t)n),
+                   *lent = full + n;
+  memset(lent, 0, sizeof *lent * (size_t)n);
   Err *e = make_room(p, n, part->devices, args, full);
   for (int i = 0; i < p->n_args && !e; i++)
-    e = take_argument(p, part, args, i, donated && donated[i], tensors + (size_t)i * (size_t)lanes);
+    e = take_argument(p, part, args, i, donated && donated[i], tensors + (size_t)i * (size_t)lanes,
+                      lent);
   if (!e && whole) e = fetch_arguments(p, part, tensors);
   for (int i = 0; i < p->n_args; i++)
     if (e) in[i] = (Shards){lanes, tensors + (size_t)i * (size_t)lanes};
@@ -338,6 +351,7 @@ static Err *execute_together(DevProgram *p, const DevPart *part, DevBuffer *cons
   if (!e) e = p->ops->run(p, whole ? &all : part, in, donated, res, run);
   if (!e) raise_peaks(p, n, part->devices, full);
   for (int i = 0; i < p->n_args; i++) release_all(&in[i]);
+  for (int k = 0; k < n; k++) account_give(p->dev, part->devices[k], lent[k]);
   for (int k = 0; k < n; k++)
     for (int j = 0; j < p->n_results; j++) outs[k][j] = NULL;
   for (int j = 0; j < p->n_results && !e; j++)

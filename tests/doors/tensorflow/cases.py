@@ -411,6 +411,34 @@ def one_device(_):
     return {**history(model.fit(ROWS, TARGETS, batch_size=16, epochs=2, shuffle=False, verbose=0)), **weights(model)}
 
 
+@case
+def raw_operations(_):
+    """Operations that take a variable's handle, as fused updates do: nothing else of the function reads the slots."""
+    w, slots = tf.Variable(tf.ones((6, 2)) * 0.1), [tf.Variable(tf.zeros((6, 2))) for _ in range(2)]
+
+    @tf.function
+    def step(x, y):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.square(x @ w - y))
+        tf.raw_ops.ResourceApplyAdam(var=w.handle, m=slots[0].handle, v=slots[1].handle, beta1_power=0.9, beta2_power=0.999, lr=0.01,
+                                     beta1=0.9, beta2=0.999, epsilon=1e-7, grad=tape.gradient(loss, w))
+        return loss
+    seen = [float(step(tf.constant(ROWS), tf.constant(TARGETS))) for _ in range(3)]
+    return {"seen": np.array(seen), "w": w.numpy(), "slot": slots[0].numpy()}
+
+
+@case
+def shuffled(strategy):
+    """The order in which data come is the same as without weft: nothing else draws from the same random numbers."""
+    with strategy.scope():
+        model = small()
+        model.compile(optimizers.Adam(1e-2), "mse")
+    first = model.fit(ROWS, TARGETS, batch_size=16, epochs=2, verbose=0)
+    data = tf.data.Dataset.from_tensor_slices((ROWS, TARGETS)).shuffle(48).batch(16).prefetch(2)
+    second = model.fit(data, epochs=2, verbose=0)
+    return {**history(first), **{"second_" + k: v for k, v in history(second).items()}, **weights(model)}
+
+
 # ---- saving -----------------------------------------------------------------------------------------------------------------
 
 

@@ -53,8 +53,8 @@ MAY = {
     "plan": "advise net sim chip ir",
     "launch": "chip",
     "zoo": "train ir",
-    "adopt": "train client stablehlo ir",
-    "infer": "train zoo client stablehlo ir prof",
+    "adopt": "train client stablehlo compile/spmd ir",
+    "infer": "adopt train zoo client stablehlo ir prof",
     "api": "infer client train zoo stablehlo ir prof",
     "cli": "*",
 }

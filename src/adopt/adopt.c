@@ -7,51 +7,48 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const char *const endings[] = {".mlir", ".mlirbc",    ".hlo", ".hlo.pb",
-                                      ".pb",   ".stablehlo", ".bc"};
-
-/* The part of a path that tells its kind; NULL: none does. */
-static const char *ending_of(const char *path) {
-  const char *found = NULL;
-  for (int i = 0; i < COUNT_OF(endings); i++)
-    if (str_ends(str_from(path), endings[i]) && (!found || strlen(endings[i]) > strlen(found)))
-      found = endings[i];
-  return found;
-}
-
-bool adopt_is_program(const char *path) { return ending_of(path); }
+bool adopt_is_program(const char *path) { return adopt_ending(path); }
 
 /* ---- what a checkpoint keeps ------------------------------------------------------------------- */
 
 static void put_meta(const Model *m, Meta *out) {
   const Adopted *a = (const Adopted *)(const void *)m;
   meta_set(out, "program", "program%s", a->ending);
+  if (a->eval) meta_set(out, "program-eval", "eval%s", a->eval->ending);
+  if (a->predict) meta_set(out, "program-predict", "predict%s", a->predict->ending);
   if (a->state_opt) meta_set(out, "program-state", "%s", a->state_opt);
   if (a->batch_opt) meta_set(out, "program-batch-args", "%s", a->batch_opt);
   if (a->loss_opt) meta_set(out, "program-loss", "%s", a->loss_opt);
   if (a->pixels) meta_set(out, "program-pixels", "%s", a->pixels);
 }
 
-static Err *keep_program(const Model *m, const char *folder) {
-  const Adopted *a = (const Adopted *)(const void *)m;
-  char *path = xasprintf("%s/program%s", folder, a->ending);
+static Err *keep_one(const Adopted *a, const char *folder, const char *name) {
+  if (!a) return NULL;
+  char *path = xasprintf("%s/%s%s", folder, name, a->ending);
   Err *e = file_write(path, a->bytes.p, a->bytes.n);
   free(path);
   return e;
+}
+
+static Err *keep_programs(const Model *m, const char *folder) {
+  const Adopted *a = (const Adopted *)(const void *)m;
+  TRY(keep_one(a, folder, "program"));
+  TRY(keep_one(a->eval, folder, "eval"));
+  return keep_one(a->predict, folder, "predict");
 }
 
 static const WholeStep whole = {.build = adopt_build,
                                 .first = adopt_first,
                                 .is_set = adopt_is_set,
                                 .meta = put_meta,
-                                .keep = keep_program};
+                                .keep = keep_programs};
 
 static const WholeStep whole_with_eval = {.build = adopt_build,
                                           .eval = adopt_build_eval,
                                           .first = adopt_first,
                                           .is_set = adopt_is_set,
                                           .meta = put_meta,
-                                          .keep = keep_program};
+                                          .keep = keep_programs};
 
 static char *either(const char *said, const Meta *before, const char *key) {
   const char *v = said ? said : meta_get(before, key);
@@ -83,18 +80,6 @@ static void read_shapes(Adopted *a) {
     if (last) memcpy(m->shape, d + 1, sizeof m->shape);
     else if (first) m->shape[0] = d[2], m->shape[1] = d[3], m->shape[2] = d[1];
   }
-}
-
-static Err *one_process(const Adopted *a) {
-  static const char *const names[] = {"mhlo.num_partitions", "mhlo.num_replicas"};
-  for (int i = 0; i < 2; i++) {
-    Attr *n = attrs_get(a->m->attrs, a->m->n_attrs, names[i]);
-    if (n && n->kind == AT_INT && n->i > 1)
-      return err_hint(err_new(ERR_UNIMPLEMENTED, "'%s' is a program of %lld devices", a->program,
-                              (long long)n->i),
-                      "weft train takes steps of one device; export it without shardings");
-  }
-  return NULL;
 }
 
 static Err *check_fixed(const Adopted *a) {
@@ -140,6 +125,25 @@ static Err *check_start_options(const AdoptOpts *o) {
   return NULL;
 }
 
+/* A program beside the step: what is said, else that of the run that goes on. */
+static Err *open_beside(Adopted *a, const char *said, const AdoptOpts *o, const Meta *before,
+                        const char *key, Err *(*read)(Adopted *a, const char *path)) {
+  const char *name = meta_get(before, key);
+  char *path = said ? xstrdup(said) : name ? checkpoint_beside(o->resume, name) : NULL;
+  Err *e = path ? read(a, path) : NULL;
+  free(path);
+  return e;
+}
+
+static Err *open_programs_beside(Adopted *a, const AdoptOpts *o) {
+  Meta before = {0};
+  if (o->resume) TRY(safetensors_meta(o->resume, &before));
+  Err *e = open_beside(a, o->eval_program, o, &before, "program-eval", adopt_read_eval);
+  if (!e) e = open_beside(a, o->predict_program, o, &before, "program-predict", adopt_read_predict);
+  meta_free(&before);
+  return e;
+}
+
 static Err *open_program(Adopted *a, const AdoptOpts *o) {
   Meta before = {0};
   TRY(check_start_options(o));
@@ -154,13 +158,13 @@ static Err *open_program(Adopted *a, const AdoptOpts *o) {
   TRY(check_pixels(a));
   TRY(stablehlo_open(a->program, &a->bytes, &a->m));
   a->f = module_main(a->m);
-  TRY(one_process(a));
+  TRY(adopt_read_devices(a));
   TRY(adopt_read_names(a));
   AdoptOpts said = *o;
   said.state = a->state_opt, said.batch = a->batch_opt, said.loss = a->loss_opt;
   TRY(adopt_roles(a, &said));
   for (int i = 0; i < o->n_set; i++) TRY(adopt_set(a, o->set[i]));
-  if (o->eval_program) TRY(adopt_read_eval(a, o->eval_program));
+  TRY(open_programs_beside(a, o));
   if (o->init) TRY(adopt_read_start(a, o->init));
   if (!o->resume) TRY(check_fixed(a));
   read_shapes(a);
@@ -169,7 +173,7 @@ static Err *open_program(Adopted *a, const AdoptOpts *o) {
 
 Err *adopt_open(const AdoptOpts *o, Adopted **out) {
   Adopted *a = xcalloc(1, sizeof *a);
-  const char *ending = ending_of(o->program);
+  const char *ending = adopt_ending(o->program);
   a->program = xstrdup(o->program);
   a->ending = xstrdup(ending ? ending : "");
   a->init_program = o->init_program ? xstrdup(o->init_program) : NULL;
@@ -180,6 +184,7 @@ Err *adopt_open(const AdoptOpts *o, Adopted **out) {
                      .data = "synthetic",
                      .defaults = defaults,
                      .shape = {a->model.shape[0], a->model.shape[1], a->model.shape[2]},
+                     .devices = a->devices,
                      .whole = a->eval ? &whole_with_eval : &whole};
   if (e) adopt_close(a);
   else *out = a;
@@ -189,6 +194,7 @@ Err *adopt_open(const AdoptOpts *o, Adopted **out) {
 void adopt_close(Adopted *a) {
   if (!a) return;
   adopt_close(a->eval);
+  adopt_close(a->predict);
   for (int i = 0; i < a->n_args; i++)
     free(a->args[i].name), free(a->args[i].path), free(a->args[i].wants);
   for (int i = 0; i < a->n_results; i++) free(a->results[i].name), free(a->results[i].path);

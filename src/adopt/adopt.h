@@ -30,8 +30,9 @@ typedef struct AdoptOpts {
   const char *const *set; /* NAME=VALUE of fixed arguments */
   int n_set;
   const char *init; /* npz, npy or safetensors that the state begins with; NULL: none */
-  const char *
-      eval_program; /* program of (state, batch) to loss and accuracy, on test examples; NULL: none */
+  /* Programs of (state, batch): to loss and accuracy, on test examples; to the network's answers. NULL: those of the
+   * run that goes on; else none. */
+  const char *eval_program, *predict_program;
   const char *init_program; /* program whose results the state begins with; NULL: none */
   bool zeros;               /* the state begins with zeros */
   const char
@@ -45,7 +46,8 @@ Err *adopt_open(const AdoptOpts *o, Adopted **out);
 void adopt_close(Adopted *a); /* NULL is fine */
 const Model *adopt_model(const Adopted *a);
 int64_t adopt_batch(const Adopted *a);
-int64_t adopt_eval_batch(const Adopted *a); /* 0: nothing evaluates */
+int64_t adopt_eval_batch(const Adopted *a);    /* 0: nothing evaluates */
+int64_t adopt_predict_batch(const Adopted *a); /* 0: nothing predicts */
 int64_t
 adopt_length(const Adopted *a); /* tokens in an example, where an argument has tokens; else 0 */
 
@@ -54,6 +56,22 @@ Err *adopt_synthetic(const Adopted *a, int64_t classes, Data **out);
 /* Which field of the data goes to which argument: call before anything is built.
  *   errors    ERR_INVALID naming the argument that no field fits */
 Err *adopt_bind(Adopted *a, const Data *d);
+/* ---- the state in use: after adopt_bind ---- */
+
+/* The field that the program which predicts takes; -1: it takes several. */
+int adopt_predict_field(Adopted *a, const Data *d);
+/* (state that the two programs take..., the field that is predicted from) -> f32 (batch, outputs). weight: as in
+ * forward_build_with, the state lies inside; NULL: it comes as arguments. */
+Err *adopt_build_predict(Adopted *a, const Data *d,
+                         Err *(*weight)(void *arg, const StateSpec *s, const NamedTensor **out),
+                         void *arg, StepProgram *out);
+/* (the same state..., all fields) -> f32[3], as train.h has evaluations. */
+Err *adopt_build_score(Adopted *a, const Data *d, StepProgram *out);
+/* "params/dense/kernel" of the state's "params['dense']['kernel']"; its name where it has no path. */
+const char *adopt_state_path(const Adopted *a, const char *name);
+/* How the state of the program that predicts was found: false: by types and order alone. */
+bool adopt_predict_is_named(const Adopted *a);
+
 /* Runs AdoptOpts.init_program, which takes nothing or a seed. */
 Err *adopt_run_init(Adopted *a, Client *c, uint64_t seed);
 /* Who is who and where the state comes from, for people; new_run: not of a run that goes on. */

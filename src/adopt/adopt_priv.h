@@ -43,16 +43,21 @@ struct Adopted {
   char *extra_names[STEP_EXTRA];
   int n_extra;
   int64_t batch;
+  int devices; /* that the program is written for; 0: one, so that it may be spread over any */
   char *state_opt, *batch_opt, *loss_opt, *pixels; /* AdoptOpts', kept for checkpoints */
   NamedTensor *start;                              /* arrays that the state begins with */
   int n_start;
   bool start_npz, start_in_order, zeros;
   char *start_name;
   char *init_program;
-  struct Adopted *eval; /* of a program that evaluates: args, results, batch; NULL: none */
+  struct Adopted *eval, *predict; /* programs beside it: args, results, batch; NULL: none */
+  int answer;                     /* of a program that predicts: the result */
+  bool by_type;                   /* of a program beside a step: state was found without names */
 };
 
 /* names.c */
+const char *
+adopt_ending(const char *path); /* the part of a file's name that tells its kind, or NULL */
 /* "params['a'].w" -> "params/a/w"; a result's begins after "result". The caller frees it. */
 char *adopt_path(Str name);
 const char *adopt_tail(const char *path); /* without the first part: "a/w"; "" of one part */
@@ -68,24 +73,37 @@ Err *adopt_find_metrics(Adopted *a); /* loss and accuracy alone */
 bool adopt_named_as_batch(const AdoptArg *g);
 
 /* step.c */
-/* A program around `a`, in a module of its own: main takes the step's state, then a batch of all fields, and calls it.
+/* A program around `a`, in a module of its own: main takes the step's state, then a batch of fields, and calls it.
  * `a` is the step itself, or a program that takes some of its state (AdoptArg.result). */
 typedef struct Around {
   Build b;
   Func *f;
   StepProgram p;
-  Value **state; /* by argument of the step; NULL: of the batch */
+  Value **state; /* by argument of the step; NULL: of the batch, or left out */
   Op *call;
 } Around;
-void adopt_around(const Adopted *step, const Adopted *a, const Data *d, Around *out);
+typedef struct AroundOpts {
+  const bool *state;  /* by argument of the step: which of the state there is; NULL: all */
+  const bool *fields; /* which fields; NULL: all */
+  Err *(*weight)(void *arg, const StateSpec *s, const NamedTensor **out); /* NULL: arguments */
+  void *arg;
+} AroundOpts;
+Err *adopt_around(const Adopted *step, const Adopted *a, const Data *d, const AroundOpts *o,
+                  Around *out);
 /* Ends main with these results; frees what is not in *out. */
 Err *adopt_end(Around *w, const Adopted *a, int n, Value *const *results, StepProgram *out);
 Value *adopt_scalar(Build *b, Value *x); /* f32[1]: its mean */
 Err *adopt_build(const Model *m, const TrainConfig *c, const Data *d, StepProgram *out);
 
-/* eval.c */
+/* beside.c */
 Err *adopt_read_eval(Adopted *a, const char *path);
+Err *adopt_read_predict(Adopted *a, const char *path);
 Err *adopt_build_eval(const Model *m, const TrainConfig *c, const Data *d, StepProgram *out);
+
+/* devices.c */
+Err *adopt_read_devices(Adopted *a);
+/* Makes a step's program one of n devices. */
+void adopt_spread(const Adopted *a, int n, StepProgram *p);
 
 /* start.c */
 Err *adopt_read_start(Adopted *a, const char *path);

@@ -5,6 +5,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+static const char *const endings[] = {".mlir", ".mlirbc",    ".hlo", ".hlo.pb",
+                                      ".pb",   ".stablehlo", ".bc"};
+
+const char *adopt_ending(const char *path) {
+  const char *found = NULL;
+  for (int i = 0; i < COUNT_OF(endings); i++)
+    if (str_ends(str_from(path), endings[i]) && (!found || strlen(endings[i]) > strlen(found)))
+      found = endings[i];
+  return found;
+}
+
 static bool in_word(char c) { return isalnum((unsigned char)c) || strchr("_-+:@", c); }
 
 char *adopt_path(Str name) {

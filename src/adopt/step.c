@@ -200,24 +200,39 @@ Value *adopt_scalar(Build *b, Value *x) {
   return b_reshape(b, x, 1, (int64_t[]){1});
 }
 
-static Value *argument_of(Build *b, StepProgram *p, const AdoptArg *g) {
-  StateSpec *s = &p->state[p->n_state++];
-  *s = (StateSpec){.name = xstrdup(g->name), .type = g->type->dtype, .rank = g->type->rank};
-  if (s->rank) memcpy(s->dims, g->type->dims, sizeof(int64_t) * (size_t)s->rank);
-  if (g->role == ROLE_STATE) p->n_weights += type_count(g->type);
-  return named_arg(b, g->type, g->name);
+static StateSpec spec_of(const AdoptArg *g) {
+  StateSpec s = {.name = xstrdup(g->name), .type = g->type->dtype, .rank = g->type->rank};
+  if (s.rank) memcpy(s.dims, g->type->dims, sizeof(int64_t) * (size_t)s.rank);
+  return s;
 }
 
-static void add_inputs(Build *b, StepProgram *p, const Data *d, int64_t batch, Value **in) {
+/* A value of the state: an argument of main, or a constant that `weight` gives. */
+static Err *add_state(Around *w, const AdoptArg *g, const AroundOpts *o, Value **out) {
+  StepProgram *p = &w->p;
+  StateSpec *s = &p->state[p->n_state++];
+  *s = spec_of(g);
+  if (g->role == ROLE_STATE) p->n_weights += type_count(g->type);
+  if (!o || !o->weight) {
+    *out = named_arg(&w->b, g->type, g->name);
+    return NULL;
+  }
+  const NamedTensor *t;
+  TRY(o->weight(o->arg, s, &t));
+  *out = b_const(&w->b, b_type(&w->b, g->type->dtype, g->type->rank, g->type->dims), t->data);
+  return NULL;
+}
+
+static void add_inputs(Around *w, const Data *d, int64_t batch, const bool *which, Value **in) {
+  StepProgram *p = &w->p;
   for (int i = 0; i < d->n_fields; i++) {
-    Field *to = &p->inputs[i];
+    if (which && !which[i]) continue;
+    Field *to = &p->inputs[p->n_inputs++];
     *to = d->fields[i];
     to->rank++;
     to->dims[0] = batch;
     memcpy(to->dims + 1, d->fields[i].dims, sizeof(int64_t) * (size_t)d->fields[i].rank);
-    in[i] = named_arg(b, b_type(b, to->type, to->rank, to->dims), to->name);
+    in[i] = named_arg(&w->b, b_type(&w->b, to->type, to->rank, to->dims), to->name);
   }
-  p->n_inputs = d->n_fields;
 }
 
 static Op *call(Build *b, const Adopted *a, const Func *inner, Value *const *args) {
@@ -225,28 +240,31 @@ static Op *call(Build *b, const Adopted *a, const Func *inner, Value *const *arg
   return b_op(b, OP_CALL, a->n_args, args, a->n_results, inner->type->results, 1, &callee, 0, NULL);
 }
 
-void adopt_around(const Adopted *step, const Adopted *a, const Data *d, Around *out) {
+Err *adopt_around(const Adopted *step, const Adopted *a, const Data *d, const AroundOpts *o,
+                  Around *out) {
   Module *m = module_clone(a->m);
   Func *inner = take_function(a, m);
   *out = (Around){.b = {.m = m, .loc = inner->loc}, .p.m = m};
-  Build *b = &out->b;
-  StepProgram *p = &out->p;
-  out->f = b_func(b, m, "main");
-  p->state = xcalloc((size_t)step->n_args + 1, sizeof *p->state);
+  out->f = b_func(&out->b, m, "main");
+  out->p.state = xcalloc((size_t)step->n_args + 1, sizeof *out->p.state);
   out->state = xcalloc((size_t)step->n_args + 1, sizeof *out->state);
   Value **args = xcalloc((size_t)a->n_args + 1, sizeof *args), *in[DATA_FIELDS];
-  for (int i = 0; i < step->n_args; i++)
-    if (step->args[i].role != ROLE_BATCH) out->state[i] = argument_of(b, p, &step->args[i]);
-  add_inputs(b, p, d, a->batch, in);
-  for (int i = 0; i < a->n_args; i++) {
+  Err *e = NULL;
+  for (int i = 0; i < step->n_args && !e; i++)
+    if (step->args[i].role != ROLE_BATCH && (!o || !o->state || o->state[i]))
+      e = add_state(out, &step->args[i], o, &out->state[i]);
+  add_inputs(out, d, a->batch, o ? o->fields : NULL, in);
+  for (int i = 0; i < a->n_args && !e; i++) {
     const AdoptArg *g = &a->args[i];
     if (g->role == ROLE_BATCH)
-      args[i] = as_argument(b, a, d, &d->fields[g->field], in[g->field], g->type);
+      args[i] = as_argument(&out->b, a, d, &d->fields[g->field], in[g->field], g->type);
     else args[i] = out->state[a == step ? i : g->result];
   }
-  out->call = call(b, a, inner, args);
-  p->n_params = p->n_state;
+  if (!e) out->call = call(&out->b, a, inner, args);
+  out->p.n_params = out->p.n_state;
   free(args);
+  if (e) free(out->state), step_free(&out->p);
+  return e;
 }
 
 Err *adopt_end(Around *w, const Adopted *a, int n, Value *const *results, StepProgram *out) {
@@ -272,9 +290,8 @@ static Value *pack_metrics(const Adopted *a, Around *w) {
 
 Err *adopt_build(const Model *model, const TrainConfig *c, const Data *d, StepProgram *out) {
   const Adopted *a = (const Adopted *)(const void *)model;
-  (void)c;
   Around w;
-  adopt_around(a, a, d, &w);
+  TRY(adopt_around(a, a, d, NULL, &w));
   w.p.extra = (const char *const *)a->extra_names, w.p.n_extra = a->n_extra;
   Value **res = xcalloc((size_t)a->n_args + 2, sizeof *res);
   int n = 0;
@@ -286,5 +303,6 @@ Err *adopt_build(const Model *model, const TrainConfig *c, const Data *d, StepPr
   res[n] = pack_metrics(a, &w);
   Err *e = adopt_end(&w, a, n + 1, res, out);
   free(res);
+  if (!e) adopt_spread(a, c->devices, out);
   return e;
 }

@@ -43,15 +43,16 @@ API WeftError *weft_network_forward(WeftNetwork *n, int64_t examples, const void
 }
 
 API WeftError *weft_network_predict(WeftNetwork *n, const char *path, int64_t *out_n, float **out) {
-  uint8_t *pixels = NULL;
+  void *examples = NULL;
   int64_t k = infer_outputs(NETWORK(n)), count;
-  Err *e = infer_read_images(NETWORK(n), path, &count, &pixels);
+  Err *e = infer_read(NETWORK(n), path, &count, &examples);
   if (e) return api_wrap(e);
   float *p = xmalloc(sizeof *p * (size_t)(count * k) + 1);
-  e = infer_forward(NETWORK(n), count, pixels, p);
-  free(pixels);
+  e = infer_forward(NETWORK(n), count, examples, p);
+  free(examples);
   if (e) return free(p), api_wrap(e);
-  for (int64_t i = 0; i < count; i++) infer_softmax(p + i * k, k);
+  bool shares = infer_classes(NETWORK(n)) > 0;
+  for (int64_t i = 0; i < count && shares; i++) infer_softmax(p + i * k, k);
   *out_n = count;
   *out = p;
   return NULL;

@@ -12,11 +12,16 @@ static const char usage[] =
     "examples of the data that it was trained with.\n"
     "\n"
     "  --data D           another data set of the same kind (weft train --help lists them)\n"
-    "  --data-dir DIR     where its files are\n" USE_HELP;
+    "  --data-dir DIR     where its files are\n"
+    "  --eval-program P   of a train step of your own: what evaluates (default: the "
+    "run's)\n" USE_HELP;
 
-enum { O_DATA = USE_OWN, O_DIR };
-static const struct option options[] = {
-    {"data", 1, NULL, O_DATA}, {"data-dir", 1, NULL, O_DIR}, USE_ROWS, {0}};
+enum { O_DATA = USE_OWN, O_DIR, O_PROGRAM };
+static const struct option options[] = {{"data", 1, NULL, O_DATA},
+                                        {"data-dir", 1, NULL, O_DIR},
+                                        {"eval-program", 1, NULL, O_PROGRAM},
+                                        USE_ROWS,
+                                        {0}};
 
 static Err *open_data(const CheckpointInfo *c, const Model *m, const char *spec, const char *dir,
                       Data **out) {
@@ -32,7 +37,7 @@ static Err *open_data(const CheckpointInfo *c, const Model *m, const char *spec,
 static void print(const Use *u, const Data *d, const InferScore *s) {
   const CheckpointInfo *c = infer_info(u->infer);
   double rate = s->seconds > 0 ? (double)s->examples / s->seconds : 0;
-  bool text = d->fields[0].type == DT_I32;
+  bool text = d->fields[0].type == DT_I32 && d->fields[0].rank == 1;
   if (u->json) {
     Buf b = {0};
     buf_cstr(&b, "{\"model\": ");
@@ -54,7 +59,8 @@ static void print(const Use *u, const Data *d, const InferScore *s) {
   }
   printf("%s after %lld steps, on %lld test examples of %s\n", c->model, (long long)c->step,
          (long long)s->examples, d->name);
-  printf("accuracy %.2f %%, loss %.4f", 100 * s->accuracy, s->loss);
+  if (!isnan(s->accuracy)) printf("accuracy %.2f %%, ", 100 * s->accuracy);
+  printf("loss %.4f", s->loss);
   if (text) printf(", perplexity %.2f", exp(s->loss));
   printf("   (%.0f examples/s)\n", rate);
 }
@@ -68,6 +74,7 @@ static int eval(int argc, char **argv) {
     if (o == '?') return 2;
     if (o == O_DATA) spec = optarg;
     else if (o == O_DIR) dir = optarg;
+    else if (o == O_PROGRAM) u.eval_program = optarg;
     else if (!use_option(&args, o, &u)) return 2;
   }
   if (optind != argc - 1) return cli_wrong(&args, "wants one RUN");

@@ -3,6 +3,7 @@
 
 #include "base/units.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -16,16 +17,27 @@ static const char usage[] =
     "the\n"
     "network's shape from their middle and resized. For networks of text INPUT is a text, or a "
     "file\n"
-    "that holds one: answered are the likeliest next tokens (of BERT: those for every [MASK]).\n"
+    "that holds one: answered are the likeliest next tokens (of BERT: those for every [MASK]). For "
+    "networks\n"
+    "of numbers it is an .npy or .npz file, an example in each row, or a .csv like the one that "
+    "they learnt\n"
+    "from. A train step of your own answers by the program that predicts.\n"
     "\n"
+    "  --predict-program P   of a train step of your own: from state and batch to answers "
+    "(default: "
+    "the\n"
+    "                     run's; its batch is the only one)\n"
     "  --top N            answers for each input (default 3)\n"
     "  --measure N        time N runs of one example and N of a whole batch (default 50, or what 2 "
     "s\n"
     "                     allow; 0: none)\n" USE_HELP;
 
-enum { O_TOP = USE_OWN, O_MEASURE };
-static const struct option options[] = {
-    {"top", 1, NULL, O_TOP}, {"measure", 1, NULL, O_MEASURE}, USE_ROWS, {0}};
+enum { O_TOP = USE_OWN, O_MEASURE, O_PROGRAM };
+static const struct option options[] = {{"top", 1, NULL, O_TOP},
+                                        {"measure", 1, NULL, O_MEASURE},
+                                        {"predict-program", 1, NULL, O_PROGRAM},
+                                        USE_ROWS,
+                                        {0}};
 
 enum { MOST_SECONDS = 2 };
 
@@ -43,20 +55,28 @@ typedef struct Predict {
 } Predict;
 
 static bool is_text(const Predict *p) {
-  return infer_info(p->u.infer)->data->fields[0].type == DT_I32;
+  const Field *f = infer_field(p->u.infer);
+  return f->type == DT_I32 && f->rank == 1 && infer_classes(p->u.infer);
+}
+
+/* Rows of numbers also where the network reads text. */
+static bool is_array(const char *path) {
+  Str s = str_from(path);
+  return str_ends(s, ".npz") || str_ends(s, ".npy");
 }
 
 /* ---- inputs ---------------------------------------------------------------------------------- */
 
-static Err *add_images(Predict *p, const char *path) {
+static Err *add_file(Predict *p, const char *path) {
   int64_t n;
-  uint8_t *pixels;
-  TRY(infer_read_images(p->u.infer, path, &n, &pixels));
-  buf_add(&p->inputs, pixels, infer_input_bytes(p->u.infer) * (size_t)n);
-  free(pixels);
+  void *examples;
+  TRY(infer_read(p->u.infer, path, &n, &examples));
+  buf_add(&p->inputs, examples, infer_input_bytes(p->u.infer) * (size_t)n);
+  free(examples);
+  int64_t last = is_text(p) ? infer_field(p->u.infer)->dims[0] - 1 : 0;
   for (int64_t i = 0; i < n; i++)
     *vec_push(&p->asked) =
-        (Asked){n > 1 ? xasprintf("%s[%lld]", path, (long long)i) : xstrdup(path), 0};
+        (Asked){n > 1 ? xasprintf("%s[%lld]", path, (long long)i) : xstrdup(path), last};
   return NULL;
 }
 
@@ -137,16 +157,33 @@ static void put_answer(const Predict *p, const Asked *a, float *prob, int64_t k,
   buf_cstr(out, json ? "]}" : "\n");
 }
 
+/* Of a network that does not choose among classes. */
+static void put_numbers(const Predict *p, const Asked *a, const float *v, int64_t n, Buf *out) {
+  bool json = p->u.json;
+  if (json)
+    buf_cstr(out, "    {\"input\": "), buf_json_str(out, a->name), buf_cstr(out, ", \"values\": [");
+  else buf_printf(out, "%s: ", a->name);
+  for (int64_t i = 0; i < n; i++) {
+    if (json && !isfinite(v[i])) buf_cstr(out, i ? ", null" : "null");
+    else buf_printf(out, json ? "%s%.9g" : "%s%.6g", i ? json ? ", " : " " : "", (double)v[i]);
+  }
+  buf_cstr(out, json ? "]}" : "\n");
+}
+
 static Err *answer(const Predict *p, Buf *out) {
   Infer *i = p->u.infer;
   int64_t all = infer_outputs(i), n = p->asked.n;
-  int64_t k = infer_info(i)->data->classes;
+  int64_t k = infer_classes(i);
   float *logits = xmalloc(sizeof *logits * (size_t)(all * n) + 1);
   Err *e = infer_forward(i, n, p->inputs.p, logits);
   for (int64_t q = 0; q < n && !e; q++) {
     float *row = logits + q * all + p->asked.v[q].place * k;
-    infer_softmax(row, k);
     if (p->u.json && q) buf_cstr(out, ",\n");
+    if (!k) {
+      put_numbers(p, &p->asked.v[q], row, all, out);
+      continue;
+    }
+    infer_softmax(row, k);
     put_answer(p, &p->asked.v[q], row, k, out);
   }
   free(logits);
@@ -177,7 +214,9 @@ static Err *measure(const Predict *p, int64_t n, int *count, double *seconds) {
 
 static Err *put_times(const Predict *p, Buf *out) {
   if (!p->measure) return NULL;
-  int64_t batch = p->u.batch ? p->u.batch : 64;
+  int64_t fixed = infer_fixed_batch(p->u.infer), batch = fixed        ? fixed
+                                                         : p->u.batch ? p->u.batch
+                                                                      : 64;
   double *s = xmalloc(sizeof *s * (size_t)p->measure);
   int n_one, n_batch;
   UseLatency one, many;
@@ -206,7 +245,8 @@ static Err *put_times(const Predict *p, Buf *out) {
 static Err *run(Predict *p, int n, char **inputs) {
   TRY(use_open(&p->u, inputs[0]));
   if (is_text(p)) TRY(tokens_open(infer_info(p->u.infer), &p->tokens));
-  for (int i = 1; i < n; i++) TRY(is_text(p) ? add_text(p, inputs[i]) : add_images(p, inputs[i]));
+  for (int i = 1; i < n; i++)
+    TRY(is_text(p) && !is_array(inputs[i]) ? add_text(p, inputs[i]) : add_file(p, inputs[i]));
   Buf text = {0};
   if (p->u.json) buf_cstr(&text, "{\n  \"answers\": [\n");
   Err *e = answer(p, &text);
@@ -224,9 +264,10 @@ static int predict(int argc, char **argv) {
   for (int o; (o = cli_next(&args)) != -1;) {
     if (o == CLI_HELP) return fputs(usage, stdout), 0;
     if (o == '?') return 2;
-    if (o == O_TOP       ? !cli_count(&args, 1, &p.top)
-        : o == O_MEASURE ? !cli_count(&args, 0, &p.measure)
-                         : !use_option(&args, o, &p.u))
+    if (o == O_PROGRAM) p.u.predict_program = optarg;
+    else if (o == O_TOP       ? !cli_count(&args, 1, &p.top)
+             : o == O_MEASURE ? !cli_count(&args, 0, &p.measure)
+                              : !use_option(&args, o, &p.u))
       return 2;
   }
   if (optind > argc - 2) return cli_wrong(&args, "wants RUN and an INPUT");

@@ -51,7 +51,7 @@ typedef struct Serve {
 } Serve;
 
 static const Data *data_of(const Serve *s) { return infer_info(s->u.infer)->data; }
-static bool is_text(const Serve *s) { return data_of(s)->fields[0].type == DT_I32; }
+static bool is_text(const Serve *s) { return infer_field(s->u.infer)->type == DT_I32; }
 
 /* ---- predict --------------------------------------------------------------------------------- */
 
@@ -234,8 +234,13 @@ static Err *serve_until_signal(Serve *s) {
 
 static Err *run(Serve *s, const char *path) {
   TRY(use_open(&s->u, path));
+  if (!infer_classes(s->u.infer))
+    return err_hint(err_new(ERR_UNIMPLEMENTED, "'%s' does not choose among classes",
+                            infer_info(s->u.infer)->model),
+                    "weft predict gives its numbers");
   if (is_text(s)) TRY(tokens_open(infer_info(s->u.infer), &s->tokens));
-  int64_t most = s->u.batch ? s->u.batch : 64;
+  int64_t fixed = infer_fixed_batch(s->u.infer);
+  int64_t most = fixed ? fixed : s->u.batch ? s->u.batch : 64;
   float *logits = xmalloc(sizeof *logits * (size_t)(infer_outputs(s->u.infer) * most));
   void *zeros = xcalloc((size_t)most, infer_input_bytes(s->u.infer));
   Err *e = NULL; /* nobody waits for a compiler later */

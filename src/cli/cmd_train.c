@@ -65,10 +65,11 @@ static const char usage[] =
     "  --dump-step FILE   write the step program as StableHLO text and stop\n"
     "  --replicas N       data parallel on N devices, each a part of the batch (of the cpu; a chip "
     "of\n"
-    "                     several, tpu-v3-8, uses all of them unless told otherwise). Under "
-    "mpirun, "
-    "srun\n"
-    "                     and weft launch each process computes its share of them\n"
+    "                     several, tpu-v3-8, uses all of them unless told otherwise). A PROGRAM "
+    "keeps its\n"
+    "                     batch and its numbers: the compiler cuts it. Under mpirun, srun and weft "
+    "launch\n"
+    "                     each process computes its share of them\n"
     "  --coordinator A    HOST:PORT where process 0 of several listens, when they do not find it; "
     "none:\n"
     "                     each process by itself\n"
@@ -92,6 +93,7 @@ static const char usage[] =
     "  --init FILE        what the state begins with: npz or safetensors, by name or in order\n"
     "  --init-program P   a program whose results the state begins with; may take a seed\n"
     "  --eval-program P   from state and batch to loss and accuracy: what is evaluated with\n"
+    "  --predict-program P   from state and batch to answers: kept with the run, for weft predict\n"
     "  --zeros            it begins with zeros\n"
     "  --classes N        made-up data: whole numbers below N (default 2)\n"
     "\n"
@@ -127,6 +129,7 @@ enum {
   O_PIXELS,
   O_INIT_PROGRAM,
   O_EVAL_PROGRAM,
+  O_PREDICT_PROGRAM,
   O_ZEROS,
   O_CLASSES,
   O_SETTING /* and on: a row of settings[] */
@@ -158,6 +161,7 @@ static const struct option own[] = {{"data", 1, NULL, O_DATA},
                                     {"pixels", 1, NULL, O_PIXELS},
                                     {"init-program", 1, NULL, O_INIT_PROGRAM},
                                     {"eval-program", 1, NULL, O_EVAL_PROGRAM},
+                                    {"predict-program", 1, NULL, O_PREDICT_PROGRAM},
                                     {"zeros", 0, NULL, O_ZEROS},
                                     {"classes", 1, NULL, O_CLASSES},
                                     CLI_HELP_ROW};
@@ -233,6 +237,7 @@ static bool set_own(const CliArgs *args, int which, Args *a) {
   case O_PIXELS: o->pixels = optarg; return true;
   case O_INIT_PROGRAM: o->init_program = optarg; return true;
   case O_EVAL_PROGRAM: o->eval_program = optarg; return true;
+  case O_PREDICT_PROGRAM: o->predict_program = optarg; return true;
   case O_ZEROS: o->zeros = true; return true;
   case O_CLASSES: return cli_int(args, 1, &a->classes);
   default: break;
@@ -319,8 +324,6 @@ static Err *open_data(const Args *a, Data **out) {
 /* What a step of one's own does not take. */
 static Err *refuse_of_own(const Args *a, const Data *d) {
   int64_t n = adopt_eval_batch(a->adopted);
-  if (a->r.config.replicas > 1)
-    return err_new(ERR_UNIMPLEMENTED, "a train step from a file runs on one device: no --replicas");
   if (!n && a->r.eval_every > 0)
     return err_new(ERR_INVALID,
                    "a train step alone is not evaluated: --eval-every wants --eval-program");
@@ -328,14 +331,15 @@ static Err *refuse_of_own(const Args *a, const Data *d) {
     return err_new(ERR_INVALID,
                    "a train step alone is not evaluated: --eval-batch wants --eval-program");
   if (n && a->r.config.eval_batch != n)
-    return err_new(ERR_INVALID, "--eval-batch %lld: '%s' is made for %lld examples",
-                   (long long)a->r.config.eval_batch, a->own.eval_program, (long long)n);
+    return err_new(ERR_INVALID,
+                   "--eval-batch %lld: the program that evaluates is made for %lld examples",
+                   (long long)a->r.config.eval_batch, (long long)n);
   if (n > d->n_test && a->r.eval_every >= 0)
-    return err_hint(
-        err_new(ERR_INVALID,
-                "'%s' evaluates batches of %lld, '%s' has %lld test examples: none would be full",
-                a->own.eval_program, (long long)n, d->name, (long long)d->n_test),
-        "a program of a smaller batch; more test examples; or --no-eval");
+    return err_hint(err_new(ERR_INVALID,
+                            "the program that evaluates takes batches of %lld, '%s' has %lld test "
+                            "examples: none would be full",
+                            (long long)n, d->name, (long long)d->n_test),
+                    "a program of a smaller batch; more test examples; or --no-eval");
   return NULL;
 }
 
@@ -384,8 +388,8 @@ static Err *finish(Args *a, const char *where, TrainResult *result) {
   if (!e && a->compare && !interrupted) {
     TrainConfig whole = r->config; /* the other devices divide the batch in their own way */
     whole.batch = train_global_batch(r);
-    whole.replicas = 0;
-    e = compare_print(r->model, &whole, r->data, where, r->config.replicas, result, &table, &json);
+    whole.replicas = whole.devices = 0;
+    e = compare_print(r->model, &whole, r->data, where, train_devices(r), result, &table, &json);
     if (table.n && !r->json) fputs(table.p, stdout);
   }
   if (!e && (r->out || r->json)) e = train_write_result(r, result, &json);
@@ -430,7 +434,7 @@ static Err *meet(Args *a) {
 
 /* A host device without a number has as many as the replicas that are here. */
 static const char *device_of(Args *a) {
-  int first, n = client_share(&a->job, MAX(1, a->r.config.replicas), &first);
+  int first, n = client_share(&a->job, train_devices(&a->r), &first);
   if (n < 2 || !host_devices(&a->r) || strchr(a->r.device, ':')) return a->r.device;
   return a->device = xasprintf("%s:%d", a->r.device, n);
 }
@@ -579,6 +583,21 @@ static Err *defaults(Args *a, const char *model, const char *optimizer) {
   return NULL;
 }
 
+/* How many devices run a step of one's own together: those that it is written for, --replicas, or all of the chip's
+ * where they divide its batch. */
+static int own_devices(const CliArgs *args, Args *a, int all) {
+  TrainConfig *c = &a->r.config;
+  int asked = given(a, "replicas") ? c->replicas : 0, fixed = a->r.model->devices;
+  c->replicas = 0;
+  c->devices = fixed ? fixed : asked ? asked : all > 1 && c->batch % all == 0 ? all : 1;
+  if (fixed && asked && asked != fixed)
+    return cli_wrong(args, "--replicas %d: the step is written for %d devices", asked, fixed);
+  if (!fixed && c->batch % c->devices)
+    return cli_wrong(args, "--replicas %d: the step's batch of %lld does not divide over them",
+                     asked, (long long)c->batch);
+  return 0;
+}
+
 /* All that the command line says, with what it says nothing of. */
 static int take_args(CliArgs *args, Args *a) {
   const char *optimizer = NULL;
@@ -610,6 +629,7 @@ static int take_args(CliArgs *args, Args *a) {
   if (!a->dump && (e = peers_place(a->coordinator, &a->place))) return err_report(e), 2;
   bool free_to_choose = !a->adopted && !given(a, "replicas");
   int all = train_virtual_devices(&a->r); /* a chip of several devices trains on all of them */
+  if (a->adopted) return own_devices(args, a, all);
   if (a->place.n > 1 && !all) all = a->place.n * MAX(1, host_devices(&a->r));
   if (all > 1 && free_to_choose && c->replicas <= MAX(1, a->place.n - 1)) c->replicas = all;
   int n = MAX(1, c->replicas);

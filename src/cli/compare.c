@@ -59,25 +59,29 @@ static Err *chip_row(const Model *model, const TrainConfig *config, const Data *
                      const char *name, int replicas, int64_t steps, Row *row) {
   ChipRef ref;
   TRY(chip_parse(name, &ref));
-  bool whole = model->whole; /* a step from a file: as it is, on one device */
-  int n = whole ? 1 : replicas ? replicas : MAX(1, ref.devices);
+  bool whole = model->whole; /* a step from a file has one batch */
+  int n = replicas ? replicas : MAX(1, ref.devices);
+  if (whole) n = model->devices ? model->devices : config->batch % n ? 1 : n;
   TrainConfig c = *config;
-  c.replicas = n;
-  c.batch = MAX(1, (config->batch + n - 1) / n);
+  c.replicas = whole ? 0 : n;
+  c.devices = whole ? n : 0;
+  c.batch = whole ? config->batch : MAX(1, (config->batch + n - 1) / n);
+  int64_t all = whole ? c.batch : c.batch * n;
   StepProgram p;
   TRY(step_build(model, &c, data, true, &p));
   SimReport *r = NULL;
-  Err *e = sim_estimate(p.m, ref.chip, &(SimOpts){.devices = n}, &r);
+  Err *e = sim_estimate_spmd(p.m, ref.chip, &(SimOpts){.devices = n}, train_partitions(p.m), &r);
   step_free(&p);
   if (e) return e;
   *row = (Row){.fits = r->fits,
                .devices = n,
-               .batch = c.batch * n,
+               .batch = all,
                .memory_bytes = r->hbm_bytes,
                .step_s = r->time_s,
                .used = r->mfu};
-  snprintf(row->name, sizeof row->name, "%s", ref.devices > 1 && !whole ? name : ref.chip->title);
-  row->examples_per_s = r->time_s > 0 ? (double)c.batch * n / r->time_s : NAN;
+  snprintf(row->name, sizeof row->name, "%s",
+           ref.devices > 1 && !(whole && n == 1) ? name : ref.chip->title);
+  row->examples_per_s = r->time_s > 0 ? (double)all / r->time_s : NAN;
   row->energy_j = r->energy_j * (double)steps;
   row->usd = r->usd * (double)steps;
   sim_report_free(r);

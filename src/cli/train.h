@@ -15,6 +15,7 @@ typedef struct TrainRun {
   bool json;
 } TrainRun;
 int64_t train_global_batch(const TrainRun *r);
+int train_devices(const TrainRun *r); /* that it runs on: replicas, or those of one step */
 void train_count(char *s, size_t n, int64_t v); /* "124,439,808" */
 /* Of the virtual chip that it is on; 0: it is on no chip. */
 int train_virtual_devices(const TrainRun *r);

@@ -15,6 +15,8 @@ int64_t train_global_batch(const TrainRun *r) {
   return r->config.batch * MAX(1, r->config.replicas);
 }
 
+int train_devices(const TrainRun *r) { return MAX(1, MAX(r->config.replicas, r->config.devices)); }
+
 int train_virtual_devices(const TrainRun *r) {
   ChipRef chip;
   Err *e = chip_parse(r->plugin ? "" : r->device, &chip);
@@ -67,9 +69,10 @@ void train_print_header(const TrainRun *r, const char *where, const char *platfo
   Buf line = {0};
   settings_line(r, &line);
   char over[64] = "";
-  int used = MAX(1, r->config.replicas), has = train_virtual_devices(r);
+  int used = train_devices(r), has = train_virtual_devices(r);
   if (used > 1) snprintf(over, sizeof over, ", %d devices", used);
-  else if (has > 1 && r->model->whole) snprintf(over, sizeof over, ", 1 of its %d devices", has);
+  else if (has > 1 && r->model->whole && r->config.batch % has)
+    snprintf(over, sizeof over, ", 1 of its %d devices: they do not divide its batch", has);
   else if (has > 1)
     snprintf(over, sizeof over, ", 1 of its %d devices (--replicas %d: all)", has, has);
   fprintf(stderr, "%s (%s %s) on %s: %lld examples, %s%s through plugin '%s'\n%s\n", r->model->name,
@@ -99,7 +102,7 @@ void train_live_costs(const TrainRun *r, TrainLive *out) {
   StepProgram p;
   ChipRef ref;
   SimReport *report = NULL;
-  int n = MAX(1, r->config.replicas);
+  int n = train_devices(r);
   Err *none = chip_parse(r->plugin ? "" : r->device, &ref);
   bool on_chip = !none;
   err_free(none);
@@ -107,7 +110,7 @@ void train_live_costs(const TrainRun *r, TrainLive *out) {
   Err *e = chip ? NULL : chip_find("T4", &chip); /* any counts the same operations */
   if (!e) e = step_build(r->model, &r->config, r->data, true, &p);
   if (!e) {
-    e = sim_estimate(p.m, chip, &(SimOpts){.devices = n}, &report);
+    e = sim_estimate_spmd(p.m, chip, &(SimOpts){.devices = n}, train_partitions(p.m), &report);
     step_free(&p);
   }
   if (!e && on_chip) {
@@ -260,7 +263,7 @@ Err *train_write_result(const TrainRun *a, const TrainResult *r, const Buf *devi
     json_field(&b, "test_accuracy", r->test_accuracy);
   }
   bool virtual = train_virtual_devices(a) && r->stats.optimal_s > 0;
-  json_field(&b, "replicas", MAX(1, a->config.replicas));
+  json_field(&b, "replicas", train_devices(a));
   json_field(&b, "step_s",
              virtual ? r->stats.optimal_s : r->step_s); /* a chip's: by its own clock */
   json_field(&b, "step_wall_s", r->step_s);

@@ -18,7 +18,20 @@ Err *use_open(Use *u, const char *run) {
   const char *device = u->device ? u->device : env_get("WEFT_DEVICE");
   ClientOption o = {.name = "device", .str = device ? device : "cpu"};
   TRY(client_open(u->plugin, &o, u->plugin ? 0 : 1, &u->client));
-  return infer_open(&(InferOpts){.run = run, .client = u->client, .batch = u->batch}, &u->infer);
+  TRY(infer_open(&(InferOpts){.run = run,
+                              .client = u->client,
+                              .batch = u->batch,
+                              .eval_program = u->eval_program,
+                              .predict_program = u->predict_program},
+                 &u->infer));
+  use_say_guesses(u->infer);
+  return NULL;
+}
+
+void use_say_guesses(const Infer *i) {
+  if (infer_by_type(i))
+    fprintf(stderr,
+            "the program that predicts has no names: its state was found by types and order\n");
 }
 
 void use_close(Use *u) {

@@ -8,7 +8,8 @@
 
 typedef struct Use {
   const char *device, *plugin;
-  int64_t batch; /* 0: infer's own */
+  int64_t batch;                              /* 0: infer's own */
+  const char *eval_program, *predict_program; /* InferOpts' */
   bool json;
   Client *client;
   Infer *infer;
@@ -29,6 +30,8 @@ enum { USE_DEVICE = CLI_FIRST, USE_PLUGIN, USE_BATCH, USE_JSON, USE_OWN };
 bool use_option(const CliArgs *args, int which, Use *u); /* false after saying what is wrong */
 Err *use_open(Use *u, const char *run);
 void use_close(Use *u);
+/* Says on standard error what of a run was guessed. */
+void use_say_guesses(const Infer *i);
 
 /* What came out of repeated calls, in seconds; sorts. */
 typedef struct UseLatency {

@@ -4,8 +4,6 @@
 #include "infer/loaders.h"
 #include "infer/names.h"
 
-#include "stablehlo/stablehlo.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -13,27 +11,6 @@
 
 static Err *weight(void *arg, const StateSpec *s, const NamedTensor **out) {
   return infer_tensor(arg, s, out);
-}
-
-static Err *put(const char *folder, const char *name, const void *p, size_t n) {
-  char *path = xasprintf("%s/%s", folder, name);
-  Err *e = file_write(path, p, n);
-  free(path);
-  return e;
-}
-
-static Err *write_program(const Infer *i, const ExportOpts *o) {
-  TrainConfig c = i->info.config;
-  c.batch = o->batch ? o->batch : 1;
-  c.replicas = 0;
-  StepProgram p;
-  TRY(forward_build_with(i->model, &c, i->info.data, weight, (void *)i, &p));
-  Buf code = {0};
-  Err *e = stablehlo_write_bytecode(&code, p.m, NULL);
-  if (!e) e = put(o->to, "forward.mlirbc", code.p, code.n);
-  buf_free(&code);
-  step_free(&p);
-  return e;
 }
 
 /* "h0/fc/lora_a" of "h0/fc/kernel"; NULL: none. */
@@ -86,52 +63,31 @@ static Err *write_weights(const Infer *i, const char *to, NameStyle style, const
   return e;
 }
 
-/* What goes in and what comes out, for people and programs. */
-static Err *write_description(const Infer *i, const ExportOpts *o) {
-  const Data *d = i->info.data;
-  const Field *f = &d->fields[0];
-  Buf b = {0};
-  buf_cstr(&b, "{\n  \"model\": ");
-  buf_json_str(&b, i->info.model);
-  buf_printf(&b, ",\n  \"weights\": %lld,\n  \"input\": {\"type\": \"%s\", \"shape\": [%lld",
-             (long long)i->elements, dtype_name(f->type), (long long)(o->batch ? o->batch : 1));
-  for (int k = 0; k < f->rank; k++) buf_printf(&b, ", %lld", (long long)f->dims[k]);
-  buf_printf(&b, "]},\n  \"classes\": %lld", (long long)d->classes);
-  if (f->rank == 3)
-    buf_printf(&b, ",\n  \"mean\": [%.9g, %.9g, %.9g],\n  \"std\": [%.9g, %.9g, %.9g]",
-               (double)d->mean[0], (double)d->mean[1], (double)d->mean[2], (double)d->std[0],
-               (double)d->std[1], (double)d->std[2]);
-  buf_cstr(&b, ",\n  \"labels\": ");
-  if (!d->labels) buf_cstr(&b, "null");
-  for (const char *p = d->labels; p && *p; p += strspn(p, "\n")) {
-    size_t n = strcspn(p, "\n");
-    char *label = xstrndup(p, n);
-    buf_cstr(&b, p == d->labels ? "[" : ", ");
-    buf_json_str(&b, label);
-    free(label);
-    p += n;
-    if (!*p) break;
-  }
-  buf_cstr(&b, d->labels ? "]\n}\n" : "\n}\n");
-  Err *e = put(o->to, "export.json", b.p, b.n);
-  buf_free(&b);
+static Err *write_program(const Infer *i, const ExportOpts *o) {
+  TrainConfig c = i->info.config;
+  c.batch = o->batch ? o->batch : 1;
+  c.replicas = 0;
+  StepProgram p;
+  TRY(forward_build_with(i->model, &c, i->info.data, weight, (void *)i, &p));
+  Err *e = export_program(i, o->to, p.m);
+  step_free(&p);
   return e;
 }
 
 static Err *write_loaders(const Infer *i, const char *to) {
   const char *torch = loader_pytorch(i->model), *keras = loader_keras(i->model);
-  TRY(put(to, "load_jax.py", loader_jax, strlen(loader_jax)));
-  if (torch) TRY(put(to, "load_pytorch.py", torch, strlen(torch)));
-  if (keras) TRY(put(to, "load_keras.py", keras, strlen(keras)));
+  TRY(export_put(to, "load_jax.py", loader_jax, strlen(loader_jax)));
+  if (torch) TRY(export_put(to, "load_pytorch.py", torch, strlen(torch)));
+  if (keras) TRY(export_put(to, "load_keras.py", keras, strlen(keras)));
   return NULL;
 }
 
 Err *infer_export(const Infer *i, const ExportOpts *o) {
   if (mkdir(o->to, 0777) && access(o->to, W_OK))
     return err_new(ERR_PERMISSION, "cannot make the folder '%s': %m", o->to);
+  if (i->own) return own_export(i, o);
   TRY(write_program(i, o));
   TRY(write_weights(i, o->to, NAMES_TORCH, "pytorch.safetensors"));
   TRY(write_weights(i, o->to, NAMES_KERAS, "keras.safetensors"));
-  TRY(write_description(i, o));
   return write_loaders(i, o->to);
 }

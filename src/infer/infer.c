@@ -12,8 +12,19 @@ const Model *infer_model(const Infer *i) { return i->model; }
 int64_t infer_weights(const Infer *i) { return i->elements; }
 int64_t infer_outputs(const Infer *i) { return i->outputs; }
 
+int64_t infer_fixed_batch(const Infer *i) { return i->fixed; }
+bool infer_by_type(const Infer *i) { return i->own && !adopt_predict_is_named(i->own); }
+const Field *infer_field(const Infer *i) { return &i->info.data->fields[MAX(0, i->field)]; }
+
+int64_t infer_classes(const Infer *i) {
+  int64_t k = i->info.data->classes;
+  bool each = k > 1 && i->outputs == k;
+  bool token = k > 1 && infer_field(i)->rank == 1 && i->outputs == k * infer_field(i)->dims[0];
+  return !i->own || each || token ? k : 0;
+}
+
 size_t infer_input_bytes(const Infer *i) {
-  const Field *f = &i->info.data->fields[0];
+  const Field *f = infer_field(i);
   size_t n = (size_t)dtype_bytes(f->type);
   for (int k = 0; k < f->rank; k++) n *= (size_t)f->dims[k];
   return n;
@@ -45,6 +56,7 @@ Err *infer_compile(Infer *i, const Module *m, ClientProgram **out) {
 }
 
 static Err *build(const Infer *i, int64_t batch, StepProgram *out) {
+  if (i->own) return adopt_build_predict(i->own, i->info.data, NULL, NULL, out);
   TrainConfig c = i->info.config;
   c.batch = batch;
   c.replicas = 0;
@@ -63,22 +75,22 @@ static Err *upload(Infer *i) {
   return NULL;
 }
 
-static Err *open_run(Infer *i, const char *path) {
+static Err *open_run(Infer *i, const InferOpts *o, const char *path) {
   TRY(checkpoint_info(path, &i->info));
-  if (i->info.program)
-    return err_hint(
-        err_new(ERR_UNIMPLEMENTED,
-                "'%s' is a run of a train step of its own: nothing is known of the network inside",
-                i->info.model),
-        "the weights are in %s, under the names of the step's arguments", path);
-  TRY(zoo_find(i->info.model, &i->model));
-  StepProgram p;
-  TRY(build(i, 1, &p));
+  StepProgram p = {0};
+  if (i->info.program) {
+    TRY(own_open(i, o, path, &p));
+  } else {
+    if (o->eval_program || o->predict_program)
+      return err_new(ERR_INVALID, "'%s' is a run of model '%s', which needs no program", path,
+                     i->info.model);
+    TRY(zoo_find(i->info.model, &i->model));
+    TRY(build(i, 1, &p));
+    i->outputs = type_count(module_main(p.m)->body->last->operands[0]->type);
+  }
   i->n_weights = p.n_state;
   i->specs = p.state;
   i->elements = p.n_weights;
-  const Func *f = module_main(p.m);
-  i->outputs = type_count(f->body->last->operands[0]->type);
   p.state = NULL;
   p.n_state = 0;
   step_free(&p);
@@ -90,7 +102,7 @@ Err *infer_open(const InferOpts *o, Infer **out) {
   Infer *i = xcalloc(1, sizeof *i);
   *i = (Infer){.client = o->client, .device = o->device, .batch = o->batch ? o->batch : 64};
   char *path = checkpoint_path(o->run);
-  Err *e = err_wrap(open_run(i, path), "opening '%s'", o->run);
+  Err *e = err_wrap(open_run(i, o, path), "opening '%s'", o->run);
   free(path);
   if (e) infer_close(i);
   else *out = i;
@@ -105,6 +117,7 @@ void infer_close(Infer *i) {
   free(i->specs);
   free(i->weights);
   safetensors_free(i->n_file, i->file);
+  adopt_close(i->own);
   checkpoint_info_free(&i->info);
   free(i);
 }
@@ -123,12 +136,12 @@ static Err *program_for(Infer *i, int k) {
 /* n <= 1 << k examples by one run. */
 static Err *run_batch(Infer *i, int k, int64_t n, const char *inputs, float *logits) {
   TRY(program_for(i, k));
-  int64_t size = (int64_t)1 << k;
+  int64_t size = i->fixed ? i->fixed : (int64_t)1 << k;
   size_t each = infer_input_bytes(i), out = (size_t)i->outputs * sizeof *logits;
   char *full = n < size ? xcalloc((size_t)size, each) : NULL;
   float *all = n < size ? xmalloc(out * (size_t)size) : logits;
   if (full) memcpy(full, inputs, each * (size_t)n);
-  const Field *f = &i->info.data->fields[0];
+  const Field *f = infer_field(i);
   int64_t dims[7] = {size};
   memcpy(dims + 1, f->dims, sizeof *dims * (size_t)f->rank);
   ClientBuffer **args = xcalloc((size_t)i->n_weights + 1, sizeof *args), *res = NULL;
@@ -146,13 +159,22 @@ static Err *run_batch(Infer *i, int k, int64_t n, const char *inputs, float *log
   return e;
 }
 
+Err *infer_can_answer(const Infer *i) {
+  if (i->field >= 0) return NULL;
+  return err_hint(
+      err_new(ERR_INVALID, "nothing is known of the network inside the step '%s'", i->info.model),
+      "--predict-program PROGRAM, from state and batch to its answers; weft train keeps it "
+      "with the run");
+}
+
 Err *infer_forward(Infer *i, int64_t n, const void *inputs, float *logits) {
   size_t each = infer_input_bytes(i);
+  TRY(infer_can_answer(i));
   for (int64_t at = 0; at < n;) {
-    int64_t part = MIN(n - at, i->batch);
+    int64_t part = MIN(n - at, i->fixed ? i->fixed : i->batch);
     int k = 0;
-    while (k < MOST_BATCHES - 1 && (int64_t)1 << k < part) k++;
-    part = MIN(part, (int64_t)1 << k);
+    while (!i->fixed && k < MOST_BATCHES - 1 && (int64_t)1 << k < part) k++;
+    if (!i->fixed) part = MIN(part, (int64_t)1 << k);
     TRY(run_batch(i, k, part, (const char *)inputs + (size_t)at * each, logits + at * i->outputs));
     at += part;
   }
@@ -160,7 +182,10 @@ Err *infer_forward(Infer *i, int64_t n, const void *inputs, float *logits) {
 }
 
 void infer_softmax(float *v, int64_t k) {
-  double most = -INFINITY, sum = 0;
+  double most = -INFINITY, sum = 0, least = 0;
+  for (int64_t i = 0; i < k; i++) sum += (double)v[i], least = fmin(least, (double)v[i]);
+  if (least >= 0 && fabs(sum - 1) < 1e-3) return; /* of a network that ends with it */
+  sum = 0;
   for (int64_t i = 0; i < k; i++) most = fmax(most, (double)v[i]);
   for (int64_t i = 0; i < k; i++) sum += exp((double)v[i] - most);
   for (int64_t i = 0; i < k; i++) v[i] = (float)(exp((double)v[i] - most) / sum);
@@ -208,22 +233,43 @@ static Err *score_batches(Infer *i, ClientProgram *exe, Loader *l, int inputs, d
   return e;
 }
 
+/* The program that scores a batch, and how many examples that is. */
+static Err *build_score(Infer *i, const Data *d, int64_t *batch, StepProgram *out) {
+  TrainConfig c = i->info.config;
+  if (i->own) {
+    *batch = adopt_eval_batch(i->own);
+    if (!*batch)
+      return err_hint(
+          err_new(ERR_INVALID, "nothing evaluates the step '%s'", i->info.model),
+          "--eval-program PROGRAM, from state and batch to loss and accuracy; weft train keeps "
+          "it with the run");
+    if (*batch > d->n_test)
+      return err_new(
+          ERR_INVALID,
+          "the program that evaluates takes batches of %lld, '%s' has %lld test examples",
+          (long long)*batch, d->name, (long long)d->n_test);
+    return adopt_build_score(i->own, d, out);
+  }
+  *batch = c.batch = MIN(i->batch, d->n_test);
+  c.replicas = 0;
+  return step_build(i->model, &c, i->info.data, false, out);
+}
+
 Err *infer_evaluate(Infer *i, const Data *d, InferScore *out) {
   TRY(same_fields(i->info.data, d));
-  TrainConfig c = i->info.config;
-  c.batch = MIN(i->batch, d->n_test);
-  c.replicas = 0;
   StepProgram p;
   ClientProgram *exe = NULL;
-  TRY(step_build(i->model, &c, i->info.data, false, &p));
+  int64_t batch;
+  TRY(build_score(i, d, &batch, &p));
   Err *e = infer_compile(i, p.m, &exe);
   Loader *l = NULL;
+  int64_t batches = i->own ? d->n_test / batch : (d->n_test + batch - 1) / batch;
   LoaderOpts lo = {.data = d,
                    .client = i->client,
                    .device = i->device,
                    .test = true,
-                   .batch = c.batch,
-                   .n_batches = (d->n_test + c.batch - 1) / c.batch};
+                   .batch = batch,
+                   .n_batches = batches};
   double from = time_now_s(), sums[3] = {0};
   if (!e) e = loader_open(&lo, &l);
   if (!e) e = score_batches(i, exe, l, p.n_inputs, sums);
@@ -233,7 +279,7 @@ Err *infer_evaluate(Infer *i, const Data *d, InferScore *out) {
   if (e) return err_wrap(e, "while evaluating");
   *out = (InferScore){.loss = sums[0] / fmax(sums[2], 1),
                       .accuracy = sums[1] / fmax(sums[2], 1),
-                      .examples = d->n_test,
+                      .examples = MIN(d->n_test, batches * batch),
                       .seconds = time_now_s() - from};
   return NULL;
 }

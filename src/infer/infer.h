@@ -15,6 +15,9 @@ typedef struct InferOpts {
   Client *client;
   int device;
   int64_t batch; /* the largest batch of one program; 0: 64 */
+  /* Of a run of a train step of one's own (adopt/): programs in place of those that the run has; NULL: its own. Their
+   * batch is the only one. */
+  const char *eval_program, *predict_program;
 } InferOpts;
 /* errors: those of checkpoint_info; ERR_NOT_FOUND the model is none of this version's; ERR_INVALID a
  * tensor is missing or of another shape */
@@ -24,13 +27,20 @@ const CheckpointInfo *infer_info(const Infer *i);
 const Model *infer_model(const Infer *i);
 int64_t infer_weights(const Infer *i); /* elements of all parameters */
 
-/* What goes in: one example of the data's field 0, in bytes; what comes out of it: f32 numbers. */
+/* What goes in: one example of a field of the data, the first of models of the zoo; what comes out of it: f32 numbers. */
+const Field *infer_field(const Infer *i);
 size_t infer_input_bytes(const Infer *i);
 int64_t infer_outputs(const Infer *i);
+/* Classes among which the outputs choose, once or for each token; 0: they are other numbers. */
+int64_t infer_classes(const Infer *i);
+/* The state of a program that predicts was found by types and order: it has no names. */
+bool infer_by_type(const Infer *i);
+/* Examples that its program takes; 0: any number. */
+int64_t infer_fixed_batch(const Infer *i);
 /* n examples side by side; logits: n x infer_outputs numbers. Programs are made for batches of
  * powers of two when they are first needed; what is missing to one is filled up. */
 Err *infer_forward(Infer *i, int64_t n, const void *inputs, float *logits);
-/* Softmax of k numbers in place. */
+/* Softmax of k numbers in place; shares that sum to 1 already stay what they are. */
 void infer_softmax(float *v, int64_t k);
 
 typedef struct InferScore {
@@ -43,9 +53,10 @@ Err *infer_evaluate(Infer *i, const Data *d, InferScore *out);
 
 /* ---- inputs from files (input.c) ------------------------------------------------------------- */
 
-/* The examples of a PNG, a JPEG or an npy file of bytes ((H, W), (H, W, C) or (n, H, W, C)), sized
- * as the network wants them. *out: *n x infer_input_bytes; the caller frees it. */
-Err *infer_read_images(const Infer *i, const char *path, int64_t *n, uint8_t **out);
+/* The examples in a file: of pictures a PNG, a JPEG or bytes in an npy or npz file ((H, W), (H, W, C) or
+ * (n, H, W, C)), sized as the network wants them; of numbers an npy or npz file of their shape, one or many, or a csv.
+ * *out: *n x infer_input_bytes; the caller frees it. */
+Err *infer_read(const Infer *i, const char *path, int64_t *n, void **out);
 /* The same of a file's bytes in memory (PNG or JPEG): one example. */
 Err *infer_image(const Infer *i, const void *bytes, size_t n, uint8_t *out);
 

@@ -16,8 +16,7 @@ const char *const loader_jax =
     "    about = json.loads((folder / 'export.json').read_text())\n"
     "    kind = {'ui8': np.uint8, 'i32': np.int32, 'f32': np.float32}[about['input']['type']]\n"
     "    given = jax.core.ShapedArray(tuple(about['input']['shape']), np.dtype(kind))\n"
-    "    out = given.shape + (about['classes'],) if kind == np.int32 else given.shape[:1] + "
-    "(about['classes'],)\n"
+    "    out = tuple(about['output']['shape'])\n"
     "    in_tree = tree_util.tree_structure(((0,), {}))\n"
     "    program = export.Exported(\n"
     "        fun_name='forward', in_tree=in_tree, in_avals=(given,), "
@@ -32,6 +31,23 @@ const char *const loader_jax =
     "        calling_convention_version=export.maximum_supported_calling_convention_version,\n"
     "        module_kept_var_idx=(0,), uses_global_constants=False, _get_vjp=None)\n"
     "    return jax.jit(program.call)\n";
+
+const char *const loader_state =
+    "\"\"\"The state of the step in JAX or numpy: load() -> {'params': {'dense': {'kernel': "
+    "...}}}.\"\"\"\n"
+    "import pathlib\n"
+    "from safetensors.numpy import load_file\n"
+    "\n"
+    "\n"
+    "def load(path=pathlib.Path(__file__).parent / 'state.safetensors'):\n"
+    "    tree = {}\n"
+    "    for name, value in load_file(path).items():\n"
+    "        *folders, leaf = name.split('/')\n"
+    "        at = tree\n"
+    "        for f in folders:\n"
+    "            at = at.setdefault(f, {})\n"
+    "        at[leaf] = value\n"
+    "    return tree\n";
 
 #define TORCH_HEAD                                                                             \
   "\"\"\"The network in PyTorch with the weights of pytorch.safetensors. Pictures are bytes\n" \

@@ -4,7 +4,8 @@
 
 #include "train/train.h"
 
-extern const char *const loader_jax; /* any model */
+extern const char *const loader_state; /* of the state of a step of one's own */
+extern const char *const loader_jax;   /* any model */
 /* NULL: none for this model */
 const char *loader_pytorch(const Model *m);
 const char *loader_keras(const Model *m);

@@ -8,62 +8,9 @@
  */
 #include "interp/interp_priv.h"
 
-/* ---- from axes to blocks ------------------------------------------------------------------- */
+#include "ir/mesh.h"
 
-static int64_t mesh_size(const Mesh *mesh) {
-  int64_t n = 1;
-  for (int i = 0; i < mesh->n_axes; i++) n *= mesh->axes[i].size;
-  return n;
-}
-
-/* Position of a device in the mesh's order; -1: not in it. */
-static int64_t mesh_position(const Mesh *mesh, int64_t device) {
-  if (!mesh->n_ids) return device < mesh_size(mesh) ? device : -1;
-  for (int i = 0; i < mesh->n_ids; i++)
-    if (mesh->ids[i] == device) return i;
-  return -1;
-}
-
-static int64_t axis_coordinate(const Mesh *mesh, int axis, int64_t position) {
-  for (int i = mesh->n_axes - 1; i > axis; i--) position /= mesh->axes[i].size;
-  return position % mesh->axes[axis].size;
-}
-
-static bool name_listed(const Str *names, int n, Str s) {
-  for (int i = 0; i < n; i++)
-    if (str_eq(names[i], s)) return true;
-  return false;
-}
-
-/* Number of blocks and the block of `position` for each dimension. only: count these axes and no
- * others; NULL: all. */
-static Err *blocks_of(const Sharding *s, const Mesh *mesh, int rank, int64_t position,
-                      const Str *only, int n_only, int64_t *parts, int64_t *index) {
-  for (int d = 0; d < rank; d++) parts[d] = 1, index[d] = 0;
-  if (s->n_dims && s->n_dims != rank)
-    return err_new(ERR_INVALID, "a sharding of %d dimensions for a tensor of rank %d", s->n_dims,
-                   rank);
-  for (int d = 0; d < s->n_dims; d++)
-    for (int i = 0; i < s->dims[d].n_axes; i++) {
-      const AxisRef *a = &s->dims[d].axes[i];
-      if (only && !name_listed(only, n_only, a->name)) continue;
-      int axis = 0;
-      while (axis < mesh->n_axes && !str_eq(mesh->axes[axis].name, a->name)) axis++;
-      if (axis == mesh->n_axes)
-        return err_new(ERR_INVALID, "the mesh has no axis \"%.*s\"", STR_ARG(a->name));
-      int64_t size = mesh->axes[axis].size, c = axis_coordinate(mesh, axis, position);
-      if (a->sub_size) { /* the axis seen as pre x sub x rest */
-        int64_t pre = MAX(a->sub_pre, 1);
-        if (size % (pre * a->sub_size))
-          return err_new(ERR_INVALID, "axis \"%.*s\" has no such part", STR_ARG(a->name));
-        c = c / (size / (pre * a->sub_size)) % a->sub_size;
-        size = a->sub_size;
-      }
-      parts[d] *= size;
-      index[d] = index[d] * size + c;
-    }
-  return NULL;
-}
+/* ---- whole tensors and their blocks -------------------------------------------------------- */
 
 static Tensor *cut_block(const Tensor *whole, const int64_t *parts, const int64_t *index) {
   int64_t start[MAX_RANK], size[MAX_RANK];
@@ -95,7 +42,7 @@ static int64_t unreduced_at(const Sharding *s, const Mesh *mesh, int64_t positio
   for (int i = 0; i < s->n_unreduced; i++)
     for (int axis = 0; axis < mesh->n_axes; axis++)
       if (str_eq(mesh->axes[axis].name, s->unreduced[i].name)) {
-        id = id * mesh->axes[axis].size + axis_coordinate(mesh, axis, position);
+        id = id * mesh->axes[axis].size + mesh_coordinate(mesh, axis, position);
         *count *= mesh->axes[axis].size;
       }
   return id;
@@ -127,7 +74,7 @@ Err *shard_dims(const Sharding *s, const Mesh *mesh, int rank, const int64_t *di
   int64_t parts[MAX_RANK], index[MAX_RANK];
   if (rank > MAX_RANK) return err_new(ERR_UNIMPLEMENTED, "rank %d is over %d", rank, MAX_RANK);
   bool cut = s && mesh && mesh->n_axes;
-  if (cut) TRY(blocks_of(s, mesh, rank, 0, NULL, 0, parts, index));
+  if (cut) TRY(mesh_blocks(s, mesh, rank, 0, NULL, 0, parts, index));
   for (int d = 0; d < rank; d++) out[d] = cut ? (dims[d] + parts[d] - 1) / parts[d] : dims[d];
   return NULL;
 }
@@ -142,7 +89,7 @@ Err *shard_cut(const Tensor *whole, const Sharding *s, const Mesh *mesh, int64_t
   }
   int64_t at = mesh_position(mesh, p);
   if (at < 0) return err_new(ERR_INVALID, "device %lld is not in the mesh", (long long)p);
-  TRY(blocks_of(s, mesh, whole->rank, at, NULL, 0, parts, index));
+  TRY(mesh_blocks(s, mesh, whole->rank, at, NULL, 0, parts, index));
   if (whole->phantom) {
     TRY(shard_dims(s, mesh, whole->rank, whole->dims, index));
     *out = tensor_phantom(whole->dtype, whole->rank, index);
@@ -168,7 +115,7 @@ Err *shard_join(Tensor *const *blocks, int n, const Sharding *s, const Mesh *mes
     *out = tensor_retain(blocks[0]);
     return NULL;
   }
-  TRY(blocks_of(s, mesh, rank, 0, NULL, 0, parts, index));
+  TRY(mesh_blocks(s, mesh, rank, 0, NULL, 0, parts, index));
   int64_t terms = 1;
   unreduced_at(s, mesh, 0, &terms);
   if (all_ones(parts, rank) && terms == 1) {
@@ -187,7 +134,7 @@ Err *shard_join(Tensor *const *blocks, int n, const Sharding *s, const Mesh *mes
   for (int p = 0; p < n && !e; p++) {
     int64_t at = mesh_position(mesh, p), id = 0;
     if (at < 0) continue;
-    e = blocks_of(s, mesh, rank, at, NULL, 0, parts, index);
+    e = mesh_blocks(s, mesh, rank, at, NULL, 0, parts, index);
     for (int d = 0; d < rank && !e; d++) id = id * parts[d] + index[d];
     id = id * terms + unreduced_at(s, mesh, at, &terms);
     if (e || done[id]) continue;
@@ -344,8 +291,8 @@ static bool same_class(const Mesh *mesh, const Run *run, const Str *manual, int 
   int64_t a = mesh_position(mesh, p % run->partitions),
           b = mesh_position(mesh, q % run->partitions);
   for (int i = 0; i < mesh->n_axes; i++)
-    if (!name_listed(manual, n_manual, mesh->axes[i].name) &&
-        axis_coordinate(mesh, i, a) != axis_coordinate(mesh, i, b))
+    if (!mesh_lists(manual, n_manual, mesh->axes[i].name) &&
+        mesh_coordinate(mesh, i, a) != mesh_coordinate(mesh, i, b))
       return false;
   return true;
 }
@@ -370,7 +317,7 @@ static Err *manual_cut(Eval *e, int i, const Str *manual, int n_manual, Shards *
     int64_t parts[MAX_RANK], index[MAX_RANK];
     Tensor *t = shards_at(in, p);
     Err *err =
-        blocks_of(s, mesh, t->rank, position_of(mesh, e->run, p), manual, n_manual, parts, index);
+        mesh_blocks(s, mesh, t->rank, position_of(mesh, e->run, p), manual, n_manual, parts, index);
     for (int d = 0; d < t->rank && !err; d++)
       if (t->dims[d] % parts[d])
         err = op_err(e->op, ERR_INVALID,
@@ -401,7 +348,8 @@ static Err *manual_join(Eval *e, int i, const Shards *res, const Str *manual, in
     return NULL;
   }
   TRY(mesh_of(e->op, e->run, s, &mesh));
-  TRY(blocks_of(s, mesh, own->rank, position_of(mesh, e->run, p), manual, n_manual, parts, index));
+  TRY(mesh_blocks(s, mesh, own->rank, position_of(mesh, e->run, p), manual, n_manual, parts,
+                  index));
   int64_t terms = 1;
   unreduced_at(s, mesh, 0, &terms);
   if (all_ones(parts, own->rank) && terms == 1) {
@@ -417,8 +365,8 @@ static Err *manual_join(Eval *e, int i, const Shards *res, const Str *manual, in
                    ? NULL
                    : op_err(e->op, ERR_PRECONDITION, "process %d does not come here", q);
     if (!err)
-      err = blocks_of(s, mesh, own->rank, position_of(mesh, e->run, q), manual, n_manual, parts,
-                      index);
+      err = mesh_blocks(s, mesh, own->rank, position_of(mesh, e->run, q), manual, n_manual, parts,
+                        index);
     if (err) {
       tensor_release(t);
       free(done);
@@ -504,7 +452,7 @@ static Err *identity(Eval *e) {
 static Err *spmd_parts(Eval *e, const Sharding *s, const Mesh *mesh, int p, const Type *full,
                        const Type *local, int64_t *parts, int64_t *index) {
   int64_t at = mesh_position(mesh, p % e->run->partitions);
-  TRY(blocks_of(s, mesh, full->rank, at, NULL, 0, parts, index));
+  TRY(mesh_blocks(s, mesh, full->rank, at, NULL, 0, parts, index));
   for (int d = 0; d < full->rank; d++) {
     if (full->dims[d] == local->dims[d]) parts[d] = 1, index[d] = 0;
     else if (local->dims[d] * parts[d] != full->dims[d])

@@ -53,16 +53,30 @@ void b_order_args(Func *f, int n, Value *const *order) {
   f->n_arg_attrs = counts;
 }
 
-void b_arg_attr(Func *f, int arg, const char *name, Attr *value) {
-  Module *m = f->module;
-  int n = f->n_arg_attrs[arg], at = 0;
-  NamedAttr *v = ARENA_ARRAY(m->arena, NamedAttr, n + 1);
-  while (at < n && str_cmp(f->arg_attrs[arg][at].name, str_from(name)) < 0) at++;
-  if (at) memcpy(v, f->arg_attrs[arg], sizeof *v * (size_t)at);
+/* Attributes are sorted by their names. */
+static void put_attr(Module *m, NamedAttr **attrs, int *n, const char *name, Attr *value) {
+  int at = 0;
+  while (at < *n && str_cmp((*attrs)[at].name, str_from(name)) < 0) at++;
+  bool there = at < *n && str_is((*attrs)[at].name, name);
+  NamedAttr *v = ARENA_ARRAY(m->arena, NamedAttr, *n + 1);
+  if (at) memcpy(v, *attrs, sizeof *v * (size_t)at);
   v[at] = (NamedAttr){arena_str(m->arena, str_from(name)), value};
-  if (n > at) memcpy(v + at + 1, f->arg_attrs[arg] + at, sizeof *v * (size_t)(n - at));
-  f->arg_attrs[arg] = v;
-  f->n_arg_attrs[arg] = n + 1;
+  int rest = *n - at - there;
+  if (rest) memcpy(v + at + 1, *attrs + at + there, sizeof *v * (size_t)rest);
+  *attrs = v;
+  *n += !there;
+}
+
+void b_arg_attr(Func *f, int arg, const char *name, Attr *value) {
+  put_attr(f->module, &f->arg_attrs[arg], &f->n_arg_attrs[arg], name, value);
+}
+
+void b_result_attr(Func *f, int result, const char *name, Attr *value) {
+  put_attr(f->module, &f->res_attrs[result], &f->n_res_attrs[result], name, value);
+}
+
+void b_module_attr(Module *m, const char *name, Attr *value) {
+  put_attr(m, &m->attrs, &m->n_attrs, name, value);
 }
 
 void b_return(Build *b, int n, Value *const *v) {

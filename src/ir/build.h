@@ -28,7 +28,10 @@ Func *b_func(Build *b, Module *m, const char *name);
 Value *b_arg(Build *b, Type *type); /* adds an argument to the function b->r belongs to */
 /* The function's arguments become order[0..n-1], a permutation of those it has. */
 void b_order_args(Func *f, int n, Value *const *order);
+/* Where there is one of the name it is replaced. */
 void b_arg_attr(Func *f, int arg, const char *name, Attr *value); /* f.ex. tf.aliasing_output */
+void b_result_attr(Func *f, int result, const char *name, Attr *value); /* after b_return */
+void b_module_attr(Module *m, const char *name, Attr *value);
 void b_return(Build *b, int n, Value *const *v); /* ends the region; of a function: sets its type */
 /* Location "name" around what follows, inside `outer` (the former b->loc). Give the old one back
  * by hand. */

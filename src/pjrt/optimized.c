@@ -5,6 +5,7 @@
 #include "base/pb.h"
 #include "compile/pass/pass.h"
 #include "compile/spmd/partition.h"
+#include "ir/build.h"
 #include "stablehlo/stablehlo.h"
 
 static bool is_ours(Str name) { return str_starts(name, "sdy.") || str_starts(name, "weft."); }
@@ -76,27 +77,16 @@ static void put_result_shardings(const PJRT_Executable *x, Buf *out) {
   }
 }
 
-static void add_module_attr(Module *m, const char *name, Attr *value) {
-  NamedAttr *attrs = ARENA_ARRAY(m->arena, NamedAttr, m->n_attrs + 1);
-  int at = 0;
-  while (at < m->n_attrs && str_cmp(m->attrs[at].name, str_from(name)) < 0) at++;
-  if (at) memcpy(attrs, m->attrs, sizeof *attrs * (size_t)at);
-  attrs[at] = (NamedAttr){str_from(name), value};
-  memcpy(attrs + at + 1, m->attrs + at, sizeof *attrs * (size_t)(m->n_attrs - at));
-  m->attrs = attrs;
-  m->n_attrs++;
-}
-
 /* PyTorch/XLA, and jaxlib up to 0.9.0, find the shardings of results here and nowhere else. */
 static void tell_shardings(const PJRT_Executable *x, Module *m) {
   Buf results = {0};
   put_result_shardings(x, &results);
   Attr *told = attr_string(m, arena_str(m->arena, (Str){results.p, results.n}));
-  add_module_attr(m, "mhlo.spmd_output_sharding", told);
+  b_module_attr(m, "mhlo.spmd_output_sharding", told);
   Attr **params = ARENA_ARRAY(m->arena, Attr *, x->n_in + 1);
   for (int i = 0; i < x->n_in; i++)
     params[i] = attr_string(m, told_sharding(x->sharding_in[i], x->sharding_in_sizes[i]));
-  add_module_attr(m, "mhlo.spmd_parameters_shardings", attr_array(m, x->n_in, params));
+  b_module_attr(m, "mhlo.spmd_parameters_shardings", attr_array(m, x->n_in, params));
   buf_free(&results);
 }
 

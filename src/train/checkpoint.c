@@ -51,6 +51,13 @@ static void put_fields(Meta *m, const Data *d) {
   buf_free(&b);
 }
 
+static void put_numbers(Meta *m, const char *key, int64_t n, const float *v) {
+  Buf b = {0};
+  for (int64_t i = 0; i < n; i++) buf_printf(&b, "%s%.9g", i ? " " : "", (double)v[i]);
+  meta_set(m, key, "%s", b.p ? b.p : "");
+  buf_free(&b);
+}
+
 static void put_data(Meta *m, const Data *d) {
   meta_set(m, "data", "%s", d->name);
   if (d->spec) meta_set(m, "data-spec", "%s", d->spec);
@@ -61,6 +68,9 @@ static void put_data(Meta *m, const Data *d) {
     meta_set(m, "mean", "%.9g %.9g %.9g", (double)d->mean[0], (double)d->mean[1],
              (double)d->mean[2]);
     meta_set(m, "std", "%.9g %.9g %.9g", (double)d->std[0], (double)d->std[1], (double)d->std[2]);
+  } else if (d->column_mean) { /* (x - mean) / std */
+    put_numbers(m, "column-mean", d->fields[0].dims[0], d->column_mean);
+    put_numbers(m, "column-std", d->fields[0].dims[0], d->column_std);
   } else if (d->fields[0].rank == 1) {
     meta_set(m, "tokenizer", "%s", d->tokenizer ? "gpt2" : "bytes");
   }
@@ -112,6 +122,18 @@ static void get_numbers(const char *text, float *out) {
   if (text) sscanf(text, "%f %f %f", &out[0], &out[1], &out[2]);
 }
 
+/* n numbers with blanks between; NULL: there are not so many. */
+static float *get_columns(const char *text, int64_t n) {
+  if (!text || (size_t)n > strlen(text)) return NULL;
+  float *v = xcalloc((size_t)n + 1, sizeof *v);
+  char *end;
+  for (int64_t i = 0; i < n; i++, text = end) {
+    v[i] = strtof(text, &end);
+    if (end == text) return free(v), NULL;
+  }
+  return v;
+}
+
 static Err *get_data(const Meta *m, const char *path, CheckpointInfo *out) {
   Data *d = out->data = xcalloc(1, sizeof *d);
   const char *name = meta_get(m, "data"), *spec = meta_get(m, "data-spec"),
@@ -126,6 +148,11 @@ static Err *get_data(const Meta *m, const char *path, CheckpointInfo *out) {
   d->classes = strtoll(classes, NULL, 10);
   get_numbers(meta_get(m, "mean"), d->mean);
   get_numbers(meta_get(m, "std"), d->std);
+  if (d->fields[0].rank == 1) {
+    d->column_mean = get_columns(meta_get(m, "column-mean"), d->fields[0].dims[0]);
+    d->column_std = get_columns(meta_get(m, "column-std"), d->fields[0].dims[0]);
+    if (!d->column_std) free(d->column_mean), d->column_mean = NULL;
+  }
   if (tokens && !strcmp(tokens, "gpt2")) { /* beside the checkpoint */
     const char *slash = strrchr(path, '/');
     out->tokenizer = xasprintf("%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".");
@@ -144,7 +171,7 @@ static Err *get_settings(const Meta *m, TrainConfig *c) {
   return NULL;
 }
 
-static char *beside(const char *path, const char *name) {
+char *checkpoint_beside(const char *path, const char *name) {
   const char *slash = strrchr(path, '/');
   if (!name || strchr(name, '/')) return NULL;
   return xasprintf("%.*s%s", slash ? (int)(slash - path) + 1 : 0, path, name);
@@ -164,7 +191,7 @@ Err *checkpoint_info(const char *path, CheckpointInfo *out) {
     out->model = xstrdup(model);
     out->version = xstrdup(version);
     out->step = step ? strtoll(step, NULL, 10) : 0;
-    out->program = beside(path, meta_get(&m, "program"));
+    out->program = checkpoint_beside(path, meta_get(&m, "program"));
     e = get_settings(&m, &out->config);
   }
   if (!e) e = get_data(&m, path, out);

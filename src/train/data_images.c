@@ -88,6 +88,8 @@ void data_close(Data *d) {
   free(d->tokenizer);
   free(d->labels);
   free(d->names);
+  free(d->column_mean);
+  free(d->column_std);
   free(d);
 }
 

@@ -27,6 +27,20 @@ Err *data_open_text(const char *path, bool tokens, const DataOpts *o, Data **out
 Err *data_open_files(const char *path, bool tar, const DataOpts *o, Data **out);
 Err *data_open_npz(const char *path, Data **out);
 
+/* ---- rows in memory: npz of any names, csv ---- */
+
+typedef struct Part { /* of one field: training or test rows */
+  char *rows;
+  int64_t n;
+} Part;
+typedef struct Arrays { /* Data.impl */
+  Part part[DATA_FIELDS][2];
+} Arrays;
+Data *data_of_rows(const char *kind, const char *path); /* without fields and rows */
+Field *data_add_field(Data *d, Str name);
+/* The whole numbers of rank 0, or of rank 2 for each pixel, are classes. */
+void data_count_classes(Data *d);
+
 Err *data_open_arrays(const Npz *z, const char *path, Data **out); /* arrays of any names */
 Err *data_open_csv(const char *path, Data **out);
 /* mean and std of `pixels` pixels of so many channels */

@@ -14,6 +14,7 @@ struct Loader {
   const Data *data;
   Client *client;
   int device, n_devices;
+  const Cut *cuts;
   bool test, in_order;
   int64_t batch, per_epoch, next, end; /* batches, counted from epoch 0 */
   int64_t own_first, own;              /* examples of a batch that are made here */
@@ -94,6 +95,36 @@ static void make_example(void *arg, int64_t i) {
   pthread_mutex_unlock(&m->lock);
 }
 
+/* A field of the batch, equal parts in the order of the devices. */
+static Err *send_equal(const Loader *l, int f, ClientBuffer **bufs) {
+  const Field *fd = &l->data->fields[f];
+  int64_t part = l->batch / l->n_devices, dims[7] = {part};
+  memcpy(dims + 1, fd->dims, sizeof(int64_t) * (size_t)fd->rank);
+  for (int dev = 0; dev < l->n_devices; dev++) {
+    const char *data = (const char *)l->host[f] + (size_t)(part * dev) * field_bytes(fd);
+    TRY(client_buffer_from_host(l->client, l->device + dev, fd->type, fd->rank + 1, dims, data,
+                                &bufs[dev * l->data->n_fields + f]));
+  }
+  return NULL;
+}
+
+/* Each device's part of a field, as its sharding says. */
+static Err *send_cut(const Loader *l, int f, ClientBuffer **bufs) {
+  const Field *fd = &l->data->fields[f];
+  int64_t dims[7] = {l->batch};
+  memcpy(dims + 1, fd->dims, sizeof(int64_t) * (size_t)fd->rank);
+  for (int dev = 0; dev < l->n_devices; dev++) {
+    int64_t part[CUT_RANK];
+    void *data;
+    TRY(cut_take(&l->cuts[f], fd->type, fd->rank + 1, dims, dev, l->host[f], part, &data));
+    Err *e = client_buffer_from_host(l->client, l->device + dev, fd->type, fd->rank + 1, part, data,
+                                     &bufs[dev * l->data->n_fields + f]);
+    free(data);
+    TRY(e);
+  }
+  return NULL;
+}
+
 static Err *make_batch(Loader *l, int64_t k, Batch *out) {
   const Data *d = l->data;
   int64_t n = l->test ? d->n_test : d->n_train, epoch = k / l->per_epoch,
@@ -112,16 +143,8 @@ static Err *make_batch(Loader *l, int64_t k, Batch *out) {
   if (m.error) return m.error;
   out->make_s = MAX(0, time_now_s() - out->begin_s - (run_delay_s() - delay));
   out->bufs = xcalloc((size_t)(l->n_devices * d->n_fields), sizeof *out->bufs);
-  int64_t part = l->own / l->n_devices;
-  for (int dev = 0; dev < l->n_devices; dev++)
-    for (int f = 0; f < d->n_fields; f++) {
-      const Field *fd = &d->fields[f];
-      int64_t dims[7] = {part};
-      memcpy(dims + 1, fd->dims, sizeof(int64_t) * (size_t)fd->rank);
-      const char *data = (const char *)l->host[f] + (size_t)(part * dev) * field_bytes(fd);
-      TRY(client_buffer_from_host(l->client, l->device + dev, fd->type, fd->rank + 1, dims, data,
-                                  &out->bufs[dev * d->n_fields + f]));
-    }
+  for (int f = 0; f < d->n_fields; f++)
+    TRY(l->cuts ? send_cut(l, f, out->bufs) : send_equal(l, f, out->bufs));
   return NULL;
 }
 
@@ -162,7 +185,7 @@ Err *loader_open(const LoaderOpts *o, Loader **out) {
   int64_t n = o->test ? d->n_test : d->n_train;
   int64_t per_epoch = o->test ? (n + o->batch - 1) / o->batch : n / o->batch;
   int n_devices = MAX(1, o->n_devices), parts = MAX(n_devices, o->parts);
-  assert(o->batch % parts == 0);
+  assert(o->cuts || o->batch % parts == 0);
   if (per_epoch < 1)
     return err_new(ERR_INVALID, "a batch of %lld is more than the %lld examples of '%s'",
                    (long long)o->batch, (long long)n, d->name);
@@ -171,8 +194,9 @@ Err *loader_open(const LoaderOpts *o, Loader **out) {
                 .client = o->client,
                 .device = o->device,
                 .n_devices = n_devices,
-                .own_first = o->batch / parts * o->first_part,
-                .own = o->batch / parts * n_devices,
+                .cuts = o->cuts,
+                .own_first = o->cuts ? 0 : o->batch / parts * o->first_part,
+                .own = o->cuts ? o->batch : o->batch / parts * n_devices,
                 .test = o->test,
                 .in_order = o->in_order,
                 .batch = o->batch,

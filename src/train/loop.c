@@ -18,11 +18,13 @@ struct Trainer {
   StepProgram step, eval;
   ClientProgram *step_exe, *eval_exe;
   int all_replicas, first; /* of the run; the number of the first that is here */
-  int replicas;            /* that are here */
+  int replicas;            /* that are here; of a whole step the devices that run it together */
+  int eval_replicas;       /* that evaluate */
   int64_t global;          /* examples in a step, all replicas together */
   int64_t eval_global;     /* likewise in a batch of the evaluation */
   ClientBuffer **state;    /* replica r's values from r * step.n_state on */
   Events *events;
+  ClientBuffer **gathered;      /* during an evaluation: state that else lies in parts */
   int64_t at, total, per_epoch; /* steps */
   int ema;                      /* where averages of the parameters begin in the state; 0: none */
   int taken;                    /* parameters that came from TrainOpts.init */
@@ -45,11 +47,17 @@ static Err *write_program(const Module *m, Buf *code) {
   return NULL;
 }
 
+int train_partitions(const Module *m) {
+  const Attr *a = attrs_get(m->attrs, m->n_attrs, "mhlo.num_partitions");
+  return a && a->kind == AT_INT && a->i > 0 && a->i < 1 << 20 ? (int)a->i : 1;
+}
+
 Err *train_compile(Client *c, const Module *m, int replicas, ClientProgram **out) {
   Buf code = {0};
+  int partitions = train_partitions(m);
+  ClientCompileOpts o = {.replicas = partitions > 1 ? 1 : replicas, .partitions = partitions};
   Err *e = write_program(m, &code);
-  if (!e)
-    e = client_compile(c, (Str){code.p, code.n}, &(ClientCompileOpts){.replicas = replicas}, out);
+  if (!e) e = client_compile(c, (Str){code.p, code.n}, &o, out);
   buf_free(&code);
   return err_wrap(e, "compiling '%.*s'", STR_ARG(m->name));
 }
@@ -62,12 +70,32 @@ static size_t spec_bytes(const StateSpec *s) {
 
 /* ---- state: fresh, from a file, to a file ---------------------------------------------------- */
 
-static Err *upload(Trainer *t, int i, const void *data) {
+static Err *upload_one(Trainer *t, int i, int r, const void *data) {
   const StateSpec *s = &t->step.state[i];
-  if (t->o->job) t->state_hash = hash_bytes(data, spec_bytes(s), t->state_hash);
+  ClientBuffer **to = &t->state[r * t->step.n_state + i];
+  int device = t->o->device + r;
+  if (!s->cut.s)
+    return client_buffer_from_host(t->o->client, device, s->type, s->rank, s->dims, data, to);
+  int64_t dims[CUT_RANK];
+  void *part;
+  TRY(cut_take(&s->cut, s->type, s->rank, s->dims, r, data, dims, &part));
+  Err *e = client_buffer_from_host(t->o->client, device, s->type, s->rank, dims, part, to);
+  free(part);
+  return e;
+}
+
+static Err *upload(Trainer *t, int i, const void *data) {
+  if (t->o->job) t->state_hash = hash_bytes(data, spec_bytes(&t->step.state[i]), t->state_hash);
+  for (int r = 0; r < t->replicas; r++) TRY(upload_one(t, i, r, data));
+  return NULL;
+}
+
+/* A value of the state as a whole, into out. */
+static Err *download(const Trainer *t, int i, void *out) {
+  const StateSpec *s = &t->step.state[i];
+  if (!s->cut.s) return client_buffer_to_host(t->state[i], out, spec_bytes(s));
   for (int r = 0; r < t->replicas; r++)
-    TRY(client_buffer_from_host(t->o->client, t->o->device + r, s->type, s->rank, s->dims, data,
-                                &t->state[r * t->step.n_state + i]));
+    TRY(cut_fetch(&s->cut, s->type, s->rank, s->dims, r, t->state[r * t->step.n_state + i], out));
   return NULL;
 }
 
@@ -179,7 +207,7 @@ static Err *save_state(Trainer *t) {
     v[i] = (NamedTensor){
         .name = s->name, .type = s->type, .rank = s->rank, .data = xmalloc(spec_bytes(s) + 1)};
     memcpy(v[i].dims, s->dims, sizeof(int64_t) * (size_t)s->rank);
-    e = client_buffer_to_host(t->state[i], v[i].data, spec_bytes(s));
+    e = download(t, i, v[i].data);
   }
   if (!e) {
     char *path = xasprintf("%s/checkpoint.safetensors", t->o->out);
@@ -196,14 +224,38 @@ static Err *save_state(Trainer *t) {
   return e;
 }
 
+/* ---- evaluation ------------------------------------------------------------------------------ */
+
 /* State of replica r that an evaluation program gets as its i-th: of parameters their average,
  * where one is kept. */
 static ClientBuffer *evaluated_with(const Trainer *t, int r, int i) {
+  if (t->gathered && t->gathered[i]) return t->gathered[i];
   ClientBuffer **state = t->state + r * t->step.n_state;
   return t->ema && i < t->step.n_params ? state[t->ema + i] : state[i];
 }
 
-/* ---- evaluation ------------------------------------------------------------------------------ */
+/* A whole step is evaluated by one device: what lies in parts is joined for it. */
+static Err *gather(Trainer *t) {
+  t->gathered = xcalloc((size_t)t->step.n_state + 1, sizeof *t->gathered);
+  Err *e = NULL;
+  for (int i = 0; i < t->step.n_state && !e; i++) {
+    const StateSpec *s = &t->step.state[i];
+    if (!s->cut.s) continue;
+    void *data = xmalloc(spec_bytes(s) + 1);
+    e = download(t, i, data);
+    if (!e)
+      e = client_buffer_from_host(t->o->client, t->o->device, s->type, s->rank, s->dims, data,
+                                  &t->gathered[i]);
+    free(data);
+  }
+  return e;
+}
+
+static void drop_gathered(Trainer *t) {
+  for (int i = 0; t->gathered && i < t->step.n_state; i++) client_buffer_free(t->gathered[i]);
+  free(t->gathered);
+  t->gathered = NULL;
+}
 
 static Err *evaluate(Trainer *t) {
   const Data *d = t->o->data;
@@ -211,7 +263,7 @@ static Err *evaluate(Trainer *t) {
   int64_t batches = (d->n_test + (whole ? 0 : t->eval_global - 1)) / t->eval_global, done = 0;
   if (!batches) return NULL;
   double from = time_now_s();
-  int prefix = t->eval.n_state, in = t->eval.n_inputs, n_args = prefix + in, n = t->replicas;
+  int prefix = t->eval.n_state, in = t->eval.n_inputs, n_args = prefix + in, n = t->eval_replicas;
   ClientBuffer **args = xcalloc((size_t)(n_args * n), sizeof *args);
   ClientBuffer **out = xcalloc((size_t)n, sizeof *out);
   Loader *l = NULL;
@@ -226,7 +278,8 @@ static Err *evaluate(Trainer *t) {
                    .test = true,
                    .batch = t->eval_global,
                    .n_batches = batches};
-  Err *e = loader_open(&lo, &l);
+  Err *e = whole ? gather(t) : NULL;
+  if (!e) e = loader_open(&lo, &l);
   for (bool more = !e; more && !e;) {
     Batch b = {0};
     double wait;
@@ -256,6 +309,7 @@ static Err *evaluate(Trainer *t) {
                                                       (double)(batches - done) / (double)done});
   }
   loader_close(l);
+  drop_gathered(t);
   free(args);
   free(out);
   if (!e && t->o->job) {
@@ -407,6 +461,7 @@ static Err *train_steps(Trainer *t) {
                    .n_devices = t->replicas,
                    .first_part = t->first,
                    .parts = t->all_replicas,
+                   .cuts = t->step.input_cuts[0].s ? t->step.input_cuts : NULL,
                    .batch = t->global,
                    .seed = o->config.seed,
                    .in_order = o->config.in_order,
@@ -490,13 +545,16 @@ static Err *prepare(Trainer *t, double *compile_s) {
   TrainConfig ec = o->config;
   if (ec.eval_batch) ec.batch = ec.eval_batch;
   t->eval_global = ec.batch * t->all_replicas;
+  t->eval_replicas = t->replicas;
   if (t->replicas < 1)
     return err_hint(
         err_new(ERR_INVALID, "%d processes for %d replicas", o->job->n, t->all_replicas),
         "--replicas %d, or as many processes as replicas at most", o->job->n);
+  if (o->model->whole) t->replicas = MAX(1, o->config.devices);
   if (t->replicas > 1 && o->device + t->replicas > client_device_count(o->client))
-    return err_new(ERR_INVALID, "%d replicas on %d devices", t->replicas,
-                   client_device_count(o->client));
+    return err_hint(err_new(ERR_INVALID, "%d replicas on %d devices", t->replicas,
+                            client_device_count(o->client)),
+                    "--device cpu:%d has so many", t->replicas);
   t->per_epoch = o->data->n_train / t->global;
   if (t->per_epoch < 1)
     return err_new(ERR_INVALID, "a batch of %lld is more than the %lld examples of '%s'",
@@ -531,10 +589,11 @@ Err *train_run(const TrainOpts *o, TrainResult *out) {
                          (long long)t.at, (long long)t.total),
                  "ask for more --epochs or --steps");
   if (!e && o->profile) {
+    int replicas = MAX(1, o->config.replicas);
     t.record = (Record){
         .client = o->client, .first = MIN(first + WARM_UP, t.total - 1), .steps = o->profile};
     for (int i = 0; i < t.step.n_inputs; i++)
-      t.record.batch_bytes += (double)field_bytes(&t.step.inputs[i]) * t.replicas;
+      t.record.batch_bytes += (double)field_bytes(&t.step.inputs[i]) * replicas;
   }
   if (!e) e = train_steps(&t);
   if (!e) e = save_state(&t);

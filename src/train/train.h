@@ -63,6 +63,12 @@ typedef struct NamedTensor {
 
 /* ---- a network under construction ------------------------------------------------------------ */
 
+/* How a value lies on the devices that run one step together. s NULL: whole on each. */
+typedef struct Cut {
+  const Sharding *s;
+  const Mesh *mesh;
+} Cut;
+
 typedef enum StateKind {
   STATE_PARAM,
   STATE_STAT,
@@ -80,6 +86,7 @@ typedef struct StateSpec {
   int alias;   /* its first value is that of name + alias */
   bool decay;  /* weight decay applies */
   bool frozen; /* stays what it was (LoRA) */
+  Cut cut;
 } StateSpec;
 
 typedef struct NetParam {
@@ -241,6 +248,8 @@ struct Data {
   int labels_at; /* field that is -1 where the last batch of an evaluation is filled up; 0: the second */
   char *labels;          /* names of the classes, a line each; NULL: numbers */
   float mean[3], std[3]; /* of images as 0 ... 1, by channel */
+  float *column_mean,
+      *column_std; /* csv: of the numbers of field 0, which are (x - mean) / std; NULL: others */
   /* Writes example `index` into dst[field]; `rand` is this example's own random number for
    * augmentation. Any thread. */
   Err *(*get)(const Data *d, bool test, int64_t index, uint64_t rand, void *const *dst);
@@ -263,6 +272,9 @@ typedef struct DataOpts {
  * damaged files */
 Err *data_open(const char *spec, const DataOpts *opts, Data **out);
 void data_close(Data *d);
+/* Rows of a csv as `like` has them, the data of a checkpoint: numbers of its field 0, a column of labels left out.
+ * The caller frees *out. */
+Err *data_csv_rows(const char *path, const Data *like, int64_t *n, float **out);
 extern const char *const data_specs; /* for --help */
 
 /* GPT-2's byte-pair encoding. dir holds encoder.json and vocab.bpe. One thread. */
@@ -304,6 +316,7 @@ typedef struct LoaderOpts {
   const Data *data;
   Client *client;
   int device, n_devices; /* the first of them; 0 devices means 1: each gets its part of a batch */
+  const Cut *cuts;       /* by field: which part; NULL: equal ones, in the order of the devices */
   int first_part,
       parts; /* of a batch, what these devices get: that of the first; 0 parts: all of it */
   bool test;
@@ -364,6 +377,7 @@ typedef struct TrainConfig {
   int64_t batch;      /* of one program; the global batch is batch x replicas */
   int64_t eval_batch; /* of one evaluation program; 0: batch */
   int replicas;       /* data parallel: gradients are averaged over this many replicas; 0: 1 */
+  int devices;        /* of a whole step: they run it together, each its part of `batch`; 0: 1 */
   double epochs;      /* when steps == 0 */
   int64_t steps;
   OptConfig opt;
@@ -394,6 +408,7 @@ struct Model {
   unsigned reads;         /* settings that it reads: Reader bits */
   bool generates;         /* text from left to right: builds with Net.at */
   const WholeStep *whole; /* of a step that is there already; `build` is NULL then. NULL: none */
+  int devices; /* of a whole step: how many it is written for; 0: any that divide its batch */
 };
 
 /* Data as the model and its settings want them. */
@@ -456,10 +471,11 @@ typedef struct StepProgram {
   int n_state, n_params, n_stats;
   StateSpec *state;
   int n_inputs;
-  Field inputs[DATA_FIELDS]; /* with the batch dimension */
-  int64_t n_weights;         /* elements of all parameters */
-  int n_extra;               /* metrics after the first three, f32 */
-  const char *const *extra;  /* their names; the model's */
+  Field inputs[DATA_FIELDS];   /* with the batch dimension, of all devices */
+  Cut input_cuts[DATA_FIELDS]; /* of all or of none */
+  int64_t n_weights;           /* elements of all parameters */
+  int n_extra;                 /* metrics after the first three, f32 */
+  const char *const *extra;    /* their names; the model's */
 } StepProgram;
 typedef struct Meta { /* pairs of strings, in order */
   VEC(char *) kv;     /* key, value, key, value, ... */
@@ -496,6 +512,8 @@ Err *decode_build(const Model *model, const TrainConfig *c, const Data *d, int64
 void step_free(StepProgram *p);
 /* Sent as portable bytecode, which any plugin of the last years reads; as text where that has no word for an op. */
 Err *train_compile(Client *c, const Module *m, int replicas, ClientProgram **out);
+int train_partitions(
+    const Module *m); /* devices that a program is written for; 1 where it does not say */
 /* Appends the optimiser to a net whose gradients are given (replaced on the way): slots, new
  * parameters; fills next of params. Used by step_build. */
 Err *opt_apply(Net *n, const OptConfig *o, Value **gradients, Value **out_lr, StateSpec **slots,
@@ -534,6 +552,8 @@ Err *checkpoint_info(const char *path, CheckpointInfo *out);
 void checkpoint_info_free(CheckpointInfo *i);
 /* The file in a run folder; a file's path as it is. The caller frees it. */
 char *checkpoint_path(const char *run);
+/* The file of that name in the checkpoint's folder; NULL without a name, or where it has folders of its own. */
+char *checkpoint_beside(const char *path, const char *name);
 
 /* ---- curves: TensorBoard --------------------------------------------------------------------- */
 

@@ -38,6 +38,16 @@ Err *job_stops(const ClientJob *j, int64_t step, bool asked, bool *stop);
 
 size_t field_bytes(const Field *f); /* loader.c */
 
+/* ---- arrays in parts on several devices (cut.c) ---- */
+
+enum { CUT_RANK = 8 };
+/* The device's part of a whole array; the caller frees *out. errors: a dimension does not divide */
+Err *cut_take(const Cut *c, DType t, int rank, const int64_t *dims, int device, const void *whole,
+              int64_t *part_dims, void **out);
+/* The other way: from the device to its place in the whole. */
+Err *cut_fetch(const Cut *c, DType t, int rank, const int64_t *dims, int device, ClientBuffer *part,
+               void *whole);
+
 /* Makes TrainOpts.out. errors: ERR_EXISTS it holds a run that this one does not go on with */
 Err *run_folder_open(const TrainOpts *o);
 

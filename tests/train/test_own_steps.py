@@ -165,7 +165,7 @@ def test_resume_is_bit_for_bit(data, tmp_path):
     for a, b in zip(state_of(tmp_path / "whole"), state_of(tmp_path / "half")):
         np.testing.assert_array_equal(a, b)
     r = weft("predict", tmp_path / "half", "x.png")
-    assert r.returncode == 1 and "train step" in r.stderr
+    assert r.returncode == 1 and "--predict-program" in r.stderr
 
 
 def test_order_of_results_and_fixed_arguments(data, tmp_path):
@@ -286,7 +286,7 @@ def test_a_chip_and_a_profile(data, tmp_path):
     (["--batch-args", "x=pictures,y"], "no such field"),
     (["--set", "x"], "ARGUMENT=NUMBER"),
     (["--pixels", "blue"], "unit, normal or bytes"),
-    (["--replicas", 2], "one device"),
+    (["--replicas", 3], "does not divide"),
 ])
 def test_mistakes_are_named(flags, says, data, tmp_path):
     _, program = write("names", plain, tmp_path / "step")

@@ -1,0 +1,56 @@
+/* What exports of all networks write: files of a folder, the network as StableHLO, what goes in and what comes out. */
+#include "infer/infer_priv.h"
+
+#include "stablehlo/stablehlo.h"
+
+#include <stdlib.h>
+
+Err *export_put(const char *folder, const char *name, const void *p, size_t n) {
+  char *path = xasprintf("%s/%s", folder, name);
+  Err *e = file_write(path, p, n);
+  free(path);
+  return e;
+}
+
+/* What goes in and what comes out, for people and programs. */
+static Err *write_description(const Infer *i, const char *to, const Type *answer) {
+  const Data *d = i->info.data;
+  const Field *f = infer_field(i);
+  int64_t batch = answer->dims[0];
+  Buf b = {0};
+  buf_cstr(&b, "{\n  \"model\": ");
+  buf_json_str(&b, i->info.model);
+  buf_printf(&b, ",\n  \"weights\": %lld,\n  \"input\": {\"type\": \"%s\", \"shape\": [%lld",
+             (long long)i->elements, dtype_name(f->type), (long long)batch);
+  for (int k = 0; k < f->rank; k++) buf_printf(&b, ", %lld", (long long)f->dims[k]);
+  buf_printf(&b, "]},\n  \"output\": {\"type\": \"f32\", \"shape\": [%lld", (long long)batch);
+  for (int k = 1; k < answer->rank; k++) buf_printf(&b, ", %lld", (long long)answer->dims[k]);
+  buf_printf(&b, "]},\n  \"classes\": %lld", (long long)d->classes);
+  if (f->rank == 3)
+    buf_printf(&b, ",\n  \"mean\": [%.9g, %.9g, %.9g],\n  \"std\": [%.9g, %.9g, %.9g]",
+               (double)d->mean[0], (double)d->mean[1], (double)d->mean[2], (double)d->std[0],
+               (double)d->std[1], (double)d->std[2]);
+  buf_cstr(&b, ",\n  \"labels\": ");
+  if (!d->labels) buf_cstr(&b, "null");
+  for (const char *p = d->labels; p && *p; p += strspn(p, "\n")) {
+    size_t n = strcspn(p, "\n");
+    char *label = xstrndup(p, n);
+    buf_cstr(&b, p == d->labels ? "[" : ", ");
+    buf_json_str(&b, label);
+    free(label);
+    p += n;
+    if (!*p) break;
+  }
+  buf_cstr(&b, d->labels ? "]\n}\n" : "\n}\n");
+  Err *e = export_put(to, "export.json", b.p, b.n);
+  buf_free(&b);
+  return e;
+}
+
+Err *export_program(const Infer *i, const char *to, const Module *m) {
+  Buf code = {0};
+  Err *e = stablehlo_write_bytecode(&code, m, NULL);
+  if (!e) e = export_put(to, "forward.mlirbc", code.p, code.n);
+  buf_free(&code);
+  return e ? e : write_description(i, to, module_main(m)->body->last->operands[0]->type);
+}

@@ -1,0 +1,265 @@
+/* A table in a .csv: numbers, and a class or a number to learn in one column. */
+#include "train/data_priv.h"
+#include "train/train_priv.h"
+
+#include <ctype.h>
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+
+enum { HELD_OUT = 10 };
+
+typedef struct Table { /* of text cells, which lie in `text` */
+  Buf text;
+  VEC(char *) cells;
+  VEC(int) lines; /* of each row: where it begins in the file */
+  int columns;
+} Table;
+
+/* One row into cells, in place; quotes may hold commas and ends of lines, which *line counts. Returns what follows. */
+static char *take_row(char *p, char separator, Table *t, int *n, int *line) {
+  *n = 0;
+  for (;;) {
+    char *to = p;
+    bool quoted = *p == '"';
+    *vec_push(&t->cells) = p;
+    ++*n;
+    if (quoted) p++;
+    while (*p && (quoted || (*p != separator && *p != '\n' && *p != '\r'))) {
+      if (quoted && *p == '"') {
+        p++;
+        if (*p != '"') {
+          quoted = false;
+          continue;
+        }
+      }
+      *line += *p == '\n';
+      *to++ = *p++;
+    }
+    char end = *p;
+    if (end == '\r' && p[1] == '\n') p++, end = '\n';
+    if (*p) p++;
+    *to = 0;
+    if (end == separator) continue;
+    ++*line;
+    return p;
+  }
+}
+
+static Err *read_table(const char *path, int columns, int rows, Table *t) {
+  TRY(file_read(path, &t->text));
+  char *p = t->text.p ? t->text.p : (char *)"";
+  if (!strncmp(p, "\xef\xbb\xbf", 3)) p += 3; /* UTF-8's mark */
+  size_t first = strcspn(p, "\n");
+  char separator = memchr(p, ',', first)    ? ','
+                   : memchr(p, '\t', first) ? '\t'
+                   : memchr(p, ';', first)  ? ';'
+                                            : ',';
+  for (int line = 1; *p;) {
+    int n, at = line;
+    p = take_row(p, separator, t, &n, &line);
+    if (n == 1 && !*t->cells.v[t->cells.n - 1]) { /* an empty line */
+      t->cells.n--;
+      continue;
+    }
+    if (!t->columns) t->columns = n;
+    if (n != t->columns)
+      return err_new(ERR_INVALID, "line %d has %d columns, the first has %d", at, n, t->columns);
+    *vec_push(&t->lines) = at;
+  }
+  if (t->columns >= columns && t->cells.n >= rows * t->columns) return NULL;
+  return err_new(ERR_INVALID,
+                 columns > 1 ? "it has no rows of two columns and more" : "it is empty");
+}
+
+/* One that f32 holds: not nan, inf or 1e999. */
+static bool number(const char *s, double *out) {
+  char *end;
+  *out = strtod(s, &end);
+  while (isspace((unsigned char)*end)) end++;
+  return end != s && !*end && fabs(*out) <= (double)FLT_MAX;
+}
+
+static Err *wrong_cell(const Table *t, int row, int column, bool names, const char *why) {
+  const char *cell = t->cells.v[row * t->columns + column];
+  return err_new(ERR_INVALID, "line %d, column %d%s%.40s%s: '%.40s' is no %s", t->lines.v[row],
+                 column + 1, names ? " (" : "", names ? t->cells.v[column] : "", names ? ")" : "",
+                 cell, why);
+}
+
+static bool first_line_is_names(const Table *t) {
+  double v;
+  for (int i = 0; i < t->columns; i++)
+    if (number(t->cells.v[i], &v)) return false;
+  return true;
+}
+
+static int label_column(const Table *t, bool names) {
+  static const char *const words[] = {"label", "class", "target", "y"};
+  for (int k = 0; names && k < COUNT_OF(words); k++)
+    for (int i = 0; i < t->columns; i++)
+      if (!strcasecmp(t->cells.v[i], words[k])) return i;
+  return t->columns - 1;
+}
+
+typedef struct Labels {
+  bool whole, named; /* whole numbers; names of classes */
+  VEC(char *) names;
+} Labels;
+
+static int name_of_class(Labels *l, char *name) {
+  for (int i = 0; i < l->names.n; i++)
+    if (!strcmp(l->names.v[i], name)) return i;
+  *vec_push(&l->names) = name;
+  return l->names.n - 1;
+}
+
+/* "", "nan": no class and no number to learn. */
+static bool no_label(const char *cell) {
+  char *end;
+  while (isspace((unsigned char)*cell)) cell++;
+  double v = strtod(cell, &end);
+  return !*cell || (end != cell && !*end && !isfinite(v));
+}
+
+static Err *look_at_labels(const Table *t, int first, int column, Labels *l) {
+  *l = (Labels){.whole = true};
+  for (int i = first; i < t->cells.n / t->columns; i++) {
+    const char *cell = t->cells.v[i * t->columns + column];
+    double v;
+    if (no_label(cell)) return wrong_cell(t, i, column, first, "label");
+    if (!number(cell, &v)) l->named = true;
+    else if (v != floor(v) || v < 0 || v > 1e6) l->whole = false;
+  }
+  return NULL;
+}
+
+/* A column that never changes is left at 0. */
+static float standard(const Data *d, int64_t column, double v) {
+  double mean = (double)d->column_mean[column], deviation = (double)d->column_std[column];
+  return deviation > 0 ? (float)((v - mean) / deviation) : 0;
+}
+
+/* Of the training rows: mean 0 and deviation 1. */
+static void standardise(Data *d) {
+  Arrays *a = d->impl;
+  int64_t width = d->fields[0].dims[0], n = d->n_train;
+  d->column_mean = xcalloc((size_t)width + 1, sizeof *d->column_mean);
+  d->column_std = xcalloc((size_t)width + 1, sizeof *d->column_std);
+  for (int64_t c = 0; c < width; c++) {
+    double sum = 0, squares = 0;
+    const float *x = (float *)(void *)a->part[0][0].rows + c;
+    for (int64_t i = 0; i < n; i++) sum += (double)x[i * width];
+    double mean = sum / (double)n;
+    for (int64_t i = 0; i < n; i++)
+      squares += ((double)x[i * width] - mean) * ((double)x[i * width] - mean);
+    d->column_mean[c] = (float)mean;
+    d->column_std[c] = (float)sqrt(squares / (double)n);
+    for (int k = 0; k < 2; k++)
+      for (int64_t i = 0; i < a->part[0][k].n; i++) {
+        float *v = (float *)(void *)a->part[0][k].rows + i * width + c;
+        *v = standard(d, c, (double)*v);
+      }
+  }
+}
+
+static Err *fill(Data *d, const Table *t, int first, int column, Labels *l) {
+  Arrays *a = d->impl;
+  int rows = t->cells.n / t->columns;
+  int64_t at[2] = {0};
+  for (int i = first; i < rows; i++) {
+    int test = (i - first) % HELD_OUT == HELD_OUT - 1;
+    float *x = (float *)(void *)a->part[0][test].rows + at[test] * (t->columns - 1);
+    char *y = a->part[1][test].rows + at[test]++ * 4;
+    for (int c = 0; c < t->columns; c++) {
+      char *cell = t->cells.v[i * t->columns + c];
+      double v = 0;
+      bool is_number = number(cell, &v);
+      if (c == column) {
+        if (l->named) elem_set_i64(DT_I32, y, name_of_class(l, cell));
+        else elem_set_f64(d->fields[1].type, y, v);
+      } else if (!is_number) {
+        return wrong_cell(t, i, c, first, "finite number");
+      } else {
+        *x++ = (float)v;
+      }
+    }
+  }
+  return NULL;
+}
+
+static Err *make_table(Data *d, const Table *t) {
+  Arrays *a = d->impl;
+  int first = first_line_is_names(t), column = label_column(t, first);
+  int rows = t->cells.n / t->columns - first;
+  Labels l;
+  TRY(look_at_labels(t, first, column, &l));
+  Field *x = data_add_field(d, STR("features")), *y = data_add_field(d, STR("labels"));
+  x->type = DT_F32, x->rank = 1, x->dims[0] = t->columns - 1;
+  y->type = l.named || l.whole ? DT_I32 : DT_F32;
+  d->n_test = rows / HELD_OUT, d->n_train = rows - d->n_test;
+  for (int k = 0; k < 2; k++) {
+    int64_t n = k ? d->n_test : d->n_train;
+    a->part[0][k] = (Part){xmalloc(field_bytes(x) * (size_t)n + 1), n};
+    a->part[1][k] = (Part){xmalloc(4 * (size_t)n + 1), n};
+  }
+  Err *e = fill(d, t, first, column, &l);
+  if (!e) {
+    standardise(d);
+    data_count_classes(d);
+    Buf names = {0};
+    for (int i = 0; i < l.names.n; i++) buf_printf(&names, "%s%s", i ? "\n" : "", l.names.v[i]);
+    d->labels = names.p;
+  }
+  vec_free(&l.names);
+  return e;
+}
+
+Err *data_open_csv(const char *path, Data **out) {
+  Table t = {0};
+  Data *d = data_of_rows("csv", path);
+  Err *e = read_table(path, 2, 2, &t);
+  if (!e) e = make_table(d, &t);
+  vec_free(&t.cells);
+  vec_free(&t.lines);
+  buf_free(&t.text);
+  if (e) data_close(d);
+  else *out = d;
+  return err_wrap(e, "'%s'", path);
+}
+
+/* ---- rows for a network that learnt from such a table ------------------------------------------ */
+
+static Err *rows_like(const Table *t, const Data *like, int64_t *n, float **out) {
+  int64_t width = like->fields[0].dims[0];
+  int first = first_line_is_names(t), extra = t->columns - (int)width;
+  if (extra != 0 && extra != 1)
+    return err_new(ERR_INVALID, "it has %d columns, the network takes %lld numbers%s", t->columns,
+                   (long long)width, " (and may be given a column of labels)");
+  int label = extra ? label_column(t, first) : -1, rows = t->cells.n / t->columns - first;
+  float *x = *out = xmalloc(sizeof *x * (size_t)(rows * width) + 1);
+  for (int i = first; i < rows + first; i++) {
+    int64_t column = 0;
+    for (int c = 0; c < t->columns; c++) {
+      double v;
+      if (c == label) continue;
+      if (!number(t->cells.v[i * t->columns + c], &v))
+        return wrong_cell(t, i, c, first, "finite number");
+      *x++ = like->column_mean ? standard(like, column++, v) : (float)v;
+    }
+  }
+  *n = rows;
+  return rows ? NULL : err_new(ERR_INVALID, "it has no rows");
+}
+
+Err *data_csv_rows(const char *path, const Data *like, int64_t *n, float **out) {
+  Table t = {0};
+  *out = NULL;
+  Err *e = read_table(path, 1, 1, &t);
+  if (!e) e = rows_like(&t, like, n, out);
+  vec_free(&t.cells);
+  vec_free(&t.lines);
+  buf_free(&t.text);
+  if (e) free(*out), *out = NULL;
+  return err_wrap(e, "'%s'", path);
+}

@@ -194,6 +194,19 @@ static bool transpose_pieces(Simp *s, Op *op, const int64_t *perm) {
   return done(s, op, simp_op(s, op, OP_CONCATENATE, in->n_operands, pieces, op_type(op), 1, &a));
 }
 
+/* The broadcast puts its operand's dimensions where the transpose takes them. */
+static bool transpose_broadcast(Simp *s, Op *op, int n, const int64_t *perm) {
+  Op *in = def_of(op->operands[0], OP_BROADCAST_IN_DIM);
+  if (!in || n > MAX_RANK) return false;
+  const int64_t *map;
+  int64_t where[MAX_RANK], to[MAX_RANK];
+  int k = op_ints(in, "broadcast_dimensions", &map);
+  for (int i = 0; i < n; i++) where[perm[i]] = i;
+  for (int j = 0; j < k; j++) to[j] = where[map[j]];
+  NamedAttr a = ints(s, "broadcast_dimensions", k, to);
+  return done(s, op, simp_op(s, op, OP_BROADCAST_IN_DIM, 1, in->operands, op_type(op), 1, &a));
+}
+
 static bool rule_transpose(Simp *s, Op *op) {
   const int64_t *perm;
   int n = op_ints(op, "permutation", &perm);
@@ -211,12 +224,8 @@ static bool rule_transpose(Simp *s, Op *op) {
   if (identity) return done(s, op, a);
   if (ordered) return done(s, op, simp_op(s, op, OP_RESHAPE, 1, &a, op_type(op), 0, NULL));
   if (transpose_pieces(s, op, perm)) return true;
-  Op *in = def_of(a, OP_BROADCAST_IN_DIM);
-  if (in && in->operands[0]->type->rank == 0) {
-    NamedAttr none = ints(s, "broadcast_dimensions", 0, NULL);
-    return done(s, op, simp_op(s, op, OP_BROADCAST_IN_DIM, 1, in->operands, op_type(op), 1, &none));
-  }
-  in = def_of(a, OP_TRANSPOSE);
+  if (transpose_broadcast(s, op, n, perm)) return true;
+  Op *in = def_of(a, OP_TRANSPOSE);
   const int64_t *first;
   if (in && n <= MAX_RANK && op_ints(in, "permutation", &first) == n) {
     int64_t both[MAX_RANK];

@@ -127,6 +127,26 @@ static void outer_products_turn_around(void **unused) {
   module_free(p.m);
 }
 
+/* As PyTorch/XLA adds the bias of a convolution. */
+static void transposed_broadcasts_put_dimensions_elsewhere(void **unused) {
+  (void)unused;
+  Prog p = start();
+  Value *x = b_arg(&p.b, f32(&p, 3, 0)), *y = b_arg(&p.b, f32(&p, 4, 3));
+  Type *t = type_tensor(p.m, DT_F32, 3, (int64_t[]){5, 4, 3});
+  int perm[3] = {1, 2, 0};
+  Value *out[2] = {b_transpose(&p.b, b_bcast_like(&p.b, x, t, (int[]){2}), perm),
+                   b_transpose(&p.b, b_bcast_like(&p.b, y, t, (int[]){1, 2}), perm)};
+  b_return(&p.b, 2, out);
+  ok(pass_simplify(p.m));
+  ok(ir_verify(p.m));
+  assert_int_equal(count(p.m, OP_TRANSPOSE), 0);
+  const Op *ret = module_main(p.m)->body->last;
+  const int64_t *map;
+  assert_int_equal(op_ints(ret->operands[0]->def, "broadcast_dimensions", &map), 1);
+  assert_int_equal(map[0], 1);
+  module_free(p.m);
+}
+
 static void no_elements_no_work(void **unused) {
   (void)unused;
   Prog p = start();
@@ -204,6 +224,7 @@ int main(void) {
       cmocka_unit_test(equal_ops_merge_and_constants_fold),
       cmocka_unit_test(transposes_fold_into_products),
       cmocka_unit_test(outer_products_turn_around),
+      cmocka_unit_test(transposed_broadcasts_put_dimensions_elsewhere),
       cmocka_unit_test(no_elements_no_work),
       cmocka_unit_test(sums_of_none_are_their_start),
       cmocka_unit_test(counts_are_not_negative),

@@ -182,6 +182,7 @@ static Err *inflate_raw(const uint8_t *p, size_t n, uint8_t *out, size_t out_n) 
 typedef struct Entry {
   Str name;
   int method;
+  uint32_t crc;
   uint64_t packed, size, at;
 } Entry;
 
@@ -191,8 +192,12 @@ static Err *read_entry(const uint8_t *p, size_t n, Entry *e, size_t *used) {
   size_t name = le16(p + 28), extra = le16(p + 30), comment = le16(p + 32);
   *used = 46 + name + extra + comment;
   if (*used > n) return err_new(ERR_INVALID, "npz: damaged directory");
-  *e =
-      (Entry){{(const char *)p + 46, name}, le16(p + 10), le32(p + 20), le32(p + 24), le32(p + 42)};
+  *e = (Entry){.name = {(const char *)p + 46, name},
+               .method = le16(p + 10),
+               .crc = le32(p + 16),
+               .packed = le32(p + 20),
+               .size = le32(p + 24),
+               .at = le32(p + 42)};
   const uint8_t *x = p + 46 + name;
   for (size_t i = 0; i + 4 <= extra;) {
     size_t len = le16(x + i + 2), at = i + 4;
@@ -208,17 +213,26 @@ static Err *read_entry(const uint8_t *p, size_t n, Entry *e, size_t *used) {
   return NULL;
 }
 
+/* The array in a member's bytes, which must be those that were written. */
+static Err *read_checked(const uint8_t *p, size_t n, const Entry *m, Npy *out) {
+  uint32_t crc = (uint32_t)crc32_z(0, p, n);
+  if (crc == m->crc) return npy_parse(p, n, out);
+  return err_hint(
+      err_new(ERR_DATA_LOSS, "npz: damaged: CRC-32 %08x, %08x where it was written", crc, m->crc),
+      "write or copy the file again");
+}
+
 static Err *read_member(const uint8_t *p, size_t n, const Entry *m, Npy *out) {
   if (m->at > n || n - m->at < 30 || le32(p + m->at) != 0x04034b50)
     return err_new(ERR_INVALID, "npz: damaged member");
   uint64_t data = m->at + 30 + le16(p + m->at + 26) + le16(p + m->at + 28);
   if (data > n || m->packed > n - data) return err_new(ERR_INVALID, "npz: truncated member");
-  if (m->method == 0) return npy_parse(p + data, m->packed, out);
+  if (m->method == 0) return read_checked(p + data, m->packed, m, out);
   if (m->method != 8) return err_new(ERR_INVALID, "npz: compression method %d", m->method);
   if (m->size / 1100 > m->packed + 1) return err_new(ERR_INVALID, "npz: impossible member size");
   uint8_t *raw = xmalloc(m->size);
   Err *e = inflate_raw(p + data, m->packed, raw, m->size);
-  if (!e) e = npy_parse(raw, m->size, out);
+  if (!e) e = read_checked(raw, m->size, m, out);
   free(raw);
   return e;
 }

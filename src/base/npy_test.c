@@ -91,9 +91,32 @@ static void damaged(void **state) {
   err_free(e);
 }
 
+/* A byte that changed on the way: numpy.load says "Bad CRC-32" of the same file. */
+static void changed(void **state) {
+  (void)state;
+  float x[4] = {1, 2, 3, 4};
+  Npy a = {(char *)"x", DT_F32, 1, {4}, 4, x};
+  char path[] = "/tmp/weft_npy_XXXXXX";
+  close(mkstemp(path));
+  assert_null(npz_write(path, &a, 1));
+  Buf b = {0};
+  assert_null(file_read(path, &b));
+  char *at = memmem(b.p, b.n, x, sizeof x);
+  assert_non_null(at);
+  at[5] ^= 0x10;
+  Npz z;
+  Err *e = npz_parse(b.p, b.n, &z);
+  assert_non_null(e);
+  assert_int_equal(e->code, ERR_DATA_LOSS);
+  assert_non_null(strstr(e->msg, "x.npy"));
+  err_free(e);
+  buf_free(&b);
+  unlink(path);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(round_trip), cmocka_unit_test(header_forms),
-                                     cmocka_unit_test(golden), cmocka_unit_test(types),
-                                     cmocka_unit_test(damaged)};
+                                     cmocka_unit_test(golden),     cmocka_unit_test(types),
+                                     cmocka_unit_test(damaged),    cmocka_unit_test(changed)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

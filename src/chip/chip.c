@@ -352,8 +352,8 @@ Err *chip_find(const char *name, const Chip **out) {
 enum { MAX_CHIPS = 1000000 }; /* in one name; keeps counts of devices and cores within an int */
 
 static Err *bad_count(const char *name, const char *count) {
-  return err_new(ERR_INVALID, "'%s' in '%s': the number of chips must be from 1 to %d", count, name,
-                 MAX_CHIPS);
+  return err_new(ERR_INVALID, "'%s' in '%s': the number of chips must be whole, from 1 to %d",
+                 count, name, MAX_CHIPS);
 }
 
 /* The sizes next to a number of chips that no slice has; `each`: what a name counts in a chip. */
@@ -410,9 +410,12 @@ Err *chip_parse(const char *name, ChipRef *out) {
   char *end;
   long count = strtol(sep + 1, &end, 10);
   if (*end == 'x') return parse_box(name, sep, out);
-  if (end == sep + 1 || *end) return not_found(name);
   char *base = xstrndup(name, (size_t)(sep - name));
   const Chip *c = chip_named(base);
+  if (end == sep + 1 || *end) {
+    free(base);
+    return c && colon ? bad_count(name, sep + 1) : not_found(name);
+  }
   ChipRef inner = {0}; /* SkyPilot: tpu-v3-8:1 */
   Err *e = NULL;
   if (!c) e = colon ? chip_parse(base, &inner) : not_found(name);

@@ -153,6 +153,10 @@ typedef struct PriceAsk { /* all zero: any offer on demand */
   bool spot;
 } PriceAsk;
 
+/* Are there such clouds, and a region whose name begins so, in the lists? errors ERR_NOT_FOUND with the
+ * nearest, or all there are; ERR_INVALID no name at all. */
+Err *price_ask_check(const PriceAsk *ask);
+
 typedef struct Price {
   const Offer *offer; /* NULL: none */
   int machines;       /* of it */

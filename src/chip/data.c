@@ -7,6 +7,8 @@
 
 #include "chip/chip_priv.h"
 
+#include "base/system.h"
+
 static int by_name(const void *a, const void *b) {
   return strcmp(*(char *const *)a, *(char *const *)b);
 }
@@ -16,9 +18,8 @@ static Err *each_in_dir(const char *dir, const char *ext, Err *(*fn)(void *, con
   DIR *d = opendir(dir);
   if (!d) {
     if (errno == ENOENT) return NULL;
-    return err_hint(
-        err_new(ERR_NOT_FOUND, "cannot read the data folder %s: %s", dir, strerror(errno)),
-        "WEFT_DATA must name a folder with chips/, servers/ and prices/");
+    return err_hint(err_errno("cannot read the data folder %s", dir),
+                    "WEFT_DATA must name a folder with chips/, servers/ and prices/");
   }
   VEC(char *) names = {0};
   for (struct dirent *e; (e = readdir(d));)
@@ -41,9 +42,8 @@ Err *data_each(const char *folder, const char *ext,
                Err *(*fn)(void *arg, const char *file, Str text), void *arg) {
   const char *root = env_get("WEFT_DATA");
   if (root && access(root, R_OK | X_OK))
-    return err_hint(
-        err_new(ERR_NOT_FOUND, "cannot read the data folder %s: %s", root, strerror(errno)),
-        "WEFT_DATA must name a folder with chips/, servers/ and prices/");
+    return err_hint(err_errno("cannot read the data folder %s", root),
+                    "WEFT_DATA must name a folder with chips/, servers/ and prices/");
   if (root) {
     char *dir = xasprintf("%s/%s", root, folder);
     Err *err = each_in_dir(dir, ext, fn, arg);

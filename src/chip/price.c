@@ -1,7 +1,10 @@
 /* What chips can be rented for. */
 #include <math.h>
+#include <stdlib.h>
 
 #include "chip/chip_priv.h"
+
+typedef VEC(const char *) Names;
 
 static bool cloud_counts(const char *clouds, const char *cloud) {
   if (!clouds) return true;
@@ -9,6 +12,60 @@ static bool cloud_counts(const char *clouds, const char *cloud) {
   for (const char *p = clouds; *p; p += strcspn(p, ","), p += *p == ',')
     if (strcspn(p, ",") == n && !strncmp(p, cloud, n)) return true;
   return false;
+}
+
+/* A cloud or a region that no offer has; seen: those there are, each once. */
+static Err *no_such(const char *what, Str name, const Names *seen) {
+  Nearest near = {.want = name};
+  Buf all = {0};
+  for (int i = 0; i < seen->n; i++) {
+    nearest_see(&near, seen->v[i]);
+    buf_printf(&all, "%s%s", i ? ", " : "", seen->v[i]);
+  }
+  Err *e = err_new(ERR_NOT_FOUND, "no %s is called '%.*s'", what, STR_ARG(name));
+  if (near.best) err_hint(e, "did you mean %s?", near.best);
+  else err_hint(e, "prices are listed of %s", all.p);
+  buf_free(&all);
+  return e;
+}
+
+static void see(Names *seen, const char *name) {
+  for (int i = 0; i < seen->n; i++)
+    if (!strcmp(seen->v[i], name)) return;
+  *vec_push(seen) = name;
+}
+
+static Err *clouds_check(const char *clouds, const Names *seen) {
+  for (const char *p = clouds;; p++) {
+    Str name = {p, strcspn(p, ",")};
+    bool there = false;
+    for (int i = 0; i < seen->n; i++) there |= str_is(name, seen->v[i]);
+    if (!there) return no_such("cloud", name, seen);
+    p += name.n;
+    if (!*p) return NULL;
+  }
+}
+
+static Err *region_check(const char *region, const Names *seen) {
+  for (int i = 0; i < seen->n && *region; i++)
+    if (!strncmp(seen->v[i], region, strlen(region))) return NULL;
+  return no_such("region", str_from(region), seen);
+}
+
+Err *price_ask_check(const PriceAsk *ask) {
+  const Offer *all;
+  int n = 0;
+  TRY(chip_offers(&all, &n));
+  Names clouds = {0}, regions = {0};
+  for (int i = 0; i < n; i++) {
+    see(&clouds, all[i].cloud);
+    if (cloud_counts(ask->clouds, all[i].cloud)) see(&regions, all[i].region);
+  }
+  Err *e = ask->clouds ? clouds_check(ask->clouds, &clouds) : NULL;
+  if (!e && ask->region) e = region_check(ask->region, &regions);
+  vec_free(&clouds);
+  vec_free(&regions);
+  return e;
 }
 
 /* NaN where the offer does not count. */

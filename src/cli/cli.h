@@ -51,8 +51,8 @@ bool cli_duration(const CliArgs *a, double *seconds); /* "90m", "12h", "3d", "30
 /* optarg as one of `names` (the last is NULL): its index; -1 after saying which there are. */
 int cli_choice(const CliArgs *a, const char *const *names);
 
-/* optarg of one of CLI_PRICE_ROWS. */
-void cli_price(int option, PriceAsk *ask);
+/* optarg of one of CLI_PRICE_ROWS; false after saying that no such cloud or region is known. */
+bool cli_price(const CliArgs *a, int option, PriceAsk *ask);
 
 /* optarg, K=V, as a create option of a plugin: a number when V is one. Splits optarg in place. */
 bool cli_plugin_option(const CliArgs *a, ClientOption *options, int *n, int most);

@@ -214,7 +214,9 @@ static int run(int argc, char **argv) {
     case O_JSON: a.json = true; break;
     case CLI_CLOUD:
     case CLI_REGION:
-    case CLI_SPOT: cli_price(o, &a.price); break;
+    case CLI_SPOT:
+      if (!cli_price(&args, o, &a.price)) return 2;
+      break;
     case CLI_HELP: return fputs(usage, stdout), 0;
     default: return 2;
     }

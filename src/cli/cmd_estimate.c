@@ -177,7 +177,9 @@ static int run(int argc, char **argv) {
     case JSON: q.json = true; break;
     case CLI_CLOUD:
     case CLI_REGION:
-    case CLI_SPOT: cli_price(o, &q.price); break;
+    case CLI_SPOT:
+      if (!cli_price(&args, o, &q.price)) return 2;
+      break;
     case CLI_HELP: return fputs(usage, stdout), 0;
     default: return 2;
     }

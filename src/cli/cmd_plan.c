@@ -1,4 +1,5 @@
 /* weft plan: which chips, how many, split how, how long and at what price. */
+#include "base/system.h"
 #include "cli/cli.h"
 #include "cli/confirm.h"
 #include "cli/work.h"
@@ -44,7 +45,56 @@ static const char usage[] =
     "device: memory "
     "side by side\n"
     "  --json\n"
-    "  --set KEY=VALUE    another value of a coefficient (src/plan/coefficients.def)\n";
+    "  --set KEY=VALUE    another value of a coefficient (src/plan/coefficients.def)\n"
+    "\n"
+    "Exit status 0: a plan; 1: nothing fits, or an error; 2: wrong usage; 3: a plan, but nothing "
+    "in "
+    "it meets\n"
+    "the budget and the deadline.\n";
+
+typedef enum Option {
+  O_RUNS = CLI_FIRST,
+  O_SET,
+  O_JSON,
+  O_CHIPS,
+  O_TOKENS,
+  O_STEPS,
+  O_GBS,
+  O_SEQ,
+  O_BUDGET,
+  O_DEADLINE,
+  O_PRECISION,
+  O_STACK,
+  O_LORA,
+  O_SORT,
+  O_MOST,
+  O_ALL,
+  O_EMIT,
+  O_CONFIRM
+} Option;
+static const struct option options[] = {{"runs", 1, NULL, O_RUNS},
+                                        {"set", 1, NULL, O_SET},
+                                        {"json", 0, NULL, O_JSON},
+                                        {"chips", 1, NULL, O_CHIPS},
+                                        {"chip", 1, NULL, O_CHIPS},
+                                        {"tokens", 1, NULL, O_TOKENS},
+                                        {"steps", 1, NULL, O_STEPS},
+                                        {"gbs", 1, NULL, O_GBS},
+                                        {"seq", 1, NULL, O_SEQ},
+                                        {"budget", 1, NULL, O_BUDGET},
+                                        {"deadline", 1, NULL, O_DEADLINE},
+                                        CLI_PRICE_ROWS,
+                                        {"precision", 1, NULL, O_PRECISION},
+                                        {"stack", 1, NULL, O_STACK},
+                                        {"lora", 2, NULL, O_LORA},
+                                        {"sort", 1, NULL, O_SORT},
+                                        {"most", 1, NULL, O_MOST},
+                                        {"all", 0, NULL, O_ALL},
+                                        {"emit", 1, NULL, O_EMIT},
+                                        {"confirm", 1, NULL, O_CONFIRM},
+                                        CLI_HELP_ROW,
+                                        {0}};
+#define GIVEN(o) (1u << ((o)-CLI_FIRST))
 
 static int wrong_set(const CliArgs *args) {
   char *eq = strchr(optarg, '='), *end;
@@ -63,11 +113,13 @@ enum { MAX_ASKED = 128 };
 
 typedef struct PlanArgs {
   const char *runs, *emit, *confirm;
+  unsigned given; /* bits of Option */
   char *names[MAX_ASKED];
   int n_names;
   bool json, all;
   double steps;
   PlanAsk ask;
+  bool misses; /* nothing meets what was asked */
 } PlanArgs;
 
 static void print(Buf *out) {
@@ -124,12 +176,13 @@ static Err *whole_run(PlanArgs *a) {
   return NULL;
 }
 
-static Err *answer_out(const PlanArgs *a, const PlanAnswer *answer, const AdviseWork *w) {
+static Err *answer_out(PlanArgs *a, const PlanAnswer *answer, const AdviseWork *w) {
   Buf out = {0};
   if (a->json) plan_json(answer, &out);
   else plan_write_text(answer, a->all, &out), plan_words(answer, &out);
   print(&out);
   if (!answer->choices.n) return err_new(ERR_EXHAUSTED, "no layout was found");
+  a->misses = !answer->choices.v[0].meets;
   if (a->emit) {
     TRY(plan_emit(answer, &answer->choices.v[0], a->emit));
     fprintf(stderr, "weft plan: wrote %s/\n", a->emit);
@@ -154,7 +207,18 @@ static Err *plan_of_model(PlanArgs *a, const PlanModel *model) {
   return e;
 }
 
+static const char *option_name(Option o) {
+  const struct option *r = options;
+  while (r->name && r->val != (int)o) r++;
+  return r->name;
+}
+
 static Err *plan_of_program(PlanArgs *a, const char *what) {
+  static const Option shapes[] = {O_SEQ, O_PRECISION, O_STACK};
+  for (int i = 0; i < COUNT_OF(shapes); i++)
+    if (a->given & GIVEN(shapes[i]))
+      return err_new(ERR_INVALID, "--%s is for a MODEL's shape: the program '%s' has its own",
+                     option_name(shapes[i]), what);
   CliWorkOpts opts = {.verb = "plan", .batch = (int64_t)a->ask.gbs, .compute = DT_F32};
   CliWork work;
   PlanAnswer answer = {0};
@@ -176,6 +240,12 @@ static Err *plan(PlanArgs *a, const char *what) {
   ChipRef chips[MAX_ASKED] = {{0}};
   a->ask.chips = chips;
   TRY(asked_chips(a, chips, &a->ask.n_chips));
+  bool counts = true;
+  for (int i = 0; i < a->ask.n_chips; i++) counts &= chips[i].chips > 0;
+  if (counts && a->ask.most)
+    return err_hint(err_new(ERR_INVALID, "--most bounds chips without a count, and all have one"),
+                    "--chips %s", chips[0].chip->name);
+  if (a->emit) TRY(folder_make(a->emit)); /* before the search, so that it is not lost */
   Err *e = cli_work_is_file(what) ? err_new(ERR_NOT_FOUND, "a file") : plan_model(what, &model);
   if (!e) return plan_of_model(a, &model);
   const Model *zoo;
@@ -202,7 +272,7 @@ static bool bits(const CliArgs *args, const char *const *names, unsigned *out) {
     if (i < 0) return false;
     *out |= 1u << i;
   }
-  return true;
+  return *out || cli_choice(args, names) >= 0; /* none: which there are */
 }
 
 static bool chips_option(const CliArgs *args, PlanArgs *a) {
@@ -210,97 +280,79 @@ static bool chips_option(const CliArgs *args, PlanArgs *a) {
     if (a->n_names == MAX_ASKED) return cli_wrong(args, "at most %d chips", MAX_ASKED), false;
     a->names[a->n_names++] = s;
   }
-  return true;
+  if (!a->n_names) cli_wrong(args, "--chips names no chip: H100:512, tpu-v5p, any");
+  return a->n_names > 0;
 }
 
-static int run(int argc, char **argv) {
-  enum {
-    O_RUNS = CLI_FIRST,
-    O_SET,
-    O_JSON,
-    O_CHIPS,
-    O_TOKENS,
-    O_STEPS,
-    O_GBS,
-    O_SEQ,
-    O_BUDGET,
-    O_DEADLINE,
-    O_PRECISION,
-    O_STACK,
-    O_LORA,
-    O_SORT,
-    O_MOST,
-    O_ALL,
-    O_EMIT,
-    O_CONFIRM
-  };
-  static const struct option options[] = {{"runs", 1, NULL, O_RUNS},
-                                          {"set", 1, NULL, O_SET},
-                                          {"json", 0, NULL, O_JSON},
-                                          {"chips", 1, NULL, O_CHIPS},
-                                          {"chip", 1, NULL, O_CHIPS},
-                                          {"tokens", 1, NULL, O_TOKENS},
-                                          {"steps", 1, NULL, O_STEPS},
-                                          {"gbs", 1, NULL, O_GBS},
-                                          {"seq", 1, NULL, O_SEQ},
-                                          {"budget", 1, NULL, O_BUDGET},
-                                          {"deadline", 1, NULL, O_DEADLINE},
-                                          CLI_PRICE_ROWS,
-                                          {"precision", 1, NULL, O_PRECISION},
-                                          {"stack", 1, NULL, O_STACK},
-                                          {"lora", 2, NULL, O_LORA},
-                                          {"sort", 1, NULL, O_SORT},
-                                          {"most", 1, NULL, O_MOST},
-                                          {"all", 0, NULL, O_ALL},
-                                          {"emit", 1, NULL, O_EMIT},
-                                          {"confirm", 1, NULL, O_CONFIRM},
-                                          CLI_HELP_ROW,
-                                          {0}};
+/* --lora, --lora 8, --lora=8: a number after it is its rank, not the model. */
+static bool lora(CliArgs *args, int *rank) {
+  const char *next = optind < args->argc ? args->argv[optind] : "";
+  bool number = next[strspn(next, "+-")] >= '0' && next[strspn(next, "+-")] <= '9';
+  char *end;
+  if (!optarg && number && (strtod(next, &end), !*end)) optarg = args->argv[optind++];
+  *rank = 16;
+  return !optarg || cli_int(args, 1, rank);
+}
+
+enum { MOST_CHIPS = 1000000 };
+
+static bool most(const CliArgs *args, int *out) {
+  if (!cli_int(args, 1, out)) return false;
+  if (*out > MOST_CHIPS) cli_wrong(args, "--most is at most %d", MOST_CHIPS);
+  return *out <= MOST_CHIPS;
+}
+
+static bool set(CliArgs *args, int o, PlanArgs *a) {
   static const char *const orders[] = {"cost", "time", "energy", NULL};
   static const char *const stacks[] = {"megatron", "fsdp", "maxtext", NULL};
   static const char *formats[PLAN_OWN_NUMBERS + 1];
   for (int i = 0; i < PLAN_OWN_NUMBERS; i++) formats[i] = plan_format_name((PlanFormat)i);
+  PlanAsk *k = &a->ask;
+  int i;
+  if (o >= CLI_FIRST) a->given |= GIVEN(o);
+  switch (o) {
+  case O_RUNS: a->runs = optarg; return true;
+  case O_SET: return !wrong_set(args);
+  case O_JSON: return a->json = true;
+  case O_ALL: return a->all = true;
+  case O_EMIT: a->emit = optarg; return true;
+  case O_CONFIRM: a->confirm = optarg; return true;
+  case O_CHIPS: return chips_option(args, a);
+  case O_TOKENS: return cli_real(args, 1, &k->tokens);
+  case O_STEPS: return cli_real(args, 1, &a->steps);
+  case O_GBS: return cli_real(args, 1, &k->gbs);
+  case O_SEQ: return cli_real(args, 1, &k->seq);
+  case O_BUDGET: return cli_real(args, 0.01, &k->budget_usd);
+  case O_DEADLINE: return cli_duration(args, &k->deadline_s);
+  case O_PRECISION: return bits(args, formats, &k->formats);
+  case O_STACK: return bits(args, stacks, &k->stacks);
+  case O_LORA: return lora(args, &k->lora_rank);
+  case O_SORT:
+    if ((i = cli_choice(args, orders)) >= 0) k->order = (PlanOrder)i;
+    return i >= 0;
+  case O_MOST: return most(args, &k->most);
+  case CLI_CLOUD:
+  case CLI_REGION:
+  case CLI_SPOT: return cli_price(args, o, &k->price);
+  default: return false; /* said already */
+  }
+}
+
+static int run(int argc, char **argv) {
   CliArgs args = {argc, argv, options, 0};
   PlanArgs a = {0};
-  PlanAsk *k = &a.ask;
-  bool ok = true;
-  for (int o, i; ok && (o = cli_next(&args)) != -1;) switch (o) {
-    case O_RUNS: a.runs = optarg; break;
-    case O_SET: ok = !wrong_set(&args); break;
-    case O_JSON: a.json = true; break;
-    case O_ALL: a.all = true; break;
-    case O_EMIT: a.emit = optarg; break;
-    case O_CONFIRM: a.confirm = optarg; break;
-    case O_CHIPS: ok = chips_option(&args, &a); break;
-    case O_TOKENS: ok = cli_real(&args, 1, &k->tokens); break;
-    case O_STEPS: ok = cli_real(&args, 1, &a.steps); break;
-    case O_GBS: ok = cli_real(&args, 1, &k->gbs); break;
-    case O_SEQ: ok = cli_real(&args, 1, &k->seq); break;
-    case O_BUDGET: ok = cli_real(&args, 0.01, &k->budget_usd); break;
-    case O_DEADLINE: ok = cli_duration(&args, &k->deadline_s); break;
-    case CLI_CLOUD:
-    case CLI_REGION:
-    case CLI_SPOT: cli_price(o, &k->price); break;
-    case O_PRECISION: ok = bits(&args, formats, &k->formats); break;
-    case O_STACK: ok = bits(&args, stacks, &k->stacks); break;
-    case O_LORA:
-      k->lora_rank = 16;
-      ok = !optarg || cli_int(&args, 1, &k->lora_rank);
-      break;
-    case O_SORT:
-      ok = (i = cli_choice(&args, orders)) >= 0;
-      k->order = (PlanOrder)MAX(i, 0);
-      break;
-    case O_MOST: ok = cli_int(&args, 1, &k->most); break;
-    case CLI_HELP: return fputs(usage, stdout), 0;
-    default: return 2;
-    }
-  if (!ok) return 2;
+  for (int o; (o = cli_next(&args)) != -1;) {
+    if (o == CLI_HELP) return fputs(usage, stdout), 0;
+    if (!set(&args, o, &a)) return 2;
+  }
   if (a.runs ? optind != argc : optind != argc - 1)
     return cli_wrong(&args, a.runs ? "--runs takes no MODEL" : "one MODEL, please");
+  if (a.runs && a.given & ~(GIVEN(O_RUNS) | GIVEN(O_SET) | GIVEN(O_JSON)))
+    return cli_wrong(&args, "--runs takes no option but --set and --json");
+  if (a.steps > 0 && a.ask.tokens > 0) return cli_wrong(&args, "--tokens or --steps, not both");
   Err *e = a.runs ? runs(a.runs) : plan(&a, argv[optind]);
   if (e) err_report(e);
-  return e ? 1 : 0;
+  return e ? 1 : a.misses ? 3 : 0;
 }
 
 const CliVerb cli_plan = {"plan", "chips, count, layout, time and price of a training job", run};

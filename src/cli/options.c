@@ -91,10 +91,15 @@ bool cli_duration(const CliArgs *a, double *seconds) {
   return false;
 }
 
-void cli_price(int option, PriceAsk *ask) {
-  if (option == CLI_CLOUD) ask->clouds = optarg;
-  else if (option == CLI_REGION) ask->region = optarg;
-  else ask->spot = true;
+bool cli_price(const CliArgs *a, int option, PriceAsk *ask) {
+  if (option == CLI_SPOT) return ask->spot = true;
+  *(option == CLI_CLOUD ? &ask->clouds : &ask->region) = optarg;
+  Err *e = price_ask_check(&(PriceAsk){.clouds = option == CLI_CLOUD ? optarg : NULL,
+                                       .region = option == CLI_REGION ? optarg : NULL});
+  if (!e) return true;
+  cli_wrong(a, "--%s: %s; %s", a->options[a->at].name, e->msg, e->hint);
+  err_free(e);
+  return false;
 }
 
 bool cli_plugin_option(const CliArgs *a, ClientOption *options, int *n, int most) {

@@ -1,10 +1,10 @@
 /* A choice as files that start it: train.sh, and for each engine what it reads. Devices of a node are told to
  * train.sh by the engine's own variables. */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "base/system.h"
 #include "plan/plan_priv.h"
 
 typedef struct Emit {
@@ -134,8 +134,7 @@ Err *plan_emit(const PlanAnswer *a, const PlanChoice *c, const char *dir) {
   e.per_node = MIN(whole, c->chips);
   e.nodes = (c->chips + e.per_node - 1) / e.per_node;
   emit_name(c, e.name, sizeof e.name);
-  if (mkdir(dir, 0777) && errno != EEXIST)
-    return err_new(ERR_PERMISSION, "cannot make the folder %s: %s", dir, strerror(errno));
+  TRY(folder_make(dir));
   static const struct {
     const char *name;
     void (*fill)(const Emit *, Buf *);

@@ -89,6 +89,9 @@ void plan_json(const PlanAnswer *a, Buf *o) {
   buf_cstr(o, ", \"nothing\": ");
   if (a->nothing) buf_json_str(o, a->nothing);
   else buf_cstr(o, "null");
+  buf_cstr(o, ", \"remarks\": ");
+  if (a->remarks) buf_json_str(o, a->remarks);
+  else buf_cstr(o, "null");
   buf_cstr(o, ", \"words\": ");
   Buf words = {0};
   plan_words(a, &words);

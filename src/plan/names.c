@@ -123,8 +123,9 @@ static Err *set(PlanModel *m, Str key, const char *value) {
   for (int i = 0; i < COUNT_OF(fields); i++) {
     nearest_see(&near, fields[i].key);
     if (strcmp(fields[i].key, name)) continue;
-    if (end == value || (*end && *end != ',') || v < 0 || v > 1e9)
-      return err_new(ERR_INVALID, "%s wants a number, not '%s'", name, value);
+    if (end == value || (*end && *end != ',') || !(v >= 0 && v <= 1e9) || v != floor(v))
+      return err_new(ERR_INVALID, "%s wants a whole number, not '%.*s'", name,
+                     (int)strcspn(value, ","), value);
     char *to = (char *)m + fields[i].at;
     if (fields[i].kind == FIELD_INT) *(int *)to = (int)v;
     else if (fields[i].kind == FIELD_BOOL) *(bool *)to = v > 0;
@@ -145,7 +146,11 @@ static Err *complete(const char *family, PlanModel *m) {
   if (m->layers < 1 || m->hidden < 1)
     return err_hint(err_new(ERR_INVALID, "a shape needs layers and hidden"),
                     "%s:layers=32,hidden=4096,heads=32", family);
-  if (m->head_dim == 0) m->head_dim = m->heads > 0 ? m->hidden / m->heads : 128;
+  if (m->head_dim == 0 && m->heads > 0 && fmod(m->hidden, m->heads) != 0)
+    return err_hint(
+        err_new(ERR_INVALID, "%d heads do not divide a width of %g", m->heads, m->hidden),
+        "heads that do, or head_dim=N where they have a width of their own");
+  if (m->head_dim == 0) m->head_dim = m->heads > 0 ? m->hidden / m->heads : MIN(128, m->hidden);
   if (m->heads == 0) m->heads = (int)MAX(1, m->hidden / m->head_dim);
   if (m->kv_heads == 0) m->kv_heads = m->heads;
   if (m->vocab == 0) m->vocab = gpt ? 50304 : 128256;

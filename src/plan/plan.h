@@ -297,10 +297,14 @@ typedef struct PlanAnswer {
   double layouts;          /* looked at */
   double seconds;          /* of search */
   char *nothing;           /* why there is no choice; NULL */
-  PlanModel program;       /* what ask.model is in plans of programs */
+  char *remarks;           /* what was asked for and left out, a line each; NULL */
+  PlanChoice
+      sooner; /* where no choice meets the deadline: more chips of the fastest's kind that do, */
+  int most_looked;   /* else their largest number looked at; 0: not looked (sooner.chips 0: none) */
+  PlanModel program; /* what ask.model is in plans of programs */
 } PlanAnswer;
 
-/* errors ERR_INVALID: a layout for zero devices, a batch or a sequence that makes no sense. A budget or
+/* errors ERR_INVALID: a layout for zero devices, a batch, a sequence or a rank that makes no sense. A budget or
  * deadline that cannot be met is no error: plan_words says what would. */
 Err *plan_search(const PlanAsk *ask, PlanAnswer *out);
 void plan_answer_free(PlanAnswer *a);

@@ -119,6 +119,7 @@ static void title(const PlanAnswer *a, Buf *o) {
 void plan_write_text(const PlanAnswer *a, bool all, Buf *o) {
   const PlanAsk *ask = &a->ask;
   title(a, o);
+  if (a->remarks) buf_cstr(o, a->remarks);
   if (a->nothing) {
     buf_printf(o, "\n%s\n", a->nothing);
     return;

@@ -124,6 +124,43 @@ static void meshes(Hunt *h, PlanFormat format) {
       }
 }
 
+/* Does it multiply numbers of that format? TPUs take f32 and fp16 as bf16. */
+static bool multiplies(const Chip *c, PlanFormat f) {
+  static const char *const facts[PLAN_FORMATS_N] =
+      {[PLAN_BF16] = "peak_bf16",
+       [PLAN_FP16] = "peak_fp16",
+       [PLAN_TF32] = "peak_tf32",
+       [PLAN_FP8] = "peak_fp8",
+       [PLAN_FP8_CURRENT] = "peak_fp8",
+       [PLAN_FP8_ROWS] = "peak_fp8",
+       [PLAN_FP8_BLOCKS] = "peak_fp8",
+       [PLAN_MXFP8] = "peak_fp4", /* blocks' scales came with those */
+       [PLAN_NVFP4] = "peak_fp4",
+       [PLAN_INT8] = "peak_int8"};
+  bool wide = f == PLAN_FP16 || f == PLAN_TF32;
+  return (c->kind == CHIP_TPU && wide) || !facts[f] || chip_num(c, facts[f], 0) > 0;
+}
+
+/* Those that were asked for and that it has. */
+static unsigned formats_of(const PlanAsk *ask, const Chip *c) {
+  unsigned have = 0;
+  for (int f = 0; f < PLAN_FORMATS_N; f++)
+    if (ask->formats & (1u << f) && multiplies(c, (PlanFormat)f)) have |= 1u << f;
+  return have;
+}
+
+/* A line for each format that a chip has not. */
+static void formats_lacking(const PlanAsk *ask, Buf *o) {
+  for (int f = 0; f < PLAN_FORMATS_N; f++) {
+    if (!(ask->formats & (1u << f))) continue;
+    int n = 0;
+    for (int i = 0; i < ask->n_chips; i++)
+      if (!multiplies(ask->chips[i].chip, (PlanFormat)f))
+        buf_printf(o, "%s%s", n++ ? ", " : "", ask->chips[i].chip->name);
+    if (n) buf_printf(o, ": no %s products, left out\n", plan_format_name((PlanFormat)f));
+  }
+}
+
 /* 16 bits, and 8 where the chip multiplies those faster. */
 static unsigned usual_formats(const Chip *c) {
   double wide = chip_num(c, "peak_bf16", 0), narrow = chip_num(c, "peak_fp8", 0);
@@ -142,7 +179,7 @@ static void hunt(void *arg, int64_t i) {
   }
   h->err = plan_machine_open(h->chip, h->devices, NULL, &h->machine);
   if (h->err) return;
-  unsigned formats = h->ask->formats ? h->ask->formats : usual_formats(h->chip);
+  unsigned formats = h->ask->formats ? formats_of(h->ask, h->chip) : usual_formats(h->chip);
   for (int f = 0; f < PLAN_FORMATS_N; f++)
     if (formats & (1u << f)) meshes(h, (PlanFormat)f);
   plan_machine_close(h->machine);
@@ -215,10 +252,18 @@ static Err *complete(PlanAsk *ask) {
   if (ask->gbs != floor(ask->gbs) || ask->seq != floor(ask->seq))
     return err_new(ERR_INVALID, "a batch of %g sequences of %g tokens", ask->gbs, ask->seq);
   if (ask->most <= 0) ask->most = 1024;
+  if (ask->lora_rank >= ask->model->hidden)
+    return err_hint(err_new(ERR_INVALID, "adapters of rank %d beside kernels of %g rows",
+                            ask->lora_rank, ask->model->hidden),
+                    "8 to 64 are usual");
   return NULL;
 }
 
-static char *why_nothing(const PlanAsk *ask, double over) {
+static char *why_nothing(const PlanAnswer *a, double over) {
+  const PlanAsk *ask = &a->ask;
+  bool some = !ask->formats;
+  for (int i = 0; i < ask->n_chips; i++) some |= formats_of(ask, ask->chips[i].chip) != 0;
+  if (!some) return xasprintf("none of the chips multiplies these numbers: other --precision");
   if (isinf(over))
     return xasprintf(
         "no layout divides a batch of %g sequences over so many devices: fewer chips, or "
@@ -228,6 +273,37 @@ static char *why_nothing(const PlanAsk *ask, double over) {
       "no layout fits: the leanest needs %.1f GiB more on each device; more chips, chips with "
       "more memory, shorter sequences, or --lora",
       over / 1073741824);
+}
+
+/* ---- a deadline that nothing meets ---------------------------------------------------------------- */
+
+enum { CHIPS_MOST = 65536 };
+
+static const PlanChoice *fastest(const PlanAnswer *a) {
+  const PlanChoice *best = NULL;
+  for (int i = 0; i < a->choices.n; i++)
+    if (!best || a->choices.v[i].p50_s < best->p50_s) best = &a->choices.v[i];
+  return best;
+}
+
+/* The smallest number of chips of the fastest's kind that would meet it, looked for by doubling. */
+static void look_sooner(PlanAnswer *a) {
+  const PlanAsk *ask = &a->ask;
+  const PlanChoice *fast = fastest(a);
+  if (ask->deadline_s <= 0 || !fast || fast->p50_s <= ask->deadline_s) return;
+  for (int64_t n = 2 * (int64_t)fast->chips; n <= CHIPS_MOST && !a->sooner.chips; n *= 2) {
+    Hunts one = {0};
+    add(&one, ask, fast->chip, (int)n);
+    hunt(one.v, 0);
+    Hunt *h = one.v;
+    err_free(h->err);
+    if (h->found) {
+      plan_price(ask, &h->best);
+      if (h->best.p50_s <= ask->deadline_s) a->sooner = h->best;
+    }
+    vec_free(&one);
+    a->most_looked = (int)n;
+  }
 }
 
 Err *plan_search(const PlanAsk *given, PlanAnswer *out) {
@@ -256,8 +332,12 @@ Err *plan_search(const PlanAsk *given, PlanAnswer *out) {
   }
   vec_free(&all);
   if (e) return e;
-  if (!out->choices.n) out->nothing = why_nothing(ask, over);
+  Buf remarks = {0};
+  formats_lacking(ask, &remarks);
+  out->remarks = remarks.p;
+  if (!out->choices.n) out->nothing = why_nothing(out, over);
   plan_rank(out);
+  look_sooner(out);
   out->seconds = time_now_s() - start;
   return NULL;
 }
@@ -265,4 +345,5 @@ Err *plan_search(const PlanAsk *given, PlanAnswer *out) {
 void plan_answer_free(PlanAnswer *a) {
   vec_free(&a->choices);
   free(a->nothing);
+  free(a->remarks);
 }

@@ -105,6 +105,48 @@ static void bought(const PlanAnswer *a, const PlanChoice *c, Buf *o) {
   }
 }
 
+/* What spot machines would do for the budget; 0 where they do not meet it. */
+static double spot_usd(const PlanAnswer *a) {
+  double least = INFINITY;
+  PriceAsk spot = a->ask.price;
+  spot.spot = true;
+  for (int i = 0; i < a->choices.n; i++) {
+    const PlanChoice *c = &a->choices.v[i];
+    double usd = chip_rent(c->chip, c->chips, &spot).usd_hour * c->p50_s / 3600;
+    if (usd < least) least = usd;
+  }
+  return least <= a->ask.budget_usd ? least : 0;
+}
+
+static void dearer(const PlanAnswer *a, const PlanChoice *cheap, Buf *o) {
+  const PlanAsk *ask = &a->ask;
+  char s[UNITS_TEXT], t[UNITS_TEXT];
+  buf_printf(o,
+             "\nNo choice costs %s or less. The cheapest, %s:%d, takes %s: that budget, or %.3g %s "
+             "instead of %.3g, would meet it",
+             plan_usd(s, ask->budget_usd), cheap->chip->name, cheap->chips, plan_usd(t, cheap->usd),
+             cheap->tokens * ask->budget_usd / cheap->usd, plan_unit(ask), cheap->tokens);
+  double spot = ask->price.spot ? 0 : spot_usd(a);
+  if (spot > 0) buf_printf(o, "; so would spot prices (--spot), %s", plan_usd(s, spot));
+  buf_cstr(o, ".\n");
+}
+
+static void slower(const PlanAnswer *a, const PlanChoice *fast, Buf *o) {
+  const PlanAsk *ask = &a->ask;
+  const PlanChoice *more = &a->sooner;
+  char s[UNITS_TEXT], t[UNITS_TEXT];
+  buf_printf(o, "\nNo choice takes %s or less. The fastest, %s:%d, takes %s.\n  ",
+             plan_duration(s, ask->deadline_s), fast->chip->name, fast->chips,
+             plan_duration(t, fast->p50_s));
+  if (more->chips)
+    buf_printf(o, "More chips would meet it: --chips %s:%d takes %s at %s; or", more->chip->name,
+               more->chips, plan_duration(s, more->p50_s), plan_usd(t, more->usd));
+  else if (a->most_looked)
+    buf_printf(o, "No number of them up to %d does with this batch;", a->most_looked);
+  buf_printf(o, " %.3g %s instead of %.3g would.\n", fast->tokens * ask->deadline_s / fast->p50_s,
+             plan_unit(ask), fast->tokens);
+}
+
 /* No choice meets the budget or the deadline: what would. */
 static void missed(const PlanAnswer *a, Buf *o) {
   const PlanAsk *ask = &a->ask;
@@ -121,22 +163,8 @@ static void missed(const PlanAnswer *a, Buf *o) {
                ask->price.clouds ? " at " : "", ask->price.clouds ? ask->price.clouds : "");
     return;
   }
-  if (ask->budget_usd > 0 && cheap->usd > ask->budget_usd)
-    buf_printf(o,
-               "\nNo choice costs %s or less. The cheapest, %s:%d, takes %s: that budget, or %.3g "
-               "%s instead "
-               "of %.3g, would meet it%s.\n",
-               plan_usd(s, ask->budget_usd), cheap->chip->name, cheap->chips,
-               plan_usd(t, cheap->usd), cheap->tokens * ask->budget_usd / cheap->usd,
-               plan_unit(ask), cheap->tokens, ask->price.spot ? "" : "; spot prices (--spot) may");
-  if (ask->deadline_s > 0 && fast->p50_s > ask->deadline_s) {
-    buf_printf(o, "\nNo choice takes %s or less. The fastest, %s:%d, takes %s: ",
-               plan_duration(s, ask->deadline_s), fast->chip->name, fast->chips,
-               plan_duration(t, fast->p50_s));
-    buf_printf(o, "more chips (--most %d), or %.3g %s instead of %.3g, would meet it.\n",
-               2 * MAX(ask->most, fast->chips), fast->tokens * ask->deadline_s / fast->p50_s,
-               plan_unit(ask), fast->tokens);
-  }
+  if (ask->budget_usd > 0 && cheap->usd > ask->budget_usd) dearer(a, cheap, o);
+  if (ask->deadline_s > 0 && fast->p50_s > ask->deadline_s) slower(a, fast, o);
   if (ask->deadline_s > 0 && ask->budget_usd > 0 && fast->p50_s <= ask->deadline_s && cheap &&
       cheap->usd <= ask->budget_usd)
     buf_printf(o, "\nEach can be met, not both: %s:%d costs %s and takes %s.\n", cheap->chip->name,

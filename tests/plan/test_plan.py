@@ -1,5 +1,6 @@
 """`weft plan`: measured runs told within bounds, layouts that make no sense refused in words."""
 import json
+import re
 import subprocess
 import sys
 
@@ -81,6 +82,44 @@ def test_what_is_asked_wrongly():
     assert "from 1 to" in refused("llama3-8b", "--chips", "H100:0")
     assert "no 'layer'" in refused("gpt:layer=3,hidden=12", "--chips", "H100:8")
     assert "needs layers and hidden" in refused("gpt:layers=3", "--chips", "H100:8")
+    assert "7 heads do not divide a width of 100" in refused("gpt:layers=2,hidden=100,heads=7", "--chips", "H100:8")
+    assert "heads wants a whole number, not '7.5'" in refused("gpt:layers=2,hidden=96,heads=7.5,vocab=100", "--chips", "H100:8")
+
+
+@pytest.mark.parametrize("words, say", [
+    (("--chips", ""), "names no chip"), (("--chips", "H100:1.5"), "'1.5' in 'H100:1.5'"), (("--chips", "H100:"), "must be whole"),
+    (("--cloud", "nosuch"), "prices are listed of"), (("--cloud", "gcp,awz"), "did you mean aws"), (("--cloud", ""), "no cloud is called ''"),
+    (("--region", "mars"), "no region is called 'mars'"), (("--precision", ","), "--precision is one of"), (("--stack", ""), "--stack is one of"),
+    (("--lora", "-3"), "--lora wants a whole number"), (("--lora", "1e9"), "rank 1000000000"), (("--lora=x",), "--lora wants"),
+    (("--most", "3e9"), "--most"), (("--most", "64"), "all have one"), (("--tokens", "1e9", "--steps", "4"), "not both"),
+    (("--runs", str(RUNS)), "--runs takes no MODEL")])
+def test_options_that_make_no_sense(words, say):
+    chips = () if "--chips" in words else ("--chips", "H100:8")
+    assert say in refused("llama3-8b", *chips, *words)
+
+
+def test_options_of_shapes_are_not_of_programs(step):
+    for option in (("--seq", 128), ("--precision", "fp8"), ("--stack", "fsdp")):
+        assert f"{option[0]} is for a MODEL's shape" in refused(step, "--chips", "T4:8", *option)
+
+
+def test_a_rank_after_lora():
+    for words in (("--lora", "8"), ("--lora=8",)):
+        assert plan("llama3-8b", "--chips", "H100:8", *words)["choices"]
+
+
+def test_numbers_that_a_chip_has_not():
+    """The A100 has no fp8 products (NVIDIA's white paper): not planned, and said."""
+    a = plan("llama3-8b", "--chips", "A100-80GB:64,H100:64", "--precision", "fp8,bf16")
+    assert {c["precision"] for c in a["choices"] if c["chip"] == "A100-80GB"} == {"bf16"} and "A100-80GB: no fp8" in a["remarks"]
+    assert "no fp8 products" in plan("llama3-8b", "--chips", "A100-80GB:64", "--precision", "fp8", status=1)["remarks"]
+    assert plan("llama3-8b", "--chips", "H100:64", "--precision", "nvfp4", status=1)["choices"] == []
+
+
+def test_where_nothing_can_be_written_is_told_before_the_search(tmp_path):
+    (tmp_path / "file").write_text("")
+    p = weft("plan", "llama3-8b", "--chips", "H100:8", "--emit", tmp_path / "file")
+    assert p.returncode == 1 and p.stderr.startswith("ALREADY_EXISTS") and not p.stdout
 
 
 def test_what_a_budget_buys():
@@ -98,11 +137,26 @@ def test_what_a_budget_buys():
 
 
 def test_what_cannot_be_met_says_what_would():
-    a = plan("llama3-70b", "--chips", "H100:64", "--tokens", 1e12, "--budget", 1000)
-    assert not a["choices"][0]["meets"] and "would meet it" in a["words"] and "spot" in a["words"]
-    a = plan("llama3-70b", "--chips", "H100:64", "--tokens", 1e12, "--deadline", "12h")
-    assert "more chips" in a["words"]
-    assert "cannot be judged: no price" in plan("llama3-8b", "--chips", "tpu7x:64", "--budget", 1000, "--tokens", 1e9)["words"]
+    a = plan("llama3-70b", "--chips", "H100:64", "--tokens", 1e12, "--budget", 1000, status=3)
+    assert not a["choices"][0]["meets"] and "would meet it" in a["words"]
+    assert "spot" not in a["words"], "no spot machine is a thousand times cheaper"
+    assert "cannot be judged: no price" in plan("llama3-8b", "--chips", "tpu7x:64", "--budget", 1000, "--tokens", 1e9, status=3)["words"]
+
+
+def test_advice_that_is_followed_helps():
+    job = ("llama3-8b", "--tokens", 1e8)
+    a = plan(*job, "--chips", "H100:8", "--budget", 9, status=3)
+    assert "so would spot prices" in a["words"] and plan(*job, "--chips", "H100:8", "--budget", 9, "--spot")["choices"][0]["meets"]
+    a = plan("llama3-70b", "--chips", "H100:64", "--tokens", 1e10, "--deadline", "24h", status=3)
+    more = re.search(r"--chips (\S+) takes", a["words"])[1]
+    assert plan("llama3-70b", "--chips", more, "--tokens", 1e10, "--deadline", "24h")["choices"][0]["meets"]
+    a = plan("llama3-70b", "--chips", "H100:64", "--tokens", 1e12, "--deadline", "12h", status=3)
+    fewer = re.search(r"(\S+) tokens instead", a["words"])[1]
+    assert "No number of them up to" in a["words"]
+    assert plan("llama3-70b", "--chips", "H100:64", "--tokens", float(fewer) * 0.99, "--deadline", "12h")["choices"][0]["meets"]
+
+
+def test_refusals():
     p = weft("plan", "deepseek-v3", "--chips", "T4:8")
     assert p.returncode == 1 and "GiB more" in p.stdout
     assert "--deadline wants a time" in refused("llama3-8b", "--deadline", "soon")

@@ -36,12 +36,15 @@ static const struct option options[] = {{"prompt", 1, NULL, O_PROMPT},
 typedef struct Gen {
   Use u;
   const char *prompt;
+  Str begin; /* the prompt until it is printed, with the first token: a failure prints nothing */
   GenerateOpts o;
   Tokens *tokens;
 } Gen;
 
 static bool show(void *arg, int32_t token) {
-  const Gen *g = arg;
+  Gen *g = arg;
+  fwrite(g->begin.p, 1, g->begin.n, stdout);
+  g->begin.n = 0;
   Buf b = {0};
   tokens_decode(g->tokens, token, &b);
   fwrite(b.p, 1, b.n, stdout);
@@ -70,9 +73,9 @@ static Err *run(Gen *g, const char *path) {
   TRY(use_open(&g->u, path));
   TRY(tokens_open(infer_info(g->u.infer), &g->tokens));
   if (!strcmp(g->prompt, "-")) TRY(file_read("-", &in));
-  Err *e = tokens_encode(g->tokens, in.p ? (Str){in.p, in.n} : str_from(g->prompt), &ids);
+  g->begin = in.p ? (Str){in.p, in.n} : str_from(g->prompt);
+  Err *e = tokens_encode(g->tokens, g->begin, &ids);
   if (!e && !g->u.json) {
-    fputs(in.p ? in.p : g->prompt, stdout);
     g->o.each = show;
     g->o.arg = g;
   }

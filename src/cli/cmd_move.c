@@ -2,6 +2,7 @@
  * keep it the same run. */
 #include "cli/cli.h"
 
+#include "base/system.h"
 #include "base/units.h"
 #include "chip/chip.h"
 #include "sim/sim.h"
@@ -44,11 +45,18 @@ typedef struct Side { /* one end of the move */
 typedef struct Move {
   const Model *model;
   Data *data;
+  bool is_run;
+  TrainConfig usual; /* the model's own settings */
   Side from, to;
   int64_t batch; /* 0: as before */
 } Move;
 
 /* ---- what is known --------------------------------------------------------------------------- */
+
+static void usual_settings(Move *m) {
+  m->usual = (TrainConfig){.seed = 1, .compute = DT_F32};
+  m->model->defaults(&m->usual);
+}
 
 static Err *open_what(const char *what, Move *m) {
   struct stat st;
@@ -62,16 +70,22 @@ static Err *open_what(const char *what, Move *m) {
     *c = i.config;
     m->data = i.data;
     i.data = NULL;
+    m->is_run = true;
     e = i.program
-            ? err_new(ERR_UNIMPLEMENTED,
-                      "'%s' is a run of a train step of its own: its settings are inside", what)
+            ? err_hint(
+                  err_new(ERR_UNIMPLEMENTED,
+                          "'%s' is a run of a train step of its own: rate and batch are inside "
+                          "the step, where weft cannot change them",
+                          what),
+                  "weft estimate STEP --chip %s says how long it takes there", m->to.name)
             : zoo_find(i.model, &m->model);
     checkpoint_info_free(&i);
+    if (!e) usual_settings(m);
     return e;
   }
-  TRY(zoo_find(what, &m->model));
-  *c = (TrainConfig){.seed = 1, .compute = DT_F32};
-  m->model->defaults(c);
+  TRY(err_wrap(zoo_find(what, &m->model), "neither a run folder nor a model"));
+  usual_settings(m);
+  *c = m->usual;
   DataOpts o = model_data(m->model, c);
   return data_open("synthetic", &o, &m->data);
 }
@@ -204,22 +218,33 @@ static void print_reasons(const Move *m) {
         (double)b->batch / m->to.step_s / ((double)a->batch / m->from.step_s));
 }
 
+/* A setting is said where it differs from what the model has without it; those that the move is about always. */
+static void put_flag(const Move *m, const Setting *s, Buf *out) {
+  static const char *const about[] = {"batch",    "optimizer",      "lr",    "decay",    "warmup",
+                                      "schedule", "schedule-steps", "steps", "precision"};
+  const TrainConfig *c = &m->to.c;
+  bool said = !setting_equal(s, c, &m->usual);
+  for (int i = 0; i < COUNT_OF(about); i++) said |= !strcmp(s->name, about[i]);
+  if (!strcmp(s->name, "replicas") || (!strcmp(s->name, "epochs") && c->steps)) return;
+  Buf v = {0};
+  setting_text(s, c, &v);
+  bool flag = s->kind == SET_FLAG, on = !strcmp(v.p, "true");
+  if (said && flag) buf_printf(out, " --%s%s", on ? "" : "no-", s->name);
+  else if (said && strcmp(v.p, "0") != 0) buf_printf(out, " --%s %s", s->name, v.p);
+  buf_free(&v);
+}
+
 static void print_flags(const Move *m) {
   const TrainConfig *c = &m->to.c;
   Buf b = {0};
-  buf_printf(&b, "weft train %s --device %s", m->model->name, m->to.name);
+  buf_printf(&b, "weft train %s", m->model->name);
+  if (m->is_run && m->data->spec) buf_cstr(&b, " --data "), buf_shell(&b, m->data->spec);
+  if (m->data->tokenizer) buf_cstr(&b, " --bpe "), buf_shell(&b, m->data->tokenizer);
+  buf_printf(&b, " --device %s", m->to.name);
   if (m->to.devices > 1) buf_printf(&b, " --replicas %d", m->to.devices);
-  static const char *const names[] = {"batch",    "optimizer",      "lr",    "decay",    "warmup",
-                                      "schedule", "schedule-steps", "steps", "precision"};
   unsigned reads = settings_reads(m->model, m->data, c);
-  for (int i = 0; i < COUNT_OF(names); i++) {
-    const Setting *s = setting_find(names[i]);
-    Buf v = {0};
-    setting_text(s, c, &v);
-    if ((!s->read_by || s->read_by & reads) && strcmp(v.p, "0"))
-      buf_printf(&b, " --%s %s", names[i], v.p);
-    buf_free(&v);
-  }
+  for (const Setting *s = settings; s->name; s++)
+    if (!s->hidden && (!s->read_by || s->read_by & reads)) put_flag(m, s, &b);
   printf("\nThere\n  %s\n", b.p);
   buf_free(&b);
 }

@@ -77,8 +77,9 @@ static void put_top(const Serve *s, float *p, Buf *out) {
 
 static Err *string_of(const cJSON *o, const char *key, const char **out) {
   const cJSON *v = cJSON_GetObjectItemCaseSensitive(o, key);
-  if (!cJSON_IsString(v))
-    return err_new(ERR_INVALID, "the body is no JSON object with a string \"%s\"", key);
+  if (!cJSON_IsObject(o))
+    return err_new(ERR_INVALID, "the body is no JSON object: it wants {\"%s\": \"...\"}", key);
+  if (!cJSON_IsString(v)) return err_new(ERR_INVALID, "the body has no string \"%s\"", key);
   *out = v->valuestring;
   return NULL;
 }
@@ -100,12 +101,24 @@ static Err *text_input(const Serve *s, Str body, int32_t *out, int64_t *place) {
   return e;
 }
 
+/* How to send what this network takes, where something else came. */
+static void wants(const Serve *s, const HttpCall *c, Err *e) {
+  if (is_text(s)) return;
+  if (!strncmp(c->type, "multipart/", 10)) {
+    free(e->msg);
+    e->code = ERR_UNIMPLEMENTED;
+    e->msg = xstrdup("a form: the body is to be the picture itself");
+  }
+  err_hint(e, "curl --data-binary @FILE sends a PNG or a JPEG as it is");
+}
+
 static Err *predict(Serve *s, HttpCall *c) {
   void *input = xcalloc(1, infer_input_bytes(s->u.infer) + 1);
   float *logits = xmalloc(sizeof *logits * (size_t)infer_outputs(s->u.infer));
   int64_t place = 0;
   Err *e = is_text(s) ? text_input(s, c->body, input, &place)
                       : infer_image(s->u.infer, c->body.p, c->body.n, input);
+  if (e) wants(s, c, e);
   if (!e) e = batcher_ask(s->batcher, input, logits);
   if (!e) put_top(s, logits + place * data_of(s)->classes, &c->answer);
   free(logits);
@@ -194,6 +207,7 @@ static void metrics(const Serve *s, Buf *out) {
 }
 
 static void handle(void *arg, HttpCall *c) {
+  static const char paths[] = "GET /, /health, /metrics; POST /predict, /generate";
   Serve *s = arg;
   bool post = !strcmp(c->method, "POST"), get = !strcmp(c->method, "GET");
   Err *e = NULL;
@@ -202,9 +216,7 @@ static void handle(void *arg, HttpCall *c) {
   else if (get && !strcmp(c->path, "/metrics")) metrics(s, &c->answer);
   else if (post && !strcmp(c->path, "/predict")) e = predict(s, c);
   else if (post && !strcmp(c->path, "/generate")) e = generate(s, c);
-  else
-    e = err_hint(err_new(ERR_NOT_FOUND, "there is no %s %s", c->method, c->path),
-                 "GET /, /health, /metrics; POST /predict, /generate");
+  else e = err_hint(err_new(ERR_NOT_FOUND, "there is no %s %s", c->method, c->path), "%s", paths);
   if (e) http_error(c, e);
 }
 

@@ -26,10 +26,11 @@ void http_error(HttpCall *c, Err *e) {
 
 enum { MOST_BODY = 64 << 20, SECONDS_IDLE = 30 };
 
-#define FUNCTIONS(X) \
-  X(start_daemon)    \
-  X(stop_daemon)     \
-  X(create_response_from_buffer) X(add_response_header) X(queue_response) X(destroy_response)
+#define FUNCTIONS(X)             \
+  X(start_daemon)                \
+  X(stop_daemon)                 \
+  X(create_response_from_buffer) \
+  X(add_response_header) X(queue_response) X(destroy_response) X(lookup_connection_value)
 static struct {
   void *library;
 #define X(name) __typeof__(&MHD_##name) name;
@@ -89,8 +90,10 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *c, const cha
     *n = 0;
     return MHD_YES;
   }
+  const char *type = mhd.lookup_connection_value(c, MHD_HEADER_KIND, "Content-Type");
   HttpCall call = {.method = method,
                    .path = url,
+                   .type = type ? type : "",
                    .body = {r->body.p ? r->body.p : "", r->body.n},
                    .status = 200};
   if (r->too_long) {

@@ -6,8 +6,9 @@
 
 typedef struct HttpCall {
   const char *method, *path;
+  const char *type; /* Content-Type; "" where it was not told */
   Str body;
-  int status; /* 200; to change */
+  int status; /* 200, or what http_error makes it */
   Buf answer; /* JSON */
 } HttpCall;
 typedef struct HttpServer HttpServer;

@@ -1,6 +1,8 @@
 /* A network for other programs: StableHLO with everything inside, weights under others' names, and
  * the few lines that read them. */
 #include "infer/infer_priv.h"
+
+#include "base/system.h"
 #include "infer/loaders.h"
 #include "infer/names.h"
 
@@ -83,8 +85,7 @@ static Err *write_loaders(const Infer *i, const char *to) {
 }
 
 Err *infer_export(const Infer *i, const ExportOpts *o) {
-  if (mkdir(o->to, 0777) && access(o->to, W_OK))
-    return err_new(ERR_PERMISSION, "cannot make the folder '%s': %m", o->to);
+  TRY(folder_make(o->to));
   if (i->own) return own_export(i, o);
   TRY(write_program(i, o));
   TRY(write_weights(i, o->to, NAMES_TORCH, "pytorch.safetensors"));

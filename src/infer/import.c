@@ -1,5 +1,7 @@
 /* Weights that other programs trained, as a run of ours. */
 #include "infer/names.h"
+
+#include "base/system.h"
 #include "infer/infer.h"
 
 #include "base/path.h"
@@ -82,10 +84,8 @@ static Err *write_run(const ImportOpts *o, const Model *m, const TrainConfig *c,
   char *path = xasprintf("%s/checkpoint.safetensors", o->to);
   Meta meta = {0};
   checkpoint_meta(m, c, d, 0, &meta);
-  Err *e = NULL;
-  if (mkdir(o->to, 0777) && access(o->to, W_OK))
-    e = err_new(ERR_PERMISSION, "cannot make the folder '%s': %m", o->to);
-  else if (!o->overwrite && !access(path, F_OK))
+  Err *e = folder_make(o->to);
+  if (!e && !o->overwrite && !access(path, F_OK))
     e = err_hint(err_new(ERR_EXISTS, "'%s' holds a run", o->to), "--overwrite replaces it");
   if (!e) e = copy_tokenizer(o);
   if (!e) e = safetensors_write(path, n, t, meta.kv.n / 2, (const char *const *)meta.kv.v);

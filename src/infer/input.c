@@ -44,7 +44,7 @@ static Err *array_shape(const Npy *a, int64_t *n, Picture *one) {
   *one = (Picture){.height = a->dims[r - 2],
                    .width = a->dims[r - 1],
                    .channels = colour ? a->dims[a->rank - 1] : 1};
-  if (!one->height || !one->width) return err_new(ERR_INVALID, "an empty array is no picture");
+  if (!a->count) return err_new(ERR_INVALID, "an empty array has no picture");
   return NULL;
 }
 

@@ -66,12 +66,39 @@ Err *jpeg_read(const uint8_t *p, size_t n, Picture *out) {
 
 /* ---- any file -------------------------------------------------------------------------------- */
 
+/* What bytes are that are no picture of ours, by how such files begin. */
+static const char *kind_of(const uint8_t *p, size_t n) {
+  static const struct {
+    const char *begin;
+    size_t n, at;
+    const char *name;
+  } kinds[] = {{"GIF8", 4, 0, "a GIF"},
+               {"WEBP", 4, 8, "a WebP"},
+               {"BM", 2, 0, "a BMP"},
+               {"II*\0", 4, 0, "a TIFF"},
+               {"MM\0*", 4, 0, "a TIFF"},
+               {"ftyp", 4, 4, "HEIC, AVIF or video"},
+               {"%PDF", 4, 0, "a PDF"},
+               {"PK\3\4", 4, 0, "a zip file"},
+               {"\x93NUMPY", 6, 0, "a numpy array"},
+               {"{", 1, 0, "JSON"},
+               {"[", 1, 0, "JSON"},
+               {"<", 1, 0, "XML or HTML"}};
+  for (int i = 0; i < COUNT_OF(kinds); i++)
+    if (n >= kinds[i].at + kinds[i].n && !memcmp(p + kinds[i].at, kinds[i].begin, kinds[i].n))
+      return kinds[i].name;
+  for (size_t i = 0; i < MIN(n, 256); i++)
+    if (p[i] < 32 && !strchr("\t\n\r\f", p[i])) return "unknown bytes";
+  return "text";
+}
+
 Err *picture_decode(const uint8_t *p, size_t n, Picture *out) {
   static const uint8_t png[8] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
   *out = (Picture){0};
   if (n >= 8 && !memcmp(p, png, 8)) return png_read(p, n, out);
   if (n >= 3 && p[0] == 0xff && p[1] == 0xd8 && p[2] == 0xff) return jpeg_read(p, n, out);
-  return err_new(ERR_UNIMPLEMENTED, "neither a PNG nor a JPEG");
+  if (!n) return err_new(ERR_INVALID, "empty: a picture is a PNG or a JPEG");
+  return err_new(ERR_UNIMPLEMENTED, "neither a PNG nor a JPEG: %s", kind_of(p, n));
 }
 
 Err *picture_read(const char *path, Picture *out) {

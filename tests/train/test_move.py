@@ -1,5 +1,6 @@
 """weft move: rules that follow from the batch, on both sides of a move; the flags that it prints are taken by weft train."""
 import re
+import shlex
 
 import pytest
 
@@ -26,6 +27,24 @@ def test_four_times_the_batch(model, rate):
     first = 512 if model == "davidnet" else 8
     _, rows, flags = moved(model, "--from", "A100-40GB", "--to", "tpu-v3-8", "--batch", 4 * first)
     assert float(flags["lr"]) == pytest.approx(rate) and float(flags["warmup"]) == pytest.approx((490 if model == "davidnet" else 100) / 4, abs=1)
+
+
+def test_a_run_keeps_its_settings(tmp_path):
+    """What the run was given and a move does not change is among the flags: the run there is the same network on the same data."""
+    (tmp_path / "my text.txt").write_text("to be or not to be " * 400)
+    run = tmp_path / "run"
+    r = weft("train", "gpt2", "--size", 1, "--length", 16, "--data", f"text:{tmp_path / 'my text.txt'}", "--batch", 8, "--steps", 4, "--seed", 3,
+             "--clip", 0.5, "--no-compare", "--no-eval", "--out", run)
+    assert r.returncode == 0, r.stderr
+    r = weft("move", run, "--from", "T4", "--to", "tpu-v3-8")
+    assert r.returncode == 0, r.stderr
+    command = shlex.split(r.stdout.split("There\n")[1])
+    flags = dict(zip(command[3::2], command[4::2]))
+    assert command[2] == "gpt2" and flags["--data"] == f"text:{tmp_path / 'my text.txt'}"
+    assert (flags["--size"], flags["--length"], flags["--steps"], flags["--seed"], flags["--clip"]) == ("1", "16", "4", "3", "0.5")
+    r = weft(*command[1:], "--dump-step", tmp_path / "x.mlir")
+    assert r.returncode == 0, r.stderr
+    assert "neither a run folder nor a model" in weft("move", tmp_path / "none", "--from", "T4", "--to", "T4").stderr
 
 
 def test_the_flags_train(tmp_path):

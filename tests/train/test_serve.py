@@ -23,9 +23,10 @@ class Server:
         assert "http://" in line, self.process.stderr.read()
         self.url = line.split()[-1].rstrip("/")
 
-    def ask(self, path, body=None):
+    def ask(self, path, body=None, kind=None):
         try:
-            with urllib.request.urlopen(self.url + path, body, timeout=60) as r:
+            call = urllib.request.Request(self.url + path, body, {"Content-Type": kind} if kind else {})
+            with urllib.request.urlopen(call, timeout=60) as r:
                 return r.status, json.loads(r.read())
         except urllib.error.HTTPError as e:
             return e.code, json.loads(e.read())
@@ -59,10 +60,15 @@ def test_pictures(tmp_path):
         assert m["examples"] == 12 and m["batches"] < 12 and m["latency_p99_s"] >= m["latency_p50_s"] > 0
         assert s.ask("/health") == (200, {"status": "ok"})
         assert s.ask("/")[1]["shape"] == [28, 28, 1]
-        for path, body, status, say in (("/nothing", None, 404, "there is no GET /nothing"), ("/predict", b"no picture", 415, "neither a PNG nor a JPEG"),
+        for path, body, status, say in (("/nothing", None, 404, "there is no GET /nothing"), ("/predict", b"no picture", 415, "nor a JPEG: text"),
+                                        ("/predict", b"{}", 415, "nor a JPEG: JSON"), ("/predict", b"GIF89a...", 415, "nor a JPEG: a GIF"),
+                                        ("/predict", b"", 400, "empty"),
                                         ("/predict", bodies[0][:60], 400, "damaged PNG"), ("/generate", b"{}", 415, "makes no text")):
             code, answer = s.ask(path, body)
             assert code == status and say in answer["error"]["message"] and answer["error"]["code"], answer
+        form = b'--x\r\nContent-Disposition: form-data; name="file"\r\n\r\n' + bodies[0] + b"\r\n--x--\r\n"
+        code, answer = s.ask("/predict", form, "multipart/form-data; boundary=x")
+        assert code == 415 and "a form" in answer["error"]["message"] and "--data-binary" in answer["error"]["hint"]
 
 
 def test_text(tmp_path):
@@ -79,6 +85,9 @@ def test_text(tmp_path):
         for body, say in ((b"{", '"prompt"'), (b'{"prompt": ""}', "no tokens"), (b'{"prompt": "a", "tokens": -1}', '"tokens" wants')):
             status, answer = s.ask("/generate", body)
             assert status == 400 and say in answer["error"]["message"]
+        for body, say in ((b'{"text": ""}', "no tokens"), (b"To be", "no JSON object"), (b'{"prompt": "a"}', 'no string "text"')):
+            status, answer = s.ask("/predict", body)
+            assert status == 400 and say in answer["error"]["message"], answer
 
 
 def test_wrong_address(tmp_path):

@@ -68,6 +68,22 @@ def test_predict(pictures, tmp_path):
     assert plain.returncode == 0 and "p50" in plain.stdout, plain.stderr
 
 
+def test_arrays_without_a_picture(pictures, tmp_path):
+    for shape in ((0, 28, 28), (0, 28, 28, 1), (3, 0, 28), (0, 0)):
+        np.save(tmp_path / "e.npy", np.zeros(shape, np.uint8))
+        r = weft("predict", pictures[0], tmp_path / "e.npy")
+        assert r.returncode == 1 and "an empty array has no picture" in r.stderr, (shape, r)
+
+
+def test_what_fails_prints_no_prompt(tmp_path):
+    (tmp_path / "text.txt").write_text(TEXT)
+    r = weft("train", "bert", "--size", 1, "--length", 16, "--data", f"text:{tmp_path / 'text.txt'}", "--batch", 4, "--steps", 1, "--no-compare",
+             "--no-eval", "--out", tmp_path / "run")
+    assert r.returncode == 0, r.stderr
+    r = weft("generate", tmp_path / "run", "--prompt", "To be")
+    assert r.returncode == 1 and r.stdout == "" and "makes no text" in r.stderr
+
+
 @pytest.mark.parametrize("bits, mode", [(1, "1"), (16, "I;16"), (8, "interlaced")])
 def test_other_png(bits, mode, pictures, tmp_path):
     run, w = pictures

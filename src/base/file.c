@@ -1,5 +1,5 @@
 /* Files and the clock. */
-#include "base/base.h"
+#include "base/system.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -9,9 +9,7 @@
 
 Err *file_read(const char *path, Buf *out) {
   FILE *f = strcmp(path, "-") ? fopen(path, "rb") : stdin;
-  if (!f)
-    return err_new(errno == ENOENT ? ERR_NOT_FOUND : ERR_INVALID, "cannot open %s: %s", path,
-                   strerror(errno));
+  if (!f) return err_errno("cannot open %s", path);
   Buf b = {0};
   char chunk[65536];
   size_t n;
@@ -21,7 +19,8 @@ Err *file_read(const char *path, Buf *out) {
   if (f != stdin) fclose(f);
   if (bad) {
     buf_free(&b);
-    return err_new(ERR_INVALID, "cannot read %s: %s", path, strerror(why));
+    errno = why;
+    return err_errno("cannot read %s", path);
   }
   if (!b.p) buf_add(&b, "", 0);
   *out = b;
@@ -34,7 +33,7 @@ Err *file_write(const char *path, const void *p, size_t n) {
   bool ok = f && (n == 0 || fwrite(p, 1, n, f) == n);
   if (f) ok = (fclose(f) == 0) && ok;
   ok = ok && rename(tmp, path) == 0;
-  Err *e = ok ? NULL : err_new(ERR_INVALID, "cannot write %s: %s", path, strerror(errno));
+  Err *e = ok ? NULL : err_errno("cannot write %s", path);
   if (!ok) remove(tmp);
   free(tmp);
   return e;

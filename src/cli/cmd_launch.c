@@ -44,7 +44,9 @@ static const char usage[] =
     "  --quiet            progress alone, no lines of ranks\n"
     "  --dry-run          writes the run folder and starts nothing\n"
     "\n"
-    "RUN is a number or name of `weft runs`, or a run folder; otherwise the last one.\n";
+    "RUN is a number or name of `weft runs`, or a run folder; otherwise the last one, of stop the "
+    "one "
+    "that runs.\n";
 
 enum {
   O_ENGINE = CLI_FIRST,
@@ -74,6 +76,8 @@ enum {
   O_RANK,
   O_FOLLOW
 };
+#define GIVEN(o) (1u << ((o)-CLI_FIRST))
+enum { OF_LOGS = GIVEN(O_RANK) | GIVEN(O_FOLLOW) };
 
 static const struct option options[] = {{"engine", 1, NULL, O_ENGINE},
                                         {"plan", 1, NULL, O_PLAN},
@@ -108,6 +112,7 @@ static const struct option options[] = {{"engine", 1, NULL, O_ENGINE},
 typedef struct LaunchArgs {
   LaunchJob job;
   const char *plan, *chips;
+  unsigned given; /* bits of options */
   int rank;
   bool follow;
 } LaunchArgs;
@@ -116,6 +121,7 @@ static bool set(const CliArgs *args, int which, LaunchArgs *a) {
   static const char *const engines[] = {"local", "mpi", "slurm", "sky", NULL};
   LaunchJob *j = &a->job;
   int i;
+  a->given |= GIVEN(which);
   switch (which) {
   case O_ENGINE:
     i = cli_choice(args, engines);
@@ -135,7 +141,7 @@ static bool set(const CliArgs *args, int which, LaunchArgs *a) {
   case O_CHECKPOINT: j->checkpoint = optarg; return true;
   case O_RESUME: j->resume = optarg; return true;
   case O_MAX_TIME: return cli_duration(args, &j->max_s);
-  case O_MAX_USD: return cli_real(args, 0, &j->max_usd);
+  case O_MAX_USD: return cli_real(args, 0.001, &j->max_usd);
   case O_IDLE: return cli_duration(args, &j->idle_s);
   case O_SPOT: j->spot = true; return true;
   case O_PARTITION: j->partition = optarg; return true;
@@ -187,9 +193,19 @@ static int done(Err *e, Buf *out) {
   return e ? 1 : 0;
 }
 
+/* The first option that was given and is not of these. */
+static int unheeded(const CliArgs *args, const LaunchArgs *a, unsigned of, const char *by) {
+  for (const struct option *o = options; o->name; o++)
+    if (o->val != CLI_HELP && a->given & GIVEN(o->val) & ~of)
+      return cli_wrong(args, "%s does not read --%s", by, o->name);
+  return 0;
+}
+
 /* status, logs, stop */
 static int about(const CliArgs *args, const LaunchArgs *a, const char *verb, const char *which) {
   Buf out = {0};
+  bool logs = !strcmp(verb, "logs");
+  if (unheeded(args, a, logs ? OF_LOGS : 0, verb)) return 2;
   if (!strcmp(verb, "status")) return done(launch_status(which, &out), &out);
   if (!strcmp(verb, "logs")) return done(launch_logs(which, a->rank, a->follow), &out);
   if (!strcmp(verb, "stop")) return done(launch_stop(which), &out);
@@ -210,6 +226,8 @@ static int launch(int argc, char **argv) {
     return about(&args, &a, argv[optind], optind + 1 < end ? argv[optind + 1] : NULL);
   }
   a.job.cmd = argv + MIN(end + 1, argc);
+  if (unheeded(&args, &a, ~(unsigned)OF_LOGS, "a start")) return 2;
+  if (a.plan && a.chips) return cli_wrong(&args, "--plan has its chips: not --chips, too");
   if (!a.job.cmd[0] && !a.plan) return cli_wrong(&args, "which command? weft launch -- COMMAND");
   return start(&a);
 }

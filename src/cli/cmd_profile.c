@@ -1,6 +1,7 @@
 /* weft profile: a program or a model of the zoo on this CPU (measured) or on a virtual chip (its
  * own time), or a recording that was written before, as text, for TensorBoard and Perfetto, and as
  * one HTML file. */
+#include "base/system.h"
 #include "cli/cli.h"
 
 #include "base/path.h"
@@ -320,6 +321,8 @@ static Err *profile(const Args *a) {
   bool read =
       str_ends(str_from(a->what), ".xplane.pb") || (!stat(a->what, &st) && S_ISDIR(st.st_mode));
   Prof *p = NULL;
+  if (a->html) TRY(file_may_write(a->html));
+  if (a->out) TRY(folder_make(a->out));
   TRY(read ? recorded(a->what, &p) : record(a, &p));
   ProfSummary *s;
   Buf text = {0};

@@ -1,5 +1,6 @@
 /* weft run: one StableHLO program, from a file, on any device or plugin; inputs and outputs are
  * .npz files. */
+#include "base/system.h"
 #include "cli/run.h"
 
 #include "stablehlo/stablehlo.h"
@@ -50,6 +51,7 @@ static Err *is_known(Op *op, void *unused) {
 
 static Err *run(const RunArgs *a) {
   Buf bytes = {0};
+  if (a->out) TRY(file_may_write(a->out));
   TRY(file_read(a->program, &bytes));
   Str program = {bytes.p, bytes.n};
   Module **modules = NULL;

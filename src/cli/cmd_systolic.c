@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/system.h"
 #include "cli/cli.h"
 #include "sim/sim.h"
 
@@ -179,6 +180,8 @@ static double difference(const Ask *a, const float *x, const float *y, const flo
 
 /* Follows the product, with the numbers x and y unless they are NULL; returns the exit status. */
 static int follow(const Ask *a, const float *x, const float *y) {
+  Err *no = a->svg ? file_may_write(a->svg) : NULL;
+  if (no) return err_report(no), 1;
   SystolicRun r;
   double start = time_now_s(), updates = (double)formula(a) * a->rows * a->cols;
   if (x && updates > SLOW) /* then it would seem to hang */

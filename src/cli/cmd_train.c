@@ -2,6 +2,7 @@
  * virtual chips. */
 #include "cli/cli.h"
 
+#include "base/system.h"
 #include "adopt/adopt.h"
 #include "chip/chip.h"
 #include "cli/compare.h"
@@ -443,11 +444,7 @@ static const char *device_of(Args *a) {
 
 static Err *open_log(const char *path, FILE **out) {
   *out = strcmp(path, "-") ? fopen(path, "a") : stdout;
-  if (*out) return NULL;
-  ErrCode code = errno == ENOENT   ? ERR_NOT_FOUND
-                 : errno == EACCES ? ERR_PERMISSION
-                                   : ERR_UNAVAILABLE;
-  return err_new(code, "cannot write the log '%s': %m", path);
+  return *out ? NULL : err_errno("cannot write the log '%s'", path);
 }
 
 /* Closes it. errors: of writing, the first */

@@ -2,6 +2,8 @@
  * script runs as it is, on a device that computes nothing, until it has made the step that repeats. */
 #include "cli/cli.h"
 
+#include "base/system.h"
+
 #include <errno.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -58,7 +60,7 @@ bool cli_is_script(const char *path) {
 }
 
 Err *cli_script_step(const char *path, Buf *out) {
-  if (access(path, R_OK)) return err_new(ERR_NOT_FOUND, "%s: %s", path, strerror(errno));
+  if (access(path, R_OK)) return err_errno("%s", path);
   char file[] = "/tmp/weft-step-XXXXXX";
   int fd = mkstemp(file);
   if (fd < 0) return err_new(ERR_INTERNAL, "cannot make a file in /tmp: %s", strerror(errno));

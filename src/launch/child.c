@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/system.h"
 #include "launch/launch_priv.h"
 
 bool child_exists(const char *program) {
@@ -55,7 +56,7 @@ bool child_says(char *const *argv, char **out) {
 Err *child_start(Run *r, char *const *argv) {
   char *log = run_path(r, "logs/job.log");
   int out = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  Err *e = out < 0 ? err_new(ERR_PERMISSION, "cannot write %s: %s", log, strerror(errno)) : NULL;
+  Err *e = out < 0 ? err_errno("cannot write %s", log) : NULL;
   free(log);
   if (e) return e;
   pid_t self = getpid(), child = fork();
@@ -66,7 +67,7 @@ Err *child_start(Run *r, char *const *argv) {
     become(argv, out);
   }
   close(out);
-  if (child < 0) return err_new(ERR_EXHAUSTED, "cannot start %s: %s", argv[0], strerror(errno));
+  if (child < 0) return err_errno("cannot start %s", argv[0]);
   r->child = child;
   return NULL;
 }

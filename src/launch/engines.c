@@ -66,7 +66,7 @@ static void mpi_functions(const Run *r, Buf *o) {
   if (geteuid() == 0) /* containers have no other user */
     buf_cstr(o, "export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1\n");
   buf_cstr(o, "mpi=(mpirun -x MASTER_ADDR -x MASTER_PORT");
-  if (j->hosts) buf_cstr(o, " --host "), sh_quote(o, j->hosts);
+  if (j->hosts) buf_cstr(o, " --host "), buf_shell(o, j->hosts);
   else buf_cstr(o, " --oversubscribe");
   if (j->more) buf_printf(o, " %s", j->more);
   buf_cstr(o, ")\n");

@@ -1,8 +1,9 @@
 /* The history of runs in SQLite, through a library that is loaded when it is needed. */
 #include "launch/history.h"
 
+#include "base/system.h"
+
 #include <dlfcn.h>
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,12 +63,13 @@ static Err *wrong(const History *h) {
                   "WEFT_RUNS names another file");
 }
 
-/* All folders above a file. */
-static void make_folders(const char *path) {
-  char *p = xstrdup(path);
-  for (char *s = p + 1; *s; s++)
-    if (*s == '/') *s = 0, mkdir(p, 0777), *s = '/';
-  free(p);
+static Err *make_folder_of(const char *path) {
+  const char *slash = strrchr(path, '/');
+  if (!slash || slash == path) return NULL;
+  char *folder = xstrndup(path, (size_t)(slash - path));
+  Err *e = err_hint(folder_make(folder), "WEFT_RUNS names another file");
+  free(folder);
+  return e;
 }
 
 static char *history_path(void) {
@@ -104,10 +106,8 @@ Err *history_open(History **out) {
   History *h = xcalloc(1, sizeof *h);
   h->path = history_path();
   Err *e = load(&h->call);
-  if (!e) {
-    make_folders(h->path);
-    if (h->call.open(h->path, &h->db) != SQLITE_OK) e = wrong(h);
-  }
+  if (!e) e = make_folder_of(h->path);
+  if (!e && h->call.open(h->path, &h->db) != SQLITE_OK) e = wrong(h);
   if (!e) h->call.busy_timeout(h->db, 5000), e = create(h);
   if (e) history_close(h);
   else *out = h;

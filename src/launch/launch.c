@@ -1,6 +1,8 @@
 /* A job made complete, its folder made, its row begun; then it is watched. */
 #include "launch/launch.h"
 
+#include "base/system.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -34,7 +36,7 @@ static void checkpoints(Run *r) {
   if (!out || j->resume) return;
   Buf quoted = {0};
   if (!strncmp(out, "{out}", 5)) buf_printf(&quoted, "\"$run\"/out%s", out + 5);
-  else sh_quote(&quoted, out);
+  else buf_shell(&quoted, out);
   r->resume = xasprintf("--resume %s", quoted.p);
   r->saved = xasprintf("%s/checkpoint.safetensors", out);
   buf_free(&quoted);
@@ -134,7 +136,7 @@ static Err *detach(const Run *r, pid_t *child) {
   int log = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666),
       null = open("/dev/null", O_RDONLY);
   free(path);
-  if (log < 0) return err_new(ERR_PERMISSION, "cannot write the run folder %s", r->dir);
+  if (log < 0) return err_errno("cannot write the run folder %s", r->dir);
   fflush(NULL);
   *child = fork();
   if (*child == 0) {
@@ -142,8 +144,7 @@ static Err *detach(const Run *r, pid_t *child) {
     dup2(null, 0), dup2(log, 1), dup2(log, 2);
   }
   close(log), close(null);
-  return *child < 0 ? err_new(ERR_EXHAUSTED, "cannot go on in the background: %s", strerror(errno))
-                    : NULL;
+  return *child < 0 ? err_errno("cannot go on in the background") : NULL;
 }
 
 static Err *in_background(Run *r, int *status) {
@@ -177,9 +178,38 @@ static Err *in_background(Run *r, int *status) {
 
 Err *sky_write(const Run *r);
 
+/* Options that this engine, or a run without a price, could not heed. */
+static Err *heeded(const LaunchJob *j) {
+  const struct {
+    const char *option, *of;
+    bool asked, heeded;
+  } all[] = {
+      {"--hosts", "mpi", j->hosts != NULL, j->engine == LAUNCH_MPI},
+      {"--partition", "slurm", j->partition != NULL, j->engine == LAUNCH_SLURM},
+      {"--account", "slurm", j->account != NULL, j->engine == LAUNCH_SLURM},
+      {"--more", "mpi, slurm or sky", j->more != NULL, j->engine != LAUNCH_LOCAL},
+  };
+  for (int i = 0; i < COUNT_OF(all); i++)
+    if (all[i].asked && !all[i].heeded)
+      return err_hint(err_new(ERR_INVALID, "%s is of --engine %s, and this is %s", all[i].option,
+                              all[i].of, launch_engine_name(j->engine)),
+                      "leave it out, or say the --engine");
+  if (j->max_usd > 0 && !(j->plan.chips && j->plan.usd_hour > 0))
+    return err_hint(err_new(ERR_INVALID, "--max-usd needs a price: %s",
+                            j->plan.chips ? "none is listed for these chips"
+                                          : "what runs here costs nothing that is known"),
+                    "--chips CHIP:N or --plan say what is rented; --max-time bounds any run");
+  if (!j->resume != !j->checkpoint && !is_weft_train(j->cmd))
+    return err_hint(err_new(ERR_INVALID, "--%s without --%s", j->resume ? "resume" : "checkpoint",
+                            j->resume ? "checkpoint" : "resume"),
+                    "a restart adds the arguments of --resume where the path of --checkpoint is");
+  return NULL;
+}
+
 static Err *go(Run *r, int *status) {
   const LaunchJob *j = r->job;
   const Engine *e = engine_of(j->engine);
+  TRY(heeded(j));
   TRY(sizes(r));
   if (!j->dry) TRY(e->ready(r));
   TRY(stage(r));

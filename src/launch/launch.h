@@ -76,7 +76,8 @@ typedef struct LaunchJob {
  * differ or lack something; ERR_ABORTED a run that was killed, stopped or ran out of restarts. */
 Err *launch_run(const LaunchJob *job, int *status);
 
-/* Of a run by number, name or folder; NULL: the last one (logs, stop), all that run (status). */
+/* Of a run by number, name or folder; NULL: the last one (logs), all that run (status), the one that runs
+ * (stop; INVALID where several do, or several have that name). */
 Err *launch_status(const char *which, Buf *out);
 Err *launch_logs(const char *which, int rank, bool follow); /* rank -1: all; to standard output */
 Err *launch_stop(const char *which);

@@ -4,6 +4,7 @@
 
 #include "base/path.h"
 #include "base/units.h"
+#include "base/system.h"
 #include "launch/history.h"
 
 #include <stdio.h>
@@ -72,7 +73,6 @@ void job_ended(const Run *r, End *out); /* by job.rc, or the ranks where there i
 
 /* job.sh, rank.sh, check.sh, check.awk for this try. */
 Err *scripts_write(const Run *r);
-void sh_quote(Buf *o, const char *s);
 Err *stage(Run *r);                             /* the folder, the program, the data */
 char *run_path(const Run *r, const char *name); /* RUN/name; the caller frees */
 bool run_number(const Run *r, const char *name, double *out); /* the first in that file */

@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/system.h"
 #include "launch/launch_priv.h"
 
 static bool in_progress(const RunRow *r) {
@@ -99,8 +100,7 @@ static Err *stop(RunRow *r) {
         "stop it there");
   if (!lost(r)) {
     if (kill((pid_t)r->pid, SIGTERM))
-      return err_new(ERR_PERMISSION, "cannot tell the launcher, process %.0f: %s", r->pid,
-                     strerror(errno));
+      return err_errno("cannot tell the launcher, process %.0f", r->pid);
     printf("run %lld was told to stop\n", (long long)r->id);
     return NULL;
   }
@@ -118,13 +118,34 @@ static Err *stop(RunRow *r) {
   return NULL;
 }
 
+/* The one to stop: that runs, before those whose launcher is gone. Several are the user's to choose of. */
+static Err *which_to_stop(const RunRows *rows, int *at) {
+  for (int gone = 0; gone < 2; gone++) {
+    Buf some = {0};
+    int n = 0;
+    for (int i = 0; i < rows->n; i++) {
+      const RunRow *r = &rows->v[i];
+      if (!in_progress(r) || lost(r) != gone) continue;
+      buf_printf(&some, "%s%lld (%s)", n++ ? ", " : "", (long long)r->id, r->name);
+      *at = i;
+    }
+    Err *e = n > 1 ? err_hint(err_new(ERR_INVALID, "%d runs go on: %s", n, some.p),
+                              "weft launch stop NUMBER stops one of them")
+                   : NULL;
+    buf_free(&some);
+    if (n) return e;
+  }
+  *at = 0; /* none: stop() says how the last one ended */
+  return NULL;
+}
+
 Err *launch_stop(const char *which) {
   History *h;
   RunRows rows;
   TRY(open_rows(which, &h, &rows));
   int at = 0;
-  while (!which && at < rows.n - 1 && !in_progress(&rows.v[at])) at++;
-  Err *e = stop(&rows.v[at]);
+  Err *e = which_to_stop(&rows, &at);
+  if (!e) e = stop(&rows.v[at]);
   if (!e && !strcmp(rows.v[at].state, "stopped")) e = history_put(h, &rows.v[at]);
   run_rows_free(&rows);
   history_close(h);

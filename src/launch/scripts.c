@@ -8,7 +8,7 @@
 static void run_folder(const Run *r, Buf *o) {
   buf_cstr(o, "run=");
   if (r->job->engine == LAUNCH_SKY) buf_cstr(o, "\"$HOME/weft-run\"");
-  else sh_quote(o, r->dir);
+  else buf_shell(o, r->dir);
   buf_byte(o, '\n');
 }
 
@@ -26,12 +26,12 @@ static void argument(const char *arg, Buf *o) {
       buf_byte(&plain, *p++);
       continue;
     }
-    if (plain.n) sh_quote(o, plain.p);
+    if (plain.n) buf_shell(o, plain.p);
     plain.n = 0;
     buf_cstr(o, words[w].is);
     p += strlen(words[w].word);
   }
-  if (plain.n || !*arg) sh_quote(o, plain.n ? plain.p : "");
+  if (plain.n || !*arg) buf_shell(o, plain.n ? plain.p : "");
   buf_free(&plain);
 }
 
@@ -39,7 +39,7 @@ static void data_folder(const Run *r, Buf *o) {
   buf_cstr(o, "data=");
   if (r->data) {
     buf_cstr(o, "\"$run\"/data/");
-    sh_quote(o, base_name(r->data));
+    buf_shell(o, base_name(r->data));
   }
   buf_byte(o, '\n');
 }
@@ -163,7 +163,7 @@ static void gpu_word(const Run *r, Buf *o) {
 static void job_sh(const Run *r, const Engine *e, Buf *o) {
   buf_cstr(o,
            "#!/usr/bin/env bash\n# The run: a check of all hosts, then all ranks.\nset -u\nrun=");
-  sh_quote(o, r->dir);
+  buf_shell(o, r->dir);
   buf_printf(o,
              "\nend() { echo \"$1\" > \"$run/job.tmp\"; mv \"$run/job.tmp\" \"$run/job.rc\"; exit "
              "\"$1\"; }\n"
@@ -177,7 +177,7 @@ static void job_sh(const Run *r, const Engine *e, Buf *o) {
       "each_host sh \"$run/check.sh\" > \"$run/check.txt\" 2> \"$run/check.err\"\nawk -v hosts=");
   buf_printf(o, "%d -v gpus=%d -v gpu='%s' -v folder=\"$run\" -v command=", r->nodes, r->gpus,
              gpu.n ? gpu.p : "");
-  sh_quote(o, r->job->cmd[0]);
+  buf_shell(o, r->job->cmd[0]);
   buf_cstr(o, " -f \"$run/check.awk\" \"$run/check.txt\" > \"$run/check.said\" || end 78\n"
               "all_ranks sh \"$run/rank.sh\"\nend $?\n");
   buf_free(&gpu);

@@ -43,7 +43,7 @@ static void sky_task(const Run *r, Buf *o) {
               "  cd ~/weft-run && mkdir -p logs ranks out\n"
               "  sh check.sh > check-$SKYPILOT_NODE_RANK.txt\n");
   buf_printf(o, "  awk -v hosts=1 -v gpus=%d -v folder=\"$PWD\" -v command=", r->gpus);
-  sh_quote(o, j->cmd[0]);
+  buf_shell(o, j->cmd[0]);
   buf_cstr(o, " -f check.awk check-$SKYPILOT_NODE_RANK.txt || exit 78\n"
               "  tail -n+1 -F logs/rank-$SKYPILOT_NODE_RANK.log 2>/dev/null & tail=$!\n"
               "  sh rank.sh; status=$?\n"

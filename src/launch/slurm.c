@@ -39,14 +39,14 @@ static Err *slurm_start(Run *r) {
   char *job = run_path(r, "job.sh"), *log = run_path(r, "logs/job.log");
   buf_printf(&o, "exec sbatch --parsable --nodes=%d --ntasks=%d --open-mode=append --job-name=",
              r->nodes, r->procs);
-  sh_quote(&o, r->row.name);
-  buf_cstr(&o, " --output="), sh_quote(&o, log);
+  buf_shell(&o, r->row.name);
+  buf_cstr(&o, " --output="), buf_shell(&o, log);
   if (r->gpus > 0) buf_printf(&o, " --gpus-per-node=%d", r->gpus);
-  if (j->partition) buf_cstr(&o, " --partition="), sh_quote(&o, j->partition);
-  if (j->account) buf_cstr(&o, " --account="), sh_quote(&o, j->account);
+  if (j->partition) buf_cstr(&o, " --partition="), buf_shell(&o, j->partition);
+  if (j->account) buf_cstr(&o, " --account="), buf_shell(&o, j->account);
   if (j->max_s > 0) buf_printf(&o, " --time=%d", (int)(j->max_s / 60) + 2);
   if (j->more) buf_printf(&o, " %s", j->more);
-  buf_byte(&o, ' '), sh_quote(&o, job);
+  buf_byte(&o, ' '), buf_shell(&o, job);
   char *const argv[] = {"sh", "-c", o.p, NULL};
   char *said;
   bool good = child_says(argv, &said);

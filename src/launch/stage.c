@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/system.h"
 #include "launch/launch_priv.h"
 
 char *run_path(const Run *r, const char *name) { return xasprintf("%s/%s", r->dir, name); }
@@ -20,17 +21,8 @@ bool run_number(const Run *r, const char *name, double *out) {
   return good;
 }
 
-void sh_quote(Buf *o, const char *s) {
-  buf_byte(o, '\'');
-  for (; *s; s++)
-    if (*s == '\'') buf_cstr(o, "'\\''");
-    else buf_byte(o, *s);
-  buf_byte(o, '\'');
-}
-
 static Err *failed(const char *what, const char *path) {
-  return err_new(errno == ENOENT ? ERR_NOT_FOUND : ERR_PERMISSION, "cannot %s %s: %s", what, path,
-                 strerror(errno));
+  return err_errno("cannot %s %s", what, path);
 }
 
 static Err *copy_file(const char *from, const char *to, mode_t mode) {
@@ -57,13 +49,9 @@ static Err *copy_link(const char *from, const char *to) {
   return symlink(target, to) && errno != EEXIST ? failed("make", to) : NULL;
 }
 
-static Err *make_folder(const char *path) {
-  return mkdir(path, 0777) && errno != EEXIST ? failed("make the folder", path) : NULL;
-}
-
 static Err *copy_entry(const FTSENT *f, const char *to) {
   switch (f->fts_info) {
-  case FTS_D: return make_folder(to);
+  case FTS_D: return folder_make(to);
   case FTS_F: return copy_file(f->fts_path, to, f->fts_statp->st_mode);
   case FTS_SL:
   case FTS_SLNONE: return copy_link(f->fts_path, to);
@@ -106,7 +94,7 @@ static Err *copy_tree(const char *from, const char *to, const char *without) {
 
 /* runs/NAME-DATE, with a number where runs start within one second; a new string of the folder made. */
 static Err *make_dated_folder(const char *name, char **made) {
-  TRY(make_folder("runs"));
+  TRY(folder_make("runs"));
   char date[32];
   time_t now = (time_t)wall_s();
   strftime(date, sizeof date, "%Y%m%d-%H%M%S", localtime(&now));
@@ -154,7 +142,7 @@ Err *stage(Run *r) {
   static const char *const folders[] = {"logs", "ranks", "out"};
   for (int i = 0; i < COUNT_OF(folders); i++) {
     char *path = run_path(r, folders[i]);
-    Err *e = make_folder(path);
+    Err *e = folder_make(path);
     free(path);
     if (e) return e;
   }
@@ -163,7 +151,7 @@ Err *stage(Run *r) {
   if (!j->data) return NULL;
   if (!(r->data = realpath(j->data, NULL))) return failed("stage", j->data);
   char *folder = run_path(r, "data"), *to = xasprintf("data/%s", base_name(r->data));
-  Err *e = make_folder(folder);
+  Err *e = folder_make(folder);
   if (!e) e = stage_into(r, r->data, to);
   free(folder), free(to);
   return e;

@@ -1,7 +1,8 @@
 /* The folder that TensorBoard looks into, and finding recordings in it. */
 #include "prof/prof_priv.h"
 
-#include <errno.h>
+#include "base/system.h"
+
 #include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,26 +11,11 @@
 #include <unistd.h>
 #include <zlib.h>
 
-static Err *make_folders(const char *path) {
-  char *p = xstrdup(path);
-  bool ok = true;
-  for (char *s = p + 1; ok; s++) {
-    if (*s && *s != '/') continue;
-    char c = *s;
-    *s = 0;
-    ok = !mkdir(p, 0777) || errno == EEXIST;
-    *s = c;
-    if (!c) break;
-  }
-  free(p);
-  return ok ? NULL : err_new(ERR_PERMISSION, "cannot make the folder '%s': %m", path);
-}
-
 static Err *write_gz(const char *path, const Buf *b) {
   gzFile f = gzopen(path, "wb6");
   bool ok = f && gzwrite(f, b->p, (unsigned)b->n) == (int)b->n;
   if (f) ok = gzclose(f) == Z_OK && ok;
-  return ok ? NULL : err_new(ERR_UNAVAILABLE, "cannot write '%s'", path);
+  return ok ? NULL : err_errno("cannot write '%s'", path);
 }
 
 Err *prof_write(Prof *p, const char *dir, char **out_folder) {
@@ -40,7 +26,7 @@ Err *prof_write(Prof *p, const char *dir, char **out_folder) {
   strftime(run, sizeof run, "%Y_%m_%d_%H_%M_%S", &t);
   gethostname(host, sizeof host - 1);
   char *folder = xasprintf("%s/plugins/profile/%s", dir, run);
-  Err *e = make_folders(folder);
+  Err *e = folder_make(folder);
   Buf b = {0};
   if (!e) {
     char *path = xasprintf("%s/%s.xplane.pb", folder, host);
@@ -82,7 +68,7 @@ static int look(const char *path, const struct stat *st, int type, struct FTW *a
 
 Err *prof_find(const char *path, char **out) {
   struct stat st;
-  if (stat(path, &st)) return err_new(ERR_NOT_FOUND, "cannot open %s: %m", path);
+  if (stat(path, &st)) return err_errno("cannot open %s", path);
   if (!S_ISDIR(st.st_mode)) {
     *out = xstrdup(path);
     return NULL;

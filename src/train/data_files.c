@@ -2,6 +2,8 @@
  * KEY.jpg with KEY.cls beside it). They are decoded when they are needed, by the loader's threads. */
 #include "train/data_priv.h"
 
+#include "base/system.h"
+
 #include <ctype.h>
 #include <dirent.h>
 #include <fcntl.h>
@@ -123,7 +125,7 @@ static Err *list_folder(const char *root, Buf *labels, bool grow, SampleVec *tra
                         SampleVec *test) {
   struct dirent **names;
   int n = scandir(root, &names, visible, by_name);
-  if (n < 0) return err_new(ERR_NOT_FOUND, "cannot open the folder '%s': %m", root);
+  if (n < 0) return err_errno("cannot open the folder '%s'", root);
   Err *e = NULL;
   for (int i = 0; i < n; i++) {
     char *path = xasprintf("%s/%s", root, names[i]->d_name);
@@ -242,7 +244,7 @@ static Err *map_tar(const char *path, Files *f, int64_t *classes) {
   struct stat s;
   if (fd < 0 || fstat(fd, &s)) {
     if (fd >= 0) close(fd);
-    return err_new(ERR_NOT_FOUND, "cannot open '%s': %m", path);
+    return err_errno("cannot open '%s'", path);
   }
   void *map = s.st_size ? mmap(NULL, (size_t)s.st_size, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
   close(fd);

@@ -1,5 +1,6 @@
 /* TensorBoard's event files: records (u64 length, masked crc of it, data, masked crc) of
  * protobuf Events with simple_value scalars, which every TensorBoard version reads. */
+#include "base/system.h"
 #include "base/pb.h"
 #include "train/train_priv.h"
 
@@ -35,7 +36,7 @@ static Err *record(Events *e, const Buf *data) {
   uint32_t c1 = masked(&len, 8), c2 = masked(data->p, data->n);
   bool ok = fwrite(&len, 8, 1, e->f) == 1 && fwrite(&c1, 4, 1, e->f) == 1 &&
             fwrite(data->p, 1, data->n, e->f) == data->n && fwrite(&c2, 4, 1, e->f) == 1;
-  return ok ? NULL : err_new(ERR_UNAVAILABLE, "cannot write the event file: %m");
+  return ok ? NULL : err_errno("cannot write the event file");
 }
 
 static void wall_time(Buf *b) {
@@ -53,7 +54,7 @@ Err *events_open(const char *dir, Events **out) {
   Events *e = xcalloc(1, sizeof *e);
   e->f = fopen(path, "ab");
   if (!e->f) {
-    Err *err = err_new(ERR_UNAVAILABLE, "cannot write '%s': %m", path);
+    Err *err = err_errno("cannot write '%s'", path);
     free(path);
     free(e);
     return err;

@@ -2,27 +2,12 @@
  * needs to be used elsewhere. */
 #include "train/train_priv.h"
 
+#include "base/system.h"
+
 #include <dirent.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
-
-static Err *make_folder(const char *path) {
-  char *p = xstrdup(path);
-  for (char *s = p + 1; *s; s++)
-    if (*s == '/') {
-      *s = 0;
-      mkdir(p, 0777);
-      *s = '/';
-    }
-  int r = mkdir(p, 0777), code = errno;
-  free(p);
-  errno = code;
-  return r && code != EEXIST ? err_new(ERR_PERMISSION, "cannot make the folder '%s': %m", path)
-                             : NULL;
-}
 
 static bool is_ours(const char *name) {
   return !strcmp(name, "checkpoint.safetensors") || !strcmp(name, "result.json") ||
@@ -80,7 +65,7 @@ Err *run_folder_open(const TrainOpts *o) {
                       "--resume %s goes on with it, --overwrite begins anew in its place", o->out);
     each_of_ours(o->out, remove);
   }
-  TRY(make_folder(o->out));
+  TRY(folder_make(o->out));
   if (o->model->whole && !o->phantom) TRY(o->model->whole->keep(o->model, o->out));
   const char *tokens = o->data->tokenizer;
   return tokens && !o->phantom ? copy_tokenizer(tokens, o->out) : NULL;

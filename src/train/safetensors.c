@@ -2,6 +2,8 @@
  * little-endian data. */
 #include "train/train_priv.h"
 
+#include "base/system.h"
+
 #include <cjson/cJSON.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,10 +65,11 @@ Err *safetensors_write(const char *path, int n, const NamedTensor *t, int n_meta
     ok = fwrite(t[i].data, 1, bytes_of(&t[i]), f) == bytes_of(&t[i]);
   if (f) ok &= fclose(f) == 0;
   ok = ok && !rename(tmp, path);
+  Err *e = ok ? NULL : err_errno("cannot write '%s'", path);
   if (!ok) remove(tmp);
   free(tmp);
   buf_free(&h);
-  return ok ? NULL : err_new(ERR_UNAVAILABLE, "cannot write '%s': %m", path);
+  return e;
 }
 
 static Err *read_entry(const cJSON *item, const char *data, size_t size, NamedTensor *t) {
@@ -117,7 +120,7 @@ static cJSON *read_header(FILE *f) {
 
 Err *safetensors_meta(const char *path, Meta *out) {
   FILE *f = fopen(path, "rb");
-  if (!f) return err_new(ERR_NOT_FOUND, "cannot open '%s': %m", path);
+  if (!f) return err_errno("cannot open '%s'", path);
   cJSON *root = read_header(f);
   fclose(f);
   if (!cJSON_IsObject(root)) {

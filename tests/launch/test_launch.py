@@ -136,6 +136,35 @@ def test_in_the_background(place):
     assert "has ended" in run(place, "launch", "stop", place / "r")[0]
 
 
+def test_stop_asks_which(place):
+    for name in ("one", "two"):
+        run(place, "launch", "--detach", "--dir", name, "--name", name, "--", "sh", place / "count.sh", 1000)
+        wait_for(lambda: (place / name / "out/count-0").exists())
+    _, err = run(place, "launch", "stop", status=1)
+    assert "2 runs go on" in err and "1 (one)" in err and "2 (two)" in err
+    assert {r["state"] for r in json.loads(run(place, "runs", "--json")[0])} == {"running"}
+    assert "run 1 was told to stop" in run(place, "launch", "stop", 1)[0]
+    wait_for(lambda: "stopped" in [r["state"] for r in json.loads(run(place, "runs", "--json")[0])])
+    assert "run 2 was told to stop" in run(place, "launch", "stop")[0]
+    wait_for(lambda: last(place)["state"] == "stopped")
+
+
+@pytest.mark.parametrize("words, say", [
+    (("--max-usd", "5"), "--max-usd needs a price"), (("--max-usd", "5", "--chips", "tpu7x:8"), "none is listed for these chips"),
+    (("--hosts", "a:2,b:2"), "--hosts is of --engine mpi"), (("--partition", "p"), "--partition is of --engine slurm"),
+    (("--account", "x"), "--account is of --engine slurm"), (("--more", "-v"), "--more is of --engine mpi, slurm or sky"),
+    (("--resume", "--go"), "--resume without --checkpoint"), (("--checkpoint", "x"), "--checkpoint without --resume")])
+def test_options_that_cannot_act(place, words, say):
+    assert say in run(place, "launch", *words, "--dry-run", "--dir", "r", "--", "true", status=1)[1]
+    assert not (place / "r").exists()
+
+
+def test_options_of_another_verb(place):
+    assert "a start does not read --rank" in run(place, "launch", "--rank", 1, "--", "true", status=2)[1]
+    assert "stop does not read --follow" in run(place, "launch", "stop", "--follow", status=2)[1]
+    assert "not --chips" in run(place, "launch", "--plan", "p", "--chips", "T4:1", "--", "true", status=2)[1]
+
+
 def test_limits(place):
     _, err = run(place, "launch", "--max-time", "1s", "--", "sh", place / "count.sh", 1000, status=143)
     assert "--max-time" in err

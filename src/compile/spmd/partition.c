@@ -7,6 +7,52 @@
 
 #include "compile/spmd/partition_priv.h"
 
+/* ---- what cannot be partitioned ---- */
+
+static bool same_mesh(const Mesh *a, const Mesh *b) {
+  if (a == b) return true;
+  if (!a || a->n_axes != b->n_axes || a->n_ids != b->n_ids) return false;
+  for (int i = 0; i < a->n_axes; i++)
+    if (a->axes[i].size != b->axes[i].size || !str_eq(a->axes[i].name, b->axes[i].name))
+      return false;
+  for (int i = 0; i < a->n_ids; i++)
+    if (a->ids[i] != b->ids[i]) return false;
+  return true;
+}
+
+/* Axes of one mesh cut, and all parts are parts of one value. */
+static Err *check_sharding(const Spmd *s, const Attr *a) {
+  if (!a) return NULL;
+  for (int i = 0; a->kind == AT_ARRAY && i < a->n; i++) TRY(check_sharding(s, a->items[i]));
+  if (a->kind != AT_SHARDING) return NULL;
+  const Sharding *sh = a->sharding;
+  if (sh->n_unreduced)
+    return err_new(ERR_UNIMPLEMENTED, "parts that have yet to be summed cannot be partitioned");
+  bool cut = false;
+  for (int d = 0; d < sh->n_dims; d++) cut |= sh->dims[d].n_axes > 0;
+  if (!cut || same_mesh(sh->mesh ? sh->mesh : module_mesh(s->m, sh->mesh_name), s->mesh))
+    return NULL;
+  return err_new(ERR_UNIMPLEMENTED, "shardings over several meshes cannot be partitioned");
+}
+
+static Err *check_op(Op *op, void *spmd) {
+  static const char *const names[] = {"sharding", "sdy.sharding", "in_shardings", "out_shardings"};
+  for (int i = 0; i < COUNT_OF(names); i++) TRY(check_sharding(spmd, op_attr(op, names[i])));
+  for (int i = 0; i < op->n_results; i++)
+    if (op->results[i].type->kind == TY_TENSOR && !type_is_static(op->results[i].type))
+      return op_err(op, ERR_UNIMPLEMENTED, "a dynamic shape cannot be partitioned");
+  return NULL;
+}
+
+static Err *check_program(Spmd *s) {
+  const Func *f = s->f;
+  for (int i = 0; i < f->type->n_elems; i++)
+    TRY(check_sharding(s, attrs_get(f->arg_attrs[i], f->n_arg_attrs[i], "sdy.sharding")));
+  for (int j = 0; j < f->type->n_results; j++)
+    TRY(check_sharding(s, attrs_get(f->res_attrs[j], f->n_res_attrs[j], "sdy.sharding")));
+  return ir_walk(f->body, check_op, s);
+}
+
 /* ---- control ---- */
 
 static Err *partition_region(Spmd *s, const Region *from, Region *to);
@@ -77,6 +123,25 @@ static void layout_from(const Attr *a, const Type *t, Layout *out) {
   }
 }
 
+/* Of a value inside: as far as the parts are equal. */
+static void layout_inside(Spmd *s, const Attr *a, const Type *t, Layout *out) {
+  layout_from(a, t, out);
+  for (int d = 0; t->kind == TY_TENSOR && d < t->rank && d < MAX_RANK; d++)
+    while (t->dims[d] % spmd_dim_parts(s, &out->d[d])) out->d[d].n--;
+}
+
+/* Of a value that others cut or join. */
+static Err *layout_given(Spmd *s, const Attr *a, const Type *t, Layout *out) {
+  Layout equal;
+  layout_from(a, t, out);
+  layout_inside(s, a, t, &equal);
+  for (int d = 0; t->kind == TY_TENSOR && d < t->rank && d < MAX_RANK; d++)
+    if (equal.d[d].n != out->d[d].n)
+      return err_new(ERR_UNIMPLEMENTED, "%lld elements in %lld parts cannot be partitioned",
+                     (long long)t->dims[d], (long long)spmd_dim_parts(s, &out->d[d]));
+  return NULL;
+}
+
 /* The body is one device's program already: its ops go in as they are. */
 static Err *manual_op(Spmd *s, Op *op) {
   const Attr *in = op_attr(op, "in_shardings"), *out = op_attr(op, "out_shardings"),
@@ -86,9 +151,11 @@ static Err *manual_op(Spmd *s, Op *op) {
                   "manual over %d of the mesh's %d axes cannot be partitioned", axes ? axes->n : 0,
                   s->mesh->n_axes);
   Region *body = op->regions[0];
+  if (spmd_captures(s, body))
+    return op_err(op, ERR_UNIMPLEMENTED, "values from outside cannot be partitioned");
   for (int k = 0; k < op->n_operands; k++) {
     Layout want;
-    layout_from(in->items[k], op->operands[k]->type, &want);
+    TRY(layout_given(s, in->items[k], op->operands[k]->type, &want));
     /* s->f still has the old body, this region in it */
     value_replace_all(s->f, body->args[k], spmd_operand(s, op->operands[k], &want));
   }
@@ -100,7 +167,7 @@ static Err *manual_op(Spmd *s, Op *op) {
   }
   for (int i = 0; i < op->n_results; i++) {
     Layout has;
-    layout_from(out->items[i], op->results[i].type, &has);
+    TRY(layout_given(s, out->items[i], op->results[i].type, &has));
     spmd_set_result(s, op, i, ret->operands[i], &has);
   }
   return NULL;
@@ -119,6 +186,11 @@ static void tied_dims(const Op *op, bool *tied) {
       if (from[i] != r->dims[v[i]]) tied[v[i]] = from[i] == 1;
     break;
   }
+  case OP_BITCAST_CONVERT: { /* a width more or less is a dimension at the end */
+    const Type *x = op->operands[0]->type;
+    for (int d = 0; d < r->rank; d++) tied[d] = d < x->rank && x->dims[d] == r->dims[d];
+    break;
+  }
   case OP_SELECT_AND_SCATTER: { /* the source has the pooled shape: batch and features tie all three */
     const Type *x = op->operands[0]->type, *y = op->operands[1]->type;
     for (int d = 0; d < x->rank; d++) tied[d] = x->dims[d] == y->dims[d];
@@ -134,8 +206,8 @@ static Err *partition_op(Spmd *s, Op *op) {
   s->loc = op->loc;
   for (int i = 0; i < op->n_results; i++) {
     const Attr *a = op_attr(op, "weft.sharding");
-    layout_from(a && i < a->n ? a->items[i] : NULL, op->results[i].type,
-                spmd_layout_of(s, &op->results[i]));
+    layout_inside(s, a && i < a->n ? a->items[i] : NULL, op->results[i].type,
+                  spmd_layout_of(s, &op->results[i]));
   }
   op_set_attr(s->m, op, STR("weft.sharding"), NULL);
   for (int i = 0; i < op->n_results; i++)
@@ -151,6 +223,7 @@ static Err *partition_op(Spmd *s, Op *op) {
   case OP_SELECT_AND_SCATTER: spmd_tied_op(s, op, tied, spmd_tie_same); return NULL;
   case OP_BROADCAST_IN_DIM: spmd_tied_op(s, op, tied, spmd_tie_broadcast); return NULL;
   case OP_TRANSPOSE: spmd_tied_op(s, op, tied, spmd_tie_transpose); return NULL;
+  case OP_BITCAST_CONVERT: spmd_tied_op(s, op, tied, spmd_tie_leading); return NULL;
   case OP_RESHAPE: spmd_reshape_op(s, op); return NULL;
   case OP_REDUCE: spmd_reduce_op(s, op); return NULL;
   case OP_DOT:
@@ -222,57 +295,78 @@ static void drop_shardings(NamedAttr *attrs, int *n) {
   *n = kept;
 }
 
+/* The new body with its arguments; types: theirs, local. */
+static Err *new_body(Spmd *s, const Region *old, Type **types) {
+  Func *f = s->f;
+  for (int i = 0; i < old->n_args; i++) {
+    Layout *l = &s->layouts[old->args[i]->id];
+    TRY(layout_given(s, attrs_get(f->arg_attrs[i], f->n_arg_attrs[i], "sdy.sharding"),
+                     old->args[i]->type, l));
+    types[i] = spmd_local_type(s, old->args[i]->type, l);
+  }
+  Region *body = region_new(s->m, old->n_args, types);
+  body->func = f;
+  for (int i = 0; i < old->n_args; i++) {
+    body->args[i]->name = old->args[i]->name;
+    s->local[old->args[i]->id] = body->args[i];
+  }
+  s->at = body;
+  return NULL;
+}
+
+/* The values that main returns as their shardings want them; types: theirs, local. */
+static Err *new_return(Spmd *s, const Op *ret, Type **types) {
+  const Func *f = s->f;
+  Value **v = xmalloc(sizeof *v * (size_t)(ret->n_operands + 1));
+  Err *e = NULL;
+  for (int j = 0; j < ret->n_operands && !e; j++) {
+    Layout want;
+    e = layout_given(s, attrs_get(f->res_attrs[j], f->n_res_attrs[j], "sdy.sharding"),
+                     ret->operands[j]->type, &want);
+    if (e) break;
+    v[j] = spmd_operand(s, ret->operands[j], &want);
+    types[j] = v[j]->type;
+  }
+  s->loc = ret->loc;
+  if (!e) spmd_emit(s, OP_RETURN, ret->n_operands, v, 0, NULL, 0, NULL, 0, NULL);
+  free(v);
+  return e;
+}
+
+static Err *partition_main(Spmd *s) {
+  Func *f = s->f;
+  const Region *old = f->body;
+  int n_in = old->n_args, n_out = old->last->n_operands;
+  Type **types = xmalloc(sizeof *types * (size_t)(n_in + n_out + 1));
+  Err *e = new_body(s, old, types);
+  Region *body = s->at;
+  if (!e) e = partition_region(s, old, body);
+  if (!e) e = new_return(s, old->last, types + n_in);
+  if (!e) {
+    f->type = type_func(s->m, n_in, types, n_out, types + n_in);
+    f->body = body;
+    for (int i = 0; i < n_in; i++) drop_shardings(f->arg_attrs[i], &f->n_arg_attrs[i]);
+    for (int j = 0; j < n_out; j++) drop_shardings(f->res_attrs[j], &f->n_res_attrs[j]);
+  }
+  free(types);
+  return e;
+}
+
 Err *pass_partition(Module *m, bool *out_done) {
   *out_done = false;
   Func *f = module_main(m);
   if (!f || !f->body) return NULL;
+  Spmd s = {.m = m, .mesh = mesh_of_main(m), .f = f, .n_devices = 1, .next_channel = 1 << 20};
+  if (!s.mesh) return NULL;
+  TRY(check_program(&s));
   pass_propagate(m, true);
-  const Mesh *mesh = NULL;
-  for (int i = 0; i < m->meshes.n && !mesh; i++)
-    if (m->meshes.v[i].value->mesh->n_axes) mesh = m->meshes.v[i].value->mesh;
-  if (!mesh) return NULL;
-  Spmd s = {.m = m, .mesh = mesh, .f = f, .n_devices = 1, .next_channel = 1 << 20};
-  for (int i = 0; i < mesh->n_axes; i++) s.n_devices *= mesh->axes[i].size;
+  for (int i = 0; i < s.mesh->n_axes; i++) s.n_devices *= s.mesh->axes[i].size;
   s.exchanged = map_new();
   int n = ir_number(f);
   s.local = xcalloc((size_t)n, sizeof *s.local);
   s.layouts = xcalloc((size_t)n, sizeof *s.layouts);
-  const Region *old = f->body;
-  const Op *ret = old->last;
-  Type **types = xmalloc(sizeof *types * (size_t)(old->n_args + ret->n_operands + 1));
-  for (int i = 0; i < old->n_args; i++) {
-    Layout *l = &s.layouts[old->args[i]->id];
-    layout_from(attrs_get(f->arg_attrs[i], f->n_arg_attrs[i], "sdy.sharding"), old->args[i]->type,
-                l);
-    types[i] = spmd_local_type(&s, old->args[i]->type, l);
-  }
-  Region *body = region_new(m, old->n_args, types);
-  body->func = f;
-  for (int i = 0; i < old->n_args; i++) {
-    body->args[i]->name = old->args[i]->name;
-    s.local[old->args[i]->id] = body->args[i];
-  }
-  s.at = body;
-  Err *e = partition_region(&s, old, body);
-  if (!e) {
-    Value **v = xmalloc(sizeof *v * (size_t)(ret->n_operands + 1));
-    for (int j = 0; j < ret->n_operands; j++) {
-      Layout want;
-      layout_from(attrs_get(f->res_attrs[j], f->n_res_attrs[j], "sdy.sharding"),
-                  ret->operands[j]->type, &want);
-      v[j] = spmd_operand(&s, ret->operands[j], &want);
-      types[old->n_args + j] = v[j]->type;
-    }
-    s.loc = ret->loc;
-    spmd_emit(&s, OP_RETURN, ret->n_operands, v, 0, NULL, 0, NULL, 0, NULL);
-    f->type = type_func(m, old->n_args, types, ret->n_operands, types + old->n_args);
-    f->body = body;
-    for (int i = 0; i < old->n_args; i++) drop_shardings(f->arg_attrs[i], &f->n_arg_attrs[i]);
-    for (int j = 0; j < ret->n_operands; j++) drop_shardings(f->res_attrs[j], &f->n_res_attrs[j]);
-    *out_done = true;
-    free(v);
-  }
-  free(types);
+  Err *e = partition_main(&s);
+  *out_done = !e;
   free(s.local);
   free(s.layouts);
   map_free(s.exchanged);

@@ -70,6 +70,7 @@ static Attr *groups_over(const Spmd *s, const Dim *d) {
       ids[n++] = device_at(s, q);
     }
   }
+  assert(n == s->n_devices);
   int64_t dims[2] = {groups, members};
   Attr *a = attr_tensor_i64(s->m, 2, dims, ids);
   free(ids);

@@ -72,6 +72,16 @@ static void find_captures(Spmd *s, const Region *r, Captures *c) {
   }
 }
 
+bool spmd_captures(const Spmd *s, const Region *r) {
+  for (const Op *op = r->first; op; op = op->next) {
+    for (int i = 0; i < op->n_operands; i++)
+      if (op->operands[i]->id >= 0 && s->local[op->operands[i]->id]) return true;
+    for (int i = 0; i < op->n_regions; i++)
+      if (spmd_captures(s, op->regions[i])) return true;
+  }
+  return false;
+}
+
 static void replace_captures(Region *r, const Captures *c) {
   for (Op *op = r->first; op; op = op->next) {
     for (int i = 0; i < op->n_operands; i++)
@@ -153,6 +163,10 @@ Op *spmd_tied_op(Spmd *s, const Op *op, const bool *keep, int (*tie)(const Op *o
 
 int spmd_tie_same(const Op *op, int k, int d) {
   return op->operands[k]->type->rank == op->results[0].type->rank ? d : -1;
+}
+
+int spmd_tie_leading(const Op *op, int k, int d) {
+  return d < op->operands[k]->type->rank ? d : -1;
 }
 
 int spmd_tie_broadcast(const Op *op, int k, int d) {
@@ -376,7 +390,8 @@ static void product_op(Spmd *s, const Op *op, const Product *p) {
       bool alike;
       const Dim *axes = pair_axes(s, op, p, i, &alike);
       if (!axes->n || alike != (pass == 0) || summed.n + axes->n > MAX_AXES) continue;
-      if (layout_has_any(&has, r->rank, axes)) continue;
+      Layout taken = {.d = {summed}}; /* by another pair, or a dimension of the result */
+      if (layout_has_any(&has, r->rank, axes) || layout_has_any(&taken, 1, axes)) continue;
       if (op->operands[0]->type->dims[p->pairs[i][0]] % spmd_dim_parts(s, axes)) continue;
       need[0].d[p->pairs[i][0]] = need[1].d[p->pairs[i][1]] = *axes;
       for (int k = 0; k < axes->n; k++) summed.a[summed.n++] = axes->a[k];

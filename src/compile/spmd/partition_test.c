@@ -370,6 +370,62 @@ static void test_weight_gradient(void **state) {
   assert_int_equal(check_text("weight", weight), 0);
 }
 
+/* Two contracted dimensions, each cut in one of the operands, over the same devices: one of them can stay cut. */
+/* clang-format off */
+static const char crossed[] = MESH
+    "func.func @main(%x: tensor<8x16x4xf32> {sdy.sharding = #sdy.sharding<@m, [{\"d\"}, {}, {}]>}, "
+        "%y: tensor<8x16x2xf32> {sdy.sharding = #sdy.sharding<@m, [{}, {\"d\"}, {}]>}) -> "
+        "tensor<4x2xf32> {\n"
+    "  %w = stablehlo.dot_general %x, %y, contracting_dims = [0, 1] x [0, 1] : (tensor<8x16x4xf32>, "
+        "tensor<8x16x2xf32>) -> tensor<4x2xf32>\n"
+    "  return %w : tensor<4x2xf32>}";
+/* A width more is a dimension at the end: what comes before stays cut. */
+static const char widths[] = MESH
+    "func.func @main(%x: tensor<16x4xf32> {sdy.sharding = #sdy.sharding<@m, [{\"d\"}, {}]>}) -> "
+        "(tensor<16x4x4xui8>, tensor<16x4xi32>) {\n"
+    "  %b = stablehlo.bitcast_convert %x : (tensor<16x4xf32>) -> tensor<16x4x4xui8>\n"
+    "  %i = stablehlo.bitcast_convert %b : (tensor<16x4x4xui8>) -> tensor<16x4xi32>\n"
+    "  return %b, %i : tensor<16x4x4xui8>, tensor<16x4xi32>}";
+/* A constraint that does not come out even: that value stays whole. */
+static const char uneven[] = MESH
+    "func.func @main(%x: tensor<16x12xf32> {sdy.sharding = #sdy.sharding<@m, [{\"d\"}, {}]>}) -> "
+        "tensor<12x16xf32> {\n"
+    "  %t = stablehlo.transpose %x, dims = [1, 0] : (tensor<16x12xf32>) -> tensor<12x16xf32>\n"
+    "  %c = sdy.sharding_constraint %t <@m, [{\"d\"}, {}]> : tensor<12x16xf32>\n"
+    "  %r = stablehlo.add %c, %c : tensor<12x16xf32>\n"
+    "  return %r : tensor<12x16xf32>}";
+/* clang-format on */
+
+static void test_cuts_that_collide(void **state) {
+  (void)state;
+  check_text("crossed", crossed);
+  assert_int_equal(check_text("widths", widths), 0);
+  check_text("uneven", uneven);
+}
+
+/* What stays whole, and says so. */
+static void test_not_partitioned(void **state) {
+  (void)state;
+  static const char *const texts[] = {
+      "module { sdy.mesh @a = <[\"x\"=8]>\nsdy.mesh @b = <[\"y\"=2, \"z\"=4]>\n"
+      "func.func @main(%p: tensor<8xf32> {sdy.sharding = #sdy.sharding<@a, [{\"x\"}]>}, "
+      "%q: tensor<8xf32> {sdy.sharding = #sdy.sharding<@b, [{\"z\"}]>}) -> tensor<8xf32> {\n"
+      "  %r = stablehlo.add %p, %q : tensor<8xf32>\n  return %r : tensor<8xf32>}}",
+      "module { sdy.mesh @a = <[\"x\"=8]>\n"
+      "func.func @main(%p: tensor<12xf32> {sdy.sharding = #sdy.sharding<@a, [{\"x\"}]>}) -> "
+      "tensor<12xf32> {\n  return %p : tensor<12xf32>}}"};
+  for (int i = 0; i < COUNT_OF(texts); i++) {
+    Module *m = parsed("whole", texts[i]);
+    bool done = true;
+    Err *e = pass_partition(m, &done);
+    assert_non_null(e);
+    assert_int_equal(e->code, ERR_UNIMPLEMENTED);
+    assert_false(done);
+    err_free(e);
+    module_free(m);
+  }
+}
+
 /* An axis that moves to another dimension is exchanged part by part, and a broadcast made anew. */
 /* clang-format off */
 static const char moved[] = MESH
@@ -695,15 +751,24 @@ static void test_manual_of_gspmd(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_manual_of_gspmd), cmocka_unit_test(test_matmul),
-      cmocka_unit_test(test_train_step),      cmocka_unit_test(test_collectives),
-      cmocka_unit_test(test_lookups),         cmocka_unit_test(test_stacks),
-      cmocka_unit_test(test_embedding),       cmocka_unit_test(test_weight_gradient),
-      cmocka_unit_test(test_moves),           cmocka_unit_test(test_wishes),
-      cmocka_unit_test(test_found),           cmocka_unit_test(test_contests),
-      cmocka_unit_test(test_fetched_once),    cmocka_unit_test(test_scattered_sums),
-      cmocka_unit_test(test_batches),         cmocka_unit_test(test_counting),
-      cmocka_unit_test(test_random)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_manual_of_gspmd),
+                                     cmocka_unit_test(test_matmul),
+                                     cmocka_unit_test(test_train_step),
+                                     cmocka_unit_test(test_collectives),
+                                     cmocka_unit_test(test_lookups),
+                                     cmocka_unit_test(test_stacks),
+                                     cmocka_unit_test(test_embedding),
+                                     cmocka_unit_test(test_weight_gradient),
+                                     cmocka_unit_test(test_cuts_that_collide),
+                                     cmocka_unit_test(test_not_partitioned),
+                                     cmocka_unit_test(test_moves),
+                                     cmocka_unit_test(test_wishes),
+                                     cmocka_unit_test(test_found),
+                                     cmocka_unit_test(test_contests),
+                                     cmocka_unit_test(test_fetched_once),
+                                     cmocka_unit_test(test_scattered_sums),
+                                     cmocka_unit_test(test_batches),
+                                     cmocka_unit_test(test_counting),
+                                     cmocka_unit_test(test_random)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -142,6 +142,13 @@ static void find_mesh(Spread *s, const Func *f) {
     }
 }
 
+const Mesh *mesh_of_main(Module *m) {
+  Spread s = {.m = m};
+  const Func *f = module_main(m);
+  if (f) find_mesh(&s, f);
+  return s.mesh;
+}
+
 static Attr *sharding_attr(Spread *s, const Value *v) {
   Arena *a = s->m->arena;
   Sharding *sh = ARENA_NEW(a, Sharding);

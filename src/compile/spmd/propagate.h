@@ -18,6 +18,8 @@
  * gets its sharding as attribute "weft.sharding" (an array of AT_SHARDING), for the partitioner. No
  * mesh: does nothing. */
 void pass_propagate(Module *m, bool all_values);
+/* The mesh whose axes take part; NULL: none. */
+const Mesh *mesh_of_main(Module *m);
 /* Likewise gives each argument of main without a sharding the one that its readers ask for: JAX leaves
  * those to the compiler. */
 void pass_open_arguments(Module *m);

@@ -294,8 +294,12 @@ static void link_op(Spread *s, Op *op) {
   case OP_CHOLESKY:
   case OP_TRIANGULAR_SOLVE:
   case OP_FFT: link_batch(s, op); return;
+  case OP_BITCAST_CONVERT: /* a width more or less is a dimension at the end */
+    for (int d = 0; d < MIN(op->operands[0]->type->rank, r->type->rank); d++)
+      if (op->operands[0]->type->dims[d] == r->type->dims[d])
+        link_dims(s, op->operands[0], d, r, d);
+    return;
   case OP_MANUAL_COMPUTATION:
-  case OP_BITCAST_CONVERT:
   case OP_RNG_BIT_GENERATOR: return;
   default: break;
   }

@@ -33,13 +33,21 @@ typedef struct DevInfo { /* one device; strings live as long as the Dev */
   int process;
 } DevInfo;
 
+/* A program over several partitions: which of its processes' programs runs. */
+typedef enum DevCut {
+  DEV_WHOLE,       /* the program as given, once for all; arguments and results are cut around it */
+  DEV_CUT_LIGHTER, /* that of one process (compile/spmd) where it has less to do than the whole, and none of the caller's
+                     functions to call */
+  DEV_CUT          /* that of one process wherever there is one */
+} DevCut;
+
 typedef struct DevCompileOpts {
   int replicas, partitions; /* at least 1 */
   bool auto_spmd;           /* use_spmd_partitioning */
   bool keep;                /* dev_program_save may be called */
   bool
       round_each; /* bf16 and f16 are rounded after each operation (xla_allow_excess_precision=false) */
-  bool cut;       /* compile the program of one process where partitioning finds one */
+  DevCut cut;
   bool
       quiet; /* leave out calls of the caller's that give nothing (jax.debug.print), where the program
                  is not cut: another OS process makes them */
@@ -72,6 +80,7 @@ typedef struct DevRun {
 struct DeviceOps {
   const char *name; /* "cpu" */
   bool async;       /* runs may go on after the caller was told: they take real time */
+  bool cuts;        /* DEV_CUT_LIGHTER is for it */
   /* args: what follows the name and a colon ("8" of "cpu:8"; a chip's full name for sim), may be
    * empty. Sets dev->n and dev->impl. errors: ERR_INVALID for a bad name or number */
   Err *(*open)(Dev *dev, Str args);

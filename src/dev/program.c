@@ -1,8 +1,9 @@
 /* Programs: their shardings and donation recorded, the program of one process found, compiled; as bytes. */
 #include "dev/dev.h"
 
+#include "dev/cut.h"
+
 #include "compile/pass/pass.h"
-#include "compile/spmd/partition.h"
 #include "compile/spmd/propagate.h"
 #include "interp/interp.h"
 #include "ir/exchange.h"
@@ -115,18 +116,6 @@ static bool is_alone(const Module *m) {
   return !found;
 }
 
-static bool is_manual(const Op *op) {
-  const Region *r = op->parent;
-  while (r && r->parent && r->parent->kind != OP_MANUAL_COMPUTATION) r = r->parent->parent;
-  return r && r->parent;
-}
-
-/* A call of the caller's outside of manual computations gets whole values, once, not from each process. */
-static Err *find_call(Op *op, void *found) {
-  if (op_is_host_callback(op) && !is_manual(op)) *(bool *)found = true;
-  return NULL;
-}
-
 typedef VEC(Op *) Calls;
 
 /* One that gives at most tokens. */
@@ -159,24 +148,6 @@ static Err *leave_calls_out(DevProgram *p) {
   }
   vec_free(&calls);
   return e;
-}
-
-/* The program of one process, if there is one; else it stays whole. */
-static Err *cut_program(DevProgram *p) {
-  bool calls = false, done = false;
-  TRY(ir_walk(p->main->body, find_call, &calls));
-  if (calls || p->opts.replicas > 1 || p->opts.partitions == 1) return NULL;
-  Module *local = module_clone(p->module);
-  Err *e = pass_partition(local, &done);
-  if (!e && done) {
-    p->module = local;
-    p->main = module_main(local);
-    return NULL;
-  }
-  module_free(local);
-  if (e && e->code != ERR_UNIMPLEMENTED) return e;
-  err_free(e);
-  return NULL;
 }
 
 bool dev_program_is_cut(const DevProgram *p) { return p->given != p->module; }
@@ -220,7 +191,7 @@ Err *dev_compile(Dev *d, const Module *m, const DevCompileOpts *opts, DevProgram
   if (!e) e = record_signature(p);
   p->given = p->module;
   p->given_main = p->main;
-  if (!e && o.cut) e = cut_program(p);
+  if (!e) e = cut_program(p);
   if (!e && o.quiet && !dev_program_is_cut(p)) e = leave_calls_out(p);
   if (!e) e = compile_exactly(d, p);
   if (e) {

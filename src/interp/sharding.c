@@ -6,6 +6,8 @@
  * "{devices=[2,4]<=[8]}", becomes a mesh whose axes are the tile dimensions and whose device order
  * is the list given.
  */
+#include "interp/sharding.h"
+
 #include "interp/interp_priv.h"
 
 #include "ir/mesh.h"
@@ -105,6 +107,23 @@ Err *shard_cut(const Tensor *whole, const Sharding *s, const Mesh *mesh, int64_t
     *out = zero;
   }
   return NULL;
+}
+
+Err *shard_owners(const Sharding *s, const Mesh *mesh, int rank, int n, int *owner) {
+  if (rank > MAX_RANK) return err_new(ERR_UNIMPLEMENTED, "rank %d is over %d", rank, MAX_RANK);
+  int64_t parts[MAX_RANK], index[MAX_RANK], terms, *id = xmalloc(sizeof *id * (size_t)n);
+  Err *e = NULL;
+  for (int p = 0; p < n && !e; p++) {
+    int64_t at = mesh_position(mesh, p);
+    if (at < 0) e = err_new(ERR_INVALID, "device %d is not in the mesh", p);
+    else e = mesh_blocks(s, mesh, rank, at, NULL, 0, parts, index);
+    id[p] = e ? 0 : unreduced_at(s, mesh, at, &terms);
+    for (int d = 0; d < rank && !e; d++) id[p] = id[p] * parts[d] + index[d];
+    owner[p] = 0;
+    while (id[owner[p]] != id[p]) owner[p]++;
+  }
+  free(id);
+  return e;
 }
 
 Err *shard_join(Tensor *const *blocks, int n, const Sharding *s, const Mesh *mesh, int rank,

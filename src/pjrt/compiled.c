@@ -61,7 +61,7 @@ static Err *compile(Dev *d, Module *m, const DevCompileOpts *opts, DevProgram **
   return dev_compile(d, m, opts, out);
 }
 
-Err *program_make(Dev *d, Str code, const CompileOptions *o, bool cut, bool quiet,
+Err *program_make(Dev *d, Str code, const CompileOptions *o, DevCut cut, bool quiet,
                   ProgramFacts *facts, DevProgram **out) {
   DevCompileOpts opts = {
       o->replicas, o->partitions, o->spmd, .keep = cache_is_on(), .round_each = o->round_each,

@@ -4,24 +4,10 @@
  * known before the run). */
 #include "pjrt/pjrt_priv.h"
 
+#include "compile/pass/work.h"
+
 static double count_of(const Value *v) {
   return v->type->kind == TY_TENSOR && type_is_static(v->type) ? (double)type_count(v->type) : 0;
-}
-
-/* Products summed for each element of the result. */
-static double contraction(const Op *op) {
-  const Type *a = op->operands[0]->type, *b = op->operands[1]->type;
-  double k = 1;
-  const int64_t *dims;
-  if (op->kind == OP_CONVOLUTION) { /* the kernel's elements over its output features */
-    int64_t o = op_int(op, "kernel_output_feature_dimension", 0);
-    return o >= 0 && o < b->rank && b->dims[o] > 0 ? count_of(op->operands[1]) / (double)b->dims[o]
-                                                   : 0;
-  }
-  int n = op_ints(op, "lhs_contracting_dimensions", &dims);
-  for (int i = 0; i < n; i++)
-    if (dims[i] >= 0 && dims[i] < a->rank) k *= (double)a->dims[dims[i]];
-  return k;
 }
 
 /* share: of what the op does, one device's; a region of manual computation is one device's already. */
@@ -35,7 +21,7 @@ static void add_op(const Op *op, DevCost *c, double share, int depth) {
     if (op_cost[op->kind].transcendental) c->transcendentals += n;
     else c->flops += n;
     break;
-  case OC_CONTRACT: c->flops += 2 * n * contraction(op); break;
+  case OC_CONTRACT: c->flops += 2 * n * op_contraction(op); break;
   case OC_REDUCE: /* the region once for each element that goes in */
     if (op->n_operands) c->flops += share * count_of(op->operands[0]);
     return;

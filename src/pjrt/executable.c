@@ -100,13 +100,20 @@ static bool spans(const PJRT_Client *c, const CompileOptions *o) {
   return !o->n_assignment && o->replicas * o->partitions > c->n_near;
 }
 
+/* Of a program all of whose devices are of this process. */
+static DevCut cut_wanted(void) {
+  static const DevCut of[] = {DEV_WHOLE, DEV_CUT};
+  int choice = env_choice("WEFT_PARTITION", "off|always");
+  return choice < 0 ? DEV_CUT_LIGHTER : of[choice];
+}
+
 Err *executable_compile(PJRT_Client *c, Dev *d, Str code, Str options, PJRT_Executable **out) {
   CompileOptions o;
   TRY(compile_options_parse(options, &o));
   ProgramFacts facts;
   DevProgram *p;
-  bool cut = spans(c, &o), quiet = cut && process_of(c, &o, 0) != c->process;
-  Err *e = program_make(d, code, &o, cut, quiet, &facts, &p);
+  bool far = spans(c, &o), quiet = far && process_of(c, &o, 0) != c->process;
+  Err *e = program_make(d, code, &o, far ? DEV_CUT : cut_wanted(), quiet, &facts, &p);
   if (e) {
     compile_options_clear(&o);
     return e;

@@ -296,7 +296,7 @@ typedef struct ProgramFacts {
 } ProgramFacts;
 /* compiled.c: programs compiled, or found in the cache on disk as they once were compiled. */
 /* cut, quiet: DevCompileOpts */
-Err *program_make(Dev *d, Str code, const CompileOptions *o, bool cut, bool quiet,
+Err *program_make(Dev *d, Str code, const CompileOptions *o, DevCut cut, bool quiet,
                   ProgramFacts *facts, DevProgram **out);
 void program_save(Str code, const char *name); /* where WEFT_SAVE_PROGRAMS says (save.c) */
 Err *executable_compile(PJRT_Client *c, Dev *d, Str code, Str options, PJRT_Executable **out);

@@ -92,7 +92,8 @@ typedef struct Target {
                   const Op *op); /* operand + 1 whose memory result 0 may take; 0: none */
   bool (*collective)(void *arg, const Op *op); /* NULL: none */
   int replicas, partitions;                    /* N = product */
-  const bool *arg_each;                /* per argument: one tensor for each process; NULL: none */
+  /* per argument: the processes that have the same one (compile/pass/replication.h); NULL: all */
+  const int *const *arg_owners;
   bool round_each;                     /* nothing within a fusion has more digits than its type */
   bool (*attends)(void *arg, DType t); /* attention of such elements is one kernel; NULL: it is */
 } Target;

@@ -25,8 +25,8 @@
 /* May out `o` of the step be written over its input `k`? */
 static bool in_place(Builder *b, const Step *s, int k, int o) {
   if (s->kind == STEP_COPY) return true;
-  /* a step that runs once for each process would read again what it has overwritten for all */
-  if (s->each && s->out[o] >= 0 && !b->places.v[s->out[o]].each) return false;
+  /* a step that runs once for each process would read again what it has overwritten for several */
+  if (s->out[o] >= 0 && s->owners != b->places.v[s->out[o]].owners) return false;
   if (s->kind == STEP_OP) {
     for (int i = 0; i < s->n_in; i++) /* read while it is written */
       if (i != k && plan_root(b, s->in[i]) == plan_root(b, s->in[k])) return false;
@@ -105,7 +105,7 @@ static int written_over(Builder *b, const Step *const *by_pos, int at) {
   for (int k = 0; o >= 0 && k < s->n_in; k++) {
     int in = plan_root(b, s->in[k]);
     if (in >= 0 && in != at && b->places.v[in].bytes == p->bytes &&
-        b->places.v[in].each == p->each && in_place(b, s, k, o))
+        b->places.v[in].owners == p->owners && in_place(b, s, k, o))
       return in;
   }
   return -1;
@@ -192,7 +192,7 @@ static int value_updated(Builder *b, const Step *const *steps, const Step *const
   for (int n = 0; x >= 0 && b->places.v[x].begin >= c->branch[0]->begin; n++)
     x = n < MAX_UPDATES ? written_over(b, by_pos, x) : -1;
   if (x < 0 || x == result || b->places.v[x].bytes != b->places.v[result].bytes ||
-      b->places.v[x].each != b->places.v[result].each ||
+      b->places.v[x].owners != b->places.v[result].owners ||
       !is_given_up(b, steps, by_pos, c, x, result))
     return -1;
   for (int k = 0; k < c->n; k++) {
@@ -229,7 +229,7 @@ static void merge_bodies(Builder *b, const Step *const *steps, const Step *const
       if (from < 0 || from == to) continue;
       const Place *f = &b->places.v[from], *t = &b->places.v[to];
       if (f->kind != PLACE_ARENA || (t->kind != PLACE_ARENA && t->kind != PLACE_RESULT)) continue;
-      if (f->bytes != t->bytes || f->each != t->each || f->begin < y->begin || f->end > y->end)
+      if (f->bytes != t->bytes || f->owners != t->owners || f->begin < y->begin || f->end > y->end)
         continue;
       if (y->loop) merge_updates(b, steps, by_pos, y, from, to);
       if (!read_before(b, steps, to, y->begin, y->end, first_write(b, from), from)) continue;
@@ -263,7 +263,7 @@ static void merge_in_place(Builder *b, const Step *const *steps, const Block *bl
         if (pi->kind != PLACE_ARENA || (po->kind != PLACE_ARENA && po->kind != PLACE_RESULT))
           continue;
         if (pi->end != s->pos || po->begin != s->pos || pi->bytes != po->bytes ||
-            pi->each != po->each)
+            pi->owners != po->owners)
           continue;
         if (!in_place(b, s, k, o)) continue;
         if (po->kind != PLACE_RESULT) merge(b, out, in);
@@ -294,7 +294,7 @@ static void reuse_args(Builder *b, const Step *const *steps, bool asked_for) {
       if (at < 0 || p->results[j].reuse_arg >= 0) continue;
       const Place *q = &b->places.v[at];
       if (q->kind != PLACE_RESULT || q->index != j || q->bytes != b->places.v[arg].bytes ||
-          q->each != b->places.v[arg].each)
+          q->owners != b->places.v[arg].owners)
         continue;
       if (!read_before(b, steps, arg, 0, b->pos, q->begin, at)) continue;
       p->results[j].reuse_arg = i;
@@ -431,7 +431,8 @@ Err *plan_pack(Builder *b) {
     double all = 0;
     for (int i = 0; i < b->places.n; i++) {
       const Place *q = &b->places.v[i];
-      if (q->kind != PLACE_ARENA || b->merged.v[i] >= 0 || q->each != each || q->begin < 0)
+      if (q->kind != PLACE_ARENA || b->merged.v[i] >= 0 || (q->owners != NULL) != each ||
+          q->begin < 0)
         continue;
       all += (double)q->bytes;
       if (all > MOST_BYTES) break;

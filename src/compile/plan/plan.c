@@ -10,9 +10,10 @@
 
 #include "compile/plan/plan_priv.h"
 
-static int new_place(Builder *b, PlaceKind kind, int index, int64_t bytes, bool each) {
+static int new_place(Builder *b, PlaceKind kind, int index, int64_t bytes, Owners owners) {
   Place *p = vec_push(&b->places);
-  *p = (Place){.kind = kind, .index = index, .bytes = bytes, .each = each, .begin = -1, .end = -1};
+  *p = (Place){
+      .kind = kind, .index = index, .bytes = bytes, .owners = owners, .begin = -1, .end = -1};
   *vec_push(&b->merged) = -1;
   return b->places.n - 1;
 }
@@ -22,67 +23,10 @@ int plan_root(const Builder *b, int place) {
   return place;
 }
 
-/* ---- which values differ between processes ---- */
-
-static bool each_of(Builder *b, const Value *v) { return b->plan->value_each[v->id]; }
-
-static bool set_each(Builder *b, const Value *v, bool each) {
-  if (!each || b->plan->value_each[v->id]) return false;
-  b->plan->value_each[v->id] = true;
-  return true;
-}
-
-static bool reads_each(Builder *b, const Op *op) {
-  for (int i = 0; i < op->n_operands; i++)
-    if (each_of(b, op->operands[i])) return true;
-  for (int i = 0; i < op->n_regions; i++)
-    for (const Op *x = op->regions[i]->first; x; x = x->next)
-      if (reads_each(b, x)) return true;
-  return false;
-}
-
 /* The older form of a manual computation: between whole values and one part for each process. */
 static bool is_spmd_call(const Op *op) {
   Str name = op->kind == OP_CUSTOM_CALL ? op_str(op, "call_target_name") : (Str){0};
   return str_is(name, "SPMDFullToShardShape") || str_is(name, "SPMDShardToFullShape");
-}
-
-static bool spread(Builder *b, const Region *r) {
-  bool changed = false;
-  for (const Op *op = r->first; op; op = op->next) {
-    switch (op->kind) {
-    case OP_RETURN: break;
-    case OP_WHILE:
-      for (int i = 0; i < op->n_operands; i++) {
-        bool e = each_of(b, op->operands[i]) || each_of(b, op->regions[1]->last->operands[i]);
-        changed |= set_each(b, op->regions[0]->args[i], e);
-        changed |= set_each(b, op->regions[1]->args[i], e);
-        changed |= set_each(b, &op->results[i], e);
-      }
-      changed |= spread(b, op->regions[0]);
-      changed |= spread(b, op->regions[1]);
-      break;
-    case OP_CASE:
-    case OP_IF:
-      for (int k = 0; k < op->n_regions; k++) {
-        changed |= spread(b, op->regions[k]);
-        for (int i = 0; i < op->n_results; i++)
-          changed |= set_each(b, &op->results[i], each_of(b, op->regions[k]->last->operands[i]));
-      }
-      break;
-    case OP_MANUAL_COMPUTATION:
-      for (int i = 0; i < op->n_operands; i++)
-        changed |= set_each(b, op->regions[0]->args[i], true);
-      changed |= spread(b, op->regions[0]);
-      break;
-    default: {
-      bool e = op_info[op->kind].cls == OC_COLLECTIVE || reads_each(b, op);
-      if (is_spmd_call(op)) e = str_is(op_str(op, "call_target_name"), "SPMDFullToShardShape");
-      for (int i = 0; i < op->n_results; i++) changed |= set_each(b, &op->results[i], e);
-    }
-    }
-  }
-  return changed;
 }
 
 /* ---- positions and lives ---- */
@@ -116,7 +60,7 @@ static int place_of(const Builder *b, const Value *v) { return b->plan->value_pl
 static int make_value(Builder *b, const Value *v) {
   int64_t bytes = v->type->kind == TY_TENSOR ? type_bytes(v->type) : 0;
   PlaceKind kind = v->type->kind == TY_TENSOR ? PLACE_ARENA : PLACE_NONE;
-  int p = new_place(b, kind, 0, bytes, each_of(b, v));
+  int p = new_place(b, kind, 0, bytes, b->plan->value_owners[v->id]);
   b->plan->value_place[v->id] = p;
   return p;
 }
@@ -137,14 +81,18 @@ static Step *new_step(Builder *b, Steps *list, StepKind kind, const Op *op, int 
   return s;
 }
 
+static void join_owners(Builder *b, Step *s, int place) {
+  if (place >= 0) s->owners = owner_sets_join(b->owners, s->owners, b->places.v[place].owners);
+}
+
 static void step_reads(Builder *b, Step *s) {
   for (int i = 0; i < s->n_in; i++) {
     read_place(b, s->in[i], s->pos, s, i);
-    s->each |= s->in[i] >= 0 && b->places.v[s->in[i]].each;
+    join_owners(b, s, s->in[i]);
   }
   for (int i = 0; i < s->n_out; i++) {
     write_place(b, s->out[i], s->pos);
-    s->each |= s->out[i] >= 0 && b->places.v[s->out[i]].each;
+    join_owners(b, s, s->out[i]);
   }
 }
 
@@ -212,7 +160,7 @@ static Err *build_while(Builder *b, Op *op, Steps *list) {
   head.trips = only_tells ? loop_trip_count(op, MAX_TRIPS, &counter, &first, &by) : -1;
   head.pred = place_of(b, op->regions[0]->last->operands[0]);
   read_place(b, head.pred, b->pos++, NULL, 0);
-  if (head.pred >= 0 && b->places.v[head.pred].each)
+  if (head.pred >= 0 && b->places.v[head.pred].owners)
     return op_err(op, ERR_UNIMPLEMENTED,
                   "a loop that ends at different times on different processes");
   int begin = b->pos;
@@ -234,7 +182,7 @@ static Err *build_case(Builder *b, Op *op, Steps *list) {
       .kind = STEP_CASE, .op = op, .n_blocks = op->n_regions, .id = b->n_steps++, .pos = b->pos++};
   head.pred = place_of(b, op->operands[0]);
   read_place(b, head.pred, head.pos, NULL, 0);
-  if (head.pred >= 0 && b->places.v[head.pred].each)
+  if (head.pred >= 0 && b->places.v[head.pred].owners)
     return op_err(op, ERR_UNIMPLEMENTED, "a branch that differs between processes");
   head.blocks = ARENA_ARRAY(b->plan->mem, Block, op->n_regions);
   for (int k = 0; k < op->n_regions; k++) {
@@ -299,7 +247,7 @@ static Err *build_manual(Builder *b, Op *op, Steps *list) {
     c->index = i;
     c->in[0] = place_of(b, op->operands[i]);
     c->out[0] = place_of(b, r->args[i]);
-    if (c->in[0] >= 0 && b->places.v[c->in[0]].each)
+    if (c->in[0] >= 0 && b->places.v[c->in[0]].owners)
       return op_err(op, ERR_UNIMPLEMENTED, "a manual computation over values that differ already");
     step_reads(b, c);
   }
@@ -327,7 +275,7 @@ static Err *build_op(Builder *b, const Nodes *nodes, int at, Steps *list) {
   switch (op->kind) {
   case OP_CONSTANT: {
     Tensor *t = value_constant(&op->results[0]);
-    int p = new_place(b, PLACE_CONST, b->consts.n, (int64_t)tensor_bytes(t), false);
+    int p = new_place(b, PLACE_CONST, b->consts.n, (int64_t)tensor_bytes(t), NULL);
     *vec_push(&b->consts) = t;
     b->plan->value_place[op->results[0].id] = p;
     return NULL;
@@ -360,7 +308,8 @@ static Err *build_op(Builder *b, const Nodes *nodes, int at, Steps *list) {
   for (int i = 0; i < op->n_results; i++) s->out[i] = place_of(b, &op->results[i]);
   free(cap);
   step_reads(b, s);
-  if (op_info[op->kind].cls == OC_TEST || op->kind == OP_CUSTOM_CALL) s->each |= b->manual > 0;
+  bool counts = op_info[op->kind].cls == OC_TEST || op->kind == OP_CUSTOM_CALL;
+  if (b->manual && counts) s->owners = owner_sets_own(b->owners); /* once for each process */
   return NULL;
 }
 
@@ -457,22 +406,18 @@ Err *plan_build(Module *m, const Target *t, Plan **out) {
   p->n_procs = MAX(t->replicas, 1) * MAX(t->partitions, 1);
   int n = ir_number(p->main);
   p->value_place = ARENA_ARRAY(p->mem, int, n);
-  p->value_each = ARENA_ARRAY(p->mem, bool, n);
   for (int i = 0; i < n; i++) p->value_place[i] = -1;
-  Builder b = {.plan = p, .target = t};
+  Builder b = {.plan = p, .target = t, .owners = owner_sets_new(p->n_procs, p->mem)};
   Region *r = p->main->body;
   Err *e = check_region(&b, r);
   if (!e) {
-    for (int i = 0; i < r->n_args; i++)
-      if (t->arg_each && t->arg_each[i]) p->value_each[r->args[i]->id] = true;
-    if (p->n_procs > 1)
-      while (spread(&b, r)) {
-      }
+    p->value_owners = replication_find(p->main, MAX(t->replicas, 1), MAX(t->partitions, 1),
+                                       t->arg_owners, b.owners, p->mem);
     for (int i = 0; i < r->n_args; i++) {
       Value *v = r->args[i];
       PlaceKind kind = v->type->kind == TY_TENSOR ? PLACE_ARG : PLACE_NONE;
       int64_t bytes = kind == PLACE_ARG ? type_bytes(v->type) : 0;
-      p->value_place[v->id] = new_place(&b, kind, i, bytes, p->value_each[v->id]);
+      p->value_place[v->id] = new_place(&b, kind, i, bytes, p->value_owners[v->id]);
       write_place(&b, p->value_place[v->id], 0);
     }
     b.pos = 1;
@@ -497,6 +442,7 @@ Err *plan_build(Module *m, const Target *t, Plan **out) {
   vec_free(&b.puts);
   for (int i = 0; i < b.loops.n; i++) vec_free(&b.loops.v[i].used);
   vec_free(&b.loops);
+  owner_sets_free(b.owners);
   if (e) {
     p->module = NULL; /* the caller's still */
     plan_free(p);

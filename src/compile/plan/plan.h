@@ -8,6 +8,7 @@
 
 #include "base/wire.h"
 #include "compile/fuse/fuse.h"
+#include "compile/pass/replication.h"
 
 typedef enum StepKind {
   STEP_OP,         /* one op */
@@ -25,7 +26,7 @@ typedef enum StepKind {
 
 typedef enum PlaceKind {
   PLACE_NONE,   /* no memory: tokens, unused */
-  PLACE_ARENA,  /* offset in the arena of the process (each) or of all */
+  PLACE_ARENA,  /* offset in the arena of the process (with owners) or of all */
   PLACE_ARG,    /* argument `index` of main */
   PLACE_RESULT, /* result `index` of main, allocated by the run */
   PLACE_CONST,  /* data of constant `index` in Plan.consts */
@@ -36,7 +37,7 @@ typedef struct Place {
   PlaceKind kind;
   int index;
   int64_t bytes, offset;
-  bool each;      /* one for each process */
+  Owners owners;  /* one for each process, or each that owns one; NULL: one for all */
   int begin, end; /* life in schedule positions; -1: nobody reads or writes it */
 } Place;
 
@@ -61,9 +62,9 @@ struct Step {
   int pred;  /* STEP_WHILE: place of the condition; STEP_CASE: place of the selector */
   int trips; /* STEP_WHILE: how often the body runs, and the condition need not; -1: ask it */
   int index;
-  bool each; /* runs once for each process */
-  int pos;   /* schedule position */
-  int id;    /* dense over the plan */
+  Owners owners; /* runs once for each process that owns one; NULL: once for all */
+  int pos;       /* schedule position */
+  int id;        /* dense over the plan */
 };
 
 typedef struct PlanResult {
@@ -83,7 +84,7 @@ typedef struct Plan {
   int n_consts;
   Tensor **consts;  /* borrowed from the module; splats too (tensor_dense) */
   int *value_place; /* by Value.id */
-  bool *value_each;
+  Owners *value_owners;
   int64_t arena_bytes, arena_each_bytes;
   Arena *mem;
 } Plan;

@@ -43,6 +43,7 @@ typedef struct Builder {
   VEC(Tensor *) consts;
   VEC(Put) puts;
   int pos, n_steps, manual;
+  OwnerSets *owners;
 } Builder;
 
 /* order.c: puts a region's nodes in an order that needs less memory */

@@ -11,7 +11,7 @@ static void print_places(Buf *b, const Plan *p, const int *v, int n) {
     }
     const Place *q = &p->places[v[i]];
     long long at = q->kind == PLACE_ARENA ? (long long)q->offset : q->index;
-    buf_printf(b, " %s%lld%s", kinds[q->kind], at, q->each ? "*" : "");
+    buf_printf(b, " %s%lld%s", kinds[q->kind], at, q->owners ? "*" : "");
   }
 }
 

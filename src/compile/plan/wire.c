@@ -115,7 +115,6 @@ static void wire_step(PlanWire *x, Step *s) {
   wire_small(w, &s->pred, -1, x->p->n_places - 1);
   wire_small(w, &s->trips, -1, INT32_MAX);
   wire_small(w, &s->index, 0, INT32_MAX);
-  wire_bool(w, &s->each);
   wire_small(w, &s->pos, 0, INT32_MAX);
   wire_small(w, &s->id, 0, x->p->n_steps - 1);
   if (reads(x) && !w->bad) {
@@ -161,10 +160,9 @@ static void wire_place(PlanWire *x, Place *q) {
   wire_small(w, &q->index, 0, (int)last_index(p, q->kind));
   wire_range(w, &q->bytes, 0, INT64_MAX);
   wire_range(w, &q->offset, 0, INT64_MAX);
-  wire_bool(w, &q->each);
   wire_small(w, &q->begin, -1, INT32_MAX);
   wire_small(w, &q->end, -1, INT32_MAX);
-  int64_t arena = q->each ? p->arena_each_bytes : p->arena_bytes;
+  int64_t arena = p->arena_bytes;
   if (q->kind == PLACE_ARENA) w->bad |= q->offset > arena || q->bytes > arena - q->offset;
   if (q->kind == PLACE_CONST)
     w->bad |= w->bad || (int64_t)tensor_bytes(p->consts[q->index]) < q->bytes;
@@ -177,7 +175,7 @@ static void wire_all(PlanWire *x) {
   if (reads(x)) p->main = module_main(p->module);
   w->bad |= !p->main || !p->main->body;
   if (w->bad) return;
-  wire_small(w, &p->n_procs, 1, 4096);
+  wire_small(w, &p->n_procs, 1, 1); /* nothing has owners */
   wire_range(w, &p->arena_bytes, 0, INT64_MAX);
   wire_range(w, &p->arena_each_bytes, 0, INT64_MAX);
   wire_count(w, &p->n_consts, 1);
@@ -201,12 +199,9 @@ static void wire_all(PlanWire *x) {
     w->bad |= n != ir_number(p->main) || (size_t)n > w->in.n;
     if (w->bad) return;
     p->value_place = ROOM(x, int, n);
-    p->value_each = ROOM(x, bool, n);
+    p->value_owners = ROOM(x, Owners, n);
   }
-  for (int i = 0; i < n; i++) {
-    wire_small(w, &p->value_place[i], -1, p->n_places - 1);
-    wire_bool(w, &p->value_each[i]);
-  }
+  for (int i = 0; i < n; i++) wire_small(w, &p->value_place[i], -1, p->n_places - 1);
 }
 
 void plan_wire(Wire *w, Plan **p) {

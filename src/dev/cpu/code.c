@@ -2,6 +2,7 @@
  * was once made. */
 #include "dev/cpu/cpu_priv.h"
 #include "dev/cpu/registry.h"
+#include "dev/cut.h"
 
 #include <stdlib.h>
 
@@ -176,6 +177,7 @@ void code_take(Code *c, Made *m) {
 }
 
 static void ready(Code *c) {
+  stretches_find(c, &c->plan->body);
   partial_size(c, &c->plan->body);
   code_loop_places(c, &c->plan->body, NULL);
   if (cpu_verbosity()) verbose_open(c);
@@ -189,7 +191,17 @@ static bool attends(void *arg, DType t) {
   return !prog->opts.round_each && (t != DT_BF16 || !cpu_has_tiles(CPU_TILES_BF16));
 }
 
-Err *code_new(DevProgram *prog, const Module *m, const bool *arg_each, Code **out) {
+static Err *plan_program(DevProgram *prog, const Module *m, const bool *arg_each, Plan **out) {
+  size_t n_args = (size_t)prog->n_args,
+         n = (size_t)prog->opts.replicas * (size_t)prog->opts.partitions;
+  const int **owners = xcalloc(n_args + 1, sizeof *owners);
+  int *all = xmalloc(sizeof *all * (n_args * n + 1));
+  Err *e = NULL;
+  for (size_t i = 0; i < n_args && !e; i++) {
+    if (!arg_each[i]) continue;
+    owners[i] = all + i * n;
+    e = dev_argument_owners(prog, (int)i, all + i * n);
+  }
   Target t = {.arg = prog,
               .fusible = fusible,
               .in_place = in_place,
@@ -197,10 +209,17 @@ Err *code_new(DevProgram *prog, const Module *m, const bool *arg_each, Code **ou
               .replicas = prog->opts.replicas,
               .partitions = prog->opts.partitions,
               .round_each = prog->opts.round_each,
-              .arg_each = arg_each,
+              .arg_owners = owners,
               .attends = attends};
+  if (!e) e = compile_program(m, &t, out);
+  free(owners);
+  free(all);
+  return e;
+}
+
+Err *code_new(DevProgram *prog, const Module *m, const bool *arg_each, Code **out) {
   Plan *plan;
-  TRY(compile_program(m, &t, &plan));
+  TRY(plan_program(prog, m, arg_each, &plan));
   Code *c = code_of(prog, plan);
   memcpy(c->arg_each, arg_each, (size_t)prog->n_args);
   Err *e = prepare_block(c, &plan->body, true);

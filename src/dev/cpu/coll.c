@@ -1,7 +1,9 @@
 /* Collectives between the processes of a run, or of several that meet (dev/meet.h): the buffers of a
- * group's members are all at hand. Sums are taken here, in the order of the group; the rest is left
- * to the interpreter's collectives on wrapped buffers. */
+ * group's members are all at hand. Sums and their like are taken here, in the order of the group; what only moves is
+ * coll_move.c's; the rest is left to the interpreter's collectives on wrapped buffers. */
 #include "dev/cpu/cpu_priv.h"
+
+#include <math.h>
 
 #include "dev/meet.h"
 #include "interp/interp.h"
@@ -26,58 +28,82 @@ bool coll_supported(const Op *op) {
   return n == 0;
 }
 
-/* ---- sums: the gradients of data parallel training ---- */
+/* ---- reductions: the gradients of data parallel training ---- */
 
 #define MOST_AT_ONCE 1024
 
-typedef struct Sum {
+typedef struct Sum Sum;
+struct Sum {
   DType type;
+  void (*piece)(const Sum *s, void *out, int64_t at, int64_t n);
   int n;
   void *const *in;     /* of each member */
   void *const *out;    /* of each member; NULL: it is not here */
   int64_t from;        /* where in the operands the result begins */
   int64_t run, stride; /* results are runs of so many elements, so far apart in the operands */
-} Sum;
+};
 
-#define SUM(T, name)                                              \
-  static void name(const Sum *s, T *acc, int64_t at, int64_t n) { \
-    memcpy(acc, (const T *)s->in[0] + at, sizeof(T) * (size_t)n); \
-    for (int p = 1; p < s->n; p++) {                              \
-      const T *x = (const T *)s->in[p] + at;                      \
-      for (int64_t i = 0; i < n; i++) acc[i] += x[i];             \
-    }                                                             \
+/* `value` of a and b, one member after the other. */
+#define REDUCTION(name, T, value)                                    \
+  static void name(const Sum *s, void *out, int64_t at, int64_t n) { \
+    T *acc = out;                                                    \
+    memcpy(acc, (const T *)s->in[0] + at, sizeof(T) * (size_t)n);    \
+    for (int p = 1; p < s->n; p++) {                                 \
+      const T *x = (const T *)s->in[p] + at;                         \
+      for (int64_t i = 0; i < n; i++) {                              \
+        T a = acc[i], b = x[i];                                      \
+        acc[i] = (T)(value);                                         \
+      }                                                              \
+    }                                                                \
   }
-SUM(float, sum_f32)
-SUM(double, sum_f64)
-SUM(uint32_t, sum_u32)
-SUM(uint64_t, sum_u64)
-#undef SUM
+#define LARGER a > b || a != a || (a == b && signbit(b)) ? a : b
+#define SMALLER a < b || a != a || (a == b && signbit(a)) ? a : b
+REDUCTION(sum_f32, float, a + b)
+REDUCTION(sum_f64, double, a + b)
+REDUCTION(sum_u32, uint32_t, a + b)
+REDUCTION(sum_u64, uint64_t, a + b)
+REDUCTION(max_f32, float, LARGER)
+REDUCTION(max_f64, double, LARGER)
+REDUCTION(max_i32, int32_t, MAX(a, b))
+REDUCTION(max_i64, int64_t, MAX(a, b))
+REDUCTION(min_f32, float, SMALLER)
+REDUCTION(min_f64, double, SMALLER)
+REDUCTION(min_i32, int32_t, MIN(a, b))
+REDUCTION(min_i64, int64_t, MIN(a, b))
+REDUCTION(or_bool, uint8_t, a | b)
+REDUCTION(and_bool, uint8_t, a &b)
+#undef LARGER
+#undef SMALLER
+#undef REDUCTION
 
 /* Carried in f32 and rounded once, as XLA does. */
-static void sum_bf16(const Sum *s, uint16_t *out, int64_t at, int64_t n) {
+static void sum_bf16(const Sum *s, void *out, int64_t at, int64_t n) {
   float acc[MOST_AT_ONCE];
   for (int64_t i = 0; i < n; i++) acc[i] = bf16_to_f32(((const uint16_t *)s->in[0])[at + i]);
   for (int p = 1; p < s->n; p++) {
     const uint16_t *x = (const uint16_t *)s->in[p] + at;
     for (int64_t i = 0; i < n; i++) acc[i] += bf16_to_f32(x[i]);
   }
-  for (int64_t i = 0; i < n; i++) out[i] = f32_to_bf16(acc[i]);
+  for (int64_t i = 0; i < n; i++) ((uint16_t *)out)[i] = f32_to_bf16(acc[i]);
 }
 
-static bool can_sum(DType t) {
-  return t == DT_F32 || t == DT_F64 || t == DT_BF16 || t == DT_I32 || t == DT_U32 || t == DT_I64 ||
-         t == DT_U64;
-}
+static const struct {
+  OpKind op;
+  DType type;
+  void (*piece)(const Sum *s, void *out, int64_t at, int64_t n);
+} reductions[] = {
+    {OP_ADD, DT_F32, sum_f32},     {OP_ADD, DT_F64, sum_f64},     {OP_ADD, DT_BF16, sum_bf16},
+    {OP_ADD, DT_I32, sum_u32},     {OP_ADD, DT_U32, sum_u32},     {OP_ADD, DT_I64, sum_u64},
+    {OP_ADD, DT_U64, sum_u64},     {OP_MAXIMUM, DT_F32, max_f32}, {OP_MAXIMUM, DT_F64, max_f64},
+    {OP_MAXIMUM, DT_I32, max_i32}, {OP_MAXIMUM, DT_I64, max_i64}, {OP_MINIMUM, DT_F32, min_f32},
+    {OP_MINIMUM, DT_F64, min_f64}, {OP_MINIMUM, DT_I32, min_i32}, {OP_MINIMUM, DT_I64, min_i64},
+    {OP_OR, DT_I1, or_bool},       {OP_AND, DT_I1, and_bool}};
 
-static void sum_piece(const Sum *s, void *out, int64_t at, int64_t n) {
-  switch (s->type) {
-  case DT_F32: sum_f32(s, out, at, n); break;
-  case DT_F64: sum_f64(s, out, at, n); break;
-  case DT_BF16: sum_bf16(s, out, at, n); break;
-  case DT_I32:
-  case DT_U32: sum_u32(s, out, at, n); break;
-  default: sum_u64(s, out, at, n); break;
-  }
+/* The row of the table; -1: there is none. */
+static int find_reduction(OpKind op, DType t) {
+  for (int i = 0; i < COUNT_OF(reductions); i++)
+    if (reductions[i].op == op && reductions[i].type == t) return i;
+  return -1;
 }
 
 /* Elements [begin, end) of the result, for all who want it. */
@@ -91,7 +117,7 @@ static void sum_range(void *arg, int64_t begin, int64_t end) {
     int64_t row = i / s->run, in_row = i % s->run,
             n = MIN(MIN(end - i, s->run - in_row), MOST_AT_ONCE);
     char *to = (char *)s->out[first] + (size_t)i * size;
-    sum_piece(s, to, s->from + row * s->stride + in_row, n);
+    s->piece(s, to, s->from + row * s->stride + in_row, n);
     for (int p = first + 1; p < s->n; p++)
       if (s->out[p] && s->out[p] != s->out[first])
         memcpy((char *)s->out[p] + (size_t)i * size, to, (size_t)n * size);
@@ -101,29 +127,38 @@ static void sum_range(void *arg, int64_t begin, int64_t end) {
 
 #define GRAIN 16384
 
-static bool is_sum(const Op *op) {
-  if ((op->kind != OP_ALL_REDUCE && op->kind != OP_REDUCE_SCATTER) ||
-      cpu_region_binary(op->regions[0], NULL) != OP_ADD)
-    return false;
+static bool is_reduction(const Op *op) {
+  if (op->kind != OP_ALL_REDUCE && op->kind != OP_REDUCE_SCATTER) return false;
+  OpKind by = cpu_region_binary(op->regions[0], NULL);
   for (int i = 0; i < op->n_results; i++) {
     DType t = op->results[i].type->dtype;
-    if (!can_sum(t) || op->regions[0]->args[0]->type->dtype != t) return false;
+    if (find_reduction(by, t) < 0 || op->regions[0]->args[0]->type->dtype != t) return false;
   }
   return true;
 }
 
-static bool is_sum_of_all(const Op *op) { return op->kind == OP_ALL_REDUCE && is_sum(op); }
+static bool is_reduction_of_all(const Op *op) {
+  return op->kind == OP_ALL_REDUCE && is_reduction(op);
+}
 
 /* in[i * n + k], out[i * n + k] of member k of a group. bytes: of each operand, the part that is computed;
  * NULL: all. false: not one of these */
-static bool sum_group(const Op *op, int n, void *const *in, void *const *out, const size_t *bytes) {
-  if (!is_sum(op)) return false;
+static bool reduce_group(const Op *op, int n, void *const *in, void *const *out,
+                         const size_t *bytes) {
+  if (!is_reduction(op)) return false;
+  OpKind by = cpu_region_binary(op->regions[0], NULL);
   const Type *r = op->results[0].type;
   if (op->kind == OP_ALL_REDUCE) {
     for (int i = 0; i < op->n_results; i++) {
       int64_t count = type_count(op->results[i].type);
-      if (bytes) count = (int64_t)bytes[i] / dtype_bytes(op->results[i].type->dtype);
-      Sum s = {op->results[i].type->dtype, n, in + i * n, out + i * n, 0, MAX(count, 1), 0};
+      DType t = op->results[i].type->dtype;
+      if (bytes) count = (int64_t)bytes[i] / dtype_bytes(t);
+      Sum s = {.type = t,
+               .piece = reductions[find_reduction(by, t)].piece,
+               .n = n,
+               .in = in + i * n,
+               .out = out + i * n,
+               .run = MAX(count, 1)};
       cpu_parallel(count, GRAIN, sum_range, &s);
     }
     return true;
@@ -134,7 +169,14 @@ static bool sum_group(const Op *op, int n, void *const *in, void *const *out, co
   for (int d = (int)dim; d < r->rank; d++) run *= r->dims[d];
   void **only = xcalloc((size_t)n, sizeof *only); /* a part for each: nobody else wants it */
   for (int k = 0; k < n && run; k++) {
-    Sum s = {r->dtype, n, in, only, run * k, run, run * n};
+    Sum s = {.type = r->dtype,
+             .piece = reductions[find_reduction(by, r->dtype)].piece,
+             .n = n,
+             .in = in,
+             .out = only,
+             .from = run * k,
+             .run = run,
+             .stride = run * n};
     only[0] = out[k];
     cpu_parallel(type_count(r), GRAIN, sum_range, &s);
   }
@@ -201,7 +243,7 @@ static Err *run_group(const DevGroup *g) {
     for (int i = 0; i < op->n_results; i++) out[(size_t)i * n + k] = g->hands[k].out[i];
   }
   Err *e = NULL;
-  if (!sum_group(op, g->n, in, out, g->bytes))
+  if (!reduce_group(op, g->n, in, out, g->bytes) && !coll_move(op, g->n, in, out))
     e = by_interpreter(op, g->prog, g->n, g->process, in, out);
   free(in);
   return e;
@@ -239,7 +281,7 @@ Err *coll_run(const Op *op, const DevProgram *prog, const DevPart *part, void *c
                   .part = &whole,
                   .exchange = prog->dev->exchange,
                   .sparse = true,
-                  .by_element = is_sum_of_all};
+                  .by_element = is_reduction_of_all};
   Err *e = dev_meet(&meet, op, NULL, hands, run_group);
   free(all);
   free(hands);

@@ -214,6 +214,7 @@ static Err *cpu_profile(const DevProgram *prog, Prof *prof, ProfProgram **out) {
 const DeviceOps dev_cpu = {
     .name = "cpu",
     .async = true,
+    .cuts = true,
     .open = cpu_open,
     .close = cpu_close,
     .info = cpu_info,

@@ -21,7 +21,8 @@ typedef struct StepCode { /* by Step.id */
       over_s; /* of a loop of unknown turns that began as strips (tier_up.c): what one takes as code, and more than it */
   int *places; /* its bufs */
   int n_places;
-  unsigned fixed;        /* operands from outside the loop; 0 when the kernel does not care */
+  unsigned fixed; /* operands from outside the loop; 0 when the kernel does not care */
+  int stretch; /* of programs of several processes: as many steps from this on each does by itself; 0: not this one */
   size_t prepack_bytes;  /* for what the kernel keeps of them */
   double seconds, first; /* spent so far, the first run's share: for reports */
   int64_t runs;
@@ -37,6 +38,7 @@ typedef struct RunMem RunMem;
 struct RunMem { /* memory of one run at a time; kept for the next */
   RunMem *next;
   int n;      /* processes */
+  bool all;   /* those of the program: what they have alike lies in one place */
   void **ptr; /* place * n + process */
   char *arena, *each;
   char *partial;
@@ -108,6 +110,8 @@ bool tier_up_iteration(Code *c, const StepCode *loop);
 bool tier_up_is_done(const Code *c); /* what was generated meanwhile is there */
 Made *tier_up_made(const Code *c);   /* the same, for its own thread; NULL: not yet */
 void tier_up_free(TierUp *l);        /* waits for code under way; NULL is fine */
+/* stretch.c */
+void stretches_find(Code *c, const Block *b);
 /* exec.c */
 typedef struct Trace Trace;
 /* trace: gets every step that ran; NULL: nobody asks */
@@ -128,6 +132,8 @@ void code_report(const Code *c, Buf *json); /* verbose.c */
 /* ---- collectives (coll.c) -------------------------------------------------------------------- */
 
 bool coll_supported(const Op *op);
+/* Of a group's members; NULL in out: not here. false: another operation (coll_move.c) */
+bool coll_move(const Op *op, int n, void *const *in, void *const *out);
 /* in[operand * n + k], out[result * n + k] of the n processes of the part */
 Err *coll_run(const Op *op, const DevProgram *prog, const DevPart *part, void *const *in,
               void *const *out);

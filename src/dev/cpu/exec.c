@@ -1,4 +1,5 @@
-/* Running a plan: one walk over the steps for all processes. Each place has a pointer for each
+/* Running a plan: one walk over the steps for all processes. What several have alike is computed once, by its owner; steps between
+ * two exchanges go to the pool as one task for each process. Each place has a pointer for each
  * process; arena and constants are set when the memory of a run is made, arguments and results at
  * each run. Loops and branches run on the plan: a loop-carried value stays where it is, and what
  * the body made elsewhere is moved at its end. */
@@ -34,7 +35,7 @@ static Err *still_wanted(const Exec *x) {
 void run_mem_free(const Code *c, RunMem *m) {
   cpu_block_free(m->arena, (size_t)c->plan->arena_bytes);
   cpu_block_free(m->each, (size_t)c->plan->arena_each_bytes * (size_t)m->n);
-  cpu_block_free(m->partial, (size_t)c->partial_bytes);
+  cpu_block_free(m->partial, (size_t)c->partial_bytes * (size_t)m->n);
   for (int i = 0; i < c->plan->n_steps * m->n; i++) {
     cpu_block_free(m->prepacked[i].p, c->steps[i / m->n].prepack_bytes);
     free(m->bound[i].bufs);
@@ -50,11 +51,11 @@ void run_mem_free(const Code *c, RunMem *m) {
   free(m);
 }
 
-static Err *mem_get(Code *c, int n, RunMem **out) {
+static Err *mem_get(Code *c, int n, bool all, RunMem **out) {
   pthread_mutex_lock(&c->lock);
   if (c->tier_up) tier_up_before_run(c);
   RunMem **idle = &c->idle, *m;
-  while (*idle && (*idle)->n != n) idle = &(*idle)->next;
+  while (*idle && ((*idle)->n != n || (*idle)->all != all)) idle = &(*idle)->next;
   if ((m = *idle)) *idle = m->next;
   c->running++;
   pthread_mutex_unlock(&c->lock);
@@ -65,6 +66,7 @@ static Err *mem_get(Code *c, int n, RunMem **out) {
   const Plan *p = c->plan;
   m = xcalloc(1, sizeof *m);
   m->n = n;
+  m->all = all;
   m->ptr = xcalloc((size_t)p->n_places * (size_t)n + 1, sizeof *m->ptr);
   m->prepacked = xcalloc((size_t)p->n_steps * (size_t)n + 1, sizeof *m->prepacked);
   m->bound = xcalloc((size_t)p->n_steps * (size_t)n + 1, sizeof *m->bound);
@@ -76,7 +78,7 @@ static Err *mem_get(Code *c, int n, RunMem **out) {
   if (c->kernels && code_takes_much(c)) jit_library_rests();
   m->arena = shared ? cpu_block_alloc(shared) : NULL;
   m->each = each ? cpu_block_alloc(each) : NULL;
-  m->partial = c->partial_bytes ? cpu_block_alloc((size_t)c->partial_bytes) : NULL;
+  m->partial = c->partial_bytes ? cpu_block_alloc((size_t)c->partial_bytes * (size_t)n) : NULL;
   if ((shared && !m->arena) || (each && !m->each) || (c->partial_bytes && !m->partial)) {
     run_mem_free(c, m);
     char size[UNITS_TEXT];
@@ -87,8 +89,9 @@ static Err *mem_get(Code *c, int n, RunMem **out) {
     const Place *q = &p->places[i];
     for (int k = 0; k < n; k++) {
       void **at = &m->ptr[(size_t)i * (size_t)n + (size_t)k];
+      int owner = q->owners && all ? q->owners[k] : k;
       if (q->kind == PLACE_ARENA)
-        *at = q->each ? m->each + p->arena_each_bytes * k + q->offset : m->arena + q->offset;
+        *at = q->owners ? m->each + p->arena_each_bytes * owner + q->offset : m->arena + q->offset;
       if (q->kind != PLACE_CONST || q->end < 0) continue; /* the other constants stand in code */
       Tensor *t;
       Err *e = tensor_dense(p->consts[q->index], &t);
@@ -109,6 +112,15 @@ static void mem_put(Code *c, RunMem *m) {
   c->idle = m;
   c->running--;
   pthread_mutex_unlock(&c->lock);
+}
+
+/* Whose copy a process uses. */
+static int copy_of(const Exec *x, Owners owners, int process) {
+  return !owners ? 0 : x->mem->all ? owners[process] : process;
+}
+
+static bool owns(const Exec *x, Owners owners, int process) {
+  return copy_of(x, owners, process) == process;
 }
 
 static void *at(const Exec *x, int place, int process) {
@@ -153,7 +165,8 @@ static void **bind(Exec *x, const Step *s, int process) {
   if (!b->bufs) b->bufs = xmalloc(sizeof(void *) * (size_t)(s->n_in + s->n_out + 1));
   for (int i = 0; i < s->n_in; i++) b->bufs[i] = at(x, s->in[i], process);
   for (int i = 0; i < s->n_out; i++) b->bufs[s->n_in + i] = at(x, s->out[i], process);
-  b->bufs[s->n_in + s->n_out] = x->mem->partial;
+  b->bufs[s->n_in + s->n_out] =
+      x->mem->partial ? x->mem->partial + x->c->partial_bytes * process : NULL;
   return b->bufs;
 }
 
@@ -264,9 +277,9 @@ static Err *run_block(Exec *x, const Block *b);
 static void copy_place(Exec *x, int from, int to) {
   if (from < 0 || to < 0 || from == to) return;
   const Place *p = &x->plan->places[to];
-  for (int k = 0; k < (p->each ? x->n : 1); k++) {
+  for (int k = 0; k < x->n; k++) {
     void *s = at(x, from, k), *d = at(x, to, k);
-    if (s != d && p->bytes) memcpy(d, s, (size_t)p->bytes);
+    if (owns(x, p->owners, k) && s != d && p->bytes) memcpy(d, s, (size_t)p->bytes);
   }
 }
 
@@ -284,9 +297,11 @@ static void move_results(Exec *x, const Block *b, bool crossed) {
     for (int i = 0; i < b->n_results; i++) {
       if (b->to[i] < 0 || b->from[i] == b->to[i]) continue;
       const Place *q = &x->plan->places[b->to[i]];
-      for (int k = 0; k < (q->each ? x->n : 1); k++, p += q->bytes) {
+      for (int k = 0; k < x->n; k++) {
+        if (!owns(x, q->owners, k)) continue;
         if (pass == 0) memcpy(p, at(x, b->from[i], k), (size_t)q->bytes);
         else memcpy(at(x, b->to[i], k), p, (size_t)q->bytes);
+        p += q->bytes;
       }
     }
   }
@@ -374,13 +389,14 @@ static Err *run_case(Exec *x, const Step *s) {
 
 static Err *run_step(Exec *x, const Step *s) {
   StepCode *k = &x->c->steps[s->id];
-  int n = s->each ? x->n : 1;
   switch (s->kind) {
   case STEP_FUSED:
-    for (int p = 0; p < n; p++) run_fused(x, s, k, p);
+    for (int p = 0; p < x->n; p++)
+      if (owns(x, s->owners, p)) run_fused(x, s, k, p);
     return NULL;
   case STEP_OP:
-    for (int p = 0; p < n; p++) TRY(run_op(x, s, k, p));
+    for (int p = 0; p < x->n; p++)
+      if (owns(x, s->owners, p)) TRY(run_op(x, s, k, p));
     return NULL;
   case STEP_COPY: copy_place(x, s->in[0], s->out[0]); return NULL;
   case STEP_WHILE: return run_while(x, s);
@@ -393,6 +409,52 @@ static Err *run_step(Exec *x, const Step *s) {
   return NULL;
 }
 
+/* ---- stretches of steps that each process does by itself ---- */
+
+typedef struct Stretch {
+  Exec *x;
+  const Step *first;
+  int n;
+  int *process; /* who computes */
+  Err **e;      /* of each of them */
+} Stretch;
+
+/* One process's steps, one after the other. */
+static void run_stretch(void *arg, int64_t k) {
+  const Stretch *t = arg;
+  for (int i = 0; i < t->n && !t->e[k]; i++) {
+    const Step *s = &t->first[i];
+    StepCode *code = &t->x->c->steps[s->id];
+    if (s->kind == STEP_FUSED) run_fused(t->x, s, code, t->process[k]);
+    else t->e[k] = run_op(t->x, s, code, t->process[k]);
+  }
+}
+
+/* Steps from s on that go to the pool as one task for each process; 0: none, or it has more threads than there are
+ * processes. */
+static int stretch_from(const Exec *x, const Step *s) {
+  int owners = 0, n = x->n > 1 ? x->c->steps[s->id].stretch : 0;
+  for (int p = 0; n && p < x->n; p++) owners += owns(x, s->owners, p);
+  return owners >= MAX(pool_threads(), 2) ? n : 0;
+}
+
+static Err *run_stretches(Exec *x, const Step *first, int n) {
+  int few[64], *process = x->n <= COUNT_OF(few) ? few : xmalloc(sizeof *process * (size_t)x->n),
+               owners = 0;
+  Err *some[64] = {0}, **all = x->n <= COUNT_OF(some) ? some : xcalloc((size_t)x->n, sizeof *all),
+      *e = NULL;
+  for (int p = 0; p < x->n; p++)
+    if (owns(x, first->owners, p)) process[owners++] = p;
+  pool_run(owners, run_stretch, &(Stretch){x, first, n, process, all});
+  for (int k = 0; k < owners; k++) {
+    if (!e) e = all[k];
+    else err_free(all[k]);
+  }
+  if (process != few) free(process);
+  if (all != some) free(all);
+  return e;
+}
+
 /* ---- a block ---- */
 
 static Err *run_block(Exec *x, const Block *b) {
@@ -401,7 +463,9 @@ static Err *run_block(Exec *x, const Block *b) {
     const Step *s = &b->steps[i];
     TRY(still_wanted(x));
     if (!verbose && !x->trace) {
-      TRY(run_step(x, s));
+      int n = stretch_from(x, s);
+      if (n) i += n - 1;
+      TRY(n ? run_stretches(x, s, n) : run_step(x, s));
       continue;
     }
     double from = time_now_s();
@@ -429,6 +493,15 @@ static Tensor *retyped(Tensor *t, const Type *type) {
   return tensor_wrap(type->dtype, type->rank, type->dims, t->data, release_base, tensor_retain(t));
 }
 
+/* The argument whose memory a result of process k may take; NULL: others want it, too. */
+static Tensor *given_up(const Exec *x, const Shards *arg, Owners owners, int k) {
+  if (x->n > 1 && (arg->n > 1) != (owners != NULL)) return NULL;
+  Tensor *t = arg->t[arg->n > 1 ? k : 0];
+  int own = 0; /* references: of processes that share the result as well */
+  for (int i = 0; i < arg->n; i++) own += arg->t[i] == t && copy_of(x, owners, i) == k;
+  return __atomic_load_n(&t->refs, __ATOMIC_ACQUIRE) == own ? t : NULL;
+}
+
 static Err *make_results(Exec *x, const Shards *args, const bool *donated, Tensor **own) {
   const Plan *p = x->plan;
   for (int j = 0; j < p->n_results; j++) {
@@ -437,27 +510,25 @@ static Err *make_results(Exec *x, const Shards *args, const bool *donated, Tenso
     const Place *q = &p->places[r->place];
     if (q->kind != PLACE_RESULT || q->index != j) continue;
     const Type *t = p->main->body->last->operands[j]->type;
-    for (int k = 0; k < (q->each ? x->n : 1); k++) {
+    bool may = r->reuse_arg >= 0 && donated && donated[r->reuse_arg];
+    for (int k = 0; k < x->n; k++) {
+      if (!owns(x, q->owners, k)) continue;
+      Tensor *arg = may ? given_up(x, &args[r->reuse_arg], q->owners, k) : NULL;
       Tensor **to = &own[j * x->n + k];
-      Tensor *arg = r->reuse_arg >= 0 && donated && donated[r->reuse_arg]
-                        ? args[r->reuse_arg].t[q->each ? k : 0]
-                        : NULL;
-      if (arg && __atomic_load_n(&arg->refs, __ATOMIC_ACQUIRE) == 1 &&
-          (x->n == 1 || (args[r->reuse_arg].n > 1) == q->each))
-        *to = retyped(arg, t);
+      if (arg) *to = retyped(arg, t);
       else TRY(cpu_tensor_new(t->dtype, t->rank, t->dims, to));
     }
     for (int k = 0; k < x->n; k++)
       x->mem->ptr[(size_t)r->place * (size_t)x->n + (size_t)k] =
-          own[j * x->n + (q->each ? k : 0)]->data;
+          own[j * x->n + copy_of(x, q->owners, k)]->data;
   }
   return NULL;
 }
 
 /* An argument as a result: itself when it was given up, else a copy: results are buffers of their
  * own. */
-static Err *copy_of(Tensor *t, bool given_up, const Type *type, Tensor **out) {
-  if (given_up) {
+static Err *copied(Tensor *t, bool taken, const Type *type, Tensor **out) {
+  if (taken) {
     *out = retyped(t, type);
     return NULL;
   }
@@ -472,18 +543,19 @@ static Err *result_at(Exec *x, const Shards *args, const bool *donated, Tensor *
   const Type *t = p->main->body->last->operands[j]->type;
   int place = p->results[j].place;
   const Place *q = place >= 0 ? &p->places[place] : NULL;
-  bool each = q && q->each;
-  Shards s = {each ? x->n : 1, xcalloc((size_t)(each ? x->n : 1), sizeof(Tensor *))};
+  int n = q && q->owners ? x->n : 1;
+  Shards s = {n, xcalloc((size_t)n, sizeof(Tensor *))};
   for (int k = 0; k < s.n; k++) {
     if (t->kind != TY_TENSOR) s.t[k] = tensor_make(DT_TOKEN, 0, NULL);
-    else if (q->kind == PLACE_RESULT) s.t[k] = retyped(own[q->index * x->n + k], t);
+    else if (q->kind == PLACE_RESULT)
+      s.t[k] = retyped(own[q->index * x->n + copy_of(x, q->owners, k)], t);
     else if (q->kind == PLACE_CONST) {
       Tensor *dense; /* made when the memory was */
       err_free(tensor_dense(p->consts[q->index], &dense));
       s.t[k] = retyped(dense, t);
     } else {
       const Shards *a = &args[q->index];
-      Err *e = copy_of(a->t[a->n > 1 ? k : 0], donated && donated[q->index], t, &s.t[k]);
+      Err *e = copied(a->t[a->n > 1 ? k : 0], donated && donated[q->index], t, &s.t[k]);
       if (e) {
         shards_free(&s);
         return e;
@@ -499,7 +571,7 @@ Err *code_run(Code *c, const DevProgram *prog, const DevPart *part, const Shards
   const Plan *p = c->plan;
   int n = part->process ? part->n : p->n_procs;
   Exec x = {.c = c, .plan = p, .prog = prog, .part = part, .n = n, .trace = trace};
-  TRY(mem_get(c, n, &x.mem));
+  TRY(mem_get(c, n, !part->process, &x.mem));
   x.mem->runs++;
   const Region *r = p->main->body;
   for (int i = 0; i < r->n_args; i++) {

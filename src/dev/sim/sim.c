@@ -323,6 +323,7 @@ static Err *profile(const DevProgram *prog, Prof *p, ProfProgram **out) {
 const DeviceOps dev_sim = {
     .name = "sim",
     .async = true,
+    .cuts = true,
     .open = sim_open,
     .close = sim_close,
     .info = sim_info,

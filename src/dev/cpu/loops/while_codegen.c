@@ -65,7 +65,7 @@ static bool box_ok(const Type *whole, const Type *part) {
 }
 
 static bool is_place(const Plan *p, int place) {
-  return place >= 0 && p->places[place].bytes > 0 && !p->places[place].each;
+  return place >= 0 && p->places[place].bytes > 0 && !p->places[place].owners;
 }
 
 static bool places_ok(const Plan *p, const Step *s) {
@@ -161,7 +161,7 @@ static bool block_ok(WhileCode *c, const Block *b, bool results, int *steps, int
 }
 
 static bool step_ok(WhileCode *c, const Step *s, int *steps, int *nodes) {
-  if (++*steps > MOST_STEPS || s->each || !places_ok(c->plan, s)) return false;
+  if (++*steps > MOST_STEPS || s->owners || !places_ok(c->plan, s)) return false;
   switch (s->kind) {
   case STEP_FUSED: return fusion_ok(c, s->fusion, nodes);
   case STEP_OP: return op_ok(c->plan, s);

@@ -287,6 +287,12 @@ static Err *partition_region(Spmd *s, const Region *from, Region *to) {
   return NULL;
 }
 
+/* What the propagation noted would tell equal operations apart. */
+static Err *drop_notes(Op *op, void *module) {
+  op_set_attr(module, op, STR("weft.sharding"), NULL);
+  return NULL;
+}
+
 static void drop_shardings(NamedAttr *attrs, int *n) {
   int kept = 0;
   for (int i = 0; i < *n; i++)
@@ -345,6 +351,7 @@ static Err *partition_main(Spmd *s) {
   if (!e) {
     f->type = type_func(s->m, n_in, types, n_out, types + n_in);
     f->body = body;
+    err_free(ir_walk(body, drop_notes, s->m));
     for (int i = 0; i < n_in; i++) drop_shardings(f->arg_attrs[i], &f->n_arg_attrs[i]);
     for (int j = 0; j < n_out; j++) drop_shardings(f->res_attrs[j], &f->n_res_attrs[j]);
   }

@@ -58,6 +58,13 @@ static double largest(const Tensor *t) {
   return most;
 }
 
+/* What the propagation noted is gone: operations that are equal look so. */
+static Err *has_no_notes(Op *op, void *unused) {
+  (void)unused;
+  assert_null(op_attr(op, "weft.sharding"));
+  return NULL;
+}
+
 /* m: inlined, sharded, taken. args and want: whole arrays. tolerance[j]: of result j's largest; NULL: 1e-4. */
 static void check_module(const char *name, Module *m, Tensor *const *args, Tensor *const *want,
                          const double *tolerance) {
@@ -68,6 +75,7 @@ static void check_module(const char *name, Module *m, Tensor *const *args, Tenso
   must(pass_partition(m, &done));
   assert_true(done);
   must(ir_verify(m));
+  must(ir_walk(module_main(m)->body, has_no_notes, NULL));
   const Func *f = module_main(m);
   int n_in = f->type->n_elems, n_out = f->type->n_results;
   Shards *in = xcalloc((size_t)n_in, sizeof *in), *out = xcalloc((size_t)n_out, sizeof *out);

@@ -382,7 +382,7 @@ static Err *parse_box(const char *name, const char *sep, ChipRef *out) {
   if (!c || c->kind != CHIP_TPU) return not_found(name);
   if (!chips) return bad_count(name, sep + 1);
   TRY(too_large(name, c, chips));
-  *out = (ChipRef){c, chips * c->devices_per_chip, chips};
+  *out = (ChipRef){.chip = c, .devices = chips * c->devices_per_chip, .chips = chips};
   return NULL;
 }
 

@@ -57,7 +57,7 @@ static void more_processes_than_an_int_counts(void **state) {
   DevProgram *p;
   assert_null(dev_open("interp:2", &dev));
   assert_null(stablehlo_read("program", str_from(calls), &m));
-  Err *e = dev_compile(dev, m, &(DevCompileOpts){65536, 65536}, &p);
+  Err *e = dev_compile(dev, m, &(DevCompileOpts){.replicas = 65536, .partitions = 65536}, &p);
   assert_non_null(e);
   assert_non_null(strstr(e->msg, "65536 replicas x 65536 partitions, device 'interp:2' has 2"));
   err_free(e);

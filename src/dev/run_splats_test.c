@@ -12,6 +12,7 @@
 
 #include "base/test_folder.h"
 #include "dev/dev.h"
+#include "interp/interp.h"
 #include "stablehlo/stablehlo.h"
 
 static const char huge[] =

@@ -53,7 +53,7 @@ static void against_xla(void **state) {
     args[i].t[0] = tensor_make(a->dtype, a->rank, a->dims);
     memcpy(args[i].t[0]->data, a->data, tensor_bytes(args[i].t[0]));
   }
-  InterpOpts opts = {1, 8};
+  InterpOpts opts = {.replicas = 1, .partitions = 8};
   no_err(interp_run(m, (Str){0}, &opts, args, n_in, res, n_out));
   for (int i = 0; i < n_out; i++) {
     snprintf(key, sizeof key, "out%d", i);
@@ -88,7 +88,7 @@ static Err *run_text(const char *text, int replicas, int partitions, Tensor *con
   TRY(stablehlo_read_text("test.mlir", str_from(text), &m));
   Err *e = ir_verify(m);
   Shards arg = {n_in, (Tensor **)in};
-  InterpOpts opts = {replicas, partitions};
+  InterpOpts opts = {.replicas = replicas, .partitions = partitions};
   if (!e) e = interp_run(m, (Str){0}, &opts, &arg, n_in ? 1 : 0, out, 1);
   module_free(m);
   return e;

@@ -81,23 +81,6 @@ static bool as_tables(const Schedule *p, const HNode *first, const HValue *sums,
   return g.ops * (wide - narrow) > (g.around + 5 * g.result - g.params) * (wide + narrow);
 }
 
-#define STACKED \
-  8 /* pieces of a stack that fill the sublanes of a tile: more, and the rows lie beside each other */
-
-/* Does something tie the rows to the order in which they lie one after the other? All that they are made of does that is as large: products,
- * gathered rows; but not vectors that are repeated, nor a stack of many that they are pieces of. */
-static bool rows_tied(const Schedule *p, const HValue *rows) {
-  const Kernel *k = rows->kernel >= 0 ? p->kernels.v[rows->kernel] : NULL;
-  if (!k || k->conv) return true;
-  for (int i = 0; i < k->inner.n; i++) {
-    const HNode *n = k->inner.v[i];
-    if (n->kind == H_SLICE && n->rank == 3) return n->in[0]->d[1] <= STACKED;
-  }
-  for (int i = 0; i < k->reads.n; i++)
-    if (hlo_count(k->reads.v[i]->node) >= hlo_count(rows->node)) return true;
-  return false;
-}
-
 bool tpu_update_rows(Schedule *p, int i) {
   Kernel *k = p->kernels.v[i];
   HValue *sums = NULL, *table = NULL;

@@ -95,10 +95,10 @@ static void make_example(void *arg, int64_t i) {
   pthread_mutex_unlock(&m->lock);
 }
 
-/* A field of the batch, equal parts in the order of the devices. */
+/* A field of what is made here, equal parts in the order of the devices. */
 static Err *send_equal(const Loader *l, int f, ClientBuffer **bufs) {
   const Field *fd = &l->data->fields[f];
-  int64_t part = l->batch / l->n_devices, dims[7] = {part};
+  int64_t part = l->own / l->n_devices, dims[7] = {part};
   memcpy(dims + 1, fd->dims, sizeof(int64_t) * (size_t)fd->rank);
   for (int dev = 0; dev < l->n_devices; dev++) {
     const char *data = (const char *)l->host[f] + (size_t)(part * dev) * field_bytes(fd);

@@ -557,6 +557,9 @@ static const struct { const char *cuts, *args, *body; } contests[] = {
            "%i: tensor<16xf32> {sdy.sharding = #sdy.sharding<@m, [{\"f\"}]>}",
         "  %b = stablehlo.broadcast_in_dim %i, dims = [1] : (tensor<16xf32>) -> tensor<16x16xf32>\n"
         "  %r = stablehlo.multiply %x, %b : tensor<16x16xf32>\n"},
+    {"d,f", "%x: tensor<16x16xf32> {sdy.sharding = #sdy.sharding<@m, [{\"d\"}, {\"f\"}]>}", /* of itself */
+        "  %r = stablehlo.dot_general %x, %x, contracting_dims = [1] x [0] : (tensor<16x16xf32>, tensor<16x16xf32>) -> "
+        "tensor<16x16xf32>\n"},
 };
 /* clang-format on */
 

@@ -50,8 +50,14 @@ static void add_member(Spread *s, Step *step, Value *v, int d, int factor, bool 
   step->n++;
 }
 
+/* A product of a value with itself: what is summed is another factor than the result's rows and columns. */
+static bool of_itself(const Link *l, const Member *a, const Member *b) {
+  return l->reduced && l->a == l->b && a->factor != b->factor;
+}
+
 static void join(Spread *s, Step *step, const Link *l) {
   int a = member_of(s, step, l->a, l->da), b = member_of(s, step, l->b, l->db);
+  if (a >= 0 && b >= 0 && of_itself(l, &s->members.v[a], &s->members.v[b])) a = b = -1;
   if (a < 0 && b < 0) {
     add_member(s, step, l->a, l->da, step->n_factors, l->reduced);
     add_member(s, step, l->b, l->db, step->n_factors++, l->reduced);

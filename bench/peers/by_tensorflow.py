@@ -1,4 +1,4 @@
-"""TensorFlow: tf.function, with XLA in mode "xla"; its fused optimizer kernels."""
+"""TensorFlow: tf.function, with XLA in mode "xla", on weft in mode "weft"; its fused optimizer kernels."""
 import functools
 import math
 
@@ -169,7 +169,7 @@ def prepare_training(work, mode):
             tf.raw_ops.ResourceApplyAdam(var=v.handle, m=m.handle, v=s.handle, beta1_power=powers[0], beta2_power=powers[1], lr=o["lr"],
                                          beta1=o["beta1"], beta2=o["beta2"], epsilon=o["eps"], grad=g)
 
-    @functools.partial(tf.function, jit_compile=mode == "xla")
+    @functools.partial(tf.function, jit_compile=mode in ("xla", "weft"))
     def one(*batch):
         with tf.GradientTape() as tape:
             loss = work.net.loss(F, *((halve(tree), *halve(batch)) if work.bf16 else (tree, *batch)))
@@ -184,6 +184,8 @@ def prepare_training(work, mode):
 
 
 def prepare(work, mode):
+    if mode == "weft":
+        import weft.tf  # noqa: F401
     import by_tensorflow as F
     if hasattr(work, "net"):
         return prepare_training(work, mode)
@@ -191,7 +193,7 @@ def prepare(work, mode):
     if work.bf16:
         inputs = halve(inputs)
 
-    @functools.partial(tf.function, jit_compile=mode == "xla")
+    @functools.partial(tf.function, jit_compile=mode in ("xla", "weft"))
     def one(*inputs):
         if not work.grad:
             return [work.fn(F, *inputs)]

@@ -1,5 +1,6 @@
 """PyTorch, eager or (mode "compile") with torch.compile; images in channels_last, dense weights [out, in], fused optimizers:
-what its documentation advises for speed on a CPU."""
+what its documentation advises for speed on a CPU. Modes "xla" and "tpu": the same on the device of PyTorch/XLA or TorchTPU (weft's, by
+WEFT_DEVICE), with its plain optimizers and a `torch_xla.sync()` at the end of each step."""
 import functools
 import math
 
@@ -134,17 +135,17 @@ def channels_last(x):
     return x.contiguous(memory_format=torch.channels_last if x.dim() == 4 else torch.channels_last_3d)
 
 
-def parameter(name, x, all_of_them):
+def parameter(name, x, all_of_them, device):
     if isinstance(x, dict):
-        return {k: parameter(k, v, all_of_them) for k, v in x.items()}
+        return {k: parameter(k, v, all_of_them, device) for k, v in x.items()}
     if isinstance(x, list):
-        return [parameter(name, v, all_of_them) for v in x]
+        return [parameter(name, v, all_of_them, device) for v in x]
     x = torch.from_numpy(x)
     if name in ("k", "kd", "kt"):
         x = kernel(x, name == "kt")
     if name == "w":
         x = x.t().contiguous()
-    x = x.clone().requires_grad_()
+    x = x.clone().to(device).requires_grad_()
     all_of_them.append(x)
     return x
 
@@ -162,20 +163,32 @@ def batch_tensor(x, is_image=None):
     return x.long() if x.dtype == torch.int32 else x
 
 
+def device_of(mode):
+    """The device, and what ends a step there."""
+    if mode == "xla":
+        import torch_xla
+        return torch_xla.device(), functools.partial(torch_xla.sync, wait=True)
+    if mode == "tpu":
+        import torch_tpu  # noqa: F401
+        return torch.device("tpu"), torch.accelerator.synchronize
+    return torch.device("cpu"), lambda: None
+
+
 def prepare_training(work, mode):
     import by_torch as F
+    device, sync = device_of(mode)
     values, batch = work.values()
     params = []
-    tree = parameter("", values, params)
-    batch = [batch_tensor(x) for x in batch]
+    tree = parameter("", values, params, device)
+    batch = [batch_tensor(x).to(device) for x in batch]
     del values
-    o = work.optimizer
+    o, fused = work.optimizer, device.type == "cpu"
     if o["kind"] == "adam":
-        optimizer = torch.optim.Adam(params, lr=o["lr"], betas=(o["beta1"], o["beta2"]), eps=o["eps"], fused=True)
+        optimizer = torch.optim.Adam(params, lr=o["lr"], betas=(o["beta1"], o["beta2"]), eps=o["eps"], fused=fused)
     elif o["kind"] == "momentum":
-        optimizer = torch.optim.SGD(params, lr=o["lr"], momentum=o["momentum"], weight_decay=o["decay"], nesterov=True, fused=True)
+        optimizer = torch.optim.SGD(params, lr=o["lr"], momentum=o["momentum"], weight_decay=o["decay"], nesterov=True, fused=fused)
     else:
-        optimizer = torch.optim.SGD(params, lr=o["lr"], fused=True)
+        optimizer = torch.optim.SGD(params, lr=o["lr"], fused=fused)
 
     def loss(batch):
         return work.net.loss(F, *((halve(tree), *halve(batch)) if work.bf16 else (tree, *batch)))
@@ -187,6 +200,7 @@ def prepare_training(work, mode):
         optimizer.zero_grad(set_to_none=True)
         value.backward()
         optimizer.step()
+        sync()
         return float(value.detach())
     return step, float, dict
 
@@ -195,9 +209,11 @@ def prepare(work, mode):
     import by_torch as F
     if hasattr(work, "net"):
         return prepare_training(work, mode)
-    inputs = [parameter("", x, []) if isinstance(x, (dict, list)) else kernel(torch.from_numpy(x)) if n in work.kernels else
+    device, sync = device_of(mode)
+    inputs = [parameter("", x, [], device) if isinstance(x, (dict, list)) else kernel(torch.from_numpy(x)) if n in work.kernels else
               torch.from_numpy(x.astype(np.int64)) if x.dtype == np.uint32 else batch_tensor(x, n in work.images)
               for n, x in enumerate(work.values())]
+    inputs = [x if isinstance(x, (dict, list)) else x.to(device) for x in inputs]
     if work.bf16:
         inputs = halve(inputs)
     if work.grad:
@@ -207,9 +223,14 @@ def prepare(work, mode):
     if mode == "compile":
         fn = torch.compile(fn)
 
-    def step():
+    def compute():
         if not work.grad:
             with torch.no_grad():
                 return [fn(*inputs)]
         return torch.autograd.grad(torch.sum(torch.square(fn(*inputs))), inputs[:work.grad])
-    return step, lambda out: float(sum(np.abs(x.double().numpy()).mean() for x in out)), dict
+
+    def step():
+        out = compute()
+        sync()
+        return out
+    return step, lambda out: float(sum(np.abs(x.cpu().double().numpy()).mean() for x in out)), dict

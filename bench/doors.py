@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+"""A step through each door against the same step through JAX on weft, and against the door's own framework.
+
+    bench/doors.py [WORKLOAD ...] [--threads 1] [--rounds 2] [--key cpu]
+
+BENCH_TORCH_XLA, BENCH_TORCH_TPU and BENCH_TF name interpreters that have weft and those packages (tools/doors.sh makes such
+environments; weft is installed there by `pip install .`); one that is not given is left out. The figures are medians as in run.py; "cpu" of one
+thread is steady on a machine that others use."""
+import argparse
+import os
+import sys
+
+import report
+import run
+import workloads
+
+ON_WEFT = {"WEFT_DEVICE": "cpu"}
+DOORS = {
+    "PyTorch/XLA": (["one.py", "torch", "--mode", "xla"], "BENCH_TORCH_XLA", "torch_xla", ON_WEFT),
+    "TorchTPU": (["one.py", "torch", "--mode", "tpu"], "BENCH_TORCH_TPU", "torch_tpu", ON_WEFT),
+    "TensorFlow": (["one.py", "tensorflow", "--mode", "weft"], "BENCH_TF", "tensorflow", ON_WEFT),
+}
+OWN = {"PyTorch/XLA": "torch_compile", "TorchTPU": "torch_compile", "TensorFlow": "tf"}  # what people would pick instead
+
+
+def measured(peers, name, a):
+    """{peer: ms}; what failed is said and left out."""
+    rows = {p: [] for p in peers}
+    for _ in range(a.rounds):
+        for p in peers:
+            rows[p].append(run.measure(p, name, a.threads, [], a.timeout))
+    for p, r in rows.items():
+        if "error" in r[-1]:
+            print(f"{name}, {p}: {r[-1]['error']}", file=sys.stderr)
+    return {p: ms for p, r in rows.items() if (ms := report.figure(r, a.key + "_ms"))}
+
+
+def cell(ms, door):
+    """Milliseconds, the ratio to JAX and the ratio to the door's own framework."""
+    if door not in ms:
+        return ""
+    ratios = [f"{ms[door] / ms[other]:.2f}" if other in ms else "?" for other in ("weft", OWN[door])]
+    return f"{report.number(ms[door])} ({' / '.join(ratios)})"
+
+
+def main():
+    ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    ap.add_argument("workloads", nargs="*", default=["mlp_small", "mlp", "mnist_cnn"])
+    ap.add_argument("--threads", type=int, default=1)
+    ap.add_argument("--rounds", type=int, default=2)
+    ap.add_argument("--timeout", type=int, default=300, help="seconds of one measurement")
+    ap.add_argument("--key", choices=("wall", "cpu"), default="cpu")
+    a = ap.parse_args()
+    if unknown := [w for w in a.workloads if w not in workloads.WORKLOADS]:
+        sys.exit(f"there is no workload {', '.join(unknown)}; there are: {', '.join(workloads.WORKLOADS)}")
+    run.PEERS.update(DOORS)
+    doors = [d for d in DOORS if os.environ.get(DOORS[d][1])]
+    peers = ["weft", *doors, *run.installed(sorted({OWN[d] for d in doors}))]
+    print(f"| workload | JAX on weft, {a.key} ms | " + " | ".join(f"{d} (to JAX / to its own)" for d in doors) + " |")
+    print("|---|---|" + "---|" * len(doors))
+    for name in a.workloads:
+        ms = measured(peers, name, a)
+        print(f"| {name} | {report.number(ms.get('weft'))} | " + " | ".join(cell(ms, d) for d in doors) + " |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

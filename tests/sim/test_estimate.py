@@ -228,7 +228,9 @@ def test_prices(programs):
     assert estimate(name, "A100-80GB:8")["usd_per_hour"] == pytest.approx(27.44705)
     d = estimate(name, "L4")  # 0.56 is listed for the GPU alone
     assert d["usd_per_hour"] > 0.6 and "part only" not in d["price_source"]
-    assert estimate(name, "T4", "--cloud", "nobody")["usd"] is None
+    assert estimate(name, "T4", "--cloud", "lambda")["usd"] is None
+    p = weft("estimate", name, "--chip", "T4", "--cloud", "nobody")
+    assert p.returncode == 2 and "no cloud is called 'nobody'" in p.stderr and "gcp" in p.stderr
     lines = weft("chips", "A100-80GB", "--prices", "--all").stdout.splitlines()
     used = [i for i, line in enumerate(lines) if "3.431*" in line]
     doubt = [i for i, line in enumerate(lines) if "SUSPECT" in line]

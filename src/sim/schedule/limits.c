@@ -1,16 +1,20 @@
-/* What no kernel can be faster than: its bytes at the bandwidth of device memory, its products at the peak of their precision. A
+/* What no kernel can be faster than: its bytes at the bandwidth of device memory, its products at the peak of their precision, and
+ * with all that is computed beside them at the fastest one's. A
  * compiler's own estimate may be below that, where it reckons with other rates than a chip's data sheet has; time is not. */
 #include "sim/schedule/compiler.h"
 
 double sched_least_s(const Schedule *p, const Kernel *k) {
   if (k->collective) return 0;
-  double memory = k->bytes / p->chip->hbm_bandwidth, products = 0;
+  double memory = k->bytes / p->chip->hbm_bandwidth, products = 0, fastest = 0;
   for (int i = 0; i < k->inner.n; i++) {
     const HNode *n = k->inner.v[i];
     if (n->kind != H_CONV || attention_again(k, n)) continue;
-    products += (double)n->conv->flops / p->compiler->peak(p->chip, n);
+    double peak = p->compiler->peak(p->chip, n);
+    products += (double)n->conv->flops / peak;
+    fastest = MAX(fastest, peak);
   }
   if (k->attention && attention_causal(k)) products /= 2;
+  if (!k->attention && fastest > 0) products = MAX(products, k->flops / fastest);
   return MAX(memory, products);
 }
 

@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 static const char usage[] =
     "usage: weft plan MODEL|PROGRAM [options]   layouts of a training job over chips: time, price, "
@@ -42,8 +43,10 @@ static const char usage[] =
     "  --all              every count's best layout, not only those that nothing beats\n"
     "  --emit DIR         the first choice as train.sh, sky.yaml, slurm.sh, xpk.sh and dstack.yml\n"
     "  --confirm LIBTPU   the first TPU choice's program compiled by Google's libtpu.so, without a "
-    "device: memory "
-    "side by side\n"
+    "device: memory\n"
+    "                     side by side. Of a MODEL the step of its layout at full size, which "
+    "takes "
+    "minutes\n"
     "  --json\n"
     "  --set KEY=VALUE    another value of a coefficient (src/plan/coefficients.def)\n"
     "\n"
@@ -187,15 +190,12 @@ static Err *answer_out(PlanArgs *a, const PlanAnswer *answer, const AdviseWork *
     TRY(plan_emit(answer, &answer->choices.v[0], a->emit));
     fprintf(stderr, "weft plan: wrote %s/\n", a->emit);
   }
-  return a->confirm ? cli_confirm(a->confirm, w, answer) : NULL;
+  if (!a->confirm) return NULL;
+  return w ? cli_confirm(a->confirm, w, answer) : cli_confirm_shape(a->confirm, answer);
 }
 
 static Err *plan_of_model(PlanArgs *a, const PlanModel *model) {
   PlanAnswer answer = {0};
-  if (a->confirm)
-    return err_hint(
-        err_new(ERR_INVALID, "--confirm compiles a program, and '%s' is a shape", model->name),
-        "give the train step as a PROGRAM: jax.jit(step).lower(...).as_text() in a file");
   a->ask.model = model;
   TRY(whole_run(a));
   History measured = {0};
@@ -246,6 +246,7 @@ static Err *plan(PlanArgs *a, const char *what) {
     return err_hint(err_new(ERR_INVALID, "--most bounds chips without a count, and all have one"),
                     "--chips %s", chips[0].chip->name);
   if (a->emit) TRY(folder_make(a->emit)); /* before the search, so that it is not lost */
+  if (a->confirm && access(a->confirm, R_OK)) return err_errno("--confirm %s", a->confirm);
   Err *e = cli_work_is_file(what) ? err_new(ERR_NOT_FOUND, "a file") : plan_model(what, &model);
   if (!e) return plan_of_model(a, &model);
   const Model *zoo;

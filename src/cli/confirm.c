@@ -6,6 +6,7 @@
 
 #include "base/units.h"
 #include "cli/cli.h"
+#include "cli/layout_program.h"
 #include "net/net.h"
 #include "sim/sim.h"
 #include "stablehlo/stablehlo.h"
@@ -28,11 +29,21 @@ static Err *topology(const PlanChoice *c, Buf *o) {
   return NULL;
 }
 
+static const char *or_no(char s[UNITS_TEXT], double bytes) {
+  return bytes >= 0 ? units_bytes(s, bytes) : "-";
+}
+
+/* Bytes of it by weft and by libtpu; negative: not told. */
 static void side(const char *what, double ours, double theirs) {
   char a[UNITS_TEXT], b[UNITS_TEXT];
-  printf("  %-12s %12s %12s", what, units_bytes(a, ours), units_bytes(b, theirs));
-  if (theirs > 0) printf("  %+6.1f %%", 100 * (ours / theirs - 1));
+  printf("  %-12s %12s %12s", what, or_no(a, ours), or_no(b, theirs));
+  if (ours > 0 && theirs > 0) printf("  %+6.1f %%", 100 * (ours / theirs - 1));
   printf("\n");
+}
+
+static double peak_of(const ClientStats *s) {
+  if (s->peak_bytes > 0) return (double)s->peak_bytes;
+  return (double)(s->argument_bytes + s->output_bytes - s->alias_bytes + s->temp_bytes);
 }
 
 static void compare(const SimReport *r, const ClientStats *s) {
@@ -40,11 +51,7 @@ static void compare(const SimReport *r, const ClientStats *s) {
   side("arguments", r->argument_bytes, (double)s->argument_bytes);
   side("results", r->output_bytes - r->alias_bytes, (double)(s->output_bytes - s->alias_bytes));
   side("temporaries", r->temp_bytes, (double)s->temp_bytes);
-  double theirs =
-      s->peak_bytes > 0
-          ? (double)s->peak_bytes
-          : (double)(s->argument_bytes + s->output_bytes - s->alias_bytes + s->temp_bytes);
-  side("peak", r->hbm_bytes, theirs);
+  side("peak", r->hbm_bytes, peak_of(s));
   printf("  %-12s %12s %12s\n", "fits", r->fits ? "yes" : "no", "yes"); /* it compiled */
   if (s->optimal_s > 0)
     printf("  %-12s %9.3f ms %9.3f ms\n", "time", 1e3 * r->time_s, 1e3 * s->optimal_s);
@@ -63,29 +70,79 @@ static Err *compile(const char *libtpu, const char *slice, const Module *m, cons
   return e;
 }
 
-Err *cli_confirm(const char *libtpu, const AdviseWork *w, const PlanAnswer *a) {
-  const PlanChoice *c = NULL;
-  for (int i = 0; i < a->choices.n && !c; i++)
-    if (a->choices.v[i].chip->kind == CHIP_TPU) c = &a->choices.v[i];
-  if (!c) return err_hint(err_new(ERR_INVALID, "--confirm: no choice is a TPU"), "--chips tpu-v5e");
+static Err *first_tpu(const PlanAnswer *a, const PlanChoice **out) {
+  *out = NULL;
+  for (int i = 0; i < a->choices.n && !*out; i++)
+    if (a->choices.v[i].chip->kind == CHIP_TPU) *out = &a->choices.v[i];
+  if (*out) return NULL;
+  return err_hint(err_new(ERR_INVALID, "--confirm: no choice is a TPU"), "--chips tpu-v5e");
+}
+
+/* Compiles the program of a choice; *out is what libtpu says, *does_not_fit what it says of one that is too large. */
+static Err *ask(const char *libtpu, const Module *m, const PlanChoice *c, int partitions,
+                ClientStats *out, char **does_not_fit) {
   Buf slice = {0};
+  *does_not_fit = NULL;
+  Err *e = topology(c, &slice);
+  if (e) return buf_free(&slice), e;
+  printf(" compiled by %s for %s:\n", libtpu, slice.p);
+  fflush(stdout);
+  double start = time_now_s();
+  e = err_wrap(compile(libtpu, slice.p, m, c, partitions, out), "libtpu, for %s", slice.p);
+  if (e && e->code == ERR_EXHAUSTED) {
+    *does_not_fit = xstrndup(e->msg, strcspn(e->msg, "\n"));
+    err_free(e), e = NULL;
+  }
+  if (!e) printf("  (compiling took %.1f s)\n", time_now_s() - start);
+  buf_free(&slice);
+  return e;
+}
+
+Err *cli_confirm(const char *libtpu, const AdviseWork *w, const PlanAnswer *a) {
+  const PlanChoice *c;
+  TRY(first_tpu(a, &c));
   Module *m = NULL;
   SimReport *r = NULL;
   ClientStats stats;
-  Err *e = topology(c, &slice);
-  if (!e) e = plan_program_module(w, c, &m);
+  char *too_large = NULL;
+  Err *e = plan_program_module(w, c, &m);
   SimOpts opts = {.devices = c->job.layout.devices};
   if (!e) e = sim_estimate_spmd(m, c->chip, &opts, w->partitions, &r);
   if (!e) {
-    printf("\n%s:%d, %g examples a device, compiled by %s for %s:\n", c->chip->name, c->chips,
-           c->job.layout.mbs, libtpu, slice.p);
-    fflush(stdout);
-    double start = time_now_s();
-    e = err_wrap(compile(libtpu, slice.p, m, c, w->partitions, &stats), "libtpu, for %s", slice.p);
-    if (!e) compare(r, &stats), printf("  (compiling took %.1f s)\n", time_now_s() - start);
+    printf("\n%s:%d, %g examples a device,", c->chip->name, c->chips, c->job.layout.mbs);
+    e = ask(libtpu, m, c, w->partitions, &stats, &too_large);
   }
+  if (!e && too_large) printf("  libtpu says that it does not fit: %s\n", too_large);
+  else if (!e) compare(r, &stats);
+  free(too_large);
   sim_report_free(r);
   module_free(m);
-  buf_free(&slice);
+  return e;
+}
+
+/* The plan's own count of bytes beside the compiler's. */
+static void compare_plan(const PlanStep *s, const ClientStats *t, const char *too_large) {
+  double state = s->owner[PLAN_OWN_WEIGHTS] + s->owner[PLAN_OWN_SLOTS];
+  printf("  %-12s %12s %12s\n", "", "plan", "libtpu");
+  side("state", state, too_large ? -1 : (double)t->argument_bytes);
+  side("the rest", s->peak_bytes - state, too_large ? -1 : peak_of(t) - (double)t->argument_bytes);
+  side("peak", s->peak_bytes, too_large ? -1 : peak_of(t));
+  printf("  %-12s %12s %12s\n", "fits", s->fits ? "yes" : "no", too_large ? "no" : "yes");
+  if (too_large) printf("  %s\n", too_large);
+}
+
+Err *cli_confirm_shape(const char *libtpu, const PlanAnswer *a) {
+  const PlanChoice *c;
+  TRY(first_tpu(a, &c));
+  Module *m = NULL;
+  ClientStats stats;
+  char *too_large = NULL;
+  TRY(err_wrap(layout_program(&c->job, &m), "%s:%d", c->chip->name, c->chips));
+  printf("\n%s:%d, its train step (%d x %d ways, microbatches of %g),", c->chip->name, c->chips,
+         c->job.layout.dp, c->job.layout.tp, c->job.layout.mbs);
+  Err *e = ask(libtpu, m, c, c->job.layout.devices, &stats, &too_large);
+  if (!e) compare_plan(&c->step, &stats, too_large);
+  free(too_large);
+  module_free(m);
   return e;
 }

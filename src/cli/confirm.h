@@ -8,4 +8,8 @@
  * fits and memory side by side. errors: no choice is a TPU; the plugin's. */
 Err *cli_confirm(const char *libtpu, const AdviseWork *w, const PlanAnswer *a);
 
+/* The same of a model's shape: the step of its layout (layout_program.h), beside the plan's own count of bytes.
+ * errors: also ERR_UNIMPLEMENTED a layout that has no such program. */
+Err *cli_confirm_shape(const char *libtpu, const PlanAnswer *a);
+
 #endif

@@ -49,6 +49,14 @@ Value *zoo_tied_logits(Net *n, Value *x, Value *table) {
   return b_dot(&n->b, x, b_convert(&n->b, table, n->compute), &d, n->compute, NULL);
 }
 
+Value *zoo_repeat_heads(Build *b, Value *x, int64_t times) {
+  if (times == 1) return x;
+  int64_t wide[] = {b_dim(x, 0), b_dim(x, 1), times, b_dim(x, 2), b_dim(x, 3)};
+  Type *t = b_type(b, b_dtype(x), 5, wide);
+  x = b_bcast_like(b, x, t, (int[]){0, 1, 3, 4});
+  return b_reshape(b, x, 4, (int64_t[]){wide[0], wide[1] * times, wide[3], wide[4]});
+}
+
 ZooShape zoo_transformer(const Model *m, const TrainConfig *c) {
   static const struct {
     int64_t layers, width;

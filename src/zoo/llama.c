@@ -43,15 +43,6 @@ static Llama shape_of(const Model *m, const TrainConfig *c) {
   return (Llama){c->size, width, c->size, c->size, inner, 1e4, true, shapes[m->size].experts};
 }
 
-/* Keys or values of fewer heads, each for several of the queries'. */
-static Value *repeat(Build *b, Value *x, int64_t times) {
-  if (times == 1) return x;
-  int64_t wide[] = {b_dim(x, 0), b_dim(x, 1), times, b_dim(x, 2), b_dim(x, 3)};
-  Type *t = b_type(b, b_dtype(x), 5, wide);
-  x = b_bcast_like(b, x, t, (int[]){0, 1, 3, 4});
-  return b_reshape(b, x, 4, (int64_t[]){wide[0], wide[1] * times, wide[3], wide[4]});
-}
-
 static Value *attention(Net *n, const Llama *s, Value *x, double proj) {
   Build *b = &n->b;
   Init normal = INIT(INIT_NORMAL, 0.02);
@@ -62,7 +53,7 @@ static Value *attention(Net *n, const Llama *s, Value *x, double proj) {
   q = net_rotary(n, q, s->theta);
   k = net_rotary(n, k, s->theta);
   int64_t times = s->heads / s->kv_heads;
-  Value *o = net_attend(n, q, repeat(b, k, times), repeat(b, v, times), true);
+  Value *o = net_attend(n, q, zoo_repeat_heads(b, k, times), zoo_repeat_heads(b, v, times), true);
   return net_dense(n, "o", o, s->width, false, INIT(INIT_NORMAL, proj));
 }
 

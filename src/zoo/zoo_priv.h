@@ -13,6 +13,9 @@ Value *zoo_images(Net *n, const Data *d, Value *images);
 /* (B, T, C) times the transposed table (V, C): (B, T, V) */
 Value *zoo_tied_logits(Net *n, Value *x, Value *table);
 
+/* Keys or values of fewer heads, (B, H, T, D), each for several of the queries'. */
+Value *zoo_repeat_heads(Build *b, Value *x, int64_t times);
+
 /* x (B, T, C) through two of so many gated feed-forward networks, `inner` wide, for each token. *uneven adds how
  * unevenly they are used, for the loss. */
 Value *zoo_experts(Net *n, Value *x, int64_t experts, int64_t inner, double proj, Value **uneven);

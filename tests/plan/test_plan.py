@@ -217,9 +217,26 @@ def test_a_sharded_program(tmp_path):
 
 
 def test_confirm_says_what_it_needs(step, tmp_path):
-    assert "is a shape" in refused("llama3-8b", "--chips", "tpu-v5e:8", "--confirm", "libtpu.so")
-    assert "no choice is a TPU" in refused(step, "--chips", "T4", "--confirm", "libtpu.so")
+    plugin = BUILD / "libpjrt_weft.so"
+    assert "no choice is a TPU" in refused(step, "--chips", "T4", "--confirm", plugin)
     assert "no-such.so" in refused(step, "--chips", "tpu-v5e:4", "--confirm", tmp_path / "no-such.so")
+    for model, what in (("mixtral-8x7b", "experts"), ("deepseek-v2-lite", "experts"), ("gemma2-9b", "attention in windows")):
+        assert f"weft builds no program with {what}" in refused(model, "--chips", "tpu-v5p:32", "--confirm", plugin)
+    assert "no program with fp8" in refused("llama3-8b", "--chips", "tpu-v6e:32", "--precision", "fp8", "--confirm", plugin)
+
+
+@pytest.mark.parametrize("shape, chips, more", [
+    ("gpt:layers=2,hidden=512,heads=4,vocab=8192", "tpu-v5e:8", ("--gbs", 8)),
+    ("llama:layers=2,hidden=512,heads=8,kv_heads=4,ffn=1536,vocab=8192", "tpu-v5p:8", ("--gbs", 64)),
+    ("llama:layers=2,hidden=1024,heads=8,vocab=32768", "tpu-v6e:16", ("--gbs", 64, "--sort", "time"))])
+def test_a_shape_is_confirmed_by_its_step(shape, chips, more):
+    """weft's plugin compiles for a slice without devices as libtpu does: the layout's program is whole, and a device holds of parameters and
+    optimizer what the plan says."""
+    p = weft("plan", shape, "--chips", chips, "--seq", 512, *more, "--confirm", BUILD / "libpjrt_weft.so")
+    assert p.returncode == 0, p.stderr
+    said = p.stdout.split("its train step")[1]
+    off = float(re.search(r"state .* ([+-][\d.]+) %", said)[1])
+    assert abs(off) < 8 and re.search(r"fits +yes +yes", said), said
 
 
 @pytest.mark.parametrize("chips,stack,words", [

@@ -206,6 +206,13 @@ void spread_link_region(Spread *s, Region *r) {
   for (Op *op = r->first; op; op = op->next) link_op(s, op);
 }
 
+/* Indices that only get a dimension of size 1 more, as every lookup's do, are a reshape for XLA: rows are cut as what asks for
+ * them before a product that reads them can object. Of other elements libtpu has both. */
+static bool copies(const Op *op) {
+  return type_count(op_type(op)) != type_count(op->operands[0]->type) ||
+         !dtype_is_int(op_type(op)->dtype);
+}
+
 static StepKind kind_of(const Op *op) {
   switch (op->kind) {
   case OP_TRANSPOSE:
@@ -215,7 +222,7 @@ static StepKind kind_of(const Op *op) {
   case OP_RESHARD: return STEP_HANDS_ON;
   case OP_DYNAMIC_SLICE:
   case OP_DYNAMIC_UPDATE_SLICE: return STEP_SLICES;
-  case OP_BROADCAST_IN_DIM: return STEP_BROADCASTS;
+  case OP_BROADCAST_IN_DIM: return copies(op) ? STEP_BROADCASTS : STEP_HANDS_ON;
   default: return op_info[op->kind].cls == OC_EWISE ? STEP_HANDS_ON : STEP_OTHER;
   }
 }

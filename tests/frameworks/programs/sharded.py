@@ -24,6 +24,8 @@ out["of one device"] = jax.jit(jnp.tanh).lower(xs).compile().cost_analysis()["tr
 inspected = []
 jax.jit(lambda x: jax.debug.inspect_array_sharding(x @ x, callback=lambda s: inspected.extend(s.shard_shape(x.shape))) or x)(xs)
 out["inspected"] = inspected
+rows = [jax.device_put(v, NamedSharding(mesh, P("b"))) for v in (np.ones((32, 8), np.float32), np.arange(16).reshape(8, 2), np.ones((8, 64), np.float32))]
+out["looked up"] = jax.jit(lambda table, i, w: table[i] @ w)(*rows).addressable_shards[0].data.shape  # cut as the indices, not as w
 
 
 @jax.jit

@@ -48,12 +48,6 @@ static bool layout_has_any(const Layout *l, int rank, const Dim *axes) {
   return false;
 }
 
-static bool in_list(const int64_t *v, int n, int64_t x) {
-  for (int i = 0; i < n; i++)
-    if (v[i] == x) return true;
-  return false;
-}
-
 /* What regions use from outside of them; a value that the new program has is defined outside. */
 typedef struct Captures {
   VEC(Value *) old, whole;
@@ -300,11 +294,11 @@ void spmd_reduce_op(Spmd *s, const Op *op) {
   Dim summed = {0};
   int at = 0;
   for (int d = 0; d < x->rank; d++)
-    if (!in_list(dims, n, d)) need.d[d] = want->d[at++];
+    if (!b_has_dim(n, dims, d)) need.d[d] = want->d[at++];
   /* reduced dimensions stay cut when one operand is reduced and the axes are free */
   const Layout *own = spmd_layout_of(s, op->operands[0]);
   for (int d = 0; d < x->rank && half == 1; d++)
-    if (in_list(dims, n, d) && own->d[d].n && !layout_has_any(&need, x->rank, &own->d[d]) &&
+    if (b_has_dim(n, dims, d) && own->d[d].n && !layout_has_any(&need, x->rank, &own->d[d]) &&
         summed.n + own->d[d].n <= MAX_AXES) {
       need.d[d] = own->d[d];
       for (int i = 0; i < own->d[d].n; i++) summed.a[summed.n++] = own->d[d].a[i];
@@ -415,26 +409,19 @@ static void product_op(Spmd *s, const Op *op, const Product *p) {
 
 void spmd_dot_op(Spmd *s, const Op *op) {
   Product p = {0};
-  const Type *x = op->operands[0]->type, *y = op->operands[1]->type;
-  const int64_t *xb = NULL, *yb = NULL, *xc = NULL, *yc = NULL, zero[1] = {0},
-                last[1] = {x->rank - 1};
-  int nb = 0, nc = 1, at = 0;
-  if (op->kind == OP_DOT) {
-    xc = last;
-    yc = zero;
-  } else {
-    nb = op_ints(op, "lhs_batching_dimensions", &xb);
-    op_ints(op, "rhs_batching_dimensions", &yb);
-    nc = op_ints(op, "lhs_contracting_dimensions", &xc);
-    op_ints(op, "rhs_contracting_dimensions", &yc);
-  }
-  for (int i = 0; i < nb; i++, at++) p.from[at][0] = (int)xb[i], p.from[at][1] = (int)yb[i];
-  for (int d = 0; d < x->rank; d++)
-    if (!in_list(xb, nb, d) && !in_list(xc, nc, d)) p.from[at][0] = d, p.from[at++][1] = -1;
-  for (int d = 0; d < y->rank; d++)
-    if (!in_list(yb, nb, d) && !in_list(yc, nc, d)) p.from[at][0] = -1, p.from[at++][1] = d;
-  p.n_pairs = nc;
-  for (int i = 0; i < nc; i++) p.pairs[i][0] = (int)xc[i], p.pairs[i][1] = (int)yc[i];
+  DotDims d = b_dot_dims(op);
+  int at = 0;
+  for (; at < d.n_batch; at++)
+    p.from[at][0] = (int)d.lhs_batch[at], p.from[at][1] = (int)d.rhs_batch[at];
+  for (int i = 0; i < op->operands[0]->type->rank; i++)
+    if (!b_has_dim(d.n_batch, d.lhs_batch, i) && !b_has_dim(d.n_contract, d.lhs_contract, i))
+      p.from[at][0] = i, p.from[at++][1] = -1;
+  for (int i = 0; i < op->operands[1]->type->rank; i++)
+    if (!b_has_dim(d.n_batch, d.rhs_batch, i) && !b_has_dim(d.n_contract, d.rhs_contract, i))
+      p.from[at][0] = -1, p.from[at++][1] = i;
+  p.n_pairs = d.n_contract;
+  for (int i = 0; i < d.n_contract; i++)
+    p.pairs[i][0] = (int)d.lhs_contract[i], p.pairs[i][1] = (int)d.rhs_contract[i];
   product_op(s, op, &p);
 }
 
@@ -475,7 +462,7 @@ void spmd_gather_op(Spmd *s, const Op *op) {
   Layout rows = {0}, need = {0}, has = {0};
   int id = 0, at = 0;
   for (int d = 0; d < op->results[0].type->rank; d++) {
-    if (in_list(offset, no, d)) continue;
+    if (b_has_dim(no, offset, d)) continue;
     if (id == vector) id++;
     int b = place_in(ids_batch, nb, id);
     if (b >= 0) rows.d[batch[b]] = want->d[d];
@@ -483,7 +470,7 @@ void spmd_gather_op(Spmd *s, const Op *op) {
   }
   memcpy(local, sizes, sizeof *sizes * (size_t)n_sizes);
   for (int d = 0; d < x->rank; d++) {
-    if (in_list(collapsed, nc, d) || in_list(batch, nb, d)) continue;
+    if (b_has_dim(nc, collapsed, d) || b_has_dim(nb, batch, d)) continue;
     int r = (int)offset[at++];
     if (sizes[d] != x->dims[d]) continue;
     rows.d[d] = has.d[r] = want->d[r];
@@ -543,7 +530,7 @@ void spmd_scatter_op(Spmd *s, const Op *op) {
   Layout has = {0}, ids = {0}, update = {0};
   Dim summed = {0};
   for (int d = 0; d < x->rank; d++) {
-    if (in_list(inserted, ni, d) || in_list(batch, nb, d)) continue;
+    if (b_has_dim(ni, inserted, d) || b_has_dim(nb, batch, d)) continue;
     int w = (int)window[at++];
     if (u->dims[w] == x->dims[d]) update.d[w] = has.d[d] = want->d[d];
   }
@@ -552,7 +539,7 @@ void spmd_scatter_op(Spmd *s, const Op *op) {
   if (rows >= 0) has.d[rows] = want->d[rows];
   Dim own[MAX_RANK];
   for (int d = 0; d < u->rank; d++) {
-    if (in_list(window, nw, d)) continue;
+    if (b_has_dim(nw, window, d)) continue;
     if (id == vector) id++;
     int b = place_in(ids_batch, nb, id);
     own[d] = spmd_without(&given->d[d], &has, x->rank);

@@ -4,6 +4,7 @@
 
 #include "compile/spmd/propagate.h"
 #include "compile/spmd/propagate_priv.h"
+#include "ir/build.h"
 
 static bool is_tensor(const Value *v) { return v->type->kind == TY_TENSOR; }
 
@@ -35,17 +36,11 @@ static void link_all(Spread *s, Value *a, Value *b) {
     if (a->type->dims[d] == b->type->dims[d]) link_dims(s, a, d, b, d);
 }
 
-static bool in_list(const int64_t *v, int n, int64_t x) {
-  for (int i = 0; i < n; i++)
-    if (v[i] == x) return true;
-  return false;
-}
-
 /* Dimensions outside `gone` keep their order. */
 static void link_without(Spread *s, Value *whole, const int64_t *gone, int n, Value *rest) {
   int at = 0;
   for (int d = 0; d < whole->type->rank; d++)
-    if (!in_list(gone, n, d)) link_dims(s, whole, d, rest, at++);
+    if (!b_has_dim(n, gone, d)) link_dims(s, whole, d, rest, at++);
 }
 
 bool reshape_group(const Type *a, const Type *b, int *i, int *j, int *i0, int *j0) {
@@ -70,29 +65,21 @@ static void link_reshape(Spread *s, Value *x, Value *r) {
 
 static void link_dot(Spread *s, Op *op) {
   Value *x = op->operands[0], *y = op->operands[1], *r = &op->results[0];
-  const int64_t *xb = NULL, *yb = NULL, *xc = NULL, *yc = NULL;
-  static const int64_t zero[1] = {0};
-  int64_t last = x->type->rank - 1;
-  int nb = 0, nc = 1;
-  if (op->kind == OP_DOT) {
-    xc = &last;
-    yc = zero;
-  } else {
-    nb = op_ints(op, "lhs_batching_dimensions", &xb);
-    op_ints(op, "rhs_batching_dimensions", &yb);
-    nc = op_ints(op, "lhs_contracting_dimensions", &xc);
-    op_ints(op, "rhs_contracting_dimensions", &yc);
+  if (MAX(x->type->rank, y->type->rank) > B_MAX_RANK) return;
+  DotDims d = b_dot_dims(op);
+  int at = d.n_batch;
+  for (int i = 0; i < d.n_batch; i++) {
+    link_dims(s, x, (int)d.lhs_batch[i], r, i);
+    link_dims(s, y, (int)d.rhs_batch[i], r, i);
   }
-  int at = nb;
-  for (int i = 0; i < nb; i++) {
-    link_dims(s, x, (int)xb[i], r, i);
-    link_dims(s, y, (int)yb[i], r, i);
-  }
-  for (int d = 0; d < x->type->rank; d++)
-    if (!in_list(xb, nb, d) && !in_list(xc, nc, d)) link_dims(s, x, d, r, at++);
-  for (int d = 0; d < y->type->rank; d++)
-    if (!in_list(yb, nb, d) && !in_list(yc, nc, d)) link_dims(s, y, d, r, at++);
-  for (int i = 0; i < nc; i++) link_reduced(s, x, (int)xc[i], y, (int)yc[i]);
+  for (int i = 0; i < x->type->rank; i++)
+    if (!b_has_dim(d.n_batch, d.lhs_batch, i) && !b_has_dim(d.n_contract, d.lhs_contract, i))
+      link_dims(s, x, i, r, at++);
+  for (int i = 0; i < y->type->rank; i++)
+    if (!b_has_dim(d.n_batch, d.rhs_batch, i) && !b_has_dim(d.n_contract, d.rhs_contract, i))
+      link_dims(s, y, i, r, at++);
+  for (int i = 0; i < d.n_contract; i++)
+    link_reduced(s, x, (int)d.lhs_contract[i], y, (int)d.rhs_contract[i]);
 }
 
 static void link_conv(Spread *s, Op *op) {
@@ -118,13 +105,13 @@ static void link_gather(Spread *s, Op *op) {
   int64_t vector = op_int(op, "index_vector_dim", 0);
   int at = 0;
   for (int d = 0; d < x->type->rank; d++) {
-    if (in_list(collapsed, nc, d) || in_list(batch, nb, d)) continue;
+    if (b_has_dim(nc, collapsed, d) || b_has_dim(nb, batch, d)) continue;
     if (at < no && sizes[d] == x->type->dims[d]) link_dims(s, x, d, r, (int)offset[at]);
     at++;
   }
   int id = 0;
   for (int d = 0; d < r->type->rank; d++) {
-    if (in_list(offset, no, d)) continue;
+    if (b_has_dim(no, offset, d)) continue;
     if (id == vector) id++;
     link_dims(s, ids, id++, r, d);
   }
@@ -146,13 +133,13 @@ static void link_scatter(Spread *s, Op *op) {
     link_all(s, x, &op->results[k]);
     int at = 0;
     for (int d = 0; d < x->type->rank; d++) {
-      if (in_list(inserted, ni, d) || in_list(batch, nb, d)) continue;
+      if (b_has_dim(ni, inserted, d) || b_has_dim(nb, batch, d)) continue;
       if (at < nw && u->type->dims[window[at]] == x->type->dims[d])
         link_dims(s, x, d, u, (int)window[at]);
       at++;
     }
     for (int d = 0, id = 0; d < u->type->rank; d++) {
-      if (in_list(window, nw, d)) continue;
+      if (b_has_dim(nw, window, d)) continue;
       if (id == vector) id++;
       link_reduced(s, ids, id++, u, d);
     }

@@ -120,16 +120,16 @@ compiler_archive(stdc++ stdcxx_archive)
 inside_or(weft_inside libstdc++ stdc++ ${stdcxx_archive})
 
 # ---- data sets, checkpoints, XLA's messages: shared, since some of Debian's archives are not for shared libraries ---------------
-foreach(name lzma jpeg cjson protobuf-c)
+foreach(name lzma jpeg cjson protobuf-c utf8proc)
   string(TOUPPER ${name} var)
   outside_library(${name})
 endforeach()
 inside_or(weft_data_inside zlib "${Z_LIB}" ${Z_ARCHIVE})
 inside_or(weft_data_inside LZMA "${LZMA_LIB}" ${LZMA_ARCHIVE})
-target_link_libraries(weft_data_inside INTERFACE ${JPEG_LIB} ${CJSON_LIB} ${PROTOBUF-C_LIB})
+target_link_libraries(weft_data_inside INTERFACE ${JPEG_LIB} ${CJSON_LIB} ${UTF8PROC_LIB} ${PROTOBUF-C_LIB})
 
 target_link_libraries(weft_inside INTERFACE weft_data_inside Threads::Threads dl m)
-target_link_libraries(weft_outside INTERFACE ${PROTOBUF-C_LIB} ${LLVM_LIB} ${OPENBLAS_LIB} ${LZMA_LIB} ${JPEG_LIB} ${CJSON_LIB} ${Z_LIB}
+target_link_libraries(weft_outside INTERFACE ${PROTOBUF-C_LIB} ${LLVM_LIB} ${OPENBLAS_LIB} ${LZMA_LIB} ${JPEG_LIB} ${CJSON_LIB} ${UTF8PROC_LIB} ${Z_LIB}
                       Threads::Threads dl m)
 
 # ---- older systems ---------------------------------------------------------------------------------------------------------

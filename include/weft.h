@@ -121,7 +121,7 @@ typedef struct WeftTrainOptions { /* start from weft_train_defaults */
   int bf16;            /* products and activations in bfloat16 */
   int layers;          /* variant of the model; 0: its own */
   int64_t length;      /* text: tokens in an example */
-  const char *bpe_dir; /* text: folder of GPT-2's encoder.json and vocab.bpe; NULL: bytes */
+  const char *bpe_dir; /* text: GPT-2's or BERT's tokenizer, as --tokenizer; NULL: bytes */
   const char *out_dir; /* checkpoint.safetensors and TensorBoard events; NULL: none */
   const char *resume;  /* checkpoint to go on from; NULL: none */
   const char *init;    /* safetensors whose weights of the same names a new run begins with; NULL */

@@ -11,7 +11,7 @@ gcc=${gcc%%.*}
 gcc=${gcc:-12}
 
 build_packages="gcc libc6-dev libstdc++-$gcc-dev libgfortran-$gcc-dev make cmake ninja-build pkg-config llvm-19-dev libdnnl-dev libopenblas-pthread-dev
-  libcjson-dev libprotobuf-c-dev protobuf-c-compiler libcmocka-dev libmicrohttpd-dev libmicrohttpd12 zlib1g-dev libzstd-dev liblzma-dev libjpeg62-turbo-dev"
+  libcjson-dev libprotobuf-c-dev protobuf-c-compiler libcmocka-dev libmicrohttpd-dev libmicrohttpd12 zlib1g-dev libzstd-dev liblzma-dev libjpeg62-turbo-dev libutf8proc-dev"
 data_packages="dataset-fashion-mnist"
 python_packages="python3 python3-venv"
 jobs_packages="openmpi-bin slurmctld slurmd slurm-client"

@@ -44,7 +44,7 @@ onednn() {
 licenses() {
   local package
   for package in llvm-19-dev libopenblas-pthread-dev libgfortran-12-dev libstdc++-12-dev zlib1g-dev libzstd-dev liblzma-dev \
-    libjpeg62-turbo libcjson1 libprotobuf-c1; do
+    libjpeg62-turbo libcjson1 libprotobuf-c1 libutf8proc2; do
     package=${package/-12-/-$(gcc -dumpversion | cut -d. -f1)-}
     [ ! -f "/usr/share/doc/$package/copyright" ] || cp "/usr/share/doc/$package/copyright" "$outside/licenses/$package"
   done
@@ -57,7 +57,7 @@ rm -rf "$build/plain"
 CC=${CC:-cc} $py -m pip wheel -q --disable-pip-version-check --no-deps --no-build-isolation -w "$build/plain" \
   -C build-dir="$PWD/$build" -C cmake.define.WEFT_STATIC=ON -C cmake.define.WEFT_OLD_GLIBC=ON \
   -C cmake.define.WEFT_DNNL="$outside" -C cmake.define.WEFT_LICENSES="$outside/licenses" .
-# What Debian has no archives of for shared libraries (JPEG, cJSON) is taken in, as copies with names of their own.
+# What Debian has no archives of for shared libraries (JPEG, cJSON, utf8proc) is taken in, as copies with names of their own.
 PATH="$PWD/$build/venv/bin:$PATH" "$build/venv/bin/auditwheel" repair --plat "${oldest}_x86_64" --only-plat -w "$build/whole" "$build/plain"/weft-*.whl
 wheel=$(ls -t "$build/whole"/weft-*.whl | head -1)
 bytes=$(stat -c %s "$wheel")

@@ -135,7 +135,7 @@ static Err *resolve(const WeftTrainOptions *o, const Model **model, TrainConfig 
   c->size = o->layers;
   c->length = o->length;
   DataOpts d = model_data(*model, c);
-  d.bpe = o->bpe_dir;
+  d.tokenizer = o->bpe_dir;
   return data_open(o->data ? o->data : (*model)->data, &d, data);
 }
 

@@ -28,7 +28,7 @@ static Err *open_data(const CheckpointInfo *c, const Model *m, const char *spec,
   DataOpts o = model_data(m, &c->config);
   o.dir = dir;
   o.augment = false;
-  o.bpe = c->tokenizer;
+  o.tokenizer = c->tokenizer;
   if (!spec) spec = c->data->spec;
   if (!spec) return err_new(ERR_INVALID, "the checkpoint names no data: --data");
   return data_open(spec, &o, out);

@@ -13,15 +13,18 @@ static const char usage[] =
     "--init RUN` goes on from its weights. Pictures are taken as ImageNet's (mean, deviation).\n"
     "\n"
     "  --to RUN           the folder; made where it is not there\n"
-    "  --bpe DIR          text as GPT-2 tokens: DIR has encoder.json and vocab.bpe\n"
+    "  --tokenizer PATH   text as tokens: a folder with GPT-2's encoder.json and vocab.bpe (or\n"
+    "                     vocab.json and merges.txt), BERT's vocab.txt, or tokenizer.json; or one\n"
+    "                     of the last two of any name. --bpe is the same\n"
     "  --length N         tokens in an example (default 1024; BERT 512)\n"
     "  --size N           variant of the model (layers)\n"
     "  --overwrite        RUN may hold a run already: it is replaced\n"
     "  --help             this text\n";
 
-enum { O_TO = CLI_FIRST, O_BPE, O_LENGTH, O_SIZE, O_OVERWRITE };
+enum { O_TO = CLI_FIRST, O_TOKENIZER, O_LENGTH, O_SIZE, O_OVERWRITE };
 static const struct option options[] = {{"to", 1, NULL, O_TO},
-                                        {"bpe", 1, NULL, O_BPE},
+                                        {"tokenizer", 1, NULL, O_TOKENIZER},
+                                        {"bpe", 1, NULL, O_TOKENIZER},
                                         {"length", 1, NULL, O_LENGTH},
                                         {"size", 1, NULL, O_SIZE},
                                         {"overwrite", 0, NULL, O_OVERWRITE},
@@ -31,7 +34,7 @@ static const struct option options[] = {{"to", 1, NULL, O_TO},
 static bool set(const CliArgs *args, int which, ImportOpts *o) {
   switch (which) {
   case O_TO: o->to = optarg; return true;
-  case O_BPE: o->bpe = optarg; return true;
+  case O_TOKENIZER: o->tokenizer = optarg; return true;
   case O_LENGTH: return cli_count(args, 1, &o->length);
   case O_SIZE: return cli_int(args, 1, &o->size);
   case O_OVERWRITE: o->overwrite = true; return true;

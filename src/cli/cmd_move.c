@@ -239,7 +239,7 @@ static void print_flags(const Move *m) {
   Buf b = {0};
   buf_printf(&b, "weft train %s", m->model->name);
   if (m->is_run && m->data->spec) buf_cstr(&b, " --data "), buf_shell(&b, m->data->spec);
-  if (m->data->tokenizer) buf_cstr(&b, " --bpe "), buf_shell(&b, m->data->tokenizer);
+  if (m->data->tokenizer) buf_cstr(&b, " --tokenizer "), buf_shell(&b, m->data->tokenizer);
   buf_printf(&b, " --device %s", m->to.name);
   if (m->to.devices > 1) buf_printf(&b, " --replicas %d", m->to.devices);
   unsigned reads = settings_reads(m->model, m->data, c);

@@ -80,42 +80,21 @@ static Err *add_file(Predict *p, const char *path) {
   return NULL;
 }
 
-/* [MASK] stands for the token after the vocabulary. */
-static Err *encode(Predict *p, Str text, int32_t mask, IdVec *ids) {
-  static const char word[] = "[MASK]";
-  while (text.n) {
-    const char *at = mask < 0 ? NULL : memmem(text.p, text.n, word, sizeof word - 1);
-    size_t before = at ? (size_t)(at - text.p) : text.n;
-    if (before) TRY(tokens_encode(p->tokens, (Str){text.p, before}, ids));
-    if (at) *vec_push(ids) = mask;
-    before += at ? sizeof word - 1 : 0;
-    text.p += before;
-    text.n -= before;
-  }
-  return ids->n ? NULL : err_new(ERR_INVALID, "an empty text has no tokens");
-}
-
 static Err *add_text(Predict *p, const char *input) {
   struct stat st;
   Buf file = {0};
   if (!stat(input, &st) && S_ISREG(st.st_mode)) TRY(file_read(input, &file));
   Str text = file.p ? (Str){file.p, file.n} : str_from(input);
-  const CheckpointInfo *c = infer_info(p->u.infer);
-  int64_t length = c->data->fields[0].dims[0];
-  int32_t mask = c->config.masked ? (int32_t)c->data->classes - 1 : -1;
-  IdVec ids = {0};
-  Err *e = encode(p, text, mask, &ids);
-  int cut = MAX(0, ids.n - (int)length), n = ids.n - cut;
-  for (int i = 0; i < n && !e; i++) { /* one answer: the next; or one for each mask */
-    if (mask >= 0 ? ids.v[cut + i] != mask : i < n - 1) continue;
-    int32_t *example = xcalloc((size_t)length, sizeof *example);
-    memcpy(example, ids.v + cut, sizeof *example * (size_t)n);
+  int64_t length = infer_field(p->u.infer)->dims[0];
+  int32_t *example = xmalloc(sizeof *example * (size_t)length);
+  IdVec places = {0};
+  Err *e = tokens_example(p->tokens, text, example, &places);
+  for (int i = 0; i < places.n && !e; i++) {
     buf_add(&p->inputs, example, sizeof *example * (size_t)length);
-    free(example);
-    *vec_push(&p->asked) = (Asked){xasprintf("%.40s", input), i};
+    *vec_push(&p->asked) = (Asked){xasprintf("%.40s", input), places.v[i]};
   }
-  if (!e && mask >= 0 && !p->asked.n) e = err_new(ERR_INVALID, "no [MASK] in '%.40s'", input);
-  vec_free(&ids);
+  vec_free(&places);
+  free(example);
   buf_free(&file);
   return e;
 }

@@ -58,7 +58,7 @@ static bool is_text(const Serve *s) { return infer_field(s->u.infer)->type == DT
 static void put_top(const Serve *s, float *p, Buf *out) {
   int64_t k = data_of(s)->classes;
   infer_softmax(p, k);
-  buf_cstr(out, "{\"top\": [");
+  buf_cstr(out, "\"top\": [");
   for (int64_t i = 0; i < MIN(s->top, k); i++) {
     int64_t best = 0;
     for (int64_t c = 1; c < k; c++)
@@ -72,7 +72,19 @@ static void put_top(const Serve *s, float *p, Buf *out) {
     buf_free(&raw);
     p[best] = -1;
   }
-  buf_cstr(out, "]}\n");
+  buf_byte(out, ']');
+}
+
+/* One answer; of a text with several masks one for each, in order. */
+static void put_answers(const Serve *s, float *logits, const IdVec *places, Buf *out) {
+  int64_t k = data_of(s)->classes;
+  buf_cstr(out, places->n > 1 ? "{\"masks\": [" : "");
+  for (int i = 0; i < MAX(1, places->n); i++) {
+    buf_cstr(out, i ? ", {" : "{");
+    put_top(s, logits + (places->n ? places->v[i] : 0) * k, out);
+    buf_byte(out, '}');
+  }
+  buf_cstr(out, places->n > 1 ? "]}\n" : "\n");
 }
 
 static Err *string_of(const cJSON *o, const char *key, const char **out) {
@@ -84,19 +96,12 @@ static Err *string_of(const cJSON *o, const char *key, const char **out) {
   return NULL;
 }
 
-/* The last tokens of a text that fit; *place is where the answer stands. */
-static Err *text_input(const Serve *s, Str body, int32_t *out, int64_t *place) {
+/* A text as one example; places: where it is answered. */
+static Err *text_input(const Serve *s, Str body, int32_t *out, IdVec *places) {
   cJSON *o = cJSON_ParseWithLength(body.p, body.n);
   const char *text;
-  IdVec ids = {0};
   Err *e = string_of(o, "text", &text);
-  if (!e) e = tokens_encode(s->tokens, str_from(text), &ids);
-  if (!e) {
-    int64_t length = data_of(s)->fields[0].dims[0], n = MIN(ids.n, length);
-    memcpy(out, ids.v + ids.n - n, sizeof *out * (size_t)n);
-    *place = n - 1;
-  }
-  vec_free(&ids);
+  if (!e) e = tokens_example(s->tokens, str_from(text), out, places);
   cJSON_Delete(o);
   return e;
 }
@@ -115,12 +120,13 @@ static void wants(const Serve *s, const HttpCall *c, Err *e) {
 static Err *predict(Serve *s, HttpCall *c) {
   void *input = xcalloc(1, infer_input_bytes(s->u.infer) + 1);
   float *logits = xmalloc(sizeof *logits * (size_t)infer_outputs(s->u.infer));
-  int64_t place = 0;
-  Err *e = is_text(s) ? text_input(s, c->body, input, &place)
+  IdVec places = {0};
+  Err *e = is_text(s) ? text_input(s, c->body, input, &places)
                       : infer_image(s->u.infer, c->body.p, c->body.n, input);
   if (e) wants(s, c, e);
   if (!e) e = batcher_ask(s->batcher, input, logits);
-  if (!e) put_top(s, logits + place * data_of(s)->classes, &c->answer);
+  if (!e) put_answers(s, logits, &places, &c->answer);
+  vec_free(&places);
   free(logits);
   free(input);
   return e;

@@ -47,7 +47,9 @@ static const char usage[] =
     "  --remat            compute the inside of blocks again in the backward pass: less memory\n"
     "  --size N           variant of the model (layers)\n"
     "  --length N         tokens in an example\n"
-    "  --bpe DIR          text as GPT-2 tokens: DIR has encoder.json and vocab.bpe\n"
+    "  --tokenizer PATH   text as tokens: a folder with GPT-2's encoder.json and vocab.bpe (or\n"
+    "                     vocab.json and merges.txt), BERT's vocab.txt, or tokenizer.json; or one\n"
+    "                     of the last two of any name. --bpe is the same\n"
     "  --no-augment       images as they are\n"
     "  --image-size N     resize pictures in files to N x N\n"
     "  --in-order         examples in the order of the data, not shuffled\n"
@@ -119,7 +121,7 @@ enum {
   O_NO_COMPARE,
   O_NO_EVAL,
   O_JSON,
-  O_BPE,
+  O_TOKENIZER,
   O_PROFILE,
   O_LOG,
   O_COORDINATOR,
@@ -151,7 +153,8 @@ static const struct option own[] = {{"data", 1, NULL, O_DATA},
                                     {"no-compare", 0, NULL, O_NO_COMPARE},
                                     {"no-eval", 0, NULL, O_NO_EVAL},
                                     {"json", 0, NULL, O_JSON},
-                                    {"bpe", 1, NULL, O_BPE},
+                                    {"tokenizer", 1, NULL, O_TOKENIZER},
+                                    {"bpe", 1, NULL, O_TOKENIZER},
                                     {"profile", 1, NULL, O_PROFILE},
                                     {"log", 1, NULL, O_LOG},
                                     {"coordinator", 1, NULL, O_COORDINATOR},
@@ -189,7 +192,7 @@ enum { MAX_SET = 64 };
 
 typedef struct Args {
   TrainRun r;
-  const char *data, *data_dir, *bpe, *dump, *profile, *log;
+  const char *data, *data_dir, *tokenizer, *dump, *profile, *log;
   char *resume, *init;
   int64_t save_every;
   bool compare, overwrite;
@@ -269,7 +272,7 @@ static bool set(const CliArgs *args, int which, Args *a) {
   case O_DUMP: a->dump = optarg; return true;
   case O_NO_COMPARE: a->compare = false; return true;
   case O_JSON: r->json = true; return true;
-  case O_BPE: a->bpe = optarg; return true;
+  case O_TOKENIZER: a->tokenizer = optarg; return true;
   case O_PROFILE: a->profile = optarg; return true;
   case O_LOG: a->log = optarg; return true;
   case O_COORDINATOR: a->coordinator = optarg; return true;
@@ -310,10 +313,9 @@ static Err *open_own_data(const Args *a, const char *spec, const DataOpts *o, Da
 static Err *open_data(const Args *a, Data **out) {
   const Model *m = a->r.model;
   const TrainConfig *c = &a->r.config;
-  const char *bpe = a->bpe ? a->bpe : a->before.tokenizer;
   DataOpts o = model_data(m, c);
   o.dir = a->data_dir;
-  o.bpe = bpe;
+  o.tokenizer = a->tokenizer ? a->tokenizer : a->before.tokenizer;
   const char *usual = a->dump      ? "synthetic"
                       : a->adopted ? NULL
                                    : m->data; /* a program needs no more than shapes */
@@ -352,8 +354,8 @@ static Err *refuse_unread(const Args *a, const Data *d) {
     return err_new(ERR_INVALID, "--%s is for a train step from a file, not for model '%s'",
                    a->own_flag, a->r.model->name);
   if (a->adopted) TRY(refuse_of_own(a, d));
-  if (a->bpe && !(d->reads & READ_BPE))
-    return err_new(ERR_INVALID, "data set '%s' does not read --bpe", d->name);
+  if (a->tokenizer && !(d->reads & READ_TOKENIZER))
+    return err_new(ERR_INVALID, "data set '%s' does not read --tokenizer", d->name);
   if (given(a, "steps") && given(a, "epochs"))
     return err_new(ERR_INVALID, "--steps and --epochs both say how long");
   if (a->init && a->resume)

@@ -23,7 +23,23 @@ static int64_t dim_there(const Model *m, const char *ours, int rank, int k, int 
   return t && k < t->rank ? t->dims[k] : 0;
 }
 
-static void text_data(const ImportOpts *o, const Model *m, TrainConfig *c, int n,
+/* Its name and marks; its tokens must be those that the network knows. */
+static Err *take_tokenizer(const ImportOpts *o, Data *d) {
+  if (!o->tokenizer) return NULL;
+  Tokenizer *t;
+  TRY(tokenizer_open(o->tokenizer, &t));
+  d->tokenizer = xstrdup(o->tokenizer);
+  d->tokenizer_kind = tokenizer_kind(t);
+  d->marks = tokenizer_marks(t);
+  Err *e = NULL;
+  if (tokenizer_size(t) > d->classes)
+    e = err_new(ERR_INVALID, "'%s' has %d tokens, the network %lld", o->tokenizer,
+                tokenizer_size(t), (long long)d->classes);
+  tokenizer_close(t);
+  return e;
+}
+
+static Err *text_data(const ImportOpts *o, const Model *m, TrainConfig *c, int n,
                       const NamedTensor *file, Data *d) {
   c->length = o->length ? o->length : c->masked ? 512 : 1024;
   int64_t words = dim_there(m, "wte/table", 2, 0, n, file);
@@ -32,7 +48,7 @@ static void text_data(const ImportOpts *o, const Model *m, TrainConfig *c, int n
   d->fields[0] = (Field){"tokens", DT_I32, 1, {c->length}};
   d->fields[1] = (Field){"targets", DT_I32, 1, {c->length}};
   d->fields[2] = (Field){"weights", DT_F32, 1, {c->length}};
-  d->tokenizer = o->bpe ? xstrdup(o->bpe) : NULL;
+  return take_tokenizer(o, d);
 }
 
 /* Means and deviations of ImageNet, which torchvision's and timm's networks are trained with. */
@@ -64,21 +80,6 @@ static Err *fill(const Model *m, const StepProgram *p, int n, const NamedTensor 
   return NULL;
 }
 
-static Err *copy_tokenizer(const ImportOpts *o) {
-  static const char *const names[] = {"encoder.json", "vocab.bpe"};
-  for (int i = 0; i < 2 && o->bpe; i++) {
-    char *from = xasprintf("%s/%s", o->bpe, names[i]), *to = xasprintf("%s/%s", o->to, names[i]);
-    Buf b = {0};
-    Err *e = file_read(from, &b);
-    if (!e) e = file_write(to, b.p, b.n);
-    buf_free(&b);
-    free(from);
-    free(to);
-    TRY(e);
-  }
-  return NULL;
-}
-
 static Err *write_run(const ImportOpts *o, const Model *m, const TrainConfig *c, const Data *d,
                       int n, NamedTensor *t) {
   char *path = xasprintf("%s/checkpoint.safetensors", o->to);
@@ -87,7 +88,7 @@ static Err *write_run(const ImportOpts *o, const Model *m, const TrainConfig *c,
   Err *e = folder_make(o->to);
   if (!e && !o->overwrite && !access(path, F_OK))
     e = err_hint(err_new(ERR_EXISTS, "'%s' holds a run", o->to), "--overwrite replaces it");
-  if (!e) e = copy_tokenizer(o);
+  if (!e && o->tokenizer) e = tokenizer_copy(o->tokenizer, o->to);
   if (!e) e = safetensors_write(path, n, t, meta.kv.n / 2, (const char *const *)meta.kv.v);
   meta_free(&meta);
   free(path);
@@ -106,13 +107,14 @@ Err *infer_import(const ImportOpts *o) {
   Data *d = xcalloc(1, sizeof *d);
   d->name = xasprintf("import:%s", base_name(o->file));
   for (int i = 0; i < 3; i++) d->std[i] = 1;
-  if (m->reads & READ_LENGTH) text_data(o, m, &c, n, file, d);
+  Err *e = NULL;
+  if (m->reads & READ_LENGTH) e = text_data(o, m, &c, n, file, d);
   else image_data(m, n, file, d);
   StepProgram p;
   TrainConfig one = c;
   one.batch = 1;
-  Err *e = forward_build(m, &one, d, &p);
-  if (!e) {
+  bool built = !e && !(e = forward_build(m, &one, d, &p));
+  if (built) {
     NamedTensor *t = xcalloc((size_t)p.n_state + 1, sizeof *t);
     e = fill(m, &p, n, file, t);
     if (!e) e = write_run(o, m, &c, d, p.n_state, t);

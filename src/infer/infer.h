@@ -74,12 +74,12 @@ typedef struct ExportOpts {
 Err *infer_export(const Infer *i, const ExportOpts *o);
 
 typedef struct ImportOpts {
-  const char *model; /* of the zoo */
-  const char *file;  /* safetensors with the names of NAMES_TORCH */
-  const char *bpe;   /* text: folder of encoder.json and vocab.bpe; NULL: bytes */
-  const char *to;    /* run folder */
-  int64_t length;    /* text: tokens in an example; 0: 1024, BERT 512 */
-  int size;          /* variant; 0: the model's own */
+  const char *model;     /* of the zoo */
+  const char *file;      /* safetensors with the names of NAMES_TORCH */
+  const char *tokenizer; /* text: what opens its tokenizer; NULL: bytes */
+  const char *to;        /* run folder */
+  int64_t length;        /* text: tokens in an example; 0: 1024, BERT 512 */
+  int size;              /* variant; 0: the model's own */
   bool overwrite;
 } ImportOpts;
 /* Makes a run folder of them, as if it had been trained by weft.
@@ -88,10 +88,14 @@ Err *infer_import(const ImportOpts *o);
 
 /* ---- text (text.c) --------------------------------------------------------------------------- */
 
-typedef struct Tokens Tokens; /* bytes, or GPT-2's; any thread */
+typedef struct Tokens Tokens; /* bytes, or a tokenizer's; any thread */
 Err *tokens_open(const CheckpointInfo *c, Tokens **out);
 void tokens_close(Tokens *t);
 Err *tokens_encode(Tokens *t, Str text, IdVec *out);
+/* A text as one example of the network, its last tokens that fit; places: of the tokens where it is answered, those that
+ * [MASK] stands for where the network was trained on masks, else the last one.
+ *   errors    ERR_INVALID an empty text, or none of the masks that are asked for */
+Err *tokens_example(Tokens *t, Str text, int32_t *example, IdVec *places);
 void tokens_decode(const Tokens *t, int32_t id, Buf *out);
 
 typedef struct Sampling {

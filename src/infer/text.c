@@ -6,15 +6,22 @@
 #include <stdlib.h>
 
 struct Tokens {
-  Bpe *bpe;             /* NULL: a token is a byte */
+  int64_t length; /* of an example */
+  bool masked;
+  TokenMarks marks;
+  Tokenizer *words;     /* NULL: a token is a byte */
   pthread_mutex_t lock; /* it keeps the words that it has seen */
 };
 
 Err *tokens_open(const CheckpointInfo *c, Tokens **out) {
   Tokens *t = xcalloc(1, sizeof *t);
   pthread_mutex_init(&t->lock, NULL);
+  t->length = c->data->fields[0].dims[0];
+  t->masked = c->config.masked;
+  t->marks = c->data->marks;
+  if (!t->marks.there) t->marks.mask = (int32_t)c->data->classes - 1; /* after the vocabulary */
   if (c->tokenizer) {
-    Err *e = bpe_open(c->tokenizer, &t->bpe);
+    Err *e = tokenizer_open(c->tokenizer, &t->words);
     if (e) return free(t), e;
   }
   *out = t;
@@ -23,14 +30,14 @@ Err *tokens_open(const CheckpointInfo *c, Tokens **out) {
 
 void tokens_close(Tokens *t) {
   if (!t) return;
-  bpe_close(t->bpe);
+  tokenizer_close(t->words);
   pthread_mutex_destroy(&t->lock);
   free(t);
 }
 
 Err *tokens_encode(Tokens *t, Str text, IdVec *out) {
   pthread_mutex_lock(&t->lock);
-  if (t->bpe) bpe_encode(t->bpe, text, out);
+  if (t->words) tokenizer_encode(t->words, text, out);
   else
     for (size_t i = 0; i < text.n; i++) *vec_push(out) = (uint8_t)text.p[i];
   pthread_mutex_unlock(&t->lock);
@@ -38,8 +45,43 @@ Err *tokens_encode(Tokens *t, Str text, IdVec *out) {
 }
 
 void tokens_decode(const Tokens *t, int32_t id, Buf *out) {
-  if (t->bpe) bpe_decode(t->bpe, id, out);
+  if (t->words) tokenizer_decode(t->words, id, out);
   else if (id >= 0 && id < 256) buf_byte(out, id);
+}
+
+/* The tokens of a text in which [MASK] stands for the mask. */
+static Err *with_masks(Tokens *t, Str text, IdVec *ids) {
+  static const char word[] = "[MASK]";
+  Err *e = NULL;
+  while (text.n && !e) {
+    const char *at = t->masked ? memmem(text.p, text.n, word, sizeof word - 1) : NULL;
+    size_t before = at ? (size_t)(at - text.p) : text.n;
+    if (before) e = tokens_encode(t, (Str){text.p, before}, ids);
+    if (at) *vec_push(ids) = t->marks.mask;
+    before += at ? sizeof word - 1 : 0;
+    text.p += before;
+    text.n -= before;
+  }
+  return e || ids->n ? e : err_new(ERR_INVALID, "an empty text has no tokens");
+}
+
+Err *tokens_example(Tokens *t, Str text, int32_t *example, IdVec *places) {
+  IdVec ids = {0};
+  bool marked = t->masked && t->marks.there;
+  int edge = marked, room = (int)t->length - 2 * edge;
+  Err *e = with_masks(t, text, &ids);
+  int cut = MAX(0, ids.n - room), n = ids.n - cut;
+  for (int64_t i = 0; i < t->length; i++) example[i] = marked ? t->marks.pad : 0;
+  for (int i = 0; i < n && !e; i++) {
+    int32_t id = example[i + edge] = ids.v[cut + i];
+    if (t->masked ? id == t->marks.mask : i == n - 1) *vec_push(places) = i + edge;
+  }
+  if (marked) example[0] = t->marks.begin, example[n + 1] = t->marks.end;
+  if (!e && !places->n)
+    e = err_hint(err_new(ERR_INVALID, "no [MASK] in '%.40s'", text.p),
+                 "the network fills in what is masked");
+  vec_free(&ids);
+  return e;
 }
 
 /* ---- sampling -------------------------------------------------------------------------------- */

@@ -1,35 +1,20 @@
-/* GPT-2's byte-level byte-pair encoding (Radford et al. 2019), from its two published files.
+/* GPT-2's byte-level byte-pair encoding (Radford et al. 2019), from its published files or a tokenizer.json.
  *
  * Text is cut into words by GPT-2's pattern ('s 'll ..., letters, digits, other signs, each with
- * one blank before them, runs of blanks); in a word the pair of tokens with the lowest rank in
- * vocab.bpe is merged until none is left. Words repeat, so their tokens are kept in a map. Letters
- * and digits beyond ASCII are told by the C library's tables, which differ from Unicode's in rare
- * characters.
+ * one blank before them, runs of blanks); in a word the pair of tokens with the lowest rank is
+ * merged until none is left. Letters and digits are Unicode's.
  */
-#include "train/data_priv.h"
+#include "train/tokenizer_priv.h"
 
-#include <cjson/cJSON.h>
-#include <locale.h>
 #include <stdlib.h>
-#include <wctype.h>
+#include <utf8proc.h>
 
-enum { MAX_TOKENS = 1 << 24 };
-
-typedef struct Word { /* tokens of a word, in the cache */
-  int n;
-  int32_t ids[];
-} Word;
-
-struct Bpe {
-  Arena *arena;
+typedef struct Bpe {
+  Tokenizer t;
   Map *tokens; /* bytes -> id + 1 */
   Map *merges; /* two ids -> Merge */
-  Map *words;  /* bytes -> Word */
   int32_t of_byte[256];
-  Str *bytes; /* of each token; size of them */
-  int32_t size;
-  locale_t locale;
-};
+} Bpe;
 
 typedef struct Merge {
   int rank;
@@ -52,18 +37,11 @@ static int byte_of(uint32_t c) {
   return c < 324 ? table[c] : -1;
 }
 
-/* One character of UTF-8; a byte that is not part of one counts as itself. Returns its length. */
-static int decode(const char *p, size_t n, uint32_t *out) {
-  int len = utf8_char(p, n, out);
-  if (!len) *out = (uint8_t)*p;
-  return MAX(len, 1);
-}
-
 static bool raw_bytes(Str s, Buf *out) {
   out->n = 0;
   for (size_t i = 0; i < s.n;) {
     uint32_t c;
-    i += (size_t)decode(s.p + i, s.n - i, &c);
+    i += (size_t)tokenizer_char(s, i, &c);
     int b = byte_of(c);
     if (b < 0) return false;
     buf_byte(out, b);
@@ -75,122 +53,10 @@ static int32_t token_id(const Bpe *b, Str raw) {
   return (int32_t)(intptr_t)map_get(b->tokens, raw) - 1;
 }
 
-static Err *read_tokens(Bpe *b, const char *path) {
-  Buf file = {0}, raw = {0};
-  TRY(file_read(path, &file));
-  cJSON *root = cJSON_ParseWithLength(file.p, file.n);
-  const cJSON *item;
-  Err *e = cJSON_IsObject(root) ? NULL : err_new(ERR_DATA_LOSS, "'%s' is not a JSON object", path);
-  if (!e) {
-    cJSON_ArrayForEach(item, root) {
-      if (!cJSON_IsNumber(item) || item->valueint < 0 || item->valueint >= MAX_TOKENS) {
-        e = err_new(ERR_DATA_LOSS, "'%s': token '%s' has no number below %d", path, item->string,
-                    MAX_TOKENS);
-        break;
-      }
-      b->size = MAX(b->size, item->valueint + 1);
-      if (!raw_bytes(str_from(item->string), &raw)) continue; /* <|endoftext|> is no text */
-      map_set(b->tokens, (Str){raw.p, raw.n}, (void *)(intptr_t)(item->valueint + 1));
-      if (raw.n == 1) b->of_byte[(uint8_t)raw.p[0]] = item->valueint;
-    }
-  }
-  for (int i = 0; i < 256 && !e; i++)
-    if (b->of_byte[i] < 0) e = err_new(ERR_DATA_LOSS, "'%s' has no token for byte %d", path, i);
-  cJSON_Delete(root);
-  buf_free(&file);
-  buf_free(&raw);
-  return e;
-}
-
-static Err *read_merges(Bpe *b, const char *path) {
-  Buf file = {0}, left = {0}, right = {0};
-  TRY(file_read(path, &file));
-  Err *e = NULL;
-  int rank = 0, line = 0;
-  for (char *p = file.p, *end = file.p + file.n; p < end && !e;) {
-    char *nl = memchr(p, '\n', (size_t)(end - p)), *stop = nl ? nl : end;
-    char *gap = memchr(p, ' ', (size_t)(stop - p));
-    line++;
-    if (p < stop && !(line == 1 && *p == '#')) {
-      bool ok = gap && raw_bytes((Str){p, (size_t)(gap - p)}, &left) &&
-                raw_bytes((Str){gap + 1, (size_t)(stop - gap - 1)}, &right);
-      int32_t pair[2] = {-1, -1}, result = -1;
-      if (ok) {
-        pair[0] = token_id(b, (Str){left.p, left.n});
-        pair[1] = token_id(b, (Str){right.p, right.n});
-        buf_add(&left, right.p, right.n);
-        result = token_id(b, (Str){left.p, left.n});
-      }
-      if (pair[0] < 0 || pair[1] < 0 || result < 0) {
-        e = err_new(ERR_DATA_LOSS, "%s:%d: not a pair of tokens", path, line);
-      } else {
-        Merge *m = ARENA_NEW(b->arena, Merge);
-        *m = (Merge){rank++, result};
-        map_set(b->merges, (Str){(char *)pair, sizeof pair}, m);
-      }
-    }
-    p = stop + 1;
-  }
-  buf_free(&file);
-  buf_free(&left);
-  buf_free(&right);
-  return e;
-}
-
-static void list_bytes(Bpe *b);
-
-Err *bpe_open(const char *dir, Bpe **out) {
-  Bpe *b = xcalloc(1, sizeof *b);
-  b->arena = arena_new();
-  b->tokens = map_new();
-  b->merges = map_new();
-  b->words = map_new();
-  b->locale = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
-  for (int i = 0; i < 256; i++) b->of_byte[i] = -1;
-  char *path = xasprintf("%s/encoder.json", dir);
-  Err *e = read_tokens(b, path);
-  free(path);
-  path = xasprintf("%s/vocab.bpe", dir);
-  if (!e) e = read_merges(b, path);
-  if (!e) list_bytes(b);
-  free(path);
-  if (e) {
-    bpe_close(b);
-    return err_hint(e, "the folder must hold GPT-2's encoder.json and vocab.bpe");
-  }
-  *out = b;
-  return NULL;
-}
-
-void bpe_close(Bpe *b) {
-  if (!b) return;
-  if (b->locale) freelocale(b->locale);
-  map_free(b->tokens);
-  map_free(b->merges);
-  map_free(b->words);
-  arena_free(b->arena);
-  free(b);
-}
-
-int32_t bpe_size(const Bpe *b) { return b->size; }
-
-static void list_bytes(Bpe *b) {
-  b->bytes = ARENA_ARRAY(b->arena, Str, b->size);
-  Str key;
-  void *value;
-  for (int i = 0; map_at(b->tokens, i, &key, &value); i++)
-    b->bytes[(intptr_t)value - 1] = arena_str(b->arena, key);
-}
-
-void bpe_decode(const Bpe *b, int32_t id, Buf *out) {
-  if (id >= 0 && id < b->size) buf_str(out, b->bytes[id]);
-}
-
 /* ---- words ----------------------------------------------------------------------------------- */
 
-static const Word *word_tokens(Bpe *b, Str s) {
-  Word *w = map_get(b->words, s);
-  if (w) return w;
+static void add_word(Tokenizer *t, Str s, IdVec *out) {
+  const Bpe *b = (const Bpe *)t;
   int32_t *ids = xmalloc(sizeof *ids * (s.n + 1));
   int n = (int)s.n;
   for (int i = 0; i < n; i++) ids[i] = b->of_byte[(uint8_t)s.p[i]];
@@ -210,33 +76,36 @@ static const Word *word_tokens(Bpe *b, Str s) {
     }
     n = k;
   }
-  w = arena_alloc(b->arena, sizeof *w + sizeof *ids * (size_t)n);
-  w->n = n;
-  memcpy(w->ids, ids, sizeof *ids * (size_t)n);
-  map_set(b->words, s, w);
+  for (int i = 0; i < n; i++) *vec_push(out) = ids[i];
   free(ids);
-  return w;
 }
 
 typedef enum CharKind { BLANK, LETTER, DIGIT, SIGN } CharKind;
 
-static CharKind kind_of(const Bpe *b, uint32_t c) {
-  if (c == ' ' || (c >= '\t' && c <= '\r') || c == 0x85 || c == 0xA0) return BLANK;
-  if (c < 0x80) {
-    uint32_t low = c | 32;
-    return low >= 'a' && low <= 'z' ? LETTER : c >= '0' && c <= '9' ? DIGIT : SIGN;
+static CharKind kind_of(uint32_t c) {
+  if ((c >= '\t' && c <= '\r') || c == 0x85) return BLANK;
+  switch (utf8proc_category((int32_t)c)) {
+  case UTF8PROC_CATEGORY_ZS:
+  case UTF8PROC_CATEGORY_ZL:
+  case UTF8PROC_CATEGORY_ZP: return BLANK;
+  case UTF8PROC_CATEGORY_LU:
+  case UTF8PROC_CATEGORY_LL:
+  case UTF8PROC_CATEGORY_LT:
+  case UTF8PROC_CATEGORY_LM:
+  case UTF8PROC_CATEGORY_LO: return LETTER;
+  case UTF8PROC_CATEGORY_ND:
+  case UTF8PROC_CATEGORY_NL:
+  case UTF8PROC_CATEGORY_NO: return DIGIT;
+  default: return SIGN;
   }
-  if (!b->locale) return SIGN;
-  if (iswspace_l((wint_t)c, b->locale)) return BLANK;
-  return iswalpha_l((wint_t)c, b->locale) ? LETTER : SIGN;
 }
 
 /* Where the run of characters of kind k that begins at i ends; *last: where its last one begins. */
-static size_t run_end(const Bpe *b, Str s, size_t i, CharKind k, size_t *last) {
+static size_t run_end(Str s, size_t i, CharKind k, size_t *last) {
   while (i < s.n) {
     uint32_t c;
-    int len = decode(s.p + i, s.n - i, &c);
-    if (kind_of(b, c) != k) break;
+    int len = tokenizer_char(s, i, &c);
+    if (kind_of(c) != k) break;
     *last = i;
     i += (size_t)len;
   }
@@ -245,7 +114,7 @@ static size_t run_end(const Bpe *b, Str s, size_t i, CharKind k, size_t *last) {
 
 /* End of the word that begins at i, by '(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+
  * |\s+(?!\S)|\s+ */
-static size_t word_end(const Bpe *b, Str s, size_t i) {
+static size_t word_end(Str s, size_t i) {
   const char *p = s.p + i;
   size_t left = s.n - i, last = i;
   if (*p == '\'' && left > 1) {
@@ -255,23 +124,157 @@ static size_t word_end(const Bpe *b, Str s, size_t i) {
   }
   uint32_t c;
   size_t start = i;
-  decode(p, left, &c);
-  CharKind k = kind_of(b, c);
+  tokenizer_char(s, i, &c);
+  CharKind k = kind_of(c);
   if (c == ' ' && left > 1) { /* one blank goes with what follows */
-    decode(p + 1, left - 1, &c);
-    CharKind next = kind_of(b, c);
+    tokenizer_char(s, i + 1, &c);
+    CharKind next = kind_of(c);
     if (next != BLANK) k = next, start = i + 1;
   }
-  size_t end = run_end(b, s, start, k, &last);
+  size_t end = run_end(s, start, k, &last);
   if (k != BLANK || end == s.n) return end;
   return last > i ? last : end; /* the last blank of a run is left for the next word */
 }
 
-void bpe_encode(Bpe *b, Str text, IdVec *out) {
+static void encode(Tokenizer *t, Str text, IdVec *out) {
   for (size_t i = 0; i < text.n;) {
-    size_t end = word_end(b, text, i);
-    const Word *w = word_tokens(b, (Str){text.p + i, end - i});
-    for (int k = 0; k < w->n; k++) *vec_push(out) = w->ids[k];
+    size_t end = word_end(text, i);
+    tokenizer_word(t, (Str){text.p + i, end - i}, add_word, out);
     i = end;
   }
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+static void take_token(void *arg, const char *token, int32_t id) {
+  Bpe *b = arg;
+  Buf raw = {0};
+  b->t.size = MAX(b->t.size, id + 1);
+  if (raw_bytes(str_from(token), &raw)) { /* others, <|endoftext|> among them, are no text */
+    map_set(b->tokens, (Str){raw.p, raw.n}, (void *)(intptr_t)(id + 1));
+    if (raw.n == 1) b->of_byte[(uint8_t)raw.p[0]] = id;
+  }
+  buf_free(&raw);
+}
+
+static Err *read_tokens(Bpe *b, const cJSON *vocabulary, const char *path) {
+  TRY(tokenizer_vocabulary(vocabulary, path, take_token, b));
+  for (int i = 0; i < 256; i++)
+    if (b->of_byte[i] < 0) return err_new(ERR_DATA_LOSS, "'%s' has no token for byte %d", path, i);
+  return NULL;
+}
+
+/* Two tokens as the files write them; false: they or what they make are none. */
+static bool add_merge(Bpe *b, Str first, Str second, int rank) {
+  Buf left = {0}, right = {0};
+  int32_t pair[2] = {-1, -1}, result = -1;
+  if (raw_bytes(first, &left) && raw_bytes(second, &right)) {
+    pair[0] = token_id(b, (Str){left.p, left.n});
+    pair[1] = token_id(b, (Str){right.p, right.n});
+    buf_add(&left, right.p, right.n);
+    result = token_id(b, (Str){left.p, left.n});
+  }
+  buf_free(&left);
+  buf_free(&right);
+  if (pair[0] < 0 || pair[1] < 0 || result < 0) return false;
+  Merge *m = ARENA_NEW(b->t.arena, Merge);
+  *m = (Merge){rank, result};
+  map_set(b->merges, (Str){(char *)pair, sizeof pair}, m);
+  return true;
+}
+
+/* "first second" */
+static bool add_merge_line(Bpe *b, Str line, int rank) {
+  const char *gap = line.n ? memchr(line.p, ' ', line.n) : NULL;
+  if (!gap) return false;
+  size_t n = (size_t)(gap - line.p);
+  return add_merge(b, (Str){line.p, n}, (Str){gap + 1, line.n - n - 1}, rank);
+}
+
+static Err *read_merges(Bpe *b, const TokenizerFile *f) {
+  int rank = 0, line = 0;
+  for (size_t at = 0; at < f->bytes.n;) {
+    const char *p = f->bytes.p + at, *nl = memchr(p, '\n', f->bytes.n - at);
+    size_t n = nl ? (size_t)(nl - p) : f->bytes.n - at;
+    at += n + 1;
+    line++;
+    if (n && p[n - 1] == '\r') n--;
+    if (!n || (line == 1 && *p == '#')) continue;
+    if (!add_merge_line(b, (Str){p, n}, rank++))
+      return err_new(ERR_DATA_LOSS, "%s:%d: not a pair of tokens", f->path, line);
+  }
+  return NULL;
+}
+
+/* ["first second", ...] or [["first", "second"], ...] */
+static Err *read_merge_list(Bpe *b, const cJSON *list, const char *path) {
+  int rank = 0;
+  const cJSON *item;
+  if (!cJSON_IsArray(list)) return err_new(ERR_DATA_LOSS, "'%s' has no list of merges", path);
+  cJSON_ArrayForEach(item, list) {
+    const cJSON *first = cJSON_GetArrayItem(item, 0), *second = cJSON_GetArrayItem(item, 1);
+    bool good = cJSON_IsString(item) ? add_merge_line(b, str_from(item->valuestring), rank)
+                                     : cJSON_IsString(first) && cJSON_IsString(second) &&
+                                           add_merge(b, str_from(first->valuestring),
+                                                     str_from(second->valuestring), rank);
+    if (!good) return err_new(ERR_DATA_LOSS, "'%s': merge %d is not a pair of tokens", path, rank);
+    rank++;
+  }
+  return NULL;
+}
+
+static void free_bpe(Tokenizer *t) {
+  Bpe *b = (Bpe *)t;
+  map_free(b->tokens);
+  map_free(b->merges);
+}
+
+static const TokenizerKind byte_pairs = {"gpt2", encode, free_bpe};
+
+static Bpe *new_bpe(void) {
+  Bpe *b = (Bpe *)tokenizer_new(&byte_pairs, sizeof *b);
+  b->tokens = map_new();
+  b->merges = map_new();
+  for (int i = 0; i < 256; i++) b->of_byte[i] = -1;
+  return b;
+}
+
+static Err *finish(Err *e, Bpe *b, Tokenizer **out) {
+  Tokenizer *t = &b->t;
+  if (e) return tokenizer_close(t), e;
+  t->bytes = ARENA_ARRAY(t->arena, Str, t->size + 1);
+  Str key;
+  void *value;
+  for (int i = 0; map_at(b->tokens, i, &key, &value); i++)
+    t->bytes[(intptr_t)value - 1] = arena_str(t->arena, key);
+  *out = t;
+  return NULL;
+}
+
+Err *bpe_read(const TokenizerFile f[2], Tokenizer **out) {
+  Bpe *b = new_bpe();
+  cJSON *root = cJSON_ParseWithLength(f[0].bytes.p, f[0].bytes.n);
+  Err *e = read_tokens(b, root, f[0].path);
+  if (!e) e = read_merges(b, &f[1]);
+  cJSON_Delete(root);
+  return finish(e, b, out);
+}
+
+Err *bpe_read_json(const cJSON *root, const char *path, Tokenizer **out) {
+  const cJSON *cut = cJSON_GetObjectItem(root, "pre_tokenizer");
+  const cJSON *type = cJSON_GetObjectItem(cut, "type");
+  const char *name = cJSON_IsString(type) ? type->valuestring : "none";
+  bool ours = !strcmp(name, "ByteLevel") && !cJSON_IsFalse(cJSON_GetObjectItem(cut, "use_regex")) &&
+              !cJSON_IsTrue(cJSON_GetObjectItem(cut, "add_prefix_space")) &&
+              !cJSON_IsObject(cJSON_GetObjectItem(root, "normalizer"));
+  if (!ours)
+    return err_new(ERR_UNIMPLEMENTED,
+                   "'%s' cuts text by %s: of byte pairs only GPT-2's, ByteLevel without a prefix "
+                   "and a normalizer, is known",
+                   path, name);
+  const cJSON *model = cJSON_GetObjectItem(root, "model");
+  Bpe *b = new_bpe();
+  Err *e = read_tokens(b, cJSON_GetObjectItem(model, "vocab"), path);
+  if (!e) e = read_merge_list(b, cJSON_GetObjectItem(model, "merges"), path);
+  return finish(e, b, out);
 }

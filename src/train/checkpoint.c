@@ -72,7 +72,9 @@ static void put_data(Meta *m, const Data *d) {
     put_numbers(m, "column-mean", d->fields[0].dims[0], d->column_mean);
     put_numbers(m, "column-std", d->fields[0].dims[0], d->column_std);
   } else if (d->fields[0].rank == 1) {
-    meta_set(m, "tokenizer", "%s", d->tokenizer ? "gpt2" : "bytes");
+    meta_set(m, "tokenizer", "%s", d->tokenizer_kind ? d->tokenizer_kind : "bytes");
+    const TokenMarks *k = &d->marks;
+    if (k->there) meta_set(m, "token-marks", "%d %d %d %d", k->begin, k->end, k->mask, k->pad);
   }
 }
 
@@ -122,6 +124,10 @@ static void get_numbers(const char *text, float *out) {
   if (text) sscanf(text, "%f %f %f", &out[0], &out[1], &out[2]);
 }
 
+static void get_marks(const char *text, TokenMarks *k) {
+  k->there = text && sscanf(text, "%d %d %d %d", &k->begin, &k->end, &k->mask, &k->pad) == 4;
+}
+
 /* n numbers with blanks between; NULL: there are not so many. */
 static float *get_columns(const char *text, int64_t n) {
   if (!text || (size_t)n > strlen(text)) return NULL;
@@ -153,7 +159,11 @@ static Err *get_data(const Meta *m, const char *path, CheckpointInfo *out) {
     d->column_std = get_columns(meta_get(m, "column-std"), d->fields[0].dims[0]);
     if (!d->column_std) free(d->column_mean), d->column_mean = NULL;
   }
-  if (tokens && !strcmp(tokens, "gpt2")) { /* beside the checkpoint */
+  get_marks(meta_get(m, "token-marks"), &d->marks);
+  d->tokenizer_kind = tokens && !strcmp(tokens, "gpt2")        ? "gpt2"
+                      : tokens && !strcmp(tokens, "wordpiece") ? "wordpiece"
+                                                               : NULL;
+  if (d->tokenizer_kind) { /* beside the checkpoint */
     const char *slash = strrchr(path, '/');
     out->tokenizer = xasprintf("%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".");
     d->tokenizer = xstrdup(out->tokenizer);

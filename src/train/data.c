@@ -20,7 +20,7 @@ const char *const data_specs =
     "last;\n"
     "                      each column standardised, every tenth row held out\n"
     "  tokens:FILE         16-bit tokens, as nanoGPT's train.bin; last tenth for testing\n"
-    "  text:FILE           bytes of a text file, or GPT-2 tokens (--bpe); last tenth for testing\n"
+    "  text:FILE           bytes of a text file, or tokens (--tokenizer); last tenth for testing\n"
     "  synthetic           random numbers of the model's shape: speed without files\n";
 
 static Err *open_kind(const char *spec, Str kind, const char *path, const DataOpts *o, Data **out) {

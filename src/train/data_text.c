@@ -1,5 +1,5 @@
-/* Text as bytes or GPT-2 tokens: windows of `length` for next-token prediction, or with BERT's
- * masks. The last tenth is for testing. */
+/* Text as bytes or tokens: windows of `length` for next-token prediction, or with BERT's masks,
+ * between the marks that its vocabulary has for begin and end. The last tenth is for testing. */
 #include "train/data_priv.h"
 
 #include <stdlib.h>
@@ -7,8 +7,9 @@
 typedef struct Text {
   IdVec ids;
   int64_t split; /* where testing begins */
-  int32_t plain; /* vocabulary without the mask, which is the token after it */
-  bool masked;
+  int32_t words; /* vocabulary, without a mask that is the token after it */
+  int32_t mask;
+  bool masked, marked; /* marked: between marks */
 } Text;
 
 static void free_text(Data *d) {
@@ -17,27 +18,35 @@ static void free_text(Data *d) {
   free(t);
 }
 
+/* 15 % count: 80 % of them masked, 10 % another, 10 % left. */
+static void put_masks(const Text *t, int64_t len, uint64_t key, int32_t *tokens, float *weights) {
+  for (int64_t i = 0; i < len; i++) {
+    key = key * 6364136223846793005ull + 1442695040888963407ull;
+    unsigned r = (unsigned)(key >> 33) % 1000;
+    weights[i] = r < 150;
+    if (r < 120) tokens[i] = t->mask;
+    else if (r < 135) tokens[i] = (int32_t)((key >> 40) % (uint64_t)t->words);
+  }
+}
+
 static Err *get_text(const Data *d, bool test, int64_t index, uint64_t rand, void *const *dst) {
   const Text *t = d->impl;
-  int64_t len = d->fields[0].dims[0];
+  int64_t edge = t->marked, len = d->fields[0].dims[0] - 2 * edge;
   /* training windows begin anywhere, test windows side by side */
   int64_t start = test ? t->split + index * len : (int64_t)(rand % (uint64_t)(t->split - len - 1));
   const int32_t *p = t->ids.v + start;
-  int32_t *tokens = dst[0], *targets = dst[1];
+  int32_t *tokens = (int32_t *)dst[0] + edge, *targets = (int32_t *)dst[1] + edge;
   for (int64_t i = 0; i < len; i++) {
     tokens[i] = p[i];
     targets[i] = t->masked ? p[i] : p[i + 1];
   }
   if (!t->masked) return NULL;
-  float *weights = dst[2];
-  uint64_t key = rand ^ (uint64_t)index * 0x9E3779B97F4A7C15ull;
-  for (int64_t i = 0; i < len; i++) { /* 15 % count: 80 % of them masked, 10 % another, 10 % left */
-    key = key * 6364136223846793005ull + 1442695040888963407ull;
-    unsigned r = (unsigned)(key >> 33) % 1000;
-    weights[i] = r < 150;
-    if (r < 120) tokens[i] = t->plain;
-    else if (r < 135) tokens[i] = (int32_t)((key >> 40) % (uint64_t)t->plain);
-  }
+  float *weights = (float *)dst[2] + edge;
+  put_masks(t, len, rand ^ (uint64_t)index * 0x9E3779B97F4A7C15ull, tokens, weights);
+  if (!edge) return NULL;
+  tokens[-1] = targets[-1] = d->marks.begin;
+  tokens[len] = targets[len] = d->marks.end;
+  weights[-1] = weights[len] = 0;
   return NULL;
 }
 
@@ -51,63 +60,74 @@ static Err *read_tokens(const char *path, Text *t) {
     most = MAX(most, id);
     *vec_push(&t->ids) = id;
   }
-  t->plain = most < 256 ? 256 : most < 50257 ? 50257 : most + 1;
+  t->words = most < 256 ? 256 : most < 50257 ? 50257 : most + 1;
   buf_free(&b);
   return NULL;
 }
 
-static Err *read_ids(const char *path, const DataOpts *o, Text *t) {
+static Err *read_text(const char *path, const DataOpts *o, Text *t, Data *d) {
   Buf b = {0};
   TRY(file_read(path, &b));
   Err *e = NULL;
-  if (o->bpe) {
-    Bpe *bpe = NULL;
-    e = bpe_open(o->bpe, &bpe);
+  if (o->tokenizer) {
+    Tokenizer *k = NULL;
+    e = tokenizer_open(o->tokenizer, &k);
     if (!e) {
-      bpe_encode(bpe, (Str){b.p, b.n}, &t->ids);
-      t->plain = bpe_size(bpe);
+      tokenizer_encode(k, (Str){b.p, b.n}, &t->ids);
+      t->words = tokenizer_size(k);
+      d->marks = tokenizer_marks(k);
+      d->tokenizer = xstrdup(o->tokenizer);
+      d->tokenizer_kind = tokenizer_kind(k);
     }
-    bpe_close(bpe);
+    tokenizer_close(k);
   } else {
-    t->plain = 256;
+    t->words = 256;
     for (size_t i = 0; i < b.n; i++) *vec_push(&t->ids) = (uint8_t)b.p[i];
   }
   buf_free(&b);
   return e;
 }
 
+static Err *want_tokens(const char *path, int n, int64_t len) {
+  if (n >= (len + 2) * 20) return NULL;
+  return err_hint(
+      err_new(ERR_INVALID,
+              "'%s' has %d tokens: windows of %lld want %lld, of which the last tenth is "
+              "for testing",
+              path, n, (long long)len, (long long)(len + 2) * 20),
+      "use a longer text, or shorter windows: --length");
+}
+
 Err *data_open_text(const char *path, bool tokens, const DataOpts *o, Data **out) {
   Text *t = xcalloc(1, sizeof *t);
+  Data *d = xcalloc(1, sizeof *d);
+  d->impl = t;
+  d->free = free_text;
   int64_t len = o->length ? o->length : 64;
-  Err *e = tokens ? read_tokens(path, t) : read_ids(path, o, t);
-  if (!e && t->ids.n < (len + 2) * 20)
-    e = err_hint(
-        err_new(ERR_INVALID,
-                "'%s' has %d tokens: windows of %lld want %lld, of which the last tenth is "
-                "for testing",
-                path, t->ids.n, (long long)len, (long long)(len + 2) * 20),
-        "use a longer text, or shorter windows: --length");
+  Err *e = tokens ? read_tokens(path, t) : read_text(path, o, t, d);
+  if (!e) e = want_tokens(path, t->ids.n, len);
+  t->masked = o->masked;
+  t->marked = o->masked && d->marks.there;
+  t->mask = d->marks.there ? d->marks.mask : t->words;
+  if (!e && t->marked && len < 3)
+    e = err_new(ERR_INVALID, "--length %lld has no place for a token between begin and end",
+                (long long)len);
   if (e) {
-    vec_free(&t->ids);
-    free(t);
+    data_close(d);
     return e;
   }
-  Data *d = xcalloc(1, sizeof *d);
   d->name = xasprintf("%s:%s", tokens ? "tokens" : "text", base_name(path));
   t->split = t->ids.n - t->ids.n / 10;
-  t->masked = o->masked;
-  d->reads = tokens ? 0 : READ_BPE;
-  d->tokenizer = o->bpe ? xstrdup(o->bpe) : NULL;
+  d->reads = tokens ? 0 : READ_TOKENIZER;
   d->n_fields = o->masked ? 3 : 2;
   d->fields[0] = (Field){"tokens", DT_I32, 1, {len}};
   d->fields[1] = (Field){"targets", DT_I32, 1, {len}};
   d->fields[2] = (Field){"weights", DT_F32, 1, {len}};
-  d->n_train = t->split / len;
-  d->n_test = (t->ids.n - t->split - 1) / len;
-  d->classes = t->plain + (o->masked ? 1 : 0);
+  int64_t inner = len - (t->marked ? 2 : 0);
+  d->n_train = t->split / inner;
+  d->n_test = (t->ids.n - t->split - 1) / inner;
+  d->classes = t->words + (o->masked && t->mask == t->words ? 1 : 0);
   d->get = get_text;
-  d->free = free_text;
-  d->impl = t;
   *out = d;
   return NULL;
 }

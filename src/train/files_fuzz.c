@@ -1,5 +1,5 @@
 /* Any bytes as a file that training reads: an Err or data, never a crash. The first byte says which
- * reader: 'S' a checkpoint, 'I' a file of idx, 'T' a vocabulary of tokens, 'C' a picture of CIFAR-10, 'P' any picture,
+ * reader: 'S' a checkpoint, 'I' a file of idx, 'T' a vocabulary of byte pairs, 'B' one of word pieces, 'C' a picture of CIFAR-10, 'P' any picture,
  * 'W' a webdataset, 'K' what a checkpoint says of itself, 'N' arrays, 'V' a table of a csv. */
 #include "train/data_priv.h"
 #include "train/train.h"
@@ -14,6 +14,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void put(int fd, const uint8_t *p, size_t n) {
   if (ftruncate(fd, 0) || pwrite(fd, p, n, 0) != (ssize_t)n) abort();
+}
+
+static void encode(const char *path, const uint8_t *p, size_t n) {
+  Tokenizer *t;
+  Err *e = tokenizer_open(path, &t);
+  if (!e) {
+    IdVec ids = {0};
+    tokenizer_encode(t, (Str){(const char *)p, MIN(n, 256)}, &ids);
+    for (int i = 0; i < ids.n; i++)
+      if (ids.v[i] < 0 || ids.v[i] >= tokenizer_size(t)) abort();
+    vec_free(&ids);
+    tokenizer_close(t);
+  }
+  err_free(e);
 }
 
 /* A folder that only this process sees the contents of: encoder.json and vocab.bpe are links to
@@ -36,17 +50,7 @@ static void tokens(const uint8_t *p, size_t n) {
   size_t first = nul ? (size_t)(nul - p) : n;
   put(fd[0], p, first);
   put(fd[1], nul ? nul + 1 : p, nul ? n - first - 1 : 0);
-  Bpe *b;
-  Err *e = bpe_open(folder, &b);
-  if (!e) {
-    IdVec ids = {0};
-    bpe_encode(b, (Str){(const char *)p, MIN(n, 256)}, &ids);
-    for (int i = 0; i < ids.n; i++)
-      if (ids.v[i] < 0 || ids.v[i] >= bpe_size(b)) abort();
-    vec_free(&ids);
-    bpe_close(b);
-  }
-  err_free(e);
+  encode(folder, p, n);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
@@ -72,6 +76,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (!e) free(bytes);
   } else if (*data == 'T') {
     tokens(data + 1, size - 1);
+  } else if (*data == 'B') {
+    encode(path, data + 1, size - 1);
   } else if (*data == 'P') {
     Picture p;
     uint8_t small[8 * 8 * 3];

@@ -41,22 +41,6 @@ static bool lies_in(const char *checkpoint, const char *folder) {
   return same;
 }
 
-/* A checkpoint is of use where its vocabulary is not. */
-static Err *copy_tokenizer(const char *from, const char *to) {
-  static const char *const names[] = {"encoder.json", "vocab.bpe"};
-  for (int i = 0; i < 2; i++) {
-    char *a = xasprintf("%s/%s", from, names[i]), *b = xasprintf("%s/%s", to, names[i]);
-    Buf bytes = {0};
-    Err *e = file_read(a, &bytes);
-    if (!e) e = file_write(b, bytes.p, bytes.n);
-    buf_free(&bytes);
-    free(a);
-    free(b);
-    TRY(e);
-  }
-  return NULL;
-}
-
 Err *run_folder_open(const TrainOpts *o) {
   bool goes_on = o->resume && lies_in(o->resume, o->out);
   if (!goes_on && each_of_ours(o->out, NULL)) {
@@ -67,6 +51,6 @@ Err *run_folder_open(const TrainOpts *o) {
   }
   TRY(folder_make(o->out));
   if (o->model->whole && !o->phantom) TRY(o->model->whole->keep(o->model, o->out));
-  const char *tokens = o->data->tokenizer;
-  return tokens && !o->phantom ? copy_tokenizer(tokens, o->out) : NULL;
+  const char *tokens = o->data->tokenizer; /* a checkpoint is of use where its vocabulary is not */
+  return tokens && !o->phantom ? tokenizer_copy(tokens, o->out) : NULL;
 }

@@ -317,6 +317,13 @@ static Value *causal_mask(Net *n, Value *s) {
   return b_select(b, mask, s, b_full(b, s->type, -1e30));
 }
 
+/* Scores of keys that fill up an example likewise. */
+static Value *live_keys(Net *n, Value *s) {
+  Build *b = &n->b;
+  Value *mask = b_bcast_like(b, n->live, b_type_as(b, s->type, DT_I1), (int[]){0, 3});
+  return b_select(b, mask, s, b_full(b, s->type, -1e30));
+}
+
 Value *net_attend(Net *n, Value *q, Value *k, Value *v, bool causal) {
   Build *b = &n->b;
   int64_t batch = b_dim(q, 0), heads = b_dim(q, 1), t = b_dim(q, 2), d = b_dim(q, 3);
@@ -329,6 +336,7 @@ Value *net_attend(Net *n, Value *q, Value *k, Value *v, bool causal) {
                     .rhs_contract = {3}};
   Value *s = b_muls(b, b_dot(b, q, k, &scores, n->compute, NULL), 1 / sqrt((double)d));
   if (causal) s = causal_mask(n, s);
+  if (n->live) s = live_keys(n, s);
   DotDims mix = {.n_batch = 2,
                  .lhs_batch = {0, 1},
                  .rhs_batch = {0, 1},

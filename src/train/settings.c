@@ -280,7 +280,7 @@ unsigned settings_reads(const Model *m, const Data *d, const TrainConfig *c) {
 
 Err *setting_unread(const Setting *s, const Model *m, const Data *d, const TrainConfig *c) {
   if (!s->read_by || s->read_by & settings_reads(m, d, c)) return NULL;
-  if (s->read_by & (READ_AUGMENT | READ_BPE | READ_IMAGE_SIZE))
+  if (s->read_by & (READ_AUGMENT | READ_TOKENIZER | READ_IMAGE_SIZE))
     return err_new(ERR_INVALID, "data set '%s' does not read --%s%s", d ? d->name : m->data,
                    s->kind == SET_FLAG ? "no-" : "", s->name);
   if (m->whole && s->read_by & (READ_RECIPE | READ_SCHEDULE | READ_MOMENTUM | READ_BETAS |

@@ -116,6 +116,7 @@ typedef struct Net {
   Value *key[2]; /* this step's random key, made when first needed */
   int lora;      /* TrainConfig.lora */
   Value *scale;  /* of the loss, for f16; NULL: none */
+  Value *live;   /* i1 (B, T): tokens that attention sees; NULL: all */
   Value *part;   /* ui32: which part of the batch, when it is computed in several; NULL: all */
   int replicas;
   /* Text that is made token by token: this program gets the tokens from position `at` on, and
@@ -233,12 +234,20 @@ typedef enum TaskKind {
   TASK_CLICKS  /* numbers (dense), rows of tables (ids), 0 or 1 (labels) */
 } TaskKind;
 
+/* Tokens that are no text. */
+typedef struct TokenMarks {
+  bool there; /* the vocabulary has them all */
+  int32_t begin, end, mask, pad;
+} TokenMarks;
+
 typedef struct Data Data;
 struct Data {
   char *name;
-  char *spec;      /* what opens the same again: "text:a.txt" */
-  char *tokenizer; /* text: folder of GPT-2's encoder.json and vocab.bpe; NULL: bytes */
-  unsigned reads;  /* Reader bits */
+  char *spec;                 /* what opens the same again: "text:a.txt" */
+  char *tokenizer;            /* text: what opens its tokenizer; NULL: bytes */
+  const char *tokenizer_kind; /* its name; NULL: bytes */
+  TokenMarks marks;           /* text: of its vocabulary */
+  unsigned reads;             /* Reader bits */
   int n_fields;
   Field fields[DATA_FIELDS]; /* images u8 (H, W, C), labels i32; or tokens, targets (, weights); or
                                 any, for a step of one's own (adopt/) */
@@ -258,12 +267,12 @@ struct Data {
   void *impl;
 };
 typedef struct DataOpts {
-  const char *dir;    /* where the files are; NULL: the usual places */
-  int64_t length;     /* tokens in an example */
-  bool augment;       /* CIFAR: pad 4 and crop, flip, cut out 8 x 8 */
-  const char *bpe;    /* text: folder of GPT-2's encoder.json and vocab.bpe; NULL: bytes */
-  bool masked;        /* text: BERT's 15 % masks instead of the next token */
-  int64_t image_size; /* of a side of pictures in files; 0: that of shape */
+  const char *dir;       /* where the files are; NULL: the usual places */
+  int64_t length;        /* tokens in an example */
+  bool augment;          /* CIFAR: pad 4 and crop, flip, cut out 8 x 8 */
+  const char *tokenizer; /* text: what opens its tokenizer; NULL: bytes */
+  bool masked;           /* text: BERT's 15 % masks instead of the next token */
+  int64_t image_size;    /* of a side of pictures in files; 0: that of shape */
   int64_t shape[3],
       classes; /* of the model: synthetic, pictures in files. TASK_CLICKS: numbers, tables, rows of each */
   TaskKind task;
@@ -277,15 +286,23 @@ void data_close(Data *d);
 Err *data_csv_rows(const char *path, const Data *like, int64_t *n, float **out);
 extern const char *const data_specs; /* for --help */
 
-/* GPT-2's byte-pair encoding. dir holds encoder.json and vocab.bpe. One thread. */
-typedef struct Bpe Bpe;
+/* Text as tokens: GPT-2's byte pairs, BERT's word pieces. One thread. */
+typedef struct Tokenizer Tokenizer;
 typedef VEC(int32_t) IdVec;
-Err *bpe_open(const char *dir, Bpe **out);
-void bpe_close(Bpe *b);                        /* NULL is fine */
-int32_t bpe_size(const Bpe *b);                /* of the vocabulary */
-void bpe_encode(Bpe *b, Str text, IdVec *out); /* adds the tokens of text */
-void bpe_decode(const Bpe *b, int32_t id,
-                Buf *out); /* adds the token's bytes; nothing for others */
+/* path: a folder with GPT-2's encoder.json and vocab.bpe (or vocab.json and merges.txt), BERT's vocab.txt (with
+ * tokenizer_config.json, which says whether case and accents count), or tokenizer.json, as transformers write them; or a
+ * vocab.txt or tokenizer.json of any name.
+ *   errors    ERR_NOT_FOUND; ERR_DATA_LOSS names file and line; ERR_UNIMPLEMENTED another kind */
+Err *tokenizer_open(const char *path, Tokenizer **out);
+void tokenizer_close(Tokenizer *t);             /* NULL is fine */
+const char *tokenizer_kind(const Tokenizer *t); /* "gpt2", "wordpiece" */
+int32_t tokenizer_size(const Tokenizer *t);     /* of the vocabulary */
+TokenMarks tokenizer_marks(const Tokenizer *t);
+void tokenizer_encode(Tokenizer *t, Str text, IdVec *out); /* adds the tokens of text */
+/* Adds the token's bytes; nothing for others. */
+void tokenizer_decode(const Tokenizer *t, int32_t id, Buf *out);
+/* Its files into a folder, under their usual names. */
+Err *tokenizer_copy(const char *from, const char *to);
 
 /* Pictures: 8 bits, (height, width, channels), channels 1 (grey) or 3. */
 typedef struct Picture {
@@ -425,7 +442,7 @@ typedef enum Reader {
   READ_SMOOTHING = 8,
   READ_REMAT = 16,
   READ_AUGMENT = 32,
-  READ_BPE = 64,
+  READ_TOKENIZER = 64,
   READ_MOMENTUM = 128,
   READ_BETAS = 256,
   READ_EPS = 512,

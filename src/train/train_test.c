@@ -322,22 +322,22 @@ static void bpe_merges_and_words(void **state) {
   ok(file_write(enc, json.p, json.n));
   static const char merges[] = "#version: 0.2\na b\nab c\n\xC4\xA0 a\n";
   ok(file_write(voc, merges, sizeof merges - 1));
-  Bpe *b;
-  ok(bpe_open(folder, &b));
-  assert_int_equal(bpe_size(b), 260);
+  Tokenizer *b;
+  ok(tokenizer_open(folder, &b));
+  assert_int_equal(tokenizer_size(b), 260);
   IdVec v = {0};
-  bpe_encode(b, STR("abcab a's  7\n\n"), &v); /* words: abcab, " a", 's, " ", " 7", "\n\n" */
+  tokenizer_encode(b, STR("abcab a's  7\n\n"), &v); /* words: abcab, " a", 's, " ", " 7", "\n\n" */
   static const int32_t want[] = {258, 257, 256, '\'', 's', ' ', ' ', '7', '\n', '\n'};
   assert_int_equal(v.n, COUNT_OF(want));
   assert_memory_equal(v.v, want, sizeof want);
   v.n = 0;
-  bpe_encode(b, STR("\xC3\xA9\xff"), &v); /* any bytes pass */
+  tokenizer_encode(b, STR("\xC3\xA9\xff"), &v); /* any bytes pass */
   assert_int_equal(v.n, 3);
   assert_int_equal(v.v[2], 0xff);
   vec_free(&v);
-  bpe_close(b);
+  tokenizer_close(b);
   ok(file_write(voc, "x nothing\n", 10));
-  Err *e = bpe_open(folder, &b);
+  Err *e = tokenizer_open(folder, &b);
   assert_int_equal(e->code, ERR_DATA_LOSS);
   err_free(e);
   buf_free(&json);

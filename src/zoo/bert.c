@@ -41,6 +41,11 @@ static Err *build(Net *n, const TrainConfig *c, const Data *d, Value *const *in,
   ZooShape s = zoo_transformer(n->model, c);
   double std = 0.02;
   Init normal = INIT(INIT_NORMAL, std);
+  if (n->forward && d->marks.there) { /* training has full examples */
+    Type *t = in[0]->type;
+    n->live =
+        b_compare(b, "NE", in[0], b_bcast_scalar(b, b_scalar_i64(b, DT_I32, d->marks.pad), t));
+  }
   Value *table, *x = embed(n, c, in[0], d->classes, s.width, &table);
   for (int64_t i = 0; i < s.layers; i++) {
     NetScope scope = net_block(n, "h%lld", (long long)i);

@@ -44,7 +44,7 @@ names() {
   shown=$(readelf -W --dyn-syms "$folder/weft/libpjrt_weft.so" | awk '$7 != "UND" && ($5 == "GLOBAL" || $5 == "WEAK") {print $8}' | sort -u)
   [ "$shown" = GetPjrtApi ] || { echo "the plugin shows: $shown"; return 1; }
   needed=$(readelf -d "$folder/weft/libpjrt_weft.so" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p')
-  odd=$(grep -Ev '^(libc|libm|libdl|libpthread|librt|libgcc_s|ld-linux-x86-64)\.so|^lib(jpeg|cjson|protobuf-c)-[0-9a-f]+\.so' <<< "$needed")
+  odd=$(grep -Ev '^(libc|libm|libdl|libpthread|librt|libgcc_s|ld-linux-x86-64)\.so|^lib(jpeg|cjson|utf8proc|protobuf-c)-[0-9a-f]+\.so' <<< "$needed")
   [ -z "$odd" ] || { echo "the plugin needs of the system: $odd"; return 1; }
   echo "shows GetPjrtApi, needs glibc alone"
 }

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from conftest import weft
+from conftest import ROOT, weft
 
 TEXT = "To be, or not to be, that is the question: whether 'tis nobler in the mind to suffer. " * 60
 
@@ -148,3 +148,60 @@ def test_import_says_what_is_missing(tmp_path):
     save_file({"transformer.wte.weight": np.zeros((256, 128), np.float32)}, tmp_path / "x.safetensors")
     r = weft("import", "gpt2", tmp_path / "x.safetensors", "--to", tmp_path / "run", "--size", 2)
     assert r.returncode == 1 and "transformer.wpe.weight" in r.stderr
+
+
+TOKENS = ROOT / "tests" / "train" / "tokens"
+MASKED = "Weft [MASK] a Straße: one [MASK] more"
+
+
+def filled(run):
+    """The likeliest words for each mask, and how likely."""
+    r = weft("predict", run, MASKED, "--top", 20, "--measure", 0, "--json")
+    assert r.returncode == 0, r.stderr
+    return [{t["class"]: t["p"] for t in a["top"]} for a in json.loads(r.stdout)["answers"]]
+
+
+def test_word_pieces(tmp_path):
+    """Trained on a text in word pieces; what fills up an example changes no answer."""
+    (tmp_path / "text.txt").write_text(TEXT)
+    r = weft("train", "bert", "--size", 2, "--length", 24, "--data", f"text:{tmp_path / 'text.txt'}", "--tokenizer", TOKENS / "uncased" / "vocab.txt",
+             "--batch", 4, "--steps", 8, "--lr", 1e-3, "--no-compare", "--no-eval", "--out", tmp_path / "long")
+    assert r.returncode == 0, r.stderr
+    assert (tmp_path / "long" / "vocab.txt").exists()
+    r = weft("eval", tmp_path / "long", "--json")
+    assert r.returncode == 0, r.stderr
+    r = weft("export", tmp_path / "long", "--to", tmp_path / "out")
+    assert r.returncode == 0, r.stderr
+    r = weft("import", "bert", tmp_path / "out" / "pytorch.safetensors", "--to", tmp_path / "short", "--size", 2, "--length", 18,
+             "--tokenizer", tmp_path / "long")
+    assert r.returncode == 0, r.stderr
+    long, short = filled(tmp_path / "long"), filled(tmp_path / "short")
+    assert len(long) == 2 and long[0] != long[1]
+    for a, b in zip(long, short):
+        assert a == pytest.approx(b, rel=1e-4)
+    r = weft("predict", tmp_path / "long", "no mask here")
+    assert r.returncode == 1 and "no [MASK]" in r.stderr
+
+
+@pytest.mark.parametrize("kind", ["uncased/vocab.txt", "cased"])
+def test_masks_as_transformers(kind, tmp_path):
+    torch = pytest.importorskip("torch")
+    t = pytest.importorskip("transformers")
+    tokens = t.BertTokenizerFast(tokenizer_file=str(TOKENS / kind.split("/")[0] / "tokenizer.json"), do_lower_case=kind != "cased")
+    torch.manual_seed(1)
+    net = t.BertForMaskedLM(t.BertConfig(vocab_size=len(tokens), num_hidden_layers=2, hidden_size=128, num_attention_heads=2,
+                                         intermediate_size=512, initializer_range=0.1)).eval()
+    net.save_pretrained(tmp_path / "hub")
+    r = weft("import", "bert", tmp_path / "hub/model.safetensors", "--to", tmp_path / "run", "--size", 2, "--length", 40,
+             "--tokenizer", TOKENS / kind)
+    assert r.returncode == 0, r.stderr
+    ids = tokens(MASKED, return_tensors="pt")
+    assert ids["input_ids"][0, 0] == tokens.cls_token_id
+    with torch.no_grad():
+        p = net(**ids).logits[0].softmax(-1).numpy()
+    places = (ids["input_ids"][0] == tokens.mask_token_id).nonzero()[:, 0].tolist()
+    got = filled(tmp_path / "run")
+    assert len(got) == len(places) == 2
+    for place, a in zip(places, got):
+        assert a == pytest.approx({k: p[place, k] for k in a}, rel=2e-3)
+        assert max(a, key=a.get) == p[place].argmax()

@@ -369,7 +369,7 @@ SMALL = ["--data", "synthetic", "--steps", 1]
 
 @pytest.mark.parametrize("args, say", [
     (["mnist", "--decay", 0.1], "optimizer adam does not read --decay"), (["mlp", "--dropout", 0.1], "'mlp' does not read --dropout"),
-    (["mnist", "--length", 5], "'mnist' does not read --length"), (["mnist", "--bpe", "x"], "does not read --bpe"),
+    (["mnist", "--length", 5], "'mnist' does not read --length"), (["mnist", "--bpe", "x"], "does not read --tokenizer"),
     (["mnist", "--no-augment"], "does not read --no-augment"), (["mnist", "--size", 3], "does not read --size"),
     (["mnist", "--label-smoothing", 2], "below 1, not '2'"), (["mnist", "--dropout", 1], "below 1"), (["mnist", "--lr", -1], "at least 0"),
     (["mnist", "--momentum", 0.5], "does not read --momentum"), (["mnist", "--epochs", 2], "--steps and --epochs"),

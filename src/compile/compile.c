@@ -11,6 +11,7 @@ static const struct {
   Err *(*run)(Module *m);
 } passes[] = {
     {"inline", pass_inline},
+    {"batch_norm", pass_batch_norm},
     {"reflect_pad", pass_reflect_pad},
     {"ragged", pass_ragged},
     {"ragged_dot", pass_ragged_dot},

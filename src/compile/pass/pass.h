@@ -14,6 +14,8 @@
  * functions not reachable. Afterwards main holds the whole program. errors: recursion, unknown
  * symbols. */
 Err *pass_inline(Module *m);
+/* Batch normalisation, forward and backward, as sums and element-wise arithmetic. */
+Err *pass_batch_norm(Module *m);
 /* jax.lax.ragged_all_to_all as an all_gather and a choice of rows; m: inlined. */
 Err *pass_ragged(Module *m);
 /* Constant folding (small), common subexpressions, algebraic identities, dead code, trivial control

@@ -76,7 +76,7 @@ const char *step_name(const Code *c, const Step *s) {
                                       "collective", "cut",   "join",  "view"};
   const StepCode *k = &c->steps[s->id];
   if (s->kind == STEP_FUSED || k->fused.run) return k->fused.name ? k->fused.name : "fused";
-  if (s->kind == STEP_OP) return k->kernel->name;
+  if (s->kind == STEP_OP) return k->kernel->chosen ? k->kernel->chosen(k->state) : k->kernel->name;
   return kinds[s->kind];
 }
 

@@ -96,43 +96,43 @@ bool conv_planar_run(const ConvShape *s, void *const *data, bool *finite);
 /* Gradients of images with few channels, f32, channels last and the pixels of a row without gaps.
  */
 bool conv_spread_fits(const ConvShape *s);
-bool conv_spread_run(const ConvShape *s, float *const *data);
+bool conv_spread_run(const ConvShape *s, void *const *data);
 
 /* Windows of few channels; f32, channels last as above. */
 bool conv_rows_fits(const ConvShape *s);
-bool conv_rows_run(const ConvShape *s, float *const *data);
+bool conv_rows_run(const ConvShape *s, void *const *data);
 
 /* All forms as products of windows that are gathered into gemm's panels; f32, channels last as
  * above.
  */
 bool conv_gemm_fits(const ConvShape *s);
-bool conv_gemm_run(const ConvShape *s, float *const *data);
+bool conv_gemm_run(const ConvShape *s, void *const *data);
 
 /* Results and gradients of images as products of pixels where they are; f32, channels last as above. */
 bool conv_runs_fits(const ConvShape *s);
-bool conv_runs_run(const ConvShape *s, float *const *data);
+bool conv_runs_run(const ConvShape *s, void *const *data);
 
 /* Results and gradients of images by windows of one pixel, f32, where pixels are runs. */
 bool conv_images_fits(const ConvShape *s);
-bool conv_images_run(const ConvShape *s, float *const *data);
+bool conv_images_run(const ConvShape *s, void *const *data);
 
 /* Each channel by itself, f32, channels last as above. */
 bool conv_depthwise_fits(const ConvShape *s);
-bool conv_depthwise_run(const ConvShape *s, float *const *data);
+bool conv_depthwise_run(const ConvShape *s, void *const *data);
 
 /* Each channel by itself with large windows, or groups of few; channels last. f32, or X and Y as
- * bf16 where t[] says so. `finite` is not touched. */
+ * bf16 where t[] says so. */
 bool conv_lanes_fits(const ConvShape *s);
-bool conv_lanes_run(const ConvShape *s, void *const *data, bool *finite);
+bool conv_lanes_run(const ConvShape *s, void *const *data);
 
-/* bf16 (the result also f32), channels last: strides[1] is 1 in X and Y; by AMX. `finite` is not touched. */
+/* bf16 (the result also f32), channels last: strides[1] is 1 in X and Y; by AMX. */
 bool conv_amx_fits(const ConvShape *s);
-bool conv_amx_run(const ConvShape *s, void *const *data, bool *finite);
+bool conv_amx_run(const ConvShape *s, void *const *data);
 
-/* f64, channels last as above. `finite` is not touched. */
+/* f64, channels last as above. */
 bool conv_f64_fits(const ConvShape *s);
-bool conv_f64_run(const ConvShape *s, void *const *data, bool *finite);
-/* A part of them: each channel by itself. */
+bool conv_f64_run(const ConvShape *s, void *const *data);
+/* Each channel by itself, f64. */
 bool conv_f64_depthwise_fits(const ConvShape *s);
 bool conv_f64_depthwise_run(const ConvShape *s, void *const *data);
 
@@ -145,8 +145,8 @@ void conv_parts_spread(const ConvShape *s, const void *weights, void *out);
 void conv_parts_collect(const ConvShape *s, const void *sums, void *weights);
 
 /* Integers that 16 bits hold to those of up to 32, channels last as above; both operands of one size.
- * `finite` is not touched. */
+ * */
 bool conv_int_fits(const ConvShape *s);
-bool conv_int_run(const ConvShape *s, void *const *data, bool *finite);
+bool conv_int_run(const ConvShape *s, void *const *data);
 
 #endif

@@ -233,7 +233,7 @@ static bool has_steps(const ConvShape *s) {
 bool conv_amx_fits(const ConvShape *s) {
   int n = s->v[X].n - 2;
   if (!amx_bf16() || n < 1 || n > DIMS) return false;
-  ConvWindows w = conv_windows(s, (float *[3]){NULL, NULL, NULL}, 0);
+  ConvWindows w = conv_windows(s, NULL, 0);
   double macs = (double)(w.images * conv_volume(s->form == CONV_DATA ? w.size : w.places)) *
                 (double)(conv_volume(w.taps) * w.channels) * (double)w.depth;
   if (macs < MIN_MACS || (s->groups > 1 && MIN(w.channels, w.depth) < LEAST_GROUP)) return false;
@@ -246,12 +246,11 @@ bool conv_amx_fits(const ConvShape *s) {
          w.depth >= STEPS_DEPTH;
 }
 
-bool conv_amx_run(const ConvShape *s, void *const *data, bool *finite) {
-  (void)finite;
+bool conv_amx_run(const ConvShape *s, void *const *data) {
   bool ok = true;
   Call call = {s, data};
   for (int64_t g = 0; g < s->groups && ok; g++) {
-    ConvWindows w = conv_windows(s, (float *const *)(uintptr_t)data, g);
+    ConvWindows w = conv_windows(s, data, g);
     if (s->form == CONV_WEIGHTS) {
       conv_forwards(&w);
       Job j = job_of(s, &w, data);

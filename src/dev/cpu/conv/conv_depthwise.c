@@ -388,7 +388,7 @@ static void weight_parts(void *arg, int64_t begin, int64_t end) {
   }
 }
 
-bool conv_depthwise_run(const ConvShape *s, float *const *data) {
+bool conv_depthwise_run(const ConvShape *s, void *const *data) {
   const ConvView *v = &s->v[W];
   bool flat = v->n == 4, weights = s->form == CONV_WEIGHTS;
   int j = flat ? 0 : 1; /* the columns' dimension */
@@ -418,8 +418,8 @@ bool conv_depthwise_run(const ConvShape *s, float *const *data) {
   for (int64_t i = 0; i < d.rows; i++)
     for (int64_t k = 0; k < d.columns; k++)
       for (int64_t c = 0; c < d.channels; c++, w++) {
-        float *user = data[W] + v->offset + c * v->strides[0] + (flat ? 0 : i * v->strides[3]) +
-                      k * v->strides[v->n - 1];
+        float *user = (float *)data[W] + v->offset + c * v->strides[0] +
+                      (flat ? 0 : i * v->strides[3]) + k * v->strides[v->n - 1];
         if (weights) *user = *w;
         else *w = *user;
       }

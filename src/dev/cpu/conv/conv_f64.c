@@ -182,13 +182,11 @@ bool conv_f64_fits(const ConvShape *s) {
          s->t[Y] == DT_F64;
 }
 
-bool conv_f64_run(const ConvShape *s, void *const *data, bool *finite) {
-  (void)finite;
+bool conv_f64_run(const ConvShape *s, void *const *data) {
   bool back = s->form == CONV_DATA, ok = true;
-  if (conv_f64_depthwise_fits(s)) return conv_f64_depthwise_run(s, data);
   Job j = {.from = data[back ? Y : X], .to = data[back ? X : Y], .weights = data[W]};
   for (int64_t g = 0; g < s->groups && ok; g++) {
-    ConvWindows w = conv_windows(s, (float *const *)(uintptr_t)data, g);
+    ConvWindows w = conv_windows(s, data, g);
     ok = s->form == CONV_WEIGHTS ? weights(&j, &w) : conv_residues(&w, back, results, &j);
   }
   return ok;

@@ -136,12 +136,12 @@ static void taps_of_weights(void *arg, int64_t begin, int64_t end) {
 
 bool conv_f64_depthwise_fits(const ConvShape *s) {
   const ConvView *w = &s->v[W];
-  return w->dims[1] == 1 && w->dims[2] == 1;
+  return w->dims[1] == 1 && w->dims[2] == 1 && conv_f64_fits(s);
 }
 
 bool conv_f64_depthwise_run(const ConvShape *s, void *const *data) {
   bool back = s->form == CONV_DATA;
-  ConvWindows w = conv_windows(s, (float *const *)(uintptr_t)data, 0);
+  ConvWindows w = conv_windows(s, data, 0);
   if (s->form == CONV_WEIGHTS) conv_forwards(&w);
   Job j = {.from = data[back ? Y : X],
            .to = data[back ? X : Y],

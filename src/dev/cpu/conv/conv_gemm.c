@@ -189,7 +189,7 @@ static bool weights(const ConvWindows *w) {
 bool conv_gemm_fits(const ConvShape *s) {
   int n = s->v[X].n - 2;
   if (!gemm_kernels() || n < 1 || n > DIMS || s->groups != 1) return false;
-  ConvWindows w = conv_windows(s, (float *[3]){NULL, NULL, NULL}, 0);
+  ConvWindows w = conv_windows(s, NULL, 0);
   int64_t elements = conv_volume(w.taps) * w.channels;
   double places = (double)w.images;
   bool steps = false, plain = true;
@@ -213,7 +213,7 @@ bool conv_gemm_fits(const ConvShape *s) {
   return w.depth >= 128 || (n == 1 && w.depth >= 64) || (n == 3 && steps && w.depth >= 16);
 }
 
-bool conv_gemm_run(const ConvShape *s, float *const *data) {
+bool conv_gemm_run(const ConvShape *s, void *const *data) {
   bool ok = true, sparse = conv_inside(s) < CONV_SPARSE;
   int64_t fan = conv_fan(s);
   for (int64_t g = 0; g < s->groups && ok; g++) {

@@ -44,7 +44,7 @@ bool conv_general_accepts(const Op *op) {
   return lc != DC_FLOAT && lc != DC_COMPLEX && rc != DC_FLOAT && rc != DC_COMPLEX;
 }
 
-Err *conv_general_new(const Op *op, ConvGeneral **out) {
+ConvGeneral *conv_general_new(const Op *op) {
   const Type *l = op->operands[0]->type, *r = op->operands[1]->type, *o = op_type(op);
   const ConvDims d = b_conv_dims(op);
   ConvGeneral *c = xcalloc(1, sizeof *c);
@@ -89,8 +89,7 @@ Err *conv_general_new(const Op *op, ConvGeneral **out) {
   c->w_dims[c->w_rank] = c->features, c->w_strides[c->w_rank++] = rs[d.k_in];
   c->w_dims[c->w_rank] = c->channels, c->w_strides[c->w_rank++] = rs[d.k_out];
   c->k = c->n_window * c->features;
-  *out = c;
-  return NULL;
+  return c;
 }
 
 void conv_general_free(ConvGeneral *c) {

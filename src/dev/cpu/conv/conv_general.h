@@ -8,7 +8,7 @@
 
 typedef struct ConvGeneral ConvGeneral;
 bool conv_general_accepts(const Op *op);
-Err *conv_general_new(const Op *op, ConvGeneral **out);
+ConvGeneral *conv_general_new(const Op *op);
 void conv_general_free(ConvGeneral *c); /* NULL is fine */
 Err *conv_general_run(const ConvGeneral *c, const Op *op, void *const *in, void *const *out);
 

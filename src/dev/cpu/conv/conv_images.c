@@ -72,7 +72,7 @@ bool conv_images_fits(const ConvShape *s) {
     return false;
   for (int i = 0; i < n; i++)
     if (s->strides[i] != 1) return false;
-  ConvWindows w = conv_windows(s, (float *[3]){NULL, NULL, NULL}, 0);
+  ConvWindows w = conv_windows(s, NULL, 0);
   for (int i = 0; i < CONV_DIMS; i++)
     if (w.taps[i] != 1 || w.low[i] != 0 || w.places[i] != w.size[i]) return false;
   int64_t pixels = conv_volume(w.places), lanes = gemm_kernels()->lanes,
@@ -82,7 +82,7 @@ bool conv_images_fits(const ConvShape *s) {
          pixels >= filled * FULL && !plan_of(&w).both;
 }
 
-bool conv_images_run(const ConvShape *s, float *const *data) {
+bool conv_images_run(const ConvShape *s, void *const *data) {
   ConvWindows w = conv_windows(s, data, 0);
   return conv_residues(&w, s->form == CONV_DATA, results, NULL);
 }

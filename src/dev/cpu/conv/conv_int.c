@@ -196,18 +196,17 @@ bool conv_int_fits(const ConvShape *s) {
   if (held_as(s->t[in_of(s)]) == DT_NONE || held_as(s->t[W]) == DT_NONE || !dtype_is_int(out) ||
       dtype_bytes(out) > 4)
     return false;
-  ConvWindows w = conv_windows(s, (float *[3]){NULL, NULL, NULL}, 0);
+  ConvWindows w = conv_windows(s, NULL, 0);
   double macs = (double)(w.images * conv_volume(s->form == CONV_DATA ? w.size : w.places)) *
                 (double)(conv_volume(w.taps) * w.channels) * (double)w.depth;
   return macs >= MIN_MACS && w.depth >= LEAST_DEPTH;
 }
 
-bool conv_int_run(const ConvShape *s, void *const *data, bool *finite) {
-  (void)finite;
+bool conv_int_run(const ConvShape *s, void *const *data) {
   bool ok = true;
   Call call = {s, data};
   for (int64_t g = 0; g < s->groups && ok; g++) {
-    ConvWindows w = conv_windows(s, (float *const *)(uintptr_t)data, g);
+    ConvWindows w = conv_windows(s, data, g);
     ok = conv_residues(&w, s->form == CONV_DATA, results, &call);
   }
   return ok;

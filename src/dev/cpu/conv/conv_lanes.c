@@ -287,7 +287,7 @@ static bool run(void *arg, const ConvWindows *w) {
 bool conv_lanes_fits(const ConvShape *s) {
   int n = s->v[X].n - 2;
   if (!kernels() || s->groups == 1 || s->swapped || n < 1 || n > DIMS) return false;
-  ConvWindows w = conv_windows(s, (float *[3]){NULL, NULL, NULL}, 0);
+  ConvWindows w = conv_windows(s, NULL, 0);
   if (w.channels > 1 || w.depth > 1)
     return MAX(w.channels, w.depth) <= MOST_INPUTS &&
            MIN(groups_of_a_vector(&w), s->groups) * w.depth >= LANES / 2;
@@ -298,9 +298,8 @@ bool conv_lanes_fits(const ConvShape *s) {
          (s->form == CONV_WEIGHTS || slides(&w) || cpu_vector_bits() >= 512);
 }
 
-bool conv_lanes_run(const ConvShape *s, void *const *data, bool *finite) {
-  (void)finite;
-  ConvWindows w = conv_windows(s, (float *const *)(uintptr_t)data, 0);
+bool conv_lanes_run(const ConvShape *s, void *const *data) {
+  ConvWindows w = conv_windows(s, data, 0);
   Job j = {s, data};
   return conv_residues(&w, s->form == CONV_DATA, run, &j);
 }

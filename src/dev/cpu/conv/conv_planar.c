@@ -352,7 +352,7 @@ bool conv_planar_fits(const ConvShape *s) {
   int n = s->v[X].n - 2;
   if (!kernels() || n < 1 || n > DIMS || s->swapped) return false;
   const ConvView *x = &s->v[X], *y = &s->v[Y];
-  ConvWindows w = conv_windows(s, (float *[3]){NULL, NULL, NULL}, 0);
+  ConvWindows w = conv_windows(s, NULL, 0);
   int64_t least = MIN(w.channels, w.depth), most = MAX(w.channels, w.depth);
   bool last = (x->strides[1] == 1 || x->dims[1] == 1) && (y->strides[1] == 1 || y->dims[1] == 1),
        rows = x->strides[n + 1] == 1 && y->strides[n + 1] == 1, steps = false;
@@ -376,7 +376,7 @@ bool conv_planar_fits(const ConvShape *s) {
 }
 
 bool conv_planar_run(const ConvShape *s, void *const *data, bool *finite) {
-  ConvWindows w = conv_windows(s, (float *const *)(uintptr_t)data, 0);
+  ConvWindows w = conv_windows(s, data, 0);
   Job j = {s, finite};
   return conv_residues(&w, s->form == CONV_DATA, run, &j);
 }

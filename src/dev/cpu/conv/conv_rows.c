@@ -229,11 +229,11 @@ static bool run(void *arg, const ConvWindows *w) { /* one remainder; false: no m
 bool conv_rows_fits(const ConvShape *s) {
   int n = s->v[X].n - 2;
   if (n < 1 || n > DIMS || s->groups > 1 || conv_patches(s)) return false;
-  ConvWindows w = conv_windows(s, (float *[3]){NULL, NULL, NULL}, 0);
+  ConvWindows w = conv_windows(s, NULL, 0);
   return runs_kernels(w.depth) && w.channels < 8 && w.depth >= 8;
 }
 
-bool conv_rows_run(const ConvShape *s, float *const *data) {
+bool conv_rows_run(const ConvShape *s, void *const *data) {
   ConvWindows w = conv_windows(s, data, 0);
   return conv_residues(&w, s->form == CONV_DATA, run, (void *)(uintptr_t)s);
 }

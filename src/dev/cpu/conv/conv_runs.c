@@ -84,7 +84,7 @@ static bool results(void *arg, const ConvWindows *w) {
 bool conv_runs_fits(const ConvShape *s) {
   int n = s->v[X].n - 2;
   if (s->form == CONV_WEIGHTS || n < 1 || n > DIMS || s->swapped) return false;
-  ConvWindows w = conv_windows(s, (float *[3]){NULL, NULL, NULL}, 0);
+  ConvWindows w = conv_windows(s, NULL, 0);
   int64_t taps = conv_volume(w.taps), places = w.images * conv_volume(w.places);
   if (!runs_kernels(w.depth) || 2 * places < 3 * w.depth ||
       MIN(w.channels, w.depth) < LEAST_GROUP ||
@@ -95,7 +95,7 @@ bool conv_runs_fits(const ConvShape *s) {
   return w.depth == LEAST_CHANNELS || (w.depth == LEAST_GROUP && s->form == CONV_FORWARD);
 }
 
-bool conv_runs_run(const ConvShape *s, float *const *data) {
+bool conv_runs_run(const ConvShape *s, void *const *data) {
   ConvWindows w = conv_windows(s, data, 0);
   size_t bytes = sizeof(float) * (size_t)(s->groups * w.channels);
   float *zeros = cpu_block_alloc(bytes);

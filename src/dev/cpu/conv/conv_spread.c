@@ -122,21 +122,22 @@ static void images(void *arg, int64_t begin, int64_t end) { /* several of them *
   }
 }
 
-bool conv_spread_run(const ConvShape *s, float *const *data) {
+bool conv_spread_run(const ConvShape *s, void *const *data) {
   Spread p = spread_of(s);
   const ConvView *w = &s->v[W];
   int64_t n = p.g.depth * p.g.rows * p.g.columns * p.g.channels;
   float *own = aligned_alloc(64, ((size_t)n * 4 + 63) & ~(size_t)63), *to = own;
+  const float *weights = data[W];
   if (!own) return false;
   for (int64_t o = 0; o < p.g.depth; o++)
     for (int64_t i = 0; i < p.g.rows; i++)
       for (int64_t j = 0; j < p.g.columns; j++)
         for (int64_t c = 0; c < p.g.channels; c++)
-          *to++ = data[W][w->offset + o * w->strides[1] + c * w->strides[2] + i * p.g.w_row +
+          *to++ = weights[w->offset + o * w->strides[1] + c * w->strides[2] + i * p.g.w_row +
                           j * p.g.w_column];
   p.w = own;
-  p.x = data[X] + s->v[X].offset;
-  p.y = data[Y] + s->v[Y].offset;
+  p.x = (float *)data[X] + s->v[X].offset;
+  p.y = (float *)data[Y] + s->v[Y].offset;
   blas_begin();
   if (p.several > 1) cpu_parallel((p.g.images + p.several - 1) / p.several, 1, images, &p);
   else cpu_parallel(p.g.images * p.bands, 1, bands, &p);

@@ -6,7 +6,9 @@
 /* NULL where only the shapes are asked for. */
 static float *moved(float *data, int64_t by) { return data ? data + by : NULL; }
 
-ConvWindows conv_windows(const ConvShape *s, float *const *data, int64_t group) {
+ConvWindows conv_windows(const ConvShape *s, void *const *data, int64_t group) {
+  static void *const nothing[3];
+  if (!data) data = nothing;
   bool back = s->form == CONV_DATA;
   const ConvView *from = &s->v[back ? Y : X], *to = &s->v[back ? X : Y], *k = &s->v[W];
   int n = s->v[X].n - 2;

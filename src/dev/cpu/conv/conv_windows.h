@@ -21,8 +21,8 @@ typedef struct ConvWindows {
   int64_t tap_steps[CONV_DIMS], in_step, out_step;
 } ConvWindows;
 
-/* Of group `group`. For gradients of images see conv_residues. */
-ConvWindows conv_windows(const ConvShape *s, float *const *data, int64_t group);
+/* Of group `group`; data NULL: the shapes alone. For gradients of images see conv_residues. */
+ConvWindows conv_windows(const ConvShape *s, void *const *data, int64_t group);
 
 /* Where what the windows count as floats from `base` on is, of another type. */
 static inline char *conv_at(void *base, const float *counted, DType t) {

@@ -40,6 +40,8 @@ typedef struct CpuKernel {
   void (*release)(void *state);  /* NULL: nothing to give back */
   int in_place;                  /* k + 1: result 0 may take operand k's memory; 0: never */
   double (*flops)(const Op *op); /* optional, for reports; NULL: 0 */
+  const char *(*chosen)(
+      const void *state); /* optional, for reports: the name of what prepare chose */
   /* Optional: in a loop, operands that come from outside of it (bit i of `fixed`: operand i) are
    * the same at every run. prepack_bytes: memory for what the kernel may keep of them from run to run;
    * 0: nothing to gain. run_prepacked: run, with that memory; fresh: it is not filled yet. */

@@ -353,10 +353,11 @@ ENTRY(Device_DefaultMemory) {
   return NULL;
 }
 
-/* A device without a limit of its own has this host's memory. */
-static int64_t host_memory(void) {
+/* A device without a limit of its own has a share of this host's memory: all devices filled as far as each says they can be must not be
+   more than there is. */
+static int64_t share_of_host(const PJRT_Client *c) {
   long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
-  return pages > 0 && size > 0 ? (int64_t)pages * size : INT64_MAX;
+  return pages > 0 && size > 0 ? (int64_t)pages * size / c->n_near : INT64_MAX;
 }
 
 ENTRY(Device_MemoryStats) {
@@ -364,7 +365,7 @@ ENTRY(Device_MemoryStats) {
   if (dev_is_virtual(a->device->client->dev)) /* results of queued runs count, as on a real chip */
     for (int i = 0; i < a->device->client->n; i++) queue_drain(a->device->client->devices[i].queue);
   dev_stats(a->device->client->dev, a->device->desc.id, &s);
-  bool limited = s.limit > 0;
+  int64_t limit = s.limit > 0 ? s.limit : share_of_host(a->device->client);
   SET_IF(Device_MemoryStats, bytes_in_use, s.in_use);
   SET_IF(Device_MemoryStats, peak_bytes_in_use, s.peak);
   SET_IF(Device_MemoryStats, peak_bytes_in_use_is_set, true);
@@ -372,16 +373,16 @@ ENTRY(Device_MemoryStats) {
   SET_IF(Device_MemoryStats, num_allocs_is_set, true);
   SET_IF(Device_MemoryStats, largest_alloc_size, s.largest);
   SET_IF(Device_MemoryStats, largest_alloc_size_is_set, true);
-  SET_IF(Device_MemoryStats, bytes_limit, limited ? s.limit : host_memory()); /* torch_xla asks */
+  SET_IF(Device_MemoryStats, bytes_limit, limit); /* torch_xla asks */
   SET_IF(Device_MemoryStats, bytes_limit_is_set, true);
   SET_IF(Device_MemoryStats, bytes_reserved, 0);
   SET_IF(Device_MemoryStats, bytes_reserved_is_set, true);
   SET_IF(Device_MemoryStats, peak_bytes_reserved, 0);
   SET_IF(Device_MemoryStats, peak_bytes_reserved_is_set, true);
-  SET_IF(Device_MemoryStats, bytes_reservable_limit, s.limit);
-  SET_IF(Device_MemoryStats, bytes_reservable_limit_is_set, limited);
-  SET_IF(Device_MemoryStats, largest_free_block_bytes, limited ? s.limit - s.in_use : 0);
-  SET_IF(Device_MemoryStats, largest_free_block_bytes_is_set, limited);
+  SET_IF(Device_MemoryStats, bytes_reservable_limit, limit);
+  SET_IF(Device_MemoryStats, bytes_reservable_limit_is_set, true);
+  SET_IF(Device_MemoryStats, largest_free_block_bytes, limit > s.in_use ? limit - s.in_use : 0);
+  SET_IF(Device_MemoryStats, largest_free_block_bytes_is_set, true);
   SET_IF(Device_MemoryStats, pool_bytes, 0);
   SET_IF(Device_MemoryStats, pool_bytes_is_set, false);
   SET_IF(Device_MemoryStats, peak_pool_bytes, 0);

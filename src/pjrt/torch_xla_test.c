@@ -43,6 +43,21 @@ static void memory_has_a_limit(void **state) {
   CALL(Device_MemoryStats, s, .device = device(0));
   assert_true(s.bytes_limit_is_set);
   assert_true(s.bytes_limit > 1 << 20);
+  assert_true(s.bytes_reservable_limit_is_set && s.bytes_reservable_limit == s.bytes_limit);
+  assert_true(s.largest_free_block_bytes_is_set);
+  assert_true(s.largest_free_block_bytes <= s.bytes_limit);
+}
+
+static void devices_share_the_memory_of_the_host(void **state) {
+  (void)state;
+  CALL(Client_AddressableDevices, d, .client = client);
+  assert_true(d.num_addressable_devices > 1);
+  int64_t all = 0;
+  for (size_t i = 0; i < d.num_addressable_devices; i++) {
+    CALL(Device_MemoryStats, s, .device = d.addressable_devices[i]);
+    all += s.bytes_limit;
+  }
+  assert_true(all <= (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE));
 }
 
 static PJRT_Buffer *run(const char *text, int n, PJRT_Buffer **args, PJRT_Buffer **outs) {
@@ -263,6 +278,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(platform_has_a_name),
       cmocka_unit_test(memory_has_a_limit),
+      cmocka_unit_test(devices_share_the_memory_of_the_host),
       cmocka_unit_test(aliases_of_the_module_donate),
       cmocka_unit_test(odd_aliases_are_left),
       cmocka_unit_test(copies_are_read),

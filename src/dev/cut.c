@@ -17,14 +17,17 @@ static bool is_manual(const Op *op) {
 }
 
 typedef struct Calls {
-  bool any, whole; /* whole: outside of manual computations, of whole values, once */
+  bool any, whole,
+      parts; /* outside of manual computations: of whole values, once; of each process's parts */
 } Calls;
 
 static Err *find_call(Op *op, void *arg) {
   Calls *c = arg;
   if (!op_is_host_callback(op)) return NULL;
-  c->any = true;
-  c->whole |= !is_manual(op);
+  bool manual = is_manual(op), parts = !manual && op_is_partitioned_callback(op);
+  c->any |= !parts;
+  c->parts |= parts;
+  c->whole |= !manual && !parts;
   return NULL;
 }
 
@@ -108,15 +111,13 @@ static const char *why_not_lighter(const DevProgram *p, Module *local) {
   return NULL;
 }
 
-/* Why the program stays whole, as far as can be told before it is cut; NULL: it need not. */
-static const char *why_whole(const DevProgram *p) {
+/* Why the program stays whole, as far as can be told before it is cut; NULL: it need not. calls: found in it */
+static const char *why_whole(const DevProgram *p, const Calls *c) {
   if (p->opts.cut == DEV_WHOLE) return "it is wanted whole";
   if (p->opts.cut == DEV_CUT_LIGHTER && !p->ops->cuts)
     return "the device computes programs as given";
   if (p->opts.replicas > 1) return "it has replicas as well as partitions";
-  Calls c = {0};
-  err_free(ir_walk(p->main->body, find_call, &c));
-  if (c.whole || (c.any && p->opts.cut == DEV_CUT_LIGHTER))
+  if (c->whole || (c->any && p->opts.cut == DEV_CUT_LIGHTER))
     return "it calls its caller's functions";
   return NULL;
 }
@@ -136,7 +137,9 @@ static void take(DevProgram *p, Module *local) {
 
 Err *cut_program(DevProgram *p) {
   if (p->opts.partitions == 1) return NULL;
-  const char *why = why_whole(p);
+  Calls calls = {0};
+  err_free(ir_walk(p->main->body, find_call, &calls));
+  const char *why = why_whole(p, &calls);
   Module *local = why ? NULL : module_clone(p->module);
   bool done = false;
   Err *e = why ? NULL : pass_partition(local, &done);
@@ -146,7 +149,7 @@ Err *cut_program(DevProgram *p) {
   }
   if (e) why = e->msg;
   else if (!why && !done) why = "nothing says how it is to be cut";
-  else if (!why && p->opts.cut == DEV_CUT_LIGHTER) why = why_not_lighter(p, local);
+  else if (!why && p->opts.cut == DEV_CUT_LIGHTER && !calls.parts) why = why_not_lighter(p, local);
   say(p, why);
   if (!why) take(p, local);
   else module_free(local);

@@ -17,4 +17,13 @@ static inline bool op_is_host_callback(const Op *op) {
   return op->kind == OP_CUSTOM_CALL && str_is(op_str(op, "call_target_name"), HOST_CALLBACK);
 }
 
+/* One that each process makes with its own parts of the operands, wherever the program is cut; it gives at most tokens. */
+static inline bool op_is_partitioned_callback(const Op *op) {
+  if (!op_is_host_callback(op)) return false;
+  for (int i = 0; i < op->n_results; i++)
+    if (op->results[i].type->kind != TY_TOKEN) return false;
+  const Attr *config = op_attr(op, "mhlo.backend_config");
+  return config && config->kind == AT_DICT && attrs_get(config->dict, config->n, "partitioned");
+}
+
 #endif

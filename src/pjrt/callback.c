@@ -2,16 +2,26 @@
  * is in the call's attributes; the Python package makes it (ctypes) and keeps it alive as long as
  * the program.
  *
- *   int fn(void *const *operands, void *const *results, char *error, size_t error_size)
+ *   int fn(void *const *operands, void *const *results, char *error, size_t error_size, const int64_t *dims)
  *
  * gets dense row-major data and writes the results; a number other than 0 fails the call with
- * `error`. */
+ * `error`. dims: of all operands, one after another; what a process has of an operand may be a part of it. */
 #include "pjrt/pjrt_priv.h"
 
 #include "interp/interp.h"
 #include "ir/exchange.h"
 
-typedef int (*HostFn)(void *const *operands, void *const *results, char *error, size_t error_size);
+typedef int (*HostFn)(void *const *operands, void *const *results, char *error, size_t error_size,
+                      const int64_t *dims);
+
+typedef VEC(int64_t) Dims;
+
+static Dims dims_of(int n, Tensor *const *operands) {
+  Dims dims = {0};
+  for (int i = 0; i < n; i++)
+    for (int d = 0; d < operands[i]->rank; d++) *vec_push(&dims) = operands[i]->dims[d];
+  return dims;
+}
 
 static Err *host_callback(const Op *op, Tensor *const *operands, Tensor **results) {
   Attr *config = op_attr(op, "mhlo.backend_config");
@@ -30,7 +40,9 @@ static Err *host_callback(const Op *op, Tensor *const *operands, Tensor **result
   for (int i = 0; i < op->n_results; i++) out[i] = results[i]->data;
   char error[4096] = "";
   HostFn call = (HostFn)(uintptr_t)fn->i;
-  int failed = call(in, out, error, sizeof error);
+  Dims dims = dims_of(op->n_operands, operands);
+  int failed = call(in, out, error, sizeof error, dims.v);
+  vec_free(&dims);
   free(in);
   free(out);
   if (!failed) return NULL;

@@ -40,6 +40,13 @@ def test_pipelines_and_experts():
         np.testing.assert_allclose(got[name], want[name], rtol=2e-4, atol=2e-4 if "gradient" in name else 1e-5, err_msg=name)
 
 
+def test_prints_of_parts():
+    """jax.debug.print(partitioned=True): each device's parts."""
+    want = run("cpu", "partitioned_prints.py", flags="--xla_force_host_platform_device_count=4")
+    assert len(want["parts"]) == 9  # four devices, two calls, and what is before the first
+    assert run("weft", "partitioned_prints.py", device="cpu:4") == want
+
+
 def test_why_whole():
     """WEFT_VERBOSE says which programs are computed whole."""
     program = """

@@ -22,7 +22,8 @@ CPU_RULES = (
 )
 
 HostFunction = ctypes.CFUNCTYPE(
-    ctypes.c_int, ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(ctypes.c_void_p), ctypes.c_void_p, ctypes.c_size_t)
+    ctypes.c_int, ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(ctypes.c_void_p), ctypes.c_void_p, ctypes.c_size_t,
+    ctypes.POINTER(ctypes.c_int64))
 
 # Names of platforms that weft's devices may have: its own, and WEFT_PLATFORM.
 NAMES = ["weft"]
@@ -240,21 +241,29 @@ def _lowered_cost():
 # ---- host callbacks -----------------------------------------------------------------------------------------------------
 
 
-def _view(address, aval):
-    size = int(np.prod(aval.shape, dtype=np.int64)) * np.dtype(aval.dtype).itemsize
+def _view(address, shape, dtype):
+    size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
     if size == 0:
-        return np.zeros(aval.shape, aval.dtype)
+        return np.zeros(shape, dtype)
     raw = (ctypes.c_char * size).from_address(address)
-    return np.frombuffer(raw, dtype=aval.dtype).reshape(aval.shape)
+    return np.frombuffer(raw, dtype=dtype).reshape(shape)
+
+
+def _shapes(avals, dims):
+    """Of the operands of one call, which may be parts of what was traced. dims: of all, one after another."""
+    dims = iter(dims[:sum(len(a.shape) for a in avals)])
+    return [tuple(next(dims) for _ in a.shape) for a in avals]
 
 
 def host_function(callback, operand_avals, result_avals, first_operand, first_result):
     """A C function around `callback`, as weft_host_callback calls it. The tokens before first_* are not looked at."""
-    def call(operands, results, error, error_size):
+    def call(operands, results, error, error_size, dims):
         try:
-            values = callback(*(_view(operands[first_operand + i], a).copy() for i, a in enumerate(operand_avals)))
+            shapes = _shapes(operand_avals, dims)
+            values = callback(*(_view(operands[first_operand + i], shape, a.dtype).copy()
+                                for i, (shape, a) in enumerate(zip(shapes, operand_avals))))
             for i, (value, aval) in enumerate(zip(values, result_avals)):
-                np.copyto(_view(results[first_result + i], aval), value, casting="no")
+                np.copyto(_view(results[first_result + i], aval.shape, aval.dtype), value, casting="no")
             return 0
         except BaseException:
             text = traceback.format_exc().encode()[-(error_size - 1):]
@@ -281,13 +290,16 @@ def _set_sharding(context, op, sharding, tokens):
 
 
 def emit_python_callback(ctx, callback, token, operands, operand_avals, result_avals, *, has_side_effect,
-                         sharding=None, **_):
+                         sharding=None, partitioned=False, **_):
     """Stands in for jax._src.callback.emit_python_callback on weft; same contract. Of what else versions of JAX pass, layouts
-    do not matter, and nor does `partitioned`: a program runs as one job, and the callback sees whole values."""
+    do not matter. A program runs as one job, and the callback sees whole values; `partitioned`, each device's parts of them."""
     from jax._src import dtypes
     from jax._src.interpreters import mlir
     from jax._src.lib.mlir import ir
     from jax._src.lib.mlir.dialects import hlo
+
+    if partitioned and result_avals:
+        raise ValueError("Partitioned callback not supported with return values: each device would have its own.")
 
     def checked(*args):
         values = callback(*args)
@@ -311,12 +323,15 @@ def emit_python_callback(ctx, callback, token, operands, operand_avals, result_a
     address = ctypes.cast(function, ctypes.c_void_p).value
     types = [hlo.TokenType.get()] * tokens
     types += [_ir_type(ctx.module_context, a) for a in result_avals]
+    config = {"address": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), address)}
+    if partitioned:
+        config["partitioned"] = ir.BoolAttr.get(True)
     op = mlir.custom_call(
         "weft_host_callback",
         result_types=types,
         operands=([token] if token else []) + list(operands),
         has_side_effect=has_side_effect,
-        backend_config={"address": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), address)})
+        backend_config=config)
     if sharding is not None:
         _set_sharding(ctx.module_context, op, sharding, tokens)
     results = list(op.results)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "compile/spmd/partition_priv.h"
+#include "ir/exchange.h"
 
 /* ---- what cannot be partitioned ---- */
 
@@ -256,6 +257,10 @@ static Err *partition_op(Spmd *s, Op *op) {
         spmd_operand(s, op->operands[0], spmd_layout_of(s, &op->results[0]));
     return NULL;
   case OP_CUSTOM_CALL:
+    if (op_is_partitioned_callback(op)) {
+      spmd_callback_op(s, op);
+      return NULL;
+    }
     if (!op_is_remark(op)) break;
     s->local[op->results[0].id] =
         spmd_operand(s, op->operands[0], spmd_layout_of(s, &op->results[0]));

@@ -126,6 +126,18 @@ void spmd_batched_op(Spmd *s, const Op *op) {
   free(out);
 }
 
+/* A process calls with what it has of the operands. */
+void spmd_callback_op(Spmd *s, const Op *op) {
+  Value **in = xmalloc(sizeof *in * (size_t)(op->n_operands + 1));
+  Type **out = xmalloc(sizeof *out * (size_t)(op->n_results + 1));
+  for (int k = 0; k < op->n_operands; k++) in[k] = s->local[op->operands[k]->id];
+  for (int i = 0; i < op->n_results; i++) out[i] = op->results[i].type;
+  Op *c = same_op(s, op, in, out);
+  for (int i = 0; i < op->n_results; i++) s->local[op->results[i].id] = &c->results[i];
+  free(in);
+  free(out);
+}
+
 static void fix_ints(Spmd *s, Op *c, const char *name, const int64_t *v, int n) {
   op_set_attr(s->m, c, str_from(name), attr_ints(s->m, DT_I64, n, v));
 }

@@ -57,6 +57,7 @@ Dim spmd_without(const Dim *cut, const Layout *used, int rank);
 void spmd_set_result(Spmd *s, const Op *op, int i, Value *x, const Layout *has);
 bool spmd_captures(const Spmd *s, const Region *r); /* does it use values from outside? */
 void spmd_batched_op(Spmd *s, const Op *op);
+void spmd_callback_op(Spmd *s, const Op *op);
 Op *spmd_tied_op(Spmd *s, const Op *op, const bool *keep, int (*tie)(const Op *op, int k, int d));
 int spmd_tie_same(const Op *op, int k, int d);
 int spmd_tie_broadcast(const Op *op, int k, int d);

@@ -665,6 +665,29 @@ static void test_batches(void **state) {
   module_free(m);
 }
 
+/* Each device calls with its part, whatever sharding the call itself has. */
+static void test_calls_with_parts(void **state) {
+  (void)state;
+  static const char text[] =
+      "module { sdy.mesh @mesh = <[\"x\"=4]>\n"
+      "sdy.mesh @one = <[], device_ids=[0]>\n"
+      "func.func @main(%a: tensor<16x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{\"x\"}, {}]>})"
+      " -> tensor<16x4xf32> {\n"
+      "  stablehlo.custom_call @weft_host_callback(%a) {has_side_effect = true,"
+      " mhlo.backend_config = {address = 1 : i64, partitioned = true},"
+      " sdy.sharding = #sdy.sharding_per_value<[<@one, []>]>} : (tensor<16x4xf32>) -> ()\n"
+      "  return %a : tensor<16x4xf32>\n}}";
+  Module *m = parsed("calls", text);
+  bool done;
+  must(pass_partition(m, &done));
+  assert_true(done);
+  must(ir_verify(m));
+  const Op *call = module_main(m)->body->first;
+  assert_int_equal(call->kind, OP_CUSTOM_CALL);
+  assert_int_equal(call->operands[0]->type->dims[0], 4);
+  module_free(m);
+}
+
 /* Each device counts its own part: nothing is made whole. */
 static void test_counting(void **state) {
   (void)state;
@@ -779,6 +802,7 @@ int main(void) {
                                      cmocka_unit_test(test_fetched_once),
                                      cmocka_unit_test(test_scattered_sums),
                                      cmocka_unit_test(test_batches),
+                                     cmocka_unit_test(test_calls_with_parts),
                                      cmocka_unit_test(test_counting),
                                      cmocka_unit_test(test_random)};
   return cmocka_run_group_tests(tests, NULL, NULL);

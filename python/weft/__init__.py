@@ -74,6 +74,14 @@ def virtual_time(device: int = 0) -> float:
     return seconds(device)
 
 
+def device_count() -> int:
+    """Devices that WEFT_DEVICE gives this process, without opening them. 0: it names none."""
+    count = extension(library_path(), 0x5745434E, ctypes.CFUNCTYPE(ctypes.c_int))
+    if not count:
+        raise RuntimeError(f"{library_path()} does not count its devices: it is of another version than this package")
+    return count()
+
+
 def folder() -> str:
     """Path of the installed package: include, lib and bin are for C programs."""
     return str(pathlib.Path(__file__).resolve().parent)

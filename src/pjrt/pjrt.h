@@ -43,4 +43,12 @@ typedef struct WeftClockExtension {
   double (*seconds)(int device);
 } WeftClockExtension;
 
+/* Devices that a client of this process would have, without making one: callers that start threads or
+ * processes for them ask first. 0: WEFT_DEVICE names none. */
+#define PJRT_EXTENSION_WEFT_COUNT 0x5745434e
+typedef struct WeftCountExtension {
+  PJRT_Extension_Base base;
+  int (*count)(void);
+} WeftCountExtension;
+
 #endif

@@ -1,7 +1,8 @@
 """The device of PyTorch/XLA: loaded through the entry point group `torch_xla.plugins` by `import torch_xla`.
 
-Private parts of torch_xla that are used: `_internal.tpu.TpuPlugin`, whose own entry point would win where PJRT_DEVICE is TPU, and
-those that replicas.py and amp.py name. A version that lacks them gets a sentence.
+Private parts of torch_xla that are used: `_internal.tpu.TpuPlugin`, whose own entry point would win where PJRT_DEVICE is TPU,
+`_internal.tpu.num_available_devices` and `num_available_chips`, which look for TPUs on the PCI bus, and those that replicas.py and
+amp.py name. A version that lacks them gets a sentence.
 """
 import os
 import re
@@ -10,7 +11,7 @@ import warnings
 import torch_xla._internal.tpu
 from torch_xla.experimental import plugins
 
-from weft import library_path
+from weft import device_count, library_path
 from weft.torch import device, device_type
 
 
@@ -51,6 +52,14 @@ def _tpu_environment(spec):
     }
 
 
+def _count(kind):
+    """What Lightning asks before replicas start: the devices that there are, opened by nobody yet."""
+    tpu = torch_xla._internal.tpu
+    tpu.num_available_devices = device_count
+    if kind.startswith("TPU"):
+        tpu.num_available_chips = lambda: max(1, device_count() // tpu.num_logical_cores_per_chip())
+
+
 def _choose():
     """Makes the device of WEFT_DEVICE PyTorch/XLA's. Before torch_xla chooses one itself, and before it reads the variables."""
     spec = device()
@@ -66,6 +75,7 @@ def _choose():
         torch_xla._internal.tpu.TpuPlugin = Plugin  # where its entry point comes after ours
     else:
         warnings.warn("this version of torch_xla has no TpuPlugin: weft may not be what PJRT_DEVICE=TPU loads")
+    _count(kind)
     for name in {"TPU", "CUDA", kind.split("_")[0]}:
         plugins.register_plugin(name, Plugin())
 
@@ -75,7 +85,7 @@ def entry():
     if device():
         _choose()
     if os.environ.get("PJRT_DEVICE", "").split("_")[0] != "CPU":
-        from weft.torch import amp, replicas
-        replicas.prepare()
-        amp.prepare()
+        from weft.torch import amp, optimizers, replicas
+        for part in (replicas, amp, optimizers):
+            part.prepare()
     return Plugin()

@@ -4,8 +4,12 @@ On a TPU each has a process of its own, and with it its own random numbers. Here
 for the whole process: PyTorch's CPU generator, Python's `random`, numpy's `numpy.random`. So torch.manual_seed(0) in each replica gives
 each the same weights, whatever the others do meanwhile. Threads that a replica starts (loaders of data) share its states.
 
-Private parts of torch_xla that are used: `_internal.pjrt._run_thread_per_device`.
+A process would also have objects of its own: each thread is given copies of what the replicas are started with (a model, a trainer), and
+sees one device, its own. What cannot be copied is shared, and so are arrays and data sets, which replicas read.
+
+Private parts of torch_xla that are used: `_internal.pjrt._run_thread_per_device` and `_SpawnFn`.
 """
+import copy
 import functools
 import os
 import random
@@ -100,6 +104,50 @@ def _install():
     _replace(torch.Tensor, TENSOR)
 
 
+# ---- objects of a replica's own ----
+
+
+def _copied(value, memo):
+    """A copy for one replica; memo: what is copied with it. What can only be shared is."""
+    if isinstance(value, torch.utils.data.Dataset) or type(value) is torch.Tensor or type(value).__module__ == "numpy":
+        return value
+    try:
+        return copy.deepcopy(value, memo)
+    except Exception:  # locks, queues, files: each class refuses in its own way
+        return value
+
+
+def _copies(call):
+    """What torch_xla calls in each thread for one replica: its _SpawnFn (fn, args, kwargs), or a partial of that."""
+    if isinstance(call, functools.partial) and not (call.args or call.keywords):
+        call = call.func
+    if not all(hasattr(call, part) for part in ("fn", "args", "kwargs")):
+        return call
+    memo, mine = {}, copy.copy(call)
+    mine.fn = _copied(call.fn, memo)
+    mine.args = tuple(_copied(x, memo) for x in call.args)
+    mine.kwargs = {name: _copied(x, memo) for name, x in call.kwargs.items()}
+    return mine
+
+
+def _one_device(supported):
+    """xm.get_xla_supported_devices: a replica has one, as a process of a TPU v4 or later."""
+    @functools.wraps(supported)
+    def devices(*args, **kwargs):
+        import torch_xla
+        return supported(*args, **kwargs) if _own.states is None else [str(torch_xla.device())]
+    return devices
+
+
+def _moved_copy(self, device):
+    """MpModelWrapper.to: there is one wrapper for all replicas."""
+    with self._lock:
+        return copy.deepcopy(self._model).to(device)
+
+
+# ---- running ----
+
+
 def _with_own_states(fn):
     """The function of a replica. All begin with the same states, as processes that have just started do. When one has failed, its
     error is that of the others which then wait for it in vain."""
@@ -109,7 +157,9 @@ def _with_own_states(fn):
     def replica(*args, **kwargs):
         _own.states = list(first)
         try:
-            return fn(*args, **kwargs)
+            with _lock:
+                mine = _copies(fn)
+            return mine(*args, **kwargs)
         except Exception as e:
             with _lock:
                 failed.append(e)
@@ -140,3 +190,7 @@ def prepare():
         return run(local_rank, local_world_size, _with_own_states(fn), initializer_fn)
     run_thread_per_device.of_weft = True
     pjrt._run_thread_per_device = run_thread_per_device
+    import torch_xla.core.xla_model as xm
+    from torch_xla.distributed.xla_multiprocessing import MpModelWrapper
+    xm.get_xla_supported_devices = _one_device(xm.get_xla_supported_devices)
+    MpModelWrapper.to = _moved_copy

@@ -91,6 +91,22 @@ def test_mesh(installed):
     close(got["fsdp"])
 
 
+@pytest.mark.parametrize("name, replicas, device, tolerance", [("lightning", 1, "cpu", 1e-5), ("lightning", 8, "tpu-v3-8", 2e-2),
+                                                               ("lightning", 4, "cpu:4", 1e-5), ("accelerate", 1, "cpu", 1e-5),
+                                                               ("accelerate", 2, "cpu:2", 1e-5), ("trainer", 1, "cpu", 1e-5)])
+def test_library_with_a_loop(installed, tmp_path, name, replicas, device, tolerance):
+    """They find the device and its replicas by themselves; what they leave in the program's own objects is what was trained."""
+    pytest.importorskip({"trainer": "transformers"}.get(name, name))
+    folders = [tmp_path / "got", tmp_path / "want"]
+    for folder in folders:
+        folder.mkdir()
+    got = run(installed, device, "trainers.py", name, replicas, folders[0])
+    want = run(installed, "", "trainers.py", name, replicas, folders[1], USE_TORCH_XLA="0")
+    assert got.pop("device") == "xla" and got.keys() == want.keys()
+    for key in want:
+        close((got[key], want[key]), tolerance)
+
+
 def test_script_for_cuda(installed):
     """On a virtual GPU, in its precision; without one PyTorch has no CUDA device and takes the CPU."""
     close((run(installed, "A100-80GB", "-m", "weft.torch", "plain.py"), run(installed, "", "plain.py")), 2e-2)

@@ -20,7 +20,10 @@ static Err *estimate(const AdviseWork *w, const AdviseCase *c, const AdviseRow *
   Module *m = NULL;
   TRY(w->build(w->arg, c, &m));
   if (op_by_op) *op_by_op = advise_op_by_op_bytes(m);
-  SimOpts opts = {.devices = c->devices * row->copies, .price = w->price, .open_arguments = true};
+  SimOpts opts = {.devices = c->devices * row->copies,
+                  .where = &row->ref,
+                  .price = w->price,
+                  .open_arguments = true};
   Err *e = sim_estimate_spmd(m, row->ref.chip, &opts, w->partitions, out);
   module_free(m);
   return e;

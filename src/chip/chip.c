@@ -383,6 +383,7 @@ static Err *parse_box(const char *name, const char *sep, ChipRef *out) {
   if (!chips) return bad_count(name, sep + 1);
   TRY(too_large(name, c, chips));
   *out = (ChipRef){.chip = c, .devices = chips * c->devices_per_chip, .chips = chips};
+  out->slice = (ChipSlice){{dims[0], dims[1], dims[2]}, chips, 1};
   return NULL;
 }
 
@@ -392,12 +393,22 @@ static bool parse_server(const char *name, ChipRef *out) {
   Err *e = server_find(name, &s);
   err_free(e);
   if (!s || !s->chip) return false;
-  *out = (ChipRef){s->chip, s->gpus * s->chip->devices_per_chip, s->gpus, s};
+  *out = (ChipRef){s->chip, s->gpus * s->chip->devices_per_chip, s->gpus, s, {{0}, 0, 0}};
   return true;
 }
 
-Err *chip_parse(const char *name, ChipRef *out) {
-  TRY(catalogue_load());
+/* So many slices or servers of one name. */
+static ChipRef several(const ChipRef *one, int count) {
+  ChipRef all = *one;
+  all.devices *= count;
+  all.chips *= count;
+  if (all.chip->kind != CHIP_TPU || one->chips < 2) return all.slice.chips = 0, all;
+  if (!all.slice.chips) all.slice = slice_fullest(all.chip, one->chips);
+  all.slice.slices *= count;
+  return all;
+}
+
+static Err *parse(const char *name, ChipRef *out) {
   *out = (ChipRef){0};
   size_t len = strlen(name);
   if (len && !strchr("-:", name[len - 1]) && (out->chip = chip_named(name))) return NULL;
@@ -418,15 +429,14 @@ Err *chip_parse(const char *name, ChipRef *out) {
   }
   ChipRef inner = {0}; /* SkyPilot: tpu-v3-8:1 */
   Err *e = NULL;
-  if (!c) e = colon ? chip_parse(base, &inner) : not_found(name);
+  if (!c) e = colon ? parse(base, &inner) : not_found(name);
   else if (!colon && c->kind == CHIP_GPU && (count > 8 || (count & (count - 1))))
     e = not_found(name); /* A100-80 is no eighty A100; H100-80GB-8 is eight, as xpk writes it */
   free(base);
   if (e) return e;
   if (count < 1 || count > MAX_CHIPS / MAX(1, inner.chips)) return bad_count(name, sep + 1);
   if (!c) {
-    *out =
-        (ChipRef){inner.chip, inner.devices * (int)count, inner.chips * (int)count, inner.server};
+    *out = several(&inner, (int)count);
     return NULL;
   }
   out->chip = c;
@@ -446,6 +456,13 @@ Err *chip_parse(const char *name, ChipRef *out) {
                                out->chips));
   if (!colon) TRY(too_large(name, c, out->chips));
   out->devices = out->chips * c->devices_per_chip;
+  return NULL;
+}
+
+Err *chip_parse(const char *name, ChipRef *out) {
+  TRY(catalogue_load());
+  TRY(parse(name, out));
+  if (!out->slice.chips) out->slice = slice_fullest(out->chip, out->chips);
   return NULL;
 }
 

@@ -66,11 +66,17 @@ Err *chip_find(const char *name, const Chip **out);
 /* A chip with a count: "tpu-v3-8" (cores), "tpu-v5litepod-4" (chips), "A100-80GB:8", "T4"; a box of
  * TPUs: "v5e:4x4", "tpu7x-4x4x4" (slice.h); or servers: "a3-mega", "dgx-h100:2" (16 GPUs).
  * errors ERR_INVALID a slice that does not exist. */
+typedef struct ChipSlice {
+  int dims[3]; /* chips along x, y, z; at least 1. GPUs: in a row */
+  int chips;   /* of one slice */
+  int slices;  /* alike, joined by the data centre's network */
+} ChipSlice;
 typedef struct ChipRef {
   const Chip *chip;
   int devices;                 /* as JAX would list them; 0 when the name has no count */
   int chips;                   /* physical chips (boards for GPUs); 0 likewise */
   const struct Server *server; /* NULL: the name is no server's */
+  ChipSlice slice;             /* how they lie: as named, else the fullest boxes */
 } ChipRef;
 Err *chip_parse(const char *name, ChipRef *out);
 

@@ -149,16 +149,17 @@ static void test_slices(void **state) {
       {"v5:2x2x2:2", {{2, 2, 2}, 8, 2}},   {"v5p-8:2", {{2, 2, 1}, 4, 2}},
       {"tpu7x-4x4x4", {{4, 4, 4}, 64, 1}}, {"tpu-v2-8", {{2, 2, 1}, 4, 1}},
       {"A100-80GB:8", {{8, 1, 1}, 8, 1}},  {"v6e-256", {{16, 16, 1}, 256, 1}},
+      {"v5e:1024", {{16, 16, 1}, 256, 4}}, {"a3-mega:2", {{16, 1, 1}, 16, 1}},
   };
   for (int i = 0; i < COUNT_OF(slices); i++) {
-    ChipSlice s;
-    assert_null(chip_slices(slices[i].name, &s));
-    assert_memory_equal(&s, &slices[i].want, sizeof s);
+    ChipRef ref;
+    assert_null(chip_parse(slices[i].name, &ref));
+    assert_memory_equal(&ref.slice, &slices[i].want, sizeof ref.slice);
   }
-  ChipSlice s;
+  ChipRef ref;
   int64_t at[3];
-  assert_null(chip_slices("v5e:4x4", &s));
-  slice_place(&s, 6, at);
+  assert_null(chip_parse("v5e:4x4", &ref));
+  slice_place(&ref.slice, 6, at);
   assert_true(at[0] == 2 && at[1] == 1 && at[2] == 0);
 }
 

@@ -73,6 +73,7 @@ static Err *report(const Request *q, const Module *m, const char *file, const ch
                    const ChipRef *ref, bool *fits) {
   int own = sim_devices_of(m);
   SimOpts opts = {.devices = q->devices > 0 ? q->devices : MAX(own, ref->devices),
+                  .where = ref,
                   .fused_attention = q->fused,
                   .eager = q->eager,
                   .library = q->library,

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/units.h"
+#include "chip/slice.h"
 #include "cli/cli.h"
 #include "net/net.h"
 #include "sim/sim.h"
@@ -63,6 +64,8 @@ typedef struct Question {
   ChipRef ref;
   bool product;
   double m, n, k, batch;
+  const char *topology;
+  int slices;
   NetOpts opts;
   NetCall call;
 } Question;
@@ -77,12 +80,40 @@ static Err *read_product(const char *text, Question *q) {
   return NULL;
 }
 
+/* As the chip's name has it, or as --topology and --slices say. */
+static Err *lie_of(Question *q) {
+  const ChipRef *r = &q->ref;
+  if (!q->opts.server) q->opts.server = r->server;
+  if (r->chip->kind != CHIP_TPU) {
+    if (q->topology || q->slices)
+      return err_new(ERR_INVALID, "%s: GPUs have servers, no topology of slices", r->chip->name);
+    return NULL;
+  }
+  ChipSlice *s = &q->opts.slice;
+  if (r->chips) *s = r->slice;
+  if (q->slices) *s = (ChipSlice){.slices = q->slices};
+  if (q->topology && (!slice_box(q->topology, s->dims, &s->chips) || !s->chips))
+    return err_hint(err_new(ERR_INVALID, "'%s' is no topology", q->topology),
+                    "write it as 4x4x8, chips along each axis");
+  s->slices = MAX(1, s->slices);
+  if (q->topology && s->chips * s->slices != r->chips)
+    return err_new(ERR_INVALID, "%d slice%s of %s %s %d chips, not %d", s->slices,
+                   s->slices > 1 ? "s" : "", q->topology, s->slices > 1 ? "have" : "has",
+                   s->chips * s->slices, r->chips);
+  q->opts.meshed = !q->topology;
+  return NULL;
+}
+
 /* words: CHIP EXCHANGE BYTES [TYPE] */
 static Err *read_question(char **words, int n, Question *q) {
   if (n < 3 || n > 4) return err_new(ERR_INVALID, "expected CHIP:N EXCHANGE BYTES [TYPE]");
   char *at = strrchr(words[0], '@'); /* H100:16@a3-mega */
-  if (at) *at = 0, q->opts.server = at + 1;
+  if (at) {
+    *at = 0;
+    TRY(server_find(at + 1, &q->opts.server));
+  }
   TRY(chip_parse(words[0], &q->ref));
+  TRY(lie_of(q));
   q->call.type = n > 3 ? dtype_from_name(str_from(words[3])) : DT_BF16;
   if (q->call.type == DT_INVALID) return err_new(ERR_INVALID, "there is no type '%s'", words[3]);
   if (!strcmp(words[1], "product")) return read_product(words[2], q);
@@ -171,9 +202,9 @@ static int run(int argc, char **argv) {
       if (!group_of(optarg, &group))
         return cli_wrong(&args, "--group wants SIZE:STRIDE[,...], not '%s'", optarg);
       break;
-    case TOPOLOGY: q.opts.topology = optarg; break;
+    case TOPOLOGY: q.topology = optarg; break;
     case SLICES:
-      if (!cli_int(&args, 1, &q.opts.slices)) return 2;
+      if (!cli_int(&args, 1, &q.slices)) return 2;
       break;
     case CLI_HELP: return fputs(usage, stdout), 0;
     default: return 2;

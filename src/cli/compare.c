@@ -70,7 +70,8 @@ static Err *chip_row(const Model *model, const TrainConfig *config, const Data *
   StepProgram p;
   TRY(step_build(model, &c, data, true, &p));
   SimReport *r = NULL;
-  Err *e = sim_estimate_spmd(p.m, ref.chip, &(SimOpts){.devices = n}, train_partitions(p.m), &r);
+  SimOpts opts = {.devices = n, .where = &ref};
+  Err *e = sim_estimate_spmd(p.m, ref.chip, &opts, train_partitions(p.m), &r);
   step_free(&p);
   if (e) return e;
   *row = (Row){.fits = r->fits,

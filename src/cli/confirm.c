@@ -7,26 +7,16 @@
 #include "base/units.h"
 #include "cli/cli.h"
 #include "cli/layout_program.h"
-#include "net/net.h"
 #include "sim/sim.h"
 #include "stablehlo/stablehlo.h"
 
 /* As libtpu names a slice: "v5e:4x4", "v5p:2x2x1"; no smaller than a host's four chips. */
-static Err *topology(const PlanChoice *c, Buf *o) {
-  Net net;
+static void topology(const PlanChoice *c, Buf *o) {
   const char *name = c->chip->name;
-  TRY(net_open(c->chip, c->job.layout.devices, NULL, &net));
   buf_printf(o, "%s:", !strncmp(name, "tpu-", 4) ? name + 4 : name);
-  bool flat = !strcmp(name, "tpu-v2") || !strcmp(name, "tpu-v3") || !strcmp(name, "tpu-v5e") ||
-              !strcmp(name, "tpu-v6e");
-  int dims = flat ? 2 : 3;
-  if (c->chips <= 4) {
-    buf_cstr(o, flat ? "2x2" : "2x2x1");
-    return NULL;
-  }
-  for (int i = 0; i < dims; i++)
-    buf_printf(o, "%s%d", i ? "x" : "", i < net.n_dims ? net.dims[i] : 1);
-  return NULL;
+  int dims = chip_num(c->chip, "ici_links", 4) >= 6 ? 3 : 2;
+  const int host[] = {2, 2, 1}, *box = c->chips <= 4 ? host : c->slice.dims;
+  for (int i = 0; i < dims; i++) buf_printf(o, "%s%d", i ? "x" : "", box[i]);
 }
 
 static const char *or_no(char s[UNITS_TEXT], double bytes) {
@@ -74,6 +64,10 @@ static Err *first_tpu(const PlanAnswer *a, const PlanChoice **out) {
   *out = NULL;
   for (int i = 0; i < a->choices.n && !*out; i++)
     if (a->choices.v[i].chip->kind == CHIP_TPU) *out = &a->choices.v[i];
+  if (*out && (*out)->slice.slices > 1)
+    return err_hint(err_new(ERR_INVALID, "--confirm compiles for one slice, and %d %s are %d",
+                            (*out)->chips, (*out)->chip->title, (*out)->slice.slices),
+                    "name fewer chips: --chips %s:%d", (*out)->chip->name, (*out)->slice.chips);
   if (*out) return NULL;
   return err_hint(err_new(ERR_INVALID, "--confirm: no choice is a TPU"), "--chips tpu-v5e");
 }
@@ -83,12 +77,11 @@ static Err *ask(const char *libtpu, const Module *m, const PlanChoice *c, int pa
                 ClientStats *out, char **does_not_fit) {
   Buf slice = {0};
   *does_not_fit = NULL;
-  Err *e = topology(c, &slice);
-  if (e) return buf_free(&slice), e;
+  topology(c, &slice);
   printf(" compiled by %s for %s:\n", libtpu, slice.p);
   fflush(stdout);
   double start = time_now_s();
-  e = err_wrap(compile(libtpu, slice.p, m, c, partitions, out), "libtpu, for %s", slice.p);
+  Err *e = err_wrap(compile(libtpu, slice.p, m, c, partitions, out), "libtpu, for %s", slice.p);
   if (e && e->code == ERR_EXHAUSTED) {
     *does_not_fit = xstrndup(e->msg, strcspn(e->msg, "\n"));
     err_free(e), e = NULL;

@@ -100,7 +100,7 @@ static void loss_text(char *s, size_t n, double loss, double accuracy) {
 
 void train_live_costs(const TrainRun *r, TrainLive *out) {
   StepProgram p;
-  ChipRef ref;
+  ChipRef ref = {0};
   SimReport *report = NULL;
   int n = train_devices(r);
   Err *none = chip_parse(r->plugin ? "" : r->device, &ref);
@@ -110,7 +110,8 @@ void train_live_costs(const TrainRun *r, TrainLive *out) {
   Err *e = chip ? NULL : chip_find("T4", &chip); /* any counts the same operations */
   if (!e) e = step_build(r->model, &r->config, r->data, true, &p);
   if (!e) {
-    e = sim_estimate_spmd(p.m, chip, &(SimOpts){.devices = n}, train_partitions(p.m), &report);
+    SimOpts opts = {.devices = n, .where = on_chip ? &ref : NULL};
+    e = sim_estimate_spmd(p.m, chip, &opts, train_partitions(p.m), &report);
     step_free(&p);
   }
   if (!e && on_chip) {

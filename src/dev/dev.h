@@ -47,6 +47,9 @@ typedef struct DevCompileOpts {
   bool keep;                /* dev_program_save may be called */
   bool
       round_each; /* bf16 and f16 are rounded after each operation (xla_allow_excess_precision=false) */
+  const int
+      *assignment; /* [replicas * partitions] the device of each process, replica by replica, while
+                            compiling: where exchanges are timed; NULL: not known */
   DevCut cut;
   bool
       quiet; /* leave out calls of the caller's that give nothing (jax.debug.print), where the program

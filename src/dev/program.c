@@ -194,6 +194,7 @@ Err *dev_compile(Dev *d, const Module *m, const DevCompileOpts *opts, DevProgram
   if (!e) e = cut_program(p);
   if (!e && o.quiet && !dev_program_is_cut(p)) e = leave_calls_out(p);
   if (!e) e = compile_exactly(d, p);
+  p->opts.assignment = NULL;
   if (e) {
     program_drop(p);
     return e;
@@ -221,6 +222,7 @@ Err *dev_program_load(Dev *d, Str saved, const DevCompileOpts *opts, DevProgram 
   DevProgram *p = program_new(d, opts);
   p->copies = MAX(opts->replicas, 1);
   p->opts.replicas = 1;
+  p->opts.assignment = NULL;
   Wire w = {.in = saved};
   IrWire *ir = ir_wire_new(&w);
   ir_wire_module(ir, &p->module, false);

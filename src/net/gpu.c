@@ -68,11 +68,8 @@ static void resolve(NetRates *r, const Server *s) {
 }
 
 Err *gpu_open(Net *net, const NetOpts *opts) {
-  if (opts->topology || opts->slices > 1)
-    return err_new(ERR_INVALID, "%s: GPUs have servers, no topology of slices", net->chip->name);
-  const Server *s = chip_server(net->chip);
-  if (opts->server) TRY(server_find(opts->server, &s));
-  if (s && opts->server && s->chip != net->chip)
+  const Server *s = opts->server ? opts->server : chip_server(net->chip);
+  if (s && s->chip != net->chip)
     return err_new(ERR_INVALID, "%s holds %s, not %s", s->name, s->chip->name, net->chip->name);
   net->server = s;
   net->domain = opts->domain > 0 ? opts->domain : s ? s->gpus : 8;

@@ -122,19 +122,20 @@ typedef struct Net {
   /* TPUs: chips of one slice along each dimension */
   int n_dims, dims[NET_DIMS];
   bool wrap[NET_DIMS]; /* the dimension's ends are linked */
-  bool twisted;        /* TPU v4, v5p: links around the shorter sides lead to the other half */
   NetRates rates;
 } Net;
 
 typedef struct NetOpts {
-  const char *server;   /* GPUs: by name, "a3-mega", "p5.48xlarge"; NULL: the chip's own */
-  const char *topology; /* TPUs: chips of one slice, "4x4x8"; NULL: the fullest box */
-  int slices;           /* TPUs, joined by the data centre's network; 0: 1 */
-  int domain;           /* GPUs of each rack that the job uses, 64 of an NVL72; 0: all */
+  const Server *server; /* GPUs; NULL: the chip's own */
+  ChipSlice
+      slice;   /* TPUs, as chip_parse finds it; of 0 chips: the fullest boxes, `slices` of them */
+  bool meshed; /* numbers are of a mesh, whose maker gives the longest axis to the innermost; else
+                           they are the devices' own, which count along x first. The fullest boxes are meshed */
+  int domain;  /* GPUs of each rack that the job uses, 64 of an NVL72; 0: all */
 } NetOpts;
 
-/* opts may be NULL. errors ERR_NOT_FOUND a server that is not known; ERR_INVALID one of another chip,
- * a topology that does not hold the devices. */
+/* opts may be NULL. A slice may have more devices than the job. errors ERR_INVALID a server of another
+ * chip, slices that do not hold the devices. */
 Err *net_open(const Chip *chip, int devices, const NetOpts *opts, Net *out);
 
 /* Groups of one member cost nothing. A group that reaches beyond the Net's devices is taken as if

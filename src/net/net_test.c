@@ -55,7 +55,7 @@ static void test_sharing(void **state) {
  * takes about 680 us measured; a ring of 16 moves bytes at twice its links' rate. */
 static void test_torus(void **state) {
   (void)state;
-  Net line = opened("tpu-v5e", 16, &(NetOpts){.topology = "4x4"});
+  Net line = opened("tpu-v5e", 16, &(NetOpts){.slice = {{4, 4, 1}, 16, 1}});
   double t = seconds(&line, NET_ALL_GATHER, 2048.0 * 8192 * 2, (NetGroup){1, {{4, 1}}});
   assert_float_equal(t, 650e-6, 80e-6);
   Net ring = opened("tpu-v5e", 256, NULL);
@@ -63,10 +63,29 @@ static void test_torus(void **state) {
   double whole = seconds(&ring, NET_ALL_GATHER, 1e9, (NetGroup){0}),
          axis = seconds(&ring, NET_ALL_GATHER, 1e9, (NetGroup){1, {{16, 16}}});
   assert_float_equal(axis / whole, 2, 0.15);
-  Net two = opened("tpu-v5e", 512, &(NetOpts){.slices = 2});
+  Net two = opened("tpu-v5e", 512, &(NetOpts){.slice.slices = 2});
   NetCost far = net_cost(&two, &(NetCall){NET_ALL_REDUCE, 1e9, DT_BF16, {1, {{2, 256}}}});
   assert_true(far.bytes[NET_BETWEEN] > 0 && far.bytes[NET_INSIDE] == 0);
   assert_true(far.s > 0.3);
+}
+
+/* Numbers of devices count along x; those of a mesh along the longest axis. Slices have no torus in common. */
+static void test_slices(void **state) {
+  (void)state;
+  ChipSlice tall = {{4, 8, 1}, 32, 1}, two = {{4, 4, 1}, 16, 2};
+  NetGroup row = {1, {{4, 1}}}, both = {1, {{2, 16}}};
+  Net own = opened("tpu-v5e", 32, &(NetOpts){.slice = tall}),
+      mesh = opened("tpu-v5e", 32, &(NetOpts){.slice = tall, .meshed = true}),
+      far = opened("tpu-v5e", 32, &(NetOpts){.slice = two}), many = opened("tpu-v5e", 512, NULL);
+  assert_int_equal(own.dims[1], 4);
+  assert_int_equal(mesh.dims[1], 8);
+  assert_int_equal(many.domain, 256); /* the largest slice */
+  assert_true(net_cost(&own, &(NetCall){NET_ALL_GATHER, 1e9, DT_BF16, both}).bytes[NET_BETWEEN] ==
+              0);
+  assert_true(net_cost(&far, &(NetCall){NET_ALL_GATHER, 1e9, DT_BF16, both}).bytes[NET_BETWEEN] >
+              0);
+  assert_true(net_cost(&far, &(NetCall){NET_ALL_GATHER, 1e9, DT_BF16, row}).bytes[NET_BETWEEN] ==
+              0);
 }
 
 static void test_errors(void **state) {
@@ -74,20 +93,23 @@ static void test_errors(void **state) {
   const Chip *c;
   Net net;
   assert_null(chip_find("H100", &c));
-  const NetOpts wrong[] = {{.server = "nowhere"}, {.topology = "2x2"}};
+  const Server *other;
+  assert_null(server_find("dgx-a100", &other));
+  Err *e = net_open(c, 8, &(NetOpts){.server = other}, &net);
+  assert_non_null(e);
+  err_free(e);
+  assert_null(chip_find("tpu-v5p", &c));
+  const NetOpts wrong[] = {{.server = other}, {.slice = {{2, 2, 1}, 4, 1}}};
   for (int i = 0; i < COUNT_OF(wrong); i++) {
-    Err *e = net_open(c, 8, &wrong[i], &net);
+    e = net_open(c, 8, &wrong[i], &net);
     assert_non_null(e);
     err_free(e);
   }
-  assert_null(chip_find("tpu-v5p", &c));
-  Err *e = net_open(c, 8, &(NetOpts){.topology = "2x2x4"}, &net);
-  assert_non_null(e);
-  err_free(e);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_groups), cmocka_unit_test(test_sharing),
-                                     cmocka_unit_test(test_torus), cmocka_unit_test(test_errors)};
+                                     cmocka_unit_test(test_torus), cmocka_unit_test(test_slices),
+                                     cmocka_unit_test(test_errors)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,52 +3,35 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "chip/slice.h"
 #include "net/net_priv.h"
 
-/* The fullest box of n chips: 2 axes for 4 links, 3 for 6; the longest axis last. */
-static int box(int n, int axes, int *out) {
-  int used = 0;
-  for (int a = axes; a >= 1; a--) {
-    int best = 1, side = (int)floor(pow(n, 1.0 / a) + 1e-6);
-    for (int s = side; s >= 1 && best == 1; s--)
-      if (n % s == 0) best = s;
-    if (a == 1) best = n;
-    out[used++] = best;
-    n /= best;
-  }
-  return used;
-}
+static int by_length(const void *a, const void *b) { return *(const int *)a - *(const int *)b; }
 
-static Err *topology(Net *net, const char *text, int chips) {
-  int all = 1;
-  const char *p = text;
-  for (char *end; *p && net->n_dims < NET_DIMS; p = *end == 'x' ? end + 1 : end) {
-    long d = strtol(p, &end, 10);
-    if (end == p || d < 1 || d > 4096) break;
-    net->dims[net->n_dims++] = (int)d;
-    all *= (int)d;
-  }
-  if (*p)
-    return err_hint(err_new(ERR_INVALID, "'%s' is no topology", text),
-                    "write it as 4x4x8, chips along each axis");
-  if (all != chips)
-    return err_new(ERR_INVALID, "a slice of %s has %d chips, not %d", text, all, chips);
-  return NULL;
+/* The dimensions of one slice, those along which numbers count first at the end. */
+static void lay_out(Net *net, const ChipSlice *s, bool meshed) {
+  for (int k = NET_DIMS - 1; k >= 0; k--)
+    if (s->dims[k] > 1) net->dims[net->n_dims++] = s->dims[k];
+  if (meshed) qsort(net->dims, (size_t)net->n_dims, sizeof *net->dims, by_length);
+  int least = (int)chip_num(net->chip, "ici_wrap", 16);
+  for (int k = 0; k < net->n_dims; k++) net->wrap[k] = net->dims[k] >= least;
 }
 
 Err *tpu_open(Net *net, const NetOpts *opts) {
   const Chip *c = net->chip;
   if (opts->server)
     return err_new(ERR_INVALID, "%s: TPUs have slices, no servers of another kind", c->name);
-  int slices = MAX(1, opts->slices), each = c->devices_per_chip;
-  if (net->devices % slices)
+  int each = c->devices_per_chip, chips = (net->devices + each - 1) / each;
+  ChipSlice s = opts->slice;
+  int slices = MAX(1, s.slices);
+  if (!s.chips && net->devices % slices)
     return err_new(ERR_INVALID, "%d devices are no %d equal slices", net->devices, slices);
-  net->domain = net->devices / slices;
-  int chips = (net->domain + each - 1) / each, links = (int)chip_num(c, "ici_links", 4);
-  if (opts->topology) TRY(topology(net, opts->topology, chips));
-  else net->n_dims = box(chips, links >= 6 ? 3 : 2, net->dims);
-  int least = (int)chip_num(c, "ici_wrap", 16);
-  for (int i = 0; i < net->n_dims; i++) net->wrap[i] = net->dims[i] >= least;
+  if (!s.chips) s = slice_fullest(c, (net->devices / slices + each - 1) / each);
+  else if ((int64_t)s.chips * slices < chips)
+    return err_new(ERR_INVALID, "slices of %d chips do not hold %d: there are %d", s.chips, chips,
+                   slices);
+  net->domain = s.chips * each;
+  lay_out(net, &s, opts->meshed || !opts->slice.chips);
   NetRates *r = &net->rates;
   r->share = chip_num(c, "ici_efficiency", 0.82);
   r->link = chip_num(c, "ici_link", 50e9);

@@ -63,9 +63,15 @@ static Err *compile(Dev *d, Module *m, const DevCompileOpts *opts, DevProgram **
 
 Err *program_make(Dev *d, Str code, const CompileOptions *o, DevCut cut, bool quiet,
                   ProgramFacts *facts, DevProgram **out) {
-  DevCompileOpts opts = {
-      o->replicas, o->partitions, o->spmd, .keep = cache_is_on(), .round_each = o->round_each,
-      .cut = cut,  .quiet = quiet};
+  DevCompileOpts opts = {.replicas = o->replicas,
+                         .partitions = o->partitions,
+                         .auto_spmd = o->spmd,
+                         .keep = cache_is_on(),
+                         .round_each = o->round_each,
+                         .assignment =
+                             o->n_assignment == o->replicas * o->partitions ? o->assignment : NULL,
+                         .cut = cut,
+                         .quiet = quiet};
   Buf note = {0};
   if (dev_cache_get(d, code, &opts, &note, out)) {
     wire_facts(&(Wire){.in = {note.p, note.n}}, facts);

@@ -2,7 +2,8 @@
 #include "chip/slice.h"
 #include "pjrt/pjrt_priv.h"
 
-static int host_of(const ChipSlice *s, const ChipRef *ref, const int64_t *host, int chip) {
+static int host_of(const ChipRef *ref, const int64_t *host, int chip) {
+  const ChipSlice *s = &ref->slice;
   if (ref->chip->kind == CHIP_GPU) {
     const Server *server = ref->server ? ref->server : chip_server(ref->chip);
     int gpus = server ? (int)server_num(server, "host_gpus", server->gpus) : 8;
@@ -17,12 +18,11 @@ static int host_of(const ChipSlice *s, const ChipRef *ref, const int64_t *host, 
 
 bool hosts_of(const char *spec, const int64_t *host, int n, HostPlace *out) {
   ChipRef ref;
-  ChipSlice s;
   Err *e = chip_parse(spec, &ref);
-  if (!e) e = chip_slices(spec, &s);
   for (int i = 0; i < n && !e; i++) {
     int chip = i / MAX(1, ref.chip->devices_per_chip);
-    out[i] = (HostPlace){host_of(&s, &ref, host, chip), s.slices > 1 ? chip / s.chips : -1};
+    out[i] =
+        (HostPlace){host_of(&ref, host, chip), ref.slice.slices > 1 ? chip / ref.slice.chips : -1};
   }
   bool found = !e;
   err_free(e);

@@ -11,6 +11,7 @@ typedef struct Emit {
   const PlanChoice *c;
   const PlanAsk *ask;
   int nodes, per_node; /* machines, chips of each */
+  int slices;          /* of TPUs; 1: none */
   char name[96];       /* of the run: letters, digits, '-' */
   double hours;        /* that it may take; 0: not told */
 } Emit;
@@ -56,10 +57,10 @@ static void sky_yaml(const Emit *e, Buf *o) {
   buf_printf(o, "name: %s\n\nresources:\n", e->name);
   if (f) buf_printf(o, "  infra: %s\n", f->cloud);
   buf_cstr(o, "  accelerators: ");
-  chip_sky(e->c->chip, e->c->chips, is_tpu(e) ? 1 : e->nodes, o);
+  chip_sky(e->c->chip, e->c->chips / e->slices, e->nodes, o);
   buf_byte(o, '\n');
   buf_printf(o, "  use_spot: %s\n  autostop: 10m\n", e->ask->price.spot ? "true" : "false");
-  buf_printf(o, "\nnum_nodes: %d\nworkdir: .\n", is_tpu(e) ? 1 : e->nodes);
+  buf_printf(o, "\nnum_nodes: %d\nworkdir: .\n", is_tpu(e) ? e->slices : e->nodes);
   buf_cstr(o, "\nsetup: |\n  echo \"install the framework that train.sh calls here\"\n\nrun: |\n  "
               "bash train.sh\n");
 }
@@ -89,8 +90,8 @@ static void xpk_sh(const Emit *e, Buf *o) {
       e->name);
   if (is_tpu(e)) {
     buf_cstr(o, "  --tpu-type ");
-    chip_slice(e->c->chip, e->c->chips, o);
-    buf_cstr(o, " --num-slices 1 \\\n");
+    chip_slice(e->c->chip, e->c->chips / e->slices, o);
+    buf_printf(o, " --num-slices %d \\\n", e->slices);
   } else {
     const char *cc = e->c->chip->name;
     const char *type = strstr(cc, "H200")   ? "h200-141gb-8"
@@ -104,15 +105,15 @@ static void xpk_sh(const Emit *e, Buf *o) {
 }
 
 static void dstack_yml(const Emit *e, Buf *o) {
-  buf_printf(o, "type: task\nname: %s\nnodes: %d\n", e->name, is_tpu(e) ? 1 : e->nodes);
+  buf_printf(o, "type: task\nname: %s\nnodes: %d\n", e->name, is_tpu(e) ? e->slices : e->nodes);
   buf_cstr(o, "commands:\n  - bash train.sh\n\nresources:\n  gpu: ");
-  if (is_tpu(e)) chip_slice(e->c->chip, e->c->chips, o);
+  if (is_tpu(e)) chip_slice(e->c->chip, e->c->chips / e->slices, o);
   else chip_sky(e->c->chip, e->c->chips, e->nodes, o);
   buf_printf(o, "\n\nspot_policy: %s\n", e->ask->price.spot ? "spot" : "on-demand");
   if (e->c->offer) buf_printf(o, "backends: [%s]\n", e->c->offer->cloud);
   if (e->hours > 0) buf_printf(o, "max_duration: %dh\n", (int)(e->hours * 1.1) + 1);
   if (e->c->usd_hour > 0)
-    buf_printf(o, "max_price: %.2f\n", e->c->usd_hour / (is_tpu(e) ? 1 : e->nodes) * 1.05);
+    buf_printf(o, "max_price: %.2f\n", e->c->usd_hour / (is_tpu(e) ? e->slices : e->nodes) * 1.05);
 }
 
 static Err *put(const char *dir, const char *name, void (*fill)(const Emit *, Buf *),
@@ -132,6 +133,7 @@ Err *plan_emit(const PlanAnswer *a, const PlanChoice *c, const char *dir) {
   const Server *s = chip_server(c->chip);
   int whole = c->chip->kind == CHIP_TPU ? 4 : s ? (int)server_num(s, "host_gpus", s->gpus) : 8;
   e.per_node = MIN(whole, c->chips);
+  e.slices = c->chip->kind == CHIP_TPU ? MAX(1, c->slice.slices) : 1;
   e.nodes = (c->chips + e.per_node - 1) / e.per_node;
   emit_name(c, e.name, sizeof e.name);
   TRY(folder_make(dir));

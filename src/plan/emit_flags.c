@@ -185,6 +185,29 @@ static const char *maxtext_policy(const PlanLayout *l) {
                                             : "minimal_with_context";
 }
 
+static int common(int a, int b) { return b ? common(b, a % b) : a; }
+
+/* The mesh: between slices lies of each axis what it has in common with the slices that are left. */
+static void maxtext_mesh(const PlanChoice *c, Buf *o) {
+  const PlanLayout *l = &c->job.layout;
+  struct {
+    const char *name;
+    int size;
+  } axes[] = {
+      {"fsdp", l->dp / MAX(1, l->ep)}, {"expert", l->ep}, {"context", l->cp}, {"tensor", l->tp}};
+  int slices = MAX(1, c->slice.slices);
+  for (int i = 0; i < COUNT_OF(axes); i++) {
+    int size = MAX(1, axes[i].size), far = common(size, slices);
+    char name[64];
+    slices /= far;
+    if (i && size == 1) continue;
+    snprintf(name, sizeof name, "ici_%s_parallelism", axes[i].name);
+    key(o, name, size / far);
+    snprintf(name, sizeof name, "dcn_%s_parallelism", axes[i].name);
+    if (far > 1) key(o, name, far);
+  }
+}
+
 static void maxtext(const PlanChoice *c, Buf *o) {
   const PlanLayout *l = &c->job.layout;
   buf_cstr(o, "python3 -m MaxText.train MaxText/configs/base.yml run_name=\"${RUN_NAME:-weft}\"");
@@ -193,10 +216,7 @@ static void maxtext(const PlanChoice *c, Buf *o) {
   double ga = l->gbs / (l->mbs * l->dp);
   if (ga > 1) key(o, "gradient_accumulation_steps", ga);
   key(o, "max_target_length", l->seq);
-  key(o, "ici_fsdp_parallelism", (double)l->dp / MAX(1, l->ep));
-  key(o, "ici_tensor_parallelism", l->tp);
-  if (l->cp > 1) key(o, "ici_context_parallelism", l->cp);
-  if (l->ep > 1) key(o, "ici_expert_parallelism", l->ep);
+  maxtext_mesh(c, o);
   buf_printf(o, " \\\n  remat_policy=%s", maxtext_policy(l));
   word(o, "attention=flash dtype=bfloat16");
   if (l->format == PLAN_INT8) word(o, "quantization=int8");

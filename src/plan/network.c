@@ -12,8 +12,10 @@ Err *plan_machine_open(const Chip *chip, int devices, const PlanMachineOpts *giv
                     "name at least one: %s:8", chip->name);
   PlanMachine *h = xcalloc(1, sizeof *h);
   h->chip = chip;
-  NetOpts opts = {.slices = o.slices};
+  NetOpts opts = {.slice.slices = o.slices};
   if (chip->kind == CHIP_GPU) opts.domain = o.domain;
+  if (o.where && o.where->devices == devices)
+    opts = (NetOpts){o.where->server, o.where->slice, .meshed = true, .domain = opts.domain};
   Err *e = net_open(chip, devices, &opts, &h->net);
   if (e) return free(h), e;
   if (o.card > 0) h->net.rates.card = h->net.rates.one_card = o.card;

@@ -228,10 +228,11 @@ typedef struct PlanMachine PlanMachine;
 typedef struct PlanMachineOpts { /* all zero: as the chip's file and its usual server have it */
   int domain;                    /* devices joined by the fast fabric */
   int slices;                    /* of TPUs */
-  double card;                   /* bytes/s of one device's share of the network cards */
-  double power_w;                /* limit of one device */
-  double bandwidth;              /* of device memory, bytes/s */
-  struct PlanKernels *kernels;   /* of that chip, to share among machines; NULL: its own */
+  const ChipRef *where; /* a server's GPUs, slices by name; read where it has as many devices */
+  double card;          /* bytes/s of one device's share of the network cards */
+  double power_w;       /* limit of one device */
+  double bandwidth;     /* of device memory, bytes/s */
+  struct PlanKernels *kernels; /* of that chip, to share among machines; NULL: its own */
 } PlanMachineOpts;
 /* opts may be NULL. errors: as net_open; ERR_INVALID zero devices. */
 Err *plan_machine_open(const Chip *chip, int devices, const PlanMachineOpts *opts,
@@ -276,6 +277,7 @@ typedef struct PlanAsk {
 typedef struct PlanChoice {
   const Chip *chip;
   int chips;
+  ChipSlice slice; /* how they lie */
   PlanJob job;
   PlanStep step;
   const PlanMeasured *measured; /* that is in the step's time; NULL: none */

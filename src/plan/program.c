@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "chip/slice.h"
 #include "ir/ir.h"
 #include "plan/plan_priv.h"
 #include "sim/sim.h"
@@ -14,6 +15,7 @@ typedef struct Hunt { /* one chip and count */
   const AdviseWork *work;
   const PlanAsk *ask;
   const Chip *chip;
+  const ChipRef *where; /* NULL: wherever there are so many */
   int chips, devices;
   bool found;
   PlanChoice best;
@@ -94,7 +96,7 @@ static Err *look(Hunt *h, const PlanMachine *m, double each, double times) {
   Module *program = NULL;
   SimReport *r = NULL;
   TRY(build(h->work, h->devices, each, &program));
-  SimOpts opts = {.devices = h->devices};
+  SimOpts opts = {.devices = h->devices, .where = h->where};
   Err *e = sim_estimate_spmd(program, h->chip, &opts, h->work->partitions, &r);
   module_free(program);
   if (e) return e;
@@ -134,7 +136,7 @@ static void hunt(void *arg, int64_t i) {
                                     .gbs = h->ask->gbs};
   h->best.job.software = (PlanSoftware){.stack = PLAN_PROGRAM, .compiled = true};
   h->best.job.layout.format = PLAN_OWN_NUMBERS;
-  h->err = plan_machine_open(h->chip, h->devices, NULL, &m);
+  h->err = plan_machine_open(h->chip, h->devices, &(PlanMachineOpts){.where = h->where}, &m);
   /* the whole batch at once, or in as few pieces as fit */
   for (int pieces = 1; !h->err && !h->found && pieces <= 64; pieces *= 2) {
     if (fmod(each, pieces) != 0 || (pieces > 1 && h->work->no_batch)) break;
@@ -150,12 +152,16 @@ typedef VEC(Hunt) Hunts;
 static void add(Hunts *all, const AdviseWork *w, const PlanAsk *ask, const ChipRef *r, int chips) {
   int devices = chips * r->chip->devices_per_chip;
   if (sharded(w) && devices != w->partitions) return;
-  *vec_push(all) = (Hunt){.work = w,
-                          .ask = ask,
-                          .chip = r->chip,
-                          .chips = chips,
-                          .devices = devices,
-                          .best = {.chip = r->chip, .chips = chips, .job.model = ask->model}};
+  bool named = r->chips == chips;
+  ChipSlice slice = named ? r->slice : slice_fullest(r->chip, chips);
+  *vec_push(all) =
+      (Hunt){.work = w,
+             .ask = ask,
+             .chip = r->chip,
+             .where = named ? r : NULL,
+             .chips = chips,
+             .devices = devices,
+             .best = {.chip = r->chip, .chips = chips, .slice = slice, .job.model = ask->model}};
 }
 
 static Err *complete(const AdviseWork *w, PlanAnswer *out) {

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "chip/slice.h"
 #include "plan/plan_priv.h"
 
 /* What layers compute again, from nothing on: the first that fits is the fastest. */
@@ -15,6 +16,7 @@ static const unsigned recompute_ways[] = {
 typedef struct Hunt { /* one chip and count */
   const PlanAsk *ask;
   const Chip *chip;
+  const ChipRef *where; /* NULL: wherever there are so many */
   int chips, devices;
   PlanMachine *machine;
   PlanChoice best;
@@ -177,7 +179,8 @@ static void hunt(void *arg, int64_t i) {
     h->least_over = plan_parameters(h->ask->model) * 6 / h->devices - h->chip->hbm_bytes;
     return;
   }
-  h->err = plan_machine_open(h->chip, h->devices, NULL, &h->machine);
+  h->err =
+      plan_machine_open(h->chip, h->devices, &(PlanMachineOpts){.where = h->where}, &h->machine);
   if (h->err) return;
   unsigned formats = h->ask->formats ? formats_of(h->ask, h->chip) : usual_formats(h->chip);
   for (int f = 0; f < PLAN_FORMATS_N; f++)
@@ -189,12 +192,14 @@ static void hunt(void *arg, int64_t i) {
 
 typedef VEC(Hunt) Hunts;
 
-static void add(Hunts *all, const PlanAsk *ask, const Chip *chip, int chips) {
+static void add(Hunts *all, const PlanAsk *ask, const Chip *chip, const ChipRef *where, int chips) {
+  ChipSlice slice = where ? where->slice : slice_fullest(chip, chips);
   *vec_push(all) = (Hunt){.ask = ask,
                           .chip = chip,
+                          .where = where,
                           .chips = chips,
                           .devices = chips * chip->devices_per_chip,
-                          .best = {.chip = chip, .chips = chips}};
+                          .best = {.chip = chip, .chips = chips, .slice = slice}};
 }
 
 /* Tokens a step that models of a size are trained with: Brown et al. 2020, table 2.1; Llama 2 and 3. */
@@ -293,7 +298,7 @@ static void look_sooner(PlanAnswer *a) {
   if (ask->deadline_s <= 0 || !fast || fast->p50_s <= ask->deadline_s) return;
   for (int64_t n = 2 * (int64_t)fast->chips; n <= CHIPS_MOST && !a->sooner.chips; n *= 2) {
     Hunts one = {0};
-    add(&one, ask, fast->chip, (int)n);
+    add(&one, ask, fast->chip, NULL, (int)n);
     hunt(one.v, 0);
     Hunt *h = one.v;
     err_free(h->err);
@@ -314,8 +319,8 @@ Err *plan_search(const PlanAsk *given, PlanAnswer *out) {
   Hunts all = {0};
   for (int i = 0; i < ask->n_chips; i++) {
     const ChipRef *r = &ask->chips[i];
-    if (r->chips > 0) add(&all, ask, r->chip, r->chips);
-    for (int n = 1; r->chips == 0 && n <= ask->most; n *= 2) add(&all, ask, r->chip, n);
+    if (r->chips > 0) add(&all, ask, r->chip, r, r->chips);
+    for (int n = 1; r->chips == 0 && n <= ask->most; n *= 2) add(&all, ask, r->chip, NULL, n);
   }
   pool_run(all.n, hunt, all.v);
   Err *e = NULL;

@@ -23,7 +23,12 @@
 
 typedef struct SimOpts {
   int devices; /* devices that run the program together; 0: 1 */
-  bool eager;  /* on GPUs: as a framework that runs one operation at a time, not as XLA compiles */
+  const ChipRef
+      *where;     /* how they lie: a server's GPUs, a TPU's slices; NULL, or with fewer devices than
+                           run: the chip's own servers, the fullest slices */
+  const int *ids; /* [devices] which of them runs as which member of the program's groups; NULL: the
+                     mesh is laid out for the best */
+  bool eager; /* on GPUs: as a framework that runs one operation at a time, not as XLA compiles */
   bool
       library; /* on GPUs: every product by the vendor's library, none by kernels that XLA searches for */
   bool fused_attention; /* on GPUs that can: attention as cuDNN and FlashAttention compute it, its

@@ -67,6 +67,30 @@ def test_a_loop_of_unknown_length_takes_its_turns():
         assert until == pytest.approx(told, rel=0.01)
 
 
+SLICES = """
+import json, jax, jax.numpy as jnp, numpy as np, weft
+from jax.experimental import topologies
+from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+def seconds(slices, shape, spec, arrange=lambda d: d):
+    devices = np.array(topologies.get_topology_desc("v5e:4x4", "weft", num_slices=slices).devices)
+    mesh = Mesh(arrange(devices).reshape(shape), ("between", "inside"))
+    add = jax.jit(lambda x: x.sum(0), in_shardings=NamedSharding(mesh, spec), out_shardings=NamedSharding(mesh, P()))
+    return weft.step_time(add.lower(jax.ShapeDtypeStruct((32, 1 << 26), jnp.float32)).compile())
+mixed = lambda d: np.concatenate([d[:8], d[16:24], d[8:16], d[24:]])
+print(json.dumps([seconds(1, (1, 16), P("inside")), seconds(2, (2, 16), P("inside")), seconds(2, (2, 16), P("between")),
+                  seconds(2, (2, 16), P("inside"), mixed)]))
+"""
+
+
+def test_what_slices_exchange_takes_the_data_centres_network():
+    """256 MiB are added up: over the torus of a slice, the same in each of two, between the two at 3.1 GB/s a chip, and over a mesh
+    whose rows lie half in each."""
+    one, inside, between, half = json.loads(python("weft", "-c", SLICES, device="tpu-v5e"))
+    assert inside == pytest.approx(one, rel=1e-6)
+    assert between > 256 * 2**20 / 3.125e9
+    assert inside < half < between
+
+
 INTERRUPTED = """
 import os, signal, threading, jax, jax.numpy as jnp
 long = jax.jit(lambda a: jax.lax.fori_loop(0, 10**8, lambda i, x: jnp.tanh(x @ x), a), out_shardings=OUT)

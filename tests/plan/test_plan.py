@@ -243,6 +243,7 @@ def test_a_shape_is_confirmed_by_its_step(shape, chips, more):
     ("H100:256", "megatron", ("--tensor-model-parallel-size", "--num-query-groups 8", "accelerators: H100:8", "--nodes=32", "gpu: H100:8")),
     ("H100:64", "fsdp", ("data_parallel_shard_degree", "num_nodes: 8")),
     ("tpu-v5p:128", "maxtext", ("model_name=llama3-70b", "ici_fsdp_parallelism", "tpu-v5p-256", "--tpu-type v5p-256")),
+    ("tpu-v5e:1024", "maxtext", ("dcn_fsdp_parallelism=4", "num_nodes: 4", "--tpu-type v5litepod-256 --num-slices 4", "nodes: 4")),
 ])
 def test_emit(tmp_path, chips, stack, words):
     out = tmp_path / "job"

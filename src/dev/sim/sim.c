@@ -24,7 +24,7 @@ extern const DeviceOps dev_cpu;
 
 typedef struct Virtual {
   const Chip *chip;
-  ChipSlice slice;
+  ChipRef ref;
   Dev host; /* the CPU device that computes */
   Numerics numerics;
   bool phantom;
@@ -37,6 +37,7 @@ typedef struct VirtualProgram {
   int n_loops;   /* that have numbers */
   bool *counted; /* by number: the host's program has one more result for each */
   pthread_mutex_t lock;
+  int *ids;          /* the device of each process; NULL: not known */
   double *trips;     /* by number: means of the last run, negative unknown */
   SimReport *as_ran; /* with them; NULL: not asked for yet */
 } VirtualProgram;
@@ -52,14 +53,12 @@ Numerics chip_numerics(const Chip *c) {
 static Err *sim_open(Dev *dev, Str args) {
   char *name = xstrndup(args.p, args.n);
   ChipRef ref = {0};
-  ChipSlice slice = {0};
   Err *e = chip_parse(name, &ref);
-  if (!e) e = chip_slices(name, &slice);
   free(name);
   if (e) return e;
   Virtual *v = xcalloc(1, sizeof *v);
   v->chip = ref.chip;
-  v->slice = slice;
+  v->ref = ref;
   v->numerics = chip_numerics(ref.chip);
   v->phantom = env_flag("WEFT_PHANTOM");
   dev->n = ref.devices ? ref.devices : 1;
@@ -85,7 +84,7 @@ static void sim_close(Dev *dev) {
 static void place_in_torus(const Virtual *v, int i, DevInfo *out) {
   int each = MAX(v->chip->devices_per_chip, 1);
   int64_t at[3];
-  slice_place(&v->slice, i / each % v->slice.chips, at);
+  slice_place(&v->ref.slice, i / each % v->ref.slice.chips, at);
   for (int k = 0; k < 3; k++) out->coords[k] = (int)at[k];
   out->core = i % each;
 }
@@ -113,6 +112,7 @@ static void sim_program_free(DevProgram *prog) {
   sim_report_free(p->as_ran);
   free(p->counted);
   free(p->trips);
+  free(p->ids);
   pthread_mutex_destroy(&p->lock);
   free(p->model_error);
   free(p);
@@ -127,6 +127,8 @@ static Err *estimate(const DevProgram *prog, SimReport **out) {
   const Virtual *v = prog->dev->impl;
   const VirtualProgram *p = prog->impl;
   SimOpts opts = {.devices = prog->opts.replicas * prog->opts.partitions,
+                  .where = &v->ref,
+                  .ids = p->ids,
                   .n_trips = p->trips ? p->n_loops : 0,
                   .trips = p->trips};
   return sim_estimate_spmd(prog->given, v->chip, &opts, prog->opts.partitions, out);
@@ -154,6 +156,11 @@ static Err *sim_compile(DevProgram *prog, const Module *m) {
   p->n_loops = pass_number_loops(prog->given);
   if (dev_program_is_cut(prog)) p->n_loops = MIN(p->n_loops, pass_number_loops(prog->module));
   p->counted = xcalloc((size_t)p->n_loops + 1, sizeof *p->counted);
+  int n = prog->opts.replicas * prog->opts.partitions;
+  if (prog->opts.assignment) {
+    p->ids = xmalloc(sizeof *p->ids * (size_t)n);
+    memcpy(p->ids, prog->opts.assignment, sizeof *p->ids * (size_t)n);
+  }
   Err *e = estimate(prog, &p->report);
   if (e && e->code == ERR_UNIMPLEMENTED) { /* runs all the same, without a model */
     Buf why = {0};

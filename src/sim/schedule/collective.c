@@ -25,8 +25,26 @@ static double result_bytes(const HNode *n) {
   return sum;
 }
 
+/* The devices that members of a group run on, ascending, as the whole job has them. */
+static int by_number(const void *a, const void *b) {
+  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+  return (x > y) - (x < y);
+}
+
+static int64_t device_of(const SimOpts *o, int64_t member) {
+  return o && o->ids && member >= 0 && member < o->devices ? o->ids[member] : member;
+}
+
+static void lies_in(const SimOpts *o, const int64_t *members, int n, NetGroup *out) {
+  int64_t *at = xmalloc(sizeof *at * (size_t)n);
+  for (int i = 0; i < n; i++) at[i] = device_of(o, members[i]);
+  qsort(at, (size_t)n, sizeof *at, by_number);
+  net_group_of(at, 1, n, out);
+  free(at);
+}
+
 /* The group of one device, from the operation's list; those that are shorter are filled up with -1. */
-static NetGroup group_of(const HNode *n) {
+static NetGroup group_of(const SimOpts *o, const HNode *n) {
   NetGroup g = {0};
   const int64_t *ids;
   const Attr *a = n->src ? op_attr(n->src, "replica_groups") : NULL;
@@ -37,23 +55,35 @@ static NetGroup group_of(const HNode *n) {
   ids = a->tensor->data;
   int have = (int)a->tensor->count, size = 0, columns = (int)a->tensor->dims[1];
   while (size < MIN(have, columns) && ids[size] >= 0) size++;
-  if (size) net_group_of(ids, 1, size, &g);
+  if (size) lies_in(o, ids, size, &g);
   return g;
 }
 
-/* How far apart the first pair of a permutation is; the others are taken to be as far. */
-static NetGroup pair_of(const HNode *n) {
+/* A permutation as its slowest pair has it: between domains (a server's GPUs, a slice's TPUs), where several
+ * may share the network cards; or inside one, as far as the first pair. */
+static void pairs_of(const SimOpts *o, const HNode *n, int domain, NetCall *call) {
   const int64_t *ids;
   int have = n->src ? op_ints(n->src, "source_target_pairs", &ids) : 0;
-  int64_t apart = have >= 2 ? llabs(ids[1] - ids[0]) : 1;
-  return (NetGroup){1, {{2, (int)MIN(MAX(apart, 1), 1 << 24)}}};
+  int64_t near = 1, far = 0, last = -1;
+  call->kind = NET_PERMUTE;
+  for (int i = 0; i + 1 < have; i += 2) {
+    int64_t from = device_of(o, ids[i]), to = device_of(o, ids[i + 1]);
+    if (!i) near = MAX(llabs(to - from), 1);
+    if (from / domain == to / domain) continue;
+    if (!far) call->kind = NET_SEND;
+    if (far && from / domain == last) call->kind = NET_PERMUTE;
+    far = MAX(far, MAX(llabs(to - from), domain));
+    last = from / domain;
+  }
+  call->group = (NetGroup){1, {{2, (int)MIN(far ? far : near, 1 << 24)}}};
 }
 
 /* False: nothing crosses the network. */
-static bool exchange_of(const HNode *n, Exchange *x) {
+static bool exchange_of(const SimOpts *o, const HNode *n, Exchange *x) {
   double in = 0;
   for (int i = 0; i < n->n_in; i++) in += hlo_bytes(n->in[i]);
-  *x = (Exchange){.kind = NET_ALL_REDUCE, .bytes = MAX(in, result_bytes(n)), .group = group_of(n)};
+  *x = (Exchange){
+      .kind = NET_ALL_REDUCE, .bytes = MAX(in, result_bytes(n)), .group = group_of(o, n)};
   if (n->src && op_is_ragged(n->src)) x->bytes = hlo_bytes(n->in[0]); /* of the rest only numbers */
   switch (n->op) {
   case OP_ALL_GATHER: x->kind = NET_ALL_GATHER; return true;
@@ -62,10 +92,7 @@ static bool exchange_of(const HNode *n, Exchange *x) {
   case OP_COLLECTIVE_BROADCAST: x->kind = NET_BROADCAST; return true;
   case OP_COLLECTIVE_PERMUTE:
   case OP_SEND:
-  case OP_RECV:
-    x->kind = NET_PERMUTE;
-    x->group = pair_of(n);
-    return true;
+  case OP_RECV: x->kind = NET_PERMUTE; return true;
   case OP_ALL_REDUCE:
   case OP_CROSS_REPLICA_SUM:
   case OP_COLLECTIVE_REDUCE: return true;
@@ -93,6 +120,7 @@ static bool combines(const Exchange *x, const Exchange *y) {
 }
 
 typedef struct Company {
+  const SimOpts *opts;
   VEC(HNode *) order; /* of the computation, inputs first */
   unsigned char
       *at; /* by node id: seen, in the order; then: waits for one of the company, is one */
@@ -127,7 +155,7 @@ static void need_inputs(const Company *c, const HNode *n) {
 /* All that travel with the exchange at this place of the order. */
 static void find_company(Company *c, int last) {
   Exchange own, x;
-  if (!exchange_of(c->order.v[last], &own)) return;
+  if (!exchange_of(c->opts, c->order.v[last], &own)) return;
   own.node = c->order.v[last];
   double sum = 0;
   VEC(HNode *) with = {0};
@@ -138,7 +166,7 @@ static void find_company(Company *c, int last) {
       need_inputs(c, n);
       continue;
     }
-    if (n->kind != H_COLL || n->dead || n->company || !exchange_of(n, &x)) continue;
+    if (n->kind != H_COLL || n->dead || n->company || !exchange_of(c->opts, n, &x)) continue;
     x.node = n;
     if (!combines(&own, &x) || (with.n && sum + x.bytes > c->most)) continue;
     need_inputs(c, n);
@@ -153,7 +181,7 @@ static void find_company(Company *c, int last) {
 }
 
 void collective_combine(const Schedule *p, const HComp *c) {
-  Company all = {.most = p->compiler->combines_to};
+  Company all = {.opts = p->opts, .most = p->compiler->combines_to};
   bool any = false;
   for (int i = 0; i < c->nodes.n; i++)
     any |= c->nodes.v[i]->kind == H_COLL && !c->nodes.v[i]->dead && !c->nodes.v[i]->company;
@@ -168,22 +196,30 @@ void collective_combine(const Schedule *p, const HComp *c) {
   vec_free(&all.order);
 }
 
+static NetOpts lie_of(const SimOpts *o, int devices) {
+  const ChipRef *w = o ? o->where : NULL;
+  if (!w || w->devices < devices) return (NetOpts){0};
+  return (NetOpts){.server = w->server, .slice = w->slice, .meshed = !o->ids};
+}
+
 /* Each has its share of the time that all of its company take. */
 double collective_time(const Schedule *p, const Kernel *k, const HNode *n) {
   (void)k;
   Exchange x;
   if (n->op == OP_INFEED || n->op == OP_OUTFEED) {
-    exchange_of(n, &x);
+    exchange_of(p->opts, n, &x);
     return x.bytes / chip_num(p->chip, "pcie", 16e9);
   }
-  if (!exchange_of(n, &x) || x.bytes <= 0) return 0;
+  if (!exchange_of(p->opts, n, &x) || x.bytes <= 0) return 0;
   if (n->together == 0) collective_combine(p, n->comp);
   double all = MAX(n->together, x.bytes);
-  Net net;
   int devices = p->opts && p->opts->devices > 0 ? p->opts->devices : 1;
   if (x.group.n) devices = MAX(devices, net_group_size(&x.group, 0));
-  Err *e = net_open(p->chip, devices, NULL, &net);
+  Net net;
+  NetOpts lie = lie_of(p->opts, devices);
+  Err *e = net_open(p->chip, devices, &lie, &net);
   if (e) return err_free(e), 0; /* only options can be wrong */
   NetCall call = {x.kind, all, n->dt, x.group};
+  if (x.kind == NET_PERMUTE) pairs_of(p->opts, n, net.domain, &call);
   return net_cost(&net, &call).s * x.bytes / all;
 }

@@ -397,13 +397,19 @@ static bool parse_server(const char *name, ChipRef *out) {
   return true;
 }
 
+ChipSlice chip_slice_of(const Chip *c, int chips) {
+  if (c->kind != CHIP_TPU) return slice_fullest(chips, 1, 0);
+  int axes = chip_num(c, "ici_links", 4) >= 6 ? 3 : 2;
+  return slice_fullest(chips, axes, (int)chip_num(c, "slice_most", 0));
+}
+
 /* So many slices or servers of one name. */
 static ChipRef several(const ChipRef *one, int count) {
   ChipRef all = *one;
   all.devices *= count;
   all.chips *= count;
   if (all.chip->kind != CHIP_TPU || one->chips < 2) return all.slice.chips = 0, all;
-  if (!all.slice.chips) all.slice = slice_fullest(all.chip, one->chips);
+  if (!all.slice.chips) all.slice = chip_slice_of(all.chip, one->chips);
   all.slice.slices *= count;
   return all;
 }
@@ -462,7 +468,7 @@ static Err *parse(const char *name, ChipRef *out) {
 Err *chip_parse(const char *name, ChipRef *out) {
   TRY(catalogue_load());
   TRY(parse(name, out));
-  if (!out->slice.chips) out->slice = slice_fullest(out->chip, out->chips);
+  if (!out->slice.chips) out->slice = chip_slice_of(out->chip, out->chips);
   return NULL;
 }
 

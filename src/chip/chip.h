@@ -79,6 +79,8 @@ typedef struct ChipRef {
   ChipSlice slice;             /* how they lie: as named, else the fullest boxes */
 } ChipRef;
 Err *chip_parse(const char *name, ChipRef *out);
+/* How so many of them lie where nothing else is said. */
+ChipSlice chip_slice_of(const Chip *c, int chips);
 
 /* How a fact is known, from the word in its source: "read" (the text was opened), "recalled" (from
  * memory of it), "oracle" (asked of libtpu's compiler), "derived" (computed from other facts),

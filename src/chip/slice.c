@@ -1,5 +1,6 @@
 /* Boxes of chips. */
 #include <ctype.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "chip/slice.h"
@@ -23,6 +24,30 @@ bool slice_box(const char *text, int dims[3], int *chips) {
     return true;
   }
   return false;
+}
+
+/* The fullest box of n chips with so many axes, the longest last, and axes of one chip after that. */
+static void fullest(int n, int axes, int dims[3]) {
+  int ones = 0, used = 0;
+  for (int a = axes; a >= 1; a--) {
+    int side = a == 1 ? n : (int)floor(pow(n, 1.0 / a) + 1e-6);
+    while (n % side) side--;
+    if (side > 1) dims[used++] = side;
+    else ones++;
+    n /= side;
+  }
+  while (ones-- > 0) dims[used++] = 1;
+}
+
+ChipSlice slice_fullest(int chips, int axes, int most) {
+  ChipSlice s = {{1, 1, 1}, MAX(chips, 1), 1};
+  while (most && s.chips > most) { /* of equal size */
+    do s.slices++;
+    while (chips % s.slices);
+    s.chips = chips / s.slices;
+  }
+  fullest(s.chips, axes, s.dims);
+  return s;
 }
 
 void slice_place(const ChipSlice *s, int chip, int64_t coords[3]) {

@@ -5,8 +5,9 @@
 
 #include "chip/chip.h"
 
-/* The fullest boxes that hold so many chips, in slices no larger than there are. */
-ChipSlice slice_fullest(const Chip *c, int chips);
+/* The fullest boxes of 1 to 3 axes that hold so many chips, the longest axis last, each of at most `most`
+ * chips (0: of any size). */
+ChipSlice slice_fullest(int chips, int axes, int most);
 /* "4x4", "2x2x4": false when it is no such thing. *chips is 0 when it is too much for a count. */
 bool slice_box(const char *text, int dims[3], int *chips);
 /* Where chip i of a slice is: x fastest, as libtpu counts. */

@@ -3,7 +3,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "chip/slice.h"
 #include "net/net_priv.h"
 
 static int by_length(const void *a, const void *b) { return *(const int *)a - *(const int *)b; }
@@ -26,7 +25,7 @@ Err *tpu_open(Net *net, const NetOpts *opts) {
   int slices = MAX(1, s.slices);
   if (!s.chips && net->devices % slices)
     return err_new(ERR_INVALID, "%d devices are no %d equal slices", net->devices, slices);
-  if (!s.chips) s = slice_fullest(c, (net->devices / slices + each - 1) / each);
+  if (!s.chips) s = chip_slice_of(c, (net->devices / slices + each - 1) / each);
   else if ((int64_t)s.chips * slices < chips)
     return err_new(ERR_INVALID, "slices of %d chips do not hold %d: there are %d", s.chips, chips,
                    slices);

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "chip/slice.h"
 #include "ir/ir.h"
 #include "plan/plan_priv.h"
 #include "sim/sim.h"
@@ -153,7 +152,7 @@ static void add(Hunts *all, const AdviseWork *w, const PlanAsk *ask, const ChipR
   int devices = chips * r->chip->devices_per_chip;
   if (sharded(w) && devices != w->partitions) return;
   bool named = r->chips == chips;
-  ChipSlice slice = named ? r->slice : slice_fullest(r->chip, chips);
+  ChipSlice slice = named ? r->slice : chip_slice_of(r->chip, chips);
   *vec_push(all) =
       (Hunt){.work = w,
              .ask = ask,

@@ -2,7 +2,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "chip/slice.h"
 #include "plan/plan_priv.h"
 
 /* What layers compute again, from nothing on: the first that fits is the fastest. */
@@ -193,7 +192,7 @@ static void hunt(void *arg, int64_t i) {
 typedef VEC(Hunt) Hunts;
 
 static void add(Hunts *all, const PlanAsk *ask, const Chip *chip, const ChipRef *where, int chips) {
-  ChipSlice slice = where ? where->slice : slice_fullest(chip, chips);
+  ChipSlice slice = where ? where->slice : chip_slice_of(chip, chips);
   *vec_push(all) = (Hunt){.ask = ask,
                           .chip = chip,
                           .where = where,

@@ -53,6 +53,11 @@ Err *data_open(const char *spec, const DataOpts *opts, Data **out) {
   Str kind = {spec, colon ? (size_t)(colon - spec) : strlen(spec)};
   TRY(open_kind(spec, kind, path, o, out));
   Data *d = *out;
+  if (d->fields[0].rank == 3 && d->fields[0].type == DT_U8 && d->fields[1].rank == 0) {
+    d->reads |= READ_WARP;
+    d->shift = o->shift;
+    d->rotate = o->rotate;
+  }
   char *full = path ? realpath(path, NULL) : NULL;
   d->spec = full ? xasprintf("%.*s:%s", STR_ARG(kind), full) : xstrdup(spec);
   free(full);

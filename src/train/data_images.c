@@ -97,6 +97,8 @@ DataOpts model_data(const Model *m, const TrainConfig *c) {
   return (DataOpts){.length = c->length,
                     .image_size = c->image_size,
                     .augment = c->augment,
+                    .shift = c->shift,
+                    .rotate = c->rotate,
                     .masked = c->masked,
                     .shape = {m->shape[0], m->shape[1], m->shape[2]},
                     .classes = m->classes,

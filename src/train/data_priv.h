@@ -11,6 +11,9 @@ typedef struct Images { /* (n, H, W, C) bytes and a label each; malloc'd, owned 
   bool augment;
 } Images;
 
+/* Shifts a picture (H, W, C) by up to so many pixels and turns it by up to so many degrees, either way. */
+void picture_warp(const Field *f, int64_t most, double degrees, uint64_t rand, uint8_t *picture);
+
 Data *data_from_images(const char *name, Images im, int64_t n_train, int64_t n_test,
                        const int64_t shape[3], int64_t classes);
 

@@ -1,6 +1,7 @@
 /* Batches ahead of time. One thread makes batch after batch, uploads each and puts it into a
  * ring; the loop takes them out. If the ring is empty the loop waits, and that wait is the
  * exposed input time. */
+#include "train/data_priv.h"
 #include "train/train_priv.h"
 
 #include <pthread.h>
@@ -88,6 +89,8 @@ static void make_example(void *arg, int64_t i) {
   int64_t at = l->order[m->first + i];
   uint64_t rand = random_word(l->seed, 2000 + (uint64_t)m->epoch, (uint64_t)at);
   Err *e = d->get(d, l->test, at, rand, dst);
+  if (!e && !l->test && (d->shift || d->rotate > 0))
+    picture_warp(&d->fields[0], d->shift, d->rotate, rand, dst[0]);
   if (!e) return;
   pthread_mutex_lock(&m->lock);
   if (m->error) err_free(e);

@@ -161,6 +161,18 @@ const Setting settings[] = {
      .read_by = READ_LORA,
      .fixed = true},
     {.name = "remat", .kind = SET_FLAG, .at = AT(remat), .read_by = READ_REMAT},
+    {.name = "shift",
+     .kind = SET_COUNT,
+     .at = AT(shift),
+     .least = 0,
+     .below = 1 << 14,
+     .read_by = READ_WARP},
+    {.name = "rotate",
+     .kind = SET_REAL,
+     .at = AT(rotate),
+     .least = 0,
+     .below = 180.0000001,
+     .read_by = READ_WARP},
     {.name = "augment", .kind = SET_FLAG, .at = AT(augment), .read_by = READ_AUGMENT},
     {.name = "in-order", .kind = SET_FLAG, .at = AT(in_order), .fixed = true},
     {.name = "masked", .kind = SET_FLAG, .at = AT(masked), .hidden = true},
@@ -280,7 +292,7 @@ unsigned settings_reads(const Model *m, const Data *d, const TrainConfig *c) {
 
 Err *setting_unread(const Setting *s, const Model *m, const Data *d, const TrainConfig *c) {
   if (!s->read_by || s->read_by & settings_reads(m, d, c)) return NULL;
-  if (s->read_by & (READ_AUGMENT | READ_TOKENIZER | READ_IMAGE_SIZE))
+  if (s->read_by & (READ_AUGMENT | READ_TOKENIZER | READ_WARP | READ_IMAGE_SIZE))
     return err_new(ERR_INVALID, "data set '%s' does not read --%s%s", d ? d->name : m->data,
                    s->kind == SET_FLAG ? "no-" : "", s->name);
   if (m->whole && s->read_by & (READ_RECIPE | READ_SCHEDULE | READ_MOMENTUM | READ_BETAS |

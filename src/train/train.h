@@ -262,6 +262,8 @@ struct Data {
   /* Writes example `index` into dst[field]; `rand` is this example's own random number for
    * augmentation. Any thread. */
   Err *(*get)(const Data *d, bool test, int64_t index, uint64_t rand, void *const *dst);
+  int64_t shift; /* training pictures are moved and turned by up to so much */
+  double rotate;
   bool decodes; /* get takes long: several threads at once */
   void (*free)(Data *d);
   void *impl;
@@ -271,6 +273,8 @@ typedef struct DataOpts {
   int64_t length;        /* tokens in an example */
   bool augment;          /* CIFAR: pad 4 and crop, flip, cut out 8 x 8 */
   const char *tokenizer; /* text: what opens its tokenizer; NULL: bytes */
+  int64_t shift;         /* pictures: in training moved by up to so many pixels, */
+  double rotate;         /* turned by up to so many degrees */
   bool masked;           /* text: BERT's 15 % masks instead of the next token */
   int64_t image_size;    /* of a side of pictures in files; 0: that of shape */
   int64_t shape[3],
@@ -403,6 +407,8 @@ typedef struct TrainConfig {
   DType compute;      /* F16: with a loss scale that adapts */
   int64_t length;     /* text: tokens in an example */
   int64_t image_size; /* of pictures in files: a side; 0: the model's own */
+  int64_t shift;      /* pictures: in training moved by up to so many pixels, */
+  double rotate;      /* turned by up to so many degrees */
   bool augment, masked;
   bool in_order; /* examples as the data have them, not shuffled */
   int lora;   /* rank of what is learnt beside frozen kernels (Hu et al. 2021); 0: all is learnt */
@@ -450,6 +456,7 @@ typedef enum Reader {
   READ_SCHEDULE = 2048,   /* of schedules that end */
   READ_IMAGE_SIZE = 4096, /* pictures that are resized */
   READ_LORA = 8192,
+  READ_WARP = 32768, /* pictures: shift, rotate */
   READ_RECIPE =
       16384 /* optimizer, rate, precision, parts: of all models but those with a step that is
                          there already */

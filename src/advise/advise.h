@@ -20,6 +20,7 @@ typedef struct AdviseWork {
   const char *name;
   int64_t batch;      /* of a training step, over all devices; 0: no training step */
   int64_t eval_batch; /* likewise of an evaluation; 0: none */
+  int64_t length;     /* tokens in an example, of models of text; 0: of others */
   bool no_batch;      /* which dimension holds the examples was not found: the program as it is */
   double steps;       /* training steps in all; 0: not known */
   bool can_narrow;    /* build knows `narrow` */

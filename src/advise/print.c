@@ -26,6 +26,7 @@ static void print_work(const AdviseWork *w, const AdviseRow *rows, int n, bool t
   else
     buf_printf(o, " of %lld example%s%s", (long long)batch, batch == 1 ? "" : "s",
                training ? "" : " in one batch");
+  if (w->length) buf_printf(o, ", %lld tokens each (--length)", (long long)w->length);
 }
 
 /* Where a batch does not divide over a chip's devices. */

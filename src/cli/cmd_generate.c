@@ -86,6 +86,7 @@ static Err *run(Gen *g, const char *path) {
     units_time(first, r.prompt_s);
     units_time(each, r.each_s);
     printf("\n");
+    fflush(stdout); /* before what is said of it, where both go to one place */
     fprintf(stderr, "%d tokens of prompt, first token after %s, then %s each (%.1f tokens/s)\n",
             ids.n, first, each, r.each_s > 0 ? 1 / r.each_s : 0);
   }

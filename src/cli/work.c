@@ -58,6 +58,7 @@ static Err *zoo_work(const CliWorkOpts *a, CliWork *z) {
                          .batch = c->batch,
                          .eval_batch = a->eval_batch ? a->eval_batch : c->batch,
                          .steps = steps,
+                         .length = c->length,
                          .can_narrow = c->compute == DT_F32,
                          .build = zoo_build,
                          .arg = z};

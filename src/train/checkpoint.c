@@ -189,7 +189,7 @@ char *checkpoint_beside(const char *path, const char *name) {
 
 Err *checkpoint_info(const char *path, CheckpointInfo *out) {
   Meta m = {0};
-  TRY(safetensors_meta(path, &m));
+  TRY(runs_beside(safetensors_meta(path, &m), path));
   *out = (CheckpointInfo){0};
   const char *model = meta_get(&m, "model"), *version = meta_get(&m, "weft"),
              *step = meta_get(&m, "step");

@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 const char *const data_specs =
     "  fashion-mnist       Debian package dataset-fashion-mnist (60,000 + 10,000 of 28x28)\n"
@@ -23,6 +25,47 @@ const char *const data_specs =
     "  text:FILE           bytes of a text file, or tokens (--tokenizer); last tenth for testing\n"
     "  synthetic           random numbers of the model's shape: speed without files\n";
 
+/* What a path without a kind holds, by what it ends in; NULL: it is no path. */
+static const char *kind_of_path(const char *path) {
+  static const char *const ends[][2] = {{".tar", "wds"},    {".npz", "npz"},  {".csv", "csv"},
+                                        {".bin", "tokens"}, {".txt", "text"}, {".md", "text"}};
+  struct stat st;
+  bool there = !stat(path, &st);
+  if (there && S_ISDIR(st.st_mode)) {
+    char *idx = xasprintf("%s/train-labels-idx1-ubyte", path), *gz = xasprintf("%s.gz", idx);
+    bool is_idx = !access(idx, F_OK) || !access(gz, F_OK);
+    free(idx);
+    free(gz);
+    return is_idx ? "idx" : "folder";
+  }
+  for (size_t i = 0; i < COUNT_OF(ends); i++)
+    if (str_ends(str_from(path), ends[i][0])) return ends[i][1];
+  return there ? "text" : NULL;
+}
+
+static Err *no_such_data(const char *spec, Str kind) {
+  Err *e = err_new(ERR_NOT_FOUND, "there is no data set '%s'", spec);
+  const char *held = kind_of_path(spec);
+  if (held) return err_hint(e, "did you mean %s:%s?", held, spec);
+  char name[32];
+  Buf best = {0};
+  Nearest near = {.want = kind};
+  for (const char *p = data_specs; *p; p = strchr(p, '\n') + 1) { /* each line that names one */
+    size_t n = strcspn(p + 2, " [:");
+    if (!n || n >= sizeof name || strncmp(p, "  ", 2)) continue;
+    snprintf(name, n + 1, "%s", p + 2);
+    nearest_see(&near, name);
+    if (near.best != name) continue;
+    best.n = 0;
+    buf_cstr(&best, name);
+    near.best = best.p;
+  }
+  if (best.n) err_hint(e, "did you mean %s?", best.p);
+  else err_hint(e, "data sets:\n%s", data_specs);
+  buf_free(&best);
+  return e;
+}
+
 static Err *open_kind(const char *spec, Str kind, const char *path, const DataOpts *o, Data **out) {
   if (str_is(kind, "fashion-mnist") || str_is(kind, "mnist") || str_is(kind, "idx")) {
     char *name = xstrndup(kind.p, kind.n);
@@ -42,8 +85,7 @@ static Err *open_kind(const char *spec, Str kind, const char *path, const DataOp
                     "--data text:FILE; or --data synthetic for speed alone");
   }
   if (str_is(kind, "synthetic")) return data_open_synthetic(o, out);
-  return err_hint(err_new(ERR_NOT_FOUND, "there is no data set '%s'", spec), "data sets:\n%s",
-                  data_specs);
+  return no_such_data(spec, kind);
 }
 
 Err *data_open(const char *spec, const DataOpts *opts, Data **out) {

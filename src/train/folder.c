@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+enum { MOST_RUNS = 8 }; /* in a hint */
+
 static bool is_ours(const char *name) {
   return !strcmp(name, "checkpoint.safetensors") || !strcmp(name, "result.json") ||
          str_starts(str_from(name), "events.out.tfevents.");
@@ -39,6 +41,32 @@ static bool lies_in(const char *checkpoint, const char *folder) {
   free(b);
   free(dir);
   return same;
+}
+
+/* The folder that a path lies in. */
+static char *folder_of(const char *path) {
+  const char *slash = strrchr(path, '/');
+  return slash ? xstrndup(path, (size_t)(slash - path)) : xstrdup(".");
+}
+
+Err *runs_beside(Err *e, const char *path) {
+  if (!e || e->code != ERR_NOT_FOUND) return e;
+  char *folder = folder_of(path);
+  struct dirent **list = NULL;
+  int n = scandir(folder, &list, NULL, alphasort), found = 0;
+  Buf names = {0};
+  for (int i = 0; i < n; i++) {
+    char *run = xasprintf("%s/%s/checkpoint.safetensors", folder, list[i]->d_name);
+    if (list[i]->d_name[0] != '.' && !access(run, F_OK) && found++ < MOST_RUNS)
+      buf_printf(&names, "%s%s/%s", names.n ? ", " : "", folder, list[i]->d_name);
+    free(run);
+    free(list[i]);
+  }
+  free(list);
+  if (found) err_hint(e, "runs there: %s%s", names.p, found > MOST_RUNS ? ", ..." : "");
+  buf_free(&names);
+  free(folder);
+  return e;
 }
 
 Err *run_folder_open(const TrainOpts *o) {

@@ -4,14 +4,17 @@
  */
 #include "train/train_priv.h"
 
+#include "base/units.h"
 #include "stablehlo/stablehlo.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/statvfs.h>
 #include <time.h>
 
-#define WARM_UP 2 /* steps that take memory and start threads */
+enum { MOST_NAMES = 6 }; /* in a sentence */
+#define WARM_UP 2        /* steps that take memory and start threads */
 
 struct Trainer {
   const TrainOpts *o;
@@ -66,6 +69,20 @@ static size_t spec_bytes(const StateSpec *s) {
   size_t n = (size_t)dtype_bytes(s->type);
   for (int i = 0; i < s->rank; i++) n *= (size_t)s->dims[i];
   return n;
+}
+
+/* A long run that cannot be saved says so before it begins. */
+static Err *has_room(const char *folder, const StepProgram *p) {
+  struct statvfs v;
+  double need = 0;
+  for (int i = 0; i < p->n_state; i++) need += (double)spec_bytes(&p->state[i]);
+  if (statvfs(folder, &v) || !v.f_blocks) return NULL; /* it does not say */
+  double left = (double)v.f_bavail * (double)v.f_frsize;
+  if (left >= need) return NULL;
+  char a[UNITS_TEXT], b[UNITS_TEXT];
+  return err_hint(err_new(ERR_EXHAUSTED, "'%s' has %s left, a checkpoint takes %s", folder,
+                          units_bytes(a, left), units_bytes(b, need)),
+                  "--out on another disk");
 }
 
 /* ---- state: fresh, from a file, to a file ---------------------------------------------------- */
@@ -145,6 +162,45 @@ static Err *begin_with(Trainer *t, int i, int n, const NamedTensor *file) {
   return upload(t, i, f->data);
 }
 
+/* Parameters that the file of `init` has not, or has of another shape. */
+static void tell_begun(const Trainer *t, int n, const NamedTensor *file) {
+  Buf fresh = {0};
+  int all = 0, listed = 0;
+  for (int i = 0; i < t->step.n_state; i++) {
+    const StateSpec *s = &t->step.state[i];
+    const NamedTensor *f = safetensors_find(n, file, s->name);
+    if (s->kind != STATE_PARAM) continue;
+    all++;
+    if (f && fits(f, s)) continue;
+    if (listed++ < MOST_NAMES) buf_printf(&fresh, "%s%s", fresh.n ? ", " : "", s->name);
+  }
+  if (listed > MOST_NAMES) buf_printf(&fresh, " and %d more", listed - MOST_NAMES);
+  t->o->begun(t->o->arg, t->taken, all, fresh.p ? fresh.p : "");
+  buf_free(&fresh);
+}
+
+/* Why nothing of another run fits: what it was made with. */
+static Err *nothing_fits(const Trainer *t, const char *path) {
+  Err *e = err_new(ERR_INVALID, "'%s' has no tensor of the names and shapes of model '%s'", path,
+                   t->o->model->name);
+  CheckpointInfo c;
+  Err *none = checkpoint_info(path, &c);
+  if (none) return err_free(none), e;
+  Buf other = {0};
+  for (const Setting *s = settings; s->name; s++) {
+    if (!(s->read_by & (READ_SIZE | READ_LENGTH)) || setting_equal(s, &c.config, &t->o->config))
+      continue;
+    Buf v = {0};
+    setting_text(s, &c.config, &v);
+    buf_printf(&other, " --%s %s", s->name, v.p);
+    buf_free(&v);
+  }
+  err_hint(e, "it is a run of %s%s%s", c.model, other.n ? " with" : "", other.n ? other.p : "");
+  buf_free(&other);
+  checkpoint_info_free(&c);
+  return e;
+}
+
 /* What a run that goes on may not change: another would not be the same run. */
 static Err *same_run(Trainer *t) {
   CheckpointInfo c;
@@ -186,14 +242,13 @@ static Err *first_state(Trainer *t) {
   int n = 0;
   NamedTensor *file = NULL;
   if (o->resume) TRY(same_run(t));
-  if (path) TRY(safetensors_read(path, &n, &file));
+  if (path) TRY(runs_beside(safetensors_read(path, &n, &file), path));
   Err *e = NULL;
   for (int i = 0; i < t->step.n_state && !e; i++)
     e = o->resume ? go_on(t, i, n, file) : path ? begin_with(t, i, n, file) : fresh(t, i);
+  if (!e && path && !o->resume && !t->taken) e = nothing_fits(t, path);
+  if (!e && path && !o->resume && o->begun) tell_begun(t, n, file);
   safetensors_free(n, file);
-  if (!e && path && !o->resume && !t->taken)
-    e = err_new(ERR_INVALID, "'%s' has no tensor of the names and shapes of model '%s'", path,
-                o->model->name);
   return e;
 }
 
@@ -556,19 +611,21 @@ static Err *prepare(Trainer *t, double *compile_s) {
                             client_device_count(o->client)),
                     "--device cpu:%d has so many", t->replicas);
   t->per_epoch = o->data->n_train / t->global;
-  if (t->per_epoch < 1)
-    return err_new(ERR_INVALID, "a batch of %lld is more than the %lld examples of '%s'",
-                   (long long)t->global, (long long)o->data->n_train, o->data->name);
   t->total =
       o->config.steps ? o->config.steps : (int64_t)(o->config.epochs * (double)t->per_epoch + 0.5);
   TrainConfig c = o->config;
   if (c.opt.total_steps <= 0) c.opt.total_steps = (double)t->total;
-  TRY(step_build(o->model, &c, o->data, true, &t->step));
+  TRY(step_build(o->model, &c, o->data, true,
+                 &t->step)); /* says first that data are of another kind */
+  if (t->per_epoch < 1)
+    return err_new(ERR_INVALID, "a batch of %lld is more than the %lld examples of '%s'",
+                   (long long)t->global, (long long)o->data->n_train, o->data->name);
   bool eval = o->eval_every >= 0;
   if (eval) TRY(step_build(o->model, &ec, o->data, false, &t->eval));
   for (int i = 0; i < t->step.n_state && !t->ema; i++)
     if (t->step.state[i].alias) t->ema = i;
   if (o->out) TRY(run_folder_open(o));
+  if (o->out && !o->phantom) TRY(has_room(o->out, &t->step));
   if (o->out && !o->phantom) TRY(events_open(o->out, &t->events));
   double t0 = time_now_s();
   TRY(train_compile(o->client, t->step.m, t->all_replicas, &t->step_exe));

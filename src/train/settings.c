@@ -189,7 +189,8 @@ const Setting *setting_find(const char *name) {
 
 static Err *wants_number(const Setting *s, const char *text) {
   bool whole = s->kind != SET_REAL;
-  if (isinf(s->below) || s->below >= 1e6)
+  double v = strtod(text, NULL);
+  if (isinf(s->below) || (s->below >= 1e6 && v < s->below))
     return err_new(ERR_INVALID, "wants a %snumber of at least %g, not '%s'", whole ? "whole " : "",
                    s->least, text);
   return err_new(ERR_INVALID, "wants a %snumber of at least %g and below %g, not '%s'",

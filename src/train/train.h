@@ -627,6 +627,9 @@ typedef struct TrainOpts {
   int64_t eval_every; /* steps between evaluations; 0: after each epoch and at the end; -1: never */
   /* Called when a step's loss is known: one step late, so that nothing stalls. */
   void (*progress)(void *arg, const Progress *p);
+  /* Called before the first step of a run with `init`: parameters that it had, of how many, and the names of others;
+   * may be NULL. */
+  void (*begun)(void *arg, int taken, int all, const char *fresh);
   void *arg;
   int profile;  /* record this many steps, after the first two; 0: none */
   bool phantom; /* the device computes no numbers: losses are NAN, nothing is kept in `out` */

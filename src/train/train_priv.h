@@ -48,6 +48,9 @@ Err *cut_take(const Cut *c, DType t, int rank, const int64_t *dims, int device, 
 Err *cut_fetch(const Cut *c, DType t, int rank, const int64_t *dims, int device, ClientBuffer *part,
                void *whole);
 
+/* A checkpoint that is not there: as a hint, which runs there are in its folder. Returns e, which may be NULL. */
+Err *runs_beside(Err *e, const char *path);
+
 /* Makes TrainOpts.out. errors: ERR_EXISTS it holds a run that this one does not go on with */
 Err *run_folder_open(const TrainOpts *o);
 

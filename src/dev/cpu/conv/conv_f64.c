@@ -2,7 +2,7 @@
  * channels] times the weights, packed ahead into panels of columns. Gradients of weights are the windows, transposed,
  * times Y, which is packed so then; a task takes some of the window's elements, for all places. */
 #include "dev/cpu/conv/conv_f64.h"
-#include "dev/cpu/conv/conv_gather.h"
+#include "dev/cpu/conv/conv_im2col.h"
 #include "dev/cpu/kernel/kernel.h"
 #include "dev/cpu/kernel/mem.h"
 
@@ -34,11 +34,11 @@ static int64_t width_at(const Columns *c, int64_t column) {
 }
 
 /* A row of the right side; the columns beyond it are zero. */
-static void pack_row(const Columns *c, int64_t term, const double *from, int64_t step) {
+static void pack_row(const Columns *c, int64_t term, const double *from) {
   for (int64_t j = 0, width; j < c->padded; j += width) {
     width = width_at(c, j);
     double *to = c->at + j * c->terms + term * width;
-    for (int64_t i = 0; i < width; i++) to[i] = j + i < c->n ? from[(j + i) * step] : 0;
+    for (int64_t i = 0; i < width; i++) to[i] = j + i < c->n ? from[j + i] : 0;
   }
 }
 
@@ -57,30 +57,18 @@ static void multiply(const Columns *c, int64_t rows, int64_t first, int64_t k, c
 }
 
 typedef struct Job {
-  const ConvWindows *w;
-  const double *from;
-  double *to, *weights;
-  bool straight; /* windows are pixels as they lie */
-  int64_t elements, places, each;
+  const Im2col *c;
+  double *sums; /* gradients of weights; */
+  int64_t each; /* so many elements a task */
   Columns columns;
 } Job;
 
-/* The elements of a tap and channel among the weights. */
-static int64_t weight_at(const ConvWindows *w, int64_t element) {
-  int64_t at = element % w->channels * w->in_step, tap = element / w->channels;
-  for (int d = DIMS - 1; d >= 0; d--) {
-    at += tap % w->taps[d] * w->tap_steps[d];
-    tap /= w->taps[d];
-  }
-  return at;
-}
-
 /* Elements [element, element + n) of so many places' windows: at what is returned, `pitch` apart. */
-static const double *windows(const Job *j, int64_t place, int64_t places, int64_t element,
+static const double *windows(const Im2col *c, int64_t place, int64_t places, int64_t element,
                              int64_t n, double *room, int64_t *pitch) {
-  *pitch = j->straight ? j->w->steps[2] : n;
-  if (j->straight) return j->from + place * *pitch + element;
-  conv_gather(j->w, j->from, sizeof *room, place, places, element, n, room, n * 8);
+  *pitch = c->straight ? c->w->steps[2] : n;
+  if (c->straight) return (const double *)(const void *)c->from + place * *pitch + element;
+  im2col_gather(c, place, places, element, n, room, n * 8);
   return room;
 }
 
@@ -88,40 +76,28 @@ static const double *windows(const Job *j, int64_t place, int64_t places, int64_
 
 static void block_of_results(void *arg, int64_t begin, int64_t end) {
   const Job *j = arg;
-  int64_t k = MIN(BLOCK, j->elements), depth = j->columns.n, padded = j->columns.padded;
+  const Im2col *c = j->c;
+  int64_t k = MIN(BLOCK, c->elements), padded = j->columns.padded;
   double *room = cpu_scratch((size_t)(PLACES * (k + padded)) * 8), *sums = room + PLACES * k;
   for (int64_t block = begin; block < end; block++) {
-    int64_t first = block * PLACES, n = MIN(PLACES, j->places - first), pitch;
-    for (int64_t p = 0; p < j->elements; p += k) {
-      int64_t some = MIN(k, j->elements - p);
-      const double *a = windows(j, first, n, p, some, room, &pitch);
+    int64_t first = block * PLACES, n = MIN(PLACES, c->places - first), pitch;
+    for (int64_t p = 0; p < c->elements; p += k) {
+      int64_t some = MIN(k, c->elements - p);
+      const double *a = windows(c, first, n, p, some, room, &pitch);
       multiply(&j->columns, n, p, some, a, pitch, 1, sums, p > 0);
     }
     for (int64_t i = 0; i < n; i++)
-      memcpy(j->to + conv_result_at(j->w, first + i), sums + i * padded, (size_t)depth * 8);
+      memcpy(im2col_result(c, first + i), sums + i * padded, (size_t)c->depth * 8);
   }
 }
 
-static bool results(void *arg, const ConvWindows *w) {
-  const Job *all = arg;
-  Job j = *all;
-  j.w = w;
-  j.from = (const double *)(void *)conv_at((void *)(uintptr_t)all->from, w->from, DT_F64);
-  j.to = (double *)(void *)conv_at(all->to, w->to, DT_F64);
-  const double *weights = (const double *)(void *)conv_at(all->weights, w->w, DT_F64);
-  j.straight = conv_straight(w);
-  j.elements = conv_volume(w->taps) * w->channels;
-  j.places = w->images * conv_volume(w->places);
-  if (j.elements == 0) {
-    conv_clear(w, (char *)j.to, w->depth, 8);
-    return true;
-  }
-  j.columns = columns_new(w->depth, j.elements);
+static bool results(const Im2col *c, const void *weights) {
+  Job j = {.c = c, .columns = columns_new(c->depth, c->elements)};
   if (!j.columns.at) return false;
-  for (int64_t i = 0; i < j.elements; i++)
-    pack_row(&j.columns, i, weights + weight_at(w, i), w->out_step);
-  int64_t macs = PLACES * j.elements * j.columns.padded;
-  cpu_parallel((j.places + PLACES - 1) / PLACES, TASK_MACS / macs + 1, block_of_results, &j);
+  for (int64_t i = 0; i < c->elements; i++)
+    pack_row(&j.columns, i, (const double *)weights + i * c->depth);
+  int64_t macs = PLACES * c->elements * j.columns.padded;
+  cpu_parallel((c->places + PLACES - 1) / PLACES, TASK_MACS / macs + 1, block_of_results, &j);
   columns_free(&j.columns);
   return true;
 }
@@ -131,45 +107,35 @@ static bool results(void *arg, const ConvWindows *w) {
 static void pack_results(void *arg, int64_t begin, int64_t end) { /* places */
   const Job *j = arg;
   for (int64_t i = begin; i < end; i++)
-    pack_row(&j->columns, i, j->to + conv_result_at(j->w, i), 1);
+    pack_row(&j->columns, i, (const double *)(const void *)im2col_result(j->c, i));
 }
 
 static void some_weights(void *arg, int64_t begin, int64_t end) {
   const Job *j = arg;
-  const ConvWindows *w = j->w;
-  double *room = cpu_scratch((size_t)(j->each * (BLOCK + j->columns.padded)) * 8),
+  const Im2col *c = j->c;
+  int64_t padded = j->columns.padded;
+  double *room = cpu_scratch((size_t)(j->each * (BLOCK + padded)) * 8),
          *sums = room + BLOCK * j->each;
   for (int64_t task = begin; task < end; task++) {
-    int64_t first = task * j->each, n = MIN(j->each, j->elements - first), pitch;
-    for (int64_t p = 0; p < j->places; p += BLOCK) {
-      int64_t some = MIN(BLOCK, j->places - p);
-      const double *a = windows(j, p, some, first, n, room, &pitch);
+    int64_t first = task * j->each, n = MIN(j->each, c->elements - first), pitch;
+    for (int64_t p = 0; p < c->places; p += BLOCK) {
+      int64_t some = MIN(BLOCK, c->places - p);
+      const double *a = windows(c, p, some, first, n, room, &pitch);
       multiply(&j->columns, n, p, some, a, 1, pitch, sums, p > 0);
     }
-    for (int64_t i = 0; i < n; i++) {
-      double *to = j->weights + weight_at(w, first + i);
-      for (int64_t o = 0; o < w->depth; o++) to[o * w->out_step] = sums[i * j->columns.padded + o];
-    }
+    for (int64_t i = 0; i < n; i++)
+      memcpy(j->sums + (first + i) * c->depth, sums + i * padded, (size_t)c->depth * 8);
   }
 }
 
-static bool weights(const Job *all, ConvWindows *w) {
-  conv_forwards(w);
-  Job j = *all;
-  j.w = w;
-  j.from = (const double *)(void *)conv_at((void *)(uintptr_t)all->from, w->from, DT_F64);
-  j.to = (double *)(void *)conv_at(all->to, w->to, DT_F64);
-  j.weights = (double *)(void *)conv_at(all->weights, w->w, DT_F64);
-  j.straight = conv_straight(w);
-  j.elements = conv_volume(w->taps) * w->channels;
-  j.places = w->images * conv_volume(w->places);
-  j.columns = columns_new(w->depth, j.places);
+static bool weights(const Im2col *c, void *sums) {
+  Job j = {.c = c, .sums = sums, .columns = columns_new(c->depth, c->places)};
   if (!j.columns.at) return false;
-  cpu_parallel(j.places, 1 + 16384 / j.columns.padded, pack_results, &j);
-  int64_t rows = j.columns.kern->rows, most = MIN(MOST_ELEMENTS, (j.elements + 3) / 4);
+  cpu_parallel(c->places, 1 + 16384 / j.columns.padded, pack_results, &j);
+  int64_t rows = j.columns.kern->rows, most = MIN(MOST_ELEMENTS, (c->elements + 3) / 4);
   j.each = (most + rows - 1) / rows * rows;
-  int64_t macs = j.each * j.places * j.columns.padded;
-  cpu_parallel((j.elements + j.each - 1) / j.each, TASK_MACS / macs + 1, some_weights, &j);
+  int64_t macs = j.each * c->places * j.columns.padded;
+  cpu_parallel((c->elements + j.each - 1) / j.each, TASK_MACS / macs + 1, some_weights, &j);
   columns_free(&j.columns);
   return true;
 }
@@ -183,11 +149,6 @@ bool conv_f64_fits(const ConvShape *s) {
 }
 
 bool conv_f64_run(const ConvShape *s, void *const *data) {
-  bool back = s->form == CONV_DATA, ok = true;
-  Job j = {.from = data[back ? Y : X], .to = data[back ? X : Y], .weights = data[W]};
-  for (int64_t g = 0; g < s->groups && ok; g++) {
-    ConvWindows w = conv_windows(s, data, g);
-    ok = s->form == CONV_WEIGHTS ? weights(&j, &w) : conv_residues(&w, back, results, &j);
-  }
-  return ok;
+  static const Im2colProduct product = {results, weights, .turned = false};
+  return conv_im2col(s, data, &product);
 }

@@ -1,11 +1,6 @@
-/* Convolutions as products (gemm.h) of windows that are gathered straight into its panels: [places,
- * window x channels] times the weights [window x channels, channels of the result]. Gradients of
- * weights are the windows, transposed, times Y. Gradients of images are convolutions of Y, one for
- * each residue of the place by the steps: those taps of the window that hit it, backwards. */
-#include "dev/cpu/conv/conv_gather.h"
-#include "dev/cpu/conv/conv_windows.h"
+/* Convolutions of f32 as products (dot/gemm.h) of windows that are gathered straight into its panels. */
+#include "dev/cpu/conv/conv_im2col.h"
 #include "dev/cpu/kernel/kernel.h"
-#include "dev/cpu/kernel/mem.h"
 #include "dev/cpu/dot/gemm.h"
 
 #define DIMS CONV_DIMS
@@ -14,9 +9,10 @@
 #define LONG_RESULTS ((int64_t)1 << 20)
 #define MIN_MACS 1e5 /* smaller ones are not worth it */
 
-static void gather(const ConvWindows *w, int64_t place, int64_t places, int64_t element, int64_t n,
+/* pitch: of floats. */
+static void gather(const Im2col *c, int64_t place, int64_t places, int64_t element, int64_t n,
                    float *to, int64_t pitch) {
-  conv_gather(w, w->from, sizeof *to, place, places, element, n, to, pitch * (int64_t)sizeof *to);
+  im2col_gather(c, place, places, element, n, to, pitch * (int64_t)sizeof *to);
 }
 
 /* Rows are places. */
@@ -51,11 +47,8 @@ static void gather_windows(const void *of, int64_t row, int64_t rows, int64_t p,
 }
 
 static float *result_at(const void *of, int64_t place) {
-  const ConvWindows *w = of;
-  return w->to + conv_result_at(w, place);
+  return (float *)(void *)im2col_result(of, place);
 }
-
-/* ---- both directions ---- */
 
 static bool multiply(GemmArgs *x, int64_t m, int64_t n, int64_t k) {
   Gemm g;
@@ -63,125 +56,56 @@ static bool multiply(GemmArgs *x, int64_t m, int64_t n, int64_t k) {
   return gemm_run(&g, x, NULL, true);
 }
 
-static void zero(void *arg, int64_t begin, int64_t end) { /* places */
-  const ConvWindows *w = arg;
-  for (int64_t i = begin; i < end; i++)
-    memset(result_at(w, i), 0, sizeof(float) * (size_t)w->depth);
-}
-
-/* arg: so many results along the last dimension, with weights of their own, come from each place;
- * they lie together. */
-static bool results(void *arg, const ConvWindows *w) {
-  int64_t places = w->images * conv_volume(w->places), fan = *(const int64_t *)arg,
-          depth = fan * w->depth;
-  if (conv_volume(w->taps) == 0) { /* never with more than one */
-    cpu_parallel(places, MAX(1, 16384 / depth), zero, (void *)(uintptr_t)w);
-    return true;
-  }
-  int64_t column = w->tap_steps[2],
-          dims[] = {w->taps[0], w->taps[1], w->taps[2], w->channels, fan, w->depth},
-          strides[] = {w->tap_steps[0], w->tap_steps[1], column, w->in_step, column, w->out_step},
-          n = 1;
-  bool dense = true;
-  for (int i = DIMS + 2; i >= 0; i--) {
-    dense &= dims[i] == 1 || strides[i] == n;
-    n *= dims[i];
-  }
-  float *own = NULL;
-  size_t bytes = (size_t)n * sizeof(float);
-  if (!dense) {
-    if (!(own = cpu_block_alloc(bytes))) return false;
-    cpu_permute(4, DIMS + 3, dims, strides, w->w, own);
-  }
-  bool plain = conv_together(w->places, w->to_steps, w->images, w->to_image);
-  GemmArgs x = {.a = w->from,
-                .a_row = w->steps[2],
+static bool results(const Im2col *c, const void *weights) {
+  GemmArgs x = {.a = c->from,
+                .a_row = c->w->steps[2],
                 .a_k = 1,
-                .gather = conv_straight(w) ? NULL : gather_places,
-                .of = w,
-                .b = own ? own : w->w,
+                .gather = c->straight ? NULL : gather_places,
+                .of = c,
+                .b = weights,
                 .b_col = 1,
-                .b_k = depth,
-                .c = w->to,
-                .c_row = w->to_steps[2],
-                .c_at = plain ? NULL : result_at};
-  bool ok = multiply(&x, places, depth, n / depth);
-  cpu_block_free(own, bytes);
-  return ok;
+                .b_k = c->depth,
+                .c = c->to,
+                .c_row = c->w->to_steps[2],
+                .c_at = c->plain ? NULL : result_at};
+  return multiply(&x, c->places, c->depth, c->elements);
 }
 
-static bool results_in_regions(void *arg, const ConvWindows *w) {
-  return conv_regions(w, results, arg);
+/* Sums of many places. */
+static bool is_long(const Im2col *c) {
+  return c->places >= LONG_PLACES && c->elements * c->depth <= LONG_RESULTS;
 }
 
-/* ---- gradients of weights ---- */
-
-typedef struct Spread { /* of dense gradients to where the user has them */
-  const ConvWindows *w;
-  const float *from;
-} Spread;
-
-static void spread(void *arg, int64_t begin, int64_t end) { /* elements of the window */
-  const Spread *s = arg;
-  const ConvWindows *w = s->w;
-  for (int64_t i = begin; i < end; i++) {
-    int64_t t = i / w->channels;
-    float *to = w->w + i % w->channels * w->in_step;
-    for (int d = DIMS - 1; d >= 0; d--) {
-      to += t % w->taps[d] * w->tap_steps[d];
-      t /= w->taps[d];
-    }
-    for (int64_t o = 0; o < w->depth; o++) to[o * w->out_step] = s->from[i * w->depth + o];
-  }
-}
-
-/* Elements of the window by channels of Y: sums of many places. */
-static bool is_long(int64_t elements, int64_t depth, double places) {
-  return places >= LONG_PLACES && elements * depth <= LONG_RESULTS;
-}
-
-static bool weights(const ConvWindows *w) {
-  int64_t elements = conv_volume(w->taps) * w->channels, depth = w->depth,
-          places = w->images * conv_volume(w->places);
-  size_t bytes = (size_t)(elements * depth) * sizeof(float);
-  float *sums = cpu_block_alloc(bytes);
-  if (!sums) return false;
-  bool ok, in_memory = conv_straight(w);
-  if (is_long(elements, depth, (double)places)) {
-    GemmLong g = {.m = elements,
-                  .n = depth,
-                  .k = places,
+static bool weights(const Im2col *c, void *sums) {
+  const ConvWindows *w = c->w;
+  if (is_long(c)) {
+    GemmLong g = {.m = c->elements,
+                  .n = c->depth,
+                  .k = c->places,
                   .pieces = 1,
                   .a = w->from,
                   .a_row = 1,
                   .a_k = w->steps[2],
-                  .gather = in_memory ? NULL : gather_windows,
-                  .of = w,
+                  .gather = c->straight ? NULL : gather_windows,
+                  .of = c,
                   .b = w->to,
                   .b_col = 1,
                   .b_k = w->to_steps[2],
                   .c = sums};
-    ok = gemm_long_run(&g);
-  } else {
-    GemmArgs x = {.a = w->from,
-                  .a_row = 1,
-                  .a_k = w->steps[2],
-                  .gather = in_memory ? NULL : gather_elements,
-                  .of = w,
-                  .b = w->to,
-                  .b_col = 1,
-                  .b_k = w->to_steps[2],
-                  .c = sums,
-                  .c_row = depth};
-    ok = multiply(&x, elements, depth, places);
+    return gemm_long_run(&g);
   }
-  Spread s = {w, sums};
-  if (ok) cpu_parallel(elements, MAX(1, 16384 / depth), spread, &s);
-  cpu_block_free(sums, bytes);
-  return ok;
+  GemmArgs x = {.a = c->from,
+                .a_row = 1,
+                .a_k = w->steps[2],
+                .gather = c->straight ? NULL : gather_elements,
+                .of = c,
+                .b = c->to,
+                .b_col = 1,
+                .b_k = w->to_steps[2],
+                .c = sums,
+                .c_row = c->depth};
+  return multiply(&x, c->elements, c->depth, c->places);
 }
-
-/* ---- both ---- */
 
 /* Gathering costs as much as some multiply-adds for each element, so it wants many channels on the
  * other side; oneDNN has no good kernel for three dimensions with steps, nor for the gradients of
@@ -214,19 +138,6 @@ bool conv_gemm_fits(const ConvShape *s) {
 }
 
 bool conv_gemm_run(const ConvShape *s, void *const *data) {
-  bool ok = true, sparse = conv_inside(s) < CONV_SPARSE;
-  int64_t fan = conv_fan(s);
-  for (int64_t g = 0; g < s->groups && ok; g++) {
-    ConvWindows w = conv_windows(s, data, g);
-    if (s->form == CONV_WEIGHTS) conv_forwards(&w);
-    if (fan > 1) {
-      w.taps[2] = w.stride[2] = 1;
-      w.places[2] = w.size[2];
-      w.to_steps[2] *= fan;
-    }
-    ok = s->form == CONV_WEIGHTS
-             ? weights(&w)
-             : conv_residues(&w, s->form == CONV_DATA, sparse ? results_in_regions : results, &fan);
-  }
-  return ok;
+  static const Im2colProduct product = {results, weights, .fans = true, .regions = true};
+  return conv_im2col(s, data, &product);
 }

@@ -132,7 +132,7 @@ static bool cannot_swap(const Conv *c, const Wanted *w) {
 
 /* With one of its kernels for AVX-512. */
 static bool onednn_full(Conv *c, const Wanted *w) {
-  c->wide = w->narrow && (w->numbers & FLOATS);
+  (void)w;
   c->dnnl = conv_dnnl_new(&c->s, c->wide);
   if (c->dnnl && conv_dnnl_full(c->dnnl)) return true;
   conv_dnnl_free(c->dnnl);

@@ -16,6 +16,7 @@ static const struct {
     {"ragged", pass_ragged},
     {"ragged_dot", pass_ragged_dot},
     {"resample", pass_resample},
+    {"layout_assignment", pass_layout_assignment},
     {"windows", pass_windows},
     {"algorithms", pass_algorithms},
     {"lower_complex", pass_lower_complex},

@@ -677,3 +677,29 @@ Value *b_conv(Build *b, Value *x, Value *k, const ConvDims *d, DType result, Att
   return one(b, OP_CONVOLUTION, 2, (Value *[]){x, k}, b_type(b, result, d->n + 2, dims),
              COUNT_OF(a), a);
 }
+
+bool b_conv_form(const Op *op, const ConvDims *d, ConvForm *form, bool *flip) {
+  const Type *r = op->operands[1]->type, *o = op_type(op);
+  int64_t places = 1, window = 1;
+  bool dilated = false, strided = false, reaches = true, any_turned = false, all_turned = true;
+  bool apart = d->n > 0, beside = d->n > 0; /* windows that do not overlap; their gradient */
+  for (int i = 0; i < d->n; i++) {
+    int64_t k = r->dims[d->k_spatial[i]], out = o->dims[d->out_spatial[i]];
+    dilated |= d->lhs_dilation[i] > 1;
+    strided |= d->strides[i] > 1;
+    reaches &= (k - 1) * d->rhs_dilation[i] >= d->padding[2 * i];
+    apart &= d->strides[i] > 1 && d->strides[i] >= k;
+    beside &= d->rhs_dilation[i] > 1 && d->rhs_dilation[i] >= out;
+    places *= out;
+    window *= k;
+    if (k > 1) any_turned |= d->reversal[i], all_turned &= d->reversal[i];
+  }
+  bool data = d->batch_groups == 1 && !strided && reaches;
+  if (dilated && !data) return false;
+  if (dilated) *form = CONV_DATA;
+  else if (d->batch_groups > 1 || (d->feature_groups == 1 && !apart && (beside || places < window)))
+    *form = CONV_WEIGHTS;
+  else *form = any_turned && all_turned && data ? CONV_DATA : CONV_FORWARD;
+  *flip = *form == CONV_DATA ? !all_turned : any_turned;
+  return true;
+}

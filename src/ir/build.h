@@ -192,4 +192,14 @@ ConvDims b_conv_nhwc(int64_t stride, int64_t pad_lo,
                      int64_t pad_hi); /* 2-D, kernel HWIO, no dilation, one group */
 Value *b_conv(Build *b, Value *x, Value *k, const ConvDims *d, DType result, Attr *precision);
 
+/* What a convolution computes, of images X, a kernel W and results Y:
+ *
+ *   forward    Y = X * W        lhs is X
+ *   data       lhs_dilation or a reversed window: lhs is Y, out is the gradient of X
+ *   weights    the window is larger than the result: lhs is X, rhs is Y, out is the gradient of W
+ */
+typedef enum ConvForm { CONV_FORWARD, CONV_DATA, CONV_WEIGHTS } ConvForm;
+/* flip: the window has to be turned round for that. false: none of the three. */
+bool b_conv_form(const Op *op, const ConvDims *d, ConvForm *form, bool *flip);
+
 #endif

@@ -16,6 +16,8 @@
 Err *pass_inline(Module *m);
 /* Batch normalisation, forward and backward, as sums and element-wise arithmetic. */
 Err *pass_batch_norm(Module *m);
+/* Convolutions, and what lies between them, are computed with channels last. */
+Err *pass_layout_assignment(Module *m);
 /* jax.lax.ragged_all_to_all as an all_gather and a choice of rows; m: inlined. */
 Err *pass_ragged(Module *m);
 /* Constant folding (small), common subexpressions, algebraic identities, dead code, trivial control

@@ -1,18 +1,12 @@
 /* dev/cpu, private to convolutions: what one computes, in one order of dimensions, and the ways to
- * compute it.
- *
- *   forward    Y = X * W        lhs is X
- *   data       lhs_dilation or a reversed window: lhs is Y, out is the gradient of X
- *   weights    the window is larger than the result: lhs is X, rhs is Y, out is the gradient of W
- *
- * Every operand is a strided view, so any order of dimensions, negative padding and groups need no
+ * compute it. Its form (ir/build.h) says which of the three is the result. Every operand is a strided view, so any order of dimensions, negative padding and groups need no
  * copy of their own. */
 #ifndef WEFT_DEV_CPU_CONV_H
 #define WEFT_DEV_CPU_CONV_H
 
 #include "dev/cpu/kernel/kernel.h"
+#include "ir/build.h"
 
-typedef enum ConvForm { CONV_FORWARD, CONV_DATA, CONV_WEIGHTS } ConvForm;
 enum { X, W, Y };
 
 typedef struct ConvView { /* of X and Y: images, channels, spatial; of W: group, out, in, spatial */

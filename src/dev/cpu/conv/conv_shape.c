@@ -15,33 +15,6 @@ static void dim(ConvView *v, int i, int64_t size, int64_t step) {
   v->strides[i] = step;
 }
 
-/* false: none of the three forms. */
-static bool form_of(const Given *g, ConvForm *form, bool *flip) {
-  const ConvDims *d = &g->d;
-  int64_t places = 1, window = 1;
-  bool dilated = false, strided = false, reaches = true, any_turned = false, all_turned = true;
-  bool apart = d->n > 0, beside = d->n > 0; /* windows that do not overlap; their gradient */
-  for (int i = 0; i < d->n; i++) {
-    int64_t k = g->r->dims[d->k_spatial[i]], out = g->o->dims[d->out_spatial[i]];
-    dilated |= d->lhs_dilation[i] > 1;
-    strided |= d->strides[i] > 1;
-    reaches &= (k - 1) * d->rhs_dilation[i] >= d->padding[2 * i];
-    apart &= d->strides[i] > 1 && d->strides[i] >= k;
-    beside &= d->rhs_dilation[i] > 1 && d->rhs_dilation[i] >= out;
-    places *= out;
-    window *= k;
-    if (k > 1) any_turned |= d->reversal[i], all_turned &= d->reversal[i];
-  }
-  bool data = d->batch_groups == 1 && !strided && reaches;
-  if (dilated && !data) return false;
-  if (dilated) *form = CONV_DATA;
-  else if (d->batch_groups > 1 || (d->feature_groups == 1 && !apart && (beside || places < window)))
-    *form = CONV_WEIGHTS;
-  else *form = any_turned && all_turned && data ? CONV_DATA : CONV_FORWARD;
-  *flip = *form == CONV_DATA ? !all_turned : any_turned;
-  return true;
-}
-
 /* The rhs will be a dense copy, turned round along some of its dimensions. */
 static void flip_rhs(const Given *g, ConvShape *c) {
   const Type *r = g->r;
@@ -135,7 +108,8 @@ bool conv_shape(const Op *op, ConvShape *c) {
   if (g.l->rank > DIMS + 2) return false;
   g.d = b_conv_dims(op);
   if (type_count(g.l) == 0 || type_count(g.r) == 0 || type_count(g.o) == 0 ||
-      (g.d.feature_groups > 1 && g.d.batch_groups > 1) || !form_of(&g, &c->form, &c->flip))
+      (g.d.feature_groups > 1 && g.d.batch_groups > 1) ||
+      !b_conv_form(op, &g.d, &c->form, &c->flip))
     return false;
   cpu_strides(g.l, g.ls);
   cpu_strides(g.r, g.rs);

@@ -5,6 +5,7 @@
 #include "compile/pass/replication.h"
 #include "compile/pass/work.h"
 #include "compile/spmd/partition.h"
+#include "compile/spmd/propagate.h"
 #include "interp/sharding.h"
 #include "ir/exchange.h"
 
@@ -129,6 +130,21 @@ static void say(const DevProgram *p, const char *why) {
           why ? "computed whole: " : "in parts", why ? why : "");
 }
 
+/* Is part of it written for devices of which the partitioner must know more? Only an interpreter has that whole. */
+static Err *find_partly_manual(Op *op, void *mesh) {
+  if (op->kind == OP_MANUAL_COMPUTATION && manual_is_partial(mesh, op))
+    return err_new(ERR_UNIMPLEMENTED, "manual over some of the axes");
+  return NULL;
+}
+
+static bool is_partly_manual(const DevProgram *p) {
+  Mesh *mesh = (Mesh *)mesh_of_main(p->module);
+  Err *found = mesh ? ir_walk(p->main->body, find_partly_manual, mesh) : NULL;
+  bool is = found != NULL;
+  err_free(found);
+  return is;
+}
+
 /* Takes `local`. */
 static void take(DevProgram *p, Module *local) {
   p->module = local;
@@ -149,7 +165,8 @@ Err *cut_program(DevProgram *p) {
   }
   if (e) why = e->msg;
   else if (!why && !done) why = "nothing says how it is to be cut";
-  else if (!why && p->opts.cut == DEV_CUT_LIGHTER && !calls.parts) why = why_not_lighter(p, local);
+  else if (!why && p->opts.cut == DEV_CUT_LIGHTER && !calls.parts && !is_partly_manual(p))
+    why = why_not_lighter(p, local);
   say(p, why);
   if (!why) take(p, local);
   else module_free(local);

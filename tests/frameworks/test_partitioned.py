@@ -40,6 +40,16 @@ def test_pipelines_and_experts():
         np.testing.assert_allclose(got[name], want[name], rtol=2e-4, atol=2e-4 if "gradient" in name else 1e-5, err_msg=name)
 
 
+def test_shard_map_over_some_axes():
+    """The pipeline's temporaries are those of one device, its free axes' share."""
+    want = run("cpu", "partly_manual.py", flags="--xla_force_host_platform_device_count=8")
+    got = run("weft", "partly_manual.py", device="cpu:8")
+    assert got.keys() == want.keys()
+    assert 0 < got.pop("temp") < 1.3 * want.pop("temp")
+    for name in want:
+        np.testing.assert_allclose(got[name], want[name], rtol=2e-4, atol=2e-5, err_msg=name)
+
+
 def test_prints_of_parts():
     """jax.debug.print(partitioned=True): each device's parts."""
     want = run("cpu", "partitioned_prints.py", flags="--xla_force_host_platform_device_count=4")

@@ -143,15 +143,54 @@ static Err *layout_given(Spmd *s, const Attr *a, const Type *t, Layout *out) {
   return NULL;
 }
 
+static Err *partition_op(Spmd *s, Op *op);
+
+/* The manual axes of a sharding, and after them those by which the part inside is cut. */
+static Err *layout_around(Spmd *s, const Op *op, const Attr *a, const Type *t, const Layout *inside,
+                          Layout *out) {
+  const Attr *axes = op_attr(op, "manual_axes");
+  Layout given;
+  layout_from(a, t, &given);
+  *out = (Layout){0};
+  for (int d = 0; d < t->rank && d < MAX_RANK; d++) {
+    Dim *to = &out->d[d];
+    for (int i = 0; i < given.d[d].n; i++)
+      for (int k = 0; k < axes->n; k++)
+        if (str_eq(axes->items[k]->s, given.d[d].a[i].name)) to->a[to->n++] = given.d[d].a[i];
+    if (t->dims[d] % spmd_dim_parts(s, to))
+      return op_err(op, ERR_UNIMPLEMENTED, "%lld elements in %lld parts cannot be partitioned",
+                    (long long)t->dims[d], (long long)spmd_dim_parts(s, to));
+    for (int i = 0; i < inside->d[d].n && to->n < MAX_AXES; i++) to->a[to->n++] = inside->d[d].a[i];
+  }
+  return NULL;
+}
+
+/* The body is a program over the axes that are left: its operations are partitioned for those. */
+static Err *partly_manual_op(Spmd *s, const Op *op) {
+  const Attr *in = op_attr(op, "in_shardings"), *out = op_attr(op, "out_shardings"),
+             *inside = op_attr(op, "weft.arguments");
+  const Region *body = op->regions[0];
+  for (int k = 0; k < op->n_operands; k++) {
+    Layout *own = spmd_layout_of(s, body->args[k]), want;
+    layout_inside(s, inside->items[k], body->args[k]->type, own);
+    TRY(layout_around(s, op, in->items[k], op->operands[k]->type, own, &want));
+    s->local[body->args[k]->id] = spmd_operand(s, op->operands[k], &want);
+  }
+  for (Op *b = body->first; b != body->last; b = b->next) TRY(partition_op(s, b));
+  for (int i = 0; i < op->n_results; i++) {
+    const Value *v = body->last->operands[i];
+    Layout has;
+    TRY(layout_around(s, op, out->items[i], op->results[i].type, spmd_layout_of(s, v), &has));
+    spmd_set_result(s, op, i, s->local[v->id], &has);
+  }
+  return NULL;
+}
+
 /* The body is one device's program already: its ops go in as they are. */
 static Err *manual_op(Spmd *s, Op *op) {
-  const Attr *in = op_attr(op, "in_shardings"), *out = op_attr(op, "out_shardings"),
-             *axes = op_attr(op, "manual_axes");
-  if (!axes || axes->n < s->mesh->n_axes)
-    return op_err(op, ERR_UNIMPLEMENTED,
-                  "manual over %d of the mesh's %d axes cannot be partitioned", axes ? axes->n : 0,
-                  s->mesh->n_axes);
+  const Attr *in = op_attr(op, "in_shardings"), *out = op_attr(op, "out_shardings");
   Region *body = op->regions[0];
+  if (manual_is_partial(s->mesh, op)) return partly_manual_op(s, op);
   if (spmd_captures(s, body))
     return op_err(op, ERR_UNIMPLEMENTED, "values from outside cannot be partitioned");
   for (int k = 0; k < op->n_operands; k++) {
@@ -172,6 +211,19 @@ static Err *manual_op(Spmd *s, Op *op) {
     spmd_set_result(s, op, i, ret->operands[i], &has);
   }
   return NULL;
+}
+
+/* An exchange over manual axes: cut by others where its own dimensions are not concerned. */
+static void exchange_op(Spmd *s, const Op *op) {
+  static const char *const own[] = {"all_gather_dim", "scatter_dimension", "split_dimension",
+                                    "concat_dimension"};
+  bool keep[MAX_RANK];
+  for (int d = 0; d < MAX_RANK; d++) keep[d] = true;
+  for (int i = 0; i < COUNT_OF(own); i++) {
+    int64_t d = op_int(op, own[i], -1);
+    if (d >= 0 && d < MAX_RANK) keep[d] = false;
+  }
+  spmd_tied_op(s, op, keep, spmd_tie_same);
 }
 
 /* Which dimensions of the result may be cut as an operand's are. */
@@ -270,6 +322,15 @@ static Err *partition_op(Spmd *s, Op *op) {
   case OP_WHILE:
   case OP_CASE:
   case OP_IF: return control_op(s, op);
+  case OP_ALL_REDUCE:
+  case OP_ALL_GATHER:
+  case OP_REDUCE_SCATTER:
+  case OP_ALL_TO_ALL:
+  case OP_COLLECTIVE_PERMUTE:
+  case OP_COLLECTIVE_BROADCAST:
+    if (op->n_operands != 1) break;
+    exchange_op(s, op);
+    return NULL;
   case OP_MANUAL_COMPUTATION: return manual_op(s, op);
   default:
     if (op_info[op->kind].cls == OC_EWISE && op->n_results == 1 && op->kind != OP_MAP) {

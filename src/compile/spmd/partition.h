@@ -14,7 +14,7 @@
 
 /* m: inlined; changed in place: main's arguments and results get local types and lose their
  * shardings (cut them by the shardings they had). No mesh: nothing happens, *out_done false. errors
- * ERR_UNIMPLEMENTED: a manual computation over some of the mesh's axes only. */
+ * ERR_UNIMPLEMENTED: values that have yet to be summed, shardings over several meshes, dynamic shapes. */
 Err *pass_partition(Module *m, bool *out_done);
 
 #endif

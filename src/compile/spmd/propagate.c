@@ -38,6 +38,7 @@ static Err *seed_op(Op *op, void *arg) {
     seed(s, &op->results[0], op_attr(op, "sharding"));
   if (op->kind == OP_MANUAL_COMPUTATION) {
     seed_list(s, NULL, op->results, op->n_results, op_attr(op, "out_shardings"));
+    spread_seed_manual(s, op);
   } else {
     const Attr *a = op_attr(op, "sdy.sharding");
     if (a && a->kind == AT_ARRAY) seed_list(s, NULL, op->results, op->n_results, a);
@@ -176,6 +177,14 @@ static Err *note_op(Op *op, void *arg) {
   return NULL;
 }
 
+static void note_arguments(Spread *s, Op *op) {
+  const Region *body = op->regions[0];
+  Attr **items = xmalloc(sizeof *items * (size_t)(body->n_args + 1));
+  for (int k = 0; k < body->n_args; k++) items[k] = sharding_attr(s, body->args[k]);
+  op_set_attr(s->m, op, STR("weft.arguments"), attr_array(s->m, body->n_args, items));
+  free(items);
+}
+
 static void alloc_value(Spread *s, const Value *v) {
   if (is_tensor(v)) s->dims[v->id] = xcalloc((size_t)v->type->rank, sizeof(Axes));
 }
@@ -234,6 +243,7 @@ static void free_spread(Spread *s) {
   vec_free(&s->steps);
   vec_free(&s->members);
   vec_free(&s->groups);
+  vec_free(&s->partial);
 }
 
 /* Of a result of main only the axes are known of what is returned, which may be cut further. */
@@ -274,6 +284,7 @@ static void propagate(Module *m, bool arguments, bool results, bool all_values) 
   for (int j = 0; results && j < ret->n_operands; j++)
     note_end(&s, ret->operands[j], &f->res_attrs[j], &f->n_res_attrs[j]);
   if (all_values) err_free(ir_walk(f->body, note_op, &s));
+  for (int i = 0; all_values && i < s.partial.n; i++) note_arguments(&s, s.partial.v[i]);
   free_spread(&s);
 }
 

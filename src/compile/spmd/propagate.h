@@ -6,7 +6,7 @@
  * (kept as they are) unless they say `?`. Spreading never uses an axis twice in one value, and
  * never splits a dimension unevenly. One mesh takes part: the first that a sharding of main names.
  * sdy.manual_computation is a wall with its in_shardings and out_shardings on both sides; its body
- * is not entered. What it wants of an operand reaches the operand where nothing else has cut that.
+ * is entered where it is manual over some of the axes only (propagate_manual.c). What it wants of an operand reaches the operand where nothing else has cut that.
  */
 #ifndef WEFT_COMPILE_SPMD_PROPAGATE_H
 #define WEFT_COMPILE_SPMD_PROPAGATE_H
@@ -18,6 +18,8 @@
  * gets its sharding as attribute "weft.sharding" (an array of AT_SHARDING), for the partitioner. No
  * mesh: does nothing. */
 void pass_propagate(Module *m, bool all_values);
+/* Does a manual computation leave axes free, with those around it? */
+bool manual_is_partial(const Mesh *mesh, const Op *op);
 /* The mesh whose axes take part; NULL: none. */
 const Mesh *mesh_of_main(Module *m);
 /* Likewise gives each argument of main without a sharding the one that its readers ask for: JAX leaves

@@ -150,19 +150,19 @@ static Axes wanted(const Spread *s, const Step *step, int factor, int way) {
 }
 
 /* How many of these axes may cut this dimension: where they do not yet, it must be open, and even. */
-static int may_cut(const Spread *s, const Member *m, const Axes *x) {
-  const Axes *has = &s->dims[m->v->id][m->d];
-  const Sharding *never = s->replicated[m->v->id];
+int spread_may_cut(const Spread *s, const Value *v, int dim, const Axes *x) {
+  const Axes *has = &s->dims[v->id][dim];
+  const Sharding *never = s->replicated[v->id];
   Axes major = {0};
   for (int i = 0; i < x->n; i++) {
     for (int k = 0; never && k < never->n_replicated; k++)
       if (str_eq(never->replicated[k].name, x->a[i].name)) return i;
     major.a[major.n++] = x->a[i];
     if (i < has->n) continue;
-    int64_t size = m->v->type->dims[m->d];
+    int64_t size = v->type->dims[dim];
     if (has->closed || size < 0 || size % spread_parts(s, &major)) return i;
-    for (int d = 0; d < m->v->type->rank; d++)
-      if (d != m->d && has_axis(&s->dims[m->v->id][d], x->a[i])) return i;
+    for (int d = 0; d < v->type->rank; d++)
+      if (d != dim && has_axis(&s->dims[v->id][d], x->a[i])) return i;
   }
   return x->n;
 }
@@ -174,7 +174,7 @@ static bool is_reduced(const Spread *s, const Step *step, int factor) {
 }
 
 /* Does a list of axes begin with another? */
-static bool begins_with(const Axes *x, const Axes *y) {
+bool spread_begins(const Axes *x, const Axes *y) {
   int i = 0;
   while (i < x->n && i < y->n && axis_same(x->a[i], y->a[i])) i++;
   return i == y->n;
@@ -199,7 +199,7 @@ static void weigh(const Spread *s, const Step *step, Wish *w) {
   for (int i = step->first; i < step->first + step->n; i++) {
     const Member *m = &s->members.v[i];
     if (m->factor != w->factor || !w->axes.n) continue;
-    if (!begins_with(&s->dims[m->v->id][m->d], &w->axes)) continue;
+    if (!spread_begins(&s->dims[m->v->id][m->d], &w->axes)) continue;
     double size = (double)type_count(m->v->type);
     if (size > w->size || (size == w->size && m->tensor < w->tensor))
       w->size = size, w->tensor = m->tensor;
@@ -256,7 +256,7 @@ static void limit(const Spread *s, const Step *step, const Member *m, Axes *x) {
   for (int i = step->first; i < step->first + step->n; i++) {
     const Member *o = &s->members.v[i];
     const Axes *has = &s->dims[o->v->id][o->d];
-    if (o->result && o->factor == m->factor && has->n < x->n && begins_with(x, has)) *x = *has;
+    if (o->result && o->factor == m->factor && has->n < x->n && spread_begins(x, has)) *x = *has;
   }
 }
 
@@ -272,8 +272,8 @@ static void take(List *l, int step, int round) {
         const Member *m = &s->members.v[k];
         if (m->factor != all[i].factor || m->result != results) continue;
         Axes *has = &s->dims[m->v->id][m->d], want = all[i].axes;
-        if (!begins_with(&want, has)) continue;
-        want.n = may_cut(s, m, &want);
+        if (!spread_begins(&want, has)) continue;
+        want.n = spread_may_cut(s, m->v, m->d, &want);
         limit(s, t, m, &want);
         if (want.n <= has->n) continue;
         memcpy(has->a, want.a, sizeof *want.a * (size_t)want.n);
@@ -310,6 +310,15 @@ static void index_values(List *l) {
   free(last);
 }
 
+static void flow(List *l, int round) {
+  for (int i = l->s->steps.n - 1; i >= 0; i--) push(l, i);
+  while (l->n) {
+    int step = l->stack[--l->n];
+    l->waits[step] = false;
+    take(l, step, round);
+  }
+}
+
 void spread_flow(Spread *s) {
   make_factors(s);
   List l = {.s = s};
@@ -319,14 +328,9 @@ void spread_flow(Spread *s) {
   l.makes = xmalloc(sizeof *l.makes * (size_t)(s->n_values + 1));
   for (int i = 0; i <= s->n_values; i++) l.makes[i] = -1;
   index_values(&l);
-  for (int round = 0; round < ROUNDS; round++) {
-    for (int i = s->steps.n - 1; i >= 0; i--) push(&l, i);
-    while (l.n) {
-      int step = l.stack[--l.n];
-      l.waits[step] = false;
-      take(&l, step, round);
-    }
-  }
+  do
+    for (int round = 0; round < ROUNDS; round++) flow(&l, round);
+  while (spread_cross(s));
   free(l.stack);
   free(l.waits);
   free(l.first);

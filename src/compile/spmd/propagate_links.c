@@ -294,6 +294,8 @@ static void link_op(Spread *s, Op *op) {
         link_dims(s, op->operands[0], d, r, d);
     return;
   case OP_MANUAL_COMPUTATION:
+    if (s->mesh && manual_is_partial(s->mesh, op)) spread_link_region(s, op->regions[0]);
+    return;
   case OP_RNG_BIT_GENERATOR: return;
   default: break;
   }

@@ -64,6 +64,7 @@ typedef struct Spread {
   VEC(Step) steps;
   VEC(Member) members;
   VEC(Group) groups;
+  VEC(Op *) partial; /* manual computations over some of the axes, outer ones first */
 } Spread;
 
 /* ---- propagate_links.c ---- */
@@ -74,7 +75,18 @@ void spread_link_region(Spread *s, Region *r);
 
 /* How many parts these axes make. */
 int64_t spread_parts(const Spread *s, const Axes *x);
+/* How many of these axes may cut this dimension: where they do not yet, it must be open, and even. */
+int spread_may_cut(const Spread *s, const Value *v, int dim, const Axes *x);
+/* Does a list of axes begin with another? */
+bool spread_begins(const Axes *x, const Axes *y);
 /* Until nothing changes. */
 void spread_flow(Spread *s);
+
+/* ---- propagate_manual.c ---- */
+
+/* What a manual computation over some of the axes says of the values inside. */
+void spread_seed_manual(Spread *s, Op *op);
+/* Free axes into all of these and out of them. Did anything change? */
+bool spread_cross(Spread *s);
 
 #endif

@@ -278,7 +278,8 @@ static void propagate(Module *m, bool arguments, bool results, bool all_values) 
     seed_result(&s, ret->operands[j],
                 attrs_get(f->res_attrs[j], f->n_res_attrs[j], "sdy.sharding"));
   spread_link_region(&s, f->body);
-  spread_flow(&s);
+  do spread_flow(&s);
+  while (spread_cross(&s));
   for (int i = 0; arguments && i < f->body->n_args; i++)
     note_end(&s, f->body->args[i], &f->arg_attrs[i], &f->n_arg_attrs[i]);
   for (int j = 0; results && j < ret->n_operands; j++)

@@ -94,10 +94,11 @@ static void make_factors(Spread *s) {
   for (int i = 0; i < s->steps.n; i++)
     if (s->steps.v[i].op) s->steps.v[i].one_reader = one_reader(s->steps.v[i].op, readers);
   free(readers);
+  s->members.n = 0;
   for (int i = 0; i < s->steps.n; i++) {
     Step *step = &s->steps.v[i];
     int end = i + 1 < s->steps.n ? s->steps.v[i + 1].first_link : s->links.n;
-    step->first = s->members.n;
+    step->first = s->members.n, step->n = step->n_factors = 0;
     for (int k = step->first_link; k < end; k++) join(s, step, &s->links.v[k]);
   }
 }
@@ -328,9 +329,7 @@ void spread_flow(Spread *s) {
   l.makes = xmalloc(sizeof *l.makes * (size_t)(s->n_values + 1));
   for (int i = 0; i <= s->n_values; i++) l.makes[i] = -1;
   index_values(&l);
-  do
-    for (int round = 0; round < ROUNDS; round++) flow(&l, round);
-  while (spread_cross(s));
+  for (int round = 0; round < ROUNDS; round++) flow(&l, round);
   free(l.stack);
   free(l.waits);
   free(l.first);

@@ -79,7 +79,7 @@ int64_t spread_parts(const Spread *s, const Axes *x);
 int spread_may_cut(const Spread *s, const Value *v, int dim, const Axes *x);
 /* Does a list of axes begin with another? */
 bool spread_begins(const Axes *x, const Axes *y);
-/* Until nothing changes. */
+/* Until nothing changes; again after changes from elsewhere. */
 void spread_flow(Spread *s);
 
 /* ---- propagate_manual.c ---- */

@@ -35,17 +35,19 @@ def largest(files):
     return max(files, key=lambda f: f.stat().st_size, default=None)
 
 
-def capture_after(cuda, to):
+def capture_after(cuda, names, to):
     """Writes the program of the optimizer's step number MADE, then ends the script."""
     folder = pathlib.Path(tempfile.mkdtemp(prefix="weft-step-"))
     os.environ["WEFT_SAVE_PROGRAMS"] = str(folder)
     earlier = []
 
-    def after(*_):
+    def after(optimizer, *_):
+        if len(earlier) + 1 == MADE:
+            names.keep_frames()
         cuda.sync()
         earlier.append(set(folder.iterdir()))
         if len(earlier) < MADE:
-            return
+            return names.give(optimizer)
         last = earlier[-1] - earlier[-2] or earlier[-1]  # a step like the one before it is not compiled again
         if not last:
             sys.exit(f"python -m weft.torch: step {MADE} computed nothing on the device: does the model go to \"cuda\"?")
@@ -58,14 +60,16 @@ def capture_after(cuda, to):
 
 def main():
     args = arguments()
+    from weft.torch import names
     if args.capture:
+        names.record()
         os.environ["WEFT_DEVICE"] = "null"
         os.environ.pop("PJRT_DEVICE", None)
     elif not os.environ.get("WEFT_DEVICE"):
         sys.exit("python -m weft.torch: WEFT_DEVICE names the virtual GPU, for example WEFT_DEVICE=A100-80GB")
     from weft.torch import cuda
     device = cuda.install()
-    folder = capture_after(cuda, args.capture) if args.capture else None
+    folder = capture_after(cuda, names, args.capture) if args.capture else None
     if not args.capture:
         cuda.around_steps(cuda.sync)
     sys.argv = [args.script, *args.rest]

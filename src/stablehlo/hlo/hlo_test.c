@@ -87,6 +87,45 @@ static void test_numbers(void **state) {
          "18446744073709551615");
 }
 
+static void test_names_of_parameters(void **state) {
+  (void)state;
+  static const char *const want[] = {"params['w']", "layers.0.weight", "", ""};
+  Module *m =
+      read("HloModule n\nENTRY e { a = f32[] parameter(0), metadata={op_name=\"params['w']\"}\n"
+           "b = f32[] parameter(1), metadata={op_type=\"xla__device_data\" "
+           "op_name=\"tensor/layers.0.weight/xla__device_data\"}\n"
+           "c = f32[] parameter(2), metadata={op_type=\"xla__device_data\" "
+           "op_name=\"aten__lerp.7/xla__device_data\"}\n"
+           "d = f32[] parameter(3)\nROOT s = f32[] add(a, b) }\n");
+  for (int i = 0; i < COUNT_OF(want); i++)
+    assert_true(str_is(module_main(m)->body->args[i]->name, want[i]));
+  module_free(m);
+}
+
+/* PyTorch's own frames are none of the user's, unless there are no others. */
+static void test_places(void **state) {
+  (void)state;
+  Module *m =
+      read("HloModule p\n\nFileNames\n1 \"/home/me/train.py\"\n2 "
+           "\"/usr/lib/python3/dist-packages/torch/nn/functional.py\"\n\n"
+           "FunctionNames\n1 \"loss\"\n\nFileLocations\n"
+           "1 {file_name_id=1 function_name_id=1 line=7}\n2 {file_name_id=2 function_name_id=1 "
+           "line=900}\n\n"
+           "StackFrames\n1 {file_location_id=1}\n2 {file_location_id=2 parent_frame_id=1}\n3 "
+           "{file_location_id=2}\n\n"
+           "ENTRY e { a = f32[] parameter(0)\nb = f32[] negate(a), metadata={stack_frame_id=2}\n"
+           "ROOT c = f32[] abs(b), metadata={stack_frame_id=3} }\n");
+  static const char *const want[] = {"train.py:7", "functional.py:900"};
+  const Op *op = module_main(m)->body->first;
+  for (int i = 0; i < COUNT_OF(want); i++, op = op->next) {
+    Buf b = {0};
+    loc_print(&b, op->loc);
+    if (!b.p || !strstr(b.p, want[i])) fail_msg("'%s' is not in '%s'", want[i], b.p ? b.p : "");
+    buf_free(&b);
+  }
+  module_free(m);
+}
+
 static void test_what_is_refused(void **state) {
   (void)state;
   refused("HloModule c\nENTRY e { ROOT k = f32[2000000000] constant({1, 2}) }\n",
@@ -111,8 +150,12 @@ static void test_what_is_refused(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_tuples),          cmocka_unit_test(test_bitcast_follows_the_layouts),
-      cmocka_unit_test(test_donation),        cmocka_unit_test(test_numbers),
+      cmocka_unit_test(test_tuples),
+      cmocka_unit_test(test_bitcast_follows_the_layouts),
+      cmocka_unit_test(test_donation),
+      cmocka_unit_test(test_numbers),
+      cmocka_unit_test(test_names_of_parameters),
+      cmocka_unit_test(test_places),
       cmocka_unit_test(test_what_is_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,6 +15,15 @@ static const Loc *file_loc(Arena *a, Str file, int line, int column) {
   return l;
 }
 
+/* Is it PyTorch's own file, or weft's beneath it? Then who called it is the user's place, as JAX has it for its files. */
+static bool is_framework(const char *file) {
+  static const char *const parts[] = {"-packages/torch/", "-packages/torch_xla/", "/weft/torch/",
+                                      "<frozen "};
+  for (int i = 0; i < COUNT_OF(parts); i++)
+    if (strstr(file, parts[i])) return true;
+  return false;
+}
+
 static bool in_list(int32_t id, size_t n) { return id > 0 && (size_t)id <= n; }
 
 /* A frame and those that called it, at most HLO_MAX_DEPTH of them. */
@@ -40,7 +49,9 @@ static const Loc *frame_loc(HloImport *im, int32_t id, int depth) {
   int32_t parent =
       f->parent_frame_id - (x->stack_frames[0]->parent_frame_id == 1); /* of newer XLAs */
   const Loc *caller = parent < id ? frame_loc(im, parent, depth + 1) : NULL;
-  if (caller) {
+  if (caller && is_framework(x->file_names[at->file_name_id - 1])) {
+    l = caller;
+  } else if (caller) {
     Loc *site = ARENA_NEW(a, Loc);
     *site = (Loc){.kind = LOC_CALLSITE, .child = l, .caller = caller};
     l = site;
@@ -78,11 +89,27 @@ static Err *find_operands(HloOp *o) {
   return NULL;
 }
 
+/* The parameter's name, as JAX writes it; what PyTorch/XLA has on the device is called "tensor/NAME/xla__device_data" where
+ * python/weft/torch/names.py named it. Empty: none. */
+static Str parameter_name(HloImport *im, const Hlo__Metadata *d) {
+  static const char before[] = "tensor/", after[] = "/xla__device_data";
+  if (!d || !*d->op_name) return (Str){0};
+  if (strcmp(d->op_type, "xla__device_data") != 0)
+    return arena_str(im->m->arena, str_from(d->op_name));
+  size_t n = strlen(d->op_name), edge = sizeof before + sizeof after - 2;
+  if (n <= edge || strncmp(d->op_name, before, sizeof before - 1) ||
+      strcmp(d->op_name + n - (sizeof after - 1), after) != 0)
+    return (Str){0};
+  return arena_str(im->m->arena, (Str){d->op_name + sizeof before - 1, n - edge});
+}
+
 static Err *read_parameter(HloOp *o) {
   int64_t n = o->i->parameter_number;
   if (n < 0 || n >= o->s->n_in)
     return err_new(ERR_INVALID, "there is no parameter %lld", (long long)n);
   o->result = o->s->in[n];
+  Value *v = o->result.n == 1 ? o->result.v[0] : NULL;
+  if (v && !v->def && !v->region->parent) v->name = parameter_name(o->s->im, o->i->metadata);
   return o->result.n == o->out.n
              ? NULL
              : err_new(ERR_INVALID, "parameter %lld has another shape where it is given",

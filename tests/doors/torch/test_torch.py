@@ -117,6 +117,8 @@ def test_script_is_estimated(installed, tmp_path):
     r = subprocess.run([BUILD / "weft", "estimate", HERE / "plain.py", "--chip", "A100-80GB"], env=env, capture_output=True, text=True)
     assert r.returncode == 0, r.stderr
     assert "A100" in r.stdout
+    for name in (" 5.weight", "exp_avg of 5.weight", "1.running_mean", "plain.py:19"):  # of the script's own tensors, and a line of it
+        assert name in r.stdout, r.stdout
     step = tmp_path / "step.mlirbc"
     full = dict(env, PYTHONPATH=os.pathsep.join([str(installed), str(ROOT / "python")]))
     subprocess.run([sys.executable, "-m", "weft.torch", "--capture", step, HERE / "plain.py"], env=full, check=True)

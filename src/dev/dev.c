@@ -30,6 +30,19 @@ static const DeviceOps *backend_named(Str name) {
   return NULL;
 }
 
+#define MAX_DEVICES 4096
+
+Err *dev_count(Str args, int *out) {
+  char text[16] = {0}, *end;
+  if (args.n < sizeof text) memcpy(text, args.p, args.n);
+  long n = args.n ? strtol(text, &end, 10) : 1;
+  if (args.n && (end == text || *end || n < 1 || n > MAX_DEVICES))
+    return err_hint(err_new(ERR_INVALID, "'%.*s' is not a number of devices", STR_ARG(args)),
+                    "from 1 to %d, as in cpu:8", MAX_DEVICES);
+  *out = (int)n;
+  return NULL;
+}
+
 Err *dev_open(const char *spec, Dev **out) {
   if (!spec || !*spec) spec = env_get("WEFT_DEVICE");
   if (!spec) spec = "cpu";

@@ -159,6 +159,9 @@ struct DevProgram {
       cache_note; /* of its entry in the cache, until its code is complete (compile_cache.c) */
 };
 
+/* What open() of a backend is given behind its name, as a number of devices: "8" of "cpu:8"; 1 where there is nothing. */
+Err *dev_count(Str args, int *out);
+
 /* ---- for the plugin and the command line ----------------------------------------------------- */
 
 /* Devices by name: "cpu", "cpu:8", "interp", "interp:8", "null", or a chip as clouds name it

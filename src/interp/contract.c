@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "interp/product_priv.h"
+#include "ir/build.h"
 
 /* ---- algorithms ---------------------------------------------------------------------------- */
 
@@ -285,41 +286,26 @@ Err *sem_resample(Eval *e) {
 /* ---- attention: a row of scores at a time, in f64 -------------------------------------------- */
 
 typedef struct Rows { /* of an attention's operands */
+  AttentionDims of;
   const Tensor *q, *k, *v, *bias, *mask;
-  int64_t b, h, g, m, n, d, e, lo, hi; /* b: of all heads */
-  double scale, fill;
 } Rows;
 
 static Rows rows_of(const Eval *e) {
-  const int64_t *band;
-  const Op *op = e->op;
-  const bool biased = op_bool(op, "biased", false), masked = op_bool(op, "masked", false);
-  const bool banded = op_ints(op, "band", &band) == 2;
-  const Tensor *q = e->in[0], *k = e->in[1], *v = e->in[2];
-  return (Rows){.q = q,
-                .k = k,
-                .v = v,
-                .bias = biased ? e->in[3] : NULL,
-                .mask = masked ? e->in[3 + biased] : NULL,
-                .b = q->dims[0] * q->dims[1],
-                .h = q->dims[1],
-                .g = q->dims[2],
-                .m = q->dims[3],
-                .n = k->dims[2],
-                .d = q->dims[4],
-                .e = v->dims[3],
-                .lo = banded ? band[0] : INT64_MIN,
-                .hi = banded ? band[1] : INT64_MAX,
-                .scale = op_attr(op, "scale")->f,
-                .fill = op_attr(op, "fill")->f};
+  AttentionDims d = b_attention_dims(e->op);
+  return (Rows){.of = d,
+                .q = e->in[0],
+                .k = e->in[1],
+                .v = e->in[2],
+                .bias = d.bias ? e->in[d.bias] : NULL,
+                .mask = d.mask ? e->in[d.mask] : NULL};
 }
 
 static double at(const Tensor *t, int64_t i) { return elem_get_f64(t->dtype, tensor_at(t, i)); }
 
 /* Of what may have one place where the scores have many; row: among b, g and m. */
 static double spread(const Rows *r, const Tensor *t, int64_t row, int64_t n) {
-  int64_t b = row / r->m / r->g, place[] = {b / r->h, b % r->h, row / r->m % r->g, row % r->m, n},
-          i = 0;
+  int64_t b = row / r->of.m / r->of.g,
+          place[] = {b / r->of.h, b % r->of.h, row / r->of.m % r->of.g, row % r->of.m, n}, i = 0;
   for (int d = 0; d < 5; d++) i = i * t->dims[d] + (t->dims[d] > 1 ? place[d] : 0);
   return at(t, i);
 }
@@ -336,20 +322,20 @@ static bool hides(const Rows *r, int64_t row, int64_t n) {
 
 /* The weights of a row, its greatest score and the sum of the exponentials. */
 static void weights(const Rows *r, int64_t row, double *p, double *most, double *sum) {
-  const int64_t first = row / r->m / r->g * r->n;
+  const int64_t first = row / r->of.m / r->of.g * r->of.n;
   *most = -INFINITY;
   *sum = 0;
-  for (int64_t n = 0; n < r->n; n++) {
-    int64_t off = n - row % r->m;
-    p[n] = r->scale * inner(r->q, row, r->k, first + n, r->d);
+  for (int64_t n = 0; n < r->of.n; n++) {
+    int64_t off = n - row % r->of.m;
+    p[n] = r->of.scale * inner(r->q, row, r->k, first + n, r->of.d);
     if (r->bias) p[n] += spread(r, r->bias, row, n);
-    if (hides(r, row, n)) p[n] = r->fill;
-    if (off < r->lo || off >= r->hi) p[n] = -INFINITY;
+    if (hides(r, row, n)) p[n] = r->of.fill;
+    if (off < r->of.lo || off >= r->of.hi) p[n] = -INFINITY;
     *most = p[n] > *most ? p[n] : *most;
   }
   if (*most == -INFINITY) *most = 0;
-  for (int64_t n = 0; n < r->n; n++) *sum += p[n] = exp(p[n] - *most);
-  for (int64_t n = 0; n < r->n; n++) p[n] /= *sum;
+  for (int64_t n = 0; n < r->of.n; n++) *sum += p[n] = exp(p[n] - *most);
+  for (int64_t n = 0; n < r->of.n; n++) p[n] /= *sum;
 }
 
 Err *sem_attention(Eval *e) {
@@ -357,17 +343,17 @@ Err *sem_attention(Eval *e) {
   Tensor *out, *stats;
   TRY(eval_out(e, 0, &out));
   TRY(eval_out(e, 1, &stats));
-  double *p = xmalloc(sizeof *p * (size_t)(r.n + 1)), most, sum;
-  for (int64_t row = 0; row < r.b * r.g * r.m; row++) {
-    const int64_t first = row / r.m / r.g * r.n;
+  double *p = xmalloc(sizeof *p * (size_t)(r.of.n + 1)), most, sum;
+  for (int64_t row = 0; row < r.of.b * r.of.g * r.of.m; row++) {
+    const int64_t first = row / r.of.m / r.of.g * r.of.n;
     weights(&r, row, p, &most, &sum);
-    float *s = (float *)stats->data + row / r.m * 2 * r.m + row % r.m;
+    float *s = (float *)stats->data + row / r.of.m * 2 * r.of.m + row % r.of.m;
     s[0] = (float)most;
-    s[r.m] = (float)(1 / sum);
-    for (int64_t x = 0; x < r.e; x++) {
+    s[r.of.m] = (float)(1 / sum);
+    for (int64_t x = 0; x < r.of.e; x++) {
       double y = 0;
-      for (int64_t n = 0; n < r.n; n++) y += p[n] * at(r.v, (first + n) * r.e + x);
-      elem_set_f64(out->dtype, tensor_at(out, row * r.e + x), y);
+      for (int64_t n = 0; n < r.of.n; n++) y += p[n] * at(r.v, (first + n) * r.of.e + x);
+      elem_set_f64(out->dtype, tensor_at(out, row * r.of.e + x), y);
     }
   }
   free(p);
@@ -377,16 +363,16 @@ Err *sem_attention(Eval *e) {
 /* What a row adds to the gradients of keys and values, and its own query's. */
 static void row_grad(const Rows *r, const Tensor *out, const Tensor *grad, int64_t row,
                      const double *p, double *dq, double *dk, double *dv) {
-  const int64_t first = row / r->m / r->g * r->n;
-  const double mean = inner(out, row, grad, row, r->e);
-  for (int64_t n = 0; n < r->n; n++) {
-    double ds = r->scale * p[n] * (inner(grad, row, r->v, first + n, r->e) - mean);
+  const int64_t first = row / r->of.m / r->of.g * r->of.n;
+  const double mean = inner(out, row, grad, row, r->of.e);
+  for (int64_t n = 0; n < r->of.n; n++) {
+    double ds = r->of.scale * p[n] * (inner(grad, row, r->v, first + n, r->of.e) - mean);
     if (hides(r, row, n)) ds = 0;
-    for (int64_t x = 0; x < r->e; x++)
-      dv[(first + n) * r->e + x] += p[n] * at(grad, row * r->e + x);
-    for (int64_t x = 0; x < r->d; x++) {
-      dq[row * r->d + x] += ds * at(r->k, (first + n) * r->d + x);
-      dk[(first + n) * r->d + x] += ds * at(r->q, row * r->d + x);
+    for (int64_t x = 0; x < r->of.e; x++)
+      dv[(first + n) * r->of.e + x] += p[n] * at(grad, row * r->of.e + x);
+    for (int64_t x = 0; x < r->of.d; x++) {
+      dq[row * r->of.d + x] += ds * at(r->k, (first + n) * r->of.d + x);
+      dk[(first + n) * r->of.d + x] += ds * at(r->q, row * r->of.d + x);
     }
   }
 }
@@ -394,10 +380,10 @@ static void row_grad(const Rows *r, const Tensor *out, const Tensor *grad, int64
 Err *sem_attention_grad(Eval *e) {
   const Rows r = rows_of(e);
   Tensor *out[3];
-  double *sums[3], *p = xmalloc(sizeof *p * (size_t)(r.n + 1)), most, sum;
+  double *sums[3], *p = xmalloc(sizeof *p * (size_t)(r.of.n + 1)), most, sum;
   for (int i = 0; i < 3; i++) TRY(eval_out(e, i, &out[i]));
   for (int i = 0; i < 3; i++) sums[i] = xcalloc((size_t)out[i]->count + 1, sizeof(double));
-  for (int64_t row = 0; row < r.b * r.g * r.m; row++) {
+  for (int64_t row = 0; row < r.of.b * r.of.g * r.of.m; row++) {
     weights(&r, row, p, &most, &sum);
     row_grad(&r, e->in[e->n_in - 3], e->in[e->n_in - 1], row, p, sums[0], sums[1], sums[2]);
   }

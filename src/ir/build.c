@@ -594,6 +594,24 @@ Value *b_matmul(Build *b, Value *x, Value *y) {
   return b_dot(b, x, y, &d, b_dtype(x), NULL);
 }
 
+AttentionDims b_attention_dims(const Op *op) {
+  const int64_t *q = op->operands[0]->type->dims, *v = op->operands[2]->type->dims, *band;
+  bool banded = op_ints(op, "band", &band) == 2, biased = op_bool(op, "biased", false);
+  return (AttentionDims){.b = q[0] * q[1],
+                         .h = q[1],
+                         .g = q[2],
+                         .m = q[3],
+                         .n = v[2],
+                         .d = q[4],
+                         .e = v[3],
+                         .lo = banded ? band[0] : INT64_MIN / 2,
+                         .hi = banded ? band[1] : INT64_MAX / 2,
+                         .scale = op_attr(op, "scale")->f,
+                         .fill = op_attr(op, "fill")->f,
+                         .bias = biased ? 3 : 0,
+                         .mask = op_bool(op, "masked", false) ? 3 + biased : 0};
+}
+
 ConvDims b_conv_dims(const Op *op) {
   ConvDims d = {0};
   d.n = MIN(op->operands[0]->type->rank - 2, B_MAX_RANK);

@@ -178,6 +178,15 @@ bool b_has_dim(int n, const int64_t *dims, int64_t d); /* is d among them? */
 Value *b_dot(Build *b, Value *x, Value *y, const DotDims *d, DType result, Attr *precision);
 Value *b_matmul(Build *b, Value *x, Value *y); /* last dimension of x with the first of y */
 
+/* Of weft.attention and its gradients: queries are [b / h][h][g][m][d], keys [b / h][h][n][d], values [b / h][h][n][e]. */
+typedef struct AttentionDims {
+  int64_t b, h, g, m, n, d, e; /* b: of all heads, h of each batch */
+  int64_t lo, hi;              /* queries see the keys of this band: key - query is in [lo, hi) */
+  double scale, fill;          /* fill: the score of what the mask hides */
+  int bias, mask;              /* operands; 0: there is none */
+} AttentionDims;
+AttentionDims b_attention_dims(const Op *attention);
+
 typedef struct ConvDims { /* n spatial dimensions; strides ... are n long, padding n x 2 */
   int n;
   int64_t in_batch, in_feature, k_in, k_out, out_batch, out_feature;

@@ -192,7 +192,7 @@ Err *dims_of(Infer *f, const char *name, int64_t limit, bool sorted, const int64
     if (d < 0 || d >= limit)
       FAIL(f, "%s: %lld is not a dimension, there are %lld", name, (long long)d, (long long)limit);
     if (sorted && i && (*v)[i - 1] >= d) FAIL(f, "%s is not in ascending order", name);
-    if (!sorted && in_list(*v, i, d))
+    if (!sorted && b_has_dim(i, *v, d))
       FAIL(f, "%s: dimension %lld is given twice", name, (long long)d);
   }
   return NULL;

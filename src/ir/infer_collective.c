@@ -37,7 +37,7 @@ static Err *groups(Infer *f, bool may_be_empty, bool same_size, bool all, int64_
   }
   const int64_t *v = t->data;
   TRY(unique(f, "replica_groups", v, (int)t->count, 1, true));
-  if (same_size && in_list(v, (int)t->count, -1))
+  if (same_size && b_has_dim((int)t->count, v, -1))
     FAIL(f, "replica_groups has to be groups of one size");
   /* ids are 0 .. n-1 */
   int64_t n = 0;

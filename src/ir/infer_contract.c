@@ -84,9 +84,9 @@ static Err *dot_general(Infer *f) {
   if (nab != nbb) FAIL(f, "%d batching dimensions on the left, %d on the right", nab, nbb);
   if (nac != nbc) FAIL(f, "%d contracting dimensions on the left, %d on the right", nac, nbc);
   for (int i = 0; i < nab; i++) {
-    if (in_list(ac, nac, ab[i]))
+    if (b_has_dim(nac, ac, ab[i]))
       FAIL(f, "dimension %lld of lhs is batching and contracting", (long long)ab[i]);
-    if (in_list(bc, nbc, bb[i]))
+    if (b_has_dim(nbc, bc, bb[i]))
       FAIL(f, "dimension %lld of rhs is batching and contracting", (long long)bb[i]);
     if (!dim_ok(a->dims[ab[i]], b->dims[bb[i]]))
       FAIL(f, "batching dimension %d is %lld on the left and %lld on the right", i,
@@ -96,15 +96,15 @@ static Err *dot_general(Infer *f) {
     if (!dim_ok(a->dims[ac[i]], b->dims[bc[i]]))
       FAIL(f, "contracting dimension %d is %lld on the left and %lld on the right", i,
            (long long)a->dims[ac[i]], (long long)b->dims[bc[i]]);
-  if (b->quant && b->quant->axis >= 0 && in_list(bc, nbc, b->quant->axis))
+  if (b->quant && b->quant->axis >= 0 && b_has_dim(nbc, bc, b->quant->axis))
     FAIL(f, "the rhs is quantized along a contracting dimension");
   int64_t *d = tmp_dims(f, a->rank + b->rank);
   int n = 0;
   for (int i = 0; i < nab; i++) d[n++] = dim_more(a->dims[ab[i]], b->dims[bb[i]]);
   for (int i = 0; i < a->rank; i++)
-    if (!in_list(ab, nab, i) && !in_list(ac, nac, i)) d[n++] = a->dims[i];
+    if (!b_has_dim(nab, ab, i) && !b_has_dim(nac, ac, i)) d[n++] = a->dims[i];
   for (int i = 0; i < b->rank; i++)
-    if (!in_list(bb, nbb, i) && !in_list(bc, nbc, i)) d[n++] = b->dims[i];
+    if (!b_has_dim(nbb, bb, i) && !b_has_dim(nbc, bc, i)) d[n++] = b->dims[i];
   product_out(f, n, d);
   return NULL;
 }
@@ -141,8 +141,8 @@ static Err *conv_side(Infer *f, const char *side, const char *first, const char 
   *b = op_int(f->op, second, -1);
   TRY(dims_of(f, spatial, rank, false, s, &n));
   if (n != rank - 2) FAIL(f, "%s has %d dimensions, but %d spatial ones are given", side, rank, n);
-  if (*a < 0 || *a >= rank || *b < 0 || *b >= rank || *a == *b || in_list(*s, n, *a) ||
-      in_list(*s, n, *b))
+  if (*a < 0 || *a >= rank || *b < 0 || *b >= rank || *a == *b || b_has_dim(n, *s, *a) ||
+      b_has_dim(n, *s, *b))
     FAIL(f, "the dimension numbers of %s are not a permutation", side);
   return NULL;
 }
@@ -231,7 +231,7 @@ static Err *ragged_list(Infer *f, const Attr *a, const char *name, int limit, co
   *v = x->ints;
   *n = x->n;
   for (int i = 0; i < x->n; i++)
-    if (x->ints[i] < 0 || x->ints[i] >= limit || in_list(x->ints, i, x->ints[i]))
+    if (x->ints[i] < 0 || x->ints[i] >= limit || b_has_dim(i, x->ints, x->ints[i]))
       FAIL(f, "%s: %lld is not a dimension or given twice", name, (long long)x->ints[i]);
   return NULL;
 }
@@ -257,18 +257,18 @@ static Err *ragged_dot(Infer *f) {
   if (nlb != nrb || nlc != nrc)
     FAIL(f, "both sides need the same number of batching and contracting dimensions");
   for (int i = 0; i < nlb; i++)
-    if (!dim_ok(l->dims[lb[i]], r->dims[rb[i]]) || in_list(lc, nlc, lb[i]) ||
-        in_list(rc, nrc, rb[i]))
+    if (!dim_ok(l->dims[lb[i]], r->dims[rb[i]]) || b_has_dim(nlc, lc, lb[i]) ||
+        b_has_dim(nrc, rc, rb[i]))
       FAIL(f, "batching dimension %d does not fit", i);
   for (int i = 0; i < nlc; i++)
     if (!dim_ok(l->dims[lc[i]], r->dims[rc[i]]))
       FAIL(f, "contracting dimension %d differs in size", i);
   if (n_ragged != 1) FAIL(f, "there has to be one ragged dimension, not %d", n_ragged);
-  bool contracting = in_list(lc, nlc, ragged[0]), batching = in_list(lb, nlb, ragged[0]);
+  bool contracting = b_has_dim(nlc, lc, ragged[0]), batching = b_has_dim(nlb, lb, ragged[0]);
   if (n_group != !(contracting || batching))
     FAIL(f, "the rhs needs a group dimension exactly when the ragged dimension is neither batching "
             "nor contracting");
-  if (n_group && (in_list(rb, nrb, group[0]) || in_list(rc, nrc, group[0])))
+  if (n_group && (b_has_dim(nrb, rb, group[0]) || b_has_dim(nrc, rc, group[0])))
     FAIL(f, "the group dimension is batching or contracting too");
   if (g->rank < 1) FAIL(f, "the group sizes have to be a vector");
   int64_t n_groups = g->dims[g->rank - 1];
@@ -286,7 +286,7 @@ static Err *ragged_dot(Infer *f) {
   for (int i = 0; i < nlc && contracting && lc[i] != ragged[0] && n_prefix < 64; i++)
     prefix[n_prefix++] = l->dims[lc[i]];
   for (int i = 0; i < l->rank; i++) {
-    if (in_list(lb, nlb, i) || in_list(lc, nlc, i)) continue;
+    if (b_has_dim(nlb, lb, i) || b_has_dim(nlc, lc, i)) continue;
     if (n_group && i < ragged[0] && n_prefix < 64) prefix[n_prefix++] = l->dims[i];
     d[n++] = l->dims[i];
   }
@@ -294,7 +294,7 @@ static Err *ragged_dot(Infer *f) {
     FAIL(f, "the group sizes have to be a vector, or one for each place of the dimensions before "
             "the ragged one");
   for (int i = 0; i < r->rank; i++)
-    if (!in_list(rb, nrb, i) && !in_list(rc, nrc, i) && !in_list(group, n_group, i))
+    if (!b_has_dim(nrb, rb, i) && !b_has_dim(nrc, rc, i) && !b_has_dim(n_group, group, i))
       d[n++] = r->dims[i];
   product_out(f, n, d);
   return NULL;

@@ -145,7 +145,7 @@ static Err *layouts(Infer *f, const char *name, int n, const Type *const *types)
     if (k != t->rank)
       FAIL(f, "%s: entry %d has %lld dimensions, the tensor %d", name, i, (long long)k, t->rank);
     for (int d = 0; d < t->rank; d++)
-      if (v[d] < 0 || v[d] >= t->rank || in_list(v, d, v[d]))
+      if (v[d] < 0 || v[d] >= t->rank || b_has_dim(d, v, v[d]))
         FAIL(f, "%s: entry %d is not a permutation", name, i);
   }
   return NULL;

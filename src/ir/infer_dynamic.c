@@ -20,7 +20,7 @@ static Err *dynamic_broadcast_in_dim(Infer *f) {
   TRY(dims_of(f, "known_nonexpanding_dimensions", t->rank, false, &keep, &n_keep));
   TRY(check_const_shape(f, 1));
   for (int i = 0; i < n_grow; i++)
-    if (in_list(keep, n_keep, grow[i]))
+    if (b_has_dim(n_keep, keep, grow[i]))
       FAIL(f, "dimension %lld is known to expand and not to", (long long)grow[i]);
   out_declared(f, 0);
   return NULL;

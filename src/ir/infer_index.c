@@ -96,14 +96,14 @@ static Err *numbers(Infer *f, const IndexNames *w, const Type *t, const Type *x,
     FAIL(f, "index_vector_dim = %lld, but the indices have %d dimensions", (long long)g->vector_dim,
          x->rank);
   for (int i = 0; i < g->n_collapsed; i++)
-    if (in_list(g->operand_batch, g->n_operand_batch, g->collapsed[i]))
+    if (b_has_dim(g->n_operand_batch, g->operand_batch, g->collapsed[i]))
       FAIL(f, "dimension %lld is in both %s and %s", (long long)g->collapsed[i], w->collapsed,
            w->operand_batch);
   for (int i = 0; i < g->n_map; i++)
-    if (in_list(g->operand_batch, g->n_operand_batch, g->map[i]))
+    if (b_has_dim(g->n_operand_batch, g->operand_batch, g->map[i]))
       FAIL(f, "dimension %lld is in both %s and %s", (long long)g->map[i], w->map,
            w->operand_batch);
-  if (in_list(g->indices_batch, g->n_indices_batch, g->vector_dim))
+  if (b_has_dim(g->n_indices_batch, g->indices_batch, g->vector_dim))
     FAIL(f, "index_vector_dim is in %s", w->indices_batch);
   if (g->n_operand_batch != g->n_indices_batch)
     FAIL(f, "%s and %s differ in length", w->operand_batch, w->indices_batch);
@@ -132,8 +132,8 @@ static Err *gather_shape(Infer *f, const int64_t *sizes, int n_sizes) {
   if (n_sizes >= 0 && n_sizes != t->rank)
     FAIL(f, "slice_sizes has %d numbers, the operand %d dimensions", n_sizes, t->rank);
   for (int i = 0; sizes && i < t->rank; i++) {
-    bool gone = in_list(g.collapsed, g.n_collapsed, i),
-         batch = in_list(g.operand_batch, g.n_operand_batch, i);
+    bool gone = b_has_dim(g.n_collapsed, g.collapsed, i),
+         batch = b_has_dim(g.n_operand_batch, g.operand_batch, i);
     if (sizes[i] < 0 || (t->dims[i] >= 0 && sizes[i] > t->dims[i]))
       FAIL(f, "slice size %lld in dimension %d of size %lld", (long long)sizes[i], i,
            (long long)t->dims[i]);
@@ -147,12 +147,12 @@ static Err *gather_shape(Infer *f, const int64_t *sizes, int n_sizes) {
     if (g.offset[i] >= rank)
       FAIL(f, "offset_dims: %lld is not a dimension, there are %d", (long long)g.offset[i], rank);
   for (int i = 0; i < rank; i++) {
-    if (!in_list(g.offset, g.n_offset, i)) {
+    if (!b_has_dim(g.n_offset, g.offset, i)) {
       d[i] = g.batch[batch_at++];
       continue;
     }
-    while (in_list(g.collapsed, g.n_collapsed, from) ||
-           in_list(g.operand_batch, g.n_operand_batch, from))
+    while (b_has_dim(g.n_collapsed, g.collapsed, from) ||
+           b_has_dim(g.n_operand_batch, g.operand_batch, from))
       from++;
     d[i] = sizes ? sizes[from] : DIM_DYNAMIC;
     from++;
@@ -203,15 +203,15 @@ static Err *scatter(Infer *f) {
     FAIL(f, "the updates have %d dimensions, but %d are needed", u->rank, g.n_batch + g.n_offset);
   int from = 0, batch_at = 0;
   for (int i = 0; i < u->rank; i++) {
-    if (!in_list(g.offset, g.n_offset, i)) {
+    if (!b_has_dim(g.n_offset, g.offset, i)) {
       if (!dim_ok(u->dims[i], g.batch[batch_at]))
         FAIL(f, "dimension %d of the updates is %lld, but %lld in the indices", i,
              (long long)u->dims[i], (long long)g.batch[batch_at]);
       batch_at++;
       continue;
     }
-    while (in_list(g.collapsed, g.n_collapsed, from) ||
-           in_list(g.operand_batch, g.n_operand_batch, from))
+    while (b_has_dim(g.n_collapsed, g.collapsed, from) ||
+           b_has_dim(g.n_operand_batch, g.operand_batch, from))
       from++;
     if (u->dims[i] >= 0 && t->dims[from] >= 0 && u->dims[i] > t->dims[from])
       FAIL(f, "dimension %d of the updates is %lld, more than the %lld of the input", i,

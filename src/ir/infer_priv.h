@@ -8,6 +8,7 @@
 #ifndef WEFT_IR_INFER_PRIV_H
 #define WEFT_IR_INFER_PRIV_H
 
+#include "ir/build.h"
 #include "ir/ir.h"
 
 typedef struct Shape {
@@ -83,11 +84,6 @@ int64_t *tmp_dims(Infer *f, int n);
 Err *ints_of(Infer *f, const char *name, int n, const int64_t **v, int *count);
 /* like ints_of, every number in [0, limit), no number twice; ascending when sorted */
 Err *dims_of(Infer *f, const char *name, int64_t limit, bool sorted, const int64_t **v, int *count);
-static inline bool in_list(const int64_t *v, int n, int64_t x) {
-  for (int i = 0; i < n; i++)
-    if (v[i] == x) return true;
-  return false;
-}
 Err *dim_index(Infer *f, const char *name, int64_t limit,
                int64_t *out); /* an i64 attribute in [0, limit) */
 /* n values of an attribute that is ones (zeros) when absent */

@@ -35,7 +35,7 @@ static Err *reduce(Infer *f) {
     int64_t *d = tmp_dims(f, inputs[i]->rank);
     int rank = 0;
     for (int j = 0; j < inputs[i]->rank; j++)
-      if (!in_list(dims, k, j)) d[rank++] = inputs[i]->dims[j];
+      if (!b_has_dim(k, dims, j)) d[rank++] = inputs[i]->dims[j];
     out_shape(f, i, elem[i]->dtype, elem[i]->quant, rank, d);
   }
   return NULL;

@@ -3,13 +3,10 @@
 #include "train/data_priv.h"
 
 #include <lzma.h>
-#include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <jpeglib.h>
 
 enum { SIDE = 32, PIXELS = SIDE * SIDE, SIZE = 3 * PIXELS, N_TRAIN = 50000, N_TEST = 10000 };
 
@@ -60,42 +57,14 @@ static Err *unpack(const char *path, Buf *raw) {
   }
 }
 
-/* ---- JPEG ------------------------------------------------------------------------------------ */
-
-typedef struct Catch {
-  struct jpeg_error_mgr mgr;
-  jmp_buf jump;
-} Catch;
-
-static void on_error(j_common_ptr c) { longjmp(((Catch *)c->err)->jump, 1); }
-static void on_message(j_common_ptr c) { (void)c; }
-
-/* What libjpeg makes up where data are missing or damaged is a warning to it, no picture to us. */
 bool cifar_decode(const uint8_t *p, size_t n, uint8_t *out) {
-  struct jpeg_decompress_struct d;
-  Catch c;
-  d.err = jpeg_std_error(&c.mgr);
-  c.mgr.error_exit = on_error;
-  c.mgr.output_message = on_message;
-  jpeg_create_decompress(&d);
-  if (setjmp(c.jump)) {
-    jpeg_destroy_decompress(&d);
-    return false;
-  }
-  jpeg_mem_src(&d, p, n);
-  jpeg_read_header(&d, TRUE);
-  d.out_color_space = JCS_RGB;
-  bool ok = d.image_width == SIDE && d.image_height == SIDE;
-  if (ok) {
-    jpeg_start_decompress(&d);
-    while (d.output_scanline < SIDE) {
-      JSAMPROW row = out + d.output_scanline * SIDE * 3;
-      jpeg_read_scanlines(&d, &row, 1);
-    }
-    jpeg_finish_decompress(&d);
-    ok = !c.mgr.num_warnings;
-  }
-  jpeg_destroy_decompress(&d);
+  Picture x = {0};
+  Err *e = jpeg_read(p, n, &x);
+  bool ok = !e && x.width == SIDE && x.height == SIDE;
+  err_free(e);
+  for (int64_t i = 0; ok && i < SIDE * SIDE * 3; i++)
+    out[i] = x.pixels[x.channels == 3 ? i : i / 3];
+  picture_free(&x);
   return ok;
 }
 

@@ -57,6 +57,23 @@ Value *zoo_repeat_heads(Build *b, Value *x, int64_t times) {
   return b_reshape(b, x, 4, (int64_t[]){wide[0], wide[1] * times, wide[3], wide[4]});
 }
 
+void zoo_decoder_defaults(TrainConfig *c) {
+  c->batch = 8;
+  c->length = 64;
+  c->epochs = 1;
+  c->opt = (OptConfig){.kind = OPT_ADAMW,
+                       .style = STYLE_TORCH,
+                       .lr = 6e-4,
+                       .beta1 = 0.9,
+                       .beta2 = 0.95,
+                       .eps = 1e-8,
+                       .decay = 0.1,
+                       .clip = 1,
+                       .schedule = LR_COSINE,
+                       .warmup_steps = 100,
+                       .end = 0.1};
+}
+
 ZooShape zoo_transformer(const Model *m, const TrainConfig *c) {
   static const struct {
     int64_t layers, width;

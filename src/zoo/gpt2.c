@@ -4,23 +4,6 @@
 
 #include <math.h>
 
-static void defaults(TrainConfig *c) {
-  c->batch = 8;
-  c->length = 64;
-  c->epochs = 1;
-  c->opt = (OptConfig){.kind = OPT_ADAMW,
-                       .style = STYLE_TORCH,
-                       .lr = 6e-4,
-                       .beta1 = 0.9,
-                       .beta2 = 0.95,
-                       .eps = 1e-8,
-                       .decay = 0.1,
-                       .clip = 1,
-                       .schedule = LR_COSINE,
-                       .warmup_steps = 100,
-                       .end = 0.1};
-}
-
 static Err *build(Net *n, const TrainConfig *c, const Data *d, Value *const *in, NetOut *out) {
   TRY(zoo_want_text(n->model->name, d, false));
   Build *b = &n->b;
@@ -49,7 +32,7 @@ static Err *build(Net *n, const TrainConfig *c, const Data *d, Value *const *in,
       .name = title,                                                                             \
       .summary = text,                                                                           \
       .data = "text",                                                                            \
-      .defaults = defaults,                                                                      \
+      .defaults = zoo_decoder_defaults,                                                          \
       .build = build,                                                                            \
       .classes = 50257,                                                                          \
       .size = depth,                                                                             \

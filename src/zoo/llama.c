@@ -19,23 +19,6 @@ static const Llama shapes[] = {
 enum { TINY, LLAMA2_7B, LLAMA3_8B, LLAMA32_1B, MOE, MIXTRAL_8X7B };
 #define UNEVEN 0.01 /* of how unevenly experts are used, in the loss */
 
-static void defaults(TrainConfig *c) {
-  c->batch = 8;
-  c->length = 64;
-  c->epochs = 1;
-  c->opt = (OptConfig){.kind = OPT_ADAMW,
-                       .style = STYLE_TORCH,
-                       .lr = 6e-4,
-                       .beta1 = 0.9,
-                       .beta2 = 0.95,
-                       .eps = 1e-8,
-                       .decay = 0.1,
-                       .clip = 1,
-                       .schedule = LR_COSINE,
-                       .warmup_steps = 100,
-                       .end = 0.1};
-}
-
 /* --size N: N layers of N heads of 64. */
 static Llama shape_of(const Model *m, const TrainConfig *c) {
   if (!c->size) return shapes[m->size];
@@ -95,7 +78,7 @@ static Err *build(Net *n, const TrainConfig *c, const Data *d, Value *const *in,
       .name = title,                                                              \
       .summary = text,                                                            \
       .data = "text",                                                             \
-      .defaults = defaults,                                                       \
+      .defaults = zoo_decoder_defaults,                                           \
       .build = build,                                                             \
       .classes = words,                                                           \
       .size = which,                                                              \

@@ -20,6 +20,9 @@ Value *zoo_repeat_heads(Build *b, Value *x, int64_t times);
  * unevenly they are used, for the loss. */
 Value *zoo_experts(Net *n, Value *x, int64_t experts, int64_t inner, double proj, Value **uneven);
 
+/* How decoders of text are trained (GPT-2, Llama). */
+void zoo_decoder_defaults(TrainConfig *c);
+
 /* Depth and width of a transformer: --size N, or the model's own. Of the depths that were published
  * the published width, else 64 a layer; heads of 64. */
 typedef struct ZooShape {

@@ -95,12 +95,6 @@ static Value *once(Build *b, Value *v, int d, Part p) {
   return b_reshape(b, x, v->type->rank, dims);
 }
 
-static bool in_list(const int64_t *v, int n, int64_t x) {
-  for (int i = 0; i < n; i++)
-    if (v[i] == x) return true;
-  return false;
-}
-
 static const char *const batch_names[] = {"lhs_batching_dimensions", "rhs_batching_dimensions"},
                          *const contract_names[] = {"lhs_contracting_dimensions",
                                                     "rhs_contracting_dimensions"};
@@ -126,7 +120,7 @@ static Value *product_of(Build *b, const Op *op, const DotDims *dd, int k, int a
     new_batch[i] = batch[i] + (batch[i] > split || (i == at && !after));
   for (int i = 0; i < dd->n_contract; i++) new_contract[i] = contract[i] + (contract[i] > split);
   for (int i = 0; i < rank; i++)
-    if (!in_list(batch, dd->n_batch, i) && !in_list(contract, dd->n_contract, i)) {
+    if (!b_has_dim(dd->n_batch, batch, i) && !b_has_dim(dd->n_contract, contract, i)) {
       n_free++;
       free_before += i < split;
     }

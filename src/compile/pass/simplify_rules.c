@@ -427,12 +427,6 @@ static void set_list(Simp *s, Op *op, const char *name, int n, const int64_t *v)
   op_set_attr(s->m, op, str_from(name), n ? attr_ints(s->m, DT_I64, n, v) : NULL);
 }
 
-static bool in_list(const int64_t *v, int n, int64_t x) {
-  for (int i = 0; i < n; i++)
-    if (v[i] == x) return true;
-  return false;
-}
-
 /* dot_general(transpose(x), y): the dimension numbers take the permutation over, when the free
  * dimensions keep their order. */
 static bool fold_into_dot(Simp *s, Op *op, int k) {
@@ -446,7 +440,7 @@ static bool fold_into_dot(Simp *s, Op *op, int k) {
   if (nb < 0 || nc < 0) return false;
   int64_t last = -1;
   for (int i = 0; i < n; i++) {
-    if (in_list(batch, nb, i) || in_list(contract, nc, i)) continue;
+    if (b_has_dim(nb, batch, i) || b_has_dim(nc, contract, i)) continue;
     if (perm[i] < last) return false;
     last = perm[i];
   }

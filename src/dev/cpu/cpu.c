@@ -13,18 +13,7 @@
 #include "interp/interp.h"
 
 static Err *cpu_open(Dev *dev, Str args) {
-  int64_t n = 1;
-  if (args.n) {
-    n = 0;
-    for (size_t i = 0; i < args.n; i++) {
-      if (args.p[i] < '0' || args.p[i] > '9' || n > 100000)
-        return err_new(ERR_INVALID, "'%.*s' is not a number of devices", STR_ARG(args));
-      n = n * 10 + (args.p[i] - '0');
-    }
-  }
-  if (n < 1 || n > 4096)
-    return err_new(ERR_INVALID, "the number of devices must be from 1 to 4096");
-  dev->n = (int)n;
+  TRY(dev_count(args, &dev->n));
   dev->impl = NULL;
   jit_library_rests();
   return NULL;

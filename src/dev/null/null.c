@@ -8,25 +8,12 @@
 
 #include <stdlib.h>
 
-#define MAX_DEVICES 4096
-
 /* What compile keeps for run. A real backend puts its code and plan here. */
 typedef struct NullProgram {
   int64_t args_bytes, result_bytes;
 } NullProgram;
 
-static Err *open(Dev *dev, Str args) {
-  dev->n = 1;
-  if (!args.n) return NULL;
-  char text[16] = {0}, *end;
-  if (args.n < sizeof text) memcpy(text, args.p, args.n);
-  long n = strtol(text, &end, 10);
-  if (end == text || *end || n < 1 || n > MAX_DEVICES)
-    return err_hint(err_new(ERR_INVALID, "'%.*s' is not a number of devices", STR_ARG(args)),
-                    "write null:8");
-  dev->n = (int)n;
-  return NULL;
-}
+static Err *open(Dev *dev, Str args) { return dev_count(args, &dev->n); }
 
 static void close(Dev *dev) { (void)dev; /* frees dev->impl */ }
 

@@ -2,12 +2,6 @@
 #include "ir/build.h"
 #include "sim/hlo/hlo.h"
 
-static bool in_list(const int64_t *v, int n, int64_t x) {
-  for (int i = 0; i < n; i++)
-    if (v[i] == x) return true;
-  return false;
-}
-
 static int precision_passes(const Op *op, DType a, DType bt) {
   if (a != DT_F32 && bt != DT_F32) return 1;
   Attr *p = op_attr(op, "precision_config");
@@ -46,13 +40,13 @@ HConv *hlo_dot_info(Maker *b, const Op *op, HNode *x, HNode *y) {
   c->batch = c->m = c->n = c->k = c->taps = c->groups = 1;
   char *lr = roles(b->g, x->rank, 'm'), *rr = roles(b->g, y->rank, 'n');
   for (int i = 0; i < x->rank; i++) {
-    if (in_list(lb, nlb, i)) lr[i] = 'b', c->batch *= x->d[i];
-    else if (in_list(lc, nlc, i)) lr[i] = 'k', c->k *= x->d[i];
+    if (b_has_dim(nlb, lb, i)) lr[i] = 'b', c->batch *= x->d[i];
+    else if (b_has_dim(nlc, lc, i)) lr[i] = 'k', c->k *= x->d[i];
     else c->m *= x->d[i];
   }
   for (int i = 0; i < y->rank; i++) {
-    if (in_list(rb, nrb, i)) rr[i] = 'b';
-    else if (in_list(rc, nrc, i)) rr[i] = 'k';
+    if (b_has_dim(nrb, rb, i)) rr[i] = 'b';
+    else if (b_has_dim(nrc, rc, i)) rr[i] = 'k';
     else c->n *= y->d[i];
   }
   int out_rank = op_type(op)->rank;

@@ -15,6 +15,7 @@
 #include "dev/cpu/conv/conv_windows.h"
 #include "dev/cpu/kernel/kernel.h"
 #include "dev/cpu/kernel/mem.h"
+#include "dev/cpu/kernel/transpose8.h"
 
 #define DIMS CONV_DIMS
 #define PARTS 16
@@ -114,26 +115,10 @@ static Band band_at(const Planar *p, int64_t task) {
 /* to[c * to_step + i] = from[i * from_step + c], 8 x 8 */
 __attribute__((target("avx2"))) static void turn8(const float *from, int64_t from_step, float *to,
                                                   int64_t to_step) {
-  __m256 r[8], s[8];
+  __m256 r[8];
 #pragma GCC unroll 8
   for (int i = 0; i < 8; i++) r[i] = _mm256_loadu_ps(from + i * from_step);
-#pragma GCC unroll 4
-  for (int i = 0; i < 8; i += 2) {
-    s[i] = _mm256_unpacklo_ps(r[i], r[i + 1]);
-    s[i + 1] = _mm256_unpackhi_ps(r[i], r[i + 1]);
-  }
-#pragma GCC unroll 2
-  for (int i = 0; i < 8; i += 4) {
-    r[i] = _mm256_shuffle_ps(s[i], s[i + 2], 0x44);
-    r[i + 1] = _mm256_shuffle_ps(s[i], s[i + 2], 0xee);
-    r[i + 2] = _mm256_shuffle_ps(s[i + 1], s[i + 3], 0x44);
-    r[i + 3] = _mm256_shuffle_ps(s[i + 1], s[i + 3], 0xee);
-  }
-#pragma GCC unroll 4
-  for (int i = 0; i < 4; i++) {
-    _mm256_storeu_ps(to + i * to_step, _mm256_permute2f128_ps(r[i], r[i + 4], 0x20));
-    _mm256_storeu_ps(to + (i + 4) * to_step, _mm256_permute2f128_ps(r[i], r[i + 4], 0x31));
-  }
+  transpose8_store(r, to, to_step);
 }
 
 static void turn4(const float *from, int64_t from_step, float *to, int64_t to_step) {

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "dev/cpu/kernel/clones.h"
+#include "ir/build.h"
 
 #define PIECE 64 /* rows that a task copies */
 
@@ -63,26 +64,25 @@ static float *as_pairs(const Attention *a, DType t, const char *x, int64_t width
 
 Attention attention_of(const Op *op, void *const *in) {
   const Type *q = op->operands[0]->type, *k = op->operands[1]->type, *v = op->operands[2]->type;
-  const int64_t *band;
-  bool banded = op_ints(op, "band", &band) == 2, biased = op_bool(op, "biased", false);
-  Attention a = {.b = q->dims[0] * q->dims[1],
-                 .h = q->dims[1],
-                 .g = q->dims[2],
-                 .m = q->dims[3],
-                 .n = k->dims[2],
-                 .d = q->dims[4],
-                 .e = v->dims[3],
-                 .scale = (float)op_attr(op, "scale")->f,
-                 .fill = (float)op_attr(op, "fill")->f,
-                 .lo = banded ? band[0] : INT64_MIN / 2,
-                 .hi = banded ? band[1] : INT64_MAX / 2,
+  AttentionDims d = b_attention_dims(op);
+  Attention a = {.b = d.b,
+                 .h = d.h,
+                 .g = d.g,
+                 .m = d.m,
+                 .n = d.n,
+                 .d = d.d,
+                 .e = d.e,
+                 .scale = (float)d.scale,
+                 .fill = (float)d.fill,
+                 .lo = d.lo,
+                 .hi = d.hi,
                  .type = v->dtype,
                  .types = {q->dtype, k->dtype, v->dtype},
                  .q = in[0],
                  .k = in[1],
                  .v = in[2]};
-  if (biased) a.bias = extra_of(op, in, 3);
-  if (op_bool(op, "masked", false)) a.mask = extra_of(op, in, 3 + biased);
+  if (d.bias) a.bias = extra_of(op, in, d.bias);
+  if (d.mask) a.mask = extra_of(op, in, d.mask);
   bool narrow = q->dtype == DT_BF16 && k->dtype == DT_BF16 && v->dtype == DT_BF16;
   a.pairs = narrow && a.d % 2 == 0 && a.e % 2 == 0 && gemm_pairs();
   a.kern = a.pairs ? gemm_pairs() : gemm_kernels();

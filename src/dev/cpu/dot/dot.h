@@ -5,6 +5,7 @@
 #include "dev/cpu/kernel/kernel.h"
 #include "dev/cpu/dot/amx.h"
 #include "dev/cpu/dot/gemm.h"
+#include "ir/build.h"
 
 /* BLAS: so many vectors times a matrix are as fast as memory without packing. */
 #define DOT_FEW 3

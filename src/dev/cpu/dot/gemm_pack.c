@@ -3,6 +3,7 @@
 #include "dev/cpu/dot/gemm.h"
 
 #include "dev/cpu/kernel/kernel.h"
+#include "dev/cpu/kernel/transpose8.h"
 
 GemmComing gemm_coming(DType t, const void *p, int64_t count, int64_t step, int64_t k,
                        int64_t k_step, int64_t calls) {
@@ -73,30 +74,13 @@ INLINE __m256 load_part(DType t, const char *p, int n) {
 /* out[j][i] = in[i][j] for w <= 8 rows i of n <= 8 elements; zero for the rest. */
 INLINE void transpose8(DType t, const char *in, int64_t step, int w, int n, int64_t out_step,
                        float *out) {
-  __m256 r[8], s[8];
+  __m256 r[8];
 #pragma GCC unroll 8
   for (int i = 0; i < 8; i++)
     r[i] = i >= w   ? _mm256_setzero_ps()
            : n == 8 ? load8(t, in + i * step)
                     : load_part(t, in + i * step, n);
-#pragma GCC unroll 4
-  for (int i = 0; i < 4; i++) {
-    s[2 * i] = _mm256_unpacklo_ps(r[2 * i], r[2 * i + 1]);
-    s[2 * i + 1] = _mm256_unpackhi_ps(r[2 * i], r[2 * i + 1]);
-  }
-#pragma GCC unroll 2
-  for (int i = 0; i < 8; i += 4) {
-    r[i] = _mm256_shuffle_ps(s[i], s[i + 2], 0x44);
-    r[i + 1] = _mm256_shuffle_ps(s[i], s[i + 2], 0xee);
-    r[i + 2] = _mm256_shuffle_ps(s[i + 1], s[i + 3], 0x44);
-    r[i + 3] = _mm256_shuffle_ps(s[i + 1], s[i + 3], 0xee);
-  }
-#pragma GCC unroll 4
-  for (int i = 0; i < 4; i++)
-    _mm256_storeu_ps(out + i * out_step, _mm256_permute2f128_ps(r[i], r[i + 4], 0x20));
-#pragma GCC unroll 4
-  for (int i = 0; i < 4; i++)
-    _mm256_storeu_ps(out + (i + 4) * out_step, _mm256_permute2f128_ps(r[i], r[i + 4], 0x31));
+  transpose8_store(r, out, out_step);
 }
 
 /* A row of each panel: w elements, up to `width` filled with zeros, in whole vectors. over: what

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "dev/cpu/dot/attention.h"
+#include "ir/build.h"
 
 #define TILES 4 /* of a task: queries that pass by the same keys */
 
@@ -110,8 +111,8 @@ static bool accepts(const Op *op) {
 
 /* Of products; gradients have five where attention has two. */
 static double flops(const Op *op) {
-  const int64_t *q = op->operands[0]->type->dims, *v = op->operands[2]->type->dims;
-  double scores = (double)(q[0] * q[1] * q[2] * q[3] * v[2]), d = (double)q[4], e = (double)v[3];
+  AttentionDims a = b_attention_dims(op);
+  double scores = (double)(a.b * a.g * a.m * a.n), d = (double)a.d, e = (double)a.e;
   return 2 * scores * (op->kind == OP_ATTENTION ? d + e : 3 * d + 2 * e);
 }
 

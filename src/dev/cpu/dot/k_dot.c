@@ -14,12 +14,6 @@
 
 #define INT16_MACS 1e5 /* products of integers with fewer are done before they would be packed */
 
-static bool in_list(const int64_t *v, int n, int64_t x) {
-  for (int i = 0; i < n; i++)
-    if (v[i] == x) return true;
-  return false;
-}
-
 /* The dimensions as one run of a common stride; 1 for a single element. */
 static bool flatten(const Type *t, const int64_t *strides, const int64_t *dims, int n,
                     int64_t *count, int64_t *stride) {
@@ -58,7 +52,7 @@ static void plan_side(Side *s, const Type *t, const int64_t *batch, int nb, cons
   int nf = 0;
   cpu_strides(t, strides);
   for (int i = 0; i < t->rank; i++)
-    if (!in_list(batch, nb, i) && !in_list(contract, nc, i)) free_dims[nf++] = i;
+    if (!b_has_dim(nb, batch, i) && !b_has_dim(nc, contract, i)) free_dims[nf++] = i;
   bool a = flatten(t, strides, free_dims, nf, free_count, &s->free_stride);
   bool b = flatten(t, strides, contract, nc, k_count, &s->k_stride);
   s->direct =

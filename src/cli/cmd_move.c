@@ -143,7 +143,10 @@ static Err *settings_there(Move *m) {
 /* ---- the text -------------------------------------------------------------------------------- */
 
 static const char *precision(const TrainConfig *c) {
-  return c->compute == DT_BF16 ? "bf16" : c->compute == DT_F16 ? "f16" : "f32";
+  return c->compute == DT_BF16       ? "bf16"
+         : c->compute == DT_F16      ? "f16"
+         : c->compute == DT_F8E4M3FN ? "f8"
+                                     : "f32";
 }
 
 static void print_sides(const Move *m) {

@@ -55,6 +55,16 @@ static void settings_line(const TrainRun *r, Buf *out) {
   }
 }
 
+/* Whether dense layers in 8 bits are computed by something that has no such products. */
+static bool emulates_f8(const TrainRun *r) {
+  ChipRef ref;
+  if (r->config.compute != DT_F8E4M3FN || r->plugin) return false;
+  Err *none = chip_parse(r->device, &ref);
+  bool has = !none && chip_num(ref.chip, "peak_fp8", 0) > 0;
+  err_free(none);
+  return !has;
+}
+
 void train_print_header(const TrainRun *r, const char *where, const char *platform) {
   StepProgram p;
   char weights[40];
@@ -79,6 +89,11 @@ void train_print_header(const TrainRun *r, const char *where, const char *platfo
           weights, r->model->whole ? "numbers of state" : "weights", r->data->name,
           (long long)r->data->n_train, where, over, platform, line.p);
   buf_free(&line);
+  if (emulates_f8(r))
+    fprintf(
+        stderr,
+        "no products of 8 bits on %s: operands are rounded as for them and multiplied in bf16\n",
+        where);
 }
 
 /* ---- the live line --------------------------------------------------------------------------- */

@@ -2,6 +2,8 @@
  * and losses are f32. */
 #include "train/train_priv.h"
 
+#include "compile/grad/grad.h"
+
 #include <math.h>
 #include <stdlib.h>
 
@@ -28,6 +30,7 @@ Value *net_dense(Net *n, const char *name, Value *x, int64_t units, bool bias, I
   int64_t in = b_dim(x, b_rank(x) - 1);
   Value *w = net_param(n, "kernel", 2, (int64_t[]){in, units}, init, 0);
   Value *y = b_matmul(&n->b, to_compute(n, x), to_compute(n, w));
+  if (n->f8 && n->training) op_set_attr(n->b.m, y->def, STR(GRAD_F8), attr_unit(n->b.m));
   if (n->lora) y = b_add(&n->b, y, low_rank(n, x, units));
   if (bias) {
     Value *c = net_param(n, "bias", 1, &units, INIT(INIT_CONST, 0), PARAM_NO_DECAY);

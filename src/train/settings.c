@@ -17,8 +17,8 @@ static const char *const optimizers[] = {
         NULL};
 static const char *const schedules[] = {"const", "linear", "cosine", NULL};
 static const char *const styles[] = {"torch", "keras", NULL};
-static const char *const precisions[] = {"f32", "bf16", "f16", NULL};
-static const int types[] = {DT_F32, DT_BF16, DT_F16};
+static const char *const precisions[] = {"f32", "bf16", "f16", "f8", NULL};
+static const int types[] = {DT_F32, DT_BF16, DT_F16, DT_F8E4M3FN};
 
 const Setting settings[] = {
     {.name = "batch", .kind = SET_COUNT, .at = AT(batch), .least = 1, .below = 1e9, .fixed = true},

@@ -84,10 +84,17 @@ static void record_inputs(StepProgram *out, const Data *d, int64_t batch, int fi
   }
 }
 
-static DType compute_of(const TrainConfig *c) { return c->compute ? c->compute : DT_F32; }
+/* The type of products and activations; those of f8 are bf16 but for operands of dense layers. */
+static DType compute_of(const TrainConfig *c) {
+  return c->compute == DT_F8E4M3FN ? DT_BF16 : c->compute ? c->compute : DT_F32;
+}
 
 static Net open_net(const Model *model, const TrainConfig *c) {
-  return (Net){.model = model, .compute = compute_of(c), .replicas = c->replicas, .lora = c->lora};
+  return (Net){.model = model,
+               .compute = compute_of(c),
+               .f8 = c->compute == DT_F8E4M3FN,
+               .replicas = c->replicas,
+               .lora = c->lora};
 }
 
 static Module *open_module(const Model *model, const char *kind) {
@@ -123,6 +130,7 @@ static Err *gradients(Net *n, const Model *model, const TrainConfig *c, const Da
   for (int i = 0, k = 0; i < np && !e; i++)
     (*g)[i] = n->params.v[i].spec.frozen ? b_full(b, n->params.v[i].arg->type, 0) : some[k++];
   free(some);
+  if (!e && n->f8) f8_products(n, &forward_end);
   if (!e && c->remat) remat_blocks(n, forward_end);
   free(wrt);
   return e;

@@ -107,6 +107,7 @@ typedef struct Net {
   const Model *model;
   bool training;
   bool forward;  /* the network's answer alone: no loss; labels are NULL */
+  bool f8;       /* dense layers compute in 8 bits when training */
   DType compute; /* DT_F32 or DT_BF16: type of products and activations; parameters and statistics
                     are f32 */
   Func *f;
@@ -404,7 +405,7 @@ typedef struct TrainConfig {
   OptConfig opt;
   int64_t accumulate; /* the batch is computed in this many parts, one after another; 0: 1 */
   uint64_t seed;
-  DType compute;      /* F16: with a loss scale that adapts */
+  DType compute;      /* F16: with a loss scale that adapts; F8E4M3FN: f8.c */
   int64_t length;     /* text: tokens in an example */
   int64_t image_size; /* of pictures in files: a side; 0: the model's own */
   int64_t shift;      /* pictures: in training moved by up to so many pixels, */

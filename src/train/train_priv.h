@@ -54,7 +54,9 @@ Err *runs_beside(Err *e, const char *path);
 /* Makes TrainOpts.out. errors: ERR_EXISTS it holds a run that this one does not go on with */
 Err *run_folder_open(const TrainOpts *o);
 
-/* After the gradients, which follow forward_end, are there: blocks are computed again. */
+/* After the gradients, which follow *forward_end, are there: products that layers marked are computed in 8 bits. */
+void f8_products(Net *n, Op **forward_end);
+/* Likewise: blocks are computed again. */
 void remat_blocks(Net *n, Op *forward_end);
 
 #endif

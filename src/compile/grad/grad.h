@@ -21,6 +21,11 @@
  * program leaves. */
 #define GRAD_STOP "weft.stop_gradient"
 
+/* Unit attributes of dot_general, for builders as well: the gradients of one that has the first get the second; the
+ * cotangent is their left operand. */
+#define GRAD_F8 "weft.f8"
+#define GRAD_F8_COTANGENT "weft.f8_cotangent"
+
 /* Appends to b->r the ops that compute out[i] = d loss / d wrt[i].
  *   loss      float scalar, in b->r
  *   wrt       n float values visible in b->r: arguments, results

@@ -141,7 +141,7 @@ static bool listed(int n, const int64_t *v, int64_t x) {
  * of the right. mine: the side wanted; `other` is contracted with ct over other's free
  * dimensions. */
 static Value *dot_side(Build *b, Value *ct, Value *mine, Value *other, const DotDims *d, bool left,
-                       Attr *precision) {
+                       const Op *of) {
   const int64_t *mb = left ? d->lhs_batch : d->rhs_batch, *ob = left ? d->rhs_batch : d->lhs_batch;
   const int64_t *mc = left ? d->lhs_contract : d->rhs_contract,
                 *oc = left ? d->rhs_contract : d->lhs_contract;
@@ -153,7 +153,8 @@ static Value *dot_side(Build *b, Value *ct, Value *mine, Value *other, const Dot
     if (!listed(nb, ob, i) && !listed(nc, oc, i)) t.rhs_contract[k++] = i;
   for (int i = 0; i < other_free; i++) t.lhs_contract[i] = nb + (left ? my_free : 0) + i;
   for (int i = 0; i < nb; i++) t.lhs_batch[i] = i, t.rhs_batch[i] = ob[i];
-  Value *r = b_dot(b, ct, other, &t, b_dtype(mine), precision);
+  Value *r = b_dot(b, ct, other, &t, b_dtype(mine), op_attr(of, "precision_config"));
+  if (op_attr(of, GRAD_F8)) op_set_attr(b->m, r->def, STR(GRAD_F8_COTANGENT), attr_unit(b->m));
   /* r: batch, my free dimensions, other's contracted dimensions in ascending order */
   int perm[B_MAX_RANK], place = nb;
   for (int i = 0; i < nb; i++) perm[mb[i]] = i;
@@ -167,12 +168,11 @@ static Value *dot_side(Build *b, Value *ct, Value *mine, Value *other, const Dot
 
 Err *vjp_dot(Grad *g, Op *op) {
   DotDims d = b_dot_dims(op);
-  Attr *precision = op_attr(op, "precision_config");
   for (int side = 0; side < 2; side++) {
     Value *mine = IN(side), *other = IN(1 - side);
     if (!grad_active(g, mine)) continue;
     Value *ct = b_convert(g->b, CT, b_dtype(other));
-    grad_add(g, mine, dot_side(g->b, ct, mine, other, &d, side == 0, precision));
+    grad_add(g, mine, dot_side(g->b, ct, mine, other, &d, side == 0, op));
   }
   return NULL;
 }

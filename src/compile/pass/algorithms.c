@@ -1,4 +1,5 @@
-/* pass_algorithms: products with an explicit algorithm become plain ones, of rounded operands.
+/* pass_algorithms: products with an explicit algorithm become plain ones, of rounded operands; products of 8-bit floats
+ * become such of bf16, which holds all of their values.
  *
  *   dot(x, y), BF16_BF16_F32          = dot(convert(x, bf16), convert(y, bf16)) -> f32
  *   dot(x, y), TF32_TF32_F32          = dot(reduce_precision(x), reduce_precision(y))
@@ -47,7 +48,22 @@ static bool has_algorithm(const Op *op) {
   return precision_of(op, 0) != DT_INVALID && precision_of(op, 1) != DT_INVALID;
 }
 
+static bool eight_bits(const Type *t) {
+  return dtype_is_float(t->dtype) && dtype_bits(t->dtype) == 8 && t->dtype != DT_F8E8M0FNU &&
+         !t->quant && type_is_static(t) && t->rank <= B_MAX_RANK;
+}
+
+static Value *wide_product(Build *b, const Op *op) {
+  DType out = op_type(op)->dtype, sum = out == DT_F64 ? DT_F64 : DT_F32;
+  Value *x = b_convert(b, op->operands[0], DT_BF16), *y = b_convert(b, op->operands[1], DT_BF16);
+  DotDims d = b_dot_dims(op);
+  return b_convert(b, b_dot(b, x, y, &d, sum, NULL), out);
+}
+
 static Value *plain_product(Build *b, const Op *op) {
+  bool narrow = eight_bits(op->operands[0]->type) && eight_bits(op->operands[1]->type);
+  if (narrow && dtype_is_float(op_type(op)->dtype) && !op_type(op)->quant)
+    return wide_product(b, op);
   if (!has_algorithm(op)) return NULL;
   Value *x = rounded(b, op->operands[0], precision_of(op, 0)),
         *y = rounded(b, op->operands[1], precision_of(op, 1));

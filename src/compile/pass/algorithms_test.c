@@ -20,7 +20,8 @@ static const struct {
     {"f32", "f32", "tf32", "f32", 3, "f32", 1e-5},
     {"f32", "f32", "f64", "f64", 1, "f64", 1e-6},
     {"f64", "f64", "f32", "f32", 1, "f32", 1e-5},
-    {"f8E5M2", "f32", "f8E5M2", "f32", 1, NULL, 0},
+    {"f8E5M2", "f32", "f8E5M2", "f32", 1, "bf16", 1e-6},
+    {"f8E4M3FN", "bf16", "f8E4M3FN", "f32", 1, "bf16", 1e-2},
 };
 
 static Tensor *some(const Type *t, int seed) {

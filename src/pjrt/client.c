@@ -365,6 +365,8 @@ ENTRY(Device_MemoryStats) {
   if (dev_is_virtual(a->device->client->dev)) /* results of queued runs count, as on a real chip */
     for (int i = 0; i < a->device->client->n; i++) queue_drain(a->device->client->devices[i].queue);
   dev_stats(a->device->client->dev, a->device->desc.id, &s);
+  s.in_use += __atomic_load_n(&a->device->promised, __ATOMIC_RELAXED);
+  s.peak = MAX(s.peak, s.in_use);
   int64_t limit = s.limit > 0 ? s.limit : share_of_host(a->device->client);
   SET_IF(Device_MemoryStats, bytes_in_use, s.in_use);
   SET_IF(Device_MemoryStats, peak_bytes_in_use, s.peak);

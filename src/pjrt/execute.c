@@ -203,6 +203,26 @@ typedef struct Queued {
   bool *dropped;
 } Queued;
 
+static int64_t bytes_of(const PJRT_Buffer *b) {
+  int64_t n = dtype_bytes(b->dtype);
+  for (int i = 0; i < b->rank; i++) n *= b->dims[i];
+  return b->memory == b->memory->device->memory_list[MEM_DEVICE] ? n : 0;
+}
+
+/* What the results under way will take of their devices' memory, above what is given up for them: who asks how much is in use
+ * is told as if they were there. sign: -1 when they are. */
+static void count_promised(const Queued *q, int sign) {
+  const PJRT_Executable *x = q->l->exe;
+  for (int k = 0; k < q->n; k++) {
+    int64_t bytes = 0;
+    for (int j = 0; j < x->n_out; j++) bytes += bytes_of(q->outs[k * x->n_out + j]);
+    for (int i = 0; i < x->n_in; i++)
+      if (q->dropped[i]) bytes -= bytes_of(q->args[k * x->n_in + i]);
+    PJRT_Device *d = q->device ? q->device : q->l->devices[q->n == 1 ? q->process : k];
+    __atomic_fetch_add(&d->promised, sign * MAX(bytes, 0), __ATOMIC_RELAXED);
+  }
+}
+
 /* Does the run exchange values with those of other devices? */
 static bool meets(const Run *r) { return r->n < r->l->n && r->l->exe->program->copies == 1; }
 
@@ -222,6 +242,7 @@ static void run_queued(void *arg) {
   bool together = meets(&r) && !dev_program_splits(x->program) && q->l->n_near > 1;
   PJRT_Error *e =
       error_from(together ? run_whole_when_all_came(q, outs) : run_program(&r, q->dropped, outs));
+  count_promised(q, -1);
   for (int i = 0; i < n_args; i++) buffer_unhold(q->args[i]);
   for (int j = 0; j < n_outs; j++) buffer_fill(q->outs[j], e ? NULL : outs[j]);
   event_set(q->done, e);
@@ -339,6 +360,7 @@ static Err *enqueue(const Run *r, PJRT_Event **done) {
     promise_results(r, q, k);
     if (done) done[k] = event_retain(q->done);
   }
+  count_promised(q, 1);
   __atomic_fetch_add(&r->l->refs, 1, __ATOMIC_RELAXED);
   for (int at = 0; at < r->n * r->n_args; at++)
     if (q->dropped[at % r->n_args]) buffer_delete(q->args[at]);

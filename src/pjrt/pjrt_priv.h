@@ -99,8 +99,9 @@ struct PJRT_DeviceDescription {
 struct PJRT_Device {
   PJRT_Client *client;
   struct Queue *queue;
-  int near_id; /* among those of its process; -1: of another */
-  bool asked;  /* somebody asked when a buffer is ready, since the last run */
+  int near_id;      /* among those of its process; -1: of another */
+  bool asked;       /* somebody asked when a buffer is ready, since the last run */
+  int64_t promised; /* bytes of results under way */
   PJRT_DeviceDescription desc;
   PJRT_Memory memories[MEM_KINDS];
   PJRT_Memory *memory_list[MEM_KINDS];

@@ -463,6 +463,41 @@ static void alias_and_error_buffers(void **state) {
   destroy(b);
 }
 
+/* What a run under way will give counts as in use, as on a device whose results have their memory when it is asked for. */
+static void promised_memory_is_counted(void **state) {
+  (void)state;
+  enum { SIDE = 1024, BYTES = SIDE * SIDE * 4 };
+  PJRT_LoadedExecutable *l;
+  Buf text = {0};
+  buf_cstr(&text, "func.func @main(%x0: tensor<1024x1024xf32>) -> tensor<1024x1024xf32> {\n");
+  for (int i = 0; i < 8; i++)
+    buf_printf(&text,
+               "%%x%d = stablehlo.dot %%x%d, %%x0 : (tensor<1024x1024xf32>, tensor<1024x1024xf32>) "
+               "-> tensor<1024x1024xf32>\n",
+               i + 1, i);
+  buf_cstr(&text, "return %x8 : tensor<1024x1024xf32>\n}");
+  ok(compile(text.p, one_device, sizeof one_device, &l), "compile");
+  buf_free(&text);
+  float *x = calloc(SIDE * SIDE, sizeof *x);
+  PJRT_Buffer *in = put(0, PJRT_Buffer_Type_F32, 2, (int64_t[]){SIDE, SIDE}, NULL, x), *out = NULL;
+  CALL(Device_MemoryStats, before, .device = device(0));
+  PJRT_Buffer **outs = &out, *const *args = &in;
+  PJRT_Event *done = NULL;
+  PJRT_ExecuteOptions o = {.struct_size = 80};
+  CALL(LoadedExecutable_Execute, e, .executable = l, .options = &o, .argument_lists = &args,
+       .num_devices = 1, .num_args = 1, .output_lists = &outs, .device_complete_events = &done);
+  CALL(Device_MemoryStats, during, .device = device(0));
+  assert_true(during.bytes_in_use >= before.bytes_in_use + BYTES);
+  assert_true(during.peak_bytes_in_use >= during.bytes_in_use);
+  await(done);
+  CALL(Device_MemoryStats, after, .device = device(0));
+  assert_int_equal(after.bytes_in_use, before.bytes_in_use + BYTES);
+  destroy(out);
+  destroy(in);
+  free(x);
+  CALL(LoadedExecutable_Destroy, gone, .executable = l);
+}
+
 /* A caller with an older, shorter struct: the newer fields stay as they are. */
 static void older_callers(void **state) {
   (void)state;
@@ -485,6 +520,7 @@ int main(void) {
       cmocka_unit_test(zero_copy_ends_with_the_buffer),
       cmocka_unit_test(large_zeros),
       cmocka_unit_test(runs_and_donates),
+      cmocka_unit_test(promised_memory_is_counted),
       cmocka_unit_test(shards_over_eight_devices),
       cmocka_unit_test(older_shardings_spread),
       cmocka_unit_test(sharding_is_told),

@@ -172,6 +172,7 @@ typedef struct DotDims {
   int64_t lhs_batch[B_MAX_RANK], rhs_batch[B_MAX_RANK], lhs_contract[B_MAX_RANK],
       rhs_contract[B_MAX_RANK];
 } DotDims;
+#define ATTR_CUT_TO_ONE "weft.cut_to_one" /* a product: partitioning left it one of a batch */
 DotDims b_dot_dims(const Op *dot_general);
 bool b_has_dim(int n, const int64_t *dims, int64_t d); /* is d among them? */
 /* precision: the attribute of another product to take over, or NULL. */

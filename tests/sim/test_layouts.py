@@ -33,7 +33,7 @@ def errors(tmp_path_factory):
 
 def test_most_are_near(errors):
     far = {p: round(e, 3) for p, e in errors.items() if abs(e) > 0.1}
-    assert len(far) <= 5, far
+    assert len(far) <= 3, far
 
 
 def test_all_are_nearer_than_a_third(errors):
@@ -43,7 +43,17 @@ def test_all_are_nearer_than_a_third(errors):
 def test_what_is_gathered_is_read_late(errors):
     """libtpu hides exchanges behind the products that read a gathered array, which then lives through a loop."""
     assert abs(errors["layout_fsdp@v5e"]) < 0.05
-    assert abs(errors["layout_fsdp_tensor@v5e"]) < 0.06
+    assert abs(errors["layout_fsdp_tensor@v5e"]) < 0.05
+
+
+def test_one_sequence_a_device(errors):
+    """Of a batch that partitioning leaves one of, scores and their softmax are kernels of their own, and the scores are stored rounded."""
+    assert abs(errors["layout_fsdp_bf16_sgd@v5p"]) < 0.04
+
+
+def test_what_is_kept_is_cut_as_it_was_made(errors):
+    assert abs(errors["layout_fsdp_no_remat@v6e"]) < 0.13
+    assert abs(errors["layout_hybrid_no_remat@v6e"]) < 0.08
 
 
 def test_a_70b_model_on_2048_chips(errors):

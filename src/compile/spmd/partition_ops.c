@@ -342,12 +342,23 @@ typedef struct Product {
   int from[MAX_RANK][2]; /* result dim -> dim of x, of y; -1 none */
 } Product;
 
-/* Contracted dimension i of a product as its two operands have it cut: alike, or one of them. */
-static const Dim *pair_axes(Spmd *s, const Op *op, const Product *p, int i, bool *alike) {
+/* Axes that cut contracted dimension i of a product in both operands, or, `all`, in the one that more axes cut;
+ * from the first one on that a dimension of the result has, or another pair, none. */
+static Dim pair_axes(Spmd *s, const Op *op, const Product *p, int i, bool all, const Layout *has,
+                     const Layout *need) {
   const Dim *x = &spmd_layout_of(s, op->operands[0])->d[p->pairs[i][0]],
             *y = &spmd_layout_of(s, op->operands[1])->d[p->pairs[i][1]];
-  *alike = spmd_same_axes(x, y);
-  return x->n >= y->n ? x : y;
+  const Dim *axes = x->n >= y->n ? x : y;
+  int n = all ? axes->n : spmd_common_prefix(x, y);
+  Layout others = *need;
+  others.d[p->pairs[i][0]].n = 0;
+  Dim out = {0};
+  while (out.n < n && !uses_axis(has, MAX_RANK, axes->a[out.n]) &&
+         !uses_axis(&others, MAX_RANK, axes->a[out.n]))
+    out.a[out.n] = axes->a[out.n], out.n++;
+  int64_t size = op->operands[0]->type->dims[p->pairs[i][0]];
+  while (out.n && size % spmd_dim_parts(s, &out)) out.n--;
+  return out;
 }
 
 /* The first axes of a cut, after those that are there, that are among `axes`. */
@@ -382,6 +393,14 @@ static Value *sum_over(Spmd *s, Value *x, const Dim *axes, const Layout *want, L
   return left.n ? spmd_all_reduce(s, x, &left, NULL, OP_ADD) : x;
 }
 
+/* Has one of the dimensions that both operands share a single element left on each device? */
+static bool batch_cut_to_one(const Product *p, const Type *whole, const Type *part) {
+  bool cut = false;
+  for (int d = 0; d < whole->rank; d++)
+    cut |= p->from[d][0] >= 0 && p->from[d][1] >= 0 && whole->dims[d] > 1 && part->dims[d] == 1;
+  return cut;
+}
+
 /* Contracted dimensions that both operands have cut alike stay cut: the parts' products are summed
  * over the devices. The result's other dimensions are cut as it wants them; then contracted ones
  * that only one operand has cut, over axes that are left. */
@@ -393,14 +412,11 @@ static void product_op(Spmd *s, const Op *op, const Product *p) {
   memset(need, 0, sizeof need);
   for (int pass = 0; pass < 2; pass++) {
     for (int i = 0; i < p->n_pairs; i++) {
-      bool alike;
-      const Dim *axes = pair_axes(s, op, p, i, &alike);
-      if (!axes->n || alike != (pass == 0) || summed.n + axes->n > MAX_AXES) continue;
-      Layout taken = {.d = {summed}}; /* by another pair, or a dimension of the result */
-      if (layout_has_any(&has, r->rank, axes) || layout_has_any(&taken, 1, axes)) continue;
-      if (op->operands[0]->type->dims[p->pairs[i][0]] % spmd_dim_parts(s, axes)) continue;
-      need[0].d[p->pairs[i][0]] = need[1].d[p->pairs[i][1]] = *axes;
-      for (int k = 0; k < axes->n; k++) summed.a[summed.n++] = axes->a[k];
+      Dim *own = &need[0].d[p->pairs[i][0]];
+      Dim axes = pair_axes(s, op, p, i, pass > 0, &has, &need[0]);
+      if (axes.n <= own->n || summed.n + axes.n - own->n > MAX_AXES) continue;
+      for (int k = own->n; k < axes.n; k++) summed.a[summed.n++] = axes.a[k];
+      *own = need[1].d[p->pairs[i][1]] = axes;
     }
     for (int d = 0; d < r->rank && pass == 0; d++) {
       if (p->from[d][0] < 0 && p->from[d][1] < 0) continue;
@@ -414,7 +430,10 @@ static void product_op(Spmd *s, const Op *op, const Product *p) {
   Value *in[2] = {spmd_operand(s, op->operands[0], &need[0]),
                   spmd_operand(s, op->operands[1], &need[1])};
   Type *out = spmd_local_type(s, op->results[0].type, &has);
-  Value *x = &same_op(s, op, in, &out)->results[0];
+  Op *c = same_op(s, op, in, &out);
+  if (batch_cut_to_one(p, op_type(op), out))
+    op_set_attr(s->m, c, STR(ATTR_CUT_TO_ONE), attr_unit(s->m));
+  Value *x = &c->results[0];
   if (summed.n) x = sum_over(s, x, &summed, want, &has);
   spmd_set_result(s, op, 0, x, &has);
 }

@@ -616,6 +616,33 @@ static void test_scattered_sums(void **state) {
   check_text("scattered sums", text);
 }
 
+/* The same where the other operand's batch is cut over the first axis alone, as its columns are cut over the second: what
+ * both have in common stays, and the rest of the first one's batch is fetched, not all of it. */
+static void test_batch_in_common(void **state) {
+  (void)state;
+  static const char text[] =
+      "sdy.mesh @m = <[\"d\"=2, \"f\"=4]>\n"
+      "func.func @main(%x: tensor<16x12xf32> {sdy.sharding = #sdy.sharding<@m, [{\"d\", \"f\"}, "
+      "{}]>}, "
+      "%y: tensor<16x8xf32> {sdy.sharding = #sdy.sharding<@m, [{\"d\"}, {\"f\"}]>}) -> "
+      "(tensor<12x8xf32> {sdy.sharding = #sdy.sharding<@m, [{}, {\"f\"}]>}) {\n"
+      "  %w = stablehlo.dot_general %x, %y, contracting_dims = [0] x [0] : (tensor<16x12xf32>, "
+      "tensor<16x8xf32>) -> tensor<12x8xf32>\n"
+      "  return %w : tensor<12x8xf32>\n}";
+  Module *m = parsed("batch in common", text);
+  bool done;
+  must(pass_partition(m, &done));
+  int fetched = 0, sums = 0;
+  for (const Op *op = module_main(m)->body->first; op; op = op->next) {
+    if (op->kind == OP_ALL_GATHER) assert_int_equal(op_type(op)->dims[0], 8), fetched++;
+    sums += op->kind == OP_ALL_REDUCE;
+  }
+  assert_int_equal(fetched, 1);
+  assert_int_equal(sums, 1);
+  module_free(m);
+  check_text("batch in common", text);
+}
+
 /* Two products of one array that must be whole: it is fetched once, as XLA does. */
 static void test_fetched_once(void **state) {
   (void)state;
@@ -801,6 +828,7 @@ int main(void) {
                                      cmocka_unit_test(test_contests),
                                      cmocka_unit_test(test_fetched_once),
                                      cmocka_unit_test(test_scattered_sums),
+                                     cmocka_unit_test(test_batch_in_common),
                                      cmocka_unit_test(test_batches),
                                      cmocka_unit_test(test_calls_with_parts),
                                      cmocka_unit_test(test_counting),

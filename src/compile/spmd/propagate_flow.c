@@ -109,7 +109,8 @@ static int direction(const Step *step, bool reduced, int round) {
             : step->kind == STEP_HANDS_ON ? BOTH
             : step->kind == STEP_SLICES   ? FORWARD
                                           : NOWHERE;
-  bool copies = step->kind == STEP_BROADCASTS;
+  bool copies =
+      step->kind == STEP_BROADCASTS || (step->kind == STEP_ADDS_ONE && round < NOT_COPIED);
   if (round == ALL) return BOTH;
   if (round == NOT_COPIED || (round == PASSED_THROUGH && !reduced)) way |= copies ? BACKWARD : BOTH;
   return way;

@@ -193,11 +193,12 @@ void spread_link_region(Spread *s, Region *r) {
   for (Op *op = r->first; op; op = op->next) link_op(s, op);
 }
 
-/* Indices that only get a dimension of size 1 more, as every lookup's do, are a reshape for XLA: rows are cut as what asks for
- * them before a product that reads them can object. Of other elements libtpu has both. */
-static bool copies(const Op *op) {
-  return type_count(op_type(op)) != type_count(op->operands[0]->type) ||
-         !dtype_is_int(op_type(op)->dtype);
+/* What only gets dimensions of size 1 more is a reshape for XLA, and stacks of a loop are cut as what is put into
+ * them. Indices of lookups wait until tables have said how their features are cut: products that come after
+ * are libtpu's then. They still come before a sum can object. */
+static StepKind broadcast_kind(const Op *op) {
+  if (type_count(op_type(op)) != type_count(op->operands[0]->type)) return STEP_BROADCASTS;
+  return dtype_is_int(op_type(op)->dtype) ? STEP_ADDS_ONE : STEP_HANDS_ON;
 }
 
 static StepKind kind_of(const Op *op) {
@@ -209,7 +210,7 @@ static StepKind kind_of(const Op *op) {
   case OP_RESHARD: return STEP_HANDS_ON;
   case OP_DYNAMIC_SLICE:
   case OP_DYNAMIC_UPDATE_SLICE: return STEP_SLICES;
-  case OP_BROADCAST_IN_DIM: return copies(op) ? STEP_BROADCASTS : STEP_HANDS_ON;
+  case OP_BROADCAST_IN_DIM: return broadcast_kind(op);
   default: return op_info[op->kind].cls == OC_EWISE ? STEP_HANDS_ON : STEP_OTHER;
   }
 }

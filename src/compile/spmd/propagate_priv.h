@@ -25,6 +25,7 @@ typedef enum StepKind {
   STEP_HANDS_ON, /* element-wise, reshape, transpose, values that regions take and give: nothing moves */
   STEP_SLICES, /* parts at places that the program computes: known early, of their operands alone */
   STEP_BROADCASTS, /* late and backward: what is copied can be cut in any way */
+  STEP_ADDS_ONE,   /* the same, but forward as early as what is summed flows */
   STEP_OTHER,
 } StepKind;
 

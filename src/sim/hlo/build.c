@@ -97,20 +97,27 @@ static Err *nested(Maker *b, Region *r, Env *e, HNode *owner, int depth, HComp *
   b->comp = c;
   for (int i = 0; i < r->n_args; i++) {
     const Type *t = r->args[i]->type;
+    const HNode *w = owner->repeats ? owner->repeats[i] : NULL;
     HNode *p =
         hlo_node(b->g, c, H_PARAM, OP_UNKNOWN, NULL, t->kind == TY_TENSOR ? t->dtype : DT_TOKEN,
-                 t->kind == TY_TENSOR ? t->rank : 0, t->dims, 0, NULL);
+                 w                      ? owner->in[i]->rank
+                 : t->kind == TY_TENSOR ? t->rank
+                                        : 0,
+                 w ? owner->in[i]->d : t->dims, 0, NULL);
     p->index = i;
     p->host = owner->kind == H_WHILE && i < owner->n_in && owner->in[i]->host;
     *vec_push(&c->params) = p;
-    e->map[r->args[i]->id] = p;
+    e->map[r->args[i]->id] = w ? hlo_bcast(b, NULL, p, t->rank, t->dims, w->dims) : p;
   }
   HNode **o;
   int n;
   Err *err = walk(b, r, e, depth + 1, &o, &n);
   b->comp = save;
   if (err) return err;
-  for (int i = 0; i < n; i++) *vec_push(&c->outputs) = o[i];
+  for (int i = 0; i < n; i++) {
+    bool small = owner->repeats && n == c->params.n && owner->repeats[i];
+    *vec_push(&c->outputs) = small ? c->params.v[i] : o[i];
+  }
   *out = c;
   return NULL;
 }
@@ -424,11 +431,31 @@ static HNode *convolution(Maker *b, Op *op, HNode **in, DType dt, int rank, cons
   return n;
 }
 
+/* An array that a loop hands on as it is, and that repeats a smaller one, is repeated inside of the loop: the loop
+ * carries the smaller one (masks of attention). */
+static void repeat_inside(Maker *b, const Op *op, HNode *n) {
+  const Region *body = op->regions[1];
+  n->repeats = ARENA_ARRAY(b->g->arena, HNode *, n->n_in + 1);
+  for (int k = 0; k < n->n_in; k++) {
+    HNode *x = n->in[k];
+    bool kept = body->last && k < body->last->n_operands && k < body->n_args &&
+                body->last->operands[k] == body->args[k];
+    kept &=
+        x->kind == H_BCAST && !x->host && x->comp == b->comp && hlo_count(x) > hlo_count(x->in[0]);
+    n->repeats[k] = kept ? x : NULL;
+    if (!kept) continue;
+    n->in[k] = x->in[0];
+    n->res_rank[k] = n->in[k]->rank;
+    n->res_d[k] = n->in[k]->d;
+  }
+}
+
 /* A loop or a choice of branches: a node with a computation for each region. */
 static Err *control(Maker *b, Op *op, HNode *n, Env *e, int depth) {
   set_types(b->g, n, op);
   n->n_comps = op->n_regions;
   n->comps = ARENA_ARRAY(b->g->arena, HComp *, op->n_regions);
+  if (op->kind == OP_WHILE && n->n_in > 1) repeat_inside(b, op, n);
   for (int i = 0; i < op->n_regions; i++) TRY(nested(b, op->regions[i], e, n, depth, &n->comps[i]));
   if (op->kind == OP_WHILE) n->trip = trip_count(n), state_there(n);
   return NULL;
@@ -469,6 +496,10 @@ static void bind_results(Maker *b, const Op *op, HNode *n, Env *e) {
   }
   for (int i = 0; i < op->n_results; i++) {
     const Type *rt = op->results[i].type;
+    if (n->repeats && n->repeats[i]) {
+      e->map[op->results[i].id] = n->repeats[i];
+      continue;
+    }
     bool tensor = rt->kind == TY_TENSOR;
     HNode *x = hlo_node(b->g, b->comp, H_GET, OP_GET_TUPLE_ELEMENT, op,
                         tensor ? rt->dtype : DT_TOKEN, tensor ? rt->rank : 0, rt->dims, 1, &n);

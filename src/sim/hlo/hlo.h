@@ -50,7 +50,8 @@ typedef struct HConv {
   int64_t taps;   /* window positions */
   int64_t groups; /* feature groups; batch groups */
   bool is_conv;
-  int passes; /* 1, 3, 6: bf16 passes that the precision asks for */
+  bool cut_to_one; /* a batch of which each device has one: a reshape lies behind the product */
+  int passes;      /* 1, 3, 6: bf16 passes that the precision asks for */
   /* roles of dimensions: 'b' batch, 'm', 'n', 'k' contracted, 's' spatial */
   const char *lhs, *rhs, *out;
   int64_t *window, *stride, *lhs_dil, *rhs_dil; /* per spatial dimension */
@@ -79,6 +80,8 @@ struct HNode {
   HConv *conv;
   HComp **comps;
   int n_comps;
+  HNode *
+      *repeats;  /* WHILE: by state, what repeats it for its readers, or NULL; may be NULL itself */
   int64_t trip;  /* WHILE: -1 unknown */
   int n_results; /* results of a multi-result node (WHILE, SORT ...); 1 otherwise */
   DType *res_dt; /* types of the results when n_results > 1 */

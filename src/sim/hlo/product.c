@@ -59,6 +59,7 @@ HConv *hlo_dot_info(Maker *b, const Op *op, HNode *x, HNode *y) {
   c->rhs = rr;
   c->out = orl;
   c->passes = precision_passes(op, x->dt, y->dt);
+  c->cut_to_one = op_attr(op, ATTR_CUT_TO_ONE) != NULL;
   c->flops = 2 * c->batch * c->m * c->n * c->k;
   return c;
 }

@@ -301,6 +301,7 @@ static bool worth_storing(const Schedule *p, const HNode *n, const unsigned char
   bool dear = false, gate = false, softmax = false;
   bool again = false, wide = false; /* a softmax is made again from its scores; 32-bit operands */
   bool fresh = false;               /* takes in a product that nothing else needs */
+  bool apart = false;               /* scores that a reshape parts from their softmax */
   int products = 0;
   double in = 0, slots = 0, moved = 0;
   stack[ns++] = n;
@@ -335,6 +336,7 @@ static bool worth_storing(const Schedule *p, const HNode *n, const unsigned char
         moved += params->product.r[MIN(4, (int)hlo_bits(y->dt) / 8)] * (double)hlo_count(y) / 1024;
         int budget = 200;
         products += y->kind == H_CONV;
+        apart |= y->kind == H_CONV && y->conv->cut_to_one;
         fresh |= y->kind == H_CONV && leads_only_to(y, n, &budget);
       } else if (ns < 64) {
         stack[ns++] = y;
@@ -348,7 +350,7 @@ static bool worth_storing(const Schedule *p, const HNode *n, const unsigned char
     if (e && (double)e->d[e->rank - 1] >= params->quotient_row)
       return params->weighs || n->in[0]->n_users == 1;
     bool stored = quotients ? any || !wide : params->weighs && !wide && many_queries(n, 0);
-    dear |= stored && hlo_sides(n) >= GROUPED;
+    dear |= stored && (apart || hlo_sides(n) >= GROUPED);
   }
   /* of a softmax of scores that are made of vectors: its sum makes them as well */
   if ((summed || (softmax && in < out)) && tpu_comes_with_sum(params, n, slots, moved)) return true;

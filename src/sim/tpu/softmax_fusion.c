@@ -21,8 +21,10 @@ static const HNode *from_product(const HNode *n, bool *narrow) {
   }
   return NULL;
 }
-/* Matrices times matrices, one side each left of both? Not where several heads share their keys. */
+/* Matrices times matrices, one side each left of both, and the softmax reads that itself? Not where several heads
+ * share their keys, nor where partitioning left one of a batch: XLA takes that side out of the product alone. */
 static bool of_matrices(const HNode *product) {
+  if (product->conv->cut_to_one) return false;
   int rows = 0, columns = 0;
   for (int i = 0; i < product->rank; i++) {
     rows += product->conv->out[i] == 'm' && product->d[i] > 1;

@@ -156,8 +156,8 @@ struct Loc {
   const Loc **parts; /* FUSED */
   int n_parts;
 };
-/* The user's place in one line, "train.py:41 (mlp/dense)", or "" when unknown. Newest frame first.
- */
+/* The user's place in one line, "train.py:41 (mlp/dense)", or "" when unknown: the newest frame outside
+ * of installed libraries, if there is one. */
 void loc_print(Buf *b, const Loc *l);
 
 /* ---- attributes ------------------------------------------------------------------------------ */

@@ -218,6 +218,27 @@ static void canonical(void **state) {
   module_free(m);
 }
 
+/* A layer of a library's that the user's line calls: the user's line is shown. */
+static void place_of_library(void **state) {
+  (void)state;
+  Module *m =
+      read_ok("func.func @f(%a: tensor<f32>) -> tensor<f32> {\n"
+              "%0 = stablehlo.negate %a : tensor<f32> loc(#l)\n"
+              "return %0 : tensor<f32> loc(#in)\n}\n"
+              "#in = loc(\"/usr/lib/python3/dist-packages/torch/nn/modules/linear.py\":134:0)\n"
+              "#l = loc(\"addmm\"(callsite(\"forward\"(#in) at callsite("
+              "\"/v/site-packages/torch/nn/modules/module.py\":9:0 at \"net.py\":12:0))))\n");
+  const Op *op = first_op(m);
+  Buf b = {0};
+  op_place(&b, op);
+  assert_string_equal(b.p, "net.py:12 (addmm)");
+  b.n = 0;
+  op_place(&b, op->next); /* nothing but libraries */
+  assert_string_equal(b.p, "/usr/lib/python3/dist-packages/torch/nn/modules/linear.py:134");
+  buf_free(&b);
+  module_free(m);
+}
+
 static void resources(void **state) {
   (void)state;
   Module *m =
@@ -409,9 +430,11 @@ static void bombs(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(corpus),    cmocka_unit_test(constructs), cmocka_unit_test(canonical),
-      cmocka_unit_test(resources), cmocka_unit_test(split),      cmocka_unit_test(mesh_groups_text),
-      cmocka_unit_test(floats),    cmocka_unit_test(refuses),    cmocka_unit_test(bombs),
+      cmocka_unit_test(corpus),           cmocka_unit_test(constructs),
+      cmocka_unit_test(canonical),        cmocka_unit_test(place_of_library),
+      cmocka_unit_test(resources),        cmocka_unit_test(split),
+      cmocka_unit_test(mesh_groups_text), cmocka_unit_test(floats),
+      cmocka_unit_test(refuses),          cmocka_unit_test(bombs),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,7 +12,7 @@ import tensorflow as tf
 from tensorflow.python.eager import context
 from tensorflow.python.framework import kernels, ops
 
-from weft.tf import pjrt, runtime, state, trace
+from weft.tf import lines, pjrt, runtime, state, trace
 
 _CPU = "/job:localhost/replica:0/task:0/device:CPU:0"
 _ALIAS = re.compile(r"parameter_number = (\d+) : i64\}, output_index = array<i64: (\d+)>")
@@ -98,12 +98,12 @@ def check(graph):
     """Raises NotCompiled when a traced function has operations that no program can have, and names one."""
     _load_bridge()
     definition = graph.graph.as_graph_def()
-    functions = {f.signature.name for f in definition.library.function}
-    for nodes in (definition.node, *(f.node_def for f in definition.library.function)):
+    functions = {f.signature.name: f.node_def for f in definition.library.function}
+    for function, nodes in {None: definition.node, **functions}.items():
         for node in nodes:
             if node.op not in functions and node.op not in _OF_GRAPHS and not _compiles(node.op):
                 raise trace.NotCompiled(f"weft: no program can be made of {graph.name.decode()}: it has the operation {node.op} "
-                                        f"({node.name})")
+                                        f"({node.name}){lines.place(graph.graph, function, node.name)}")
 
 
 def _lower(graph, specs, captured):
@@ -164,7 +164,7 @@ class _Compiled:
                 self.constants.append((i, np.asarray(tensor.numpy(), order="C")))
             captured.append(tensor)
         text = _COPY.sub(r"stablehlo.reshape \1 : (\2) -> \2", _lower(graph, specs, captured))
-        text = _MODULE.sub(f"module @{program.name}", text, count=1)
+        text = lines.with_lines(_MODULE.sub(f"module @{program.name}", text, count=1), graph.graph)
         written = _written(text)
         self.executable = runtime.client().compile(_describe(text, written, names), program.devices)
         self.result_types = [t.dtype.as_numpy_dtype for t in graph.outputs]

@@ -85,7 +85,7 @@ def entry():
     if device():
         _choose()
     if os.environ.get("PJRT_DEVICE", "").split("_")[0] != "CPU":
-        from weft.torch import amp, optimizers, replicas
-        for part in (replicas, amp, optimizers):
+        from weft.torch import amp, lines, optimizers, replicas
+        for part in (replicas, amp, optimizers, lines):
             part.prepare()
     return Plugin()

@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("torch_xla")
 
-from conftest import BUILD, ROOT  # noqa: E402
+from conftest import BUILD, ROOT, weft  # noqa: E402
 
 HERE = pathlib.Path(__file__).parent
 CASES = [line[4:-3] for before, line in zip([""] + (HERE / "programs.py").read_text().splitlines(),
@@ -105,6 +105,19 @@ def test_library_with_a_loop(installed, tmp_path, name, replicas, device, tolera
     assert got.pop("device") == "xla" and got.keys() == want.keys()
     for key in want:
         close((got[key], want[key]), tolerance)
+
+
+def test_recordings(installed, tmp_path):
+    """The profiler's sessions and its server have the chip's time; kernels and what does not fit have the line of the program, not that of
+    a layer of PyTorch's."""
+    line = 1 + next(i for i, text in enumerate((HERE / "recorded.py").read_text().splitlines()) if "self.up(x)" in text)
+    got = run(installed, "tpu-v5e", "recorded.py", tmp_path, WEFT_PHANTOM="1")
+    assert f"recorded.py:{line} (" in got["said"], got["said"]
+    assert got["compiled"] and "ExecuteTime" in got["report"]
+    for how in ("session", "served"):
+        kernels = json.loads(weft("profile", tmp_path / how, "--json").stdout)["kernels"]
+        assert kernels and all(0 < k["step_s"] < 1e-3 for k in kernels)
+        assert any(f"recorded.py:{line} (train" in k["source"] for k in kernels)
 
 
 def test_script_for_cuda(installed):

@@ -2,6 +2,7 @@
 """Who may include whose header, and who may call whom. The table is the truth; the build fails on what is not in it.
 
 usage: layers.py [--objects BUILD]     with BUILD, what its objects really call (nm) as well, and circles of files that call each other
+       layers.py --closure FOLDER      the folders that FOLDER is linked with, with ; between
 
 A folder always may include itself and base. When an arrow must change, change the table in the same commit."""
 import collections
@@ -166,12 +167,26 @@ def check_objects(build, src):
     return bad
 
 
+def closure(folder):
+    """The folder and all that it may reach."""
+    seen, ahead = [], [folder, "base"]
+    while ahead:
+        own = ahead.pop(0)
+        if own not in seen:
+            seen.append(own)
+            ahead += (MAY[own] + " " + CALLS.get(own, "")).split()
+    return seen
+
+
 def folder_of(path, src):
     parts = path.relative_to(src).parts[:-1]
     return "/".join(parts)
 
 
 def main():
+    if "--closure" in sys.argv:
+        print(";".join(closure(sys.argv[-1])))
+        return 0
     src = pathlib.Path(__file__).resolve().parent.parent / "src"
     bad = 0
     for path in sorted(src.rglob("*.[ch]")):

@@ -4,13 +4,16 @@
 #include <stdio.h>
 
 static const char usage[] =
-    "usage: weft import MODEL FILE.safetensors --to RUN [options]\n"
+    "usage: weft import MODEL FILE.safetensors|FOLDER --to RUN [options]\n"
     "\n"
     "Makes a run folder of weights under the names of transformers (gpt2, bert, llama), "
     "torchvision\n"
     "(resnet) or timm (vit): weft eval, predict, generate and export use it, and `weft train "
     "MODEL\n"
     "--init RUN` goes on from its weights. Pictures are taken as ImageNet's (mean, deviation).\n"
+    "Of a FOLDER as transformers write it the depth is that of its config.json, and its tokenizer "
+    "is\n"
+    "taken; weights may lie in several files.\n"
     "\n"
     "  --to RUN           the folder; made where it is not there\n"
     "  --tokenizer PATH   text as tokens: a folder with GPT-2's encoder.json and vocab.bpe (or\n"
@@ -49,7 +52,7 @@ static int import(int argc, char **argv) {
     if (k == CLI_HELP) return fputs(usage, stdout), 0;
     if (k == '?' || !set(&args, k, &o)) return 2;
   }
-  if (optind != argc - 2) return cli_wrong(&args, "wants MODEL and FILE.safetensors");
+  if (optind != argc - 2) return cli_wrong(&args, "wants MODEL and FILE.safetensors or FOLDER");
   if (!o.to) return cli_wrong(&args, "wants --to RUN");
   o.model = argv[optind];
   o.file = argv[optind + 1];

@@ -1,4 +1,5 @@
 /* Weights that other programs trained, as a run of ours. */
+#include "infer/hub.h"
 #include "infer/names.h"
 
 #include "base/system.h"
@@ -95,12 +96,15 @@ static Err *write_run(const ImportOpts *o, const Model *m, const TrainConfig *c,
   return e;
 }
 
-Err *infer_import(const ImportOpts *o) {
-  const Model *m;
-  TRY(zoo_find(o->model, &m));
-  int n;
-  NamedTensor *file;
-  TRY(safetensors_read(o->file, &n, &file));
+/* What a folder says beside its weights, where nobody said otherwise. */
+static void take_folder(const Model *m, ImportOpts *o) {
+  if (!hub_is_folder(o->file)) return;
+  int layers = hub_layers(o->file);
+  if (!o->size && m->reads & READ_SIZE && layers != m->size) o->size = layers;
+  if (!o->tokenizer && m->reads & READ_LENGTH && hub_has_tokenizer(o->file)) o->tokenizer = o->file;
+}
+
+static Err *import(const ImportOpts *o, const Model *m, int n, const NamedTensor *file) {
   TrainConfig c = {.seed = 1, .compute = DT_F32};
   m->defaults(&c);
   c.size = o->size;
@@ -122,6 +126,19 @@ Err *infer_import(const ImportOpts *o) {
     step_free(&p);
   }
   data_close(d);
-  safetensors_free(n, file);
-  return err_wrap(e, "importing '%s'", o->file);
+  return e;
+}
+
+Err *infer_import(const ImportOpts *asked) {
+  const Model *m;
+  ImportOpts o = *asked;
+  TRY(zoo_find(o.model, &m));
+  take_folder(m, &o);
+  HubWeights w;
+  TRY(hub_read(o.file, &w));
+  Err *e = import(&o, m, w.n, w.v);
+  hub_free(&w);
+  if (e && o.tokenizer == o.file && e->code == ERR_UNIMPLEMENTED)
+    err_hint(e, "the weights' file in place of the folder leaves the tokenizer out: text as bytes");
+  return err_wrap(e, "importing '%s'", o.file);
 }

@@ -265,6 +265,22 @@ static const NamedTensor *find_there(int n, const NamedTensor *file, const char 
   return t;
 }
 
+static void put_shape(int rank, const int64_t *dims, Buf *out) {
+  for (int i = 0; i < rank; i++) buf_printf(out, "%s%lld", i ? ", " : "", (long long)dims[i]);
+}
+
+static Err *other_shape(const NamedTensor *t, int rank, const int64_t *want, const StateSpec *s) {
+  Buf has = {0}, wants = {0};
+  put_shape(t->rank, t->dims, &has);
+  put_shape(rank, want, &wants);
+  Err *e =
+      err_new(ERR_INVALID, "tensor '%s' of the file is %s (%s), '%s' needs floats (%s)", t->name,
+              dtype_name(t->type), has.p ? has.p : "", s->name, wants.p ? wants.p : "");
+  buf_free(&has);
+  buf_free(&wants);
+  return err_hint(e, "--size N: another depth, with its width");
+}
+
 Err *names_import(const Model *m, const StateSpec *s, int n, const NamedTensor *file, float *out) {
   OtherName other[3];
   int parts = names_of(NAMES_TORCH, m, s->name, s->rank, other);
@@ -277,8 +293,7 @@ Err *names_import(const Model *m, const StateSpec *s, int n, const NamedTensor *
     shape_there(&other[k], s->rank, s->dims, &rank, want);
     if (t->rank != rank || memcmp(t->dims, want, sizeof *want * (size_t)rank) ||
         !dtype_is_float(t->type))
-      return err_new(ERR_INVALID, "tensor '%s' of the file has another shape than '%s' needs",
-                     t->name, s->name);
+      return other_shape(t, rank, want, s);
     int64_t count = count_of(rank, want);
     for (int64_t i = 0; i < count; i++) {
       const char *at = (const char *)t->data + i * dtype_bytes(t->type);

@@ -150,6 +150,59 @@ def test_import_says_what_is_missing(tmp_path):
     assert r.returncode == 1 and "transformer.wpe.weight" in r.stderr
 
 
+def halves(folder, to):
+    """The weights of a folder in two files and an index."""
+    import shutil
+
+    from safetensors.numpy import load_file, save_file
+    shutil.copytree(folder, to)
+    w = load_file(to / "model.safetensors")
+    (to / "model.safetensors").unlink()
+    names = {n: f"model-0000{1 + i % 2}-of-00002.safetensors" for i, n in enumerate(sorted(w))}
+    for f in set(names.values()):
+        save_file({n: w[n] for n in names if names[n] == f}, to / f)
+    (to / "model.safetensors.index.json").write_text(json.dumps({"weight_map": names}))
+
+
+def test_folder_of_a_hub(made, tmp_path):
+    """Depth, tokenizer and weights of a folder, in one file or several, as of the file with all said by flags."""
+    import shutil
+    hub = tmp_path / "hub"
+    shutil.copytree(TOKENS / "gpt2", hub)
+    (tmp_path / "text.txt").write_text(TEXT)
+    r = weft("train", "gpt2", "--size", 2, "--length", 16, "--data", f"text:{tmp_path / 'text.txt'}", "--tokenizer", hub, "--steps", 2, "--batch", 2,
+             "--no-compare", "--no-eval", "--out", tmp_path / "made")
+    assert r.returncode == 0, r.stderr
+    assert weft("export", tmp_path / "made", "--to", tmp_path / "out").returncode == 0
+    shutil.copy(tmp_path / "out" / "pytorch.safetensors", hub / "model.safetensors")
+    (hub / "config.json").write_text('{"n_layer": 2, "n_embd": 128}')
+    halves(hub, tmp_path / "parts")
+    said = {}
+    for name, what, flags in (("file", hub / "model.safetensors", ["--size", 2, "--tokenizer", hub]), ("folder", hub, []), ("parts", tmp_path / "parts", [])):
+        r = weft("import", "gpt2", what, "--to", tmp_path / name, *flags)
+        assert r.returncode == 0, r.stderr
+        r = weft("generate", tmp_path / name, "--prompt", "To be", "--tokens", 12, "--json")
+        assert r.returncode == 0, r.stderr
+        said[name] = json.loads(r.stdout)["text"]
+    assert said["file"] == said["folder"] == said["parts"]
+
+
+def test_folders_that_are_none(made, tmp_path):
+    out = made["gpt2"][1]
+
+    def refused(what, *words):
+        r = weft("import", "gpt2", what, "--to", tmp_path / "no")
+        assert r.returncode == 1 and all(w in r.stderr for w in words), r.stderr
+    refused(tmp_path, "neither model.safetensors nor model.safetensors.index.json")
+    (tmp_path / "model.safetensors.index.json").write_text('{"weight_map": {"a": "../b.safetensors"}}')
+    refused(tmp_path, "tensor 'a' is in no file")
+    (tmp_path / "model.safetensors.index.json").write_text("{}")
+    refused(tmp_path, "has no weight_map")
+    (tmp_path / "weights.bin").write_bytes(b"PK" * 50)
+    refused(tmp_path / "weights.bin", "pickle of PyTorch")
+    refused(out / "pytorch.safetensors", "is f32 (256, 128), 'wte/table' needs floats (256, 768)", "--size N")
+
+
 TOKENS = ROOT / "tests" / "train" / "tokens"
 MASKED = "Weft [MASK] a Straße: one [MASK] more"
 

@@ -1,8 +1,10 @@
 /* weft predict: a trained network's answers to pictures or text, and how long an answer takes. */
 #include "cli/use.h"
 
+#include "base/system.h"
 #include "base/units.h"
 
+#include <dirent.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,9 +13,10 @@
 static const char usage[] =
     "usage: weft predict RUN INPUT... [options]\n"
     "\n"
-    "RUN is a run folder of `weft train --out`, or a checkpoint in one. INPUT is a PNG, a JPEG or "
-    "an\n"
-    ".npy file of bytes ((H, W), (H, W, C) or (n, H, W, C)); pictures of another size are cut to "
+    "RUN is a run folder of `weft train --out`, or a checkpoint in one. INPUT is a PNG, a JPEG, "
+    "a\n"
+    "folder of them, or an .npy file of bytes ((H, W), (H, W, C) or (n, H, W, C)); pictures of "
+    "another size are cut to "
     "the\n"
     "network's shape from their middle and resized. For networks of text INPUT is a text, or a "
     "file\n"
@@ -221,11 +224,36 @@ static Err *put_times(const Predict *p, Buf *out) {
   return e;
 }
 
+static Err *add_input(Predict *p, const char *input) {
+  return is_text(p) && !is_array(input) ? add_text(p, input) : add_file(p, input);
+}
+
+/* The pictures in a folder, by name. */
+static Err *add_folder(Predict *p, const char *folder) {
+  struct dirent **list = NULL;
+  int n = scandir(folder, &list, NULL, alphasort), found = 0;
+  Err *e = n < 0 ? err_errno("cannot read '%s'", folder) : NULL;
+  for (int i = 0; i < n; i++) {
+    char *path = xasprintf("%s/%s", folder, list[i]->d_name);
+    bool one = !e && picture_named(path);
+    if (one) e = add_file(p, path);
+    found += one;
+    free(path);
+    free(list[i]);
+  }
+  free(list);
+  if (e || found) return e;
+  return err_hint(err_new(ERR_INVALID, "'%s' holds no pictures", folder), "*.png, *.jpg, *.jpeg");
+}
+
 static Err *run(Predict *p, int n, char **inputs) {
+  struct stat st;
   TRY(use_open(&p->u, inputs[0]));
   if (is_text(p)) TRY(tokens_open(infer_info(p->u.infer), &p->tokens));
-  for (int i = 1; i < n; i++)
-    TRY(is_text(p) && !is_array(inputs[i]) ? add_text(p, inputs[i]) : add_file(p, inputs[i]));
+  for (int i = 1; i < n; i++) {
+    bool folder = !is_text(p) && !stat(inputs[i], &st) && S_ISDIR(st.st_mode);
+    TRY(folder ? add_folder(p, inputs[i]) : add_input(p, inputs[i]));
+  }
   Buf text = {0};
   if (p->u.json) buf_cstr(&text, "{\n  \"answers\": [\n");
   Err *e = answer(p, &text);

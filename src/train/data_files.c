@@ -87,7 +87,7 @@ static bool is_folder(const char *path) {
   return !stat(path, &s) && S_ISDIR(s.st_mode);
 }
 
-static bool is_picture(const char *name) {
+bool picture_named(const char *name) {
   const char *end = strrchr(name, '.');
   return end && (!strcasecmp(end, ".png") || !strcasecmp(end, ".jpg") || !strcasecmp(end, ".jpeg"));
 }
@@ -112,7 +112,7 @@ static void list_class(const char *folder, int label, SampleVec *train, SampleVe
   int n = scandir(folder, &names, visible, by_name), seen = 0;
   for (int i = 0; i < n; i++) {
     const char *name = names[i]->d_name;
-    if (is_picture(name)) {
+    if (picture_named(name)) {
       SampleVec *to = test && seen++ % HELD_OUT == 0 ? test : train;
       *vec_push(to) = (Sample){.name = xasprintf("%s/%s", folder, name), .label = label};
     }
@@ -226,7 +226,7 @@ static Err *tar_members(const uint8_t *tar, size_t n, void *files, int64_t *clas
     if (h[156] == '0' || !h[156]) {
       if (p.key && (strlen(p.key) != key || memcmp(p.key, name, key))) finish_pair(&p, f, classes);
       if (!p.key) p.key = xstrndup(name, key);
-      if (is_picture(name)) p.picture = data, p.size = size;
+      if (picture_named(name)) p.picture = data, p.size = size;
       else if (str_ends(str_from(name), ".cls")) {
         p.has_label = number_text(data, size, &p.label);
         if (!p.has_label) e = err_new(ERR_DATA_LOSS, "'%s' is no number of a class", name);

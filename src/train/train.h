@@ -318,6 +318,7 @@ typedef struct Picture {
  *   errors    ERR_DATA_LOSS damaged; ERR_UNIMPLEMENTED another kind of file */
 Err *picture_decode(const uint8_t *bytes, size_t n, Picture *out);
 Err *picture_read(const char *path, Picture *out);
+bool picture_named(const char *path); /* .png, .jpg, .jpeg */
 void picture_free(Picture *i);
 /* Into (height, width, channels): the largest part of that shape from the middle, made smaller by
  * averages of areas, larger by linear interpolation; grey from colour by 0.299 R 0.587 G 0.114 B. */

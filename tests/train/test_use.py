@@ -68,6 +68,24 @@ def test_predict(pictures, tmp_path):
     assert plain.returncode == 0 and "p50" in plain.stdout, plain.stderr
 
 
+def test_a_folder_of_pictures(pictures, tmp_path):
+    run, w = pictures
+    pixels = np.random.default_rng(6).integers(0, 256, (3, 28, 28)).astype(np.uint8)
+    (tmp_path / "some").mkdir()
+    for i, p in enumerate(pixels):
+        Image.fromarray(p).save(tmp_path / "some" / f"{i}.png")
+    (tmp_path / "some" / "notes.txt").write_text("no picture")
+    r = weft("predict", run, tmp_path / "some", "--top", 10, "--measure", 0, "--json")
+    assert r.returncode == 0, r.stderr
+    got = json.loads(r.stdout)["answers"]
+    assert [a["input"].rsplit("/", 1)[1] for a in got] == ["0.png", "1.png", "2.png"]
+    for a, p in zip(got, forward(w, pixels)):
+        np.testing.assert_allclose([{t["class"]: t["p"] for t in a["top"]}[i] for i in range(10)], p, rtol=2e-3, atol=1e-5)
+    (tmp_path / "none").mkdir()
+    r = weft("predict", run, tmp_path / "none")
+    assert r.returncode == 1 and "holds no pictures" in r.stderr
+
+
 def test_arrays_without_a_picture(pictures, tmp_path):
     for shape in ((0, 28, 28), (0, 28, 28, 1), (3, 0, 28), (0, 0)):
         np.save(tmp_path / "e.npy", np.zeros(shape, np.uint8))

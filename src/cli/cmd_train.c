@@ -71,7 +71,8 @@ static const char usage[] =
     "  --resume RUN       go on with a run (folder or checkpoint) by its own settings; MODEL may "
     "be\n"
     "                     left out\n"
-    "  --init FILE        begin with the weights of a checkpoint or other safetensors, by name\n"
+    "  --init FILE        begin with the weights of a run or other safetensors, by name; of a run\n"
+    "                     with its --size, --length and --tokenizer, unless they are given\n"
     "  --save-every N, --eval-every N   steps (default: at the end; after each epoch)\n"
     "  --profile DIR      record 20 steps: DIR/report.html, and for tensorboard --logdir DIR\n"
     "  --dump-step FILE   write the step program as StableHLO text and stop\n"
@@ -202,7 +203,7 @@ enum { MAX_SET = 64 };
 typedef struct Args {
   TrainRun r;
   const char *data, *data_dir, *tokenizer, *dump, *profile, *log;
-  char *resume, *init;
+  char *resume, *init, *init_tokenizer; /* of the run that --init names */
   int64_t save_every;
   bool compare, overwrite;
   bool given[MAX_SETTINGS];
@@ -324,7 +325,9 @@ static Err *open_data(const Args *a, Data **out) {
   const TrainConfig *c = &a->r.config;
   DataOpts o = model_data(m, c);
   o.dir = a->data_dir;
-  o.tokenizer = a->tokenizer ? a->tokenizer : a->before.tokenizer;
+  o.tokenizer = a->tokenizer        ? a->tokenizer
+                : a->init_tokenizer ? a->init_tokenizer
+                                    : a->before.tokenizer;
   const char *usual = a->dump      ? "synthetic"
                       : a->adopted ? NULL
                                    : m->data; /* a program needs no more than shapes */
@@ -561,6 +564,25 @@ static void begin_settings(const Model *m, TrainConfig *c) {
   m->defaults(c);
 }
 
+/* A run that begins with the weights of another has its shape and its tokenizer, unless told otherwise. */
+static void take_shape(Args *a, const char *init) {
+  TrainConfig *c = &a->r.config;
+  CheckpointInfo i;
+  char *path = checkpoint_path(init);
+  Err *none = checkpoint_info(path, &i); /* weights alone: what is wrong with them is said later */
+  free(path);
+  if (none) return err_free(none);
+  bool same = !strcmp(i.model, a->r.model->name);
+  for (const Setting *s = settings; s->name && same; s++) {
+    Buf v = {0};
+    setting_text(s, &i.config, &v);
+    if (s->read_by & (READ_SIZE | READ_LENGTH)) err_free(setting_parse(s, v.p, c)); /* 0: its own */
+    buf_free(&v);
+  }
+  if (same && i.tokenizer) a->init_tokenizer = xstrdup(i.tokenizer);
+  checkpoint_info_free(&i);
+}
+
 /* A train step from a file as the model. */
 static Err *adopt_program(Args *a, const char *path) {
   TrainConfig *c = &a->r.config;
@@ -598,6 +620,7 @@ static Err *defaults(Args *a, const char *model, const char *optimizer) {
   if (adopt_is_program(model)) return adopt_program(a, model);
   TRY(zoo_find(model, &a->r.model));
   begin_settings(a->r.model, c);
+  if (a->own.init) take_shape(a, a->own.init);
   TrainConfig other = *c;
   if (optimizer) {
     Err *e = setting_parse(setting_find("optimizer"), optimizer, &other);
@@ -687,6 +710,7 @@ static int train(int argc, char **argv) {
   adopt_close(a.adopted);
   checkpoint_info_free(&a.before);
   free(a.resume);
+  free(a.init_tokenizer);
   free(a.init);
   if (e) {
     err_report(e);

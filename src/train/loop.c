@@ -185,7 +185,12 @@ static Err *nothing_fits(const Trainer *t, const char *path) {
                    t->o->model->name);
   CheckpointInfo c;
   Err *none = checkpoint_info(path, &c);
-  if (none) return err_free(none), e;
+  if (none) {
+    err_free(none);
+    return err_hint(e,
+                    "weft import MODEL FILE --to RUN takes the names of transformers, torchvision "
+                    "and timm; then --init RUN");
+  }
   Buf other = {0};
   for (const Setting *s = settings; s->name; s++) {
     if (!(s->read_by & (READ_SIZE | READ_LENGTH)) || setting_equal(s, &c.config, &t->o->config))

@@ -185,6 +185,9 @@ def test_folder_of_a_hub(made, tmp_path):
         assert r.returncode == 0, r.stderr
         said[name] = json.loads(r.stdout)["text"]
     assert said["file"] == said["folder"] == said["parts"]
+    r = weft("train", "gpt2", "--init", tmp_path / "folder", "--data", f"text:{tmp_path / 'text.txt'}", "--length", 16, "--steps", 2, "--batch", 2, "--no-compare",
+             "--no-eval")
+    assert r.returncode == 0 and "begins with 28 of 28 tensors" in r.stderr and "size 2" in r.stderr, r.stderr
 
 
 def test_folders_that_are_none(made, tmp_path):

@@ -3,6 +3,7 @@ import json
 import os
 import subprocess
 
+import numpy as np
 import pytest
 
 from conftest import BUILD, weft
@@ -55,6 +56,8 @@ def test_a_run_is_no_program(writer):
 
 def test_init_says_what_it_took(writer):
     data, init = ["--data", f"text:{writer / 'text.txt'}", *QUICK], ["--init", writer / "runs" / "a"]
+    r = weft("train", "gpt2", *data, *init)  # its shape is taken
+    assert r.returncode == 0 and "begins with 16 of 16 tensors" in r.stderr, r.stderr
     shape = ["--size", 1, "--length", 16]
     r = weft("train", "gpt2", *shape, *data, *init)
     assert r.returncode == 0 and "begins with 16 of 16 tensors of --init\n" in r.stderr, r.stderr
@@ -62,6 +65,10 @@ def test_init_says_what_it_took(writer):
     assert r.returncode == 0 and "begins with 16 of 24 tensors of --init; new: h0/qkv/lora_a, h0/qkv/lora_b" in r.stderr and "and 2 more" in r.stderr, r.stderr
     r = weft("train", "gpt2", "--size", 2, "--length", 8, *data, *init)
     assert r.returncode == 1 and "it is a run of gpt2 with --size 1 --length 16" in r.stderr, r.stderr
+    from safetensors.numpy import save_file
+    save_file({"transformer.wte.weight": np.zeros((2, 2), np.float32)}, writer / "other.safetensors")
+    r = weft("train", "gpt2", *data, "--init", writer / "other.safetensors")
+    assert r.returncode == 1 and "weft import MODEL FILE" in r.stderr, r.stderr
 
 
 def test_warm_up_of_short_runs(writer):

@@ -145,6 +145,20 @@ static bool is_partly_manual(const DevProgram *p) {
   return is;
 }
 
+/* Does the caller see, or give, parts that are not summed yet? Each device then makes its own. */
+static bool has_unsummed(const DevProgram *p) {
+  for (int i = 0; i < p->n_args; i++)
+    if (p->arg_shardings[i] && p->arg_shardings[i]->n_unreduced) return true;
+  for (int j = 0; j < p->n_results; j++)
+    if (p->result_shardings[j] && p->result_shardings[j]->n_unreduced) return true;
+  return false;
+}
+
+/* Must each device run its own program, lighter or not? */
+static bool is_for_devices(const DevProgram *p, const Calls *calls) {
+  return calls->parts || is_partly_manual(p) || has_unsummed(p);
+}
+
 /* Takes `local`. */
 static void take(DevProgram *p, Module *local) {
   p->module = local;
@@ -165,7 +179,7 @@ Err *cut_program(DevProgram *p) {
   }
   if (e) why = e->msg;
   else if (!why && !done) why = "nothing says how it is to be cut";
-  else if (!why && p->opts.cut == DEV_CUT_LIGHTER && !calls.parts && !is_partly_manual(p))
+  else if (!why && p->opts.cut == DEV_CUT_LIGHTER && !is_for_devices(p, &calls))
     why = why_not_lighter(p, local);
   say(p, why);
   if (!why) take(p, local);

@@ -57,6 +57,15 @@ def test_prints_of_parts():
     assert run("weft", "partitioned_prints.py", device="cpu:4") == want
 
 
+def test_unsummed():
+    """Arrays with unreduced axes: each device's terms are XLA's, and are summed as often and as late."""
+    want = run("cpu", "unsummed.py", flags="--xla_force_host_platform_device_count=4")
+    got = run("weft", "unsummed.py", device="cpu:4")
+    assert got.keys() == want.keys()
+    for name in want:
+        assert got[name] == want[name], name
+
+
 def test_why_whole():
     """WEFT_VERBOSE says which programs are computed whole."""
     program = """

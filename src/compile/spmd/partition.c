@@ -21,15 +21,13 @@ static bool same_mesh(const Mesh *a, const Mesh *b) {
   return true;
 }
 
-/* Axes of one mesh cut, and all parts are parts of one value. */
+/* Axes of one mesh cut. */
 static Err *check_sharding(const Spmd *s, const Attr *a) {
   if (!a) return NULL;
   for (int i = 0; a->kind == AT_ARRAY && i < a->n; i++) TRY(check_sharding(s, a->items[i]));
   if (a->kind != AT_SHARDING) return NULL;
   const Sharding *sh = a->sharding;
-  if (sh->n_unreduced)
-    return err_new(ERR_UNIMPLEMENTED, "parts that have yet to be summed cannot be partitioned");
-  bool cut = false;
+  bool cut = sh->n_unreduced > 0;
   for (int d = 0; d < sh->n_dims; d++) cut |= sh->dims[d].n_axes > 0;
   if (!cut || same_mesh(sh->mesh ? sh->mesh : module_mesh(s->m, sh->mesh_name), s->mesh))
     return NULL;
@@ -43,6 +41,35 @@ static Err *check_op(Op *op, void *spmd) {
     if (op->results[i].type->kind == TY_TENSOR && !type_is_static(op->results[i].type))
       return op_err(op, ERR_UNIMPLEMENTED, "a dynamic shape cannot be partitioned");
   return NULL;
+}
+
+static bool says_sharding(const Op *op) {
+  return op && (op->kind == OP_SHARDING_CONSTRAINT || op->kind == OP_RESHARD);
+}
+
+/* A value is made in parts that are not summed yet where that is how it is asked for next, unless it was asked for in
+ * another way before. */
+static void ask_unsummed(Spmd *s, const Value *v, const Sharding *sh) {
+  if (!says_sharding(v->def)) s->unsummed[v->id] = sh;
+}
+
+static Err *note_unsummed(Op *op, void *arg) {
+  Spmd *s = arg;
+  if (!says_sharding(op)) return NULL;
+  const Attr *a = op_attr(op, "sharding");
+  const Sharding *sh = a && a->kind == AT_SHARDING && a->sharding->n_unreduced ? a->sharding : NULL;
+  s->unsummed[op->results[0].id] = sh;
+  if (sh) ask_unsummed(s, op->operands[0], sh);
+  return NULL;
+}
+
+static void note_unsummed_results(Spmd *s) {
+  const Op *ret = s->f->body->last;
+  for (int j = 0; j < ret->n_operands; j++) {
+    const Attr *a = attrs_get(s->f->res_attrs[j], s->f->n_res_attrs[j], "sdy.sharding");
+    if (a && a->kind == AT_SHARDING && a->sharding->n_unreduced)
+      ask_unsummed(s, ret->operands[j], a->sharding);
+  }
 }
 
 static Err *check_program(Spmd *s) {
@@ -90,11 +117,24 @@ static Err *control_region(Spmd *s, const Region *from, const Op *like, bool is_
   return e;
 }
 
+/* An axis that cuts a dimension is none whose parts are terms. */
+static void sums_where_free(const Value *v, const Dim *sums, Layout *l) {
+  l->sum = spmd_not_cutting(sums, l, v->type->rank);
+}
+
+/* What a loop starts with it goes on with: sums that are due after it, of gradients over batches, wait. */
+static void sums_as_operands(Spmd *s, const Op *op) {
+  for (int i = 0; i < op->n_results; i++)
+    sums_where_free(&op->results[i], &spmd_layout_of(s, op->operands[i])->sum,
+                    spmd_layout_of(s, &op->results[i]));
+}
+
 static Err *control_op(Spmd *s, const Op *op) {
   Value **in = xmalloc(sizeof *in * (size_t)(op->n_operands + 1));
   Type **out = xmalloc(sizeof *out * (size_t)(op->n_results + 1));
   Region **regions = xmalloc(sizeof *regions * (size_t)(op->n_regions + 1));
   static const Layout none;
+  if (op->kind == OP_WHILE) sums_as_operands(s, op);
   for (int k = 0; k < op->n_operands; k++)
     in[k] = spmd_operand(s, op->operands[k],
                          op->kind == OP_WHILE ? spmd_layout_of(s, &op->results[k]) : &none);
@@ -114,6 +154,11 @@ static Err *control_op(Spmd *s, const Op *op) {
   return e;
 }
 
+static void sums_from(const Sharding *sh, Dim *out) {
+  out->n = MIN(sh->n_unreduced, MAX_AXES);
+  for (int i = 0; i < out->n; i++) out->a[i] = sh->unreduced[i];
+}
+
 static void layout_from(const Attr *a, const Type *t, Layout *out) {
   *out = (Layout){0};
   if (!a || a->kind != AT_SHARDING) return;
@@ -122,6 +167,7 @@ static void layout_from(const Attr *a, const Type *t, Layout *out) {
     out->d[d].n = MIN(sh->dims[d].n_axes, MAX_AXES);
     for (int i = 0; i < out->d[d].n; i++) out->d[d].a[i] = sh->dims[d].axes[i];
   }
+  sums_from(sh, &out->sum);
 }
 
 /* Of a value inside: as far as the parts are equal. */
@@ -145,6 +191,16 @@ static Err *layout_given(Spmd *s, const Attr *a, const Type *t, Layout *out) {
 
 static Err *partition_op(Spmd *s, Op *op);
 
+/* The manual ones of the axes come first. */
+static Dim axes_around(const Attr *manual, const Dim *given, const Dim *inside) {
+  Dim r = {0};
+  for (int i = 0; i < given->n; i++)
+    for (int k = 0; k < manual->n; k++)
+      if (str_eq(manual->items[k]->s, given->a[i].name)) r.a[r.n++] = given->a[i];
+  for (int i = 0; i < inside->n && r.n < MAX_AXES; i++) r.a[r.n++] = inside->a[i];
+  return r;
+}
+
 /* The manual axes of a sharding, and after them those by which the part inside is cut. */
 static Err *layout_around(Spmd *s, const Op *op, const Attr *a, const Type *t, const Layout *inside,
                           Layout *out) {
@@ -153,15 +209,14 @@ static Err *layout_around(Spmd *s, const Op *op, const Attr *a, const Type *t, c
   layout_from(a, t, &given);
   *out = (Layout){0};
   for (int d = 0; d < t->rank && d < MAX_RANK; d++) {
-    Dim *to = &out->d[d];
-    for (int i = 0; i < given.d[d].n; i++)
-      for (int k = 0; k < axes->n; k++)
-        if (str_eq(axes->items[k]->s, given.d[d].a[i].name)) to->a[to->n++] = given.d[d].a[i];
-    if (t->dims[d] % spmd_dim_parts(s, to))
+    static const Dim none;
+    Dim manual = axes_around(axes, &given.d[d], &none);
+    if (t->dims[d] % spmd_dim_parts(s, &manual))
       return op_err(op, ERR_UNIMPLEMENTED, "%lld elements in %lld parts cannot be partitioned",
-                    (long long)t->dims[d], (long long)spmd_dim_parts(s, to));
-    for (int i = 0; i < inside->d[d].n && to->n < MAX_AXES; i++) to->a[to->n++] = inside->d[d].a[i];
+                    (long long)t->dims[d], (long long)spmd_dim_parts(s, &manual));
+    out->d[d] = axes_around(axes, &given.d[d], &inside->d[d]);
   }
+  out->sum = axes_around(axes, &given.sum, &inside->sum);
   return NULL;
 }
 
@@ -259,8 +314,12 @@ static Err *partition_op(Spmd *s, Op *op) {
   s->loc = op->loc;
   for (int i = 0; i < op->n_results; i++) {
     const Attr *a = op_attr(op, "weft.sharding");
-    layout_inside(s, a && i < a->n ? a->items[i] : NULL, op->results[i].type,
-                  spmd_layout_of(s, &op->results[i]));
+    Layout *l = spmd_layout_of(s, &op->results[i]);
+    layout_inside(s, a && i < a->n ? a->items[i] : NULL, op->results[i].type, l);
+    const Sharding *unsummed = s->unsummed[op->results[i].id];
+    Dim sums = {0};
+    if (unsummed) sums_from(unsummed, &sums);
+    sums_where_free(&op->results[i], &sums, l);
   }
   op_set_attr(s->m, op, STR("weft.sharding"), NULL);
   for (int i = 0; i < op->n_results; i++)
@@ -318,7 +377,10 @@ static Err *partition_op(Spmd *s, Op *op) {
         spmd_operand(s, op->operands[0], spmd_layout_of(s, &op->results[0]));
     return NULL;
   case OP_SHARDING_GROUP: return NULL;
-  case OP_OPTIMIZATION_BARRIER: spmd_barrier_op(s, op); return NULL;
+  case OP_OPTIMIZATION_BARRIER:
+    sums_as_operands(s, op);
+    spmd_barrier_op(s, op);
+    return NULL;
   case OP_WHILE:
   case OP_CASE:
   case OP_IF: return control_op(s, op);
@@ -438,10 +500,14 @@ Err *pass_partition(Module *m, bool *out_done) {
   int n = ir_number(f);
   s.local = xcalloc((size_t)n, sizeof *s.local);
   s.layouts = xcalloc((size_t)n, sizeof *s.layouts);
+  s.unsummed = xcalloc((size_t)n, sizeof *s.unsummed);
+  note_unsummed_results(&s);
+  err_free(ir_walk(f->body, note_unsummed, &s));
   Err *e = partition_main(&s);
   *out_done = !e;
   free(s.local);
   free(s.layouts);
+  free(s.unsummed);
   map_free(s.exchanged);
   return e;
 }

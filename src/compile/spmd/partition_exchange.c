@@ -4,6 +4,8 @@
 
 #include "compile/spmd/partition_priv.h"
 
+#include "ir/build.h"
+
 /* ---- mesh arithmetic ---- */
 
 static int axis_index(const Spmd *s, AxisRef a) {
@@ -238,6 +240,89 @@ bool spmd_same_axes(const Dim *a, const Dim *b) {
   return a->n == b->n && spmd_common_prefix(a, b) == a->n;
 }
 
+bool spmd_uses_axis(const Layout *l, int rank, AxisRef a) {
+  for (int d = 0; d < rank; d++)
+    for (int i = 0; i < l->d[d].n; i++)
+      if (str_eq(l->d[d].a[i].name, a.name)) return true;
+  return false;
+}
+
+static bool has_axis(const Dim *d, AxisRef a) {
+  for (int i = 0; i < d->n; i++)
+    if (str_eq(d->a[i].name, a.name) && d->a[i].sub_pre == a.sub_pre &&
+        d->a[i].sub_size == a.sub_size)
+      return true;
+  return false;
+}
+
+Dim spmd_axes_in(const Dim *a, const Dim *b, bool in) {
+  Dim r = {0};
+  for (int i = 0; i < a->n; i++)
+    if (has_axis(b, a->a[i]) == in) r.a[r.n++] = a->a[i];
+  return r;
+}
+
+bool spmd_same_sums(const Layout *a, const Layout *b) {
+  return a->sum.n == b->sum.n && spmd_axes_in(&a->sum, &b->sum, true).n == a->sum.n;
+}
+
+/* ---- parts that are not summed yet ---- */
+
+/* The first axes of a cut, after those that are there, that are among `axes`. */
+static Dim summed_cut(const Dim *want, const Dim *has, const Dim *axes) {
+  Dim rest = {0};
+  if (want->n <= has->n || spmd_common_prefix(want, has) != has->n) return rest;
+  Layout among = {.d = {*axes}};
+  for (int i = has->n; i < want->n && spmd_uses_axis(&among, 1, want->a[i]); i++)
+    rest.a[rest.n++] = want->a[i];
+  return rest;
+}
+
+Dim spmd_not_cutting(const Dim *axes, const Layout *l, int rank) {
+  Dim r = {0};
+  for (int i = 0; i < axes->n; i++)
+    if (!spmd_uses_axis(l, MIN(rank, MAX_RANK), axes->a[i])) r.a[r.n++] = axes->a[i];
+  return r;
+}
+
+static Dim left_of(const Dim *axes, const Dim *gone) {
+  Layout used = {.d = {*gone}};
+  return spmd_not_cutting(axes, &used, 1);
+}
+
+Value *spmd_sum_over(Spmd *s, Value *x, const Dim *axes, const Layout *want, Layout *has) {
+  Dim left = *axes;
+  for (int d = 0; d < x->type->rank; d++) {
+    Dim rest = summed_cut(&want->d[d], &has->d[d], &left);
+    if (!rest.n || x->type->dims[d] % spmd_dim_parts(s, &rest)) continue;
+    x = spmd_reduce_scatter(s, x, d, &rest);
+    for (int i = 0; i < rest.n; i++) has->d[d].a[has->d[d].n++] = rest.a[i];
+    left = left_of(&left, &rest);
+  }
+  return left.n ? spmd_all_reduce(s, x, &left, NULL, OP_ADD) : x;
+}
+
+/* The first device along the axes has all of it, the others zeros. */
+static Value *term_of_first(Spmd *s, Value *x, const Dim *axes) {
+  Build b = {.m = s->m, .r = s->at, .loc = s->loc};
+  Value *first = b_compare(&b, "EQ", spmd_own_place(s, axes, 1), b_scalar_i64(&b, DT_I64, 0));
+  first = b_bcast_scalar(&b, first, x->type);
+  return b_select(&b, first, x, b_full(&b, x->type, 0));
+}
+
+/* A device's part along dim as a term of the whole: it stays where it is, in zeros. */
+static Value *term_of_part(Spmd *s, Value *x, int dim, const Dim *axes) {
+  Build b = {.m = s->m, .r = s->at, .loc = s->loc};
+  int64_t dims[MAX_RANK];
+  memcpy(dims, x->type->dims, sizeof *dims * (size_t)x->type->rank);
+  dims[dim] *= spmd_dim_parts(s, axes);
+  Type *t = with_dims(s, x->type, dims);
+  Value *operands[MAX_RANK + 2] = {b_full(&b, t, 0), x};
+  for (int d = 0; d < t->rank; d++)
+    operands[d + 2] = d == dim ? spmd_own_place(s, axes, x->type->dims[d]) : index_constant(s, 0);
+  return spmd_emit1(s, OP_DYNAMIC_UPDATE_SLICE, t->rank + 2, operands, t, 0, NULL);
+}
+
 /* Axes that leave dimension `from` and cut dimension `to` instead. */
 static Value *all_to_all(Spmd *s, Value *x, int from, int to, const Dim *axes) {
   int64_t dims[MAX_RANK], n = spmd_dim_parts(s, axes);
@@ -266,10 +351,19 @@ static int moves_to(Spmd *s, const Value *x, const Layout *from, const Layout *t
 
 static Value *exchange(Spmd *s, Value *x, const Layout *from, const Layout *to) {
   Layout now = *from;
+  Dim due = spmd_axes_in(&from->sum, &to->sum, false),
+      terms = spmd_axes_in(&to->sum, &from->sum, false);
+  if (due.n) x = spmd_sum_over(s, x, &due, to, &now);
   for (int d = 0; d < x->type->rank;
        d++) { /* gathers first: an axis may move to another dimension */
     Dim gone = rest_of(&now.d[d], &to->d[d]);
     if (!gone.n) continue;
+    if (spmd_axes_in(&gone, &terms, true).n == gone.n) {
+      x = term_of_part(s, x, d, &gone);
+      terms = spmd_axes_in(&terms, &gone, false);
+      now.d[d].n -= gone.n;
+      continue;
+    }
     int e = moves_to(s, x, &now, to, d, &gone);
     x = e >= 0 ? all_to_all(s, x, d, e, &gone) : all_gather(s, x, d, &gone);
     now.d[d].n -= gone.n;
@@ -279,7 +373,7 @@ static Value *exchange(Spmd *s, Value *x, const Layout *from, const Layout *to) 
     Dim more = rest_of(&to->d[d], &now.d[d]);
     if (more.n) x = own_part(s, x, d, &more);
   }
-  return x;
+  return terms.n ? term_of_first(s, x, &terms) : x;
 }
 
 static void add_dim(Buf *b, const Dim *d) {
@@ -291,13 +385,14 @@ static void add_dim(Buf *b, const Dim *d) {
 
 /* What two operations ask for in one region is exchanged once. */
 Value *spmd_reshard(Spmd *s, Value *x, const Layout *from, const Layout *to) {
-  bool same = true;
   if (x->type->kind != TY_TENSOR) return x;
+  bool same = spmd_same_sums(from, to);
   for (int d = 0; d < x->type->rank && same; d++) same = spmd_same_axes(&from->d[d], &to->d[d]);
   if (same) return x;
   Buf key = {0};
   buf_printf(&key, "%p%p", (void *)x, (void *)s->at);
   for (int d = 0; d < x->type->rank; d++) add_dim(&key, &to->d[d]);
+  add_dim(&key, &to->sum);
   Str k = {key.p, key.n};
   Value *done = map_get(s->exchanged, k);
   if (!done) map_set(s->exchanged, k, done = exchange(s, x, from, to));

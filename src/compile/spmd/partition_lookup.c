@@ -120,6 +120,7 @@ bool spmd_lookup_op(Spmd *s, const Op *op) {
   const Layout *given = spmd_layout_of(s, op->operands[0]),
                *want = spmd_layout_of(s, &op->results[0]);
   Layout table = *given, has = {0}, need = {0}, before = {0};
+  table.sum.n = 0;
   lay_out(s, &l, &table, &need, &has);
   int64_t sizes[MAX_RANK];
   const int64_t *was;

@@ -5,6 +5,25 @@
 
 #include "ir/build.h"
 
+static bool is_splat(const Op *op) { return tensor_is_splat(op_attr(op, "value")->tensor); }
+
+static bool is_full_of(const Op *op, double want) {
+  while (op && op->kind == OP_BROADCAST_IN_DIM) op = op->operands[0]->def;
+  const Attr *v = op && op->kind == OP_CONSTANT ? op_attr(op, "value") : NULL;
+  if (!v || v->kind != AT_TENSOR || !v->tensor || v->tensor->count < 1 || !is_splat(op))
+    return false;
+  const Tensor *t = v->tensor;
+  return dtype_is_float(t->dtype)
+             ? elem_get_f64(t->dtype, t->data) == want
+             : dtype_is_int(t->dtype) && (double)elem_get_i64(t->dtype, t->data) == want;
+}
+
+static bool is_zero(const Op *op) { return is_full_of(op, 0); }
+
+static bool only_adds(const Region *r) {
+  return r->n_args == 2 && r->first->kind == OP_ADD && r->first->next == r->last;
+}
+
 /* ---- layouts of operands ---- */
 
 Layout *spmd_layout_of(Spmd *s, const Value *v) { return &s->layouts[v->id]; }
@@ -13,11 +32,13 @@ Layout *spmd_layout_of(Spmd *s, const Value *v) { return &s->layouts[v->id]; }
 Value *spmd_operand(Spmd *s, Value *old, const Layout *want) {
   const Layout *has = spmd_layout_of(s, old);
   const Op *def = old->def;
-  bool same = true;
+  Layout as = *has;
+  bool sums = spmd_same_sums(has, want), zero = !sums && is_zero(def), same = sums || zero;
+  if (zero) as.sum = want->sum; /* is its own sum */
   for (int d = 0; old->type->kind == TY_TENSOR && d < old->type->rank; d++)
     same = same && spmd_same_axes(&has->d[d], &want->d[d]);
-  if (same || !def || def->kind != OP_BROADCAST_IN_DIM)
-    return spmd_reshard(s, s->local[old->id], has, want);
+  if (same || !def || def->kind != OP_BROADCAST_IN_DIM || (!zero && (has->sum.n || want->sum.n)))
+    return spmd_reshard(s, s->local[old->id], &as, want);
   const Type *from = def->operands[0]->type;
   const int64_t *map;
   int n = op_ints(def, "broadcast_dimensions", &map);
@@ -29,22 +50,15 @@ Value *spmd_operand(Spmd *s, Value *old, const Layout *want) {
                     def->n_attrs, def->attrs);
 }
 
-static bool uses_axis(const Layout *l, int rank, AxisRef a) {
-  for (int d = 0; d < rank; d++)
-    for (int i = 0; i < l->d[d].n; i++)
-      if (str_eq(l->d[d].a[i].name, a.name)) return true;
-  return false;
-}
-
 Dim spmd_without(const Dim *cut, const Layout *used, int rank) {
   Dim r = {0};
-  while (r.n < cut->n && !uses_axis(used, rank, cut->a[r.n])) r.a[r.n] = cut->a[r.n], r.n++;
+  while (r.n < cut->n && !spmd_uses_axis(used, rank, cut->a[r.n])) r.a[r.n] = cut->a[r.n], r.n++;
   return r;
 }
 
 static bool layout_has_any(const Layout *l, int rank, const Dim *axes) {
   for (int i = 0; i < axes->n; i++)
-    if (uses_axis(l, rank, axes->a[i])) return true;
+    if (spmd_uses_axis(l, rank, axes->a[i])) return true;
   return false;
 }
 
@@ -107,7 +121,9 @@ static Op *same_op(Spmd *s, const Op *op, Value *const *in, Type *const *out) {
 }
 
 void spmd_set_result(Spmd *s, const Op *op, int i, Value *x, const Layout *has) {
-  s->local[op->results[i].id] = spmd_reshard(s, x, has, spmd_layout_of(s, &op->results[i]));
+  Layout *want = spmd_layout_of(s, &op->results[i]);
+  want->sum = spmd_not_cutting(&has->sum, want, op->results[i].type->rank);
+  s->local[op->results[i].id] = spmd_reshard(s, x, has, want);
 }
 
 /* Cut along the leading dimensions that count independent problems, as the first result is; else
@@ -142,18 +158,55 @@ static void fix_ints(Spmd *s, Op *c, const char *name, const int64_t *v, int n) 
   op_set_attr(s->m, c, str_from(name), attr_ints(s->m, DT_I64, n, v));
 }
 
+/* Are parts of operand k that have yet to be summed parts of the result? Of a product's, one factor. */
+static bool carries_sum(Spmd *s, const Op *op, int k, const Layout *want) {
+  switch (op->kind) {
+  case OP_ADD:
+  case OP_SUBTRACT:
+  case OP_NEGATE:
+  case OP_REAL:
+  case OP_IMAG:
+  case OP_BROADCAST_IN_DIM:
+  case OP_TRANSPOSE:
+  case OP_REVERSE:
+  case OP_SLICE:
+  case OP_CONCATENATE:
+  case OP_PAD: return true;
+  case OP_CONVERT:
+    return op->operands[0]->type->dtype != DT_I1 && op->results[0].type->dtype != DT_I1;
+  case OP_SELECT: return k > 0;
+  case OP_DIVIDE:
+  case OP_DYNAMIC_SLICE: return k == 0;
+  case OP_DYNAMIC_UPDATE_SLICE: return k < 2;
+  case OP_MULTIPLY:
+    return spmd_same_sums(spmd_layout_of(s, op->operands[k]), want) &&
+           (k == 0 || !spmd_same_sums(spmd_layout_of(s, op->operands[0]), want));
+  default: return false;
+  }
+}
+
+/* Of a result that is wanted in parts that are not summed: does an operand have such? */
+static bool stays_unsummed(Spmd *s, const Op *op, const Layout *want) {
+  for (int k = 0; k < op->n_operands && want->sum.n; k++)
+    if (carries_sum(s, op, k, want) && spmd_same_sums(spmd_layout_of(s, op->operands[k]), want))
+      return true;
+  return false;
+}
+
 /* Ops whose result dimension d ties to operand k's dimension map_k[d] (or none): the tied ones stay
  * cut. keep[d]: may result dimension d be cut at all. */
 Op *spmd_tied_op(Spmd *s, const Op *op, const bool *keep, int (*tie)(const Op *op, int k, int d)) {
   const Type *rt = op->results[0].type;
   const Layout *want = spmd_layout_of(s, &op->results[0]);
   Layout has = *want;
+  if (!stays_unsummed(s, op, want)) has.sum.n = 0;
   for (int d = 0; d < rt->rank; d++)
     if (!keep[d]) has.d[d].n = 0;
   Value *in[64];
   assert(op->n_operands <= 64);
   for (int k = 0; k < op->n_operands; k++) {
     Layout need = {0};
+    if (has.sum.n && carries_sum(s, op, k, &has)) need.sum = has.sum;
     for (int d = 0; d < rt->rank; d++) {
       int od = tie(op, k, d);
       if (od >= 0) need.d[od] = has.d[d];
@@ -192,8 +245,6 @@ int spmd_tie_transpose(const Op *op, int k, int d) {
 
 /* ---- single kinds ---- */
 
-static bool is_splat(const Op *op) { return tensor_is_splat(op_attr(op, "value")->tensor); }
-
 /* Numbers that a sum of two of them does not round. */
 static bool counts_exactly(DType t, int64_t n) {
   return dtype_is_int(t) || t == DT_F64 || (t == DT_F32 && n <= 1 << 24);
@@ -222,6 +273,7 @@ void spmd_iota_op(Spmd *s, const Op *op) {
 void spmd_constant_op(Spmd *s, const Op *op) {
   const Layout *want = spmd_layout_of(s, &op->results[0]);
   Type *t = spmd_local_type(s, op->results[0].type, want);
+  spmd_layout_of(s, &op->results[0])->sum.n = 0;
   if (t == op->results[0].type || !is_splat(op)) {
     spmd_batched_op(s, op);
     return;
@@ -292,39 +344,65 @@ void spmd_reshape_op(Spmd *s, const Op *op) {
   int i0, j0, i = 0, j = 0;
   while (reshape_group(a, b, &i, &j, &i0, &j0))
     if (a->dims[i0] % spmd_dim_parts(s, &want->d[j0]) == 0) need.d[i0] = has.d[j0] = want->d[j0];
+  if (spmd_same_sums(spmd_layout_of(s, op->operands[0]), want)) need.sum = has.sum = want->sum;
   Value *x = spmd_operand(s, op->operands[0], &need);
   x = spmd_emit1(s, OP_RESHAPE, 1, &x, spmd_local_type(s, op->results[0].type, &has), 0, NULL);
   spmd_set_result(s, op, 0, x, &has);
 }
 
-void spmd_reduce_op(Spmd *s, const Op *op) {
+static Dim joined(const Dim *a, const Dim *b) {
+  Dim r = *a;
+  for (int i = 0; i < b->n && r.n < MAX_AXES; i++) r.a[r.n++] = b->a[i];
+  return r;
+}
+
+/* May each device begin with the initial value? A sum's only one does (its others with zeros); of what gives the same
+ * when it counts again, and of others that begin with what changes nothing, all do. */
+static bool may_begin_often(const Op *op) {
+  return op->regions[0]->first->kind != OP_MULTIPLY || is_full_of(op->operands[1]->def, 1);
+}
+
+/* How a reduction needs its operands; where one is reduced, dimensions that go stay cut if the axes are free: those
+ * axes, over which the devices' results are still to be combined. */
+static Dim reduced_cuts(Spmd *s, const Op *op, Layout *need) {
   const int64_t *dims;
-  int n = op_ints(op, "dimensions", &dims), half = op->n_operands / 2;
-  const Type *x = op->operands[0]->type;
-  const Layout *want = spmd_layout_of(s, &op->results[0]);
-  Layout need = {0}, has = *want;
-  Dim summed = {0};
-  int at = 0;
-  for (int d = 0; d < x->rank; d++)
-    if (!b_has_dim(n, dims, d)) need.d[d] = want->d[at++];
-  /* reduced dimensions stay cut when one operand is reduced and the axes are free */
-  const Layout *own = spmd_layout_of(s, op->operands[0]);
-  for (int d = 0; d < x->rank && half == 1; d++)
-    if (b_has_dim(n, dims, d) && own->d[d].n && !layout_has_any(&need, x->rank, &own->d[d]) &&
-        summed.n + own->d[d].n <= MAX_AXES) {
-      need.d[d] = own->d[d];
-      for (int i = 0; i < own->d[d].n; i++) summed.a[summed.n++] = own->d[d].a[i];
+  int n = op_ints(op, "dimensions", &dims), at = 0, rank = op->operands[0]->type->rank;
+  const Layout *want = spmd_layout_of(s, &op->results[0]),
+               *own = spmd_layout_of(s, op->operands[0]);
+  Dim cuts = {0};
+  for (int d = 0; d < rank; d++)
+    if (!b_has_dim(n, dims, d)) need->d[d] = want->d[at++];
+  bool splits = op->n_operands == 2 && may_begin_often(op);
+  for (int d = 0; d < rank && splits; d++)
+    if (b_has_dim(n, dims, d) && own->d[d].n && !layout_has_any(need, rank, &own->d[d]) &&
+        cuts.n + own->d[d].n <= MAX_AXES) {
+      need->d[d] = own->d[d];
+      cuts = joined(&cuts, &own->d[d]);
     }
+  return cuts;
+}
+
+void spmd_reduce_op(Spmd *s, const Op *op) {
+  int half = op->n_operands / 2;
+  const Layout *want = spmd_layout_of(s, &op->results[0]),
+               *own = spmd_layout_of(s, op->operands[0]);
+  Layout need = {0}, initial = {0}, has = *want;
+  Dim summed = reduced_cuts(s, op, &need);
   Value *in[64];
   Type *out[64];
   if (op->n_operands > 64) {
     spmd_batched_op(s, op);
     return;
   }
-  for (int k = 0; k < op->n_operands; k++) {
-    static const Layout none;
-    in[k] = spmd_operand(s, op->operands[k], k < half ? &need : &none);
+  has.sum.n = 0;
+  if (half == 1 && only_adds(op->regions[0])) {
+    need.sum = spmd_not_cutting(&own->sum, &need, op->operands[0]->type->rank);
+    initial.sum = joined(&need.sum, &summed);
+    has.sum = spmd_axes_in(&want->sum, &initial.sum, true);
+    summed = spmd_axes_in(&initial.sum, &has.sum, false);
   }
+  for (int k = 0; k < op->n_operands; k++)
+    in[k] = spmd_operand(s, op->operands[k], k < half ? &need : &initial);
   for (int i = 0; i < op->n_results; i++) out[i] = spmd_local_type(s, op->results[i].type, &has);
   Op *c = same_op(s, op, in, out);
   for (int i = 0; i < op->n_results; i++) {
@@ -353,44 +431,12 @@ static Dim pair_axes(Spmd *s, const Op *op, const Product *p, int i, bool all, c
   Layout others = *need;
   others.d[p->pairs[i][0]].n = 0;
   Dim out = {0};
-  while (out.n < n && !uses_axis(has, MAX_RANK, axes->a[out.n]) &&
-         !uses_axis(&others, MAX_RANK, axes->a[out.n]))
+  while (out.n < n && !spmd_uses_axis(has, MAX_RANK, axes->a[out.n]) &&
+         !spmd_uses_axis(&others, MAX_RANK, axes->a[out.n]))
     out.a[out.n] = axes->a[out.n], out.n++;
   int64_t size = op->operands[0]->type->dims[p->pairs[i][0]];
   while (out.n && size % spmd_dim_parts(s, &out)) out.n--;
   return out;
-}
-
-/* The first axes of a cut, after those that are there, that are among `axes`. */
-static Dim summed_cut(const Dim *want, const Dim *has, const Dim *axes) {
-  Dim rest = {0};
-  if (want->n <= has->n || spmd_common_prefix(want, has) != has->n) return rest;
-  Layout among = {.d = {*axes}};
-  for (int i = has->n; i < want->n && uses_axis(&among, 1, want->a[i]); i++)
-    rest.a[rest.n++] = want->a[i];
-  return rest;
-}
-
-static Dim left_of(const Dim *axes, const Dim *gone) {
-  Dim left = {0};
-  Layout used = {.d = {*gone}};
-  for (int i = 0; i < axes->n; i++)
-    if (!uses_axis(&used, 1, axes->a[i])) left.a[left.n++] = axes->a[i];
-  return left;
-}
-
-/* The sum over `axes` as the result wants it: of each device its part where axes cut it, then over the axes
- * that are left. */
-static Value *sum_over(Spmd *s, Value *x, const Dim *axes, const Layout *want, Layout *has) {
-  Dim left = *axes;
-  for (int d = 0; d < x->type->rank; d++) {
-    Dim rest = summed_cut(&want->d[d], &has->d[d], &left);
-    if (!rest.n || x->type->dims[d] % spmd_dim_parts(s, &rest)) continue;
-    x = spmd_reduce_scatter(s, x, d, &rest);
-    for (int i = 0; i < rest.n; i++) has->d[d].a[has->d[d].n++] = rest.a[i];
-    left = left_of(&left, &rest);
-  }
-  return left.n ? spmd_all_reduce(s, x, &left, NULL, OP_ADD) : x;
 }
 
 /* Has one of the dimensions that both operands share a single element left on each device? */
@@ -421,7 +467,7 @@ static void product_op(Spmd *s, const Op *op, const Product *p) {
     for (int d = 0; d < r->rank && pass == 0; d++) {
       if (p->from[d][0] < 0 && p->from[d][1] < 0) continue;
       Layout taken = {.d = {summed}};
-      while (has.d[d].n < want->d[d].n && !uses_axis(&taken, 1, want->d[d].a[has.d[d].n]))
+      while (has.d[d].n < want->d[d].n && !spmd_uses_axis(&taken, 1, want->d[d].a[has.d[d].n]))
         has.d[d].a[has.d[d].n] = want->d[d].a[has.d[d].n], has.d[d].n++;
       for (int k = 0; k < 2; k++)
         if (p->from[d][k] >= 0) need[k].d[p->from[d][k]] = has.d[d];
@@ -434,7 +480,9 @@ static void product_op(Spmd *s, const Op *op, const Product *p) {
   if (batch_cut_to_one(p, op_type(op), out))
     op_set_attr(s->m, c, STR(ATTR_CUT_TO_ONE), attr_unit(s->m));
   Value *x = &c->results[0];
-  if (summed.n) x = sum_over(s, x, &summed, want, &has);
+  has.sum = spmd_axes_in(&want->sum, &summed, true);
+  summed = spmd_axes_in(&summed, &has.sum, false);
+  if (summed.n) x = spmd_sum_over(s, x, &summed, want, &has);
   spmd_set_result(s, op, 0, x, &has);
 }
 
@@ -514,20 +562,6 @@ void spmd_gather_op(Spmd *s, const Op *op) {
   spmd_set_result(s, op, 0, &c->results[0], &has);
 }
 
-static bool is_zero(const Op *op) {
-  while (op && op->kind == OP_BROADCAST_IN_DIM) op = op->operands[0]->def;
-  const Attr *v = op && op->kind == OP_CONSTANT ? op_attr(op, "value") : NULL;
-  if (!v || v->kind != AT_TENSOR || !v->tensor || v->tensor->count < 1 || !is_splat(op))
-    return false;
-  const Tensor *t = v->tensor;
-  return dtype_is_float(t->dtype) ? elem_get_f64(t->dtype, t->data) == 0
-                                  : dtype_is_int(t->dtype) && !elem_get_i64(t->dtype, t->data);
-}
-
-static bool only_adds(const Region *r) {
-  return r->n_args == 2 && r->first->kind == OP_ADD && r->first->next == r->last;
-}
-
 /* Indices of a scatter into rows that are cut, from where this device's rows begin; what is beyond them is
  * another device's, and a scatter leaves it out. */
 static Value *scatter_ids(Spmd *s, Value *ids, const Dim *axes, int64_t rows) {
@@ -593,7 +627,7 @@ void spmd_scatter_op(Spmd *s, const Op *op) {
   Op *c = same_op(s, op, in, out);
   for (int k = 0; k < n; k++) {
     Value *r = &c->results[k];
-    if (summed.n) r = sum_over(s, r, &summed, want, &has); /* n is 1 */
+    if (summed.n) r = spmd_sum_over(s, r, &summed, want, &has); /* n is 1 */
     spmd_set_result(s, op, k, r, &has);
   }
 }

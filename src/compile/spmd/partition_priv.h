@@ -16,6 +16,7 @@ typedef struct Dim {
 
 typedef struct Layout { /* sharding of one value; rank entries used */
   Dim d[MAX_RANK];
+  Dim sum; /* over these axes the devices' parts have yet to be summed */
 } Layout;
 
 typedef struct Spmd {
@@ -25,7 +26,9 @@ typedef struct Spmd {
   int64_t n_devices, next_channel;
   Value **local;   /* by old value id: the local value */
   Layout *layouts; /* by old value id */
-  Region *at;      /* where new ops go */
+  const Sharding **
+      unsummed; /* by old value id: the one that asks for parts that are not summed yet; NULL: none */
+  Region *at;   /* where new ops go */
   const Loc *loc;
   Value *partition_id; /* in the current region; NULL: not yet */
   Map *exchanged;      /* what spmd_reshard has made, by value, region and layout */
@@ -44,6 +47,15 @@ Value *spmd_reduce_scatter(Spmd *s, Value *x, int dim, const Dim *axes);
 Value *spmd_all_reduce(Spmd *s, Value *x, const Dim *axes, const Region *body, OpKind combine);
 int spmd_common_prefix(const Dim *a, const Dim *b);
 bool spmd_same_axes(const Dim *a, const Dim *b);
+/* Those axes of a that b has, or has not. */
+Dim spmd_axes_in(const Dim *a, const Dim *b, bool in);
+bool spmd_same_sums(const Layout *a, const Layout *b);
+bool spmd_uses_axis(const Layout *l, int rank, AxisRef a);
+/* Those of the axes that cut no dimension of a layout. */
+Dim spmd_not_cutting(const Dim *axes, const Layout *l, int rank);
+/* The sum over `axes` as the result wants it: of each device its part where axes cut it, then over the axes
+ * that are left. */
+Value *spmd_sum_over(Spmd *s, Value *x, const Dim *axes, const Layout *want, Layout *has);
 /* Where this device's part begins, of parts of this size along a dimension cut by axes: an i64. */
 Value *spmd_own_place(Spmd *s, const Dim *axes, int64_t size);
 Value *spmd_reshard(Spmd *s, Value *x, const Layout *from, const Layout *to);
@@ -54,6 +66,7 @@ Layout *spmd_layout_of(Spmd *s, const Value *v);
 Value *spmd_operand(Spmd *s, Value *old, const Layout *want);
 /* The first axes of a cut, up to one that a layout uses. */
 Dim spmd_without(const Dim *cut, const Layout *used, int rank);
+/* has: whether its parts have yet to be summed stays as it is. */
 void spmd_set_result(Spmd *s, const Op *op, int i, Value *x, const Layout *has);
 bool spmd_captures(const Spmd *s, const Region *r); /* does it use values from outside? */
 void spmd_batched_op(Spmd *s, const Op *op);

@@ -692,6 +692,38 @@ static void test_batches(void **state) {
   module_free(m);
 }
 
+/* Products of parts that are asked for as they are: summed once, after a second was added, by who wants the sum. */
+static void test_unsummed(void **state) {
+  (void)state;
+  static const char text[] =
+      "module { sdy.mesh @mesh = <[\"x\"=4]>\n"
+      "func.func @main(%a: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {\"x\"}]>},"
+      " %b: tensor<16x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{\"x\"}, {}]>},"
+      " %c: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}], unreduced={\"x\"}>})"
+      " -> (tensor<8x8xf32>, tensor<8x8xf32>) {\n"
+      "  %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0]"
+      " : (tensor<8x16xf32>, tensor<16x8xf32>) -> tensor<8x8xf32>\n"
+      "  %1 = sdy.sharding_constraint %0 <@mesh, [{}, {}], unreduced={\"x\"}> : tensor<8x8xf32>\n"
+      "  %2 = stablehlo.add %1, %c : tensor<8x8xf32>\n"
+      "  %3 = sdy.sharding_constraint %2 <@mesh, [{}, {}], unreduced={\"x\"}> : tensor<8x8xf32>\n"
+      "  %4 = sdy.sharding_constraint %3 <@mesh, [{}, {}]> : tensor<8x8xf32>\n"
+      "  return %3, %4 : tensor<8x8xf32>, tensor<8x8xf32>\n}}";
+  Module *m = parsed("unsummed", text);
+  bool done;
+  must(pass_partition(m, &done));
+  assert_true(done);
+  must(ir_verify(m));
+  OpKind kinds[8];
+  int n = 0;
+  for (const Op *op = module_main(m)->body->first; op && n < 8; op = op->next)
+    kinds[n++] = op->kind;
+  assert_int_equal(n, 4);
+  assert_int_equal(kinds[0], OP_DOT_GENERAL);
+  assert_int_equal(kinds[1], OP_ADD);
+  assert_int_equal(kinds[2], OP_ALL_REDUCE);
+  module_free(m);
+}
+
 /* Each device calls with its part, whatever sharding the call itself has. */
 static void test_calls_with_parts(void **state) {
   (void)state;
@@ -831,6 +863,7 @@ int main(void) {
                                      cmocka_unit_test(test_batch_in_common),
                                      cmocka_unit_test(test_batches),
                                      cmocka_unit_test(test_calls_with_parts),
+                                     cmocka_unit_test(test_unsummed),
                                      cmocka_unit_test(test_counting),
                                      cmocka_unit_test(test_random)};
   return cmocka_run_group_tests(tests, NULL, NULL);

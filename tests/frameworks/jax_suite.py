@@ -7,7 +7,8 @@
     jax_suite.py --jax CHECKOUT --ratchet [--write] # compares with (or writes) jax_ratchet.json
 
 CHECKOUT is a directory with `tests/`, `conftest.py` and `pyproject.toml` of the jax release in requirements.txt; `git
-archive TAG tests conftest.py pyproject.toml jax/_src/hypothesis_test_util.py | tar x` makes one. Nothing of it is committed here. All `*_test.py` in it
+archive TAG tests conftest.py pyproject.toml jax/_src/hypothesis_test_util.py jax/_src/pallas/pipelining | tar x` makes one, with what tests take
+from JAX's sources and its wheel leaves out. Nothing of it is committed here. All `*_test.py` in it
 are run but those in ELSEWHERE, which need what JAX's CPU backend is not. Some need packages beside JAX (hypothesis,
 cloudpickle, flatbuffers, mpmath, matplotlib, portpicker); a file that cannot be loaded says so and is not counted.
 
@@ -69,8 +70,9 @@ def name(nodeid):  # some have line breaks in them
 def pytest_configure(config):
     from absl import flags
     flags.FLAGS.mark_as_parsed()  # by absl's own runner they are; its temporary folders ask for a flag
-    import jax._src
-    jax._src.__path__.append(os.path.join(os.getcwd(), "jax", "_src"))  # hypothesis_test_util, which the wheel leaves out
+    import jax._src.pallas  # what tests take from JAX's sources that its wheel leaves out
+    for package in (jax._src, jax._src.pallas):
+        package.__path__.append(os.path.join(os.getcwd(), *package.__name__.split(".")))
     if os.environ.get("WEFT_TEST_DUT"):
         from jax._src import test_util
         test_util._TEST_DUT._set(os.environ["WEFT_TEST_DUT"])

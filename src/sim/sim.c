@@ -194,7 +194,7 @@ Err *sim_estimate(const Module *m, const Chip *chip, const SimOpts *opts, SimRep
   int attentions = err ? 0 : attention(g, chip, params, opts->fused_attention);
   if (!err && c->lower) c->lower(g, chip, params);
   SchedSetting s = {g, chip, params, opts, c, arena};
-  if (!err) err = sched_comp(&s, g->main, NULL, 1, &p);
+  if (!err) err = sched_program(&s, g->main, &p);
   if (!err) {
     SimReport *r = *out = ARENA_NEW(arena, SimReport);
     r->arena = arena;

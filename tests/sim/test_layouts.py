@@ -33,11 +33,11 @@ def errors(tmp_path_factory):
 
 def test_most_are_near(errors):
     far = {p: round(e, 3) for p, e in errors.items() if abs(e) > 0.1}
-    assert len(far) <= 3, far
+    assert len(far) <= 2, far
 
 
 def test_all_are_nearer_than_a_third(errors):
-    assert max(map(abs, errors.values())) < 0.33, errors
+    assert max(map(abs, errors.values())) < 0.2, errors
 
 
 def test_what_is_gathered_is_read_late(errors):
@@ -52,8 +52,14 @@ def test_one_sequence_a_device(errors):
 
 
 def test_what_is_kept_is_cut_as_it_was_made(errors):
-    assert abs(errors["layout_fsdp_no_remat@v6e"]) < 0.13
+    assert abs(errors["layout_fsdp_no_remat@v6e"]) < 0.11
     assert abs(errors["layout_hybrid_no_remat@v6e"]) < 0.08
+
+
+def test_one_order_for_loops_and_what_is_around_them(errors):
+    """A list of what frees most, or depth first: what the whole program needs decides for all its computations, as in XLA."""
+    assert abs(errors["layout_constrained@v5p"]) < 0.05
+    assert abs(errors["layout_tensor@v5e"]) < 0.05
 
 
 def test_a_70b_model_on_2048_chips(errors):

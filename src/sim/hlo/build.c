@@ -89,6 +89,12 @@ static HComp *comp_new(HGraph *g) {
   return c;
 }
 
+/* The array w inside of a loop that carries what w repeats. */
+static HNode *repeated(Maker *b, const HNode *w, HNode *carried) {
+  return w->kind == H_CONST ? hlo_const(b, NULL, w->dt, w->rank, w->d, w->value)
+                            : hlo_bcast(b, NULL, carried, w->rank, w->d, w->dims);
+}
+
 static Err *nested(Maker *b, Region *r, Env *e, HNode *owner, int depth, HComp **out) {
   HComp *c = comp_new(b->g);
   c->parent = b->comp;
@@ -107,7 +113,7 @@ static Err *nested(Maker *b, Region *r, Env *e, HNode *owner, int depth, HComp *
     p->index = i;
     p->host = owner->kind == H_WHILE && i < owner->n_in && owner->in[i]->host;
     *vec_push(&c->params) = p;
-    e->map[r->args[i]->id] = w ? hlo_bcast(b, NULL, p, t->rank, t->dims, w->dims) : p;
+    e->map[r->args[i]->id] = w ? repeated(b, w, p) : p;
   }
   HNode **o;
   int n;
@@ -431,7 +437,7 @@ static HNode *convolution(Maker *b, Op *op, HNode **in, DType dt, int rank, cons
   return n;
 }
 
-/* An array that a loop hands on as it is, and that repeats a smaller one, is repeated inside of the loop: the loop
+/* An array that a loop hands on as it is, and that repeats a smaller one or a number, is repeated inside of the loop: the loop
  * carries the smaller one (masks of attention). */
 static void repeat_inside(Maker *b, const Op *op, HNode *n) {
   const Region *body = op->regions[1];
@@ -440,11 +446,12 @@ static void repeat_inside(Maker *b, const Op *op, HNode *n) {
     HNode *x = n->in[k];
     bool kept = body->last && k < body->last->n_operands && k < body->n_args &&
                 body->last->operands[k] == body->args[k];
-    kept &=
-        x->kind == H_BCAST && !x->host && x->comp == b->comp && hlo_count(x) > hlo_count(x->in[0]);
+    bool number = x->kind == H_CONST && x->splat && x->rank > 0;
+    kept &= !x->host && x->comp == b->comp &&
+            (number || (x->kind == H_BCAST && hlo_count(x) > hlo_count(x->in[0])));
     n->repeats[k] = kept ? x : NULL;
     if (!kept) continue;
-    n->in[k] = x->in[0];
+    n->in[k] = number ? hlo_const(b, x->src, x->dt, 0, NULL, x->value) : x->in[0];
     n->res_rank[k] = n->in[k]->rank;
     n->res_d[k] = n->in[k]->d;
   }

@@ -1,6 +1,7 @@
 /* The order in which kernels run. As the compiler does, three orders are made and the one that needs
  * least memory is taken: a list in which next is whatever frees most and makes least, and two that
- * go from the results to the arguments, depth first. */
+ * go from the results to the arguments, depth first. All computations of a program, loops' bodies among
+ * them, take the same of the three: the one with which the whole needs least. */
 #include <stdlib.h>
 
 #include "sim/schedule/order.h"
@@ -230,9 +231,28 @@ static double shared(const Order *o, const Kernel *k, const int *last, int at, i
   return bytes;
 }
 
+static double peak_of(const Order *o, const Ints *order, int way);
+
+/* What a loop's round or a branch needs beside what is there, all ordered in one way. */
+static double inside(const Schedule *p, const Kernel *k, int way) {
+  double most = 0;
+  const HNode *root = k->roots.n ? k->roots.v[0] : NULL;
+  for (int i = 0; i < p->inner.n; i++) {
+    const Schedule *in = p->inner.v[i];
+    if (in->comp->owner == root) most = MAX(most, peak_of(in->order, &in->order->ways[way], way));
+  }
+  return most;
+}
+
+/* Written into a loop's state, where that lies? */
+static bool in_state(const Schedule *p, const HValue *v) {
+  const HValue *to = p->comp->parent && v->node->kind == H_DUS ? v->node->in[0]->val : NULL;
+  return to && base_of((HValue *)to)->is_param;
+}
+
 /* The most that is alive, without the arguments: but one that a result is written over is there until it has
  * been read, and the result from its making on. */
-static double peak_of(const Order *o, const Ints *order) {
+static double peak_of(const Order *o, const Ints *order, int way) {
   const Schedule *p = o->p;
   int *pos = calloc((size_t)o->all + 1, sizeof *pos),
       *last = calloc((size_t)p->values.n + 1, sizeof *last);
@@ -251,7 +271,7 @@ static double peak_of(const Order *o, const Ints *order) {
   for (int i = 0; i < p->values.n; i++) {
     const HValue *v = p->values.v[i];
     if (!order_own(o, v) || v->alias || v->kernel < 0 || !o->kept[i] || v->node->host) continue;
-    if (order_of_several(v->node)) continue;
+    if (order_of_several(v->node) || in_state(p, v)) continue;
     live[pos[v->kernel]] += v->bytes;
     live[MAX(last[i], pos[v->kernel]) + 1] -= v->bytes;
     if (v->over) live[last[v->over->index] + 1] -= v->bytes;
@@ -264,7 +284,8 @@ static double peak_of(const Order *o, const Ints *order) {
   for (int i = 0; i < order->n; i++) {
     const Kernel *k = order->v[i] < o->n ? p->kernels.v[order->v[i]] : NULL;
     now += live[i];
-    peak = MAX(peak, k ? now - shared(o, k, last, i, order->n) + order_room(p, k) : now);
+    double beside = k ? order_room(p, k) + inside(p, k, way) - shared(o, k, last, i, order->n) : 0;
+    peak = MAX(peak, now + beside);
   }
   free(pos);
   free(last);
@@ -301,7 +322,7 @@ static void relayouts_first(const Order *o, Ints *order) {
 
 /* Exchanges beside computing, where there is memory for what that keeps alive. Afterwards the order has kernels
  * alone. */
-static void hide(const Order *o, Ints *order) {
+static void hide(const Order *o, Ints *order, int way) {
   const Schedule *p = o->p;
   Ints hidden = {0};
   double held = 0;
@@ -312,48 +333,57 @@ static void hide(const Order *o, Ints *order) {
     if (order->v[i] < o->n) order->v[n++] = order->v[i];
   order->n = n;
   if (order_hides(o, order, &hidden) &&
-      held + peak_of(o, &hidden) <= p->compiler->hides_to * p->chip->hbm_usable)
+      held + peak_of(o, &hidden, way) <= p->compiler->hides_to * p->chip->hbm_usable)
     memcpy(order->v, hidden.v, sizeof *hidden.v * (size_t)hidden.n);
   vec_free(&hidden);
 }
 
-void sched_order(Schedule *p) {
-  int n = p->kernels.n;
-  Order o = {.p = p, .n = n};
-  o.succ = calloc((size_t)n + 1, sizeof *o.succ);
-  o.pred = calloc((size_t)n + 1, sizeof *o.pred);
-  o.key = calloc((size_t)n + 1, sizeof *o.key);
-  graph(&o);
-  if (p->compiler->hides_to > 0) together(&o);
+static Ints ints_copy(const Ints *x) {
+  Ints out = {0};
+  for (int i = 0; i < x->n; i++) *vec_push(&out) = x->v[i];
+  return out;
+}
+
+/* The three orders of a computation and of all that are in it. True: something waits on a barrier, of which
+ * orders that are not lists know nothing. */
+static bool make_orders(Schedule *p) {
+  Order *o = p->order = xcalloc(1, sizeof *o);
+  int n = o->n = p->kernels.n;
+  o->p = p;
+  o->succ = xcalloc((size_t)n + 1, sizeof *o->succ);
+  o->pred = xcalloc((size_t)n + 1, sizeof *o->pred);
+  o->key = xcalloc((size_t)n + 1, sizeof *o->key);
+  graph(o);
+  if (p->compiler->hides_to > 0) together(o);
   find_given(p);
-  readers_first(&o);
-  order_items(&o);
-  Ints list = {0}, depth = {0}, post = {0};
-  order_list(&o, &list);
-  depth_first(&o, false, &post);
-  measure(&o, &post);
-  depth_first(&o, true, &depth);
-  drop_names(&o, &post);
-  drop_names(&o, &depth);
-  double least = peak_of(&o, &list);
-  bool waits = false; /* on barriers, which they know nothing of */
+  readers_first(o);
+  order_items(o);
+  order_list(o, &o->ways[ORDER_LIST]);
+  depth_first(o, false, &o->ways[ORDER_POST]);
+  measure(o, &o->ways[ORDER_POST]);
+  depth_first(o, true, &o->ways[ORDER_DEPTH]);
+  drop_names(o, &o->ways[ORDER_POST]);
+  drop_names(o, &o->ways[ORDER_DEPTH]);
+  for (int way = 0; way < ORDERS; way++) /* one that lost something */
+    if (o->ways[way].n != o->ways[ORDER_LIST].n) o->ways[way] = ints_copy(&o->ways[ORDER_LIST]);
+  bool waits = false;
   for (int i = 0; i < n; i++) waits |= p->kernels.v[i]->waits.n > 0;
-  Ints *best = &list, *other[2] = {&depth, &post};
-  for (int i = 0; i < (waits ? 1 : 2); i++) {
-    double peak = other[i]->n == list.n ? peak_of(&o, other[i]) : least;
-    if (peak < least) best = other[i], least = peak;
-  }
-  relayouts_first(&o, best);
-  if (p->compiler->hides_to > 0) hide(&o, best);
-  int *newpos = calloc((size_t)n + 1, sizeof *newpos);
+  for (int i = 0; i < p->inner.n; i++) waits |= make_orders(p->inner.v[i]);
+  return waits;
+}
+
+/* Kernels in this order; those that wait for each other would be our mistake. */
+static void put_in_order(Schedule *p, const Ints *order) {
+  int n = p->kernels.n;
+  int *newpos = xmalloc(sizeof *newpos * ((size_t)n + 1));
   VEC(Kernel *) out = {0};
   for (int i = 0; i <= n; i++) newpos[i] = -1;
-  for (int i = 0; i < best->n; i++) {
-    if (best->v[i] >= n) continue;
-    newpos[best->v[i]] = out.n;
-    *vec_push(&out) = p->kernels.v[best->v[i]];
+  for (int i = 0; i < order->n; i++) {
+    if (order->v[i] >= n) continue;
+    newpos[order->v[i]] = out.n;
+    *vec_push(&out) = p->kernels.v[order->v[i]];
   }
-  for (int i = 0; i < n; i++) { /* those that wait for each other would be our mistake */
+  for (int i = 0; i < n; i++) {
     if (p->kernels.v[i]->dead || newpos[i] >= 0) continue;
     p->circular = true;
     newpos[i] = out.n;
@@ -367,20 +397,51 @@ void sched_order(Schedule *p) {
     if (v->kernel >= 0) v->kernel = newpos[v->kernel];
     if (v->node->kernel >= 0) v->node->kernel = newpos[v->node->kernel];
   }
-  for (int i = 0; i < n; i++) {
-    vec_free(&o.succ[i]);
-    vec_free(&o.pred[i]);
-  }
-  order_items_free(&o);
-  free(o.succ);
-  free(o.pred);
-  free(o.key);
   free(newpos);
-  vec_free(&list);
-  vec_free(&depth);
-  vec_free(&post);
   vec_free(&p->kernels);
   p->kernels.v = out.v;
   p->kernels.n = out.n;
   p->kernels.cap = out.cap;
+}
+
+static void free_orders(Schedule *p) {
+  Order *o = p->order;
+  for (int i = 0; i < p->inner.n; i++) free_orders(p->inner.v[i]);
+  for (int i = 0; i < o->n; i++) {
+    vec_free(&o->succ[i]);
+    vec_free(&o->pred[i]);
+  }
+  order_items_free(o);
+  for (int way = 0; way < ORDERS; way++) vec_free(&o->ways[way]);
+  free(o->succ);
+  free(o->pred);
+  free(o->key);
+  free(o);
+  p->order = NULL;
+}
+
+/* Loops' bodies first: what they need then decides whether exchanges outside may hide. */
+static void choose(Schedule *p, int way) {
+  Order *o = p->order;
+  for (int i = 0; i < p->inner.n; i++) choose(p->inner.v[i], way);
+  relayouts_first(o, &o->ways[way]);
+  if (p->compiler->hides_to > 0) hide(o, &o->ways[way], way);
+}
+
+static void put_all_in_order(Schedule *p, int way) {
+  put_in_order(p, &p->order->ways[way]);
+  for (int i = 0; i < p->inner.n; i++) put_all_in_order(p->inner.v[i], way);
+}
+
+void sched_order(Schedule *p) {
+  bool waits = make_orders(p);
+  int best = ORDER_LIST;
+  double least = peak_of(p->order, &p->order->ways[best], best);
+  for (int way = ORDER_DEPTH; way < (waits ? ORDER_POST : ORDERS); way++) {
+    double peak = peak_of(p->order, &p->order->ways[way], way);
+    if (peak < least) best = way, least = peak;
+  }
+  choose(p, best);
+  put_all_in_order(p, best);
+  free_orders(p);
 }

@@ -36,6 +36,8 @@ typedef struct Item {
   double size; /* and bytes */
 } Item;
 
+enum { ORDER_LIST, ORDER_DEPTH, ORDER_POST, ORDERS };
+
 typedef struct Order {
   Schedule *p;
   int n;             /* kernels */
@@ -49,6 +51,7 @@ typedef struct Order {
   int n_values;    /* buffers: values, then what an item makes beside them */
   double *bytes;   /* by buffer */
   int *left;       /* by buffer: items that read it, and the program's end */
+  Ints ways[ORDERS];
 } Order;
 
 /* Made here, not an argument or a constant. */

@@ -62,13 +62,23 @@ static bool works(const HComp *c) {
   return false;
 }
 
+static Err *time_comp(Schedule *p);
+
+static double trips_of(const HNode *n) {
+  return n->kind == H_WHILE && n->trip >= 0 ? (double)n->trip : 1;
+}
+
+static Schedule *inner_of(const Schedule *p, const HComp *c) {
+  for (int i = 0; i < p->inner.n; i++)
+    if (p->inner.v[i]->comp == c) return p->inner.v[i];
+  return NULL;
+}
+
 /* Conditions of loops run once more than their bodies. */
 static Err *schedule_condition(Schedule *p, Kernel *k, HNode *loop, double trips) {
-  Schedule *in = NULL;
-  if (loop->kind != H_WHILE || !works(loop->comps[0])) return NULL;
-  Err *err = sched_comp(p->setting, loop->comps[0], p, p->mult * (trips + 1), &in);
-  if (in) *vec_push(&p->inner) = in;
-  if (err) return err;
+  Schedule *in = loop->kind == H_WHILE ? inner_of(p, loop->comps[0]) : NULL;
+  if (!in) return NULL;
+  TRY(time_comp(in));
   in->taken = true;
   k->time_s += in->time_s * (trips + 1);
   k->reckoned_s += in->reckoned_s * (trips + 1);
@@ -82,12 +92,10 @@ static Err *schedule_condition(Schedule *p, Kernel *k, HNode *loop, double trips
 static Err *schedule_called(Schedule *p, Kernel *k, HNode *root) {
   double best = 0;
   for (int c = root->kind == H_WHILE ? 1 : 0; c < root->n_comps; c++) {
-    double trips = root->kind == H_WHILE ? (root->trip < 0 ? 1 : (double)root->trip) : 1;
+    double trips = trips_of(root);
     if (root->kind == H_WHILE && root->trip < 0) p->unknown_loops++;
-    Schedule *in = NULL;
-    Err *err = sched_comp(p->setting, root->comps[c], p, p->mult * trips, &in);
-    if (in) *vec_push(&p->inner) = in;
-    if (err) return err;
+    Schedule *in = inner_of(p, root->comps[c]);
+    TRY(time_comp(in));
     p->unknown_loops += in->unknown_loops;
     p->circular |= in->circular;
     double t = in->time_s * trips;
@@ -102,7 +110,7 @@ static Err *schedule_called(Schedule *p, Kernel *k, HNode *root) {
     k->cached = in->cached * trips;
   }
   if (k->dearest) k->dearest->taken = true;
-  return schedule_condition(p, k, root, root->trip < 0 ? 1 : (double)root->trip);
+  return schedule_condition(p, k, root, trips_of(root));
 }
 
 static void cost(Schedule *p, Kernel *k) {
@@ -190,7 +198,8 @@ bool sched_made_from(const Kernel *k, const HNode *n, const HNode *of, int depth
   return false;
 }
 
-Err *sched_comp(const SchedSetting *s, HComp *c, Schedule *parent, double mult, Schedule **out) {
+/* A computation's kernels and layouts, and those of all loops and branches in it. */
+static Schedule *open_comp(const SchedSetting *s, HComp *c, Schedule *parent, double mult) {
   Schedule *p = ARENA_NEW(s->arena, Schedule);
   p->g = s->g;
   p->comp = c;
@@ -204,16 +213,34 @@ Err *sched_comp(const SchedSetting *s, HComp *c, Schedule *parent, double mult, 
   p->mult = mult;
   p->loop_body = c->owner && c->owner->kind == H_WHILE && c != c->owner->comps[0];
   p->vmem_free = s->params->cmem > 0 ? s->params->cmem : s->params->fast;
-  *out = p;
   p->compiler->fuse(p);
   sched_kernels(p);
   p->compiler->layout(p);
-  sched_order(p);
+  for (int i = 0; i < p->kernels.n; i++) {
+    const Kernel *k = p->kernels.v[i];
+    const HNode *root = !k->dead && k->roots.n ? k->roots.v[0] : NULL;
+    if (!root || (root->kind != H_WHILE && root->kind != H_COND)) continue;
+    bool loop = root->kind == H_WHILE;
+    for (int q = loop ? 1 : 0; q < root->n_comps; q++)
+      *vec_push(&p->inner) = open_comp(s, root->comps[q], p, mult * trips_of(root));
+    if (loop && works(root->comps[0]))
+      *vec_push(&p->inner) = open_comp(s, root->comps[0], p, mult * (trips_of(root) + 1));
+  }
+  return p;
+}
+
+static Err *time_comp(Schedule *p) {
   live_ranges(p);
   TRY(time_all(p));
   if (p->compiler->finish) p->compiler->finish(p);
-  sched_peak(p, p->compiler->lends && !parent);
+  sched_peak(p, p->compiler->lends && !p->parent);
   return NULL;
+}
+
+Err *sched_program(const SchedSetting *s, HComp *c, Schedule **out) {
+  *out = open_comp(s, c, NULL, 1);
+  sched_order(*out);
+  return time_comp(*out);
 }
 
 void sched_lists_free(Schedule *p) {

@@ -1,6 +1,6 @@
 /* schedule: kernels, values in memory and the order in which kernels run, and the stages that are the same for all chips:
  * order, live ranges, memory peak, rematerialization, overlap of exchanges. What differs is asked of the ChipCompiler
- * (compiler.h), whose stages sched_comp calls. Private to src/sim. */
+ * (compiler.h), whose stages sched_program calls. Private to src/sim. */
 #ifndef WEFT_SIM_SCHEDULE_SCHEDULE_H
 #define WEFT_SIM_SCHEDULE_SCHEDULE_H
 
@@ -120,6 +120,7 @@ typedef struct Schedule {
   int unknown_loops;
   bool circular;                /* kernels wait for each other */
   VEC(struct Schedule *) inner; /* of loops and branches */
+  struct Order *order;          /* while kernels are put in order */
   const CostParams *params;
   const ChipCompiler *compiler;
   const struct SchedSetting *setting;
@@ -155,8 +156,8 @@ typedef struct SchedSetting {
   const ChipCompiler *compiler;
   Arena *arena;
 } SchedSetting;
-/* The schedule of one computation, which runs `mult` times, and of those that it calls; *out is set on errors too. */
-Err *sched_comp(const SchedSetting *s, HComp *c, Schedule *parent, double mult, Schedule **out);
+/* The schedule of a program and of all that it calls; *out is set on errors too. */
+Err *sched_program(const SchedSetting *s, HComp *c, Schedule **out);
 /* host.c: the time of a kernel that copies to or from the host's memory, or that only addresses it; false: of another one. */
 bool sched_host_cost(const Schedule *p, Kernel *k);
 static inline bool sched_crosses(const Kernel *k) { return k->roots.n && k->roots.v[0]->crosses; }

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from conftest import BUILD, weft
+from conftest import BUILD, ROOT, weft
 
 TEXT = "To be, or not to be, that is the question: whether 'tis nobler in the mind to suffer. " * 60
 
@@ -93,3 +93,20 @@ def test_text(tmp_path):
 def test_wrong_address(tmp_path):
     r = weft("serve", tmp_path)
     assert r.returncode == 1 and "checkpoint.safetensors" in r.stderr
+
+
+def test_masks(tmp_path):
+    """What fills each [MASK], as weft predict says it."""
+    (tmp_path / "text.txt").write_text(TEXT)
+    r = weft("train", "bert", "--size", 1, "--length", 24, "--data", f"text:{tmp_path / 'text.txt'}", "--tokenizer", ROOT / "tests" / "train" / "tokens" / "uncased",
+             "--batch", 4, "--steps", 5, "--lr", 0.01, "--no-compare", "--no-eval", "--out", tmp_path / "run")
+    assert r.returncode == 0, r.stderr
+    one, two = "to be or not to [MASK]", "to [MASK] or not [MASK] be"
+    want = {t: json.loads(weft("predict", tmp_path / "run", t, "--top", 3, "--measure", 0, "--json").stdout)["answers"] for t in (one, two)}
+    with Server(tmp_path / "run", "--top", 3) as s:
+        answers = {t: s.ask("/predict", json.dumps({"text": t}).encode())[1] for t in (one, two)}
+        code, answer = s.ask("/predict", b'{"text": "to be"}')
+        assert code == 400 and "no [MASK]" in answer["error"]["message"]
+    for got, w in zip([answers[one], *answers[two]["masks"]], [*want[one], *want[two]]):
+        assert [t["name"] for t in got["top"]] == [t["name"] for t in w["top"]]
+        assert got["top"][0]["p"] == pytest.approx(w["top"][0]["p"], rel=1e-3)

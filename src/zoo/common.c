@@ -1,6 +1,13 @@
 /* What several models share: checking the data, preparing images on the device. */
 #include "zoo/zoo_priv.h"
 
+/* "tokens, i32 (64)" */
+static void put_field(const Field *f, Buf *out) {
+  buf_printf(out, "%s, %s (", f->name, dtype_name(f->type));
+  for (int i = 0; i < f->rank; i++) buf_printf(out, "%s%lld", i ? ", " : "", (long long)f->dims[i]);
+  buf_byte(out, ')');
+}
+
 Err *zoo_want_images(const char *model, const Data *d, int64_t least) {
   const Field *f = &d->fields[0];
   if (d->n_fields == 2 && f->rank == 3 && f->dims[0] >= least && f->dims[1] >= least &&
@@ -13,16 +20,23 @@ Err *zoo_want_images(const char *model, const Data *d, int64_t least) {
                 "labels of '%s' are no classes: model '%s' wants whole numbers from 0 on, or names",
                 d->name, model),
         "numbers of any kind are for a train step of your own, which has its own loss");
-  return err_hint(err_new(ERR_INVALID, "model '%s' wants images of at least %d x %d, '%s' has none",
-                          model, (int)least, (int)least, d->name),
-                  "try --data fashion-mnist, mnist or cifar10");
+  Buf has = {0};
+  put_field(f, &has);
+  Err *e = err_new(ERR_INVALID, "model '%s' wants images of at least %d x %d, '%s' has %s", model,
+                   (int)least, (int)least, d->name, has.p);
+  buf_free(&has);
+  if (f->rank < 2) return err_hint(e, "try --data fashion-mnist, mnist or cifar10");
+  return err_hint(e, "images are (height, width, channels) and have a class each");
 }
 
 Err *zoo_want_text(const char *model, const Data *d, bool weights) {
   if (d->n_fields == (weights ? 3 : 2) && d->fields[0].rank == 1 && d->fields[0].type == DT_I32)
     return NULL;
-  return err_hint(err_new(ERR_INVALID, "model '%s' wants text, '%s' has none", model, d->name),
-                  "try --data text:FILE");
+  Buf has = {0};
+  put_field(&d->fields[0], &has);
+  Err *e = err_new(ERR_INVALID, "model '%s' wants text, '%s' has %s", model, d->name, has.p);
+  buf_free(&has);
+  return err_hint(e, "try --data text:FILE");
 }
 
 Value *zoo_images(Net *n, const Data *d, Value *images) {

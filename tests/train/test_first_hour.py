@@ -37,7 +37,12 @@ def test_data_sets_that_are_none(tmp_path, monkeypatch):
 
 def test_data_of_another_kind_comes_first(writer):
     r = weft("train", "mnist", "--data", f"text:{writer / 'text.txt'}", "--batch", 100000)
-    assert r.returncode == 1 and "wants images" in r.stderr
+    assert r.returncode == 1 and "wants images of at least 8 x 8, 'text:text.txt' has tokens, i32 (64)" in r.stderr, r.stderr
+    np.savez(writer / "x.npz", x=np.zeros((9, 8, 8), np.float32), y=np.arange(9) % 2)
+    r = weft("train", "mlp", "--data", f"npz:{writer / 'x.npz'}", "--batch", 2)
+    assert r.returncode == 1 and "has x, f32 (8, 8)" in r.stderr and "(height, width, channels)" in r.stderr, r.stderr
+    r = weft("train", "gpt2", "--data", f"npz:{writer / 'x.npz'}", "--batch", 2)
+    assert r.returncode == 1 and "wants text, 'npz:x.npz' has x, f32 (8, 8)" in r.stderr, r.stderr
 
 
 def test_where_runs_are(writer):

@@ -31,22 +31,20 @@ static int each_of_ours(const char *folder, int (*fn)(const char *path)) {
   return n;
 }
 
+/* The folder that a path lies in. */
+static char *folder_of(const char *path) {
+  const char *slash = strrchr(path, '/');
+  return slash ? xstrndup(path, (size_t)(slash - path)) : xstrdup(".");
+}
+
 /* Whether a checkpoint lies in a folder. */
 static bool lies_in(const char *checkpoint, const char *folder) {
-  char *dir = xstrdup(checkpoint), *slash = strrchr(dir, '/');
-  if (slash) *slash = 0;
-  char *a = realpath(slash ? dir : ".", NULL), *b = realpath(folder, NULL);
+  char *dir = folder_of(checkpoint), *a = realpath(dir, NULL), *b = realpath(folder, NULL);
   bool same = a && b && !strcmp(a, b);
   free(a);
   free(b);
   free(dir);
   return same;
-}
-
-/* The folder that a path lies in. */
-static char *folder_of(const char *path) {
-  const char *slash = strrchr(path, '/');
-  return slash ? xstrndup(path, (size_t)(slash - path)) : xstrdup(".");
 }
 
 Err *runs_beside(Err *e, const char *path) {

@@ -175,7 +175,7 @@ Value *b_const(Build *b, Type *type, const void *data) {
 
 Value *b_scalar(Build *b, DType t, double v) {
   uint64_t bits[2] = {0};
-  elem_set_f64(t, bits, v);
+  elem_set_f64(dtype_real_of(t), bits, v);
   return b_const(b, b_type(b, t, 0, NULL), bits);
 }
 

@@ -13,9 +13,10 @@ static bool is_full_of(const Op *op, double want) {
   if (!v || v->kind != AT_TENSOR || !v->tensor || v->tensor->count < 1 || !is_splat(op))
     return false;
   const Tensor *t = v->tensor;
-  return dtype_is_float(t->dtype)
-             ? elem_get_f64(t->dtype, t->data) == want
-             : dtype_is_int(t->dtype) && (double)elem_get_i64(t->dtype, t->data) == want;
+  DType real = dtype_real_of(t->dtype);
+  const char *parts = t->data;
+  return dtype_class(real) != DC_BOOL && elem_get_f64(real, parts) == want &&
+         (real == t->dtype || elem_get_f64(real, parts + dtype_bytes(real)) == 0);
 }
 
 static bool is_zero(const Op *op) { return is_full_of(op, 0); }

@@ -724,6 +724,27 @@ static void test_unsummed(void **state) {
   module_free(m);
 }
 
+/* A sum begins with its initial value on one device, of whatever type it is. */
+static void test_sum_begins_once(void **state) {
+  (void)state;
+  static const char text[] =
+      "module { sdy.mesh @mesh = <[\"x\"=4]>\n"
+      "func.func @main(%a: tensor<8xcomplex<f32>> {sdy.sharding = #sdy.sharding<@mesh, [{\"x\"}]>},"
+      " %i: tensor<complex<f32>>) -> tensor<complex<f32>> {\n"
+      "  %0 = stablehlo.reduce(%a init: %i) applies stablehlo.add across dimensions = [0]"
+      " : (tensor<8xcomplex<f32>>, tensor<complex<f32>>) -> tensor<complex<f32>>\n"
+      "  return %0 : tensor<complex<f32>>\n}}";
+  Module *m = parsed("begins", text);
+  bool done;
+  must(pass_partition(m, &done));
+  assert_true(done);
+  must(ir_verify(m));
+  const Op *reduce = module_main(m)->body->last->operands[0]->def->operands[0]->def;
+  assert_int_equal(reduce->kind, OP_REDUCE);
+  assert_int_equal(reduce->operands[1]->def->kind, OP_SELECT); /* zero on the others */
+  module_free(m);
+}
+
 /* Each device calls with its part, whatever sharding the call itself has. */
 static void test_calls_with_parts(void **state) {
   (void)state;
@@ -863,6 +884,7 @@ int main(void) {
                                      cmocka_unit_test(test_batch_in_common),
                                      cmocka_unit_test(test_batches),
                                      cmocka_unit_test(test_calls_with_parts),
+                                     cmocka_unit_test(test_sum_begins_once),
                                      cmocka_unit_test(test_unsummed),
                                      cmocka_unit_test(test_counting),
                                      cmocka_unit_test(test_random)};

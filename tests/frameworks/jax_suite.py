@@ -7,10 +7,10 @@
     jax_suite.py --jax CHECKOUT --ratchet [--write] # compares with (or writes) jax_ratchet.json
 
 CHECKOUT is a directory with `tests/`, `conftest.py` and `pyproject.toml` of the jax release in requirements.txt; `git
-archive TAG tests conftest.py pyproject.toml jax/_src/hypothesis_test_util.py jax/_src/pallas/pipelining | tar x` makes one, with what tests take
-from JAX's sources and its wheel leaves out. Nothing of it is committed here. All `*_test.py` in it
-are run but those in ELSEWHERE, which need what JAX's CPU backend is not. Some need packages beside JAX (hypothesis,
-cloudpickle, flatbuffers, mpmath, matplotlib, portpicker); a file that cannot be loaded says so and is not counted.
+archive TAG tests conftest.py pyproject.toml jax/_src/hypothesis_test_util.py jax/_src/pallas | tar x` makes one, with what tests take
+from JAX's sources and its wheel leaves out. Nothing of it is committed here. All `*_test.py` in it are run but those in
+ELSEWHERE, which need what JAX's CPU backend is not. Some need packages beside JAX (hypothesis, cloudpickle, filelock,
+flatbuffers, mpmath, matplotlib, portpicker); a file that cannot be loaded says so and is not counted.
 
 Tests that JAX ties to the name "cpu" are skipped on weft and do not count; `--dut cpu --again skipped` runs them.
 Tests run in shards, each in its own process, which appends one line for each finished test to a file. When a process dies
@@ -76,6 +76,7 @@ def pytest_configure(config):
     if os.environ.get("WEFT_TEST_DUT"):
         from jax._src import test_util
         test_util._TEST_DUT._set(os.environ["WEFT_TEST_DUT"])
+        test_util.stablehlo_version_at_least = lambda version: True  # as it is of that; of plugins it says no to any
 
 def pytest_collection_modifyitems(items):  # by name: as arguments, names with brackets in them are not found
     if os.path.exists(ids):
@@ -315,6 +316,16 @@ def summary(args):
     return table
 
 
+def skipped(args):
+    """{file: why} of files whose tests are all skipped, on weft and, where it was run, on the CPU."""
+    found = {}
+    for name in args.files:
+        results = [*load(args, "weft", name).values(), *load(args, "cpu", name).values()]
+        if results and all(r[0] == "skipped" for r in results):
+            found[name] = collections.Counter(r[1].removeprefix("Skipped: ") for r in results).most_common(1)[0][0]
+    return found
+
+
 def print_table(table):
     print(f"{'file':24} {'on CPU':>7} {'on weft':>8} {'':>7} {'failed':>7} {'skipped':>8} {'timeout':>8} {'crash':>6}")
     total = collections.Counter()
@@ -386,7 +397,9 @@ def main():
             for name, row in table.items():
                 old[name] = dict(row, sample=f"about {args.about}" if args.about else f"every {args.sample or 1}")
             ratchet["files"] = dict(sorted(old.items()))
-            ratchet["not_counted"] = [name for name in found(args.jax) if name not in old]
+            none = ratchet.get("skipped", {}) | skipped(args)
+            ratchet["skipped"] = {name: why for name, why in sorted(none.items()) if name not in old}
+            ratchet["not_counted"] = [name for name in found(args.jax) if name not in old and name not in none]
             ratchet["elsewhere"] = {name: elsewhere(name) for name in found(args.jax, True)}
             RATCHET.write_text(json.dumps(ratchet, indent=1) + "\n")
         elif worse:

@@ -560,6 +560,25 @@ static const struct { const char *cuts, *args, *body; } contests[] = {
     {"d,f", "%x: tensor<16x16xf32> {sdy.sharding = #sdy.sharding<@m, [{\"d\"}, {\"f\"}]>}", /* of itself */
         "  %r = stablehlo.dot_general %x, %x, contracting_dims = [1] x [0] : (tensor<16x16xf32>, tensor<16x16xf32>) -> "
         "tensor<16x16xf32>\n"},
+    /* a loop that hands a value on is no way for its sharding: it is known inside before the weight is seen */
+    {"d,", "%a: tensor<16x16xf32> {sdy.sharding = #sdy.sharding<@m, [{\"d\"}, {}]>}, %k: tensor<16x16xf32>, "
+     "%w: tensor<16x16xf32> {sdy.sharding = #sdy.sharding<@m, [{}, {\"d\"}]>}",
+     "  %g = stablehlo.dot_general %a, %k, contracting_dims = [1] x [0] : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32>\n"
+     "  %z = stablehlo.constant dense<0.0> : tensor<16x16xf32>\n"
+     "  %i = stablehlo.constant dense<0> : tensor<i32>\n"
+     "  %o:3 = stablehlo.while(%n = %i, %x = %g, %s = %z) : tensor<i32>, tensor<16x16xf32>, tensor<16x16xf32>\n"
+     "   cond {\n"
+     "    %c = stablehlo.constant dense<3> : tensor<i32>\n"
+     "    %l = stablehlo.compare LT, %n, %c : (tensor<i32>, tensor<i32>) -> tensor<i1>\n"
+     "    stablehlo.return %l : tensor<i1>\n"
+     "  } do {\n"
+     "    %c = stablehlo.constant dense<1> : tensor<i32>\n"
+     "    %m = stablehlo.add %n, %c : tensor<i32>\n"
+     "    %p = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32>\n"
+     "    %t = stablehlo.add %s, %p : tensor<16x16xf32>\n"
+     "    stablehlo.return %m, %x, %t : tensor<i32>, tensor<16x16xf32>, tensor<16x16xf32>\n"
+     "  }\n"
+     "  %r = stablehlo.negate %o#2 : tensor<16x16xf32>\n"},
 };
 /* clang-format on */
 

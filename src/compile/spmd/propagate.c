@@ -189,19 +189,26 @@ static void alloc_value(Spread *s, const Value *v) {
   if (is_tensor(v)) s->dims[v->id] = xcalloc((size_t)v->type->rank, sizeof(Axes));
 }
 
-/* A loop's arguments have the sharding of its results. */
+static void own(Spread *s, const Value *v, const Value *owner) {
+  s->owner[v->id] = owner;
+  s->dims[v->id] = s->dims[owner->id];
+}
+
+/* A loop's arguments have the sharding of its results; what it only hands on is the value from outside, as for
+ * XLA, which takes it out of the loop. */
 static void own_arguments(Spread *s, const Op *loop) {
-  for (int i = 0; i < loop->n_regions; i++)
-    for (int k = 0; k < loop->n_results; k++) {
-      const Value *arg = loop->regions[i]->args[k];
-      s->owner[arg->id] = &loop->results[k];
-      s->dims[arg->id] = s->dims[loop->results[k].id];
-    }
+  for (int k = 0; k < loop->n_results; k++) {
+    const Value *result = &loop->results[k], *owner = result;
+    if (spread_is_handed_on(loop, k)) owner = spread_owner(s, loop->operands[k]);
+    if (owner != result) own(s, result, owner);
+    else alloc_value(s, result);
+    for (int i = 0; i < loop->n_regions; i++) own(s, loop->regions[i]->args[k], owner);
+  }
 }
 
 static void alloc_region(Spread *s, const Region *r) {
   for (const Op *op = r->first; op; op = op->next) {
-    for (int i = 0; i < op->n_results; i++) alloc_value(s, &op->results[i]);
+    for (int i = 0; i < op->n_results && op->kind != OP_WHILE; i++) alloc_value(s, &op->results[i]);
     if (op->kind == OP_WHILE) own_arguments(s, op);
     for (int i = 0; i < op->n_regions; i++) {
       for (int k = 0; k < op->regions[i]->n_args && op->kind != OP_WHILE; k++)

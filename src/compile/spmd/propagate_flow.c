@@ -31,6 +31,10 @@ int64_t spread_parts(const Spread *s, const Axes *x) {
   return n;
 }
 
+const Value *spread_owner(const Spread *s, const Value *v) {
+  return s->owner[v->id] ? s->owner[v->id] : v;
+}
+
 /* ---- factors ---- */
 
 static int member_of(const Spread *s, const Step *step, const Value *v, int d) {
@@ -71,28 +75,37 @@ static void join(Spread *s, Step *step, const Link *l) {
 }
 
 /* Does nothing else read the operands? Numbers do not count: they cannot be cut. */
-static bool one_reader(const Op *op, const int *readers) {
+static bool one_reader(const Spread *s, const Op *op, const int *readers) {
   for (int k = 0; k < op->n_operands; k++) {
     const Value *v = op->operands[k];
-    if (v->type->kind == TY_TENSOR && v->type->rank && v->id >= 0 && readers[v->id] != 1)
+    if (v->type->kind == TY_TENSOR && v->type->rank && v->id >= 0 &&
+        readers[spread_owner(s, v)->id] != 1)
       return false;
   }
   return true;
 }
 
-static void count_readers(const Region *r, int *readers) {
+/* A loop that hands a value on does not read it. */
+static bool reads(const Region *r, const Op *op, int k) {
+  if (op->kind == OP_WHILE) return !spread_is_handed_on(op, k);
+  bool of_loop = op == r->last && r->parent && r->parent->kind == OP_WHILE;
+  return !of_loop || r == r->parent->regions[0] || !spread_is_handed_on(r->parent, k);
+}
+
+static void count_readers(const Spread *s, const Region *r, int *readers) {
   for (const Op *op = r->first; op; op = op->next) {
     for (int k = 0; k < op->n_operands; k++)
-      if (op->operands[k]->id >= 0) readers[op->operands[k]->id]++;
-    for (int i = 0; i < op->n_regions; i++) count_readers(op->regions[i], readers);
+      if (op->operands[k]->id >= 0 && reads(r, op, k))
+        readers[spread_owner(s, op->operands[k])->id]++;
+    for (int i = 0; i < op->n_regions; i++) count_readers(s, op->regions[i], readers);
   }
 }
 
 static void make_factors(Spread *s) {
   int *readers = xcalloc((size_t)s->n_values + 1, sizeof *readers);
-  count_readers(module_main(s->m)->body, readers);
+  count_readers(s, module_main(s->m)->body, readers);
   for (int i = 0; i < s->steps.n; i++)
-    if (s->steps.v[i].op) s->steps.v[i].one_reader = one_reader(s->steps.v[i].op, readers);
+    if (s->steps.v[i].op) s->steps.v[i].one_reader = one_reader(s, s->steps.v[i].op, readers);
   free(readers);
   s->members.n = 0;
   for (int i = 0; i < s->steps.n; i++) {
@@ -109,8 +122,7 @@ static int direction(const Step *step, bool reduced, int round) {
             : step->kind == STEP_HANDS_ON ? BOTH
             : step->kind == STEP_SLICES   ? FORWARD
                                           : NOWHERE;
-  bool copies =
-      step->kind == STEP_BROADCASTS || (step->kind == STEP_ADDS_ONE && round < NOT_COPIED);
+  bool copies = step->kind == STEP_BROADCASTS;
   if (round == ALL) return BOTH;
   if (round == NOT_COPIED || (round == PASSED_THROUGH && !reduced)) way |= copies ? BACKWARD : BOTH;
   return way;
@@ -234,10 +246,6 @@ typedef struct List {
   int *makes;         /* by value id: the one that makes it; -1: none */
 } List;
 
-static const Value *owner_of(const Spread *s, const Value *v) {
-  return s->owner[v->id] ? s->owner[v->id] : v;
-}
-
 static void push(List *l, int step) {
   if (step < 0 || l->waits[step]) return;
   l->waits[step] = true;
@@ -246,7 +254,7 @@ static void push(List *l, int step) {
 
 /* Those that touch a changed value come next: its readers in their order, then what makes it. */
 static void changed(List *l, const Value *v, int by) {
-  int id = owner_of(l->s, v)->id, makes = l->makes[id], at = l->first[id + 1];
+  int id = spread_owner(l->s, v)->id, makes = l->makes[id], at = l->first[id + 1];
   if (makes != by) push(l, makes);
   while (at-- > l->first[id])
     if (l->touch[at] != by) push(l, l->touch[at]);
@@ -293,7 +301,7 @@ static void index_values(List *l) {
     for (int i = 0; i < s->steps.n; i++)
       for (int k = s->steps.v[i].first; k < s->steps.v[i].first + s->steps.v[i].n; k++) {
         const Member *m = &s->members.v[k];
-        int id = owner_of(s, m->v)->id;
+        int id = spread_owner(s, m->v)->id;
         if (m->result) l->makes[id] = i;
         if (last[id] == i) continue;
         last[id] = i;

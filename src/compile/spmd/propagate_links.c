@@ -8,6 +8,11 @@
 
 static bool is_tensor(const Value *v) { return v->type->kind == TY_TENSOR; }
 
+bool spread_is_handed_on(const Op *loop, int k) {
+  const Region *body = loop->regions[1];
+  return body->last->operands[k] == body->args[k];
+}
+
 static void new_step(Spread *s, StepKind kind, const Op *op) {
   *vec_push(&s->steps) = (Step){.kind = kind, .op = op, .first_link = s->links.n};
 }
@@ -193,12 +198,10 @@ void spread_link_region(Spread *s, Region *r) {
   for (Op *op = r->first; op; op = op->next) link_op(s, op);
 }
 
-/* What only gets dimensions of size 1 more is a reshape for XLA, and stacks of a loop are cut as what is put into
- * them. Indices of lookups wait until tables have said how their features are cut: products that come after
- * are libtpu's then. They still come before a sum can object. */
+/* What only gets dimensions of size 1 more is a reshape for XLA. */
 static StepKind broadcast_kind(const Op *op) {
-  if (type_count(op_type(op)) != type_count(op->operands[0]->type)) return STEP_BROADCASTS;
-  return dtype_is_int(op_type(op)->dtype) ? STEP_ADDS_ONE : STEP_HANDS_ON;
+  bool copies = type_count(op_type(op)) != type_count(op->operands[0]->type);
+  return copies ? STEP_BROADCASTS : STEP_HANDS_ON;
 }
 
 static StepKind kind_of(const Op *op) {
@@ -261,6 +264,7 @@ static void link_op(Spread *s, Op *op) {
     for (int i = 0; i < 2; i++) spread_link_region(s, op->regions[i]);
     for (int k = 0; k < op->n_results; k++) {
       new_edge(s, &op->results[k]);
+      if (s->owner && spread_is_handed_on(op, k)) continue; /* one value */
       link_all(s, op->operands[k], &op->results[k]);
       link_all(s, op->regions[1]->last->operands[k], &op->results[k]);
       for (int i = 0; i < 2; i++) link_all(s, op->regions[i]->args[k], &op->results[k]);

@@ -25,7 +25,6 @@ typedef enum StepKind {
   STEP_HANDS_ON, /* element-wise, reshape, transpose, values that regions take and give: nothing moves */
   STEP_SLICES, /* parts at places that the program computes: known early, of their operands alone */
   STEP_BROADCASTS, /* late and backward: what is copied can be cut in any way */
-  STEP_ADDS_ONE,   /* the same, but forward as early as what is summed flows */
   STEP_OTHER,
 } StepKind;
 
@@ -60,7 +59,7 @@ typedef struct Spread {
       *replicated; /* by value id: one that says which axes the value must not use; or NULL */
   const Value *
       *owner; /* by value id: the value whose sharding this one has too, as a loop's arguments have
-                          that of its result; NULL: its own */
+                          that of its result, or of what it is given; NULL: its own */
   VEC(Link) links;
   VEC(Step) steps;
   VEC(Member) members;
@@ -71,9 +70,13 @@ typedef struct Spread {
 /* ---- propagate_links.c ---- */
 
 void spread_link_region(Spread *s, Region *r);
+/* Does every turn of a loop give its value k on as it is? */
+bool spread_is_handed_on(const Op *loop, int k);
 
 /* ---- propagate_flow.c ---- */
 
+/* The value whose sharding this one has: itself, or the one that a loop took it from. */
+const Value *spread_owner(const Spread *s, const Value *v);
 /* How many parts these axes make. */
 int64_t spread_parts(const Spread *s, const Axes *x);
 /* How many of these axes may cut this dimension: where they do not yet, it must be open, and even. */

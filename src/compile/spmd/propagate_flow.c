@@ -31,6 +31,11 @@ int64_t spread_parts(const Spread *s, const Axes *x) {
   return n;
 }
 
+bool spread_is_handed_on(const Op *loop, int k) {
+  const Region *body = loop->regions[1];
+  return body->last->operands[k] == body->args[k];
+}
+
 const Value *spread_owner(const Spread *s, const Value *v) {
   return s->owner[v->id] ? s->owner[v->id] : v;
 }

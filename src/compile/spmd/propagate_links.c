@@ -8,11 +8,6 @@
 
 static bool is_tensor(const Value *v) { return v->type->kind == TY_TENSOR; }
 
-bool spread_is_handed_on(const Op *loop, int k) {
-  const Region *body = loop->regions[1];
-  return body->last->operands[k] == body->args[k];
-}
-
 static void new_step(Spread *s, StepKind kind, const Op *op) {
   *vec_push(&s->steps) = (Step){.kind = kind, .op = op, .first_link = s->links.n};
 }

@@ -70,11 +70,11 @@ typedef struct Spread {
 /* ---- propagate_links.c ---- */
 
 void spread_link_region(Spread *s, Region *r);
-/* Does every turn of a loop give its value k on as it is? */
-bool spread_is_handed_on(const Op *loop, int k);
 
 /* ---- propagate_flow.c ---- */
 
+/* Does every turn of a loop give its value k on as it is? */
+bool spread_is_handed_on(const Op *loop, int k);
 /* The value whose sharding this one has: itself, or the one that a loop took it from. */
 const Value *spread_owner(const Spread *s, const Value *v);
 /* How many parts these axes make. */

@@ -65,6 +65,16 @@ static void test_bitcast_follows_the_layouts(void **state) {
       "stablehlo.reshape %arg0 : (tensor<2x3xf32>) -> tensor<6xf32>");
 }
 
+/* An exchange among all devices, of a module that does not say how many there are: an operand for each. Who reads the
+ * program that is handed back (PyTorch/XLA, by MLIR) wants to know. */
+static void test_exchange_lists_its_group(void **state) {
+  (void)state;
+  prints("HloModule a\nENTRY e { x = f32[3] parameter(0)\n  y = f32[3] parameter(1)\n"
+         "  z = (f32[3], f32[3]) all-to-all(x, y), replica_groups={}\n"
+         "  ROOT w = f32[3] get-tuple-element(z), index=1 }\n",
+         "replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>");
+}
+
 static void test_donation(void **state) {
   (void)state;
   const char *text =
@@ -152,6 +162,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_tuples),
       cmocka_unit_test(test_bitcast_follows_the_layouts),
+      cmocka_unit_test(test_exchange_lists_its_group),
       cmocka_unit_test(test_donation),
       cmocka_unit_test(test_numbers),
       cmocka_unit_test(test_names_of_parameters),

@@ -51,7 +51,8 @@ static Err *iota_ids(Arena *a, size_t n, const int64_t *reshape, const int32_t *
   return NULL;
 }
 
-static Err *put_groups(HloOp *o) {
+/* members: of a group, as the operation itself says it; 0: it does not. */
+static Err *put_groups(HloOp *o, int64_t members) {
   const Hlo__DeviceList *d = o->i->collective_device_list;
   const Hlo__IotaGroups *g = d ? d->iota_replica_group_list : NULL;
   if (g && g->n_iota_reshape_dims) {
@@ -69,6 +70,7 @@ static Err *put_groups(HloOp *o) {
   /* none: all devices of the kind are one group; none here either where the module does not say how many there are */
   const HloFile *f = o->s->im->file;
   int64_t n = o->i->channel_id > 0 && !f->replicas ? f->partitions : f->replicas;
+  if (!n) n = members;
   if (n > MOST_DEVICES) return err_new(ERR_INVALID, "too many devices");
   int64_t *v = ARENA_ARRAY(o->s->im->m->arena, int64_t, n);
   for (int64_t i = 0; i < n; i++) v[i] = i;
@@ -90,7 +92,7 @@ static void put_channel(HloOp *o) {
 
 /* Attributes that all have; then those of the kind. */
 static Err *put_all(HloOp *o, OpKind kind) {
-  TRY(put_groups(o));
+  TRY(put_groups(o, 0));
   put_channel(o);
   if (kind == OP_ALL_GATHER || kind == OP_ALL_REDUCE || kind == OP_REDUCE_SCATTER)
     hlo_put_bool(o, "use_global_device_ids", o->i->use_global_device_ids);
@@ -157,7 +159,7 @@ static int64_t group_size(const HloOp *o) {
 }
 
 static Err *exchange(HloOp *o, Value *v, int64_t dim, int64_t count, Type *type, Value **out) {
-  TRY(put_groups(o));
+  TRY(put_groups(o, count));
   put_channel(o);
   hlo_put_int(o, "split_dimension", dim);
   hlo_put_int(o, "concat_dimension", dim);
@@ -178,7 +180,7 @@ Err *hlo_all_to_all(HloOp *o, OpKind kind) {
   int n = o->in.n;
   Value *v;
   if (o->i->n_dimensions == 1 && n == 1) {
-    TRY(put_groups(o));
+    TRY(put_groups(o, 0));
     int64_t count = group_size(o);
     o->n_attrs = 0;
     if (!count) return err_new(ERR_INVALID, "groups of devices that are not listed");

@@ -4,10 +4,12 @@ import pathlib
 import sys
 
 import torch
+import torch.distributed as dist
 import torch.nn as nn
 import torch.nn.functional as F
 import torch_xla
 import torch_xla.core.xla_model as xm
+import torch_xla.distributed.xla_backend  # noqa: F401
 import torch_xla.runtime as xr
 from torch_xla.distributed.parallel_loader import MpDeviceLoader
 
@@ -30,6 +32,10 @@ def replica(index, folder):
     out["all_gather"] = xm.all_gather(mine, dim=0).tolist()
     out["reduce_scatter"] = xm.reduce_scatter(xm.REDUCE_SUM, mine * torch.arange(4.0, device=device), scale=1.0, scatter_dim=0,
                                               shard_count=n).tolist()
+    mine_of_all = torch.arange(1.0 * n, device=device).reshape(n, 1) + 10 * index
+    out["all_to_all"] = xm.all_to_all(mine_of_all, 0, 0, n).flatten().tolist()
+    out["permuted"] = xm.collective_permute(mine * 1.0, [[i, (i + 1) % n] for i in range(n)]).tolist()
+    out["in_groups"] = xm.all_reduce(xm.REDUCE_SUM, mine * 1.0, groups=[[i, i + 1] for i in range(0, n, 2)]).tolist()
     if index == 0:  # a program of its own before the next exchange
         mine = mine * 3 - 2
     out["after"] = xm.all_reduce(xm.REDUCE_MAX, mine * 1.0).tolist()
@@ -48,6 +54,10 @@ def replica(index, folder):
         xm.optimizer_step(optimizer)
     out["weights"] = [v for p in net.parameters() for v in p.detach().cpu().flatten().tolist()]
     out["loss"] = xm.mesh_reduce("loss", loss.item(), lambda v: sum(v) / len(v))
+    dist.init_process_group("xla", init_method="xla://")
+    total = torch.full((2,), index + 1.0, device=device)
+    dist.all_reduce(total)
+    out["distributed"] = [dist.get_world_size(), *total.tolist()]
     xm.rendezvous("end")
     (pathlib.Path(folder) / f"{index}.json").write_text(json.dumps(out))
 

@@ -74,6 +74,10 @@ def test_replicas(installed, tmp_path):
         assert got["all_reduce"] == [10.0] * 4
         assert got["all_gather"] == [float(k + 1) for k in range(n) for _ in range(4)]
         assert got["reduce_scatter"] == [10.0 * i]
+        assert got["all_to_all"] == [i + 10.0 * k for k in range(n)]
+        assert got["permuted"] == [float((i - 1) % n + 1)] * 4
+        assert got["in_groups"] == [3.0 if i < 2 else 7.0] * 4
+        assert got["distributed"] == [n, 10.0, 10.0]
         assert got["after"] == [4.0] * 4
         assert got["drawn"] == truth["drawn"][i]
         close((got["weights"], truth["weights"]))

@@ -144,7 +144,10 @@ static Err *set(PlanModel *m, Str key, const char *value) {
 static Err *complete(const char *family, PlanModel *m) {
   bool gpt = same(family, "gpt");
   if (m->layers < 1 || m->hidden < 1)
-    return err_hint(err_new(ERR_INVALID, "a shape needs layers and hidden"),
+    return err_hint(err_new(ERR_INVALID, "a shape needs %s",
+                            m->hidden >= 1   ? "layers"
+                            : m->layers >= 1 ? "hidden"
+                                             : "layers and hidden"),
                     "%s:layers=32,hidden=4096,heads=32", family);
   if (m->head_dim == 0 && m->heads > 0 && fmod(m->hidden, m->heads) != 0)
     return err_hint(

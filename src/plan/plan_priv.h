@@ -108,6 +108,8 @@ void plan_price(const PlanAsk *ask, PlanChoice *c);
 
 /* ---- search.c: marks the front and sorts by what was asked for ---------------------------------- */
 void plan_rank(PlanAnswer *a);
+/* Is a step of that many? told: by the user, not what is usual. */
+Err *plan_check_batch(const PlanAsk *ask, bool told);
 
 /* What tokens are called. */
 const char *plan_unit(const PlanAsk *ask);

@@ -169,7 +169,8 @@ static Err *complete(const AdviseWork *w, PlanAnswer *out) {
   snprintf(out->program.name, sizeof out->program.name, "%s", w->name);
   ask->model = &out->program;
   ask->unit = "examples", ask->seq = 1;
-  if (ask->gbs <= 0) ask->gbs = own;
+  bool told = ask->gbs > 0;
+  if (!told) ask->gbs = own;
   if (ask->most <= 0) ask->most = 64;
   if (ask->lora_rank)
     return err_hint(err_new(ERR_INVALID, "--lora with a program"),
@@ -178,8 +179,7 @@ static Err *complete(const AdviseWork *w, PlanAnswer *out) {
     return err_new(ERR_INVALID,
                    "no leading dimension of an input of '%s' is the batch: it stays as it is",
                    w->name);
-  return ask->gbs == floor(ask->gbs) ? NULL
-                                     : err_new(ERR_INVALID, "a batch of %g examples", ask->gbs);
+  return plan_check_batch(ask, told);
 }
 
 static char *why_nothing(const AdviseWork *w, const PlanAsk *ask, const Hunts *all, double over) {

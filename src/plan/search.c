@@ -250,11 +250,32 @@ void plan_rank(PlanAnswer *a) {
   sort(&a->ask, a->choices.v, a->choices.n);
 }
 
+#define STEP_MOST 1e11 /* tokens: a thousand times the largest batches that were published */
+
+Err *plan_check_batch(const PlanAsk *ask, bool told) {
+  char *batch = ask->unit ? xasprintf("a batch of %g %s", ask->gbs, ask->unit)
+                          : xasprintf("a batch of %g sequences of %g tokens", ask->gbs, ask->seq);
+  double tokens = ask->gbs * ask->seq;
+  const char *unit = ask->unit ? ask->unit : "tokens";
+  Err *e = NULL;
+  if (ask->gbs != floor(ask->gbs) || ask->seq != floor(ask->seq))
+    e = err_new(ERR_INVALID, "%s is no whole number of them", batch);
+  else if (told && ask->tokens > 0 && tokens > ask->tokens)
+    e = err_hint(err_new(ERR_INVALID, "%s is more than the %g %s of the whole run", batch,
+                         ask->tokens, unit),
+                 "a smaller --gbs, or more --tokens");
+  else if (tokens > STEP_MOST)
+    e = err_hint(err_new(ERR_INVALID, "%s: a step has at most %g %s", batch, STEP_MOST, unit),
+                 "a smaller --gbs");
+  free(batch);
+  return e;
+}
+
 static Err *complete(PlanAsk *ask) {
   if (ask->seq <= 0) ask->seq = 4096;
-  if (ask->gbs <= 0) ask->gbs = usual_batch(ask->model, ask->seq);
-  if (ask->gbs != floor(ask->gbs) || ask->seq != floor(ask->seq))
-    return err_new(ERR_INVALID, "a batch of %g sequences of %g tokens", ask->gbs, ask->seq);
+  bool told = ask->gbs > 0;
+  if (!told) ask->gbs = usual_batch(ask->model, ask->seq);
+  TRY(plan_check_batch(ask, told));
   if (ask->most <= 0) ask->most = 1024;
   if (ask->lora_rank >= ask->model->hidden)
     return err_hint(err_new(ERR_INVALID, "adapters of rank %d beside kernels of %g rows",

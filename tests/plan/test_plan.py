@@ -81,7 +81,11 @@ def test_what_is_asked_wrongly():
     assert "did you mean" in refused("llama3-8b", "--chips", "H10")
     assert "from 1 to" in refused("llama3-8b", "--chips", "H100:0")
     assert "no 'layer'" in refused("gpt:layer=3,hidden=12", "--chips", "H100:8")
-    assert "needs layers and hidden" in refused("gpt:layers=3", "--chips", "H100:8")
+    assert "needs hidden\n" in refused("gpt:layers=3", "--chips", "H100:8")
+    assert "needs layers\n" in refused("gpt:hidden=100,heads=7", "--chips", "H100:8")
+    assert "needs layers and hidden" in refused("gpt:heads=7", "--chips", "H100:8")
+    assert "more than the 1e+09 tokens of the whole run" in refused("llama3-8b", "--chips", "H100:8", "--gbs", "1e12", "--tokens", "1e9")
+    assert "a step has at most 1e+11 tokens" in refused("llama3-8b", "--chips", "H100:8", "--gbs", "1e12")
     assert "7 heads do not divide a width of 100" in refused("gpt:layers=2,hidden=100,heads=7", "--chips", "H100:8")
     assert "heads wants a whole number, not '7.5'" in refused("gpt:layers=2,hidden=96,heads=7.5,vocab=100", "--chips", "H100:8")
 

@@ -141,7 +141,7 @@ void ranks_end(const Run *r, End *out) {
   }
 }
 
-/* The last words of a file. */
+/* The last lines of a file. */
 static char *tail_of(const Run *r, const char *name) {
   char *path = run_path(r, name);
   Buf b = {0};
@@ -150,7 +150,8 @@ static char *tail_of(const Run *r, const char *name) {
   if (e) return err_free(e), NULL;
   while (b.n && strchr(" \n", b.p[b.n - 1])) b.p[--b.n] = 0;
   size_t from = b.n > 600 ? b.n - 600 : 0;
-  char *out = b.n ? xstrdup(b.p + from) : NULL;
+  const char *line = from ? strchr(b.p + from, '\n') : NULL; /* not from the middle of one */
+  char *out = b.n ? xstrdup(line ? line + 1 : b.p + from) : NULL;
   buf_free(&b);
   return out;
 }

@@ -65,6 +65,9 @@ static void mpi_functions(const Run *r, Buf *o) {
   const LaunchJob *j = r->job;
   if (geteuid() == 0) /* containers have no other user */
     buf_cstr(o, "export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1\n");
+  if (j->hosts) /* a host that is not there, or asks for a password, is said, not waited for */
+    buf_cstr(o, "[ -n \"${OMPI_MCA_plm_rsh_agent-}\" ] || export OMPI_MCA_plm_rsh_args="
+                "\"${OMPI_MCA_plm_rsh_args--o ConnectTimeout=15 -o BatchMode=yes}\"\n");
   buf_cstr(o, "mpi=(mpirun -x MASTER_ADDR -x MASTER_PORT");
   if (j->hosts) buf_cstr(o, " --host "), buf_shell(o, j->hosts);
   else buf_cstr(o, " --oversubscribe");

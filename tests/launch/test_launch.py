@@ -183,6 +183,15 @@ def test_failures_are_named_and_not_repeated(place):
     assert "has 0 accelerators, the job wants 8" in err
 
 
+@pytest.mark.skipif(not shutil.which("mpirun"), reason="no mpirun here (tools/setup.sh jobs)")
+def test_hosts_that_are_not_there(place):
+    """An address that nobody has (RFC 5737): it ends, with a sentence and what mpirun says."""
+    _, err = run(place, "launch", "--engine", "mpi", "--hosts", "192.0.2.1:1,192.0.2.2:1", "--procs", 2, "--restarts", 0, "--", "true", status=78)
+    assert "0 of 2 hosts answered" in err
+    script = next(place.glob("runs/*/job.sh")).read_text()
+    assert "ConnectTimeout" in script  # a host that swallows what is sent to it would be waited for
+
+
 def test_hosts_that_differ(place):
     run(place, "launch", "--dry-run", "--dir", "r", "--", "true")
 
@@ -195,6 +204,7 @@ def test_hosts_that_differ(place):
     assert said("a" + good, "b" + good) == (0, "")
     assert "b has python Python 3.11, jax 0.9, a has" in said("a" + good, "b" + good.replace("0.10.2", "0.9"))[1]
     assert "1 of 2 hosts answered (a)" in said("a" + good)[1]
+    assert said("mpirun: no route")[1].startswith("0 of 2 hosts answered: can each of them be reached")
     assert "host b cannot write to the run folder" in said("a" + good, "b" + good.replace("yes", "no"))[1]
 
 

@@ -3,7 +3,8 @@
  *
  * Every convolution asks for channels last. From there layouts spread over the operations that can be computed in any
  * (layout_rules.c), as far as these reach: biases, normalisation, activations, poolings, sums, and their gradients. Where such a chain begins and
- * ends values are transposed. A chain is changed if that moves fewer bytes than its convolutions no longer copy. */
+ * ends values are transposed. A chain is changed if that moves fewer bytes than its convolutions no longer copy;
+ * those of few channels, which are not copied, count against it. */
 #include <stdlib.h>
 
 #include "compile/pass/layout_rules.h"
@@ -101,6 +102,19 @@ static double bytes_copied(const Op *op) {
   return sum;
 }
 
+/* A kernel for so few channels takes them in any order: it copies nothing as it is, and more with channels last. */
+#define FEW_CHANNELS 8
+
+static double bytes_saved(const Op *op) {
+  int64_t least = INT64_MAX;
+  bool groups = op_int(op, "feature_group_count", 1) > 1 || op_int(op, "batch_group_count", 1) > 1;
+  Layout main = {.n = 0}, at;
+  for (int port = 0; port < 3; port++)
+    if (layout_port(op, &main, port, &at))
+      least = MIN(least, layout_port_type(op, port)->dims[at.d[at.n - 1]]);
+  return least < FEW_CHANNELS && !groups ? -bytes_copied(op) : bytes_copied(op);
+}
+
 static void find_chains(State *s) {
   Layout main = {.n = 0};
   for (Op *op = s->r->first; op; op = op->next)
@@ -174,7 +188,7 @@ static bool choose(State *s, int n_values) {
   for (int i = 0; i < s->nodes.n; i++) {
     Node *n = &s->nodes.v[i], *chain = &s->nodes.v[chain_of(s, i)];
     chain->spent += spent_before(s, n, counted) + spent_after(s, n);
-    if (n->op->kind == OP_CONVOLUTION) chain->saved += bytes_copied(n->op);
+    if (n->op->kind == OP_CONVOLUTION) chain->saved += bytes_saved(n->op);
   }
   free(counted);
   for (int i = 0; i < s->nodes.n; i++) {

@@ -16,12 +16,12 @@ typedef struct Case {
 #define SCALARS                                                                                   \
   "%z = stablehlo.constant dense<0.0> : tensor<f32> %l = stablehlo.constant dense<0xFF800000> : " \
   "tensor<f32>\n"
-#define ARGS "%a: tensor<2x4x6x6xf32>, %b: tensor<4x4x3x3xf32>"
-#define IMAGE "2x4x6x6"
+#define ARGS "%a: tensor<2x8x6x6xf32>, %b: tensor<8x8x3x3xf32>"
+#define IMAGE "2x8x6x6"
 #define TWO(first, between, second, after)                                            \
-  SCALARS "%c = stablehlo.convolution(%a, %b) " NCHW(IMAGE, "4x4x3x3", IMAGE, PADDED) \
+  SCALARS "%c = stablehlo.convolution(%a, %b) " NCHW(IMAGE, "8x8x3x3", IMAGE, PADDED) \
       first between "%d = stablehlo.convolution(" second                              \
-                    ", %b) " NCHW(IMAGE, "4x4x3x3", IMAGE, PADDED) after
+                    ", %b) " NCHW(IMAGE, "8x8x3x3", IMAGE, PADDED) after
 #define MAX_POOL(x, y, in, out)                                                                \
   y " = \"stablehlo.reduce_window\"(" x ", %l) <{window_dimensions = array<i64: 1, 1, 2, 2>, " \
     "window_strides = array<i64: 1, 1, 2, 2>}> ({\n^bb0(%p: tensor<f32>, %q: tensor<f32>):\n"  \
@@ -36,61 +36,62 @@ typedef struct Case {
 
 static Case cases[] = {
     {"alone", ARGS, IMAGE,
-     "%d = stablehlo.convolution(%a, %b) " NCHW(IMAGE, "4x4x3x3", IMAGE, PADDED), 0, false},
+     "%d = stablehlo.convolution(%a, %b) " NCHW(IMAGE, "8x8x3x3", IMAGE, PADDED), 0, false},
     {"two", ARGS, IMAGE, TWO("", "", "%c", ""), 2, true},
-    {"bias_relu_pool", ARGS, "2x4",
-     TWO("%n = stablehlo.constant dense<[1.0, -2.0, 3.0, -4.0]> : tensor<4xf32>\n"
-         "%m = stablehlo.broadcast_in_dim %n, dims = [1] : (tensor<4xf32>) -> "
-         "tensor<2x4x6x6xf32>\n",
-         "%e = stablehlo.add %c, %m : tensor<2x4x6x6xf32>\n" RELU("%e", "%f", IMAGE), "%f",
-         MAX_POOL("%d", "%g", IMAGE, "2x4x3x3") SUM("%g", "%h", "2x4x3x3", "2, 3", "2x4")),
+    {"bias_relu_pool", ARGS, "2x8",
+     TWO("%n = stablehlo.constant dense<[1.0, -2.0, 3.0, -4.0, 5.0, -6.0, 7.0, -8.0]> : "
+         "tensor<8xf32>\n"
+         "%m = stablehlo.broadcast_in_dim %n, dims = [1] : (tensor<8xf32>) -> "
+         "tensor<2x8x6x6xf32>\n",
+         "%e = stablehlo.add %c, %m : tensor<2x8x6x6xf32>\n" RELU("%e", "%f", IMAGE), "%f",
+         MAX_POOL("%d", "%g", IMAGE, "2x8x3x3") SUM("%g", "%h", "2x8x3x3", "2, 3", "2x8")),
      1, true},
-    {"residual_with_statistics", ARGS, "4",
-     TWO(SUM("%c", "%s", IMAGE, "0, 2, 3", "4"),
-         "%t = stablehlo.broadcast_in_dim %s, dims = [1] : (tensor<4xf32>) -> tensor<2x4x6x6xf32>\n"
-         "%e = stablehlo.subtract %c, %t : tensor<2x4x6x6xf32>\n",
+    {"residual_with_statistics", ARGS, "8",
+     TWO(SUM("%c", "%s", IMAGE, "0, 2, 3", "8"),
+         "%t = stablehlo.broadcast_in_dim %s, dims = [1] : (tensor<8xf32>) -> tensor<2x8x6x6xf32>\n"
+         "%e = stablehlo.subtract %c, %t : tensor<2x8x6x6xf32>\n",
          "%e",
-         "%f = stablehlo.add %d, %a : tensor<2x4x6x6xf32>\n" SUM("%f", "%g", IMAGE, "0, 2, 3",
-                                                                 "4")),
+         "%f = stablehlo.add %d, %a : tensor<2x8x6x6xf32>\n" SUM("%f", "%g", IMAGE, "0, 2, 3",
+                                                                 "8")),
      1, true},
-    {"transposed_outside", "%x: tensor<2x6x6x4xf32>, %b: tensor<4x4x3x3xf32>", "2x6x6x4",
-     "%a = stablehlo.transpose %x, dims = [0, 3, 1, 2] : (tensor<2x6x6x4xf32>) -> "
-     "tensor<2x4x6x6xf32>\n" TWO("", "", "%c",
+    {"transposed_outside", "%x: tensor<2x6x6x8xf32>, %b: tensor<8x8x3x3xf32>", "2x6x6x8",
+     "%a = stablehlo.transpose %x, dims = [0, 3, 1, 2] : (tensor<2x6x6x8xf32>) -> "
+     "tensor<2x8x6x6xf32>\n" TWO("", "", "%c",
                                  "%e = stablehlo.transpose %d, dims = [0, 2, 3, 1] : "
-                                 "(tensor<2x4x6x6xf32>) -> tensor<2x6x6x4xf32>\n"),
+                                 "(tensor<2x8x6x6xf32>) -> tensor<2x6x6x8xf32>\n"),
      0, true},
-    {"tokens", ARGS, "2x36x4",
+    {"tokens", ARGS, "2x36x8",
      TWO("", "", "%c",
-         "%e = stablehlo.reshape %d : (tensor<2x4x6x6xf32>) -> tensor<2x4x36xf32>\n"
-         "%f = stablehlo.transpose %e, dims = [0, 2, 1] : (tensor<2x4x36xf32>) -> "
-         "tensor<2x36x4xf32>\n"),
+         "%e = stablehlo.reshape %d : (tensor<2x8x6x6xf32>) -> tensor<2x8x36xf32>\n"
+         "%f = stablehlo.transpose %e, dims = [0, 2, 1] : (tensor<2x8x36xf32>) -> "
+         "tensor<2x36x8xf32>\n"),
      1, true},
-    {"flattened", ARGS, "2x144",
-     TWO("", "", "%c", "%e = stablehlo.reshape %d : (tensor<2x4x6x6xf32>) -> tensor<2x144xf32>\n"),
+    {"flattened", ARGS, "2x288",
+     TWO("", "", "%c", "%e = stablehlo.reshape %d : (tensor<2x8x6x6xf32>) -> tensor<2x288xf32>\n"),
      2, true},
-    {"moves", ARGS, "2x8x4x6",
+    {"moves", ARGS, "2x16x4x6",
      TWO("%p = stablehlo.pad %c, %z, low = [0, 0, 1, 0], high = [0, 0, 0, 2], interior = [0, 0, 0, "
-         "0] : (tensor<2x4x6x6xf32>, "
-         "tensor<f32>) -> tensor<2x4x7x8xf32>\n"
-         "%q = stablehlo.slice %p [0:2, 0:4, 1:7, 2:8] : (tensor<2x4x7x8xf32>) -> "
-         "tensor<2x4x6x6xf32>\n",
-         "%r = stablehlo.reverse %q, dims = [1, 3] : tensor<2x4x6x6xf32>\n", "%r",
-         "%e = stablehlo.concatenate %d, %r, dim = 1 : (tensor<2x4x6x6xf32>, tensor<2x4x6x6xf32>) "
-         "-> tensor<2x8x6x6xf32>\n"
-         "%f = stablehlo.slice %e [0:2, 0:8, 0:6:2, 0:6] : (tensor<2x8x6x6xf32>) -> "
-         "tensor<2x8x3x6xf32>\n"
+         "0] : (tensor<2x8x6x6xf32>, "
+         "tensor<f32>) -> tensor<2x8x7x8xf32>\n"
+         "%q = stablehlo.slice %p [0:2, 0:8, 1:7, 2:8] : (tensor<2x8x7x8xf32>) -> "
+         "tensor<2x8x6x6xf32>\n",
+         "%r = stablehlo.reverse %q, dims = [1, 3] : tensor<2x8x6x6xf32>\n", "%r",
+         "%e = stablehlo.concatenate %d, %r, dim = 1 : (tensor<2x8x6x6xf32>, tensor<2x8x6x6xf32>) "
+         "-> tensor<2x16x6x6xf32>\n"
+         "%f = stablehlo.slice %e [0:2, 0:16, 0:6:2, 0:6] : (tensor<2x16x6x6xf32>) -> "
+         "tensor<2x16x3x6xf32>\n"
          "%g = stablehlo.pad %f, %z, low = [0, 0, 0, 0], high = [0, 0, 1, 0], interior = [0, 0, 0, "
-         "0] : (tensor<2x8x3x6xf32>, "
-         "tensor<f32>) -> tensor<2x8x4x6xf32>\n"),
+         "0] : (tensor<2x16x3x6xf32>, "
+         "tensor<f32>) -> tensor<2x16x4x6xf32>\n"),
      2, true},
     {"counts_and_choice", ARGS, IMAGE,
-     TWO("%i = stablehlo.iota dim = 1 : tensor<2x4x6x6xf32>\n"
-         "%j = stablehlo.compare GT, %c, %i : (tensor<2x4x6x6xf32>, tensor<2x4x6x6xf32>) -> "
-         "tensor<2x4x6x6xi1>\n",
-         "%e = stablehlo.select %j, %c, %i : tensor<2x4x6x6xi1>, tensor<2x4x6x6xf32>\n", "%e", ""),
+     TWO("%i = stablehlo.iota dim = 1 : tensor<2x8x6x6xf32>\n"
+         "%j = stablehlo.compare GT, %c, %i : (tensor<2x8x6x6xf32>, tensor<2x8x6x6xf32>) -> "
+         "tensor<2x8x6x6xi1>\n",
+         "%e = stablehlo.select %j, %c, %i : tensor<2x8x6x6xi1>, tensor<2x8x6x6xf32>\n", "%e", ""),
      2, true},
     {"gradient_of_pool", ARGS, IMAGE,
-     TWO(MAX_POOL("%c", "%g", IMAGE, "2x4x3x3"),
+     TWO(MAX_POOL("%c", "%g", IMAGE, "2x8x3x3"),
          "%s = \"stablehlo.select_and_scatter\"(%c, %g, %z) <{window_dimensions = array<i64: 1, 1, "
          "2, 2>, window_strides = "
          "array<i64: 1, 1, 2, 2>}> ({\n^bb0(%v: tensor<f32>, %w: tensor<f32>):\n"
@@ -98,43 +99,49 @@ static Case cases[] = {
          "stablehlo.return %x : tensor<i1>\n}, {\n"
          "^bb0(%v: tensor<f32>, %w: tensor<f32>):\n%x = stablehlo.add %v, %w : tensor<f32> "
          "stablehlo.return %x : tensor<f32>\n"
-         "}) : (tensor<2x4x6x6xf32>, tensor<2x4x3x3xf32>, tensor<f32>) -> tensor<2x4x6x6xf32>\n",
+         "}) : (tensor<2x8x6x6xf32>, tensor<2x8x3x3xf32>, tensor<f32>) -> tensor<2x8x6x6xf32>\n",
          "%s", ""),
      2, true},
-    {"gradient_of_weights", ARGS, "4x4x3x3",
+    {"gradient_of_weights", ARGS, "8x8x3x3",
      TWO("", "", "%c", "") "%w = stablehlo.convolution(%a, %d) dim_numbers = [f, b, 0, 1]x[i, o, "
                            "0, 1]->[f, b, 0, 1], window = {" PADDED
                            "} {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : "
-                           "(tensor<2x4x6x6xf32>, tensor<2x4x6x6xf32>) -> "
-                           "tensor<4x4x3x3xf32>\n",
+                           "(tensor<2x8x6x6xf32>, tensor<2x8x6x6xf32>) -> "
+                           "tensor<8x8x3x3xf32>\n",
      1, true},
     {"in_a_loop", ARGS, IMAGE,
      "%z = stablehlo.constant dense<0> : tensor<i32> %n = stablehlo.constant dense<2> : "
      "tensor<i32>\n"
      "%o = stablehlo.constant dense<1> : tensor<i32>\n"
-     "%w:2 = stablehlo.while(%i = %z, %x = %a) : tensor<i32>, tensor<2x4x6x6xf32>\n"
+     "%w:2 = stablehlo.while(%i = %z, %x = %a) : tensor<i32>, tensor<2x8x6x6xf32>\n"
      "cond { %t = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1> "
      "stablehlo.return %t : tensor<i1> } do {\n"
      "%c = stablehlo.convolution(%x, %b) " NCHW(
-         IMAGE, "4x4x3x3", IMAGE,
-         PADDED) "%e = stablehlo.sign %c : tensor<2x4x6x6xf32>\n"
+         IMAGE, "8x8x3x3", IMAGE,
+         PADDED) "%e = stablehlo.sign %c : tensor<2x8x6x6xf32>\n"
                  "%d = stablehlo.convolution(%e, %b) " NCHW(
-                     IMAGE, "4x4x3x3", IMAGE,
-                     PADDED) "%s = stablehlo.sign %d : tensor<2x4x6x6xf32>\n"
+                     IMAGE, "8x8x3x3", IMAGE,
+                     PADDED) "%s = stablehlo.sign %d : tensor<2x8x6x6xf32>\n"
                              "%j = stablehlo.add %i, %o : tensor<i32> stablehlo.return %j, %s : "
-                             "tensor<i32>, tensor<2x4x6x6xf32> }\n"
-                             "%f = stablehlo.add %w#1, %a : tensor<2x4x6x6xf32>\n",
+                             "tensor<i32>, tensor<2x8x6x6xf32> }\n"
+                             "%f = stablehlo.add %w#1, %a : tensor<2x8x6x6xf32>\n",
      2, true},
-    {"one_dimension", "%a: tensor<2x4x9xf32>, %b: tensor<4x4x3xf32>", "2x4x5",
+    {"one_dimension", "%a: tensor<2x8x9xf32>, %b: tensor<8x8x3xf32>", "2x8x5",
      "%c = stablehlo.convolution(%a, %b) dim_numbers = [b, f, 0]x[o, i, 0]->[b, f, 0], window = {} "
      "{batch_group_count = 1 : i64, "
-     "feature_group_count = 1 : i64} : (tensor<2x4x9xf32>, tensor<4x4x3xf32>) -> "
-     "tensor<2x4x7xf32>\n"
+     "feature_group_count = 1 : i64} : (tensor<2x8x9xf32>, tensor<8x8x3xf32>) -> "
+     "tensor<2x8x7xf32>\n"
      "%d = stablehlo.convolution(%c, %b) dim_numbers = [b, f, 0]x[o, i, 0]->[b, f, 0], window = {} "
      "{batch_group_count = 1 : i64, "
-     "feature_group_count = 1 : i64} : (tensor<2x4x7xf32>, tensor<4x4x3xf32>) -> "
-     "tensor<2x4x5xf32>\n",
+     "feature_group_count = 1 : i64} : (tensor<2x8x7xf32>, tensor<8x8x3xf32>) -> "
+     "tensor<2x8x5xf32>\n",
      2, true},
+    {"few_channels", "%a: tensor<2x4x6x6xf32>, %b: tensor<4x4x3x3xf32>", "2x4x6x6",
+     "%c = stablehlo.convolution(%a, %b) " NCHW(
+         "2x4x6x6", "4x4x3x3", "2x4x6x6",
+         PADDED) "%d = stablehlo.convolution(%c, %b) " NCHW("2x4x6x6", "4x4x3x3", "2x4x6x6",
+                                                            PADDED),
+     0, false},
     {"one_channel", "%a: tensor<2x1x6x6xf32>, %b: tensor<1x1x3x3xf32>", "2x1x6x6",
      "%d = stablehlo.convolution(%a, %b) " NCHW("2x1x6x6", "1x1x3x3", "2x1x6x6", PADDED), 0, false},
 };

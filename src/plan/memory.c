@@ -85,8 +85,12 @@ void plan_memory(const PlanMachine *h, const PlanJob *j, const StageLoad *s, Pla
   double logits = logit_bytes(j) * s->logits, again = s->recompute * (xla ? XLA_RECOMPUTE : 1);
   if (xla) logits = MIN(logits, LOGITS_MOST * out->limit_bytes);
   /* the loss is over when the first layer is computed again */
-  if (logits >= again) out->owner[PLAN_OWN_LOGITS] = logits;
-  else out->owner[PLAN_OWN_KEPT] += again;
+  if (logits >= again) {
+    out->owner[PLAN_OWN_LOGITS] = logits;
+    /* then the head is whole, and its gradient before it is scattered; no layer is */
+    if (xla && l->zero == PLAN_ZERO_3)
+      out->owner[PLAN_OWN_GATHERED] = MAX(out->owner[PLAN_OWN_GATHERED], 4 * s->head);
+  } else out->owner[PLAN_OWN_KEPT] += again;
   double need = 0;
   for (int i = 0; i < PLAN_OWNERS_N; i++) need += out->owner[i];
   if (gpu) out->owner[PLAN_OWN_RUNTIME] = plan_coef.runtime + (plan_coef.fragments - 1) * need;

@@ -90,6 +90,7 @@ typedef struct StageLoad { /* of the fullest stage of a pipeline */
   double microbatches;     /* whose activations are held at once, in stages' worth */
   double logits;           /* bytes */
   double largest_layer;    /* parameters of one rank, before they are cut */
+  double head;             /* parameters that logits are made with */
 } StageLoad;
 void plan_memory(const PlanMachine *h, const PlanJob *j, const StageLoad *s, PlanStep *out);
 

@@ -380,6 +380,7 @@ static void load_stage(const PlanJob *j, const Work *layer, double ga, StageLoad
   s->kept = layer->kept;
   double vpp = MAX(1, l->vpp);
   s->microbatches = l->pp == 1 ? 1 : MIN(ga, l->pp + (vpp > 1 ? (l->pp - 1) / vpp : 0));
+  s->head = m->vocab * m->hidden / l->tp;
   s->logits = plan_tokens(l) * m->vocab / l->tp * (m->masked > 0 ? m->masked : 1);
 }
 

@@ -2,6 +2,7 @@
 
 Private parts of PyTorch that are used: `torch._C._nn._parse_to`, by which Module.to reads its arguments.
 """
+import collections
 import functools
 import os
 import types
@@ -54,6 +55,15 @@ def _memory(name):
     return ask
 
 
+def _stats(device=None):
+    """torch.cuda.memory_stats: what is known; what only PyTorch's caching allocator has is 0."""
+    info = xm.get_memory_info(torch_xla.device())
+    out = collections.defaultdict(int, num_alloc_retries=0, num_ooms=0)
+    for kind in ("allocated_bytes", "active_bytes", "reserved_bytes", "requested_bytes"):
+        out[f"{kind}.all.current"], out[f"{kind}.all.peak"] = info["bytes_used"], info["peak_bytes_used"]
+    return out
+
+
 def _properties(device=None):
     return types.SimpleNamespace(name=os.environ["WEFT_DEVICE"], major=8, minor=0, multi_processor_count=1,
                                  total_memory=_memory("bytes_limit")())
@@ -83,6 +93,7 @@ def _answers():
         "reset_peak_memory_stats": nothing,
         "manual_seed": _seed,
         "manual_seed_all": _seed,
+        "memory_stats": _stats,
         "memory_allocated": _memory("bytes_used"),
         "memory_reserved": _memory("bytes_used"),
         "max_memory_allocated": _memory("peak_bytes_used"),
@@ -135,6 +146,7 @@ def install():
     """Puts the virtual GPU in CUDA's place; the mode returned is to be entered around the script."""
     for name, answer in _answers().items():
         setattr(torch.cuda, name, answer)
+    torch.cuda.memory.memory_stats = _stats  # for memory_summary
     _autocast()
     _modules()
     return Device()

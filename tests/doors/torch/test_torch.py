@@ -124,9 +124,10 @@ def test_recordings(installed, tmp_path):
         assert any(f"recorded.py:{line} (train" in k["source"] for k in kernels)
 
 
-def test_script_for_cuda(installed):
+@pytest.mark.parametrize("script", ["plain.py", "scaled.py"])
+def test_script_for_cuda(installed, script):
     """On a virtual GPU, in its precision; without one PyTorch has no CUDA device and takes the CPU."""
-    close((run(installed, "A100-80GB", "-m", "weft.torch", "plain.py"), run(installed, "", "plain.py")), 2e-2)
+    close((run(installed, "A100-80GB", "-m", "weft.torch", script), run(installed, "", script)), 2e-2)
 
 
 def test_script_is_estimated(installed, tmp_path):

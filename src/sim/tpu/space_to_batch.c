@@ -206,43 +206,6 @@ static bool reduced(Batch *b, HNode *n, const Cut *by) {
   return true;
 }
 
-/* Pooling without padding before the first element. */
-static bool pool(Batch *b, HNode *n, const Cut *by) {
-  const int64_t *padding, *spread;
-  int r = n->rank, s = by->space, at = by->to[by->batch];
-  if (n->n_results != 1 || n->n_in != 2 || n->in[1]->kind != H_CONST || !n->in[1]->splat ||
-      !n->src || n->in[0]->rank != r || r > CUT_RANK)
-    return false;
-  int np = op_ints(n->src, "padding", &padding), ns = op_ints(n->src, "window_dilations", &spread);
-  int64_t win = n->lo[s], stride = n->step ? n->step[s] : 1, part = part_of(by), d[CUT_RANK];
-  if (n->lo[by->batch] != 1 || (np > 2 * s + 1 && (padding[2 * s] || padding[2 * s + 1] > win)) ||
-      (ns > s && spread[s] != 1) || part < win)
-    return false;
-  Maker *m = &b->make;
-  int64_t image = n->in[0]->d[s];
-  HNode *x = halo_valid(m, n->src, by->now, at, image, n->in[1]->value);
-  if (part % stride) {
-    int64_t less = part - part % stride;
-    x = halo_resize(m, n->src, x, at, less * SPLITS >= image ? less : less + stride);
-  }
-  int64_t halo = (part - 1) / stride * stride + win - part;
-  if (halo > 0) x = halo_add(m, n->src, x, at, 0, halo, n->in[1]->value, false);
-  for (int i = 0; i < r; i++) d[by->to[i]] = n->d[i];
-  d[at] = x->d[at];
-  d[at + 1] = (x->d[at + 1] - win) / stride + 1;
-  Cut *out = cut_new(b, n, by);
-  HNode *in[2] = {x, n->in[1]};
-  HNode *p = hlo_node(b->g, m->comp, n->kind, n->op, n->src, n->dt, r, d, 2, in);
-  p->lo = hlo_ints(b->g, n->lo, r);
-  p->step = n->step ? hlo_ints(b->g, n->step, r) : NULL;
-  for (int i = 0; i < r; i++) {
-    p->lo[by->to[i]] = n->lo[i];
-    if (p->step) p->step[by->to[i]] = n->step[i];
-  }
-  out->now = p;
-  return true;
-}
-
 static bool conv_follows(const Batch *b, const HNode *n, const Cut *by) {
   if (!suits(b, n) || cut_of(b, n->in[0]) != by) return false;
   ConvDims d = b_conv_dims(n->src);
@@ -271,7 +234,6 @@ static bool follow(Batch *b, HNode *n, HNode *operand) {
   case H_PAD:
   case H_REVERSE: return moved(b, n, by);
   case H_REDUCE: return n->in[0] == operand && reduced(b, n, by);
-  case H_RWIN: return n->in[0] == operand && pool(b, n, by);
   case H_CONV:
     if (n->in[0] == operand && conv_follows(b, n, by)) {
       b->seen[n->id] = true;

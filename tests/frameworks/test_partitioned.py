@@ -66,6 +66,25 @@ def test_unsummed():
         assert got[name] == want[name], name
 
 
+def test_calls_that_wait_for_each_other():
+    """Callbacks of several devices run at once: each waits until all have come."""
+    program = """
+import threading
+import jax, numpy as np
+from jax.experimental import io_callback
+from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+mesh, all_here = Mesh(np.array(jax.devices()), ("x",)), threading.Barrier(4, timeout=100)
+meet = lambda v: (all_here.wait(), v * 2)[1]
+call = lambda v: io_callback(meet, jax.ShapeDtypeStruct(v.shape, v.dtype), v)
+f = jax.jit(jax.shard_map(call, mesh=mesh, in_specs=P("x"), out_specs=P("x"), check_vma=False))
+np.testing.assert_array_equal(f(jax.device_put(np.arange(8.0, dtype=np.float32), NamedSharding(mesh, P("x")))), 2.0 * np.arange(8))
+"""
+    env = dict(os.environ, JAX_PLATFORMS="weft", WEFT_DEVICE="cpu:4", WEFT_PLUGIN=str(BUILD / "libpjrt_weft.so"),
+               PYTHONPATH=os.pathsep.join([str(ROOT / "python"), os.environ.get("PYTHONPATH", "")]))
+    said = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, timeout=300)
+    assert said.returncode == 0, said.stderr
+
+
 def test_why_whole():
     """WEFT_VERBOSE says which programs are computed whole."""
     program = """

@@ -9,6 +9,7 @@
 
 #include "base/units.h"
 #include "interp/interp.h"
+#include "ir/exchange.h"
 
 #define LARGE ((size_t)32 << 20)
 
@@ -387,6 +388,43 @@ static Err *run_case(Exec *x, const Step *s) {
   return run_region(x, s, (int)i, commands_for(x, s, (int)i));
 }
 
+/* ---- calls of the caller's functions ---- */
+
+typedef struct Call {
+  Exec *x;
+  const Step *s;
+  int process;
+  pthread_t thread;
+  bool apart; /* in a thread of its own */
+  Err *e;
+} Call;
+
+static void *make_call(void *arg) {
+  Call *c = arg;
+  c->e = run_op(c->x, c->s, &c->x->c->steps[c->s->id], c->process);
+  return NULL;
+}
+
+/* All devices call at once, not in the pool, which may have fewer threads: their functions may wait for each other, as
+ * those do by which kernels of several devices are interpreted. */
+static Err *run_calls(Exec *x, const Step *s) {
+  Call *calls = xcalloc((size_t)x->n, sizeof *calls);
+  Err *e = NULL;
+  int n = 0;
+  for (int p = 0; p < x->n; p++)
+    if (owns(x, s->owners, p)) calls[n++] = (Call){.x = x, .s = s, .process = p};
+  for (int i = 1; i < n; i++)
+    calls[i].apart = pthread_create(&calls[i].thread, NULL, make_call, &calls[i]) == 0;
+  for (int i = 0; i < n; i++) {
+    if (calls[i].apart) pthread_join(calls[i].thread, NULL);
+    else make_call(&calls[i]);
+    if (!e) e = calls[i].e;
+    else err_free(calls[i].e);
+  }
+  free(calls);
+  return e;
+}
+
 static Err *run_step(Exec *x, const Step *s) {
   StepCode *k = &x->c->steps[s->id];
   switch (s->kind) {
@@ -395,6 +433,7 @@ static Err *run_step(Exec *x, const Step *s) {
       if (owns(x, s->owners, p)) run_fused(x, s, k, p);
     return NULL;
   case STEP_OP:
+    if (x->n > 1 && op_is_host_callback(s->op)) return run_calls(x, s);
     for (int p = 0; p < x->n; p++)
       if (owns(x, s->owners, p)) TRY(run_op(x, s, k, p));
     return NULL;

@@ -21,6 +21,7 @@ _FRAMEWORK = re.compile(r'"[^"]*/tensorflow/python/framework/ops.py":\d+:\d+')  
 _OF_GRAPHS = ("Placeholder", "PlaceholderWithDefault", "NoOp", "_Arg", "_Retval")
 _MODULE = re.compile(r"module @[\w.\-$]+")
 _NAME = re.compile(r"^_*inference_(.*?)_\d+$")
+_ERF = re.compile(r"mhlo\.erf (%[\w#]+)(?: \{[^}]*\})? : (tensor<[^>]*>)")  # StableHLO has none
 _COPY = re.compile(r"mhlo\.copy (%[\w#]+)(?: \{[^}]*\})? : (tensor<[^>]*>)")
 
 
@@ -163,7 +164,8 @@ class _Compiled:
             else:
                 self.constants.append((i, np.asarray(tensor.numpy(), order="C")))
             captured.append(tensor)
-        text = _COPY.sub(r"stablehlo.reshape \1 : (\2) -> \2", _lower(graph, specs, captured))
+        text = _ERF.sub(r"chlo.erf \1 : \2 -> \2", _lower(graph, specs, captured))
+        text = _COPY.sub(r"stablehlo.reshape \1 : (\2) -> \2", text)
         text = lines.with_lines(_MODULE.sub(f"module @{program.name}", text, count=1), graph.graph)
         written = _written(text)
         self.executable = runtime.client().compile(_describe(text, written, names), program.devices)

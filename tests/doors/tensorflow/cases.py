@@ -403,6 +403,18 @@ def jit_compile(_):
 
 
 @case
+def special_functions(_):
+    """Functions that TensorFlow's bridge has no StableHLO for, gelu's among them, and their gradients."""
+    @tf.function(jit_compile=True)
+    def run(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            total = tf.reduce_sum(tf.nn.gelu(x, approximate=False))
+        return tf.math.erf(x), tf.math.erfc(x), tf.math.erfinv(x * 0.5), tf.math.asinh(x), tape.gradient(total, x)
+    return {str(i): v.numpy() for i, v in enumerate(run(tf.constant(ROWS)))}
+
+
+@case
 def one_device(_):
     strategy = tf.distribute.OneDeviceStrategy("/cpu:0")
     with strategy.scope():

@@ -177,9 +177,24 @@ static void take_trips(HGraph *g, const SimOpts *opts) {
     }
 }
 
-Err *sim_estimate(const Module *m, const Chip *chip, const SimOpts *opts, SimReport **out) {
-  static const SimOpts none;
-  if (!opts) opts = &none;
+static Err *find_batch_norm(Op *op, void *unused) {
+  (void)unused;
+  bool is = op->kind == OP_BATCH_NORM_TRAINING || op->kind == OP_BATCH_NORM_INFERENCE ||
+            op->kind == OP_BATCH_NORM_GRAD;
+  return is ? op_err(op, ERR_UNIMPLEMENTED, "batch norm") : NULL;
+}
+
+static bool has_batch_norm(const Module *m) {
+  bool found = false;
+  for (int i = 0; i < m->funcs.n && !found; i++) {
+    Err *e = m->funcs.v[i]->body ? ir_walk(m->funcs.v[i]->body, find_batch_norm, NULL) : NULL;
+    found = e != NULL;
+    err_free(e);
+  }
+  return found;
+}
+
+static Err *estimate(const Module *m, const Chip *chip, const SimOpts *opts, SimReport **out) {
   Arena *arena = arena_new();
   HGraph *g;
   Schedule *p = NULL;
@@ -214,6 +229,17 @@ Err *sim_estimate(const Module *m, const Chip *chip, const SimOpts *opts, SimRep
   hlo_free(g);
   if (err) arena_free(arena);
   return err;
+}
+
+Err *sim_estimate(const Module *m, const Chip *chip, const SimOpts *opts, SimReport **out) {
+  static const SimOpts none;
+  if (!opts) opts = &none;
+  if (opts->eager || !has_batch_norm(m)) return estimate(m, chip, opts, out);
+  Module *own = module_clone(m); /* XLA makes sums and arithmetic of it before all else */
+  Err *e = pass_batch_norm(own);
+  if (!e) e = estimate(own, chip, opts, out);
+  module_free(own);
+  return e;
 }
 
 void sim_report_free(SimReport *r) {

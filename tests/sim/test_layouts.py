@@ -36,7 +36,7 @@ def test_most_are_near(errors):
     assert len(far) <= 2, far
 
 
-def test_all_are_nearer_than_a_third(errors):
+def test_all_are_nearer_than_a_fifth(errors):
     assert max(map(abs, errors.values())) < 0.2, errors
 
 

@@ -79,3 +79,25 @@ void tpu_split_groups(HGraph *g, HNode *n) {
   n->n_in = 1;
   n->in = arena_dup(g->arena, &m, sizeof m);
 }
+
+bool tpu_scale_channels(HGraph *g, HNode *n) {
+  const HConv *c = n->conv;
+  HNode *image = n->in[0], *factors = n->in[1];
+  if (c->taps != 1 || c->k != 1 || c->groups != c->n || c->groups < 2 || n->part || !n->src ||
+      !hlo_same_shape(image, n->rank, n->d) || image->dt != n->dt)
+    return false;
+  ConvDims d = b_conv_dims(n->src);
+  int64_t channel = d.out_feature;
+  if (channel != d.in_feature) return false;
+  factors = hlo_node(g, n->comp, H_RESHAPE, OP_RESHAPE, n->src, factors->dt, 1, &n->d[channel], 1,
+                     &factors);
+  factors = hlo_node(g, n->comp, H_BCAST, OP_BROADCAST_IN_DIM, n->src, factors->dt, n->rank, n->d,
+                     1, &factors);
+  factors->n_dims = 1;
+  factors->dims = hlo_ints(g, &channel, 1);
+  n->conv = NULL;
+  n->kind = H_EWISE;
+  n->op = OP_MULTIPLY;
+  n->in = arena_dup(g->arena, (HNode *[]){image, factors}, 2 * sizeof *n->in);
+  return true;
+}

@@ -321,7 +321,7 @@ static void expand(Expand *x, HNode *n) {
   case H_BCAST: row_to_vector(x, n); break;
   case H_CONV:
     if (!n->conv->is_conv) multiply_and_add(x, n);
-    else tpu_split_groups(x->g, n);
+    else if (!tpu_scale_channels(x->g, n)) tpu_split_groups(x->g, n);
     break;
   case H_GATHER:
     widen_for_rows(x, n);

@@ -5,6 +5,8 @@
 #include "sim/schedule/compiler.h"
 
 void tpu_split_groups(HGraph *g, HNode *n); /* a convolution of few groups, as what it becomes */
+/* One filter of a single tap a channel becomes a factor for each; false: it is something else. */
+bool tpu_scale_channels(HGraph *g, HNode *n);
 /* by which kernels a gather's indices come to lie as one vector, and its rows as a result */
 void tpu_lay_indices(HGraph *g, const CostParams *params, HComp *c, HNode *gather);
 /* what the compiler rewrites before it fuses */

@@ -38,7 +38,8 @@ static Value *embed(Net *n, const TrainConfig *c, Value *ids, int64_t words, int
 static Err *build(Net *n, const TrainConfig *c, const Data *d, Value *const *in, NetOut *out) {
   TRY(zoo_want_text(n->model->name, d, true));
   Build *b = &n->b;
-  ZooShape s = zoo_transformer(n->model, c);
+  ZooShape s;
+  TRY(zoo_transformer(n->model, c, &s));
   double std = 0.02;
   Init normal = INIT(INIT_NORMAL, std);
   if (n->forward && d->marks.there) { /* training has full examples */

@@ -88,7 +88,9 @@ void zoo_decoder_defaults(TrainConfig *c) {
                        .end = 0.1};
 }
 
-ZooShape zoo_transformer(const Model *m, const TrainConfig *c) {
+enum { MOST_LAYERS = 512 }; /* a program of each takes gigabytes to write */
+
+Err *zoo_transformer(const Model *m, const TrainConfig *c, ZooShape *out) {
   static const struct {
     int64_t layers, width;
   } known[] = {{12, 768}, {24, 1024}, {36, 1280}, {48, 1600}};
@@ -97,5 +99,9 @@ ZooShape zoo_transformer(const Model *m, const TrainConfig *c) {
   for (int i = 0; i < COUNT_OF(known); i++)
     if (known[i].layers == s.layers) s.width = known[i].width;
   s.heads = s.width / 64;
-  return s;
+  *out = s;
+  if (s.layers <= MOST_LAYERS) return NULL;
+  return err_hint(err_new(ERR_INVALID, "%s of %lld layers, each %lld wide", m->name,
+                          (long long)s.layers, (long long)s.width),
+                  "--size is the number of layers, at most %d", MOST_LAYERS);
 }

@@ -7,7 +7,8 @@
 static Err *build(Net *n, const TrainConfig *c, const Data *d, Value *const *in, NetOut *out) {
   TRY(zoo_want_text(n->model->name, d, false));
   Build *b = &n->b;
-  ZooShape s = zoo_transformer(n->model, c);
+  ZooShape s;
+  TRY(zoo_transformer(n->model, c, &s));
   int64_t context = MAX(1024, c->length);
   double std = 0.02, proj = 0.02 / sqrt(2.0 * (double)s.layers);
   Value *table, *x = net_embedding(n, "wte", in[0], d->classes, s.width, std, &table);

@@ -45,7 +45,8 @@ static Value *with_class(Net *n, Value *x) {
 static Err *build_vit(Net *n, const TrainConfig *c, const Data *d, Value *const *in, NetOut *out) {
   TRY(zoo_want_images(n->model->name, d, 8));
   Build *b = &n->b;
-  ZooShape s = zoo_transformer(n->model, c);
+  ZooShape s;
+  TRY(zoo_transformer(n->model, c, &s));
   Value *x = with_class(n, patches(n, d, in[0], s.width));
   int64_t batch = b_dim(x, 0), first[] = {batch, s.width};
   x = net_dropout(n, net_positions(n, "wpe/table", x, b_dim(x, 1), 0.02), c->dropout);
@@ -67,7 +68,8 @@ static Err *build_mixer(Net *n, const TrainConfig *c, const Data *d, Value *cons
                         NetOut *out) {
   TRY(zoo_want_images(n->model->name, d, 8));
   Build *b = &n->b;
-  ZooShape s = zoo_transformer(n->model, c);
+  ZooShape s;
+  TRY(zoo_transformer(n->model, c, &s));
   Value *x = patches(n, d, in[0], s.width);
   for (int64_t i = 0; i < s.layers; i++) {
     NetScope scope = net_block(n, "h%lld", (long long)i), mix = net_enter(n, "tokens");

@@ -28,6 +28,7 @@ void zoo_decoder_defaults(TrainConfig *c);
 typedef struct ZooShape {
   int64_t layers, width, heads;
 } ZooShape;
-ZooShape zoo_transformer(const Model *m, const TrainConfig *c);
+/* By --size, or the model's own. errors ERR_INVALID more layers than one writes down. */
+Err *zoo_transformer(const Model *m, const TrainConfig *c, ZooShape *out);
 
 #endif

@@ -116,3 +116,9 @@ def test_no_room(tmp_path):
     finally:
         mount("umount", str(disk))
     assert r.returncode == 1 and "a checkpoint takes 13.7" in r.stderr and "step 1/2" not in r.stderr, r.stderr
+
+
+@pytest.mark.parametrize("model", ["gpt2", "bert"])
+def test_more_layers_than_a_program_holds(writer, model):
+    r = weft("train", model, "--data", f"text:{writer / 'text.txt'}", "--steps", 1, "--size", 9999, "--no-compare")
+    assert r.returncode == 1 and "9999 layers" in r.stderr and "at most 512" in r.stderr, r.stderr

@@ -169,7 +169,7 @@ static Err *run(Adopted *a, const Module *m, Client *c, uint64_t seed) {
   ClientProgram *exe = NULL;
   ClientBuffer *arg = NULL, **outs = xcalloc((size_t)f->type->n_results + 1, sizeof *outs);
   Err *e = f->type->n_elems ? seed_argument(a, f, c, seed, &arg) : NULL;
-  if (!e) e = train_compile(c, m, 1, &exe);
+  if (!e) e = train_compile(c, m, 1, true, &exe);
   if (!e) e = client_execute(exe, &arg, f->type->n_elems, outs);
   a->start = xcalloc((size_t)f->type->n_results + 1, sizeof *a->start);
   for (int i = 0; i < f->type->n_results && !e; i++) {

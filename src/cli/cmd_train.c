@@ -45,9 +45,13 @@ static const char usage[] =
     "the\n"
     "                     same in half precision, the loss scaled so that gradients do not "
     "vanish;\n"
-    "                     f8: bf16, but dense layers train in 8 bits: operands in f8E4M3FN, "
-    "gradients\n"
-    "                     in f8E5M2, scaled by the largest magnitude that each array has then\n"
+    "                     f8: bf16, but dense layers, experts and convolutions train in 8 bits:\n"
+    "                     operands in f8E4M3FN, gradients in f8E5M2, scaled by the largest "
+    "magnitude\n"
+    "                     that each array has then\n"
+    "  --f8-attention     with --precision f8: attention's two products in 8 bits as well (most "
+    "recipes\n"
+    "                     leave them in 16)\n"
     "  --lora N           learn N columns beside each dense kernel, all else frozen (with --init)\n"
     "  --remat            compute the inside of blocks again in the backward pass: less memory\n"
     "  --size N           variant of the model (layers)\n"
@@ -446,12 +450,12 @@ static void be_silent(Args *a) {
 static Err *meet(Args *a) {
   a->job = (ClientJob){a->place.id, a->place.n, NULL};
   if (a->place.n < 2) return NULL;
-  if (a->adopted)
+  if (a->adopted && a->r.model->devices)
     return err_hint(err_new(ERR_UNIMPLEMENTED,
-                            "a train step from a file runs in one process, not "
-                            "in %d",
+                            "a train step with shardings of its own runs in one process, not in %d",
                             a->place.n),
-                    "--coordinator none: each process by itself");
+                    "--coordinator none: each process by itself; a step of one device runs on the "
+                    "devices of all");
   if (!speaks(a)) be_silent(a);
   return peers_hub_open(&a->place, &a->job.hub);
 }
@@ -485,16 +489,17 @@ static Err *begin_own(Args *a, Client *client) {
   if (!a->resume) TRY(adopt_run_init(a->adopted, client, a->r.config.seed));
   Buf who = {0};
   adopt_print(a->adopted, a->r.data, !a->resume, &who);
-  fputs(who.p, stderr);
+  if (speaks(a)) fputs(who.p, stderr);
   buf_free(&who);
   if (!adopt_eval_batch(a->adopted)) a->r.eval_every = -1;
   return NULL;
 }
 
-static void show_begun(void *arg, int taken, int all, const char *fresh) {
+static void show_begun(void *arg, int taken, int all, int merged, const char *fresh) {
   (void)arg;
-  fprintf(stderr, "begins with %d of %d tensors of --init%s%s\n", taken, all,
-          *fresh ? "; new: " : "", fresh);
+  fprintf(stderr, "begins with %d of %d tensors of --init", taken, all);
+  if (merged) fprintf(stderr, ", its LoRA adapters added into %d of them", merged);
+  fprintf(stderr, "%s%s\n", *fresh ? "; new: " : "", fresh);
 }
 
 static TrainOpts train_opts(Args *a, Client *client, TrainLive *live) {
@@ -676,8 +681,8 @@ static int take_args(CliArgs *args, Args *a) {
   if (!a->dump && (e = peers_place(a->coordinator, &a->place))) return err_report(e), 2;
   bool free_to_choose = !a->adopted && !given(a, "replicas");
   int all = train_virtual_devices(&a->r); /* a chip of several devices trains on all of them */
-  if (a->adopted) return own_devices(args, a, all);
   if (a->place.n > 1 && !all) all = a->place.n * MAX(1, host_devices(&a->r));
+  if (a->adopted) return own_devices(args, a, all);
   if (all > 1 && free_to_choose && c->replicas <= MAX(1, a->place.n - 1)) c->replicas = all;
   int n = MAX(1, c->replicas);
   if (c->batch % n)

@@ -55,7 +55,7 @@ static void settings_line(const TrainRun *r, Buf *out) {
   }
 }
 
-/* Whether dense layers in 8 bits are computed by something that has no such products. */
+/* Whether what trains in 8 bits is computed by something that has no such products. */
 static bool emulates_f8(const TrainRun *r) {
   ChipRef ref;
   if (r->config.compute != DT_F8E4M3FN || r->plugin) return false;
@@ -252,10 +252,7 @@ static void put_run(const TrainRun *a, const TrainResult *r, Buf *b) {
   settings_json(&whole, settings_reads(a->model, d, &whole), &s);
   buf_printf(b, ",\n  \"weft\": \"%s\",\n  \"weights\": %lld", WEFT_VERSION,
              (long long)r->n_weights);
-  if (d->fields[0].rank == 3)
-    buf_printf(b, ",\n  \"mean\": [%.9g, %.9g, %.9g],\n  \"std\": [%.9g, %.9g, %.9g]",
-               (double)d->mean[0], (double)d->mean[1], (double)d->mean[2], (double)d->std[0],
-               (double)d->std[1], (double)d->std[2]);
+  data_channels_json(d, b);
   buf_printf(b, ",\n  \"settings\": {%s}", s.p + 1);
   buf_free(&s);
 }

@@ -326,12 +326,14 @@ static PJRT_Program program_arg(Str program) {
                         .format_size = 4};
 }
 
-/* The numbers of the first devices of every process, each for its share of the replicas. */
-static Err *spread(const Client *c, int replicas, int *ids) {
+/* The numbers of the first devices of every process, each for its share of the n; alone: of this one's. */
+static Err *spread(const Client *c, int devices, bool alone, int *ids) {
   ARGS(Client_Devices, all, .client = c->handle);
   TRY(CALL(c->api, Client_Devices, &all));
   for (int id = 0; id < c->job.n; id++) {
-    int first, n = client_share(&(ClientJob){id, c->job.n, NULL}, replicas, &first), has = 0;
+    int first = 0, n = devices, has = 0;
+    if (alone && id != c->job.id) continue;
+    if (!alone) n = client_share(&(ClientJob){id, c->job.n, NULL}, devices, &first);
     for (size_t i = 0; i < all.num_devices; i++) {
       ARGS(Device_GetDescription, get, .device = all.devices[i]);
       TRY(CALL(c->api, Device_GetDescription, &get));
@@ -343,18 +345,20 @@ static Err *spread(const Client *c, int replicas, int *ids) {
     }
     if (has < n)
       return err_new(ERR_INVALID, "process %d has %d device%s for %d of %d replicas", id, has,
-                     has == 1 ? "" : "s", n, replicas);
+                     has == 1 ? "" : "s", n, devices);
   }
   return NULL;
 }
 
 Err *client_compile(Client *c, Str program, const ClientCompileOpts *opts, ClientProgram **out) {
   Buf options = {0};
-  int replicas = opts && opts->replicas ? opts->replicas : 1, first, *ids = NULL;
-  bool spans = c->job.n > 1 && !(opts && opts->partitions > 1);
-  if (spans) {
-    ids = xcalloc((size_t)replicas, sizeof *ids);
-    Err *few = spread(c, replicas, ids);
+  int devices = (opts && opts->replicas ? opts->replicas : 1) *
+                (opts && opts->partitions ? opts->partitions : 1),
+      first, *ids = NULL;
+  bool alone = c->job.n < 2 || (opts && opts->alone);
+  if (c->job.n > 1) {
+    ids = xcalloc((size_t)devices, sizeof *ids);
+    Err *few = spread(c, devices, alone, ids);
     if (few) return free(ids), few;
   }
   write_compile_options(&options, program, opts, ids);
@@ -368,9 +372,8 @@ Err *client_compile(Client *c, Str program, const ClientCompileOpts *opts, Clien
   ClientProgram *p = xcalloc(1, sizeof *p);
   p->client = c;
   p->handle = compile.executable;
-  p->processes = (opts && opts->replicas ? opts->replicas : 1) *
-                 (opts && opts->partitions ? opts->partitions : 1);
-  p->near = spans ? client_share(&c->job, replicas, &first) : p->processes;
+  p->processes = devices;
+  p->near = alone ? devices : client_share(&c->job, devices, &first);
   ARGS(LoadedExecutable_GetExecutable, get, .loaded_executable = p->handle);
   e = CALL(c->api, LoadedExecutable_GetExecutable, &get);
   p->exec = e ? NULL : get.executable;

@@ -55,6 +55,7 @@ Err *client_memory(const Client *c, int device,
 
 typedef struct ClientCompileOpts {
   int replicas, partitions; /* 0 means 1; process p runs on device p, in a job see client_share */
+  bool alone;               /* in a job: on devices of this process only */
   /* By argument and by result: may the compiler choose its sharding, as JAX lets it where the program
    * has none? n 0: none may. */
   const bool *free_args, *free_results;

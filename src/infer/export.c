@@ -15,31 +15,26 @@ static Err *weight(void *arg, const StateSpec *s, const NamedTensor **out) {
   return infer_tensor(arg, s, out);
 }
 
-/* "h0/fc/lora_a" of "h0/fc/kernel"; NULL: none. */
-static const NamedTensor *beside(const Infer *i, const char *kernel, const char *name) {
-  char *full = xasprintf("%.*s%s", (int)(strlen(kernel) - strlen("kernel")), kernel, name);
-  const NamedTensor *t = NULL;
-  for (int k = 0; k < i->n_weights && !t; k++)
-    if (!strcmp(i->specs[k].name, full)) err_free(infer_tensor(i, &i->specs[k], &t));
-  free(full);
-  return t;
-}
-
-/* A kernel with what was learnt beside it; NULL: nothing was. */
+/* A kernel with what was learnt beside it; NULL: nothing was. t: as the network uses it, an average where one is kept. */
 static float *with_lora(const Infer *i, const StateSpec *s, const NamedTensor *t) {
-  if (!str_ends(str_from(s->name), "/kernel") || s->rank != 2) return NULL;
-  const NamedTensor *a = beside(i, s->name, "lora_a"), *b = beside(i, s->name, "lora_b");
-  if (!a || !b) return NULL;
-  int64_t rows = s->dims[0], cols = s->dims[1], rank = a->dims[1];
-  float *w = xmalloc(sizeof *w * (size_t)(rows * cols) + 1);
-  memcpy(w, t->data, sizeof *w * (size_t)(rows * cols));
-  for (int64_t r = 0; r < rows; r++)
-    for (int64_t k = 0; k < rank; k++) {
-      float scale = (float)LORA_SCALE * ((const float *)a->data)[r * rank + k];
-      const float *row = (const float *)b->data + k * cols;
-      for (int64_t c = 0; c < cols; c++) w[r * cols + c] += scale * row[c];
-    }
-  return w;
+  if (!str_ends(str_from(s->name), "/kernel") || t->type != DT_F32) return NULL;
+  NamedTensor beside[3] = {*t};
+  beside[0].name = s->name;
+  int n = 1;
+  size_t stem = strlen(s->name) - strlen("kernel");
+  for (int k = 0; k < i->n_weights && n < 3; k++) {
+    const char *name = i->specs[k].name;
+    const NamedTensor *found;
+    if (strncmp(name, s->name, stem) || strncmp(name + stem, "lora_", 5)) continue;
+    Err *none = infer_tensor(i, &i->specs[k], &found);
+    if (none) return err_free(none), NULL;
+    beside[n] = *found;
+    beside[n++].name = i->specs[k].name; /* not "opt/ema/..." */
+  }
+  float *w = xmalloc(sizeof *w * (size_t)(s->rank == 2 ? s->dims[0] * s->dims[1] : 0) + 1);
+  if (lora_merge(n, beside, &beside[0], w)) return w;
+  free(w);
+  return NULL;
 }
 
 static Err *write_weights(const Infer *i, const char *to, NameStyle style, const char *name) {

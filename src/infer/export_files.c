@@ -26,10 +26,7 @@ static Err *write_description(const Infer *i, const char *to, const Type *answer
   buf_printf(&b, "]},\n  \"output\": {\"type\": \"f32\", \"shape\": [%lld", (long long)batch);
   for (int k = 1; k < answer->rank; k++) buf_printf(&b, ", %lld", (long long)answer->dims[k]);
   buf_printf(&b, "]},\n  \"classes\": %lld", (long long)d->classes);
-  if (f->rank == 3)
-    buf_printf(&b, ",\n  \"mean\": [%.9g, %.9g, %.9g],\n  \"std\": [%.9g, %.9g, %.9g]",
-               (double)d->mean[0], (double)d->mean[1], (double)d->mean[2], (double)d->std[0],
-               (double)d->std[1], (double)d->std[2]);
+  data_channels_json(d, &b);
   buf_cstr(&b, ",\n  \"labels\": ");
   if (!d->labels) buf_cstr(&b, "null");
   for (const char *p = d->labels; p && *p; p += strspn(p, "\n")) {

@@ -65,9 +65,8 @@ static void put_data(Meta *m, const Data *d) {
   meta_set(m, "classes", "%lld", (long long)d->classes);
   if (d->labels) meta_set(m, "labels", "%s", d->labels);
   if (d->fields[0].rank == 3) { /* of pixels as 0 ... 1, by channel: (x / 255 - mean) / std */
-    meta_set(m, "mean", "%.9g %.9g %.9g", (double)d->mean[0], (double)d->mean[1],
-             (double)d->mean[2]);
-    meta_set(m, "std", "%.9g %.9g %.9g", (double)d->std[0], (double)d->std[1], (double)d->std[2]);
+    put_numbers(m, "mean", data_channels(d), d->mean);
+    put_numbers(m, "std", data_channels(d), d->std);
   } else if (d->column_mean) { /* (x - mean) / std */
     put_numbers(m, "column-mean", d->fields[0].dims[0], d->column_mean);
     put_numbers(m, "column-std", d->fields[0].dims[0], d->column_std);

@@ -61,6 +61,24 @@ void data_statistics(Data *d, const uint8_t *p, int64_t pixels, int64_t channels
   }
 }
 
+int data_channels(const Data *d) {
+  const Field *f = &d->fields[0];
+  return f->rank == 3 ? (int)MIN(f->dims[2], (int64_t)COUNT_OF(d->mean)) : 0;
+}
+
+static void numbers_json(const char *name, int n, const float *v, Buf *out) {
+  buf_printf(out, ",\n  \"%s\": [", name);
+  for (int i = 0; i < n; i++) buf_printf(out, "%s%.9g", i ? ", " : "", (double)v[i]);
+  buf_cstr(out, "]");
+}
+
+void data_channels_json(const Data *d, Buf *out) {
+  int n = data_channels(d);
+  if (!n) return;
+  numbers_json("mean", n, d->mean, out);
+  numbers_json("std", n, d->std, out);
+}
+
 Data *data_from_images(const char *name, Images im, int64_t n_train, int64_t n_test,
                        const int64_t shape[3], int64_t classes) {
   Data *d = xcalloc(1, sizeof *d);

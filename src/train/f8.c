@@ -1,5 +1,6 @@
-/* Dense layers in 8 bits (Micikevicius et al. 2022): operands of the forward product and its two gradients are
- * rounded to f8E4M3FN, gradients that come in to f8E5M2, each divided by its largest magnitude first so that this
+/* Dense layers, experts and convolutions in 8 bits (Micikevicius et al. 2022): operands of the forward product and its
+ * two gradients are rounded to f8E4M3FN, gradients that come in to f8E5M2 (of convolutions, whose operands have one
+ * type, to f8E4M3FN), each divided by its largest magnitude first so that this
  * lands on the type's largest number: current scaling, as Transformer Engine's Float8CurrentScaling, which unlike
  * delayed scaling needs no state. Sums are f32. Master weights are f32, all else is bf16.
  *
@@ -62,13 +63,23 @@ static void replace_op(Net *n, Op **forward_end, Op *old, Op *new) {
   op_remove(old);
 }
 
-static void narrow(F8 *f, Op **forward_end, Op *op, bool gradient) {
+static Value *product_of(Build *b, const Op *op, Value *x, Value *y) {
+  if (op->kind == OP_CONVOLUTION) {
+    ConvDims d = b_conv_dims(op);
+    return b_conv(b, x, y, &d, DT_F32, NULL);
+  }
+  DotDims d = b_dot_dims(op);
+  return b_dot(b, x, y, &d, DT_F32, NULL);
+}
+
+/* cotangent: which operand is a gradient, -1: none. */
+static void narrow(F8 *f, Op **forward_end, Op *op, int cotangent) {
   Build *b = &f->b;
   b->loc = op->loc;
-  Quantised *x = quantised(f, op->operands[0], gradient ? DT_F8E5M2 : DT_F8E4M3FN);
-  Quantised *y = quantised(f, op->operands[1], DT_F8E4M3FN);
-  DotDims d = b_dot_dims(op);
-  Value *r = b_dot(b, x->q, y->q, &d, DT_F32, NULL);
+  DType arriving = op->kind == OP_CONVOLUTION ? DT_F8E4M3FN : DT_F8E5M2;
+  Quantised *x = quantised(f, op->operands[0], cotangent == 0 ? arriving : DT_F8E4M3FN);
+  Quantised *y = quantised(f, op->operands[1], cotangent == 1 ? arriving : DT_F8E4M3FN);
+  Value *r = product_of(b, op, x->q, y->q);
   r = b_mul(b, r, b_bcast_scalar(b, b_mul(b, x->scale, y->scale), r->type));
   r = b_convert(b, r, op->results[0].type->dtype);
   insert_before(op, b->r);
@@ -80,8 +91,9 @@ void f8_products(Net *n, Op **forward_end) {
   F8 f = {n, {n->b.m, region_new(n->b.m, 0, NULL), NULL}, map_new()};
   for (Op *op = n->b.r->first, *next; op; op = next) {
     next = op->next;
-    bool gradient = op_attr(op, GRAD_F8_COTANGENT);
-    if (gradient || op_attr(op, GRAD_F8)) narrow(&f, forward_end, op, gradient);
+    if (op_attr(op, GRAD_F8)) narrow(&f, forward_end, op, -1);
+    else if (op_attr(op, GRAD_F8_COTANGENT_LEFT)) narrow(&f, forward_end, op, 0);
+    else if (op_attr(op, GRAD_F8_COTANGENT_RIGHT)) narrow(&f, forward_end, op, 1);
   }
   Str key;
   void *q;

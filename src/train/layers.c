@@ -14,6 +14,13 @@ static Value *along_last(Net *n, Value *p, Value *x) {
   return b_bcast_last(&n->b, b_convert(&n->b, p, b_dtype(x)), x->type);
 }
 
+Value *net_f8(Net *n, Value *product) {
+  bool wide = n->compute == DT_F32; /* for a while: a router */
+  if (n->f8 && n->training && !wide)
+    op_set_attr(n->b.m, product->def, STR(GRAD_F8), attr_unit(n->b.m));
+  return product;
+}
+
 /* x A B times a constant: B begins as zeros, so the network begins as it was. */
 static Value *low_rank(Net *n, Value *x, int64_t units) {
   Build *b = &n->b;
@@ -29,8 +36,7 @@ Value *net_dense(Net *n, const char *name, Value *x, int64_t units, bool bias, I
   NetScope s = net_enter(n, "%s", name);
   int64_t in = b_dim(x, b_rank(x) - 1);
   Value *w = net_param(n, "kernel", 2, (int64_t[]){in, units}, init, 0);
-  Value *y = b_matmul(&n->b, to_compute(n, x), to_compute(n, w));
-  if (n->f8 && n->training) op_set_attr(n->b.m, y->def, STR(GRAD_F8), attr_unit(n->b.m));
+  Value *y = net_f8(n, b_matmul(&n->b, to_compute(n, x), to_compute(n, w)));
   if (n->lora) y = b_add(&n->b, y, low_rank(n, x, units));
   if (bias) {
     Value *c = net_param(n, "bias", 1, &units, INIT(INIT_CONST, 0), PARAM_NO_DECAY);
@@ -54,6 +60,7 @@ Value *net_conv(Net *n, const char *name, Value *x, int64_t size, int64_t stride
   for (int i = 0; i < 2 && same == PAD_SAME; i++)
     same_padding(b_dim(x, 1 + i), size, stride, &d.padding[2 * i], &d.padding[2 * i + 1]);
   Value *y = b_conv(&n->b, to_compute(n, x), to_compute(n, w), &d, n->compute, NULL);
+  net_f8(n, y);
   if (bias) {
     Value *c = net_param(n, "bias", 1, &filters, INIT(INIT_CONST, 0), PARAM_NO_DECAY);
     y = b_add(&n->b, y, along_last(n, c, y));
@@ -70,7 +77,7 @@ Value *net_conv_up(Net *n, const char *name, Value *x, int64_t size, int64_t fil
   Value *k = net_param(n, "kernel", 4, (int64_t[]){size, size, in, filters}, init, 0);
   k = b_reshape(b, b_transpose(b, to_compute(n, k), (int[]){2, 0, 1, 3}), 2,
                 (int64_t[]){in, size * size * filters});
-  Value *y = b_reshape(b, b_matmul(b, to_compute(n, x), k), 6,
+  Value *y = b_reshape(b, net_f8(n, b_matmul(b, to_compute(n, x), k)), 6,
                        (int64_t[]){batch, h, w, size, size, filters});
   y = b_transpose(b, y, (int[]){0, 1, 3, 2, 4, 5});
   y = b_reshape(b, y, 4, (int64_t[]){batch, h * size, w * size, filters});
@@ -337,7 +344,9 @@ Value *net_attend(Net *n, Value *q, Value *k, Value *v, bool causal) {
                     .n_contract = 1,
                     .lhs_contract = {3},
                     .rhs_contract = {3}};
-  Value *s = b_muls(b, b_dot(b, q, k, &scores, n->compute, NULL), 1 / sqrt((double)d));
+  Value *s = b_dot(b, q, k, &scores, n->compute, NULL);
+  if (n->f8_attention) net_f8(n, s);
+  s = b_muls(b, s, 1 / sqrt((double)d));
   if (causal) s = causal_mask(n, s);
   if (n->live) s = live_keys(n, s);
   DotDims mix = {.n_batch = 2,
@@ -347,6 +356,7 @@ Value *net_attend(Net *n, Value *q, Value *k, Value *v, bool causal) {
                  .lhs_contract = {3},
                  .rhs_contract = {2}};
   Value *o = b_dot(b, net_softmax(n, s), v, &mix, n->compute, NULL);
+  if (n->f8_attention) net_f8(n, o);
   return b_reshape(b, b_transpose(b, o, (int[]){0, 2, 1, 3}), 3, (int64_t[]){batch, t, heads * d});
 }
 

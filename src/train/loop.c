@@ -30,7 +30,8 @@ struct Trainer {
   ClientBuffer **gathered;      /* during an evaluation: state that else lies in parts */
   int64_t at, total, per_epoch; /* steps */
   int ema;                      /* where averages of the parameters begin in the state; 0: none */
-  int taken;                    /* parameters that came from TrainOpts.init */
+  int taken;                    /* parameters that came from TrainOpts.init, */
+  int merged;                   /* some with the adapters beside them */
   int64_t evaluations;
   uint64_t state_hash; /* of several processes */
   bool stopped;
@@ -55,10 +56,11 @@ int train_partitions(const Module *m) {
   return a && a->kind == AT_INT && a->i > 0 && a->i < 1 << 20 ? (int)a->i : 1;
 }
 
-Err *train_compile(Client *c, const Module *m, int replicas, ClientProgram **out) {
+Err *train_compile(Client *c, const Module *m, int replicas, bool alone, ClientProgram **out) {
   Buf code = {0};
   int partitions = train_partitions(m);
-  ClientCompileOpts o = {.replicas = partitions > 1 ? 1 : replicas, .partitions = partitions};
+  ClientCompileOpts o = {
+      .replicas = partitions > 1 ? 1 : replicas, .partitions = partitions, .alone = alone};
   Err *e = write_program(m, &code);
   if (!e) e = client_compile(c, (Str){code.p, code.n}, &o, out);
   buf_free(&code);
@@ -162,6 +164,23 @@ static Err *begin_with(Trainer *t, int i, int n, const NamedTensor *file) {
   return upload(t, i, f->data);
 }
 
+/* Adapters of `init` that this run goes on with stay beside their kernel; all others become part of it. */
+static void merge_adapters(Trainer *t, int n, const NamedTensor *file) {
+  for (int i = 0; i < t->step.n_state; i++) {
+    const StateSpec *s = &t->step.state[i];
+    if (s->kind != STATE_PARAM || !str_ends(str_from(s->name), "/kernel")) continue;
+    char *name = xasprintf("%.*slora_a", (int)(strlen(s->name) - strlen("kernel")), s->name);
+    const NamedTensor *kernel = safetensors_find(n, file, s->name),
+                      *adapter = safetensors_find(n, file, name);
+    bool kept = false;
+    for (int k = 0; k < t->step.n_state && adapter; k++)
+      kept |= !strcmp(t->step.state[k].name, name) && fits(adapter, &t->step.state[k]);
+    free(name);
+    if (kernel && adapter && !kept && fits(kernel, s))
+      t->merged += lora_merge(n, file, kernel, kernel->data);
+  }
+}
+
 /* Parameters that the file of `init` has not, or has of another shape. */
 static void tell_begun(const Trainer *t, int n, const NamedTensor *file) {
   Buf fresh = {0};
@@ -175,7 +194,7 @@ static void tell_begun(const Trainer *t, int n, const NamedTensor *file) {
     if (listed++ < MOST_NAMES) buf_printf(&fresh, "%s%s", fresh.n ? ", " : "", s->name);
   }
   if (listed > MOST_NAMES) buf_printf(&fresh, " and %d more", listed - MOST_NAMES);
-  t->o->begun(t->o->arg, t->taken, all, fresh.p ? fresh.p : "");
+  t->o->begun(t->o->arg, t->taken, all, t->merged, fresh.p ? fresh.p : "");
   buf_free(&fresh);
 }
 
@@ -248,6 +267,7 @@ static Err *first_state(Trainer *t) {
   NamedTensor *file = NULL;
   if (o->resume) TRY(same_run(t));
   if (path) TRY(runs_beside(safetensors_read(path, &n, &file), path));
+  if (path && !o->resume) merge_adapters(t, n, file);
   Err *e = NULL;
   for (int i = 0; i < t->step.n_state && !e; i++)
     e = o->resume ? go_on(t, i, n, file) : path ? begin_with(t, i, n, file) : fresh(t, i);
@@ -333,7 +353,7 @@ static Err *evaluate(Trainer *t) {
                    .client = t->o->client,
                    .device = t->o->device,
                    .n_devices = n,
-                   .first_part = t->first,
+                   .first_part = whole ? 0 : t->first, /* each process all of it */
                    .parts = t->all_replicas,
                    .test = true,
                    .batch = t->eval_global,
@@ -372,7 +392,7 @@ static Err *evaluate(Trainer *t) {
   drop_gathered(t);
   free(args);
   free(out);
-  if (!e && t->o->job) {
+  if (!e && t->o->job && !whole) {
     memset(sums, 0, sizeof sums);
     e = job_sum(t->o->job, t->evaluations++, t->all_replicas, batches, counted, sums);
   }
@@ -520,7 +540,7 @@ static Err *train_steps(Trainer *t) {
                    .device = o->device,
                    .n_devices = t->replicas,
                    .first_part = t->first,
-                   .parts = t->all_replicas,
+                   .parts = o->model->whole ? MAX(1, o->config.devices) : t->all_replicas,
                    .cuts = t->step.input_cuts[0].s ? t->step.input_cuts : NULL,
                    .batch = t->global,
                    .seed = o->config.seed,
@@ -599,8 +619,9 @@ static Err *one_run(Trainer *t) {
 
 static Err *prepare(Trainer *t, double *compile_s) {
   const TrainOpts *o = t->o;
+  bool whole = o->model->whole;
   t->all_replicas = MAX(1, o->config.replicas);
-  t->replicas = client_share(o->job, t->all_replicas, &t->first);
+  t->replicas = whole ? 1 : client_share(o->job, t->all_replicas, &t->first);
   t->global = o->config.batch * t->all_replicas;
   TrainConfig ec = o->config;
   if (ec.eval_batch) ec.batch = ec.eval_batch;
@@ -610,7 +631,10 @@ static Err *prepare(Trainer *t, double *compile_s) {
     return err_hint(
         err_new(ERR_INVALID, "%d processes for %d replicas", o->job->n, t->all_replicas),
         "--replicas %d, or as many processes as replicas at most", o->job->n);
-  if (o->model->whole) t->replicas = MAX(1, o->config.devices);
+  if (whole) t->replicas = client_share(o->job, MAX(1, o->config.devices), &t->first);
+  if (whole && t->replicas < 1)
+    return err_new(ERR_INVALID, "%d processes for a step on %d devices", o->job->n,
+                   MAX(1, o->config.devices));
   if (t->replicas > 1 && o->device + t->replicas > client_device_count(o->client))
     return err_hint(err_new(ERR_INVALID, "%d replicas on %d devices", t->replicas,
                             client_device_count(o->client)),
@@ -633,8 +657,8 @@ static Err *prepare(Trainer *t, double *compile_s) {
   if (o->out && !o->phantom) TRY(has_room(o->out, &t->step));
   if (o->out && !o->phantom) TRY(events_open(o->out, &t->events));
   double t0 = time_now_s();
-  TRY(train_compile(o->client, t->step.m, t->all_replicas, &t->step_exe));
-  if (eval) TRY(train_compile(o->client, t->eval.m, t->all_replicas, &t->eval_exe));
+  TRY(train_compile(o->client, t->step.m, t->all_replicas, false, &t->step_exe));
+  if (eval) TRY(train_compile(o->client, t->eval.m, t->all_replicas, whole, &t->eval_exe));
   *compile_s = time_now_s() - t0;
   t->state = xcalloc((size_t)(t->step.n_state * t->replicas) + 1, sizeof *t->state);
   TRY(first_state(t));

@@ -32,7 +32,7 @@ static Recurrent open_layer(Net *n, Value *x, int64_t units, int64_t gates, int 
         b_convert(b, net_param(n, "recurrent_bias", 1, &wide, INIT(INIT_CONST, 0), PARAM_NO_DECAY),
                   n->compute);
   Value *steps = b_transpose(b, b_convert(b, x, n->compute), (int[]){1, 0, 2});
-  r.gx = b_matmul(b, steps, b_convert(b, wx, n->compute));
+  r.gx = net_f8(n, b_matmul(b, steps, b_convert(b, wx, n->compute)));
   r.gx = b_add(b, r.gx, b_bcast_last(b, b_convert(b, bias, n->compute), r.gx->type));
   r.wh = b_convert(b, wh, n->compute);
   static const char *const names[] = {"h", "c"};

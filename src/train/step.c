@@ -84,7 +84,7 @@ static void record_inputs(StepProgram *out, const Data *d, int64_t batch, int fi
   }
 }
 
-/* The type of products and activations; those of f8 are bf16 but for operands of dense layers. */
+/* The type of products and activations; those of f8 are bf16 but for what net_f8 marks. */
 static DType compute_of(const TrainConfig *c) {
   return c->compute == DT_F8E4M3FN ? DT_BF16 : c->compute ? c->compute : DT_F32;
 }
@@ -93,6 +93,7 @@ static Net open_net(const Model *model, const TrainConfig *c) {
   return (Net){.model = model,
                .compute = compute_of(c),
                .f8 = c->compute == DT_F8E4M3FN,
+               .f8_attention = c->f8_attention,
                .replicas = c->replicas,
                .lora = c->lora};
 }
@@ -395,6 +396,9 @@ static Err *check(const Model *model, const TrainConfig *c) {
     return err_new(ERR_UNIMPLEMENTED,
                    "'%s' is a train step of its own: nothing is known of the network inside",
                    model->name);
+  if (c->f8_attention && c->compute != DT_F8E4M3FN)
+    return err_hint(err_new(ERR_INVALID, "--f8-attention without --precision f8"),
+                    "it adds attention to what --precision f8 computes in 8 bits");
   if (c->size && !(model->reads & READ_SIZE))
     return err_new(ERR_INVALID, "model '%s' comes in one size: leave --size out", model->name);
   return NULL;

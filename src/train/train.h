@@ -106,8 +106,9 @@ typedef struct Net {
   Build b;
   const Model *model;
   bool training;
-  bool forward;  /* the network's answer alone: no loss; labels are NULL */
-  bool f8;       /* dense layers compute in 8 bits when training */
+  bool forward;      /* the network's answer alone: no loss; labels are NULL */
+  bool f8;           /* what net_f8 marks computes in 8 bits when training; */
+  bool f8_attention; /* attention as well */
   DType compute; /* DT_F32 or DT_BF16: type of products and activations; parameters and statistics
                     are f32 */
   Func *f;
@@ -156,6 +157,8 @@ void net_set_stat(Net *n, Value *stat, Value *next);
 /* A value that goes from one run of a program with `at` to the next, zero at first. */
 Value *net_cache(Net *n, const char *name, DType type, int rank, const int64_t *dims);
 void net_set_cache(Net *n, Value *cache, Value *next);
+/* `product`, a dot_general or convolution that was just made: in 8 bits where the run says so. */
+Value *net_f8(Net *n, Value *product);
 /* A value that gradients do not flow through. */
 Value *net_stop_gradient(Net *n, Value *x);
 
@@ -412,7 +415,8 @@ typedef struct TrainConfig {
   int64_t shift;      /* pictures: in training moved by up to so many pixels, */
   double rotate;      /* turned by up to so many degrees */
   bool augment, masked;
-  bool in_order; /* examples as the data have them, not shuffled */
+  bool in_order;     /* examples as the data have them, not shuffled */
+  bool f8_attention; /* with F8E4M3FN: scores and what they weigh too */
   int lora;   /* rank of what is learnt beside frozen kernels (Hu et al. 2021); 0: all is learnt */
   bool remat; /* blocks of the model are computed again in the backward pass */
   double dropout; /* of models that have one; negative: the model's own */
@@ -459,6 +463,7 @@ typedef enum Reader {
   READ_IMAGE_SIZE = 4096, /* pictures that are resized */
   READ_LORA = 8192,
   READ_WARP = 32768, /* pictures: shift, rotate */
+  READ_F8_ATTENTION = 65536,
   READ_RECIPE =
       16384 /* optimizer, rate, precision, parts: of all models but those with a step that is
                          there already */
@@ -537,7 +542,7 @@ Err *decode_build(const Model *model, const TrainConfig *c, const Data *d, int64
                   StepProgram *out);
 void step_free(StepProgram *p);
 /* Sent as portable bytecode, which any plugin of the last years reads; as text where that has no word for an op. */
-Err *train_compile(Client *c, const Module *m, int replicas, ClientProgram **out);
+Err *train_compile(Client *c, const Module *m, int replicas, bool alone, ClientProgram **out);
 int train_partitions(
     const Module *m); /* devices that a program is written for; 1 where it does not say */
 /* Appends the optimiser to a net whose gradients are given (replaced on the way): slots, new
@@ -554,6 +559,15 @@ Err *safetensors_write(const char *path, int n, const NamedTensor *t, int n_meta
 Err *safetensors_read(const char *path, int *n, NamedTensor **out);
 void safetensors_free(int n, NamedTensor *t);
 const NamedTensor *safetensors_find(int n, const NamedTensor *t, const char *name); /* or NULL */
+
+/* Channels of pictures whose mean and deviation are known; of other data 0. */
+int data_channels(const Data *d);
+/* Members of a JSON object: ,"mean": [...], "std": [...], a number for each channel. */
+void data_channels_json(const Data *d, Buf *out);
+
+/* kernel: one of t, which has what was learnt beside it (LoRA) as well; out: both together, of its size, may be its own
+ * data. false: nothing lies beside it, out is as it was. */
+bool lora_merge(int n, const NamedTensor *t, const NamedTensor *kernel, float *out);
 
 void meta_set(Meta *m, const char *key, const char *fmt, ...) PRINTF_LIKE(3, 4);
 const char *meta_get(const Meta *m, const char *key); /* NULL: absent */
@@ -629,9 +643,9 @@ typedef struct TrainOpts {
   int64_t eval_every; /* steps between evaluations; 0: after each epoch and at the end; -1: never */
   /* Called when a step's loss is known: one step late, so that nothing stalls. */
   void (*progress)(void *arg, const Progress *p);
-  /* Called before the first step of a run with `init`: parameters that it had, of how many, and the names of others;
-   * may be NULL. */
-  void (*begun)(void *arg, int taken, int all, const char *fresh);
+  /* Called before the first step of a run with `init`: parameters that it had, of how many, how many of them with
+   * adapters (LoRA) added in, and the names of others; may be NULL. */
+  void (*begun)(void *arg, int taken, int all, int merged, const char *fresh);
   void *arg;
   int profile;  /* record this many steps, after the first two; 0: none */
   bool phantom; /* the device computes no numbers: losses are NAN, nothing is kept in `out` */

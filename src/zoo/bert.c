@@ -66,16 +66,17 @@ static Err *build(Net *n, const TrainConfig *c, const Data *d, Value *const *in,
   return NULL;
 }
 
-#define BERT(id, title, depth, text)                                                             \
-  const Model zoo_##id = {                                                                       \
-      .name = title,                                                                             \
-      .summary = text,                                                                           \
-      .data = "text",                                                                            \
-      .defaults = defaults,                                                                      \
-      .build = build,                                                                            \
-      .classes = 30522,                                                                          \
-      .size = depth,                                                                             \
-      .reads = READ_SIZE | READ_LENGTH | READ_DROPOUT | READ_SMOOTHING | READ_REMAT | READ_LORA, \
+#define BERT(id, title, depth, text)                                                              \
+  const Model zoo_##id = {                                                                        \
+      .name = title,                                                                              \
+      .summary = text,                                                                            \
+      .data = "text",                                                                             \
+      .defaults = defaults,                                                                       \
+      .build = build,                                                                             \
+      .classes = 30522,                                                                           \
+      .size = depth,                                                                              \
+      .reads = READ_SIZE | READ_LENGTH | READ_DROPOUT | READ_SMOOTHING | READ_REMAT | READ_LORA | \
+               READ_F8_ATTENTION,                                                                 \
   }
 BERT(bert, "bert", 12, "BERT base, masked tokens: 12 layers, width 768");
 BERT(bert_base, "bert-base", 12, "the same");

@@ -67,12 +67,12 @@ static Value *silu_times(Build *b, Value *gate, Value *up) {
 static Value *all_of_them(Net *n, Value *x, const Choice *c, const Weights *w) {
   Build *b = &n->b;
   DotDims into = {.n_contract = 1, .lhs_contract = {2}, .rhs_contract = {1}};
-  Value *h = silu_times(b, b_dot(b, x, w->gate, &into, n->compute, NULL),
-                        b_dot(b, x, w->up, &into, n->compute, NULL)); /* (B, T, E, I) */
+  Value *h = silu_times(b, net_f8(n, b_dot(b, x, w->gate, &into, n->compute, NULL)),
+                        net_f8(n, b_dot(b, x, w->up, &into, n->compute, NULL))); /* (B, T, E, I) */
   Value *g = b_convert(b, c->gates, n->compute);
   h = b_mul(b, h, b_bcast_like(b, g, h->type, (int[]){0, 1, 2}));
   DotDims back = {.n_contract = 2, .lhs_contract = {2, 3}, .rhs_contract = {0, 1}};
-  return b_dot(b, h, w->down, &back, n->compute, NULL);
+  return net_f8(n, b_dot(b, h, w->down, &back, n->compute, NULL));
 }
 
 /* How many before each token of its sequence have chosen the same expert: (B, T, E) i32. */
@@ -119,15 +119,16 @@ static Value *two_of_them(Net *n, Value *x, const Choice *c, const Weights *w) {
                   .n_contract = 1,
                   .lhs_contract = {3},
                   .rhs_contract = {1}};
-  Value *h = silu_times(b, b_dot(b, there, w->gate, &into, n->compute, NULL),
-                        b_dot(b, there, w->up, &into, n->compute, NULL)); /* (E, B, places, I) */
+  Value *h = silu_times(
+      b, net_f8(n, b_dot(b, there, w->gate, &into, n->compute, NULL)),
+      net_f8(n, b_dot(b, there, w->up, &into, n->compute, NULL))); /* (E, B, places, I) */
   DotDims out = {.n_batch = 1,
                  .lhs_batch = {0},
                  .rhs_batch = {0},
                  .n_contract = 1,
                  .lhs_contract = {3},
                  .rhs_contract = {1}};
-  Value *y = b_dot(b, h, w->down, &out, n->compute, NULL); /* (E, B, places, C) */
+  Value *y = net_f8(n, b_dot(b, h, w->down, &out, n->compute, NULL)); /* (E, B, places, C) */
   Value *g = b_convert(b, c->gates, n->compute);
   at = b_mul(b, at, b_bcast_like(b, g, at->type, (int[]){0, 1, 2}));
   DotDims back = {.n_batch = 1,

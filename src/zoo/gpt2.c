@@ -28,17 +28,18 @@ static Err *build(Net *n, const TrainConfig *c, const Data *d, Value *const *in,
   return NULL;
 }
 
-#define GPT2(id, title, depth, text)                                                             \
-  const Model zoo_##id = {                                                                       \
-      .name = title,                                                                             \
-      .summary = text,                                                                           \
-      .data = "text",                                                                            \
-      .defaults = zoo_decoder_defaults,                                                          \
-      .build = build,                                                                            \
-      .classes = 50257,                                                                          \
-      .size = depth,                                                                             \
-      .generates = true,                                                                         \
-      .reads = READ_SIZE | READ_LENGTH | READ_DROPOUT | READ_SMOOTHING | READ_REMAT | READ_LORA, \
+#define GPT2(id, title, depth, text)                                                              \
+  const Model zoo_##id = {                                                                        \
+      .name = title,                                                                              \
+      .summary = text,                                                                            \
+      .data = "text",                                                                             \
+      .defaults = zoo_decoder_defaults,                                                           \
+      .build = build,                                                                             \
+      .classes = 50257,                                                                           \
+      .size = depth,                                                                              \
+      .generates = true,                                                                          \
+      .reads = READ_SIZE | READ_LENGTH | READ_DROPOUT | READ_SMOOTHING | READ_REMAT | READ_LORA | \
+               READ_F8_ATTENTION,                                                                 \
   }
 GPT2(gpt2, "gpt2", 12, "GPT-2 small: 12 layers, width 768");
 GPT2(gpt2_small, "gpt2-small", 12, "the same");

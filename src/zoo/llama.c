@@ -73,17 +73,18 @@ static Err *build(Net *n, const TrainConfig *c, const Data *d, Value *const *in,
   return NULL;
 }
 
-#define LLAMA(id, title, which, words, text)                                      \
-  const Model zoo_##id = {                                                        \
-      .name = title,                                                              \
-      .summary = text,                                                            \
-      .data = "text",                                                             \
-      .defaults = zoo_decoder_defaults,                                           \
-      .build = build,                                                             \
-      .classes = words,                                                           \
-      .size = which,                                                              \
-      .generates = true,                                                          \
-      .reads = READ_SIZE | READ_LENGTH | READ_SMOOTHING | READ_REMAT | READ_LORA, \
+#define LLAMA(id, title, which, words, text)                                                     \
+  const Model zoo_##id = {                                                                       \
+      .name = title,                                                                             \
+      .summary = text,                                                                           \
+      .data = "text",                                                                            \
+      .defaults = zoo_decoder_defaults,                                                          \
+      .build = build,                                                                            \
+      .classes = words,                                                                          \
+      .size = which,                                                                             \
+      .generates = true,                                                                         \
+      .reads =                                                                                   \
+          READ_SIZE | READ_LENGTH | READ_SMOOTHING | READ_REMAT | READ_LORA | READ_F8_ATTENTION, \
   }
 LLAMA(llama, "llama", TINY, 32000, "LLaMA with 6 layers, width 288");
 LLAMA(moe, "moe", MOE, 32000, "LLaMA of 6 layers with 8 experts, two for each token");

@@ -89,17 +89,18 @@ static Err *build_mixer(Net *n, const TrainConfig *c, const Data *d, Value *cons
   return NULL;
 }
 
-#define PATCHES(id, title, how, text)                                              \
-  const Model zoo_##id = {                                                         \
-      .name = title,                                                               \
-      .summary = text,                                                             \
-      .data = "cifar10",                                                           \
-      .defaults = defaults,                                                        \
-      .build = how,                                                                \
-      .shape = {224, 224, 3},                                                      \
-      .classes = 1000,                                                             \
-      .size = 12,                                                                  \
-      .reads = READ_SIZE | READ_DROPOUT | READ_SMOOTHING | READ_REMAT | READ_LORA, \
+#define PATCHES(id, title, how, text)                                                             \
+  const Model zoo_##id = {                                                                        \
+      .name = title,                                                                              \
+      .summary = text,                                                                            \
+      .data = "cifar10",                                                                          \
+      .defaults = defaults,                                                                       \
+      .build = how,                                                                               \
+      .shape = {224, 224, 3},                                                                     \
+      .classes = 1000,                                                                            \
+      .size = 12,                                                                                 \
+      .reads =                                                                                    \
+          READ_SIZE | READ_DROPOUT | READ_SMOOTHING | READ_REMAT | READ_LORA | READ_F8_ATTENTION, \
   }
 PATCHES(vit_b16, "vit-b16", build_vit, "vision transformer: 12 layers, width 768");
 PATCHES(mixer, "mixer", build_mixer, "MLP-Mixer B/16: 12 layers, width 768");

@@ -1,4 +1,4 @@
-"""Dense layers in 8 bits: what the program says, its gradients against the same in numpy with ml_dtypes, the loss beside bf16's."""
+"""Training in 8 bits: what the program says, its gradients against the same in numpy with ml_dtypes, the loss beside bf16's."""
 import json
 import re
 
@@ -88,6 +88,39 @@ def test_learns_as_bf16(extra, tmp_path):
     assert narrow["settings"]["precision"] == "f8" and "no products of 8 bits on cpu" in said
     r = weft("eval", tmp_path / "run", "--json")
     assert r.returncode == 0 and json.loads(r.stdout)["loss"] == pytest.approx(narrow["test_loss"], rel=1e-4)
+
+
+@pytest.mark.parametrize("model, extra, e4, e5", [
+    ("mnist", [], 7, 4),  # two convolutions and two dense layers; no gradient of the pictures
+    ("gpt2", ["--size", 1, "--length", 16, "--f8-attention"], 6, 12),
+    ("moe", ["--size", 1, "--length", 16], 7, 14),  # not the router
+    ("gru", ["--size", 32, "--length", 8], 3, 6)])
+def test_what_is_narrow(model, extra, e4, e5, tmp_path):
+    r = weft("train", model, *extra, "--batch", 2, "--precision", "f8", "--data", "synthetic", "--dump-step", tmp_path / "s.mlir")
+    assert r.returncode == 0, r.stderr
+    forms = re.findall(r"(?:dot_general|convolution).*?: \(tensor<[0-9x]*x(\w+)>, tensor<[0-9x]*x(\w+)>\) -> tensor<[0-9x]*x(\w+)>", (tmp_path / "s.mlir").read_text())
+    assert (forms.count(("f8E4M3FN", "f8E4M3FN", "f32")), forms.count(("f8E5M2", "f8E4M3FN", "f32"))) == (e4, e5)
+
+
+def test_attention_asks_for_f8(tmp_path):
+    r = weft("train", "gpt2", "--f8-attention", "--data", "synthetic", "--dump-step", tmp_path / "s.mlir")
+    assert r.returncode == 1 and "--f8-attention without --precision f8" in r.stderr
+    r = weft("train", "mnist", "--precision", "f8", "--f8-attention", "--data", "synthetic", "--dump-step", tmp_path / "s.mlir")
+    assert r.returncode == 2 and "model 'mnist' does not read --f8-attention" in r.stderr
+
+
+def test_pictures_learn_as_bf16(tmp_path):
+    """Convolutions, forward and both gradients."""
+    rng = np.random.default_rng(3)
+    y = rng.integers(0, 4, 600).astype(np.uint8)
+    x = rng.integers(0, 90, (600, 28, 28)).astype(np.uint8)
+    for i, k in enumerate(y):
+        x[i, 6 + 4 * k: 10 + 4 * k, 4:24] += 120
+    np.savez(tmp_path / "d.npz", x_train=x[:512], y_train=y[:512], x_test=x[512:], y_test=y[512:])
+    args = ["mnist", "--data", f"npz:{tmp_path / 'd.npz'}", "--batch", 64, "--steps", 30, "--seed", 2]
+    wide, narrow = (train(*args, "--precision", p)[0] for p in ("bf16", "f8"))
+    assert wide["test_accuracy"] > 0.95 and narrow["test_accuracy"] > 0.95, (wide, narrow)
+    assert narrow["test_loss"] == pytest.approx(wide["test_loss"], abs=0.1)
 
 
 def test_chips_that_have_them(tmp_path):

@@ -1,4 +1,6 @@
 """Fine-tuning by LoRA: what was there stays, what is learnt beside it is part of the network and of its export."""
+import json
+
 import numpy as np
 
 from conftest import weft
@@ -35,3 +37,24 @@ def test_lora(tmp_path):
     assert got[0] == got[1]
     r = weft("train", "mnist", "--data", "synthetic", "--lora", 2, "--steps", 1)
     assert r.returncode == 2 and "does not read --lora" in r.stderr
+
+
+def test_begins_a_run_without(tmp_path):
+    """--init of a run with adapters: added into their kernels where the new run has none, or others."""
+    from safetensors.numpy import load_file
+    (tmp_path / "a.txt").write_text(TEXT)
+    common = ["train", "gpt2", "--size", 1, "--length", 16, "--batch", 4, "--no-compare", "--data", f"text:{tmp_path / 'a.txt'}"]
+    r = weft(*common, "--steps", 8, "--lr", 0.05, "--lora", 4, "--out", tmp_path / "tuned")
+    assert r.returncode == 0, r.stderr
+    old = load_file(tmp_path / "tuned/checkpoint.safetensors")
+    want = old["h0/fc/kernel"] + 2 * old["h0/fc/lora_a"] @ old["h0/fc/lora_b"]
+    for extra, merged in (([], True), (["--lora", 2], True), (["--lora", 4], False)):
+        r = weft(*common, "--steps", 1, "--lr", 0, *extra, "--init", tmp_path / "tuned", "--out", tmp_path / "next", "--overwrite", "--no-eval")
+        assert r.returncode == 0 and ("its LoRA adapters added into 4 of them" in r.stderr) is merged, r.stderr
+        new = load_file(tmp_path / "next/checkpoint.safetensors")
+        if merged:
+            np.testing.assert_allclose(new["h0/fc/kernel"], want, rtol=1e-5, atol=1e-6)
+        else:
+            assert np.array_equal(new["h0/fc/kernel"], old["h0/fc/kernel"]) and np.array_equal(new["h0/fc/lora_b"], old["h0/fc/lora_b"])
+        losses = [json.loads(weft("eval", tmp_path / d, "--json").stdout)["loss"] for d in ("tuned", "next")]
+        assert abs(losses[0] - losses[1]) < 1e-4, (extra, losses)

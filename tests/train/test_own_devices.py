@@ -1,6 +1,9 @@
 """Train steps of one's own over several devices: a step of one device that is spread by its batch, and steps that JAX sharded. The numbers
 are those of one device."""
 import json
+import os
+import shutil
+import subprocess
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +13,7 @@ import safetensors.numpy
 from jax import export
 from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
 
-from conftest import weft
+from conftest import BUILD, weft
 
 RNG = np.random.default_rng(2)
 X, Y = RNG.normal(size=(64, 16)).astype(np.float32), RNG.integers(0, 4, 64).astype(np.int32)
@@ -115,3 +118,27 @@ def test_memory_of_a_part(tmp_path):
         peak[name, bool(flags)] = json.loads(r.stdout)["peak_bytes"]
     one, batch, weights = peak["s", True], peak["s", False], peak["c", False]
     assert one > 16 << 20 and batch < 0.85 * one and weights < 0.4 * one, peak
+
+
+@pytest.mark.skipif(not shutil.which("mpirun"), reason="no mpirun here (tools/setup.sh jobs)")
+def test_several_processes(place, tmp_path):
+    """A step of one device over the devices of two processes: the numbers of one; a step with shardings of its own is refused by name."""
+    _, want, _ = train(place, "s.mlirbc", tmp_path / "one", "--no-compare", "--replicas", 4)
+    mpi = ["mpirun", "--oversubscribe", "-np", "2", BUILD / "weft"]
+    env = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+    words = ["--data", f"npz:{place / 'd.npz'}", "--init", place / "init.npz", "--steps", "8", "--eval-program", place / "e.mlir", "--no-compare"]
+
+    def run(program, *flags):
+        return subprocess.run([*mpi, "train", place / program, *words, *flags], capture_output=True, text=True, env=env, timeout=300)
+    r = run("s.mlirbc", "--replicas", "4", "--out", tmp_path / "two", "--json")
+    assert r.returncode == 0, r.stderr
+    assert json.loads(r.stdout)["replicas"] == 4 and r.stderr.count("state: ") == 1, "process 0 alone speaks"
+    got = safetensors.numpy.load_file(tmp_path / "two" / "checkpoint.safetensors")
+    assert set(got) == set(want)
+    for name in want:
+        np.testing.assert_allclose(got[name], want[name], rtol=1e-4, atol=1e-5, err_msg=name)
+    r = subprocess.run([*mpi, "train", "--resume", tmp_path / "two", "--steps", "10", "--out", tmp_path / "more", "--no-compare",
+                        "--data", f"npz:{place / 'd.npz'}"], capture_output=True, text=True, env=env, timeout=300)
+    assert r.returncode == 0, r.stderr
+    r = run("sharded.mlirbc", "--out", tmp_path / "no")
+    assert r.returncode and "with shardings of its own runs in one process" in r.stderr

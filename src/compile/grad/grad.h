@@ -21,10 +21,11 @@
  * program leaves. */
 #define GRAD_STOP "weft.stop_gradient"
 
-/* Unit attributes of dot_general, for builders as well: the gradients of one that has the first get the second; the
- * cotangent is their left operand. */
+/* Unit attributes of dot_general and convolution, for builders as well: the gradients of one that has the first get one
+ * of the others, by which of their operands the cotangent is. */
 #define GRAD_F8 "weft.f8"
-#define GRAD_F8_COTANGENT "weft.f8_cotangent"
+#define GRAD_F8_COTANGENT_LEFT "weft.f8_cotangent_left"
+#define GRAD_F8_COTANGENT_RIGHT "weft.f8_cotangent_right"
 
 /* Appends to b->r the ops that compute out[i] = d loss / d wrt[i].
  *   loss      float scalar, in b->r

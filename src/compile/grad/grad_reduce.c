@@ -137,6 +137,11 @@ static bool listed(int n, const int64_t *v, int64_t x) {
   return false;
 }
 
+/* The product `r` is a gradient of `of`; the name says where the cotangent is. */
+static void mark_f8(Build *b, const Op *of, Value *r, const char *name) {
+  if (op_attr(of, GRAD_F8)) op_set_attr(b->m, r->def, str_from(name), attr_unit(b->m));
+}
+
 /* Cotangent of one side. ct's dimensions are batch, free dimensions of the left, free dimensions
  * of the right. mine: the side wanted; `other` is contracted with ct over other's free
  * dimensions. */
@@ -154,7 +159,7 @@ static Value *dot_side(Build *b, Value *ct, Value *mine, Value *other, const Dot
   for (int i = 0; i < other_free; i++) t.lhs_contract[i] = nb + (left ? my_free : 0) + i;
   for (int i = 0; i < nb; i++) t.lhs_batch[i] = i, t.rhs_batch[i] = ob[i];
   Value *r = b_dot(b, ct, other, &t, b_dtype(mine), op_attr(of, "precision_config"));
-  if (op_attr(of, GRAD_F8)) op_set_attr(b->m, r->def, STR(GRAD_F8_COTANGENT), attr_unit(b->m));
+  mark_f8(b, of, r, GRAD_F8_COTANGENT_LEFT);
   /* r: batch, my free dimensions, other's contracted dimensions in ascending order */
   int perm[B_MAX_RANK], place = nb;
   for (int i = 0; i < nb; i++) perm[mb[i]] = i;
@@ -197,7 +202,7 @@ static Value *move_groups(Build *b, Value *x, int axis, int to, int64_t groups) 
 }
 
 static Value *conv_input_grad(Build *b, const ConvDims *d, Value *x, Value *k, Value *ct,
-                              Attr *precision) {
+                              const Op *of) {
   ConvDims t = *d;
   int64_t groups = d->feature_groups > 1 ? d->feature_groups : d->batch_groups;
   if (groups > 1) k = move_groups(b, k, (int)d->k_out, (int)d->k_in, groups);
@@ -215,14 +220,16 @@ static Value *conv_input_grad(Build *b, const ConvDims *d, Value *x, Value *k, V
                     b_dim(ct, (int)d->out_spatial[i]), d->padding[2 * i], d->lhs_dilation[i],
                     d->rhs_dilation[i], &t.padding[2 * i], &t.padding[2 * i + 1]);
   }
-  Value *r = b_conv(b, ct, b_reverse(b, k, d->n, d->k_spatial), &t, b_dtype(x), precision);
+  k = b_reverse(b, k, d->n, d->k_spatial);
+  Value *r = b_conv(b, ct, k, &t, b_dtype(x), op_attr(of, "precision_config"));
+  mark_f8(b, of, r, GRAD_F8_COTANGENT_LEFT);
   if (d->batch_groups > 1)
     r = move_groups(b, r, (int)d->in_feature, (int)d->in_batch, d->batch_groups);
   return r;
 }
 
 static Value *conv_kernel_grad(Build *b, const ConvDims *d, Value *x, Value *k, Value *ct,
-                               Attr *precision) {
+                               const Op *of) {
   ConvDims t = *d;
   t.in_batch = d->in_feature, t.in_feature = d->in_batch;
   t.k_in = d->out_batch, t.k_out = d->out_feature;
@@ -242,13 +249,14 @@ static Value *conv_kernel_grad(Build *b, const ConvDims *d, Value *x, Value *k, 
     t.padding[2 * i] = d->padding[2 * i];
     t.padding[2 * i + 1] = out_d - in_d + win_d - d->padding[2 * i] - 1;
   }
-  return b_conv(b, x, ct, &t, b_dtype(k), precision);
+  Value *r = b_conv(b, x, ct, &t, b_dtype(k), op_attr(of, "precision_config"));
+  mark_f8(b, of, r, GRAD_F8_COTANGENT_RIGHT);
+  return r;
 }
 
 Err *vjp_convolution(Grad *g, Op *op) {
   Build *b = g->b;
   ConvDims d = b_conv_dims(op);
-  Attr *precision = op_attr(op, "precision_config");
   if (d.feature_groups > 1 && d.batch_groups > 1)
     return op_err(op, ERR_UNIMPLEMENTED, "gradient of a convolution with feature and batch groups");
   Value *x = IN(0), *k = IN(1), *ct = CT;
@@ -261,9 +269,9 @@ Err *vjp_convolution(Grad *g, Op *op) {
   }
   Value *kr = b_reverse(b, k, n_turned, turned);
   if (grad_active(g, x))
-    grad_add(g, x, conv_input_grad(b, &d, x, kr, b_convert(b, ct, b_dtype(k)), precision));
+    grad_add(g, x, conv_input_grad(b, &d, x, kr, b_convert(b, ct, b_dtype(k)), op));
   if (grad_active(g, k)) {
-    Value *r = conv_kernel_grad(b, &d, x, kr, b_convert(b, ct, b_dtype(x)), precision);
+    Value *r = conv_kernel_grad(b, &d, x, kr, b_convert(b, ct, b_dtype(x)), op);
     grad_add(g, k, b_reverse(b, r, n_turned, turned));
   }
   return NULL;

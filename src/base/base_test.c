@@ -214,6 +214,14 @@ static void test_units(void **state) {
   assert_string_equal(units_time(s, 9.99996e-6), "10.00 us"); /* rounds up: one digit fewer */
   assert_string_equal(units_time(s, 86400), "24.00 h");
   assert_string_equal(units_energy(s, 7.2e6), "2.000 kWh");
+  assert_string_equal(units_energy(s, 1.026e11), "28.50 MWh");
+  assert_string_equal(units_count(s, 512), "512");
+  assert_string_equal(units_count(s, 0.25), "0.2");
+  assert_string_equal(units_count(s, 999999), "1.00M");
+  assert_string_equal(units_count(s, 6.738e9), "6.74B");
+  assert_string_equal(units_count(s, 24.9e9), "24.9B");
+  assert_string_equal(units_count(s, 3e11), "300B");
+  assert_string_equal(units_count(s, 15e12), "15.0T");
   assert_string_equal(units_usd(s, 0.00054), "$0.00054");
   assert_string_equal(units_usd(s, 3.44e-6), "$0.0000034");
   assert_string_equal(units_usd(s, 12.346), "$12.35");

@@ -46,7 +46,8 @@ const char *units_energy(char s[UNITS_TEXT], double v) {
          : a < 1           ? with(s, v * 1e3, "mJ")
          : a < 3.6e4       ? with(s, v, "J")
          : a < 3.6e6       ? with(s, v / 3600, "Wh")
-                           : with(s, v / 3.6e6, "kWh");
+         : a < 3.6e10      ? with(s, v / 3.6e6, "kWh")
+                           : with(s, v / 3.6e9, "MWh");
 }
 
 const char *units_usd(char s[UNITS_TEXT], double v) {
@@ -54,6 +55,22 @@ const char *units_usd(char s[UNITS_TEXT], double v) {
   double a = fabs(v);
   int digits = a == 0 ? 0 : a >= 10 ? 2 : a >= 0.01 ? 4 : (int)MIN(20, 1 - floor(log10(a)));
   snprintf(s, UNITS_TEXT, "$%.*f", digits, v);
+  return s;
+}
+
+const char *units_count(char s[UNITS_TEXT], double v) {
+  static const char unit[] = "MBT";
+  double a = fabs(v);
+  int k = -1;
+  for (double step = 1e6; k < 2 && a >= step * (1 - 0.0005); step *= 1e3) k++;
+  if (isnan(v)) return strcpy(s, "-");
+  if (k < 0) return snprintf(s, UNITS_TEXT, "%.*f", a < 10 && a != floor(a) ? 1 : 0, v), s;
+  a /= pow(10, 6 + 3 * k);
+  snprintf(s, UNITS_TEXT, "%s%.*f%c", v < 0 ? "-" : "",
+           a < 9.995   ? 2
+           : a < 99.95 ? 1
+                       : 0,
+           a, unit[k]);
   return s;
 }
 

@@ -465,9 +465,24 @@ static Err *parse(const char *name, ChipRef *out) {
   return NULL;
 }
 
+/* "H100:16@a3-mega": the chips before it, in servers of that name. */
+static Err *parse_in_server(const char *name, const char *at, ChipRef *out) {
+  const Server *s;
+  TRY(server_find(at + 1, &s));
+  char *chips = xstrndup(name, (size_t)(at - name));
+  Err *e = parse(chips, out);
+  if (!e && s->chip != out->chip)
+    e = err_hint(err_new(ERR_INVALID, "'%s': a server %s has %s", name, s->name, s->chip->name),
+                 "%s:%d@%s", s->chip->name, MAX(1, out->chips), s->name);
+  free(chips);
+  out->server = s;
+  return e;
+}
+
 Err *chip_parse(const char *name, ChipRef *out) {
   TRY(catalogue_load());
-  TRY(parse(name, out));
+  const char *at = strrchr(name, '@');
+  TRY(at ? parse_in_server(name, at, out) : parse(name, out));
   if (!out->slice.chips) out->slice = chip_slice_of(out->chip, out->chips);
   return NULL;
 }

@@ -78,6 +78,7 @@ typedef struct ChipRef {
   const struct Server *server; /* NULL: the name is no server's */
   ChipSlice slice;             /* how they lie: as named, else the fullest boxes */
 } ChipRef;
+/* "tpu-v5e-16", "H100:8", "a3-megagpu-8g:2", "H100:16@a3-mega". */
 Err *chip_parse(const char *name, ChipRef *out);
 /* How so many of them lie where nothing else is said. */
 ChipSlice chip_slice_of(const Chip *c, int chips);
@@ -152,6 +153,9 @@ bool offer_is_retired(const Offer *o);
 /* The price is of the accelerators alone; the machine that they are in costs more. */
 bool offer_is_part(const Offer *o);
 
+/* "as of 2026-07-20", or of a list without a date where it is from. */
+void offer_when(const Offer *o, Buf *out);
+
 /* All offers, cheapest on-demand price per chip first, suspect ones last. */
 Err *chip_offers(const Offer **out, int *n);
 
@@ -159,6 +163,8 @@ typedef struct PriceAsk { /* all zero: any offer on demand */
   const char *clouds;     /* "gcp,aws"; NULL: any */
   const char *region; /* "us-central1", or what names begin with: "us", "europe-west"; NULL: any */
   bool spot;
+  int least_chips;      /* machines of at least so many, where there are such; 0: any */
+  const Server *server; /* machines that have one of its names; NULL: any */
 } PriceAsk;
 
 /* Are there such clouds, and a region whose name begins so, in the lists? errors ERR_NOT_FOUND with the

@@ -68,11 +68,17 @@ Err *price_ask_check(const PriceAsk *ask) {
   return e;
 }
 
+static bool is_server(const Offer *o, const Server *s) {
+  for (int i = 0; s && i < s->n_aliases; i++)
+    if (!strcmp(s->aliases[i], o->instance)) return true;
+  return !s || !strcmp(s->name, o->instance);
+}
+
 /* NaN where the offer does not count. */
 static double hour(const Offer *o, const Chip *c, const PriceAsk *ask) {
   double p = ask->spot ? o->spot_hour : o->usd_hour;
   bool counts = o->chip == c && p > 0 && (ask->spot || !offer_is_suspect(o)) &&
-                cloud_counts(ask->clouds, o->cloud) &&
+                cloud_counts(ask->clouds, o->cloud) && is_server(o, ask->server) &&
                 (!ask->region || !strncmp(o->region, ask->region, strlen(ask->region)));
   return counts ? p : NAN;
 }
@@ -93,10 +99,13 @@ Price chip_rent(const Chip *c, double chips, const PriceAsk *ask) {
   Err *e = chip_offers(&all, &n);
   if (e) return err_free(e), best;
   if (!ask) ask = &any;
+  bool large = false; /* there are machines of least_chips */
+  for (int i = 0; i < n; i++)
+    large |= all[i].chips >= ask->least_chips && !isnan(hour(&all[i], c, ask));
   for (int i = 0; i < n; i++) {
     const Offer *o = &all[i];
     double p = hour(o, c, ask);
-    if (isnan(p)) continue;
+    if (isnan(p) || (large && o->chips < ask->least_chips)) continue;
     int machines = MAX(1, (int)ceil(chips / o->chips));
     Price q = {o, machines, p * machines, chips / ((double)o->chips * machines), ask->spot};
     int order = best.offer ? rank_of(&q) - rank_of(&best) : -1;
@@ -107,6 +116,11 @@ Price chip_rent(const Chip *c, double chips, const PriceAsk *ask) {
   return best;
 }
 
+void offer_when(const Offer *o, Buf *out) {
+  bool none = !strncmp(o->date, "undated", 7);
+  buf_printf(out, none ? "undated: %s" : "as of %s", none ? o->source : o->date);
+}
+
 void price_words(const Price *p, Buf *out) {
   const Offer *o = p->offer;
   if (!o) {
@@ -114,8 +128,8 @@ void price_words(const Price *p, Buf *out) {
     return;
   }
   if (p->machines > 1) buf_printf(out, "%d x ", p->machines);
-  buf_printf(out, "%s %s %s%s, %s", o->cloud, o->instance, o->region, p->spot ? ", spot" : "",
-             o->date);
+  buf_printf(out, "%s %s %s%s, ", o->cloud, o->instance, o->region, p->spot ? ", spot" : "");
+  offer_when(o, out);
   if (offer_is_part(o)) buf_cstr(out, "; GPU part only, the machine is extra");
   if (offer_is_retired(o) && !strstr(o->date, "retired")) buf_cstr(out, "; the offer is retired");
   double used = p->share * p->machines * o->chips * p->offer->chip->devices_per_chip,

@@ -25,10 +25,10 @@ enum { CLI_HELP = 256, CLI_CLOUD, CLI_REGION, CLI_SPOT, CLI_FIRST };
 #define CLI_HELP_ROW \
   { "help", no_argument, NULL, CLI_HELP }
 /* Whose prices count, of verbs that print prices; cli_price takes one of them. */
-#define CLI_PRICE_ROWS                                                                            \
-  {"cloud", required_argument, NULL, CLI_CLOUD}, {"region", required_argument, NULL, CLI_REGION}, \
-  {                                                                                               \
-    "spot", no_argument, NULL, CLI_SPOT                                                           \
+#define CLI_PRICE_ROWS                                                                           \
+  {"cloud", required_argument, NULL, CLI_CLOUD}, {"clouds", required_argument, NULL, CLI_CLOUD}, \
+      {"region", required_argument, NULL, CLI_REGION}, {                                         \
+    "spot", no_argument, NULL, CLI_SPOT                                                          \
   }
 
 typedef struct CliArgs {
@@ -44,6 +44,8 @@ int cli_next(CliArgs *a);
 
 /* optarg as a number of at least `least`; false after saying what --OPTION wants. */
 bool cli_real(const CliArgs *a, double least, double *out);
+/* The same with a letter behind it: 300B, 2.5T, 10k. */
+bool cli_amount(const CliArgs *a, double least, double *out);
 bool cli_count(const CliArgs *a, int64_t least, int64_t *out);
 bool cli_int(const CliArgs *a, int least, int *out);
 bool cli_duration(const CliArgs *a, double *seconds); /* "90m", "12h", "3d", "30s" */

@@ -107,12 +107,8 @@ static Err *lie_of(Question *q) {
 /* words: CHIP EXCHANGE BYTES [TYPE] */
 static Err *read_question(char **words, int n, Question *q) {
   if (n < 3 || n > 4) return err_new(ERR_INVALID, "expected CHIP:N EXCHANGE BYTES [TYPE]");
-  char *at = strrchr(words[0], '@'); /* H100:16@a3-mega */
-  if (at) {
-    *at = 0;
-    TRY(server_find(at + 1, &q->opts.server));
-  }
   TRY(chip_parse(words[0], &q->ref));
+  q->opts.server = q->ref.server;
   TRY(lie_of(q));
   q->call.type = n > 3 ? dtype_from_name(str_from(words[3])) : DT_BF16;
   if (q->call.type == DT_INVALID) return err_new(ERR_INVALID, "there is no type '%s'", words[3]);

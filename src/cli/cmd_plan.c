@@ -25,10 +25,13 @@ static const char usage[] =
     "                     (resnet50, davidnet ...): data parallel, or on the devices it is sharded "
     "for; tokens "
     "are examples\n"
-    "  --chips A,B        H100:512, tpu-v5p, any; may be repeated. Without a count: 1 to --most\n"
-    "  --tokens N         of the whole run; or --steps N\n"
+    "  --chips A,B        H100:512, tpu-v5p, H100:16@a3-mega (in those servers), any; may be "
+    "repeated.\n"
+    "                     Without a count: 1 to --most\n"
+    "  --tokens N         of the whole run (300e9, 300B); or --steps N\n"
     "  --gbs N            sequences a step; otherwise what models of its size are trained with\n"
-    "  --seq N            tokens of a sequence; otherwise 4096\n"
+    "  --seq N            tokens of a sequence; otherwise 4096, or the positions that the model "
+    "has\n"
     "  --budget USD       at most; without --tokens: what it buys\n"
     "  --deadline TIME    at most: 90m, 12h, 3d\n"
     "  --cloud A,B        whose prices count; otherwise all\n"
@@ -37,7 +40,7 @@ static const char usage[] =
     "  --precision A,B    bf16, fp16, fp8, fp8-current, mxfp8, nvfp4 ...; otherwise 16 bits, and 8 "
     "where chips have them\n"
     "  --stack A,B        megatron, fsdp, maxtext; otherwise what the chip runs\n"
-    "  --lora [RANK]      low-rank adapters instead of all weights; rank 16\n"
+    "  --lora [RANK]      low-rank adapters instead of all weights; rank 16, 64 sequences a step\n"
     "  --sort KEY         cost, time, energy; otherwise cost\n"
     "  --most N           chips, where no count is named; otherwise 1024\n"
     "  --all              every count's best layout, not only those that nothing beats\n"
@@ -170,7 +173,7 @@ static void history_done(History *h) {
 static Err *whole_run(PlanArgs *a) {
   PlanAsk *k = &a->ask;
   if (a->steps <= 0) return NULL;
-  if (k->seq <= 0) k->seq = 4096;
+  if (k->seq <= 0) k->seq = plan_usual_seq(k->model);
   if (k->gbs <= 0)
     return err_hint(
         err_new(ERR_INVALID, "--steps without --gbs: how long a run is depends on its batch"),
@@ -187,8 +190,12 @@ static Err *answer_out(PlanArgs *a, const PlanAnswer *answer, const AdviseWork *
   if (!answer->choices.n) return err_new(ERR_EXHAUSTED, "no layout was found");
   a->misses = !answer->choices.v[0].meets;
   if (a->emit) {
-    TRY(plan_emit(answer, &answer->choices.v[0], a->emit));
-    fprintf(stderr, "weft plan: wrote %s/\n", a->emit);
+    Buf left_out = {0};
+    TRY(plan_emit(answer, &answer->choices.v[0], a->emit, &left_out));
+    size_t n = strlen(a->emit);
+    fprintf(stderr, "weft plan: wrote %s%s%s%s\n", a->emit, n && a->emit[n - 1] == '/' ? "" : "/",
+            left_out.n ? "; " : "", left_out.n ? left_out.p : "");
+    buf_free(&left_out);
   }
   if (!a->confirm) return NULL;
   return w ? cli_confirm(a->confirm, w, answer) : cli_confirm_shape(a->confirm, answer);
@@ -319,11 +326,11 @@ static bool set(CliArgs *args, int o, PlanArgs *a) {
   case O_EMIT: a->emit = optarg; return true;
   case O_CONFIRM: a->confirm = optarg; return true;
   case O_CHIPS: return chips_option(args, a);
-  case O_TOKENS: return cli_real(args, 1, &k->tokens);
-  case O_STEPS: return cli_real(args, 1, &a->steps);
+  case O_TOKENS: return cli_amount(args, 1, &k->tokens);
+  case O_STEPS: return cli_amount(args, 1, &a->steps);
   case O_GBS: return cli_real(args, 1, &k->gbs);
   case O_SEQ: return cli_real(args, 1, &k->seq);
-  case O_BUDGET: return cli_real(args, 0.01, &k->budget_usd);
+  case O_BUDGET: return cli_amount(args, 0.01, &k->budget_usd);
   case O_DEADLINE: return cli_duration(args, &k->deadline_s);
   case O_PRECISION: return bits(args, formats, &k->formats);
   case O_STACK: return bits(args, stacks, &k->stacks);

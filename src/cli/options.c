@@ -58,6 +58,17 @@ bool cli_real(const CliArgs *a, double least, double *out) {
   return false;
 }
 
+bool cli_amount(const CliArgs *a, double least, double *out) {
+  static const char letters[] = "kMBT";
+  char *end;
+  double v = strtod(optarg, &end);
+  const char *u = *end ? strchr(letters, *end == 'K' ? 'k' : *end) : NULL;
+  if (end == optarg || !u || end[1]) return cli_real(a, least, out);
+  v *= pow(10, 3 * (double)(u - letters + 1));
+  if (isfinite(v) && v >= least) return *out = v, true;
+  return cli_real(a, least, out);
+}
+
 static bool whole(const CliArgs *a, int64_t least, double most, int64_t *out) {
   char *end;
   double v = strtod(optarg, &end); /* 1e6 is a count, too */

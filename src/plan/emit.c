@@ -82,6 +82,42 @@ static void slurm_sh(const Emit *e, Buf *o) {
            "srun --kill-on-bad-exit=1 bash train.sh \"$@\"\n");
 }
 
+/* xpk's name of the machine: its table of systems, June 2026; NULL: it has none. */
+static const char *xpk_gpu(const Emit *e) {
+  static const char *const l4[] = {"l4-1", "l4-2", "l4-4", "l4-8"}, *const a100[] = {"a100-40gb-1",
+                                                                                     "a100-40gb-2",
+                                                                                     "a100-40gb-4",
+                                                                                     "a100-40gb-8"};
+  const char *chip = e->c->chip->name;
+  const Offer *f = e->c->offer;
+  bool eight = e->per_node == 8;
+  int size = eight ? 3 : e->per_node == 4 ? 2 : e->per_node - 1;
+  if (size < 0 || size > 3 || (size == 2 && e->per_node != 4)) return NULL;
+  if (!strcmp(chip, "L4")) return l4[size];
+  if (!strcmp(chip, "A100-40GB")) return a100[size];
+  if (!strcmp(chip, "GB200") && e->per_node == 4) return "gb200-4";
+  if (!strcmp(chip, "H100-SXM") && eight)
+    return f && !strncmp(f->instance, "a3-highgpu", 10) ? "h100-80gb-8" : "h100-mega-80gb-8";
+  if (!strcmp(chip, "H200") && eight) return "h200-141gb-8";
+  return !strcmp(chip, "B200") && eight ? "b200-8" : NULL;
+}
+
+static const char *xpk_lacks(const Emit *e) {
+  static const char *const tpus[] = {"tpu-v4", "tpu-v5p", "tpu-v5e", "tpu-v6e", "tpu7x"};
+  if (!is_tpu(e)) return xpk_gpu(e) ? NULL : "xpk knows no such machine";
+  for (int i = 0; i < COUNT_OF(tpus); i++)
+    if (!strcmp(tpus[i], e->c->chip->name)) return NULL;
+  return "xpk knows no such slice";
+}
+
+/* dstack's manual, August 2026: TPUs of one host. */
+static const char *dstack_lacks(const Emit *e) {
+  const char *chip = e->c->chip->name;
+  int host = !strcmp(chip, "tpu-v5e") || !strcmp(chip, "tpu-v6e") ? 8 : 4;
+  return is_tpu(e) && (e->slices > 1 || e->c->chips > host) ? "dstack starts TPUs of one host only"
+                                                            : NULL;
+}
+
 static void xpk_sh(const Emit *e, Buf *o) {
   buf_cstr(o, "#!/usr/bin/env bash\n# xpk starts the run on a GKE cluster that has the "
               "machines.\nset -eu\n");
@@ -93,22 +129,31 @@ static void xpk_sh(const Emit *e, Buf *o) {
     chip_slice(e->c->chip, e->c->chips / e->slices, o);
     buf_printf(o, " --num-slices %d \\\n", e->slices);
   } else {
-    const char *cc = e->c->chip->name;
-    const char *type = strstr(cc, "H200")   ? "h200-141gb-8"
-                       : strstr(cc, "B200") ? "b200-8"
-                                            : "h100-mega-80gb-8";
-    buf_printf(o, "  --device-type %s --num-nodes %d \\\n", type, e->nodes);
+    buf_printf(o, "  --device-type %s --num-nodes %d \\\n", xpk_gpu(e), e->nodes);
   }
   buf_cstr(
       o,
       "  --base-docker-image \"${IMAGE:?image with the framework}\" --command \"bash train.sh\"\n");
 }
 
+/* "A100-80GB:8" as dstack writes it: A100:80GB:8. */
+static void dstack_gpu(const Emit *e, Buf *o) {
+  Buf name = {0};
+  chip_sky(e->c->chip, e->c->chips, e->nodes, &name);
+  char *memory = strchr(name.p, '-'), *count = strchr(name.p, ':');
+  bool told = memory && strstr(memory, "GB");
+  if (told) *memory = ':';
+  if (!told && !strcmp(e->c->chip->name, "A100-40GB"))
+    buf_printf(o, "A100:40GB%s", count); /* there is another */
+  else buf_cstr(o, name.p);
+  buf_free(&name);
+}
+
 static void dstack_yml(const Emit *e, Buf *o) {
   buf_printf(o, "type: task\nname: %s\nnodes: %d\n", e->name, is_tpu(e) ? e->slices : e->nodes);
   buf_cstr(o, "commands:\n  - bash train.sh\n\nresources:\n  gpu: ");
   if (is_tpu(e)) chip_slice(e->c->chip, e->c->chips / e->slices, o);
-  else chip_sky(e->c->chip, e->c->chips, e->nodes, o);
+  else dstack_gpu(e, o);
   buf_printf(o, "\n\nspot_policy: %s\n", e->ask->price.spot ? "spot" : "on-demand");
   if (e->c->offer) buf_printf(o, "backends: [%s]\n", e->c->offer->cloud);
   if (e->hours > 0) buf_printf(o, "max_duration: %dh\n", (int)(e->hours * 1.1) + 1);
@@ -128,7 +173,7 @@ static Err *put(const char *dir, const char *name, void (*fill)(const Emit *, Bu
   return err;
 }
 
-Err *plan_emit(const PlanAnswer *a, const PlanChoice *c, const char *dir) {
+Err *plan_emit(const PlanAnswer *a, const PlanChoice *c, const char *dir, Buf *left_out) {
   Emit e = {.c = c, .ask = &a->ask, .hours = c->steps > 0 ? c->p95_s / 3600 : 0};
   const Server *s = chip_server(c->chip);
   int whole = c->chip->kind == CHIP_TPU ? 4 : s ? (int)server_num(s, "host_gpus", s->gpus) : 8;
@@ -140,12 +185,17 @@ Err *plan_emit(const PlanAnswer *a, const PlanChoice *c, const char *dir) {
   static const struct {
     const char *name;
     void (*fill)(const Emit *, Buf *);
-  } files[] = {{"train.sh", train_sh},
-               {"sky.yaml", sky_yaml},
-               {"slurm.sh", slurm_sh},
-               {"xpk.sh", xpk_sh},
-               {"dstack.yml", dstack_yml}};
-  for (int i = 0; i < COUNT_OF(files); i++) TRY(put(dir, files[i].name, files[i].fill, &e));
+    const char *(*lacks)(const Emit *); /* why there is none; NULL: there always is */
+  } files[] = {{"train.sh", train_sh, NULL},
+               {"sky.yaml", sky_yaml, NULL},
+               {"slurm.sh", slurm_sh, NULL},
+               {"xpk.sh", xpk_sh, xpk_lacks},
+               {"dstack.yml", dstack_yml, dstack_lacks}};
+  for (int i = 0; i < COUNT_OF(files); i++) {
+    const char *why = files[i].lacks ? files[i].lacks(&e) : NULL;
+    if (why) buf_printf(left_out, "%sno %s: %s", left_out->n ? "; " : "", files[i].name, why);
+    else TRY(put(dir, files[i].name, files[i].fill, &e));
+  }
   Buf json = {0};
   plan_json(a, &json);
   char *path = xasprintf("%s/plan.json", dir); /* what weft launch --plan reads */

@@ -1,5 +1,5 @@
 /* The command that trains a choice's model in its layout: Megatron-LM, torchtitan or MaxText, by the names
- * of their own options (Megatron-LM core 0.14, torchtitan 0.2, MaxText of 2025). */
+ * of their own options (Megatron-LM core 0.14 to 0.20, torchtitan 0.3, MaxText of August 2026). */
 #include <math.h>
 #include <stdio.h>
 #include <strings.h>
@@ -71,9 +71,11 @@ static void megatron_numbers(PlanFormat f, Buf *o) {
 
 static void megatron(const PlanChoice *c, Buf *o) {
   const PlanLayout *l = &c->job.layout;
-  buf_cstr(o, "torchrun --nproc_per_node \"$GPUS_PER_NODE\" --nnodes \"$NODES\" --node_rank "
-              "\"$NODE_RANK\" \\\n"
-              "  --master_addr \"$MASTER\" --master_port 29500 \\\n  pretrain_gpt.py");
+  buf_cstr(o,
+           "# Megatron-LM wants --lr, --tokenizer-type and --data-path (or --mock-data) as well.\n"
+           "torchrun --nproc_per_node \"$GPUS_PER_NODE\" --nnodes \"$NODES\" --node_rank "
+           "\"$NODE_RANK\" \\\n"
+           "  --master_addr \"$MASTER\" --master_port 29500 \\\n  pretrain_gpt.py");
   megatron_shape(c->job.model, o);
   flag(o, "--tensor-model-parallel-size", l->tp);
   if (l->tp > 1) word(o, "--sequence-parallel");
@@ -97,14 +99,49 @@ static void megatron(const PlanChoice *c, Buf *o) {
 
 /* ---- torchtitan --------------------------------------------------------------------------------- */
 
+/* Its functions that make a model's configuration. */
+static const struct {
+  const char *model, *module, *config;
+} titan_names[] = {{"llama3-8b", "llama3", "llama3_8b"},
+                   {"llama3.1-8b", "llama3", "llama3_8b"},
+                   {"llama3-70b", "llama3", "llama3_70b"},
+                   {"llama3.1-70b", "llama3", "llama3_70b"},
+                   {"llama3.1-405b", "llama3", "llama3_405b"},
+                   {"qwen3-0.6b", "qwen3", "qwen3_0_6b"},
+                   {"qwen3-1.7b", "qwen3", "qwen3_1_7b"},
+                   {"qwen3-14b", "qwen3", "qwen3_14b"},
+                   {"qwen3-32b", "qwen3", "qwen3_32b"},
+                   {"qwen3-30b-a3b", "qwen3", "qwen3_30b_a3b"},
+                   {"deepseek-v2-lite", "deepseek_v3", "deepseek_v3_16b"},
+                   {"deepseek-v3", "deepseek_v3", "deepseek_v3_671b"},
+                   {"gpt-oss-20b", "gpt_oss", "gpt_oss_20b"},
+                   {"gpt-oss-120b", "gpt_oss", "gpt_oss_120b"}};
+
+static void titan_model(const PlanModel *m, Buf *o) {
+  for (int i = 0; i < COUNT_OF(titan_names); i++)
+    if (!strcasecmp(titan_names[i].model, m->name)) {
+      buf_printf(o, " --module \"${MODULE:-%s}\" --config \"${CONFIG:-%s}\"", titan_names[i].module,
+                 titan_names[i].config);
+      return;
+    }
+  buf_cstr(o, " --module \"${MODULE:?of torchtitan}\" --config \"${CONFIG:?function that makes "
+              "the model}\"");
+}
+
 static void torchtitan(const PlanChoice *c, Buf *o) {
   const PlanLayout *l = &c->job.layout;
-  buf_printf(o, "# The model's own configuration of torchtitan stands for its shape: %s\n",
-             c->job.model->name);
+  if (l->format >= PLAN_FP8 && l->format < PLAN_OWN_NUMBERS)
+    buf_printf(o,
+               "# %s: torchtitan has it in the configuration (CONFIG: a function with %s among the "
+               "model's converters), not as an option.\n",
+               plan_format_name(l->format),
+               l->format == PLAN_MXFP8   ? "MXFP8LinearConverter"
+               : l->format == PLAN_NVFP4 ? "NVFP4LinearConverter"
+                                         : "Float8LinearConverter");
   buf_cstr(o, "torchrun --nproc_per_node \"$GPUS_PER_NODE\" --nnodes \"$NODES\" --node_rank "
               "\"$NODE_RANK\" \\\n"
-              "  --master_addr \"$MASTER\" --master_port 29500 -m torchtitan.train "
-              "--job.config_file \"$CONFIG\"");
+              "  --master_addr \"$MASTER\" --master_port 29500 -m torchtitan.train");
+  titan_model(c->job.model, o);
   flag(o, "--parallelism.data_parallel_shard_degree", l->dp);
   flag(o, "--parallelism.tensor_parallel_degree", l->tp);
   flag(o, "--parallelism.context_parallel_degree", l->cp);
@@ -113,13 +150,11 @@ static void torchtitan(const PlanChoice *c, Buf *o) {
   flag(o, "--training.global_batch_size", l->gbs);
   flag(o, "--training.seq_len", l->seq);
   if (c->steps > 0) flag(o, "--training.steps", c->steps);
-  buf_printf(o, " \\\n  --activation_checkpoint.mode %s",
+  /* a subcommand of its own: behind all options */
+  buf_printf(o, " \\\n  --compile.enable \"$@\" activation-checkpoint:%s\n",
              l->recompute == PLAN_ALL_TAGS ? "full"
              : l->recompute                ? "selective"
                                            : "none");
-  word(o, "--compile.enable");
-  if (l->format >= PLAN_FP8) word(o, "--model.converters quantize.linear.float8");
-  buf_cstr(o, " \"$@\"\n");
 }
 
 /* ---- MaxText ------------------------------------------------------------------------------------ */
@@ -151,7 +186,11 @@ static const char *const maxtext_names[][2] = {{"llama2-7b", "llama2-7b"},
                                                {"kimi-k2", "kimi-k2-1t"},
                                                {"gpt-oss-20b", "gpt-oss-20b"},
                                                {"gpt-oss-120b", "gpt-oss-120b"},
+                                               {"qwen2.5-1.5b", "qwen2.5-1.5b"},
+                                               {"qwen2.5-7b", "qwen2.5-7b"},
+                                               {"qwen2.5-14b", "qwen2.5-14b"},
                                                {"qwen3-0.6b", "qwen3-0.6b"},
+                                               {"qwen3-1.7b", "qwen3-1.7b"},
                                                {"qwen3-4b", "qwen3-4b"},
                                                {"qwen3-8b", "qwen3-8b"},
                                                {"qwen3-14b", "qwen3-14b"},
@@ -210,7 +249,8 @@ static void maxtext_mesh(const PlanChoice *c, Buf *o) {
 
 static void maxtext(const PlanChoice *c, Buf *o) {
   const PlanLayout *l = &c->job.layout;
-  buf_cstr(o, "python3 -m MaxText.train MaxText/configs/base.yml run_name=\"${RUN_NAME:-weft}\"");
+  buf_cstr(o, "python3 -m maxtext.trainers.pre_train.train src/maxtext/configs/base.yml \\\n  "
+              "run_name=\"${RUN_NAME:-weft}\"");
   maxtext_shape(c->job.model, o);
   key(o, "per_device_batch_size", l->mbs / (l->tp * l->cp));
   double ga = l->gbs / (l->mbs * l->dp);
@@ -220,12 +260,28 @@ static void maxtext(const PlanChoice *c, Buf *o) {
   buf_printf(o, " \\\n  remat_policy=%s", maxtext_policy(l));
   word(o, "attention=flash dtype=bfloat16");
   if (l->format == PLAN_INT8) word(o, "quantization=int8");
-  else if (l->format >= PLAN_FP8) word(o, "quantization=fp8");
+  else if (l->format >= PLAN_FP8) /* fp8 is of GPUs */
+    word(o, c->chip->kind == CHIP_TPU ? "quantization=fp8_full" : "quantization=fp8");
   if (c->steps > 0) key(o, "steps", c->steps);
   buf_cstr(o, " \"$@\"\n");
 }
 
+/* No adapters in what these commands train. */
+static void adapters(const PlanChoice *c, Buf *o) {
+  const PlanLayout *l = &c->job.layout;
+  char how[64];
+  buf_printf(
+      o,
+      "# Low-rank adapters of rank %d: the commands that pretrain have none, so this is that "
+      "of your own program,\n# with %s, %g sequences of %g tokens a step, %g at once, "
+      "recompute %s, %s.\n",
+      c->job.lora_rank, plan_mesh(l, how, sizeof how), l->gbs, l->seq, l->mbs,
+      plan_recompute_word(l), plan_format_name(l->format));
+  buf_cstr(o, "exec \"${@:?the command that trains: train.sh python tune.py}\"\n");
+}
+
 void plan_flags(const PlanChoice *c, Buf *o) {
+  if (c->job.lora_rank) return adapters(c, o);
   switch (c->job.software.stack) {
   case PLAN_MEGATRON: megatron(c, o); break;
   case PLAN_FSDP: torchtitan(c, o); break;

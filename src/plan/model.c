@@ -70,10 +70,13 @@ double plan_embedding_parameters(const PlanModel *m, bool head) {
   return head && m->tied ? 0 : m->vocab * m->hidden;
 }
 
+double plan_usual_seq(const PlanModel *m) { return m->context > 0 ? MIN(4096, m->context) : 4096; }
+
 double plan_parameters(const PlanModel *m) {
   if (!m->layers) return m->parameters;
   LayerKind kind[LAYER_KINDS];
   double sum = plan_embedding_parameters(m, false) + plan_embedding_parameters(m, true), experts;
+  if (m->learned) sum += m->context * m->hidden;
   for (int i = 0, n = plan_layer_kinds(m, kind); i < n; i++)
     sum += kind[i].count * plan_layer_parameters(m, &kind[i], &experts);
   return sum;

@@ -14,6 +14,7 @@ Err *plan_machine_open(const Chip *chip, int devices, const PlanMachineOpts *giv
   h->chip = chip;
   NetOpts opts = {.slice.slices = o.slices};
   if (chip->kind == CHIP_GPU) opts.domain = o.domain;
+  opts.server = o.server;
   if (o.where && o.where->devices == devices)
     opts = (NetOpts){o.where->server, o.where->slice, .meshed = true, .domain = opts.domain};
   Err *e = net_open(chip, devices, &opts, &h->net);

@@ -46,7 +46,8 @@ typedef struct PlanModel {
   int dense_layers; /* of a mixture's layers: have no experts */
   int mtp_layers;   /* that predict further tokens: count as layers */
   bool tied;        /* the output head is the embedding */
-  bool learned;     /* positions */
+  bool learned;     /* positions, */
+  double context;   /* so many; 0: not told */
   double masked;    /* share of tokens that the head answers; 0: all */
   char pattern
       [PLAN_PATTERN]; /* hybrids, one letter a layer: M mamba2, E experts, * attention, - MLP */
@@ -58,6 +59,7 @@ typedef struct PlanModel {
  * errors ERR_NOT_FOUND with the nearest names; ERR_INVALID a key or number that makes no model. */
 Err *plan_model(const char *text, PlanModel *out);
 double plan_parameters(const PlanModel *m);
+double plan_usual_seq(const PlanModel *m); /* tokens of a sequence, where nobody says */
 /* A token's way forwards and backwards, without recomputation, sequences of that length. */
 double plan_flops_per_token(const PlanModel *m, double seq);
 
@@ -228,7 +230,8 @@ typedef struct PlanMachine PlanMachine;
 typedef struct PlanMachineOpts { /* all zero: as the chip's file and its usual server have it */
   int domain;                    /* devices joined by the fast fabric */
   int slices;                    /* of TPUs */
-  const ChipRef *where; /* a server's GPUs, slices by name; read where it has as many devices */
+  const ChipRef *where; /* a server's GPUs, slices by name; read where it has as many devices, */
+  const Server *server; /* else so many of these; NULL: the chip's usual one */
   double card;          /* bytes/s of one device's share of the network cards */
   double power_w;       /* limit of one device */
   double bandwidth;     /* of device memory, bytes/s */
@@ -255,7 +258,7 @@ typedef struct PlanMeasured {
 
 typedef struct PlanAsk {
   const PlanModel *model;
-  double seq; /* tokens of a sequence; 0: 4096 */
+  double seq; /* tokens of a sequence; 0: 4096, or as many as the model has positions */
   double gbs; /* sequences a step; 0: what models of its size are trained with */
   double
       tokens; /* of the whole run; 0: not told, then as many as the budget or the deadline allow */
@@ -277,7 +280,8 @@ typedef struct PlanAsk {
 typedef struct PlanChoice {
   const Chip *chip;
   int chips;
-  ChipSlice slice; /* how they lie */
+  ChipSlice slice;      /* how they lie */
+  const Server *server; /* whose they are, where that was asked for; NULL */
   PlanJob job;
   PlanStep step;
   const PlanMeasured *measured; /* that is in the step's time; NULL: none */
@@ -319,8 +323,9 @@ void plan_words(const PlanAnswer *a, Buf *out);
 void plan_json(const PlanAnswer *a, Buf *out);
 
 /* The choice as files in a folder, which is made: train.sh (the framework's command with the layout's
- * options), sky.yaml (SkyPilot), slurm.sh, xpk.sh, dstack.yml, plan.json. errors: a folder that cannot be written. */
-Err *plan_emit(const PlanAnswer *a, const PlanChoice *c, const char *dir);
+ * options), sky.yaml (SkyPilot), slurm.sh, xpk.sh, dstack.yml, plan.json. left_out: those that the tool has no machine
+ * for, and why. errors: a folder that cannot be written. */
+Err *plan_emit(const PlanAnswer *a, const PlanChoice *c, const char *dir, Buf *left_out);
 
 /* What limits a step: "compute", "memory", "network", "bubble", "host". */
 const char *plan_limit(const PlanStep *s);

@@ -106,6 +106,8 @@ void plan_flags(const PlanChoice *c, Buf *o);
 
 /* ---- price.c: fills in a choice's time, price and energy --------------------------------------- */
 void plan_price(const PlanAsk *ask, PlanChoice *c);
+/* What its chips can be rented for, in machines as those that were timed. */
+Price plan_rent(const PlanChoice *c, const PriceAsk *ask);
 
 /* ---- search.c: marks the front and sorts by what was asked for ---------------------------------- */
 void plan_rank(PlanAnswer *a);

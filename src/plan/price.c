@@ -28,11 +28,14 @@ static double useful(double chips, double checkpoint_s, double failures) {
   return MAX(0.05, 1 - lost);
 }
 
+static double checkpoint_s(const PlanAsk *ask, double chips) {
+  return 12 * plan_parameters(ask->model) / MAX(1, chips / 8) / CHECKPOINT_RATE;
+}
+
 /* The step's work done that often, and the time that it takes in half and in 95 of 100 runs. */
 static void run_time(const PlanAsk *ask, PlanChoice *c) {
-  const PlanModel *m = ask->model;
   double work = c->step.time_s * c->steps, chips = c->chips;
-  double hosts = MAX(1, chips / 8), checkpoint = 12 * plan_parameters(m) / hosts / CHECKPOINT_RATE;
+  double checkpoint = checkpoint_s(ask, chips);
   c->p50_s = work / useful(chips, checkpoint, 1);
   double expected = c->p50_s * chips / CHIP_MTBF_S;
   double many = 1 + 1.645 / sqrt(MAX(expected, 1)); /* failures, in 95 of 100 runs */
@@ -47,7 +50,7 @@ static double steps_of(const PlanAsk *ask, const PlanChoice *c) {
   if (ask->budget_usd > 0) seconds = ask->budget_usd / c->usd_hour * 3600;
   if (ask->deadline_s > 0) seconds = fmin(seconds, ask->deadline_s);
   if (!isfinite(seconds)) return 0;
-  return floor(seconds * useful(c->chips, 60, 1) / c->step.time_s);
+  return floor(seconds * useful(c->chips, checkpoint_s(ask, c->chips), 1) / c->step.time_s);
 }
 
 static double power(const Chip *c, const PlanStep *s) {
@@ -67,11 +70,22 @@ static void as_measured(const PlanAsk *ask, PlanChoice *c) {
   for (int i = 0; i < PLAN_PARTS_N; i++) c->step.part[i] *= c->measured->ratio;
 }
 
+/* GPUs are joined as in the server that was timed, so the machines are no smaller than it; where one was named it is
+ * that one. */
+Price plan_rent(const PlanChoice *c, const PriceAsk *ask) {
+  PriceAsk a = *ask;
+  const Server *s = c->server ? c->server : chip_server(c->chip);
+  if (s && c->chip->kind == CHIP_GPU)
+    a.least_chips = (int)MIN((double)c->chips, server_num(s, "host_gpus", s->gpus));
+  a.server = c->server;
+  return chip_rent(c->chip, c->chips, &a);
+}
+
 void plan_price(const PlanAsk *ask, PlanChoice *c) {
   as_measured(ask, c);
   const PlanLayout *l = &c->job.layout;
   double tokens = l->gbs * l->seq;
-  Price rent = chip_rent(c->chip, c->chips, &ask->price);
+  Price rent = plan_rent(c, &ask->price);
   c->offer = rent.offer;
   c->usd_hour = rent.usd_hour;
   c->usd_1e9 = c->usd_hour / 3600 * c->step.time_s / tokens * 1e9;

@@ -90,7 +90,7 @@ static void row(const PlanAsk *ask, const PlanChoice *c, bool runs, Buf *o) {
              plan_recompute_word(l), plan_format_name(l->format));
   buf_printf(o, " %9s %5.1f%% %10s", units_time(s, c->step.time_s), 100 * c->step.mfu,
              units_bytes(t, c->step.peak_bytes));
-  if (runs && ask->tokens <= 0) buf_printf(o, " %8.3g", c->tokens);
+  if (runs && ask->tokens <= 0) buf_printf(o, " %8s", units_count(s, c->tokens));
   if (runs) {
     buf_printf(o, " %10s", plan_duration(s, c->p50_s));
     buf_printf(o, " %10s", plan_duration(s, c->p95_s));
@@ -104,11 +104,12 @@ static void row(const PlanAsk *ask, const PlanChoice *c, bool runs, Buf *o) {
 static void title(const PlanAnswer *a, Buf *o) {
   const PlanAsk *ask = &a->ask;
   char s[UNITS_TEXT];
-  buf_printf(o, "%s, %.4g parameters%s; ", ask->model->name, plan_parameters(ask->model),
+  buf_printf(o, "%s, %s parameters%s; ", ask->model->name,
+             units_count(s, plan_parameters(ask->model)),
              ask->lora_rank ? " (low-rank adapters trained)" : "");
   if (ask->unit) buf_printf(o, "%g %s a step", ask->gbs, ask->unit);
   else buf_printf(o, "%g sequences of %g tokens a step", ask->gbs, ask->seq);
-  if (ask->tokens > 0) buf_printf(o, "; %.4g %s in all", ask->tokens, plan_unit(ask));
+  if (ask->tokens > 0) buf_printf(o, "; %s %s in all", units_count(s, ask->tokens), plan_unit(ask));
   if (ask->budget_usd > 0) buf_printf(o, "; at most %s", plan_usd(s, ask->budget_usd));
   if (ask->deadline_s > 0) buf_printf(o, "; within %s", plan_duration(s, ask->deadline_s));
   buf_printf(o, "\n%.0f layouts in %.2f s; %s prices%s%s\n", a->layouts, a->seconds,

@@ -178,8 +178,9 @@ static void hunt(void *arg, int64_t i) {
     h->least_over = plan_parameters(h->ask->model) * 6 / h->devices - h->chip->hbm_bytes;
     return;
   }
-  h->err =
-      plan_machine_open(h->chip, h->devices, &(PlanMachineOpts){.where = h->where}, &h->machine);
+  h->err = plan_machine_open(h->chip, h->devices,
+                             &(PlanMachineOpts){.where = h->where, .server = h->best.server},
+                             &h->machine);
   if (h->err) return;
   unsigned formats = h->ask->formats ? formats_of(h->ask, h->chip) : usual_formats(h->chip);
   for (int f = 0; f < PLAN_FORMATS_N; f++)
@@ -191,14 +192,15 @@ static void hunt(void *arg, int64_t i) {
 
 typedef VEC(Hunt) Hunts;
 
-static void add(Hunts *all, const PlanAsk *ask, const Chip *chip, const ChipRef *where, int chips) {
+static void add(Hunts *all, const PlanAsk *ask, const Chip *chip, const ChipRef *where,
+                const Server *server, int chips) {
   ChipSlice slice = where ? where->slice : chip_slice_of(chip, chips);
   *vec_push(all) = (Hunt){.ask = ask,
                           .chip = chip,
                           .where = where,
                           .chips = chips,
                           .devices = chips * chip->devices_per_chip,
-                          .best = {.chip = chip, .chips = chips, .slice = slice}};
+                          .best = {.chip = chip, .chips = chips, .slice = slice, .server = server}};
 }
 
 /* Tokens a step that models of a size are trained with: Brown et al. 2020, table 2.1; Llama 2 and 3. */
@@ -208,13 +210,17 @@ static double usual_batch(const PlanModel *m, double seq) {
   return MAX(1, exp2(round(log2(tokens * 1048576 / seq))));
 }
 
+/* Sequences a step that adapters are trained with: Taori et al. 2023 (Alpaca), Dettmers et al. 2023 16 to 64. */
+#define LORA_BATCH 64
+
 static double key_of(const PlanAsk *ask, const PlanChoice *c) {
   bool per_token = ask->tokens <= 0; /* runs of different lengths are told apart by the token */
   double rate = c->job.layout.gbs * c->job.layout.seq / c->step.time_s;
   double v = ask->order == PLAN_BY_TIME ? (per_token ? 1 / rate : c->p50_s)
              : ask->order == PLAN_BY_ENERGY
                  ? c->energy_j / (per_token && c->tokens > 0 ? c->tokens : 1)
-                 : (per_token ? c->usd_1e9 : c->usd);
+             : per_token && ask->budget_usd > 0 ? -c->tokens /* what the money buys */
+                                                : (per_token ? c->usd_1e9 : c->usd);
   return isnan(v) ? 1e300 : v;
 }
 
@@ -230,12 +236,15 @@ static void sort(const PlanAsk *ask, PlanChoice *c, int n) {
   }
 }
 
-/* Time, money and energy of a token. */
+/* Time, money and energy of a token: none worse by more than the model can tell, one clearly better. */
 static bool beats(const PlanChoice *a, const PlanChoice *b) {
+  const double same = 1.01, clear = 0.95;
   double ta = a->step.time_s, tb = b->step.time_s; /* of the same batch */
   double ea = a->energy_j / a->p50_s * ta, eb = b->energy_j / b->p50_s * tb;
-  bool cheaper = isnan(b->usd_1e9) || a->usd_1e9 <= b->usd_1e9;
-  return ta < tb && cheaper && ea < eb;
+  double ua = a->usd_1e9, ub = b->usd_1e9;
+  bool dear = !isnan(ub) && !(ua <= same * ub);
+  if (ta > same * tb || ea > same * eb || dear) return false;
+  return ta < clear * tb || ea < clear * eb || (isnan(ub) && !isnan(ua)) || ua < clear * ub;
 }
 
 static void mark_front(PlanChoice *c, int n) {
@@ -272,9 +281,9 @@ Err *plan_check_batch(const PlanAsk *ask, bool told) {
 }
 
 static Err *complete(PlanAsk *ask) {
-  if (ask->seq <= 0) ask->seq = 4096;
+  if (ask->seq <= 0) ask->seq = plan_usual_seq(ask->model);
   bool told = ask->gbs > 0;
-  if (!told) ask->gbs = usual_batch(ask->model, ask->seq);
+  if (!told) ask->gbs = ask->lora_rank ? LORA_BATCH : usual_batch(ask->model, ask->seq);
   TRY(plan_check_batch(ask, told));
   if (ask->most <= 0) ask->most = 1024;
   if (ask->lora_rank >= ask->model->hidden)
@@ -318,7 +327,7 @@ static void look_sooner(PlanAnswer *a) {
   if (ask->deadline_s <= 0 || !fast || fast->p50_s <= ask->deadline_s) return;
   for (int64_t n = 2 * (int64_t)fast->chips; n <= CHIPS_MOST && !a->sooner.chips; n *= 2) {
     Hunts one = {0};
-    add(&one, ask, fast->chip, NULL, (int)n);
+    add(&one, ask, fast->chip, NULL, fast->server, (int)n);
     hunt(one.v, 0);
     Hunt *h = one.v;
     err_free(h->err);
@@ -339,8 +348,9 @@ Err *plan_search(const PlanAsk *given, PlanAnswer *out) {
   Hunts all = {0};
   for (int i = 0; i < ask->n_chips; i++) {
     const ChipRef *r = &ask->chips[i];
-    if (r->chips > 0) add(&all, ask, r->chip, r, r->chips);
-    for (int n = 1; r->chips == 0 && n <= ask->most; n *= 2) add(&all, ask, r->chip, NULL, n);
+    if (r->chips > 0) add(&all, ask, r->chip, r, r->server, r->chips);
+    for (int n = 1; r->chips == 0 && n <= ask->most; n *= 2)
+      add(&all, ask, r->chip, NULL, r->server, n);
   }
   pool_run(all.n, hunt, all.v);
   Err *e = NULL;

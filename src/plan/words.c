@@ -53,9 +53,11 @@ static void price_line(const PlanChoice *c, bool spot, Buf *o) {
     return;
   }
   const Offer *of = c->offer;
-  buf_printf(o, "  %s an hour: %d x %s of %s in %s, %s, as of %s\n", plan_usd(s, c->usd_hour),
+  buf_printf(o, "  %s an hour: %d x %s of %s in %s, %s, ", plan_usd(s, c->usd_hour),
              (c->chips + of->chips - 1) / of->chips, of->instance, of->cloud, of->region,
-             spot ? "spot" : "on demand", of->date);
+             spot ? "spot" : "on demand");
+  offer_when(of, o);
+  buf_byte(o, '\n');
   if (c->chips % of->chips)
     buf_printf(o, "  (it has %d chips: %d more are paid for than used)\n", of->chips,
                of->chips - c->chips % of->chips);
@@ -83,23 +85,25 @@ static void bought(const PlanAnswer *a, const PlanChoice *c, Buf *o) {
   char s[UNITS_TEXT], t[UNITS_TEXT];
   double useful = TOKENS_PER_PARAMETER * plan_parameters(ask->model);
   if (ask->tokens > 0 || c->tokens <= 0) return;
-  buf_printf(o, "\n%s trains on %.3g %s in %s", plan_usd(s, c->usd), c->tokens, plan_unit(ask),
-             plan_duration(t, c->p50_s));
+  char n[UNITS_TEXT];
+  buf_printf(o, "\n%s trains on %s %s in %s", plan_usd(s, c->usd), units_count(n, c->tokens),
+             plan_unit(ask), plan_duration(t, c->p50_s));
   if (ask->lora_rank || ask->unit) {
     buf_cstr(o, ".\n");
     return;
   }
-  buf_printf(o, ": %.3g %% of the %.3g (20 for each parameter, Hoffmann et al. 2022) from scratch",
-             100 * c->tokens / useful, useful);
+  buf_printf(o, ": %.3g %% of the %s (20 for each parameter, Hoffmann et al. 2022) from scratch",
+             100 * c->tokens / useful, units_count(n, useful));
   if (c->tokens < useful) {
     buf_printf(o, ", which would take %s.\n", plan_usd(s, c->usd * useful / c->tokens));
     double fits =
         sqrt(c->tokens * c->step.flops / (ask->gbs * ask->seq) / (6 * TOKENS_PER_PARAMETER));
     buf_printf(o,
-               "  From scratch the same money serves a model of about %.2g parameters best; a "
+               "  From scratch the same money serves a model of about %s parameters best; a "
                "trained one of this "
                "size is fine-tuned on far fewer tokens: a million take %s%s.\n",
-               fits, plan_usd(s, c->usd_1e9 / 1e3), ask->lora_rank ? "" : ", less with --lora");
+               units_count(n, fits), plan_usd(s, c->usd_1e9 / 1e3),
+               ask->lora_rank ? "" : ", less with --lora");
   } else {
     buf_cstr(o, ".\n");
   }
@@ -112,7 +116,7 @@ static double spot_usd(const PlanAnswer *a) {
   spot.spot = true;
   for (int i = 0; i < a->choices.n; i++) {
     const PlanChoice *c = &a->choices.v[i];
-    double usd = chip_rent(c->chip, c->chips, &spot).usd_hour * c->p50_s / 3600;
+    double usd = plan_rent(c, &spot).usd_hour * c->p50_s / 3600;
     if (usd < least) least = usd;
   }
   return least <= a->ask.budget_usd ? least : 0;
@@ -120,12 +124,13 @@ static double spot_usd(const PlanAnswer *a) {
 
 static void dearer(const PlanAnswer *a, const PlanChoice *cheap, Buf *o) {
   const PlanAsk *ask = &a->ask;
-  char s[UNITS_TEXT], t[UNITS_TEXT];
+  char s[UNITS_TEXT], t[UNITS_TEXT], few[UNITS_TEXT], all[UNITS_TEXT];
   buf_printf(o,
-             "\nNo choice costs %s or less. The cheapest, %s:%d, takes %s: that budget, or %.3g %s "
-             "instead of %.3g, would meet it",
+             "\nNo choice costs %s or less. The cheapest, %s:%d, takes %s: that budget, or %s %s "
+             "instead of %s, would meet it",
              plan_usd(s, ask->budget_usd), cheap->chip->name, cheap->chips, plan_usd(t, cheap->usd),
-             cheap->tokens * ask->budget_usd / cheap->usd, plan_unit(ask), cheap->tokens);
+             units_count(few, cheap->tokens * ask->budget_usd / cheap->usd), plan_unit(ask),
+             units_count(all, cheap->tokens));
   double spot = ask->price.spot ? 0 : spot_usd(a);
   if (spot > 0) buf_printf(o, "; so would spot prices (--spot), %s", plan_usd(s, spot));
   buf_cstr(o, ".\n");
@@ -143,8 +148,9 @@ static void slower(const PlanAnswer *a, const PlanChoice *fast, Buf *o) {
                more->chips, plan_duration(s, more->p50_s), plan_usd(t, more->usd));
   else if (a->most_looked)
     buf_printf(o, "No number of them up to %d does with this batch;", a->most_looked);
-  buf_printf(o, " %.3g %s instead of %.3g would.\n", fast->tokens * ask->deadline_s / fast->p50_s,
-             plan_unit(ask), fast->tokens);
+  buf_printf(o, " %s %s instead of %s would.\n",
+             units_count(s, fast->tokens * ask->deadline_s / fast->p50_s), plan_unit(ask),
+             units_count(t, fast->tokens));
 }
 
 /* No choice meets the budget or the deadline: what would. */
@@ -214,14 +220,15 @@ static void moving(const PlanAnswer *a, const PlanChoice *c, Buf *o) {
   const PlanLayout *l = &c->job.layout;
   bool tpu = c->chip->kind == CHIP_TPU;
   double per_device = l->gbs / l->devices, bytes = l->gbs * l->seq * 4 / c->step.time_s;
-  char b[UNITS_TEXT];
+  char b[UNITS_TEXT], groups[64] = "";
+  if (l->dp > 1) snprintf(groups, sizeof groups, " for each of %d groups", l->dp);
   buf_printf(o,
-             "\nMoving there: %.3g %s a device and step, in microbatches of %g for each of "
-             "%d groups. The "
+             "\nMoving there: %s %s a device and step, in microbatches of %g%s. The "
              "learning rate and its schedule stay while the global batch (%g) stays; with another "
              "batch scale "
              "the rate with its root for Adam, with it for SGD. ",
-             per_device, a->ask.unit ? a->ask.unit : "sequences", l->mbs, l->dp, l->gbs);
+             units_count(b, per_device), a->ask.unit ? a->ask.unit : "sequences", l->mbs, groups,
+             l->gbs);
   buf_cstr(o, "Decoupled weight decay (AdamW) multiplies with the rate, so it stays too; decay "
               "inside the loss "
               "that each device adds up must be divided by the devices once. ");
@@ -240,8 +247,8 @@ static void moving(const PlanAnswer *a, const PlanChoice *c, Buf *o) {
     buf_cstr(o, "Shapes must stay the same from step to step (XLA compiles once), sizes in "
                 "multiples of 128. ");
   if (a->ask.unit)
-    buf_printf(o, "The input must bring %.3g %s a second in all.\n", l->gbs / c->step.time_s,
-               a->ask.unit);
+    buf_printf(o, "The input must bring %s %s a second in all.\n",
+               units_count(b, l->gbs / c->step.time_s), a->ask.unit);
   else buf_printf(o, "The input must bring %s/s of tokens in all.\n", units_bytes(b, bytes));
 }
 

@@ -94,6 +94,9 @@ typedef struct PeersPlace {
  * process 0; "none": a process by itself, whatever they tell; NULL: found as well. errors: ERR_INVALID */
 Err *peers_place(const char *coordinator, PeersPlace *out);
 
+/* "HOST:PORT" in its parts; the caller frees the host. false: it is none. */
+bool peers_address(const char *text, char **host, int *port);
+
 typedef struct PeersHub PeersHub;
 /* Process 0 listens; the others return when they are connected. errors: ERR_DEADLINE nobody answers there;
  * ERR_INVALID it is of another version, size or job; ERR_UNAVAILABLE process 0 cannot listen. */

@@ -64,16 +64,20 @@ static void by_mpirun(PeersPlace *p) {
   port_of_job(p);
 }
 
-static Err *by_hand(const char *coordinator, PeersPlace *p) {
-  const char *colon = strrchr(coordinator, ':');
+bool peers_address(const char *text, char **host, int *port) {
+  const char *colon = strrchr(text, ':');
   char *end;
-  long port = colon ? strtol(colon + 1, &end, 10) : 0;
-  if (!colon || colon == coordinator || *end || port < 1 || port > 65535)
-    return err_new(ERR_INVALID, "--coordinator wants HOST:PORT of process 0, or none; not '%s'",
-                   coordinator);
-  p->host = xstrndup(coordinator, (size_t)(colon - coordinator));
-  p->port = (int)port;
-  return NULL;
+  long number = colon ? strtol(colon + 1, &end, 10) : 0;
+  if (!colon || colon == text || *end || number < 1 || number > 65535) return false;
+  *host = xstrndup(text, (size_t)(colon - text));
+  *port = (int)number;
+  return true;
+}
+
+static Err *by_hand(const char *coordinator, PeersPlace *p) {
+  if (peers_address(coordinator, &p->host, &p->port)) return NULL;
+  return err_new(ERR_INVALID, "--coordinator wants HOST:PORT of process 0, or none; not '%s'",
+                 coordinator);
 }
 
 static Err *find_host(const char *coordinator, PeersPlace *p) {

@@ -176,6 +176,7 @@ typedef struct ClientOptions {
   int64_t devices; /* "num_devices": for a host device without a number ("cpu") */
   int64_t nodes;   /* "num_nodes": processes that compute together, of distributed JAX */
   int64_t node;    /* "node_id": which of them this is */
+  Str coordinator; /* "coordinator": HOST:PORT of process 0, where the caller has no store for them */
   /* "platform_name": platform.c; "stablehlo_version": the caller's own */
 } ClientOptions;
 
@@ -187,6 +188,8 @@ static ClientOptions options_read(const PJRT_Client_Create_Args *a) {
     bool number = v->type == PJRT_NamedValue_INT64;
     if (str_is(name, "device") && v->type == PJRT_NamedValue_STRING)
       o.device = (Str){v->string_value, v->value_size};
+    if (str_is(name, "coordinator") && v->type == PJRT_NamedValue_STRING)
+      o.coordinator = (Str){v->string_value, v->value_size};
     if (str_is(name, "num_devices") && number) o.devices = v->int64_value;
     if (str_is(name, "num_nodes") && number) o.nodes = v->int64_value;
     if (str_is(name, "node_id") && number) o.node = v->int64_value;
@@ -212,7 +215,8 @@ ENTRY(Client_Create) {
   ClientOptions o = options_read(a);
   char *spec = spec_of(&o);
   Dev *dev;
-  Err *e = o.nodes > 1 ? job_open(spec, (int)o.node, (int)o.nodes, a, &dev) : dev_open(spec, &dev);
+  JobOptions job = {(int)o.node, (int)o.nodes, o.coordinator, a};
+  Err *e = o.nodes > 1 ? job_open(spec, &job, &dev) : dev_open(spec, &dev);
   free(spec);
   if (!e) a->client = client_new(dev, platform_name(a->num_options, a->create_options));
   return error_from(e);

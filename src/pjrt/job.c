@@ -1,9 +1,13 @@
-/* A device whose parts belong to several processes (jax.distributed.initialize): the caller's key-value
- * store brings them together. Of a host device each process brings its own (WEFT_DEVICE=cpu:4 of two
- * processes are eight); a virtual chip's name is that of the whole slice, divided by its hosts. */
+/* A device whose parts belong to several processes: the caller's key-value store brings them together
+ * (jax.distributed.initialize), or one that process 0 keeps where the caller says (TensorFlow's workers).
+ * Of a host device each process brings its own (WEFT_DEVICE=cpu:4 of two processes are eight); a virtual
+ * chip's name is that of the whole slice, divided by its hosts, and GPUs of a server further; a GPU without
+ * a number is each process's own. */
+#include "chip/chip.h"
 #include "pjrt/pjrt_priv.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 /* ---- the caller's store ---- */
 
@@ -54,25 +58,44 @@ static bool is_host_device(const char *spec) {
          (n == 4 && !strncmp(spec, "null", n));
 }
 
-/* Hosts in turn, each as many: of 16 hosts 8 processes have two each. */
+/* Hosts in turn, each as many: of 16 hosts 8 processes have two each. GPUs of one server may belong to several
+ * processes, as where each process is started for one of them. */
+static bool divide(const HostPlace *at, int n, int hosts, int nodes, bool gpus, int *owner) {
+  if (nodes <= hosts && hosts % nodes == 0) {
+    for (int i = 0; i < n; i++) owner[i] = at[i].host / (hosts / nodes);
+    return true;
+  }
+  bool even = gpus && n % nodes == 0;
+  for (int i = 0; i < n && even; i++) {
+    owner[i] = i / (n / nodes);
+    even = at[i].host == at[i - i % (n / nodes)].host;
+  }
+  return even;
+}
+
+static bool is_gpu(const char *spec, bool *counted) {
+  ChipRef ref;
+  Err *e = chip_parse(spec, &ref);
+  bool gpu = !e && ref.chip->kind == CHIP_GPU;
+  *counted = gpu && ref.devices;
+  err_free(e);
+  return gpu;
+}
+
 static Err *by_host(const char *spec, int n, int nodes, int *owner) {
   static const int64_t host[3] = {2, 2, 1};
   HostPlace *at = xcalloc((size_t)n, sizeof *at);
-  bool found = hosts_of(spec, host, n, at);
+  hosts_of(spec, host, n, at); /* else no chip: one host */
   int hosts = 0;
-  for (int i = 0; i < n; i++) {
-    owner[i] = found ? at[i].host : 0;
-    hosts = MAX(hosts, owner[i] + 1);
-  }
+  for (int i = 0; i < n; i++) hosts = MAX(hosts, at[i].host + 1);
+  bool counted, gpus = is_gpu(spec, &counted), fine = divide(at, n, hosts, nodes, gpus, owner);
   free(at);
-  if (nodes <= hosts && hosts % nodes == 0) {
-    for (int i = 0; i < n; i++) owner[i] /= hosts / nodes;
-    return NULL;
-  }
-  return err_hint(err_new(ERR_INVALID,
-                          "%d processes cannot share '%s', which has %d device%s on %d host%s",
-                          nodes, spec, n, n == 1 ? "" : "s", hosts, hosts == 1 ? "" : "s"),
-                  "start %d processes, one for each host, or a number that divides it", hosts);
+  if (fine) return NULL;
+  Err *e =
+      err_new(ERR_INVALID, "%d processes cannot share '%s', which has %d device%s on %d host%s",
+              nodes, spec, n, n == 1 ? "" : "s", hosts, hosts == 1 ? "" : "s");
+  if (gpus) return err_hint(e, "give them a number of GPUs that %d divides", nodes);
+  return err_hint(e, "start %d processes, one for each host, or a number that divides it", hosts);
 }
 
 static int *by_count(const Peers *p) {
@@ -84,27 +107,44 @@ static int *by_count(const Peers *p) {
 
 /* ---- opening ---- */
 
-static Err *come_together(const char *device, int devices, int node, int nodes,
-                          const PJRT_Client_Create_Args *a, Peers **out) {
+/* Nobody asks the store again when all are connected. */
+static Err *come_to_process_0(PeersOpts *o, Str coordinator, Peers **out) {
+  PeersPlace at = {.id = o->id, .n = o->n};
+  PeersHub *hub;
+  char *text = xstrndup(coordinator.p, coordinator.n);
+  Err *e = peers_address(text, &at.host, &at.port)
+               ? peers_hub_open(&at, &hub)
+               : err_new(ERR_INVALID, "\"coordinator\" is HOST:PORT of process 0, not '%s'", text);
+  free(text);
+  free(at.host);
+  if (e) return e;
+  o->store = peers_hub_store(hub);
+  e = peers_open(o, out);
+  peers_hub_close(hub, e);
+  return e;
+}
+
+static Err *come_together(const char *device, int devices, const JobOptions *j, Peers **out) {
+  const PJRT_Client_Create_Args *a = j->args;
+  PeersOpts o = {j->node, j->nodes, device, devices, {(void *)(uintptr_t)a, store_put, store_get}};
+  if (j->coordinator.n) return come_to_process_0(&o, j->coordinator, out);
   if (!PJRT_HAS(a, PJRT_Client_Create_Args, kv_put_user_arg) || !a->kv_get_callback ||
       !a->kv_put_callback)
     return err_new(ERR_INVALID,
                    "a job of %d processes needs the caller's key-value store, and none came",
-                   nodes);
-  PeersStore store = {(void *)(uintptr_t)a, store_put, store_get};
-  return peers_open(&(PeersOpts){node, nodes, device, devices, store}, out);
+                   j->nodes);
+  return peers_open(&o, out);
 }
 
 /* Every process brings devices of its own. */
-static Err *open_host(const char *spec, int node, int nodes, const PJRT_Client_Create_Args *a,
-                      Dev **out) {
+static Err *open_host(const char *spec, const JobOptions *j, Dev **out) {
   Dev *own;
   Peers *peers;
   TRY(dev_open(spec, &own));
   int n = own->n;
   dev_close(own);
   char *kind = xstrndup(spec, strcspn(spec, ":"));
-  Err *e = come_together(kind, n, node, nodes, a, &peers);
+  Err *e = come_together(kind, n, j, &peers);
   if (!e) {
     int *owner = by_count(peers);
     char *whole = xasprintf("%s:%d", kind, peers_all_devices(peers));
@@ -118,14 +158,13 @@ static Err *open_host(const char *spec, int node, int nodes, const PJRT_Client_C
 }
 
 /* Every process has its part of the slice. */
-static Err *open_slice(const char *spec, int node, int nodes, const PJRT_Client_Create_Args *a,
-                       Dev **out) {
+static Err *open_slice(const char *spec, const JobOptions *j, Dev **out) {
   Dev *d;
   Peers *peers = NULL;
   TRY(dev_open(spec, &d));
   int *owner = xcalloc((size_t)d->n, sizeof *owner);
-  Err *e = by_host(spec, d->n, nodes, owner);
-  if (!e) e = come_together(spec, d->n / nodes, node, nodes, a, &peers);
+  Err *e = by_host(spec, d->n, j->nodes, owner);
+  if (!e) e = come_together(spec, d->n / j->nodes, j, &peers);
   if (e) {
     free(owner);
     dev_close(d);
@@ -136,9 +175,18 @@ static Err *open_slice(const char *spec, int node, int nodes, const PJRT_Client_
   return NULL;
 }
 
-Err *job_open(const char *spec, int node, int nodes, const PJRT_Client_Create_Args *a, Dev **out) {
-  if (node < 0 || node >= nodes)
-    return err_new(ERR_INVALID, "node_id is %d of num_nodes %d", node, nodes);
-  return is_host_device(spec) ? open_host(spec, node, nodes, a, out)
-                              : open_slice(spec, node, nodes, a, out);
+/* "A100" of four processes is "A100:4". */
+static Err *open_virtual(const char *spec, const JobOptions *j, Dev **out) {
+  bool counted;
+  if (!is_gpu(spec, &counted) || counted) return open_slice(spec, j, out);
+  char *whole = xasprintf("%s:%d", spec, j->nodes);
+  Err *e = open_slice(whole, j, out);
+  free(whole);
+  return e;
+}
+
+Err *job_open(const char *spec, const JobOptions *j, Dev **out) {
+  if (j->node < 0 || j->node >= j->nodes)
+    return err_new(ERR_INVALID, "node_id is %d of num_nodes %d", j->node, j->nodes);
+  return is_host_device(spec) ? open_host(spec, j, out) : open_virtual(spec, j, out);
 }

@@ -132,9 +132,15 @@ struct PJRT_Client {
 };
 PJRT_Client *client_retain(PJRT_Client *c);
 void client_release(PJRT_Client *c);
-/* Of several processes (job.c): a device shared by those that come by the caller's store. spec: this
- * process's own; nodes above 1. errors: of peers_open; a slice that cannot be divided */
-Err *job_open(const char *spec, int node, int nodes, const PJRT_Client_Create_Args *a, Dev **out);
+/* Of several processes (job.c). */
+typedef struct JobOptions {
+  int node, nodes; /* this process of how many, above 1 */
+  Str coordinator; /* HOST:PORT where process 0 keeps their store; empty: the caller does, in args */
+  const PJRT_Client_Create_Args *args;
+} JobOptions;
+/* A device shared by the processes. spec: this one's own. errors: of peers_open and peers_hub_open; a slice
+ * that cannot be divided */
+Err *job_open(const char *spec, const JobOptions *j, Dev **out);
 /* Of a virtual chip's devices, where hosts have so many chips along each side (hosts.c). false: it is no
  * chip */
 typedef struct HostPlace {

@@ -35,7 +35,15 @@ static void several_processes_need_a_store(void **state) {
                        .type = PJRT_NamedValue_INT64,
                        .int64_value = 2,
                        .value_size = 1};
-  PJRT_Client_Create_Args a = ARGS(Client_Create, .create_options = &v, .num_options = 1);
+  PJRT_NamedValue options[] = {v, v};
+  PJRT_Client_Create_Args a = ARGS(Client_Create, .create_options = options, .num_options = 1);
+  fails(api->PJRT_Client_Create(&a), PJRT_Error_Code_INVALID_ARGUMENT);
+  options[1].name = "coordinator";
+  options[1].name_size = 11;
+  options[1].type = PJRT_NamedValue_STRING;
+  options[1].string_value = "localhost:70000";
+  options[1].value_size = 15;
+  a.num_options = 2;
   fails(api->PJRT_Client_Create(&a), PJRT_Error_Code_INVALID_ARGUMENT);
 }
 

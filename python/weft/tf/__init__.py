@@ -4,7 +4,7 @@
     import weft.tf                             # or by hand, before strategies are made
 
 TPUStrategy, MirroredStrategy, OneDeviceStrategy and the default strategy (Keras's `fit` without a scope) trace what `strategy.run` is
-given once, as one program for all replicas; a tf.function that uses variables, called outside of strategies, is a program of one device.
+given once, as one program for all replicas, MultiWorkerMirroredStrategy over several processes; a tf.function that uses variables, called outside of strategies, is a program of one device.
 TensorFlow's own bridge to XLA lowers it to StableHLO, weft's plugin runs it. Variables stay on the devices between steps.
 Everything else (tf.data, callbacks, eager operations) is TensorFlow's, on the host.
 
@@ -18,6 +18,8 @@ PARTS = (
     "tensorflow.python.distribute.distribute_lib: StrategyExtendedV1, ReplicaContext, _DefaultDistributionExtended",
     "tensorflow.python.distribute.input_util, input_lib: get_distributed_dataset, InputWorkers",
     "tensorflow.python.eager.context: Context.get_compiler_ir (stage 'stablehlo')",
+    "tensorflow.python.distribute.multi_worker_util: normalize_cluster_spec, worker_count, id_in_cluster",
+    "tensorflow.python.framework.func_graph: FuncGraph.watch_variable",
     "tensorflow.python.framework.kernels: get_registered_kernels_for_op",
     "tensorflow.python.framework.ops: EagerTensor, Graph.building_function",
     "tensorflow.python.eager.polymorphic_function: Function.__call__, get_concrete_function, make_function_context, FunctionType",
@@ -49,8 +51,8 @@ def install():
 
 
 def _install(tf):
-    from weft.tf import devices, function, profiler, state, strategy, trace
-    for part in (trace, state, devices, strategy, function, profiler):
+    from weft.tf import devices, function, profiler, state, strategy, trace, workers
+    for part in (trace, state, devices, strategy, workers, function, profiler):
         part.install()
 
 

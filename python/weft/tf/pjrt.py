@@ -9,6 +9,7 @@ or copy let other Python threads run meanwhile.
 """
 import ctypes as C
 import os
+import typing
 
 import ml_dtypes
 import numpy as np
@@ -26,10 +27,13 @@ _FUNCTIONS = {
     "Event_Await": (8, "p:event"),
     "Client_Create": (10, "p:options n:num_options p:get p:get_arg p:put p:put_arg p:client p:try_get p:try_get_arg"),
     "Client_Destroy": (11, "p:client"),
+    "Client_Devices": (15, "p:client p:devices n:num_devices"),
     "Client_AddressableDevices": (16, "p:client p:devices n:num_devices"),
     "Client_Compile": (20, "p:client p:program p:options n:options_size p:executable"),
     "Client_BufferFromHostBuffer": (22, "p:client p:data i:type p:dims n:num_dims p:strides n:num_strides i:semantics "
                                         "p:device p:memory p:layout p:done p:buffer"),
+    "DeviceDescription_Id": (23, "p:description i:id"),
+    "DeviceDescription_ProcessIndex": (24, "p:description i:process"),
     "DeviceDescription_Kind": (26, "p:description p:kind n:kind_size"),
     "Device_GetDescription": (29, "p:device p:description"),
     "Device_MemoryStats": (34, "p:device l:bytes_in_use l:peak_bytes_in_use b:peak_is_set l:num_allocs b:num_allocs_is_set "
@@ -58,6 +62,7 @@ def _struct(name, fields, extension=True):
 
 _ARGS = {name: _struct(name, fields) for name, (_, fields) in _FUNCTIONS.items()}
 _Program = _struct("Program", "p:code n:code_size p:format n:format_size")
+_NamedValue = _struct("NamedValue", "p:name n:name_size i:type p:value n:value_size")  # value: a number, or a string's address
 _ExecuteOptions = _struct("ExecuteOptions", "p:send p:recv n:num_send n:num_recv i:launch_id p:not_donated n:num_not_donated")
 
 _CALL = C.CFUNCTYPE(_POINTER, _POINTER)
@@ -69,8 +74,8 @@ TYPES = {np.dtype(t): code for code, t in {
     10: np.float16, 11: np.float32, 12: np.float64, 13: ml_dtypes.bfloat16, 14: np.complex64, 15: np.complex128,
     16: ml_dtypes.float8_e5m2, 17: ml_dtypes.float8_e4m3fn}.items()}
 
-_CODES = {1: "CANCELLED", 3: "INVALID_ARGUMENT", 5: "NOT_FOUND", 8: "RESOURCE_EXHAUSTED", 9: "FAILED_PRECONDITION",
-          12: "UNIMPLEMENTED", 13: "INTERNAL"}
+_CODES = {1: "CANCELLED", 3: "INVALID_ARGUMENT", 4: "DEADLINE_EXCEEDED", 5: "NOT_FOUND", 8: "RESOURCE_EXHAUSTED",
+          9: "FAILED_PRECONDITION", 10: "ABORTED", 12: "UNIMPLEMENTED", 13: "INTERNAL", 14: "UNAVAILABLE"}
 _PROFILER = 1  # PJRT_Extension_Type
 _DURING_CALL = 0  # PJRT_HostBufferSemantics: the array is read before the call returns
 
@@ -108,7 +113,7 @@ def _message(field, content):
 
 
 def _compile_options(devices):
-    """CompileOptionsProto of a program with one replica on each of the devices (their positions)."""
+    """CompileOptionsProto of a program with one replica on each of the devices (their ids)."""
     ids = _message(3, _message(1, b"".join(map(_varint, devices))))
     assignment = _number(1, len(devices)) + _number(2, 1) + ids
     return _message(3, _number(4, len(devices)) + _number(5, 1) + _message(9, assignment))
@@ -117,20 +122,68 @@ def _compile_options(devices):
 # ---- the client -----------------------------------------------------------------------------------------------------------
 
 
-class Client:
-    """The plugin's devices. WEFT_DEVICE says which."""
+class Job(typing.NamedTuple):
+    """Several processes that compute together: this one's number, how many there are, HOST:PORT where the first one listens."""
+    process: int
+    processes: int
+    coordinator: str
 
-    def __init__(self, path):
+
+def _create_options(job):
+    """PJRT_NamedValue of a job; and what they point into."""
+    strings = [b"num_nodes", b"node_id", b"coordinator", job.coordinator.encode()]
+    at = [C.cast(C.c_char_p(s), _POINTER).value for s in strings]
+    options = (_NamedValue * 3)()
+    for option, name, where, value in zip(options, strings, at, (job.processes, job.process, at[3])):
+        option.struct_size, option.name, option.name_size, option.type = C.sizeof(_NamedValue), where, len(name), 1
+        option.value, option.value_size = value, 1
+    options[2].type, options[2].value_size = 0, len(strings[3])
+    return options, strings
+
+
+class Client:
+    """The plugin's devices. WEFT_DEVICE says which. job: the processes that this one computes with; returns when all have come."""
+
+    def __init__(self, path, job=None):
         # Names of TensorFlow's libraries that the process has already must not replace the plugin's own.
         self._library = C.CDLL(path, mode=os.RTLD_NOW | os.RTLD_LOCAL)
         self._library.GetPjrtApi.restype = _POINTER
         self.table = table = self._library.GetPjrtApi() + _TABLE_START
         self._functions = {name: _CALL(_POINTER.from_address(table + 8 * slot).value) for name, (slot, _) in _FUNCTIONS.items()}
         self.call("Plugin_Initialize")
-        self._client = self.call("Client_Create").client
-        found = self.call("Client_AddressableDevices", client=self._client)
-        self.devices = list((_POINTER * found.num_devices).from_address(found.devices))
+        options, _kept = _create_options(job) if job else ((), ())
+        self._client = self.call("Client_Create", options=C.addressof(options) if job else 0, num_options=len(options)).client
+        self.job, self.compiled = job, 0
+        self.devices = self._list("Client_AddressableDevices")
+        self._ids = [self._id(device) for device in self.devices]
+        # those of all processes, the first one's first
+        self.all_ids = [i for _, i in sorted((self._process(d), self._id(d)) for d in self._list("Client_Devices"))]
         self._destroy, self._destroy_args = self._functions["Buffer_Destroy"], C.c_uint64 * 3
+
+    def close(self):
+        self.call("Client_Destroy", client=self._client)
+
+    @property
+    def first(self):
+        """The place of this process's first device among those of all."""
+        return self.all_ids.index(self._ids[0])
+
+    def first_of_each(self):
+        """The first device of each process, as compile takes them."""
+        return self.all_ids[::len(self.devices)]
+
+    def _list(self, function):
+        found = self.call(function, client=self._client)
+        return list((_POINTER * found.num_devices).from_address(found.devices))
+
+    def _description(self, device):
+        return self.call("Device_GetDescription", device=device).description
+
+    def _id(self, device):
+        return self.call("DeviceDescription_Id", description=self._description(device)).id
+
+    def _process(self, device):
+        return self.call("DeviceDescription_ProcessIndex", description=self._description(device)).process
 
     def call(self, name, **fields):
         """Calls a function of the table; returns its struct with what it filled in. Errors become Error."""
@@ -150,8 +203,7 @@ class Client:
 
     def kind(self):
         """The devices' kind: "TPU v3", "NVIDIA A100-SXM4-40GB", "cpu"."""
-        description = self.call("Device_GetDescription", device=self.devices[0]).description
-        said = self.call("DeviceDescription_Kind", description=description)
+        said = self.call("DeviceDescription_Kind", description=self._description(self.devices[0]))
         return C.string_at(said.kind, said.kind_size).decode()
 
     def memory(self, device):
@@ -193,14 +245,16 @@ class Client:
         finally:
             self.call("Event_Destroy", event=event)
 
-    def compile(self, text, devices):
-        """A program (StableHLO as text or bytecode) for one replica on each of the devices, given by their positions."""
+    def compile(self, text, devices, ids=None):
+        """A program (StableHLO as text or bytecode) for one replica on each of the devices, given by their positions. ids: with devices
+        of other processes; then `devices` are those of this one, in the same order."""
         code = text if isinstance(text, bytes) else text.encode()
-        options = _compile_options(devices)
+        options = _compile_options([self._ids[d] for d in devices] if ids is None else ids)
         program = _Program(struct_size=C.sizeof(_Program), code=C.cast(code, _POINTER), code_size=len(code),
                            format=C.cast(b"mlir", _POINTER), format_size=4)
         args = self.call("Client_Compile", client=self._client, program=C.addressof(program),
                          options=C.cast(options, _POINTER), options_size=len(options))
+        self.compiled += 1
         return Executable(self, args.executable, devices)
 
 

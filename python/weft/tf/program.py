@@ -15,7 +15,7 @@ from tensorflow.python.framework import kernels, ops
 from weft.tf import lines, pjrt, runtime, state, trace
 
 _CPU = "/job:localhost/replica:0/task:0/device:CPU:0"
-_ALIAS = re.compile(r"parameter_number = (\d+) : i64\}, output_index = array<i64: (\d+)>")
+_ALIAS = re.compile(r"parameter_number = (\d+) : i64\}, output_index = array<i64(?:: (\d+))?>")  # no index: it is the only result
 _ARGUMENT = re.compile(r'(%arg(\d+): tensor<(?:[^<>]|<[^<>]*>)*>)(?: loc\([^()]*\))?')
 _FRAMEWORK = re.compile(r'"[^"]*/tensorflow/python/framework/ops.py":\d+:\d+')  # where the bridge says everything is from
 _OF_GRAPHS = ("Placeholder", "PlaceholderWithDefault", "NoOp", "_Arg", "_Retval")
@@ -25,6 +25,10 @@ _ERF = re.compile(r"mhlo\.erf (%[\w#]+)(?: \{[^}]*\})? : (tensor<[^>]*>)")  # St
 _COPY = re.compile(r"mhlo\.copy (%[\w#]+)(?: \{[^}]*\})? : (tensor<[^>]*>)")
 
 
+_LOST = {"UNAVAILABLE": tf.errors.UnavailableError, "ABORTED": tf.errors.AbortedError,
+         "DEADLINE_EXCEEDED": tf.errors.DeadlineExceededError}  # of other processes
+
+
 class ResourceExhaustedError(tf.errors.ResourceExhaustedError, MemoryError):
     """A device's memory does not suffice: TensorFlow's error, and the one that it knows when a graph's operation raises it."""
 
@@ -32,14 +36,22 @@ class ResourceExhaustedError(tf.errors.ResourceExhaustedError, MemoryError):
         super().__init__(None, None, said)
 
 
+def _of_tensorflow(e):
+    """The error that TensorFlow's users know."""
+    if isinstance(e, pjrt.OutOfMemory):
+        return ResourceExhaustedError(str(e))
+    return _LOST[e.code](None, None, str(e)) if e.code in _LOST else e
+
+
 class Program:
     """A function of tensors, for replicas on `devices` (positions).
 
     graph: the function, traced within trace.program. Open dimensions are compiled for each size that comes.
+    everywhere: with as many replicas in each of the job's other processes, which run the same; `devices` are all of this one.
     """
 
-    def __init__(self, graph, devices):
-        self.graph, self.devices = graph, tuple(devices)
+    def __init__(self, graph, devices, everywhere=False):
+        self.graph, self.devices, self.everywhere = graph, tuple(devices), everywhere
         self.name = re.sub(r"\W+", "_", _NAME.sub(r"\1", graph.name.decode())).strip("_") or "function"
         self.output_types = [t.dtype for t in graph.outputs]
         self.output_shapes = [t.shape for t in graph.outputs]
@@ -49,7 +61,8 @@ class Program:
 
     @classmethod
     def of(cls, function, name, specs, devices, owner):
-        """Traces a function of tensors that are like specs (tf.TensorSpec); it returns a list of tensors. name: for reports."""
+        """Traces a function of tensors that are like specs (tf.TensorSpec); it returns a list of tensors. name: for reports.
+        owner: the strategy; devices: its own here."""
         def replica(*tensors):
             with trace.compiled():
                 return function(*tensors)
@@ -58,7 +71,7 @@ class Program:
         with trace.program(owner):
             graph = traced.get_concrete_function(*specs)
         check(graph)
-        program = cls(graph, devices)
+        program = cls(graph, devices, owner.num_replicas_in_sync > len(devices))
         program.function = traced  # keeps what the graph needs alive
         return program
 
@@ -70,10 +83,11 @@ class Program:
             try:
                 job = self._jobs.get(shapes)
                 if job is None:
-                    job = self._jobs[shapes] = _Job(self.devices, [self._compile(shape, row) for shape, row in zip(shapes, inputs)])
+                    compiled = [self._compile(shape, row) for shape, row in zip(shapes, inputs)]
+                    job = self._jobs[shapes] = _Job(self.devices, compiled, self.everywhere)
                 return job.run(inputs)
-            except pjrt.OutOfMemory as e:
-                raise ResourceExhaustedError(str(e)) from None
+            except pjrt.Error as e:
+                raise _of_tensorflow(e) from None
 
     def _compile(self, shapes, arrays):
         """The program for arguments of these shapes."""
@@ -122,7 +136,7 @@ def _lower(graph, specs, captured):
 def _written(text):
     """{result: argument} of the variables that the program writes."""
     head = text[:text.index("func.func")]
-    return {int(result): int(argument) for argument, result in _ALIAS.findall(head)}
+    return {int(result or 0): int(argument) for argument, result in _ALIAS.findall(head)}
 
 
 def _describe(text, written, names):
@@ -168,7 +182,9 @@ class _Compiled:
         text = _COPY.sub(r"stablehlo.reshape \1 : (\2) -> \2", text)
         text = lines.with_lines(_MODULE.sub(f"module @{program.name}", text, count=1), graph.graph)
         written = _written(text)
-        self.executable = runtime.client().compile(_describe(text, written, names), program.devices)
+        client = runtime.client()
+        ids = client.all_ids if program.everywhere else None
+        self.executable = client.compile(_describe(text, written, names), program.devices, ids)
         self.result_types = [t.dtype.as_numpy_dtype for t in graph.outputs]
         self.result_shapes = self.executable.output_shapes()
         states = dict(self.states)
@@ -178,8 +194,8 @@ class _Compiled:
 class _Job:
     """The programs of all replicas, and the addresses of their arguments: those of captured values stay from run to run."""
 
-    def __init__(self, devices, compiled):
-        self.devices, self.compiled = devices, compiled
+    def __init__(self, devices, compiled, everywhere):
+        self.devices, self.compiled, self.everywhere = devices, compiled, everywhere
         self.same = all(c is compiled[0] for c in compiled)  # replicas of unequal shapes have programs of their own
         first = compiled[0]
         self.states, self.written, self.n_results = first.states, first.written, len(first.result_types)
@@ -194,7 +210,7 @@ class _Job:
             self._make_table()
         for i, (column, s) in enumerate(self.states):
             if s.buffers is not self.seen[i]:
-                self.table[:, column] = s.on(devices)
+                self.table[:, column] = s.on(devices, self.everywhere)
                 self.seen[i] = s.buffers
         given = []
         try:

@@ -20,6 +20,26 @@ def client():
     return _client
 
 
+def join(job):
+    """Opens the plugin as one of several processes (a pjrt.Job), once; returns when all have come."""
+    global _client
+    with LOCK:
+        if _client is not None and _client.job == job:
+            return
+        if _client is not None:
+            if _client.compiled or _client.job:
+                raise RuntimeError("weft: MultiWorkerMirroredStrategy must be made at the program's start: before its first strategy, "
+                                   "variable and tf.function that runs on a device")
+            _client.close()
+        _client = None
+        _client = pjrt.Client(weft.library_path(), job)
+
+
+def processes():
+    """Processes that compute together; 1: this one alone."""
+    return _client.job.processes if _client is not None and _client.job else 1
+
+
 def opened():
     """The plugin if something has used it, else None."""
     return _client

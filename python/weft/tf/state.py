@@ -12,15 +12,15 @@ import weakref
 import numpy as np
 import tensorflow as tf
 from tensorflow.python.eager.polymorphic_function import concrete_function
-from tensorflow.python.framework import ops
+from tensorflow.python.framework import func_graph, ops
 from tensorflow.python.ops import resource_variable_ops as rv
 
-from weft.tf import runtime, trace
+from weft.tf import exchange, runtime, trace
 
 SUM, MEAN = tf.VariableAggregation.SUM, tf.VariableAggregation.MEAN
 ON_READ = tf.VariableSynchronization.ON_READ
 
-_here = threading.local()  # reading: within a method that only reads
+_here = threading.local()  # reading: within a method that only reads; naming: within one that does not even do that
 
 
 class State:
@@ -28,26 +28,29 @@ class State:
 
     def __init__(self, variable):
         self.handle = weakref.ref(handle_of(variable))
-        self.dtype, self.shape = variable.dtype, None
+        self.dtype, self.shape, self.name = variable.dtype, None, variable.name
         self.local = variable.synchronization == ON_READ  # each replica has a value of its own
         self.aggregation = variable.aggregation
+        self.everywhere = False  # the job's other processes have replicas of it as well
         self.buffers = {}      # device: address; another dict whenever they change
         self.host_is_old = False
 
     # ---- to the devices
 
-    def on(self, devices):
-        """The buffers on devices, put there if need be; a program's replicas are in their order."""
+    def on(self, devices, everywhere=False):
+        """The buffers on devices, put there if need be; a program's replicas are in their order. everywhere: and as many in each of the
+        job's other processes."""
         here = self.buffers.keys()
-        if here != set(devices) if self.local else not here >= set(devices):
+        if (here != set(devices) or self.everywhere != everywhere) if self.local else not here >= set(devices):
             self.fetch()
             if self.local:
                 self.drop()
-            value = _read(self.handle(), self.dtype)
-            self.shape = value.shape
+            value, client = _read(self.handle(), self.dtype), runtime.client()
+            self.shape, self.everywhere = value.shape, everywhere
+            first, n = (client.first, len(client.all_ids)) if everywhere else (0, len(devices))
             for i, device in enumerate(devices):
                 if device not in self.buffers:
-                    self.buffers[device] = runtime.client().put(self._share(value, i, len(devices)), device)
+                    self.buffers[device] = client.put(self._share(value, first + i, n), device)
         return [self.buffers[d] for d in devices]
 
     def _share(self, value, index, n):
@@ -77,8 +80,11 @@ class State:
             if self.local and self.aggregation in (SUM, MEAN):
                 parts = [client.read(b, self.shape, dtype) for _, b in sorted(self.buffers.items())]
                 value = np.sum(parts, 0, dtype=parts[0].dtype)
+                if self.everywhere:
+                    value = exchange.reduce(value, False, f"value_of_{self.name}")
                 if self.aggregation == MEAN:
-                    value = (value / len(parts)).astype(value.dtype)
+                    replicas = len(parts) * (runtime.processes() if self.everywhere else 1)
+                    value = np.asarray(value / replicas, value.dtype)
             else:
                 value = client.read(self.buffers[min(self.buffers)], self.shape, dtype)
             with tf.init_scope():
@@ -153,11 +159,10 @@ def _fetch_in_graph(graph, handle, reading):
         return
     done[id(handle), reading] = trace.programs_in(graph)
 
-    def fetch(_):
+    def fetch(_):  # the handle as it is captured here: the one that the operation gives has no State
         if (state := getattr(handle, "_weft", None)) is not None:
             state.used_by_host(reading)
-    with graph.as_default(), ops.control_dependencies(None), ops.control_dependencies(trace.last_program(graph)):
-        tf.py_function(fetch, [handle], [])
+    trace.fetch_operation(graph, fetch, handle)
 
 
 def _handle(self):
@@ -165,7 +170,8 @@ def _handle(self):
     if handle is not None:
         if isinstance(handle, ops.EagerTensor) and variable_of(handle) is None:
             handle._weft_variable = weakref.ref(self)
-        _host_uses(handle)
+        if not getattr(_here, "naming", False):
+            _host_uses(handle)
     return handle
 
 
@@ -197,12 +203,27 @@ def _reading(method):
     return wrapped
 
 
+def _naming(method):
+    """A method that takes handles only to know variables by them."""
+    def wrapped(*args, **kwargs):
+        before = getattr(_here, "naming", False)
+        _here.naming = True
+        try:
+            return method(*args, **kwargs)
+        finally:
+            _here.naming = before
+    wrapped.__name__, wrapped.__doc__ = method.__name__, method.__doc__
+    return wrapped
+
+
 def _call_flat(original):
     def call_flat(self, tensor_inputs, captured_inputs):
         if tf.executing_eagerly():
             for handle in captured_inputs:
                 if (state := getattr(handle, "_weft", None)) is not None:
                     state.used_by_host(reading=False)
+        elif trace.on_host() and trace.programs_in(self.graph):
+            trace.prepare()
         return original(self, tensor_inputs, captured_inputs)
     return call_flat
 
@@ -216,4 +237,5 @@ def install():
         setattr(base, name, _reading(getattr(base, name)))
     for name in ("device", "op", "graph"):  # of the handle, not of the value
         setattr(base, name, property(lambda self, name=name: getattr(handle_of(self), name)))
+    func_graph.FuncGraph.watch_variable = _naming(func_graph.FuncGraph.watch_variable)
     concrete_function.ConcreteFunction._call_flat = _call_flat(concrete_function.ConcreteFunction._call_flat)

@@ -1,7 +1,5 @@
 """tf.distribute's strategies on weft's devices: one program for all replicas, exchanges inside it."""
 import contextlib
-import json
-import os
 import threading
 import types
 
@@ -48,6 +46,7 @@ class Extended(distribute_lib.StrategyExtendedV1):
     def parameter_devices(self):
         return (self._cpu,)
 
+    experimental_enable_get_next_as_optional = True  # replicas for which no data are left get a batch of no rows
     experimental_should_init = should_checkpoint = should_save_summary = True
     experimental_between_graph = False
     _global_batch_size = True
@@ -77,19 +76,25 @@ class Extended(distribute_lib.StrategyExtendedV1):
     def _workers(self):
         return input_lib.InputWorkers([(self._cpu, self.worker_devices)])
 
+    def _input_context(self):
+        return distribute_lib.InputContext(1, 0, self._num_replicas_in_sync)
+
     def _experimental_distribute_dataset(self, dataset, options):
         return input_util.get_distributed_dataset(dataset, self._workers(), self._container_strategy(),
-                                                  num_replicas_in_sync=len(self.devices), options=options)
+                                                  num_replicas_in_sync=self._num_replicas_in_sync, options=options)
 
     def _distribute_datasets_from_function(self, dataset_fn, options):
-        context = distribute_lib.InputContext(1, 0, len(self.devices))
-        return input_util.get_distributed_datasets_from_function(dataset_fn, self._workers(), [context],
+        return input_util.get_distributed_datasets_from_function(dataset_fn, self._workers(), [self._input_context()],
                                                                  self._container_strategy(), options=options)
 
     def _experimental_distribute_values_from_function(self, value_fn):
-        n = len(self.devices)
-        return distribute_utils.regroup([value_fn(distribute_lib.ValueContext(i, n)) for i in range(n)],
+        first, n = self._replica_id(0), self._num_replicas_in_sync
+        return distribute_utils.regroup([value_fn(distribute_lib.ValueContext(first + i, n)) for i in range(len(self.devices))],
                                         always_wrap=True)
+
+    def _replica_id(self, i):
+        """The number among all replicas of this process's i-th."""
+        return i
 
     # ---- variables
 
@@ -131,7 +136,7 @@ class Extended(distribute_lib.StrategyExtendedV1):
         if isinstance(value, values.DistributedValues):
             total = tf.add_n([tf.convert_to_tensor(v) for v in value.values])
             return tf.cast(total / tf.cast(len(value.values), total.dtype), total.dtype) if reduce_op == MEAN else total
-        n = len(self.devices)
+        n = self._num_replicas_in_sync
         if reduce_op == MEAN or n == 1 or isinstance(value, (str, bytes)):
             return value
         return value * n  # the same on all replicas
@@ -141,7 +146,7 @@ class Extended(distribute_lib.StrategyExtendedV1):
 
     def _gather_to_implementation(self, value, destinations, axis, options):
         if trace.owner() is not None:  # within a replica's all_gather
-            return tf.concat(tf.unstack(all_gather(value, len(self.devices))), axis)
+            return tf.concat(tf.unstack(all_gather(value, self._num_replicas_in_sync)), axis)
         if isinstance(value, values.DistributedValues):
             return tf.concat([tf.convert_to_tensor(v) for v in value.values], axis)
         return value
@@ -152,7 +157,7 @@ class Extended(distribute_lib.StrategyExtendedV1):
     # ---- within a replica
 
     def _replica_ctx_all_reduce(self, reduce_op, value, options=None):
-        n = len(self.devices)
+        n = self._num_replicas_in_sync
 
         def one(x):
             total = all_reduce(x, n)  # gradients of embeddings become dense, as on a TPU
@@ -161,9 +166,10 @@ class Extended(distribute_lib.StrategyExtendedV1):
 
     def _call_for_each_replica(self, fn, args, kwargs):
         if (owner := trace.owner()) is not None:  # a program within a program is a part of it
-            if len(self.devices) > 1 and owner is not self._container_strategy():
+            n = self._num_replicas_in_sync
+            if n > 1 and owner is not self._container_strategy():
                 raise trace.HostOnly("it calls strategy.run")
-            with ReplicaContext(self._container_strategy(), replica_id(len(self.devices))):
+            with ReplicaContext(self._container_strategy(), replica_id(n)):
                 return fn(*args, **kwargs)
         return call(self._container_strategy(), self.devices, fn, args, kwargs, self._calls)
 
@@ -244,7 +250,7 @@ class _Call:
 
     def __init__(self, strategy, devices, fn, structure, flat, specs):
         self.held = (fn, flat)  # what the key of a call names by address
-        n = len(devices)
+        n = strategy.num_replicas_in_sync
 
         def replica(*tensors):
             tensors = iter(tensors)
@@ -322,11 +328,7 @@ def _in_graph(program, inputs):
     def run(*arrays):
         rows = program.run([arrays[r * m:(r + 1) * m] for r in range(n)])
         return [x for row in rows for x in row] or [np.int32(0)]
-    graph = tf.compat.v1.get_default_graph()
-    with tf.control_dependencies(trace.before_program(graph)):
-        outs = tf.numpy_function(run, [x for row in inputs for x in row], list(types_) * n or [tf.int32])
-    outs = list(outs) if isinstance(outs, (list, tuple)) else [outs]
-    trace.add_program(graph, outs[0].op)
+    outs = trace.operation(run, [x for row in inputs for x in row], list(types_) * n or [tf.int32])
     for i, out in enumerate(outs if types_ else ()):
         out.set_shape(program.output_shapes[i % len(types_)])
     return [outs[r * len(types_):(r + 1) * len(types_)] for r in range(n)]
@@ -361,23 +363,6 @@ class MirroredStrategy(Strategy):
         super().__init__(None if devices is None else [_position(d) for d in devices])
 
 
-class MultiWorkerMirroredStrategy(Strategy):
-    """tf.distribute.MultiWorkerMirroredStrategy of one worker: all devices are in this process."""
-
-    def __init__(self, cluster_resolver=None, communication_options=None):
-        cluster = json.loads(os.environ.get("TF_CONFIG", "{}")).get("cluster", {})
-        workers = sum(len(cluster.get(job, ())) for job in ("chief", "worker"))
-        if workers > 1:
-            raise NotImplementedError(f"weft computes in one process; TF_CONFIG has {workers} workers. Run one process with all "
-                                      "devices: unset TF_CONFIG and set WEFT_DEVICE=cpu:8, or a virtual slice as tpu-v3-32")
-        super().__init__()
-        self._cluster_resolver = cluster_resolver
-
-    @property
-    def cluster_resolver(self):
-        return self._cluster_resolver
-
-
 class OneDeviceStrategy(Strategy):
     """tf.distribute.OneDeviceStrategy on a device of weft's."""
 
@@ -398,7 +383,6 @@ def install():
     for module in (tf.distribute, tf.compat.v2.distribute):
         module.TPUStrategy = module.experimental.TPUStrategy = TPUStrategy
         module.MirroredStrategy, module.OneDeviceStrategy = MirroredStrategy, OneDeviceStrategy
-        module.MultiWorkerMirroredStrategy = module.experimental.MultiWorkerMirroredStrategy = MultiWorkerMirroredStrategy
     for cls in (rv.BaseResourceVariable, rv.ResourceVariable):  # the latter wraps what it inherits
         for name in ("assign", "assign_add", "assign_sub"):
             if name in cls.__dict__:

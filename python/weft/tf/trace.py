@@ -1,10 +1,11 @@
 """What is being traced: a program of weft's, or a graph that TensorFlow runs on the host; and the order of things in the latter.
 
 TensorFlow orders the operations of a graph by the variables that they take. A program's operation takes none (its variables
-are on the devices), so it is ordered by hand: after every stateful operation that is there when it is made, and before what
-fetches a variable later.
+are on the devices), so it is ordered by hand: after every stateful operation that is there when it is made, and by a token, a
+variable of the host's that programs and fetches take.
 """
 import contextlib
+import functools
 import threading
 
 import tensorflow as tf
@@ -89,32 +90,68 @@ def noted(graph, name, empty):
     return getattr(graph, name)
 
 
-def _programs(graph):
-    return noted(graph, "_weft_programs", list)
-
-
 def programs_in(graph):
-    """How many programs' operations a graph has."""
-    return len(_programs(graph))
-
-
-def last_program(graph):
-    """The newest of them, as control inputs."""
-    return _programs(graph)[-1:]
-
-
-def before_program(graph):
-    """What the next one must come after, as control inputs."""
-    return [op for op in graph.get_operations() if op.op_def.is_stateful and op.type != "Placeholder"]
+    """How many programs' operations a graph has, with those of its parts and of what it calls."""
+    return getattr(graph, "_weft_programs", 0)
 
 
 def of_this_process(graph):
     """Does a graph of the host's call into this process? It cannot be saved then."""
-    return bool(programs_in(graph)) or hasattr(graph, "_weft_fetched")
+    return hasattr(graph, "_weft_calls")
 
 
-def add_program(graph, op):
-    _programs(graph).append(op)
+# ---- order in a graph of the host's ------------------------------------------------------------------------------------------
+
+
+@functools.lru_cache(None)
+def _token():
+    """The handle of a variable of the host's. TensorFlow orders what takes it, loops, branches and calls that do so within among it."""
+    with tf.init_scope(), tf.device("/device:CPU:0"):
+        token = tf.raw_ops.VarHandleOp(dtype=tf.int32, shape=[], shared_name="weft_order")
+        tf.raw_ops.AssignVariableOp(resource=token, value=0)
+    return token
+
+
+def _take_token():
+    return tf.raw_ops.AssignVariableOp(resource=_token(), value=0)
+
+
+def _stateful(graph):
+    return [op for op in graph.get_operations() if op.op_def.is_stateful and op.type != "Placeholder"]
+
+
+def _after_what_is_there(graph):
+    """An operation that comes after all that a graph does so far, and before what takes the token later."""
+    with graph.as_default(), ops.control_dependencies(None), ops.control_dependencies(_stateful(graph)):
+        return _take_token()
+
+
+def operation(run, inputs, types, program=True):
+    """A function of arrays as an operation of the graph that is being made, which the host runs, in its place among programs. Returns
+    the list of its results. program: it may write variables."""
+    before = prepare(program)
+    with tf.control_dependencies(before[-1:]):
+        outs = tf.numpy_function(run, inputs, types)
+    outs = list(outs) if isinstance(outs, (list, tuple)) else [outs]
+    with tf.control_dependencies([outs[0].op]):
+        _take_token()
+    return outs
+
+
+def prepare(program=True):
+    """Before an operation of the graph that is being made runs programs; returns, for it and those around it, what that comes after."""
+    graphs = host_graphs()
+    for graph in graphs:
+        graph._weft_calls = True
+        graph._weft_programs = programs_in(graph) + program
+    return [_after_what_is_there(graph) for graph in graphs]
+
+
+def fetch_operation(graph, fetch, handle):
+    """fetch(handle), run by the host in its place among programs and before what uses the handle later."""
+    graph._weft_calls = True
+    with graph.as_default(), ops.control_dependencies(None):
+        tf.py_function(lambda handle, _: fetch(handle), [handle, _token()], [])
 
 
 def install():

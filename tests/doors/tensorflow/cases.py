@@ -377,6 +377,50 @@ def host_reads(strategy):
 
 
 @case
+def order_in_graph(strategy):
+    """Programs in loops, branches and functions of a graph, between the host's reads and writes; one that gives nothing but a variable's value."""
+    with strategy.scope():
+        v = tf.Variable(1.0)
+
+    def double():
+        v.assign(v * 2)
+
+    def one_more():
+        v.assign(v + 1)
+
+    @tf.function
+    def called():
+        strategy.run(one_more)
+
+    @tf.function
+    def run():
+        strategy.run(double)
+        for _ in tf.range(3):
+            strategy.run(one_more)
+        seen = [v.read_value()]
+        v.assign_add(10.0)
+        for _ in tf.range(2):
+            strategy.run(double)
+        seen.append(v.read_value())
+        v.assign_sub(1.0)
+        called()
+        seen.append(v.read_value())
+        v.assign_add(0.5)
+        if v > 0:
+            called()
+        return seen + [v.read_value()]
+    return {"seen": np.array([run(), run()]), "v": v.numpy()}
+
+
+@case
+def too_few_batches(strategy):
+    """A function's data sets have no batch for the last replica at the end."""
+    data = strategy.distribute_datasets_from_function(lambda c: tf.data.Dataset.from_tensor_slices(ROWS[:40]).batch(8))
+    step = tf.function(lambda x: strategy.run(tf.reduce_sum, args=(x,)))
+    return {"sums": np.array([[float(v) for v in strategy.experimental_local_results(step(x))] for x in data])}
+
+
+@case
 def eager_reads(_):
     """Eager operations that take a variable as it is, after steps that left its value on a device."""
     table, optimizer = tf.Variable(ROWS), optimizers.Adagrad(0.1)

@@ -117,19 +117,6 @@ def test_lines_of_the_program():
     assert f"large.py:{line['as_string']}" in got["refused"], got["refused"]
 
 
-def test_several_workers_are_refused():
-    """All devices are in one process; the error says what to set instead."""
-    said = run("-c", """
-import json
-import tensorflow as tf
-try:
-    tf.distribute.MultiWorkerMirroredStrategy()
-except NotImplementedError as e:
-    print(json.dumps(str(e)))""", device="cpu:2",
-               TF_CONFIG=json.dumps({"cluster": {"worker": ["localhost:9511", "localhost:9512"]}, "task": {"type": "worker", "index": 0}}))
-    assert "2 workers" in said and "unset TF_CONFIG" in said
-
-
 def test_calls_are_told_apart_by_strategies_that_are_gone():
     """A strategy made after another was dropped may get its number (id): calls of the one must not pass for calls of the other."""
     assert run("-c", """

@@ -13,6 +13,10 @@ static double up(double x, double m) { return ceil(x / m) * m; }
 /* In the tile: not a batch dimension of a dot, not a spatial one of a convolution. */
 static bool role_ok(const HConv *c, char r) { return c->is_conv ? r != 's' : r != 'b'; }
 
+/* A result's features in lanes, and its rows beside them: what a convolution takes of orders that pad alike,
+ * whatever the order of its type (OIHW weights). */
+static bool features_in_lanes(char lanes, char sublanes) { return lanes == 'n' && sublanes == 'm'; }
+
 void tpu_conv_order(const CostParams *params, const HNode *n, const HConv *c, const char *roles,
                     int *order) {
   int r = n->rank;
@@ -29,7 +33,8 @@ void tpu_conv_order(const CostParams *params, const HNode *n, const HConv *c, co
       if (sub > rows) sub = rows;
       if (bytes == 2 && db <= 1) sub = 2;
       double pad = up(da, 128) * up(db, sub) / (da * db);
-      if (best < 0 || pad < best - 1e-9) best = pad, ba = a, bb = b;
+      bool wanted = features_in_lanes(roles[a], roles[b]);
+      if (best < 0 || pad < best - (wanted ? -1e-9 : 1e-9)) best = pad, ba = a, bb = b;
     }
   if (ba < 0) { /* fewer than two allowed dimensions: any second one */
     value_order_default(params, n, order);
@@ -168,22 +173,34 @@ static bool dot_order(const CostParams *params, const HNode *n, const HNode *dot
   return true;
 }
 
+#define PATHS 1000 /* operations looked at, on ways that do not lead to the product, too */
+
+/* Which dimension of the product each of x's is, if x is made of it in that kernel, element by element. */
+static bool dims_of_product(const HNode *x, const HNode *product, int kernel, int *from,
+                            int *left) {
+  for (int i = 0; i < x->rank && x == product; i++) from[i] = i;
+  if (x == product) return true;
+  bool moves = x->kind == H_TRANSPOSE;
+  if (--*left < 0 || (x->kind != H_EWISE && !moves)) return false;
+  for (int k = 0; k < x->n_in; k++) {
+    const HNode *y = x->in[k];
+    int there[64];
+    if (y->rank != x->rank || hlo_count(y) != hlo_count(x) ||
+        (y != product && y->kernel != kernel && (y->val || y->kind == H_BCAST)) ||
+        !dims_of_product(y, product, kernel, there, left))
+      continue;
+    for (int i = 0; i < x->rank; i++) from[i] = there[moves ? x->dims[i] : i];
+    return true;
+  }
+  return false;
+}
+
 /* Which dimensions of the product that it is made of in that kernel, element by element, those of n are, and
  * their roles there. */
 static void made_roles(const HNode *n, const HNode *product, int kernel, int *from, char *roles) {
-  for (int i = 0; i < n->rank; i++) from[i] = i;
-  for (const HNode *x = n; x != product;) {
-    const HNode *next = NULL;
-    for (int k = 0; k < x->n_in && !next; k++)
-      if (x->in[k]->rank == n->rank && hlo_count(x->in[k]) == hlo_count(n) &&
-          (x->in[k] == product || x->in[k]->kernel == kernel ||
-           (!x->in[k]->val && x->in[k]->kind != H_BCAST)))
-        next = x->in[k];
-    bool moves = x->kind == H_TRANSPOSE;
-    if (!next || (x->kind != H_EWISE && !moves)) break;
-    for (int i = 0; i < n->rank && moves; i++) from[i] = (int)x->dims[from[i]];
-    x = next;
-  }
+  int left = PATHS;
+  if (!dims_of_product(n, product, kernel, from, &left))
+    for (int i = 0; i < n->rank; i++) from[i] = i;
   for (int i = 0; i < n->rank; i++) roles[i] = product->conv->out[from[i]];
 }
 
@@ -210,7 +227,7 @@ bool tpu_turned_inside(const HValue *v, const HConv *c, const char *roles) {
          !role_ok(c, roles[v->order[1]]) && v->node->d[v->order[1]] > 1;
 }
 
-bool tpu_order_serves(const HValue *v, const HConv *c, const char *roles) {
+bool tpu_order_serves(const HValue *v, const HConv *c, const char *roles, bool result) {
   int r = v->node->rank;
   if (r < 2) return true;
   int allowed = 0;
@@ -218,7 +235,7 @@ bool tpu_order_serves(const HValue *v, const HConv *c, const char *roles) {
   if (allowed < 2) return true;
   if (!role_ok(c, roles[v->order[0]])) return false;
   /* in sublanes an operand may have any dimension, a result may not */
-  return roles != c->out || role_ok(c, roles[v->order[1]]);
+  return !result || role_ok(c, roles[v->order[1]]);
 }
 
 /* Do only products read it, which round it to bf16 anyway? Others of the kernel that makes it do not

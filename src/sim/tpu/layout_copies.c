@@ -163,7 +163,7 @@ static void turn_operands(Schedule *p) {
         HNode *n = v->node;
         int order[64];
         if (n->rank < 2 || n->rank > 64 || v->bytes < TURN_MIN) continue;
-        if (!same_shape(n, x) || tpu_order_serves(v, c, roles) || !becomes(n, x)) continue;
+        if (!same_shape(n, x) || tpu_order_serves(v, c, roles, false) || !becomes(n, x)) continue;
         tpu_conv_order(p->params, n, c, roles, order);
         HValue *w = earlier_copy(p, v, order, nk);
         if (!w) {
@@ -175,6 +175,29 @@ static void turn_operands(Schedule *p) {
         }
         k->reads.v[q] = w;
       }
+    }
+  }
+}
+
+/* An argument that a convolution's kernel reads beside its operands, element by element, is turned first where
+ * it has another dimension in lanes than the kernel's result: OIHW weights and their slots, updated by a gradient
+ * that is made with features in lanes. Other orders it reads as they lie. */
+static void turn_updated(Schedule *p) {
+  int nk = p->kernels.n;
+  for (int i = 0; i < nk; i++) {
+    Kernel *k = p->kernels.v[i];
+    if (k->dead || !k->conv || !k->conv->conv->is_conv) continue;
+    const HNode *n = k->roots.v[0];
+    for (int q = 0; q < k->reads.n && n->rank > 1 && n->rank <= 64; q++) {
+      HValue *v = k->reads.v[q];
+      const int *order = n->val->order;
+      if (!v->is_param || v->bytes < TURN_MIN || !same_shape(v->node, n) ||
+          v->order[0] == order[0] || becomes(v->node, k->conv->in[0]) ||
+          becomes(v->node, k->conv->in[1]))
+        continue;
+      HValue *w = earlier_copy(p, v, order, nk);
+      if (!w) w = tpu_copy(p, v, order);
+      p->kernels.v[i]->reads.v[q] = w;
     }
   }
 }
@@ -262,6 +285,17 @@ static bool reads_copy(const Schedule *p, const Kernel *k) {
   return v && v->kernel >= 0 && v->node->comp == p->comp && p->kernels.v[v->kernel]->copy_of;
 }
 
+/* Is it a convolution's result as it is, perhaps transposed, that nothing else reads? roles: of its dimensions. */
+static bool bare(const Kernel *k, char *roles) {
+  const HNode *root = k->roots.v[0], *n = root;
+  int from[64];
+  for (int i = 0; i < n->rank; i++) from[i] = i;
+  for (; n->kind == H_TRANSPOSE && n->in[0]->n_users == 1; n = n->in[0])
+    for (int i = 0; i < n->rank; i++) from[i] = (int)n->dims[from[i]];
+  for (int i = 0; i < n->rank && n == k->conv; i++) roles[i] = n->conv->out[from[i]];
+  return k->roots.n == 1 && n == k->conv && root->n_users == 0;
+}
+
 /* Can the kernel that makes a result of the program write it in the order that results have? */
 static bool writes_result(const Schedule *p, const HValue *v, const int *order, bool turned) {
   const Kernel *k = p->kernels.v[v->kernel];
@@ -283,7 +317,9 @@ static bool writes_result(const Schedule *p, const HValue *v, const int *order, 
   if (!c->is_conv) return !read && (!whole || c->batch == 1);
   HValue as = *v;
   memcpy(as.order, order, sizeof *order * (size_t)v->node->rank);
-  return whole && tpu_order_serves(v, c, c->out) && tpu_order_serves(&as, c, c->out);
+  char roles[64];
+  return whole && bare(k, roles) && tpu_order_serves(v, c, roles, true) &&
+         tpu_order_serves(&as, c, roles, true);
 }
 
 static const HNode *argument(const HNode *n) { /* that this is, perhaps converted; or NULL */
@@ -413,6 +449,7 @@ void tpu_copies(Schedule *p) {
   transposed_views(p);
   turn_images(p);
   turn_operands(p);
+  turn_updated(p);
   turn_heads(p);
   turn_pieces(p);
   turn_reshaped(p);

@@ -36,7 +36,7 @@ int tpu_dot_row(const HNode *x, const HConv *c, int like);
 /* Does a dot exchange the batch in sublanes of its operand v for another dimension as it reads it? */
 bool tpu_turned_inside(const HValue *v, const HConv *c, const char *roles);
 /* Does the order that v has do for it? */
-bool tpu_order_serves(const HValue *v, const HConv *c, const char *roles);
+bool tpu_order_serves(const HValue *v, const HConv *c, const char *roles, bool result);
 /* The stored array that a kernel does nothing to but take a slice of; the slice keeps its order. */
 const HValue *tpu_sliced_of(const Kernel *k, const HNode *n);
 /* reshapes that move elements between tiles, of arrays that lie as an image in parts does */

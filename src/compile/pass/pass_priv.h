@@ -60,20 +60,26 @@ typedef struct Simp {
   bool keep_shardings; /* calls that say how what follows is divided */
 } Simp;
 
+/* simplify_edit.c */
 Value *simp_resolve(Simp *s, Value *v);
 void simp_replace(Simp *s, Value *v, Value *by);
 /* A new op of one result before `at`. */
 Value *simp_op(Simp *s, Op *at, OpKind kind, int n, Value *const *operands, Type *type, int n_attrs,
                const NamedAttr *attrs);
+NamedAttr simp_ints(Simp *s, const char *name, int n, const int64_t *v);
+/* `by` in the place of op's result, which goes. true. */
+bool simp_done(Simp *s, Op *op, Value *by);
 bool simp_single_use(Simp *s, const Value *v); /* as counted before this round */
-/* Applies one rule. true: something changed; op may be removed, new ops stand before it. */
+/* Applies one rule (simplify_rules.c). true: something changed; op may be removed, new ops stand before it. */
 bool simp_rules(Simp *s, Op *op);
 
-/* The same for a slice: of what it is made from (simplify_slices.c). */
-bool simp_slice(Simp *s, Op *op);
-/* The same for a pad that adds nothing: it is a slice. */
-bool simp_cutting_pad(Simp *s, Op *op);
-/* The same for what is computed of iotas and constants alone (simplify_counts.c). */
-bool simp_count(Simp *s, Op *op);
+/* Rules for one kind of operation each, as simp_rules. */
+bool simp_move(Simp *s, Op *op);  /* reshapes, transposes, broadcasts, ...: simplify_moves.c */
+bool simp_slice(Simp *s, Op *op); /* of what it is made from: simplify_slices.c */
+bool simp_cutting_pad(Simp *s, Op *op); /* a pad that adds nothing: it is a slice */
+bool simp_dot(Simp *s, Op *op);         /* simplify_products.c */
+bool simp_conv(Simp *s, Op *op);
+bool simp_transpose_of_dot(Simp *s, Op *op); /* op: the transpose */
+bool simp_count(Simp *s, Op *op);            /* of iotas and constants alone: simplify_counts.c */
 
 #endif

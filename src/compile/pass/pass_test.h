@@ -12,13 +12,10 @@
 
 #include <cmocka.h>
 
+#include "base/err_test.h"
 #include "compile/pass/pass.h"
 #include "interp/interp.h"
 #include "stablehlo/stablehlo.h"
-
-static inline void ok(Err *e) {
-  if (e) fail_msg("%s", err_text(e));
-}
 
 static inline Module *read_program(Str text) {
   Module *m = NULL;

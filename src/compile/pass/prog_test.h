@@ -10,12 +10,9 @@
 
 #include <cmocka.h>
 
+#include "base/err_test.h"
 #include "compile/pass/pass.h"
 #include "ir/build.h"
-
-static inline void ok(Err *e) {
-  if (e) fail_msg("%s", err_text(e));
-}
 
 static inline int count(const Module *m, OpKind kind) {
   int n = 0;

@@ -1,6 +1,8 @@
 /* What passes and plans ask of a program. */
 #include "compile/pass/query.h"
 
+#include <math.h>
+
 Tensor *value_constant(const Value *v) {
   if (!v->def || v->def->kind != OP_CONSTANT) return NULL;
   Attr *a = op_attr(v->def, "value");
@@ -22,6 +24,24 @@ const void *value_splat(const Value *v) {
       return NULL;
     v = op->operands[0];
   }
+}
+
+Op *value_def(const Value *v, OpKind kind) {
+  return v->def && v->def->kind == kind ? v->def : NULL;
+}
+
+bool value_is_float(const Value *v, double x) {
+  const void *p = value_splat(v);
+  if (!p || !dtype_is_float(v->type->dtype)) return false;
+  double got = elem_get_f64(v->type->dtype, p);
+  return got == x && (x != 0 || signbit(got) == signbit(x));
+}
+
+bool value_is_int(const Value *v, int64_t x) {
+  const void *p = value_splat(v);
+  DTypeClass c = dtype_class(v->type->dtype);
+  return p && (c == DC_SINT || c == DC_UINT || c == DC_BOOL) &&
+         elem_get_i64(v->type->dtype, p) == x;
 }
 
 int64_t gather_run(const Op *gather) {

@@ -15,6 +15,11 @@ const void *value_splat(const Value *v);
 /* Elements of a gather's window that lie together; from GATHER_ROW on they are rows to be copied. */
 #define GATHER_ROW 16
 int64_t gather_run(const Op *gather);
+/* The operation that makes it, where that is of this kind; NULL. */
+Op *value_def(const Value *v, OpKind kind);
+/* All elements are this float, zeros by their sign; this integer or boolean. */
+bool value_is_float(const Value *v, double x);
+bool value_is_int(const Value *v, int64_t x);
 /* The integer that a scalar constant is. */
 bool value_int(const Value *v, int64_t *out);
 

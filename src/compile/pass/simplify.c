@@ -10,32 +10,6 @@
 
 #define FOLD_MAX 1024 /* elements of operands and results of what is evaluated here */
 
-/* ---- replacements ---- */
-
-Value *simp_resolve(Simp *s, Value *v) {
-  for (;;) {
-    Value *r = map_get(s->rep, (Str){(const char *)&v, sizeof v});
-    if (!r) return v;
-    v = r;
-  }
-}
-
-void simp_replace(Simp *s, Value *v, Value *by) {
-  if (v == by) return;
-  map_set(s->rep, (Str){(const char *)&v, sizeof v}, by);
-  s->changed = true;
-}
-
-Value *simp_op(Simp *s, Op *at, OpKind kind, int n, Value *const *operands, Type *type, int n_attrs,
-               const NamedAttr *attrs) {
-  Op *op = op_new(s->m, kind, n, operands, 1, &type, n_attrs, attrs, 0, NULL);
-  op->loc = at->loc;
-  op->line = at->line;
-  op->col = at->col;
-  op_insert_before(at, op);
-  return &op->results[0];
-}
-
 /* ---- equal ops ---- */
 
 static void key_int(Buf *b, int64_t x) { buf_add(b, &x, sizeof x); }
@@ -198,10 +172,6 @@ static bool has_spmd_call(const Region *r) {
       if (has_spmd_call(op->regions[i])) return true;
   }
   return false;
-}
-
-bool simp_single_use(Simp *s, const Value *v) {
-  return (intptr_t)map_get(s->uses, (Str){(const char *)&v, sizeof v}) == 1;
 }
 
 static Err *forward(Simp *s, Region *r);

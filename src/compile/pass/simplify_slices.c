@@ -27,12 +27,6 @@ static Value *make_cut(Simp *s, Op *at, Value *v, const Cut *c) {
   return simp_op(s, at, OP_SLICE, 1, &v, type_tensor(s->m, v->type->dtype, n, dims), 3, a);
 }
 
-static bool done(Simp *s, Op *op, Value *by) {
-  simp_replace(s, &op->results[0], by);
-  op_remove(op);
-  return true;
-}
-
 /* of a slice */
 static bool of_slice(Simp *s, Op *op, const Op *in, Cut *c) {
   Cut first;
@@ -43,7 +37,7 @@ static bool of_slice(Simp *s, Op *op, const Op *in, Cut *c) {
     c->from[i] = first.from[i] + c->from[i] * first.step[i];
     c->step[i] *= first.step[i];
   }
-  return done(s, op, make_cut(s, op, in->operands[0], c));
+  return simp_done(s, op, make_cut(s, op, in->operands[0], c));
 }
 
 /* of one of the pieces side by side */
@@ -54,7 +48,7 @@ static bool of_piece(Simp *s, Op *op, const Op *in, Cut *c) {
     if (c->from[dim] >= at && c->to[dim] <= at + size) {
       c->from[dim] -= at;
       c->to[dim] -= at;
-      return done(s, op, make_cut(s, op, in->operands[k], c));
+      return simp_done(s, op, make_cut(s, op, in->operands[k], c));
     }
     at += size;
   }
@@ -76,7 +70,7 @@ static bool of_transpose(Simp *s, Op *op, const Op *in, const Cut *c) {
   }
   if (type_count(op_type(in)) > MOST_STRIDED * type_count(op_type(op))) return false;
   Value *v = make_cut(s, op, in->operands[0], &before);
-  return done(s, op, simp_op(s, op, OP_RESHAPE, 1, &v, op_type(op), 0, NULL));
+  return simp_done(s, op, simp_op(s, op, OP_RESHAPE, 1, &v, op_type(op), 0, NULL));
 }
 
 /* of a value spread: of one along each dimension of the slice */
@@ -95,7 +89,7 @@ static bool of_broadcast(Simp *s, Op *op, const Op *in, const Cut *c) {
   }
   if (!whole) v = make_cut(s, op, v, &part);
   NamedAttr a = {STR("broadcast_dimensions"), attr_ints(s->m, DT_I64, n, map)};
-  return done(s, op, simp_op(s, op, OP_BROADCAST_IN_DIM, 1, &v, op_type(op), 1, &a));
+  return simp_done(s, op, simp_op(s, op, OP_BROADCAST_IN_DIM, 1, &v, op_type(op), 1, &a));
 }
 
 bool simp_slice(Simp *s, Op *op) {
@@ -126,5 +120,5 @@ bool simp_cutting_pad(Simp *s, Op *op) {
     if (lo[i] > 0 || hi[i] > 0 || between[i]) return false;
     c.from[i] = -lo[i], c.to[i] = t->dims[i] + hi[i], c.step[i] = 1;
   }
-  return done(s, op, make_cut(s, op, op->operands[0], &c));
+  return simp_done(s, op, make_cut(s, op, op->operands[0], &c));
 }

@@ -14,10 +14,6 @@ typedef struct Cipher {
   Value *last;    /* the first word after the last round, without the key */
 } Cipher;
 
-static Op *def_of(const Value *v, OpKind kind) {
-  return v && v->def && v->def->kind == kind ? v->def : NULL;
-}
-
 static bool number_of(const Value *v, uint32_t *out) {
   const void *p = value_splat(v);
   if (!p || v->type->dtype != DT_U32) return false;
@@ -33,7 +29,7 @@ static bool is_number(const Value *v, uint32_t x) {
 /* The same value, or the same spread in the same way. */
 static bool is_same(const Value *a, const Value *b) {
   if (a == b) return true;
-  const Op *p = def_of(a, OP_BROADCAST_IN_DIM), *q = def_of(b, OP_BROADCAST_IN_DIM);
+  const Op *p = value_def(a, OP_BROADCAST_IN_DIM), *q = value_def(b, OP_BROADCAST_IN_DIM);
   if (!p || !q || a->type != b->type) return false;
   const int64_t *to, *to2;
   int n = op_ints(p, "broadcast_dimensions", &to);
@@ -49,10 +45,10 @@ static const uint32_t turns[2][4] = {{13, 15, 26, 6}, {17, 29, 16, 24}};
 
 /* x, when v is x turned to the left; else NULL. */
 static Value *turned(const Value *v, uint32_t by) {
-  const Op *both = def_of(v, OP_OR);
+  const Op *both = value_def(v, OP_OR);
   for (int k = 0; both && k < 2; k++) {
-    const Op *up = def_of(both->operands[k], OP_SHIFT_LEFT),
-             *down = def_of(both->operands[1 - k], OP_SHIFT_RIGHT_LOGICAL);
+    const Op *up = value_def(both->operands[k], OP_SHIFT_LEFT),
+             *down = value_def(both->operands[1 - k], OP_SHIFT_RIGHT_LOGICAL);
     if (up && down && up->operands[0] == down->operands[0] && is_number(up->operands[1], by) &&
         is_number(down->operands[1], 32 - by))
       return up->operands[0];
@@ -62,7 +58,7 @@ static Value *turned(const Value *v, uint32_t by) {
 
 /* The first word after a round that gave `second`; NULL: no round did. *before: the second before. */
 static Value *first_beside(const Value *second, uint32_t by, Value **before) {
-  const Op *mix = def_of(second, OP_XOR);
+  const Op *mix = value_def(second, OP_XOR);
   for (int k = 0; mix && k < 2; k++)
     if ((*before = turned(mix->operands[k], by))) return mix->operands[1 - k];
   return NULL;
@@ -76,7 +72,7 @@ static bool rounds_back(Value **first, Value **second, int round) {
       *second = before;
       return true;
     }
-    const Op *sum = beside == *first ? def_of(beside, OP_ADD) : NULL;
+    const Op *sum = beside == *first ? value_def(beside, OP_ADD) : NULL;
     if (!sum || (sum->operands[0] != before && sum->operands[1] != before)) return false;
     *first = sum->operands[sum->operands[0] == before];
     *second = before;
@@ -86,7 +82,7 @@ static bool rounds_back(Value **first, Value **second, int round) {
 
 /* v = x + n, in either order */
 static Value *less_number(Value *v, uint32_t n) {
-  const Op *sum = def_of(v, OP_ADD);
+  const Op *sum = value_def(v, OP_ADD);
   for (int k = 0; sum && k < 2; k++)
     if (is_number(sum->operands[k], n)) return sum->operands[1 - k];
   return NULL;
@@ -98,7 +94,7 @@ static bool less_key(Value *v, uint32_t by, Value **word, Value **key) {
   *word = v;
   *key = NULL;
   if (first_beside(v, by, &before)) return true;
-  const Op *sum = def_of(v, OP_ADD);
+  const Op *sum = value_def(v, OP_ADD);
   for (int k = 0; sum && k < 2; k++) {
     *word = sum->operands[k];
     *key = sum->operands[1 - k];
@@ -109,7 +105,7 @@ static bool less_key(Value *v, uint32_t by, Value **word, Value **key) {
 
 /* v = word + *key */
 static bool key_of(Value *v, const Value *word, Value **key) {
-  const Op *sum = def_of(v, OP_ADD);
+  const Op *sum = value_def(v, OP_ADD);
   *key = NULL;
   if (v == word) return true;
   if (!sum || (sum->operands[0] != word && sum->operands[1] != word)) return false;
@@ -136,7 +132,7 @@ static bool leaves_of(const Value *v, uint32_t *number, int *n, const Value **ot
     *number ^= x;
     return true;
   }
-  const Op *op = def_of(v, OP_XOR);
+  const Op *op = value_def(v, OP_XOR);
   if (op)
     return leaves_of(op->operands[0], number, n, others) &&
            leaves_of(op->operands[1], number, n, others);

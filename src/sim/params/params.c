@@ -5,7 +5,8 @@ void params_read(const Chip *chip, CostParams *params) {
   *params = (CostParams){
       .tiled = chip->kind == CHIP_TPU, .clock = chip->clock, .cores = chip->cores_per_device};
   params->macs = chip_num(chip, "mxu_macs", chip->peak_flops / 2 / chip->clock);
-  params->side = (int)chip_num(chip, "mxu_weights", 128);
+  params->tile = chip->hbm_bandwidth > 0 ? 4096 / chip->hbm_bandwidth * chip->clock : 0;
+  params->side = (int)chip_num(chip, "mxu_weights", chip_num(chip, "mxu_side", 128));
   params->scoped = chip_num(chip, "vmem_scoped", 16 << 20);
   params->cmem = chip_num(chip, "cmem", 0);
   double vmem = chip_num(chip, "vmem", 16 << 20); /* a core's */

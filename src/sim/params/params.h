@@ -12,6 +12,7 @@ typedef struct Rates { /* cycles per tile read and written: index by bytes of an
 typedef struct CostParams {
   bool tiled;                /* arrays lie in tiles of 8 x 128 elements */
   double clock, macs;        /* of the whole array, a cycle */
+  double tile;               /* cycles in which device memory moves 4 KiB, at best */
   int side, cores;           /* rows of the array; cores that are one device */
   double scoped, fast, cmem; /* bytes on chip: for windows, for values, of the CMEM that v4 has */
   bool prefetch;             /* values are brought on chip ahead of their kernels */

@@ -1,4 +1,4 @@
-/* weft chips: the catalogue; one chip with its facts and sources; its prices; a check of a chip
+/* weft chips: the catalogue; one chip with its facts and sources, and what its file may lack; its prices; a check of a chip
  * file. */
 #include <math.h>
 #include <stdio.h>
@@ -54,6 +54,56 @@ static void print_ways(const Chip *c) {
     if (n) printf("%s%d %s", sep, n, ways[w]), sep = ", ";
   }
   putchar('\n');
+}
+
+/* How many other chips have the fact, of its kind or of any; *n: how many there are. */
+static int others_with(const Chip *c, bool any_kind, const char *key, int *n) {
+  const Chip *const *all;
+  int n_all, with = 0;
+  *n = 0;
+  if (chip_list(&all, &n_all)) return 0; /* reported when the chip was asked for */
+  for (int i = 0; i < n_all; i++) {
+    if ((all[i]->kind != c->kind && !any_kind) || all[i] == c) continue;
+    ++*n;
+    with += chip_fact(all[i], key) != NULL;
+  }
+  return with;
+}
+
+static bool is_coefficient(const ChipFact *f) { return !strncmp(f->key, "fit.", 4); }
+
+/* What a new file may have forgotten, or spelt otherwise: facts that all other chips of its kind have, and those that no
+ * chip has. Coefficients of the time model have defaults. */
+static void print_slips(const Chip *c, const Chip *like) {
+  int n;
+  const char *kind = c->kind == CHIP_TPU ? "TPU" : "GPU", *sep = "missing: ";
+  for (int i = 0; like && i < like->n_facts; i++) {
+    const char *key = like->facts[i].key;
+    if (is_coefficient(&like->facts[i]) || chip_fact(c, key) || others_with(c, false, key, &n) < n)
+      continue;
+    printf("%s%s", sep, key), sep = ", ";
+  }
+  if (*sep == ',') printf(", which all other %ss have\n", kind);
+  sep = "unknown: ";
+  bool fitted = false;
+  for (int i = 0; i < c->n_facts; i++) {
+    fitted |= is_coefficient(&c->facts[i]);
+    if (is_coefficient(&c->facts[i]) || others_with(c, true, c->facts[i].key, &n) || !n) continue;
+    printf("%s%s", sep, c->facts[i].key), sep = ", ";
+  }
+  if (*sep == ',') printf(", which no other chip has: a slip?\n");
+  if (!fitted && c->kind == CHIP_TPU)
+    printf("no coefficient is fitted: times follow from clock, bandwidth and peak\n");
+}
+
+/* Another chip of its kind; NULL: there is none. */
+static const Chip *one_like(const Chip *c) {
+  const Chip *const *all;
+  int n;
+  if (chip_list(&all, &n)) return NULL;
+  for (int i = 0; i < n; i++)
+    if (all[i]->kind == c->kind && all[i] != c) return all[i];
+  return NULL;
 }
 
 /* "3.431*" where weft counts with it, "-" where it is not known. */
@@ -142,6 +192,7 @@ static int run(int argc, char **argv) {
            ref.chip->facts[i].source);
   printf("numbers: ");
   print_ways(ref.chip);
+  print_slips(ref.chip, one_like(ref.chip));
   return 0;
 }
 

@@ -10,12 +10,15 @@ static const struct {
   const char *name;
   Err *(*run)(Module *m);
 } passes[] = {
+    /* one function, and few kinds of operation */
     {"inline", pass_inline},
     {"batch_norm", pass_batch_norm},
+    /* what front ends write out, while it stands as they wrote it */
     {"reflect_pad", pass_reflect_pad},
     {"ragged", pass_ragged},
     {"ragged_dot", pass_ragged_dot},
     {"resample", pass_resample},
+    /* forms that kernels have; layouts first, of which all products that follow are made */
     {"layout_assignment", pass_layout_assignment},
     {"windows", pass_windows},
     {"algorithms", pass_algorithms},
@@ -25,10 +28,12 @@ static const struct {
     {"repeats", pass_repeats},
     {"tiny_products", pass_tiny_products},
     {"bytes", pass_bytes},
+    /* larger patterns, before simplify merges their parts with others' */
     {"special", pass_special},
     {"attention", NULL}, /* as the device has it */
     {"causal_blocks", pass_causal_blocks},
     {"segment_sum", pass_segment_sum},
+    /* equal values are one, constants are folded: what small patterns are found in */
     {"simplify", pass_simplify},
     {"threefry", pass_threefry},
     {"narrow", pass_narrow},
@@ -40,6 +45,7 @@ static const struct {
     {"updates", pass_updates},
     {"masks", pass_masks},
     {"rng_rounding", pass_rng_rounding},
+    /* loops: first those that go away, then those that are made */
     {"unroll", pass_unroll},
     {"threefry", pass_threefry}, /* whose rounds JAX wrote as a loop: lowered for "cpu" */
     {"hoist", pass_hoist},
@@ -48,18 +54,23 @@ static const struct {
 };
 /* clang-format on */
 
+/* What else WEFT_DUMP prints: of plans here, of code in dev/cpu/loops, of chips in sim/schedule/dump.c. */
+static const char *const other_dumps[] = {"fuse", "plan", "llvm", "kernels", "why"};
+
 /* A stage that does not exist prints nothing: its name is probably a slip. */
 static void check_dump(void) {
   const char *want = env_get("WEFT_DUMP");
   for (size_t n; want && *want; want += n + (want[n] == ',')) {
     Str s = {want, n = strcspn(want, ",")};
-    bool ok = str_is(s, "fuse") || str_is(s, "plan") || str_is(s, "llvm") || str_is(s, "kernels");
+    bool ok = false;
+    for (int i = 0; i < COUNT_OF(other_dumps); i++) ok |= str_is(s, other_dumps[i]);
     for (int i = 0; i < COUNT_OF(passes); i++) ok |= str_is(s, passes[i].name);
     if (ok) continue;
     Buf names = {0};
     for (int i = 0; i < COUNT_OF(passes); i++) buf_printf(&names, "%s, ", passes[i].name);
-    env_complain("WEFT_DUMP", "names no stage '%.*s': there are %splan, llvm, kernels", STR_ARG(s),
-                 names.p);
+    for (int i = 0; i < COUNT_OF(other_dumps); i++)
+      buf_printf(&names, "%s%s", i ? ", " : "", other_dumps[i]);
+    env_complain("WEFT_DUMP", "names no stage '%.*s': there are %s", STR_ARG(s), names.p);
     buf_free(&names);
   }
 }

@@ -2,6 +2,7 @@
 """Compares `weft estimate` with libtpu's own estimates (tests/sim/sets.toml says what each set is), with XLA on GPUs and with published runs.
 
 usage: accuracy.py BUILD                   all tables: printed, and written between their marks into docs/accuracy.md and docs/accuracy/
+       accuracy.py BUILD --worst [CHIP [SET]]  where to look next: the 20 rows of a chip (tpu-v5e) that are furthest off, without sets that nobody may look at
        accuracy.py BUILD --gate [--write]  a sample in seconds: fails where it is worse than tests/sim/ratchet.json says; --write makes that file anew
 BUILD has the weft binary."""
 import concurrent.futures as futures
@@ -360,6 +361,24 @@ def gate(weft, folder, write):
     return 1 if worse else 0
 
 
+def worst(weft, folder, chip="tpu-v5e", only=None, most=20):
+    """Rows by how far off they are; the next thing to ask: WEFT_DUMP=why,kernels weft estimate PROGRAM --chip CHIP."""
+    rows = []
+    for name, s in sets().items():
+        if s["kind"] != "first" and only in (None, name):
+            rows += [(name, r) for r in csv.DictReader(open(DATA / "oracle" / s["file"])) if r["chip"] == chip]
+    if not rows:
+        sys.exit(f"accuracy: no set that may be looked at has rows of {chip}: tests/sim/sets.toml has the sets")
+    path = {r["program"]: str(folder / (r["program"] + ".mlir")) for _, r in rows}
+    done = estimates(weft, sorted({(p, chip) for p in path.values()}))
+    for what, key, column in (("cycles", "cycles", "est_cycles"), ("peak bytes", "peak_bytes", "peak_bytes")):
+        off = [(done[path[r["program"]], chip][key] / float(r[column]), name, r) for name, r in rows if float(r[column]) > 0]
+        off.sort(key=lambda x: -max(x[0], 1 / max(x[0], 1e-9)))
+        print(table(f"{chip}: {what} over libtpu's", [["ratio", "libtpu", "set", "program"]] + [["%.2f" % q, "%.0f" % float(r[column]), name, path[r["program"]]]
+                                                                                        for q, name, r in off[:most]])[0])
+    return 0
+
+
 def main():
     args = [a for a in sys.argv[1:] if not a.startswith("--")]
     build = pathlib.Path(args[0] if args else "build")
@@ -368,6 +387,8 @@ def main():
     unpack(folder)
     if "--gate" in sys.argv:
         return gate(weft, folder, "--write" in sys.argv)
+    if "--worst" in sys.argv:
+        return worst(weft, folder, *args[1:3])
     tables, bad = {}, []
     for name, s in sets().items():
         tables[name] = compare(weft, folder, s["file"], max(1, (os.cpu_count() or 2)))

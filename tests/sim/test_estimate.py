@@ -313,6 +313,10 @@ def test_dump_of_kernels(programs):
     cycles = sum(float(head.split()[0]) * float(head.split()[1][1:]) for head, *_ in lines if head[0] != "-")
     assert cycles == pytest.approx(json.loads(p.stdout)["cycles"], rel=1e-3)
     assert any("convolution" in inside for _, _, inside in lines)
+    for head, *_ in lines:  # what a product's cycles are made of is more than they are, each part less
+        parts = [float(x) for x in re.findall(r"(?:start|reads|writes|vector|array) (\d+)", head)]
+        if "product" in head:
+            assert len(parts) == 5 and max(parts) <= 1.01 * float(head.split()[0]) <= 2 * sum(parts) + 2
 
 
 def test_a_program_of_eight_is_not_one_of_four(tmp_path):

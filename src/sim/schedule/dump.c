@@ -7,10 +7,11 @@
  * WEFT_DUMP=kernels: the kernels of a chip's program in schedule order, one a line on stderr, as they
  * are timed:
  *
- *   1847 x1 product w1 | bf16[64,256]{1,0}V <- bf16[64,128]{1,0}V f32[128,256]{1,0}p | dot add tanh
+ *   1847 x1 product w1 (start 1024 reads 270 writes 0 vector 320 array 512) | bf16[64,256]{1,0}V <- bf16[64,128]{1,0}V f32[128,256]{1,0}p | dot add tanh
  *
  * The cycles that the device's compiler would estimate (- where it does not), how often it runs, its
- * kind and windows; what it writes, with layouts from minor to major and where it lies (V, C on chip,
+ * kind and windows; of a TPU's kernel what starting, transfers, vector unit and array take of them, each as if nothing hid behind
+ * anything; what it writes, with layouts from minor to major and where it lies (V, C on chip,
  * s scalar memory, else device memory; ~ stored in bf16, p an argument, ! never written); what it
  * reads; what is computed inside. */
 #include <stdio.h>
@@ -55,7 +56,11 @@ void sched_dump(const Schedule *p, const Kernel *k) {
   Buf b = {0};
   if (k->costed) buf_printf(&b, "%.0f", k->est);
   else buf_cstr(&b, "-");
-  buf_printf(&b, " x%.0f %s w%d |", p->mult, kind(k), k->windows);
+  buf_printf(&b, " x%.0f %s w%d", p->mult, kind(k), k->windows);
+  if (k->parts.start > 0)
+    buf_printf(&b, " (start %.0f reads %.0f writes %.0f vector %.0f array %.0f)", k->parts.start,
+               k->parts.reads, k->parts.writes, k->parts.vector, k->parts.array);
+  buf_cstr(&b, " |");
   for (int i = 0; i < k->roots.n; i++)
     if (k->roots.v[i]->val) print_value(&b, k->roots.v[i]->val);
   buf_cstr(&b, " <-");

@@ -86,6 +86,9 @@ typedef struct Kernel {
   double reckoned_s; /* time_s as its compiler reckons: without limits, waits and scalar work */
   SimBound bound;
   double est; /* the part of `cycles` that the compiler would estimate */
+  struct {
+    double start, reads, writes, vector, array;
+  } parts; /* of a TPU's `cycles`: they hide behind each other, so that their sum is more */
   double wait_s,
       wait_bytes; /* before it: for transfers to on-chip memory, and what they still move */
   double beside;  /* bytes that transfers move while it runs */

@@ -445,6 +445,8 @@ void tpu_loop(Schedule *p, Kernel *k) {
   bool moved = root->kind == H_TRANSPOSE && k->inner.n == 1 && root->val && k->reads.n == 1 &&
                root->rank >= 2 && root->dims[root->val->order[0]] != k->reads.v[0]->order[0];
   k->vpu = comp;
+  k->parts.start = params->lbase, k->parts.reads = t.rd, k->parts.writes = t.wr;
+  k->parts.vector = comp;
   k->cycles = loop_cycles(params, k, &t, comp, &k->windows);
   if (spread > 0 && t.wr <= 0) /* with nothing to write, reading hides nothing */
     k->cycles = MAX(k->cycles, params->lbase + t.rd + comp);

@@ -1,4 +1,4 @@
-/* Products and convolutions on a TPU in the terms of tpu_tiling.c. */
+/* Products and convolutions on a TPU in the terms of tiling.c. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -495,6 +495,8 @@ void tpu_product(Schedule *plan, Kernel *k) {
       k->cycles = beside_scores(params, p.c, k->reads.v[i]);
   double gaps = exchanged(params, p.cv);
   if (gaps > k->cycles) k->cycles = array = gaps;
+  k->parts.start = s.base, k->parts.reads = s.la + s.lb + s.le, k->parts.writes = s.wo;
+  k->parts.vector = s.vector + s.vin, k->parts.array = array;
   k->util = MIN(1, (double)p.c->flops * p.c->passes / 2 / params->macs / MAX(k->cycles, 1));
   k->bound = array > 0.6 * k->cycles        ? SIM_COMPUTE
              : k->cycles < 3 * params->base ? SIM_LATENCY

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "base/err_test.h"
 #include "dev/dev.h"
 #include "interp/interp.h"
 #include "stablehlo/stablehlo.h"
@@ -40,10 +41,6 @@ static const char text[] =
     "  }\n"
     "  return %%r#1 : tensor<256x256xf32>\n}\n";
 
-static void no_err(Err *e) {
-  if (e) fail_msg("%s", err_text(e));
-}
-
 static Tensor *scalar(int v) {
   Tensor *t = tensor_make(DT_I32, 0, NULL);
   *(int32_t *)t->data = v;
@@ -55,8 +52,8 @@ static DevProgram *program(Dev *dev, const char *outer, const char *inner) {
   Module *m;
   DevProgram *p;
   buf_printf(&b, text, outer, inner);
-  no_err(stablehlo_read("program", (Str){b.p, b.n}, &m));
-  no_err(dev_compile(dev, m, &(DevCompileOpts){.replicas = 1, .partitions = 1}, &p));
+  ok(stablehlo_read("program", (Str){b.p, b.n}, &m));
+  ok(dev_compile(dev, m, &(DevCompileOpts){.replicas = 1, .partitions = 1}, &p));
   module_free(m);
   buf_free(&b);
   return p;
@@ -68,7 +65,7 @@ static DevRun run(DevProgram *p, int n, int m) {
   for (int i = 0; i < 256 * 256; i++) ((float *)x->data)[i] = (float)(i % 7) * 1e-3f;
   Shards args[3] = {{1, &a}, {1, &b}, {1, &x}}, result = {0};
   DevRun r = {0};
-  no_err(p->dev->ops->run(p, &(DevPart){.n = 1}, args, NULL, &result, &r));
+  ok(p->dev->ops->run(p, &(DevPart){.n = 1}, args, NULL, &result, &r));
   assert_int_equal(result.t[0]->count, 256 * 256);
   shards_free(&result);
   tensor_release(x), tensor_release(a), tensor_release(b);
@@ -82,7 +79,7 @@ static void near(double a, double b) { within(a, b, 0.01); }
 
 static double reported_s(DevProgram *p) {
   Buf json = {0};
-  no_err(p->dev->ops->report(p, &json));
+  ok(p->dev->ops->report(p, &json));
   buf_byte(&json, 0);
   const char *at = strstr(json.p, "\"time_s\": ");
   assert_non_null(at);
@@ -96,7 +93,7 @@ static void as_long_as_it_ran(void **state) {
   static const char *const chips[] = {"tpu-v5e", "A100-80GB"};
   for (int i = 0; i < COUNT_OF(chips); i++) {
     Dev *dev;
-    no_err(dev_open(chips[i], &dev));
+    ok(dev_open(chips[i], &dev));
     DevProgram *told = program(dev, "%four", "%three"), *inner = program(dev, "%four", "%b"),
                *outer = program(dev, "%a", "%three"), *both = program(dev, "%a", "%b");
     DevRun want = run(told, 4, 3), got = run(both, 4, 3);

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "base/err_test.h"
 #include "base/test_folder.h"
 #include "dev/dev.h"
 #include "interp/interp.h"
@@ -48,17 +49,13 @@ static const char itself[] = "func.func public @main(%a: tensor<4xf32>) -> tenso
                              "  return %c : tensor<4xf32>\n}\n";
 static const float itself_out[4] = {2, 2, 2, 2};
 
-static void no_err(Err *e) {
-  if (e) fail_msg("%s", err_text(e));
-}
-
 static void run(DevProgram *p, const float want[4]) {
   const int64_t n = 4;
   Tensor *t = tensor_make(DT_F32, 1, &n);
   for (int i = 0; i < 4; i++) ((float *)t->data)[i] = (float)i;
   Shards arg = {1, &t}, res = {0};
   DevRun r = {0};
-  no_err(p->dev->ops->run(p, &(DevPart){.n = 1}, &arg, NULL, &res, &r));
+  ok(p->dev->ops->run(p, &(DevPart){.n = 1}, &arg, NULL, &res, &r));
   assert_int_equal(res.t[0]->count, 4);
   assert_memory_equal(res.t[0]->data, want, 4 * sizeof *want);
   shards_free(&res);
@@ -71,9 +68,9 @@ static void on(const char *name, const char *text, const float want[4]) {
   Module *m;
   DevProgram *p;
   Buf note = {0};
-  no_err(dev_open(name, &dev));
-  no_err(stablehlo_read("program", str_from(text), &m));
-  no_err(dev_compile(dev, m, &opts, &p));
+  ok(dev_open(name, &dev));
+  ok(stablehlo_read("program", str_from(text), &m));
+  ok(dev_compile(dev, m, &opts, &p));
   module_free(m);
   run(p, want);
   run(p, want);
@@ -111,9 +108,9 @@ static void not_on_the_interpreter(void **state) {
   Dev *dev;
   Module *m;
   DevProgram *p;
-  no_err(dev_open("interp", &dev));
-  no_err(stablehlo_read("program", STR(huge), &m));
-  no_err(dev_compile(dev, m, &(DevCompileOpts){.replicas = 1, .partitions = 1}, &p));
+  ok(dev_open("interp", &dev));
+  ok(stablehlo_read("program", STR(huge), &m));
+  ok(dev_compile(dev, m, &(DevCompileOpts){.replicas = 1, .partitions = 1}, &p));
   const int64_t n = 4;
   Tensor *t = tensor_make(DT_F32, 1, &n);
   Shards arg = {1, &t}, res = {0};

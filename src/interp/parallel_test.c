@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "base/err_test.h"
 #include "base/npy.h"
 #include "interp/interp.h"
 #include "stablehlo/stablehlo.h"
@@ -14,12 +15,6 @@
 #include <stdlib.h>
 
 #define FOLDER WEFT_SOURCE_DIR "/tests/parallel/"
-
-static void no_err(Err *e) {
-  if (!e) return;
-  char *text = err_text(e);
-  fail_msg("%s", text);
-}
 
 static Tensor *ints(int rank, const int64_t *dims, const int32_t *v) {
   Tensor *t = tensor_make(DT_I32, rank, dims);
@@ -36,10 +31,10 @@ static void against_xla(void **state) {
   Buf b = {0};
   Module *m;
   Npz z;
-  no_err(file_read(path, &b));
-  no_err(stablehlo_read(path, (Str){b.p, b.n}, &m));
-  no_err(ir_verify(m));
-  no_err(npz_read(data, &z));
+  ok(file_read(path, &b));
+  ok(stablehlo_read(path, (Str){b.p, b.n}, &m));
+  ok(ir_verify(m));
+  ok(npz_read(data, &z));
   const Func *f = module_main(m);
   int n_in = f->type->n_elems, n_out = f->type->n_results;
   Shards *args = xcalloc((size_t)n_in + 1, sizeof *args),
@@ -54,7 +49,7 @@ static void against_xla(void **state) {
     memcpy(args[i].t[0]->data, a->data, tensor_bytes(args[i].t[0]));
   }
   InterpOpts opts = {.replicas = 1, .partitions = 8};
-  no_err(interp_run(m, (Str){0}, &opts, args, n_in, res, n_out));
+  ok(interp_run(m, (Str){0}, &opts, args, n_in, res, n_out));
   for (int i = 0; i < n_out; i++) {
     snprintf(key, sizeof key, "out%d", i);
     const Npy *a = npz_find(&z, key);
@@ -101,7 +96,7 @@ static void expect(const char *text, int replicas, int partitions, int64_t len, 
   Tensor *args[16] = {0};
   Shards out = {0};
   for (int p = 0; p < n; p++) args[p] = vec(len, in + p * len);
-  no_err(run_text(text, replicas, partitions, args, n, &out));
+  ok(run_text(text, replicas, partitions, args, n, &out));
   for (int p = 0; p < n; p++) {
     const Tensor *t = out.n == 1 ? out.t[0] : out.t[p];
     for (int64_t k = 0; k < t->count; k++)
@@ -234,7 +229,7 @@ static void divergence(void **state) {
 static void different_programs(void **state) {
   (void)state;
   Shards out = {0};
-  no_err(run_text(
+  ok(run_text(
       "module {\n" PROGRAM("f", "  %b = stablehlo.negate %a : tensor<1xi32>\n") PROGRAM(
           "g",
           "  %b = stablehlo.multiply %a, %a : tensor<1xi32>\n") "func.func @main() -> "
@@ -331,16 +326,16 @@ static void blocks(const char *gspmd, int64_t rows, int64_t cols, int n, int64_t
   Sharding *s;
   Mesh *mesh;
   int64_t dims[2] = {rows, cols};
-  no_err(sharding_from_gspmd(m, str_from(gspmd), 2, n, &s, &mesh));
+  ok(sharding_from_gspmd(m, str_from(gspmd), 2, n, &s, &mesh));
   Tensor *whole = ints(2, dims, NULL), *part[16], *back;
   for (int32_t i = 0; i < whole->count; i++) ((int32_t *)whole->data)[i] = i + 1;
   for (int p = 0; p < n; p++) {
-    no_err(shard_cut(whole, s, mesh, p, &part[p]));
+    ok(shard_cut(whole, s, mesh, p, &part[p]));
     assert_int_equal(part[p]->dims[0], block_rows);
     assert_int_equal(part[p]->dims[1], block_cols);
     assert_int_equal(*(int32_t *)part[p]->data, first[p]);
   }
-  no_err(shard_join(part, n, s, mesh, 2, dims, &back));
+  ok(shard_join(part, n, s, mesh, 2, dims, &back));
   assert_memory_equal(back->data, whole->data, tensor_bytes(whole));
   for (int p = 0; p < n; p++) tensor_release(part[p]);
   tensor_release(whole);
@@ -401,7 +396,7 @@ static void sub_axes(void **state) {
   Tensor *t = ints(2, dims, (const int32_t[]){1, 2, 3, 4}), *part;
   static const int32_t want[4] = {1, 3, 2, 4};
   for (int p = 0; p < 4; p++) {
-    no_err(shard_cut(t, &s, &mesh, p, &part));
+    ok(shard_cut(t, &s, &mesh, p, &part));
     assert_int_equal(*(int32_t *)part->data, want[p]);
     tensor_release(part);
   }

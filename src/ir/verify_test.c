@@ -7,21 +7,14 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "base/err_test.h"
+
 #include <dirent.h>
 #include <stdlib.h>
 
 #include "stablehlo/stablehlo.h"
 
 #define CORPUS WEFT_SOURCE_DIR "/tests/golden/corpus/"
-
-static void no_err(Err *e, const char *what) {
-  if (!e) return;
-  char *text = err_text(e);
-  print_error("%s: %s\n", what, text);
-  free(text);
-  err_free(e);
-  fail();
-}
 
 /* ---- the corpus ---- */
 
@@ -59,13 +52,13 @@ static void corpus(void **state) {
     if (!str_ends(str_from(entry->d_name), ".mlir")) continue;
     char *path = xasprintf("%s%s", CORPUS, entry->d_name);
     Buf b = {0};
-    no_err(file_read(path, &b), path);
+    ok_with(file_read(path, &b), path);
     Module *m;
-    no_err(stablehlo_read_text(path, (Str){b.p, b.n}, &m), path);
-    no_err(ir_verify(m), path);
+    ok_with(stablehlo_read_text(path, (Str){b.p, b.n}, &m), path);
+    ok_with(ir_verify(m), path);
     Count c = {m, 0, 0};
     for (int i = 0; i < m->funcs.n; i++)
-      if (m->funcs.v[i]->body) no_err(ir_walk(m->funcs.v[i]->body, infer_one, &c), path);
+      if (m->funcs.v[i]->body) ok_with(ir_walk(m->funcs.v[i]->body, infer_one, &c), path);
     ops += c.ops;
     programs++;
     module_free(m);
@@ -251,7 +244,7 @@ static void refuses(void **state) {
   for (int i = 0; i < COUNT_OF(refused); i++) {
     char *text = program(refused[i][0]);
     Module *m;
-    no_err(stablehlo_read_text("t.mlir", str_from(text), &m), refused[i][0]);
+    ok_with(stablehlo_read_text("t.mlir", str_from(text), &m), refused[i][0]);
     Err *e = ir_verify(m);
     if (!e || !strstr(e->msg, refused[i][1])) {
       print_error("%s\n  gives %s\n  not   %s\n", refused[i][0], e ? e->msg : "no error",
@@ -274,9 +267,9 @@ static void dominance(void **state) {
                        "\nstablehlo.return %2 : " A "\n}, {\nstablehlo.return %0 : " A
                        "\n}) : (tensor<i1>) -> " A "\n%3 = stablehlo.abs %1 : " A);
   Module *m;
-  no_err(stablehlo_read_text("t.mlir", str_from(text), &m), text);
+  ok_with(stablehlo_read_text("t.mlir", str_from(text), &m), text);
   Op *abs0 = m->funcs.v[1]->body->first, *branch = abs0->next, *abs3 = branch->next;
-  no_err(ir_verify(m), text);
+  ok_with(ir_verify(m), text);
   Value *inner = &branch->regions[0]->first->results[0];
   Value *bad[] = {inner, &abs3->results[0]};
   for (int i = 0; i < 2; i++) {

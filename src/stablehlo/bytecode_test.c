@@ -7,6 +7,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "base/err_test.h"
+
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,15 +23,6 @@
   WEFT_SOURCE_DIR \
   "/tests/golden/bytecode/" /* Shardy, plain dialects, old bytecode: make_bytecode.py */
 
-static void no_err(Err *e, const char *what) {
-  if (!e) return;
-  char *text = err_text(e);
-  print_error("%s: %s\n", what, text);
-  free(text);
-  err_free(e);
-  fail();
-}
-
 /* What JAX calls an argument comes and goes as its location. */
 static void test_argument_names(void **state) {
   (void)state;
@@ -37,9 +30,9 @@ static void test_argument_names(void **state) {
                      "-> tensor<f32> { return %arg0 : tensor<f32> }";
   Module *m, *again;
   Buf b = {0};
-  no_err(stablehlo_read("x.mlir", str_from(text), &m), "text");
-  no_err(stablehlo_write_bytecode(&b, m, NULL), "write");
-  no_err(stablehlo_read("x.mlirbc", (Str){b.p, b.n}, &again), "bytecode");
+  ok_with(stablehlo_read("x.mlir", str_from(text), &m), "text");
+  ok_with(stablehlo_write_bytecode(&b, m, NULL), "write");
+  ok_with(stablehlo_read("x.mlirbc", (Str){b.p, b.n}, &again), "bytecode");
   Value **args = module_main(again)->body->args;
   assert_true(str_is(args[0]->name, "params['w'][0]"));
   assert_true(str_is(args[1]->name, "x"));
@@ -63,7 +56,7 @@ static int each_artifact(const char *dir, FileFn fn) {
     if (!str_ends(str_from(entry->d_name), ".mlirbc")) continue;
     char *path = xasprintf("%s%s", dir, entry->d_name);
     Buf b = {0};
-    no_err(file_read(path, &b), path);
+    ok_with(file_read(path, &b), path);
     fn(dir, entry->d_name, (Str){b.p, b.n});
     buf_free(&b);
     free(path);
@@ -75,13 +68,13 @@ static int each_artifact(const char *dir, FileFn fn) {
 
 static void equals_text(const char *dir, const char *name, Str bytes) {
   Module *binary, *text;
-  no_err(stablehlo_read_bytecode(name, bytes, &binary), name);
+  ok_with(stablehlo_read_bytecode(name, bytes, &binary), name);
   size_t stem = strcspn(name, "."); /* x.v0.9.0.mlirbc has the text x.mlir */
   char *path = xasprintf("%s%.*s.mlir", dir, (int)stem, name);
   Buf b = {0};
-  no_err(file_read(path, &b), path);
-  no_err(stablehlo_read_text(path, (Str){b.p, b.n}, &text), path);
-  no_err(stablehlo_compare(binary, text), name);
+  ok_with(file_read(path, &b), path);
+  ok_with(stablehlo_read_text(path, (Str){b.p, b.n}, &text), path);
+  ok_with(stablehlo_compare(binary, text), name);
   module_free(binary);
   module_free(text);
   buf_free(&b);
@@ -100,18 +93,18 @@ static void leave(const char *name, const char *version, const Buf *b) {
   if (!dir) return;
   char *path = xasprintf("%s/%.*s@%s.mlirbc", dir, (int)(strlen(name) - strlen(".mlirbc")), name,
                          version ? version : "oldest");
-  no_err(file_write(path, b->p, b->n), path);
+  ok_with(file_write(path, b->p, b->n), path);
   free(path);
 }
 
 static void write_read(const char *name, const Module *m, const char *version) {
   Buf one = {0}, two = {0};
   Module *again;
-  no_err(stablehlo_write_bytecode(&one, m, version), name);
+  ok_with(stablehlo_write_bytecode(&one, m, version), name);
   leave(name, version, &one);
-  no_err(stablehlo_read_bytecode("written", (Str){one.p, one.n}, &again), name);
-  no_err(stablehlo_compare(m, again), name);
-  no_err(stablehlo_write_bytecode(&two, again, version), name);
+  ok_with(stablehlo_read_bytecode("written", (Str){one.p, one.n}, &again), name);
+  ok_with(stablehlo_compare(m, again), name);
+  ok_with(stablehlo_write_bytecode(&two, again, version), name);
   assert_int_equal(one.n, two.n);
   assert_memory_equal(one.p, two.p, one.n);
   module_free(again);
@@ -122,7 +115,7 @@ static void write_read(const char *name, const Module *m, const char *version) {
 static void round_trip(const char *dir, const char *name, Str bytes) {
   Module *m;
   (void)dir;
-  no_err(stablehlo_read_bytecode(name, bytes, &m), name);
+  ok_with(stablehlo_read_bytecode(name, bytes, &m), name);
   if (str_starts(str_from(name), "chlo_")) { /* chlo: VHLO has no row */
     Buf out = {0};
     Err *e = stablehlo_write_bytecode(&out, m, NULL);
@@ -209,7 +202,7 @@ static void test_table(void **state) {
 
 static Module *from_text(const char *text) {
   Module *m;
-  no_err(stablehlo_read_text("test", str_from(text), &m), "text");
+  ok_with(stablehlo_read_text("test", str_from(text), &m), "text");
   return m;
 }
 
@@ -219,11 +212,11 @@ static void test_versions(void **state) {
       from_text("func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {\n"
                 "  %0 = stablehlo.tanh %a : tensor<4xf32>\n  return %0 : tensor<4xf32>\n}\n");
   Buf b = {0};
-  no_err(stablehlo_write_bytecode(&b, m, NULL), "oldest");
+  ok_with(stablehlo_write_bytecode(&b, m, NULL), "oldest");
   assert_memory_equal(b.p, "ML\xEFR\x0DStableHLO_v1.0.0", 22);
   assert_non_null(memmem(b.p, b.n, "tanh_v1", 8));
   b.n = 0;
-  no_err(stablehlo_write_bytecode(&b, m, "1.13.7"), "given");
+  ok_with(stablehlo_write_bytecode(&b, m, "1.13.7"), "given");
   assert_memory_equal(b.p, "ML\xEFR\x0DStableHLO_v1.13.7", 23);
   assert_non_null(memmem(b.p, b.n, "tanh_v2", 8));
   Err *e = stablehlo_write_bytecode(&b, m, "1.99.0");
@@ -237,7 +230,7 @@ static void test_versions(void **state) {
   assert_int_equal(e->code, ERR_UNIMPLEMENTED);
   err_free(e);
   b.n = 0;
-  no_err(stablehlo_write_bytecode(&b, m, NULL), "newer type");
+  ok_with(stablehlo_write_bytecode(&b, m, NULL), "newer type");
   assert_memory_equal(b.p, "ML\xEFR\x0DStableHLO_v1.7.0", 22);
   module_free(m);
   buf_free(&b);
@@ -248,7 +241,7 @@ static void test_versions(void **state) {
 static Buf artifact(const char *name) {
   char *path = xasprintf(CORPUS "%s.mlirbc", name);
   Buf b = {0};
-  no_err(file_read(path, &b), path);
+  ok_with(file_read(path, &b), path);
   free(path);
   return b;
 }
@@ -307,7 +300,7 @@ static void test_changed_bytes(void **state) {
 static void groups_are(Module *m, const Mesh *mesh, const AxisRef *axes, int n, int64_t rows,
                        const int64_t *want) {
   Attr *a;
-  no_err(mesh_groups(m, mesh, axes, n, &a), "groups");
+  ok_with(mesh_groups(m, mesh, axes, n, &a), "groups");
   assert_int_equal(a->tensor->dims[0], rows);
   assert_memory_equal(a->tensor->data, want, sizeof(int64_t) * (size_t)a->tensor->count);
 }

@@ -11,18 +11,14 @@
 
 #include <cmocka.h>
 
+#include "base/err_test.h"
 #include "stablehlo/stablehlo.h"
 #include "stablehlo/text_priv.h"
 
-static void no_err(Err *e, const char *what) {
-  if (!e) return;
-  fail_msg("%s: %s", what, err_text(e));
-}
-
 static Module *read_verified(Str bytes) {
   Module *m;
-  no_err(stablehlo_read("splat", bytes, &m), "read");
-  no_err(ir_verify(m), "verify");
+  ok_with(stablehlo_read("splat", bytes, &m), "read");
+  ok_with(ir_verify(m), "verify");
   return m;
 }
 
@@ -31,11 +27,11 @@ static void both_forms(const char *text, size_t most) {
   Module *m = read_verified(str_from(text));
   for (int form = 0; form < 2; form++) {
     Buf b = {0};
-    if (form) no_err(stablehlo_write_bytecode(&b, m, NULL), "bytecode");
+    if (form) ok_with(stablehlo_write_bytecode(&b, m, NULL), "bytecode");
     else stablehlo_write_text(&b, m, NULL);
     assert_true(b.n < most);
     Module *again = read_verified((Str){b.p, b.n});
-    no_err(stablehlo_compare(m, again), "compare");
+    ok_with(stablehlo_compare(m, again), "compare");
     module_free(again);
     buf_free(&b);
   }
@@ -158,7 +154,7 @@ static void resources(void **state) {
   for (int i = 0; i < 1024; i++) buf_cstr(&b, i ? "07" : "08");
   buf_cstr(&b, "\" } } #-}\n");
   Module *m;
-  no_err(text_read_limited("splat", (Str){b.p, b.n}, 5 * 1024, &m), "as much as may be");
+  ok_with(text_read_limited("splat", (Str){b.p, b.n}, 5 * 1024, &m), "as much as may be");
   module_free(m);
   Err *e = text_read_limited("splat", (Str){b.p, b.n}, 5 * 1024 - 1, &m);
   assert_non_null(e);

@@ -8,6 +8,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "base/err_test.h"
+
 #include <dirent.h>
 #include <math.h>
 #include <stdio.h>
@@ -17,18 +19,9 @@
 
 #define CORPUS WEFT_SOURCE_DIR "/tests/golden/corpus/"
 
-static void no_err(Err *e, const char *what) {
-  if (!e) return;
-  char *text = err_text(e);
-  print_error("%s: %s\n", what, text);
-  free(text);
-  err_free(e);
-  fail();
-}
-
 static Module *read_ok(const char *text) {
   Module *m = NULL;
-  no_err(stablehlo_read_text("t.mlir", str_from(text), &m), text);
+  ok_with(stablehlo_read_text("t.mlir", str_from(text), &m), text);
   return m;
 }
 
@@ -36,8 +29,8 @@ static void round_trip(const char *what, const Module *m, const TextOpts *opts, 
   Module *back;
   out->n = 0;
   stablehlo_write_text(out, m, opts);
-  no_err(stablehlo_read_text("written.mlir", (Str){out->p, out->n}, &back), what);
-  no_err(stablehlo_compare(m, back), what);
+  ok_with(stablehlo_read_text("written.mlir", (Str){out->p, out->n}, &back), what);
+  ok_with(stablehlo_compare(m, back), what);
   Buf again = {0};
   stablehlo_write_text(&again, back, opts);
   if (again.n != out->n || memcmp(again.p, out->p, out->n) != 0) {
@@ -61,10 +54,10 @@ static void corpus(void **state) {
     if (!str_ends(str_from(name), ".mlir")) continue;
     char *path = xasprintf("%s%s", CORPUS, name);
     Buf in = {0};
-    no_err(file_read(path, &in), path);
+    ok_with(file_read(path, &in), path);
     Module *m;
-    no_err(stablehlo_read_text(path, (Str){in.p, in.n}, &m), name);
-    no_err(ir_verify(m), name);
+    ok_with(stablehlo_read_text(path, (Str){in.p, in.n}, &m), name);
+    ok_with(ir_verify(m), name);
     round_trip(name, m, &(TextOpts){.generic = true}, &out);
     round_trip(name, m, &(TextOpts){.locations = true}, &out);
     round_trip(name, m, NULL, &out);
@@ -174,7 +167,7 @@ static void constructs(void **state) {
   for (int i = 0; i < COUNT_OF(bodies); i++) {
     char *text = program(bodies[i]);
     Module *m = read_ok(text);
-    no_err(ir_verify(m), text);
+    ok_with(ir_verify(m), text);
     round_trip(text, m, NULL, &out);
     round_trip(text, m, &(TextOpts){.generic = true}, &out);
     round_trip(text, m, &(TextOpts){.locations = true}, &out);
@@ -261,7 +254,7 @@ static void split(void **state) {
   assert_string_equal(e->place, "s.mlir:7:1"); /* lines count through the file */
   err_free(e);
   text = "func.func @a() {\nreturn\n}\n// -----\nfunc.func @b() {\nreturn\n}\n";
-  no_err(stablehlo_read_text_split("s.mlir", str_from(text), &m, &n), text);
+  ok_with(stablehlo_read_text_split("s.mlir", str_from(text), &m, &n), text);
   assert_int_equal(n, 2);
   assert_true(str_is(m[1]->funcs.v[0]->name, "b"));
   for (int i = 0; i < n; i++) module_free(m[i]);
@@ -279,7 +272,7 @@ static void mesh_groups_text(void **state) {
               "@mesh, axes = [#stablehlo.axis_ref<name = \"x\">]>, use_global_device_ids}> : "
               "(tensor<4xf32>) -> tensor<8xf32>\n"
               "return %0 : tensor<8xf32>\n}\n");
-  no_err(ir_verify(m), "mesh groups");
+  ok_with(ir_verify(m), "mesh groups");
   static const int64_t want[] = {0, 4, 1, 5, 2, 6, 3, 7};
   const int64_t *v;
   assert_int_equal(op_ints(first_op(m), "replica_groups", &v), 8);

@@ -8,19 +8,13 @@
 
 #include <cmocka.h>
 
+#include "base/err_test.h"
 #include "base/test_folder.h"
 #include "train/train.h"
 
 #include <cjson/cJSON.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-static void ok(Err *e) {
-  if (!e) return;
-  char *t = err_text(e);
-  print_error("%s\n", t);
-  fail();
-}
 
 static char folder[] = "/tmp/weft-tokens-XXXXXX";
 

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 
 #include <cmocka.h>
+
+#include "base/err_test.h"
 #include <jpeglib.h>
 #include <zlib.h>
 
@@ -21,13 +23,6 @@
 #include <unistd.h>
 
 #define PLUGIN WEFT_BINARY_DIR "/libpjrt_weft.so"
-
-static void ok(Err *e) {
-  if (!e) return;
-  char *t = err_text(e);
-  print_error("%s\n", t);
-  fail();
-}
 
 static char folder[64];
 

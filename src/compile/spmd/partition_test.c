@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "base/err_test.h"
 #include "base/npy.h"
 #include "compile/pass/pass.h"
 #include "compile/spmd/partition.h"
@@ -23,15 +24,9 @@
 #define PROGRAMS 100
 #define CORPUS WEFT_SOURCE_DIR "/tests/golden/corpus/"
 
-static void must(Err *e) {
-  if (!e) return;
-  char *s = err_text(e);
-  fail_msg("%s", s);
-}
-
 static Module *parsed(const char *name, const char *text) {
   Module *m = NULL;
-  must(stablehlo_read(name, str_from(text), &m));
+  ok(stablehlo_read(name, str_from(text), &m));
   return m;
 }
 
@@ -72,10 +67,10 @@ static void check_module(const char *name, Module *m, Tensor *const *args, Tenso
   pass_propagate(shardings, false);
   const Func *sf = module_main(shardings);
   bool done = false;
-  must(pass_partition(m, &done));
+  ok(pass_partition(m, &done));
   assert_true(done);
-  must(ir_verify(m));
-  must(ir_walk(module_main(m)->body, has_no_notes, NULL));
+  ok(ir_verify(m));
+  ok(ir_walk(module_main(m)->body, has_no_notes, NULL));
   const Func *f = module_main(m);
   int n_in = f->type->n_elems, n_out = f->type->n_results;
   Shards *in = xcalloc((size_t)n_in, sizeof *in), *out = xcalloc((size_t)n_out, sizeof *out);
@@ -83,18 +78,18 @@ static void check_module(const char *name, Module *m, Tensor *const *args, Tenso
     const Sharding *s = sharding(sf->arg_attrs[i], sf->n_arg_attrs[i]);
     in[i] = (Shards){DEVICES, xcalloc(DEVICES, sizeof(Tensor *))};
     for (int p = 0; p < DEVICES; p++) {
-      if (s) must(shard_cut(args[i], s, module_mesh(shardings, s->mesh_name), p, &in[i].t[p]));
+      if (s) ok(shard_cut(args[i], s, module_mesh(shardings, s->mesh_name), p, &in[i].t[p]));
       else in[i].t[p] = tensor_retain(args[i]);
     }
   }
   InterpOpts opts = {.partitions = DEVICES};
-  must(interp_run(m, STR(""), &opts, in, n_in, out, n_out));
+  ok(interp_run(m, STR(""), &opts, in, n_in, out, n_out));
   for (int j = 0; j < n_out; j++) {
     const Sharding *s = sharding(sf->res_attrs[j], sf->n_res_attrs[j]);
     Tensor *whole;
     if (s && out[j].n > 1)
-      must(shard_join(out[j].t, DEVICES, s, module_mesh(shardings, s->mesh_name), want[j]->rank,
-                      want[j]->dims, &whole));
+      ok(shard_join(out[j].t, DEVICES, s, module_mesh(shardings, s->mesh_name), want[j]->rank,
+                    want[j]->dims, &whole));
     else whole = tensor_retain(out[j].t[0]);
     assert_int_equal(whole->count, want[j]->count);
     double allowed = (tolerance ? tolerance[j] : 1e-4) * largest(want[j]);
@@ -117,13 +112,13 @@ static void check_program(const char *name) {
   char path[512];
   snprintf(path, sizeof path, CORPUS "%s.mlirbc", name);
   Buf bytes = {0};
-  must(file_read(path, &bytes));
+  ok(file_read(path, &bytes));
   Module *m = NULL;
-  must(stablehlo_read(name, (Str){bytes.p, bytes.n}, &m));
+  ok(stablehlo_read(name, (Str){bytes.p, bytes.n}, &m));
   snprintf(path, sizeof path, CORPUS "%s.npz", name);
   Npz z = {0};
-  must(npz_read(path, &z));
-  must(pass_inline(m));
+  ok(npz_read(path, &z));
+  ok(pass_inline(m));
   Tensor *t[2][64];
   const Type *type = module_main(m)->type;
   int n[2] = {type->n_elems, type->n_results};
@@ -157,11 +152,11 @@ static int check_on_itself(const char *name, Module *m, const double *tolerance)
     in[i] = (Shards){1, &args[i]};
   }
   memset(out, 0, sizeof out);
-  must(interp_run(m, STR(""), &(InterpOpts){0}, in, n_in, out, n_out));
+  ok(interp_run(m, STR(""), &(InterpOpts){0}, in, n_in, out, n_out));
   for (int j = 0; j < n_out; j++) want[j] = out[j].t[0];
   Module *parts = module_clone(m);
   bool done;
-  must(pass_partition(parts, &done));
+  ok(pass_partition(parts, &done));
   for (const Op *op = module_main(parts)->body->first; op; op = op->next)
     gathers += op->kind == OP_ALL_GATHER;
   module_free(parts);
@@ -173,7 +168,7 @@ static int check_on_itself(const char *name, Module *m, const double *tolerance)
 
 static int check_text(const char *name, const char *text) {
   Module *m = parsed(name, text);
-  must(pass_inline(m));
+  ok(pass_inline(m));
   return check_on_itself(name, m, NULL);
 }
 
@@ -212,7 +207,7 @@ static Module *cut_randomly(uint64_t seed, const Module *m, char **out_text) {
   *strrchr(b.p, '}') = ' '; /* of the module */
   Module *cut = NULL;
   *out_text = b.p;
-  must(stablehlo_read("random", str_from(b.p), &cut));
+  ok(stablehlo_read("random", str_from(b.p), &cut));
   buf_free(&text);
   return cut;
 }
@@ -499,7 +494,7 @@ static void test_wishes(void **state) {
   assert_int_equal(s->dims[0].n_axes, 0);
   assert_int_equal(s->dims[1].n_axes, 1);
   bool done;
-  must(pass_partition(m, &done));
+  ok(pass_partition(m, &done));
   for (const Op *op = module_main(m)->body->first; op; op = op->next)
     assert_int_not_equal(op->kind, OP_ALL_GATHER); /* nobody fetches for a wish */
   module_free(m);
@@ -621,7 +616,7 @@ static void test_scattered_sums(void **state) {
       "  return %w : tensor<8x12xf32>\n}";
   Module *m = parsed("scattered sums", text);
   bool done;
-  must(pass_partition(m, &done));
+  ok(pass_partition(m, &done));
   int scatters = 0, sums = 0, slices = 0;
   for (const Op *op = module_main(m)->body->first; op; op = op->next) {
     scatters += op->kind == OP_REDUCE_SCATTER;
@@ -650,7 +645,7 @@ static void test_batch_in_common(void **state) {
       "  return %w : tensor<12x8xf32>\n}";
   Module *m = parsed("batch in common", text);
   bool done;
-  must(pass_partition(m, &done));
+  ok(pass_partition(m, &done));
   int fetched = 0, sums = 0;
   for (const Op *op = module_main(m)->body->first; op; op = op->next) {
     if (op->kind == OP_ALL_GATHER) assert_int_equal(op_type(op)->dims[0], 8), fetched++;
@@ -700,9 +695,9 @@ static void test_batches(void **state) {
       " tensor<8x4x4xcomplex<f32>>\n}}";
   Module *m = parsed("batches", text);
   bool done;
-  must(pass_partition(m, &done));
+  ok(pass_partition(m, &done));
   assert_true(done);
-  must(ir_verify(m));
+  ok(ir_verify(m));
   int ops = 0;
   for (const Op *op = module_main(m)->body->first; op; op = op->next) ops++;
   assert_int_equal(ops, 6); /* no exchange */
@@ -729,9 +724,9 @@ static void test_unsummed(void **state) {
       "  return %3, %4 : tensor<8x8xf32>, tensor<8x8xf32>\n}}";
   Module *m = parsed("unsummed", text);
   bool done;
-  must(pass_partition(m, &done));
+  ok(pass_partition(m, &done));
   assert_true(done);
-  must(ir_verify(m));
+  ok(ir_verify(m));
   OpKind kinds[8];
   int n = 0;
   for (const Op *op = module_main(m)->body->first; op && n < 8; op = op->next)
@@ -755,9 +750,9 @@ static void test_sum_begins_once(void **state) {
       "  return %0 : tensor<complex<f32>>\n}}";
   Module *m = parsed("begins", text);
   bool done;
-  must(pass_partition(m, &done));
+  ok(pass_partition(m, &done));
   assert_true(done);
-  must(ir_verify(m));
+  ok(ir_verify(m));
   const Op *reduce = module_main(m)->body->last->operands[0]->def->operands[0]->def;
   assert_int_equal(reduce->kind, OP_REDUCE);
   assert_int_equal(reduce->operands[1]->def->kind, OP_SELECT); /* zero on the others */
@@ -778,9 +773,9 @@ static void test_calls_with_parts(void **state) {
       "  return %a : tensor<16x4xf32>\n}}";
   Module *m = parsed("calls", text);
   bool done;
-  must(pass_partition(m, &done));
+  ok(pass_partition(m, &done));
   assert_true(done);
-  must(ir_verify(m));
+  ok(ir_verify(m));
   const Op *call = module_main(m)->body->first;
   assert_int_equal(call->kind, OP_CUSTOM_CALL);
   assert_int_equal(call->operands[0]->type->dims[0], 4);
@@ -814,7 +809,7 @@ static void test_counting(void **state) {
   }
   Module *cut = module_clone(m);
   bool done;
-  must(pass_partition(cut, &done));
+  ok(pass_partition(cut, &done));
   for (const Op *op = module_main(cut)->body->first; op; op = op->next)
     if (op->kind == OP_IOTA) assert_true(type_count(op->results[0].type) == 8);
   module_free(cut);
@@ -867,7 +862,7 @@ static void test_manual_of_gspmd(void **state) {
     manual += op->kind == OP_MANUAL_COMPUTATION;
   }
   assert_int_equal(manual, 2);
-  must(pass_inline(m));
+  ok(pass_inline(m));
   pass_open_arguments(m);
   assert_non_null(sharding(module_main(m)->arg_attrs[0], module_main(m)->n_arg_attrs[0]));
   Tensor *in = tensor_make(DT_F32, 2, (int64_t[]){16, 4}),

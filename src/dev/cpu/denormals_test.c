@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "base/err_test.h"
 #include "dev/dev.h"
 #include "interp/interp.h"
 #include "stablehlo/stablehlo.h"
@@ -36,10 +37,6 @@ static const char program[] =
     "  return %a, %b, %c, %d, %e : tensor<1024x1024xf32>, tensor<1024x1024xf32>, "
     "tensor<1024xf32>, tensor<1024x1024xi1>, tensor<1024x1024xf32>\n}\n";
 
-static void no_err(Err *e) {
-  if (e) fail_msg("%s", err_text(e));
-}
-
 static Shards filled(float v) {
   int64_t dims[] = {N, N};
   Shards s = {1, xcalloc(1, sizeof(Tensor *))};
@@ -60,13 +57,13 @@ static void count_as_zero(void **state) {
   Module *m = NULL;
   Dev *dev = NULL;
   DevProgram *prog = NULL;
-  no_err(stablehlo_read("", str_from(program), &m));
-  no_err(dev_open("cpu", &dev));
-  no_err(dev_compile(dev, m, NULL, &prog));
+  ok(stablehlo_read("", str_from(program), &m));
+  ok(dev_open("cpu", &dev));
+  ok(dev_compile(dev, m, NULL, &prog));
   Shards args[] = {filled(TINY), filled(3)}, got[RESULTS] = {0};
   unsigned modes = _mm_getcsr() & (_MM_FLUSH_ZERO_MASK | _MM_DENORMALS_ZERO_MASK);
   for (int run = 0; run < 3; run++) {
-    no_err(dev->ops->run(prog, &(DevPart){.n = 1}, args, NULL, got, NULL));
+    ok(dev->ops->run(prog, &(DevPart){.n = 1}, args, NULL, got, NULL));
     for (int o = 0; o < RESULTS; o++) {
       if (!all_zero(got[o].t[0])) fail_msg("result %d", o);
       shards_free(&got[o]);
@@ -94,14 +91,14 @@ static void constants_keep_them(void **state) {
   Dev *dev = NULL;
   DevProgram *prog = NULL;
   Shards got = {0};
-  no_err(stablehlo_read("", str_from(text), &m));
-  no_err(dev_open("cpu", &dev));
+  ok(stablehlo_read("", str_from(text), &m));
+  ok(dev_open("cpu", &dev));
   unsigned modes = _mm_getcsr();
   _mm_setcsr(modes | _MM_FLUSH_ZERO_ON | _MM_DENORMALS_ZERO_ON);
   Err *e = dev_compile(dev, m, NULL, &prog);
   _mm_setcsr(modes);
-  no_err(e);
-  no_err(dev->ops->run(prog, &(DevPart){.n = 1}, NULL, NULL, &got, NULL));
+  ok(e);
+  ok(dev->ops->run(prog, &(DevPart){.n = 1}, NULL, NULL, &got, NULL));
   assert_true(*(float *)got.t[0]->data == TINY);
   shards_free(&got);
   dev_program_release(prog);

@@ -5,6 +5,7 @@
 
 #include <cmocka.h>
 
+#include "base/err_test.h"
 #include "dev/dev.h"
 #include "stablehlo/stablehlo.h"
 
@@ -34,20 +35,14 @@ static const char program[] =
     "  }\n"
     "}\n";
 
-static void no_err(Err *e) {
-  if (!e) return;
-  char *text = err_text(e);
-  fail_msg("%s", text);
-}
-
 static void run(const char *spec, const int32_t (*rows)[2], const int32_t *sum) {
   Dev *d;
   Module *m;
   DevProgram *p;
-  no_err(dev_open(spec, &d));
-  no_err(stablehlo_read_text("test.mlir", str_from(program), &m));
+  ok(dev_open(spec, &d));
+  ok(stablehlo_read_text("test.mlir", str_from(program), &m));
   DevCompileOpts opts = {.replicas = 1, .partitions = N, .auto_spmd = true};
-  no_err(dev_compile(d, m, &opts, &p));
+  ok(dev_compile(d, m, &opts, &p));
   module_free(m);
   int devices[N];
   int64_t two = 2;
@@ -58,12 +53,12 @@ static void run(const char *spec, const int32_t (*rows)[2], const int32_t *sum) 
     Tensor *t = tensor_make(DT_I32, 1, &two);
     ((int32_t *)t->data)[0] = i;
     ((int32_t *)t->data)[1] = 10 * i;
-    no_err(dev_buffer_new(d, i, t, false, &in[i]));
+    ok(dev_buffer_new(d, i, t, false, &in[i]));
     devices[i] = i;
     args[i] = &in[i];
     outs[i] = out[i];
   }
-  no_err(dev_execute(p, &(DevPart){N, NULL, devices, NULL}, args, NULL, outs, NULL));
+  ok(dev_execute(p, &(DevPart){N, NULL, devices, NULL}, args, NULL, outs, NULL));
   for (int i = 0; i < N; i++) {
     assert_int_equal(out[i][0]->t->count, 2);
     assert_memory_equal(out[i][0]->t->data, rows[i], 8);
@@ -99,7 +94,7 @@ static void bad_names(void **state) {
     Dev *d = NULL;
     Err *e = dev_open(bad[i], &d);
     if (!strcmp(bad[i], "interp:")) { /* nothing after the colon: one device */
-      no_err(e);
+      ok(e);
       assert_int_equal(d->n, 1);
       dev_close(d);
       continue;
@@ -115,8 +110,8 @@ static void too_few_devices(void **state) {
   Dev *d;
   Module *m;
   DevProgram *p = NULL;
-  no_err(dev_open("interp:2", &d));
-  no_err(stablehlo_read_text("test.mlir", str_from(program), &m));
+  ok(dev_open("interp:2", &d));
+  ok(stablehlo_read_text("test.mlir", str_from(program), &m));
   DevCompileOpts opts = {.replicas = 1, .partitions = N, .auto_spmd = true};
   Err *e = dev_compile(d, m, &opts, &p);
   assert_non_null(e);

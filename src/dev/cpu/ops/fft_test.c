@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "base/err_test.h"
 #include "dev/cpu/ops/fft.h"
 #include "dev/cpu/kernel/kernel.h"
 #include "dev/cpu/registry.h"
@@ -70,10 +71,6 @@ static void lengths(void **state) {
     }
 }
 
-static void must(Err *e) {
-  if (e) fail_msg("%s", err_text(e));
-}
-
 static void kernel_case(const char *from, const char *type, const char *length, const char *to,
                         double tol) {
   Buf b = {0};
@@ -83,8 +80,8 @@ static void kernel_case(const char *from, const char *type, const char *length, 
              "  return %%r : tensor<%s>\n}\n",
              from, to, type, length, from, to, to);
   Module *m = NULL;
-  must(stablehlo_read("case.mlir", (Str){b.p, b.n}, &m));
-  must(ir_verify(m));
+  ok(stablehlo_read("case.mlir", (Str){b.p, b.n}, &m));
+  ok(ir_verify(m));
   const Op *op = module_main(m)->body->first;
   const CpuKernel *k = cpu_kernel_find(op);
   assert_string_equal(k->name, "fft:lanes");
@@ -95,10 +92,10 @@ static void kernel_case(const char *from, const char *type, const char *length, 
   int64_t part = dtype_bytes(real), n = (int64_t)tensor_bytes(in) / part;
   uint32_t seed = 7;
   for (int64_t i = 0; i < n; i++) elem_set_f64(real, (char *)in->data + i * part, number(&seed));
-  must(interp_eval(op, &in, &want, NULL, NULL));
+  ok(interp_eval(op, &in, &want, NULL, NULL));
   void *state, *data[] = {in->data}, *out[] = {got->data};
-  must(k->prepare(op, &state));
-  must(k->run(state, op, data, out));
+  ok(k->prepare(op, &state));
+  ok(k->run(state, op, data, out));
   k->release(state);
   n = (int64_t)tensor_bytes(want) / part;
   double worst = 0, largest = 0;

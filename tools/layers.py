@@ -167,6 +167,23 @@ def check_objects(build, src):
     return bad
 
 
+def dangling(root):
+    """Comments of the sources, and pages of docs/, that name a source file which is not there."""
+    files = [p.relative_to(root).as_posix() for d in ("src", "include", "tools", "tests", "cmake", "examples", "bench") for p in (root / d).rglob("*.*")]
+    names, bad = {f.rsplit("/", 1)[-1] for f in files}, 0
+    for path in sorted([*(root / "src").rglob("*.[chd]*"), *(root / "include").rglob("*.h"), *(root / "docs").glob("*.md")]):
+        text = path.read_text(errors="replace")
+        comments = [(m.start(), m[0]) for m in re.finditer(r"/\*.*?\*/", text, re.S)] if path.suffix != ".md" else [(0, text)]
+        for at, comment in comments:
+            for m in re.finditer(r"(?<![\w.<\"'/*-])((?:\w+/)*[a-z_0-9]+\.(?:c|h|def))(?![\w.>])", comment):
+                name = m[1]
+                if name == "llm.c" or (any(("/" + f).endswith("/" + name) for f in files) if "/" in name else name in names):
+                    continue
+                print(f"{path.relative_to(root)}:{text[:at + m.start()].count(chr(10)) + 1}: there is no {name}")
+                bad += 1
+    return bad
+
+
 def closure(folder):
     """The folder and all that it may reach."""
     seen, ahead = [], [folder, "base"]
@@ -212,7 +229,8 @@ def main():
     if "--objects" in sys.argv:
         sys.setrecursionlimit(10000)
         bad += check_objects(pathlib.Path(sys.argv[sys.argv.index("--objects") + 1]), src)
-    print(f"layers: {bad} arrows against the table" if bad else "layers: all arrows point the right way")
+    bad += dangling(src.parent)
+    print(f"layers: {bad} arrows against the table, or names of files that are not there" if bad else "layers: all arrows point the right way")
     return 1 if bad else 0
 
 

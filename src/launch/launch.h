@@ -9,7 +9,7 @@
  *             (what the command leaves: WEFT_RUN_OUT, `{out}` in its arguments). Hosts of mpi and slurm
  *             must all see it; sky copies it there and back.
  * Checks      before the command, every host says what it has: weft, Python, JAX, PyTorch, driver,
- *             devices. Hosts that differ, or have too little, end the run by name (launch/check.c).
+ *             devices. Hosts that differ, or have too little, end the run by name (scripts.c).
  * Ranks       the command finds the names of torchrun (RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR,
  *             MASTER_PORT) and JAX's (JAX_COORDINATOR_ADDRESS) besides the engine's own.
  * Restarts    a rank that a signal killed, or a job that its engine took away (preempted, node failed), starts

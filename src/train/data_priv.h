@@ -20,7 +20,7 @@ Data *data_from_images(const char *name, Images im, int64_t n_train, int64_t n_t
 Err *data_open_idx(const char *name, const char *dir,
                    Data **out); /* dir NULL: the usual places for `name` */
 Err *data_open_cifar(const char *path, bool augment, Data **out);
-/* Any JPEG (jpeg.c), any PNG (png.c). */
+/* Any JPEG (picture.c), any PNG (png.c). */
 Err *jpeg_read(const uint8_t *p, size_t n, Picture *out);
 Err *png_read(const uint8_t *p, size_t n, Picture *out);
 /* A JPEG of 32 x 32 into RGB; false: it is damaged, or of another size. */

@@ -54,7 +54,7 @@ int plan_root(const Builder *b, int place);
 void plan_merge(Builder *b);
 Err *plan_pack(Builder *b);
 
-/* plan_views.c */
+/* views.c */
 bool plan_slice_is_view(const Builder *b, const Op *op); /* may this slice be read where it is? */
 /* Is the slice, a node, read after something was put into what it is a part of? As a view it would
  * keep all of that from being changed where it is. */

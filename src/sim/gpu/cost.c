@@ -1,6 +1,6 @@
 /* The cost of one kernel on a GPU: a roofline with the losses that tiles, waves, launches and small
  * sizes bring.
- *   product   its arithmetic (gpu_product.c) against bytes / bandwidth; plus a launch
+ *   product   its arithmetic (cost_product.c) against bytes / bandwidth; plus a launch
  *   loop      bytes / (bandwidth x efficiency); arrays that fit L2 move faster; plus a launch
  * Coefficients: fit.* in the chip files are shares of peak and of bandwidth that micro-benchmarks
  * reach; what is checked against training runs is in docs/accuracy.md. */

@@ -1,4 +1,4 @@
-/* What gpu_cost.c, gpu_loop.c, gpu_product.c and gpu_conv.c share. */
+/* What cost.c, cost_loop.c, cost_product.c and cost_conv.c share. */
 #ifndef WEFT_SIM_COST_GPU_H
 #define WEFT_SIM_COST_GPU_H
 

@@ -1,4 +1,4 @@
-/* Convolutions on a GPU: products (gpu_product.c) of patches that are gathered on the way, which loads
+/* Convolutions on a GPU: products (cost_product.c) of patches that are gathered on the way, which loads
  * them more slowly than rows of matrices; where the features of a place are few, more slowly still.
  * Groups of few features are computed together, as one product with zeros outside of the groups; a
  * feature a group is work for vector units. */

@@ -49,7 +49,7 @@ static int stores(const Kernel *k, const HNode *x) {
 }
 
 /* Sums along rows, or along columns: there neighbouring columns are a block's, so that few columns
- * leave SMs idle. What is long a framework sums by two kernels: twice (XLA: gpu_sums.c). */
+ * leave SMs idle. What is long a framework sums by two kernels: twice (XLA does, too: reduction_splitter.c). */
 static double sums(const Chip *c, const HNode *n, int stored, double sms, double clock,
                    bool *twice) {
   const HNode *x = n->in[0];

@@ -14,11 +14,11 @@ typedef struct Expand {
 /* v with its dimensions in that order: one array for all that ask for it. */
 HNode *gpu_transposed(Expand *x, HNode *v, const HNode *n, const int64_t *perm);
 
-/* gpu_types.c: all computing in types that the chip has not, in f32 */
+/* float_normalization.c: all computing in types that the chip has not, in f32 */
 void gpu_types(HGraph *g, const Chip *chip);
-/* gpu_convs.c: a convolution as cuDNN takes it */
+/* conv_rewriter.c: a convolution as cuDNN takes it */
 void gpu_expand_conv(Expand *x, HNode *n);
-/* gpu_sums.c: long sums, and sums of dimensions that lie apart */
+/* reduction_splitter.c: long sums, and sums of dimensions that lie apart */
 void gpu_split_sums(HGraph *g, HComp *c);
 
 #endif

@@ -1,5 +1,5 @@
 /* From a StableHLO module to the simulator's graph: one walk over main that inlines calls and
- * composites; nodes are simplified as they are made (hlo_make.c). Cost: linear in the program after
+ * composites; nodes are simplified as they are made (make.c). Cost: linear in the program after
  * inlining. */
 #include <math.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  * are sums of everything that are cut, or go round a ring in pieces that tiles and directions must
  * divide: rows are padded to that, and what a device then has too little of comes from its neighbours.
  * Rows that go to all others and are not whole tiles are laid out apart first. Read from libtpu's programs
- * of tools/libtpu_ask.py; how long an exchange takes is cost/collective.c's. */
+ * of tools/libtpu_ask.py; how long an exchange takes is schedule/collective.c's. */
 #include <math.h>
 
 #include "sim/schedule/schedule.h"

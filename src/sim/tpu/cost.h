@@ -5,7 +5,7 @@
 #include "sim/hlo/linalg.h"
 #include "sim/schedule/schedule.h"
 
-/* tpu_parts.c */
+/* cost_parts.c */
 int tpu_width(const HValue *v);
 double tpu_wide(const HValue *v);
 double tpu_base_bytes(const HValue *v);
@@ -18,7 +18,7 @@ double tpu_spread_rows(const Kernel *k);
 bool tpu_written_into(const Kernel *k, const HValue *v);
 double tpu_written_part(const HNode *r);
 double tpu_packed_twice(const CostParams *params, const Rates *at, const Kernel *k);
-/* tpu_tiling.c */
+/* tiling.c */
 typedef struct ProductShape { /* a product in the terms of the params */
   double m, n, k, batch;      /* rows/8, lanes/128, contracted lanes/128, products */
   double passes;              /* of the array over the operands' digits */
@@ -45,11 +45,11 @@ typedef struct ProductShape { /* a product in the terms of the params */
 double tpu_tiling(const CostParams *params, const ProductShape *s, double *array, int *windows);
 /* cost_linalg.c: cycles of a factorisation, solve or the like, beside the matrices' way from and to memory */
 double tpu_linalg_cycles(const Chip *chip, const CostParams *params, const Linalg *a);
-/* tpu_product.c */
+/* cost_product.c */
 void tpu_product(Schedule *p, Kernel *k);
-/* tpu_scan.c */
+/* cost_scan.c */
 void tpu_scan(Schedule *p, Kernel *k);
-/* tpu_loop.c */
+/* cost_loop.c */
 void tpu_loop(Schedule *p, Kernel *k);
 void tpu_update(Schedule *p, Kernel *k);
 

@@ -1,6 +1,6 @@
 /* The order of each stored value's dimensions: products, padding, pooling and addressed rows want
  * certain dimensions in the tile, arguments and results keep the order that pads least. The
- * relayouts that follow from it are in tpu_copies.c. */
+ * relayouts that follow from it are in layout_copies.c. */
 #include <math.h>
 #include <stdlib.h>
 

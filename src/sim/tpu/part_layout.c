@@ -1,4 +1,4 @@
-/* The order of images in parts (tpu_space_to_batch.h): what is cut and joined stays out of the tiles, so that it
+/* The order of images in parts (space_to_batch.h): what is cut and joined stays out of the tiles, so that it
  * costs nothing to look at the same memory as one image or as its parts. */
 #include <math.h>
 

@@ -1,5 +1,5 @@
 /* Reshapes that take tiles apart. An image of a small batch, which is cut into parts for convolutions
- * (tpu_space_to_batch.h), has one of its sides in sublanes elsewhere. Where a reshape splits that side, or makes
+ * (space_to_batch.h), has one of its sides in sublanes elsewhere. Where a reshape splits that side, or makes
  * it of two, as upsampling does, elements move between tiles: it is an operation of its own, and what it
  * reads is stored for it, in small tiles where few elements are beside each other. */
 #include "sim/schedule/schedule.h"

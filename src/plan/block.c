@@ -156,11 +156,18 @@ static void mlp(Shape *s) {
 /* Room of each expert by the mean number of its tokens, where more are dropped (MaxText's recipes). */
 #define CAPACITY 1.25
 
+/* Experts with biases and clamps were no part of the libraries' grouped kernels before the middle of 2026: extra passes,
+ * and the host waits for counts of tokens again, whoever sends them. */
+bool plan_loose_experts(const PlanJob *j) {
+  return j->model->biased && j->software.year > 0 && j->software.year < 2026.55;
+}
+
 static void mixture(Shape *s) {
   const PlanModel *m = s->m;
   const PlanSoftware *w = &s->j->software;
   double matrices = m->gated ? 3 : 2, h = m->hidden;
-  double local = (double)m->experts / s->j->layout.ep, act = m->biased ? plan_coef.unfused_act : 1;
+  double local = (double)m->experts / s->j->layout.ep,
+         act = plan_loose_experts(s->j) ? plan_coef.unfused_act : 1;
   double rows =
       s->tokens * s->etp / s->tp * m->active; /* that one rank's experts see, on average */
   if (w->dropped && w->stack == PLAN_XLA) rows *= CAPACITY;

@@ -42,7 +42,7 @@ typedef struct PlanModel {
   double q_rank, kv_rank, rope_dim; /* its ranks (q_rank 0: queries are not compressed) */
   int experts, active;              /* 0: no mixture */
   double expert_ffn, shared_ffn;
-  bool biased;      /* experts add biases and clamp: passes that no library fuses yet */
+  bool biased;      /* experts add biases and clamp */
   int dense_layers; /* of a mixture's layers: have no experts */
   int mtp_layers;   /* that predict further tokens: count as layers */
   bool tied;        /* the output head is the embedding */

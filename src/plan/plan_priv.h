@@ -60,6 +60,7 @@ typedef struct LayerKind {
 int plan_layer_kinds(const PlanModel *m, LayerKind *out);
 /* One layer's block for one microbatch of one rank. */
 void plan_block(const PlanJob *j, const LayerKind *kind, Block *out);
+bool plan_loose_experts(const PlanJob *j);
 double plan_tokens(const PlanLayout *l); /* of a microbatch on one rank */
 /* Parameters of one whole layer, and of them its experts'. */
 double plan_layer_parameters(const PlanModel *m, const LayerKind *kind, double *experts);

@@ -162,7 +162,8 @@ static void expert_time(const PlanMachine *h, const PlanJob *j, const Exchanges 
 static void expert_host(const PlanJob *j, const Exchanges *x, Work *w) {
   const PlanSoftware *sw = &j->software;
   if (sw->stack == PLAN_XLA || sw->graphs || x->experts <= 0) return;
-  bool fused = sw->dropped || sw->fused_dispatch;
+  bool loose = sw->stack == PLAN_MEGATRON && plan_loose_experts(j);
+  bool fused = sw->dropped || (sw->fused_dispatch && !loose);
   double s = (fused ? plan_coef.expert_stall_fused : plan_coef.expert_stall) +
              plan_coef.expert_launch * x->experts;
   if (sw->hidden_dispatch) s *= STALL_SHOWN;

@@ -57,7 +57,8 @@ static Value *scaled(Build *b, const Adopted *a, const Data *d, Value *x) {
   x = b_muls(b, x, 1 / 255.0);
   if (!a->pixels || strcmp(a->pixels, "normal")) return x;
   int channels = (int)b_dim(x, 3);
-  float shift[3], factor[3]; /* of more channels nothing is known: adopt_bind refuses them */
+  float shift[DATA_CHANNELS],
+      factor[DATA_CHANNELS]; /* of more channels nothing is known: adopt_bind refuses them */
   assert(channels <= COUNT_OF(shift));
   for (int c = 0; c < channels; c++) {
     factor[c] = 1 / d->std[c];
@@ -136,7 +137,7 @@ static int field_for(const AdoptArg *g, const Data *d, const bool *used, bool na
   return k < d->n_fields ? k : -1;
 }
 
-/* Mean and deviation are known of the first field, of up to three channels. */
+/* Mean and deviation are known of the first field, of up to so many channels. */
 static Err *check_normal(const Adopted *a, const Data *d) {
   for (int i = 0; i < a->n_args; i++) {
     const AdoptArg *g = &a->args[i];
@@ -146,7 +147,8 @@ static Err *check_normal(const Adopted *a, const Data *d) {
           err_new(ERR_INVALID,
                   "--pixels normal: '%s' has no mean and deviation of the %lld channels of '%s'",
                   d->name, (long long)d->fields[g->field].dims[2], d->fields[g->field].name),
-          "they are those of up to 3 channels of its first field; --pixels unit or bytes");
+          "they are those of up to %d channels of its first field; --pixels unit or bytes",
+          DATA_CHANNELS);
   }
   return NULL;
 }

@@ -362,6 +362,9 @@ static Err *refuse_of_own(const Args *a, const Data *d) {
   return NULL;
 }
 
+/* Process 0 alone speaks and writes. */
+static bool speaks(const Args *a) { return a->place.id == 0; }
+
 /* Flags that would change nothing. */
 static Err *refuse_unread(const Args *a, const Data *d) {
   for (int i = 0; settings[i].name; i++)
@@ -376,6 +379,10 @@ static Err *refuse_unread(const Args *a, const Data *d) {
     return err_new(ERR_INVALID, "--steps and --epochs both say how long");
   if (a->init && a->resume)
     return err_new(ERR_INVALID, "--resume goes on with a run, --init begins one: not both");
+  if (speaks(a) && !a->r.out && !a->dump && (a->save_every || a->overwrite))
+    return err_hint(err_new(ERR_INVALID, "--%s without --out: there is no run folder",
+                            a->save_every ? "save-every" : "overwrite"),
+                    "--out DIR");
   return NULL;
 }
 
@@ -437,9 +444,6 @@ static int host_devices(const TrainRun *r) {
 
 /* NULL: there is one process. */
 static const ClientJob *job_of(const Args *a) { return a->place.n > 1 ? &a->job : NULL; }
-
-/* Process 0 alone speaks and writes. */
-static bool speaks(const Args *a) { return a->place.id == 0; }
 
 static void be_silent(Args *a) {
   a->r.out = a->log = a->profile = NULL;
@@ -706,6 +710,7 @@ static int train(int argc, char **argv) {
   Err *e = status ? NULL : meet(&a);
   if (!status && !e) e = open_data(&a, &a.r.data);
   if (!status && !e && (e = refuse_unread(&a, a.r.data))) status = 2;
+  if (!status && !e && a.profile && !a.dump) e = folder_make(a.profile); /* not after hours */
   if (!status && !e && !a.dump) shorten_warmup(&a);
   if (!status && !e) e = run(&a);
   peers_hub_close(a.job.hub, e);

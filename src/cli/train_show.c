@@ -94,6 +94,7 @@ void train_print_header(const TrainRun *r, const char *where, const char *platfo
         stderr,
         "no products of 8 bits on %s: operands are rounded as for them and multiplied in bf16\n",
         where);
+  if (!r->out) fputs("what is learnt is not kept: --out DIR for a run folder\n", stderr);
 }
 
 /* ---- the live line --------------------------------------------------------------------------- */

@@ -110,7 +110,7 @@ static Err *import(const ImportOpts *o, const Model *m, int n, const NamedTensor
   c.size = o->size;
   Data *d = xcalloc(1, sizeof *d);
   d->name = xasprintf("import:%s", base_name(o->file));
-  for (int i = 0; i < 3; i++) d->std[i] = 1;
+  for (int i = 0; i < DATA_CHANNELS; i++) d->std[i] = 1;
   Err *e = NULL;
   if (m->reads & READ_LENGTH) e = text_data(o, m, &c, n, file, d);
   else image_data(m, n, file, d);

@@ -119,8 +119,13 @@ static Err *get_fields(const char *text, Data *d) {
   return d->n_fields ? NULL : err_new(ERR_DATA_LOSS, "its metadata has inputs '%s'", text);
 }
 
-static void get_numbers(const char *text, float *out) {
-  if (text) sscanf(text, "%f %f %f", &out[0], &out[1], &out[2]);
+static void get_numbers(const char *text, float out[DATA_CHANNELS]) {
+  char *end;
+  for (int i = 0; text && i < DATA_CHANNELS; i++, text = end) {
+    float v = strtof(text, &end);
+    if (end == text) return;
+    out[i] = v;
+  }
 }
 
 static void get_marks(const char *text, TokenMarks *k) {
@@ -147,7 +152,7 @@ static Err *get_data(const Meta *m, const char *path, CheckpointInfo *out) {
   d->labels = labels ? xstrdup(labels) : NULL;
   d->name = xstrdup(name ? name : "?");
   d->spec = spec ? xstrdup(spec) : NULL;
-  for (int i = 0; i < 3; i++) d->std[i] = 1;
+  for (int i = 0; i < DATA_CHANNELS; i++) d->std[i] = 1;
   if (!inputs || !classes) return err_new(ERR_DATA_LOSS, "its metadata does not tell its inputs");
   TRY(get_fields(inputs, d));
   d->classes = strtoll(classes, NULL, 10);

@@ -146,7 +146,7 @@ Err *data_open_synthetic(const DataOpts *o, Data **out) {
   d->n_test = 512;
   d->classes = o->classes ? o->classes : 10;
   d->get = get_synthetic;
-  for (int c = 0; c < 3; c++) d->mean[c] = 0.5f, d->std[c] = 0.29f;
+  for (int c = 0; c < DATA_CHANNELS; c++) d->mean[c] = 0.5f, d->std[c] = 0.29f;
   if (o->length) {
     d->n_fields = o->masked ? 3 : 2;
     d->fields[0] = (Field){"tokens", DT_I32, 1, {o->length}};

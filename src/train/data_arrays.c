@@ -28,7 +28,7 @@ Data *data_of_rows(const char *kind, const char *path) {
   *d = (Data){.get = get_row, .free = free_arrays, .impl = xcalloc(1, sizeof(Arrays))};
   d->name = xasprintf("%s:%s", kind, base_name(path));
   d->names = xcalloc(DATA_FIELDS, NAME_BYTES);
-  for (int c = 0; c < 3; c++) d->std[c] = 1;
+  for (int c = 0; c < DATA_CHANNELS; c++) d->std[c] = 1;
   return d;
 }
 

@@ -106,7 +106,7 @@ Err *data_open_idx(const char *name, const char *dir, Data **out) {
     char *path = find_file(found, stems[i]);
     if (!path) e = err_new(ERR_NOT_FOUND, "'%s' has no %s[.gz]", found, stems[i]);
     else e = idx_read(path, &rank[i], dims[i], &raw[i]);
-    if (!e && i % 2 == 0 && rank[i] != 3 && !(rank[i] == 4 && dims[i][3] <= 3))
+    if (!e && i % 2 == 0 && rank[i] != 3 && !(rank[i] == 4 && dims[i][3] <= DATA_CHANNELS))
       e = err_new(ERR_DATA_LOSS, "'%s' does not hold images", path);
     if (!e && i % 2 == 1 && (rank[i] != 1 || dims[i][0] != dims[i - 1][0]))
       e = err_new(ERR_DATA_LOSS, "'%s' does not hold a label for each image", path);

@@ -29,8 +29,7 @@ static void augment(const Data *d, const uint8_t *src, uint64_t rand, uint8_t *d
       bool hole = y >= cy && y < cy + cut && x >= cx && x < cx + cut;
       int64_t sy = reflect(y + dy, h), sx = reflect((flip ? w - 1 - x : x) + dx, w);
       const uint8_t *from = src + (sy * w + sx) * c;
-      for (int64_t k = 0; k < c; k++)
-        to[k] = hole ? (uint8_t)(255 * d->mean[k % 3] + 0.5f) : from[k];
+      for (int64_t k = 0; k < c; k++) to[k] = hole ? (uint8_t)(255 * d->mean[k] + 0.5f) : from[k];
     }
 }
 
@@ -47,7 +46,7 @@ static Err *get_image(const Data *d, bool test, int64_t index, uint64_t rand, vo
 /* Mean and deviation of each channel of the training images, in 0 ... 1: exact, from the histogram.
  */
 void data_statistics(Data *d, const uint8_t *p, int64_t pixels, int64_t channels) {
-  for (int64_t c = 0; c < channels && c < 3; c++) {
+  for (int64_t c = 0; c < channels && c < DATA_CHANNELS; c++) {
     int64_t histogram[256] = {0};
     for (int64_t i = 0; i < pixels; i++) histogram[p[i * channels + c]]++;
     double sum = 0, squares = 0;
@@ -63,7 +62,7 @@ void data_statistics(Data *d, const uint8_t *p, int64_t pixels, int64_t channels
 
 int data_channels(const Data *d) {
   const Field *f = &d->fields[0];
-  return f->rank == 3 ? (int)MIN(f->dims[2], (int64_t)COUNT_OF(d->mean)) : 0;
+  return f->rank == 3 ? (int)MIN(f->dims[2], DATA_CHANNELS) : 0;
 }
 
 static void numbers_json(const char *name, int n, const float *v, Buf *out) {

@@ -8,9 +8,11 @@
 static const char *const names[4] = {"x_train", "y_train", "x_test", "y_test"};
 
 static Err *check_pictures(const Npy *x, const char *name) {
-  bool colour = x->rank == 4 && (x->dims[3] == 1 || x->dims[3] == 3);
+  bool colour = x->rank == 4 && x->dims[3] > 0 && x->dims[3] <= DATA_CHANNELS;
   if (x->dtype == DT_U8 && (x->rank == 3 || colour) && x->count) return NULL;
-  return err_new(ERR_INVALID, "'%s' holds no bytes of shape (n, H, W) or (n, H, W, 1 or 3)", name);
+  return err_new(ERR_INVALID,
+                 "'%s' holds no bytes of shape (n, H, W) or (n, H, W, 1 to %d channels)", name,
+                 DATA_CHANNELS);
 }
 
 static Err *take_labels(const Npy *y, const Npy *x, const char *name, uint8_t **out,

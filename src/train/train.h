@@ -229,7 +229,8 @@ typedef struct Field { /* one array of an example, without the batch dimension *
   int64_t dims[6];
 } Field;
 
-enum { DATA_FIELDS = 8 }; /* at most */
+enum { DATA_FIELDS = 8 };    /* at most */
+enum { DATA_CHANNELS = 16 }; /* of pictures, whose mean and deviation are known */
 
 /* What examples look like where a model makes them up. */
 typedef enum TaskKind {
@@ -259,8 +260,8 @@ struct Data {
   int64_t n_train, n_test;
   int64_t classes; /* or the size of the vocabulary */
   int labels_at; /* field that is -1 where the last batch of an evaluation is filled up; 0: the second */
-  char *labels;          /* names of the classes, a line each; NULL: numbers */
-  float mean[3], std[3]; /* of images as 0 ... 1, by channel */
+  char *labels; /* names of the classes, a line each; NULL: numbers */
+  float mean[DATA_CHANNELS], std[DATA_CHANNELS]; /* of images as 0 ... 1, by channel */
   float *column_mean,
       *column_std; /* csv: of the numbers of field 0, which are (x - mean) / std; NULL: others */
   /* Writes example `index` into dst[field]; `rand` is this example's own random number for

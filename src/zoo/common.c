@@ -10,6 +10,11 @@ static void put_field(const Field *f, Buf *out) {
 
 Err *zoo_want_images(const char *model, const Data *d, int64_t least) {
   const Field *f = &d->fields[0];
+  if (f->rank == 3 && f->type == DT_U8 && f->dims[2] > DATA_CHANNELS)
+    return err_hint(err_new(ERR_INVALID,
+                            "'%s' has pictures of %lld channels of bytes, at most %d are read",
+                            d->name, (long long)f->dims[2], DATA_CHANNELS),
+                    "numbers (float32) may have any number of channels");
   if (d->n_fields == 2 && f->rank == 3 && f->dims[0] >= least && f->dims[1] >= least &&
       d->fields[1].rank == 0)
     return NULL;
@@ -44,8 +49,9 @@ Value *zoo_images(Net *n, const Data *d, Value *images) {
   if (dtype_is_float(b_dtype(images))) return b_convert(b, images, n->compute);
   NetScope s = net_enter(n, "input");
   int64_t c = b_dim(images, 3);
-  float scale[3], shift[3];
-  for (int64_t i = 0; i < c && i < 3; i++) {
+  float scale[DATA_CHANNELS], shift[DATA_CHANNELS];
+  assert(c <= DATA_CHANNELS); /* zoo_want_images */
+  for (int64_t i = 0; i < c; i++) {
     scale[i] = 1 / (255 * d->std[i]);
     shift[i] = -d->mean[i] / d->std[i];
   }

@@ -169,3 +169,26 @@ def test_arrays_that_are_none(x, y, says, tmp_path):
     np.savez(tmp_path / "x.npz", x=x, y=y)
     r = train(tmp_path, f"npz:{tmp_path / 'x.npz'}")
     assert r.returncode == 1 and says in r.stderr, r.stderr
+
+
+@pytest.mark.parametrize("channels", [1, 2, 4, 13])
+def test_pictures_of_any_channels(channels, tmp_path):
+    """Each channel has a mean and a deviation of its own, in training and in use."""
+    rng = np.random.default_rng(channels)
+    y = rng.integers(0, 3, 400)
+    x = rng.integers(0, 60, (400, 8, 8, channels)) + np.arange(channels) * 10
+    x[np.arange(400), :, :, -1] += 25 * y[:, None, None]
+    np.savez(tmp_path / "d.npz", x_train=x[:320].astype(np.uint8), y_train=y[:320], x_test=x[320:].astype(np.uint8), y_test=y[320:])
+    r = train(tmp_path, f"npz:{tmp_path / 'd.npz'}", "--epochs", 15)
+    assert r.returncode == 0, r.stderr
+    result = json.loads(r.stdout)
+    assert result["mean"] == pytest.approx((x[:320] / 255).mean((0, 1, 2)), rel=1e-5) and result["std"] == pytest.approx((x[:320] / 255).std((0, 1, 2)), rel=1e-4)
+    assert result["test_accuracy"] > 0.9
+    e = weft("eval", tmp_path / "run", "--json")
+    assert json.loads(e.stdout)["loss"] == pytest.approx(result["test_loss"], rel=1e-5), e.stderr
+
+
+def test_too_many_channels(tmp_path):
+    np.savez(tmp_path / "d.npz", x=np.zeros((40, 8, 8, 17), np.uint8), y=np.zeros(40, np.int64))
+    r = train(tmp_path, f"npz:{tmp_path / 'd.npz'}")
+    assert r.returncode == 1 and "17 channels of bytes, at most 16" in r.stderr, r.stderr

@@ -122,3 +122,14 @@ def test_no_room(tmp_path):
 def test_more_layers_than_a_program_holds(writer, model):
     r = weft("train", model, "--data", f"text:{writer / 'text.txt'}", "--steps", 1, "--size", 9999, "--no-compare")
     assert r.returncode == 1 and "9999 layers" in r.stderr and "at most 512" in r.stderr, r.stderr
+
+
+def test_what_is_kept_is_said(tmp_path):
+    """Without --out nothing is: the header says so, and flags that are about the run folder are refused; a profile's folder is made first."""
+    train = "train", "mlp", "--size", 8, "--data", "synthetic", "--steps", 1, "--batch", 8, "--no-compare", "--no-eval"
+    assert "not kept: --out DIR" in weft(*train).stderr and "not kept" not in weft(*train, "--out", tmp_path / "run").stderr
+    for flags in (["--save-every", 1], ["--overwrite"]):
+        r = weft(*train, *flags)
+        assert r.returncode == 2 and f"{flags[0]} without --out" in r.stderr, r.stderr
+    r = weft(*train, "--profile", "/proc/x")
+    assert r.returncode == 1 and "cannot make the folder '/proc/x'" in r.stderr and "step 1/1" not in r.stderr, r.stderr

@@ -79,11 +79,18 @@ static Err *sizes(Run *r) {
 
 /* ---- the row ------------------------------------------------------------------------------------ */
 
+/* What runs: the model, the script or the module, else the command. An option is no name. */
+static const char *what_runs(char *const *cmd) {
+  bool train = is_weft_train(cmd), python = !strncmp(base_name(cmd[0]), "python", 6);
+  const char *first = cmd[1] ? cmd[1 + train] : NULL;
+  if (python && first && !strcmp(first, "-m") && cmd[2]) return cmd[2];
+  if ((train || python) && first && *first != '-') return base_name(first);
+  return train ? "train" : base_name(cmd[0]);
+}
+
 static void run_name(const LaunchJob *j, char to[LAUNCH_NAME]) {
-  const char *from = j->name                              ? j->name
-                     : is_weft_train(j->cmd) && j->cmd[2] ? j->cmd[2]
-                                                          : base_name(j->cmd[0]);
-  if (!j->name && !strncmp(from, "python", 6) && j->cmd[1]) from = base_name(j->cmd[1]);
+  const char *from = j->name ? j->name : what_runs(j->cmd);
+  from += strspn(from, "-"); /* of a folder that commands do not take for an option */
   int n = 0;
   for (; *from && n < LAUNCH_NAME - 1; from++) {
     char c = *from;

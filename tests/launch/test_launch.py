@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -293,3 +294,11 @@ def test_plans_learn_from_runs(place):
     (gpus / "nvidia-smi").write_text("#!/bin/sh\nfor i in 1 2 3 4 5 6 7 8; do echo NVIDIA A100-SXM4-80GB; done\n")
     _, err = run(place, "launch", "--plan", "plan.json", "--", "true", env=env, status=78)
     assert "the plan is for H100" in err
+
+
+@pytest.mark.parametrize("command, name", [((sys.executable, "-c", "pass"), pathlib.Path(sys.executable).name), ((sys.executable, "-m", "this"), "this"),
+                                           ((str(BUILD / "weft"), "train", "--help"), "train"), (("sh", "-c", "true"), "sh")])
+def test_names_that_are_no_options(place, command, name):
+    """A run's folder begins with no '-'."""
+    run(place, "launch", "--", *command)
+    assert re.fullmatch(rf"{re.escape(name).replace('.', '-')}-\d+-\d+", next((place / "runs").iterdir()).name)

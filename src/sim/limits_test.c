@@ -130,10 +130,73 @@ static void test_random(void **state) {
   }
 }
 
+/* A loop that never runs is its argument, which is copied. */
+static void test_no_trips(void **state) {
+  (void)state;
+  static const char text[] =
+      "func.func public @main(%a: tensor<1024x4096xf32>) -> tensor<1024x4096xf32> {\n"
+      "  %z = stablehlo.constant dense<0> : tensor<i32>\n"
+      "  %o = stablehlo.constant dense<1> : tensor<i32>\n"
+      "  %r:2 = stablehlo.while(%i = %z, %x = %a) : tensor<i32>, tensor<1024x4096xf32>\n"
+      "  cond {\n"
+      "    %c = stablehlo.compare LT, %i, %z : (tensor<i32>, tensor<i32>) -> tensor<i1>\n"
+      "    stablehlo.return %c : tensor<i1>\n"
+      "  } do {\n"
+      "    %n = stablehlo.add %i, %o : tensor<i32>\n"
+      "    %y = stablehlo.tanh %x : tensor<1024x4096xf32>\n"
+      "    stablehlo.return %n, %y : tensor<i32>, tensor<1024x4096xf32>\n"
+      "  }\n"
+      "  return %r#1 : tensor<1024x4096xf32>\n}\n";
+  static const char *const chips[] = {"tpu-v2", "L4"};
+  for (int i = 0; i < COUNT_OF(chips); i++) {
+    SimReport *r = estimate(text, chips[i]);
+    assert_true(r->time_s >= 2 * 1024 * 4096 * 4 / r->chip->hbm_bandwidth);
+    sim_report_free(r);
+  }
+}
+
+static SimReport *product(const char *type, const char *made, const char *chip) {
+  Buf b = {0};
+  buf_printf(
+      &b,
+      "func.func public @main(%%a: tensor<4096x4096x%s>, %%b: tensor<4096x4096x%s>) -> "
+      "tensor<4096x4096x%s> {\n  %%0 = stablehlo.dot_general %%a, %%b, contracting_dims = [1] x "
+      "[0] "
+      ": (tensor<4096x4096x%s>, tensor<4096x4096x%s>) -> tensor<4096x4096x%s>\n  return %%0 : "
+      "tensor<4096x4096x%s>\n}\n",
+      type, type, made, type, type, made, made);
+  SimReport *r = estimate(b.p, chip);
+  buf_free(&b);
+  return r;
+}
+
+/* Complex numbers take three products of real ones or four, 64 bits on TPUs three of 32; the share of the peak is of the type's. */
+static void test_wide_and_narrow(void **state) {
+  (void)state;
+  static const double work = 2.0 * 4096 * 4096 * 4096;
+  static const struct {
+    const char *type, *made, *chip, *peak;
+    double products;
+  } rows[] = {{"complex<f64>", "complex<f64>", "A100-80GB", "peak_fp64_tc", 4},
+              {"complex<f32>", "complex<f32>", "V100", "peak_fp32", 4},
+              {"complex<f32>", "complex<f32>", "tpu-v5e", "peak_bf16", 3},
+              {"f64", "f64", "tpu-v5e", "peak_bf16", 3},
+              {"f64", "f64", "L4", "peak_fp64", 1},
+              {"i8", "i32", "tpu-v5e", "peak_int8", 1}};
+  for (int i = 0; i < COUNT_OF(rows); i++) {
+    SimReport *r = product(rows[i].type, rows[i].made, rows[i].chip);
+    double peak = chip_num(r->chip, rows[i].peak, 0);
+    assert_true(peak > 0 && r->time_s >= rows[i].products * work / peak);
+    assert_true(r->mfu > 0 && r->mfu <= 1);
+    sim_report_free(r);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_factorisations), cmocka_unit_test(test_routines),
-      cmocka_unit_test(test_custom_calls), cmocka_unit_test(test_transfers),
-      cmocka_unit_test(test_random)};
+      cmocka_unit_test(test_custom_calls),   cmocka_unit_test(test_transfers),
+      cmocka_unit_test(test_random),         cmocka_unit_test(test_no_trips),
+      cmocka_unit_test(test_wide_and_narrow)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

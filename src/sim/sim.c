@@ -123,10 +123,10 @@ static void step_time(SimReport *r, const Schedule *p) {
 }
 
 /* again: share of the products */
-static void utilisation(SimReport *r, double again) {
+static void utilisation(SimReport *r, const Schedule *p, double again) {
   r->flops_recomputed = r->flops * again;
   if (r->time_s <= 0) return;
-  r->hfu = r->flops / (r->time_s * r->chip->peak_flops);
+  r->hfu = p->peak_s / r->time_s;
   r->mfu = r->hfu * (1 - again);
 }
 
@@ -220,7 +220,7 @@ static Err *estimate(const Module *m, const Chip *chip, const SimOpts *opts, Sim
     step_time(r, p);
     report_lists(r, p, owners);
     r->batch = report_batch(r, m);
-    utilisation(r, products_recomputed(m));
+    utilisation(r, p, products_recomputed(m));
     r->energy_j = c->energy_j(chip, r) * r->devices / chip->devices_per_chip;
     use_of_memory(chip, r);
     price(r, &opts->price);

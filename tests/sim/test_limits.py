@@ -5,8 +5,10 @@
   for what is said to stay in a cache (cached_bytes)
 
 Programs of all sets of this folder, a share of them on each chip so that all chips and all programs are met (LIMITS_EVERY=1 and LIMITS_ALL=1: every
-program on every chip, minutes), and the small ones of limits/, each of which once broke a limit."""
+program on every chip, minutes), the small ones of limits/, each of which once broke a limit, and programs drawn at random (random_programs.py;
+LIMITS_SEEDS="FROM COUNT": others), of which it is known what they need."""
 import json
+import math
 import os
 import pathlib
 import re
@@ -14,6 +16,8 @@ import subprocess
 import tarfile
 
 import pytest
+
+import random_programs
 
 HERE = pathlib.Path(__file__).parent
 ROOT = HERE.parent.parent
@@ -48,6 +52,7 @@ def peak(chip, text):
     """The fastest units that any product of the program can run on."""
     keys = ["peak_fp32", "peak_fp64", "peak_fp64_tc", "peak_bf16" if "bf16" in text or chip["name"].startswith("tpu") else "peak_fp32",
             "peak_fp16" if "f16" in text else "peak_fp32", "peak_tf32"]
+    keys += ["peak_bf16", "peak_fp16"] * ("f8" in text)  # what has no units for them makes them 16 bits
     keys += ["peak_int8"] * ("i8" in text) + ["peak_fp8"] * ("f8" in text) + ["peak_int4"] * ("i4" in text) + ["peak_fp4"] * ("f4" in text)
     return max(chip.get(k, 0) for k in keys) / chip["devices_per_chip"]
 
@@ -133,3 +138,80 @@ def test_programs_that_broke_a_limit(chip):
     out, n = check(sorted((HERE / "limits").glob("*.mlir")), chip, whole=True)
     assert n == len(list((HERE / "limits").glob("*.mlir")))
     assert not out, "\n".join(out)
+
+
+def product_peak(chip, kind, text):
+    """Of products of this type, per device. Of complex numbers three real ones count."""
+    def first(*keys):
+        return next((chip[k] for k in keys if k in chip), 0)
+
+    single = first("peak_fp32", "peak_bf16")
+    half = max(first("peak_bf16", "peak_fp16", "peak_fp32"), first("peak_fp16"))
+    plain = kind.removeprefix("complex<").rstrip(">")
+    bits = random_programs.bits(plain)
+    if plain == "f64":
+        rate = max(chip.get("peak_fp64", 0), chip.get("peak_fp64_tc", 0)) or (half / 3 if chip["name"].startswith("tpu") else single / 32)
+    elif plain == "f32":
+        passes = 6 if "HIGHEST" in text else 3 if "precision HIGH>" in text else 1
+        rate = half / passes if chip["name"].startswith("tpu") else single if passes == 6 else first("peak_tf32", "peak_fp32")
+    else:
+        fast = [first("peak_fp8" if plain.startswith("f") else "peak_int8")] * (bits <= 8) + [chip.get("peak_int4", 0)] * (bits <= 4)
+        rate = max([half, *fast])
+    return rate / chip["devices_per_chip"] * (1 if plain == kind else 1 / 3)
+
+
+def numbers(report):
+    for one in [report, *report["kernels"], *report["buffers"], *report["owners"]]:
+        for key, value in one.items():
+            if isinstance(value, (int, float)) and not isinstance(value, bool):
+                yield one.get("name", "program"), key, value
+
+
+def wrong(report, chip, p):
+    """What cannot be true of this program, in words."""
+    text = p.mlir()
+    out = [f"{name}: {key} is {x}" for name, key, x in numbers(report) if not math.isfinite(x) or x < 0]
+    out += [f"{name}: {key} is {x}" for name, key, x in numbers(report) if key in ("mfu", "hfu", "utilisation") and x > 1 + 1e-9]
+    out += broken(report, chip, text, False)
+    kept = sum(k["cached_bytes"] for k in report["kernels"])
+    least = (p.ends() - kept) / bandwidth(chip)
+    if report["time_s"] < least * SLACK or report["time_s"] <= 0:
+        out.append(f"{report['time_s']:.3g} s, its arguments and results take {least:.3g}")
+    least = p.flops / product_peak(chip, p.args[0][2] if p.args else "f32", text)
+    if report["time_s"] < least * SLACK:
+        out.append(f"{report['time_s']:.3g} s for {p.flops:.3g} FLOP, at least {least:.3g}")
+    if report["flops"] < p.flops / 2 * SLACK and p.flops > 100:  # what has one to add up is only multiplied; single numbers count as nothing
+        out.append(f"{report['flops']:.3g} FLOP of {p.flops:.3g}")
+    both = report["argument_bytes"] + report["output_bytes"] - report["alias_bytes"]
+    if report["peak_bytes"] < both * SLACK:
+        out.append(f"peak of {report['peak_bytes']:.3g} bytes, arguments and results are {both:.3g}")
+    return out
+
+
+# A compiler may take another way for the longer array: XLA's GPU loops of four elements a thread from some length on, relayouts on TPUs. That is
+# known to save three quarters at most.
+FALL = 0.25
+
+
+@pytest.mark.parametrize("chip", sorted(CHIPS))
+def test_random_programs(chip, tmp_path):
+    start, count = map(int, os.environ.get("LIMITS_SEEDS", f"{1000 * sorted(CHIPS).index(chip)} {2 * len(random_programs.KINDS)}").split())
+    drawn = {}
+    for seed in range(start, start + count):
+        for times in (1, 2):
+            p = random_programs.draw(seed, times)
+            file = tmp_path / f"{p.kind}_{seed}_{times}.mlir"
+            file.write_text(p.mlir())
+            drawn[seed, times] = p, str(file)
+    run = subprocess.run([WEFT, "estimate", *[f for _, f in drawn.values()], "--chip", chip, "--json"], capture_output=True, text=True)
+    reports = {r["program"]: r for r in map(json.loads, run.stdout.splitlines())}
+    assert run.returncode in (0, 1) and len(reports) == len(drawn), f"{len(reports)} of {len(drawn)}, exit {run.returncode}: {run.stderr[-2000:]}"
+    out = []
+    for p, file in drawn.values():
+        out += [f"{pathlib.Path(file).name} on {chip}: {what}" for what in wrong(reports[file], CHIPS[chip], p)]
+    for seed in range(start, start + count):
+        (p, one), (_, two) = drawn[seed, 1], drawn[seed, 2]
+        a, b = reports[one], reports[two]
+        if p.monotone and b["time_s"] < FALL * a["time_s"] and a["time_s"] > 10e-6:
+            out.append(f"{pathlib.Path(one).name} on {chip}: {a['time_s']:.3g} s, twice of it {b['time_s']:.3g}")
+    assert not out, f"{len(out)} impossible:\n" + "\n".join(out[:20])

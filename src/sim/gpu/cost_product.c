@@ -35,10 +35,12 @@ double gpu_peak(const Chip *c, DType a, int passes, bool *matrix) {
   case DT_F16:
     if (f16 <= 0) break;
     return f16 / dev;
+  case DT_C64:
   case DT_F32:
     /* HIGH is one product of tf32 as well: XLA asks cuBLAS for more at HIGHEST alone */
     if (passes <= 3 && chip_num(c, "peak_tf32", 0) > 0) return chip_num(c, "peak_tf32", f32) / dev;
     break;
+  case DT_C128:
   case DT_F64:
     *matrix = false;
     return chip_num(c, "peak_fp64_tc", chip_num(c, "peak_fp64", f32 / 32)) / dev;
@@ -64,12 +66,12 @@ GpuUnit gpu_unit(const Chip *c, DType dt, int passes, double *peak) {
                .split_s = gpu_rate(c, "fit.split"),
                .sums = gpu_rate(c, "fit.cache") * c->hbm_bandwidth};
   *peak = gpu_peak(c, dt, passes, &u.matrix);
-  bool tf32 = dt == DT_F32, int8 = dt == DT_I8 || dt == DT_U8;
+  bool tf32 = dt == DT_F32 || dt == DT_C64, int8 = dt == DT_I8 || dt == DT_U8;
   double all = gpu_rate(c, "fit.matmul"), share = !u.matrix ? gpu_rate(c, "fit.fp32")
                                                   : tf32    ? chip_num(c, "fit.tf32", all)
                                                   : int8    ? chip_num(c, "fit.int8", all)
                                                             : all;
-  u.rate = *peak * share / sms(c);
+  u.rate = *peak * share / sms(c) / (dtype_is_complex(dt) ? 4 : 1);
   u.load = gpu_rate(c, "fit.load") * c->clock;
   u.wave_s = gpu_rate(c, "fit.wave");
   u.step_s = gpu_rate(c, !u.matrix ? "fit.step_vector"
@@ -215,8 +217,7 @@ GpuProduct gpu_product(const Schedule *p, const HNode *x) {
   if (v->m == 1 || v->n == 1) { /* a matrix and a vector: each row is read once and added up */
     bool matrix;
     double vector = gpu_peak(p->chip, DT_F32, 6, &matrix) * gpu_rate(p->chip, "fit.fp32");
-    out.s = 2.0 * (double)v->batch * (double)v->m * (double)v->n * (double)v->k / vector +
-            gpu_rate(p->chip, "fit.made_fill");
+    out.s = (double)v->flops / vector + gpu_rate(p->chip, "fit.made_fill");
     return out;
   }
   bool even = aligned(x->in[0]) && aligned(x->in[1]) && (bits != 16 || aligned(x));

@@ -495,16 +495,21 @@ static HNode *other(Maker *b, Op *op, HNode **in, DType dt, int rank, const int6
   return n;
 }
 
-/* The node's results are the operation's. */
+/* The node's results are the operation's. A loop that never runs is what it begins with. */
 static void bind_results(Maker *b, const Op *op, HNode *n, Env *e) {
+  bool never = n->kind == H_WHILE && n->trip == 0;
   if (op->n_results == 1) {
-    e->map[op->results[0].id] = n;
+    e->map[op->results[0].id] = never ? n->in[0] : n;
     return;
   }
   for (int i = 0; i < op->n_results; i++) {
     const Type *rt = op->results[i].type;
     if (n->repeats && n->repeats[i]) {
       e->map[op->results[i].id] = n->repeats[i];
+      continue;
+    }
+    if (never) {
+      e->map[op->results[i].id] = n->in[i];
       continue;
     }
     bool tensor = rt->kind == TY_TENSOR;

@@ -2,8 +2,10 @@
 #include "ir/build.h"
 #include "sim/hlo/hlo.h"
 
+static bool of_f32(DType t) { return t == DT_F32 || t == DT_C64; }
+
 static int precision_passes(const Op *op, DType a, DType bt) {
-  if (a != DT_F32 && bt != DT_F32) return 1;
+  if (!of_f32(a) && !of_f32(bt)) return 1;
   Attr *p = op_attr(op, "precision_config");
   int passes = 1;
   if (p && p->kind == AT_ARRAY)
@@ -13,6 +15,9 @@ static int precision_passes(const Op *op, DType a, DType bt) {
     }
   return passes;
 }
+
+/* Products of real numbers that one of complex ones takes at least, as XLA expands it on a TPU; cuBLAS takes four. */
+static int real_products(DType t) { return dtype_is_complex(t) ? 3 : 1; }
 
 static char *roles(HGraph *g, int rank, char fill) {
   char *r = arena_alloc(g->arena, (size_t)rank + 1);
@@ -60,7 +65,7 @@ HConv *hlo_dot_info(Maker *b, const Op *op, HNode *x, HNode *y) {
   c->out = orl;
   c->passes = precision_passes(op, x->dt, y->dt);
   c->cut_to_one = op_attr(op, ATTR_CUT_TO_ONE) != NULL;
-  c->flops = 2 * c->batch * c->m * c->n * c->k;
+  c->flops = 2 * c->batch * c->m * c->n * c->k * real_products(x->dt);
   return c;
 }
 
@@ -151,6 +156,7 @@ HConv *hlo_conv_info(Maker *b, const Op *op, HNode *x, HNode *y) {
     }
   }
   c->passes = precision_passes(op, x->dt, y->dt);
-  c->flops = (int64_t)(2.0 * useful * (double)t->dims[d.out_batch] * (double)c->n * (double)c->k);
+  c->flops = (int64_t)(2.0 * useful * (double)t->dims[d.out_batch] * (double)c->n * (double)c->k *
+                       real_products(x->dt));
   return c;
 }

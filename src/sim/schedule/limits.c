@@ -4,8 +4,8 @@
 #include "sim/schedule/compiler.h"
 
 double sched_least_s(const Schedule *p, const Kernel *k) {
-  if (k->collective) return 0;
   double memory = k->bytes / p->chip->hbm_bandwidth, products = 0, fastest = 0;
+  if (k->collective) return memory;
   for (int i = 0; i < k->inner.n; i++) {
     const HNode *n = k->inner.v[i];
     if (n->kind != H_CONV || attention_again(k, n)) continue;
@@ -16,6 +16,14 @@ double sched_least_s(const Schedule *p, const Kernel *k) {
   if (k->attention && attention_causal(k)) products /= 2;
   if (!k->attention && fastest > 0) products = MAX(products, k->flops / fastest);
   return MAX(memory, products);
+}
+
+/* Products of narrower types than 16 bits have a higher peak than the chip's. */
+double sched_peak_s(const Schedule *p, const Kernel *k) {
+  double peak = p->chip->peak_flops;
+  for (int i = 0; i < k->inner.n; i++)
+    if (k->inner.v[i]->kind == H_CONV) peak = MAX(peak, p->compiler->peak(p->chip, k->inner.v[i]));
+  return k->flops / peak;
 }
 
 void sched_limit(const Schedule *p, Kernel *k) {

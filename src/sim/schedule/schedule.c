@@ -84,6 +84,7 @@ static Err *schedule_condition(Schedule *p, Kernel *k, HNode *loop, double trips
   k->reckoned_s += in->reckoned_s * (trips + 1);
   k->cycles += in->cycles * (trips + 1);
   k->flops += in->flops * (trips + 1);
+  k->peak_s += in->peak_s * (trips + 1);
   k->bytes += in->bytes * (trips + 1);
   return NULL;
 }
@@ -106,6 +107,7 @@ static Err *schedule_called(Schedule *p, Kernel *k, HNode *root) {
     k->reckoned_s = in->reckoned_s * trips;
     k->cycles = in->cycles * trips;
     k->flops = in->flops * trips;
+    k->peak_s = in->peak_s * trips;
     k->bytes = in->bytes * trips;
     k->cached = in->cached * trips;
   }
@@ -162,6 +164,7 @@ static Err *time_all(Schedule *p) {
         if (pass == 1 && p->compiler->see) p->compiler->see(p, i);
         cost(p, k);
         if (pass == 1) sched_limit(p, k);
+        if (pass == 1) k->peak_s = sched_peak_s(p, k);
         if (pass == 1) sched_dump(p, k);
       }
       if (pass == 0) continue;
@@ -172,6 +175,7 @@ static Err *time_all(Schedule *p) {
       p->cached += k->cached;
       p->cycles += in || k->costed ? (in ? k->cycles : k->est) : 0;
       p->flops += k->flops;
+      p->peak_s += k->peak_s;
       p->bytes += k->bytes;
       double trips = in ? in->mult / p->mult : 1;
       p->net_s += in ? in->net_s * trips : k->collective ? k->time_s : 0;

@@ -82,6 +82,7 @@ typedef struct Kernel {
   bool dead;
   /* cost */
   double cycles, flops, bytes, time_s, start_s, util, vpu;
+  double peak_s;     /* its operations at the peak of their precision, of 16 bits at least */
   double cached;     /* bytes that come from and stay in a GPU's cache, beside `bytes` */
   double reckoned_s; /* time_s as its compiler reckons: without limits, waits and scalar work */
   SimBound bound;
@@ -106,7 +107,7 @@ typedef struct Schedule {
   VEC(HValue *) values;
   HComp *comp;
   struct Schedule *parent;
-  double cycles, time_s, copy_s, net_s, flops, bytes;
+  double cycles, time_s, copy_s, net_s, flops, bytes, peak_s;
   double cached, reckoned_s; /* as of its kernels */
   double crossing_s,
       crossing_exposed_s; /* copies to and from the host's memory; of it, under no computing */
@@ -183,6 +184,7 @@ double heap_gap(const Heap *h, int a, int b, double bytes, double at);
 void heap_put(Heap *h, int a, int b, double at, double bytes);
 /* limits.c: seconds that the kernel takes at least; its time made no shorter */
 double sched_least_s(const Schedule *p, const Kernel *k);
+double sched_peak_s(const Schedule *p, const Kernel *k);
 void sched_limit(const Schedule *p, Kernel *k);
 /* Padded bytes of the results that an operation with several writes to that memory; 0 for one with one. */
 double sched_results_bytes(const HNode *n, Space in);

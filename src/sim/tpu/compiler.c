@@ -22,7 +22,7 @@ static double peak(const Chip *chip, const HNode *n) {
   if (dtype_bits(t) <= 8 && dtype_bits(n->in[1]->dt) <= 8)
     flops = MAX(flops, chip_num(chip, dtype_is_float(t) ? "peak_fp8" : "peak_int8", 0) / per);
   if (dtype_bits(t) <= 4) flops = MAX(flops, chip_num(chip, "peak_int4", 0) / per);
-  return flops / MAX(1, n->conv->passes);
+  return flops / tpu_passes(n) * (dtype_is_complex(t) ? 3 : 1);
 }
 
 static double launch_s(const Chip *chip, const CostParams *params) {

@@ -114,6 +114,12 @@ static bool features_in_lanes(const Product *p) {
   return v && p->c->rhs[v->order[0]] == 'n';
 }
 
+double tpu_passes(const HNode *n) {
+  DType t = n->in[0]->dt;
+  bool complex = dtype_is_complex(t), pairs = dtype_bits(t) == (complex ? 128 : 64);
+  return n->conv->passes * (pairs ? 3 : 1) * (complex ? 3 : 1);
+}
+
 /* How often a convolution takes each element of its input. */
 static double taps_moved(const HConv *c) {
   double t = (double)c->taps;
@@ -123,9 +129,10 @@ static double taps_moved(const HConv *c) {
 
 /* A product that meets a softmax's exponentials in its epilogue: so many times the array's own time,
  * wherever they lie; its own time where all fits in one window. */
-static double beside_scores(const CostParams *params, const HConv *c, const HValue *scores) {
+static double beside_scores(const CostParams *params, const HNode *n, const HValue *scores) {
+  const HConv *c = n->conv;
   double S = params->side, mx = (double)c->batch * up((double)c->m, 8) * up((double)c->n, S) *
-                                up((double)c->k, S) * c->passes / params->macs;
+                                up((double)c->k, S) * tpu_passes(n) / params->macs;
   bool one = 3 * scores->bytes <= params->scoped;
   return params->base0 + mx * (one ? 1.1 : params->scores_mx);
 }
@@ -316,7 +323,7 @@ static void product_shape(const Schedule *plan, const Product *p, ProductShape *
   if (inner > 0 && inner < S) /* several dimensions are contracted, the one in lanes is short */
     s->k = s->k_splits = ceil(kk / inner) * (S / 128);
   DType dt = p->cv->in[0]->dt;
-  s->passes = dt == DT_I8 || dt == DT_U8 ? plan->params->int8 : c->passes;
+  s->passes = dt == DT_I8 || dt == DT_U8 ? plan->params->int8 : tpu_passes(p->cv);
   s->out_tiles = (double)hlo_count(p->cv) / 1024;
 }
 
@@ -447,7 +454,7 @@ static double exchanged(const CostParams *params, const HNode *n) {
     if (c->out[i] == 's') places *= (double)n->d[i];
   if (kernel <= image || places < 1) return 0;
   double tiles = ceil((double)c->k / params->side) * ceil((double)c->m / places / params->side);
-  return params->exchanged * places * image * (double)c->n * tiles * c->passes * params->side *
+  return params->exchanged * places * image * (double)c->n * tiles * tpu_passes(n) * params->side *
          params->side / params->macs;
 }
 
@@ -492,12 +499,14 @@ void tpu_product(Schedule *plan, Kernel *k) {
   for (int i = 0; i < k->reads.n && params->scores_mx > 0; i++)
     if (p.side[i] == EPILOGUE && k->reads.v[i]->node->soft &&
         hlo_count(k->reads.v[i]->node) == hlo_count(p.cv))
-      k->cycles = beside_scores(params, p.c, k->reads.v[i]);
+      k->cycles = beside_scores(params, p.cv, k->reads.v[i]);
   double gaps = exchanged(params, p.cv);
   if (gaps > k->cycles) k->cycles = array = gaps;
   k->parts.start = s.base, k->parts.reads = s.la + s.lb + s.le, k->parts.writes = s.wo;
   k->parts.vector = s.vector + s.vin, k->parts.array = array;
-  k->util = MIN(1, (double)p.c->flops * p.c->passes / 2 / params->macs / MAX(k->cycles, 1));
+  double share = dtype_is_complex(p.cv->in[0]->dt) ? 3 : 1;
+  k->util =
+      MIN(1, (double)p.c->flops / share * tpu_passes(p.cv) / 2 / params->macs / MAX(k->cycles, 1));
   k->bound = array > 0.6 * k->cycles        ? SIM_COMPUTE
              : k->cycles < 3 * params->base ? SIM_LATENCY
                                             : SIM_MEMORY;

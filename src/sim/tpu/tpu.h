@@ -151,4 +151,8 @@ void tpu_space_to_batch(HGraph *g, double limit);
 /* Of a product from its shape alone, everything in device memory. */
 double tpu_product_s(const Chip *c, DType dt, double batch, double m, double n, double k);
 
+/* Times that the array goes over a product's operands: digits that the precision asks for, both halves of 64 bits with each other but
+ * for the lower ones, three products of real numbers for one of complex ones. */
+double tpu_passes(const HNode *n);
+
 #endif

@@ -65,9 +65,7 @@ static void inline_softmax(Schedule *p, HNode *e, HNode *mx) {
   sum = NULL;
   bool others = false; /* the exponentials are read again: they are stored, the quotient is not */
   const HNode *x = mx->in[0];
-  bool narrow = hlo_bits(x->dt) == 16 || (x->op == OP_CONVERT && hlo_bits(x->in[0]->dt) == 16);
-  if (!along_tiles(p, x, mx) || x->d[x->rank - 1] < 64 || (!narrow && x->d[x->rank - 1] % 128 == 0))
-    return;
+  if (!along_tiles(p, x, mx) || x->d[x->rank - 1] < 64) return;
   if (e->is_output || mx->is_output) return;
   for (int u = 0; u < e->n_users; u++) {
     HNode *r = e->users[u];

@@ -220,6 +220,10 @@ bool dev_program_splits(const DevProgram *p);
 /* The backend runs the program of one process: every process has arguments and results of its own. */
 bool dev_program_is_cut(const DevProgram *p);
 
+/* Bytes of one device's part of an argument or a result, unpadded, also of a program that runs whole. */
+int64_t dev_argument_bytes(const DevProgram *p, int i);
+int64_t dev_result_bytes(const DevProgram *p, int j);
+
 /* Does each of a program's processes have its own part of the argument? */
 bool dev_argument_is_parted(const DevProgram *p, int i);
 

@@ -241,6 +241,35 @@ Err *dev_program_load(Dev *d, Str saved, const DevCompileOpts *opts, DevProgram 
   return NULL;
 }
 
+/* How many blocks an argument or a result is cut into; s: NULL, or valid. */
+static int64_t blocks_of(const Sharding *s, const Mesh *mesh) {
+  int64_t n = 1;
+  for (int d = 0; s && d < s->n_dims; d++)
+    for (int i = 0; i < s->dims[d].n_axes; i++) {
+      const AxisRef *a = &s->dims[d].axes[i];
+      for (int k = 0; k < mesh->n_axes; k++)
+        if (str_eq(mesh->axes[k].name, a->name))
+          n *= a->sub_size ? a->sub_size : mesh->axes[k].size;
+    }
+  return n;
+}
+
+static int64_t part_bytes(const Type *given, const Sharding *s, const Mesh *mesh) {
+  if (given->kind == TY_TENSOR && !type_is_static(given)) return 0;
+  int64_t blocks = blocks_of(s, mesh);
+  return (type_bytes(given) + blocks - 1) / blocks;
+}
+
+int64_t dev_argument_bytes(const DevProgram *p, int i) {
+  return part_bytes(p->given_main->type->elems[i], p->arg_shardings[i], p->arg_meshes[i]);
+}
+
+int64_t dev_result_bytes(const DevProgram *p, int j) {
+  if (j >= p->given_main->type->n_results)
+    return type_bytes(p->main->type->results[j]); /* a count of loops (sim.c) */
+  return part_bytes(p->given_main->type->results[j], p->result_shardings[j], p->result_meshes[j]);
+}
+
 DevProgram *dev_program_retain(DevProgram *p) {
   __atomic_fetch_add(&p->refs, 1, __ATOMIC_RELAXED);
   return p;

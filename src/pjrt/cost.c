@@ -41,26 +41,9 @@ static void add_region(const Region *r, DevCost *c, double share, int depth) {
   for (const Op *op = r->first; op; op = op->next) add_op(op, c, share, depth);
 }
 
-/* How many blocks an argument or a result is cut into; s: NULL, or valid. */
-static double blocks_of(const Sharding *s, const Mesh *mesh) {
-  double n = 1;
-  for (int d = 0; s && d < s->n_dims; d++)
-    for (int i = 0; i < s->dims[d].n_axes; i++) {
-      const AxisRef *a = &s->dims[d].axes[i];
-      for (int k = 0; k < mesh->n_axes; k++)
-        if (str_eq(mesh->axes[k].name, a->name))
-          n *= (double)(a->sub_size ? a->sub_size : mesh->axes[k].size);
-    }
-  return n;
-}
-
 void program_cost(const DevProgram *p, DevCost *out) {
   *out = (DevCost){0, 0, 0, -1};
   add_region(p->given_main->body, out, 1.0 / MAX(p->opts.partitions, 1), 0);
-  for (int i = 0; i < p->n_args; i++)
-    out->bytes_accessed += (double)type_bytes(p->given_main->type->elems[i]) /
-                           blocks_of(p->arg_shardings[i], p->arg_meshes[i]);
-  for (int i = 0; i < p->n_results; i++)
-    out->bytes_accessed += (double)type_bytes(p->given_main->type->results[i]) /
-                           blocks_of(p->result_shardings[i], p->result_meshes[i]);
+  for (int i = 0; i < p->n_args; i++) out->bytes_accessed += (double)dev_argument_bytes(p, i);
+  for (int j = 0; j < p->n_results; j++) out->bytes_accessed += (double)dev_result_bytes(p, j);
 }

@@ -341,10 +341,10 @@ static void memory_of_program(const PJRT_Executable *x, DevMemory *m) {
     if (!e) return;
     err_free(e);
   }
-  for (int i = 0; i < p->n_args; i++) m->args += type_bytes(p->given_main->type->elems[i]);
-  for (int i = 0; i < p->n_results; i++) m->outputs += type_bytes(p->given_main->type->results[i]);
+  for (int i = 0; i < p->n_args; i++) m->args += dev_argument_bytes(p, i);
+  for (int j = 0; j < p->n_results; j++) m->outputs += dev_result_bytes(p, j);
   for (int i = 0; i < p->n_args; i++)
-    if (p->aliases[i] >= 0) m->aliased += type_bytes(p->given_main->type->elems[i]);
+    if (p->aliases[i] >= 0) m->aliased += dev_argument_bytes(p, i);
   m->peak = m->args + m->outputs - m->aliased;
 }
 

@@ -15,7 +15,7 @@ def test_numbers(devices):
     """All kinds of operations under drawn shardings; more of them: programs/partitioned.py SEED COUNT."""
     got = run("weft", "partitioned.py", str(devices), "1", device=f"cpu:{devices}")
     assert not got["bad"], "\n".join(got["bad"])
-    assert got["smaller"] >= got["ran"] // 2  # what a device takes of the arguments: the others were drawn whole
+    assert got["cut"] >= got["ran"] // 2  # the others were drawn whole
 
 
 def test_memory(monkeypatch):
@@ -26,7 +26,7 @@ def test_memory(monkeypatch):
     want = run("weft", "partitioned_memory.py", device="cpu:8")
     layer = 512 * 512 * 4
     assert got["value"] == pytest.approx(want["value"], rel=1e-5)
-    assert got["args"] <= want["args"] / 8 + 64
+    assert got["args"] == want["args"] == (6 * layer + 1024 * 512 * 4) / 8
     assert got["temp"] <= want["temp"] / 8 + (6 + 3) * layer
     assert got["peak"] <= want["peak"] / 8 + (6 + 4) * layer
     assert got["process"] <= 1.25 * want["process"]

@@ -68,14 +68,14 @@ static Err *code_for(CpuProgram *p, DevProgram *prog, const Module *m, const boo
 
 static DevMemory memory_of(const CpuProgram *p, const DevProgram *prog) {
   DevMemory m = {0};
-  for (int i = 0; i < prog->n_args; i++) m.args += type_bytes(prog->main->type->elems[i]);
-  for (int j = 0; j < prog->n_results; j++) m.outputs += type_bytes(prog->main->type->results[j]);
+  for (int i = 0; i < prog->n_args; i++) m.args += dev_argument_bytes(prog, i);
+  for (int j = 0; j < prog->n_results; j++) m.outputs += dev_result_bytes(prog, j);
   if (p->codes.n) {
     const Plan *plan = p->codes.v[0]->plan;
     m.temp = plan->arena_bytes + plan->arena_each_bytes;
     for (int j = 0; j < plan->n_results; j++) /* taken over only where the caller gives it up */
       if (plan->results[j].reuse_arg >= 0 && prog->aliases[plan->results[j].reuse_arg] != -1)
-        m.aliased += type_bytes(prog->main->type->results[j]);
+        m.aliased += dev_result_bytes(prog, j);
   }
   m.peak = m.args + m.outputs + m.temp - m.aliased;
   return m;

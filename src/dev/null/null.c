@@ -25,11 +25,8 @@ static void info(const Dev *dev, int i, DevInfo *out) {
 static Err *compile(DevProgram *prog, const Module *m) {
   (void)m; /* prog->module is our own copy of it, prog->main the function to run */
   NullProgram *np = xcalloc(1, sizeof *np);
-  const Type *t = prog->main->type;
-  for (int i = 0; i < t->n_elems; i++)
-    np->args_bytes += type_is_static(t->elems[i]) ? type_bytes(t->elems[i]) : 0;
-  for (int i = 0; i < t->n_results; i++)
-    np->result_bytes += type_is_static(t->results[i]) ? type_bytes(t->results[i]) : 0;
+  for (int i = 0; i < prog->n_args; i++) np->args_bytes += dev_argument_bytes(prog, i);
+  for (int j = 0; j < prog->n_results; j++) np->result_bytes += dev_result_bytes(prog, j);
   prog->impl = np;
   return NULL;
 }

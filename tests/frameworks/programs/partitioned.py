@@ -3,6 +3,7 @@ what differs, and how many programs were run in parts. Shardings are drawn by a 
 import json
 import os
 import sys
+import tempfile
 
 import jax
 import jax.numpy as jnp
@@ -204,8 +205,24 @@ def draw(rng, mesh, shape):
 def run(f, args, cut):
     os.environ["WEFT_PARTITION"] = "always" if cut else "off"
     jax.clear_caches()  # else it is the program that was compiled before
-    compiled = jax.jit(f).lower(*args).compile()
-    return [np.asarray(a) for a in jax.tree.leaves(compiled(*args))], compiled
+    compiled, said = told(lambda: jax.jit(f).lower(*args).compile())
+    return [np.asarray(a) for a in jax.tree.leaves(compiled(*args))], compiled.memory_analysis(), '"in parts"' in said
+
+
+def told(f):
+    """What f gives, and what the plugin writes meanwhile under WEFT_VERBOSE."""
+    os.environ["WEFT_VERBOSE"] = "1"
+    before = os.dup(2)
+    with tempfile.TemporaryFile("w+") as said:
+        os.dup2(said.fileno(), 2)
+        try:
+            got = f()
+        finally:
+            os.dup2(before, 2)
+            os.close(before)
+            del os.environ["WEFT_VERBOSE"]
+        said.seek(0)
+        return got, said.read()
 
 
 def differences(name, seed):
@@ -215,24 +232,26 @@ def differences(name, seed):
     values = [rng.integers(0, 7, s) if i in integers else rng.standard_normal(s, dtype=np.float32) for i, s in enumerate(shapes)]
     shardings = [draw(rng, mesh, s) for s in shapes]
     args = [jax.device_put(v, s) for v, s in zip(values, shardings)]
-    (got, parts), (want, whole) = run(f, args, True), run(f, args, False)
+    (got, memory, parts), (want, whole, _) = run(f, args, True), run(f, args, False)
     bad = []
+    if (memory.argument_size_in_bytes, memory.output_size_in_bytes) != (whole.argument_size_in_bytes, whole.output_size_in_bytes):
+        bad.append(f"{name} seed {seed}: a device's arguments and results are counted differently when the program is computed whole")
     for k, (a, b) in enumerate(zip(got, want)):
         a, b = a.astype(np.float64), b.astype(np.float64)
         most = np.abs(np.where(np.isfinite(b), b, 0)).max(initial=1)
         if a.shape != b.shape or not np.allclose(a, b, rtol=0, atol=near * most, equal_nan=True):
             bad.append(f"{name} seed {seed} {[s.spec for s in shardings]} over {dict(mesh.shape)}: result {k} of {a.shape} differs "
                        f"by {np.abs(a - b).max():.2g}")
-    return bad, parts.memory_analysis().argument_size_in_bytes < whole.memory_analysis().argument_size_in_bytes
+    return bad, parts
 
 
 first, count, *only = sys.argv[1:]
-bad, smaller, ran = [], 0, 0
+bad, cut, ran = [], 0, 0
 for name in only or CASES:
     for seed in range(int(first), int(first) + int(count)):
         try:
-            more, less = differences(name, seed)
+            more, parts = differences(name, seed)
         except Exception as error:
-            more, less = [f"{name} seed {seed}: {type(error).__name__} {str(error)[:300]}"], False
-        bad, smaller, ran = bad + more, smaller + less, ran + 1
-print(json.dumps({"bad": bad, "smaller": smaller, "ran": ran}))
+            more, parts = [f"{name} seed {seed}: {type(error).__name__} {str(error)[:300]}"], False
+        bad, cut, ran = bad + more, cut + parts, ran + 1
+print(json.dumps({"bad": bad, "cut": cut, "ran": ran}))

@@ -6,6 +6,7 @@
 #include "compile/pass/work.h"
 #include "compile/spmd/partition.h"
 #include "compile/spmd/propagate.h"
+#include "dev/differ.h"
 #include "interp/sharding.h"
 #include "ir/exchange.h"
 
@@ -112,14 +113,14 @@ static const char *why_not_lighter(const DevProgram *p, Module *local) {
   return NULL;
 }
 
-/* Why the program stays whole, as far as can be told before it is cut; NULL: it need not. calls: found in it */
-static const char *why_whole(const DevProgram *p, const Calls *c) {
+/* Why the program stays whole, as far as can be told before it is cut; NULL: it need not. calls: found in it; differs: as
+ * program_may_differ says, or it was not asked */
+static const char *why_whole(const DevProgram *p, const Calls *c, bool differs) {
+  bool lighter = p->opts.cut == DEV_CUT_LIGHTER && !differs;
   if (p->opts.cut == DEV_WHOLE) return "it is wanted whole";
-  if (p->opts.cut == DEV_CUT_LIGHTER && !p->ops->cuts)
-    return "the device computes programs as given";
+  if (lighter && !p->ops->cuts) return "the device computes programs as given";
   if (p->opts.replicas > 1) return "it has replicas as well as partitions";
-  if (c->whole || (c->any && p->opts.cut == DEV_CUT_LIGHTER))
-    return "it calls its caller's functions";
+  if (c->whole || (c->any && lighter)) return "it calls its caller's functions";
   return NULL;
 }
 
@@ -155,8 +156,8 @@ static bool has_unsummed(const DevProgram *p) {
 }
 
 /* Must each device run its own program, lighter or not? */
-static bool is_for_devices(const DevProgram *p, const Calls *calls) {
-  return calls->parts || is_partly_manual(p) || has_unsummed(p);
+static bool is_for_devices(const DevProgram *p, const Calls *calls, bool differs) {
+  return differs || calls->parts || is_partly_manual(p) || has_unsummed(p);
 }
 
 /* Takes `local`. */
@@ -169,7 +170,8 @@ Err *cut_program(DevProgram *p) {
   if (p->opts.partitions == 1) return NULL;
   Calls calls = {0};
   err_free(ir_walk(p->main->body, find_call, &calls));
-  const char *why = why_whole(p, &calls);
+  bool differs = p->opts.cut == DEV_CUT_LIGHTER && program_may_differ(p);
+  const char *why = why_whole(p, &calls, differs);
   Module *local = why ? NULL : module_clone(p->module);
   bool done = false;
   Err *e = why ? NULL : pass_partition(local, &done);
@@ -179,7 +181,7 @@ Err *cut_program(DevProgram *p) {
   }
   if (e) why = e->msg;
   else if (!why && !done) why = "nothing says how it is to be cut";
-  else if (!why && p->opts.cut == DEV_CUT_LIGHTER && !is_for_devices(p, &calls))
+  else if (!why && p->opts.cut == DEV_CUT_LIGHTER && !is_for_devices(p, &calls, differs))
     why = why_not_lighter(p, local);
   say(p, why);
   if (!why) take(p, local);

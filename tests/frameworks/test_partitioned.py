@@ -66,6 +66,12 @@ def test_unsummed():
         assert got[name] == want[name], name
 
 
+@pytest.mark.parametrize("device", ["cpu:4", "tpu-v5e:4"])
+def test_values_that_differ(device):
+    """Each device keeps its own value where the program wrongly says that they are the same, as under XLA."""
+    assert run("weft", "differ.py", device=device) == run("cpu", "differ.py", flags="--xla_force_host_platform_device_count=4")
+
+
 def test_calls_that_wait_for_each_other():
     """Callbacks of several devices run at once: each waits until all have come."""
     program = """

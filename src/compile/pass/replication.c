@@ -322,8 +322,8 @@ static bool spread_region(Analysis *a, const Region *r) {
   return changed;
 }
 
-Owners *replication_find(Func *main, int replicas, int partitions, const Owners *argument,
-                         OwnerSets *sets, Arena *mem) {
+static Owners *find(Func *main, const Region *r, int replicas, int partitions,
+                    const Owners *argument, OwnerSets *sets, Arena *mem) {
   int n_values = ir_number(main);
   Analysis a = {.sets = sets,
                 .n = replicas * partitions,
@@ -331,7 +331,6 @@ Owners *replication_find(Func *main, int replicas, int partitions, const Owners 
                 .partitions = partitions,
                 .of = ARENA_ARRAY(mem, Owners, n_values),
                 .numbers = xcalloc((size_t)n_values + 1, sizeof(Tensor **))};
-  const Region *r = main->body;
   for (int i = 0; i < r->n_args; i++)
     if (argument && argument[i]) a.of[r->args[i]->id] = intern(sets, argument[i]);
   if (a.n <= MOST_PROCESSES) find_all_numbers(&a, r);
@@ -340,4 +339,14 @@ Owners *replication_find(Func *main, int replicas, int partitions, const Owners 
   for (int id = 0; id < n_values; id++) forget(&a, id);
   free(a.numbers);
   return a.of;
+}
+
+Owners *replication_find(Func *main, int replicas, int partitions, const Owners *argument,
+                         OwnerSets *sets, Arena *mem) {
+  return find(main, main->body, replicas, partitions, argument, sets, mem);
+}
+
+Owners *replication_find_manual(Func *main, const Op *manual, int partitions,
+                                const Owners *argument, OwnerSets *sets, Arena *mem) {
+  return find(main, manual->regions[0], 1, partitions, argument, sets, mem);
 }

@@ -21,5 +21,8 @@ Owners owner_sets_own(OwnerSets *s); /* every process has its own */
  * any memory; NULL: all of all arguments. */
 Owners *replication_find(Func *main, int replicas, int partitions, const Owners *argument,
                          OwnerSets *sets, Arena *mem);
+/* Likewise of the values in the body of one of main's manual computations, by what each process has of its arguments. */
+Owners *replication_find_manual(Func *main, const Op *manual, int partitions,
+                                const Owners *argument, OwnerSets *sets, Arena *mem);
 
 #endif

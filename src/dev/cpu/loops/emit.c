@@ -286,8 +286,7 @@ static V emit_minmax(Gen *g, DType t, bool max, V a, V b) {
   if (c == DC_FLOAT) {                                       /* a NaN on either side wins */
     V pick = fcmp(g, max ? LLVMRealUGE : LLVMRealULE, a, b); /* also when one is NaN */
     V other = fcmp(g, LLVMRealUNO, b, b);
-    bool no_nan = LLVMIsConstant(b) && !LLVMIsUndef(b);
-    if (no_nan && LLVMIsConstant(other)) return sel(g, pick, a, b);
+    if (LLVMIsConstant(b) && LLVMIsNull(other)) return sel(g, pick, a, b); /* b has no NaN */
     return sel(g, other, b, sel(g, pick, a, b));
   }
   LLVMIntPredicate p =

@@ -58,6 +58,20 @@ static LLVMValueRef one_arg(Gen *g, const char *name, LLVMValueRef x) {
 #define TO_FLOAT(a) LLVMBuildSIToFP(B, a, reg_type(g, DT_F32, g->lanes), "")
 #include "dev/cpu/loops/math_forms.h"
 
+/* ---- constants ---- */
+
+/* The constant that all lanes of y are; NULL: there is none. Where the elements of a loop are all known, as of iota,
+ * LLVM makes a constant of them, and its lanes differ. */
+static LLVMValueRef constant_of(LLVMValueRef y) {
+  if (!LLVMIsConstant(y)) return NULL;
+  if (LLVMGetTypeKind(LLVMTypeOf(y)) != LLVMVectorTypeKind) return y;
+  LLVMValueRef first = LLVMGetAggregateElement(y, 0);
+  unsigned n = LLVMGetVectorSize(LLVMTypeOf(y));
+  for (unsigned i = 1; first && i < n; i++)
+    if (LLVMGetAggregateElement(y, i) != first) return NULL;
+  return first;
+}
+
 /* ---- quotients ---- */
 
 /* x / y. By a constant: two products (quotient.c), or the product with its reciprocal and then once what
@@ -67,8 +81,8 @@ static LLVMValueRef one_arg(Gen *g, const char *name, LLVMValueRef x) {
 LLVMValueRef math_divide(Gen *g, DType t, LLVMValueRef x, LLVMValueRef y) {
   LLVMBool inexact;
   int exponent;
-  LLVMValueRef lane = g->lanes && LLVMIsConstant(y) ? LLVMGetAggregateElement(y, 0) : y;
-  double c = lane && LLVMIsAConstantFP(lane) ? LLVMConstRealGetDouble(lane, &inexact) : 0;
+  LLVMValueRef all = constant_of(y);
+  double c = all && LLVMIsAConstantFP(all) ? LLVMConstRealGetDouble(all, &inexact) : 0;
   bool usual = fabs(c) > 0x1p-60 && fabs(c) < 0x1p60 && fabs(frexp(c, &exponent)) != 0.5;
   if (!usual || cpu_vector_bits() < 256) return DIV(x, y);
   float high, low;
@@ -167,14 +181,7 @@ LLVMValueRef math_call(Gen *g, const char *lane, const char *lanes, int n, LLVMV
 
 /* Twice the constant that all lanes of y are, if it is a whole number; 0: it is not. */
 static int halves_of(LLVMValueRef y) {
-  if (!LLVMIsConstant(y)) return 0;
-  if (LLVMGetTypeKind(LLVMTypeOf(y)) == LLVMVectorTypeKind) {
-    LLVMValueRef first = LLVMGetAggregateElement(y, 0);
-    unsigned n = LLVMGetVectorSize(LLVMTypeOf(y));
-    for (unsigned i = 1; first && i < n; i++)
-      if (LLVMGetAggregateElement(y, i) != first) return 0;
-    y = first;
-  }
+  y = constant_of(y);
   if (!y || !LLVMIsAConstantFP(y)) return 0;
   LLVMBool inexact;
   double twice = 2 * LLVMConstRealGetDouble(y, &inexact);

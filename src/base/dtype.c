@@ -5,7 +5,7 @@
  * names: IEEE has infinities and NaNs; FN has only NaN (all ones); FNUZ has a single NaN at the bit
  * pattern of -0; E8M0FNU is an unsigned power of two; f4/f6 FN have no special values and saturate.
  */
-#include "base/base.h"
+#include "base/float_format.h"
 
 #include <math.h>
 
@@ -36,60 +36,55 @@ DType dtype_from_name(Str name) {
 
 DType dtype_real_of(DType t) { return t == DT_C64 ? DT_F32 : t == DT_C128 ? DT_F64 : t; }
 
-typedef enum { IEEE, FN, FNUZ, FINITE } Special;
-typedef struct Format {
-  int exp, man, bias;
-  Special special;
-} Format;
-
-static bool format_of(DType t, Format *f) {
+bool float_format(DType t, FloatFormat *f) {
   switch (t) {
-  case DT_F16: *f = (Format){5, 10, 15, IEEE}; return true;
-  case DT_BF16: *f = (Format){8, 7, 127, IEEE}; return true;
-  case DT_F8E5M2: *f = (Format){5, 2, 15, IEEE}; return true;
-  case DT_F8E4M3: *f = (Format){4, 3, 7, IEEE}; return true;
-  case DT_F8E3M4: *f = (Format){3, 4, 3, IEEE}; return true;
-  case DT_F8E4M3FN: *f = (Format){4, 3, 7, FN}; return true;
-  case DT_F8E4M3B11FNUZ: *f = (Format){4, 3, 11, FNUZ}; return true;
-  case DT_F8E4M3FNUZ: *f = (Format){4, 3, 8, FNUZ}; return true;
-  case DT_F8E5M2FNUZ: *f = (Format){5, 2, 16, FNUZ}; return true;
-  case DT_F4E2M1FN: *f = (Format){2, 1, 1, FINITE}; return true;
-  case DT_F6E2M3FN: *f = (Format){2, 3, 1, FINITE}; return true;
-  case DT_F6E3M2FN: *f = (Format){3, 2, 3, FINITE}; return true;
+  case DT_F16: *f = (FloatFormat){5, 10, 15, FLOAT_IEEE}; return true;
+  case DT_BF16: *f = (FloatFormat){8, 7, 127, FLOAT_IEEE}; return true;
+  case DT_F8E5M2: *f = (FloatFormat){5, 2, 15, FLOAT_IEEE}; return true;
+  case DT_F8E4M3: *f = (FloatFormat){4, 3, 7, FLOAT_IEEE}; return true;
+  case DT_F8E3M4: *f = (FloatFormat){3, 4, 3, FLOAT_IEEE}; return true;
+  case DT_F8E4M3FN: *f = (FloatFormat){4, 3, 7, FLOAT_FN}; return true;
+  case DT_F8E4M3B11FNUZ: *f = (FloatFormat){4, 3, 11, FLOAT_FNUZ}; return true;
+  case DT_F8E4M3FNUZ: *f = (FloatFormat){4, 3, 8, FLOAT_FNUZ}; return true;
+  case DT_F8E5M2FNUZ: *f = (FloatFormat){5, 2, 16, FLOAT_FNUZ}; return true;
+  case DT_F4E2M1FN: *f = (FloatFormat){2, 1, 1, FLOAT_FINITE}; return true;
+  case DT_F6E2M3FN: *f = (FloatFormat){2, 3, 1, FLOAT_FINITE}; return true;
+  case DT_F6E3M2FN: *f = (FloatFormat){3, 2, 3, FLOAT_FINITE}; return true;
   default: return false;
   }
 }
 
-static double decode_small(Format f, uint64_t bits) {
+static double decode_small(FloatFormat f, uint64_t bits) {
   int total = 1 + f.exp + f.man;
   bool neg = (bits >> (total - 1)) & 1;
   int e = (int)(bits >> f.man) & ((1 << f.exp) - 1);
   int m = (int)bits & ((1 << f.man) - 1);
   int emax = (1 << f.exp) - 1;
-  if (f.special == IEEE && e == emax) return m ? (neg ? -NAN : NAN) : (neg ? -INFINITY : INFINITY);
-  if (f.special == FN && e == emax && m == (1 << f.man) - 1) return neg ? -NAN : NAN;
-  if (f.special == FNUZ && neg && e == 0 && m == 0) return NAN;
+  if (f.special == FLOAT_IEEE && e == emax)
+    return m ? (neg ? -NAN : NAN) : (neg ? -INFINITY : INFINITY);
+  if (f.special == FLOAT_FN && e == emax && m == (1 << f.man) - 1) return neg ? -NAN : NAN;
+  if (f.special == FLOAT_FNUZ && neg && e == 0 && m == 0) return NAN;
   double v = e ? ldexp(1.0 + ldexp(m, -f.man), e - f.bias) : ldexp(m, 1 - f.bias - f.man);
   return neg ? -v : v;
 }
 
-static uint64_t encode_small(Format f, double v) {
+static uint64_t encode_small(FloatFormat f, double v) {
   int total = 1 + f.exp + f.man;
   uint64_t sign_bit = (uint64_t)1 << (total - 1);
   uint64_t emax = ((uint64_t)1 << f.exp) - 1, mmask = ((uint64_t)1 << f.man) - 1;
   uint64_t sign = signbit(v) ? sign_bit : 0;
   uint64_t inf = emax << f.man, max_finite, nan;
   switch (f.special) {
-  case IEEE:
+  case FLOAT_IEEE:
     nan = inf | ((uint64_t)1 << (f.man - 1));
     max_finite = inf - 1;
     break;
-  case FN:
+  case FLOAT_FN:
     nan = inf | mmask;
     inf = nan;
     max_finite = nan - 1;
     break;
-  case FNUZ:
+  case FLOAT_FNUZ:
     nan = inf = sign_bit;
     max_finite = (emax << f.man) | mmask;
     break;
@@ -98,10 +93,10 @@ static uint64_t encode_small(Format f, double v) {
     max_finite = inf = (emax << f.man) | mmask;
     break;
   }
-  if (isnan(v)) return f.special == FNUZ || f.special == FINITE ? nan : nan | sign;
-  if (isinf(v)) return f.special == FNUZ ? inf : sign | inf;
+  if (isnan(v)) return f.special == FLOAT_FNUZ || f.special == FLOAT_FINITE ? nan : nan | sign;
+  if (isinf(v)) return f.special == FLOAT_FNUZ ? inf : sign | inf;
   double a = fabs(v);
-  if (a == 0) return f.special == FNUZ ? 0 : sign;
+  if (a == 0) return f.special == FLOAT_FNUZ ? 0 : sign;
   int e;
   frexp(a, &e);
   e -= 1; /* a = 1.x * 2^e */
@@ -119,8 +114,8 @@ static uint64_t encode_small(Format f, double v) {
     if (biased > emax) biased = emax + 1;
     r = (biased << f.man) + ((uint64_t)q & mmask);
   }
-  if (r > max_finite) return f.special == FNUZ ? inf : sign | inf;
-  if (r == 0 && f.special == FNUZ) return 0;
+  if (r > max_finite) return f.special == FLOAT_FNUZ ? inf : sign | inf;
+  if (r == 0 && f.special == FLOAT_FNUZ) return 0;
   return sign | r;
 }
 
@@ -169,7 +164,7 @@ uint16_t f32_to_bf16(float f) {
 }
 
 double float_decode(DType t, uint64_t bits) {
-  Format f;
+  FloatFormat f;
   switch (t) {
   case DT_F64: {
     double d;
@@ -183,12 +178,12 @@ double float_decode(DType t, uint64_t bits) {
     return x;
   }
   case DT_F8E8M0FNU: return (bits & 255) == 255 ? NAN : ldexp(1.0, (int)(bits & 255) - 127);
-  default: return format_of(t, &f) ? decode_small(f, bits) : 0;
+  default: return float_format(t, &f) ? decode_small(f, bits) : 0;
   }
 }
 
 uint64_t float_encode(DType t, double v) {
-  Format f;
+  FloatFormat f;
   switch (t) {
   case DT_F64: {
     uint64_t u;
@@ -201,16 +196,14 @@ uint64_t float_encode(DType t, double v) {
     memcpy(&u, &x, 4);
     return u;
   }
-  case DT_F8E8M0FNU: {
-    if (isnan(v) || isinf(v) || v <= 0) return v == 0 && !signbit(v) ? 0 : 255;
+  case DT_F8E8M0FNU: { /* the nearest power of two, of a tie the larger, as ml_dtypes and XLA have it; zero has none */
+    if (isnan(v) || isinf(v) || v <= 0) return 255;
+    if (v < 0x1p-126) return v > 0x1p-127;
     int e;
-    double m = frexp(v, &e) * 2; /* 1 <= m < 2, v = m * 2^(e-1) */
-    e -= 1;
-    if (m > 1.5 || (m == 1.5 && (e & 1) == 0))
-      e += 1; /* biased exponent e + 127 becomes even on a tie */
-    return e < -127 ? 0 : e > 127 ? 255 : (uint64_t)(e + 127);
+    if (frexp(v, &e) < 0.75) e -= 1; /* 0.5 <= the fraction < 1 */
+    return e > 127 ? 255 : (uint64_t)(e + 127);
   }
-  default: return format_of(t, &f) ? encode_small(f, v) : 0;
+  default: return float_format(t, &f) ? encode_small(f, v) : 0;
   }
 }
 

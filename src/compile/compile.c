@@ -22,6 +22,7 @@ static const struct {
     {"layout_assignment", pass_layout_assignment},
     {"windows", pass_windows},
     {"algorithms", pass_algorithms},
+    {"small_types", pass_small_types},
     {"lower_complex", pass_lower_complex},
     {"products", pass_products},
     {"groups", pass_groups},

@@ -1,5 +1,5 @@
-/* pass_algorithms: products with an explicit algorithm become plain ones, of rounded operands; products of 8-bit floats
- * become such of bf16, which holds all of their values.
+/* pass_algorithms: products with an explicit algorithm become plain ones, of rounded operands; products of floats of
+ * up to 8 bits become such of bf16, or of the other operand's type, which hold all of their values.
  *
  *   dot(x, y), BF16_BF16_F32          = dot(convert(x, bf16), convert(y, bf16)) -> f32
  *   dot(x, y), TF32_TF32_F32          = dot(reduce_precision(x), reduce_precision(y))
@@ -49,21 +49,29 @@ static bool has_algorithm(const Op *op) {
 }
 
 static bool eight_bits(const Type *t) {
-  return dtype_is_float(t->dtype) && dtype_bits(t->dtype) == 8 && t->dtype != DT_F8E8M0FNU &&
+  return dtype_is_float(t->dtype) && dtype_bits(t->dtype) <= 8 && t->dtype != DT_F8E8M0FNU &&
          !t->quant && type_is_static(t) && t->rank <= B_MAX_RANK;
 }
 
-static Value *wide_product(Build *b, const Op *op) {
-  DType out = op_type(op)->dtype, sum = out == DT_F64 ? DT_F64 : DT_F32;
-  Value *x = b_convert(b, op->operands[0], DT_BF16), *y = b_convert(b, op->operands[1], DT_BF16);
+/* What holds the values of both operands, of which one or both have at most 8 bits; DT_INVALID: they are others. */
+static DType holds_both(const Type *x, const Type *y) {
+  if (eight_bits(x) && eight_bits(y)) return DT_BF16;
+  const Type *other = eight_bits(x) ? y : x;
+  if (!eight_bits(x) && !eight_bits(y)) return DT_INVALID;
+  return plain_float(other->dtype) && !other->quant ? other->dtype : DT_INVALID;
+}
+
+static Value *wide_product(Build *b, const Op *op, DType in) {
+  DType out = op_type(op)->dtype, sum = out == DT_F64 || in == DT_F64 ? DT_F64 : DT_F32;
+  Value *x = b_convert(b, op->operands[0], in), *y = b_convert(b, op->operands[1], in);
   DotDims d = b_dot_dims(op);
   return b_convert(b, b_dot(b, x, y, &d, sum, NULL), out);
 }
 
 static Value *plain_product(Build *b, const Op *op) {
-  bool narrow = eight_bits(op->operands[0]->type) && eight_bits(op->operands[1]->type);
-  if (narrow && dtype_is_float(op_type(op)->dtype) && !op_type(op)->quant)
-    return wide_product(b, op);
+  DType small = holds_both(op->operands[0]->type, op->operands[1]->type);
+  if (small != DT_INVALID && dtype_is_float(op_type(op)->dtype) && !op_type(op)->quant)
+    return wide_product(b, op, small);
   if (!has_algorithm(op)) return NULL;
   Value *x = rounded(b, op->operands[0], precision_of(op, 0)),
         *y = rounded(b, op->operands[1], precision_of(op, 1));
@@ -76,7 +84,17 @@ static Value *plain_product(Build *b, const Op *op) {
   return b_convert(b, b_dot(b, b_convert(b, x, in), b_convert(b, y, in), &d, sum, NULL), out);
 }
 
+static Value *wide_convolution(Build *b, const Op *op) {
+  DType in = holds_both(op->operands[0]->type, op->operands[1]->type), out = op_type(op)->dtype;
+  if (in == DT_INVALID || !dtype_is_float(out) || op_type(op)->quant) return NULL;
+  Value *x[2] = {b_convert(b, op->operands[0], in), b_convert(b, op->operands[1], in)};
+  Type *t = b_type_as(b, op_type(op), out == DT_F64 ? DT_F64 : DT_F32);
+  return b_convert(
+      b, b_op(b, OP_CONVOLUTION, 2, x, 1, &t, op->n_attrs, op->attrs, 0, NULL)->results, out);
+}
+
 Err *pass_algorithms(Module *m) {
   compile_rewrite(m, OP_DOT_GENERAL, plain_product);
+  compile_rewrite(m, OP_CONVOLUTION, wide_convolution);
   return NULL;
 }

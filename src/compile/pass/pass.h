@@ -25,6 +25,8 @@ Err *pass_ragged(Module *m);
 Err *pass_simplify(Module *m);
 /* Products with an explicit algorithm become plain ones, of rounded operands. */
 Err *pass_algorithms(Module *m);
+/* Sums of floats of up to 8 bits in f32; integers of less than 8 bits as parts of bytes. */
+Err *pass_small_types(Module *m);
 /* Convolutions that are matrix products become dot_general. */
 Err *pass_products(Module *m);
 /* Convolutions of groups with large windows and few results become dot_general. */

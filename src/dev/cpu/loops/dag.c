@@ -68,7 +68,7 @@ static bool is_loose(const Dag *d, const DagNode *n) {
 
 /* Arithmetic makes NaNs without digits of their own and passes on those it is given. */
 static bool is_odd_nan(const Dag *d, const DagNode *n) {
-  bool narrow = !dtype_is_float(n->t) || n->t == DT_BF16, odd = false;
+  bool narrow = !dtype_is_float(n->t) || n->t == DT_BF16 || is_small_float(n->t), odd = false;
   if (n->kind == N_INPUT || node_gathers(n)) return !narrow;
   if (n->kind == N_SPLAT) return !narrow && isnan(elem_get_f64(n->t, value_splat(n->v)));
   if (n->kind == N_REDUCE) {

@@ -1,5 +1,6 @@
 /* One op on registers. All operands have g->lanes lanes (0: a scalar). bf16 and f16 are f32 in
  * registers; emit_op leaves its result unrounded, who wants it in its type rounds it (round_to).
+ * Floats of up to 8 bits are bytes (emit_small.c).
  * Narrow integers are bytes and wrapped after every op; i1 is i1. */
 #include <math.h>
 
@@ -8,76 +9,6 @@
 
 #define B g->b
 typedef LLVMValueRef V;
-
-/* ---- types and constants ---- */
-
-static bool is_f32ish(DType t) { return t == DT_F32 || t == DT_BF16 || t == DT_F16; }
-
-static LLVMTypeRef with_lanes(LLVMTypeRef t, int lanes) {
-  return lanes ? LLVMVectorType(t, (unsigned)lanes) : t;
-}
-
-LLVMTypeRef reg_type(Gen *g, DType t, int lanes) {
-  LLVMTypeRef e;
-  if (t == DT_I1) e = LLVMInt1TypeInContext(g->ctx);
-  else if (is_f32ish(t)) e = LLVMFloatTypeInContext(g->ctx);
-  else if (t == DT_F64) e = LLVMDoubleTypeInContext(g->ctx);
-  else e = LLVMIntTypeInContext(g->ctx, (unsigned)dtype_bytes(t) * 8);
-  return with_lanes(e, lanes);
-}
-
-LLVMTypeRef mem_type(Gen *g, DType t, int lanes) {
-  LLVMTypeRef e;
-  if (t == DT_F32) e = LLVMFloatTypeInContext(g->ctx);
-  else if (t == DT_F64) e = LLVMDoubleTypeInContext(g->ctx);
-  else if (t == DT_F16) e = LLVMHalfTypeInContext(g->ctx);
-  else e = LLVMIntTypeInContext(g->ctx, (unsigned)dtype_bytes(t) * 8);
-  return with_lanes(e, lanes);
-}
-
-V k_splat(Gen *g, V s, int lanes) {
-  if (lanes == 0) return s;
-  if (LLVMIsConstant(s)) {
-    V e[64];
-    assert(lanes <= 64);
-    for (int i = 0; i < lanes; i++) e[i] = s;
-    return LLVMConstVector(e, (unsigned)lanes);
-  }
-  LLVMTypeRef i32 = LLVMInt32TypeInContext(g->ctx),
-              t = LLVMVectorType(LLVMTypeOf(s), (unsigned)lanes);
-  V one = LLVMBuildInsertElement(B, LLVMGetPoison(t), s, LLVMConstInt(i32, 0, 0), "");
-  return LLVMBuildShuffleVector(B, one, LLVMGetPoison(t),
-                                LLVMConstNull(LLVMVectorType(i32, (unsigned)lanes)), "");
-}
-
-V k_f32(Gen *g, double v) {
-  return k_splat(g, LLVMConstReal(LLVMFloatTypeInContext(g->ctx), v), g->lanes);
-}
-
-V k_int(Gen *g, DType t, int64_t v) {
-  return k_splat(g, LLVMConstInt(reg_type(g, t, 0), (unsigned long long)v, 1), g->lanes);
-}
-
-static V k_real(Gen *g, DType t, double v) {
-  return k_splat(g, LLVMConstReal(reg_type(g, t, 0), v), g->lanes);
-}
-
-V k_elem(Gen *g, DType t, const void *p) { /* always a scalar */
-  if (dtype_is_float(t)) {
-    if (t == DT_F64) {
-      uint64_t u;
-      memcpy(&u, p, 8);
-      return LLVMConstBitCast(LLVMConstInt(LLVMInt64TypeInContext(g->ctx), u, 0),
-                              reg_type(g, t, 0));
-    }
-    float f = (float)elem_get_f64(t, p);
-    uint32_t u;
-    if (t == DT_F32) memcpy(&u, p, 4);
-    else memcpy(&u, &f, 4);
-    return LLVMConstBitCast(LLVMConstInt(LLVMInt32TypeInContext(g->ctx), u, 0), reg_type(g, t, 0));
-  }
-  return LLVMConstInt(reg_type(g, t, 0), (unsigned long long)elem_get_i64(t, p), 1);
-}
 
 static V fcmp(Gen *g, LLVMRealPredicate p, V a, V b) { return LLVMBuildFCmp(B, p, a, b, ""); }
 static V icmp(Gen *g, LLVMIntPredicate p, V a, V b) { return LLVMBuildICmp(B, p, a, b, ""); }
@@ -110,6 +41,9 @@ V round_to(Gen *g, DType t, V v) {
     V s = k_int(g, t, 8 - dtype_bits(t));
     return LLVMBuildAShr(B, LLVMBuildShl(B, v, s, ""), s, "");
   }
+  case DT_F4E2M1FN:
+  case DT_F6E2M3FN:
+  case DT_F6E3M2FN:
   case DT_U4:
   case DT_U2: return LLVMBuildAnd(B, v, k_int(g, t, (1 << dtype_bits(t)) - 1), "");
   default: return v;
@@ -165,7 +99,7 @@ static V saturate(Gen *g, DType from, DType to, V v) {
   return sel(g, nan, LLVMConstNull(rt), v);
 }
 
-/* f64 as f32 that is odd where it is not exact: the fewer digits of bf16 and f16 are then rounded as from f64
+/* f64 as f32 that is odd where it is not exact: the fewer digits of narrower types are then rounded as from f64
  * itself. */
 static V to_odd(Gen *g, V v) {
   LLVMTypeRef wide = LLVMTypeOf(v), it = reg_type(g, DT_I32, g->lanes);
@@ -178,8 +112,22 @@ static V to_odd(Gen *g, V v) {
   return LLVMBuildBitCast(B, u, LLVMTypeOf(f), "");
 }
 
+/* f64: of F8E8M0FNU as it is, of others rounded to odd before. */
+static V to_small(Gen *g, DType t, V v, DType from) {
+  if (from == DT_F64 && small_computed(t) == DT_F32) v = to_odd(g, v), from = DT_F32;
+  return small_encode(g, t, v, from);
+}
+
 static V convert(Gen *g, DType from, DType to, V v) { /* floats are left unrounded */
   if (from == to) return v;
+  if (is_small_float(from)) {
+    DType as = to == DT_F64 ? DT_F64 : DT_F32;
+    return convert(g, as, to, small_decode(g, from, v, as));
+  }
+  if (is_small_float(to)) {
+    DType as = dtype_bits(from) > 16 && !emit_is_f32(from) ? DT_F64 : DT_F32;
+    return to_small(g, to, convert(g, from, as, v), as);
+  }
   DTypeClass cf = dtype_class(from), ct = dtype_class(to);
   LLVMTypeRef rt = reg_type(g, to, g->lanes);
   if (ct == DC_BOOL) {
@@ -418,6 +366,22 @@ static V emit_int_fn(Gen *g, OpKind k, DType t, V *in) {
 
 /* ---- dispatch ---- */
 
+/* Passes bits on, whatever they mean; or has its own way with types (convert). */
+static bool emit_moves(OpKind k) {
+  switch (k) {
+  case OP_CONVERT:
+  case OP_BITCAST_CONVERT:
+  case OP_BROADCAST_IN_DIM:
+  case OP_RESHAPE:
+  case OP_COPY:
+  case OP_TRANSPOSE:
+  case OP_SLICE:
+  case OP_REVERSE:
+  case OP_SELECT: return true;
+  default: return false;
+  }
+}
+
 Digits emit_digits(OpKind k) {
   switch (k) {
   case OP_CONVERT:
@@ -450,7 +414,26 @@ Digits emit_digits(OpKind k) {
   }
 }
 
+/* An operation with small operands or a small result, rounded to its type as every one of them is. */
+static V emit_small_op(Gen *g, const Op *op, const DType *in_t, V *in, DType out_t) {
+  DType as = is_small_float(out_t) ? small_computed(out_t) : DT_F32, wide_t[4];
+  V wide[4];
+  assert(op->n_operands <= COUNT_OF(wide));
+  for (int i = 0; i < op->n_operands; i++)
+    if (is_small_float(in_t[i]) && small_computed(in_t[i]) == DT_F64) as = DT_F64;
+  for (int i = 0; i < op->n_operands; i++) {
+    bool small = is_small_float(in_t[i]);
+    wide[i] = small ? small_decode(g, in_t[i], in[i], as) : in[i];
+    wide_t[i] = small ? as : in_t[i];
+  }
+  V r = emit_op(g, op, wide_t, wide, is_small_float(out_t) ? as : out_t);
+  return is_small_float(out_t) ? to_small(g, out_t, r, as) : r;
+}
+
 V emit_op(Gen *g, const Op *op, const DType *in_t, V *in, DType out_t) {
+  bool small = is_small_float(out_t);
+  for (int i = 0; i < op->n_operands; i++) small |= is_small_float(in_t[i]);
+  if (small && !emit_moves(op->kind)) return emit_small_op(g, op, in_t, in, out_t);
   DType t = op->n_operands ? in_t[op->kind == OP_SELECT ? 1 : 0] : out_t;
   DTypeClass c = dtype_class(t);
   switch (op->kind) {
@@ -521,7 +504,7 @@ static bool type_ok(DType t) {
   case DT_BF16:
   case DT_F32:
   case DT_F64: return true;
-  default: return false;
+  default: return is_small_float(t);
   }
 }
 
@@ -557,6 +540,8 @@ bool emit_supports(const Op *op) {
     if (!type_ok(op->results[i].type->dtype)) return false;
   DType t = op->n_operands ? op->operands[op->kind == OP_SELECT ? 1 : 0]->type->dtype : DT_F32;
   DTypeClass c = dtype_class(t);
+  bool small = is_small_float(t);
+  if (small) t = small_computed(t);
   bool num = c == DC_FLOAT || c == DC_SINT || c == DC_UINT;
   bool whole = c == DC_SINT || c == DC_UINT;
   switch (op->kind) {
@@ -569,10 +554,10 @@ bool emit_supports(const Op *op) {
   case OP_REVERSE:
   case OP_CONCATENATE:
   case OP_CONVERT:
-  case OP_COMPARE:
   case OP_MAXIMUM:
   case OP_MINIMUM:
   case OP_CLAMP: return true;
+  case OP_COMPARE: return !small || !str_is(op_str(op, "compare_type"), "TOTALORDER");
   case OP_SELECT: return true;
   case OP_PAD: {
     const int64_t *v;
@@ -631,7 +616,7 @@ bool emit_supports(const Op *op) {
   case OP_ROUND_NEAREST_AFZ:
   case OP_IS_FINITE: return c == DC_FLOAT;
   case OP_REDUCE: {
-    if (op->n_operands != 2 * op->n_results) return false;
+    if (op->n_operands != 2 * op->n_results || small) return false; /* small_types.c widens them */
     for (int i = 0; i < op->n_results; i++)
       if (op->results[i].type->dtype != op->operands[op->n_results + i]->type->dtype) return false;
     return op->n_results <= 4 && emit_region_supported(op->regions[0]);

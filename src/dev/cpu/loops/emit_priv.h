@@ -139,13 +139,17 @@ LLVMValueRef gen_helper(Gen *g, const char *name, int n_args,
 LLVMValueRef gen_intrinsic(Gen *g, const char *name, LLVMTypeRef *types, int n_types,
                            LLVMValueRef *args, int n);
 
-/* types and constants */
-LLVMTypeRef reg_type(Gen *g, DType t,
-                     int lanes); /* in registers: f32 for bf16 and f16, i1 for i1 */
+/* emit_types.c */
+bool is_small_float(DType t); /* of up to 8 bits */
+bool emit_is_f32(DType t);    /* in registers */
+LLVMTypeRef
+reg_type(Gen *g, DType t,
+         int lanes); /* in registers: f32 for bf16 and f16, i1 for i1, bytes for small floats */
 LLVMTypeRef mem_type(Gen *g, DType t, int lanes);
 LLVMValueRef k_splat(Gen *g, LLVMValueRef scalar, int lanes); /* constants stay constants */
 LLVMValueRef k_f32(Gen *g, double v);                         /* at the current lanes */
 LLVMValueRef k_int(Gen *g, DType t, int64_t v);
+LLVMValueRef k_real(Gen *g, DType t, double v);
 LLVMValueRef k_elem(Gen *g, DType t, const void *elem);
 #define round_to emit_round_to                          /* interp has a round_to */
 LLVMValueRef round_to(Gen *g, DType t, LLVMValueRef v); /* to bf16, f16, sub-byte integers */
@@ -177,6 +181,12 @@ bool emit_region_supported(const Region *r);
 LLVMValueRef int_divide(Gen *g, DType t, bool rem, LLVMValueRef a, LLVMValueRef b);
 LLVMValueRef int_shift(Gen *g, OpKind k, DType t, LLVMValueRef a, LLVMValueRef b);
 LLVMValueRef int_power(Gen *g, DType t, LLVMValueRef a, LLVMValueRef b);
+
+/* emit_small.c: floats of up to 8 bits. In registers they are bytes, as in memory: what is only passed on keeps its bits. */
+LLVMValueRef small_decode(Gen *g, DType t, LLVMValueRef v, DType as); /* exactly; as: F32 or F64 */
+LLVMValueRef small_encode(Gen *g, DType t, LLVMValueRef v,
+                          DType from); /* rounded once; from: F32; F64 of F8E8M0FNU alone */
+DType small_computed(DType t);         /* what arithmetic on it is done in */
 
 /* x / c, rounded correctly, is fma(x, h, x l), unless it is nearly subnormal. false: of no such two.
  * (quotient.c) */

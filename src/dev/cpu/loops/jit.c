@@ -206,7 +206,8 @@ static bool has_integers(const Dag *d) {
   for (int i = 0; i < d->nodes.n; i++) {
     const DagNode *n = &d->nodes.v[i];
     DTypeClass c = dtype_class(n->t);
-    if (n->kind == N_OP && (c == DC_SINT || c == DC_UINT || n->t == DT_BF16 || n->t == DT_F16))
+    if (n->kind == N_OP &&
+        (c == DC_SINT || c == DC_UINT || n->t == DT_BF16 || n->t == DT_F16 || is_small_float(n->t)))
       return true;
   }
   return d->masks.n > 1; /* [0] is none */

@@ -320,7 +320,8 @@ static void sort_single(const Run *r, int64_t row, char *space) {
             .in = (const char *)r->in[0] + base * bytes,
             .out = (char *)r->out[0] + base * bytes,
             .bytes = bytes};
-  if (bytes == 1 && k->bits == 8 && n >= 64) {
+  if (bytes == 1 && k->bits == 8 && n >= 64 &&
+      !dtype_is_float(k->type)) { /* equal keys, equal bytes */
     sort_bytes(k, (const uint8_t *)f.in, (uint8_t *)f.out, n, s->inner);
     return;
   }

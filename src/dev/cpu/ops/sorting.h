@@ -24,6 +24,12 @@ static inline uint64_t float_key(uint64_t u, int bits, bool zeros, bool nans, ui
   return (u & sign ? ~u : u | sign) & mask;
 }
 
+/* Of 8 bits, with one NaN where others have -0. */
+static inline uint64_t nanless_key(uint64_t u, bool nans) {
+  if (!nans) return float_key(u, 8, false, false, 0);
+  return u == 0x80 ? 0xff : u & 0x80 ? ~u & 0xff : (u | 0x80) - 1;
+}
+
 static inline uint64_t key_at(const Key *k, const char *p) {
   uint64_t u = 0, mask = k->bits == 64 ? ~(uint64_t)0 : ((uint64_t)1 << k->bits) - 1, v;
   int64_t b = dtype_bytes(k->type);
@@ -34,13 +40,21 @@ static inline uint64_t key_at(const Key *k, const char *p) {
   case DT_F64: v = float_key(u, 64, k->zeros, k->nans, 0x7ff0000000000000); break;
   case DT_BF16: v = float_key(u, 16, k->zeros, k->nans, 0x7f80); break;
   case DT_F16: v = float_key(u, 16, k->zeros, k->nans, 0x7c00); break;
+  case DT_F8E5M2: v = float_key(u, 8, k->zeros, k->nans, 0x7c); break;
+  case DT_F8E4M3: v = float_key(u, 8, k->zeros, k->nans, 0x78); break;
+  case DT_F8E3M4: v = float_key(u, 8, k->zeros, k->nans, 0x70); break;
+  case DT_F8E4M3FN: v = float_key(u, 8, k->zeros, k->nans, 0x7e); break; /* the largest number */
+  case DT_F8E4M3FNUZ:
+  case DT_F8E5M2FNUZ:
+  case DT_F8E4M3B11FNUZ: v = nanless_key(u, k->nans); break;
   default: v = dtype_is_signed(k->type) ? u ^ ((uint64_t)1 << (k->bits - 1)) : u;
   }
   return (k->down ? ~v : v) & mask;
 }
 
 static inline bool key_type_ok(DType t) {
-  return t == DT_F32 || t == DT_F64 || t == DT_BF16 || t == DT_F16 || t == DT_I1 || dtype_is_int(t);
+  return t == DT_I1 || dtype_is_int(t) ||
+         (dtype_is_float(t) && dtype_bits(t) >= 8 && t != DT_F8E8M0FNU);
 }
 
 /* ---- a comparator as keys, most important first (comparator.c) ---- */

@@ -48,6 +48,9 @@ bool scatter_adds(const Op *scatter); /* its one operand's elements and its upda
 
 /* ---- simplify ---- */
 
+/* A gather at places that are constants, as slices side by side; NULL: it is another (simplify_gathers.c). */
+Value *gather_as_slices(Build *b, const Op *op);
+
 typedef struct Simp {
   Module *m;
   Map *rep;      /* value -> what stands for it now */

@@ -119,6 +119,15 @@ static bool merge_equal(Simp *s, Op *op) {
 
 /* ---- constants ---- */
 
+/* A constant's data, of one value that is spread as well; NULL: it is none, or has many elements. The module's. */
+static Tensor *known(Simp *s, const Value *v) {
+  Tensor *t = value_constant(v);
+  if (t || !type_is_static(v->type) || type_count(v->type) > FOLD_MAX) return t;
+  const char *one = value_splat(v);
+  if (!one || tensor_splat(v->type->dtype, v->type->rank, v->type->dims, one, &t)) return NULL;
+  return attr_tensor(s->m, t, NULL)->tensor;
+}
+
 static bool fold_constant(Simp *s, Op *op) {
   OpClass c = op_info[op->kind].cls;
   if (c != OC_EWISE && c != OC_MOVE && op->kind != OP_DYNAMIC_SLICE && op->kind != OP_REDUCE &&
@@ -127,12 +136,15 @@ static bool fold_constant(Simp *s, Op *op) {
   if (op->n_results != 1 || !type_is_static(op_type(op)) || op_type(op)->quant) return false;
   int64_t n = type_count(op_type(op));
   if (n > FOLD_MAX || dtype_bytes(op_type(op)->dtype) == 0) return false;
-  if ((op->kind == OP_BROADCAST_IN_DIM || op->kind == OP_BROADCAST) && n > 1)
-    return false; /* a splat: kept small */
+  if ((op->kind == OP_BROADCAST_IN_DIM || op->kind == OP_BROADCAST) &&
+      n > type_count(op->operands[0]->type))
+    return false; /* kept small */
   Tensor *in[8];
   if (op->n_operands == 0 || op->n_operands > 8) return false;
+  bool any = false; /* what is all spread is computed once */
+  for (int i = 0; i < op->n_operands; i++) any |= value_constant(op->operands[i]) != NULL;
   for (int i = 0; i < op->n_operands; i++) {
-    in[i] = value_constant(op->operands[i]);
+    in[i] = any && !op->operands[i]->type->quant ? known(s, op->operands[i]) : NULL;
     if (!in[i] || in[i]->count > FOLD_MAX || !in[i]->data || op->operands[i]->type->quant)
       return false;
   }

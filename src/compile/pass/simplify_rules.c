@@ -208,6 +208,15 @@ static bool rule_reduce(Simp *s, Op *op) {
   return simp_done(s, op, simp_op(s, op, OP_RESHAPE, 1, op->operands, op_type(op), 0, NULL));
 }
 
+static bool rule_gather(Simp *s, Op *op) {
+  Build b = {.m = s->m, .r = op->parent, .loc = op->loc};
+  Op *end = op->parent->last;
+  Value *v = gather_as_slices(&b, op);
+  if (!v) return false;
+  compile_move_built(end, op);
+  return simp_done(s, op, v);
+}
+
 /* A large constant of one value is that value, spread: nobody reads it from memory. */
 static bool rule_constant(Simp *s, Op *op) {
   const Tensor *t = value_constant(&op->results[0]);
@@ -247,6 +256,7 @@ bool simp_rules(Simp *s, Op *op) {
   case OP_DOT:
   case OP_DOT_GENERAL: return simp_dot(s, op);
   case OP_CONVOLUTION: return simp_conv(s, op);
+  case OP_GATHER: return rule_gather(s, op);
   case OP_MAP: return rule_map(s, op);
   case OP_SHARDING_CONSTRAINT:
   case OP_RESHARD:

@@ -63,6 +63,39 @@ static void unread_vectors_are_not_asked_for(void **unused) {
   }
 }
 
+/* x[:, jnp.array([1, 0])]: JAX adds the size to what is negative of the constant first. */
+static void gathers_at_constants_are_slices(void **unused) {
+  (void)unused;
+  static const struct {
+    int64_t at[3];
+    int slices, joined;
+  } cases[] = {{{2, 0, 1}, 2, 1}, {{1, 2, 3}, 1, 0}, {{-6, -6, 9}, 2, 1}};
+  for (int i = 0; i < COUNT_OF(cases); i++) {
+    Prog p = start();
+    Value *x = b_arg(&p.b, f32(&p, 400, 6));
+    NamedAttr value = {STR("value"), attr_tensor_i64(p.m, 1, (int64_t[]){3}, cases[i].at)};
+    Value *at =
+        b_op(&p.b, OP_CONSTANT, 0, NULL, 1, &value.value->type, 1, &value, 0, NULL)->results;
+    Value *more = b_adds(&p.b, at, 6),
+          *negative = b_compare(&p.b, "LT", at, b_full(&p.b, at->type, 0));
+    at = b_reshape(&p.b, b_select(&p.b, negative, more, at), 2, (int64_t[]){3, 1});
+    NamedAttr a[] = {{STR("offset_dims"), attr_ints(p.m, DT_I64, 1, (int64_t[]){0})},
+                     {STR("collapsed_slice_dims"), attr_ints(p.m, DT_I64, 1, (int64_t[]){1})},
+                     {STR("start_index_map"), attr_ints(p.m, DT_I64, 1, (int64_t[]){1})},
+                     {STR("index_vector_dim"), attr_int(p.m, DT_I64, 1)},
+                     {STR("slice_sizes"), attr_ints(p.m, DT_I64, 2, (int64_t[]){400, 1})}};
+    Type *t = f32(&p, 400, 3);
+    Value *y =
+        b_op(&p.b, OP_GATHER, 2, (Value *[]){x, at}, 1, &t, COUNT_OF(a), a, 0, NULL)->results;
+    b_return(&p.b, 1, &y);
+    ok(pass_simplify(p.m));
+    assert_int_equal(count(p.m, OP_GATHER), 0);
+    assert_int_equal(count(p.m, OP_SLICE), cases[i].slices);
+    assert_int_equal(count(p.m, OP_CONCATENATE), cases[i].joined);
+    module_free(p.m);
+  }
+}
+
 static void spread_constants_fold(void **unused) {
   (void)unused;
   Prog p = start();
@@ -220,6 +253,7 @@ int main(void) {
       cmocka_unit_test(adding_zero_stays),
       cmocka_unit_test(wishes_for_an_order_go),
       cmocka_unit_test(unread_vectors_are_not_asked_for),
+      cmocka_unit_test(gathers_at_constants_are_slices),
       cmocka_unit_test(spread_constants_fold),
       cmocka_unit_test(equal_ops_merge_and_constants_fold),
       cmocka_unit_test(transposes_fold_into_products),

@@ -280,6 +280,34 @@ bool op_is_in_parts(const Op *op) {
   return run == 1 || run >= MANY_APART;
 }
 
+#define FEW_BESIDE 4 /* the coordinates of points, colours: too few for the lanes */
+#define LEAST_ROW 64
+#define MOST_ROW \
+  32768 /* elements that stay in the cache while they are gone through for each of the few */
+
+/* The operand's dimensions as the domain has them: of a sum whose elements lie FEW_BESIDE or less together these few come before it,
+ * so that the lanes are along the sum. */
+static void domain_order(const Op *op, const Type *shape, int *order, bool *red) {
+  const int64_t *rd = NULL;
+  int nr = op->kind == OP_REDUCE ? op_ints(op, "dimensions", &rd) : 0, last = -1, n = 0;
+  int64_t row = 1, few = 1, rows = 1;
+  for (int i = 0; i < shape->rank; i++) {
+    red[i] = false;
+    for (int j = 0; j < nr; j++) red[i] |= rd[j] == i;
+    if (red[i] && shape->dims[i] > 1) last = i;
+    *(red[i] ? &row : &rows) *= shape->dims[i];
+  }
+  int first = last; /* of the run of dimensions that are summed over */
+  while (first > 0 && red[first - 1]) first--;
+  for (int i = last + 1; i < shape->rank; i++) few *= shape->dims[i];
+  bool moved = last >= 0 && few > 1 && few <= FEW_BESIDE && rows >= MIN_ROWS && row >= LEAST_ROW &&
+               row * few <= MOST_ROW;
+  for (int i = 0; i < first; i++) moved &= !red[i];
+  for (int i = 0; i < shape->rank; i++)
+    if (!moved || i < first || i > last) order[n++] = i;
+  for (int i = first; moved && i <= last; i++) order[n++] = i;
+}
+
 int cluster_new(Fuser *f, int pos) {
   Op *op = f->info[pos].op;
   bool parts = op_is_in_parts(op);
@@ -291,21 +319,19 @@ int cluster_new(Fuser *f, int pos) {
   Affine at[DOM_MAX];
   memset(at, 0, sizeof at);
   int64_t count = 1, kept = 1;
-  const int64_t *rd = NULL;
-  int nr = op->kind == OP_REDUCE ? op_ints(op, "dimensions", &rd) : 0, next = 0;
-  for (int i = 0; i < shape->rank; i++) {
-    bool red = false;
-    for (int j = 0; j < nr; j++) red |= rd[j] == i;
+  int order[DOM_MAX];
+  bool red[DOM_MAX];
+  domain_order(op, shape, order, red);
+  for (int k = 0; k < shape->rank; k++) {
+    int i = order[k], next = 0;
+    for (int j = 0; j < i; j++) next += !red[j];
     if (shape->dims[i] > 1) {
       c->dom.dims[c->dom.n] = shape->dims[i];
-      c->dom.reduced[c->dom.n] = red;
-      if (!red) at[next].coef[c->dom.n] = 1;
+      c->dom.reduced[c->dom.n] = red[i];
+      if (!red[i]) at[next].coef[c->dom.n] = 1;
       c->dom.n++;
     }
-    if (!red) {
-      next++;
-      kept *= shape->dims[i];
-    }
+    if (!red[i]) kept *= shape->dims[i];
     count *= shape->dims[i];
   }
   if (op->kind == OP_REDUCE) {

@@ -36,6 +36,29 @@ bias_gradient_rides_along(void **unused) { /* a value that is stored and summed 
   plan_free(q);
 }
 
+/* The three coordinates of a sum over points are too few for the lanes: they come before the points. Not where the sum is all there
+ * is to divide among the threads, and not where what lies together is many. */
+static void few_beside_a_sum_come_before_it(void **unused) {
+  (void)unused;
+  static const struct {
+    int64_t rows, points, beside;
+    FusionKind kind;
+  } cases[] = {{64, 100, 3, FUSION_ROW}, {1, 6400, 3, FUSION_SPLIT}, {64, 100, 24, FUSION_SPLIT}};
+  for (int i = 0; i < COUNT_OF(cases); i++) {
+    Prog p = start();
+    int64_t dims[] = {cases[i].rows, cases[i].points, cases[i].beside}, d = 1;
+    Value *x = b_arg(&p.b, type_tensor(p.m, DT_F32, 3, dims));
+    Value *y = b_reduce(&p.b, OP_ADD, b_exp(&p.b, x), 1, &d);
+    b_return(&p.b, 1, &y);
+    Plan *q = plan_of(p.m);
+    assert_int_equal(q->body.n, 1);
+    const Fusion *f = q->body.steps[0].fusion;
+    assert_int_equal(f->kind, cases[i].kind);
+    if (f->kind == FUSION_ROW) assert_true(f->dom.reduced[2] && f->dom.dims[2] == cases[i].points);
+    plan_free(q);
+  }
+}
+
 /* No fusion grows without end: compiling it would take longer than its parts, and its sweeps compute
  * again what those before them did. */
 static void long_chains_are_cut(void **unused) {
@@ -152,6 +175,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(softmax_is_one_step),
       cmocka_unit_test(bias_gradient_rides_along),
+      cmocka_unit_test(few_beside_a_sum_come_before_it),
       cmocka_unit_test(long_chains_are_cut),
       cmocka_unit_test(no_cycles),
       cmocka_unit_test(heavy_work_is_not_repeated),

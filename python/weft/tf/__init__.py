@@ -24,6 +24,9 @@ PARTS = (
     "tensorflow.python.framework.ops: EagerTensor, Graph.building_function",
     "tensorflow.python.eager.polymorphic_function: Function.__call__, get_concrete_function, make_function_context, FunctionType",
     "tensorflow.python.eager.record: could_possibly_record",
+    "tensorflow.python.framework.composite_tensor: CompositeTensor",
+    "tensorflow.python.ops.gen_math_ops: dense_bincount",
+    "tensorflow.python.ops.summary_ops_v2: _summary_state, _ResourceSummaryWriter.flush",
     "tensorflow.python.ops.control_flow_ops: XLAControlFlowContext",
     "tensorflow.python.profiler.profiler_v2: start, stop",
     "tensorflow.python.ops.resource_variable_ops: BaseResourceVariable.handle, _handle, _read_variable_op",
@@ -51,8 +54,8 @@ def install():
 
 
 def _install(tf):
-    from weft.tf import devices, function, profiler, state, strategy, trace, workers
-    for part in (trace, state, devices, strategy, workers, function, profiler):
+    from weft.tf import devices, effects, function, profiler, sizes, state, strategy, trace, workers
+    for part in (trace, state, devices, strategy, workers, effects, sizes, function, profiler):
         part.install()
 
 

@@ -13,13 +13,15 @@ _HERE = str(pathlib.Path(__file__).resolve().parent.parent)  # weft's own calls 
 _GRADIENT = "gradient_tape/"
 
 
+def is_users(file):
+    """Is it the user's program, and no library?"""
+    return not file.startswith((_HERE, "<")) and not any(folder in file for folder in _LIBRARIES)
+
+
 def _line(operation):
     """(file, line) of the user's innermost frame; None: it is nowhere in the user's program."""
-    for frame in reversed(list(operation.traceback or ())):
-        name = frame.filename
-        if not name.startswith((_HERE, "<")) and not any(folder in name for folder in _LIBRARIES):
-            return name, frame.lineno
-    return None
+    frames = reversed(list(operation.traceback or ()))
+    return next(((frame.filename, frame.lineno) for frame in frames if is_users(frame.filename)), None)
 
 
 def _made_by(name):
@@ -43,6 +45,25 @@ def place(graph, function, name):
     graph = getattr(inner, "graph", graph)
     at = _found({op.name: op for op in graph.get_operations()}, name)
     return " at {}:{}".format(*at) if at else ""
+
+
+_OPEN = re.compile(r"^.*tensor<[^>]*\?.* loc\(#(loc\d+)\)$", re.M)
+
+
+def open_shape(text, graph):
+    """Where a program's text has the first shape that depends on values: " (NAME) at FILE:LINE"; None: it has none."""
+    m = _OPEN.search(text)
+    if m is None:
+        return "" if "tensor<?" in text else None
+    at = m.group(1)
+    while (inner := re.search(rf"^#{at} = loc\((?:fused\[|callsite\()#(loc\d+)", text, re.M)):
+        at = inner.group(1)
+    named = re.search(rf'^#{at} = loc\(("(?:[^"\\]|\\.)*")\)$', text, re.M)
+    if named is None:
+        return ""
+    name = json.loads(named.group(1))
+    found = _found({op.name: op for op in graph.get_operations()}, name)
+    return f" ({name})" + (" at {}:{}".format(*found) if found else "")
 
 
 def with_lines(text, graph):

@@ -21,8 +21,9 @@ _FRAMEWORK = re.compile(r'"[^"]*/tensorflow/python/framework/ops.py":\d+:\d+')  
 _OF_GRAPHS = ("Placeholder", "PlaceholderWithDefault", "NoOp", "_Arg", "_Retval")
 _MODULE = re.compile(r"module @[\w.\-$]+")
 _NAME = re.compile(r"^_*inference_(.*?)_\d+$")
-_ERF = re.compile(r"mhlo\.erf (%[\w#]+)(?: \{[^}]*\})? : (tensor<[^>]*>)")  # StableHLO has none
-_COPY = re.compile(r"mhlo\.copy (%[\w#]+)(?: \{[^}]*\})? : (tensor<[^>]*>)")
+_TENSOR = r"(tensor<(?:[^<>]|<[^<>]*>)*>)"
+_ERF = re.compile(r"mhlo\.erf (%[\w#]+)(?: \{[^}]*\})? : " + _TENSOR)  # StableHLO has none
+_COPY = re.compile(r"mhlo\.copy (%[\w#]+)(?: \{[^}]*\})? : " + _TENSOR)
 
 
 _LOST = {"UNAVAILABLE": tf.errors.UnavailableError, "ABORTED": tf.errors.AbortedError,
@@ -129,7 +130,9 @@ def _lower(graph, specs, captured):
                                    captured_inputs=captured, stage="stablehlo")
     except (ValueError, tf.errors.OpError) as e:
         why = str(e).replace("Failed getting HLO text: ", "").split("{{function_node")[0].strip("' \n")
-        raise trace.NotCompiled(f"weft: no program can be made of {graph.name.decode()}: {why}") from None
+        node = re.search(r"node `([^`]+)`", why)
+        at = lines.place(graph.graph, None, node.group(1)) if node else ""
+        raise trace.NotCompiled(f"weft: no program can be made of {graph.name.decode()}{at}: {why}") from None
     return text.decode()
 
 
@@ -178,13 +181,22 @@ class _Compiled:
             else:
                 self.constants.append((i, np.asarray(tensor.numpy(), order="C")))
             captured.append(tensor)
-        text = _ERF.sub(r"chlo.erf \1 : \2 -> \2", _lower(graph, specs, captured))
+        text = _lower(graph, specs, captured)
+        if (where := lines.open_shape(text, graph.graph)) is not None:
+            raise trace.NotCompiled(f"weft: no program can be made of {graph.name.decode()}: the shape of a value{where} depends on values; "
+                                    "a mask (tf.where) instead of a selection keeps it")
+        text = _ERF.sub(r"chlo.erf \1 : \2 -> \2", text)
         text = _COPY.sub(r"stablehlo.reshape \1 : (\2) -> \2", text)
         text = lines.with_lines(_MODULE.sub(f"module @{program.name}", text, count=1), graph.graph)
         written = _written(text)
         client = runtime.client()
         ids = client.all_ids if program.everywhere else None
-        self.executable = client.compile(_describe(text, written, names), program.devices, ids)
+        try:
+            self.executable = client.compile(_describe(text, written, names), program.devices, ids)
+        except pjrt.Error as e:
+            if isinstance(e, pjrt.OutOfMemory):
+                raise
+            raise trace.NotCompiled(f"weft: no program can be made of {graph.name.decode()}: {e}") from None
         self.result_types = [t.dtype.as_numpy_dtype for t in graph.outputs]
         self.result_shapes = self.executable.output_shapes()
         states = dict(self.states)

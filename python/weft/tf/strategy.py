@@ -7,9 +7,10 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 from tensorflow.python.distribute import device_util, distribute_lib, distribute_utils, input_lib, input_util, reduce_util, values
+from tensorflow.python.framework.composite_tensor import CompositeTensor
 from tensorflow.python.ops import resource_variable_ops as rv
 
-from weft.tf import runtime, trace
+from weft.tf import effects, runtime, trace
 from weft.tf.program import Program
 
 MEAN = reduce_util.ReduceOp.MEAN
@@ -255,22 +256,28 @@ class _Call:
         def replica(*tensors):
             tensors = iter(tensors)
             args, kwargs = tf.nest.pack_sequence_as(structure, [x if s is None else next(tensors) for x, s in zip(flat, specs)])
-            with ReplicaContext(strategy, replica_id(n)):
+            with effects.collected() as self.effects, ReplicaContext(strategy, replica_id(n)):
                 self.structure = fn(*args, **kwargs)
-            self.flat = tf.nest.flatten(self.structure)
+            self.flat = tf.nest.flatten(self.structure, expand_composites=True)
             self.is_tensor = [tf.is_tensor(x) for x in self.flat]
-            return [tf.convert_to_tensor(x) for x, t in zip(self.flat, self.is_tensor) if t]
+            results = [tf.convert_to_tensor(x) for x, t in zip(self.flat, self.is_tensor) if t]
+            return results + [tf.identity(x) for x in self.effects.tensors]
         self.program = Program.of(replica, getattr(fn, "__name__", "replica"), [s for s in specs if s is not None], devices, strategy)
 
     def pack(self, rows):
-        """The results: rows[replica][result] in the function's structure."""
-        out, j = [], 0
-        for x, is_tensor in zip(self.flat, self.is_tensor):
-            if is_tensor:
-                out.append(values.PerReplica([row[j] for row in rows]) if len(rows) > 1 else rows[0][j])
-                j += 1
-            else:
-                out.append(x)
+        """The results: rows[replica][result] in the function's structure. What the step says besides is said."""
+        n = sum(self.is_tensor)
+        self.effects.happen([row[n:] for row in rows])
+
+        def of_replica(row):
+            tensors = iter(row)
+            return tf.nest.pack_sequence_as(self.structure, [next(tensors) if t else x for x, t in zip(self.flat, self.is_tensor)],
+                                            expand_composites=True)
+        replicas = [tf.nest.flatten(of_replica(row)) for row in rows]
+        out = []
+        for xs in zip(*replicas):
+            per_replica = len(rows) > 1 and isinstance(xs[0], (tf.Tensor, CompositeTensor))
+            out.append(values.PerReplica(list(xs)) if per_replica else xs[0])
         return tf.nest.pack_sequence_as(self.structure, out)
 
 

@@ -459,6 +459,59 @@ def special_functions(_):
 
 
 @case
+def types_of_variables(_):
+    """Complex ones among them."""
+    types = (tf.float64, tf.float16, tf.bfloat16, tf.int8, tf.int64, tf.uint16, tf.complex64, tf.complex128)
+    variables = [tf.Variable(tf.cast([1, 2, 3], t)) for t in types]
+
+    @tf.function
+    def step():
+        for v in variables:
+            v.assign(v + tf.cast(2, v.dtype))
+        return [v * v for v in variables]
+    step()
+    return {f"{i}{k}": np.asarray(tf.cast(x, tf.complex64)) for k, xs in (("", step()), ("v", variables)) for i, x in enumerate(xs)}
+
+
+@case
+def said_in_steps(strategy):
+    """tf.print and summaries within strategy.run, of each replica and of the first; results that are ragged and sparse."""
+    with tempfile.TemporaryDirectory() as folder:
+        writer, said = tf.summary.create_file_writer(folder), "file://" + folder + "/said"
+
+        def step(x):
+            i = tf.distribute.get_replica_context().replica_id_in_sync_group
+            tf.print("x", tf.reduce_sum(x), i, output_stream=said)
+            with writer.as_default(step=3):
+                tf.summary.scalar("sum", tf.reduce_sum(x))
+            return tf.RaggedTensor.from_row_lengths(x[:6, 0], [2, 1, 3]), tf.SparseTensor([[0, 0]], x[0, :1], (1, 2))
+        ragged, sparse = tf.function(lambda x: strategy.run(step, args=(x,)))(tf.constant(ROWS))
+        strategy.run(step, args=(tf.constant(2 * ROWS),))
+        writer.flush()
+        lines = sorted(line.split() for line in open(folder + "/said"))
+        events = [v for name in os.listdir(folder) if "tfevents" in name
+                  for e in tf.compat.v1.train.summary_iterator(os.path.join(folder, name)) for v in e.summary.value]
+    first = lambda x: strategy.experimental_local_results(x)[0]  # noqa: E731
+    return {"lines": np.array([[float(x) for x in line[1:]] for line in lines]), "ragged": first(ragged).to_tensor().numpy(),
+            "sparse": tf.sparse.to_dense(first(sparse)).numpy(), "events": np.array([tf.make_ndarray(v.tensor) for v in events])}
+
+
+@case
+def shapes_of_values(_):
+    """Where a shape depends on values the host computes the step; where it is told (category encoding), the device does."""
+    v = tf.Variable(2.0)
+
+    @tf.function
+    def selected(x):
+        v.assign_add(1.0)
+        return tf.reduce_sum(tf.boolean_mask(x, x > 0.5) * v)
+    out = {"selected": np.array([selected(tf.constant(ROWS)) for _ in range(2)]), "v": v.numpy()}
+    model = keras.Sequential([layers.Input((7,), dtype="int32"), layers.CategoryEncoding(30, output_mode="count"), layers.Dense(2)])
+    model.compile("sgd", "mse", jit_compile=True)
+    return {**out, **history(model.fit(WORDS, TARGETS, batch_size=16, epochs=2, shuffle=False, verbose=0)), **weights(model)}
+
+
+@case
 def one_device(_):
     strategy = tf.distribute.OneDeviceStrategy("/cpu:0")
     with strategy.scope():

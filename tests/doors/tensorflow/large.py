@@ -21,14 +21,22 @@ def strings(x):
     return tf.strings.as_string(x)
 
 
+def selected(x):
+    return tf.boolean_mask(x, x > 0)
+
+
+def refusal(function):
+    """Why a TPUStrategy does not run it."""
+    try:
+        tf.distribute.TPUStrategy(tf.distribute.cluster_resolver.TPUClusterResolver("local")).run(function, args=(tf.constant([1.0]),))
+    except ValueError as e:
+        return str(e)
+
+
 model = Net()
 model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
 try:
     model.fit(np.ones((1 << 15, 32), "f"), np.zeros(1 << 15, "i"), batch_size=1 << 15, verbose=0)
 except tf.errors.ResourceExhaustedError as e:
     said = str(e)
-try:
-    tf.distribute.TPUStrategy(tf.distribute.cluster_resolver.TPUClusterResolver("local")).run(strings, args=(tf.constant(1.0),))
-except ValueError as e:
-    refused = str(e)
-print(json.dumps({"said": said, "refused": refused}))
+print(json.dumps({"said": said, "refused": refusal(strings), "selected": refusal(selected)}))

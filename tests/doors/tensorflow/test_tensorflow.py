@@ -111,10 +111,11 @@ def test_phantom(tmp_path):
 def test_lines_of_the_program():
     """What does not fit and what cannot be compiled are named with the line that asked for it, not with TensorFlow's or Keras's."""
     program = (HERE / "large.py").read_text().splitlines()
-    line = {what: 1 + next(i for i, text in enumerate(program) if what in text) for what in ("self.up(x)", "as_string")}
+    line = {what: 1 + next(i for i, text in enumerate(program) if what in text) for what in ("self.up(x)", "as_string", "boolean_mask")}
     got = run("large.py", device="tpu-v5e", WEFT_PHANTOM="1")
     assert re.search(rf"GiB .*large\.py:{line['self.up(x)']} \(", got["said"]), got["said"]
     assert f"large.py:{line['as_string']}" in got["refused"], got["refused"]
+    assert re.search(rf"shape .* at .*large\.py:{line['boolean_mask']} depends on values", got["selected"]), got["selected"]
 
 
 def test_calls_are_told_apart_by_strategies_that_are_gone():

@@ -104,17 +104,27 @@ static const char *yes_no(const AdviseRow *r, double extra) {
   return r->eval.report->hbm_bytes + extra <= r->eval.report->limit_bytes ? "yes" : "NO";
 }
 
+/* Of a program that only answers: how many, and for how much. */
+static void print_answers(const AdviseRow *r, Buf *o) {
+  const SimReport *e = r->eval.report;
+  double batch = (double)r->eval.batch;
+  char usd[UNITS_TEXT];
+  buf_printf(o, " %10.0f %12s", batch / e->time_s, units_usd(usd, e->usd / batch * 1e6));
+}
+
 static void print_evaluation(const AdviseWork *w, const AdviseRow *rows, int n, Buf *o) {
   bool state = w->batch > 0;
   print_work(w, rows, n, false, o);
-  buf_byte(o, '\n');
-  buf_printf(o, "  %-18s %7s %-27s", "", "", state ? "training state released" : "");
-  if (state) buf_printf(o, "  %-27s  %s", "optimizer slots resident", "all of training held");
+  if (state)
+    buf_printf(o, "\n  %-18s %7s %-27s  %-27s  %s", "", "", "training state released",
+               "optimizer slots resident", "all of training held");
   buf_printf(o, "\n  %-18s %7s %-5s %10s %10s", "", "devices", "fits", "memory", "largest");
   if (state)
     buf_printf(o, "  %-5s %10s %10s  %-5s %10s %10s", "fits", "memory", "largest", "fits", "memory",
                "largest");
-  buf_printf(o, " %9s\n", "time");
+  buf_printf(o, " %9s", "time");
+  if (!state) buf_printf(o, " %10s %12s", "examples/s", "$ a million");
+  buf_byte(o, '\n');
   for (int i = 0; i < n; i++) {
     const AdviseRow *r = &rows[i];
     if (!r->eval.known) {
@@ -135,7 +145,9 @@ static void print_evaluation(const AdviseWork *w, const AdviseRow *rows, int n, 
     if (state)
       buf_printf(o, "  %-5s %10s %10s  %-5s %10s %10s", yes_no(r, r->slots_bytes), b, lb,
                  yes_no(r, r->held_bytes), c, lc);
-    buf_printf(o, " %9s\n", t);
+    buf_printf(o, " %9s", t);
+    if (!state) print_answers(r, o);
+    buf_byte(o, '\n');
   }
   for (int i = 0; i < n; i++) print_rounded(w, &rows[i], &rows[i].eval, w->eval_batch, o);
   for (int i = 0; i < n && !w->batch; i++) print_copies(&rows[i], o);

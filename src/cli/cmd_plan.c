@@ -182,10 +182,32 @@ static Err *whole_run(PlanArgs *a) {
   return NULL;
 }
 
+enum { WIDTH = 110 };
+
+/* plan_words, its paragraphs in lines that a terminal shows. */
+static void wrapped_words(const PlanAnswer *answer, Buf *out) {
+  Buf words = {0};
+  plan_words(answer, &words);
+  buf_byte(&words, 0);
+  for (char *p = words.p, *line; (line = strsep(&p, "\n"));) {
+    int indent = (int)strspn(line, " ");
+    line += indent;
+    for (char *end = line; *end; line = end + 1) {
+      size_t n = strlen(line), most = (size_t)(WIDTH - indent);
+      for (end = line + MIN(n, most); n > most && end > line && *end != ' '; end--) {
+      }
+      if (end == line) end += strcspn(line, " "); /* one long word */
+      buf_printf(out, "%*s%.*s%s", indent, "", (int)(end - line), line, *end ? "\n" : "");
+    }
+    if (p) buf_byte(out, '\n');
+  }
+  buf_free(&words);
+}
+
 static Err *answer_out(PlanArgs *a, const PlanAnswer *answer, const AdviseWork *w) {
   Buf out = {0};
   if (a->json) plan_json(answer, &out);
-  else plan_write_text(answer, a->all, &out), plan_words(answer, &out);
+  else plan_write_text(answer, a->all, &out), wrapped_words(answer, &out);
   print(&out);
   if (!answer->choices.n) return err_new(ERR_EXHAUSTED, "no layout was found");
   a->misses = !answer->choices.v[0].meets;

@@ -257,6 +257,8 @@ static void mark_front(PlanChoice *c, int n) {
 void plan_rank(PlanAnswer *a) {
   mark_front(a->choices.v, a->choices.n);
   sort(&a->ask, a->choices.v, a->choices.n);
+  if (a->choices.n)
+    a->choices.v[0].front = true; /* the first by what was asked, by however little */
 }
 
 #define STEP_MOST 1e11 /* tokens: a thousand times the largest batches that were published */

@@ -1,5 +1,6 @@
 """A trained network in use: eval, predict, generate against the same numbers reached another way."""
 import json
+import re
 
 import numpy as np
 import pytest
@@ -191,3 +192,18 @@ def test_wrong_use(args, say, pictures, tmp_path):
     args = [{"RUN": pictures[0], "TEXT": text, "text:TEXT": f"text:{text}"}.get(a, a) for a in args]
     r = weft(*args)
     assert r.returncode in (1, 2) and say in r.stderr, r.stderr
+
+
+def test_what_answers_cost(tmp_path):
+    """advise on an exported network: answers a second and money for a million of them, cheaper in batches."""
+    r = weft("train", "mlp", "--size", 32, "--data", "synthetic", "--steps", 1, "--batch", 8, "--no-compare", "--no-eval", "--out", tmp_path / "run")
+    assert r.returncode == 0 and weft("export", tmp_path / "run", "--to", tmp_path / "out").returncode == 0, r.stderr
+    cost = []
+    for batch in (1, 64):
+        p = weft("advise", tmp_path / "out/forward.mlirbc", "--chip", "T4", "--batch", batch)
+        head, row = re.search(r"\n( +devices fits .*)\n(  T4 .*)\n", p.stdout).groups()
+        assert head.split()[-5:] == ["time", "examples/s", "$", "a", "million"], p.stdout
+        rate, usd = float(row.split()[-2]), float(row.split()[-1].strip("$"))
+        assert usd == pytest.approx(0.526 / 3600 / rate * 1e6, rel=0.05)
+        cost.append(usd)
+    assert cost[1] < cost[0] / 5

@@ -104,9 +104,10 @@ static void row(const PlanAsk *ask, const PlanChoice *c, bool runs, Buf *o) {
 static void title(const PlanAnswer *a, Buf *o) {
   const PlanAsk *ask = &a->ask;
   char s[UNITS_TEXT];
-  buf_printf(o, "%s, %s parameters%s; ", ask->model->name,
-             units_count(s, plan_parameters(ask->model)),
-             ask->lora_rank ? " (low-rank adapters trained)" : "");
+  double parameters = plan_parameters(ask->model);
+  buf_cstr(o, ask->model->name);
+  if (parameters > 0) buf_printf(o, ", %s parameters", units_count(s, parameters));
+  buf_printf(o, "%s; ", ask->lora_rank ? " (low-rank adapters trained)" : "");
   if (ask->unit) buf_printf(o, "%g %s a step", ask->gbs, ask->unit);
   else buf_printf(o, "%g sequences of %g tokens a step", ask->gbs, ask->seq);
   if (ask->tokens > 0) buf_printf(o, "; %s %s in all", units_count(s, ask->tokens), plan_unit(ask));

@@ -282,10 +282,22 @@ Err *plan_check_batch(const PlanAsk *ask, bool told) {
   return e;
 }
 
+/* The batch that nobody named, next to `gbs`, that divides over the chips that were named: 72 of a rack have 504. */
+static double whole_shares(const PlanAsk *ask, double gbs) {
+  for (int i = 0; i < ask->n_chips; i++) {
+    double odd = ask->chips[i].devices;
+    while (odd > 1 && fmod(odd, 2) == 0) odd /= 2; /* tensor and pipeline ways take these */
+    double n = ask->chips[i].devices <= gbs ? ask->chips[i].devices : odd;
+    if (odd > 1 && fmod(gbs, odd) != 0) gbs = MAX(1, round(gbs / n)) * n;
+  }
+  return gbs;
+}
+
 static Err *complete(PlanAsk *ask) {
   if (ask->seq <= 0) ask->seq = plan_usual_seq(ask->model);
   bool told = ask->gbs > 0;
-  if (!told) ask->gbs = ask->lora_rank ? LORA_BATCH : usual_batch(ask->model, ask->seq);
+  if (!told)
+    ask->gbs = whole_shares(ask, ask->lora_rank ? LORA_BATCH : usual_batch(ask->model, ask->seq));
   TRY(plan_check_batch(ask, told));
   if (ask->most <= 0) ask->most = 1024;
   if (ask->lora_rank >= ask->model->hidden)

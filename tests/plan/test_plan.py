@@ -321,6 +321,14 @@ def test_a_sequence_is_no_longer_than_its_positions():
     assert plan("llama:13b", "--lora", "--chips", "A100-80GB:1", "--tokens", 1e8)["choices"][0]["gbs"] == 64
 
 
+def test_a_batch_that_nobody_named_divides():
+    """A whole rack of 72: a batch of 504, not 512, which no layout divides over nine times eight."""
+    a = plan("llama3-8b", "--chips", "gb200:72", "--tokens", 1e9)
+    assert a["choices"][0]["chips"] == 72 and a["gbs"] == 504
+    assert "divides a batch of 512" in weft("plan", "llama3-8b", "--chips", "gb200:72", "--gbs", 512, "--tokens", 1e9).stdout
+    assert plan("llama3-8b", "--chips", "H100:64", "--tokens", 1e9)["gbs"] == 512
+
+
 def test_amounts_as_people_write_them():
     for written, number in (("300B", 3e11), ("1.5T", 1.5e12), ("2e9", 2e9)):
         assert plan("llama3-8b", "--chips", "H100:64", "--tokens", written)["tokens"] == number

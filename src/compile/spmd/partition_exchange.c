@@ -99,6 +99,12 @@ static Type *with_dims(Spmd *s, const Type *t, const int64_t *dims) {
   return type_tensor_full(s->m, t->dtype, t->rank, dims, NULL, t->quant);
 }
 
+double spmd_part_of(const Spmd *s, const Type *t, const Layout *l) {
+  double n = (double)type_count(t);
+  for (int d = 0; d < t->rank; d++) n /= (double)spmd_dim_parts(s, &l->d[d]);
+  return n;
+}
+
 Type *spmd_local_type(Spmd *s, Type *t, const Layout *l) {
   if (t->kind != TY_TENSOR || t->rank > MAX_RANK) return t;
   int64_t dims[MAX_RANK];

@@ -60,12 +60,6 @@ static bool is_lookup(const Op *op, Lookup *l) {
   return true;
 }
 
-static double part_of(Spmd *s, const Type *t, const Layout *l) {
-  double n = (double)type_count(t);
-  for (int d = 0; d < t->rank; d++) n /= (double)spmd_dim_parts(s, &l->d[d]);
-  return n;
-}
-
 /* Indices counted from where this device's rows begin, signed; beyond the table's ends: as a gather has
  * it, the nearest row. */
 static Value *own_ids(Spmd *s, Build *b, const Lookup *l, Value *ids, const Dim *axes) {
@@ -110,7 +104,8 @@ static double to_move(Spmd *s, const Type *t, const Layout *from, const Layout *
   bool within = true;
   for (int d = 0; d < t->rank; d++)
     within = within && spmd_common_prefix(&from->d[d], &to->d[d]) == from->d[d].n;
-  return within ? 0 : MAX(part_of(s, t, from), part_of(s, t, to) - part_of(s, t, from));
+  return within ? 0
+                : MAX(spmd_part_of(s, t, from), spmd_part_of(s, t, to) - spmd_part_of(s, t, from));
 }
 
 bool spmd_lookup_op(Spmd *s, const Op *op) {
@@ -129,7 +124,7 @@ bool spmd_lookup_op(Spmd *s, const Op *op) {
     sizes[d] = was[d] == x->dims[d] ? was[d] / spmd_dim_parts(s, &table.d[d]) : 1;
     if (d != l.rows) before.d[d] = want->d[l.of_table[d]];
   }
-  if (3 * part_of(s, r, &has) > to_move(s, x, given, &before))
+  if (3 * spmd_part_of(s, r, &has) > to_move(s, x, given, &before))
     return false; /* the table is the smaller one, or lies as it is wanted */
   Build b = {.m = s->m, .r = s->at, .loc = s->loc};
   Value *ids = spmd_operand(s, op->operands[1], &need);

@@ -580,6 +580,31 @@ static int rows_of(const Op *op, const int64_t *inserted, int n_inserted) {
   return n == 1 && n_inserted == 1 && map[0] == inserted[0] ? (int)map[0] : -1;
 }
 
+static Value *zeros(Spmd *s, Type *t, const Layout *has) {
+  Build b = {.m = s->m, .r = s->at, .loc = s->loc};
+  return b_full(&b, spmd_local_type(s, t, has), 0);
+}
+
+/* How a table's rows are cut while updates are added to them, where updates are cut by an axis that cuts the rows,
+ * too: as the result's, with all updates fetched, or not, with all rows on each device, whichever is less to hold,
+ * as XLA weighs it. */
+static Dim rows_cut(Spmd *s, const Type *x, const Type *u, const Layout *want, const Layout *given,
+                    int rows) {
+  double table = spmd_part_of(s, x, want), updates = spmd_part_of(s, u, given), shared = 1;
+  Layout by_rows = {.d = {want->d[rows]}};
+  for (int d = 0; d < u->rank; d++)
+    for (int k = 0; k < given->d[d].n; k++) {
+      Dim axis = {.n = 1, .a = {given->d[d].a[k]}};
+      if (spmd_uses_axis(&by_rows, 1, axis.a[0])) shared *= (double)spmd_dim_parts(s, &axis);
+    }
+  if (table + updates * shared <= table * shared + updates) return want->d[rows];
+  Dim left = {0};
+  for (int k = 0; k < want->d[rows].n; k++)
+    if (!spmd_uses_axis(given, u->rank, want->d[rows].a[k])) left.a[left.n++] = want->d[rows].a[k];
+    else break; /* the sum is scattered along the rest */
+  return left;
+}
+
 /* Cut along batching dimensions and along windows that are updated in full. Sums into zeros, the
  * gradients of tables, are cut along the updates as well: each device adds its own, then all add
  * theirs together; and along the table's rows, of which each device takes its own. */
@@ -602,7 +627,7 @@ void spmd_scatter_op(Spmd *s, const Op *op) {
   }
   bool sums = n == 1 && is_zero(op->operands[0]->def) && only_adds(op->regions[0]);
   int rows = sums ? rows_of(op, inserted, ni) : -1;
-  if (rows >= 0) has.d[rows] = want->d[rows];
+  if (rows >= 0) has.d[rows] = rows_cut(s, x, u, want, given, rows);
   Dim own[MAX_RANK];
   for (int d = 0; d < u->rank; d++) {
     if (b_has_dim(nw, window, d)) continue;
@@ -619,7 +644,7 @@ void spmd_scatter_op(Spmd *s, const Op *op) {
   Value *in[64];
   Type *out[64];
   for (int k = 0; k < n; k++) {
-    in[k] = spmd_operand(s, op->operands[k], &has);
+    in[k] = sums ? zeros(s, op->operands[k]->type, &has) : spmd_operand(s, op->operands[k], &has);
     in[n + 1 + k] = spmd_operand(s, op->operands[n + 1 + k], &update);
     out[k] = spmd_local_type(s, op->results[k].type, &has);
   }

@@ -37,6 +37,8 @@ typedef struct Spmd {
 /* ---- partition_exchange.c ---- */
 
 int64_t spmd_dim_parts(const Spmd *s, const Dim *d);
+/* Elements of a device's part. */
+double spmd_part_of(const Spmd *s, const Type *t, const Layout *l);
 Op *spmd_emit(Spmd *s, OpKind kind, int n_in, Value *const *in, int n_out, Type *const *out,
               int n_attrs, const NamedAttr *attrs, int n_regions, Region *const *regions);
 Value *spmd_emit1(Spmd *s, OpKind kind, int n_in, Value *const *in, Type *out, int n_attrs,

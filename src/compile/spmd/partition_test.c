@@ -448,6 +448,45 @@ static void test_moves(void **state) {
   assert_int_equal(check_text("moved", moved), 1); /* of 8 numbers */
 }
 
+/* The gradient of a table cut by the axis that cuts its tokens: of many tokens each device adds its own into all rows,
+ * and these sums are scattered; of few, all go to each device, which takes those of its rows. */
+static void test_sums_of_rows(void **state) {
+  (void)state;
+  for (int many = 0; many < 2; many++) {
+    Buf text = {0};
+    int tokens = many ? 64 : 8, rows = many ? 16 : 64;
+    buf_printf(&text,
+               MESH
+               "func.func @main(%%u: tensor<%dx4xf32> {sdy.sharding = #sdy.sharding<@m, "
+               "[{\"d\"}, {}]>}, %%i: tensor<%dx1xi32> {sdy.sharding = #sdy.sharding<@m, "
+               "[{\"d\"}, {}]>}) -> (tensor<%dx4xf32> {sdy.sharding = #sdy.sharding<@m, "
+               "[{\"d\"}, {}]>}) {\n  %%z = stablehlo.constant dense<0.0> : tensor<%dx4xf32>\n",
+               tokens, tokens, rows, rows);
+    buf_printf(&text,
+               "  %%s = \"stablehlo.scatter\"(%%z, %%i, %%u) <{scatter_dimension_numbers = "
+               "#stablehlo.scatter<update_window_dims = [1], inserted_window_dims = [0], "
+               "scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}> ({\n"
+               "  ^bb0(%%a: tensor<f32>, %%b: tensor<f32>):\n"
+               "  %%c = stablehlo.add %%a, %%b : tensor<f32>\n"
+               "  stablehlo.return %%c : tensor<f32>}) : (tensor<%dx4xf32>, tensor<%dx1xi32>, "
+               "tensor<%dx4xf32>) -> tensor<%dx4xf32>\n  return %%s : tensor<%dx4xf32>}",
+               rows, tokens, tokens, rows, rows);
+    Module *m = parsed("sums of rows", text.p);
+    bool done;
+    ok(pass_partition(m, &done));
+    int scattered = 0, gathered = 0;
+    for (const Op *op = module_main(m)->body->first; op; op = op->next) {
+      scattered += op->kind == OP_REDUCE_SCATTER;
+      gathered += op->kind == OP_ALL_GATHER;
+    }
+    assert_int_equal(scattered, many);
+    assert_int_equal(gathered, many ? 0 : 2); /* tokens and their rows */
+    module_free(m);
+    check_text("sums of rows", text.p);
+    buf_free(&text);
+  }
+}
+
 static void test_lookups(void **state) {
   (void)state;
   assert_int_equal(check_text("picked", picked), 0);
@@ -879,28 +918,18 @@ static void test_manual_of_gspmd(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_manual_of_gspmd),
-                                     cmocka_unit_test(test_matmul),
-                                     cmocka_unit_test(test_train_step),
-                                     cmocka_unit_test(test_collectives),
-                                     cmocka_unit_test(test_lookups),
-                                     cmocka_unit_test(test_stacks),
-                                     cmocka_unit_test(test_embedding),
-                                     cmocka_unit_test(test_weight_gradient),
-                                     cmocka_unit_test(test_cuts_that_collide),
-                                     cmocka_unit_test(test_not_partitioned),
-                                     cmocka_unit_test(test_moves),
-                                     cmocka_unit_test(test_wishes),
-                                     cmocka_unit_test(test_found),
-                                     cmocka_unit_test(test_contests),
-                                     cmocka_unit_test(test_fetched_once),
-                                     cmocka_unit_test(test_scattered_sums),
-                                     cmocka_unit_test(test_batch_in_common),
-                                     cmocka_unit_test(test_batches),
-                                     cmocka_unit_test(test_calls_with_parts),
-                                     cmocka_unit_test(test_sum_begins_once),
-                                     cmocka_unit_test(test_unsummed),
-                                     cmocka_unit_test(test_counting),
-                                     cmocka_unit_test(test_random)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_manual_of_gspmd), cmocka_unit_test(test_matmul),
+      cmocka_unit_test(test_train_step),      cmocka_unit_test(test_collectives),
+      cmocka_unit_test(test_lookups),         cmocka_unit_test(test_sums_of_rows),
+      cmocka_unit_test(test_stacks),          cmocka_unit_test(test_embedding),
+      cmocka_unit_test(test_weight_gradient), cmocka_unit_test(test_cuts_that_collide),
+      cmocka_unit_test(test_not_partitioned), cmocka_unit_test(test_moves),
+      cmocka_unit_test(test_wishes),          cmocka_unit_test(test_found),
+      cmocka_unit_test(test_contests),        cmocka_unit_test(test_fetched_once),
+      cmocka_unit_test(test_scattered_sums),  cmocka_unit_test(test_batch_in_common),
+      cmocka_unit_test(test_batches),         cmocka_unit_test(test_calls_with_parts),
+      cmocka_unit_test(test_sum_begins_once), cmocka_unit_test(test_unsummed),
+      cmocka_unit_test(test_counting),        cmocka_unit_test(test_random)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

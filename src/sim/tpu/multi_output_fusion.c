@@ -8,7 +8,7 @@
 
 #define RESULTS 8     /* that a kernel may write */
 #define MOST_READS 16 /* of kernels that are told apart by how many they are */
-#define SHORT 8192    /* elements: sums over fewer join what is no sum */
+#define SHORT 65536   /* elements: sums over fewer join what is no sum, as do sums of all */
 
 /* Results of a that somebody beside a and b needs. */
 static int results(const Kernel *a, const Kernel *b) {
@@ -162,6 +162,13 @@ static void join_loops(Joins *js) {
     }
 }
 
+/* Does it add up all that it walks over, as losses do? */
+static bool sums_all(const Kernel *k) {
+  for (int i = 0; i < k->roots.n; i++)
+    if (k->roots.v[i]->kind == H_REDUCE && hlo_count(k->roots.v[i]) == 1) return true;
+  return false;
+}
+
 /* Does it sum up what the other one writes rounded? */
 static bool sums_result(const Kernel *sum, const Kernel *k) {
   for (int i = 0; i < sum->roots.n; i++)
@@ -281,8 +288,8 @@ bool tpu_joins_sibling(Joins *js, int i, int j, const HNode *src, bool table) {
   if ((table && !same_work(a, b)) || sums_other_sides(a, b) || makes_masks(a) != makes_masks(b) ||
       makes_ints(a) != makes_ints(b))
     return false;
-  bool apart = a->reduce != b->reduce && kernel_domain(a) > SHORT && !kernel_only_widens(a) &&
-               !kernel_only_widens(b);
+  bool apart = a->reduce != b->reduce && kernel_domain(a) > SHORT && !sums_all(a->reduce ? a : b) &&
+               !kernel_only_widens(a) && !kernel_only_widens(b);
   return !(apart && !sums_result(a, b) && !sums_result(b, a)) && !too_many_results(a, b) &&
          !waits_for_better(js, i, j) && !waits_for_better(js, j, i);
 }

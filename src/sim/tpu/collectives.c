@@ -114,9 +114,42 @@ static void send_to_all(HGraph *g, HComp *c, HNode *n) {
   n->in = arena_dup(g->arena, &y, sizeof y);
 }
 
+/* Nothing but dimension d and those of one element lie outside of it? */
+static bool is_outermost(const HNode *n, int64_t d) {
+  for (int i = 0; i < d; i++)
+    if (n->d[i] > 1) return false;
+  return true;
+}
+
+static HNode *copied(HGraph *g, HComp *c, const HNode *like, HNode *x) {
+  HNode *n = hlo_node(g, c, H_EWISE, OP_COPY, like->src, x->dt, x->rank, x->d, 1, &x);
+  n->apart = true;
+  return n;
+}
+
+/* What goes to each device lies together, and so does what comes from each: where it is not the outermost dimension
+ * that is cut, or that grows, all is copied to such an order, or from it. Rows of such a part lie as they did. */
+static void lay_out_sent(HGraph *g, HComp *c, HNode *n) {
+  if (n->rank < 2 || n->n_in != 1 || n->n_results != 1) return;
+  int64_t cut = op_int(n->src, "split_dimension", 0), put = op_int(n->src, "concat_dimension", 0);
+  HNode *x = n->in[0];
+  if (cut == put || cut < 0 || put < 0 || cut >= n->rank || put >= n->rank) return;
+  if (!is_outermost(x, cut)) x = copied(g, c, n, x);
+  if (!is_outermost(n, put)) {
+    x = hlo_node(g, c, H_COLL, OP_ALL_TO_ALL, n->src, n->dt, n->rank, n->d, 1, &x);
+    n->kind = H_EWISE;
+    n->op = OP_COPY;
+    n->apart = true;
+  }
+  n->in = arena_dup(g->arena, &x, sizeof x);
+}
+
 void tpu_collective(HGraph *g, const CostParams *params, HComp *c, HNode *n) {
   if (n->op == OP_REDUCE_SCATTER) scatter_sums(g, params, c, n);
-  else if (n->op == OP_ALL_TO_ALL) send_to_all(g, c, n);
+  else if (n->op == OP_ALL_TO_ALL) {
+    send_to_all(g, c, n);
+    if (n->kind == H_COLL) lay_out_sent(g, c, n);
+  }
 }
 
 bool tpu_joins_parts(const HNode *n) {

@@ -1,4 +1,4 @@
-"""Train steps of language models, sharded in twenty-one ways, need about as much memory as libtpu gives them (tests/sim/oracle/layouts.csv): which
+"""Train steps of language models, sharded in twenty-two ways, need about as much memory as libtpu gives them (tests/sim/oracle/layouts.csv): which
 shardings spread where, what is exchanged, and in which order, all show in it."""
 import csv
 import io
@@ -64,3 +64,9 @@ def test_one_order_for_loops_and_what_is_around_them(errors):
 
 def test_a_70b_model_on_2048_chips(errors):
     assert abs(errors["layout_llama70b_v5p4096@v5p"]) < 0.1
+
+
+def test_a_7b_model_on_256_chips(errors):
+    """`examples/llama_phantom.py --shard fsdp --batch 256`: what fills the memory is a batch that is fetched while its gradient's sum, which lies
+    beside what it sums up, arrives. A table's gradient is summed where its tokens are."""
+    assert abs(errors["layout_llama7b_fsdp256@v5e"]) < 0.05

@@ -10,30 +10,46 @@
 typedef struct Hide {
   const Order *o;
   const Ints *order;
-  int *place;      /* by kernel: in that order */
-  double *cost;    /* s; of an exchange what it takes on the network */
-  double *ready;   /* from when on it can be placed without anybody waiting; time runs backwards */
-  double *depth;   /* the longest chain of exchanges before it */
-  int *left;       /* readers that have no place yet */
-  bool *ended;     /* an exchange whose end has a place */
-  Ints open;       /* kernels whose readers all have one */
-  int n_under_way; /* gathers */
-  int queue;       /* gathers' ends in `open` that wait for the network */
+  int *place;    /* by kernel: in that order */
+  double *cost;  /* s; of an exchange what it takes on the network */
+  double *ready; /* from when on it can be placed without anybody waiting; time runs backwards */
+  double *depth; /* the longest chain of exchanges before it */
+  int *left;     /* readers that have no place yet */
+  bool *ended;   /* an exchange whose end has a place */
+  bool *holds, *gathers; /* a loop with exchanges in it, with gathers */
+  Ints open;             /* kernels whose readers all have one */
+  int n_under_way;       /* gathers */
+  int queue;             /* gathers' ends in `open` that wait for the network */
   double now;
   Ints out; /* from the last to the first */
+  Ints *carry;
 } Hide;
+
+static bool is_exchange(const HNode *n, bool gather) {
+  return n->kind == H_COLL &&
+         (n->op == OP_ALL_GATHER || (!gather && n->op == OP_COLLECTIVE_PERMUTE));
+}
 
 /* Those that run beside computing on TPUs: permutes, and on some gathers, one at a time. */
 static const HNode *exchange(const Hide *h, int k) {
   const Kernel *kernel = h->o->p->kernels.v[k];
   const HNode *n = kernel->roots.n ? kernel->roots.v[0] : NULL;
-  bool is = n && n->kind == H_COLL && (n->op == OP_ALL_GATHER || n->op == OP_COLLECTIVE_PERMUTE);
-  return is ? n : NULL;
+  return n && is_exchange(n, false) ? n : NULL;
 }
 
 static bool is_gather(const Hide *h, int k) {
   const HNode *n = exchange(h, k);
   return n && n->op == OP_ALL_GATHER;
+}
+
+/* Is there one in the loop, of gathers or of both kinds? */
+static bool holds(const HNode *loop, bool gather) {
+  for (int c = 0; c < loop->n_comps; c++)
+    for (int i = 0; i < loop->comps[c]->nodes.n; i++) {
+      const HNode *x = loop->comps[c]->nodes.v[i];
+      if (!x->dead && (is_exchange(x, gather) || holds(x, gather))) return true;
+    }
+  return false;
 }
 
 /* ---- what each takes ---- */
@@ -79,7 +95,10 @@ static void weigh(Hide *h) {
     int k = h->order->v[i];
     const Kernel *kernel = h->o->p->kernels.v[k];
     const HNode *n = exchange(h, k);
+    const HNode *loop = kernel->roots.n && !n ? kernel->roots.v[0] : NULL;
     h->place[k] = i;
+    h->holds[k] = loop && loop->n_comps && holds(loop, false);
+    h->gathers[k] = h->holds[k] && holds(loop, true);
     h->cost[k] = n ? collective_time(h->o->p, kernel, (HNode *)n) : compute_s(h, k);
     for (int q = 0; q < h->o->pred[k].n; q++) {
       int x = h->o->pred[k].v[q];
@@ -94,9 +113,12 @@ static void weigh(Hide *h) {
 static bool is_end(const Hide *h, int k) { return exchange(h, k) && !h->ended[k]; }
 static bool is_start(const Hide *h, int k) { return exchange(h, k) && h->ended[k]; }
 
+/* Does it take the network? A loop with exchanges in it does as an exchange's end. */
+static bool takes(const Hide *h, int k) { return is_end(h, k) || h->holds[k]; }
+
 /* One gather at a time. */
 static bool blocked(const Hide *h, int k) {
-  return is_end(h, k) && is_gather(h, k) && h->n_under_way > 0;
+  return h->n_under_way > 0 && ((is_end(h, k) && is_gather(h, k)) || h->gathers[k]);
 }
 
 static bool reads_exchange(const Hide *h, int k) {
@@ -124,7 +146,7 @@ static int compare(double a, double b) { return a > b ? 1 : a < b ? -1 : 0; }
 
 /* > 0: a comes before b, of the rules the first that tells them apart. */
 static int better(const Hide *h, int a, int b, double until) {
-  int c = compare(is_end(h, a), is_end(h, b));
+  int c = compare(takes(h, a), takes(h, b));
   if (!c) c = compare(fmax(h->ready[b] - h->now, 0), fmax(h->ready[a] - h->now, 0));
   bool backed = h->queue > 0;
   bool free_a = is_start(h, a) && is_gather(h, a) && backed,
@@ -167,6 +189,7 @@ static void put(Hide *h, int at) {
     return;
   }
   h->n_under_way -= is_gather(h, k);
+  if (h->n_under_way > 0 && !exchange(h, k)) *vec_push(h->carry) = k;
   h->now += exchange(h, k) ? 0 : h->cost[k];
   h->open.v[at] = h->open.v[--h->open.n];
   *vec_push(&h->out) = k;
@@ -184,7 +207,7 @@ static void run(Hide *h) {
   for (int at; (at = next(h)) >= 0;) put(h, at);
 }
 
-bool order_hides(const Order *o, const Ints *order, Ints *out) {
+bool order_hides(const Order *o, const Ints *order, Ints *out, Ints *carry) {
   size_t n = (size_t)o->n + 1;
   Hide h = {o,
             order,
@@ -194,7 +217,9 @@ bool order_hides(const Order *o, const Ints *order, Ints *out) {
             xcalloc(n, sizeof *h.depth),
             xcalloc(n, sizeof *h.left),
             xcalloc(n, sizeof *h.ended),
-            .now = 0};
+            xcalloc(n, sizeof *h.holds),
+            xcalloc(n, sizeof *h.gathers),
+            .carry = carry};
   bool any = false;
   for (int i = 0; i < order->n; i++) any |= exchange(&h, order->v[i]) != NULL;
   if (any) {
@@ -208,6 +233,8 @@ bool order_hides(const Order *o, const Ints *order, Ints *out) {
   free(h.depth);
   free(h.left);
   free(h.ended);
+  free(h.holds);
+  free(h.gathers);
   vec_free(&h.open);
   vec_free(&h.out);
   return out->n == order->n && any;

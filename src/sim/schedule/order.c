@@ -324,7 +324,7 @@ static void relayouts_first(const Order *o, Ints *order) {
  * alone. */
 static void hide(const Order *o, Ints *order, int way) {
   const Schedule *p = o->p;
-  Ints hidden = {0};
+  Ints hidden = {0}, carry = {0};
   double held = 0;
   for (int i = 0; i < p->comp->params.n && !p->comp->parent; i++)
     if (p->comp->params.v[i]->val) held += p->comp->params.v[i]->val->bytes;
@@ -332,9 +332,12 @@ static void hide(const Order *o, Ints *order, int way) {
   for (int i = 0; i < order->n; i++)
     if (order->v[i] < o->n) order->v[n++] = order->v[i];
   order->n = n;
-  if (order_hides(o, order, &hidden) &&
-      held + peak_of(o, &hidden, way) <= p->compiler->hides_to * p->chip->hbm_usable)
+  if (order_hides(o, order, &hidden, &carry) &&
+      held + peak_of(o, &hidden, way) <= p->compiler->hides_to * p->chip->hbm_usable) {
     memcpy(order->v, hidden.v, sizeof *hidden.v * (size_t)hidden.n);
+    for (int i = 0; i < carry.n; i++) p->kernels.v[carry.v[i]]->carries = true;
+  }
+  vec_free(&carry);
   vec_free(&hidden);
 }
 

@@ -83,5 +83,6 @@ bool order_several(const Order *o, int kernel); /* has it several results? */
 /* order_list.c */
 void order_list(Order *o, Ints *out);
 
-/* hide.c: kernels in an order in which exchanges run beside computing; false: there are none */
-bool order_hides(const Order *o, const Ints *order, Ints *out);
+/* hide.c: kernels in an order in which exchanges run beside computing, and those beside which gathers do; false: there
+ * are none */
+bool order_hides(const Order *o, const Ints *order, Ints *out, Ints *carry);

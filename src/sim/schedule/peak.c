@@ -12,7 +12,8 @@ static bool may_share(const Schedule *p, const Kernel *k, const HValue *v, const
   if ((v->is_param && !state) || v->is_output || v->bytes != o->bytes || v->node->comp != p->comp ||
       v->node->kind == H_CONST || from != to || k->copy || v->node->host != o->node->host)
     return false;
-  if (o->node->kind == H_COLL && o->node->op == OP_ALL_REDUCE) return o->node->in[0] == v->node;
+  if (o->node->kind == H_COLL && o->node->op == OP_ALL_REDUCE) /* not over one of several results */
+    return o->node->in[0] == v->node && !(v->kernel >= 0 && p->kernels.v[v->kernel]->carries);
   return p->compiler->overwrites(p, k, v, o, state);
 }
 

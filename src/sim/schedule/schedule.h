@@ -72,6 +72,7 @@ typedef struct Kernel {
   bool scalar;         /* scalar arithmetic: free */
   bool copy;           /* a relayout made up by the planner */
   bool turns;          /* a copy that moves another dimension into lanes */
+  bool carries;        /* a gather travels beside it: one operation of several results */
   bool pool, soft;     /* a windowed reduction with an emitter; a softmax in one kernel */
   int attention;       /* which attention it computes forward or backward; 0: none */
   HValue *copy_of;

@@ -33,6 +33,7 @@ static void megatron_shape(const PlanModel *m, Buf *o) {
     word(o, "--swiglu"), word(o, "--normalization RMSNorm"), word(o, "--disable-bias-linear");
   if (!m->tied) word(o, "--untie-embeddings-and-output-weights");
   if (m->window > 0) buf_printf(o, " \\\n  --window-size %.0f,0", m->window);
+  if (m->window > 0 && m->period > 0) flag(o, "--window-attn-skip-freq", m->period);
   flag(o, "--vocab-size", m->vocab);
   if (m->experts == 0) return;
   flag(o, "--num-experts", m->experts);
@@ -266,22 +267,26 @@ static void maxtext(const PlanChoice *c, Buf *o) {
   buf_cstr(o, " \"$@\"\n");
 }
 
-/* No adapters in what these commands train. */
-static void adapters(const PlanChoice *c, Buf *o) {
+/* What no command that pretrains has: the program is the user's own, in this layout. */
+static void own_program(const PlanChoice *c, const char *what, Buf *o) {
   const PlanLayout *l = &c->job.layout;
   char how[64];
-  buf_printf(
-      o,
-      "# Low-rank adapters of rank %d: the commands that pretrain have none, so this is that "
-      "of your own program,\n# with %s, %g sequences of %g tokens a step, %g at once, "
-      "recompute %s, %s.\n",
-      c->job.lora_rank, plan_mesh(l, how, sizeof how), l->gbs, l->seq, l->mbs,
-      plan_recompute_word(l), plan_format_name(l->format));
+  buf_printf(o,
+             "# %s: the commands that pretrain have none, so this is that of your own program,\n"
+             "# with %s, %g sequences of %g tokens a step, %g at once, recompute %s, %s.\n",
+             what, plan_mesh(l, how, sizeof how), l->gbs, l->seq, l->mbs, plan_recompute_word(l),
+             plan_format_name(l->format));
   buf_cstr(o, "exec \"${@:?the command that trains: train.sh python tune.py}\"\n");
 }
 
 void plan_flags(const PlanChoice *c, Buf *o) {
-  if (c->job.lora_rank) return adapters(c, o);
+  if (c->job.lora_rank) {
+    char what[64];
+    snprintf(what, sizeof what, "Low-rank adapters of rank %d", c->job.lora_rank);
+    return own_program(c, what, o);
+  }
+  if (c->job.model->bidirectional)
+    return own_program(c, "A model that sees both ways, as BERT does", o);
   switch (c->job.software.stack) {
   case PLAN_MEGATRON: megatron(c, o); break;
   case PLAN_FSDP: torchtitan(c, o); break;

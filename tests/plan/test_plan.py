@@ -288,6 +288,10 @@ def test_adapters_are_not_pretrained(tmp_path):
     plan("llama3-8b", "--lora", 8, "--chips", "A100-80GB:1", "--tokens", 1e7, "--emit", tmp_path / "job")
     text = (tmp_path / "job/train.sh").read_text()
     assert "pretrain_gpt" not in text and "adapters of rank 8" in text
+    plan("bert-large", "--chips", "A100-80GB:8", "--tokens", 1e9, "--emit", tmp_path / "bert")
+    assert "pretrain_gpt" not in (tmp_path / "bert/train.sh").read_text() and "BERT" in (tmp_path / "bert/train.sh").read_text()
+    plan("gemma2-27b", "--chips", "H100:64", "--stack", "megatron", "--tokens", 1e9, "--emit", tmp_path / "gemma")
+    assert re.search(r"--window-size 4096,0 \\\n +--window-attn-skip-freq 2 ", (tmp_path / "gemma/train.sh").read_text())
     p = subprocess.run(["bash", tmp_path / "job/train.sh", "echo", "mine"], capture_output=True, text=True)
     assert p.stdout == "mine\n", p.stderr
 

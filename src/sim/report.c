@@ -160,6 +160,10 @@ static void print_notes(const SimReport *r, Buf *o) {
     if (r->host_s > 0) buf_time(o, r->host_s), buf_cstr(o, " of it waiting for the host\n");
     else buf_cstr(o, "the host keeps ahead of the device\n");
   }
+  if (r->chip->kind == CHIP_TPU && !chip_fact(r->chip, "fit.base"))
+    buf_cstr(o,
+             "  note       no coefficients are fitted to this chip: times follow from its clock, "
+             "bandwidth and peak\n");
   if (!r->unknown_loops && !r->unknown_calls) return;
   buf_cstr(o, "  note       ");
   sim_unknowns(r, o);

@@ -48,6 +48,8 @@ def test_bandwidth_counts_without_coefficients(tmp_path):
     fitted = json.loads(weft(tmp_path, "estimate", tmp_path / "add.mlir", "--chip", "tpu-v6e", "--json"))["time_s"]
     assert abs(found[0] / fitted - 1) < 0.1
     assert 1.7 < found[0] / found[1] < 2
+    for chip, said in (("v9x", True), ("tpu-v6e", False)):
+        assert ("no coefficients are fitted" in weft(tmp_path, "estimate", tmp_path / "add.mlir", "--chip", chip)) == said
 
 
 def test_offers_of_a_new_chip(tmp_path):

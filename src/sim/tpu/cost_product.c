@@ -344,6 +344,18 @@ static double relayout_inside(const CostParams *params, const Product *p, const 
   return v->tiles * params->fmove * (p->gradient || c->taps == 1 ? 1 : params->fshown);
 }
 
+/* The gradient of a filter of one pixel contracts the batch. Where that lies in lanes on the images' side, and on the other
+ * outside of tiles that hold pixels, each pair of tiles of these is moved, by the vector unit beside the array. */
+static double batch_moved(const CostParams *params, const Product *p) {
+  const HValue *images = operand(p, LHS), *other = operand(p, RHS);
+  if (!p->gradient || p->pixels > 1 || laid_down(params, p) || !images || !other ||
+      hlo_bits(other->node->dt) != 16)
+    return 0;
+  bool moved = p->c->lhs[images->order[0]] == 'k' && p->c->rhs[other->order[0]] == 'n' &&
+               p->c->rhs[other->order[1]] == 's';
+  return moved ? other->tiles / 2 * params->fmove : 0;
+}
+
 /* Are the results only added up? The estimate has them packed like narrow results. *scalar: to
  * single numbers, all of them. */
 static bool only_sums(const Kernel *k, bool *scalar) {
@@ -483,6 +495,7 @@ void tpu_product(Schedule *plan, Kernel *k) {
   s.vector = work - first + (params->row_beside ? 0 : rows);
   if (work > 0 && (!p.c->is_conv || (p.c->taps == 1 && !p.gradient)))
     s.sums = s.out_tiles * ceil(s.k / (params->side / 128)) * params->sums * params->cvpu;
+  s.vector += batch_moved(params, &p);
   s.vector += made_again(params, &p, &s) * before * params->cvpu;
   if (depthwise(p.c)) { /* on the vector unit, tap by tap */
     s.passes = 0;

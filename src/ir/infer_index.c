@@ -227,7 +227,7 @@ static Err *scatter(Infer *f) {
   return NULL;
 }
 
-static Err *places(Infer *f) {
+static Err *reflect_pad(Infer *f) {
   TRY(want_tensor(f, 0, EMOST));
   const Type *t = in_type(f, 0);
   const int64_t *v;
@@ -250,7 +250,7 @@ static Err *places(Infer *f) {
   return NULL;
 }
 
-static Err *messages(Infer *f) {
+static Err *segment_sum(Infer *f) {
   TRY(want_tensors(f, EF | ES));
   int n = f->op->n_operands;
   if (n != 4 && n != 5) FAIL(f, "4 or 5 operands are wanted, there are %d", n);
@@ -275,8 +275,8 @@ InferFn infer_index_fn(OpKind k) {
       {OP_GATHER, gather},
       {OP_SCATTER, scatter},
       {OP_TORCH_INDEX_SELECT, torch_index_select},
-      {OP_REFLECT_PAD, places},
-      {OP_SEGMENT_SUM, messages},
+      {OP_REFLECT_PAD, reflect_pad},
+      {OP_SEGMENT_SUM, segment_sum},
   };
   return infer_find(rows, COUNT_OF(rows), k);
 }

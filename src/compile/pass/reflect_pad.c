@@ -1,7 +1,7 @@
 /* pass_reflect_pad: a value beside its own edge, as padding by reflection, by repetition and in circles is
  * written, is one copy of places of it:
  *
- *   concatenate(reverse(slice(x)), x, ..)   =   places(x, runs)
+ *   concatenate(reverse(slice(x)), x, ..)   =   reflect_pad(x, runs)
  *
  * Also where such a result is padded along another dimension in turn. */
 #include "compile/pass/pass_priv.h"

@@ -1,6 +1,6 @@
 /* pass_segment_sum: what nets on graphs, sparse products and bags of embeddings sum,
  *
- *   scatter_add(sums, to, gather(rows, from) * weights)   =   messages(sums, to, rows, from, weights)
+ *   scatter_add(sums, to, gather(rows, from) * weights)   =   segment_sum(sums, to, rows, from, weights)
  *
  * without a row for each edge in memory: there are many more of these than of the sums. */
 #include "compile/pass/pass_priv.h"

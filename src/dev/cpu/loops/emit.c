@@ -272,20 +272,10 @@ bool emit_calls(OpKind k) {
 static V emit_float_fn(Gen *g, OpKind k, DType t, int n, V *in) {
   bool wide = t == DT_F64;
   switch (k) {
-  case OP_EXPONENTIAL: return wide ? math_library(g, "exp", 1, in) : math_exp(g, in[0]);
-  case OP_EXPONENTIAL_MINUS_ONE:
-    return wide ? math_library(g, "expm1", 1, in) : math_expm1(g, in[0]);
-  case OP_LOG: return wide ? math_library(g, "log", 1, in) : math_log(g, in[0]);
-  case OP_LOG_PLUS_ONE: return wide ? math_library(g, "log1p", 1, in) : math_log1p(g, in[0]);
-  case OP_TANH: return wide ? math_tanh_wide(g, in[0]) : math_tanh(g, in[0]);
-  case OP_LOGISTIC: {
-    if (!wide) return math_logistic(g, in[0]);
-    V minus = LLVMBuildFNeg(B, in[0], ""), one = k_real(g, t, 1);
-    return LLVMBuildFDiv(B, one, LLVMBuildFAdd(B, one, math_library(g, "exp", 1, &minus), ""), "");
-  }
-  case OP_CHLO_ERF_INV: return math_erf_inv(g, in[0]);
-  case OP_CHLO_ERF: return wide ? math_library(g, "erf", 1, in) : math_erf(g, in[0]);
-  case OP_CHLO_ERFC: return wide ? math_library(g, "erfc", 1, in) : math_erfc(g, in[0]);
+#define FORM_CASE(form, op, of_f64) \
+  case OP_##op: return wide ? (of_f64) : math_##form(g, in[0]);
+    MATH_FORMS(FORM_CASE)
+#undef FORM_CASE
   case OP_SINE:
     return wide ? math_library(g, "sin", n, in) : math_call(g, "weft_sin_f32", "weft_sines", n, in);
   case OP_COSINE:
@@ -544,6 +534,7 @@ bool emit_supports(const Op *op) {
   if (small) t = small_computed(t);
   bool num = c == DC_FLOAT || c == DC_SINT || c == DC_UINT;
   bool whole = c == DC_SINT || c == DC_UINT;
+  if (op->kind == OP_CHLO_ERF_INV && t == DT_F64) return false;
   switch (op->kind) {
   case OP_IOTA: return dtype_class(op_type(op)->dtype) != DC_BOOL;
   case OP_BROADCAST_IN_DIM:
@@ -594,15 +585,10 @@ bool emit_supports(const Op *op) {
     return emit_rounds_to_type(op) ||
            ((t == DT_F32 || t == DT_BF16) && op_int(op, "exponent_bits", 0) == 8 &&
             op_int(op, "mantissa_bits", 0) >= 1);
-  case OP_CHLO_ERF_INV: return c == DC_FLOAT && t != DT_F64;
-  case OP_EXPONENTIAL:
-  case OP_EXPONENTIAL_MINUS_ONE:
-  case OP_LOG:
-  case OP_LOG_PLUS_ONE:
-  case OP_TANH:
-  case OP_LOGISTIC:
-  case OP_CHLO_ERF:
-  case OP_CHLO_ERFC:
+#define FORM_CASE(form, op, of_f64) \
+  case OP_##op: return c == DC_FLOAT;
+    MATH_FORMS(FORM_CASE)
+#undef FORM_CASE
   case OP_SINE:
   case OP_COSINE:
   case OP_TAN:

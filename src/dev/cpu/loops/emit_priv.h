@@ -7,6 +7,7 @@
 #include <llvm-c/Core.h>
 
 #include "dev/cpu/kernel/kernel.h"
+#include "dev/cpu/loops/math_list.h"
 #include "dev/cpu/loops/lanes.h"
 #include "dev/cpu/loops/loops.h"
 
@@ -194,17 +195,12 @@ bool quotient_by(float c, float *h, float *l);
 
 /* math.c: f32 vectors */
 LLVMValueRef math_divide(Gen *g, DType t, LLVMValueRef x, LLVMValueRef y);
-LLVMValueRef math_exp(Gen *g, LLVMValueRef x);
-LLVMValueRef math_expm1(Gen *g, LLVMValueRef x);
-LLVMValueRef math_log(Gen *g, LLVMValueRef x);
-LLVMValueRef math_log1p(Gen *g, LLVMValueRef x);
-LLVMValueRef math_tanh(Gen *g, LLVMValueRef x);
-LLVMValueRef math_logistic(Gen *g, LLVMValueRef x);
-LLVMValueRef math_erf(Gen *g, LLVMValueRef x);
-LLVMValueRef math_erfc(Gen *g, LLVMValueRef x);
-LLVMValueRef math_erf_inv(Gen *g, LLVMValueRef x);
+#define DECLARE(form, op, wide) LLVMValueRef math_##form(Gen *g, LLVMValueRef x);
+MATH_FORMS(DECLARE)
+#undef DECLARE
 LLVMValueRef math_atan2(Gen *g, LLVMValueRef y, LLVMValueRef x);
 LLVMValueRef math_tanh_wide(Gen *g, LLVMValueRef x); /* of f64 */
+LLVMValueRef math_logistic_wide(Gen *g, LLVMValueRef x);
 LLVMValueRef math_power(Gen *g, LLVMValueRef *args); /* of f32: the base, the exponent */
 /* On f32: `lane` for a scalar, `lanes` for the lanes of a vector. */
 LLVMValueRef math_call(Gen *g, const char *lane, const char *lanes, int n, LLVMValueRef *args);

@@ -240,6 +240,11 @@ LLVMValueRef math_tanh_wide(Gen *g, LLVMValueRef x) {
   return intrinsic(g, "llvm.copysign", 2, args);
 }
 
+LLVMValueRef math_logistic_wide(Gen *g, LLVMValueRef x) {
+  LLVMValueRef minus = NEG(x);
+  return DIV(KW(1), ADD(KW(1), math_library(g, "exp", 1, &minus)));
+}
+
 static float f_tan(float x) { return (float)tan((double)x); }
 static float f_pow(float x, float y) { return (float)pow((double)x, (double)y); }
 static float f_cbrt(float x) { return (float)cbrt((double)x); }

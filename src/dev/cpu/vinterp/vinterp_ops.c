@@ -85,15 +85,10 @@ static int fn_of_float(const Op *op, bool lanes) {
   case OP_ABS: return STRIP_abs;
   case OP_SQRT: return STRIP_sqrt;
   case OP_RSQRT: return STRIP_rsqrt;
-  case OP_EXPONENTIAL: return STRIP_exp;
-  case OP_EXPONENTIAL_MINUS_ONE: return STRIP_expm1;
-  case OP_LOG: return STRIP_log;
-  case OP_LOG_PLUS_ONE: return STRIP_log1p;
-  case OP_TANH: return STRIP_tanh;
-  case OP_LOGISTIC: return STRIP_logistic;
-  case OP_CHLO_ERF: return STRIP_erf;
-  case OP_CHLO_ERFC: return STRIP_erfc;
-  case OP_CHLO_ERF_INV: return STRIP_erf_inv;
+#define FORM_CASE(form, op, of_f64) \
+  case OP_##op: return STRIP_##form;
+    MATH_FORMS(FORM_CASE)
+#undef FORM_CASE
   case OP_SINE: return lanes ? STRIP_sin : STRIP_sin_one;
   case OP_COSINE: return lanes ? STRIP_cos : STRIP_cos_one;
   case OP_TAN: return lanes ? STRIP_tan : STRIP_tan_one;

@@ -4,6 +4,8 @@
 
 #include <stdint.h>
 
+#include "dev/cpu/loops/math_list.h"
+
 /* In strips of 32 bits f32, i32 and u32 lie as in memory; i1 as 0 or -1; narrower integers as i32; bf16
  * and f16 as f32, which may have more digits (emit_priv.h). VInterp of 64 bits have f64, i64 and u64 so,
  * what is narrower as i64 and f32 as f64. u_: of unsigned numbers of all bits, i_: of both or of others, t_:
@@ -20,7 +22,7 @@
   X(u_ge) X(u_gt) X(u_le) X(u_lt) X(load_mask) X(store_mask) X(load_i8) X(load_u8) X(load_i16)    \
   X(load_u16) X(store_8) X(store_16) X(to_i8) X(to_u8) X(to_i16) X(to_u16)
 #define STRIP_FNS_OF_32(X)                                                                        \
-  X(exp) X(expm1) X(log) X(log1p) X(tanh) X(logistic) X(erf) X(erfc) X(erf_inv) X(atan2)          \
+  MATH_FORMS(X) X(atan2)                                                                          \
   X(load_bf16) X(store_bf16) X(to_bf16) X(load_f16) X(store_f16) X(to_f16)                        \
   X(sin) X(cos) X(tan) X(power) X(rem) X(sin_one) X(cos_one) X(tan_one) X(power_one) X(rem_one)   \
   X(cbrt) X(cbrt_one)                                                                             \
@@ -31,7 +33,7 @@
 #define STRIP_SUMS(X) X(add) X(mul) X(max) X(min) X(i_add) X(i_mul) X(i_max) X(i_min) X(u_max) X(u_min) X(and) X(or) X(xor)
 /* clang-format on */
 
-#define STRIP_ID(name) STRIP_##name,
+#define STRIP_ID(name, ...) STRIP_##name,
 #define SUM_ID(name) SUM_##name,
 enum { STRIP_FNS(STRIP_ID) STRIP_FNS_OF_32(STRIP_ID) STRIP_FNS_OF_64(STRIP_ID) N_STRIPS };
 enum { STRIP_SUMS(SUM_ID) N_SUMS };

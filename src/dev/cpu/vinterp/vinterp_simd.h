@@ -39,15 +39,8 @@
 #define TO_FLOAT(a) __builtin_convertvector(a, F)
 #include "dev/cpu/loops/math_forms.h"
 
-LOOP1(exp, F, F, form_exp(x))
-LOOP1(expm1, F, F, form_expm1(x))
-LOOP1(log, F, F, form_log(x))
-LOOP1(log1p, F, F, form_log1p(x))
-LOOP1(tanh, F, F, form_tanh(x))
-LOOP1(logistic, F, F, form_logistic(x))
-LOOP1(erf, F, F, form_erf(x))
-LOOP1(erfc, F, F, form_erfc(x))
-LOOP1(erf_inv, F, F, form_erf_inv(x))
+#define FORM_LOOP(form, ...) LOOP1(form, F, F, form_##form(x))
+MATH_FORMS(FORM_LOOP)
 LOOP2(atan2, F, F, form_atan2(x, y))
 
 /* To the nearest even; a NaN stays one. */

@@ -323,6 +323,6 @@ SUMS(and, I, KI(-1), AND)
 SUMS(or, I, KI(0), OR)
 SUMS(xor, I, KI(0), XOR)
 
-#define FN_ROW(name) [STRIP_##name] = strip_##name,
+#define FN_ROW(name, ...) [STRIP_##name] = strip_##name,
 #define SUM_ROW(name) sum_##name,
 #define FOLD_ROW(name) fold_##name,

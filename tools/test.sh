@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# The tests: C units (ctest), then the frameworks (pytest). test.sh BUILD
+# The tests: arrows, pages that are generated, C units (ctest), then the frameworks (pytest). test.sh BUILD
 set -u
 cd "$(dirname "$0")/.."
 build=${1:-build}
 fail=0
 python3 tools/layers.py --objects "$build" || fail=1
+python3 tools/gen_docs.py --check || fail=1
 ctest --test-dir "$build" --output-on-failure --timeout 600 -j2 || fail=1
 # What this host would not choose by itself: the CPU device as hosts without AVX-512 have it.
 if grep -qw avx512f /proc/cpuinfo; then

@@ -337,6 +337,7 @@ static void run_next_after(const EwKernel *k, int64_t n, void *out, Ins in, cons
     else if (x == 0) u = (to & sign) | 1;
     else if ((x < y) == (x > 0)) u++; /* away from zero */
     else u--;
+    if (isnan(float_decode(k->in, u))) u = 0; /* of types without a negative zero */
     store_bits(k->out, out, i, u);
   }
 }
@@ -372,7 +373,7 @@ bool ewise_misc(const Op *op, EwKernel *k) {
     k->mode[1] = (int)op_int(op, "mantissa_bits", 0);
     k->run = run_reduce_precision;
     return float_fields(k->in, &exp, &man) && k->mode[0] >= 1 && k->mode[1] >= 0;
-  case OP_CHLO_NEXT_AFTER: k->run = run_next_after; return float_fields(k->in, &exp, &man);
+  case OP_CHLO_NEXT_AFTER: k->run = run_next_after; return dtype_is_float(k->in);
   default: return false;
   }
 }

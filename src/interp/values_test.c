@@ -439,6 +439,34 @@ static void random_numbers(void **state) {
   }
 }
 
+/* Of floats of up to 8 bits: upwards from each number the next is the least that is larger. */
+static void next_of_small_floats(void **state) {
+  (void)state;
+  int types = 0;
+  for (DType t = 1; t < DT_COUNT; t++) {
+    if (!dtype_is_float(t) || dtype_bits(t) > 8) continue;
+    int codes = 1 << dtype_bits(t);
+    uint8_t top = 0;
+    for (int u = 0; u < codes; u++)
+      if (float_decode(t, (uint64_t)u) > float_decode(t, top)) top = (uint8_t)u;
+    EwKernel k;
+    resolve("chlo.next_after", t, t, 2, &k);
+    for (int u = 0; u < codes; u++) {
+      double x = float_decode(t, (uint64_t)u), least = float_decode(t, top), got;
+      if (isnan(x) || x >= least) continue;
+      for (int v = 0; v < codes; v++)
+        if (float_decode(t, (uint64_t)v) > x) least = fmin(least, float_decode(t, (uint64_t)v));
+      uint8_t from = (uint8_t)u, to = 0;
+      const void *in[] = {&from, &top};
+      ewise_apply(&k, 1, &to, in, ones);
+      got = float_decode(t, to);
+      if (got != least) fail_msg("%s: after %g comes %g, not %g", dtype_name(t), x, got, least);
+    }
+    types++;
+  }
+  assert_true(types >= 8);
+}
+
 /* What the verifier lets through the interpreter can compute: every element-wise operation of ops.def, of one type for operands
  * and result, at every element type. */
 static void every_type_has_a_meaning(void **state) {
@@ -491,6 +519,7 @@ int main(void) {
       cmocka_unit_test(linear_algebra),
       cmocka_unit_test(random_numbers),
       cmocka_unit_test(every_type_has_a_meaning),
+      cmocka_unit_test(next_of_small_floats),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -170,7 +170,7 @@ Err *cut_program(DevProgram *p) {
   if (p->opts.partitions == 1) return NULL;
   Calls calls = {0};
   err_free(ir_walk(p->main->body, find_call, &calls));
-  bool differs = p->opts.cut == DEV_CUT_LIGHTER && program_may_differ(p);
+  bool differs = p->opts.cut != DEV_WHOLE && program_may_differ(p);
   const char *why = why_whole(p, &calls, differs);
   Module *local = why ? NULL : module_clone(p->module);
   bool done = false;
@@ -184,6 +184,7 @@ Err *cut_program(DevProgram *p) {
   else if (!why && p->opts.cut == DEV_CUT_LIGHTER && !is_for_devices(p, &calls, differs))
     why = why_not_lighter(p, local);
   say(p, why);
+  p->differs = differs && !why;
   if (!why) take(p, local);
   else module_free(local);
   err_free(e);

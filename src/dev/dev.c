@@ -239,12 +239,20 @@ static int lane_of(const DevProgram *p, const DevPart *part, int k) {
   return part->process && !dev_program_splits(p) ? part->process[k] : k;
 }
 
+/* Has a device another value of argument i than the first, though all are said to have the same? */
+static bool is_apart(const DevPart *part, DevBuffer *const *const *args, int i) {
+  for (int k = 0; k < part->n; k++)
+    if (args[k][i]->apart) return true;
+  return false;
+}
+
 /* Argument i of the part's processes into t[lane], which are NULL before; one that all have whole into t[0].
  * lent[k] grows by what is donated: until the results are there it counts as in use. */
 static Err *take_argument(DevProgram *p, const DevPart *part, DevBuffer *const *const *args, int i,
                           bool donate, Tensor **t, int64_t *lent) {
   const Type *type = p->main->type->elems[i];
-  bool parts = dev_argument_is_parted(p, i), block = p->arg_shardings[i] && !dev_program_is_cut(p);
+  bool parts = dev_argument_is_parted(p, i) || is_apart(part, args, i),
+       block = p->arg_shardings[i] && !dev_program_is_cut(p);
   Err *e = NULL;
   for (int k = 0; k < part->n && !e; k++) {
     DevBuffer *b = args[k][i];
@@ -261,10 +269,11 @@ static Err *take_argument(DevProgram *p, const DevPart *part, DevBuffer *const *
 }
 
 /* Argument i as the backend takes it. *out owns its references, in t, where its n parts are. */
-static Err *gather_argument(const DevProgram *p, int n, int i, Tensor **t, Shards *out) {
+static Err *gather_argument(const DevProgram *p, int n, int i, bool apart, Tensor **t,
+                            Shards *out) {
   const Type *type = p->main->type->elems[i];
   const Sharding *s = p->arg_shardings[i];
-  *out = (Shards){dev_argument_is_parted(p, i) ? n : 1, t};
+  *out = (Shards){apart || dev_argument_is_parted(p, i) ? n : 1, t};
   if (!s || p->opts.replicas > 1 || dev_program_is_cut(p)) return NULL;
   Tensor *whole = NULL;
   Err *e = shard_join(t, n, s, p->arg_meshes[i], type->rank, type->dims, &whole);
@@ -274,16 +283,18 @@ static Err *gather_argument(const DevProgram *p, int n, int i, Tensor **t, Shard
   return err_wrap(e, "argument %d", i);
 }
 
-static Err *scatter_result(DevProgram *p, const DevPart *part, int j, const Shards *r, bool host,
+/* differs: each device may have its own of what all are said to have. */
+static Err *scatter_result(DevProgram *p, const DevPart *part, int j, const Shards *r, bool differs,
                            DevBuffer **const *outs) {
   const Sharding *s = dev_program_is_cut(p) ? NULL : p->result_shardings[j];
+  bool same = r->n == 1 || p->result_shardings[j], host = p->result_on_host[j];
   for (int k = 0; k < part->n; k++) {
-    Tensor *t;
     int lane = lane_of(p, part, k);
-    if (r->n > 1) t = tensor_retain(r->t[lane]);
-    else if (!s) t = tensor_retain(r->t[0]);
-    else TRY(shard_cut(r->t[0], s, p->result_meshes[j], lane, &t));
+    Tensor *t = r->t[r->n > 1 ? lane : 0];
+    if (s && (r->n == 1 || differs)) TRY(shard_cut(t, s, p->result_meshes[j], lane, &t));
+    else tensor_retain(t);
     TRY(dev_buffer_new(p->dev, part->devices[k], t, host, &outs[k][j]));
+    outs[k][j]->apart = differs && !same && t != r->t[0];
   }
   return NULL;
 }
@@ -352,6 +363,7 @@ static Err *execute_together(DevProgram *p, const DevPart *part, DevBuffer *cons
   int64_t few[16], *full = 2 * n <= COUNT_OF(few) ? few : xmalloc(sizeof *full * 2 * (size_t)n),
                    *lent = full + n;
   memset(lent, 0, sizeof *lent * (size_t)n);
+  bool differs = p->differs;
   Err *e = make_room(p, n, part->devices, args, full);
   for (int i = 0; i < p->n_args && !e; i++)
     e = take_argument(p, part, args, i, donated && donated[i], tensors + (size_t)i * (size_t)lanes,
@@ -359,7 +371,11 @@ static Err *execute_together(DevProgram *p, const DevPart *part, DevBuffer *cons
   if (!e && whole) e = fetch_arguments(p, part, tensors);
   for (int i = 0; i < p->n_args; i++)
     if (e) in[i] = (Shards){lanes, tensors + (size_t)i * (size_t)lanes};
-    else e = gather_argument(p, lanes, i, tensors + (size_t)i * (size_t)lanes, &in[i]);
+    else {
+      bool apart = !whole && is_apart(part, args, i);
+      e = gather_argument(p, lanes, i, apart, tensors + (size_t)i * (size_t)lanes, &in[i]);
+      differs |= apart;
+    }
   DevPart all = {lanes, NULL, part->job, NULL};
   if (!e) e = p->ops->run(p, whole ? &all : part, in, donated, res, run);
   if (!e) raise_peaks(p, n, part->devices, full);
@@ -368,7 +384,7 @@ static Err *execute_together(DevProgram *p, const DevPart *part, DevBuffer *cons
   for (int k = 0; k < n; k++)
     for (int j = 0; j < p->n_results; j++) outs[k][j] = NULL;
   for (int j = 0; j < p->n_results && !e; j++)
-    e = scatter_result(p, part, j, &res[j], p->result_on_host[j], outs);
+    e = scatter_result(p, part, j, &res[j], differs, outs);
   for (int j = 0; j < p->n_results; j++) shards_free(&res[j]);
   for (int k = 0; k < n && e; k++)
     for (int j = 0; j < p->n_results; j++) {

@@ -155,6 +155,7 @@ struct DevProgram {
   int *aliases; /* per argument: result that reuses it (tf.aliasing_output), -1 none, -2 donor
                    without a result */
   bool *result_on_host;
+  bool differs; /* devices may have different results that are said to be the same (differ.h) */
   Buf cache_key,
       cache_note; /* of its entry in the cache, until its code is complete (compile_cache.c) */
 };
@@ -199,6 +200,7 @@ struct DevBuffer {
   Tensor *t;        /* the device's own part (a shard), dims are local; NULL after delete */
   bool pinned_host; /* not in device memory */
   bool donated;
+  bool apart; /* said to be the same on all devices, and may not be (DevProgram.differs) */
   /* for recordings: in which one, and when on its axis a virtual device has the data */
   int recording;
   double arrives_s;

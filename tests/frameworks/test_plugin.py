@@ -58,6 +58,17 @@ f = buffer_callback(double, jax.ShapeDtypeStruct((3,), np.float32), vmap_method=
 print(jax.jit(jax.vmap(f))(np.arange(6, dtype=np.float32).reshape(2, 3)).tolist())""") == "[[0.0, 2.0, 4.0], [6.0, 8.0, 10.0]]"
 
 
+def test_callbacks_outside_of_the_callers_mesh():
+    """A callback may compute with JAX on its own device, whatever mesh jax.set_mesh has set where the program was called."""
+    assert python("weft", "-c", """
+import jax, jax.numpy as jnp, numpy as np
+from jax.sharding import AxisType, PartitionSpec as P
+jax.set_mesh(jax.make_mesh((2,), ("x",), axis_types=(AxisType.Explicit,)))
+f = jax.shard_map(lambda x: jax.pure_callback(lambda a: jnp.asarray(a) * 2, x, x), in_specs=P("x"), out_specs=P("x"))
+print(np.asarray(f(jax.device_put(np.arange(4, dtype=np.float32), P("x")))), jax.sharding.get_abstract_mesh().axis_names)""",
+                  device="cpu:2") == "[0. 2. 4. 6.] ('x',)"
+
+
 KEPT = """
 import sys, jax
 jax.config.update("jax_compilation_cache_dir", sys.argv[1])

@@ -4,6 +4,7 @@ Lowering rules: those of JAX's CPU backend, as far as they are special. Their cu
 like) are done by the engine with LAPACK. Host callbacks become calls of a C function that ctypes makes of the
 Python one. These are internals of JAX and may move: what is missing is skipped, with a warning in the log.
 """
+import contextlib
 import ctypes
 import dataclasses
 import functools
@@ -255,13 +256,29 @@ def _shapes(avals, dims):
     return [tuple(next(dims) for _ in a.shape) for a in avals]
 
 
+@contextlib.contextmanager
+def _without_mesh():
+    """XLA calls back in a thread of its own, where the mesh that the program's caller has set (jax.set_mesh) does not count;
+    weft may be in the caller's."""
+    from jax._src import config
+    unset = getattr(getattr(config, "config_ext", None), "unset", None)
+    states = [getattr(config, name, None) for name in ("abstract_mesh_context_manager", "device_context")]
+    before = [(s, s.swap_local(unset)) for s in states if unset is not None and hasattr(s, "swap_local")]
+    try:
+        yield
+    finally:
+        for state, value in before:
+            state.set_local(value)
+
+
 def host_function(callback, operand_avals, result_avals, first_operand, first_result):
     """A C function around `callback`, as weft_host_callback calls it. The tokens before first_* are not looked at."""
     def call(operands, results, error, error_size, dims):
         try:
             shapes = _shapes(operand_avals, dims)
-            values = callback(*(_view(operands[first_operand + i], shape, a.dtype).copy()
-                                for i, (shape, a) in enumerate(zip(shapes, operand_avals))))
+            with _without_mesh():
+                values = callback(*(_view(operands[first_operand + i], shape, a.dtype).copy()
+                                    for i, (shape, a) in enumerate(zip(shapes, operand_avals))))
             for i, (value, aval) in enumerate(zip(values, result_avals)):
                 np.copyto(_view(results[first_result + i], aval.shape, aval.dtype), value, casting="no")
             return 0

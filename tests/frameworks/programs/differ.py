@@ -4,7 +4,7 @@ import json
 import jax
 import numpy as np
 from jax import lax
-from jax.sharding import Mesh, PartitionSpec as P
+from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
 
 mesh = Mesh(np.array(jax.devices()).reshape(2, 2), ("x", "y"))
 x = np.arange(8, dtype=np.float32)
@@ -25,4 +25,18 @@ programs = {
     "within": lambda x: mapped(called, P(), P(("x", "y")))(3 * mapped(lambda x: x + 1, P(("x", "y")), P())(x)),
     "alike": mapped(lambda x: lax.psum(x, ("x", "y")), P(("x", "y")), P()),
 }
-print(json.dumps({name: [np.asarray(s.data).tolist() for s in jax.jit(f)(x).addressable_shards] for name, f in programs.items()}))
+held = lambda y: [np.asarray(s.data).tolist() for s in y.addressable_shards]
+out = {name: held(jax.jit(f)(x)) for name, f in programs.items()}
+
+# Given to further programs.
+y = jax.jit(programs["apart"])(x)
+further = {
+    "added": lambda y: y + 1,
+    "cut": lambda y: lax.with_sharding_constraint(y * 2, NamedSharding(mesh, P("x"))),
+    "mapped": mapped(lambda y: y + 1, P(), P(("x", "y"))),
+    "summed": mapped(lambda y: lax.psum(y, ("x", "y")), P(), P()),
+}
+out["given on"] = {name: held(jax.jit(f)(y)) for name, f in further.items()}
+out["twice"] = held(jax.jit(further["added"])(jax.jit(further["added"])(y)))
+out["eager"] = held(jax.shard_map(called, mesh=mesh, in_specs=P(("x", "y")), out_specs=P(("x", "y")))(x))
+print(json.dumps(out))

@@ -1,5 +1,6 @@
-/* A Python script in place of a program: its training step, which `python -m weft.torch --capture` writes. The
- * script runs as it is, on a device that computes nothing, until it has made the step that repeats. */
+/* A Python script in place of a program: its training step, which `python -m weft.torch --capture` writes, or
+ * weft.tf for one that imports TensorFlow or Keras. The script runs as it is, on a device that computes
+ * nothing, until it has made the step that repeats. */
 #include "cli/cli.h"
 
 #include "base/system.h"
@@ -33,9 +34,39 @@ static void add_tree_to_path(void) {
   free(package);
 }
 
+/* Does a line of the script import it? */
+static bool imports(const char *text, const char *module) {
+  size_t n = strlen(module);
+  for (const char *at = text; (at = strstr(at, "import ")); at += 7) {
+    const char *line = at;
+    while (line > text && line[-1] != '\n') line--;
+    const char *first = line + strspn(line, " \t");
+    const char *name = !strncmp(first, "from ", 5) ? first + 5 : first == at ? at + 7 : NULL;
+    if (name && !strncmp(name, module, n) && strcspn(name, " .,\r\n") == n) return true;
+  }
+  return false;
+}
+
+/* The package that can run the script. */
+static const char *package_for(const char *script) {
+  Buf text = {0};
+  err_free(file_read(script, &text));
+  buf_add(&text, "", 1);
+  bool tf = !imports(text.p, "torch") && (imports(text.p, "tensorflow") ||
+                                          imports(text.p, "keras") || imports(text.p, "tf_keras"));
+  buf_free(&text);
+  return tf ? "weft.tf" : "weft.torch";
+}
+
 static Err *run_python(const char *python, const char *script, const char *to) {
-  char *argv[] = {(char *)(uintptr_t)python, "-m", "weft.torch", "--capture", (char *)(uintptr_t)to,
-                  (char *)(uintptr_t)script, NULL};
+  const char *package = package_for(script);
+  char *argv[] = {(char *)(uintptr_t)python,
+                  "-m",
+                  (char *)(uintptr_t)package,
+                  "--capture",
+                  (char *)(uintptr_t)to,
+                  (char *)(uintptr_t)script,
+                  NULL};
   posix_spawn_file_actions_t io;
   posix_spawn_file_actions_init(&io);
   posix_spawn_file_actions_adddup2(&io, 2, 1); /* what the script prints is not our answer */
@@ -49,9 +80,9 @@ static Err *run_python(const char *python, const char *script, const char *to) {
   }
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return NULL;
   return err_hint(err_new(ERR_INVALID, "%s: no training step was captured", script),
-                  "what went wrong stands above; %s needs torch, torch_xla and weft (WEFT_PYTHON "
-                  "names another Python)",
-                  python);
+                  "what went wrong stands above; %s needs weft and %s (WEFT_PYTHON names another "
+                  "Python)",
+                  python, strcmp(package, "weft.tf") ? "torch, torch_xla" : "tensorflow");
 }
 
 bool cli_is_script(const char *path) {

@@ -29,6 +29,7 @@ PARTS = (
     "tensorflow.python.ops.summary_ops_v2: _summary_state, _ResourceSummaryWriter.flush",
     "tensorflow.python.ops.control_flow_ops: XLAControlFlowContext",
     "tensorflow.python.profiler.profiler_v2: start, stop",
+    "tensorflow.python.autograph.impl.api: what strategy.run wraps a function in, by its file",
     "tensorflow.python.ops.resource_variable_ops: BaseResourceVariable.handle, _handle, _read_variable_op",
     "tensorflow.python.eager.polymorphic_function: ConcreteFunction._call_flat, Function._clone, "
     "Function._list_all_concrete_functions_for_serialization",

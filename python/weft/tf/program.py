@@ -191,8 +191,9 @@ class _Compiled:
         written = _written(text)
         client = runtime.client()
         ids = client.all_ids if program.everywhere else None
+        self.text = _describe(text, written, names)
         try:
-            self.executable = client.compile(_describe(text, written, names), program.devices, ids)
+            self.executable = client.compile(self.text, program.devices, ids)
         except pjrt.Error as e:
             if isinstance(e, pjrt.OutOfMemory):
                 raise

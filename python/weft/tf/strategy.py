@@ -1,11 +1,13 @@
 """tf.distribute's strategies on weft's devices: one program for all replicas, exchanges inside it."""
 import contextlib
+import functools
 import threading
 import types
 
 import numpy as np
 import tensorflow as tf
 from tensorflow.compiler.tf2xla.ops import gen_xla_ops
+from tensorflow.python.autograph.impl import api as autograph_api
 from tensorflow.python.distribute import device_util, distribute_lib, distribute_utils, input_lib, input_util, reduce_util, values
 from tensorflow.python.framework.composite_tensor import CompositeTensor
 from tensorflow.python.ops import resource_variable_ops as rv
@@ -250,7 +252,6 @@ class _Call:
     """A function with arguments of certain types as a program, and how its results are put together again."""
 
     def __init__(self, strategy, devices, fn, structure, flat, specs):
-        self.held = (fn, flat)  # what the key of a call names by address
         n = strategy.num_replicas_in_sync
 
         def replica(*tensors):
@@ -292,17 +293,45 @@ def _spec(xs):
     return tf.TensorSpec(shape, tf.as_dtype(xs[0].dtype))
 
 
+class _Same:
+    """An object as a part of a key: the same only as itself. It lives as long as the key, so that no other gets its address."""
+    __slots__ = ("it",)
+
+    def __init__(self, it):
+        self.it = it
+
+    def __eq__(self, other):
+        return isinstance(other, _Same) and self.it is other.it
+
+    def __hash__(self):
+        return id(self.it)
+
+
+def _part(x):
+    return (type(x), x) if isinstance(x, (int, float, complex, str, bytes, bool, type(None))) else _Same(x)
+
+
+@functools.lru_cache(None)
+def _names(code):
+    """What a function's code, with that of functions within it, may take from its module."""
+    inner = [c for c in code.co_consts if isinstance(c, types.CodeType)]
+    return tuple(dict.fromkeys([*code.co_names, *(name for c in inner for name in _names(c))]))
+
+
 def _identity(fn):
-    """What makes a function the same when it is made again in each round of a loop: its code and what it closes over."""
+    """What makes a function the same when it is made again in each round of a loop: its code and what that uses from around it."""
+    while getattr(getattr(fn, "__code__", None), "co_filename", None) == autograph_api.__file__ and hasattr(fn, "__wrapped__"):
+        fn = fn.__wrapped__  # strategy.run has wrapped it anew
     bound = getattr(fn, "__self__", None)
     fn = getattr(fn, "__func__", fn)
     if not isinstance(fn, types.FunctionType):
-        return id(fn), id(bound)
+        return _Same(fn), _Same(bound)
     try:
-        cells = tuple(id(c.cell_contents) for c in fn.__closure__ or ())
+        cells = tuple(_part(c.cell_contents) for c in fn.__closure__ or ())
     except ValueError:  # an empty cell
-        return id(fn), id(bound)
-    return fn.__code__, id(bound), cells, tuple(map(id, fn.__defaults__ or ()))
+        return _Same(fn), _Same(bound)
+    around = tuple(_part(fn.__globals__[name]) for name in _names(fn.__code__) if name in fn.__globals__)
+    return fn.__code__, _Same(bound), cells, around, tuple(map(_part, fn.__defaults__ or ()))
 
 
 def call(strategy, devices, fn, args, kwargs, known):
@@ -314,7 +343,7 @@ def call(strategy, devices, fn, args, kwargs, known):
     inputs = [[xs[r] for xs, s in zip(columns, specs) if s is not None] for r in range(n)]
     make = lambda: _Call(strategy, devices, fn, (args, kwargs), firsts, specs)  # noqa: E731
     if tf.executing_eagerly():
-        static = tuple(x if isinstance(x, (int, float, str, bool, type(None))) else id(x) for x, s in zip(firsts, specs) if s is None)
+        static = tuple(_part(x) for x, s in zip(firsts, specs) if s is None)
         key = (_identity(fn), tuple(specs), static, str(tf.nest.map_structure(lambda _: 0, (args, kwargs))))
         c = known.get(key)
         if c is None:

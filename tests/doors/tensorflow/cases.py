@@ -512,6 +512,23 @@ def shapes_of_values(_):
 
 
 @case
+def made_again(strategy):
+    """Functions that are made anew in each round of a loop, with what they take from around them."""
+    with strategy.scope():
+        v = tf.Variable(1.0)
+    global RATE
+    first = lambda x: float(strategy.experimental_local_results(x)[0])  # noqa: E731
+    seen = []
+    for k in (1.0, 2.0, 2.0, 3.0):
+        RATE = k * 10
+
+        def of_default(x, k=k):
+            return x * k
+        seen += [first(strategy.run(f, args=(tf.constant(2.0),))) for f in (of_default, lambda x: x * k, lambda x: x * RATE, lambda x: v.assign_add(x * 1.0))]
+    return {"seen": np.array(seen)}
+
+
+@case
 def one_device(_):
     strategy = tf.distribute.OneDeviceStrategy("/cpu:0")
     with strategy.scope():

@@ -118,6 +118,41 @@ def test_lines_of_the_program():
     assert re.search(rf"shape .* at .*large\.py:{line['boolean_mask']} depends on values", got["selected"]), got["selected"]
 
 
+def test_traced_once():
+    """A step is traced once, also where its function is made in each round of a loop."""
+    assert run("-c", """
+import json
+import tensorflow as tf
+strategy = tf.distribute.TPUStrategy(tf.distribute.cluster_resolver.TPUClusterResolver("local"))
+with strategy.scope():
+    v = tf.Variable(1.0)
+traced = [0, 0]
+for i in range(3):
+    def step(x):
+        traced[0] += 1
+        return x * v
+    strategy.run(step, args=(tf.constant(2.0),))
+@tf.function
+def train(x):
+    def step(x):
+        traced[1] += 1
+        return v.assign_add(x)
+    return strategy.reduce("SUM", strategy.run(step, args=(x,)), axis=None)
+for i in range(3):
+    train(tf.constant(1.0))
+print(json.dumps(traced))""", device="cpu:2") == [1, 1]
+
+
+def test_estimate_of_a_script():
+    """`weft estimate train.py` takes the training step of the script, for the devices of WEFT_DEVICE."""
+    env = {"WEFT_PYTHON": sys.executable, "WEFT_PLUGIN": str(BUILD / "libpjrt_weft.so"), "WEFT_DEVICE": "tpu-v3-8"}
+    r = subprocess.run([BUILD / "weft", "estimate", HERE / "seed.py", "--chip", "tpu-v3-8", "--json"], env=dict(os.environ, **env),
+                       capture_output=True, text=True, timeout=600)
+    assert r.returncode == 0, r.stderr[-2000:]
+    got = json.loads(r.stdout)
+    assert any("/seed.py:" in str(kernel) for kernel in got["kernels"]), got["kernels"]
+
+
 def test_calls_are_told_apart_by_strategies_that_are_gone():
     """A strategy made after another was dropped may get its number (id): calls of the one must not pass for calls of the other."""
     assert run("-c", """

@@ -129,8 +129,14 @@ def initialize_tpu_system(cluster_resolver=None):
     return Topology(mesh_shape=[max(1, (n + 1) // 2), 1, 1, min(n, 2)], device_coordinates=coordinates)
 
 
+def no_cudnn(**kwargs):
+    """Keras tries cuDNN's recurrent layers where there are GPUs, and falls back on its own by this error."""
+    raise tf.errors.NotFoundError(None, None, "weft computes recurrent layers as their steps; there is no cuDNN")
+
+
 def install():
     """Puts these in place of TensorFlow's."""
+    tf.raw_ops.CudnnRNNV3 = tf.raw_ops.CudnnRNNV2 = tf.raw_ops.CudnnRNN = no_cudnn
     cluster_resolver = tf.distribute.cluster_resolver
     cluster_resolver.TPUClusterResolver = TPUClusterResolver
     for config in (tf.config, tf.config.experimental):

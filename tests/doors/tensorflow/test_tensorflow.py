@@ -118,6 +118,21 @@ def test_lines_of_the_program():
     assert re.search(rf"shape .* at .*large\.py:{line['boolean_mask']} depends on values", got["selected"]), got["selected"]
 
 
+def test_recurrent_layers_on_gpus():
+    """Keras's LSTM and GRU ask for cuDNN where there are GPUs."""
+    got = run("-c", """
+import json
+import keras
+import numpy as np
+import tensorflow as tf
+with tf.distribute.MirroredStrategy().scope():
+    model = keras.Sequential([keras.layers.Input((5, 3)), keras.layers.LSTM(4, return_sequences=True), keras.layers.Bidirectional(keras.layers.GRU(4)),
+                              keras.layers.Dense(2)])
+    model.compile("adam", "mse")
+print(json.dumps(model.fit(np.ones((8, 5, 3), "f"), np.ones((8, 2), "f"), batch_size=4, verbose=0).history["loss"]))""", device="A100:2")
+    assert 0 < got[0] < 10
+
+
 def test_traced_once():
     """A step is traced once, also where its function is made in each round of a loop."""
     assert run("-c", """

@@ -37,11 +37,17 @@ class ResourceExhaustedError(tf.errors.ResourceExhaustedError, MemoryError):
         super().__init__(None, None, said)
 
 
-def _of_tensorflow(e):
-    """The error that TensorFlow's users know."""
+def _of_tensorflow(e, program):
+    """The error that TensorFlow's users know, of a program's run."""
     if isinstance(e, pjrt.OutOfMemory):
         return ResourceExhaustedError(str(e))
-    return _LOST[e.code](None, None, str(e)) if e.code in _LOST else e
+    if e.code in _LOST:
+        return _LOST[e.code](None, None, str(e))
+    for compiled in program._compiled.values():  # some that have such shapes can be compiled
+        if (where := lines.open_shape(compiled.lowered, program.graph.graph)) is not None:
+            return trace.NotCompiled(f"weft: no program can be made of {program.graph.name.decode()}: the shape of a value{where} depends "
+                                     "on values; a mask (tf.where) instead of a selection keeps it")
+    return e
 
 
 class Program:
@@ -88,7 +94,7 @@ class Program:
                     job = self._jobs[shapes] = _Job(self.devices, compiled, self.everywhere)
                 return job.run(inputs)
             except pjrt.Error as e:
-                raise _of_tensorflow(e) from None
+                raise _of_tensorflow(e, self) from None
 
     def _compile(self, shapes, arrays):
         """The program for arguments of these shapes."""
@@ -182,9 +188,7 @@ class _Compiled:
                 self.constants.append((i, np.asarray(tensor.numpy(), order="C")))
             captured.append(tensor)
         text = _lower(graph, specs, captured)
-        if (where := lines.open_shape(text, graph.graph)) is not None:
-            raise trace.NotCompiled(f"weft: no program can be made of {graph.name.decode()}: the shape of a value{where} depends on values; "
-                                    "a mask (tf.where) instead of a selection keeps it")
+        self.lowered = text
         text = _ERF.sub(r"chlo.erf \1 : \2 -> \2", text)
         text = _COPY.sub(r"stablehlo.reshape \1 : (\2) -> \2", text)
         text = lines.with_lines(_MODULE.sub(f"module @{program.name}", text, count=1), graph.graph)
@@ -192,12 +196,7 @@ class _Compiled:
         client = runtime.client()
         ids = client.all_ids if program.everywhere else None
         self.text = _describe(text, written, names)
-        try:
-            self.executable = client.compile(self.text, program.devices, ids)
-        except pjrt.Error as e:
-            if isinstance(e, pjrt.OutOfMemory):
-                raise
-            raise trace.NotCompiled(f"weft: no program can be made of {graph.name.decode()}: {e}") from None
+        self.executable = client.compile(self.text, program.devices, ids)
         self.result_types = [t.dtype.as_numpy_dtype for t in graph.outputs]
         self.result_shapes = self.executable.output_shapes()
         states = dict(self.states)

@@ -3,6 +3,7 @@
 Private parts of PyTorch that are used: `torch._C._nn._parse_to`, by which Module.to reads its arguments.
 """
 import collections
+import contextlib
 import functools
 import os
 import types
@@ -11,6 +12,9 @@ import torch
 import torch_xla
 import torch_xla.core.xla_model as xm
 from torch.overrides import TorchFunctionMode
+
+from weft.torch import streams
+from weft.torch.checkpoint import rng_state, set_rng_state
 
 
 def _is_cuda(value):
@@ -31,7 +35,7 @@ class Device(TorchFunctionMode):
             return fn(*args, **kwargs)
         if fn is torch.Tensor.cuda:
             return args[0].to(torch_xla.device())
-        if fn is torch.Tensor.is_cuda.__get__:
+        if fn == torch.Tensor.is_cuda.__get__:  # made anew each time it is named
             return args[0].device.type == "xla"
         if fn is torch.Tensor.pin_memory:
             return args[0]
@@ -98,8 +102,57 @@ def _answers():
         "memory_reserved": _memory("bytes_used"),
         "max_memory_allocated": _memory("peak_bytes_used"),
         "max_memory_reserved": _memory("peak_bytes_used"),
+        "device": lambda device=None: contextlib.nullcontext(),
+        "get_rng_state": rng_state,
+        "get_rng_state_all": lambda: [rng_state()],
+        "set_rng_state": set_rng_state,
+        "set_rng_state_all": lambda states: set_rng_state(states[0]),
         "mem_get_info": lambda device=None: (_memory("bytes_limit")() - _memory("bytes_used")(), _memory("bytes_limit")()),
     }
+
+
+def _types():
+    """torch.cuda.FloatTensor(...) and its like, as old scripts make tensors."""
+    def of(make):
+        return lambda *args: make(*args).to(torch_xla.device())
+    names = [f"{kind}Tensor" for kind in ("Float", "Double", "Half", "BFloat16", "Byte", "Char", "Short", "Int", "Long", "Bool")]
+    return {name: of(getattr(torch, name)) for name in names}
+
+
+def _accelerator():
+    """torch.accelerator, whose own functions would open CUDA."""
+    nothing = lambda *args, **kwargs: None  # noqa: E731
+    return {"is_available": lambda: True, "device_count": lambda: 1, "current_accelerator": lambda check_available=False: torch.device("cuda"),
+            "current_device_index": lambda: 0, "current_device_idx": lambda: 0, "set_device_index": nothing, "set_device_idx": nothing,
+            "current_stream": lambda device=None: streams.ONE, "set_stream": nothing, "synchronize": sync}
+
+
+def _loaders():
+    """There is no memory to pin: loaders of data leave it."""
+    init = torch.utils.data.DataLoader.__init__
+
+    @functools.wraps(init)
+    def made(self, *args, **kwargs):
+        init(self, *args, **kwargs)
+        self.pin_memory = False
+    torch.utils.data.DataLoader.__init__ = made
+
+
+def _data_parallel():
+    """Over the one device that there is: the module itself."""
+    init = torch.nn.DataParallel.__init__
+
+    @functools.wraps(init)
+    def made(self, module, *args, **kwargs):
+        init(self, module, *args, **kwargs)
+        self.device_ids = []
+    torch.nn.DataParallel.__init__ = made
+
+
+def _ranges():
+    nothing = lambda *args, **kwargs: None  # noqa: E731
+    for name in ("mark", "range_push", "range_pop", "range_start", "range_end"):
+        setattr(torch.cuda.nvtx, name, nothing)
 
 
 def _autocast():
@@ -144,8 +197,12 @@ def _modules():
 
 def install():
     """Puts the virtual GPU in CUDA's place; the mode returned is to be entered around the script."""
-    for name, answer in _answers().items():
-        setattr(torch.cuda, name, answer)
+    for module, answers in ((torch.cuda, {**_answers(), **_types(), **streams.answers()}), (torch.accelerator, _accelerator())):
+        for name, answer in answers.items():
+            setattr(module, name, answer)
+    _loaders()
+    _data_parallel()
+    _ranges()
     torch.cuda.memory.memory_stats = _stats  # for memory_summary
     _autocast()
     _modules()

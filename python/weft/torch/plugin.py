@@ -1,8 +1,8 @@
 """The device of PyTorch/XLA: loaded through the entry point group `torch_xla.plugins` by `import torch_xla`.
 
 Private parts of torch_xla that are used: `_internal.tpu.TpuPlugin`, whose own entry point would win where PJRT_DEVICE is TPU,
-`_internal.tpu.num_available_devices` and `num_available_chips`, which look for TPUs on the PCI bus, and those that replicas.py and
-amp.py name. A version that lacks them gets a sentence.
+`_internal.tpu.num_available_devices` and `num_available_chips`, which look for TPUs on the PCI bus, and those that replicas.py,
+amp.py and checkpoint.py name. A version that lacks them gets a sentence.
 """
 import os
 import re
@@ -85,7 +85,7 @@ def entry():
     if device():
         _choose()
     if os.environ.get("PJRT_DEVICE", "").split("_")[0] != "CPU":
-        from weft.torch import amp, lines, optimizers, replicas
-        for part in (replicas, amp, optimizers, lines):
+        from weft.torch import amp, checkpoint, lines, optimizers, replicas
+        for part in (replicas, amp, optimizers, lines, checkpoint):
             part.prepare()
     return Plugin()

@@ -226,6 +226,23 @@ def autocast():
 
 
 @case
+def checkpointed():
+    """What is computed again stays apart from what was computed before, and draws the same random numbers."""
+    from torch.utils.checkpoint import checkpoint
+    device, out = torch_xla.device(), []
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(8, 32), nn.Tanh(), nn.Dropout(0.5), nn.Linear(32, 4)).to(device)
+    for run in (model, lambda x: checkpoint(model, x, use_reentrant=True), lambda x: checkpoint(model, x, use_reentrant=False)):
+        xm.set_rng_state(5)
+        x = torch.ones(16, 8, device=device, requires_grad=True)
+        (run(x) ** 2).sum().backward()
+        text = torch_xla._XLAC._get_xla_tensors_hlo([x.grad])
+        out.append([("opt-barrier" in text), text.count(" tanh("), *values(x.grad)])
+    plain, *again = out
+    return [x for o in again for x in o], [True, 2, *plain[2:]] * 2
+
+
+@case
 def compiled():
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 4)).eval()

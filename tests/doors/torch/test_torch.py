@@ -124,7 +124,7 @@ def test_recordings(installed, tmp_path):
         assert any(f"recorded.py:{line} (train" in k["source"] for k in kernels)
 
 
-@pytest.mark.parametrize("script", ["plain.py", "scaled.py"])
+@pytest.mark.parametrize("script", ["plain.py", "scaled.py", "usual.py"])
 def test_script_for_cuda(installed, script):
     """On a virtual GPU, in its precision; without one PyTorch has no CUDA device and takes the CPU."""
     close((run(installed, "A100-80GB", "-m", "weft.torch", script), run(installed, "", script)), 2e-2)

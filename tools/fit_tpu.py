@@ -10,7 +10,8 @@
 The rows of sets of kind `fit` and `seen` are halved by their program's checksum: one half is fitted, the other kept apart. Sets of kind
 `first` are never fitted; their error is said. The model is weft's own (`weft estimate`), asked with changed chip files in WEFT_DATA. The search takes
 one coefficient after the other: values around it, of the other chips, and none (its default), over the rows that it changes at all, and keeps the
-best. A value that makes nothing better goes, but for what the compiler was seen to choose (the last part of params.def). What is summed up is the logarithm of cycles and peak over libtpu's, up to MOST, so that programs
+best. A value that makes nothing better goes, but for what the compiler was seen to choose (the last part of params.def). A value whose source in the
+chip's file does not begin with "fitted" was read from the compiler's plans and stays as it is. What is summed up is the logarithm of cycles and peak over libtpu's, up to MOST, so that programs
 which the rules get wrong do not bend the coefficients of all others. Build weft_bin first; a chip takes some minutes of one core.
 """
 import argparse
@@ -84,6 +85,11 @@ def read_values(chip):
     return {k: float(v) for k, v, _ in found}, {k: rest for k, _, rest in found}
 
 
+def fixed(rest):
+    """Keys of values that come from elsewhere than a fit."""
+    return {k for k, r in rest.items() if not re.match(r"\s*[^#]*#\s*fitted", r)}
+
+
 def file_with(chip, name, values):
     """The chip's file with other coefficients, under another name."""
     text = (CHIPS / f"{chip}.chip").read_text()
@@ -141,8 +147,11 @@ def losses(errors, rows):
 
 class Fit:
     def __init__(self, chip, values, rows):
-        self.chip, self.values, self.rows = chip, dict(values), rows
-        self.choices, self.seen = keys(), choices()
+        self.chip, self.rows = chip, rows
+        known, rest = read_values(chip)
+        kept = fixed(rest)
+        self.values = {**values, **{k: known[k] for k in kept}}
+        self.choices, self.seen = {k: v for k, v in keys().items() if k not in kept}, choices()
         others = [read_values(p.stem)[0] for p in sorted(CHIPS.glob("tpu*.chip")) if p.stem != chip]
         self.others = {k: sorted({o[k] for o in others if k in o}) for k in self.choices}
         self.loss = losses(ask(chip, [self.values], rows)[0], rows)

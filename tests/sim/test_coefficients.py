@@ -37,3 +37,11 @@ def test_a_spoilt_coefficient_is_found_again(tmp_path):
         fit.improve("lbase", factors, False, list(range(len(rows))))
     assert fit.loss.sum() < spoilt / 2
     assert abs(fit.values["lbase"] / was - 1) < 0.15
+
+
+def test_what_was_read_from_plans_is_not_fitted():
+    import fit_tpu
+    values, rest = fit_tpu.read_values("tpu-v3")
+    assert "cvpu" in fit_tpu.fixed(rest) and "base" not in fit_tpu.fixed(rest)
+    fit = fit_tpu.Fit("tpu-v3", {}, [])
+    assert fit.values["cvpu"] == values["cvpu"] and "cvpu" not in fit.choices and "base" in fit.choices

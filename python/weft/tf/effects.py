@@ -2,6 +2,7 @@
 and the host says them when the step is over, for each replica (summaries: for the first, as tf.distribute has it)."""
 import contextlib
 import functools
+import importlib
 import threading
 import traceback
 
@@ -80,7 +81,10 @@ def _writer():
 
 def install():
     tf.print = _deferred(tf.print, "tf.print", lambda: contextlib.nullcontext, first=False)
+    modules = {tf.summary, importlib.import_module("tensorflow.summary")}  # whoever imports the latter puts it in the former's place
     for name in SUMMARIES:
-        setattr(tf.summary, name, _deferred(getattr(tf.summary, name), f"tf.summary.{name}", _writer, first=True))
+        deferred = _deferred(getattr(tf.summary, name), f"tf.summary.{name}", _writer, first=True)
+        for module in modules:
+            setattr(module, name, deferred)
     writer = summary_ops_v2._ResourceSummaryWriter
     writer.flush = _deferred(writer.flush, "flush", lambda: contextlib.nullcontext, first=True)

@@ -9,10 +9,12 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
 def ops_page():
-    text = (ROOT / "src/ir/ops.def").read_text()
+    text = (ROOT / "src/ir/ops.def").read_text().split("*/", 1)[1]
+    text = re.sub(r"#define EWISE.*", "", text)
+    text = re.sub(r'EWISE\((\w+), (\w+), ("[^"]+"), (\w+), [\w |]+,', r"OP(\1, \2, \3, OC_EWISE, \4, 1, 0,", text)
     defines = dict(re.findall(r"#define (\w+)\s*\\?\s*((?:\"[^\"]*\"\s*\\?\s*)+)", text))
     expand = lambda s: "".join(re.findall(r'"([^"]*)"', s))
-    rows = re.findall(r'OP\((\w+), (\w+), "([^"]+)", OC_(\w+), (\w+), (\w+), (\w+),\s*((?:[^()]|\([^()]*\))*)\)', text)
+    rows = re.findall(r'\bOP\((\w+), (\w+), "([^"]+)", OC_(\w+), (\w+), (\w+), (\w+),\s*((?:[^()]|\([^()]*\))*)\)', text)
     out = ["# Operations", "", "Generated from `src/ir/ops.def` by `make docs`. n: any number. Attributes: name:kind=default; `?`: optional.", "",
            "| operation | class | operands | results | regions | attributes |", "|---|---|---|---|---|---|"]
     for _, _, name, cls, a, b, c, attrs in rows:

@@ -319,19 +319,7 @@ static Err *sem_ewise(Eval *e) {
   return NULL;
 }
 
-/* clang-format off */
-#define EWISE(X)                                                                                \
-  X(abs) X(cbrt) X(ceil) X(convert) X(cosine) X(count_leading_zeros) X(exponential)             \
-  X(exponential_minus_one) X(floor) X(imag) X(is_finite) X(log) X(log_plus_one) X(logistic)     \
-  X(negate) X(not) X(popcnt) X(real) X(reduce_precision) X(round_nearest_afz)                  \
-  X(round_nearest_even) X(rsqrt) X(sign) X(sine) X(sqrt) X(tan) X(tanh) X(add) X(and) X(atan2)  \
-  X(compare) X(complex) X(divide) X(maximum) X(minimum) X(multiply) X(or) X(power) X(remainder) \
-  X(shift_left) X(shift_right_arithmetic) X(shift_right_logical) X(subtract) X(xor) X(clamp)    \
-  X(select) X(chlo_acos) X(chlo_acosh) X(chlo_asin) X(chlo_asinh) X(chlo_atan) X(chlo_atanh)    \
-  X(chlo_bessel_i1e) X(chlo_conj) X(chlo_cosh) X(chlo_digamma) X(chlo_erf) X(chlo_erf_inv)      \
-  X(chlo_erfc) X(chlo_is_inf) X(chlo_is_neg_inf) X(chlo_is_pos_inf) X(chlo_lgamma) X(chlo_sinh) \
-  X(chlo_square) X(chlo_tan) X(chlo_mulhi) X(chlo_next_after) X(chlo_polygamma) X(chlo_zeta)
-/* clang-format on */
-#define X(fn) \
+#define OP(...)
+#define EWISE(id, fn, ...) \
   Err *sem_##fn(Eval *e) { return sem_ewise(e); }
-EWISE(X)
+#include "ir/ops.def"

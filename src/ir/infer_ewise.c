@@ -1,5 +1,5 @@
-/* Element-wise operations: all operands and the result have one shape; the table says which
- * elements are allowed. */
+/* Element-wise operations: all operands and the result have one shape; the row of ops.def says which
+ * elements are allowed, or that the operation has its own function here. */
 #include "ir/infer_priv.h"
 
 typedef struct EwiseRow {
@@ -7,65 +7,12 @@ typedef struct EwiseRow {
   unsigned elems;
 } EwiseRow;
 
+#define OWN 0
 static const EwiseRow rows[] = {
-    {OP_ABS, ES | EF | EC | EQ},
-    {OP_CBRT, EF | EC | EQ},
-    {OP_CEIL, EF | EQ},
-    {OP_COSINE, EF | EC | EQ},
-    {OP_COUNT_LEADING_ZEROS, EI},
-    {OP_EXPONENTIAL, EF | EC | EQ},
-    {OP_EXPONENTIAL_MINUS_ONE, EF | EC | EQ},
-    {OP_FLOOR, EF | EQ},
-    {OP_LOG, EF | EC | EQ},
-    {OP_LOG_PLUS_ONE, EF | EC | EQ},
-    {OP_LOGISTIC, EF | EC | EQ},
-    {OP_NEGATE, EI | EF | EC | EQ},
-    {OP_NOT, EB | EI},
-    {OP_POPCNT, EI},
-    {OP_ROUND_NEAREST_AFZ, EF | EQ},
-    {OP_ROUND_NEAREST_EVEN, EF | EQ},
-    {OP_RSQRT, EF | EC | EQ},
-    {OP_SIGN, ES | EF | EC | EQ},
-    {OP_SINE, EF | EC | EQ},
-    {OP_SQRT, EF | EC | EQ},
-    {OP_TAN, EF | EC | EQ},
-    {OP_TANH, EF | EC | EQ},
-    {OP_ADD, EANY},
-    {OP_AND, EB | EI},
-    {OP_ATAN2, EF | EC | EQ},
-    {OP_DIVIDE, EI | EF | EC | EQ},
-    {OP_MAXIMUM, EMOST},
-    {OP_MINIMUM, EMOST},
-    {OP_MULTIPLY, EMOST},
-    {OP_OR, EB | EI},
-    {OP_POWER, EI | EF | EC | EQ},
-    {OP_REMAINDER, EI | EF | EQ},
-    {OP_SHIFT_LEFT, EI},
-    {OP_SHIFT_RIGHT_ARITHMETIC, EI},
-    {OP_SHIFT_RIGHT_LOGICAL, EI},
-    {OP_SUBTRACT, EI | EF | EC | EQ},
-    {OP_XOR, EB | EI},
-    {OP_CHLO_ACOS, EF | EC},
-    {OP_CHLO_ACOSH, EF | EC},
-    {OP_CHLO_ASIN, EF | EC},
-    {OP_CHLO_ASINH, EF | EC},
-    {OP_CHLO_ATAN, EF | EC},
-    {OP_CHLO_ATANH, EF | EC},
-    {OP_CHLO_BESSEL_I1E, EF},
-    {OP_CHLO_CONJ, EI | EF | EC},
-    {OP_CHLO_COSH, EF | EC},
-    {OP_CHLO_DIGAMMA, EF},
-    {OP_CHLO_ERF, EF},
-    {OP_CHLO_ERF_INV, EF},
-    {OP_CHLO_ERFC, EF},
-    {OP_CHLO_LGAMMA, EF},
-    {OP_CHLO_SINH, EF | EC},
-    {OP_CHLO_SQUARE, EI | EF | EC},
-    {OP_CHLO_TAN, EF | EC},
-    {OP_CHLO_MULHI, EI},
-    {OP_CHLO_NEXT_AFTER, EF},
-    {OP_CHLO_POLYGAMMA, EF},
-    {OP_CHLO_ZETA, EF},
+#define OP(...)
+#define EWISE(id, fn, name, operands, elements, attrs) {OP_##id, elements},
+#include "ir/ops.def"
+#undef OP
 };
 
 /* The known dimensions of all operands together. */
@@ -268,6 +215,6 @@ InferFn infer_ewise_fn(OpKind k) {
   };
   InferFn fn = infer_find(others, COUNT_OF(others), k);
   for (int i = 0; i < COUNT_OF(rows) && !fn; i++)
-    if (rows[i].kind == k) fn = by_table;
+    if (rows[i].kind == k && rows[i].elems != OWN) fn = by_table;
   return fn;
 }

@@ -74,8 +74,9 @@ typedef struct ExportOpts {
 Err *infer_export(const Infer *i, const ExportOpts *o);
 
 typedef struct ImportOpts {
-  const char *model;     /* of the zoo */
-  const char *file; /* safetensors with the names of NAMES_TORCH; or a folder with them, config.json and a tokenizer */
+  const char *model; /* of the zoo */
+  const char *
+      file; /* safetensors with the names of NAMES_TORCH; or a folder with them, config.json and a tokenizer */
   const char *tokenizer; /* text: what opens its tokenizer; NULL: bytes */
   const char *to;        /* run folder */
   int64_t length;        /* text: tokens in an example; 0: 1024, BERT 512 */

@@ -7,17 +7,18 @@
 #include "launch/launch.h"
 
 /* X(column, SQL type, C type): one row a run. */
-#define RUN_COLUMNS(X)                                                                   \
-  X(name, TEXT)                                                                          \
-  X(model, TEXT)                                                                         \
-  X(engine, TEXT)                                                                        \
-  X(chip, TEXT)                                                                          \
-  X(command, TEXT)                                                                       \
-  X(dir, TEXT) X(host, TEXT) X(state, TEXT) X(why, TEXT) X(job, TEXT) X(chips, REAL)     \
-      X(nodes, REAL) X(procs, REAL) X(pid, REAL) X(pid_start, REAL) X(started, REAL)     \
-          X(seconds, REAL) X(attempt, REAL) X(step, REAL) X(steps, REAL) X(step_s, REAL) \
-              X(usd_hour, REAL) X(usd, REAL) X(plan_step_s, REAL) X(plan_seconds, REAL)  \
-                  X(plan_usd, REAL) X(plan_ratio, REAL) X(gpus, REAL)
+#define RUN_COLUMNS(X)                                                                    \
+  X(name, TEXT)                                                                           \
+  X(model, TEXT)                                                                          \
+  X(engine, TEXT)                                                                         \
+  X(chip, TEXT)                                                                           \
+  X(command, TEXT)                                                                        \
+  X(dir, TEXT)                                                                            \
+  X(host, TEXT) X(state, TEXT) X(why, TEXT) X(job, TEXT) X(chips, REAL) X(nodes, REAL)    \
+      X(procs, REAL) X(pid, REAL) X(pid_start, REAL) X(started, REAL) X(seconds, REAL)    \
+          X(attempt, REAL) X(step, REAL) X(steps, REAL) X(step_s, REAL) X(usd_hour, REAL) \
+              X(usd, REAL) X(plan_step_s, REAL) X(plan_seconds, REAL) X(plan_usd, REAL)   \
+                  X(plan_ratio, REAL) X(gpus, REAL)
 
 #define RUN_C_TEXT char *
 #define RUN_C_REAL double

@@ -5,15 +5,16 @@
 
 #include "train/train.h"
 
-#define ZOO(X)                                                                                 \
-  X(mnist)                                                                                     \
-  X(mlp)                                                                                       \
-  X(davidnet)                                                                                  \
-  X(resnet18)                                                                                  \
-  X(resnet34) X(resnet50) X(resnet101) X(resnet152) X(vit_b16) X(mixer) X(unet) X(lstm) X(gru) \
-      X(gpt2) X(gpt2_small) X(gpt2_medium) X(gpt2_large) X(gpt2_xl) X(llama) X(llama32_1b)     \
-          X(llama2_7b) X(llama3_8b) X(moe) X(mixtral_8x7b) X(bert) X(bert_base) X(bert_large)  \
-              X(dlrm) X(dlrm_mlperf)
+#define ZOO(X)                                                                                  \
+  X(mnist)                                                                                      \
+  X(mlp)                                                                                        \
+  X(davidnet)                                                                                   \
+  X(resnet18)                                                                                   \
+  X(resnet34)                                                                                   \
+  X(resnet50) X(resnet101) X(resnet152) X(vit_b16) X(mixer) X(unet) X(lstm) X(gru) X(gpt2)      \
+      X(gpt2_small) X(gpt2_medium) X(gpt2_large) X(gpt2_xl) X(llama) X(llama32_1b) X(llama2_7b) \
+          X(llama3_8b) X(moe) X(mixtral_8x7b) X(bert) X(bert_base) X(bert_large) X(dlrm)        \
+              X(dlrm_mlperf)
 #define X(name) extern const Model zoo_##name;
 ZOO(X)
 #undef X

@@ -73,6 +73,14 @@ def _properties(device=None):
                                  total_memory=_memory("bytes_limit")())
 
 
+class _One(contextlib.nullcontext):
+    """torch.cuda.device: there is one. A type, since PyTorch asks whether something is of it."""
+
+    def __init__(self, device=None):
+        super().__init__()
+        self.idx = 0
+
+
 def _seed(seed):
     xm.set_rng_state(int(seed))
 
@@ -102,7 +110,7 @@ def _answers():
         "memory_reserved": _memory("bytes_used"),
         "max_memory_allocated": _memory("peak_bytes_used"),
         "max_memory_reserved": _memory("peak_bytes_used"),
-        "device": lambda device=None: contextlib.nullcontext(),
+        "device": _One,
         "get_rng_state": rng_state,
         "get_rng_state_all": lambda: [rng_state()],
         "set_rng_state": set_rng_state,

@@ -12,7 +12,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-CASES = {}
+from common import CASES, case, weights
+
 rng = np.random.default_rng(0)
 IMAGES = rng.random((48, 8, 8, 3), dtype=np.float32)
 LABELS = rng.integers(0, 4, 48)
@@ -20,15 +21,6 @@ WORDS = rng.integers(0, 30, (48, 7))
 ROWS = rng.random((48, 6), dtype=np.float32)
 TARGETS = (ROWS @ rng.random((6, 2), dtype=np.float32) + 0.1).astype(np.float32)
 layers, losses, optimizers = keras.layers, keras.losses, keras.optimizers
-
-
-def case(function):
-    CASES[function.__name__] = function
-    return function
-
-
-def weights(model):
-    return {f"w{i}": np.asarray(w, np.float32) for i, w in enumerate(model.get_weights())}
 
 
 def small(units=5):

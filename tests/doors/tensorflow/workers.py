@@ -12,24 +12,16 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from common import CASES, case, weights
+
 TF_CONFIG = json.loads(os.environ.get("TF_CONFIG", '{"cluster": {"worker": [""]}, "task": {"index": 0}}'))
 WORKER, WORKERS = TF_CONFIG["task"]["index"], len(TF_CONFIG["cluster"]["worker"])
-CASES = {}
 rng = np.random.default_rng(0)
 ROWS = rng.random((48, 6), dtype=np.float32)
 TARGETS = (ROWS @ rng.random((6, 2), dtype=np.float32) + 0.1).astype(np.float32)
 IMAGES = rng.random((32, 8, 8, 3), dtype=np.float32)
 LABELS = rng.integers(0, 4, 32)
 layers, losses, optimizers = keras.layers, keras.losses, keras.optimizers
-
-
-def case(function):
-    CASES[function.__name__] = function
-    return function
-
-
-def weights(model):
-    return {f"w{i}": np.asarray(w, np.float32) for i, w in enumerate(model.get_weights())}
 
 
 def small():

@@ -152,6 +152,8 @@ bool offer_is_suspect(const Offer *o);
 bool offer_is_retired(const Offer *o);
 /* The price is of the accelerators alone; the machine that they are in costs more. */
 bool offer_is_part(const Offer *o);
+/* The machine is this server, all of it. */
+bool offer_is_server(const Offer *o, const Server *s);
 
 /* "as of 2026-07-20", or of a list without a date where it is from. */
 void offer_when(const Offer *o, Buf *out);
@@ -185,6 +187,15 @@ typedef struct Price {
 Price chip_rent(const Chip *c, double chips, const PriceAsk *ask);
 /* "gcp tpu-v2-8 us-central1, 2026-06-18; 1/8 of it is used: 0.56 USD/h" */
 void price_words(const Price *p, Buf *out);
+
+/* Servers of a GPU whose whole machines count: what so many chips in them cost an hour. Those that another one
+ * beats both in price and in each GPU's share of the network are left out; so are those that cannot be rented as
+ * they are, where others can. Returns how many, at most `most`. */
+typedef struct Rented {
+  const Server *server;
+  Price price;
+} Rented;
+int chip_rented(const Chip *c, double chips, const PriceAsk *ask, Rented *out, int most);
 
 /* Lowest listed price per chip and hour, spot or on demand, by the same order; NaN when none is listed.
  * *offer may be NULL. */

@@ -68,17 +68,18 @@ Err *price_ask_check(const PriceAsk *ask) {
   return e;
 }
 
-static bool is_server(const Offer *o, const Server *s) {
-  for (int i = 0; s && i < s->n_aliases; i++)
-    if (!strcmp(s->aliases[i], o->instance)) return true;
-  return !s || !strcmp(s->name, o->instance);
+bool offer_is_server(const Offer *o, const Server *s) {
+  bool named = !strcmp(s->name, o->instance);
+  for (int i = 0; i < s->n_aliases; i++) named |= !strcmp(s->aliases[i], o->instance);
+  return named && o->chips * s->chip->devices_per_chip == server_num(s, "host_gpus", s->gpus);
 }
 
 /* NaN where the offer does not count. */
 static double hour(const Offer *o, const Chip *c, const PriceAsk *ask) {
   double p = ask->spot ? o->spot_hour : o->usd_hour;
   bool counts = o->chip == c && p > 0 && (ask->spot || !offer_is_suspect(o)) &&
-                cloud_counts(ask->clouds, o->cloud) && is_server(o, ask->server) &&
+                cloud_counts(ask->clouds, o->cloud) &&
+                (!ask->server || offer_is_server(o, ask->server)) &&
                 (!ask->region || !strncmp(o->region, ask->region, strlen(ask->region)));
   return counts ? p : NAN;
 }
@@ -114,6 +115,44 @@ Price chip_rent(const Chip *c, double chips, const PriceAsk *ask) {
       best = q;
   }
   return best;
+}
+
+/* A GPU's bytes/s to other servers; where one holds all there are none to go to. */
+static double share_of_cards(const Rented *r, double chips) {
+  const Server *s = r->server;
+  if (s->gpus >= chips * s->chip->devices_per_chip) return INFINITY;
+  return server_num(s, "nic", 0) * server_num(s, "nics", 0) / s->gpus;
+}
+
+static bool beats(const Rented *a, const Rented *b, double chips) {
+  int order = rank(a->price.offer) - rank(b->price.offer);
+  if (order) return order < 0;
+  double card_a = share_of_cards(a, chips), card_b = share_of_cards(b, chips);
+  double usd_a = a->price.usd_hour, usd_b = b->price.usd_hour;
+  if (card_a < card_b || usd_a > usd_b) return false;
+  return card_a > card_b || usd_a < usd_b || a->server < b->server;
+}
+
+int chip_rented(const Chip *c, double chips, const PriceAsk *ask, Rented *out, int most) {
+  const Server *const *servers;
+  int n = 0, have = 0, kept = 0;
+  Err *e = server_list(&servers, &n);
+  if (e) return err_free(e), 0;
+  Rented *all = xcalloc((size_t)n + 1, sizeof *all);
+  for (int i = 0; i < n; i++) {
+    PriceAsk a = ask ? *ask : (PriceAsk){0};
+    a.server = servers[i];
+    if (servers[i]->chip != c) continue;
+    Price p = chip_rent(c, chips, &a);
+    if (p.offer) all[have++] = (Rented){servers[i], p};
+  }
+  for (int i = 0; i < have && kept < most; i++) {
+    bool beaten = false;
+    for (int k = 0; k < have; k++) beaten |= k != i && beats(&all[k], &all[i], chips);
+    if (!beaten) out[kept++] = all[i];
+  }
+  free(all);
+  return kept;
 }
 
 void offer_when(const Offer *o, Buf *out) {

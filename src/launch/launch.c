@@ -45,10 +45,11 @@ static void checkpoints(Run *r) {
 /* ---- sizes -------------------------------------------------------------------------------------- */
 
 /* Chips of one machine. */
-static int chips_of_host(const Chip *c, int chips) {
+static int chips_of_host(const Chip *c, const LaunchPlan *p) {
+  if (p->machine_chips) return p->machine_chips;
   const Server *s = chip_server(c);
   int whole = c->kind == CHIP_TPU ? 4 : s ? (int)server_num(s, "host_gpus", s->gpus) : 8;
-  return MIN(whole, chips);
+  return MIN(whole, p->chips);
 }
 
 static int hosts_named(const char *hosts) {
@@ -65,7 +66,7 @@ static Err *sizes(Run *r) {
   if (j->plan.chips) {
     const Chip *c;
     TRY(chip_find(j->plan.chip, &c));
-    int each = chips_of_host(c, j->plan.chips);
+    int each = chips_of_host(c, &j->plan);
     if (!r->nodes && j->engine != LAUNCH_LOCAL) r->nodes = (j->plan.chips + each - 1) / each;
     if (j->gpus < 0) r->gpus = j->engine == LAUNCH_LOCAL ? j->plan.chips : each;
   }

@@ -32,6 +32,7 @@ enum { LAUNCH_NAME = 64 };
 typedef struct LaunchPlan {
   char model[LAUNCH_NAME], chip[LAUNCH_NAME];
   int chips;
+  int machine_chips; /* of each machine; 0: as the chip's usual server */
   double step_s, steps;
   double ratio;        /* of earlier runs' steps, measured by planned, that is in step_s */
   double seconds, usd; /* of the whole run */

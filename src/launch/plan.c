@@ -34,6 +34,8 @@ static Err *from_json(const char *file, const cJSON *root, LaunchPlan *out) {
                       .usd = number(c, "usd"),
                       .usd_hour = number(c, "usd_per_hour"),
                       .ratio = number(c, "measured_ratio")};
+  double machine = number(c, "machine_chips");
+  if (machine >= 1 && machine <= chips) out->machine_chips = (int)machine;
   if (!(out->ratio > 0)) out->ratio = 1;
   if (!(out->steps > 0)) out->steps = out->seconds = out->usd = NAN;
   text(root, "model", out->model);
@@ -63,26 +65,12 @@ Err *launch_plan_read(const char *path, LaunchPlan *out) {
   return e;
 }
 
-/* An hour of the cheapest machines that hold them. */
-static double usd_hour(const Chip *chip, int chips, bool spot) {
-  const Offer *all;
-  int n = 0;
-  double best = NAN;
-  Err *e = chip_offers(&all, &n);
-  if (e) return err_free(e), NAN;
-  for (int i = 0; i < n; i++) {
-    const Offer *o = &all[i];
-    double p = (spot ? o->spot_hour : o->usd_hour) * ((chips + o->chips - 1) / o->chips);
-    if (o->chip != chip || !(p > 0) || offer_is_retired(o) || (!spot && offer_is_suspect(o)))
-      continue;
-    if (!(best <= p)) best = p;
-  }
-  return best;
-}
-
 void launch_plan_chips(const ChipRef *c, bool spot, LaunchPlan *out) {
   *out = (LaunchPlan){
       .chips = MAX(1, c->chips), .step_s = NAN, .steps = NAN, .seconds = NAN, .usd = NAN};
   snprintf(out->chip, LAUNCH_NAME, "%s", c->chip->name);
-  out->usd_hour = usd_hour(c->chip, out->chips, spot);
+  if (c->server)
+    out->machine_chips = MIN(out->chips, (int)server_num(c->server, "host_gpus", c->server->gpus));
+  out->usd_hour =
+      chip_rent(c->chip, out->chips, &(PriceAsk){.spot = spot, .server = c->server}).usd_hour;
 }

@@ -175,9 +175,7 @@ static Err *put(const char *dir, const char *name, void (*fill)(const Emit *, Bu
 
 Err *plan_emit(const PlanAnswer *a, const PlanChoice *c, const char *dir, Buf *left_out) {
   Emit e = {.c = c, .ask = &a->ask, .hours = c->steps > 0 ? c->p95_s / 3600 : 0};
-  const Server *s = chip_server(c->chip);
-  int whole = c->chip->kind == CHIP_TPU ? 4 : s ? (int)server_num(s, "host_gpus", s->gpus) : 8;
-  e.per_node = MIN(whole, c->chips);
+  e.per_node = plan_machine_chips(c);
   e.slices = c->chip->kind == CHIP_TPU ? MAX(1, c->slice.slices) : 1;
   e.nodes = (c->chips + e.per_node - 1) / e.per_node;
   emit_name(c, e.name, sizeof e.name);

@@ -66,6 +66,9 @@ static void choice(const PlanChoice *c, Buf *o) {
   buf_printf(o, "\"limit\": \"%s\", \"front\": %s, \"meets\": %s, ", plan_limit(&c->step),
              c->front ? "true" : "false", c->meets ? "true" : "false");
   offer(c->offer, o);
+  const Server *server = c->server ? c->server : chip_server(c->chip);
+  if (server) buf_printf(o, "\"server\": \"%s\", ", server->name);
+  buf_printf(o, "\"machine_chips\": %d, ", plan_machine_chips(c));
   plan_parts_json(&c->step, o);
   buf_byte(o, '}');
 }

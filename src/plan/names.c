@@ -37,6 +37,7 @@ static Err *unknown(const char *text) {
   for (int i = 0; i < COUNT_OF(named); i++) nearest_see(&near, named[i].name);
   Err *e = err_new(ERR_NOT_FOUND, "no model is called '%s'", text);
   if (near.best) return err_hint(e, "did you mean %s?", near.best);
+  if (size_of(text) > 0) return err_hint(e, "of a family: llama:%s, gpt:%s", text, text);
   return err_hint(
       e, "a name (llama3-8b, mixtral-8x7b, deepseek-v3 ...), a family and size (llama:70b), "
          "or a shape (gpt:layers=96,hidden=12288,heads=96)");
@@ -55,27 +56,36 @@ static double size_of(const char *s) {
   }
 }
 
-/* A dense model of a family's habits with about so many parameters: heads of 128, 128 hidden numbers
- * for each layer, as published models of 1 to 200 billion have. */
-static void sized(const char *family, double parameters, PlanModel *m) {
-  bool gpt = same(family, "gpt");
-  *m = (PlanModel){.vocab = gpt ? 50304 : 128256,
-                   .gated = !gpt,
-                   .learned = gpt,
-                   .head_dim = 128,
-                   .tied = gpt || parameters < 4e9};
-  double best = 0;
-  for (int layers = 4; layers <= 160; layers += 2) {
-    PlanModel t = *m;
-    t.layers = layers;
-    t.hidden = 128.0 * layers;
-    t.heads = (int)(t.hidden / 128);
-    t.kv_heads = gpt || t.heads % 8 ? t.heads : 8;
-    t.ffn = gpt ? 4 * t.hidden : ceil(t.hidden * 3.5 / 256) * 256;
-    double off = fabs(log(plan_parameters(&t) / parameters));
-    if (best == 0 || off < best) best = off, *m = t;
-  }
+/* A dense model of a family's habits of that depth and width. */
+static PlanModel habits(bool gpt, double parameters, int layers, double hidden) {
+  int heads = (int)(hidden / 128);
+  return (PlanModel){.vocab = gpt ? 50304 : 128256,
+                     .gated = !gpt,
+                     .learned = gpt,
+                     .head_dim = 128,
+                     .tied = gpt || parameters < 4e9,
+                     .layers = layers,
+                     .hidden = hidden,
+                     .heads = heads,
+                     .kv_heads = gpt || heads % 8 ? heads : 8,
+                     .ffn = gpt ? 4 * hidden : ceil(hidden * 3.5 / 256) * 256};
 }
+
+/* With about so many parameters: heads of 128, and about 128 hidden numbers for each layer, as published models of
+ * 1 to 200 billion have. */
+static void sized(const char *family, double parameters, PlanModel *m) {
+  double best = INFINITY;
+  for (int layers = 4; layers <= 200; layers += 2)
+    for (double hidden = 128; hidden <= 160.0 * layers; hidden += 128) {
+      if (hidden < 96.0 * layers) continue;
+      PlanModel t = habits(same(family, "gpt"), parameters, layers, hidden);
+      double off =
+          fabs(log(plan_parameters(&t) / parameters)) + 0.1 * fabs(log(hidden / (128.0 * layers)));
+      if (off < best) best = off, *m = t;
+    }
+}
+
+#define SIZE_OFF 0.25 /* that a shape may be beside the size that was asked for */
 
 static Err *by_size(const char *family, const char *text, double parameters, PlanModel *out) {
   int found = -1;
@@ -90,6 +100,11 @@ static Err *by_size(const char *family, const char *text, double parameters, Pla
   if (found >= 0) return take(named[found].name, &named[found].shape, out), NULL;
   if (!same(family, "gpt") && !same(family, "llama")) return unknown(text);
   sized(family, parameters, out);
+  if (fabs(plan_parameters(out) / parameters - 1) > SIZE_OFF)
+    return err_hint(err_new(ERR_INVALID,
+                            "no usual shape has so many parameters: the nearest has %.3g",
+                            plan_parameters(out)),
+                    "a shape of your own: %s:layers=32,hidden=4096,heads=32", family);
   snprintf(out->name, sizeof out->name, "%s", text);
   return NULL;
 }

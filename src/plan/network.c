@@ -16,7 +16,8 @@ Err *plan_machine_open(const Chip *chip, int devices, const PlanMachineOpts *giv
   if (chip->kind == CHIP_GPU) opts.domain = o.domain;
   opts.server = o.server;
   if (o.where && o.where->devices == devices)
-    opts = (NetOpts){o.where->server, o.where->slice, .meshed = true, .domain = opts.domain};
+    opts = (NetOpts){o.server ? o.server : o.where->server, o.where->slice, .meshed = true,
+                     .domain = opts.domain};
   Err *e = net_open(chip, devices, &opts, &h->net);
   if (e) return free(h), e;
   if (o.card > 0) h->net.rates.card = h->net.rates.one_card = o.card;

@@ -230,8 +230,8 @@ typedef struct PlanMachine PlanMachine;
 typedef struct PlanMachineOpts { /* all zero: as the chip's file and its usual server have it */
   int domain;                    /* devices joined by the fast fabric */
   int slices;                    /* of TPUs */
-  const ChipRef *where; /* a server's GPUs, slices by name; read where it has as many devices, */
-  const Server *server; /* else so many of these; NULL: the chip's usual one */
+  const ChipRef *where; /* a server's GPUs, slices by name; read where it has as many devices */
+  const Server *server; /* GPUs are in these; NULL: as `where` says, else the chip's usual one */
   double card;          /* bytes/s of one device's share of the network cards */
   double power_w;       /* limit of one device */
   double bandwidth;     /* of device memory, bytes/s */
@@ -281,7 +281,8 @@ typedef struct PlanChoice {
   const Chip *chip;
   int chips;
   ChipSlice slice;      /* how they lie */
-  const Server *server; /* whose they are, where that was asked for; NULL */
+  const Server *server; /* whose they are: timed and priced; NULL: the chip's usual one */
+  const ChipRef *asked; /* of PlanAsk.chips */
   PlanJob job;
   PlanStep step;
   const PlanMeasured *measured; /* that is in the step's time; NULL: none */

@@ -70,13 +70,39 @@ static void as_measured(const PlanAsk *ask, PlanChoice *c) {
   for (int i = 0; i < PLAN_PARTS_N; i++) c->step.part[i] *= c->measured->ratio;
 }
 
-/* GPUs are joined as in the server that was timed, so the machines are no smaller than it; where one was named it is
- * that one. */
+/* One machine holds them all: none other's network counts. */
+static bool one_machine(const PlanAsk *ask, const Chip *chip, int chips) {
+  PriceAsk whole = ask->price;
+  whole.least_chips = chips;
+  return chip_rent(chip, chips, &whole).machines == 1;
+}
+
+int plan_servers(const PlanAsk *ask, const ChipRef *asked, int chips, const Server **out) {
+  Rented rented[PLAN_SERVERS];
+  bool open = asked->chip->kind == CHIP_GPU && !asked->server;
+  int n = open && !one_machine(ask, asked->chip, chips)
+              ? chip_rented(asked->chip, chips, &ask->price, rented, PLAN_SERVERS)
+              : 0;
+  for (int i = 0; i < n; i++) out[i] = rented[i].server;
+  if (n) return n;
+  out[0] = asked->server;
+  return 1;
+}
+
+int plan_machine_chips(const PlanChoice *c) {
+  if (c->chip->kind == CHIP_TPU) return MIN(4, c->chips);
+  const Server *s = c->server ? c->server : chip_server(c->chip);
+  double whole = s ? server_num(s, "host_gpus", s->gpus) / c->chip->devices_per_chip : 8;
+  return MIN(c->offer ? c->offer->chips : (int)whole, c->chips);
+}
+
+/* GPUs are joined as in the server that was timed, so the machines are no smaller than it. */
 Price plan_rent(const PlanChoice *c, const PriceAsk *ask) {
   PriceAsk a = *ask;
   const Server *s = c->server ? c->server : chip_server(c->chip);
   if (s && c->chip->kind == CHIP_GPU)
-    a.least_chips = (int)MIN((double)c->chips, server_num(s, "host_gpus", s->gpus));
+    a.least_chips =
+        (int)MIN((double)c->chips, server_num(s, "host_gpus", s->gpus) / c->chip->devices_per_chip);
   a.server = c->server;
   return chip_rent(c->chip, c->chips, &a);
 }

@@ -14,7 +14,7 @@ typedef struct Hunt { /* one chip and count */
   const AdviseWork *work;
   const PlanAsk *ask;
   const Chip *chip;
-  const ChipRef *where; /* NULL: wherever there are so many */
+  ChipRef where; /* how they lie; no devices: wherever there are so many */
   int chips, devices;
   bool found;
   PlanChoice best;
@@ -95,7 +95,7 @@ static Err *look(Hunt *h, const PlanMachine *m, double each, double times) {
   Module *program = NULL;
   SimReport *r = NULL;
   TRY(build(h->work, h->devices, each, &program));
-  SimOpts opts = {.devices = h->devices, .where = h->where};
+  SimOpts opts = {.devices = h->devices, .where = h->where.devices ? &h->where : NULL};
   Err *e = sim_estimate_spmd(program, h->chip, &opts, h->work->partitions, &r);
   module_free(program);
   if (e) return e;
@@ -135,7 +135,8 @@ static void hunt(void *arg, int64_t i) {
                                     .gbs = h->ask->gbs};
   h->best.job.software = (PlanSoftware){.stack = PLAN_PROGRAM, .compiled = true};
   h->best.job.layout.format = PLAN_OWN_NUMBERS;
-  h->err = plan_machine_open(h->chip, h->devices, &(PlanMachineOpts){.where = h->where}, &m);
+  PlanMachineOpts opts = {.where = &h->where, .server = h->where.server};
+  h->err = plan_machine_open(h->chip, h->devices, &opts, &m);
   /* the whole batch at once, or in as few pieces as fit */
   for (int pieces = 1; !h->err && !h->found && pieces <= 64; pieces *= 2) {
     if (fmod(each, pieces) != 0 || (pieces > 1 && h->work->no_batch)) break;
@@ -153,14 +154,25 @@ static void add(Hunts *all, const AdviseWork *w, const PlanAsk *ask, const ChipR
   if (sharded(w) && devices != w->partitions) return;
   bool named = r->chips == chips;
   ChipSlice slice = named ? r->slice : chip_slice_of(r->chip, chips);
-  *vec_push(all) =
-      (Hunt){.work = w,
-             .ask = ask,
-             .chip = r->chip,
-             .where = named ? r : NULL,
-             .chips = chips,
-             .devices = devices,
-             .best = {.chip = r->chip, .chips = chips, .slice = slice, .job.model = ask->model}};
+  const Server *servers[PLAN_SERVERS];
+  int n = plan_servers(ask, r, chips, servers);
+  for (int i = 0; i < n; i++)
+    *vec_push(all) = (Hunt){.work = w,
+                            .ask = ask,
+                            .chip = r->chip,
+                            .where = {.chip = r->chip,
+                                      .devices = named || servers[i] ? devices : 0,
+                                      .chips = chips,
+                                      .server = servers[i],
+                                      .slice = slice},
+                            .chips = chips,
+                            .devices = devices,
+                            .best = {.chip = r->chip,
+                                     .chips = chips,
+                                     .slice = slice,
+                                     .server = servers[i],
+                                     .asked = r,
+                                     .job.model = ask->model}};
 }
 
 static Err *complete(const AdviseWork *w, PlanAnswer *out) {
@@ -221,6 +233,7 @@ Err *plan_program(const AdviseWork *w, const PlanAsk *given, PlanAnswer *out) {
   if (!out->choices.n) out->nothing = why_nothing(w, ask, &all, over);
   for (int i = 0; i < all.n; i++) err_free(all.v[i].err);
   vec_free(&all);
+  plan_best_servers(out);
   plan_rank(out);
   out->seconds = time_now_s() - start;
   return NULL;

@@ -192,15 +192,24 @@ static void hunt(void *arg, int64_t i) {
 
 typedef VEC(Hunt) Hunts;
 
-static void add(Hunts *all, const PlanAsk *ask, const Chip *chip, const ChipRef *where,
-                const Server *server, int chips) {
+static void add(Hunts *all, const PlanAsk *ask, const ChipRef *asked, const Server *server,
+                int chips) {
+  const Chip *chip = asked->chip;
+  const ChipRef *where = asked->chips == chips ? asked : NULL;
   ChipSlice slice = where ? where->slice : chip_slice_of(chip, chips);
-  *vec_push(all) = (Hunt){.ask = ask,
-                          .chip = chip,
-                          .where = where,
-                          .chips = chips,
-                          .devices = chips * chip->devices_per_chip,
-                          .best = {.chip = chip, .chips = chips, .slice = slice, .server = server}};
+  *vec_push(all) = (Hunt){
+      .ask = ask,
+      .chip = chip,
+      .where = where,
+      .chips = chips,
+      .devices = chips * chip->devices_per_chip,
+      .best = {.chip = chip, .chips = chips, .slice = slice, .server = server, .asked = asked}};
+}
+
+static void add_servers(Hunts *all, const PlanAsk *ask, const ChipRef *asked, int chips) {
+  const Server *servers[PLAN_SERVERS];
+  int n = plan_servers(ask, asked, chips, servers);
+  for (int i = 0; i < n; i++) add(all, ask, asked, servers[i], chips);
 }
 
 /* Tokens a step that models of a size are trained with: Brown et al. 2020, table 2.1; Llama 2 and 3. */
@@ -224,14 +233,30 @@ static double key_of(const PlanAsk *ask, const PlanChoice *c) {
   return isnan(v) ? 1e300 : v;
 }
 
+/* Those that meet what is asked come first. */
+static bool before(const PlanAsk *ask, const PlanChoice *a, const PlanChoice *b) {
+  return a->meets != b->meets ? a->meets : key_of(ask, a) < key_of(ask, b);
+}
+
+void plan_best_servers(PlanAnswer *a) {
+  PlanChoice *c = a->choices.v;
+  int n = 0;
+  for (int i = 0; i < a->choices.n; i++) {
+    int k = 0;
+    while (k < n &&
+           (c[k].chip != c[i].chip || c[k].chips != c[i].chips || c[k].asked != c[i].asked))
+      k++;
+    if (k == n) c[n++] = c[i];
+    else if (before(&a->ask, &c[i], &c[k])) c[k] = c[i];
+  }
+  a->choices.n = n;
+}
+
 static void sort(const PlanAsk *ask, PlanChoice *c, int n) {
   for (int i = 1; i < n; i++) { /* insertion: few, and equal ones keep their order */
     PlanChoice x = c[i];
     int k = i;
-    for (; k > 0 && c[k - 1].meets <= x.meets &&
-           (c[k - 1].meets < x.meets || key_of(ask, &c[k - 1]) > key_of(ask, &x));
-         k--)
-      c[k] = c[k - 1];
+    for (; k > 0 && before(ask, &x, &c[k - 1]); k--) c[k] = c[k - 1];
     c[k] = x;
   }
 }
@@ -341,13 +366,13 @@ static void look_sooner(PlanAnswer *a) {
   if (ask->deadline_s <= 0 || !fast || fast->p50_s <= ask->deadline_s) return;
   for (int64_t n = 2 * (int64_t)fast->chips; n <= CHIPS_MOST && !a->sooner.chips; n *= 2) {
     Hunts one = {0};
-    add(&one, ask, fast->chip, NULL, fast->server, (int)n);
+    add(&one, ask, &(ChipRef){.chip = fast->chip}, fast->server, (int)n);
     hunt(one.v, 0);
     Hunt *h = one.v;
     err_free(h->err);
     if (h->found) {
       plan_price(ask, &h->best);
-      if (h->best.p50_s <= ask->deadline_s) a->sooner = h->best;
+      if (h->best.p50_s <= ask->deadline_s) a->sooner = h->best, a->sooner.asked = NULL;
     }
     vec_free(&one);
     a->most_looked = (int)n;
@@ -362,9 +387,8 @@ Err *plan_search(const PlanAsk *given, PlanAnswer *out) {
   Hunts all = {0};
   for (int i = 0; i < ask->n_chips; i++) {
     const ChipRef *r = &ask->chips[i];
-    if (r->chips > 0) add(&all, ask, r->chip, r, r->server, r->chips);
-    for (int n = 1; r->chips == 0 && n <= ask->most; n *= 2)
-      add(&all, ask, r->chip, NULL, r->server, n);
+    if (r->chips > 0) add_servers(&all, ask, r, r->chips);
+    for (int n = 1; r->chips == 0 && n <= ask->most; n *= 2) add_servers(&all, ask, r, n);
   }
   pool_run(all.n, hunt, all.v);
   Err *e = NULL;
@@ -381,6 +405,7 @@ Err *plan_search(const PlanAsk *given, PlanAnswer *out) {
   }
   vec_free(&all);
   if (e) return e;
+  plan_best_servers(out);
   Buf remarks = {0};
   formats_lacking(ask, &remarks);
   out->remarks = remarks.p;

@@ -48,8 +48,8 @@ static void parts(const PlanStep *s, Buf *o) {
 static void price_line(const PlanChoice *c, bool spot, Buf *o) {
   char s[UNITS_TEXT];
   if (!c->offer) {
-    buf_printf(o, "  no price is listed for %s: `weft chips --prices` has those there are\n",
-               c->chip->name);
+    buf_printf(o, "  no price is listed for %s%s%s: `weft chips --prices` has those there are\n",
+               c->chip->name, c->server ? " in " : "", c->server ? c->server->name : "");
     return;
   }
   const Offer *of = c->offer;
@@ -57,7 +57,10 @@ static void price_line(const PlanChoice *c, bool spot, Buf *o) {
              (c->chips + of->chips - 1) / of->chips, of->instance, of->cloud, of->region,
              spot ? "spot" : "on demand");
   offer_when(of, o);
-  buf_byte(o, '\n');
+  buf_cstr(o, offer_is_part(of) ? "; GPUs alone, the machine is extra\n" : "\n");
+  const Server *timed = c->server ? c->server : chip_server(c->chip);
+  if (timed && c->chip->kind == CHIP_GPU && c->chips > of->chips && !offer_is_server(of, timed))
+    buf_printf(o, "  (what joins these machines is not listed: timed as in %s)\n", timed->title);
   if (c->chips % of->chips)
     buf_printf(o, "  (it has %d chips: %d more are paid for than used)\n", of->chips,
                of->chips - c->chips % of->chips);

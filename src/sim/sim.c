@@ -130,7 +130,15 @@ static void utilisation(SimReport *r, const Schedule *p, double again) {
   r->mfu = r->hfu * (1 - again);
 }
 
-static void price(SimReport *r, const PriceAsk *ask) {
+/* Of the machines that the times are of, or as large. */
+static void price(SimReport *r, const SimOpts *o) {
+  PriceAsk machines = o->price, *ask = &machines;
+  const Server *named = o->where ? o->where->server : NULL,
+               *s = named ? named : chip_server(r->chip);
+  ask->server = named;
+  if (s && r->devices > 1)
+    ask->least_chips =
+        (int)MIN(r->devices, server_num(s, "host_gpus", s->gpus)) / r->chip->devices_per_chip;
   Buf words = {0};
   r->price = chip_rent(r->chip, (double)r->devices / r->chip->devices_per_chip, ask);
   r->usd_per_hour = r->price.usd_hour;
@@ -223,7 +231,7 @@ static Err *estimate(const Module *m, const Chip *chip, const SimOpts *opts, Sim
     utilisation(r, p, products_recomputed(m));
     r->energy_j = c->energy_j(chip, r) * r->devices / chip->devices_per_chip;
     use_of_memory(chip, r);
-    price(r, &opts->price);
+    price(r, opts);
   }
   sched_lists_free(p);
   hlo_free(g);

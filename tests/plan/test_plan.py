@@ -79,6 +79,16 @@ def test_a_model_by_name_size_and_shape():
     assert 0.35 < best["mfu"] < 0.75
 
 
+def test_a_size_that_no_usual_shape_has():
+    """What is planned has about the size that was asked for."""
+    for size, parameters in (("gpt:0.2b", 2e8), ("llama:0.35b", 3.5e8), ("llama:11b", 1.1e10), ("gpt:33b", 3.3e10), ("llama:1.2t", 1.2e12)):
+        got = plan(size, "--chips", "GB200:1024", "--gbs", 2048)["parameters"]
+        assert got == pytest.approx(parameters, rel=0.1), size
+    assert "no usual shape has so many parameters" in refused("llama:0.001b", "--chips", "H100:8")
+    assert "no usual shape has so many parameters" in refused("llama:1e9b", "--chips", "H100:8")
+    assert "llama:7b" in refused("7b", "--chips", "H100:8")
+
+
 def test_a_large_vocabulary_is_gathered_for_the_loss():
     """libtpu 0.0.51 gives the train step of this shape 717.8 MiB on v5e:2x4 (--confirm): the head is whole while the loss is taken."""
     best = plan("gpt:layers=2,hidden=512,heads=4,vocab=32000", "--seq", 512, "--gbs", 64, "--chips", "tpu-v5e:8")["choices"][0]
@@ -307,9 +317,24 @@ def test_what_a_budget_and_a_deadline_buy():
 
 
 def test_prices_are_of_the_machines_that_were_timed():
-    """Eight T4 exchange in one server: not the price of eight machines of one each."""
-    eight = plan("llama:7b", "--chips", "T4:32", "--tokens", 1e6)["choices"][0]
-    assert eight["instance"] == "g4dn.metal", eight["instance"]
+    """One and the same machine is priced and timed, by the facts of data/servers; not machines of one GPU each."""
+    facts = {}
+    for f in (ROOT / "data" / "servers").glob("*.server"):
+        facts[f.stem] = dict(re.findall(r"^(\S+) += (.+?)  #", f.read_text(), re.M))
+    for chips, *words in (("T4:32",), ("T4:32", "--spot"), ("A10G:16",), ("L40S:16",), ("H100:32",), ("H100:32", "--spot"), ("V100:32",),
+                          ("A100-80GB-PCIe:8",), ("A100-80GB:32", "--spot"), ("GB200:8",), ("MI300X:16",)):
+        c = plan("gpt2-medium", "--chips", chips, "--tokens", 1e9, *words)["choices"][0]
+        server = facts[c["server"]]
+        assert c["instance"] in [c["server"], *server["aliases"].split(", ")], (chips, words, c["instance"], c["server"])
+        gpus = server
+        while "gpus" not in gpus:
+            gpus = facts[gpus["like"]]
+        assert c["machine_chips"] == int(gpus.get("host_gpus", gpus["gpus"])), (chips, words)
+    # Google's a2-ultragpu has 100 Gbit/s a machine, AWS's p4de 400 (their manuals)
+    slow, fast = (plan("gpt2-medium", "--chips", "A100-80GB:32@" + s, "--tokens", 1e9)["choices"][0]["step_time_s"] for s in ("a2-ultra", "p4de"))
+    assert slow > 1.02 * fast
+    assert plan("gpt2-medium", "--chips", "A100-80GB:32", "--spot", "--tokens", 1e9)["choices"][0]["step_time_s"] == pytest.approx(slow, rel=1e-3)
+    assert "GPUs alone, the machine is extra" in " ".join(weft("plan", "gpt2-medium", "--chips", "T4:32", "--spot", "--tokens", 1e9).stdout.split())
     assert plan("gpt2", "--chips", "T4:1", "--tokens", 1e6)["choices"][0]["instance"] == "g4dn.xlarge"
     p5 = plan("llama3-8b", "--chips", "p5.48xlarge:2", "--tokens", 1e8)["choices"][0]
     assert (p5["chips"], p5["instance"]) == (16, "p5.48xlarge")

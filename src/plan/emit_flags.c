@@ -11,6 +11,30 @@ static void word(Buf *o, const char *text) { buf_printf(o, " \\\n  %s", text); }
 
 /* ---- Megatron-LM -------------------------------------------------------------------------------- */
 
+/* Activations, norms and biases. gpt-oss as Megatron's own recipe has it. */
+static void megatron_habits(const PlanModel *m, Buf *o) {
+  if (m->gated) word(o, "--normalization RMSNorm");
+  if (m->biased)
+    word(o, "--quick-geglu --glu-linear-offset 1.0 --activation-func-clamp-value 7.0 "
+            "--softmax-type learnable");
+  else if (m->act == PLAN_RELU2) word(o, "--squared-relu --disable-bias-linear");
+  else if (m->gated)
+    word(o, m->act == PLAN_GELU ? "--quick-geglu" : "--swiglu"), word(o, "--disable-bias-linear");
+  if (m->qkv_bias) word(o, "--add-qkv-bias");
+  if (m->qk_norm) word(o, "--qk-layernorm");
+}
+
+/* What its options cannot say. */
+static void megatron_lacks(const PlanModel *m, Buf *o) {
+  if (m->act != PLAN_GELU || !m->gated) return;
+  buf_printf(
+      o,
+      "# It has no option for %s's gate, GELU by tanh: --quick-geglu, GELU by a sigmoid, is as "
+      "fast and the\n# nearest. Nor for the scale of its embedding, norms behind blocks and soft "
+      "caps: those take a model provider.\n",
+      m->name);
+}
+
 static void megatron_shape(const PlanModel *m, Buf *o) {
   flag(o, "--num-layers", m->layers);
   flag(o, "--hidden-size", m->hidden);
@@ -29,8 +53,7 @@ static void megatron_shape(const PlanModel *m, Buf *o) {
   }
   word(o, m->learned ? "--position-embedding-type learned_absolute"
                      : "--position-embedding-type rope");
-  if (m->gated)
-    word(o, "--swiglu"), word(o, "--normalization RMSNorm"), word(o, "--disable-bias-linear");
+  megatron_habits(m, o);
   if (!m->tied) word(o, "--untie-embeddings-and-output-weights");
   if (m->window > 0) buf_printf(o, " \\\n  --window-size %.0f,0", m->window);
   if (m->window > 0 && m->period > 0) flag(o, "--window-attn-skip-freq", m->period);
@@ -72,11 +95,12 @@ static void megatron_numbers(PlanFormat f, Buf *o) {
 
 static void megatron(const PlanChoice *c, Buf *o) {
   const PlanLayout *l = &c->job.layout;
-  buf_cstr(o,
-           "# Megatron-LM wants --lr, --tokenizer-type and --data-path (or --mock-data) as well.\n"
-           "torchrun --nproc_per_node \"$GPUS_PER_NODE\" --nnodes \"$NODES\" --node_rank "
-           "\"$NODE_RANK\" \\\n"
-           "  --master_addr \"$MASTER\" --master_port 29500 \\\n  pretrain_gpt.py");
+  buf_cstr(
+      o, "# Megatron-LM wants --lr, --tokenizer-type and --data-path (or --mock-data) as well.\n");
+  megatron_lacks(c->job.model, o);
+  buf_cstr(o, "torchrun --nproc_per_node \"$GPUS_PER_NODE\" --nnodes \"$NODES\" --node_rank "
+              "\"$NODE_RANK\" \\\n"
+              "  --master_addr \"$MASTER\" --master_port 29500 \\\n  pretrain_gpt.py");
   megatron_shape(c->job.model, o);
   flag(o, "--tensor-model-parallel-size", l->tp);
   if (l->tp > 1) word(o, "--sequence-parallel");

@@ -32,17 +32,6 @@ static void take(const char *name, const PlanModel *shape, PlanModel *out) {
   snprintf(out->name, sizeof out->name, "%s", name);
 }
 
-static Err *unknown(const char *text) {
-  Nearest near = {.want = str_from(text)};
-  for (int i = 0; i < COUNT_OF(named); i++) nearest_see(&near, named[i].name);
-  Err *e = err_new(ERR_NOT_FOUND, "no model is called '%s'", text);
-  if (near.best) return err_hint(e, "did you mean %s?", near.best);
-  if (size_of(text) > 0) return err_hint(e, "of a family: llama:%s, gpt:%s", text, text);
-  return err_hint(
-      e, "a name (llama3-8b, mixtral-8x7b, deepseek-v3 ...), a family and size (llama:70b), "
-         "or a shape (gpt:layers=96,hidden=12288,heads=96)");
-}
-
 /* "70b", "1.5b", "350m" as a number of parameters; 0: it is none. */
 static double size_of(const char *s) {
   char *end;
@@ -54,6 +43,17 @@ static double size_of(const char *s) {
   case 'm': return v * 1e6;
   default: return 0;
   }
+}
+
+static Err *unknown(const char *text) {
+  Nearest near = {.want = str_from(text)};
+  for (int i = 0; i < COUNT_OF(named); i++) nearest_see(&near, named[i].name);
+  Err *e = err_new(ERR_NOT_FOUND, "no model is called '%s'", text);
+  if (near.best) return err_hint(e, "did you mean %s?", near.best);
+  if (size_of(text) > 0) return err_hint(e, "of a family: llama:%s, gpt:%s", text, text);
+  return err_hint(
+      e, "a name (llama3-8b, mixtral-8x7b, deepseek-v3 ...), a family and size (llama:70b), "
+         "or a shape (gpt:layers=96,hidden=12288,heads=96)");
 }
 
 /* A dense model of a family's habits of that depth and width. */

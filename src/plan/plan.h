@@ -24,12 +24,17 @@
 
 enum { PLAN_NAME = 64, PLAN_PATTERN = 256 };
 
+typedef enum PlanActivation { PLAN_USUAL_ACT, PLAN_GELU, PLAN_RELU2 } PlanActivation;
+
 typedef struct PlanModel {
   char name[PLAN_NAME];
   int layers;
   double hidden, vocab;
   double ffn; /* of dense layers */
   bool gated; /* three matrices instead of two */
+  PlanActivation
+      act; /* usual: SiLU where gated, else GELU. It is named in commands, not timed; so are */
+  bool qk_norm, qkv_bias; /* norms of queries and keys, biases of their products alone */
   int heads, kv_heads;
   double head_dim;     /* of queries and keys; */
   double value_dim;    /* of values; 0: the same */

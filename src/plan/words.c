@@ -112,6 +112,12 @@ static void bought(const PlanAnswer *a, const PlanChoice *c, Buf *o) {
   }
 }
 
+/* In three digits, not rounded up: who follows the advice meets it. */
+static double at_most(double v) {
+  double digit = pow(10, floor(log10(v)) - 2);
+  return floor(v / digit) * digit;
+}
+
 /* What spot machines would do for the budget; 0 where they do not meet it. */
 static double spot_usd(const PlanAnswer *a) {
   double least = INFINITY;
@@ -132,8 +138,8 @@ static void dearer(const PlanAnswer *a, const PlanChoice *cheap, Buf *o) {
              "\nNo choice costs %s or less. The cheapest, %s:%d, takes %s: that budget, or %s %s "
              "instead of %s, would meet it",
              plan_usd(s, ask->budget_usd), cheap->chip->name, cheap->chips, plan_usd(t, cheap->usd),
-             units_count(few, cheap->tokens * ask->budget_usd / cheap->usd), plan_unit(ask),
-             units_count(all, cheap->tokens));
+             units_count(few, at_most(cheap->tokens * ask->budget_usd / cheap->usd)),
+             plan_unit(ask), units_count(all, cheap->tokens));
   double spot = ask->price.spot ? 0 : spot_usd(a);
   if (spot > 0) buf_printf(o, "; so would spot prices (--spot), %s", plan_usd(s, spot));
   buf_cstr(o, ".\n");
@@ -152,7 +158,7 @@ static void slower(const PlanAnswer *a, const PlanChoice *fast, Buf *o) {
   else if (a->most_looked)
     buf_printf(o, "No number of them up to %d does with this batch;", a->most_looked);
   buf_printf(o, " %s %s instead of %s would.\n",
-             units_count(s, fast->tokens * ask->deadline_s / fast->p50_s), plan_unit(ask),
+             units_count(s, at_most(fast->tokens * ask->deadline_s / fast->p50_s)), plan_unit(ask),
              units_count(t, fast->tokens));
 }
 

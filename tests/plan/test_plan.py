@@ -302,6 +302,13 @@ def test_adapters_are_not_pretrained(tmp_path):
     assert "pretrain_gpt" not in (tmp_path / "bert/train.sh").read_text() and "BERT" in (tmp_path / "bert/train.sh").read_text()
     plan("gemma2-27b", "--chips", "H100:64", "--stack", "megatron", "--tokens", 1e9, "--emit", tmp_path / "gemma")
     assert re.search(r"--window-size 4096,0 \\\n +--window-attn-skip-freq 2 ", (tmp_path / "gemma/train.sh").read_text())
+    gemma = (tmp_path / "gemma/train.sh").read_text() # its gate is GELU, which Megatron has by a sigmoid alone; gpt-oss as Megatron's recipe
+    assert "--quick-geglu" in gemma and "--swiglu" not in gemma and "# It has no option for gemma2-27b's gate" in gemma
+    for model, has, lacks in (("gpt-oss-20b", "--softmax-type learnable", "--disable-bias-linear"), ("qwen3-8b", "--qk-layernorm", "--quick-geglu"),
+                              ("qwen2.5-7b", "--add-qkv-bias", "--qk-layernorm"), ("nemotron4-15b", "--squared-relu", "--swiglu")):
+        plan(model, "--chips", "H100:64", "--stack", "megatron", "--tokens", 1e9, "--emit", tmp_path / model)
+        text = (tmp_path / model / "train.sh").read_text()
+        assert has in text and lacks not in text, model
     p = subprocess.run(["bash", tmp_path / "job/train.sh", "echo", "mine"], capture_output=True, text=True)
     assert p.stdout == "mine\n", p.stderr
 

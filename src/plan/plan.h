@@ -158,8 +158,9 @@ typedef struct PlanSoftware {
   bool pure16;          /* weights, gradients and the optimizer's state in 16 bits */
   bool fused_dispatch;  /* experts' tokens are sent by one kernel, not NCCL's */
   bool hidden_dispatch; /* behind another microbatch's products */
-  bool dropped;         /* tokens above an expert's capacity */
-  bool balanced;        /* routing is forced to be even */
+  bool host_counts; /* that dispatch reads counts of tokens back: launching waits all the same */
+  bool dropped;     /* tokens above an expert's capacity */
+  bool balanced;    /* routing is forced to be even */
 } PlanSoftware;
 
 typedef enum PlanOptimizer { PLAN_ADAM, PLAN_ADAFACTOR, PLAN_LAMB, PLAN_SGD } PlanOptimizer;

@@ -329,6 +329,7 @@ static void software_of(const Table *t, const Chip *chip, const PlanLayout *l, P
   /* the only dispatch across servers that recipes have since */
   if (w->year > 2025.7 && (l->ep > 8 || w->stack == PLAN_FSDP)) w->fused_dispatch = true;
   w->hidden_dispatch = has(note, "all-to-all overlapped");
+  w->host_counts = !has(note, "hybridep");
   w->dropped = has(note, "capacity");
   w->balanced = has(note, "balanced");
   w->pure16 = has(source, "Automodel");

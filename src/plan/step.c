@@ -158,7 +158,8 @@ static void expert_time(const PlanMachine *h, const PlanJob *j, const Exchanges 
 /* Of that, when another microbatch is at work meanwhile. */
 #define STALL_SHOWN 0.15
 
-/* How many tokens go where is found out on the GPU; the host waits for it to launch what follows. */
+/* How many tokens go where is found out on the GPU; the host waits for it to launch what follows, of another
+ * microbatch too: one thread launches all. Dispatch that keeps the counts on the GPU lets it run ahead. */
 static void expert_host(const PlanJob *j, const Exchanges *x, Work *w) {
   const PlanSoftware *sw = &j->software;
   if (sw->stack == PLAN_XLA || sw->graphs || x->experts <= 0) return;
@@ -166,7 +167,7 @@ static void expert_host(const PlanJob *j, const Exchanges *x, Work *w) {
   bool fused = sw->dropped || (sw->fused_dispatch && !loose);
   double s = (fused ? plan_coef.expert_stall_fused : plan_coef.expert_stall) +
              plan_coef.expert_launch * x->experts;
-  if (sw->hidden_dispatch) s *= STALL_SHOWN;
+  if (sw->hidden_dispatch && !sw->host_counts) s *= STALL_SHOWN;
   w->fwd[PLAN_HOST] += s / 3, w->bwd[PLAN_HOST] += s * 2 / 3;
 }
 

@@ -19,17 +19,16 @@ static bool is_manual(const Op *op) {
 }
 
 typedef struct Calls {
-  bool any, whole,
-      parts; /* outside of manual computations: of whole values, once; of each process's parts */
+  bool whole; /* of whole values, once */
+  bool parts; /* of each process's parts */
 } Calls;
 
 static Err *find_call(Op *op, void *arg) {
   Calls *c = arg;
   if (!op_is_host_callback(op)) return NULL;
-  bool manual = is_manual(op), parts = !manual && op_is_partitioned_callback(op);
-  c->any |= !parts;
+  bool parts = is_manual(op) || op_is_partitioned_callback(op);
   c->parts |= parts;
-  c->whole |= !manual && !parts;
+  c->whole |= !parts;
   return NULL;
 }
 
@@ -72,7 +71,25 @@ static double bytes_made(const Region *r, const Owners *owners, int processes, i
   return bytes;
 }
 
-static Err *bytes_in_parts(const DevProgram *p, Module *local, double *out) {
+/* Do processes take different branches, or turns of loops? */
+static bool diverges(const Region *r, const Owners *owners) {
+  bool found = false;
+  for (const Op *op = r->first; op && !found; op = op->next) {
+    const Value *by = NULL;
+    if (op->kind == OP_IF || op->kind == OP_CASE) by = op->operands[0];
+    if (op->kind == OP_WHILE) by = op->regions[0]->last->operands[0];
+    found = by && owners[by->id];
+    for (int i = 0; i < op->n_regions && !found; i++) found = diverges(op->regions[i], owners);
+  }
+  return found;
+}
+
+typedef struct Parts { /* of a program that is cut, or is about to be */
+  double bytes;        /* that all processes make */
+  bool diverge;
+} Parts;
+
+static Err *look_at_parts(const DevProgram *p, Module *local, Parts *out) {
   int n = p->opts.partitions;
   Func *f = module_main(local);
   Arena *mem = arena_new();
@@ -85,7 +102,10 @@ static Err *bytes_in_parts(const DevProgram *p, Module *local, double *out) {
     args[i] = owner;
     e = part_owners(p, i, owner);
   }
-  if (!e) *out = bytes_made(f->body, replication_find(f, 1, n, args, sets, mem), n, 1);
+  if (!e) {
+    const Owners *of = replication_find(f, 1, n, args, sets, mem);
+    *out = (Parts){bytes_made(f->body, of, n, 1), diverges(f->body, of)};
+  }
   owner_sets_free(sets);
   arena_free(mem);
   return e;
@@ -102,13 +122,12 @@ static Err *bytes_in_parts(const DevProgram *p, Module *local, double *out) {
  * together much more to store. */
 static const char *why_not_lighter(const DevProgram *p, Module *local) {
   int n = p->opts.partitions;
+  Parts parts = {0};
+  err_free(look_at_parts(p, local, &parts)); /* not known: as if they made nothing */
+  if (parts.diverge) return NULL;            /* as a whole it is interpreted */
   if (region_work(module_main(local)->body, 1) >= region_work(p->main->body, n))
     return "each device would have as much to do";
-  double parts = 0;
-  Err *e = bytes_in_parts(p, local, &parts);
-  bool known = !e;
-  err_free(e);
-  if (known && parts > MOST_MORE * bytes_made(p->main->body, NULL, n, 1))
+  if (parts.bytes > MOST_MORE * bytes_made(p->main->body, NULL, n, 1))
     return "all devices together would store much more";
   return NULL;
 }
@@ -120,7 +139,7 @@ static const char *why_whole(const DevProgram *p, const Calls *c, bool differs) 
   if (p->opts.cut == DEV_WHOLE) return "it is wanted whole";
   if (lighter && !p->ops->cuts) return "the device computes programs as given";
   if (p->opts.replicas > 1) return "it has replicas as well as partitions";
-  if (c->whole || (c->any && lighter)) return "it calls its caller's functions";
+  if (c->whole) return "it calls its caller's functions";
   return NULL;
 }
 

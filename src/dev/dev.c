@@ -376,7 +376,7 @@ static Err *execute_together(DevProgram *p, const DevPart *part, DevBuffer *cons
       e = gather_argument(p, lanes, i, apart, tensors + (size_t)i * (size_t)lanes, &in[i]);
       differs |= apart;
     }
-  DevPart all = {lanes, NULL, part->job, NULL};
+  DevPart all = {.n = lanes, .devices = part->job};
   if (!e) e = p->ops->run(p, whole ? &all : part, in, donated, res, run);
   if (!e) raise_peaks(p, n, part->devices, full);
   for (int i = 0; i < p->n_args; i++) release_all(&in[i]);

@@ -62,6 +62,7 @@ typedef struct DevPart {
   const int *process; /* ascending; NULL: all of the program's */
   const int *devices; /* [n] where they run */
   const int *job;     /* with `process`: the device of every process of the program */
+  Exchange *exchange; /* with `process`: where it meets the others; NULL: at the device's */
 } DevPart;
 
 typedef struct DevCost { /* -1: unknown */
@@ -152,8 +153,8 @@ struct DevProgram {
   Sharding **arg_shardings,
       **result_shardings; /* NULL entries: replicated (whole on every device) */
   const Mesh **arg_meshes, **result_meshes;
-  int *aliases; /* per argument: result that reuses it (tf.aliasing_output), -1 none, -2 donor
-                   without a result */
+  int *
+      aliases; /* per argument: the result that it is given up for (tf.aliasing_output, jax.buffer_donor); -1: none */
   bool *result_on_host;
   bool differs; /* devices may have different results that are said to be the same (differ.h) */
   Buf cache_key,

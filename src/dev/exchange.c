@@ -205,6 +205,8 @@ void exchange_end(Exchange *x, int n, const int *devices, const Err *failed) {
   for (int i = 0; i < n; i++) {
     Member *d = &x->members[devices[i]];
     d->runs = false;
+    free(d->failed);
+    d->failed = NULL;
     if (failed) d->failed = xstrndup(failed->msg, strnlen(failed->msg, 400));
   }
   bool tell = x->peers && failed;

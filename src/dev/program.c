@@ -12,6 +12,8 @@
 #include <pmmintrin.h>
 #include <stdlib.h>
 
+#define DONOR (-2) /* for any result, until there is one (match_donors) */
+
 /* ---- programs ---- */
 
 /* The sharding of one argument or result, from sdy.sharding or the older mhlo.sharding. NULL: whole
@@ -70,7 +72,7 @@ static Err *record_signature(DevProgram *p) {
     p->aliases[i] = -1;
     if (alias && alias->kind == AT_INT && alias->i >= 0 && alias->i < p->n_results)
       p->aliases[i] = (int)alias->i;
-    else if (donor && (donor->kind == AT_UNIT || donor->i)) p->aliases[i] = -2;
+    else if (donor && (donor->kind == AT_UNIT || donor->i)) p->aliases[i] = DONOR;
   }
   for (int i = 0; i < p->n_results && p->opts.partitions > 1; i++)
     TRY(err_wrap(sharding_of(p->module, f->res_attrs[i], f->n_res_attrs[i], t->results[i]->rank, n,
@@ -170,6 +172,29 @@ Err *dev_has_room(const Dev *d, const DevCompileOpts *o) {
                   (int)strcspn(d->spec, ":"), d->spec, (long long)n);
 }
 
+/* A donor is given up for the first result of as many bytes that no other argument makes room for, as XLA has it; one that
+ * finds none stays its caller's. */
+static void match_donors(DevProgram *p) {
+  bool *made = xcalloc((size_t)p->n_results + 1, sizeof *made);
+  int64_t *bytes = xcalloc((size_t)p->n_results + 1, sizeof *bytes);
+  for (int i = 0; i < p->n_args; i++)
+    if (p->aliases[i] >= 0) made[p->aliases[i]] = true;
+  for (int j = 0; j < p->n_results; j++) {
+    made[j] |= p->result_on_host[j] || p->given_main->type->results[j]->kind != TY_TENSOR;
+    bytes[j] = dev_result_bytes(p, j);
+  }
+  for (int i = 0; i < p->n_args; i++) {
+    if (p->aliases[i] != DONOR) continue;
+    int64_t own = dev_argument_bytes(p, i);
+    int j = 0;
+    while (j < p->n_results && (made[j] || bytes[j] != own)) j++;
+    p->aliases[i] = j < p->n_results ? j : -1;
+    if (j < p->n_results) made[j] = true;
+  }
+  free(bytes);
+  free(made);
+}
+
 Err *dev_compile(Dev *d, const Module *m, const DevCompileOpts *opts, DevProgram **out) {
   DevCompileOpts o = opts ? *opts : (DevCompileOpts){.replicas = 1};
   o.replicas = MAX(o.replicas, 1);
@@ -192,6 +217,7 @@ Err *dev_compile(Dev *d, const Module *m, const DevCompileOpts *opts, DevProgram
   p->given = p->module;
   p->given_main = p->main;
   if (!e) e = cut_program(p);
+  if (!e) match_donors(p);
   if (!e && o.quiet && !dev_program_is_cut(p)) e = leave_calls_out(p);
   if (!e) e = compile_exactly(d, p);
   p->opts.assignment = NULL;
@@ -232,6 +258,7 @@ Err *dev_program_load(Dev *d, Str saved, const DevCompileOpts *opts, DevProgram 
   p->given_main = p->main;
   Err *e = w.bad || !p->main ? err_new(ERR_DATA_LOSS, "the saved program is damaged") : NULL;
   if (!e) e = record_signature(p);
+  if (!e) match_donors(p);
   if (!e) e = d->ops->load(p, w.in);
   if (e) {
     program_drop(p);

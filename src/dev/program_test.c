@@ -49,6 +49,26 @@ static void quiet_calls_leave_tokens(void **state) {
   dev_close(dev);
 }
 
+/* Each is given up for a result of its size, the first for the first; one that finds none stays its caller's. */
+static void donors_find_results(void **state) {
+  (void)state;
+  Dev *dev;
+  assert_null(dev_open("interp", &dev));
+  DevProgram *p = compiled(
+      dev,
+      "func.func public @main(%a: tensor<8x2xf32> {jax.buffer_donor = true}, %b: tensor<16xf32> "
+      "{jax.buffer_donor = true}, %c: tensor<3xf32> {jax.buffer_donor = true}, %d: tensor<5xf32> "
+      "{tf.aliasing_output = 0 : i32}, %e: tensor<5xi32> {jax.buffer_donor = true}) -> "
+      "(tensor<5xf32>, tensor<4x4xf32>, tensor<5xf32>) {\n"
+      "  %r = stablehlo.reshape %a : (tensor<8x2xf32>) -> tensor<4x4xf32>\n"
+      "  return %d, %r, %d : tensor<5xf32>, tensor<4x4xf32>, tensor<5xf32>\n}\n",
+      NULL);
+  static const int want[] = {1, -1, -1, 0, 2};
+  for (int i = 0; i < COUNT_OF(want); i++) assert_int_equal(p->aliases[i], want[i]);
+  dev_program_release(p);
+  dev_close(dev);
+}
+
 /* 65536 x 65536 is 0 in 32 bits. */
 static void more_processes_than_an_int_counts(void **state) {
   (void)state;
@@ -68,6 +88,7 @@ static void more_processes_than_an_int_counts(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(quiet_calls_leave_tokens),
+      cmocka_unit_test(donors_find_results),
       cmocka_unit_test(more_processes_than_an_int_counts),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

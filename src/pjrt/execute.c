@@ -128,7 +128,7 @@ static Err *run_program(const Run *r, const bool *dropped, DevBuffer **all_outs)
   DevRun run = {.trace = profiler_on()};
   ProfilerRun recorded = profiler_run_begin(x->program->dev);
   double t = time_now_s();
-  DevPart part = {r->n, NULL, devices, NULL};
+  DevPart part = {.n = r->n, .devices = devices};
   if (r->n < l->n) part.process = r->process, part.job = l->ids;
   Err *e = dev_execute(x->program, &part, (DevBuffer *const *const *)args, donated,
                        (DevBuffer * *const *)outs, &run);

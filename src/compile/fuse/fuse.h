@@ -92,6 +92,8 @@ typedef struct Target {
                   const Op *op); /* operand + 1 whose memory result 0 may take; 0: none */
   bool (*collective)(void *arg, const Op *op); /* NULL: none */
   int replicas, partitions;                    /* N = product */
+  bool
+      apart; /* processes that go different ways (branches, turns of loops) can run each by itself */
   /* per argument: the processes that have the same one (compile/pass/replication.h); NULL: all */
   const int *const *arg_owners;
   bool round_each;                     /* nothing within a fusion has more digits than its type */

@@ -258,9 +258,11 @@ static bool spread_region(Analysis *a, const Region *r);
 
 static bool spread_while(Analysis *a, const Op *op) {
   bool changed = false;
+  Owners turns = of_value(a, op->regions[0]->last->operands[0]); /* who stops tells what it has */
   for (int i = 0; i < op->n_operands; i++) {
     Owners l = owner_sets_join(a->sets, of_value(a, op->operands[i]),
                                of_value(a, op->regions[1]->last->operands[i]));
+    l = owner_sets_join(a->sets, l, turns);
     for (int k = 0; k < 2; k++) changed |= tell_apart(a, op->regions[k]->args[i], l);
     changed |= tell_apart(a, &op->results[i], l);
   }
@@ -273,7 +275,9 @@ static bool spread_case(Analysis *a, const Op *op) {
   for (int k = 0; k < op->n_regions; k++) {
     changed |= spread_region(a, op->regions[k]);
     for (int i = 0; i < op->n_results; i++)
-      changed |= tell_apart(a, &op->results[i], of_value(a, op->regions[k]->last->operands[i]));
+      changed |= tell_apart(a, &op->results[i],
+                            owner_sets_join(a->sets, of_value(a, op->operands[0]),
+                                            of_value(a, op->regions[k]->last->operands[i])));
   }
   return changed;
 }

@@ -129,6 +129,13 @@ static void block_results(Builder *b, Block *blk, const Region *r, int n, const 
   b->pos++;
 }
 
+/* Do processes go different ways by the value at this place, in a plan that is run for all of them at once? */
+static bool differs(Builder *b, int place) {
+  if (place < 0 || !b->places.v[place].owners) return false;
+  b->plan->diverges = true;
+  return b->manual || !b->target->apart;
+}
+
 #define MAX_TRIPS (1 << 20) /* counted when compiled */
 
 static Err *build_while(Builder *b, Op *op, Steps *list) {
@@ -160,7 +167,7 @@ static Err *build_while(Builder *b, Op *op, Steps *list) {
   head.trips = only_tells ? loop_trip_count(op, MAX_TRIPS, &counter, &first, &by) : -1;
   head.pred = place_of(b, op->regions[0]->last->operands[0]);
   read_place(b, head.pred, b->pos++, NULL, 0);
-  if (head.pred >= 0 && b->places.v[head.pred].owners)
+  if (differs(b, head.pred))
     return op_err(op, ERR_UNIMPLEMENTED,
                   "a loop that ends at different times on different processes");
   int begin = b->pos;
@@ -182,7 +189,7 @@ static Err *build_case(Builder *b, Op *op, Steps *list) {
       .kind = STEP_CASE, .op = op, .n_blocks = op->n_regions, .id = b->n_steps++, .pos = b->pos++};
   head.pred = place_of(b, op->operands[0]);
   read_place(b, head.pred, head.pos, NULL, 0);
-  if (head.pred >= 0 && b->places.v[head.pred].owners)
+  if (differs(b, head.pred))
     return op_err(op, ERR_UNIMPLEMENTED, "a branch that differs between processes");
   head.blocks = ARENA_ARRAY(b->plan->mem, Block, op->n_regions);
   for (int k = 0; k < op->n_regions; k++) {

@@ -76,6 +76,8 @@ typedef struct Plan {
   Module *module;
   Func *main;
   int n_procs;
+  bool
+      diverges; /* processes take different branches, or turns: each has to run by itself (Target.apart) */
   int n_places, n_steps;
   Place *places;
   Block body;

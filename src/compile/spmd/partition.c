@@ -43,10 +43,6 @@ static Err *check_op(Op *op, void *spmd) {
   return NULL;
 }
 
-static bool says_sharding(const Op *op) {
-  return op && (op->kind == OP_SHARDING_CONSTRAINT || op->kind == OP_RESHARD);
-}
-
 /* A value is made in parts that are not summed yet where that is how it is asked for next, unless it was asked for in
  * another way before. */
 static void ask_unsummed(Spmd *s, const Value *v, const Sharding *sh) {

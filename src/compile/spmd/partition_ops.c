@@ -8,7 +8,7 @@
 static bool is_splat(const Op *op) { return tensor_is_splat(op_attr(op, "value")->tensor); }
 
 static bool is_full_of(const Op *op, double want) {
-  while (op && op->kind == OP_BROADCAST_IN_DIM) op = op->operands[0]->def;
+  while (op && (op->kind == OP_BROADCAST_IN_DIM || says_sharding(op))) op = op->operands[0]->def;
   const Attr *v = op && op->kind == OP_CONSTANT ? op_attr(op, "value") : NULL;
   if (!v || v->kind != AT_TENSOR || !v->tensor || v->tensor->count < 1 || !is_splat(op))
     return false;
@@ -641,6 +641,8 @@ void spmd_scatter_op(Spmd *s, const Op *op) {
     for (int k = 0; cut && b < 0 && k < cut->n; k++) summed.a[summed.n++] = cut->a[k];
     id++;
   }
+  has.sum = spmd_axes_in(&want->sum, &summed, true); /* those wait */
+  summed = spmd_axes_in(&summed, &has.sum, false);
   Value *in[64];
   Type *out[64];
   for (int k = 0; k < n; k++) {

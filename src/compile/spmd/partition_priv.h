@@ -65,6 +65,10 @@ Value *spmd_reshard(Spmd *s, Value *x, const Layout *from, const Layout *to);
 /* ---- partition_ops.c ---- */
 
 Layout *spmd_layout_of(Spmd *s, const Value *v);
+/* The value that it is given, whose sharding it tells? op: NULL is fine */
+static inline bool says_sharding(const Op *op) {
+  return op && (op->kind == OP_SHARDING_CONSTRAINT || op->kind == OP_RESHARD);
+}
 Value *spmd_operand(Spmd *s, Value *old, const Layout *want);
 /* The first axes of a cut, up to one that a layout uses. */
 Dim spmd_without(const Dim *cut, const Layout *used, int rank);

@@ -208,6 +208,7 @@ static Err *plan_program(DevProgram *prog, const Module *m, const bool *arg_each
               .collective = collective,
               .replicas = prog->opts.replicas,
               .partitions = prog->opts.partitions,
+              .apart = dev_program_splits(prog),
               .round_each = prog->opts.round_each,
               .arg_owners = owners,
               .attends = attends};
@@ -222,6 +223,7 @@ Err *code_new(DevProgram *prog, const Module *m, const bool *arg_each, Code **ou
   TRY(plan_program(prog, m, arg_each, &plan));
   Code *c = code_of(prog, plan);
   memcpy(c->arg_each, arg_each, (size_t)prog->n_args);
+  c->apart = plan_runs_apart(prog, plan);
   Err *e = prepare_block(c, &plan->body, true);
   if (!e && !tier_up_start(c)) {
     Made made;

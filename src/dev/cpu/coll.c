@@ -279,7 +279,7 @@ Err *coll_run(const Op *op, const DevProgram *prog, const DevPart *part, void *c
   }
   DevMeet meet = {.prog = prog,
                   .part = &whole,
-                  .exchange = prog->dev->exchange,
+                  .exchange = part->exchange ? part->exchange : prog->dev->exchange,
                   .sparse = true,
                   .by_element = is_reduction_of_all};
   Err *e = dev_meet(&meet, op, NULL, hands, run_group);

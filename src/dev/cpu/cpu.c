@@ -3,7 +3,6 @@
  * process); what the compiler does not take runs on the interpreter as a whole. */
 #include "dev/cpu/cpu_priv.h"
 
-#include <pmmintrin.h>
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
@@ -125,16 +124,6 @@ static Err *cpu_load(DevProgram *prog, Str saved) {
 
 static void cpu_program_free(DevProgram *prog) { program_free(prog->impl); }
 
-/* Denormals count as zero, as XLA has it: hosts take a hundred times as long for one as for others. */
-static Err *run_code(Code *c, DevProgram *prog, const DevPart *part, const Shards *args,
-                     const bool *donated, Shards *results, Trace *trace) {
-  unsigned modes = _mm_getcsr();
-  _mm_setcsr(modes | _MM_FLUSH_ZERO_ON | _MM_DENORMALS_ZERO_ON);
-  Err *e = code_run(c, prog, part, args, donated, results, trace);
-  _mm_setcsr(modes);
-  return e;
-}
-
 static Err *cpu_run(DevProgram *prog, const DevPart *part, const Shards *args, const bool *donated,
                     Shards *results, DevRun *out_run) {
   CpuProgram *p = prog->impl;
@@ -159,7 +148,9 @@ static Err *cpu_run(DevProgram *prog, const DevPart *part, const Shards *args, c
     pthread_mutex_unlock(&p->lock);
   }
   if (c) {
-    e = run_code(c, prog, part, args, donated, results, tracing ? &trace : NULL);
+    bool apart = c->apart && (!part->process || part->n > 1);
+    e = (apart ? code_run_apart : code_run)(c, prog, part, args, donated, results,
+                                            tracing ? &trace : NULL);
   } else {
     DevMeet meet;
     InterpOpts o = {prog->opts.replicas, prog->opts.partitions,

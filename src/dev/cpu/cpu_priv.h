@@ -72,6 +72,7 @@ struct Code { /* the program compiled for one pattern of arguments */
   int running;     /* runs under way */
   TierUp *tier_up; /* the fusions run as strips until their code is generated; NULL: it is */
   bool *arg_each;
+  bool apart; /* each process has to run by itself (apart.c) */
   Code *next; /* of those to report on (verbose.c) */
 };
 
@@ -118,6 +119,10 @@ typedef struct Trace Trace;
 Err *code_run(Code *c, const DevProgram *prog, const DevPart *part, const Shards *args,
               const bool *donated, Shards *results, Trace *trace);
 void run_mem_free(const Code *c, RunMem *m);
+/* apart.c: processes that each have a thread of their own */
+bool plan_runs_apart(const DevProgram *prog, const Plan *p);
+Err *code_run_apart(Code *c, const DevProgram *prog, const DevPart *part, const Shards *args,
+                    const bool *donated, Shards *results, Trace *trace);
 /* command_list.c: blocks of steps that run many times, of programs of one process */
 typedef struct CommandList CommandList;
 /* A block of a loop or branch as it is in this run; of the memory */

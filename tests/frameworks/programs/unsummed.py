@@ -19,7 +19,8 @@ def note(name, f, *args):
     y = f(*args)
     text = f.lower(*args).compile().as_text()
     total = jax.jit(lambda y: jax.sharding.reshard(y, P(*[None] * y.ndim)))(y)
-    out[name] = {"spec": str(y.sharding.spec), "parts": [np.asarray(s.data).tolist() for s in y.addressable_shards],
+    spec = y.sharding.spec
+    out[name] = {"spec": [str(spec.partitions), sorted(spec.unreduced)], "parts": [np.asarray(s.data).tolist() for s in y.addressable_shards],
                  "total": np.asarray(total).tolist(), "sums": text.count("all-reduce(") + text.count("reduce-scatter(")}
     return y
 
@@ -38,6 +39,9 @@ note("from parts", lambda v: jax.sharding.reshard(v, P(None, unreduced={"x"})), 
 note("gradient of a cut", jax.grad(lambda v: jax.sharding.reshard(v, P("x")).sum()),
      jax.device_put(np.arange(4.0, dtype=np.float32), P(None, reduced={"x"})))
 note("sum of sums", lambda c: jax.sharding.reshard(c, P("x", None)).sum(1), c)
+note("by segment", lambda v, i: jax.ops.segment_sum(v, i, num_segments=4, out_sharding=P(unreduced={"x"})),
+     jax.device_put(np.arange(8.0, dtype=np.float32), P("x")), jax.device_put(np.array([0, 0, 1, 1, 1, 2, 2, 3]), P("x")))
+note("counted", lambda i: jnp.bincount(i, length=3, out_sharding=P(unreduced={"x", "y"})), jax.device_put(np.array([0, 2, 1, 1]), P(("x", "y"))))
 note("with what it begins", lambda x: jax.lax.reduce(x * x, jnp.float32(5), jax.lax.add, (1,)), x)
 
 

@@ -81,7 +81,7 @@ def test_warm_up_of_short_runs(writer):
         r = weft("train", "gpt2", "--size", 1, "--length", 16, "--data", f"text:{writer / 'text.txt'}", "--no-compare", "--no-eval", "--batch", 2, "--json", *args)
         assert r.returncode == 0, r.stderr
         return json.loads(r.stdout)["settings"]["warmup"]
-    assert warmup("--steps", 40) == 4 and warmup("--steps", 3) == 0 and warmup("--steps", 20, "--warmup", 15) == 15
+    assert warmup("--steps", 450) == 100 and warmup("--steps", 40) == 4 and warmup("--steps", 3) == 0 and warmup("--steps", 20, "--warmup", 15) == 15
 
 
 def test_text_before_its_figures(writer):

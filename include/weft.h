@@ -122,7 +122,7 @@ typedef struct WeftTrainOptions { /* start from weft_train_defaults */
   int layers;          /* variant of the model; 0: its own */
   int64_t length;      /* text: tokens in an example */
   const char *bpe_dir; /* text: GPT-2's or BERT's tokenizer, as --tokenizer; NULL: bytes */
-  const char *out_dir; /* checkpoint.safetensors and TensorBoard events; NULL: none */
+  const char *out_dir; /* events, checkpoint.safetensors (each 10 minutes, and the last); NULL */
   const char *resume;  /* checkpoint to go on from; NULL: none */
   const char *init;    /* safetensors whose weights of the same names a new run begins with; NULL */
   int replicas;  /* data parallel over so many devices of the client, `batch` over all; 0: 1 */

@@ -161,6 +161,7 @@ API WeftError *weft_train(WeftClient *client, const WeftTrainOptions *o, WeftTra
                  .resume = o->resume,
                  .init = o->init,
                  .overwrite = o->overwrite,
+                 .save_s = TRAIN_SAVE_S,
                  .progress = forward,
                  .arg = (void *)o};
   Data *data = NULL;

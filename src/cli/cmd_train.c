@@ -77,7 +77,9 @@ static const char usage[] =
     "                     left out\n"
     "  --init FILE        begin with the weights of a run or other safetensors, by name; of a run\n"
     "                     with its --size, --length and --tokenizer, unless they are given\n"
-    "  --save-every N, --eval-every N   steps (default: at the end; after each epoch)\n"
+    "  --save-every N     steps between checkpoints; or --save-minutes X (default 10; 0: at the "
+    "end only)\n"
+    "  --eval-every N     steps between evaluations (default: after each epoch)\n"
     "  --profile DIR      record 20 steps: DIR/report.html, and for tensorboard --logdir DIR\n"
     "  --dump-step FILE   write the step program as StableHLO text and stop\n"
     "  --replicas N       data parallel on N devices, each a part of the batch (of the cpu; a chip "
@@ -130,6 +132,7 @@ enum {
   O_RESUME,
   O_INIT,
   O_SAVE,
+  O_SAVE_MINUTES,
   O_EVAL,
   O_DUMP,
   O_NO_COMPARE,
@@ -162,6 +165,7 @@ static const struct option own[] = {{"data", 1, NULL, O_DATA},
                                     {"resume", 1, NULL, O_RESUME},
                                     {"init", 1, NULL, O_INIT},
                                     {"save-every", 1, NULL, O_SAVE},
+                                    {"save-minutes", 1, NULL, O_SAVE_MINUTES},
                                     {"eval-every", 1, NULL, O_EVAL},
                                     {"dump-step", 1, NULL, O_DUMP},
                                     {"no-compare", 0, NULL, O_NO_COMPARE},
@@ -209,6 +213,7 @@ typedef struct Args {
   const char *data, *data_dir, *tokenizer, *dump, *profile, *log;
   char *resume, *init, *init_tokenizer; /* of the run that --init names */
   int64_t save_every;
+  double save_minutes; /* below 0: not given */
   bool compare, overwrite;
   bool given[MAX_SETTINGS];
   ClientOption options[MAX_OPTIONS];
@@ -282,6 +287,7 @@ static bool set(const CliArgs *args, int which, Args *a) {
   case O_RESUME: return true; /* taken before */
   case O_INIT: a->init = checkpoint_path(optarg); return true;
   case O_SAVE: return cli_count(args, 1, &a->save_every);
+  case O_SAVE_MINUTES: return cli_real(args, 0, &a->save_minutes);
   case O_EVAL: return cli_count(args, 1, &r->eval_every);
   case O_DUMP: a->dump = optarg; return true;
   case O_NO_COMPARE: a->compare = false; return true;
@@ -379,9 +385,14 @@ static Err *refuse_unread(const Args *a, const Data *d) {
     return err_new(ERR_INVALID, "--steps and --epochs both say how long");
   if (a->init && a->resume)
     return err_new(ERR_INVALID, "--resume goes on with a run, --init begins one: not both");
-  if (speaks(a) && !a->r.out && !a->dump && (a->save_every || a->overwrite))
-    return err_hint(err_new(ERR_INVALID, "--%s without --out: there is no run folder",
-                            a->save_every ? "save-every" : "overwrite"),
+  if (a->save_every && a->save_minutes >= 0)
+    return err_new(ERR_INVALID, "--save-every and --save-minutes both say how often");
+  const char *keeps = a->save_every          ? "save-every"
+                      : a->save_minutes >= 0 ? "save-minutes"
+                      : a->overwrite         ? "overwrite"
+                                             : NULL;
+  if (speaks(a) && !a->r.out && !a->dump && keeps)
+    return err_hint(err_new(ERR_INVALID, "--%s without --out: there is no run folder", keeps),
                     "--out DIR");
   return NULL;
 }
@@ -518,6 +529,7 @@ static TrainOpts train_opts(Args *a, Client *client, TrainLive *live) {
                      .init = a->adopted ? NULL : a->init,
                      .overwrite = a->overwrite,
                      .save_every = a->save_every,
+                     .save_s = a->save_minutes < 0 ? TRAIN_SAVE_S : 60 * a->save_minutes,
                      .eval_every = r->eval_every,
                      .progress = speaks(a) ? train_show : NULL,
                      .begun = speaks(a) ? show_begun : NULL,
@@ -702,6 +714,7 @@ static int take_args(CliArgs *args, Args *a) {
 
 static int train(int argc, char **argv) {
   Args a = {.compare = true,
+            .save_minutes = -1,
             .classes = 2,
             .place.n = 1,
             .r.device = env_get("WEFT_DEVICE") ? env_get("WEFT_DEVICE") : "cpu"};

@@ -39,6 +39,7 @@ struct Trainer {
   Record record;
   Prof *profile; /* the finished recording */
   double exposed_s, started, looping, train_loss, train_accuracy;
+  double saved; /* when the last checkpoint was written, or the first step began */
   double test_loss, test_accuracy;
 };
 
@@ -301,6 +302,7 @@ static Err *save_state(Trainer *t) {
   }
   for (int i = 0; i < n; i++) free(v[i].data);
   free(v);
+  t->saved = time_now_s();
   return e;
 }
 
@@ -528,6 +530,12 @@ static Err *look_for_stop(Trainer *t) {
 
 static bool due(int64_t at, int64_t every) { return every > 0 && at % every == 0; }
 
+static bool save_due(const Trainer *t) {
+  const TrainOpts *o = t->o;
+  if (!o->out || o->save_every || o->save_s <= 0) return due(t->at, o->save_every);
+  return time_now_s() - t->saved >= o->save_s;
+}
+
 static Err *train_steps(Trainer *t) {
   const TrainOpts *o = t->o;
   int n_args = t->step.n_state + t->step.n_inputs;
@@ -549,7 +557,7 @@ static Err *train_steps(Trainer *t) {
                    .n_batches = t->total - t->at};
   Err *e = loader_open(&lo, &l);
   int64_t eval_every = o->eval_every ? o->eval_every : t->per_epoch, evaluated = -1;
-  double from = t->looping = time_now_s(), cpu_from = cpu_now_s();
+  double from = t->looping = t->saved = time_now_s(), cpu_from = cpu_now_s();
   while (!e && t->at < t->total) {
     Batch b = {0};
     double wait;
@@ -565,7 +573,7 @@ static Err *train_steps(Trainer *t) {
     if (!e) e = report(t, &last);
     last = now;
     now.metrics = NULL;
-    bool eval = due(t->at, eval_every), save = due(t->at, o->save_every);
+    bool eval = due(t->at, eval_every), save = save_due(t);
     if (!e && (eval || save || t->at == t->total))
       e = report(t, &last); /* the step has to be finished anyway */
     if (!e) e = record_after(t, false);

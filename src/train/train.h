@@ -630,6 +630,7 @@ typedef struct TrainResult {
 } TrainResult;
 
 typedef struct Trainer Trainer;
+enum { TRAIN_SAVE_S = 600 }; /* what save_s is unless told otherwise */
 typedef struct TrainOpts {
   const Model *model;
   TrainConfig config;
@@ -640,7 +641,9 @@ typedef struct TrainOpts {
   const char *resume; /* checkpoint to go on from; NULL: none */
   const char *init; /* checkpoint (any safetensors) whose weights of the same names and shapes a new
                          run begins with; NULL: none */
-  int64_t save_every; /* steps between checkpoints; 0: at the end */
+  int64_t save_every; /* steps between checkpoints; 0: at the end, */
+  double
+      save_s; /* and after the first step that ends this many seconds after the last one; 0: only at the end */
   int64_t eval_every; /* steps between evaluations; 0: after each epoch and at the end; -1: never */
   /* Called when a step's loss is known: one step late, so that nothing stalls. */
   void (*progress)(void *arg, const Progress *p);

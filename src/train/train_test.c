@@ -449,6 +449,41 @@ static void resumes_exactly(void **state) {
   data_close(d);
 }
 
+typedef struct Sight {
+  const char *file;
+  int64_t step; /* the first whose report found the file; 0: none */
+} Sight;
+
+static void look_for_file(void *arg, const Progress *p) {
+  Sight *s = arg;
+  if (!s->step && !access(s->file, F_OK)) s->step = p->step;
+}
+
+/* A run of 40 steps that saves every save_s seconds: when is its checkpoint first there? */
+static int64_t first_checkpoint(Client *client, const char *name, double save_s) {
+  Data *d = small_data();
+  char *out = in_folder(name), *file = xasprintf("%s/checkpoint.safetensors", out);
+  Sight seen = {.file = file};
+  TrainOpts o = small_run(d, client);
+  TrainResult r;
+  o.progress = look_for_file;
+  o.arg = &seen;
+  o.out = out;
+  o.save_s = save_s;
+  ok(train_run(&o, &r));
+  assert_int_equal(access(file, F_OK), 0);
+  free(out);
+  free(file);
+  data_close(d);
+  return seen.step;
+}
+
+static void saves_by_the_clock(void **state) {
+  int64_t at_once = first_checkpoint(*state, "early", 1e-9);
+  assert_true(at_once > 0 && at_once < 5);
+  assert_int_equal(first_checkpoint(*state, "late", TRAIN_SAVE_S), 0);
+}
+
 static void reports_divergence(void **state) {
   Data *d = small_data();
   TrainOpts o = small_run(d, *state);
@@ -556,6 +591,7 @@ int main(void) {
                                      cmocka_unit_test(loader_visits_all),
                                      cmocka_unit_test(learns),
                                      cmocka_unit_test(resumes_exactly),
+                                     cmocka_unit_test(saves_by_the_clock),
                                      cmocka_unit_test(reports_divergence),
                                      cmocka_unit_test(replicas_agree)};
   return cmocka_run_group_tests(tests, open_client, close_client);

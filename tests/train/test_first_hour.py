@@ -128,7 +128,7 @@ def test_what_is_kept_is_said(tmp_path):
     """Without --out nothing is: the header says so, and flags that are about the run folder are refused; a profile's folder is made first."""
     train = "train", "mlp", "--size", 8, "--data", "synthetic", "--steps", 1, "--batch", 8, "--no-compare", "--no-eval"
     assert "not kept: --out DIR" in weft(*train).stderr and "not kept" not in weft(*train, "--out", tmp_path / "run").stderr
-    for flags in (["--save-every", 1], ["--overwrite"]):
+    for flags in (["--save-every", 1], ["--save-minutes", 1], ["--overwrite"]):
         r = weft(*train, *flags)
         assert r.returncode == 2 and f"{flags[0]} without --out" in r.stderr, r.stderr
     r = weft(*train, "--profile", "/proc/x")
